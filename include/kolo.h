@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * kolo.h - what Kolo adds to the NCCL API: host devices, streams, events and memory, and joining a job.
+ *
+ * A host device is a CPU that plays a GPU. A host stream is an ordered queue of operations with CUDA's semantics: calls
+ * return at once, each stream runs in order. Whoever waits on a stream runs it; what nobody waits for is taken over by a
+ * background thread after about 100 microseconds.
+ *
+ * Errors:   ncclResult_t as in nccl.h; the failure of an operation is returned by the synchronise and query calls.
+ * Threads:  every function may be called from any thread; one thread at a time destroys a given object.
+ */
+#ifndef KOLO_H_
+#define KOLO_H_
+
+#include "nccl.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CUstream_st *koloStream_t; /* a host stream is passed where NCCL takes a cudaStream_t */
+typedef struct koloEvent *koloEvent_t;
+
+#define KOLO_STREAM_DEFAULT 0u
+#define KOLO_STREAM_INLINE  1u /* operations run inside the call that issues them, as in MPI */
+
+/** Number of host devices of this process (KOLO_HOST_DEVICES, else the topology file's, else the job's local size). */
+ncclResult_t koloGetDeviceCount(int *count);
+
+/** Choose the device that this thread's next communicators use. Out of range: ncclInvalidArgument. */
+ncclResult_t koloSetDevice(int device);
+
+/** The thread's current device; 0 when it never chose one and no communicator did for it. */
+ncclResult_t koloGetDevice(int *device);
+
+/** Page-aligned memory of the current device. Any other host memory is as legal in every call. bytes 0: *ptr = NULL. */
+ncclResult_t koloMalloc(void **ptr, size_t bytes);
+/** Free it. NULL is fine. */
+ncclResult_t koloFree(void *ptr);
+
+/** A new stream of the current device. Unknown flags: ncclInvalidArgument. */
+ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags);
+/** Wait until everything queued so far has run, running it here where possible. NULL: the device's default stream. */
+ncclResult_t koloStreamSynchronize(koloStream_t stream);
+/** ncclSuccess when everything queued has run, ncclInProgress while not; a call also advances the work. */
+ncclResult_t koloStreamQuery(koloStream_t stream);
+/** Finish what is queued, then free. */
+ncclResult_t koloStreamDestroy(koloStream_t stream);
+
+ncclResult_t koloEventCreate(koloEvent_t *event);
+/** The event is done when everything queued on `stream` before this call has run. */
+ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream);
+/** ncclSuccess or ncclInProgress. An event that was never recorded is done. */
+ncclResult_t koloEventQuery(koloEvent_t event);
+ncclResult_t koloEventSynchronize(koloEvent_t event);
+ncclResult_t koloEventDestroy(koloEvent_t event);
+
+/**
+ * Join the job that the environment describes, and get its communicator: rank, size and rendezvous from KOLO_RANK,
+ * KOLO_SIZE, KOLO_COMM_ID (`kolo run` sets them), or torchrun's RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, or the
+ * ranks of Open MPI's and MPICH's launchers. Without any of them: one rank. Half a description: ncclInvalidUsage.
+ */
+ncclResult_t koloInitFromEnv(ncclComm_t *comm);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * nccl.h - the NCCL API, as Kolo provides it (API level 2.28).
+ *
+ * Names, enum values, macro values and struct layouts are NCCL's, so that a program compiled against NVIDIA's header
+ * runs with Kolo's library and the other way round. Every function has a twin with the prefix `p`, which tools that
+ * replace ncclX can call.
+ *
+ * Devices:  host devices (CPUs that play GPUs) by default; a device pointer is then any host pointer, and a stream is a
+ *           host stream of kolo.h, or NULL.
+ * Errors:   ncclResult_t; ncclGetLastError() has the sentence that says what happened, where and what to do.
+ * Threads:  one thread at a time uses a communicator; ncclCommAbort and ncclCommGetAsyncError may come from any.
+ * Source:   https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api.html
+ */
+#ifndef NCCL_H_
+#define NCCL_H_
+
+#include <limits.h>
+#include <stddef.h>
+
+#define NCCL_MAJOR  2
+#define NCCL_MINOR  28
+#define NCCL_PATCH  9
+#define NCCL_SUFFIX ""
+
+#define NCCL_VERSION_CODE 22809
+#define NCCL_VERSION(X, Y, Z)                                                                                          \
+    (((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) : (X)*10000 + (Y)*100 + (Z))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CUstream_st *cudaStream_t; /* the same declaration as CUDA's own */
+
+/* ---- results ---- */
+
+typedef enum {
+    ncclSuccess = 0,
+    ncclUnhandledCudaError = 1,
+    ncclSystemError = 2,
+    ncclInternalError = 3,
+    ncclInvalidArgument = 4,
+    ncclInvalidUsage = 5,
+    ncclRemoteError = 6,
+    ncclInProgress = 7,
+    ncclNumResults = 8
+} ncclResult_t;
+
+/* ---- configuration ---- */
+
+#define NCCL_CONFIG_UNDEF_INT INT_MIN
+#define NCCL_CONFIG_UNDEF_PTR NULL
+#define NCCL_SPLIT_NOCOLOR    (-1)
+#define NCCL_UNDEF_FLOAT      (-1.0f)
+
+#define NCCL_WIN_DEFAULT            0x00
+#define NCCL_WIN_COLL_SYMMETRIC     0x01
+#define NCCL_WIN_REQUIRED_ALIGNMENT 4096
+
+#define NCCL_CTA_POLICY_DEFAULT    0x00
+#define NCCL_CTA_POLICY_EFFICIENCY 0x01
+#define NCCL_CTA_POLICY_ZERO       0x02
+
+#define NCCL_SHRINK_DEFAULT 0x00
+#define NCCL_SHRINK_ABORT   0x01
+
+typedef struct ncclConfig_v22800 {
+    size_t size;        /* first three: set by NCCL_CONFIG_INITIALIZER */
+    unsigned int magic; /* 0xcafebeef */
+    unsigned int version;
+    int blocking; /* below: set by the user, or left undefined */
+    int cgaClusterSize;
+    int minCTAs;
+    int maxCTAs;
+    const char *netName;
+    int splitShare;
+    int trafficClass;
+    const char *commName;
+    int collnetEnable;
+    int CTAPolicy;
+    int shrinkShare;
+    int nvlsCTAs;
+    int nChannelsPerNetPeer;
+    int nvlinkCentricSched;
+} ncclConfig_t;
+
+#define NCCL_CONFIG_INITIALIZER                                                                                        \
+    {                                                                                                                  \
+        sizeof(ncclConfig_t),                           /* size */                                                     \
+            0xcafebeef,                                 /* magic */                                                    \
+            NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), /* version */                                            \
+            NCCL_CONFIG_UNDEF_INT,                      /* blocking */                                                 \
+            NCCL_CONFIG_UNDEF_INT,                      /* cgaClusterSize */                                           \
+            NCCL_CONFIG_UNDEF_INT,                      /* minCTAs */                                                  \
+            NCCL_CONFIG_UNDEF_INT,                      /* maxCTAs */                                                  \
+            NCCL_CONFIG_UNDEF_PTR,                      /* netName */                                                  \
+            NCCL_CONFIG_UNDEF_INT,                      /* splitShare */                                               \
+            NCCL_CONFIG_UNDEF_INT,                      /* trafficClass */                                             \
+            NCCL_CONFIG_UNDEF_PTR,                      /* commName */                                                 \
+            NCCL_CONFIG_UNDEF_INT,                      /* collnetEnable */                                            \
+            NCCL_CONFIG_UNDEF_INT,                      /* CTAPolicy */                                                \
+            NCCL_CONFIG_UNDEF_INT,                      /* shrinkShare */                                              \
+            NCCL_CONFIG_UNDEF_INT,                      /* nvlsCTAs */                                                 \
+            NCCL_CONFIG_UNDEF_INT,                      /* nChannelsPerNetPeer */                                      \
+            NCCL_CONFIG_UNDEF_INT                       /* nvlinkCentricSched */                                       \
+    }
+
+typedef struct ncclSimInfo_v22200 {
+    size_t size;
+    unsigned int magic; /* 0x74685283 */
+    unsigned int version;
+    float estimatedTime; /* microseconds */
+} ncclSimInfo_t;
+
+#define NCCL_SIM_INFO_INITIALIZER                                                                                      \
+    {                                                                                                                  \
+        sizeof(ncclSimInfo_t), 0x74685283, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), NCCL_UNDEF_FLOAT          \
+    }
+
+/* ---- handles, types, operations ---- */
+
+#define NCCL_UNIQUE_ID_BYTES 128
+typedef struct {
+    char internal[NCCL_UNIQUE_ID_BYTES];
+} ncclUniqueId;
+
+typedef struct ncclComm *ncclComm_t;
+#define NCCL_COMM_NULL NULL
+typedef struct ncclWindow_vidmem *ncclWindow_t;
+
+typedef enum { ncclNumOps_dummy = 5 } ncclRedOp_dummy_t;
+typedef enum {
+    ncclSum = 0,
+    ncclProd = 1,
+    ncclMax = 2,
+    ncclMin = 3,
+    ncclAvg = 4,
+    ncclNumOps = 5,
+    ncclMaxRedOp = 0x7fffffff >> (32 - 8 * sizeof(ncclRedOp_dummy_t)) /* makes the enum an int everywhere */
+} ncclRedOp_t;
+
+typedef enum {
+    ncclInt8 = 0,
+    ncclChar = 0,
+    ncclUint8 = 1,
+    ncclInt32 = 2,
+    ncclInt = 2,
+    ncclUint32 = 3,
+    ncclInt64 = 4,
+    ncclUint64 = 5,
+    ncclFloat16 = 6,
+    ncclHalf = 6,
+    ncclFloat32 = 7,
+    ncclFloat = 7,
+    ncclFloat64 = 8,
+    ncclDouble = 8,
+    ncclBfloat16 = 9,
+    ncclFloat8e4m3 = 10,
+    ncclFloat8e5m2 = 11,
+    ncclNumTypes = 12
+} ncclDataType_t;
+
+typedef enum { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarResidence_t;
+
+/* ---- version, errors ---- */
+
+/** The version of the library, 22809 for 2.28.9. NULL: ncclInvalidArgument. Any thread. */
+ncclResult_t ncclGetVersion(int *version);
+ncclResult_t pncclGetVersion(int *version);
+
+/** What a code means, in general. Constant text; never NULL. Any thread. */
+const char *ncclGetErrorString(ncclResult_t result);
+const char *pncclGetErrorString(ncclResult_t result);
+
+/**
+ * The sentence of the last failure: of `comm` if it has failed, else of the calling thread. Empty when nothing failed.
+ * Valid until the next failure of that communicator or thread.
+ */
+const char *ncclGetLastError(ncclComm_t comm);
+const char *pncclGetLastError(ncclComm_t comm);
+
+/* ---- life of a communicator ---- */
+
+/**
+ * Make the id that the ranks of one communicator share; send it to all of them by any means. Starts the rendezvous in
+ * this process, which has to live until every rank has joined. With NCCL_COMM_ID=host:port the id names that address and
+ * rank 0 opens it. Errors: ncclSystemError (no interface, port taken), ncclInvalidArgument.
+ */
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
+ncclResult_t pncclGetUniqueId(ncclUniqueId *id);
+
+/**
+ * Join communicator `id` as `rank` of `nranks`; returns when all ranks have. The device is the thread's current one, else
+ * the next free of its host. Errors: ncclInvalidArgument; ncclRemoteError when a rank is missing, dead or has another
+ * secret within KOLO_BOOTSTRAP_TIMEOUT; ncclSystemError. `*comm` is NULL unless the call succeeds.
+ */
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank);
+ncclResult_t pncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank);
+
+/** One process, `ndev` ranks: comms[i] is rank i on device devlist[i] (NULL: i). A device twice: ncclInvalidUsage. */
+ncclResult_t ncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist);
+ncclResult_t pncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist);
+
+/** Finish everything that was issued; afterwards only destroy, abort and queries are allowed. */
+ncclResult_t ncclCommFinalize(ncclComm_t comm);
+ncclResult_t pncclCommFinalize(ncclComm_t comm);
+
+/** Finalize if that was not done, then free. Waits for own operations, never for the destroy of another rank. */
+ncclResult_t ncclCommDestroy(ncclComm_t comm);
+ncclResult_t pncclCommDestroy(ncclComm_t comm);
+
+/** Stop what is running, here and on every other rank (they get ncclRemoteError naming this rank), and free. Any thread. */
+ncclResult_t ncclCommAbort(ncclComm_t comm);
+ncclResult_t pncclCommAbort(ncclComm_t comm);
+
+/** The sticky state: ncclSuccess, or the first asynchronous failure. Any thread. */
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
+ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
+
+ncclResult_t ncclCommCount(const ncclComm_t comm, int *count);
+ncclResult_t pncclCommCount(const ncclComm_t comm, int *count);
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device);
+ncclResult_t pncclCommCuDevice(const ncclComm_t comm, int *device);
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank);
+ncclResult_t pncclCommUserRank(const ncclComm_t comm, int *rank);
+
+/* ---- operations ----
+ *
+ * All are queued on `stream` and return at once; counts are elements. Every rank of the communicator issues the same
+ * collectives in the same order. In place where the buffers coincide as noted. Unknown type, operation or root, and
+ * count * size beyond the address space: ncclInvalidArgument. An earlier asynchronous failure is returned again.
+ */
+
+/** recvbuff[i] = op over ranks of sendbuff[i], everywhere. In place: sendbuff == recvbuff. */
+ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+                            ncclComm_t comm, cudaStream_t stream);
+
+/** As all-reduce, the result on `root` only; recvbuff may be NULL elsewhere. */
+ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+                        int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+                         int root, ncclComm_t comm, cudaStream_t stream);
+
+/** recvbuff = sendbuff of `root`, everywhere; sendbuff may be NULL elsewhere. In place: sendbuff == recvbuff. */
+ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                           ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                            ncclComm_t comm, cudaStream_t stream);
+
+/** The in-place form of ncclBroadcast. */
+ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+                       cudaStream_t stream);
+ncclResult_t pncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+                        cudaStream_t stream);
+
+/** recvbuff[r * sendcount ...] = sendbuff of rank r. In place: sendbuff == recvbuff + rank * sendcount. */
+ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
+                           ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
+                            ncclComm_t comm, cudaStream_t stream);
+
+/** recvbuff = op over ranks of sendbuff[rank * recvcount ...]. In place: recvbuff == sendbuff + rank * recvcount. */
+ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
+                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
+
+/** Send to `peer`, which calls ncclRecv with the same count and type. Sends and receives that need each other: group. */
+ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                      cudaStream_t stream);
+ncclResult_t pncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                       cudaStream_t stream);
+
+/** Receive from `peer`; the k-th receive from a peer gets its k-th send to this rank. */
+ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                      cudaStream_t stream);
+ncclResult_t pncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                       cudaStream_t stream);
+
+/* ---- groups ---- */
+
+/** Open a group: calls until the matching ncclGroupEnd are collected. Nests; per thread. */
+ncclResult_t ncclGroupStart(void);
+ncclResult_t pncclGroupStart(void);
+
+/** Close it; the outermost queues everything at once, or returns the first error and drops all. Without start: ncclInvalidUsage. */
+ncclResult_t ncclGroupEnd(void);
+ncclResult_t pncclGroupEnd(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

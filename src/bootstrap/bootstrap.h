@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * bootstrap.h - how the ranks of a communicator find each other, exchange small records, and notice who is gone.
+ *
+ * An id (ncclUniqueId) names a rendezvous: one or more addresses and a secret. Each rank announces itself to the root
+ * behind the id; when all have, the root tells each rank the addresses of its partners at distances 1, 2, 4, ... and
+ * retires. From then on ranks talk directly, over one TCP connection per pair, opened when first needed. Every
+ * connection is authenticated in both directions by a keyed challenge before a byte of it is interpreted.
+ *
+ * The process's event loop (proxy/loop.h) reads all connections: messages wait in an inbox until someone asks for
+ * them; a connection that ends without a goodbye, or a failure notice from a peer, is reported to the owner at once,
+ * also while no call is in progress. Each rank passes a notice on once, so that all ranks hear of it.
+ *
+ * Sizes:    messages of 0 to 16 MiB; the receiver states the exact size it expects.
+ * Errors:   ncclRemoteError: a rank is missing, dead, silent past the deadline, or has another secret; the text names
+ *           ranks, hosts and the phase. ncclSystemError: no interface, port taken. ncclInternalError: aborted.
+ * Threads:  one thread at a time uses a bootstrap; kl_bootstrap_report and kl_bootstrap_abort may come from any.
+ * Source:   the architecture page, 8; Bruck et al., Efficient algorithms for all-to-all communications (TPDS 1997).
+ */
+#ifndef KL_BOOTSTRAP_BOOTSTRAP_H
+#define KL_BOOTSTRAP_BOOTSTRAP_H
+
+#include "include/nccl.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct kl_bootstrap;
+
+struct kl_bootstrap_config {
+    ncclUniqueId id;
+    int rank, nranks;
+    uint64_t timeout_ms; /* for joining, and for each exchange afterwards: KOLO_BOOTSTRAP_TIMEOUT */
+
+    /**
+     * Called at most once, by the event loop thread, when a rank is lost or reports a failure: `culprit` is its rank,
+     * `text` a whole sentence (rank, host, cause). Must not call back into the bootstrap, except _report.
+     */
+    void (*on_failure)(void *ctx, int culprit, ncclResult_t code, const char *text);
+    void *ctx;
+};
+
+/* ---- ids ---- */
+
+/** Make an id and start its root in this process, or, with NCCL_COMM_ID set, name that address (rank 0 opens it). */
+ncclResult_t kl_bootstrap_id_create(ncclUniqueId *id);
+
+/** An id from 256 hex digits, or from `host:port`, the address of a rendezvous that rank 0 opens (keyed by KOLO_SECRET). */
+ncclResult_t kl_bootstrap_id_parse(const char *text, ncclUniqueId *id);
+
+/** 256 hex digits and a zero. */
+void kl_bootstrap_id_format(const ncclUniqueId *id, char text[2 * NCCL_UNIQUE_ID_BYTES + 1]);
+
+/* ---- life ---- */
+
+/** Join: returns when every rank has joined. On failure nothing is held. */
+ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct kl_bootstrap **bootstrap);
+
+/** Say goodbye to the peers and free; no more callbacks afterwards. NULL is fine. Waits for nobody. */
+void kl_bootstrap_leave(struct kl_bootstrap *bootstrap);
+
+/** Make every wait in progress, and all later ones, return ncclInternalError soon. Any thread. */
+void kl_bootstrap_abort(struct kl_bootstrap *bootstrap);
+
+/* ---- exchanges: all ranks call the collective ones in the same order ---- */
+
+/** What the following exchanges are for; appears in error texts. `name` must outlive the bootstrap. */
+void kl_bootstrap_phase(struct kl_bootstrap *bootstrap, const char *name);
+
+/** Send: returns when the bytes are handed to the system. Messages with equal (sender, tag) arrive in order. */
+ncclResult_t kl_bootstrap_send(struct kl_bootstrap *bootstrap, int peer, uint32_t tag, const void *data, size_t bytes);
+
+/** Wait for a message of exactly `bytes` from `peer` with `tag`; another size is ncclInternalError. */
+ncclResult_t kl_bootstrap_recv(struct kl_bootstrap *bootstrap, int peer, uint32_t tag, void *data, size_t bytes);
+
+/** `all` holds nranks records of `bytes`; the own one is in place. O(log nranks) steps. */
+ncclResult_t kl_bootstrap_allgather(struct kl_bootstrap *bootstrap, void *all, size_t bytes);
+
+/** Returns when every rank has called it. O(log nranks) steps. */
+ncclResult_t kl_bootstrap_barrier(struct kl_bootstrap *bootstrap);
+
+/* ---- failures ---- */
+
+/**
+ * Tell every rank that `culprit` failed with `code`; they get it through on_failure. Returns without waiting. Any thread,
+ * on_failure included. Later reports of this bootstrap are ignored: the first cause counts.
+ */
+void kl_bootstrap_report(struct kl_bootstrap *bootstrap, int culprit, ncclResult_t code, const char *text);
+
+#endif

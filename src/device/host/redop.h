@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * redop.h - the arithmetic of reductions on host devices: one table of kernels, type by operation.
+ *
+ * A reduction travels over the ranks: the first one contributes `first(own)`, each next one `combine(partial, own)`, and
+ * whoever finishes applies `last`. For sum, prod, min and max, `first` is a copy and `last` nothing. The mean of floating
+ * types scales each contribution by 1/nranks rounded to the type (so that fp16 and fp8 do not overflow on the way); the
+ * mean of integers divides the wrapped sum at the end, rounding toward zero.
+ *
+ * Arithmetic: fp16, bf16 and fp8 compute in float and round to nearest even after every step; fp8 saturates at the
+ *             largest finite value as NCCL does; integers wrap. min and max propagate NaN of either side.
+ * Results:    independent of the instruction set chosen at run time, bit for bit.
+ * Aliasing:   dst may equal partial or own exactly; other overlap is not allowed. No alignment is required.
+ * Threads:    a kl_redop is constant after kl_redop_init; any number of threads may use it.
+ */
+#ifndef KL_DEVICE_HOST_REDOP_H
+#define KL_DEVICE_HOST_REDOP_H
+
+#include "include/nccl.h"
+
+#include <stddef.h>
+
+struct kl_redop {
+    size_t elem_bytes;
+    int nranks;
+    float scale;        /* 1/nranks rounded to the type, for the mean of floating types */
+    double scale_wide;  /* the same for double */
+
+    /** dst = what this rank contributes, when it is the first. NULL: a plain copy. */
+    void (*first)(const struct kl_redop *op, void *dst, const void *own, size_t count);
+    /** dst = partial combined with this rank's contribution. Never NULL. */
+    void (*combine)(const struct kl_redop *op, void *dst, const void *partial, const void *own, size_t count);
+    /** dst = the result, from the combination of all. NULL: nothing to do. */
+    void (*last)(const struct kl_redop *op, void *dst, size_t count);
+};
+
+/** Bytes of one element; 0 for an unknown type. */
+size_t kl_type_bytes(ncclDataType_t type);
+
+/** "float", "bfloat16", ... as nccl-tests prints them; NULL for an unknown type. */
+const char *kl_type_name(ncclDataType_t type);
+
+/** "sum", "prod", ...; NULL for an unknown operation. */
+const char *kl_redop_name(ncclRedOp_t op);
+
+/** Unknown type or operation: ncclInvalidArgument. */
+ncclResult_t kl_redop_init(struct kl_redop *redop, ncclDataType_t type, ncclRedOp_t op, int nranks);
+
+#endif

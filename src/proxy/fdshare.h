@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * fdshare.h - hand file descriptors to other processes of this host, on request.
+ *
+ * A process offers a descriptor and gets a ticket, a small record that it sends to a peer by any means. The peer redeems
+ * the ticket: it connects to the offering process (an abstract Unix socket, so no file is left anywhere), shows the
+ * ticket and receives the descriptor. The offering process need not take part: its event loop (loop.h) answers.
+ *
+ * Security: a ticket holds 16 random bytes; who does not know them gets nothing. Peers of another user are refused.
+ * Threads:  any.
+ * Errors:   ncclRemoteError when the other process is gone, refuses, or stays silent past the deadline; ncclSystemError.
+ */
+#ifndef KL_PROXY_FDSHARE_H
+#define KL_PROXY_FDSHARE_H
+
+#include "include/nccl.h"
+
+#include <stdint.h>
+
+struct kl_fd_ticket {
+    unsigned char secret[16];
+    uint64_t service; /* names the socket of the offering process */
+};
+_Static_assert(sizeof(struct kl_fd_ticket) == 24, "sent to other processes");
+
+/** Offer `fd`, which stays the caller's and must stay open until kl_fdshare_withdraw. Starts the service if needed. */
+ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_ticket *ticket);
+
+/** End an offer; a request being served is finished first. */
+void kl_fdshare_withdraw(const struct kl_fd_ticket *ticket);
+
+/** Get a descriptor (close-on-exec) for a ticket; the caller owns it. */
+ncclResult_t kl_fdshare_redeem(const struct kl_fd_ticket *ticket, uint64_t deadline, int *fd);
+
+#endif

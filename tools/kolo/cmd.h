@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * cmd.h - the commands of the kolo tool; each stands in its own file cmd_<name>.c.
+ *
+ * A command gets its own name as argv[0], prints results on stdout and diagnostics on stderr, and returns an exit code.
+ */
+#ifndef KOLO_TOOL_CMD_H
+#define KOLO_TOOL_CMD_H
+
+enum { EXIT_OK = 0, EXIT_PROBLEM = 1, EXIT_USAGE = 2 };
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/cmd.h"
+
+#include "include/nccl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+};
+
+/* Ends with an empty row. */
+static const struct command commands[] = {
+    {NULL, NULL, NULL},
+};
+
+static void usage(FILE *to)
+{
+    fprintf(to, "usage: kolo <command> [options]\n\n");
+    for (const struct command *c = commands; c->name; c++) fprintf(to, "  %-8s %s\n", c->name, c->summary);
+    fprintf(to, "\n`kolo <command> --help` explains a command.\n");
+}
+
+static int is_any(const char *text, const char *a, const char *b)
+{
+    return !strcmp(text, a) || !strcmp(text, b);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (is_any(argv[1], "--help", "-h")) {
+        usage(stdout);
+        return EXIT_OK;
+    }
+    if (is_any(argv[1], "--version", "-V")) {
+        printf("kolo 0.1.0 (NCCL API %d.%d.%d)\n", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
+        return EXIT_OK;
+    }
+    for (const struct command *c = commands; c->name; c++)
+        if (!strcmp(argv[1], c->name)) return c->run(argc - 1, argv + 1);
+
+    fprintf(stderr, "kolo: no command \"%s\"; `kolo --help` lists them\n", argv[1]);
+    return EXIT_USAGE;
+}
