@@ -17,6 +17,7 @@
 
 #define kl_load_relaxed(p)         atomic_load_explicit((p), memory_order_relaxed)
 #define kl_load_acquire(p)         atomic_load_explicit((p), memory_order_acquire)
+#define kl_load_seq_cst(p)         atomic_load_explicit((p), memory_order_seq_cst)
 #define kl_store_relaxed(p, v)     atomic_store_explicit((p), (v), memory_order_relaxed)
 #define kl_store_release(p, v)     atomic_store_explicit((p), (v), memory_order_release)
 #define kl_fetch_add_relaxed(p, v) atomic_fetch_add_explicit((p), (v), memory_order_relaxed)

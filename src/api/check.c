@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/check.h"
+
+#include <stdint.h>
+
+ncclResult_t kl_check_comm(ncclComm_t comm, const char *function)
+{
+    if (!comm) return KL_FAIL(ncclInvalidArgument, "%s: the communicator is NULL", function);
+    if (comm->magic != KL_COMM_MAGIC)
+        return KL_FAIL(ncclInvalidArgument, "%s: %p is no communicator, or was destroyed", function, (void *)comm);
+    return ncclSuccess;
+}
+
+static bool gathers(const struct kl_task *t)
+{
+    return t->coll == KL_ALLGATHER || t->coll == KL_REDUCESCATTER;
+}
+
+static ncclResult_t check_size(ncclComm_t comm, const struct kl_task *t, const char *function)
+{
+    size_t bytes = kl_type_bytes(t->type), parts = gathers(t) ? (size_t)comm->nranks : 1;
+
+    if (t->count > (size_t)PTRDIFF_MAX / bytes / parts)
+        return KL_FAIL(ncclInvalidArgument, "%s: %zu elements of %zu bytes for %zu ranks exceed the address space",
+                       function, t->count, bytes, parts);
+    return ncclSuccess;
+}
+
+static bool needs_send(ncclComm_t comm, const struct kl_task *t)
+{
+    return t->coll != KL_RECV && (t->coll != KL_BROADCAST || t->peer == comm->rank);
+}
+
+static bool needs_recv(ncclComm_t comm, const struct kl_task *t)
+{
+    return t->coll != KL_SEND && (t->coll != KL_REDUCE || t->peer == comm->rank);
+}
+
+ncclResult_t kl_check_task(ncclComm_t comm, const struct kl_task *t, const char *function)
+{
+    if (t->peer < 0 || t->peer >= comm->nranks)
+        return KL_FAIL(ncclInvalidArgument, "%s: %s %d, the communicator has ranks 0 to %d", function,
+                       t->coll >= KL_SEND ? "peer" : "root", t->peer, comm->nranks - 1);
+    if ((unsigned)t->type >= ncclNumTypes)
+        return KL_FAIL(ncclInvalidArgument, "%s: data type %d, there are 0 to %d", function, (int)t->type,
+                       ncclNumTypes - 1);
+    if ((unsigned)t->op >= ncclNumOps)
+        return KL_FAIL(ncclInvalidArgument, "%s: operation %d, there are 0 to %d", function, (int)t->op,
+                       ncclNumOps - 1);
+    KL_TRY(check_size(comm, t, function));
+    if (t->count && !t->send && needs_send(comm, t))
+        return KL_FAIL(ncclInvalidArgument, "%s: the send buffer is NULL", function);
+    if (t->count && !t->recv && needs_recv(comm, t))
+        return KL_FAIL(ncclInvalidArgument, "%s: the receive buffer is NULL", function);
+    return ncclSuccess;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * communicator.c - version, ids, and the life of communicators.
+ */
+#include "api/api.h"
+#include "api/check.h"
+#include "comm/devices.h"
+#include "comm/group.h"
+#include "device/host/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+KL_API(ncclResult_t, GetVersion, (int *version))
+{
+    if (!version) return KL_FAIL(ncclInvalidArgument, "ncclGetVersion: the result pointer is NULL");
+    *version = NCCL_VERSION_CODE;
+    return ncclSuccess;
+}
+
+KL_API(const char *, GetErrorString, (ncclResult_t result))
+{
+    return kl_result_text(result);
+}
+
+KL_API(const char *, GetLastError, (ncclComm_t comm))
+{
+    if (comm && comm->magic == KL_COMM_MAGIC && *kl_comm_failure_text(comm)) return kl_comm_failure_text(comm);
+    return kl_error_text();
+}
+
+KL_API(ncclResult_t, GetUniqueId, (ncclUniqueId * id))
+{
+    if (!id) return KL_FAIL(ncclInvalidArgument, "ncclGetUniqueId: the result pointer is NULL");
+    return kl_bootstrap_id_create(id);
+}
+
+/* ---- creation: directly, or as a job of the open group ---- */
+
+struct init_job {
+    struct kl_job job; /* first: the group frees it */
+    ncclUniqueId id;
+    int nranks, rank, device;
+    ncclComm_t *comm;
+};
+
+static ncclResult_t run_init(struct kl_job *job)
+{
+    struct init_job *j = (struct init_job *)job;
+
+    return kl_comm_create(&j->id, j->nranks, j->rank, j->device, j->comm);
+}
+
+static void undo_init(struct kl_job *job)
+{
+    struct init_job *j = (struct init_job *)job;
+
+    kl_comm_abort(*j->comm);
+    *j->comm = NULL;
+}
+
+static ncclResult_t create(ncclComm_t *comm, int nranks, const ncclUniqueId *id, int rank, int device)
+{
+    *comm = NULL;
+    if (!kl_group_open()) return kl_comm_create(id, nranks, rank, device, comm);
+
+    struct init_job *j = calloc(1, sizeof *j);
+    if (!j) return KL_NOMEM("a communicator's creation");
+    *j = (struct init_job){.job = {.run = run_init, .undo = undo_init},
+                           .id = *id,
+                           .nranks = nranks,
+                           .rank = rank,
+                           .device = device,
+                           .comm = comm};
+    kl_group_add(&j->job);
+    return ncclSuccess;
+}
+
+static ncclResult_t check_ranks(const ncclComm_t *comm, int nranks, int rank)
+{
+    if (!comm) return KL_FAIL(ncclInvalidArgument, "ncclCommInitRank: the result pointer is NULL");
+    if (nranks < 1)
+        return KL_FAIL(ncclInvalidArgument, "ncclCommInitRank: %d ranks; there must be at least one", nranks);
+    if (rank < 0 || rank >= nranks)
+        return KL_FAIL(ncclInvalidArgument, "ncclCommInitRank: rank %d of %d; ranks are 0 to %d", rank, nranks,
+                       nranks - 1);
+    return ncclSuccess;
+}
+
+KL_API(ncclResult_t, CommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank))
+{
+    ncclResult_t rc = check_ranks(comm, nranks, rank);
+
+    if (!rc) rc = create(comm, nranks, &id, rank, kl_device_chosen());
+    return kl_group_note(rc);
+}
+
+static ncclResult_t check_devices(int ndev, const int *devlist)
+{
+    int count;
+
+    KL_TRY(kl_devices_count(&count));
+    for (int i = 0; i < ndev; i++) {
+        int device = devlist ? devlist[i] : i;
+        if (device < 0 || device >= count)
+            return KL_FAIL(ncclInvalidArgument, "ncclCommInitAll: device %d; there are %d (KOLO_HOST_DEVICES)", device,
+                           count);
+        for (int k = 0; k < i; k++)
+            if ((devlist ? devlist[k] : k) == device)
+                return KL_FAIL(ncclInvalidUsage, "ncclCommInitAll: device %d is listed twice", device);
+    }
+    return ncclSuccess;
+}
+
+KL_API(ncclResult_t, CommInitAll, (ncclComm_t * comms, int ndev, const int *devlist))
+{
+    ncclUniqueId id;
+
+    if (!comms) return KL_FAIL(ncclInvalidArgument, "ncclCommInitAll: the result pointer is NULL");
+    if (ndev < 1) return KL_FAIL(ncclInvalidArgument, "ncclCommInitAll: %d devices; there must be at least one", ndev);
+    KL_TRY(check_devices(ndev, devlist));
+    KL_TRY(kl_bootstrap_id_create(&id));
+    KL_TRY(kl_group_start());
+    for (int i = 0; i < ndev; i++) kl_group_note(create(&comms[i], ndev, &id, i, devlist ? devlist[i] : i));
+    return kl_group_end();
+}
+
+/* ---- the end ---- */
+
+KL_API(ncclResult_t, CommFinalize, (ncclComm_t comm))
+{
+    if (!comm) return ncclSuccess;
+    KL_TRY(kl_check_comm(comm, "ncclCommFinalize"));
+    if (comm->finalized) return KL_FAIL(ncclInvalidArgument, "ncclCommFinalize: the communicator was finalized before");
+    return kl_comm_finalize(comm);
+}
+
+KL_API(ncclResult_t, CommDestroy, (ncclComm_t comm))
+{
+    ncclResult_t rc = ncclSuccess;
+
+    if (!comm) return ncclSuccess;
+    KL_TRY(kl_check_comm(comm, "ncclCommDestroy"));
+    if (!comm->finalized) rc = kl_comm_finalize(comm);
+    kl_group_forget(comm);
+    kl_comm_free(comm);
+    return rc;
+}
+
+KL_API(ncclResult_t, CommAbort, (ncclComm_t comm))
+{
+    if (!comm) return ncclSuccess;
+    KL_TRY(kl_check_comm(comm, "ncclCommAbort"));
+    kl_group_forget(comm);
+    kl_comm_abort(comm);
+    return ncclSuccess;
+}
+
+/* ---- questions ---- */
+
+KL_API(ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t *asyncError))
+{
+    KL_TRY(kl_check_comm(comm, "ncclCommGetAsyncError"));
+    if (!asyncError) return KL_FAIL(ncclInvalidArgument, "ncclCommGetAsyncError: the result pointer is NULL");
+    *asyncError = kl_comm_failure(comm);
+    return ncclSuccess;
+}
+
+static ncclResult_t answer(const ncclComm_t comm, int *result, int value_offset, const char *function)
+{
+    KL_TRY(kl_check_comm(comm, function));
+    if (!result) return KL_FAIL(ncclInvalidArgument, "%s: the result pointer is NULL", function);
+    memcpy(result, (const char *)comm + value_offset, sizeof *result);
+    return ncclSuccess;
+}
+
+KL_API(ncclResult_t, CommCount, (const ncclComm_t comm, int *count))
+{
+    return answer(comm, count, offsetof(struct ncclComm, nranks), "ncclCommCount");
+}
+
+KL_API(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device))
+{
+    return answer(comm, device, offsetof(struct ncclComm, device), "ncclCommCuDevice");
+}
+
+KL_API(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank))
+{
+    return answer(comm, rank, offsetof(struct ncclComm, rank), "ncclCommUserRank");
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * job.c - join the job that the environment describes.
+ */
+#include "api/api.h"
+#include "base/error.h"
+#include "bootstrap/bootstrap.h"
+#include "include/kolo.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** Where one kind of launcher says who a process is. */
+struct launcher {
+    const char *name, *rank, *size;
+};
+
+/* Most specific first: what runs inside another launcher's job sets its own. */
+static const struct launcher launchers[] = {
+    {"kolo run", "KOLO_RANK", "KOLO_SIZE"},
+    {"torchrun", "RANK", "WORLD_SIZE"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"MPICH", "PMI_RANK", "PMI_SIZE"},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS"},
+};
+enum { NLAUNCHERS = sizeof launchers / sizeof launchers[0] };
+
+struct job {
+    int rank, size;
+    ncclUniqueId id;
+};
+
+static ncclResult_t read_number(const char *name, int *value)
+{
+    const char *text = getenv(name);
+    char *end;
+
+    if (!text) return KL_FAIL(ncclInvalidUsage, "koloInitFromEnv: %s is not set, but its partner is: set both", name);
+    long number = strtol(text, &end, 10);
+    if (end == text || *end || number < 0 || number > 1 << 24)
+        return KL_FAIL(ncclInvalidUsage, "koloInitFromEnv: %s=%s is not a number from 0 to %d", name, text, 1 << 24);
+    *value = (int)number;
+    return ncclSuccess;
+}
+
+static const struct launcher *find_launcher(void)
+{
+    for (int i = 0; i < NLAUNCHERS; i++)
+        if (getenv(launchers[i].rank) || getenv(launchers[i].size)) return &launchers[i];
+    return NULL;
+}
+
+/* KOLO_COMM_ID, NCCL_COMM_ID or torchrun's master: rank 0 opens the address, the others come to it. */
+static ncclResult_t find_rendezvous(const struct launcher *l, ncclUniqueId *id)
+{
+    const char *text = getenv("KOLO_COMM_ID"), *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    char address[300];
+
+    if (!text) text = getenv("NCCL_COMM_ID");
+    if (!text && host && port) {
+        snprintf(address, sizeof address, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+        text = address;
+    }
+    if (!text)
+        return KL_FAIL(ncclInvalidUsage,
+                       "koloInitFromEnv: %s says that this is one of several ranks, but not where they meet: set "
+                       "KOLO_COMM_ID=host:port to a free port of rank 0's host",
+                       l->name);
+    return kl_bootstrap_id_parse(text, id);
+}
+
+static ncclResult_t describe_job(struct job *job)
+{
+    const struct launcher *l = find_launcher();
+
+    job->rank = 0;
+    job->size = 1;
+    if (l) {
+        KL_TRY(read_number(l->rank, &job->rank));
+        KL_TRY(read_number(l->size, &job->size));
+    }
+    if (job->size < 1 || job->rank >= job->size)
+        return KL_FAIL(ncclInvalidUsage, "koloInitFromEnv: %s=%d and %s=%d do not fit together", l->rank, job->rank,
+                       l->size, job->size);
+    return job->size == 1 ? kl_bootstrap_id_create(&job->id) : find_rendezvous(l, &job->id);
+}
+
+KL_PUBLIC ncclResult_t koloInitFromEnv(ncclComm_t *comm)
+{
+    struct job job;
+
+    if (!comm) return KL_FAIL(ncclInvalidArgument, "koloInitFromEnv: the result pointer is NULL");
+    *comm = NULL;
+    KL_TRY(describe_job(&job));
+    return pncclCommInitRank(comm, job.size, job.id, job.rank);
+}

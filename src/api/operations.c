@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * operations.c - the collectives, send and receive: check, then hand over to the communicator.
+ */
+#include "api/api.h"
+#include "api/check.h"
+#include "comm/group.h"
+
+static ncclResult_t issue_checked(ncclComm_t comm, const struct kl_task *task, cudaStream_t stream,
+                                  const char *function)
+{
+    struct kl_stream *s;
+
+    KL_TRY(kl_comm_failure(comm));
+    if (comm->finalized) return KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
+    KL_TRY(kl_check_task(comm, task, function));
+    KL_TRY(kl_stream_of(stream, comm->device, &s));
+    if (!task->count && task->coll < KL_SEND) return ncclSuccess;
+    if (kl_group_open()) kl_group_join(comm);
+    if (task->coll >= KL_SEND && task->peer == comm->rank && !comm->in_group)
+        return KL_FAIL(ncclInvalidUsage, "%s: rank %d with itself needs the opposite call in the same group", function,
+                       comm->rank);
+    return kl_comm_issue(comm, task, s);
+}
+
+/* in_call tells an abort from another thread that the communicator is in use. */
+static ncclResult_t issue(ncclComm_t comm, const struct kl_task *task, cudaStream_t stream, const char *function)
+{
+    ncclResult_t rc = kl_check_comm(comm, function);
+
+    if (!rc) {
+        kl_swap_seq_cst(&comm->in_call, 1); /* before the failure is read; pairs with kl_comm_abort */
+        rc = issue_checked(comm, task, stream, function);
+        kl_store_release(&comm->in_call, 0);
+    }
+    return kl_group_note(rc);
+}
+
+KL_API(ncclResult_t, AllReduce,
+       (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+        cudaStream_t stream))
+{
+    struct kl_task t = {
+        .coll = KL_ALLREDUCE, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .op = op};
+
+    return issue(comm, &t, stream, "ncclAllReduce");
+}
+
+KL_API(ncclResult_t, Reduce,
+       (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root,
+        ncclComm_t comm, cudaStream_t stream))
+{
+    struct kl_task t = {.coll = KL_REDUCE,
+                        .send = sendbuff,
+                        .recv = recvbuff,
+                        .count = count,
+                        .type = datatype,
+                        .op = op,
+                        .peer = root};
+
+    return issue(comm, &t, stream, "ncclReduce");
+}
+
+KL_API(ncclResult_t, Broadcast,
+       (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+        cudaStream_t stream))
+{
+    struct kl_task t = {
+        .coll = KL_BROADCAST, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .peer = root};
+
+    return issue(comm, &t, stream, "ncclBroadcast");
+}
+
+KL_API(ncclResult_t, Bcast,
+       (void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream))
+{
+    struct kl_task t = {
+        .coll = KL_BROADCAST, .send = buff, .recv = buff, .count = count, .type = datatype, .peer = root};
+
+    return issue(comm, &t, stream, "ncclBcast");
+}
+
+KL_API(ncclResult_t, AllGather,
+       (const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm,
+        cudaStream_t stream))
+{
+    struct kl_task t = {.coll = KL_ALLGATHER, .send = sendbuff, .recv = recvbuff, .count = sendcount, .type = datatype};
+
+    return issue(comm, &t, stream, "ncclAllGather");
+}
+
+KL_API(ncclResult_t, ReduceScatter,
+       (const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op,
+        ncclComm_t comm, cudaStream_t stream))
+{
+    struct kl_task t = {
+        .coll = KL_REDUCESCATTER, .send = sendbuff, .recv = recvbuff, .count = recvcount, .type = datatype, .op = op};
+
+    return issue(comm, &t, stream, "ncclReduceScatter");
+}
+
+KL_API(ncclResult_t, Send,
+       (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream))
+{
+    struct kl_task t = {.coll = KL_SEND, .send = sendbuff, .count = count, .type = datatype, .peer = peer};
+
+    return issue(comm, &t, stream, "ncclSend");
+}
+
+KL_API(ncclResult_t, Recv,
+       (void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream))
+{
+    struct kl_task t = {.coll = KL_RECV, .recv = recvbuff, .count = count, .type = datatype, .peer = peer};
+
+    return issue(comm, &t, stream, "ncclRecv");
+}
+
+KL_API(ncclResult_t, GroupStart, (void))
+{
+    return kl_group_start();
+}
+
+KL_API(ncclResult_t, GroupEnd, (void))
+{
+    return kl_group_end();
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * choose.h - which algorithm and protocol an operation uses, and which ones exist.
+ */
+#ifndef KL_COLL_CHOOSE_H
+#define KL_COLL_CHOOSE_H
+
+#include "include/nccl.h"
+
+/**
+ * Do the texts of NCCL_ALGO and NCCL_PROTO ("" is unset) leave something that is implemented? A list of names, `^` before
+ * it excludes them; NCCL_ALGO may be "function:list;function:list". Otherwise ncclInvalidUsage, saying what there is.
+ */
+ncclResult_t kl_choose_check(const char *algo, const char *proto);
+
+#endif

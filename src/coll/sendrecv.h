@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * sendrecv.h - one send or one receive: a message cut into fifo steps. Resumable, allocates nothing.
+ *
+ * A message has at least one step, also when it is empty, and says in each whether more follows, so that a receive of
+ * another size than the send is an error and not a hang. Between ranks of one address space long messages are lent, not
+ * copied: the receiver reads the sender's buffer.
+ *
+ * Errors:  ncclInvalidUsage when the sizes differ.
+ * Threads: one at a time.
+ */
+#ifndef KL_COLL_SENDRECV_H
+#define KL_COLL_SENDRECV_H
+
+#include "device/host/stream.h"
+#include "transport/transport.h"
+
+struct kl_message {
+    char *data; /* read only for a send */
+    size_t bytes;
+    size_t moved; /* bytes handed over or received so far */
+    bool ended;   /* the last step is done */
+};
+
+enum kl_step kl_send_progress(struct kl_message *message, struct kl_connector *connector);
+
+/** *rc is set on failure, with DONE. */
+enum kl_step kl_recv_progress(struct kl_message *message, struct kl_connector *connector, ncclResult_t *rc);
+
+#endif

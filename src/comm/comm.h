@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * comm.h - the communicator: owns bootstrap, channels and connectors, and runs its operations in the order of issue.
+ *
+ * Operations are recorded as tasks in a ring of the communicator, and each call (or each group) queues one launch on the
+ * user's stream. Launches of one communicator run one after the other, whatever streams they are on: launch n starts when
+ * `finished` is n. So there is one operation in progress at a time, and its state needs no allocation.
+ *
+ *     user thread:  check -> tasks[] -> stream push            launch.c
+ *     runner:       wait for `finished` -> progress tasks -> finished + 1
+ *
+ * Failures: the first one wins, is kept (code and sentence), fails every later operation, is told to the other ranks, and
+ *           is what ncclCommGetAsyncError and ncclGetLastError say.
+ * Memory order: finished is stored with release after the last task, loaded with acquire by the next launch: operation
+ *           state passes from runner to runner. failed is stored with release after the text.
+ * Threads:  one user thread at a time; any runner; the event loop thread reports failures; abort from any thread.
+ */
+#ifndef KL_COMM_COMM_H
+#define KL_COMM_COMM_H
+
+#include "base/error.h"
+#include "bootstrap/bootstrap.h"
+#include "channel/channel.h"
+#include "coll/ring_op.h"
+#include "coll/sendrecv.h"
+#include "comm/config.h"
+#include "device/host/stream.h"
+#include "topo/topo.h"
+#include "transport/peer.h"
+
+#include <pthread.h>
+#include <stdalign.h>
+
+enum kl_coll { KL_ALLREDUCE, KL_REDUCE, KL_BROADCAST, KL_ALLGATHER, KL_REDUCESCATTER, KL_SEND, KL_RECV };
+
+/** One operation of one rank. */
+struct kl_task {
+    enum kl_coll coll;
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    int peer; /* root, or the other end of a send or receive */
+    const void *send;
+    void *recv;
+    size_t count;              /* as the user gave it */
+    struct kl_message message; /* of a send or receive: how far it is */
+    uint64_t next;             /* the next message of the launch on the same connector, 0: none; its number + 1 */
+    bool waits;                /* for an earlier one */
+    bool complete;             /* its buffer may be reused */
+};
+
+/** A task and the stream it was issued on, collected between group start and end. */
+struct kl_queued {
+    struct kl_task task;
+    struct kl_stream *stream;
+};
+
+enum { KL_TASKS = 1024, KL_LAUNCHES = 1024, KL_PHASES_MAX = 16 }; /* powers of two */
+
+struct kl_failure {
+    pthread_mutex_t lock;
+    int culprit; /* rank; under lock, as the text */
+    char text[KL_ERROR_TEXT];
+};
+
+struct kl_phase_time {
+    const char *name;
+    uint64_t ns;
+};
+
+struct ncclComm {
+    uint64_t magic; /* KL_COMM_MAGIC while it lives */
+
+    /* hot: read by every operation, constant after init */
+    int rank, nranks, device;
+    int nchannels;
+    struct kl_channel *channels;
+    struct kl_connector *send_to, *recv_from; /* point to point, by rank */
+    struct kl_redop redops[ncclNumTypes][ncclNumOps];
+    uint64_t timeout_ns; /* of an operation without progress; 0: none */
+    unsigned spin;       /* polls before yielding */
+
+    alignas(KL_LINE) _Atomic uint32_t failed; /* ncclResult_t of the first failure */
+
+    /* the user thread's */
+    alignas(KL_LINE) _Atomic uint32_t in_call; /* it is inside a call; an abort waits until it is not */
+    uint64_t launched;                         /* launches queued */
+    uint64_t tasks_taken;                      /* tasks recorded */
+    struct kl_task *tasks;                     /* ring; grows while nothing is in flight */
+    uint64_t task_room;                        /* power of two */
+    uint64_t *last_send, *last_recv;           /* by peer: number + 1 of the last message recorded */
+    struct kl_stream *last_stream;             /* of the last launch */
+    uint64_t last_ticket;
+    bool finalized;
+    struct kl_queued *queued; /* of the open group; grows, is kept */
+    size_t nqueued, queued_room;
+    struct ncclComm *group_next; /* in the list of the open group */
+    bool in_group;
+
+    /* the runner's: passed on with `finished` */
+    alignas(KL_LINE) _Atomic uint64_t finished; /* launches */
+    _Atomic uint64_t tasks_done;                /* tasks whose slots may be reused */
+    uint64_t cursor;                            /* task in progress */
+    struct kl_ring_op ring_op;
+    bool in_ring_op;
+    uint64_t stalled_since; /* ns; 0: not stalled, or not looked yet */
+    uint32_t stalls;        /* polls without progress */
+    bool in_messages;
+    _Atomic uint32_t joins_left;            /* pieces of join work that still look at the communicator */
+    _Atomic uint32_t arrivals[KL_LAUNCHES]; /* streams that have reached a launch that joins several */
+
+    /* cold */
+    struct kl_failure failure;
+    struct kl_comm_config config;
+    struct kl_bootstrap *bootstrap;
+    struct kl_peer *peers;
+    struct kl_stream *default_stream;
+    struct kl_topo *topo;
+    int device_count; /* host devices of this process */
+    int *ring_order;  /* nchannels rows of nranks, as the graph search found them */
+    int local_ranks;  /* on this host */
+    ncclUniqueId id;
+    struct kl_phase_time times[KL_PHASES_MAX];
+    int phases_done;
+};
+
+#define KL_COMM_MAGIC 0x6f6c6f6b6d6d6f63u
+
+/* ---- life: init.c ---- */
+
+/** Create and join, all phases. On failure nothing is held. Any thread. */
+ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int device, ncclComm_t *comm);
+
+/** Run what is queued; then no more operations. */
+ncclResult_t kl_comm_finalize(ncclComm_t comm);
+
+/** Undo the phases and free. What is queued has finished or failed. */
+void kl_comm_free(ncclComm_t comm);
+
+/** Fail the communicator here and everywhere, wait (briefly) until nobody runs it, and free it. */
+void kl_comm_abort(ncclComm_t comm);
+
+/* ---- phases: peers.c, topology.c, connect.c ---- */
+
+ncclResult_t kl_comm_exchange_peers(ncclComm_t comm);
+ncclResult_t kl_comm_find_rings(ncclComm_t comm);
+void kl_comm_forget_rings(ncclComm_t comm);
+ncclResult_t kl_comm_connect(ncclComm_t comm);
+void kl_comm_disconnect(ncclComm_t comm);
+
+/** Why this rank and a peer may not access each other's memory directly; NULL if they may. After the rings are found. */
+const char *kl_comm_p2p_refusal(ncclComm_t comm, int peer);
+
+/* ---- operations: launch.c ---- */
+
+/** Record a checked task: queue it on `stream`, or add it to the open group of the calling thread. */
+ncclResult_t kl_comm_issue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream);
+
+/** Queue what the group collected. */
+ncclResult_t kl_comm_launch_queued(ncclComm_t comm);
+
+/** If the last launch went to a stream that runs inside the call, run it. */
+void kl_comm_run_inline(ncclComm_t comm);
+
+/** Forget what the group collected. */
+void kl_comm_drop_queued(ncclComm_t comm);
+
+/** Wait until every launch has finished. */
+void kl_comm_quiesce(ncclComm_t comm);
+
+/* ---- failures: failure.c ---- */
+
+/** Record a failure (the first one counts) and, unless it came from them, tell the other ranks. Any thread. */
+void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *text, bool tell);
+
+/** The sticky failure, adopted as the calling thread's error text; ncclSuccess if there is none. Any thread. */
+ncclResult_t kl_comm_failure(ncclComm_t comm);
+
+/** The text of the failure; "" if there is none. Valid as long as the communicator. */
+const char *kl_comm_failure_text(ncclComm_t comm);
+
+/** "rank 3 (host b, pid 12)" for texts. */
+const char *kl_comm_describe(ncclComm_t comm, int rank, char *text, size_t size);
+
+#endif

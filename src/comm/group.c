@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/group.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static _Thread_local struct {
+    int depth;
+    ncclResult_t first_error;
+    char text[KL_ERROR_TEXT]; /* of the first error */
+    ncclComm_t comms;         /* in the order in which they joined, */
+    ncclComm_t last_comm;     /* by group_next */
+    struct kl_job *jobs, **last_job;
+} group;
+
+bool kl_group_open(void)
+{
+    return group.depth > 0;
+}
+
+ncclResult_t kl_group_start(void)
+{
+    if (!group.depth++) {
+        group.first_error = ncclSuccess;
+        group.comms = group.last_comm = NULL;
+        group.jobs = NULL;
+        group.last_job = &group.jobs;
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t kl_group_note(ncclResult_t rc)
+{
+    if (rc && rc != ncclInProgress && group.depth && !group.first_error) {
+        group.first_error = rc;
+        snprintf(group.text, sizeof group.text, "%s", kl_error_text());
+    }
+    return rc;
+}
+
+void kl_group_join(ncclComm_t comm)
+{
+    if (comm->in_group) return;
+    comm->in_group = true;
+    comm->group_next = NULL;
+    if (group.last_comm)
+        group.last_comm->group_next = comm;
+    else
+        group.comms = comm;
+    group.last_comm = comm;
+}
+
+void kl_group_forget(ncclComm_t comm)
+{
+    ncclComm_t before = NULL, c = group.depth ? group.comms : NULL;
+
+    while (c && c != comm) before = c, c = c->group_next;
+    if (!c) return;
+    if (before)
+        before->group_next = c->group_next;
+    else
+        group.comms = c->group_next;
+    if (group.last_comm == c) group.last_comm = before;
+}
+
+void kl_group_add(struct kl_job *job)
+{
+    job->next = NULL;
+    *group.last_job = job;
+    group.last_job = &job->next;
+}
+
+/* ---- jobs ---- */
+
+static void *run_job(void *arg)
+{
+    struct kl_job *job = arg;
+
+    job->rc = job->run(job);
+    if (job->rc) snprintf(job->text, sizeof job->text, "%s", kl_error_text());
+    return NULL;
+}
+
+static void start_jobs(struct kl_job *jobs)
+{
+    for (struct kl_job *j = jobs; j; j = j->next) {
+        if (!j->next) {
+            run_job(j); /* the last one, or the only one, here */
+            continue;
+        }
+        int err = pthread_create(&j->thread, NULL, run_job, j);
+        j->started = !err;
+        if (err) {
+            j->rc = KL_FAIL(ncclSystemError, "cannot start a thread to create a communicator (error %d)", err);
+            snprintf(j->text, sizeof j->text, "%s", kl_error_text());
+        }
+    }
+}
+
+/* Run all, wait for all; the first failure in the order of the calls counts, and undoes what succeeded. */
+static ncclResult_t finish_jobs(struct kl_job *jobs)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    start_jobs(jobs);
+    for (struct kl_job *j = jobs; j; j = j->next) {
+        if (j->started) pthread_join(j->thread, NULL);
+        if (!rc && j->rc) kl_error_adopt(j->text);
+        if (!rc) rc = j->rc;
+    }
+    for (struct kl_job *j = jobs, *next; j; j = next) {
+        next = j->next;
+        if (rc && !j->rc) j->undo(j);
+        free(j);
+    }
+    return rc;
+}
+
+static void free_jobs(struct kl_job *jobs)
+{
+    for (struct kl_job *next; jobs; jobs = next) {
+        next = jobs->next;
+        free(jobs);
+    }
+}
+
+/* ---- the end ---- */
+
+static ncclResult_t launch_all(ncclComm_t comms)
+{
+    for (ncclComm_t c = comms; c; c = c->group_next) KL_TRY(kl_comm_launch_queued(c));
+    for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_run_inline(c);
+    return ncclSuccess;
+}
+
+static void leave_all(ncclComm_t comms)
+{
+    for (ncclComm_t c = comms, next; c; c = next) {
+        next = c->group_next;
+        kl_comm_drop_queued(c);
+        c->in_group = false;
+    }
+}
+
+ncclResult_t kl_group_end(void)
+{
+    if (!group.depth) return KL_FAIL(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
+    if (--group.depth) return ncclSuccess;
+
+    ncclComm_t comms = group.comms;
+    struct kl_job *jobs = group.jobs;
+    ncclResult_t rc = group.first_error;
+    group.comms = group.last_comm = NULL;
+    group.jobs = NULL;
+    if (rc) {
+        kl_error_adopt(group.text);
+        free_jobs(jobs);
+    } else {
+        rc = finish_jobs(jobs);
+        if (!rc) rc = launch_all(comms);
+    }
+    leave_all(comms);
+    return rc;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * init.c - the life of a communicator: a table of phases, run forwards at creation and undone backwards at the end.
+ */
+#include "comm/comm.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "coll/choose.h"
+#include "device/host/device.h"
+#include "device/host/wait.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- phases ---- */
+
+static void on_failure(void *ctx, int culprit, ncclResult_t code, const char *text)
+{
+    kl_comm_fail(ctx, culprit, code, text, false);
+}
+
+static ncclResult_t join_bootstrap(ncclComm_t comm)
+{
+    struct kl_bootstrap_config config = {
+        .id = comm->id,
+        .rank = comm->rank,
+        .nranks = comm->nranks,
+        .timeout_ms = (uint64_t)comm->config.bootstrap_timeout * 1000,
+        .on_failure = on_failure,
+        .ctx = comm,
+    };
+
+    return kl_bootstrap_join(&config, &comm->bootstrap);
+}
+
+static void leave_bootstrap(ncclComm_t comm)
+{
+    kl_bootstrap_leave(comm->bootstrap);
+    comm->bootstrap = NULL;
+}
+
+static void forget_peers(ncclComm_t comm)
+{
+    free(comm->peers);
+    comm->peers = NULL;
+}
+
+static ncclResult_t prepare_operations(ncclComm_t comm)
+{
+    for (int type = 0; type < ncclNumTypes; type++)
+        for (int op = 0; op < ncclNumOps; op++)
+            KL_TRY(kl_redop_init(&comm->redops[type][op], (ncclDataType_t)type, (ncclRedOp_t)op, comm->nranks));
+    comm->timeout_ns = (uint64_t)comm->config.timeout * 1000000000u;
+    comm->task_room = KL_TASKS;
+    comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);
+    comm->last_send = calloc((size_t)comm->nranks, sizeof *comm->last_send);
+    comm->last_recv = calloc((size_t)comm->nranks, sizeof *comm->last_recv);
+    if (!comm->tasks || !comm->last_send || !comm->last_recv) return KL_NOMEM("operations");
+    return kl_stream_default(comm->device, &comm->default_stream);
+}
+
+static void drop_operations(ncclComm_t comm)
+{
+    free(comm->tasks);
+    free(comm->last_send);
+    free(comm->last_recv);
+    free(comm->queued);
+}
+
+static ncclResult_t wait_for_all(ncclComm_t comm)
+{
+    return kl_bootstrap_barrier(comm->bootstrap);
+}
+
+/* A phase that fails undoes itself together with those before it: undo works on what is half there. */
+static const struct phase {
+    const char *name;
+    ncclResult_t (*run)(ncclComm_t comm);
+    void (*undo)(ncclComm_t comm);
+} phases[] = {
+    {"bootstrap", join_bootstrap, leave_bootstrap},         {"peers", kl_comm_exchange_peers, forget_peers},
+    {"topology", kl_comm_find_rings, kl_comm_forget_rings}, {"connections", kl_comm_connect, kl_comm_disconnect},
+    {"operations", prepare_operations, drop_operations},    {"barrier", wait_for_all, NULL},
+};
+enum { NPHASES = sizeof phases / sizeof phases[0] };
+_Static_assert(NPHASES <= KL_PHASES_MAX, "a time is kept for every phase");
+
+static void undo_phases(ncclComm_t comm)
+{
+    while (comm->phases_done > 0) {
+        const struct phase *p = &phases[--comm->phases_done];
+        if (p->undo) p->undo(comm);
+    }
+}
+
+static ncclResult_t run_phases(ncclComm_t comm)
+{
+    for (int i = 0; i < NPHASES; i++) {
+        uint64_t begin = kl_now_ns();
+        if (comm->bootstrap) kl_bootstrap_phase(comm->bootstrap, phases[i].name);
+        comm->phases_done = i + 1; /* also when it fails: its undo copes */
+        ncclResult_t rc = phases[i].run(comm);
+        comm->times[i] = (struct kl_phase_time){.name = phases[i].name, .ns = kl_now_ns() - begin};
+        if (rc) return rc;
+    }
+    return ncclSuccess;
+}
+
+static void log_times(ncclComm_t comm)
+{
+    char text[256] = "";
+    size_t used = 0;
+    uint64_t total = 0;
+
+    for (int i = 0; i < NPHASES && used < sizeof text; i++) {
+        total += comm->times[i].ns;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s %s %.2f", i ? "," : "", comm->times[i].name,
+                                 (double)comm->times[i].ns / 1e6);
+    }
+    KL_INFO(KL_INIT | KL_PROFILE, "Init timings: rank %d nranks %d total %.2f ms (%s )", comm->rank, comm->nranks,
+            (double)total / 1e6, text);
+}
+
+/* ---- creation ---- */
+
+/* What a failure during init looks like to the others: they wait for this rank, so tell them why it will not come. */
+static void tell_peers(ncclComm_t comm, ncclResult_t rc)
+{
+    char text[KL_ERROR_TEXT], me[128];
+
+    if (!comm->bootstrap || kl_load_acquire(&comm->failed)) return;
+    snprintf(text, sizeof text, "%s failed to initialise: %.800s", kl_comm_describe(comm, comm->rank, me, sizeof me),
+             kl_error_text());
+    kl_bootstrap_report(comm->bootstrap, comm->rank, rc == ncclRemoteError ? rc : ncclRemoteError, text);
+}
+
+static ncclComm_t allocate(const ncclUniqueId *id, int nranks, int rank, int device)
+{
+    ncclComm_t comm = aligned_alloc(KL_LINE, (sizeof *comm + KL_LINE - 1) / KL_LINE * KL_LINE);
+
+    if (!comm) return NULL;
+    memset(comm, 0, sizeof *comm);
+    comm->magic = KL_COMM_MAGIC;
+    comm->id = *id;
+    comm->rank = rank;
+    comm->nranks = nranks;
+    comm->device = device;
+    pthread_mutex_init(&comm->failure.lock, NULL);
+    return comm;
+}
+
+ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int device, ncclComm_t *comm)
+{
+    ncclComm_t c = allocate(id, nranks, rank, device);
+    char text[KL_ERROR_TEXT];
+
+    if (!c) return KL_NOMEM("a communicator");
+    kl_comm_config_load(&c->config);
+    ncclResult_t rc = kl_choose_check(c->config.algo, c->config.proto);
+    if (!rc) rc = run_phases(c);
+    if (rc) {
+        snprintf(text, sizeof text, "%s", kl_error_text());
+        tell_peers(c, rc);
+        kl_comm_free(c);
+        kl_error_adopt(text);
+        return rc;
+    }
+    log_times(c);
+    KL_INFO(KL_INIT, "comm %p rank %d nranks %d device %d - Init COMPLETE", (void *)c, rank, nranks, c->device);
+    *comm = c;
+    return ncclSuccess;
+}
+
+/* ---- the end ---- */
+
+ncclResult_t kl_comm_finalize(ncclComm_t comm)
+{
+    kl_comm_quiesce(comm);
+    comm->finalized = true;
+    return kl_comm_failure(comm);
+}
+
+void kl_comm_free(ncclComm_t comm)
+{
+    undo_phases(comm);
+    comm->magic = 0;
+    pthread_mutex_destroy(&comm->failure.lock);
+    free(comm);
+}
+
+void kl_comm_abort(ncclComm_t comm)
+{
+    struct kl_wait wait = KL_WAIT_START;
+    char text[256], me[128];
+
+    snprintf(text, sizeof text, "%s aborted the communicator", kl_comm_describe(comm, comm->rank, me, sizeof me));
+    kl_bootstrap_report(comm->bootstrap, comm->rank, ncclRemoteError, text);
+    kl_comm_fail(comm, comm->rank, ncclInternalError, text, false);
+    kl_bootstrap_abort(comm->bootstrap);
+    kl_fence_seq_cst(); /* the failure is set, then in_call is read; pairs with the exchange at the start of a call */
+    while (kl_load_acquire(&comm->in_call)) kl_wait_pause(&wait, 0);
+    kl_comm_quiesce(comm);
+    kl_comm_free(comm);
+}

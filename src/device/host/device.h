@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * device.h - the host devices of this process: how many there are, and which one a thread uses.
+ *
+ * A host device is a CPU that plays a GPU: an ordinal with a NUMA node. Its memory is host memory, its compute is whoever
+ * runs its streams.
+ *
+ * Threads: any; the current device is the calling thread's own.
+ * Source:  the architecture page, 4.
+ */
+#ifndef KL_DEVICE_HOST_DEVICE_H
+#define KL_DEVICE_HOST_DEVICE_H
+
+#include "include/nccl.h"
+
+#include <stdbool.h>
+
+/** What the number of devices may come from, in this order; 0 where unknown. */
+struct kl_device_facts {
+    int configured; /* KOLO_HOST_DEVICES */
+    int file;       /* GPUs of the topology file */
+    int local_size; /* ranks of the job on this host, as its launcher says */
+    int cpus;       /* of the affinity mask */
+};
+
+/** KOLO_HOST_DEVICES, else the file's GPUs, else the job's local size, else max(8, CPUs). */
+int kl_device_count(const struct kl_device_facts *facts);
+
+/** The job's size on this host from the variables of torchrun, kolo run, Open MPI or MPICH; 0 if none says. */
+int kl_device_job_local_size(void);
+
+/** Make `device` the thread's current one. The caller has checked it against the count. */
+void kl_device_set(int device);
+
+/** The thread's current device; -1 if it never chose one. */
+int kl_device_chosen(void);
+
+/** A communicator of this thread got `device` without the thread having chosen: it is the current one from now on. */
+void kl_device_adopt(int device);
+
+/** The current device, or the one that the process's first communicator was given, or 0. */
+int kl_device_current(void);
+
+/** NUMA node of a device: devices are spread over the nodes in blocks, as `count` devices over `nnodes` nodes. */
+int kl_device_node(int device, int count, const int *nodes, int nnodes);
+
+#endif

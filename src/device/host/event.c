@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/host/event.h"
+
+#include "base/error.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+static struct {
+    pthread_mutex_t lock;
+    struct kl_event *spare; /* under lock */
+} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+ncclResult_t kl_event_create(struct kl_event **event)
+{
+    pthread_mutex_lock(&registry.lock);
+    struct kl_event *e = registry.spare;
+    if (e) registry.spare = e->next;
+    pthread_mutex_unlock(&registry.lock);
+
+    if (!e) e = calloc(1, sizeof *e);
+    if (!e) return KL_NOMEM("an event");
+    kl_store_relaxed(&e->done, kl_load_relaxed(&e->recorded)); /* an event never recorded is done */
+    *event = e;
+    return ncclSuccess;
+}
+
+void kl_event_destroy(struct kl_event *event)
+{
+    pthread_mutex_lock(&registry.lock);
+    event->next = registry.spare;
+    registry.spare = event;
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static enum kl_step store_done(struct kl_stream *stream, struct kl_work *work)
+{
+    struct kl_event *e = work->owner;
+    uint64_t before = kl_load_relaxed(&e->done);
+
+    (void)stream;
+    while (before < work->arg[0] && !kl_cas_acq_rel(&e->done, &before, work->arg[0])) continue;
+    return KL_STEP_DONE;
+}
+
+void kl_event_record(struct kl_event *event, struct kl_stream *stream)
+{
+    uint64_t number = kl_load_relaxed(&event->recorded) + 1;
+    struct kl_work work = {.progress = store_done, .owner = event, .arg = {number}};
+
+    kl_store_relaxed(&event->recorded, number);
+    kl_store_relaxed(&event->stream, stream);
+    kl_store_relaxed(&event->ticket, kl_stream_push(stream, &work) + 1);
+}
+
+static bool is_done(struct kl_event *event)
+{
+    return kl_load_acquire(&event->done) >= kl_load_relaxed(&event->recorded); /* pairs with store_done */
+}
+
+bool kl_event_query(struct kl_event *event)
+{
+    if (is_done(event)) return true;
+    kl_stream_run(kl_load_relaxed(&event->stream));
+    return is_done(event);
+}
+
+void kl_event_wait(struct kl_event *event)
+{
+    if (!is_done(event)) kl_stream_wait(kl_load_relaxed(&event->stream), kl_load_relaxed(&event->ticket));
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/host/executor.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "device/host/stream.h"
+#include "device/host/wait.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { TICK_NS = 100000, SLEEP_AFTER_NS = 10000000 };
+
+_Atomic uint32_t kl_executor_state = KL_EXECUTOR_ABSENT;
+
+static void futex(int op, uint32_t value)
+{
+    syscall(SYS_futex, &kl_executor_state, op, value, NULL, NULL, 0);
+}
+
+static bool anything_pending(void)
+{
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
+        if (kl_stream_pending(s)) return true;
+    return false;
+}
+
+/* Sleep until a push: either it sees ASLEEP and wakes us, or we see its ticket and stay awake. */
+static void sleep_until_work(void)
+{
+    kl_swap_seq_cst(&kl_executor_state, KL_EXECUTOR_ASLEEP);
+    kl_fence_seq_cst(); /* orders the store against the look at the tails; pairs with kl_stream_push */
+    while (kl_load_relaxed(&kl_executor_state) == KL_EXECUTOR_ASLEEP && !anything_pending())
+        futex(FUTEX_WAIT_PRIVATE, KL_EXECUTOR_ASLEEP);
+    kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_AWAKE);
+}
+
+/* Whether a stream has waited since the last look; while `busy` every pending stream counts as such. */
+static bool is_ours(struct kl_stream *s, bool busy)
+{
+    uint64_t head = kl_load_relaxed(&s->head);
+    bool stale = s->seen == head + 1;
+
+    s->seen = head + 1;
+    return (busy || stale) && !kl_load_relaxed(&s->waiter);
+}
+
+struct look {
+    bool taken, moved;
+    uint64_t pushed; /* pieces of work ever pushed */
+};
+
+static struct look look_around(bool busy)
+{
+    struct look l = {.taken = false};
+
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
+        l.pushed += kl_stream_tail(s);
+        if (!kl_stream_pending(s)) {
+            s->seen = 0;
+            continue;
+        }
+        if (!is_ours(s, busy)) continue;
+        l.taken = true;
+        if (kl_stream_run(s) != KL_STEP_STALLED) l.moved = true;
+    }
+    return l;
+}
+
+static void *run_executor(void *unused)
+{
+    struct kl_wait wait = KL_WAIT_START;
+    uint64_t pushed = 0, last_push = kl_now_ns();
+    bool busy = false;
+
+    (void)unused;
+    pthread_setname_np(pthread_self(), "kolo-executor");
+    for (;;) {
+        struct look l = look_around(busy);
+        busy = l.taken;
+        if (l.moved) kl_wait_reset(&wait);
+        if (busy) {
+            if (!l.moved) kl_wait_pause(&wait, 0);
+            continue;
+        }
+        if (l.pushed != pushed) {
+            pushed = l.pushed;
+            last_push = kl_now_ns();
+        }
+        if (kl_now_ns() - last_push > SLEEP_AFTER_NS && !anything_pending())
+            sleep_until_work();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = TICK_NS}, NULL);
+    }
+    return NULL;
+}
+
+/* ---- starting ---- */
+
+static void forget_in_child(void)
+{
+    kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_ABSENT);
+}
+
+static void register_fork_handler(void)
+{
+    pthread_atfork(NULL, NULL, forget_in_child);
+}
+
+/* All signals stay with the program's own threads. */
+static int start_thread(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    sigset_t all, before;
+    pthread_attr_t attr;
+    pthread_t thread;
+
+    pthread_once(&once, register_fork_handler);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    int err = pthread_create(&thread, &attr, run_executor, NULL);
+    pthread_attr_destroy(&attr);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err;
+}
+
+void kl_executor_wake(void)
+{
+    uint32_t before = kl_swap_acq_rel(&kl_executor_state, KL_EXECUTOR_AWAKE);
+
+    if (before == KL_EXECUTOR_ASLEEP) futex(FUTEX_WAKE_PRIVATE, 1);
+    if (before != KL_EXECUTOR_ABSENT) return;
+    int err = start_thread();
+    if (!err) return;
+    kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_ABSENT); /* the next push tries again; waiting still runs work */
+    KL_WARN("cannot start the background executor (%s): operations run only when somebody waits for them", strerror(err));
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * executor.h - the background thread that keeps calls asynchronous: it runs what nobody comes for.
+ *
+ * Started by the first push to any stream. While there is work it looks every 100 microseconds and takes over streams
+ * whose first piece of work it has seen before and that nobody waits for; once it runs something it runs everything
+ * pending, until nothing is. With no work for 10 milliseconds it sleeps on a futex, at no cost, until a push wakes it.
+ *
+ * Threads: kl_executor_notify from any. A forked child starts its own.
+ */
+#ifndef KL_DEVICE_HOST_EXECUTOR_H
+#define KL_DEVICE_HOST_EXECUTOR_H
+
+#include "base/atomic.h"
+
+#include <stdint.h>
+
+enum kl_executor_state { KL_EXECUTOR_ABSENT, KL_EXECUTOR_AWAKE, KL_EXECUTOR_ASLEEP };
+
+extern _Atomic uint32_t kl_executor_state; /* futex word */
+
+/** Start or wake it. */
+void kl_executor_wake(void);
+
+/** Call after publishing work, by a sequentially consistent operation, so that this load comes after it. */
+static inline void kl_executor_notify(void)
+{
+    if (kl_load_seq_cst(&kl_executor_state) != KL_EXECUTOR_AWAKE) kl_executor_wake();
+}
+
+#endif

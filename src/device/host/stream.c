@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/host/stream.h"
+
+#include "base/error.h"
+#include "device/host/executor.h"
+#include "device/host/wait.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_DEFAULTS = 4096 }; /* devices that can have a default stream */
+
+/* All streams ever made, newest first. A reader follows `next` without the lock: entries are only added. */
+static struct {
+    _Atomic(struct kl_stream *) first;
+    _Atomic(struct kl_stream *) defaults[MAX_DEFAULTS];
+    _Atomic uint32_t threads;
+    pthread_mutex_t lock; /* create, destroy, failure texts */
+} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static _Thread_local uint32_t thread_number;
+
+uint32_t kl_thread_number(void)
+{
+    if (!thread_number) thread_number = 1 + kl_fetch_add_relaxed(&registry.threads, 1);
+    return thread_number;
+}
+
+struct kl_stream *kl_streams_first(void)
+{
+    return kl_load_acquire(&registry.first); /* pairs with the release in add_stream */
+}
+
+/* ---- life ---- */
+
+static struct kl_stream *reuse_stream(void)
+{
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
+        if (!kl_load_relaxed(&s->live)) return s;
+    return NULL;
+}
+
+static struct kl_stream *add_stream(void)
+{
+    struct kl_stream *s = aligned_alloc(KL_LINE, (sizeof *s + KL_LINE - 1) / KL_LINE * KL_LINE);
+
+    if (!s) return NULL;
+    memset(s, 0, sizeof *s);
+    s->next = kl_load_relaxed(&registry.first);
+    kl_store_release(&registry.first, s); /* pairs with kl_streams_first */
+    return s;
+}
+
+static struct kl_stream *take_stream(int device, unsigned flags)
+{
+    struct kl_stream *s = reuse_stream();
+
+    if (!s) s = add_stream();
+    if (!s) return NULL;
+    s->device = device;
+    s->flags = flags;
+    kl_store_relaxed(&s->failure, ncclSuccess);
+    kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
+    kl_store_release(&s->live, 1);
+    return s;
+}
+
+ncclResult_t kl_stream_create(int device, unsigned flags, struct kl_stream **stream)
+{
+    if (flags & ~KOLO_STREAM_INLINE) return KL_FAIL(ncclInvalidArgument, "unknown stream flags 0x%x", flags);
+    pthread_mutex_lock(&registry.lock);
+    struct kl_stream *s = take_stream(device, flags);
+    pthread_mutex_unlock(&registry.lock);
+    if (!s) return KL_NOMEM("a stream");
+    *stream = s;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_stream_destroy(struct kl_stream *stream)
+{
+    kl_stream_wait(stream, kl_stream_tail(stream));
+    ncclResult_t rc = kl_stream_failure(stream, true);
+    kl_store_release(&stream->live, 0);
+    return rc;
+}
+
+ncclResult_t kl_stream_default(int device, struct kl_stream **stream)
+{
+    if (device < 0 || device >= MAX_DEFAULTS)
+        return KL_FAIL(ncclInvalidArgument, "device %d has no default stream (0 to %d have)", device, MAX_DEFAULTS - 1);
+
+    struct kl_stream *s = kl_load_acquire(&registry.defaults[device]); /* pairs with the release below */
+    if (!s) {
+        pthread_mutex_lock(&registry.lock);
+        s = kl_load_relaxed(&registry.defaults[device]);
+        if (!s) s = take_stream(device, KOLO_STREAM_DEFAULT);
+        if (s) kl_store_release(&registry.defaults[device], s);
+        pthread_mutex_unlock(&registry.lock);
+        if (!s) return KL_NOMEM("a default stream");
+    }
+    *stream = s;
+    return ncclSuccess;
+}
+
+/* A handle is looked up, never followed: it may be anything. The last one found is usually asked for again. */
+static struct kl_stream *find_stream(const void *handle)
+{
+    static _Thread_local struct kl_stream *last;
+
+    if (last != handle)
+        for (last = kl_streams_first(); last && last != handle;) last = last->next;
+    return last && kl_load_relaxed(&last->live) ? last : NULL;
+}
+
+ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **stream)
+{
+    if (!handle) return kl_stream_default(device, stream);
+    struct kl_stream *s = find_stream(handle);
+    if (s) {
+        *stream = s;
+        return ncclSuccess;
+    }
+    return KL_FAIL(ncclInvalidArgument, "stream %p is not a host stream: make one with koloStreamCreate, or pass NULL",
+                   (void *)handle);
+}
+
+/* ---- running ---- */
+
+uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work)
+{
+    uint64_t ticket = kl_fetch_add_relaxed(&stream->tail, 1);
+
+    if (ticket >= KL_STREAM_SLOTS) kl_stream_wait(stream, ticket - KL_STREAM_SLOTS + 1);
+    kl_store_relaxed(&stream->producer, kl_thread_number());
+    stream->slots[ticket % KL_STREAM_SLOTS].work = *work;
+    kl_swap_seq_cst(&stream->slots[ticket % KL_STREAM_SLOTS].seq, ticket + 1); /* before kl_executor_notify looks */
+    kl_executor_notify();
+    return ticket;
+}
+
+/* Run work in order until it stalls or the queue is empty. The caller holds `running`. */
+static enum kl_step run_held(struct kl_stream *stream)
+{
+    enum kl_step step = KL_STEP_STALLED;
+    uint64_t head = kl_load_relaxed(&stream->head);
+
+    for (;;) {
+        uint32_t slot = (uint32_t)(head % KL_STREAM_SLOTS);
+        if (kl_load_acquire(&stream->slots[slot].seq) != head + 1) /* pairs with the exchange in kl_stream_push */
+            return head == kl_load_relaxed(&stream->tail) ? KL_STEP_DONE : step;
+        enum kl_step s = stream->slots[slot].work.progress(stream, &stream->slots[slot].work);
+        if (s != KL_STEP_DONE) return s == KL_STEP_MOVED ? s : step;
+        kl_store_release(&stream->head, ++head); /* pairs with kl_stream_reached */
+        step = KL_STEP_MOVED;
+    }
+}
+
+enum kl_step kl_stream_run(struct kl_stream *stream)
+{
+    if (kl_load_relaxed(&stream->running) || kl_swap_acquire(&stream->running, 1)) return KL_STEP_STALLED;
+    enum kl_step step = run_held(stream);
+    kl_store_release(&stream->running, 0); /* pairs with the exchange above, in the next runner */
+    return step;
+}
+
+enum kl_step kl_streams_poll(bool all)
+{
+    uint32_t me = kl_thread_number();
+    enum kl_step step = KL_STEP_STALLED;
+
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
+        if (!kl_stream_pending(s) || (!all && kl_load_relaxed(&s->producer) != me)) continue;
+        if (kl_stream_run(s) != KL_STEP_STALLED) step = KL_STEP_MOVED;
+    }
+    return step;
+}
+
+void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
+{
+    struct kl_wait wait = KL_WAIT_START;
+
+    kl_store_relaxed(&stream->waiter, 1);
+    /* Streams of other threads stand in the way only when a communicator is used on several streams: look rarely. */
+    while (!kl_stream_reached(stream, ticket)) {
+        if (kl_stream_run(stream) != KL_STEP_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STEP_STALLED)
+            kl_wait_reset(&wait);
+        else
+            kl_wait_pause(&wait, kl_load_relaxed(&stream->spin));
+    }
+    kl_store_relaxed(&stream->waiter, 0);
+}
+
+/* ---- failures ---- */
+
+void kl_stream_fail(struct kl_stream *stream, ncclResult_t code, const char *text)
+{
+    pthread_mutex_lock(&registry.lock);
+    if (kl_load_relaxed(&stream->failure) == ncclSuccess) {
+        snprintf(stream->text, sizeof stream->text, "%s", text);
+        kl_store_release(&stream->failure, (uint32_t)code); /* pairs with kl_stream_failure */
+    }
+    pthread_mutex_unlock(&registry.lock);
+}
+
+ncclResult_t kl_stream_failure(struct kl_stream *stream, bool clear)
+{
+    if (kl_load_acquire(&stream->failure) == ncclSuccess) return ncclSuccess;
+    pthread_mutex_lock(&registry.lock);
+    ncclResult_t rc = (ncclResult_t)kl_load_relaxed(&stream->failure);
+    if (rc) kl_error_adopt(stream->text);
+    if (clear) kl_store_relaxed(&stream->failure, ncclSuccess);
+    pthread_mutex_unlock(&registry.lock);
+    return rc;
+}

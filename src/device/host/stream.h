@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * stream.h - host streams: ordered queues of resumable work, run by whoever waits for them.
+ *
+ * Work is a small record with a progress function that never blocks. It is queued by any thread (kl_stream_push) and
+ * run by one thread at a time: the one that synchronises or queries (caller-run, the fast path), or the executor
+ * (executor.h) when nobody has come for about 100 microseconds. A thread may leave a piece of work half done; the next
+ * one continues it.
+ *
+ *     tail: tickets drawn by producers          slot: seq = ticket + 1 once its work may be run
+ *     head: work finished, in order             running: held by the thread that runs the stream
+ *
+ * Invariant:    head <= tail; the slot of ticket t is t % KL_STREAM_SLOTS, free for t when head > t - KL_STREAM_SLOTS.
+ * Costs:        a push is two atomic read-modify-writes on lines of the stream; no allocation, lock or system call,
+ *               unless the queue is full (the caller then runs it) or the executor sleeps (it is woken, once).
+ * Memory order: seq is published with a sequentially consistent exchange, read with acquire: the work is visible, and the
+ *               executor's going to sleep is ordered against it. running is taken with acquire and given back with
+ *               release: what one runner left half done is visible to the next. head is stored with release after the
+ *               work, read with acquire by waiters: the results are visible.
+ * Threads:      any for push, run, wait; the streams live in a registry, their memory is reused but never freed, so that a
+ *               thread may look at any of them at any time.
+ * Source:       the slots are Vyukov's bounded MPMC queue with one consumer at a time.
+ */
+#ifndef KL_DEVICE_HOST_STREAM_H
+#define KL_DEVICE_HOST_STREAM_H
+
+#include "base/atomic.h"
+#include "include/kolo.h"
+
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define KL_STREAM_SLOTS 256u
+
+enum kl_step { KL_STEP_STALLED, KL_STEP_MOVED, KL_STEP_DONE };
+
+struct kl_stream;
+
+/** One piece of work; copied into the queue. */
+struct kl_work {
+    /** Do what can be done now. Never blocks. A failure is recorded by kl_stream_fail, and then the work is DONE. */
+    enum kl_step (*progress)(struct kl_stream *stream, struct kl_work *work);
+    void *owner;
+    uint64_t arg[3];
+};
+
+struct kl_stream {
+    alignas(KL_LINE) _Atomic uint64_t tail;
+    _Atomic uint32_t producer; /* kl_thread_number of the last to push: whose work this probably is */
+    alignas(KL_LINE) _Atomic uint64_t head;
+    _Atomic uint32_t running;
+    _Atomic uint32_t waiter;  /* a hint: somebody waits here and runs the stream, the executor need not */
+    _Atomic uint32_t failure; /* ncclResult_t of work that failed and has not been reported yet */
+    uint64_t seen;            /* the executor's: head when it last looked */
+    alignas(KL_LINE) _Atomic uint32_t live;
+    _Atomic uint32_t spin; /* polls before yielding: 0 where ranks share cores */
+    unsigned flags;
+    int device;
+    struct kl_stream *next; /* in the registry; constant once published */
+    char text[1024];        /* of the failure; guarded by the registry's lock */
+    struct {
+        alignas(64) _Atomic uint64_t seq;
+        struct kl_work work;
+    } slots[KL_STREAM_SLOTS];
+};
+
+/* ---- life ---- */
+
+ncclResult_t kl_stream_create(int device, unsigned flags, struct kl_stream **stream);
+
+/** Run what is queued, then give the stream back. Returns the failure of that work. */
+ncclResult_t kl_stream_destroy(struct kl_stream *stream);
+
+/** The default stream of a device, made at first use. */
+ncclResult_t kl_stream_default(int device, struct kl_stream **stream);
+
+/** A user's handle to a stream: NULL is the default stream of `device`; what is no stream is ncclInvalidArgument. */
+ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **stream);
+
+/* ---- use ---- */
+
+/** Queue a copy of `work`; returns its ticket. When the queue is full, runs it until there is room. */
+uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work);
+
+/** Run the stream if nobody else does. DONE: it is empty; MOVED: something happened; STALLED: not, or somebody else runs it. */
+enum kl_step kl_stream_run(struct kl_stream *stream);
+
+/** Run until everything up to `ticket` (exclusive) is finished, driving the process's other streams where they stand in the way. */
+void kl_stream_wait(struct kl_stream *stream, uint64_t ticket);
+
+/** Whether everything up to `ticket` (exclusive) is finished. */
+static inline bool kl_stream_reached(struct kl_stream *stream, uint64_t ticket)
+{
+    return kl_load_acquire(&stream->head) >= ticket; /* pairs with the release in finishing work */
+}
+
+/** The ticket that the next push will get. */
+static inline uint64_t kl_stream_tail(struct kl_stream *stream)
+{
+    return kl_load_relaxed(&stream->tail);
+}
+
+/** Run the calling thread's streams, and with `all` those of other threads too, once each. MOVED or STALLED. */
+enum kl_step kl_streams_poll(bool all);
+
+/* ---- failures ---- */
+
+/** Record that work of this stream failed; the first unreported failure is kept. */
+void kl_stream_fail(struct kl_stream *stream, ncclResult_t code, const char *text);
+
+/** The unreported failure, adopted as the calling thread's error text; `clear` makes it reported. */
+ncclResult_t kl_stream_failure(struct kl_stream *stream, bool clear);
+
+/* ---- for the executor ---- */
+
+struct kl_stream *kl_streams_first(void);
+
+static inline bool kl_stream_pending(struct kl_stream *stream)
+{
+    return kl_load_acquire(&stream->head) != kl_load_relaxed(&stream->tail);
+}
+
+/** A small number that identifies the calling thread; never 0. */
+uint32_t kl_thread_number(void);
+
+#endif

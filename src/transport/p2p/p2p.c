@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * p2p.c - ranks of one process: the sender writes into the receiver's fifo, or lets it read the sender's own memory.
+ */
+#include "base/error.h"
+#include "transport/transport.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** A fifo in ordinary memory. The receiver makes it, the sender joins it by number; the last of the two frees it. */
+struct kl_fifo_block {
+    alignas(KL_LINE) struct kl_fifo_block *next; /* in the list of offers; guarded by its lock, as the next two */
+    uint64_t number;
+    uint32_t users;
+    size_t fifo_bytes;
+    alignas(KL_LINE) struct kl_fifo fifo;
+};
+
+/* Blocks of this process that wait for their sender. A number means nothing elsewhere, and nothing once withdrawn. */
+static struct {
+    pthread_mutex_t lock;
+    struct kl_fifo_block *first; /* under lock */
+    uint64_t last_number;        /* under lock */
+} offers = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void offer(struct kl_fifo_block *block)
+{
+    pthread_mutex_lock(&offers.lock);
+    block->number = ++offers.last_number;
+    block->next = offers.first;
+    offers.first = block;
+    pthread_mutex_unlock(&offers.lock);
+}
+
+/* Under the lock: the link that leads to the block, or to NULL. */
+static struct kl_fifo_block **find_offer(uint64_t number)
+{
+    struct kl_fifo_block **link = &offers.first;
+
+    while (*link && (*link)->number != number) link = &(*link)->next;
+    return link;
+}
+
+static struct kl_fifo_block *join(uint64_t number)
+{
+    pthread_mutex_lock(&offers.lock);
+    struct kl_fifo_block *block = *find_offer(number);
+    if (block) block->users++;
+    pthread_mutex_unlock(&offers.lock);
+    return block;
+}
+
+static void withdraw(uint64_t number)
+{
+    pthread_mutex_lock(&offers.lock);
+    struct kl_fifo_block **link = find_offer(number);
+    if (*link) *link = (*link)->next;
+    pthread_mutex_unlock(&offers.lock);
+}
+
+static void leave(struct kl_fifo_block *block)
+{
+    pthread_mutex_lock(&offers.lock);
+    uint32_t left = --block->users;
+    pthread_mutex_unlock(&offers.lock);
+    if (!left) free(block);
+}
+
+static const char *p2p_refuses(const struct kl_pair_facts *facts)
+{
+    if (facts->a->host != facts->b->host) return "other host";
+    if (facts->p2p_refusal) return facts->p2p_refusal;
+    if (facts->a->process != facts->b->process) return "mapped memory not available";
+    return NULL;
+}
+
+static ncclResult_t p2p_setup(struct kl_connector *connector, const struct kl_fifo_shape *shape,
+                              struct kl_connect_record *record)
+{
+    size_t fifo_bytes = kl_fifo_size(shape->nslots, shape->slot_bytes);
+    size_t bytes = (offsetof(struct kl_fifo_block, fifo) + fifo_bytes + KL_LINE - 1) / KL_LINE * KL_LINE;
+    struct kl_fifo_block *block = aligned_alloc(KL_LINE, bytes);
+
+    if (!block) return KL_NOMEM("a connection");
+    memset(block, 0, bytes - shape->nslots * (size_t)shape->slot_bytes); /* the slots' data needs no value */
+    block->fifo_bytes = fifo_bytes;
+    block->users = 1;
+    kl_fifo_init(&block->fifo, shape->nslots, shape->slot_bytes);
+    offer(block);
+    connector->block = block;
+    record->number = block->number;
+    record->bytes = bytes;
+    return kl_fifo_attach_rx(&connector->rx, &block->fifo, fifo_bytes, true);
+}
+
+static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_connect_record *record,
+                                uint64_t deadline)
+{
+    struct kl_fifo_block *block = join(record->number);
+
+    (void)deadline;
+    if (!block) return KL_FAIL(ncclRemoteError, "rank %d gave up connecting", connector->peer);
+    ncclResult_t rc = kl_fifo_attach_tx(&connector->tx, &block->fifo, block->fifo_bytes, true);
+    if (rc)
+        leave(block);
+    else
+        connector->block = block;
+    return rc;
+}
+
+static void p2p_settle(struct kl_connector *connector)
+{
+    withdraw(connector->block->number);
+}
+
+static void p2p_free(struct kl_connector *connector)
+{
+    if (!connector->sends) withdraw(connector->block->number); /* nothing to do if settled */
+    leave(connector->block);
+}
+
+const struct kl_transport kl_transport_p2p = {
+    .name = "P2P",
+    .refuses = p2p_refuses,
+    .setup = p2p_setup,
+    .connect = p2p_connect,
+    .settle = p2p_settle,
+    .free = p2p_free,
+};

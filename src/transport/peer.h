@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * peer.h - who and where a rank is: what every rank tells every other before anything is connected.
+ *
+ * Records are all-gathered as raw bytes between processes of one job, which run the same library on the same kind of
+ * machine; `version` is checked first.
+ */
+#ifndef KL_TRANSPORT_PEER_H
+#define KL_TRANSPORT_PEER_H
+
+#include <stdint.h>
+
+enum { KL_PEER_VERSION = 1, KL_PEER_HOST_TEXT = 64, KL_PEER_CPU_WORDS = 16 };
+
+struct kl_peer {
+    uint32_t version; /* KL_PEER_VERSION and the NCCL API level, see comm/peers.c */
+    int32_t rank;
+    int32_t device;                   /* ordinal on its host; -1: the next free one is given to it */
+    int32_t numa;                     /* node of the device */
+    int32_t pid;                      /* for texts only: it means nothing across pid namespaces */
+    int32_t replica;                  /* k: the k-th further rank on the same device of the same host */
+    uint64_t host;                    /* equal on ranks that share a machine (or an emulated host) */
+    uint64_t process;                 /* random per process: equal means the same address space */
+    uint64_t memory;                  /* equal on ranks whose processes can share memory segments */
+    uint64_t fifo_bytes;              /* NCCL_BUFFSIZE in force: must agree */
+    uint64_t cpus[KL_PEER_CPU_WORDS]; /* affinity mask of the process, lowest CPUs first */
+    char host_name[KL_PEER_HOST_TEXT];
+};
+_Static_assert(sizeof(struct kl_peer) == 248, "record of the all-gather");
+
+#endif
