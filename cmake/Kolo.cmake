@@ -95,6 +95,7 @@ endmacro()
 function(kolo_library)
     set(map ${PROJECT_SOURCE_DIR}/cmake/kolo.map)
     add_library(kolo SHARED $<TARGET_OBJECTS:kolo_objects>)
+    add_library(kolo::kolo ALIAS kolo) # the name in the installed package, for who builds Kolo as a part of a project
     target_link_libraries(kolo PRIVATE kolo_objects)
     target_include_directories(kolo INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

@@ -13,12 +13,14 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLEAN = ROOT / "build/log/tidy-clean"
+OTHERS = "-Wno-unknown-warning-option"  # the commands may have been made for gcc
 KEEP = ("-I", "-D", "-W", "-std=", "-isystem", "-f")
 
 
@@ -39,7 +41,7 @@ def run(command, entry):
 
 
 def warnings(entry, _build):
-    rc, out, err = run(["clang-14", *flags(entry), "-Werror", "-fsyntax-only", entry["file"]], entry)
+    rc, out, err = run(["clang-14", *flags(entry), OTHERS, "-Werror", "-fsyntax-only", entry["file"]], entry)
     return rc, out + err
 
 
@@ -52,7 +54,7 @@ def tidy(entry, build):
     key = hashlib.sha256((ROOT / ".clang-tidy").read_bytes() + text.encode()).hexdigest()
     if (CLEAN / key).exists():
         return 0, ""
-    rc, out, err = run(["clang-tidy-14", "--quiet", "-p", str(build), entry["file"]], entry)
+    rc, out, err = run(["clang-tidy-14", "--quiet", "--extra-arg=" + OTHERS, "-p", str(build), entry["file"]], entry)
     if rc == 0:
         (CLEAN / key).touch()
     return rc, out + (err if rc and not out else "")
@@ -70,7 +72,9 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         results = list(pool.map(lambda e: modes[sys.argv[1]](e, build), chosen))
     bad = [text for rc, text in results if rc]
-    print("".join(bad) + f"{len(chosen)} files, {len(bad)} with findings")
+    print("".join(bad))
+    print("\n".join(sorted(set(re.findall(r"^.*: (?:fatal )?error: .*$", "".join(bad), re.MULTILINE)))))
+    print(f"{len(chosen)} files, {len(bad)} with findings")
     return 1 if bad else 0
 
 

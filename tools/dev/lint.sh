@@ -58,7 +58,7 @@ folders)
     ;;
 license)
     bad=0
-    for file in dev .ci/run cmake/*.cmake $(sources '*.c' '*.h' '*.cu' '*.py' '*.sh'); do
+    for file in dev .ci/run .clang-format .clang-tidy cmake/* $(sources '*.c' '*.h' '*.cu' '*.py' '*.sh'); do
         head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2\.0' || { echo "$file: no SPDX line at the top" && bad=1; }
     done
     exit $bad

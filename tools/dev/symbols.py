@@ -58,6 +58,8 @@ def main():
         return 0
     if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
+    if not pathlib.Path(sys.argv[1]).exists():
+        sys.exit(f"symbols.py: no library {sys.argv[1]}; it has not been built")
     found = list(problems(declared(), listed(), exported(sys.argv[1])))
     print("\n".join(found) if found else f"{len(listed())} symbols, as declared and as listed")
     return 1 if found else 0
