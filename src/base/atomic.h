@@ -4,7 +4,7 @@
  *
  * A release store makes everything written before it visible to whoever reads the stored value with an
  * acquire load. Nothing here is sequentially consistent by default: where two locations must be ordered against
- * each other (a flag raised, then another read), kl_swap_seq_cst and kl_fence_seq_cst say so at the call.
+ * each other (a flag raised, then another read), kl_swap_seq_cst and kl_load_seq_cst say so at the call.
  * Source: ISO C11 7.17.3.
  */
 #ifndef KL_BASE_ATOMIC_H
@@ -26,7 +26,6 @@
 #define kl_swap_acquire(p, v)      atomic_exchange_explicit((p), (v), memory_order_acquire)
 #define kl_swap_acq_rel(p, v)      atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 #define kl_swap_seq_cst(p, v)      atomic_exchange_explicit((p), (v), memory_order_seq_cst)
-#define kl_fence_seq_cst()         atomic_thread_fence(memory_order_seq_cst)
 
 /** Compare and swap; acquire and release on success, acquire on failure. `expected` is updated on failure. */
 #define kl_cas_acq_rel(p, expected, v)                                                                                 \

@@ -147,8 +147,8 @@ static void run(struct world *w)
 static void expect(const char *what, int n, size_t count, int rank, size_t i, int64_t got, int64_t want)
 {
     if (got != want)
-        fail_msg("%s of %zu over %d ranks: rank %d, element %zu is %lld, not %lld", what, count, n, rank, i, (long long)got,
-                 (long long)want);
+        fail_msg("%s of %zu over %d ranks: rank %d, element %zu is %lld, not %lld", what, count, n, rank, i,
+                 (long long)got, (long long)want);
 }
 
 static void check(struct world *w, const struct kl_ring_schedule *s, size_t count, int root, bool in_place)
@@ -171,8 +171,8 @@ static void check(struct world *w, const struct kl_ring_schedule *s, size_t coun
 
 static void every_collective_is_right(void **state)
 {
-    static const struct kl_ring_schedule *const schedules[] = {&kl_allreduce_ring, &kl_allgather_ring, &kl_reducescatter_ring,
-                                                               &kl_broadcast_ring, &kl_reduce_ring};
+    static const struct kl_ring_schedule *const schedules[] = {
+        &kl_allreduce_ring, &kl_allgather_ring, &kl_reducescatter_ring, &kl_broadcast_ring, &kl_reduce_ring};
     static const size_t counts[] = {0, 1, 2, 8, 9, 127, 128, 129, 1000, MAX_COUNT};
     struct world *w = make_world();
 
@@ -207,8 +207,12 @@ static void means_are_scaled_once(void **state)
         send[r] = (float *)w->send[r];
         recv[r] = (float *)w->recv[r];
         for (int i = 0; i < 2000; i++) send[r][i] = (float)(3 * (i % 50) * (r + 1));
-        struct kl_ring_task task = {.schedule = &kl_allreduce_ring, .redop = &w->redop, .send = send[r], .recv = recv[r],
-                                    .count = 2000, .elem_bytes = 4};
+        struct kl_ring_task task = {.schedule = &kl_allreduce_ring,
+                                    .redop = &w->redop,
+                                    .send = send[r],
+                                    .recv = recv[r],
+                                    .count = 2000,
+                                    .elem_bytes = 4};
         kl_ring_op_start(&w->ops[r], &w->rings[r], &task);
     }
     run(w);

@@ -42,7 +42,7 @@ static bool step(const struct kl_ring_schedule *s, struct rank *ranks, int n, in
         if (r->first == r->last) return false;
         struct value in = r->link[r->first++];
         if (h.actions & KL_HOP_REDUCE) {
-            assert_int_equal(in.chunk, v.chunk);  /* like is added to like */
+            assert_int_equal(in.chunk, v.chunk);     /* like is added to like */
             assert_int_equal(in.ranks & v.ranks, 0); /* nobody's data twice */
             v.ranks |= in.ranks;
         } else {
@@ -67,7 +67,7 @@ static void run(const struct kl_ring_schedule *s, struct rank *ranks, int n, int
             while (ranks[i].hop < s->hops(n) && step(s, ranks, n, i, root)) moved = true;
     }
     for (int i = 0; i < n; i++) {
-        assert_int_equal(ranks[i].hop, s->hops(n));     /* nobody waits for ever */
+        assert_int_equal(ranks[i].hop, s->hops(n));      /* nobody waits for ever */
         assert_int_equal(ranks[i].first, ranks[i].last); /* nothing is left on the way */
     }
 }

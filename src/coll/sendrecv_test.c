@@ -74,7 +74,8 @@ static void messages_arrive_whole_and_in_order(void **state)
 
 static void different_sizes_are_an_error(void **state)
 {
-    static const size_t sizes[][2] = {{0, 1}, {1, 0}, {10, 20}, {20, 10}, {1024, 1025}, {3000, 2048}, {2048, 3000}, {9000, 5000}};
+    static const size_t sizes[][2] = {{0, 1},       {1, 0},       {10, 20},     {20, 10},
+                                      {1024, 1025}, {3000, 2048}, {2048, 3000}, {9000, 5000}};
     char from[9000] = {0}, to[9000];
 
     (void)state;

@@ -80,6 +80,7 @@ struct ncclComm {
     unsigned spin;       /* polls before yielding */
 
     alignas(KL_LINE) _Atomic uint32_t failed; /* ncclResult_t of the first failure */
+    _Atomic uint32_t aborting;                /* an abort waits for in_call to end */
 
     /* the user thread's */
     alignas(KL_LINE) _Atomic uint32_t in_call; /* it is inside a call; an abort waits until it is not */

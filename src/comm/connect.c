@@ -72,7 +72,7 @@ static ncclResult_t connect_to(ncclComm_t comm, int peer, struct kl_connector *c
                        "NCCL_SHM_* agree on all ranks?",
                        peer, record->transport, comm->rank, transport->name);
     *c = (struct kl_connector){.peer = peer, .sends = true, .segment = KL_SEGMENT_NONE};
-    KL_TRY(transport->connect(c, record, kl_deadline_in_ms((uint64_t)comm->config.bootstrap_timeout * 1000)));
+    KL_TRY(transport->connect(c, record, kl_deadline_in_ms((uint64_t)comm->config.bootstrap_timeout_s * 1000)));
     c->transport = transport;
     return ncclSuccess;
 }

@@ -28,7 +28,7 @@ static ncclResult_t join_bootstrap(ncclComm_t comm)
         .id = comm->id,
         .rank = comm->rank,
         .nranks = comm->nranks,
-        .timeout_ms = (uint64_t)comm->config.bootstrap_timeout * 1000,
+        .timeout_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
         .on_failure = on_failure,
         .ctx = comm,
     };
@@ -53,7 +53,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     for (int type = 0; type < ncclNumTypes; type++)
         for (int op = 0; op < ncclNumOps; op++)
             KL_TRY(kl_redop_init(&comm->redops[type][op], (ncclDataType_t)type, (ncclRedOp_t)op, comm->nranks));
-    comm->timeout_ns = (uint64_t)comm->config.timeout * 1000000000u;
+    comm->timeout_ns = (uint64_t)comm->config.timeout_s * 1000000000u;
     comm->task_room = KL_TASKS;
     comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);
     comm->last_send = calloc((size_t)comm->nranks, sizeof *comm->last_send);
@@ -200,8 +200,8 @@ void kl_comm_abort(ncclComm_t comm)
     kl_bootstrap_report(comm->bootstrap, comm->rank, ncclRemoteError, text);
     kl_comm_fail(comm, comm->rank, ncclInternalError, text, false);
     kl_bootstrap_abort(comm->bootstrap);
-    kl_fence_seq_cst(); /* the failure is set, then in_call is read; pairs with the exchange at the start of a call */
-    while (kl_load_acquire(&comm->in_call)) kl_wait_pause(&wait, 0);
+    kl_swap_seq_cst(&comm->aborting, 1); /* then in_call is read; pairs with the exchange at the start of a call */
+    while (kl_load_seq_cst(&comm->in_call)) kl_wait_pause(&wait, 0);
     kl_comm_quiesce(comm);
     kl_comm_free(comm);
 }

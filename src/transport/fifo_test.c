@@ -151,10 +151,14 @@ static void memory_that_is_no_fifo_is_refused(void **state)
         uint64_t slot_bytes;
         size_t size;
     } cases[] = {
-        {"no magic", 0, SLOTS, SLOT_BYTES, 1 << 16},       {"no slots", 1, 0, SLOT_BYTES, 1 << 16},
-        {"no bytes", 1, SLOTS, 0, 1 << 16},                {"odd bytes", 1, SLOTS, 100, 1 << 16},
-        {"too many slots", 1, 1 << 30, 1 << 30, 1 << 16},  {"too small", 1, SLOTS, SLOT_BYTES, 1 << 12},
-        {"overflow", 1, SLOTS, UINT64_MAX - 127, 1 << 16}, {"no header", 1, SLOTS, SLOT_BYTES, 64},
+        {"no magic", 0, SLOTS, SLOT_BYTES, 1 << 16},
+        {"no slots", 1, 0, SLOT_BYTES, 1 << 16},
+        {"no bytes", 1, SLOTS, 0, 1 << 16},
+        {"odd bytes", 1, SLOTS, 100, 1 << 16},
+        {"too many slots", 1, 1 << 30, 1 << 30, 1 << 16},
+        {"too small", 1, SLOTS, SLOT_BYTES, 1 << 12},
+        {"overflow", 1, SLOTS, UINT64_MAX - 127, 1 << 16},
+        {"no header", 1, SLOTS, SLOT_BYTES, 64},
     };
     struct pair p;
     struct kl_fifo_tx tx;

@@ -22,18 +22,21 @@ static void futex(int op, uint32_t value)
     syscall(SYS_futex, &kl_executor_state, op, value, NULL, NULL, 0);
 }
 
+/* Looks at the slots by the operation that pushes publish them with: what is ordered against that, finds the work. */
 static bool anything_pending(void)
 {
-    for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
-        if (kl_stream_pending(s)) return true;
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
+        uint64_t head = kl_load_relaxed(&s->head);
+        if (kl_load_seq_cst(&s->slots[head % KL_STREAM_SLOTS].seq) == head + 1) return true;
+    }
     return false;
 }
 
-/* Sleep until a push: either it sees ASLEEP and wakes us, or we see its ticket and stay awake. */
+/* Sleep until a push. All four operations are sequentially consistent: either the push sees ASLEEP and wakes us, or we see
+ * its slot and stay awake. */
 static void sleep_until_work(void)
 {
     kl_swap_seq_cst(&kl_executor_state, KL_EXECUTOR_ASLEEP);
-    kl_fence_seq_cst(); /* orders the store against the look at the tails; pairs with kl_stream_push */
     while (kl_load_relaxed(&kl_executor_state) == KL_EXECUTOR_ASLEEP && !anything_pending())
         futex(FUTEX_WAIT_PRIVATE, KL_EXECUTOR_ASLEEP);
     kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_AWAKE);
@@ -139,5 +142,6 @@ void kl_executor_wake(void)
     int err = start_thread();
     if (!err) return;
     kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_ABSENT); /* the next push tries again; waiting still runs work */
-    KL_WARN("cannot start the background executor (%s): operations run only when somebody waits for them", strerror(err));
+    KL_WARN("cannot start the background executor (%s): operations run only when somebody waits for them",
+            strerror(err));
 }

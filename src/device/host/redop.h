@@ -23,8 +23,8 @@
 struct kl_redop {
     size_t elem_bytes;
     int nranks;
-    float scale;        /* 1/nranks rounded to the type, for the mean of floating types */
-    double scale_wide;  /* the same for double */
+    float scale;       /* 1/nranks rounded to the type, for the mean of floating types */
+    double scale_wide; /* the same for double */
 
     /** dst = what this rank contributes, when it is the first. NULL: a plain copy. */
     void (*first)(const struct kl_redop *op, void *dst, const void *own, size_t count);

@@ -8,8 +8,8 @@
 #include <time.h>
 
 enum {
-    YIELDS_PER_LOOK = 32,     /* how often the clock is read while yielding */
-    YIELD_FOR_NS = 2000000,   /* a peer that is only descheduled is back by then */
+    YIELDS_PER_LOOK = 32,   /* how often the clock is read while yielding */
+    YIELD_FOR_NS = 2000000, /* a peer that is only descheduled is back by then */
     FIRST_SLEEP_US = 50,
     LONGEST_SLEEP_US = 1000
 };

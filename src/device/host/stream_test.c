@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/host/event.h"
+#include "device/host/stream.h"
+
+#include "base/error.h"
+#include "tests/kolo_test.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Work that appends its number to a list when it runs, after having stalled some times. */
+struct list {
+    int n;
+    uint64_t number[4 * KL_STREAM_SLOTS];
+};
+
+enum { ARG_NUMBER, ARG_STALLS };
+
+static enum kl_step append(struct kl_stream *stream, struct kl_work *work)
+{
+    struct list *l = work->owner;
+
+    (void)stream;
+    if (work->arg[ARG_STALLS]) {
+        work->arg[ARG_STALLS]--;
+        return KL_STEP_STALLED;
+    }
+    l->number[l->n++] = work->arg[ARG_NUMBER];
+    return KL_STEP_DONE;
+}
+
+static uint64_t push_append(struct kl_stream *s, struct list *l, uint64_t number, uint64_t stalls)
+{
+    struct kl_work w = {.progress = append, .owner = l, .arg = {number, stalls}};
+
+    return kl_stream_push(s, &w);
+}
+
+static struct kl_stream *make_stream(void)
+{
+    struct kl_stream *s;
+
+    assert_int_equal(kl_stream_create(0, KOLO_STREAM_DEFAULT, &s), ncclSuccess);
+    return s;
+}
+
+static void work_runs_in_order_also_when_the_queue_was_full(void **state)
+{
+    struct list *l = calloc(1, sizeof *l);
+    struct kl_stream *s = make_stream();
+
+    (void)state;
+    for (unsigned i = 0; i < 3 * KL_STREAM_SLOTS; i++) push_append(s, l, i, i % 3);
+    kl_stream_wait(s, kl_stream_tail(s));
+    assert_int_equal(l->n, 3 * KL_STREAM_SLOTS);
+    for (unsigned i = 0; i < 3 * KL_STREAM_SLOTS; i++) assert_int_equal(l->number[i], i);
+    assert_int_equal(kl_stream_destroy(s), ncclSuccess);
+    free(l);
+}
+
+/* Work that waits for a flag which work of another stream raises. */
+static enum kl_step await_flag(struct kl_stream *stream, struct kl_work *work)
+{
+    _Atomic uint32_t *flag = work->owner;
+
+    (void)stream;
+    return kl_load_acquire(flag) ? KL_STEP_DONE : KL_STEP_STALLED;
+}
+
+static enum kl_step raise_flag(struct kl_stream *stream, struct kl_work *work)
+{
+    _Atomic uint32_t *flag = work->owner;
+
+    (void)stream;
+    kl_store_release(flag, 1);
+    return KL_STEP_DONE;
+}
+
+static void a_waiter_runs_the_stream_it_depends_on(void **state)
+{
+    struct kl_stream *a = make_stream(), *b = make_stream();
+    _Atomic uint32_t flag = 0;
+    struct kl_work await = {.progress = await_flag, .owner = &flag}, raise = {.progress = raise_flag, .owner = &flag};
+
+    (void)state;
+    kl_stream_push(a, &await);
+    kl_stream_push(b, &raise);
+    kl_stream_wait(a, kl_stream_tail(a));
+    assert_int_equal(kl_stream_destroy(a), ncclSuccess);
+    assert_int_equal(kl_stream_destroy(b), ncclSuccess);
+}
+
+static void wait_for_flag(_Atomic uint32_t *flag)
+{
+    while (!kl_load_acquire(flag)) usleep(1000);
+}
+
+static void work_that_nobody_waits_for_is_done_by_the_executor(void **state)
+{
+    struct kl_stream *s = make_stream();
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        _Atomic uint32_t flag = 0;
+        struct kl_work raise = {.progress = raise_flag, .owner = &flag};
+        kl_stream_push(s, &raise);
+        wait_for_flag(&flag);      /* never touches the stream; the test's time limit is the deadline */
+        if (i == 1) usleep(50000); /* let it fall asleep: the next push has to wake it */
+    }
+    assert_int_equal(kl_stream_destroy(s), ncclSuccess);
+}
+
+static void a_forked_child_has_an_executor_of_its_own(void **state)
+{
+    int status;
+
+    (void)state;
+    pid_t child = fork();
+    if (!child) {
+        struct kl_stream *s = NULL;
+        _Atomic uint32_t flag = 0;
+        struct kl_work raise = {.progress = raise_flag, .owner = &flag};
+        if (kl_stream_create(0, 0, &s)) _exit(1);
+        kl_stream_push(s, &raise);
+        alarm(20);
+        wait_for_flag(&flag);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+enum { PRODUCERS = 4, PUSHES = 2000 };
+
+struct counting {
+    struct kl_stream *stream;
+    uint64_t sum; /* written by whoever runs the stream, without atomics: passed on with `running` */
+};
+
+static enum kl_step add(struct kl_stream *stream, struct kl_work *work)
+{
+    struct counting *c = work->owner;
+
+    (void)stream;
+    c->sum += work->arg[0];
+    return KL_STEP_DONE;
+}
+
+static void *produce(void *arg)
+{
+    struct counting *c = arg;
+    struct kl_work w = {.progress = add, .owner = c, .arg = {1}};
+
+    for (int i = 0; i < PUSHES; i++) {
+        uint64_t ticket = kl_stream_push(c->stream, &w);
+        if (i % 7 == 0) kl_stream_wait(c->stream, ticket + 1);
+    }
+    return NULL;
+}
+
+static void many_threads_push_and_run_one_stream(void **state)
+{
+    struct counting c = {.stream = make_stream()};
+    pthread_t t[PRODUCERS];
+
+    (void)state;
+    for (int i = 0; i < PRODUCERS; i++) pthread_create(&t[i], NULL, produce, &c);
+    for (int i = 0; i < PRODUCERS; i++) pthread_join(t[i], NULL);
+    kl_stream_wait(c.stream, kl_stream_tail(c.stream));
+    assert_int_equal(c.sum, PRODUCERS * PUSHES);
+    assert_int_equal(kl_stream_destroy(c.stream), ncclSuccess);
+}
+
+static enum kl_step fail_twice(struct kl_stream *stream, struct kl_work *work)
+{
+    (void)work;
+    kl_stream_fail(stream, ncclRemoteError, "rank 3 is gone");
+    kl_stream_fail(stream, ncclInternalError, "a later one");
+    return KL_STEP_DONE;
+}
+
+static void the_first_failure_is_reported_until_it_was_cleared(void **state)
+{
+    struct kl_stream *s = make_stream();
+    struct kl_work w = {.progress = fail_twice};
+
+    (void)state;
+    kl_stream_push(s, &w);
+    kl_stream_wait(s, kl_stream_tail(s));
+    assert_int_equal(kl_stream_failure(s, false), ncclRemoteError);
+    assert_string_equal(kl_error_text(), "rank 3 is gone");
+    assert_int_equal(kl_stream_failure(s, true), ncclRemoteError);
+    assert_int_equal(kl_stream_failure(s, true), ncclSuccess);
+    assert_int_equal(kl_stream_destroy(s), ncclSuccess);
+}
+
+static void handles_are_looked_up_and_not_followed(void **state)
+{
+    struct kl_stream *s = make_stream(), *found = NULL, *again = NULL;
+    int no_stream;
+
+    (void)state;
+    assert_int_equal(kl_stream_of((cudaStream_t)(void *)s, 0, &found), ncclSuccess);
+    assert_ptr_equal(found, s);
+    assert_int_equal(kl_stream_of((cudaStream_t)(void *)&no_stream, 0, &found), ncclInvalidArgument);
+    assert_int_equal(kl_stream_destroy(s), ncclSuccess);
+    assert_int_equal(kl_stream_of((cudaStream_t)(void *)s, 0, &found), ncclInvalidArgument);
+    assert_int_equal(kl_stream_of(NULL, 5, &found), ncclSuccess);
+    assert_int_equal(kl_stream_of(NULL, 5, &again), ncclSuccess);
+    assert_ptr_equal(found, again);
+    assert_int_equal(found->device, 5);
+    assert_int_equal(kl_stream_of(NULL, -1, &found), ncclInvalidArgument);
+    assert_int_equal(kl_stream_create(0, 1u << 30, &found), ncclInvalidArgument);
+}
+
+static void events_mark_a_place_in_a_stream(void **state)
+{
+    struct kl_stream *s = make_stream();
+    struct list *l = calloc(1, sizeof *l);
+    struct kl_event *e, *f;
+
+    (void)state;
+    assert_int_equal(kl_event_create(&e), ncclSuccess);
+    assert_true(kl_event_query(e)); /* never recorded */
+    push_append(s, l, 1, 5);
+    kl_event_record(e, s);
+    push_append(s, l, 2, 0);
+    kl_event_wait(e);
+    assert_true(l->n >= 1);
+    kl_event_record(e, s);
+    while (!kl_event_query(e)) continue;
+    assert_int_equal(l->n, 2);
+    kl_event_destroy(e);
+    assert_int_equal(kl_event_create(&f), ncclSuccess);
+    assert_true(kl_event_query(f)); /* also when it was somebody's before */
+    kl_event_destroy(f);
+    assert_int_equal(kl_stream_destroy(s), ncclSuccess);
+    free(l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_forked_child_has_an_executor_of_its_own), /* before there is one */
+        cmocka_unit_test(work_runs_in_order_also_when_the_queue_was_full),
+        cmocka_unit_test(a_waiter_runs_the_stream_it_depends_on),
+        cmocka_unit_test(work_that_nobody_waits_for_is_done_by_the_executor),
+        cmocka_unit_test(a_forked_child_has_an_executor_of_its_own), /* and after */
+        cmocka_unit_test(many_threads_push_and_run_one_stream),
+        cmocka_unit_test(the_first_failure_is_reported_until_it_was_cleared),
+        cmocka_unit_test(handles_are_looked_up_and_not_followed),
+        cmocka_unit_test(events_mark_a_place_in_a_stream),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
