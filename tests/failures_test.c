@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What happens to the others when a rank dies, aborts, or never comes: every survivor gets an error that names it, in
+ * bounded time, and ends by itself; nothing is left behind.
+ *
+ * The test runs its own program again as ranks: failures_test ROLE RANK SIZE ID.
+ */
+#include "include/kolo.h"
+
+#include "bootstrap/bootstrap.h"
+#include "tests/kolo_test.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { RANKS = 4, COUNT = 1 << 18, EXIT_AS_EXPECTED = 42, DEADLINE_S = 20, BOUND_S = 5 };
+
+extern char **environ;
+
+/* ---- a rank ---- */
+
+struct rank {
+    int rank, size;
+    ncclComm_t comm;
+    float *send, *recv;
+};
+
+static ncclResult_t reduce_once(struct rank *r)
+{
+    ncclResult_t rc = ncclAllReduce(r->send, r->recv, COUNT, ncclFloat, ncclSum, r->comm, NULL);
+
+    return rc ? rc : koloStreamSynchronize(NULL);
+}
+
+/* Until it fails. The first result tells the parent that the job runs. */
+static ncclResult_t reduce_until_failure(struct rank *r)
+{
+    ncclResult_t rc = reduce_once(r);
+
+    if (!rc) {
+        printf("running\n");
+        fflush(stdout);
+    }
+    while (!rc) rc = reduce_once(r);
+    return rc;
+}
+
+static bool says(const char *text, const char *words)
+{
+    if (strstr(text, words)) return true;
+    fprintf(stderr, "\"%s\" does not say \"%s\"\n", text, words);
+    return false;
+}
+
+/* Everything that is promised after rank 2 was lost: the code, the name, stickiness, and an end. */
+static int survive(struct rank *r)
+{
+    ncclResult_t rc = reduce_until_failure(r), async = ncclSuccess;
+    char first[1024];
+
+    snprintf(first, sizeof first, "%s", ncclGetLastError(r->comm));
+    bool fine = rc == ncclRemoteError && says(first, "rank 2");
+    fine = fine && !ncclCommGetAsyncError(r->comm, &async) && async == ncclRemoteError;
+    fine = fine && reduce_once(r) == ncclRemoteError && !strcmp(first, ncclGetLastError(r->comm));
+    ncclCommDestroy(r->comm);
+    if (!fine) fprintf(stderr, "rank %d: %d, \"%s\", async %d\n", r->rank, rc, first, async);
+    return fine ? EXIT_AS_EXPECTED : 1;
+}
+
+static int lose_rank_2(struct rank *r)
+{
+    return r->rank == 2 ? (int)reduce_until_failure(r) : survive(r); /* the parent kills rank 2 */
+}
+
+static void *abort_soon(void *arg)
+{
+    struct rank *r = arg;
+
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* somewhere in the middle: nothing depends on where */
+    return ncclCommAbort(r->comm) ? arg : NULL;
+}
+
+static int abort_rank_2(struct rank *r)
+{
+    pthread_t thread;
+    void *failed;
+
+    if (r->rank != 2) return survive(r);
+    /* The others do not get past their second operation without this rank: both waits can only end by the abort. */
+    ncclResult_t rc = ncclAllReduce(r->send, r->recv, COUNT, ncclFloat, ncclSum, r->comm, NULL);
+    rc = rc ? rc : koloStreamSynchronize(NULL);
+    float *other = malloc(sizeof *other * COUNT);
+    rc = rc ? rc : ncclRecv(other, COUNT, ncclFloat, 0, r->comm, NULL); /* rank 0 never sends */
+    pthread_create(&thread, NULL, abort_soon, r);
+    rc = rc ? rc : koloStreamSynchronize(NULL);
+    pthread_join(thread, &failed);
+    bool fine = rc == ncclInternalError && !failed && says(ncclGetLastError(NULL), "aborted");
+    if (!fine) fprintf(stderr, "rank 2: %d \"%s\"\n", rc, ncclGetLastError(NULL));
+    free(other);
+    return fine ? EXIT_AS_EXPECTED : 1;
+}
+
+static int wait_in_vain(struct rank *r)
+{
+    if (r->rank == 2) { /* alive, but never calls */
+        sleep(DEADLINE_S);
+        return 1;
+    }
+    ncclResult_t rc = reduce_until_failure(r);
+    bool fine = rc == ncclRemoteError && says(ncclGetLastError(r->comm), "nothing moved for 1 s");
+    ncclCommDestroy(r->comm);
+    return fine ? EXIT_AS_EXPECTED : 1;
+}
+
+static int disagree(struct rank *r)
+{
+    size_t count = r->rank == 2 ? COUNT / 2 : COUNT;
+    ncclResult_t rc = ncclAllReduce(r->send, r->recv, count, ncclFloat, ncclSum, r->comm, NULL);
+
+    rc = rc ? rc : koloStreamSynchronize(NULL);
+    bool fine =
+        (rc == ncclInvalidUsage || rc == ncclRemoteError) && says(ncclGetLastError(r->comm), "different counts");
+    ncclCommDestroy(r->comm);
+    return fine ? EXIT_AS_EXPECTED : 1;
+}
+
+/* ---- joining that fails: the rank itself says what it got ---- */
+
+static int expect_no_join(ncclResult_t rc, ncclComm_t comm, ncclResult_t want, const char *words)
+{
+    bool fine = rc == want && !comm && says(ncclGetLastError(NULL), words);
+
+    if (!fine) fprintf(stderr, "got %d: %s\n", rc, ncclGetLastError(NULL));
+    return fine ? EXIT_AS_EXPECTED : 1;
+}
+
+static const struct role {
+    const char *name;
+    int (*run)(struct rank *r); /* after joining, or */
+    ncclResult_t rc;            /* the result of joining */
+    const char *words;          /* and what its text says */
+} roles[] = {
+    {"lose", lose_rank_2, ncclSuccess, NULL},   {"abort", abort_rank_2, ncclSuccess, NULL},
+    {"wait", wait_in_vain, ncclSuccess, NULL},  {"disagree", disagree, ncclSuccess, NULL},
+    {"miss", NULL, ncclRemoteError, "rank 2"},  {"secret", NULL, ncclRemoteError, "secret"},
+    {"taken", NULL, ncclSystemError, "in use"}, {"nointerface", NULL, ncclSystemError, "interface"},
+};
+
+static const struct role *role_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
+        if (!strcmp(roles[i].name, name)) return &roles[i];
+    return NULL;
+}
+
+static int run_rank(char **argv)
+{
+    const struct role *role = role_named(argv[1]);
+    struct rank r = {.rank = atoi(argv[2]), .size = atoi(argv[3])};
+    ncclUniqueId id;
+
+    alarm(DEADLINE_S);
+    ncclResult_t rc = *argv[4] ? kl_bootstrap_id_parse(argv[4], &id) : ncclGetUniqueId(&id);
+    rc = rc ? rc : ncclCommInitRank(&r.comm, r.size, id, r.rank);
+    if (!role->run) return expect_no_join(rc, r.comm, role->rc, role->words);
+    if (rc) {
+        fprintf(stderr, "rank %d cannot join: %s\n", r.rank, ncclGetLastError(NULL));
+        return 1;
+    }
+    r.send = calloc(COUNT, sizeof *r.send);
+    r.recv = calloc(COUNT, sizeof *r.recv);
+    int status = role->run(&r);
+    free(r.send);
+    free(r.recv);
+    return status;
+}
+
+/* ---- the parent ---- */
+
+struct child {
+    pid_t pid;
+    int out; /* its standard output */
+};
+
+static void start_child(struct child *c, const char *role, int rank, int size, const char *id)
+{
+    char rank_text[12], size_text[12];
+    char *argv[] = {
+        (char *)"failures_test", (char *)(uintptr_t)role, rank_text, size_text, (char *)(uintptr_t)id, NULL};
+    posix_spawn_file_actions_t actions;
+    int ends[2];
+
+    snprintf(rank_text, sizeof rank_text, "%d", rank);
+    snprintf(size_text, sizeof size_text, "%d", size);
+    assert_int_equal(pipe(ends), 0);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+    posix_spawn_file_actions_addclose(&actions, ends[0]);
+    assert_int_equal(posix_spawn(&c->pid, "/proc/self/exe", &actions, NULL, argv, environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    c->out = ends[0];
+}
+
+static void wait_until_running(const struct child *c)
+{
+    char text[16];
+
+    assert_true(read(c->out, text, sizeof text) > 0);
+}
+
+static int wait_for_exit(struct child *c)
+{
+    int status;
+
+    waitpid(c->pid, &status, 0);
+    close(c->out);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static int files_in_shm(void)
+{
+    DIR *d = opendir("/dev/shm");
+    int n = 0;
+
+    for (struct dirent *e; d && (e = readdir(d));) n += e->d_name[0] != '.';
+    if (d) closedir(d);
+    return n;
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void make_id(char text[2 * NCCL_UNIQUE_ID_BYTES + 1])
+{
+    ncclUniqueId id;
+
+    assert_int_equal(ncclGetUniqueId(&id), ncclSuccess);
+    kl_bootstrap_id_format(&id, text);
+}
+
+static void start_job(struct child *children, const char *role, int first, int last)
+{
+    char id[2 * NCCL_UNIQUE_ID_BYTES + 1];
+
+    make_id(id);
+    for (int r = first; r <= last; r++) start_child(&children[r], role, r, RANKS, id);
+}
+
+static void survivors_name_a_killed_rank_and_end(void **state)
+{
+    struct child c[RANKS];
+    int files = files_in_shm();
+
+    (void)state;
+    start_job(c, "lose", 0, RANKS - 1);
+    for (int r = 0; r < RANKS; r++) wait_until_running(&c[r]);
+    kill(c[2].pid, SIGKILL);
+    double began = now_s();
+    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), r == 2 ? 1000 + SIGKILL : EXIT_AS_EXPECTED);
+    assert_true(now_s() - began < BOUND_S); /* the promise itself, not a measurement */
+    assert_int_equal(files_in_shm(), files);
+}
+
+static void an_abort_reaches_every_rank(void **state)
+{
+    struct child c[RANKS];
+    int files = files_in_shm();
+
+    (void)state;
+    start_job(c, "abort", 0, RANKS - 1);
+    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+    assert_int_equal(files_in_shm(), files);
+}
+
+static void a_rank_that_never_comes_is_named(void **state)
+{
+    struct child c[RANKS];
+    char id[2 * NCCL_UNIQUE_ID_BYTES + 1];
+
+    (void)state;
+    setenv("KOLO_BOOTSTRAP_TIMEOUT", "1", 1);
+    make_id(id);
+    for (int r = 0; r < RANKS; r++)
+        if (r != 2) start_child(&c[r], "miss", r, RANKS, id);
+    for (int r = 0; r < RANKS; r++)
+        if (r != 2) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+    unsetenv("KOLO_BOOTSTRAP_TIMEOUT");
+}
+
+static void a_rank_that_never_calls_is_waited_for_as_long_as_allowed(void **state)
+{
+    struct child c[RANKS];
+
+    (void)state;
+    setenv("KOLO_TIMEOUT", "1", 1);
+    start_job(c, "wait", 0, RANKS - 1);
+    for (int r = 0; r < RANKS; r++)
+        if (r != 2) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+    kill(c[2].pid, SIGKILL);
+    wait_for_exit(&c[2]);
+    unsetenv("KOLO_TIMEOUT");
+}
+
+static void ranks_that_disagree_get_an_error(void **state)
+{
+    struct child c[RANKS];
+
+    (void)state;
+    start_job(c, "disagree", 0, RANKS - 1);
+    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+}
+
+/* ---- rendezvous by address ---- */
+
+#define ADDRESS "127.0.0.1:47911"
+
+static void another_secret_is_refused(void **state)
+{
+    struct child zero, one;
+
+    (void)state;
+    setenv("KOLO_BOOTSTRAP_TIMEOUT", "3", 1);
+    setenv("KOLO_SECRET", "one", 1);
+    start_child(&zero, "miss", 0, 2, ADDRESS); /* waits for rank 1, in vain */
+    setenv("KOLO_SECRET", "two", 1);
+    start_child(&one, "secret", 1, 2, ADDRESS);
+    assert_int_equal(wait_for_exit(&one), EXIT_AS_EXPECTED);
+    kill(zero.pid, SIGKILL);
+    wait_for_exit(&zero);
+    unsetenv("KOLO_SECRET");
+    unsetenv("KOLO_BOOTSTRAP_TIMEOUT");
+}
+
+static void expect_alone(const char *variable, const char *value, const char *role)
+{
+    struct child c;
+
+    setenv(variable, value, 1);
+    start_child(&c, role, 0, 2, "");
+    assert_int_equal(wait_for_exit(&c), EXIT_AS_EXPECTED);
+    unsetenv(variable);
+}
+
+static int listen_on(uint16_t port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    return fd;
+}
+
+static void a_taken_port_and_a_missing_interface_are_system_errors(void **state)
+{
+    int taken = listen_on(47912);
+
+    (void)state;
+    expect_alone("NCCL_COMM_ID", "127.0.0.1:47912", "taken");
+    close(taken);
+    expect_alone("NCCL_SOCKET_IFNAME", "=nosuchinterface", "nointerface");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(survivors_name_a_killed_rank_and_end),
+        cmocka_unit_test(an_abort_reaches_every_rank),
+        cmocka_unit_test(a_rank_that_never_comes_is_named),
+        cmocka_unit_test(a_rank_that_never_calls_is_waited_for_as_long_as_allowed),
+        cmocka_unit_test(ranks_that_disagree_get_an_error),
+        cmocka_unit_test(another_secret_is_refused),
+        cmocka_unit_test(a_taken_port_and_a_missing_interface_are_system_errors),
+    };
+
+    return argc > 1 ? run_rank(argv) : cmocka_run_group_tests(tests, NULL, NULL);
+}
