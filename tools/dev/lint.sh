@@ -26,7 +26,7 @@ case ${1-} in
 format)
     found=$(sources '*.c' '*.h' '*.cu' '*.cuh' | xargs clang-format-14 --dry-run -Werror 2>&1) && exit 0
     echo "not as ./dev fmt would have it:"
-    echo "$found" | sed -n 's/^\([^ ]*\):[0-9]*:[0-9]*: error.*/\1/p; /^xargs/p' | uniq
+    printf '%s\n' "$found" | sed -n 's/^\([^ ]*\):[0-9]*:[0-9]*: error.*/\1/p; /^xargs/p' | uniq
     exit 1
     ;;
 clang)
