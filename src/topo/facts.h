@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * facts.h - what the topology is told about devices: plain records, filled by whoever can talk to the hardware.
+ *
+ * GPUs come from device/ (NVML and the driver for CUDA, the emulated machine for the host device), NICs from net/;
+ * comm/ passes both on. Nothing here is opened, probed or owned: texts are copied, and a record can be written down
+ * and replayed (record.h). What sysfs knows (PCI tree, link speeds, NUMA nodes) is read by detect.h instead.
+ *
+ * Source: the topology specification, 7.4 and 7.5.
+ */
+#ifndef KL_TOPO_FACTS_H
+#define KL_TOPO_FACTS_H
+
+#include "topo/types.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    KL_NET_NAME_TEXT = 128, /* fused names are "mlx5_0+mlx5_1+..." */
+    KL_SYSFS_PATH_TEXT = 512,
+    KL_GPU_MAX_NVLINKS = 36, /* 18 today */
+    KL_NET_MAX_MEMBERS = 4   /* devices fused into a virtual one */
+};
+
+/** The NVLinks of a GPU that lead to the same place. */
+struct kl_nvlink_facts {
+    char target[KL_BUSID_TEXT]; /* bus id of the far end, "fffffff:ffff:ff" when it cannot be seen */
+    int count;
+};
+
+struct kl_gpu_facts {
+    char busid[KL_BUSID_TEXT];
+    int dev;  /* NVML index; ordinal for host devices. -1: not usable here, skipped */
+    int sm;   /* compute capability, major * 10 + minor */
+    int rank; /* in the communicator, -1: nobody's */
+    int gdr;  /* may NICs read and write its memory */
+    int nnvlinks;
+    struct kl_nvlink_facts nvlink[KL_GPU_MAX_NVLINKS];
+    int c2c_count;   /* active chip-to-chip links to a CPU */
+    int c2c_mbps;    /* MB/s of one of them */
+    uint64_t shm_id; /* identity of its process's /dev/shm: ranks with different ones cannot share memory */
+};
+
+/** One device of a network, as the net plugin describes it. */
+struct kl_net_facts {
+    char name[KL_NET_NAME_TEXT];
+    char pci_path[KL_SYSFS_PATH_TEXT]; /* its directory below /sys, "" for none; only .../pci... devices are placed */
+    int dev;                           /* the plugin's index */
+    int speed_mbps;
+    int port;
+    uint64_t guid; /* ports of one chip have the same */
+    float latency_us;
+    int max_comms;
+    bool gdr;                       /* may access GPU memory directly */
+    bool coll;                      /* offers collective offload */
+    int nmembers;                   /* of a virtual device: how many physical ones it fuses; 0 for a physical device */
+    int member[KL_NET_MAX_MEMBERS]; /* their indices */
+};
+
+/** A CPU that plays a GPU. */
+struct kl_host_device {
+    int rank;
+    int ordinal;
+    int numa;    /* node it lives on; -1 counts as 0 */
+    int replica; /* 0, or k when this is the k-th further rank on the same device: it gets a function of its own */
+    uint64_t shm_id;
+};
+
+/** Facts about the processors, from CPUID and uname or from a record. */
+struct kl_cpu_facts {
+    char arch[16];   /* "x86_64", "arm64", "ppc64", or what uname says */
+    char vendor[16]; /* x86 only: the 12 characters of CPUID leaf 0 */
+    int family;      /* as in topology files: base + (extended << 4), so AMD family 17h is 143 */
+    int model;
+};
+
+#endif

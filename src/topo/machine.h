@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * machine.h - from what is known about a host to the topology a rank works with: the whole chain in two calls.
+ *
+ *     kl_machine_document   facts or file -> one fused document, as NCCL_TOPO_DUMP_FILE shows it
+ *     kl_machine_topo       document -> graph -> paths -> trim -> paths -> search bounds
+ *
+ * Three kinds of machines, told apart by which fields are set:
+ *
+ *     file and devices   host devices emulate the GPUs of the file. Its missing attributes get the defaults of
+ *                        kl_machine_complete, nothing is asked of this machine; devices without a rank are left out.
+ *     devices            host devices on this machine's NUMA nodes, one virtual PCI switch per node.
+ *     gpus               CUDA devices: sysfs and the facts complete the file, if there is one.
+ *
+ * As in NCCL, each local rank contributes its own GPU and all NETs, and the contributions are fused in rank order:
+ * that order decides the order of nodes and links, and with it every later tie.
+ *
+ * Source: the topology specification, 6 to 8; the architecture page, 4.
+ */
+#ifndef KL_TOPO_MACHINE_H
+#define KL_TOPO_MACHINE_H
+
+#include "topo/facts.h"
+#include "topo/topo.h"
+#include "topo/xml.h"
+
+struct kl_machine {
+    const struct kl_xml *file; /* NCCL_TOPO_FILE, loaded; NULL for none. Not changed */
+
+    const struct kl_host_device *device; /* host devices with a rank, in ascending rank order */
+    int ndevices;
+
+    const struct kl_gpu_facts *gpu; /* or CUDA devices with a rank, in ascending rank order */
+    int ngpus;
+
+    const struct kl_net_facts *net; /* NICs; unused when host devices emulate a file */
+    int nnets;
+
+    const char *sysfs;              /* root of sysfs, NULL: "/sys" */
+    const struct kl_cpu_facts *cpu; /* NULL: asked of the processor (kl_cpu_facts_read) */
+    uint64_t host_hash;             /* written into detected cpus when not 0 */
+
+    /**
+     * Make a virtual NET of the given ones (indices), and describe it: NICs of one card, or what NCCL_NET_FORCE_MERGE
+     * says. NULL: the plugin cannot. Not needed when `net` already holds virtual NETs.
+     */
+    ncclResult_t (*merge_nets)(void *ctx, const int *member, int nmembers, struct kl_net_facts *net);
+    void *merge_ctx;
+
+    int hosts; /* identical hosts in one NVLink domain (offline MNNVL): host h has the ranks of host 0, each
+                  increased by h * (number of devices). 0 and 1: this host alone */
+};
+
+/** Fused document of the machine, ready for kl_topo_build or kl_xml_write. */
+ncclResult_t kl_machine_document(const struct kl_machine *machine, const struct kl_topo_options *options,
+                                 struct kl_xml **xml);
+
+/**
+ * The system that `rank` of a communicator of `nranks` works with. `document` (may be NULL) receives the fused
+ * document; free it. The topology is trimmed to what the rank reaches without the network.
+ */
+ncclResult_t kl_machine_topo(const struct kl_machine *machine, const struct kl_topo_options *options, int rank,
+                             int nranks, struct kl_topo **topo, struct kl_xml **document);
+
+/* ---- files that describe machines ---- */
+
+/** Number of GPUs: the devices that a file provides. */
+int kl_machine_file_gpus(const struct kl_xml *file);
+
+/** Does the file hold cpus of several hosts, told apart by numbers? They then share one NVLink domain. */
+bool kl_machine_file_multihost(const struct kl_xml *file);
+
+/**
+ * Give every element what results depend on and the file leaves out: cpu arch x86_64, vendor GenuineIntel, family 6,
+ * model 85, numaid 0; gpu sm 80, gdr 1, dev = order; net dev = order if no net has one; pci link speed and width
+ * empty (8 GT/s x16). Assigns ranks 0, 1, ... to the GPUs in rank order: distinct `rank`s, else `dev`, else as they
+ * stand. `elem`, when not NULL, receives the gpu elements in that order (kl_machine_file_gpus of them).
+ */
+ncclResult_t kl_machine_complete(struct kl_xml *file, int *elem);
+
+/* ---- this machine ---- */
+
+/** NUMA nodes below a sysfs root, ascending; at least one (0). Returns how many, at most `max`. */
+int kl_machine_numa_nodes(const char *sysfs, int *node, int max);
+
+/** Facts about this machine's processors. */
+void kl_cpu_facts_read(struct kl_cpu_facts *cpu);
+
+#endif

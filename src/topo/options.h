@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * options.h - the settings that paths and selections depend on, as plain numbers.
+ *
+ * topo/ never reads the environment: whoever does fills this. KL_TOPO_OPTIONS holds the documented defaults.
+ * Source: the topology specification, 20.
+ */
+#ifndef KL_TOPO_OPTIONS_H
+#define KL_TOPO_OPTIONS_H
+
+#include "topo/types.h"
+
+#include <stdbool.h>
+
+enum { KL_NET_MERGE_TEXT = 1024 };
+
+struct kl_topo_options {
+    int p2p_level;            /* enum kl_path_type that P2P may use, -1: by rule. NCCL_P2P_DISABLE=1 is KL_PATH_LOC */
+    int gdr_level;            /* the same for GPUDirect RDMA; -1: PXB */
+    int gdr_read;             /* NCCL_NET_GDR_READ: -2 by rule, 0, 1 */
+    int cross_nic;            /* NCCL_CROSS_NIC: 0, 1, 2 */
+    int p2p_pxn_level;        /* NCCL_P2P_PXN_LEVEL: 0, 1, 2 */
+    int ignore_disabled_p2p;  /* NCCL_IGNORE_DISABLED_P2P: 0, 1, 2 */
+    int merge_level;          /* NCCL_NET_MERGE_LEVEL as enum kl_path_type: PORT, LOC for none */
+    bool nvb_disable;         /* NCCL_NVB_DISABLE */
+    bool pxn_disable;         /* NCCL_PXN_DISABLE */
+    bool shm_disable;         /* NCCL_SHM_DISABLE */
+    bool net_disable_intra;   /* NCCL_NET_DISABLE_INTRA */
+    bool gdr_c2c;             /* NCCL_NET_GDR_C2C */
+    bool net_force_flush;     /* NCCL_NET_FORCE_FLUSH */
+    bool p2p_cuda_memcpy;     /* NCCL_P2P_USE_CUDA_MEMCPY */
+    bool ignore_cpu_affinity; /* NCCL_IGNORE_CPU_AFFINITY */
+    bool mnnvl;               /* hosts of one document share an NVLink domain */
+    bool communicator;        /* apply the transports' own rules (the usual case); false: the bare graph */
+    const char *force_merge;  /* NCCL_NET_FORCE_MERGE, NULL for none; must outlive the call it is given to */
+
+    /** Does the driver's library (NVML) report P2P between two GPUs, by rank, as working? NULL: yes. */
+    bool (*p2p_works)(void *ctx, int rank_a, int rank_b);
+
+    /** Can the device of rank a map memory of rank b's? NULL: yes. */
+    bool (*peer_access)(void *ctx, int rank_a, int rank_b);
+    void *peer_ctx; /* for both; read-only, as topologies are asked from several threads */
+};
+
+#define KL_TOPO_OPTIONS                                                                                                \
+    ((struct kl_topo_options){.p2p_level = -1,                                                                         \
+                              .gdr_level = -1,                                                                         \
+                              .gdr_read = -2,                                                                          \
+                              .cross_nic = 2,                                                                          \
+                              .p2p_pxn_level = 2,                                                                      \
+                              .merge_level = KL_PATH_PORT,                                                             \
+                              .communicator = true})
+
+#endif

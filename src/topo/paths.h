@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * paths.h - the way from every GPU, CPU and NET to every other, its bandwidth and its type; and what follows from it.
+ *
+ * Stored are the paths between all GPUs, NETs, CPUs and the NVSwitch. Each is found by a breadth-first search that
+ * starts at its destination; then P2P, PXN and GPUDirect rules send some another way.
+ *
+ * A path from `a` to `b` is link indices in order; link k leaves the node that link k - 1 reached. The path of a
+ * node to itself has no hops and 5000 GB/s. No path: no hops, 0 GB/s, KL_PATH_DIS.
+ *
+ * Errors:  ncclInternalError when a link that a path needs has no reverse; the sentence names both ends.
+ * Threads: as topo.h.
+ * Source:  the topology specification, 10 to 15.
+ */
+#ifndef KL_TOPO_PATHS_H
+#define KL_TOPO_PATHS_H
+
+#include "topo/topo.h"
+
+/** Compute all paths, replacing earlier ones. */
+ncclResult_t kl_topo_paths(struct kl_topo *topo);
+
+/** Free them. Harmless when there are none. */
+void kl_topo_drop_paths(struct kl_topo *topo);
+
+/* ---- reading ---- */
+
+/** The path between two nodes given by type (not PCI, not NIC) and index. */
+static inline const struct kl_path *kl_path_between(const struct kl_topo *t, enum kl_node_type from, int i,
+                                                    enum kl_node_type to, int j)
+{
+    return &t->path[from][to][(size_t)i * (size_t)t->count[to] + (size_t)j];
+}
+
+/** The same for two node indices. */
+static inline const struct kl_path *kl_path(const struct kl_topo *t, int a, int b)
+{
+    enum kl_node_type from = t->node[a].type, to = t->node[b].type;
+
+    return kl_path_between(t, from, a - t->first[from], to, b - t->first[to]);
+}
+
+/** The links of a path: `p->hops` indices into t->link. */
+static inline const int32_t *kl_path_hops(const struct kl_topo *t, const struct kl_path *p)
+{
+    return t->hop + p->first;
+}
+
+/** Was any node of type `to` found from GPU or other node `a`'s side? False: "no table of that kind". */
+static inline bool kl_path_has_table(const struct kl_topo *t, int a, enum kl_node_type to)
+{
+    return t->touched && (t->touched[a] >> to & 1);
+}
+
+/** Smallest (from SYS down) and largest (from LOC up) type of the paths from all GPUs to all nodes of a type. */
+int kl_path_min_type(const struct kl_topo *t, enum kl_node_type to);
+int kl_path_max_type(const struct kl_topo *t, enum kl_node_type to);
+
+/** Nearest CPU of a GPU by hops, as an index among CPUs; ncclInternalError if it reaches none. */
+ncclResult_t kl_path_cpu_of_gpu(const struct kl_topo *t, int gpu, int *cpu);
+
+/* ---- questions; GPUs and NETs are given by index, ranks where it says so ---- */
+
+/** May GPU `a` access GPU `b`'s memory: `read` when reading is preferred, `via` the rank in between or -1. */
+struct kl_p2p {
+    bool p2p, read;
+    int via;
+    int level; /* the path type that was allowed */
+};
+ncclResult_t kl_topo_p2p(const struct kl_topo *t, int rank_a, int rank_b, struct kl_p2p *answer);
+
+/** Would the network be faster between two ranks than the machine's own paths? */
+bool kl_topo_net_faster(const struct kl_topo *t, int rank_a, int rank_b);
+
+/** Can the SHM transport join two ranks? */
+bool kl_topo_shm(const struct kl_topo *t, int rank_a, int rank_b);
+
+/** Can the P2P transport join two ranks: P2P, not slower than the network, and mappable by the driver? */
+ncclResult_t kl_topo_p2p_transport(const struct kl_topo *t, int rank_a, int rank_b, bool *yes);
+
+enum kl_gdr_mode { KL_GDR_OFF, KL_GDR_DEFAULT, KL_GDR_PCI };
+
+/** How a NIC reaches a GPU's memory; `read`: the NIC reads (sends). `net` is an index among NETs. */
+ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, enum kl_gdr_mode *mode);
+
+/** Must received data be flushed before the GPU may read it? */
+ncclResult_t kl_topo_need_flush(const struct kl_topo *t, int rank, int net, bool *flush);
+
+/** The rank whose GPU talks to the NIC for `rank`: itself, or its PXN relay. */
+ncclResult_t kl_topo_pxn_rank(const struct kl_topo *t, int rank, int net, int *relay);
+
+/** Nodes of type `to` that are nearest to a node: highest bandwidth, then lowest type. Returns how many; `out` holds count[to]. */
+int kl_topo_nearest(const struct kl_topo *t, enum kl_node_type from, int i, enum kl_node_type to, int *out);
+
+/** Index of the NET that a GPU uses for a channel. ncclInternalError when it reaches none. */
+ncclResult_t kl_topo_local_net(const struct kl_topo *t, int gpu, int channel, int *net);
+
+/** Index of the GPU that uses a NET first; -1 if none ever does. */
+int kl_topo_local_gpu(const struct kl_topo *t, int net);
+
+/** NETs in the order a search tries them, for all GPUs (`gpu` -1) or one; `out` holds count[NET]. Returns how many. */
+ncclResult_t kl_topo_net_list(const struct kl_topo *t, int max_type, int gpu, int *out, int *n);
+
+/** NET and proxy rank for point-to-point traffic of `rank` with a peer whose GPU has device number `peer_dev`. */
+ncclResult_t kl_topo_p2p_net(const struct kl_topo *t, int rank, int peer_dev, int channel, int *net, int *proxy);
+
+/** Are all pairs of GPUs joined by NVLink (or C2C)? Is NVLink split into exactly two islands? */
+bool kl_topo_all_nvlink(const struct kl_topo *t);
+bool kl_topo_split_nvlink(const struct kl_topo *t);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * topo.h - a machine as a graph: GPUs, PCI switches, NVSwitch, CPUs, NICs and network ports, and the links between.
+ *
+ *     facts, file -> struct kl_xml -> struct kl_topo -> kl_topo_paths -> kl_topo_trim -> kl_topo_paths
+ *                 -> kl_topo_search_init -> the searches of graph/
+ *
+ * Layout: flat arrays and indices, no pointers between things. Nodes stand in one array, ordered by type (GPU, PCI,
+ * NVS, CPU, NIC, NET) and within a type by creation; `first[type]` and `count[type]` bound each type, so a node is
+ * named either by its index in `node` or by (type, index within the type). The links that leave a node are
+ * contiguous in `link`, in the order that decides ties in every later choice. A path is a row of link indices.
+ *
+ *     node:  |GPU 0|GPU 1|PCI 0|NVS 0|CPU 0|NIC 0|NET 0|        first[CPU] = 4, count[CPU] = 1
+ *     link:  |2|3|          links of GPU 0 = link[node[0].first_link .. + node[0].nlinks)
+ *
+ * A search copies the bandwidths (kl_topo_link_bw) and reserves from its copy: taking, undoing and snapshotting are
+ * loops over floats. The topology itself does not change under it.
+ *
+ * Units:   GB/s (1e9 bytes), as float: results depend on single precision.
+ * Memory:  a machine of n GPUs and m NETs holds (n + m)^2 + O(n + m) paths of 12 bytes, plus 4 bytes per hop: 576
+ *          GPUs and 576 NETs in one NVLink domain take about 25 MB.
+ * Errors:  ncclInternalError for documents that lack what is required; the sentence says FILE:LINE.
+ * Threads: const after kl_topo_search_init; any number of readers.
+ * Source:  the topology specification, 2, 3, 9 and 14.
+ */
+#ifndef KL_TOPO_TOPO_H
+#define KL_TOPO_TOPO_H
+
+#include "topo/options.h"
+#include "topo/types.h"
+#include "topo/xml.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct kl_node {
+    uint64_t id;  /* host << 56 | local id, unique per type */
+    uint8_t type; /* enum kl_node_type */
+    int32_t first_link, nlinks;
+    union {
+        struct {
+            int rank, dev, sm, gdr;
+            uint64_t shm_id;
+        } gpu;
+        struct {
+            uint64_t device; /* vendor << 48 | device << 32 | subsystem vendor << 16 | subsystem device */
+        } pci;
+        struct {
+            int arch, vendor, model;    /* enum kl_cpu_*; -1 unset */
+            int32_t first_mask, nmasks; /* affinity: 64-bit words in `mask`, lowest CPUs first */
+        } cpu;
+        struct {
+            uint64_t asic;
+            float bw, latency;
+            int dev, port, gdr, coll, max_channels;
+        } net;
+    };
+};
+
+struct kl_link {
+    int32_t from, to; /* nodes */
+    int32_t reverse;  /* first link of `to` with the same type that leads to `from`; -1 if there is none */
+    float bw;         /* GB/s */
+    uint8_t type;     /* enum kl_path_type; only LOC, NVL, C2C, PIX (printed PCI), SYS and NET occur */
+};
+
+struct kl_path {
+    uint32_t first; /* its links are hop[first .. first + hops) */
+    uint16_t hops;
+    uint8_t type; /* enum kl_path_type, KL_PATH_DIS when there is none */
+    uint8_t rule; /* enum kl_path_rule: what made it so */
+    float bw;
+};
+
+struct kl_topo {
+    struct kl_node *node;
+    struct kl_link *link;
+    int nnodes, nlinks;
+    int first[KL_NODE_TYPES], count[KL_NODE_TYPES];
+
+    uint64_t *mask; /* words of all CPU affinities */
+    int nmasks;
+
+    int *by_rank; /* indices of the GPUs, in ascending rank order */
+
+    uint64_t *host_hash; /* by host: the top byte of an id. Hosts are numbered as they appear in the document */
+    int nhosts;
+    int own_host; /* the first until kl_topo_trim */
+
+    struct kl_topo_options options; /* under which paths are computed and questions answered */
+
+    /* Filled by kl_topo_paths: see paths.h. */
+    struct kl_path *path[KL_NODE_TYPES][KL_NODE_TYPES];
+    uint8_t *touched; /* per node, bit `type`: a search from a node of this type came by */
+    float *near_net;  /* per GPU: widest of its paths to NETs that are PXB or better */
+    int32_t *hop;
+    uint32_t nhops, max_hops;
+
+    float max_bw, total_bw; /* kl_topo_search_init */
+};
+
+/* ---- building ---- */
+
+/**
+ * The graph of a document. GPUs without a rank and NETs without a device number are left out. The document is not
+ * needed afterwards.
+ */
+ncclResult_t kl_topo_build(const struct kl_xml *xml, const struct kl_topo_options *options, struct kl_topo **topo);
+void kl_topo_free(struct kl_topo *topo);
+
+/**
+ * Drop the GPUs that can be reached from `own_rank` only through the network, and, when the GPUs left are all
+ * `nranks` ranks, all NETs; note which host is the rank's own. Needs paths, and leaves none: compute them again.
+ */
+ncclResult_t kl_topo_trim(struct kl_topo **topo, int own_rank, int nranks);
+
+/** Largest and total bandwidth of the machine, the bounds of the searches. After the final kl_topo_paths. */
+void kl_topo_search_init(struct kl_topo *topo);
+
+/* ---- finding ---- */
+
+static inline uint64_t kl_id_local(uint64_t id)
+{
+    return id & (((uint64_t)1 << 56) - 1);
+}
+
+static inline int kl_id_host(uint64_t id)
+{
+    return (int)(id >> 56);
+}
+
+/** Node index of the i-th node of a type. */
+static inline int kl_topo_at(const struct kl_topo *t, enum kl_node_type type, int i)
+{
+    return t->first[type] + i;
+}
+
+/** Index of a node within its type. */
+static inline int kl_topo_index(const struct kl_topo *t, int node)
+{
+    return node - t->first[t->node[node].type];
+}
+
+/** Index among the GPUs of a rank's GPU; -1 if it is not in this topology. */
+int kl_topo_gpu_of_rank(const struct kl_topo *t, int rank);
+
+/** Node index of the first node of `type` with this id; -1 if none. */
+int kl_topo_find(const struct kl_topo *t, enum kl_node_type type, uint64_t id);
+
+/** Copy of the links' bandwidths, in link order: what a search consumes. `bw` holds t->nlinks floats. */
+void kl_topo_link_bw(const struct kl_topo *t, float *bw);
+
+/** The CPU of the host whose processor facts count for the whole machine: the first. NULL without one. */
+const struct kl_node *kl_topo_first_cpu(const struct kl_topo *t);
+
+/** "GPU/0-17000" into `text`; returns it. */
+char *kl_node_text(const struct kl_node *node, char text[KL_NODE_TEXT]);
+
+/** Rule of NVLink generations: GB/s of one link for a compute capability. */
+float kl_nvlink_bw(int sm);
+
+#endif
