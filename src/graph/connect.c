@@ -282,7 +282,12 @@ static void grow(struct kl_connect *c, int end)
     if (end > start) c->nchannels = end;
 }
 
-static bool is_set(int param)
+static int clamp(int64_t x, int lo, int hi)
+{
+    return x < lo ? lo : x > hi ? hi : (int)x;
+}
+
+static bool is_set(int64_t param)
 {
     return param != -2;
 }
@@ -290,32 +295,34 @@ static bool is_set(int param)
 static int upper_limit(const struct kl_channel_params *p)
 {
     int64_t batches = p->work_args_bytes > 16 * KL_MAX_CHANNELS + 32 ? KL_MAX_CHANNELS : (p->work_args_bytes - 32) / 16;
-    int n = is_set(p->max_channels) ? p->max_channels : is_set(p->max_rings) ? p->max_rings : KL_MAX_CHANNELS;
+    int64_t n = is_set(p->max_channels) ? p->max_channels : is_set(p->max_rings) ? p->max_rings : KL_MAX_CHANNELS;
 
-    return most(1, least(least(n, (int)batches), KL_MAX_CHANNELS));
+    return clamp(n < batches ? n : batches, 1, KL_MAX_CHANNELS);
 }
 
 static int lower_limit(const struct kl_channel_params *p)
 {
-    int n = is_set(p->min_channels) ? p->min_channels : is_set(p->min_rings) ? p->min_rings : 0;
-
-    return most(0, least(n, KL_MAX_CHANNELS));
+    return clamp(is_set(p->min_channels) ? p->min_channels
+                 : is_set(p->min_rings)  ? p->min_rings
+                                         : 0,
+                 0, KL_MAX_CHANNELS);
 }
 
 /* The configuration's limits, overridden by the user's. */
 static void cta_limits(const struct kl_connect_request *q, int *min, int *max)
 {
-    *min = least(q->params.min_ctas > 0 ? q->params.min_ctas : q->min_ctas, KL_MAX_CHANNELS);
-    *max = least(q->params.max_ctas > 0 ? q->params.max_ctas : q->max_ctas, KL_MAX_CHANNELS);
+    *min = clamp(q->params.min_ctas > 0 ? q->params.min_ctas : q->min_ctas, 1, KL_MAX_CHANNELS);
+    *max = clamp(q->params.max_ctas > 0 ? q->params.max_ctas : q->max_ctas, 1, KL_MAX_CHANNELS);
     if (*min > *max) *min = *max;
 }
 
 int kl_nvls_channels(int sm, const struct kl_connect_request *q)
 {
-    int n = q->params.nvls_channels >= 0 ? q->params.nvls_channels : sm >= 100 ? 32 : 16, min, max;
+    int64_t n = q->params.nvls_channels >= 0 ? q->params.nvls_channels : sm >= 100 ? 32 : 16;
+    int min, max;
 
     cta_limits(q, &min, &max);
-    return most(min, least(max, n));
+    return clamp(n, min, max);
 }
 
 static void apply_limits(struct kl_connect *c, const struct kl_connect_request *q)

@@ -75,14 +75,14 @@ struct kl_nodes {
 
 /** What the user may say about channel counts; -2 is "not set". */
 struct kl_channel_params {
-    int min_channels, max_channels;     /* NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS */
-    int min_rings, max_rings;           /* NCCL_MIN_NRINGS, NCCL_MAX_NRINGS: their old names */
-    int min_ctas, max_ctas;             /* NCCL_MIN_CTAS, NCCL_MAX_CTAS; over the configuration's */
-    int nvls_channels;                  /* NCCL_NVLS_NCHANNELS */
-    int collnet_node_threshold;         /* NCCL_COLLNET_NODE_THRESHOLD */
-    int unpack_double;                  /* NCCL_UNPACK_DOUBLE_NCHANNELS */
-    int min_p2p, max_p2p, per_net_peer; /* NCCL_MIN_P2P_NCHANNELS, NCCL_MAX_..., NCCL_NCHANNELS_PER_NET_PEER */
-    int64_t work_args_bytes;            /* NCCL_WORK_ARGS_BYTES; INT64_MAX: no limit */
+    int64_t min_channels, max_channels;     /* NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS */
+    int64_t min_rings, max_rings;           /* NCCL_MIN_NRINGS, NCCL_MAX_NRINGS: their old names */
+    int64_t min_ctas, max_ctas;             /* NCCL_MIN_CTAS, NCCL_MAX_CTAS; over the configuration's */
+    int64_t nvls_channels;                  /* NCCL_NVLS_NCHANNELS */
+    int64_t collnet_node_threshold;         /* NCCL_COLLNET_NODE_THRESHOLD */
+    int64_t unpack_double;                  /* NCCL_UNPACK_DOUBLE_NCHANNELS */
+    int64_t min_p2p, max_p2p, per_net_peer; /* NCCL_MIN_P2P_NCHANNELS, NCCL_MAX_..., NCCL_NCHANNELS_PER_NET_PEER */
+    int64_t work_args_bytes;                /* NCCL_WORK_ARGS_BYTES; INT64_MAX: no limit */
 };
 
 #define KL_CHANNEL_PARAMS                                                                                              \

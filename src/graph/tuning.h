@@ -87,11 +87,11 @@ ncclResult_t kl_tuning_parse(const char *what, const char *text, const char *con
 
 /** What the user may set; texts may be NULL. -2 is "not set". */
 struct kl_tuning_params {
-    const char *algo, *proto;      /* NCCL_ALGO, NCCL_PROTO */
-    const char *thread_thresholds; /* NCCL_THREAD_THRESHOLDS */
-    int nthreads, ll128_nthreads;  /* NCCL_NTHREADS, NCCL_LL128_NTHREADS */
-    int pat;                       /* NCCL_PAT_ENABLE: 0, 1, 2 */
-    int64_t net_overhead;          /* NCCL_NET_OVERHEAD, nanoseconds */
+    const char *algo, *proto;         /* NCCL_ALGO, NCCL_PROTO */
+    const char *thread_thresholds;    /* NCCL_THREAD_THRESHOLDS */
+    int64_t nthreads, ll128_nthreads; /* NCCL_NTHREADS, NCCL_LL128_NTHREADS */
+    int64_t pat;                      /* NCCL_PAT_ENABLE: 0, 1, 2 */
+    int64_t net_overhead;             /* NCCL_NET_OVERHEAD, nanoseconds */
 };
 
 #define KL_TUNING_PARAMS ((struct kl_tuning_params){.nthreads = -2, .ll128_nthreads = -2, .pat = 2, .net_overhead = -2})

@@ -61,22 +61,22 @@ static int generation(int sm)
 
 /* ---- threads ---- */
 
-static int threads(const char *name, int wanted, int lo, int hi, int otherwise)
+static int threads(const char *name, int64_t wanted, int lo, int hi, int otherwise)
 {
     if (wanted <= 0) return otherwise;
     if (wanted % 32) {
-        KL_WARN("%s=%d is not a multiple of 32: using %d", name, wanted, hi);
+        KL_WARN("%s=%lld is not a multiple of 32: using %d", name, (long long)wanted, hi);
         return hi;
     }
     if (wanted > hi) {
-        KL_WARN("%s=%d is above the maximum: using %d", name, wanted, hi);
+        KL_WARN("%s=%lld is above the maximum: using %d", name, (long long)wanted, hi);
         return hi;
     }
     if (wanted < lo) {
-        KL_WARN("%s=%d is below the minimum: using %d", name, wanted, lo);
+        KL_WARN("%s=%lld is below the minimum: using %d", name, (long long)wanted, lo);
         return lo;
     }
-    return wanted;
+    return (int)wanted;
 }
 
 static void set_threads(struct kl_tuning *t, const struct kl_tuning_params *p)
@@ -256,7 +256,7 @@ static float model_latency(const struct terms *m)
 
 /* ---- what exists ---- */
 
-static bool pat_enabled(const struct kl_tuning_input *in, int param)
+static bool pat_enabled(const struct kl_tuning_input *in, int64_t param)
 {
     if (in->min_sm < 60) return false;
     return param == 2 ? in->nnodes == in->nranks && in->net_is_host : param != 0;
