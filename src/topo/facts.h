@@ -11,11 +11,12 @@
 #ifndef KL_TOPO_FACTS_H
 #define KL_TOPO_FACTS_H
 
+#include "topo/types.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
-    KL_BUSID_TEXT = 24,     /* "dddd:bb:dd.f", domains of up to 8 digits, and the final zero */
     KL_NET_NAME_TEXT = 128, /* fused names are "mlx5_0+mlx5_1+..." */
     KL_SYSFS_PATH_TEXT = 512,
     KL_GPU_MAX_NVLINKS = 36, /* 18 today */

@@ -39,7 +39,13 @@ struct kl_machine {
     const char *sysfs;              /* root of sysfs, NULL: "/sys" */
     const struct kl_cpu_facts *cpu; /* NULL: asked of the processor (kl_cpu_facts_read) */
     uint64_t host_hash;             /* written into detected cpus when not 0 */
-    bool fuse_nets;                 /* let virtual NETs stand for their members (not in a dump) */
+
+    /**
+     * Make a virtual NET of the given ones (indices), and describe it: NICs of one card, or what NCCL_NET_FORCE_MERGE
+     * says. NULL: the plugin cannot. Not needed when `net` already holds virtual NETs.
+     */
+    ncclResult_t (*merge_nets)(void *ctx, const int *member, int nmembers, struct kl_net_facts *net);
+    void *merge_ctx;
 
     int hosts; /* identical hosts in one NVLink domain (offline MNNVL): host h has the ranks of host 0, each
                   increased by h * (number of devices). 0 and 1: this host alone */

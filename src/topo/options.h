@@ -34,9 +34,12 @@ struct kl_topo_options {
     bool communicator;        /* apply the transports' own rules (the usual case); false: the bare graph */
     const char *force_merge;  /* NCCL_NET_FORCE_MERGE, NULL for none; must outlive the call it is given to */
 
-    /** Do the device drivers allow `a` to access `b`'s memory (GPU ranks)? NULL: yes. */
+    /** Does the driver's library (NVML) report P2P between two GPUs, by rank, as working? NULL: yes. */
+    bool (*p2p_works)(void *ctx, int rank_a, int rank_b);
+
+    /** Can the device of rank a map memory of rank b's? NULL: yes. */
     bool (*peer_access)(void *ctx, int rank_a, int rank_b);
-    void *peer_ctx;
+    void *peer_ctx; /* for both; read-only, as topologies are asked from several threads */
 };
 
 #define KL_TOPO_OPTIONS                                                                                                \

@@ -2,8 +2,8 @@
 /**
  * paths.h - the way from every GPU, CPU and NET to every other, its bandwidth and its type; and what follows from it.
  *
- * Stored are the paths between GPUs, NETs and CPUs (not CPU to CPU), and from and to the NVSwitch. Each is found by a
- * breadth-first search that starts at its destination; then P2P, PXN and GPUDirect rules send some another way.
+ * Stored are the paths between all GPUs, NETs, CPUs and the NVSwitch. Each is found by a breadth-first search that
+ * starts at its destination; then P2P, PXN and GPUDirect rules send some another way.
  *
  * A path from `a` to `b` is link indices in order; link k leaves the node that link k - 1 reached. The path of a
  * node to itself has no hops and 5000 GB/s. No path: no hops, 0 GB/s, KL_PATH_DIS.
@@ -20,9 +20,12 @@
 /** Compute all paths, replacing earlier ones. */
 ncclResult_t kl_topo_paths(struct kl_topo *topo);
 
+/** Free them. Harmless when there are none. */
+void kl_topo_drop_paths(struct kl_topo *topo);
+
 /* ---- reading ---- */
 
-/** The path between two nodes given by type and index; the pair of types must be one that is stored. */
+/** The path between two nodes given by type (not PCI, not NIC) and index. */
 static inline const struct kl_path *kl_path_between(const struct kl_topo *t, enum kl_node_type from, int i,
                                                     enum kl_node_type to, int j)
 {
@@ -71,6 +74,9 @@ bool kl_topo_net_faster(const struct kl_topo *t, int rank_a, int rank_b);
 
 /** Can the SHM transport join two ranks? */
 bool kl_topo_shm(const struct kl_topo *t, int rank_a, int rank_b);
+
+/** Can the P2P transport join two ranks: P2P, not slower than the network, and mappable by the driver? */
+ncclResult_t kl_topo_p2p_transport(const struct kl_topo *t, int rank_a, int rank_b, bool *yes);
 
 enum kl_gdr_mode { KL_GDR_OFF, KL_GDR_DEFAULT, KL_GDR_PCI };
 

@@ -81,15 +81,18 @@ struct kl_topo {
     uint64_t *mask; /* words of all CPU affinities */
     int nmasks;
 
+    int *by_rank; /* indices of the GPUs, in ascending rank order */
+
     uint64_t *host_hash; /* by host: the top byte of an id. Hosts are numbered as they appear in the document */
     int nhosts;
-    int own_host;
+    int own_host; /* the first until kl_topo_trim */
 
     struct kl_topo_options options; /* under which paths are computed and questions answered */
 
     /* Filled by kl_topo_paths: see paths.h. */
     struct kl_path *path[KL_NODE_TYPES][KL_NODE_TYPES];
     uint8_t *touched; /* per node, bit `type`: a search from a node of this type came by */
+    float *near_net;  /* per GPU: widest of its paths to NETs that are PXB or better */
     int32_t *hop;
     uint32_t nhops, max_hops;
 
@@ -99,16 +102,15 @@ struct kl_topo {
 /* ---- building ---- */
 
 /**
- * The graph of a document. GPUs without a rank and NETs without a device number are left out. `own_hash` tells which
- * of several hosts is this one (0: the first). The document is not needed afterwards.
+ * The graph of a document. GPUs without a rank and NETs without a device number are left out. The document is not
+ * needed afterwards.
  */
-ncclResult_t kl_topo_build(const struct kl_xml *xml, uint64_t own_hash, const struct kl_topo_options *options,
-                           struct kl_topo **topo);
+ncclResult_t kl_topo_build(const struct kl_xml *xml, const struct kl_topo_options *options, struct kl_topo **topo);
 void kl_topo_free(struct kl_topo *topo);
 
 /**
  * Drop the GPUs that can be reached from `own_rank` only through the network, and, when the GPUs left are all
- * `nranks` ranks, all NETs. Needs paths, and leaves none: compute them again.
+ * `nranks` ranks, all NETs; note which host is the rank's own. Needs paths, and leaves none: compute them again.
  */
 ncclResult_t kl_topo_trim(struct kl_topo **topo, int own_rank, int nranks);
 

@@ -55,7 +55,10 @@ enum kl_cpu_model { KL_MODEL_BDW = 1, KL_MODEL_SKL, KL_MODEL_SRP, KL_MODEL_ERP, 
 
 #define KL_BW_LOCAL 5000.0f /* a node to itself, and what has no limit worth a number */
 
-enum { KL_NODE_TEXT = 48 };
+enum {
+    KL_NODE_TEXT = 48, /* "GPU/0-17000" */
+    KL_BUSID_TEXT = 24 /* "dddd:bb:dd.f" with a domain of up to 11 digits */
+};
 
 extern const char *const kl_node_type_name[KL_NODE_TYPES];
 extern const char *const kl_path_type_name[KL_PATH_TYPES];
@@ -71,6 +74,6 @@ int kl_path_level(const char *text);
 uint64_t kl_busid_parse(const char *text);
 
 /** The other way: dddd:bb:dd.f. */
-char *kl_busid_text(uint64_t busid, char text[24]);
+char *kl_busid_text(uint64_t busid, char text[KL_BUSID_TEXT]);
 
 #endif

@@ -113,8 +113,11 @@ int kl_xml_lookup(const struct kl_xml_word *words, const char *text);
 /** Append a child; parent KL_XML_NONE makes the root. */
 ncclResult_t kl_xml_add(struct kl_xml *xml, int parent, const char *tag, int *elem);
 
-/** Like kl_xml_add, before the first sibling whose `busid` is greater than `busid`. */
-ncclResult_t kl_xml_add_sorted(struct kl_xml *xml, int parent, const char *tag, const char *busid, int *elem);
+/** An element without a place in the tree yet; give it one with kl_xml_place. */
+ncclResult_t kl_xml_new(struct kl_xml *xml, const char *tag, int *elem);
+
+/** Place an element among the children of `parent`: before the first sibling whose `busid` is greater than `busid`. */
+void kl_xml_place(struct kl_xml *xml, int elem, int parent, const char *busid);
 
 ncclResult_t kl_xml_set(struct kl_xml *xml, int elem, const char *key, const char *value);
 ncclResult_t kl_xml_set_int(struct kl_xml *xml, int elem, const char *key, int value);
@@ -148,7 +151,10 @@ ncclResult_t kl_xml_check_system(const struct kl_xml *xml);
  */
 void kl_xml_trim(struct kl_xml *xml);
 
-/** Merge `from` into `xml`: children with equal tag and attributes are one, others are appended as they come. */
-ncclResult_t kl_xml_fuse(struct kl_xml *xml, const struct kl_xml *from);
+/**
+ * Merge `from` into `xml`: children with equal tag and attributes are one, others are appended as they come. Elements
+ * with `drop[element]` set are passed over with all that is below them; NULL drops nothing.
+ */
+ncclResult_t kl_xml_fuse(struct kl_xml *xml, const struct kl_xml *from, const bool *drop);
 
 #endif

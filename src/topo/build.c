@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "base/log.h"
+#include "topo/affinity.h"
+#include "topo/builder.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- words of the format ---- */
+
+static const struct kl_xml_word archs[] = {
+    {"x86_64", KL_ARCH_X86}, {"arm64", KL_ARCH_ARM}, {"ppc64", KL_ARCH_POWER}, {NULL, 0}};
+
+static const struct kl_xml_word vendors[] = {{"GenuineIntel", KL_VENDOR_INTEL},
+                                             {"AuthenticAMD", KL_VENDOR_AMD},
+                                             {"CentaurHauls", KL_VENDOR_ZHAOXIN},
+                                             {"  Shanghai  ", KL_VENDOR_ZHAOXIN},
+                                             {NULL, 0}};
+
+static const struct kl_xml_word classes[] = {{"0x060400", KL_NODE_PCI}, {"0x068000", KL_NODE_NVS},
+                                             {"0x068001", KL_NODE_CPU}, {"0x03", KL_NODE_GPU},
+                                             {"0x02", KL_NODE_NIC},     {NULL, KL_NODE_PCI}};
+
+/* 100 Mb/s per lane by transfer rate in GT/s; whatever follows the unit, as kernels write it in several ways. */
+static int lane_speed(const char *text)
+{
+    static const struct {
+        double rate;
+        int units;
+    } rates[] = {{2.5, 15}, {5, 30}, {8, 60}, {16, 120}, {32, 240}, {64, 480}};
+    char *end;
+    double rate = strtod(text, &end);
+
+    for (size_t i = 0; end != text && !strncmp(end, " GT/s", 5) && i < sizeof rates / sizeof rates[0]; i++)
+        if (rate == rates[i].rate) return rates[i].units;
+    KL_INFO(KL_GRAPH, "PCI link speed \"%s\" is not known, taken as 8 GT/s", text);
+    return 60;
+}
+
+float kl_nvlink_bw(int sm)
+{
+    if (sm >= 100) return 40.0f;
+    if (sm >= 90) return 20.6f;
+    if (sm == 86) return 12.0f;
+    if (sm >= 70) return 20.0f;
+    return sm >= 60 ? 18.0f : 20.0f;
+}
+
+/* ---- the walk ---- */
+
+/* Where a walk is: the document, what is built of it, and the cpu that it is under. */
+struct place {
+    const struct kl_xml *xml;
+    struct kl_builder *b;
+    int host;
+    int cpu; /* node */
+};
+
+static uint64_t node_id(int host, uint64_t local)
+{
+    return (uint64_t)host << 56 | kl_id_local(local);
+}
+
+static ncclResult_t link_both(struct kl_builder *b, int x, int y, enum kl_path_type type, float bw)
+{
+    KL_TRY(kl_builder_link(b, x, y, type, bw));
+    return kl_builder_link(b, y, x, type, bw);
+}
+
+/* A guid that is not written as 0x... counts as 0, an absent one as the device number. */
+static uint64_t asic_of(const struct kl_xml *xml, int elem, int dev)
+{
+    const char *guid = kl_xml_attr(xml, elem, "guid");
+
+    if (!guid) return (uint64_t)(int64_t)dev;
+    return !strncmp(guid, "0x", 2) ? strtoull(guid, NULL, 16) : 0;
+}
+
+static ncclResult_t add_net(const struct place *p, int elem, int nic)
+{
+    int dev = kl_xml_int(p->xml, elem, "dev", -1), mbps = kl_xml_int(p->xml, elem, "speed", 0), node;
+    float latency = kl_xml_float(p->xml, elem, "latency", 0);
+
+    if (mbps <= 0) mbps = 10000;
+    KL_TRY(kl_builder_add(p->b, KL_NODE_NET, node_id(p->host, (uint64_t)(int64_t)dev), &node));
+    struct kl_node *n = &p->b->node[node].node;
+    n->net.dev = dev;
+    n->net.asic = asic_of(p->xml, elem, dev);
+    n->net.bw = (float)(mbps / 8000.0);
+    n->net.latency = isfinite(latency) ? latency : 0;
+    n->net.port = kl_xml_int(p->xml, elem, "port", 0);
+    n->net.gdr = kl_xml_int(p->xml, elem, "gdr", 0);
+    n->net.coll = kl_xml_int(p->xml, elem, "coll", 0);
+    n->net.max_channels = kl_xml_int(p->xml, elem, "maxconn", 64);
+    return link_both(p->b, nic, node, KL_PATH_NET, n->net.bw);
+}
+
+static ncclResult_t add_nets(const struct place *p, int nic_elem, int nic)
+{
+    for (int e = kl_xml_child(p->xml, nic_elem, "net"); e != KL_XML_NONE; e = kl_xml_next_same(p->xml, e))
+        if (kl_xml_attr(p->xml, e, "dev")) KL_TRY(add_net(p, e, nic));
+    return ncclSuccess;
+}
+
+/* The card with this id, made if it is not there; `made` tells whether it still needs a link to its parent. */
+static ncclResult_t find_nic(const struct place *p, uint64_t local, int *nic, bool *made)
+{
+    *nic = kl_builder_find(p->b, KL_NODE_NIC, node_id(p->host, local));
+    *made = *nic < 0;
+    return *made ? kl_builder_add(p->b, KL_NODE_NIC, node_id(p->host, local), nic) : ncclSuccess;
+}
+
+/* Virtual NICs directly below a cpu share one card per host, linked to the cpu that comes first. */
+static ncclResult_t add_cpu_nic(const struct place *p, int elem)
+{
+    int nic;
+    bool made;
+
+    KL_TRY(find_nic(p, 0, &nic, &made));
+    if (made) KL_TRY(link_both(p->b, p->cpu, nic, KL_PATH_PCI, KL_BW_LOCAL));
+    return add_nets(p, elem, nic);
+}
+
+static ncclResult_t add_gpu(const struct place *p, int elem, uint64_t busid, int *node)
+{
+    int sm, rank, dev, gdr;
+
+    KL_TRY(kl_xml_need_int(p->xml, elem, "sm", &sm));
+    KL_TRY(kl_xml_need_int(p->xml, elem, "rank", &rank));
+    KL_TRY(kl_xml_need_int(p->xml, elem, "dev", &dev));
+    KL_TRY(kl_xml_need_int(p->xml, elem, "gdr", &gdr));
+    KL_TRY(kl_builder_add(p->b, KL_NODE_GPU, node_id(p->host, busid), node));
+    struct kl_node *n = &p->b->node[*node].node;
+    n->gpu.sm = sm;
+    n->gpu.rank = rank;
+    n->gpu.dev = dev;
+    n->gpu.gdr = gdr;
+    return ncclSuccess;
+}
+
+static uint64_t device_word(const struct kl_xml *xml, int elem)
+{
+    static const char *const part[] = {"vendor", "device", "subsystem_vendor", "subsystem_device"};
+    uint64_t word = 0;
+
+    for (int i = 0; i < 4; i++) word = (word << 16) + (uint64_t)(int64_t)kl_xml_int(xml, elem, part[i], 0);
+    return word;
+}
+
+static ncclResult_t pci_bw(const struct kl_xml *xml, int elem, float *bw)
+{
+    const char *speed;
+    int width;
+
+    KL_TRY(kl_xml_need_int(xml, elem, "link_width", &width));
+    KL_TRY(kl_xml_need(xml, elem, "link_speed", &speed));
+    *bw = (float)((double)(width > 0 ? width : 16) * lane_speed(speed) / 80.0);
+    return ncclSuccess;
+}
+
+static ncclResult_t add_pci(const struct place *p, int elem, int parent);
+
+static ncclResult_t add_switch(const struct place *p, int elem, uint64_t busid, int *node)
+{
+    KL_TRY(kl_builder_add(p->b, KL_NODE_PCI, node_id(p->host, busid), node));
+    p->b->node[*node].node.pci.device = device_word(p->xml, elem);
+    for (int e = kl_xml_child(p->xml, elem, "pci"); e != KL_XML_NONE; e = kl_xml_next_same(p->xml, e))
+        KL_TRY(add_pci(p, e, *node));
+    return ncclSuccess;
+}
+
+/* A device becomes the node of what it holds; a switch links its children before itself, which their order shows. */
+static ncclResult_t add_pci(const struct place *p, int elem, int parent)
+{
+    int gpu = kl_xml_child(p->xml, elem, "gpu"), nic = kl_xml_child(p->xml, elem, "nic"), kind, node = -1;
+    const char *text;
+    bool made = true;
+    float bw;
+
+    KL_TRY(kl_xml_need_word(p->xml, elem, "class", classes, &kind));
+    KL_TRY(kl_xml_need(p->xml, elem, "busid", &text));
+    uint64_t busid = kl_busid_parse(text);
+    if (gpu != KL_XML_NONE) {
+        if (!kl_xml_attr(p->xml, gpu, "rank")) return ncclSuccess;
+        KL_TRY(add_gpu(p, gpu, busid, &node));
+    }
+    if (nic != KL_XML_NONE) {
+        KL_TRY(find_nic(p, busid, &node, &made));
+        KL_TRY(add_nets(p, nic, node));
+    } else if (gpu == KL_XML_NONE && kind == KL_NODE_PCI)
+        KL_TRY(add_switch(p, elem, busid, &node));
+    if (node < 0 || !made) return ncclSuccess;
+    KL_TRY(pci_bw(p->xml, elem, &bw));
+    p->b->node[node].up = parent;
+    return link_both(p->b, node, parent, KL_PATH_PCI, bw);
+}
+
+static int intel_model(int family, int model)
+{
+    if (family != 6 || model < 0x55) return KL_MODEL_BDW;
+    if (model >= 0xcf) return KL_MODEL_ERP;
+    return model >= 0x8f ? KL_MODEL_SRP : KL_MODEL_SKL;
+}
+
+static ncclResult_t read_processor(const struct kl_xml *xml, int elem, struct kl_node *n)
+{
+    int family, model;
+
+    n->cpu.vendor = n->cpu.model = -1;
+    KL_TRY(kl_xml_need_word(xml, elem, "arch", archs, &n->cpu.arch));
+    if (n->cpu.arch != KL_ARCH_X86) return ncclSuccess;
+    KL_TRY(kl_xml_need_word(xml, elem, "vendor", vendors, &n->cpu.vendor));
+    if (n->cpu.vendor != KL_VENDOR_INTEL && n->cpu.vendor != KL_VENDOR_ZHAOXIN) return ncclSuccess;
+    KL_TRY(kl_xml_need_int(xml, elem, "familyid", &family));
+    KL_TRY(kl_xml_need_int(xml, elem, "modelid", &model));
+    if (n->cpu.vendor == KL_VENDOR_INTEL)
+        n->cpu.model = intel_model(family, model);
+    else if (family == 7 && model == 0x5b)
+        n->cpu.model = KL_MODEL_YONGFENG;
+    return ncclSuccess;
+}
+
+static uint64_t host_hash_of(const struct kl_xml *xml, int cpu_elem)
+{
+    const char *hash = kl_xml_attr(xml, cpu_elem, "host_hash");
+
+    return hash ? strtoull(hash, NULL, 16) : 0;
+}
+
+static ncclResult_t add_cpu(struct place *p, int elem)
+{
+    uint64_t word[KL_AFFINITY_WORDS];
+    int numa;
+
+    KL_TRY(kl_xml_need_int(p->xml, elem, "numaid", &numa));
+    KL_TRY(kl_builder_host(p->b, host_hash_of(p->xml, elem), &p->host));
+    KL_TRY(kl_builder_add(p->b, KL_NODE_CPU, node_id(p->host, (uint64_t)(int64_t)numa), &p->cpu));
+    struct kl_node *n = &p->b->node[p->cpu].node;
+    n->cpu.nmasks = kl_affinity_parse(kl_xml_attr(p->xml, elem, "affinity"), word);
+    KL_TRY(kl_builder_mask(p->b, word, n->cpu.nmasks, &n->cpu.first_mask));
+    KL_TRY(read_processor(p->xml, elem, n));
+    for (int e = kl_xml_first(p->xml, elem); e != KL_XML_NONE; e = kl_xml_next(p->xml, e)) {
+        if (!strcmp(kl_xml_tag(p->xml, e), "pci")) KL_TRY(add_pci(p, e, p->cpu));
+        if (!strcmp(kl_xml_tag(p->xml, e), "nic")) KL_TRY(add_cpu_nic(p, e));
+    }
+    return ncclSuccess;
+}
+
+/* ---- links that need all nodes ---- */
+
+/* First CPU below or above a node, along PCI links through switches. PCI links form trees, so this ends. */
+static int cpu_by_pci(const struct kl_builder *b, int node, int from)
+{
+    if (b->node[node].node.type == KL_NODE_CPU) return node;
+    for (int k = 0; k < b->node[node].nlinks; k++) {
+        const struct kl_builder_link *l = &b->node[node].link[k];
+        enum kl_node_type far = b->node[l->to].node.type;
+
+        if (l->type != KL_PATH_PCI || l->to == from || (far != KL_NODE_PCI && far != KL_NODE_CPU)) continue;
+        int found = cpu_by_pci(b, l->to, node);
+        if (found >= 0) return found;
+    }
+    return -1;
+}
+
+/* The node of the device that an element describes a link of; -1 when it was left out. */
+static int owner_node(const struct place *p, int elem, enum kl_node_type type)
+{
+    int device = elem;
+
+    while (strcmp(kl_xml_tag(p->xml, device), "pci")) device = kl_xml_parent(p->xml, device);
+    return kl_builder_find(p->b, type, node_id(p->host, kl_busid_parse(kl_xml_attr(p->xml, device, "busid"))));
+}
+
+static ncclResult_t nvswitch(struct kl_builder *b, int *nvs)
+{
+    *nvs = kl_builder_find(b, KL_NODE_NVS, 0);
+    return *nvs < 0 ? kl_builder_add(b, KL_NODE_NVS, 0, nvs) : ncclSuccess;
+}
+
+static ncclResult_t add_nvlink(const struct place *p, int elem)
+{
+    int gpu = owner_node(p, elem, KL_NODE_GPU), count, kind, peer;
+    const char *target;
+
+    if (gpu < 0) return ncclSuccess;
+    KL_TRY(kl_xml_need_int(p->xml, elem, "count", &count));
+    KL_TRY(kl_xml_need_word(p->xml, elem, "tclass", classes, &kind));
+    if (count <= 0) return ncclSuccess;
+    float bw = (float)count * kl_nvlink_bw(p->b->node[gpu].node.gpu.sm);
+    if (kind == KL_NODE_GPU) {
+        KL_TRY(kl_xml_need(p->xml, elem, "target", &target));
+        peer = kl_builder_find(p->b, KL_NODE_GPU, node_id(p->host, kl_busid_parse(target)));
+        return peer < 0 ? ncclSuccess : kl_builder_link(p->b, gpu, peer, KL_PATH_NVL, bw);
+    }
+    if (kind == KL_NODE_CPU) {
+        peer = cpu_by_pci(p->b, gpu, -1);
+        return peer < 0 ? ncclSuccess : link_both(p->b, gpu, peer, KL_PATH_NVL, bw);
+    }
+    KL_TRY(nvswitch(p->b, &peer));
+    return link_both(p->b, gpu, peer, KL_PATH_NVL, bw);
+}
+
+static ncclResult_t add_c2c(const struct place *p, int elem)
+{
+    int gpu = owner_node(p, elem, KL_NODE_GPU), mbps, count;
+
+    if (gpu < 0) return ncclSuccess;
+    KL_TRY(kl_xml_need_int(p->xml, elem, "bw", &mbps));
+    KL_TRY(kl_xml_need_int(p->xml, elem, "count", &count));
+    int cpu = cpu_by_pci(p->b, gpu, -1);
+    if (cpu < 0 || count <= 0 || mbps <= 0) return ncclSuccess;
+    return link_both(p->b, gpu, cpu, KL_PATH_C2C, (float)((double)mbps * count / 1000.0));
+}
+
+static ncclResult_t add_pcilink(const struct place *p, int elem)
+{
+    int from = owner_node(p, elem, KL_NODE_PCI);
+    const char *target;
+
+    if (from < 0)
+        return kl_xml_fail(p->xml, elem, ncclInternalError, "<pcilink> in a device that is not a switch; remove it");
+    KL_TRY(kl_xml_need(p->xml, elem, "target", &target));
+    int to = kl_builder_find(p->b, KL_NODE_PCI, node_id(p->host, kl_busid_parse(target)));
+    return to < 0 ? ncclSuccess : kl_builder_link(p->b, from, to, KL_PATH_LOC, KL_BW_LOCAL);
+}
+
+/* Visit every element with a tag, knowing the host it belongs to. */
+static ncclResult_t for_each(struct place *p, const char *tag, ncclResult_t (*add)(const struct place *, int))
+{
+    for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(p->xml, KL_XML_ROOT, e)) {
+        if (!strcmp(kl_xml_tag(p->xml, e), "cpu")) KL_TRY(kl_builder_host(p->b, host_hash_of(p->xml, e), &p->host));
+        if (!strcmp(kl_xml_tag(p->xml, e), tag)) KL_TRY(add(p, e));
+    }
+    return ncclSuccess;
+}
+
+static float socket_bw(const struct kl_node *cpu)
+{
+    static const float intel[] = {[KL_MODEL_BDW] = 6, [KL_MODEL_SKL] = 10, [KL_MODEL_SRP] = 22, [KL_MODEL_ERP] = 40};
+
+    if (cpu->cpu.arch == KL_ARCH_POWER) return 32;
+    if (cpu->cpu.arch == KL_ARCH_ARM) return 6;
+    if (cpu->cpu.arch != KL_ARCH_X86) return KL_BW_LOCAL;
+    if (cpu->cpu.vendor == KL_VENDOR_INTEL) return intel[cpu->cpu.model];
+    if (cpu->cpu.vendor == KL_VENDOR_AMD) return 16;
+    if (cpu->cpu.vendor == KL_VENDOR_ZHAOXIN) return cpu->cpu.model == KL_MODEL_YONGFENG ? 9 : 6;
+    return KL_BW_LOCAL;
+}
+
+static ncclResult_t link_sockets(struct kl_builder *b)
+{
+    for (int i = 0; i < b->nnodes; i++)
+        for (int k = 0; b->node[i].node.type == KL_NODE_CPU && k < b->nnodes; k++) {
+            const struct kl_node *x = &b->node[i].node, *y = &b->node[k].node;
+
+            if (y->type != KL_NODE_CPU || i == k || kl_id_host(x->id) != kl_id_host(y->id)) continue;
+            KL_TRY(kl_builder_link(b, i, k, KL_PATH_SYS, socket_bw(x)));
+        }
+    return ncclSuccess;
+}
+
+/* Searches try links in order: what leads up the PCI tree comes last in every node below a CPU. */
+static void uplinks_last(struct kl_builder *b, int node, int up)
+{
+    struct kl_builder_node *n = &b->node[node];
+
+    for (int k = 0; up >= 0 && k < n->nlinks; k++) {
+        if (n->link[k].to != up) continue;
+        struct kl_builder_link uplink = n->link[k];
+        memmove(&n->link[k], &n->link[k + 1], (size_t)(n->nlinks - k - 1) * sizeof *n->link);
+        n->link[n->nlinks - 1] = uplink;
+        break;
+    }
+    for (int k = 0; k < n->nlinks; k++)
+        if (n->link[k].type == KL_PATH_PCI && n->link[k].to != up) uplinks_last(b, n->link[k].to, node);
+}
+
+/* ---- the whole ---- */
+
+static ncclResult_t build(struct kl_builder *b, const struct kl_xml *xml)
+{
+    struct place p = {.xml = xml, .b = b};
+
+    for (int e = kl_xml_child(xml, KL_XML_ROOT, "cpu"); e != KL_XML_NONE; e = kl_xml_next_same(xml, e))
+        KL_TRY(add_cpu(&p, e));
+    KL_TRY(for_each(&p, "nvlink", add_nvlink));
+    KL_TRY(for_each(&p, "c2c", add_c2c));
+    KL_TRY(for_each(&p, "pcilink", add_pcilink));
+    KL_TRY(kl_builder_flatten_switches(b));
+    KL_TRY(link_sockets(b));
+    for (int i = 0; i < b->nnodes; i++)
+        if (b->node[i].node.type == KL_NODE_CPU) uplinks_last(b, i, -1);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_topo_build(const struct kl_xml *xml, const struct kl_topo_options *options, struct kl_topo **out)
+{
+    struct kl_builder b = {0};
+    struct kl_topo *t;
+    ncclResult_t rc;
+
+    KL_TRY(kl_xml_check_system(xml));
+    KL_TRY_OR(rc, out, build(&b, xml));
+    KL_TRY_OR(rc, out, kl_builder_finish(&b, &t));
+    t->options = *options;
+    *out = t;
+out:
+    kl_builder_fini(&b);
+    return rc;
+}

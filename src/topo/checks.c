@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "base/log.h"
+#include "topo/paths.h"
+
+#include <stdlib.h>
+
+static const struct kl_node *gpu_at(const struct kl_topo *t, int i)
+{
+    return &t->node[kl_topo_at(t, KL_NODE_GPU, i)];
+}
+
+/* Node that the k-th link of a path leads to. */
+static const struct kl_node *reached(const struct kl_topo *t, const struct kl_path *p, int k)
+{
+    return &t->node[t->link[kl_path_hops(t, p)[k]].to];
+}
+
+ncclResult_t kl_path_cpu_of_gpu(const struct kl_topo *t, int gpu, int *cpu)
+{
+    int best = -1, hops = 0;
+    char text[KL_NODE_TEXT];
+
+    for (int c = 0; c < t->count[KL_NODE_CPU]; c++) {
+        const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_CPU, c);
+        if (!p->hops || (best >= 0 && p->hops >= hops)) continue;
+        best = c;
+        hops = p->hops;
+    }
+    if (best < 0) return KL_FAIL(ncclInternalError, "%s reaches no CPU", kl_node_text(gpu_at(t, gpu), text));
+    *cpu = best;
+    return ncclSuccess;
+}
+
+/* ---- P2P ---- */
+
+static int p2p_level(const struct kl_topo *t)
+{
+    const struct kl_node *cpu = kl_topo_first_cpu(t);
+
+    if (t->options.p2p_level >= 0) return t->options.p2p_level;
+    bool amd = cpu && cpu->cpu.arch == KL_ARCH_X86 && cpu->cpu.vendor == KL_VENDOR_AMD;
+    return amd && t->count[KL_NODE_GPU] <= 2 ? KL_PATH_SYS : KL_PATH_PXB;
+}
+
+/* Could the two processes map each other's memory at all, wherever their GPUs are? */
+static bool same_shm(const struct kl_node *a, const struct kl_node *b)
+{
+    return kl_id_host(a->id) == kl_id_host(b->id) && a->gpu.shm_id == b->gpu.shm_id;
+}
+
+static bool in_reach(const struct kl_topo *t, const struct kl_node *a, const struct kl_node *b)
+{
+    if (!t->options.communicator) return true;
+    if (kl_id_host(a->id) != kl_id_host(b->id)) return t->options.mnnvl;
+    return a->gpu.shm_id == b->gpu.shm_id;
+}
+
+/* What the driver's library says about each step of the path; a veto on NVLink means broken hardware. */
+static ncclResult_t check_driver(const struct kl_topo *t, const struct kl_path *p, int a, int via, int b, bool *p2p)
+{
+    const struct kl_topo_options *o = &t->options;
+
+    if (!o->p2p_works || o->ignore_disabled_p2p == 2 || a == b) return ncclSuccess;
+    bool works = via < 0 ? o->p2p_works(o->peer_ctx, a, b)
+                         : o->p2p_works(o->peer_ctx, a, via) && o->p2p_works(o->peer_ctx, via, b);
+    if (works) return ncclSuccess;
+    if (!o->ignore_disabled_p2p && p->type <= KL_PATH_NVB)
+        return KL_FAIL(ncclUnhandledCudaError,
+                       "P2P is disabled between the NVLink GPUs of ranks %d and %d; check the machine, or set "
+                       "NCCL_IGNORE_DISABLED_P2P=1 to go on without",
+                       a, b);
+    if (!o->ignore_disabled_p2p && p->type < KL_PATH_SYS)
+        KL_INFO(KL_GRAPH, "P2P is disabled between the GPUs of ranks %d and %d (NCCL_IGNORE_DISABLED_P2P=1 hides this)",
+                a, b);
+    *p2p = false;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_topo_p2p(const struct kl_topo *t, int rank_a, int rank_b, struct kl_p2p *answer)
+{
+    int a = kl_topo_gpu_of_rank(t, rank_a), b = kl_topo_gpu_of_rank(t, rank_b);
+    struct kl_p2p p2p = {.via = -1, .level = p2p_level(t)};
+
+    if (a < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank_a);
+    *answer = p2p;
+    if (b < 0 || !in_reach(t, gpu_at(t, a), gpu_at(t, b))) return ncclSuccess;
+
+    const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, a, KL_NODE_GPU, b);
+    if (p->hops == 2 && reached(t, p, 0)->type == KL_NODE_GPU) p2p.via = reached(t, p, 0)->gpu.rank;
+    p2p.p2p = p->type <= p2p.level;
+    if (p2p.p2p) KL_TRY(check_driver(t, p, rank_a, p2p.via, rank_b, &p2p.p2p));
+    p2p.read = p->type == KL_PATH_NVL && gpu_at(t, a)->gpu.sm == 80 && gpu_at(t, b)->gpu.sm == 80;
+    *answer = p2p;
+    return ncclSuccess;
+}
+
+bool kl_topo_net_faster(const struct kl_topo *t, int rank_a, int rank_b)
+{
+    int a = kl_topo_gpu_of_rank(t, rank_a), b = kl_topo_gpu_of_rank(t, rank_b);
+
+    if (t->options.net_disable_intra) return false;
+    if (a < 0 || b < 0) return true;
+    float inside = kl_path_between(t, KL_NODE_GPU, a, KL_NODE_GPU, b)->bw;
+    return t->near_net[a] > inside && t->near_net[b] > inside;
+}
+
+bool kl_topo_shm(const struct kl_topo *t, int rank_a, int rank_b)
+{
+    int a = kl_topo_gpu_of_rank(t, rank_a), b = kl_topo_gpu_of_rank(t, rank_b);
+
+    if (t->options.shm_disable || a < 0 || b < 0) return false;
+    return !kl_topo_net_faster(t, rank_a, rank_b) && same_shm(gpu_at(t, a), gpu_at(t, b));
+}
+
+ncclResult_t kl_topo_p2p_transport(const struct kl_topo *t, int rank_a, int rank_b, bool *yes)
+{
+    int a = kl_topo_gpu_of_rank(t, rank_a), b = kl_topo_gpu_of_rank(t, rank_b);
+    struct kl_p2p answer;
+
+    KL_TRY(kl_topo_p2p(t, rank_a, rank_b, &answer));
+    *yes = false;
+    if (!answer.p2p) return ncclSuccess;
+    if (answer.via >= 0)
+        *yes = !t->options.p2p_cuda_memcpy;
+    else if (!kl_topo_net_faster(t, rank_a, rank_b))
+        *yes = kl_id_host(gpu_at(t, a)->id) != kl_id_host(gpu_at(t, b)->id) || !t->options.peer_access ||
+               t->options.peer_access(t->options.peer_ctx, rank_a, rank_b);
+    return ncclSuccess;
+}
+
+/* ---- GPUDirect RDMA ---- */
+
+static bool has_nvlink_peer(const struct kl_topo *t, int gpu)
+{
+    if (t->count[KL_NODE_GPU] == 1) return true;
+    for (int p = 0; p < t->count[KL_NODE_GPU]; p++)
+        if (p != gpu && kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_GPU, p)->type == KL_PATH_NVL) return true;
+    return false;
+}
+
+static bool gdr_read_allowed(const struct kl_topo *t, int gpu)
+{
+    if (t->options.gdr_read == 0) return false;
+    return t->options.gdr_read > 0 || gpu_at(t, gpu)->gpu.sm >= 80 || has_nvlink_peer(t, gpu);
+}
+
+ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, enum kl_gdr_mode *mode)
+{
+    int gpu = kl_topo_gpu_of_rank(t, rank), level = t->options.gdr_level >= 0 ? t->options.gdr_level : KL_PATH_PXB;
+    int cpu, relay;
+
+    if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
+    *mode = KL_GDR_OFF;
+    if (!t->node[kl_topo_at(t, KL_NODE_NET, net)].net.gdr || !gpu_at(t, gpu)->gpu.gdr) return ncclSuccess;
+    if (read && !gdr_read_allowed(t, gpu)) return ncclSuccess;
+
+    if (kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net)->type == KL_PATH_PXN) {
+        KL_TRY(kl_topo_pxn_rank(t, rank, net, &relay));
+        gpu = kl_topo_gpu_of_rank(t, relay);
+    }
+    int distance = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net)->type;
+    KL_TRY(kl_path_cpu_of_gpu(t, gpu, &cpu));
+    bool c2c = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_CPU, cpu)->type == KL_PATH_C2C;
+    if (t->options.gdr_c2c && distance == KL_PATH_PHB && c2c) distance = KL_PATH_C2C;
+    if (distance <= level) *mode = c2c && distance != KL_PATH_C2C ? KL_GDR_PCI : KL_GDR_DEFAULT;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_topo_need_flush(const struct kl_topo *t, int rank, int net, bool *flush)
+{
+    int gpu = kl_topo_gpu_of_rank(t, rank), cpu;
+
+    if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
+    *flush = true;
+    if (t->options.net_force_flush || gpu_at(t, gpu)->gpu.sm < 90) return ncclSuccess;
+    KL_TRY(kl_path_cpu_of_gpu(t, gpu, &cpu));
+    *flush = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net)->type <= KL_PATH_PXB &&
+             kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_CPU, cpu)->type == KL_PATH_C2C;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_topo_pxn_rank(const struct kl_topo *t, int rank, int net, int *relay)
+{
+    int gpu = kl_topo_gpu_of_rank(t, rank), k = 0;
+
+    if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
+    const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net);
+    if (p->type != KL_PATH_PXN) {
+        *relay = rank;
+        return ncclSuccess;
+    }
+    while (k < p->hops && reached(t, p, k)->type == KL_NODE_NVS) k++;
+    if (k == p->hops || reached(t, p, k)->type != KL_NODE_GPU)
+        return KL_FAIL(ncclInternalError, "the PXN path of rank %d to NET %d has no GPU to relay", rank, net);
+    *relay = reached(t, p, k)->gpu.rank;
+    return ncclSuccess;
+}
+
+/* ---- the machine as a whole ---- */
+
+int kl_path_min_type(const struct kl_topo *t, enum kl_node_type to)
+{
+    int type = KL_PATH_SYS;
+
+    for (int g = 0; g < t->count[KL_NODE_GPU]; g++)
+        for (int i = 0; kl_path_has_table(t, kl_topo_at(t, KL_NODE_GPU, g), to) && i < t->count[to]; i++) {
+            const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, g, to, i);
+            if ((to != KL_NODE_GPU || i != g) && p->type < type) type = p->type;
+        }
+    return type;
+}
+
+int kl_path_max_type(const struct kl_topo *t, enum kl_node_type to)
+{
+    int type = KL_PATH_LOC;
+
+    for (int g = 0; g < t->count[KL_NODE_GPU]; g++)
+        for (int i = 0; kl_path_has_table(t, kl_topo_at(t, KL_NODE_GPU, g), to) && i < t->count[to]; i++) {
+            const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, g, to, i);
+            if ((to != KL_NODE_GPU || i != g) && p->type > type) type = p->type;
+        }
+    return type;
+}
+
+bool kl_topo_all_nvlink(const struct kl_topo *t)
+{
+    return kl_path_max_type(t, KL_NODE_GPU) < KL_PATH_PIX;
+}
+
+/* Labels spread from each GPU to the later ones it has NVLink to; two labels with company mean two islands. */
+static int islands(const struct kl_topo *t, int *label, int *members)
+{
+    int n = t->count[KL_NODE_GPU], shared = 0;
+
+    for (int g = 0; g < n; g++) label[g] = g;
+    for (int g = 0; g < n; g++)
+        for (int p = g + 1; p < n; p++)
+            if (kl_path_between(t, KL_NODE_GPU, g, KL_NODE_GPU, p)->type == KL_PATH_NVL) label[p] = label[g];
+    for (int g = 0; g < n; g++) members[g] = 0;
+    for (int g = 0; g < n; g++) shared += ++members[label[g]] == 2;
+    return shared;
+}
+
+bool kl_topo_split_nvlink(const struct kl_topo *t)
+{
+    size_t n = (size_t)t->count[KL_NODE_GPU] + 1;
+    int *label = malloc(2 * n * sizeof *label);
+    bool split = label && islands(t, label, label + n) == 2;
+
+    free(label);
+    return split;
+}

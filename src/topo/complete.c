@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "topo/machine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int kl_machine_file_gpus(const struct kl_xml *file)
+{
+    int n = 0;
+
+    for (int e = KL_XML_ROOT; !kl_xml_empty(file) && e != KL_XML_NONE; e = kl_xml_walk(file, KL_XML_ROOT, e))
+        n += !strcmp(kl_xml_tag(file, e), "gpu");
+    return n;
+}
+
+static bool is_number(const char *hash)
+{
+    char *end;
+
+    strtoull(hash, &end, 16);
+    return end != hash && !*end;
+}
+
+bool kl_machine_file_multihost(const struct kl_xml *file)
+{
+    uint64_t first = 0;
+
+    if (kl_xml_empty(file)) return false;
+    for (int c = kl_xml_child(file, KL_XML_ROOT, "cpu"); c != KL_XML_NONE; c = kl_xml_next_same(file, c)) {
+        const char *text = kl_xml_attr(file, c, "host_hash");
+        uint64_t hash = text && is_number(text) ? strtoull(text, NULL, 16) : 0;
+
+        if (hash && first && hash != first) return true;
+        if (hash) first = hash;
+    }
+    return false;
+}
+
+/* ---- defaults ---- */
+
+static ncclResult_t fill(struct kl_xml *xml, int elem, const char *key, const char *value)
+{
+    return kl_xml_attr(xml, elem, key) ? ncclSuccess : kl_xml_set(xml, elem, key, value);
+}
+
+static ncclResult_t fill_int(struct kl_xml *xml, int elem, const char *key, int value)
+{
+    return kl_xml_attr(xml, elem, key) ? ncclSuccess : kl_xml_set_int(xml, elem, key, value);
+}
+
+static ncclResult_t fill_cpu(struct kl_xml *xml, int elem)
+{
+    KL_TRY(fill(xml, elem, "numaid", "0"));
+    KL_TRY(fill(xml, elem, "arch", "x86_64"));
+    KL_TRY(fill(xml, elem, "vendor", "GenuineIntel"));
+    KL_TRY(fill(xml, elem, "familyid", "6"));
+    return fill(xml, elem, "modelid", "85");
+}
+
+static ncclResult_t fill_pci(struct kl_xml *xml, int elem)
+{
+    KL_TRY(fill(xml, elem, "link_speed", ""));
+    return fill(xml, elem, "link_width", "");
+}
+
+static ncclResult_t fill_gpu(struct kl_xml *xml, int elem, int order)
+{
+    KL_TRY(fill_int(xml, elem, "dev", order));
+    KL_TRY(fill(xml, elem, "sm", "80"));
+    return fill(xml, elem, "gdr", "1");
+}
+
+static bool any_net_has_dev(const struct kl_xml *xml)
+{
+    for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e))
+        if (!strcmp(kl_xml_tag(xml, e), "net") && kl_xml_attr(xml, e, "dev")) return true;
+    return false;
+}
+
+static ncclResult_t fill_all(struct kl_xml *xml)
+{
+    bool number_nets = !any_net_has_dev(xml);
+    int gpus = 0, nets = 0;
+
+    for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e)) {
+        const char *tag = kl_xml_tag(xml, e);
+
+        if (!strcmp(tag, "cpu")) KL_TRY(fill_cpu(xml, e));
+        if (!strcmp(tag, "pci")) KL_TRY(fill_pci(xml, e));
+        if (!strcmp(tag, "gpu")) KL_TRY(fill_gpu(xml, e, gpus++));
+        if (!strcmp(tag, "net") && number_nets) KL_TRY(kl_xml_set_int(xml, e, "dev", nets++));
+    }
+    return ncclSuccess;
+}
+
+/* ---- rank order ---- */
+
+struct gpu {
+    int elem, key, order;
+};
+
+static int by_key(const void *x, const void *y)
+{
+    const struct gpu *a = x, *b = y;
+
+    if (a->key != b->key) return a->key < b->key ? -1 : 1;
+    return a->order < b->order ? -1 : 1;
+}
+
+/* Sort by an attribute if all have it and no two are equal. */
+static bool sort_by(const struct kl_xml *xml, struct gpu *gpu, int n, const char *attr)
+{
+    for (int i = 0; i < n; i++) {
+        if (!kl_xml_attr(xml, gpu[i].elem, attr)) return false;
+        gpu[i].key = kl_xml_int(xml, gpu[i].elem, attr, 0);
+    }
+    qsort(gpu, (size_t)n, sizeof *gpu, by_key);
+    for (int i = 1; i < n; i++)
+        if (gpu[i].key == gpu[i - 1].key) return false;
+    return true;
+}
+
+static int by_order(const void *x, const void *y)
+{
+    return ((const struct gpu *)x)->order - ((const struct gpu *)y)->order;
+}
+
+/* Which of `rank` and `dev` puts the GPUs in order has to be looked at before the defaults are filled in. */
+static void sort_gpus(const struct kl_xml *xml, struct gpu *gpu, int n)
+{
+    if (sort_by(xml, gpu, n, "rank") || sort_by(xml, gpu, n, "dev")) return;
+    qsort(gpu, (size_t)n, sizeof *gpu, by_order);
+}
+
+static int collect_gpus(const struct kl_xml *xml, struct gpu *gpu)
+{
+    int n = 0;
+
+    for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e))
+        if (!strcmp(kl_xml_tag(xml, e), "gpu")) {
+            gpu[n] = (struct gpu){.elem = e, .order = n};
+            n++;
+        }
+    return n;
+}
+
+ncclResult_t kl_machine_complete(struct kl_xml *file, int *elem)
+{
+    struct gpu *gpu;
+    ncclResult_t rc;
+
+    KL_TRY(kl_xml_check_system(file));
+    gpu = malloc(((size_t)kl_machine_file_gpus(file) + 1) * sizeof *gpu);
+    if (!gpu) return KL_NOMEM("a topology");
+    int n = collect_gpus(file, gpu);
+    sort_gpus(file, gpu, n);
+    KL_TRY_OR(rc, out, fill_all(file));
+    for (int i = 0; i < n; i++) {
+        KL_TRY_OR(rc, out, kl_xml_set_int(file, gpu[i].elem, "rank", i));
+        if (elem) elem[i] = gpu[i].elem;
+    }
+out:
+    free(gpu);
+    return rc;
+}

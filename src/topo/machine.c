@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "topo/machine.h"
+
+#include "base/error.h"
+#include "topo/detect.h"
+#include "topo/host.h"
+#include "topo/netmerge.h"
+#include "topo/paths.h"
+#include "topo/sysfs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Elements looked at over all ranks: bounds the time that a file from outside takes. */
+static const int64_t max_visits = (int64_t)1 << 26;
+
+static const char *sysfs_of(const struct kl_machine *m)
+{
+    return m->sysfs ? m->sysfs : "/sys";
+}
+
+/* ---- NUMA nodes ---- */
+
+/* "0-1,4" as 0, 1, 4. */
+static int parse_list(const char *text, int *node, int max)
+{
+    int n = 0;
+
+    while (*text) {
+        char *end;
+        long first = strtol(text, &end, 10), last = first;
+
+        if (end == text || first < 0) break;
+        if (*end == '-') last = strtol(end + 1, &end, 10);
+        for (long i = first; i <= last && n < max; i++) node[n++] = (int)i;
+        if (*end != ',') break;
+        text = end + 1;
+    }
+    return n;
+}
+
+int kl_machine_numa_nodes(const char *sysfs, int *node, int max)
+{
+    char text[4096], dir[KL_SYSFS_PATH_TEXT];
+    int n = 0;
+
+    if (snprintf(dir, sizeof dir, "%s/devices/system/node", sysfs ? sysfs : "/sys") < (int)sizeof dir &&
+        kl_sysfs_read(dir, "online", text, sizeof text))
+        n = parse_list(text, node, max);
+    if (!n) node[n++] = 0;
+    return n;
+}
+
+/* ---- contributions of ranks ---- */
+
+/* What a rank keeps: its GPU, all NETs, and the cpu and pci elements above them. Sets `drop` for the others. */
+static bool keep_for(const struct kl_xml *xml, int elem, int gpu, bool *drop)
+{
+    const char *tag = kl_xml_tag(xml, elem), *keep = kl_xml_attr(xml, elem, "keep");
+    bool kept = false;
+
+    if (elem == gpu) return true;
+    if (!strcmp(tag, "net")) {
+        drop[elem] = keep && !strcmp(keep, "0");
+        return !drop[elem];
+    }
+    for (int c = kl_xml_first(xml, elem); c != KL_XML_NONE; c = kl_xml_next(xml, c))
+        kept |= keep_for(xml, c, gpu, drop);
+    drop[elem] = !kept && (!strcmp(tag, "pci") || !strcmp(tag, "cpu"));
+    return kept;
+}
+
+/* Fuse into `to` what each of the gpu elements' ranks contributes, in the order of `gpu`. */
+static ncclResult_t fuse_ranks(struct kl_xml *to, const struct kl_xml *from, const int *gpu, int n)
+{
+    bool *drop;
+    ncclResult_t rc = ncclSuccess;
+
+    if ((int64_t)n * kl_xml_count(from) > max_visits)
+        return KL_FAIL(ncclInternalError, "%s: %d GPUs among %d elements; describe fewer hosts", kl_xml_name(from), n,
+                       kl_xml_count(from));
+    drop = calloc((size_t)kl_xml_count(from) + 1, sizeof *drop);
+    if (!drop) return KL_NOMEM("a topology");
+    for (int i = 0; i < n && !rc; i++) {
+        keep_for(from, KL_XML_ROOT, gpu[i], drop);
+        rc = kl_xml_fuse(to, from, drop);
+    }
+    free(drop);
+    return rc;
+}
+
+/* ---- host devices that play the GPUs of a file ---- */
+
+static uint64_t hash_of_host(uint64_t hash, int host)
+{
+    return hash ^ (uint64_t)(host + 1) * 0x9e3779b97f4a7c15u;
+}
+
+/* Tell the cpus of identical hosts apart. */
+static ncclResult_t number_host(struct kl_xml *xml, int host)
+{
+    for (int c = kl_xml_child(xml, KL_XML_ROOT, "cpu"); c != KL_XML_NONE; c = kl_xml_next_same(xml, c)) {
+        const char *hash = kl_xml_attr(xml, c, "host_hash");
+        KL_TRY(kl_xml_set_hex(xml, c, "host_hash", hash_of_host(hash ? strtoull(hash, NULL, 16) : 0, host)));
+    }
+    return ncclSuccess;
+}
+
+/* The gpu element of each device, in the devices' order; ranks on a taken one get a copy of it. */
+static ncclResult_t give_ranks(const struct kl_machine *m, struct kl_xml *xml, const int *elem, int nelems, int shift,
+                               int *gpu)
+{
+    for (int i = 0; i < m->ndevices; i++) {
+        const struct kl_host_device *d = &m->device[i];
+
+        if (d->ordinal < 0 || d->ordinal >= nelems)
+            return KL_FAIL(ncclInvalidUsage, "%s: rank %d uses device %d, but the file has %d", kl_xml_name(xml),
+                           d->rank + shift, d->ordinal, nelems);
+        gpu[i] = elem[d->ordinal];
+        for (int k = 0; k < i && gpu[i] == elem[d->ordinal]; k++)
+            if (m->device[k].ordinal == d->ordinal) KL_TRY(kl_host_device_share(xml, elem[d->ordinal], &gpu[i]));
+        KL_TRY(kl_xml_set_int(xml, gpu[i], "rank", d->rank + shift));
+    }
+    return ncclSuccess;
+}
+
+/* One host of the file: complete it, hand out ranks, fuse what the ranks contribute into `to`. */
+static ncclResult_t fuse_file_host(const struct kl_machine *m, int host, struct kl_xml *to)
+{
+    int nelems = kl_machine_file_gpus(m->file), nranks = m->ndevices;
+    int *elem = calloc((size_t)nelems + 1, sizeof *elem), *gpu = calloc((size_t)nranks + 1, sizeof *gpu);
+    struct kl_xml *xml = NULL;
+    ncclResult_t rc;
+
+    KL_TRY_OR(rc, out, elem && gpu ? ncclSuccess : KL_NOMEM("a topology"));
+    KL_TRY_OR(rc, out, kl_xml_clone(m->file, &xml));
+    KL_TRY_OR(rc, out, kl_machine_complete(xml, elem));
+    for (int i = 0; i < nelems; i++) kl_xml_unset(xml, elem[i], "rank");
+    KL_TRY_OR(rc, out, give_ranks(m, xml, elem, nelems, host * nranks, gpu));
+    if (m->hosts > 1) KL_TRY_OR(rc, out, number_host(xml, host));
+    KL_TRY_OR(rc, out, fuse_ranks(to, xml, gpu, nranks));
+out:
+    free(elem);
+    free(gpu);
+    kl_xml_free(xml);
+    return rc;
+}
+
+static ncclResult_t fuse_file(const struct kl_machine *m, struct kl_xml *to)
+{
+    if (!kl_machine_file_gpus(m->file))
+        return KL_FAIL(
+            ncclInvalidUsage,
+            "%s: no <gpu> element, so no devices; add <gpu dev=\"0\" sm=\"80\"/> to the pci elements that are GPUs",
+            kl_xml_name(m->file));
+    for (int h = 0; h < (m->hosts > 1 ? m->hosts : 1); h++) KL_TRY(fuse_file_host(m, h, to));
+    return ncclSuccess;
+}
+
+/* ---- devices of this machine ---- */
+
+static ncclResult_t begin(const struct kl_machine *m, struct kl_xml **xml)
+{
+    int root;
+
+    if (m->file && !kl_xml_empty(m->file)) {
+        KL_TRY(kl_xml_clone(m->file, xml));
+        return kl_xml_check_system(*xml);
+    }
+    KL_TRY(kl_xml_create("this machine", xml));
+    KL_TRY(kl_xml_add(*xml, KL_XML_NONE, "system", &root));
+    return kl_xml_set(*xml, root, "version", "1");
+}
+
+/* Host devices all go into one document; what their ranks contribute differs only in the device. */
+static ncclResult_t fuse_host_devices(const struct kl_machine *m, const struct kl_topo_options *options,
+                                      struct kl_detect *d, struct kl_xml *to)
+{
+    int *gpu = calloc((size_t)m->ndevices + 1, sizeof *gpu), n = 0;
+    ncclResult_t rc;
+
+    if (!gpu) return KL_NOMEM("a topology");
+    for (int i = 0; i < m->ndevices; i++) KL_TRY_OR(rc, out, kl_host_device_place(d, &m->device[i]));
+    KL_TRY_OR(rc, out, kl_net_merge_place(d, m, options));
+    for (int i = 0; i < m->ndevices; i++) {
+        char rank[16];
+
+        snprintf(rank, sizeof rank, "%d", m->device[i].rank);
+        gpu[n++] = kl_xml_find(d->xml, "gpu", "rank", rank);
+    }
+    for (int e = 0; e < kl_xml_count(d->xml); e++) {
+        const char *keep = kl_xml_attr(d->xml, e, "keep");
+        if (keep && !strcmp(keep, "1")) kl_xml_unset(d->xml, e, "keep");
+    }
+    rc = fuse_ranks(to, d->xml, gpu, n);
+out:
+    free(gpu);
+    return rc;
+}
+
+static ncclResult_t one_document(const struct kl_machine *m, const struct kl_topo_options *options, struct kl_detect *d,
+                                 const struct kl_gpu_facts *gpu, struct kl_xml *to)
+{
+    ncclResult_t rc;
+
+    d->xml = NULL;
+    KL_TRY_OR(rc, out, begin(m, &d->xml));
+    if (gpu) {
+        KL_TRY_OR(rc, out, kl_detect_gpu(d, gpu));
+        KL_TRY_OR(rc, out, kl_net_merge_place(d, m, options));
+        kl_xml_trim(d->xml);
+        rc = kl_xml_fuse(to, d->xml, NULL);
+    } else
+        rc = fuse_host_devices(m, options, d, to);
+out:
+    kl_xml_free(d->xml);
+    return rc;
+}
+
+/* CUDA ranks each detect their own GPU and all NETs, as they would alone. */
+static ncclResult_t fuse_detected(const struct kl_machine *m, const struct kl_topo_options *options, struct kl_xml *to)
+{
+    struct kl_cpu_facts here;
+    struct kl_detect d = {.sysfs = sysfs_of(m), .cpu = m->cpu ? m->cpu : &here, .host_hash = m->host_hash};
+    int node[2];
+
+    if (!m->cpu) kl_cpu_facts_read(&here);
+    d.only_numa = kl_machine_numa_nodes(d.sysfs, node, 2) == 1 ? node[0] : -1;
+    if (!m->ngpus) return one_document(m, options, &d, NULL, to);
+    kl_detect_refresh(d.sysfs);
+    for (int i = 0; i < m->ngpus; i++) KL_TRY(one_document(m, options, &d, &m->gpu[i], to));
+    return ncclSuccess;
+}
+
+/* ---- the chain ---- */
+
+ncclResult_t kl_machine_document(const struct kl_machine *m, const struct kl_topo_options *options, struct kl_xml **out)
+{
+    struct kl_xml *xml = NULL;
+    ncclResult_t rc;
+
+    KL_TRY(kl_xml_create(m->file ? kl_xml_name(m->file) : "this machine", &xml));
+    if (m->file && !m->ngpus)
+        rc = fuse_file(m, xml);
+    else
+        rc = fuse_detected(m, options, xml);
+    if (rc) {
+        kl_xml_free(xml);
+        return rc;
+    }
+    *out = xml;
+    return ncclSuccess;
+}
+
+/* Facts about GPUs that documents do not carry. */
+static void note_facts(const struct kl_machine *m, struct kl_topo *t)
+{
+    for (int i = 0; i < m->ngpus; i++) {
+        int g = kl_topo_gpu_of_rank(t, m->gpu[i].rank);
+        if (g >= 0) t->node[kl_topo_at(t, KL_NODE_GPU, g)].gpu.shm_id = m->gpu[i].shm_id;
+    }
+    for (int i = 0; i < m->ndevices; i++) {
+        int g = kl_topo_gpu_of_rank(t, m->device[i].rank);
+        if (g >= 0) t->node[kl_topo_at(t, KL_NODE_GPU, g)].gpu.shm_id = m->device[i].shm_id;
+    }
+}
+
+ncclResult_t kl_machine_topo(const struct kl_machine *m, const struct kl_topo_options *options, int rank, int nranks,
+                             struct kl_topo **topo, struct kl_xml **document)
+{
+    struct kl_xml *xml = NULL;
+    struct kl_topo *t = NULL;
+    ncclResult_t rc;
+
+    KL_TRY_OR(rc, out, kl_machine_document(m, options, &xml));
+    KL_TRY_OR(rc, out, kl_topo_build(xml, options, &t));
+    note_facts(m, t);
+    KL_TRY_OR(rc, out, kl_topo_paths(t));
+    KL_TRY_OR(rc, out, kl_topo_trim(&t, rank, nranks));
+    KL_TRY_OR(rc, out, kl_topo_paths(t));
+    kl_topo_search_init(t);
+    *topo = t;
+    t = NULL;
+    if (document) {
+        *document = xml;
+        xml = NULL;
+    }
+out:
+    kl_topo_free(t);
+    kl_xml_free(xml);
+    return rc;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "topo/machine.h"
+
+#include "tests/kolo_test.h"
+#include "topo/paths.h"
+
+#include <stdlib.h>
+
+static const struct kl_cpu_facts skylake = {.arch = "x86_64", .vendor = "GenuineIntel", .family = 6, .model = 85};
+
+/* A machine without sysfs, so that tests see the same everywhere. */
+static struct kl_machine host_machine(const struct kl_host_device *device, int n)
+{
+    return (struct kl_machine){.device = device, .ndevices = n, .sysfs = "/nonexistent", .cpu = &skylake};
+}
+
+static void four_devices_on_one_node(void **state)
+{
+    struct kl_host_device device[4];
+    struct kl_net_facts eth = {.name = "eth0", .speed_mbps = 10000, .max_comms = 65536};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_topo *t;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) device[i] = (struct kl_host_device){.rank = i, .ordinal = i};
+    struct kl_machine m = host_machine(device, 4);
+    m.net = &eth;
+    m.nnets = 1;
+    assert_int_equal(kl_machine_topo(&m, &options, 2, 4, &t, NULL), ncclSuccess);
+    assert_int_equal(t->count[KL_NODE_GPU], 4);
+    assert_int_equal(t->count[KL_NODE_NET], 0); /* all ranks are here */
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 4; k++) {
+            const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, i, KL_NODE_GPU, k);
+            assert_int_equal(p->type, i == k ? KL_PATH_LOC : KL_PATH_PIX);
+            assert_float_equal(p->bw, i == k ? 5000 : 12, 0);
+        }
+    assert_float_equal(t->max_bw, 12, 0);
+    assert_float_equal(t->total_bw, 12, 0);
+    kl_topo_free(t);
+}
+
+static void devices_keep_nets_for_ranks_elsewhere(void **state)
+{
+    struct kl_host_device device[2] = {{.rank = 4, .ordinal = 0}, {.rank = 5, .ordinal = 1}};
+    struct kl_net_facts eth = {.name = "eth0", .dev = 3, .speed_mbps = 25000};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_topo *t;
+
+    (void)state;
+    struct kl_machine m = host_machine(device, 2);
+    m.net = &eth;
+    m.nnets = 1;
+    assert_int_equal(kl_machine_topo(&m, &options, 5, 8, &t, NULL), ncclSuccess);
+    assert_int_equal(t->count[KL_NODE_NET], 1);
+    assert_int_equal(t->node[t->first[KL_NODE_NET]].net.dev, 3);
+    assert_int_equal(kl_topo_gpu_of_rank(t, 5), 1);
+    assert_int_equal(kl_topo_gpu_of_rank(t, 0), -1);
+    kl_topo_free(t);
+}
+
+static void nodes_are_joined_by_the_cpus(void **state)
+{
+    struct kl_host_device device[3] = {
+        {.rank = 0, .ordinal = 0, .numa = -1}, {.rank = 1, .ordinal = 1}, {.rank = 2, .ordinal = 2, .numa = 1}};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_topo *t;
+    struct kl_p2p p2p;
+
+    (void)state;
+    struct kl_machine m = host_machine(device, 3);
+    assert_int_equal(kl_machine_topo(&m, &options, 0, 3, &t, NULL), ncclSuccess);
+    assert_int_equal(t->count[KL_NODE_CPU], 2);
+    assert_int_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_GPU, 1)->type, KL_PATH_PIX);
+    assert_int_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_GPU, 2)->type, KL_PATH_SYS);
+    assert_float_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_GPU, 2)->bw, 10, 0);
+    assert_int_equal(kl_topo_p2p(t, 0, 2, &p2p), ncclSuccess);
+    assert_false(p2p.p2p);
+    assert_true(kl_topo_shm(t, 0, 2));
+    kl_topo_free(t);
+}
+
+static void document_of_host_devices(void **state)
+{
+    static const char want[] =
+        "<system version=\"1\">\n"
+        "  <cpu host_hash=\"0xabc\" numaid=\"0\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" "
+        "modelid=\"85\">\n"
+        "    <pci busid=\"ff00:00:00.0\" class=\"0x060400\" link_speed=\"8.0 GT/s PCIe\" link_width=\"16\">\n"
+        "      <pci busid=\"ff00:01:00.0\" class=\"0x030200\" link_speed=\"8.0 GT/s PCIe\" link_width=\"16\">\n"
+        "        <gpu dev=\"0\" sm=\"80\" rank=\"0\" gdr=\"1\"/>\n"
+        "      </pci>\n"
+        "      <pci busid=\"ff00:01:00.1\" class=\"0x030200\" link_speed=\"8.0 GT/s PCIe\" link_width=\"16\">\n"
+        "        <gpu dev=\"0\" sm=\"80\" rank=\"1\" gdr=\"1\"/>\n"
+        "      </pci>\n"
+        "      <pci busid=\"ff00:02:01.0\" class=\"0x030200\" link_speed=\"8.0 GT/s PCIe\" link_width=\"16\">\n"
+        "        <gpu dev=\"33\" sm=\"80\" rank=\"2\" gdr=\"1\"/>\n"
+        "      </pci>\n"
+        "    </pci>\n"
+        "  </cpu>\n"
+        "</system>\n";
+    struct kl_host_device device[3] = {
+        {.rank = 0, .ordinal = 0}, {.rank = 1, .ordinal = 0, .replica = 1}, {.rank = 2, .ordinal = 33}};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_xml *xml;
+    char *text;
+    size_t bytes;
+
+    (void)state;
+    struct kl_machine m = host_machine(device, 3);
+    m.host_hash = 0xabc;
+    assert_int_equal(kl_machine_document(&m, &options, &xml), ncclSuccess);
+    assert_int_equal(kl_xml_text(xml, &text, &bytes), ncclSuccess);
+    assert_string_equal(text, want);
+    free(text);
+    kl_xml_free(xml);
+}
+
+static void containers_without_a_common_shm_share_no_memory(void **state)
+{
+    struct kl_host_device device[2] = {{.rank = 0, .ordinal = 0, .shm_id = 1}, {.rank = 1, .ordinal = 1, .shm_id = 2}};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_topo *t;
+
+    (void)state;
+    struct kl_machine m = host_machine(device, 2);
+    assert_int_equal(kl_machine_topo(&m, &options, 1, 2, &t, NULL), ncclSuccess);
+    assert_int_equal(t->count[KL_NODE_GPU], 1); /* only the network is left between them */
+    kl_topo_free(t);
+}
+
+/* ---- files ---- */
+
+#define GPU(bus, attrs) "<pci busid=\"0000:" bus ":00.0\" class=\"0x030200\"><gpu " attrs "></gpu></pci>"
+
+static struct kl_xml *parse(const char *text)
+{
+    struct kl_xml *xml;
+
+    assert_int_equal(kl_xml_parse("test.xml", text, strlen(text), kl_xml_topo_schema, &xml), ncclSuccess);
+    return xml;
+}
+
+static const struct order_case {
+    const char *name, *text;
+    int bus[3]; /* of ranks 0, 1, 2 */
+} order_cases[] = {
+    {"document order", GPU("03", "") GPU("01", "") GPU("02", ""), {3, 1, 2}},
+    {"by dev", GPU("03", "dev=\"2\"") GPU("01", "dev=\"1\"") GPU("02", "dev=\"0\""), {2, 1, 3}},
+    {"equal devs", GPU("03", "dev=\"2\"") GPU("01", "dev=\"1\"") GPU("02", "dev=\"1\""), {3, 1, 2}},
+    {"by rank",
+     GPU("03", "dev=\"0\" rank=\"9\"") GPU("01", "dev=\"1\" rank=\"5\"") GPU("02", "dev=\"2\" rank=\"7\""),
+     {1, 2, 3}},
+    {"not all ranks",
+     GPU("03", "dev=\"1\" rank=\"0\"") GPU("01", "dev=\"0\"") GPU("02", "dev=\"2\" rank=\"1\""),
+     {1, 3, 2}},
+};
+
+static void files_number_their_gpus(void **state)
+{
+    struct kl_host_device device[3] = {{.rank = 0, .ordinal = 0}, {.rank = 1, .ordinal = 1}, {.rank = 2, .ordinal = 2}};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+
+    (void)state;
+    FOR_EACH_CASE(c, order_cases)
+    {
+        char text[2048];
+        struct kl_topo *t;
+
+        snprintf(text, sizeof text, "<system version=\"1\"><cpu>%s</cpu></system>", c->text);
+        struct kl_xml *file = parse(text);
+        struct kl_machine m = {.file = file, .device = device, .ndevices = 3};
+        assert_int_equal(kl_machine_topo(&m, &options, 0, 3, &t, NULL), ncclSuccess);
+        for (int r = 0; r < 3; r++)
+            expect_case(c->name, t->node[kl_topo_gpu_of_rank(t, r)].id == (uint64_t)c->bus[r] << 12);
+        kl_topo_free(t);
+        kl_xml_free(file);
+    }
+}
+
+static void ranks_may_share_a_gpu_of_a_file(void **state)
+{
+    static const char text[] = "<system version=\"1\"><cpu>"
+                               "<pci busid=\"0000:01:00.0\" class=\"0x0302\"><gpu><nvlink target=\"0000:02:00.0\" "
+                               "count=\"4\" tclass=\"0x0302\"/></gpu></pci>"
+                               "<pci busid=\"0000:02:00.0\" class=\"0x0302\"><gpu><nvlink target=\"0000:01:00.0\" "
+                               "count=\"4\" tclass=\"0x0302\"/></gpu></pci>"
+                               "</cpu></system>";
+    struct kl_host_device device[4] = {
+        {.rank = 0, .ordinal = 0}, {.rank = 1, .ordinal = 1}, {.rank = 2, .ordinal = 0}, {.rank = 3, .ordinal = 1}};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_xml *file = parse(text);
+    struct kl_machine m = {.file = file, .device = device, .ndevices = 4};
+    struct kl_topo *t;
+
+    (void)state;
+    assert_int_equal(kl_machine_topo(&m, &options, 3, 4, &t, NULL), ncclSuccess);
+    assert_int_equal(t->count[KL_NODE_GPU], 4);
+    for (int a = 0; a < 4; a++)
+        for (int b = 0; b < 4; b++) {
+            const struct kl_path *p = kl_path(t, kl_topo_gpu_of_rank(t, a), kl_topo_gpu_of_rank(t, b));
+            if (a % 2 != b % 2) assert_int_equal(p->type, KL_PATH_NVL);
+        }
+    assert_int_equal(t->node[kl_topo_gpu_of_rank(t, 3)].id, 0x2001);
+    kl_topo_free(t);
+    kl_xml_free(file);
+}
+
+static void unusable_files_are_refused(void **state)
+{
+    struct kl_host_device device = {.rank = 0, .ordinal = 1};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_xml *none = parse("<system version=\"1\"><cpu/></system>"), *empty = parse(" \n");
+    struct kl_xml *one = parse("<system version=\"1\"><cpu>" GPU("01", "") "</cpu></system>"), *xml;
+    struct kl_machine m = {.file = none, .device = &device, .ndevices = 1};
+
+    (void)state;
+    assert_int_equal(kl_machine_document(&m, &options, &xml), ncclInvalidUsage);
+    m.file = empty;
+    assert_int_equal(kl_machine_document(&m, &options, &xml), ncclInvalidUsage);
+    m.file = one;
+    assert_int_equal(kl_machine_document(&m, &options, &xml), ncclInvalidUsage); /* has no device 1 */
+    kl_xml_free(none);
+    kl_xml_free(empty);
+    kl_xml_free(one);
+}
+
+static void hosts_of_one_nvlink_domain(void **state)
+{
+    static const char text[] =
+        "<system version=\"1\"><cpu numaid=\"0\" arch=\"arm64\">"
+        "<pci busid=\"0008:01:00.0\" class=\"0x0302\"><gpu sm=\"100\">"
+        "<nvlink target=\"fffffff:ffff:ff\" count=\"18\" tclass=\"0x068000\"/></gpu></pci>"
+        "<pci busid=\"0000:03:00.0\" class=\"0x0200\"><nic><net name=\"a\"/></nic></pci></cpu></system>";
+    struct kl_host_device device = {.rank = 0, .ordinal = 0};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_xml *file = parse(text);
+    struct kl_machine m = {.file = file, .device = &device, .ndevices = 1, .hosts = 3};
+    struct kl_topo *t;
+
+    (void)state;
+    options.mnnvl = true;
+    assert_int_equal(kl_machine_topo(&m, &options, 2, 5, &t, NULL), ncclSuccess);
+    assert_int_equal(t->nhosts, 3);
+    assert_int_equal(t->own_host, 2);
+    assert_int_equal(t->count[KL_NODE_GPU], 3);
+    assert_int_equal(t->count[KL_NODE_NVS], 1);
+    assert_int_equal(t->count[KL_NODE_NET], 3);
+    assert_int_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_GPU, 2)->type, KL_PATH_NVL);
+    assert_int_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_NET, 2)->type, KL_PATH_DIS);
+    kl_topo_free(t);
+    kl_xml_free(file);
+}
+
+static void hosts_are_told_apart_by_numbers(void **state)
+{
+    struct kl_xml *two = parse("<system version=\"1\"><cpu host_hash=\"0xa\"/><cpu host_hash=\"0xb\"/></system>");
+    struct kl_xml *words =
+        parse("<system version=\"1\"><cpu host_hash=\"0xHOST_A\"/><cpu host_hash=\"0xHOST_B\"/></system>");
+    struct kl_xml *one = parse("<system version=\"1\"><cpu host_hash=\"0xa\"/><cpu/><cpu host_hash=\"0xa\"/></system>");
+
+    (void)state;
+    assert_true(kl_machine_file_multihost(two));
+    assert_false(kl_machine_file_multihost(words));
+    assert_false(kl_machine_file_multihost(one));
+    kl_xml_free(two);
+    kl_xml_free(words);
+    kl_xml_free(one);
+}
+
+static void this_machine_has_a_numa_node(void **state)
+{
+    int node[4], n = kl_machine_numa_nodes("/nonexistent", node, 4);
+    struct kl_cpu_facts cpu;
+
+    (void)state;
+    assert_int_equal(n, 1);
+    assert_int_equal(node[0], 0);
+    assert_true(kl_machine_numa_nodes(NULL, node, 4) >= 1);
+    kl_cpu_facts_read(&cpu);
+    assert_true(*cpu.arch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(four_devices_on_one_node),
+        cmocka_unit_test(devices_keep_nets_for_ranks_elsewhere),
+        cmocka_unit_test(nodes_are_joined_by_the_cpus),
+        cmocka_unit_test(document_of_host_devices),
+        cmocka_unit_test(containers_without_a_common_shm_share_no_memory),
+        cmocka_unit_test(files_number_their_gpus),
+        cmocka_unit_test(ranks_may_share_a_gpu_of_a_file),
+        cmocka_unit_test(unusable_files_are_refused),
+        cmocka_unit_test(hosts_of_one_nvlink_domain),
+        cmocka_unit_test(hosts_are_told_apart_by_numbers),
+        cmocka_unit_test(this_machine_has_a_numa_node),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

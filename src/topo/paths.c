@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "topo/paths.h"
+
+#include "base/error.h"
+#include "topo/paths_make.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Bounds for files from outside: 4096 ends are 200 MB of paths, and the searches take some seconds. */
+enum { MAX_ENDS = 4096 };
+static const uint64_t max_steps = (uint64_t)1 << 31;
+
+/* ---- tables ---- */
+
+void kl_topo_drop_paths(struct kl_topo *t)
+{
+    for (int from = 0; from < KL_NODE_TYPES; from++)
+        for (int to = 0; to < KL_NODE_TYPES; to++) {
+            free(t->path[from][to]);
+            t->path[from][to] = NULL;
+        }
+    free(t->touched);
+    free(t->near_net);
+    free(t->hop);
+    t->touched = NULL;
+    t->near_net = NULL;
+    t->hop = NULL;
+    t->nhops = t->max_hops = 0;
+}
+
+ncclResult_t kl_path_reserve(struct kl_topo *t, uint32_t n)
+{
+    uint32_t need = t->nhops + n, max = t->max_hops ? t->max_hops : 256;
+
+    if (need <= t->max_hops) return ncclSuccess;
+    if (need < n || need > UINT32_MAX / 4) return KL_FAIL(ncclInternalError, "paths of more than 2^30 links in all");
+    while (max < need) max *= 2;
+    int32_t *grown = realloc(t->hop, (size_t)max * sizeof *grown);
+    if (!grown) return KL_NOMEM("paths");
+    t->hop = grown;
+    t->max_hops = max;
+    return ncclSuccess;
+}
+
+static ncclResult_t make_table(struct kl_topo *t, int from, int to)
+{
+    size_t n = (size_t)t->count[from] * (size_t)t->count[to];
+    struct kl_path *p = malloc((n ? n : 1) * sizeof *p);
+
+    if (!p) return KL_NOMEM("paths");
+    for (size_t i = 0; i < n; i++) p[i] = (struct kl_path){.type = KL_PATH_DIS};
+    t->path[from][to] = p;
+    return ncclSuccess;
+}
+
+static ncclResult_t make_tables(struct kl_topo *t)
+{
+    int ends = 0;
+
+    for (int type = 0; type < KL_NODE_TYPES; type++) ends += kl_path_base(type) ? t->count[type] : 0;
+    if (ends > MAX_ENDS || (uint64_t)ends * (uint64_t)t->nlinks > max_steps)
+        return KL_FAIL(ncclInternalError,
+                       "%d GPUs, NETs and CPUs with %d links: too many for paths; describe fewer hosts", ends,
+                       t->nlinks);
+    t->touched = calloc((size_t)t->nnodes + 1, 1);
+    t->near_net = calloc((size_t)t->count[KL_NODE_GPU] + 1, sizeof *t->near_net);
+    if (!t->touched || !t->near_net) return KL_NOMEM("paths");
+    for (int from = 0; from < KL_NODE_TYPES; from++)
+        for (int to = 0; to < KL_NODE_TYPES; to++)
+            if (kl_path_base(from) && kl_path_base(to)) KL_TRY(make_table(t, from, to));
+    return ncclSuccess;
+}
+
+/* ---- breadth-first search ---- */
+
+/* What one search knows about a node: the way from there to the base it started at. */
+struct way {
+    float bw; /* 0: not found yet */
+    int hops;
+    int link; /* first link of the way */
+    uint8_t type;
+    int listed; /* round in which it was put on the frontier */
+};
+
+struct search {
+    struct kl_topo *t;
+    int base;        /* node */
+    struct way *way; /* per node */
+    int *frontier, *next;
+    int nfrontier, nnext, round;
+};
+
+/* GPUs pass traffic on only from NVLink to NVLink, and only one of them. */
+static bool may_pass(const struct search *s, int node, const struct kl_link *l)
+{
+    const struct kl_topo *t = s->t;
+
+    if (node == s->base || t->node[node].type != KL_NODE_GPU) return true;
+    return !t->options.nvb_disable && l->type == KL_PATH_NVL && t->node[l->to].type == KL_NODE_GPU &&
+           s->way[node].hops <= 1;
+}
+
+static bool is_better(const struct way *there, const struct way *here, float bw)
+{
+    return (there->bw == 0 || there->hops > here->hops) && there->bw < bw;
+}
+
+static uint8_t step_type(const struct search *s, int node, const struct kl_link *l)
+{
+    enum kl_node_type here = s->t->node[node].type, there = s->t->node[l->to].type;
+    uint8_t type = l->type == KL_PATH_NET ? KL_PATH_LOC : l->type;
+
+    if (here == KL_NODE_PCI && there == KL_NODE_PCI) type = KL_PATH_PXB;
+    if (l->type == KL_PATH_PCI && (here == KL_NODE_CPU || there == KL_NODE_CPU)) type = KL_PATH_PHB;
+    if (here == KL_NODE_GPU && s->way[node].type == KL_PATH_NVL && type == KL_PATH_NVL && s->way[node].hops > 0)
+        type = KL_PATH_NVB;
+    return type > s->way[node].type ? type : s->way[node].type;
+}
+
+static ncclResult_t no_way_back(const struct kl_topo *t, const struct kl_link *l)
+{
+    char from[KL_NODE_TEXT], to[KL_NODE_TEXT];
+
+    return KL_FAIL(
+        ncclInternalError, "%s has a %s link to %s, but there is none back; the topology must list both directions",
+        kl_node_text(&t->node[l->from], from), kl_link_type_name[l->type], kl_node_text(&t->node[l->to], to));
+}
+
+static ncclResult_t take_step(struct search *s, int node, const struct kl_link *l)
+{
+    const struct way *here = &s->way[node];
+    struct way *there = &s->way[l->to];
+    float bw = here->bw < l->bw ? here->bw : l->bw;
+
+    s->t->touched[l->to] |= (uint8_t)(1 << s->t->node[s->base].type);
+    if (!may_pass(s, node, l) || !is_better(there, here, bw)) return ncclSuccess;
+    if (l->reverse < 0) return no_way_back(s->t, l);
+    there->bw = bw;
+    there->hops = here->hops + 1;
+    there->link = l->reverse;
+    there->type = step_type(s, node, l);
+    if (there->listed == s->round) return ncclSuccess;
+    there->listed = s->round;
+    s->next[s->nnext++] = l->to;
+    return ncclSuccess;
+}
+
+static void begin(struct search *s, int base)
+{
+    s->base = base;
+    s->round = 0;
+    for (int i = 0; i < s->t->nnodes; i++) s->way[i] = (struct way){.link = -1, .type = KL_PATH_DIS};
+    s->way[base] = (struct way){.bw = KL_BW_LOCAL, .link = -1, .type = KL_PATH_LOC};
+    s->t->touched[base] |= (uint8_t)(1 << s->t->node[base].type);
+    s->frontier[0] = base;
+    s->nfrontier = 1;
+}
+
+static ncclResult_t search_from(struct search *s, int base)
+{
+    for (begin(s, base); s->nfrontier; s->nfrontier = s->nnext) {
+        s->nnext = 0;
+        s->round++;
+        for (int i = 0; i < s->nfrontier; i++) {
+            const struct kl_node *n = &s->t->node[s->frontier[i]];
+            for (int k = n->first_link; k < n->first_link + n->nlinks; k++)
+                KL_TRY(take_step(s, s->frontier[i], &s->t->link[k]));
+        }
+        int *done = s->frontier;
+        s->frontier = s->next;
+        s->next = done;
+    }
+    return ncclSuccess;
+}
+
+/* Ways share their ends: every node's way goes on with that of the node its first link leads to. */
+static ncclResult_t store(const struct search *s, int from)
+{
+    struct kl_topo *t = s->t;
+    const struct way *w = &s->way[from];
+    enum kl_node_type type = t->node[from].type, base = t->node[s->base].type;
+
+    if (!kl_path_base(type) || w->type == KL_PATH_DIS) return ncclSuccess;
+    KL_TRY(kl_path_reserve(t, (uint32_t)w->hops));
+    t->path[type][base][(size_t)kl_topo_index(t, from) * (size_t)t->count[base] + (size_t)kl_topo_index(t, s->base)] =
+        (struct kl_path){.first = t->nhops, .hops = (uint16_t)w->hops, .type = w->type, .bw = w->bw};
+    for (int node = from; node != s->base; node = t->link[s->way[node].link].to) t->hop[t->nhops++] = s->way[node].link;
+    return ncclSuccess;
+}
+
+static ncclResult_t search_all(struct search *s)
+{
+    struct kl_topo *t = s->t;
+
+    for (int base = 0; base < t->nnodes; base++) {
+        if (!kl_path_base(t->node[base].type)) continue;
+        KL_TRY(search_from(s, base));
+        for (int from = 0; from < t->nnodes; from++) KL_TRY(store(s, from));
+    }
+    return ncclSuccess;
+}
+
+void kl_path_note_near_nets(struct kl_topo *t)
+{
+    for (int g = 0; g < t->count[KL_NODE_GPU]; g++) {
+        t->near_net[g] = 0;
+        for (int n = 0; n < t->count[KL_NODE_NET]; n++) {
+            const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, g, KL_NODE_NET, n);
+            if (p->type <= KL_PATH_PXB && p->bw > t->near_net[g]) t->near_net[g] = p->bw;
+        }
+    }
+}
+
+ncclResult_t kl_topo_paths(struct kl_topo *t)
+{
+    size_t n = (size_t)t->nnodes + 1;
+    struct search s = {.t = t,
+                       .way = malloc(n * sizeof *s.way),
+                       .frontier = malloc(n * sizeof *s.frontier),
+                       .next = malloc(n * sizeof *s.next)};
+    ncclResult_t rc;
+
+    kl_topo_drop_paths(t);
+    KL_TRY_OR(rc, out, s.way && s.frontier && s.next ? ncclSuccess : KL_NOMEM("paths"));
+    KL_TRY_OR(rc, out, make_tables(t));
+    KL_TRY_OR(rc, out, search_all(&s));
+    KL_TRY_OR(rc, out, kl_path_apply_rules(t));
+out:
+    if (rc) kl_topo_drop_paths(t);
+    free(s.way);
+    free(s.frontier);
+    free(s.next);
+    return rc;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** paths_make.h - what the files that compute paths share. */
+#ifndef KL_TOPO_PATHS_MAKE_H
+#define KL_TOPO_PATHS_MAKE_H
+
+#include "topo/paths.h"
+
+/** The types whose nodes paths start and end at. */
+static inline bool kl_path_base(enum kl_node_type type)
+{
+    return type == KL_NODE_GPU || type == KL_NODE_NVS || type == KL_NODE_CPU || type == KL_NODE_NET;
+}
+
+/** Make room for `n` more entries of the hop pool. */
+ncclResult_t kl_path_reserve(struct kl_topo *t, uint32_t n);
+
+/** Fill `near_net` from the paths as they are. */
+void kl_path_note_near_nets(struct kl_topo *t);
+
+/** Send everything where P2P, PXN and GPUDirect allow it, once the shortest paths are known. */
+ncclResult_t kl_path_apply_rules(struct kl_topo *t);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "topo/paths_make.h"
+
+#include <string.h>
+
+static struct kl_path *path_at(struct kl_topo *t, enum kl_node_type from, int i, enum kl_node_type to, int j)
+{
+    return &t->path[from][to][(size_t)i * (size_t)t->count[to] + (size_t)j];
+}
+
+static void copy_hops(struct kl_topo *t, const struct kl_path *p)
+{
+    if (p->hops) memcpy(t->hop + t->nhops, t->hop + p->first, p->hops * sizeof *t->hop);
+    t->nhops += p->hops;
+}
+
+/* Node `a` reaches `b` by way of `via` from now on. */
+static ncclResult_t reroute(struct kl_topo *t, int a, int via, int b, enum kl_path_rule rule)
+{
+    enum kl_node_type from = t->node[a].type, to = t->node[b].type;
+    struct kl_path x = *kl_path(t, a, via), y = *kl_path(t, via, b);
+    uint8_t worse = x.type > y.type ? x.type : y.type;
+    uint32_t first = t->nhops, hops = (uint32_t)x.hops + y.hops;
+
+    if (hops > UINT16_MAX) return KL_FAIL(ncclInternalError, "a path of %u links", (unsigned)hops);
+    KL_TRY(kl_path_reserve(t, hops));
+    copy_hops(t, &x);
+    copy_hops(t, &y);
+    *path_at(t, from, kl_topo_index(t, a), to, kl_topo_index(t, b)) =
+        (struct kl_path){.first = first,
+                         .hops = (uint16_t)hops,
+                         .type = t->node[via].type == KL_NODE_GPU ? KL_PATH_PXN : worse,
+                         .rule = (uint8_t)rule,
+                         .bw = x.bw < y.bw ? x.bw : y.bw};
+    return ncclSuccess;
+}
+
+/* ---- between GPUs ---- */
+
+static ncclResult_t settle_gpu_pair(struct kl_topo *t, int p, int g)
+{
+    int from = kl_topo_at(t, KL_NODE_GPU, p), to = kl_topo_at(t, KL_NODE_GPU, g), cpu;
+    struct kl_p2p answer;
+
+    KL_TRY(kl_topo_p2p(t, t->node[from].gpu.rank, t->node[to].gpu.rank, &answer));
+    if (answer.p2p) return ncclSuccess;
+    KL_TRY(kl_path_cpu_of_gpu(t, g, &cpu));
+    return reroute(t, from, kl_topo_at(t, KL_NODE_CPU, cpu), to, KL_RULE_P2P_OFF);
+}
+
+static ncclResult_t settle_transport(struct kl_topo *t, int p, int g)
+{
+    const struct kl_node *a = &t->node[kl_topo_at(t, KL_NODE_GPU, p)], *b = &t->node[kl_topo_at(t, KL_NODE_GPU, g)];
+    bool p2p;
+
+    KL_TRY(kl_topo_p2p_transport(t, a->gpu.rank, b->gpu.rank, &p2p));
+    if (p2p || kl_topo_shm(t, a->gpu.rank, b->gpu.rank)) return ncclSuccess;
+    struct kl_path *path = path_at(t, KL_NODE_GPU, p, KL_NODE_GPU, g);
+    path->type = KL_PATH_NET;
+    path->rule = KL_RULE_NET_FASTER;
+    return ncclSuccess;
+}
+
+static ncclResult_t settle_gpus(struct kl_topo *t)
+{
+    int ngpus = t->count[KL_NODE_GPU];
+
+    for (int g = 0; g < ngpus; g++) {
+        for (int p = 0; p < ngpus; p++) KL_TRY(settle_gpu_pair(t, p, g));
+        for (int p = 0; t->options.communicator && p < ngpus; p++)
+            if (p != g) KL_TRY(settle_transport(t, p, g));
+    }
+    return ncclSuccess;
+}
+
+/* ---- GPU and NIC ---- */
+
+/* NVLinks may lead over a CPU (POWER); a relay must be reached without. */
+static bool passes_cpu(const struct kl_topo *t, const struct kl_path *p)
+{
+    const int32_t *hop = kl_path_hops(t, p);
+
+    for (int k = 0; k < p->hops; k++)
+        if (t->node[t->link[hop[k]].to].type == KL_NODE_CPU) return true;
+    return false;
+}
+
+static bool pxn_helps(const struct kl_topo *t, int relay, int gpu, int net)
+{
+    const struct kl_path *near = kl_path_between(t, KL_NODE_GPU, relay, KL_NODE_NET, net);
+    const struct kl_path *own = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net);
+    const struct kl_path *back = kl_path_between(t, KL_NODE_GPU, relay, KL_NODE_GPU, gpu);
+    const struct kl_path *out = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_GPU, relay);
+    const struct kl_node *a = &t->node[kl_topo_at(t, KL_NODE_GPU, relay)],
+                         *b = &t->node[kl_topo_at(t, KL_NODE_GPU, gpu)];
+
+    return near->type <= KL_PATH_PXB && back->type <= KL_PATH_NVL && kl_id_host(a->id) == kl_id_host(b->id) &&
+           (near->bw > own->bw || own->type > KL_PATH_PXB) && !passes_cpu(t, out);
+}
+
+static ncclResult_t settle_gdr(struct kl_topo *t, int gpu, int net, bool *changed)
+{
+    int g = kl_topo_at(t, KL_NODE_GPU, gpu), n = kl_topo_at(t, KL_NODE_NET, net), cpu;
+    enum kl_gdr_mode mode;
+
+    if (kl_path(t, g, n)->type >= KL_PATH_PHB) return ncclSuccess;
+    KL_TRY(kl_topo_gdr(t, t->node[g].gpu.rank, net, false, &mode));
+    if (mode != KL_GDR_OFF) return ncclSuccess;
+    KL_TRY(kl_path_cpu_of_gpu(t, gpu, &cpu));
+    cpu = kl_topo_at(t, KL_NODE_CPU, cpu);
+    *changed = true;
+    KL_TRY(reroute(t, n, cpu, g, KL_RULE_GDR_OFF));
+    return reroute(t, g, cpu, n, KL_RULE_GDR_OFF);
+}
+
+/*
+ * Which GPU is local to a NET follows from the paths as they are by now, so it is asked again after every change, and
+ * only then. Hostile machines change something for every pair; the bound keeps them from taking hours.
+ */
+static ncclResult_t settle_nets(struct kl_topo *t)
+{
+    uint64_t asked = 0;
+    int relay = -1;
+
+    for (int n = 0; n < t->count[KL_NODE_NET]; n++) {
+        bool changed = true;
+
+        for (int g = 0; g < t->count[KL_NODE_GPU]; g++) {
+            if (changed && !t->options.pxn_disable) {
+                relay = kl_topo_local_gpu(t, n);
+                asked += (uint64_t)t->count[KL_NODE_GPU] + (uint64_t)t->count[KL_NODE_NET];
+                if (asked > (uint64_t)1 << 28) return KL_FAIL(ncclInternalError, "too many GPUs and NETs for PXN");
+            }
+            changed = false;
+            if (relay >= 0 && relay != g && pxn_helps(t, relay, g, n)) {
+                KL_TRY(reroute(t, kl_topo_at(t, KL_NODE_GPU, g), kl_topo_at(t, KL_NODE_GPU, relay),
+                               kl_topo_at(t, KL_NODE_NET, n), KL_RULE_PXN));
+                changed = true;
+            }
+            KL_TRY(settle_gdr(t, g, n, &changed));
+        }
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t kl_path_apply_rules(struct kl_topo *t)
+{
+    kl_path_note_near_nets(t);
+    KL_TRY(settle_gpus(t));
+    KL_TRY(settle_nets(t));
+    kl_path_note_near_nets(t);
+    return ncclSuccess;
+}

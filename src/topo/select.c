@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "topo/paths.h"
+
+#include <stdlib.h>
+
+enum { MAX_CHANNELS = 64 };
+
+int kl_topo_nearest(const struct kl_topo *t, enum kl_node_type from, int i, enum kl_node_type to, int *out)
+{
+    float bw = 0;
+    int type = KL_PATH_DIS, n = 0;
+
+    if (!kl_path_has_table(t, kl_topo_at(t, from, i), to)) return 0;
+    for (int k = 0; k < t->count[to]; k++) {
+        const struct kl_path *p = kl_path_between(t, from, i, to, k);
+
+        if (p->bw > bw || (p->bw == bw && p->type < type)) {
+            bw = p->bw;
+            type = p->type;
+            n = 0;
+        }
+        if (p->bw == bw && p->type == type) out[n++] = k;
+    }
+    return n;
+}
+
+/* ---- NET of a GPU ---- */
+
+/* The NETs near a GPU and what spreads its channels over them; made once, asked for many channels. */
+struct choice {
+    int *net;        /* nearest NETs */
+    int nnets, step; /* step: over how many NETs the channels of one GPU spread */
+    int start;
+};
+
+/* The low `bits` bits of x the other way round. */
+static int mirrored(int x, int bits)
+{
+    int y = 0;
+
+    for (int b = 0; b < bits; b++)
+        if (x >> b & 1) y |= 1 << (bits - 1 - b);
+    return y;
+}
+
+static int bits_of(int power_of_two)
+{
+    int bits = 0;
+
+    while (1 << bits < power_of_two) bits++;
+    return bits;
+}
+
+/* `scratch` holds count[GPU] + count[NET]; the choice points into it. False when the GPU reaches no NET. */
+static bool make_choice(const struct kl_topo *t, int gpu, int *scratch, struct choice *c)
+{
+    int dev = t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.dev;
+
+    c->net = scratch + t->count[KL_NODE_GPU];
+    c->nnets = kl_topo_nearest(t, KL_NODE_GPU, gpu, KL_NODE_NET, c->net);
+    if (!c->nnets) return false;
+    int ngpus = kl_topo_nearest(t, KL_NODE_NET, c->net[0], KL_NODE_GPU, scratch);
+    if (!ngpus) ngpus = 1;
+    c->step = (c->nnets + ngpus - 1) / ngpus;
+    c->start = dev > 0 ? dev : 0;
+    if (!(c->nnets & (c->nnets - 1))) c->start = mirrored(c->start, bits_of(c->nnets));
+    c->start %= c->nnets;
+    return true;
+}
+
+static int choose(const struct choice *c, int channel)
+{
+    return c->net[(c->start + channel % c->step) % c->nnets];
+}
+
+static int *make_scratch(const struct kl_topo *t)
+{
+    return malloc(((size_t)t->count[KL_NODE_GPU] + (size_t)t->count[KL_NODE_NET] + 1) * sizeof(int));
+}
+
+ncclResult_t kl_topo_local_net(const struct kl_topo *t, int gpu, int channel, int *net)
+{
+    int *scratch = make_scratch(t);
+    struct choice c;
+    char text[KL_NODE_TEXT];
+
+    if (!scratch) return KL_NOMEM("a choice of NETs");
+    bool found = make_choice(t, gpu, scratch, &c);
+    if (found) *net = choose(&c, channel);
+    free(scratch);
+    if (!found)
+        return KL_FAIL(ncclInternalError, "%s reaches no NET",
+                       kl_node_text(&t->node[kl_topo_at(t, KL_NODE_GPU, gpu)], text));
+    return ncclSuccess;
+}
+
+/* ---- GPU of a NET ---- */
+
+/* First channel for which a GPU uses the NET; MAX_CHANNELS if it never does. */
+static int first_use(const struct kl_topo *t, int gpu, int net, int *scratch)
+{
+    struct choice c;
+    int channel = 0;
+
+    if (!make_choice(t, gpu, scratch, &c)) return MAX_CHANNELS;
+    while (channel < MAX_CHANNELS && choose(&c, channel) != net) channel++;
+    return channel;
+}
+
+int kl_topo_local_gpu(const struct kl_topo *t, int net)
+{
+    int *scratch = make_scratch(t), *gpu = make_scratch(t);
+    int best = -1, earliest = MAX_CHANNELS;
+
+    if (scratch && gpu) {
+        int n = kl_topo_nearest(t, KL_NODE_NET, net, KL_NODE_GPU, gpu);
+
+        for (int i = 0; i < n && earliest > 0; i++) {
+            int use = first_use(t, gpu[i], net, scratch);
+            if (use >= earliest) continue;
+            earliest = use;
+            best = gpu[i];
+        }
+    }
+    free(scratch);
+    free(gpu);
+    return best;
+}
+
+/* ---- NETs in the order a search tries them ---- */
+
+struct net_list {
+    int *net, n;
+    bool *listed; /* per NET */
+};
+
+static void append(struct net_list *l, int net)
+{
+    if (l->listed[net]) return;
+    l->listed[net] = true;
+    l->net[l->n++] = net;
+}
+
+/* A GPU's own NETs in channel order, until the first comes again. */
+static ncclResult_t append_own(const struct kl_topo *t, int gpu, int *scratch, struct net_list *l)
+{
+    struct choice c;
+    char text[KL_NODE_TEXT];
+
+    if (!make_choice(t, gpu, scratch, &c))
+        return KL_FAIL(ncclInternalError, "%s reaches no NET",
+                       kl_node_text(&t->node[kl_topo_at(t, KL_NODE_GPU, gpu)], text));
+    for (int channel = 0; channel < MAX_CHANNELS && (!channel || choose(&c, channel) != choose(&c, 0)); channel++)
+        append(l, choose(&c, channel));
+    return ncclSuccess;
+}
+
+static void append_of_type(const struct kl_topo *t, int gpu, int type, struct net_list *l)
+{
+    for (int n = 0; n < t->count[KL_NODE_NET]; n++)
+        if (kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, n)->type == type) append(l, n);
+}
+
+ncclResult_t kl_topo_net_list(const struct kl_topo *t, int max_type, int gpu, int *out, int *n)
+{
+    int first = gpu < 0 ? 0 : gpu, end = gpu < 0 ? t->count[KL_NODE_GPU] : gpu + 1, *scratch = make_scratch(t);
+    struct net_list l = {.net = out, .listed = calloc((size_t)t->count[KL_NODE_NET] + 1, sizeof *l.listed)};
+    ncclResult_t rc = ncclSuccess;
+
+    KL_TRY_OR(rc, out, scratch && l.listed ? ncclSuccess : KL_NOMEM("a list of NETs"));
+    for (int g = first; g < end; g++) KL_TRY_OR(rc, out, append_own(t, g, scratch, &l));
+    for (int type = KL_PATH_LOC; type <= max_type; type++)
+        for (int g = first; g < end; g++) append_of_type(t, g, type, &l);
+    *n = l.n;
+out:
+    free(scratch);
+    free(l.listed);
+    return rc;
+}
+
+/* ---- point to point ---- */
+
+/* The GPU of this host on the peer's rail: with the peer's device number. */
+static int rail_gpu(const struct kl_topo *t, int dev)
+{
+    for (int g = 0; g < t->count[KL_NODE_GPU]; g++) {
+        const struct kl_node *n = &t->node[kl_topo_at(t, KL_NODE_GPU, g)];
+        if (kl_id_host(n->id) == t->own_host && n->gpu.dev == dev) return g;
+    }
+    return -1;
+}
+
+/* As much PXN as possible: the NIC of the rail through the GPU next to it, if NVLink leads there. */
+static int relay_on_rail(const struct kl_topo *t, int gpu, int net)
+{
+    int relay = kl_topo_local_gpu(t, net);
+
+    if (relay < 0) return -1;
+    if (kl_path_between(t, KL_NODE_GPU, relay, KL_NODE_GPU, gpu)->type > KL_PATH_NVL) return -1;
+    if (kl_path_between(t, KL_NODE_GPU, relay, KL_NODE_NET, net)->type > KL_PATH_PXB) return -1;
+    return t->node[kl_topo_at(t, KL_NODE_GPU, relay)].gpu.rank;
+}
+
+ncclResult_t kl_topo_p2p_net(const struct kl_topo *t, int rank, int peer_dev, int channel, int *net, int *proxy)
+{
+    int gpu = kl_topo_gpu_of_rank(t, rank), level = t->options.pxn_disable ? 0 : t->options.p2p_pxn_level, rail_net;
+
+    if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
+    KL_TRY(kl_topo_local_net(t, gpu, channel, net));
+    *proxy = rank;
+    int rail = t->options.cross_nic == 0 || level ? rail_gpu(t, peer_dev) : -1;
+    if (rail < 0) return ncclSuccess;
+    KL_TRY(kl_topo_local_net(t, rail, channel, &rail_net));
+    if (t->options.cross_nic == 0) {
+        *net = rail_net;
+    } else if (level == 1) {
+        if (kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, rail_net)->type > KL_PATH_PXN) return ncclSuccess;
+        *net = rail_net;
+        return kl_topo_pxn_rank(t, rank, rail_net, proxy);
+    } else {
+        int relay = relay_on_rail(t, gpu, rail_net);
+        if (relay < 0) return ncclSuccess;
+        *net = rail_net;
+        *proxy = relay;
+    }
+    return ncclSuccess;
+}
