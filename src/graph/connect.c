@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/connect.h"
+
+#include "base/error.h"
+#include "graph/records.h"
+#include "graph/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- a rank's own part ---- */
+
+static struct kl_graph_facts facts_of(const struct kl_graph *g)
+{
+    return (struct kl_graph_facts){.pattern = g->pattern,
+                                   .nchannels = g->nchannels,
+                                   .same_channels = g->same_channels,
+                                   .cross_nic = g->cross_nic,
+                                   .type_intra = g->type_intra,
+                                   .type_inter = g->type_inter,
+                                   .bw_intra = g->bw_intra,
+                                   .bw_inter = g->bw_inter,
+                                   .latency_inter = g->latency_inter};
+}
+
+/* The neighbours of `rank` in the order of a channel. */
+static void neighbours(const struct kl_graph *g, int channel, int rank, int32_t *prev, int32_t *next)
+{
+    const int32_t *order = g->intra + (size_t)channel * (size_t)g->ngpus;
+
+    *prev = *next = -1;
+    for (int i = 0; i < g->ngpus; i++) {
+        if (order[i] != rank) continue;
+        *prev = i ? order[i - 1] : -1;
+        *next = i < g->ngpus - 1 ? order[i + 1] : -1;
+    }
+}
+
+static void record_channel(const struct kl_graph *ring, const struct kl_graph *tree, int channel, int rank,
+                           struct kl_channel_record *r)
+{
+    const int32_t *ring_order = ring->intra + (size_t)channel * (size_t)ring->ngpus;
+    const int32_t *order = tree->intra + (size_t)channel * (size_t)tree->ngpus;
+    int second = order[tree->ngpus > 1 ? 1 : 0];
+
+    r->ring_recv = ring_order[0];
+    r->ring_send = ring_order[ring->ngpus - 1];
+    neighbours(ring, channel, rank, &r->ring_prev, &r->ring_next);
+    r->to_parent = order[0];
+    r->to_child[0] = tree->pattern == KL_PATTERN_TREE ? order[0] : second;
+    r->to_child[1] = tree->pattern == KL_PATTERN_SPLIT_TREE ? second : order[0];
+    neighbours(tree, channel, rank, &r->tree_prev, &r->tree_next);
+}
+
+static void record_heads(const struct kl_graph *nvls, struct kl_rank_record *r)
+{
+    for (int c = 0; nvls && c < nvls->nchannels; c++) {
+        int head = nvls->intra[(size_t)c * (size_t)nvls->ngpus], h = 0;
+
+        while (h < r->nheads && r->head[h] != head) h++;
+        if (h == r->nheads && h < KL_GRAPH_CHANNELS) r->head[r->nheads++] = head;
+    }
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static int most(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+void kl_connect_record(const struct kl_graphs *graphs, int rank, int cpu_arch, int cpu_vendor, struct kl_rank_record *r)
+{
+    const struct kl_graph *ring = graphs->graph[KL_GRAPH_RING], *tree = graphs->graph[KL_GRAPH_TREE];
+    int n = least(least(ring->nchannels, tree->nchannels), KL_GRAPH_CHANNELS);
+
+    memset(r, 0, sizeof *r);
+    for (int i = 0; i < KL_GRAPHS; i++)
+        if (graphs->graph[i]) r->graph[i] = facts_of(graphs->graph[i]);
+    r->cpu_arch = cpu_arch;
+    r->cpu_vendor = cpu_vendor;
+    record_heads(graphs->graph[KL_GRAPH_NVLS], r);
+    for (int c = 0; c < n; c++) record_channel(ring, tree, c, rank, &r->channel[c]);
+}
+
+/* ---- what all agree on ---- */
+
+static void align_graph(struct kl_graph_facts *all, const struct kl_graph_facts *one)
+{
+    all->nchannels = least(all->nchannels, one->nchannels);
+    all->same_channels = least(all->same_channels, one->same_channels);
+    all->bw_intra = one->bw_intra < all->bw_intra ? one->bw_intra : all->bw_intra;
+    all->bw_inter = one->bw_inter < all->bw_inter ? one->bw_inter : all->bw_inter;
+    all->type_intra = most(all->type_intra, one->type_intra);
+    all->type_inter = most(all->type_inter, one->type_inter);
+    all->cross_nic = most(all->cross_nic, one->cross_nic);
+}
+
+static void align(struct kl_connect *c)
+{
+    const struct kl_rank_record *own = kl_record(&c->ranks, c->rank);
+
+    memcpy(c->graph, own->graph, sizeof c->graph);
+    c->cpu_arch = own->cpu_arch;
+    c->cpu_vendor = own->cpu_vendor;
+    for (int i = 0; i < c->ranks.nrecords; i++) {
+        const struct kl_rank_record *r = &c->ranks.record[i];
+
+        for (int g = 0; g < KL_GRAPHS; g++) align_graph(&c->graph[g], &r->graph[g]);
+        c->max_tree_pattern = most(c->max_tree_pattern, r->graph[KL_GRAPH_TREE].pattern);
+        if (r->cpu_arch != own->cpu_arch) c->cpu_arch = KL_ARCH_MIXED;
+        if (r->cpu_vendor != own->cpu_vendor) c->cpu_vendor = KL_VENDOR_MIXED;
+    }
+    c->base = least(c->graph[KL_GRAPH_RING].nchannels, c->graph[KL_GRAPH_TREE].nchannels);
+    c->graph[KL_GRAPH_RING].nchannels = c->graph[KL_GRAPH_TREE].nchannels = c->base;
+}
+
+/* ---- rings ---- */
+
+/* On odd nodes, rings that cross NICs swap their pairs of channels, so that both ends of a wire mean the same NIC. */
+static const struct kl_channel_record *ring_record(const struct kl_connect *c, int channel, int rank)
+{
+    int base = c->source[channel] % c->base;
+
+    if (c->graph[KL_GRAPH_RING].cross_nic == 2 && c->base % 2 == 0 && c->nodes.of_rank[rank] % 2) base ^= 1;
+    return &kl_record(&c->ranks, rank)->channel[base];
+}
+
+/* Where a node's part of a ring begins (`send` false) or ends. */
+static int ring_end(const struct kl_connect *c, int channel, int node, bool send)
+{
+    int head = c->nodes.head[node];
+    const struct kl_channel_record *r = ring_record(c, channel, head);
+
+    return kl_shifted(send ? r->ring_send : r->ring_recv, kl_shift(&c->ranks, head));
+}
+
+struct kl_ring_links kl_connect_ring(const struct kl_connect *c, int channel, int rank)
+{
+    const struct kl_channel_record *r = ring_record(c, channel, rank);
+    int node = c->nodes.of_rank[rank], n = c->nodes.nnodes, shift = kl_shift(&c->ranks, rank);
+    struct kl_ring_links links = {kl_shifted(r->ring_prev, shift), kl_shifted(r->ring_next, shift)};
+
+    if (rank == ring_end(c, channel, node, false)) links.prev = ring_end(c, channel, (node + n - 1) % n, true);
+    if (rank == ring_end(c, channel, node, true)) links.next = ring_end(c, channel, (node + 1) % n, false);
+    return links;
+}
+
+ncclResult_t kl_connect_ring_order(const struct kl_connect *c, int channel, int first, int32_t *order)
+{
+    int n = c->ranks.nranks, rank = first, steps = 0;
+    uint64_t *seen = calloc((size_t)n / 64 + 1, sizeof *seen);
+
+    if (!seen) return KL_NOMEM("a ring");
+    for (; steps < n; steps++) {
+        if (rank < 0 || rank >= n || (seen[rank / 64] >> (rank % 64) & 1)) break;
+        seen[rank / 64] |= (uint64_t)1 << (rank % 64);
+        order[steps] = rank;
+        rank = kl_connect_ring(c, channel, rank).next;
+    }
+    free(seen);
+    if (steps < n)
+        return KL_FAIL(ncclInternalError, "ring %d returns to rank %d after %d of %d ranks: the ranks' graphs differ",
+                       channel, rank, steps, n);
+    if (rank != first)
+        return KL_FAIL(ncclInternalError, "ring %d leads from rank %d to rank %d, not back to rank %d", channel,
+                       order[n - 1], rank, first);
+    return ncclSuccess;
+}
+
+int kl_ring_rotate(const int32_t *ring, int nranks, int rank, int32_t *user)
+{
+    int zero = 0, own = 0;
+
+    for (int i = 0; i < nranks; i++) {
+        if (ring[i] == 0) zero = i;
+        if (ring[i] == rank) own = i;
+    }
+    for (int i = 0; i < nranks; i++) user[i] = ring[(i + own) % nranks];
+    return (own - zero + nranks) % nranks;
+}
+
+/* ---- trees ---- */
+
+enum place { TO_PARENT, TO_CHILD0, TO_CHILD1 };
+
+/* The rank of a node that talks to the node's parent or one of its children. */
+static int tree_rank(const struct kl_connect *c, int channel, int node, enum place place)
+{
+    int head = c->nodes.head[node];
+    const struct kl_channel_record *r = &kl_record(&c->ranks, head)->channel[c->source[channel] % c->base];
+
+    return kl_shifted(place == TO_PARENT ? r->to_parent : r->to_child[place - TO_CHILD0], kl_shift(&c->ranks, head));
+}
+
+static void add_down(struct kl_tree_neighbours *t, int rank)
+{
+    for (int i = 0; i < 3; i++)
+        if (t->down[i] < 0) {
+            t->down[i] = rank;
+            return;
+        }
+}
+
+struct kl_tree_neighbours kl_connect_tree(const struct kl_connect *c, int channel, int rank)
+{
+    int source = c->source[channel], node = c->nodes.of_rank[rank], shift = kl_shift(&c->ranks, rank);
+    const struct kl_channel_record *r = &kl_record(&c->ranks, rank)->channel[source % c->base];
+    struct kl_tree_links nodes = kl_double_tree(c->nodes.nnodes, node, source / c->base);
+    struct kl_tree_neighbours t = {kl_shifted(r->tree_prev, shift), {kl_shifted(r->tree_next, shift), -1, -1}};
+
+    if (rank == tree_rank(c, channel, node, TO_PARENT) && nodes.up >= 0)
+        t.up = tree_rank(c, channel, nodes.up, TO_CHILD0 + nodes.which);
+    for (int i = 0; i < 2; i++)
+        if (rank == tree_rank(c, channel, node, TO_CHILD0 + i) && nodes.down[i] >= 0)
+            add_down(&t, tree_rank(c, channel, nodes.down[i], TO_PARENT));
+    return t;
+}
+
+int kl_connect_tree_depth(const struct kl_connect *c)
+{
+    return c->ranks.nranks / c->nodes.nnodes - 1 + kl_log2((unsigned)c->nodes.nnodes);
+}
+
+/* ---- NVLS ---- */
+
+static int head_rank(const struct kl_connect *c, int node, int head)
+{
+    int first = c->nodes.head[node];
+
+    return kl_shifted(kl_record(&c->ranks, first)->head[head], kl_shift(&c->ranks, first));
+}
+
+static void nvls_tree(const struct kl_connect *c, int channel, int head, int node, struct kl_nvls_links *l)
+{
+    struct kl_tree_links t = kl_double_tree(c->nodes.nnodes, node, channel % 2);
+    int n = 1;
+
+    if (t.up >= 0) l->tree_up = head_rank(c, t.up, head);
+    for (int i = 0; i < 2; i++)
+        if (t.down[i] >= 0) l->tree_down[n++] = head_rank(c, t.down[i], head);
+}
+
+struct kl_nvls_links kl_connect_nvls(const struct kl_connect *c, int channel, int rank)
+{
+    struct kl_nvls_links l = {.nheads = c->nheads, .head = -1, .out = -1, .tree_up = -1, .tree_down = {-1, -1, -1}};
+    int node = c->nodes.of_rank[rank], first = -1;
+
+    for (int h = 0; h < c->nheads; h++)
+        if (head_rank(c, node, h) == rank) {
+            if (first < 0) first = h;
+            l.head = h;
+        }
+    l.down = c->ranks.nranks + 1 + l.head;
+    if (c->collnet && l.head >= 0) l.out = c->ranks.nranks;
+    if (c->nodes.nnodes == 1) return l;
+    l.tree_down[0] = l.down;
+    if (first >= 0) nvls_tree(c, channel, first, node, &l);
+    return l;
+}
+
+static int count_heads(const struct kl_connect *c)
+{
+    int n = KL_GRAPH_CHANNELS;
+
+    for (int node = 0; node < c->nodes.nnodes; node++) n = least(n, kl_record(&c->ranks, c->nodes.head[node])->nheads);
+    return n;
+}
+
+/* ---- channel counts ---- */
+
+/* Channels up to `end` repeat those there are. */
+static void grow(struct kl_connect *c, int end)
+{
+    int start = c->nchannels;
+
+    if (end > KL_MAX_CHANNELS) end = KL_MAX_CHANNELS;
+    for (int i = start; i < end; i++) c->source[i] = c->source[i - start];
+    if (end > start) c->nchannels = end;
+}
+
+static int clamp(int64_t x, int lo, int hi)
+{
+    return x < lo ? lo : x > hi ? hi : (int)x;
+}
+
+static bool is_set(int64_t param)
+{
+    return param != -2;
+}
+
+static int upper_limit(const struct kl_channel_params *p)
+{
+    int64_t batches = p->work_args_bytes > 16 * KL_MAX_CHANNELS + 32 ? KL_MAX_CHANNELS : (p->work_args_bytes - 32) / 16;
+    int64_t n = is_set(p->max_channels) ? p->max_channels : is_set(p->max_rings) ? p->max_rings : KL_MAX_CHANNELS;
+
+    return clamp(n < batches ? n : batches, 1, KL_MAX_CHANNELS);
+}
+
+static int lower_limit(const struct kl_channel_params *p)
+{
+    return clamp(is_set(p->min_channels) ? p->min_channels
+                 : is_set(p->min_rings)  ? p->min_rings
+                                         : 0,
+                 0, KL_MAX_CHANNELS);
+}
+
+/* The configuration's limits, overridden by the user's. */
+static void cta_limits(const struct kl_connect_request *q, int *min, int *max)
+{
+    *min = clamp(q->params.min_ctas > 0 ? q->params.min_ctas : q->min_ctas, 1, KL_MAX_CHANNELS);
+    *max = clamp(q->params.max_ctas > 0 ? q->params.max_ctas : q->max_ctas, 1, KL_MAX_CHANNELS);
+    if (*min > *max) *min = *max;
+}
+
+int kl_nvls_channels(int sm, const struct kl_connect_request *q)
+{
+    int64_t n = q->params.nvls_channels >= 0 ? q->params.nvls_channels : sm >= 100 ? 32 : 16;
+    int min, max;
+
+    cta_limits(q, &min, &max);
+    return clamp(n, min, max);
+}
+
+static void apply_limits(struct kl_connect *c, const struct kl_connect_request *q)
+{
+    int min_ctas, max_ctas, min = lower_limit(&q->params);
+
+    cta_limits(q, &min_ctas, &max_ctas);
+    min = most(min, min_ctas);
+    c->nchannels = least(least(upper_limit(&q->params), c->nchannels), max_ctas);
+    if (q->parent_channels) {
+        c->nchannels = least(c->nchannels, q->parent_channels);
+        min = least(min, q->parent_channels);
+    }
+    grow(c, min);
+}
+
+static void set_channels(struct kl_connect *c, const struct kl_connect_request *q)
+{
+    const struct kl_graph_facts *ring = &c->graph[KL_GRAPH_RING], *chain = &c->graph[KL_GRAPH_COLLNET_CHAIN];
+    bool several = c->nodes.nnodes > 1;
+
+    c->nchannels = least(KL_MAX_CHANNELS, 2 * c->base);
+    for (int i = 0; i < c->nchannels; i++) c->source[i] = (uint8_t)i;
+    if (c->collnet && chain->bw_intra > chain->bw_inter && c->ranks.nranks > c->nodes.nnodes)
+        grow(c, c->nchannels + c->nchannels / 2);
+    if (q->min_sm >= 90 && several && ring->bw_intra > 45.0f && c->nchannels < 16) grow(c, 2 * c->nchannels);
+    if (q->unpack && several && c->nchannels < 16 && q->params.unpack_double) grow(c, 2 * c->nchannels);
+    apply_limits(c, q);
+    c->coll_channels = c->nchannels;
+    if (q->parent_nvls_channels) c->nvls_channels = least(c->nvls_channels, q->parent_nvls_channels);
+    if (c->nvls) grow(c, c->nvls_channels);
+    if (!c->nheads) c->nvls_channels = 0;
+    if (q->parent_channels) {
+        c->nchannels = least(c->nchannels, q->parent_channels);
+        c->coll_channels = least(c->coll_channels, q->parent_channels);
+    }
+}
+
+static void set_support(struct kl_connect *c, const struct kl_connect_request *q)
+{
+    c->collnet = q->collnet && c->graph[KL_GRAPH_COLLNET_CHAIN].nchannels > 0 &&
+                 c->nodes.nnodes >= q->params.collnet_node_threshold;
+    c->nvls = q->nvls && c->graph[KL_GRAPH_NVLS].nchannels > 0;
+    c->nvls_channels = c->nvls ? q->nvls_channels : 0;
+    c->nheads = c->nvls ? count_heads(c) : 0;
+}
+
+/* ---- records come from other processes: nothing in them may lead outside of an array ---- */
+
+static bool scalars_fit(const struct kl_rank_record *r)
+{
+    if (r->nheads < 0 || r->nheads > KL_GRAPH_CHANNELS) return false;
+    for (int g = 0; g < KL_GRAPHS; g++)
+        if (r->graph[g].nchannels < 0 || r->graph[g].nchannels > KL_GRAPH_CHANNELS || r->graph[g].type_intra < 0 ||
+            r->graph[g].type_intra >= KL_PATH_TYPES || r->graph[g].type_inter < 0 ||
+            r->graph[g].type_inter >= KL_PATH_TYPES)
+            return false;
+    return true;
+}
+
+static bool is_rank(const struct kl_connect *c, int rank, int shift)
+{
+    return rank >= -1 && kl_shifted(rank, shift) < c->ranks.nranks;
+}
+
+static bool channels_fit(const struct kl_connect *c, const struct kl_rank_record *r, int shift)
+{
+    for (int h = 0; h < r->nheads; h++)
+        if (!is_rank(c, r->head[h], shift)) return false;
+    for (int i = 0; i < c->base; i++) {
+        const struct kl_channel_record *ch = &r->channel[i];
+        const int32_t ranks[] = {ch->ring_recv, ch->ring_send,   ch->ring_prev,   ch->ring_next, ch->to_parent,
+                                 ch->tree_prev, ch->to_child[0], ch->to_child[1], ch->tree_next};
+
+        for (size_t k = 0; k < sizeof ranks / sizeof ranks[0]; k++)
+            if (!is_rank(c, ranks[k], shift)) return false;
+    }
+    return true;
+}
+
+static ncclResult_t check_scalars(const struct kl_connect *c)
+{
+    for (int i = 0; i < c->ranks.nrecords; i++)
+        if (!scalars_fit(&c->ranks.record[i]))
+            return KL_FAIL(ncclInternalError,
+                           "graph record %d holds numbers outside their limits: do all ranks run the same version?", i);
+    return ncclSuccess;
+}
+
+static ncclResult_t check_channels(const struct kl_connect *c)
+{
+    for (int r = 0; r < c->ranks.nranks; r++)
+        if (!channels_fit(c, kl_record(&c->ranks, r), kl_shift(&c->ranks, r)))
+            return KL_FAIL(ncclInternalError, "the graph record of rank %d names ranks beyond %d", r,
+                           c->ranks.nranks - 1);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_connect_create(const struct kl_ranks *ranks, const struct kl_connect_request *request,
+                               struct kl_connect **connect)
+{
+    struct kl_connect *c = calloc(1, sizeof *c);
+    ncclResult_t rc;
+
+    if (!c) return KL_NOMEM("the connection of a communicator");
+    c->ranks = *ranks;
+    c->rank = request->rank;
+    KL_TRY_OR(rc, out, check_scalars(c));
+    KL_TRY_OR(rc, out, kl_nodes_create(ranks, &c->nodes));
+    align(c);
+    if (c->base < 1) {
+        rc = KL_FAIL(ncclInternalError, "no channel that all ranks have: some rank found neither ring nor tree");
+        goto out;
+    }
+    KL_TRY_OR(rc, out, check_channels(c));
+    set_support(c, request);
+    set_channels(c, request);
+    *connect = c;
+    c = NULL;
+out:
+    kl_connect_free(c);
+    return rc;
+}
+
+void kl_connect_free(struct kl_connect *c)
+{
+    if (!c) return;
+    kl_nodes_fini(&c->nodes);
+    free(c);
+}

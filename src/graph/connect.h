@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * connect.h - from the graphs of single machines to rings and trees over all ranks.
+ *
+ * Every rank tells all others, in one record, the ends and neighbours of its channels. A *node* is a set of ranks that share a
+ * machine (or an NVLink domain): those whose first ring starts at the same rank. The rings of the nodes are joined end to
+ * end in node order, the trees hang on two binary trees over the nodes, one per half of the channels:
+ *
+ *     node 0           node 1           node 2
+ *     0 -> 1 -> 2      3 -> 4 -> 5      6 -> 7 -> 8        ring: 2 -> 3, 5 -> 6, 8 -> 0
+ *
+ * Nothing is stored per channel and rank: neighbours are computed when asked for, from the records. Offline, the
+ * hosts of a cluster are alike, and one record serves a rank of every host, shifted.
+ *
+ * Sizes:   a record is wire format and the same size for everybody.
+ * Errors:  ncclInternalError when records do not fit together; the sentence names rank and channel.
+ * Threads: a struct kl_connect is const once made; the records must outlive it.
+ * Source:  the graph specification, 8.
+ */
+#ifndef KL_GRAPH_CONNECT_H
+#define KL_GRAPH_CONNECT_H
+
+#include "graph/graph.h"
+
+enum { KL_GRAPH_CHANNELS = KL_MAX_CHANNELS / 2 }; /* of one graph; the communicator uses each twice */
+
+/** The numbers of a graph that ranks agree on. */
+struct kl_graph_facts {
+    int32_t pattern, nchannels, same_channels, cross_nic;
+    int32_t type_intra, type_inter;
+    float bw_intra, bw_inter, latency_inter;
+};
+
+/** What a rank says about a channel: ranks, -1 for none. */
+struct kl_channel_record {
+    int32_t ring_recv, ring_send;   /* the node's first and last */
+    int32_t ring_prev, ring_next;   /* the rank's own neighbours within the node */
+    int32_t to_parent, to_child[2]; /* the node's ranks that talk to the parent and the children of the node */
+    int32_t tree_prev, tree_next;   /* the rank's own neighbours in the node's chain */
+};
+
+/** What a rank tells all others once it has its graphs. Wire format. */
+struct kl_rank_record {
+    struct kl_graph_facts graph[KL_GRAPHS];
+    int32_t cpu_arch, cpu_vendor; /* enum kl_cpu_arch, kl_cpu_vendor */
+    int32_t nheads;               /* NVLS: different first ranks of its channels */
+    int32_t head[KL_GRAPH_CHANNELS];
+    struct kl_channel_record channel[KL_GRAPH_CHANNELS];
+};
+_Static_assert(sizeof(struct kl_channel_record) == 36, "wire format");
+_Static_assert(sizeof(struct kl_rank_record) == KL_GRAPHS * 36 + 12 + KL_GRAPH_CHANNELS * 40, "wire format");
+
+/** The graphs of one rank; NULL where there is none. */
+struct kl_graphs {
+    struct kl_graph *graph[KL_GRAPHS];
+    struct kl_graph_why *why[KL_GRAPHS];
+};
+
+/** Records of all ranks: rank r says record[which[r]], every rank in it increased by shift[r]. */
+struct kl_ranks {
+    int nranks, nrecords;
+    const struct kl_rank_record *record;
+    const int32_t *which, *shift; /* NULL: record[r], not shifted */
+};
+
+/** Which ranks share a node. Nodes are numbered as they appear by ascending rank. */
+struct kl_nodes {
+    int nnodes, max_local;
+    int32_t *of_rank;    /* by rank */
+    int32_t *local_rank; /* by rank: its number within its node, ascending */
+    int32_t *head;       /* by node: the first rank of its first ring, which is often not the lowest */
+    int32_t *first;      /* by node, one more at the end: where its ranks begin in `rank` */
+    int32_t *rank;       /* all ranks, by node and ascending */
+};
+
+/** What the user may say about channel counts; -2 is "not set". */
+struct kl_channel_params {
+    int64_t min_channels, max_channels;     /* NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS */
+    int64_t min_rings, max_rings;           /* NCCL_MIN_NRINGS, NCCL_MAX_NRINGS: their old names */
+    int64_t min_ctas, max_ctas;             /* NCCL_MIN_CTAS, NCCL_MAX_CTAS; over the configuration's */
+    int64_t nvls_channels;                  /* NCCL_NVLS_NCHANNELS */
+    int64_t collnet_node_threshold;         /* NCCL_COLLNET_NODE_THRESHOLD */
+    int64_t unpack_double;                  /* NCCL_UNPACK_DOUBLE_NCHANNELS */
+    int64_t min_p2p, max_p2p, per_net_peer; /* NCCL_MIN_P2P_NCHANNELS, NCCL_MAX_..., NCCL_NCHANNELS_PER_NET_PEER */
+    int64_t work_args_bytes;                /* NCCL_WORK_ARGS_BYTES; INT64_MAX: no limit */
+};
+
+#define KL_CHANNEL_PARAMS                                                                                              \
+    ((struct kl_channel_params){.min_channels = -2,                                                                    \
+                                .max_channels = -2,                                                                    \
+                                .min_rings = -2,                                                                       \
+                                .max_rings = -2,                                                                       \
+                                .min_ctas = -2,                                                                        \
+                                .max_ctas = -2,                                                                        \
+                                .nvls_channels = -2,                                                                   \
+                                .collnet_node_threshold = 2,                                                           \
+                                .unpack_double = 1,                                                                    \
+                                .min_p2p = 1,                                                                          \
+                                .max_p2p = 64,                                                                         \
+                                .per_net_peer = -1,                                                                    \
+                                .work_args_bytes = INT64_MAX})
+
+/** What else decides how many channels there will be. */
+struct kl_connect_request {
+    int rank;                 /* own */
+    int min_sm;               /* over all ranks */
+    bool collnet, nvls;       /* supported here */
+    int nvls_channels;        /* wanted by the own device: kl_nvls_channels */
+    bool unpack;              /* the network device delivers packed data */
+    int min_ctas, max_ctas;   /* of the communicator's configuration: 1 and 64 */
+    int parent_channels;      /* of a parent whose resources are shared; 0: own resources */
+    int parent_nvls_channels; /* of such a parent with NVLS; 0: none */
+    struct kl_channel_params params;
+};
+
+struct kl_connect {
+    struct kl_ranks ranks;
+    struct kl_nodes nodes;
+    struct kl_graph_facts graph[KL_GRAPHS]; /* as all ranks agreed */
+    int rank;
+    int cpu_arch, cpu_vendor; /* KL_ARCH_MIXED, KL_VENDOR_MIXED when ranks differ */
+    int max_tree_pattern;
+    bool collnet, nvls;
+    int base;          /* channels of the graphs: c and c + base have the same ring and complementary trees */
+    int nchannels;     /* of the communicator */
+    int coll_channels; /* without those only NVLS uses */
+    int nvls_channels;
+    int nheads;                      /* of NVLS */
+    uint8_t source[KL_MAX_CHANNELS]; /* channel c is like channel source[c] < 2 * base */
+};
+
+/* ---- a rank's own part ---- */
+
+/** Channels of the tree graph that preset uses: what both ring and tree have. */
+void kl_connect_record(const struct kl_graphs *graphs, int rank, int cpu_arch, int cpu_vendor,
+                       struct kl_rank_record *record);
+
+/** Channels that NVLS wants: 16, 32 from sm 100 on, or what the user says, within the limits of the configuration. */
+int kl_nvls_channels(int sm, const struct kl_connect_request *request);
+
+/* ---- all ranks together ---- */
+
+ncclResult_t kl_connect_create(const struct kl_ranks *ranks, const struct kl_connect_request *request,
+                               struct kl_connect **connect);
+void kl_connect_free(struct kl_connect *connect);
+
+/** Neighbours in a ring. Any channel below nchannels, any rank. */
+struct kl_ring_links {
+    int prev, next;
+};
+struct kl_ring_links kl_connect_ring(const struct kl_connect *c, int channel, int rank);
+
+/** Neighbours in a tree; -1 for none. down[]: the node's own chain first, then child 0 and 1 of the node, packed. */
+struct kl_tree_neighbours {
+    int up, down[3];
+};
+struct kl_tree_neighbours kl_connect_tree(const struct kl_connect *c, int channel, int rank);
+
+/** Longest way from a leaf to the root, in hops. */
+int kl_connect_tree_depth(const struct kl_connect *c);
+
+/** All ranks of a ring in order, beginning with `first`: nranks entries. ncclInternalError if it is not a ring. */
+ncclResult_t kl_connect_ring_order(const struct kl_connect *c, int channel, int first, int32_t *order);
+
+/** The rotation of a ring that a rank sees: itself first, and its distance from rank 0. `user` holds nranks entries. */
+int kl_ring_rotate(const int32_t *ring, int nranks, int rank, int32_t *user);
+
+/** NVLS: the heads' tree over nodes and the virtual peers, which are numbered from nranks + 1. -1 for none. */
+struct kl_nvls_links {
+    int nheads, head; /* head: this rank's number among them, -1 if it is none */
+    int down, out;
+    int tree_up, tree_down[3];
+};
+struct kl_nvls_links kl_connect_nvls(const struct kl_connect *c, int channel, int rank);
+
+/** CollNet, from the graphs of the rank itself; -1 for none. Arrays hold `nheads` - 1 or fewer, and local ranks. */
+enum { KL_COLLNET_ARITY = 7 };
+struct kl_collnet_links {
+    int chain_up, chain_down;
+    int nheads, head, shift, depth, out;
+    int up[KL_COLLNET_ARITY], nup, down[KL_COLLNET_ARITY], ndown;
+    int heads[KL_COLLNET_ARITY + 1];
+};
+ncclResult_t kl_connect_collnet(const struct kl_connect *c, const struct kl_graphs *graphs, int shift, int channel,
+                                int rank, struct kl_collnet_links *links);
+
+/* ---- nodes ---- */
+
+ncclResult_t kl_nodes_create(const struct kl_ranks *ranks, struct kl_nodes *nodes);
+void kl_nodes_fini(struct kl_nodes *nodes);
+
+static inline int kl_nodes_size(const struct kl_nodes *n, int node)
+{
+    return n->first[node + 1] - n->first[node];
+}
+
+#endif

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/connect.h"
+
+#include "tests/kolo_test.h"
+
+#include <stdlib.h>
+
+enum { MAX_RANKS = 256 };
+
+/* A cluster made by hand: hosts with the same orders, or each its own. */
+struct cluster {
+    struct kl_graph *ring, *tree;
+    struct kl_rank_record record[MAX_RANKS];
+    struct kl_ranks ranks;
+    struct kl_connect_request request;
+};
+
+static struct kl_graph *graph_of(int id, int pattern, int nchannels, int ngpus, const int *orders)
+{
+    struct kl_graph *g;
+
+    assert_int_equal(kl_graph_create(nchannels, ngpus, &g), ncclSuccess);
+    g->id = id;
+    g->pattern = pattern;
+    g->nchannels = nchannels;
+    g->bw_intra = g->bw_inter = 20;
+    for (int i = 0; i < nchannels * ngpus; i++) g->intra[i] = orders[i];
+    return g;
+}
+
+/* Records of the ranks of one host, whose graphs have these orders for both ring and tree. */
+static void add_host(struct cluster *c, int pattern, int nchannels, int ngpus, const int *orders)
+{
+    struct kl_graphs graphs = {0};
+
+    graphs.graph[KL_GRAPH_RING] = graph_of(KL_GRAPH_RING, KL_PATTERN_RING, nchannels, ngpus, orders);
+    graphs.graph[KL_GRAPH_TREE] = graph_of(KL_GRAPH_TREE, pattern, nchannels, ngpus, orders);
+    for (int i = 0; i < ngpus; i++)
+        kl_connect_record(&graphs, orders[i], KL_ARCH_X86, KL_VENDOR_INTEL, &c->record[orders[i]]);
+    c->ranks.nranks += ngpus;
+    c->ranks.nrecords = c->ranks.nranks;
+    c->ranks.record = c->record;
+    kl_graph_free(graphs.graph[KL_GRAPH_RING]);
+    kl_graph_free(graphs.graph[KL_GRAPH_TREE]);
+}
+
+static struct cluster *cluster_new(void)
+{
+    struct cluster *c = calloc(1, sizeof *c);
+
+    c->request = (struct kl_connect_request){.min_sm = 80, .min_ctas = 1, .max_ctas = 64, .params = KL_CHANNEL_PARAMS};
+    return c;
+}
+
+static struct kl_connect *connect_all(struct cluster *c)
+{
+    struct kl_connect *all = NULL;
+
+    assert_int_equal(kl_connect_create(&c->ranks, &c->request, &all), ncclSuccess);
+    return all;
+}
+
+/* ---- rings ---- */
+
+static const int host_a[] = {0, 7, 6, 3, 2, 5, 4, 1}, host_b[] = {10, 9, 8, 13, 12, 15, 14, 11};
+
+static void two_hosts_make_one_ring(void **state)
+{
+    static const int want[] = {0, 7, 6, 3, 2, 5, 4, 1, 10, 9, 8, 13, 12, 15, 14, 11};
+    struct cluster *c = cluster_new();
+    int32_t order[16], user[16];
+
+    (void)state;
+    add_host(c, KL_PATTERN_BALANCED_TREE, 1, 8, host_a);
+    add_host(c, KL_PATTERN_BALANCED_TREE, 1, 8, host_b);
+    struct kl_connect *all = connect_all(c);
+    assert_int_equal(all->nodes.nnodes, 2);
+    assert_int_equal(all->nodes.head[1], 10);
+    assert_int_equal(all->nchannels, 2);
+    for (int channel = 0; channel < 2; channel++) {
+        assert_int_equal(kl_connect_ring_order(all, channel, 0, order), ncclSuccess);
+        for (int i = 0; i < 16; i++) assert_int_equal(order[i], want[i]);
+        for (int i = 0; i < 16; i++) {
+            assert_int_equal(kl_connect_ring(all, channel, want[i]).next, want[(i + 1) % 16]);
+            assert_int_equal(kl_connect_ring(all, channel, want[i]).prev, want[(i + 15) % 16]);
+            assert_int_equal(kl_ring_rotate(order, 16, want[i], user), i);
+            assert_int_equal(user[0], want[i]);
+            assert_int_equal(user[15], want[(i + 15) % 16]);
+        }
+    }
+    kl_connect_free(all);
+    free(c);
+}
+
+static void two_hosts_make_a_double_tree(void **state)
+{
+    static const struct {
+        int channel, rank, up, down[3];
+    } cases[] = {
+        {0, 0, -1, {7, 10, -1}}, {0, 7, 0, {6, -1, -1}}, {0, 10, 0, {9, -1, -1}}, {0, 9, 10, {8, -1, -1}},
+        {1, 0, 10, {7, -1, -1}}, {1, 7, 0, {6, -1, -1}}, {1, 10, -1, {9, 0, -1}}, {1, 9, 10, {8, -1, -1}},
+        {0, 1, 4, {-1, -1, -1}}, {1, 6, 7, {3, -1, -1}},
+    };
+    struct cluster *c = cluster_new();
+
+    (void)state;
+    add_host(c, KL_PATTERN_BALANCED_TREE, 1, 8, host_a);
+    add_host(c, KL_PATTERN_BALANCED_TREE, 1, 8, host_b);
+    struct kl_connect *all = connect_all(c);
+    assert_int_equal(kl_connect_tree_depth(all), 8);
+    FOR_EACH_CASE(k, cases)
+    {
+        struct kl_tree_neighbours t = kl_connect_tree(all, k->channel, k->rank);
+
+        assert_int_equal(t.up, k->up);
+        for (int i = 0; i < 3; i++) assert_int_equal(t.down[i], k->down[i]);
+    }
+    kl_connect_free(all);
+    free(c);
+}
+
+static void four_nodes_of_two(void **state)
+{
+    static const struct {
+        int up[2], down[2][3];
+    } want[] = {
+        {{-1, 2}, {{1, 4, -1}, {1, -1, -1}}}, {{0, 0}, {{-1, -1, -1}, {-1, -1, -1}}},
+        {{5, 6}, {{3, -1, -1}, {3, 0, -1}}},  {{2, 2}, {{-1, -1, -1}, {4, -1, -1}}},
+        {{0, 3}, {{5, 6, -1}, {5, -1, -1}}},  {{4, 4}, {{2, -1, -1}, {-1, -1, -1}}},
+        {{4, -1}, {{7, -1, -1}, {7, 2, -1}}}, {{6, 6}, {{-1, -1, -1}, {-1, -1, -1}}},
+    };
+    struct cluster *c = cluster_new();
+
+    (void)state;
+    for (int h = 0; h < 4; h++) add_host(c, KL_PATTERN_BALANCED_TREE, 1, 2, (int[]){2 * h, 2 * h + 1});
+    struct kl_connect *all = connect_all(c);
+    for (int rank = 0; rank < 8; rank++)
+        for (int channel = 0; channel < 2; channel++) {
+            struct kl_tree_neighbours t = kl_connect_tree(all, channel, rank);
+
+            assert_int_equal(t.up, want[rank].up[channel]);
+            for (int i = 0; i < 3; i++) assert_int_equal(t.down[i], want[rank].down[channel][i]);
+        }
+    kl_connect_free(all);
+    free(c);
+}
+
+static void a_rank_sees_the_ring_from_itself(void **state)
+{
+    static const int32_t ring[] = {2, 0, 3, 1};
+    static const struct {
+        int rank, index, user[4];
+    } cases[] = {{3, 1, {3, 1, 2, 0}}, {1, 2, {1, 2, 0, 3}}, {2, 3, {2, 0, 3, 1}}, {0, 0, {0, 3, 1, 2}}};
+    int32_t user[4];
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        assert_int_equal(kl_ring_rotate(ring, 4, c->rank, user), c->index);
+        for (int i = 0; i < 4; i++) assert_int_equal(user[i], c->user[i]);
+    }
+}
+
+/* With crossing NICs the odd node uses channels 0 and 1 the other way round, in rings but not in trees. */
+static void crossing_rings_swap_pairs_on_odd_nodes(void **state)
+{
+    static const int a[] = {0, 1, 2, 2, 1, 0}, b[] = {3, 4, 5, 5, 4, 3};
+    struct cluster *c = cluster_new();
+
+    (void)state;
+    add_host(c, KL_PATTERN_TREE, 2, 3, a);
+    add_host(c, KL_PATTERN_TREE, 2, 3, b);
+    for (int r = 0; r < 6; r++) c->record[r].graph[KL_GRAPH_RING].cross_nic = 2;
+    struct kl_connect *all = connect_all(c);
+    assert_int_equal(kl_connect_ring(all, 0, 2).next, 5);
+    assert_int_equal(kl_connect_ring(all, 0, 3).next, 0);
+    assert_int_equal(kl_connect_ring(all, 1, 0).next, 3);
+    assert_int_equal(kl_connect_tree(all, 0, 4).up, 3);
+    kl_connect_free(all);
+    free(c);
+}
+
+/* ---- properties over random clusters ---- */
+
+static unsigned next_random(unsigned *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 8;
+}
+
+static void shuffle(int *order, int first, int n, unsigned *seed)
+{
+    for (int i = 0; i < n; i++) order[i] = first + i;
+    for (int i = n - 1; i > 0; i--) {
+        int k = (int)(next_random(seed) % (unsigned)(i + 1)), swapped = order[i];
+
+        order[i] = order[k];
+        order[k] = swapped;
+    }
+}
+
+static void check_rings(const struct kl_connect *all)
+{
+    int32_t order[MAX_RANKS];
+
+    for (int ch = 0; ch < all->nchannels; ch++) {
+        assert_int_equal(kl_connect_ring_order(all, ch, 0, order), ncclSuccess);
+        for (int r = 0; r < all->ranks.nranks; r++)
+            assert_int_equal(kl_connect_ring(all, ch, kl_connect_ring(all, ch, r).next).prev, r);
+    }
+}
+
+/* Every rank but one has a parent, who knows it as a child, and no way up is endless. */
+static void check_tree(const struct kl_connect *all, int ch)
+{
+    int roots = 0, children = 0;
+
+    for (int r = 0; r < all->ranks.nranks; r++) {
+        struct kl_tree_neighbours t = kl_connect_tree(all, ch, r);
+        int hops = 0;
+
+        roots += t.up < 0;
+        for (int i = 0; i < 3; i++) {
+            if (t.down[i] < 0) continue;
+            children++;
+            assert_int_equal(kl_connect_tree(all, ch, t.down[i]).up, r);
+            assert_true(i == 0 || t.down[i - 1] >= 0);
+        }
+        for (int up = t.up; up >= 0; up = kl_connect_tree(all, ch, up).up) assert_true(++hops < all->ranks.nranks);
+    }
+    assert_int_equal(roots, 1);
+    assert_int_equal(children, all->ranks.nranks - 1);
+}
+
+static void any_cluster_has_rings_and_trees(void **state)
+{
+    unsigned seed = 1;
+
+    (void)state;
+    for (int run = 0; run < 200; run++) {
+        struct cluster *c = cluster_new();
+        int nodes = 1 + (int)(next_random(&seed) % 20), nch = 1 + (int)(next_random(&seed) % 6), first = 0;
+        int pattern = 1 + (int)(next_random(&seed) % 3), cross = (int)(next_random(&seed) % 3);
+
+        for (int n = 0; n < nodes; n++) {
+            int gpus = 1 + (int)(next_random(&seed) % 8), orders[8 * 6];
+
+            for (int ch = 0; ch < nch; ch++) shuffle(orders + ch * gpus, first, gpus, &seed);
+            add_host(c, pattern, nch, gpus, orders);
+            first += gpus;
+        }
+        for (int r = 0; r < first; r++) c->record[r].graph[KL_GRAPH_RING].cross_nic = cross;
+        struct kl_connect *all = connect_all(c);
+        assert_int_equal(all->nodes.nnodes, nodes);
+        check_rings(all);
+        for (int ch = 0; ch < all->nchannels; ch++) check_tree(all, ch);
+        kl_connect_free(all);
+        free(c);
+    }
+}
+
+/* ---- channel counts ---- */
+
+static const struct count_case {
+    const char *label;
+    int graph_channels, min, max, min_ctas, max_ctas, parent;
+    int want;
+} counts[] = {
+    {"doubled", 4, -2, -2, 1, 64, 0, 8},
+    {"at most 64", 32, -2, -2, 1, 64, 0, 64},
+    {"upper limit", 4, -2, 3, 1, 64, 0, 3},
+    {"lower limit", 4, 20, -2, 1, 64, 0, 20},
+    {"first fewer, then more", 4, 8, 2, 1, 64, 0, 8},
+    {"upper limit below one", 4, -2, 0, 1, 64, 0, 1},
+    {"beyond the maximum", 4, 100, -2, 1, 64, 0, 64},
+    {"configured limits", 4, -2, -2, 12, 64, 0, 12},
+    {"configured maximum", 4, -2, -2, 1, 5, 0, 5},
+    {"as many as the parent", 4, -2, -2, 1, 64, 6, 6},
+    {"the parent limits growth", 4, 32, -2, 1, 64, 16, 16},
+};
+
+static void limits_apply_in_order(void **state)
+{
+    static const int orders[32 * 2] = {0};
+
+    (void)state;
+    FOR_EACH_CASE(k, counts)
+    {
+        struct cluster *c = cluster_new();
+        int pairs[64];
+
+        for (int i = 0; i < 64; i++) pairs[i] = orders[i] + i % 2;
+        add_host(c, KL_PATTERN_BALANCED_TREE, k->graph_channels, 2, pairs);
+        c->request.params.min_channels = k->min;
+        c->request.params.max_channels = k->max;
+        c->request.min_ctas = k->min_ctas;
+        c->request.max_ctas = k->max_ctas;
+        c->request.parent_channels = k->parent;
+        struct kl_connect *all = connect_all(c);
+        expect_case(k->label, all->nchannels == k->want);
+        check_rings(all);
+        kl_connect_free(all);
+        free(c);
+    }
+}
+
+/* "At most 2, at least 8" uses the first two channels four times each: both have tree 0. */
+static void copies_of_copies(void **state)
+{
+    struct cluster *c = cluster_new();
+
+    (void)state;
+    add_host(c, KL_PATTERN_BALANCED_TREE, 2, 2, (int[]){0, 1, 1, 0});
+    add_host(c, KL_PATTERN_BALANCED_TREE, 2, 2, (int[]){2, 3, 3, 2});
+    c->request.params.max_channels = 2;
+    c->request.params.min_channels = 8;
+    struct kl_connect *all = connect_all(c);
+    for (int ch = 0; ch < 8; ch++) assert_int_equal(all->source[ch], ch % 2);
+    kl_connect_free(all);
+    free(c);
+}
+
+/* ---- what others say is not trusted ---- */
+
+static void records_out_of_range_are_refused(void **state)
+{
+    struct cluster *c = cluster_new();
+    struct kl_connect *all = NULL;
+
+    (void)state;
+    add_host(c, KL_PATTERN_BALANCED_TREE, 1, 8, host_a);
+    add_host(c, KL_PATTERN_BALANCED_TREE, 1, 8, host_b);
+    for (int field = 0; field < 9; field++) {
+        int32_t *value = (int32_t *)&c->record[5].channel[0] + field, before = *value;
+
+        *value = 16;
+        assert_int_equal(kl_connect_create(&c->ranks, &c->request, &all), ncclInternalError);
+        *value = -2;
+        assert_int_equal(kl_connect_create(&c->ranks, &c->request, &all), ncclInternalError);
+        *value = before;
+    }
+    c->record[3].nheads = KL_GRAPH_CHANNELS + 1;
+    assert_int_equal(kl_connect_create(&c->ranks, &c->request, &all), ncclInternalError);
+    c->record[3].nheads = 0;
+    c->record[3].graph[KL_GRAPH_RING].nchannels = KL_GRAPH_CHANNELS + 1;
+    assert_int_equal(kl_connect_create(&c->ranks, &c->request, &all), ncclInternalError);
+    assert_null(all);
+    free(c);
+}
+
+static void a_broken_ring_is_reported(void **state)
+{
+    struct cluster *c = cluster_new();
+    int32_t order[16];
+
+    (void)state;
+    add_host(c, KL_PATTERN_BALANCED_TREE, 1, 8, host_a);
+    add_host(c, KL_PATTERN_BALANCED_TREE, 1, 8, host_b);
+    c->record[6].channel[0].ring_next = 7;
+    struct kl_connect *all = connect_all(c);
+    assert_int_equal(kl_connect_ring_order(all, 0, 0, order), ncclInternalError);
+    kl_connect_free(all);
+    free(c);
+}
+
+/* One record per rank of a host serves all hosts. */
+static void shifted_records_equal_own_ones(void **state)
+{
+    struct cluster *own = cluster_new(), *shared = cluster_new();
+    int32_t which[64], shift[64];
+
+    (void)state;
+    add_host(shared, KL_PATTERN_SPLIT_TREE, 1, 8, host_a);
+    for (int h = 0; h < 8; h++) {
+        int orders[8];
+
+        for (int i = 0; i < 8; i++) {
+            orders[i] = host_a[i] + 8 * h;
+            which[8 * h + i] = i;
+            shift[8 * h + i] = 8 * h;
+        }
+        add_host(own, KL_PATTERN_SPLIT_TREE, 1, 8, orders);
+    }
+    shared->ranks.nranks = 64;
+    shared->ranks.which = which;
+    shared->ranks.shift = shift;
+    struct kl_connect *a = connect_all(own), *b = connect_all(shared);
+    for (int ch = 0; ch < a->nchannels; ch++)
+        for (int r = 0; r < 64; r++) {
+            struct kl_tree_neighbours s = kl_connect_tree(a, ch, r), t = kl_connect_tree(b, ch, r);
+
+            assert_int_equal(kl_connect_ring(a, ch, r).prev, kl_connect_ring(b, ch, r).prev);
+            assert_int_equal(kl_connect_ring(a, ch, r).next, kl_connect_ring(b, ch, r).next);
+            assert_memory_equal(&s, &t, sizeof s);
+        }
+    kl_connect_free(a);
+    kl_connect_free(b);
+    free(own);
+    free(shared);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_hosts_make_one_ring),
+        cmocka_unit_test(two_hosts_make_a_double_tree),
+        cmocka_unit_test(four_nodes_of_two),
+        cmocka_unit_test(a_rank_sees_the_ring_from_itself),
+        cmocka_unit_test(crossing_rings_swap_pairs_on_odd_nodes),
+        cmocka_unit_test(any_cluster_has_rings_and_trees),
+        cmocka_unit_test(limits_apply_in_order),
+        cmocka_unit_test(copies_of_copies),
+        cmocka_unit_test(records_out_of_range_are_refused),
+        cmocka_unit_test(a_broken_ring_is_reported),
+        cmocka_unit_test(shifted_records_equal_own_ones),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/routes.h"
+
+#include "base/error.h"
+#include "topo/paths.h"
+
+#include <stdlib.h>
+
+/* What the far end of a link takes back, for traffic that begins at a node of type `from`. */
+static uint8_t back_share(const struct kl_topo *t, const struct kl_link *l, enum kl_node_type from)
+{
+    const struct kl_node *far = &t->node[l->to];
+
+    /* GPUs before sm 80 acknowledge peers' writes with traffic of their own. */
+    if (far->type == KL_NODE_GPU && far->gpu.sm < 80 && from != KL_NODE_GPU) return KL_BACK_EIGHTH;
+    /* NVLink of POWER CPUs is counted for both directions together. */
+    if (far->type == KL_NODE_CPU && far->cpu.arch == KL_ARCH_POWER && l->type == KL_PATH_NVL) return KL_BACK_FULL;
+    return KL_BACK_NONE;
+}
+
+static bool through_intel(const struct kl_topo *t, const struct kl_path *p, enum kl_node_type from)
+{
+    if (from != KL_NODE_GPU || p->type != KL_PATH_PHB) return false;
+    for (int k = 0; k < p->hops; k++) {
+        const struct kl_node *n = &t->node[t->link[kl_path_hops(t, p)[k]].to];
+
+        if (n->type == KL_NODE_CPU && n->cpu.arch == KL_ARCH_X86 && n->cpu.vendor == KL_VENDOR_INTEL) return true;
+    }
+    return false;
+}
+
+static void fill_hop(const struct kl_topo *t, int link, enum kl_node_type from, struct kl_hop *hop)
+{
+    const struct kl_link *l = &t->link[link];
+
+    hop->link = link;
+    hop->pci = l->type == KL_PATH_PCI;
+    hop->back = back_share(t, l, from);
+    hop->reverse = hop->back == KL_BACK_NONE ? -1 : l->reverse;
+}
+
+/* All paths between two types, `n` from nodes and `m` to nodes; returns the types met as bits. */
+static unsigned fill_routes(struct kl_routes *r, enum kl_node_type from, int n, enum kl_node_type to, int m,
+                            struct kl_route *route, uint32_t *used)
+{
+    const struct kl_topo *t = r->topo;
+    unsigned types = 0;
+
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++, route++) {
+            const struct kl_path *p = kl_path_between(t, from, i, to, j);
+
+            route->first = *used;
+            route->hops = p->hops;
+            route->type = p->type;
+            route->bw = p->bw;
+            route->costly = through_intel(t, p, from);
+            for (int k = 0; k < p->hops; k++) fill_hop(t, kl_path_hops(t, p)[k], from, &r->hop[(*used)++]);
+            types |= 1u << p->type;
+        }
+    return types;
+}
+
+static uint32_t count_hops(const struct kl_topo *t, enum kl_node_type from, int n, enum kl_node_type to, int m)
+{
+    uint32_t hops = 0;
+
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++) hops += kl_path_between(t, from, i, to, j)->hops;
+    return hops;
+}
+
+static ncclResult_t alloc_routes(struct kl_routes *r)
+{
+    const struct kl_topo *t = r->topo;
+    size_t ng = (size_t)r->ngpus, nn = (size_t)r->nnets;
+    uint32_t hops = count_hops(t, KL_NODE_GPU, r->ngpus, KL_NODE_GPU, r->ngpus) +
+                    count_hops(t, KL_NODE_GPU, r->ngpus, KL_NODE_NET, r->nnets) +
+                    count_hops(t, KL_NODE_NET, r->nnets, KL_NODE_GPU, r->ngpus) +
+                    count_hops(t, KL_NODE_GPU, r->ngpus, KL_NODE_NVS, r->nvs) +
+                    count_hops(t, KL_NODE_NVS, r->nvs, KL_NODE_GPU, r->ngpus);
+
+    r->gpu_gpu = malloc((ng * ng + 2 * ng * nn + 2 * ng) * sizeof *r->gpu_gpu);
+    r->hop = malloc(((size_t)hops + 1) * sizeof *r->hop);
+    r->link_bw = malloc(((size_t)t->nlinks + nn + 1) * sizeof *r->link_bw);
+    r->pci_up = malloc((3 * ng + 2 * nn) * sizeof *r->pci_up);
+    if (!r->gpu_gpu || !r->hop || !r->link_bw || !r->pci_up) return KL_NOMEM("a graph search");
+    r->gpu_net = r->gpu_gpu + ng * ng;
+    r->net_gpu = r->gpu_net + ng * nn;
+    r->gpu_nvs = r->net_gpu + ng * nn;
+    r->nvs_gpu = r->gpu_nvs + ng;
+    r->net_bw = r->link_bw + t->nlinks;
+    r->pci_down = r->pci_up + ng;
+    r->same_rank = r->pci_down + ng;
+    r->same_net = r->same_rank + ng;
+    r->same_port = r->same_net + nn;
+    return ncclSuccess;
+}
+
+static void fill_gpu(struct kl_routes *r, int g)
+{
+    const struct kl_topo *t = r->topo;
+    const struct kl_node *n = kl_routes_gpu(r, g);
+
+    r->pci_up[g] = r->pci_down[g] = -1;
+    for (int k = n->first_link + n->nlinks - 1; k >= n->first_link; k--)
+        if (t->link[k].type == KL_PATH_PCI) r->pci_up[g] = k, r->pci_down[g] = t->link[k].reverse;
+    for (int i = r->same_rank[g] = 0; i < g; r->same_rank[g] = ++i)
+        if (kl_routes_gpu(r, i)->gpu.rank == n->gpu.rank) break;
+    if (n->gpu.sm < r->min_sm) r->min_sm = n->gpu.sm;
+}
+
+static void fill_net(struct kl_routes *r, int k)
+{
+    const struct kl_node *n = kl_routes_net(r, k);
+    const struct kl_node *other;
+    int i;
+
+    for (i = 0; i < k && kl_routes_net(r, i)->id != n->id;) i++;
+    r->same_net[k] = i;
+    for (i = 0; i < k; i++) {
+        other = kl_routes_net(r, i);
+        if (other->net.asic == n->net.asic && other->net.port == n->net.port) break;
+    }
+    r->same_port[k] = i;
+    r->net_bw[k] = n->net.bw;
+}
+
+static void fill_all_routes(struct kl_routes *r)
+{
+    uint32_t used = 0;
+
+    r->intra_types = fill_routes(r, KL_NODE_GPU, r->ngpus, KL_NODE_GPU, r->ngpus, r->gpu_gpu, &used) |
+                     fill_routes(r, KL_NODE_GPU, r->ngpus, KL_NODE_NVS, r->nvs, r->gpu_nvs, &used) |
+                     fill_routes(r, KL_NODE_NVS, r->nvs, KL_NODE_GPU, r->ngpus, r->nvs_gpu, &used);
+    r->inter_types = fill_routes(r, KL_NODE_GPU, r->ngpus, KL_NODE_NET, r->nnets, r->gpu_net, &used) |
+                     fill_routes(r, KL_NODE_NET, r->nnets, KL_NODE_GPU, r->ngpus, r->net_gpu, &used);
+}
+
+ncclResult_t kl_routes_create(const struct kl_topo *topo, struct kl_routes **routes)
+{
+    ncclResult_t rc = ncclSuccess;
+    struct kl_routes *r = calloc(1, sizeof *r);
+    const struct kl_node *cpu = kl_topo_first_cpu(topo);
+
+    if (!r) return KL_NOMEM("a graph search");
+    r->topo = topo;
+    r->ngpus = topo->count[KL_NODE_GPU];
+    r->nnets = topo->count[KL_NODE_NET];
+    r->nvs = topo->count[KL_NODE_NVS] > 0;
+    r->min_sm = INT32_MAX;
+    r->amd = cpu && cpu->cpu.arch == KL_ARCH_X86 && cpu->cpu.vendor == KL_VENDOR_AMD;
+    KL_TRY_OR(rc, out, alloc_routes(r));
+    kl_topo_link_bw(topo, r->link_bw);
+    for (int g = 0; g < r->ngpus; g++) fill_gpu(r, g);
+    for (int k = 0; k < r->nnets; k++) fill_net(r, k);
+    fill_all_routes(r);
+    *routes = r;
+    r = NULL;
+out:
+    kl_routes_free(r);
+    return rc;
+}
+
+void kl_routes_free(struct kl_routes *r)
+{
+    if (!r) return;
+    free(r->gpu_gpu);
+    free(r->hop);
+    free(r->link_bw);
+    free(r->pci_up);
+    free(r);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * tuning.h - how long an operation would take with each algorithm and protocol, and which to take.
+ *
+ * The model is computed once per communicator, from numbers that all ranks agree on, so that all ranks choose alike:
+ *
+ *     time = latency + bytes / bandwidth        per function, algorithm and protocol; bandwidth 0 means "not available"
+ *
+ * Two sets of constants: kl_tuning_reference are those of GPUs, NVLink and InfiniBand, which offline plans are made with;
+ * kl_tuning_host are those of CPUs and shared memory, for communicators of host devices.
+ *
+ * Units:   microseconds, GB/s (1e9 bytes), bytes.
+ * Errors:  ncclInvalidUsage for NCCL_ALGO and NCCL_PROTO that do not parse or leave nothing to choose; the sentence says what
+ *          would be right.
+ * Threads: a model is const once computed.
+ * Source:  the graph specification, 11 and 12.3, 12.4.
+ */
+#ifndef KL_GRAPH_TUNING_H
+#define KL_GRAPH_TUNING_H
+
+#include "graph/connect.h"
+#include "include/nccl.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum kl_func {
+    KL_FUNC_BROADCAST,
+    KL_FUNC_REDUCE,
+    KL_FUNC_ALL_GATHER,
+    KL_FUNC_REDUCE_SCATTER,
+    KL_FUNC_ALL_REDUCE,
+    KL_FUNCS /* that are tuned */
+};
+
+enum kl_algo {
+    KL_ALGO_TREE,
+    KL_ALGO_RING,
+    KL_ALGO_COLLNET_DIRECT,
+    KL_ALGO_COLLNET_CHAIN,
+    KL_ALGO_NVLS,
+    KL_ALGO_NVLS_TREE,
+    KL_ALGO_PAT,
+    KL_ALGOS
+};
+
+enum kl_proto { KL_PROTO_LL, KL_PROTO_LL128, KL_PROTO_SIMPLE, KL_PROTOS };
+
+extern const char *const kl_func_name[KL_FUNCS];
+extern const char *const kl_algo_name[KL_ALGOS];
+extern const char *const kl_proto_name[KL_PROTOS];
+
+/** The kind of graph that an algorithm runs on. */
+int kl_algo_graph(enum kl_algo algo);
+
+/* ---- constants ---- */
+
+enum kl_hw { KL_HW_NVLINK, KL_HW_PCI, KL_HW_NET, KL_HWS };
+enum { KL_GENERATIONS = 4, KL_TREE_SIZES = 23 };
+
+struct kl_tuning_constants {
+    float base_latency[KL_ALGOS][KL_PROTOS];
+    float hw_latency[KL_HWS][KL_ALGOS][KL_PROTOS];
+    /* Rows: sm below 80, 90, 100, and above. Columns: one node, two, more. */
+    double ll_max[KL_GENERATIONS][3];           /* GB/s of LL, all channels together */
+    double ring_ll128[KL_GENERATIONS][3];       /* GB/s per channel */
+    double tree_ll128[KL_GENERATIONS][3];       /* GB/s per channel */
+    double tree[KL_GENERATIONS][3];             /* GB/s per channel, all protocols */
+    float tree_share[KL_PROTOS][KL_TREE_SIZES]; /* of a tree's bandwidth, for 64 B, 128 B, ... 256 MB */
+    float small_ring_bw;                        /* GB/s of all channels up to which a ring uses 256 threads */
+};
+
+extern const struct kl_tuning_constants kl_tuning_reference;
+extern const struct kl_tuning_constants kl_tuning_host;
+
+/* ---- NCCL_ALGO and NCCL_PROTO ---- */
+
+/**
+ * Parse `[function:][^]name,name;function:...` over a table of names: entries of `on[func][i]` become 1 for what is
+ * listed and 0 for what is not (the other way round after ^), for the functions that an entry concerns. `what` names the variable
+ * in errors. On failure `on` is as before.
+ */
+ncclResult_t kl_tuning_parse(const char *what, const char *text, const char *const *names, int nnames,
+                             int on[KL_FUNCS][KL_ALGOS]);
+
+/* ---- the model ---- */
+
+/** What the user may set; texts may be NULL. -2 is "not set". */
+struct kl_tuning_params {
+    const char *algo, *proto;         /* NCCL_ALGO, NCCL_PROTO */
+    const char *thread_thresholds;    /* NCCL_THREAD_THRESHOLDS */
+    int64_t nthreads, ll128_nthreads; /* NCCL_NTHREADS, NCCL_LL128_NTHREADS */
+    int64_t pat;                      /* NCCL_PAT_ENABLE: 0, 1, 2 */
+    int64_t net_overhead;             /* NCCL_NET_OVERHEAD, nanoseconds */
+};
+
+#define KL_TUNING_PARAMS ((struct kl_tuning_params){.nthreads = -2, .ll128_nthreads = -2, .pat = 2, .net_overhead = -2})
+
+/** What all ranks agree on. */
+struct kl_tuning_input {
+    int nranks, nnodes, max_local_ranks;
+    int nchannels, nvls_channels;
+    int min_sm, max_sm;
+    int cpu_arch, cpu_vendor;
+    struct kl_graph_facts graph[KL_GRAPHS];
+    int max_tree_pattern;
+    bool nvs;                             /* the machine has an NVSwitch */
+    bool nvls, collnet;                   /* supported */
+    int collnet_heads;                    /* different heads; 0 without */
+    bool collnet_gather, collnet_scatter; /* the plugin offers all-gather, reduce-scatter */
+    bool net_is_host;                     /* the network device is an ordinary one: PAT may be used by default */
+    bool cuda11;                          /* built for CUDA 11: one LL128 restriction more */
+};
+
+struct kl_tuning {
+    const struct kl_tuning_constants *constants;
+    struct kl_tuning_input in;
+    float latency[KL_FUNCS][KL_ALGOS][KL_PROTOS];
+    float bandwidth[KL_FUNCS][KL_ALGOS][KL_PROTOS];
+    int max_threads[KL_ALGOS][KL_PROTOS];
+    int64_t threshold[KL_ALGOS][KL_PROTOS]; /* bytes per thread before another thread or channel pays */
+    bool forced;                            /* NCCL_ALGO or NCCL_PROTO is set */
+};
+
+ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, const struct kl_tuning_input *in,
+                               const struct kl_tuning_params *params, struct kl_tuning *tuning);
+
+/** Log the tables as the reference does (INFO, TUNING). For one rank. */
+void kl_tuning_log(const struct kl_tuning *tuning);
+
+/** Microseconds for `bytes`, of `npipe` operations in a row per channel; -1 when not available. */
+float kl_tuning_time(const struct kl_tuning *t, int func, int algo, int proto, int64_t bytes, int npipe);
+
+/* ---- the choice ---- */
+
+/** What is known about an operation, or several of a kind that share a choice. */
+struct kl_tuning_op {
+    int func;
+    int64_t bytes;  /* of the whole: count * ranks * size for all-gather and reduce-scatter, count * size otherwise */
+    int npipe;      /* operations of the group per channel, at least 1 */
+    bool nvls;      /* the switch can reduce this type and operation */
+    bool collnet;   /* the network can */
+    bool prescaled; /* pre-multiplied sum or sum-then-divide: PAT can't reduce-scatter these */
+    bool fp8;
+};
+
+struct kl_tuning_choice {
+    int algo, proto;
+    int nchannels, nthreads;
+    float time;
+};
+
+/**
+ * The fastest available choice, its channels and threads. `cost`, when not NULL, receives all times (-1: not
+ * considered), which a caller may change and pass to kl_tuning_pick.
+ */
+ncclResult_t kl_tuning_choose(const struct kl_tuning *t, const struct kl_tuning_op *op, struct kl_tuning_choice *choice,
+                              float cost[KL_ALGOS][KL_PROTOS]);
+
+/** The cheapest of a table of times; ncclInvalidUsage (forced) or ncclInternalError when it holds none. */
+ncclResult_t kl_tuning_pick(const struct kl_tuning *t, const struct kl_tuning_op *op,
+                            const float cost[KL_ALGOS][KL_PROTOS], struct kl_tuning_choice *choice);
+
+/** How many heads the collnet-direct channels have; for the choice of channels. */
+
+#endif

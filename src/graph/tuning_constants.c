@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/tuning.h"
+
+/* Rows are algorithms, columns LL, LL128, Simple. What is not named is 0. */
+const struct kl_tuning_constants kl_tuning_reference =
+    {
+        .base_latency =
+            {
+                [KL_ALGO_TREE] = {6.8f, 14.0f, 8.4f},
+                [KL_ALGO_RING] = {6.6f, 14.0f, 8.4f},
+            },
+        .hw_latency =
+            {
+                [KL_HW_NVLINK] =
+                    {
+                        [KL_ALGO_TREE] = {0.6f, 1.25f, 4.0f},
+                        [KL_ALGO_RING] = {0.6f, 1.9f, 3.4f},
+                        [KL_ALGO_COLLNET_DIRECT] = {0, 0, 3.7f},
+                        [KL_ALGO_COLLNET_CHAIN] = {0, 0, 2.8f},
+                        [KL_ALGO_NVLS] = {0, 0, 25},
+                        [KL_ALGO_NVLS_TREE] = {0, 0, 25},
+                    },
+                [KL_HW_PCI] =
+                    {
+                        [KL_ALGO_TREE] = {1.0f, 1.9f, 4.0f},
+                        [KL_ALGO_RING] = {1.0f, 2.5f, 5.7f},
+                        [KL_ALGO_COLLNET_DIRECT] = {0, 0, 3.7f},
+                        [KL_ALGO_COLLNET_CHAIN] = {0, 0, 2.8f},
+                    },
+                [KL_HW_NET] =
+                    {
+                        [KL_ALGO_TREE] = {5.0f, 8.5f, 14},
+                        [KL_ALGO_RING] = {2.7f, 4.0f, 14.0f},
+                        [KL_ALGO_COLLNET_DIRECT] = {0, 0, 31},
+                        [KL_ALGO_COLLNET_CHAIN] = {0, 0, 30},
+                        [KL_ALGO_NVLS] = {0, 0, 18},
+                        [KL_ALGO_NVLS_TREE] = {0, 0, 14},
+                    },
+            },
+        .ll_max = {{39.0, 39.0, 20.4}, {87.7, 22.5, 19.0}, {141.0, 45.0, 35.0}, {282.0, 90.0, 70.0}},
+        .ring_ll128 = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {73.4, 73.4, 73.4}},
+        .tree_ll128 = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29.0}, {73.4, 73.4, 58.0}},
+        .tree = {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {38.7, 41.4, 36.0}, {77.4, 82.8, 72.0}},
+        .tree_share =
+            {
+                [KL_PROTO_LL] = {1,   1,   1,   1,   .9f, .8f, .7f, .7f, .7f, .7f, .6f, .5f,
+                                 .4f, .4f, .5f, .6f, .7f, .8f, .9f, 1,   1,   1,   1},
+                [KL_PROTO_LL128] = {1,   1,   1,   1,   1,   .9f, .8f, .8f, .8f, .7f, .6f, .6f,
+                                    .6f, .6f, .6f, .6f, .8f, .9f, .9f, .9f, .9f, 1,   1},
+                [KL_PROTO_SIMPLE] = {.9f, .9f, .9f, .9f, .9f, .9f, .9f, .8f, .7f, .6f, .6f, .5f,
+                                     .5f, .5f, .5f, .6f, .7f, .8f, .7f, .7f, .8f, .9f, .9f},
+            },
+        .small_ring_bw = 12.0f,
+};
+
+/*
+ * CPUs and shared memory. Hand-offs between cores cost a few hundred nanoseconds, a loopback or Ethernet message some tens of
+ * microseconds; a channel is a core, which moves about 10 GB/s. These are round numbers, not measurements: what matters is
+ * their order, LL before Simple below some 100 KB, trees before rings between many hosts.
+ */
+const struct kl_tuning_constants kl_tuning_host =
+    {
+        .base_latency =
+            {
+                [KL_ALGO_TREE] = {0.4f, 0.6f, 1.0f},
+                [KL_ALGO_RING] = {0.4f, 0.6f, 1.0f},
+            },
+        .hw_latency =
+            {
+                [KL_HW_NVLINK] =
+                    {
+                        [KL_ALGO_TREE] = {0.2f, 0.3f, 0.6f},
+                        [KL_ALGO_RING] = {0.2f, 0.3f, 0.5f},
+                        [KL_ALGO_COLLNET_DIRECT] = {0, 0, 0.6f},
+                        [KL_ALGO_COLLNET_CHAIN] = {0, 0, 0.6f},
+                        [KL_ALGO_NVLS] = {0, 0, 1.0f},
+                        [KL_ALGO_NVLS_TREE] = {0, 0, 1.0f},
+                    },
+                [KL_HW_PCI] =
+                    {
+                        [KL_ALGO_TREE] = {0.2f, 0.3f, 0.6f},
+                        [KL_ALGO_RING] = {0.2f, 0.3f, 0.5f},
+                        [KL_ALGO_COLLNET_DIRECT] = {0, 0, 0.6f},
+                        [KL_ALGO_COLLNET_CHAIN] = {0, 0, 0.6f},
+                    },
+                [KL_HW_NET] =
+                    {
+                        [KL_ALGO_TREE] = {20, 20, 30},
+                        [KL_ALGO_RING] = {20, 20, 30},
+                        [KL_ALGO_COLLNET_DIRECT] = {0, 0, 40},
+                        [KL_ALGO_COLLNET_CHAIN] = {0, 0, 40},
+                        [KL_ALGO_NVLS] = {0, 0, 30},
+                        [KL_ALGO_NVLS_TREE] = {0, 0, 30},
+                    },
+            },
+        .ll_max = {{10, 5, 5}, {10, 5, 5}, {10, 5, 5}, {10, 5, 5}},
+        .ring_ll128 = {{8, 8, 8}, {8, 8, 8}, {8, 8, 8}, {8, 8, 8}},
+        .tree_ll128 = {{8, 8, 8}, {8, 8, 8}, {8, 8, 8}, {8, 8, 8}},
+        .tree = {{9, 9, 9}, {9, 9, 9}, {9, 9, 9}, {9, 9, 9}},
+        .tree_share =
+            {
+                [KL_PROTO_LL] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+                [KL_PROTO_LL128] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+                [KL_PROTO_SIMPLE] = {1,   1,   1,   1,   1,   1,   1,   1,   .9f, .9f, .8f, .8f,
+                                     .8f, .8f, .8f, .8f, .8f, .8f, .8f, .8f, .9f, .9f, .9f},
+            },
+        .small_ring_bw = 12.0f,
+};
