@@ -8,11 +8,12 @@ function(kolo_sources)
     endforeach()
 endfunction()
 
-# kolo_test(spsc_test [LABEL ...]): build <name>.c against the library with its private symbols and register it.
-# The label "slow" keeps a test out of `./dev test quick`.
-function(kolo_test name)
+# kolo_test(host/stream_test [LABEL ...]): build host/stream_test.c against the library with its private symbols and
+# register it as stream_test. The label "slow" keeps a test out of `./dev test quick`.
+function(kolo_test path)
     if(KOLO_TESTS)
-        add_executable(${name} ${name}.c)
+        cmake_path(GET path FILENAME name)
+        add_executable(${name} ${path}.c)
         target_link_libraries(${name} PRIVATE kolo_objects cmocka)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
         add_test(NAME ${name} COMMAND ${KOLO_TEST_WRAPPER} $<TARGET_FILE:${name}> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

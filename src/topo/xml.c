@@ -190,7 +190,7 @@ static int to_int(const char *text)
 
 ncclResult_t kl_xml_need_int(const struct kl_xml *xml, int elem, const char *key, int *value)
 {
-    const char *text;
+    const char *text = NULL;
 
     KL_TRY(kl_xml_need(xml, elem, key, &text));
     *value = to_int(text);
@@ -199,7 +199,7 @@ ncclResult_t kl_xml_need_int(const struct kl_xml *xml, int elem, const char *key
 
 ncclResult_t kl_xml_need_float(const struct kl_xml *xml, int elem, const char *key, float *value)
 {
-    const char *text;
+    const char *text = NULL;
 
     KL_TRY(kl_xml_need(xml, elem, key, &text));
     *value = strtof(text, NULL);
@@ -209,7 +209,7 @@ ncclResult_t kl_xml_need_float(const struct kl_xml *xml, int elem, const char *k
 ncclResult_t kl_xml_need_word(const struct kl_xml *xml, int elem, const char *key, const struct kl_xml_word *words,
                               int *value)
 {
-    const char *text;
+    const char *text = NULL;
 
     KL_TRY(kl_xml_need(xml, elem, key, &text));
     *value = kl_xml_lookup(words, text);
