@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** call.h - open an authenticated connection to somebody's door. */
+#ifndef KL_BOOTSTRAP_CALL_H
+#define KL_BOOTSTRAP_CALL_H
+
+#include "bootstrap/handshake.h"
+
+struct kl_call {
+    const union kl_address *addresses; /* of one door */
+    int naddresses;
+    const struct kl_key *key;
+    struct kl_hello hello; /* our rank, and whom we want */
+    struct kl_retry retry;
+};
+
+/**
+ * Connect and play the caller's part of the handshake. While the door does not exist yet, or drops us before it has
+ * answered (it had no room, or belonged to an earlier job at that address), try again until the deadline.
+ * Success: the socket is the caller's, or -1 when the answer was KL_ELSEWHERE. Everything else is a failure whose sentence
+ * begins with `who calls whom`: no answer, another secret, another version, nobody of that rank there.
+ */
+ncclResult_t kl_call(const struct kl_call *call, const struct kl_wait *wait, const char *who_calls_whom, int *fd);
+
+#endif

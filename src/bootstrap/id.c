@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bootstrap/id.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/root.h"
+#include "bootstrap/wire.h"
+#include "os/netif.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char mark[6] = "KOLOid"; /* no zero at its end */
+static const char public_secret[] = "";
+
+enum { ID_VERSION = 1 };
+
+/* ---- bytes ---- */
+
+void kl_id_pack(const struct kl_id *id, ncclUniqueId *bytes)
+{
+    struct kl_writer w = kl_writer_on(bytes->internal, sizeof bytes->internal);
+
+    memset(bytes, 0, sizeof *bytes);
+    kl_put_bytes(&w, mark, sizeof mark);
+    kl_put_u8(&w, ID_VERSION);
+    kl_put_u8(&w, (uint8_t)id->kind);
+    kl_put_bytes(&w, id->secret.bytes, KL_KEY_BYTES);
+    for (int i = 0; i < id->naddresses; i++) {
+        unsigned char wire[KL_ADDRESS_WIRE];
+        kl_address_pack(&id->address[i], wire);
+        kl_put_bytes(&w, wire, sizeof wire);
+    }
+}
+
+/* The used addresses come first, then there are none. */
+static bool unpack_addresses(struct kl_reader *r, struct kl_id *id)
+{
+    for (int i = 0; i < KL_ADDRESSES; i++) {
+        unsigned char wire[KL_ADDRESS_WIRE];
+        union kl_address a;
+
+        kl_get_bytes(r, wire, sizeof wire);
+        if (!kl_address_unpack(wire, &a)) return false;
+        if (kl_address_is_none(&a)) continue;
+        if (id->naddresses != i || !kl_address_port(&a)) return false;
+        id->address[id->naddresses++] = a;
+    }
+    return id->naddresses > 0;
+}
+
+bool kl_id_unpack(const ncclUniqueId *bytes, struct kl_id *id)
+{
+    struct kl_reader r = kl_reader_on(bytes->internal, sizeof bytes->internal);
+    struct kl_id found = {0};
+    char start[sizeof mark];
+
+    kl_get_bytes(&r, start, sizeof start);
+    if (memcmp(start, mark, sizeof mark) || kl_get_u8(&r) != ID_VERSION) return false;
+    found.kind = kl_get_u8(&r);
+    if (found.kind != KL_ID_ROOT_RUNS && found.kind != KL_ID_RANK0_OPENS) return false;
+    kl_get_bytes(&r, found.secret.bytes, KL_KEY_BYTES);
+    if (!unpack_addresses(&r, &found) || kl_get_u32(&r)) return false;
+    *id = found;
+    return true;
+}
+
+/* ---- text ---- */
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+static bool parse_hex(const char *text, ncclUniqueId *id)
+{
+    if (strlen(text) != 2 * sizeof id->internal) return false;
+    for (size_t i = 0; i < sizeof id->internal; i++) {
+        int high = hex_value(text[2 * i]), low = hex_value(text[2 * i + 1]);
+        if (high < 0 || low < 0) return false;
+        id->internal[i] = (char)(high << 4 | low);
+    }
+    return true;
+}
+
+void kl_bootstrap_id_format(const ncclUniqueId *id, char text[2 * NCCL_UNIQUE_ID_BYTES + 1])
+{
+    for (size_t i = 0; i < sizeof id->internal; i++) snprintf(text + 2 * i, 3, "%02x", (unsigned char)id->internal[i]);
+}
+
+static ncclResult_t parse_rendezvous(const char *text, ncclUniqueId *bytes)
+{
+    struct kl_bootstrap_env env = kl_bootstrap_env();
+    struct kl_id id;
+
+    KL_TRY(kl_id_rendezvous(text, env.secret, &id));
+    kl_id_pack(&id, bytes);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_bootstrap_id_parse(const char *text, ncclUniqueId *out)
+{
+    ncclUniqueId bytes;
+    struct kl_id id;
+
+    if (!parse_hex(text, &bytes)) return parse_rendezvous(text, out);
+    if (!kl_id_unpack(&bytes, &id))
+        return KL_FAIL(ncclInvalidArgument, "%.16s... are not the digits of an id of this library", text);
+    *out = bytes;
+    return ncclSuccess;
+}
+
+/* ---- making ids ---- */
+
+ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl_id *id)
+{
+    struct kl_id made = {.kind = KL_ID_RANK0_OPENS, .naddresses = 1};
+
+    KL_TRY(kl_address_parse(address, &made.address[0]));
+    if (!kl_address_port(&made.address[0]))
+        return KL_FAIL(ncclInvalidArgument, "the rendezvous \"%s\" needs a port that all ranks know, not 0", address);
+    made.secret = kl_key_from_text(secret ? secret : public_secret);
+    *id = made;
+    return ncclSuccess;
+}
+
+bool kl_id_is_public(const struct kl_id *id)
+{
+    struct kl_key known = kl_key_from_text(public_secret);
+
+    return !memcmp(&known, &id->secret, sizeof known);
+}
+
+ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_env *env, const union kl_address *near,
+                                    union kl_address addresses[KL_ADDRESSES], int *count)
+{
+    struct kl_netif_wish wish = {.names = env->ifname, .family = env->family, .near = near};
+    struct kl_netif chosen[KL_NETIF_MAX];
+    int n = 0;
+
+    KL_TRY(kl_netif_choose(&wish, chosen, &n));
+    if (n > KL_ADDRESSES) n = KL_ADDRESSES;
+    for (int i = 0; i < n; i++) addresses[i] = chosen[i].address;
+    *count = n;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_bootstrap_id_create(ncclUniqueId *out)
+{
+    struct kl_bootstrap_env env = kl_bootstrap_env();
+    struct kl_id id = {.kind = KL_ID_ROOT_RUNS};
+
+    if (env.comm_id) return parse_rendezvous(env.comm_id, out);
+    kl_key_random(id.secret.bytes, sizeof id.secret.bytes);
+    KL_TRY(kl_id_listen_addresses(&env, NULL, id.address, &id.naddresses));
+    KL_TRY(kl_root_start(&id, NULL));
+    kl_id_pack(&id, out);
+    return ncclSuccess;
+}

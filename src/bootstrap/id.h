@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * id.h - what the 128 bytes of a unique id mean.
+ *
+ *      0          6         7      8        40          68          96          124    128
+ *     +----------+---------+------+--------+-----------+-----------+-----------+------+
+ *     | "KOLOid" | version | kind | secret | address 0 | address 1 | address 2 | zero |
+ *     +----------+---------+------+--------+-----------+-----------+-----------+------+
+ *
+ * The secret keys every connection of the communicators made with the id: whoever may join has been given it.
+ */
+#ifndef KL_BOOTSTRAP_ID_H
+#define KL_BOOTSTRAP_ID_H
+
+#include "bootstrap/env.h"
+#include "bootstrap/keys.h"
+#include "bootstrap/record.h"
+
+enum kl_id_kind {
+    KL_ID_ROOT_RUNS = 1, /* in the process that made the id */
+    KL_ID_RANK0_OPENS,   /* address 0 is where rank 0 starts the root when it joins */
+};
+
+struct kl_id {
+    enum kl_id_kind kind;
+    struct kl_key secret;
+    int naddresses; /* at least 1 */
+    union kl_address address[KL_ADDRESSES];
+};
+
+void kl_id_pack(const struct kl_id *id, ncclUniqueId *bytes);
+
+/** Silent. False: these bytes are not an id of this library and version. */
+bool kl_id_unpack(const ncclUniqueId *bytes, struct kl_id *id);
+
+/** The id of a rendezvous at `address` ("host:port"); `secret` NULL: a key that everybody knows. */
+ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl_id *id);
+
+/** Is the id's secret the one that everybody knows? */
+bool kl_id_is_public(const struct kl_id *id);
+
+/** The addresses on which to listen, ports 0: one for each interface chosen, KL_ADDRESSES at most. */
+ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_env *env, const union kl_address *near,
+                                    union kl_address addresses[KL_ADDRESSES], int *count);
+
+#endif

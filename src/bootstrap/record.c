@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bootstrap/record.h"
+
+#include "bootstrap/wire.h"
+
+#include <string.h>
+
+/* A text of at most `room` bytes, zero included, that is fit to be printed. */
+static void get_text(struct kl_reader *r, char *text, size_t bytes, size_t room)
+{
+    if (bytes >= room) r->bad = true;
+    if (r->bad) bytes = 0;
+    kl_get_bytes(r, text, bytes);
+    text[bytes] = 0;
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+}
+
+/* ---- card ---- */
+
+static void put_card(struct kl_writer *w, const struct kl_card *card)
+{
+    char host[KL_HOST_TEXT] = "";
+
+    strncpy(host, card->host, sizeof host - 1);
+    kl_put_u32(w, (uint32_t)card->rank);
+    kl_put_u64(w, card->pid);
+    kl_put_bytes(w, host, sizeof host);
+    for (int i = 0; i < KL_ADDRESSES; i++) {
+        unsigned char wire[KL_ADDRESS_WIRE] = {0};
+        if (i < card->naddresses) kl_address_pack(&card->address[i], wire);
+        kl_put_bytes(w, wire, sizeof wire);
+    }
+}
+
+static void get_address(struct kl_reader *r, struct kl_card *card)
+{
+    unsigned char wire[KL_ADDRESS_WIRE];
+    union kl_address address;
+
+    kl_get_bytes(r, wire, sizeof wire);
+    if (!kl_address_unpack(wire, &address))
+        r->bad = true;
+    else if (!kl_address_is_none(&address))
+        card->address[card->naddresses++] = address;
+}
+
+static void get_card(struct kl_reader *r, struct kl_card *card)
+{
+    char host[KL_HOST_TEXT];
+
+    memset(card, 0, sizeof *card);
+    uint32_t rank = kl_get_u32(r);
+    if (rank >= KL_MAX_RANKS) r->bad = true;
+    card->rank = (int)(rank % KL_MAX_RANKS);
+    card->pid = kl_get_u64(r);
+    kl_get_bytes(r, host, sizeof host);
+    struct kl_reader text = kl_reader_on(host, sizeof host);
+    get_text(&text, card->host, strnlen(host, sizeof host), sizeof card->host);
+    r->bad |= text.bad;
+    for (int i = 0; i < KL_ADDRESSES; i++) get_address(r, card);
+}
+
+void kl_card_encode(const struct kl_card *card, unsigned char wire[KL_CARD_WIRE])
+{
+    struct kl_writer w = kl_writer_on(wire, KL_CARD_WIRE);
+
+    put_card(&w, card);
+}
+
+bool kl_card_decode(const unsigned char wire[KL_CARD_WIRE], struct kl_card *card)
+{
+    struct kl_reader r = kl_reader_on(wire, KL_CARD_WIRE);
+
+    get_card(&r, card);
+    return !r.bad;
+}
+
+/* ---- announce ---- */
+
+void kl_announce_encode(const struct kl_announce *announce, unsigned char wire[KL_ANNOUNCE_WIRE])
+{
+    struct kl_writer w = kl_writer_on(wire, KL_ANNOUNCE_WIRE);
+
+    kl_put_u32(&w, (uint32_t)announce->nranks);
+    kl_put_u32(&w, announce->library);
+    kl_put_u64(&w, announce->patience_ms);
+    put_card(&w, &announce->card);
+}
+
+bool kl_announce_decode(const void *wire, size_t bytes, struct kl_announce *announce)
+{
+    struct kl_reader r = kl_reader_on(wire, bytes);
+
+    uint32_t nranks = kl_get_u32(&r);
+    announce->library = kl_get_u32(&r);
+    announce->patience_ms = kl_get_u64(&r);
+    get_card(&r, &announce->card);
+    if (r.bad || r.at != r.end || !nranks || nranks > KL_MAX_RANKS) return false;
+    announce->nranks = (int)nranks;
+    return announce->card.rank < announce->nranks && announce->card.naddresses;
+}
+
+/* ---- introduction ---- */
+
+void kl_introduction_encode(const struct kl_introduction *introduction, unsigned char *wire)
+{
+    struct kl_writer w = kl_writer_on(wire, KL_INTRODUCTION_WIRE(introduction->npartners));
+
+    kl_put_bytes(&w, introduction->session, KL_SESSION);
+    kl_put_u32(&w, (uint32_t)introduction->npartners);
+    for (int i = 0; i < introduction->npartners; i++) put_card(&w, &introduction->partner[i]);
+}
+
+bool kl_introduction_decode(const void *wire, size_t bytes, struct kl_introduction *introduction)
+{
+    struct kl_reader r = kl_reader_on(wire, bytes);
+
+    kl_get_bytes(&r, introduction->session, KL_SESSION);
+    uint32_t n = kl_get_u32(&r);
+    if (r.bad || n > KL_MAX_PARTNERS || bytes != KL_INTRODUCTION_WIRE(n)) return false;
+    introduction->npartners = (int)n;
+    for (uint32_t i = 0; i < n; i++) get_card(&r, &introduction->partner[i]);
+    return !r.bad;
+}
+
+/* ---- notice ---- */
+
+size_t kl_notice_encode(const struct kl_notice *notice, unsigned char wire[KL_NOTICE_WIRE_MAX])
+{
+    struct kl_writer w = kl_writer_on(wire, KL_NOTICE_WIRE_MAX);
+    size_t bytes = strnlen(notice->text, sizeof notice->text - 1);
+
+    kl_put_u32(&w, (uint32_t)notice->culprit);
+    kl_put_u32(&w, (uint32_t)notice->code);
+    kl_put_bytes(&w, notice->text, bytes);
+    return (size_t)(w.at - wire);
+}
+
+bool kl_notice_decode(const void *wire, size_t bytes, struct kl_notice *notice)
+{
+    struct kl_reader r = kl_reader_on(wire, bytes);
+
+    uint32_t culprit = kl_get_u32(&r), code = kl_get_u32(&r);
+    if (r.bad || (culprit >= KL_MAX_RANKS && culprit != UINT32_MAX)) return false;
+    if (code == ncclSuccess || code >= ncclInProgress) return false;
+    notice->culprit = culprit == UINT32_MAX ? -1 : (int)culprit;
+    notice->code = (ncclResult_t)code;
+    get_text(&r, notice->text, (size_t)(r.end - r.at), sizeof notice->text);
+    return !r.bad;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * record.h - the bodies of frames that the bootstrap itself understands, as bytes and as structs. Pure and silent.
+ *
+ * Decoders return false for a record that is too short, too long, or holds values out of range; the struct is then
+ * of no use. Texts from the wire come back terminated and printable.
+ */
+#ifndef KL_BOOTSTRAP_RECORD_H
+#define KL_BOOTSTRAP_RECORD_H
+
+#include "base/error.h"
+#include "bootstrap/keys.h"
+#include "os/address.h"
+
+#define KL_HOST_TEXT    64 /* bytes of a host name, its zero included */
+#define KL_ADDRESSES    3  /* most addresses of one listener */
+#define KL_SESSION      32 /* bytes */
+#define KL_MAX_RANKS    (1 << 24)
+#define KL_MAX_PARTNERS 64
+
+/** Who a rank is and where it listens. */
+struct kl_card {
+    int rank;
+    uint64_t pid;
+    char host[KL_HOST_TEXT];
+    int naddresses;
+    union kl_address address[KL_ADDRESSES];
+};
+#define KL_CARD_WIRE (4 + 8 + KL_HOST_TEXT + KL_ADDRESSES * KL_ADDRESS_WIRE)
+
+/** Rank to root. */
+struct kl_announce {
+    int nranks;
+    uint32_t library;     /* version of the library */
+    uint64_t patience_ms; /* how long the rank waits for the others */
+    struct kl_card card;
+};
+#define KL_ANNOUNCE_WIRE (4 + 4 + 8 + KL_CARD_WIRE)
+
+/** Root to rank, when all have announced: its partners at distances 1, 2, 4, ... in both directions. */
+struct kl_introduction {
+    unsigned char session[KL_SESSION]; /* random; with the id's secret, it keys the connections between ranks */
+    int npartners;
+    struct kl_card partner[KL_MAX_PARTNERS];
+};
+#define KL_INTRODUCTION_WIRE(npartners) (KL_SESSION + 4 + (size_t)(npartners)*KL_CARD_WIRE)
+
+/** Somebody failed. */
+struct kl_notice {
+    int culprit; /* a rank, or -1: nobody in particular */
+    ncclResult_t code;
+    char text[KL_ERROR_TEXT];
+};
+#define KL_NOTICE_WIRE_MAX (4 + 4 + KL_ERROR_TEXT)
+
+void kl_card_encode(const struct kl_card *card, unsigned char wire[KL_CARD_WIRE]);
+bool kl_card_decode(const unsigned char wire[KL_CARD_WIRE], struct kl_card *card);
+
+void kl_announce_encode(const struct kl_announce *announce, unsigned char wire[KL_ANNOUNCE_WIRE]);
+bool kl_announce_decode(const void *wire, size_t bytes, struct kl_announce *announce);
+
+/** `wire` has room for KL_INTRODUCTION_WIRE(npartners) bytes. */
+void kl_introduction_encode(const struct kl_introduction *introduction, unsigned char *wire);
+bool kl_introduction_decode(const void *wire, size_t bytes, struct kl_introduction *introduction);
+
+/** Returns the bytes used. */
+size_t kl_notice_encode(const struct kl_notice *notice, unsigned char wire[KL_NOTICE_WIRE_MAX]);
+bool kl_notice_decode(const void *wire, size_t bytes, struct kl_notice *notice);
+
+#endif

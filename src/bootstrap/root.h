@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * root.h - the rendezvous behind an id: hears every rank's announcement, then introduces them to each other.
+ *
+ * It lives on the event loop of the process that made the id, or of rank 0, and keeps each rank's connection open to
+ * answer on it. When all have announced, it stops listening, sends each rank the cards of its partners, and is gone.
+ * Announcements that contradict each other, a rank that is gone again, and ranks that are missing when the first of those
+ * waiting loses patience are failures: everybody who announced, or does so later, is told which ranks and why. A failed
+ * root stays for that until all ranks have been told, for as long as they were willing to wait.
+ */
+#ifndef KL_BOOTSTRAP_ROOT_H
+#define KL_BOOTSTRAP_ROOT_H
+
+#include "bootstrap/id.h"
+
+struct kl_root;
+
+/**
+ * Listen on the id's addresses, whose ports become known. `root` NULL: nobody will stop it. Errors: ncclSystemError, when
+ * a port is taken.
+ */
+ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **root);
+
+/** End it, if it has not ended by itself; its addresses are free when this returns. NULL is fine. */
+void kl_root_stop(struct kl_root *root);
+
+#endif

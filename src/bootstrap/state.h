@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * state.h - what a bootstrap is made of, for the files of this folder that share it.
+ *
+ *      link.c      connections to peers: frames in and out, on the event loop
+ *      reach.c     opening them: who calls whom, and which of two calls that cross survives
+ *      exchange.c  send, recv, all-gather, barrier
+ *      failure.c   the one failure of a bootstrap: deciding, spreading and reporting it
+ *      join.c      from an id to a bootstrap, and back
+ *
+ * Threads: the caller's (one at a time) and the event loop's. What both touch is under `lock`; callbacks of the owner
+ *          are called without it.
+ */
+#ifndef KL_BOOTSTRAP_STATE_H
+#define KL_BOOTSTRAP_STATE_H
+
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/door.h"
+#include "bootstrap/env.h"
+#include "bootstrap/frame.h"
+#include "bootstrap/record.h"
+#include "os/stop.h"
+#include "proxy/loop.h"
+
+#include <pthread.h>
+
+/** Bytes in the inbox beyond which connections are no longer read, but for the one that somebody waits for. */
+#define KL_INBOX_BYTES (64u << 20)
+
+enum kl_link_state {
+    KL_LINK_NONE,
+    KL_LINK_CALLING,  /* our thread is connecting */
+    KL_LINK_EXPECTED, /* the peer is connecting, and that is the call that counts */
+    KL_LINK_UP,
+    KL_LINK_LEFT, /* the peer said goodbye */
+    KL_LINK_LOST, /* the connection ended without */
+};
+
+struct kl_parcel; /* a frame on its way out */
+
+/** Another rank, as seen from here. */
+struct kl_peer {
+    struct kl_bootstrap *bootstrap;
+    int rank;
+    struct kl_assembler assembler; /* the event loop's */
+
+    /* under the bootstrap's lock: */
+    struct kl_card card; /* naddresses 0: not known yet */
+    enum kl_link_state state;
+    int fd; /* -1 unless UP */
+    struct kl_source *source;
+    bool paused;                            /* not read, because the inbox is full */
+    bool mute;                              /* writing failed: the end of the connection is about to be read */
+    struct kl_parcel *first_out, *last_out; /* unsent, in order */
+    struct kl_message *first_in, *last_in;  /* the inbox */
+};
+
+struct kl_bootstrap {
+    int rank, nranks;
+    uint64_t timeout_ms;
+    void (*on_failure)(void *ctx, int culprit, ncclResult_t code, const char *text);
+    void *ctx;
+    struct kl_bootstrap_env env;
+    struct kl_key key; /* of the connections between ranks */
+    struct kl_card me;
+    uint32_t exchanges; /* collective ones so far; tags their messages */
+
+    struct kl_loop *loop;
+    struct kl_door *door;
+    struct kl_stop stop;  /* raised by a failure or an abort: ends what waits on sockets */
+    struct kl_stop outer; /* a duplicate of the owner's */
+    struct kl_source *outer_source;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* anything below, or a peer */
+    /* under lock: */
+    const char *phase;
+    struct kl_peer *peers; /* by rank */
+    size_t inbox_bytes;
+    int npaused;
+    int awaited; /* the peer somebody waits to hear from; -1 */
+    bool aborted;
+    bool failed;
+    struct kl_notice failure;
+};
+
+#define KL_WHO_TEXT 128
+
+/** "rank 3 (host h, pid 7)", or "rank 3" while no more is known. Under lock. Returns `text`. */
+const char *kl_who(const struct kl_bootstrap *b, int rank, char text[KL_WHO_TEXT]);
+
+/* ---- link.c; all under lock ---- */
+
+/** The connection `fd` to a peer is authenticated: it is the one from now on. Takes over `fd` in every case. */
+ncclResult_t kl_link_begin(struct kl_peer *peer, int fd);
+
+/**
+ * Send a frame to a peer that is UP, without waiting: `body` is copied if need be. It fails silently where the connection
+ * does; that is noticed by its reader.
+ */
+void kl_link_post(struct kl_peer *peer, const struct kl_frame *frame, const void *body);
+
+/** Send a frame and wait until the system has all of it. */
+ncclResult_t kl_link_send(struct kl_peer *peer, const struct kl_frame *frame, const void *body, uint64_t deadline);
+
+/** Read this peer again if the inbox was full; `kl_link_resume_all` when there is room. */
+void kl_link_resume(struct kl_peer *peer);
+void kl_link_resume_all(struct kl_bootstrap *b);
+
+/** Put a message into a peer's inbox. */
+void kl_inbox_put(struct kl_peer *peer, struct kl_message *message);
+
+/** The oldest message of that type and tag, the caller's; NULL: none. */
+struct kl_message *kl_inbox_take(struct kl_peer *peer, enum kl_frame_type type, uint32_t tag);
+
+/** The connection is no longer read or written by the event loop once the caller has removed this; may be NULL. */
+struct kl_source *kl_link_take_source(struct kl_peer *peer);
+
+/** Close and free everything of a peer whose source has been removed. No lock needed: nobody else is left. */
+void kl_link_fini(struct kl_peer *peer);
+
+/* ---- reach.c ---- */
+
+/** Make sure that the peer is UP. Under lock, released while it waits. */
+ncclResult_t kl_reach(struct kl_peer *peer, uint64_t deadline);
+
+/** The door's callback: a peer calls. */
+void kl_reach_called(void *ctx, struct kl_guest *guest);
+
+/* ---- exchange.c ---- */
+
+/** Wait until something under lock changes; false when the deadline has passed. Under lock. */
+bool kl_bootstrap_wait(struct kl_bootstrap *b, uint64_t deadline);
+
+/* ---- failure.c ---- */
+
+/** Has it failed, or been aborted? Then the code, with its text adopted by this thread. Under lock. */
+ncclResult_t kl_bootstrap_check(struct kl_bootstrap *b);
+
+/** Record the first failure, wake everybody, tell the other ranks; `tell_owner`: on_failure, too. Without lock. */
+void kl_bootstrap_fail(struct kl_bootstrap *b, const struct kl_notice *why, bool tell_owner);
+
+/** An exchange failed here with `rc`, waiting for `culprit`: everybody hears of it. Returns `rc`. Without lock. */
+ncclResult_t kl_bootstrap_give_up(struct kl_bootstrap *b, int culprit, ncclResult_t rc);
+
+#endif

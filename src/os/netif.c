@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/netif.h"
+
+#include "base/error.h"
+
+#include <ifaddrs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIST_MAX = 256 }; /* addresses looked at by kl_netif_choose */
+
+/* ---- names ---- */
+
+static bool starts_with(const char *text, const char *prefix)
+{
+    return !strncmp(text, prefix, strlen(prefix));
+}
+
+/* One entry of a list, `bytes` long. */
+static bool entry_matches(const char *name, const char *entry, size_t bytes, bool exact)
+{
+    const char *colon = memchr(entry, ':', bytes);
+
+    if (colon) bytes = (size_t)(colon - entry);
+    return bytes && !strncmp(name, entry, bytes) && (!exact || !name[bytes]);
+}
+
+bool kl_netif_name_matches(const char *name, const char *names)
+{
+    bool exclude = *names == '^';
+    names += exclude;
+    bool exact = *names == '=';
+    names += exact;
+
+    if (!*names) return true;
+    for (const char *entry = names; *entry;) {
+        size_t bytes = strcspn(entry, ",");
+        if (entry_matches(name, entry, bytes, exact)) return !exclude;
+        entry += bytes + (entry[bytes] == ',');
+    }
+    return exclude;
+}
+
+/* ---- selection ---- */
+
+enum name_class { IB, OTHER, DOCKER, LOOPBACK, NCLASSES };
+
+static enum name_class class_of(const char *name)
+{
+    if (starts_with(name, "ib")) return IB;
+    if (starts_with(name, "docker")) return DOCKER;
+    if (starts_with(name, "lo")) return LOOPBACK;
+    return OTHER;
+}
+
+/* How much an address of an interface is preferred over its others; lower is better. */
+static int address_grade(const union kl_address *a)
+{
+    if (a->any.sa_family == AF_INET) return 0;
+    return kl_address_is_link_local(a) ? 2 : 1;
+}
+
+static bool family_allowed(const union kl_address *a, const char *family)
+{
+    if (family && !strcmp(family, "AF_INET")) return a->any.sa_family == AF_INET;
+    if (family && !strcmp(family, "AF_INET6")) return a->any.sa_family == AF_INET6;
+    return true;
+}
+
+static struct kl_netif *find(struct kl_netif *chosen, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(chosen[i].name, name)) return &chosen[i];
+    return NULL;
+}
+
+/* The interface appears once, with its best address. */
+static int add(struct kl_netif *chosen, int n, const struct kl_netif *netif)
+{
+    struct kl_netif *same = find(chosen, n, netif->name);
+
+    if (same && address_grade(&netif->address) < address_grade(&same->address)) *same = *netif;
+    if (same || n == KL_NETIF_MAX) return n;
+    chosen[n] = *netif;
+    return n + 1;
+}
+
+static bool usable(const struct kl_netif *netif, const char *family)
+{
+    bool v6_loopback = netif->address.any.sa_family == AF_INET6 && kl_address_is_loopback(&netif->address);
+
+    return !v6_loopback && family_allowed(&netif->address, family);
+}
+
+static int select_near(const struct kl_netif *list, int n, const struct kl_netif_wish *wish, struct kl_netif *chosen)
+{
+    for (int i = 0; i < n; i++)
+        if (kl_address_same_subnet(&list[i].address, wish->near, &list[i].mask)) {
+            chosen[0] = list[i];
+            return 1;
+        }
+    return 0;
+}
+
+static int select_named(const struct kl_netif *list, int n, const struct kl_netif_wish *wish, struct kl_netif *chosen)
+{
+    int count = 0;
+
+    for (int i = 0; i < n; i++)
+        if (usable(&list[i], wish->family) && kl_netif_name_matches(list[i].name, wish->names))
+            count = add(chosen, count, &list[i]);
+    return count;
+}
+
+static int select_class(const struct kl_netif *list, int n, const struct kl_netif_wish *wish, enum name_class class,
+                        struct kl_netif *chosen)
+{
+    int count = 0;
+
+    for (int i = 0; i < n; i++)
+        if (class_of(list[i].name) == class && usable(&list[i], wish->family)) count = add(chosen, count, &list[i]);
+    return count;
+}
+
+int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_wish *wish,
+                    struct kl_netif chosen[KL_NETIF_MAX])
+{
+    bool named = wish->names && *wish->names;
+    int count = 0;
+
+    if (wish->near && (count = select_near(list, n, wish, chosen))) return count;
+    if (named) return select_named(list, n, wish, chosen);
+    for (enum name_class class = IB; class < NCLASSES && !count; class ++)
+        count = select_class(list, n, wish, class, chosen);
+    return count;
+}
+
+/* ---- the system ---- */
+
+/* getifaddrs gives no scope with a mask, and the scope of addresses only where there is one: comparable as they are. */
+static bool take(const struct ifaddrs *from, struct kl_netif *to)
+{
+    union kl_address family = {.any = {.sa_family = from->ifa_addr ? from->ifa_addr->sa_family : AF_UNSPEC}};
+    socklen_t bytes = kl_address_bytes(&family);
+
+    if (!bytes || !(from->ifa_flags & IFF_UP) || !from->ifa_netmask) return false;
+    memset(to, 0, sizeof *to);
+    snprintf(to->name, sizeof to->name, "%s", from->ifa_name);
+    memcpy(&to->address, from->ifa_addr, bytes);
+    memcpy(&to->mask, from->ifa_netmask, bytes);
+    return true;
+}
+
+ncclResult_t kl_netif_list(struct kl_netif *list, int max, int *count)
+{
+    struct ifaddrs *first;
+    int n = 0;
+
+    if (getifaddrs(&first)) return KL_FAIL_ERRNO("cannot list the network interfaces");
+    for (struct ifaddrs *i = first; i && n < max; i = i->ifa_next) n += take(i, &list[n]);
+    freeifaddrs(first);
+    *count = n;
+    return ncclSuccess;
+}
+
+/* "lo (127.0.0.1), eth0 (10.0.0.7), eth0 (fd00::2)" */
+static void describe(const struct kl_netif *list, int n, char *text, size_t room)
+{
+    char address[KL_ADDRESS_TEXT];
+    size_t used = 0;
+
+    snprintf(text, room, "none");
+    for (int i = 0; i < n && used < room; i++) {
+        kl_address_format(&list[i].address, address);
+        *strrchr(address, ':') = 0; /* the port, which is 0 */
+        used += (size_t)snprintf(text + used, room - used, "%s%s (%s)", i ? ", " : "", list[i].name, address);
+    }
+}
+
+static ncclResult_t none_left(const struct kl_netif *list, int n, const struct kl_netif_wish *wish)
+{
+    char what[128] = "", exist[512];
+
+    if (wish->names && *wish->names)
+        snprintf(what, sizeof what, " named \"%.80s\" (NCCL_SOCKET_IFNAME)", wish->names);
+    else if (wish->family && *wish->family)
+        snprintf(what, sizeof what, " of family %.20s (NCCL_SOCKET_FAMILY)", wish->family);
+    describe(list, n, exist, sizeof exist);
+    return KL_FAIL(ncclSystemError, "no network interface%s; there are: %s; choose one with NCCL_SOCKET_IFNAME", what,
+                   exist);
+}
+
+ncclResult_t kl_netif_choose(const struct kl_netif_wish *wish, struct kl_netif chosen[KL_NETIF_MAX], int *count)
+{
+    int n = 0;
+    struct kl_netif *list = calloc(LIST_MAX, sizeof *list);
+
+    if (!list) return KL_NOMEM("the list of network interfaces");
+    ncclResult_t rc = kl_netif_list(list, LIST_MAX, &n);
+    if (!rc) {
+        int selected = kl_netif_select(list, n, wish, chosen);
+        if (selected) *count = selected;
+        if (!selected) rc = none_left(list, n, wish);
+    }
+    free(list);
+    return rc;
+}

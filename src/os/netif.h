@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * netif.h - the network interfaces of this host, and which of them to use.
+ *
+ * Order of choice:
+ *   1. near (the address of NCCL_COMM_ID): the first interface on its subnet; without one, as below
+ *   2. names (NCCL_SOCKET_IFNAME): all interfaces that match, in the system's order
+ *   3. by itself: all of the first class that is not empty: ib*, others, docker*, lo*
+ * An interface appears once, with its first address, IPv4 before global IPv6 before link-local IPv6. IPv6 loopback is
+ * used only where `near` asks for it.
+ *
+ * Names:    prefixes separated by commas; leading ^ excludes the listed, leading = compares whole names, ^= both. A
+ *           ":port" after a name is ignored here.
+ * Errors:   ncclSystemError when nothing is left; the sentence lists what exists.
+ * Threads:  any.
+ * Source:   the runtime specification, 2.2; NCCL's documentation of NCCL_SOCKET_IFNAME; getifaddrs(3).
+ */
+#ifndef KL_OS_NETIF_H
+#define KL_OS_NETIF_H
+
+#include "os/address.h"
+
+#include <net/if.h>
+
+/** Most interfaces that are ever chosen. */
+#define KL_NETIF_MAX 16
+
+struct kl_netif {
+    char name[IF_NAMESIZE];
+    union kl_address address; /* port 0 */
+    union kl_address mask;
+};
+
+/** What the user asked for; texts as in the environment. */
+struct kl_netif_wish {
+    const char *names;            /* NCCL_SOCKET_IFNAME; NULL or "": no wish */
+    const char *family;           /* NCCL_SOCKET_FAMILY: AF_INET or AF_INET6; NULL or anything else: both */
+    const union kl_address *near; /* NCCL_COMM_ID; NULL: no wish */
+};
+
+/** Every address of every interface that is up, at most `max`, in the system's order. */
+ncclResult_t kl_netif_list(struct kl_netif *list, int max, int *count);
+
+/** The choice among `n` of them: how many were written to `chosen`, at most KL_NETIF_MAX. Pure, silent. */
+int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_wish *wish,
+                    struct kl_netif chosen[KL_NETIF_MAX]);
+
+/** List and select; at least one. */
+ncclResult_t kl_netif_choose(const struct kl_netif_wish *wish, struct kl_netif chosen[KL_NETIF_MAX], int *count);
+
+/** Does `name` match a list of names as described above? An empty list matches all. */
+bool kl_netif_name_matches(const char *name, const char *names);
+
+#endif

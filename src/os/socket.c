@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/socket.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    BACKLOG = 16384, /* the system lowers it to net.core.somaxconn */
+    SLEEP_MAX_MS = 1000,
+    TURN_MS = 1000, /* for one of several addresses of a peer */
+    KEEPALIVE_IDLE_S = 10,
+    KEEPALIVE_INTERVAL_S = 5,
+    KEEPALIVE_COUNT = 3,
+};
+
+/* ---- waiting ---- */
+
+enum kl_io kl_socket_wait(int fd, short events, const struct kl_wait *wait)
+{
+    struct pollfd p[2] = {{.fd = fd, .events = events}, {.fd = wait->stop ? wait->stop->fd : -1, .events = POLLIN}};
+
+    for (;;) {
+        int left = wait->deadline == KL_NO_DEADLINE ? -1 : kl_deadline_left_ms(wait->deadline, INT_MAX);
+        int ready = poll(p, 2, left);
+        if (ready < 0 && errno != EINTR) return KL_IO_BROKEN;
+        if (ready > 0 && p[1].revents) return KL_IO_STOPPED;
+        if (ready > 0) return KL_IO_DONE;
+        if (kl_deadline_passed(wait->deadline)) return KL_IO_LATE;
+    }
+}
+
+enum kl_io kl_socket_pause(int ms, const struct kl_wait *wait)
+{
+    uint64_t end = kl_deadline_in_ms((uint64_t)ms);
+    bool whole = end < wait->deadline;
+    struct kl_wait nap = {.deadline = whole ? end : wait->deadline, .stop = wait->stop};
+
+    enum kl_io io = kl_socket_wait(-1, 0, &nap);
+    return io == KL_IO_LATE && whole ? KL_IO_DONE : io;
+}
+
+/* ---- opening and closing ---- */
+
+/* None of these can fail on a TCP socket of Linux; without them the connection is slower to use or to die, not wrong. */
+static void set_options(int fd)
+{
+    const int on = 1, idle = KEEPALIVE_IDLE_S, interval = KEEPALIVE_INTERVAL_S, count = KEEPALIVE_COUNT;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+}
+
+static int open_socket(const union kl_address *address)
+{
+    return socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+void kl_socket_close(int fd)
+{
+    if (fd < 0) return;
+    shutdown(fd, SHUT_RDWR); /* a forked child may hold a copy, which would keep the connection alive */
+    close(fd);
+}
+
+union kl_address kl_socket_local(int fd)
+{
+    union kl_address a = {0};
+    socklen_t bytes = sizeof a;
+
+    if (getsockname(fd, &a.any, &bytes)) memset(&a, 0, sizeof a);
+    return a;
+}
+
+union kl_address kl_socket_peer(int fd)
+{
+    union kl_address a = {0};
+    socklen_t bytes = sizeof a;
+
+    if (getpeername(fd, &a.any, &bytes)) memset(&a, 0, sizeof a);
+    return a;
+}
+
+ncclResult_t kl_socket_listen(union kl_address *address, int *fd)
+{
+    char text[KL_ADDRESS_TEXT];
+    const int on = 1;
+    int s = open_socket(address);
+
+    if (s < 0) return KL_FAIL_ERRNO("cannot create a socket to listen on %s", kl_address_format(address, text));
+    /* Connections of an earlier listener may still linger on a fixed port. A living listener still refuses us. */
+    if (kl_address_port(address)) setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(s, &address->any, kl_address_bytes(address)) || listen(s, BACKLOG)) {
+        ncclResult_t rc = KL_FAIL_ERRNO("cannot listen on %s", kl_address_format(address, text));
+        close(s);
+        return rc;
+    }
+    *address = kl_socket_local(s);
+    *fd = s;
+    return ncclSuccess;
+}
+
+/* The connection ended before we took it, or the network is unwell: the next one may be fine. accept(2) lists them. */
+static bool accept_may_go_on(int err)
+{
+    static const int passing[] = {EINTR,     EAGAIN,       ECONNABORTED, ENETDOWN,    EPROTO,     ENOPROTOOPT,
+                                  EHOSTDOWN, EHOSTUNREACH, EOPNOTSUPP,   ENETUNREACH, EWOULDBLOCK};
+
+    for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)
+        if (err == passing[i]) return true;
+    return false;
+}
+
+enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd)
+{
+    for (;;) {
+        enum kl_io io = kl_socket_wait(listener, POLLIN, wait);
+        if (io) return io;
+        int s = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (s >= 0) {
+            set_options(s);
+            *fd = s;
+            return KL_IO_DONE;
+        }
+        if (!accept_may_go_on(errno)) return KL_IO_BROKEN;
+    }
+}
+
+/* ---- connecting ---- */
+
+static enum kl_io finish_connect(int fd, const struct kl_wait *wait)
+{
+    int err = 0;
+    socklen_t bytes = sizeof err;
+    enum kl_io io = kl_socket_wait(fd, POLLOUT, wait);
+
+    if (io) return io;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &bytes)) return KL_IO_BROKEN;
+    errno = err;
+    return err ? KL_IO_BROKEN : KL_IO_DONE;
+}
+
+/* While nobody listens on a port that the system also hands out to clients, a connection can meet itself there. */
+static bool met_itself(int fd)
+{
+    union kl_address here = kl_socket_local(fd), there = kl_socket_peer(fd);
+
+    return !memcmp(&here, &there, sizeof here);
+}
+
+static enum kl_io connect_once(const union kl_address *address, const struct kl_wait *wait, int *fd)
+{
+    int s = open_socket(address);
+    enum kl_io io = KL_IO_DONE;
+
+    if (s < 0) return KL_IO_BROKEN;
+    set_options(s);
+    if (connect(s, &address->any, kl_address_bytes(address)))
+        io = errno == EINPROGRESS || errno == EINTR ? finish_connect(s, wait) : KL_IO_BROKEN;
+    if (!io && met_itself(s)) {
+        io = KL_IO_BROKEN;
+        errno = ECONNREFUSED;
+    }
+    if (io) {
+        int err = errno;
+        close(s);
+        errno = err;
+        return io;
+    }
+    *fd = s;
+    return KL_IO_DONE;
+}
+
+static bool worth_another_try(int err)
+{
+    return err == ECONNREFUSED || err == ETIMEDOUT || err == EHOSTUNREACH || err == ENETUNREACH || err == ECONNRESET;
+}
+
+/* Each address once. KL_IO_BROKEN with an errno that is worth another try means: nobody answered. */
+static enum kl_io connect_round(const union kl_address *addresses, int n, const struct kl_wait *wait, int *fd)
+{
+    enum kl_io io = KL_IO_BROKEN;
+
+    errno = EHOSTUNREACH;
+    for (int i = 0; i < n; i++) {
+        uint64_t turn = kl_deadline_in_ms(TURN_MS);
+        bool whole = n == 1 || turn >= wait->deadline;
+        struct kl_wait mine = {.deadline = whole ? wait->deadline : turn, .stop = wait->stop};
+
+        io = connect_once(&addresses[i], &mine, fd);
+        if (io == KL_IO_LATE && !whole) {
+            io = KL_IO_BROKEN;
+            errno = ETIMEDOUT;
+        }
+        if (io != KL_IO_BROKEN) return io;
+    }
+    return io;
+}
+
+enum kl_io kl_socket_connect(const union kl_address *addresses, int n, const struct kl_retry *retry,
+                             const struct kl_wait *wait, int *fd)
+{
+    for (int tries = 1;; tries++) {
+        enum kl_io io = connect_round(addresses, n, wait, fd);
+        int err = errno;
+        if (io != KL_IO_BROKEN || !worth_another_try(err) || tries > retry->count) return io;
+
+        int ms =
+            tries < SLEEP_MAX_MS && tries * retry->sleep_ms < SLEEP_MAX_MS ? tries * retry->sleep_ms : SLEEP_MAX_MS;
+        io = kl_socket_pause(ms, wait);
+        errno = err;
+        if (io == KL_IO_LATE) return KL_IO_BROKEN; /* why nobody answered says more than "too late" */
+        if (io) return io;
+    }
+}
+
+/* ---- bytes ---- */
+
+static enum kl_io verdict_of(int err)
+{
+    return err == EPIPE || err == ECONNRESET ? KL_IO_CLOSED : KL_IO_BROKEN;
+}
+
+static bool must_wait(int err)
+{
+    return err == EAGAIN || err == EWOULDBLOCK;
+}
+
+enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct kl_wait *wait)
+{
+    const unsigned char *from = data;
+    enum kl_io io = KL_IO_DONE;
+
+    while (bytes && !io) {
+        ssize_t n = send(fd, from, bytes, MSG_NOSIGNAL);
+        if (n >= 0) {
+            from += n;
+            bytes -= (size_t)n;
+        } else if (must_wait(errno)) {
+            io = kl_socket_wait(fd, POLLOUT, wait);
+        } else if (errno != EINTR) {
+            io = verdict_of(errno);
+        }
+    }
+    return io;
+}
+
+enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_wait *wait)
+{
+    unsigned char *to = data;
+    enum kl_io io = KL_IO_DONE;
+
+    while (bytes && !io) {
+        ssize_t n = recv(fd, to, bytes, 0);
+        if (n > 0) {
+            to += n;
+            bytes -= (size_t)n;
+        } else if (!n) {
+            io = KL_IO_CLOSED;
+        } else if (must_wait(errno)) {
+            io = kl_socket_wait(fd, POLLIN, wait);
+        } else if (errno != EINTR) {
+            io = verdict_of(errno);
+        }
+    }
+    return io;
+}
+
+/* ---- errors ---- */
+
+ncclResult_t kl_io_fail(enum kl_io io, const char *doing, ...)
+{
+    char text[KL_ERROR_TEXT], reason[128];
+    int err = errno;
+    va_list ap;
+
+    va_start(ap, doing);
+    vsnprintf(text, sizeof text, doing, ap);
+    va_end(ap);
+    switch (io) {
+    case KL_IO_DONE:
+        return ncclSuccess;
+    case KL_IO_CLOSED:
+        return KL_FAIL(ncclRemoteError, "%s: the other side closed the connection", text);
+    case KL_IO_LATE:
+        return KL_FAIL(ncclRemoteError, "%s: no answer before the deadline", text);
+    case KL_IO_STOPPED:
+        return KL_FAIL(ncclInternalError, "%s: aborted", text);
+    case KL_IO_BROKEN:
+        break;
+    }
+    return KL_FAIL(worth_another_try(err) ? ncclRemoteError : ncclSystemError, "%s: %s", text,
+                   strerror_r(err, reason, sizeof reason));
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * socket.h - TCP sockets whose every wait ends: listen, connect, accept, and exactly N bytes to or from a peer.
+ *
+ * Waiting is poll(2) on the socket and on a stop (os/stop.h): no spinning, and a raised stop is noticed at once.
+ * All sockets are non-blocking, close-on-exec, without Nagle delay, and probed by keepalive while silent (after 10 s,
+ * every 5 s, three times), so that a host that vanished ends a connection within half a minute.
+ *
+ * Results:  operations that a caller may want to repeat return enum kl_io and are silent; kl_io_fail makes the error
+ *           with the sentence, once the caller has decided that it is one.
+ * Threads:  one at a time per socket and direction.
+ * Source:   tcp(7), poll(2).
+ */
+#ifndef KL_OS_SOCKET_H
+#define KL_OS_SOCKET_H
+
+#include "os/address.h"
+#include "os/stop.h"
+
+enum kl_io {
+    KL_IO_DONE,
+    KL_IO_CLOSED,  /* the peer closed or reset the connection */
+    KL_IO_LATE,    /* the deadline passed */
+    KL_IO_STOPPED, /* the stop was raised */
+    KL_IO_BROKEN,  /* something else; errno says what */
+};
+
+/** How long an operation may wait, and what ends it early. */
+struct kl_wait {
+    uint64_t deadline;          /* base/clock.h */
+    const struct kl_stop *stop; /* NULL: nothing does */
+};
+
+/** What connect does when nobody answers yet: try n is followed by a pause of n * sleep_ms (at most a second). */
+struct kl_retry {
+    int count; /* tries after the first */
+    int sleep_ms;
+};
+
+/**
+ * Listen on `address`; port 0 lets the system choose one. `address` then holds the port. A port that is taken, or any
+ * other failure, is ncclSystemError with the address in the sentence.
+ */
+ncclResult_t kl_socket_listen(union kl_address *address, int *fd);
+
+/** Accept one connection from a listening socket. */
+enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd);
+
+/**
+ * Connect to the first of `n` addresses of one peer that answers. Those that refuse or cannot be reached (ECONNREFUSED,
+ * ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNRESET) are tried again, all in turn, as `retry` says; with several, one that does not
+ * answer holds up the others for a second at most. KL_IO_BROKEN: errno is that of the last try.
+ */
+enum kl_io kl_socket_connect(const union kl_address *addresses, int n, const struct kl_retry *retry,
+                             const struct kl_wait *wait, int *fd);
+
+/** Send or receive exactly `bytes`. After anything but KL_IO_DONE the connection is of no further use. */
+enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct kl_wait *wait);
+enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_wait *wait);
+
+/** Wait until one of `events` (POLLIN, POLLOUT) is there. */
+enum kl_io kl_socket_wait(int fd, short events, const struct kl_wait *wait);
+
+/** Sleep; a raised stop ends it. KL_IO_DONE when `ms` have passed, KL_IO_LATE when the deadline came first. */
+enum kl_io kl_socket_pause(int ms, const struct kl_wait *wait);
+
+/** End a connection or listener, in forked children too, then close. -1 is fine. */
+void kl_socket_close(int fd);
+
+/** The address of this end or of the other; none if there is none. */
+union kl_address kl_socket_local(int fd);
+union kl_address kl_socket_peer(int fd);
+
+/**
+ * Make an error of a result: CLOSED and LATE are ncclRemoteError, STOPPED ncclInternalError, BROKEN ncclSystemError, or
+ * ncclRemoteError when errno says that the peer cannot be reached. Reads "<doing what>: <why>".
+ */
+ncclResult_t kl_io_fail(enum kl_io io, const char *doing, ...) __attribute__((format(printf, 2, 3), cold));
+
+#endif
