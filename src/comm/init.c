@@ -86,7 +86,7 @@ static const struct phase {
     {"operations", prepare_operations, drop_operations},    {"barrier", wait_for_all, NULL},
 };
 enum { NPHASES = sizeof phases / sizeof phases[0] };
-_Static_assert(NPHASES <= KL_PHASES_MAX, "a time is kept for every phase");
+_Static_assert((int)NPHASES <= (int)KL_PHASES_MAX, "a time is kept for every phase");
 
 static void undo_phases(ncclComm_t comm)
 {

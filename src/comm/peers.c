@@ -11,9 +11,14 @@
 #include "os/hostinfo.h"
 
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* Of one connection: eight slots that fit the caches of two cores together. */
+#define DEFAULT_FIFO_BYTES ((uint64_t)512 << 10)
 
 /* ---- my own record ---- */
 
@@ -34,20 +39,39 @@ static uint64_t process_number(void)
     return mine;
 }
 
-static void describe_myself(ncclComm_t comm, struct kl_peer *me)
+/* Abstract sockets, over which segments are handed out, reach as far as the network namespace. */
+static uint64_t memory_reach(void)
 {
+    struct stat st;
+
+    return stat("/proc/self/ns/net", &st) ? 0 : (uint64_t)st.st_ino;
+}
+
+static uint64_t fifo_bytes(const struct kl_comm_config *config)
+{
+    return config->buffer_bytes > 0 ? (uint64_t)config->buffer_bytes : DEFAULT_FIFO_BYTES;
+}
+
+static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
+{
+    char name[KL_HOSTNAME];
+    struct kl_cpuset cpus;
+
     *me = (struct kl_peer){
         .version = KL_PEER_VERSION << 16 | NCCL_MINOR << 8 | NCCL_PATCH,
         .rank = comm->rank,
         .device = comm->device,
         .pid = getpid(),
-        .host = kl_host_hash(comm->config.hostid),
         .process = process_number(),
-        .memory = kl_host_network(),
-        .fifo_bytes = kl_comm_fifo_bytes(&comm->config),
+        .memory = memory_reach(),
+        .fifo_bytes = fifo_bytes(&comm->config),
     };
-    kl_host_name(me->host_name, sizeof me->host_name);
-    kl_affinity_words(me->cpus, KL_PEER_CPU_WORDS);
+    KL_TRY(kl_hostinfo_host_hash(comm->config.hostid, &me->host));
+    KL_TRY(kl_affinity_get(&cpus));
+    memcpy(me->cpus, cpus.words, sizeof me->cpus);
+    kl_hostinfo_name(name);
+    snprintf(me->host_name, sizeof me->host_name, "%s", *comm->config.hostid ? comm->config.hostid : name);
+    return ncclSuccess;
 }
 
 /* ---- checks ---- */
@@ -125,7 +149,7 @@ ncclResult_t kl_comm_exchange_peers(ncclComm_t comm)
 {
     comm->peers = calloc((size_t)comm->nranks, sizeof *comm->peers);
     if (!comm->peers) return KL_NOMEM("peer records");
-    describe_myself(comm, &comm->peers[comm->rank]);
+    KL_TRY(describe_myself(comm, &comm->peers[comm->rank]));
     KL_TRY(kl_bootstrap_allgather(comm->bootstrap, comm->peers, sizeof *comm->peers));
     for (int r = 0; r < comm->nranks; r++) KL_TRY(check_peer(comm, r));
     give_devices(comm);

@@ -70,7 +70,7 @@ static ncclResult_t search_rings(ncclComm_t comm)
         for (size_t i = 0; i < entries; i++) comm->ring_order[i] = graph->intra[i];
     comm->nchannels = graph->nchannels;
     KL_INFO(KL_GRAPH, "Ring: %d channels of %.1f GB/s, %s paths", graph->nchannels, (double)graph->bw_intra,
-            kl_path_type_name(graph->type_intra));
+            kl_path_type_name[graph->type_intra]);
     kl_graph_free(graph);
     return comm->ring_order ? ncclSuccess : KL_NOMEM("rings");
 }

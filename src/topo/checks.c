@@ -169,7 +169,7 @@ ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, 
 
 ncclResult_t kl_topo_need_flush(const struct kl_topo *t, int rank, int net, bool *flush)
 {
-    int gpu = kl_topo_gpu_of_rank(t, rank), cpu;
+    int gpu = kl_topo_gpu_of_rank(t, rank), cpu = 0;
 
     if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
     *flush = true;
