@@ -3,6 +3,7 @@
 
 #include "bootstrap/wire.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* A text of at most `room` bytes, zero included, that is fit to be printed. */
@@ -22,7 +23,7 @@ static void put_card(struct kl_writer *w, const struct kl_card *card)
 {
     char host[KL_HOST_TEXT] = "";
 
-    strncpy(host, card->host, sizeof host - 1);
+    snprintf(host, sizeof host, "%s", card->host);
     kl_put_u32(w, (uint32_t)card->rank);
     kl_put_u64(w, card->pid);
     kl_put_bytes(w, host, sizeof host);

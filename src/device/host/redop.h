@@ -8,9 +8,13 @@
  * mean of integers divides the wrapped sum at the end, rounding toward zero.
  *
  * Arithmetic: fp16, bf16 and fp8 compute in float and round to nearest even after every step; fp8 saturates at the
- *             largest finite value as NCCL does; integers wrap. min and max propagate NaN of either side.
- * Results:    independent of the instruction set chosen at run time, bit for bit.
+ *             largest finite value as NCCL does, infinity included; integers wrap. min and max propagate NaN of either
+ *             side and take -0 for less than +0. A NaN that is computed is the positive quiet NaN of its type.
+ * Results:    independent of the instruction set chosen at run time, bit for bit, in the default floating-point
+ *             environment (round to nearest, subnormals kept).
  * Aliasing:   dst may equal partial or own exactly; other overlap is not allowed. No alignment is required.
+ * Stores:     ordinary ones. Only the caller knows whether the result will be read before it leaves the cache; if not,
+ *             combining blocks of a few KiB in scratch and copying these out past the cache is faster.
  * Threads:    a kl_redop is constant after kl_redop_init; any number of threads may use it.
  */
 #ifndef KL_DEVICE_HOST_REDOP_H
@@ -37,7 +41,7 @@ struct kl_redop {
 /** Bytes of one element; 0 for an unknown type. */
 size_t kl_type_bytes(ncclDataType_t type);
 
-/** "float", "bfloat16", ... as nccl-tests prints them; NULL for an unknown type. */
+/** "float", "half", "f8e4m3", ... as nccl-tests prints them; NULL for an unknown type. */
 const char *kl_type_name(ncclDataType_t type);
 
 /** "sum", "prod", ...; NULL for an unknown operation. */
