@@ -278,7 +278,7 @@ static void grow(struct kl_connect *c, int end)
     int start = c->nchannels;
 
     if (end > KL_MAX_CHANNELS) end = KL_MAX_CHANNELS;
-    for (; c->nchannels < end; c->nchannels++) c->source[c->nchannels] = c->source[c->nchannels - start];
+    for (; start && c->nchannels < end; c->nchannels++) c->source[c->nchannels] = c->source[c->nchannels % start];
 }
 
 static int clamp(int64_t x, int lo, int hi)
