@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/segment.h"
+
+#include "tests/kolo_test.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static size_t page(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The lowest free descriptor: unchanged when nothing leaked. */
+static int lowest_fd(void)
+{
+    int fd = dup(STDIN_FILENO);
+
+    close(fd);
+    return fd;
+}
+
+static void two_mappings_are_the_same_memory(void **state)
+{
+    struct kl_segment mine = KL_SEGMENT_NONE, peers = KL_SEGMENT_NONE;
+
+    (void)state;
+    assert_int_equal(kl_segment_create(&mine, "kolo-test", 100), ncclSuccess);
+    assert_int_equal(mine.bytes, page());
+    assert_int_equal(kl_segment_attach(&peers, dup(mine.fd), 100), ncclSuccess);
+    assert_int_equal(peers.fd, -1);
+    assert_int_equal(peers.bytes, page());
+    assert_ptr_not_equal(mine.base, peers.base);
+    for (size_t i = 0; i < peers.bytes; i++) assert_int_equal(((char *)peers.base)[i], 0);
+
+    ((char *)mine.base)[99] = 7;
+    assert_int_equal(((char *)peers.base)[99], 7);
+    kl_segment_close(&mine); /* the other mapping keeps the memory alive */
+    assert_int_equal(((char *)peers.base)[99], 7);
+    kl_segment_close(&peers);
+}
+
+static void survives_its_creator(void **state)
+{
+    struct kl_segment seg = KL_SEGMENT_NONE;
+    int status;
+
+    (void)state;
+    assert_int_equal(kl_segment_create(&seg, "kolo-test", 3 * page()), ncclSuccess);
+    pid_t child = fork();
+    if (!child) {
+        ((char *)seg.base)[2 * page()] = 42;
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(((char *)seg.base)[2 * page()], 42);
+    kl_segment_close(&seg);
+}
+
+static void shows_its_label(void **state)
+{
+    struct kl_segment seg = KL_SEGMENT_NONE;
+    char path[64], target[128] = "", longest[400];
+
+    (void)state;
+    assert_int_equal(kl_segment_create(&seg, "kolo-label", 1), ncclSuccess);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", seg.fd);
+    assert_true(readlink(path, target, sizeof target - 1) > 0);
+    assert_non_null(strstr(target, "memfd:kolo-label"));
+    kl_segment_close(&seg);
+
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    assert_int_equal(kl_segment_create(&seg, longest, 1), ncclSuccess);
+    kl_segment_close(&seg);
+}
+
+static void size_is_sealed(void **state)
+{
+    struct kl_segment seg = KL_SEGMENT_NONE;
+
+    (void)state;
+    assert_int_equal(kl_segment_create(&seg, "kolo-test", page()), ncclSuccess);
+    assert_int_equal(ftruncate(seg.fd, 0), -1);
+    assert_int_equal(ftruncate(seg.fd, (off_t)(2 * page())), -1);
+    assert_int_equal(fcntl(seg.fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
+    assert_int_equal(fcntl(seg.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    kl_segment_close(&seg);
+}
+
+static void untouched_pages_cost_nothing(void **state)
+{
+    struct kl_segment seg = KL_SEGMENT_NONE;
+    unsigned char resident[4];
+
+    (void)state;
+    assert_int_equal(kl_segment_create(&seg, "kolo-test", 4 * page()), ncclSuccess);
+    ((char *)seg.base)[page()] = 1;
+    assert_int_equal(mincore(seg.base, seg.bytes, resident), 0);
+    assert_int_equal(resident[0] & 1, 0);
+    assert_int_equal(resident[1] & 1, 1);
+    assert_int_equal(resident[3] & 1, 0);
+    kl_segment_close(&seg);
+}
+
+static void bad_sizes_are_refused(void **state)
+{
+    static const size_t sizes[] = {0, SIZE_MAX, SIZE_MAX / 2 + 1};
+    int free_fd = lowest_fd();
+
+    (void)state;
+    FOR_EACH_CASE(bytes, sizes)
+    {
+        struct kl_segment seg = KL_SEGMENT_NONE;
+
+        assert_int_equal(kl_segment_create(&seg, "kolo-test", *bytes), ncclInvalidArgument);
+        assert_int_equal(kl_segment_attach(&seg, dup(STDIN_FILENO), *bytes), ncclInvalidArgument);
+        assert_null(seg.base);
+        assert_int_equal(seg.fd, -1);
+        assert_int_equal(lowest_fd(), free_fd);
+    }
+}
+
+/* Descriptors a peer might send instead of what it promised. */
+static const struct {
+    const char *label;
+    int seals;
+    size_t bytes;
+} strangers[] = {
+    {"no seals", 0, 8192},
+    {"may shrink", F_SEAL_GROW, 8192},
+    {"may grow", F_SEAL_SHRINK, 8192},
+    {"too small", F_SEAL_SHRINK | F_SEAL_GROW, 4095},
+    {"empty", F_SEAL_SHRINK | F_SEAL_GROW, 0},
+    {"read only", F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE, 8192},
+    {"read only soon", F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE, 8192},
+};
+
+static void strangers_are_refused(void **state)
+{
+    int free_fd = lowest_fd();
+
+    (void)state;
+    FOR_EACH_CASE(c, strangers)
+    {
+        struct kl_segment seg = KL_SEGMENT_NONE;
+        int fd = memfd_create(c->label, MFD_ALLOW_SEALING);
+
+        assert_int_equal(ftruncate(fd, (off_t)c->bytes), 0);
+        assert_int_equal(fcntl(fd, F_ADD_SEALS, c->seals), 0);
+        expect_case(c->label, kl_segment_attach(&seg, fd, 4096) == ncclRemoteError);
+        expect_case(c->label, !seg.base && seg.fd == -1);
+        expect_case(c->label, lowest_fd() == free_fd); /* the descriptor is taken over, also on failure */
+    }
+    struct kl_segment seg = KL_SEGMENT_NONE;
+    assert_int_equal(kl_segment_attach(&seg, open("/dev/null", O_RDWR), 4096), ncclRemoteError);
+    assert_int_equal(kl_segment_attach(&seg, -1, 4096), ncclRemoteError);
+    assert_int_equal(lowest_fd(), free_fd);
+}
+
+static void close_works_on_nothing(void **state)
+{
+    struct kl_segment seg = KL_SEGMENT_NONE;
+
+    (void)state;
+    kl_segment_close(&seg);
+    kl_segment_close(&seg);
+    assert_int_equal(seg.fd, -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_mappings_are_the_same_memory),
+        cmocka_unit_test(survives_its_creator),
+        cmocka_unit_test(shows_its_label),
+        cmocka_unit_test(size_is_sealed),
+        cmocka_unit_test(untouched_pages_cost_nothing),
+        cmocka_unit_test(bad_sizes_are_refused),
+        cmocka_unit_test(strangers_are_refused),
+        cmocka_unit_test(close_works_on_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

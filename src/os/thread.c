@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/thread.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+
+static const int fault_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+
+static void *trampoline(void *arg)
+{
+    struct kl_thread *thread = arg;
+
+    pthread_setname_np(pthread_self(), thread->name);
+    thread->run(thread->arg);
+    return NULL;
+}
+
+static sigset_t signals_to_block(void)
+{
+    sigset_t set;
+
+    sigfillset(&set);
+    for (size_t i = 0; i < sizeof fault_signals / sizeof fault_signals[0]; i++) sigdelset(&set, fault_signals[i]);
+    return set;
+}
+
+/* A thread inherits the mask of its creator: blocking here leaves no moment in which a signal could slip in. */
+static int create_with_signals_blocked(struct kl_thread *thread)
+{
+    sigset_t before, blocked = signals_to_block();
+
+    pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    int err = pthread_create(&thread->handle, NULL, trampoline, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err;
+}
+
+ncclResult_t kl_thread_start(struct kl_thread *thread, const char *name, void (*run)(void *arg), void *arg)
+{
+    *thread = (struct kl_thread){.run = run, .arg = arg};
+    snprintf(thread->name, sizeof thread->name, "%s", name);
+
+    int err = create_with_signals_blocked(thread);
+    if (err) {
+        errno = err; /* pthread_create returns its error instead of setting errno */
+        return KL_FAIL_ERRNO("cannot start thread %s", thread->name);
+    }
+    thread->started = true;
+    return ncclSuccess;
+}
+
+void kl_thread_join(struct kl_thread *thread)
+{
+    if (!thread->started) return;
+    pthread_join(thread->handle, NULL);
+    thread->started = false;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * thread.h - a thread of the library inside somebody else's program.
+ *
+ * It has a name that ps, top and debuggers show, and it takes no signals: the program's handlers run in the program's
+ * threads, and none of our system calls is interrupted. Signals that a fault raises (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
+ * SIGTRAP, SIGSYS) stay open, or a program's crash reporter would not see a crash here.
+ *
+ * Errors:   ncclSystemError when the system grants no thread.
+ * Threads:  start and join come from one thread at a time; a thread never joins itself.
+ */
+#ifndef KL_OS_THREAD_H
+#define KL_OS_THREAD_H
+
+#include "include/nccl.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/** Bytes of a name, its final zero included (a limit of the kernel). */
+#define KL_THREAD_NAME 16
+
+/** Stays at its address from start to join. */
+struct kl_thread {
+    pthread_t handle;
+    void (*run)(void *arg);
+    void *arg;
+    char name[KL_THREAD_NAME];
+    bool started;
+};
+
+/** Run `run(arg)` in a new thread called `name`, of which 15 characters are kept. */
+ncclResult_t kl_thread_start(struct kl_thread *thread, const char *name, void (*run)(void *arg), void *arg);
+
+/** Wait until `run` has returned. Works on a zeroed struct, after a failed start, and a second time. */
+void kl_thread_join(struct kl_thread *thread);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/thread.h"
+
+#include "tests/kolo_test.h"
+
+#include <signal.h>
+#include <string.h>
+
+struct seen {
+    char name[KL_THREAD_NAME];
+    sigset_t blocked;
+    int ran;
+};
+
+static void look_around(void *arg)
+{
+    struct seen *seen = arg;
+
+    pthread_getname_np(pthread_self(), seen->name, sizeof seen->name);
+    pthread_sigmask(SIG_SETMASK, NULL, &seen->blocked);
+    seen->ran++;
+}
+
+static void has_its_name(void **state)
+{
+    static const struct {
+        const char *asked, *got;
+    } names[] = {
+        {"kolo-proxy", "kolo-proxy"},
+        {"exactly-fifteen", "exactly-fifteen"},
+        {"sixteen-letters!", "sixteen-letters"},
+    };
+
+    (void)state;
+    FOR_EACH_CASE(c, names)
+    {
+        struct kl_thread thread;
+        struct seen seen = {0};
+
+        assert_int_equal(kl_thread_start(&thread, c->asked, look_around, &seen), ncclSuccess);
+        kl_thread_join(&thread);
+        assert_int_equal(seen.ran, 1);
+        assert_string_equal(seen.name, c->got);
+    }
+}
+
+static void takes_no_signals_but_faults(void **state)
+{
+    struct kl_thread thread;
+    struct seen seen = {0};
+    sigset_t before, after;
+
+    (void)state;
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    assert_int_equal(kl_thread_start(&thread, "test", look_around, &seen), ncclSuccess);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    kl_thread_join(&thread);
+
+    assert_true(sigismember(&seen.blocked, SIGINT));
+    assert_true(sigismember(&seen.blocked, SIGTERM));
+    assert_true(sigismember(&seen.blocked, SIGCHLD));
+    assert_true(sigismember(&seen.blocked, SIGALRM));
+    assert_false(sigismember(&seen.blocked, SIGSEGV));
+    assert_false(sigismember(&seen.blocked, SIGBUS));
+    for (int s = 1; s < SIGRTMIN; s++) assert_int_equal(sigismember(&after, s), sigismember(&before, s));
+}
+
+static void join_works_on_nothing_and_twice(void **state)
+{
+    struct kl_thread thread = {0};
+    struct seen seen = {0};
+
+    (void)state;
+    kl_thread_join(&thread);
+    assert_int_equal(kl_thread_start(&thread, "test", look_around, &seen), ncclSuccess);
+    kl_thread_join(&thread);
+    kl_thread_join(&thread);
+    assert_int_equal(seen.ran, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(has_its_name),
+        cmocka_unit_test(takes_no_signals_but_faults),
+        cmocka_unit_test(join_works_on_nothing_and_twice),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
