@@ -32,7 +32,7 @@ static ncclResult_t complete_cpu(const struct kl_detect *d, int elem)
     char dir[KL_SYSFS_PATH_TEXT], text[FILE_TEXT];
 
     snprintf(dir, sizeof dir, "%s/devices/system/node/node%s", d->sysfs, kl_xml_attr(d->xml, elem, "numaid"));
-    if (!kl_xml_attr(d->xml, elem, "affinity") && kl_sysfs_read(dir, "cpumap", text, sizeof text))
+    if (!kl_xml_attr(d->xml, elem, "affinity") && kl_sysfs_text(dir, "cpumap", text, sizeof text))
         KL_TRY(kl_xml_set(d->xml, elem, "affinity", text));
     KL_TRY(set_if_absent(d->xml, elem, "arch", d->cpu->arch));
     if (strcmp(kl_xml_attr(d->xml, elem, "arch"), "x86_64")) return ncclSuccess;
@@ -89,8 +89,8 @@ static ncclResult_t complete_speed(const struct kl_detect *d, int elem, const ch
 
     if (kl_xml_attr(d->xml, elem, "link_speed")) return ncclSuccess;
     if (dir) {
-        kl_sysfs_read(dir, "max_link_speed", device, sizeof device);
-        kl_sysfs_read(dir, "../max_link_speed", port, sizeof port);
+        kl_sysfs_text(dir, "max_link_speed", device, sizeof device);
+        kl_sysfs_text(dir, "../max_link_speed", port, sizeof port);
     }
     return kl_xml_set(d->xml, elem, "link_speed", transfer_rate(port) < transfer_rate(device) ? port : device);
 }
@@ -101,8 +101,8 @@ static ncclResult_t complete_width(const struct kl_detect *d, int elem, const ch
 
     if (kl_xml_attr(d->xml, elem, "link_width")) return ncclSuccess;
     if (!dir) return kl_xml_set(d->xml, elem, "link_width", "");
-    kl_sysfs_read(dir, "max_link_width", device, sizeof device);
-    kl_sysfs_read(dir, "../max_link_width", port, sizeof port);
+    kl_sysfs_text(dir, "max_link_width", device, sizeof device);
+    kl_sysfs_text(dir, "../max_link_width", port, sizeof port);
     long a = strtol(device, NULL, 0), b = strtol(port, NULL, 0);
     return kl_xml_set_int(d->xml, elem, "link_width", (int)(a < b ? a : b));
 }
@@ -113,9 +113,9 @@ static ncclResult_t complete_ids(const struct kl_detect *d, int elem, const char
     char text[64];
 
     if (!dir) return ncclSuccess;
-    if (kl_sysfs_read(dir, "class", text, sizeof text)) KL_TRY(kl_xml_set(d->xml, elem, "class", text));
+    if (kl_sysfs_text(dir, "class", text, sizeof text)) KL_TRY(kl_xml_set(d->xml, elem, "class", text));
     for (size_t i = 0; i < sizeof id / sizeof id[0]; i++)
-        if (!kl_xml_attr(d->xml, elem, id[i]) && kl_sysfs_read(dir, id[i], text, sizeof text))
+        if (!kl_xml_attr(d->xml, elem, id[i]) && kl_sysfs_text(dir, id[i], text, sizeof text))
             KL_TRY(kl_xml_set(d->xml, elem, id[i], text));
     return ncclSuccess;
 }
@@ -170,7 +170,7 @@ void kl_detect_refresh(const char *sysfs)
 {
     char text[64];
 
-    kl_sysfs_read(sysfs, "kernel/pci_switch_link/refresh_switch_toplogy", text, sizeof text);
+    kl_sysfs_text(sysfs, "kernel/pci_switch_link/refresh_switch_toplogy", text, sizeof text);
 }
 
 /* The node as the kernel writes it, -1 where it does not. */
@@ -178,7 +178,7 @@ static int numa_of(const char *dir)
 {
     char text[64];
 
-    return kl_sysfs_read(dir, "numa_node", text, sizeof text) ? (int)strtol(text, NULL, 0) : -1;
+    return kl_sysfs_text(dir, "numa_node", text, sizeof text) ? (int)strtol(text, NULL, 0) : -1;
 }
 
 /*
@@ -304,7 +304,7 @@ static ncclResult_t classify_nvlinks(const struct kl_detect *d, int elem)
         char dir[KL_SYSFS_PATH_TEXT], class[64] = "";
 
         if (kl_xml_attr(d->xml, l, "tclass") || !target) continue;
-        if (kl_sysfs_pci_dir(d->sysfs, target, dir)) kl_sysfs_read(dir, "class", class, sizeof class);
+        if (kl_sysfs_pci_dir(d->sysfs, target, dir)) kl_sysfs_text(dir, "class", class, sizeof class);
         KL_TRY(kl_xml_set(d->xml, l, "tclass", *class ? class : "0x068000"));
     }
     return ncclSuccess;

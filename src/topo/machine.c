@@ -28,7 +28,7 @@ int kl_machine_numa_nodes(const char *sysfs, int *node, int max)
     int n = 0;
 
     if (snprintf(dir, sizeof dir, "%s/devices/system/node", sysfs ? sysfs : "/sys") < (int)sizeof dir &&
-        kl_sysfs_read(dir, "online", text, sizeof text))
+        kl_sysfs_text(dir, "online", text, sizeof text))
         kl_cpuset_parse_list(text, &online);
     for (int i = -1; n < max && (i = kl_cpuset_next(&online, i + 1)) >= 0;) node[n++] = i;
     if (!n) node[n++] = 0;

@@ -21,7 +21,7 @@ static ssize_t read_file(const char *path, char *text, size_t bytes)
     return n < 0 || used == bytes ? -1 : (ssize_t)used;
 }
 
-bool kl_sysfs_read(const char *dir, const char *name, char *text, size_t bytes)
+bool kl_sysfs_text(const char *dir, const char *name, char *text, size_t bytes)
 {
     char path[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/%s", dir, name);

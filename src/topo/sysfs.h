@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 /** Contents of `dir`/`name` without the final newline, "" if it is missing or longer than `bytes`. True if not empty. */
-bool kl_sysfs_read(const char *dir, const char *name, char *text, size_t bytes);
+bool kl_sysfs_text(const char *dir, const char *name, char *text, size_t bytes);
 
 /** The directory of a PCI device, links resolved: its components name the bridges above. False: not there. */
 bool kl_sysfs_pci_dir(const char *root, const char *busid, char dir[KL_SYSFS_PATH_TEXT]);
