@@ -123,14 +123,29 @@ static int wait_in_vain(struct rank *r)
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 
+/* Rank 2 has another count: whoever meets its data says so, and all hear of it. */
 static int disagree(struct rank *r)
 {
-    size_t count = r->rank == 2 ? COUNT / 2 : COUNT;
-    ncclResult_t rc = ncclAllReduce(r->send, r->recv, count, ncclFloat, ncclSum, r->comm, NULL);
+    size_t count = r->rank == 2 ? 1000 : COUNT;
+    ncclResult_t rc = reduce_once(r); /* everybody has joined */
+
+    rc = rc ? rc : ncclAllReduce(r->send, r->recv, count, ncclFloat, ncclSum, r->comm, NULL);
 
     rc = rc ? rc : koloStreamSynchronize(NULL);
-    bool fine =
-        (rc == ncclInvalidUsage || rc == ncclRemoteError) && says(ncclGetLastError(r->comm), "different counts");
+    bool fine = rc == ncclInvalidUsage && says(ncclGetLastError(r->comm), "different counts");
+    ncclCommDestroy(r->comm);
+    return fine ? EXIT_AS_EXPECTED : 1;
+}
+
+/* Rank 2 leaves without taking part. */
+static int desert(struct rank *r)
+{
+    ncclResult_t rc = reduce_once(r); /* everybody has joined */
+
+    if (!rc && r->rank != 2) rc = reduce_once(r);
+    bool fine = r->rank == 2 || (rc == ncclRemoteError && says(ncclGetLastError(r->comm), "rank 2") &&
+                                 says(ncclGetLastError(r->comm), "destroyed its communicator"));
+
     ncclCommDestroy(r->comm);
     return fine ? EXIT_AS_EXPECTED : 1;
 }
@@ -151,10 +166,15 @@ static const struct role {
     ncclResult_t rc;            /* the result of joining */
     const char *words;          /* and what its text says */
 } roles[] = {
-    {"lose", lose_rank_2, ncclSuccess, NULL},   {"abort", abort_rank_2, ncclSuccess, NULL},
-    {"wait", wait_in_vain, ncclSuccess, NULL},  {"disagree", disagree, ncclSuccess, NULL},
-    {"miss", NULL, ncclRemoteError, "rank 2"},  {"secret", NULL, ncclRemoteError, "secret"},
-    {"taken", NULL, ncclSystemError, "in use"}, {"nointerface", NULL, ncclSystemError, "interface"},
+    {"lose", lose_rank_2, ncclSuccess, NULL},
+    {"abort", abort_rank_2, ncclSuccess, NULL},
+    {"wait", wait_in_vain, ncclSuccess, NULL},
+    {"disagree", disagree, ncclSuccess, NULL},
+    {"desert", desert, ncclSuccess, NULL},
+    {"miss", NULL, ncclRemoteError, "rank 2"},
+    {"secret", NULL, ncclRemoteError, "secret"},
+    {"taken", NULL, ncclSystemError, "in use"},
+    {"nointerface", NULL, ncclSystemError, "interface"},
 };
 
 static const struct role *role_named(const char *name)
@@ -318,12 +338,14 @@ static void a_rank_that_never_calls_is_waited_for_as_long_as_allowed(void **stat
     unsetenv("KOLO_TIMEOUT");
 }
 
-static void ranks_that_disagree_get_an_error(void **state)
+static void ranks_that_disagree_or_leave_are_an_error_for_all(void **state)
 {
     struct child c[RANKS];
 
     (void)state;
     start_job(c, "disagree", 0, RANKS - 1);
+    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+    start_job(c, "desert", 0, RANKS - 1);
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
 }
 
@@ -385,7 +407,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_abort_reaches_every_rank),
         cmocka_unit_test(a_rank_that_never_comes_is_named),
         cmocka_unit_test(a_rank_that_never_calls_is_waited_for_as_long_as_allowed),
-        cmocka_unit_test(ranks_that_disagree_get_an_error),
+        cmocka_unit_test(ranks_that_disagree_or_leave_are_an_error_for_all),
         cmocka_unit_test(another_secret_is_refused),
         cmocka_unit_test(a_taken_port_and_a_missing_interface_are_system_errors),
     };

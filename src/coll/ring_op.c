@@ -169,3 +169,13 @@ enum kl_step kl_ring_op_progress(struct kl_ring_op *op, ncclResult_t *rc)
     }
     return kl_fifo_drained(&op->ring->to_next.tx) ? KL_STEP_DONE : step;
 }
+
+int kl_ring_op_waits_in_vain(struct kl_ring_op *op)
+{
+    struct kl_ring *ring = op->ring;
+    unsigned actions = op->first < op->task.count ? next_move(op).actions : 0;
+
+    if (actions & KL_HOP_RECV && kl_fifo_sender_gone(&ring->from_prev.rx)) return kl_ring_prev(ring);
+    if (kl_fifo_receiver_gone(&ring->to_next.tx, actions & KL_HOP_SEND)) return kl_ring_next(ring);
+    return -1;
+}

@@ -73,3 +73,9 @@ enum kl_step kl_recv_progress(struct kl_message *message, struct kl_connector *c
     }
     return KL_STEP_DONE;
 }
+
+bool kl_message_waits_in_vain(const struct kl_message *message, struct kl_connector *connector)
+{
+    if (connector->sends) return kl_fifo_receiver_gone(&connector->tx, !message->ended);
+    return !message->ended && kl_fifo_sender_gone(&connector->rx);
+}

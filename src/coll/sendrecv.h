@@ -27,4 +27,7 @@ enum kl_step kl_send_progress(struct kl_message *message, struct kl_connector *c
 /** *rc is set on failure, with DONE. */
 enum kl_step kl_recv_progress(struct kl_message *message, struct kl_connector *connector, ncclResult_t *rc);
 
+/** Does the message wait for a peer that has freed its communicator? */
+bool kl_message_waits_in_vain(const struct kl_message *message, struct kl_connector *connector);
+
 #endif

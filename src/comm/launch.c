@@ -101,10 +101,15 @@ static void copy_to_self(ncclComm_t comm, uint64_t first, uint64_t end)
     }
 }
 
+static struct kl_connector *connector_of(ncclComm_t comm, const struct kl_task *t)
+{
+    return t->coll == KL_SEND ? &comm->send_to[t->peer] : &comm->recv_from[t->peer];
+}
+
 static enum kl_step progress_message(ncclComm_t comm, struct kl_task *t, ncclResult_t *rc)
 {
-    if (t->coll == KL_SEND) return kl_send_progress(&t->message, &comm->send_to[t->peer]);
-    return kl_recv_progress(&t->message, &comm->recv_from[t->peer], rc);
+    if (t->coll == KL_SEND) return kl_send_progress(&t->message, connector_of(comm, t));
+    return kl_recv_progress(&t->message, connector_of(comm, t), rc);
 }
 
 static enum kl_step progress_messages(ncclComm_t comm, uint64_t first, uint64_t end, ncclResult_t *rc)
@@ -155,21 +160,38 @@ static void name_task(ncclComm_t comm, char *text, size_t size)
     snprintf(text, size, "%s of %zu elements", coll_names[t->coll], t->count);
 }
 
-/* Nothing has come for longer than KOLO_TIMEOUT allows? The clock is read once in a thousand polls. */
-static ncclResult_t check_patience(ncclComm_t comm)
+/* A rank that has gone and will never do its part of the current task; -1 if there is none. */
+static int find_gone(ncclComm_t comm, uint64_t end)
 {
-    char what[64], from[128];
+    if (!is_message(task_at(comm, comm->cursor)))
+        return comm->in_ring_op ? kl_ring_op_waits_in_vain(&comm->ring_op) : -1;
+    for (uint64_t i = comm->cursor; i < end; i++) {
+        const struct kl_task *t = task_at(comm, i);
+        if (t->complete || t->waits || t->peer == comm->rank) continue;
+        if (kl_message_waits_in_vain(&t->message, connector_of(comm, t))) return t->peer;
+    }
+    return -1;
+}
 
-    if (!comm->timeout_ns || ++comm->stalls % 1024) return ncclSuccess;
+/* The clock is looked at, and the neighbours are, once in some hundred polls without progress. */
+static ncclResult_t check_patience(ncclComm_t comm, uint64_t end)
+{
+    char what[64], who[128];
+
+    if (++comm->stalls % 256) return ncclSuccess;
+    int gone = find_gone(comm, end);
+    name_task(comm, what, sizeof what);
+    if (gone >= 0)
+        return KL_FAIL(ncclRemoteError, "%s: %s destroyed its communicator without taking part", what,
+                       kl_comm_describe(comm, gone, who, sizeof who));
+    if (!comm->timeout_ns) return ncclSuccess;
     uint64_t now = kl_now_ns();
     if (!comm->stalled_since) comm->stalled_since = now;
     if (now - comm->stalled_since < comm->timeout_ns) return ncclSuccess;
     const struct kl_task *t = task_at(comm, comm->cursor);
     int peer = is_message(t) ? t->peer : kl_ring_prev(&comm->channels[0].ring);
-    name_task(comm, what, sizeof what);
     return KL_FAIL(ncclRemoteError, "%s: nothing moved for %llu s, waiting for %s", what,
-                   (unsigned long long)(comm->timeout_ns / 1000000000u),
-                   kl_comm_describe(comm, peer, from, sizeof from));
+                   (unsigned long long)(comm->timeout_ns / 1000000000u), kl_comm_describe(comm, peer, who, sizeof who));
 }
 
 static enum kl_step progress_tasks(ncclComm_t comm, uint64_t end, ncclResult_t *rc)
@@ -210,7 +232,7 @@ static enum kl_step run_launch(struct kl_stream *stream, struct kl_work *work)
     if (kl_load_acquire(&comm->failed)) return fail_launch(comm, stream, work);
 
     enum kl_step step = progress_tasks(comm, end, &rc);
-    if (!rc && step == KL_STEP_STALLED) rc = check_patience(comm);
+    if (!rc && step == KL_STEP_STALLED) rc = check_patience(comm, end);
     if (rc) {
         kl_comm_fail(comm, comm->rank, rc, kl_error_text(), true);
         return fail_launch(comm, stream, work);

@@ -58,6 +58,17 @@ ncclResult_t kl_fifo_attach_rx(struct kl_fifo_rx *rx, struct kl_fifo *fifo, size
     return ncclSuccess;
 }
 
+bool kl_fifo_receiver_gone(struct kl_fifo_tx *tx, bool wants_room)
+{
+    if (!kl_load_acquire(&tx->fifo->receiver_left)) return false; /* pairs with kl_fifo_leave_rx: head is final */
+    return wants_room ? !kl_fifo_can_send(tx) : !kl_fifo_drained(tx);
+}
+
+bool kl_fifo_sender_gone(const struct kl_fifo_rx *rx)
+{
+    return kl_load_acquire(&rx->fifo->sender_left) && !kl_fifo_ready(rx); /* pairs with kl_fifo_leave_tx */
+}
+
 /* Until the receiver is past `step`, or has left it unclaimed. Reading one step takes microseconds and never waits. */
 static void revoke_step(struct kl_fifo_tx *tx, uint64_t step)
 {

@@ -5,13 +5,13 @@
  * The memory belongs to the receiver and may be mapped at different addresses on the two sides, so it holds offsets and
  * counters, never pointers of its own. A step counts slots since the connection was made; its slot is step % nslots.
  *
- *      line 0         line 1                        from line 2
- *     +--------------+------------------------+  +---------------------------------+
- *     | head         | magic, nslots,         |  | ready, bytes, claim, payload    |  x nslots, one line each
- *     |              | slot_bytes             |  +---------------------------------+
- *     +--------------+------------------------+  | slot data of slot_bytes         |  x nslots
- *      receiver writes  constant after init      +---------------------------------+
- *                                                 sender writes (claim: both, see below)
+ *      line 0           line 1         line 2                    from line 3
+ *     +----------------+--------------+-----------------------+  +---------------------------------+
+ *     | head, receiver | sender left  | magic, nslots,        |  | ready, bytes, claim, payload    |  x nslots, a line each
+ *     | left           |              | slot_bytes            |  +---------------------------------+
+ *     +----------------+--------------+-----------------------+  | slot data of slot_bytes         |  x nslots
+ *      receiver writes  sender writes  constant after init       +---------------------------------+
+ *                                                                 sender writes (claim: both, see below)
  *
  * Invariant:    head <= steps published <= head + nslots.
  * Who owns a slot:  steps [head, published)           the receiver, read only
@@ -20,9 +20,12 @@
  * Direct data: where both ranks share an address space, a step may carry the address of the sender's own memory instead
  *               of a copy. The receiver claims such a step before it reads and the sender may revoke what is not claimed,
  *               so that memory can be given back safely when an operation is aborted.
+ * Leaving:       a side that is done for good says so. Everything it published before is still there; what is not there
+ *               then will never come, so that nobody waits for a rank that has gone on.
  * Memory order: ready is stored with release after the payload, loaded with acquire before it: the payload is visible.
  *               head is stored with release after reading, loaded with acquire before a slot is reused. claim changes by
- *               compare-and-swap with acquire and release.
+ *               compare-and-swap with acquire and release. left is stored with release last, loaded with acquire before
+ *               a final look at ready or head.
  * Threads:      one thread at a time per side; each side holds its own handle and never the other's.
  * Trust:        the memory was attached over an authenticated connection, yet bytes is checked against slot_bytes when a
  *               step is opened: a peer with other settings must not make this rank read beyond the end.
@@ -52,14 +55,16 @@ struct kl_fifo_line {
 };
 
 struct kl_fifo {
-    alignas(KL_LINE) _Atomic uint64_t head; /* steps consumed, written by the receiver */
-    alignas(KL_LINE) uint32_t magic;        /* constant after kl_fifo_init, as all below */
+    alignas(KL_LINE) _Atomic uint64_t head; /* steps consumed, written by the receiver, as the next */
+    _Atomic uint32_t receiver_left;
+    alignas(KL_LINE) _Atomic uint32_t sender_left; /* written by the sender */
+    alignas(KL_LINE) uint32_t magic;               /* constant after kl_fifo_init, as all below */
     uint32_t nslots;
     uint64_t slot_bytes;
     struct kl_fifo_line lines[];
 };
 _Static_assert(sizeof(struct kl_fifo_line) == KL_LINE, "a step's flag and payload share one line");
-_Static_assert(sizeof(struct kl_fifo) == 2 * KL_LINE, "shared layout: both processes must agree");
+_Static_assert(sizeof(struct kl_fifo) == 3 * KL_LINE, "shared layout: both processes must agree");
 
 /** The sender's private view. */
 struct kl_fifo_tx {
@@ -150,6 +155,15 @@ static inline bool kl_fifo_drained(struct kl_fifo_tx *tx)
     return tx->head_seen >= tx->direct;
 }
 
+/** Has the receiver gone without making room for the step that kl_fifo_can_send refuses, or reading what was lent? */
+bool kl_fifo_receiver_gone(struct kl_fifo_tx *tx, bool wants_room);
+
+/** Say that nothing more will be sent. */
+static inline void kl_fifo_leave_tx(struct kl_fifo_tx *tx)
+{
+    kl_store_release(&tx->fifo->sender_left, 1); /* pairs with kl_fifo_sender_gone */
+}
+
 /** Take back the addresses that the receiver has not begun to read, and wait (microseconds) while it reads one. */
 void kl_fifo_revoke(struct kl_fifo_tx *tx);
 
@@ -160,6 +174,15 @@ static inline bool kl_fifo_ready(const struct kl_fifo_rx *rx)
 {
     return kl_load_acquire(&kl_fifo_line(rx->fifo, rx->step, rx->nslots)->ready) ==
            rx->step + 1; /* pairs with publish */
+}
+
+/** Has the sender gone without sending the step that kl_fifo_ready waits for? */
+bool kl_fifo_sender_gone(const struct kl_fifo_rx *rx);
+
+/** Say that nothing more will be received. */
+static inline void kl_fifo_leave_rx(struct kl_fifo_rx *rx)
+{
+    kl_store_release(&rx->fifo->receiver_left, 1); /* pairs with kl_fifo_receiver_gone */
 }
 
 /** The next step's data, after kl_fifo_ready; read it and kl_fifo_release it without waiting in between. NULL when the

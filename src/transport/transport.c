@@ -47,6 +47,10 @@ void kl_connector_revoke(struct kl_connector *connector)
 void kl_connector_free(struct kl_connector *connector)
 {
     if (!connector->transport) return;
+    if (connector->sends)
+        kl_fifo_leave_tx(&connector->tx);
+    else
+        kl_fifo_leave_rx(&connector->rx);
     connector->transport->free(connector);
     *connector = (struct kl_connector){.segment = KL_SEGMENT_NONE};
 }
