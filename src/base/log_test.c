@@ -236,7 +236,7 @@ static char folder[] = "/tmp/kolo_log_XXXXXX";
 static const char *take_file(const char *name)
 {
     static char text[WRITE_BYTES];
-    char path[256];
+    char path[512];
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *f = fopen(path, "r");
@@ -300,7 +300,7 @@ static void reading_again_keeps_the_file(void **state)
 
 static void write_conf(const char *name, const char *text)
 {
-    char path[256];
+    char path[512];
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *f = fopen(path, "w");
