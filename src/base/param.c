@@ -137,11 +137,11 @@ const char *kl_param_expected(const struct kl_param *param, char *text, size_t b
         add_choices(&t, param->choices);
         break;
     case KL_PARAM_TYPE_LIST:
-        kl_text_add(&t, "a list (\"A,B\"; \"^A,B\" is all others; ALL) of ");
+        kl_text_add(&t, "a list (\"A,B\"; \"^A,B\" for all others) of ALL, ");
         add_choices(&t, param->choices);
         break;
     case KL_PARAM_TYPE_STRING:
-        kl_text_add(&t, "at most %zu bytes", param->bytes - 1);
+        kl_text_add(&t, "text of at most %zu bytes", param->bytes - 1);
         break;
     }
     return text;

@@ -135,8 +135,8 @@ static const struct {
 } expectations[] = {
     {COUNT, "an integer from 2 to 64"}, {BYTES, "a size from 64 to 16M"},
     {DECIDED, "a size from 4K to 1G"},  {ON, "0, 1, on or off"},
-    {SPEED, "one of slow, fast"},       {SIDES, "a list (\"A,B\"; \"^A,B\" is all others; ALL) of left, right, top"},
-    {NAME, "at most 7 bytes"},
+    {SPEED, "one of slow, fast"},       {SIDES, "a list (\"A,B\"; \"^A,B\" for all others) of ALL, left, right, top"},
+    {NAME, "text of at most 7 bytes"},
 };
 
 static void what_is_expected_is_said(void **state)

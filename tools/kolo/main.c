@@ -14,6 +14,7 @@ struct command {
 
 /* Ends with an empty row. */
 static const struct command commands[] = {
+    {"env", cmd_env, "list parameters, their defaults and current values"},
     {NULL, NULL, NULL},
 };
 
