@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/launch.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "tools/kolo/cmd.h"
+#include "tools/kolo/endings.h"
+#include "tools/kolo/jobid.h"
+#include "tools/kolo/lines.h"
+#include "tools/kolo/netns.h"
+#include "tools/kolo/rankenv.h"
+#include "tools/kolo/spawn.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WATCH_MS = 100, POLL_MAX_MS = 60000, PER_RANK = 2, NETNS_PORT = 29500 };
+enum { CHUNK = 65536, PIPE_CHUNKS = 16 }; /* together more than a pipe holds */
+
+/* One of a rank's two outputs on its way to ours. */
+struct output {
+    int fd; /* -1: closed */
+    struct kl_lines lines;
+};
+
+struct process {
+    pid_t pid; /* 0: not started */
+    char prefix[24];
+    struct output output[PER_RANK]; /* stdout, stderr */
+};
+
+struct launch {
+    const struct kl_job *job;
+    struct process *process;
+    struct pollfd *polled; /* the signals, then the outputs of each rank */
+    struct kl_endings endings;
+    struct kl_netns netns;
+    struct kl_janitor janitor;
+    sigset_t inherited_mask;
+    int signals;         /* signalfd */
+    int null;            /* /dev/null */
+    uint64_t deadline;   /* of the whole job */
+    uint64_t next_watch; /* when is_stuck is asked again */
+    char id[KL_JOBID_TEXT];
+    char hostname[64], master_addr[32];
+    int master_port;
+};
+
+static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+enum { NPASSED_ON = sizeof passed_on / sizeof passed_on[0] };
+
+static int complain(const struct launch *l, const char *what, const char *why)
+{
+    fprintf(l->job->err, "%s: %s: %s\n", l->job->who, what, why);
+    return -1;
+}
+
+/* ---- before the ranks ---- */
+
+/* Descriptors 0 to 2 must be taken, or a pipe of ours would get one of them. */
+static int open_null(struct launch *l)
+{
+    do l->null = open("/dev/null", O_RDWR);
+    while (l->null >= 0 && l->null <= 2);
+    if (l->null < 0) return complain(l, "/dev/null", strerror(errno));
+    fcntl(l->null, F_SETFD, FD_CLOEXEC);
+    return 0;
+}
+
+static int catch_signals(struct launch *l)
+{
+    sigset_t caught;
+
+    sigemptyset(&caught);
+    sigaddset(&caught, SIGCHLD);
+    for (int i = 0; i < NPASSED_ON; i++) sigaddset(&caught, passed_on[i]);
+    sigprocmask(SIG_BLOCK, &caught, &l->inherited_mask);
+    signal(SIGPIPE, SIG_IGN);
+    l->signals = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
+    return l->signals < 0 ? complain(l, "signalfd", strerror(errno)) : 0;
+}
+
+/* A port that is free now; torchrun's convention leaves the same gap until rank 0 binds it. */
+static int free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof at;
+    int port = NETNS_PORT, s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (s >= 0 && !bind(s, (struct sockaddr *)&at, length) && !getsockname(s, (struct sockaddr *)&at, &length))
+        port = ntohs(at.sin_port);
+    if (s >= 0) close(s);
+    return port;
+}
+
+static int make_network(struct launch *l)
+{
+    char why[256];
+
+    snprintf(l->master_addr, sizeof l->master_addr, "127.0.0.1");
+    l->master_port = NETNS_PORT;
+    if (!l->job->netns) {
+        l->master_port = free_port();
+        return 0;
+    }
+    if (kl_netns_open(&l->netns, l->job->nhosts, why, sizeof why)) return complain(l, "--netns", why);
+    kl_netns_address(0, l->master_addr, sizeof l->master_addr);
+    return 0;
+}
+
+static int make_id(struct launch *l)
+{
+    ncclUniqueId id;
+
+    if (!l->job->make_id) return 0;
+    if (l->job->make_id(&id)) return complain(l, "making the job's id", kl_error_text());
+    kl_jobid_print(&id, l->id);
+    return 0;
+}
+
+static int prepare(struct launch *l)
+{
+    int n = l->job->nranks;
+
+    l->process = calloc((size_t)n, sizeof *l->process);
+    l->polled = calloc(1 + PER_RANK * (size_t)n, sizeof *l->polled);
+    if (kl_endings_init(&l->endings, n, l->job->grace_ms) || !l->process || !l->polled)
+        return complain(l, "starting ranks", "out of memory");
+    l->endings.verdict = l->job->verdict;
+    for (int r = 0; r < n; r++)
+        for (int i = 0; i < PER_RANK; i++) l->process[r].output[i].fd = -1;
+    gethostname(l->hostname, sizeof l->hostname - 1);
+    if (open_null(l) || catch_signals(l) || make_network(l) || make_id(l)) return -1;
+    int err = kl_janitor_start(&l->janitor);
+    return err ? complain(l, "starting the janitor", strerror(err)) : 0;
+}
+
+/* ---- starting ranks ---- */
+
+static char **environment_of(const struct launch *l, int rank, int host)
+{
+    int local_size = l->job->nranks / l->job->nhosts;
+    char host_id[96];
+    struct kl_rank_env r = {
+        .rank = rank,
+        .size = l->job->nranks,
+        .local_rank = rank % local_size,
+        .local_size = local_size,
+        .comm_id = l->job->make_id ? l->id : NULL,
+        .master_addr = l->master_addr,
+        .master_port = l->master_port,
+        .host_id = l->job->nhosts > 1 ? host_id : NULL,
+        .topo_file = l->job->topo_file,
+        .host_devices = l->job->host_devices,
+    };
+
+    snprintf(host_id, sizeof host_id, "%s-%d", l->hostname, host);
+    return kl_rank_environ(environ, &r);
+}
+
+/* Our end does not block; theirs does, as programs expect. */
+static int open_output(struct output *o, const char *prefix, int *theirs)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC)) return errno;
+    fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    *o = (struct output){.fd = fds[0], .lines = {.prefix = prefix}};
+    *theirs = fds[1];
+    return 0;
+}
+
+static int start_rank(struct launch *l, int rank)
+{
+    struct process *p = &l->process[rank];
+    int host = rank / (l->job->nranks / l->job->nhosts);
+    struct kl_spawn what = {
+        .path = l->job->path, .argv = l->job->argv, .mask = l->inherited_mask, .out = -1, .err = -1};
+
+    if (l->job->tag) snprintf(p->prefix, sizeof p->prefix, "[%d] ", rank);
+    what.in = rank || isatty(0) ? l->null : 0;
+    what.ns = l->job->netns ? l->netns.fd[host] : -1;
+    char **env = environment_of(l, rank, host);
+    what.env = env;
+    int err = env ? 0 : ENOMEM;
+    if (!err) err = open_output(&p->output[0], p->prefix, &what.out);
+    if (!err) err = open_output(&p->output[1], p->prefix, &what.err);
+    if (!err) err = kl_spawn_rank(&what, &p->pid);
+    if (!err) kl_janitor_watch(&l->janitor, p->pid);
+    if (what.out >= 0) close(what.out);
+    if (what.err >= 0) close(what.err);
+    kl_rank_environ_free(env);
+    return err;
+}
+
+static int start_ranks(struct launch *l)
+{
+    for (int r = 0; r < l->job->nranks; r++) {
+        int err = start_rank(l, r);
+        if (!err) continue;
+        fprintf(l->job->err, "%s: starting rank %d of %d: %s\n", l->job->who, r, l->job->nranks, strerror(err));
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- while they run ---- */
+
+static void signal_ranks(const struct launch *l, int signal)
+{
+    for (int r = 0; r < l->job->nranks; r++)
+        if (l->process[r].pid && !l->endings.rank[r].ended) kill(-l->process[r].pid, signal);
+}
+
+static void close_output(struct output *o, FILE *to)
+{
+    if (o->fd < 0) return;
+    kl_lines_end(&o->lines, to);
+    close(o->fd);
+    o->fd = -1;
+}
+
+/* Pass on some of what is there; bounded, since others wait while a rank writes faster than we read. When ours cannot
+ * be written any more, theirs is closed: they see what they would see without us. */
+static void pass_output(struct output *o, FILE *to, int chunks)
+{
+    static char chunk[CHUNK];
+
+    while (o->fd >= 0 && chunks--) {
+        ssize_t n = read(o->fd, chunk, sizeof chunk);
+
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (n <= 0 || kl_lines_feed(&o->lines, chunk, (size_t)n, to) || ferror(to)) close_output(o, to);
+    }
+}
+
+static void pass_outputs(struct launch *l)
+{
+    for (int r = 0; r < l->job->nranks; r++) {
+        pass_output(&l->process[r].output[0], l->job->out, 1);
+        pass_output(&l->process[r].output[1], l->job->err, 1);
+    }
+}
+
+static void announce_death(const struct launch *l, int rank)
+{
+    char how[160];
+
+    kl_endings_describe(&l->endings, rank, l->job->who, how, sizeof how);
+    if (l->endings.nrunning)
+        fprintf(l->job->err, "%s: %s; the others have %g s to end\n", l->job->who, how,
+                (double)l->endings.grace_ms / 1000);
+}
+
+/* Ended ranks stay unreaped to the end, so that their process groups keep their numbers. */
+static void note_endings(struct launch *l)
+{
+    for (int r = 0; r < l->job->nranks; r++) {
+        siginfo_t info = {.si_pid = 0};
+
+        if (l->endings.rank[r].ended || !l->process[r].pid) continue;
+        if (waitid(P_PID, (id_t)l->process[r].pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid) continue;
+        bool exited = info.si_code == CLD_EXITED;
+        bool first =
+            kl_endings_ended(&l->endings, r, exited ? info.si_status : 0, exited ? 0 : info.si_status, kl_now_ns());
+        if (first) announce_death(l, r);
+    }
+}
+
+static void pass_signal(struct launch *l, int signal)
+{
+    signal_ranks(l, signal);
+    if (signal == SIGTSTP) raise(SIGSTOP); /* ours was caught */
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
+        kl_endings_asked(&l->endings, signal, kl_now_ns());
+}
+
+static void take_signals(struct launch *l)
+{
+    struct signalfd_siginfo info;
+
+    while (read(l->signals, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGCHLD)
+            note_endings(l);
+        else
+            pass_signal(l, (int)info.ssi_signo);
+    }
+}
+
+static void look_at_the_clock(struct launch *l)
+{
+    if (kl_deadline_passed(l->deadline)) {
+        fprintf(l->job->err, "%s: not finished after %g s\n", l->job->who, (double)l->job->timeout_ms / 1000);
+        l->deadline = KL_NO_DEADLINE;
+        kl_endings_time_is_up(&l->endings, kl_now_ns());
+    }
+    if (kl_deadline_passed(l->next_watch)) {
+        bool stuck = l->job->is_stuck(l->job->context);
+
+        l->next_watch = stuck ? KL_NO_DEADLINE : kl_deadline_in_ms(WATCH_MS);
+        if (stuck) kl_endings_time_is_up(&l->endings, kl_now_ns());
+    }
+    int signal = kl_endings_due(&l->endings, kl_now_ns());
+    if (signal) {
+        signal_ranks(l, signal);
+        if (signal != SIGKILL) signal_ranks(l, SIGCONT); /* a stopped rank would not see it */
+    }
+}
+
+static void wait_for_something(struct launch *l)
+{
+    struct pollfd *p = l->polled;
+    uint64_t next = l->endings.due_ns;
+
+    if (l->deadline < next) next = l->deadline;
+    if (l->next_watch < next) next = l->next_watch;
+    *p++ = (struct pollfd){.fd = l->signals, .events = POLLIN};
+    for (int r = 0; r < l->job->nranks; r++)
+        for (int i = 0; i < PER_RANK; i++) *p++ = (struct pollfd){.fd = l->process[r].output[i].fd, .events = POLLIN};
+    poll(l->polled, (nfds_t)(p - l->polled), kl_deadline_left_ms(next, POLL_MAX_MS));
+}
+
+static void attend(struct launch *l)
+{
+    l->deadline = l->job->timeout_ms ? kl_deadline_in_ms(l->job->timeout_ms) : KL_NO_DEADLINE;
+    l->next_watch = l->job->is_stuck ? kl_deadline_in_ms(WATCH_MS) : KL_NO_DEADLINE;
+    while (l->endings.nrunning) {
+        wait_for_something(l);
+        pass_outputs(l);
+        take_signals(l);
+        look_at_the_clock(l);
+    }
+}
+
+/* ---- after the ranks ---- */
+
+/* Ranks are zombies here, or run when not all could be started: their groups are theirs in either case. */
+static void sweep(struct launch *l)
+{
+    for (int r = 0; l->process && r < l->job->nranks; r++) {
+        struct process *p = &l->process[r];
+
+        if (p->pid) kill(-p->pid, SIGKILL);
+        pass_output(&p->output[0], l->job->out, PIPE_CHUNKS);
+        pass_output(&p->output[1], l->job->err, PIPE_CHUNKS);
+        close_output(&p->output[0], l->job->out);
+        close_output(&p->output[1], l->job->err);
+        while (p->pid && waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    }
+    kl_janitor_dismiss(&l->janitor);
+}
+
+static void report(const struct launch *l)
+{
+    char how[160];
+
+    if (!kl_endings_worth_telling(&l->endings)) return;
+    for (int r = 0; r < l->job->nranks; r++) {
+        kl_endings_describe(&l->endings, r, l->job->who, how, sizeof how);
+        fprintf(l->job->err, "%s: %s\n", l->job->who, how);
+    }
+}
+
+static void release(struct launch *l)
+{
+    kl_netns_close(&l->netns);
+    kl_endings_fini(&l->endings);
+    if (l->signals >= 0) close(l->signals);
+    if (l->null >= 0) close(l->null);
+    free(l->polled);
+    free(l->process);
+    sigprocmask(SIG_SETMASK, &l->inherited_mask, NULL);
+}
+
+int kl_launch(const struct kl_job *job)
+{
+    struct launch l = {.job = job, .signals = -1, .null = -1, .janitor.fd = -1};
+    bool failed = true;
+
+    sigprocmask(SIG_BLOCK, NULL, &l.inherited_mask);
+    if (!prepare(&l) && !start_ranks(&l)) {
+        attend(&l);
+        failed = kl_endings_failed(&l.endings);
+        sweep(&l);
+        report(&l);
+    } else {
+        sweep(&l);
+    }
+    release(&l);
+    return failed ? EXIT_PROBLEM : EXIT_OK;
+}

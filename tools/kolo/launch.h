@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * launch.h - run a program as the ranks of a job on this machine, and see all of them to their end.
+ *
+ * Output:   what ranks write to stdout and stderr comes out line by line on the launcher's own, tagged if asked for.
+ * Input:    rank 0 reads the launcher's stdin unless that is a terminal; the others read nothing.
+ * Signals:  INT, TERM, HUP, QUIT, USR1, USR2, TSTP and CONT are passed on to every rank's process group.
+ * Endings:  endings.h says who is made to end when; a report tells how each rank ended if one died.
+ * Leftover: nothing. Ranks end with the launcher, and so does what they started and left in their process group.
+ * Threads:  call from the main thread of a process that has no other threads yet; it blocks signals.
+ */
+#ifndef KOLO_TOOL_LAUNCH_H
+#define KOLO_TOOL_LAUNCH_H
+
+#include "include/nccl.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct kl_job {
+    const char *who;       /* "kolo run": begins the launcher's own lines */
+    const char *path;      /* the program */
+    char *const *argv;     /* with its own argv[0] */
+    int nranks, nhosts;    /* nranks is a multiple of nhosts */
+    bool netns;            /* each host in a network namespace of its own */
+    bool tag;              /* begin each line with "[rank] " */
+    const char *topo_file; /* NULL: as inherited */
+    int host_devices;      /* KOLO_HOST_DEVICES; 0: as inherited */
+    uint64_t timeout_ms;   /* for all of it; 0: none */
+    uint64_t grace_ms;     /* for the others, after a rank died */
+    int verdict;           /* an exit code of ranks that is no death, see endings.h; 0: none */
+    FILE *out, *err;
+
+    /* Makes the job's id in this process, once the network is in place; NULL: ranks get no KOLO_COMM_ID. */
+    ncclResult_t (*make_id)(ncclUniqueId *id);
+
+    /* Called every 100 ms while ranks run; true: something is wrong, and it has been said. May be NULL. */
+    bool (*is_stuck)(void *context);
+    void *context;
+};
+
+/** Returns EXIT_OK or EXIT_PROBLEM. */
+int kl_launch(const struct kl_job *job);
+
+#endif

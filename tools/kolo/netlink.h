@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * netlink.h - the four things kolo asks of the kernel's network configuration.
+ *
+ * They act in the network namespace in which the socket was opened. Interfaces are named; a name has at most 15 letters.
+ * Errors:  0, or -1 with errno set.
+ * Source:  netlink(7), rtnetlink(7), linux/veth.h.
+ */
+#ifndef KOLO_TOOL_NETLINK_H
+#define KOLO_TOOL_NETLINK_H
+
+#include <stdint.h>
+
+/** A socket in the calling thread's namespace, close-on-exec; close(2) it. */
+int kl_netlink_open(void);
+
+int kl_netlink_add_bridge(int sock, const char *name);
+
+/** A pair of interfaces; `peer_name` appears in the namespace of descriptor `peer_ns`. */
+int kl_netlink_add_veth(int sock, const char *name, const char *peer_name, int peer_ns);
+
+/** Switch an interface on, and make it a port of `bridge` unless that is NULL. */
+int kl_netlink_up(int sock, const char *name, const char *bridge);
+
+/** `address`: IPv4 in host byte order. */
+int kl_netlink_add_address(int sock, const char *name, uint32_t address, unsigned prefix_length);
+
+#endif

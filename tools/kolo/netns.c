@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/netns.h"
+
+#include "tools/kolo/netlink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BRIDGE "kolo-sw"
+#define CARD   "kolo0"
+
+enum { PREFIX_LENGTH = 16, PER_BLOCK = 250 };
+static const uint32_t network = 10u << 24 | 77u << 16;
+static const uint32_t switch_address = 10u << 24 | 77u << 16 | 255u << 8 | 254u;
+
+static uint32_t address_of(int host)
+{
+    return network | (uint32_t)(host / PER_BLOCK) << 8 | (uint32_t)(host % PER_BLOCK + 1);
+}
+
+void kl_netns_address(int host, char *text, size_t size)
+{
+    uint32_t a = address_of(host);
+
+    snprintf(text, size, "%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+}
+
+static int here(void)
+{
+    return open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+}
+
+static int make_namespaces(struct kl_netns *ns)
+{
+    for (int h = 0; h < ns->nhosts; h++) {
+        if (unshare(CLONE_NEWNET)) return -1;
+        ns->fd[h] = here();
+        if (ns->fd[h] < 0) return -1;
+    }
+    return unshare(CLONE_NEWNET); /* the switch's own */
+}
+
+static int build_switch(const struct kl_netns *ns)
+{
+    int rc = -1, sock = kl_netlink_open();
+
+    if (sock < 0) return -1;
+    if (kl_netlink_add_bridge(sock, BRIDGE)) goto out;
+    if (kl_netlink_add_address(sock, BRIDGE, switch_address, PREFIX_LENGTH)) goto out;
+    if (kl_netlink_up(sock, BRIDGE, NULL) || kl_netlink_up(sock, "lo", NULL)) goto out;
+    for (int h = 0; h < ns->nhosts; h++) {
+        char port[16];
+
+        snprintf(port, sizeof port, "h%d", h);
+        if (kl_netlink_add_veth(sock, port, CARD, ns->fd[h]) || kl_netlink_up(sock, port, BRIDGE)) goto out;
+    }
+    rc = 0;
+out:
+    close(sock);
+    return rc;
+}
+
+static int configure_host(const struct kl_netns *ns, int host)
+{
+    if (setns(ns->fd[host], CLONE_NEWNET)) return -1;
+    int sock = kl_netlink_open();
+    if (sock < 0) return -1;
+    int rc = kl_netlink_up(sock, "lo", NULL) || kl_netlink_add_address(sock, CARD, address_of(host), PREFIX_LENGTH) ||
+                     kl_netlink_up(sock, CARD, NULL)
+                 ? -1
+                 : 0;
+    close(sock);
+    return rc;
+}
+
+/* From the switch's namespace through all hosts' and back. */
+static int configure_hosts(const struct kl_netns *ns)
+{
+    int rc = 0, back = here();
+
+    if (back < 0) return -1;
+    for (int h = 0; h < ns->nhosts && !rc; h++) rc = configure_host(ns, h);
+    if (!rc) rc = setns(back, CLONE_NEWNET);
+    close(back);
+    return rc;
+}
+
+int kl_netns_open(struct kl_netns *ns, int nhosts, char *why, size_t why_size)
+{
+    const char *step = "making network namespaces";
+    int rc = -1, home = here();
+
+    *ns = (struct kl_netns){.nhosts = nhosts, .fd = malloc((size_t)nhosts * sizeof *ns->fd)};
+    if (!ns->fd || home < 0) goto out;
+    for (int h = 0; h < nhosts; h++) ns->fd[h] = -1;
+
+    if (make_namespaces(ns)) goto out;
+    step = "joining network namespaces by a bridge";
+    if (build_switch(ns) || configure_hosts(ns)) goto out;
+    rc = 0;
+out:
+    if (rc) {
+        int saved = errno;
+        snprintf(why, why_size, "%s: %s%s", step, strerror(saved), saved == EPERM ? "; it needs root" : "");
+        kl_netns_close(ns);
+        if (home >= 0 && setns(home, CLONE_NEWNET) && saved != EPERM)
+            snprintf(why, why_size, "%s: %s, and no way back: %s", step, strerror(saved), strerror(errno));
+    }
+    if (home >= 0) close(home);
+    return rc;
+}
+
+void kl_netns_close(struct kl_netns *ns)
+{
+    for (int h = 0; ns->fd && h < ns->nhosts; h++)
+        if (ns->fd[h] >= 0) close(ns->fd[h]);
+    free(ns->fd);
+    *ns = (struct kl_netns){0};
+}
