@@ -249,8 +249,8 @@ static void note_facts(const struct kl_machine *m, struct kl_topo *t)
     }
 }
 
-ncclResult_t kl_machine_topo(const struct kl_machine *m, const struct kl_topo_options *options, int rank, int nranks,
-                             struct kl_topo **topo, struct kl_xml **document)
+ncclResult_t kl_machine_whole(const struct kl_machine *m, const struct kl_topo_options *options, struct kl_topo **topo,
+                              struct kl_xml **document)
 {
     struct kl_xml *xml = NULL;
     struct kl_topo *t = NULL;
@@ -260,6 +260,27 @@ ncclResult_t kl_machine_topo(const struct kl_machine *m, const struct kl_topo_op
     KL_TRY_OR(rc, out, kl_topo_build(xml, options, &t));
     note_facts(m, t);
     KL_TRY_OR(rc, out, kl_topo_paths(t));
+    kl_topo_search_init(t);
+    *topo = t;
+    t = NULL;
+    if (document) {
+        *document = xml;
+        xml = NULL;
+    }
+out:
+    kl_topo_free(t);
+    kl_xml_free(xml);
+    return rc;
+}
+
+ncclResult_t kl_machine_topo(const struct kl_machine *m, const struct kl_topo_options *options, int rank, int nranks,
+                             struct kl_topo **topo, struct kl_xml **document)
+{
+    struct kl_xml *xml = NULL;
+    struct kl_topo *t = NULL;
+    ncclResult_t rc;
+
+    KL_TRY_OR(rc, out, kl_machine_whole(m, options, &t, &xml));
     KL_TRY_OR(rc, out, kl_topo_trim(&t, rank, nranks));
     KL_TRY_OR(rc, out, kl_topo_paths(t));
     kl_topo_search_init(t);
