@@ -37,18 +37,25 @@ int kl_machine_numa_nodes(const char *sysfs, int *node, int max)
 
 /* ---- contributions of ranks ---- */
 
-/* What a rank keeps: its GPU, all NETs, and the cpu and pci elements above them. Sets `drop` for the others. */
+static uint64_t host_hash_of(const struct kl_xml *xml, int elem)
+{
+    while (elem != KL_XML_NONE && strcmp(kl_xml_tag(xml, elem), "cpu")) elem = kl_xml_parent(xml, elem);
+    const char *hash = elem == KL_XML_NONE ? NULL : kl_xml_attr(xml, elem, "host_hash");
+    return hash ? strtoull(hash, NULL, 16) : 0;
+}
+
+/* What a rank keeps: its GPU, its host's NETs, and the cpu and pci elements above them. Sets `drop` for the others. */
 static bool keep_for(const struct kl_xml *xml, int elem, int gpu, bool *drop)
 {
     const char *tag = kl_xml_tag(xml, elem), *keep = kl_xml_attr(xml, elem, "keep");
-    bool kept = false;
+    bool kept = false, foreign = !strcmp(tag, "cpu") && host_hash_of(xml, elem) != host_hash_of(xml, gpu);
 
     if (elem == gpu) return true;
     if (!strcmp(tag, "net")) {
         drop[elem] = keep && !strcmp(keep, "0");
         return !drop[elem];
     }
-    for (int c = kl_xml_first(xml, elem); c != KL_XML_NONE; c = kl_xml_next(xml, c))
+    for (int c = kl_xml_first(xml, elem); !foreign && c != KL_XML_NONE; c = kl_xml_next(xml, c))
         kept |= keep_for(xml, c, gpu, drop);
     drop[elem] = !kept && (!strcmp(tag, "pci") || !strcmp(tag, "cpu"));
     return kept;

@@ -156,12 +156,21 @@ static json_t *net_faster(const struct kl_topo *t, int a, int b)
     return json_integer(kl_topo_net_faster(t, rank_of(t, a), rank_of(t, b)));
 }
 
+/* Questions about NETs name them by id: of several with one id, the first is meant. */
+static int named_net(const struct kl_topo *t, int net)
+{
+    uint64_t id = t->node[kl_topo_at(t, KL_NODE_NET, net)].id;
+
+    return kl_topo_index(t, kl_topo_find(t, KL_NODE_NET, id));
+}
+
 static json_t *gdr_of(const struct kl_topo *t, int gpu, int net)
 {
     enum kl_gdr_mode write = KL_GDR_OFF, read = KL_GDR_OFF;
     bool flush = true;
     int rank = rank_of(t, gpu);
 
+    net = named_net(t, net);
     if (kl_topo_gdr(t, rank, net, false, &write) || kl_topo_gdr(t, rank, net, true, &read) ||
         kl_topo_need_flush(t, rank, net, &flush))
         return NULL;
@@ -172,7 +181,7 @@ static json_t *relay_of(const struct kl_topo *t, int gpu, int net)
 {
     int relay;
 
-    return kl_topo_pxn_rank(t, rank_of(t, gpu), net, &relay) ? NULL : json_integer(relay);
+    return kl_topo_pxn_rank(t, rank_of(t, gpu), named_net(t, net), &relay) ? NULL : json_integer(relay);
 }
 
 /* GPUs by nodes of a type; NULL if any answer is missing. */
@@ -222,7 +231,7 @@ static json_t *local_gpus(const struct kl_topo *t)
     json_t *list = json_array();
 
     for (int n = 0; n < t->count[KL_NODE_NET]; n++) {
-        int gpu = kl_topo_local_gpu(t, n);
+        int gpu = kl_topo_local_gpu(t, named_net(t, n));
         json_array_append_new(list, json_integer(gpu < 0 ? -1 : rank_of(t, gpu)));
     }
     return list;
