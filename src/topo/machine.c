@@ -139,11 +139,7 @@ out:
 
 static ncclResult_t fuse_file(const struct kl_machine *m, struct kl_xml *to)
 {
-    if (!kl_machine_file_gpus(m->file))
-        return KL_FAIL(
-            ncclInvalidUsage,
-            "%s: no <gpu> element, so no devices; add <gpu dev=\"0\" sm=\"80\"/> to the pci elements that are GPUs",
-            kl_xml_name(m->file));
+    KL_TRY(kl_machine_check_file(m->file));
     for (int h = 0; h < (m->hosts > 1 ? m->hosts : 1); h++) KL_TRY(fuse_file_host(m, h, to));
     return ncclSuccess;
 }

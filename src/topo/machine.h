@@ -71,6 +71,9 @@ ncclResult_t kl_machine_topo(const struct kl_machine *machine, const struct kl_t
 /** Number of GPUs: the devices that a file provides. */
 int kl_machine_file_gpus(const struct kl_xml *file);
 
+/** Can host devices play the machine: version 1 (else ncclInvalidUsage), and with GPUs (else ncclInvalidUsage)? */
+ncclResult_t kl_machine_check_file(const struct kl_xml *file);
+
 /** Does the file hold cpus of several hosts, told apart by numbers? They then share one NVLink domain. */
 bool kl_machine_file_multihost(const struct kl_xml *file);
 

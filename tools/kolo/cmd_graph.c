@@ -80,6 +80,6 @@ int cmd_graph(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (!run(&a)) return EXIT_OK;
-    fprintf(stderr, "kolo graph: %s\n", kl_error_text());
+    fprintf(stderr, "%s\n", kl_error_text());
     return EXIT_PROBLEM;
 }

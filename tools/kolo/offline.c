@@ -70,7 +70,7 @@ static ncclResult_t open_file(struct kl_offline *c, const struct kl_offline_args
 {
     KL_TRY(kl_xml_load(args->topo, kl_xml_topo_schema, &c->file));
     c->machine.file = c->file;
-    KL_TRY(kl_xml_check_system(c->file));
+    KL_TRY(kl_machine_check_file(c->file));
     return make_devices(c, kl_machine_file_gpus(c->file));
 }
 
