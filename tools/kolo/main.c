@@ -15,6 +15,7 @@ struct command {
 /* Ends with an empty row. */
 static const struct command commands[] = {
     {"env", cmd_env, "list parameters, their defaults and current values"},
+    {"graph", cmd_graph, "what the search makes of a topology: rings, trees, tuning"},
     {NULL, NULL, NULL},
 };
 
