@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * param_sets.h - all parameters of Kolo, and every other name of a variable that means something.
+ *
+ * A module that gets parameters of its own adds its set to the list in param_sets.c.
+ */
+#ifndef KL_API_PARAM_SETS_H
+#define KL_API_PARAM_SETS_H
+
+#include "base/param_names.h"
+
+extern const struct kl_param_registry kl_param_registry;
+
+/** Warn about NCCL_* and KOLO_* in the environment and in configuration files that nothing knows; once per process. */
+void kl_param_sets_check_names(void);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * param.h - parameters as tables.
+ *
+ * A module describes its parameters once, next to the struct they fill. A row says type, field, full name of the
+ * variable, default *as a user would write it*, what is accepted, and the meaning in a sentence that a user understands:
+ *
+ *     struct kl_shm_config {
+ *         int64_t slot_bytes, slots;
+ *         char name[KL_PARAM_TEXT];
+ *     };
+ *     static const struct kl_param rows[] = {
+ *         KL_PARAM_SIZE(struct kl_shm_config, slot_bytes, "KOLO_SHM_SLOT", "8K", 64, 16 << 20, "payload of one slot"),
+ *         KL_PARAM_INT(struct kl_shm_config, slots, "KOLO_SHM_SLOTS", "16", 2, 4096, "slots per link"),
+ *         KL_PARAM_STRING(struct kl_shm_config, name, "KOLO_SHM_NAME", "", "label of the segment in /proc/PID/maps"),
+ *     };
+ *     const struct kl_param_set kl_shm_param_set = KL_PARAM_SET("shm", struct kl_shm_config, rows);
+ *
+ * and lists the set in api/param_sets.c. Texts come from a struct kl_settings (setting.h). Loading never fails: text that
+ * is not understood or out of range is reported and the default kept.
+ *
+ * Fields:   INT, SIZE int64_t · BOOL bool · ENUM int, index of the choice · LIST uint32_t, a bit per choice ·
+ *           STRING an array of char, which limits the length. Strings are copied: a loaded struct stands alone.
+ * Defaults: "" is unset: -1 for ENUM, "" for STRING. A default may lie outside its range, as -2 for "Kolo decides".
+ * Threads:  loading is thread-safe; a loaded struct is constant.
+ */
+#ifndef KL_BASE_PARAM_H
+#define KL_BASE_PARAM_H
+
+#include "base/setting.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** Bytes of a string that may be as long as a line of a file. */
+#define KL_PARAM_TEXT (KL_CONF_LINE + 1)
+
+enum kl_param_type {
+    KL_PARAM_TYPE_INT,
+    KL_PARAM_TYPE_SIZE,
+    KL_PARAM_TYPE_BOOL,
+    KL_PARAM_TYPE_ENUM,
+    KL_PARAM_TYPE_LIST,
+    KL_PARAM_TYPE_STRING
+};
+
+struct kl_param {
+    const char *name, *dfl, *doc;
+    enum kl_param_type type;
+    bool secret;                /* its text is never shown */
+    size_t offset, bytes;       /* of the field */
+    int64_t min, max;           /* INT, SIZE */
+    const char *const *choices; /* ENUM, LIST: ends with NULL */
+};
+
+struct kl_param_set {
+    const char *module;
+    size_t config_bytes;
+    const struct kl_param *params;
+    size_t nparams;
+};
+
+/* Offset and size of a field; does not compile if the field has another type than the row needs. */
+#define KL_PARAM_FIELD(T, field, type)                                                                                 \
+    .offset = _Generic(((T *)0)->field, type : offsetof(T, field)), .bytes = sizeof(((T *)0)->field)
+
+#define KL_PARAM_INT(T, field, name_, dfl_, min_, max_, doc_)                                                          \
+    {                                                                                                                  \
+        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_INT, .min = (min_), .max = (max_),        \
+        KL_PARAM_FIELD(T, field, int64_t)                                                                              \
+    }
+#define KL_PARAM_SIZE(T, field, name_, dfl_, min_, max_, doc_)                                                         \
+    {                                                                                                                  \
+        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_SIZE, .min = (min_), .max = (max_),       \
+        KL_PARAM_FIELD(T, field, int64_t)                                                                              \
+    }
+#define KL_PARAM_BOOL(T, field, name_, dfl_, doc_)                                                                     \
+    {                                                                                                                  \
+        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_BOOL, KL_PARAM_FIELD(T, field, bool)      \
+    }
+#define KL_PARAM_ENUM(T, field, name_, dfl_, choices_, doc_)                                                           \
+    {                                                                                                                  \
+        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_ENUM, .choices = (choices_),              \
+        KL_PARAM_FIELD(T, field, int)                                                                                  \
+    }
+#define KL_PARAM_LIST(T, field, name_, dfl_, choices_, doc_)                                                           \
+    {                                                                                                                  \
+        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_LIST, .choices = (choices_),              \
+        KL_PARAM_FIELD(T, field, uint32_t)                                                                             \
+    }
+#define KL_PARAM_STRING(T, field, name_, dfl_, doc_)                                                                   \
+    {                                                                                                                  \
+        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_STRING, KL_PARAM_FIELD(T, field, char *)  \
+    }
+/** A string that is neither logged nor shown. */
+#define KL_PARAM_SECRET(T, field, name_, dfl_, doc_)                                                                   \
+    {                                                                                                                  \
+        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_STRING, .secret = true,                   \
+        KL_PARAM_FIELD(T, field, char *)                                                                               \
+    }
+
+#define KL_PARAM_SET(module_, T, rows)                                                                                 \
+    {                                                                                                                  \
+        .module = (module_), .config_bytes = sizeof(T), .params = (rows), .nparams = sizeof(rows) / sizeof((rows)[0])  \
+    }
+
+/**
+ * Fill `config` from what this process was given. Reports, once per process and text: a line of level INFO, subsystem ENV,
+ * for each setting in force, and a warning for each that is refused.
+ */
+void kl_param_load(const struct kl_param_set *set, void *config);
+
+enum kl_param_state {
+    KL_PARAM_IS_DEFAULT, /* nobody set it */
+    KL_PARAM_IS_SET,     /* `setting` is in force */
+    KL_PARAM_IS_REFUSED  /* `setting` is not understood; the default is in force */
+};
+
+/** Store one row's value in the config struct of its set. Silent. `setting` is written unless nobody set it. */
+enum kl_param_state kl_param_load_row(const struct kl_param *param, void *config, const struct kl_settings *from,
+                                      struct kl_setting *setting);
+
+/** kl_param_load from elsewhere. Silent. */
+void kl_param_load_from(const struct kl_param_set *set, void *config, const struct kl_settings *from);
+
+/** What the row accepts, as in "an integer from 2 to 4096". Returns `text`. */
+const char *kl_param_expected(const struct kl_param *param, char *text, size_t bytes);
+
+#endif

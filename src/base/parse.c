@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/parse.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* strtoll and strtoull skip blanks and accept signs where we do not. */
+static bool starts_with_digit(const char *text)
+{
+    return isdigit((unsigned char)text[0]);
+}
+
+bool kl_parse_int(const char *text, int64_t *value)
+{
+    char *end;
+
+    if (!starts_with_digit(text + (*text == '-' || *text == '+'))) return false;
+    errno = 0;
+    long long v = strtoll(text, &end, 0);
+    if (errno || *end) return false;
+    *value = v;
+    return true;
+}
+
+/* Bits by which a suffix shifts, or -1. */
+static int suffix_shift(const char *suffix)
+{
+    if (!suffix[0]) return 0;
+    if (suffix[1]) return -1;
+    switch (toupper((unsigned char)suffix[0])) {
+    case 'K':
+        return 10;
+    case 'M':
+        return 20;
+    case 'G':
+        return 30;
+    default:
+        return -1;
+    }
+}
+
+bool kl_parse_size(const char *text, uint64_t *bytes)
+{
+    char *end;
+
+    if (!starts_with_digit(text)) return false;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 0);
+    int shift = suffix_shift(end);
+    if (errno || shift < 0 || v > (uint64_t)INT64_MAX >> shift) return false;
+    *bytes = (uint64_t)v << shift;
+    return true;
+}
+
+bool kl_parse_bool(const char *text, bool *value)
+{
+    static const char *const words[] = {"0", "1", "off", "on", NULL};
+    int index;
+
+    if (!kl_parse_choice(text, words, &index)) return false;
+    *value = index & 1;
+    return true;
+}
+
+/* Like kl_parse_choice, for a text that ends after `length`. */
+static int find_choice(const char *text, size_t length, const char *const *choices)
+{
+    for (int i = 0; choices[i]; i++)
+        if (strlen(choices[i]) == length && !strncasecmp(text, choices[i], length)) return i;
+    return -1;
+}
+
+bool kl_parse_choice(const char *text, const char *const *choices, int *index)
+{
+    int i = find_choice(text, strlen(text), choices);
+
+    if (i < 0) return false;
+    *index = i;
+    return true;
+}
+
+static uint32_t all_bits(const char *const *choices)
+{
+    uint32_t bits = 0;
+
+    for (int i = 0; choices[i]; i++) bits |= UINT32_C(1) << i;
+    return bits;
+}
+
+bool kl_parse_list(const char *text, const char *const *choices, uint32_t *bits)
+{
+    uint32_t all = all_bits(choices), chosen = 0;
+    bool complement = *text == '^';
+
+    for (text += complement; *text;) {
+        size_t length = strcspn(text, ",");
+        int i = find_choice(text, length, choices);
+
+        if (i >= 0)
+            chosen |= UINT32_C(1) << i;
+        else if (length == 3 && !strncasecmp(text, "ALL", 3))
+            chosen = all;
+        else if (length)
+            return false;
+        text += length + (text[length] == ',');
+    }
+    *bits = complement ? all & ~chosen : chosen;
+    return true;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * parse.h - values as users write them.
+ *
+ * Every function is silent: it returns false for text it does not understand and leaves its output alone; the caller
+ * knows what the text meant and reports. The whole text must match: no blanks, nothing behind.
+ */
+#ifndef KL_BASE_PARSE_H
+#define KL_BASE_PARSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** "16", "-2", "0x10", "020" (octal). */
+bool kl_parse_int(const char *text, int64_t *value);
+
+/** "4096", "0x1000", "4K", "1M", "2G": bytes, at most INT64_MAX; K, M and G (either case) are powers of 1024. */
+bool kl_parse_size(const char *text, uint64_t *bytes);
+
+/** "1", "on", "0", "off"; either case. */
+bool kl_parse_bool(const char *text, bool *value);
+
+/** The index of `text` in `choices`, which ends with NULL; either case. */
+bool kl_parse_choice(const char *text, const char *const *choices, int *index);
+
+/**
+ * "A,C": a bit per choice, bit i for choices[i] (at most 31 of them); a leading "^" takes the complement; "ALL" is all.
+ * An empty element is ignored.
+ */
+bool kl_parse_list(const char *text, const char *const *choices, uint32_t *bits);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/setting.h"
+
+#include "base/text.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAME_BYTES = 128 }; /* longer names are nobody's */
+
+static const char *find_in_environment(char *const *environment, const char *name)
+{
+    size_t length = strlen(name);
+
+    if (!environment) return getenv(name);
+    for (; *environment; environment++)
+        if (!strncmp(*environment, name, length) && (*environment)[length] == '=') return *environment + length + 1;
+    return NULL;
+}
+
+/* Where ~ is: HOME, as for a shell, and without it what the system knows of the user; NULL if nobody knows. */
+static const char *home_directory(char *const *environment, struct passwd *user, char *room, size_t room_bytes)
+{
+    const char *home = find_in_environment(environment, "HOME");
+    struct passwd *found = NULL;
+
+    if (home && *home) return home;
+    return getpwuid_r(getuid(), user, room, room_bytes, &found) || !found ? NULL : found->pw_dir;
+}
+
+static void read_user_file(struct kl_conf *conf, char *const *environment)
+{
+    const char *chosen = find_in_environment(environment, "NCCL_CONF_FILE");
+    char path[PATH_MAX], room[2048];
+    struct kl_text text = kl_text_over(path, sizeof path);
+    struct passwd user;
+
+    *conf = KL_CONF_NONE;
+    if (chosen && *chosen) {
+        kl_conf_read(conf, chosen, true);
+        return;
+    }
+    const char *home = home_directory(environment, &user, room, sizeof room);
+    if (!home) return;
+    kl_text_add(&text, "%s/.nccl.conf", home);
+    if (!text.cut) kl_conf_read(conf, path, false);
+}
+
+void kl_settings_open(struct kl_settings *settings, char *const *environment, const char *system_file)
+{
+    settings->environment = environment;
+    read_user_file(&settings->user, environment);
+    kl_conf_read(&settings->system, system_file, false);
+}
+
+void kl_settings_close(struct kl_settings *settings)
+{
+    kl_conf_free(&settings->user);
+    kl_conf_free(&settings->system);
+}
+
+static struct kl_settings process; /* written once, under the once-guard */
+
+static void open_process(void)
+{
+    kl_settings_open(&process, NULL, "/etc/nccl.conf");
+}
+
+const struct kl_settings *kl_settings_process(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, open_process);
+    return &process;
+}
+
+static bool find_in_file(const struct kl_conf *conf, const char *name, struct kl_setting *found)
+{
+    const struct kl_conf_entry *entry = kl_conf_find(conf, name);
+
+    if (!entry) return false;
+    *found = (struct kl_setting){.name = name, .text = entry->value, .file = conf->file, .line = entry->line};
+    return true;
+}
+
+bool kl_settings_find(const struct kl_settings *settings, const char *name, struct kl_setting *found)
+{
+    struct kl_setting s = {.name = name, .text = find_in_environment(settings->environment, name)};
+
+    if (!s.text && !find_in_file(&settings->user, name, &s) && !find_in_file(&settings->system, name, &s)) return false;
+    if (!*s.text) return false;
+    *found = s;
+    return true;
+}
+
+static bool is_ours(const char *name)
+{
+    return !strncmp(name, "NCCL_", 5) || !strncmp(name, "KOLO_", 5);
+}
+
+static void visit_file(const struct kl_conf *conf, void (*visit)(void *, const struct kl_setting *), void *ctx)
+{
+    for (size_t i = 0; i < conf->nentries; i++) {
+        const struct kl_conf_entry *e = &conf->entries[i];
+        struct kl_setting s = {.name = e->name, .text = e->value, .file = conf->file, .line = e->line};
+
+        if (is_ours(e->name)) visit(ctx, &s);
+    }
+}
+
+void kl_settings_each(const struct kl_settings *settings, void (*visit)(void *ctx, const struct kl_setting *setting),
+                      void *ctx)
+{
+    for (char *const *e = settings->environment ? settings->environment : environ; e && *e; e++) {
+        size_t length = strcspn(*e, "=");
+        char name[NAME_BYTES];
+
+        if (!is_ours(*e) || !(*e)[length] || length >= sizeof name) continue;
+        memcpy(name, *e, length);
+        name[length] = 0;
+        visit(ctx, &(struct kl_setting){.name = name, .text = *e + length + 1});
+    }
+    visit_file(&settings->user, visit, ctx);
+    visit_file(&settings->system, visit, ctx);
+}
+
+const char *kl_setting_origin(const struct kl_setting *setting, char text[KL_ORIGIN_TEXT])
+{
+    struct kl_text t = kl_text_over(text, KL_ORIGIN_TEXT);
+
+    if (setting->file)
+        kl_text_add(&t, "%.240s:%d", setting->file, setting->line);
+    else
+        kl_text_add(&t, "environment");
+    return text;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * text.h - build a text piece by piece in memory of fixed size.
+ *
+ * The text is always zero-terminated. What does not fit is dropped and `cut` says so.
+ */
+#ifndef KL_BASE_TEXT_H
+#define KL_BASE_TEXT_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct kl_text {
+    char *start;
+    size_t capacity; /* bytes at `start`, the final zero included; at least 1 */
+    size_t length;   /* without the zero */
+    bool cut;
+};
+
+/** An empty text over `buffer`. */
+static inline struct kl_text kl_text_over(char *buffer, size_t capacity)
+{
+    buffer[0] = 0;
+    return (struct kl_text){.start = buffer, .capacity = capacity};
+}
+
+/** Append as printf does. */
+void kl_text_add(struct kl_text *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void kl_text_vadd(struct kl_text *text, const char *fmt, va_list args) __attribute__((format(printf, 2, 0)));
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/hostinfo.h"
+
+#include "base/error.h"
+#include "os/sysfs.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void kl_hostinfo_name(char name[KL_HOSTNAME])
+{
+    if (gethostname(name, KL_HOSTNAME - 1)) snprintf(name, KL_HOSTNAME, "unknown");
+    name[KL_HOSTNAME - 1] = 0; /* a name that is cut need not have one */
+}
+
+void kl_hostinfo_boot_id(char id[KL_BOOT_ID])
+{
+    struct kl_sysfs fs = KL_SYSFS_NONE;
+
+    id[0] = 0;
+    if (kl_sysfs_open(&fs, "/")) return;
+    kl_sysfs_read(&fs, "proc/sys/kernel/random/boot_id", id, KL_BOOT_ID);
+    kl_sysfs_close(&fs);
+}
+
+uint64_t kl_hostinfo_pid_namespace(void)
+{
+    struct stat st;
+
+    return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino; /* the number in "pid:[4026531836]" */
+}
+
+/* `what` keeps hashes of different things apart. */
+static ncclResult_t hash_texts(const char *what, const char *a, const char *b, uint64_t *hash)
+{
+    unsigned char sum[crypto_generichash_BYTES_MIN];
+    crypto_generichash_state state;
+    uint64_t h = 0;
+
+    if (sodium_init() < 0) return KL_FAIL(ncclSystemError, "libsodium cannot be used on this machine");
+    crypto_generichash_init(&state, NULL, 0, sizeof sum);
+    crypto_generichash_update(&state, (const unsigned char *)what, strlen(what) + 1);
+    crypto_generichash_update(&state, (const unsigned char *)a, strlen(a) + 1);
+    crypto_generichash_update(&state, (const unsigned char *)b, strlen(b) + 1);
+    crypto_generichash_final(&state, sum, sizeof sum);
+    for (int i = 7; i >= 0; i--) h = h << 8 | sum[i];
+    *hash = h;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_hostinfo_host_hash(const char *hostid, uint64_t *hash)
+{
+    char name[KL_HOSTNAME], boot_id[KL_BOOT_ID];
+
+    if (hostid[0]) return hash_texts("hostid", hostid, "", hash);
+    kl_hostinfo_name(name);
+    kl_hostinfo_boot_id(boot_id);
+    return hash_texts("host", name, boot_id, hash);
+}
+
+ncclResult_t kl_hostinfo_process_hash(uint64_t *hash)
+{
+    char pid[16], space[24];
+
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    snprintf(space, sizeof space, "%llu", (unsigned long long)kl_hostinfo_pid_namespace());
+    return hash_texts("process", pid, space, hash);
+}
