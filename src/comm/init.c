@@ -58,12 +58,14 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);
     comm->last_send = calloc((size_t)comm->nranks, sizeof *comm->last_send);
     comm->last_recv = calloc((size_t)comm->nranks, sizeof *comm->last_recv);
-    if (!comm->tasks || !comm->last_send || !comm->last_recv) return KL_NOMEM("operations");
+    comm->ring_ops = calloc((size_t)comm->nchannels, sizeof *comm->ring_ops);
+    if (!comm->ring_ops || !comm->tasks || !comm->last_send || !comm->last_recv) return KL_NOMEM("operations");
     return kl_stream_default(comm->device, &comm->default_stream);
 }
 
 static void drop_operations(ncclComm_t comm)
 {
+    free(comm->ring_ops);
     free(comm->tasks);
     free(comm->last_send);
     free(comm->last_recv);
