@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/fdshare.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "os/fdpass.h"
+#include "os/socket.h"
+#include "proxy/loop.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sodium.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    BACKLOG = 4096,
+    CLIENTS = 256,      /* served at the same time; others wait in the backlog */
+    PATIENCE_MS = 5000, /* with a client that has not shown its ticket */
+    PAUSE_MS = 100,     /* when the process has no descriptor left */
+    RETRY_MS = 1,       /* while the backlog of the other process is full */
+};
+
+enum reply { GRANTED = 1, REFUSED };
+
+struct offer {
+    struct offer *next;
+    unsigned char secret[16];
+    int fd;
+};
+
+/* A connection. Belongs to the event loop. */
+struct client {
+    struct service *service;
+    struct client *prev, *next;
+    struct kl_source *source;
+    int sock;
+};
+
+/* Lives from the first offer to the last withdrawal; ended by the event loop, which its clients belong to. */
+struct service {
+    uint64_t name;
+    struct kl_loop *loop;
+    struct kl_source *source;
+    int listener;
+    struct client *clients; /* the event loop's, as the next one */
+    int nclients;
+
+    /* under the registry's lock: */
+    struct offer *offers;
+    bool ending; /* nothing is offered any more */
+};
+
+/* The process's service; NULL while nothing is offered. */
+static struct {
+    pthread_mutex_t lock;
+    struct service *service;
+} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t fork_handlers_once = PTHREAD_ONCE_INIT;
+
+/* ---- names and peers ---- */
+
+/* Abstract: the first byte is zero, nothing appears in the file system. */
+static socklen_t service_address(uint64_t name, struct sockaddr_un *address)
+{
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int bytes =
+        snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "kolo-fd-%016llx", (unsigned long long)name);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)bytes);
+}
+
+static bool same_user(int sock)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof peer;
+
+    return !getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.uid == geteuid();
+}
+
+static ncclResult_t random_bytes(void *to, size_t n)
+{
+    if (getrandom(to, n, 0) != (ssize_t)n) return KL_FAIL_ERRNO("cannot get random bytes");
+    return ncclSuccess;
+}
+
+/* ---- serving; on the event loop ---- */
+
+static void client_end(struct client *c)
+{
+    struct service *s = c->service;
+
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        s->clients = c->next;
+    if (c->next) c->next->prev = c->prev;
+    if (s->nclients-- == CLIENTS) kl_source_watch(s->source, EPOLLIN);
+    kl_source_remove(c->source);
+    close(c->sock);
+    free(c);
+}
+
+static struct offer *find_offer(const struct service *s, const unsigned char secret[16])
+{
+    for (struct offer *o = s->offers; o; o = o->next)
+        if (!sodium_memcmp(o->secret, secret, sizeof o->secret)) return o;
+    return NULL;
+}
+
+/* Under lock, so that an offer that is being withdrawn stays until we are done with its descriptor. */
+static void reply_to(struct client *c, const unsigned char secret[16])
+{
+    int quiet = kl_error_quiet(1); /* the client may have gone */
+
+    pthread_mutex_lock(&registry.lock);
+    const struct offer *o = find_offer(c->service, secret);
+    unsigned char reply = o ? GRANTED : REFUSED;
+    (void)kl_fdpass_send(c->sock, o ? o->fd : -1, &reply, sizeof reply, 0);
+    pthread_mutex_unlock(&registry.lock);
+    kl_error_quiet(quiet);
+}
+
+/* A ticket is one message: it comes whole or not at all. */
+static void on_client(void *ctx, uint32_t events)
+{
+    struct client *c = ctx;
+    unsigned char secret[16];
+
+    if (events && recv(c->sock, secret, sizeof secret, MSG_DONTWAIT) == sizeof secret) reply_to(c, secret);
+    client_end(c);
+}
+
+static void receive_client(struct service *s, int sock)
+{
+    struct client *c = same_user(sock) ? calloc(1, sizeof *c) : NULL;
+
+    if (!c) {
+        close(sock);
+        return;
+    }
+    c->service = s;
+    c->sock = sock;
+    c->next = s->clients;
+    if (c->next) c->next->prev = c;
+    s->clients = c;
+    if (++s->nclients == CLIENTS) kl_source_watch(s->source, 0);
+    if (kl_loop_add(s->loop, sock, EPOLLIN, on_client, c, &c->source))
+        client_end(c);
+    else
+        kl_source_deadline(c->source, kl_deadline_in_ms(PATIENCE_MS));
+}
+
+static void service_end(struct service *s)
+{
+    struct kl_loop *loop = s->loop;
+
+    kl_source_remove(s->source);
+    while (s->clients) client_end(s->clients);
+    close(s->listener);
+    free(s);
+    kl_loop_drop(loop);
+}
+
+static bool is_ending(const struct service *s)
+{
+    pthread_mutex_lock(&registry.lock);
+    bool ending = s->ending;
+    pthread_mutex_unlock(&registry.lock);
+    return ending;
+}
+
+static void on_listener(void *ctx, uint32_t events)
+{
+    struct service *s = ctx;
+
+    if (is_ending(s)) {
+        service_end(s);
+        return;
+    }
+    if (!events && s->nclients < CLIENTS) kl_source_watch(s->source, EPOLLIN); /* a pause is over */
+    int sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (sock >= 0) {
+        receive_client(s, sock);
+    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+        kl_source_watch(s->source, 0);
+        kl_source_deadline(s->source, kl_deadline_in_ms(PAUSE_MS));
+    }
+}
+
+/* ---- starting; under lock ---- */
+
+static ncclResult_t open_listener(struct service *s)
+{
+    struct sockaddr_un address;
+    socklen_t bytes = service_address(s->name, &address);
+
+    s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (s->listener < 0 || bind(s->listener, (struct sockaddr *)&address, bytes) || listen(s->listener, BACKLOG))
+        return KL_FAIL_ERRNO("cannot open the socket through which descriptors are shared");
+    return kl_loop_add(s->loop, s->listener, EPOLLIN, on_listener, s, &s->source);
+}
+
+/* A child of fork has no service: what it inherited is the parent's. */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&registry.lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static void after_fork_in_child(void)
+{
+    registry.service = NULL;
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static void install_fork_handlers(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+static ncclResult_t service_start(struct service **out)
+{
+    struct service *s = calloc(1, sizeof *s);
+    ncclResult_t rc;
+
+    if (!s) return KL_NOMEM("the service that shares descriptors");
+    s->listener = -1;
+    KL_TRY_OR(rc, out, random_bytes(&s->name, sizeof s->name));
+    KL_TRY_OR(rc, out, kl_loop_hold(&s->loop));
+    /* After the loop's own handlers: those that come later run earlier, so fork takes our lock first, as we do. */
+    pthread_once(&fork_handlers_once, install_fork_handlers);
+    KL_TRY_OR(rc, out, open_listener(s));
+    *out = s;
+    return ncclSuccess;
+out:
+    if (s->listener >= 0) close(s->listener);
+    kl_loop_drop(s->loop);
+    free(s);
+    return rc;
+}
+
+static ncclResult_t add_offer(struct offer *o, uint64_t *service)
+{
+    if (!registry.service) KL_TRY(service_start(&registry.service));
+    o->next = registry.service->offers;
+    registry.service->offers = o;
+    *service = registry.service->name;
+    return ncclSuccess;
+}
+
+/* ---- offering ---- */
+
+ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_ticket *ticket)
+{
+    struct offer *o = calloc(1, sizeof *o);
+    struct kl_fd_ticket made;
+
+    if (!o) return KL_NOMEM("an offer of a descriptor");
+    o->fd = fd;
+    ncclResult_t rc = random_bytes(o->secret, sizeof o->secret);
+    if (!rc) {
+        pthread_mutex_lock(&registry.lock);
+        rc = add_offer(o, &made.service);
+        pthread_mutex_unlock(&registry.lock);
+    }
+    if (rc) {
+        free(o);
+        return rc;
+    }
+    memcpy(made.secret, o->secret, sizeof made.secret);
+    *ticket = made;
+    return ncclSuccess;
+}
+
+/* Under lock. */
+static struct offer *remove_offer(struct service *s, const unsigned char secret[16])
+{
+    struct offer *found = find_offer(s, secret);
+    struct offer **link = &s->offers;
+
+    if (!found) return NULL;
+    while (*link != found) link = &(*link)->next;
+    *link = found->next;
+    return found;
+}
+
+void kl_fdshare_withdraw(const struct kl_fd_ticket *ticket)
+{
+    struct offer *o = NULL;
+
+    pthread_mutex_lock(&registry.lock);
+    struct service *s = registry.service;
+    if (s && s->name == ticket->service) o = remove_offer(s, ticket->secret);
+    if (o && !s->offers) {
+        registry.service = NULL;
+        s->ending = true;
+        kl_source_deadline(s->source, 0);
+    }
+    pthread_mutex_unlock(&registry.lock);
+    free(o);
+}
+
+/* ---- redeeming ---- */
+
+/* The kernel does not queue us while the backlog is full, so there is nothing to poll for. */
+static ncclResult_t connect_to(int sock, uint64_t service, uint64_t deadline)
+{
+    const struct kl_wait wait = {.deadline = deadline};
+    struct sockaddr_un address;
+    char reason[128];
+    socklen_t bytes = service_address(service, &address);
+
+    while (connect(sock, (struct sockaddr *)&address, bytes)) {
+        if (errno != EAGAIN && errno != EINTR)
+            return KL_FAIL(ncclRemoteError, "the process that offered a descriptor is gone, or not on this host: %s",
+                           strerror_r(errno, reason, sizeof reason));
+        if (kl_socket_pause(RETRY_MS, &wait))
+            return KL_FAIL(ncclRemoteError, "the process that offered a descriptor is too busy to hand it out");
+    }
+    if (!same_user(sock)) return KL_FAIL(ncclRemoteError, "a descriptor is offered by a process of another user");
+    return ncclSuccess;
+}
+
+static ncclResult_t show_ticket(int sock, const struct kl_fd_ticket *ticket, uint64_t deadline, int *fd)
+{
+    unsigned char reply = 0;
+    int got = -1;
+
+    KL_TRY(connect_to(sock, ticket->service, deadline));
+    KL_TRY(kl_fdpass_send(sock, -1, ticket->secret, sizeof ticket->secret, deadline));
+    KL_TRY(kl_fdpass_recv(sock, &got, &reply, sizeof reply, deadline));
+    if (reply == GRANTED && got >= 0) {
+        *fd = got;
+        return ncclSuccess;
+    }
+    if (got >= 0) close(got);
+    return KL_FAIL(ncclRemoteError, "a descriptor is no longer offered");
+}
+
+ncclResult_t kl_fdshare_redeem(const struct kl_fd_ticket *ticket, uint64_t deadline, int *fd)
+{
+    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (sock < 0) return KL_FAIL_ERRNO("cannot create a Unix socket");
+    ncclResult_t rc = show_ticket(sock, ticket, deadline, fd);
+    close(sock);
+    return rc;
+}
