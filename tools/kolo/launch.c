@@ -38,7 +38,7 @@ struct process {
 };
 
 struct launch {
-    const struct kl_job *job;
+    const struct kl_launch *job;
     struct process *process;
     struct pollfd *polled; /* the signals, then the outputs of each rank */
     struct kl_endings endings;
@@ -380,7 +380,7 @@ static void release(struct launch *l)
     sigprocmask(SIG_SETMASK, &l->inherited_mask, NULL);
 }
 
-int kl_launch(const struct kl_job *job)
+int kl_launch(const struct kl_launch *job)
 {
     struct launch l = {.job = job, .signals = -1, .null = -1, .janitor.fd = -1};
     bool failed = true;

@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-struct kl_job {
+struct kl_launch {
     const char *who;       /* "kolo run": begins the launcher's own lines */
     const char *path;      /* the program */
     char *const *argv;     /* with its own argv[0] */
@@ -41,6 +41,6 @@ struct kl_job {
 };
 
 /** Returns EXIT_OK or EXIT_PROBLEM. */
-int kl_launch(const struct kl_job *job);
+int kl_launch(const struct kl_launch *job);
 
 #endif

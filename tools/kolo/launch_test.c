@@ -35,12 +35,12 @@ static char *contents(FILE *f)
 }
 
 /* Run `sh -c script` on n ranks with what `like` says. */
-static struct outcome launch(const struct kl_job *like, int n, const char *script)
+static struct outcome launch(const struct kl_launch *like, int n, const char *script)
 {
     char sh[] = "sh", c[] = "-c", text[512];
     char *argv[] = {sh, c, text, NULL};
     struct outcome o = {0};
-    struct kl_job job = *like;
+    struct kl_launch job = *like;
 
     snprintf(text, sizeof text, "%s", script);
     job.who = "kolo run";
@@ -110,7 +110,7 @@ static void endings_are_reported(void **state)
     (void)state;
     FOR_EACH_CASE(c, script_cases)
     {
-        struct outcome o = launch(&(struct kl_job){.grace_ms = 100}, 2, c->script);
+        struct outcome o = launch(&(struct kl_launch){.grace_ms = 100}, 2, c->script);
 
         expect_case(c->script, o.code == c->code);
         /* One line per rank, and one at the death unless all had ended by then. */
@@ -122,7 +122,7 @@ static void endings_are_reported(void **state)
 
 static void the_death_is_announced_at_once(void **state)
 {
-    struct outcome o = launch(&(struct kl_job){.grace_ms = 250}, 3, "test $RANK != 1 || exit 3; exec " LONG_SLEEP);
+    struct outcome o = launch(&(struct kl_launch){.grace_ms = 250}, 3, "test $RANK != 1 || exit 3; exec " LONG_SLEEP);
 
     (void)state;
     expect_line(o.err, "kolo run: rank 1: exit code 3, by itself; the others have 0.25 s to end");
@@ -132,7 +132,7 @@ static void the_death_is_announced_at_once(void **state)
 static void a_sigterm_that_is_ignored_becomes_sigkill(void **state)
 {
     struct outcome o =
-        launch(&(struct kl_job){0}, 2, "trap '' TERM; test $RANK = 0 || exit 3; while :; do " LONG_SLEEP "; done");
+        launch(&(struct kl_launch){0}, 2, "trap '' TERM; test $RANK = 0 || exit 3; while :; do " LONG_SLEEP "; done");
 
     (void)state;
     expect_line(o.err, "kolo run: rank 0: signal 9 (Killed), sent by kolo run");
@@ -141,7 +141,7 @@ static void a_sigterm_that_is_ignored_becomes_sigkill(void **state)
 
 static void verdicts_are_silent(void **state)
 {
-    struct outcome o = launch(&(struct kl_job){.verdict = 1, .grace_ms = 60000}, 2, "exit 1");
+    struct outcome o = launch(&(struct kl_launch){.verdict = 1, .grace_ms = 60000}, 2, "exit 1");
 
     (void)state;
     assert_int_equal(o.code, EXIT_PROBLEM);
@@ -151,7 +151,7 @@ static void verdicts_are_silent(void **state)
 
 static void time_is_limited(void **state)
 {
-    struct outcome o = launch(&(struct kl_job){.timeout_ms = 200, .grace_ms = 60000}, 2, "exec " LONG_SLEEP);
+    struct outcome o = launch(&(struct kl_launch){.timeout_ms = 200, .grace_ms = 60000}, 2, "exec " LONG_SLEEP);
 
     (void)state;
     assert_int_equal(o.code, EXIT_PROBLEM);
@@ -168,7 +168,7 @@ static bool say_stuck(void *context)
 static void a_stuck_job_is_ended(void **state)
 {
     int asked = 0;
-    struct kl_job like = {.grace_ms = 60000, .is_stuck = say_stuck, .context = &asked};
+    struct kl_launch like = {.grace_ms = 60000, .is_stuck = say_stuck, .context = &asked};
     struct outcome o = launch(&like, 2, "kill -STOP $$"); /* stopped ranks get the signal too */
 
     (void)state;
@@ -182,7 +182,7 @@ static void output_keeps_its_lines_and_its_stream(void **state)
 {
     const char *script =
         "for i in 1 2 3 4 5 6 7 8 9; do printf 'out '; echo $RANK; echo err $RANK >&2; done; printf end";
-    struct outcome o = launch(&(struct kl_job){.tag = true}, 3, script);
+    struct outcome o = launch(&(struct kl_launch){.tag = true}, 3, script);
 
     (void)state;
     assert_int_equal(o.code, EXIT_OK);
@@ -204,7 +204,7 @@ static void output_keeps_its_lines_and_its_stream(void **state)
 
 static void much_output_arrives(void **state)
 {
-    struct outcome o = launch(&(struct kl_job){0}, 2, "seq 100000");
+    struct outcome o = launch(&(struct kl_launch){0}, 2, "seq 100000");
 
     (void)state;
     assert_int_equal(o.code, EXIT_OK);
@@ -221,7 +221,7 @@ static ncclResult_t some_id(ncclUniqueId *id)
 
 static void ranks_know_their_place(void **state)
 {
-    struct kl_job like = {.nhosts = 2, .make_id = some_id, .topo_file = "/t.xml"};
+    struct kl_launch like = {.nhosts = 2, .make_id = some_id, .topo_file = "/t.xml"};
     const char *script =
         "echo $KOLO_RANK/$KOLO_SIZE $KOLO_LOCAL_RANK/$KOLO_LOCAL_SIZE $RANK/$WORLD_SIZE "
         "$LOCAL_RANK/$LOCAL_WORLD_SIZE ${NCCL_HOSTID##*-} $NCCL_TOPO_FILE ${#KOLO_COMM_ID} $MASTER_ADDR";
@@ -238,7 +238,7 @@ static void ranks_know_their_place(void **state)
 static void ranks_inherit_no_descriptors(void **state)
 {
     close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); /* what this test was started with is not the launcher's doing */
-    struct outcome o = launch(&(struct kl_job){0}, 2, "for f in /proc/self/fd/*; do echo ${f##*/}; done");
+    struct outcome o = launch(&(struct kl_launch){0}, 2, "for f in /proc/self/fd/*; do echo ${f##*/}; done");
 
     (void)state;
     assert_int_equal(o.code, EXIT_OK);
@@ -249,7 +249,7 @@ static void ranks_inherit_no_descriptors(void **state)
 /* What a rank leaves behind in the background ends with the job, and keeps nobody waiting. */
 static void background_processes_are_swept(void **state)
 {
-    struct outcome o = launch(&(struct kl_job){0}, 2, LONG_SLEEP " & echo $!");
+    struct outcome o = launch(&(struct kl_launch){0}, 2, LONG_SLEEP " & echo $!");
 
     (void)state;
     assert_int_equal(o.code, EXIT_OK);
@@ -273,7 +273,7 @@ static void interrupts_are_passed_on(void **state)
              "test $RANK != 0 || { while ! test -d 1 || ! test -d 2; do sleep 0.01; done; kill -INT $PPID; }; "
              "while :; do sleep 0.01; done",
              dir);
-    struct outcome o = launch(&(struct kl_job){.grace_ms = 60000}, 3, script);
+    struct outcome o = launch(&(struct kl_launch){.grace_ms = 60000}, 3, script);
 
     assert_int_equal(o.code, EXIT_PROBLEM);
     assert_int_equal(count_lines(o.out), 3);
@@ -309,7 +309,7 @@ static int launcher_main(void)
 {
     char sh[] = "sh", c[] = "-c", script[] = LONG_SLEEP " & echo $$; echo $!; wait";
     char *argv[] = {sh, c, script, NULL};
-    struct kl_job job = {
+    struct kl_launch job = {
         .who = "kolo run", .path = "/bin/sh", .argv = argv, .nranks = 2, .nhosts = 1, .out = stdout, .err = stderr};
 
     return kl_launch(&job);

@@ -2,6 +2,7 @@
 #include "tools/kolo/cmd.h"
 
 #include "include/nccl.h"
+#include "tools/kolo/spawn.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,7 @@ struct command {
 static const struct command commands[] = {
     {"env", cmd_env, "list parameters, their defaults and current values"},
     {"graph", cmd_graph, "what the search makes of a topology: rings, trees, tuning"},
+    {"run", cmd_run, "start a program on N ranks on this machine"},
     {NULL, NULL, NULL},
 };
 
@@ -33,6 +35,7 @@ static int is_any(const char *text, const char *a, const char *b)
 
 int main(int argc, char **argv)
 {
+    kl_spawn_hidden(argc, argv);
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;

@@ -108,6 +108,23 @@ int kl_netlink_add_veth(int sock, const char *name, const char *peer_name, int p
     return ask(sock, &q);
 }
 
+int kl_netlink_no_ipv6(int sock, const char *name)
+{
+    struct ifinfomsg link = {.ifi_family = AF_UNSPEC};
+    uint8_t none = IN6_ADDR_GEN_MODE_NONE;
+    struct request q;
+
+    link.ifi_index = (int)if_nametoindex(name);
+    if (!link.ifi_index) return -1;
+    begin(&q, RTM_NEWLINK, 0, &link, sizeof link);
+    struct rtattr *families = add(&q, IFLA_AF_SPEC, NULL, 0);
+    struct rtattr *inet6 = add(&q, AF_INET6, NULL, 0);
+    add(&q, IFLA_INET6_ADDR_GEN_MODE, &none, sizeof none);
+    close_nest(&q, inet6);
+    close_nest(&q, families);
+    return ask(sock, &q) && errno != EAFNOSUPPORT ? -1 : 0;
+}
+
 int kl_netlink_up(int sock, const char *name, const char *bridge)
 {
     struct ifinfomsg link = {.ifi_family = AF_UNSPEC, .ifi_flags = IFF_UP, .ifi_change = IFF_UP};

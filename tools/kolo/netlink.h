@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * netlink.h - the four things kolo asks of the kernel's network configuration.
+ * netlink.h - the few things kolo asks of the kernel's network configuration.
  *
  * They act in the network namespace in which the socket was opened. Interfaces are named; a name has at most 15 letters.
  * Errors:  0, or -1 with errno set.
@@ -18,6 +18,9 @@ int kl_netlink_add_bridge(int sock, const char *name);
 
 /** A pair of interfaces; `peer_name` appears in the namespace of descriptor `peer_ns`. */
 int kl_netlink_add_veth(int sock, const char *name, const char *peer_name, int peer_ns);
+
+/** No IPv6 address comes by itself when the interface is switched on. A kernel without IPv6 is fine. */
+int kl_netlink_no_ipv6(int sock, const char *name);
 
 /** Switch an interface on, and make it a port of `bridge` unless that is NULL. */
 int kl_netlink_up(int sock, const char *name, const char *bridge);

@@ -53,12 +53,14 @@ static int build_switch(const struct kl_netns *ns)
     if (sock < 0) return -1;
     if (kl_netlink_add_bridge(sock, BRIDGE)) goto out;
     if (kl_netlink_add_address(sock, BRIDGE, switch_address, PREFIX_LENGTH)) goto out;
-    if (kl_netlink_up(sock, BRIDGE, NULL) || kl_netlink_up(sock, "lo", NULL)) goto out;
+    if (kl_netlink_no_ipv6(sock, BRIDGE) || kl_netlink_up(sock, BRIDGE, NULL) || kl_netlink_up(sock, "lo", NULL))
+        goto out;
     for (int h = 0; h < ns->nhosts; h++) {
         char port[16];
 
         snprintf(port, sizeof port, "h%d", h);
-        if (kl_netlink_add_veth(sock, port, CARD, ns->fd[h]) || kl_netlink_up(sock, port, BRIDGE)) goto out;
+        if (kl_netlink_add_veth(sock, port, CARD, ns->fd[h]) || kl_netlink_no_ipv6(sock, port)) goto out;
+        if (kl_netlink_up(sock, port, BRIDGE)) goto out;
     }
     rc = 0;
 out:
@@ -68,13 +70,15 @@ out:
 
 static int configure_host(const struct kl_netns *ns, int host)
 {
+    int rc = -1;
+
     if (setns(ns->fd[host], CLONE_NEWNET)) return -1;
     int sock = kl_netlink_open();
     if (sock < 0) return -1;
-    int rc = kl_netlink_up(sock, "lo", NULL) || kl_netlink_add_address(sock, CARD, address_of(host), PREFIX_LENGTH) ||
-                     kl_netlink_up(sock, CARD, NULL)
-                 ? -1
-                 : 0;
+    if (kl_netlink_up(sock, "lo", NULL) || kl_netlink_no_ipv6(sock, CARD)) goto out;
+    if (kl_netlink_add_address(sock, CARD, address_of(host), PREFIX_LENGTH)) goto out;
+    rc = kl_netlink_up(sock, CARD, NULL);
+out:
     close(sock);
     return rc;
 }

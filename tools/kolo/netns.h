@@ -6,6 +6,8 @@
  *      bridge kolo-sw 10.77.255.254/16       kolo0 10.77.0.1/16     kolo0 10.77.0.2/16
  *          ports h0, h1, ...      -- veth pairs to the kolo0 of each host
  *
+ * There is no IPv6: its addresses could be used only seconds after they appear, when duplicates have been looked for.
+ *
  * The namespaces have no names: the kernel removes them, with their interfaces, when the last process in them and the
  * last descriptor of them are gone. So nothing stays behind however the launcher ends.
  *

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/cmd.h"
+
+#include "include/nccl.h"
+#include "tools/kolo/launch.h"
+#include "tools/kolo/netns.h"
+#include "tools/kolo/options.h"
+#include "tools/kolo/spawn.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_RANKS = 65536, GRACE_MS = 10000 };
+
+struct run_options {
+    int nranks, nhosts, netns, tag, help;
+    const char *topo;
+    uint64_t timeout_ms, grace_ms;
+};
+
+#define FIELD(name) offsetof(struct run_options, name)
+static const struct kl_opt table[] = {
+    {'n', NULL, KL_OPT_INT, FIELD(nranks), 1, MAX_RANKS, "N", "how many ranks"},
+    {0, "hosts", KL_OPT_INT, FIELD(nhosts), 1, KL_NETNS_MAX_HOSTS, "H",
+     "divide the ranks over H emulated hosts (NCCL_HOSTID), which reach each other by network only"},
+    {0, "netns", KL_OPT_FLAG, FIELD(netns), 0, 0, NULL,
+     "give each emulated host a network namespace with its own interface and address; needs root"},
+    {0, "topo", KL_OPT_TEXT, FIELD(topo), 0, 0, "FILE", "emulate the machine that this NCCL topology XML describes"},
+    {0, "timeout", KL_OPT_TIME, FIELD(timeout_ms), 0, 0, "S", "end all ranks after S seconds (default: never)"},
+    {0, "grace", KL_OPT_TIME, FIELD(grace_ms), 0, 0, "S",
+     "when a rank dies, let the others end by themselves for S seconds before SIGTERM (default: 10)"},
+    {0, "tag", KL_OPT_FLAG, FIELD(tag), 0, 0, NULL, "begin each line of output with \"[rank] \""},
+    {'h', "help", KL_OPT_FLAG, FIELD(help), 0, 0, NULL, "this text"},
+    KL_OPT_END,
+};
+
+static void print_help(FILE *to)
+{
+    fputs("usage: kolo run -n N [options] [--] PROGRAM [ARGUMENTS]\n\n"
+          "Start PROGRAM as N processes on this machine, the ranks of one job. Each finds in its environment\n"
+          "  KOLO_RANK KOLO_SIZE KOLO_LOCAL_RANK KOLO_LOCAL_SIZE KOLO_COMM_ID      for koloInitFromEnv\n"
+          "  RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT   as from torchrun\n\n",
+          to);
+    kl_opts_help(table, to);
+    fputs("\nOutput comes line by line, stdout and stderr apart; rank 0 reads stdin. Signals are passed on to all "
+          "ranks.\n"
+          "When a rank dies, the others get the grace, then SIGTERM, and SIGKILL 2 seconds later; a report says how\n"
+          "each rank ended. Exit code: 0 when all ranks ended with 0, 1 when one did not, 2 for wrong usage.\n\n"
+          "example: kolo run -n 4 --hosts 2 --tag -- ./my_program\n",
+          to);
+}
+
+static int wrong_usage(const char *why)
+{
+    fprintf(stderr, "kolo run: %s; `kolo run --help` explains\n", why);
+    return EXIT_USAGE;
+}
+
+static int start(const struct run_options *o, const char *path, char **argv)
+{
+    char topo[PATH_MAX];
+    struct kl_launch job = {
+        .who = "kolo run",
+        .path = path,
+        .argv = argv,
+        .nranks = o->nranks,
+        .nhosts = o->nhosts,
+        .netns = o->netns,
+        .tag = o->tag,
+        .timeout_ms = o->timeout_ms,
+        .grace_ms = o->grace_ms,
+        .out = stdout,
+        .err = stderr,
+        .make_id = ncclGetUniqueId,
+    };
+
+    if (o->topo) {
+        if (!realpath(o->topo, topo) || access(topo, R_OK)) {
+            fprintf(stderr, "kolo run: --topo %s: %s\n", o->topo, strerror(errno));
+            return EXIT_PROBLEM;
+        }
+        job.topo_file = topo; /* ranks may change their directory */
+    }
+    return kl_launch(&job);
+}
+
+int cmd_run(int argc, char **argv)
+{
+    struct run_options o = {.nhosts = 1, .grace_ms = GRACE_MS};
+    char why[256];
+    int at = kl_opts_parse(table, argc, argv, 1, &o, why, sizeof why);
+
+    if (at < 0) return wrong_usage(why);
+    if (o.help) {
+        print_help(stdout);
+        return EXIT_OK;
+    }
+    if (!o.nranks) return wrong_usage("say how many ranks: -n N");
+    if (at == argc) return wrong_usage("no program to run");
+    if (o.nranks % o.nhosts) {
+        snprintf(why, sizeof why, "%d ranks do not divide over %d hosts", o.nranks, o.nhosts);
+        return wrong_usage(why);
+    }
+    char *path = kl_find_program(argv[at]);
+    if (!path) {
+        fprintf(stderr, "kolo run: no program \"%s\" that could be run\n", argv[at]);
+        return EXIT_PROBLEM;
+    }
+    int code = start(&o, path, argv + at);
+    free(path);
+    return code;
+}
