@@ -14,6 +14,7 @@ struct command {
 
 /* Ends with an empty row. */
 static const struct command commands[] = {
+    {"topo", cmd_topo, "this machine or a topology file, and the paths through it"},
     {"graph", cmd_graph, "what the search makes of a topology: rings, trees, tuning"},
     {NULL, NULL, NULL},
 };
