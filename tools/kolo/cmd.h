@@ -12,5 +12,6 @@ enum { EXIT_OK = 0, EXIT_PROBLEM = 1, EXIT_USAGE = 2 };
 int cmd_env(int argc, char **argv);
 int cmd_graph(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_topo(int argc, char **argv);
 
 #endif

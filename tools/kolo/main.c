@@ -16,6 +16,7 @@ struct command {
 /* Ends with an empty row. */
 static const struct command commands[] = {
     {"env", cmd_env, "list parameters, their defaults and current values"},
+    {"topo", cmd_topo, "this machine or a topology file, and the paths through it"},
     {"graph", cmd_graph, "what the search makes of a topology: rings, trees, tuning"},
     {"run", cmd_run, "start a program on N ranks on this machine"},
     {NULL, NULL, NULL},

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "comm/config.h"
+#include "topo/nics.h"
 
 #include <ctype.h>
 #include <sched.h>
@@ -38,22 +39,37 @@ static ncclResult_t make_devices(struct kl_offline *c, int n)
     return ncclSuccess;
 }
 
+/* The i-th device used from now on is the one that was in place `from`. */
+static void use_device(struct kl_offline *c, int i, int from, const struct kl_gpu_facts *gpu)
+{
+    if (c->facts.ngpus)
+        c->facts.gpu[i] = gpu[from];
+    else
+        c->device[i].ordinal = from;
+}
+
 /* Keep the devices that a list like "0,2,4" names, in its order. */
 static ncclResult_t pick_devices(struct kl_offline *c, const char *list)
 {
     int n = 0, all = c->gpus;
+    struct kl_gpu_facts *gpu = calloc((size_t)c->facts.ngpus + 1, sizeof *gpu);
 
+    if (!gpu) return KL_NOMEM("devices");
+    if (c->facts.ngpus) memcpy(gpu, c->facts.gpu, (size_t)c->facts.ngpus * sizeof *gpu);
     for (const char *at = list;; at++) {
         char *end;
         long i = strtol(at, &end, 10);
 
-        if (!isdigit((unsigned char)*at) || i >= all || n == all || (*end && *end != ','))
+        if (!isdigit((unsigned char)*at) || i >= all || n == all || (*end && *end != ',')) {
+            free(gpu);
             return KL_FAIL(ncclInvalidUsage, "--gpus %s: expected ordinals of %s below %d, as in 0,2,4", list, c->name,
                            all);
-        c->device[n++].ordinal = (int)i;
+        }
+        use_device(c, n++, (int)i, gpu);
         at = end;
         if (!*at) break;
     }
+    free(gpu);
     c->gpus = n;
     return ncclSuccess;
 }
@@ -64,6 +80,30 @@ static void spread_devices(struct kl_offline *c)
     int node[256], nnodes = kl_machine_numa_nodes(c->machine.sysfs, node, 256);
 
     for (int i = 0; i < c->gpus; i++) c->device[i].numa = node[(long)i * nnodes / c->gpus];
+}
+
+static int by_dev(const void *x, const void *y)
+{
+    return ((const struct kl_gpu_facts *)x)->dev - ((const struct kl_gpu_facts *)y)->dev;
+}
+
+/* A machine without a file: as it was recorded, or this one; its GPUs, or host devices. */
+static ncclResult_t open_machine(struct kl_offline *c, const struct kl_offline_args *args)
+{
+    if (args->sysfs) KL_TRY(kl_record_load(args->sysfs, &c->facts));
+    if (!c->facts.nnets) KL_TRY(kl_nics_read(args->sysfs, &c->facts.net, &c->facts.nnets));
+    if (!c->facts.has_cpu) kl_cpu_facts_read(&c->facts.cpu);
+    c->machine.cpu = &c->facts.cpu;
+    c->machine.net = c->facts.net;
+    c->machine.nnets = c->facts.nnets;
+    if (!c->facts.ngpus) {
+        KL_TRY(make_devices(c, args->ranks ? args->ranks : cpus_here()));
+        spread_devices(c);
+    } else {
+        qsort(c->facts.gpu, (size_t)c->facts.ngpus, sizeof *c->facts.gpu, by_dev);
+        c->gpus = c->facts.ngpus;
+    }
+    return ncclSuccess;
 }
 
 static ncclResult_t open_file(struct kl_offline *c, const struct kl_offline_args *args)
@@ -86,6 +126,21 @@ static void decide_mnnvl(struct kl_offline *c, const struct kl_offline_args *arg
         c->options.mnnvl = true;
 }
 
+/* Number the devices from `first`. */
+static void set_ranks(struct kl_offline *c, int first)
+{
+    for (int i = 0; i < c->gpus; i++) {
+        if (c->facts.ngpus)
+            c->facts.gpu[i].rank = first + i;
+        else
+            c->device[i].rank = first + i;
+    }
+    c->machine.gpu = c->facts.gpu;
+    c->machine.ngpus = c->facts.ngpus ? c->gpus : 0;
+    c->machine.device = c->device;
+    c->machine.ndevices = c->facts.ngpus ? 0 : c->gpus;
+}
+
 ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offline *c)
 {
     ncclResult_t rc;
@@ -96,12 +151,10 @@ ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offli
     if (args->topo)
         KL_TRY_OR(rc, fail, open_file(c, args));
     else
-        KL_TRY_OR(rc, fail, make_devices(c, args->ranks ? args->ranks : cpus_here()));
+        KL_TRY_OR(rc, fail, open_machine(c, args));
     if (args->gpus) KL_TRY_OR(rc, fail, pick_devices(c, args->gpus));
-    if (!args->topo) spread_devices(c);
     decide_mnnvl(c, args);
-    c->machine.device = c->device;
-    c->machine.ndevices = c->gpus;
+    set_ranks(c, 0);
     return ncclSuccess;
 fail:
     kl_offline_close(c);
@@ -111,25 +164,18 @@ fail:
 void kl_offline_close(struct kl_offline *c)
 {
     kl_xml_free(c->file);
+    kl_record_free(&c->facts);
     free(c->device);
     *c = (struct kl_offline){0};
 }
 
 /* ---- systems ---- */
 
-ncclResult_t kl_offline_topo(const struct kl_offline *c, int rank, struct kl_topo **topo)
+ncclResult_t kl_offline_topo(struct kl_offline *c, int rank, struct kl_topo **topo)
 {
-    struct kl_machine m = c->machine;
-    int host = c->machine.hosts > 1 ? 0 : rank / c->gpus;
-    struct kl_host_device *device = calloc((size_t)c->gpus + 1, sizeof *device);
-    ncclResult_t rc;
-
-    if (!device) return KL_NOMEM("devices");
-    memcpy(device, c->device, (size_t)c->gpus * sizeof *device);
-    for (int i = 0; i < c->gpus; i++) device[i].rank += host * c->gpus;
-    m.device = device;
-    rc = kl_machine_topo(&m, &c->options, rank, c->hosts * c->gpus, topo, NULL);
-    free(device);
+    if (c->machine.hosts <= 1) set_ranks(c, rank / c->gpus * c->gpus);
+    ncclResult_t rc = kl_machine_topo(&c->machine, &c->options, rank, c->hosts * c->gpus, topo, NULL);
+    set_ranks(c, 0);
     return rc;
 }
 

@@ -10,11 +10,12 @@
 
 #include "topo/config.h"
 #include "topo/machine.h"
+#include "topo/record.h"
 
 /** What the command line asked for; NULL and 0 where it did not. */
 struct kl_offline_args {
     const char *topo;  /* topology file, "-" for standard input */
-    const char *sysfs; /* root of a recorded machine */
+    const char *sysfs; /* root of a recorded machine (topo/record.h) */
     const char *gpus;  /* "0,2,4": ordinals of the GPUs to use */
     int hosts;         /* 0 counts as 1 */
     int ranks;         /* host devices when there is no file */
@@ -26,9 +27,10 @@ struct kl_offline {
     struct kl_topo_config config;
     struct kl_topo_options options;
     struct kl_xml *file;
-    struct kl_host_device *device;
-    int hosts, gpus;  /* gpus: of each host */
-    const char *name; /* of the topology, for people */
+    struct kl_recorded facts;      /* of the machine that is looked at, when there is no file */
+    struct kl_host_device *device; /* host devices, unless `facts` has GPUs */
+    int hosts, gpus;               /* gpus: of each host */
+    const char *name;              /* of the topology, for people */
 };
 
 /** Understand the arguments and load the file. A text that is no list of GPUs of the file is ncclInvalidUsage. */
@@ -36,7 +38,7 @@ ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offli
 void kl_offline_close(struct kl_offline *cluster);
 
 /** The system that a rank works with: of its host, or of all hosts with MNNVL. */
-ncclResult_t kl_offline_topo(const struct kl_offline *cluster, int rank, struct kl_topo **topo);
+ncclResult_t kl_offline_topo(struct kl_offline *cluster, int rank, struct kl_topo **topo);
 
 /** Host 0, or all hosts with MNNVL, before trimming. */
 ncclResult_t kl_offline_whole(const struct kl_offline *cluster, struct kl_topo **topo, struct kl_xml **document);
