@@ -84,7 +84,7 @@ static ncclResult_t copy_file(const struct copy *c, const char *dir, const char 
     char from[PATH_MAX], to[PATH_MAX], path[PATH_MAX], text[FILE_BYTES];
 
     if (!join(path, dir, name) || !join(from, c->from, dir) || !join(to, c->to, path)) return ncclSuccess;
-    if (!kl_sysfs_read(from, name, text, sizeof text) && !kl_sysfs_is_busid(name)) return ncclSuccess;
+    if (!kl_sysfs_text(from, name, text, sizeof text) && !kl_sysfs_is_busid(name)) return ncclSuccess;
     FILE *f = fopen(to, "we");
     if (!f) return KL_FAIL_ERRNO("creating %s", to);
     fprintf(f, "%s\n", text);
