@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "coll/ring.h"
-#include "device/host/wait.h"
+#include "device/host/backoff.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -297,24 +297,24 @@ static enum kl_step join_launch(struct kl_stream *stream, struct kl_work *work)
 /* Drive the process until at most `tasks` tasks and `launches` launches are in flight. */
 static void wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
 {
-    struct kl_wait wait = KL_WAIT_START;
+    struct kl_backoff wait = KL_BACKOFF_START;
 
     while (comm->tasks_taken - kl_load_acquire(&comm->tasks_done) > tasks || /* pairs with finish_launch */
            comm->launched - kl_load_acquire(&comm->finished) > launches) {
         if (kl_streams_poll(true) == KL_STEP_STALLED)
-            kl_wait_pause(&wait, comm->spin);
+            kl_backoff_pause(&wait, comm->spin);
         else
-            kl_wait_reset(&wait);
+            kl_backoff_reset(&wait);
     }
 }
 
 void kl_comm_quiesce(ncclComm_t comm)
 {
-    struct kl_wait wait = KL_WAIT_START;
+    struct kl_backoff wait = KL_BACKOFF_START;
 
     wait_for_flight(comm, 0, 0);
     while (kl_load_acquire(&comm->joins_left)) /* pairs with join_launch */
-        if (kl_streams_poll(true) == KL_STEP_STALLED) kl_wait_pause(&wait, comm->spin);
+        if (kl_streams_poll(true) == KL_STEP_STALLED) kl_backoff_pause(&wait, comm->spin);
 }
 
 /* Make the ring hold `ntasks` at once. Only a group larger than any before has to wait and allocate. */

@@ -139,7 +139,7 @@ static bool take(const struct ifaddrs *from, struct kl_netif *to)
     union kl_address family = {.any = {.sa_family = from->ifa_addr ? from->ifa_addr->sa_family : AF_UNSPEC}};
     socklen_t bytes = kl_address_bytes(&family);
 
-    if (!bytes || !(from->ifa_flags & IFF_UP) || !from->ifa_netmask) return false;
+    if (!bytes || !from->ifa_addr || !(from->ifa_flags & IFF_UP) || !from->ifa_netmask) return false;
     memset(to, 0, sizeof *to);
     snprintf(to->name, sizeof to->name, "%s", from->ifa_name);
     memcpy(&to->address, from->ifa_addr, bytes);

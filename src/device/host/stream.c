@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "device/host/executor.h"
-#include "device/host/wait.h"
+#include "device/host/backoff.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -180,15 +180,15 @@ enum kl_step kl_streams_poll(bool all)
 
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
 {
-    struct kl_wait wait = KL_WAIT_START;
+    struct kl_backoff wait = KL_BACKOFF_START;
 
     kl_store_relaxed(&stream->waiter, 1);
     /* Streams of other threads stand in the way only when a communicator is used on several streams: look rarely. */
     while (!kl_stream_reached(stream, ticket)) {
         if (kl_stream_run(stream) != KL_STEP_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STEP_STALLED)
-            kl_wait_reset(&wait);
+            kl_backoff_reset(&wait);
         else
-            kl_wait_pause(&wait, kl_load_relaxed(&stream->spin));
+            kl_backoff_pause(&wait, kl_load_relaxed(&stream->spin));
     }
     kl_store_relaxed(&stream->waiter, 0);
 }

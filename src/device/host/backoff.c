@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device/host/wait.h"
+#include "device/host/backoff.h"
 
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -14,30 +14,30 @@ enum {
     LONGEST_SLEEP_US = 1000
 };
 
-static void sleep_a_little(struct kl_wait *wait)
+static void sleep_a_little(struct kl_backoff *backoff)
 {
-    struct timespec t = {.tv_nsec = (long)wait->sleep_us * 1000};
+    struct timespec t = {.tv_nsec = (long)backoff->sleep_us * 1000};
 
     nanosleep(&t, NULL);
-    if (wait->sleep_us < LONGEST_SLEEP_US) wait->sleep_us *= 2;
-    if (wait->sleep_us > LONGEST_SLEEP_US) wait->sleep_us = LONGEST_SLEEP_US;
+    if (backoff->sleep_us < LONGEST_SLEEP_US) backoff->sleep_us *= 2;
+    if (backoff->sleep_us > LONGEST_SLEEP_US) backoff->sleep_us = LONGEST_SLEEP_US;
 }
 
-void kl_wait_pause(struct kl_wait *wait, unsigned spin)
+void kl_backoff_pause(struct kl_backoff *backoff, unsigned spin)
 {
-    unsigned n = wait->polls++;
+    unsigned n = backoff->polls++;
 
     if (n < spin) {
         kl_cpu_pause();
         return;
     }
-    if (wait->sleep_us) {
+    if (backoff->sleep_us) {
         sleep_a_little(wait);
         return;
     }
     sched_yield();
     if ((n - spin) % YIELDS_PER_LOOK) return;
     uint64_t now = kl_now_ns();
-    if (!wait->since) wait->since = now;
-    if (now - wait->since > YIELD_FOR_NS) wait->sleep_us = FIRST_SLEEP_US;
+    if (!backoff->since) backoff->since = now;
+    if (now - backoff->since > YIELD_FOR_NS) backoff->sleep_us = FIRST_SLEEP_US;
 }
