@@ -32,7 +32,7 @@ void kl_backoff_pause(struct kl_backoff *backoff, unsigned spin)
         return;
     }
     if (backoff->sleep_us) {
-        sleep_a_little(wait);
+        sleep_a_little(backoff);
         return;
     }
     sched_yield();
