@@ -366,7 +366,8 @@ static void push_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntas
 
 void kl_comm_run_inline(ncclComm_t comm)
 {
-    if (comm->last_stream->flags & KOLO_STREAM_INLINE) kl_stream_wait(comm->last_stream, comm->last_ticket);
+    if (kl_load_relaxed(&comm->last_stream->flags) & KOLO_STREAM_INLINE)
+        kl_stream_wait(comm->last_stream, comm->last_ticket);
 }
 
 static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)

@@ -62,7 +62,7 @@ static struct look look_around(bool busy)
     struct look l = {.taken = false};
 
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
-        l.pushed += kl_stream_tail(s);
+        if (!(kl_load_relaxed(&s->flags) & KOLO_STREAM_INLINE)) l.pushed += kl_stream_tail(s);
         if (!kl_stream_pending(s)) {
             s->seen = 0;
             continue;

@@ -61,7 +61,7 @@ static struct kl_stream *take_stream(int device, unsigned flags)
     if (!s) s = add_stream();
     if (!s) return NULL;
     s->device = device;
-    s->flags = flags;
+    kl_store_relaxed(&s->flags, flags);
     kl_store_relaxed(&s->failure, ncclSuccess);
     kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
     kl_store_release(&s->live, 1);
@@ -137,7 +137,8 @@ uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work)
     kl_store_relaxed(&stream->producer, kl_thread_number());
     stream->slots[ticket % KL_STREAM_SLOTS].work = *work;
     kl_swap_seq_cst(&stream->slots[ticket % KL_STREAM_SLOTS].seq, ticket + 1); /* before kl_executor_notify looks */
-    kl_executor_notify();
+    if (!(kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE))
+        kl_executor_notify(); /* else the caller runs it at once */
     return ticket;
 }
 
