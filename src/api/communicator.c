@@ -4,6 +4,7 @@
  */
 #include "api/api.h"
 #include "api/check.h"
+#include "api/param_sets.h"
 #include "comm/devices.h"
 #include "comm/group.h"
 #include "device/host/device.h"
@@ -62,6 +63,7 @@ static void undo_init(struct kl_job *job)
 static ncclResult_t create(ncclComm_t *comm, int nranks, const ncclUniqueId *id, int rank, int device)
 {
     *comm = NULL;
+    kl_param_sets_check_names();
     if (!kl_group_open()) return kl_comm_create(id, nranks, rank, device, comm);
 
     struct init_job *j = calloc(1, sizeof *j);
@@ -99,7 +101,7 @@ static ncclResult_t check_devices(int ndev, const int *devlist)
 {
     int count;
 
-    KL_TRY(kl_devices_count(&count));
+    KL_TRY(kl_devices_count_now(&count));
     for (int i = 0; i < ndev; i++) {
         int device = devlist ? devlist[i] : i;
         if (device < 0 || device >= count)

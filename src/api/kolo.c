@@ -17,14 +17,14 @@
 KL_PUBLIC ncclResult_t koloGetDeviceCount(int *count)
 {
     if (!count) return KL_FAIL(ncclInvalidArgument, "koloGetDeviceCount: the result pointer is NULL");
-    return kl_devices_count(count);
+    return kl_devices_count_now(count);
 }
 
 KL_PUBLIC ncclResult_t koloSetDevice(int device)
 {
     int count;
 
-    KL_TRY(kl_devices_count(&count));
+    KL_TRY(kl_devices_count_now(&count));
     if (device < 0 || device >= count)
         return KL_FAIL(ncclInvalidArgument, "koloSetDevice: device %d; there are %d (KOLO_HOST_DEVICES)", device,
                        count);

@@ -18,7 +18,7 @@ static void add_problem(struct kl_conf *conf, int line, const char *what)
 static void parse_line(struct kl_conf *conf, char *text, size_t length, int line)
 {
     if (length > KL_CONF_LINE) {
-        add_problem(conf, line, "longer than 1023 bytes");
+        add_problem(conf, line, "is longer than 1023 bytes");
         return;
     }
     if (length && text[length - 1] == '\r') text[--length] = 0; /* files that came from another system */

@@ -2,7 +2,7 @@
 /**
  * hash.h - FNV-1a, 64 bits: a quick hash for tables. Whoever chooses the input can make it collide.
  *
- * Source: Fowler, Noll, Vo, The FNV Non-Cryptographic Hash Algorithm (RFC 9923).
+ * Source: Fowler, Noll, Vo; draft-eastlake-fnv.
  */
 #ifndef KL_BASE_HASH_H
 #define KL_BASE_HASH_H

@@ -128,8 +128,11 @@ static void read_once(void)
 
 uint32_t kl_log_first_use(void)
 {
+    int saved = errno;
+
     read_once();
     report_config();
+    errno = saved;
     return kl_load_relaxed(&kl_log_word);
 }
 

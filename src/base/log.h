@@ -3,10 +3,11 @@
  * log.h - NCCL's log: levels, subsystems, one write per line.
  *
  * Line:    host:pid:tid [dev] NCCL INFO text        (WARN: preceded by an empty line and a time, with file:line)
- *          VERSION lines are the bare text; TRACE has milliseconds since the first line and file:line before NCCL.
+ *          VERSION lines are the bare text; TRACE has milliseconds since first use and file:line before NCCL.
  * Where:   NCCL_DEBUG_FILE, else standard output. The destination is opened once.
  * Silent:  nothing is printed unless NCCL_DEBUG asks for it. The data path does not log.
  * Sizes:   text beyond about 2000 bytes of a line is cut. Control characters in it are shown as '?'.
+ * Errors:  none, and errno is left alone, so that a line may stand before a KL_FAIL_ERRNO.
  * Threads: any; a line is one write(2), so lines of several ranks sharing a file do not interleave. No lock is taken:
  *          a line that is off costs one relaxed load. Works in a forked child, which shares the destination.
  * Source:  the runtime specification 8.2; NCCL's documentation of NCCL_DEBUG*.

@@ -64,6 +64,12 @@ struct kl_param_set {
 #define KL_PARAM_FIELD(T, field, type)                                                                                 \
     .offset = _Generic(((T *)0)->field, type : offsetof(T, field)), .bytes = sizeof(((T *)0)->field)
 
+/* The same for an array of char; a pointer does not compile. */
+#define KL_PARAM_ARRAY(T, field)                                                                                       \
+    .offset = _Generic(&((T *)0)->field, char(*)[sizeof(((T *)0)->field)]                                              \
+                       : offsetof(T, field)),                                                                          \
+    .bytes = sizeof(((T *)0)->field)
+
 #define KL_PARAM_INT(T, field, name_, dfl_, min_, max_, doc_)                                                          \
     {                                                                                                                  \
         .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_INT, .min = (min_), .max = (max_),        \
@@ -90,13 +96,13 @@ struct kl_param_set {
     }
 #define KL_PARAM_STRING(T, field, name_, dfl_, doc_)                                                                   \
     {                                                                                                                  \
-        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_STRING, KL_PARAM_FIELD(T, field, char *)  \
+        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_STRING, KL_PARAM_ARRAY(T, field)          \
     }
 /** A string that is neither logged nor shown. */
 #define KL_PARAM_SECRET(T, field, name_, dfl_, doc_)                                                                   \
     {                                                                                                                  \
         .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_STRING, .secret = true,                   \
-        KL_PARAM_FIELD(T, field, char *)                                                                               \
+        KL_PARAM_ARRAY(T, field)                                                                                       \
     }
 
 #define KL_PARAM_SET(module_, T, rows)                                                                                 \

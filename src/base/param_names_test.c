@@ -19,7 +19,7 @@ static const struct kl_param_set one = KL_PARAM_SET("one", struct config, one_ro
 static const struct kl_param_set two = KL_PARAM_SET("two", struct config, two_rows);
 static const struct kl_param_set *const sets[] = {&one, &two, NULL};
 static const struct kl_param_name others[] = {
-    {"NCCL_ALGO", NULL}, {"KOLO_RANK", "the job"}, {"NCCL_PLUGIN_*", "plugins"}, {NULL, NULL}};
+    {"NCCL_ALGO", NULL}, {"KOLO_ON", NULL}, {"KOLO_RANK", "the job"}, {"NCCL_PLUGIN_*", "plugins"}, {NULL, NULL}};
 static const struct kl_param_registry registry = {sets, others};
 
 static void names_are_found(void **state)
@@ -30,7 +30,7 @@ static void names_are_found(void **state)
     assert_null(kl_param_find(&registry, "NCCL_ALGO"));
     assert_null(kl_param_find(&registry, "nccl_buffsize"));
     assert_ptr_equal(kl_param_find_other(&registry, "NCCL_ALGO"), &others[0]);
-    assert_ptr_equal(kl_param_find_other(&registry, "NCCL_PLUGIN_SPEED"), &others[2]);
+    assert_ptr_equal(kl_param_find_other(&registry, "NCCL_PLUGIN_SPEED"), &others[3]);
     assert_null(kl_param_find_other(&registry, "NCCL_ALGOS"));
     assert_null(kl_param_find_other(&registry, "NCCL_BUFFSIZE"));
 }
@@ -48,6 +48,7 @@ static const struct {
     {"KOLO_BOOTSTRAP_TIMEOUTS", "KOLO_BOOTSTRAP_TIMEOUT"},
     {"NCCL_ALOG", "NCCL_ALGO"},
     {"KOLO_RANKS", "KOLO_RANK"},
+    {"KOLO_NO", "KOLO_ON"}, /* neighbours swapped are one mistake */
     {"NCCL_P2P_LEVLE", "NCCL_P2P_LEVEL"},
     {"NCCL_", NULL},
     {"NCCL_X", NULL},

@@ -63,7 +63,7 @@ static const char *look_up(const struct kl_settings *s, const char *name)
 
 static void the_environment_wins_then_the_user_then_the_system(void **state)
 {
-    char *const environment[] = {home_env, (char[]){"NCCL_A=env"}, (char[]){"NCCL_AB=x"}, NULL};
+    char *const environment[] = {home_env, (char[]){"NCCL_AB=x"}, (char[]){"NCCL_A=env"}, NULL};
     struct kl_settings s;
 
     (void)state;

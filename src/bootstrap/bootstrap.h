@@ -31,7 +31,7 @@ struct kl_stop; /* os/stop.h */
 struct kl_bootstrap_config {
     ncclUniqueId id;
     int rank, nranks;
-    uint64_t timeout_ms; /* for joining, and for each exchange afterwards; 0: KOLO_BOOTSTRAP_TIMEOUT */
+    uint64_t timeout_ms; /* for joining, and for each exchange afterwards: KOLO_BOOTSTRAP_TIMEOUT */
 
     const struct kl_stop
         *stop; /* raised: like kl_bootstrap_abort, also while joining; outlives the bootstrap; may be NULL */

@@ -1,65 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs whose ranks are threads of this process: everything that goes well, and what ranks may do wrong. */
 #include "bootstrap/bootstrap.h"
 
+#include "base/atomic.h"
 #include "base/error.h"
 #include "bootstrap/frame.h"
+#include "bootstrap/jobs.h"
+#include "bootstrap/state.h"
+#include "os/netif.h"
 #include "tests/kolo_test.h"
 
-#include <pthread.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-enum { MAX_RANKS = 17, TIMEOUT_MS = 20000 };
-
-/* ---- ranks as threads ---- */
-
-struct rank {
-    struct kl_bootstrap_config config;
-    void (*run)(struct rank *me, struct kl_bootstrap *b);
-    pthread_t thread;
-    ncclResult_t joined;
-    char text[KL_ERROR_TEXT]; /* of the failure to join */
-};
-
-static void *rank_main(void *arg)
-{
-    struct rank *me = arg;
-    struct kl_bootstrap *b = NULL;
-
-    me->joined = kl_bootstrap_join(&me->config, &b);
-    if (me->joined)
-        snprintf(me->text, sizeof me->text, "%s", kl_error_text());
-    else if (me->run)
-        me->run(me, b);
-    kl_bootstrap_leave(b);
-    return NULL;
-}
-
-static void setup(struct rank *ranks, int n, void (*run)(struct rank *, struct kl_bootstrap *))
-{
-    ncclUniqueId id;
-
-    assert_int_equal(kl_bootstrap_id_create(&id), ncclSuccess);
-    for (int r = 0; r < n; r++)
-        ranks[r] = (struct rank){.run = run, .config = {.id = id, .rank = r, .nranks = n, .timeout_ms = TIMEOUT_MS}};
-}
-
-static void run_all(struct rank *ranks, int n)
-{
-    for (int r = 0; r < n; r++) assert_int_equal(pthread_create(&ranks[r].thread, NULL, rank_main, &ranks[r]), 0);
-    for (int r = 0; r < n; r++) pthread_join(ranks[r].thread, NULL);
-}
-
-static void run_job(int n, void (*run)(struct rank *, struct kl_bootstrap *))
-{
-    struct rank ranks[MAX_RANKS];
-
-    setup(ranks, n, run);
-    run_all(ranks, n);
-    for (int r = 0; r < n; r++)
-        if (ranks[r].joined) fail_msg("rank %d of %d: %s", r, n, ranks[r].text);
-}
 
 static const int sizes[] = {1, 2, 3, 5, 8, 17};
 
@@ -71,11 +26,11 @@ static void gather_and_check(struct rank *me, struct kl_bootstrap *b)
 
     for (int round = 0; round < 3; round++) {
         all[me->config.rank] = 100 * round + me->config.rank;
-        assert_int_equal(kl_bootstrap_allgather(b, all, sizeof all[0]), ncclSuccess);
-        for (int r = 0; r < n; r++) assert_int_equal(all[r], 100 * round + r);
-        assert_int_equal(kl_bootstrap_barrier(b), ncclSuccess);
+        must(kl_bootstrap_allgather(b, all, sizeof all[0]) == ncclSuccess);
+        for (int r = 0; r < n; r++) must(all[r] == 100 * round + r);
+        must(kl_bootstrap_barrier(b) == ncclSuccess);
     }
-    assert_int_equal(kl_bootstrap_allgather(b, NULL, 0), ncclSuccess);
+    must(kl_bootstrap_allgather(b, NULL, 0) == ncclSuccess);
 }
 
 static void all_gather_puts_records_in_order(void **state)
@@ -84,7 +39,7 @@ static void all_gather_puts_records_in_order(void **state)
     FOR_EACH_CASE(n, sizes) run_job(*n, gather_and_check);
 }
 
-/* Everybody sends to everybody, first tag 2, then tag 1, and takes them in the other order. */
+/* Everybody sends to everybody, first tag 2, then tag 1, and takes them in the other order. Many calls cross. */
 static void talk_to_all(struct rank *me, struct kl_bootstrap *b)
 {
     int n = me->config.nranks, rank = me->config.rank, got;
@@ -92,14 +47,14 @@ static void talk_to_all(struct rank *me, struct kl_bootstrap *b)
     for (uint32_t tag = 2; tag; tag--)
         for (int r = 0; r < n; r++) {
             int value = 1000 * (int)tag + 10 * rank + r;
-            assert_int_equal(kl_bootstrap_send(b, r, tag, &value, sizeof value), ncclSuccess);
+            must(kl_bootstrap_send(b, r, tag, &value, sizeof value) == ncclSuccess);
         }
     for (uint32_t tag = 1; tag <= 2; tag++)
         for (int r = 0; r < n; r++) {
-            assert_int_equal(kl_bootstrap_recv(b, r, tag, &got, sizeof got), ncclSuccess);
-            assert_int_equal(got, 1000 * (int)tag + 10 * r + rank);
+            must(kl_bootstrap_recv(b, r, tag, &got, sizeof got) == ncclSuccess);
+            must(got == 1000 * (int)tag + 10 * r + rank);
         }
-    assert_int_equal(kl_bootstrap_barrier(b), ncclSuccess);
+    must(kl_bootstrap_barrier(b) == ncclSuccess);
 }
 
 static void messages_find_their_tags(void **state)
@@ -108,12 +63,784 @@ static void messages_find_their_tags(void **state)
     FOR_EACH_CASE(n, sizes) run_job(*n, talk_to_all);
 }
 
-int main(void)
+static void many_in_order(struct rank *me, struct kl_bootstrap *b)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_gather_puts_records_in_order),
-        cmocka_unit_test(messages_find_their_tags),
+    int peer = 1 - me->config.rank, got;
+
+    for (int i = 0; i < 1000; i++) must(kl_bootstrap_send(b, peer, 7, &i, sizeof i) == ncclSuccess);
+    for (int i = 0; i < 1000; i++) {
+        must(kl_bootstrap_recv(b, peer, 7, &got, sizeof got) == ncclSuccess);
+        must(got == i);
+    }
+}
+
+static void messages_of_one_tag_arrive_in_order(void **state)
+{
+    (void)state;
+    run_job(2, many_in_order);
+}
+
+/* Both send first: the largest message does not fit into the sockets' buffers. */
+static void swap_all_sizes(struct rank *me, struct kl_bootstrap *b)
+{
+    static const size_t bytes[] = {0, 1, 65537, KL_FRAME_MAX};
+    int peer = 1 - me->config.rank;
+
+    FOR_EACH_CASE(n, bytes)
+    {
+        unsigned char *out = malloc(*n + 1), *in = calloc(1, *n + 1);
+        for (size_t i = 0; i < *n; i++) out[i] = (unsigned char)(i * 7 + i / 251 + (size_t)me->config.rank);
+        must(kl_bootstrap_send(b, peer, 1, out, *n) == ncclSuccess);
+        must(kl_bootstrap_recv(b, peer, 1, in, *n) == ncclSuccess);
+        for (size_t i = 0; i < *n; i++)
+            if (in[i] != (unsigned char)(i * 7 + i / 251 + (size_t)peer)) must(!"every byte");
+        free(out);
+        free(in);
+    }
+}
+
+static void messages_have_any_size(void **state)
+{
+    (void)state;
+    run_job(2, swap_all_sizes);
+}
+
+/* The records are longer than one message may be. */
+static void gather_much(struct rank *me, struct kl_bootstrap *b)
+{
+    size_t bytes = KL_FRAME_MAX / 2 + 1;
+    unsigned char *all = calloc(5, bytes);
+
+    memset(all + (size_t)me->config.rank * bytes, 'A' + me->config.rank, bytes);
+    must(kl_bootstrap_allgather(b, all, bytes) == ncclSuccess);
+    for (size_t r = 0; r < 5; r++)
+        for (size_t i = 0; i < bytes; i += 4093) must(all[r * bytes + i] == 'A' + r);
+    free(all);
+}
+
+static void records_may_be_larger_than_a_message(void **state)
+{
+    (void)state;
+    run_job(5, gather_much);
+}
+
+static void send_wrong_sizes(struct rank *me, struct kl_bootstrap *b)
+{
+    int value[2] = {1, 2}, got[2] = {7, 7};
+
+    kl_error_quiet(1);
+    if (me->config.rank == 0) {
+        must(kl_bootstrap_send(b, 1, 1, value, 8) == ncclSuccess);
+        must(kl_bootstrap_send(b, 1, 1, value, 4) == ncclSuccess);
+        must(kl_bootstrap_send(b, 2, 1, value, 4) == ncclInvalidArgument);
+        must(kl_bootstrap_send(b, -1, 1, value, 4) == ncclInvalidArgument);
+        must(kl_bootstrap_send(b, 1, 1, value, KL_FRAME_MAX + 1) == ncclInvalidArgument);
+        must(kl_bootstrap_recv(b, 2, 1, value, 4) == ncclInvalidArgument);
+    } else {
+        must(kl_bootstrap_recv(b, 0, 1, got, 4) == ncclInternalError);
+        must(strstr(kl_error_text(), "expected a message of 4 bytes from rank 0"));
+        must(strstr(kl_error_text(), "got 8"));
+        must(got[0] == 7);
+        must(kl_bootstrap_recv(b, 0, 1, got, 4) == ncclSuccess); /* the next one is fine */
+        must(got[0] == 1);
+    }
+    must(kl_bootstrap_barrier(b) == ncclSuccess);
+}
+
+static void a_wrong_size_is_an_error_with_both_sizes(void **state)
+{
+    (void)state;
+    run_job(2, send_wrong_sizes);
+}
+
+/* ---- a full inbox ---- */
+
+enum { FLOOD = 8 }; /* messages of KL_FRAME_MAX: twice what an inbox holds */
+
+static void await_pause(struct kl_bootstrap *b)
+{
+    for (int paused = 0; !paused; sched_yield()) {
+        pthread_mutex_lock(&b->lock);
+        paused = b->npaused;
+        must(b->inbox_bytes <= KL_INBOX_BYTES + KL_FRAME_MAX + 4096);
+        pthread_mutex_unlock(&b->lock);
+    }
+}
+
+/* But for the first messages of the barrier that follows. */
+static void expect_empty_inbox(struct kl_bootstrap *b)
+{
+    pthread_mutex_lock(&b->lock);
+    must(b->npaused == 0);
+    must(b->inbox_bytes < 1024);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void flood(struct rank *me, struct kl_bootstrap *b)
+{
+    char *much = calloc(1, KL_FRAME_MAX), last = 'x';
+
+    if (me->config.rank == 0) {
+        for (int i = 0; i < FLOOD; i++) {
+            much[0] = (char)i;
+            must(kl_bootstrap_send(b, 1, 1, much, KL_FRAME_MAX) == ncclSuccess);
+        }
+        must(kl_bootstrap_send(b, 1, 2, &last, 1) == ncclSuccess);
+    } else {
+        await_pause(b);
+        must(kl_bootstrap_recv(b, 0, 2, &last, 1) == ncclSuccess); /* behind all that */
+        must(last == 'x');
+        for (int i = 0; i < FLOOD; i++) {
+            must(kl_bootstrap_recv(b, 0, 1, much, KL_FRAME_MAX) == ncclSuccess);
+            must(much[0] == i);
+        }
+        expect_empty_inbox(b);
+    }
+    must(kl_bootstrap_barrier(b) == ncclSuccess);
+    free(much);
+}
+
+static void a_full_inbox_holds_back_the_sender(void **state)
+{
+    (void)state;
+    run_job(2, flood);
+}
+
+/* A third rank's messages get through once there is room again, whoever made it. */
+static void flood_from_two(struct rank *me, struct kl_bootstrap *b)
+{
+    char *much = calloc(1, KL_FRAME_MAX);
+
+    if (me->config.rank) {
+        for (int i = 0; i < FLOOD; i++) must(kl_bootstrap_send(b, 0, 1, much, KL_FRAME_MAX) == ncclSuccess);
+    } else {
+        await_pause(b);
+        for (int i = 0; i < 2 * FLOOD; i++) must(kl_bootstrap_recv(b, 1 + i % 2, 1, much, KL_FRAME_MAX) == ncclSuccess);
+    }
+    must(kl_bootstrap_barrier(b) == ncclSuccess);
+    free(much);
+}
+
+static void several_senders_share_a_full_inbox(void **state)
+{
+    (void)state;
+    run_job(3, flood_from_two);
+}
+
+/* ---- joining goes wrong ---- */
+
+static const struct missing_case {
+    const char *label, *present;
+    int n;
+    const char *text;
+} missing_cases[] = {
+    {"one", "01", 3, "1 of 3 ranks did not join within 0.2 s: rank 2;"},
+    {"rank 0", "12", 3, "rank 0;"},
+    {"several", "0124", 8, "4 of 8 ranks did not join within 0.2 s: ranks 3, 5-7;"},
+};
+
+static void missing_ranks_are_named(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, missing_cases)
+    {
+        struct rank ranks[MAX_RANKS];
+        int n = (int)strlen(c->present);
+
+        setup_job(ranks, n, NULL);
+        for (int i = 0; i < n; i++) {
+            ranks[i].config.rank = c->present[i] - '0';
+            ranks[i].config.nranks = c->n;
+            ranks[i].config.timeout_ms = 200;
+        }
+        run_ranks(ranks, n);
+        for (int i = 0; i < n; i++) {
+            expect_case(c->label, ranks[i].joined == ncclRemoteError);
+            if (!strstr(ranks[i].text, c->text)) fail_msg("%s: %s", c->label, ranks[i].text);
+        }
+    }
+}
+
+/* The first to give up tells the others, also those who come later. */
+static void a_late_rank_learns_what_happened(void **state)
+{
+    struct rank ranks[2];
+
+    (void)state;
+    setup_job(ranks, 2, NULL);
+    for (int i = 0; i < 2; i++) ranks[i].config.nranks = 3;
+    ranks[0].config.timeout_ms = 100;
+    run_ranks(ranks, 1);
+    ranks[0].config.timeout_ms = TIMEOUT_MS;
+    run_ranks(ranks + 1, 1);
+    assert_int_equal(ranks[1].joined, ncclRemoteError);
+    assert_string_equal(ranks[1].text, ranks[0].text);
+    assert_non_null(strstr(ranks[1].text, "ranks 1-2"));
+}
+
+static void contradictions_are_told_to_everybody(void **state)
+{
+    static const struct {
+        const char *label;
+        int rank, nranks;
+        const char *text;
+    } cases[] = {
+        {"twice the same rank", 0, 3, "both joined as rank 0; give each process its own rank"},
+        {"another number of ranks", 2, 4, "give all ranks the same number"},
+        {"more ranks", 70, 71, "joins 71"},
     };
 
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        struct rank ranks[3];
+
+        setup_job(ranks, 3, NULL);
+        ranks[2].config.rank = c->rank;
+        ranks[2].config.nranks = c->nranks;
+        run_ranks(ranks, 3);
+        for (int i = 0; i < 3; i++) {
+            expect_case(c->label, ranks[i].joined == ncclInvalidUsage);
+            if (!strstr(ranks[i].text, c->text)) fail_msg("%s: %s", c->label, ranks[i].text);
+        }
+    }
+}
+
+static void bad_configurations_are_refused(void **state)
+{
+    static const struct {
+        const char *label;
+        int rank, nranks;
+        uint64_t timeout_ms;
+        int corrupt;
+    } cases[] = {
+        {"negative rank", -1, 2, 1000, 0}, {"rank too large", 2, 2, 1000, 0}, {"no ranks", 0, 0, 1000, 0},
+        {"no timeout", 0, 1, 0, 0},        {"not an id", 0, 1, 1000, 1},
+    };
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        struct rank r;
+
+        setup_job(&r, 1, NULL);
+        struct kl_bootstrap_config good = r.config;
+        r.config.rank = c->rank;
+        r.config.nranks = c->nranks;
+        r.config.timeout_ms = c->timeout_ms;
+        if (c->corrupt) r.config.id.internal[0] ^= 1;
+        run_ranks(&r, 1);
+        expect_case(c->label, r.joined == ncclInvalidArgument);
+        r.config = good; /* the rendezvous has not noticed, and ends when it is used */
+        run_ranks(&r, 1);
+        expect_case(c->label, r.joined == ncclSuccess);
+    }
+}
+
+static void a_wrong_secret_is_refused_and_does_no_harm(void **state)
+{
+    struct rank ranks[3], liar;
+
+    (void)state;
+    setup_job(ranks, 3, gather_and_check);
+    liar = ranks[0];
+    liar.config.id.internal[20] ^= 1;
+    run_ranks(&liar, 1);
+    assert_int_equal(liar.joined, ncclRemoteError);
+    assert_non_null(strstr(liar.text, "secret mismatch with "));
+    run_ranks(ranks, 3);
+    expect_joined(ranks, 3);
+}
+
+static void nobody_behind_an_id_is_an_error(void **state)
+{
+    struct rank r;
+
+    (void)state;
+    setup_job(&r, 1, NULL);
+    run_ranks(&r, 1);
+    expect_joined(&r, 1);
+    r.config.timeout_ms = 100; /* the rendezvous is over */
+    run_ranks(&r, 1);
+    assert_int_equal(r.joined, ncclRemoteError);
+    assert_non_null(strstr(r.text, "cannot join the rendezvous at "));
+    assert_non_null(strstr(r.text, "Connection refused"));
+}
+
+/* ---- strangers ---- */
+
+static const char garbage[] = "GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: something that scans ports\r\n\r\n";
+
+/* Strangers of all kinds at a door; their sockets, for the caller to close. */
+static void annoy(const union kl_address *address, int fds[4])
+{
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct kl_retry never = {0};
+    char half_a_hello[20] = "KOLOboot";
+
+    for (int i = 0; i < 4; i++) must(kl_socket_connect(address, &never, &wait, &fds[i]) == KL_IO_DONE);
+    (void)kl_socket_send(fds[0], garbage, sizeof garbage, &wait);
+    (void)kl_socket_send(fds[1], half_a_hello, sizeof half_a_hello, &wait);
+    kl_socket_close(fds[2]); /* a port scanner; fds[3] says nothing */
+    fds[2] = -1;
+}
+
+static void close_all(int fds[4])
+{
+    for (int i = 0; i < 4; i++) kl_socket_close(fds[i]);
+}
+
+static void talk_beside_strangers(struct rank *me, struct kl_bootstrap *b)
+{
+    int fds[4];
+
+    annoy(&b->me.address[0], fds);
+    gather_and_check(me, b);
+    talk_to_all(me, b);
+    close_all(fds);
+}
+
+static void strangers_do_no_harm(void **state)
+{
+    struct rank ranks[5];
+    struct kl_id id;
+    int fds[4];
+
+    (void)state;
+    setup_job(ranks, 5, talk_beside_strangers);
+    assert_true(kl_id_unpack(&ranks[0].config.id, &id));
+    annoy(&id.address[0], fds);
+    run_ranks(ranks, 5);
+    expect_joined(ranks, 5);
+    close_all(fds);
+}
+
+static void silent_strangers_are_dropped(void **state)
+{
+    struct rank ranks[2];
+    struct kl_id id;
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    int fds[4];
+    char c;
+
+    (void)state;
+    setup_job(ranks, 2, NULL);
+    assert_true(kl_id_unpack(&ranks[0].config.id, &id));
+    annoy(&id.address[0], fds);
+    for (int i = 0; i < 4; i++)
+        if (fds[i] >= 0) assert_int_equal(kl_socket_recv(fds[i], &c, 1, &wait), KL_IO_CLOSED);
+    close_all(fds);
+    run_ranks(ranks, 2);
+    expect_joined(ranks, 2);
+}
+
+static void more_strangers_than_room_do_no_harm(void **state)
+{
+    enum { N = KL_DOOR_GUESTS + 50 };
+    struct rank ranks[3];
+    struct kl_id id;
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct kl_retry never = {0};
+    int fds[N];
+
+    (void)state;
+    setup_job(ranks, 3, gather_and_check);
+    assert_true(kl_id_unpack(&ranks[0].config.id, &id));
+    for (int i = 0; i < N; i++) assert_int_equal(kl_socket_connect(&id.address[0], &never, &wait, &fds[i]), KL_IO_DONE);
+    run_ranks(ranks, 3);
+    expect_joined(ranks, 3);
+    for (int i = 0; i < N; i++) kl_socket_close(fds[i]);
+}
+
+/* Of six ranks, 0 and 3 are no partners: the place of 3 at rank 0 is free for somebody who has the key. */
+static void impersonate(struct rank *me, struct kl_bootstrap *b)
+{
+    if (me->config.rank == 0) {
+        struct kl_hello hello = {
+            .version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_CALLER, .from = 3, .to = 0};
+        struct kl_wait wait = {.deadline = UINT64_MAX};
+        struct kl_retry never = {0};
+        enum kl_verdict verdict;
+        uint16_t version;
+        int fd;
+
+        must(kl_socket_connect(&b->me.address[0], &never, &wait, &fd) == KL_IO_DONE);
+        must(kl_handshake_call(fd, &b->key, &hello, &wait, &verdict, &version) == KL_IO_DONE);
+        must(verdict == KL_WELCOME);
+        must(kl_socket_send(fd, garbage, sizeof garbage, &wait) == KL_IO_DONE);
+        await_failure(me);
+        kl_socket_close(fd);
+    } else {
+        await_failure(me);
+    }
+    must(me->culprit == 3);
+    must(strstr(me->failure, "rank 3 (host "));
+    must(strstr(me->failure, "it sent no frame"));
+}
+
+static void nonsense_from_a_peer_is_a_failure(void **state)
+{
+    (void)state;
+    run_job(6, impersonate);
+}
+
+static const struct call_case {
+    const char *label;
+    struct kl_hello hello;
+    bool right_key;
+    enum kl_verdict verdict;
+} call_cases[] = {
+    {"fine", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 3, 0}, true, KL_WELCOME},
+    {"wrong key", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 3, 0}, false, KL_REFUSED},
+    {"connected already", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 1, 0}, true, KL_ELSEWHERE},
+    {"another version", {KL_PROTOCOL + 1, KL_CONNECTION_PEER, KL_CALLER, 3, 0}, true, KL_OTHER_VERSION},
+    {"for another rank", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 3, 1}, true, KL_NOT_HERE},
+    {"for a root", {KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, 3, 0}, true, KL_NOT_HERE},
+    {"the host's part", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_HOST, 3, 0}, true, KL_NOT_HERE},
+    {"from itself", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 0, 0}, true, KL_NOT_HERE},
+    {"from nobody", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 6, 0}, true, KL_NOT_HERE},
+};
+
+static void call_in_many_ways(struct rank *me, struct kl_bootstrap *b)
+{
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct kl_retry never = {0};
+
+    for (size_t i = 1; me->config.rank == 0 && i <= sizeof call_cases / sizeof call_cases[0]; i++) {
+        const struct call_case *c = &call_cases[i % (sizeof call_cases / sizeof call_cases[0])]; /* the fine one last */
+        struct kl_key key = b->key;
+        enum kl_verdict verdict = 0;
+        uint16_t version = 0;
+        int fd;
+
+        if (!c->right_key) key.bytes[0] ^= 1;
+        must(kl_socket_connect(&b->me.address[0], &never, &wait, &fd) == KL_IO_DONE);
+        must(!kl_handshake_call(fd, &key, &c->hello, &wait, &verdict, &version));
+        must(verdict == c->verdict);
+        kl_socket_close(fd);
+    }
+    await_failure(me); /* the welcome caller has gone without a word */
+}
+
+static void callers_are_judged(void **state)
+{
+    (void)state;
+    run_job(6, call_in_many_ways);
+}
+
+/* ---- failures, aborts, goodbyes ---- */
+
+static void report_one(struct rank *me, struct kl_bootstrap *b)
+{
+    int got;
+
+    kl_error_quiet(1);
+    ncclResult_t rc = kl_bootstrap_barrier(b); /* all have joined; the report may overtake the last step */
+    if (me->config.rank == 1) {
+        must(!rc);
+        kl_bootstrap_report(b, 2, ncclSystemError, "rank 2 has no memory left");
+        kl_bootstrap_report(b, 0, ncclRemoteError, "a later one");
+        must(kl_load_acquire(&me->failures) == 0); /* it knows */
+    } else {
+        await_failure(me);
+        must(me->culprit == 2);
+        must(me->code == ncclSystemError);
+        must(!strcmp(me->failure, "rank 2 has no memory left"));
+    }
+    kl_error_adopt("");
+    must(kl_bootstrap_recv(b, 0, 1, &got, sizeof got) == ncclSystemError);
+    must(!strcmp(kl_error_text(), "rank 2 has no memory left"));
+    must(kl_bootstrap_send(b, 0, 1, &got, sizeof got) == ncclSystemError);
+    must(kl_bootstrap_barrier(b) == ncclSystemError);
+}
+
+static void a_report_reaches_everybody_once(void **state)
+{
+    struct rank ranks[MAX_RANKS];
+
+    (void)state;
+    setup_job(ranks, MAX_RANKS, report_one);
+    run_ranks(ranks, MAX_RANKS);
+    expect_joined(ranks, MAX_RANKS);
+    for (int r = 0; r < MAX_RANKS; r++) assert_int_equal(kl_load_acquire(&ranks[r].failures), r != 1);
+}
+
+static void wait_in_vain(struct rank *me, struct kl_bootstrap *b)
+{
+    int got;
+
+    kl_error_quiet(1);
+    kl_bootstrap_phase(b, "plan");
+    if (me->config.rank == 0) {
+        must(kl_bootstrap_recv(b, 2, 5, &got, sizeof got) == ncclRemoteError);
+        must(strstr(kl_error_text(), "rank 0: no message from rank 2 (host "));
+        must(strstr(kl_error_text(), "within 0.1 s in phase plan"));
+    } else {
+        await_failure(me);
+        must(me->culprit == 2);
+        must(strstr(me->failure, "rank 0: no message from rank 2"));
+    }
+}
+
+static void a_silent_rank_is_named_to_everybody(void **state)
+{
+    struct rank ranks[3];
+
+    (void)state;
+    setup_job(ranks, 3, wait_in_vain);
+    run_ranks(ranks, 0);
+    for (int r = 0; r < 3; r++) ranks[r].after_join_timeout_ms = 100;
+    run_ranks(ranks, 3);
+    expect_joined(ranks, 3);
+}
+
+static void *abort_soon(void *arg)
+{
+    kl_bootstrap_abort(arg);
+    return NULL;
+}
+
+static void be_aborted(struct rank *me, struct kl_bootstrap *b)
+{
+    pthread_t thread;
+    int got;
+
+    kl_error_quiet(1);
+    if (me->config.rank == 0) {
+        must(pthread_create(&thread, NULL, abort_soon, b) == 0);
+        must(kl_bootstrap_recv(b, 1, 1, &got, sizeof got) == ncclInternalError);
+        must(strstr(kl_error_text(), "aborted"));
+        pthread_join(thread, NULL);
+        must(kl_bootstrap_send(b, 1, 1, &got, sizeof got) == ncclInternalError);
+        must(kl_bootstrap_barrier(b) == ncclInternalError);
+    } else {
+        must(kl_bootstrap_recv(b, 0, 1, &got, sizeof got) == ncclRemoteError); /* it has left */
+    }
+}
+
+static void an_abort_ends_a_wait(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) run_job(2, be_aborted);
+}
+
+static void *raise_soon(void *arg)
+{
+    kl_stop_raise(arg);
+    return NULL;
+}
+
+static void a_raised_stop_ends_joining(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        struct rank ranks[3];
+        struct kl_stop stop;
+        pthread_t thread;
+
+        assert_int_equal(kl_stop_init(&stop), ncclSuccess);
+        setup_job(ranks, 3, NULL);
+        for (int r = 0; r < 2; r++) ranks[r].config.stop = &stop;
+        assert_int_equal(pthread_create(&thread, NULL, raise_soon, &stop), 0);
+        run_ranks(ranks, 2);
+        pthread_join(thread, NULL);
+        kl_stop_fini(&stop);
+        for (int r = 0; r < 2; r++) /* the second may hear that the first has gone */
+            assert_true(ranks[r].joined == ncclInternalError || ranks[r].joined == ncclRemoteError);
+        ranks[2].config.timeout_ms = 100;
+        run_ranks(ranks + 2, 1); /* late, and told so */
+        assert_int_equal(ranks[2].joined, ncclRemoteError);
+    }
+}
+
+static void leave_early(struct rank *me, struct kl_bootstrap *b)
+{
+    int value = 7, got = 0;
+
+    kl_error_quiet(1);
+    if (me->config.rank == 0) {
+        must(kl_bootstrap_send(b, 1, 1, &value, sizeof value) == ncclSuccess);
+        return;
+    }
+    must(kl_bootstrap_recv(b, 0, 1, &got, sizeof got) == ncclSuccess); /* sent before it left */
+    must(got == 7);
+    must(kl_load_acquire(&me->failures) == 0); /* leaving is no failure */
+    must(kl_bootstrap_recv(b, 0, 1, &got, sizeof got) == ncclRemoteError);
+    must(strstr(kl_error_text(), "has left"));
+}
+
+static void who_leaves_is_not_a_failure(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) run_job(2, leave_early);
+}
+
+/* ---- several jobs, rendezvous at an address ---- */
+
+static void *run_a_job(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 3; i++) run_job(3, talk_to_all);
+    return NULL;
+}
+
+static void jobs_run_beside_each_other(void **state)
+{
+    pthread_t threads[3];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, run_a_job, NULL), 0);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+}
+
+static union kl_address free_address(const char *text)
+{
+    union kl_address address;
+    int fd;
+
+    assert_int_equal(kl_address_parse(text, &address), ncclSuccess);
+    assert_int_equal(kl_socket_listen(&address, &fd), ncclSuccess);
+    kl_socket_close(fd);
+    return address;
+}
+
+static void set_address(const char *variable, const union kl_address *address)
+{
+    char text[KL_ADDRESS_TEXT];
+
+    setenv(variable, kl_address_format(address, text), 1);
+}
+
+static void ranks_meet_at_an_address(void **state)
+{
+    union kl_address address = free_address("127.0.0.1:0");
+
+    (void)state;
+    set_address("NCCL_COMM_ID", &address);
+    for (int i = 0; i < 5; i++) run_job(5, gather_and_check); /* one after the other, at the same address */
+    setenv("KOLO_SECRET", "open sesame", 1);
+    run_job(5, gather_and_check);
+    unsetenv("NCCL_COMM_ID");
+    unsetenv("KOLO_SECRET");
+}
+
+static void a_taken_address_is_an_error(void **state)
+{
+    union kl_address address = free_address("127.0.0.1:0");
+    struct rank ranks[2];
+    char text[KL_ADDRESS_TEXT];
+    int fd;
+
+    (void)state;
+    assert_int_equal(kl_socket_listen(&address, &fd), ncclSuccess);
+    set_address("NCCL_COMM_ID", &address);
+    setup_job(ranks, 2, NULL);
+    unsetenv("NCCL_COMM_ID");
+    ranks[1].config.timeout_ms = 50;
+    run_ranks(ranks, 2);
+    assert_int_equal(ranks[0].joined, ncclSystemError);
+    assert_non_null(strstr(ranks[0].text, kl_address_format(&address, text)));
+    assert_int_equal(ranks[1].joined, ncclRemoteError);
+    kl_socket_close(fd);
+}
+
+static void secrets_must_agree(void **state)
+{
+    union kl_address address = free_address("127.0.0.1:0");
+    struct rank ranks[2];
+    ncclUniqueId id[2];
+    char text[KL_ADDRESS_TEXT];
+
+    (void)state;
+    kl_address_format(&address, text);
+    for (int r = 0; r < 2; r++) {
+        setenv("KOLO_SECRET", r ? "right" : "wrong", 1);
+        assert_int_equal(kl_bootstrap_id_parse(text, &id[r]), ncclSuccess);
+    }
+    setup_ranks(ranks, 2, &id[0], NULL);
+    ranks[1].config.id = id[1];
+    unsetenv("KOLO_SECRET");
+    ranks[0].config.timeout_ms = 500;
+    run_ranks(ranks, 2);
+    assert_int_equal(ranks[1].joined, ncclRemoteError);
+    assert_non_null(strstr(ranks[1].text, "secret mismatch with "));
+    assert_non_null(strstr(ranks[1].text, text));
+    assert_int_equal(ranks[0].joined, ncclRemoteError);
+    assert_non_null(strstr(ranks[0].text, "rank 1;")); /* it goes on without having noticed */
+}
+
+/* ---- IPv6 ---- */
+
+static void jobs_run_over_ipv6(void **state)
+{
+    struct kl_netif chosen[KL_NETIF_MAX];
+    struct kl_netif_wish wish = {.family = AF_INET6};
+    union kl_address loopback;
+    int count = 0, quiet = kl_error_quiet(1);
+
+    (void)state;
+    if (kl_netif_choose(&wish, chosen, &count)) {
+        print_message("skipped: %s\n", kl_error_text());
+        skip();
+    }
+    kl_error_quiet(quiet);
+    setenv("NCCL_SOCKET_FAMILY", "AF_INET6", 1);
+    run_job(5, talk_to_all);
+    unsetenv("NCCL_SOCKET_FAMILY");
+    loopback = free_address("[::1]:0");
+    set_address("NCCL_COMM_ID", &loopback);
+    run_job(3, talk_to_all);
+    unsetenv("NCCL_COMM_ID");
+}
+
+static void no_interface_is_an_error(void **state)
+{
+    ncclUniqueId id;
+
+    (void)state;
+    setenv("NCCL_SOCKET_IFNAME", "=no-such-one", 1);
+    kl_error_quiet(1);
+    assert_int_equal(kl_bootstrap_id_create(&id), ncclSystemError);
+    assert_non_null(strstr(kl_error_text(), "no-such-one"));
+    kl_error_quiet(0);
+    unsetenv("NCCL_SOCKET_IFNAME");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        leak_test(all_gather_puts_records_in_order),
+        leak_test(messages_find_their_tags),
+        leak_test(messages_of_one_tag_arrive_in_order),
+        leak_test(messages_have_any_size),
+        leak_test(records_may_be_larger_than_a_message),
+        leak_test(a_wrong_size_is_an_error_with_both_sizes),
+        leak_test(a_full_inbox_holds_back_the_sender),
+        leak_test(several_senders_share_a_full_inbox),
+        leak_test(missing_ranks_are_named),
+        leak_test(a_late_rank_learns_what_happened),
+        leak_test(contradictions_are_told_to_everybody),
+        leak_test(bad_configurations_are_refused),
+        leak_test(a_wrong_secret_is_refused_and_does_no_harm),
+        leak_test(nobody_behind_an_id_is_an_error),
+        leak_test(strangers_do_no_harm),
+        leak_test(silent_strangers_are_dropped),
+        leak_test(more_strangers_than_room_do_no_harm),
+        leak_test(nonsense_from_a_peer_is_a_failure),
+        leak_test(callers_are_judged),
+        leak_test(a_report_reaches_everybody_once),
+        leak_test(a_silent_rank_is_named_to_everybody),
+        leak_test(an_abort_ends_a_wait),
+        leak_test(a_raised_stop_ends_joining),
+        leak_test(who_leaves_is_not_a_failure),
+        leak_test(jobs_run_beside_each_other),
+        leak_test(ranks_meet_at_an_address),
+        leak_test(a_taken_address_is_an_error),
+        leak_test(secrets_must_agree),
+        leak_test(jobs_run_over_ipv6),
+        leak_test(no_interface_is_an_error),
+    };
+
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("bootstrap", tests, NULL, NULL);
 }

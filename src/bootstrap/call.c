@@ -4,29 +4,75 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-enum { AGAIN_MS = 20, AGAIN_MAX_MS = 500 };
+#include <errno.h>
+
+enum { TURN_MS = 1000 }; /* for one of several addresses */
 
 struct answer {
-    enum kl_verdict verdict;
+    enum kl_verdict verdict; /* 0: none yet */
     uint16_t version;
     union kl_address from;
+    int fd; /* -1, unless welcome */
 };
 
-/* One connection, one handshake. */
-static enum kl_io call_once(const struct kl_call *call, const struct kl_wait *wait, struct answer *answer, int *out)
-{
-    int fd = -1;
-    enum kl_io io = kl_socket_connect(call->addresses, call->naddresses, &call->retry, wait, &fd);
+static const struct kl_retry once = {.count = 0};
 
-    if (io) return io;
-    answer->from = kl_socket_peer(fd);
-    io = kl_handshake_call(fd, call->key, &call->hello, wait, &answer->verdict, &answer->version);
-    if (io || answer->verdict != KL_WELCOME) {
-        kl_socket_close(fd);
-        fd = -1;
+static enum kl_io call_address(const struct kl_call *call, const union kl_address *address, const struct kl_wait *wait,
+                               struct answer *answer)
+{
+    struct answer a = {.from = *address, .fd = -1};
+    enum kl_io io = kl_socket_connect(address, &once, wait, &a.fd);
+
+    if (!io) io = kl_handshake_call(a.fd, call->key, &call->hello, wait, &a.verdict, &a.version);
+    int err = errno;
+    if (io || a.verdict != KL_WELCOME) {
+        kl_socket_close(a.fd);
+        a.fd = -1;
     }
-    *out = fd;
+    if (!io) *answer = a;
+    errno = err;
     return io;
+}
+
+static bool settled(enum kl_verdict verdict)
+{
+    return verdict == KL_WELCOME || verdict == KL_ELSEWHERE;
+}
+
+/* Every address once. KL_IO_DONE: somebody answered, be it to refuse us. Otherwise how the last one failed. */
+static enum kl_io call_round(const struct kl_call *call, const struct kl_wait *wait, struct answer *answer)
+{
+    enum kl_io io = KL_IO_LATE;
+
+    for (int i = 0; i < call->naddresses && !settled(answer->verdict); i++) {
+        uint64_t turn = kl_deadline_in_ms(TURN_MS);
+        bool whole = call->naddresses == 1 || turn >= wait->deadline;
+        struct kl_wait mine = {.deadline = whole ? wait->deadline : turn, .stop = wait->stop};
+
+        io = call_address(call, &call->addresses[i], &mine, answer);
+        if (io == KL_IO_STOPPED || (io == KL_IO_LATE && whole)) return io;
+    }
+    return answer->verdict ? KL_IO_DONE : io;
+}
+
+/* Not there yet, too busy, too slow, or another service at an address that means something else here. */
+static bool worth_another_round(enum kl_io io, int err)
+{
+    return io == KL_IO_CLOSED || io == KL_IO_LATE || (io == KL_IO_BROKEN && (kl_retry_worth(err) || err == EPROTO));
+}
+
+static enum kl_io call_until_answered(const struct kl_call *call, const struct kl_wait *wait, struct answer *answer)
+{
+    for (int tries = 1;; tries++) {
+        enum kl_io io = call_round(call, wait, answer);
+        int err = errno;
+        if (!worth_another_round(io, err) || tries > call->retry.count) return io;
+
+        enum kl_io pause = kl_socket_pause(kl_retry_pause_ms(&call->retry, tries), wait);
+        errno = err;
+        if (pause == KL_IO_LATE) return io; /* why nobody answered says more than "too late" */
+        if (pause) return pause;
+    }
 }
 
 static ncclResult_t judge(const struct answer *answer, const char *who_calls_whom)
@@ -52,21 +98,13 @@ static ncclResult_t judge(const struct answer *answer, const char *who_calls_who
                    who_calls_whom, text);
 }
 
-ncclResult_t kl_call(const struct kl_call *call, const struct kl_wait *wait, const char *who_calls_whom, int *out)
+ncclResult_t kl_call(const struct kl_call *call, const struct kl_wait *wait, const char *who_calls_whom, int *fd)
 {
-    struct answer answer = {0};
-    int fd = -1;
-    enum kl_io io;
+    struct answer answer = {.fd = -1};
+    enum kl_io io = call_until_answered(call, wait, &answer);
 
-    for (int ms = AGAIN_MS;; ms = 2 * ms < AGAIN_MAX_MS ? 2 * ms : AGAIN_MAX_MS) {
-        io = call_once(call, wait, &answer, &fd);
-        if (io != KL_IO_CLOSED) break;
-        enum kl_io pause = kl_socket_pause(ms, wait);
-        if (pause == KL_IO_STOPPED) io = pause;
-        if (pause) break;
-    }
     if (io) return kl_io_fail(io, "%s", who_calls_whom);
     KL_TRY(judge(&answer, who_calls_whom));
-    *out = fd;
+    *fd = answer.fd;
     return ncclSuccess;
 }

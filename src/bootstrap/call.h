@@ -14,10 +14,11 @@ struct kl_call {
 };
 
 /**
- * Connect and play the caller's part of the handshake. While the door does not exist yet, or drops us before it has
- * answered (it had no room, or belonged to an earlier job at that address), try again until the deadline.
+ * Connect and play the caller's part of the handshake, at each address in turn until one answers. With several, one that
+ * stays silent holds up the others for a second. While the door does not exist yet, or drops us before it has answered
+ * (it had no room, or belonged to an earlier job at that address), all are tried again, as `retry` says.
  * Success: the socket is the caller's, or -1 when the answer was KL_ELSEWHERE. Everything else is a failure whose sentence
- * begins with `who calls whom`: no answer, another secret, another version, nobody of that rank there.
+ * begins with `who_calls_whom`: no answer, another secret, another version, nobody of that rank there.
  */
 ncclResult_t kl_call(const struct kl_call *call, const struct kl_wait *wait, const char *who_calls_whom, int *fd);
 

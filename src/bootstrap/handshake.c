@@ -3,6 +3,8 @@
 
 #include "bootstrap/wire.h"
 
+#include <errno.h>
+
 static const char mark[8] = "KOLOboot"; /* no zero at its end */
 
 enum { NONCE = 24 };
@@ -103,6 +105,10 @@ enum kl_io kl_handshake_call(int fd, const struct kl_key *key, const struct kl_h
     kl_hello_encode(hello, h.caller);
     if ((io = kl_socket_send(fd, h.caller, sizeof h.caller, wait))) return io;
     if ((io = kl_socket_recv(fd, h.host, sizeof h.host, wait))) return io;
+    if (!kl_hello_plausible(h.host)) {
+        errno = EPROTO;
+        return KL_IO_BROKEN;
+    }
     kl_handshake_prove(&h, proof);
     if ((io = kl_socket_send(fd, proof, sizeof proof, wait))) return io;
     if ((io = kl_socket_recv(fd, answer, sizeof answer, wait))) return io;

@@ -12,7 +12,6 @@
 #include <string.h>
 
 static const char mark[6] = "KOLOid"; /* no zero at its end */
-static const char public_secret[] = "";
 
 enum { ID_VERSION = 1 };
 
@@ -94,10 +93,11 @@ void kl_bootstrap_id_format(const ncclUniqueId *id, char text[2 * NCCL_UNIQUE_ID
 
 static ncclResult_t parse_rendezvous(const char *text, ncclUniqueId *bytes)
 {
-    struct kl_bootstrap_env env = kl_bootstrap_env();
+    struct kl_bootstrap_params params;
     struct kl_id id;
 
-    KL_TRY(kl_id_rendezvous(text, env.secret, &id));
+    kl_param_load(&kl_bootstrap_param_set, &params);
+    KL_TRY(kl_id_rendezvous(text, params.secret, &id));
     kl_id_pack(&id, bytes);
     return ncclSuccess;
 }
@@ -123,25 +123,27 @@ ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl
     KL_TRY(kl_address_parse(address, &made.address[0]));
     if (!kl_address_port(&made.address[0]))
         return KL_FAIL(ncclInvalidArgument, "the rendezvous \"%s\" needs a port that all ranks know, not 0", address);
-    made.secret = kl_key_from_text(secret ? secret : public_secret);
+    made.secret = kl_key_from_text(secret);
     *id = made;
     return ncclSuccess;
 }
 
 bool kl_id_is_public(const struct kl_id *id)
 {
-    struct kl_key known = kl_key_from_text(public_secret);
+    struct kl_key known = kl_key_from_text("");
 
     return !memcmp(&known, &id->secret, sizeof known);
 }
 
-ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_env *env, const union kl_address *near,
+ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_params *params, const union kl_address *near,
                                     union kl_address addresses[KL_ADDRESSES], int *count)
 {
-    struct kl_netif_wish wish = {.names = env->ifname, .family = env->family, .near = near};
+    static const int families[] = {[KL_SOCKET_IPV4] = AF_INET, [KL_SOCKET_IPV6] = AF_INET6};
+    struct kl_netif_wish wish = {.names = params->socket_ifname, .near = near};
     struct kl_netif chosen[KL_NETIF_MAX];
     int n = 0;
 
+    if (params->socket_family != KL_SOCKET_ANY) wish.family = families[params->socket_family];
     KL_TRY(kl_netif_choose(&wish, chosen, &n));
     if (n > KL_ADDRESSES) n = KL_ADDRESSES;
     for (int i = 0; i < n; i++) addresses[i] = chosen[i].address;
@@ -151,12 +153,13 @@ ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_env *env, const un
 
 ncclResult_t kl_bootstrap_id_create(ncclUniqueId *out)
 {
-    struct kl_bootstrap_env env = kl_bootstrap_env();
+    struct kl_bootstrap_params params;
     struct kl_id id = {.kind = KL_ID_ROOT_RUNS};
 
-    if (env.comm_id) return parse_rendezvous(env.comm_id, out);
+    kl_param_load(&kl_bootstrap_param_set, &params);
+    if (params.nccl_comm_id[0]) return parse_rendezvous(params.nccl_comm_id, out);
     kl_key_random(id.secret.bytes, sizeof id.secret.bytes);
-    KL_TRY(kl_id_listen_addresses(&env, NULL, id.address, &id.naddresses));
+    KL_TRY(kl_id_listen_addresses(&params, NULL, id.address, &id.naddresses));
     KL_TRY(kl_root_start(&id, NULL));
     kl_id_pack(&id, out);
     return ncclSuccess;

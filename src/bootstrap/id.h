@@ -12,7 +12,7 @@
 #ifndef KL_BOOTSTRAP_ID_H
 #define KL_BOOTSTRAP_ID_H
 
-#include "bootstrap/env.h"
+#include "bootstrap/config.h"
 #include "bootstrap/keys.h"
 #include "bootstrap/record.h"
 
@@ -33,14 +33,14 @@ void kl_id_pack(const struct kl_id *id, ncclUniqueId *bytes);
 /** Silent. False: these bytes are not an id of this library and version. */
 bool kl_id_unpack(const ncclUniqueId *bytes, struct kl_id *id);
 
-/** The id of a rendezvous at `address` ("host:port"); `secret` NULL: a key that everybody knows. */
+/** The id of a rendezvous at `address` ("host:port"); `secret` "": a key that everybody knows. */
 ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl_id *id);
 
 /** Is the id's secret the one that everybody knows? */
 bool kl_id_is_public(const struct kl_id *id);
 
 /** The addresses on which to listen, ports 0: one for each interface chosen, KL_ADDRESSES at most. */
-ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_env *env, const union kl_address *near,
+ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_params *params, const union kl_address *near,
                                     union kl_address addresses[KL_ADDRESSES], int *count);
 
 #endif

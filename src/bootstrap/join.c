@@ -7,6 +7,7 @@
 #include "bootstrap/call.h"
 #include "bootstrap/id.h"
 #include "bootstrap/root.h"
+#include "os/hostinfo.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ static ncclResult_t call_root(struct kl_bootstrap *b, const struct kl_id *id, co
                                      .side = KL_CALLER,
                                      .from = (uint32_t)b->rank,
                                      .to = KL_NO_RANK},
-                           .retry = b->env.retry};
+                           .retry = b->retry};
     char text[256], address[KL_ADDRESS_TEXT];
 
     snprintf(text, sizeof text, "rank %d cannot join the rendezvous at %s within %g s", b->rank,
@@ -153,6 +154,7 @@ static ncclResult_t check_config(const struct kl_bootstrap_config *c, struct kl_
 {
     if (c->nranks < 1 || c->nranks > KL_MAX_RANKS || c->rank < 0 || c->rank >= c->nranks)
         return KL_FAIL(ncclInvalidArgument, "rank %d of %d", c->rank, c->nranks);
+    if (!c->timeout_ms) return KL_FAIL(ncclInvalidArgument, "a bootstrap needs a timeout");
     if (!kl_id_unpack(&c->id, id))
         return KL_FAIL(ncclInvalidArgument, "these 128 bytes are no unique id of this library; use ncclGetUniqueId");
     return ncclSuccess;
@@ -182,8 +184,7 @@ static ncclResult_t create(const struct kl_bootstrap_config *c, struct kl_bootst
     b->nranks = c->nranks;
     b->on_failure = c->on_failure;
     b->ctx = c->ctx;
-    b->env = kl_bootstrap_env();
-    b->timeout_ms = c->timeout_ms ? c->timeout_ms : b->env.timeout_ms;
+    b->timeout_ms = c->timeout_ms;
     b->stop = b->outer = KL_STOP_NONE;
     b->phase = "join";
     b->awaited = -1;
@@ -218,12 +219,16 @@ static ncclResult_t obey(struct kl_bootstrap *b, const struct kl_stop *stop)
 static ncclResult_t describe_me(struct kl_bootstrap *b, const struct kl_id *id)
 {
     const union kl_address *near = id->kind == KL_ID_RANK0_OPENS ? &id->address[0] : NULL;
+    struct kl_bootstrap_params params;
+    char host[KL_HOSTNAME];
 
+    kl_param_load(&kl_bootstrap_param_set, &params);
+    b->retry = (struct kl_retry){.count = (int)params.retries, .sleep_ms = (int)params.retry_sleep_ms};
+    kl_hostinfo_name(host);
+    snprintf(b->me.host, sizeof b->me.host, "%.*s", KL_HOST_TEXT - 1, host);
     b->me.rank = b->rank;
     b->me.pid = (uint64_t)getpid();
-    if (gethostname(b->me.host, sizeof b->me.host)) snprintf(b->me.host, sizeof b->me.host, "unknown");
-    b->me.host[sizeof b->me.host - 1] = 0;
-    KL_TRY(kl_id_listen_addresses(&b->env, near, b->me.address, &b->me.naddresses));
+    KL_TRY(kl_id_listen_addresses(&params, near, b->me.address, &b->me.naddresses));
     return kl_door_create(b->loop, b->me.address, b->me.naddresses, &b->door);
 }
 
@@ -266,29 +271,6 @@ out:
     return rc;
 }
 
-/* The last words: what was sent before stays deliverable after close, if nothing unread is in the way. */
-static void say_bye(struct kl_peer *peer)
-{
-    struct kl_frame bye = {.type = KL_FRAME_BYE};
-    char rest[4096];
-
-    if (peer->state != KL_LINK_UP) return;
-    kl_link_post(peer, &bye, NULL);
-    shutdown(peer->fd, SHUT_WR);
-    while (recv(peer->fd, rest, sizeof rest, 0) > 0) continue;
-}
-
-/* Without lock while removing: the callback may be waiting for it. */
-static void stop_reading(struct kl_bootstrap *b)
-{
-    for (int rank = 0; rank < b->nranks; rank++) {
-        pthread_mutex_lock(&b->lock);
-        struct kl_source *source = kl_link_take_source(&b->peers[rank]);
-        pthread_mutex_unlock(&b->lock);
-        kl_source_remove(source);
-    }
-}
-
 static void bootstrap_free(struct kl_bootstrap *b)
 {
     kl_stop_fini(&b->outer);
@@ -307,11 +289,7 @@ void kl_bootstrap_leave(struct kl_bootstrap *b)
     if (b->loop && kl_loop_inherited(b->loop)) return;
     kl_source_remove(b->outer_source);
     kl_door_close(b->door);
-    stop_reading(b);
-    for (int rank = 0; rank < b->nranks; rank++) {
-        say_bye(&b->peers[rank]);
-        kl_link_fini(&b->peers[rank]);
-    }
+    for (int rank = 0; rank < b->nranks; rank++) kl_link_fini(&b->peers[rank]);
     kl_loop_drop(b->loop);
     bootstrap_free(b);
 }

@@ -96,7 +96,7 @@ static ssize_t send_some(int fd, const struct kl_parcel *p)
     return sendmsg(fd, &m, MSG_NOSIGNAL);
 }
 
-/* What the reader wants, and the writer. A peer that is not read is still watched for its end. Not while leaving. */
+/* What the reader wants, and the writer. A peer that is not read is still watched for its end. None while leaving. */
 static void watch(struct kl_peer *peer)
 {
     uint32_t events = peer->paused ? EPOLLRDHUP : EPOLLIN;
@@ -247,6 +247,7 @@ void kl_link_resume_all(struct kl_bootstrap *b)
 
 /* ---- incoming; on the event loop, without lock ---- */
 
+/* Source and descriptor stay until the owner leaves: removing the source is how it waits for this callback. */
 static void end_link(struct kl_peer *peer, enum kl_link_state state)
 {
     struct kl_bootstrap *b = peer->bootstrap;
@@ -254,9 +255,9 @@ static void end_link(struct kl_peer *peer, enum kl_link_state state)
     pthread_mutex_lock(&b->lock);
     kl_link_resume(peer);
     peer->state = state;
-    kl_source_remove(kl_link_take_source(peer)); /* from its own callback: waits for nobody */
-    kl_socket_close(peer->fd);
-    peer->fd = -1;
+    peer->mute = true;
+    kl_source_watch(peer->source, 0);
+    shutdown(peer->fd, SHUT_RDWR);
     while (peer->first_out) drop_first(peer);
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
@@ -298,23 +299,20 @@ static void deliver(struct kl_peer *peer, struct kl_message *m)
 /* False: the connection has ended. Takes over the message. */
 static bool hear(struct kl_peer *peer, struct kl_message *m)
 {
-    switch (m->frame.type) {
-    case KL_FRAME_DATA:
-    case KL_FRAME_STEP:
+    bool goes_on = m->frame.type == KL_FRAME_NOTICE;
+
+    if (m->frame.type == KL_FRAME_DATA || m->frame.type == KL_FRAME_STEP) {
         deliver(peer, m);
         return true;
-    case KL_FRAME_NOTICE:
-        hear_notice(peer, m);
-        break;
-    case KL_FRAME_BYE:
-        end_link(peer, KL_LINK_LEFT);
-        break;
-    default:
-        lose(peer, "it sent a frame that does not belong between ranks");
-        break;
     }
+    if (goes_on)
+        hear_notice(peer, m);
+    else if (m->frame.type == KL_FRAME_BYE)
+        end_link(peer, KL_LINK_LEFT);
+    else
+        lose(peer, "it sent a frame that does not belong between ranks");
     free(m);
-    return peer->fd >= 0;
+    return goes_on;
 }
 
 /* One recv. False: nothing more to read now, or ever. */
@@ -357,14 +355,6 @@ static void on_link(void *ctx, uint32_t events)
 
 /* ---- life ---- */
 
-struct kl_source *kl_link_take_source(struct kl_peer *peer)
-{
-    struct kl_source *source = peer->source;
-
-    peer->source = NULL;
-    return source;
-}
-
 ncclResult_t kl_link_begin(struct kl_peer *peer, int fd)
 {
     struct kl_bootstrap *b = peer->bootstrap;
@@ -380,8 +370,22 @@ ncclResult_t kl_link_begin(struct kl_peer *peer, int fd)
     return rc;
 }
 
+/* The last words. What was sent before stays deliverable after the close, if nothing unread is in its way. */
+static void say_bye(struct kl_peer *peer)
+{
+    struct kl_frame bye = {.type = KL_FRAME_BYE};
+    char rest[4096];
+
+    peer->source = NULL;
+    kl_link_post(peer, &bye, NULL);
+    shutdown(peer->fd, SHUT_WR);
+    while (recv(peer->fd, rest, sizeof rest, 0) > 0) continue;
+}
+
 void kl_link_fini(struct kl_peer *peer)
 {
+    kl_source_remove(peer->source);
+    if (peer->state == KL_LINK_UP) say_bye(peer);
     kl_socket_close(peer->fd);
     while (peer->first_out) drop_first(peer);
     for (struct kl_message *m; (m = peer->first_in);) {

@@ -58,7 +58,7 @@ static ncclResult_t call_peer(struct kl_peer *peer, const struct kl_card *card, 
                                      .side = KL_CALLER,
                                      .from = (uint32_t)b->rank,
                                      .to = (uint32_t)peer->rank},
-                           .retry = b->env.retry};
+                           .retry = b->retry};
 
     return kl_call(&call, &wait, who_calls_whom, fd);
 }

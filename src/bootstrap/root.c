@@ -40,7 +40,8 @@ struct kl_root {
     uint64_t patience_ms;
     struct visitor *visitors;
     int nranks; /* 0 until the first announcement */
-    int nannounced, ntold;
+    int nannounced;
+    int ndone;             /* visitors who had announced and have ended: told, or gone */
     uint32_t library;      /* version, of the first rank */
     struct kl_card first;  /* who announced first */
     struct kl_card *cards; /* by rank; those without an address have not announced */
@@ -75,6 +76,7 @@ static void visitor_end(struct visitor *v)
     else
         v->root->visitors = v->next;
     if (v->next) v->next->prev = v->prev;
+    if (v->rank >= 0) v->root->ndone++;
     kl_source_remove(v->source);
     kl_socket_close(v->fd);
     kl_assembler_fini(&v->assembler);
@@ -109,7 +111,7 @@ static void retire(struct kl_root *root)
 
 static void retire_if_done(struct kl_root *root)
 {
-    bool all_told = root->introduced || (root->failed && root->ntold >= root->nranks);
+    bool all_told = root->introduced || (root->failed && root->ndone >= root->nranks);
 
     if (all_told && !root->visitors) retire(root);
 }
@@ -128,7 +130,6 @@ static void push_answer(struct visitor *v)
         if (n < 0 && errno != EINTR) break;
         if (n > 0) v->answer_sent += (size_t)n;
     }
-    v->root->ntold++;
     visitor_end(v);
 }
 

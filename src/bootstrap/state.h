@@ -16,7 +16,6 @@
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/door.h"
-#include "bootstrap/env.h"
 #include "bootstrap/frame.h"
 #include "bootstrap/record.h"
 #include "os/stop.h"
@@ -47,7 +46,7 @@ struct kl_peer {
     /* under the bootstrap's lock: */
     struct kl_card card; /* naddresses 0: not known yet */
     enum kl_link_state state;
-    int fd; /* -1 unless UP */
+    int fd; /* -1 before the first connection; open until kl_link_fini */
     struct kl_source *source;
     bool paused;                            /* not read, because the inbox is full */
     bool mute;                              /* writing failed: the end of the connection is about to be read */
@@ -60,7 +59,7 @@ struct kl_bootstrap {
     uint64_t timeout_ms;
     void (*on_failure)(void *ctx, int culprit, ncclResult_t code, const char *text);
     void *ctx;
-    struct kl_bootstrap_env env;
+    struct kl_retry retry;
     struct kl_key key; /* of the connections between ranks */
     struct kl_card me;
     uint32_t exchanges; /* collective ones so far; tags their messages */
@@ -113,10 +112,7 @@ void kl_inbox_put(struct kl_peer *peer, struct kl_message *message);
 /** The oldest message of that type and tag, the caller's; NULL: none. */
 struct kl_message *kl_inbox_take(struct kl_peer *peer, enum kl_frame_type type, uint32_t tag);
 
-/** The connection is no longer read or written by the event loop once the caller has removed this; may be NULL. */
-struct kl_source *kl_link_take_source(struct kl_peer *peer);
-
-/** Close and free everything of a peer whose source has been removed. No lock needed: nobody else is left. */
+/** Wait for the peer's callback to end, say goodbye if it is UP, close and free. Without lock, when nobody else is left. */
 void kl_link_fini(struct kl_peer *peer);
 
 /* ---- reach.c ---- */

@@ -17,7 +17,7 @@ static size_t chunks_per_loop(const struct kl_ring_op *op)
 
 static void begin_loop(struct kl_ring_op *op)
 {
-    size_t chunks = chunks_per_loop(op), share = (op->task.count - op->first + chunks - 1) / chunks;
+    size_t chunks = chunks_per_loop(op), share = (op->task.end - op->first + chunks - 1) / chunks;
 
     op->chunk = share < op->most ? share : op->most;
     op->hop = 0;
@@ -28,6 +28,7 @@ void kl_ring_op_start(struct kl_ring_op *op, struct kl_ring *ring, const struct 
     *op = (struct kl_ring_op){
         .ring = ring,
         .task = *task,
+        .first = task->first,
         .most = ring->to_next.tx.slot_bytes / task->elem_bytes,
         .hops = task->schedule->hops(ring->nranks),
     };
@@ -56,7 +57,7 @@ static size_t offset_of(const struct kl_ring_op *op, enum kl_ring_layout layout,
 static size_t count_of(const struct kl_ring_op *op, enum kl_ring_layout layout, int place)
 {
     size_t offset = layout == KL_LAYOUT_CHUNKS ? offset_of(op, layout, place) : op->first;
-    size_t left = op->task.count > offset ? op->task.count - offset : 0;
+    size_t left = op->task.end > offset ? op->task.end - offset : 0;
 
     return left < op->chunk ? left : op->chunk;
 }
@@ -157,7 +158,7 @@ enum kl_step kl_ring_op_progress(struct kl_ring_op *op, ncclResult_t *rc)
 {
     enum kl_step step = KL_STEP_STALLED;
 
-    while (op->first < op->task.count) {
+    while (op->first < op->task.end) {
         for (; op->hop < op->hops; op->hop++) {
             struct move m = next_move(op);
             if (!m.count) continue; /* the end of the last loop: the neighbours skip it too */
@@ -165,7 +166,7 @@ enum kl_step kl_ring_op_progress(struct kl_ring_op *op, ncclResult_t *rc)
             step = KL_STEP_MOVED;
         }
         op->first += op->chunk * chunks_per_loop(op);
-        if (op->first < op->task.count) begin_loop(op);
+        if (op->first < op->task.end) begin_loop(op);
     }
     return kl_fifo_drained(&op->ring->to_next.tx) ? KL_STEP_DONE : step;
 }
@@ -173,7 +174,7 @@ enum kl_step kl_ring_op_progress(struct kl_ring_op *op, ncclResult_t *rc)
 int kl_ring_op_waits_in_vain(struct kl_ring_op *op)
 {
     struct kl_ring *ring = op->ring;
-    unsigned actions = op->first < op->task.count ? next_move(op).actions : 0;
+    unsigned actions = op->first < op->task.end ? next_move(op).actions : 0;
 
     if (actions & KL_HOP_RECV && kl_fifo_sender_gone(&ring->from_prev.rx)) return kl_ring_prev(ring);
     if (kl_fifo_receiver_gone(&ring->to_next.tx, actions & KL_HOP_SEND)) return kl_ring_next(ring);

@@ -26,7 +26,8 @@ struct kl_ring_task {
     const struct kl_redop *redop; /* NULL where nothing is reduced */
     const void *send;
     void *recv;
-    size_t count; /* elements of the buffer, or of one part of it (KL_LAYOUT_PARTS) */
+    size_t count;      /* elements of the buffer, or of one part of it (KL_LAYOUT_PARTS) */
+    size_t first, end; /* the share of them that this channel moves */
     size_t elem_bytes;
     int root; /* index in the ring */
 };
@@ -40,7 +41,7 @@ struct kl_ring_op {
     int hop, hops; /* next, and in all, of the current loop */
 };
 
-/** Begin. `task->count` may be 0. */
+/** Begin. The share may be empty. */
 void kl_ring_op_start(struct kl_ring_op *op, struct kl_ring *ring, const struct kl_ring_task *task);
 
 /** Go on; DONE when this rank's part is complete and its buffers may be reused. *rc is set on failure, with DONE. */

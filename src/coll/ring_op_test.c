@@ -107,6 +107,7 @@ static void start(struct world *w, const struct kl_ring_schedule *s, size_t coun
             .send = w->send[r],
             .recv = w->recv[r],
             .count = count,
+            .end = count,
             .elem_bytes = sizeof(int64_t),
             .root = index_of(w, root),
         };
@@ -212,6 +213,7 @@ static void means_are_scaled_once(void **state)
                                     .send = send[r],
                                     .recv = recv[r],
                                     .count = 2000,
+                                    .end = 2000,
                                     .elem_bytes = 4};
         kl_ring_op_start(&w->ops[r], &w->rings[r], &task);
     }
@@ -236,7 +238,7 @@ static void different_counts_are_an_error_and_not_a_hang(void **state)
     assert_int_equal(kl_redop_init(&w->redop, ncclInt64, ncclSum, 2), ncclSuccess);
     fill(w, 100);
     start(w, &kl_allreduce_ring, 100, 0, false);
-    w->ops[1].task.count = 60;
+    w->ops[1].task.end = 60;
     w->ops[1].chunk = 30;
     for (int i = 0; i < 10 && !rc; i++)
         for (int r = 0; r < 2 && !rc; r++) kl_ring_op_progress(&w->ops[r], &rc);

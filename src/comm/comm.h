@@ -101,10 +101,11 @@ struct ncclComm {
     alignas(KL_LINE) _Atomic uint64_t finished; /* launches */
     _Atomic uint64_t tasks_done;                /* tasks whose slots may be reused */
     uint64_t cursor;                            /* task in progress */
-    struct kl_ring_op ring_op;
-    bool in_ring_op;
-    uint64_t stalled_since; /* ns; 0: not stalled, or not looked yet */
-    uint32_t stalls;        /* polls without progress */
+    struct kl_ring_op *ring_ops;                /* one per channel */
+    int ring_ops_used;                          /* by the current task */
+    int ring_ops_left;                          /* of them not complete; 0: no task has begun */
+    uint64_t stalled_since;                     /* ns; 0: not stalled, or not looked yet */
+    uint32_t stalls;                            /* polls without progress */
     bool in_messages;
     _Atomic uint32_t joins_left;            /* pieces of join work that still look at the communicator */
     _Atomic uint32_t arrivals[KL_LAUNCHES]; /* streams that have reached a launch that joins several */
@@ -116,9 +117,8 @@ struct ncclComm {
     struct kl_peer *peers;
     struct kl_stream *default_stream;
     struct kl_topo *topo;
-    int device_count; /* host devices of this process */
-    int *ring_order;  /* nchannels rows of nranks, as the graph search found them */
-    int local_ranks;  /* on this host */
+    int *ring_order; /* nchannels rows of nranks, as the graph search found them */
+    int local_ranks; /* on this host */
     ncclUniqueId id;
     struct kl_phase_time times[KL_PHASES_MAX];
     int phases_done;

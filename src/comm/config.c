@@ -25,8 +25,9 @@ static const struct kl_param rows[] = {
                     "protocols to choose from, written like NCCL_ALGO: LL, LL128, Simple"),
     KL_PARAM_STRING(struct kl_comm_config, hostid, "NCCL_HOSTID", "",
                     "name of this host for the question which ranks share one; tells emulated hosts apart"),
-    KL_PARAM_INT(struct kl_comm_config, host_devices, "KOLO_HOST_DEVICES", "0", 1, 4096,
-                 "CPU devices of this process; 0 takes the topology file's, the job's local size, or one per CPU"),
+    KL_PARAM_INT(
+        struct kl_comm_config, host_devices, "KOLO_HOST_DEVICES", "0", 1, 4096,
+        "CPU devices of this process; 0: the topology file's, else the job's ranks here, else the CPUs (at least 8)"),
     KL_PARAM_STRING(struct kl_comm_config, topo_file, "NCCL_TOPO_FILE", "",
                     "topology to use instead of what is found on this machine (XML)"),
     KL_PARAM_STRING(struct kl_comm_config, topo_dump_file, "NCCL_TOPO_DUMP_FILE", "",

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "coll/choose.h"
 #include "device/host/device.h"
-#include "device/host/wait.h"
+#include "device/host/backoff.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -58,12 +58,14 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);
     comm->last_send = calloc((size_t)comm->nranks, sizeof *comm->last_send);
     comm->last_recv = calloc((size_t)comm->nranks, sizeof *comm->last_recv);
-    if (!comm->tasks || !comm->last_send || !comm->last_recv) return KL_NOMEM("operations");
+    comm->ring_ops = calloc((size_t)comm->nchannels, sizeof *comm->ring_ops);
+    if (!comm->ring_ops || !comm->tasks || !comm->last_send || !comm->last_recv) return KL_NOMEM("operations");
     return kl_stream_default(comm->device, &comm->default_stream);
 }
 
 static void drop_operations(ncclComm_t comm)
 {
+    free(comm->ring_ops);
     free(comm->tasks);
     free(comm->last_send);
     free(comm->last_recv);
@@ -193,7 +195,7 @@ void kl_comm_free(ncclComm_t comm)
 
 void kl_comm_abort(ncclComm_t comm)
 {
-    struct kl_wait wait = KL_WAIT_START;
+    struct kl_backoff wait = KL_BACKOFF_START;
     char text[256], me[128];
 
     snprintf(text, sizeof text, "%s aborted the communicator", kl_comm_describe(comm, comm->rank, me, sizeof me));
@@ -201,7 +203,7 @@ void kl_comm_abort(ncclComm_t comm)
     kl_comm_fail(comm, comm->rank, ncclInternalError, text, false);
     kl_bootstrap_abort(comm->bootstrap);
     kl_swap_seq_cst(&comm->aborting, 1); /* then in_call is read; pairs with the exchange at the start of a call */
-    while (kl_load_seq_cst(&comm->in_call)) kl_wait_pause(&wait, 0);
+    while (kl_load_seq_cst(&comm->in_call)) kl_backoff_pause(&wait, 0);
     kl_comm_quiesce(comm);
     kl_comm_free(comm);
 }

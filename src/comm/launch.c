@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "coll/ring.h"
-#include "device/host/wait.h"
+#include "device/host/backoff.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,14 +44,22 @@ static int ring_index_of(const struct kl_ring *ring, int rank)
     return 0;
 }
 
-static void start_ring_op(ncclComm_t comm, const struct kl_task *t)
+/* Channels beyond the first pay from some size on: each has hops of its own to wait for. */
+static int channels_for(ncclComm_t comm, size_t bytes)
+{
+    enum { LEAST_SHARE = 64 << 10 };
+    size_t useful = bytes / LEAST_SHARE;
+
+    return useful >= (size_t)comm->nchannels ? comm->nchannels : useful > 1 ? (int)useful : 1;
+}
+
+static void start_ring_ops(ncclComm_t comm, const struct kl_task *t)
 {
     static const struct kl_ring_schedule *const schedules[] = {
         [KL_ALLREDUCE] = &kl_allreduce_ring,         [KL_REDUCE] = &kl_reduce_ring,
         [KL_BROADCAST] = &kl_broadcast_ring,         [KL_ALLGATHER] = &kl_allgather_ring,
         [KL_REDUCESCATTER] = &kl_reducescatter_ring,
     };
-    struct kl_ring *ring = &comm->channels[0].ring;
     bool reduces = t->coll == KL_ALLREDUCE || t->coll == KL_REDUCE || t->coll == KL_REDUCESCATTER;
     bool rooted = t->coll == KL_REDUCE || t->coll == KL_BROADCAST;
     struct kl_ring_task task = {
@@ -61,11 +69,35 @@ static void start_ring_op(ncclComm_t comm, const struct kl_task *t)
         .recv = t->recv,
         .count = t->count,
         .elem_bytes = comm->redops[t->type][ncclSum].elem_bytes,
-        .root = rooted ? ring_index_of(ring, t->peer) : 0,
     };
+    int n = channels_for(comm, t->count * task.elem_bytes);
 
-    kl_ring_op_start(&comm->ring_op, ring, &task);
-    comm->in_ring_op = true;
+    for (int c = 0; c < n; c++) {
+        struct kl_ring *ring = &comm->channels[c].ring;
+        task.first = t->count / (size_t)n * (size_t)c;
+        task.end = c == n - 1 ? t->count : t->count / (size_t)n * (size_t)(c + 1);
+        task.root = rooted ? ring_index_of(ring, t->peer) : 0;
+        kl_ring_op_start(&comm->ring_ops[c], ring, &task);
+    }
+    comm->ring_ops_used = comm->ring_ops_left = n;
+}
+
+static enum kl_step progress_ring_ops(ncclComm_t comm, ncclResult_t *rc)
+{
+    enum kl_step step = KL_STEP_STALLED;
+
+    for (int c = 0; c < comm->ring_ops_used; c++) {
+        struct kl_ring_op *op = &comm->ring_ops[c];
+        if (!op->ring) continue; /* complete */
+        enum kl_step s = kl_ring_op_progress(op, rc);
+        if (*rc) return KL_STEP_DONE;
+        if (s == KL_STEP_STALLED) continue;
+        step = KL_STEP_MOVED;
+        if (s != KL_STEP_DONE) continue;
+        op->ring = NULL;
+        if (!--comm->ring_ops_left) return KL_STEP_DONE;
+    }
+    return step;
 }
 
 /* With one rank every collective is a copy: all operations are the identity on one contribution. */
@@ -78,10 +110,8 @@ static enum kl_step copy_alone(ncclComm_t comm, const struct kl_task *t)
 static enum kl_step progress_collective(ncclComm_t comm, const struct kl_task *t, ncclResult_t *rc)
 {
     if (comm->nranks == 1) return copy_alone(comm, t);
-    if (!comm->in_ring_op) start_ring_op(comm, t);
-    enum kl_step step = kl_ring_op_progress(&comm->ring_op, rc);
-    if (step == KL_STEP_DONE) comm->in_ring_op = false;
-    return step;
+    if (!comm->ring_ops_left) start_ring_ops(comm, t);
+    return progress_ring_ops(comm, rc);
 }
 
 /* ---- sends and receives: all of a launch together ---- */
@@ -139,7 +169,7 @@ static void finish_launch(ncclComm_t comm, uint64_t launch, uint64_t end)
     kl_store_relaxed(&comm->arrivals[launch % KL_LAUNCHES], 0);
     comm->stalls = 0;
     comm->stalled_since = 0;
-    comm->in_ring_op = false;
+    comm->ring_ops_left = 0;
     comm->in_messages = false;
     comm->cursor = end;
     kl_store_release(&comm->tasks_done, end);      /* pairs with wait_for_room: slots may be reused */
@@ -163,8 +193,11 @@ static void name_task(ncclComm_t comm, char *text, size_t size)
 /* A rank that has gone and will never do its part of the current task; -1 if there is none. */
 static int find_gone(ncclComm_t comm, uint64_t end)
 {
-    if (!is_message(task_at(comm, comm->cursor)))
-        return comm->in_ring_op ? kl_ring_op_waits_in_vain(&comm->ring_op) : -1;
+    for (int c = 0; comm->ring_ops_left && c < comm->ring_ops_used; c++) {
+        int gone = comm->ring_ops[c].ring ? kl_ring_op_waits_in_vain(&comm->ring_ops[c]) : -1;
+        if (gone >= 0) return gone;
+    }
+    if (!is_message(task_at(comm, comm->cursor))) return -1;
     for (uint64_t i = comm->cursor; i < end; i++) {
         const struct kl_task *t = task_at(comm, i);
         if (t->complete || t->waits || t->peer == comm->rank) continue;
@@ -264,24 +297,24 @@ static enum kl_step join_launch(struct kl_stream *stream, struct kl_work *work)
 /* Drive the process until at most `tasks` tasks and `launches` launches are in flight. */
 static void wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
 {
-    struct kl_wait wait = KL_WAIT_START;
+    struct kl_backoff wait = KL_BACKOFF_START;
 
     while (comm->tasks_taken - kl_load_acquire(&comm->tasks_done) > tasks || /* pairs with finish_launch */
            comm->launched - kl_load_acquire(&comm->finished) > launches) {
         if (kl_streams_poll(true) == KL_STEP_STALLED)
-            kl_wait_pause(&wait, comm->spin);
+            kl_backoff_pause(&wait, comm->spin);
         else
-            kl_wait_reset(&wait);
+            kl_backoff_reset(&wait);
     }
 }
 
 void kl_comm_quiesce(ncclComm_t comm)
 {
-    struct kl_wait wait = KL_WAIT_START;
+    struct kl_backoff wait = KL_BACKOFF_START;
 
     wait_for_flight(comm, 0, 0);
     while (kl_load_acquire(&comm->joins_left)) /* pairs with join_launch */
-        if (kl_streams_poll(true) == KL_STEP_STALLED) kl_wait_pause(&wait, comm->spin);
+        if (kl_streams_poll(true) == KL_STEP_STALLED) kl_backoff_pause(&wait, comm->spin);
 }
 
 /* Make the ring hold `ntasks` at once. Only a group larger than any before has to wait and allocate. */
@@ -333,7 +366,8 @@ static void push_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntas
 
 void kl_comm_run_inline(ncclComm_t comm)
 {
-    if (comm->last_stream->flags & KOLO_STREAM_INLINE) kl_stream_wait(comm->last_stream, comm->last_ticket);
+    if (kl_load_relaxed(&comm->last_stream->flags) & KOLO_STREAM_INLINE)
+        kl_stream_wait(comm->last_stream, comm->last_ticket);
 }
 
 static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)

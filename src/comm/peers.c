@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "device/host/device.h"
-#include "device/host/wait.h"
+#include "device/host/backoff.h"
 #include "os/affinity.h"
 #include "os/hostinfo.h"
 

@@ -2,6 +2,7 @@
 #include "os/netif.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <ifaddrs.h>
 #include <stdio.h>
@@ -61,13 +62,6 @@ static int address_grade(const union kl_address *a)
     return kl_address_is_link_local(a) ? 2 : 1;
 }
 
-static bool family_allowed(const union kl_address *a, const char *family)
-{
-    if (family && !strcmp(family, "AF_INET")) return a->any.sa_family == AF_INET;
-    if (family && !strcmp(family, "AF_INET6")) return a->any.sa_family == AF_INET6;
-    return true;
-}
-
 static struct kl_netif *find(struct kl_netif *chosen, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
@@ -86,11 +80,12 @@ static int add(struct kl_netif *chosen, int n, const struct kl_netif *netif)
     return n + 1;
 }
 
-static bool usable(const struct kl_netif *netif, const char *family)
+static bool usable(const struct kl_netif *netif, int family)
 {
-    bool v6_loopback = netif->address.any.sa_family == AF_INET6 && kl_address_is_loopback(&netif->address);
+    int has = netif->address.any.sa_family;
 
-    return !v6_loopback && family_allowed(&netif->address, family);
+    if (has == AF_INET6 && kl_address_is_loopback(&netif->address)) return false;
+    return !family || has == family;
 }
 
 static int select_near(const struct kl_netif *list, int n, const struct kl_netif_wish *wish, struct kl_netif *chosen)
@@ -144,7 +139,7 @@ static bool take(const struct ifaddrs *from, struct kl_netif *to)
     union kl_address family = {.any = {.sa_family = from->ifa_addr ? from->ifa_addr->sa_family : AF_UNSPEC}};
     socklen_t bytes = kl_address_bytes(&family);
 
-    if (!bytes || !(from->ifa_flags & IFF_UP) || !from->ifa_netmask) return false;
+    if (!bytes || !from->ifa_addr || !(from->ifa_flags & IFF_UP) || !from->ifa_netmask) return false;
     memset(to, 0, sizeof *to);
     snprintf(to->name, sizeof to->name, "%s", from->ifa_name);
     memcpy(&to->address, from->ifa_addr, bytes);
@@ -164,30 +159,30 @@ ncclResult_t kl_netif_list(struct kl_netif *list, int max, int *count)
     return ncclSuccess;
 }
 
-/* "lo (127.0.0.1), eth0 (10.0.0.7), eth0 (fd00::2)" */
-static void describe(const struct kl_netif *list, int n, char *text, size_t room)
+/* "lo (127.0.0.1), eth0 (10.0.0.7), eth0 ([fd00::2])" */
+static void describe(const struct kl_netif *list, int n, struct kl_text *text)
 {
     char address[KL_ADDRESS_TEXT];
-    size_t used = 0;
 
-    snprintf(text, room, "none");
-    for (int i = 0; i < n && used < room; i++) {
+    if (!n) kl_text_add(text, "none");
+    for (int i = 0; i < n; i++) {
         kl_address_format(&list[i].address, address);
         *strrchr(address, ':') = 0; /* the port, which is 0 */
-        used += (size_t)snprintf(text + used, room - used, "%s%s (%s)", i ? ", " : "", list[i].name, address);
+        kl_text_add(text, "%s%s (%s)", i ? ", " : "", list[i].name, address);
     }
 }
 
 static ncclResult_t none_left(const struct kl_netif *list, int n, const struct kl_netif_wish *wish)
 {
-    char what[128] = "", exist[512];
+    bool named = wish->names && *wish->names;
+    const char *family = wish->family == AF_INET ? " with IPv4" : wish->family == AF_INET6 ? " with IPv6" : "";
+    char exist[512];
+    struct kl_text text = kl_text_over(exist, sizeof exist);
 
-    if (wish->names && *wish->names)
-        snprintf(what, sizeof what, " named \"%.80s\" (NCCL_SOCKET_IFNAME)", wish->names);
-    else if (wish->family && *wish->family)
-        snprintf(what, sizeof what, " of family %.20s (NCCL_SOCKET_FAMILY)", wish->family);
-    describe(list, n, exist, sizeof exist);
-    return KL_FAIL(ncclSystemError, "no network interface%s; there are: %s; choose one with NCCL_SOCKET_IFNAME", what,
+    describe(list, n, &text);
+    return KL_FAIL(ncclSystemError,
+                   "no network interface%s%s%s%s; there are: %s; choose with NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY",
+                   family, named ? " matches NCCL_SOCKET_IFNAME=\"" : "", named ? wish->names : "", named ? "\"" : "",
                    exist);
 }
 

@@ -31,10 +31,10 @@ struct kl_netif {
     union kl_address mask;
 };
 
-/** What the user asked for; texts as in the environment. */
+/** What the user asked for. */
 struct kl_netif_wish {
     const char *names;            /* NCCL_SOCKET_IFNAME; NULL or "": no wish */
-    const char *family;           /* NCCL_SOCKET_FAMILY: AF_INET or AF_INET6; NULL or anything else: both */
+    int family;                   /* AF_INET or AF_INET6 (NCCL_SOCKET_FAMILY); 0: both */
     const union kl_address *near; /* NCCL_COMM_ID; NULL: no wish */
 };
 

@@ -15,8 +15,6 @@
 
 enum {
     BACKLOG = 16384, /* the system lowers it to net.core.somaxconn */
-    SLEEP_MAX_MS = 1000,
-    TURN_MS = 1000, /* for one of several addresses of a peer */
     KEEPALIVE_IDLE_S = 10,
     KEEPALIVE_INTERVAL_S = 5,
     KEEPALIVE_COUNT = 3,
@@ -182,43 +180,28 @@ static enum kl_io connect_once(const union kl_address *address, const struct kl_
     return KL_IO_DONE;
 }
 
-static bool worth_another_try(int err)
+bool kl_retry_worth(int err)
 {
     return err == ECONNREFUSED || err == ETIMEDOUT || err == EHOSTUNREACH || err == ENETUNREACH || err == ECONNRESET;
 }
 
-/* Each address once. KL_IO_BROKEN with an errno that is worth another try means: nobody answered. */
-static enum kl_io connect_round(const union kl_address *addresses, int n, const struct kl_wait *wait, int *fd)
+int kl_retry_pause_ms(const struct kl_retry *retry, int tries)
 {
-    enum kl_io io = KL_IO_BROKEN;
+    int first = tries < 30 ? 1 << tries : INT_MAX;
+    int ms = tries < INT_MAX / (retry->sleep_ms + 1) ? tries * retry->sleep_ms : INT_MAX;
 
-    errno = EHOSTUNREACH;
-    for (int i = 0; i < n; i++) {
-        uint64_t turn = kl_deadline_in_ms(TURN_MS);
-        bool whole = n == 1 || turn >= wait->deadline;
-        struct kl_wait mine = {.deadline = whole ? wait->deadline : turn, .stop = wait->stop};
-
-        io = connect_once(&addresses[i], &mine, fd);
-        if (io == KL_IO_LATE && !whole) {
-            io = KL_IO_BROKEN;
-            errno = ETIMEDOUT;
-        }
-        if (io != KL_IO_BROKEN) return io;
-    }
-    return io;
+    return ms < first ? ms : first;
 }
 
-enum kl_io kl_socket_connect(const union kl_address *addresses, int n, const struct kl_retry *retry,
-                             const struct kl_wait *wait, int *fd)
+enum kl_io kl_socket_connect(const union kl_address *address, const struct kl_retry *retry, const struct kl_wait *wait,
+                             int *fd)
 {
     for (int tries = 1;; tries++) {
-        enum kl_io io = connect_round(addresses, n, wait, fd);
+        enum kl_io io = connect_once(address, wait, fd);
         int err = errno;
-        if (io != KL_IO_BROKEN || !worth_another_try(err) || tries > retry->count) return io;
+        if (io != KL_IO_BROKEN || !kl_retry_worth(err) || tries > retry->count) return io;
 
-        int ms =
-            tries < SLEEP_MAX_MS && tries * retry->sleep_ms < SLEEP_MAX_MS ? tries * retry->sleep_ms : SLEEP_MAX_MS;
-        io = kl_socket_pause(ms, wait);
+        io = kl_socket_pause(kl_retry_pause_ms(retry, tries), wait);
         errno = err;
         if (io == KL_IO_LATE) return KL_IO_BROKEN; /* why nobody answered says more than "too late" */
         if (io) return io;
@@ -300,6 +283,6 @@ ncclResult_t kl_io_fail(enum kl_io io, const char *doing, ...)
     case KL_IO_BROKEN:
         break;
     }
-    return KL_FAIL(worth_another_try(err) ? ncclRemoteError : ncclSystemError, "%s: %s", text,
-                   strerror_r(err, reason, sizeof reason));
+    bool theirs = kl_retry_worth(err) || err == EPROTO;
+    return KL_FAIL(theirs ? ncclRemoteError : ncclSystemError, "%s: %s", text, strerror_r(err, reason, sizeof reason));
 }

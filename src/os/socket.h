@@ -31,11 +31,16 @@ struct kl_wait {
     const struct kl_stop *stop; /* NULL: nothing does */
 };
 
-/** What connect does when nobody answers yet: try n is followed by a pause of n * sleep_ms (at most a second). */
+/** What to do when nobody answers yet. */
 struct kl_retry {
-    int count; /* tries after the first */
-    int sleep_ms;
+    int count;    /* tries after the first */
+    int sleep_ms; /* try n is followed by a pause of n * sleep_ms; short at first: 2^n ms at most */
 };
+
+int kl_retry_pause_ms(const struct kl_retry *retry, int tries);
+
+/** Is errno one of a peer that is not there yet, or for the moment? */
+bool kl_retry_worth(int err);
 
 /**
  * Listen on `address`; port 0 lets the system choose one. `address` then holds the port. A port that is taken, or any
@@ -47,12 +52,11 @@ ncclResult_t kl_socket_listen(union kl_address *address, int *fd);
 enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd);
 
 /**
- * Connect to the first of `n` addresses of one peer that answers. Those that refuse or cannot be reached (ECONNREFUSED,
- * ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNRESET) are tried again, all in turn, as `retry` says; with several, one that does not
- * answer holds up the others for a second at most. KL_IO_BROKEN: errno is that of the last try.
+ * Connect. A peer that refuses or cannot be reached (ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNRESET) is tried
+ * again as `retry` says. KL_IO_BROKEN: errno is that of the last try, also when the deadline passed between tries.
  */
-enum kl_io kl_socket_connect(const union kl_address *addresses, int n, const struct kl_retry *retry,
-                             const struct kl_wait *wait, int *fd);
+enum kl_io kl_socket_connect(const union kl_address *address, const struct kl_retry *retry, const struct kl_wait *wait,
+                             int *fd);
 
 /** Send or receive exactly `bytes`. After anything but KL_IO_DONE the connection is of no further use. */
 enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct kl_wait *wait);
@@ -73,7 +77,7 @@ union kl_address kl_socket_peer(int fd);
 
 /**
  * Make an error of a result: CLOSED and LATE are ncclRemoteError, STOPPED ncclInternalError, BROKEN ncclSystemError, or
- * ncclRemoteError when errno says that the peer cannot be reached. Reads "<doing what>: <why>".
+ * ncclRemoteError when errno says that the peer cannot be reached, or (EPROTO) speaks something else. Reads "<doing what>: <why>".
  */
 ncclResult_t kl_io_fail(enum kl_io io, const char *doing, ...) __attribute__((format(printf, 2, 3), cold));
 

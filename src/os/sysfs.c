@@ -22,7 +22,7 @@ ncclResult_t kl_sysfs_open(struct kl_sysfs *fs, const char *root)
 {
     int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    if (fd < 0) return KL_FAIL_ERRNO("cannot use %s as the root of /sys", root);
+    if (fd < 0) return KL_FAIL_ERRNO("cannot read below %s", root);
     fs->root = fd;
     return ncclSuccess;
 }

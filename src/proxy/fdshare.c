@@ -3,263 +3,357 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "os/fdpass.h"
+#include "os/socket.h"
 #include "proxy/loop.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sodium.h>
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/random.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { MOST_CLIENTS = 128, CLIENT_MS = 5000, BACKLOG = 1024 };
+enum {
+    BACKLOG = 4096,
+    CLIENTS = 256,      /* served at the same time; others wait in the backlog */
+    PATIENCE_MS = 5000, /* with a client that has not shown its ticket */
+    PAUSE_MS = 100,     /* when the process has no descriptor left */
+    RETRY_MS = 1,       /* while the backlog of the other process is full */
+};
+
+enum reply { GRANTED = 1, REFUSED };
 
 struct offer {
-    struct kl_fd_ticket ticket;
-    int fd;
     struct offer *next;
-};
-
-/** Somebody who has connected and owes us a secret. The event loop's own. */
-struct client {
+    unsigned char secret[16];
     int fd;
-    struct kl_source *source;
 };
 
-/* The service: there while there are offers. */
+/* A connection. Belongs to the event loop. */
+struct client {
+    struct service *service;
+    struct client *prev, *next;
+    struct kl_source *source;
+    int sock;
+};
+
+/* Lives from the first offer to the last withdrawal; ended by the event loop, which its clients belong to. */
+struct service {
+    uint64_t name;
+    struct kl_loop *loop;
+    struct kl_source *source;
+    int listener;
+    struct client *clients; /* the event loop's, as the next one */
+    int nclients;
+
+    /* under the registry's lock: */
+    struct offer *offers;
+    bool ending; /* nothing is offered any more */
+};
+
+/* The process's service; NULL while nothing is offered. */
 static struct {
     pthread_mutex_t lock;
-    struct offer *offers; /* under lock, as all but nclients */
-    struct kl_loop *loop; /* NULL: no service */
-    struct kl_source *door;
-    int fd; /* listens */
-    uint64_t number;
-    int nclients; /* the event loop's */
-} service = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+    struct service *service;
+} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- names ---- */
+static pthread_once_t fork_handlers_once = PTHREAD_ONCE_INIT;
 
-/* In the abstract namespace: nothing appears in the file system, and the name ends with the socket. */
-static socklen_t name_service(uint64_t number, struct sockaddr_un *address)
+/* ---- names and peers ---- */
+
+/* Abstract: the first byte is zero, nothing appears in the file system. */
+static socklen_t service_address(uint64_t name, struct sockaddr_un *address)
 {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int length =
-        snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "kolo-fd-%016llx", (unsigned long long)number);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    int bytes =
+        snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "kolo-fd-%016llx", (unsigned long long)name);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)bytes);
 }
 
-static int new_socket(void)
-{
-    return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-}
-
-/* ---- serving, in the event loop ---- */
-
-static bool same_user(int fd)
+static bool same_user(int sock)
 {
     struct ucred peer;
-    socklen_t size = sizeof peer;
+    socklen_t bytes = sizeof peer;
 
-    return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && peer.uid == geteuid();
+    return !getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.uid == geteuid();
 }
 
-static void end_client(struct client *c)
+static ncclResult_t random_bytes(void *to, size_t n)
 {
+    if (getrandom(to, n, 0) != (ssize_t)n) return KL_FAIL_ERRNO("cannot get random bytes");
+    return ncclSuccess;
+}
+
+/* ---- serving; on the event loop ---- */
+
+static void client_end(struct client *c)
+{
+    struct service *s = c->service;
+
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        s->clients = c->next;
+    if (c->next) c->next->prev = c->prev;
+    if (s->nclients-- == CLIENTS) kl_source_watch(s->source, EPOLLIN);
     kl_source_remove(c->source);
-    close(c->fd);
+    close(c->sock);
     free(c);
-    service.nclients--;
 }
 
-/* A duplicate of what is on offer for this secret, -1 if nothing is: the offer may end while it is sent. */
-static int find_fd(const unsigned char secret[16])
+static struct offer *find_offer(const struct service *s, const unsigned char secret[16])
 {
-    int fd = -1;
-
-    pthread_mutex_lock(&service.lock);
-    for (struct offer *o = service.offers; o && fd < 0; o = o->next)
-        if (!sodium_memcmp(o->ticket.secret, secret, sizeof o->ticket.secret)) fd = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
-    pthread_mutex_unlock(&service.lock);
-    return fd;
+    for (struct offer *o = s->offers; o; o = o->next)
+        if (!sodium_memcmp(o->secret, secret, sizeof o->secret)) return o;
+    return NULL;
 }
 
-static void serve_client(void *ctx, uint32_t events)
+/* Under lock, so that an offer that is being withdrawn stays until we are done with its descriptor. */
+static void reply_to(struct client *c, const unsigned char secret[16])
+{
+    int quiet = kl_error_quiet(1); /* the client may have gone */
+
+    pthread_mutex_lock(&registry.lock);
+    const struct offer *o = find_offer(c->service, secret);
+    unsigned char reply = o ? GRANTED : REFUSED;
+    (void)kl_fdpass_send(c->sock, o ? o->fd : -1, &reply, sizeof reply, 0);
+    pthread_mutex_unlock(&registry.lock);
+    kl_error_quiet(quiet);
+}
+
+/* A ticket is one message: it comes whole or not at all. */
+static void on_client(void *ctx, uint32_t events)
 {
     struct client *c = ctx;
     unsigned char secret[16];
-    char yes = 1;
 
-    if (events & EPOLLIN && recv(c->fd, secret, sizeof secret, 0) == (ssize_t)sizeof secret) {
-        int fd = find_fd(secret), quiet = kl_error_quiet(1);
-        if (fd >= 0) {
-            kl_fdpass_send(c->fd, fd, &yes, 1, kl_now_ns()); /* the buffer of a new connection has room */
-            close(fd);
-        }
-        kl_error_quiet(quiet);
-    }
-    end_client(c);
+    if (events && recv(c->sock, secret, sizeof secret, MSG_DONTWAIT) == sizeof secret) reply_to(c, secret);
+    client_end(c);
 }
 
-static void take_client(int fd)
+static void receive_client(struct service *s, int sock)
 {
-    struct client *c = service.nclients < MOST_CLIENTS && same_user(fd) ? calloc(1, sizeof *c) : NULL;
+    struct client *c = same_user(sock) ? calloc(1, sizeof *c) : NULL;
 
     if (!c) {
-        close(fd);
+        close(sock);
         return;
     }
-    c->fd = fd;
-    service.nclients++;
-    if (kl_loop_add(service.loop, fd, EPOLLIN, serve_client, c, &c->source)) {
-        service.nclients--;
-        close(fd);
-        free(c);
-        return;
-    }
-    kl_source_deadline(c->source, kl_deadline_in_ms(CLIENT_MS));
+    c->service = s;
+    c->sock = sock;
+    c->next = s->clients;
+    if (c->next) c->next->prev = c;
+    s->clients = c;
+    if (++s->nclients == CLIENTS) kl_source_watch(s->source, 0);
+    if (kl_loop_add(s->loop, sock, EPOLLIN, on_client, c, &c->source))
+        client_end(c);
+    else
+        kl_source_deadline(c->source, kl_deadline_in_ms(PATIENCE_MS));
 }
 
-static void open_door(void *ctx, uint32_t events)
+static void service_end(struct service *s)
 {
-    int listener = service.fd, fd;
+    struct kl_loop *loop = s->loop;
 
-    (void)ctx, (void)events;
-    while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) take_client(fd);
+    kl_source_remove(s->source);
+    while (s->clients) client_end(s->clients);
+    close(s->listener);
+    free(s);
+    kl_loop_drop(loop);
 }
 
-/* ---- the service's life; under the lock ---- */
+static bool is_ending(const struct service *s)
+{
+    pthread_mutex_lock(&registry.lock);
+    bool ending = s->ending;
+    pthread_mutex_unlock(&registry.lock);
+    return ending;
+}
 
-static ncclResult_t listen_here(void)
+static void on_listener(void *ctx, uint32_t events)
+{
+    struct service *s = ctx;
+
+    if (is_ending(s)) {
+        service_end(s);
+        return;
+    }
+    if (!events && s->nclients < CLIENTS) kl_source_watch(s->source, EPOLLIN); /* a pause is over */
+    int sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (sock >= 0) {
+        receive_client(s, sock);
+    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+        kl_source_watch(s->source, 0);
+        kl_source_deadline(s->source, kl_deadline_in_ms(PAUSE_MS));
+    }
+}
+
+/* ---- starting; under lock ---- */
+
+static ncclResult_t open_listener(struct service *s)
 {
     struct sockaddr_un address;
-    socklen_t size;
+    socklen_t bytes = service_address(s->name, &address);
 
-    randombytes_buf(&service.number, sizeof service.number);
-    size = name_service(service.number, &address);
-    service.fd = new_socket();
-    if (service.fd < 0 || bind(service.fd, (struct sockaddr *)&address, size) || listen(service.fd, BACKLOG))
-        return KL_FAIL_ERRNO("cannot open a local socket to hand out shared memory");
-    return ncclSuccess;
+    s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (s->listener < 0 || bind(s->listener, (struct sockaddr *)&address, bytes) || listen(s->listener, BACKLOG))
+        return KL_FAIL_ERRNO("cannot open the socket through which descriptors are shared");
+    return kl_loop_add(s->loop, s->listener, EPOLLIN, on_listener, s, &s->source);
 }
 
-static void forget_service(void)
+/* A child of fork has no service: what it inherited is the parent's. */
+static void before_fork(void)
 {
-    if (service.fd >= 0) close(service.fd);
-    service.fd = -1;
-    service.door = NULL;
-    kl_loop_drop(service.loop);
-    service.loop = NULL;
+    pthread_mutex_lock(&registry.lock);
 }
 
-static ncclResult_t start_service(void)
+static void after_fork_in_parent(void)
 {
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static void after_fork_in_child(void)
+{
+    registry.service = NULL;
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static void install_fork_handlers(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+static ncclResult_t service_start(struct service **out)
+{
+    struct service *s = calloc(1, sizeof *s);
     ncclResult_t rc;
 
-    if (sodium_init() < 0) return KL_FAIL(ncclSystemError, "libsodium finds no source of random numbers");
-    KL_TRY(kl_loop_hold(&service.loop));
-    KL_TRY_OR(rc, failed, listen_here());
-    KL_TRY_OR(rc, failed, kl_loop_add(service.loop, service.fd, EPOLLIN, open_door, NULL, &service.door));
+    if (!s) return KL_NOMEM("the service that shares descriptors");
+    s->listener = -1;
+    KL_TRY_OR(rc, out, random_bytes(&s->name, sizeof s->name));
+    KL_TRY_OR(rc, out, kl_loop_hold(&s->loop));
+    /* After the loop's own handlers: those that come later run earlier, so fork takes our lock first, as we do. */
+    pthread_once(&fork_handlers_once, install_fork_handlers);
+    KL_TRY_OR(rc, out, open_listener(s));
+    *out = s;
     return ncclSuccess;
-failed:
-    forget_service();
+out:
+    if (s->listener >= 0) close(s->listener);
+    kl_loop_drop(s->loop);
+    free(s);
     return rc;
+}
+
+static ncclResult_t add_offer(struct offer *o, uint64_t *service)
+{
+    if (!registry.service) KL_TRY(service_start(&registry.service));
+    o->next = registry.service->offers;
+    registry.service->offers = o;
+    *service = registry.service->name;
+    return ncclSuccess;
 }
 
 /* ---- offering ---- */
 
-/* A forked child inherits offers that are not its own. */
-static void forget_inherited(void)
-{
-    if (!service.loop || !kl_loop_inherited(service.loop)) return;
-    for (struct offer *next; service.offers; service.offers = next) {
-        next = service.offers->next;
-        free(service.offers);
-    }
-    service.fd = -1; /* the event loop closed it in the child */
-    service.nclients = 0;
-    forget_service();
-}
-
 ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_ticket *ticket)
 {
     struct offer *o = calloc(1, sizeof *o);
-    ncclResult_t rc = ncclSuccess;
+    struct kl_fd_ticket made;
 
-    if (!o) return KL_NOMEM("an offer of shared memory");
-    pthread_mutex_lock(&service.lock);
-    forget_inherited();
-    if (!service.loop) rc = start_service();
+    if (!o) return KL_NOMEM("an offer of a descriptor");
+    o->fd = fd;
+    ncclResult_t rc = random_bytes(o->secret, sizeof o->secret);
     if (!rc) {
-        randombytes_buf(o->ticket.secret, sizeof o->ticket.secret);
-        o->ticket.service = service.number;
-        o->fd = fd;
-        o->next = service.offers;
-        service.offers = o;
-        *ticket = o->ticket;
-        o = NULL;
+        pthread_mutex_lock(&registry.lock);
+        rc = add_offer(o, &made.service);
+        pthread_mutex_unlock(&registry.lock);
     }
-    pthread_mutex_unlock(&service.lock);
-    free(o);
-    return rc;
+    if (rc) {
+        free(o);
+        return rc;
+    }
+    memcpy(made.secret, o->secret, sizeof made.secret);
+    *ticket = made;
+    return ncclSuccess;
 }
 
-static struct offer *take_out(const struct kl_fd_ticket *ticket)
+/* Under lock. */
+static struct offer *remove_offer(struct service *s, const unsigned char secret[16])
 {
-    struct offer **link = &service.offers;
+    struct offer *found = find_offer(s, secret);
+    struct offer **link = &s->offers;
 
-    while (*link && sodium_memcmp((*link)->ticket.secret, ticket->secret, sizeof ticket->secret)) link = &(*link)->next;
-    struct offer *o = *link;
-    if (o) *link = o->next;
-    return o;
+    if (!found) return NULL;
+    while (*link != found) link = &(*link)->next;
+    *link = found->next;
+    return found;
 }
 
 void kl_fdshare_withdraw(const struct kl_fd_ticket *ticket)
 {
-    pthread_mutex_lock(&service.lock);
-    forget_inherited();
-    free(take_out(ticket));
-    pthread_mutex_unlock(&service.lock);
+    struct offer *o = NULL;
+
+    pthread_mutex_lock(&registry.lock);
+    struct service *s = registry.service;
+    if (s && s->name == ticket->service) o = remove_offer(s, ticket->secret);
+    if (o && !s->offers) {
+        registry.service = NULL;
+        s->ending = true;
+        kl_source_deadline(s->source, 0);
+    }
+    pthread_mutex_unlock(&registry.lock);
+    free(o);
 }
 
 /* ---- redeeming ---- */
 
-static ncclResult_t connect_service(int sock, uint64_t number, uint64_t deadline)
+/* The kernel does not queue us while the backlog is full, so there is nothing to poll for. */
+static ncclResult_t connect_to(int sock, uint64_t service, uint64_t deadline)
 {
+    const struct kl_wait wait = {.deadline = deadline};
     struct sockaddr_un address;
-    socklen_t size = name_service(number, &address);
+    char reason[128];
+    socklen_t bytes = service_address(service, &address);
 
-    while (connect(sock, (struct sockaddr *)&address, size)) {
-        if (errno == ECONNREFUSED) return KL_FAIL(ncclRemoteError, "the process that offers shared memory is gone");
+    while (connect(sock, (struct sockaddr *)&address, bytes)) {
         if (errno != EAGAIN && errno != EINTR)
-            return KL_FAIL_ERRNO("cannot connect to the process that offers shared memory");
-        if (kl_deadline_passed(deadline))
-            return KL_FAIL(ncclRemoteError, "the process that offers shared memory is silent");
-        poll(NULL, 0, 1); /* its backlog is full: there is nothing to wait for but time */
+            return KL_FAIL(ncclRemoteError, "the process that offered a descriptor is gone, or not on this host: %s",
+                           strerror_r(errno, reason, sizeof reason));
+        if (kl_socket_pause(RETRY_MS, &wait))
+            return KL_FAIL(ncclRemoteError, "the process that offered a descriptor is too busy to hand it out");
     }
+    if (!same_user(sock)) return KL_FAIL(ncclRemoteError, "a descriptor is offered by a process of another user");
     return ncclSuccess;
+}
+
+static ncclResult_t show_ticket(int sock, const struct kl_fd_ticket *ticket, uint64_t deadline, int *fd)
+{
+    unsigned char reply = 0;
+    int got = -1;
+
+    KL_TRY(connect_to(sock, ticket->service, deadline));
+    KL_TRY(kl_fdpass_send(sock, -1, ticket->secret, sizeof ticket->secret, deadline));
+    KL_TRY(kl_fdpass_recv(sock, &got, &reply, sizeof reply, deadline));
+    if (reply == GRANTED && got >= 0) {
+        *fd = got;
+        return ncclSuccess;
+    }
+    if (got >= 0) close(got);
+    return KL_FAIL(ncclRemoteError, "a descriptor is no longer offered");
 }
 
 ncclResult_t kl_fdshare_redeem(const struct kl_fd_ticket *ticket, uint64_t deadline, int *fd)
 {
-    ncclResult_t rc;
-    char yes;
-    int sock = new_socket();
+    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    if (sock < 0) return KL_FAIL_ERRNO("cannot open a local socket to get shared memory");
-    KL_TRY_OR(rc, out, connect_service(sock, ticket->service, deadline));
-    if (send(sock, ticket->secret, sizeof ticket->secret, MSG_NOSIGNAL) != (ssize_t)sizeof ticket->secret) {
-        rc = KL_FAIL(ncclRemoteError, "the process that offers shared memory hung up");
-        goto out;
-    }
-    rc = kl_fdpass_recv(sock, fd, &yes, 1, deadline);
-out:
+    if (sock < 0) return KL_FAIL_ERRNO("cannot create a Unix socket");
+    ncclResult_t rc = show_ticket(sock, ticket, deadline, fd);
     close(sock);
     return rc;
 }

@@ -7,7 +7,9 @@
  * ticket and receives the descriptor. The offering process need not take part: its event loop (loop.h) answers.
  *
  * Security: a ticket holds 16 random bytes; who does not know them gets nothing. Peers of another user are refused.
- * Threads:  any.
+ * Clients that are silent are dropped after 5 seconds; at most 256 are served at a time.
+ * Fork:     a child offers nothing; what its parent offers stays offered.
+ * Threads:  any, but the event loop's cannot redeem what its own process offers.
  * Errors:   ncclRemoteError when the other process is gone, refuses, or stays silent past the deadline; ncclSystemError.
  */
 #ifndef KL_PROXY_FDSHARE_H

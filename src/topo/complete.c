@@ -14,6 +14,14 @@ int kl_machine_file_gpus(const struct kl_xml *file)
     return n;
 }
 
+ncclResult_t kl_machine_check_file(const struct kl_xml *file)
+{
+    KL_TRY(kl_xml_check_system(file));
+    if (kl_machine_file_gpus(file)) return ncclSuccess;
+    return kl_xml_fail(file, KL_XML_ROOT, ncclInvalidUsage,
+                       "no <gpu> element, so no devices; add <gpu dev=\"0\" sm=\"80\"/> to the <pci> elements of GPUs");
+}
+
 static bool is_number(const char *hash)
 {
     char *end;
@@ -150,7 +158,7 @@ ncclResult_t kl_machine_complete(struct kl_xml *file, int *elem)
     struct gpu *gpu;
     ncclResult_t rc;
 
-    KL_TRY(kl_xml_check_system(file));
+    KL_TRY(kl_machine_check_file(file));
     gpu = malloc(((size_t)kl_machine_file_gpus(file) + 1) * sizeof *gpu);
     if (!gpu) return KL_NOMEM("a topology");
     int n = collect_gpus(file, gpu);

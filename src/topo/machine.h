@@ -55,6 +55,10 @@ struct kl_machine {
 ncclResult_t kl_machine_document(const struct kl_machine *machine, const struct kl_topo_options *options,
                                  struct kl_xml **xml);
 
+/** The whole machine: its paths found once, nothing trimmed. For looking at; `document` as below. */
+ncclResult_t kl_machine_whole(const struct kl_machine *machine, const struct kl_topo_options *options,
+                              struct kl_topo **topo, struct kl_xml **document);
+
 /**
  * The system that `rank` of a communicator of `nranks` works with. `document` (may be NULL) receives the fused
  * document; free it. The topology is trimmed to what the rank reaches without the network.
@@ -66,6 +70,9 @@ ncclResult_t kl_machine_topo(const struct kl_machine *machine, const struct kl_t
 
 /** Number of GPUs: the devices that a file provides. */
 int kl_machine_file_gpus(const struct kl_xml *file);
+
+/** Can host devices play the machine: version 1 (else ncclInvalidUsage), and with GPUs (else ncclInvalidUsage)? */
+ncclResult_t kl_machine_check_file(const struct kl_xml *file);
 
 /** Does the file hold cpus of several hosts, told apart by numbers? They then share one NVLink domain. */
 bool kl_machine_file_multihost(const struct kl_xml *file);

@@ -190,7 +190,7 @@ static int to_int(const char *text)
 
 ncclResult_t kl_xml_need_int(const struct kl_xml *xml, int elem, const char *key, int *value)
 {
-    const char *text = NULL;
+    const char *text = "";
 
     KL_TRY(kl_xml_need(xml, elem, key, &text));
     *value = to_int(text);
@@ -199,7 +199,7 @@ ncclResult_t kl_xml_need_int(const struct kl_xml *xml, int elem, const char *key
 
 ncclResult_t kl_xml_need_float(const struct kl_xml *xml, int elem, const char *key, float *value)
 {
-    const char *text = NULL;
+    const char *text = "";
 
     KL_TRY(kl_xml_need(xml, elem, key, &text));
     *value = strtof(text, NULL);
@@ -209,7 +209,7 @@ ncclResult_t kl_xml_need_float(const struct kl_xml *xml, int elem, const char *k
 ncclResult_t kl_xml_need_word(const struct kl_xml *xml, int elem, const char *key, const struct kl_xml_word *words,
                               int *value)
 {
-    const char *text = NULL;
+    const char *text = "";
 
     KL_TRY(kl_xml_need(xml, elem, key, &text));
     *value = kl_xml_lookup(words, text);
@@ -285,7 +285,7 @@ static void link_elem(struct kl_xml *xml, int elem, int parent, int before)
 
 ncclResult_t kl_xml_add(struct kl_xml *xml, int parent, const char *tag, int *elem)
 {
-    int e;
+    int e = KL_XML_NONE;
 
     if (parent == KL_XML_NONE && xml->nelems)
         return KL_FAIL(ncclInternalError, "%s: a second root element <%s>", xml->name, tag);
@@ -396,7 +396,7 @@ void kl_xml_move(struct kl_xml *xml, int elem, int parent)
 
 ncclResult_t kl_xml_copy_flat(struct kl_xml *xml, int parent, const struct kl_xml *from, int src, int *elem)
 {
-    int e;
+    int e = KL_XML_NONE;
 
     KL_TRY(kl_xml_add(xml, parent, from->elem[src].tag, &e));
     xml->elem[e].line = from->elem[src].line;

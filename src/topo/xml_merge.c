@@ -16,7 +16,8 @@ ncclResult_t kl_xml_check_system(const struct kl_xml *xml)
     KL_TRY(kl_xml_need(xml, KL_XML_ROOT, "version", &version));
     if (strtol(version, NULL, 0) != 1)
         return kl_xml_fail(xml, KL_XML_ROOT, ncclInvalidUsage,
-                           "topology version %s; Kolo reads version 1: dump the topology again with NCCL", version);
+                           "topology version %s, as AMD's RCCL writes it; Kolo reads version 1, as NCCL writes it",
+                           version);
     return ncclSuccess;
 }
 

@@ -72,10 +72,10 @@ out "NCCL_BUFSIZE (environment): unknown, no effect; did you mean NCCL_BUFFSIZE?
 run 0 "NCCL_ALGO" NCCL_BUFSIZE=4M
 no NCCL_BUFSIZE
 
-run 0 "NCCL_CROSS_NIC"
-out "NCCL_CROSS_NIC: known to NCCL, no effect in Kolo"
-run 2 "NCCL_CROSS_NICK"
-err 'kolo env: no module or parameter "NCCL_CROSS_NICK"; did you mean NCCL_CROSS_NIC?'
+run 0 "NCCL_IB_TIMEOUT"
+out "NCCL_IB_TIMEOUT: known to NCCL, no effect in Kolo"
+run 2 "NCCL_IB_TIMEOUTK"
+err 'kolo env: no module or parameter "NCCL_IB_TIMEOUTK"; did you mean NCCL_IB_TIMEOUT?'
 silent out
 run 2 "elephants --json"
 err 'kolo env: no module or parameter "elephants"; `kolo env` lists all'

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/host/stream.h"
-#include "device/host/wait.h"
+#include "device/host/backoff.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -62,7 +62,7 @@ static struct look look_around(bool busy)
     struct look l = {.taken = false};
 
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
-        l.pushed += kl_stream_tail(s);
+        if (!(kl_load_relaxed(&s->flags) & KOLO_STREAM_INLINE)) l.pushed += kl_stream_tail(s);
         if (!kl_stream_pending(s)) {
             s->seen = 0;
             continue;
@@ -76,7 +76,7 @@ static struct look look_around(bool busy)
 
 static void *run_executor(void *unused)
 {
-    struct kl_wait wait = KL_WAIT_START;
+    struct kl_backoff wait = KL_BACKOFF_START;
     uint64_t pushed = 0, last_push = kl_now_ns();
     bool busy = false;
 
@@ -85,9 +85,9 @@ static void *run_executor(void *unused)
     for (;;) {
         struct look l = look_around(busy);
         busy = l.taken;
-        if (l.moved) kl_wait_reset(&wait);
+        if (l.moved) kl_backoff_reset(&wait);
         if (busy) {
-            if (!l.moved) kl_wait_pause(&wait, 0);
+            if (!l.moved) kl_backoff_pause(&wait, 0);
             continue;
         }
         if (l.pushed != pushed) {

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "device/host/executor.h"
-#include "device/host/wait.h"
+#include "device/host/backoff.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -61,7 +61,7 @@ static struct kl_stream *take_stream(int device, unsigned flags)
     if (!s) s = add_stream();
     if (!s) return NULL;
     s->device = device;
-    s->flags = flags;
+    kl_store_relaxed(&s->flags, flags);
     kl_store_relaxed(&s->failure, ncclSuccess);
     kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
     kl_store_release(&s->live, 1);
@@ -137,7 +137,8 @@ uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work)
     kl_store_relaxed(&stream->producer, kl_thread_number());
     stream->slots[ticket % KL_STREAM_SLOTS].work = *work;
     kl_swap_seq_cst(&stream->slots[ticket % KL_STREAM_SLOTS].seq, ticket + 1); /* before kl_executor_notify looks */
-    kl_executor_notify();
+    if (!(kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE))
+        kl_executor_notify(); /* else the caller runs it at once */
     return ticket;
 }
 
@@ -180,15 +181,15 @@ enum kl_step kl_streams_poll(bool all)
 
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
 {
-    struct kl_wait wait = KL_WAIT_START;
+    struct kl_backoff wait = KL_BACKOFF_START;
 
     kl_store_relaxed(&stream->waiter, 1);
     /* Streams of other threads stand in the way only when a communicator is used on several streams: look rarely. */
     while (!kl_stream_reached(stream, ticket)) {
         if (kl_stream_run(stream) != KL_STEP_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STEP_STALLED)
-            kl_wait_reset(&wait);
+            kl_backoff_reset(&wait);
         else
-            kl_wait_pause(&wait, kl_load_relaxed(&stream->spin));
+            kl_backoff_pause(&wait, kl_load_relaxed(&stream->spin));
     }
     kl_store_relaxed(&stream->waiter, 0);
 }

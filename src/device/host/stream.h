@@ -54,8 +54,8 @@ struct kl_stream {
     _Atomic uint32_t failure; /* ncclResult_t of work that failed and has not been reported yet */
     uint64_t seen;            /* the executor's: head when it last looked */
     alignas(KL_LINE) _Atomic uint32_t live;
-    _Atomic uint32_t spin; /* polls before yielding: 0 where ranks share cores */
-    unsigned flags;
+    _Atomic uint32_t spin;  /* polls before yielding: 0 where ranks share cores */
+    _Atomic uint32_t flags; /* KOLO_STREAM_*; constant while the stream lives */
     int device;
     struct kl_stream *next; /* in the registry; constant once published */
     char text[1024];        /* of the failure; guarded by the registry's lock */

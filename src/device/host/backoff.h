@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * wait.h - how a thread waits for another that it shares memory with: spin, then yield, then timed sleeps.
+ * backoff.h - how a thread waits for another that it shares memory with: spin, then yield, then timed sleeps.
  *
  * Nobody has to wake anybody, so publishing stays a single release store. Waking a sleeping thread costs some 20
  * microseconds here, a hand-over by sched_yield 0.7, a line transfer 0.1: so spin first where every rank has a core,
  * yield at once where it has not, and sleep only after the peer has been away for milliseconds.
  *
- * Threads: a kl_wait belongs to one thread.
+ * Threads: a kl_backoff belongs to one thread.
  */
-#ifndef KL_DEVICE_HOST_WAIT_H
-#define KL_DEVICE_HOST_WAIT_H
+#ifndef KL_DEVICE_HOST_BACKOFF_H
+#define KL_DEVICE_HOST_BACKOFF_H
 
 #include <stdint.h>
 
 /** Polls before the first yield where every rank has a core of its own. */
 #define KL_SPIN_POLLS 200
 
-struct kl_wait {
+struct kl_backoff {
     unsigned polls;    /* since the last progress */
     unsigned sleep_us; /* of the next sleep; 0 before the first */
     uint64_t since;    /* when yielding began, ns; 0 before */
 };
 
-#define KL_WAIT_START ((struct kl_wait){.polls = 0})
+#define KL_BACKOFF_START ((struct kl_backoff){.polls = 0})
 
-/** Pass some time; `spin` polls are free of system calls, counted since kl_wait_start or the last reset. */
-void kl_wait_pause(struct kl_wait *wait, unsigned spin);
+/** Pass some time; `spin` polls are free of system calls, counted since the last reset. */
+void kl_backoff_pause(struct kl_backoff *backoff, unsigned spin);
 
 /** There was progress: start over. */
-static inline void kl_wait_reset(struct kl_wait *wait)
+static inline void kl_backoff_reset(struct kl_backoff *backoff)
 {
-    *wait = KL_WAIT_START;
+    *backoff = KL_BACKOFF_START;
 }
 
 #endif

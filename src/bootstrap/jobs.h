@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** jobs.h - for the tests of this folder: jobs whose ranks are threads, and a check that nothing is left open. */
+#ifndef KL_BOOTSTRAP_JOBS_H
+#define KL_BOOTSTRAP_JOBS_H
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "bootstrap/id.h"
+#include "bootstrap/state.h"
+#include "tests/kolo_test.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_RANKS = 17, TIMEOUT_MS = 60000 };
+
+struct rank {
+    struct kl_bootstrap_config config;
+    void (*run)(struct rank *me, struct kl_bootstrap *b);
+    uint64_t after_join_timeout_ms; /* unless 0 */
+    pthread_t thread;
+    ncclResult_t joined;
+    char text[KL_ERROR_TEXT]; /* of the failure to join */
+
+    /* what on_failure was told: */
+    _Atomic int failures;
+    int culprit;
+    ncclResult_t code;
+    char failure[KL_ERROR_TEXT];
+    sem_t failed;
+};
+
+static inline void note_failure(void *ctx, int culprit, ncclResult_t code, const char *text)
+{
+    struct rank *me = ctx;
+
+    me->culprit = culprit;
+    me->code = code;
+    snprintf(me->failure, sizeof me->failure, "%s", text);
+    kl_fetch_add_acq_rel(&me->failures, 1);
+    sem_post(&me->failed);
+}
+
+/** An assertion for threads, where those of cmocka do not work. */
+#define must(condition)                                                                                                \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s (last error: %s)\n", __FILE__, __LINE__, #condition, kl_error_text());          \
+            abort();                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+/* Wait for the one call of on_failure. */
+static inline void await_failure(struct rank *me)
+{
+    while (sem_wait(&me->failed)) continue;
+    must(kl_load_acquire(&me->failures) == 1);
+}
+
+static inline void *rank_main(void *arg)
+{
+    struct rank *me = arg;
+    struct kl_bootstrap *b = NULL;
+
+    kl_error_quiet(1);
+    me->joined = kl_bootstrap_join(&me->config, &b);
+    if (me->joined) snprintf(me->text, sizeof me->text, "%s", kl_error_text());
+    if (b && me->after_join_timeout_ms) b->timeout_ms = me->after_join_timeout_ms;
+    if (b && me->run) me->run(me, b);
+    kl_bootstrap_leave(b);
+    return NULL;
+}
+
+static inline void setup_ranks(struct rank *ranks, int n, const ncclUniqueId *id,
+                               void (*run)(struct rank *, struct kl_bootstrap *))
+{
+    for (int r = 0; r < n; r++) {
+        struct rank *me = &ranks[r];
+        *me = (struct rank){.run = run};
+        me->config = (struct kl_bootstrap_config){
+            .id = *id, .rank = r, .nranks = n, .timeout_ms = TIMEOUT_MS, .on_failure = note_failure, .ctx = me};
+        sem_init(&me->failed, 0, 0);
+    }
+}
+
+/* With an id of its own, whose rendezvous stays until it is used or has failed. */
+static inline void setup_job(struct rank *ranks, int n, void (*run)(struct rank *, struct kl_bootstrap *))
+{
+    ncclUniqueId id;
+
+    assert_int_equal(kl_bootstrap_id_create(&id), ncclSuccess);
+    setup_ranks(ranks, n, &id, run);
+}
+
+static inline void run_ranks(struct rank *ranks, int n)
+{
+    for (int r = 0; r < n; r++) assert_int_equal(pthread_create(&ranks[r].thread, NULL, rank_main, &ranks[r]), 0);
+    for (int r = 0; r < n; r++) pthread_join(ranks[r].thread, NULL);
+}
+
+static inline void expect_joined(const struct rank *ranks, int n)
+{
+    for (int r = 0; r < n; r++)
+        if (ranks[r].joined) fail_msg("rank %d of %d: %s", r, n, ranks[r].text);
+}
+
+static inline void run_job(int n, void (*run)(struct rank *, struct kl_bootstrap *))
+{
+    struct rank ranks[MAX_RANKS];
+
+    setup_job(ranks, n, run);
+    run_ranks(ranks, n);
+    expect_joined(ranks, n);
+}
+
+/* ---- leaks ---- */
+
+static inline int count_fds(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    int n = 0;
+
+    assert_non_null(d);
+    while (readdir(d)) n++;
+    closedir(d);
+    return n;
+}
+
+static int fds_before;
+
+static inline int note_fds(void **state)
+{
+    (void)state;
+    fds_before = count_fds();
+    return 0;
+}
+
+/* What the event loop ends by itself, such as a rendezvous, ends a moment later. */
+static inline int expect_no_more_fds(void **state)
+{
+    (void)state;
+    while (count_fds() > fds_before) sched_yield();
+    return 0;
+}
+
+/** A test after which as few descriptors are open as before. */
+#define leak_test(f) cmocka_unit_test_setup_teardown(f, note_fds, expect_no_more_fds)
+
+#endif

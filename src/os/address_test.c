@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/address.h"
+
+#include "base/error.h"
+#include "tests/kolo_test.h"
+
+#include <stdio.h>
+
+static const struct text_case {
+    const char *text;
+    ncclResult_t rc;
+    const char *back; /* formatted again */
+} text_cases[] = {
+    {"1.2.3.4:5", ncclSuccess, "1.2.3.4:5"},
+    {"127.0.0.1:0", ncclSuccess, "127.0.0.1:0"},
+    {"0.0.0.0:65535", ncclSuccess, "0.0.0.0:65535"},
+    {"[::1]:80", ncclSuccess, "[::1]:80"},
+    {"[fd00:0:0::2]:65535", ncclSuccess, "[fd00::2]:65535"},
+    {"[fe80::1%lo]:7", ncclSuccess, "[fe80::1%lo]:7"},
+    {"localhost:9", ncclSuccess, NULL}, /* either family */
+    {"", ncclInvalidArgument, NULL},
+    {":80", ncclInvalidArgument, NULL},
+    {"1.2.3.4", ncclInvalidArgument, NULL},
+    {"1.2.3.4:", ncclInvalidArgument, NULL},
+    {"1.2.3.4:65536", ncclInvalidArgument, NULL},
+    {"1.2.3.4:99999999999999999999", ncclInvalidArgument, NULL},
+    {"1.2.3.4:-1", ncclInvalidArgument, NULL},
+    {"1.2.3.4: 80", ncclInvalidArgument, NULL},
+    {"1.2.3.4:80x", ncclInvalidArgument, NULL},
+    {"::1:80", ncclInvalidArgument, NULL}, /* whose is the last colon? */
+    {"[::1]", ncclInvalidArgument, NULL},
+    {"[::1]80", ncclInvalidArgument, NULL},
+    {"[::1:80", ncclInvalidArgument, NULL},
+    {"[]:80", ncclInvalidArgument, NULL},
+    {"[1.2.3.4]:80", ncclInvalidArgument, NULL},
+    {"[::1]%lo:80", ncclInvalidArgument, NULL},
+    {"[fe80::1%]:7", ncclInvalidArgument, NULL},
+    {"[fe80::1%no-such-if]:7", ncclInvalidArgument, NULL},
+    {"[fe80::1%a-name-that-no-interface-can-have]:7", ncclInvalidArgument, NULL},
+    {"no-such-host.invalid:80", ncclInvalidArgument, NULL},
+};
+
+static void text_is_parsed_and_formatted(void **state)
+{
+    (void)state;
+    kl_error_quiet(1);
+    FOR_EACH_CASE(c, text_cases)
+    {
+        union kl_address a, untouched;
+        char back[KL_ADDRESS_TEXT];
+
+        memset(&a, 0x55, sizeof a);
+        untouched = a;
+        expect_case(c->text, kl_address_parse(c->text, &a) == c->rc);
+        if (c->rc) expect_case(c->text, !memcmp(&a, &untouched, sizeof a));
+        if (c->rc) expect_case(c->text, strstr(kl_error_text(), c->text));
+        if (c->back) expect_case(c->text, !strcmp(kl_address_format(&a, back), c->back));
+    }
+}
+
+static union kl_address address(const char *text)
+{
+    union kl_address a;
+
+    assert_int_equal(kl_address_parse(text, &a), ncclSuccess);
+    return a;
+}
+
+static void wire_form_survives_a_round_trip(void **state)
+{
+    static const char *const texts[] = {"1.2.3.4:5", "255.255.255.255:65535", "[fd00::2]:443", "[fe80::1%lo]:7"};
+    unsigned char wire[KL_ADDRESS_WIRE];
+    union kl_address none = {0}, back;
+
+    (void)state;
+    FOR_EACH_CASE(text, texts)
+    {
+        union kl_address a = address(*text);
+        kl_address_pack(&a, wire);
+        expect_case(*text, kl_address_unpack(wire, &back));
+        expect_case(*text, !memcmp(&a, &back, sizeof a));
+    }
+    kl_address_pack(&none, wire);
+    assert_true(kl_address_unpack(wire, &back));
+    assert_true(kl_address_is_none(&back));
+    wire[0] = 5; /* no such family */
+    assert_false(kl_address_unpack(wire, &back));
+}
+
+static void wire_form_is_the_documented_one(void **state)
+{
+    static const unsigned char want[KL_ADDRESS_WIRE] = {4, 0, 0x34, 0x12, 10, 0, 0, 7};
+    union kl_address a = address("10.0.0.7:4660");
+    unsigned char wire[KL_ADDRESS_WIRE];
+
+    (void)state;
+    kl_address_pack(&a, wire);
+    assert_memory_equal(wire, want, sizeof want);
+}
+
+static const struct subnet_case {
+    const char *a, *b, *mask;
+    bool same;
+} subnet_cases[] = {
+    {"10.1.2.3:1", "10.1.9.9:2", "255.255.0.0:0", true},
+    {"10.1.2.3:1", "10.2.2.3:1", "255.255.0.0:0", false},
+    {"10.1.2.3:1", "10.1.2.3:1", "255.255.255.255:0", true},
+    {"[fd00::1]:1", "[fd00::ffff:2]:2", "[ffff:ffff:ffff:ffff::]:0", true},
+    {"[fd00::1]:1", "[fd00:0:0:1::1]:1", "[ffff:ffff:ffff:ffff::]:0", false},
+    {"[fe80::1%lo]:1", "[fe80::2%lo]:1", "[ffff:ffff:ffff:ffff::]:0", true},
+    {"[fe80::1%lo]:1", "[fe80::2]:1", "[ffff:ffff:ffff:ffff::]:0", false}, /* another link */
+    {"10.1.2.3:1", "[fd00::1]:1", "255.255.0.0:0", false},
+};
+
+static void subnets_are_compared_under_the_mask(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, subnet_cases)
+    {
+        union kl_address a = address(c->a), b = address(c->b), mask = address(c->mask);
+        expect_case(c->b, kl_address_same_subnet(&a, &b, &mask) == c->same);
+    }
+}
+
+static void kinds_of_addresses_are_told_apart(void **state)
+{
+    union kl_address v4 = address("127.9.9.9:1"), v6 = address("[::1]:1"), link = address("[fe80::1]:1"),
+                     other = address("128.0.0.1:1"), none = {0};
+
+    (void)state;
+    assert_true(kl_address_is_loopback(&v4) && kl_address_is_loopback(&v6));
+    assert_false(kl_address_is_loopback(&other) || kl_address_is_loopback(&link) || kl_address_is_loopback(&none));
+    assert_true(kl_address_is_link_local(&link));
+    assert_false(kl_address_is_link_local(&v6) || kl_address_is_link_local(&v4));
+    assert_true(kl_address_is_none(&none));
+    assert_int_equal(kl_address_port(&none), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_is_parsed_and_formatted),      cmocka_unit_test(wire_form_survives_a_round_trip),
+        cmocka_unit_test(wire_form_is_the_documented_one),   cmocka_unit_test(subnets_are_compared_under_the_mask),
+        cmocka_unit_test(kinds_of_addresses_are_told_apart),
+    };
+
+    return cmocka_run_group_tests_name("address", tests, NULL, NULL);
+}
