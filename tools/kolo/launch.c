@@ -188,6 +188,7 @@ static int start_rank(struct launch *l, int rank)
     if (l->job->tag) snprintf(p->prefix, sizeof p->prefix, "[%d] ", rank);
     what.in = rank || isatty(0) ? l->null : 0;
     what.ns = l->job->netns ? l->netns.fd[host] : -1;
+    what.kept = l->job->kept_fd;
     char **env = environment_of(l, rank, host);
     what.env = env;
     int err = env ? 0 : ENOMEM;

@@ -29,6 +29,7 @@ struct kl_launch {
     int host_devices;      /* KOLO_HOST_DEVICES; 0: as inherited */
     uint64_t timeout_ms;   /* for all of it; 0: none */
     uint64_t grace_ms;     /* for the others, after a rank died */
+    int kept_fd;           /* a descriptor that ranks inherit under its number; 0: none */
     int verdict;           /* an exit code of ranks that is no death, see endings.h; 0: none */
     FILE *out, *err;
 

@@ -13,11 +13,13 @@ struct command {
     const char *summary;
 };
 
-/* Ends with an empty row. */
+/* A command without a summary is not shown. Ends with an empty row. */
 static const struct command commands[] = {
     {"env", cmd_env, "list parameters, their defaults and current values"},
     {"topo", cmd_topo, "this machine or a topology file, and the paths through it"},
     {"graph", cmd_graph, "what the search makes of a topology: rings, trees, tuning"},
+    {"perf", cmd_perf, "measure and verify collectives"},
+    {"perf-rank", cmd_perf_rank, NULL},
     {"run", cmd_run, "start a program on N ranks on this machine"},
     {NULL, NULL, NULL},
 };
@@ -25,7 +27,8 @@ static const struct command commands[] = {
 static void usage(FILE *to)
 {
     fprintf(to, "usage: kolo <command> [options]\n\n");
-    for (const struct command *c = commands; c->name; c++) fprintf(to, "  %-8s %s\n", c->name, c->summary);
+    for (const struct command *c = commands; c->name; c++)
+        if (c->summary) fprintf(to, "  %-8s %s\n", c->name, c->summary);
     fprintf(to, "\n`kolo <command> --help` explains a command.\n");
 }
 

@@ -40,6 +40,7 @@ static int actions_of(const struct kl_spawn *what, posix_spawn_file_actions_t *a
     if (!err) err = posix_spawn_file_actions_adddup2(actions, what->err, 2);
     /* Onto itself: clears close-on-exec, in the child only. */
     if (!err && what->ns >= 0) err = posix_spawn_file_actions_adddup2(actions, what->ns, what->ns);
+    if (!err && what->kept > 0) err = posix_spawn_file_actions_adddup2(actions, what->kept, what->kept);
     return err;
 }
 

@@ -24,6 +24,7 @@ struct kl_spawn {
     char *const *argv; /* with the program's own argv[0] */
     char *const *env;
     int ns;           /* descriptor of a network namespace, -1: stay in this one */
+    int kept;         /* a descriptor that stays open under its number; 0: none */
     int in, out, err; /* become 0, 1 and 2 */
     sigset_t mask;    /* signals blocked in the rank */
 };

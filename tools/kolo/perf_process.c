@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/perf_process.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "include/kolo.h"
+#include "tools/kolo/cmd.h"
+#include "tools/kolo/jobid.h"
+#include "tools/kolo/perf_json.h"
+#include "tools/kolo/perf_measure.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { WATCH_MS = 100 };
+
+struct process {
+    const struct kl_perf_config *config;
+    int argc;
+    char **argv;
+
+    int process, nprocesses, local; /* among all, and among those of this host */
+    int nranks, nown;               /* of the job, of this process */
+    ncclUniqueId id;                /* of the communicator to measure */
+
+    struct kl_watch_slot *slots, *own_slots; /* of this process's ranks; the memory, if it is ours */
+    struct kl_perf_rank *rank;               /* nown */
+    struct kl_perf_thread *thread;           /* config->nthreads */
+    struct kl_perf_json *json;
+    int stop; /* eventfd that ends the watching thread */
+};
+
+static struct kl_perf_rank *first_rank(const struct process *p, int thread)
+{
+    return &p->rank[thread * p->config->ndevices];
+}
+
+/* The whole process ends: its other threads may be waiting for ranks that now never come. */
+_Noreturn static void give_up(const struct kl_perf_rank *r, const char *operation)
+{
+    const char *text = ncclGetLastError(r->comm);
+    char what[160];
+
+    kl_watch_describe(r->slot, operation, what, sizeof what);
+    fprintf(stderr, "kolo perf: rank %d: %s: %s\n", r->rank, what, text && *text ? text : "failed without a reason");
+    fflush(stdout);
+    _exit(KL_PERF_FAILED);
+}
+
+/* ---- joining ---- */
+
+static int local_index(void)
+{
+    static const char *const names[] = {"KOLO_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        "MPI_LOCALRANKID", "SLURM_LOCALID"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (getenv(names[i])) return atoi(getenv(names[i]));
+    return 0;
+}
+
+/* A launcher of Kolo has made the id; any number of ranks may use it. */
+static bool has_job_id(struct process *p)
+{
+    const char *rank = getenv("KOLO_RANK"), *size = getenv("KOLO_SIZE"), *id = getenv("KOLO_COMM_ID");
+
+    if (!rank || !size || !id || kl_jobid_parse(id, &p->id)) return false;
+    p->process = atoi(rank);
+    p->nprocesses = atoi(size);
+    return p->nprocesses > 0 && p->process >= 0 && p->process < p->nprocesses;
+}
+
+/* Hand out the id of a larger communicator in the one that has a rank per process. */
+static ncclResult_t share_id(struct process *p, ncclComm_t comm)
+{
+    if (p->process == 0) KL_TRY(ncclGetUniqueId(&p->id));
+    KL_TRY(ncclBroadcast(&p->id, &p->id, sizeof p->id, ncclInt8, 0, comm, NULL));
+    return koloStreamSynchronize(NULL);
+}
+
+static ncclResult_t join_as_environment_says(struct process *p, ncclComm_t *comm)
+{
+    KL_TRY(koloInitFromEnv(comm));
+    KL_TRY(ncclCommUserRank(*comm, &p->process));
+    KL_TRY(ncclCommCount(*comm, &p->nprocesses));
+    if (p->config->nthreads * p->config->ndevices == 1) return ncclSuccess;
+    KL_TRY(share_id(p, *comm));
+    ncclCommDestroy(*comm);
+    *comm = NULL;
+    return ncclSuccess;
+}
+
+/* Several ranks in a process choose their devices; a single one takes what the library gives it. */
+static ncclResult_t init_rank(const struct process *p, struct kl_perf_rank *r)
+{
+    int ndevices;
+
+    if (p->nown > 1) {
+        KL_TRY(koloGetDeviceCount(&ndevices));
+        KL_TRY(koloSetDevice((p->local * p->nown + r->rank % p->nown) % ndevices));
+    }
+    return ncclCommInitRank(&r->comm, p->nranks, p->id, r->rank);
+}
+
+static ncclResult_t init_ranks(const struct process *p, struct kl_perf_rank *rank, int n)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    if (n == 1) return init_rank(p, rank);
+    KL_TRY(ncclGroupStart());
+    for (int i = 0; i < n && !rc; i++) rc = init_rank(p, &rank[i]);
+    ncclResult_t end = ncclGroupEnd();
+    return rc ? rc : end;
+}
+
+/* ---- a thread ---- */
+
+static ncclResult_t open_ranks(const struct process *p, struct kl_perf_rank *rank)
+{
+    const struct kl_perf_config *c = p->config;
+    unsigned flags = c->inline_streams ? KOLO_STREAM_INLINE : KOLO_STREAM_DEFAULT;
+    size_t room = c->coll->cut == KL_CUT_ONE ? sizeof(double) : c->max_bytes;
+
+    for (int i = 0; i < c->ndevices; i++) {
+        KL_TRY(ncclCommCuDevice(rank[i].comm, &rank[i].device));
+        KL_TRY(kl_perf_rank_open(&rank[i], room, (size_t)c->misalign, flags));
+    }
+    return ncclSuccess;
+}
+
+static void describe_rank(const struct kl_perf_rank *r, struct kl_perf_device *d)
+{
+    const char *host = getenv("NCCL_HOSTID");
+
+    *d = (struct kl_perf_device){.rank = r->rank, .pid = (int32_t)getpid(), .device = r->device};
+    if (host && *host)
+        snprintf(d->host, sizeof d->host, "%s", host);
+    else
+        gethostname(d->host, sizeof d->host - 1);
+}
+
+/* Every rank gets the list, of which all but rank 0's copy are dropped. */
+static ncclResult_t list_devices(struct kl_perf_rank *rank, int n, struct kl_perf_device *devices)
+{
+    ncclResult_t rc = ncclSuccess;
+    int nranks = rank[0].nranks;
+
+    KL_TRY(ncclGroupStart());
+    for (int i = 0; i < n && !rc; i++) {
+        struct kl_perf_device *list = devices + (size_t)i * (size_t)nranks;
+        describe_rank(&rank[i], &list[rank[i].rank]);
+        rc = ncclAllGather(&list[rank[i].rank], list, sizeof *list, ncclInt8, rank[i].comm, rank[i].stream);
+    }
+    ncclResult_t end = ncclGroupEnd();
+    KL_TRY(rc ? rc : end);
+    for (int i = 0; i < n; i++) KL_TRY(koloStreamSynchronize(rank[i].stream));
+    return ncclSuccess;
+}
+
+static ncclResult_t present(struct process *p, struct kl_perf_thread *t)
+{
+    int n = p->config->ndevices;
+    struct kl_perf_device *devices = calloc((size_t)n * (size_t)p->nranks, sizeof *devices);
+
+    if (!devices) return KL_NOMEM("the list of devices");
+    ncclResult_t rc = list_devices(t->rank, n, devices);
+    if (!rc && t->report) kl_perf_print_header(stdout, p->config, devices, p->nranks);
+    if (!rc && p->json && t->report) kl_perf_json_devices(p->json, devices, p->nranks);
+    free(devices);
+    return rc;
+}
+
+static ncclResult_t thread_steps(struct process *p, struct kl_perf_thread *t)
+{
+    if (!t->rank[0].comm) KL_TRY(init_ranks(p, t->rank, p->config->ndevices));
+    KL_TRY(open_ranks(p, t->rank));
+    KL_TRY(present(p, t));
+    for (int i = 0; i < p->config->ndevices; i++) kl_watch_end(t->rank[i].slot); /* joined */
+    return kl_perf_measure(t);
+}
+
+struct start {
+    struct process *process;
+    struct kl_perf_thread *thread;
+};
+
+static void *thread_main(void *argument)
+{
+    struct start *s = argument;
+
+    if (thread_steps(s->process, s->thread)) give_up(&s->thread->rank[0], s->process->config->coll->name);
+    for (int i = 0; i < s->process->config->ndevices; i++) kl_perf_rank_close(&s->thread->rank[i]);
+    return NULL;
+}
+
+/* The last ones run in this thread, so that a process with one thread has no other. */
+static int run_threads(struct process *p)
+{
+    int n = p->config->nthreads, started = 1, err = 0;
+    pthread_t *handle = calloc((size_t)n, sizeof *handle);
+    struct start *start = calloc((size_t)n, sizeof *start);
+
+    if (!handle || !start) err = ENOMEM;
+    for (int i = 0; i < n && !err; i++) start[i] = (struct start){p, &p->thread[i]};
+    while (started < n && !err) {
+        err = pthread_create(&handle[started], NULL, thread_main, &start[started]);
+        started += !err;
+    }
+    if (err) {
+        fprintf(stderr, "kolo perf: starting threads: %s\n", strerror(err));
+        _exit(KL_PERF_FAILED); /* those that run wait for those that do not */
+    }
+    thread_main(&start[0]);
+    for (int i = 1; i < started; i++) pthread_join(handle[i], NULL);
+    free(start);
+    free(handle);
+    return 0;
+}
+
+/* ---- the watching thread, where there is no launcher that watches ---- */
+
+static void *watch_main(void *argument)
+{
+    const struct process *p = argument;
+    struct pollfd stop = {.fd = p->stop, .events = POLLIN};
+    char text[512];
+
+    while (poll(&stop, 1, WATCH_MS) == 0)
+        if (kl_watch_stuck(p->slots, p->nown, p->process * p->nown, kl_now_ns(), p->config->timeout_ms,
+                           p->config->coll->name, text, sizeof text)) {
+            fprintf(stderr, "kolo perf: %s\n", text);
+            _exit(KL_PERF_FAILED);
+        }
+    return NULL;
+}
+
+static int run_watched(struct process *p)
+{
+    pthread_t watcher;
+
+    if (!p->own_slots || !p->config->timeout_ms) return run_threads(p);
+    p->stop = eventfd(0, EFD_CLOEXEC);
+    if (p->stop < 0 || pthread_create(&watcher, NULL, watch_main, p)) {
+        fprintf(stderr, "kolo perf: -T: no thread that could watch\n");
+        return -1;
+    }
+    int rc = run_threads(p);
+    eventfd_write(p->stop, 1);
+    pthread_join(watcher, NULL);
+    close(p->stop);
+    return rc;
+}
+
+/* ---- the process ---- */
+
+static void report(void *context, const struct kl_perf_row *row, int half)
+{
+    struct process *p = context;
+
+    if (half < 0) {
+        kl_perf_print_row(stdout, row);
+    } else if (half < 2) {
+        kl_perf_print_half(stdout, p->config, &row->half[half]);
+    } else {
+        kl_perf_print_end(stdout);
+        if (p->json) kl_perf_json_row(p->json, p->config, row, p->nprocesses);
+    }
+}
+
+static int allocate(struct process *p, struct kl_watch_slot *slots, ncclComm_t comm)
+{
+    const struct kl_perf_config *c = p->config;
+    const char *least = getenv("NCCL_TESTS_MIN_BW");
+
+    p->rank = calloc((size_t)p->nown, sizeof *p->rank);
+    p->thread = calloc((size_t)c->nthreads, sizeof *p->thread);
+    if (!slots) p->own_slots = aligned_alloc(KL_LINE, (size_t)p->nown * sizeof *slots);
+    p->slots = slots ? slots + p->process * p->nown : p->own_slots;
+    if (!p->rank || !p->thread || !p->slots) return -1;
+    if (!slots) memset(p->own_slots, 0, (size_t)p->nown * sizeof *slots);
+
+    for (int i = 0; i < p->nown; i++)
+        p->rank[i] = (struct kl_perf_rank){.rank = p->process * p->nown + i, .nranks = p->nranks, .slot = &p->slots[i]};
+    p->rank[0].comm = comm;
+    for (int i = 0; i < c->nthreads; i++)
+        p->thread[i] = (struct kl_perf_thread){.config = c,
+                                               .rank = first_rank(p, i),
+                                               .nranks = p->nranks,
+                                               .process = p->process,
+                                               .nprocesses = p->nprocesses,
+                                               .nthreads = p->nprocesses * c->nthreads,
+                                               .summary.min_bandwidth = least ? atof(least) : -1};
+    if (p->process == 0) {
+        p->thread[0].report = report;
+        p->thread[0].context = p;
+    }
+    return 0;
+}
+
+static void release(struct process *p)
+{
+    free(p->rank);
+    free(p->thread);
+    free(p->own_slots);
+}
+
+static int open_json(struct process *p)
+{
+    if (p->process || !p->config->json) return 0;
+    p->json = kl_perf_json_open(p->config->json, p->argc, p->argv);
+    if (!p->json) {
+        fprintf(stderr, "kolo perf: -J %s: %s\n", p->config->json, strerror(errno));
+        return -1;
+    }
+    kl_perf_json_config(p->json, p->config);
+    return 0;
+}
+
+/* The table's end, the file's end, and the exit code. */
+static int conclude(struct process *p)
+{
+    const struct kl_perf_summary *s = &p->thread[0].summary;
+    bool bad = s->wrong || kl_perf_too_slow(s);
+
+    for (int i = 0; i < p->config->nthreads; i++) bad |= p->thread[i].own_wrong != 0;
+    if (p->process == 0) kl_perf_print_footer(stdout, p->config, s);
+    if (kl_perf_json_close(p->json, s)) {
+        fprintf(stderr, "kolo perf: -J %s: %s\n", p->config->json, strerror(errno));
+        bad = true;
+    }
+    return bad ? EXIT_PROBLEM : EXIT_OK;
+}
+
+/* Without -p the communicators of all threads are made here, in one group. */
+static void join_together(struct process *p)
+{
+    struct kl_watch_step step = {.phase = KL_PHASE_JOIN};
+
+    for (int i = 0; i < p->nown; i++) kl_watch_begin(p->rank[i].slot, &step);
+    if (p->config->parallel_init || p->rank[0].comm) return;
+    if (init_ranks(p, p->rank, p->nown)) give_up(&p->rank[0], p->config->coll->name);
+}
+
+int kl_perf_process(const struct kl_perf_config *config, struct kl_watch_slot *slots, int argc, char **argv)
+{
+    struct process p = {.config = config, .argc = argc, .argv = argv, .local = local_index()};
+    ncclComm_t comm = NULL;
+    char why[256];
+
+    if (!has_job_id(&p) && join_as_environment_says(&p, &comm)) {
+        fprintf(stderr, "kolo perf: joining the job: %s\n", ncclGetLastError(comm));
+        return KL_PERF_FAILED;
+    }
+    p.nown = config->nthreads * config->ndevices;
+    p.nranks = p.nprocesses * p.nown;
+    if (kl_perf_check_ranks(config, p.nranks, why, sizeof why)) {
+        if (p.process == 0) fprintf(stderr, "kolo perf: %s\n", why);
+        ncclCommDestroy(comm);
+        return EXIT_USAGE;
+    }
+    int code = KL_PERF_FAILED;
+    if (allocate(&p, slots, comm))
+        fprintf(stderr, "kolo perf: out of memory\n");
+    else if (!open_json(&p)) {
+        join_together(&p);
+        if (!run_watched(&p)) code = conclude(&p);
+    }
+    release(&p);
+    return code;
+}

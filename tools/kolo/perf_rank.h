@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * perf_rank.h - one rank of a measurement: its communicator, stream and buffers, and the check of what it received.
+ *
+ * Buffers: a send and a receive buffer of `room` bytes each; a half works on both (out-of-place) or on the receive
+ *          buffer alone (in-place). Iterations go through the room, as in nccl-tests, so that a small size does not
+ *          stay in a cache only because it is repeated. Behind what is received lies a guard that no operation may touch.
+ * Errors:  ncclResult_t of the library; the caller says what was going on.
+ * Threads: a rank belongs to one thread.
+ */
+#ifndef KOLO_TOOL_PERF_RANK_H
+#define KOLO_TOOL_PERF_RANK_H
+
+#include "include/kolo.h"
+#include "tools/kolo/perf_data.h"
+#include "tools/kolo/perf_issue.h"
+#include "tools/kolo/perf_watch.h"
+
+enum { KL_PERF_GUARD = 64, KL_PERF_SCRATCH = 1024 };
+
+struct kl_perf_rank {
+    int rank, nranks, device;
+    ncclComm_t comm;
+    koloStream_t stream;
+    struct kl_watch_slot *slot;
+
+    size_t room;
+    void *send_memory, *recv_memory;
+    char *send, *recv; /* in them, misaligned as asked */
+    double *scratch;   /* KL_PERF_SCRATCH values, to agree with the others */
+
+    struct kl_perf_op op; /* what is measured now */
+    bool in_place;
+    struct kl_coll_piece *pieces; /* nranks to the peers, then as many from them */
+    struct kl_data_table own;     /* what this rank contributes */
+};
+
+/** Stream and buffers on the rank's device; `room` bytes for each buffer. */
+ncclResult_t kl_perf_rank_open(struct kl_perf_rank *rank, size_t room, size_t misalign, unsigned stream_flags);
+
+/** Release everything, the communicator included. Also when half open. */
+void kl_perf_rank_close(struct kl_perf_rank *rank);
+
+/** Prepare the data of a type and an operation. */
+ncclResult_t kl_perf_rank_data(struct kl_perf_rank *rank, const struct kl_coll *coll, ncclDataType_t type,
+                               ncclRedOp_t op);
+
+/** Choose size and half; kl_perf_rank_data came first. */
+void kl_perf_rank_shape(struct kl_perf_rank *rank, const struct kl_coll_shape *shape, bool in_place);
+
+/** Put what this rank sends where iteration 0 looks for it, and nonsense where it receives. */
+void kl_perf_rank_fill(struct kl_perf_rank *rank, uint64_t seed);
+
+/** Issue one step of one operation. */
+ncclResult_t kl_perf_rank_issue(struct kl_perf_rank *rank, int step, int iteration);
+
+/**
+ * Count the wrong elements that iteration 0 has received, after kl_perf_rank_fill with the same seed. `reduced`: what the
+ * reduction gives. `complaint` says what the first one is, if any.
+ */
+ncclResult_t kl_perf_rank_check(const struct kl_perf_rank *rank, const struct kl_data_table *reduced, uint64_t seed,
+                                size_t *nwrong, char *complaint, size_t size);
+
+#endif
