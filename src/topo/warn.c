@@ -58,30 +58,33 @@ static void look_at_pci(const struct look *l, int elem, struct tally *widths, st
     if (!strstr(attr(l, elem, "link_speed"), "GT/s")) count(speeds, elem);
 }
 
-static void say_tally(const struct look *l, const struct tally *t, const char *what)
+static void say_tally(const struct look *l, const struct tally *t, const char *key, const char *others,
+                      const char *what)
 {
-    const char *busid = t->n ? attr(l, t->first, "busid") : "";
+    const char *name = t->n ? attr(l, t->first, key) : "";
 
-    if (t->n == 1) say(l, "%s: %s", busid, what);
-    if (t->n > 1) say(l, "%s and %d other PCI devices: %s", busid, t->n - 1, what);
+    if (t->n == 1) say(l, "%s: %s", name, what);
+    if (t->n > 1) say(l, "%s and %d other %s: %s", name, t->n - 1, others, what);
+}
+
+static const char *host_of(const struct look *l, int elem)
+{
+    while (strcmp(kl_xml_tag(l->xml, elem), "cpu") && elem != KL_XML_ROOT) elem = kl_xml_parent(l->xml, elem);
+    return attr(l, elem, "host_hash");
 }
 
 static bool same_net(const struct look *l, int a, int b)
 {
-    const char *x = kl_xml_attr(l->xml, a, "name"), *y = kl_xml_attr(l->xml, b, "name");
-
-    return x && y && !strcmp(x, y);
+    return *attr(l, a, "name") && !strcmp(attr(l, a, "name"), attr(l, b, "name")) &&
+           !strcmp(attr(l, a, "dev"), attr(l, b, "dev")) && !strcmp(host_of(l, a), host_of(l, b));
 }
 
-static void look_at_net(const struct look *l, int elem)
+static void look_at_net(const struct look *l, int elem, struct tally *slow, struct tally *repeated)
 {
-    const char *name = attr(l, elem, "name");
+    int first = kl_xml_find(l->xml, "net", "name", attr(l, elem, "name"));
 
-    if (kl_xml_int(l->xml, elem, "speed", 0) <= 0) say(l, "NET %s: speed is not known, 10 Gb/s is assumed", name);
-    int first = kl_xml_find(l->xml, "net", "name", name);
-    if (first != KL_XML_NONE && first != elem && same_net(l, first, elem) &&
-        !strcmp(attr(l, elem, "dev"), attr(l, first, "dev")))
-        say(l, "NET %s appears more than once; the first place counts", name);
+    if (kl_xml_int(l->xml, elem, "speed", 0) <= 0) count(slow, elem);
+    if (first != KL_XML_NONE && first != elem && same_net(l, first, elem)) count(repeated, elem);
 }
 
 /* ---- GPUs ---- */
@@ -166,7 +169,7 @@ void kl_topo_warn(const struct kl_xml *xml, const struct kl_cpu_facts *cpu, kl_t
 {
     struct look l = {.xml = xml, .warn = warn, .ctx = ctx};
     struct kind kind[MAX_KINDS];
-    struct tally widths = {0}, speeds = {0};
+    struct tally widths = {0}, speeds = {0}, slow = {0}, repeated = {0};
     int nkinds = 0;
 
     if (kl_xml_empty(xml) || kl_xml_count(xml) > MAX_ELEMENTS) return;
@@ -175,11 +178,13 @@ void kl_topo_warn(const struct kl_xml *xml, const struct kl_cpu_facts *cpu, kl_t
 
         if (!strcmp(tag, "cpu")) look_at_cpu(&l, e);
         if (!strcmp(tag, "pci")) look_at_pci(&l, e, &widths, &speeds);
-        if (!strcmp(tag, "net")) look_at_net(&l, e);
+        if (!strcmp(tag, "net")) look_at_net(&l, e, &slow, &repeated);
         if (!strcmp(tag, "gpu")) look_at_gpu(&l, e, kind, &nkinds);
         if (!strcmp(tag, "nvlink")) look_at_nvlink(&l, e);
     }
-    say_tally(&l, &widths, "link width is not known, 16 lanes are assumed");
-    say_tally(&l, &speeds, "link speed is not known, 8 GT/s is assumed");
+    say_tally(&l, &widths, "busid", "PCI devices", "link width is not known, 16 lanes are assumed");
+    say_tally(&l, &speeds, "busid", "PCI devices", "link speed is not known, 8 GT/s is assumed");
+    say_tally(&l, &slow, "name", "NETs", "speed is not known, 10 Gb/s is assumed");
+    say_tally(&l, &repeated, "name", "NETs", "there is another one with this name and number before it, which counts");
     look_for_switches(&l, cpu);
 }
