@@ -41,7 +41,7 @@ static ncclResult_t send_locked(struct kl_bootstrap *b, int peer, const struct k
     return kl_link_send(&b->peers[peer], frame, data, deadline);
 }
 
-static ncclResult_t nothing_came(struct kl_peer *peer)
+static ncclResult_t nothing_came(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     char who[KL_WHO_TEXT];
@@ -52,7 +52,7 @@ static ncclResult_t nothing_came(struct kl_peer *peer)
                    b->rank, kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
 }
 
-static ncclResult_t nothing_will_come(struct kl_peer *peer)
+static ncclResult_t nothing_will_come(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     char who[KL_WHO_TEXT];
@@ -61,7 +61,7 @@ static ncclResult_t nothing_will_come(struct kl_peer *peer)
                    kl_who(b, peer->rank, who), b->phase);
 }
 
-static ncclResult_t await(struct kl_peer *peer, enum kl_frame_type type, uint32_t tag, uint64_t deadline,
+static ncclResult_t await(struct kl_contact *peer, enum kl_frame_type type, uint32_t tag, uint64_t deadline,
                           struct kl_message **message)
 {
     for (;;) {
@@ -75,7 +75,7 @@ static ncclResult_t await(struct kl_peer *peer, enum kl_frame_type type, uint32_
 static ncclResult_t recv_locked(struct kl_bootstrap *b, int peer, const struct kl_frame *frame, void *data,
                                 uint64_t deadline)
 {
-    struct kl_peer *p = &b->peers[peer];
+    struct kl_contact *p = &b->peers[peer];
     struct kl_message *m = NULL;
     char who[KL_WHO_TEXT];
 

@@ -45,7 +45,7 @@ void kl_reach_called(void *ctx, struct kl_guest *guest)
 /* ---- calling ---- */
 
 /* The call itself, without lock. `*fd` -1: the connection is, or will be, the one that the peer opens. */
-static ncclResult_t call_peer(struct kl_peer *peer, const struct kl_card *card, const char *who_calls_whom,
+static ncclResult_t call_peer(struct kl_contact *peer, const struct kl_card *card, const char *who_calls_whom,
                               uint64_t deadline, int *fd)
 {
     struct kl_bootstrap *b = peer->bootstrap;
@@ -64,7 +64,7 @@ static ncclResult_t call_peer(struct kl_peer *peer, const struct kl_card *card, 
 }
 
 /* Under lock, released during the call. */
-static ncclResult_t call(struct kl_peer *peer, uint64_t deadline)
+static ncclResult_t call(struct kl_contact *peer, uint64_t deadline)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     struct kl_card card = peer->card;
@@ -87,7 +87,7 @@ static ncclResult_t call(struct kl_peer *peer, uint64_t deadline)
     return fd < 0 ? ncclSuccess : kl_link_begin(peer, fd);
 }
 
-static ncclResult_t not_called(struct kl_peer *peer)
+static ncclResult_t not_called(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     char who[KL_WHO_TEXT];
@@ -96,7 +96,7 @@ static ncclResult_t not_called(struct kl_peer *peer)
                    kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
 }
 
-static ncclResult_t has_left(struct kl_peer *peer)
+static ncclResult_t has_left(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     char who[KL_WHO_TEXT];
@@ -105,7 +105,7 @@ static ncclResult_t has_left(struct kl_peer *peer)
                    kl_who(b, peer->rank, who), b->phase);
 }
 
-ncclResult_t kl_reach(struct kl_peer *peer, uint64_t deadline)
+ncclResult_t kl_reach(struct kl_contact *peer, uint64_t deadline)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
