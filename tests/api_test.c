@@ -30,6 +30,15 @@ static int destroy_comms(void **state)
 
 #define ok(call) assert_int_equal((call), ncclSuccess)
 
+/* Default streams of all devices. */
+static void synchronize_all(void)
+{
+    for (int r = 0; r < RANKS; r++) {
+        ok(koloSetDevice(r));
+        ok(koloStreamSynchronize(NULL));
+    }
+}
+
 /* ---- what is refused ---- */
 
 static void expect_refused(ncclResult_t rc, ncclResult_t want, const char *words)
@@ -89,6 +98,24 @@ static void an_error_in_a_group_drops_the_group(void **state)
     assert_true(b[0] == 0);
 }
 
+static void an_error_found_at_the_end_of_a_group_drops_the_group(void **state)
+{
+    float a[4] = {1, 2, 3, 4}, other[4] = {9}, b[4] = {0};
+
+    (void)state;
+    ok(ncclGroupStart());
+    ok(ncclSend(a, 4, ncclFloat, 1, comms[0], NULL)); /* right, and of another communicator than what is wrong */
+    ok(ncclSend(a, 4, ncclFloat, 1, comms[1], NULL));
+    expect_refused(ncclGroupEnd(), ncclInvalidUsage, "opposite call");
+
+    ok(ncclGroupStart()); /* so this message finds no other in its way */
+    ok(ncclSend(other, 4, ncclFloat, 1, comms[0], NULL));
+    ok(ncclRecv(b, 4, ncclFloat, 0, comms[1], NULL));
+    ok(ncclGroupEnd());
+    synchronize_all();
+    assert_true(b[0] == 9);
+}
+
 static void questions_are_answered(void **state)
 {
     int n, rank, device, version;
@@ -133,15 +160,6 @@ static void free_buffers(struct buffers *b)
     for (int r = 0; r < RANKS; r++) {
         free(b->send[r]);
         free(b->recv[r]);
-    }
-}
-
-/* Default streams of all devices. */
-static void synchronize_all(void)
-{
-    for (int r = 0; r < RANKS; r++) {
-        ok(koloSetDevice(r));
-        ok(koloStreamSynchronize(NULL));
     }
 }
 
@@ -379,6 +397,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_arguments_are_refused_in_words),
         cmocka_unit_test(an_error_in_a_group_drops_the_group),
+        cmocka_unit_test(an_error_found_at_the_end_of_a_group_drops_the_group),
         cmocka_unit_test(questions_are_answered),
         cmocka_unit_test(one_thread_drives_all_ranks),
         cmocka_unit_test(rooted_operations_touch_only_what_they_should),

@@ -156,8 +156,11 @@ const char *kl_comm_p2p_refusal(ncclComm_t comm, int peer);
 /** Record a checked task: queue it on `stream`, or add it to the open group of the calling thread. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream);
 
-/** Queue what the group collected. */
-ncclResult_t kl_comm_launch_queued(ncclComm_t comm);
+/** Check what the group collected, and make room for it. */
+ncclResult_t kl_comm_prepare_queued(ncclComm_t comm);
+
+/** Queue it, once prepared. */
+void kl_comm_launch_queued(ncclComm_t comm);
 
 /** If the last launch went to a stream that runs inside the call, run it. */
 void kl_comm_run_inline(ncclComm_t comm);

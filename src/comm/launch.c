@@ -470,19 +470,22 @@ static ncclResult_t check_self(ncclComm_t comm)
     return ncclSuccess;
 }
 
-ncclResult_t kl_comm_launch_queued(ncclComm_t comm)
+ncclResult_t kl_comm_prepare_queued(ncclComm_t comm)
+{
+    KL_TRY(check_self(comm));
+    return make_room(comm, comm->nqueued);
+}
+
+void kl_comm_launch_queued(ncclComm_t comm)
 {
     size_t n = comm->nqueued;
 
-    if (!n) return ncclSuccess;
-    KL_TRY(check_self(comm));
-    KL_TRY(make_room(comm, n));
+    if (!n) return;
     struct kl_stream *stream = comm->queued[n - 1].stream;
     uint32_t joins = push_joins(comm, stream);
     record_queued(comm);
     push_launch(comm, stream, (uint32_t)n, joins);
     comm->nqueued = 0;
-    return ncclSuccess;
 }
 
 void kl_comm_drop_queued(ncclComm_t comm)
