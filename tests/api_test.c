@@ -312,6 +312,25 @@ static void a_group_over_two_streams_joins_them(void **state)
         for (int k = 0; k < 2; k++) ok(koloStreamDestroy(s[r][k]));
 }
 
+static void a_failure_is_reported_by_every_stream_of_a_group(void **state)
+{
+    koloStream_t s[2];
+    ncclComm_t pair[2];
+    int32_t x = 1, y, z;
+
+    (void)state;
+    ok(ncclCommInitAll(pair, 2, NULL));
+    for (int k = 0; k < 2; k++) ok(koloStreamCreate(&s[k], KOLO_STREAM_DEFAULT));
+    ok(ncclGroupStart());
+    ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], s[0]));
+    ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, pair[0], s[1]));
+    ok(ncclGroupEnd());
+    ok(ncclCommAbort(pair[1]));
+    for (int k = 0; k < 2; k++) assert_int_equal(koloStreamSynchronize(s[k]), ncclRemoteError);
+    assert_int_equal(ncclCommDestroy(pair[0]), ncclRemoteError);
+    for (int k = 0; k < 2; k++) ok(koloStreamDestroy(s[k]));
+}
+
 static void inline_streams_are_done_when_the_group_ends(void **state)
 {
     koloStream_t s[RANKS];
@@ -406,6 +425,7 @@ int main(void)
         cmocka_unit_test(messages_to_oneself_pair_up),
         cmocka_unit_test(operations_on_many_streams_keep_their_order),
         cmocka_unit_test(a_group_over_two_streams_joins_them),
+        cmocka_unit_test(a_failure_is_reported_by_every_stream_of_a_group),
         cmocka_unit_test(inline_streams_are_done_when_the_group_ends),
         cmocka_unit_test(queries_and_events_follow_the_work),
         cmocka_unit_test(memory_and_devices),

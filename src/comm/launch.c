@@ -281,8 +281,8 @@ static enum kl_step join_launch(struct kl_stream *stream, struct kl_work *work)
     ncclComm_t comm = work->owner;
     uint64_t launch = work->arg[ARG_LAUNCH];
 
-    (void)stream;
-    if (kl_load_acquire(&comm->finished) > launch) {
+    if (kl_load_acquire(&comm->finished) > launch) { /* pairs with finish_launch */
+        if (kl_load_acquire(&comm->failed)) kl_stream_fail(stream, kl_comm_failure(comm), kl_comm_failure_text(comm));
         kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last look at the communicator */
         return KL_STEP_DONE;
     }
