@@ -331,6 +331,29 @@ static void a_failure_is_reported_by_every_stream_of_a_group(void **state)
     for (int k = 0; k < 2; k++) ok(koloStreamDestroy(s[k]));
 }
 
+/* Of two communicators whose operations stand in one stream, the later one can be aborted while the earlier one hangs. */
+static void an_abort_does_not_wait_for_another_communicator(void **state)
+{
+    koloStream_t s;
+    ncclComm_t first[2], later[2];
+    int32_t x = 1, y, z;
+
+    (void)state;
+    ok(ncclCommInitAll(first, 2, NULL));
+    ok(ncclCommInitAll(later, 2, NULL));
+    ok(koloStreamCreate(&s, KOLO_STREAM_DEFAULT));
+    ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, first[0], s));
+    ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, later[0], s));
+    ok(ncclCommAbort(later[0]));
+    assert_int_equal(koloStreamQuery(s), ncclInternalError);
+    ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, first[1], NULL));
+    assert_int_equal(koloStreamSynchronize(s), ncclInternalError);
+    assert_int_equal(y, 2); /* and the earlier one goes on */
+    assert_int_equal(ncclCommDestroy(later[1]), ncclRemoteError);
+    for (int r = 0; r < 2; r++) ok(ncclCommDestroy(first[r]));
+    ok(koloStreamDestroy(s));
+}
+
 static void inline_streams_are_done_when_the_group_ends(void **state)
 {
     koloStream_t s[RANKS];
@@ -426,6 +449,7 @@ int main(void)
         cmocka_unit_test(operations_on_many_streams_keep_their_order),
         cmocka_unit_test(a_group_over_two_streams_joins_them),
         cmocka_unit_test(a_failure_is_reported_by_every_stream_of_a_group),
+        cmocka_unit_test(an_abort_does_not_wait_for_another_communicator),
         cmocka_unit_test(inline_streams_are_done_when_the_group_ends),
         cmocka_unit_test(queries_and_events_follow_the_work),
         cmocka_unit_test(memory_and_devices),

@@ -137,7 +137,7 @@ ncclResult_t kl_comm_finalize(ncclComm_t comm);
 /** Undo the phases and free. What is queued has finished or failed. */
 void kl_comm_free(ncclComm_t comm);
 
-/** Fail the communicator here and everywhere, wait (briefly) until nobody runs it, and free it. */
+/** Fail the communicator here and everywhere, wait (briefly) until nobody is inside it, and free it. */
 void kl_comm_abort(ncclComm_t comm);
 
 /* ---- phases: peers.c, topology.c, connect.c ---- */
@@ -170,6 +170,9 @@ void kl_comm_drop_queued(ncclComm_t comm);
 
 /** Wait until every launch has finished. */
 void kl_comm_quiesce(ncclComm_t comm);
+
+/** Take back every launch of a failed communicator, also behind work of others that does not end. Waits for nobody. */
+void kl_comm_withdraw(ncclComm_t comm);
 
 /* ---- failures: failure.c ---- */
 
