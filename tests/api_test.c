@@ -30,6 +30,15 @@ static int destroy_comms(void **state)
 
 #define ok(call) assert_int_equal((call), ncclSuccess)
 
+/* Default streams of all devices. */
+static void synchronize_all(void)
+{
+    for (int r = 0; r < RANKS; r++) {
+        ok(koloSetDevice(r));
+        ok(koloStreamSynchronize(NULL));
+    }
+}
+
 /* ---- what is refused ---- */
 
 static void expect_refused(ncclResult_t rc, ncclResult_t want, const char *words)
@@ -89,6 +98,24 @@ static void an_error_in_a_group_drops_the_group(void **state)
     assert_true(b[0] == 0);
 }
 
+static void an_error_found_at_the_end_of_a_group_drops_the_group(void **state)
+{
+    float a[4] = {1, 2, 3, 4}, other[4] = {9}, b[4] = {0};
+
+    (void)state;
+    ok(ncclGroupStart());
+    ok(ncclSend(a, 4, ncclFloat, 1, comms[0], NULL)); /* right, and of another communicator than what is wrong */
+    ok(ncclSend(a, 4, ncclFloat, 1, comms[1], NULL));
+    expect_refused(ncclGroupEnd(), ncclInvalidUsage, "opposite call");
+
+    ok(ncclGroupStart()); /* so this message finds no other in its way */
+    ok(ncclSend(other, 4, ncclFloat, 1, comms[0], NULL));
+    ok(ncclRecv(b, 4, ncclFloat, 0, comms[1], NULL));
+    ok(ncclGroupEnd());
+    synchronize_all();
+    assert_true(b[0] == 9);
+}
+
 static void questions_are_answered(void **state)
 {
     int n, rank, device, version;
@@ -133,15 +160,6 @@ static void free_buffers(struct buffers *b)
     for (int r = 0; r < RANKS; r++) {
         free(b->send[r]);
         free(b->recv[r]);
-    }
-}
-
-/* Default streams of all devices. */
-static void synchronize_all(void)
-{
-    for (int r = 0; r < RANKS; r++) {
-        ok(koloSetDevice(r));
-        ok(koloStreamSynchronize(NULL));
     }
 }
 
@@ -294,6 +312,48 @@ static void a_group_over_two_streams_joins_them(void **state)
         for (int k = 0; k < 2; k++) ok(koloStreamDestroy(s[r][k]));
 }
 
+static void a_failure_is_reported_by_every_stream_of_a_group(void **state)
+{
+    koloStream_t s[2];
+    ncclComm_t pair[2];
+    int32_t x = 1, y, z;
+
+    (void)state;
+    ok(ncclCommInitAll(pair, 2, NULL));
+    for (int k = 0; k < 2; k++) ok(koloStreamCreate(&s[k], KOLO_STREAM_DEFAULT));
+    ok(ncclGroupStart());
+    ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], s[0]));
+    ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, pair[0], s[1]));
+    ok(ncclGroupEnd());
+    ok(ncclCommAbort(pair[1]));
+    for (int k = 0; k < 2; k++) assert_int_equal(koloStreamSynchronize(s[k]), ncclRemoteError);
+    assert_int_equal(ncclCommDestroy(pair[0]), ncclRemoteError);
+    for (int k = 0; k < 2; k++) ok(koloStreamDestroy(s[k]));
+}
+
+/* Of two communicators whose operations stand in one stream, the later one can be aborted while the earlier one hangs. */
+static void an_abort_does_not_wait_for_another_communicator(void **state)
+{
+    koloStream_t s;
+    ncclComm_t first[2], later[2];
+    int32_t x = 1, y, z;
+
+    (void)state;
+    ok(ncclCommInitAll(first, 2, NULL));
+    ok(ncclCommInitAll(later, 2, NULL));
+    ok(koloStreamCreate(&s, KOLO_STREAM_DEFAULT));
+    ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, first[0], s));
+    ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, later[0], s));
+    ok(ncclCommAbort(later[0]));
+    assert_int_equal(koloStreamQuery(s), ncclInternalError);
+    ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, first[1], NULL));
+    assert_int_equal(koloStreamSynchronize(s), ncclInternalError);
+    assert_int_equal(y, 2); /* and the earlier one goes on */
+    assert_int_equal(ncclCommDestroy(later[1]), ncclRemoteError);
+    for (int r = 0; r < 2; r++) ok(ncclCommDestroy(first[r]));
+    ok(koloStreamDestroy(s));
+}
+
 static void inline_streams_are_done_when_the_group_ends(void **state)
 {
     koloStream_t s[RANKS];
@@ -379,6 +439,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_arguments_are_refused_in_words),
         cmocka_unit_test(an_error_in_a_group_drops_the_group),
+        cmocka_unit_test(an_error_found_at_the_end_of_a_group_drops_the_group),
         cmocka_unit_test(questions_are_answered),
         cmocka_unit_test(one_thread_drives_all_ranks),
         cmocka_unit_test(rooted_operations_touch_only_what_they_should),
@@ -387,6 +448,8 @@ int main(void)
         cmocka_unit_test(messages_to_oneself_pair_up),
         cmocka_unit_test(operations_on_many_streams_keep_their_order),
         cmocka_unit_test(a_group_over_two_streams_joins_them),
+        cmocka_unit_test(a_failure_is_reported_by_every_stream_of_a_group),
+        cmocka_unit_test(an_abort_does_not_wait_for_another_communicator),
         cmocka_unit_test(inline_streams_are_done_when_the_group_ends),
         cmocka_unit_test(queries_and_events_follow_the_work),
         cmocka_unit_test(memory_and_devices),

@@ -137,7 +137,7 @@ ncclResult_t kl_comm_finalize(ncclComm_t comm);
 /** Undo the phases and free. What is queued has finished or failed. */
 void kl_comm_free(ncclComm_t comm);
 
-/** Fail the communicator here and everywhere, wait (briefly) until nobody runs it, and free it. */
+/** Fail the communicator here and everywhere, wait (briefly) until nobody is inside it, and free it. */
 void kl_comm_abort(ncclComm_t comm);
 
 /* ---- phases: peers.c, topology.c, connect.c ---- */
@@ -156,8 +156,11 @@ const char *kl_comm_p2p_refusal(ncclComm_t comm, int peer);
 /** Record a checked task: queue it on `stream`, or add it to the open group of the calling thread. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream);
 
-/** Queue what the group collected. */
-ncclResult_t kl_comm_launch_queued(ncclComm_t comm);
+/** Check what the group collected, and make room for it. */
+ncclResult_t kl_comm_prepare_queued(ncclComm_t comm);
+
+/** Queue it, once prepared. */
+void kl_comm_launch_queued(ncclComm_t comm);
 
 /** If the last launch went to a stream that runs inside the call, run it. */
 void kl_comm_run_inline(ncclComm_t comm);
@@ -167,6 +170,9 @@ void kl_comm_drop_queued(ncclComm_t comm);
 
 /** Wait until every launch has finished. */
 void kl_comm_quiesce(ncclComm_t comm);
+
+/** Take back every launch of a failed communicator, also behind work of others that does not end. Waits for nobody. */
+void kl_comm_withdraw(ncclComm_t comm);
 
 /* ---- failures: failure.c ---- */
 

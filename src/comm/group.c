@@ -138,13 +138,16 @@ static ncclResult_t enter_all(ncclComm_t comms)
     return rc;
 }
 
+/* What can be wrong is found before anything is queued. */
 static ncclResult_t launch_all(ncclComm_t comms)
 {
     ncclResult_t rc = enter_all(comms);
 
-    for (ncclComm_t c = comms; c && !rc; c = c->group_next) rc = kl_comm_launch_queued(c);
-    for (ncclComm_t c = comms; c && !rc; c = c->group_next) kl_comm_run_inline(c);
-    return rc;
+    for (ncclComm_t c = comms; c && !rc; c = c->group_next) rc = kl_comm_prepare_queued(c);
+    if (rc) return rc;
+    for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_launch_queued(c);
+    for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_run_inline(c);
+    return ncclSuccess;
 }
 
 static void leave_all(ncclComm_t comms)

@@ -204,6 +204,6 @@ void kl_comm_abort(ncclComm_t comm)
     kl_bootstrap_abort(comm->bootstrap);
     kl_swap_seq_cst(&comm->aborting, 1); /* then in_call is read; pairs with the exchange at the start of a call */
     while (kl_load_seq_cst(&comm->in_call)) kl_backoff_pause(&wait, 0);
-    kl_comm_quiesce(comm);
+    kl_comm_withdraw(comm);
     kl_comm_free(comm);
 }

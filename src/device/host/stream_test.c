@@ -196,6 +196,29 @@ static void the_first_failure_is_reported_until_it_was_cleared(void **state)
     assert_int_equal(kl_stream_destroy(s), ncclSuccess);
 }
 
+static void withdrawn_work_does_not_run_and_holds_nothing_up(void **state)
+{
+    struct list *mine = calloc(1, sizeof *mine), *other = calloc(1, sizeof *other);
+    struct kl_stream *a = make_stream(), *b = make_stream();
+
+    (void)state;
+    for (uint64_t i = 0; i < 3; i++) {
+        push_append(a, mine, i, UINT64_MAX); /* as good as never */
+        push_append(a, other, i, 0);
+    }
+    push_append(b, other, 3, 0);
+    kl_streams_withdraw(mine, ncclInternalError, "no longer wanted");
+    kl_stream_wait(a, kl_stream_tail(a));
+    kl_stream_wait(b, kl_stream_tail(b));
+    assert_int_equal(mine->n, 0);
+    assert_int_equal(other->n, 4);
+    assert_int_equal(kl_stream_destroy(a), ncclInternalError);
+    assert_string_equal(kl_error_text(), "no longer wanted");
+    assert_int_equal(kl_stream_destroy(b), ncclSuccess);
+    free(mine);
+    free(other);
+}
+
 static void handles_are_looked_up_and_not_followed(void **state)
 {
     struct kl_stream *s = make_stream(), *found = NULL, *again = NULL;
@@ -250,6 +273,7 @@ int main(void)
         cmocka_unit_test(a_forked_child_has_an_executor_of_its_own), /* and after */
         cmocka_unit_test(many_threads_push_and_run_one_stream),
         cmocka_unit_test(the_first_failure_is_reported_until_it_was_cleared),
+        cmocka_unit_test(withdrawn_work_does_not_run_and_holds_nothing_up),
         cmocka_unit_test(handles_are_looked_up_and_not_followed),
         cmocka_unit_test(events_mark_a_place_in_a_stream),
     };
