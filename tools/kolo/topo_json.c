@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/graph_json.h"
+#include "tools/kolo/topo_json.h"
 
 #include "base/error.h"
 #include "topo/paths.h"

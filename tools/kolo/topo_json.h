@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * graph_json.h - what a topology tells, as JSON: the values behind the keys that `kolo topo` and `kolo graph` share.
+ * topo_json.h - what a topology tells, as JSON: the values behind the keys that `kolo topo` and `kolo graph` share.
  *
  * Each function returns a new value, or NULL when memory is short or a question has no answer (kl_error_text says
  * which). Numbers are the shortest decimals of their single-precision values; print with KL_JSON_FLAGS.
  */
-#ifndef KOLO_TOOL_GRAPH_JSON_H
-#define KOLO_TOOL_GRAPH_JSON_H
+#ifndef KOLO_TOOL_TOPO_JSON_H
+#define KOLO_TOOL_TOPO_JSON_H
 
 #include "tools/kolo/offline.h"
 #include "topo/topo.h"
