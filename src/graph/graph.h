@@ -117,9 +117,10 @@ struct kl_attempt {
 struct kl_graph_why {
     struct kl_attempt *attempt;
     int nattempts;
-    int end;      /* enum kl_search_end: of the first pass */
-    bool refused; /* a graph file was offered and not taken */
-    char *text;   /* then: why. NULL otherwise */
+    int end;         /* enum kl_search_end: of the first pass */
+    uint64_t cpu_ns; /* of the calling thread */
+    bool refused;    /* a graph file was offered and not taken */
+    char *text;      /* then: why. NULL otherwise */
 };
 
 /* ---- searching ---- */
