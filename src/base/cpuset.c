@@ -80,11 +80,12 @@ bool kl_cpuset_parse_list(const char *text, struct kl_cpuset *set)
     struct kl_cpuset made = {0};
     struct range r;
 
-    if (!at_end(text)) do {
-            if (!take_range(&text, &r)) return false;
-            for (int cpu = r.first; cpu <= r.last; cpu++)
-                if ((cpu - r.first) % r.group < r.used) kl_cpuset_add(&made, cpu);
-        } while (*text == ',' && *++text);
+    for (bool more = !at_end(text); more; text += more) {
+        if (!take_range(&text, &r)) return false;
+        for (int cpu = r.first; cpu <= r.last; cpu++)
+            if ((cpu - r.first) % r.group < r.used) kl_cpuset_add(&made, cpu);
+        more = *text == ',';
+    }
     if (!at_end(text)) return false;
     *set = made;
     return true;

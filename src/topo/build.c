@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 #include "base/log.h"
-#include "topo/affinity.h"
 #include "topo/builder.h"
 
 #include <math.h>
@@ -231,15 +230,17 @@ static uint64_t host_hash_of(const struct kl_xml *xml, int cpu_elem)
 
 static ncclResult_t add_cpu(struct place *p, int elem)
 {
-    uint64_t word[KL_AFFINITY_WORDS];
+    const char *affinity = kl_xml_attr(p->xml, elem, "affinity");
+    struct kl_cpuset cpus = {{0}};
     int numa;
 
     KL_TRY(kl_xml_need_int(p->xml, elem, "numaid", &numa));
     KL_TRY(kl_builder_host(p->b, host_hash_of(p->xml, elem), &p->host));
     KL_TRY(kl_builder_add(p->b, KL_NODE_CPU, node_id(p->host, (uint64_t)(int64_t)numa), &p->cpu));
     struct kl_node *n = &p->b->node[p->cpu].node;
-    n->cpu.nmasks = kl_affinity_parse(kl_xml_attr(p->xml, elem, "affinity"), word);
-    KL_TRY(kl_builder_mask(p->b, word, n->cpu.nmasks, &n->cpu.first_mask));
+    if (affinity && !kl_cpuset_parse_map(affinity, &cpus))
+        KL_INFO(KL_GRAPH, "CPU %d: affinity \"%s\" is not a set of CPUs and is ignored", numa, affinity);
+    KL_TRY(kl_builder_cpus(p->b, &cpus, &n->cpu.cpus));
     KL_TRY(read_processor(p->xml, elem, n));
     for (int e = kl_xml_first(p->xml, elem); e != KL_XML_NONE; e = kl_xml_next(p->xml, e)) {
         if (!strcmp(kl_xml_tag(p->xml, e), "pci")) KL_TRY(add_pci(p, e, p->cpu));
@@ -406,6 +407,7 @@ ncclResult_t kl_topo_build(const struct kl_xml *xml, const struct kl_topo_option
     KL_TRY_OR(rc, out, build(&b, xml));
     KL_TRY_OR(rc, out, kl_builder_finish(&b, &t));
     t->options = *options;
+    t->options.force_merge = NULL; /* its text need not last */
     *out = t;
 out:
     kl_builder_fini(&b);

@@ -11,7 +11,7 @@ void kl_builder_fini(struct kl_builder *b)
     for (int i = 0; i < b->nnodes; i++) free(b->node[i].link);
     free(b->node);
     free(b->slot);
-    free(b->mask);
+    free(b->cpuset);
     free(b->host_hash);
     *b = (struct kl_builder){0};
 }
@@ -76,13 +76,11 @@ int kl_builder_find(const struct kl_builder *b, enum kl_node_type type, uint64_t
     return b->nslots ? *slot_of(b, type, id) - 1 : -1;
 }
 
-ncclResult_t kl_builder_mask(struct kl_builder *b, const uint64_t *word, int n, int *first)
+ncclResult_t kl_builder_cpus(struct kl_builder *b, const struct kl_cpuset *set, int *index)
 {
-    *first = b->nmasks;
-    for (int i = 0; i < n; i++) {
-        KL_TRY(grow((void **)&b->mask, b->nmasks, &b->max_masks, sizeof *b->mask));
-        b->mask[b->nmasks++] = word[i];
-    }
+    KL_TRY(grow((void **)&b->cpuset, b->ncpusets, &b->max_cpusets, sizeof *b->cpuset));
+    b->cpuset[b->ncpusets] = *set;
+    *index = b->ncpusets++;
     return ncclSuccess;
 }
 
@@ -211,11 +209,11 @@ static ncclResult_t sort_ranks(struct kl_topo *t)
     return ncclSuccess;
 }
 
-static ncclResult_t copy_words(const uint64_t *from, int n, uint64_t **to)
+static ncclResult_t copy_array(const void *from, int n, size_t bytes, void **to)
 {
-    *to = malloc((size_t)(n ? n : 1) * sizeof **to);
+    *to = malloc((size_t)(n ? n : 1) * bytes);
     if (!*to) return KL_NOMEM("a topology");
-    if (n) memcpy(*to, from, (size_t)n * sizeof **to);
+    if (n) memcpy(*to, from, (size_t)n * bytes);
     return ncclSuccess;
 }
 
@@ -235,9 +233,9 @@ ncclResult_t kl_builder_finish(struct kl_builder *b, struct kl_topo **out)
         rc = KL_NOMEM("a topology");
         goto out;
     }
-    KL_TRY_OR(rc, out, copy_words(b->mask, b->nmasks, &t->mask));
-    KL_TRY_OR(rc, out, copy_words(b->host_hash, b->nhosts, &t->host_hash));
-    t->nmasks = b->nmasks;
+    KL_TRY_OR(rc, out, copy_array(b->cpuset, b->ncpusets, sizeof *t->cpuset, (void **)&t->cpuset));
+    KL_TRY_OR(rc, out, copy_array(b->host_hash, b->nhosts, sizeof *t->host_hash, (void **)&t->host_hash));
+    t->ncpusets = b->ncpusets;
     t->nhosts = b->nhosts;
     number_nodes(b, t, place);
     lay_out_links(b, t, place);
@@ -253,10 +251,10 @@ out:
 
 ncclResult_t kl_builder_reopen(struct kl_builder *b, const struct kl_topo *t)
 {
-    int node, first, host;
+    int node, index, host;
 
     for (int i = 0; i < t->nhosts; i++) KL_TRY(kl_builder_host(b, t->host_hash[i], &host));
-    KL_TRY(kl_builder_mask(b, t->mask, t->nmasks, &first));
+    for (int i = 0; i < t->ncpusets; i++) KL_TRY(kl_builder_cpus(b, &t->cpuset[i], &index));
     for (int i = 0; i < t->nnodes; i++) {
         KL_TRY(kl_builder_add(b, t->node[i].type, t->node[i].id, &node));
         b->node[node].node = t->node[i];

@@ -32,8 +32,9 @@ struct kl_builder {
     int nnodes, max_nodes, nlinks;
     int *slot; /* hash of (type, id) to node + 1, 0 free; a power of two of them */
     int nslots;
-    uint64_t *mask, *host_hash;
-    int nmasks, max_masks, nhosts, max_hosts;
+    struct kl_cpuset *cpuset;
+    uint64_t *host_hash;
+    int ncpusets, max_cpusets, nhosts, max_hosts;
 };
 
 void kl_builder_fini(struct kl_builder *b);
@@ -56,8 +57,8 @@ ncclResult_t kl_builder_append(struct kl_builder *b, int from, struct kl_builder
 /** Remove link `i` of a node, keeping the others' order. */
 void kl_builder_unlink(struct kl_builder *b, int node, int i);
 
-/** Append words of an affinity; returns the index of the first through `first`. */
-ncclResult_t kl_builder_mask(struct kl_builder *b, const uint64_t *word, int n, int *first);
+/** Keep a set of CPUs; `index` is what a CPU node's `cpus` names it by. */
+ncclResult_t kl_builder_cpus(struct kl_builder *b, const struct kl_cpuset *set, int *index);
 
 /** Number of the host with this hash, new if it was not seen before. */
 ncclResult_t kl_builder_host(struct kl_builder *b, uint64_t hash, int *host);

@@ -21,32 +21,16 @@ static const char *sysfs_of(const struct kl_machine *m)
 
 /* ---- NUMA nodes ---- */
 
-/* "0-1,4" as 0, 1, 4. */
-static int parse_list(const char *text, int *node, int max)
-{
-    int n = 0;
-
-    while (*text) {
-        char *end;
-        long first = strtol(text, &end, 10), last = first;
-
-        if (end == text || first < 0) break;
-        if (*end == '-') last = strtol(end + 1, &end, 10);
-        for (long i = first; i <= last && n < max; i++) node[n++] = (int)i;
-        if (*end != ',') break;
-        text = end + 1;
-    }
-    return n;
-}
-
 int kl_machine_numa_nodes(const char *sysfs, int *node, int max)
 {
     char text[4096], dir[KL_SYSFS_PATH_TEXT];
+    struct kl_cpuset online = {{0}}; /* NUMA nodes are written as CPUs are */
     int n = 0;
 
     if (snprintf(dir, sizeof dir, "%s/devices/system/node", sysfs ? sysfs : "/sys") < (int)sizeof dir &&
         kl_sysfs_read(dir, "online", text, sizeof text))
-        n = parse_list(text, node, max);
+        kl_cpuset_parse_list(text, &online);
+    for (int i = -1; n < max && (i = kl_cpuset_next(&online, i + 1)) >= 0;) node[n++] = i;
     if (!n) node[n++] = 0;
     return n;
 }

@@ -104,6 +104,12 @@ ncclResult_t kl_topo_net_list(const struct kl_topo *t, int max_type, int gpu, in
 /** NET and proxy rank for point-to-point traffic of `rank` with a peer whose GPU has device number `peer_dev`. */
 ncclResult_t kl_topo_p2p_net(const struct kl_topo *t, int rank, int peer_dev, int channel, int *net, int *proxy);
 
+/**
+ * The CPUs that the thread driving a GPU should run on: those of the GPU's NUMA node, as far as `allowed`, or all with
+ * NCCL_IGNORE_CPU_AFFINITY. False when none is left: then nothing should be changed.
+ */
+bool kl_topo_affinity(const struct kl_topo *t, int gpu, const struct kl_cpuset *allowed, struct kl_cpuset *cpus);
+
 /** Are all pairs of GPUs joined by NVLink (or C2C)? Is NVLink split into exactly two islands? */
 bool kl_topo_all_nvlink(const struct kl_topo *t);
 bool kl_topo_split_nvlink(const struct kl_topo *t);

@@ -226,3 +226,17 @@ ncclResult_t kl_topo_p2p_net(const struct kl_topo *t, int rank, int peer_dev, in
     }
     return ncclSuccess;
 }
+
+/* ---- CPUs ---- */
+
+bool kl_topo_affinity(const struct kl_topo *t, int gpu, const struct kl_cpuset *allowed, struct kl_cpuset *cpus)
+{
+    int cpu;
+
+    if (kl_path_cpu_of_gpu(t, gpu, &cpu)) return false;
+    struct kl_cpuset near = t->cpuset[t->node[kl_topo_at(t, KL_NODE_CPU, cpu)].cpu.cpus];
+    if (!t->options.ignore_cpu_affinity) kl_cpuset_intersect(&near, allowed);
+    if (!kl_cpuset_count(&near)) return false;
+    *cpus = near;
+    return true;
+}

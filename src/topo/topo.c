@@ -16,7 +16,7 @@ void kl_topo_free(struct kl_topo *t)
     kl_topo_drop_paths(t);
     free(t->node);
     free(t->link);
-    free(t->mask);
+    free(t->cpuset);
     free(t->by_rank);
     free(t->host_hash);
     free(t);

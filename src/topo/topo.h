@@ -26,6 +26,7 @@
 #ifndef KL_TOPO_TOPO_H
 #define KL_TOPO_TOPO_H
 
+#include "base/cpuset.h"
 #include "topo/options.h"
 #include "topo/types.h"
 #include "topo/xml.h"
@@ -46,8 +47,8 @@ struct kl_node {
             uint64_t device; /* vendor << 48 | device << 32 | subsystem vendor << 16 | subsystem device */
         } pci;
         struct {
-            int arch, vendor, model;    /* enum kl_cpu_*; -1 unset */
-            int32_t first_mask, nmasks; /* affinity: 64-bit words in `mask`, lowest CPUs first */
+            int arch, vendor, model; /* enum kl_cpu_*; -1 unset */
+            int cpus;                /* its CPUs: index into `cpuset` */
         } cpu;
         struct {
             uint64_t asic;
@@ -78,8 +79,8 @@ struct kl_topo {
     int nnodes, nlinks;
     int first[KL_NODE_TYPES], count[KL_NODE_TYPES];
 
-    uint64_t *mask; /* words of all CPU affinities */
-    int nmasks;
+    struct kl_cpuset *cpuset; /* one for each CPU that the document had */
+    int ncpusets;
 
     int *by_rank; /* indices of the GPUs, in ascending rank order */
 

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "topo/config.h"
+
+#include <stddef.h>
+
+/* The names of path types in their order, then the numbers that NCCL took before it had names. */
+static const char *const levels[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "PHB",
+                                     "SYS", "0",   "1",   "2",   "3",   "4",   "5",   NULL};
+static const char *const merge_levels[] = {"LOC", "PORT", "PIX", "PXB", "PXN", "PHB", "SYS", NULL};
+
+static const struct kl_param rows[] = {
+    KL_PARAM_BOOL(struct kl_topo_config, nvb_disable, "NCCL_NVB_DISABLE", "0",
+                  "do not let GPUs pass NVLink traffic of others on"),
+    KL_PARAM_BOOL(struct kl_topo_config, pxn_disable, "NCCL_PXN_DISABLE", "0",
+                  "do not send to a NIC through the GPU next to it"),
+    KL_PARAM_INT(struct kl_topo_config, p2p_pxn_level, "NCCL_P2P_PXN_LEVEL", "2", 0, 2,
+                 "send and receive through the GPU next to the NIC: 0 never, 1 when needed, 2 as much as possible"),
+    KL_PARAM_ENUM(struct kl_topo_config, gdr_level, "NCCL_NET_GDR_LEVEL", "", levels,
+                  "longest path between GPU and NIC for which GPUDirect RDMA is used; unset lets Kolo decide"),
+    KL_PARAM_INT(struct kl_topo_config, gdr_read, "NCCL_NET_GDR_READ", "-2", 0, 1,
+                 "let NICs read GPU memory when sending; -2 lets Kolo decide"),
+    KL_PARAM_BOOL(struct kl_topo_config, gdr_c2c, "NCCL_NET_GDR_C2C", "0",
+                  "use GPUDirect RDMA through a CPU that is joined with the GPU by C2C"),
+    KL_PARAM_BOOL(struct kl_topo_config, net_force_flush, "NCCL_NET_FORCE_FLUSH", "0",
+                  "flush after each receive into GPU memory, even where it is not needed"),
+    KL_PARAM_BOOL(struct kl_topo_config, net_disable_intra, "NCCL_NET_DISABLE_INTRA", "0",
+                  "never use the network between ranks of one host"),
+    KL_PARAM_INT(struct kl_topo_config, cross_nic, "NCCL_CROSS_NIC", "2", 0, 2,
+                 "may rings and trees change NICs between hosts: 0 never, 1 always, 2 if that is better"),
+    KL_PARAM_ENUM(struct kl_topo_config, merge_level, "NCCL_NET_MERGE_LEVEL", "PORT", merge_levels,
+                  "how far apart NICs may be that are used as one; LOC keeps them all apart"),
+    KL_PARAM_STRING(struct kl_topo_config, force_merge, "NCCL_NET_FORCE_MERGE", "",
+                    "NICs to use as one, as in \"mlx5_0,mlx5_1;mlx5_2:1,mlx5_3:1\""),
+    KL_PARAM_INT(struct kl_topo_config, ignore_disabled_p2p, "NCCL_IGNORE_DISABLED_P2P", "0", 0, 2,
+                 "where the driver reports P2P as broken: 0 fail on NVLink, 1 do without it, 2 do not ask"),
+    KL_PARAM_BOOL(struct kl_topo_config, p2p_cuda_memcpy, "NCCL_P2P_USE_CUDA_MEMCPY", "0",
+                  "let copy engines move P2P data, which excludes paths through another GPU"),
+    KL_PARAM_BOOL(struct kl_topo_config, ignore_cpu_affinity, "NCCL_IGNORE_CPU_AFFINITY", "0",
+                  "use all CPUs near a GPU, also those outside of the process's affinity"),
+};
+
+const struct kl_param_set kl_topo_param_set = KL_PARAM_SET("topo", struct kl_topo_config, rows);
+
+static int merge_level_of(int choice)
+{
+    static const int meanings[] = {KL_PATH_LOC, KL_PATH_PORT, KL_PATH_PIX, KL_PATH_PXB,
+                                   KL_PATH_PXN, KL_PATH_PHB,  KL_PATH_SYS};
+
+    return meanings[choice];
+}
+
+static struct kl_topo_options options_of(const struct kl_topo_config *c)
+{
+    struct kl_topo_options o = KL_TOPO_OPTIONS;
+
+    o.gdr_level = c->gdr_level < 0 ? -1 : kl_path_level(levels[c->gdr_level]);
+    o.merge_level = merge_level_of(c->merge_level);
+    o.gdr_read = (int)c->gdr_read;
+    o.cross_nic = (int)c->cross_nic;
+    o.p2p_pxn_level = (int)c->p2p_pxn_level;
+    o.ignore_disabled_p2p = (int)c->ignore_disabled_p2p;
+    o.nvb_disable = c->nvb_disable;
+    o.pxn_disable = c->pxn_disable;
+    o.net_disable_intra = c->net_disable_intra;
+    o.gdr_c2c = c->gdr_c2c;
+    o.net_force_flush = c->net_force_flush;
+    o.p2p_cuda_memcpy = c->p2p_cuda_memcpy;
+    o.ignore_cpu_affinity = c->ignore_cpu_affinity;
+    o.force_merge = *c->force_merge ? c->force_merge : NULL;
+    return o;
+}
+
+void kl_topo_config_load(struct kl_topo_config *config, struct kl_topo_options *options)
+{
+    kl_param_load(&kl_topo_param_set, config);
+    *options = options_of(config);
+}
+
+void kl_topo_config_load_from(struct kl_topo_config *config, const struct kl_settings *from,
+                              struct kl_topo_options *options)
+{
+    kl_param_load_from(&kl_topo_param_set, config, from);
+    *options = options_of(config);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * config.h - what users may set for the choice of paths.
+ *
+ * NCCL_P2P_LEVEL, NCCL_P2P_DISABLE and NCCL_SHM_DISABLE are among comm/'s parameters; whoever loads those adds them.
+ * Source: NCCL's documentation of its environment variables; the topology specification, 20.
+ */
+#ifndef KL_TOPO_CONFIG_H
+#define KL_TOPO_CONFIG_H
+
+#include "base/param.h"
+#include "topo/options.h"
+
+struct kl_topo_config {
+    bool nvb_disable, pxn_disable, net_disable_intra, gdr_c2c, net_force_flush, p2p_cuda_memcpy, ignore_cpu_affinity;
+    int gdr_level, merge_level;
+    int64_t gdr_read, cross_nic, p2p_pxn_level, ignore_disabled_p2p;
+    char force_merge[KL_PARAM_TEXT];
+};
+
+extern const struct kl_param_set kl_topo_param_set;
+
+/** kl_param_load, as options. `config` holds texts that the options point to and must outlive them. */
+void kl_topo_config_load(struct kl_topo_config *config, struct kl_topo_options *options);
+
+/** The same from elsewhere, for tests. Silent. */
+void kl_topo_config_load_from(struct kl_topo_config *config, const struct kl_settings *from,
+                              struct kl_topo_options *options);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAY(parse, ...) snprintf((parse)->why, (parse)->why_size, __VA_ARGS__)
+
+struct parse {
+    const struct kl_opt *table;
+    int argc;
+    char **argv;
+    int at; /* the word being read */
+    void *values;
+    char *why;
+    size_t why_size;
+    char shown[64]; /* the option as the user wrote it, for messages */
+};
+
+int kl_parse_bytes(const char *text, uint64_t *bytes)
+{
+    char *end;
+    int shift = 0;
+
+    if (!isdigit((unsigned char)text[0])) return -1;
+    errno = 0;
+    uint64_t n = strtoull(text, &end, 10);
+    if (errno) return -1;
+    switch (*end) {
+    case 'K':
+    case 'k':
+        shift = 10, end++;
+        break;
+    case 'M':
+    case 'm':
+        shift = 20, end++;
+        break;
+    case 'G':
+    case 'g':
+        shift = 30, end++;
+        break;
+    default:
+        break;
+    }
+    if (*end || n > UINT64_MAX >> shift) return -1;
+    *bytes = n << shift;
+    return 0;
+}
+
+static int parse_ms(const char *text, uint64_t *ms)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)text[0]) && text[0] != '.') return -1;
+    double seconds = strtod(text, &end);
+    if (end == text || *end || !(seconds >= 0 && seconds <= 1e9)) return -1;
+    *ms = (uint64_t)(seconds * 1000 + 0.5);
+    return 0;
+}
+
+static int parse_int(const struct kl_opt *opt, const char *text, int *value)
+{
+    char *end;
+
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end || errno || n < opt->min || n > opt->max) return -1;
+    *value = (int)n;
+    return 0;
+}
+
+static int store_int(struct parse *p, const struct kl_opt *opt, const char *text, void *field)
+{
+    if (!parse_int(opt, text, field)) return 0;
+    if (opt->max == INT_MAX)
+        SAY(p, "%s: \"%s\" is not a whole number from %lld on", p->shown, text, (long long)opt->min);
+    else
+        SAY(p, "%s: \"%s\" is not a whole number from %lld to %lld", p->shown, text, (long long)opt->min,
+            (long long)opt->max);
+    return -1;
+}
+
+static int store(struct parse *p, const struct kl_opt *opt, const char *text)
+{
+    void *field = (char *)p->values + opt->field;
+
+    switch (opt->kind) {
+    case KL_OPT_INT:
+    case KL_OPT_SWITCH:
+        return store_int(p, opt, text, field);
+    case KL_OPT_SIZE:
+        if (!kl_parse_bytes(text, field)) return 0;
+        SAY(p, "%s: \"%s\" is not a size; write bytes, or 64K, 32M, 1G", p->shown, text);
+        return -1;
+    case KL_OPT_TIME:
+        if (!parse_ms(text, field)) return 0;
+        SAY(p, "%s: \"%s\" is not a number of seconds", p->shown, text);
+        return -1;
+    default:
+        *(const char **)field = text;
+        return 0;
+    }
+}
+
+static int is_binary_digit(const char *word)
+{
+    return word && (!strcmp(word, "0") || !strcmp(word, "1"));
+}
+
+/* `attached` is the value written in the same word, or NULL. */
+static int take(struct parse *p, const struct kl_opt *opt, const char *attached)
+{
+    static const struct kl_opt binary = {.kind = KL_OPT_INT, .min = 0, .max = 1};
+    const char *next = p->at + 1 < p->argc ? p->argv[p->at + 1] : NULL;
+    int *flag = (int *)((char *)p->values + opt->field);
+
+    switch (opt->kind) {
+    case KL_OPT_REFUSED:
+        SAY(p, "%s has no meaning here: %s", p->shown, opt->doc);
+        return -1;
+    case KL_OPT_FLAG:
+        if (attached) return SAY(p, "%s takes no value", p->shown), -1;
+        *flag = 1;
+        return 0;
+    case KL_OPT_SWITCH:
+        if (!attached && !is_binary_digit(next)) return *flag = 1, 0;
+        if (!attached) p->at++, attached = next;
+        return store_int(p, &binary, attached, flag);
+    default:
+        if (!attached && !next) return SAY(p, "%s needs a value", p->shown), -1;
+        if (!attached) p->at++, attached = next;
+        return store(p, opt, attached);
+    }
+}
+
+static int take_long(struct parse *p, const char *word)
+{
+    size_t length = strcspn(word, "=");
+
+    snprintf(p->shown, sizeof p->shown, "--%.*s", (int)(length < 48 ? length : 48), word);
+    for (const struct kl_opt *o = p->table; o->letter || o->name; o++)
+        if (o->name && strlen(o->name) == length && !strncmp(o->name, word, length))
+            return take(p, o, word[length] ? word + length + 1 : NULL);
+    SAY(p, "unknown option %s", p->shown);
+    return -1;
+}
+
+static int take_short(struct parse *p, const char *word)
+{
+    snprintf(p->shown, sizeof p->shown, "-%c", word[0]);
+    for (const struct kl_opt *o = p->table; o->letter || o->name; o++)
+        if (o->letter == word[0]) return take(p, o, word[1] ? word + 1 : NULL);
+    SAY(p, "unknown option %s", p->shown);
+    return -1;
+}
+
+int kl_opts_parse(const struct kl_opt *table, int argc, char **argv, int first, void *values, char *why,
+                  size_t why_size)
+{
+    struct parse p = {.table = table, .argc = argc, .argv = argv, .values = values, .why = why, .why_size = why_size};
+
+    for (p.at = first; p.at < argc; p.at++) {
+        const char *word = argv[p.at];
+
+        if (word[0] != '-' || !word[1]) return p.at;
+        if (!strcmp(word, "--")) return p.at + 1;
+        if (word[1] == '-' ? take_long(&p, word + 2) : take_short(&p, word + 1)) return -1;
+    }
+    return argc;
+}
+
+static void print_doc(FILE *to, const char *doc)
+{
+    enum { COLUMN = 30, WIDTH = 90 };
+
+    while (strlen(doc) > WIDTH) {
+        int cut = WIDTH;
+        while (cut > 1 && doc[cut] != ' ') cut--;
+        fprintf(to, "%.*s\n%*s", cut, doc, COLUMN, "");
+        doc += cut + 1;
+    }
+    fprintf(to, "%s\n", doc);
+}
+
+void kl_opts_help(const struct kl_opt *table, FILE *to)
+{
+    for (const struct kl_opt *o = table; o->letter || o->name; o++) {
+        char form[64], letter[8] = "   ";
+
+        if (o->kind == KL_OPT_REFUSED) continue;
+        if (o->letter) snprintf(letter, sizeof letter, "-%c%s", o->letter, o->name ? "," : "");
+        snprintf(form, sizeof form, "%s %s%s %s", letter, o->name ? "--" : "", o->name ? o->name : "",
+                 o->arg ? o->arg : "");
+        fprintf(to, "  %-27s ", form);
+        print_doc(to, o->doc);
+    }
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * options.h - command-line options as a table: one row gives parsing, range check and help.
+ *
+ * Forms:    -n 4, -n4, --iters 4, --iters=4. An option given twice: the last one counts.
+ * Order:    kl_opts_parse stops at the first word that is not an option, or behind `--`; a command whose options may
+ *           follow its operands calls it again.
+ * Errors:   silent; the reason comes back as one sentence, which the command prints before it returns EXIT_USAGE.
+ */
+#ifndef KOLO_TOOL_OPTIONS_H
+#define KOLO_TOOL_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum kl_opt_kind {
+    KL_OPT_FLAG,   /* int, 1 when given; takes no value */
+    KL_OPT_SWITCH, /* int; a following 0 or 1 is its value, else 1 */
+    KL_OPT_INT,    /* int */
+    KL_OPT_SIZE,   /* uint64_t bytes, with K, M or G */
+    KL_OPT_TIME,   /* uint64_t milliseconds, written in seconds, fractions allowed */
+    KL_OPT_TEXT,   /* const char *, points into argv */
+    KL_OPT_REFUSED /* an option of nccl-tests without a meaning here: naming it is an error; doc says why */
+};
+
+struct kl_opt {
+    char letter;      /* 0: long form only */
+    const char *name; /* without the dashes; NULL: short form only */
+    enum kl_opt_kind kind;
+    size_t field;     /* offset of the field that receives the value */
+    int64_t min, max; /* KL_OPT_INT only */
+    const char *arg;  /* what the help calls the value, e.g. "N" */
+    const char *doc;
+};
+
+/** Ends with a row that has neither letter nor name. */
+#define KL_OPT_END                                                                                                     \
+    {                                                                                                                  \
+        0                                                                                                              \
+    }
+
+/**
+ * Read options from argv[first] on into `values`. Returns the index of the first word not consumed (behind a `--`), or
+ * -1 with the reason in `why`.
+ */
+int kl_opts_parse(const struct kl_opt *table, int argc, char **argv, int first, void *values, char *why,
+                  size_t why_size);
+
+/** Print the table as the option part of a help text. */
+void kl_opts_help(const struct kl_opt *table, FILE *to);
+
+/** Parse "8", "64K", "32M", "1G" (also in lower case). -1: not a size, or too large; `*bytes` is then untouched. */
+int kl_parse_bytes(const char *text, uint64_t *bytes);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/kolo_test.h"
+#include "tools/kolo/options.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct values {
+    int number, flag, toggle;
+    uint64_t bytes, wait_ms;
+    const char *text;
+};
+
+static const struct kl_opt table[] = {
+    {'n', "number", KL_OPT_INT, offsetof(struct values, number), 1, 100, "N", "a number"},
+    {'u', NULL, KL_OPT_INT, offsetof(struct values, number), 0, INT_MAX, "N", "without a bound"},
+    {'F', "flag", KL_OPT_FLAG, offsetof(struct values, flag), 0, 0, NULL, "a flag"},
+    {'I', "toggle", KL_OPT_SWITCH, offsetof(struct values, toggle), 0, 0, "[0|1]", "a switch"},
+    {'b', "bytes", KL_OPT_SIZE, offsetof(struct values, bytes), 0, 0, "BYTES", "a size"},
+    {0, "wait", KL_OPT_TIME, offsetof(struct values, wait_ms), 0, 0, "S", "a time"},
+    {'t', "text", KL_OPT_TEXT, offsetof(struct values, text), 0, 0, "TEXT", "a text"},
+    {'G', "graph", KL_OPT_REFUSED, 0, 0, 0, NULL, "there are no graphs"},
+    KL_OPT_END,
+};
+
+enum { MAX_WORDS = 8 };
+
+static const struct parse_case {
+    const char *line; /* words separated by spaces; the command's name comes before them */
+    int stop;         /* what kl_opts_parse returns, -1 for an error */
+    const char *why;  /* in the error */
+    struct values want;
+} parse_cases[] = {
+    {"", 1, NULL, {0}},
+    {"-n 4", 3, NULL, {.number = 4}},
+    {"-n4", 2, NULL, {.number = 4}},
+    {"--number 4", 3, NULL, {.number = 4}},
+    {"--number=4", 2, NULL, {.number = 4}},
+    {"-n 4 -n 5", 5, NULL, {.number = 5}},
+    {"-n 100", 3, NULL, {.number = 100}},
+    {"-n 101", -1, "-n: \"101\" is not a whole number from 1 to 100", {0}},
+    {"-n 0", -1, "from 1 to 100", {0}},
+    {"-u -1", -1, "from 0 on", {0}},
+    {"-n 4x", -1, "\"4x\"", {0}},
+    {"-n", -1, "-n needs a value", {0}},
+    {"--number=", -1, "--number: \"\" is not", {0}},
+    {"--num 4", -1, "unknown option --num", {0}},
+    {"--numbers 4", -1, "unknown option --numbers", {0}},
+    {"-q", -1, "unknown option -q", {0}},
+    {"-F", 2, NULL, {.flag = 1}},
+    {"--flag=1", -1, "--flag takes no value", {0}},
+    {"-I", 2, NULL, {.toggle = 1}},
+    {"-I 0", 3, NULL, {.toggle = 0}},
+    {"-I1 -F", 3, NULL, {.toggle = 1, .flag = 1}},
+    {"-I word", 2, NULL, {.toggle = 1}},
+    {"-I2", -1, "-I: \"2\"", {0}},
+    {"-b 64K", 3, NULL, {.bytes = 64 << 10}},
+    {"-b 64KB", -1, "-b: \"64KB\" is not a size", {0}},
+    {"--wait 0.25", 3, NULL, {.wait_ms = 250}},
+    {"--wait -1", -1, "--wait: \"-1\" is not a number of seconds", {0}},
+    {"--wait nan", -1, "--wait", {0}},
+    {"-t -n", 3, NULL, {.text = "-n"}},
+    {"-G", -1, "-G has no meaning here: there are no graphs", {0}},
+    {"--graph 1", -1, "--graph has no meaning here", {0}},
+    {"word -n 4", 1, NULL, {0}},
+    {"-n 4 word -n 5", 3, NULL, {.number = 4}},
+    {"-n 4 -- -n 5", 4, NULL, {.number = 4}},
+    {"- -n 4", 1, NULL, {0}}, /* a lone dash is an operand */
+};
+
+static int split(char *line, char **words)
+{
+    static char command[] = "command";
+    int n = 0;
+
+    words[n++] = command;
+    for (char *w = strtok(line, " "); w && n < MAX_WORDS; w = strtok(NULL, " ")) words[n++] = w;
+    return n;
+}
+
+static void options_parse(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, parse_cases)
+    {
+        char line[128], why[128] = "", *words[MAX_WORDS];
+        struct values v = {0};
+
+        snprintf(line, sizeof line, "%s", c->line);
+        int n = split(line, words);
+        int stop = kl_opts_parse(table, n, words, 1, &v, why, sizeof why);
+        expect_case(c->line, stop == c->stop);
+        if (c->why) {
+            expect_case(why, strstr(why, c->why) != NULL);
+            continue;
+        }
+        expect_case(c->line, v.number == c->want.number && v.flag == c->want.flag && v.toggle == c->want.toggle);
+        expect_case(c->line, v.bytes == c->want.bytes && v.wait_ms == c->want.wait_ms);
+        expect_case(c->line, c->want.text ? v.text && !strcmp(v.text, c->want.text) : !v.text);
+    }
+}
+
+static const struct size_case {
+    const char *text;
+    int rc;
+    uint64_t bytes;
+} size_cases[] = {
+    {"0", 0, 0},
+    {"8", 0, 8},
+    {"64K", 0, 64 << 10},
+    {"64k", 0, 64 << 10},
+    {"3M", 0, 3 << 20},
+    {"2g", 0, 2ull << 30},
+    {"18446744073709551615", 0, UINT64_MAX},
+    {"17179869183G", 0, 17179869183ull << 30},
+    {"17179869184G", -1, 0},
+    {"18446744073709551616", -1, 0},
+    {"", -1, 0},
+    {"K", -1, 0},
+    {"-1", -1, 0},
+    {"+1", -1, 0},
+    {" 1", -1, 0},
+    {"1KB", -1, 0},
+    {"1.5M", -1, 0},
+    {"1T", -1, 0},
+};
+
+static void sizes_parse(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, size_cases)
+    {
+        uint64_t bytes = 12345;
+
+        expect_case(c->text, kl_parse_bytes(c->text, &bytes) == c->rc);
+        expect_case(c->text, bytes == (c->rc ? 12345 : c->bytes)); /* untouched on failure */
+    }
+}
+
+static void help_lists_what_can_be_given(void **state)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *f = open_memstream(&text, &length);
+
+    (void)state;
+    kl_opts_help(table, f);
+    fclose(f);
+    assert_non_null(strstr(text, "  -n, --number N              a number\n"));
+    assert_non_null(strstr(text, "      --wait S                a time\n"));
+    assert_null(strstr(text, "graph")); /* what is refused is not offered */
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_parse),
+        cmocka_unit_test(sizes_parse),
+        cmocka_unit_test(help_lists_what_can_be_given),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
