@@ -14,6 +14,7 @@ struct command {
 
 /* Ends with an empty row. */
 static const struct command commands[] = {
+    {"graph", cmd_graph, "what the search makes of a machine or a cluster: rings, trees, tuning"},
     {NULL, NULL, NULL},
 };
 
