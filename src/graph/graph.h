@@ -119,8 +119,7 @@ struct kl_graph_why {
     int nattempts;
     int end;         /* enum kl_search_end: of the first pass */
     uint64_t cpu_ns; /* of the calling thread */
-    bool refused;    /* a graph file was offered and not taken */
-    char *text;      /* then: why. NULL otherwise */
+    char *refused;   /* why a graph of a file was not taken; NULL if none was offered or it was */
 };
 
 /* ---- searching ---- */

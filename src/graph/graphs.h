@@ -13,7 +13,6 @@ struct kl_graphs_request {
     bool collnet;              /* a network that reduces is there and asked for */
     bool nvls;                 /* an NVSwitch that reduces is there */
     const struct kl_xml *file; /* graph file to take graphs from, NULL for none */
-    const char *file_name;     /* for warnings */
 };
 
 /** Compute ring, tree, and what the request adds, in the reference's order; free with kl_graphs_fini. */

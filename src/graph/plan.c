@@ -18,7 +18,7 @@ const struct kl_plan_domain *kl_plan_domain_of(const struct kl_plan *plan, int r
 static ncclResult_t add_domain(struct kl_plan *p, const struct kl_plan_request *q, int rank)
 {
     struct kl_plan_domain *d = &p->domain[p->ndomains];
-    struct kl_graphs_request request = {.file = q->file, .file_name = q->file_name};
+    struct kl_graphs_request request = {.file = q->file};
 
     d->rank = rank;
     KL_TRY(kl_machine_topo(q->machine, q->options, rank, p->nranks, &d->topo, NULL));

@@ -22,7 +22,6 @@ struct kl_plan_request {
     const struct kl_graph_config *config;
     const char *algo, *proto;  /* NCCL_ALGO, NCCL_PROTO; may be NULL */
     const struct kl_xml *file; /* graph file, NULL for none */
-    const char *file_name;
     int hosts; /* that are joined by the network; several hosts in one NVLink domain are one machine and count as one */
 };
 

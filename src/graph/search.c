@@ -3,11 +3,13 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "graph/graph_xml.h"
 #include "graph/routes.h"
 #include "graph/walk.h"
 #include "topo/paths.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     BUDGET_GLOBAL = 1 << 19,
@@ -461,21 +463,41 @@ static ncclResult_t publish(const struct run *run, struct kl_graph **graph)
     return ncclSuccess;
 }
 
+/* A graph of a file replaces the search, if it fits. */
+static ncclResult_t take_injected(struct run *run, const struct kl_graph_request *request, const struct kl_xml *file,
+                                  struct kl_graph **graph)
+{
+    char reason[KL_GRAPH_REASON];
+
+    KL_TRY(kl_graph_from_xml(file, run->s->routes->topo, request, graph, reason));
+    if (*graph) run->why->end = KL_END_INJECTED;
+    if (!reason[0]) return ncclSuccess;
+    KL_WARN("the %s of the graph file is not used, a search replaces it: %s", kl_graph_name(request->id), reason);
+    run->why->refused = strdup(reason);
+    return run->why->refused ? ncclSuccess : KL_NOMEM("the reason why a graph file is not used");
+}
+
 ncclResult_t kl_search_run(struct kl_search *s, const struct kl_graph_request *request, const struct kl_xml *file,
                            struct kl_graph **graph, struct kl_graph_why **why)
 {
-    ncclResult_t rc;
+    ncclResult_t rc = ncclSuccess;
     struct run run = {.s = s};
+    struct kl_graph *injected = NULL;
 
-    (void)file;
     run.why = calloc(1, sizeof *run.why);
     if (!run.why) return KL_NOMEM("a graph search");
+    if (file) KL_TRY_OR(rc, out, take_injected(&run, request, file, &injected));
+    if (injected) {
+        *graph = injected;
+        goto done;
+    }
     KL_TRY_OR(rc, out, kl_walk_create(s->routes, request->max_channels, &run.walk));
     run.work = run.walk->work;
     run.best = run.walk->best;
     set_wishes(&run, request);
     KL_TRY_OR(rc, out, run_search(&run));
     KL_TRY_OR(rc, out, publish(&run, graph));
+done:
     if (why) {
         *why = run.why;
         run.why = NULL;

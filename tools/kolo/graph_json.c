@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/graph_json.h"
 
+#include "base/error.h"
 #include "topo/paths.h"
 
 #include <jansson.h>
@@ -107,7 +108,8 @@ static void write_graphs(struct writer *w, const struct kl_plan *p)
         const struct kl_graph *g = graphs->graph[id];
 
         json_object_set_new(all, kl_graph_name(id), graph_json(g, graphs->has_nets));
-        json_object_set_new(aligned, kl_graph_name(id), g ? facts_json(&p->connect->graph[id]) : json_null());
+        json_object_set_new(aligned, kl_graph_name(id),
+                            g && g->nchannels ? facts_json(&p->connect->graph[id]) : json_null());
     }
     member(w, "graphs", all);
     member(w, "graphs_aligned", aligned);
@@ -247,16 +249,20 @@ static json_t *limits_json(const struct kl_tuning *t, bool thresholds)
 static json_t *choices_json(const struct kl_tuning *t, int func)
 {
     json_t *a = json_array();
+    int quiet = kl_error_quiet(1); /* "nothing can do it" is an answer here */
 
     for (int i = 3; i <= 30; i++) {
         struct kl_tuning_op op = {.func = func, .bytes = (int64_t)1 << i, .npipe = 1, .nvls = true, .collnet = true};
         struct kl_tuning_choice c;
 
-        if (kl_tuning_choose(t, &op, &c, NULL)) continue;
-        json_array_append_new(a, json_pack("{s:I,s:s,s:s,s:i,s:i,s:o}", "bytes", (json_int_t)op.bytes, "algo",
-                                           kl_algo_name[c.algo], "proto", kl_proto_name[c.proto], "nchannels",
-                                           c.nchannels, "nthreads", c.nthreads, "time_us", real(c.time)));
+        if (kl_tuning_choose(t, &op, &c, NULL))
+            json_array_append_new(a, json_pack("{s:I,s:n,s:n}", "bytes", (json_int_t)op.bytes, "algo", "proto"));
+        else
+            json_array_append_new(a, json_pack("{s:I,s:s,s:s,s:i,s:i,s:o}", "bytes", (json_int_t)op.bytes, "algo",
+                                               kl_algo_name[c.algo], "proto", kl_proto_name[c.proto], "nchannels",
+                                               c.nchannels, "nthreads", c.nthreads, "time_us", real(c.time)));
     }
+    kl_error_quiet(quiet);
     return a;
 }
 
@@ -300,7 +306,7 @@ static json_t *why_json(const struct kl_topo *t, const struct kl_graph_why *why)
 
     for (int i = 0; i < why->nattempts; i++) json_array_append_new(attempts, attempt_json(t, &why->attempt[i]));
     return json_pack("{s:s,s:o,s:o}", "end", kl_search_end_name(why->end), "refused",
-                     why->text ? json_string(why->text) : json_null(), "attempts", attempts);
+                     why->refused ? json_string(why->refused) : json_null(), "attempts", attempts);
 }
 
 static void write_why(struct writer *w, const struct kl_plan *p)

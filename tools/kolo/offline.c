@@ -117,7 +117,6 @@ ncclResult_t offline_plan(const struct offline_args *args, struct offline *o)
     request.algo = o->comm.algo;
     request.proto = o->comm.proto;
     request.file = o->graph_file;
-    request.file_name = o->comm.graph_file;
     return kl_plan_create(&request, &o->plan);
 }
 
