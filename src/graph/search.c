@@ -154,10 +154,16 @@ static void end_attempt(struct run *run)
     const struct kl_walk *w = run->walk;
 
     a->steps = w->steps;
+    a->version = w->version;
     a->stored = w->stored;
     a->end = w->budget == KL_WALK_PERFECT ? KL_ATTEMPT_PERFECT : w->budget ? KL_ATTEMPT_EXHAUSTED : KL_ATTEMPT_TIMEOUT;
     for (int l = 0; l < run->s->routes->topo->nlinks; l++)
         if ((int)w->refusals[l] > a->refusals) a->refusals = (int)w->refusals[l], a->limiting_link = l;
+}
+
+static unsigned types_up_to(unsigned types, int limit)
+{
+    return types & ((2u << limit) - 1);
 }
 
 /* ---- first pass: what to give up next ---- */
@@ -318,12 +324,48 @@ static bool raise_speed(struct run *run)
 
 /* ---- all of it ---- */
 
+/*
+ * An attempt with the same wishes as an earlier one of this pass takes the same steps to the same solutions, none of
+ * which can be better than what is stored: each was compared when it was found, and what is stored only gets better. So
+ * it is not made, but accounted for. Path types that no path of the machine has make no difference between wishes;
+ * that is what makes repetitions frequent, because types are relaxed one number at a time.
+ */
+static bool is_repetition(const struct run *run, const struct kl_attempt *a, const struct kl_attempt *b)
+{
+    const struct kl_routes *r = run->s->routes;
+    unsigned intra = types_up_to(r->intra_types, a->type_intra) ^ types_up_to(r->intra_types, b->type_intra);
+    unsigned inter = types_up_to(r->inter_types, a->type_inter) ^ types_up_to(r->inter_types, b->type_inter);
+
+    return !intra && !inter && a->pattern == b->pattern && a->cross_nic == b->cross_nic &&
+           a->same_channels == b->same_channels && a->bw_intra == b->bw_intra && a->bw_inter == b->bw_inter &&
+           b->repeats < 0 && b->version == run->walk->version;
+}
+
+static bool repeat_attempt(struct run *run)
+{
+    struct kl_attempt *a = last_attempt(run);
+
+    if (run->pass != 1) return false;
+    for (int i = run->why->nattempts - 2; i >= 0; i--) {
+        const struct kl_attempt *b = &run->why->attempt[i];
+
+        if (!is_repetition(run, a, b)) continue;
+        a->repeats = i;
+        a->steps = b->steps;
+        a->end = b->end;
+        run->budget = a->budget - a->steps;
+        return true;
+    }
+    return false;
+}
+
 static ncclResult_t round_of(struct run *run)
 {
     int budget = run->work->same_channels ? BUDGET_SAME : BUDGET_ROUND;
 
     KL_TRY(begin_attempt(run, budget));
     run->global_budget -= budget;
+    if (repeat_attempt(run)) return ncclSuccess;
     KL_TRY(kl_walk_round(run->walk, budget));
     run->budget = run->walk->budget;
     end_attempt(run);

@@ -578,12 +578,16 @@ static void start_channel(struct kl_walk *w)
 
 ncclResult_t kl_walk_round(struct kl_walk *w, int budget)
 {
+    size_t nbw = ((size_t)w->routes->topo->nlinks + (size_t)w->routes->nnets) * sizeof *w->before;
+
     w->work->nchannels = 0;
     w->budget = budget;
     w->steps = 0;
     w->stored = 0;
     memset(w->refusals, 0, (size_t)w->routes->topo->nlinks * sizeof *w->refusals);
+    memcpy(w->before, w->routes->link_bw, nbw);
     start_channel(w);
+    w->version += memcmp(w->before, w->routes->link_bw, nbw) != 0;
     return w->nomem ? KL_NOMEM("a graph search") : ncclSuccess;
 }
 
@@ -598,7 +602,8 @@ ncclResult_t kl_walk_create(struct kl_routes *routes, int max_channels, struct k
     w->used = calloc((size_t)max_channels * (size_t)w->used_words, sizeof *w->used);
     w->lists = calloc(1, sizeof *w->lists);
     w->refusals = calloc((size_t)routes->topo->nlinks + 1, sizeof *w->refusals);
-    if (!w->used || !w->lists || !w->refusals) {
+    w->before = malloc(((size_t)routes->topo->nlinks + (size_t)routes->nnets + 1) * sizeof *w->before);
+    if (!w->used || !w->before || !w->lists || !w->refusals) {
         rc = KL_NOMEM("a graph search");
         goto out;
     }
@@ -625,5 +630,6 @@ void kl_walk_free(struct kl_walk *w)
     free(w->used);
     free(w->candidate);
     free(w->refusals);
+    free(w->before);
     free(w);
 }

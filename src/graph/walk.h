@@ -29,6 +29,8 @@ struct kl_walk {
     int ncandidates, max_candidates;
 
     struct kl_net_lists *lists;
+    unsigned version;   /* changes when a round leaves other bandwidths than it found: rounding */
+    float *before;      /* link_bw at its beginning */
     uint32_t *refusals; /* by link, in this round */
     bool nomem;
 };
