@@ -109,6 +109,7 @@ struct kl_attempt {
     int stored;        /* channels of the last solution it stored; 0: none that was better */
     int end;           /* enum kl_attempt_end */
     int next;          /* enum kl_relaxation */
+    int left;          /* of the budget: PCI order has one of its own, so not always budget - steps */
     unsigned version;  /* of what is left of links; for the search itself */
     int repeats;       /* index of an earlier attempt that this one equals step for step; -1 */
     int limiting_link; /* link of the topology that refused most often; -1 if none did */

@@ -6,16 +6,17 @@
 
 #include <stdlib.h>
 
-/* What the far end of a link takes back, for traffic that begins at a node of type `from`. */
-static uint8_t back_share(const struct kl_topo *t, const struct kl_link *l, enum kl_node_type from)
+/* What a hop takes from the opposite direction, for traffic that begins at a node of type `from`; KL_SHARES: nothing. */
+static uint8_t back_share(const struct kl_topo *t, const struct kl_link *l, enum kl_node_type from, uint8_t share)
 {
     const struct kl_node *far = &t->node[l->to];
 
-    /* GPUs before sm 80 acknowledge peers' writes with traffic of their own. */
-    if (far->type == KL_NODE_GPU && far->gpu.sm < 80 && from != KL_NODE_GPU) return KL_BACK_EIGHTH;
+    /* GPUs before sm 80 acknowledge what others write to them. */
+    if (far->type == KL_NODE_GPU && far->gpu.sm < 80 && from != KL_NODE_GPU)
+        return share == KL_SHARE_COSTLY ? KL_SHARE_COSTLY_EIGHTH : KL_SHARE_EIGHTH;
     /* NVLink of POWER CPUs is counted for both directions together. */
-    if (far->type == KL_NODE_CPU && far->cpu.arch == KL_ARCH_POWER && l->type == KL_PATH_NVL) return KL_BACK_FULL;
-    return KL_BACK_NONE;
+    if (far->type == KL_NODE_CPU && far->cpu.arch == KL_ARCH_POWER && l->type == KL_PATH_NVL) return share;
+    return KL_SHARES;
 }
 
 static bool through_intel(const struct kl_topo *t, const struct kl_path *p, enum kl_node_type from)
@@ -29,14 +30,17 @@ static bool through_intel(const struct kl_topo *t, const struct kl_path *p, enum
     return false;
 }
 
-static void fill_hop(const struct kl_topo *t, int link, enum kl_node_type from, struct kl_hop *hop)
+static void fill_hop(struct kl_routes *r, int link, enum kl_node_type from, bool costly, struct kl_hop *hop)
 {
-    const struct kl_link *l = &t->link[link];
+    const struct kl_link *l = &r->topo->link[link];
+    uint8_t back;
 
     hop->link = link;
-    hop->pci = l->type == KL_PATH_PCI;
-    hop->back = back_share(t, l, from);
-    hop->reverse = hop->back == KL_BACK_NONE ? -1 : l->reverse;
+    hop->share = costly && l->type == KL_PATH_PCI ? KL_SHARE_COSTLY : KL_SHARE_ALL;
+    back = back_share(r->topo, l, from, hop->share);
+    hop->reverse = back == KL_SHARES ? -1 : l->reverse;
+    hop->back_share = back == KL_SHARES ? KL_SHARE_ALL : back;
+    r->shares |= 1u << hop->share | 1u << hop->back_share;
 }
 
 /* All paths between two types, `n` from nodes and `m` to nodes; returns the types met as bits. */
@@ -49,13 +53,15 @@ static unsigned fill_routes(struct kl_routes *r, enum kl_node_type from, int n, 
     for (int i = 0; i < n; i++)
         for (int j = 0; j < m; j++, route++) {
             const struct kl_path *p = kl_path_between(t, from, i, to, j);
+            uint8_t back = kl_path_between(t, to, j, from, i)->type;
+            bool costly = through_intel(t, p, from);
 
             route->first = *used;
             route->hops = p->hops;
             route->type = p->type;
             route->bw = p->bw;
-            route->costly = through_intel(t, p, from);
-            for (int k = 0; k < p->hops; k++) fill_hop(t, kl_path_hops(t, p)[k], from, &r->hop[(*used)++]);
+            route->both = back > p->type ? back : p->type;
+            for (int k = 0; k < p->hops; k++) fill_hop(r, kl_path_hops(t, p)[k], from, costly, &r->hop[(*used)++]);
             types |= 1u << p->type;
         }
     return types;
@@ -82,14 +88,14 @@ static ncclResult_t alloc_routes(struct kl_routes *r)
 
     r->gpu_gpu = malloc((ng * ng + 2 * ng * nn + 2 * ng) * sizeof *r->gpu_gpu);
     r->hop = malloc(((size_t)hops + 1) * sizeof *r->hop);
-    r->link_bw = malloc(((size_t)t->nlinks + nn + 1) * sizeof *r->link_bw);
+    r->net_bw = malloc((nn + 1) * sizeof *r->net_bw);
+    r->level = malloc(((size_t)t->nlinks + 1) * sizeof *r->level);
     r->pci_up = malloc((3 * ng + 2 * nn) * sizeof *r->pci_up);
-    if (!r->gpu_gpu || !r->hop || !r->link_bw || !r->pci_up) return KL_NOMEM("a graph search");
+    if (!r->gpu_gpu || !r->hop || !r->net_bw || !r->level || !r->pci_up) return KL_NOMEM("a graph search");
     r->gpu_net = r->gpu_gpu + ng * ng;
     r->net_gpu = r->gpu_net + ng * nn;
     r->gpu_nvs = r->net_gpu + ng * nn;
     r->nvs_gpu = r->gpu_nvs + ng;
-    r->net_bw = r->link_bw + t->nlinks;
     r->pci_down = r->pci_up + ng;
     r->same_rank = r->pci_down + ng;
     r->same_net = r->same_rank + ng;
@@ -151,10 +157,14 @@ ncclResult_t kl_routes_create(const struct kl_topo *topo, struct kl_routes **rou
     r->min_sm = INT32_MAX;
     r->amd = cpu && cpu->cpu.arch == KL_ARCH_X86 && cpu->cpu.vendor == KL_VENDOR_AMD;
     KL_TRY_OR(rc, out, alloc_routes(r));
-    kl_topo_link_bw(topo, r->link_bw);
+    for (int l = 0; l < topo->nlinks; l++) r->level[l] = kl_level_of(&r->levels, topo->link[l].bw);
     for (int g = 0; g < r->ngpus; g++) fill_gpu(r, g);
     for (int k = 0; k < r->nnets; k++) fill_net(r, k);
     fill_all_routes(r);
+    if (r->levels.nomem) {
+        rc = KL_NOMEM("a graph search");
+        goto out;
+    }
     *routes = r;
     r = NULL;
 out:
@@ -162,12 +172,29 @@ out:
     return rc;
 }
 
+ncclResult_t kl_routes_charge(struct kl_routes *r, float bw, struct kl_charge *charge)
+{
+    float costly = bw * 6 / 5;
+    const float share[KL_SHARES] = {bw, costly, bw / 8, costly / 8};
+
+    for (int s = 0; s < KL_SHARES; s++) {
+        charge->take[s] = charge->give[s] = NULL;
+        if (!(r->shares >> s & 1)) continue;
+        charge->take[s] = kl_levels_column(&r->levels, share[s]);
+        charge->give[s] = kl_levels_column(&r->levels, -share[s]);
+        if (!charge->take[s] || !charge->give[s]) return KL_NOMEM("a graph search");
+    }
+    return ncclSuccess;
+}
+
 void kl_routes_free(struct kl_routes *r)
 {
     if (!r) return;
     free(r->gpu_gpu);
     free(r->hop);
-    free(r->link_bw);
+    free(r->net_bw);
+    free(r->level);
+    kl_levels_fini(&r->levels);
     free(r->pci_up);
     free(r);
 }

@@ -5,33 +5,44 @@
  * A route is a path with the facts that bookkeeping needs resolved per hop: whether it crosses PCI, and whether it also takes
  * something from the link in the opposite direction. GPUs and NETs are indices within their type.
  *
- * Threads: one; link_bw and net_bw are what a search consumes, everything else is const.
+ * Threads: one; level and net_bw are what a search consumes, everything else is const.
  * Source:  the graph specification, 3 and 5.1.
  */
 #ifndef KL_GRAPH_ROUTES_H
 #define KL_GRAPH_ROUTES_H
 
+#include "graph/levels.h"
 #include "topo/topo.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/** What a hop takes from the link in the opposite direction, besides what it takes from its own. */
-enum kl_back { KL_BACK_NONE, KL_BACK_EIGHTH, KL_BACK_FULL };
+/** How much of a channel's bandwidth a hop takes from a link. */
+enum kl_share {
+    KL_SHARE_ALL,
+    KL_SHARE_COSTLY, /* 6/5: PCI through an Intel host bridge */
+    KL_SHARE_EIGHTH, /* of what the opposite direction takes: acknowledgements */
+    KL_SHARE_COSTLY_EIGHTH,
+    KL_SHARES
+};
 
 struct kl_hop {
     int32_t link;    /* of the topology */
-    int32_t reverse; /* the link that `back` is taken from; -1 without */
-    bool pci;
-    uint8_t back; /* enum kl_back */
+    int32_t reverse; /* the link in the opposite direction, if something is taken from it too; else -1 */
+    uint8_t share, back_share;
 };
 
 struct kl_route {
     uint32_t first; /* its hops are hop[first .. first + hops) */
     uint16_t hops;
     uint8_t type; /* enum kl_path_type */
-    bool costly;  /* PCI through an Intel host bridge takes 6/5 of the bandwidth */
+    uint8_t both; /* the worse of its type and of the type of the way back */
     float bw;
+};
+
+/** The columns for one bandwidth; NULL for shares that no hop of the machine has. */
+struct kl_charge {
+    struct kl_column *take[KL_SHARES], *give[KL_SHARES];
 };
 
 struct kl_routes {
@@ -41,8 +52,10 @@ struct kl_routes {
     int min_sm;
     bool amd; /* the first CPU is an x86 from AMD */
 
-    float *link_bw; /* left, by link */
-    float *net_bw;  /* left, by NET */
+    struct kl_levels levels;
+    int32_t *level;  /* left, by link: a level */
+    float *net_bw;   /* left, by NET */
+    unsigned shares; /* bit enum kl_share: met in a hop */
 
     struct kl_route *gpu_gpu, *gpu_net, *net_gpu; /* rows of the first */
     struct kl_route *gpu_nvs, *nvs_gpu;           /* of the first NVSwitch, by GPU; NULL without */
@@ -59,6 +72,9 @@ struct kl_routes {
 
 ncclResult_t kl_routes_create(const struct kl_topo *topo, struct kl_routes **routes);
 void kl_routes_free(struct kl_routes *routes);
+
+/** The columns for a bandwidth. */
+ncclResult_t kl_routes_charge(struct kl_routes *routes, float bw, struct kl_charge *charge);
 
 static inline const struct kl_route *kl_gpu_gpu(const struct kl_routes *m, int from, int to)
 {

@@ -154,6 +154,7 @@ static void end_attempt(struct run *run)
     const struct kl_walk *w = run->walk;
 
     a->steps = w->steps;
+    a->left = w->budget;
     a->version = w->version;
     a->stored = w->stored;
     a->end = w->budget == KL_WALK_PERFECT ? KL_ATTEMPT_PERFECT : w->budget ? KL_ATTEMPT_EXHAUSTED : KL_ATTEMPT_TIMEOUT;
@@ -353,7 +354,7 @@ static bool repeat_attempt(struct run *run)
         a->repeats = i;
         a->steps = b->steps;
         a->end = b->end;
-        run->budget = a->budget - a->steps;
+        a->left = run->budget = b->left;
         return true;
     }
     return false;
