@@ -7,13 +7,11 @@
 
 void kl_levels_fini(struct kl_levels *v)
 {
-    for (int i = 0; i < v->ncolumns; i++) {
-        free(v->column[i]->to);
-        free(v->column[i]);
-    }
-    free(v->column);
+    free(v->next);
     free(v->value);
+    free(v->whole);
     free(v->slot);
+    free(v->filled);
     memset(v, 0, sizeof *v);
 }
 
@@ -27,42 +25,35 @@ static uint32_t bits_of(float value)
 
 static int32_t *slot_of(const struct kl_levels *v, float value)
 {
-    uint32_t h = bits_of(value) * 2654435761u;
+    int i = (int)(bits_of(value) * 2654435761u >> 8) & (v->nslots - 1);
 
-    for (int i = (int)(h >> 8) & (v->nslots - 1);; i = (i + 1) & (v->nslots - 1))
-        if (v->slot[i] < 0 || bits_of(v->value[v->slot[i]]) == bits_of(value)) return &v->slot[i];
+    while (v->slot[i] >= 0 && bits_of(kl_level_value(v, v->slot[i])) != bits_of(value)) i = (i + 1) & (v->nslots - 1);
+    return &v->slot[i];
 }
 
-static bool grow_column(struct kl_column *c, int from, int max)
+/* Make an array larger in place of the old one; false leaves it as it is. */
+static bool resize(int32_t **array, size_t n)
 {
-    int32_t *to = realloc(c->to, (size_t)max * sizeof *to);
+    int32_t *more = realloc(*array, n * sizeof *more);
 
-    if (!to) return false;
-    c->to = to;
-    for (int i = from; i < max; i++) to[i] = KL_LEVEL_UNKNOWN;
-    return true;
+    if (more) *array = more;
+    return more != NULL;
 }
 
-/* Room for twice the levels, in all tables that are indexed by level. */
 static bool grow(struct kl_levels *v)
 {
-    int max = v->max ? 2 * v->max : 64, nslots = 2 * max;
-    float *value = realloc(v->value, (size_t)max * sizeof *value);
-    int32_t *slot = malloc((size_t)nslots * sizeof *slot);
+    int max = v->max ? 2 * v->max : 32;
+    size_t rows = (size_t)max, old = (size_t)v->max;
+    float *value = realloc(v->value, rows * sizeof *value);
 
     if (value) v->value = value;
-    for (int i = 0; value && slot && i < v->ncolumns; i++)
-        if (!grow_column(v->column[i], v->max, max)) value = NULL;
-    if (!value || !slot) {
-        free(slot);
+    if (!value || !resize(&v->whole, rows) || !resize(&v->slot, 2 * rows) || !resize(&v->next, rows * KL_LEVEL_STEP))
         return false;
-    }
-    free(v->slot);
-    v->slot = slot;
-    v->nslots = nslots;
     v->max = max;
-    memset(slot, 0xff, (size_t)nslots * sizeof *slot);
-    for (int l = 0; l < v->n; l++) *slot_of(v, value[l]) = l;
+    v->nslots = 2 * max;
+    for (size_t i = old * KL_LEVEL_STEP; i < rows * KL_LEVEL_STEP; i++) v->next[i] = KL_LEVEL_UNKNOWN;
+    memset(v->slot, 0xff, 2 * rows * sizeof *v->slot);
+    for (int l = 0; l < v->n; l++) *slot_of(v, v->value[l]) = l * KL_LEVEL_STEP;
     return true;
 }
 
@@ -77,38 +68,38 @@ int kl_level_of(struct kl_levels *v, float value)
     slot = slot_of(v, value);
     if (*slot < 0) {
         v->value[v->n] = value;
-        *slot = v->n++;
+        v->whole[v->n] = (int32_t)value;
+        *slot = v->n++ * KL_LEVEL_STEP;
     }
     return *slot;
 }
 
-struct kl_column *kl_levels_column(struct kl_levels *v, float need)
+void kl_levels_begin(struct kl_levels *v)
 {
-    struct kl_column *c;
-
-    for (int i = v->ncolumns - 1; i >= 0; i--)
-        if (v->column[i]->need == need) return v->column[i];
-    if (v->ncolumns == v->max_columns) {
-        int max = v->max_columns ? 2 * v->max_columns : 16;
-        struct kl_column **more = realloc(v->column, (size_t)max * sizeof(struct kl_column *));
-
-        if (!more) return NULL;
-        v->column = more;
-        v->max_columns = max;
-    }
-    c = calloc(1, sizeof *c);
-    if (!c || !grow_column(c, 0, v->max ? v->max : 1)) {
-        free(c);
-        return NULL;
-    }
-    c->need = need;
-    return v->column[v->ncolumns++] = c;
+    for (int i = 0; i < v->nfilled; i++) v->next[v->filled[i]] = KL_LEVEL_UNKNOWN;
+    v->nfilled = 0;
 }
 
-int kl_levels_fill(struct kl_levels *v, struct kl_column *c, int level)
+/* Remember that an entry is to be forgotten. */
+static void note(struct kl_levels *v, int entry)
 {
-    float left = v->value[level];
-    int to = left < c->need ? KL_LEVEL_REFUSED : kl_level_of(v, roundf((left - c->need) * 1000) / 1000);
+    int max = v->max_filled ? 2 * v->max_filled : 128;
 
-    return c->to[level] = to;
+    if (v->nfilled == v->max_filled) {
+        if (!resize(&v->filled, (size_t)max)) {
+            v->nomem = true;
+            return;
+        }
+        v->max_filled = max;
+    }
+    v->filled[v->nfilled++] = entry;
+}
+
+int kl_levels_fill(struct kl_levels *v, int entry)
+{
+    float left = v->value[entry / KL_LEVEL_STEP], need = v->need[entry % KL_LEVEL_STEP];
+    int to = left < need ? KL_LEVEL_REFUSED : kl_level_of(v, roundf((left - need) * 1000) / 1000);
+
+    note(v, entry);
+    return v->next[entry] = to;
 }

@@ -4,11 +4,16 @@
  *
  * What is left of a link after taking `need` is (left - need) in single precision, rounded to three decimals, if left is
  * at least `need`. Results depend on every bit of that, and giving back does not always restore what was there. But few
- * different values ever occur. So each value gets a number, its *level*, and for each need there is a column: the level
- * that every level leads to. A column is filled as it is asked; the arithmetic happens once per level and need.
+ * different values ever occur, and few needs within a round. So each value is a *level*: the number of a row of a
+ * table, and each need of the round is a column, which says what level every level leads to:
  *
- *     column of need 20:      level of 240 -> level of 220        taking
- *     column of need -20:     level of 220 -> level of 240        giving back
+ *                       take 20          give 20
+ *     level of 240      level of 220     level of 260
+ *     level of 220      level of 200     level of 240
+ *     level of 10       refused          level of 30
+ *
+ * An entry is computed when it is first asked for. Levels are numbered in steps of the row length, so that level + column is
+ * the place of an entry.
  *
  * Threads: one.
  * Source:  the graph specification, 5.1.
@@ -21,40 +26,41 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { KL_LEVEL_REFUSED = -1, KL_LEVEL_UNKNOWN = -2 };
-
-struct kl_column {
-    float need;
-    int32_t *to; /* by level */
-};
+enum { KL_LEVEL_REFUSED = -1, KL_LEVEL_UNKNOWN = -2, KL_LEVEL_STEP = 32 };
 
 struct kl_levels {
-    float *value; /* by level */
-    int n, max;
-    struct kl_column **column;
-    int ncolumns, max_columns;
-    int32_t *slot; /* hash table: level, -1 empty */
-    int nslots;
+    int32_t *next;             /* rows of KL_LEVEL_STEP entries */
+    float *value;              /* by level / KL_LEVEL_STEP: GB/s */
+    int32_t *whole;            /* the same, without decimals */
+    float need[KL_LEVEL_STEP]; /* by column; negative gives back */
+    int32_t *slot;             /* hash table of levels, -1 empty */
+    int32_t *filled;           /* entries that are known */
+    int n, max, nslots, nfilled, max_filled;
     bool nomem;
 };
 
 void kl_levels_fini(struct kl_levels *levels);
 
-/** The level of a value. After running out of memory (`nomem`) any number below n. */
+/** The level of a value. Once memory ran out (`nomem`), any level. */
 int kl_level_of(struct kl_levels *levels, float value);
 
-/** The column for a need; it stays where it is. NULL when memory is short. */
-struct kl_column *kl_levels_column(struct kl_levels *levels, float need);
+/** Forget the columns: their needs are about to change. */
+void kl_levels_begin(struct kl_levels *levels);
 
-/** Fill one entry of a column: the new level or KL_LEVEL_REFUSED. */
-int kl_levels_fill(struct kl_levels *levels, struct kl_column *column, int level);
+/** Compute one entry: a level, or KL_LEVEL_REFUSED. */
+int kl_levels_fill(struct kl_levels *levels, int entry);
 
-/** The level after taking the column's need, or KL_LEVEL_REFUSED. */
-static inline int kl_level_take(struct kl_levels *levels, struct kl_column *column, int level)
+/** Where taking a column's need from a level leads. */
+static inline int kl_level_next(struct kl_levels *levels, int level, int column)
 {
-    int to = column->to[level];
+    int to = levels->next[level + column];
 
-    return to != KL_LEVEL_UNKNOWN ? to : kl_levels_fill(levels, column, level);
+    return to != KL_LEVEL_UNKNOWN ? to : kl_levels_fill(levels, level + column);
+}
+
+static inline float kl_level_value(const struct kl_levels *levels, int level)
+{
+    return levels->value[level / KL_LEVEL_STEP];
 }
 
 #endif

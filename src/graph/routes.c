@@ -30,17 +30,30 @@ static bool through_intel(const struct kl_topo *t, const struct kl_path *p, enum
     return false;
 }
 
-static void fill_hop(struct kl_routes *r, int link, enum kl_node_type from, bool costly, struct kl_hop *hop)
+static struct kl_back back_of(const struct kl_topo *t, int link, enum kl_node_type from, uint8_t share)
 {
-    const struct kl_link *l = &r->topo->link[link];
-    uint8_t back;
+    uint8_t back = back_share(t, &t->link[link], from, share);
 
-    hop->link = link;
-    hop->share = costly && l->type == KL_PATH_PCI ? KL_SHARE_COSTLY : KL_SHARE_ALL;
-    back = back_share(r->topo, l, from, hop->share);
-    hop->reverse = back == KL_SHARES ? -1 : l->reverse;
-    hop->back_share = back == KL_SHARES ? KL_SHARE_ALL : back;
-    r->shares |= 1u << hop->share | 1u << hop->back_share;
+    if (back == KL_SHARES) return (struct kl_back){.link = -1};
+    return (struct kl_back){.link = t->link[link].reverse, .share = back};
+}
+
+/* Fill the hops of a route. It is plain unless a hop is special, or the path uses a link twice. */
+static void fill_hops(struct kl_routes *r, const struct kl_path *p, enum kl_node_type from, struct kl_route *route)
+{
+    const int32_t *link = kl_path_hops(r->topo, p);
+    bool costly = through_intel(r->topo, p, from);
+
+    route->plain = true;
+    for (int k = 0; k < p->hops; k++) {
+        uint32_t at = route->first + (uint32_t)k;
+
+        r->link[at] = link[k];
+        r->share[at] = costly && r->topo->link[link[k]].type == KL_PATH_PCI ? KL_SHARE_COSTLY : KL_SHARE_ALL;
+        r->back[at] = back_of(r->topo, link[k], from, r->share[at]);
+        route->plain &= r->back[at].link < 0;
+        for (int i = 0; i < k; i++) route->plain &= link[i] != link[k];
+    }
 }
 
 /* All paths between two types, `n` from nodes and `m` to nodes; returns the types met as bits. */
@@ -54,14 +67,14 @@ static unsigned fill_routes(struct kl_routes *r, enum kl_node_type from, int n, 
         for (int j = 0; j < m; j++, route++) {
             const struct kl_path *p = kl_path_between(t, from, i, to, j);
             uint8_t back = kl_path_between(t, to, j, from, i)->type;
-            bool costly = through_intel(t, p, from);
 
             route->first = *used;
             route->hops = p->hops;
             route->type = p->type;
             route->bw = p->bw;
             route->both = back > p->type ? back : p->type;
-            for (int k = 0; k < p->hops; k++) fill_hop(r, kl_path_hops(t, p)[k], from, costly, &r->hop[(*used)++]);
+            fill_hops(r, p, from, route);
+            *used += p->hops;
             types |= 1u << p->type;
         }
     return types;
@@ -87,11 +100,15 @@ static ncclResult_t alloc_routes(struct kl_routes *r)
                     count_hops(t, KL_NODE_NVS, r->nvs, KL_NODE_GPU, r->ngpus);
 
     r->gpu_gpu = malloc((ng * ng + 2 * ng * nn + 2 * ng) * sizeof *r->gpu_gpu);
-    r->hop = malloc(((size_t)hops + 1) * sizeof *r->hop);
+    r->back = malloc(((size_t)hops + 1) * (sizeof *r->back + sizeof *r->share));
+    r->link = malloc(((size_t)hops + 1) * sizeof *r->link);
     r->net_bw = malloc((nn + 1) * sizeof *r->net_bw);
     r->level = malloc(((size_t)t->nlinks + 1) * sizeof *r->level);
-    r->pci_up = malloc((3 * ng + 2 * nn) * sizeof *r->pci_up);
-    if (!r->gpu_gpu || !r->hop || !r->net_bw || !r->level || !r->pci_up) return KL_NOMEM("a graph search");
+    r->pci_up = malloc((3 * ng + 3 * nn + ng * nn) * sizeof *r->pci_up);
+    r->nearest = malloc((nn + 1) * sizeof *r->nearest);
+    if (!r->gpu_gpu || !r->back || !r->link || !r->net_bw || !r->level || !r->pci_up || !r->nearest)
+        return KL_NOMEM("a graph search");
+    r->share = (uint8_t *)(r->back + hops + 1);
     r->gpu_net = r->gpu_gpu + ng * ng;
     r->net_gpu = r->gpu_net + ng * nn;
     r->gpu_nvs = r->net_gpu + ng * nn;
@@ -100,6 +117,8 @@ static ncclResult_t alloc_routes(struct kl_routes *r)
     r->same_rank = r->pci_down + ng;
     r->same_net = r->same_rank + ng;
     r->same_port = r->same_net + nn;
+    r->next_port = r->same_port + nn;
+    r->near_gpu = r->next_port + nn;
     return ncclSuccess;
 }
 
@@ -129,7 +148,31 @@ static void fill_net(struct kl_routes *r, int k)
         if (other->net.asic == n->net.asic && other->net.port == n->net.port) break;
     }
     r->same_port[k] = i;
+    r->next_port[k] = -1;
+    if (i < k) {
+        while (r->next_port[i] >= 0) i = r->next_port[i];
+        r->next_port[i] = k;
+    }
     r->net_bw[k] = n->net.bw;
+}
+
+static void fill_nearest(struct kl_routes *r, int net, int32_t *used)
+{
+    const struct kl_route *q = kl_net_gpu(r, net, 0);
+    int min_hops = 0x0fffffff;
+    struct kl_nearest *near = &r->nearest[net];
+
+    near->bw = 0;
+    near->first = *used;
+    for (int g = 0; g < r->ngpus; g++) {
+        if (q[g].bw > near->bw)
+            near->bw = q[g].bw, min_hops = q[g].hops;
+        else if (q[g].bw == near->bw && q[g].hops > 0 && q[g].hops < min_hops)
+            min_hops = q[g].hops;
+    }
+    for (int g = 0; g < r->ngpus; g++)
+        if (q[g].bw == near->bw && q[g].hops == min_hops) r->near_gpu[(*used)++] = g;
+    near->n = *used - near->first;
 }
 
 static void fill_all_routes(struct kl_routes *r)
@@ -148,6 +191,7 @@ ncclResult_t kl_routes_create(const struct kl_topo *topo, struct kl_routes **rou
     ncclResult_t rc = ncclSuccess;
     struct kl_routes *r = calloc(1, sizeof *r);
     const struct kl_node *cpu = kl_topo_first_cpu(topo);
+    int32_t near = 0;
 
     if (!r) return KL_NOMEM("a graph search");
     r->topo = topo;
@@ -161,6 +205,7 @@ ncclResult_t kl_routes_create(const struct kl_topo *topo, struct kl_routes **rou
     for (int g = 0; g < r->ngpus; g++) fill_gpu(r, g);
     for (int k = 0; k < r->nnets; k++) fill_net(r, k);
     fill_all_routes(r);
+    for (int k = 0; k < r->nnets; k++) fill_nearest(r, k, &near);
     if (r->levels.nomem) {
         rc = KL_NOMEM("a graph search");
         goto out;
@@ -172,29 +217,27 @@ out:
     return rc;
 }
 
-ncclResult_t kl_routes_charge(struct kl_routes *r, float bw, struct kl_charge *charge)
+void kl_routes_charge(struct kl_routes *r, enum kl_charge charge, float bw)
 {
     float costly = bw * 6 / 5;
     const float share[KL_SHARES] = {bw, costly, bw / 8, costly / 8};
 
     for (int s = 0; s < KL_SHARES; s++) {
-        charge->take[s] = charge->give[s] = NULL;
-        if (!(r->shares >> s & 1)) continue;
-        charge->take[s] = kl_levels_column(&r->levels, share[s]);
-        charge->give[s] = kl_levels_column(&r->levels, -share[s]);
-        if (!charge->take[s] || !charge->give[s]) return KL_NOMEM("a graph search");
+        r->levels.need[charge + s] = share[s];
+        r->levels.need[charge + KL_GIVE + s] = -share[s];
     }
-    return ncclSuccess;
 }
 
 void kl_routes_free(struct kl_routes *r)
 {
     if (!r) return;
     free(r->gpu_gpu);
-    free(r->hop);
+    free(r->back);
+    free(r->link);
     free(r->net_bw);
     free(r->level);
     kl_levels_fini(&r->levels);
     free(r->pci_up);
+    free(r->nearest);
     free(r);
 }

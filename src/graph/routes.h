@@ -26,23 +26,37 @@ enum kl_share {
     KL_SHARES
 };
 
-struct kl_hop {
-    int32_t link;    /* of the topology */
-    int32_t reverse; /* the link in the opposite direction, if something is taken from it too; else -1 */
-    uint8_t share, back_share;
+/** What a hop takes from the link in the opposite direction; link -1: nothing. */
+struct kl_back {
+    int32_t link;
+    uint8_t share;
 };
 
 struct kl_route {
-    uint32_t first; /* its hops are hop[first .. first + hops) */
+    uint32_t first; /* its hops are [first .. first + hops) in link, share and back */
     uint16_t hops;
     uint8_t type; /* enum kl_path_type */
     uint8_t both; /* the worse of its type and of the type of the way back */
     float bw;
+    bool plain; /* its links are all different, and nothing is taken from opposite directions */
 };
 
-/** The columns for one bandwidth; NULL for shares that no hop of the machine has. */
-struct kl_charge {
-    struct kl_column *take[KL_SHARES], *give[KL_SHARES];
+/**
+ * The four bandwidths of a round. Each has KL_SHARES columns of levels for taking, from column `charge` on, and as many for
+ * giving back, from column charge + KL_GIVE on.
+ */
+enum kl_charge {
+    KL_CHARGE_INTRA = 0 * KL_SHARES,
+    KL_CHARGE_INTER = 1 * KL_SHARES,
+    KL_CHARGE_HALF = 2 * KL_SHARES,  /* of inter: each of the two ways back of a balanced tree */
+    KL_CHARGE_HEADS = 3 * KL_SHARES, /* of a head's test */
+    KL_GIVE = 4 * KL_SHARES
+};
+
+/** The GPUs that a NET reaches best: by bandwidth, then by hops. */
+struct kl_nearest {
+    float bw;
+    int32_t first, n; /* near_gpu[first .. first + n), ascending */
 };
 
 struct kl_routes {
@@ -53,19 +67,24 @@ struct kl_routes {
     bool amd; /* the first CPU is an x86 from AMD */
 
     struct kl_levels levels;
-    int32_t *level;  /* left, by link: a level */
-    float *net_bw;   /* left, by NET */
-    unsigned shares; /* bit enum kl_share: met in a hop */
+    int32_t *level; /* left, by link: a level */
+    float *net_bw;  /* left, by NET */
 
     struct kl_route *gpu_gpu, *gpu_net, *net_gpu; /* rows of the first */
     struct kl_route *gpu_nvs, *nvs_gpu;           /* of the first NVSwitch, by GPU; NULL without */
-    struct kl_hop *hop;
-    int32_t *pci_up, *pci_down; /* by GPU: its first PCI link and the reverse of it; -1 */
+    int32_t *link;                                /* by hop: of the topology */
+    uint8_t *share;                               /* by hop: enum kl_share */
+    struct kl_back *back;                         /* by hop */
+    int32_t *pci_up, *pci_down;                   /* by GPU: its first PCI link and the reverse of it; -1 */
 
     /* Look-ups by rank, NET id or node id find the first match in list order: what stands in for what. */
     int32_t *same_rank; /* by GPU: the first GPU with its rank */
     int32_t *same_net;  /* by NET: the first NET with its id */
+    int32_t *next_port; /* by NET: the next with the same asic and port; -1 */
     int32_t *same_port; /* by NET: the first NET with its asic and port, which is what bandwidth is counted for */
+
+    struct kl_nearest *nearest; /* by NET */
+    int32_t *near_gpu;
 
     unsigned intra_types, inter_types; /* bit `type` of every path between GPUs and NVSwitch, and to and from NETs */
 };
@@ -73,8 +92,8 @@ struct kl_routes {
 ncclResult_t kl_routes_create(const struct kl_topo *topo, struct kl_routes **routes);
 void kl_routes_free(struct kl_routes *routes);
 
-/** The columns for a bandwidth. */
-ncclResult_t kl_routes_charge(struct kl_routes *routes, float bw, struct kl_charge *charge);
+/** Set the columns of a charge. Between kl_levels_begin and the first look-up. */
+void kl_routes_charge(struct kl_routes *routes, enum kl_charge charge, float bw);
 
 static inline const struct kl_route *kl_gpu_gpu(const struct kl_routes *m, int from, int to)
 {

@@ -53,42 +53,108 @@ static void start_channel(struct kl_walk *w);
 
 /* ---- bandwidth ---- */
 
-static inline int take_level(struct kl_walk *w, struct kl_column *c, int link)
+/* Take a column's need from a link, negative needs give back; false if the link refuses. */
+static bool take_link(struct kl_walk *w, int link, int column)
 {
-    return kl_level_take(&w->routes->levels, c, w->routes->level[link]);
+    int to = kl_level_next(&w->routes->levels, w->routes->level[link], column);
+
+    if (to < 0) return false;
+    w->routes->level[link] = to;
+    return true;
 }
 
 /* Give back what the first `n` hops took, first hop first: that order is part of results, because sums are rounded. */
-static inline void give(struct kl_walk *w, const struct kl_route *p, int n, const struct kl_charge *charge)
+static void give_hops(struct kl_walk *w, const struct kl_route *p, int n, enum kl_charge charge)
 {
-    int32_t *level = w->routes->level;
+    for (uint32_t k = p->first; k < p->first + (uint32_t)n; k++) {
+        const struct kl_back *b = &w->routes->back[k];
 
-    for (const struct kl_hop *h = w->routes->hop + p->first, *end = h + n; h < end; h++) {
-        level[h->link] = take_level(w, charge->give[h->share], h->link);
-        if (h->reverse >= 0) level[h->reverse] = take_level(w, charge->give[h->back_share], h->reverse);
+        take_link(w, w->routes->link[k], charge + KL_GIVE + w->routes->share[k]);
+        if (b->link >= 0) take_link(w, b->link, charge + KL_GIVE + b->share);
     }
 }
 
-/* Take a channel's bandwidth from all hops of a route, or from none. */
-static inline bool take(struct kl_walk *w, const struct kl_route *p, const struct kl_charge *charge)
+/* Can a hop give what it has to, in both directions? Then take it. */
+static bool take_hop(struct kl_walk *w, uint32_t k, enum kl_charge charge)
 {
-    int32_t *level = w->routes->level;
-    const struct kl_hop *hop = w->routes->hop + p->first;
+    const struct kl_back *b = &w->routes->back[k];
+    struct kl_levels *v = &w->routes->levels;
 
-    for (int k = 0; k < p->hops; k++) {
-        const struct kl_hop *h = &hop[k];
-        int left = take_level(w, charge->take[h->share], h->link), back = 0;
+    if (b->link >= 0 && kl_level_next(v, w->routes->level[b->link], charge + b->share) < 0) return false;
+    if (!take_link(w, w->routes->link[k], charge + w->routes->share[k])) return false;
+    if (b->link >= 0) take_link(w, b->link, charge + b->share);
+    return true;
+}
 
-        if (h->reverse >= 0 && left >= 0) back = take_level(w, charge->take[h->back_share], h->reverse);
-        if (left < 0 || back < 0) {
-            w->refusals[h->link]++;
-            give(w, p, k, charge);
+static bool take_hops(struct kl_walk *w, const struct kl_route *p, enum kl_charge charge)
+{
+    for (int k = 0; k < p->hops; k++)
+        if (!take_hop(w, p->first + (uint32_t)k, charge)) {
+            w->refusals[w->routes->link[p->first + (uint32_t)k]]++;
+            give_hops(w, p, k, charge);
             return false;
         }
-        level[h->link] = left;
-        if (h->reverse >= 0) level[h->reverse] = back;
-    }
     return true;
+}
+
+enum { PLAIN_HOPS = 12 }; /* longer routes take the general way */
+
+/*
+ * A plain route was looked up until hop `n` did not give a level. If that hop refuses, what the hops before it took is
+ * given back, which changes nothing unless rounding does.
+ */
+static bool take_refused(struct kl_walk *w, const struct kl_route *p, enum kl_charge charge, const int *to, int n)
+{
+    const int32_t *link = w->routes->link + p->first, *next = w->routes->levels.next + charge + KL_GIVE;
+    const uint8_t *share = w->routes->share + p->first;
+    bool exact = to[n] == KL_LEVEL_REFUSED;
+
+    for (int k = 0; k < n; k++) exact &= next[to[k] + share[k]] == w->routes->level[link[k]];
+    if (!exact) return take_hops(w, p, charge);
+    w->refusals[link[n]]++;
+    return false;
+}
+
+/*
+ * Take a channel's bandwidth from all hops of a route, or from none. The common case looks all hops up before it
+ * changes any: nothing is to be undone then, and no look-up waits for another. The links of a plain route are all
+ * different, so this is the same as hop by hop.
+ */
+static inline bool take(struct kl_walk *w, const struct kl_route *p, enum kl_charge charge)
+{
+    int32_t *level = w->routes->level;
+    const int32_t *link = w->routes->link + p->first, *next = w->routes->levels.next + charge;
+    const uint8_t *share = w->routes->share + p->first;
+    int to[PLAIN_HOPS];
+
+    if (!p->plain || p->hops > PLAIN_HOPS) return take_hops(w, p, charge);
+    for (int k = 0; k < p->hops; k++) {
+        to[k] = next[level[link[k]] + share[k]];
+        if (to[k] < 0) return take_refused(w, p, charge, to, k);
+    }
+    for (int k = 0; k < p->hops; k++) level[link[k]] = to[k];
+    return true;
+}
+
+static inline void give(struct kl_walk *w, const struct kl_route *p, enum kl_charge charge)
+{
+    int32_t *level = w->routes->level;
+    const int32_t *link = w->routes->link + p->first, *next = w->routes->levels.next + charge + KL_GIVE;
+    const uint8_t *share = w->routes->share + p->first;
+
+    if (!p->plain) {
+        give_hops(w, p, p->hops, charge);
+        return;
+    }
+    for (int k = 0; k < p->hops; k++) {
+        int to = next[level[link[k]] + share[k]];
+
+        if (to < 0) {
+            to = kl_level_next(&w->routes->levels, level[link[k]], charge + KL_GIVE + share[k]);
+            next = w->routes->levels.next + charge + KL_GIVE; /* the table may have moved */
+        }
+        level[link[k]] = to;
+    }
 }
 
 /* Is a route, and for trees also the way back, good enough? */
@@ -98,16 +164,16 @@ static inline bool type_fits(const struct kl_walk *w, const struct kl_route *p, 
 }
 
 /* Follow a route with the whole bandwidth; leave() takes it back. */
-static inline bool follow(struct kl_walk *w, const struct kl_route *p, const struct kl_charge *charge, int limit)
+static inline bool follow(struct kl_walk *w, const struct kl_route *p, enum kl_charge charge, int limit)
 {
     if (!type_fits(w, p, limit) || !take(w, p, charge)) return false;
     w->work->nhops += p->hops;
     return true;
 }
 
-static inline void leave(struct kl_walk *w, const struct kl_route *p, const struct kl_charge *charge)
+static inline void leave(struct kl_walk *w, const struct kl_route *p, enum kl_charge charge)
 {
-    give(w, p, p->hops, charge);
+    give(w, p, charge);
     w->work->nhops -= p->hops;
 }
 
@@ -225,12 +291,12 @@ static void list_neighbours(const struct kl_walk *w, struct frame *f)
 
 static inline int pci_left(const struct kl_routes *r, int gpu)
 {
-    float up, down;
+    int up, down;
 
     if (r->pci_up[gpu] < 0 || r->pci_down[gpu] < 0) return -1;
-    up = r->levels.value[r->level[r->pci_up[gpu]]];
-    down = r->levels.value[r->level[r->pci_down[gpu]]];
-    return (int)(up < down ? up : down);
+    up = r->levels.whole[r->level[r->pci_up[gpu]] / KL_LEVEL_STEP];
+    down = r->levels.whole[r->level[r->pci_down[gpu]] / KL_LEVEL_STEP];
+    return up < down ? up : down;
 }
 
 static void reverse(int32_t *list, int n)
@@ -277,6 +343,7 @@ static void list_gpus(struct kl_walk *w, struct kl_lane *l, const struct kl_stag
 {
     const struct kl_order *o;
     int32_t *list = l->pool + l->step * w->routes->ngpus;
+    int n = 0;
 
     if (w->routes->nvs) {
         list_neighbours(w, f);
@@ -292,9 +359,12 @@ static void list_gpus(struct kl_walk *w, struct kl_lane *l, const struct kl_stag
         list_by_pci(w, l, o, s->last_exit, f);
         return;
     }
-    for (int i = 0; i < o->n; i++)
-        if (!is_used(l, o->entry[i].gpu)) list[f->n++] = o->entry[i].gpu;
+    for (int i = 0, left = w->routes->ngpus - 1 - l->step; i < o->n && n < left; i++) {
+        list[n] = o->entry[i].gpu;
+        n += !is_used(l, list[n]);
+    }
     f->list = list;
+    f->n = n;
 }
 
 /* ---- laying a channel ---- */
@@ -322,7 +392,7 @@ static inline bool try_gpu(struct kl_walk *w, struct kl_lane *l, struct frame *f
     const struct kl_route *p = kl_gpu_gpu(w->routes, f->gpu, gpu);
 
     if (mode == ANY_ORDER && (is_used(l, gpu) || !p->hops)) return false;
-    if (!follow(w, p, &w->intra, w->work->type_intra)) return false;
+    if (!follow(w, p, KL_CHARGE_INTRA, w->work->type_intra)) return false;
     f->taken = p;
     toggle_used(l, gpu);
     return true;
@@ -331,7 +401,7 @@ static inline bool try_gpu(struct kl_walk *w, struct kl_lane *l, struct frame *f
 static inline void undo_gpu(struct kl_walk *w, struct kl_lane *l, struct frame *f)
 {
     toggle_used(l, f->list[f->next - 1]);
-    leave(w, f->taken, &w->intra);
+    leave(w, f->taken, KL_CHARGE_INTRA);
 }
 
 static bool may_leave_through(struct kl_walk *w, const struct kl_lane *l, int net, bool same_exit)
@@ -348,9 +418,9 @@ static bool may_leave_through(struct kl_walk *w, const struct kl_lane *l, int ne
     return !same_exit || id == l->nets[1];
 }
 
-static const struct kl_charge *exit_charge(const struct kl_walk *w)
+static enum kl_charge exit_charge(const struct kl_walk *w)
 {
-    return w->work->pattern == KL_PATTERN_BALANCED_TREE ? &w->half : &w->inter;
+    return w->work->pattern == KL_PATTERN_BALANCED_TREE ? KL_CHARGE_HALF : KL_CHARGE_INTER;
 }
 
 static bool try_net(struct kl_walk *w, struct kl_lane *l, const struct kl_stage *s, struct frame *f)
@@ -369,9 +439,9 @@ static void close_ring(struct kl_walk *w, const struct kl_lane *l, int gpu)
 {
     const struct kl_route *p = kl_gpu_gpu(w->routes, gpu, l->order[0]);
 
-    if (!follow(w, p, &w->intra, w->work->type_intra)) return;
+    if (!follow(w, p, KL_CHARGE_INTRA, w->work->type_intra)) return;
     if (visit(w)) channel_complete(w);
-    leave(w, p, &w->intra);
+    leave(w, p, KL_CHARGE_INTRA);
 }
 
 static void test_heads(struct kl_walk *w, struct kl_lane *l, int head);
@@ -443,7 +513,7 @@ static void lay(struct kl_walk *w, int gpu, enum mode mode)
 /* One of the 2 * ngpus routes of a head's test: the first half leads from the head, or the switch, to every GPU. */
 struct spoke {
     const struct kl_route *route;
-    const struct kl_charge *charge;
+    enum kl_charge charge;
     float m; /* times the bandwidth */
 };
 
@@ -453,9 +523,9 @@ static struct spoke spoke_of(struct kl_walk *w, int head, int i)
     int ng = r->ngpus, d = i % ng;
 
     if (w->work->pattern == KL_PATTERN_NVLS)
-        return (struct spoke){i < ng ? &r->nvs_gpu[d] : &r->gpu_nvs[d], d == head ? &w->heads : &w->intra,
+        return (struct spoke){i < ng ? &r->nvs_gpu[d] : &r->gpu_nvs[d], d == head ? KL_CHARGE_HEADS : KL_CHARGE_INTRA,
                               d == head ? w->head_share : 1};
-    return (struct spoke){i < ng ? kl_gpu_gpu(r, head, d) : kl_gpu_gpu(r, d, head), &w->heads, w->head_share};
+    return (struct spoke){i < ng ? kl_gpu_gpu(r, head, d) : kl_gpu_gpu(r, d, head), KL_CHARGE_HEADS, w->head_share};
 }
 
 /* Hops count by their share, in whole numbers, each time: that is not exact, and part of results. */
@@ -490,7 +560,7 @@ static void test_heads(struct kl_walk *w, struct kl_lane *l, int head)
     }
     while (done--) {
         s = spoke_of(w, head, done);
-        give(w, s.route, s.route->hops, s.charge);
+        give(w, s.route, s.charge);
         count_hops(w, &s, -1);
     }
 }
@@ -503,11 +573,11 @@ static void enter(struct kl_walk *w, int net, int gpu, enum mode mode)
     struct kl_lane *l = &w->lane[w->work->nchannels];
     const struct kl_route *p = net < 0 ? NULL : kl_net_gpu(w->routes, net, gpu);
 
-    if (p && !follow(w, p, &w->inter, w->work->type_inter)) return;
+    if (p && !follow(w, p, KL_CHARGE_INTER, w->work->type_inter)) return;
     toggle_used(l, gpu);
     lay(w, gpu, mode);
     toggle_used(l, gpu);
-    if (p) leave(w, p, &w->inter);
+    if (p) leave(w, p, KL_CHARGE_INTER);
 }
 
 static void start_without_net(struct kl_walk *w)
@@ -532,8 +602,7 @@ static void charge_port(struct kl_walk *w, int net, float bw)
 {
     const struct kl_routes *r = w->routes;
 
-    for (int i = r->same_port[net]; i < r->nnets; i++)
-        if (r->same_port[i] == r->same_port[net]) r->net_bw[i] -= bw;
+    for (int i = r->same_port[net]; i >= 0; i = r->next_port[i]) r->net_bw[i] -= bw;
 }
 
 /* The order of a PCI machine is tried first, with a budget of its own. */
@@ -553,25 +622,17 @@ static void try_pci_order(struct kl_walk *w, int net)
     }
 }
 
-/* Start at the GPUs that are nearest to the NET, by bandwidth and then by hops. */
+/* Start at the GPUs that are nearest to the NET, in index order but from the channel's number on. */
 static void try_nearest_gpus(struct kl_walk *w, int net)
 {
-    int ng = w->routes->ngpus, min_hops = 0x0fffffff;
-    const struct kl_route *q = kl_net_gpu(w->routes, net, 0);
-    float max_bw = 0;
+    const struct kl_nearest *near = &w->routes->nearest[net];
+    const int32_t *gpu = w->routes->near_gpu + near->first;
+    int first = w->work->nchannels % w->routes->ngpus, i = 0;
 
-    for (int g = 0; g < ng; g++) {
-        if (q[g].bw > max_bw)
-            max_bw = q[g].bw, min_hops = q[g].hops;
-        else if (q[g].bw == max_bw && q[g].hops > 0 && q[g].hops < min_hops)
-            min_hops = q[g].hops;
-    }
-    if (max_bw < (float)w->entry_bw) return;
-    for (int i = 0; i < ng; i++) {
-        int g = (w->work->nchannels + i) % ng;
-
-        if (q[g].bw == max_bw && q[g].hops == min_hops) enter(w, net, g, ANY_ORDER);
-    }
+    if (near->bw < (float)w->entry_bw) return;
+    while (i < near->n && gpu[i] < first) i++;
+    for (int k = i; k < near->n; k++) enter(w, net, gpu[k], ANY_ORDER);
+    for (int k = 0; k < i; k++) enter(w, net, gpu[k], ANY_ORDER);
 }
 
 /* Start at the GPU that the NET belongs to, unless it is a head already; false if nothing was tried. */
@@ -700,18 +761,18 @@ static void write_stages(struct kl_walk *w)
     s->kind = pattern == KL_PATTERN_RING && !w->routes->nnets ? STAGE_FIRST : STAGE_DONE;
 }
 
-static ncclResult_t set_charges(struct kl_walk *w)
+static void set_charges(struct kl_walk *w)
 {
     const struct kl_graph *g = w->work;
 
     w->tree = g->pattern >= KL_PATTERN_BALANCED_TREE && g->pattern <= KL_PATTERN_TREE;
     w->entry_bw = (int)g->bw_inter;
-    KL_TRY(kl_routes_charge(w->routes, g->bw_intra, &w->intra));
-    KL_TRY(kl_routes_charge(w->routes, g->bw_inter, &w->inter));
-    if (g->pattern == KL_PATTERN_BALANCED_TREE) KL_TRY(kl_routes_charge(w->routes, g->bw_inter / 2, &w->half));
-    if (!has_heads(g->pattern)) return ncclSuccess;
     w->head_share = g->pattern == KL_PATTERN_NVLS ? 2 : 1 / (float)(w->routes->ngpus - 1);
-    return kl_routes_charge(w->routes, g->bw_intra * w->head_share, &w->heads);
+    kl_levels_begin(&w->routes->levels);
+    kl_routes_charge(w->routes, KL_CHARGE_INTRA, g->bw_intra);
+    kl_routes_charge(w->routes, KL_CHARGE_INTER, g->bw_inter);
+    kl_routes_charge(w->routes, KL_CHARGE_HALF, g->bw_inter / 2);
+    kl_routes_charge(w->routes, KL_CHARGE_HEADS, g->bw_intra * w->head_share);
 }
 
 ncclResult_t kl_walk_round(struct kl_walk *w, int budget)
@@ -722,7 +783,7 @@ ncclResult_t kl_walk_round(struct kl_walk *w, int budget)
     w->budget = budget;
     w->stored = 0;
     w->steps = 0;
-    KL_TRY(set_charges(w));
+    set_charges(w);
     write_stages(w);
     memset(w->refusals, 0, (size_t)w->routes->topo->nlinks * sizeof *w->refusals);
     memcpy(w->before, w->routes->level, levels);

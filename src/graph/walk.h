@@ -34,9 +34,7 @@ struct kl_walk {
 
     /* What the wishes of this round come down to. */
     struct kl_stage *stage;
-    struct kl_charge intra, inter, half,
-        heads;        /* half: of inter, each way of a balanced tree. heads: of a head's test */
-    float head_share; /* of intra, that `heads` is for */
+    float head_share; /* of a channel's bandwidth: KL_CHARGE_HEADS */
     int entry_bw;     /* whole GB/s that a channel takes from a port */
     bool tree;        /* the way back must be as good */
 
