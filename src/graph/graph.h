@@ -75,7 +75,8 @@ struct kl_graph_request {
 enum kl_attempt_end {
     KL_ATTEMPT_PERFECT,   /* it stored a solution with max_channels */
     KL_ATTEMPT_EXHAUSTED, /* nothing left to try */
-    KL_ATTEMPT_TIMEOUT    /* its budget of steps is used up */
+    KL_ATTEMPT_TIMEOUT,   /* its budget of steps is used up */
+    KL_ATTEMPT_HOPELESS   /* not made: the machine can't carry a solution that would count */
 };
 
 /** What is changed after an attempt, in the order in which the search relaxes its wishes. */
@@ -109,8 +110,10 @@ struct kl_attempt {
     int stored;        /* channels of the last solution it stored; 0: none that was better */
     int end;           /* enum kl_attempt_end */
     int next;          /* enum kl_relaxation */
-    int left;          /* of the budget: PCI order has one of its own, so not always budget - steps */
-    unsigned version;  /* of what is left of links; for the search itself */
+    /* For the search itself: */
+    int left;         /* of the budget; not always budget - steps, because PCI order has a budget of its own */
+    unsigned version; /* of what is left of links */
+    bool timed_out, exact;
     int repeats;       /* index of an earlier attempt that this one equals step for step; -1 */
     int limiting_link; /* link of the topology that refused most often; -1 if none did */
     int refusals;      /* how often it refused */

@@ -51,6 +51,7 @@ static void fill_hops(struct kl_routes *r, const struct kl_path *p, enum kl_node
         r->link[at] = link[k];
         r->share[at] = costly && r->topo->link[link[k]].type == KL_PATH_PCI ? KL_SHARE_COSTLY : KL_SHARE_ALL;
         r->back[at] = back_of(r->topo, link[k], from, r->share[at]);
+        r->shares |= 1u << r->share[at] | 1u << r->back[at].share;
         route->plain &= r->back[at].link < 0;
         for (int i = 0; i < k; i++) route->plain &= link[i] != link[k];
     }

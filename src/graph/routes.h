@@ -86,6 +86,7 @@ struct kl_routes {
     struct kl_nearest *nearest; /* by NET */
     int32_t *near_gpu;
 
+    unsigned shares;                   /* bit enum kl_share of every hop, and of what it takes back */
     unsigned intra_types, inter_types; /* bit `type` of every path between GPUs and NVSwitch, and to and from NETs */
 };
 

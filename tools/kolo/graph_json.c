@@ -280,7 +280,7 @@ static void write_tuning(struct writer *w, const struct kl_tuning *t)
 
 static json_t *attempt_json(const struct kl_topo *t, const struct kl_attempt *a)
 {
-    static const char *const ends[] = {"perfect", "exhausted", "out of steps"};
+    static const char *const ends[] = {"perfect", "exhausted", "out of steps", "not made: hopeless"};
     char from[KL_NODE_TEXT], to[KL_NODE_TEXT];
     json_t *o = json_pack("{s:i,s:s,s:o,s:o,s:s,s:s,s:i,s:b,s:i,s:i,s:i,s:s,s:s}", "pass", a->pass, "pattern",
                           kl_graph_pattern_name(a->pattern), "bwIntra", real(a->bw_intra), "bwInter", real(a->bw_inter),
