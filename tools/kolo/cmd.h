@@ -7,6 +7,8 @@
 #ifndef KOLO_TOOL_CMD_H
 #define KOLO_TOOL_CMD_H
 
+int cmd_graph(int argc, char **argv);
+
 enum { EXIT_OK = 0, EXIT_PROBLEM = 1, EXIT_USAGE = 2 };
 
 int cmd_env(int argc, char **argv);
