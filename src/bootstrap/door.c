@@ -130,10 +130,14 @@ bool kl_guest_admit(struct kl_guest *g, int *fd)
 
 void kl_guest_decline(struct kl_guest *g, enum kl_verdict verdict)
 {
+    static const char *const why[] = {[KL_REFUSED] = "another secret",
+                                      [KL_ELSEWHERE] = "there is another connection",
+                                      [KL_OTHER_VERSION] = "another version of the protocol",
+                                      [KL_NOT_HERE] = "it wants somebody else"};
     char text[KL_ADDRESS_TEXT];
     union kl_address peer = kl_socket_peer(g->fd);
 
-    KL_INFO(KL_BOOTSTRAP, "declined a connection from %s (%d)", kl_address_format(&peer, text), verdict);
+    KL_INFO(KL_BOOTSTRAP, "declined a connection from %s: %s", kl_address_format(&peer, text), why[verdict]);
     answer(g, verdict);
 }
 

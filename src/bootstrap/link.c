@@ -366,6 +366,7 @@ ncclResult_t kl_link_begin(struct kl_contact *peer, int fd)
         peer->fd = -1;
     }
     peer->state = rc ? KL_LINK_LOST : KL_LINK_UP;
+    if (!rc && b->failed) kl_bootstrap_tell(peer);
     pthread_cond_broadcast(&b->changed);
     return rc;
 }

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,6 +90,30 @@ static void die_with_a_child_left(struct rank *me, struct kl_bootstrap *b)
     expect_the_victim(me);
 }
 
+/* A child, with locks in any state, can do no harm to its parent's connections. */
+static void fork_and_try(struct rank *me, struct kl_bootstrap *b)
+{
+    int value = 1, status = -1;
+
+    for (int i = 0; i < 20; i++) {
+        must(!kl_bootstrap_barrier(b));
+        pid_t child = fork();
+        if (!child) {
+            kl_error_quiet(1);
+            bool refused = kl_bootstrap_send(b, 0, 1, &value, sizeof value) == ncclInvalidUsage &&
+                           kl_bootstrap_recv(b, 0, 1, &value, sizeof value) == ncclInvalidUsage &&
+                           kl_bootstrap_allgather(b, &value, sizeof value) == ncclInvalidUsage &&
+                           kl_bootstrap_barrier(b) == ncclInvalidUsage;
+            kl_bootstrap_report(b, 0, ncclRemoteError, "a child");
+            kl_bootstrap_abort(b);
+            kl_bootstrap_leave(b);
+            _exit(!refused);
+        }
+        must(waitpid(child, &status, 0) == child && !status);
+    }
+    gather(me, b);
+}
+
 static void exit_without_a_word(struct rank *me, struct kl_bootstrap *b)
 {
     (void)kl_bootstrap_barrier(b);
@@ -106,6 +131,7 @@ static const struct part {
     {"exchange", die_in_an_exchange},
     {"child", die_with_a_child_left},
     {"exit", exit_without_a_word},
+    {"fork", fork_and_try},
 };
 
 /* argv: part, id, rank, nranks */
@@ -201,12 +227,50 @@ static void a_child_does_not_keep_its_parents_connections(void **state)
     close(ends[1]);
 }
 
+static void children_leave_their_parents_job_alone(void **state)
+{
+    (void)state;
+    run_processes("fork", 3, false);
+}
+
+/* A rendezvous that may not have as many connections as it has ranks says so, instead of waiting for them. */
+static int lack_descriptors(rlim_t soft, rlim_t hard, int nranks, const char *text)
+{
+    struct rlimit limit = {.rlim_cur = soft, .rlim_max = hard};
+    struct rank me;
+
+    must(!setrlimit(RLIMIT_NOFILE, &limit));
+    setup_job(&me, 1, NULL);
+    me.config.nranks = nranks;
+    me.config.timeout_ms = 100;
+    rank_main(&me);
+    must(!getrlimit(RLIMIT_NOFILE, &limit));
+    return !(strstr(me.text, text) && limit.rlim_cur >= soft);
+}
+
+static void too_few_descriptors_are_an_error(void **state)
+{
+    int status = -1;
+
+    (void)state;
+    pid_t child = fork();
+    if (!child) _exit(lack_descriptors(64, 500, 1000, "needs 1100 open files, and may have 500; raise `ulimit -n`"));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    child = fork();
+    if (!child) _exit(lack_descriptors(64, 500, 300, "299 of 300 ranks did not join")); /* it has raised the limit */
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(processes_exchange),
         cmocka_unit_test(survivors_name_the_dead),
         cmocka_unit_test(leaving_without_goodbye_is_a_failure),
+        cmocka_unit_test(children_leave_their_parents_job_alone),
+        cmocka_unit_test(too_few_descriptors_are_an_error),
         cmocka_unit_test(a_child_does_not_keep_its_parents_connections),
     };
 

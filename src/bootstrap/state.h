@@ -90,7 +90,10 @@ const char *kl_who(const struct kl_bootstrap *b, int rank, char text[KL_WHO_TEXT
 
 /* ---- link.c; all under lock ---- */
 
-/** The connection `fd` to a peer is authenticated: it is the one from now on. Takes over `fd` in every case. */
+/**
+ * The connection `fd` to a peer is authenticated: it is the one from now on. Takes over `fd` in every case. A peer that comes
+ * when we have failed is told so.
+ */
 ncclResult_t kl_link_begin(struct kl_contact *peer, int fd);
 
 /**
@@ -120,6 +123,9 @@ void kl_link_fini(struct kl_contact *peer);
 /** Make sure that the peer is UP. Under lock, released while it waits. */
 ncclResult_t kl_reach(struct kl_contact *peer, uint64_t deadline);
 
+/** Make sure that a peer hears of our failure, if it can be called before the deadline. Without lock. Silent. */
+void kl_reach_to_tell(struct kl_contact *peer, uint64_t deadline);
+
 /** The door's callback: a peer calls. */
 void kl_reach_called(void *ctx, struct kl_guest *guest);
 
@@ -130,8 +136,14 @@ bool kl_bootstrap_wait(struct kl_bootstrap *b, uint64_t deadline);
 
 /* ---- failure.c ---- */
 
+/** Is this a child of the process that joined? Then nothing of the bootstrap may be touched. */
+bool kl_bootstrap_inherited(const struct kl_bootstrap *b);
+
 /** Has it failed, or been aborted? Then the code, with its text adopted by this thread. Under lock. */
 ncclResult_t kl_bootstrap_check(struct kl_bootstrap *b);
+
+/** Send the failure that has happened to a peer that is UP. Under lock. */
+void kl_bootstrap_tell(struct kl_contact *peer);
 
 /** Record the first failure, wake everybody, tell the other ranks; `tell_owner`: on_failure, too. Without lock. */
 void kl_bootstrap_fail(struct kl_bootstrap *b, const struct kl_notice *why, bool tell_owner);
