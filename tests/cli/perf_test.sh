@@ -56,6 +56,24 @@ fine() {
     lines err 0
 }
 
+# ---- all ranks in this process, as threads and devices ----
+
+export KOLO_RANK=0 KOLO_SIZE=1
+for layout in "-t 4" "-g 4 -p 1" "-t 2 -g 2" "-t 2 -g 2 -p 1 -I" "-t 4 --inline" "-t 4 -T 100"; do
+    for collective in all_reduce all_gather reduce_scatter broadcast reduce gather scatter hypercube barrier; do
+        # shellcheck disable=SC2086 # words
+        small 0 $collective -b 4K -e 4K $layout
+        says out "#  Rank  3 "
+        out "# Out of bounds values : 0 OK"
+        lines err 0
+    done
+done
+unset KOLO_RANK KOLO_SIZE
+if [ "${1-}" = thread ]; then
+    echo "the rest was skipped: ThreadSanitizer does not see how processes synchronise through shared memory"
+    exit $bad
+fi
+
 # ---- usage ----
 
 for arguments in "" "allreduce" "all_reduce -d floaty" "all_reduce -o x" "all_reduce -b 2" "all_reduce -b 64M" \

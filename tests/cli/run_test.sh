@@ -105,6 +105,7 @@ run 1 -n 2 --timeout 0.2 sleep 1000
 err "kolo run: not finished after 0.2 s"
 
 # Signals are passed on.
+: >"$dir/out"
 timeout 60 "$kolo" run -n 2 -- sh -c 'trap "echo terminated; exit 0" TERM; echo ready; while :; do sleep 0.02; done' \
     >"$dir/out" 2>"$dir/err" &
 launcher=$!
@@ -116,6 +117,7 @@ lines out 4
 out terminated
 
 # Nothing outlives the launcher: neither ranks, nor what they started.
+: >"$dir/out"
 "$kolo" run -n 2 -- sh -c 'sleep 1000 & echo $$ $!; wait' >"$dir/out" 2>"$dir/err" &
 launcher=$!
 what="kolo run, killed"

@@ -370,8 +370,18 @@ static void report(const struct launch *l)
     }
 }
 
+/* A signal that came when there was nobody left to pass it to has had its effect: it must not end us, who have an exit
+ * code to return. */
+static void drop_signals(const struct launch *l)
+{
+    struct signalfd_siginfo info;
+
+    while (l->signals >= 0 && read(l->signals, &info, sizeof info) == sizeof info) continue;
+}
+
 static void release(struct launch *l)
 {
+    drop_signals(l);
     kl_netns_close(&l->netns);
     kl_endings_fini(&l->endings);
     if (l->signals >= 0) close(l->signals);
