@@ -89,9 +89,9 @@ static void look_at_net(const struct look *l, int elem, struct tally *slow, stru
 
 /* ---- GPUs ---- */
 
-static int links_of(const struct look *l, int gpu)
+static int64_t links_of(const struct look *l, int gpu)
 {
-    int n = 0;
+    int64_t n = 0;
 
     for (int e = kl_xml_child(l->xml, gpu, "nvlink"); e != KL_XML_NONE; e = kl_xml_next_same(l->xml, e))
         n += kl_xml_int(l->xml, e, "count", 0);
@@ -99,22 +99,24 @@ static int links_of(const struct look *l, int gpu)
 }
 
 struct kind {
-    int sm, first, links; /* first: element, links: of it */
+    int sm, first; /* first: element */
+    int64_t links; /* of it */
     bool said;
 };
 
 /* GPUs of one compute capability are one model most of the time. */
 static void look_at_gpu(const struct look *l, int elem, struct kind *kind, int *nkinds)
 {
-    int sm = kl_xml_int(l->xml, elem, "sm", 0), links = links_of(l, elem), k = 0;
+    int sm = kl_xml_int(l->xml, elem, "sm", 0), k = 0;
+    int64_t links = links_of(l, elem);
 
     while (k < *nkinds && kind[k].sm != sm) k++;
     if (k == MAX_KINDS) return;
     if (k == *nkinds) kind[(*nkinds)++] = (struct kind){.sm = sm, .first = elem, .links = links};
     if (kind[k].links == links || kind[k].said) return;
     kind[k].said = true;
-    say(l, "GPU %s has %d NVLinks, GPU %s of the same kind has %d: links may be down", attr(l, elem, "dev"), links,
-        attr(l, kind[k].first, "dev"), kind[k].links);
+    say(l, "GPU %s has %lld NVLinks, GPU %s of the same kind has %lld: links may be down", attr(l, elem, "dev"),
+        (long long)links, attr(l, kind[k].first, "dev"), (long long)kind[k].links);
 }
 
 static const char *busid_above(const struct look *l, int elem)
