@@ -5,8 +5,11 @@
  */
 #include "include/kolo.h"
 
+#include "comm/comm.h"
 #include "tests/kolo_test.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -434,6 +437,53 @@ static void a_finalized_communicator_takes_no_more(void **state)
     ok(ncclCommAbort(NULL));
 }
 
+/* What a group collected before is queued behind the finalize, and finished by the destroy. */
+static void a_destroy_waits_for_a_group_that_was_open_in_finalize(void **state)
+{
+    ncclComm_t pair[2];
+    int32_t x = 1, y[2] = {0};
+
+    (void)state;
+    ok(ncclCommInitAll(pair, 2, NULL));
+    ok(ncclGroupStart());
+    for (int r = 0; r < 2; r++) ok(ncclAllReduce(&x, &y[r], 1, ncclInt32, ncclSum, pair[r], NULL));
+    ok(ncclCommFinalize(pair[0]));
+    ok(ncclGroupEnd());
+    ok(ncclCommDestroy(pair[0]));
+    ok(ncclCommDestroy(pair[1]));
+    assert_true(y[0] == 2 && y[1] == 2);
+}
+
+static void *abort_when_in_call(void *arg)
+{
+    ncclComm_t comm = arg;
+
+    while (!kl_load_acquire(&comm->in_call)) sched_yield();
+    return (void *)(uintptr_t)ncclCommAbort(comm);
+}
+
+/* Finalize and destroy wait for an operation that hangs; the communicator is freed once. */
+static void an_abort_ends_a_finalize_and_a_destroy(void **state)
+{
+    ncclComm_t pair[2];
+    int32_t y;
+
+    (void)state;
+    ok(koloSetDevice(0));
+    for (int round = 0; round < 20; round++) {
+        pthread_t aborter;
+        void *rc;
+        ok(ncclCommInitAll(pair, 2, NULL));
+        ok(ncclRecv(&y, 1, ncclInt32, 1, pair[0], NULL));
+        assert_int_equal(pthread_create(&aborter, NULL, abort_when_in_call, pair[0]), 0);
+        assert_int_equal(round % 2 ? ncclCommFinalize(pair[0]) : ncclCommDestroy(pair[0]), ncclInternalError);
+        pthread_join(aborter, &rc);
+        assert_null(rc);
+        assert_int_equal(ncclCommDestroy(pair[1]), ncclRemoteError);
+        assert_int_equal(koloStreamSynchronize(NULL), ncclInternalError);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +504,8 @@ int main(void)
         cmocka_unit_test(queries_and_events_follow_the_work),
         cmocka_unit_test(memory_and_devices),
         cmocka_unit_test(a_finalized_communicator_takes_no_more),
+        cmocka_unit_test(a_destroy_waits_for_a_group_that_was_open_in_finalize),
+        cmocka_unit_test(an_abort_ends_a_finalize_and_a_destroy),
     };
 
     return cmocka_run_group_tests(tests, create_comms, destroy_comms);

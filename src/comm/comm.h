@@ -80,7 +80,7 @@ struct ncclComm {
     unsigned spin;       /* polls before yielding */
 
     alignas(KL_LINE) _Atomic uint32_t failed; /* ncclResult_t of the first failure */
-    _Atomic uint32_t aborting;                /* an abort waits for in_call to end */
+    _Atomic uint32_t aborting;                /* an abort has begun, and waits for in_call to end */
 
     /* the user thread's */
     alignas(KL_LINE) _Atomic uint32_t in_call; /* it is inside a call; an abort waits until it is not */
@@ -130,6 +130,16 @@ struct ncclComm {
 
 /** Create and join, all phases. On failure nothing is held. Any thread. */
 ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int device, ncclComm_t *comm);
+
+/**
+ * Around each call of the user thread: an abort from another thread waits for its end. Fails when one was faster: then
+ * leave, and look at the communicator no more.
+ */
+ncclResult_t kl_comm_enter(ncclComm_t comm);
+void kl_comm_leave(ncclComm_t comm);
+
+/** Does an abort wait for the call to end? It then frees the communicator. */
+bool kl_comm_aborting(ncclComm_t comm);
 
 /** Run what is queued; then no more operations. */
 ncclResult_t kl_comm_finalize(ncclComm_t comm);

@@ -263,6 +263,44 @@ static void events_mark_a_place_in_a_stream(void **state)
     free(l);
 }
 
+struct recording {
+    struct kl_event *event;
+    struct kl_stream *streams[2];
+    _Atomic uint32_t over;
+};
+
+static void *record_here_and_there(void *arg)
+{
+    struct recording *r = arg;
+
+    for (int i = 0; i < 20000; i++) kl_event_record(r->event, r->streams[i % 100 == 0]);
+    kl_store_release(&r->over, 1);
+    return NULL;
+}
+
+/* The tickets of one stream mean nothing in the other, which is far behind. */
+static void an_event_may_be_waited_for_while_it_moves_to_another_stream(void **state)
+{
+    struct recording r = {.streams = {make_stream(), make_stream()}};
+    struct kl_event *old;
+    pthread_t recorder;
+
+    (void)state;
+    assert_int_equal(kl_event_create(&r.event), ncclSuccess);
+    assert_int_equal(pthread_create(&recorder, NULL, record_here_and_there, &r), 0);
+    while (!kl_load_acquire(&r.over)) {
+        kl_event_query(r.event);
+        kl_event_wait(r.event);
+    }
+    pthread_join(recorder, NULL);
+    kl_event_wait(r.event);
+    kl_event_destroy(r.event);
+    assert_int_equal(kl_event_create(&old), ncclSuccess);
+    assert_null(kl_event_stream(old)); /* whatever becomes of that stream is nothing to the new owner */
+    kl_event_destroy(old);
+    for (int i = 0; i < 2; i++) assert_int_equal(kl_stream_destroy(r.streams[i]), ncclSuccess);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +314,7 @@ int main(void)
         cmocka_unit_test(withdrawn_work_does_not_run_and_holds_nothing_up),
         cmocka_unit_test(handles_are_looked_up_and_not_followed),
         cmocka_unit_test(events_mark_a_place_in_a_stream),
+        cmocka_unit_test(an_event_may_be_waited_for_while_it_moves_to_another_stream),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
