@@ -69,7 +69,7 @@ class Topo(unittest.TestCase):
                 self.assertIn("GPU to GPU", self.good("--topo", f))
                 shown += 1
         print(f"{shown} machines shown", file=sys.stderr)
-        self.assertGreater(shown, 70)
+        self.assertGreater(shown, 60)
 
     def test_other_files_are_refused_in_one_line(self):
         for f in machines():

@@ -167,7 +167,7 @@ static void auto_groups(struct merge *g, int level)
 
 /* ---- places of virtual NETs ---- */
 
-/* What is above all members; for functions of one device, what is above the device. */
+/* What is above all members; for functions of one device, what is above the device; at least a cpu. */
 static int above_members(const struct merge *g, const struct kl_net_facts *net)
 {
     int common = g->elem[net->member[0]];
@@ -177,6 +177,9 @@ static int above_members(const struct merge *g, const struct kl_net_facts *net)
         kl_net_merge_distance(g->d->xml, common, g->elem[net->member[i]], &both);
         common = both;
     }
+    if (common != KL_XML_ROOT) return common;
+    common = g->elem[net->member[0]]; /* members of several cpus stand below the first one's */
+    while (strcmp(kl_xml_tag(g->d->xml, common), "cpu")) common = kl_xml_parent(g->d->xml, common);
     return common;
 }
 
