@@ -150,6 +150,23 @@ static int desert(struct rank *r)
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 
+/* A forked child has copies of the communicators; destroying or aborting them there is no news for anybody. */
+static int fork_children(struct rank *r)
+{
+    ncclResult_t rc = reduce_once(r);
+
+    for (int abort = 0; abort < 2 && !rc; abort++) {
+        int status;
+        pid_t child = fork();
+        if (!child) _exit(abort ? ncclCommAbort(r->comm) : ncclCommDestroy(r->comm));
+        waitpid(child, &status, 0);
+        if (!WIFEXITED(status) || WEXITSTATUS(status)) return 1;
+        for (int i = 0; i < 100 && !rc; i++) rc = reduce_once(r);
+    }
+    if (rc) fprintf(stderr, "rank %d: %s\n", r->rank, ncclGetLastError(r->comm));
+    return rc || ncclCommDestroy(r->comm) ? 1 : EXIT_AS_EXPECTED;
+}
+
 /* ---- joining that fails: the rank itself says what it got ---- */
 
 static int expect_no_join(ncclResult_t rc, ncclComm_t comm, ncclResult_t want, const char *words)
@@ -166,15 +183,11 @@ static const struct role {
     ncclResult_t rc;            /* the result of joining */
     const char *words;          /* and what its text says */
 } roles[] = {
-    {"lose", lose_rank_2, ncclSuccess, NULL},
-    {"abort", abort_rank_2, ncclSuccess, NULL},
-    {"wait", wait_in_vain, ncclSuccess, NULL},
-    {"disagree", disagree, ncclSuccess, NULL},
-    {"desert", desert, ncclSuccess, NULL},
-    {"miss", NULL, ncclRemoteError, "rank 2"},
-    {"secret", NULL, ncclRemoteError, "secret"},
-    {"taken", NULL, ncclSystemError, "in use"},
-    {"nointerface", NULL, ncclSystemError, "interface"},
+    {"lose", lose_rank_2, ncclSuccess, NULL},   {"abort", abort_rank_2, ncclSuccess, NULL},
+    {"wait", wait_in_vain, ncclSuccess, NULL},  {"disagree", disagree, ncclSuccess, NULL},
+    {"desert", desert, ncclSuccess, NULL},      {"fork", fork_children, ncclSuccess, NULL},
+    {"miss", NULL, ncclRemoteError, "rank 2"},  {"secret", NULL, ncclRemoteError, "secret"},
+    {"taken", NULL, ncclSystemError, "in use"}, {"nointerface", NULL, ncclSystemError, "interface"},
 };
 
 static const struct role *role_named(const char *name)
@@ -349,6 +362,15 @@ static void ranks_that_disagree_or_leave_are_an_error_for_all(void **state)
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
 }
 
+static void what_forked_children_do_to_their_copies_is_nothing_to_the_others(void **state)
+{
+    struct child c[RANKS];
+
+    (void)state;
+    start_job(c, "fork", 0, RANKS - 1);
+    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+}
+
 /* ---- rendezvous by address ---- */
 
 #define ADDRESS "127.0.0.1:47911"
@@ -408,6 +430,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_rank_that_never_comes_is_named),
         cmocka_unit_test(a_rank_that_never_calls_is_waited_for_as_long_as_allowed),
         cmocka_unit_test(ranks_that_disagree_or_leave_are_an_error_for_all),
+        cmocka_unit_test(what_forked_children_do_to_their_copies_is_nothing_to_the_others),
         cmocka_unit_test(another_secret_is_refused),
         cmocka_unit_test(a_taken_port_and_a_missing_interface_are_system_errors),
     };

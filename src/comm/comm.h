@@ -144,6 +144,12 @@ bool kl_comm_aborting(ncclComm_t comm);
 /** Run what is queued; then no more operations. */
 ncclResult_t kl_comm_finalize(ncclComm_t comm);
 
+/**
+ * Is this a copy in a forked child? Then the connections and the work belong to the parent: nothing is waited for, nobody
+ * is told anything, and only memory is freed.
+ */
+bool kl_comm_inherited(ncclComm_t comm);
+
 /** Undo the phases and free. What is queued has finished or failed. */
 void kl_comm_free(ncclComm_t comm);
 

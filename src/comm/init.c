@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- phases ---- */
 
@@ -197,9 +198,14 @@ bool kl_comm_aborting(ncclComm_t comm)
 
 /* ---- the end ---- */
 
+bool kl_comm_inherited(ncclComm_t comm)
+{
+    return comm->peers && comm->peers[comm->rank].pid != getpid();
+}
+
 ncclResult_t kl_comm_finalize(ncclComm_t comm)
 {
-    kl_comm_quiesce(comm);
+    if (!kl_comm_inherited(comm)) kl_comm_quiesce(comm);
     comm->finalized = true;
     return kl_comm_failure(comm);
 }
@@ -212,7 +218,7 @@ void kl_comm_free(ncclComm_t comm)
     free(comm);
 }
 
-void kl_comm_abort(ncclComm_t comm)
+static void stop_everything(ncclComm_t comm)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
     char text[256], me[128];
@@ -224,5 +230,10 @@ void kl_comm_abort(ncclComm_t comm)
     kl_bootstrap_abort(comm->bootstrap);
     while (kl_load_seq_cst(&comm->in_call)) kl_backoff_pause(&wait, 0);
     kl_comm_withdraw(comm);
+}
+
+void kl_comm_abort(ncclComm_t comm)
+{
+    if (!kl_comm_inherited(comm)) stop_everything(comm);
     kl_comm_free(comm);
 }

@@ -229,6 +229,17 @@ void kl_streams_withdraw(const void *owner, ncclResult_t code, const char *text)
     }
 }
 
+void kl_streams_forget(void)
+{
+    pthread_mutex_init(&registry.lock, NULL);
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
+        kl_store_relaxed(&s->head, kl_load_relaxed(&s->tail));
+        kl_store_relaxed(&s->running, 0);
+        kl_store_relaxed(&s->waiter, 0);
+        kl_store_relaxed(&s->failure, ncclSuccess);
+    }
+}
+
 /* ---- failures ---- */
 
 void kl_stream_fail(struct kl_stream *stream, ncclResult_t code, const char *text)

@@ -120,6 +120,9 @@ ncclResult_t kl_stream_failure(struct kl_stream *stream, bool clear);
 
 /* ---- for the executor ---- */
 
+/** In a forked child: what is queued is the parent's, and whoever ran it does not exist here. */
+void kl_streams_forget(void);
+
 struct kl_stream *kl_streams_first(void);
 
 static inline bool kl_stream_pending(struct kl_stream *stream)

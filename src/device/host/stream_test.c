@@ -132,6 +132,34 @@ static void a_forked_child_has_an_executor_of_its_own(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* Also of one that somebody runs at this moment, or has half done. */
+static void a_forked_child_does_not_run_the_work_of_its_parent(void **state)
+{
+    struct kl_stream *s = make_stream();
+    struct list *l = calloc(1, sizeof *l);
+    int status;
+
+    (void)state;
+    push_append(s, l, 1, 20000); /* the executor has taken it before it is done */
+    push_append(s, l, 2, 0);
+    while (!kl_stream_reached(s, 0) || kl_stream_pending(s)) {
+        pid_t child = fork();
+        if (!child) {
+            alarm(20);
+            kl_stream_wait(s, kl_stream_tail(s));
+            int n = l->n;
+            push_append(s, l, 3, 0);
+            kl_stream_wait(s, kl_stream_tail(s));
+            _exit(l->n == n + 1 && l->number[n] == 3 ? 0 : 1);
+        }
+        waitpid(child, &status, 0);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    assert_int_equal(l->n, 2);
+    assert_int_equal(kl_stream_destroy(s), ncclSuccess);
+    free(l);
+}
+
 enum { PRODUCERS = 4, PUSHES = 2000 };
 
 struct counting {
@@ -309,6 +337,7 @@ int main(void)
         cmocka_unit_test(a_waiter_runs_the_stream_it_depends_on),
         cmocka_unit_test(work_that_nobody_waits_for_is_done_by_the_executor),
         cmocka_unit_test(a_forked_child_has_an_executor_of_its_own), /* and after */
+        cmocka_unit_test(a_forked_child_does_not_run_the_work_of_its_parent),
         cmocka_unit_test(many_threads_push_and_run_one_stream),
         cmocka_unit_test(the_first_failure_is_reported_until_it_was_cleared),
         cmocka_unit_test(withdrawn_work_does_not_run_and_holds_nothing_up),
