@@ -82,7 +82,7 @@ static int find_net(const struct merge *g, const char *entry, size_t n)
 {
     const char *colon = memchr(entry, ':', n);
     size_t length = colon ? (size_t)(colon - entry) : n;
-    int port = colon ? atoi(colon + 1) : -1;
+    int port = colon ? (int)strtol(colon + 1, NULL, 10) : -1;
 
     for (int i = 0; i < g->m->nnets; i++) {
         const struct kl_net_facts *net = &g->m->net[i];

@@ -108,7 +108,7 @@ static ncclResult_t add_interface(struct list *l, const char *class_dir, const c
     if (!strcmp(name, "lo") || !strncmp(name, "docker", 6)) return ncclSuccess;
     if (snprintf(dir, sizeof dir, "%s/%s", class_dir, name) >= (int)sizeof dir) return ncclSuccess;
     if (!kl_sysfs_text(dir, "operstate", text, sizeof text) || strcmp(text, "up")) return ncclSuccess;
-    if (kl_sysfs_text(dir, "speed", text, sizeof text)) net.speed_mbps = atoi(text);
+    if (kl_sysfs_text(dir, "speed", text, sizeof text)) net.speed_mbps = (int)strtol(text, NULL, 10);
     if (net.speed_mbps <= 0) net.speed_mbps = 10000; /* virtual devices do not tell */
     snprintf(net.name, sizeof net.name, "%.100s", name);
     device_dir(l, "net", name, net.pci_path);

@@ -401,7 +401,7 @@ ncclResult_t kl_xml_copy_flat(struct kl_xml *xml, int parent, const struct kl_xm
     KL_TRY(kl_xml_add(xml, parent, from->elem[src].tag, &e));
     xml->elem[e].line = from->elem[src].line;
     for (int i = 0; i < from->elem[src].nattrs; i++) {
-        struct kl_xml_attr *a;
+        struct kl_xml_attr *a = NULL;
         const struct kl_xml_attr *f = &from->elem[src].attr[i];
         const char *value = keep_text(xml, f->value);
 
