@@ -167,6 +167,15 @@ static int fork_children(struct rank *r)
     return rc || ncclCommDestroy(r->comm) ? 1 : EXIT_AS_EXPECTED;
 }
 
+/* What NCCL_TOPO_FILE names cannot be read: this machine is used instead. */
+static int reduce_alone(struct rank *r)
+{
+    ncclResult_t rc = reduce_once(r);
+
+    ncclCommDestroy(r->comm);
+    return rc ? 1 : EXIT_AS_EXPECTED;
+}
+
 /* ---- joining that fails: the rank itself says what it got ---- */
 
 static int expect_no_join(ncclResult_t rc, ncclComm_t comm, ncclResult_t want, const char *words)
@@ -422,6 +431,33 @@ static void a_taken_port_and_a_missing_interface_are_system_errors(void **state)
     expect_alone("NCCL_SOCKET_IFNAME", "=nosuchinterface", "nointerface");
 }
 
+static void run_with_topology(const char *path, const char *text, const char *role)
+{
+    struct child c;
+    FILE *f = text ? fopen(path, "w") : NULL;
+
+    if (f) fputs(text, f);
+    if (f) fclose(f);
+    setenv("NCCL_TOPO_FILE", path, 1);
+    start_child(&c, role, 0, 1, "");
+    assert_int_equal(wait_for_exit(&c), EXIT_AS_EXPECTED);
+    unsetenv("NCCL_TOPO_FILE");
+    unlink(path);
+}
+
+static void wrong_topology_files_are_told_apart(void **state)
+{
+    char folder[] = "/tmp/kolo-failures-XXXXXX", path[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/topology.xml", folder);
+    run_with_topology(path, NULL, "unreadable");
+    run_with_topology(path, "<system version=\"1\">\n<cpu numaid=\"0\">\n</system>\n", "malformed");
+    run_with_topology(path, "<system version=\"7\"/>\n", "version");
+    rmdir(folder);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +468,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(ranks_that_disagree_or_leave_are_an_error_for_all),
         cmocka_unit_test(what_forked_children_do_to_their_copies_is_nothing_to_the_others),
         cmocka_unit_test(another_secret_is_refused),
+        cmocka_unit_test(wrong_topology_files_are_told_apart),
         cmocka_unit_test(a_taken_port_and_a_missing_interface_are_system_errors),
     };
 
