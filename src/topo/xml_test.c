@@ -360,6 +360,8 @@ static const struct fuse_case {
      "<system>\n  <cpu n=\"0\" g=\"0\"/>\n  <cpu n=\"0\" g=\"1\"/>\n</system>\n"},
     {"one more attribute too", "<system><cpu n=\"0\"/></system>", "<system><cpu n=\"0\" g=\"1\"/></system>",
      "<system>\n  <cpu n=\"0\"/>\n  <cpu n=\"0\" g=\"1\"/>\n</system>\n"},
+    {"or one less", "<system><cpu n=\"0\" g=\"1\"/></system>", "<system><cpu n=\"0\"/></system>",
+     "<system>\n  <cpu n=\"0\" g=\"1\"/>\n  <cpu n=\"0\"/>\n</system>\n"},
     {"order of attributes does not count", "<system><cpu n=\"0\" g=\"1\"/></system>",
      "<system><cpu g=\"1\" n=\"0\"/></system>", "<system>\n  <cpu n=\"0\" g=\"1\"/>\n</system>\n"},
     {"attributes of the root do not count", "<system a=\"1\"/>", "<system b=\"2\"><cpu/></system>",
