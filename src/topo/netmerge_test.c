@@ -125,7 +125,7 @@ static void groups_are_formed(void **state)
 
         prepare(&r, c->dislikes);
         free(document_of(&r, c->level, c->force));
-        if (strcmp(r.plugin.asked, c->asked)) fail_msg("case \"%s\": %s", c->name, r.plugin.asked);
+        if (strcmp(r.plugin.asked, c->asked) != 0) fail_msg("case \"%s\": %s", c->name, r.plugin.asked);
         kl_xml_free(r.file);
     }
 }
