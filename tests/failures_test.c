@@ -192,11 +192,19 @@ static const struct role {
     ncclResult_t rc;            /* the result of joining */
     const char *words;          /* and what its text says */
 } roles[] = {
-    {"lose", lose_rank_2, ncclSuccess, NULL},   {"abort", abort_rank_2, ncclSuccess, NULL},
-    {"wait", wait_in_vain, ncclSuccess, NULL},  {"disagree", disagree, ncclSuccess, NULL},
-    {"desert", desert, ncclSuccess, NULL},      {"fork", fork_children, ncclSuccess, NULL},
-    {"miss", NULL, ncclRemoteError, "rank 2"},  {"secret", NULL, ncclRemoteError, "secret"},
-    {"taken", NULL, ncclSystemError, "in use"}, {"nointerface", NULL, ncclSystemError, "interface"},
+    {"lose", lose_rank_2, ncclSuccess, NULL},
+    {"abort", abort_rank_2, ncclSuccess, NULL},
+    {"wait", wait_in_vain, ncclSuccess, NULL},
+    {"disagree", disagree, ncclSuccess, NULL},
+    {"desert", desert, ncclSuccess, NULL},
+    {"fork", fork_children, ncclSuccess, NULL},
+    {"miss", NULL, ncclRemoteError, "rank 2"},
+    {"secret", NULL, ncclRemoteError, "secret"},
+    {"malformed", NULL, ncclInternalError, "topology.xml:3:"},
+    {"version", NULL, ncclInvalidUsage, "version"},
+    {"unreadable", reduce_alone, ncclSuccess, NULL},
+    {"taken", NULL, ncclSystemError, "in use"},
+    {"nointerface", NULL, ncclSystemError, "interface"},
 };
 
 static const struct role *role_named(const char *name)

@@ -179,7 +179,7 @@ static int above_members(const struct merge *g, const struct kl_net_facts *net)
     }
     if (common != KL_XML_ROOT) return common;
     common = g->elem[net->member[0]]; /* members of several cpus stand below the first one's */
-    while (strcmp(kl_xml_tag(g->d->xml, common), "cpu")) common = kl_xml_parent(g->d->xml, common);
+    while (strcmp(kl_xml_tag(g->d->xml, common), "cpu") != 0) common = kl_xml_parent(g->d->xml, common);
     return common;
 }
 
@@ -200,7 +200,7 @@ static ncclResult_t make_card(const struct merge *g, int above, int member, int 
     KL_TRY(kl_xml_set(xml, elem, "busid", busid));
     for (int i = 0; i < kl_xml_nattrs(xml, like); i++) {
         kl_xml_attr_at(xml, like, i, &key, &value);
-        if (strcmp(key, "busid")) KL_TRY(kl_xml_set(xml, elem, key, value));
+        if (strcmp(key, "busid") != 0) KL_TRY(kl_xml_set(xml, elem, key, value));
     }
     kl_xml_place(xml, elem, above, busid);
     *card = elem;

@@ -125,9 +125,46 @@ static void groups_are_formed(void **state)
 
         prepare(&r, c->dislikes);
         free(document_of(&r, c->level, c->force));
-        if (strcmp(r.plugin.asked, c->asked)) fail_msg("case \"%s\": %s", c->name, r.plugin.asked);
+        if (strcmp(r.plugin.asked, c->asked) != 0) fail_msg("case \"%s\": %s", c->name, r.plugin.asked);
         kl_xml_free(r.file);
     }
+}
+
+static const struct distance_case {
+    const char *a, *b;
+    int distance;
+} distance_cases[] = {
+    {"a0", "a1", KL_PATH_PORT}, {"b0", "b1", KL_PATH_PORT},  {"a0", "b0", KL_PATH_PIX},
+    {"a1", "b1", KL_PATH_PIX},  {"c0", "d0", KL_PATH_PXB},   {"c0", "e0", KL_PATH_PHB},
+    {"a0", "c0", KL_PATH_SYS},  {"c0", "eth0", KL_PATH_PHB}, {"b0", "b0", KL_PATH_PORT},
+};
+
+static void distances_are_measured_in_the_document(void **state)
+{
+    struct run r;
+    int common, elem, nic;
+
+    (void)state;
+    prepare(&r, -1);
+    /* d0 below the switch above c0's, e0 below the same cpu */
+    static const char *const more[][2] = {{"0000:41:00.0", "d0"}, {NULL, "e0"}};
+    for (int i = 0; i < 2; i++) {
+        int above =
+            more[i][0] ? kl_xml_find(r.file, "pci", "busid", more[i][0]) : kl_xml_find(r.file, "cpu", "numaid", "1");
+        kl_xml_add(r.file, above, "pci", &elem);
+        kl_xml_set(r.file, elem, "busid", more[i][0] ? "0000:44:00.0" : "0000:50:00.0");
+        kl_xml_add(r.file, elem, "nic", &nic);
+        kl_xml_add(r.file, nic, "net", &elem);
+        kl_xml_set(r.file, elem, "name", more[i][1]);
+    }
+    FOR_EACH_CASE(c, distance_cases)
+    {
+        int a = kl_xml_find(r.file, "net", "name", c->a), b = kl_xml_find(r.file, "net", "name", c->b);
+        int d = kl_net_merge_distance(r.file, a, b, &common);
+        if (d != c->distance) fail_msg("%s to %s: %d", c->a, c->b, d);
+        assert_int_equal(kl_net_merge_distance(r.file, b, a, &common), d);
+    }
+    kl_xml_free(r.file);
 }
 
 static const struct bad_case {
@@ -228,6 +265,7 @@ static void without_a_plugin_nics_stay_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(distances_are_measured_in_the_document),
         cmocka_unit_test(groups_are_formed),
         cmocka_unit_test(impossible_groups_are_refused),
         cmocka_unit_test(virtual_nics_stand_near_their_members),

@@ -329,6 +329,65 @@ static void more_hosts_than_ids_hold(void **state)
     free(text);
 }
 
+/* Of two NETs with one id, below two sockets, the first is the end of paths, wherever they lead; the other has none. */
+static void equal_ids_are_one_end(void **state)
+{
+    struct kl_topo *t = built("<system version=\"1\">" CPU PCI(
+        "class=\"0x0302\" " LINK,
+        GPU) "<pci busid=\"0000:05:00.0\" class=\"0x02\" " LINK
+             "><nic><net dev=\"7\" speed=\"8000\"/></nic></pci></cpu>"
+             "<cpu numaid=\"1\" arch=\"arm64\"><pci busid=\"0000:02:00.0\" class=\"0x0302\" " LINK
+             "><gpu dev=\"1\" sm=\"80\" rank=\"1\" gdr=\"1\"/></pci><pci busid=\"0000:06:00.0\" class=\"0x02\" " LINK
+             "><nic><net dev=\"7\" speed=\"80000\"/></nic></pci></cpu></system>");
+
+    (void)state;
+    assert_int_equal(kl_topo_paths(t), ncclSuccess);
+    assert_int_equal(t->count[KL_NODE_NET], 2);
+    for (int g = 0; g < 2; g++) assert_int_equal(kl_path_between(t, KL_NODE_GPU, g, KL_NODE_NET, 1)->type, KL_PATH_DIS);
+    const struct kl_path *near = kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_NET, 0);
+    const struct kl_path *far = kl_path_between(t, KL_NODE_GPU, 1, KL_NODE_NET, 0);
+    assert_int_equal(near->hops, 3);
+    assert_float_equal(near->bw, 1, 0);
+    assert_int_equal(far->hops, 3); /* the second one is nearer and wider */
+    assert_float_equal(far->bw, 10, 0);
+    assert_int_equal(t->link[kl_path_hops(t, far)[2]].to, kl_topo_at(t, KL_NODE_NET, 1));
+    kl_topo_free(t);
+}
+
+/* Both GPUs must reach a NIC faster than each other, not one of them only, and not as fast. */
+static void the_network_must_be_faster_for_both(void **state)
+{
+    static const int widths[3][2] = {{16, 16}, {16, 8}, {8, 16}}; /* of the NICs; GPU to GPU is 10 */
+    static const bool faster[3] = {true, false, false};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        char text[2048] = "<system version=\"1\">";
+
+        for (int c = 0; c < 2; c++)
+            snprintf(
+                text + strlen(text), sizeof text - strlen(text),
+                "<cpu numaid=\"%d\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"85\">"
+                "<pci busid=\"0000:%d1:00.0\" class=\"0x0604\" " LINK
+                "><pci busid=\"0000:%d2:00.0\" class=\"0x0302\" " LINK ">"
+                "<gpu dev=\"%d\" sm=\"80\" rank=\"%d\" gdr=\"1\"/></pci><pci busid=\"0000:%d3:00.0\" class=\"0x02\" "
+                "link_speed=\"8 GT/s\" link_width=\"%d\"><nic><net dev=\"%d\" speed=\"400000\" "
+                "gdr=\"1\"/></nic></pci></pci></cpu>",
+                c, c, c, c, c, c, widths[i][c], c);
+        strcat(text, "</system>");
+        struct kl_topo *t = built(text);
+        assert_int_equal(kl_topo_paths(t), ncclSuccess);
+        assert_int_equal(kl_topo_net_faster(t, 0, 1), faster[i]);
+        t->near_net[0] = t->near_net[1] = 10; /* exactly as fast */
+        assert_false(kl_topo_net_faster(t, 0, 1));
+        t->near_net[1] = 11;
+        assert_false(kl_topo_net_faster(t, 0, 1));
+        assert_false(kl_topo_net_faster(t, 1, 0));
+        assert_true(kl_topo_net_faster(t, 0, 9)); /* not even here */
+        kl_topo_free(t);
+    }
+}
+
 /* ---- selection ---- */
 
 /* One GPU per row, `nnets` equal NICs, all below one switch. */
@@ -621,6 +680,8 @@ int main(void)
         cmocka_unit_test(nvlinks_have_generations),
         cmocka_unit_test(one_gpu_alone),
         cmocka_unit_test(more_hosts_than_ids_hold),
+        cmocka_unit_test(equal_ids_are_one_end),
+        cmocka_unit_test(the_network_must_be_faster_for_both),
         cmocka_unit_test(gpus_spread_over_nics),
         cmocka_unit_test(nics_are_listed_for_a_search),
         cmocka_unit_test(drivers_have_a_say),

@@ -69,7 +69,7 @@ static void say_tally(const struct look *l, const struct tally *t, const char *k
 
 static const char *host_of(const struct look *l, int elem)
 {
-    while (strcmp(kl_xml_tag(l->xml, elem), "cpu") && elem != KL_XML_ROOT) elem = kl_xml_parent(l->xml, elem);
+    while (strcmp(kl_xml_tag(l->xml, elem), "cpu") != 0 && elem != KL_XML_ROOT) elem = kl_xml_parent(l->xml, elem);
     return attr(l, elem, "host_hash");
 }
 

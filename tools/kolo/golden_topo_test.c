@@ -122,7 +122,7 @@ static void compare_topology(const char *name, const json_t *record, struct kl_o
 static void expect_refusal(const char *name, const char *file, ncclResult_t rc)
 {
     expect_case(name, rc != ncclSuccess);
-    if (strncmp(kl_error_text(), file, strlen(file)) || strchr(kl_error_text(), '\n'))
+    if (strncmp(kl_error_text(), file, strlen(file)) != 0 || strchr(kl_error_text(), '\n'))
         fail_msg("%s: %s", name, kl_error_text());
 }
 
