@@ -351,7 +351,7 @@ static void an_abort_does_not_wait_for_another_communicator(void **state)
     assert_int_equal(koloStreamQuery(s), ncclInternalError);
     ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, first[1], NULL));
     assert_int_equal(koloStreamSynchronize(s), ncclInternalError);
-    assert_int_equal(y, 2); /* and the earlier one goes on */
+    assert_int_equal(y, 2);    /* and the earlier one goes on */
     ncclCommDestroy(later[1]); /* a failure if it has heard of the abort by now */
     for (int r = 0; r < 2; r++) ok(ncclCommDestroy(first[r]));
     ok(koloStreamDestroy(s));
@@ -437,6 +437,44 @@ static void a_finalized_communicator_takes_no_more(void **state)
     ok(ncclCommAbort(NULL));
 }
 
+static const char *create_pairs(void)
+{
+    for (int round = 0; round < 2; round++) {
+        int32_t x = 1, y[2] = {0};
+        ncclComm_t pair[2];
+        ncclUniqueId id;
+        ncclResult_t rc = ncclGetUniqueId(&id);
+        ncclGroupStart();
+        for (int r = 0; r < 2 && !rc; r++) rc = ncclCommInitRank(&pair[r], 2, id, r);
+        if (ncclGroupEnd() || rc) return "create";
+        ncclGroupStart();
+        for (int r = 0; r < 2; r++) ncclAllReduce(&x, &y[r], 1, ncclInt32, ncclSum, pair[r], NULL);
+        ncclGroupEnd();
+        for (int r = 0; r < 2; r++)
+            if (ncclCommDestroy(pair[r])) return "destroy";
+        if (y[0] != 2 || y[1] != 2) return "result";
+    }
+    return NULL;
+}
+
+static void *run_create_pairs(void *failed)
+{
+    *(const char **)failed = create_pairs();
+    return NULL;
+}
+
+/* On one device, and so in one default stream, the two ranks of the second round would wait for each other. */
+static void ranks_of_a_thread_that_chose_no_device_get_one_each_every_time(void **state)
+{
+    pthread_t thread; /* a new one: this one has chosen */
+    const char *failed = NULL;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, run_create_pairs, &failed), 0);
+    pthread_join(thread, NULL);
+    if (failed) fail_msg("%s", failed);
+}
+
 /* What a group collected before is queued behind the finalize, and finished by the destroy. */
 static void a_destroy_waits_for_a_group_that_was_open_in_finalize(void **state)
 {
@@ -504,6 +542,7 @@ int main(void)
         cmocka_unit_test(queries_and_events_follow_the_work),
         cmocka_unit_test(memory_and_devices),
         cmocka_unit_test(a_finalized_communicator_takes_no_more),
+        cmocka_unit_test(ranks_of_a_thread_that_chose_no_device_get_one_each_every_time),
         cmocka_unit_test(a_destroy_waits_for_a_group_that_was_open_in_finalize),
         cmocka_unit_test(an_abort_ends_a_finalize_and_a_destroy),
     };

@@ -93,7 +93,8 @@ KL_API(ncclResult_t, CommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId 
 {
     ncclResult_t rc = check_ranks(comm, nranks, rank);
 
-    if (!rc) rc = create(comm, nranks, &id, rank, kl_device_chosen());
+    /* Several ranks that a thread creates in a group without choosing get a device each, whatever it had before. */
+    if (!rc) rc = create(comm, nranks, &id, rank, kl_group_open() ? kl_device_asked() : kl_device_chosen());
     return kl_group_note(rc);
 }
 
