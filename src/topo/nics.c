@@ -70,7 +70,7 @@ static uint64_t guid_of(const char *dir)
     char text[64];
     uint64_t guid = 0;
 
-    if (!kl_sysfs_read(dir, "sys_image_guid", text, sizeof text)) return 0;
+    if (!kl_sysfs_text(dir, "sys_image_guid", text, sizeof text)) return 0;
     for (const char *c = text; *c; c++)
         if (*c != ':') guid = guid << 4 | (kl_busid_parse((char[]){*c, 0}) & 0xf);
     return guid;
@@ -82,9 +82,9 @@ static ncclResult_t add_port(struct list *l, const char *dir, const char *name, 
     char path[KL_SYSFS_PATH_TEXT], text[64];
 
     if (snprintf(path, sizeof path, "%s/ports/%d", dir, port) >= (int)sizeof path) return ncclSuccess;
-    if (!kl_sysfs_read(path, "state", text, sizeof text) || strncmp(text, "4:", 2) != 0)
+    if (!kl_sysfs_text(path, "state", text, sizeof text) || strncmp(text, "4:", 2) != 0)
         return ncclSuccess; /* not active */
-    if (kl_sysfs_read(path, "rate", text, sizeof text)) net.speed_mbps = (int)(strtod(text, NULL) * 1000);
+    if (kl_sysfs_text(path, "rate", text, sizeof text)) net.speed_mbps = (int)(strtod(text, NULL) * 1000);
     snprintf(net.name, sizeof net.name, port > 1 ? "%.100s:%d" : "%.100s", name, port);
     device_dir(l, "infiniband", name, net.pci_path);
     return append(l, &net);
@@ -108,8 +108,8 @@ static ncclResult_t add_interface(struct list *l, const char *class_dir, const c
 
     if (!strcmp(name, "lo") || !strncmp(name, "docker", 6)) return ncclSuccess;
     if (snprintf(dir, sizeof dir, "%s/%s", class_dir, name) >= (int)sizeof dir) return ncclSuccess;
-    if (!kl_sysfs_read(dir, "operstate", text, sizeof text) || strcmp(text, "up") != 0) return ncclSuccess;
-    if (kl_sysfs_read(dir, "speed", text, sizeof text)) net.speed_mbps = (int)strtol(text, NULL, 10);
+    if (!kl_sysfs_text(dir, "operstate", text, sizeof text) || strcmp(text, "up") != 0) return ncclSuccess;
+    if (kl_sysfs_text(dir, "speed", text, sizeof text)) net.speed_mbps = (int)strtol(text, NULL, 10);
     if (net.speed_mbps <= 0) net.speed_mbps = 10000; /* virtual devices do not tell */
     snprintf(net.name, sizeof net.name, "%.100s", name);
     device_dir(l, "net", name, net.pci_path);
