@@ -158,12 +158,12 @@ static void a_wrong_size_is_an_error_with_both_sizes(void **state)
 
 enum { FLOOD = 8 }; /* messages of KL_FRAME_MAX: twice what an inbox holds */
 
-static void await_pause(struct kl_bootstrap *b)
+static void await_pause(struct kl_bootstrap *b, int links)
 {
-    for (int paused = 0; !paused; sched_yield()) {
+    for (int paused = 0; paused < links; sched_yield()) {
         pthread_mutex_lock(&b->lock);
         paused = b->npaused;
-        must(b->inbox_bytes <= KL_INBOX_BYTES + KL_FRAME_MAX + 4096);
+        must(b->inbox_bytes <= KL_INBOX_BYTES + 2 * KL_FRAME_MAX);
         pthread_mutex_unlock(&b->lock);
     }
 }
@@ -188,7 +188,7 @@ static void flood(struct rank *me, struct kl_bootstrap *b)
         }
         must(kl_bootstrap_send(b, 1, 2, &last, 1) == ncclSuccess);
     } else {
-        await_pause(b);
+        await_pause(b, 1);
         must(kl_bootstrap_recv(b, 0, 2, &last, 1) == ncclSuccess); /* behind all that */
         must(last == 'x');
         for (int i = 0; i < FLOOD; i++) {
@@ -207,25 +207,35 @@ static void a_full_inbox_holds_back_the_sender(void **state)
     run_job(2, flood);
 }
 
-/* A third rank's messages get through once there is room again, whoever made it. */
-static void flood_from_two(struct rank *me, struct kl_bootstrap *b)
+/* Rank 1 fills the inbox of rank 0, so that rank 2 is held back, too: until there is room, whoever made it. */
+static void flood_beside_another(struct rank *me, struct kl_bootstrap *b)
 {
-    char *much = calloc(1, KL_FRAME_MAX);
+    char *much = calloc(1, KL_FRAME_MAX), word = 'x';
 
-    if (me->config.rank) {
-        for (int i = 0; i < FLOOD; i++) must(kl_bootstrap_send(b, 0, 1, much, KL_FRAME_MAX) == ncclSuccess);
+    if (me->config.rank == 0) {
+        await_pause(b, 1);
+        must(!kl_bootstrap_send(b, 2, 1, &word, 1));
+        await_pause(b, 2);
+        for (int i = 0; i < FLOOD; i++) must(!kl_bootstrap_recv(b, 1, 1, much, KL_FRAME_MAX));
+        must(!kl_bootstrap_recv(b, 1, 2, &word, 1)); /* rank 2 has sent everything, although nobody has waited for it */
+        for (int i = 0; i < 3; i++) must(!kl_bootstrap_recv(b, 2, 1, much, KL_FRAME_MAX));
+    } else if (me->config.rank == 1) {
+        for (int i = 0; i < FLOOD; i++) must(!kl_bootstrap_send(b, 0, 1, much, KL_FRAME_MAX));
+        must(!kl_bootstrap_recv(b, 2, 1, &word, 1));
+        must(!kl_bootstrap_send(b, 0, 2, &word, 1));
     } else {
-        await_pause(b);
-        for (int i = 0; i < 2 * FLOOD; i++) must(kl_bootstrap_recv(b, 1 + i % 2, 1, much, KL_FRAME_MAX) == ncclSuccess);
+        must(!kl_bootstrap_recv(b, 0, 1, &word, 1));
+        for (int i = 0; i < 3; i++) must(!kl_bootstrap_send(b, 0, 1, much, KL_FRAME_MAX));
+        must(!kl_bootstrap_send(b, 1, 1, &word, 1));
     }
-    must(kl_bootstrap_barrier(b) == ncclSuccess);
+    must(!kl_bootstrap_barrier(b));
     free(much);
 }
 
-static void several_senders_share_a_full_inbox(void **state)
+static void who_was_held_back_goes_on_when_there_is_room(void **state)
 {
     (void)state;
-    run_job(3, flood_from_two);
+    run_job(3, flood_beside_another);
 }
 
 /* ---- joining goes wrong ---- */
@@ -290,26 +300,54 @@ static union kl_address free_address(const char *text)
     return address;
 }
 
-/* Announce rank 2 of 3, which listens on `address`, and return the connection to the root. */
-static int announce_somebody(const ncclUniqueId *bytes, const union kl_address *address)
+/* Call the root behind an id, as some rank. */
+static ncclResult_t knock(const ncclUniqueId *bytes, int rank, int *fd)
 {
-    struct kl_announce a = {.nranks = 3, .library = NCCL_VERSION_CODE, .patience_ms = TIMEOUT_MS};
-    struct kl_frame frame = {.type = KL_FRAME_ANNOUNCE, .length = KL_ANNOUNCE_WIRE};
-    unsigned char wire[KL_FRAME_HEAD + KL_ANNOUNCE_WIRE];
     struct kl_wait wait = {.deadline = UINT64_MAX};
     struct kl_id id;
-    int fd = -1;
 
     assert_true(kl_id_unpack(bytes, &id));
     struct kl_key key = kl_key_derive(&id.secret, "kolo root", NULL, 0);
     struct kl_call call = {.addresses = id.address, .naddresses = id.naddresses, .key = &key};
-    call.hello = (struct kl_hello){KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, 2, KL_NO_RANK};
-    assert_int_equal(kl_call(&call, &wait, "a test", &fd), ncclSuccess);
-    a.card = (struct kl_card){.rank = 2, .pid = 77, .host = "elsewhere", .naddresses = 1, .address = {*address}};
+    call.hello = (struct kl_hello){KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, (uint32_t)rank, KL_NO_RANK};
+    return kl_call(&call, &wait, "a test", fd);
+}
+
+/* Announce a rank that listens on `address`, and return the connection to the root. */
+static int announce_somebody(const ncclUniqueId *id, int rank, int nranks, const union kl_address *address)
+{
+    struct kl_announce a = {.nranks = nranks, .library = NCCL_VERSION_CODE, .patience_ms = TIMEOUT_MS};
+    struct kl_frame frame = {.type = KL_FRAME_ANNOUNCE, .length = KL_ANNOUNCE_WIRE};
+    unsigned char wire[KL_FRAME_HEAD + KL_ANNOUNCE_WIRE];
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    int fd = -1;
+
+    assert_int_equal(knock(id, rank, &fd), ncclSuccess);
+    a.card = (struct kl_card){.rank = rank, .pid = 77, .host = "elsewhere", .naddresses = 1, .address = {*address}};
     kl_frame_encode(&frame, wire);
     kl_announce_encode(&a, wire + KL_FRAME_HEAD);
     assert_int_equal(kl_socket_send(fd, wire, sizeof wire, &wait), KL_IO_DONE);
     return fd;
+}
+
+/* Else a quick rank could announce itself for the next job at the same address to the rendezvous of this one. */
+static void a_rendezvous_that_introduces_is_closed(void **state)
+{
+    union kl_address nowhere = free_address("127.0.0.1:0");
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    char frame[KL_FRAME_HEAD];
+    ncclUniqueId id;
+    int fds[2], fd;
+
+    (void)state;
+    assert_int_equal(kl_bootstrap_id_create(&id), ncclSuccess);
+    for (int r = 0; r < 2; r++) fds[r] = announce_somebody(&id, r, 2, &nowhere);
+    assert_int_equal(kl_socket_recv(fds[0], frame, sizeof frame, &wait), KL_IO_DONE);
+    int quiet = kl_error_quiet(1);
+    assert_int_equal(knock(&id, 0, &fd), ncclRemoteError);
+    kl_error_quiet(quiet);
+    assert_non_null(strstr(kl_error_text(), "Connection refused"));
+    for (int r = 0; r < 2; r++) kl_socket_close(fds[r]);
 }
 
 static void who_goes_away_while_joining_is_named(void **state)
@@ -319,7 +357,7 @@ static void who_goes_away_while_joining_is_named(void **state)
 
     (void)state;
     setup_job(ranks, 2, NULL);
-    kl_socket_close(announce_somebody(&ranks[0].config.id, &nowhere));
+    kl_socket_close(announce_somebody(&ranks[0].config.id, 2, 3, &nowhere));
     for (int r = 0; r < 2; r++) ranks[r].config.nranks = 3;
     run_ranks(ranks, 2);
     for (int r = 0; r < 2; r++) {
@@ -336,7 +374,7 @@ static void who_dies_after_the_introduction_is_named(void **state)
 
     (void)state;
     setup_job(ranks, 2, NULL);
-    int fd = announce_somebody(&ranks[0].config.id, &nowhere);
+    int fd = announce_somebody(&ranks[0].config.id, 2, 3, &nowhere);
     for (int r = 0; r < 2; r++) ranks[r].config.nranks = 3;
     run_ranks(ranks, 2);
     kl_socket_close(fd);
@@ -513,12 +551,17 @@ static void more_strangers_than_room_do_no_harm(void **state)
     struct kl_id id;
     struct kl_wait wait = {.deadline = UINT64_MAX};
     struct kl_retry never = {0};
-    int fds[N];
+    int fds[N], fd = -1;
 
     (void)state;
+    int before = count_fds();
     setup_job(ranks, 3, gather_and_check);
     assert_true(kl_id_unpack(&ranks[0].config.id, &id));
     for (int i = 0; i < N; i++) assert_int_equal(kl_socket_connect(&id.address[0], &never, &wait, &fds[i]), KL_IO_DONE);
+    /* When this gets through, all that came before have been accepted. */
+    assert_int_equal(knock(&ranks[0].config.id, 0, &fd), ncclSuccess);
+    kl_socket_close(fd);
+    assert_in_range(count_fds(), before + N, before + N + KL_DOOR_GUESTS + 10); /* and the oldest of them dropped */
     run_ranks(ranks, 3);
     expect_joined(ranks, 3);
     for (int i = 0; i < N; i++) kl_socket_close(fds[i]);
@@ -712,7 +755,10 @@ static void a_raised_stop_ends_joining(void **state)
 
         assert_int_equal(kl_stop_init(&stop), ncclSuccess);
         setup_job(ranks, 3, NULL);
-        for (int r = 0; r < 2; r++) ranks[r].config.stop = &stop;
+        for (int r = 0; r < 2; r++) {
+            ranks[r].config.stop = &stop;
+            ranks[r].config.timeout_ms = 2000; /* for so long the rendezvous waits for one that was stopped early */
+        }
         assert_int_equal(pthread_create(&thread, NULL, raise_soon, &stop), 0);
         run_ranks(ranks, 2);
         pthread_join(thread, NULL);
@@ -783,6 +829,28 @@ static void ranks_meet_at_an_address(void **state)
     run_job(5, gather_and_check);
     unsetenv("NCCL_COMM_ID");
     unsetenv("KOLO_SECRET");
+}
+
+/* Somebody else's listener, which goes away: an earlier job's, or one that had no room. */
+static void who_is_dropped_tries_again(void **state)
+{
+    union kl_address address = free_address("127.0.0.1:0");
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct rank ranks[2];
+    int listener, fd;
+
+    (void)state;
+    assert_int_equal(kl_socket_listen(&address, &listener), ncclSuccess);
+    set_address("NCCL_COMM_ID", &address);
+    setup_job(ranks, 2, gather_and_check);
+    unsetenv("NCCL_COMM_ID");
+    assert_int_equal(pthread_create(&ranks[1].thread, NULL, rank_main, &ranks[1]), 0);
+    assert_int_equal(kl_socket_accept(listener, &wait, &fd), KL_IO_DONE);
+    kl_socket_close(fd);
+    kl_socket_close(listener);
+    run_ranks(ranks, 1);
+    pthread_join(ranks[1].thread, NULL);
+    expect_joined(ranks, 2);
 }
 
 static void a_taken_address_is_an_error(void **state)
@@ -877,9 +945,10 @@ int main(int argc, char **argv)
         leak_test(records_may_be_larger_than_a_message),
         leak_test(a_wrong_size_is_an_error_with_both_sizes),
         leak_test(a_full_inbox_holds_back_the_sender),
-        leak_test(several_senders_share_a_full_inbox),
+        leak_test(who_was_held_back_goes_on_when_there_is_room),
         leak_test(missing_ranks_are_named),
         leak_test(a_late_rank_learns_what_happened),
+        leak_test(a_rendezvous_that_introduces_is_closed),
         leak_test(who_goes_away_while_joining_is_named),
         leak_test(who_dies_after_the_introduction_is_named),
         leak_test(contradictions_are_told_to_everybody),
@@ -898,6 +967,7 @@ int main(int argc, char **argv)
         leak_test(who_leaves_is_not_a_failure),
         leak_test(jobs_run_beside_each_other),
         leak_test(ranks_meet_at_an_address),
+        leak_test(who_is_dropped_tries_again),
         leak_test(a_taken_address_is_an_error),
         leak_test(secrets_must_agree),
         leak_test(jobs_run_over_ipv6),

@@ -130,6 +130,11 @@ static inline int count_fds(void)
     return n;
 }
 
+static inline void await_fds(int most)
+{
+    while (count_fds() > most) sched_yield();
+}
+
 static int fds_before;
 
 static inline int note_fds(void **state)
@@ -143,7 +148,7 @@ static inline int note_fds(void **state)
 static inline int expect_no_more_fds(void **state)
 {
     (void)state;
-    while (count_fds() > fds_before) sched_yield();
+    await_fds(fds_before);
     return 0;
 }
 

@@ -124,10 +124,10 @@ static int connect_raw(const struct kl_fd_ticket *ticket)
     return sock;
 }
 
-/* More silent clients than are served at a time: the others still get through once those are dropped or gone. */
+/* More silent clients than are served at a time: the others get through once there is room again. */
 static void silent_and_talkative_clients_do_no_harm(void **state)
 {
-    enum { N = 300 };
+    enum { N = 300, SERVED = 256 };
     int fds = count_fds(), a = memory_file("a"), got = -1, silent[N];
     char garbage[100] = "GET / HTTP/1.1", reply;
     struct kl_fd_ticket ticket;
@@ -138,7 +138,12 @@ static void silent_and_talkative_clients_do_no_harm(void **state)
     assert_int_equal(send(sock, garbage, sizeof garbage, MSG_NOSIGNAL), sizeof garbage);
     assert_in_range(recv(sock, &reply, 1, 0) + 1, 0, 2); /* dropped, or refused */
     close(sock);
+    await_fds(fds + 4); /* the file, the loop's two, the listener */
+    int idle = count_fds();
     for (int i = 0; i < N; i++) silent[i] = connect_raw(&ticket);
+    await_fds(idle + N + SERVED);
+    kl_error_quiet(1);
+    assert_int_equal(kl_fdshare_redeem(&ticket, kl_deadline_in_ms(20), &got), ncclRemoteError);
     for (int i = 0; i < N; i++) close(silent[i]);
     assert_int_equal(kl_fdshare_redeem(&ticket, soon(), &got), ncclSuccess);
     close(got);
@@ -242,6 +247,42 @@ static void another_process_redeems(void **state)
     await_fds(fds);
 }
 
+static int redeem_as_another_user(const struct kl_fd_ticket *ticket)
+{
+    int got = -1;
+
+    if (setuid(65534)) return 1;
+    return kl_fdshare_redeem(ticket, soon(), &got) != ncclRemoteError;
+}
+
+/* The ticket is right, the user is not: neither side talks to the other. */
+static void another_user_gets_nothing(void **state)
+{
+    int fds = count_fds(), a = memory_file("a"), status = -1;
+    struct kl_fd_ticket ticket;
+    char reply;
+
+    (void)state;
+    if (geteuid()) {
+        print_message("skipped: only root can become another user\n");
+        skip();
+    }
+    assert_int_equal(kl_fdshare_offer(a, &ticket), ncclSuccess);
+    pid_t child = fork();
+    assert_int_not_equal(child, -1);
+    if (!child) {
+        kl_error_quiet(1);
+        int sock = setuid(65534) ? -1 : connect_raw(&ticket);
+        bool dropped = send(sock, ticket.secret, 16, MSG_NOSIGNAL) < 0 || recv(sock, &reply, 1, 0) <= 0;
+        _exit(dropped ? redeem_as_another_user(&ticket) : 2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    kl_fdshare_withdraw(&ticket);
+    close(a);
+    await_fds(fds);
+}
+
 /* A child of fork, without exec, redeems from its parent and does not answer for it. */
 static void a_forked_child_is_another_process(void **state)
 {
@@ -273,6 +314,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(silent_and_talkative_clients_do_no_harm),
         cmocka_unit_test(threads_share_the_service),
         cmocka_unit_test(another_process_redeems),
+        cmocka_unit_test(another_user_gets_nothing),
         cmocka_unit_test(a_forked_child_is_another_process),
     };
 

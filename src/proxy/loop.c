@@ -22,10 +22,9 @@ struct kl_source {
     int fd;
 
     /* under the loop's lock: */
-    uint32_t events;
+    uint32_t events; /* 0 once removed */
     uint64_t deadline;
-    bool registered; /* epoll knows it */
-    bool removed;
+    bool registered;                  /* epoll knows it */
     struct kl_source *prev, *next;    /* in sources or dead */
     struct kl_source *sooner, *later; /* in timers, while deadline is set */
 };
@@ -150,7 +149,7 @@ static void call_ready(struct kl_loop *loop, const struct epoll_event *events, i
         }
         /* An earlier callback of this batch may have removed it, or changed what it watches. */
         uint32_t wanted = s->events ? s->events | EPOLLERR | EPOLLHUP : 0;
-        if (!s->removed && events[i].events & wanted) call(loop, s, events[i].events & wanted);
+        if (events[i].events & wanted) call(loop, s, events[i].events & wanted);
     }
 }
 
@@ -375,7 +374,7 @@ ncclResult_t kl_loop_add(struct kl_loop *loop, int fd, uint32_t events, kl_sourc
 void kl_source_watch(struct kl_source *s, uint32_t events)
 {
     pthread_mutex_lock(&s->loop->lock);
-    if (!s->removed && s->events != events) (void)apply(s, events);
+    if (s->events != events) (void)apply(s, events);
     pthread_mutex_unlock(&s->loop->lock);
 }
 
@@ -408,7 +407,6 @@ void kl_source_remove(struct kl_source *s)
     disarm(loop, s);
     unlink_from(&loop->sources, s);
     push(&loop->dead, s);
-    s->removed = true;
     if (!kl_loop_inside(loop)) wait_for_callback(loop, s);
     pthread_mutex_unlock(&loop->lock);
     wake(loop); /* to free it */

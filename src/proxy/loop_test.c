@@ -330,7 +330,6 @@ struct slow {
     struct kl_source *source;
     int fd;
     sem_t entered, go_on;
-    _Atomic bool left;
 };
 
 static void be_slow(void *ctx, uint32_t events)
@@ -342,34 +341,45 @@ static void be_slow(void *ctx, uint32_t events)
     eventfd_read(s->fd, &value);
     sem_post(&s->entered);
     sem_wait(&s->go_on);
-    kl_store_relaxed(&s->left, true);
 }
 
-static void let_go(void *ctx)
-{
-    struct slow *s = ctx;
+struct witness {
+    struct kl_source *source;
+    int fd;
+    sem_t entered;
+    _Atomic bool removed, too_early;
+};
 
-    sem_post(&s->go_on);
+/* Whoever removes the source has 50 ms to come back too early. */
+static void watch_the_remover(void *ctx, uint32_t events)
+{
+    struct witness *w = ctx;
+    uint64_t end = kl_deadline_in_ms(50);
+    eventfd_t value;
+
+    (void)events;
+    eventfd_read(w->fd, &value);
+    sem_post(&w->entered);
+    while (!kl_deadline_passed(end) && !kl_load_acquire(&w->removed)) sched_yield();
+    kl_store_relaxed(&w->too_early, kl_load_acquire(&w->removed));
 }
 
 static void removal_waits_for_the_callback(void **state)
 {
     struct kl_loop *loop = hold();
-    struct slow s = {.fd = event()};
-    struct kl_thread thread;
+    static struct witness w;
 
     (void)state;
-    sem_init(&s.entered, 0, 0);
-    sem_init(&s.go_on, 0, 0);
-    assert_int_equal(kl_loop_add(loop, s.fd, EPOLLIN, be_slow, &s, &s.source), ncclSuccess);
-    signal_event(s.fd);
-    sem_wait(&s.entered);
-    assert_int_equal(kl_thread_start(&thread, "let-go", let_go, &s), ncclSuccess);
-    kl_source_remove(s.source);
-    assert_true(kl_load_relaxed(&s.left));
-    kl_thread_join(&thread);
-    close(s.fd);
+    w.fd = event();
+    sem_init(&w.entered, 0, 0);
+    assert_int_equal(kl_loop_add(loop, w.fd, EPOLLIN, watch_the_remover, &w, &w.source), ncclSuccess);
+    signal_event(w.fd);
+    sem_wait(&w.entered);
+    kl_source_remove(w.source);
+    kl_store_release(&w.removed, true);
     kl_loop_drop(loop);
+    assert_false(kl_load_relaxed(&w.too_early));
+    close(w.fd);
 }
 
 struct twins {
