@@ -2,6 +2,7 @@
 #include "tools/kolo/cmd.h"
 
 #include "base/clock.h"
+#include "base/parse.h"
 #include "tools/kolo/launch.h"
 #include "tools/kolo/perf_config.h"
 #include "tools/kolo/perf_process.h"
@@ -35,9 +36,10 @@ int cmd_perf_rank(int argc, char **argv)
 {
     struct kl_perf_config config;
     char why[256];
+    int64_t number;
 
-    if (argc < 3) return EXIT_USAGE;
-    int fd = atoi(argv[1]);
+    if (argc < 3 || !kl_parse_int(argv[1], &number)) return EXIT_USAGE;
+    int fd = (int)number;
     off_t bytes = lseek(fd, 0, SEEK_END);
     void *slots = bytes > 0 ? mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     if (slots == MAP_FAILED) return EXIT_USAGE;

@@ -220,7 +220,7 @@ static ncclResult_t time_half(struct kl_perf_thread *t, struct kl_perf_half *hal
     KL_TRY(warm_up(t));
     KL_TRY(barrier(t));
     KL_TRY(time_all(t, &half->time_us));
-    if (t->config->per_iteration) KL_TRY(spread_of(t, half));
+    if (half->times_us && half->process_max_us) KL_TRY(spread_of(t, half));
     KL_TRY(average(t, &half->time_us, 1));
     half->bandwidth = kl_coll_bandwidth(&r->op.shape, r->op.element_bytes, half->time_us / 1e6);
     return ncclSuccess;
