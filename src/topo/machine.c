@@ -139,8 +139,13 @@ out:
 
 static ncclResult_t fuse_file(const struct kl_machine *m, struct kl_xml *to)
 {
+    int hosts = m->hosts > 1 ? m->hosts : 1;
+
     KL_TRY(kl_machine_check_file(m->file));
-    for (int h = 0; h < (m->hosts > 1 ? m->hosts : 1); h++) KL_TRY(fuse_file_host(m, h, to));
+    if ((int64_t)hosts * m->ndevices > KL_MACHINE_MAX_GPUS)
+        return KL_FAIL(ncclInvalidUsage, "%s: %d hosts of %d GPUs in one NVLink domain; it may have %d GPUs",
+                       kl_xml_name(m->file), hosts, m->ndevices, KL_MACHINE_MAX_GPUS);
+    for (int h = 0; h < hosts; h++) KL_TRY(fuse_file_host(m, h, to));
     return ncclSuccess;
 }
 
