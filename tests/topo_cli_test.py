@@ -147,6 +147,14 @@ class Topo(unittest.TestCase):
             self.good("--record", d)
             self.assertEqual(self.good("--format", "xml"), self.good("--sysfs", d, "--format", "xml"))
 
+    def test_the_library_s_file_is_used(self):
+        f = f"{DATA}/synthetic/pcie-2cpu-4gpu.xml"
+        self.assertEqual(self.good("--format", "xml", NCCL_TOPO_FILE=f), self.good("--topo", f, "--format", "xml"))
+        here = self.good("--format", "xml")
+        self.assertEqual(self.good("--format", "xml", NCCL_TOPO_FILE="/nonexistent"), here)
+        self.assertEqual(self.good("--format", "xml", NCCL_TOPO_FILE=f"{DATA}/synthetic/bad-nogpu.xml"), here)
+        self.assertEqual(kolo("topo", NCCL_TOPO_FILE=f"{DATA}/synthetic/bad-truncated.xml").returncode, 1)
+
     def test_facts_that_look_wrong_are_named(self):
         with tempfile.NamedTemporaryFile("w", suffix=".xml") as t:
             t.write('<system version="1"><cpu numaid="-1"><pci busid="0000:01:00.0" class="0x0302" link_speed="" link_width="0">'

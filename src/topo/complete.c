@@ -20,7 +20,11 @@ int kl_machine_file_gpus(const struct kl_xml *file)
 ncclResult_t kl_machine_check_file(const struct kl_xml *file)
 {
     KL_TRY(kl_xml_check_system(file));
-    if (kl_machine_file_gpus(file)) return ncclSuccess;
+    int gpus = kl_machine_file_gpus(file);
+    if (gpus > KL_MACHINE_MAX_GPUS)
+        return KL_FAIL(ncclInvalidUsage, "%s: %d GPUs; at most %d can be one machine, describe fewer hosts",
+                       kl_xml_name(file), gpus, KL_MACHINE_MAX_GPUS);
+    if (gpus) return ncclSuccess;
     return kl_xml_fail(file, KL_XML_ROOT, ncclInvalidUsage,
                        "no <gpu> element, so no devices; add <gpu dev=\"0\" sm=\"80\"/> to the <pci> elements of GPUs");
 }

@@ -24,6 +24,8 @@
 #include "topo/topo.h"
 #include "topo/xml.h"
 
+enum { KL_MACHINE_MAX_GPUS = 4096 }; /* of a document: more would have more paths than fit */
+
 struct kl_machine {
     const struct kl_xml *file; /* NCCL_TOPO_FILE, loaded; NULL for none. Not changed */
 
@@ -78,7 +80,7 @@ ncclResult_t kl_machine_read_file(const char *path, bool for_host, struct kl_xml
 /** Number of GPUs: the devices that a file provides. */
 int kl_machine_file_gpus(const struct kl_xml *file);
 
-/** Can host devices play the machine: version 1 (else ncclInvalidUsage), and with GPUs (else ncclInvalidUsage)? */
+/** Can host devices play the machine: of version 1, with GPUs, but not too many? Else ncclInvalidUsage. */
 ncclResult_t kl_machine_check_file(const struct kl_xml *file);
 
 /** Does the file hold cpus of several hosts, told apart by numbers? They then share one NVLink domain. */

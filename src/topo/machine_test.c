@@ -260,6 +260,39 @@ static void files_are_loaded_as_communicators_do(void **state)
     }
 }
 
+static void every_rank_needs_its_gpu(void **state)
+{
+    struct kl_host_device device = {.rank = 3, .ordinal = 0};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_xml *file = parse("<system version=\"1\"><cpu><pci busid=\"0000:01:00.0\" class=\"0x068000\">" GPU(
+        "02", "") "</pci></cpu></system>");
+    struct kl_machine m = {.file = file, .device = &device, .ndevices = 1};
+    struct kl_topo *t;
+
+    (void)state;
+    assert_int_equal(kl_machine_whole(&m, &options, &t, NULL), ncclInternalError);
+    assert_int_equal(kl_machine_topo(&m, &options, 3, 4, &t, NULL), ncclInternalError);
+    m.file = NULL;
+    m.hosts = 2;
+    assert_int_equal(kl_machine_whole(&m, &options, &t, NULL), ncclInvalidUsage);
+    kl_xml_free(file);
+}
+
+static void machines_have_a_limit(void **state)
+{
+    struct kl_host_device device = {.rank = 0};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_xml *file = parse("<system version=\"1\"><cpu>" GPU("01", "") "</cpu></system>"), *xml;
+    struct kl_machine m = {.file = file, .device = &device, .ndevices = 1, .hosts = KL_MACHINE_MAX_GPUS + 1};
+    int pci = kl_xml_find(file, "pci", "busid", "0000:01:00.0"), elem;
+
+    (void)state;
+    assert_int_equal(kl_machine_document(&m, &options, &xml), ncclInvalidUsage);
+    for (int i = 0; i < KL_MACHINE_MAX_GPUS; i++) assert_int_equal(kl_xml_add(file, pci, "gpu", &elem), ncclSuccess);
+    assert_int_equal(kl_machine_check_file(file), ncclInvalidUsage);
+    kl_xml_free(file);
+}
+
 static void hosts_of_one_nvlink_domain(void **state)
 {
     static const char text[] =
@@ -353,6 +386,8 @@ int main(void)
         cmocka_unit_test(ranks_may_share_a_gpu_of_a_file),
         cmocka_unit_test(unusable_files_are_refused),
         cmocka_unit_test(files_are_loaded_as_communicators_do),
+        cmocka_unit_test(every_rank_needs_its_gpu),
+        cmocka_unit_test(machines_have_a_limit),
         cmocka_unit_test(hosts_of_one_nvlink_domain),
         cmocka_unit_test(hosts_of_one_file_stay_together),
         cmocka_unit_test(hosts_are_told_apart_by_numbers),
