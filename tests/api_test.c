@@ -101,6 +101,27 @@ static void an_error_in_a_group_drops_the_group(void **state)
     assert_true(b[0] == 0);
 }
 
+/* Also one of a call that creates communicators; what the group would have created is not. */
+static void an_error_in_creating_drops_the_group(void **state)
+{
+    ncclComm_t one = (ncclComm_t)(void *)state, none;
+    ncclUniqueId id;
+
+    (void)state;
+    ok(ncclGetUniqueId(&id));
+    ok(ncclGroupStart());
+    ok(ncclCommInitRank(&one, 1, id, 0));
+    expect_refused(ncclCommInitAll(&none, 2, (int[]){1, 1}), ncclInvalidUsage, "twice");
+    expect_refused(ncclGroupEnd(), ncclInvalidUsage, "twice");
+    assert_null(one);
+
+    assert_int_equal(setenv("KOLO_RANK", "0", 1), 0);
+    ok(ncclGroupStart());
+    expect_refused(koloInitFromEnv(&none), ncclInvalidUsage, "KOLO_SIZE is not set");
+    expect_refused(ncclGroupEnd(), ncclInvalidUsage, "KOLO_SIZE is not set");
+    assert_int_equal(unsetenv("KOLO_RANK"), 0);
+}
+
 static void an_error_found_at_the_end_of_a_group_drops_the_group(void **state)
 {
     float a[4] = {1, 2, 3, 4}, other[4] = {9}, b[4] = {0};
@@ -527,6 +548,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_arguments_are_refused_in_words),
         cmocka_unit_test(an_error_in_a_group_drops_the_group),
+        cmocka_unit_test(an_error_in_creating_drops_the_group),
         cmocka_unit_test(an_error_found_at_the_end_of_a_group_drops_the_group),
         cmocka_unit_test(questions_are_answered),
         cmocka_unit_test(one_thread_drives_all_ranks),

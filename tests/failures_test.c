@@ -161,7 +161,7 @@ static int fork_children(struct rank *r)
         if (!child) _exit(abort ? ncclCommAbort(r->comm) : ncclCommDestroy(r->comm));
         waitpid(child, &status, 0);
         if (!WIFEXITED(status) || WEXITSTATUS(status)) return 1;
-        for (int i = 0; i < 100 && !rc; i++) rc = reduce_once(r);
+        for (int i = 0; i < 10 && !rc; i++) rc = reduce_once(r);
     }
     if (rc) fprintf(stderr, "rank %d: %s\n", r->rank, ncclGetLastError(r->comm));
     return rc || ncclCommDestroy(r->comm) ? 1 : EXIT_AS_EXPECTED;

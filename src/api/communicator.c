@@ -115,7 +115,7 @@ static ncclResult_t check_devices(int ndev, const int *devlist)
     return ncclSuccess;
 }
 
-KL_API(ncclResult_t, CommInitAll, (ncclComm_t * comms, int ndev, const int *devlist))
+static ncclResult_t create_all(ncclComm_t *comms, int ndev, const int *devlist)
 {
     ncclUniqueId id;
 
@@ -126,6 +126,11 @@ KL_API(ncclResult_t, CommInitAll, (ncclComm_t * comms, int ndev, const int *devl
     KL_TRY(kl_group_start());
     for (int i = 0; i < ndev; i++) kl_group_note(create(&comms[i], ndev, &id, i, devlist ? devlist[i] : i));
     return kl_group_end();
+}
+
+KL_API(ncclResult_t, CommInitAll, (ncclComm_t * comms, int ndev, const int *devlist))
+{
+    return kl_group_note(create_all(comms, ndev, devlist));
 }
 
 /* ---- the end ---- */

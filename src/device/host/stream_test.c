@@ -140,7 +140,7 @@ static void a_forked_child_does_not_run_the_work_of_its_parent(void **state)
     int status;
 
     (void)state;
-    push_append(s, l, 1, 20000); /* the executor has taken it before it is done */
+    push_append(s, l, 1, 300); /* the executor has taken it before it is done */
     push_append(s, l, 2, 0);
     while (!kl_stream_reached(s, 0) || kl_stream_pending(s)) {
         pid_t child = fork();
