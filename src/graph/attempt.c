@@ -12,10 +12,12 @@ static ncclResult_t grow_record(struct kl_run *run)
     int max = run->max_attempts ? 2 * run->max_attempts : 32;
     struct kl_attempt *attempt = realloc(run->why->attempt, (size_t)max * sizeof *attempt);
     struct kl_outcome *outcome = realloc(run->outcome, (size_t)max * sizeof *outcome);
+    int *unique = realloc(run->unique, (size_t)max * sizeof *unique);
 
     if (attempt) run->why->attempt = attempt;
     if (outcome) run->outcome = outcome;
-    if (!attempt || !outcome) return KL_NOMEM("the record of a graph search");
+    if (unique) run->unique = unique;
+    if (!attempt || !outcome || !unique) return KL_NOMEM("the record of a graph search");
     run->max_attempts = max;
     return ncclSuccess;
 }
@@ -64,6 +66,8 @@ static void end_attempt(struct kl_run *run)
     a->end = end_of(w->budget);
     for (int l = 0; l < run->routes->topo->nlinks; l++)
         if ((int)w->refusals[l] > a->refusals) a->refusals = (int)w->refusals[l], a->limiting_link = l;
+    run->unique[run->nunique++] = run->why->nattempts - 1;
+    run->was_long |= a->steps >= FEW_STEPS;
     o->made = true;
     o->left = w->budget;
     o->most = w->most;
@@ -134,9 +138,10 @@ static bool repeat_same_wishes(struct kl_run *run)
     const struct kl_attempt *a = kl_run_last(run);
 
     if (run->pass != 1) return false;
-    for (int i = run->why->nattempts - 2; i >= 0; i--) {
-        if (!run->outcome[i].made || run->outcome[i].version != run->walk->version) continue;
-        if (!has_same_wishes(run, a, &run->why->attempt[i])) continue;
+    for (int k = run->nunique - 1; k >= 0; k--) {
+        int i = run->unique[k];
+
+        if (run->outcome[i].version != run->walk->version || !has_same_wishes(run, a, &run->why->attempt[i])) continue;
         repeat(run, i);
         return true;
     }
@@ -161,7 +166,8 @@ static bool will_time_out(const struct kl_run *run)
 {
     const struct kl_attempt *a = &run->why->attempt[run->why->nattempts - 1];
 
-    for (int i = run->why->nattempts - 2; i >= 0; i--) {
+    for (int k = run->nunique - 1; k >= 0; k--) {
+        int i = run->unique[k];
         const struct kl_outcome *o = &run->outcome[i];
 
         if (o->left == 0 && o->exact && o->version == run->walk->version && is_stricter(run, &run->why->attempt[i], a))
@@ -175,7 +181,8 @@ static bool will_find_nothing(const struct kl_run *run)
 {
     const struct kl_attempt *a = &run->why->attempt[run->why->nattempts - 1];
 
-    for (int i = run->why->nattempts - 2; i >= 0; i--) {
+    for (int k = run->nunique - 1; k >= 0; k--) {
+        int i = run->unique[k];
         const struct kl_outcome *o = &run->outcome[i];
 
         if (o->made && o->left > 0 && o->exact && o->version == run->walk->version &&
@@ -227,45 +234,39 @@ static bool is_alike(const struct kl_run *run, const struct kl_attempt *a, int e
     return kl_rounds_alike(run->routes, run->sums, &wa, &wb, !exhausted);
 }
 
-static bool repeat_alike(struct kl_run *run)
+static ncclResult_t prepare_sums(struct kl_run *run)
 {
-    const struct kl_attempt *a = kl_run_last(run);
-    int n = run->why->nattempts - 1;
-
-    if (run->pass != 1) return false;
-    for (int i = n - 1; i >= 0; i--)
-        if (is_alike(run, a, i)) {
-            repeat(run, i);
-            return true;
-        }
-    return false;
+    if (run->sums && run->sums_of == run->work->pattern) return ncclSuccess;
+    kl_sums_free(run->sums);
+    run->sums = NULL;
+    run->sums_of = run->work->pattern;
+    return kl_sums_create(run->routes, run->work->pattern, &run->sums);
 }
 
-/* Worth the while only after an attempt that took long. */
-static bool was_long(const struct kl_run *run)
+static ncclResult_t repeat_alike(struct kl_run *run, bool *repeated)
 {
-    for (int i = run->why->nattempts - 2; i >= 0; i--)
-        if (run->outcome[i].exact) return true;
-    return false;
+    const struct kl_attempt *a = kl_run_last(run);
+
+    KL_TRY(prepare_sums(run));
+    for (int k = run->nunique - 1; k >= 0 && !*repeated; k--)
+        if (is_alike(run, a, run->unique[k])) {
+            repeat(run, run->unique[k]);
+            *repeated = true;
+        }
+    return ncclSuccess;
 }
 
 static ncclResult_t need_not_be_made(struct kl_run *run, bool *needless)
 {
     struct kl_wishes wishes = kl_wishes_of(run->work);
-    bool any_end = run->pass == 1 && !run->best->nchannels && run->work->min_channels == run->work->max_channels;
 
-    *needless = true;
-    if (repeat_same_wishes(run)) return ncclSuccess;
-    *needless = false;
-    if (kl_has_heads(run->work->pattern) || (!any_end && !was_long(run))) return ncclSuccess;
-    if (!kl_is_exact(run->routes, &wishes)) return ncclSuccess;
-    if (!run->sums || run->sums_of != run->work->pattern) {
-        kl_sums_free(run->sums);
-        run->sums = NULL;
-        KL_TRY(kl_sums_create(run->routes, run->work->pattern, &run->sums));
-        run->sums_of = run->work->pattern;
-    }
-    *needless = skip_hopeless(run) || repeat_alike(run);
+    *needless = repeat_same_wishes(run);
+    /* The proofs are worth their cost once an attempt was long. */
+    if (*needless || !run->was_long || kl_has_heads(run->work->pattern) || !kl_is_exact(run->routes, &wishes))
+        return ncclSuccess;
+    *needless = skip_hopeless(run);
+    if (!*needless && run->pass == 1) KL_TRY(repeat_alike(run, needless));
+    if (*needless && kl_run_last(run)->repeats < 0) run->unique[run->nunique++] = run->why->nattempts - 1;
     return ncclSuccess;
 }
 

@@ -45,7 +45,9 @@ struct kl_run {
     int min_intra, max_intra, min_inter, max_inter;
     struct kl_graph_why *why;
     struct kl_outcome *outcome; /* by attempt */
-    int max_attempts;
+    int *unique;                /* attempts that repeat no earlier one */
+    int nunique, max_attempts;
+    bool was_long;        /* some attempt took many steps */
     struct kl_sums *sums; /* for the pattern `sums_of`; NULL until needed */
     int sums_of;
 };
