@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time the graph search on recorded machines, against times recorded for the reference implementation.
 
-usage: bench/search.py --golden DIR --topologies DIR [--kolo build/release/kolo] [--above MS] [--only GLOB] [--runs N]
+usage: bench/search.py --golden DIR --topologies DIR [--build build/release] [--above MS] [--only GLOB] [--runs N]
 
-For each record: milliseconds of thread CPU time that its searches took there (search_cpu_ms in the record), and here
-(the median of N runs), and the ratio, worst first. The recorded times come from another run on a like machine: the
-ratio is a measure of size, not a race.
+For each record: milliseconds of thread CPU time that its searches took there (search_cpu_ms in the record), and here,
+both the median of N runs in one process, and the ratio, worst first. The recorded times come from another run on a
+like machine: the ratio is a measure of size, not a race.
 """
 import argparse, fnmatch, glob, json, os, statistics, subprocess, sys
 
@@ -18,18 +18,14 @@ def environment(record, topologies):
     return env
 
 
-def measure(kolo, topologies, record, runs):
-    cmd = [kolo, "graph", "--topo", os.path.join(topologies, record["topology"]), "--hosts", str(record["hosts"]), "--json"]
-    times = []
-    for _ in range(runs):
-        out = subprocess.run(cmd, env=environment(record, topologies), capture_output=True, check=True).stdout
-        times.append(json.loads(out)["search_cpu_ms"])
-    return statistics.median(times)
+def measure(build, topologies, record, runs):
+    cmd = [os.path.join(build, "bin", "search_time"), os.path.join(topologies, record["topology"]), str(record["hosts"]), str(runs)]
+    return float(subprocess.run(cmd, env=environment(record, topologies), capture_output=True, check=True).stdout)
 
 
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("--kolo", default="build/release/kolo")
+    a.add_argument("--build", default="build/release", help="build tree to measure")
     a.add_argument("--golden", required=True, help="folder of recorded results")
     a.add_argument("--topologies", required=True, help="folder of their machines")
     a.add_argument("--above", type=float, default=0, help="only records that took the reference longer (ms)")
@@ -43,7 +39,7 @@ def main():
         record = json.load(open(path))
         if record.get("search_cpu_ms", 0) <= o.above or not fnmatch.fnmatch(name, o.only):
             continue
-        here = measure(o.kolo, o.topologies, record, o.runs)
+        here = measure(o.build, o.topologies, record, o.runs)
         rows.append((record["search_cpu_ms"] / max(here, 1e-6), record["search_cpu_ms"], here, name))
     if not rows:
         print("no records match", file=sys.stderr)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graph/run.h"
-
-#include <math.h>
+#include "graph/bound.h"
 
 /*
  * An upper bound on the channels that an attempt can lay. Every channel needs, besides more that is not counted here,
@@ -31,16 +29,14 @@ static double left_of(const struct kl_routes *r, int link)
     return (double)kl_level_value(&r->levels, r->level[link]);
 }
 
-/* ---- entries ---- */
-
-/* Is any channel able to use this route alone? */
-static bool is_usable(const struct kl_routes *r, const struct kl_route *p, float bw, int limit)
+bool kl_route_is_usable(const struct kl_routes *r, const struct kl_route *p, float bw)
 {
-    if (p->type > limit) return false;
     for (uint32_t k = p->first; k < p->first + p->hops; k++)
         if (times(left_of(r, r->link[k]), bw) < 1) return false;
     return true;
 }
+
+/* ---- entries ---- */
 
 /* How often the links can be used that all usable routes from a NET begin with. */
 static int entries_through(const struct kl_routes *r, int net, const struct kl_graph *w)
@@ -51,7 +47,7 @@ static int entries_through(const struct kl_routes *r, int net, const struct kl_g
     for (int g = 0; g < r->ngpus; g++) {
         const struct kl_route *p = kl_net_gpu(r, net, g);
 
-        if (!is_usable(r, p, w->bw_inter, w->type_inter)) continue;
+        if (p->type > w->type_inter || !kl_route_is_usable(r, p, w->bw_inter)) continue;
         if (!first) first = p, common = p->hops;
         for (int k = 0; k < common; k++)
             if (k >= p->hops || r->link[p->first + (uint32_t)k] != r->link[first->first + (uint32_t)k]) common = k;
@@ -132,10 +128,11 @@ static int least_of(int a, int b)
     return a < b ? a : b;
 }
 
-static int most_channels(const struct kl_routes *r, const struct kl_graph *w)
+int kl_bound_channels(const struct kl_routes *r, const struct kl_graph *w)
 {
     int n = w->max_channels;
 
+    if (kl_has_heads(w->pattern)) return n;
     if (r->nnets) n = least_of(n, entries(r, w));
     if (r->ngpus > 1) n = least_of(n, least_of(chains(r, w, true), chains(r, w, false)));
     return n;
@@ -152,8 +149,7 @@ static int fewest_hops(const struct kl_route *p, int n)
     return fewest == UINT16_MAX ? 0 : fewest;
 }
 
-/* Fewest links that a channel can follow. */
-static int hops_per_channel(const struct kl_routes *r)
+int kl_bound_hops(const struct kl_routes *r)
 {
     int n = (r->ngpus - 1) * fewest_hops(r->gpu_gpu, r->ngpus * r->ngpus);
 
@@ -161,56 +157,11 @@ static int hops_per_channel(const struct kl_routes *r)
     return n;
 }
 
-/* ---- verdicts ---- */
-
-bool kl_run_may_win(const struct kl_run *run)
+bool kl_bound_can_win(const struct kl_graph *w, const struct kl_graph *b, int n, int hops)
 {
-    const struct kl_graph *w = run->work, *b = run->best;
-    float here, there;
-    int n;
+    float here = (float)n * w->bw_intra, there = (float)b->nchannels * b->bw_intra;
 
-    if (w->pattern == KL_PATTERN_NVLS || w->pattern == KL_PATTERN_COLLNET_DIRECT) return true;
-    n = most_channels(run->routes, w);
     if (n < w->min_channels || n < 1) return false;
-    here = (float)n * w->bw_intra;
-    there = (float)b->nchannels * b->bw_intra;
     if (here != there) return here > there;
-    return w->pattern == b->pattern && w->cross_nic == b->cross_nic && run->pass == 1 &&
-           n * hops_per_channel(run->routes) < b->nhops;
-}
-
-/* Is a bandwidth a number of thousandths, as far as floats can say? */
-static bool in_thousandths(float x)
-{
-    return fabsf(x * 1000 - roundf(x * 1000)) < 0.02f;
-}
-
-/*
- * A bandwidth below 2048 that is a rounded number of thousandths, less another number of thousandths, rounds to the
- * thousandth it is meant to be: each of the three steps is off by less than an eighth of a thousandth. Adding
- * back gives the same number of thousandths, thus the same float. Whole numbers are exact up to 2^24.
- */
-static bool is_exact_for(float left, float need)
-{
-    if (left == rintf(left) && need == rintf(need)) return left < 16777216.0f;
-    return left < 2048 && left == roundf(left * 1000) / 1000 && in_thousandths(need);
-}
-
-bool kl_run_is_exact(const struct kl_run *run)
-{
-    const struct kl_routes *r = run->routes;
-    const struct kl_graph *w = run->work;
-    const float bw[] = {w->bw_intra, w->bw_inter, w->bw_inter / 2};
-
-    for (int l = 0; l < r->topo->nlinks; l++) {
-        float left = kl_level_value(&r->levels, r->level[l]);
-
-        for (int i = 0; i < 3; i++) {
-            if (!is_exact_for(left, bw[i])) return false;
-            if ((r->shares >> KL_SHARE_COSTLY & 1) && !is_exact_for(left, bw[i] * 6 / 5)) return false;
-            if ((r->shares >> KL_SHARE_EIGHTH & 1) && !is_exact_for(left, bw[i] / 8)) return false;
-            if ((r->shares >> KL_SHARE_COSTLY_EIGHTH & 1) && !is_exact_for(left, bw[i] * 6 / 5 / 8)) return false;
-        }
-    }
-    return true;
+    return w->pattern == b->pattern && w->cross_nic == b->cross_nic && n * hops < b->nhops;
 }

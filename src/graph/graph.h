@@ -110,10 +110,6 @@ struct kl_attempt {
     int stored;        /* channels of the last solution it stored; 0: none that was better */
     int end;           /* enum kl_attempt_end */
     int next;          /* enum kl_relaxation */
-    /* For the search itself: */
-    int left;         /* of the budget; not always budget - steps, because PCI order has a budget of its own */
-    unsigned version; /* of what is left of links */
-    bool timed_out, exact;
     int repeats;       /* index of an earlier attempt that this one equals step for step; -1 */
     int limiting_link; /* link of the topology that refused most often; -1 if none did */
     int refusals;      /* how often it refused */

@@ -9,7 +9,6 @@ void kl_levels_fini(struct kl_levels *v)
 {
     free(v->next);
     free(v->value);
-    free(v->whole);
     free(v->slot);
     free(v->filled);
     memset(v, 0, sizeof *v);
@@ -47,8 +46,7 @@ static bool grow(struct kl_levels *v)
     float *value = realloc(v->value, rows * sizeof *value);
 
     if (value) v->value = value;
-    if (!value || !resize(&v->whole, rows) || !resize(&v->slot, 2 * rows) || !resize(&v->next, rows * KL_LEVEL_STEP))
-        return false;
+    if (!value || !resize(&v->slot, 2 * rows) || !resize(&v->next, rows * KL_LEVEL_STEP)) return false;
     v->max = max;
     v->nslots = 2 * max;
     for (size_t i = old * KL_LEVEL_STEP; i < rows * KL_LEVEL_STEP; i++) v->next[i] = KL_LEVEL_UNKNOWN;
@@ -68,7 +66,7 @@ int kl_level_of(struct kl_levels *v, float value)
     slot = slot_of(v, value);
     if (*slot < 0) {
         v->value[v->n] = value;
-        v->whole[v->n] = (int32_t)value;
+        v->next[v->n * KL_LEVEL_STEP + KL_LEVEL_WHOLE] = (int32_t)value;
         *slot = v->n++ * KL_LEVEL_STEP;
     }
     return *slot;

@@ -26,15 +26,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { KL_LEVEL_REFUSED = -1, KL_LEVEL_UNKNOWN = -2, KL_LEVEL_STEP = 32 };
+enum {
+    KL_LEVEL_REFUSED = -1,
+    KL_LEVEL_UNKNOWN = -2,
+    KL_LEVEL_STEP = 32,
+    KL_LEVEL_NEEDS = 31, /* columns for needs */
+    KL_LEVEL_WHOLE = 31  /* this column is the value without decimals */
+};
 
 struct kl_levels {
-    int32_t *next;             /* rows of KL_LEVEL_STEP entries */
-    float *value;              /* by level / KL_LEVEL_STEP: GB/s */
-    int32_t *whole;            /* the same, without decimals */
-    float need[KL_LEVEL_STEP]; /* by column; negative gives back */
-    int32_t *slot;             /* hash table of levels, -1 empty */
-    int32_t *filled;           /* entries that are known */
+    int32_t *next;              /* rows of KL_LEVEL_STEP entries */
+    float *value;               /* by level / KL_LEVEL_STEP: GB/s */
+    float need[KL_LEVEL_NEEDS]; /* by column; negative gives back */
+    int32_t *slot;              /* hash table of levels, -1 empty */
+    int32_t *filled;            /* entries that are known */
     int n, max, nslots, nfilled, max_filled;
     bool nomem;
 };

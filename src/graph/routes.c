@@ -105,7 +105,7 @@ static ncclResult_t alloc_routes(struct kl_routes *r)
     r->link = malloc(((size_t)hops + 1) * sizeof *r->link);
     r->net_bw = malloc((nn + 1) * sizeof *r->net_bw);
     r->level = malloc(((size_t)t->nlinks + 1) * sizeof *r->level);
-    r->pci_up = malloc((3 * ng + 3 * nn + ng * nn) * sizeof *r->pci_up);
+    r->pci_up = malloc((5 * ng + 3 * nn + ng * nn) * sizeof *r->pci_up);
     r->nearest = malloc((nn + 1) * sizeof *r->nearest);
     if (!r->gpu_gpu || !r->back || !r->link || !r->net_bw || !r->level || !r->pci_up || !r->nearest)
         return KL_NOMEM("a graph search");
@@ -120,6 +120,8 @@ static ncclResult_t alloc_routes(struct kl_routes *r)
     r->same_port = r->same_net + nn;
     r->next_port = r->same_port + nn;
     r->near_gpu = r->next_port + nn;
+    r->way_out = r->near_gpu + ng * nn;
+    r->way_in = r->way_out + ng;
     return ncclSuccess;
 }
 
@@ -155,6 +157,22 @@ static void fill_net(struct kl_routes *r, int k)
         r->next_port[i] = k;
     }
     r->net_bw[k] = n->net.bw;
+}
+
+/* The link that all routes out of a GPU begin with, or all into it end with. */
+static int only_way(const struct kl_routes *r, int gpu, bool out)
+{
+    int link = -1;
+
+    for (int g = 0; g < r->ngpus; g++) {
+        const struct kl_route *p = out ? kl_gpu_gpu(r, gpu, g) : kl_gpu_gpu(r, g, gpu);
+        int end = p->hops ? r->link[out ? p->first : p->first + p->hops - 1u] : -1;
+
+        if (end < 0) continue;
+        if (link >= 0 && end != link) return -1;
+        link = end;
+    }
+    return link;
 }
 
 static void fill_nearest(struct kl_routes *r, int net, int32_t *used)
@@ -206,6 +224,7 @@ ncclResult_t kl_routes_create(const struct kl_topo *topo, struct kl_routes **rou
     for (int g = 0; g < r->ngpus; g++) fill_gpu(r, g);
     for (int k = 0; k < r->nnets; k++) fill_net(r, k);
     fill_all_routes(r);
+    for (int g = 0; g < r->ngpus; g++) r->way_out[g] = only_way(r, g, true), r->way_in[g] = only_way(r, g, false);
     for (int k = 0; k < r->nnets; k++) fill_nearest(r, k, &near);
     if (r->levels.nomem) {
         rc = KL_NOMEM("a graph search");

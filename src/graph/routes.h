@@ -42,15 +42,15 @@ struct kl_route {
 };
 
 /**
- * The four bandwidths of a round. Each has KL_SHARES columns of levels for taking, from column `charge` on, and as many for
+ * The bandwidths of a round. Each has KL_SHARES columns of levels for taking, from column `charge` on, and as many for
  * giving back, from column charge + KL_GIVE on.
  */
 enum kl_charge {
     KL_CHARGE_INTRA = 0 * KL_SHARES,
     KL_CHARGE_INTER = 1 * KL_SHARES,
     KL_CHARGE_HALF = 2 * KL_SHARES,  /* of inter: each of the two ways back of a balanced tree */
-    KL_CHARGE_HEADS = 3 * KL_SHARES, /* of a head's test */
-    KL_GIVE = 4 * KL_SHARES
+    KL_CHARGE_HEADS = 2 * KL_SHARES, /* of a head's test; these patterns know no half */
+    KL_GIVE = 3 * KL_SHARES
 };
 
 /** The GPUs that a NET reaches best: by bandwidth, then by hops. */
@@ -76,6 +76,7 @@ struct kl_routes {
     uint8_t *share;                               /* by hop: enum kl_share */
     struct kl_back *back;                         /* by hop */
     int32_t *pci_up, *pci_down;                   /* by GPU: its first PCI link and the reverse of it; -1 */
+    int32_t *way_out, *way_in; /* by GPU: the link that all routes to, or from, other GPUs use; -1 if there is none */
 
     /* Look-ups by rank, NET id or node id find the first match in list order: what stands in for what. */
     int32_t *same_rank; /* by GPU: the first GPU with its rank */

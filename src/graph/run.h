@@ -11,6 +11,7 @@
 #ifndef KL_GRAPH_RUN_H
 #define KL_GRAPH_RUN_H
 
+#include "graph/bound.h"
 #include "graph/graph.h"
 #include "graph/routes.h"
 #include "graph/walk.h"
@@ -19,6 +20,15 @@ enum {
     KL_BUDGET_GLOBAL = 1 << 19,
     KL_BUDGET_ROUND = 1 << 14,
     KL_BUDGET_SAME = 1 << 8 /* when all channels have the same order */
+};
+
+/** What the search itself remembers of an attempt. */
+struct kl_outcome {
+    unsigned version; /* of what is left of links, afterwards */
+    int left;         /* of the budget; not always budget - steps, because PCI order has a budget of its own */
+    int most;         /* channels of the largest set that was completed */
+    bool made;        /* not just accounted for */
+    bool exact;       /* rounding left no traces; false where nobody looked */
 };
 
 struct kl_run {
@@ -34,7 +44,12 @@ struct kl_run {
     bool try_same;
     int min_intra, max_intra, min_inter, max_inter;
     struct kl_graph_why *why;
-    int max_attempts;
+    struct kl_outcome *outcome; /* by attempt */
+    int *unique;                /* attempts that repeat no earlier one */
+    int nunique, max_attempts;
+    bool was_long;        /* some attempt took many steps */
+    struct kl_sums *sums; /* for the pattern `sums_of`; NULL until needed */
+    int sums_of;
 };
 
 /* ---- relax.c ---- */
@@ -60,19 +75,5 @@ static inline struct kl_attempt *kl_run_last(struct kl_run *run)
 {
     return &run->why->attempt[run->why->nattempts - 1];
 }
-
-/* ---- bound.c ---- */
-
-/**
- * May an attempt with the present wishes store a solution at all? False is a proof that it can't: it would need more channels
- * than the machine's links and NETs can carry, or come out no better than what is stored.
- */
-bool kl_run_may_win(const struct kl_run *run);
-
-/**
- * Do rounds leave every link exactly as they find it, whatever they try? True if rounding can't change a bandwidth for
- * good: then what a round does depends on its wishes alone.
- */
-bool kl_run_is_exact(const struct kl_run *run);
 
 #endif

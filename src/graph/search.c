@@ -209,6 +209,9 @@ done:
         run.why = NULL;
     }
 out:
+    free(run.outcome);
+    free(run.unique);
+    kl_sums_free(run.sums);
     kl_walk_free(run.walk);
     kl_graph_why_free(run.why);
     return rc;

@@ -2,6 +2,7 @@
 #include "graph/walk.h"
 
 #include "base/error.h"
+#include "graph/bound.h"
 #include "topo/paths.h"
 
 #include <stdlib.h>
@@ -130,7 +131,10 @@ static inline bool take(struct kl_walk *w, const struct kl_route *p, enum kl_cha
     if (!p->plain || p->hops > PLAIN_HOPS) return take_hops(w, p, charge);
     for (int k = 0; k < p->hops; k++) {
         to[k] = next[level[link[k]] + share[k]];
-        if (to[k] < 0) return take_refused(w, p, charge, to, k);
+        if (to[k] >= 0) continue;
+        if (to[k] != KL_LEVEL_REFUSED || !w->exact) return take_refused(w, p, charge, to, k);
+        w->refusals[link[k]]++;
+        return false;
     }
     for (int k = 0; k < p->hops; k++) level[link[k]] = to[k];
     return true;
@@ -253,6 +257,7 @@ static void channel_complete(struct kl_walk *w)
     struct kl_graph *g = w->work;
 
     g->nchannels++;
+    if (g->nchannels > w->most) w->most = g->nchannels;
     if (better(w)) {
         kl_graph_copy(w->best, g);
         w->stored = g->nchannels;
@@ -277,25 +282,33 @@ static inline void toggle_used(struct kl_lane *l, int gpu)
     l->used[gpu / 64] ^= (uint64_t)1 << (gpu % 64);
 }
 
+/* Append a candidate that is free and can be reached. */
+static inline void add_if_free(const struct kl_walk *w, const struct kl_lane *l, struct frame *f, int gpu)
+{
+    f->own[f->n] = gpu;
+    f->n += !is_used(l, gpu) && kl_gpu_gpu(w->routes, f->gpu, gpu)->hops;
+}
+
 /* With an NVSwitch only neighbours by index follow: rings look back first, balanced trees ahead. */
-static void list_neighbours(const struct kl_walk *w, struct frame *f)
+static inline void list_neighbours(const struct kl_walk *w, const struct kl_lane *l, struct frame *f)
 {
     int ng = w->routes->ngpus, prev = f->gpu ? f->gpu - 1 : ng - 1, next = f->gpu + 1 < ng ? f->gpu + 1 : 0;
-    bool trees = w->work->pattern == KL_PATTERN_BALANCED_TREE || w->work->pattern == KL_PATTERN_SPLIT_TREE;
+    bool ring = w->work->pattern == KL_PATTERN_RING, chain = w->work->pattern == KL_PATTERN_TREE;
 
     f->list = f->own;
-    f->own[0] = w->work->pattern == KL_PATTERN_RING ? prev : next;
-    f->own[1] = trees ? prev : next;
-    f->n = f->own[0] == f->own[1] ? 1 : 2;
+    f->n = 0;
+    add_if_free(w, l, f, ring ? prev : next);
+    if (prev != next && !chain && !kl_has_heads(w->work->pattern)) add_if_free(w, l, f, ring ? next : prev);
 }
 
 static inline int pci_left(const struct kl_routes *r, int gpu)
 {
+    const int32_t *whole = r->levels.next + KL_LEVEL_WHOLE;
     int up, down;
 
     if (r->pci_up[gpu] < 0 || r->pci_down[gpu] < 0) return -1;
-    up = r->levels.whole[r->level[r->pci_up[gpu]] / KL_LEVEL_STEP];
-    down = r->levels.whole[r->level[r->pci_down[gpu]] / KL_LEVEL_STEP];
+    up = whole[r->level[r->pci_up[gpu]]];
+    down = whole[r->level[r->pci_down[gpu]]];
     return up < down ? up : down;
 }
 
@@ -309,60 +322,93 @@ static void reverse(int32_t *list, int n)
     }
 }
 
-/*
- * Candidates by what is left of their PCI links, behind the bandwidth from the entry NET: a stable insertion into the
- * order that everything else decides. Between GPUs that are all alike the last is tried first, unless the one
- * chosen now returns to the network.
- */
-static void list_by_pci(struct kl_walk *w, struct kl_lane *l, const struct kl_order *o, bool last_exit, struct frame *f)
+/* The entries of an order whose GPUs are free, as indices into it; `left` of them at most. */
+static inline int list_free(const struct kl_lane *l, const struct kl_order *o, int left, int32_t *list)
 {
-    int32_t *list = l->pool + l->step * w->routes->ngpus;
-    int64_t *key = w->key;
-    int n = 0, class = -1;
-    bool all_alike = true;
-
-    for (int i = 0; i < o->n; i++) {
-        const struct kl_order_entry *e = &o->entry[i];
-        int64_t k;
-        int at;
-
-        if (is_used(l, e->gpu)) continue;
-        k = (int64_t)e->net_bw * ((int64_t)1 << 32) + pci_left(w->routes, e->gpu);
-        for (at = n++; at > 0 && key[at - 1] < k; at--) key[at] = key[at - 1], list[at] = list[at - 1];
-        key[at] = k;
-        list[at] = e->gpu;
-        if (class < 0) class = e->alike;
-        all_alike &= e->alike == class;
-    }
-    if (!last_exit && all_alike) reverse(list, n);
-    f->list = list;
-    f->n = n;
-}
-
-static void list_gpus(struct kl_walk *w, struct kl_lane *l, const struct kl_stage *s, struct frame *f)
-{
-    const struct kl_order *o;
-    int32_t *list = l->pool + l->step * w->routes->ngpus;
     int n = 0;
 
+    for (int i = 0; i < o->n && n < left; i++) {
+        list[n] = i;
+        n += !is_used(l, o->entry[i].gpu);
+    }
+    return n;
+}
+
+static bool are_alike(const struct kl_order *o, const int32_t *list, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (o->entry[list[i]].alike != o->entry[list[0]].alike) return false;
+    return true;
+}
+
+/*
+ * Sort by what is left of the candidates' PCI links, behind the bandwidth from the entry NET: a stable insertion into
+ * the order that everything else decides.
+ */
+static inline void sort_by_pci(struct kl_walk *w, const struct kl_order *o, int32_t *list, int n)
+{
+    int64_t *key = w->key;
+
+    for (int i = 0; i < n; i++) {
+        const struct kl_order_entry *e = &o->entry[list[i]];
+        int64_t k = (int64_t)e->net_bw * ((int64_t)1 << 32) + pci_left(w->routes, e->gpu);
+        int32_t moved = list[i];
+        int at = i;
+
+        for (; at > 0 && key[at - 1] < k; at--) key[at] = key[at - 1], list[at] = list[at - 1];
+        key[at] = k;
+        list[at] = moved;
+    }
+}
+
+/* Does the only link into a GPU, or out of it, refuse? Then its routes need not be tried. */
+static inline bool is_shut(struct kl_walk *w, int link)
+{
+    if (link < 0 || w->routes->levels.next[w->routes->level[link] + KL_CHARGE_INTRA] != KL_LEVEL_REFUSED || !w->exact)
+        return false;
+    w->refusals[link]++;
+    return true;
+}
+
+/* The one GPU that is left. */
+static inline void list_last(const struct kl_walk *w, const struct kl_lane *l, struct frame *f)
+{
+    int words = (w->routes->ngpus + 63) / 64, k = 0;
+
+    while (k < words - 1 && l->used[k] == UINT64_MAX) k++;
+    f->list = f->own;
+    f->n = 0;
+    add_if_free(w, l, f, 64 * k + __builtin_ctzll(~l->used[k]));
+}
+
+/* GPUs that are all alike are tried last first, while a return to the network is ahead but not next. */
+static void list_gpus(struct kl_walk *w, struct kl_lane *l, const struct kl_stage *s, struct frame *f)
+{
+    int32_t *list = l->pool + l->step * w->routes->ngpus;
+    const struct kl_order *o;
+    int left = w->routes->ngpus - 1 - l->step;
+
     if (w->routes->nvs) {
-        list_neighbours(w, f);
+        list_neighbours(w, l, f);
         return;
     }
-    o = kl_order_after(w->routes, &w->orders, f->gpu, s->nets_count ? (int)l->nets[0] : -1);
+    if (left == 1) {
+        list_last(w, l, f);
+        return;
+    }
     f->n = 0;
+    if (is_shut(w, w->routes->way_out[f->gpu])) return;
+    o = kl_order_after(w->routes, &w->orders, f->gpu, s->nets_count ? (int)l->nets[0] : -1);
     if (!o) {
         out_of_memory(w);
         return;
     }
-    if (s->nets_count) {
-        list_by_pci(w, l, o, s->last_exit, f);
-        return;
+    int n = list_free(l, o, left, list);
+    if (s->nets_count && n > 1) {
+        sort_by_pci(w, o, list, n);
+        if (!s->last_exit && (o->all_alike || are_alike(o, list, n))) reverse(list, n);
     }
-    for (int i = 0, left = w->routes->ngpus - 1 - l->step; i < o->n && n < left; i++) {
-        list[n] = o->entry[i].gpu;
-        n += !is_used(l, list[n]);
-    }
+    for (int i = 0; i < n; i++) list[i] = o->entry[list[i]].gpu;
     f->list = list;
     f->n = n;
 }
@@ -386,13 +432,12 @@ static inline void open_stage(struct kl_walk *w, struct kl_lane *l, const struct
     }
 }
 
-static inline bool try_gpu(struct kl_walk *w, struct kl_lane *l, struct frame *f, enum mode mode)
+static inline bool try_gpu(struct kl_walk *w, struct kl_lane *l, struct frame *f)
 {
     int gpu = f->list[f->next++];
     const struct kl_route *p = kl_gpu_gpu(w->routes, f->gpu, gpu);
 
-    if (mode == ANY_ORDER && (is_used(l, gpu) || !p->hops)) return false;
-    if (!follow(w, p, KL_CHARGE_INTRA, w->work->type_intra)) return false;
+    if (is_shut(w, w->routes->way_in[gpu]) || !follow(w, p, KL_CHARGE_INTRA, w->work->type_intra)) return false;
     f->taken = p;
     toggle_used(l, gpu);
     return true;
@@ -484,7 +529,7 @@ static void lay(struct kl_walk *w, int gpu, enum mode mode)
             if (f == l->frame) break;
             f--, s--;
             net = s->kind == STAGE_NET;
-        } else if (!(net ? try_net(w, l, s, f) : try_gpu(w, l, f, mode))) {
+        } else if (!(net ? try_net(w, l, s, f) : try_gpu(w, l, f))) {
             continue;
         } else if (visit(w)) {
             int to = net ? f->gpu : f->list[f->next - 1];
@@ -660,6 +705,22 @@ static bool may_enter_through(const struct kl_walk *w, int net)
     return w->routes->same_net[net] == w->lane[c - 1].nets[1];
 }
 
+/*
+ * All that PCI order can change is the best solution, its budget being its own, and what rounding leaves behind. So
+ * where nothing can be better and rounding leaves no traces, it need not be tried.
+ */
+static bool pci_order_may_win(const struct kl_walk *w)
+{
+    return !w->routes->nvs && (w->bound < 0 || kl_bound_can_win(w->work, w->best, w->bound, 0));
+}
+
+/* Before anything is taken; where PCI order is tried from many NETs, or not going to win at all. */
+static void set_bound(struct kl_walk *w)
+{
+    if (w->routes->nvs || !w->exact || (w->routes->nnets < 8 && !w->best->nchannels)) return;
+    w->bound = kl_bound_channels(w->routes, w->work);
+}
+
 static void start_at_net(struct kl_walk *w, int net)
 {
     const struct kl_graph *g = w->work;
@@ -667,23 +728,19 @@ static void start_at_net(struct kl_walk *w, int net)
 
     if (c > 0) enter(w, net, w->lane[c - 1].order[0], REPLAY);
     if (c > 0 && g->same_channels) return;
-    if (c == 0 && !w->routes->nvs) try_pci_order(w, net);
+    if (c == 0 && pci_order_may_win(w)) try_pci_order(w, net);
     try_nearest_gpus(w, net);
-}
-
-static bool has_heads(int pattern)
-{
-    return pattern == KL_PATTERN_NVLS || pattern == KL_PATTERN_COLLNET_DIRECT;
 }
 
 static void start_from_net(struct kl_walk *w)
 {
     struct kl_graph *g = w->work;
-    bool heads = has_heads(g->pattern), found = false;
+    bool heads = kl_has_heads(g->pattern), found = false;
     int c = g->nchannels;
     const int *list = NULL;
     int n = net_list(w, -1, &list);
 
+    if (c == 0) set_bound(w);
     for (int i = 0; i < n && !(heads && found); i++) {
         int net = list[(c + i) % n];
 
@@ -751,7 +808,7 @@ static void write_stages(struct kl_walk *w)
             *s++ = net_stage(pattern == KL_PATTERN_BALANCED_TREE && step > 0);
             exit = pattern == KL_PATTERN_BALANCED_TREE && step == 0 ? 1 : -1;
         }
-        if (has_heads(pattern)) {
+        if (kl_has_heads(pattern)) {
             *s = (struct kl_stage){.kind = STAGE_HEADS};
             return;
         }
@@ -765,24 +822,28 @@ static void set_charges(struct kl_walk *w)
 {
     const struct kl_graph *g = w->work;
 
-    w->tree = g->pattern >= KL_PATTERN_BALANCED_TREE && g->pattern <= KL_PATTERN_TREE;
+    w->tree = kl_is_tree(g->pattern);
     w->entry_bw = (int)g->bw_inter;
     w->head_share = g->pattern == KL_PATTERN_NVLS ? 2 : 1 / (float)(w->routes->ngpus - 1);
     kl_levels_begin(&w->routes->levels);
     kl_routes_charge(w->routes, KL_CHARGE_INTRA, g->bw_intra);
     kl_routes_charge(w->routes, KL_CHARGE_INTER, g->bw_inter);
-    kl_routes_charge(w->routes, KL_CHARGE_HALF, g->bw_inter / 2);
-    kl_routes_charge(w->routes, KL_CHARGE_HEADS, g->bw_intra * w->head_share);
+    if (kl_has_heads(g->pattern))
+        kl_routes_charge(w->routes, KL_CHARGE_HEADS, g->bw_intra * w->head_share);
+    else
+        kl_routes_charge(w->routes, KL_CHARGE_HALF, g->bw_inter / 2);
 }
 
 ncclResult_t kl_walk_round(struct kl_walk *w, int budget)
 {
     size_t levels = (size_t)w->routes->topo->nlinks * sizeof *w->before;
+    struct kl_wishes wishes = kl_wishes_of(w->work);
 
     w->work->nchannels = 0;
     w->budget = budget;
-    w->stored = 0;
-    w->steps = 0;
+    w->stored = w->steps = w->most = 0;
+    w->bound = -1;
+    w->exact = kl_is_exact(w->routes, &wishes);
     set_charges(w);
     write_stages(w);
     memset(w->refusals, 0, (size_t)w->routes->topo->nlinks * sizeof *w->refusals);

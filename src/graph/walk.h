@@ -31,12 +31,15 @@ struct kl_walk {
     int budget; /* steps left; 0: used up, KL_WALK_PERFECT: nothing can be better */
     int steps;  /* taken in this round */
     int stored; /* channels of the last solution stored in this round */
+    int most;   /* channels of the largest set completed in this round */
+    int bound;  /* no more channels can be laid in this round; -1: not known */
 
     /* What the wishes of this round come down to. */
     struct kl_stage *stage;
     float head_share; /* of a channel's bandwidth: KL_CHARGE_HEADS */
     int entry_bw;     /* whole GB/s that a channel takes from a port */
     bool tree;        /* the way back must be as good */
+    bool exact;       /* rounding leaves no traces, so what is refused need not be tried */
 
     struct kl_lane *lane; /* by channel */
     int max_channels;

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/cmd.h"
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "comm/config.h"
-#include "graph/plan.h"
 #include "tools/kolo/graph_json.h"
-#include "tools/kolo/offline.h"
 #include "tools/kolo/options.h"
+#include "tools/kolo/planning.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,45 +32,7 @@ static const struct kl_opt table[] = {
     KL_OPT_END,
 };
 
-/* Everything a plan is made of; the plan points into it. */
-struct planning {
-    struct kl_offline cluster;
-    struct kl_comm_config comm;
-    struct kl_graph_config graph;
-    struct kl_xml *graph_file;
-    struct kl_plan *plan;
-    double ms;
-};
-
-static ncclResult_t make_plan(struct planning *p)
-{
-    struct kl_plan_request request = {
-        .machine = &p->cluster.machine,
-        .options = &p->cluster.options,
-        .config = &p->graph,
-        .algo = p->comm.algo,
-        .proto = p->comm.proto,
-        .hosts = p->cluster.machine.hosts > 1 ? 1 : p->cluster.hosts,
-    };
-    uint64_t start = kl_now_ns();
-
-    kl_comm_config_load(&p->comm);
-    kl_graph_config_load(&p->graph);
-    if (*p->comm.graph_file) KL_TRY(kl_xml_load(p->comm.graph_file, kl_xml_graph_schema, &p->graph_file));
-    request.file = p->graph_file;
-    KL_TRY(kl_plan_create(&request, &p->plan));
-    p->ms = (double)(kl_now_ns() - start) / 1e6;
-    return ncclSuccess;
-}
-
-static void free_planning(struct planning *p)
-{
-    kl_plan_free(p->plan);
-    kl_xml_free(p->graph_file);
-    kl_offline_close(&p->cluster);
-}
-
-static ncclResult_t print(const struct asked *a, const struct planning *p)
+static ncclResult_t print(const struct asked *a, const struct kl_planning *p)
 {
     if (a->json || !strcmp(a->format, "json")) return graph_json_write(&p->cluster, p->plan, p->ms, stdout);
     if (!strcmp(a->format, "xml")) return graph_xml_print(p->plan, a->graph, stdout);
@@ -82,12 +41,11 @@ static ncclResult_t print(const struct asked *a, const struct planning *p)
 
 static ncclResult_t run(const struct asked *a)
 {
-    struct planning p = {.plan = NULL};
+    struct kl_planning p;
+    ncclResult_t rc = kl_planning_make(&a->cluster, &p);
 
-    KL_TRY(kl_offline_open(&a->cluster, &p.cluster));
-    ncclResult_t rc = make_plan(&p);
     if (!rc) rc = print(a, &p);
-    free_planning(&p);
+    kl_planning_free(&p);
     return rc;
 }
 
