@@ -317,12 +317,16 @@ void kl_comm_quiesce(ncclComm_t comm)
         if (kl_streams_poll(true) == KL_STEP_STALLED) kl_backoff_pause(&wait, comm->spin);
 }
 
+static void revoke_lent(void *comm)
+{
+    revoke_all(comm);
+}
+
 void kl_comm_withdraw(ncclComm_t comm)
 {
     ncclResult_t rc = kl_comm_failure(comm);
 
-    kl_streams_withdraw(comm, rc, kl_comm_failure_text(comm));
-    revoke_all(comm);
+    kl_streams_withdraw(comm, rc, kl_comm_failure_text(comm), revoke_lent);
 }
 
 /* Make the ring hold `ntasks` at once. Only a group larger than any before has to wait and allocate. */

@@ -196,15 +196,20 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
 
 /* ---- withdrawing ---- */
 
+static enum kl_step stay(struct kl_stream *stream, struct kl_work *work)
+{
+    (void)stream, (void)work;
+    return KL_STEP_STALLED;
+}
+
 static enum kl_step do_nothing(struct kl_stream *stream, struct kl_work *work)
 {
-    (void)stream;
-    (void)work;
+    (void)stream, (void)work;
     return KL_STEP_DONE;
 }
 
 /* The caller holds `running`. A slot that another producer has drawn and not filled yet is not ours. */
-static bool withdraw_held(struct kl_stream *stream, const void *owner)
+static bool replace_held(struct kl_stream *stream, const void *owner, const struct kl_work *by)
 {
     bool found = false;
 
@@ -213,20 +218,30 @@ static bool withdraw_held(struct kl_stream *stream, const void *owner)
         if (kl_load_acquire(&stream->slots[slot].seq) != t + 1 || /* pairs with the exchange in kl_stream_push */
             stream->slots[slot].work.owner != owner)
             continue;
-        stream->slots[slot].work = (struct kl_work){.progress = do_nothing};
+        stream->slots[slot].work = *by;
         found = true;
     }
     return found;
 }
 
-void kl_streams_withdraw(const void *owner, ncclResult_t code, const char *text)
+static bool replace(struct kl_stream *stream, const void *owner, const struct kl_work *by)
 {
-    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
-        struct kl_backoff wait = KL_BACKOFF_START;
-        while (kl_swap_acquire(&s->running, 1)) kl_backoff_pause(&wait, 0);
-        if (withdraw_held(s, owner)) kl_stream_fail(s, code, text);
-        kl_store_release(&s->running, 0); /* pairs with the exchange in the next runner */
-    }
+    struct kl_backoff wait = KL_BACKOFF_START;
+
+    while (kl_swap_acquire(&stream->running, 1)) kl_backoff_pause(&wait, 0);
+    bool found = replace_held(stream, owner, by);
+    kl_store_release(&stream->running, 0); /* pairs with the exchange in the next runner */
+    return found;
+}
+
+void kl_streams_withdraw(void *owner, ncclResult_t code, const char *text, void (*settle)(void *owner))
+{
+    struct kl_work held_up = {.progress = stay, .owner = owner}, gone = {.progress = do_nothing};
+
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
+        if (replace(s, owner, &held_up)) kl_stream_fail(s, code, text);
+    settle(owner); /* nobody runs the work any more, and nobody who waits for it has gone on */
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) replace(s, owner, &gone);
 }
 
 void kl_streams_forget(void)

@@ -105,10 +105,11 @@ static inline uint64_t kl_stream_tail(struct kl_stream *stream)
 enum kl_step kl_streams_poll(bool all);
 
 /**
- * Make all work of `owner` that is still queued do nothing, wherever it stands; its streams get a failure. Afterwards
- * nobody runs it any more. `owner` pushes nothing meanwhile. Waits only for progress functions to return.
+ * Make all work of `owner` that is still queued do nothing, wherever it stands; its streams get a failure. `settle` is
+ * called once nobody runs that work any more and before anybody who waits for it goes on. `owner` pushes nothing
+ * meanwhile. Waits only for progress functions to return.
  */
-void kl_streams_withdraw(const void *owner, ncclResult_t code, const char *text);
+void kl_streams_withdraw(void *owner, ncclResult_t code, const char *text, void (*settle)(void *owner));
 
 /* ---- failures ---- */
 

@@ -224,6 +224,17 @@ static void the_first_failure_is_reported_until_it_was_cleared(void **state)
     assert_int_equal(kl_stream_destroy(s), ncclSuccess);
 }
 
+static int settled;
+
+/* Nobody has got past the work while it is settled. */
+static void settle(void *owner)
+{
+    const struct list *l = owner;
+
+    assert_int_equal(l->n, 0);
+    settled++;
+}
+
 static void withdrawn_work_does_not_run_and_holds_nothing_up(void **state)
 {
     struct list *mine = calloc(1, sizeof *mine), *other = calloc(1, sizeof *other);
@@ -235,7 +246,8 @@ static void withdrawn_work_does_not_run_and_holds_nothing_up(void **state)
         push_append(a, other, i, 0);
     }
     push_append(b, other, 3, 0);
-    kl_streams_withdraw(mine, ncclInternalError, "no longer wanted");
+    kl_streams_withdraw(mine, ncclInternalError, "no longer wanted", settle);
+    assert_int_equal(settled, 1);
     kl_stream_wait(a, kl_stream_tail(a));
     kl_stream_wait(b, kl_stream_tail(b));
     assert_int_equal(mine->n, 0);
