@@ -12,9 +12,15 @@
  * also while no call is in progress. Each rank passes a notice on once, so that all ranks hear of it.
  *
  * Sizes:    messages of 0 to 16 MiB; the receiver states the exact size it expects.
+ * Inbox:    64 MiB per bootstrap; beyond that, connections are read only for a rank that somebody waits for, and
+ *           senders wait. A notice can be stuck behind such messages; it also comes by other ways.
  * Errors:   ncclRemoteError: a rank is missing, dead, silent past the deadline, or has another secret; the text names
- *           ranks, hosts and the phase. ncclSystemError: no interface, port taken. ncclInternalError: aborted.
+ *           ranks, hosts and the phase. ncclInvalidUsage: ranks contradict each other (how many there are, who is who,
+ *           which version). ncclSystemError: no interface, port taken. ncclInternalError: aborted.
+ *           An exchange that fails for a reason outside of this rank is a failure of the bootstrap: the others hear of
+ *           it, and all later exchanges return the same.
  * Threads:  one thread at a time uses a bootstrap; kl_bootstrap_report and kl_bootstrap_abort may come from any.
+ * Fork:     a child does not inherit a bootstrap: its exchanges are ncclInvalidUsage, the rest does nothing.
  * Source:   the architecture page, 8; Bruck et al., Efficient algorithms for all-to-all communications (TPDS 1997).
  */
 #ifndef KL_BOOTSTRAP_BOOTSTRAP_H

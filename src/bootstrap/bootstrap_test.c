@@ -4,6 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "bootstrap/call.h"
 #include "bootstrap/frame.h"
 #include "bootstrap/jobs.h"
 #include "bootstrap/state.h"
@@ -278,6 +279,75 @@ static void a_late_rank_learns_what_happened(void **state)
     assert_non_null(strstr(ranks[1].text, "ranks 1-2"));
 }
 
+static union kl_address free_address(const char *text)
+{
+    union kl_address address;
+    int fd;
+
+    assert_int_equal(kl_address_parse(text, &address), ncclSuccess);
+    assert_int_equal(kl_socket_listen(&address, &fd), ncclSuccess);
+    kl_socket_close(fd);
+    return address;
+}
+
+/* Announce rank 2 of 3, which listens on `address`, and return the connection to the root. */
+static int announce_somebody(const ncclUniqueId *bytes, const union kl_address *address)
+{
+    struct kl_announce a = {.nranks = 3, .library = NCCL_VERSION_CODE, .patience_ms = TIMEOUT_MS};
+    struct kl_frame frame = {.type = KL_FRAME_ANNOUNCE, .length = KL_ANNOUNCE_WIRE};
+    unsigned char wire[KL_FRAME_HEAD + KL_ANNOUNCE_WIRE];
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct kl_id id;
+    int fd = -1;
+
+    assert_true(kl_id_unpack(bytes, &id));
+    struct kl_key key = kl_key_derive(&id.secret, "kolo root", NULL, 0);
+    struct kl_call call = {.addresses = id.address, .naddresses = id.naddresses, .key = &key};
+    call.hello = (struct kl_hello){KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, 2, KL_NO_RANK};
+    assert_int_equal(kl_call(&call, &wait, "a test", &fd), ncclSuccess);
+    a.card = (struct kl_card){.rank = 2, .pid = 77, .host = "elsewhere", .naddresses = 1, .address = {*address}};
+    kl_frame_encode(&frame, wire);
+    kl_announce_encode(&a, wire + KL_FRAME_HEAD);
+    assert_int_equal(kl_socket_send(fd, wire, sizeof wire, &wait), KL_IO_DONE);
+    return fd;
+}
+
+static void who_goes_away_while_joining_is_named(void **state)
+{
+    struct rank ranks[2];
+    union kl_address nowhere = free_address("127.0.0.1:0");
+
+    (void)state;
+    setup_job(ranks, 2, NULL);
+    kl_socket_close(announce_somebody(&ranks[0].config.id, &nowhere));
+    for (int r = 0; r < 2; r++) ranks[r].config.nranks = 3;
+    run_ranks(ranks, 2);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(ranks[r].joined, ncclRemoteError);
+        assert_non_null(strstr(ranks[r].text, "rank 2 (host elsewhere, pid 77) has gone again"));
+    }
+}
+
+/* It has been introduced and is dead before anybody calls it: nobody waits for the deadline to find out. */
+static void who_dies_after_the_introduction_is_named(void **state)
+{
+    struct rank ranks[2];
+    union kl_address nowhere = free_address("127.0.0.1:0");
+
+    (void)state;
+    setup_job(ranks, 2, NULL);
+    int fd = announce_somebody(&ranks[0].config.id, &nowhere);
+    for (int r = 0; r < 2; r++) ranks[r].config.nranks = 3;
+    run_ranks(ranks, 2);
+    kl_socket_close(fd);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(ranks[r].joined, ncclRemoteError);
+        if (!strstr(ranks[r].text, "cannot connect to rank 2 (host elsewhere, pid 77) at 127.0.0.1:"))
+            fail_msg("rank %d: %s", r, ranks[r].text);
+        assert_non_null(strstr(ranks[r].text, "Connection refused"));
+    }
+}
+
 static void contradictions_are_told_to_everybody(void **state)
 {
     static const struct {
@@ -296,6 +366,8 @@ static void contradictions_are_told_to_everybody(void **state)
         struct rank ranks[3];
 
         setup_job(ranks, 3, NULL);
+        for (int i = 0; i < 3; i++)
+            ranks[i].config.timeout_ms = 5000; /* for so long it may wait for ranks it believes in */
         ranks[2].config.rank = c->rank;
         ranks[2].config.nranks = c->nranks;
         run_ranks(ranks, 3);
@@ -693,17 +765,6 @@ static void jobs_run_beside_each_other(void **state)
     for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
 }
 
-static union kl_address free_address(const char *text)
-{
-    union kl_address address;
-    int fd;
-
-    assert_int_equal(kl_address_parse(text, &address), ncclSuccess);
-    assert_int_equal(kl_socket_listen(&address, &fd), ncclSuccess);
-    kl_socket_close(fd);
-    return address;
-}
-
 static void set_address(const char *variable, const union kl_address *address)
 {
     char text[KL_ADDRESS_TEXT];
@@ -819,6 +880,8 @@ int main(int argc, char **argv)
         leak_test(several_senders_share_a_full_inbox),
         leak_test(missing_ranks_are_named),
         leak_test(a_late_rank_learns_what_happened),
+        leak_test(who_goes_away_while_joining_is_named),
+        leak_test(who_dies_after_the_introduction_is_named),
         leak_test(contradictions_are_told_to_everybody),
         leak_test(bad_configurations_are_refused),
         leak_test(a_wrong_secret_is_refused_and_does_no_harm),

@@ -12,7 +12,8 @@ struct answer {
     enum kl_verdict verdict; /* 0: none yet */
     uint16_t version;
     union kl_address from;
-    int fd; /* -1, unless welcome */
+    int fd;       /* -1, unless welcome */
+    int nrefused; /* addresses at which nobody listens, in the last round */
 };
 
 static const struct kl_retry once = {.count = 0};
@@ -29,6 +30,7 @@ static enum kl_io call_address(const struct kl_call *call, const union kl_addres
         kl_socket_close(a.fd);
         a.fd = -1;
     }
+    a.nrefused = answer->nrefused;
     if (!io) *answer = a;
     errno = err;
     return io;
@@ -44,6 +46,7 @@ static enum kl_io call_round(const struct kl_call *call, const struct kl_wait *w
 {
     enum kl_io io = KL_IO_LATE;
 
+    answer->nrefused = 0;
     for (int i = 0; i < call->naddresses && !settled(answer->verdict); i++) {
         uint64_t turn = kl_deadline_in_ms(TURN_MS);
         bool whole = call->naddresses == 1 || turn >= wait->deadline;
@@ -51,6 +54,7 @@ static enum kl_io call_round(const struct kl_call *call, const struct kl_wait *w
 
         io = call_address(call, &call->addresses[i], &mine, answer);
         if (io == KL_IO_STOPPED || (io == KL_IO_LATE && whole)) return io;
+        answer->nrefused += io == KL_IO_BROKEN && errno == ECONNREFUSED;
     }
     return answer->verdict ? KL_IO_DONE : io;
 }
@@ -66,7 +70,8 @@ static enum kl_io call_until_answered(const struct kl_call *call, const struct k
     for (int tries = 1;; tries++) {
         enum kl_io io = call_round(call, wait, answer);
         int err = errno;
-        if (!worth_another_round(io, err) || tries > call->retry.count) return io;
+        bool gone = call->listening && answer->nrefused == call->naddresses;
+        if (gone || !worth_another_round(io, err) || tries > call->retry.count) return io;
 
         enum kl_io pause = kl_socket_pause(kl_retry_pause_ms(&call->retry, tries), wait);
         errno = err;

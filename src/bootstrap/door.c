@@ -130,10 +130,14 @@ bool kl_guest_admit(struct kl_guest *g, int *fd)
 
 void kl_guest_decline(struct kl_guest *g, enum kl_verdict verdict)
 {
+    static const char *const why[] = {[KL_REFUSED] = "another secret",
+                                      [KL_ELSEWHERE] = "there is another connection",
+                                      [KL_OTHER_VERSION] = "another version of the protocol",
+                                      [KL_NOT_HERE] = "it wants somebody else"};
     char text[KL_ADDRESS_TEXT];
     union kl_address peer = kl_socket_peer(g->fd);
 
-    KL_INFO(KL_BOOTSTRAP, "declined a connection from %s (%d)", kl_address_format(&peer, text), verdict);
+    KL_INFO(KL_BOOTSTRAP, "declined a connection from %s: %s", kl_address_format(&peer, text), why[verdict]);
     answer(g, verdict);
 }
 
@@ -261,11 +265,14 @@ ncclResult_t kl_door_open(struct kl_door *door, const struct kl_key *key, const 
     door->me = *me;
     door->fn = fn;
     door->ctx = ctx;
-    for (int i = 0; i < door->nlisteners; i++) {
+    ncclResult_t rc = ncclSuccess;
+    pthread_mutex_lock(&door->lock); /* the loop may close the door as soon as somebody has come in */
+    for (int i = 0; i < door->nlisteners && !rc; i++) {
         struct listener *l = &door->listener[i];
-        KL_TRY(kl_loop_add(door->loop, l->fd, EPOLLIN, on_listener, l, &l->source));
+        rc = kl_loop_add(door->loop, l->fd, EPOLLIN, on_listener, l, &l->source);
     }
-    return ncclSuccess;
+    pthread_mutex_unlock(&door->lock);
+    return rc;
 }
 
 static struct kl_guest *take_guest(struct kl_door *door)

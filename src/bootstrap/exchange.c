@@ -41,7 +41,7 @@ static ncclResult_t send_locked(struct kl_bootstrap *b, int peer, const struct k
     return kl_link_send(&b->peers[peer], frame, data, deadline);
 }
 
-static ncclResult_t nothing_came(struct kl_peer *peer)
+static ncclResult_t nothing_came(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     char who[KL_WHO_TEXT];
@@ -52,7 +52,7 @@ static ncclResult_t nothing_came(struct kl_peer *peer)
                    b->rank, kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
 }
 
-static ncclResult_t nothing_will_come(struct kl_peer *peer)
+static ncclResult_t nothing_will_come(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     char who[KL_WHO_TEXT];
@@ -61,7 +61,7 @@ static ncclResult_t nothing_will_come(struct kl_peer *peer)
                    kl_who(b, peer->rank, who), b->phase);
 }
 
-static ncclResult_t await(struct kl_peer *peer, enum kl_frame_type type, uint32_t tag, uint64_t deadline,
+static ncclResult_t await(struct kl_contact *peer, enum kl_frame_type type, uint32_t tag, uint64_t deadline,
                           struct kl_message **message)
 {
     for (;;) {
@@ -75,7 +75,7 @@ static ncclResult_t await(struct kl_peer *peer, enum kl_frame_type type, uint32_
 static ncclResult_t recv_locked(struct kl_bootstrap *b, int peer, const struct kl_frame *frame, void *data,
                                 uint64_t deadline)
 {
-    struct kl_peer *p = &b->peers[peer];
+    struct kl_contact *p = &b->peers[peer];
     struct kl_message *m = NULL;
     char who[KL_WHO_TEXT];
 
@@ -117,8 +117,15 @@ static ncclResult_t recv_frame(struct kl_bootstrap *b, int peer, const struct kl
     return settle(b, peer, rc);
 }
 
+static ncclResult_t check_owner(const struct kl_bootstrap *b)
+{
+    if (!kl_bootstrap_inherited(b)) return ncclSuccess;
+    return KL_FAIL(ncclInvalidUsage, "rank %d is the parent process: a child of fork cannot speak for it", b->rank);
+}
+
 static ncclResult_t check_arguments(const struct kl_bootstrap *b, int peer, size_t bytes)
 {
+    KL_TRY(check_owner(b));
     if (peer < 0 || peer >= b->nranks) return KL_FAIL(ncclInvalidArgument, "no rank %d among %d", peer, b->nranks);
     if (bytes > KL_FRAME_MAX)
         return KL_FAIL(ncclInvalidArgument, "a bootstrap message of %zu bytes; %u is the most", bytes, KL_FRAME_MAX);
@@ -188,6 +195,7 @@ ncclResult_t kl_bootstrap_allgather(struct kl_bootstrap *b, void *all, size_t by
     size_t n = (size_t)b->nranks, rank = (size_t)b->rank;
     unsigned char *to = all, *mine;
 
+    KL_TRY(check_owner(b));
     if (bytes > SIZE_MAX / n)
         return KL_FAIL(ncclInvalidArgument, "an all-gather of %zu records of %zu bytes", n, bytes);
     mine = malloc(n * bytes + 1);
@@ -209,6 +217,7 @@ ncclResult_t kl_bootstrap_barrier(struct kl_bootstrap *b)
     uint64_t deadline = kl_deadline_in_ms(b->timeout_ms);
     unsigned char nothing[1];
 
+    KL_TRY(check_owner(b));
     b->exchanges++;
     for (long distance = 1; distance < b->nranks; distance *= 2) {
         struct step s = {.to = kl_rank_at(b->rank, (int)distance, b->nranks),

@@ -18,6 +18,12 @@ const char *kl_who(const struct kl_bootstrap *b, int rank, char text[KL_WHO_TEXT
     return text;
 }
 
+/* In a child of fork, the connections are the parent's, and locks may be held by threads that exist there only. */
+bool kl_bootstrap_inherited(const struct kl_bootstrap *b)
+{
+    return b->loop && kl_loop_inherited(b->loop);
+}
+
 ncclResult_t kl_bootstrap_check(struct kl_bootstrap *b)
 {
     if (b->aborted) return KL_FAIL(ncclInternalError, "rank %d: aborted in phase %s", b->rank, b->phase);
@@ -25,14 +31,20 @@ ncclResult_t kl_bootstrap_check(struct kl_bootstrap *b)
     return b->failed ? b->failure.code : ncclSuccess;
 }
 
+void kl_bootstrap_tell(struct kl_contact *peer)
+{
+    unsigned char wire[KL_NOTICE_WIRE_MAX];
+    size_t bytes = kl_notice_encode(&peer->bootstrap->failure, wire);
+    struct kl_frame frame = {.type = KL_FRAME_NOTICE, .length = (uint32_t)bytes};
+
+    kl_link_post(peer, &frame, wire);
+}
+
 /* Every rank passes the first notice it gets on to all it is connected with; so it reaches all. Under lock. */
 static void spread(struct kl_bootstrap *b)
 {
-    unsigned char wire[KL_NOTICE_WIRE_MAX];
-    struct kl_frame frame = {.type = KL_FRAME_NOTICE, .length = (uint32_t)kl_notice_encode(&b->failure, wire)};
-
     for (int rank = 0; rank < b->nranks; rank++)
-        if (b->peers[rank].state == KL_LINK_UP) kl_link_post(&b->peers[rank], &frame, wire);
+        if (b->peers[rank].state == KL_LINK_UP) kl_bootstrap_tell(&b->peers[rank]);
 }
 
 void kl_bootstrap_fail(struct kl_bootstrap *b, const struct kl_notice *why, bool tell_owner)
@@ -62,12 +74,14 @@ void kl_bootstrap_report(struct kl_bootstrap *b, int culprit, ncclResult_t code,
 {
     struct kl_notice why = {.culprit = culprit, .code = code};
 
+    if (kl_bootstrap_inherited(b)) return;
     snprintf(why.text, sizeof why.text, "%s", text);
     kl_bootstrap_fail(b, &why, false);
 }
 
 void kl_bootstrap_abort(struct kl_bootstrap *b)
 {
+    if (kl_bootstrap_inherited(b)) return;
     pthread_mutex_lock(&b->lock);
     b->aborted = true;
     kl_stop_raise(&b->stop);
@@ -77,6 +91,7 @@ void kl_bootstrap_abort(struct kl_bootstrap *b)
 
 void kl_bootstrap_phase(struct kl_bootstrap *b, const char *name)
 {
+    if (kl_bootstrap_inherited(b)) return;
     pthread_mutex_lock(&b->lock);
     b->phase = name;
     pthread_mutex_unlock(&b->lock);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "bootstrap/call.h"
 #include "bootstrap/id.h"
+#include "bootstrap/partners.h"
 #include "bootstrap/root.h"
 #include "os/hostinfo.h"
 
@@ -17,6 +18,9 @@
 
 /* The root answers when the time is up, and has to be given the time for it. */
 enum { GRACE_MS = 2000 };
+
+/* For telling the others why we do not join, all of them together. */
+enum { TELL_MS = 1000 };
 
 /* ---- meeting the others at the root ---- */
 
@@ -148,6 +152,29 @@ static ncclResult_t learn_all_cards(struct kl_bootstrap *b)
     return rc;
 }
 
+/* Partners may not be connected with us yet: without a word from us, they would take us for the one who failed. */
+static void tell_partners(struct kl_bootstrap *b)
+{
+    uint64_t deadline = kl_deadline_in_ms(TELL_MS);
+    int partner[KL_MAX_PARTNERS], n = kl_partners(b->rank, b->nranks, partner);
+    char why[KL_ERROR_TEXT], text[KL_ERROR_TEXT], me[KL_WHO_TEXT];
+
+    snprintf(why, sizeof why, "%s", kl_error_text());
+    snprintf(text, sizeof text, "%s did not join: %.800s", kl_who(b, b->rank, me), why);
+    kl_bootstrap_report(b, b->rank, ncclRemoteError, text); /* unless the failure is known already */
+    for (int i = 0; i < n; i++) kl_reach_to_tell(&b->peers[partner[i]], deadline);
+    kl_error_adopt(why);
+}
+
+static ncclResult_t join_partners(struct kl_bootstrap *b)
+{
+    ncclResult_t rc = open_my_door(b);
+
+    if (!rc) rc = learn_all_cards(b);
+    if (rc) tell_partners(b);
+    return rc;
+}
+
 /* ---- life ---- */
 
 static ncclResult_t check_config(const struct kl_bootstrap_config *c, struct kl_id *id)
@@ -258,8 +285,7 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
     KL_TRY_OR(rc, out, describe_me(b, &id));
     KL_TRY_OR(rc, out, open_rendezvous(b, &id, &root));
     KL_TRY_OR(rc, out, meet(b, &id));
-    KL_TRY_OR(rc, out, open_my_door(b));
-    KL_TRY_OR(rc, out, learn_all_cards(b));
+    KL_TRY_OR(rc, out, join_partners(b));
     KL_INFO(KL_BOOTSTRAP, "rank %d of %d has joined", b->rank, b->nranks);
 
     *out = b;
@@ -285,8 +311,7 @@ static void bootstrap_free(struct kl_bootstrap *b)
 void kl_bootstrap_leave(struct kl_bootstrap *b)
 {
     if (!b) return;
-    /* In a forked child the connections are the parent's, and locks may be held by threads that do not exist here. */
-    if (b->loop && kl_loop_inherited(b->loop)) return;
+    if (kl_bootstrap_inherited(b)) return;
     kl_source_remove(b->outer_source);
     kl_door_close(b->door);
     for (int rank = 0; rank < b->nranks; rank++) kl_link_fini(&b->peers[rank]);

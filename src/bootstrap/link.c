@@ -56,7 +56,7 @@ static bool parcel_keep(struct kl_parcel *p)
     return true;
 }
 
-static void append(struct kl_peer *peer, struct kl_parcel *p)
+static void append(struct kl_contact *peer, struct kl_parcel *p)
 {
     if (peer->last_out)
         peer->last_out->next = p;
@@ -66,7 +66,7 @@ static void append(struct kl_peer *peer, struct kl_parcel *p)
 }
 
 /* The first parcel leaves the list, sent or not. */
-static void drop_first(struct kl_peer *peer)
+static void drop_first(struct kl_contact *peer)
 {
     struct kl_parcel *p = peer->first_out;
 
@@ -97,7 +97,7 @@ static ssize_t send_some(int fd, const struct kl_parcel *p)
 }
 
 /* What the reader wants, and the writer. A peer that is not read is still watched for its end. None while leaving. */
-static void watch(struct kl_peer *peer)
+static void watch(struct kl_contact *peer)
 {
     uint32_t events = peer->paused ? EPOLLRDHUP : EPOLLIN;
 
@@ -105,7 +105,7 @@ static void watch(struct kl_peer *peer)
     if (peer->source) kl_source_watch(peer->source, events);
 }
 
-static void flush(struct kl_peer *peer)
+static void flush(struct kl_contact *peer)
 {
     while (peer->first_out && !peer->mute) {
         ssize_t n = send_some(peer->fd, peer->first_out);
@@ -121,7 +121,7 @@ static void flush(struct kl_peer *peer)
     watch(peer);
 }
 
-void kl_link_post(struct kl_peer *peer, const struct kl_frame *frame, const void *body)
+void kl_link_post(struct kl_contact *peer, const struct kl_frame *frame, const void *body)
 {
     struct kl_parcel *p = parcel_create(frame, body);
 
@@ -134,7 +134,7 @@ void kl_link_post(struct kl_peer *peer, const struct kl_frame *frame, const void
 }
 
 /* The deadline has passed, or somebody else failed: the frame must still be completed, or nothing can follow it. */
-static void abandon(struct kl_peer *peer, struct kl_parcel *p)
+static void abandon(struct kl_contact *peer, struct kl_parcel *p)
 {
     if (p->gone) {
         parcel_free(p);
@@ -145,7 +145,7 @@ static void abandon(struct kl_peer *peer, struct kl_parcel *p)
     }
 }
 
-static ncclResult_t no_longer_there(struct kl_peer *peer)
+static ncclResult_t no_longer_there(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     char who[KL_WHO_TEXT];
@@ -155,7 +155,7 @@ static ncclResult_t no_longer_there(struct kl_peer *peer)
                    kl_who(b, peer->rank, who), b->phase);
 }
 
-static ncclResult_t not_taken(struct kl_peer *peer)
+static ncclResult_t not_taken(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     char who[KL_WHO_TEXT];
@@ -164,7 +164,7 @@ static ncclResult_t not_taken(struct kl_peer *peer)
                    b->rank, kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
 }
 
-ncclResult_t kl_link_send(struct kl_peer *peer, const struct kl_frame *frame, const void *body, uint64_t deadline)
+ncclResult_t kl_link_send(struct kl_contact *peer, const struct kl_frame *frame, const void *body, uint64_t deadline)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     struct kl_parcel *p = parcel_create(frame, body);
@@ -189,7 +189,7 @@ static size_t weight(const struct kl_message *m)
     return sizeof *m + m->frame.length;
 }
 
-void kl_inbox_put(struct kl_peer *peer, struct kl_message *m)
+void kl_inbox_put(struct kl_contact *peer, struct kl_message *m)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
@@ -203,7 +203,7 @@ void kl_inbox_put(struct kl_peer *peer, struct kl_message *m)
     pthread_cond_broadcast(&b->changed);
 }
 
-struct kl_message *kl_inbox_take(struct kl_peer *peer, enum kl_frame_type type, uint32_t tag)
+struct kl_message *kl_inbox_take(struct kl_contact *peer, enum kl_frame_type type, uint32_t tag)
 {
     struct kl_message *before = NULL;
 
@@ -221,7 +221,7 @@ struct kl_message *kl_inbox_take(struct kl_peer *peer, enum kl_frame_type type, 
     return NULL;
 }
 
-static void pause_if_full(struct kl_peer *peer)
+static void pause_if_full(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
@@ -231,7 +231,7 @@ static void pause_if_full(struct kl_peer *peer)
     watch(peer);
 }
 
-void kl_link_resume(struct kl_peer *peer)
+void kl_link_resume(struct kl_contact *peer)
 {
     if (!peer->paused) return;
     peer->paused = false;
@@ -248,7 +248,7 @@ void kl_link_resume_all(struct kl_bootstrap *b)
 /* ---- incoming; on the event loop, without lock ---- */
 
 /* Source and descriptor stay until the owner leaves: removing the source is how it waits for this callback. */
-static void end_link(struct kl_peer *peer, enum kl_link_state state)
+static void end_link(struct kl_contact *peer, enum kl_link_state state)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
@@ -263,7 +263,7 @@ static void end_link(struct kl_peer *peer, enum kl_link_state state)
     pthread_mutex_unlock(&b->lock);
 }
 
-static void lose(struct kl_peer *peer, const char *how)
+static void lose(struct kl_contact *peer, const char *how)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     struct kl_notice why = {.culprit = peer->rank, .code = ncclRemoteError};
@@ -277,7 +277,7 @@ static void lose(struct kl_peer *peer, const char *how)
     end_link(peer, KL_LINK_LOST);
 }
 
-static void hear_notice(struct kl_peer *peer, const struct kl_message *m)
+static void hear_notice(struct kl_contact *peer, const struct kl_message *m)
 {
     struct kl_notice why;
 
@@ -286,7 +286,7 @@ static void hear_notice(struct kl_peer *peer, const struct kl_message *m)
     kl_bootstrap_fail(peer->bootstrap, &why, true);
 }
 
-static void deliver(struct kl_peer *peer, struct kl_message *m)
+static void deliver(struct kl_contact *peer, struct kl_message *m)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
@@ -297,7 +297,7 @@ static void deliver(struct kl_peer *peer, struct kl_message *m)
 }
 
 /* False: the connection has ended. Takes over the message. */
-static bool hear(struct kl_peer *peer, struct kl_message *m)
+static bool hear(struct kl_contact *peer, struct kl_message *m)
 {
     bool goes_on = m->frame.type == KL_FRAME_NOTICE;
 
@@ -316,7 +316,7 @@ static bool hear(struct kl_peer *peer, struct kl_message *m)
 }
 
 /* One recv. False: nothing more to read now, or ever. */
-static bool read_some(struct kl_peer *peer, size_t *total)
+static bool read_some(struct kl_contact *peer, size_t *total)
 {
     struct kl_message *message;
     size_t room;
@@ -341,7 +341,7 @@ static bool read_some(struct kl_peer *peer, size_t *total)
 
 static void on_link(void *ctx, uint32_t events)
 {
-    struct kl_peer *peer = ctx;
+    struct kl_contact *peer = ctx;
     size_t total = 0;
 
     if (events & EPOLLOUT) {
@@ -355,7 +355,7 @@ static void on_link(void *ctx, uint32_t events)
 
 /* ---- life ---- */
 
-ncclResult_t kl_link_begin(struct kl_peer *peer, int fd)
+ncclResult_t kl_link_begin(struct kl_contact *peer, int fd)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
@@ -366,12 +366,13 @@ ncclResult_t kl_link_begin(struct kl_peer *peer, int fd)
         peer->fd = -1;
     }
     peer->state = rc ? KL_LINK_LOST : KL_LINK_UP;
+    if (!rc && b->failed) kl_bootstrap_tell(peer);
     pthread_cond_broadcast(&b->changed);
     return rc;
 }
 
 /* The last words. What was sent before stays deliverable after the close, if nothing unread is in its way. */
-static void say_bye(struct kl_peer *peer)
+static void say_bye(struct kl_contact *peer)
 {
     struct kl_frame bye = {.type = KL_FRAME_BYE};
     char rest[4096];
@@ -382,7 +383,7 @@ static void say_bye(struct kl_peer *peer)
     while (recv(peer->fd, rest, sizeof rest, 0) > 0) continue;
 }
 
-void kl_link_fini(struct kl_peer *peer)
+void kl_link_fini(struct kl_contact *peer)
 {
     kl_source_remove(peer->source);
     if (peer->state == KL_LINK_UP) say_bye(peer);

@@ -45,11 +45,10 @@ void kl_reach_called(void *ctx, struct kl_guest *guest)
 /* ---- calling ---- */
 
 /* The call itself, without lock. `*fd` -1: the connection is, or will be, the one that the peer opens. */
-static ncclResult_t call_peer(struct kl_peer *peer, const struct kl_card *card, const char *who_calls_whom,
-                              uint64_t deadline, int *fd)
+static ncclResult_t call_peer(struct kl_contact *peer, const struct kl_card *card, const char *who_calls_whom,
+                              const struct kl_wait *wait, int *fd)
 {
     struct kl_bootstrap *b = peer->bootstrap;
-    struct kl_wait wait = {.deadline = deadline, .stop = &b->stop};
     struct kl_call call = {.addresses = card->address,
                            .naddresses = card->naddresses,
                            .key = &b->key,
@@ -58,15 +57,17 @@ static ncclResult_t call_peer(struct kl_peer *peer, const struct kl_card *card, 
                                      .side = KL_CALLER,
                                      .from = (uint32_t)b->rank,
                                      .to = (uint32_t)peer->rank},
-                           .retry = b->retry};
+                           .retry = b->retry,
+                           .listening = true};
 
-    return kl_call(&call, &wait, who_calls_whom, fd);
+    return kl_call(&call, wait, who_calls_whom, fd);
 }
 
 /* Under lock, released during the call. */
-static ncclResult_t call(struct kl_peer *peer, uint64_t deadline)
+static ncclResult_t call(struct kl_contact *peer, uint64_t deadline)
 {
     struct kl_bootstrap *b = peer->bootstrap;
+    struct kl_wait wait = {.deadline = deadline, .stop = &b->stop};
     struct kl_card card = peer->card;
     char text[256], who[KL_WHO_TEXT], address[KL_ADDRESS_TEXT];
     int fd = -1;
@@ -75,7 +76,7 @@ static ncclResult_t call(struct kl_peer *peer, uint64_t deadline)
              kl_address_format(&card.address[0], address), b->phase);
     peer->state = KL_LINK_CALLING;
     pthread_mutex_unlock(&b->lock);
-    ncclResult_t rc = call_peer(peer, &card, text, deadline, &fd);
+    ncclResult_t rc = call_peer(peer, &card, text, &wait, &fd);
     pthread_mutex_lock(&b->lock);
 
     if (peer->state != KL_LINK_CALLING) { /* the peer's call came through meanwhile */
@@ -87,7 +88,31 @@ static ncclResult_t call(struct kl_peer *peer, uint64_t deadline)
     return fd < 0 ? ncclSuccess : kl_link_begin(peer, fd);
 }
 
-static ncclResult_t not_called(struct kl_peer *peer)
+/* Its own stop has been raised by the failure, so this call has none. */
+void kl_reach_to_tell(struct kl_contact *peer, uint64_t deadline)
+{
+    struct kl_bootstrap *b = peer->bootstrap;
+    struct kl_wait wait = {.deadline = deadline};
+    int fd = -1, quiet = kl_error_quiet(1);
+
+    pthread_mutex_lock(&b->lock);
+    struct kl_card card = peer->card;
+    if (peer->state == KL_LINK_NONE && card.naddresses) {
+        peer->state = KL_LINK_CALLING;
+        pthread_mutex_unlock(&b->lock);
+        ncclResult_t rc = call_peer(peer, &card, "telling of a failure", &wait, &fd);
+        pthread_mutex_lock(&b->lock);
+        bool mine = peer->state == KL_LINK_CALLING && !rc && fd >= 0;
+        if (mine)
+            (void)kl_link_begin(peer, fd);
+        else
+            kl_socket_close(fd);
+    }
+    pthread_mutex_unlock(&b->lock);
+    kl_error_quiet(quiet);
+}
+
+static ncclResult_t not_called(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     char who[KL_WHO_TEXT];
@@ -96,7 +121,7 @@ static ncclResult_t not_called(struct kl_peer *peer)
                    kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
 }
 
-static ncclResult_t has_left(struct kl_peer *peer)
+static ncclResult_t has_left(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     char who[KL_WHO_TEXT];
@@ -105,7 +130,7 @@ static ncclResult_t has_left(struct kl_peer *peer)
                    kl_who(b, peer->rank, who), b->phase);
 }
 
-ncclResult_t kl_reach(struct kl_peer *peer, uint64_t deadline)
+ncclResult_t kl_reach(struct kl_contact *peer, uint64_t deadline)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 

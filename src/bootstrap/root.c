@@ -14,11 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
     ANNOUNCE_MS = 5000,           /* between a right proof and the announcement */
     PATIENCE_MAX_MS = 1000000000, /* eleven days */
+    SPARE_DESCRIPTORS = 100,      /* of the process, beside one for each rank */
 };
 
 /* The connection of one rank. Belongs to the event loop, as everything here that is not under a lock. */
@@ -227,6 +229,24 @@ static void card_text(const struct kl_card *card, char text[128])
     snprintf(text, 128, "rank %d (host %s, pid %llu)", card->rank, card->host, (unsigned long long)card->pid);
 }
 
+/* All ranks stay connected until the last has come: a limit of 1024 open files is too low for as many ranks. */
+static void need_descriptors(struct kl_root *root)
+{
+    rlim_t need = (rlim_t)root->nranks + SPARE_DESCRIPTORS;
+    struct rlimit limit;
+    char text[KL_ERROR_TEXT];
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= need) return;
+    if (limit.rlim_max >= need) {
+        limit.rlim_cur = need;
+        if (!setrlimit(RLIMIT_NOFILE, &limit)) return;
+    }
+    snprintf(text, sizeof text,
+             "the rendezvous of %d ranks needs %llu open files, and may have %llu; raise `ulimit -n`", root->nranks,
+             (unsigned long long)need, (unsigned long long)limit.rlim_max);
+    fail(root, -1, ncclSystemError, text);
+}
+
 /* The first announcement fixes what the others have to say. */
 static bool begin(struct kl_root *root, const struct kl_announce *a)
 {
@@ -236,6 +256,8 @@ static bool begin(struct kl_root *root, const struct kl_announce *a)
     root->nranks = a->nranks;
     root->library = a->library;
     root->first = a->card;
+    root->patience_ms = a->patience_ms;
+    need_descriptors(root);
     return true;
 }
 
@@ -262,7 +284,6 @@ static bool contradicts(struct kl_root *root, const struct kl_announce *a)
 
 static void set_deadline(struct kl_root *root, uint64_t patience_ms)
 {
-    if (patience_ms > PATIENCE_MAX_MS) patience_ms = PATIENCE_MAX_MS;
     uint64_t deadline = kl_deadline_in_ms(patience_ms);
 
     if (root->nannounced > 1 && deadline >= root->deadline) return;
@@ -278,6 +299,7 @@ static bool hear(struct visitor *v, const struct kl_message *m)
     struct kl_announce a;
 
     if (m->frame.type != KL_FRAME_ANNOUNCE || !kl_announce_decode(m->body, m->frame.length, &a)) return false;
+    if (a.patience_ms > PATIENCE_MAX_MS) a.patience_ms = PATIENCE_MAX_MS;
     if (!begin(root, &a)) return false;
     v->rank = a.card.rank;
     kl_source_deadline(v->source, KL_NO_DEADLINE);
@@ -389,10 +411,11 @@ static ncclResult_t open_door(struct kl_root *root, struct kl_id *id)
     struct kl_door *door;
 
     KL_TRY(kl_door_create(root->loop, id->address, id->naddresses, &door));
-    pthread_mutex_lock(&root->lock);
+    pthread_mutex_lock(&root->lock); /* whoever closes the door, on the loop, waits until it is wholly open */
     root->door = door;
+    ncclResult_t rc = kl_door_open(door, &key, &me, on_guest, root);
     pthread_mutex_unlock(&root->lock);
-    return kl_door_open(door, &key, &me, on_guest, root);
+    return rc;
 }
 
 ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **out)

@@ -38,7 +38,7 @@ enum kl_link_state {
 struct kl_parcel; /* a frame on its way out */
 
 /** Another rank, as seen from here. */
-struct kl_peer {
+struct kl_contact {
     struct kl_bootstrap *bootstrap;
     int rank;
     struct kl_assembler assembler; /* the event loop's */
@@ -74,7 +74,7 @@ struct kl_bootstrap {
     pthread_cond_t changed; /* anything below, or a peer */
     /* under lock: */
     const char *phase;
-    struct kl_peer *peers; /* by rank */
+    struct kl_contact *peers; /* by rank */
     size_t inbox_bytes;
     int npaused;
     int awaited; /* the peer somebody waits to hear from; -1 */
@@ -90,35 +90,41 @@ const char *kl_who(const struct kl_bootstrap *b, int rank, char text[KL_WHO_TEXT
 
 /* ---- link.c; all under lock ---- */
 
-/** The connection `fd` to a peer is authenticated: it is the one from now on. Takes over `fd` in every case. */
-ncclResult_t kl_link_begin(struct kl_peer *peer, int fd);
+/**
+ * The connection `fd` to a peer is authenticated: it is the one from now on. Takes over `fd` in every case. A peer that comes
+ * when we have failed is told so.
+ */
+ncclResult_t kl_link_begin(struct kl_contact *peer, int fd);
 
 /**
  * Send a frame to a peer that is UP, without waiting: `body` is copied if need be. It fails silently where the connection
  * does; that is noticed by its reader.
  */
-void kl_link_post(struct kl_peer *peer, const struct kl_frame *frame, const void *body);
+void kl_link_post(struct kl_contact *peer, const struct kl_frame *frame, const void *body);
 
 /** Send a frame and wait until the system has all of it. */
-ncclResult_t kl_link_send(struct kl_peer *peer, const struct kl_frame *frame, const void *body, uint64_t deadline);
+ncclResult_t kl_link_send(struct kl_contact *peer, const struct kl_frame *frame, const void *body, uint64_t deadline);
 
 /** Read this peer again if the inbox was full; `kl_link_resume_all` when there is room. */
-void kl_link_resume(struct kl_peer *peer);
+void kl_link_resume(struct kl_contact *peer);
 void kl_link_resume_all(struct kl_bootstrap *b);
 
 /** Put a message into a peer's inbox. */
-void kl_inbox_put(struct kl_peer *peer, struct kl_message *message);
+void kl_inbox_put(struct kl_contact *peer, struct kl_message *message);
 
 /** The oldest message of that type and tag, the caller's; NULL: none. */
-struct kl_message *kl_inbox_take(struct kl_peer *peer, enum kl_frame_type type, uint32_t tag);
+struct kl_message *kl_inbox_take(struct kl_contact *peer, enum kl_frame_type type, uint32_t tag);
 
 /** Wait for the peer's callback to end, say goodbye if it is UP, close and free. Without lock, when nobody else is left. */
-void kl_link_fini(struct kl_peer *peer);
+void kl_link_fini(struct kl_contact *peer);
 
 /* ---- reach.c ---- */
 
 /** Make sure that the peer is UP. Under lock, released while it waits. */
-ncclResult_t kl_reach(struct kl_peer *peer, uint64_t deadline);
+ncclResult_t kl_reach(struct kl_contact *peer, uint64_t deadline);
+
+/** Make sure that a peer hears of our failure, if it can be called before the deadline. Without lock. Silent. */
+void kl_reach_to_tell(struct kl_contact *peer, uint64_t deadline);
 
 /** The door's callback: a peer calls. */
 void kl_reach_called(void *ctx, struct kl_guest *guest);
@@ -130,8 +136,14 @@ bool kl_bootstrap_wait(struct kl_bootstrap *b, uint64_t deadline);
 
 /* ---- failure.c ---- */
 
+/** Is this a child of the process that joined? Then nothing of the bootstrap may be touched. */
+bool kl_bootstrap_inherited(const struct kl_bootstrap *b);
+
 /** Has it failed, or been aborted? Then the code, with its text adopted by this thread. Under lock. */
 ncclResult_t kl_bootstrap_check(struct kl_bootstrap *b);
+
+/** Send the failure that has happened to a peer that is UP. Under lock. */
+void kl_bootstrap_tell(struct kl_contact *peer);
 
 /** Record the first failure, wake everybody, tell the other ranks; `tell_owner`: on_failure, too. Without lock. */
 void kl_bootstrap_fail(struct kl_bootstrap *b, const struct kl_notice *why, bool tell_owner);

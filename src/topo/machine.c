@@ -39,7 +39,7 @@ int kl_machine_numa_nodes(const char *sysfs, int *node, int max)
 
 static uint64_t host_hash_of(const struct kl_xml *xml, int elem)
 {
-    while (elem != KL_XML_NONE && strcmp(kl_xml_tag(xml, elem), "cpu")) elem = kl_xml_parent(xml, elem);
+    while (elem != KL_XML_NONE && strcmp(kl_xml_tag(xml, elem), "cpu") != 0) elem = kl_xml_parent(xml, elem);
     const char *hash = elem == KL_XML_NONE ? NULL : kl_xml_attr(xml, elem, "host_hash");
     return hash ? strtoull(hash, NULL, 16) : 0;
 }

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "os/affinity.h"
 #include "tools/kolo/cmd.h"
 #include "tools/kolo/endings.h"
 #include "tools/kolo/jobid.h"
@@ -184,6 +185,31 @@ static int open_output(struct output *o, const char *prefix, int *theirs)
     return 0;
 }
 
+/* The CPUs of a rank: an equal share of this process's, side by side. False: there are fewer CPUs than ranks. */
+static bool share_of(const struct kl_cpuset *all, int nranks, int rank, struct kl_cpuset *share)
+{
+    int each = kl_cpuset_count(all) / nranks, i = 0;
+
+    *share = (struct kl_cpuset){{0}};
+    for (int cpu = -1; each && (cpu = kl_cpuset_next(all, cpu + 1)) >= 0; i++)
+        if (i / each == rank) kl_cpuset_add(share, cpu);
+    return each > 0;
+}
+
+/* Ranks that spin on one core while another is idle cost thousands of times more: a rank inherits the CPUs of the thread that
+ * starts it, and this is that thread. */
+static int spawn_bound(const struct launcher *l, int rank, const struct kl_spawn *what, pid_t *pid)
+{
+    struct kl_cpuset all, share;
+
+    if (l->job->unbound || kl_affinity_get(&all) || !share_of(&all, l->job->nranks, rank, &share) ||
+        kl_affinity_pin(&share, NULL))
+        return kl_spawn_rank(what, pid);
+    int err = kl_spawn_rank(what, pid);
+    kl_affinity_pin(&all, NULL);
+    return err;
+}
+
 static int start_rank(struct launcher *l, int rank)
 {
     struct process *p = &l->process[rank];
@@ -200,7 +226,7 @@ static int start_rank(struct launcher *l, int rank)
     int err = env ? 0 : ENOMEM;
     if (!err) err = open_output(&p->output[0], p->prefix, &what.out);
     if (!err) err = open_output(&p->output[1], p->prefix, &what.err);
-    if (!err) err = kl_spawn_rank(&what, &p->pid);
+    if (!err) err = spawn_bound(l, rank, &what, &p->pid);
     if (!err) kl_janitor_watch(&l->janitor, p->pid);
     if (what.out >= 0) close(what.out);
     if (what.err >= 0) close(what.err);

@@ -194,6 +194,52 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
     kl_store_relaxed(&stream->waiter, 0);
 }
 
+/* ---- withdrawing ---- */
+
+static enum kl_step do_nothing(struct kl_stream *stream, struct kl_work *work)
+{
+    (void)stream;
+    (void)work;
+    return KL_STEP_DONE;
+}
+
+/* The caller holds `running`. A slot that another producer has drawn and not filled yet is not ours. */
+static bool withdraw_held(struct kl_stream *stream, const void *owner)
+{
+    bool found = false;
+
+    for (uint64_t t = kl_load_relaxed(&stream->head); t != kl_load_relaxed(&stream->tail); t++) {
+        uint32_t slot = (uint32_t)(t % KL_STREAM_SLOTS);
+        if (kl_load_acquire(&stream->slots[slot].seq) != t + 1 || /* pairs with the exchange in kl_stream_push */
+            stream->slots[slot].work.owner != owner)
+            continue;
+        stream->slots[slot].work = (struct kl_work){.progress = do_nothing};
+        found = true;
+    }
+    return found;
+}
+
+void kl_streams_withdraw(const void *owner, ncclResult_t code, const char *text)
+{
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
+        struct kl_backoff wait = KL_BACKOFF_START;
+        while (kl_swap_acquire(&s->running, 1)) kl_backoff_pause(&wait, 0);
+        if (withdraw_held(s, owner)) kl_stream_fail(s, code, text);
+        kl_store_release(&s->running, 0); /* pairs with the exchange in the next runner */
+    }
+}
+
+void kl_streams_forget(void)
+{
+    pthread_mutex_init(&registry.lock, NULL);
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
+        kl_store_relaxed(&s->head, kl_load_relaxed(&s->tail));
+        kl_store_relaxed(&s->running, 0);
+        kl_store_relaxed(&s->waiter, 0);
+        kl_store_relaxed(&s->failure, ncclSuccess);
+    }
+}
+
 /* ---- failures ---- */
 
 void kl_stream_fail(struct kl_stream *stream, ncclResult_t code, const char *text)

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs whose ranks are processes, among them some that die. This program starts itself again for each rank. */
+#include "bootstrap/bootstrap.h"
+
+#include "bootstrap/jobs.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { VICTIM = 2 };
+
+/* ---- what a rank does; its exit code is 0 if all went as it should ---- */
+
+static void gather(struct rank *me, struct kl_bootstrap *b)
+{
+    int n = me->config.nranks, all[MAX_RANKS];
+
+    for (int round = 0; round < 5; round++) {
+        all[me->config.rank] = round + 10 * me->config.rank;
+        must(!kl_bootstrap_allgather(b, all, sizeof all[0]));
+        for (int r = 0; r < n; r++) must(all[r] == round + 10 * r);
+    }
+    must(!kl_bootstrap_barrier(b));
+    must(!kl_load_acquire(&me->failures));
+}
+
+static void expect_the_victim(struct rank *me)
+{
+    await_failure(me);
+    must(me->culprit == VICTIM);
+    must(me->code == ncclRemoteError);
+    must(strstr(me->failure, "rank 2 (host "));
+    must(strstr(me->failure, " is gone: "));
+}
+
+/* Everybody hears of it without calling anything. */
+static void die_while_all_are_idle(struct rank *me, struct kl_bootstrap *b)
+{
+    kl_bootstrap_phase(b, "idle");
+    (void)kl_bootstrap_barrier(b); /* the last step may already hear of the death */
+    if (me->config.rank == VICTIM) raise(SIGKILL);
+    expect_the_victim(me);
+}
+
+/* Everybody waits for somebody; none of them for the victim only. */
+static void die_while_all_wait(struct rank *me, struct kl_bootstrap *b)
+{
+    int n = me->config.nranks, got;
+
+    if (me->config.rank == VICTIM) raise(SIGKILL);
+    must(kl_bootstrap_recv(b, (me->config.rank + 1) % n, 1, &got, sizeof got) == ncclRemoteError);
+    must(strstr(kl_error_text(), "rank 2 (host "));
+    expect_the_victim(me);
+}
+
+static void die_in_an_exchange(struct rank *me, struct kl_bootstrap *b)
+{
+    int all[MAX_RANKS] = {0}, rounds = 0;
+    ncclResult_t rc = ncclSuccess;
+
+    while (!rc) {
+        rc = kl_bootstrap_allgather(b, all, sizeof all[0]);
+        if (me->config.rank == VICTIM && ++rounds == 20) raise(SIGKILL);
+    }
+    must(rc == ncclRemoteError);
+    expect_the_victim(me);
+}
+
+/* Until the test closes the other end, which it does when all ranks have ended. */
+static void outlive_the_ranks(void)
+{
+    char c;
+
+    while (read(atoi(getenv("OUTLIVE_FD")), &c, 1) > 0) continue;
+    _exit(0);
+}
+
+/* A child of the victim inherits its sockets, and lives on. */
+static void die_with_a_child_left(struct rank *me, struct kl_bootstrap *b)
+{
+    (void)kl_bootstrap_barrier(b);
+    if (me->config.rank == VICTIM) {
+        if (!fork()) outlive_the_ranks();
+        raise(SIGKILL);
+    }
+    expect_the_victim(me);
+}
+
+/* A child, with locks in any state, can do no harm to its parent's connections. */
+static void fork_and_try(struct rank *me, struct kl_bootstrap *b)
+{
+    int value = 1, status = -1;
+
+    for (int i = 0; i < 20; i++) {
+        must(!kl_bootstrap_barrier(b));
+        pid_t child = fork();
+        if (!child) {
+            kl_error_quiet(1);
+            bool refused = kl_bootstrap_send(b, 0, 1, &value, sizeof value) == ncclInvalidUsage &&
+                           kl_bootstrap_recv(b, 0, 1, &value, sizeof value) == ncclInvalidUsage &&
+                           kl_bootstrap_allgather(b, &value, sizeof value) == ncclInvalidUsage &&
+                           kl_bootstrap_barrier(b) == ncclInvalidUsage;
+            kl_bootstrap_report(b, 0, ncclRemoteError, "a child");
+            kl_bootstrap_abort(b);
+            kl_bootstrap_leave(b);
+            _exit(!refused);
+        }
+        must(waitpid(child, &status, 0) == child && !status);
+    }
+    gather(me, b);
+}
+
+static void exit_without_a_word(struct rank *me, struct kl_bootstrap *b)
+{
+    (void)kl_bootstrap_barrier(b);
+    if (me->config.rank == VICTIM) _exit(0);
+    expect_the_victim(me);
+}
+
+static const struct part {
+    const char *name;
+    void (*run)(struct rank *, struct kl_bootstrap *);
+} parts[] = {
+    {"gather", gather},
+    {"idle", die_while_all_are_idle},
+    {"wait", die_while_all_wait},
+    {"exchange", die_in_an_exchange},
+    {"child", die_with_a_child_left},
+    {"exit", exit_without_a_word},
+    {"fork", fork_and_try},
+};
+
+/* argv: part, id, rank, nranks */
+static int play(char **argv)
+{
+    struct rank me;
+    ncclUniqueId id;
+
+    alarm(100); /* nobody outlives a test that went wrong */
+    must(!kl_bootstrap_id_parse(argv[2], &id));
+    setup_ranks(&me, 1, &id, NULL);
+    me.config.rank = atoi(argv[3]);
+    me.config.nranks = atoi(argv[4]);
+    FOR_EACH_CASE(p, parts) if (!strcmp(p->name, argv[1])) me.run = p->run;
+    must(me.run);
+    rank_main(&me);
+    if (me.run != gather && strstr(me.text, "rank 2 (host ")) return 0; /* it died before all had joined */
+    if (me.joined) fprintf(stderr, "rank %s: %s\n", argv[3], me.text);
+    return me.joined != ncclSuccess;
+}
+
+/* ---- the test ---- */
+
+static pid_t start_rank(const char *part, const char *id, int rank, int n)
+{
+    char rank_text[16], n_text[16];
+
+    snprintf(rank_text, sizeof rank_text, "%d", rank);
+    snprintf(n_text, sizeof n_text, "%d", n);
+    pid_t pid = fork();
+    assert_int_not_equal(pid, -1);
+    if (!pid) {
+        execl("/proc/self/exe", "process_test", part, id, rank_text, n_text, (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+static void run_processes(const char *part, int n, bool with_victim)
+{
+    ncclUniqueId id;
+    char text[2 * NCCL_UNIQUE_ID_BYTES + 1];
+    pid_t pids[MAX_RANKS];
+
+    assert_int_equal(kl_bootstrap_id_create(&id),
+                     ncclSuccess); /* the rendezvous runs in this process, which has no rank */
+    kl_bootstrap_id_format(&id, text);
+    for (int r = 0; r < n; r++) pids[r] = start_rank(part, text, r, n);
+    for (int r = 0; r < n; r++) {
+        int status = -1;
+        assert_int_equal(waitpid(pids[r], &status, 0), pids[r]);
+        if (with_victim && r == VICTIM) continue;
+        if (status) fail_msg("%s, %d ranks: rank %d ended with status %x", part, n, r, status);
+    }
+}
+
+static void processes_exchange(void **state)
+{
+    static const int sizes[] = {1, 2, 3, 5, 8, 17};
+
+    (void)state;
+    FOR_EACH_CASE(n, sizes) run_processes("gather", *n, false);
+}
+
+static void survivors_name_the_dead(void **state)
+{
+    static const int sizes[] = {3, 4, 8, 13};
+
+    (void)state;
+    FOR_EACH_CASE(n, sizes) run_processes("idle", *n, true);
+    FOR_EACH_CASE(n, sizes) run_processes("wait", *n, true);
+    FOR_EACH_CASE(n, sizes) run_processes("exchange", *n, true);
+}
+
+static void leaving_without_goodbye_is_a_failure(void **state)
+{
+    (void)state;
+    run_processes("exit", 4, true);
+}
+
+static void a_child_does_not_keep_its_parents_connections(void **state)
+{
+    char fd[16];
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    snprintf(fd, sizeof fd, "%d", ends[0]);
+    setenv("OUTLIVE_FD", fd, 1);
+    run_processes("child", 4, true);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void children_leave_their_parents_job_alone(void **state)
+{
+    (void)state;
+    run_processes("fork", 3, false);
+}
+
+/* A rendezvous that may not have as many connections as it has ranks says so, instead of waiting for them. */
+static int lack_descriptors(rlim_t soft, rlim_t hard, int nranks, const char *text)
+{
+    struct rlimit limit = {.rlim_cur = soft, .rlim_max = hard};
+    struct rank me;
+
+    must(!setrlimit(RLIMIT_NOFILE, &limit));
+    setup_job(&me, 1, NULL);
+    me.config.nranks = nranks;
+    me.config.timeout_ms = 100;
+    rank_main(&me);
+    must(!getrlimit(RLIMIT_NOFILE, &limit));
+    return !(strstr(me.text, text) && limit.rlim_cur >= soft);
+}
+
+static void too_few_descriptors_are_an_error(void **state)
+{
+    int status = -1;
+
+    (void)state;
+    pid_t child = fork();
+    if (!child) _exit(lack_descriptors(64, 500, 1000, "needs 1100 open files, and may have 500; raise `ulimit -n`"));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    child = fork();
+    if (!child) _exit(lack_descriptors(64, 500, 300, "299 of 300 ranks did not join")); /* it has raised the limit */
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processes_exchange),
+        cmocka_unit_test(survivors_name_the_dead),
+        cmocka_unit_test(leaving_without_goodbye_is_a_failure),
+        cmocka_unit_test(children_leave_their_parents_job_alone),
+        cmocka_unit_test(too_few_descriptors_are_an_error),
+        cmocka_unit_test(a_child_does_not_keep_its_parents_connections),
+    };
+
+    if (argc > 1) return play(argv);
+    return cmocka_run_group_tests_name("bootstrap, ranks as processes", tests, NULL, NULL);
+}

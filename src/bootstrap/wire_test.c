@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes over the wire, as bytes: frames, records, handshakes, ids. */
+#include "base/error.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/frame.h"
+#include "bootstrap/handshake.h"
+#include "bootstrap/id.h"
+#include "bootstrap/partners.h"
+#include "bootstrap/ranges.h"
+#include "bootstrap/record.h"
+#include "bootstrap/wire.h"
+#include "tests/kolo_test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- cursors ---- */
+
+static void cursors_stop_at_their_end(void **state)
+{
+    unsigned char bytes[7] = {0};
+    struct kl_writer w = kl_writer_on(bytes, sizeof bytes);
+    struct kl_reader r = kl_reader_on(bytes, sizeof bytes);
+
+    (void)state;
+    kl_put_u16(&w, 0x1234);
+    kl_put_u32(&w, 0x56789abc);
+    assert_false(w.bad);
+    kl_put_u16(&w, 0xffff); /* one byte is left */
+    kl_put_u8(&w, 0xff);    /* it would fit, but the record is bad already */
+    assert_true(w.bad);
+    assert_memory_equal(bytes, "\x34\x12\xbc\x9a\x78\x56\x00", 7);
+    assert_int_equal(kl_get_u32(&r), 0x9abc1234);
+    assert_int_equal(kl_get_u32(&r), 0);
+    assert_true(r.bad);
+    assert_int_equal(kl_get_u8(&r), 0);
+}
+
+/* ---- frames ---- */
+
+static const struct head_case {
+    const char *label;
+    unsigned char head[KL_FRAME_HEAD];
+    bool good;
+} head_cases[] = {
+    {"data", {'K', 'F', 1, 1, 4, 3, 2, 1, 0, 0, 0, 1}, true}, /* 16 MiB exactly */
+    {"too long", {'K', 'F', 1, 1, 0, 0, 0, 0, 1, 0, 0, 1}, false},
+    {"far too long", {'K', 'F', 1, 1, 0, 0, 0, 0, 255, 255, 255, 255}, false},
+    {"other mark", {'G', 'F', 1, 1, 0, 0, 0, 0, 0, 0, 0, 0}, false},
+    {"other version", {'K', 'F', 2, 1, 0, 0, 0, 0, 0, 0, 0, 0}, false},
+    {"type 0", {'K', 'F', 1, 0, 0, 0, 0, 0, 0, 0, 0, 0}, false},
+    {"type too large", {'K', 'F', 1, KL_FRAME_TYPES, 0, 0, 0, 0, 0, 0, 0, 0}, false},
+};
+
+static void heads_are_checked(void **state)
+{
+    unsigned char again[KL_FRAME_HEAD];
+
+    (void)state;
+    FOR_EACH_CASE(c, head_cases)
+    {
+        struct kl_frame f = {.tag = 77};
+        expect_case(c->label, kl_frame_decode(c->head, &f) == c->good);
+        if (!c->good) expect_case(c->label, f.tag == 77);
+        if (c->good) kl_frame_encode(&f, again);
+        if (c->good) expect_case(c->label, !memcmp(c->head, again, sizeof again) && f.tag == 0x01020304);
+    }
+}
+
+/* Feed a stream in pieces of `piece` bytes; the messages found must be those that went in. */
+static void feed(const unsigned char *stream, size_t bytes, size_t piece, int nmessages)
+{
+    struct kl_assembler a = {0};
+    int seen = 0;
+
+    for (size_t at = 0; at < bytes;) {
+        struct kl_message *m;
+        size_t room, n = piece < bytes - at ? piece : bytes - at;
+        unsigned char *to = kl_assembler_room(&a, &room);
+        assert_in_range(room, 1, KL_FRAME_MAX);
+        if (n > room) n = room;
+        memcpy(to, stream + at, n);
+        at += n;
+        assert_int_equal(kl_assembler_filled(&a, n, 100, &m), ncclSuccess);
+        if (!m) continue;
+        assert_int_equal(m->frame.tag, seen);
+        assert_int_equal(m->frame.length, seen * 3);
+        for (uint32_t i = 0; i < m->frame.length; i++) assert_int_equal(m->body[i], (seen + (int)i) & 255);
+        free(m);
+        seen++;
+    }
+    assert_int_equal(seen, nmessages);
+    kl_assembler_fini(&a);
+}
+
+static void frames_are_assembled_from_any_pieces(void **state)
+{
+    unsigned char stream[2048];
+    size_t bytes = 0;
+
+    (void)state;
+    for (int k = 0; k < 20; k++) {
+        struct kl_frame f = {.type = KL_FRAME_DATA, .tag = (uint32_t)k, .length = (uint32_t)k * 3};
+        kl_frame_encode(&f, stream + bytes);
+        bytes += KL_FRAME_HEAD;
+        for (int i = 0; i < k * 3; i++) stream[bytes++] = (unsigned char)(k + i);
+    }
+    for (size_t piece = 1; piece <= bytes; piece += piece < 70 ? 1 : 61) feed(stream, bytes, piece, 20);
+}
+
+static void an_assembler_refuses_what_is_too_long(void **state)
+{
+    struct kl_frame f = {.type = KL_FRAME_DATA, .length = 101};
+    struct kl_assembler a = {0};
+    struct kl_message *m = NULL;
+    size_t room;
+
+    (void)state;
+    kl_frame_encode(&f, kl_assembler_room(&a, &room));
+    assert_int_equal(room, KL_FRAME_HEAD);
+    assert_int_equal(kl_assembler_filled(&a, KL_FRAME_HEAD, 100, &m), ncclRemoteError);
+    assert_null(m);
+    kl_assembler_fini(&a);
+}
+
+/* ---- records ---- */
+
+static struct kl_card some_card(int rank)
+{
+    struct kl_card card = {.rank = rank, .pid = 123456789012, .naddresses = 2};
+
+    snprintf(card.host, sizeof card.host, "host-%d", rank);
+    assert_int_equal(kl_address_parse("10.0.0.7:4660", &card.address[0]), ncclSuccess);
+    assert_int_equal(kl_address_parse("[fd00::7]:4661", &card.address[1]), ncclSuccess);
+    return card;
+}
+
+static void announcements_survive(void **state)
+{
+    struct kl_announce a = {.nranks = 8, .library = 22809, .patience_ms = 60000, .card = some_card(7)}, b;
+    unsigned char wire[KL_ANNOUNCE_WIRE + 1];
+
+    (void)state;
+    kl_announce_encode(&a, wire);
+    memset(&b, 0x55, sizeof b);
+    assert_true(kl_announce_decode(wire, KL_ANNOUNCE_WIRE, &b));
+    assert_int_equal(b.nranks, 8);
+    assert_int_equal(b.library, 22809);
+    assert_int_equal(b.patience_ms, 60000);
+    assert_memory_equal(&a.card, &b.card, sizeof a.card);
+    for (size_t n = 0; n <= sizeof wire; n++) assert_int_equal(kl_announce_decode(wire, n, &b), n == KL_ANNOUNCE_WIRE);
+}
+
+static void announcements_out_of_range_are_refused(void **state)
+{
+    static const struct {
+        const char *label;
+        int nranks, rank, naddresses;
+    } cases[] = {
+        {"no ranks", 0, 0, 1},
+        {"too many ranks", KL_MAX_RANKS + 1, 0, 1},
+        {"rank = nranks", 8, 8, 1},
+        {"negative rank", 8, -1, 1},
+        {"negative nranks", -8, 0, 1},
+        {"nowhere to reach it", 8, 0, 0},
+        {"a rank beyond all", 8, KL_MAX_RANKS, 1},
+    };
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        struct kl_announce a = {.nranks = c->nranks, .card = some_card(c->rank)};
+        unsigned char wire[KL_ANNOUNCE_WIRE];
+        a.card.naddresses = c->naddresses;
+        kl_announce_encode(&a, wire);
+        expect_case(c->label, !kl_announce_decode(wire, sizeof wire, &a));
+    }
+}
+
+static void introductions_survive(void **state)
+{
+    static const int counts[] = {0, 1, KL_MAX_PARTNERS};
+    struct kl_introduction a = {0}, b;
+    unsigned char wire[KL_INTRODUCTION_WIRE(KL_MAX_PARTNERS) + 1];
+
+    (void)state;
+    memset(a.session, 0xab, sizeof a.session);
+    for (int i = 0; i < KL_MAX_PARTNERS; i++) a.partner[i] = some_card(i);
+    FOR_EACH_CASE(n, counts)
+    {
+        a.npartners = *n;
+        kl_introduction_encode(&a, wire);
+        assert_true(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(*n), &b));
+        assert_int_equal(b.npartners, *n);
+        assert_memory_equal(b.session, a.session, sizeof a.session);
+        assert_memory_equal(b.partner, a.partner, (size_t)*n * sizeof a.partner[0]);
+        assert_false(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(*n) + 1, &b));
+        assert_false(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(*n) - 1, &b));
+    }
+    wire[KL_SESSION] = KL_MAX_PARTNERS + 1;
+    assert_false(kl_introduction_decode(wire, sizeof wire, &b));
+    assert_false(kl_introduction_decode(wire, 3, &b));
+}
+
+static void notices_survive(void **state)
+{
+    struct kl_notice a = {.culprit = -1, .code = ncclRemoteError, .text = "rank 1 is gone"}, b;
+    unsigned char wire[KL_NOTICE_WIRE_MAX + 8];
+
+    (void)state;
+    size_t n = kl_notice_encode(&a, wire);
+    assert_true(kl_notice_decode(wire, n, &b));
+    assert_int_equal(b.culprit, -1);
+    assert_int_equal(b.code, ncclRemoteError);
+    assert_string_equal(b.text, a.text);
+    wire[n - 1] = 27; /* what a terminal might obey */
+    assert_true(kl_notice_decode(wire, n, &b));
+    assert_string_equal(b.text, "rank 1 is gon?");
+    memset(a.text, 'x', sizeof a.text);
+    assert_true(kl_notice_decode(wire, kl_notice_encode(&a, wire), &b));
+    assert_int_equal(strlen(b.text), KL_ERROR_TEXT - 1);
+}
+
+static void notices_out_of_range_are_refused(void **state)
+{
+    static const struct {
+        const char *label;
+        int culprit, code;
+    } cases[] = {
+        {"success", 0, ncclSuccess}, {"in progress", 0, ncclInProgress}, {"no code", 0, 99},
+        {"negative code", 0, -1},    {"no rank", -2, ncclRemoteError},   {"beyond all ranks", KL_MAX_RANKS, 6},
+    };
+    unsigned char wire[KL_NOTICE_WIRE_MAX + 8] = {0};
+    struct kl_notice n;
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        struct kl_notice bad = {.culprit = c->culprit, .code = (ncclResult_t)c->code, .text = "x"};
+        expect_case(c->label, !kl_notice_decode(wire, kl_notice_encode(&bad, wire), &n));
+    }
+    memset(wire, 6, 8);
+    wire[0] = 0, wire[1] = 0, wire[2] = 0, wire[3] = 0, wire[5] = 0, wire[6] = 0, wire[7] = 0;
+    assert_true(kl_notice_decode(wire, 8, &n)); /* no text */
+    assert_false(kl_notice_decode(wire, 7, &n));
+    assert_false(kl_notice_decode(wire, 8 + KL_ERROR_TEXT, &n)); /* too long a text */
+}
+
+/* ---- handshake ---- */
+
+static struct kl_handshake greeted(uint32_t from, uint32_t to)
+{
+    struct kl_handshake h;
+    struct kl_hello caller = {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, from, to};
+    struct kl_hello host = {KL_PROTOCOL, KL_CONNECTION_PEER, KL_HOST, to, KL_NO_RANK};
+
+    memset(&h.key, 7, sizeof h.key);
+    kl_hello_encode(&caller, h.caller);
+    kl_hello_encode(&host, h.host);
+    return h;
+}
+
+static void only_the_same_handshake_accepts_a_proof(void **state)
+{
+    struct kl_handshake h = greeted(1, 2), other = greeted(1, 2), wrong = h;
+    unsigned char proof[KL_PROOF_BYTES];
+
+    (void)state;
+    kl_handshake_prove(&h, proof);
+    assert_true(kl_handshake_proved(&h, proof));
+    assert_false(kl_handshake_proved(&other, proof)); /* fresh random bytes: a replay is of no use */
+    wrong.key.bytes[31] ^= 1;
+    assert_false(kl_handshake_proved(&wrong, proof));
+    for (size_t i = 0; i < KL_HELLO_BYTES; i++) { /* nor may anything that was said be changed */
+        wrong = h;
+        wrong.caller[i] ^= 1;
+        assert_false(kl_handshake_proved(&wrong, proof));
+        wrong = h;
+        wrong.host[i] ^= 1;
+        assert_false(kl_handshake_proved(&wrong, proof));
+    }
+    for (size_t i = 0; i < sizeof proof; i++) {
+        proof[i] ^= 0x80;
+        assert_false(kl_handshake_proved(&h, proof));
+        proof[i] ^= 0x80;
+    }
+}
+
+static void answers_are_proofs_too(void **state)
+{
+    struct kl_handshake h = greeted(1, 2), wrong = h;
+    unsigned char answer[KL_ANSWER_BYTES], proof[KL_PROOF_BYTES];
+    enum kl_verdict verdict;
+
+    (void)state;
+    for (int v = KL_WELCOME; v <= KL_NOT_HERE; v++) {
+        kl_handshake_answer(&h, (enum kl_verdict)v, answer);
+        assert_true(kl_handshake_answered(&h, answer, &verdict));
+        assert_int_equal(verdict, v);
+    }
+    kl_handshake_answer(&h, KL_ELSEWHERE, answer);
+    answer[0] = KL_WELCOME; /* the verdict is proved, too */
+    assert_false(kl_handshake_answered(&h, answer, &verdict));
+    kl_handshake_answer(&h, KL_WELCOME, answer);
+    wrong.key.bytes[0] ^= 1;
+    assert_false(kl_handshake_answered(&wrong, answer, &verdict));
+    kl_handshake_prove(&h, proof); /* the caller's own proof, sent back to it */
+    memcpy(answer + 8, proof, sizeof proof);
+    assert_false(kl_handshake_answered(&h, answer, &verdict));
+    memset(answer, 0, sizeof answer);
+    assert_false(kl_handshake_answered(&h, answer, &verdict));
+    kl_handshake_answer(&h, KL_REFUSED, answer); /* needs no key, and tells nothing about it */
+    for (size_t i = 8; i < sizeof answer; i++) assert_int_equal(answer[i], 0);
+}
+
+static void hellos_say_what_they_mean(void **state)
+{
+    struct kl_handshake h = greeted(0x01020304, 5);
+    struct kl_hello hello = kl_hello_decode(h.caller);
+
+    (void)state;
+    assert_int_equal(hello.version, KL_PROTOCOL);
+    assert_int_equal(hello.type, KL_CONNECTION_PEER);
+    assert_int_equal(hello.side, KL_CALLER);
+    assert_int_equal(hello.from, 0x01020304);
+    assert_int_equal(hello.to, 5);
+    assert_true(kl_hello_plausible(h.caller));
+    h.caller[7] ^= 1;
+    assert_false(kl_hello_plausible(h.caller));
+}
+
+static void keys_are_for_one_purpose(void **state)
+{
+    struct kl_key secret = kl_key_from_text("open sesame"), other = kl_key_from_text("open sesam");
+    struct kl_key a = kl_key_derive(&secret, "root", NULL, 0), b = kl_key_derive(&secret, "peer", NULL, 0),
+                  c = kl_key_derive(&secret, "peer", "salt", 4), d = kl_key_derive(&secret, "peer", "salt", 4),
+                  e = kl_key_derive(&other, "peer", "salt", 4);
+
+    (void)state;
+    assert_memory_not_equal(&a, &b, sizeof a);
+    assert_memory_not_equal(&b, &c, sizeof a);
+    assert_memory_equal(&c, &d, sizeof a);
+    assert_memory_not_equal(&d, &e, sizeof a);
+    kl_key_wipe(&a);
+    for (size_t i = 0; i < sizeof a; i++) assert_int_equal(a.bytes[i], 0);
+}
+
+/* ---- ids ---- */
+
+static struct kl_id some_id(int naddresses)
+{
+    struct kl_id id = {.kind = KL_ID_ROOT_RUNS, .naddresses = naddresses};
+
+    memset(&id.secret, 9, sizeof id.secret);
+    for (int i = 0; i < naddresses; i++)
+        assert_int_equal(kl_address_parse(i ? "[fd00::9]:1234" : "10.0.0.9:1234", &id.address[i]), ncclSuccess);
+    return id;
+}
+
+static void ids_survive_as_bytes_and_digits(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= KL_ADDRESSES; n++) {
+        struct kl_id id = some_id(n), back = {0};
+        ncclUniqueId bytes, again;
+        char text[2 * NCCL_UNIQUE_ID_BYTES + 1];
+
+        kl_id_pack(&id, &bytes);
+        assert_true(kl_id_unpack(&bytes, &back));
+        assert_memory_equal(&id, &back, sizeof id);
+        kl_bootstrap_id_format(&bytes, text);
+        assert_int_equal(strlen(text), 256);
+        assert_int_equal(kl_bootstrap_id_parse(text, &again), ncclSuccess);
+        assert_memory_equal(&bytes, &again, sizeof bytes);
+    }
+}
+
+static void bytes_that_are_no_id_are_refused(void **state)
+{
+    static const struct {
+        const char *label;
+        size_t at;
+        char value;
+    } cases[] = {
+        {"mark", 0, 'X'},   {"version", 6, 99}, {"kind", 7, 3},   {"family", 40, 5},
+        {"no port", 42, 0}, {"gap", 40, 0},     {"tail", 127, 1},
+    };
+    struct kl_id id = some_id(2), back;
+    ncclUniqueId good, zero = {{0}};
+
+    (void)state;
+    kl_id_pack(&id, &good);
+    good.internal[43] = 0; /* a port below 256, so that one byte can make it 0 */
+    assert_true(kl_id_unpack(&good, &back));
+    assert_false(kl_id_unpack(&zero, &back));
+    FOR_EACH_CASE(c, cases)
+    {
+        ncclUniqueId bad = good;
+        bad.internal[c->at] = c->value;
+        expect_case(c->label, !kl_id_unpack(&bad, &back));
+    }
+}
+
+static void rendezvous_are_ids(void **state)
+{
+    static const char *const bad[] = {"", "10.0.0.9", "10.0.0.9:0", "10.0.0.9:x", "0123456789abcdef"};
+    char digits[2 * NCCL_UNIQUE_ID_BYTES + 1];
+    ncclUniqueId a, b;
+    struct kl_id id;
+
+    (void)state;
+    assert_int_equal(kl_bootstrap_id_parse("10.0.0.9:1234", &a), ncclSuccess);
+    assert_int_equal(kl_bootstrap_id_parse("10.0.0.9:1234", &b), ncclSuccess);
+    assert_memory_equal(&a, &b, sizeof a); /* every rank makes the same */
+    assert_true(kl_id_unpack(&a, &id));
+    assert_int_equal(id.kind, KL_ID_RANK0_OPENS);
+    assert_true(kl_id_is_public(&id));
+    assert_int_equal(kl_id_rendezvous("10.0.0.9:1234", "secret", &id), ncclSuccess);
+    assert_false(kl_id_is_public(&id));
+    kl_error_quiet(1);
+    FOR_EACH_CASE(text, bad) expect_case(*text, kl_bootstrap_id_parse(*text, &b) == ncclInvalidArgument);
+    memset(digits, '0', sizeof digits - 1);
+    digits[sizeof digits - 1] = 0;
+    assert_int_equal(kl_bootstrap_id_parse(digits, &b), ncclInvalidArgument);
+    assert_memory_equal(&a, &b, sizeof a);
+}
+
+/* ---- ranges and partners ---- */
+
+static bool listed(const void *ctx, int rank)
+{
+    return ((const char *)ctx)[rank] == 'x';
+}
+
+static const struct range_case {
+    const char *members, *text;
+    int count;
+} range_cases[] = {
+    {"", "", 0},        {"...", "", 0},          {"x", "0", 1},    {"...x", "3", 1}, {"...x.xxx", "3, 5-7", 4},
+    {"xxxx", "0-3", 4}, {"x.x.x", "0, 2, 4", 3}, {"xx", "0-1", 2},
+};
+
+static void ranges_are_compressed(void **state)
+{
+    char text[64], all[2000];
+
+    (void)state;
+    FOR_EACH_CASE(c, range_cases)
+    {
+        int n = kl_ranges_format((int)strlen(c->members), listed, c->members, text, sizeof text);
+        expect_case(c->members, n == c->count && !strcmp(text, c->text));
+    }
+    for (size_t i = 0; i < sizeof all; i++) all[i] = i % 2 ? 'x' : '.';
+    assert_int_equal(kl_ranges_format(sizeof all, listed, all, text, sizeof text), 1000);
+    assert_string_equal(text, "1, 3, 5, 7, 9, 11, 13, 15, 17, ...");
+}
+
+static void partners_are_mutual(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 70; n++)
+        for (int r = 0; r < n; r++) {
+            int mine[64], theirs[64], count = kl_partners(r, n, mine);
+            assert_in_range(count, n > 1, 14);
+            for (int i = 0; i < count; i++) {
+                int back = kl_partners(mine[i], n, theirs), found = 0;
+                assert_int_not_equal(mine[i], r);
+                for (int k = 0; k < back; k++) found += theirs[k] == r;
+                assert_int_equal(found, 1);
+            }
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cursors_stop_at_their_end),
+        cmocka_unit_test(heads_are_checked),
+        cmocka_unit_test(frames_are_assembled_from_any_pieces),
+        cmocka_unit_test(an_assembler_refuses_what_is_too_long),
+        cmocka_unit_test(announcements_survive),
+        cmocka_unit_test(announcements_out_of_range_are_refused),
+        cmocka_unit_test(introductions_survive),
+        cmocka_unit_test(notices_survive),
+        cmocka_unit_test(notices_out_of_range_are_refused),
+        cmocka_unit_test(only_the_same_handshake_accepts_a_proof),
+        cmocka_unit_test(answers_are_proofs_too),
+        cmocka_unit_test(hellos_say_what_they_mean),
+        cmocka_unit_test(keys_are_for_one_purpose),
+        cmocka_unit_test(ids_survive_as_bytes_and_digits),
+        cmocka_unit_test(bytes_that_are_no_id_are_refused),
+        cmocka_unit_test(rendezvous_are_ids),
+        cmocka_unit_test(ranges_are_compressed),
+        cmocka_unit_test(partners_are_mutual),
+    };
+
+    return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
+}

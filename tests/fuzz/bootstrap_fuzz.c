@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as what a bootstrap reads: a stream of frames with their records, a handshake, an id. The first byte says
+   which; nothing may be read or written out of bounds, and what is accepted must survive being written again. */
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/frame.h"
+#include "bootstrap/handshake.h"
+#include "bootstrap/id.h"
+#include "bootstrap/record.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) abort();                                                                                          \
+    } while (0)
+
+enum { BODY_MAX = 1 << 16 }; /* a lower limit than that of peers, so that inputs reach it */
+
+/* ---- records ---- */
+
+static void check_text(const char *text, size_t room)
+{
+    CHECK(memchr(text, 0, room));
+    for (; *text; text++) CHECK((unsigned char)*text >= ' ' && *text != 127);
+}
+
+static void check_card(const struct kl_card *card)
+{
+    unsigned char wire[KL_CARD_WIRE];
+    struct kl_card again;
+
+    CHECK(card->rank >= 0 && card->rank < KL_MAX_RANKS);
+    CHECK(card->naddresses >= 0 && card->naddresses <= KL_ADDRESSES);
+    check_text(card->host, sizeof card->host);
+    kl_card_encode(card, wire);
+    CHECK(kl_card_decode(wire, &again) && again.rank == card->rank && again.naddresses == card->naddresses);
+}
+
+static void read_announce(const struct kl_message *m)
+{
+    struct kl_announce a;
+
+    if (!kl_announce_decode(m->body, m->frame.length, &a)) return;
+    CHECK(a.card.rank < a.nranks && a.nranks <= KL_MAX_RANKS && a.card.naddresses > 0);
+    check_card(&a.card);
+}
+
+static void read_introduction(const struct kl_message *m)
+{
+    struct kl_introduction i;
+
+    if (!kl_introduction_decode(m->body, m->frame.length, &i)) return;
+    CHECK(i.npartners <= KL_MAX_PARTNERS);
+    for (int k = 0; k < i.npartners; k++) check_card(&i.partner[k]);
+}
+
+static void read_notice(const struct kl_message *m)
+{
+    unsigned char wire[KL_NOTICE_WIRE_MAX];
+    struct kl_notice n, again;
+
+    if (!kl_notice_decode(m->body, m->frame.length, &n)) return;
+    CHECK(n.culprit >= -1 && n.culprit < KL_MAX_RANKS && n.code > ncclSuccess && n.code < ncclInProgress);
+    check_text(n.text, sizeof n.text);
+    CHECK(kl_notice_decode(wire, kl_notice_encode(&n, wire), &again) && !strcmp(n.text, again.text));
+}
+
+/* ---- streams ---- */
+
+static void read_message(const struct kl_message *m)
+{
+    CHECK(m->frame.length <= BODY_MAX);
+    read_announce(m); /* whatever it says it is: decoders trust nothing */
+    read_introduction(m);
+    read_notice(m);
+}
+
+/* As it comes from a socket, in pieces of one to 64 bytes. */
+static void read_stream(const uint8_t *data, size_t size)
+{
+    struct kl_assembler a = {0};
+
+    for (size_t at = 0, piece = 1; at < size; piece = piece % 64 + 1) {
+        struct kl_message *m;
+        size_t room, n = piece < size - at ? piece : size - at;
+        unsigned char *to = kl_assembler_room(&a, &room);
+        CHECK(room > 0);
+        if (n > room) n = room;
+        memcpy(to, data + at, n);
+        at += n;
+        if (kl_assembler_filled(&a, n, BODY_MAX, &m)) break;
+        if (m) read_message(m);
+        free(m);
+    }
+    kl_assembler_fini(&a);
+}
+
+/* ---- handshakes ---- */
+
+/* Both hellos and an answer are the input's; nobody without the key gets further. */
+static void shake_hands(const uint8_t *data, size_t size)
+{
+    struct kl_handshake h = {.key = {{1, 2, 3}}};
+    unsigned char rest[KL_ANSWER_BYTES] = {0};
+    enum kl_verdict verdict;
+
+    if (size < 2 * KL_HELLO_BYTES) return;
+    memcpy(h.caller, data, KL_HELLO_BYTES);
+    memcpy(h.host, data + KL_HELLO_BYTES, KL_HELLO_BYTES);
+    size -= 2 * KL_HELLO_BYTES;
+    memcpy(rest, data + 2 * KL_HELLO_BYTES, size < sizeof rest ? size : sizeof rest);
+    (void)kl_hello_plausible(h.caller);
+    (void)kl_handshake_judge(&h);
+    CHECK(!kl_handshake_proved(&h, rest));
+    CHECK(!kl_handshake_answered(&h, rest, &verdict) || verdict == KL_REFUSED);
+}
+
+/* ---- ids ---- */
+
+static void read_id(const uint8_t *data, size_t size)
+{
+    ncclUniqueId bytes = {{0}}, again;
+    struct kl_id id;
+    char text[2 * NCCL_UNIQUE_ID_BYTES + 1];
+
+    memcpy(&bytes, data, size < sizeof bytes ? size : sizeof bytes);
+    kl_bootstrap_id_format(&bytes, text);
+    if (!kl_id_unpack(&bytes, &id)) return;
+    CHECK(id.naddresses > 0 && id.naddresses <= KL_ADDRESSES);
+    kl_id_pack(&id, &again);
+    CHECK(kl_id_unpack(&again, &id));
+    CHECK(!kl_bootstrap_id_parse(text, &again) && !memcmp(&bytes, &again, sizeof bytes));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static void (*const readers[])(const uint8_t *, size_t) = {read_stream, shake_hands, read_id};
+
+    if (size) readers[data[0] % 3](data + 1, size - 1);
+    return 0;
+}
