@@ -8,37 +8,100 @@ function(kolo_sources)
     endforeach()
 endfunction()
 
-# kolo_test(spsc_test [LABELS ...]): build <name>.c against the library with its private symbols and register it.
+# kolo_test(spsc_test [LABEL ...]): build <name>.c against the library with its private symbols and register it.
+# The label "slow" keeps a test out of `./dev test quick`.
 function(kolo_test name)
     if(KOLO_TESTS)
         add_executable(${name} ${name}.c)
         target_link_libraries(${name} PRIVATE kolo_objects cmocka)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
         add_test(NAME ${name} COMMAND ${KOLO_TEST_WRAPPER} $<TARGET_FILE:${name}> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-        set_tests_properties(${name} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 LABELS "${ARGN}")
+        kolo_test_defaults(${name} "${ARGN}")
     endif()
 endfunction()
 
+# kolo_script_test(cli_test.py [LABEL ...]): register a script (.sh or .py) of the current folder as the test `cli_test`.
+# It runs in the source root and finds the build tree (kolo, libkolo.so, bin/) in $KOLO_BUILD.
+function(kolo_script_test file)
+    if(KOLO_TESTS)
+        cmake_path(GET file STEM name)
+        if(file MATCHES "\\.py$")
+            set(interpreter python3)
+        else()
+            set(interpreter sh)
+        endif()
+        add_test(NAME ${name} COMMAND ${KOLO_TEST_WRAPPER} ${interpreter} ${CMAKE_CURRENT_SOURCE_DIR}/${file}
+                 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+        kolo_test_defaults(${name} "${ARGN}")
+    endif()
+endfunction()
+
+# What all tests have in common.
+function(kolo_test_defaults name labels)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 LABELS "${labels}"
+        ENVIRONMENT "KOLO_BUILD=${PROJECT_BINARY_DIR};UBSAN_OPTIONS=print_stacktrace=1")
+endfunction()
+
+# kolo_fuzz(xml): build the libFuzzer target xml_fuzz from xml_fuzz.c; its corpus is corpus/xml/, its dictionary, if
+# there is one, xml.dict.
+function(kolo_fuzz name)
+    add_executable(${name}_fuzz ${name}_fuzz.c)
+    target_link_libraries(${name}_fuzz PRIVATE kolo_objects)
+    target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+    set_target_properties(${name}_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+endfunction()
+
 # kolo_sanitize(): compile and link everything with the sanitizers named by KOLO_SANITIZE.
-# ThreadSanitizer maps its shadow at fixed addresses, which address randomisation of new kernels collides with.
 macro(kolo_sanitize)
     if(KOLO_SANITIZE)
         add_compile_options(-fsanitize=${KOLO_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
         add_link_options(-fsanitize=${KOLO_SANITIZE})
-    endif()
-    if(KOLO_SANITIZE STREQUAL "thread")
-        set(KOLO_TEST_WRAPPER setarch ${CMAKE_HOST_SYSTEM_PROCESSOR} -R)
+        kolo_sanitizer_wrapper(KOLO_TEST_WRAPPER)
     endif()
 endmacro()
 
-# kolo_library(): the shared library, its drop-in name, and what is installed.
+# kolo_sanitizer_wrapper(VAR): the words to put before a sanitized program so that it starts. The shadow of a sanitizer
+# lies at fixed addresses, which address randomisation of more than 28 bits collides with: always ThreadSanitizer's, now
+# and then AddressSanitizer's. Containers may refuse to turn that off; where ThreadSanitizer then cannot start, every
+# test is skipped and says why.
+function(kolo_sanitizer_wrapper var)
+    set(wrapper setarch ${CMAKE_HOST_SYSTEM_PROCESSOR} -R)
+    execute_process(COMMAND ${wrapper} true RESULT_VARIABLE refused OUTPUT_QUIET ERROR_QUIET)
+    if(refused)
+        set(wrapper)
+        set(bits 99)
+        if(EXISTS /proc/sys/vm/mmap_rnd_bits)
+            file(READ /proc/sys/vm/mmap_rnd_bits bits)
+        endif()
+        if(KOLO_SANITIZE STREQUAL "thread" AND bits GREATER 28)
+            set(wrapper sh -c "echo 'ThreadSanitizer cannot run: setarch -R is refused here' && exit 77")
+        endif()
+    endif()
+    set(${var} ${wrapper} PARENT_SCOPE)
+endfunction()
+
+# kolo_werror(): warnings are errors, with the compilers whose warnings we know. A newer one finds something new, and
+# that should not keep anybody from building.
+macro(kolo_werror)
+    if((CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_COMPILER_VERSION MATCHES "^12\\.")
+       OR (CMAKE_C_COMPILER_ID STREQUAL "Clang" AND CMAKE_C_COMPILER_VERSION MATCHES "^14\\."))
+        add_compile_options(-Werror)
+    else()
+        message(STATUS "warnings are not errors with ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}")
+    endif()
+endmacro()
+
+# kolo_library(): the shared library, with nothing visible but what the linker map names.
 function(kolo_library)
     set(map ${PROJECT_SOURCE_DIR}/cmake/kolo.map)
     add_library(kolo SHARED $<TARGET_OBJECTS:kolo_objects>)
+    add_library(kolo::kolo ALIAS kolo) # the name in the installed package, for who builds Kolo as a part of a project
     target_link_libraries(kolo PRIVATE kolo_objects)
-    target_link_options(kolo PRIVATE -Wl,--version-script=${map} -Wl,-z,defs)
-    set_target_properties(kolo PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 LINK_DEPENDS ${map})
-    if(KOLO_SANITIZE)
-        set_target_properties(kolo PROPERTIES LINK_OPTIONS -Wl,--version-script=${map}) # the runtime is in the program
+    target_include_directories(kolo INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_link_options(kolo PRIVATE -Wl,--version-script=${map})
+    if(NOT KOLO_SANITIZE)
+        target_link_options(kolo PRIVATE -Wl,-z,defs) # a sanitizer's runtime is in the program
     endif()
+    set_target_properties(kolo PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 LINK_DEPENDS ${map})
 endfunction()

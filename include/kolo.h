@@ -17,6 +17,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
 typedef struct CUstream_st *koloStream_t; /* a host stream is passed where NCCL takes a cudaStream_t */
 typedef struct koloEvent *koloEvent_t;
@@ -62,6 +65,9 @@ ncclResult_t koloEventDestroy(koloEvent_t event);
  */
 ncclResult_t koloInitFromEnv(ncclComm_t *comm);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

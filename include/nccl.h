@@ -23,12 +23,14 @@
 #define NCCL_PATCH  9
 #define NCCL_SUFFIX ""
 
-#define NCCL_VERSION_CODE 22809
-#define NCCL_VERSION(X, Y, Z)                                                                                          \
-    (((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) : (X)*10000 + (Y)*100 + (Z))
+#define NCCL_VERSION_CODE     22809
+#define NCCL_VERSION(X, Y, Z) (((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) : (X)*10000 + (Y)*100 + (Z))
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default) /* whoever hides the rest of a library, as Kolo does, exports these */
 #endif
 
 typedef struct CUstream_st *cudaStream_t; /* the same declaration as CUDA's own */
@@ -87,23 +89,23 @@ typedef struct ncclConfig_v22800 {
 
 #define NCCL_CONFIG_INITIALIZER                                                                                        \
     {                                                                                                                  \
-        sizeof(ncclConfig_t),                           /* size */                                                     \
-            0xcafebeef,                                 /* magic */                                                    \
+        sizeof(ncclConfig_t),                                 /* size */                                               \
+            0xcafebeef,                                       /* magic */                                              \
             NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), /* version */                                            \
-            NCCL_CONFIG_UNDEF_INT,                      /* blocking */                                                 \
-            NCCL_CONFIG_UNDEF_INT,                      /* cgaClusterSize */                                           \
-            NCCL_CONFIG_UNDEF_INT,                      /* minCTAs */                                                  \
-            NCCL_CONFIG_UNDEF_INT,                      /* maxCTAs */                                                  \
-            NCCL_CONFIG_UNDEF_PTR,                      /* netName */                                                  \
-            NCCL_CONFIG_UNDEF_INT,                      /* splitShare */                                               \
-            NCCL_CONFIG_UNDEF_INT,                      /* trafficClass */                                             \
-            NCCL_CONFIG_UNDEF_PTR,                      /* commName */                                                 \
-            NCCL_CONFIG_UNDEF_INT,                      /* collnetEnable */                                            \
-            NCCL_CONFIG_UNDEF_INT,                      /* CTAPolicy */                                                \
-            NCCL_CONFIG_UNDEF_INT,                      /* shrinkShare */                                              \
-            NCCL_CONFIG_UNDEF_INT,                      /* nvlsCTAs */                                                 \
-            NCCL_CONFIG_UNDEF_INT,                      /* nChannelsPerNetPeer */                                      \
-            NCCL_CONFIG_UNDEF_INT                       /* nvlinkCentricSched */                                       \
+            NCCL_CONFIG_UNDEF_INT,                            /* blocking */                                           \
+            NCCL_CONFIG_UNDEF_INT,                            /* cgaClusterSize */                                     \
+            NCCL_CONFIG_UNDEF_INT,                            /* minCTAs */                                            \
+            NCCL_CONFIG_UNDEF_INT,                            /* maxCTAs */                                            \
+            NCCL_CONFIG_UNDEF_PTR,                            /* netName */                                            \
+            NCCL_CONFIG_UNDEF_INT,                            /* splitShare */                                         \
+            NCCL_CONFIG_UNDEF_INT,                            /* trafficClass */                                       \
+            NCCL_CONFIG_UNDEF_PTR,                            /* commName */                                           \
+            NCCL_CONFIG_UNDEF_INT,                            /* collnetEnable */                                      \
+            NCCL_CONFIG_UNDEF_INT,                            /* CTAPolicy */                                          \
+            NCCL_CONFIG_UNDEF_INT,                            /* shrinkShare */                                        \
+            NCCL_CONFIG_UNDEF_INT,                            /* nvlsCTAs */                                           \
+            NCCL_CONFIG_UNDEF_INT,                            /* nChannelsPerNetPeer */                                \
+            NCCL_CONFIG_UNDEF_INT                             /* nvlinkCentricSched */                                 \
     }
 
 typedef struct ncclSimInfo_v22200 {
@@ -290,6 +292,9 @@ ncclResult_t pncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 ncclResult_t pncclGroupEnd(void);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

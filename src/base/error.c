@@ -35,7 +35,7 @@ static void record(const char *file, int line, const char *text)
     kl_log(quiet_failures ? KL_LOG_INFO : KL_LOG_WARN, KL_LOG_ALL, file, line, "%s", text);
 }
 
-ncclResult_t kl_fail(ncclResult_t code, const char *file, int line, const char *fmt, ...)
+void kl_fail(const char *file, int line, const char *fmt, ...)
 {
     char text[KL_ERROR_TEXT];
     va_list ap;
@@ -44,10 +44,9 @@ ncclResult_t kl_fail(ncclResult_t code, const char *file, int line, const char *
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     record(file, line, text);
-    return code;
 }
 
-ncclResult_t kl_fail_errno(const char *file, int line, const char *fmt, ...)
+void kl_fail_errno(const char *file, int line, const char *fmt, ...)
 {
     int saved = errno;
     char text[KL_ERROR_TEXT], reason[128];
@@ -60,7 +59,6 @@ ncclResult_t kl_fail_errno(const char *file, int line, const char *fmt, ...)
         snprintf(text + used, sizeof text - (size_t)used, ": %s", strerror_r(saved, reason, sizeof reason));
     record(file, line, text);
     errno = saved;
-    return ncclSystemError;
 }
 
 const char *kl_error_text(void)

@@ -18,10 +18,10 @@
 #define KL_ERROR_TEXT 1024
 
 /** Record and log a sentence, and yield `code`:  return KL_FAIL(ncclInvalidArgument, "rank %d of %d", rank, n); */
-#define KL_FAIL(code, ...) kl_fail((code), __FILE__, __LINE__, __VA_ARGS__)
+#define KL_FAIL(code, ...) (kl_fail(__FILE__, __LINE__, __VA_ARGS__), kl_failed(code))
 
 /** Like KL_FAIL with ncclSystemError, and appends the text of errno. Use right after the failing system call. */
-#define KL_FAIL_ERRNO(...) kl_fail_errno(__FILE__, __LINE__, __VA_ARGS__)
+#define KL_FAIL_ERRNO(...) (kl_fail_errno(__FILE__, __LINE__, __VA_ARGS__), kl_failed(ncclSystemError))
 
 /** Return the code of `expr` if it failed. For functions that own nothing yet. */
 #define KL_TRY(expr)                                                                                                   \
@@ -40,10 +40,14 @@
 /** The usual reaction to malloc and calloc returning NULL. */
 #define KL_NOMEM(what) KL_FAIL(ncclSystemError, "out of memory for %s", (what))
 
-ncclResult_t kl_fail(ncclResult_t code, const char *file, int line, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5), cold));
-ncclResult_t kl_fail_errno(const char *file, int line, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4), cold));
+void kl_fail(const char *file, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4), cold));
+void kl_fail_errno(const char *file, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4), cold));
+
+/** Inline, so that compilers and analysers see at every KL_FAIL that what it yields is not success. */
+static inline ncclResult_t kl_failed(ncclResult_t code)
+{
+    return code;
+}
 
 /** The calling thread's last sentence, "" if none; valid until its next failure. */
 const char *kl_error_text(void);

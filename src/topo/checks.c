@@ -148,7 +148,7 @@ static bool gdr_read_allowed(const struct kl_topo *t, int gpu)
 ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, enum kl_gdr_mode *mode)
 {
     int gpu = kl_topo_gpu_of_rank(t, rank), level = t->options.gdr_level >= 0 ? t->options.gdr_level : KL_PATH_PXB;
-    int cpu, relay;
+    int cpu = 0, relay = rank;
 
     if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
     *mode = KL_GDR_OFF;
@@ -169,7 +169,7 @@ ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, 
 
 ncclResult_t kl_topo_need_flush(const struct kl_topo *t, int rank, int net, bool *flush)
 {
-    int gpu = kl_topo_gpu_of_rank(t, rank), cpu;
+    int gpu = kl_topo_gpu_of_rank(t, rank), cpu = 0;
 
     if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
     *flush = true;

@@ -19,6 +19,7 @@ static void read_vendor(struct kl_cpu_facts *cpu)
     }
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return;
     cpu->family = (int)((eax >> 8 & 0xf) + ((eax >> 20 & 0xff) << 4));
+    cpu->hypervisor = ecx >> 31 & 1;
     cpu->model = (int)((eax >> 4 & 0xf) + ((eax >> 16 & 0xf) << 4));
 }
 #else

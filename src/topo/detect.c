@@ -35,7 +35,7 @@ static ncclResult_t complete_cpu(const struct kl_detect *d, int elem)
     if (!kl_xml_attr(d->xml, elem, "affinity") && kl_sysfs_read(dir, "cpumap", text, sizeof text))
         KL_TRY(kl_xml_set(d->xml, elem, "affinity", text));
     KL_TRY(set_if_absent(d->xml, elem, "arch", d->cpu->arch));
-    if (strcmp(kl_xml_attr(d->xml, elem, "arch"), "x86_64")) return ncclSuccess;
+    if (strcmp(kl_xml_attr(d->xml, elem, "arch"), "x86_64") != 0) return ncclSuccess;
     KL_TRY(set_if_absent(d->xml, elem, "vendor", d->cpu->vendor));
     if (kl_xml_attr(d->xml, elem, "familyid")) return ncclSuccess;
     KL_TRY(kl_xml_set_int(d->xml, elem, "familyid", d->cpu->family));
@@ -155,7 +155,7 @@ static ncclResult_t complete_peers(const struct kl_detect *d, int elem, const ch
     struct dirent **entry;
     ncclResult_t rc = ncclSuccess;
 
-    if (!vendor || strcmp(vendor, "0x1000")) return ncclSuccess;
+    if (!vendor || strcmp(vendor, "0x1000") != 0) return ncclSuccess;
     snprintf(dir, sizeof dir, "%s/kernel/pci_switch_link/virtual_switch_links/%s", d->sysfs, busid);
     int n = scandir(dir, &entry, NULL, by_name);
     for (int i = 0; i < n; i++) {
@@ -266,6 +266,19 @@ static ncclResult_t find_or_add(struct kl_xml *xml, int parent, const char *tag,
 
 /* ---- gpu ---- */
 
+/* NVML writes domains with 4 or 8 digits and either case; what is no bus id ("fffffff:ffff:ff") stays as it is. */
+static void normalise(const char *busid, char out[KL_BUSID_TEXT])
+{
+    char tail[KL_BUSID_TEXT], *colon;
+    unsigned long domain = strtoul(busid, &colon, 16);
+
+    snprintf(tail, sizeof tail, "0000%s", colon);
+    if (colon != busid && kl_sysfs_is_busid(tail))
+        kl_busid_text((uint64_t)domain << 20 | kl_busid_parse(tail), out);
+    else
+        snprintf(out, KL_BUSID_TEXT, "%s", busid);
+}
+
 static int nvlink_to(const struct kl_xml *xml, int gpu, const char *target)
 {
     int l = kl_xml_child(xml, gpu, "nvlink");
@@ -281,11 +294,10 @@ static ncclResult_t add_nvlinks(struct kl_xml *xml, int elem, const struct kl_gp
 {
     if (kl_xml_child(xml, elem, "nvlink") != KL_XML_NONE) return ncclSuccess;
     for (int i = 0; i < gpu->nnvlinks && i < KL_GPU_MAX_NVLINKS; i++) {
-        char target[KL_BUSID_TEXT] = "";
+        char target[KL_BUSID_TEXT];
         int link;
 
-        for (size_t k = 0; gpu->nvlink[i].target[k] && k < sizeof target - 1; k++)
-            target[k] = (char)tolower((unsigned char)gpu->nvlink[i].target[k]);
+        normalise(gpu->nvlink[i].target, target);
         link = nvlink_to(xml, elem, target);
         if (link == KL_XML_NONE) {
             KL_TRY(kl_xml_add(xml, elem, "nvlink", &link));
@@ -322,9 +334,11 @@ static ncclResult_t add_c2c(struct kl_xml *xml, int elem, const struct kl_gpu_fa
 
 ncclResult_t kl_detect_gpu(const struct kl_detect *d, const struct kl_gpu_facts *gpu)
 {
+    char busid[KL_BUSID_TEXT];
     int pci, elem;
 
-    KL_TRY(place_pci(d, gpu->busid, "0x03", &pci));
+    normalise(gpu->busid, busid);
+    KL_TRY(place_pci(d, busid, "0x03", &pci));
     KL_TRY(find_or_add(d->xml, pci, "gpu", &elem));
     KL_TRY(set_int_if_absent(d->xml, elem, "dev", gpu->dev));
     if (kl_xml_int(d->xml, elem, "dev", -1) == -1) return ncclSuccess;

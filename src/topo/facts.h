@@ -73,6 +73,7 @@ struct kl_cpu_facts {
     char vendor[16]; /* x86 only: the 12 characters of CPUID leaf 0 */
     int family;      /* as in topology files: base + (extended << 4), so AMD family 17h is 143 */
     int model;
+    bool hypervisor; /* a virtual machine */
 };
 
 #endif

@@ -37,18 +37,25 @@ int kl_machine_numa_nodes(const char *sysfs, int *node, int max)
 
 /* ---- contributions of ranks ---- */
 
-/* What a rank keeps: its GPU, all NETs, and the cpu and pci elements above them. Sets `drop` for the others. */
+static uint64_t host_hash_of(const struct kl_xml *xml, int elem)
+{
+    while (elem != KL_XML_NONE && strcmp(kl_xml_tag(xml, elem), "cpu") != 0) elem = kl_xml_parent(xml, elem);
+    const char *hash = elem == KL_XML_NONE ? NULL : kl_xml_attr(xml, elem, "host_hash");
+    return hash ? strtoull(hash, NULL, 16) : 0;
+}
+
+/* What a rank keeps: its GPU, its host's NETs, and the cpu and pci elements above them. Sets `drop` for the others. */
 static bool keep_for(const struct kl_xml *xml, int elem, int gpu, bool *drop)
 {
     const char *tag = kl_xml_tag(xml, elem), *keep = kl_xml_attr(xml, elem, "keep");
-    bool kept = false;
+    bool kept = false, foreign = !strcmp(tag, "cpu") && host_hash_of(xml, elem) != host_hash_of(xml, gpu);
 
     if (elem == gpu) return true;
     if (!strcmp(tag, "net")) {
         drop[elem] = keep && !strcmp(keep, "0");
         return !drop[elem];
     }
-    for (int c = kl_xml_first(xml, elem); c != KL_XML_NONE; c = kl_xml_next(xml, c))
+    for (int c = kl_xml_first(xml, elem); !foreign && c != KL_XML_NONE; c = kl_xml_next(xml, c))
         kept |= keep_for(xml, c, gpu, drop);
     drop[elem] = !kept && (!strcmp(tag, "pci") || !strcmp(tag, "cpu"));
     return kept;
@@ -132,12 +139,13 @@ out:
 
 static ncclResult_t fuse_file(const struct kl_machine *m, struct kl_xml *to)
 {
-    if (!kl_machine_file_gpus(m->file))
-        return KL_FAIL(
-            ncclInvalidUsage,
-            "%s: no <gpu> element, so no devices; add <gpu dev=\"0\" sm=\"80\"/> to the pci elements that are GPUs",
-            kl_xml_name(m->file));
-    for (int h = 0; h < (m->hosts > 1 ? m->hosts : 1); h++) KL_TRY(fuse_file_host(m, h, to));
+    int hosts = m->hosts > 1 ? m->hosts : 1;
+
+    KL_TRY(kl_machine_check_file(m->file));
+    if ((int64_t)hosts * m->ndevices > KL_MACHINE_MAX_GPUS)
+        return KL_FAIL(ncclInvalidUsage, "%s: %d hosts of %d GPUs in one NVLink domain; it may have %d GPUs",
+                       kl_xml_name(m->file), hosts, m->ndevices, KL_MACHINE_MAX_GPUS);
+    for (int h = 0; h < hosts; h++) KL_TRY(fuse_file_host(m, h, to));
     return ncclSuccess;
 }
 
@@ -223,6 +231,8 @@ ncclResult_t kl_machine_document(const struct kl_machine *m, const struct kl_top
     struct kl_xml *xml = NULL;
     ncclResult_t rc;
 
+    if (m->hosts > 1 && (!m->file || m->ngpus))
+        return KL_FAIL(ncclInvalidUsage, "several hosts in one NVLink domain need a topology file that describes one");
     KL_TRY(kl_xml_create(m->file ? kl_xml_name(m->file) : "this machine", &xml));
     if (m->file && !m->ngpus)
         rc = fuse_file(m, xml);
@@ -249,8 +259,25 @@ static void note_facts(const struct kl_machine *m, struct kl_topo *t)
     }
 }
 
-ncclResult_t kl_machine_topo(const struct kl_machine *m, const struct kl_topo_options *options, int rank, int nranks,
-                             struct kl_topo **topo, struct kl_xml **document)
+/* A GPU can get lost below a device that is no switch; every rank needs its own. */
+static ncclResult_t check_rank(const struct kl_topo *t, const struct kl_xml *xml, int rank)
+{
+    if (kl_topo_gpu_of_rank(t, rank) >= 0) return ncclSuccess;
+    return KL_FAIL(ncclInternalError, "%s: the GPU of rank %d is below a device that is no PCI switch; check its class",
+                   kl_xml_name(xml), rank);
+}
+
+static ncclResult_t check_ranks(const struct kl_machine *m, const struct kl_topo *t, const struct kl_xml *xml)
+{
+    for (int i = 0; i < m->ngpus; i++)
+        if (m->gpu[i].dev != -1) KL_TRY(check_rank(t, xml, m->gpu[i].rank));
+    for (int h = 0; h < (m->hosts > 1 ? m->hosts : 1); h++)
+        for (int i = 0; i < m->ndevices; i++) KL_TRY(check_rank(t, xml, m->device[i].rank + h * m->ndevices));
+    return ncclSuccess;
+}
+
+ncclResult_t kl_machine_whole(const struct kl_machine *m, const struct kl_topo_options *options, struct kl_topo **topo,
+                              struct kl_xml **document)
 {
     struct kl_xml *xml = NULL;
     struct kl_topo *t = NULL;
@@ -258,8 +285,30 @@ ncclResult_t kl_machine_topo(const struct kl_machine *m, const struct kl_topo_op
 
     KL_TRY_OR(rc, out, kl_machine_document(m, options, &xml));
     KL_TRY_OR(rc, out, kl_topo_build(xml, options, &t));
+    KL_TRY_OR(rc, out, check_ranks(m, t, xml));
     note_facts(m, t);
     KL_TRY_OR(rc, out, kl_topo_paths(t));
+    kl_topo_search_init(t);
+    *topo = t;
+    t = NULL;
+    if (document) {
+        *document = xml;
+        xml = NULL;
+    }
+out:
+    kl_topo_free(t);
+    kl_xml_free(xml);
+    return rc;
+}
+
+ncclResult_t kl_machine_topo(const struct kl_machine *m, const struct kl_topo_options *options, int rank, int nranks,
+                             struct kl_topo **topo, struct kl_xml **document)
+{
+    struct kl_xml *xml = NULL;
+    struct kl_topo *t = NULL;
+    ncclResult_t rc;
+
+    KL_TRY_OR(rc, out, kl_machine_whole(m, options, &t, &xml));
     KL_TRY_OR(rc, out, kl_topo_trim(&t, rank, nranks));
     KL_TRY_OR(rc, out, kl_topo_paths(t));
     kl_topo_search_init(t);

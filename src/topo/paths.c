@@ -86,9 +86,12 @@ struct way {
 struct search {
     struct kl_topo *t;
     int base;        /* node */
+    int named;       /* the node that its id names: itself, or the first of several with one id */
     struct way *way; /* per node */
     int *frontier, *next;
     int nfrontier, nnext, round;
+    int *same;     /* per node: the next one with the same type and id, -1 for the last */
+    bool *repeats; /* per node: not the first of them */
 };
 
 /* GPUs pass traffic on only from NVLink to NVLink, and only one of them. */
@@ -146,20 +149,25 @@ static ncclResult_t take_step(struct search *s, int node, const struct kl_link *
     return ncclSuccess;
 }
 
-static void begin(struct search *s, int base)
+/* Nodes with one id are one end: what is known about the first is where the search from the next starts. */
+static void begin(struct search *s, int base, int named)
 {
     s->base = base;
+    s->named = named;
     s->round = 0;
-    for (int i = 0; i < s->t->nnodes; i++) s->way[i] = (struct way){.link = -1, .type = KL_PATH_DIS};
+    for (int i = 0; i < s->t->nnodes; i++) {
+        if (base == named) s->way[i] = (struct way){.link = -1, .type = KL_PATH_DIS};
+        s->way[i].listed = 0;
+    }
     s->way[base] = (struct way){.bw = KL_BW_LOCAL, .link = -1, .type = KL_PATH_LOC};
     s->t->touched[base] |= (uint8_t)(1 << s->t->node[base].type);
     s->frontier[0] = base;
     s->nfrontier = 1;
 }
 
-static ncclResult_t search_from(struct search *s, int base)
+static ncclResult_t search_from(struct search *s, int base, int named)
 {
-    for (begin(s, base); s->nfrontier; s->nfrontier = s->nnext) {
+    for (begin(s, base, named); s->nfrontier; s->nfrontier = s->nnext) {
         s->nnext = 0;
         s->round++;
         for (int i = 0; i < s->nfrontier; i++) {
@@ -179,13 +187,20 @@ static ncclResult_t store(const struct search *s, int from)
 {
     struct kl_topo *t = s->t;
     const struct way *w = &s->way[from];
-    enum kl_node_type type = t->node[from].type, base = t->node[s->base].type;
+    enum kl_node_type type = t->node[from].type, to = t->node[s->named].type;
 
-    if (!kl_path_base(type) || w->type == KL_PATH_DIS) return ncclSuccess;
+    if (!kl_path_base(type) || (from != s->base && !w->listed)) return ncclSuccess;
     KL_TRY(kl_path_reserve(t, (uint32_t)w->hops));
-    t->path[type][base][(size_t)kl_topo_index(t, from) * (size_t)t->count[base] + (size_t)kl_topo_index(t, s->base)] =
+    t->path[type][to][(size_t)kl_topo_index(t, from) * (size_t)t->count[to] + (size_t)kl_topo_index(t, s->named)] =
         (struct kl_path){.first = t->nhops, .hops = (uint16_t)w->hops, .type = w->type, .bw = w->bw};
     for (int node = from; node != s->base; node = t->link[s->way[node].link].to) t->hop[t->nhops++] = s->way[node].link;
+    return ncclSuccess;
+}
+
+static ncclResult_t search_and_store(struct search *s, int base, int named)
+{
+    KL_TRY(search_from(s, base, named));
+    for (int from = 0; from < s->t->nnodes; from++) KL_TRY(store(s, from));
     return ncclSuccess;
 }
 
@@ -194,9 +209,8 @@ static ncclResult_t search_all(struct search *s)
     struct kl_topo *t = s->t;
 
     for (int base = 0; base < t->nnodes; base++) {
-        if (!kl_path_base(t->node[base].type)) continue;
-        KL_TRY(search_from(s, base));
-        for (int from = 0; from < t->nnodes; from++) KL_TRY(store(s, from));
+        if (!kl_path_base(t->node[base].type) || s->repeats[base]) continue;
+        for (int same = base; same >= 0; same = s->same[same]) KL_TRY(search_and_store(s, same, base));
     }
     return ncclSuccess;
 }
@@ -212,24 +226,60 @@ void kl_path_note_near_nets(struct kl_topo *t)
     }
 }
 
+static int by_id(const void *x, const void *y, void *topo)
+{
+    const struct kl_topo *t = topo;
+    int i = *(const int *)x, k = *(const int *)y;
+    const struct kl_node *a = &t->node[i], *b = &t->node[k];
+
+    if (a->type != b->type) return a->type < b->type ? -1 : 1;
+    if (a->id != b->id) return a->id < b->id ? -1 : 1;
+    return i - k;
+}
+
+/* Chain the nodes that share an id, in order. The frontier lends its memory. */
+static void chain_same(struct search *s)
+{
+    struct kl_topo *t = s->t;
+    int *order = s->frontier;
+
+    for (int i = 0; i < t->nnodes; i++) order[i] = i;
+    qsort_r(order, (size_t)t->nnodes, sizeof *order, by_id, t);
+    for (int i = 0; i < t->nnodes; i++) {
+        const struct kl_node *here = &t->node[order[i]], *next = i + 1 < t->nnodes ? &t->node[order[i + 1]] : NULL;
+        bool shared = next && next->type == here->type && next->id == here->id;
+
+        s->same[order[i]] = shared ? order[i + 1] : -1;
+        if (shared) s->repeats[order[i + 1]] = true;
+    }
+}
+
+static ncclResult_t run(struct search *s)
+{
+    if (!s->way || !s->frontier || !s->next || !s->same || !s->repeats) return KL_NOMEM("paths");
+    KL_TRY(make_tables(s->t));
+    chain_same(s);
+    KL_TRY(search_all(s));
+    return kl_path_apply_rules(s->t);
+}
+
 ncclResult_t kl_topo_paths(struct kl_topo *t)
 {
     size_t n = (size_t)t->nnodes + 1;
     struct search s = {.t = t,
                        .way = malloc(n * sizeof *s.way),
                        .frontier = malloc(n * sizeof *s.frontier),
-                       .next = malloc(n * sizeof *s.next)};
-    ncclResult_t rc;
+                       .next = malloc(n * sizeof *s.next),
+                       .same = malloc(n * sizeof *s.same),
+                       .repeats = calloc(n, sizeof *s.repeats)};
 
     kl_topo_drop_paths(t);
-    KL_TRY_OR(rc, out, s.way && s.frontier && s.next ? ncclSuccess : KL_NOMEM("paths"));
-    KL_TRY_OR(rc, out, make_tables(t));
-    KL_TRY_OR(rc, out, search_all(&s));
-    KL_TRY_OR(rc, out, kl_path_apply_rules(t));
-out:
+    ncclResult_t rc = run(&s);
     if (rc) kl_topo_drop_paths(t);
     free(s.way);
     free(s.frontier);
     free(s.next);
+    free(s.same);
+    free(s.repeats);
     return rc;
 }

@@ -40,7 +40,7 @@ static ncclResult_t reroute(struct kl_topo *t, int a, int via, int b, enum kl_pa
 
 static ncclResult_t settle_gpu_pair(struct kl_topo *t, int p, int g)
 {
-    int from = kl_topo_at(t, KL_NODE_GPU, p), to = kl_topo_at(t, KL_NODE_GPU, g), cpu;
+    int from = kl_topo_at(t, KL_NODE_GPU, p), to = kl_topo_at(t, KL_NODE_GPU, g), cpu = 0;
     struct kl_p2p answer;
 
     KL_TRY(kl_topo_p2p(t, t->node[from].gpu.rank, t->node[to].gpu.rank, &answer));
@@ -101,7 +101,7 @@ static bool pxn_helps(const struct kl_topo *t, int relay, int gpu, int net)
 
 static ncclResult_t settle_gdr(struct kl_topo *t, int gpu, int net, bool *changed)
 {
-    int g = kl_topo_at(t, KL_NODE_GPU, gpu), n = kl_topo_at(t, KL_NODE_NET, net), cpu;
+    int g = kl_topo_at(t, KL_NODE_GPU, gpu), n = kl_topo_at(t, KL_NODE_NET, net), cpu = 0;
     enum kl_gdr_mode mode;
 
     if (kl_path(t, g, n)->type >= KL_PATH_PHB) return ncclSuccess;

@@ -97,6 +97,11 @@ ncclResult_t kl_topo_local_net(const struct kl_topo *t, int gpu, int channel, in
 
 /* ---- GPU of a NET ---- */
 
+static bool same_id(const struct kl_topo *t, int net_a, int net_b)
+{
+    return t->node[kl_topo_at(t, KL_NODE_NET, net_a)].id == t->node[kl_topo_at(t, KL_NODE_NET, net_b)].id;
+}
+
 /* First channel for which a GPU uses the NET; MAX_CHANNELS if it never does. */
 static int first_use(const struct kl_topo *t, int gpu, int net, int *scratch)
 {
@@ -104,7 +109,7 @@ static int first_use(const struct kl_topo *t, int gpu, int net, int *scratch)
     int channel = 0;
 
     if (!make_choice(t, gpu, scratch, &c)) return MAX_CHANNELS;
-    while (channel < MAX_CHANNELS && choose(&c, channel) != net) channel++;
+    while (channel < MAX_CHANNELS && !same_id(t, choose(&c, channel), net)) channel++;
     return channel;
 }
 
@@ -204,7 +209,7 @@ static int relay_on_rail(const struct kl_topo *t, int gpu, int net)
 
 ncclResult_t kl_topo_p2p_net(const struct kl_topo *t, int rank, int peer_dev, int channel, int *net, int *proxy)
 {
-    int gpu = kl_topo_gpu_of_rank(t, rank), level = t->options.pxn_disable ? 0 : t->options.p2p_pxn_level, rail_net;
+    int gpu = kl_topo_gpu_of_rank(t, rank), level = t->options.pxn_disable ? 0 : t->options.p2p_pxn_level, rail_net = 0;
 
     if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
     KL_TRY(kl_topo_local_net(t, gpu, channel, net));
@@ -212,18 +217,16 @@ ncclResult_t kl_topo_p2p_net(const struct kl_topo *t, int rank, int peer_dev, in
     int rail = t->options.cross_nic == 0 || level ? rail_gpu(t, peer_dev) : -1;
     if (rail < 0) return ncclSuccess;
     KL_TRY(kl_topo_local_net(t, rail, channel, &rail_net));
-    if (t->options.cross_nic == 0) {
-        *net = rail_net;
-    } else if (level == 1) {
+    if (t->options.cross_nic == 0) *net = rail_net;
+    if (level == 1) {
         if (kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, rail_net)->type > KL_PATH_PXN) return ncclSuccess;
         *net = rail_net;
         return kl_topo_pxn_rank(t, rank, rail_net, proxy);
-    } else {
-        int relay = relay_on_rail(t, gpu, rail_net);
-        if (relay < 0) return ncclSuccess;
-        *net = rail_net;
-        *proxy = relay;
     }
+    int relay = level == 2 ? relay_on_rail(t, gpu, rail_net) : -1;
+    if (relay < 0) return ncclSuccess;
+    *net = rail_net;
+    *proxy = relay;
     return ncclSuccess;
 }
 

@@ -66,7 +66,7 @@ char *kl_node_text(const struct kl_node *node, char text[KL_NODE_TEXT])
 /* ---- trim ---- */
 
 /* Label every GPU with the lowest one that it reaches better than through the network, directly or through others. */
-static void label_domains(const struct kl_topo *t, int *domain)
+void kl_topo_domains(const struct kl_topo *t, int *domain)
 {
     for (int g = 0; g < t->count[KL_NODE_GPU]; g++) {
         domain[g] = g;
@@ -82,7 +82,7 @@ static ncclResult_t mark_trimmed(struct kl_builder *b, const struct kl_topo *t, 
     int *domain = malloc((size_t)ngpus * sizeof *domain);
 
     if (!domain) return KL_NOMEM("a topology");
-    label_domains(t, domain);
+    kl_topo_domains(t, domain);
     for (int g = 0; g < ngpus; g++) {
         if (domain[g] == domain[own]) continue;
         b->node[kl_topo_at(t, KL_NODE_GPU, g)].deleted = true;

@@ -115,6 +115,12 @@ void kl_topo_free(struct kl_topo *topo);
  */
 ncclResult_t kl_topo_trim(struct kl_topo **topo, int own_rank, int nranks);
 
+/**
+ * Which GPUs reach each other without the network: per GPU index, the lowest one of its domain. `domain` holds
+ * count[GPU]. Each domain is a node of the cluster, which kl_topo_trim keeps.
+ */
+void kl_topo_domains(const struct kl_topo *topo, int *domain);
+
 /** Largest and total bandwidth of the machine, the bounds of the searches. After the final kl_topo_paths. */
 void kl_topo_search_init(struct kl_topo *topo);
 

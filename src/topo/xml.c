@@ -108,7 +108,7 @@ int kl_xml_line(const struct kl_xml *xml, int elem)
 
 static int this_or_next(const struct kl_xml *xml, int elem, const char *tag)
 {
-    while (elem != KL_XML_NONE && strcmp(xml->elem[elem].tag, tag)) elem = xml->elem[elem].next;
+    while (elem != KL_XML_NONE && strcmp(xml->elem[elem].tag, tag) != 0) elem = xml->elem[elem].next;
     return elem;
 }
 
@@ -133,7 +133,7 @@ int kl_xml_find(const struct kl_xml *xml, const char *tag, const char *key, cons
 {
     if (!xml->rooted) return KL_XML_NONE;
     for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e)) {
-        if (strcmp(xml->elem[e].tag, tag)) continue;
+        if (strcmp(xml->elem[e].tag, tag) != 0) continue;
         const char *have = key ? kl_xml_attr(xml, e, key) : NULL;
         if (!key || (have && !strcmp(have, value))) return e;
     }
@@ -190,7 +190,7 @@ static int to_int(const char *text)
 
 ncclResult_t kl_xml_need_int(const struct kl_xml *xml, int elem, const char *key, int *value)
 {
-    const char *text;
+    const char *text = "";
 
     KL_TRY(kl_xml_need(xml, elem, key, &text));
     *value = to_int(text);
@@ -199,7 +199,7 @@ ncclResult_t kl_xml_need_int(const struct kl_xml *xml, int elem, const char *key
 
 ncclResult_t kl_xml_need_float(const struct kl_xml *xml, int elem, const char *key, float *value)
 {
-    const char *text;
+    const char *text = "";
 
     KL_TRY(kl_xml_need(xml, elem, key, &text));
     *value = strtof(text, NULL);
@@ -209,7 +209,7 @@ ncclResult_t kl_xml_need_float(const struct kl_xml *xml, int elem, const char *k
 ncclResult_t kl_xml_need_word(const struct kl_xml *xml, int elem, const char *key, const struct kl_xml_word *words,
                               int *value)
 {
-    const char *text;
+    const char *text = "";
 
     KL_TRY(kl_xml_need(xml, elem, key, &text));
     *value = kl_xml_lookup(words, text);
@@ -234,7 +234,7 @@ int kl_xml_lookup(const struct kl_xml_word *words, const char *text)
 {
     const struct kl_xml_word *w = words;
 
-    while (w->key && strncmp(text, w->key, strlen(w->key))) w++;
+    while (w->key && strncmp(text, w->key, strlen(w->key)) != 0) w++;
     return w->value;
 }
 
@@ -285,7 +285,7 @@ static void link_elem(struct kl_xml *xml, int elem, int parent, int before)
 
 ncclResult_t kl_xml_add(struct kl_xml *xml, int parent, const char *tag, int *elem)
 {
-    int e;
+    int e = KL_XML_NONE;
 
     if (parent == KL_XML_NONE && xml->nelems)
         return KL_FAIL(ncclInternalError, "%s: a second root element <%s>", xml->name, tag);
@@ -396,7 +396,7 @@ void kl_xml_move(struct kl_xml *xml, int elem, int parent)
 
 ncclResult_t kl_xml_copy_flat(struct kl_xml *xml, int parent, const struct kl_xml *from, int src, int *elem)
 {
-    int e;
+    int e = KL_XML_NONE;
 
     KL_TRY(kl_xml_add(xml, parent, from->elem[src].tag, &e));
     xml->elem[e].line = from->elem[src].line;

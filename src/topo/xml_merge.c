@@ -10,13 +10,14 @@ ncclResult_t kl_xml_check_system(const struct kl_xml *xml)
 {
     const char *version;
 
-    if (!xml->rooted || strcmp(xml->elem[KL_XML_ROOT].tag, "system"))
+    if (!xml->rooted || strcmp(xml->elem[KL_XML_ROOT].tag, "system") != 0)
         return KL_FAIL(ncclInternalError, "%s: no <system> element; a topology starts with <system version=\"1\">",
                        xml->name);
     KL_TRY(kl_xml_need(xml, KL_XML_ROOT, "version", &version));
     if (strtol(version, NULL, 0) != 1)
         return kl_xml_fail(xml, KL_XML_ROOT, ncclInvalidUsage,
-                           "topology version %s; Kolo reads version 1: dump the topology again with NCCL", version);
+                           "topology version %s, as AMD's RCCL writes it; Kolo reads version 1, as NCCL writes it",
+                           version);
     return ncclSuccess;
 }
 
@@ -62,10 +63,10 @@ static bool same_element(const struct kl_xml *a, int i, const struct kl_xml *b, 
 {
     const struct kl_xml_elem *x = &a->elem[i], *y = &b->elem[j];
 
-    if (strcmp(x->tag, y->tag) || x->nattrs != y->nattrs) return false;
+    if (strcmp(x->tag, y->tag) != 0 || x->nattrs != y->nattrs) return false;
     for (int k = 0; k < y->nattrs; k++) {
         const char *value = kl_xml_attr(a, i, y->attr[k].key);
-        if (!value || strcmp(value, y->attr[k].value)) return false;
+        if (!value || strcmp(value, y->attr[k].value) != 0) return false;
     }
     return true;
 }

@@ -11,4 +11,7 @@ int cmd_graph(int argc, char **argv);
 
 enum { EXIT_OK = 0, EXIT_PROBLEM = 1, EXIT_USAGE = 2 };
 
+int cmd_graph(int argc, char **argv);
+int cmd_topo(int argc, char **argv);
+
 #endif

@@ -14,7 +14,8 @@ struct command {
 
 /* Ends with an empty row. */
 static const struct command commands[] = {
-    {"graph", cmd_graph, "what the search makes of a machine or a cluster: rings, trees, tuning"},
+    {"topo", cmd_topo, "this machine or a topology file, and the paths through it"},
+    {"graph", cmd_graph, "what the search makes of a topology: rings, trees, tuning"},
     {NULL, NULL, NULL},
 };
 

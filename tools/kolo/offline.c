@@ -2,30 +2,20 @@
 #include "tools/kolo/offline.h"
 
 #include "base/error.h"
-#include "base/setting.h"
+#include "comm/config.h"
+#include "topo/nics.h"
 
+#include <ctype.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- settings ---- */
-
-static void load_settings(struct offline *o)
+static void load_options(struct kl_offline *c, struct kl_comm_config *comm)
 {
-    kl_comm_config_load(&o->comm);
-    o->options = KL_TOPO_OPTIONS;
-    kl_topo_config_load(&o->topo_config, &o->options);
-    kl_graph_config_load(&o->graph);
-    o->options.shm_disable = o->comm.shm_disable;
-    o->options.p2p_level = o->comm.p2p_disable ? KL_PATH_LOC : o->comm.p2p_level;
-}
-
-/* KOLO_MNNVL stands for --mnnvl. */
-static bool mnnvl_is_set(void)
-{
-    struct kl_setting s;
-
-    return kl_settings_find(kl_settings_process(), "KOLO_MNNVL", &s) && !strcmp(s.text, "1");
+    kl_topo_config_load(&c->config, &c->options);
+    kl_comm_config_load(comm);
+    c->options.p2p_level = comm->p2p_disable ? KL_PATH_LOC : comm->p2p_level;
+    c->options.shm_disable = comm->shm_disable;
 }
 
 /* ---- devices ---- */
@@ -33,98 +23,197 @@ static bool mnnvl_is_set(void)
 static int cpus_here(void)
 {
     cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) ? 2 : CPU_COUNT(&set);
+    int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 
     return n < 2 ? 2 : n;
 }
 
-/* Which of `n` devices a list like "0,2,4" names: flags, and how many. */
-static ncclResult_t select_devices(const char *list, int n, char *chosen, int *count)
+static ncclResult_t make_devices(struct kl_offline *c, int n)
 {
-    const char *at = list;
+    c->device = calloc((size_t)n + 1, sizeof *c->device);
+    if (!c->device) return KL_NOMEM("devices");
+    for (int i = 0; i < n; i++) c->device[i] = (struct kl_host_device){.rank = i, .ordinal = i};
+    c->gpus = n;
+    return ncclSuccess;
+}
 
-    *count = 0;
-    while (*at) {
+/* The i-th device used from now on is the one that was in place `from`. */
+static void use_device(struct kl_offline *c, int i, int from, const struct kl_gpu_facts *gpu)
+{
+    if (c->facts.ngpus)
+        c->facts.gpu[i] = gpu[from];
+    else
+        c->device[i].ordinal = from;
+}
+
+/* Keep the devices that a list like "0,2,4" names, in its order. */
+static ncclResult_t pick_devices(struct kl_offline *c, const char *list)
+{
+    int n = 0, all = c->gpus;
+    struct kl_gpu_facts *gpu = calloc((size_t)c->facts.ngpus + 1, sizeof *gpu);
+
+    if (!gpu) return KL_NOMEM("devices");
+    if (c->facts.ngpus) memcpy(gpu, c->facts.gpu, (size_t)c->facts.ngpus * sizeof *gpu);
+    for (const char *at = list;; at++) {
         char *end;
         long i = strtol(at, &end, 10);
 
-        if (end == at || (*end && *end != ','))
-            return KL_FAIL(ncclInvalidArgument, "--gpus \"%s\" is not a list of ordinals like 0,2,4", list);
-        if (i < 0 || i >= n)
-            return KL_FAIL(ncclInvalidArgument, "--gpus names device %ld; there are 0 to %d", i, n - 1);
-        *count += !chosen[i];
-        chosen[i] = 1;
-        at = end + (*end == ',');
+        if (!isdigit((unsigned char)*at) || i >= all || n == all || (*end && *end != ',')) {
+            free(gpu);
+            return KL_FAIL(ncclInvalidUsage, "--gpus %s: expected ordinals of %s below %d, as in 0,2,4", list, c->name,
+                           all);
+        }
+        use_device(c, n++, (int)i, gpu);
+        at = end;
+        if (!*at) break;
     }
-    if (!*count) return KL_FAIL(ncclInvalidArgument, "--gpus names no device; write ordinals like 0,2,4");
+    free(gpu);
+    c->gpus = n;
     return ncclSuccess;
 }
 
-static ncclResult_t set_devices(struct offline *o, const char *gpus)
+/* Spread this machine's devices over its NUMA nodes, in blocks. */
+static void spread_devices(struct kl_offline *c)
 {
-    int n = o->file ? kl_machine_file_gpus(o->file) : cpus_here(), count = n;
-    char *chosen = calloc((size_t)n + 1, 1);
-    ncclResult_t rc = ncclSuccess;
+    int node[256], nnodes = kl_machine_numa_nodes(c->machine.sysfs, node, 256);
 
-    o->device = calloc((size_t)n + 1, sizeof *o->device);
-    if (!chosen || !o->device) {
-        rc = KL_NOMEM("the devices of a machine");
-        goto out;
+    for (int i = 0; i < c->gpus; i++) c->device[i].numa = node[(long)i * nnodes / c->gpus];
+}
+
+static int by_dev(const void *x, const void *y)
+{
+    return ((const struct kl_gpu_facts *)x)->dev - ((const struct kl_gpu_facts *)y)->dev;
+}
+
+/* A machine without a file: as it was recorded, or this one; its GPUs, or host devices. */
+static ncclResult_t open_machine(struct kl_offline *c, const struct kl_offline_args *args)
+{
+    if (args->sysfs) KL_TRY(kl_record_load(args->sysfs, &c->facts));
+    if (!c->facts.nnets) KL_TRY(kl_nics_read(args->sysfs, &c->facts.net, &c->facts.nnets));
+    if (!c->facts.has_cpu) kl_cpu_facts_read(&c->facts.cpu);
+    c->machine.cpu = &c->facts.cpu;
+    c->machine.net = c->facts.net;
+    c->machine.nnets = c->facts.nnets;
+    if (!c->facts.ngpus) {
+        KL_TRY(make_devices(c, args->ranks ? args->ranks : cpus_here()));
+        spread_devices(c);
+    } else {
+        qsort(c->facts.gpu, (size_t)c->facts.ngpus, sizeof *c->facts.gpu, by_dev);
+        if (c->facts.gpu[0].dev < 0) return KL_FAIL(ncclInvalidUsage, "%s: a GPU without a device number", args->sysfs);
+        c->gpus = c->facts.ngpus;
     }
-    if (gpus)
-        KL_TRY_OR(rc, out, select_devices(gpus, n, chosen, &count));
-    else
-        memset(chosen, 1, (size_t)n);
-    for (int i = 0, rank = 0; i < n; i++)
-        if (chosen[i]) {
-            o->device[rank] = (struct kl_host_device){.rank = rank, .ordinal = i};
-            rank++;
-        }
-    o->machine.device = o->device;
-    o->machine.ndevices = count;
-out:
-    free(chosen);
+    return ncclSuccess;
+}
+
+static ncclResult_t use_file(struct kl_offline *c)
+{
+    c->machine.file = c->file;
+    c->name = kl_xml_name(c->file);
+    KL_TRY(kl_machine_check_file(c->file));
+    return make_devices(c, kl_machine_file_gpus(c->file));
+}
+
+/* A file of the command line, NCCL_TOPO_FILE as far as the library would use it, a record, or this machine. */
+static ncclResult_t open_source(struct kl_offline *c, const struct kl_offline_args *args, const char *topo_file)
+{
+    if (args->topo)
+        KL_TRY(kl_xml_load(args->topo, kl_xml_topo_schema, &c->file));
+    else if (!args->sysfs && *topo_file)
+        KL_TRY(kl_machine_read_file(topo_file, true, &c->file));
+    return c->file ? use_file(c) : open_machine(c, args);
+}
+
+/* A file with hosts that numbers tell apart is one NVLink domain, if it stands for the whole cluster. */
+static void decide_mnnvl(struct kl_offline *c, const struct kl_offline_args *args)
+{
+    const char *set = getenv("KOLO_MNNVL");
+
+    if (args->mnnvl || (set && !strcmp(set, "1"))) {
+        c->options.mnnvl = true;
+        c->machine.hosts = c->hosts;
+    } else if (c->hosts == 1 && c->file && kl_machine_file_multihost(c->file))
+        c->options.mnnvl = true;
+}
+
+/* Number the devices from `first`. */
+static void set_ranks(struct kl_offline *c, int first)
+{
+    for (int i = 0; i < c->gpus; i++) {
+        if (c->facts.ngpus)
+            c->facts.gpu[i].rank = first + i;
+        else
+            c->device[i].rank = first + i;
+    }
+    c->machine.gpu = c->facts.gpu;
+    c->machine.ngpus = c->facts.ngpus ? c->gpus : 0;
+    c->machine.device = c->device;
+    c->machine.ndevices = c->facts.ngpus ? 0 : c->gpus;
+}
+
+ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offline *c)
+{
+    struct kl_comm_config comm;
+    ncclResult_t rc;
+
+    *c = (struct kl_offline){.hosts = args->hosts ? args->hosts : 1, .name = "this machine"};
+    c->machine.sysfs = args->sysfs;
+    load_options(c, &comm);
+    KL_TRY_OR(rc, fail, open_source(c, args, comm.topo_file));
+    if (args->gpus) KL_TRY_OR(rc, fail, pick_devices(c, args->gpus));
+    decide_mnnvl(c, args);
+    set_ranks(c, 0);
+    return ncclSuccess;
+fail:
+    kl_offline_close(c);
     return rc;
 }
 
-static ncclResult_t load_files(struct offline *o, const char *topo)
+void kl_offline_close(struct kl_offline *c)
 {
-    if (topo) {
-        KL_TRY(kl_xml_load(topo, kl_xml_topo_schema, &o->file));
-        KL_TRY(kl_xml_check_system(o->file));
-        if (!kl_machine_file_gpus(o->file))
-            return KL_FAIL(ncclInvalidUsage, "%s: no gpu element; a topology needs one per GPU", topo);
+    kl_xml_free(c->file);
+    kl_record_free(&c->facts);
+    free(c->device);
+    *c = (struct kl_offline){0};
+}
+
+/* ---- systems ---- */
+
+ncclResult_t kl_offline_topo(struct kl_offline *c, int rank, struct kl_topo **topo)
+{
+    if (c->machine.hosts <= 1) set_ranks(c, rank / c->gpus * c->gpus);
+    ncclResult_t rc = kl_machine_topo(&c->machine, &c->options, rank, c->hosts * c->gpus, topo, NULL);
+    set_ranks(c, 0);
+    return rc;
+}
+
+ncclResult_t kl_offline_whole(const struct kl_offline *c, struct kl_topo **topo, struct kl_xml **document)
+{
+    return kl_machine_whole(&c->machine, &c->options, topo, document);
+}
+
+/* The hosts are alike, so what is together on host 0 is together everywhere. */
+ncclResult_t kl_offline_nodes(const struct kl_offline *c, int *node, int *nnodes)
+{
+    int local = c->machine.hosts > 1 ? c->hosts * c->gpus : c->gpus, n = 0;
+    struct kl_topo *t = NULL;
+    int *domain = NULL;
+    ncclResult_t rc;
+
+    KL_TRY(kl_offline_whole(c, &t, NULL));
+    domain = calloc((size_t)local + 1, 2 * sizeof *domain);
+    KL_TRY_OR(rc, out, domain ? ncclSuccess : KL_NOMEM("nodes"));
+    kl_topo_domains(t, domain);
+    int *number = domain + local; /* of the node of each domain */
+    for (int r = 0; r < c->hosts * c->gpus; r++) {
+        int gpu = kl_topo_gpu_of_rank(t, r % local);
+
+        if (r % local == 0) memset(number, 0xff, (size_t)local * sizeof *number);
+        if (number[domain[gpu]] < 0) number[domain[gpu]] = n++;
+        node[r] = number[domain[gpu]];
     }
-    if (o->comm.graph_file[0]) KL_TRY(kl_xml_load(o->comm.graph_file, kl_xml_graph_schema, &o->graph_file));
-    return ncclSuccess;
-}
-
-ncclResult_t offline_plan(const struct offline_args *args, struct offline *o)
-{
-    const char *topo = args->topo;
-    bool domain = args->mnnvl || mnnvl_is_set();
-    struct kl_plan_request request = {.machine = &o->machine, .options = &o->options, .config = &o->graph};
-
-    memset(o, 0, sizeof *o);
-    load_settings(o);
-    if (!topo && o->comm.topo_file[0]) topo = o->comm.topo_file;
-    KL_TRY(load_files(o, topo));
-    KL_TRY(set_devices(o, args->gpus));
-    o->machine.file = o->file;
-    o->machine.hosts = domain ? args->hosts : 1;
-    o->options.mnnvl = domain || (o->file && kl_machine_file_multihost(o->file));
-    request.hosts = domain ? 1 : args->hosts;
-    request.algo = o->comm.algo;
-    request.proto = o->comm.proto;
-    request.file = o->graph_file;
-    return kl_plan_create(&request, &o->plan);
-}
-
-void offline_fini(struct offline *o)
-{
-    kl_plan_free(o->plan);
-    free(o->device);
-    kl_xml_free(o->file);
-    kl_xml_free(o->graph_file);
-    memset(o, 0, sizeof *o);
+    *nnodes = n;
+out:
+    free(domain);
+    kl_topo_free(t);
+    return rc;
 }

@@ -1,38 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * offline.h - what `kolo graph` computes from: a machine out of a file or this host, and the settings of the environment.
+ * offline.h - a cluster to plan for, without any device: identical hosts, from a file or like this machine.
  *
- * Errors: reported with KL_FAIL; the command prints kl_error_text().
+ * Rank r is GPU r mod G of host r / G, G being the GPUs used of one host. Settings come from the environment and the
+ * configuration files, as in the library.
  */
 #ifndef KOLO_TOOL_OFFLINE_H
 #define KOLO_TOOL_OFFLINE_H
 
-#include "comm/config.h"
-#include "graph/config.h"
-#include "graph/plan.h"
 #include "topo/config.h"
+#include "topo/machine.h"
+#include "topo/record.h"
 
-/** What the command line asked for. */
-struct offline_args {
-    const char *topo; /* file, NULL: this machine */
-    const char *gpus; /* "0,2,4": ordinals that take part; NULL: all */
-    int hosts;
-    int mnnvl; /* all hosts are one NVLink domain */
+/** What the command line asked for; NULL and 0 where it did not. */
+struct kl_offline_args {
+    const char *topo;  /* topology file, "-" for standard input */
+    const char *sysfs; /* root of a recorded machine (topo/record.h) */
+    const char *gpus;  /* "0,2,4": ordinals of the GPUs to use */
+    int hosts;         /* 0 counts as 1 */
+    int ranks;         /* host devices when there is no file */
+    int mnnvl;
 };
 
-struct offline {
-    struct kl_comm_config comm;
-    struct kl_topo_config topo_config;
+struct kl_offline {
+    struct kl_machine machine; /* host 0 */
+    struct kl_topo_config config;
     struct kl_topo_options options;
-    struct kl_graph_config graph;
-    struct kl_xml *file, *graph_file;
-    struct kl_host_device *device;
-    struct kl_machine machine;
-    struct kl_plan *plan;
+    struct kl_xml *file;
+    struct kl_recorded facts;      /* of the machine that is looked at, when there is no file */
+    struct kl_host_device *device; /* host devices, unless `facts` has GPUs */
+    int hosts, gpus;               /* gpus: of each host */
+    const char *name;              /* of the topology, for people */
 };
 
-/** Read files and settings, and plan the cluster. Free with offline_fini, also after a failure. */
-ncclResult_t offline_plan(const struct offline_args *args, struct offline *offline);
-void offline_fini(struct offline *offline);
+/** Understand the arguments and load the file. A text that is no list of GPUs of the file is ncclInvalidUsage. */
+ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offline *cluster);
+void kl_offline_close(struct kl_offline *cluster);
+
+/** The system that a rank works with: of its host, or of all hosts with MNNVL. */
+ncclResult_t kl_offline_topo(struct kl_offline *cluster, int rank, struct kl_topo **topo);
+
+/** Host 0, or all hosts with MNNVL, before trimming. */
+ncclResult_t kl_offline_whole(const struct kl_offline *cluster, struct kl_topo **topo, struct kl_xml **document);
+
+/** Node of every rank, numbered as they appear; `node` holds hosts * gpus. Returns how many through `nnodes`. */
+ncclResult_t kl_offline_nodes(const struct kl_offline *cluster, int *node, int *nnodes);
 
 #endif

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# What is installed: the library and its headers, the tool, a CMake package (kolo::kolo), a pkg-config file, and the
+# drop-in: a folder of its own with a link named libnccl.so.2, to be put in a program's library path.
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kolo)
+set(dropin_dir ${CMAKE_INSTALL_LIBDIR}/kolo/nccl)
+
+install(TARGETS kolo EXPORT kolo LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/nccl.h include/kolo.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(KOLO_TOOLS)
+    install(TARGETS kolo_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+install(EXPORT kolo NAMESPACE kolo:: FILE koloConfig.cmake DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/koloConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/koloConfigVersion.cmake DESTINATION ${package_dir})
+
+# The .pc file names its own place, so that an installed tree may be moved.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig
+           OUTPUT_VARIABLE prefix_from_pc)
+configure_file(cmake/kolo.pc.in kolo.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/kolo.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+file(CREATE_LINK ../../libkolo.so.0 ${PROJECT_BINARY_DIR}/libnccl.so.2 SYMBOLIC)
+install(FILES ${PROJECT_BINARY_DIR}/libnccl.so.2 DESTINATION ${dropin_dir})

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recorded and hand-made machines (tests/data/sysfs/), and what detection makes of them. */
+#include "topo/detect.h"
+
+#include "base/error.h"
+#include "tests/sysfs_tree.h"
+#include "topo/machine.h"
+#include "topo/nics.h"
+#include "topo/paths.h"
+#include "topo/record.h"
+#include "topo/sysfs.h"
+
+/* A machine laid out from its tree, ready for the chain. */
+struct recorded {
+    char root[64];
+    struct kl_recorded facts;
+    struct kl_host_device device[2];
+    struct kl_machine machine;
+};
+
+static void open_recorded(const char *name, struct recorded *r)
+{
+    *r = (struct recorded){.device = {{.rank = 0, .ordinal = 0}, {.rank = 1, .ordinal = 1}}};
+    sysfs_tree_make(name, r->root);
+    assert_int_equal(kl_record_load(r->root, &r->facts), ncclSuccess);
+    assert_true(r->facts.has_cpu);
+    if (!r->facts.nnets) assert_int_equal(kl_nics_read(r->root, &r->facts.net, &r->facts.nnets), ncclSuccess);
+    for (int i = 0; i < r->facts.ngpus; i++) r->facts.gpu[i].rank = i;
+    r->machine = (struct kl_machine){.gpu = r->facts.gpu,
+                                     .ngpus = r->facts.ngpus,
+                                     .net = r->facts.net,
+                                     .nnets = r->facts.nnets,
+                                     .sysfs = r->root,
+                                     .cpu = &r->facts.cpu};
+    if (r->facts.ngpus) return;
+    r->machine.device = r->device;
+    r->machine.ndevices = 2;
+}
+
+static void close_recorded(struct recorded *r)
+{
+    kl_record_free(&r->facts);
+    sysfs_tree_remove(r->root);
+}
+
+static char *read_text(const char *path)
+{
+    char *text = calloc(1, 1 << 16);
+    FILE *from = fopen(path, "r");
+
+    if (!from) return text;
+    assert_true(fread(text, 1, (1 << 16) - 1, from) < (1 << 16) - 1);
+    fclose(from);
+    return text;
+}
+
+static char *document_of(const struct kl_machine *m)
+{
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_xml *xml;
+    char *text;
+    size_t bytes;
+
+    assert_int_equal(kl_machine_document(m, &options, &xml), ncclSuccess);
+    assert_int_equal(kl_xml_text(xml, &text, &bytes), ncclSuccess);
+    kl_xml_free(xml);
+    return text;
+}
+
+static const char *const machines[] = {"vm-virtio", "two-sockets", "arm-c2c", "vm-flat", "broken"};
+
+static void documents_are_as_expected(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(name, machines)
+    {
+        struct recorded r;
+        char path[256];
+
+        open_recorded(*name, &r);
+        snprintf(path, sizeof path, "tests/data/sysfs/%s.xml", *name);
+        char *got = document_of(&r.machine), *want = read_text(path);
+        if (strcmp(got, want) != 0) fail_msg("%s:\n%s", *name, got);
+        free(got);
+        free(want);
+        close_recorded(&r);
+    }
+}
+
+/* A record of a record is the same machine. */
+static void records_can_be_recorded(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(name, machines)
+    {
+        char again[] = "/tmp/kolo_record_XXXXXX";
+        struct recorded r;
+
+        open_recorded(*name, &r);
+        assert_non_null(mkdtemp(again));
+        assert_int_equal(kl_record_sysfs(r.root, again), ncclSuccess);
+        assert_int_equal(kl_record_save(again, &r.facts), ncclSuccess);
+        char *before = document_of(&r.machine);
+        r.machine.sysfs = again;
+        char *after = document_of(&r.machine);
+        expect_case(*name, !strcmp(before, after));
+        free(before);
+        free(after);
+        sysfs_tree_remove(again);
+        close_recorded(&r);
+    }
+}
+
+static void this_machine_can_be_recorded(void **state)
+{
+    char root[] = "/tmp/kolo_record_XXXXXX";
+    struct kl_recorded facts = {.has_cpu = true};
+    struct kl_host_device device = {.rank = 0};
+    struct kl_machine m = {.device = &device, .ndevices = 1};
+
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    kl_cpu_facts_read(&facts.cpu);
+    assert_int_equal(kl_record_sysfs("/sys", root), ncclSuccess);
+    assert_int_equal(kl_nics_read(NULL, &facts.net, &facts.nnets), ncclSuccess);
+    m.net = facts.net;
+    m.nnets = facts.nnets;
+    char *live = document_of(&m);
+    m.sysfs = root;
+    char *replayed = document_of(&m);
+    assert_string_equal(live, replayed);
+    free(live);
+    free(replayed);
+    kl_record_free(&facts);
+    sysfs_tree_remove(root);
+}
+
+/* ---- what a file says wins ---- */
+
+static void a_file_is_completed_not_replaced(void **state)
+{
+    static const char text[] =
+        "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"85\">"
+        "<pci busid=\"0000:17:00.0\" link_speed=\"32.0 GT/s PCIe\">"
+        "<pci busid=\"0000:19:00.0\" class=\"0x12345\"><gpu dev=\"7\" rank=\"5\">"
+        "<nvlink target=\"0000:99:00.0\" count=\"2\"/></gpu></pci></pci></cpu></system>";
+    struct recorded r;
+    struct kl_xml *file;
+
+    (void)state;
+    open_recorded("two-sockets", &r);
+    assert_int_equal(kl_xml_parse("f.xml", text, strlen(text), kl_xml_topo_schema, &file), ncclSuccess);
+    r.machine.file = file;
+    r.machine.ngpus = 1;
+    char *got = document_of(&r.machine);
+    assert_non_null(strstr(got, "busid=\"0000:17:00.0\" link_speed=\"32.0 GT/s PCIe\" class=\"0x060400\""));
+    assert_non_null(strstr(got, "modelid=\"85\" affinity=\"000fffff,000fffff\""));
+    assert_non_null(strstr(got, "class=\"0x030200\"")); /* what sysfs knows about classes is right */
+    assert_non_null(strstr(got, "<gpu dev=\"7\" rank=\"0\" sm=\"80\" gdr=\"1\">")); /* only the rank is ours */
+    assert_non_null(strstr(got, "<nvlink target=\"0000:99:00.0\" count=\"2\" tclass=\"0x030200\"/>"));
+    assert_null(strstr(got, "count=\"12\""));
+    free(got);
+    kl_xml_free(file);
+    close_recorded(&r);
+}
+
+static void nets_of_a_file_are_matched_by_name(void **state)
+{
+    static const char text[] = "<system version=\"1\"><cpu numaid=\"1\"><nic><net name=\"mlx5_0\" speed=\"5\" "
+                               "dev=\"9\"/></nic></cpu></system>";
+    struct recorded r;
+    struct kl_xml *file;
+
+    (void)state;
+    open_recorded("two-sockets", &r);
+    assert_int_equal(kl_xml_parse("f.xml", text, strlen(text), kl_xml_topo_schema, &file), ncclSuccess);
+    r.machine.file = file;
+    r.machine.ngpus = 1;
+    char *got = document_of(&r.machine);
+    assert_non_null(strstr(got, "<net name=\"mlx5_0\" speed=\"5\" dev=\"0\" latency=\"0\" port=\"1\""));
+    free(got);
+    kl_xml_free(file);
+    close_recorded(&r);
+}
+
+/* ---- pieces ---- */
+
+static const struct busid_case {
+    const char *text;
+    bool is;
+} busid_cases[] = {
+    {"0000:17:00.0", true}, {"FFff:aB:1f.7", true},   {"10000:01:00.0", false}, {"pci0000:16", false},
+    {"0000:17:00.", false}, {"0000:17:00.00", false}, {"0000.17:00.0", false},  {"", false},
+};
+
+static void bus_ids_have_a_shape(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, busid_cases) expect_case(c->text, kl_sysfs_is_busid(c->text) == c->is);
+}
+
+static void nics_are_chosen_as_nccl_does(void **state)
+{
+    struct recorded r;
+
+    (void)state;
+    open_recorded("two-sockets", &r); /* InfiniBand hides interfaces */
+    assert_int_equal(r.facts.nnets, 2);
+    assert_string_equal(r.facts.net[1].name, "mlx5_1");
+    assert_int_equal(r.facts.net[1].dev, 1);
+    assert_int_equal(r.facts.net[1].speed_mbps, 200000);
+    assert_int_equal(r.facts.net[1].guid, 0xb8cef60300aabb01);
+    close_recorded(&r);
+    open_recorded("arm-c2c", &r); /* the port that is down does not count */
+    assert_int_equal(r.facts.nnets, 1);
+    close_recorded(&r);
+    open_recorded("broken", &r);
+    assert_int_equal(r.facts.nnets, 1);
+    assert_string_equal(r.facts.net[0].name, "eth0");
+    assert_int_equal(r.facts.net[0].speed_mbps, 1000);
+    close_recorded(&r);
+}
+
+static const struct facts_case {
+    const char *text, *error; /* error NULL: fine */
+} facts_cases[] = {
+    {"# a comment\n\n  \ncpu arch=arm64\n", NULL},
+    {"net name=a later=word\n", NULL},
+    {"disk size=3\n", "kolo-facts:1: \"disk\"; a line begins with cpu, gpu or net"},
+    {"cpu arch=arm64\ngpu dev\n", "kolo-facts:2: \"dev\"; expected key=value"},
+};
+
+static void facts_are_checked(void **state)
+{
+    char root[] = "/tmp/kolo_facts_XXXXXX", path[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    snprintf(path, sizeof path, "%s/kolo-facts", root);
+    FOR_EACH_CASE(c, facts_cases)
+    {
+        struct kl_recorded facts = {0};
+        FILE *to = fopen(path, "w");
+
+        fputs(c->text, to);
+        fclose(to);
+        expect_case(c->text, kl_record_load(root, &facts) == (c->error ? ncclInternalError : ncclSuccess));
+        if (c->error && !strstr(kl_error_text(), c->error)) fail_msg("%s", kl_error_text());
+        kl_record_free(&facts);
+    }
+    sysfs_tree_remove(root);
+}
+
+static void facts_survive_writing(void **state)
+{
+    char root[] = "/tmp/kolo_facts_XXXXXX", path[64];
+    struct kl_gpu_facts gpu = {.busid = "0000:17:00.0",
+                               .dev = 3,
+                               .sm = 90,
+                               .gdr = 1,
+                               .c2c_mbps = 44712,
+                               .c2c_count = 5,
+                               .nnvlinks = 2,
+                               .nvlink = {{"0000:c4:00.0", 2}, {"fffffff:ffff:ff", 16}}};
+    struct kl_net_facts net = {.name = "mlx5_0+mlx5_1",
+                               .pci_path = "/sys/devices/x",
+                               .dev = 4,
+                               .speed_mbps = 100,
+                               .port = 2,
+                               .guid = 0xfeedfacecafebeef,
+                               .latency_us = 1.5f,
+                               .max_comms = 7,
+                               .gdr = true,
+                               .coll = true};
+    struct kl_recorded facts = {.has_cpu = true,
+                                .cpu = {.arch = "x86_64", .vendor = "  Shanghai  ", .family = 7, .model = 0x5b},
+                                .gpu = &gpu,
+                                .ngpus = 1,
+                                .net = &net,
+                                .nnets = 1};
+    struct kl_recorded read;
+
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    assert_int_equal(kl_record_save(root, &facts), ncclSuccess);
+    assert_int_equal(kl_record_load(root, &read), ncclSuccess);
+    assert_int_equal(read.ngpus, 1);
+    assert_int_equal(read.nnets, 1);
+    assert_string_equal(read.cpu.vendor, "  Shanghai  ");
+    assert_string_equal(read.gpu->nvlink[1].target, "fffffff:ffff:ff");
+    assert_int_equal(read.gpu->nvlink[1].count, 16);
+    assert_true(read.net->coll);
+    snprintf(path, sizeof path, "%s/kolo-facts", root);
+    char *before = read_text(path);
+    assert_int_equal(kl_record_save(root, &read), ncclSuccess);
+    char *after = read_text(path);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    kl_record_free(&read);
+    sysfs_tree_remove(root);
+}
+
+static void virtual_machines_paths(void **state)
+{
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct recorded r;
+    struct kl_topo *t;
+
+    (void)state;
+    open_recorded("vm-flat", &r);
+    assert_int_equal(kl_machine_whole(&r.machine, &options, &t, NULL), ncclSuccess);
+    assert_int_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_GPU, 1)->type, KL_PATH_NVL); /* invisible switch */
+    assert_int_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_NET, 0)->type, KL_PATH_PHB);
+    assert_int_equal(t->count[KL_NODE_CPU], 1);
+    assert_int_equal(kl_id_local(t->node[t->first[KL_NODE_CPU]].id), 0); /* -1 with one node: node 0 */
+    kl_topo_free(t);
+    close_recorded(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(documents_are_as_expected),
+        cmocka_unit_test(records_can_be_recorded),
+        cmocka_unit_test(this_machine_can_be_recorded),
+        cmocka_unit_test(a_file_is_completed_not_replaced),
+        cmocka_unit_test(nets_of_a_file_are_matched_by_name),
+        cmocka_unit_test(bus_ids_have_a_shape),
+        cmocka_unit_test(nics_are_chosen_as_nccl_does),
+        cmocka_unit_test(facts_are_checked),
+        cmocka_unit_test(facts_survive_writing),
+        cmocka_unit_test(virtual_machines_paths),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "topo/record.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_THINGS = 4096, LINE_TEXT = 4096 };
+
+void kl_record_free(struct kl_recorded *r)
+{
+    free(r->gpu);
+    free(r->net);
+    *r = (struct kl_recorded){0};
+}
+
+/* ---- reading ---- */
+
+/* Text copied without its end if that does not fit: such a name is of no device we know. */
+static void set_text(char *field, size_t bytes, const char *value)
+{
+    snprintf(field, bytes, "%.*s", (int)bytes - 1, value);
+}
+
+/* What is no number counts as 0, as in topology files. */
+static int number(const char *text)
+{
+    long value = strtol(text, NULL, 0);
+
+    return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int)value;
+}
+
+static void set_cpu(struct kl_cpu_facts *c, const char *key, const char *value)
+{
+    if (!strcmp(key, "arch")) set_text(c->arch, sizeof c->arch, value);
+    if (!strcmp(key, "vendor")) set_text(c->vendor, sizeof c->vendor, value);
+    if (!strcmp(key, "family")) c->family = number(value);
+    if (!strcmp(key, "model")) c->model = number(value);
+    if (!strcmp(key, "hypervisor")) c->hypervisor = number(value) != 0;
+}
+
+/* "0000:c4:00.0*2,0000:c5:00.0*2" */
+static void set_nvlinks(struct kl_gpu_facts *g, char *value)
+{
+    char *rest;
+
+    for (char *item = strtok_r(value, ",", &rest); item && g->nnvlinks < KL_GPU_MAX_NVLINKS;
+         item = strtok_r(NULL, ",", &rest)) {
+        char *times = strchr(item, '*');
+
+        if (times) *times = 0;
+        set_text(g->nvlink[g->nnvlinks].target, KL_BUSID_TEXT, item);
+        g->nvlink[g->nnvlinks++].count = times ? number(times + 1) : 1;
+    }
+}
+
+static void set_gpu(struct kl_gpu_facts *g, const char *key, char *value)
+{
+    if (!strcmp(key, "busid")) set_text(g->busid, sizeof g->busid, value);
+    if (!strcmp(key, "dev")) g->dev = number(value);
+    if (!strcmp(key, "sm")) g->sm = number(value);
+    if (!strcmp(key, "gdr")) g->gdr = number(value);
+    if (!strcmp(key, "nvlink")) set_nvlinks(g, value);
+    if (!strcmp(key, "c2c")) g->c2c_mbps = number(value);
+    if (!strcmp(key, "c2c") && strchr(value, '*')) g->c2c_count = number(strchr(value, '*') + 1);
+}
+
+static void set_net(struct kl_net_facts *n, const char *key, const char *value)
+{
+    if (!strcmp(key, "name")) set_text(n->name, sizeof n->name, value);
+    if (!strcmp(key, "path")) set_text(n->pci_path, sizeof n->pci_path, value);
+    if (!strcmp(key, "dev")) n->dev = number(value);
+    if (!strcmp(key, "speed")) n->speed_mbps = number(value);
+    if (!strcmp(key, "port")) n->port = number(value);
+    if (!strcmp(key, "guid")) n->guid = strtoull(value, NULL, 16);
+    if (!strcmp(key, "latency")) n->latency_us = strtof(value, NULL);
+    if (!strcmp(key, "maxconn")) n->max_comms = number(value);
+    if (!strcmp(key, "gdr")) n->gdr = number(value) != 0;
+    if (!strcmp(key, "coll")) n->coll = number(value) != 0;
+}
+
+static ncclResult_t one_more(void **array, int *n, size_t bytes)
+{
+    void *grown = *n < MAX_THINGS ? realloc(*array, ((size_t)*n + 1) * bytes) : NULL;
+
+    if (!grown) return KL_NOMEM("recorded devices");
+    *array = grown;
+    memset((char *)grown + (size_t)(*n)++ * bytes, 0, bytes);
+    return ncclSuccess;
+}
+
+/* A vendor may hold blanks ("  Shanghai  "); they are written as '_'. */
+static void underscores_to_blanks(char *text)
+{
+    for (; *text; text++)
+        if (*text == '_') *text = ' ';
+}
+
+static ncclResult_t read_line(struct kl_recorded *r, char *text, const char *path, int line)
+{
+    char *rest, *word = strtok_r(text, " \t\n", &rest);
+    const char *thing = word;
+
+    if (!word || *word == '#') return ncclSuccess;
+    if (!strcmp(thing, "gpu"))
+        KL_TRY(one_more((void **)&r->gpu, &r->ngpus, sizeof *r->gpu));
+    else if (!strcmp(thing, "net"))
+        KL_TRY(one_more((void **)&r->net, &r->nnets, sizeof *r->net));
+    else if (strcmp(thing, "cpu") != 0)
+        return KL_FAIL(ncclInternalError, "%s:%d: \"%s\"; a line begins with cpu, gpu or net", path, line, thing);
+    r->has_cpu |= !strcmp(thing, "cpu");
+    while ((word = strtok_r(NULL, " \t\n", &rest))) {
+        char *value = strchr(word, '=');
+
+        if (!value) return KL_FAIL(ncclInternalError, "%s:%d: \"%s\"; expected key=value", path, line, word);
+        *value++ = 0;
+        if (!strcmp(thing, "cpu")) set_cpu(&r->cpu, word, value);
+        if (!strcmp(thing, "gpu")) set_gpu(&r->gpu[r->ngpus - 1], word, value);
+        if (!strcmp(thing, "net")) set_net(&r->net[r->nnets - 1], word, value);
+    }
+    underscores_to_blanks(r->cpu.vendor);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_record_load(const char *dir, struct kl_recorded *facts)
+{
+    struct kl_recorded r = {0};
+    char path[KL_SYSFS_PATH_TEXT], text[LINE_TEXT];
+    ncclResult_t rc = ncclSuccess;
+
+    if (snprintf(path, sizeof path, "%s/kolo-facts", dir) >= (int)sizeof path)
+        return KL_FAIL(ncclInvalidArgument, "%s: the name is too long", dir);
+    FILE *from = fopen(path, "re");
+    if (!from && errno != ENOENT) return KL_FAIL_ERRNO("opening %s", path);
+    for (int line = 1; from && !rc && fgets(text, sizeof text, from); line++) rc = read_line(&r, text, path, line);
+    if (from) fclose(from);
+    if (rc)
+        kl_record_free(&r);
+    else
+        *facts = r;
+    return rc;
+}
+
+/* ---- writing ---- */
+
+static void write_cpu(const struct kl_cpu_facts *c, FILE *to)
+{
+    char vendor[sizeof c->vendor];
+
+    snprintf(vendor, sizeof vendor, "%s", c->vendor);
+    for (char *at = vendor; *at; at++)
+        if (*at == ' ') *at = '_';
+    fprintf(to, "cpu arch=%s", c->arch);
+    if (*vendor) fprintf(to, " vendor=%s family=%d model=%d", vendor, c->family, c->model);
+    fprintf(to, " hypervisor=%d\n", c->hypervisor);
+}
+
+static void write_gpu(const struct kl_gpu_facts *g, FILE *to)
+{
+    fprintf(to, "gpu busid=%s dev=%d sm=%d gdr=%d", g->busid, g->dev, g->sm, g->gdr);
+    for (int i = 0; i < g->nnvlinks; i++)
+        fprintf(to, "%s%s*%d", i ? "," : " nvlink=", g->nvlink[i].target, g->nvlink[i].count);
+    if (g->c2c_count) fprintf(to, " c2c=%d*%d", g->c2c_mbps, g->c2c_count);
+    putc('\n', to);
+}
+
+static void write_net(const struct kl_net_facts *n, FILE *to)
+{
+    fprintf(to, "net name=%s dev=%d", n->name, n->dev);
+    if (*n->pci_path) fprintf(to, " path=%s", n->pci_path);
+    fprintf(to, " speed=%d port=%d guid=0x%" PRIx64 " latency=%g maxconn=%d gdr=%d coll=%d\n", n->speed_mbps, n->port,
+            n->guid, (double)n->latency_us, n->max_comms, n->gdr, n->coll);
+}
+
+ncclResult_t kl_record_save(const char *dir, const struct kl_recorded *r)
+{
+    char path[KL_SYSFS_PATH_TEXT];
+
+    if (snprintf(path, sizeof path, "%s/kolo-facts", dir) >= (int)sizeof path)
+        return KL_FAIL(ncclInvalidArgument, "%s: the name is too long", dir);
+    FILE *to = fopen(path, "we");
+    if (!to) return KL_FAIL_ERRNO("creating %s", path);
+    if (r->has_cpu) write_cpu(&r->cpu, to);
+    for (int i = 0; i < r->ngpus; i++) write_gpu(&r->gpu[i], to);
+    for (int i = 0; i < r->nnets; i++) write_net(&r->net[i], to);
+    if (fclose(to)) return KL_FAIL_ERRNO("writing %s", path);
+    return ncclSuccess;
+}

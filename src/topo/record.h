@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * record.h - a machine written down, so that it can be looked at elsewhere and tested against.
+ *
+ * A record is a directory: what topologies read of sysfs, with its links, and a file `kolo-facts` with what sysfs does not
+ * tell, one line per thing, `key=value` separated by blanks:
+ *
+ *     cpu arch=x86_64 vendor=GenuineIntel family=6 model=85 hypervisor=0
+ *     gpu busid=0000:17:00.0 dev=0 sm=80 gdr=1 nvlink=0000:c4:00.0*2,0000:c5:00.0*2 c2c=44712*5
+ *     net name=mlx5_0 dev=0 path=/sys/devices/... speed=200000 port=1 guid=0x1 latency=0 maxconn=131072 gdr=1 coll=0
+ *
+ * Lines that begin with # and words that are not known are passed over.
+ *
+ * Errors:  ncclInternalError with FILE:LINE for a line that is none of these; ncclSystemError when something cannot be
+ *          read or written. A record without the file is fine: then sysfs is all there is.
+ */
+#ifndef KL_TOPO_RECORD_H
+#define KL_TOPO_RECORD_H
+
+#include "include/nccl.h"
+#include "topo/facts.h"
+
+struct kl_recorded {
+    bool has_cpu;
+    struct kl_cpu_facts cpu;
+    struct kl_gpu_facts *gpu;
+    struct kl_net_facts *net;
+    int ngpus, nnets;
+};
+
+/** Read DIR/kolo-facts. */
+ncclResult_t kl_record_load(const char *dir, struct kl_recorded *facts);
+void kl_record_free(struct kl_recorded *facts);
+
+/** Write DIR/kolo-facts. */
+ncclResult_t kl_record_save(const char *dir, const struct kl_recorded *facts);
+
+/** Copy what topologies read of the sysfs at `sysfs` into the directory `dir`, which is made if it is not there. */
+ncclResult_t kl_record_sysfs(const char *sysfs, const char *dir);
+
+#endif

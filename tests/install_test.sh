@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# install_test.sh - what users of an installed Kolo see: headers, library, drop-in link, pkg-config file, CMake package.
+#
+# Installs $KOLO_BUILD into a scratch prefix, moves it, and builds a program from it in C and C++, by pkg-config and by
+# find_package.
+set -eu
+
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/kolo-install.XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' HUP INT TERM
+
+fail() {
+    echo "install_test: $*" >&2
+    exit 1
+}
+
+if ! nm -D --defined-only "$KOLO_BUILD/libkolo.so" | grep -q ' ncclGetVersion$'; then
+    echo "install_test: libkolo.so does not define ncclGetVersion, nothing to call"
+    exit 77
+fi
+
+cmake --install "$KOLO_BUILD" --prefix "$scratch/first" >"$scratch/log" || fail "cmake --install: $(cat "$scratch/log")"
+prefix=$scratch/moved
+mv "$scratch/first" "$prefix"
+lib=$(dirname "$(find "$prefix" -name libkolo.so)")
+export LD_LIBRARY_PATH="$lib" PKG_CONFIG_PATH="$lib/pkgconfig"
+
+[ -f "$prefix/include/nccl.h" ] && [ -f "$prefix/include/kolo.h" ] || fail "no headers in $prefix/include"
+[ "$(find "$prefix/include" -type f | wc -l)" -eq 2 ] || fail "more than nccl.h and kolo.h in $prefix/include"
+[ "$(readlink -f "$lib/kolo/nccl/libnccl.so.2")" = "$(readlink -f "$lib/libkolo.so.0")" ] ||
+    fail "libnccl.so.2 does not lead to libkolo.so.0"
+"$prefix/bin/kolo" --version >/dev/null || fail "bin/kolo --version"
+
+mkdir "$scratch/user"
+cd "$scratch/user"
+cat >user.c <<'END'
+#include <kolo.h>
+#include <stdio.h>
+
+int main(void)
+{
+    int version = 0;
+
+    if (ncclGetVersion(&version) != ncclSuccess || version != NCCL_VERSION_CODE) return 1;
+    printf("NCCL API %d\n", version);
+    return 0;
+}
+END
+cp user.c user_cxx.cpp
+cat >CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(user C CXX)
+find_package(kolo 0.1 REQUIRED)
+add_executable(by_package user.c)
+add_executable(by_package_cxx user_cxx.cpp)
+target_link_libraries(by_package kolo::kolo)
+target_link_libraries(by_package_cxx kolo::kolo)
+END
+
+gcc -std=c11 user.c -o by_pkgconfig $(pkg-config --cflags --libs kolo) || fail "C by pkg-config"
+g++ -std=c++17 user_cxx.cpp -o by_pkgconfig_cxx $(pkg-config --cflags --libs kolo) || fail "C++ by pkg-config"
+{ cmake -S . -B build -DCMAKE_PREFIX_PATH="$prefix" && cmake --build build; } >"$scratch/log" 2>&1 ||
+    fail "find_package(kolo): $(cat "$scratch/log")"
+for program in ./by_pkgconfig ./by_pkgconfig_cxx build/by_package build/by_package_cxx; do
+    "$program" >"$scratch/log" || fail "$program: wrong version, or it does not start"
+done
+
+# The drop-in: a program linked with a library named libnccl.so.2 runs with Kolo's through the library path alone.
+gcc -shared -fPIC -Wl,-soname,libnccl.so.2 -o libnccl.so -x c - <<'END'
+int ncclGetVersion(int *version) { return *version = 1; }
+END
+gcc user.c -I"$prefix/include" -o by_dropin ./libnccl.so
+LD_LIBRARY_PATH="$lib/kolo/nccl" ./by_dropin >/dev/null || fail "libnccl.so.2 in the library path"

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Run clang 14 over the compile commands of a build tree, one process per CPU.
+
+usage: clang.py warnings BUILD [PART]   clang's warnings, as errors, for every file
+       clang.py tidy BUILD [PART]       clang-tidy with .clang-tidy, for every file but tests; files that were clean and
+                                        have not changed since (headers included) are not looked at again
+
+PART restricts to files whose path contains it. Prints what is found; exits 1 if anything was.
+"""
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CLEAN = ROOT / "build/log/tidy-clean"
+OTHERS = "-Wno-unknown-warning-option"  # the commands may have been made for gcc
+KEEP = ("-I", "-D", "-W", "-std=", "-isystem", "-f")
+
+
+def flags(entry):
+    """The options of a compile command that any compiler understands."""
+    words, kept = shlex.split(entry["command"])[1:], []
+    for i, word in enumerate(words):
+        if word == "-isystem":
+            kept += [word, words[i + 1]]
+        elif word.startswith(KEEP) and word != "-Werror":
+            kept.append(word)
+    return kept
+
+
+def run(command, entry):
+    done = subprocess.run(command, cwd=entry["directory"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def warnings(entry, _build):
+    rc, out, err = run(["clang-14", *flags(entry), OTHERS, "-Werror", "-fsyntax-only", entry["file"]], entry)
+    return rc, out + err
+
+
+def tidy(entry, build):
+    if entry["file"].endswith("_test.c"):
+        return 0, ""
+    rc, text, err = run(["clang-14", *flags(entry), "-E", "-C", entry["file"]], entry)
+    if rc:
+        return rc, err
+    key = hashlib.sha256((ROOT / ".clang-tidy").read_bytes() + text.encode()).hexdigest()
+    if (CLEAN / key).exists():
+        return 0, ""
+    rc, out, err = run(["clang-tidy-14", "--quiet", "--extra-arg=" + OTHERS, "-p", str(build), entry["file"]], entry)
+    if rc == 0:
+        (CLEAN / key).touch()
+    return rc, out + (err if rc and not out else "")
+
+
+def main():
+    modes = {"warnings": warnings, "tidy": tidy}
+    if len(sys.argv) not in (3, 4) or sys.argv[1] not in modes:
+        sys.exit(__doc__)
+    build = pathlib.Path(sys.argv[2]).resolve()
+    part = sys.argv[3] if len(sys.argv) == 4 else ""
+    entries = {e["file"]: e for e in json.loads((build / "compile_commands.json").read_text())}
+    chosen = [e for name, e in sorted(entries.items()) if part in name and name.endswith(".c")]
+    CLEAN.mkdir(parents=True, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        results = list(pool.map(lambda e: modes[sys.argv[1]](e, build), chosen))
+    bad = [text for rc, text in results if rc]
+    print("".join(bad))
+    print("\n".join(sorted(set(re.findall(r"^.*: (?:fatal )?error: .*$", "".join(bad), re.MULTILINE)))))
+    print(f"{len(chosen)} files, {len(bad)} with findings")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

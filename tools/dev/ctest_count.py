@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Count the results of a CTest run.
+
+usage: ctest_count.py JUNIT.xml LOG     (both of one run: --output-junit, and what it printed)
+
+First line: `PASSED FAILED SKIPPED`. Then, for people, what failed (with the end of its output) and what was skipped (with
+its last line, the reason). A missing or damaged record is one failure: a run that cannot be counted has not passed.
+"""
+import pathlib
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+SHOWN_LINES = 25
+
+
+def outcome(case):
+    """passed, failed or skipped. Only a test that asked for it is skipped; one that could not be started has failed."""
+    if case.get("status") == "run":
+        return "passed"
+    skipped = case.find("skipped")
+    if case.get("status") == "disabled" or (skipped is not None and skipped.get("message", "").startswith("SKIP_")):
+        return "skipped"
+    return "failed"
+
+
+def causes(log):
+    """Test name -> Failed, Timeout, SEGFAULT, ...: only the summary at the end of the log tells."""
+    return dict(re.findall(r"^\s*\d+ - (\S+) \((.+)\)$", log, re.MULTILINE))
+
+
+def lines(case):
+    return [line for line in (case.findtext("system-out") or "").splitlines() if line.strip()]
+
+
+def report(cases, why):
+    for name, kind, case in cases:
+        text = lines(case)
+        if kind == "skipped":
+            yield f"skipped {name}: {text[-1].strip() if text else 'gives no reason'}"
+        elif kind == "failed":
+            yield f"failed {name}: {why.get(name, 'Failed')}"
+            yield from ("    " + line for line in text[-SHOWN_LINES:])
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    try:
+        suite = ElementTree.parse(sys.argv[1]).getroot()
+        why = causes(pathlib.Path(sys.argv[2]).read_text(encoding="utf-8", errors="replace"))
+    except (OSError, ElementTree.ParseError) as error:
+        print(f"0 1 0\nfailed: no usable record of the run: {error}")
+        return 0
+    cases = [(case.get("name"), outcome(case), case) for case in suite.iter("testcase")]
+    kinds = [kind for _, kind, _ in cases]
+    print(*(kinds.count(kind) for kind in ("passed", "failed", "skipped")))
+    for line in report(cases, why):
+        print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

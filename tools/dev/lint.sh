@@ -1,0 +1,70 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# lint.sh CHECK - one check of the sources; prints what is wrong and exits 1 if something is.
+#
+#   format    .clang-format is followed                      headers   public headers compile alone as C11 and C++17,
+#   clang     no warnings from clang (gcc's stop the build)            the others as C17
+#   tidy      the checks of .clang-tidy                      symbols   the library exports what the headers declare
+#   folders   includes point from high to low folders        license   every file names its license
+set -eu
+cd "$(dirname "$0")/../.."
+
+sources() { # sources PATTERN...: files of the project by name
+    for pattern in "$@"; do
+        find include src tools tests $([ -d bench ] && echo bench) -name "$pattern" -type f
+    done | sort
+}
+
+compile_alone() { # compile_alone HEADER COMPILER ARGUMENT...
+    header=$1
+    shift
+    printf '#include "%s"\n' "$header" |
+        "$@" -Wall -Wextra -Werror -fsyntax-only -I. -Iinclude -Isrc - || { echo "$header does not compile alone: $*" && return 1; }
+}
+
+case ${1-} in
+format)
+    found=$(sources '*.c' '*.h' '*.cu' '*.cuh' | xargs clang-format-14 --dry-run -Werror 2>&1) && exit 0
+    echo "not as ./dev fmt would have it:"
+    printf '%s\n' "$found" | sed -n 's/^\([^ ]*\):[0-9]*:[0-9]*: error.*/\1/p; /^xargs/p' | uniq
+    exit 1
+    ;;
+clang)
+    python3 tools/dev/clang.py warnings build/release
+    ;;
+tidy)
+    python3 tools/dev/clang.py tidy build/release
+    ;;
+headers)
+    bad=0
+    for header in include/*.h; do
+        for compiler in gcc clang-14; do
+            compile_alone "$header" $compiler -x c -std=c11 -pedantic -Wstrict-prototypes || bad=1
+        done
+        for compiler in g++ clang++-14; do
+            compile_alone "$header" $compiler -x c++ -std=c++17 -pedantic || bad=1
+        done
+    done
+    for header in $(find src -name '*.h'); do
+        compile_alone "${header#src/}" gcc -x c -std=c17 -D_GNU_SOURCE || bad=1
+    done
+    exit $bad
+    ;;
+symbols)
+    python3 tools/dev/symbols.py build/release/libkolo.so
+    ;;
+folders)
+    python3 tools/dev/folders.py
+    ;;
+license)
+    bad=0
+    for file in dev .ci/run .clang-format .clang-tidy cmake/* $(sources '*.c' '*.h' '*.cu' '*.py' '*.sh'); do
+        head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2\.0' || { echo "$file: no SPDX line at the top" && bad=1; }
+    done
+    exit $bad
+    ;;
+*)
+    sed -n '3,8s/^# \{0,1\}//p' "$0"
+    exit 2
+    ;;
+esac

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/cmd.h"
+
+#include "base/error.h"
+#include "tools/kolo/graph_json.h"
+#include "tools/kolo/offline.h"
+#include "tools/kolo/options.h"
+#include "tools/kolo/topo_name.h"
+#include "tools/kolo/topo_text.h"
+#include "topo/paths.h"
+#include "topo/warn.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <errno.h>
+
+struct asked {
+    struct kl_offline_args cluster;
+    const char *format, *record, *path;
+    int json, help;
+};
+
+static const struct kl_opt table[] = {
+    {0, "topo", KL_OPT_TEXT, offsetof(struct asked, cluster.topo), 0, 0, "FILE",
+     "topology file, - for standard input (default: this machine)"},
+    {0, "sysfs", KL_OPT_TEXT, offsetof(struct asked, cluster.sysfs), 0, 0, "DIR",
+     "look at the machine recorded in DIR instead of /sys"},
+    {0, "ranks", KL_OPT_INT, offsetof(struct asked, cluster.ranks), 1, 4096, "N",
+     "host devices, when there is no FILE (default: usable CPUs, at least 2)"},
+    {0, "gpus", KL_OPT_TEXT, offsetof(struct asked, cluster.gpus), 0, 0, "LIST", "use only these GPUs, as in 0,2,4"},
+    {0, "hosts", KL_OPT_INT, offsetof(struct asked, cluster.hosts), 1, 65536, "N",
+     "what rank 0 of N such hosts works with (default: the whole machine)"},
+    {0, "mnnvl", KL_OPT_FLAG, offsetof(struct asked, cluster.mnnvl), 0, 0, NULL, "all hosts form one NVLink domain"},
+    {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "text|xml|json|dot",
+     "what to print (default: text)"},
+    {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "the same as --format json"},
+    {0, "path", KL_OPT_TEXT, offsetof(struct asked, path), 0, 0, "FROM TO", "explain a path, as in --path GPU/0 NET/3"},
+    {0, "record", KL_OPT_TEXT, offsetof(struct asked, record), 0, 0, "DIR",
+     "write this machine down in DIR, for --sysfs"},
+    {'h', "help", KL_OPT_FLAG, offsetof(struct asked, help), 0, 0, NULL, "print this"},
+    KL_OPT_END,
+};
+
+static int usage(FILE *to)
+{
+    fprintf(
+        to,
+        "usage: kolo topo [options]\n\nShow this machine, or one that a file describes, and the paths through it.\n\n");
+    kl_opts_help(table, to);
+    return to == stdout ? EXIT_OK : EXIT_USAGE;
+}
+
+/* ---- formats ---- */
+
+struct view {
+    struct kl_offline *cluster;
+    struct kl_topo *topo;
+    struct kl_xml *document;
+    const char *from, *to; /* of --path */
+};
+
+static void print_warning(void *ctx, const char *text)
+{
+    (void)ctx;
+    fprintf(stderr, "warning: %s\n", text);
+}
+
+static void collect_warning(void *ctx, const char *text)
+{
+    json_array_append_new(ctx, json_string(text));
+}
+
+static void look(const struct view *v, kl_topo_warning *warn, void *ctx)
+{
+    kl_topo_warn(v->document, v->cluster->file ? NULL : &v->cluster->facts.cpu, warn, ctx);
+}
+
+static ncclResult_t print_text(const struct view *v)
+{
+    look(v, print_warning, NULL);
+    kl_topo_text(v->topo, v->cluster->name, stdout);
+    return ncclSuccess;
+}
+
+static ncclResult_t print_xml(const struct view *v)
+{
+    look(v, print_warning, NULL);
+    return kl_xml_write(v->document, stdout);
+}
+
+static ncclResult_t print_dot(const struct view *v)
+{
+    kl_topo_dot(v->topo, v->cluster->name, stdout);
+    return ncclSuccess;
+}
+
+static ncclResult_t print_json(const struct view *v)
+{
+    json_t *o = json_object(), *warnings = json_array();
+    const struct kl_topo *t = v->topo;
+
+    look(v, collect_warning, warnings);
+    int failed = json_object_set_new(o, "topology", json_string(v->cluster->name)) ||
+                 json_object_set_new(o, "system", kl_json_system(t)) ||
+                 json_object_set_new(o, "max_bw", kl_json_float(t->max_bw)) ||
+                 json_object_set_new(o, "total_bw", kl_json_float(t->total_bw)) ||
+                 json_object_set_new(o, "paths", kl_json_paths(t)) ||
+                 json_object_set_new(o, "queries", kl_json_queries(t, v->cluster)) ||
+                 json_object_set(o, "warnings", warnings) || json_dumpf(o, stdout, KL_JSON_FLAGS);
+    putchar('\n');
+    json_decref(warnings);
+    json_decref(o);
+    return failed ? ncclInternalError : ncclSuccess;
+}
+
+static ncclResult_t find_end(const struct view *v, const char *name, int *node)
+{
+    int found = kl_topo_named(v->topo, name);
+
+    if (found < 0 || v->topo->node[found].type == KL_NODE_PCI || v->topo->node[found].type == KL_NODE_NIC)
+        return KL_FAIL(ncclInvalidUsage, "--path %s: %s; paths lead between GPU/<rank>, NET/<dev>, CPU and NVS nodes",
+                       name, found < 0 ? "no such node" : "no path is kept for switches and cards");
+    *node = found;
+    return ncclSuccess;
+}
+
+static ncclResult_t print_path(const struct view *v)
+{
+    int from = 0, to = 0;
+
+    KL_TRY(find_end(v, v->from, &from));
+    KL_TRY(find_end(v, v->to, &to));
+    kl_topo_explain_path(v->topo, from, to, stdout);
+    return ncclSuccess;
+}
+
+static const struct {
+    const char *name;
+    ncclResult_t (*print)(const struct view *v);
+} formats[] = {{"text", print_text}, {"xml", print_xml}, {"json", print_json}, {"dot", print_dot}};
+
+/* ---- the command ---- */
+
+static ncclResult_t record(const char *dir, const char *sysfs)
+{
+    struct kl_recorded facts = {.has_cpu = true};
+    ncclResult_t rc;
+
+    if (mkdir(dir, 0777) && errno != EEXIST) return KL_FAIL_ERRNO("creating %s", dir);
+    if (sysfs) KL_TRY(kl_record_load(sysfs, &facts));
+    if (!sysfs || !facts.has_cpu) kl_cpu_facts_read(&facts.cpu);
+    facts.has_cpu = true;
+    rc = kl_record_sysfs(sysfs ? sysfs : "/sys", dir);
+    if (!rc) rc = kl_record_save(dir, &facts);
+    kl_record_free(&facts);
+    return rc;
+}
+
+static ncclResult_t show(const struct asked *a, const char *to, ncclResult_t (*print)(const struct view *))
+{
+    struct kl_offline cluster;
+    struct view v = {.cluster = &cluster, .from = a->path, .to = to};
+    ncclResult_t rc;
+
+    KL_TRY(kl_offline_open(&a->cluster, &cluster));
+    rc = kl_offline_whole(&cluster, &v.topo, &v.document);
+    if (!rc && a->cluster.hosts) {
+        kl_topo_free(v.topo);
+        v.topo = NULL;
+        rc = kl_offline_topo(&cluster, 0, &v.topo);
+    }
+    if (!rc) rc = print(&v);
+    kl_topo_free(v.topo);
+    kl_xml_free(v.document);
+    kl_offline_close(&cluster);
+    return rc;
+}
+
+static int finish(ncclResult_t rc)
+{
+    if (rc) fprintf(stderr, "%s\n", kl_error_text());
+    return rc ? EXIT_PROBLEM : EXIT_OK;
+}
+
+int cmd_topo(int argc, char **argv)
+{
+    struct asked a = {.format = "text"};
+    char why[256];
+    const char *to = NULL;
+    int next = kl_opts_parse(table, argc, argv, 1, &a, why, sizeof why);
+
+    if (a.path && next >= 0 && next < argc) {
+        to = argv[next];
+        next = kl_opts_parse(table, argc, argv, next + 1, &a, why, sizeof why);
+    }
+    if (a.help) return usage(stdout);
+    if (next != argc || (a.path && !to)) {
+        fprintf(stderr, "kolo topo: %s\n", next < 0 ? why : next < argc ? argv[next] : "--path takes two nodes");
+        return EXIT_USAGE;
+    }
+    if (a.record) return finish(record(a.record, a.cluster.sysfs));
+    if (a.path) return finish(show(&a, to, print_path));
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (!strcmp(formats[i].name, a.json ? "json" : a.format)) return finish(show(&a, NULL, formats[i].print));
+    fprintf(stderr, "kolo topo: --format %s: expected text, xml, json or dot\n", a.format);
+    return EXIT_USAGE;
+}

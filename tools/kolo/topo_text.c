@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/topo_text.h"
+
+#include "base/cpuset.h"
+#include "tools/kolo/topo_name.h"
+#include "topo/paths.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MAX_COLUMNS = 64 }; /* of more GPUs or NICs nobody reads a table */
+
+/* ---- tree ---- */
+
+static const char *word(const char *const *words, int n, int i)
+{
+    return i >= 0 && i < n ? words[i] : "?";
+}
+
+static void print_cpu(const struct kl_topo *t, const struct kl_node *n, FILE *to)
+{
+    static const char *const archs[] = {"?", "x86", "POWER", "ARM"};
+    static const char *const vendors[] = {"", " Intel", " AMD", " Zhaoxin"};
+    static const char *const models[] = {"", " (Broadwell or older)", " (Skylake to Ice Lake)", " (Sapphire Rapids)",
+                                         " (Emerald Rapids or newer)"};
+    char cpus[128];
+    struct kl_text list = kl_text_over(cpus, sizeof cpus);
+
+    fprintf(to, "  %s%s", word(archs, 4, n->cpu.arch), n->cpu.vendor > 0 ? word(vendors, 4, n->cpu.vendor) : "");
+    if (n->cpu.vendor == KL_VENDOR_INTEL) fputs(word(models, 5, n->cpu.model), to);
+    kl_cpuset_add_list(&list, &t->cpuset[n->cpu.cpus]);
+    if (*cpus) fprintf(to, ", CPUs %s%s", cpus, list.cut ? "..." : "");
+}
+
+static void print_facts(const struct kl_topo *t, const struct kl_node *n, FILE *to)
+{
+    char busid[KL_BUSID_TEXT];
+
+    if (n->type == KL_NODE_GPU)
+        fprintf(to, "  %s, sm %d, device %d", kl_busid_text(kl_id_local(n->id), busid), n->gpu.sm, n->gpu.dev);
+    if (n->type == KL_NODE_GPU && !n->gpu.gdr) fputs(", no GPUDirect", to);
+    if (n->type == KL_NODE_CPU) print_cpu(t, n, to);
+    if (n->type == KL_NODE_PCI && n->pci.device) fprintf(to, "  device %016" PRIx64, n->pci.device);
+    if (n->type == KL_NODE_NET)
+        fprintf(to, "  port %d of chip %" PRIx64 "%s%s", n->net.port, n->net.asic, n->net.gdr ? ", GPUDirect" : "",
+                n->net.coll ? ", collectives" : "");
+}
+
+static void print_tree(const struct kl_topo *t, int node, int from, int depth, FILE *to)
+{
+    const struct kl_node *n = &t->node[node];
+    char name[KL_NODE_TEXT];
+
+    fputs(kl_topo_name(t, node, name), to);
+    print_facts(t, n, to);
+    putc('\n', to);
+    for (int k = n->first_link; k < n->first_link + n->nlinks; k++) {
+        const struct kl_link *l = &t->link[k];
+        bool below = l->type == KL_PATH_PCI || (l->type == KL_PATH_NET && t->node[l->to].type == KL_NODE_NET);
+
+        if (l->to == from && (l->type == KL_PATH_PCI || l->type == KL_PATH_NET)) continue;
+        fprintf(to, "%*s%s %g GB/s %s ", 4 * (depth + 1), "", kl_link_type_name[l->type], (double)l->bw,
+                below ? "-" : "->");
+        if (below)
+            print_tree(t, l->to, node, depth + 1, to);
+        else
+            fprintf(to, "%s\n", kl_topo_name(t, l->to, name));
+    }
+}
+
+/* ---- tables ---- */
+
+static void print_cell(const struct kl_topo *t, int from, int far, bool last, FILE *to)
+{
+    const struct kl_path *p = kl_path(t, from, far);
+    char cell[32];
+
+    if (from == far)
+        snprintf(cell, sizeof cell, "-");
+    else if (p->type == KL_PATH_DIS || !kl_path_has_table(t, from, t->node[far].type))
+        snprintf(cell, sizeof cell, "none");
+    else
+        snprintf(cell, sizeof cell, "%s %g", kl_path_type_name[p->type], (double)p->bw);
+    fprintf(to, last ? " %s\n" : " %-10s", cell);
+}
+
+static void print_table(const struct kl_topo *t, enum kl_node_type type, const char *title, FILE *to)
+{
+    char name[KL_NODE_TEXT];
+    int columns = t->count[type];
+
+    if (!columns || !t->count[KL_NODE_GPU]) return;
+    fprintf(to, "\n%s: path type and GB/s\n", title);
+    if (columns > MAX_COLUMNS || t->count[KL_NODE_GPU] > MAX_COLUMNS) {
+        fprintf(to, "  %d x %d paths: see --format json\n", t->count[KL_NODE_GPU], columns);
+        return;
+    }
+    fprintf(to, "%-10s", "");
+    for (int i = 0; i < columns; i++)
+        fprintf(to, i == columns - 1 ? " %s\n" : " %-10s", kl_topo_name(t, kl_topo_at(t, type, i), name));
+    for (int g = 0; g < t->count[KL_NODE_GPU]; g++) {
+        fprintf(to, "%-10s", kl_topo_name(t, kl_topo_at(t, KL_NODE_GPU, g), name));
+        for (int i = 0; i < columns; i++)
+            print_cell(t, kl_topo_at(t, KL_NODE_GPU, g), kl_topo_at(t, type, i), i == columns - 1, to);
+    }
+}
+
+static const char *gdr_word(const struct kl_topo *t, int rank, int net)
+{
+    static const char *const modes[] = {"no", "yes", "over PCI"};
+    enum kl_gdr_mode write = KL_GDR_OFF, read = KL_GDR_OFF;
+
+    if (kl_topo_gdr(t, rank, net, false, &write) || kl_topo_gdr(t, rank, net, true, &read)) return "?";
+    if (write && !read) return "receive";
+    return modes[write];
+}
+
+static void print_choice(const struct kl_topo *t, int g, FILE *to)
+{
+    int node = kl_topo_at(t, KL_NODE_GPU, g), rank = t->node[node].gpu.rank, net = 0, proxy = rank;
+    char gpu[KL_NODE_TEXT], name[KL_NODE_TEXT], path[32];
+
+    kl_topo_name(t, node, gpu);
+    if (kl_topo_local_net(t, g, 0, &net) || kl_topo_pxn_rank(t, rank, net, &proxy)) {
+        fprintf(to, "%-10s none\n", gpu);
+        return;
+    }
+    const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, g, KL_NODE_NET, net);
+    snprintf(path, sizeof path, "%s %g", kl_path_type_name[p->type], (double)p->bw);
+    fprintf(to, "%-10s %-10s %-10s %-10s GPU/%d\n", gpu, kl_topo_name(t, kl_topo_at(t, KL_NODE_NET, net), name), path,
+            gdr_word(t, rank, net), proxy);
+}
+
+void kl_topo_text(const struct kl_topo *t, const char *name, FILE *to)
+{
+    fprintf(to, "%s: %d GPUs, %d NICs, %d CPUs%s; widest path %g GB/s, widest GPU %g GB/s\n", name,
+            t->count[KL_NODE_GPU], t->count[KL_NODE_NET], t->count[KL_NODE_CPU],
+            t->count[KL_NODE_NVS] ? ", NVSwitch" : "", (double)t->max_bw, (double)t->total_bw);
+    for (int i = 0; i < t->count[KL_NODE_CPU]; i++) {
+        putc('\n', to);
+        print_tree(t, kl_topo_at(t, KL_NODE_CPU, i), -1, 0, to);
+    }
+    print_table(t, KL_NODE_GPU, "GPU to GPU", to);
+    print_table(t, KL_NODE_NET, "GPU to NIC", to);
+    if (!t->count[KL_NODE_NET]) return;
+    fprintf(to, "\n%-10s %-10s %-10s %-10s %s\n", "GPU", "NIC", "path", "GPUDirect", "proxy");
+    for (int g = 0; g < t->count[KL_NODE_GPU]; g++) print_choice(t, g, to);
+}
+
+/* ---- picture ---- */
+
+static const char *const shapes[KL_NODE_TYPES] = {"box", "ellipse", "hexagon", "box3d", "component", "cds"};
+
+/* A label must not end its own quotes. */
+static void print_quoted(const char *text, FILE *to)
+{
+    putc('"', to);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') putc('\\', to);
+        putc(*text, to);
+    }
+    putc('"', to);
+}
+
+static void print_edge(const struct kl_topo *t, const struct kl_link *l, FILE *to)
+{
+    char from[KL_NODE_TEXT], far[KL_NODE_TEXT];
+
+    fprintf(to, "  \"%s\" -- \"%s\" [label=\"%s %g\"%s]\n", kl_topo_name(t, l->from, from), kl_topo_name(t, l->to, far),
+            kl_link_type_name[l->type], (double)l->bw,
+            l->type == KL_PATH_NVL || l->type == KL_PATH_C2C ? ", color=green" : "");
+}
+
+void kl_topo_dot(const struct kl_topo *t, const char *title, FILE *to)
+{
+    char name[KL_NODE_TEXT];
+
+    fprintf(to, "graph topology {\n  label=");
+    print_quoted(title, to);
+    fprintf(to, "\n  node [fontsize=10]\n  edge [fontsize=8]\n");
+    for (int i = 0; i < t->nnodes; i++)
+        fprintf(to, "  \"%s\" [shape=%s]\n", kl_topo_name(t, i, name), shapes[t->node[i].type]);
+    for (int k = 0; k < t->nlinks; k++)
+        if (t->link[k].reverse < 0 || k < t->link[k].reverse) print_edge(t, &t->link[k], to);
+    fprintf(to, "}\n");
+}
