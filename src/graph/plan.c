@@ -129,7 +129,8 @@ static ncclResult_t tune(struct kl_plan *p, const struct kl_plan_request *q)
 ncclResult_t kl_plan_create(const struct kl_plan_request *q, struct kl_plan **plan)
 {
     struct kl_plan *p = calloc(1, sizeof *p);
-    int per_host = q->machine->ndevices * (q->machine->hosts > 1 ? q->machine->hosts : 1);
+    int devices = q->machine->ndevices ? q->machine->ndevices : q->machine->ngpus;
+    int per_host = devices * (q->machine->hosts > 1 ? q->machine->hosts : 1);
     ncclResult_t rc;
 
     if (!p) return KL_NOMEM("a plan");

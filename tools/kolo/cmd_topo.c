@@ -2,7 +2,7 @@
 #include "tools/kolo/cmd.h"
 
 #include "base/error.h"
-#include "tools/kolo/topo_json.h"
+#include "tools/kolo/graph_json.h"
 #include "tools/kolo/offline.h"
 #include "tools/kolo/options.h"
 #include "tools/kolo/topo_name.h"

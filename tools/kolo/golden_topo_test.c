@@ -3,7 +3,7 @@
  * The topology's part of recorded results of NCCL's own code: nodes, system, paths and queries, key by key.
  * The records of tests/data/ always; with KOLO_SHARED (else ../shared, where that exists) also all of golden/ there.
  */
-#include "tools/kolo/topo_json.h"
+#include "tools/kolo/graph_json.h"
 
 #include "base/error.h"
 #include "tests/kolo_test.h"

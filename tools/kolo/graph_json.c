@@ -2,393 +2,321 @@
 #include "tools/kolo/graph_json.h"
 
 #include "base/error.h"
-#include "tools/kolo/topo_json.h"
 #include "topo/paths.h"
 
-#include <jansson.h>
-#include <math.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-/* The object under way. */
-struct writer {
-    FILE *to;
-    int keys;
-    int failed;
-};
+enum { CHANNELS_SHOWN = 8, P2P_CHANNELS_SHOWN = 2 };
 
-/* Write one member and let go of its value. */
-static void member(struct writer *w, const char *key, json_t *value)
+json_t *kl_json_float(float value)
 {
-    w->failed |= !value;
-    if (w->failed) return;
-    fprintf(w->to, "%s\"%s\": ", w->keys++ ? ",\n " : "", key);
-    w->failed |= json_dumpf(value, w->to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) != 0;
-    json_decref(value);
+    char text[32];
+    int digits = 1;
+
+    if (value == (float)(int64_t)value && value > -1e15f && value < 1e15f) return json_integer((json_int_t)value);
+    do snprintf(text, sizeof text, "%.*g", digits, (double)value);
+    while (strtof(text, NULL) != value && digits++ < 9);
+    return json_real(strtod(text, NULL));
 }
 
-static void member_int(struct writer *w, const char *key, int value)
+/* ---- system ---- */
+
+static int set_gpu(json_t *o, const struct kl_node *n)
 {
-    member(w, key, json_integer(value));
+    return json_object_set_new(o, "dev", json_integer(n->gpu.dev)) ||
+           json_object_set_new(o, "rank", json_integer(n->gpu.rank)) ||
+           json_object_set_new(o, "sm", json_integer(n->gpu.sm)) ||
+           json_object_set_new(o, "gdr", json_integer(n->gpu.gdr));
 }
 
-static json_t *int_array(const int32_t *value, int n)
+static json_t *hex(uint64_t value)
 {
-    json_t *a = json_array();
-
-    for (int i = 0; i < n; i++) json_array_append_new(a, json_integer(value[i]));
-    return a;
+    return json_sprintf("0x%" PRIx64, value);
 }
 
-/* ---- graphs ---- */
-
-static json_t *orders(const struct kl_graph *g)
+static int set_net(json_t *o, const struct kl_node *n)
 {
-    json_t *a = json_array();
-
-    for (int c = 0; c < g->nchannels; c++) json_array_append_new(a, int_array(g->intra + c * g->ngpus, g->ngpus));
-    return a;
+    return json_object_set_new(o, "dev", json_integer(n->net.dev)) ||
+           json_object_set_new(o, "asic", hex(n->net.asic)) ||
+           json_object_set_new(o, "port", json_integer(n->net.port)) ||
+           json_object_set_new(o, "bw", kl_json_float(n->net.bw)) ||
+           json_object_set_new(o, "latency", kl_json_float(n->net.latency)) ||
+           json_object_set_new(o, "gdr", json_integer(n->net.gdr)) ||
+           json_object_set_new(o, "coll", json_integer(n->net.coll)) ||
+           json_object_set_new(o, "maxconn", json_integer(n->net.max_channels));
 }
 
-static json_t *nets(const struct kl_graph *g, bool has_nets)
+static int set_cpu(json_t *o, const struct kl_node *n)
 {
-    json_t *a = json_array();
-
-    for (int c = 0; has_nets && c < g->nchannels; c++)
-        json_array_append_new(a, json_pack("[I,I]", (json_int_t)g->inter[2 * c], (json_int_t)g->inter[2 * c + 1]));
-    return a;
+    return json_object_set_new(o, "arch", json_integer(n->cpu.arch)) ||
+           json_object_set_new(o, "vendor", json_integer(n->cpu.vendor)) ||
+           json_object_set_new(o, "model", json_integer(n->cpu.model));
 }
 
-static json_t *facts_json(const struct kl_graph_facts *f)
+static int set_facts(json_t *o, const struct kl_node *n)
 {
-    return json_pack("{s:i,s:i,s:i,s:o,s:o,s:o,s:s,s:s,s:i}", "pattern", f->pattern, "crossNic", f->cross_nic,
-                     "nChannels", f->nchannels, "bwIntra", kl_json_float(f->bw_intra), "bwInter",
-                     kl_json_float(f->bw_inter), "latencyInter", kl_json_float(f->latency_inter), "typeIntra",
-                     kl_path_type_name[f->type_intra], "typeInter", kl_path_type_name[f->type_inter], "sameChannels",
-                     f->same_channels);
-}
-
-static json_t *graph_json(const struct kl_graph *g, bool has_nets)
-{
-    struct kl_graph_facts f;
-    json_t *o;
-
-    if (!g) return json_null();
-    f = (struct kl_graph_facts){g->pattern,    g->nchannels, g->same_channels, g->cross_nic,    g->type_intra,
-                                g->type_inter, g->bw_intra,  g->bw_inter,      g->latency_inter};
-    o = facts_json(&f);
-    json_object_set_new(o, "nHops", json_integer(g->nhops));
-    json_object_set_new(o, "minChannels", json_integer(g->min_channels));
-    json_object_set_new(o, "maxChannels", json_integer(g->max_channels));
-    json_object_set_new(o, "intra", orders(g));
-    json_object_set_new(o, "inter", nets(g, has_nets));
-    return o;
-}
-
-static const int graph_order[] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_COLLNET_CHAIN, KL_GRAPH_COLLNET_DIRECT,
-                                  KL_GRAPH_NVLS};
-enum { NGRAPHS = sizeof graph_order / sizeof graph_order[0] };
-
-static void write_graphs(struct writer *w, const struct kl_plan *p)
-{
-    const struct kl_graphs *graphs = &p->domain[p->domain_of[0]].graphs;
-    json_t *all = json_object(), *aligned = json_object();
-
-    for (int i = 0; i < NGRAPHS; i++) {
-        int id = graph_order[i];
-        const struct kl_graph *g = graphs->graph[id];
-
-        json_object_set_new(all, kl_graph_name(id), graph_json(g, graphs->has_nets));
-        json_object_set_new(aligned, kl_graph_name(id),
-                            g && g->nchannels ? facts_json(&p->connect->graph[id]) : json_null());
+    switch ((enum kl_node_type)n->type) {
+    case KL_NODE_GPU:
+        return set_gpu(o, n);
+    case KL_NODE_PCI:
+        return json_object_set_new(o, "device", hex(n->pci.device));
+    case KL_NODE_CPU:
+        return set_cpu(o, n);
+    case KL_NODE_NET:
+        return set_net(o, n);
+    default:
+        return 0;
     }
-    member(w, "graphs", all);
-    member(w, "graphs_aligned", aligned);
 }
 
-/* ---- rings and trees ---- */
-
-static void write_counts(struct writer *w, const struct kl_plan *p)
+static json_t *id_text(const struct kl_node *n)
 {
-    const struct kl_connect *c = p->connect;
-
-    member_int(w, "nchannels", c->nchannels);
-    member_int(w, "coll_channels", c->coll_channels);
-    member_int(w, "nvls_channels", c->nvls_channels);
-    member_int(w, "p2p_channels", p->p2p.n);
-    member_int(w, "p2p_channels_per_peer", p->p2p.per_peer);
-    member_int(w, "nvls_support", c->nvls);
-    member_int(w, "collnet_support", c->collnet);
-    member_int(w, "is_all_nvlink", kl_topo_all_nvlink(p->domain[p->domain_of[0]].topo));
-    member_int(w, "max_local_ranks", c->nodes.max_local);
+    return json_sprintf("%x-%" PRIx64, (unsigned)kl_id_host(n->id), kl_id_local(n->id));
 }
 
-/* A member that is an array with one element per channel, written one by one. */
-static void channels(struct writer *w, const char *key, const struct kl_plan *p,
-                     json_t *(*make)(const struct kl_plan *p, int channel))
+static json_t *links_of(const struct kl_topo *t, const struct kl_node *n)
 {
-    fprintf(w->to, "%s\"%s\": [", w->keys++ ? ",\n " : "", key);
-    for (int c = 0; c < p->connect->nchannels && !w->failed; c++) {
-        json_t *value = make(p, c);
-
-        w->failed |= !value;
-        if (c) fputs(",\n  ", w->to);
-        if (value) json_dumpf(value, w->to, JSON_ENCODE_ANY);
-        json_decref(value);
-    }
-    fputs("]", w->to);
-}
-
-static json_t *ring_json(const struct kl_plan *p, int channel)
-{
-    int32_t *order = malloc((size_t)p->nranks * sizeof *order);
-    json_t *a = NULL;
-
-    if (order && !kl_connect_ring_order(p->connect, channel, 0, order)) a = int_array(order, p->nranks);
-    free(order);
-    return a;
-}
-
-static json_t *tree_json(const struct kl_plan *p, int channel)
-{
-    json_t *a = json_array();
-
-    for (int r = 0; r < p->nranks; r++) {
-        struct kl_tree_neighbours t = kl_connect_tree(p->connect, channel, r);
-
-        json_array_append_new(
-            a, json_pack("{s:i,s:i,s:[i,i,i]}", "rank", r, "up", t.up, "down", t.down[0], t.down[1], t.down[2]));
-    }
-    return a;
-}
-
-static json_t *nvls_channel(const struct kl_plan *p, int channel, int rank)
-{
-    struct kl_nvls_links l = kl_connect_nvls(p->connect, channel, rank);
-
-    return json_pack("{s:i,s:i,s:i,s:i,s:i,s:[i,i,i]}", "nHeads", l.nheads, "headRank", l.head, "down", l.down, "out",
-                     l.out, "treeUp", l.tree_up, "treeDown", l.tree_down[0], l.tree_down[1], l.tree_down[2]);
-}
-
-static json_t *nvls_json(const struct kl_plan *p)
-{
-    json_t *a = json_array();
-
-    for (int r = 0; r < p->nranks; r++)
-        json_array_append_new(
-            a, json_pack("{s:i,s:o,s:o}", "rank", r, "ch0", nvls_channel(p, 0, r), "ch1", nvls_channel(p, 1, r)));
-    return a;
-}
-
-static json_t *collnet_json(const struct kl_plan *p)
-{
-    json_t *a = json_array();
-
-    for (int r = 0; r < p->nranks; r++) {
-        struct kl_collnet_links l;
-        int shift;
-        const struct kl_plan_domain *d = kl_plan_domain_of(p, r, &shift);
-
-        if (kl_connect_collnet(p->connect, &d->graphs, shift, 0, r, &l)) continue;
-        json_array_append_new(a, json_pack("{s:i,s:i,s:i,s:{s:i,s:i,s:i,s:i,s:i,s:o,s:o,s:o}}", "rank", r, "chain_up",
-                                           l.chain_up, "chain_down", l.chain_down, "direct", "nHeads", l.nheads,
-                                           "headRank", l.head, "shift", l.shift, "depth", l.depth, "out", l.out, "up",
-                                           int_array(l.up, l.nup), "down", int_array(l.down, l.ndown), "heads",
-                                           int_array(l.heads, l.nheads)));
-    }
-    return a;
-}
-
-/* ---- tuning ---- */
-
-static json_t *model_json(const struct kl_tuning *t)
-{
-    json_t *model = json_object();
-
-    for (int f = 0; f < KL_FUNCS; f++) {
-        json_t *algos = json_object();
-
-        for (int a = 0; a < KL_ALGOS; a++) {
-            json_t *protos = json_object();
-
-            for (int k = 0; k < KL_PROTOS; k++)
-                json_object_set_new(protos, kl_proto_name[k],
-                                    json_pack("{s:o,s:o}", "lat", kl_json_float(t->latency[f][a][k]), "bw",
-                                              kl_json_float(t->bandwidth[f][a][k])));
-            json_object_set_new(algos, kl_algo_name[a], protos);
-        }
-        json_object_set_new(model, kl_func_name[f], algos);
-    }
-    return model;
-}
-
-static json_t *limits_json(const struct kl_tuning *t, bool thresholds)
-{
-    json_t *o = json_object();
-
-    for (int a = 0; a < KL_ALGOS; a++) {
-        json_t *row = json_array();
-
-        for (int k = 0; k < KL_PROTOS; k++)
-            json_array_append_new(row, json_integer(thresholds ? t->threshold[a][k] : t->max_threads[a][k]));
-        json_object_set_new(o, kl_algo_name[a], row);
-    }
-    return o;
-}
-
-/* Sizes 8 B to 1 GiB, of one sum of floats. */
-static json_t *choices_json(const struct kl_tuning *t, int func)
-{
-    json_t *a = json_array();
-    int quiet = kl_error_quiet(1); /* "nothing can do it" is an answer here */
-
-    for (int i = 3; i <= 30; i++) {
-        struct kl_tuning_op op = {.func = func, .bytes = (int64_t)1 << i, .npipe = 1, .nvls = true, .collnet = true};
-        struct kl_tuning_choice c;
-
-        if (kl_tuning_choose(t, &op, &c, NULL))
-            json_array_append_new(a, json_pack("{s:I,s:n,s:n}", "bytes", (json_int_t)op.bytes, "algo", "proto"));
-        else
-            json_array_append_new(a, json_pack("{s:I,s:s,s:s,s:i,s:i,s:o}", "bytes", (json_int_t)op.bytes, "algo",
-                                               kl_algo_name[c.algo], "proto", kl_proto_name[c.proto], "nchannels",
-                                               c.nchannels, "nthreads", c.nthreads, "time_us", kl_json_float(c.time)));
-    }
-    kl_error_quiet(quiet);
-    return a;
-}
-
-static void write_tuning(struct writer *w, const struct kl_tuning *t)
-{
-    json_t *select = json_object();
-
-    for (int f = 0; f < KL_FUNCS; f++) json_object_set_new(select, kl_func_name[f], choices_json(t, f));
-    member(w, "tuning",
-           json_pack("{s:o,s:o,s:o,s:o}", "model", model_json(t), "max_threads", limits_json(t, false),
-                     "thread_thresholds", limits_json(t, true), "select", select));
-}
-
-/* ---- why ---- */
-
-static json_t *attempt_json(const struct kl_topo *t, const struct kl_attempt *a)
-{
-    static const char *const ends[] = {"perfect", "exhausted", "out of steps", "not made: hopeless"};
-    char from[KL_NODE_TEXT], to[KL_NODE_TEXT];
-    json_t *o = json_pack("{s:i,s:s,s:o,s:o,s:s,s:s,s:i,s:b,s:i,s:i,s:i,s:s,s:s}", "pass", a->pass, "pattern",
-                          kl_graph_pattern_name(a->pattern), "bwIntra", kl_json_float(a->bw_intra), "bwInter",
-                          kl_json_float(a->bw_inter), "typeIntra", kl_path_type_name[a->type_intra], "typeInter",
-                          kl_path_type_name[a->type_inter], "crossNic", a->cross_nic, "sameChannels", a->same_channels,
-                          "budget", a->budget, "steps", a->steps, "stored", a->stored, "end", ends[a->end], "next",
-                          kl_relaxation_name(a->next));
-
-    if (a->repeats >= 0) json_object_set_new(o, "repeats", json_integer(a->repeats));
-    if (a->limiting_link >= 0) {
-        const struct kl_link *l = &t->link[a->limiting_link];
-
-        json_object_set_new(o, "limitedBy",
-                            json_pack("{s:s,s:s,s:s,s:o,s:i}", "from", kl_node_text(&t->node[l->from], from), "to",
-                                      kl_node_text(&t->node[l->to], to), "type", kl_link_type_name[l->type], "bw",
-                                      kl_json_float(l->bw), "refusals", a->refusals));
-    }
-    return o;
-}
-
-static json_t *why_json(const struct kl_topo *t, const struct kl_graph_why *why)
-{
-    json_t *attempts = json_array();
-
-    for (int i = 0; i < why->nattempts; i++) json_array_append_new(attempts, attempt_json(t, &why->attempt[i]));
-    return json_pack("{s:s,s:o,s:o}", "end", kl_search_end_name(why->end), "refused",
-                     why->refused ? json_string(why->refused) : json_null(), "attempts", attempts);
-}
-
-static void write_why(struct writer *w, const struct kl_plan *p)
-{
-    const struct kl_plan_domain *d = &p->domain[p->domain_of[0]];
-    json_t *by_graph = json_object(), *explain = json_object();
-
-    for (int i = 0; i < NGRAPHS; i++) {
-        const struct kl_graph_why *why = d->graphs.why[graph_order[i]];
-
-        if (!why) continue;
-        json_object_set_new(by_graph, kl_graph_name(graph_order[i]), json_real((double)why->cpu_ns / 1e6));
-        json_object_set_new(explain, kl_graph_name(graph_order[i]), why_json(d->topo, why));
-    }
-    member(w, "search_cpu_ms_by_graph", by_graph);
-    member(w, "search_cpu_ms", json_real((double)d->graphs.cpu_ns / 1e6));
-    member(w, "explain", explain);
-}
-
-/* ---- which NIC each ring channel uses, on host 0 ---- */
-
-/* [rank, NET's device number, proxy rank]; a graph file may name a NET that is not there: -1. */
-static json_t *ring_end(const struct kl_plan_domain *d, const struct kl_graph *g, int c, int rank)
-{
-    int64_t id = g->inter[2 * c + (g->intra[c * g->ngpus] != rank)];
-    int node = kl_topo_find(d->topo, KL_NODE_NET, (uint64_t)id), proxy = -1;
-
-    if (node < 0) return json_pack("[i, i, i]", rank, -1, -1);
-    if (kl_topo_pxn_rank(d->topo, rank, kl_topo_index(d->topo, node), &proxy)) return NULL;
-    return json_pack("[i, i, i]", rank, d->topo->node[node].net.dev, proxy);
-}
-
-/* Channels beyond those that all ranks agreed on repeat them. */
-static json_t *ring_net(const struct kl_plan *p, int channel)
-{
-    const struct kl_plan_domain *d = &p->domain[p->domain_of[0]];
-    const struct kl_graph *g = d->graphs.graph[KL_GRAPH_RING];
-    int c = channel % p->connect->graph[KL_GRAPH_RING].nchannels;
-    const int32_t *order = &g->intra[c * g->ngpus];
-
-    return json_pack("{s:i, s:o, s:o}", "ch", channel, "recv", ring_end(d, g, c, order[0]), "send",
-                     ring_end(d, g, c, order[g->ngpus - 1]));
-}
-
-static json_t *ring_nets(const struct kl_plan *p)
-{
-    const struct kl_graph *g = p->domain[p->domain_of[0]].graphs.graph[KL_GRAPH_RING];
     json_t *list = json_array();
+    char to[KL_NODE_TEXT];
 
-    for (int c = 0; p->hosts > 1 && g->nchannels && c < p->connect->nchannels; c++)
-        json_array_append_new(list, ring_net(p, c));
+    for (int k = n->first_link; k < n->first_link + n->nlinks; k++) {
+        const struct kl_link *l = &t->link[k];
+
+        json_array_append_new(list, json_pack("{s:s, s:o, s:s}", "type", kl_link_type_name[l->type], "bw",
+                                              kl_json_float(l->bw), "to", kl_node_text(&t->node[l->to], to)));
+    }
     return list;
 }
 
-/* ---- all of it ---- */
-
-static void write_head(struct writer *w, const struct kl_offline *cluster, const struct kl_plan *p)
+json_t *kl_json_system(const struct kl_topo *t)
 {
-    const struct kl_topo *t = p->domain[p->domain_of[0]].topo;
-    json_t *queries = kl_json_queries(t, cluster);
+    json_t *list = json_array();
 
-    member(w, "topology", json_string(cluster->name));
-    member_int(w, "hosts", cluster->hosts);
-    member_int(w, "gpus_per_host", cluster->gpus);
-    member_int(w, "ranks_total", p->nranks);
-    member_int(w, "nnodes", p->connect->nodes.nnodes);
-    member(w, "rank_to_node", int_array(p->connect->nodes.of_rank, p->nranks));
-    member(w, "system", kl_json_system(t));
-    member(w, "max_bw", kl_json_float(t->max_bw));
-    member(w, "total_bw", kl_json_float(t->total_bw));
-    member(w, "paths", kl_json_paths(t));
-    if (queries) json_object_set_new(queries, "ring_net", ring_nets(p));
-    member(w, "queries", queries);
+    for (int i = 0; i < t->nnodes; i++) {
+        const struct kl_node *n = &t->node[i];
+        json_t *o = json_pack("{s:s, s:o}", "type", kl_node_type_name[n->type], "id", id_text(n));
+
+        if (set_facts(o, n) || json_object_set_new(o, "links", links_of(t, n)) || json_array_append_new(list, o)) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
 }
 
-ncclResult_t graph_json_write(const struct kl_offline *cluster, const struct kl_plan *p, double ms, FILE *to)
-{
-    struct writer w = {.to = to};
+/* ---- paths ---- */
 
-    fputs("{", to);
-    write_head(&w, cluster, p);
-    write_graphs(&w, p);
-    write_counts(&w, p);
-    channels(&w, "rings", p, ring_json);
-    channels(&w, "trees", p, tree_json);
-    member_int(&w, "tree_depth", kl_connect_tree_depth(p->connect));
-    if (p->connect->nvls && p->connect->nheads) member(&w, "nvls_conn", nvls_json(p));
-    if (p->connect->collnet) member(&w, "collnet_conn", collnet_json(p));
-    write_tuning(&w, &p->tuning);
-    write_why(&w, p);
-    member(&w, "search_ms", json_real(ms));
-    fputs("}\n", to);
-    return w.failed || ferror(to) ? KL_FAIL(ncclSystemError, "cannot write the plan as JSON") : ncclSuccess;
+static json_t *path_value(const struct kl_path *p)
+{
+    return json_pack("{s:s, s:o, s:i}", "type", kl_path_type_name[p->type], "bw", kl_json_float(p->bw), "hops",
+                     (int)p->hops);
+}
+
+static json_t *matrix(const struct kl_topo *t, enum kl_node_type from, enum kl_node_type to)
+{
+    json_t *rows = json_array();
+
+    for (int i = 0; i < t->count[from]; i++) {
+        json_t *row = json_array();
+        bool table = kl_path_has_table(t, kl_topo_at(t, from, i), to);
+
+        for (int k = 0; k < t->count[to]; k++)
+            json_array_append_new(row, table ? path_value(kl_path_between(t, from, i, to, k)) : json_null());
+        json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
+json_t *kl_json_paths(const struct kl_topo *t)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "gpu_gpu", matrix(t, KL_NODE_GPU, KL_NODE_GPU), "gpu_net",
+                     matrix(t, KL_NODE_GPU, KL_NODE_NET), "net_gpu", matrix(t, KL_NODE_NET, KL_NODE_GPU), "gpu_cpu",
+                     matrix(t, KL_NODE_GPU, KL_NODE_CPU), "gpu_nvs", matrix(t, KL_NODE_GPU, KL_NODE_NVS));
+}
+
+/* ---- queries ---- */
+
+static int rank_of(const struct kl_topo *t, int gpu)
+{
+    return t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.rank;
+}
+
+static json_t *p2p_of(const struct kl_topo *t, int a, int b)
+{
+    struct kl_p2p p = {.via = -1};
+
+    if (kl_topo_p2p(t, rank_of(t, a), rank_of(t, b), &p)) return NULL;
+    return json_pack("[i, i, i]", (int)p.p2p, (int)p.read, p.via);
+}
+
+static json_t *net_faster(const struct kl_topo *t, int a, int b)
+{
+    return json_integer(kl_topo_net_faster(t, rank_of(t, a), rank_of(t, b)));
+}
+
+/* Questions about NETs name them by id: of several with one id, the first is meant. */
+static int named_net(const struct kl_topo *t, int net)
+{
+    uint64_t id = t->node[kl_topo_at(t, KL_NODE_NET, net)].id;
+
+    return kl_topo_index(t, kl_topo_find(t, KL_NODE_NET, id));
+}
+
+static json_t *gdr_of(const struct kl_topo *t, int gpu, int net)
+{
+    enum kl_gdr_mode write = KL_GDR_OFF, read = KL_GDR_OFF;
+    bool flush = true;
+    int rank = rank_of(t, gpu);
+
+    net = named_net(t, net);
+    if (kl_topo_gdr(t, rank, net, false, &write) || kl_topo_gdr(t, rank, net, true, &read) ||
+        kl_topo_need_flush(t, rank, net, &flush))
+        return NULL;
+    return json_pack("[i, i, i]", (int)write, (int)read, (int)flush);
+}
+
+static json_t *relay_of(const struct kl_topo *t, int gpu, int net)
+{
+    int relay;
+
+    return kl_topo_pxn_rank(t, rank_of(t, gpu), named_net(t, net), &relay) ? NULL : json_integer(relay);
+}
+
+/* GPUs by nodes of a type; NULL if any answer is missing. */
+static json_t *table(const struct kl_topo *t, enum kl_node_type to, json_t *(*answer)(const struct kl_topo *, int, int))
+{
+    json_t *rows = json_array();
+    int failed = 0;
+
+    for (int g = 0; g < t->count[KL_NODE_GPU]; g++) {
+        json_t *row = json_array();
+
+        for (int i = 0; i < t->count[to]; i++) failed |= json_array_append_new(row, answer(t, g, i));
+        json_array_append_new(rows, row);
+    }
+    if (!failed) return rows;
+    json_decref(rows);
+    return NULL;
+}
+
+static json_t *gpu_ranks(const struct kl_topo *t)
+{
+    json_t *list = json_array();
+
+    for (int g = 0; g < t->count[KL_NODE_GPU]; g++) json_array_append_new(list, json_integer(rank_of(t, g)));
+    return list;
+}
+
+static json_t *local_nets(const struct kl_topo *t)
+{
+    json_t *rows = json_array();
+
+    for (int g = 0; t->count[KL_NODE_NET] && g < t->count[KL_NODE_GPU]; g++) {
+        json_t *row = json_array();
+
+        for (int c = 0; c < CHANNELS_SHOWN; c++) {
+            int net;
+            if (kl_topo_local_net(t, g, c, &net)) break;
+            json_array_append_new(row, json_integer(t->node[kl_topo_at(t, KL_NODE_NET, net)].net.dev));
+        }
+        json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
+static json_t *local_gpus(const struct kl_topo *t)
+{
+    json_t *list = json_array();
+
+    for (int n = 0; n < t->count[KL_NODE_NET]; n++) {
+        int gpu = kl_topo_local_gpu(t, named_net(t, n));
+        json_array_append_new(list, json_integer(gpu < 0 ? -1 : rank_of(t, gpu)));
+    }
+    return list;
+}
+
+static json_t *p2p_net_of(const struct kl_topo *t, int gpu, int peer_dev)
+{
+    json_t *channels = json_array();
+
+    for (int c = 0; c < P2P_CHANNELS_SHOWN; c++) {
+        int net, proxy;
+        if (kl_topo_p2p_net(t, rank_of(t, gpu), peer_dev, c, &net, &proxy)) break;
+        json_array_append_new(channels, json_pack("[i, i]", t->node[kl_topo_at(t, KL_NODE_NET, net)].net.dev, proxy));
+    }
+    return channels;
+}
+
+/* Device numbers of another host's GPUs in rank order: those of ours, before trimming. */
+static int *peer_devs(const struct kl_offline *cluster)
+{
+    struct kl_topo *t;
+    int *dev = calloc((size_t)cluster->gpus + 1, sizeof *dev);
+
+    if (!dev || kl_offline_whole(cluster, &t, NULL)) {
+        free(dev);
+        return NULL;
+    }
+    for (int r = 0; r < cluster->gpus; r++)
+        dev[r] = t->node[kl_topo_at(t, KL_NODE_GPU, kl_topo_gpu_of_rank(t, r))].gpu.dev;
+    kl_topo_free(t);
+    return dev;
+}
+
+static json_t *p2p_nets(const struct kl_topo *t, const struct kl_offline *cluster)
+{
+    json_t *rows = json_array();
+    int *dev;
+
+    if (!t->count[KL_NODE_NET] || cluster->hosts < 2) return rows;
+    dev = peer_devs(cluster);
+    if (!dev) {
+        json_decref(rows);
+        return NULL;
+    }
+    for (int g = 0; g < t->count[KL_NODE_GPU]; g++) {
+        json_t *row = json_array();
+
+        for (int r = 0; r < cluster->gpus; r++) json_array_append_new(row, p2p_net_of(t, g, dev[r]));
+        json_array_append_new(rows, row);
+    }
+    free(dev);
+    return rows;
+}
+
+json_t *kl_json_queries(const struct kl_topo *t, const struct kl_offline *cluster)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gpu_ranks", gpu_ranks(t), "p2p",
+                     table(t, KL_NODE_GPU, p2p_of), "use_net", table(t, KL_NODE_GPU, net_faster), "gdr",
+                     table(t, KL_NODE_NET, gdr_of), "local_net", local_nets(t), "local_gpu", local_gpus(t),
+                     "intermediate_rank", table(t, KL_NODE_NET, relay_of), "p2p_net", p2p_nets(t, cluster));
+}
+
+/* ---- nodes ---- */
+
+int kl_json_nodes(json_t *object, const struct kl_offline *cluster)
+{
+    int nranks = cluster->hosts * cluster->gpus, nnodes, largest = 0, failed;
+    int *node = calloc((size_t)nranks + 1, 2 * sizeof *node), *members = node ? node + nranks : NULL;
+    json_t *list = json_array();
+
+    if (!node || kl_offline_nodes(cluster, node, &nnodes)) {
+        free(node);
+        json_decref(list);
+        return -1;
+    }
+    for (int r = 0; r < nranks; r++) {
+        json_array_append_new(list, json_integer(node[r]));
+        if (++members[node[r]] > largest) largest = members[node[r]];
+    }
+    free(node);
+    failed = json_object_set_new(object, "topology", json_string(cluster->name)) ||
+             json_object_set_new(object, "hosts", json_integer(cluster->hosts)) ||
+             json_object_set_new(object, "gpus_per_host", json_integer(cluster->gpus)) ||
+             json_object_set_new(object, "ranks_total", json_integer(nranks)) ||
+             json_object_set_new(object, "nnodes", json_integer(nnodes)) ||
+             json_object_set_new(object, "max_local_ranks", json_integer(largest));
+    return json_object_set_new(object, "rank_to_node", list) || failed ? -1 : 0;
 }

@@ -1,24 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * graph_json.h - what `kolo graph` prints of a plan: as JSON, as a graph file, and for people.
+ * graph_json.h - what a topology tells, as JSON: the values behind the keys that `kolo topo` and `kolo graph` share.
  *
- * Errors: ncclSystemError when memory is short or the stream cannot be written; ncclInternalError as the questions asked.
+ * Each function returns a new value, or NULL when memory is short or a question has no answer (kl_error_text says
+ * which). Numbers are the shortest decimals of their single-precision values; print with KL_JSON_FLAGS.
  */
 #ifndef KOLO_TOOL_GRAPH_JSON_H
 #define KOLO_TOOL_GRAPH_JSON_H
 
-#include "graph/plan.h"
 #include "tools/kolo/offline.h"
+#include "topo/topo.h"
 
-#include <stdio.h>
+#include <jansson.h>
 
-/** Written piece by piece, so that a cluster of any size needs no more memory than its plan. `ms`: wall time of planning. */
-ncclResult_t graph_json_write(const struct kl_offline *cluster, const struct kl_plan *plan, double ms, FILE *to);
+#define KL_JSON_FLAGS (JSON_INDENT(1) | JSON_REAL_PRECISION(9))
 
-/** The graphs of rank 0 as a file for NCCL_GRAPH_FILE; `only`: ring, tree, collnet or nvls, NULL for all. */
-ncclResult_t graph_xml_print(const struct kl_plan *plan, const char *only, FILE *to);
+/** The shortest decimal that reads back as this float; an integer where it is one. */
+json_t *kl_json_float(float value);
 
-/** For people: each graph, the rings and trees over all ranks, and why the search ended where it did. */
-ncclResult_t graph_text_print(const struct kl_offline *cluster, const struct kl_plan *plan, const char *only, FILE *to);
+/** Nodes with their facts and links, in order. */
+json_t *kl_json_system(const struct kl_topo *t);
+
+/** gpu_gpu, gpu_net, net_gpu, gpu_cpu, gpu_nvs: matrices of {type, bw, hops}; null where there is no such table. */
+json_t *kl_json_paths(const struct kl_topo *t);
+
+/**
+ * gpu_ranks, p2p, use_net, gdr, local_net, local_gpu, intermediate_rank, and p2p_net towards the ranks of another host
+ * with `peers` GPUs like ours (0: none).
+ */
+json_t *kl_json_queries(const struct kl_topo *t, const struct kl_offline *cluster);
+
+/** topology, hosts, gpus_per_host, ranks_total, nnodes, rank_to_node, max_local_ranks, into `object`. */
+int kl_json_nodes(json_t *object, const struct kl_offline *cluster);
 
 #endif
