@@ -100,7 +100,7 @@ function(kolo_library)
     target_link_libraries(kolo PRIVATE kolo_objects)
     target_include_directories(kolo INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-    target_link_options(kolo PRIVATE -Wl,--version-script=${map})
+    target_link_options(kolo PRIVATE -Wl,--version-script=${map} -Wl,-z,nodelete) # its threads outlive a dlclose
     if(NOT KOLO_SANITIZE)
         target_link_options(kolo PRIVATE -Wl,-z,defs) # a sanitizer's runtime is in the program
     endif()

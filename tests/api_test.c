@@ -5,8 +5,11 @@
  */
 #include "include/kolo.h"
 
+#include "comm/comm.h"
 #include "tests/kolo_test.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,6 +32,15 @@ static int destroy_comms(void **state)
 }
 
 #define ok(call) assert_int_equal((call), ncclSuccess)
+
+/* Default streams of all devices. */
+static void synchronize_all(void)
+{
+    for (int r = 0; r < RANKS; r++) {
+        ok(koloSetDevice(r));
+        ok(koloStreamSynchronize(NULL));
+    }
+}
 
 /* ---- what is refused ---- */
 
@@ -89,6 +101,45 @@ static void an_error_in_a_group_drops_the_group(void **state)
     assert_true(b[0] == 0);
 }
 
+/* Also one of a call that creates communicators; what the group would have created is not. */
+static void an_error_in_creating_drops_the_group(void **state)
+{
+    ncclComm_t one = (ncclComm_t)(void *)state, none;
+    ncclUniqueId id;
+
+    (void)state;
+    ok(ncclGetUniqueId(&id));
+    ok(ncclGroupStart());
+    ok(ncclCommInitRank(&one, 1, id, 0));
+    expect_refused(ncclCommInitAll(&none, 2, (int[]){1, 1}), ncclInvalidUsage, "twice");
+    expect_refused(ncclGroupEnd(), ncclInvalidUsage, "twice");
+    assert_null(one);
+
+    assert_int_equal(setenv("KOLO_RANK", "0", 1), 0);
+    ok(ncclGroupStart());
+    expect_refused(koloInitFromEnv(&none), ncclInvalidUsage, "KOLO_SIZE is not set");
+    expect_refused(ncclGroupEnd(), ncclInvalidUsage, "KOLO_SIZE is not set");
+    assert_int_equal(unsetenv("KOLO_RANK"), 0);
+}
+
+static void an_error_found_at_the_end_of_a_group_drops_the_group(void **state)
+{
+    float a[4] = {1, 2, 3, 4}, other[4] = {9}, b[4] = {0};
+
+    (void)state;
+    ok(ncclGroupStart());
+    ok(ncclSend(a, 4, ncclFloat, 1, comms[0], NULL)); /* right, and of another communicator than what is wrong */
+    ok(ncclSend(a, 4, ncclFloat, 1, comms[1], NULL));
+    expect_refused(ncclGroupEnd(), ncclInvalidUsage, "opposite call");
+
+    ok(ncclGroupStart()); /* so this message finds no other in its way */
+    ok(ncclSend(other, 4, ncclFloat, 1, comms[0], NULL));
+    ok(ncclRecv(b, 4, ncclFloat, 0, comms[1], NULL));
+    ok(ncclGroupEnd());
+    synchronize_all();
+    assert_true(b[0] == 9);
+}
+
 static void questions_are_answered(void **state)
 {
     int n, rank, device, version;
@@ -133,15 +184,6 @@ static void free_buffers(struct buffers *b)
     for (int r = 0; r < RANKS; r++) {
         free(b->send[r]);
         free(b->recv[r]);
-    }
-}
-
-/* Default streams of all devices. */
-static void synchronize_all(void)
-{
-    for (int r = 0; r < RANKS; r++) {
-        ok(koloSetDevice(r));
-        ok(koloStreamSynchronize(NULL));
     }
 }
 
@@ -294,6 +336,48 @@ static void a_group_over_two_streams_joins_them(void **state)
         for (int k = 0; k < 2; k++) ok(koloStreamDestroy(s[r][k]));
 }
 
+static void a_failure_is_reported_by_every_stream_of_a_group(void **state)
+{
+    koloStream_t s[2];
+    ncclComm_t pair[2];
+    int32_t x = 1, y, z;
+
+    (void)state;
+    ok(ncclCommInitAll(pair, 2, NULL));
+    for (int k = 0; k < 2; k++) ok(koloStreamCreate(&s[k], KOLO_STREAM_DEFAULT));
+    ok(ncclGroupStart());
+    ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], s[0]));
+    ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, pair[0], s[1]));
+    ok(ncclGroupEnd());
+    ok(ncclCommAbort(pair[1]));
+    for (int k = 0; k < 2; k++) assert_int_equal(koloStreamSynchronize(s[k]), ncclRemoteError);
+    assert_int_equal(ncclCommDestroy(pair[0]), ncclRemoteError);
+    for (int k = 0; k < 2; k++) ok(koloStreamDestroy(s[k]));
+}
+
+/* Of two communicators whose operations stand in one stream, the later one can be aborted while the earlier one hangs. */
+static void an_abort_does_not_wait_for_another_communicator(void **state)
+{
+    koloStream_t s;
+    ncclComm_t first[2], later[2];
+    int32_t x = 1, y, z;
+
+    (void)state;
+    ok(ncclCommInitAll(first, 2, NULL));
+    ok(ncclCommInitAll(later, 2, NULL));
+    ok(koloStreamCreate(&s, KOLO_STREAM_DEFAULT));
+    ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, first[0], s));
+    ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, later[0], s));
+    ok(ncclCommAbort(later[0]));
+    assert_int_equal(koloStreamQuery(s), ncclInternalError);
+    ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, first[1], NULL));
+    assert_int_equal(koloStreamSynchronize(s), ncclInternalError);
+    assert_int_equal(y, 2);    /* and the earlier one goes on */
+    ncclCommDestroy(later[1]); /* a failure if it has heard of the abort by now */
+    for (int r = 0; r < 2; r++) ok(ncclCommDestroy(first[r]));
+    ok(koloStreamDestroy(s));
+}
+
 static void inline_streams_are_done_when_the_group_ends(void **state)
 {
     koloStream_t s[RANKS];
@@ -374,11 +458,98 @@ static void a_finalized_communicator_takes_no_more(void **state)
     ok(ncclCommAbort(NULL));
 }
 
+static const char *create_pairs(void)
+{
+    for (int round = 0; round < 2; round++) {
+        int32_t x = 1, y[2] = {0};
+        ncclComm_t pair[2];
+        ncclUniqueId id;
+        ncclResult_t rc = ncclGetUniqueId(&id);
+        ncclGroupStart();
+        for (int r = 0; r < 2 && !rc; r++) rc = ncclCommInitRank(&pair[r], 2, id, r);
+        if (ncclGroupEnd() || rc) return "create";
+        ncclGroupStart();
+        for (int r = 0; r < 2; r++) ncclAllReduce(&x, &y[r], 1, ncclInt32, ncclSum, pair[r], NULL);
+        ncclGroupEnd();
+        for (int r = 0; r < 2; r++)
+            if (ncclCommDestroy(pair[r])) return "destroy";
+        if (y[0] != 2 || y[1] != 2) return "result";
+    }
+    return NULL;
+}
+
+static void *run_create_pairs(void *failed)
+{
+    *(const char **)failed = create_pairs();
+    return NULL;
+}
+
+/* On one device, and so in one default stream, the two ranks of the second round would wait for each other. */
+static void ranks_of_a_thread_that_chose_no_device_get_one_each_every_time(void **state)
+{
+    pthread_t thread; /* a new one: this one has chosen */
+    const char *failed = NULL;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, run_create_pairs, &failed), 0);
+    pthread_join(thread, NULL);
+    if (failed) fail_msg("%s", failed);
+}
+
+/* What a group collected before is queued behind the finalize, and finished by the destroy. */
+static void a_destroy_waits_for_a_group_that_was_open_in_finalize(void **state)
+{
+    ncclComm_t pair[2];
+    int32_t x = 1, y[2] = {0};
+
+    (void)state;
+    ok(ncclCommInitAll(pair, 2, NULL));
+    ok(ncclGroupStart());
+    for (int r = 0; r < 2; r++) ok(ncclAllReduce(&x, &y[r], 1, ncclInt32, ncclSum, pair[r], NULL));
+    ok(ncclCommFinalize(pair[0]));
+    ok(ncclGroupEnd());
+    ok(ncclCommDestroy(pair[0]));
+    ok(ncclCommDestroy(pair[1]));
+    assert_true(y[0] == 2 && y[1] == 2);
+}
+
+static void *abort_when_in_call(void *arg)
+{
+    ncclComm_t comm = arg;
+
+    while (!kl_load_acquire(&comm->in_call)) sched_yield();
+    return (void *)(uintptr_t)ncclCommAbort(comm);
+}
+
+/* Finalize and destroy wait for an operation that hangs; the communicator is freed once. */
+static void an_abort_ends_a_finalize_and_a_destroy(void **state)
+{
+    ncclComm_t pair[2];
+    int32_t y;
+
+    (void)state;
+    ok(koloSetDevice(0));
+    for (int round = 0; round < 20; round++) {
+        pthread_t aborter;
+        void *rc;
+        ok(ncclCommInitAll(pair, 2, NULL));
+        ok(ncclRecv(&y, 1, ncclInt32, 1, pair[0], NULL));
+        assert_int_equal(pthread_create(&aborter, NULL, abort_when_in_call, pair[0]), 0);
+        assert_int_equal(round % 2 ? ncclCommFinalize(pair[0]) : ncclCommDestroy(pair[0]), ncclInternalError);
+        pthread_join(aborter, &rc);
+        assert_null(rc);
+        ncclCommDestroy(pair[1]); /* a failure if it has heard of the abort by now */
+        assert_int_equal(koloStreamSynchronize(NULL), ncclInternalError);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_arguments_are_refused_in_words),
         cmocka_unit_test(an_error_in_a_group_drops_the_group),
+        cmocka_unit_test(an_error_in_creating_drops_the_group),
+        cmocka_unit_test(an_error_found_at_the_end_of_a_group_drops_the_group),
         cmocka_unit_test(questions_are_answered),
         cmocka_unit_test(one_thread_drives_all_ranks),
         cmocka_unit_test(rooted_operations_touch_only_what_they_should),
@@ -387,10 +558,15 @@ int main(void)
         cmocka_unit_test(messages_to_oneself_pair_up),
         cmocka_unit_test(operations_on_many_streams_keep_their_order),
         cmocka_unit_test(a_group_over_two_streams_joins_them),
+        cmocka_unit_test(a_failure_is_reported_by_every_stream_of_a_group),
+        cmocka_unit_test(an_abort_does_not_wait_for_another_communicator),
         cmocka_unit_test(inline_streams_are_done_when_the_group_ends),
         cmocka_unit_test(queries_and_events_follow_the_work),
         cmocka_unit_test(memory_and_devices),
         cmocka_unit_test(a_finalized_communicator_takes_no_more),
+        cmocka_unit_test(ranks_of_a_thread_that_chose_no_device_get_one_each_every_time),
+        cmocka_unit_test(a_destroy_waits_for_a_group_that_was_open_in_finalize),
+        cmocka_unit_test(an_abort_ends_a_finalize_and_a_destroy),
     };
 
     return cmocka_run_group_tests(tests, create_comms, destroy_comms);

@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 4, COUNT = 1 << 18, EXIT_AS_EXPECTED = 42, DEADLINE_S = 20, BOUND_S = 5 };
+enum { RANKS = 4, COUNT = 1 << 18, EXIT_AS_EXPECTED = 42, DEADLINE_S = 60, BOUND_S = 5 };
 
 extern char **environ;
 
@@ -150,6 +150,32 @@ static int desert(struct rank *r)
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 
+/* A forked child has copies of the communicators; destroying or aborting them there is no news for anybody. */
+static int fork_children(struct rank *r)
+{
+    ncclResult_t rc = reduce_once(r);
+
+    for (int abort = 0; abort < 2 && !rc; abort++) {
+        int status;
+        pid_t child = fork();
+        if (!child) _exit(abort ? ncclCommAbort(r->comm) : ncclCommDestroy(r->comm));
+        waitpid(child, &status, 0);
+        if (!WIFEXITED(status) || WEXITSTATUS(status)) return 1;
+        for (int i = 0; i < 10 && !rc; i++) rc = reduce_once(r);
+    }
+    if (rc) fprintf(stderr, "rank %d: %s\n", r->rank, ncclGetLastError(r->comm));
+    return rc || ncclCommDestroy(r->comm) ? 1 : EXIT_AS_EXPECTED;
+}
+
+/* What NCCL_TOPO_FILE names cannot be read: this machine is used instead. */
+static int reduce_alone(struct rank *r)
+{
+    ncclResult_t rc = reduce_once(r);
+
+    ncclCommDestroy(r->comm);
+    return rc ? 1 : EXIT_AS_EXPECTED;
+}
+
 /* ---- joining that fails: the rank itself says what it got ---- */
 
 static int expect_no_join(ncclResult_t rc, ncclComm_t comm, ncclResult_t want, const char *words)
@@ -171,8 +197,12 @@ static const struct role {
     {"wait", wait_in_vain, ncclSuccess, NULL},
     {"disagree", disagree, ncclSuccess, NULL},
     {"desert", desert, ncclSuccess, NULL},
+    {"fork", fork_children, ncclSuccess, NULL},
     {"miss", NULL, ncclRemoteError, "rank 2"},
     {"secret", NULL, ncclRemoteError, "secret"},
+    {"malformed", NULL, ncclInternalError, "topology.xml:3:"},
+    {"version", NULL, ncclInvalidUsage, "version"},
+    {"unreadable", reduce_alone, ncclSuccess, NULL},
     {"taken", NULL, ncclSystemError, "in use"},
     {"nointerface", NULL, ncclSystemError, "interface"},
 };
@@ -349,6 +379,15 @@ static void ranks_that_disagree_or_leave_are_an_error_for_all(void **state)
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
 }
 
+static void what_forked_children_do_to_their_copies_is_nothing_to_the_others(void **state)
+{
+    struct child c[RANKS];
+
+    (void)state;
+    start_job(c, "fork", 0, RANKS - 1);
+    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+}
+
 /* ---- rendezvous by address ---- */
 
 #define ADDRESS "127.0.0.1:47911"
@@ -400,6 +439,33 @@ static void a_taken_port_and_a_missing_interface_are_system_errors(void **state)
     expect_alone("NCCL_SOCKET_IFNAME", "=nosuchinterface", "nointerface");
 }
 
+static void run_with_topology(const char *path, const char *text, const char *role)
+{
+    struct child c;
+    FILE *f = text ? fopen(path, "w") : NULL;
+
+    if (f) fputs(text, f);
+    if (f) fclose(f);
+    setenv("NCCL_TOPO_FILE", path, 1);
+    start_child(&c, role, 0, 1, "");
+    assert_int_equal(wait_for_exit(&c), EXIT_AS_EXPECTED);
+    unsetenv("NCCL_TOPO_FILE");
+    unlink(path);
+}
+
+static void wrong_topology_files_are_told_apart(void **state)
+{
+    char folder[] = "/tmp/kolo-failures-XXXXXX", path[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/topology.xml", folder);
+    run_with_topology(path, NULL, "unreadable");
+    run_with_topology(path, "<system version=\"1\">\n<cpu numaid=\"0\">\n</system>\n", "malformed");
+    run_with_topology(path, "<system version=\"7\"/>\n", "version");
+    rmdir(folder);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -408,7 +474,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_rank_that_never_comes_is_named),
         cmocka_unit_test(a_rank_that_never_calls_is_waited_for_as_long_as_allowed),
         cmocka_unit_test(ranks_that_disagree_or_leave_are_an_error_for_all),
+        cmocka_unit_test(what_forked_children_do_to_their_copies_is_nothing_to_the_others),
         cmocka_unit_test(another_secret_is_refused),
+        cmocka_unit_test(wrong_topology_files_are_told_apart),
         cmocka_unit_test(a_taken_port_and_a_missing_interface_are_system_errors),
     };
 

@@ -50,7 +50,7 @@ static inline void sysfs_tree_line(const char *root, char *line)
     line[strcspn(line, "\n")] = 0;
     if (file && link) *(file < link ? &link : &file) = NULL; /* the first one counts */
     if (file || link) *(file ? file : link) = 0;
-    snprintf(path, sizeof path, "%s/%s", root, line);
+    assert_true(snprintf(path, sizeof path, "%s/%s", root, line) < (int)sizeof path);
     sysfs_tree_mkdirs(path);
     if (file) sysfs_tree_file(path, file + 3);
     if (link) assert_int_equal(symlink(link + 4, path), 0);

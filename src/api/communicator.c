@@ -93,7 +93,8 @@ KL_API(ncclResult_t, CommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId 
 {
     ncclResult_t rc = check_ranks(comm, nranks, rank);
 
-    if (!rc) rc = create(comm, nranks, &id, rank, kl_device_chosen());
+    /* Several ranks that a thread creates in a group without choosing get a device each, whatever it had before. */
+    if (!rc) rc = create(comm, nranks, &id, rank, kl_group_open() ? kl_device_asked() : kl_device_chosen());
     return kl_group_note(rc);
 }
 
@@ -114,7 +115,7 @@ static ncclResult_t check_devices(int ndev, const int *devlist)
     return ncclSuccess;
 }
 
-KL_API(ncclResult_t, CommInitAll, (ncclComm_t * comms, int ndev, const int *devlist))
+static ncclResult_t create_all(ncclComm_t *comms, int ndev, const int *devlist)
 {
     ncclUniqueId id;
 
@@ -127,26 +128,45 @@ KL_API(ncclResult_t, CommInitAll, (ncclComm_t * comms, int ndev, const int *devl
     return kl_group_end();
 }
 
+KL_API(ncclResult_t, CommInitAll, (ncclComm_t * comms, int ndev, const int *devlist))
+{
+    return kl_group_note(create_all(comms, ndev, devlist));
+}
+
 /* ---- the end ---- */
+
+/* Finish what was issued. An abort from another thread ends the wait, and then frees the communicator itself. */
+static ncclResult_t finalize(ncclComm_t comm, bool *aborted)
+{
+    ncclResult_t rc = kl_comm_enter(comm);
+
+    if (!rc) rc = kl_comm_finalize(comm);
+    *aborted = kl_comm_aborting(comm);
+    kl_comm_leave(comm);
+    return rc;
+}
 
 KL_API(ncclResult_t, CommFinalize, (ncclComm_t comm))
 {
+    bool aborted;
+
     if (!comm) return ncclSuccess;
     KL_TRY(kl_check_comm(comm, "ncclCommFinalize"));
     if (comm->finalized) return KL_FAIL(ncclInvalidArgument, "ncclCommFinalize: the communicator was finalized before");
-    return kl_comm_finalize(comm);
+    return finalize(comm, &aborted);
 }
 
 KL_API(ncclResult_t, CommDestroy, (ncclComm_t comm))
 {
-    ncclResult_t rc = ncclSuccess;
+    bool aborted;
 
     if (!comm) return ncclSuccess;
     KL_TRY(kl_check_comm(comm, "ncclCommDestroy"));
-    if (!comm->finalized) rc = kl_comm_finalize(comm);
+    bool before = comm->finalized;
     kl_group_forget(comm);
-    kl_comm_free(comm);
-    return rc;
+    ncclResult_t rc = finalize(comm, &aborted); /* again: a group that was open then may have queued something since */
+    if (!aborted) kl_comm_free(comm);
+    return before ? ncclSuccess : rc;
 }
 
 KL_API(ncclResult_t, CommAbort, (ncclComm_t comm))

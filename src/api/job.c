@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
+#include "comm/group.h"
 #include "include/kolo.h"
 
 #include <stdbool.h>
@@ -91,8 +92,8 @@ KL_PUBLIC ncclResult_t koloInitFromEnv(ncclComm_t *comm)
 {
     struct job job;
 
-    if (!comm) return KL_FAIL(ncclInvalidArgument, "koloInitFromEnv: the result pointer is NULL");
+    if (!comm) return kl_group_note(KL_FAIL(ncclInvalidArgument, "koloInitFromEnv: the result pointer is NULL"));
     *comm = NULL;
-    KL_TRY(describe_job(&job));
-    return pncclCommInitRank(comm, job.size, job.id, job.rank);
+    ncclResult_t rc = kl_group_note(describe_job(&job));
+    return rc ? rc : pncclCommInitRank(comm, job.size, job.id, job.rank);
 }

@@ -23,15 +23,14 @@ static ncclResult_t issue_checked(ncclComm_t comm, const struct kl_task *task, c
     return kl_comm_issue(comm, task, s);
 }
 
-/* in_call tells an abort from another thread that the communicator is in use: either it sees in_call, or we see it. */
 static ncclResult_t issue(ncclComm_t comm, const struct kl_task *task, cudaStream_t stream, const char *function)
 {
     ncclResult_t rc = kl_check_comm(comm, function);
 
     if (!rc) {
-        kl_swap_seq_cst(&comm->in_call, 1); /* pairs with kl_comm_abort */
-        rc = kl_load_seq_cst(&comm->aborting) ? kl_comm_failure(comm) : issue_checked(comm, task, stream, function);
-        kl_store_release(&comm->in_call, 0);
+        rc = kl_comm_enter(comm);
+        if (!rc) rc = issue_checked(comm, task, stream, function);
+        kl_comm_leave(comm);
     }
     return kl_group_note(rc);
 }

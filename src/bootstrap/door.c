@@ -265,11 +265,14 @@ ncclResult_t kl_door_open(struct kl_door *door, const struct kl_key *key, const 
     door->me = *me;
     door->fn = fn;
     door->ctx = ctx;
-    for (int i = 0; i < door->nlisteners; i++) {
+    ncclResult_t rc = ncclSuccess;
+    pthread_mutex_lock(&door->lock); /* the loop may close the door as soon as somebody has come in */
+    for (int i = 0; i < door->nlisteners && !rc; i++) {
         struct listener *l = &door->listener[i];
-        KL_TRY(kl_loop_add(door->loop, l->fd, EPOLLIN, on_listener, l, &l->source));
+        rc = kl_loop_add(door->loop, l->fd, EPOLLIN, on_listener, l, &l->source);
     }
-    return ncclSuccess;
+    pthread_mutex_unlock(&door->lock);
+    return rc;
 }
 
 static struct kl_guest *take_guest(struct kl_door *door)

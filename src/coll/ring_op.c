@@ -146,6 +146,7 @@ static bool try_move(struct kl_ring_op *op, const struct move *m, ncclResult_t *
         in = kl_fifo_open(rx, &bytes, &more);
         if (!in || bytes != m->bytes) {
             *rc = refuse(op, m, in, bytes);
+            if (in) kl_fifo_release(rx); /* a lender waits for its end */
             return false;
         }
     }

@@ -63,6 +63,7 @@ enum kl_step kl_recv_progress(struct kl_message *message, struct kl_connector *c
         size_t left = message->bytes - message->moved;
         if (!in || bytes > left || more != (bytes < left)) {
             *rc = refuse(message, connector->peer, in, bytes, more);
+            if (in) kl_fifo_release(rx); /* a lender waits for its end */
             return KL_STEP_DONE;
         }
         if (bytes) memcpy(message->data + message->moved, in, bytes);

@@ -86,6 +86,7 @@ static void different_sizes_are_an_error(void **state)
         make_link(&l, *t);
         assert_int_equal(transfer(&l, from, (*pair)[0], to, (*pair)[1]), ncclInvalidUsage);
         assert_non_null(strstr(kl_error_text(), "counts or types differ"));
+        kl_connector_revoke(&l.tx); /* does not wait for a reader that has refused */
         free_link(&l);
     }
 }

@@ -80,7 +80,7 @@ struct ncclComm {
     unsigned spin;       /* polls before yielding */
 
     alignas(KL_LINE) _Atomic uint32_t failed; /* ncclResult_t of the first failure */
-    _Atomic uint32_t aborting;                /* an abort waits for in_call to end */
+    _Atomic uint32_t aborting;                /* an abort has begun, and waits for in_call to end */
 
     /* the user thread's */
     alignas(KL_LINE) _Atomic uint32_t in_call; /* it is inside a call; an abort waits until it is not */
@@ -131,13 +131,29 @@ struct ncclComm {
 /** Create and join, all phases. On failure nothing is held. Any thread. */
 ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int device, ncclComm_t *comm);
 
+/**
+ * Around each call of the user thread: an abort from another thread waits for its end. Fails when one was faster: then
+ * leave, and look at the communicator no more.
+ */
+ncclResult_t kl_comm_enter(ncclComm_t comm);
+void kl_comm_leave(ncclComm_t comm);
+
+/** Does an abort wait for the call to end? It then frees the communicator. */
+bool kl_comm_aborting(ncclComm_t comm);
+
 /** Run what is queued; then no more operations. */
 ncclResult_t kl_comm_finalize(ncclComm_t comm);
+
+/**
+ * Is this a copy in a forked child? Then the connections and the work belong to the parent: nothing is waited for, nobody
+ * is told anything, and only memory is freed.
+ */
+bool kl_comm_inherited(ncclComm_t comm);
 
 /** Undo the phases and free. What is queued has finished or failed. */
 void kl_comm_free(ncclComm_t comm);
 
-/** Fail the communicator here and everywhere, wait (briefly) until nobody runs it, and free it. */
+/** Fail the communicator here and everywhere, wait (briefly) until nobody is inside it, and free it. */
 void kl_comm_abort(ncclComm_t comm);
 
 /* ---- phases: peers.c, topology.c, connect.c ---- */
@@ -156,8 +172,11 @@ const char *kl_comm_p2p_refusal(ncclComm_t comm, int peer);
 /** Record a checked task: queue it on `stream`, or add it to the open group of the calling thread. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream);
 
-/** Queue what the group collected. */
-ncclResult_t kl_comm_launch_queued(ncclComm_t comm);
+/** Check what the group collected, and make room for it. */
+ncclResult_t kl_comm_prepare_queued(ncclComm_t comm);
+
+/** Queue it, once prepared. */
+void kl_comm_launch_queued(ncclComm_t comm);
 
 /** If the last launch went to a stream that runs inside the call, run it. */
 void kl_comm_run_inline(ncclComm_t comm);
@@ -167,6 +186,9 @@ void kl_comm_drop_queued(ncclComm_t comm);
 
 /** Wait until every launch has finished. */
 void kl_comm_quiesce(ncclComm_t comm);
+
+/** Take back every launch of a failed communicator, also behind work of others that does not end. Waits for nobody. */
+void kl_comm_withdraw(ncclComm_t comm);
 
 /* ---- failures: failure.c ---- */
 

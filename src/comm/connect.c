@@ -158,8 +158,19 @@ out:
     return rc;
 }
 
+static void leave_all(ncclComm_t comm)
+{
+    for (int c = 0; comm->channels && c < comm->nchannels; c++) {
+        kl_connector_leave(&comm->channels[c].ring.from_prev);
+        kl_connector_leave(&comm->channels[c].ring.to_next);
+    }
+    for (int r = 0; comm->send_to && r < comm->nranks; r++) kl_connector_leave(&comm->send_to[r]);
+    for (int r = 0; comm->recv_from && r < comm->nranks; r++) kl_connector_leave(&comm->recv_from[r]);
+}
+
 void kl_comm_disconnect(ncclComm_t comm)
 {
+    if (!kl_comm_inherited(comm)) leave_all(comm);
     for (int c = 0; comm->channels && c < comm->nchannels; c++) kl_ring_free(&comm->channels[c].ring);
     for (int r = 0; comm->send_to && r < comm->nranks; r++) kl_connector_free(&comm->send_to[r]);
     for (int r = 0; comm->recv_from && r < comm->nranks; r++) kl_connector_free(&comm->recv_from[r]);

@@ -126,25 +126,28 @@ static void free_jobs(struct kl_job *jobs)
 
 /* ---- the end ---- */
 
-/* While in_call is set an abort from another thread waits; one that was faster is seen here. */
+/* Until leave_all an abort from another thread waits. */
 static ncclResult_t enter_all(ncclComm_t comms)
 {
     ncclResult_t rc = ncclSuccess;
 
     for (ncclComm_t c = comms; c; c = c->group_next) {
-        kl_swap_seq_cst(&c->in_call, 1); /* pairs with kl_comm_abort */
-        if (!rc && kl_load_seq_cst(&c->aborting)) rc = kl_comm_failure(c);
+        ncclResult_t entered = kl_comm_enter(c);
+        if (!rc) rc = entered;
     }
     return rc;
 }
 
+/* What can be wrong is found before anything is queued. */
 static ncclResult_t launch_all(ncclComm_t comms)
 {
     ncclResult_t rc = enter_all(comms);
 
-    for (ncclComm_t c = comms; c && !rc; c = c->group_next) rc = kl_comm_launch_queued(c);
-    for (ncclComm_t c = comms; c && !rc; c = c->group_next) kl_comm_run_inline(c);
-    return rc;
+    for (ncclComm_t c = comms; c && !rc; c = c->group_next) rc = kl_comm_prepare_queued(c);
+    if (rc) return rc;
+    for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_launch_queued(c);
+    for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_run_inline(c);
+    return ncclSuccess;
 }
 
 static void leave_all(ncclComm_t comms)
@@ -153,7 +156,7 @@ static void leave_all(ncclComm_t comms)
         next = c->group_next;
         kl_comm_drop_queued(c);
         c->in_group = false;
-        kl_store_release(&c->in_call, 0); /* the last look at it: an abort may free it now */
+        kl_comm_leave(c);
     }
 }
 

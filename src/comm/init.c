@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- phases ---- */
 
@@ -176,11 +177,35 @@ ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int de
     return ncclSuccess;
 }
 
+/* ---- calls ---- */
+
+ncclResult_t kl_comm_enter(ncclComm_t comm)
+{
+    kl_swap_seq_cst(&comm->in_call, 1); /* pairs with kl_comm_abort: either it sees in_call, or we see aborting */
+    if (!kl_comm_aborting(comm)) return ncclSuccess;
+    return KL_FAIL(ncclInternalError, "rank %d: another thread aborted the communicator", comm->rank);
+}
+
+void kl_comm_leave(ncclComm_t comm)
+{
+    kl_store_release(&comm->in_call, 0); /* the last look at it: an abort may free it now */
+}
+
+bool kl_comm_aborting(ncclComm_t comm)
+{
+    return kl_load_seq_cst(&comm->aborting);
+}
+
 /* ---- the end ---- */
+
+bool kl_comm_inherited(ncclComm_t comm)
+{
+    return comm->peers && comm->peers[comm->rank].pid != getpid();
+}
 
 ncclResult_t kl_comm_finalize(ncclComm_t comm)
 {
-    kl_comm_quiesce(comm);
+    if (!kl_comm_inherited(comm)) kl_comm_quiesce(comm);
     comm->finalized = true;
     return kl_comm_failure(comm);
 }
@@ -193,17 +218,22 @@ void kl_comm_free(ncclComm_t comm)
     free(comm);
 }
 
-void kl_comm_abort(ncclComm_t comm)
+static void stop_everything(ncclComm_t comm)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
     char text[256], me[128];
 
+    kl_swap_seq_cst(&comm->aborting, 1); /* then in_call is read; pairs with kl_comm_enter */
     snprintf(text, sizeof text, "%s aborted the communicator", kl_comm_describe(comm, comm->rank, me, sizeof me));
     kl_bootstrap_report(comm->bootstrap, comm->rank, ncclRemoteError, text);
     kl_comm_fail(comm, comm->rank, ncclInternalError, text, false);
     kl_bootstrap_abort(comm->bootstrap);
-    kl_swap_seq_cst(&comm->aborting, 1); /* then in_call is read; pairs with the exchange at the start of a call */
     while (kl_load_seq_cst(&comm->in_call)) kl_backoff_pause(&wait, 0);
-    kl_comm_quiesce(comm);
+    kl_comm_withdraw(comm);
+}
+
+void kl_comm_abort(ncclComm_t comm)
+{
+    if (!kl_comm_inherited(comm)) stop_everything(comm);
     kl_comm_free(comm);
 }

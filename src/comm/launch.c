@@ -281,8 +281,8 @@ static enum kl_step join_launch(struct kl_stream *stream, struct kl_work *work)
     ncclComm_t comm = work->owner;
     uint64_t launch = work->arg[ARG_LAUNCH];
 
-    (void)stream;
-    if (kl_load_acquire(&comm->finished) > launch) {
+    if (kl_load_acquire(&comm->finished) > launch) { /* pairs with finish_launch */
+        if (kl_load_acquire(&comm->failed)) kl_stream_fail(stream, kl_comm_failure(comm), kl_comm_failure_text(comm));
         kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last look at the communicator */
         return KL_STEP_DONE;
     }
@@ -315,6 +315,18 @@ void kl_comm_quiesce(ncclComm_t comm)
     wait_for_flight(comm, 0, 0);
     while (kl_load_acquire(&comm->joins_left)) /* pairs with join_launch */
         if (kl_streams_poll(true) == KL_STEP_STALLED) kl_backoff_pause(&wait, comm->spin);
+}
+
+static void revoke_lent(void *comm)
+{
+    revoke_all(comm);
+}
+
+void kl_comm_withdraw(ncclComm_t comm)
+{
+    ncclResult_t rc = kl_comm_failure(comm);
+
+    kl_streams_withdraw(comm, rc, kl_comm_failure_text(comm), revoke_lent);
 }
 
 /* Make the ring hold `ntasks` at once. Only a group larger than any before has to wait and allocate. */
@@ -471,19 +483,22 @@ static ncclResult_t check_self(ncclComm_t comm)
     return ncclSuccess;
 }
 
-ncclResult_t kl_comm_launch_queued(ncclComm_t comm)
+ncclResult_t kl_comm_prepare_queued(ncclComm_t comm)
+{
+    KL_TRY(check_self(comm));
+    return make_room(comm, comm->nqueued);
+}
+
+void kl_comm_launch_queued(ncclComm_t comm)
 {
     size_t n = comm->nqueued;
 
-    if (!n) return ncclSuccess;
-    KL_TRY(check_self(comm));
-    KL_TRY(make_room(comm, n));
+    if (!n) return;
     struct kl_stream *stream = comm->queued[n - 1].stream;
     uint32_t joins = push_joins(comm, stream);
     record_queued(comm);
     push_launch(comm, stream, (uint32_t)n, joins);
     comm->nqueued = 0;
-    return ncclSuccess;
 }
 
 void kl_comm_drop_queued(ncclComm_t comm)

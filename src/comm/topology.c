@@ -7,7 +7,8 @@
 #include "base/log.h"
 #include "comm/devices.h"
 #include "device/host/device.h"
-#include "graph/graph.h"
+#include "graph/graph_xml.h"
+#include "graph/graphs.h"
 #include "topo/config.h"
 #include "topo/machine.h"
 #include "topo/paths.h"
@@ -94,22 +95,64 @@ static ncclResult_t build_machine(ncclComm_t comm)
     return rc;
 }
 
+/* A graph file that cannot be read, or does not fit, is no reason to fail: it is said, and the search runs. */
+static void load_graph_file(const struct kl_comm_config *config, struct kl_xml **file)
+{
+    *file = NULL;
+    if (!*config->graph_file || !kl_xml_load(config->graph_file, kl_xml_graph_schema, file)) return;
+    KL_WARN("NCCL_GRAPH_FILE is not used: %s", kl_error_text());
+}
+
+static void dump_graphs(ncclComm_t comm, const struct kl_graphs *graphs)
+{
+    const char *path = comm->config.graph_dump_file;
+    struct kl_xml *document = NULL;
+
+    if (!*path || comm->rank != comm->config.graph_dump_rank) return;
+    FILE *to = fopen(path, "we");
+    if (!to || kl_graphs_to_xml(graphs, comm->topo, &document) || kl_xml_write(document, to))
+        KL_WARN("NCCL_GRAPH_DUMP_FILE=%s: cannot write the graphs there", path);
+    if (to) fclose(to);
+    kl_xml_free(document);
+}
+
+static void log_ring(const struct kl_graph *ring, int channel)
+{
+    char text[KL_ERROR_TEXT] = "";
+    size_t used = 0;
+
+    for (int i = 0; i < ring->ngpus && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, " %d", ring->intra[channel * ring->ngpus + i]);
+    KL_INFO(KL_INIT | KL_GRAPH, "Channel %02d/%02d :%s", channel, ring->nchannels, text);
+}
+
+static ncclResult_t take_rings(ncclComm_t comm, const struct kl_graph *ring)
+{
+    size_t entries = (size_t)ring->nchannels * (size_t)ring->ngpus;
+
+    if (!entries) return KL_FAIL(ncclInternalError, "no ring joins the devices of this host");
+    comm->ring_order = malloc(entries * sizeof *comm->ring_order);
+    if (!comm->ring_order) return KL_NOMEM("rings");
+    for (size_t i = 0; i < entries; i++) comm->ring_order[i] = ring->intra[i];
+    comm->nchannels = ring->nchannels;
+    for (int c = 0; comm->rank == 0 && c < ring->nchannels; c++) log_ring(ring, c);
+    return ncclSuccess;
+}
+
 static ncclResult_t search_rings(ncclComm_t comm)
 {
-    struct kl_graph_request request = kl_graph_request_for(KL_GRAPH_RING);
-    struct kl_graph *graph;
+    struct kl_graphs_request request = {.collnet = false};
+    struct kl_graphs graphs = {0};
+    struct kl_xml *file;
 
-    KL_TRY(kl_graph_search(comm->topo, &request, &graph, NULL));
-    size_t entries = (size_t)graph->nchannels * (size_t)graph->ngpus;
-    comm->ring_order = malloc((entries ? entries : 1) * sizeof *comm->ring_order);
-    if (comm->ring_order)
-        for (size_t i = 0; i < entries; i++) comm->ring_order[i] = graph->intra[i];
-    comm->nchannels = graph->nchannels;
-    KL_INFO(KL_GRAPH, "Ring: %d channels of %.1f GB/s, %s paths", graph->nchannels, (double)graph->bw_intra,
-            kl_path_type_name[graph->type_intra]);
-    kl_graph_free(graph);
-    if (!comm->ring_order) return KL_NOMEM("rings");
-    return comm->nchannels ? ncclSuccess : KL_FAIL(ncclInternalError, "no ring joins the devices of this host");
+    load_graph_file(&comm->config, &file);
+    request.file = file;
+    ncclResult_t rc = kl_graphs_compute(comm->topo, &request, &graphs);
+    if (!rc) dump_graphs(comm, &graphs);
+    if (!rc) rc = take_rings(comm, graphs.graph[KL_GRAPH_RING]);
+    kl_graphs_fini(&graphs);
+    kl_xml_free(file);
+    return rc;
 }
 
 static ncclResult_t check_one_host(ncclComm_t comm)

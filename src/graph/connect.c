@@ -277,8 +277,8 @@ static void grow(struct kl_connect *c, int end)
 {
     int start = c->nchannels;
 
-    if (end > KL_MAX_CHANNELS) end = KL_MAX_CHANNELS;
-    for (; start && c->nchannels < end; c->nchannels++) c->source[c->nchannels] = c->source[c->nchannels % start];
+    for (; c->nchannels < end && c->nchannels < KL_MAX_CHANNELS; c->nchannels++)
+        c->source[c->nchannels] = c->source[c->nchannels - start];
 }
 
 static int clamp(int64_t x, int lo, int hi)

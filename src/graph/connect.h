@@ -54,6 +54,8 @@ _Static_assert(sizeof(struct kl_rank_record) == KL_GRAPHS * 36 + 12 + KL_GRAPH_C
 struct kl_graphs {
     struct kl_graph *graph[KL_GRAPHS];
     struct kl_graph_why *why[KL_GRAPHS];
+    bool has_nets;   /* the machine they are for */
+    uint64_t cpu_ns; /* of the calling thread, all searches and what prepares them */
 };
 
 /** Records of all ranks: rank r says record[which[r]], every rank in it increased by shift[r]. */

@@ -43,7 +43,7 @@ void kl_graph_why_free(struct kl_graph_why *why)
 {
     if (!why) return;
     free(why->attempt);
-    free(why->text);
+    free(why->refused);
     free(why);
 }
 

@@ -75,7 +75,8 @@ struct kl_graph_request {
 enum kl_attempt_end {
     KL_ATTEMPT_PERFECT,   /* it stored a solution with max_channels */
     KL_ATTEMPT_EXHAUSTED, /* nothing left to try */
-    KL_ATTEMPT_TIMEOUT    /* its budget of steps is used up */
+    KL_ATTEMPT_TIMEOUT,   /* its budget of steps is used up */
+    KL_ATTEMPT_HOPELESS   /* not made: the machine can't carry a solution that would count */
 };
 
 /** What is changed after an attempt, in the order in which the search relaxes its wishes. */
@@ -117,9 +118,9 @@ struct kl_attempt {
 struct kl_graph_why {
     struct kl_attempt *attempt;
     int nattempts;
-    int end;      /* enum kl_search_end: of the first pass */
-    bool refused; /* a graph file was offered and not taken */
-    char *text;   /* then: why. NULL otherwise */
+    int end;         /* enum kl_search_end: of the first pass */
+    uint64_t cpu_ns; /* of the calling thread */
+    char *refused;   /* why a graph of a file was not taken; NULL if none was offered or it was */
 };
 
 /* ---- searching ---- */

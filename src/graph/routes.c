@@ -6,16 +6,17 @@
 
 #include <stdlib.h>
 
-/* What the far end of a link takes back, for traffic that begins at a node of type `from`. */
-static uint8_t back_share(const struct kl_topo *t, const struct kl_link *l, enum kl_node_type from)
+/* What a hop takes from the opposite direction, for traffic that begins at a node of type `from`; KL_SHARES: nothing. */
+static uint8_t back_share(const struct kl_topo *t, const struct kl_link *l, enum kl_node_type from, uint8_t share)
 {
     const struct kl_node *far = &t->node[l->to];
 
-    /* GPUs before sm 80 acknowledge peers' writes with traffic of their own. */
-    if (far->type == KL_NODE_GPU && far->gpu.sm < 80 && from != KL_NODE_GPU) return KL_BACK_EIGHTH;
+    /* GPUs before sm 80 acknowledge what others write to them. */
+    if (far->type == KL_NODE_GPU && far->gpu.sm < 80 && from != KL_NODE_GPU)
+        return share == KL_SHARE_COSTLY ? KL_SHARE_COSTLY_EIGHTH : KL_SHARE_EIGHTH;
     /* NVLink of POWER CPUs is counted for both directions together. */
-    if (far->type == KL_NODE_CPU && far->cpu.arch == KL_ARCH_POWER && l->type == KL_PATH_NVL) return KL_BACK_FULL;
-    return KL_BACK_NONE;
+    if (far->type == KL_NODE_CPU && far->cpu.arch == KL_ARCH_POWER && l->type == KL_PATH_NVL) return share;
+    return KL_SHARES;
 }
 
 static bool through_intel(const struct kl_topo *t, const struct kl_path *p, enum kl_node_type from)
@@ -29,14 +30,31 @@ static bool through_intel(const struct kl_topo *t, const struct kl_path *p, enum
     return false;
 }
 
-static void fill_hop(const struct kl_topo *t, int link, enum kl_node_type from, struct kl_hop *hop)
+static struct kl_back back_of(const struct kl_topo *t, int link, enum kl_node_type from, uint8_t share)
 {
-    const struct kl_link *l = &t->link[link];
+    uint8_t back = back_share(t, &t->link[link], from, share);
 
-    hop->link = link;
-    hop->pci = l->type == KL_PATH_PCI;
-    hop->back = back_share(t, l, from);
-    hop->reverse = hop->back == KL_BACK_NONE ? -1 : l->reverse;
+    if (back == KL_SHARES) return (struct kl_back){.link = -1};
+    return (struct kl_back){.link = t->link[link].reverse, .share = back};
+}
+
+/* Fill the hops of a route. It is plain unless a hop is special, or the path uses a link twice. */
+static void fill_hops(struct kl_routes *r, const struct kl_path *p, enum kl_node_type from, struct kl_route *route)
+{
+    const int32_t *link = kl_path_hops(r->topo, p);
+    bool costly = through_intel(r->topo, p, from);
+
+    route->plain = true;
+    for (int k = 0; k < p->hops; k++) {
+        uint32_t at = route->first + (uint32_t)k;
+
+        r->link[at] = link[k];
+        r->share[at] = costly && r->topo->link[link[k]].type == KL_PATH_PCI ? KL_SHARE_COSTLY : KL_SHARE_ALL;
+        r->back[at] = back_of(r->topo, link[k], from, r->share[at]);
+        r->shares |= 1u << r->share[at] | 1u << r->back[at].share;
+        route->plain &= r->back[at].link < 0;
+        for (int i = 0; i < k; i++) route->plain &= link[i] != link[k];
+    }
 }
 
 /* All paths between two types, `n` from nodes and `m` to nodes; returns the types met as bits. */
@@ -49,13 +67,15 @@ static unsigned fill_routes(struct kl_routes *r, enum kl_node_type from, int n, 
     for (int i = 0; i < n; i++)
         for (int j = 0; j < m; j++, route++) {
             const struct kl_path *p = kl_path_between(t, from, i, to, j);
+            uint8_t back = kl_path_between(t, to, j, from, i)->type;
 
             route->first = *used;
             route->hops = p->hops;
             route->type = p->type;
             route->bw = p->bw;
-            route->costly = through_intel(t, p, from);
-            for (int k = 0; k < p->hops; k++) fill_hop(t, kl_path_hops(t, p)[k], from, &r->hop[(*used)++]);
+            route->both = back > p->type ? back : p->type;
+            fill_hops(r, p, from, route);
+            *used += p->hops;
             types |= 1u << p->type;
         }
     return types;
@@ -81,19 +101,27 @@ static ncclResult_t alloc_routes(struct kl_routes *r)
                     count_hops(t, KL_NODE_NVS, r->nvs, KL_NODE_GPU, r->ngpus);
 
     r->gpu_gpu = malloc((ng * ng + 2 * ng * nn + 2 * ng) * sizeof *r->gpu_gpu);
-    r->hop = malloc(((size_t)hops + 1) * sizeof *r->hop);
-    r->link_bw = malloc(((size_t)t->nlinks + nn + 1) * sizeof *r->link_bw);
-    r->pci_up = malloc((3 * ng + 2 * nn) * sizeof *r->pci_up);
-    if (!r->gpu_gpu || !r->hop || !r->link_bw || !r->pci_up) return KL_NOMEM("a graph search");
+    r->back = malloc(((size_t)hops + 1) * (sizeof *r->back + sizeof *r->share));
+    r->link = malloc(((size_t)hops + 1) * sizeof *r->link);
+    r->net_bw = malloc((nn + 1) * sizeof *r->net_bw);
+    r->level = malloc(((size_t)t->nlinks + 1) * sizeof *r->level);
+    r->pci_up = malloc((5 * ng + 3 * nn + ng * nn) * sizeof *r->pci_up);
+    r->nearest = malloc((nn + 1) * sizeof *r->nearest);
+    if (!r->gpu_gpu || !r->back || !r->link || !r->net_bw || !r->level || !r->pci_up || !r->nearest)
+        return KL_NOMEM("a graph search");
+    r->share = (uint8_t *)(r->back + hops + 1);
     r->gpu_net = r->gpu_gpu + ng * ng;
     r->net_gpu = r->gpu_net + ng * nn;
     r->gpu_nvs = r->net_gpu + ng * nn;
     r->nvs_gpu = r->gpu_nvs + ng;
-    r->net_bw = r->link_bw + t->nlinks;
     r->pci_down = r->pci_up + ng;
     r->same_rank = r->pci_down + ng;
     r->same_net = r->same_rank + ng;
     r->same_port = r->same_net + nn;
+    r->next_port = r->same_port + nn;
+    r->near_gpu = r->next_port + nn;
+    r->way_out = r->near_gpu + ng * nn;
+    r->way_in = r->way_out + ng;
     return ncclSuccess;
 }
 
@@ -123,7 +151,47 @@ static void fill_net(struct kl_routes *r, int k)
         if (other->net.asic == n->net.asic && other->net.port == n->net.port) break;
     }
     r->same_port[k] = i;
+    r->next_port[k] = -1;
+    if (i < k) {
+        while (r->next_port[i] >= 0) i = r->next_port[i];
+        r->next_port[i] = k;
+    }
     r->net_bw[k] = n->net.bw;
+}
+
+/* The link that all routes out of a GPU begin with, or all into it end with. */
+static int only_way(const struct kl_routes *r, int gpu, bool out)
+{
+    int link = -1;
+
+    for (int g = 0; g < r->ngpus; g++) {
+        const struct kl_route *p = out ? kl_gpu_gpu(r, gpu, g) : kl_gpu_gpu(r, g, gpu);
+        int end = p->hops ? r->link[out ? p->first : p->first + p->hops - 1u] : -1;
+
+        if (end < 0) continue;
+        if (link >= 0 && end != link) return -1;
+        link = end;
+    }
+    return link;
+}
+
+static void fill_nearest(struct kl_routes *r, int net, int32_t *used)
+{
+    const struct kl_route *q = kl_net_gpu(r, net, 0);
+    int min_hops = 0x0fffffff;
+    struct kl_nearest *near = &r->nearest[net];
+
+    near->bw = 0;
+    near->first = *used;
+    for (int g = 0; g < r->ngpus; g++) {
+        if (q[g].bw > near->bw)
+            near->bw = q[g].bw, min_hops = q[g].hops;
+        else if (q[g].bw == near->bw && q[g].hops > 0 && q[g].hops < min_hops)
+            min_hops = q[g].hops;
+    }
+    for (int g = 0; g < r->ngpus; g++)
+        if (q[g].bw == near->bw && q[g].hops == min_hops) r->near_gpu[(*used)++] = g;
+    near->n = *used - near->first;
 }
 
 static void fill_all_routes(struct kl_routes *r)
@@ -142,6 +210,7 @@ ncclResult_t kl_routes_create(const struct kl_topo *topo, struct kl_routes **rou
     ncclResult_t rc = ncclSuccess;
     struct kl_routes *r = calloc(1, sizeof *r);
     const struct kl_node *cpu = kl_topo_first_cpu(topo);
+    int32_t near = 0;
 
     if (!r) return KL_NOMEM("a graph search");
     r->topo = topo;
@@ -151,10 +220,16 @@ ncclResult_t kl_routes_create(const struct kl_topo *topo, struct kl_routes **rou
     r->min_sm = INT32_MAX;
     r->amd = cpu && cpu->cpu.arch == KL_ARCH_X86 && cpu->cpu.vendor == KL_VENDOR_AMD;
     KL_TRY_OR(rc, out, alloc_routes(r));
-    kl_topo_link_bw(topo, r->link_bw);
+    for (int l = 0; l < topo->nlinks; l++) r->level[l] = kl_level_of(&r->levels, topo->link[l].bw);
     for (int g = 0; g < r->ngpus; g++) fill_gpu(r, g);
     for (int k = 0; k < r->nnets; k++) fill_net(r, k);
     fill_all_routes(r);
+    for (int g = 0; g < r->ngpus; g++) r->way_out[g] = only_way(r, g, true), r->way_in[g] = only_way(r, g, false);
+    for (int k = 0; k < r->nnets; k++) fill_nearest(r, k, &near);
+    if (r->levels.nomem) {
+        rc = KL_NOMEM("a graph search");
+        goto out;
+    }
     *routes = r;
     r = NULL;
 out:
@@ -162,12 +237,27 @@ out:
     return rc;
 }
 
+void kl_routes_charge(struct kl_routes *r, enum kl_charge charge, float bw)
+{
+    float costly = bw * 6 / 5;
+    const float share[KL_SHARES] = {bw, costly, bw / 8, costly / 8};
+
+    for (int s = 0; s < KL_SHARES; s++) {
+        r->levels.need[charge + s] = share[s];
+        r->levels.need[charge + KL_GIVE + s] = -share[s];
+    }
+}
+
 void kl_routes_free(struct kl_routes *r)
 {
     if (!r) return;
     free(r->gpu_gpu);
-    free(r->hop);
-    free(r->link_bw);
+    free(r->back);
+    free(r->link);
+    free(r->net_bw);
+    free(r->level);
+    kl_levels_fini(&r->levels);
     free(r->pci_up);
+    free(r->nearest);
     free(r);
 }

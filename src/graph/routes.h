@@ -5,33 +5,58 @@
  * A route is a path with the facts that bookkeeping needs resolved per hop: whether it crosses PCI, and whether it also takes
  * something from the link in the opposite direction. GPUs and NETs are indices within their type.
  *
- * Threads: one; link_bw and net_bw are what a search consumes, everything else is const.
+ * Threads: one; level and net_bw are what a search consumes, everything else is const.
  * Source:  the graph specification, 3 and 5.1.
  */
 #ifndef KL_GRAPH_ROUTES_H
 #define KL_GRAPH_ROUTES_H
 
+#include "graph/levels.h"
 #include "topo/topo.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/** What a hop takes from the link in the opposite direction, besides what it takes from its own. */
-enum kl_back { KL_BACK_NONE, KL_BACK_EIGHTH, KL_BACK_FULL };
+/** How much of a channel's bandwidth a hop takes from a link. */
+enum kl_share {
+    KL_SHARE_ALL,
+    KL_SHARE_COSTLY, /* 6/5: PCI through an Intel host bridge */
+    KL_SHARE_EIGHTH, /* of what the opposite direction takes: acknowledgements */
+    KL_SHARE_COSTLY_EIGHTH,
+    KL_SHARES
+};
 
-struct kl_hop {
-    int32_t link;    /* of the topology */
-    int32_t reverse; /* the link that `back` is taken from; -1 without */
-    bool pci;
-    uint8_t back; /* enum kl_back */
+/** What a hop takes from the link in the opposite direction; link -1: nothing. */
+struct kl_back {
+    int32_t link;
+    uint8_t share;
 };
 
 struct kl_route {
-    uint32_t first; /* its hops are hop[first .. first + hops) */
+    uint32_t first; /* its hops are [first .. first + hops) in link, share and back */
     uint16_t hops;
     uint8_t type; /* enum kl_path_type */
-    bool costly;  /* PCI through an Intel host bridge takes 6/5 of the bandwidth */
+    uint8_t both; /* the worse of its type and of the type of the way back */
     float bw;
+    bool plain; /* its links are all different, and nothing is taken from opposite directions */
+};
+
+/**
+ * The bandwidths of a round. Each has KL_SHARES columns of levels for taking, from column `charge` on, and as many for
+ * giving back, from column charge + KL_GIVE on.
+ */
+enum kl_charge {
+    KL_CHARGE_INTRA = 0 * KL_SHARES,
+    KL_CHARGE_INTER = 1 * KL_SHARES,
+    KL_CHARGE_HALF = 2 * KL_SHARES,  /* of inter: each of the two ways back of a balanced tree */
+    KL_CHARGE_HEADS = 2 * KL_SHARES, /* of a head's test; these patterns know no half */
+    KL_GIVE = 3 * KL_SHARES
+};
+
+/** The GPUs that a NET reaches best: by bandwidth, then by hops. */
+struct kl_nearest {
+    float bw;
+    int32_t first, n; /* near_gpu[first .. first + n), ascending */
 };
 
 struct kl_routes {
@@ -41,24 +66,36 @@ struct kl_routes {
     int min_sm;
     bool amd; /* the first CPU is an x86 from AMD */
 
-    float *link_bw; /* left, by link */
+    struct kl_levels levels;
+    int32_t *level; /* left, by link: a level */
     float *net_bw;  /* left, by NET */
 
     struct kl_route *gpu_gpu, *gpu_net, *net_gpu; /* rows of the first */
     struct kl_route *gpu_nvs, *nvs_gpu;           /* of the first NVSwitch, by GPU; NULL without */
-    struct kl_hop *hop;
-    int32_t *pci_up, *pci_down; /* by GPU: its first PCI link and the reverse of it; -1 */
+    int32_t *link;                                /* by hop: of the topology */
+    uint8_t *share;                               /* by hop: enum kl_share */
+    struct kl_back *back;                         /* by hop */
+    int32_t *pci_up, *pci_down;                   /* by GPU: its first PCI link and the reverse of it; -1 */
+    int32_t *way_out, *way_in; /* by GPU: the link that all routes to, or from, other GPUs use; -1 if there is none */
 
     /* Look-ups by rank, NET id or node id find the first match in list order: what stands in for what. */
     int32_t *same_rank; /* by GPU: the first GPU with its rank */
     int32_t *same_net;  /* by NET: the first NET with its id */
+    int32_t *next_port; /* by NET: the next with the same asic and port; -1 */
     int32_t *same_port; /* by NET: the first NET with its asic and port, which is what bandwidth is counted for */
 
+    struct kl_nearest *nearest; /* by NET */
+    int32_t *near_gpu;
+
+    unsigned shares;                   /* bit enum kl_share of every hop, and of what it takes back */
     unsigned intra_types, inter_types; /* bit `type` of every path between GPUs and NVSwitch, and to and from NETs */
 };
 
 ncclResult_t kl_routes_create(const struct kl_topo *topo, struct kl_routes **routes);
 void kl_routes_free(struct kl_routes *routes);
+
+/** Set the columns of a charge. Between kl_levels_begin and the first look-up. */
+void kl_routes_charge(struct kl_routes *routes, enum kl_charge charge, float bw);
 
 static inline const struct kl_route *kl_gpu_gpu(const struct kl_routes *m, int from, int to)
 {

@@ -6,15 +6,24 @@
  * laid; `best` is the best solution so far, a whole copy of `work` taken when it won. In both, orders hold GPU indices and NET
  * indices instead of ranks and ids.
  *
+ * How a channel is laid is written down once per round as a list of *stages*: go to another GPU, return to the network,
+ * close the ring, ... Laying it is backtracking over the stages: each takes bandwidth along one of its candidates' routes, and gives it
+ * back before it tries the next. A finished channel starts the next one. So the depth of calls is the number of channels.
+ *
  * Source: the graph specification, 5.
  */
 #ifndef KL_GRAPH_WALK_H
 #define KL_GRAPH_WALK_H
 
 #include "graph/graph.h"
+#include "graph/order.h"
 #include "graph/routes.h"
 
+enum { KL_WALK_PERFECT = -1 };
+
 struct kl_net_lists;
+struct kl_lane;
+struct kl_stage;
 
 struct kl_walk {
     struct kl_routes *routes;
@@ -22,18 +31,27 @@ struct kl_walk {
     int budget; /* steps left; 0: used up, KL_WALK_PERFECT: nothing can be better */
     int steps;  /* taken in this round */
     int stored; /* channels of the last solution stored in this round */
+    int most;   /* channels of the largest set completed in this round */
+    int bound;  /* no more channels can be laid in this round; -1: not known */
 
-    uint64_t *used; /* by channel, bits of the GPUs in it */
-    int used_words; /* per channel */
-    int32_t *candidate;
-    int ncandidates, max_candidates;
+    /* What the wishes of this round come down to. */
+    struct kl_stage *stage;
+    float head_share; /* of a channel's bandwidth: KL_CHARGE_HEADS */
+    int entry_bw;     /* whole GB/s that a channel takes from a port */
+    bool tree;        /* the way back must be as good */
+    bool exact;       /* rounding leaves no traces, so what is refused need not be tried */
 
+    struct kl_lane *lane; /* by channel */
+    int max_channels;
+    int64_t *key; /* room for sorting candidates */
+    struct kl_orders orders;
     struct kl_net_lists *lists;
+
+    unsigned version;   /* changes when a round leaves other bandwidths than it found: rounding */
+    int32_t *before;    /* routes->level when the round began */
     uint32_t *refusals; /* by link, in this round */
     bool nomem;
 };
-
-enum { KL_WALK_PERFECT = -1 };
 
 ncclResult_t kl_walk_create(struct kl_routes *routes, int max_channels, struct kl_walk **walk);
 void kl_walk_free(struct kl_walk *walk);

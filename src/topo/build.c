@@ -271,8 +271,9 @@ static int owner_node(const struct place *p, int elem, enum kl_node_type type)
 {
     int device = elem;
 
-    while (strcmp(kl_xml_tag(p->xml, device), "pci")) device = kl_xml_parent(p->xml, device);
-    return kl_builder_find(p->b, type, node_id(p->host, kl_busid_parse(kl_xml_attr(p->xml, device, "busid"))));
+    while (strcmp(kl_xml_tag(p->xml, device), "pci") != 0) device = kl_xml_parent(p->xml, device);
+    const char *busid = kl_xml_attr(p->xml, device, "busid"); /* below devices that are left out it may be missing */
+    return busid ? kl_builder_find(p->b, type, node_id(p->host, kl_busid_parse(busid))) : -1;
 }
 
 static ncclResult_t nvswitch(struct kl_builder *b, int *nvs)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
+#include "base/log.h"
 #include "topo/machine.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int kl_machine_file_gpus(const struct kl_xml *file)
 {
@@ -17,9 +20,38 @@ int kl_machine_file_gpus(const struct kl_xml *file)
 ncclResult_t kl_machine_check_file(const struct kl_xml *file)
 {
     KL_TRY(kl_xml_check_system(file));
-    if (kl_machine_file_gpus(file)) return ncclSuccess;
+    int gpus = kl_machine_file_gpus(file);
+    if (gpus > KL_MACHINE_MAX_GPUS)
+        return KL_FAIL(ncclInvalidUsage, "%s: %d GPUs; at most %d can be one machine, describe fewer hosts",
+                       kl_xml_name(file), gpus, KL_MACHINE_MAX_GPUS);
+    if (gpus) return ncclSuccess;
     return kl_xml_fail(file, KL_XML_ROOT, ncclInvalidUsage,
                        "no <gpu> element, so no devices; add <gpu dev=\"0\" sm=\"80\"/> to the <pci> elements of GPUs");
+}
+
+ncclResult_t kl_machine_read_file(const char *path, bool for_host, struct kl_xml **file)
+{
+    struct kl_xml *xml = NULL;
+    ncclResult_t rc;
+
+    *file = NULL;
+    if (access(path, R_OK)) {
+        KL_WARN("%s cannot be read (%s), so the machine is looked at instead; check NCCL_TOPO_FILE", path,
+                strerror(errno));
+        return ncclSuccess;
+    }
+    KL_TRY(kl_xml_load(path, kl_xml_topo_schema, &xml));
+    rc = kl_xml_empty(xml) ? ncclSuccess : kl_xml_check_system(xml);
+    if (!rc && (kl_xml_empty(xml) || (for_host && !kl_machine_file_gpus(xml)))) {
+        KL_WARN("%s has no <gpu> element and is not used: it describes where devices are, not which", path);
+        kl_xml_free(xml);
+        return ncclSuccess;
+    }
+    if (rc)
+        kl_xml_free(xml);
+    else
+        *file = xml;
+    return rc;
 }
 
 static bool is_number(const char *hash)

@@ -35,7 +35,7 @@ static ncclResult_t complete_cpu(const struct kl_detect *d, int elem)
     if (!kl_xml_attr(d->xml, elem, "affinity") && kl_sysfs_text(dir, "cpumap", text, sizeof text))
         KL_TRY(kl_xml_set(d->xml, elem, "affinity", text));
     KL_TRY(set_if_absent(d->xml, elem, "arch", d->cpu->arch));
-    if (strcmp(kl_xml_attr(d->xml, elem, "arch"), "x86_64")) return ncclSuccess;
+    if (strcmp(kl_xml_attr(d->xml, elem, "arch"), "x86_64") != 0) return ncclSuccess;
     KL_TRY(set_if_absent(d->xml, elem, "vendor", d->cpu->vendor));
     if (kl_xml_attr(d->xml, elem, "familyid")) return ncclSuccess;
     KL_TRY(kl_xml_set_int(d->xml, elem, "familyid", d->cpu->family));
@@ -155,7 +155,7 @@ static ncclResult_t complete_peers(const struct kl_detect *d, int elem, const ch
     struct dirent **entry;
     ncclResult_t rc = ncclSuccess;
 
-    if (!vendor || strcmp(vendor, "0x1000")) return ncclSuccess;
+    if (!vendor || strcmp(vendor, "0x1000") != 0) return ncclSuccess;
     snprintf(dir, sizeof dir, "%s/kernel/pci_switch_link/virtual_switch_links/%s", d->sysfs, busid);
     int n = scandir(dir, &entry, NULL, by_name);
     for (int i = 0; i < n; i++) {
@@ -269,11 +269,11 @@ static ncclResult_t find_or_add(struct kl_xml *xml, int parent, const char *tag,
 /* NVML writes domains with 4 or 8 digits and either case; what is no bus id ("fffffff:ffff:ff") stays as it is. */
 static void normalise(const char *busid, char out[KL_BUSID_TEXT])
 {
-    char tail[KL_BUSID_TEXT];
-    unsigned domain;
+    char tail[KL_BUSID_TEXT], *colon;
+    unsigned long domain = strtoul(busid, &colon, 16);
 
-    snprintf(tail, sizeof tail, "0000%s", strchr(busid, ':') ? strchr(busid, ':') : "");
-    if (kl_sysfs_is_busid(tail) && sscanf(busid, "%x:", &domain) == 1)
+    snprintf(tail, sizeof tail, "0000%s", colon);
+    if (colon != busid && kl_sysfs_is_busid(tail))
         kl_busid_text((uint64_t)domain << 20 | kl_busid_parse(tail), out);
     else
         snprintf(out, KL_BUSID_TEXT, "%s", busid);

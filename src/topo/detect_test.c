@@ -80,7 +80,7 @@ static void documents_are_as_expected(void **state)
         open_recorded(*name, &r);
         snprintf(path, sizeof path, "tests/data/sysfs/%s.xml", *name);
         char *got = document_of(&r.machine), *want = read_text(path);
-        if (strcmp(got, want)) fail_msg("%s:\n%s", *name, got);
+        if (strcmp(got, want) != 0) fail_msg("%s:\n%s", *name, got);
         free(got);
         free(want);
         close_recorded(&r);

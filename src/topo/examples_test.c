@@ -213,7 +213,7 @@ static void links_are_in_order(void **state)
             snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s[%.1f]%s", *got ? " " : "",
                      kl_link_type_name[t->link[k].type], (double)t->link[k].bw,
                      kl_node_text(&t->node[t->link[k].to], name));
-        if (strcmp(got, c->want)) fail_msg("%s %s: %s", c->machine, c->node, got);
+        if (strcmp(got, c->want) != 0) fail_msg("%s %s: %s", c->machine, c->node, got);
         kl_topo_free(t);
     }
 }

@@ -75,7 +75,8 @@ static ncclResult_t link_back(struct kl_xml *xml, const char *old, const char *n
     for (int e = 0; e < end; e++) {
         const char *target = kl_xml_attr(xml, e, "target");
 
-        if (strcmp(kl_xml_tag(xml, e), "nvlink") || !target || kl_busid_parse(target) != kl_busid_parse(old)) continue;
+        if (strcmp(kl_xml_tag(xml, e), "nvlink") != 0 || !target || kl_busid_parse(target) != kl_busid_parse(old))
+            continue;
         KL_TRY(kl_xml_copy(xml, kl_xml_parent(xml, e), xml, e, &link));
         KL_TRY(kl_xml_set(xml, link, "target", new));
     }

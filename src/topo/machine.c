@@ -39,7 +39,7 @@ int kl_machine_numa_nodes(const char *sysfs, int *node, int max)
 
 static uint64_t host_hash_of(const struct kl_xml *xml, int elem)
 {
-    while (elem != KL_XML_NONE && strcmp(kl_xml_tag(xml, elem), "cpu")) elem = kl_xml_parent(xml, elem);
+    while (elem != KL_XML_NONE && strcmp(kl_xml_tag(xml, elem), "cpu") != 0) elem = kl_xml_parent(xml, elem);
     const char *hash = elem == KL_XML_NONE ? NULL : kl_xml_attr(xml, elem, "host_hash");
     return hash ? strtoull(hash, NULL, 16) : 0;
 }
@@ -139,8 +139,13 @@ out:
 
 static ncclResult_t fuse_file(const struct kl_machine *m, struct kl_xml *to)
 {
+    int hosts = m->hosts > 1 ? m->hosts : 1;
+
     KL_TRY(kl_machine_check_file(m->file));
-    for (int h = 0; h < (m->hosts > 1 ? m->hosts : 1); h++) KL_TRY(fuse_file_host(m, h, to));
+    if ((int64_t)hosts * m->ndevices > KL_MACHINE_MAX_GPUS)
+        return KL_FAIL(ncclInvalidUsage, "%s: %d hosts of %d GPUs in one NVLink domain; it may have %d GPUs",
+                       kl_xml_name(m->file), hosts, m->ndevices, KL_MACHINE_MAX_GPUS);
+    for (int h = 0; h < hosts; h++) KL_TRY(fuse_file_host(m, h, to));
     return ncclSuccess;
 }
 
@@ -226,6 +231,8 @@ ncclResult_t kl_machine_document(const struct kl_machine *m, const struct kl_top
     struct kl_xml *xml = NULL;
     ncclResult_t rc;
 
+    if (m->hosts > 1 && (!m->file || m->ngpus))
+        return KL_FAIL(ncclInvalidUsage, "several hosts in one NVLink domain need a topology file that describes one");
     KL_TRY(kl_xml_create(m->file ? kl_xml_name(m->file) : "this machine", &xml));
     if (m->file && !m->ngpus)
         rc = fuse_file(m, xml);
@@ -252,6 +259,23 @@ static void note_facts(const struct kl_machine *m, struct kl_topo *t)
     }
 }
 
+/* A GPU can get lost below a device that is no switch; every rank needs its own. */
+static ncclResult_t check_rank(const struct kl_topo *t, const struct kl_xml *xml, int rank)
+{
+    if (kl_topo_gpu_of_rank(t, rank) >= 0) return ncclSuccess;
+    return KL_FAIL(ncclInternalError, "%s: the GPU of rank %d is below a device that is no PCI switch; check its class",
+                   kl_xml_name(xml), rank);
+}
+
+static ncclResult_t check_ranks(const struct kl_machine *m, const struct kl_topo *t, const struct kl_xml *xml)
+{
+    for (int i = 0; i < m->ngpus; i++)
+        if (m->gpu[i].dev != -1) KL_TRY(check_rank(t, xml, m->gpu[i].rank));
+    for (int h = 0; h < (m->hosts > 1 ? m->hosts : 1); h++)
+        for (int i = 0; i < m->ndevices; i++) KL_TRY(check_rank(t, xml, m->device[i].rank + h * m->ndevices));
+    return ncclSuccess;
+}
+
 ncclResult_t kl_machine_whole(const struct kl_machine *m, const struct kl_topo_options *options, struct kl_topo **topo,
                               struct kl_xml **document)
 {
@@ -261,6 +285,7 @@ ncclResult_t kl_machine_whole(const struct kl_machine *m, const struct kl_topo_o
 
     KL_TRY_OR(rc, out, kl_machine_document(m, options, &xml));
     KL_TRY_OR(rc, out, kl_topo_build(xml, options, &t));
+    KL_TRY_OR(rc, out, check_ranks(m, t, xml));
     note_facts(m, t);
     KL_TRY_OR(rc, out, kl_topo_paths(t));
     kl_topo_search_init(t);

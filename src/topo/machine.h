@@ -24,6 +24,8 @@
 #include "topo/topo.h"
 #include "topo/xml.h"
 
+enum { KL_MACHINE_MAX_GPUS = 4096 }; /* of a document: more would have more paths than fit */
+
 struct kl_machine {
     const struct kl_xml *file; /* NCCL_TOPO_FILE, loaded; NULL for none. Not changed */
 
@@ -68,10 +70,17 @@ ncclResult_t kl_machine_topo(const struct kl_machine *machine, const struct kl_t
 
 /* ---- files that describe machines ---- */
 
+/**
+ * Load NCCL_TOPO_FILE as a communicator does: one that cannot be read, or that host devices cannot play (`for_host`) for
+ * want of GPUs, is warned about and leaves *file NULL; malformed text is ncclInternalError, another version
+ * ncclInvalidUsage.
+ */
+ncclResult_t kl_machine_read_file(const char *path, bool for_host, struct kl_xml **file);
+
 /** Number of GPUs: the devices that a file provides. */
 int kl_machine_file_gpus(const struct kl_xml *file);
 
-/** Can host devices play the machine: version 1 (else ncclInvalidUsage), and with GPUs (else ncclInvalidUsage)? */
+/** Can host devices play the machine: of version 1, with GPUs, but not too many? Else ncclInvalidUsage. */
 ncclResult_t kl_machine_check_file(const struct kl_xml *file);
 
 /** Does the file hold cpus of several hosts, told apart by numbers? They then share one NVLink domain. */

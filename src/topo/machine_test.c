@@ -5,6 +5,7 @@
 #include "topo/paths.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 static const struct kl_cpu_facts skylake = {.arch = "x86_64", .vendor = "GenuineIntel", .family = 6, .model = 85};
 
@@ -225,6 +226,73 @@ static void unusable_files_are_refused(void **state)
     kl_xml_free(one);
 }
 
+static const struct file_case {
+    const char *text; /* NULL: no such file */
+    ncclResult_t rc;
+    bool for_host, for_cuda; /* is it used */
+} file_cases[] = {
+    {"<system version=\"1\"><cpu>" GPU("01", "") "</cpu></system>", ncclSuccess, true, true},
+    {"<system version=\"1\"><cpu/></system>", ncclSuccess, false, true},
+    {"", ncclSuccess, false, false},
+    {NULL, ncclSuccess, false, false},
+    {"<system version=\"2\"/>", ncclInvalidUsage, false, false},
+    {"<system version=\"1\">", ncclInternalError, false, false},
+};
+
+static void files_are_loaded_as_communicators_do(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, file_cases)
+    {
+        char path[] = "/tmp/kolo_topo_XXXXXX";
+        struct kl_xml *file;
+        int fd = mkstemp(path);
+
+        if (c->text) assert_true(write(fd, c->text, strlen(c->text)) == (ssize_t)strlen(c->text));
+        close(fd);
+        if (!c->text) unlink(path);
+        for (int host = 0; host < 2; host++) {
+            expect_case(c->text ? c->text : "missing", kl_machine_read_file(path, host, &file) == c->rc);
+            expect_case(c->text ? c->text : "missing", (file != NULL) == (host ? c->for_host : c->for_cuda));
+            kl_xml_free(file);
+        }
+        unlink(path);
+    }
+}
+
+static void every_rank_needs_its_gpu(void **state)
+{
+    struct kl_host_device device = {.rank = 3, .ordinal = 0};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_xml *file = parse("<system version=\"1\"><cpu><pci busid=\"0000:01:00.0\" class=\"0x068000\">" GPU(
+        "02", "") "</pci></cpu></system>");
+    struct kl_machine m = {.file = file, .device = &device, .ndevices = 1};
+    struct kl_topo *t;
+
+    (void)state;
+    assert_int_equal(kl_machine_whole(&m, &options, &t, NULL), ncclInternalError);
+    assert_int_equal(kl_machine_topo(&m, &options, 3, 4, &t, NULL), ncclInternalError);
+    m.file = NULL;
+    m.hosts = 2;
+    assert_int_equal(kl_machine_whole(&m, &options, &t, NULL), ncclInvalidUsage);
+    kl_xml_free(file);
+}
+
+static void machines_have_a_limit(void **state)
+{
+    struct kl_host_device device = {.rank = 0};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_xml *file = parse("<system version=\"1\"><cpu>" GPU("01", "") "</cpu></system>"), *xml;
+    struct kl_machine m = {.file = file, .device = &device, .ndevices = 1, .hosts = KL_MACHINE_MAX_GPUS + 1};
+    int pci = kl_xml_find(file, "pci", "busid", "0000:01:00.0"), elem;
+
+    (void)state;
+    assert_int_equal(kl_machine_document(&m, &options, &xml), ncclInvalidUsage);
+    for (int i = 0; i < KL_MACHINE_MAX_GPUS; i++) assert_int_equal(kl_xml_add(file, pci, "gpu", &elem), ncclSuccess);
+    assert_int_equal(kl_machine_check_file(file), ncclInvalidUsage);
+    kl_xml_free(file);
+}
+
 static void hosts_of_one_nvlink_domain(void **state)
 {
     static const char text[] =
@@ -248,6 +316,31 @@ static void hosts_of_one_nvlink_domain(void **state)
     assert_int_equal(t->count[KL_NODE_NET], 3);
     assert_int_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_GPU, 2)->type, KL_PATH_NVL);
     assert_int_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_NET, 2)->type, KL_PATH_DIS);
+    kl_topo_free(t);
+    kl_xml_free(file);
+}
+
+/* In a file of several hosts a rank brings in the NETs of its own host only, so its host's nodes come first. */
+static void hosts_of_one_file_stay_together(void **state)
+{
+    static const char text[] =
+        "<system version=\"1\">"
+        "<cpu numaid=\"1\" host_hash=\"0xb\"><nic><net name=\"a\" dev=\"0\"/></nic></cpu>"
+        "<cpu numaid=\"0\" host_hash=\"0xb\">" GPU(
+            "01", "rank=\"1\"") "</cpu>"
+                                "<cpu numaid=\"0\" host_hash=\"0xa\">" GPU(
+                                    "01", "rank=\"0\"") "<nic><net name=\"a\" dev=\"0\"/></nic></cpu></system>";
+    struct kl_host_device device[2] = {{.rank = 0, .ordinal = 0}, {.rank = 1, .ordinal = 1}};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_xml *file = parse(text);
+    struct kl_machine m = {.file = file, .device = device, .ndevices = 2};
+    struct kl_topo *t;
+
+    (void)state;
+    assert_int_equal(kl_machine_whole(&m, &options, &t, NULL), ncclSuccess);
+    assert_int_equal(t->host_hash[0], 0xa); /* rank 0's */
+    assert_int_equal(t->count[KL_NODE_NET], 2);
+    assert_int_equal(kl_id_host(t->node[kl_topo_at(t, KL_NODE_NET, 0)].id), 0);
     kl_topo_free(t);
     kl_xml_free(file);
 }
@@ -292,7 +385,11 @@ int main(void)
         cmocka_unit_test(files_number_their_gpus),
         cmocka_unit_test(ranks_may_share_a_gpu_of_a_file),
         cmocka_unit_test(unusable_files_are_refused),
+        cmocka_unit_test(files_are_loaded_as_communicators_do),
+        cmocka_unit_test(every_rank_needs_its_gpu),
+        cmocka_unit_test(machines_have_a_limit),
         cmocka_unit_test(hosts_of_one_nvlink_domain),
+        cmocka_unit_test(hosts_of_one_file_stay_together),
         cmocka_unit_test(hosts_are_told_apart_by_numbers),
         cmocka_unit_test(this_machine_has_a_numa_node),
     };

@@ -82,7 +82,7 @@ static int find_net(const struct merge *g, const char *entry, size_t n)
 {
     const char *colon = memchr(entry, ':', n);
     size_t length = colon ? (size_t)(colon - entry) : n;
-    int port = colon ? atoi(colon + 1) : -1;
+    int port = colon ? (int)strtol(colon + 1, NULL, 10) : -1;
 
     for (int i = 0; i < g->m->nnets; i++) {
         const struct kl_net_facts *net = &g->m->net[i];
@@ -167,7 +167,7 @@ static void auto_groups(struct merge *g, int level)
 
 /* ---- places of virtual NETs ---- */
 
-/* What is above all members; for functions of one device, what is above the device. */
+/* What is above all members; for functions of one device, what is above the device; at least a cpu. */
 static int above_members(const struct merge *g, const struct kl_net_facts *net)
 {
     int common = g->elem[net->member[0]];
@@ -177,6 +177,9 @@ static int above_members(const struct merge *g, const struct kl_net_facts *net)
         kl_net_merge_distance(g->d->xml, common, g->elem[net->member[i]], &both);
         common = both;
     }
+    if (common != KL_XML_ROOT) return common;
+    common = g->elem[net->member[0]]; /* members of several cpus stand below the first one's */
+    while (strcmp(kl_xml_tag(g->d->xml, common), "cpu") != 0) common = kl_xml_parent(g->d->xml, common);
     return common;
 }
 
@@ -197,7 +200,7 @@ static ncclResult_t make_card(const struct merge *g, int above, int member, int 
     KL_TRY(kl_xml_set(xml, elem, "busid", busid));
     for (int i = 0; i < kl_xml_nattrs(xml, like); i++) {
         kl_xml_attr_at(xml, like, i, &key, &value);
-        if (strcmp(key, "busid")) KL_TRY(kl_xml_set(xml, elem, key, value));
+        if (strcmp(key, "busid") != 0) KL_TRY(kl_xml_set(xml, elem, key, value));
     }
     kl_xml_place(xml, elem, above, busid);
     *card = elem;

@@ -41,7 +41,7 @@ static void device_dir(const struct list *l, const char *class, const char *name
     *out = 0;
     if (used >= (int)sizeof path || !realpath(path, real) || !realpath(l->sysfs, root)) return;
     size_t n = strlen(root);
-    if (strncmp(real, root, n) || snprintf(path, sizeof path, "/sys%s", real + n) >= KL_SYSFS_PATH_TEXT) return;
+    if (strncmp(real, root, n) != 0 || snprintf(path, sizeof path, "/sys%s", real + n) >= KL_SYSFS_PATH_TEXT) return;
     memcpy(out, path, strlen(path) + 1);
 }
 
@@ -82,7 +82,8 @@ static ncclResult_t add_port(struct list *l, const char *dir, const char *name, 
     char path[KL_SYSFS_PATH_TEXT], text[64];
 
     if (snprintf(path, sizeof path, "%s/ports/%d", dir, port) >= (int)sizeof path) return ncclSuccess;
-    if (!kl_sysfs_text(path, "state", text, sizeof text) || strncmp(text, "4:", 2)) return ncclSuccess; /* not active */
+    if (!kl_sysfs_text(path, "state", text, sizeof text) || strncmp(text, "4:", 2) != 0)
+        return ncclSuccess; /* not active */
     if (kl_sysfs_text(path, "rate", text, sizeof text)) net.speed_mbps = (int)(strtod(text, NULL) * 1000);
     snprintf(net.name, sizeof net.name, port > 1 ? "%.100s:%d" : "%.100s", name, port);
     device_dir(l, "infiniband", name, net.pci_path);
@@ -107,8 +108,8 @@ static ncclResult_t add_interface(struct list *l, const char *class_dir, const c
 
     if (!strcmp(name, "lo") || !strncmp(name, "docker", 6)) return ncclSuccess;
     if (snprintf(dir, sizeof dir, "%s/%s", class_dir, name) >= (int)sizeof dir) return ncclSuccess;
-    if (!kl_sysfs_text(dir, "operstate", text, sizeof text) || strcmp(text, "up")) return ncclSuccess;
-    if (kl_sysfs_text(dir, "speed", text, sizeof text)) net.speed_mbps = atoi(text);
+    if (!kl_sysfs_text(dir, "operstate", text, sizeof text) || strcmp(text, "up") != 0) return ncclSuccess;
+    if (kl_sysfs_text(dir, "speed", text, sizeof text)) net.speed_mbps = (int)strtol(text, NULL, 10);
     if (net.speed_mbps <= 0) net.speed_mbps = 10000; /* virtual devices do not tell */
     snprintf(net.name, sizeof net.name, "%.100s", name);
     device_dir(l, "net", name, net.pci_path);

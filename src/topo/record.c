@@ -26,13 +26,21 @@ static void set_text(char *field, size_t bytes, const char *value)
     snprintf(field, bytes, "%.*s", (int)bytes - 1, value);
 }
 
+/* What is no number counts as 0, as in topology files. */
+static int number(const char *text)
+{
+    long value = strtol(text, NULL, 0);
+
+    return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int)value;
+}
+
 static void set_cpu(struct kl_cpu_facts *c, const char *key, const char *value)
 {
     if (!strcmp(key, "arch")) set_text(c->arch, sizeof c->arch, value);
     if (!strcmp(key, "vendor")) set_text(c->vendor, sizeof c->vendor, value);
-    if (!strcmp(key, "family")) c->family = atoi(value);
-    if (!strcmp(key, "model")) c->model = atoi(value);
-    if (!strcmp(key, "hypervisor")) c->hypervisor = atoi(value) != 0;
+    if (!strcmp(key, "family")) c->family = number(value);
+    if (!strcmp(key, "model")) c->model = number(value);
+    if (!strcmp(key, "hypervisor")) c->hypervisor = number(value) != 0;
 }
 
 /* "0000:c4:00.0*2,0000:c5:00.0*2" */
@@ -46,32 +54,33 @@ static void set_nvlinks(struct kl_gpu_facts *g, char *value)
 
         if (times) *times = 0;
         set_text(g->nvlink[g->nnvlinks].target, KL_BUSID_TEXT, item);
-        g->nvlink[g->nnvlinks++].count = times ? atoi(times + 1) : 1;
+        g->nvlink[g->nnvlinks++].count = times ? number(times + 1) : 1;
     }
 }
 
 static void set_gpu(struct kl_gpu_facts *g, const char *key, char *value)
 {
     if (!strcmp(key, "busid")) set_text(g->busid, sizeof g->busid, value);
-    if (!strcmp(key, "dev")) g->dev = atoi(value);
-    if (!strcmp(key, "sm")) g->sm = atoi(value);
-    if (!strcmp(key, "gdr")) g->gdr = atoi(value);
+    if (!strcmp(key, "dev")) g->dev = number(value);
+    if (!strcmp(key, "sm")) g->sm = number(value);
+    if (!strcmp(key, "gdr")) g->gdr = number(value);
     if (!strcmp(key, "nvlink")) set_nvlinks(g, value);
-    if (!strcmp(key, "c2c")) sscanf(value, "%d*%d", &g->c2c_mbps, &g->c2c_count);
+    if (!strcmp(key, "c2c")) g->c2c_mbps = number(value);
+    if (!strcmp(key, "c2c") && strchr(value, '*')) g->c2c_count = number(strchr(value, '*') + 1);
 }
 
 static void set_net(struct kl_net_facts *n, const char *key, const char *value)
 {
     if (!strcmp(key, "name")) set_text(n->name, sizeof n->name, value);
     if (!strcmp(key, "path")) set_text(n->pci_path, sizeof n->pci_path, value);
-    if (!strcmp(key, "dev")) n->dev = atoi(value);
-    if (!strcmp(key, "speed")) n->speed_mbps = atoi(value);
-    if (!strcmp(key, "port")) n->port = atoi(value);
+    if (!strcmp(key, "dev")) n->dev = number(value);
+    if (!strcmp(key, "speed")) n->speed_mbps = number(value);
+    if (!strcmp(key, "port")) n->port = number(value);
     if (!strcmp(key, "guid")) n->guid = strtoull(value, NULL, 16);
     if (!strcmp(key, "latency")) n->latency_us = strtof(value, NULL);
-    if (!strcmp(key, "maxconn")) n->max_comms = atoi(value);
-    if (!strcmp(key, "gdr")) n->gdr = atoi(value) != 0;
-    if (!strcmp(key, "coll")) n->coll = atoi(value) != 0;
+    if (!strcmp(key, "maxconn")) n->max_comms = number(value);
+    if (!strcmp(key, "gdr")) n->gdr = number(value) != 0;
+    if (!strcmp(key, "coll")) n->coll = number(value) != 0;
 }
 
 static ncclResult_t one_more(void **array, int *n, size_t bytes)
@@ -101,7 +110,7 @@ static ncclResult_t read_line(struct kl_recorded *r, char *text, const char *pat
         KL_TRY(one_more((void **)&r->gpu, &r->ngpus, sizeof *r->gpu));
     else if (!strcmp(thing, "net"))
         KL_TRY(one_more((void **)&r->net, &r->nnets, sizeof *r->net));
-    else if (strcmp(thing, "cpu"))
+    else if (strcmp(thing, "cpu") != 0)
         return KL_FAIL(ncclInternalError, "%s:%d: \"%s\"; a line begins with cpu, gpu or net", path, line, thing);
     r->has_cpu |= !strcmp(thing, "cpu");
     while ((word = strtok_r(NULL, " \t\n", &rest))) {

@@ -70,7 +70,7 @@ void kl_sysfs_link_name(const char *dir, const char *name, char *text, size_t by
 
 void kl_sysfs_below(const char *root, const char *path, char out[KL_SYSFS_PATH_TEXT])
 {
-    bool live = !strcmp(root, "/sys") || strncmp(path, "/sys/", 5);
+    bool live = !strcmp(root, "/sys") || strncmp(path, "/sys/", 5) != 0;
     int n = live ? snprintf(out, KL_SYSFS_PATH_TEXT, "%s", path)
                  : snprintf(out, KL_SYSFS_PATH_TEXT, "%s%s", root, path + 4);
 

@@ -58,37 +58,40 @@ static void look_at_pci(const struct look *l, int elem, struct tally *widths, st
     if (!strstr(attr(l, elem, "link_speed"), "GT/s")) count(speeds, elem);
 }
 
-static void say_tally(const struct look *l, const struct tally *t, const char *what)
+static void say_tally(const struct look *l, const struct tally *t, const char *key, const char *others,
+                      const char *what)
 {
-    const char *busid = t->n ? attr(l, t->first, "busid") : "";
+    const char *name = t->n ? attr(l, t->first, key) : "";
 
-    if (t->n == 1) say(l, "%s: %s", busid, what);
-    if (t->n > 1) say(l, "%s and %d other PCI devices: %s", busid, t->n - 1, what);
+    if (t->n == 1) say(l, "%s: %s", name, what);
+    if (t->n > 1) say(l, "%s and %d other %s: %s", name, t->n - 1, others, what);
+}
+
+static const char *host_of(const struct look *l, int elem)
+{
+    while (strcmp(kl_xml_tag(l->xml, elem), "cpu") != 0 && elem != KL_XML_ROOT) elem = kl_xml_parent(l->xml, elem);
+    return attr(l, elem, "host_hash");
 }
 
 static bool same_net(const struct look *l, int a, int b)
 {
-    const char *x = kl_xml_attr(l->xml, a, "name"), *y = kl_xml_attr(l->xml, b, "name");
-
-    return x && y && !strcmp(x, y);
+    return *attr(l, a, "name") && !strcmp(attr(l, a, "name"), attr(l, b, "name")) &&
+           !strcmp(attr(l, a, "dev"), attr(l, b, "dev")) && !strcmp(host_of(l, a), host_of(l, b));
 }
 
-static void look_at_net(const struct look *l, int elem)
+static void look_at_net(const struct look *l, int elem, struct tally *slow, struct tally *repeated)
 {
-    const char *name = attr(l, elem, "name");
+    int first = kl_xml_find(l->xml, "net", "name", attr(l, elem, "name"));
 
-    if (kl_xml_int(l->xml, elem, "speed", 0) <= 0) say(l, "NET %s: speed is not known, 10 Gb/s is assumed", name);
-    int first = kl_xml_find(l->xml, "net", "name", name);
-    if (first != KL_XML_NONE && first != elem && same_net(l, first, elem) &&
-        !strcmp(attr(l, elem, "dev"), attr(l, first, "dev")))
-        say(l, "NET %s appears more than once; the first place counts", name);
+    if (kl_xml_int(l->xml, elem, "speed", 0) <= 0) count(slow, elem);
+    if (first != KL_XML_NONE && first != elem && same_net(l, first, elem)) count(repeated, elem);
 }
 
 /* ---- GPUs ---- */
 
-static int links_of(const struct look *l, int gpu)
+static int64_t links_of(const struct look *l, int gpu)
 {
-    int n = 0;
+    int64_t n = 0;
 
     for (int e = kl_xml_child(l->xml, gpu, "nvlink"); e != KL_XML_NONE; e = kl_xml_next_same(l->xml, e))
         n += kl_xml_int(l->xml, e, "count", 0);
@@ -96,22 +99,24 @@ static int links_of(const struct look *l, int gpu)
 }
 
 struct kind {
-    int sm, first, links; /* first: element, links: of it */
+    int sm, first; /* first: element */
+    int64_t links; /* of it */
     bool said;
 };
 
 /* GPUs of one compute capability are one model most of the time. */
 static void look_at_gpu(const struct look *l, int elem, struct kind *kind, int *nkinds)
 {
-    int sm = kl_xml_int(l->xml, elem, "sm", 0), links = links_of(l, elem), k = 0;
+    int sm = kl_xml_int(l->xml, elem, "sm", 0), k = 0;
+    int64_t links = links_of(l, elem);
 
     while (k < *nkinds && kind[k].sm != sm) k++;
     if (k == MAX_KINDS) return;
     if (k == *nkinds) kind[(*nkinds)++] = (struct kind){.sm = sm, .first = elem, .links = links};
     if (kind[k].links == links || kind[k].said) return;
     kind[k].said = true;
-    say(l, "GPU %s has %d NVLinks, GPU %s of the same kind has %d: links may be down", attr(l, elem, "dev"), links,
-        attr(l, kind[k].first, "dev"), kind[k].links);
+    say(l, "GPU %s has %lld NVLinks, GPU %s of the same kind has %lld: links may be down", attr(l, elem, "dev"),
+        (long long)links, attr(l, kind[k].first, "dev"), (long long)kind[k].links);
 }
 
 static const char *busid_above(const struct look *l, int elem)
@@ -166,7 +171,7 @@ void kl_topo_warn(const struct kl_xml *xml, const struct kl_cpu_facts *cpu, kl_t
 {
     struct look l = {.xml = xml, .warn = warn, .ctx = ctx};
     struct kind kind[MAX_KINDS];
-    struct tally widths = {0}, speeds = {0};
+    struct tally widths = {0}, speeds = {0}, slow = {0}, repeated = {0};
     int nkinds = 0;
 
     if (kl_xml_empty(xml) || kl_xml_count(xml) > MAX_ELEMENTS) return;
@@ -175,11 +180,13 @@ void kl_topo_warn(const struct kl_xml *xml, const struct kl_cpu_facts *cpu, kl_t
 
         if (!strcmp(tag, "cpu")) look_at_cpu(&l, e);
         if (!strcmp(tag, "pci")) look_at_pci(&l, e, &widths, &speeds);
-        if (!strcmp(tag, "net")) look_at_net(&l, e);
+        if (!strcmp(tag, "net")) look_at_net(&l, e, &slow, &repeated);
         if (!strcmp(tag, "gpu")) look_at_gpu(&l, e, kind, &nkinds);
         if (!strcmp(tag, "nvlink")) look_at_nvlink(&l, e);
     }
-    say_tally(&l, &widths, "link width is not known, 16 lanes are assumed");
-    say_tally(&l, &speeds, "link speed is not known, 8 GT/s is assumed");
+    say_tally(&l, &widths, "busid", "PCI devices", "link width is not known, 16 lanes are assumed");
+    say_tally(&l, &speeds, "busid", "PCI devices", "link speed is not known, 8 GT/s is assumed");
+    say_tally(&l, &slow, "name", "NETs", "speed is not known, 10 Gb/s is assumed");
+    say_tally(&l, &repeated, "name", "NETs", "there is another one with this name and number before it, which counts");
     look_for_switches(&l, cpu);
 }

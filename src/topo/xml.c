@@ -108,7 +108,7 @@ int kl_xml_line(const struct kl_xml *xml, int elem)
 
 static int this_or_next(const struct kl_xml *xml, int elem, const char *tag)
 {
-    while (elem != KL_XML_NONE && strcmp(xml->elem[elem].tag, tag)) elem = xml->elem[elem].next;
+    while (elem != KL_XML_NONE && strcmp(xml->elem[elem].tag, tag) != 0) elem = xml->elem[elem].next;
     return elem;
 }
 
@@ -133,7 +133,7 @@ int kl_xml_find(const struct kl_xml *xml, const char *tag, const char *key, cons
 {
     if (!xml->rooted) return KL_XML_NONE;
     for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e)) {
-        if (strcmp(xml->elem[e].tag, tag)) continue;
+        if (strcmp(xml->elem[e].tag, tag) != 0) continue;
         const char *have = key ? kl_xml_attr(xml, e, key) : NULL;
         if (!key || (have && !strcmp(have, value))) return e;
     }
@@ -234,7 +234,7 @@ int kl_xml_lookup(const struct kl_xml_word *words, const char *text)
 {
     const struct kl_xml_word *w = words;
 
-    while (w->key && strncmp(text, w->key, strlen(w->key))) w++;
+    while (w->key && strncmp(text, w->key, strlen(w->key)) != 0) w++;
     return w->value;
 }
 
@@ -401,7 +401,7 @@ ncclResult_t kl_xml_copy_flat(struct kl_xml *xml, int parent, const struct kl_xm
     KL_TRY(kl_xml_add(xml, parent, from->elem[src].tag, &e));
     xml->elem[e].line = from->elem[src].line;
     for (int i = 0; i < from->elem[src].nattrs; i++) {
-        struct kl_xml_attr *a;
+        struct kl_xml_attr *a = NULL;
         const struct kl_xml_attr *f = &from->elem[src].attr[i];
         const char *value = keep_text(xml, f->value);
 

@@ -60,6 +60,9 @@ ncclResult_t kl_xml_load(const char *path, const struct kl_xml_rule *schema, str
 /** Write everything reachable from the root. An error of the stream is ncclSystemError. */
 ncclResult_t kl_xml_write(const struct kl_xml *xml, FILE *to);
 
+/** The same into a file, which is made or emptied. */
+ncclResult_t kl_xml_save(const struct kl_xml *xml, const char *path);
+
 /** The same into fresh memory (free() it), with a final zero that `bytes` does not count. */
 ncclResult_t kl_xml_text(const struct kl_xml *xml, char **text, size_t *bytes);
 

@@ -10,7 +10,7 @@ ncclResult_t kl_xml_check_system(const struct kl_xml *xml)
 {
     const char *version;
 
-    if (!xml->rooted || strcmp(xml->elem[KL_XML_ROOT].tag, "system"))
+    if (!xml->rooted || strcmp(xml->elem[KL_XML_ROOT].tag, "system") != 0)
         return KL_FAIL(ncclInternalError, "%s: no <system> element; a topology starts with <system version=\"1\">",
                        xml->name);
     KL_TRY(kl_xml_need(xml, KL_XML_ROOT, "version", &version));
@@ -63,10 +63,10 @@ static bool same_element(const struct kl_xml *a, int i, const struct kl_xml *b, 
 {
     const struct kl_xml_elem *x = &a->elem[i], *y = &b->elem[j];
 
-    if (strcmp(x->tag, y->tag) || x->nattrs != y->nattrs) return false;
+    if (strcmp(x->tag, y->tag) != 0 || x->nattrs != y->nattrs) return false;
     for (int k = 0; k < y->nattrs; k++) {
         const char *value = kl_xml_attr(a, i, y->attr[k].key);
-        if (!value || strcmp(value, y->attr[k].value)) return false;
+        if (!value || strcmp(value, y->attr[k].value) != 0) return false;
     }
     return true;
 }

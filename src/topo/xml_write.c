@@ -52,6 +52,17 @@ ncclResult_t kl_xml_write(const struct kl_xml *xml, FILE *to)
     return ncclSuccess;
 }
 
+ncclResult_t kl_xml_save(const struct kl_xml *xml, const char *path)
+{
+    FILE *to = fopen(path, "we");
+    ncclResult_t rc;
+
+    if (!to) return KL_FAIL_ERRNO("creating %s", path);
+    rc = kl_xml_write(xml, to);
+    if (fclose(to) && !rc) rc = KL_FAIL_ERRNO("writing %s", path);
+    return rc;
+}
+
 ncclResult_t kl_xml_text(const struct kl_xml *xml, char **text, size_t *bytes)
 {
     char *buffer = NULL;

@@ -44,13 +44,18 @@ void kl_connector_revoke(struct kl_connector *connector)
     if (connector->transport && connector->sends) kl_fifo_revoke(&connector->tx);
 }
 
-void kl_connector_free(struct kl_connector *connector)
+void kl_connector_leave(struct kl_connector *connector)
 {
     if (!connector->transport) return;
     if (connector->sends)
         kl_fifo_leave_tx(&connector->tx);
     else
         kl_fifo_leave_rx(&connector->rx);
+}
+
+void kl_connector_free(struct kl_connector *connector)
+{
+    if (!connector->transport) return;
     connector->transport->free(connector);
     *connector = (struct kl_connector){.segment = KL_SEGMENT_NONE};
 }

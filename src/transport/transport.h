@@ -102,8 +102,13 @@ extern const struct kl_transport *const kl_transports[];
 ncclResult_t kl_transport_choose(const struct kl_pair_facts *facts, const struct kl_transport **transport,
                                  uint32_t *index);
 
-/** Stop using a connector's peer memory and let go of it: for a failed operation, then for free. */
+/** After a failed operation: the peer reads nothing more that was lent to it. */
 void kl_connector_revoke(struct kl_connector *connector);
+
+/** Before it is freed by the process that made it: tell the peer that nothing more will come from here. */
+void kl_connector_leave(struct kl_connector *connector);
+
+/** Let go of the memory. */
 void kl_connector_free(struct kl_connector *connector);
 
 #endif

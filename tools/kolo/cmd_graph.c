@@ -1,85 +1,192 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/cmd.h"
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "tools/kolo/graph_json.h"
+#include "graph/graph_xml.h"
+#include "tools/kolo/graph_text.h"
 #include "tools/kolo/offline.h"
 #include "tools/kolo/options.h"
+#include "tools/kolo/plan_json.h"
+#include "tools/kolo/planned.h"
+#include "topo/warn.h"
 
+#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct asked {
     struct kl_offline_args cluster;
+    const char *format, *graph;
     int json, help;
 };
 
 static const struct kl_opt table[] = {
     {0, "topo", KL_OPT_TEXT, offsetof(struct asked, cluster.topo), 0, 0, "FILE",
-     "topology to plan for (default: this machine)"},
-    {0, "sysfs", KL_OPT_TEXT, offsetof(struct asked, cluster.sysfs), 0, 0, "DIR", "recorded machine to plan for"},
+     "topology of one host, - for standard input (default: this machine)"},
+    {0, "sysfs", KL_OPT_TEXT, offsetof(struct asked, cluster.sysfs), 0, 0, "DIR",
+     "plan for the machine recorded in DIR instead of /sys"},
     {0, "hosts", KL_OPT_INT, offsetof(struct asked, cluster.hosts), 1, 65536, "N", "number of identical hosts (1)"},
     {0, "ranks", KL_OPT_INT, offsetof(struct asked, cluster.ranks), 1, 4096, "N",
-     "host devices, when there is no FILE"},
-    {0, "gpus", KL_OPT_TEXT, offsetof(struct asked, cluster.gpus), 0, 0, "LIST",
-     "ordinals of the GPUs to use, as in 0,2,4"},
+     "host devices, when there is no FILE (default: usable CPUs, at least 2)"},
+    {0, "gpus", KL_OPT_TEXT, offsetof(struct asked, cluster.gpus), 0, 0, "LIST", "use only these GPUs, as in 0,2,4"},
     {0, "mnnvl", KL_OPT_FLAG, offsetof(struct asked, cluster.mnnvl), 0, 0, NULL, "all hosts form one NVLink domain"},
-    {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "print JSON"},
+    {0, "graph", KL_OPT_TEXT, offsetof(struct asked, graph), 0, 0, "ring|tree|collnet|nvls",
+     "show only this kind of graph"},
+    {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "text|json|xml",
+     "what to print; xml is a graph file (default: text)"},
+    {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "the same as --format json"},
     {'h', "help", KL_OPT_FLAG, offsetof(struct asked, help), 0, 0, NULL, "print this"},
     KL_OPT_END,
 };
 
-static int set_topology(json_t *o, const struct kl_offline *cluster, const struct kl_topo *t)
+static int usage(FILE *to)
 {
-    return kl_json_nodes(o, cluster) || json_object_set_new(o, "system", kl_json_system(t)) ||
-           json_object_set_new(o, "max_bw", kl_json_float(t->max_bw)) ||
-           json_object_set_new(o, "total_bw", kl_json_float(t->total_bw)) ||
-           json_object_set_new(o, "paths", kl_json_paths(t)) ||
-           json_object_set_new(o, "queries", kl_json_queries(t, cluster));
+    fprintf(
+        to,
+        "usage: kolo graph [options]\n\nShow what the search makes of a machine or a cluster: rings, trees, channels, "
+        "tuning, and why.\n\n");
+    kl_opts_help(table, to);
+    return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
 
-static ncclResult_t print_json(const struct kl_offline *cluster, const struct kl_topo *t)
-{
-    json_t *o = json_object();
-    ncclResult_t rc = ncclSuccess;
+/* ---- warnings ---- */
 
-    if (set_topology(o, cluster, t) || json_dumpf(o, stdout, KL_JSON_FLAGS)) rc = ncclInternalError;
-    putchar('\n');
-    json_decref(o);
+static void collect(void *ctx, const char *text)
+{
+    json_array_append_new(ctx, json_string(text));
+}
+
+static void warn_of_fallback(const struct kl_plan_domain *d, json_t *warnings)
+{
+    for (int i = 0; i < KL_GRAPHS; i++) {
+        char text[256];
+
+        if (!d->graphs.why[i] || d->graphs.why[i]->end != KL_END_FALLBACK) continue;
+        snprintf(text, sizeof text,
+                 "no %s could be found for the GPUs with rank %d: they are taken in their order at 0.1 GB/s; see `kolo "
+                 "topo` for the paths between them",
+                 kl_graph_name(i), d->rank);
+        collect(warnings, text);
+    }
+}
+
+/* What looks wrong with the machine, and with what was made of it. NULL when memory is short. */
+static json_t *warnings_of(const struct kl_offline *cluster, const struct kl_plan *plan)
+{
+    json_t *warnings = json_array();
+    struct kl_topo *topo = NULL;
+    struct kl_xml *document = NULL;
+
+    if (!warnings || kl_offline_whole(cluster, &topo, &document)) {
+        json_decref(warnings);
+        return NULL;
+    }
+    kl_topo_warn(document, cluster->file ? NULL : &cluster->facts.cpu, collect, warnings);
+    for (int i = 0; i < plan->ndomains; i++) warn_of_fallback(&plan->domain[i], warnings);
+    kl_topo_free(topo);
+    kl_xml_free(document);
+    return warnings;
+}
+
+static void print_warnings(json_t *warnings)
+{
+    size_t i;
+    json_t *text;
+
+    json_array_foreach(warnings, i, text) fprintf(stderr, "warning: %s\n", json_string_value(text));
+    json_decref(warnings);
+}
+
+/* ---- formats ---- */
+
+static ncclResult_t print_xml(const struct kl_plan_view *v)
+{
+    const struct kl_plan_domain *d = &v->plan->domain[v->plan->domain_of[0]];
+    struct kl_graphs shown = {.has_nets = d->graphs.has_nets};
+    struct kl_xml *xml;
+    ncclResult_t rc;
+
+    for (int i = 0; i < KL_GRAPHS; i++)
+        if (v->graphs >> i & 1) shown.graph[i] = d->graphs.graph[i];
+    KL_TRY(kl_graphs_to_xml(&shown, d->topo, &xml));
+    rc = kl_xml_write(xml, stdout);
+    kl_xml_free(xml);
     return rc;
 }
 
-static ncclResult_t run(const struct asked *a)
+static ncclResult_t print(const char *format, const struct kl_plan_view *v)
+{
+    json_t *warnings = warnings_of(v->cluster, v->plan);
+
+    if (!warnings) return ncclSystemError;
+    if (!strcmp(format, "json")) return kl_plan_json(v, warnings, stdout);
+    print_warnings(warnings);
+    if (!strcmp(format, "xml")) return print_xml(v);
+    kl_plan_text(v, stdout);
+    return ncclSuccess;
+}
+
+/* ---- the command ---- */
+
+static const struct {
+    const char *name;
+    unsigned graphs;
+} kinds[] = {
+    {"ring", 1u << KL_GRAPH_RING},
+    {"tree", 1u << KL_GRAPH_TREE},
+    {"collnet", 1u << KL_GRAPH_COLLNET_CHAIN | 1u << KL_GRAPH_COLLNET_DIRECT},
+    {"nvls", 1u << KL_GRAPH_NVLS},
+};
+
+/* Bits of the graphs that a name means; all of them without a name, 0 for a name that means none. */
+static unsigned graphs_named(const char *name)
+{
+    if (!name) return (1u << KL_GRAPHS) - 1;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (!strcmp(kinds[i].name, name)) return kinds[i].graphs;
+    return 0;
+}
+
+static bool is_format(const char *name)
+{
+    return !strcmp(name, "text") || !strcmp(name, "json") || !strcmp(name, "xml");
+}
+
+static ncclResult_t run(const struct asked *a, unsigned graphs)
 {
     struct kl_offline cluster;
-    struct kl_topo *t = NULL;
+    struct kl_planned planned = {.plan = NULL};
     ncclResult_t rc;
 
     KL_TRY(kl_offline_open(&a->cluster, &cluster));
-    rc = kl_offline_topo(&cluster, 0, &t);
-    if (!rc) rc = print_json(&cluster, t);
-    kl_topo_free(t);
+    uint64_t start = kl_now_ns();
+    KL_TRY_OR(rc, out, kl_planned_init(&cluster, &planned));
+    struct kl_plan_view view = {&cluster, planned.plan, graphs, (double)(kl_now_ns() - start) / 1e6};
+    rc = print(a->json ? "json" : a->format, &view);
+out:
+    kl_planned_fini(&planned);
     kl_offline_close(&cluster);
     return rc;
 }
 
 int cmd_graph(int argc, char **argv)
 {
-    struct asked a = {0};
-    char why[256];
+    struct asked a = {.format = "text"};
+    char why[256] = "";
     int next = kl_opts_parse(table, argc, argv, 1, &a, why, sizeof why);
+    unsigned graphs = graphs_named(a.graph);
 
-    if (a.help) {
-        printf("usage: kolo graph [options]\n\n");
-        kl_opts_help(table, stdout);
-        return EXIT_OK;
-    }
-    if (next != argc) {
-        fprintf(stderr, "kolo graph: %s\n", next < 0 ? why : argv[next]);
+    if (next >= 0 && a.help) return usage(stdout);
+    if (next >= 0 && next < argc) snprintf(why, sizeof why, "no operand is expected, but \"%s\" was given", argv[next]);
+    if (next == argc && !graphs) snprintf(why, sizeof why, "no graph \"%s\": ring, tree, collnet or nvls", a.graph);
+    if (next == argc && !is_format(a.format))
+        snprintf(why, sizeof why, "no format \"%s\": text, json or xml", a.format);
+    if (why[0]) {
+        fprintf(stderr, "kolo graph: %s; see kolo graph --help\n", why);
         return EXIT_USAGE;
     }
-    if (!run(&a)) return EXIT_OK;
+    if (!run(&a, graphs)) return EXIT_OK;
     fprintf(stderr, "%s\n", kl_error_text());
     return EXIT_PROBLEM;
 }

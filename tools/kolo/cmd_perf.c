@@ -2,6 +2,7 @@
 #include "tools/kolo/cmd.h"
 
 #include "base/clock.h"
+#include "base/parse.h"
 #include "tools/kolo/launch.h"
 #include "tools/kolo/perf_config.h"
 #include "tools/kolo/perf_process.h"
@@ -35,9 +36,10 @@ int cmd_perf_rank(int argc, char **argv)
 {
     struct kl_perf_config config;
     char why[256];
+    int64_t number;
 
-    if (argc < 3) return EXIT_USAGE;
-    int fd = atoi(argv[1]);
+    if (argc < 3 || !kl_parse_int(argv[1], &number)) return EXIT_USAGE;
+    int fd = (int)number;
     off_t bytes = lseek(fd, 0, SEEK_END);
     void *slots = bytes > 0 ? mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     if (slots == MAP_FAILED) return EXIT_USAGE;
@@ -149,14 +151,17 @@ static int start_processes(const struct kl_perf_config *c, int argc, char **argv
     return code;
 }
 
-/* Something that starts the ranks of jobs has started this process. */
+/* Something that starts the ranks of jobs has started this process: what koloInitFromEnv looks for is there. */
 static bool is_in_a_job(void)
 {
-    static const char *const names[] = {"KOLO_RANK", "RANK",      "OMPI_COMM_WORLD_RANK",
-                                        "PMI_RANK",  "PMIX_RANK", "SLURM_PROCID"};
+    static const char *const pairs[][2] = {{"KOLO_RANK", "KOLO_SIZE"},
+                                           {"RANK", "WORLD_SIZE"},
+                                           {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                           {"PMI_RANK", "PMI_SIZE"},
+                                           {"SLURM_PROCID", "SLURM_NTASKS"}};
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (getenv(names[i])) return true;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        if (getenv(pairs[i][0]) && getenv(pairs[i][1])) return true;
     return false;
 }
 

@@ -16,7 +16,7 @@
 enum { MAX_RANKS = 65536, GRACE_MS = 10000 };
 
 struct run_options {
-    int nranks, nhosts, netns, tag, help;
+    int nranks, nhosts, netns, tag, unbound, help;
     const char *topo;
     uint64_t timeout_ms, grace_ms;
 };
@@ -32,6 +32,8 @@ static const struct kl_opt table[] = {
     {0, "timeout", KL_OPT_TIME, FIELD(timeout_ms), 0, 0, "S", "end all ranks after S seconds (default: never)"},
     {0, "grace", KL_OPT_TIME, FIELD(grace_ms), 0, 0, "S",
      "when a rank dies, let the others end by themselves for S seconds before SIGTERM (default: 10)"},
+    {0, "no-bind", KL_OPT_FLAG, FIELD(unbound), 0, 0, NULL,
+     "let ranks run on all CPUs; without it each gets an equal share, where there are enough"},
     {0, "tag", KL_OPT_FLAG, FIELD(tag), 0, 0, NULL, "begin each line of output with \"[rank] \""},
     {'h', "help", KL_OPT_FLAG, FIELD(help), 0, 0, NULL, "this text"},
     KL_OPT_END,
@@ -70,6 +72,7 @@ static int start(const struct run_options *o, const char *path, char **argv)
         .nhosts = o->nhosts,
         .netns = o->netns,
         .tag = o->tag,
+        .unbound = o->unbound,
         .timeout_ms = o->timeout_ms,
         .grace_ms = o->grace_ms,
         .out = stdout,

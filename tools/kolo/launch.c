@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "os/affinity.h"
 #include "tools/kolo/cmd.h"
 #include "tools/kolo/endings.h"
 #include "tools/kolo/jobid.h"
@@ -37,7 +38,7 @@ struct process {
     struct output output[PER_RANK]; /* stdout, stderr */
 };
 
-struct launch {
+struct launcher {
     const struct kl_launch *job;
     struct process *process;
     struct pollfd *polled; /* the signals, then the outputs of each rank */
@@ -57,7 +58,7 @@ struct launch {
 static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 enum { NPASSED_ON = sizeof passed_on / sizeof passed_on[0] };
 
-static int complain(const struct launch *l, const char *what, const char *why)
+static int complain(const struct launcher *l, const char *what, const char *why)
 {
     fprintf(l->job->err, "%s: %s: %s\n", l->job->who, what, why);
     return -1;
@@ -66,7 +67,7 @@ static int complain(const struct launch *l, const char *what, const char *why)
 /* ---- before the ranks ---- */
 
 /* Descriptors 0 to 2 must be taken, or a pipe of ours would get one of them. */
-static int open_null(struct launch *l)
+static int open_null(struct launcher *l)
 {
     do l->null = open("/dev/null", O_RDWR);
     while (l->null >= 0 && l->null <= 2);
@@ -75,7 +76,7 @@ static int open_null(struct launch *l)
     return 0;
 }
 
-static int catch_signals(struct launch *l)
+static int catch_signals(struct launcher *l)
 {
     sigset_t caught;
 
@@ -101,7 +102,7 @@ static int free_port(void)
     return port;
 }
 
-static int make_network(struct launch *l)
+static int make_network(struct launcher *l)
 {
     char why[256];
 
@@ -116,7 +117,7 @@ static int make_network(struct launch *l)
     return 0;
 }
 
-static int make_id(struct launch *l)
+static int make_id(struct launcher *l)
 {
     ncclUniqueId id;
 
@@ -126,17 +127,23 @@ static int make_id(struct launch *l)
     return 0;
 }
 
-static int prepare(struct launch *l)
+static int allocate(struct launcher *l)
 {
     int n = l->job->nranks;
 
     l->process = calloc((size_t)n, sizeof *l->process);
     l->polled = calloc(1 + PER_RANK * (size_t)n, sizeof *l->polled);
+    for (int r = 0; l->process && r < n; r++)
+        for (int i = 0; i < PER_RANK; i++) l->process[r].output[i].fd = -1;
     if (kl_endings_init(&l->endings, n, l->job->grace_ms) || !l->process || !l->polled)
         return complain(l, "starting ranks", "out of memory");
     l->endings.verdict = l->job->verdict;
-    for (int r = 0; r < n; r++)
-        for (int i = 0; i < PER_RANK; i++) l->process[r].output[i].fd = -1;
+    return 0;
+}
+
+static int prepare(struct launcher *l)
+{
+    if (allocate(l)) return -1;
     gethostname(l->hostname, sizeof l->hostname - 1);
     if (open_null(l) || catch_signals(l) || make_network(l) || make_id(l)) return -1;
     int err = kl_janitor_start(&l->janitor);
@@ -145,7 +152,7 @@ static int prepare(struct launch *l)
 
 /* ---- starting ranks ---- */
 
-static char **environment_of(const struct launch *l, int rank, int host)
+static char **environment_of(const struct launcher *l, int rank, int host)
 {
     int local_size = l->job->nranks / l->job->nhosts;
     char host_id[96];
@@ -178,7 +185,32 @@ static int open_output(struct output *o, const char *prefix, int *theirs)
     return 0;
 }
 
-static int start_rank(struct launch *l, int rank)
+/* The CPUs of a rank: an equal share of this process's, side by side. False: there are fewer CPUs than ranks. */
+static bool share_of(const struct kl_cpuset *all, int nranks, int rank, struct kl_cpuset *share)
+{
+    int each = kl_cpuset_count(all) / nranks, i = 0;
+
+    *share = (struct kl_cpuset){{0}};
+    for (int cpu = -1; each && (cpu = kl_cpuset_next(all, cpu + 1)) >= 0; i++)
+        if (i / each == rank) kl_cpuset_add(share, cpu);
+    return each > 0;
+}
+
+/* Ranks that spin on one core while another is idle cost thousands of times more: a rank inherits the CPUs of the thread that
+ * starts it, and this is that thread. */
+static int spawn_bound(const struct launcher *l, int rank, const struct kl_spawn *what, pid_t *pid)
+{
+    struct kl_cpuset all, share;
+
+    if (l->job->unbound || kl_affinity_get(&all) || !share_of(&all, l->job->nranks, rank, &share) ||
+        kl_affinity_pin(&share, NULL))
+        return kl_spawn_rank(what, pid);
+    int err = kl_spawn_rank(what, pid);
+    kl_affinity_pin(&all, NULL);
+    return err;
+}
+
+static int start_rank(struct launcher *l, int rank)
 {
     struct process *p = &l->process[rank];
     int host = rank / (l->job->nranks / l->job->nhosts);
@@ -194,7 +226,7 @@ static int start_rank(struct launch *l, int rank)
     int err = env ? 0 : ENOMEM;
     if (!err) err = open_output(&p->output[0], p->prefix, &what.out);
     if (!err) err = open_output(&p->output[1], p->prefix, &what.err);
-    if (!err) err = kl_spawn_rank(&what, &p->pid);
+    if (!err) err = spawn_bound(l, rank, &what, &p->pid);
     if (!err) kl_janitor_watch(&l->janitor, p->pid);
     if (what.out >= 0) close(what.out);
     if (what.err >= 0) close(what.err);
@@ -202,7 +234,7 @@ static int start_rank(struct launch *l, int rank)
     return err;
 }
 
-static int start_ranks(struct launch *l)
+static int start_ranks(struct launcher *l)
 {
     for (int r = 0; r < l->job->nranks; r++) {
         int err = start_rank(l, r);
@@ -215,7 +247,7 @@ static int start_ranks(struct launch *l)
 
 /* ---- while they run ---- */
 
-static void signal_ranks(const struct launch *l, int signal)
+static void signal_ranks(const struct launcher *l, int signal)
 {
     for (int r = 0; r < l->job->nranks; r++)
         if (l->process[r].pid && !l->endings.rank[r].ended) kill(-l->process[r].pid, signal);
@@ -243,7 +275,7 @@ static void pass_output(struct output *o, FILE *to, int chunks)
     }
 }
 
-static void pass_outputs(struct launch *l)
+static void pass_outputs(struct launcher *l)
 {
     for (int r = 0; r < l->job->nranks; r++) {
         pass_output(&l->process[r].output[0], l->job->out, 1);
@@ -251,7 +283,7 @@ static void pass_outputs(struct launch *l)
     }
 }
 
-static void announce_death(const struct launch *l, int rank)
+static void announce_death(const struct launcher *l, int rank)
 {
     char how[160];
 
@@ -262,7 +294,7 @@ static void announce_death(const struct launch *l, int rank)
 }
 
 /* Ended ranks stay unreaped to the end, so that their process groups keep their numbers. */
-static void note_endings(struct launch *l)
+static void note_endings(struct launcher *l)
 {
     for (int r = 0; r < l->job->nranks; r++) {
         siginfo_t info = {.si_pid = 0};
@@ -276,7 +308,7 @@ static void note_endings(struct launch *l)
     }
 }
 
-static void pass_signal(struct launch *l, int signal)
+static void pass_signal(struct launcher *l, int signal)
 {
     signal_ranks(l, signal);
     if (signal == SIGTSTP) raise(SIGSTOP); /* ours was caught */
@@ -284,7 +316,7 @@ static void pass_signal(struct launch *l, int signal)
         kl_endings_asked(&l->endings, signal, kl_now_ns());
 }
 
-static void take_signals(struct launch *l)
+static void take_signals(struct launcher *l)
 {
     struct signalfd_siginfo info;
 
@@ -296,7 +328,7 @@ static void take_signals(struct launch *l)
     }
 }
 
-static void look_at_the_clock(struct launch *l)
+static void look_at_the_clock(struct launcher *l)
 {
     if (kl_deadline_passed(l->deadline)) {
         fprintf(l->job->err, "%s: not finished after %g s\n", l->job->who, (double)l->job->timeout_ms / 1000);
@@ -316,7 +348,7 @@ static void look_at_the_clock(struct launch *l)
     }
 }
 
-static void wait_for_something(struct launch *l)
+static void wait_for_something(struct launcher *l)
 {
     struct pollfd *p = l->polled;
     uint64_t next = l->endings.due_ns;
@@ -329,7 +361,7 @@ static void wait_for_something(struct launch *l)
     poll(l->polled, (nfds_t)(p - l->polled), kl_deadline_left_ms(next, POLL_MAX_MS));
 }
 
-static void attend(struct launch *l)
+static void attend(struct launcher *l)
 {
     l->deadline = l->job->timeout_ms ? kl_deadline_in_ms(l->job->timeout_ms) : KL_NO_DEADLINE;
     l->next_watch = l->job->is_stuck ? kl_deadline_in_ms(WATCH_MS) : KL_NO_DEADLINE;
@@ -344,7 +376,7 @@ static void attend(struct launch *l)
 /* ---- after the ranks ---- */
 
 /* Ranks are zombies here, or run when not all could be started: their groups are theirs in either case. */
-static void sweep(struct launch *l)
+static void sweep(struct launcher *l)
 {
     for (int r = 0; l->process && r < l->job->nranks; r++) {
         struct process *p = &l->process[r];
@@ -359,7 +391,7 @@ static void sweep(struct launch *l)
     kl_janitor_dismiss(&l->janitor);
 }
 
-static void report(const struct launch *l)
+static void report(const struct launcher *l)
 {
     char how[160];
 
@@ -370,8 +402,18 @@ static void report(const struct launch *l)
     }
 }
 
-static void release(struct launch *l)
+/* A signal that came when there was nobody left to pass it to has had its effect: it must not end us, who have an exit
+ * code to return. */
+static void drop_signals(const struct launcher *l)
 {
+    struct signalfd_siginfo info;
+
+    while (l->signals >= 0 && read(l->signals, &info, sizeof info) == sizeof info) continue;
+}
+
+static void release(struct launcher *l)
+{
+    drop_signals(l);
     kl_netns_close(&l->netns);
     kl_endings_fini(&l->endings);
     if (l->signals >= 0) close(l->signals);
@@ -383,7 +425,7 @@ static void release(struct launch *l)
 
 int kl_launch(const struct kl_launch *job)
 {
-    struct launch l = {.job = job, .signals = -1, .null = -1, .janitor.fd = -1};
+    struct launcher l = {.job = job, .signals = -1, .null = -1, .janitor.fd = -1};
     bool failed = true;
 
     sigprocmask(SIG_BLOCK, NULL, &l.inherited_mask);

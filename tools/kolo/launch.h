@@ -25,6 +25,7 @@ struct kl_launch {
     int nranks, nhosts;    /* nranks is a multiple of nhosts */
     bool netns;            /* each host in a network namespace of its own */
     bool tag;              /* begin each line with "[rank] " */
+    bool unbound;          /* do not give each rank its share of the CPUs, where there are enough */
     const char *topo_file; /* NULL: as inherited */
     int host_devices;      /* KOLO_HOST_DEVICES; 0: as inherited */
     uint64_t timeout_ms;   /* for all of it; 0: none */

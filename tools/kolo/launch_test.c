@@ -34,15 +34,32 @@ static char *contents(FILE *f)
     return text;
 }
 
+/* Shell for scripts below: a rank says that it is ready; a rank waits until another one is. */
+#define READY       "mkdir $RANK; "
+#define AWAIT(rank) "until test -d " #rank "; do sleep 0.01; done; "
+
+/* The folder that scripts run in, with what READY makes in it. */
+static void remove_scratch(const char *dir)
+{
+    char path[64];
+
+    for (int r = 0; r < 8; r++) {
+        snprintf(path, sizeof path, "%s/%d", dir, r);
+        rmdir(path);
+    }
+    assert_int_equal(rmdir(dir), 0);
+}
+
 /* Run `sh -c script` on n ranks with what `like` says. */
 static struct outcome launch(const struct kl_launch *like, int n, const char *script)
 {
-    char sh[] = "sh", c[] = "-c", text[512];
+    char sh[] = "sh", c[] = "-c", text[512], dir[] = "/tmp/kolo-launch-XXXXXX";
     char *argv[] = {sh, c, text, NULL};
     struct outcome o = {0};
     struct kl_launch job = *like;
 
-    snprintf(text, sizeof text, "%s", script);
+    assert_non_null(mkdtemp(dir));
+    snprintf(text, sizeof text, "cd %s; %s", dir, script);
     job.who = "kolo run";
     job.path = "/bin/sh";
     job.argv = argv;
@@ -55,6 +72,7 @@ static struct outcome launch(const struct kl_launch *like, int n, const char *sc
     o.err = contents(job.err);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nothing is left */
     assert_int_equal(errno, ECHILD);
+    remove_scratch(dir);
     return o;
 }
 
@@ -100,9 +118,10 @@ static const struct script_case {
     {"kill -9 $$", EXIT_PROBLEM, "kolo run: rank 1: signal 9 (Killed), by itself"},
     {"test $RANK = 0 || exit 3; exec " LONG_SLEEP, EXIT_PROBLEM,
      "kolo run: rank 0: signal 15 (Terminated), sent by kolo run"},
-    {"test $RANK = 0 || exit 3; trap '' TERM; " LONG_SLEEP, EXIT_PROBLEM, "kolo run: rank 1: exit code 3, by itself"},
-    {"test $RANK = 0 || exit 3; trap 'exit 0' TERM; while :; do sleep 0.01; done", EXIT_PROBLEM,
-     "kolo run: rank 0: exit code 0, after kolo run sent signal 15 (Terminated)"},
+    {"test $RANK = 0 || { " AWAIT(0) "exit 3; }; trap 'exit 0' TERM; " READY "while :; do sleep 0.01; done",
+     EXIT_PROBLEM, "kolo run: rank 0: exit code 0, after kolo run sent signal 15 (Terminated)"},
+    {"test $RANK = 0 || { " AWAIT(0) "exit 3; }; trap '' TERM; " READY "while :; do " LONG_SLEEP "; done", EXIT_PROBLEM,
+     "kolo run: rank 0: signal 9 (Killed), sent by kolo run"},
 };
 
 static void endings_are_reported(void **state)
@@ -126,16 +145,6 @@ static void the_death_is_announced_at_once(void **state)
 
     (void)state;
     expect_line(o.err, "kolo run: rank 1: exit code 3, by itself; the others have 0.25 s to end");
-    forget(&o);
-}
-
-static void a_sigterm_that_is_ignored_becomes_sigkill(void **state)
-{
-    struct outcome o =
-        launch(&(struct kl_launch){0}, 2, "trap '' TERM; test $RANK = 0 || exit 3; while :; do " LONG_SLEEP "; done");
-
-    (void)state;
-    expect_line(o.err, "kolo run: rank 0: signal 9 (Killed), sent by kolo run");
     forget(&o);
 }
 
@@ -242,7 +251,8 @@ static void ranks_inherit_no_descriptors(void **state)
 
     (void)state;
     assert_int_equal(o.code, EXIT_OK);
-    for (const char *at = o.out; *at; at = strchr(at, '\n') + 1) assert_true(atoi(at) <= 3); /* 3: the shell reading */
+    for (const char *at = o.out; *at; at = strchr(at, '\n') + 1)
+        assert_true(strtol(at, NULL, 10) <= 3); /* 3: the shell reading */
     forget(&o);
 }
 
@@ -263,27 +273,17 @@ static void background_processes_are_swept(void **state)
 
 static void interrupts_are_passed_on(void **state)
 {
-    char dir[] = "/tmp/kolo-launch-XXXXXX", script[512];
-
-    (void)state;
-    assert_non_null(mkdtemp(dir));
     /* When all are ready, rank 0 sends its parent, the launcher, a signal. */
-    snprintf(script, sizeof script,
-             "cd %s; trap 'echo got; exit 5' INT; mkdir $RANK; "
-             "test $RANK != 0 || { while ! test -d 1 || ! test -d 2; do sleep 0.01; done; kill -INT $PPID; }; "
-             "while :; do sleep 0.01; done",
-             dir);
+    const char *script =
+        "trap 'echo got; exit 5' INT; " READY "test $RANK != 0 || { " AWAIT(1) AWAIT(2) "kill -INT $PPID; }; "
+                                                                                        "while :; do sleep 0.01; done";
     struct outcome o = launch(&(struct kl_launch){.grace_ms = 60000}, 3, script);
 
+    (void)state;
     assert_int_equal(o.code, EXIT_PROBLEM);
     assert_int_equal(count_lines(o.out), 3);
     expect_line(o.err, "kolo run: rank 2: exit code 5, after kolo run sent signal 2 (Interrupt)");
     forget(&o);
-    for (int r = 0; r < 3; r++) {
-        snprintf(script, sizeof script, "%s/%d", dir, r);
-        assert_int_equal(rmdir(script), 0);
-    }
-    assert_int_equal(rmdir(dir), 0);
 }
 
 static void a_missing_program_is_said(void **state)
@@ -321,6 +321,7 @@ static void nothing_survives_the_launcher(void **state)
     char *argv[] = {self, role, NULL};
     posix_spawn_file_actions_t actions;
     pid_t launcher, pid[4];
+    char line[32];
     int fds[2], n = 0;
 
     (void)state;
@@ -334,7 +335,7 @@ static void nothing_survives_the_launcher(void **state)
     close(fds[1]);
 
     FILE *told = fdopen(fds[0], "r");
-    while (n < 4 && fscanf(told, "%d", &pid[n]) == 1) n++;
+    while (n < 4 && fgets(line, sizeof line, told)) pid[n++] = (pid_t)strtol(line, NULL, 10);
     assert_int_equal(n, 4);
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* what the launcher leaves becomes our child, and can be waited for */
     kill(launcher, SIGKILL);
@@ -347,19 +348,12 @@ static void nothing_survives_the_launcher(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(endings_are_reported),
-        cmocka_unit_test(the_death_is_announced_at_once),
-        cmocka_unit_test(a_sigterm_that_is_ignored_becomes_sigkill),
-        cmocka_unit_test(verdicts_are_silent),
-        cmocka_unit_test(time_is_limited),
-        cmocka_unit_test(a_stuck_job_is_ended),
-        cmocka_unit_test(output_keeps_its_lines_and_its_stream),
-        cmocka_unit_test(much_output_arrives),
-        cmocka_unit_test(ranks_know_their_place),
-        cmocka_unit_test(ranks_inherit_no_descriptors),
-        cmocka_unit_test(background_processes_are_swept),
-        cmocka_unit_test(interrupts_are_passed_on),
-        cmocka_unit_test(a_missing_program_is_said),
+        cmocka_unit_test(endings_are_reported),          cmocka_unit_test(the_death_is_announced_at_once),
+        cmocka_unit_test(verdicts_are_silent),           cmocka_unit_test(time_is_limited),
+        cmocka_unit_test(a_stuck_job_is_ended),          cmocka_unit_test(output_keeps_its_lines_and_its_stream),
+        cmocka_unit_test(much_output_arrives),           cmocka_unit_test(ranks_know_their_place),
+        cmocka_unit_test(ranks_inherit_no_descriptors),  cmocka_unit_test(background_processes_are_swept),
+        cmocka_unit_test(interrupts_are_passed_on),      cmocka_unit_test(a_missing_program_is_said),
         cmocka_unit_test(nothing_survives_the_launcher),
     };
 

@@ -13,7 +13,7 @@
  *
  * Errors:  -1 with the reason in `why`; the calling thread is then where it was.
  * Threads: kl_netns_open moves the calling thread into the switch namespace, where it stays; threads started later
- *          are there too.
+ *          are there too. The switch lives as long as a thread is there.
  * Source:  network_namespaces(7), veth(4), rtnetlink(7).
  */
 #ifndef KOLO_TOOL_NETNS_H

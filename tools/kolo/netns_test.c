@@ -78,13 +78,16 @@ static void hosts_reach_each_other(void **state)
         close(home);
         skip();
     }
-    assert_int_not_equal(if_nametoindex("kolo-sw"), 0); /* we are in the switch's namespace */
+    assert_int_not_equal(if_nametoindex("kolo-sw"),
+                         0); /* we are in the switch's namespace, which has to outlive the test */
+    int hub = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     assert_int_equal(if_nametoindex("h3"), 0);
     expect_reachable(&ns, 0, 1);
     expect_reachable(&ns, 2, 0);
     expect_reachable(&ns, 1, 1);
     kl_netns_close(&ns);
     kl_netns_close(&ns);
+    close(hub);
     assert_int_equal(setns(home, CLONE_NEWNET), 0);
     assert_int_equal(if_nametoindex("kolo-sw"), 0);
     close(home);

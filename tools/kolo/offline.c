@@ -10,14 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void load_options(struct kl_offline *c)
+static void load_options(struct kl_offline *c, struct kl_comm_config *comm)
 {
-    struct kl_comm_config comm;
-
     kl_topo_config_load(&c->config, &c->options);
-    kl_comm_config_load(&comm);
-    c->options.p2p_level = comm.p2p_disable ? KL_PATH_LOC : comm.p2p_level;
-    c->options.shm_disable = comm.shm_disable;
+    kl_comm_config_load(comm);
+    c->options.p2p_level = comm->p2p_disable ? KL_PATH_LOC : comm->p2p_level;
+    c->options.shm_disable = comm->shm_disable;
 }
 
 /* ---- devices ---- */
@@ -101,17 +99,28 @@ static ncclResult_t open_machine(struct kl_offline *c, const struct kl_offline_a
         spread_devices(c);
     } else {
         qsort(c->facts.gpu, (size_t)c->facts.ngpus, sizeof *c->facts.gpu, by_dev);
+        if (c->facts.gpu[0].dev < 0) return KL_FAIL(ncclInvalidUsage, "%s: a GPU without a device number", args->sysfs);
         c->gpus = c->facts.ngpus;
     }
     return ncclSuccess;
 }
 
-static ncclResult_t open_file(struct kl_offline *c, const struct kl_offline_args *args)
+static ncclResult_t use_file(struct kl_offline *c)
 {
-    KL_TRY(kl_xml_load(args->topo, kl_xml_topo_schema, &c->file));
     c->machine.file = c->file;
+    c->name = kl_xml_name(c->file);
     KL_TRY(kl_machine_check_file(c->file));
     return make_devices(c, kl_machine_file_gpus(c->file));
+}
+
+/* A file of the command line, NCCL_TOPO_FILE as far as the library would use it, a record, or this machine. */
+static ncclResult_t open_source(struct kl_offline *c, const struct kl_offline_args *args, const char *topo_file)
+{
+    if (args->topo)
+        KL_TRY(kl_xml_load(args->topo, kl_xml_topo_schema, &c->file));
+    else if (!args->sysfs && *topo_file)
+        KL_TRY(kl_machine_read_file(topo_file, true, &c->file));
+    return c->file ? use_file(c) : open_machine(c, args);
 }
 
 /* A file with hosts that numbers tell apart is one NVLink domain, if it stands for the whole cluster. */
@@ -143,15 +152,13 @@ static void set_ranks(struct kl_offline *c, int first)
 
 ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offline *c)
 {
+    struct kl_comm_config comm;
     ncclResult_t rc;
 
-    *c = (struct kl_offline){.hosts = args->hosts ? args->hosts : 1, .name = args->topo ? args->topo : "this machine"};
+    *c = (struct kl_offline){.hosts = args->hosts ? args->hosts : 1, .name = "this machine"};
     c->machine.sysfs = args->sysfs;
-    load_options(c);
-    if (args->topo)
-        KL_TRY_OR(rc, fail, open_file(c, args));
-    else
-        KL_TRY_OR(rc, fail, open_machine(c, args));
+    load_options(c, &comm);
+    KL_TRY_OR(rc, fail, open_source(c, args, comm.topo_file));
     if (args->gpus) KL_TRY_OR(rc, fail, pick_devices(c, args->gpus));
     decide_mnnvl(c, args);
     set_ranks(c, 0);

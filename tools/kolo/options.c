@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/options.h"
 
+#include "base/parse.h"
+
 #include <ctype.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,36 +21,6 @@ struct parse {
     char shown[64]; /* the option as the user wrote it, for messages */
 };
 
-int kl_parse_bytes(const char *text, uint64_t *bytes)
-{
-    char *end;
-    int shift = 0;
-
-    if (!isdigit((unsigned char)text[0])) return -1;
-    errno = 0;
-    uint64_t n = strtoull(text, &end, 10);
-    if (errno) return -1;
-    switch (*end) {
-    case 'K':
-    case 'k':
-        shift = 10, end++;
-        break;
-    case 'M':
-    case 'm':
-        shift = 20, end++;
-        break;
-    case 'G':
-    case 'g':
-        shift = 30, end++;
-        break;
-    default:
-        break;
-    }
-    if (*end || n > UINT64_MAX >> shift) return -1;
-    *bytes = n << shift;
-    return 0;
-}
-
 static int parse_ms(const char *text, uint64_t *ms)
 {
     char *end;
@@ -61,20 +32,11 @@ static int parse_ms(const char *text, uint64_t *ms)
     return 0;
 }
 
-static int parse_int(const struct kl_opt *opt, const char *text, int *value)
+static int store_int(struct parse *p, const struct kl_opt *opt, const char *text, int *field)
 {
-    char *end;
+    int64_t value;
 
-    errno = 0;
-    long n = strtol(text, &end, 10);
-    if (end == text || *end || errno || n < opt->min || n > opt->max) return -1;
-    *value = (int)n;
-    return 0;
-}
-
-static int store_int(struct parse *p, const struct kl_opt *opt, const char *text, void *field)
-{
-    if (!parse_int(opt, text, field)) return 0;
+    if (kl_parse_int(text, &value) && value >= opt->min && value <= opt->max) return *field = (int)value, 0;
     if (opt->max == INT_MAX)
         SAY(p, "%s: \"%s\" is not a whole number from %lld on", p->shown, text, (long long)opt->min);
     else
@@ -92,7 +54,7 @@ static int store(struct parse *p, const struct kl_opt *opt, const char *text)
     case KL_OPT_SWITCH:
         return store_int(p, opt, text, field);
     case KL_OPT_SIZE:
-        if (!kl_parse_bytes(text, field)) return 0;
+        if (kl_parse_size(text, field)) return 0;
         SAY(p, "%s: \"%s\" is not a size; write bytes, or 64K, 32M, 1G", p->shown, text);
         return -1;
     case KL_OPT_TIME:

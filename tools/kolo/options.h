@@ -5,6 +5,7 @@
  * Forms:    -n 4, -n4, --iters 4, --iters=4. An option given twice: the last one counts.
  * Order:    kl_opts_parse stops at the first word that is not an option, or behind `--`; a command whose options may
  *           follow its operands calls it again.
+ * Values:   numbers as base/parse.h reads them, so also in hex.
  * Errors:   silent; the reason comes back as one sentence, which the command prints before it returns EXIT_USAGE.
  */
 #ifndef KOLO_TOOL_OPTIONS_H
@@ -49,8 +50,5 @@ int kl_opts_parse(const struct kl_opt *table, int argc, char **argv, int first, 
 
 /** Print the table as the option part of a help text. */
 void kl_opts_help(const struct kl_opt *table, FILE *to);
-
-/** Parse "8", "64K", "32M", "1G" (also in lower case). -1: not a size, or too large; `*bytes` is then untouched. */
-int kl_parse_bytes(const char *text, uint64_t *bytes);
 
 #endif

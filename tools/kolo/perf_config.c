@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_PROCESSES = 65536, MAX_THREADS = 4096, MAX_DEVICES = 4096, MAX_MISALIGN = 4096 };
+enum { MAX_RANKS = 1 << 20, MAX_PROCESSES = 65536, MAX_THREADS = 4096, MAX_DEVICES = 4096, MAX_MISALIGN = 4096 };
 
 #define SAY(...) (snprintf(why, why_size, __VA_ARGS__), -1)
 
@@ -146,6 +146,8 @@ static int check_sizes(const struct kl_perf_config *c, char *why, size_t why_siz
 
 static int check_launch(const struct kl_perf_config *c, char *why, size_t why_size)
 {
+    if ((int64_t)c->nprocesses * c->nthreads * c->ndevices > MAX_RANKS)
+        return SAY("--np, -t and -g together are more than %d ranks", MAX_RANKS);
     if (c->nprocesses % c->nhosts) return SAY("--np %d does not divide over --hosts %d", c->nprocesses, c->nhosts);
     if (c->registration)
         return SAY("-R %d: buffers cannot be registered in this version; only -R 0 is served", c->registration);

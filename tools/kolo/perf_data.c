@@ -53,9 +53,9 @@ static void integer_mean(struct recipe *r)
 
     r->unit = room >= r->nranks ? r->nranks : 1;
     if (r->unit == 1) room = r->t->exact;
-    r->contributors = (int)at_most(r->nranks, room / r->unit);
-    r->largest = room / r->unit / r->contributors;
-    r->smallest = 1;
+    room /= r->unit;
+    r->contributors = room < 1 ? 1 : (int)at_most(r->nranks, room);
+    r->largest = room / r->contributors;
 }
 
 /* Float means where 1/nranks is a value: a scaled sum. */
@@ -63,7 +63,6 @@ static void exact_mean(struct recipe *r)
 {
     r->contributors = (int)at_most(r->nranks, r->t->exact);
     r->largest = r->t->exact / r->contributors;
-    r->smallest = 1;
 }
 
 /* Other float means: 1/nranks, each product and each sum are rounded, together by less than 2 + c/2 ulp for c contributors
@@ -87,7 +86,15 @@ static bool mean_is_exact(const struct kl_value_type *t, int nranks)
 
 static struct recipe recipe_of(ncclDataType_t type, ncclRedOp_t op, int nranks)
 {
-    struct recipe r = {.t = kl_value_type(type), .op = op, .nranks = nranks, .contributors = nranks, .unit = 1};
+    struct recipe r = {
+        .t = kl_value_type(type),
+        .op = op,
+        .nranks = nranks,
+        .contributors = nranks,
+        .unit = 1,
+        .largest = 1,
+        .smallest = 1,
+    };
     bool is_float = r.t->kind == KL_VALUE_FLOAT;
 
     if (op == ncclMin || op == ncclMax) {

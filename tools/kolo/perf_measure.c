@@ -179,10 +179,11 @@ static ncclResult_t time_each(struct kl_perf_thread *t)
 static ncclResult_t time_all(struct kl_perf_thread *t, double *us)
 {
     const struct kl_perf_config *c = t->config;
-    uint64_t start = kl_now_ns(), issued;
+    uint64_t start, issued;
 
     begin_step(t, KL_PHASE_TIMING);
-    KL_TRY(c->per_iteration ? time_each(t) : run_iterations(t, c->iterations));
+    start = kl_now_ns();
+    KL_TRY(t->times_us ? time_each(t) : run_iterations(t, c->iterations));
     issued = kl_now_ns();
     KL_TRY(synchronize(t));
     if (!c->cpu_time) issued = kl_now_ns();
@@ -220,7 +221,7 @@ static ncclResult_t time_half(struct kl_perf_thread *t, struct kl_perf_half *hal
     KL_TRY(warm_up(t));
     KL_TRY(barrier(t));
     KL_TRY(time_all(t, &half->time_us));
-    if (t->config->per_iteration) KL_TRY(spread_of(t, half));
+    if (half->times_us && half->process_max_us) KL_TRY(spread_of(t, half));
     KL_TRY(average(t, &half->time_us, 1));
     half->bandwidth = kl_coll_bandwidth(&r->op.shape, r->op.element_bytes, half->time_us / 1e6);
     return ncclSuccess;
@@ -365,8 +366,10 @@ static ncclResult_t run_everything(struct kl_perf_thread *t)
 
 ncclResult_t kl_perf_measure(struct kl_perf_thread *t)
 {
-    t->times_us = calloc((size_t)t->config->iterations, sizeof *t->times_us);
-    if (!t->times_us) return KL_NOMEM("the times of iterations");
+    if (t->config->per_iteration) {
+        t->times_us = calloc((size_t)t->config->iterations, sizeof *t->times_us);
+        if (!t->times_us) return KL_NOMEM("the times of iterations");
+    }
     ncclResult_t rc = run_everything(t);
     kl_data_free(&t->reduced);
     free(t->times_us);

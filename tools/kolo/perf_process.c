@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/parse.h"
 #include "include/kolo.h"
 #include "tools/kolo/cmd.h"
 #include "tools/kolo/jobid.h"
@@ -10,6 +11,7 @@
 #include "tools/kolo/perf_measure.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -35,11 +37,6 @@ struct process {
     int stop; /* eventfd that ends the watching thread */
 };
 
-static struct kl_perf_rank *first_rank(const struct process *p, int thread)
-{
-    return &p->rank[thread * p->config->ndevices];
-}
-
 /* The whole process ends: its other threads may be waiting for ranks that now never come. */
 _Noreturn static void give_up(const struct kl_perf_rank *r, const char *operation)
 {
@@ -54,25 +51,34 @@ _Noreturn static void give_up(const struct kl_perf_rank *r, const char *operatio
 
 /* ---- joining ---- */
 
+/* A number that a launcher has left in the environment; -1: it has not. */
+static int number_of(const char *name)
+{
+    const char *text = getenv(name);
+    int64_t value;
+
+    return text && kl_parse_int(text, &value) && value >= 0 && value <= INT_MAX ? (int)value : -1;
+}
+
 static int local_index(void)
 {
     static const char *const names[] = {"KOLO_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                                         "MPI_LOCALRANKID", "SLURM_LOCALID"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (getenv(names[i])) return atoi(getenv(names[i]));
+        if (number_of(names[i]) >= 0) return number_of(names[i]);
     return 0;
 }
 
 /* A launcher of Kolo has made the id; any number of ranks may use it. */
 static bool has_job_id(struct process *p)
 {
-    const char *rank = getenv("KOLO_RANK"), *size = getenv("KOLO_SIZE"), *id = getenv("KOLO_COMM_ID");
+    const char *id = getenv("KOLO_COMM_ID");
 
-    if (!rank || !size || !id || kl_jobid_parse(id, &p->id)) return false;
-    p->process = atoi(rank);
-    p->nprocesses = atoi(size);
-    return p->nprocesses > 0 && p->process >= 0 && p->process < p->nprocesses;
+    p->process = number_of("KOLO_RANK");
+    p->nprocesses = number_of("KOLO_SIZE");
+    if (p->process < 0 || p->process >= p->nprocesses) return false;
+    return id && !kl_jobid_parse(id, &p->id);
 }
 
 /* Hand out the id of a larger communicator in the one that has a rank per process. */
@@ -198,16 +204,17 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-/* The last ones run in this thread, so that a process with one thread has no other. */
-static int run_threads(struct process *p)
+/* The first one runs here, so that a process with one thread has no other. */
+static void run_threads(struct process *p)
 {
     int n = p->config->nthreads, started = 1, err = 0;
+    struct start own = {p, &p->thread[0]};
     pthread_t *handle = calloc((size_t)n, sizeof *handle);
     struct start *start = calloc((size_t)n, sizeof *start);
 
     if (!handle || !start) err = ENOMEM;
-    for (int i = 0; i < n && !err; i++) start[i] = (struct start){p, &p->thread[i]};
     while (started < n && !err) {
+        start[started] = (struct start){p, &p->thread[started]};
         err = pthread_create(&handle[started], NULL, thread_main, &start[started]);
         started += !err;
     }
@@ -215,11 +222,10 @@ static int run_threads(struct process *p)
         fprintf(stderr, "kolo perf: starting threads: %s\n", strerror(err));
         _exit(KL_PERF_FAILED); /* those that run wait for those that do not */
     }
-    thread_main(&start[0]);
+    thread_main(&own);
     for (int i = 1; i < started; i++) pthread_join(handle[i], NULL);
     free(start);
     free(handle);
-    return 0;
 }
 
 /* ---- the watching thread, where there is no launcher that watches ---- */
@@ -242,18 +248,19 @@ static void *watch_main(void *argument)
 static int run_watched(struct process *p)
 {
     pthread_t watcher;
+    bool watch = p->own_slots && p->config->timeout_ms;
 
-    if (!p->own_slots || !p->config->timeout_ms) return run_threads(p);
-    p->stop = eventfd(0, EFD_CLOEXEC);
-    if (p->stop < 0 || pthread_create(&watcher, NULL, watch_main, p)) {
+    if (watch) p->stop = eventfd(0, EFD_CLOEXEC);
+    if (watch && (p->stop < 0 || pthread_create(&watcher, NULL, watch_main, p))) {
         fprintf(stderr, "kolo perf: -T: no thread that could watch\n");
         return -1;
     }
-    int rc = run_threads(p);
+    run_threads(p);
+    if (!watch) return 0;
     eventfd_write(p->stop, 1);
     pthread_join(watcher, NULL);
     close(p->stop);
-    return rc;
+    return 0;
 }
 
 /* ---- the process ---- */
@@ -272,33 +279,47 @@ static void report(void *context, const struct kl_perf_row *row, int half)
     }
 }
 
-static int allocate(struct process *p, struct kl_watch_slot *slots, ncclComm_t comm)
+static double least_bandwidth(void)
 {
-    const struct kl_perf_config *c = p->config;
-    const char *least = getenv("NCCL_TESTS_MIN_BW");
+    const char *text = getenv("NCCL_TESTS_MIN_BW");
+
+    return text ? strtod(text, NULL) : -1;
+}
+
+static void set_rank(struct process *p, int i)
+{
+    p->rank[i] = (struct kl_perf_rank){.rank = p->process * p->nown + i, .nranks = p->nranks, .slot = &p->slots[i]};
+}
+
+static void set_thread(struct process *p, int i)
+{
+    p->thread[i] = (struct kl_perf_thread){
+        .config = p->config,
+        .rank = &p->rank[i * p->config->ndevices],
+        .nranks = p->nranks,
+        .process = p->process,
+        .nprocesses = p->nprocesses,
+        .nthreads = p->nprocesses * p->config->nthreads,
+        .summary.min_bandwidth = least_bandwidth(),
+    };
+}
+
+/* Slots of our own where nobody else watches. */
+static int allocate(struct process *p, struct kl_watch_slot *slots)
+{
+    size_t bytes = (size_t)p->nown * sizeof *slots;
 
     p->rank = calloc((size_t)p->nown, sizeof *p->rank);
-    p->thread = calloc((size_t)c->nthreads, sizeof *p->thread);
-    if (!slots) p->own_slots = aligned_alloc(KL_LINE, (size_t)p->nown * sizeof *slots);
+    p->thread = calloc((size_t)p->config->nthreads, sizeof *p->thread);
+    if (!slots) p->own_slots = aligned_alloc(KL_LINE, bytes);
     p->slots = slots ? slots + p->process * p->nown : p->own_slots;
     if (!p->rank || !p->thread || !p->slots) return -1;
-    if (!slots) memset(p->own_slots, 0, (size_t)p->nown * sizeof *slots);
+    memset(p->slots, 0, bytes);
 
-    for (int i = 0; i < p->nown; i++)
-        p->rank[i] = (struct kl_perf_rank){.rank = p->process * p->nown + i, .nranks = p->nranks, .slot = &p->slots[i]};
-    p->rank[0].comm = comm;
-    for (int i = 0; i < c->nthreads; i++)
-        p->thread[i] = (struct kl_perf_thread){.config = c,
-                                               .rank = first_rank(p, i),
-                                               .nranks = p->nranks,
-                                               .process = p->process,
-                                               .nprocesses = p->nprocesses,
-                                               .nthreads = p->nprocesses * c->nthreads,
-                                               .summary.min_bandwidth = least ? atof(least) : -1};
-    if (p->process == 0) {
-        p->thread[0].report = report;
-        p->thread[0].context = p;
-    }
+    set_rank(p, 0);
+    set_thread(p, 0);
+    for (int i = 1; i < p->nown; i++) set_rank(p, i);
+    for (int i = 1; i < p->config->nthreads; i++) set_thread(p, i);
     return 0;
 }
 
@@ -346,6 +367,27 @@ static void join_together(struct process *p)
     if (init_ranks(p, p->rank, p->nown)) give_up(&p->rank[0], p->config->coll->name);
 }
 
+/* The rank that reports. */
+static void appoint_reporter(struct process *p)
+{
+    if (p->process) return;
+    p->thread[0].report = report;
+    p->thread[0].context = p;
+}
+
+static int run(struct process *p, struct kl_watch_slot *slots, ncclComm_t comm)
+{
+    if (allocate(p, slots)) {
+        fprintf(stderr, "kolo perf: out of memory\n");
+        return KL_PERF_FAILED;
+    }
+    p->rank[0].comm = comm;
+    appoint_reporter(p);
+    if (open_json(p)) return KL_PERF_FAILED;
+    join_together(p);
+    return run_watched(p) ? KL_PERF_FAILED : conclude(p);
+}
+
 int kl_perf_process(const struct kl_perf_config *config, struct kl_watch_slot *slots, int argc, char **argv)
 {
     struct process p = {.config = config, .argc = argc, .argv = argv, .local = local_index()};
@@ -363,13 +405,7 @@ int kl_perf_process(const struct kl_perf_config *config, struct kl_watch_slot *s
         ncclCommDestroy(comm);
         return EXIT_USAGE;
     }
-    int code = KL_PERF_FAILED;
-    if (allocate(&p, slots, comm))
-        fprintf(stderr, "kolo perf: out of memory\n");
-    else if (!open_json(&p)) {
-        join_together(&p);
-        if (!run_watched(&p)) code = conclude(&p);
-    }
+    int code = run(&p, slots, comm);
     release(&p);
     return code;
 }

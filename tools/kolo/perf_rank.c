@@ -114,13 +114,13 @@ void kl_perf_rank_fill(struct kl_perf_rank *r, uint64_t seed)
     kl_data_fill(&r->own, seed, 0, s->send, own);
 }
 
-/* What stands in front of any complaint. */
+/* What stands in front of any complaint; the size is the one that the table shows. */
 static int say_where(const struct kl_perf_rank *r, char *text, size_t size)
 {
     const struct kl_coll *coll = &kl_colls[r->op.shape.id];
 
-    return snprintf(text, size, "rank %d: %s of %zu %s%s%s, %s: ", r->rank, coll->name, r->op.shape.count,
-                    kl_type_name(r->op.type), coll->has_op ? ", " : "", coll->has_op ? kl_redop_name(r->op.op) : "",
+    return snprintf(text, size, "rank %d: %s of %zu bytes of %s, %s%s%s: ", r->rank, coll->name, used_bytes(r),
+                    kl_type_name(r->op.type), coll->has_op ? kl_redop_name(r->op.op) : "", coll->has_op ? ", " : "",
                     r->in_place ? "in-place" : "out-of-place");
 }
 

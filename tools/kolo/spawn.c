@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/spawn.h"
 
+#include "base/parse.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -157,10 +159,13 @@ static int rank_exec(int argc, char **argv)
 {
     enum { PARENT = 2, NAMESPACE, PATH, ARGV };
 
-    if (argc <= ARGV) return CANNOT_START;
-    int ns = atoi(argv[NAMESPACE]);
+    int64_t parent, number;
+
+    if (argc <= ARGV || !kl_parse_int(argv[PARENT], &parent) || !kl_parse_int(argv[NAMESPACE], &number))
+        return CANNOT_START;
+    int ns = (int)number;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != atoi(argv[PARENT])) return CANNOT_START; /* it died before we asked to be told */
+    if (getppid() != (pid_t)parent) return CANNOT_START; /* it died before we asked to be told */
     if (ns >= 0) {
         if (setns(ns, CLONE_NEWNET)) {
             fprintf(stderr, "kolo: entering the network namespace: %s\n", strerror(errno));

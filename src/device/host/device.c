@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-static _Thread_local int chosen = -1;
+static _Thread_local int asked = -1, chosen = -1;
 static _Atomic int first_adopted = -1; /* for threads that never chose: where the process's work is */
 
 int kl_device_count(const struct kl_device_facts *facts)
@@ -31,7 +31,12 @@ int kl_device_job_local_size(void)
 
 void kl_device_set(int device)
 {
-    chosen = device;
+    asked = chosen = device;
+}
+
+int kl_device_asked(void)
+{
+    return asked;
 }
 
 int kl_device_chosen(void)

@@ -32,7 +32,10 @@ int kl_device_job_local_size(void);
 /** Make `device` the thread's current one. The caller has checked it against the count. */
 void kl_device_set(int device);
 
-/** The thread's current device; -1 if it never chose one. */
+/** The device that the thread has set; -1 if it never set one. */
+int kl_device_asked(void);
+
+/** The same, or the one that its first communicator was given; -1 if there is none either. */
 int kl_device_chosen(void);
 
 /** A communicator of this thread got `device` without the thread having chosen: it is the current one from now on. */

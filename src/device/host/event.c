@@ -21,6 +21,7 @@ ncclResult_t kl_event_create(struct kl_event **event)
     if (!e) e = calloc(1, sizeof *e);
     if (!e) return KL_NOMEM("an event");
     kl_store_relaxed(&e->done, kl_load_relaxed(&e->recorded)); /* an event never recorded is done */
+    e->stream = NULL;
     *event = e;
     return ncclSuccess;
 }
@@ -47,10 +48,30 @@ void kl_event_record(struct kl_event *event, struct kl_stream *stream)
 {
     uint64_t number = kl_load_relaxed(&event->recorded) + 1;
     struct kl_work work = {.progress = store_done, .owner = event, .arg = {number}};
+    uint64_t ticket = kl_stream_push(stream, &work) + 1;
 
-    kl_store_relaxed(&event->recorded, number);
-    kl_store_relaxed(&event->stream, stream);
-    kl_store_relaxed(&event->ticket, kl_stream_push(stream, &work) + 1);
+    pthread_mutex_lock(&registry.lock);
+    event->stream = stream;
+    event->ticket = ticket;
+    kl_store_relaxed(&event->recorded, number); /* from here on, and not before, others ask for this record */
+    pthread_mutex_unlock(&registry.lock);
+}
+
+/* Stream and ticket belong together. */
+static struct kl_stream *last_record(struct kl_event *event, uint64_t *ticket)
+{
+    pthread_mutex_lock(&registry.lock);
+    struct kl_stream *stream = event->stream;
+    *ticket = event->ticket;
+    pthread_mutex_unlock(&registry.lock);
+    return stream;
+}
+
+struct kl_stream *kl_event_stream(struct kl_event *event)
+{
+    uint64_t ticket;
+
+    return last_record(event, &ticket);
 }
 
 static bool is_done(struct kl_event *event)
@@ -61,11 +82,15 @@ static bool is_done(struct kl_event *event)
 bool kl_event_query(struct kl_event *event)
 {
     if (is_done(event)) return true;
-    kl_stream_run(kl_load_relaxed(&event->stream));
+    kl_stream_run(kl_event_stream(event));
     return is_done(event);
 }
 
 void kl_event_wait(struct kl_event *event)
 {
-    if (!is_done(event)) kl_stream_wait(kl_load_relaxed(&event->stream), kl_load_relaxed(&event->ticket));
+    uint64_t ticket;
+
+    if (is_done(event)) return;
+    struct kl_stream *stream = last_record(event, &ticket);
+    kl_stream_wait(stream, ticket);
 }

@@ -5,7 +5,9 @@
  * Record k of an event queues work that stores k; the event is done when the last record's number is stored. Events are
  * reused, never freed, so that work queued before a destroy may still store into them.
  *
- * Threads: any; one thread at a time records a given event.
+ * Memory order: done is stored with release after the work before it, loaded with acquire: the results are visible.
+ * Threads: any; one thread at a time records a given event. Queries and waits at the same time mean that record or the one
+ *          before it.
  */
 #ifndef KL_DEVICE_HOST_EVENT_H
 #define KL_DEVICE_HOST_EVENT_H
@@ -15,9 +17,10 @@
 struct kl_event {
     _Atomic uint64_t recorded; /* number of the last record */
     _Atomic uint64_t done;     /* highest number stored */
-    _Atomic(struct kl_stream *) stream;
-    _Atomic uint64_t ticket; /* of the last record in its stream */
-    struct kl_event *next;   /* in the list of free events; guarded by its lock */
+    struct kl_stream
+        *stream;     /* of the last record, NULL if there is none; guarded by the lock of events, as the next two */
+    uint64_t ticket; /* of the last record in its stream */
+    struct kl_event *next; /* in the list of free events */
 };
 
 ncclResult_t kl_event_create(struct kl_event **event);
@@ -25,10 +28,7 @@ void kl_event_destroy(struct kl_event *event);
 void kl_event_record(struct kl_event *event, struct kl_stream *stream);
 
 /** The stream of its last record; NULL if there is none. */
-static inline struct kl_stream *kl_event_stream(struct kl_event *event)
-{
-    return kl_load_relaxed(&event->stream);
-}
+struct kl_stream *kl_event_stream(struct kl_event *event);
 
 /** Whether it is done; advances its stream if not. */
 bool kl_event_query(struct kl_event *event);

@@ -107,6 +107,7 @@ static void *run_executor(void *unused)
 static void forget_in_child(void)
 {
     kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_ABSENT);
+    kl_streams_forget();
 }
 
 static void register_fork_handler(void)

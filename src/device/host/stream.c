@@ -194,6 +194,67 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
     kl_store_relaxed(&stream->waiter, 0);
 }
 
+/* ---- withdrawing ---- */
+
+static enum kl_step stay(struct kl_stream *stream, struct kl_work *work)
+{
+    (void)stream, (void)work;
+    return KL_STEP_STALLED;
+}
+
+static enum kl_step do_nothing(struct kl_stream *stream, struct kl_work *work)
+{
+    (void)stream, (void)work;
+    return KL_STEP_DONE;
+}
+
+/* The caller holds `running`. A slot that another producer has drawn and not filled yet is not ours. */
+static bool replace_held(struct kl_stream *stream, const void *owner, const struct kl_work *by)
+{
+    bool found = false;
+
+    for (uint64_t t = kl_load_relaxed(&stream->head); t != kl_load_relaxed(&stream->tail); t++) {
+        uint32_t slot = (uint32_t)(t % KL_STREAM_SLOTS);
+        if (kl_load_acquire(&stream->slots[slot].seq) != t + 1 || /* pairs with the exchange in kl_stream_push */
+            stream->slots[slot].work.owner != owner)
+            continue;
+        stream->slots[slot].work = *by;
+        found = true;
+    }
+    return found;
+}
+
+static bool replace(struct kl_stream *stream, const void *owner, const struct kl_work *by)
+{
+    struct kl_backoff wait = KL_BACKOFF_START;
+
+    while (kl_swap_acquire(&stream->running, 1)) kl_backoff_pause(&wait, 0);
+    bool found = replace_held(stream, owner, by);
+    kl_store_release(&stream->running, 0); /* pairs with the exchange in the next runner */
+    return found;
+}
+
+void kl_streams_withdraw(void *owner, ncclResult_t code, const char *text, void (*settle)(void *owner))
+{
+    struct kl_work held_up = {.progress = stay, .owner = owner}, gone = {.progress = do_nothing};
+
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
+        if (replace(s, owner, &held_up)) kl_stream_fail(s, code, text);
+    settle(owner); /* nobody runs the work any more, and nobody who waits for it has gone on */
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) replace(s, owner, &gone);
+}
+
+void kl_streams_forget(void)
+{
+    pthread_mutex_init(&registry.lock, NULL);
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
+        kl_store_relaxed(&s->head, kl_load_relaxed(&s->tail));
+        kl_store_relaxed(&s->running, 0);
+        kl_store_relaxed(&s->waiter, 0);
+        kl_store_relaxed(&s->failure, ncclSuccess);
+    }
+}
+
 /* ---- failures ---- */
 
 void kl_stream_fail(struct kl_stream *stream, ncclResult_t code, const char *text)

@@ -104,6 +104,13 @@ static inline uint64_t kl_stream_tail(struct kl_stream *stream)
 /** Run the calling thread's streams, and with `all` those of other threads too, once each. MOVED or STALLED. */
 enum kl_step kl_streams_poll(bool all);
 
+/**
+ * Make all work of `owner` that is still queued do nothing, wherever it stands; its streams get a failure. `settle` is
+ * called once nobody runs that work any more and before anybody who waits for it goes on. `owner` pushes nothing
+ * meanwhile. Waits only for progress functions to return.
+ */
+void kl_streams_withdraw(void *owner, ncclResult_t code, const char *text, void (*settle)(void *owner));
+
 /* ---- failures ---- */
 
 /** Record that work of this stream failed; the first unreported failure is kept. */
@@ -113,6 +120,9 @@ void kl_stream_fail(struct kl_stream *stream, ncclResult_t code, const char *tex
 ncclResult_t kl_stream_failure(struct kl_stream *stream, bool clear);
 
 /* ---- for the executor ---- */
+
+/** In a forked child: what is queued is the parent's, and whoever ran it does not exist here. */
+void kl_streams_forget(void);
 
 struct kl_stream *kl_streams_first(void);
 

@@ -132,6 +132,34 @@ static void a_forked_child_has_an_executor_of_its_own(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* Also of one that somebody runs at this moment, or has half done. */
+static void a_forked_child_does_not_run_the_work_of_its_parent(void **state)
+{
+    struct kl_stream *s = make_stream();
+    struct list *l = calloc(1, sizeof *l);
+    int status;
+
+    (void)state;
+    push_append(s, l, 1, 300); /* the executor has taken it before it is done */
+    push_append(s, l, 2, 0);
+    while (!kl_stream_reached(s, 0) || kl_stream_pending(s)) {
+        pid_t child = fork();
+        if (!child) {
+            alarm(20);
+            kl_stream_wait(s, kl_stream_tail(s));
+            int n = l->n;
+            push_append(s, l, 3, 0);
+            kl_stream_wait(s, kl_stream_tail(s));
+            _exit(l->n == n + 1 && l->number[n] == 3 ? 0 : 1);
+        }
+        waitpid(child, &status, 0);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    assert_int_equal(l->n, 2);
+    assert_int_equal(kl_stream_destroy(s), ncclSuccess);
+    free(l);
+}
+
 enum { PRODUCERS = 4, PUSHES = 2000 };
 
 struct counting {
@@ -196,6 +224,41 @@ static void the_first_failure_is_reported_until_it_was_cleared(void **state)
     assert_int_equal(kl_stream_destroy(s), ncclSuccess);
 }
 
+static int settled;
+
+/* Nobody has got past the work while it is settled. */
+static void settle(void *owner)
+{
+    const struct list *l = owner;
+
+    assert_int_equal(l->n, 0);
+    settled++;
+}
+
+static void withdrawn_work_does_not_run_and_holds_nothing_up(void **state)
+{
+    struct list *mine = calloc(1, sizeof *mine), *other = calloc(1, sizeof *other);
+    struct kl_stream *a = make_stream(), *b = make_stream();
+
+    (void)state;
+    for (uint64_t i = 0; i < 3; i++) {
+        push_append(a, mine, i, UINT64_MAX); /* as good as never */
+        push_append(a, other, i, 0);
+    }
+    push_append(b, other, 3, 0);
+    kl_streams_withdraw(mine, ncclInternalError, "no longer wanted", settle);
+    assert_int_equal(settled, 1);
+    kl_stream_wait(a, kl_stream_tail(a));
+    kl_stream_wait(b, kl_stream_tail(b));
+    assert_int_equal(mine->n, 0);
+    assert_int_equal(other->n, 4);
+    assert_int_equal(kl_stream_destroy(a), ncclInternalError);
+    assert_string_equal(kl_error_text(), "no longer wanted");
+    assert_int_equal(kl_stream_destroy(b), ncclSuccess);
+    free(mine);
+    free(other);
+}
+
 static void handles_are_looked_up_and_not_followed(void **state)
 {
     struct kl_stream *s = make_stream(), *found = NULL, *again = NULL;
@@ -240,6 +303,44 @@ static void events_mark_a_place_in_a_stream(void **state)
     free(l);
 }
 
+struct recording {
+    struct kl_event *event;
+    struct kl_stream *streams[2];
+    _Atomic uint32_t over;
+};
+
+static void *record_here_and_there(void *arg)
+{
+    struct recording *r = arg;
+
+    for (int i = 0; i < 20000; i++) kl_event_record(r->event, r->streams[i % 100 == 0]);
+    kl_store_release(&r->over, 1);
+    return NULL;
+}
+
+/* The tickets of one stream mean nothing in the other, which is far behind. */
+static void an_event_may_be_waited_for_while_it_moves_to_another_stream(void **state)
+{
+    struct recording r = {.streams = {make_stream(), make_stream()}};
+    struct kl_event *old;
+    pthread_t recorder;
+
+    (void)state;
+    assert_int_equal(kl_event_create(&r.event), ncclSuccess);
+    assert_int_equal(pthread_create(&recorder, NULL, record_here_and_there, &r), 0);
+    while (!kl_load_acquire(&r.over)) {
+        kl_event_query(r.event);
+        kl_event_wait(r.event);
+    }
+    pthread_join(recorder, NULL);
+    kl_event_wait(r.event);
+    kl_event_destroy(r.event);
+    assert_int_equal(kl_event_create(&old), ncclSuccess);
+    assert_null(kl_event_stream(old)); /* whatever becomes of that stream is nothing to the new owner */
+    kl_event_destroy(old);
+    for (int i = 0; i < 2; i++) assert_int_equal(kl_stream_destroy(r.streams[i]), ncclSuccess);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,10 +349,13 @@ int main(void)
         cmocka_unit_test(a_waiter_runs_the_stream_it_depends_on),
         cmocka_unit_test(work_that_nobody_waits_for_is_done_by_the_executor),
         cmocka_unit_test(a_forked_child_has_an_executor_of_its_own), /* and after */
+        cmocka_unit_test(a_forked_child_does_not_run_the_work_of_its_parent),
         cmocka_unit_test(many_threads_push_and_run_one_stream),
         cmocka_unit_test(the_first_failure_is_reported_until_it_was_cleared),
+        cmocka_unit_test(withdrawn_work_does_not_run_and_holds_nothing_up),
         cmocka_unit_test(handles_are_looked_up_and_not_followed),
         cmocka_unit_test(events_mark_a_place_in_a_stream),
+        cmocka_unit_test(an_event_may_be_waited_for_while_it_moves_to_another_stream),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/run.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+
+/* ---- the record of attempts ---- */
+
+static ncclResult_t grow_record(struct kl_run *run)
+{
+    int max = run->max_attempts ? 2 * run->max_attempts : 32;
+    struct kl_attempt *attempt = realloc(run->why->attempt, (size_t)max * sizeof *attempt);
+    struct kl_outcome *outcome = realloc(run->outcome, (size_t)max * sizeof *outcome);
+    int *unique = realloc(run->unique, (size_t)max * sizeof *unique);
+
+    if (attempt) run->why->attempt = attempt;
+    if (outcome) run->outcome = outcome;
+    if (unique) run->unique = unique;
+    if (!attempt || !outcome || !unique) return KL_NOMEM("the record of a graph search");
+    run->max_attempts = max;
+    return ncclSuccess;
+}
+
+static ncclResult_t begin_attempt(struct kl_run *run, int budget)
+{
+    const struct kl_graph *w = run->work;
+
+    if (run->why->nattempts == run->max_attempts) KL_TRY(grow_record(run));
+    run->outcome[run->why->nattempts] = (struct kl_outcome){.version = run->walk->version};
+    run->why->attempt[run->why->nattempts++] = (struct kl_attempt){.pass = run->pass,
+                                                                   .pattern = w->pattern,
+                                                                   .cross_nic = w->cross_nic,
+                                                                   .same_channels = w->same_channels,
+                                                                   .type_intra = w->type_intra,
+                                                                   .type_inter = w->type_inter,
+                                                                   .bw_intra = w->bw_intra,
+                                                                   .bw_inter = w->bw_inter,
+                                                                   .budget = budget,
+                                                                   .repeats = -1,
+                                                                   .limiting_link = -1};
+    return ncclSuccess;
+}
+
+static struct kl_wishes wishes_of(const struct kl_attempt *a)
+{
+    return (struct kl_wishes){a->pattern, a->type_intra, a->type_inter, a->bw_intra, a->bw_inter};
+}
+
+static int end_of(int left)
+{
+    return left == KL_WALK_PERFECT ? KL_ATTEMPT_PERFECT : left ? KL_ATTEMPT_EXHAUSTED : KL_ATTEMPT_TIMEOUT;
+}
+
+/* Attempts of fewer steps are sooner made than compared with others. */
+enum { FEW_STEPS = 500 };
+
+static void end_attempt(struct kl_run *run)
+{
+    struct kl_attempt *a = kl_run_last(run);
+    struct kl_outcome *o = &run->outcome[run->why->nattempts - 1];
+    const struct kl_walk *w = run->walk;
+
+    a->steps = w->steps;
+    a->stored = w->stored;
+    a->end = end_of(w->budget);
+    for (int l = 0; l < run->routes->topo->nlinks; l++)
+        if ((int)w->refusals[l] > a->refusals) a->refusals = (int)w->refusals[l], a->limiting_link = l;
+    run->unique[run->nunique++] = run->why->nattempts - 1;
+    run->was_long |= a->steps >= FEW_STEPS;
+    o->made = true;
+    o->left = w->budget;
+    o->most = w->most;
+    o->exact = o->version == w->version && w->exact && (a->steps >= FEW_STEPS || !o->left);
+    o->version = w->version;
+}
+
+/* ---- attempts that need not be made ---- */
+
+/* Account for an attempt as for an earlier one that it equals, but for storing. */
+static void repeat(struct kl_run *run, int earlier)
+{
+    struct kl_attempt *a = kl_run_last(run);
+    struct kl_outcome *o = &run->outcome[run->why->nattempts - 1];
+
+    *o = run->outcome[earlier];
+    o->made = false;
+    a->repeats = earlier;
+    a->steps = run->why->attempt[earlier].steps;
+    a->end = run->why->attempt[earlier].end;
+    run->budget = o->left;
+}
+
+/* Account for an attempt that stores nothing, and of which no more is known than whether it times out. */
+static void skip(struct kl_run *run, bool timeout, bool exact)
+{
+    struct kl_outcome *o = &run->outcome[run->why->nattempts - 1];
+
+    kl_run_last(run)->end = KL_ATTEMPT_HOPELESS;
+    o->left = run->budget = timeout ? 0 : 1;
+    o->exact = exact;
+}
+
+static unsigned types_up_to(unsigned types, int limit)
+{
+    return types & ((2u << limit) - 1);
+}
+
+/* Path types that no path of the machine has make no difference. */
+static unsigned intra_types(const struct kl_run *run, const struct kl_attempt *a)
+{
+    return types_up_to(run->routes->intra_types, a->type_intra);
+}
+
+static unsigned inter_types(const struct kl_run *run, const struct kl_attempt *a)
+{
+    return types_up_to(run->routes->inter_types, a->type_inter);
+}
+
+static bool same_shape(const struct kl_attempt *a, const struct kl_attempt *b)
+{
+    return a->pattern == b->pattern && a->cross_nic == b->cross_nic && a->same_channels == b->same_channels;
+}
+
+/*
+ * Same wishes. The attempt takes the same steps to the same solutions, none of which can be better than what is stored: each was
+ * compared when it was found, and what is stored only gets better. Types are relaxed one number at a time, so such
+ * repetitions are frequent.
+ */
+static bool has_same_wishes(const struct kl_run *run, const struct kl_attempt *a, const struct kl_attempt *b)
+{
+    return same_shape(a, b) && a->bw_intra == b->bw_intra && a->bw_inter == b->bw_inter &&
+           intra_types(run, a) == intra_types(run, b) && inter_types(run, a) == inter_types(run, b);
+}
+
+static bool repeat_same_wishes(struct kl_run *run)
+{
+    const struct kl_attempt *a = kl_run_last(run);
+
+    if (run->pass != 1) return false;
+    for (int k = run->nunique - 1; k >= 0; k--) {
+        int i = run->unique[k];
+
+        if (run->outcome[i].version != run->walk->version || !has_same_wishes(run, a, &run->why->attempt[i])) continue;
+        repeat(run, i);
+        return true;
+    }
+    return false;
+}
+
+/*
+ * For what follows, rounding must leave no traces (kl_is_exact): else what an attempt does to a link depends on its way through the
+ * search. And channels must be chains: heads are tried differently.
+ *
+ * Wishes b are at least as strict as wishes a: every step of b is a step of a, because whatever a took from links before,
+ * and takes now, is no more. So a has at least as many steps, and at least as many solutions.
+ */
+static bool is_stricter(const struct kl_run *run, const struct kl_attempt *b, const struct kl_attempt *a)
+{
+    return same_shape(a, b) && a->bw_intra <= b->bw_intra && a->bw_inter <= b->bw_inter &&
+           !(intra_types(run, b) & ~intra_types(run, a)) && !(inter_types(run, b) & ~inter_types(run, a));
+}
+
+/* If stricter wishes used up their budget, so will these. */
+static bool will_time_out(const struct kl_run *run)
+{
+    const struct kl_attempt *a = &run->why->attempt[run->why->nattempts - 1];
+
+    for (int k = run->nunique - 1; k >= 0; k--) {
+        int i = run->unique[k];
+        const struct kl_outcome *o = &run->outcome[i];
+
+        if (o->left == 0 && o->exact && o->version == run->walk->version && is_stricter(run, &run->why->attempt[i], a))
+            return true;
+    }
+    return false;
+}
+
+/* If less strict wishes were exhausted, and had no solution large enough, it is the same with these. */
+static bool will_find_nothing(const struct kl_run *run)
+{
+    const struct kl_attempt *a = &run->why->attempt[run->why->nattempts - 1];
+
+    for (int k = run->nunique - 1; k >= 0; k--) {
+        int i = run->unique[k];
+        const struct kl_outcome *o = &run->outcome[i];
+
+        if (o->made && o->left > 0 && o->exact && o->version == run->walk->version &&
+            o->most < run->work->min_channels && is_stricter(run, a, &run->why->attempt[i]))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * An attempt that can't store a solution is not made where its outcome is known: it will time out; or how it ends makes no
+ * difference, because the first solution to be found, having to have all channels, ends the pass; or, in the second
+ * pass, where only a timeout matters, because it will not.
+ */
+static bool skip_hopeless(struct kl_run *run)
+{
+    const struct kl_graph *w = run->work;
+    bool any_end = run->pass == 1 && !run->best->nchannels && w->min_channels == w->max_channels;
+    bool timeout = will_time_out(run);
+    int hops = run->pass == 1 ? kl_bound_hops(run->routes) : run->best->nhops; /* the second pass starts with these */
+
+    if ((any_end || run->pass == 2) && will_find_nothing(run)) {
+        skip(run, false, false);
+        return true;
+    }
+    if (!any_end && !timeout) return false;
+    if (kl_bound_can_win(w, run->best, kl_bound_channels(run->routes, w), hops)) return false;
+    skip(run, true, timeout);
+    return true;
+}
+
+/*
+ * Other wishes, yet the same search with other numbers (kl_rounds_alike). Solutions have the same orders and as many
+ * channels as those of the earlier attempt, at no more bandwidth, so they can't be better than what is stored. Where only
+ * accepting and refusing is alike, but not the order, that holds if all was tried.
+ */
+static bool is_alike(const struct kl_run *run, const struct kl_attempt *a, int earlier)
+{
+    const struct kl_attempt *b = &run->why->attempt[earlier];
+    const struct kl_outcome *o = &run->outcome[earlier];
+    struct kl_wishes wa = wishes_of(a), wb = wishes_of(b);
+    bool exhausted = o->left > 0, crossing = a->cross_nic != b->cross_nic;
+
+    if (!o->made || !o->exact || o->version != run->walk->version || b->steps < FEW_STEPS) return false;
+    if (a->pattern != b->pattern || a->same_channels != b->same_channels || a->bw_intra > b->bw_intra) return false;
+    if (crossing && (!exhausted || !kl_one_net(run->routes, &wa) || !kl_one_net(run->routes, &wb) ||
+                     kl_bound_can_win(run->work, run->best, o->most, kl_bound_hops(run->routes))))
+        return false;
+    return kl_rounds_alike(run->routes, run->sums, &wa, &wb, !exhausted);
+}
+
+static ncclResult_t prepare_sums(struct kl_run *run)
+{
+    if (run->sums && run->sums_of == run->work->pattern) return ncclSuccess;
+    kl_sums_free(run->sums);
+    run->sums = NULL;
+    run->sums_of = run->work->pattern;
+    return kl_sums_create(run->routes, run->work->pattern, &run->sums);
+}
+
+static ncclResult_t repeat_alike(struct kl_run *run, bool *repeated)
+{
+    const struct kl_attempt *a = kl_run_last(run);
+
+    KL_TRY(prepare_sums(run));
+    for (int k = run->nunique - 1; k >= 0 && !*repeated; k--)
+        if (is_alike(run, a, run->unique[k])) {
+            repeat(run, run->unique[k]);
+            *repeated = true;
+        }
+    return ncclSuccess;
+}
+
+static ncclResult_t need_not_be_made(struct kl_run *run, bool *needless)
+{
+    struct kl_wishes wishes = kl_wishes_of(run->work);
+
+    *needless = repeat_same_wishes(run);
+    /* The proofs are worth their cost once an attempt was long. */
+    if (*needless || !run->was_long || kl_has_heads(run->work->pattern) || !kl_is_exact(run->routes, &wishes))
+        return ncclSuccess;
+    *needless = skip_hopeless(run);
+    if (!*needless && run->pass == 1) KL_TRY(repeat_alike(run, needless));
+    if (*needless && kl_run_last(run)->repeats < 0) run->unique[run->nunique++] = run->why->nattempts - 1;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_run_attempt(struct kl_run *run)
+{
+    int budget = run->work->same_channels ? KL_BUDGET_SAME : KL_BUDGET_ROUND;
+    bool needless;
+
+    KL_TRY(begin_attempt(run, budget));
+    run->global_budget -= budget;
+    KL_TRY(need_not_be_made(run, &needless));
+    if (needless) return ncclSuccess;
+    KL_TRY(kl_walk_round(run->walk, budget));
+    run->budget = run->walk->budget;
+    end_attempt(run);
+    return ncclSuccess;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/config.h"
+
+#define T struct kl_graph_config
+
+static const struct kl_param rows[] = {
+    KL_PARAM_INT(T, channels.min_channels, "NCCL_MIN_NCHANNELS", "-2", 0, INT32_MAX,
+                 "at least so many channels for collectives; -2 lets Kolo decide"),
+    KL_PARAM_INT(T, channels.max_channels, "NCCL_MAX_NCHANNELS", "-2", 0, INT32_MAX,
+                 "at most so many channels for collectives; -2 lets Kolo decide"),
+    KL_PARAM_INT(T, channels.min_rings, "NCCL_MIN_NRINGS", "-2", 0, INT32_MAX, "old name of NCCL_MIN_NCHANNELS"),
+    KL_PARAM_INT(T, channels.max_rings, "NCCL_MAX_NRINGS", "-2", 0, INT32_MAX, "old name of NCCL_MAX_NCHANNELS"),
+    KL_PARAM_INT(T, channels.min_ctas, "NCCL_MIN_CTAS", "-2", 0, INT32_MAX,
+                 "at least so many channels, over the communicator's configuration; -2 leaves it"),
+    KL_PARAM_INT(T, channels.max_ctas, "NCCL_MAX_CTAS", "-2", 0, INT32_MAX,
+                 "at most so many channels, over the communicator's configuration; -2 leaves it"),
+    KL_PARAM_INT(T, channels.nvls_channels, "NCCL_NVLS_NCHANNELS", "-2", 0, INT32_MAX,
+                 "channels that use the NVSwitch's reductions; -2: 16, or 32 from sm 100 on"),
+    KL_PARAM_INT(T, channels.collnet_node_threshold, "NCCL_COLLNET_NODE_THRESHOLD", "2", 0, INT32_MAX,
+                 "nodes from which on reductions in the network are used"),
+    KL_PARAM_INT(T, channels.unpack_double, "NCCL_UNPACK_DOUBLE_NCHANNELS", "1", 0, 1,
+                 "use twice the channels where the network device delivers packed data"),
+    KL_PARAM_INT(T, channels.min_p2p, "NCCL_MIN_P2P_NCHANNELS", "1", 1, INT32_MAX,
+                 "at least so many channels for send and receive"),
+    KL_PARAM_INT(T, channels.max_p2p, "NCCL_MAX_P2P_NCHANNELS", "64", 1, INT32_MAX,
+                 "at most so many channels for send and receive"),
+    KL_PARAM_INT(T, channels.per_net_peer, "NCCL_NCHANNELS_PER_NET_PEER", "-1", 0, 64,
+                 "channels towards one rank of another host; -1 lets Kolo decide"),
+    KL_PARAM_SIZE(T, channels.work_args_bytes, "NCCL_WORK_ARGS_BYTES", "9223372036854775807", 0, INT64_MAX,
+                  "bytes of work that are passed as kernel arguments; bounds the channels"),
+    KL_PARAM_INT(T, nvls, "NCCL_NVLS_ENABLE", "2", 0, 2,
+                 "reductions in the NVSwitch: 0 never, 1 always, 2 where the devices can"),
+    KL_PARAM_STRING(T, collnet, "NCCL_COLLNET_ENABLE", "", "1 allows reductions in the network"),
+    KL_PARAM_INT(T, tuning.nthreads, "NCCL_NTHREADS", "-2", 0, INT32_MAX,
+                 "threads per channel with LL and Simple, a multiple of 32 from 64 to 512; -2 lets Kolo decide"),
+    KL_PARAM_INT(T, tuning.ll128_nthreads, "NCCL_LL128_NTHREADS", "-2", 0, INT32_MAX,
+                 "threads per channel with LL128, a multiple of 32 from 160 to 640; -2 lets Kolo decide"),
+    KL_PARAM_INT(T, tuning.pat, "NCCL_PAT_ENABLE", "2", 0, 2,
+                 "the PAT algorithm: 0 never, 1 always, 2 with one rank per node"),
+    KL_PARAM_INT(T, tuning.net_overhead, "NCCL_NET_OVERHEAD", "-2", 0, INT32_MAX,
+                 "nanoseconds that a network message costs the CPU; -2: 1000, or 2000 with AMD"),
+    KL_PARAM_STRING(T, thread_thresholds, "NCCL_THREAD_THRESHOLDS", "",
+                    "bytes per thread before more are used: six numbers, for tree and ring with LL, LL128, Simple"),
+};
+
+const struct kl_param_set kl_graph_param_set = KL_PARAM_SET("graph", T, rows);
+
+static void point(struct kl_graph_config *config)
+{
+    config->tuning.thread_thresholds = config->thread_thresholds;
+}
+
+void kl_graph_config_load(struct kl_graph_config *config)
+{
+    *config = (struct kl_graph_config){0};
+    kl_param_load(&kl_graph_param_set, config);
+    point(config);
+}
+
+void kl_graph_config_load_from(struct kl_graph_config *config, const struct kl_settings *from)
+{
+    *config = (struct kl_graph_config){0};
+    kl_param_load_from(&kl_graph_param_set, config, from);
+    point(config);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * levels.h - bandwidths as small numbers, so that taking from a link is one table look-up.
+ *
+ * What is left of a link after taking `need` is (left - need) in single precision, rounded to three decimals, if left is
+ * at least `need`. Results depend on every bit of that, and giving back does not always restore what was there. But few
+ * different values ever occur, and few needs within a round. So each value is a *level*: the number of a row of a
+ * table, and each need of the round is a column, which says what level every level leads to:
+ *
+ *                       take 20          give 20
+ *     level of 240      level of 220     level of 260
+ *     level of 220      level of 200     level of 240
+ *     level of 10       refused          level of 30
+ *
+ * An entry is computed when it is first asked for. Levels are numbered in steps of the row length, so that level + column is
+ * the place of an entry.
+ *
+ * Threads: one.
+ * Source:  the graph specification, 5.1.
+ */
+#ifndef KL_GRAPH_LEVELS_H
+#define KL_GRAPH_LEVELS_H
+
+#include "include/nccl.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    KL_LEVEL_REFUSED = -1,
+    KL_LEVEL_UNKNOWN = -2,
+    KL_LEVEL_STEP = 32,
+    KL_LEVEL_NEEDS = 31, /* columns for needs */
+    KL_LEVEL_WHOLE = 31  /* this column is the value without decimals */
+};
+
+struct kl_levels {
+    int32_t *next;              /* rows of KL_LEVEL_STEP entries */
+    float *value;               /* by level / KL_LEVEL_STEP: GB/s */
+    float need[KL_LEVEL_NEEDS]; /* by column; negative gives back */
+    int32_t *slot;              /* hash table of levels, -1 empty */
+    int32_t *filled;            /* entries that are known */
+    int n, max, nslots, nfilled, max_filled;
+    bool nomem;
+};
+
+void kl_levels_fini(struct kl_levels *levels);
+
+/** The level of a value. Once memory ran out (`nomem`), any level. */
+int kl_level_of(struct kl_levels *levels, float value);
+
+/** Forget the columns: their needs are about to change. */
+void kl_levels_begin(struct kl_levels *levels);
+
+/** Compute one entry: a level, or KL_LEVEL_REFUSED. */
+int kl_levels_fill(struct kl_levels *levels, int entry);
+
+/** Where taking a column's need from a level leads. */
+static inline int kl_level_next(struct kl_levels *levels, int level, int column)
+{
+    int to = levels->next[level + column];
+
+    return to != KL_LEVEL_UNKNOWN ? to : kl_levels_fill(levels, level + column);
+}
+
+static inline float kl_level_value(const struct kl_levels *levels, int level)
+{
+    return levels->value[level / KL_LEVEL_STEP];
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * nic.h - which NET a rank's connections of a graph use, and which rank's proxy serves it.
+ *
+ * Point-to-point traffic asks kl_topo_p2p_net instead.
+ * Source: the graph specification, 8.11.
+ */
+#ifndef KL_GRAPH_NIC_H
+#define KL_GRAPH_NIC_H
+
+#include "graph/graph.h"
+
+struct kl_graph_nic {
+    int net;   /* index among NETs */
+    int proxy; /* rank whose proxy serves it */
+};
+
+/**
+ * The NET of a rank on a communicator's channel: the entry of the graph's channel for its first GPU, else the
+ * exit. NVLS heads use the entries of their own channels in turn. Of the graph's channels those count that all ranks have:
+ * `nchannels`, as in struct kl_connect. ncclInternalError when the graph names a NET that the topology does not have, or
+ * the rank is no head.
+ */
+ncclResult_t kl_graph_nic(const struct kl_topo *topo, const struct kl_graph *graph, int nchannels, int channel,
+                          int rank, struct kl_graph_nic *nic);
+
+#endif

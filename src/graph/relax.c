@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/run.h"
+
+/* ---- speeds ---- */
+
+static void set_speeds(struct kl_run *run)
+{
+    const struct kl_routes *r = run->routes;
+    static const float intra[] = {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
+    static const float intra90[] = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
+    static const float intra100[] = {90, 80, 70, 60, 50, 40, 30, 24, 20, 19};
+    static const float inter[] = {48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4f, 1.2f, 0.24f, 0.12f};
+    static const float inter90[] = {48, 45, 42, 40, 30, 24, 22, 20, 17.5f, 15, 12, 6, 3, 2.4f, 1.2f, 0.24f, 0.12f};
+#define SPEEDS(table) run->speed = (table), run->nspeeds = (int)(sizeof(table) / sizeof((table)[0]))
+
+    if (r->nnets && r->min_sm >= 90)
+        SPEEDS(inter90);
+    else if (r->nnets)
+        SPEEDS(inter);
+    else if (r->min_sm >= 100)
+        SPEEDS(intra100);
+    else if (r->min_sm >= 90)
+        SPEEDS(intra90);
+    else
+        SPEEDS(intra);
+#undef SPEEDS
+}
+
+static bool last_speed(const struct kl_run *run)
+{
+    return run->idx == run->nspeeds - 1;
+}
+
+static void set_speed(struct kl_run *run)
+{
+    run->work->bw_intra = run->work->bw_inter = run->speed[run->idx];
+}
+
+/* The fastest speed that a path of the machine can have. */
+static void fastest_speed(struct kl_run *run)
+{
+    for (run->idx = 0; !last_speed(run) && run->speed[run->idx] > run->routes->topo->max_bw;) run->idx++;
+    set_speed(run);
+}
+
+void kl_run_first_speed(struct kl_run *run)
+{
+    const struct kl_topo *t = run->routes->topo;
+    int ng = run->work->ngpus;
+    float total = t->total_bw;
+
+    set_speeds(run);
+    if (ng > 1 && run->work->pattern != KL_PATTERN_RING) total = (float)(total * ((double)ng / (ng - 1)));
+    for (run->idx = 0; !last_speed(run); run->idx++) {
+        float speed = run->speed[run->idx];
+
+        if (speed <= t->max_bw && speed * (float)run->work->min_channels <= total) break;
+    }
+    set_speed(run);
+}
+
+/* ---- first pass: what to give up next ---- */
+
+static bool relax_same_channels(struct kl_run *run)
+{
+    struct kl_graph *w = run->work;
+
+    if (w->same_channels && !(run->routes->amd && w->type_intra == KL_PATH_SYS)) {
+        w->same_channels = 0;
+        return true;
+    }
+    w->same_channels = run->try_same;
+    return false;
+}
+
+static bool relax_pattern(struct kl_run *run)
+{
+    struct kl_graph *w = run->work;
+
+    if (run->routes->min_sm >= 90 && w->pattern == KL_PATTERN_BALANCED_TREE) {
+        w->pattern = KL_PATTERN_TREE;
+        return true;
+    }
+    w->pattern = run->best->pattern;
+    return false;
+}
+
+static bool relax_type_intra(struct kl_run *run)
+{
+    struct kl_graph *w = run->work, *b = run->best;
+    int limit = run->routes->nnets ? w->type_inter : run->max_intra;
+
+    if (w->type_intra < limit && (!b->nchannels || w->type_intra < b->type_intra)) {
+        w->type_intra++;
+        return true;
+    }
+    w->type_intra = run->min_intra;
+    return false;
+}
+
+static bool relax_type_inter(struct kl_run *run)
+{
+    struct kl_graph *w = run->work, *b = run->best;
+
+    if (run->routes->nnets && w->type_inter < run->max_inter &&
+        (!b->nchannels || w->type_inter < b->type_inter || w->type_inter < KL_PATH_PXN)) {
+        w->type_inter++;
+        return true;
+    }
+    w->type_inter = run->min_inter;
+    return false;
+}
+
+static bool relax_cross_nic(struct kl_run *run)
+{
+    struct kl_graph *w = run->work;
+    int pattern = run->best->pattern;
+
+    if (run->cross_nic == 2 && !w->cross_nic && (pattern == KL_PATTERN_RING || pattern == KL_PATTERN_BALANCED_TREE)) {
+        w->cross_nic = 2;
+        return true;
+    }
+    w->cross_nic = run->cross_nic == 1;
+    return false;
+}
+
+static bool relax_speed(struct kl_run *run)
+{
+    const struct kl_graph *b = run->best;
+
+    if (!last_speed(run) && (!b->nchannels || (double)(run->speed[run->idx + 1] / b->bw_inter) > 0.49)) {
+        run->idx++;
+        set_speed(run);
+        return true;
+    }
+    fastest_speed(run);
+    return false;
+}
+
+static bool budget_spent(struct kl_run *run)
+{
+    run->global_budget += run->budget;
+    return run->global_budget < 0 && run->best->nchannels > 0;
+}
+
+int kl_run_relax(struct kl_run *run)
+{
+    if (relax_same_channels(run)) return KL_RELAX_SAME_CHANNELS;
+    if (budget_spent(run)) {
+        run->why->end = KL_END_BUDGET;
+        return KL_RELAX_NONE;
+    }
+    if (relax_pattern(run)) return KL_RELAX_PATTERN;
+    if (relax_type_intra(run)) return KL_RELAX_TYPE_INTRA;
+    if (relax_type_inter(run)) return KL_RELAX_TYPE_INTER;
+    if (relax_cross_nic(run)) return KL_RELAX_CROSS_NIC;
+    if (relax_speed(run)) return KL_RELAX_SPEED;
+    run->why->end = KL_END_SLOW;
+    return KL_RELAX_NONE;
+}
+
+/* ---- second pass: raise the bandwidth of the solution ---- */
+
+/* Where a machine has bandwidth to spare, use every order twice. */
+static void duplicate_channels(const struct kl_routes *r, struct kl_graph *g)
+{
+    int n = g->nchannels, dup = 2 * n < g->max_channels ? 2 * n : g->max_channels;
+    int shares = n ? (dup + n - 1) / n : 1;
+
+    if (!n || g->pattern == KL_PATTERN_NVLS || g->bw_intra < 25) return;
+    if (r->min_sm > 80 && g->bw_intra < 50 && n > 4) return;
+    for (int c = n; c < dup; c++) {
+        for (int i = 0; i < g->ngpus; i++) g->intra[c * g->ngpus + i] = g->intra[(c - n) * g->ngpus + i];
+        for (int i = 0; i < 2; i++) g->inter[2 * c + i] = g->inter[2 * (c - n) + i];
+    }
+    g->bw_intra /= (float)shares;
+    g->bw_inter /= (float)shares;
+    g->nchannels = dup;
+}
+
+void kl_run_second_pass(struct kl_run *run)
+{
+    struct kl_graph *best = run->best;
+
+    run->budget = KL_WALK_PERFECT;
+    duplicate_channels(run->routes, best);
+    kl_graph_copy(run->work, best);
+    for (run->idx = 0; !last_speed(run) && run->speed[run->idx] > best->bw_inter;) run->idx++;
+    set_speed(run);
+    run->work->min_channels = best->nchannels;
+    run->pass = 2;
+}
+
+bool kl_run_raise(struct kl_run *run)
+{
+    struct kl_graph *w = run->work, *b = run->best;
+
+    if (!run->budget || !run->idx) return false;
+    if (b->pattern == KL_PATTERN_RING) {
+        run->idx--;
+        set_speed(run);
+        return true;
+    }
+    if (b->pattern == KL_PATTERN_NVLS && w->bw_inter == b->bw_inter && w->bw_inter < 2 * w->bw_intra) {
+        w->min_channels = w->max_channels = b->nchannels;
+        w->bw_inter = run->speed[--run->idx];
+        return true;
+    }
+    if (w->bw_intra == b->bw_intra && w->bw_intra < 2 * w->bw_inter) {
+        w->bw_intra = run->speed[--run->idx];
+        return true;
+    }
+    return false;
+}

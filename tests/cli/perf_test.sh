@@ -1,0 +1,217 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# kolo perf, as a user sees it: usage, the table, every collective and layout, and what happens when results are wrong or
+# ranks do not come back.
+set -u
+kolo=$KOLO_BUILD/kolo faulty=$KOLO_BUILD/bin/kolo_faulty
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+unset NCCL_TESTS_MIN_BW
+bad=0
+[ -x "$kolo" ] || { echo "there is no $kolo" && exit 1; }
+
+# perf EXIT_CODE ARGUMENTS...: `kolo perf ARGUMENTS`.
+perf() {
+    want=$1
+    shift
+    what="kolo perf $*"
+    timeout 100 "$kolo" perf "$@" >"$dir/out" 2>"$dir/err"
+    got=$?
+    [ $got -eq "$want" ] || fail "exit code $got, not $want"
+}
+
+# small EXIT_CODE ARGUMENTS...: the same with few iterations.
+small() {
+    code=$1
+    shift
+    perf "$code" "$@" -n 2
+}
+
+fail() {
+    echo "$what: $1"
+    sed 's/^/    /' "$dir/out" "$dir/err"
+    bad=1
+}
+
+# out LINE: exactly this line was printed.  says FILE TEXT: a line with this text.  lines FILE N: so many lines.
+out() { grep -qxF -- "$1" "$dir/out" || fail "no line \"$1\""; }
+says() { grep -qF -- "$2" "$dir/$1" || fail "no line with \"$2\""; }
+lines() { [ "$(wc -l <"$dir/$1")" -eq "$2" ] || fail "not $2 lines on std$1"; }
+
+# rows N: so many rows, each with 13 columns, and numbers where numbers belong.
+rows() {
+    awk -v want="$1" '
+        /^#/ { next }
+        { n++ }
+        NF != 13 { print "a row of " NF " columns"; bad = 1 }
+        $6 !~ /^[0-9.]+$/ || $8 !~ /^[0-9.]+$/ || $9 !~ /^([0-9.e+]+|N\/A)$/ { print "not numbers: " $0; bad = 1 }
+        END { if (n != want) { print n + 0 " rows, not " want; bad = 1 }; exit bad }
+    ' "$dir/out" || fail "a table of another shape"
+}
+
+fine() {
+    rows "$1"
+    out "# Out of bounds values : 0 OK"
+    says out "# Avg bus bandwidth    : "
+    lines err 0
+}
+
+# ---- all ranks in this process, as threads and devices ----
+
+export KOLO_RANK=0 KOLO_SIZE=1
+for layout in "-t 4" "-g 4 -p 1" "-t 2 -g 2" "-t 2 -g 2 -p 1 -I" "-t 4 --inline" "-t 4 -T 100"; do
+    for collective in all_reduce all_gather reduce_scatter broadcast reduce gather scatter hypercube barrier; do
+        # shellcheck disable=SC2086 # words
+        small 0 $collective -b 4K -e 4K $layout
+        says out "#  Rank  3 "
+        out "# Out of bounds values : 0 OK"
+        lines err 0
+    done
+done
+unset KOLO_RANK KOLO_SIZE
+if [ "${1-}" = thread ]; then
+    echo "the rest was skipped: ThreadSanitizer does not see how processes synchronise through shared memory"
+    exit $bad
+fi
+
+# ---- usage ----
+
+for arguments in "" "allreduce" "all_reduce -d floaty" "all_reduce -o x" "all_reduce -b 2" "all_reduce -b 64M" \
+    "all_reduce --np 3 --hosts 2" "all_reduce -R 1" "all_reduce -G 1" "all_reduce -x 1" "all_reduce -D 1" "all_reduce -V 1" \
+    "all_reduce -q" "reduce --np 2 -r 2" "hypercube --np 3" "all_reduce -n" "all_reduce reduce"; do
+    # shellcheck disable=SC2086 # words
+    perf 2 $arguments
+    lines err 1
+    lines out 0
+done
+perf 2 all_reduce -G 1
+says err "kolo perf: -G has no meaning here"
+perf 1 all_reduce --topo /no/such/file.xml
+lines err 1
+perf 1 all_reduce -J /no/such/folder/file.json
+lines err 1
+perf 0 --help
+out "usage: kolo perf COLLECTIVE [options]"
+
+# ---- the table ----
+
+small 0 all_reduce -b 8 -e 1K -f 4
+fine 4
+says out "# nThread 1 nGpus 1 minBytes 8 maxBytes 1024 step: 4(factor) warmup iters: 1 iters: 2 agg iters: 1 validation: 1 graph: 0"
+says out "#  Rank  0 Group  0 Pid "
+says out "#  Rank  1 Group  0 Pid "
+out "#                                                              out-of-place                       in-place          "
+out "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"
+out "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       "
+says out "         512           128     float     sum      -1 "
+small 0 all_gather -b 1K -e 4K -i 1K --np 3
+fine 4
+says out "        1008            84     float    none      -1 " # pieces of whole 16 bytes
+small 0 reduce -b 64 -e 64 -r all --np 3
+fine 3
+small 0 broadcast -b 64 -e 64 -d all
+fine 12
+small 0 all_reduce -b 64 -e 64 -d all -o all --np 3
+fine 60
+small 0 sendrecv -b 64 -e 64
+fine 1
+says out "N/A" # not in place
+perf 0 all_reduce -b 64 -e 64 -n 3 -I
+says out "i_min    i_max    i_p99   i_cv%"
+perf 0 all_reduce -b 64 -e 64 -n 2 -c 0
+says out "N/A"
+
+# ---- every collective, every layout ----
+
+for collective in all_reduce all_gather reduce_scatter broadcast reduce alltoall alltoallv gather scatter sendrecv \
+    hypercube; do
+    small 0 $collective --np 4 -b 64 -e 100000 -f 33
+    fine 3
+done
+perf 0 barrier -n 2
+fine 1
+for layout in "--np 1" "--np 1 -t 4" "--np 2 -t 2" "--np 1 -g 2" "--np 2 -g 2 -p 1" "--np 1 -t 2 -g 2 -p 1" "--np 2 --inline" \
+    "--np 3 -u 1" "--np 2 -m 4" "--np 2 -z 1" "--np 2 -a max" "--np 2 -C 1" "--np 2 -N 1 -w 0"; do
+    # shellcheck disable=SC2086 # words
+    small 0 all_reduce -b 4K -e 4K $layout
+    fine 1
+done
+perf 0 all_reduce -b 8 -e 8 -n 1 -N 3
+fine 3
+
+# ---- JSON, and the least bandwidth ----
+
+perf 0 all_reduce -b 64 -e 256 -f 2 -n 5 -I -J "$dir/file.json"
+if command -v python3 >/dev/null; then
+    python3 - "$dir/file.json" <<'END' || fail "a JSON file of another shape"
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["nccl_version"] == 22809 and d["out_of_bounds"] == {"count": 0, "okay": True}, d
+assert d["average_bus_bandwidth"]["okay"] == "unchecked" and d["config"]["iterations"] == 5
+assert [x["rank"] for x in d["devices"]] == [0, 1] and d["args"][0] == "all_reduce"
+assert [(r["size"], r["count"], r["type"], r["redop"]) for r in d["results"]] == \
+    [(64, 16, "float", "sum"), (128, 32, "float", "sum"), (256, 64, "float", "sum")]
+half = d["results"][0]["in_place"]
+assert half["nwrong"] == 0 and half["time"] > 0 and len(half["per_iteration"]["times_us"]) == 5
+assert not any("COMM_ID" in e for e in d["env"])
+END
+fi
+export NCCL_TESTS_MIN_BW=1e9
+small 1 all_reduce -b 64 -e 64
+says out " FAILED"
+NCCL_TESTS_MIN_BW=0
+small 0 all_reduce -b 64 -e 64
+says out " OK"
+unset NCCL_TESTS_MIN_BW
+
+# ---- in a job that something else started ----
+
+what="kolo run -- kolo perf"
+timeout 100 "$kolo" run -n 2 -- "$kolo" perf all_gather -b 64 -e 64 -n 2 -t 2 >"$dir/out" 2>"$dir/err" || fail "exit code $?"
+fine 1
+says out "#  Rank  3 "
+timeout 100 "$kolo" run -n 2 -- "$kolo" perf all_gather -b 64 -e 64 --hosts 2 >"$dir/out" 2>"$dir/err" && fail "no complaint"
+says err "--hosts, --netns and --topo are for processes started here"
+if command -v mpirun >/dev/null; then
+    what="mpirun kolo perf"
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])') || port=45871
+    KOLO_COMM_ID=127.0.0.1:$port OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        timeout 100 mpirun --oversubscribe -np 3 "$kolo" perf all_reduce -b 64 -e 64 -n 2 >"$dir/out" 2>"$dir/err"
+    if grep -q "# Using devices" "$dir/out"; then
+        says out "#  Rank  2 "
+        out "# Out of bounds values : 0 OK"
+    else
+        echo "mpirun does not work here: $(head -1 "$dir/err")"
+    fi
+fi
+
+# ---- a library that errs ----
+
+# wrong FAULT: two sizes of all_reduce on three ranks.
+wrong() {
+    what="FAULT=$1 kolo perf"
+    FAULT=$1 timeout 100 "$faulty" perf all_reduce --np 3 -b 8 -e 128 -f 16 -n 1 >"$dir/out" 2>"$dir/err"
+    got=$?
+    [ $got -eq 1 ] || fail "exit code $got, not 1"
+}
+wrong absent:1
+out "# Out of bounds values : 204 FAILED" # all elements of two sizes, twice, on three ranks
+says err "kolo perf: rank 2: all_reduce of 128 bytes of float, sum, in-place: element 0 is "
+wrong spoil:2
+out "# Out of bounds values : 4 FAILED"
+says err "kolo perf: rank 2: all_reduce of 8 bytes of float, sum, out-of-place: element 0 is "
+says err "(1 wrong)"
+wrong overrun:0
+says err "bytes behind the receive buffer were written"
+
+what="FAULT=hang:1 kolo perf -T"
+FAULT=hang:1 timeout 100 "$faulty" perf all_reduce --np 3 -b 64 -e 64 -n 1 -T 0.3 >"$dir/out" 2>"$dir/err" && fail "exit code 0"
+says err "kolo perf: stuck for 0.3 s: all_reduce of 64 bytes of float, "
+says err "kolo perf: rank 1: signal 15 (Terminated), sent by kolo perf"
+what="FAULT=hang:1 kolo run -- kolo perf -T"
+FAULT=hang:1 timeout 100 "$kolo" run -n 2 --grace 1 -- "$faulty" perf all_reduce -b 64 -e 64 -n 1 -T 0.3 \
+    >"$dir/out" 2>"$dir/err" && fail "exit code 0"
+says err "kolo perf: stuck for 0.3 s: all_reduce of 64 bytes of float, "
+says err "not finished by rank 1"
+
+exit $bad

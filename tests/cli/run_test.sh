@@ -1,0 +1,143 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# kolo run, as a user sees it: usage, environment, output, and how jobs end.
+# shellcheck disable=SC2016 # what stands in single quotes is for the shells of the ranks
+set -u
+kolo=$KOLO_BUILD/kolo
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+bad=0
+[ -x "$kolo" ] || { echo "there is no $kolo" && exit 1; }
+
+# run EXIT_CODE ARGUMENTS...: `kolo run ARGUMENTS`, nothing on stdin.
+run() {
+    want=$1
+    shift
+    what="kolo run $*"
+    timeout 60 "$kolo" run "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    got=$?
+    [ $got -eq "$want" ] || fail "exit code $got, not $want"
+}
+
+fail() {
+    echo "$what: $1"
+    sed 's/^/    /' "$dir/out" "$dir/err"
+    bad=1
+}
+
+# out LINE, err LINE: exactly this line was printed.  lines FILE N: so many were.
+out() { grep -qxF -- "$1" "$dir/out" || fail "no line \"$1\""; }
+err() { grep -qxF -- "$1" "$dir/err" || fail "no diagnostic \"$1\""; }
+lines() { [ "$(wc -l <"$dir/$1")" -eq "$2" ] || fail "not $2 lines on std$1"; }
+
+# await_lines N: a job in the background has written so many.
+await_lines() {
+    tries=0
+    until [ "$(wc -l <"$dir/out")" -ge "$1" ] || [ $tries -eq 1000 ]; do
+        tries=$((tries + 1))
+        sleep 0.02
+    done
+    lines out "$1"
+}
+
+# gone PIDS...: none of these lives on (a zombie that its new parent has not fetched yet is dead).
+gone() {
+    for pid in "$@"; do
+        tries=0
+        while grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$pid/status"; do
+            tries=$((tries + 1))
+            [ $tries -lt 500 ] || { fail "process $pid lives on" && return; }
+            sleep 0.02
+        done
+    done
+}
+
+# Wrong usage: one line, which says what to do.
+for arguments in "" "-n 0 true" "-n 2" "true" "-n 3 --hosts 2 true" "-n 2 --frob true" "-n 2 --grace x true"; do
+    # shellcheck disable=SC2086 # words
+    run 2 $arguments
+    lines err 1
+    lines out 0
+done
+run 1 -n 2 no-such-program
+lines err 1
+run 1 -n 2 --topo /no/such/file.xml true
+lines err 1
+run 0 --help
+out "usage: kolo run -n N [options] [--] PROGRAM [ARGUMENTS]"
+
+# A good job is silent; `--` and options of the program's own.
+run 0 -n 3 true
+lines err 0
+run 0 -n 2 -- sh -c 'echo "$0 $1"' -n word
+out "-n word"
+
+# Every rank knows its place.
+run 0 -n 4 --hosts 2 --tag -- sh -c 'echo $KOLO_RANK/$KOLO_SIZE $KOLO_LOCAL_RANK/$KOLO_LOCAL_SIZE $RANK/$WORLD_SIZE \
+$LOCAL_RANK/$LOCAL_WORLD_SIZE ${#KOLO_COMM_ID} ${NCCL_HOSTID##*-} ${MASTER_ADDR:+addr} ${MASTER_PORT:+port}'
+out "[0] 0/4 0/2 0/4 0/2 256 0 addr port"
+out "[1] 1/4 1/2 1/4 1/2 256 0 addr port"
+out "[2] 2/4 0/2 2/4 0/2 256 1 addr port"
+out "[3] 3/4 1/2 3/4 1/2 256 1 addr port"
+echo "<system/>" >"$dir/machine.xml"
+run 0 -n 2 --topo "$dir/machine.xml" -- sh -c 'cd / && cat "$NCCL_TOPO_FILE"'
+out "<system/>"
+
+# Streams stay apart; rank 0 reads.
+run 0 -n 2 -- sh -c 'echo to out; echo to err >&2'
+lines out 2
+lines err 2
+echo word | timeout 60 "$kolo" run -n 3 --tag cat >"$dir/out" 2>"$dir/err"
+what="kolo run --tag cat"
+out "[0] word"
+lines out 1
+
+# A death: announced, and reported for every rank.
+run 1 -n 3 --grace 0.2 -- sh -c 'test $RANK = 1 && kill -9 $$; exec sleep 1000'
+err "kolo run: rank 1: signal 9 (Killed), by itself; the others have 0.2 s to end"
+err "kolo run: rank 0: signal 15 (Terminated), sent by kolo run"
+err "kolo run: rank 1: signal 9 (Killed), by itself"
+err "kolo run: rank 2: signal 15 (Terminated), sent by kolo run"
+run 1 -n 2 -- sh -c 'exit $((RANK + 3))'
+err "kolo run: rank 0: exit code 3, by itself"
+err "kolo run: rank 1: exit code 4, by itself"
+run 1 -n 2 --timeout 0.2 sleep 1000
+err "kolo run: not finished after 0.2 s"
+
+# Signals are passed on.
+: >"$dir/out"
+timeout 60 "$kolo" run -n 2 -- sh -c 'trap "echo terminated; exit 0" TERM; echo ready; while :; do sleep 0.02; done' \
+    >"$dir/out" 2>"$dir/err" &
+launcher=$!
+what="kolo run, terminated"
+await_lines 2
+kill -TERM $launcher
+wait $launcher || fail "ranks that ended well are no failure"
+lines out 4
+out terminated
+
+# Nothing outlives the launcher: neither ranks, nor what they started.
+: >"$dir/out"
+"$kolo" run -n 2 -- sh -c 'sleep 1000 & echo $$ $!; wait' >"$dir/out" 2>"$dir/err" &
+launcher=$!
+what="kolo run, killed"
+await_lines 2
+kill -KILL $launcher
+wait $launcher 2>/dev/null
+# shellcheck disable=SC2046 # words
+gone $(cat "$dir/out")
+
+# Network namespaces, where they can be made.
+timeout 60 "$kolo" run -n 2 --hosts 2 --netns --tag -- sh -c 'echo $(grep -c kolo0 /proc/net/dev) $MASTER_ADDR' \
+    >"$dir/out" 2>"$dir/err"
+what="kolo run --netns"
+if grep -q "not permitted\|not supported" "$dir/err"; then
+    lines err 1
+    echo "no network namespaces here: $(cat "$dir/err")"
+else
+    out "[0] 1 10.77.0.1"
+    out "[1] 1 10.77.0.1"
+    lines err 0
+fi
+
+exit $bad

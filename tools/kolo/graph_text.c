@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/graph_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const int graph_order[] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_COLLNET_CHAIN, KL_GRAPH_COLLNET_DIRECT,
+                                  KL_GRAPH_NVLS};
+enum { NGRAPHS = sizeof graph_order / sizeof graph_order[0] };
+
+static const char *plural(int n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* ---- graphs ---- */
+
+static void print_scalars(const struct kl_graph *g, FILE *to)
+{
+    fprintf(to, "%s: %d channel%s of %g GB/s inside, %g to the network; paths %s inside, %s to NICs; %s",
+            kl_graph_name(g->id), g->nchannels, plural(g->nchannels), (double)g->bw_intra, (double)g->bw_inter,
+            kl_path_type_name[g->type_intra], kl_path_type_name[g->type_inter], kl_graph_pattern_name(g->pattern));
+    if (g->same_channels) fprintf(to, ", one order");
+    if (g->cross_nic) fprintf(to, ", crossing NICs");
+    fprintf(to, "\n");
+}
+
+static void print_net(int64_t id, FILE *to)
+{
+    if (kl_id_host((uint64_t)id))
+        fprintf(to, "NET/%d-%llx", kl_id_host((uint64_t)id), (unsigned long long)kl_id_local((uint64_t)id));
+    else
+        fprintf(to, "NET/%lld", (long long)id);
+}
+
+static void print_channel(const struct kl_graph *g, int c, bool nets, FILE *to)
+{
+    int n = g->pattern == KL_PATTERN_NVLS ? 1 : g->ngpus;
+
+    fprintf(to, "  %d: ", c);
+    if (nets) {
+        print_net(g->inter[2 * c], to);
+        fprintf(to, " → ");
+    }
+    for (int i = 0; i < n; i++) fprintf(to, "%sGPU/%d", i ? " " : "", g->intra[c * g->ngpus + i]);
+    if (nets) {
+        fprintf(to, " → ");
+        print_net(g->inter[2 * c + 1], to);
+    }
+    fprintf(to, "\n");
+}
+
+static void print_graph(const struct kl_graph *g, bool nets, FILE *to)
+{
+    if (!g) return;
+    if (!g->nchannels) {
+        fprintf(to, "%s: none\n", kl_graph_name(g->id));
+        return;
+    }
+    print_scalars(g, to);
+    for (int c = 0; c < g->nchannels; c++) print_channel(g, c, nets, to);
+}
+
+static void print_domain(const struct kl_plan_view *v, const struct kl_plan_domain *d, FILE *to)
+{
+    if (v->plan->ndomains > 1)
+        fprintf(to, "GPUs that reach each other faster than the network, with rank %d:\n", d->rank);
+    for (int i = 0; i < NGRAPHS; i++)
+        if (v->graphs >> graph_order[i] & 1) print_graph(d->graphs.graph[graph_order[i]], d->graphs.has_nets, to);
+    fprintf(to, "\n");
+}
+
+/* ---- all ranks ---- */
+
+enum { RANKS_SHOWN = 64 };
+
+/* "0, 8": channels that are the same. */
+static void print_same_channels(const struct kl_connect *c, int channel,
+                                bool (*same)(const struct kl_connect *, int, int), FILE *to)
+{
+    for (int i = channel; i < c->nchannels; i++)
+        if (same(c, channel, i)) fprintf(to, "%s%d", i == channel ? "" : ", ", i);
+}
+
+static bool same_ring(const struct kl_connect *c, int a, int b)
+{
+    return c->source[a] % c->base == c->source[b] % c->base;
+}
+
+static bool same_tree(const struct kl_connect *c, int a, int b)
+{
+    return c->source[a] == c->source[b];
+}
+
+static bool is_first(const struct kl_connect *c, int channel, bool (*same)(const struct kl_connect *, int, int))
+{
+    for (int i = 0; i < channel; i++)
+        if (same(c, i, channel)) return false;
+    return true;
+}
+
+static void print_ring(const struct kl_connect *c, int channel, FILE *to)
+{
+    int n = c->ranks.nranks, rank = 0;
+
+    fprintf(to, "  ");
+    print_same_channels(c, channel, same_ring, to);
+    fprintf(to, ":");
+    for (int i = 0; i < n && i < RANKS_SHOWN; i++, rank = kl_connect_ring(c, channel, rank).next)
+        fprintf(to, " %d", rank);
+    if (n > RANKS_SHOWN) fprintf(to, " ... (%d ranks)", n);
+    fprintf(to, "\n");
+}
+
+/* From `rank` down: the chain of first children, then what hangs on the chain besides. `left` ranks are still shown. */
+static void print_branch(const struct kl_connect *c, int channel, int rank, int *left, FILE *to)
+{
+    struct kl_tree_neighbours t = {.up = -1};
+
+    for (int r = rank; r >= 0 && *left > 0; r = t.down[0], --*left) {
+        t = kl_connect_tree(c, channel, r);
+        fprintf(to, "%s%d", r == rank ? "" : " → ", r);
+    }
+    for (int r = rank; r >= 0; r = t.down[0]) {
+        t = kl_connect_tree(c, channel, r);
+        for (int i = 1; i < 3 && t.down[i] >= 0 && *left > 0; i++) {
+            fprintf(to, "; %d → ", r);
+            print_branch(c, channel, t.down[i], left, to);
+        }
+    }
+}
+
+static int root_of(const struct kl_connect *c, int channel)
+{
+    int rank = 0, up;
+
+    while ((up = kl_connect_tree(c, channel, rank).up) >= 0) rank = up;
+    return rank;
+}
+
+static void print_tree(const struct kl_connect *c, int channel, FILE *to)
+{
+    int left = RANKS_SHOWN;
+
+    fprintf(to, "  ");
+    print_same_channels(c, channel, same_tree, to);
+    fprintf(to, ": ");
+    print_branch(c, channel, root_of(c, channel), &left, to);
+    fprintf(to, "%s\n", left > 0 ? "" : " ...");
+}
+
+static void print_connection(const struct kl_plan *p, FILE *to)
+{
+    const struct kl_connect *c = p->connect;
+
+    fprintf(to,
+            "%d rank%s on %d node%s: %d channels (%d for collectives, %d NVLS), %d for point-to-point (%d per peer)\n",
+            p->nranks, plural(p->nranks), c->nodes.nnodes, plural(c->nodes.nnodes), c->nchannels, c->coll_channels,
+            c->nvls_channels, p->p2p.n, p->p2p.per_peer);
+    fprintf(to, "rings by channel, from rank 0:\n");
+    for (int i = 0; i < c->nchannels; i++)
+        if (is_first(c, i, same_ring)) print_ring(c, i, to);
+    fprintf(to, "trees by channel, at most %d hops to the root:\n", kl_connect_tree_depth(c));
+    for (int i = 0; i < c->nchannels; i++)
+        if (is_first(c, i, same_tree)) print_tree(c, i, to);
+    fprintf(to, "\n");
+}
+
+/* ---- tuning ---- */
+
+static void print_size(int64_t bytes, FILE *to)
+{
+    static const char units[] = " KMG";
+    int unit = 0;
+
+    for (; bytes >= 1024 && unit < 3; bytes /= 1024) unit++;
+    fprintf(to, "%lld %c%s", (long long)bytes, unit ? units[unit] : 'B', unit ? "B" : "");
+}
+
+/* What is chosen for sizes from 8 B to 1 GiB, neighbours with the same choice together. */
+static void print_choices(const struct kl_tuning *t, int func, FILE *to)
+{
+    struct kl_tuning_choice before = {.algo = -1};
+
+    fprintf(to, "  %-13s", kl_func_name[func]);
+    for (int i = 3; i <= 30; i++) {
+        struct kl_tuning_op op = {.func = func, .bytes = (int64_t)1 << i, .npipe = 1, .nvls = true, .collnet = true};
+        struct kl_tuning_choice c;
+
+        if (kl_tuning_choose(t, &op, &c, NULL)) {
+            fprintf(to, " nothing that NCCL_ALGO and NCCL_PROTO allow");
+            break;
+        }
+        if (c.algo == before.algo && c.proto == before.proto) continue;
+        fprintf(to, "%s from ", before.algo < 0 ? "" : ",");
+        print_size(op.bytes, to);
+        fprintf(to, " %s %s", kl_algo_name[c.algo], kl_proto_name[c.proto]);
+        before = c;
+    }
+    fprintf(to, "\n");
+}
+
+/* ---- why ---- */
+
+/* The link that refused most often over all attempts; -1 if none did. */
+static int limiting_link(const struct kl_topo *t, const struct kl_graph_why *why)
+{
+    int *refusals = calloc((size_t)t->nlinks + 1, sizeof *refusals), worst = -1;
+
+    for (int i = 0; refusals && i < why->nattempts; i++) {
+        int l = why->attempt[i].limiting_link;
+
+        if (l < 0) continue;
+        refusals[l] += why->attempt[i].refusals;
+        if (worst < 0 || refusals[l] > refusals[worst]) worst = l;
+    }
+    free(refusals);
+    return worst;
+}
+
+static void print_limit(const struct kl_topo *t, const struct kl_graph_why *why, FILE *to)
+{
+    char from[KL_NODE_TEXT], end[KL_NODE_TEXT];
+    int l = limiting_link(t, why);
+
+    if (l < 0) return;
+    fprintf(to, "; most often %s → %s (%s, %g GB/s) was full", kl_node_text(&t->node[t->link[l].from], from),
+            kl_node_text(&t->node[t->link[l].to], end), kl_link_type_name[t->link[l].type], (double)t->link[l].bw);
+}
+
+static void print_why(const struct kl_topo *t, int id, const struct kl_graph_why *why, FILE *to)
+{
+    long long steps = 0;
+    int made = 0;
+
+    for (int i = 0; i < why->nattempts; i++) {
+        const struct kl_attempt *a = &why->attempt[i];
+
+        if (a->repeats >= 0 || a->end == KL_ATTEMPT_HOPELESS) continue;
+        made++;
+        steps += a->steps;
+    }
+    fprintf(to, "  %s: %s", kl_graph_name(id), kl_search_end_name(why->end));
+    if (why->nattempts)
+        fprintf(to, ", after %d attempt%s (%d made, %lld steps, %.3g ms)", why->nattempts, plural(why->nattempts), made,
+                steps, (double)why->cpu_ns / 1e6);
+    print_limit(t, why, to);
+    fprintf(to, "\n");
+    if (why->refused) fprintf(to, "    the graph file was not used: %s\n", why->refused);
+}
+
+void kl_plan_text(const struct kl_plan_view *v, FILE *to)
+{
+    const struct kl_plan *p = v->plan;
+    const struct kl_plan_domain *own = &p->domain[p->domain_of[0]];
+
+    fprintf(to, "%s: %d host%s with %d GPU%s each\n\n", v->cluster->name, v->cluster->hosts, plural(v->cluster->hosts),
+            v->cluster->gpus, plural(v->cluster->gpus));
+    for (int i = 0; i < p->ndomains; i++) print_domain(v, &p->domain[i], to);
+    print_connection(p, to);
+    fprintf(to, "what a sum of floats would take:\n");
+    for (int f = 0; f < KL_FUNCS; f++) print_choices(&p->tuning, f, to);
+    fprintf(to, "\nwhere the searches ended:\n");
+    for (int i = 0; i < NGRAPHS; i++)
+        if (own->graphs.why[graph_order[i]] && (v->graphs >> graph_order[i] & 1))
+            print_why(own->topo, graph_order[i], own->graphs.why[graph_order[i]], to);
+}

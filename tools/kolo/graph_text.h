@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** graph_text.h - a plan as people read it. */
+#ifndef KOLO_TOOL_GRAPH_TEXT_H
+#define KOLO_TOOL_GRAPH_TEXT_H
+
+#include "tools/kolo/plan_json.h"
+
+void kl_plan_text(const struct kl_plan_view *view, FILE *to);
+
+#endif
