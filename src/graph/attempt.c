@@ -52,9 +52,6 @@ static int end_of(int left)
     return left == KL_WALK_PERFECT ? KL_ATTEMPT_PERFECT : left ? KL_ATTEMPT_EXHAUSTED : KL_ATTEMPT_TIMEOUT;
 }
 
-/* Attempts of fewer steps are sooner made than compared with others. */
-enum { FEW_STEPS = 500 };
-
 static void end_attempt(struct kl_run *run)
 {
     struct kl_attempt *a = kl_run_last(run);
@@ -67,11 +64,11 @@ static void end_attempt(struct kl_run *run)
     for (int l = 0; l < run->routes->topo->nlinks; l++)
         if ((int)w->refusals[l] > a->refusals) a->refusals = (int)w->refusals[l], a->limiting_link = l;
     run->unique[run->nunique++] = run->why->nattempts - 1;
-    run->was_long |= a->steps >= FEW_STEPS;
+    run->was_long |= a->steps >= run->few_steps;
     o->made = true;
     o->left = w->budget;
     o->most = w->most;
-    o->exact = o->version == w->version && w->exact && (a->steps >= FEW_STEPS || !o->left);
+    o->exact = o->version == w->version && w->exact && (a->steps >= run->few_steps || !o->left);
     o->version = w->version;
 }
 
@@ -226,7 +223,7 @@ static bool is_alike(const struct kl_run *run, const struct kl_attempt *a, int e
     struct kl_wishes wa = wishes_of(a), wb = wishes_of(b);
     bool exhausted = o->left > 0, crossing = a->cross_nic != b->cross_nic;
 
-    if (!o->made || !o->exact || o->version != run->walk->version || b->steps < FEW_STEPS) return false;
+    if (!o->made || !o->exact || o->version != run->walk->version || b->steps < run->few_steps) return false;
     if (a->pattern != b->pattern || a->same_channels != b->same_channels || a->bw_intra > b->bw_intra) return false;
     if (crossing && (!exhausted || !kl_one_net(run->routes, &wa) || !kl_one_net(run->routes, &wb) ||
                      kl_bound_can_win(run->work, run->best, o->most, kl_bound_hops(run->routes))))
@@ -260,9 +257,10 @@ static ncclResult_t need_not_be_made(struct kl_run *run, bool *needless)
 {
     struct kl_wishes wishes = kl_wishes_of(run->work);
 
-    *needless = repeat_same_wishes(run);
+    *needless = !run->thorough && repeat_same_wishes(run);
     /* The proofs are worth their cost once an attempt was long. */
-    if (*needless || !run->was_long || kl_has_heads(run->work->pattern) || !kl_is_exact(run->routes, &wishes))
+    if (*needless || !run->was_long || run->thorough || kl_has_heads(run->work->pattern) ||
+        !kl_is_exact(run->routes, &wishes))
         return ncclSuccess;
     *needless = skip_hopeless(run);
     if (!*needless && run->pass == 1) KL_TRY(repeat_alike(run, needless));

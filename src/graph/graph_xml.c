@@ -119,7 +119,8 @@ struct reader {
 static bool refuse(const struct reader *r, int elem, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static bool refuse(const struct reader *r, int elem, const char *fmt, ...)
 {
-    int used = snprintf(r->reason, KL_GRAPH_REASON, "%s:%d: ", kl_xml_name(r->xml), kl_xml_line(r->xml, elem));
+    int line = kl_xml_empty(r->xml) ? 1 : kl_xml_line(r->xml, elem);
+    int used = snprintf(r->reason, KL_GRAPH_REASON, "%s:%d: ", kl_xml_name(r->xml), line);
     va_list ap;
 
     va_start(ap, fmt);

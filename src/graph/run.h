@@ -22,6 +22,12 @@ enum {
     KL_BUDGET_SAME = 1 << 8 /* when all channels have the same order */
 };
 
+struct kl_search {
+    struct kl_routes *routes;
+    bool thorough; /* make every attempt and every step, proofs or not: for tests of the proofs */
+    int few_steps; /* attempts of fewer steps are sooner made than compared with others */
+};
+
 /** What the search itself remembers of an attempt. */
 struct kl_outcome {
     unsigned version; /* of what is left of links, afterwards */
@@ -47,7 +53,9 @@ struct kl_run {
     struct kl_outcome *outcome; /* by attempt */
     int *unique;                /* attempts that repeat no earlier one */
     int nunique, max_attempts;
-    bool was_long;        /* some attempt took many steps */
+    bool was_long; /* some attempt took many steps */
+    bool thorough;
+    int few_steps;
     struct kl_sums *sums; /* for the pattern `sums_of`; NULL until needed */
     int sums_of;
 };

@@ -11,16 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct kl_search {
-    struct kl_routes *routes;
-};
-
 ncclResult_t kl_search_create(const struct kl_topo *topo, struct kl_search **search)
 {
     ncclResult_t rc;
     struct kl_search *s = calloc(1, sizeof *s);
 
     if (!s) return KL_NOMEM("a graph search");
+    s->few_steps = 500;
     rc = kl_routes_create(topo, &s->routes);
     if (rc) {
         free(s);
@@ -187,7 +184,7 @@ ncclResult_t kl_search_run(struct kl_search *s, const struct kl_graph_request *r
                            struct kl_graph **graph, struct kl_graph_why **why)
 {
     ncclResult_t rc = ncclSuccess;
-    struct kl_run run = {.routes = s->routes};
+    struct kl_run run = {.routes = s->routes, .thorough = s->thorough, .few_steps = s->few_steps};
     struct kl_graph *injected = NULL;
 
     run.why = calloc(1, sizeof *run.why);
@@ -198,6 +195,7 @@ ncclResult_t kl_search_run(struct kl_search *s, const struct kl_graph_request *r
         goto done;
     }
     KL_TRY_OR(rc, out, kl_walk_create(s->routes, request->max_channels, &run.walk));
+    run.walk->thorough = s->thorough;
     run.work = run.walk->work;
     run.best = run.walk->best;
     set_wishes(&run, request);

@@ -843,7 +843,7 @@ ncclResult_t kl_walk_round(struct kl_walk *w, int budget)
     w->budget = budget;
     w->stored = w->steps = w->most = 0;
     w->bound = -1;
-    w->exact = kl_is_exact(w->routes, &wishes);
+    w->exact = !w->thorough && kl_is_exact(w->routes, &wishes);
     set_charges(w);
     write_stages(w);
     memset(w->refusals, 0, (size_t)w->routes->topo->nlinks * sizeof *w->refusals);

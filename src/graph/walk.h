@@ -51,6 +51,7 @@ struct kl_walk {
     int32_t *before;    /* routes->level when the round began */
     uint32_t *refusals; /* by link, in this round */
     bool nomem;
+    bool thorough; /* take every step, needless or not */
 };
 
 ncclResult_t kl_walk_create(struct kl_routes *routes, int max_channels, struct kl_walk **walk);
