@@ -75,7 +75,7 @@ static void outlive_the_ranks(void)
 {
     char c;
 
-    while (read(atoi(getenv("OUTLIVE_FD")), &c, 1) > 0) continue;
+    while (read((int)strtol(getenv("OUTLIVE_FD"), NULL, 10), &c, 1) > 0) continue;
     _exit(0);
 }
 
@@ -143,8 +143,8 @@ static int play(char **argv)
     alarm(100); /* nobody outlives a test that went wrong */
     must(!kl_bootstrap_id_parse(argv[2], &id));
     setup_ranks(&me, 1, &id, NULL);
-    me.config.rank = atoi(argv[3]);
-    me.config.nranks = atoi(argv[4]);
+    me.config.rank = (int)strtol(argv[3], NULL, 10);
+    me.config.nranks = (int)strtol(argv[4], NULL, 10);
     FOR_EACH_CASE(p, parts) if (!strcmp(p->name, argv[1])) me.run = p->run;
     must(me.run);
     rank_main(&me);

@@ -195,9 +195,8 @@ static void to_hex(const void *bytes, size_t n, char *text)
 static void from_hex(const char *text, void *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        unsigned value = 0;
-        sscanf(text + 2 * i, "%2x", &value);
-        ((unsigned char *)bytes)[i] = (unsigned char)value;
+        char digits[3] = {text[2 * i], text[2 * i + 1]};
+        ((unsigned char *)bytes)[i] = (unsigned char)strtoul(digits, NULL, 16);
     }
 }
 

@@ -560,18 +560,18 @@ static void forks_do_not_stumble_over_locks(void **state)
 
 static uint64_t switches(void)
 {
+    static const char label[] = "voluntary_ctxt_switches:";
     uint64_t n = 0;
     DIR *d = opendir("/proc/self/task");
 
     for (struct dirent *e; (e = readdir(d));) {
         char path[300], line[128];
-        unsigned long value;
         snprintf(path, sizeof path, "/proc/self/task/%s/status", e->d_name);
         FILE *f = fopen(path, "r");
         bool mine = false;
         while (f && fgets(line, sizeof line, f)) {
             mine |= !strcmp(line, "Name:\tkolo-loop\n");
-            if (mine && sscanf(line, "voluntary_ctxt_switches: %lu", &value) == 1) n += value;
+            if (mine && !strncmp(line, label, strlen(label))) n += strtoul(line + strlen(label), NULL, 10);
         }
         if (f) fclose(f);
     }
