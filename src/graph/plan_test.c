@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clusters on paper: identical hosts, hosts that fall apart, and one of 16,384 GPUs. */
+#include "graph/plan.h"
+
+#include "base/error.h"
+#include "graph/nic.h"
+#include "graph/test_machine.h"
+
+struct cluster {
+    struct kl_xml *file;
+    struct kl_host_device device[TEST_MACHINE_GPUS];
+    struct kl_topo_options options;
+    struct kl_machine machine;
+    struct kl_graph_config config;
+    struct kl_plan *plan;
+};
+
+static struct cluster *plan_for(const char *file, int hosts, bool p2p)
+{
+    struct cluster *c = calloc(1, sizeof *c);
+    struct kl_plan_request request = {
+        .machine = &c->machine, .options = &c->options, .config = &c->config, .hosts = hosts};
+    static char *none[] = {NULL};
+    struct kl_settings settings;
+
+    kl_settings_open(&settings, none, "/nonexistent");
+    kl_graph_config_load_from(&c->config, &settings);
+    kl_settings_close(&settings);
+    c->options = KL_TOPO_OPTIONS;
+    if (!p2p) c->options.p2p_level = KL_PATH_LOC;
+    assert_int_equal(kl_xml_load(file, kl_xml_topo_schema, &c->file), ncclSuccess);
+    c->machine = (struct kl_machine){
+        .file = c->file, .device = c->device, .ndevices = kl_machine_file_gpus(c->file), .hosts = 1};
+    for (int i = 0; i < c->machine.ndevices; i++) c->device[i] = (struct kl_host_device){.rank = i, .ordinal = i};
+    assert_int_equal(kl_plan_create(&request, &c->plan), ncclSuccess);
+    return c;
+}
+
+static void drop(struct cluster *c)
+{
+    kl_plan_free(c->plan);
+    kl_xml_free(c->file);
+    free(c);
+}
+
+static const char a100[] = "tests/data/topologies/synthetic/a100-nvsw-8nic-200g.xml";
+
+static void all_rings_are_rings(const struct kl_plan *p)
+{
+    int32_t *order = malloc((size_t)p->nranks * sizeof *order);
+
+    for (int ch = 0; ch < p->connect->nchannels; ch++)
+        assert_int_equal(kl_connect_ring_order(p->connect, ch, 0, order), ncclSuccess);
+    free(order);
+}
+
+static void two_hosts_are_two_nodes(void **state)
+{
+    struct cluster *c = plan_for(a100, 2, true);
+
+    (void)state;
+    assert_int_equal(c->plan->ndomains, 1);
+    assert_int_equal(c->plan->connect->nodes.nnodes, 2);
+    assert_int_equal(c->plan->connect->nchannels, 16);
+    assert_int_equal(c->plan->p2p.n, 16);
+    assert_int_equal(c->plan->p2p.per_peer, 2);
+    all_rings_are_rings(c->plan);
+    drop(c);
+}
+
+/* Without P2P the GPUs of each socket stay together, and the network joins them: two nodes per host. */
+static void a_host_can_be_two_nodes(void **state)
+{
+    struct cluster *c = plan_for(a100, 2, false);
+    int shift;
+
+    (void)state;
+    assert_int_equal(c->plan->ndomains, 2);
+    assert_int_equal(c->plan->connect->nodes.nnodes, 4);
+    for (int r = 0; r < 16; r++) {
+        const struct kl_plan_domain *d = kl_plan_domain_of(c->plan, r, &shift);
+
+        assert_true(kl_topo_gpu_of_rank(d->topo, r - shift) >= 0);
+        assert_int_equal(shift, r / 8 * 8);
+    }
+    all_rings_are_rings(c->plan);
+    drop(c);
+}
+
+/* Who sends and receives for a channel, through which NIC. */
+static void ends_of_channels_have_nics(void **state)
+{
+    struct cluster *c = plan_for(a100, 2, true);
+    const struct kl_plan_domain *d = &c->plan->domain[0];
+    const struct kl_graph *ring = d->graphs.graph[KL_GRAPH_RING];
+    struct kl_graph_nic nic;
+
+    (void)state;
+    for (int ch = 0; ch < 16; ch++) {
+        int first = ring->intra[ch % 8 * 8], last = ring->intra[ch % 8 * 8 + 7];
+
+        assert_int_equal(kl_graph_nic(d->topo, ring, 8, ch, first, &nic), ncclSuccess);
+        assert_int_equal(nic.net, ch % 8);
+        assert_int_equal(nic.proxy, first);
+        assert_int_equal(kl_graph_nic(d->topo, ring, 8, ch, last, &nic), ncclSuccess);
+        assert_int_equal(nic.net, ch % 8);
+        assert_int_equal(nic.proxy, last);
+    }
+    assert_int_equal(kl_graph_nic(d->topo, ring, 9, 0, 0, &nic), ncclInternalError);
+    drop(c);
+}
+
+/* Every neighbour knows its neighbour, for a sample of the ranks; rings close; one root per tree. */
+static void sixteen_thousand_gpus(void **state)
+{
+    struct cluster *c = plan_for(a100, 2048, true);
+    const struct kl_connect *all = c->plan->connect;
+
+    (void)state;
+    assert_int_equal(c->plan->nranks, 16384);
+    assert_int_equal(all->nodes.nnodes, 2048);
+    all_rings_are_rings(c->plan);
+    for (int ch = 0; ch < all->nchannels; ch++) {
+        int roots = 0;
+
+        for (int r = 0; r < 16384; r++) {
+            struct kl_tree_neighbours t = kl_connect_tree(all, ch, r);
+            int hops = 0;
+
+            roots += t.up < 0;
+            for (int i = 0; i < 3 && t.down[i] >= 0; i++) assert_int_equal(kl_connect_tree(all, ch, t.down[i]).up, r);
+            if (r % 97) continue;
+            for (int up = t.up; up >= 0; up = kl_connect_tree(all, ch, up).up) hops++;
+            assert_true(hops <= 9 * 12); /* chains of 8 and a wire, on each of at most 12 levels */
+        }
+        assert_int_equal(roots, 1);
+    }
+    drop(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_hosts_are_two_nodes),
+        cmocka_unit_test(a_host_can_be_two_nodes),
+        cmocka_unit_test(ends_of_channels_have_nics),
+        cmocka_unit_test(sixteen_thousand_gpus),
+    };
+
+    kl_error_quiet(1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
