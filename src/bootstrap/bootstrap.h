@@ -39,8 +39,8 @@ struct kl_bootstrap_config {
     int rank, nranks;
     uint64_t timeout_ms; /* for joining, and for each exchange afterwards: KOLO_BOOTSTRAP_TIMEOUT */
 
-    const struct kl_stop
-        *stop; /* raised: like kl_bootstrap_abort, also while joining; outlives the bootstrap; may be NULL */
+    /** Raised, it works like kl_bootstrap_abort, also while joining. Outlives the bootstrap; NULL: none. */
+    const struct kl_stop *stop;
 
     /**
      * Called at most once, by the event loop thread, when a rank is lost or reports a failure: `culprit` is its rank,
@@ -63,7 +63,7 @@ void kl_bootstrap_id_format(const ncclUniqueId *id, char text[2 * NCCL_UNIQUE_ID
 
 /* ---- life ---- */
 
-/** Join: returns when every rank has joined. On failure nothing is held. */
+/** Join: returns when every rank has joined. On failure nothing is held; telling the others may take a second. */
 ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct kl_bootstrap **bootstrap);
 
 /** Say goodbye to the peers and free; no more callbacks afterwards. NULL is fine. Waits for nobody. */

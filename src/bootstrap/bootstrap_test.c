@@ -7,6 +7,7 @@
 #include "bootstrap/call.h"
 #include "bootstrap/frame.h"
 #include "bootstrap/jobs.h"
+#include "bootstrap/root.h"
 #include "bootstrap/state.h"
 #include "os/netif.h"
 #include "tests/kolo_test.h"
@@ -773,6 +774,26 @@ static void a_raised_stop_ends_joining(void **state)
     }
 }
 
+/* Failures of some arrive while others are leaving. */
+static void fail_and_leave(struct rank *me, struct kl_bootstrap *b)
+{
+    (void)kl_bootstrap_barrier(b);
+    if (me->config.rank % 4 == 2) kl_bootstrap_report(b, me->config.rank, ncclRemoteError, "leaving in anger");
+    if (me->config.rank % 4 == 3) shutdown(b->peers[0].fd, SHUT_RDWR);
+}
+
+static void failing_and_leaving_go_together(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        struct rank ranks[8];
+
+        setup_job(ranks, 8, fail_and_leave);
+        run_ranks(ranks, 8); /* a quick one may fail before a slow one has joined */
+        for (int r = 0; r < 8; r++) assert_true(kl_load_acquire(&ranks[r].failures) <= 1);
+    }
+}
+
 static void leave_early(struct rank *me, struct kl_bootstrap *b)
 {
     int value = 7, got = 0;
@@ -924,6 +945,46 @@ static void jobs_run_over_ipv6(void **state)
     unsetenv("NCCL_COMM_ID");
 }
 
+static bool find_link_local(union kl_address *address)
+{
+    struct kl_netif list[64];
+    int n = 0;
+
+    if (kl_netif_list(list, 64, &n)) return false;
+    for (int i = 0; i < n; i++) {
+        *address = list[i].address;
+        if (kl_address_is_link_local(address)) return true;
+    }
+    return false;
+}
+
+/* Another host's number of its interface is of no use here. */
+static void link_local_addresses_are_reached(void **state)
+{
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct kl_id id = {.kind = KL_ID_ROOT_RUNS, .naddresses = 1};
+    struct kl_root *root;
+    int fd = -1, quiet = kl_error_quiet(1);
+
+    (void)state;
+    if (!find_link_local(&id.address[0])) {
+        print_message("skipped: no interface has a link-local address\n");
+        skip();
+    }
+    assert_int_equal(kl_root_start(&id, &root), ncclSuccess);
+    struct kl_key key = kl_key_derive(&id.secret, "kolo root", NULL, 0);
+    struct kl_call call = {.addresses = id.address, .naddresses = 1, .key = &key};
+    call.hello = (struct kl_hello){KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, 0, KL_NO_RANK};
+    uint32_t here = id.address[0].v6.sin6_scope_id;
+    id.address[0].v6.sin6_scope_id = 99999;
+    assert_int_not_equal(kl_call(&call, &wait, "a test", &fd), ncclSuccess);
+    call.scope = here;
+    assert_int_equal(kl_call(&call, &wait, "a test", &fd), ncclSuccess);
+    kl_socket_close(fd);
+    kl_root_stop(root);
+    kl_error_quiet(quiet);
+}
+
 static void no_interface_is_an_error(void **state)
 {
     ncclUniqueId id;
@@ -966,6 +1027,7 @@ int main(int argc, char **argv)
         leak_test(a_silent_rank_is_named_to_everybody),
         leak_test(an_abort_ends_a_wait),
         leak_test(a_raised_stop_ends_joining),
+        leak_test(failing_and_leaving_go_together),
         leak_test(who_leaves_is_not_a_failure),
         leak_test(jobs_run_beside_each_other),
         leak_test(ranks_meet_at_an_address),
@@ -973,6 +1035,7 @@ int main(int argc, char **argv)
         leak_test(a_taken_address_is_an_error),
         leak_test(secrets_must_agree),
         leak_test(jobs_run_over_ipv6),
+        leak_test(link_local_addresses_are_reached),
         leak_test(no_interface_is_an_error),
     };
 

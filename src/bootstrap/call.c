@@ -12,17 +12,31 @@ struct answer {
     enum kl_verdict verdict; /* 0: none yet */
     uint16_t version;
     union kl_address from;
-    int fd;       /* -1, unless welcome */
-    int nrefused; /* addresses at which nobody listens, in the last round */
+    int fd; /* -1, unless welcome */
+
+    /* of the last round: */
+    int nrefused; /* addresses at which nobody listens */
+    bool again;   /* another round may do better */
 };
 
 static const struct kl_retry once = {.count = 0};
 
+/* The number of an interface means something on its own host only. */
+static union kl_address as_seen_from_here(const union kl_address *address, uint32_t scope)
+{
+    union kl_address a = *address;
+
+    if (scope && kl_address_is_link_local(&a)) a.v6.sin6_scope_id = scope;
+    return a;
+}
+
 static enum kl_io call_address(const struct kl_call *call, const union kl_address *address, const struct kl_wait *wait,
                                struct answer *answer)
 {
-    struct answer a = {.from = *address, .fd = -1};
-    enum kl_io io = kl_socket_connect(address, &once, wait, &a.fd);
+    struct answer a = *answer;
+
+    a.from = as_seen_from_here(address, call->scope);
+    enum kl_io io = kl_socket_connect(&a.from, &once, wait, &a.fd);
 
     if (!io) io = kl_handshake_call(a.fd, call->key, &call->hello, wait, &a.verdict, &a.version);
     int err = errno;
@@ -30,7 +44,6 @@ static enum kl_io call_address(const struct kl_call *call, const union kl_addres
         kl_socket_close(a.fd);
         a.fd = -1;
     }
-    a.nrefused = answer->nrefused;
     if (!io) *answer = a;
     errno = err;
     return io;
@@ -41,12 +54,19 @@ static bool settled(enum kl_verdict verdict)
     return verdict == KL_WELCOME || verdict == KL_ELSEWHERE;
 }
 
+/* Not there yet, too busy, too slow, or another service at an address that means something else here. */
+static bool worth_another_round(enum kl_io io, int err)
+{
+    return io == KL_IO_CLOSED || io == KL_IO_LATE || (io == KL_IO_BROKEN && (kl_retry_worth(err) || err == EPROTO));
+}
+
 /* Every address once. KL_IO_DONE: somebody answered, be it to refuse us. Otherwise how the last one failed. */
 static enum kl_io call_round(const struct kl_call *call, const struct kl_wait *wait, struct answer *answer)
 {
     enum kl_io io = KL_IO_LATE;
 
     answer->nrefused = 0;
+    answer->again = false;
     for (int i = 0; i < call->naddresses && !settled(answer->verdict); i++) {
         uint64_t turn = kl_deadline_in_ms(TURN_MS);
         bool whole = call->naddresses == 1 || turn >= wait->deadline;
@@ -55,14 +75,9 @@ static enum kl_io call_round(const struct kl_call *call, const struct kl_wait *w
         io = call_address(call, &call->addresses[i], &mine, answer);
         if (io == KL_IO_STOPPED || (io == KL_IO_LATE && whole)) return io;
         answer->nrefused += io == KL_IO_BROKEN && errno == ECONNREFUSED;
+        answer->again |= worth_another_round(io, errno);
     }
     return answer->verdict ? KL_IO_DONE : io;
-}
-
-/* Not there yet, too busy, too slow, or another service at an address that means something else here. */
-static bool worth_another_round(enum kl_io io, int err)
-{
-    return io == KL_IO_CLOSED || io == KL_IO_LATE || (io == KL_IO_BROKEN && (kl_retry_worth(err) || err == EPROTO));
 }
 
 static enum kl_io call_until_answered(const struct kl_call *call, const struct kl_wait *wait, struct answer *answer)
@@ -71,7 +86,7 @@ static enum kl_io call_until_answered(const struct kl_call *call, const struct k
         enum kl_io io = call_round(call, wait, answer);
         int err = errno;
         bool gone = call->listening && answer->nrefused == call->naddresses;
-        if (gone || !worth_another_round(io, err) || tries > call->retry.count) return io;
+        if (!io || gone || !answer->again || tries > call->retry.count) return io;
 
         enum kl_io pause = kl_socket_pause(kl_retry_pause_ms(&call->retry, tries), wait);
         errno = err;
@@ -106,8 +121,12 @@ static ncclResult_t judge(const struct answer *answer, const char *who_calls_who
 ncclResult_t kl_call(const struct kl_call *call, const struct kl_wait *wait, const char *who_calls_whom, int *fd)
 {
     struct answer answer = {.fd = -1};
+    uint64_t start = kl_now_ns();
     enum kl_io io = call_until_answered(call, wait, &answer);
 
+    if (io == KL_IO_LATE)
+        return KL_FAIL(ncclRemoteError, "%s: no answer within %.3g s", who_calls_whom,
+                       (double)(kl_now_ns() - start) / 1e9);
     if (io) return kl_io_fail(io, "%s", who_calls_whom);
     KL_TRY(judge(&answer, who_calls_whom));
     *fd = answer.fd;

@@ -11,6 +11,7 @@ struct kl_call {
     const struct kl_key *key;
     struct kl_hello hello; /* our rank, and whom we want */
     struct kl_retry retry;
+    uint32_t scope; /* the interface through which link-local addresses are reached from here; 0: as they say */
     bool listening; /* the door has been opened: when every address refuses us, its owner is gone */
 };
 

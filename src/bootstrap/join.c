@@ -35,11 +35,12 @@ static ncclResult_t call_root(struct kl_bootstrap *b, const struct kl_id *id, co
                                      .side = KL_CALLER,
                                      .from = (uint32_t)b->rank,
                                      .to = KL_NO_RANK},
-                           .retry = b->retry};
+                           .retry = b->retry,
+                           .scope = b->scope};
     char text[256], address[KL_ADDRESS_TEXT];
 
-    snprintf(text, sizeof text, "rank %d cannot join the rendezvous at %s within %g s", b->rank,
-             kl_address_format(&id->address[0], address), (double)b->timeout_ms / 1000);
+    snprintf(text, sizeof text, "rank %d cannot join the rendezvous at %s", b->rank,
+             kl_address_format(&id->address[0], address));
     return kl_call(&call, wait, text, fd);
 }
 
@@ -101,6 +102,18 @@ static ncclResult_t introduced(struct kl_bootstrap *b, const struct kl_id *id, c
     return ncclSuccess;
 }
 
+/* The root has its own deadline: it says who is missing. This is for a root that is not well itself. */
+static ncclResult_t no_word(struct kl_bootstrap *b, const struct kl_id *id, enum kl_io io)
+{
+    char address[KL_ADDRESS_TEXT];
+
+    kl_address_format(&id->address[0], address);
+    if (io == KL_IO_LATE)
+        return KL_FAIL(ncclRemoteError, "rank %d: the rendezvous at %s says nothing for %g s", b->rank, address,
+                       (double)b->timeout_ms / 1000);
+    return kl_io_fail(io, "rank %d waits at the rendezvous %s for the other ranks", b->rank, address);
+}
+
 static ncclResult_t meet(struct kl_bootstrap *b, const struct kl_id *id)
 {
     uint64_t end = kl_deadline_in_ms(b->timeout_ms);
@@ -113,9 +126,8 @@ static ncclResult_t meet(struct kl_bootstrap *b, const struct kl_id *id)
     wait.deadline = end + GRACE_MS * 1000000ull;
     if (!io) io = hear_root(fd, &wait, &message);
     kl_socket_close(fd);
-    ncclResult_t rc = io        ? kl_io_fail(io, "rank %d waits at the rendezvous for the other ranks", b->rank)
-                      : message ? introduced(b, id, message)
-                                : no_sense(b);
+    if (io) return no_word(b, id, io);
+    ncclResult_t rc = message ? introduced(b, id, message) : no_sense(b);
     free(message);
     return rc;
 }
@@ -243,6 +255,13 @@ static ncclResult_t obey(struct kl_bootstrap *b, const struct kl_stop *stop)
     return kl_loop_add(b->loop, b->outer.fd, EPOLLIN, on_outer_stop, b, &b->outer_source);
 }
 
+static uint32_t scope_of(const struct kl_card *card)
+{
+    for (int i = 0; i < card->naddresses; i++)
+        if (kl_address_is_link_local(&card->address[i])) return card->address[i].v6.sin6_scope_id;
+    return 0;
+}
+
 static ncclResult_t describe_me(struct kl_bootstrap *b, const struct kl_id *id)
 {
     const union kl_address *near = id->kind == KL_ID_RANK0_OPENS ? &id->address[0] : NULL;
@@ -256,6 +275,7 @@ static ncclResult_t describe_me(struct kl_bootstrap *b, const struct kl_id *id)
     b->me.rank = b->rank;
     b->me.pid = (uint64_t)getpid();
     KL_TRY(kl_id_listen_addresses(&params, near, b->me.address, &b->me.naddresses));
+    b->scope = scope_of(&b->me);
     return kl_door_create(b->loop, b->me.address, b->me.naddresses, &b->door);
 }
 
@@ -314,6 +334,7 @@ void kl_bootstrap_leave(struct kl_bootstrap *b)
     if (kl_bootstrap_inherited(b)) return;
     kl_source_remove(b->outer_source);
     kl_door_close(b->door);
+    for (int rank = 0; rank < b->nranks; rank++) kl_link_stop(&b->peers[rank]);
     for (int rank = 0; rank < b->nranks; rank++) kl_link_fini(&b->peers[rank]);
     kl_loop_drop(b->loop);
     bootstrap_free(b);

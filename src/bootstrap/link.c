@@ -96,13 +96,18 @@ static ssize_t send_some(int fd, const struct kl_parcel *p)
     return sendmsg(fd, &m, MSG_NOSIGNAL);
 }
 
-/* What the reader wants, and the writer. A peer that is not read is still watched for its end. None while leaving. */
-static void watch(struct kl_contact *peer)
+/* What the reader wants, and the writer. A peer that is not read is still watched for its end. */
+static uint32_t wanted(const struct kl_contact *peer)
 {
     uint32_t events = peer->paused ? EPOLLRDHUP : EPOLLIN;
 
-    if (peer->first_out && !peer->mute) events |= EPOLLOUT;
-    if (peer->source) kl_source_watch(peer->source, events);
+    if (peer->state != KL_LINK_UP) return 0;
+    return peer->first_out && !peer->mute ? events | EPOLLOUT : events;
+}
+
+static void watch(struct kl_contact *peer)
+{
+    if (peer->source) kl_source_watch(peer->source, wanted(peer)); /* else we are leaving */
 }
 
 static void flush(struct kl_contact *peer)
@@ -145,7 +150,7 @@ static void abandon(struct kl_contact *peer, struct kl_parcel *p)
     }
 }
 
-static ncclResult_t no_longer_there(struct kl_contact *peer)
+ncclResult_t kl_link_ended(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     char who[KL_WHO_TEXT];
@@ -176,7 +181,7 @@ ncclResult_t kl_link_send(struct kl_contact *peer, const struct kl_frame *frame,
     flush(peer);
     while (!p->gone && !b->failed && !b->aborted && !rc)
         if (!kl_bootstrap_wait(b, deadline)) rc = not_taken(peer);
-    if (!rc && !(p->gone && whole(p))) rc = no_longer_there(peer);
+    if (!rc && !(p->gone && whole(p))) rc = kl_link_ended(peer);
     abandon(peer, p);
     return rc;
 }
@@ -236,7 +241,7 @@ void kl_link_resume(struct kl_contact *peer)
     if (!peer->paused) return;
     peer->paused = false;
     peer->bootstrap->npaused--;
-    if (peer->state == KL_LINK_UP) watch(peer);
+    watch(peer);
 }
 
 void kl_link_resume_all(struct kl_bootstrap *b)
@@ -252,11 +257,11 @@ static void end_link(struct kl_contact *peer, enum kl_link_state state)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
+    peer->ended = true;
     pthread_mutex_lock(&b->lock);
     kl_link_resume(peer);
     peer->state = state;
-    peer->mute = true;
-    kl_source_watch(peer->source, 0);
+    watch(peer);
     shutdown(peer->fd, SHUT_RDWR);
     while (peer->first_out) drop_first(peer);
     pthread_cond_broadcast(&b->changed);
@@ -344,6 +349,7 @@ static void on_link(void *ctx, uint32_t events)
     struct kl_contact *peer = ctx;
     size_t total = 0;
 
+    if (peer->ended) return; /* while we are leaving, events still come that are no longer wanted */
     if (events & EPOLLOUT) {
         pthread_mutex_lock(&peer->bootstrap->lock);
         flush(peer);
@@ -377,15 +383,22 @@ static void say_bye(struct kl_contact *peer)
     struct kl_frame bye = {.type = KL_FRAME_BYE};
     char rest[4096];
 
-    peer->source = NULL;
     kl_link_post(peer, &bye, NULL);
     shutdown(peer->fd, SHUT_WR);
     while (recv(peer->fd, rest, sizeof rest, 0) > 0) continue;
 }
 
+void kl_link_stop(struct kl_contact *peer)
+{
+    pthread_mutex_lock(&peer->bootstrap->lock);
+    struct kl_source *source = peer->source;
+    peer->source = NULL; /* callbacks of other peers may still want to send to this one */
+    pthread_mutex_unlock(&peer->bootstrap->lock);
+    kl_source_remove(source);
+}
+
 void kl_link_fini(struct kl_contact *peer)
 {
-    kl_source_remove(peer->source);
     if (peer->state == KL_LINK_UP) say_bye(peer);
     kl_socket_close(peer->fd);
     while (peer->first_out) drop_first(peer);

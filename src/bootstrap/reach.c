@@ -58,7 +58,8 @@ static ncclResult_t call_peer(struct kl_contact *peer, const struct kl_card *car
                                      .from = (uint32_t)b->rank,
                                      .to = (uint32_t)peer->rank},
                            .retry = b->retry,
-                           .listening = true};
+                           .listening = true,
+                           .scope = b->scope};
 
     return kl_call(&call, wait, who_calls_whom, fd);
 }
@@ -84,31 +85,43 @@ static ncclResult_t call(struct kl_contact *peer, uint64_t deadline)
         return ncclSuccess;
     }
     peer->state = rc ? KL_LINK_NONE : KL_LINK_EXPECTED;
-    if (rc) return kl_bootstrap_check(b) ? kl_bootstrap_check(b) : rc;
+    if (rc) {
+        ncclResult_t why = kl_bootstrap_check(b); /* what made the call stop, if something did */
+        return why ? why : rc;
+    }
     return fd < 0 ? ncclSuccess : kl_link_begin(peer, fd);
 }
 
-/* Its own stop has been raised by the failure, so this call has none. */
-void kl_reach_to_tell(struct kl_contact *peer, uint64_t deadline)
+/* Its own stop has been raised by the failure, so this call has none. "Elsewhere" means that the peer is calling us: were we
+   gone by then, it would think that we died. */
+static void call_to_tell(struct kl_contact *peer, uint64_t deadline)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     struct kl_wait wait = {.deadline = deadline};
-    int fd = -1, quiet = kl_error_quiet(1);
-
-    pthread_mutex_lock(&b->lock);
     struct kl_card card = peer->card;
-    if (peer->state == KL_LINK_NONE && card.naddresses) {
-        peer->state = KL_LINK_CALLING;
-        pthread_mutex_unlock(&b->lock);
-        ncclResult_t rc = call_peer(peer, &card, "telling of a failure", &wait, &fd);
-        pthread_mutex_lock(&b->lock);
-        bool mine = peer->state == KL_LINK_CALLING && !rc && fd >= 0;
-        if (mine)
-            (void)kl_link_begin(peer, fd);
-        else
-            kl_socket_close(fd);
-    }
+    int fd = -1;
+
+    peer->state = KL_LINK_CALLING;
     pthread_mutex_unlock(&b->lock);
+    ncclResult_t rc = call_peer(peer, &card, "telling of a failure", &wait, &fd);
+    pthread_mutex_lock(&b->lock);
+    if (peer->state != KL_LINK_CALLING) {
+        kl_socket_close(fd);
+    } else if (fd >= 0) {
+        (void)kl_link_begin(peer, fd);
+    } else if (!rc) {
+        peer->state = KL_LINK_EXPECTED;
+        while (peer->state == KL_LINK_EXPECTED && kl_bootstrap_wait(b, deadline)) continue;
+    }
+}
+
+void kl_reach_to_tell(struct kl_contact *peer, uint64_t deadline)
+{
+    int quiet = kl_error_quiet(1);
+
+    pthread_mutex_lock(&peer->bootstrap->lock);
+    if (peer->state == KL_LINK_NONE && peer->card.naddresses) call_to_tell(peer, deadline);
+    pthread_mutex_unlock(&peer->bootstrap->lock);
     kl_error_quiet(quiet);
 }
 
@@ -121,15 +134,6 @@ static ncclResult_t not_called(struct kl_contact *peer)
                    kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
 }
 
-static ncclResult_t has_left(struct kl_contact *peer)
-{
-    struct kl_bootstrap *b = peer->bootstrap;
-    char who[KL_WHO_TEXT];
-
-    return KL_FAIL(ncclRemoteError, "rank %d: %s has left; nothing can be sent to it in phase %s", b->rank,
-                   kl_who(b, peer->rank, who), b->phase);
-}
-
 ncclResult_t kl_reach(struct kl_contact *peer, uint64_t deadline)
 {
     struct kl_bootstrap *b = peer->bootstrap;
@@ -137,7 +141,7 @@ ncclResult_t kl_reach(struct kl_contact *peer, uint64_t deadline)
     for (;;) {
         KL_TRY(kl_bootstrap_check(b));
         if (peer->state == KL_LINK_UP) return ncclSuccess;
-        if (peer->state == KL_LINK_LEFT || peer->state == KL_LINK_LOST) return has_left(peer);
+        if (peer->state == KL_LINK_LEFT || peer->state == KL_LINK_LOST) return kl_link_ended(peer);
         if (peer->state == KL_LINK_NONE && peer->card.naddresses)
             KL_TRY(call(peer, deadline));
         else if (!kl_bootstrap_wait(b, deadline))

@@ -41,7 +41,10 @@ struct kl_parcel; /* a frame on its way out */
 struct kl_contact {
     struct kl_bootstrap *bootstrap;
     int rank;
-    struct kl_assembler assembler; /* the event loop's */
+
+    /* the event loop's: */
+    struct kl_assembler assembler;
+    bool ended; /* the connection has been read to its end */
 
     /* under the bootstrap's lock: */
     struct kl_card card; /* naddresses 0: not known yet */
@@ -60,6 +63,7 @@ struct kl_bootstrap {
     void (*on_failure)(void *ctx, int culprit, ncclResult_t code, const char *text);
     void *ctx;
     struct kl_retry retry;
+    uint32_t scope;    /* of our link-local address, if we listen on one */
     struct kl_key key; /* of the connections between ranks */
     struct kl_card me;
     uint32_t exchanges; /* collective ones so far; tags their messages */
@@ -115,7 +119,13 @@ void kl_inbox_put(struct kl_contact *peer, struct kl_message *message);
 /** The oldest message of that type and tag, the caller's; NULL: none. */
 struct kl_message *kl_inbox_take(struct kl_contact *peer, enum kl_frame_type type, uint32_t tag);
 
-/** Wait for the peer's callback to end, say goodbye if it is UP, close and free. Without lock, when nobody else is left. */
+/** The error of sending to a peer that is no longer UP: our failure, or that it has left. */
+ncclResult_t kl_link_ended(struct kl_contact *peer);
+
+/** Leaving, first for all peers: no callback of this one runs any more. Without lock. */
+void kl_link_stop(struct kl_contact *peer);
+
+/** Leaving, then: say goodbye if it is UP, close and free. Without lock, for nobody else is left. */
 void kl_link_fini(struct kl_contact *peer);
 
 /* ---- reach.c ---- */
