@@ -115,14 +115,12 @@ static void print_ring(const struct kl_connect *c, int channel, FILE *to)
 /* From `rank` down: the chain of first children, then what hangs on the chain besides. `left` ranks are still shown. */
 static void print_branch(const struct kl_connect *c, int channel, int rank, int *left, FILE *to)
 {
-    struct kl_tree_neighbours t = {.up = -1};
-
-    for (int r = rank; r >= 0 && *left > 0; r = t.down[0], --*left) {
-        t = kl_connect_tree(c, channel, r);
+    for (int r = rank; r >= 0 && *left > 0; r = kl_connect_tree(c, channel, r).down[0], --*left)
         fprintf(to, "%s%d", r == rank ? "" : " → ", r);
-    }
-    for (int r = rank; r >= 0; r = t.down[0]) {
-        t = kl_connect_tree(c, channel, r);
+    for (int r = rank, next; r >= 0; r = next) {
+        struct kl_tree_neighbours t = kl_connect_tree(c, channel, r);
+
+        next = t.down[0];
         for (int i = 1; i < 3 && t.down[i] >= 0 && *left > 0; i++) {
             fprintf(to, "; %d → ", r);
             print_branch(c, channel, t.down[i], left, to);
