@@ -40,7 +40,8 @@ static ncclResult_t measure(const struct kl_planned *p, int runs, double *ms)
 
 int main(int argc, char **argv)
 {
-    struct kl_offline_args args = {.topo = argc > 1 ? argv[1] : NULL, .hosts = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0};
+    struct kl_offline_args args = {.topo = argc > 1 ? argv[1] : NULL,
+                                   .hosts = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0};
     int runs = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 3, rc = 1;
     double ms[MAX_RUNS];
     struct kl_planned planned = {.plan = NULL};
