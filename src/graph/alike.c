@@ -73,7 +73,7 @@ static bool links_alike(const struct kl_routes *r, const struct kl_sums *s, floa
 
 static int entries_of(float left, int bw)
 {
-    return bw ? (int)(left / (float)bw) : -1;
+    return bw ? kl_whole(left / (float)bw) : -1;
 }
 
 static bool nets_alike(const struct kl_routes *r, int a, int b)

@@ -66,7 +66,7 @@ int kl_level_of(struct kl_levels *v, float value)
     slot = slot_of(v, value);
     if (*slot < 0) {
         v->value[v->n] = value;
-        v->next[v->n * KL_LEVEL_STEP + KL_LEVEL_WHOLE] = (int32_t)value;
+        v->next[v->n * KL_LEVEL_STEP + KL_LEVEL_WHOLE] = kl_whole(value);
         *slot = v->n++ * KL_LEVEL_STEP;
     }
     return *slot;

@@ -63,6 +63,12 @@ static inline int kl_level_next(struct kl_levels *levels, int level, int column)
     return to != KL_LEVEL_UNKNOWN ? to : kl_levels_fill(levels, level + column);
 }
 
+/** A bandwidth without its decimals; what is beyond any machine becomes 2^30. */
+static inline int kl_whole(float bw)
+{
+    return bw < 1073741824.0f ? (int)bw : 1 << 30;
+}
+
 static inline float kl_level_value(const struct kl_levels *levels, int level)
 {
     return levels->value[level / KL_LEVEL_STEP];

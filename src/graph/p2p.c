@@ -2,6 +2,7 @@
 #include "graph/p2p.h"
 
 #include "base/error.h"
+#include "graph/levels.h"
 #include "graph/tree.h"
 #include "topo/paths.h"
 
@@ -41,8 +42,8 @@ static int wanted_locally(const struct kl_topo *t, int from, int gpu)
     int links;
 
     if (p->type != KL_PATH_NVL) return 2;
-    links = (int)(p->bw / kl_nvlink_bw(t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.sm));
-    return 2 * (links > 1 ? links : 1);
+    links = kl_whole(p->bw / kl_nvlink_bw(t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.sm));
+    return 2 * (links > KL_MAX_CHANNELS ? KL_MAX_CHANNELS : links > 1 ? links : 1);
 }
 
 static int wanted_remotely(const struct kl_topo *t, int gpu, int nranks, int n, int param, int *nets)
