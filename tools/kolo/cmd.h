@@ -7,11 +7,11 @@
 #ifndef KOLO_TOOL_CMD_H
 #define KOLO_TOOL_CMD_H
 
-int cmd_graph(int argc, char **argv);
-
 enum { EXIT_OK = 0, EXIT_PROBLEM = 1, EXIT_USAGE = 2 };
 
 int cmd_env(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
+int cmd_graph(int argc, char **argv);
 int cmd_perf(int argc, char **argv);
 int cmd_perf_rank(int argc, char **argv); /* what `kolo perf` starts; not for people */
 int cmd_run(int argc, char **argv);

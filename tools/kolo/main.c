@@ -18,6 +18,7 @@ static const struct command commands[] = {
     {"env", cmd_env, "list parameters, their defaults and current values"},
     {"topo", cmd_topo, "this machine or a topology file, and the paths through it"},
     {"graph", cmd_graph, "what the search makes of a topology: rings, trees, tuning"},
+    {"explain", cmd_explain, "why: algorithms, channels, transports, NICs, and what a change would change"},
     {"perf", cmd_perf, "measure and verify collectives"},
     {"perf-rank", cmd_perf_rank, NULL},
     {"run", cmd_run, "start a program on N ranks on this machine"},

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/cmd.h"
+
+#include "base/error.h"
+#include "tools/kolo/explain.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const struct kl_opt table[] = {
+    {0, "topo", KL_OPT_TEXT, offsetof(struct kl_explain_request, cluster.topo), 0, 0, "FILE",
+     "topology of one host, - for standard input (default: this machine)"},
+    {0, "sysfs", KL_OPT_TEXT, offsetof(struct kl_explain_request, cluster.sysfs), 0, 0, "DIR",
+     "the machine recorded in DIR instead of /sys"},
+    {0, "hosts", KL_OPT_INT, offsetof(struct kl_explain_request, cluster.hosts), 1, 65536, "N",
+     "number of identical hosts (1)"},
+    {0, "ranks", KL_OPT_INT, offsetof(struct kl_explain_request, cluster.ranks), 1, 4096, "N",
+     "host devices, when there is no FILE (default: usable CPUs, at least 2)"},
+    {0, "gpus", KL_OPT_TEXT, offsetof(struct kl_explain_request, cluster.gpus), 0, 0, "LIST",
+     "use only these GPUs, as in 0,2,4"},
+    {0, "mnnvl", KL_OPT_FLAG, offsetof(struct kl_explain_request, cluster.mnnvl), 0, 0, NULL,
+     "all hosts form one NVLink domain"},
+    {0, "json", KL_OPT_FLAG, offsetof(struct kl_explain_request, json), 0, 0, NULL,
+     "for programs; see docs/explain.md"},
+    {'h', "help", KL_OPT_FLAG, offsetof(struct kl_explain_request, help), 0, 0, NULL, "print this"},
+    KL_OPT_END,
+};
+
+/* Ends with an empty row. */
+static const struct kl_explain_question questions[] = {
+    {NULL, 0, 0, NULL, NULL, NULL},
+};
+
+static int usage(FILE *to)
+{
+    fprintf(to, "usage: kolo explain QUESTION [options]\n\nSay why: on any topology, without devices.\n\n");
+    for (const struct kl_explain_question *k = questions; k->name; k++) {
+        char form[64];
+
+        snprintf(form, sizeof form, "%s %s", k->name, k->words);
+        fprintf(to, "  %-32s %s\n", form, k->summary);
+    }
+    fprintf(to, "\n");
+    kl_opts_help(table, to);
+    return to == stdout ? EXIT_OK : EXIT_USAGE;
+}
+
+static const struct kl_explain_question *question_named(const char *name)
+{
+    for (const struct kl_explain_question *k = questions; k->name; k++)
+        if (!strcmp(k->name, name)) return k;
+    return NULL;
+}
+
+/* Words and options in any order; words are gathered at the front of argv. -1 with the reason in `why`. */
+static int gather_words(int argc, char **argv, struct kl_explain_request *q, char *why, size_t why_size)
+{
+    int n = 0;
+
+    for (int at = 1; at < argc; at++) {
+        at = kl_opts_parse(table, argc, argv, at, q, why, why_size);
+        if (at < 0) return -1;
+        if (at < argc) argv[n++] = argv[at];
+    }
+    return n;
+}
+
+static int refuse(const char *why)
+{
+    fprintf(stderr, "kolo explain: %s; see kolo explain --help\n", why);
+    return EXIT_USAGE;
+}
+
+static int answer(const struct kl_explain_question *k, const struct kl_explain_request *q)
+{
+    ncclResult_t rc = k->answer(q, stdout);
+
+    if (rc == ncclInvalidArgument) return refuse(kl_error_text());
+    if (rc) fprintf(stderr, "%s\n", kl_error_text());
+    return rc ? EXIT_PROBLEM : EXIT_OK;
+}
+
+int cmd_explain(int argc, char **argv)
+{
+    struct kl_explain_request q = {.nwords = 0};
+    char why[256] = "";
+    int n = gather_words(argc, argv, &q, why, sizeof why);
+
+    if (n < 0) return refuse(why);
+    if (q.help) return usage(stdout);
+    if (!n) return refuse("what is to be explained?");
+
+    const struct kl_explain_question *k = question_named(argv[0]);
+
+    if (!k) {
+        snprintf(why, sizeof why, "no question \"%s\"", argv[0]);
+        return refuse(why);
+    }
+    q.question = argv[0];
+    q.word = (const char *const *)argv + 1;
+    q.nwords = n - 1;
+    if (q.nwords < k->min_words || q.nwords > k->max_words) {
+        snprintf(why, sizeof why, "expected: %s %s", k->name, k->words);
+        return refuse(why);
+    }
+    return answer(k, &q);
+}
