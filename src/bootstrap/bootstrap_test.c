@@ -983,6 +983,36 @@ static void a_taken_address_is_an_error(void **state)
     kl_socket_close(fd);
 }
 
+static union kl_address address_of(const char *text)
+{
+    union kl_address address;
+
+    assert_int_equal(kl_address_parse(text, &address), ncclSuccess);
+    return address;
+}
+
+/* An address that the host does not have, 203.0.113.1 being nobody's, is no reason not to listen on another. */
+static void addresses_that_are_not_to_be_had_are_left_out(void **state)
+{
+    union kl_address addresses[] = {address_of("203.0.113.1:0"), address_of("127.0.0.1:0")};
+    struct kl_loop *loop;
+    struct kl_door *door;
+    int n = 2, none = 1;
+
+    (void)state;
+    assert_int_equal(kl_loop_hold(&loop), ncclSuccess);
+    kl_error_quiet(1);
+    assert_int_equal(kl_door_create(loop, addresses, &n, &door), ncclSuccess);
+    assert_int_equal(n, 1);
+    assert_int_not_equal(kl_address_port(&addresses[0]), 0);
+    kl_door_close(door);
+    addresses[0] = address_of("203.0.113.1:0");
+    assert_int_equal(kl_door_create(loop, addresses, &none, &door), ncclSystemError);
+    assert_non_null(strstr(kl_error_text(), "cannot listen on 203.0.113.1"));
+    kl_error_quiet(0);
+    kl_loop_drop(loop);
+}
+
 static void secrets_must_agree(void **state)
 {
     union kl_address address = free_address("127.0.0.1:0");
@@ -1122,6 +1152,7 @@ int main(int argc, char **argv)
         leak_test(ranks_meet_at_an_address),
         leak_test(who_is_dropped_tries_again),
         leak_test(a_taken_address_is_an_error),
+        leak_test(addresses_that_are_not_to_be_had_are_left_out),
         leak_test(secrets_must_agree),
         leak_test(jobs_run_over_ipv6),
         leak_test(link_local_addresses_are_reached),

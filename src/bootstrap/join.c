@@ -276,7 +276,7 @@ static ncclResult_t describe_me(struct kl_bootstrap *b, const struct kl_id *id)
     b->me.pid = (uint64_t)getpid();
     KL_TRY(kl_id_listen_addresses(&params, near, b->me.address, &b->me.naddresses));
     b->scope = scope_of(&b->me);
-    return kl_door_create(b->loop, b->me.address, b->me.naddresses, &b->door);
+    return kl_door_create(b->loop, b->me.address, &b->me.naddresses, &b->door);
 }
 
 static ncclResult_t open_rendezvous(struct kl_bootstrap *b, struct kl_id *id, struct kl_root **root)
