@@ -774,6 +774,93 @@ static void a_raised_stop_ends_joining(void **state)
     }
 }
 
+/* ---- leaving in the middle of a call ---- */
+
+struct stopped_call {
+    struct kl_key key;
+    struct kl_stop stop;
+    int fd;
+    enum kl_io io;
+    enum kl_verdict verdict;
+};
+
+static void *call_until_stopped(void *arg)
+{
+    struct stopped_call *c = arg;
+    struct kl_hello hello = {.version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_CALLER, .from = 1};
+    struct kl_wait wait = {.deadline = UINT64_MAX, .stop = &c->stop};
+    uint16_t version;
+
+    c->io = kl_handshake_call(c->fd, &c->key, &hello, &wait, &c->verdict, &version);
+    kl_socket_close(c->fd);
+    return NULL;
+}
+
+/* The host has the proof, so it may count the caller as connected: who goes away now would seem to have died. */
+static void a_proof_that_is_sent_is_answered_before_a_stop_counts(void **state)
+{
+    struct kl_hello mine = {.version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_HOST};
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    unsigned char proof[KL_PROOF_BYTES], answer[KL_ANSWER_BYTES];
+    struct stopped_call c = {.io = KL_IO_BROKEN};
+    struct kl_handshake h;
+    pthread_t thread;
+    int ends[2];
+
+    (void)state;
+    kl_key_random(&c.key, sizeof c.key);
+    h.key = c.key;
+    assert_int_equal(kl_stop_init(&c.stop), ncclSuccess);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    c.fd = ends[0];
+    assert_int_equal(pthread_create(&thread, NULL, call_until_stopped, &c), 0);
+
+    assert_int_equal(kl_socket_recv(ends[1], h.caller, sizeof h.caller, &wait), KL_IO_DONE);
+    kl_hello_encode(&mine, h.host);
+    assert_int_equal(kl_socket_send(ends[1], h.host, sizeof h.host, &wait), KL_IO_DONE);
+    assert_int_equal(kl_socket_recv(ends[1], proof, sizeof proof, &wait), KL_IO_DONE);
+    kl_stop_raise(&c.stop);
+    struct pollfd hang_up = {.fd = ends[1], .events = POLLRDHUP};
+    assert_int_equal(poll(&hang_up, 1, 100), 0); /* it stays on the line */
+    kl_handshake_answer(&h, KL_WELCOME, answer);
+    assert_int_equal(kl_socket_send(ends[1], answer, sizeof answer, &wait), KL_IO_DONE);
+    pthread_join(thread, NULL);
+    assert_int_equal(c.io, KL_IO_DONE);
+    assert_int_equal(c.verdict, KL_WELCOME);
+    kl_socket_close(ends[1]);
+    kl_stop_fini(&c.stop);
+}
+
+static sem_t leaving;
+
+/* Of six ranks, 0 and 3 are no partners. Rank 3 has told rank 0 to call it, and leaves. */
+static void leave_while_called(struct rank *me, struct kl_bootstrap *b)
+{
+    int value = 7;
+
+    kl_error_quiet(1);
+    must(!kl_bootstrap_barrier(b));
+    if (me->config.rank == 3) {
+        pthread_mutex_lock(&b->lock);
+        b->peers[0].state = KL_LINK_EXPECTED;
+        pthread_mutex_unlock(&b->lock);
+        sem_post(&leaving);
+    }
+    if (me->config.rank != 0) return;
+    while (sem_wait(&leaving)) continue;
+    for (int i = 0; i < 1000; i++) sched_yield(); /* time for rank 3 to be gone, if it does not wait */
+    must(!kl_bootstrap_send(b, 3, 1, &value, sizeof value) || strstr(kl_error_text(), "has left"));
+    must(!kl_load_acquire(&me->failures));
+}
+
+static void who_was_told_to_call_finds_somebody(void **state)
+{
+    (void)state;
+    sem_init(&leaving, 0, 0);
+    run_job(6, leave_while_called);
+    sem_destroy(&leaving);
+}
+
 /* Failures of some arrive while others are leaving. */
 static void fail_and_leave(struct rank *me, struct kl_bootstrap *b)
 {
@@ -894,6 +981,36 @@ static void a_taken_address_is_an_error(void **state)
     assert_non_null(strstr(ranks[0].text, kl_address_format(&address, text)));
     assert_int_equal(ranks[1].joined, ncclRemoteError);
     kl_socket_close(fd);
+}
+
+static union kl_address address_of(const char *text)
+{
+    union kl_address address;
+
+    assert_int_equal(kl_address_parse(text, &address), ncclSuccess);
+    return address;
+}
+
+/* An address that the host does not have, 203.0.113.1 being nobody's, is no reason not to listen on another. */
+static void addresses_that_are_not_to_be_had_are_left_out(void **state)
+{
+    union kl_address addresses[] = {address_of("203.0.113.1:0"), address_of("127.0.0.1:0")};
+    struct kl_loop *loop;
+    struct kl_door *door;
+    int n = 2, none = 1;
+
+    (void)state;
+    assert_int_equal(kl_loop_hold(&loop), ncclSuccess);
+    kl_error_quiet(1);
+    assert_int_equal(kl_door_create(loop, addresses, &n, &door), ncclSuccess);
+    assert_int_equal(n, 1);
+    assert_int_not_equal(kl_address_port(&addresses[0]), 0);
+    kl_door_close(door);
+    addresses[0] = address_of("203.0.113.1:0");
+    assert_int_equal(kl_door_create(loop, addresses, &none, &door), ncclSystemError);
+    assert_non_null(strstr(kl_error_text(), "cannot listen on 203.0.113.1"));
+    kl_error_quiet(0);
+    kl_loop_drop(loop);
 }
 
 static void secrets_must_agree(void **state)
@@ -1027,12 +1144,15 @@ int main(int argc, char **argv)
         leak_test(a_silent_rank_is_named_to_everybody),
         leak_test(an_abort_ends_a_wait),
         leak_test(a_raised_stop_ends_joining),
+        cmocka_unit_test(a_proof_that_is_sent_is_answered_before_a_stop_counts),
+        leak_test(who_was_told_to_call_finds_somebody),
         leak_test(failing_and_leaving_go_together),
         leak_test(who_leaves_is_not_a_failure),
         leak_test(jobs_run_beside_each_other),
         leak_test(ranks_meet_at_an_address),
         leak_test(who_is_dropped_tries_again),
         leak_test(a_taken_address_is_an_error),
+        leak_test(addresses_that_are_not_to_be_had_are_left_out),
         leak_test(secrets_must_agree),
         leak_test(jobs_run_over_ipv6),
         leak_test(link_local_addresses_are_reached),

@@ -237,20 +237,35 @@ static void on_listener(void *ctx, uint32_t events)
     kl_source_deadline(l->source, kl_deadline_in_ms(NO_DESCRIPTORS_MS));
 }
 
-ncclResult_t kl_door_create(struct kl_loop *loop, union kl_address *addresses, int n, struct kl_door **out)
+/* Listen where we can; the addresses that are not to be had go. */
+static ncclResult_t listen_on(struct kl_door *door, union kl_address *addresses, int *n)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    for (int i = 0; i < *n; i++) {
+        struct listener *l = &door->listener[door->nlisteners];
+
+        l->door = door;
+        rc = kl_socket_listen(&addresses[i], &l->fd);
+        if (!rc)
+            addresses[door->nlisteners++] = addresses[i];
+        else if (errno != EADDRNOTAVAIL)
+            return rc;
+    }
+    if (!door->nlisteners) return rc;
+    *n = door->nlisteners;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_door_create(struct kl_loop *loop, union kl_address *addresses, int *n, struct kl_door **out)
 {
     struct kl_door *door = calloc(1, sizeof *door);
-    ncclResult_t rc = ncclSuccess;
+    ncclResult_t rc;
 
     if (!door) return KL_NOMEM("a listener");
     door->loop = loop;
     pthread_mutex_init(&door->lock, NULL);
-    for (int i = 0; i < n; i++) {
-        struct listener *l = &door->listener[i];
-        l->door = door;
-        KL_TRY_OR(rc, out, kl_socket_listen(&addresses[i], &l->fd));
-        door->nlisteners++;
-    }
+    KL_TRY_OR(rc, out, listen_on(door, addresses, n));
     *out = door;
     door = NULL;
 out:

@@ -26,8 +26,11 @@ struct kl_guest;
  */
 typedef void kl_door_fn(void *ctx, struct kl_guest *guest);
 
-/** Listen on `n` addresses, whose ports become known. Nothing is accepted before kl_door_open. */
-ncclResult_t kl_door_create(struct kl_loop *loop, union kl_address *addresses, int n, struct kl_door **door);
+/**
+ * Listen on `*n` addresses, whose ports become known. One that this host cannot use at the moment (an IPv6 address that is still
+ * being checked, say) is taken off the list, as long as another is left. Nothing is accepted before kl_door_open.
+ */
+ncclResult_t kl_door_create(struct kl_loop *loop, union kl_address *addresses, int *n, struct kl_door **door);
 
 /** Begin to accept. `me` is our hello: version, type, rank (its `from`). */
 ncclResult_t kl_door_open(struct kl_door *door, const struct kl_key *key, const struct kl_hello *me, kl_door_fn *fn,

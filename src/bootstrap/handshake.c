@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bootstrap/handshake.h"
 
+#include "base/clock.h"
 #include "bootstrap/wire.h"
 
 #include <errno.h>
+#include <poll.h>
 
 static const char mark[8] = "KOLOboot"; /* no zero at its end */
 
 enum { NONCE = 24 };
+enum { ANSWER_MS = 1000 }; /* for the answer to a proof, when a stop has been raised */
 
 void kl_hello_encode(const struct kl_hello *hello, unsigned char wire[KL_HELLO_BYTES])
 {
@@ -95,6 +98,22 @@ enum kl_verdict kl_handshake_judge(const struct kl_handshake *h)
     return KL_WELCOME;
 }
 
+/* The host may count us as connected from the moment it has our proof, and would take a caller that goes away then for one
+   that died. So a stop does not end this wait; it makes it short. */
+static enum kl_io hear_answer(int fd, unsigned char answer[KL_ANSWER_BYTES], const struct kl_wait *wait)
+{
+    struct kl_wait last = {.deadline = wait->deadline};
+    enum kl_io io = kl_socket_wait(fd, POLLIN, wait);
+
+    if (io == KL_IO_STOPPED) {
+        uint64_t soon = kl_deadline_in_ms(ANSWER_MS);
+        last.deadline = soon < wait->deadline ? soon : wait->deadline;
+    } else if (io) {
+        return io;
+    }
+    return kl_socket_recv(fd, answer, KL_ANSWER_BYTES, &last);
+}
+
 enum kl_io kl_handshake_call(int fd, const struct kl_key *key, const struct kl_hello *hello, const struct kl_wait *wait,
                              enum kl_verdict *verdict, uint16_t *theirs)
 {
@@ -111,7 +130,7 @@ enum kl_io kl_handshake_call(int fd, const struct kl_key *key, const struct kl_h
     }
     kl_handshake_prove(&h, proof);
     if ((io = kl_socket_send(fd, proof, sizeof proof, wait))) return io;
-    if ((io = kl_socket_recv(fd, answer, sizeof answer, wait))) return io;
+    if ((io = hear_answer(fd, answer, wait))) return io;
     if (!kl_handshake_answered(&h, answer, verdict)) *verdict = KL_REFUSED;
     *theirs = kl_hello_decode(h.host).version;
     kl_key_wipe(&h.key);

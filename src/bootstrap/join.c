@@ -19,7 +19,7 @@
 /* The root answers when the time is up, and has to be given the time for it. */
 enum { GRACE_MS = 2000 };
 
-/* For telling the others why we do not join, all of them together. */
+/* For telling the others why we do not join, all of them together; and for their calls that are on the way when we leave. */
 enum { TELL_MS = 1000 };
 
 /* ---- meeting the others at the root ---- */
@@ -276,7 +276,7 @@ static ncclResult_t describe_me(struct kl_bootstrap *b, const struct kl_id *id)
     b->me.pid = (uint64_t)getpid();
     KL_TRY(kl_id_listen_addresses(&params, near, b->me.address, &b->me.naddresses));
     b->scope = scope_of(&b->me);
-    return kl_door_create(b->loop, b->me.address, b->me.naddresses, &b->door);
+    return kl_door_create(b->loop, b->me.address, &b->me.naddresses, &b->door);
 }
 
 static ncclResult_t open_rendezvous(struct kl_bootstrap *b, struct kl_id *id, struct kl_root **root)
@@ -333,6 +333,7 @@ void kl_bootstrap_leave(struct kl_bootstrap *b)
     if (!b) return;
     if (kl_bootstrap_inherited(b)) return;
     kl_source_remove(b->outer_source);
+    kl_reach_await_calls(b, kl_deadline_in_ms(TELL_MS));
     kl_door_close(b->door);
     for (int rank = 0; rank < b->nranks; rank++) kl_link_stop(&b->peers[rank]);
     for (int rank = 0; rank < b->nranks; rank++) kl_link_fini(&b->peers[rank]);

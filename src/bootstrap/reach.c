@@ -92,8 +92,7 @@ static ncclResult_t call(struct kl_contact *peer, uint64_t deadline)
     return fd < 0 ? ncclSuccess : kl_link_begin(peer, fd);
 }
 
-/* Its own stop has been raised by the failure, so this call has none. "Elsewhere" means that the peer is calling us: were we
-   gone by then, it would think that we died. */
+/* Its own stop has been raised by the failure, so this call has none. "Elsewhere" means that the peer is calling us. */
 static void call_to_tell(struct kl_contact *peer, uint64_t deadline)
 {
     struct kl_bootstrap *b = peer->bootstrap;
@@ -111,7 +110,6 @@ static void call_to_tell(struct kl_contact *peer, uint64_t deadline)
         (void)kl_link_begin(peer, fd);
     } else if (!rc) {
         peer->state = KL_LINK_EXPECTED;
-        while (peer->state == KL_LINK_EXPECTED && kl_bootstrap_wait(b, deadline)) continue;
     }
 }
 
@@ -123,6 +121,14 @@ void kl_reach_to_tell(struct kl_contact *peer, uint64_t deadline)
     if (peer->state == KL_LINK_NONE && peer->card.naddresses) call_to_tell(peer, deadline);
     pthread_mutex_unlock(&peer->bootstrap->lock);
     kl_error_quiet(quiet);
+}
+
+void kl_reach_await_calls(struct kl_bootstrap *b, uint64_t deadline)
+{
+    pthread_mutex_lock(&b->lock);
+    for (int rank = 0; rank < b->nranks; rank++)
+        while (b->peers[rank].state == KL_LINK_EXPECTED && kl_bootstrap_wait(b, deadline)) continue;
+    pthread_mutex_unlock(&b->lock);
 }
 
 static ncclResult_t not_called(struct kl_contact *peer)

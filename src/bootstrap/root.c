@@ -410,7 +410,7 @@ static ncclResult_t open_door(struct kl_root *root, struct kl_id *id)
     struct kl_key key = kl_key_derive(&id->secret, "kolo root", NULL, 0);
     struct kl_door *door;
 
-    KL_TRY(kl_door_create(root->loop, id->address, id->naddresses, &door));
+    KL_TRY(kl_door_create(root->loop, id->address, &id->naddresses, &door));
     pthread_mutex_lock(&root->lock); /* whoever closes the door, on the loop, waits until it is wholly open */
     root->door = door;
     ncclResult_t rc = kl_door_open(door, &key, &me, on_guest, root);

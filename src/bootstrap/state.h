@@ -133,8 +133,14 @@ void kl_link_fini(struct kl_contact *peer);
 /** Make sure that the peer is UP. Under lock, released while it waits. */
 ncclResult_t kl_reach(struct kl_contact *peer, uint64_t deadline);
 
-/** Make sure that a peer hears of our failure, if it can be called before the deadline. Without lock. Silent. */
+/**
+ * Call a peer that we are not connected with, so that it hears of our failure; or be called by it, see kl_reach_await_calls.
+ * Without lock. Silent.
+ */
 void kl_reach_to_tell(struct kl_contact *peer, uint64_t deadline);
+
+/** Before leaving: peers that were told to call us find us there, or would think that we died. Without lock. */
+void kl_reach_await_calls(struct kl_bootstrap *b, uint64_t deadline);
 
 /** The door's callback: a peer calls. */
 void kl_reach_called(void *ctx, struct kl_guest *guest);

@@ -100,8 +100,10 @@ ncclResult_t kl_socket_listen(union kl_address *address, int *fd)
     /* Connections of an earlier listener may still linger on a fixed port. A living listener still refuses us. */
     if (kl_address_port(address)) setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(s, &address->any, kl_address_bytes(address)) || listen(s, BACKLOG)) {
+        int err = errno;
         ncclResult_t rc = KL_FAIL_ERRNO("cannot listen on %s", kl_address_format(address, text));
         close(s);
+        errno = err;
         return rc;
     }
     *address = kl_socket_local(s);

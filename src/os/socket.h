@@ -44,7 +44,7 @@ bool kl_retry_worth(int err);
 
 /**
  * Listen on `address`; port 0 lets the system choose one. `address` then holds the port. A port that is taken, or any
- * other failure, is ncclSystemError with the address in the sentence.
+ * other failure, is ncclSystemError with the address in the sentence, and errno says why.
  */
 ncclResult_t kl_socket_listen(union kl_address *address, int *fd);
 
