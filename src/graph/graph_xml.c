@@ -154,6 +154,13 @@ static bool need_speed(const struct reader *r, int elem, const char *key, float 
     return refuse(r, elem, "%s=\"%s\" is no bandwidth in GB/s", key, text);
 }
 
+static bool read_latency(const struct reader *r, int elem, float *value)
+{
+    *value = kl_xml_float(r->xml, elem, "latencyinter", 0);
+    if (*value >= 0 && *value < KL_LATENCY_MAX) return true;
+    return refuse(r, elem, "latencyinter=\"%s\" is no time in microseconds", kl_xml_attr(r->xml, elem, "latencyinter"));
+}
+
 /* A path type by its name; longer texts that begin with a name count, others are LOC. */
 static bool need_type(const struct reader *r, int elem, const char *key, int *value)
 {
@@ -166,7 +173,8 @@ static bool need_type(const struct reader *r, int elem, const char *key, int *va
     return true;
 }
 
-static bool pattern_fits(int id, int pattern)
+/* On a machine of one GPU the search makes trees of what has heads elsewhere. */
+static bool pattern_fits(int id, int pattern, int ngpus)
 {
     switch (id) {
     case KL_GRAPH_RING:
@@ -174,7 +182,7 @@ static bool pattern_fits(int id, int pattern)
     case KL_GRAPH_NVLS:
         return pattern == KL_PATTERN_NVLS;
     case KL_GRAPH_COLLNET_DIRECT:
-        return pattern == KL_PATTERN_COLLNET_DIRECT;
+        return pattern == KL_PATTERN_COLLNET_DIRECT || (pattern == KL_PATTERN_TREE && ngpus == 1);
     default:
         return pattern >= KL_PATTERN_BALANCED_TREE && pattern <= KL_PATTERN_TREE;
     }
@@ -193,12 +201,13 @@ static bool read_attributes(const struct reader *r, int elem, struct kl_graph *g
     if (!need_int(r, elem, "pattern", &g->pattern) || !need_int(r, elem, "nchannels", &g->nchannels) ||
         !need_speed(r, elem, "speedintra", &g->bw_intra) || !need_speed(r, elem, "speedinter", &g->bw_inter) ||
         !need_type(r, elem, "typeintra", &g->type_intra) || !need_type(r, elem, "typeinter", &g->type_inter) ||
-        !need_int(r, elem, "samechannels", &g->same_channels))
+        !need_int(r, elem, "samechannels", &g->same_channels) || !read_latency(r, elem, &g->latency_inter))
         return false;
-    g->latency_inter = kl_xml_float(r->xml, elem, "latencyinter", 0);
     if (g->nchannels < 0 || g->nchannels > KL_GRAPH_CHANNELS)
         return refuse(r, elem, "nchannels=\"%d\"; a graph has up to %d channels", g->nchannels, KL_GRAPH_CHANNELS);
-    if (!pattern_fits(g->id, g->pattern))
+    if (g->nchannels && !(g->bw_intra > 0 && g->bw_inter > 0))
+        return refuse(r, elem, "channels need bandwidth: speedintra and speedinter above 0");
+    if (!pattern_fits(g->id, g->pattern, g->ngpus))
         return refuse(r, elem, "pattern %d is none for graph id %d", g->pattern, g->id);
     if (count_channels(r, elem) < g->nchannels)
         return refuse(r, elem, "nchannels=\"%d\", but there are only %d channel elements", g->nchannels,

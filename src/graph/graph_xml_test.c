@@ -24,7 +24,7 @@ static void same_channels(const struct kl_graph *a, const struct kl_graph *b, bo
 /* Write graphs as text, read the text, and search again with it: nothing is searched, and all is the same. */
 static void check_machine(const struct kl_topo *t)
 {
-    struct kl_graphs_request request = {.nvls = kl_graphs_guess_multicast(t)};
+    struct kl_graphs_request request = {.nvls = kl_graphs_guess_multicast(t), .collnet = kl_graphs_can_collnet(t)};
     struct kl_graphs before, after;
     struct kl_xml *xml, *read;
     size_t bytes;
@@ -63,6 +63,22 @@ static void graphs_survive_writing_and_reading(void **state)
             kl_topo_free(t);
         }
     free(text);
+}
+
+/* One GPU has no heads: all its graphs but the ring are trees. */
+static void one_gpu_keeps_its_collnet_graphs(void **state)
+{
+    struct kl_topo *t = machine_of(
+        "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"><gpu dev=\"0\"/></pci>"
+        "<pci busid=\"0000:02:00.0\" class=\"0x020000\"><nic><net name=\"n\" dev=\"0\" coll=\"1\" "
+        "gdr=\"1\"/></nic></pci>"
+        "</cpu></system>",
+        2);
+
+    (void)state;
+    assert_true(kl_graphs_can_collnet(t));
+    check_machine(t);
+    kl_topo_free(t);
 }
 
 static void the_format_is_nccls(void **state)
@@ -132,6 +148,15 @@ static const struct file_case {
            "typeintra=\"NVL\" typeinter=\"PIX\" samechannels=\"1\"",
            CHANNEL),
      "no bandwidth"},
+    {"no speed",
+     GRAPH("pattern=\"4\" crossnic=\"0\" nchannels=\"1\" speedintra=\"20\" speedinter=\"0\" "
+           "typeintra=\"NVL\" typeinter=\"PIX\" samechannels=\"1\"",
+           CHANNEL),
+     "above 0"},
+    {"negative latency", GRAPH(GOOD " latencyinter=\"-1\"", CHANNEL), "file:2: latencyinter=\"-1\" is no time"},
+    {"no number as latency", GRAPH(GOOD " latencyinter=\"nan\"", CHANNEL), "no time"},
+    {"endless latency", GRAPH(GOOD " latencyinter=\"1e38\"", CHANNEL), "no time"},
+    {"latency", GRAPH(GOOD " latencyinter=\"1.5\"", CHANNEL), NULL},
     {"a tree for a ring",
      GRAPH("pattern=\"1\" crossnic=\"0\" nchannels=\"1\" speedintra=\"1\" speedinter=\"10\" "
            "typeintra=\"NVL\" typeinter=\"PIX\" samechannels=\"1\"",
@@ -224,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs_survive_writing_and_reading),
+        cmocka_unit_test(one_gpu_keeps_its_collnet_graphs),
         cmocka_unit_test(the_format_is_nccls),
         cmocka_unit_test(what_does_not_fit_is_refused_with_its_reason),
         cmocka_unit_test(a_refused_file_is_replaced_by_the_search),

@@ -32,7 +32,7 @@ struct kl_search {
 struct kl_outcome {
     unsigned version; /* of what is left of links, afterwards */
     int left;         /* of the budget; not always budget - steps, because PCI order has a budget of its own */
-    int most;         /* channels of the largest set that was completed */
+    int most;         /* no larger set of channels was, or would have been, completed */
     bool made;        /* not just accounted for */
     bool exact;       /* rounding left no traces; false where nobody looked */
 };

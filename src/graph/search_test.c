@@ -207,19 +207,24 @@ static void same_graph(const struct kl_graph *a, const struct kl_graph *b)
     assert_memory_equal(a->inter, b->inter, (size_t)(2 * a->nchannels) * sizeof a->inter[0]);
 }
 
-/* Ring, tree and NVLS of a machine, with proofs that save attempts and steps wherever they can, or without. */
-static void search_all(const struct kl_topo *t, bool thorough, struct kl_graph *g[3])
+enum { SEARCHES = 4 };
+
+/*
+ * Ring, tree on the rings' channels, tree, and NVLS of a machine, with proofs that save attempts and steps wherever they
+ * can, or without.
+ */
+static void search_all(const struct kl_topo *t, bool thorough, struct kl_graph *g[SEARCHES])
 {
-    static const enum kl_graph_id ids[] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_NVLS};
+    static const enum kl_graph_id ids[SEARCHES] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_TREE, KL_GRAPH_NVLS};
     struct kl_search *s;
 
     assert_int_equal(kl_search_create(t, &s), ncclSuccess);
     s->thorough = thorough;
     s->few_steps = 0;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < SEARCHES; i++) {
         struct kl_graph_request request = kl_graph_request_for(ids[i]);
 
-        if (ids[i] == KL_GRAPH_TREE) request.min_channels = request.max_channels = g[0]->nchannels;
+        if (i == 1) request.min_channels = request.max_channels = g[0]->nchannels;
         assert_int_equal(kl_search_run(s, &request, NULL, &g[i], NULL), ncclSuccess);
     }
     kl_search_free(s);
@@ -227,14 +232,14 @@ static void search_all(const struct kl_topo *t, bool thorough, struct kl_graph *
 
 static void check_machine(const struct kl_topo *t)
 {
-    struct kl_graph *quick[3], *again[3], *thorough[3];
+    struct kl_graph *quick[SEARCHES], *again[SEARCHES], *thorough[SEARCHES];
 
     search_all(t, false, quick);
     search_all(t, false, again);
     search_all(t, true, thorough);
-    for (int i = 0; i < 3; i++) {
-        if (i < 2) visits_every_rank_once(quick[i]);
-        if (i < 2) no_link_carries_too_much(t, quick[i]);
+    for (int i = 0; i < SEARCHES; i++) {
+        if (i < 3) visits_every_rank_once(quick[i]);
+        if (i < 3) no_link_carries_too_much(t, quick[i]);
         same_graph(quick[i], again[i]);
         same_graph(quick[i], thorough[i]);
         kl_graph_free(quick[i]);
@@ -258,6 +263,33 @@ static void any_machine_gets_sound_graphs(void **state)
         }
     }
     free(text);
+}
+
+/*
+ * Two hosts in one document, and nothing but the network between them: to the NETs of the other host there is no path, so no
+ * GPU is near them, and only the order of PCI enters through them. What rounds that do not try it would have found
+ * must not be taken for nothing.
+ */
+static void nets_out_of_reach(void **state)
+{
+#define HOST(hash, bus)                                                                                                \
+    "<cpu numaid=\"0\" host_hash=\"" hash                                                                              \
+    "\" arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"143\" modelid=\"49\">"                                      \
+    "<pci busid=\"0000:" bus "1:00.0\" class=\"0x020000\"><nic><net name=\"a" bus "\" dev=\"0\" speed=\"100000\" "     \
+    "guid=\"0x1\"/></nic></pci></cpu>"                                                                                 \
+    "<cpu numaid=\"1\" host_hash=\"" hash "\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"85\">"  \
+    "<pci busid=\"0000:" bus "2:00.0\" class=\"0x020000\" link_speed=\"8.0 GT/s PCIe\" link_width=\"16\">"             \
+    "<nic><net name=\"b" bus "\" dev=\"1\" speed=\"100000\" guid=\"0x65\"/></nic></pci></cpu>"                         \
+    "<cpu numaid=\"2\" host_hash=\"" hash "\" arch=\"arm64\"><pci busid=\"0000:" bus "3:00.0\" class=\"0x030200\" "    \
+    "link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><gpu sm=\"80\"><c2c bw=\"44000\" count=\"1\"/></gpu></pci></cpu>"
+    struct kl_topo *t = machine_of("<system version=\"1\">" HOST("0x1", "1") HOST("0x2", "2") "</system>", 2);
+#undef HOST
+
+    (void)state;
+    assert_int_equal(t->count[KL_NODE_GPU], 1);
+    assert_int_equal(t->count[KL_NODE_NET], 4);
+    check_machine(t);
+    kl_topo_free(t);
 }
 
 /* Searches leave the topology alone, and one search after another sees the same machine but for rounding. */
@@ -287,6 +319,7 @@ int main(void)
         cmocka_unit_test(attempts_say_what_was_tried),
         cmocka_unit_test(nothing_found_falls_back),
         cmocka_unit_test(any_machine_gets_sound_graphs),
+        cmocka_unit_test(nets_out_of_reach),
         cmocka_unit_test(the_topology_is_only_read),
     };
 

@@ -94,11 +94,11 @@ static void set_channels_and_threads(const struct kl_tuning *t, int64_t bytes, s
 ncclResult_t kl_tuning_pick(const struct kl_tuning *t, const struct kl_tuning_op *op,
                             const float cost[KL_ALGOS][KL_PROTOS], struct kl_tuning_choice *choice)
 {
-    struct kl_tuning_choice best = {.algo = -1, .time = 3600000000.0f};
+    struct kl_tuning_choice best = {.algo = -1};
 
     for (int a = 0; a < KL_ALGOS; a++)
         for (int p = 0; p < KL_PROTOS; p++)
-            if (cost[a][p] >= 0 && cost[a][p] < best.time)
+            if (cost[a][p] >= 0 && (best.algo < 0 || cost[a][p] < best.time))
                 best = (struct kl_tuning_choice){.algo = a, .proto = p, .time = cost[a][p]};
     if (t->in.nranks == 1) best = (struct kl_tuning_choice){.algo = KL_ALGO_RING, .proto = KL_PROTO_SIMPLE};
     if (best.algo < 0 && t->forced)

@@ -290,6 +290,22 @@ static void one_rank_needs_no_model(void **state)
     assert_int_equal(choice.nthreads, 544);
 }
 
+/* A terabyte over what a search falls back to takes hours, but it can be done. */
+static void what_takes_hours_is_done(void **state)
+{
+    struct kl_tuning_input in = two_hosts();
+    struct kl_tuning_params params = KL_TUNING_PARAMS;
+    struct kl_tuning_op op = {.func = KL_FUNC_BROADCAST, .bytes = (int64_t)1 << 40, .npipe = 1};
+    struct kl_tuning_choice choice;
+
+    (void)state;
+    in.graph[KL_GRAPH_RING].nchannels = 1;
+    in.graph[KL_GRAPH_RING].bw_intra = in.graph[KL_GRAPH_RING].bw_inter = 0.1f;
+    struct kl_tuning t = tuning_of(&in, &params);
+    assert_int_equal(kl_tuning_choose(&t, &op, &choice, NULL), ncclSuccess);
+    assert_true(choice.algo == KL_ALGO_RING && choice.time > 3600e6f);
+}
+
 /* Host devices: latencies of microseconds, LL for what is small, Simple for what is large. */
 static void hosts_have_constants_of_their_own(void **state)
 {
@@ -326,6 +342,7 @@ int main(void)
         cmocka_unit_test(threads_are_limited),
         cmocka_unit_test(thresholds_can_be_given),
         cmocka_unit_test(one_rank_needs_no_model),
+        cmocka_unit_test(what_takes_hours_is_done),
         cmocka_unit_test(hosts_have_constants_of_their_own),
     };
 

@@ -707,11 +707,16 @@ static bool may_enter_through(const struct kl_walk *w, int net)
 
 /*
  * All that PCI order can change is the best solution, its budget being its own, and what rounding leaves behind. So
- * where nothing can be better and rounding leaves no traces, it need not be tried.
+ * where nothing can be better and rounding leaves no traces, it need not be tried; but nobody knows then how many channels
+ * it would have completed, in orders that begin where no others do.
  */
-static bool pci_order_may_win(const struct kl_walk *w)
+static void try_pci_order_if_it_may_win(struct kl_walk *w, int net)
 {
-    return !w->routes->nvs && (w->bound < 0 || kl_bound_can_win(w->work, w->best, w->bound, 0));
+    if (w->routes->nvs) return;
+    if (w->bound < 0 || kl_bound_can_win(w->work, w->best, w->bound, 0))
+        try_pci_order(w, net);
+    else if (w->bound > w->most)
+        w->most = w->bound;
 }
 
 /* Before anything is taken; where PCI order is tried from many NETs, or not going to win at all. */
@@ -728,7 +733,7 @@ static void start_at_net(struct kl_walk *w, int net)
 
     if (c > 0) enter(w, net, w->lane[c - 1].order[0], REPLAY);
     if (c > 0 && g->same_channels) return;
-    if (c == 0 && pci_order_may_win(w)) try_pci_order(w, net);
+    if (c == 0) try_pci_order_if_it_may_win(w, net);
     try_nearest_gpus(w, net);
 }
 

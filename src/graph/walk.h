@@ -31,7 +31,7 @@ struct kl_walk {
     int budget; /* steps left; 0: used up, KL_WALK_PERFECT: nothing can be better */
     int steps;  /* taken in this round */
     int stored; /* channels of the last solution stored in this round */
-    int most;   /* channels of the largest set completed in this round */
+    int most;   /* no larger set of channels was, or would have been, completed in this round */
     int bound;  /* no more channels can be laid in this round; -1: not known */
 
     /* What the wishes of this round come down to. */

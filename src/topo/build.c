@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "topo/builder.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,10 +76,17 @@ static uint64_t asic_of(const struct kl_xml *xml, int elem, int dev)
     return !strncmp(guid, "0x", 2) ? strtoull(guid, NULL, 16) : 0;
 }
 
+/* Microseconds; what cannot be a time counts as absent. */
+static float latency_of(const struct kl_xml *xml, int elem)
+{
+    float latency = kl_xml_float(xml, elem, "latency", 0);
+
+    return latency > 0 && latency < KL_LATENCY_MAX ? latency : 0;
+}
+
 static ncclResult_t add_net(const struct place *p, int elem, int nic)
 {
     int dev = kl_xml_int(p->xml, elem, "dev", -1), mbps = kl_xml_int(p->xml, elem, "speed", 0), node;
-    float latency = kl_xml_float(p->xml, elem, "latency", 0);
 
     if (mbps <= 0) mbps = 10000;
     KL_TRY(kl_builder_add(p->b, KL_NODE_NET, node_id(p->host, (uint64_t)(int64_t)dev), &node));
@@ -88,7 +94,7 @@ static ncclResult_t add_net(const struct place *p, int elem, int nic)
     n->net.dev = dev;
     n->net.asic = asic_of(p->xml, elem, dev);
     n->net.bw = (float)(mbps / 8000.0);
-    n->net.latency = isfinite(latency) ? latency : 0;
+    n->net.latency = latency_of(p->xml, elem);
     n->net.port = kl_xml_int(p->xml, elem, "port", 0);
     n->net.gdr = kl_xml_int(p->xml, elem, "gdr", 0);
     n->net.coll = kl_xml_int(p->xml, elem, "coll", 0);

@@ -220,6 +220,27 @@ static void nets_have_defaults(void **state)
     }
 }
 
+/* Microseconds that can be: others would leave no algorithm that takes a finite time. */
+static const struct latency_case {
+    const char *text;
+    float latency;
+} latency_cases[] = {{"1.5", 1.5f}, {"0", 0},    {"", 0},    {"-7", 0},     {"nan", 0},
+                     {"inf", 0},    {"3e38", 0}, {"1e9", 0}, {"1e8", 1e8f}, {"soon", 0}};
+
+static void latencies_are_times(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, latency_cases)
+    {
+        char text[512];
+
+        snprintf(text, sizeof text, SYS("<nic><net dev=\"0\" latency=\"%s\"/></nic>"), c->text);
+        struct kl_topo *t = built(text);
+        expect_case(c->text, t->node[t->first[KL_NODE_NET]].net.latency == c->latency);
+        kl_topo_free(t);
+    }
+}
+
 /* ---- several elements ---- */
 
 static void virtual_nics_share_a_card(void **state)
@@ -430,6 +451,7 @@ int main(void)
         cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(processors_are_known),
         cmocka_unit_test(nets_have_defaults),
+        cmocka_unit_test(latencies_are_times),
         cmocka_unit_test(virtual_nics_share_a_card),
         cmocka_unit_test(functions_are_cards_of_their_own),
         cmocka_unit_test(numa_minus_one_has_a_name),

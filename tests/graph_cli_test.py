@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`kolo graph` as its users meet it: every machine we have gets rings and trees that hold together, what is written as a
+graph file is taken back, and errors are one line. Whether the graphs are the right ones, golden_test.sh knows."""
+import glob
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+KOLO = os.path.join(os.environ["KOLO_BUILD"], "kolo")
+DATA = "tests/data/topologies"
+A100 = f"{DATA}/synthetic/a100-nvsw-8nic-200g.xml"
+COLLNET = f"{DATA}/synthetic/h100-nvsw-8nic-400g-coll.xml"
+PCIE = f"{DATA}/synthetic/pcie-2cpu-4gpu.xml"
+TRUNCATED = f"{DATA}/synthetic/bad-truncated.xml"
+
+
+def kolo(*args, stdin="", **env):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
+    return subprocess.run([KOLO, "graph", *args], input=stdin, capture_output=True, encoding="utf-8",
+                          timeout=60, env={**clean, **env}, check=False)
+
+
+def machines():
+    return sorted(f for f in glob.glob(f"{DATA}/*/*.xml") + glob.glob("tests/data/examples/*.xml")
+                  if not os.path.basename(f).startswith("bad-"))
+
+
+class Graph(unittest.TestCase):
+    def good(self, *args, **env):
+        p = kolo(*args, **env)
+        self.assertEqual(p.returncode, 0, f"{args}: {p.stderr}")
+        return p.stdout
+
+    def plan(self, *args, **env):
+        return json.loads(self.good(*args, "--json", **env))
+
+    def refused(self, code, want, *args, **env):
+        p = kolo(*args, **env)
+        self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (code, "", 1), f"{args}: {p.stderr}")
+        self.assertRegex(p.stderr, want, args)
+
+    def written(self, *args, **env):
+        """A graph file with what these arguments give; it lives as long as the returned object."""
+        t = tempfile.NamedTemporaryFile("w", suffix=".xml")
+        t.write(self.good(*args, "--format", "xml", **env))
+        t.flush()
+        return t
+
+    # ---- what is found holds together ----
+
+    def check_tree(self, tree):
+        up = {n["rank"]: n["up"] for n in tree}
+        self.assertEqual([n["rank"] for n in tree], list(range(len(tree))))
+        self.assertEqual(sum(u < 0 for u in up.values()), 1)
+        for n in tree:
+            for child in n["down"]:
+                self.assertTrue(child < 0 or up[child] == n["rank"], n)
+            rank, hops = n["rank"], 0
+            while up[rank] >= 0:
+                rank, hops = up[rank], hops + 1
+                self.assertLess(hops, len(tree))
+
+    def test_every_machine_is_planned(self):
+        files = machines()
+        self.assertGreater(len(files), 60)
+        for f in files:
+            with self.subTest(f):
+                o = self.plan("--topo", f, "--hosts", "3")
+                ranks = list(range(o["ranks_total"]))
+                self.assertEqual(o["ranks_total"], 3 * o["gpus_per_host"])
+                self.assertEqual((len(o["rings"]), len(o["trees"])), (o["nchannels"], o["nchannels"]))
+                for ring in o["rings"]:
+                    self.assertEqual((ring[0], sorted(ring)), (0, ranks))
+                for tree in o["trees"]:
+                    self.check_tree(tree)
+                for name in ("ring", "tree"):
+                    self.assertGreater(min(o["graphs"][name]["bwIntra"], o["graphs"][name]["bwInter"]), 0)
+                for choices in o["tuning"]["select"].values():
+                    self.assertEqual([c for c in choices if not c["algo"]], [])
+
+    # ---- formats ----
+
+    def test_text_is_for_people(self):
+        lines = self.good("--topo", A100, "--hosts", "2").splitlines()
+        self.assertEqual(lines[0], f"{A100}: 2 hosts with 8 GPUs each")
+        self.assertIn("ring: 8 channels of 24 GB/s inside, 24 to the network; paths NVL inside, PIX to NICs; ring", lines)
+        self.assertIn("  0: NET/0 → GPU/0 GPU/7 GPU/6 GPU/5 GPU/4 GPU/3 GPU/2 GPU/1 → NET/0", lines)
+        self.assertTrue(any(l.startswith("16 ranks on 2 nodes: 16 channels ") for l in lines))
+        for title in ("rings by channel, from rank 0:", "what a sum of floats would take:", "where the searches ended:"):
+            self.assertIn(title, lines)
+        self.assertIn("1 host with 4 GPUs each", self.good("--topo", PCIE))
+
+    def test_json_has_its_keys(self):
+        o = self.plan("--topo", COLLNET, "--hosts", "2", NCCL_COLLNET_ENABLE="1")
+        self.assertEqual(set(o), {
+            "topology", "hosts", "gpus_per_host", "ranks_total", "nnodes", "rank_to_node", "system", "max_bw", "total_bw",
+            "paths", "queries", "graphs", "graphs_aligned", "nchannels", "coll_channels", "nvls_channels", "p2p_channels",
+            "p2p_channels_per_peer", "nvls_support", "collnet_support", "is_all_nvlink", "max_local_ranks", "rings",
+            "trees", "tree_depth", "nvls_conn", "collnet_conn", "tuning", "search_cpu_ms_by_graph", "search_cpu_ms",
+            "explain", "search_ms", "warnings"})
+        kinds = {"ring", "tree", "collnet_chain", "collnet_direct", "nvls"}
+        for key in ("graphs", "graphs_aligned", "explain"):
+            self.assertEqual(set(o[key]), kinds, key)
+        self.assertEqual(set(o["graphs"]["ring"]), {
+            "pattern", "crossNic", "nChannels", "bwIntra", "bwInter", "latencyInter", "typeIntra", "typeInter",
+            "sameChannels", "nHops", "minChannels", "maxChannels", "intra", "inter"})
+        self.assertEqual(self.good("--topo", PCIE, "--format", "json").split('"search_cpu_ms')[0],
+                         self.good("--topo", PCIE, "--json").split('"search_cpu_ms')[0])
+
+    def test_xml_is_a_graph_file(self):
+        out = self.good("--topo", A100, "--hosts", "2", "--format", "xml")
+        self.assertRegex(out, r'^<graphs version="1">\n  <graph id="0" pattern="4" (.*\n)*</graphs>\n$')
+        self.assertEqual([out.count(f'<graph id="{i}"') for i in range(5)], [1] * 5)
+        self.assertEqual(out.count("<channel>"), 8 + 8)
+
+    # ---- options ----
+
+    def test_one_kind_of_graph(self):
+        kinds = {"ring": ["ring"], "tree": ["tree"], "collnet": ["collnet_chain", "collnet_direct"], "nvls": ["nvls"]}
+        where = ("--topo", COLLNET, "--hosts", "2")
+        everything = self.plan(*where, NCCL_COLLNET_ENABLE="1")
+        for kind, names in kinds.items():
+            with self.subTest(kind):
+                o = self.plan(*where, "--graph", kind, NCCL_COLLNET_ENABLE="1")
+                self.assertEqual(o["graphs"], {n: everything["graphs"][n] for n in names})
+                self.assertEqual(o["rings"], everything["rings"])
+                text = self.good(*where, "--graph", kind, NCCL_COLLNET_ENABLE="1")
+                for other in sum(kinds.values(), []):
+                    self.assertEqual(f"\n{other}: " in text, other in names, other)
+                xml = self.good(*where, "--graph", kind, "--format", "xml", NCCL_COLLNET_ENABLE="1")
+                self.assertEqual(xml.count("<channel>"), sum(everything["graphs"][n]["nChannels"] for n in names))
+
+    def test_hosts(self):
+        for hosts in (1, 2, 5):
+            o = self.plan("--topo", A100, "--hosts", str(hosts))
+            self.assertEqual((o["hosts"], o["gpus_per_host"], o["nnodes"]), (hosts, 8, hosts))
+            self.assertEqual(o["rank_to_node"], [r // 8 for r in range(8 * hosts)])
+            self.assertEqual(len(o["graphs"]["ring"]["inter"]), 0 if hosts == 1 else 8)  # alone, no NET is needed
+        o = self.plan("--topo", f"{DATA}/synthetic/gb200-4gpu-4nic.xml", "--hosts", "3", "--mnnvl")
+        self.assertEqual((o["ranks_total"], o["nnodes"]), (12, 1))
+        self.assertEqual(sorted(o["graphs"]["ring"]["intra"][0]), list(range(12)))
+
+    def test_part_of_a_machine(self):
+        o = self.plan("--topo", A100, "--gpus", "5,2,7", "--hosts", "2")
+        self.assertEqual({(n["rank"], n["dev"]) for n in o["system"] if n["type"] == "GPU"}, {(0, 5), (1, 2), (2, 7)})
+        self.assertEqual(sorted(o["graphs"]["ring"]["intra"][0]), [0, 1, 2])
+        xml = self.good("--topo", A100, "--gpus", "5,2,7", "--graph", "ring", "--format", "xml")
+        self.assertEqual({part.split('"')[0] for part in xml.split('<gpu dev="')[1:]}, {"0x5", "0x2", "0x7"})
+
+    def test_where_machines_come_from(self):
+        want = self.plan("--topo", PCIE)
+        with open(PCIE, encoding="utf-8") as f:
+            piped = self.plan("--topo", "-", stdin=f.read())
+        for o in (piped, self.plan(NCCL_TOPO_FILE=PCIE)):
+            self.assertEqual((o["graphs"], o["rings"], o["system"]), (want["graphs"], want["rings"], want["system"]))
+        o = self.plan("--ranks", "3")
+        self.assertEqual((o["topology"], o["ranks_total"], sorted(o["rings"][0])), ("this machine", 3, [0, 1, 2]))
+
+    # ---- graph files ----
+
+    def test_a_written_graph_is_taken_back(self):
+        for f in machines():
+            where = ("--topo", f, "--hosts", "1" if "examples" in f else "2")
+            with self.subTest(f), self.written(*where) as t:
+                before, after = self.plan(*where), self.plan(*where, NCCL_GRAPH_FILE=t.name)
+                for name, g in before["graphs"].items():
+                    if not g or not g["nChannels"]:
+                        continue
+                    self.assertEqual(after["explain"][name]["end"], "given by a graph file", name)
+                    heads = 1 if name == "nvls" else None  # of these only the first of a channel counts
+                    for key in set(g) - {"nHops", "minChannels", "maxChannels", "intra"}:
+                        self.assertEqual(after["graphs"][name][key], g[key], (name, key))
+                    self.assertEqual([c[:heads] for c in after["graphs"][name]["intra"]], [c[:heads] for c in g["intra"]])
+                self.assertEqual((after["rings"], after["trees"]), (before["rings"], before["trees"]))
+
+    def test_a_graph_of_another_machine_is_not_taken(self):
+        with self.written("--topo", A100) as t:
+            o = self.plan("--topo", PCIE, NCCL_GRAPH_FILE=t.name)
+            text = self.good("--topo", PCIE, NCCL_GRAPH_FILE=t.name)
+        self.assertEqual(o["graphs"], self.plan("--topo", PCIE)["graphs"])
+        self.assertRegex(o["explain"]["ring"]["refused"], f"^{t.name}:[0-9]+: .*more gpu elements than the 4 GPUs")
+        self.assertIn("the graph file was not used: ", text)
+
+    # ---- what is wrong ----
+
+    def test_bad_files(self):
+        self.refused(1, "/nonexistent: No such file", "--topo", "/nonexistent")
+        self.refused(1, f"^{TRUNCATED}:3: .*; ", "--topo", TRUNCATED)
+        self.refused(1, f"^{DATA}/synthetic/bad-nogpu.xml:1: .*; ", "--topo", f"{DATA}/synthetic/bad-nogpu.xml")
+        self.refused(1, f"^{DATA}/synthetic/bad-version2.xml:1: .*; ", "--topo", f"{DATA}/synthetic/bad-version2.xml")
+        self.refused(1, ":1: .*; ", "--topo", "-", stdin="<system>")
+        self.refused(1, f"^{TRUNCATED}:3: .*; ", NCCL_TOPO_FILE=TRUNCATED)
+        self.refused(1, "/nonexistent: No such file", "--topo", PCIE, NCCL_GRAPH_FILE="/nonexistent")
+        with tempfile.NamedTemporaryFile("w", suffix=".xml") as t:
+            t.write('<graphs version="1">\n<graph id="0">\n</graphs>\n')
+            t.flush()
+            self.refused(1, f"^{t.name}:3: .*; ", "--topo", PCIE, NCCL_GRAPH_FILE=t.name)
+
+    def test_bad_values(self):
+        for gpus in ("0,4", "", "0,", "x", "0,0,1,2,3"):
+            self.refused(1, f"--gpus {gpus}: expected ordinals", "--topo", PCIE, "--gpus", gpus)
+        self.refused(1, "NCCL_ALGO", "--topo", PCIE, NCCL_ALGO="rings")
+
+    def test_usage(self):
+        for args, want in (
+            (["--nonsense"], "unknown option --nonsense"),
+            (["word"], 'no operand is expected, but "word" was given'),
+            (["--graph", "star"], 'no graph "star": ring, tree, collnet or nvls'),
+            (["--graph", ""], 'no graph ""'),
+            (["--format", "dot"], 'no format "dot": text, json or xml'),
+            (["--hosts", "0"], '--hosts: "0" is not'),
+            (["--hosts", "many"], '--hosts: "many" is not'),
+            (["--ranks", "0"], '--ranks: "0" is not'),
+            (["--topo"], "--topo needs a value"),
+        ):
+            self.refused(2, f"^kolo graph: {want}.*; see kolo graph --help", *args)
+        self.assertIn("--graph ring|tree|collnet|nvls", self.good("--help"))
+
+
+if __name__ == "__main__":
+    unittest.main()
