@@ -105,15 +105,15 @@ struct kl_channel_params {
 
 /** What else decides how many channels there will be. */
 struct kl_connect_request {
-    int rank;                 /* own */
-    int min_sm;               /* over all ranks */
-    bool collnet, nvls;       /* supported here */
+    int rank;                            /* own */
+    int min_sm;                          /* over all ranks */
+    bool collnet, nvls;                  /* supported here */
     enum kl_offload no_collnet, no_nvls; /* why not; for explanations */
-    int nvls_channels;        /* wanted by the own device: kl_nvls_channels */
-    bool unpack;              /* the network device delivers packed data */
-    int min_ctas, max_ctas;   /* of the communicator's configuration: 1 and 64 */
-    int parent_channels;      /* of a parent whose resources are shared; 0: own resources */
-    int parent_nvls_channels; /* of such a parent with NVLS; 0: none */
+    int nvls_channels;                   /* wanted by the own device: kl_nvls_channels */
+    bool unpack;                         /* the network device delivers packed data */
+    int min_ctas, max_ctas;              /* of the communicator's configuration: 1 and 64 */
+    int parent_channels;                 /* of a parent whose resources are shared; 0: own resources */
+    int parent_nvls_channels;            /* of such a parent with NVLS; 0: none */
     struct kl_channel_params params;
 };
 

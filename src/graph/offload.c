@@ -6,7 +6,7 @@ static const struct {
 } reasons[KL_OFFLOADS] = {
     [KL_OFFLOAD_OK] = {"ok", "nothing speaks against it"},
     [KL_OFFLOAD_NOT_ASKED] = {"not_asked", "NCCL_COLLNET_ENABLE is not 1"},
-    [KL_OFFLOAD_NO_NIC] = {"no_nic", "no NIC can reduce (coll=\"1\" in the topology)"},
+    [KL_OFFLOAD_NO_NIC] = {"no_nic", "no NIC in use can reduce (coll=\"1\" in the topology; one host alone uses none)"},
     [KL_OFFLOAD_SWITCHED_OFF] = {"switched_off", "NCCL_NVLS_ENABLE is 0"},
     [KL_OFFLOAD_FEW_GPUS] = {"few_gpus", "a host has fewer than three GPUs"},
     [KL_OFFLOAD_OLD_GPUS] = {"old_gpus", "a GPU is older than sm 90, which NVSwitch multicast needs"},

@@ -13,14 +13,14 @@
 /** What speaks against it; the first rule that does. */
 enum kl_offload {
     KL_OFFLOAD_OK,
-    KL_OFFLOAD_NOT_ASKED,   /* CollNet: NCCL_COLLNET_ENABLE is not 1 */
-    KL_OFFLOAD_NO_NIC,      /* CollNet: no NIC of this machine reduces */
-    KL_OFFLOAD_SWITCHED_OFF,/* NVLS: NCCL_NVLS_ENABLE=0 */
-    KL_OFFLOAD_FEW_GPUS,    /* NVLS: two GPUs or one */
-    KL_OFFLOAD_OLD_GPUS,    /* NVLS: a GPU before sm 90 */
-    KL_OFFLOAD_NO_NVSWITCH, /* NVLS */
-    KL_OFFLOAD_NO_CHANNELS, /* the search found none, on some host */
-    KL_OFFLOAD_FEW_NODES,   /* CollNet: fewer than NCCL_COLLNET_NODE_THRESHOLD */
+    KL_OFFLOAD_NOT_ASKED,    /* CollNet: NCCL_COLLNET_ENABLE is not 1 */
+    KL_OFFLOAD_NO_NIC,       /* CollNet: no NIC of this machine reduces */
+    KL_OFFLOAD_SWITCHED_OFF, /* NVLS: NCCL_NVLS_ENABLE=0 */
+    KL_OFFLOAD_FEW_GPUS,     /* NVLS: two GPUs or one */
+    KL_OFFLOAD_OLD_GPUS,     /* NVLS: a GPU before sm 90 */
+    KL_OFFLOAD_NO_NVSWITCH,  /* NVLS */
+    KL_OFFLOAD_NO_CHANNELS,  /* the search found none, on some host */
+    KL_OFFLOAD_FEW_NODES,    /* CollNet: fewer than NCCL_COLLNET_NODE_THRESHOLD */
     KL_OFFLOADS
 };
 

@@ -114,7 +114,7 @@ struct kl_tuning_input {
     bool cuda11;                          /* built for CUDA 11: one LL128 restriction more */
 };
 
-/** What speaks against an algorithm and protocol; the first rule that does. */
+/** What speaks against an algorithm and protocol; when several rules do, the first of these. */
 enum kl_tuning_refusal {
     KL_TUNING_ALLOWED,
     /* Whatever the operation. */
@@ -191,6 +191,15 @@ struct kl_tuning_op {
     bool prescaled; /* pre-multiplied sum or sum-then-divide: PAT can't reduce-scatter these */
     bool fp8;
 };
+
+/**
+ * What a call means for the choice. `collnet` is assumed: which reductions a network can do, only its plugin knows.
+ * Source: the graph specification, 12.1 and 12.3.
+ */
+struct kl_tuning_op kl_tuning_op_of(int func, int64_t bytes, ncclDataType_t type, ncclRedOp_t op);
+
+/** NCCL refuses FP8 on GPUs before this sm; 0 for other types. */
+int kl_tuning_type_sm(ncclDataType_t type);
 
 struct kl_tuning_choice {
     int algo, proto;

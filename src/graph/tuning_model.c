@@ -28,8 +28,8 @@ struct terms {
     const struct kl_graph_facts *graph; /* of the algorithm */
     int func, algo, proto;
     int nsteps;
-    float overhead; /* of a network message, microseconds */
-    float ppn;      /* ranks per node */
+    float overhead;                 /* of a network message, microseconds */
+    float ppn;                      /* ranks per node */
     enum kl_tuning_refusal refusal; /* why there is no bandwidth */
     struct kl_tuning_latency parts;
 };

@@ -66,6 +66,14 @@ static void close_ranges(struct list *l, int64_t last)
     }
 }
 
+/* Where the piece of a straight line that begins at `lo` ends, and the next one begins. */
+static int64_t next_piece(const struct kl_tuning *t, int64_t lo, int64_t asked)
+{
+    int64_t next = kl_tuning_next_step(t, lo);
+
+    return lo < asked && asked < next ? asked : next;
+}
+
 ncclResult_t kl_tuning_ranges(const struct kl_tuning *t, const struct kl_tuning_op *op, int64_t first, int64_t last,
                               struct kl_tuning_range **range, int *nranges)
 {
@@ -73,7 +81,7 @@ ncclResult_t kl_tuning_ranges(const struct kl_tuning *t, const struct kl_tuning_
     int quiet = kl_error_quiet(1); /* "nothing can do it" is an answer here */
 
     for (int64_t lo = first; lo <= last;) {
-        int64_t next = kl_tuning_next_step(t, lo), hi = next <= last ? next - 1 : last;
+        int64_t next = next_piece(t, lo, op->bytes), hi = next > lo && next <= last ? next - 1 : last;
         struct kl_tuning_choice a = choice_at(&l, lo), b = choice_at(&l, hi);
 
         begin(&l, lo, &a);

@@ -3,8 +3,8 @@
  * tuning_ranges.h - the sizes at which the choice of an algorithm, a protocol, channels or threads changes, to the byte.
  *
  * Between two sizes at which corrections change, times are straight lines, so each choice is the best one of a range. Where two
- * lines cross at a narrow angle, single precision may let them change places more than once within some bytes: one of these
- * is found.
+ * lines cross at a narrow angle, single precision lets them change places more than once within some hundred bytes: one of
+ * these is found.
  *
  * Threads: pure.
  */
@@ -19,7 +19,7 @@ struct kl_tuning_range {
     float last_time;
 };
 
-/** All ranges of [first, last], 1 <= first <= last. Free `range`. The bytes of `op` are not looked at. */
+/** All ranges of [first, last], 1 <= first <= last. Free `range`. At the bytes of `op` the ranges are right also within such a crossing. */
 ncclResult_t kl_tuning_ranges(const struct kl_tuning *t, const struct kl_tuning_op *op, int64_t first, int64_t last,
                               struct kl_tuning_range **range, int *nranges);
 

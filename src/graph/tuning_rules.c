@@ -112,7 +112,7 @@ static void exclude_one(struct kl_tuning *t, const struct kl_tuning_wishes *w, i
 
     if (why) *bandwidth = 0;
     if (t->in.nranks == 1) *refusal = KL_REFUSED_ONE_RANK;
-    if (!*refusal) *refusal = why;
+    if (why && (!*refusal || why < *refusal)) *refusal = why;
     if (!*refusal && !(*bandwidth > 0)) *refusal = without_bandwidth(&t->in, algo);
 }
 
