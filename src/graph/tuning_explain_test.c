@@ -148,6 +148,37 @@ static void terms_add_up_and_refusals_have_reasons(void **state)
 
 /* ---- ranges ---- */
 
+static void expect_same_corrections(const struct kl_tuning *t, int algo, int64_t lo, int64_t hi)
+{
+    struct kl_tuning_op op = {.func = KL_FUNC_ALL_REDUCE, .npipe = 1};
+    struct kl_tuning_terms a, b;
+
+    for (int p = 0; p < KL_PROTOS; p++) {
+        op.bytes = lo;
+        kl_tuning_terms(t, &op, algo, p, &a);
+        op.bytes = hi;
+        kl_tuning_terms(t, &op, algo, p, &b);
+        if (a.tree_share != b.tree_share || a.latency_factor != b.latency_factor)
+            fail_msg("corrections change between %lld and %lld bytes", (long long)lo, (long long)hi);
+    }
+}
+
+static void corrections_are_constant(const struct kl_tuning *t)
+{
+    for (int64_t lo = 1, next; (next = kl_tuning_next_step(t, lo)) < INT64_MAX; lo = next) {
+        assert_true(next > lo);
+        expect_same_corrections(t, KL_ALGO_TREE, lo, next - 1);
+        expect_same_corrections(t, KL_ALGO_RING, lo, next - 1);
+    }
+    expect_same_corrections(t, KL_ALGO_TREE, (int64_t)1 << 30, INT64_MAX);
+}
+
+static void corrections_change_only_at_steps(void **state)
+{
+    (void)state;
+    on_all(corrections_are_constant);
+}
+
 static bool alike(const struct kl_tuning_choice *a, const struct kl_tuning_choice *b)
 {
     return a->algo == b->algo && a->proto == b->proto && a->nchannels == b->nchannels && a->nthreads == b->nthreads;
@@ -463,6 +494,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(terms_add_up_and_refusals_have_reasons),
+        cmocka_unit_test(corrections_change_only_at_steps),
         cmocka_unit_test(ranges_change_where_the_choice_does),
         cmocka_unit_test(what_was_asked_is_exact),
         cmocka_unit_test(extreme_sizes_have_ranges),

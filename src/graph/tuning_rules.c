@@ -98,10 +98,15 @@ static enum kl_tuning_refusal exclude(const struct kl_tuning_input *in, const st
     return refuse_ll128(in, func, algo);
 }
 
-/* Why the model found nothing, although nobody refused. */
+/* Why the model found nothing. */
 static enum kl_tuning_refusal without_bandwidth(const struct kl_tuning_input *in, int algo)
 {
     return kl_algo_is_nvls(algo) && !in->nvls ? KL_REFUSED_NO_NVLS : KL_REFUSED_NO_GRAPH;
+}
+
+static void note(uint8_t *refusal, enum kl_tuning_refusal why)
+{
+    if (why && (!*refusal || why < *refusal)) *refusal = (uint8_t)why;
 }
 
 static void exclude_one(struct kl_tuning *t, const struct kl_tuning_wishes *w, int func, int algo, int proto)
@@ -110,10 +115,10 @@ static void exclude_one(struct kl_tuning *t, const struct kl_tuning_wishes *w, i
     float *bandwidth = &t->bandwidth[func][algo][proto];
     enum kl_tuning_refusal why = exclude(&t->in, w, func, algo, proto);
 
+    if (t->in.nranks == 1) note(refusal, KL_REFUSED_ONE_RANK);
+    if (!(*bandwidth > 0)) note(refusal, without_bandwidth(&t->in, algo));
+    note(refusal, why);
     if (why) *bandwidth = 0;
-    if (t->in.nranks == 1) *refusal = KL_REFUSED_ONE_RANK;
-    if (why && (!*refusal || why < *refusal)) *refusal = why;
-    if (!*refusal && !(*bandwidth > 0)) *refusal = without_bandwidth(&t->in, algo);
 }
 
 void kl_tuning_exclude(struct kl_tuning *t, const struct kl_tuning_wishes *w)

@@ -100,8 +100,8 @@ static ncclResult_t read_sizes(const struct kl_explain_request *q, struct kl_col
     KL_TRY(read_size(word, dash ? (size_t)(dash - word) : strlen(word), &a->first));
     KL_TRY(read_size(end, strlen(end), &a->last));
     if (a->first > a->last)
-        return KL_FAIL(ncclInvalidArgument, "the range from %s to %s is empty: the smaller size comes first", word,
-                       end);
+        return KL_FAIL(ncclInvalidArgument, "the range %s%s%s is empty: the smaller size comes first", word,
+                       dash ? "" : " ", dash ? "" : end);
     return ncclSuccess;
 }
 

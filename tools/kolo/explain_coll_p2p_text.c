@@ -66,9 +66,12 @@ static void print_rounds(const struct kl_coll_messages *m, FILE *to)
 {
     int shown = m->nrounds > ROUNDS_SHOWN ? ROUNDS_SHOWN : m->nrounds;
 
-    fprintf(to, "\nEvery rank goes through %d round%s, one per peer%s,\n", m->place.ranks, plural(m->place.ranks),
-            m->by_node ? ": first the ranks of its own node, then those of another, and so on" : "");
-    fprintf(to, "such that in each round all send equally far and each rank is sent to by one. Rank 0:\n");
+    fprintf(
+        to,
+        "\nEvery rank goes through %d round%s, one per peer; in each, all send equally far and one sends to each.\n",
+        m->place.ranks, plural(m->place.ranks));
+    if (m->by_node) fprintf(to, "Rounds within the own node come first, then those with another node, and so on.\n");
+    fprintf(to, "Rank 0:\n");
     fprintf(to, "  %8s %12s %12s   %s\n", "round", "sends to", "gets from", "channels it may use");
     for (int i = 0; i < shown; i++) print_round(m, &m->round[i], to);
     if (shown < m->nrounds) fprintf(to, "  %8s and %d more; --json has all\n", "...", m->nrounds - shown);

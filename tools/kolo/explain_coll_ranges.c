@@ -38,7 +38,7 @@ static void print_row(const struct kl_coll_finding *f, int first, int end, FILE 
     span(a->choice.nchannels, b->choice.nchannels, channels);
     span(a->choice.nthreads, b->choice.nthreads, threads);
     snprintf(name, sizeof name, "%s %s", kl_algo_name[a->choice.algo], kl_proto_name[a->choice.proto]);
-    fprintf(to, "%-20s %10s %12s %12.1f %12.1f %9.3g\n", name, channels, threads, (double)a->choice.time,
+    fprintf(to, "%-20s %10s %12s %12.1f %12.1f %9.4g\n", name, channels, threads, (double)a->choice.time,
             (double)b->last_time, kl_coll_bus(&f->asked, &f->place, b->last, b->last_time));
 }
 
@@ -66,17 +66,29 @@ static void print_steps(const struct kl_coll_finding *f, int first, int end, FIL
     fprintf(to, "\n");
 }
 
+/* Where within the ranges of an algorithm and protocol the size is that was asked for. */
+static void print_own_step(const struct kl_coll_finding *f, int first, int end, FILE *to)
+{
+    char low[KL_SIZE_TEXT], high[KL_SIZE_TEXT];
+
+    for (int i = first; i < end; i++) {
+        const struct kl_tuning_range *r = &f->range[i];
+
+        if (f->asked.first < r->first || f->asked.first > r->last) continue;
+        fprintf(to, "  %16s %16s    %d x %d channels x threads, with the size asked for\n", kl_grouped(r->first, low),
+                kl_grouped(r->last, high), r->choice.nchannels, r->choice.nthreads);
+    }
+}
+
 void kl_coll_text_ranges(const struct kl_coll_finding *f, FILE *to)
 {
     bool one = f->asked.first == f->asked.last;
-    int64_t asked = f->asked.first;
 
     fprintf(to, "\nwhere the choice changes, to the byte\n  %16s %16s  %-20s %10s %12s %12s %12s %9s\n", "from", "to",
             "", "channels", "threads", "us at from", "us at to", "bus GB/s");
     for (int i = 0, end; i < f->nranges; i = end) {
         end = end_of(f, i);
         print_row(f, i, end, to);
-        if (end - i > 1 && (!one || (asked >= f->range[i].first && asked <= f->range[end - 1].last)))
-            print_steps(f, i, end, to);
+        if (end - i > 1) (one ? print_own_step : print_steps)(f, i, end, to);
     }
 }

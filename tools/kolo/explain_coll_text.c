@@ -127,10 +127,14 @@ static void print_terms_of_use(const struct kl_coll_finding *f, FILE *to)
 {
     bool reduces = f->asked.coll->reduces;
 
-    fprintf(to, "  %s: %s%s%s; one call by itself, size in bytes of the whole (nccl-tests' size)\n", f->place.topology,
-            kl_type_name(f->asked.type), reduces ? ", " : "", reduces ? kl_redop_name(f->asked.op) : "");
+    fprintf(to, "  %s: %s%s%s; one call by itself%s\n", f->place.topology, kl_type_name(f->asked.type),
+            reduces ? ", " : "", reduces ? kl_redop_name(f->asked.op) : "",
+            is_barrier(&f->asked) ? "" : ", size in bytes of the whole (nccl-tests' size)");
     if (f->npossible) fprintf(to, "  %s\n", kl_coll_assumed);
-    if (needs_the_network(f)) fprintf(to, "  that the network can reduce this type so is assumed too\n");
+    if (f->place.nodes > f->place.hosts)
+        fprintf(to, "  a host is %d nodes: groups of GPUs that reach each other only, or faster, through the network\n",
+                f->place.nodes / f->place.hosts);
+    if (needs_the_network(f)) fprintf(to, "  assumed too: that the network can reduce this type with this operation\n");
 }
 
 /* ---- candidates ---- */
