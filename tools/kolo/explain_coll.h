@@ -53,10 +53,10 @@ struct kl_coll_finding {
     int nranges;
 };
 
-/** A rank of the schedule of sends and receives; -1 where the collective has none in this round. */
+/** A round of the schedule of sends and receives: ranks, -1 where the collective has none in this round. */
 struct kl_coll_round {
     int round, send, recv;
-    int channel[KL_MAX_CHANNELS]; /* per_peer of them */
+    int base; /* of its channels: kl_p2p_channel */
 };
 
 /** A collective made of sends and receives. */

@@ -124,7 +124,8 @@ static json_t *round_json(const struct kl_coll_messages *m, const struct kl_coll
 {
     json_t *channels = json_array();
 
-    for (int k = 0; k < m->channels.per_peer; k++) json_array_append_new(channels, json_integer(r->channel[k]));
+    for (int k = 0; k < m->channels.per_peer; k++)
+        json_array_append_new(channels, json_integer(kl_p2p_channel(r->base, k, m->channels.n)));
     return json_pack("{s:i,s:o,s:o,s:o}", "round", r->round, "send", rank_json(r->send), "recv", rank_json(r->recv),
                      "channels", channels);
 }

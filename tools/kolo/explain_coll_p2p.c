@@ -44,11 +44,12 @@ static void add_round(struct kl_coll_messages *m, const struct kl_connect *c, in
 {
     enum kl_coll_id id = kl_coll_id(m->asked.coll);
     struct kl_coll_round *out = &m->round[m->nrounds];
-    int n = m->place.ranks, base = kl_p2p_base(c, i);
+    int n = m->place.ranks;
 
-    *out = (struct kl_coll_round){
-        .round = i, .send = sends(id, n, r->send) ? r->send : -1, .recv = receives(id, n, r->recv) ? r->recv : -1};
-    for (int k = 0; k < m->channels.per_peer; k++) out->channel[k] = kl_p2p_channel(base, k, m->channels.n);
+    *out = (struct kl_coll_round){.round = i,
+                                  .send = sends(id, n, r->send) ? r->send : -1,
+                                  .recv = receives(id, n, r->recv) ? r->recv : -1,
+                                  .base = kl_p2p_base(c, i)};
     m->nrounds += out->send >= 0 || out->recv >= 0;
 }
 

@@ -58,7 +58,8 @@ static void print_round(const struct kl_coll_messages *m, const struct kl_coll_r
         fprintf(to, "none: itself, a copy\n");
         return;
     }
-    for (int k = 0; k < n && k < CHANNELS_SHOWN; k++) fprintf(to, "%s%d", k ? ", " : "", r->channel[k]);
+    for (int k = 0; k < n && k < CHANNELS_SHOWN; k++)
+        fprintf(to, "%s%d", k ? ", " : "", kl_p2p_channel(r->base, k, m->channels.n));
     fprintf(to, "%s\n", n > CHANNELS_SHOWN ? ", ..." : "");
 }
 
