@@ -127,7 +127,10 @@ static ncclResult_t read_question(const struct kl_explain_request *q, struct kl_
 
 double kl_coll_bus(const struct kl_coll_asked *a, const struct kl_coll_place *p, int64_t bytes, float time)
 {
-    return time > 0 ? (double)bytes / (double)time / 1e3 * kl_coll_bus_factor(kl_coll_id(a->coll), p->ranks) : 0;
+    enum kl_coll_id id = kl_coll_id(a->coll);
+
+    if (id == KL_BARRIER || time <= 0) return 0;
+    return (double)bytes / (double)time / 1e3 * kl_coll_bus_factor(id, p->ranks);
 }
 
 double kl_coll_slower(float time, float best)

@@ -78,7 +78,7 @@ ncclResult_t kl_coll_find_out(const struct kl_coll_asked *asked, const struct kl
 ncclResult_t kl_coll_find_messages(const struct kl_coll_asked *asked, const struct kl_coll_place *place,
                                    const struct kl_plan *plan, struct kl_coll_messages *messages);
 
-/** GB/s of the busiest link, as nccl-tests counts. */
+/** GB/s of the busiest link, as nccl-tests counts; 0 for a barrier. */
 double kl_coll_bus(const struct kl_coll_asked *asked, const struct kl_coll_place *place, int64_t bytes, float time);
 
 /** How much slower, in percent. */
