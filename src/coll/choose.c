@@ -8,7 +8,7 @@
 #include <strings.h>
 
 /* The one algorithm and protocol that there is. */
-static const char only_algo[] = "ring", only_proto[] = "simple";
+const char kl_choose_algo[] = "Ring", kl_choose_proto[] = "Simple";
 
 static bool names(const char *list, size_t length, const char *word)
 {
@@ -42,9 +42,11 @@ static bool all_allow(const char *text, const char *word)
 
 ncclResult_t kl_choose_check(const char *algo, const char *proto)
 {
-    if (!all_allow(algo, only_algo))
-        return KL_FAIL(ncclInvalidUsage, "NCCL_ALGO=%s leaves no algorithm on host devices: there is Ring", algo);
-    if (!all_allow(proto, only_proto))
-        return KL_FAIL(ncclInvalidUsage, "NCCL_PROTO=%s leaves no protocol on host devices: there is Simple", proto);
+    if (!all_allow(algo, kl_choose_algo))
+        return KL_FAIL(ncclInvalidUsage, "NCCL_ALGO=%s leaves no algorithm on host devices: there is %s", algo,
+                       kl_choose_algo);
+    if (!all_allow(proto, kl_choose_proto))
+        return KL_FAIL(ncclInvalidUsage, "NCCL_PROTO=%s leaves no protocol on host devices: there is %s", proto,
+                       kl_choose_proto);
     return ncclSuccess;
 }

@@ -360,11 +360,25 @@ static void set_channels(struct kl_connect *c, const struct kl_connect_request *
     }
 }
 
+static enum kl_offload refuse_collnet(const struct kl_connect *c, const struct kl_connect_request *q)
+{
+    if (!q->collnet) return q->no_collnet ? q->no_collnet : KL_OFFLOAD_NOT_ASKED;
+    if (c->graph[KL_GRAPH_COLLNET_CHAIN].nchannels <= 0) return KL_OFFLOAD_NO_CHANNELS;
+    return c->nodes.nnodes < q->params.collnet_node_threshold ? KL_OFFLOAD_FEW_NODES : KL_OFFLOAD_OK;
+}
+
+static enum kl_offload refuse_nvls(const struct kl_connect *c, const struct kl_connect_request *q)
+{
+    if (!q->nvls) return q->no_nvls ? q->no_nvls : KL_OFFLOAD_SWITCHED_OFF;
+    return c->graph[KL_GRAPH_NVLS].nchannels <= 0 ? KL_OFFLOAD_NO_CHANNELS : KL_OFFLOAD_OK;
+}
+
 static void set_support(struct kl_connect *c, const struct kl_connect_request *q)
 {
-    c->collnet = q->collnet && c->graph[KL_GRAPH_COLLNET_CHAIN].nchannels > 0 &&
-                 c->nodes.nnodes >= q->params.collnet_node_threshold;
-    c->nvls = q->nvls && c->graph[KL_GRAPH_NVLS].nchannels > 0;
+    c->no_collnet = refuse_collnet(c, q);
+    c->collnet = !c->no_collnet;
+    c->no_nvls = refuse_nvls(c, q);
+    c->nvls = !c->no_nvls;
     c->nvls_channels = c->nvls ? q->nvls_channels : 0;
     c->nheads = c->nvls ? count_heads(c) : 0;
 }

@@ -21,6 +21,7 @@
 #define KL_GRAPH_CONNECT_H
 
 #include "graph/graph.h"
+#include "graph/offload.h"
 
 enum { KL_GRAPH_CHANNELS = KL_MAX_CHANNELS / 2 }; /* of one graph; the communicator uses each twice */
 
@@ -104,14 +105,15 @@ struct kl_channel_params {
 
 /** What else decides how many channels there will be. */
 struct kl_connect_request {
-    int rank;                 /* own */
-    int min_sm;               /* over all ranks */
-    bool collnet, nvls;       /* supported here */
-    int nvls_channels;        /* wanted by the own device: kl_nvls_channels */
-    bool unpack;              /* the network device delivers packed data */
-    int min_ctas, max_ctas;   /* of the communicator's configuration: 1 and 64 */
-    int parent_channels;      /* of a parent whose resources are shared; 0: own resources */
-    int parent_nvls_channels; /* of such a parent with NVLS; 0: none */
+    int rank;                            /* own */
+    int min_sm;                          /* over all ranks */
+    bool collnet, nvls;                  /* supported here */
+    enum kl_offload no_collnet, no_nvls; /* why not; for explanations */
+    int nvls_channels;                   /* wanted by the own device: kl_nvls_channels */
+    bool unpack;                         /* the network device delivers packed data */
+    int min_ctas, max_ctas;              /* of the communicator's configuration: 1 and 64 */
+    int parent_channels;                 /* of a parent whose resources are shared; 0: own resources */
+    int parent_nvls_channels;            /* of such a parent with NVLS; 0: none */
     struct kl_channel_params params;
 };
 
@@ -123,6 +125,7 @@ struct kl_connect {
     int cpu_arch, cpu_vendor; /* KL_ARCH_MIXED, KL_VENDOR_MIXED when ranks differ */
     int max_tree_pattern;
     bool collnet, nvls;
+    enum kl_offload no_collnet, no_nvls; /* why not */
     int base;          /* channels of the graphs: c and c + base have the same ring and complementary trees */
     int nchannels;     /* of the communicator */
     int coll_channels; /* without those only NVLS uses */

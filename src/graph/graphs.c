@@ -6,25 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-bool kl_graphs_can_collnet(const struct kl_topo *t)
-{
-    for (int i = 0; i < t->count[KL_NODE_NET]; i++)
-        if (t->node[kl_topo_at(t, KL_NODE_NET, i)].net.coll) return true;
-    return false;
-}
-
-bool kl_graphs_can_nvls(const struct kl_topo *t, int enable, bool multicast)
-{
-    return enable && t->count[KL_NODE_GPU] > 2 && (enable == 1 || multicast);
-}
-
-bool kl_graphs_guess_multicast(const struct kl_topo *t)
-{
-    for (int i = 0; i < t->count[KL_NODE_GPU]; i++)
-        if (t->node[kl_topo_at(t, KL_NODE_GPU, i)].gpu.sm < 90) return false;
-    return t->count[KL_NODE_NVS] > 0;
-}
-
 static uint64_t thread_ns(void)
 {
     struct timespec t;

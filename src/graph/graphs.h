@@ -22,13 +22,4 @@ ncclResult_t kl_graphs_compute(const struct kl_topo *topo, const struct kl_graph
 /** Free all graphs; NULL members are fine. */
 void kl_graphs_fini(struct kl_graphs *graphs);
 
-/** Does the machine have NETs that reduce? */
-bool kl_graphs_can_collnet(const struct kl_topo *topo);
-
-/** May NVLS be used, as far as the topology tells? `enable` is NCCL_NVLS_ENABLE; `multicast`: devices and driver can. */
-bool kl_graphs_can_nvls(const struct kl_topo *topo, int enable, bool multicast);
-
-/** Would `multicast` be true for real devices of this topology: sm 90 and an NVSwitch? For offline plans. */
-bool kl_graphs_guess_multicast(const struct kl_topo *topo);
-
 #endif

@@ -36,41 +36,65 @@ static int nics_by_bandwidth(const struct kl_topo *t, int gpu, int *nets)
     return used;
 }
 
-static int wanted_locally(const struct kl_topo *t, int from, int gpu)
+/* Between two GPUs of the machine, its `from` and `gpu`. */
+static int wanted_locally(const struct kl_topo *t, int from, int gpu, int *share)
 {
     const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, from, KL_NODE_GPU, gpu);
     int links;
 
+    *share = p->type == KL_PATH_NVL ? KL_P2P_NVLINKS : KL_P2P_TWO;
     if (p->type != KL_PATH_NVL) return 2;
     links = kl_whole(p->bw / kl_nvlink_bw(t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.sm));
     return 2 * (links > KL_MAX_CHANNELS ? KL_MAX_CHANNELS : links > 1 ? links : 1);
 }
 
-static int wanted_remotely(const struct kl_topo *t, int gpu, int nranks, int n, int param, int *nets)
-{
-    int share = 2, nics;
+/* What all pairs are asked about. */
+struct demand {
+    const struct kl_topo *t;
+    int nranks, n, per_net_peer;
+    int *nets; /* scratch: room for all */
+};
 
-    if (param != -1) return param;
-    while ((int64_t)share * nranks > (int64_t)n * 4 && share > 1) share /= 2;
-    nics = nics_by_bandwidth(t, gpu, nets);
-    return nics > share ? nics : share;
+static int wanted_remotely(const struct demand *d, int gpu, int *share)
+{
+    int two = 2, nics;
+
+    *share = KL_P2P_PER_PEER;
+    if (d->per_net_peer != -1) return d->per_net_peer;
+    while ((int64_t)two * d->nranks > (int64_t)d->n * 4 && two > 1) two /= 2;
+    nics = nics_by_bandwidth(d->t, gpu, d->nets);
+    *share = nics > two ? KL_P2P_NICS : KL_P2P_REMOTE;
+    return nics > two ? nics : two;
+}
+
+static void want(struct kl_p2p_why *why, int wanted, int share, int gpu, int far)
+{
+    if (wanted < 0 || wanted >= why->wanted) return;
+    why->wanted = wanted;
+    why->share = share;
+    why->gpu = gpu;
+    why->far = far;
 }
 
 /* The fewest channels that any pair of a GPU of this machine and a rank wants. */
-static int fewest_wanted(const struct kl_topo *t, int nranks, int n, int per_net_peer, int *nets)
+static void fewest_wanted(const struct demand *d, struct kl_p2p_why *why)
 {
-    int ng = t->count[KL_NODE_GPU], fewest = n;
+    int ng = d->t->count[KL_NODE_GPU], share;
 
     for (int g = 0; g < ng; g++) {
-        for (int r = 0; r < ng; r++)
-            if (r != g) fewest = least(fewest, wanted_locally(t, r, g));
-        if (nranks > ng) {
-            int k = wanted_remotely(t, g, nranks, n, per_net_peer, nets);
+        int own = d->t->node[kl_topo_at(d->t, KL_NODE_GPU, g)].gpu.rank;
 
-            if (k >= 0) fewest = least(fewest, k);
+        for (int r = 0; r < ng; r++) {
+            if (r == g) continue;
+            int wanted = wanted_locally(d->t, r, g, &share);
+
+            want(why, wanted, share, own, d->t->node[kl_topo_at(d->t, KL_NODE_GPU, r)].gpu.rank);
         }
+        if (d->nranks <= ng) continue;
+        int wanted = wanted_remotely(d, g, &share);
+
+        want(why, wanted, share, own, -1);
     }
-    return fewest;
 }
 
 static int batches(const struct kl_channel_params *p)
@@ -80,21 +104,86 @@ static int batches(const struct kl_channel_params *p)
     return n < 1 ? 1 : 1 << kl_log2((unsigned)n);
 }
 
+static void limit(struct kl_p2p_why *why, int n, enum kl_p2p_limit by)
+{
+    why->limited = n;
+    why->limit = by;
+}
+
+/* Before powers of two and kernel arguments. */
+static void limit_channels(const struct kl_channel_params *p, int nchannels, int parent, struct kl_p2p_why *why)
+{
+    limit(why, nchannels, KL_P2P_CHANNELS);
+    if (why->limited > p->max_p2p) limit(why, (int)p->max_p2p, KL_P2P_MAX);
+    if (why->limited < p->min_p2p) limit(why, (int)p->min_p2p, KL_P2P_MIN);
+    if (parent && why->limited > parent) limit(why, parent, KL_P2P_PARENT);
+}
+
 struct kl_p2p_channels kl_p2p_channels_of(const struct kl_topo *topo, const struct kl_connect *connect,
                                           const struct kl_channel_params *params, int parent)
 {
-    int *nets = malloc(((size_t)topo->count[KL_NODE_NET] + 1) * sizeof *nets);
-    struct kl_p2p_channels c;
+    int *nets = malloc(((size_t)topo->count[KL_NODE_NET] + 1) * sizeof *nets), most = batches(params);
+    struct kl_p2p_channels c = {.why = {.share = KL_P2P_ALL, .gpu = -1, .far = -1}};
 
-    c.n = least(connect->nchannels, (int)params->max_p2p);
-    if (c.n < params->min_p2p) c.n = (int)params->min_p2p;
-    if (parent) c.n = least(c.n, parent);
-    c.per_peer = nets ? fewest_wanted(topo, connect->ranks.nranks, c.n, (int)params->per_net_peer, nets) : 1;
-    c.per_peer = power_at_least(c.per_peer);
-    c.n = least(power_at_least(c.n), batches(params));
+    limit_channels(params, connect->nchannels, parent, &c.why);
+    c.n = c.why.wanted = c.why.limited;
+    struct demand d = {topo, connect->ranks.nranks, c.n, (int)params->per_net_peer, nets};
+    if (nets)
+        fewest_wanted(&d, &c.why);
+    else
+        c.why.wanted = 1;
+    c.per_peer = power_at_least(c.why.wanted);
+    c.n = power_at_least(c.n);
+    if (c.n > most) limit(&c.why, most, KL_P2P_ARGS);
+    c.n = least(c.n, most);
     c.per_peer = least(c.per_peer, c.n);
     free(nets);
     return c;
+}
+
+/* ---- in words ---- */
+
+struct words {
+    const char *name, *text;
+};
+
+/* clang-format off */
+static const struct words limits[KL_P2P_LIMITS] = {
+    [KL_P2P_CHANNELS] = {"channels", "as many as the communicator has"},
+    [KL_P2P_MAX]      = {"max_p2p_nchannels", "NCCL_MAX_P2P_NCHANNELS allows no more"},
+    [KL_P2P_MIN]      = {"min_p2p_nchannels", "NCCL_MIN_P2P_NCHANNELS asks for as many"},
+    [KL_P2P_PARENT]   = {"parent", "the parent communicator has no more"},
+    [KL_P2P_ARGS]     = {"work_args_bytes", "no more fit into the kernel arguments (NCCL_WORK_ARGS_BYTES)"},
+};
+
+static const struct words shares[KL_P2P_SHARES] = {
+    [KL_P2P_ALL]      = {"all", "no pair of ranks wants fewer than there are"},
+    [KL_P2P_NVLINKS]  = {"nvlinks", "two for each NVLink between two GPUs"},
+    [KL_P2P_TWO]      = {"no_nvlink", "two, between GPUs of a node without NVLink"},
+    [KL_P2P_NICS]     = {"nics", "as many as NICs that it takes to carry what a GPU can send to another node"},
+    [KL_P2P_REMOTE]   = {"remote", "two towards ranks of other nodes, or one where there are more than two ranks per channel"},
+    [KL_P2P_PER_PEER] = {"nchannels_per_net_peer", "NCCL_NCHANNELS_PER_NET_PEER, towards ranks of other nodes"},
+};
+/* clang-format on */
+
+const char *kl_p2p_limit_name(enum kl_p2p_limit why)
+{
+    return limits[why].name;
+}
+
+const char *kl_p2p_limit_text(enum kl_p2p_limit why)
+{
+    return limits[why].text;
+}
+
+const char *kl_p2p_share_name(enum kl_p2p_share why)
+{
+    return shares[why].name;
+}
+
+const char *kl_p2p_share_text(enum kl_p2p_share why)
+{
+    return shares[why].text;
 }
 
 /* ---- when ---- */
@@ -126,6 +215,11 @@ static struct levels levels_of(const struct kl_connect *c)
     l.inner = n->local_rank[c->rank];
     if (l.flat) l.nouter = 1, l.ninner = c->ranks.nranks, l.outer = 0, l.inner = c->rank;
     return l;
+}
+
+bool kl_p2p_flat(const struct kl_connect *c)
+{
+    return levels_of(c).flat;
 }
 
 static int rank_at(const struct levels *l, int outer, int inner)

@@ -13,10 +13,46 @@
 
 #include "graph/connect.h"
 
+/** What decided how many channels there are; the last rule that changed the number, before it became a power of two. */
+enum kl_p2p_limit {
+    KL_P2P_CHANNELS, /* as many as the communicator has */
+    KL_P2P_MAX,      /* NCCL_MAX_P2P_NCHANNELS */
+    KL_P2P_MIN,      /* NCCL_MIN_P2P_NCHANNELS */
+    KL_P2P_PARENT,   /* the parent's resources */
+    KL_P2P_ARGS,     /* what fits into kernel arguments: NCCL_WORK_ARGS_BYTES */
+    KL_P2P_LIMITS
+};
+
+/** What decided how many of them serve one peer: the pair of a GPU of this machine and a rank that wants fewest. */
+enum kl_p2p_share {
+    KL_P2P_ALL,      /* nobody wants fewer than there are */
+    KL_P2P_NVLINKS,  /* two for each NVLink between two GPUs */
+    KL_P2P_TWO,      /* two, between GPUs without NVLink */
+    KL_P2P_NICS,     /* as many as NICs that carry what a GPU can send, towards other nodes */
+    KL_P2P_REMOTE,   /* two, or one where there are many ranks for the channels, towards other nodes */
+    KL_P2P_PER_PEER, /* NCCL_NCHANNELS_PER_NET_PEER, towards other nodes */
+    KL_P2P_SHARES
+};
+
+struct kl_p2p_why {
+    int limit;    /* enum kl_p2p_limit */
+    int limited;  /* channels before they became a power of two */
+    int share;    /* enum kl_p2p_share */
+    int wanted;   /* channels for a peer, before they became a power of two */
+    int gpu, far; /* ranks of the pair that wants fewest; far -1: of another node */
+};
+
 struct kl_p2p_channels {
     int n;        /* channels that carry point-to-point traffic, a power of two */
     int per_peer; /* of these, for one peer */
+    struct kl_p2p_why why;
 };
+
+/** "nvlinks" and a sentence without an end. */
+const char *kl_p2p_limit_name(enum kl_p2p_limit limit);
+const char *kl_p2p_limit_text(enum kl_p2p_limit limit);
+const char *kl_p2p_share_name(enum kl_p2p_share share);
+const char *kl_p2p_share_text(enum kl_p2p_share share);
 
 /** `parent` limits the channels of a communicator that shares its parent's resources; 0: own resources. */
 struct kl_p2p_channels kl_p2p_channels_of(const struct kl_topo *topo, const struct kl_connect *connect,
@@ -25,6 +61,9 @@ struct kl_p2p_channels kl_p2p_channels_of(const struct kl_topo *topo, const stru
 struct kl_p2p_round {
     int32_t send, recv; /* ranks */
 };
+
+/** Do rounds go over all ranks without regard to nodes, because these have different sizes? */
+bool kl_p2p_flat(const struct kl_connect *connect);
 
 /** The nranks rounds of the own rank. */
 ncclResult_t kl_p2p_schedule(const struct kl_connect *connect, struct kl_p2p_round *round);

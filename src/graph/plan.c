@@ -22,8 +22,10 @@ static ncclResult_t add_domain(struct kl_plan *p, const struct kl_plan_request *
 
     d->rank = rank;
     KL_TRY(kl_machine_topo(q->machine, q->options, rank, p->nranks, &d->topo, NULL));
-    request.collnet = kl_graph_config_collnet(q->config) && kl_graphs_can_collnet(d->topo);
-    request.nvls = kl_graphs_can_nvls(d->topo, (int)q->config->nvls, kl_graphs_guess_multicast(d->topo));
+    d->no_collnet = kl_offload_collnet(d->topo, kl_graph_config_collnet(q->config));
+    d->no_nvls = kl_offload_nvls(d->topo, (int)q->config->nvls, kl_offload_guess_multicast(d->topo));
+    request.collnet = !d->no_collnet;
+    request.nvls = !d->no_nvls;
     for (int g = 0; g < d->topo->count[KL_NODE_GPU]; g++)
         p->domain_of[d->topo->node[kl_topo_at(d->topo, KL_NODE_GPU, g)].gpu.rank] = p->ndomains;
     p->ndomains++;
@@ -78,6 +80,8 @@ static ncclResult_t join_ranks(struct kl_plan *p, const struct kl_plan_request *
     struct kl_connect_request request = {.rank = 0,
                                          .collnet = own->graphs.graph[KL_GRAPH_COLLNET_CHAIN] != NULL,
                                          .nvls = own->graphs.graph[KL_GRAPH_NVLS] != NULL,
+                                         .no_collnet = own->no_collnet,
+                                         .no_nvls = own->no_nvls,
                                          .min_ctas = 1,
                                          .max_ctas = KL_MAX_CHANNELS,
                                          .params = q->config->channels};
@@ -116,6 +120,8 @@ static ncclResult_t tune(struct kl_plan *p, const struct kl_plan_request *q)
                                  .nvs = p->domain[p->domain_of[0]].topo->count[KL_NODE_NVS] > 0,
                                  .nvls = c->nvls,
                                  .collnet = c->collnet,
+                                 .no_nvls = c->no_nvls,
+                                 .no_collnet = c->no_collnet,
                                  .collnet_heads = count_collnet_heads(p),
                                  .net_is_host = true};
 

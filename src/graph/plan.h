@@ -30,6 +30,7 @@ struct kl_plan_domain {
     int rank; /* the lowest of host 0: all numbers below are as this rank sees them */
     struct kl_topo *topo;
     struct kl_graphs graphs;
+    enum kl_offload no_collnet, no_nvls; /* why no graphs for them were looked for */
 };
 
 struct kl_plan {

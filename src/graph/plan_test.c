@@ -138,13 +138,59 @@ static void sixteen_thousand_gpus(void **state)
     drop(c);
 }
 
+/* ---- sends and receives ---- */
+
+static const struct p2p_case {
+    const char *file;
+    int hosts;
+    int64_t max, min, args, per_net_peer;
+    int n, per_peer, limit, share, far;
+} p2p[] = {
+    {"a100-nvsw-8nic-200g", 2, 64, 1, INT64_MAX, -1, 16, 2, KL_P2P_CHANNELS, KL_P2P_REMOTE, -1},
+    {"a100-nvsw-8nic-200g", 9, 64, 1, INT64_MAX, -1, 16, 1, KL_P2P_CHANNELS, KL_P2P_REMOTE, -1},
+    {"a100-nvsw-8nic-200g", 2, 64, 1, INT64_MAX, 4, 16, 4, KL_P2P_CHANNELS, KL_P2P_PER_PEER, -1},
+    {"a100-nvsw-8nic-200g", 2, 5, 1, INT64_MAX, -1, 8, 1, KL_P2P_MAX, KL_P2P_REMOTE, -1},
+    {"a100-nvsw-8nic-200g", 1, 64, 33, INT64_MAX, -1, 64, 32, KL_P2P_MIN, KL_P2P_NVLINKS, 1},
+    {"a100-nvsw-8nic-200g", 1, 64, 1, 100, -1, 4, 4, KL_P2P_ARGS, KL_P2P_ALL, -1},
+    {"dgx1v-hcm-4nic", 1, 64, 1, INT64_MAX, -1, 16, 2, KL_P2P_CHANNELS, KL_P2P_NVLINKS, 1},
+    {"pcie-8gpu-0nic-l40s", 1, 64, 8, INT64_MAX, -1, 8, 2, KL_P2P_MIN, KL_P2P_TWO, 1},
+    {"pcie-8gpu-4nic-100g", 1, 64, 1, INT64_MAX, -1, 2, 1, KL_P2P_CHANNELS, KL_P2P_REMOTE, -1},
+};
+
+/* How many channels sends and receives have, and what decided it. */
+static void p2p_channels_say_why(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(q, p2p)
+    {
+        char file[128];
+
+        snprintf(file, sizeof file, "tests/data/topologies/synthetic/%s.xml", q->file);
+        struct cluster *c = plan_for(file, q->hosts, true);
+        const struct kl_plan_domain *d = &c->plan->domain[0];
+        struct kl_channel_params params = KL_CHANNEL_PARAMS;
+
+        params.max_p2p = q->max;
+        params.min_p2p = q->min;
+        params.work_args_bytes = q->args;
+        params.per_net_peer = q->per_net_peer;
+        struct kl_p2p_channels p = kl_p2p_channels_of(d->topo, c->plan->connect, &params, 0);
+
+        if (p.n != q->n || p.per_peer != q->per_peer || p.why.limit != q->limit || p.why.share != q->share ||
+            p.why.far != q->far)
+            fail_msg("%s on %d: %d, %s; %d, %s, far %d", q->file, q->hosts, p.n, kl_p2p_limit_name(p.why.limit),
+                     p.per_peer, kl_p2p_share_name(p.why.share), p.why.far);
+        assert_true(kl_p2p_limit_text(p.why.limit) && kl_p2p_share_text(p.why.share));
+        drop(c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_hosts_are_two_nodes),
-        cmocka_unit_test(a_host_can_be_two_nodes),
-        cmocka_unit_test(ends_of_channels_have_nics),
-        cmocka_unit_test(sixteen_thousand_gpus),
+        cmocka_unit_test(two_hosts_are_two_nodes),    cmocka_unit_test(a_host_can_be_two_nodes),
+        cmocka_unit_test(ends_of_channels_have_nics), cmocka_unit_test(sixteen_thousand_gpus),
+        cmocka_unit_test(p2p_channels_say_why),
     };
 
     kl_error_quiet(1);

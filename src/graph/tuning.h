@@ -18,6 +18,7 @@
 #ifndef KL_GRAPH_TUNING_H
 #define KL_GRAPH_TUNING_H
 
+#include "base/text.h"
 #include "graph/connect.h"
 #include "include/nccl.h"
 
@@ -106,10 +107,54 @@ struct kl_tuning_input {
     int max_tree_pattern;
     bool nvs;                             /* the machine has an NVSwitch */
     bool nvls, collnet;                   /* supported */
+    enum kl_offload no_nvls, no_collnet;  /* why not; for explanations */
     int collnet_heads;                    /* different heads; 0 without */
     bool collnet_gather, collnet_scatter; /* the plugin offers all-gather, reduce-scatter */
     bool net_is_host;                     /* the network device is an ordinary one: PAT may be used by default */
     bool cuda11;                          /* built for CUDA 11: one LL128 restriction more */
+};
+
+/** What speaks against an algorithm and protocol; when several rules do, the first of these. */
+enum kl_tuning_refusal {
+    KL_TUNING_ALLOWED,
+    /* Whatever the operation. */
+    KL_REFUSED_ONE_RANK,       /* nothing is sent, so there is no model */
+    KL_REFUSED_FUNC,           /* the algorithm is not made for the function */
+    KL_REFUSED_PROTO,          /* nor for the protocol */
+    KL_REFUSED_PAT_OFF,        /* NCCL_PAT_ENABLE=0 */
+    KL_REFUSED_PAT_SM,         /* a GPU before sm 60 */
+    KL_REFUSED_PAT_RANKS,      /* by default: one rank per node only */
+    KL_REFUSED_PAT_NET,        /* by default: ordinary network devices only */
+    KL_REFUSED_NO_COLLNET,     /* see kl_tuning_input.no_collnet */
+    KL_REFUSED_NO_NVLS,        /* see kl_tuning_input.no_nvls */
+    KL_REFUSED_NO_NVSWITCH,    /* CollNetDirect */
+    KL_REFUSED_NVLS_NODES,     /* NVLS leaves a node through CollNet only */
+    KL_REFUSED_ONE_NODE,       /* NVLSTree */
+    KL_REFUSED_BY_ALGO,        /* NCCL_ALGO */
+    KL_REFUSED_BY_PROTO,       /* NCCL_PROTO */
+    KL_REFUSED_LL128_INTER,    /* the path to a NIC may tear stores */
+    KL_REFUSED_LL128_INTRA,    /* or that between GPUs */
+    KL_REFUSED_LL128_MIXED,    /* GPUs of different generations */
+    KL_REFUSED_LL128_SM,       /* a generation that is not known to keep stores whole */
+    KL_REFUSED_LL128_CUDA11,   /* two ranks' ring on sm 90, built for CUDA 11 */
+    KL_REFUSED_COLLNET_GATHER, /* the network can't gather or scatter */
+    KL_REFUSED_COLLNET_HEADS,  /* more ranks per node than heads */
+    KL_REFUSED_NO_GRAPH,       /* the search found no channels */
+    /* For this operation. */
+    KL_REFUSED_COLLNET_OP,    /* the network can't reduce this type so */
+    KL_REFUSED_COLLNET_LOCAL, /* CollNetDirect: more than eight ranks of a node */
+    KL_REFUSED_NVLS_OP,       /* the NVSwitch can't reduce this type so */
+    KL_REFUSED_NVLS_GATHER,   /* all-gather and reduce-scatter: one node, up to 32 ranks */
+    KL_REFUSED_PAT_OP,        /* reduce-scatter with values scaled before or after */
+    KL_REFUSALS
+};
+
+/** What a latency is made of, microseconds. */
+struct kl_tuning_latency {
+    float base;            /* to start, whatever the number of ranks */
+    float inside, between; /* hops inside of nodes, and between them */
+    float extra;           /* what each rank costs besides */
+    int inside_hops, between_hops;
 };
 
 struct kl_tuning {
@@ -117,6 +162,8 @@ struct kl_tuning {
     struct kl_tuning_input in;
     float latency[KL_FUNCS][KL_ALGOS][KL_PROTOS];
     float bandwidth[KL_FUNCS][KL_ALGOS][KL_PROTOS];
+    struct kl_tuning_latency parts[KL_FUNCS][KL_ALGOS][KL_PROTOS]; /* of the latency */
+    uint8_t refusal[KL_FUNCS][KL_ALGOS][KL_PROTOS];                /* enum kl_tuning_refusal: why bandwidth is 0 */
     int max_threads[KL_ALGOS][KL_PROTOS];
     int64_t threshold[KL_ALGOS][KL_PROTOS]; /* bytes per thread before another thread or channel pays */
     bool forced;                            /* NCCL_ALGO or NCCL_PROTO is set */
@@ -144,6 +191,15 @@ struct kl_tuning_op {
     bool fp8;
 };
 
+/**
+ * What a call means for the choice. `collnet` is assumed: which reductions a network can do, only its plugin knows.
+ * Source: the graph specification, 12.1 and 12.3.
+ */
+struct kl_tuning_op kl_tuning_op_of(int func, int64_t bytes, ncclDataType_t type, ncclRedOp_t op);
+
+/** NCCL refuses FP8 on GPUs before this sm; 0 for other types. */
+int kl_tuning_type_sm(ncclDataType_t type);
+
 struct kl_tuning_choice {
     int algo, proto;
     int nchannels, nthreads;
@@ -161,6 +217,39 @@ ncclResult_t kl_tuning_choose(const struct kl_tuning *t, const struct kl_tuning_
 ncclResult_t kl_tuning_pick(const struct kl_tuning *t, const struct kl_tuning_op *op,
                             const float cost[KL_ALGOS][KL_PROTOS], struct kl_tuning_choice *choice);
 
-/** How many heads the collnet-direct channels have; for the choice of channels. */
+/** Channels and threads for `choice`, of which algorithm and protocol are set. */
+void kl_tuning_size(const struct kl_tuning *t, int64_t bytes, struct kl_tuning_choice *choice);
+
+/* ---- explanations ---- */
+
+/** Where a time comes from, microseconds: the terms add up to `time`, which is what the choice compares. */
+struct kl_tuning_terms {
+    struct kl_tuning_latency latency;
+    float correction; /* what large ring operations over several nodes take longer to start */
+    float group;      /* latency of the other operations of the group */
+    float transfer;   /* the bytes, at `bandwidth` */
+    float fp8;        /* what is put on long rings, which lose the precision of FP8 sums */
+    float time;
+
+    float bandwidth; /* GB/s at this size: of the model, times tree_share */
+    float tree_share, latency_factor;
+};
+
+/** For a candidate that is not refused. */
+void kl_tuning_terms(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto,
+                     struct kl_tuning_terms *terms);
+
+/** What speaks against a candidate for this operation: its cost is -1. */
+enum kl_tuning_refusal kl_tuning_refused(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto);
+
+/** "ll128_intra". */
+const char *kl_tuning_refusal_name(enum kl_tuning_refusal why);
+
+/** A sentence without an end, with the facts of this communicator. */
+void kl_tuning_refusal_text(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto,
+                            struct kl_text *text);
+
+/** The smallest size above `bytes` from which on other corrections apply; INT64_MAX if there is none. */
+int64_t kl_tuning_next_step(const struct kl_tuning *t, int64_t bytes);
 
 #endif

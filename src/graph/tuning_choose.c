@@ -1,59 +1,87 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graph/tuning.h"
+#include "graph/tuning_rules.h"
 
 #include "base/error.h"
+
+/* ---- times ---- */
 
 static int log2_of(uint64_t x)
 {
     return x ? 63 - __builtin_clzll(x) : -1;
 }
 
-float kl_tuning_time(const struct kl_tuning *t, int func, int algo, int proto, int64_t bytes, int npipe)
+/* From this size on a ring takes longer to start. */
+static int64_t large_ring(const struct kl_tuning *t)
 {
-    float bw = t->bandwidth[func][algo][proto], latency = t->latency[func][algo][proto];
-    int size = log2_of((uint64_t)bytes >> 6), count = algo == KL_ALGO_RING ? npipe : (npipe + 9) / 10;
-
-    if (bw == 0) return -1;
-    if (algo == KL_ALGO_TREE && func == KL_FUNC_ALL_REDUCE && size >= 0 && size < KL_TREE_SIZES)
-        bw *= t->constants->tree_share[proto][size];
-    if (algo == KL_ALGO_RING && proto == KL_PROTO_SIMPLE && func == KL_FUNC_ALL_REDUCE && t->in.nnodes > 1 &&
-        bytes / (t->in.nchannels * t->in.nranks) >= 64)
-        latency *= t->in.min_sm < 80 ? 1.9f : 1.4f;
-    return latency * (float)count + (float)bytes / (1000 * bw);
+    return (int64_t)64 * t->in.nchannels * t->in.nranks;
 }
 
-static bool may_use(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo)
-{
-    const struct kl_tuning_input *in = &t->in;
-    bool collnet = in->collnet && op->collnet, nvls = in->nvls && op->nvls;
-    bool gather = op->func == KL_FUNC_ALL_GATHER, scatter = op->func == KL_FUNC_REDUCE_SCATTER;
+/* What the size of an operation, and the others of its group, make of the model's two numbers. */
+struct corrections {
+    float tree_share; /* of the bandwidth */
+    float latency_factor;
+    int count; /* how often the latency counts */
+};
 
-    switch (algo) {
-    case KL_ALGO_COLLNET_DIRECT:
-        return collnet && in->max_local_ranks <= 8;
-    case KL_ALGO_COLLNET_CHAIN:
-        return collnet;
-    case KL_ALGO_NVLS_TREE:
-        return nvls || gather;
-    case KL_ALGO_NVLS:
-        if (!nvls && !gather) return false;
-        if (!collnet && in->nnodes > 1) return false;
-        return !((gather || scatter) && (in->nnodes > 1 || in->nranks > 32));
-    case KL_ALGO_PAT:
-        return !(scatter && op->prescaled);
-    default:
-        return true;
-    }
+static struct corrections corrections_of(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
+{
+    struct corrections c = {1, 1, algo == KL_ALGO_RING ? op->npipe : (op->npipe + 9) / 10};
+    int size = log2_of((uint64_t)op->bytes >> 6);
+
+    if (op->func != KL_FUNC_ALL_REDUCE) return c;
+    if (algo == KL_ALGO_TREE && size >= 0 && size < KL_TREE_SIZES) c.tree_share = t->constants->tree_share[proto][size];
+    if (algo == KL_ALGO_RING && proto == KL_PROTO_SIMPLE && t->in.nnodes > 1 && op->bytes >= large_ring(t))
+        c.latency_factor = t->in.min_sm < 80 ? 1.9f : 1.4f;
+    return c;
+}
+
+int64_t kl_tuning_next_step(const struct kl_tuning *t, int64_t bytes)
+{
+    int64_t share = bytes < 64 ? 64 : bytes > INT64_MAX / 2 ? INT64_MAX : (int64_t)2 << log2_of((uint64_t)bytes);
+    int64_t ring = large_ring(t);
+
+    if (log2_of((uint64_t)bytes >> 6) >= KL_TREE_SIZES) share = INT64_MAX;
+    return bytes < ring && ring < share ? ring : share;
+}
+
+static float transfer_time(int64_t bytes, float bandwidth)
+{
+    return (float)bytes / (1000 * bandwidth);
+}
+
+static float time_of(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
+{
+    float bw = t->bandwidth[op->func][algo][proto], latency = t->latency[op->func][algo][proto];
+    struct corrections c = corrections_of(t, op, algo, proto);
+
+    if (bw == 0) return -1;
+    bw *= c.tree_share;
+    latency *= c.latency_factor;
+    return latency * (float)c.count + transfer_time(op->bytes, bw);
+}
+
+float kl_tuning_time(const struct kl_tuning *t, int func, int algo, int proto, int64_t bytes, int npipe)
+{
+    struct kl_tuning_op op = {.func = func, .bytes = bytes, .npipe = npipe};
+
+    return time_of(t, &op, algo, proto);
+}
+
+/* FP8 sums lose precision along long rings. */
+static float cost_of(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
+{
+    float time = time_of(t, op, algo, proto);
+
+    return op->fp8 && algo == KL_ALGO_RING && t->in.nranks > 8 && time > 0 ? time * 1024 : time;
 }
 
 static void all_costs(const struct kl_tuning *t, const struct kl_tuning_op *op, float cost[KL_ALGOS][KL_PROTOS])
 {
-    for (int a = 0; a < KL_ALGOS; a++)
-        for (int p = 0; p < KL_PROTOS; p++) {
-            cost[a][p] = may_use(t, op, a) ? kl_tuning_time(t, op->func, a, p, op->bytes, op->npipe) : -1;
-            /* FP8 sums lose precision along long rings. */
-            if (op->fp8 && a == KL_ALGO_RING && t->in.nranks > 8 && cost[a][p] > 0) cost[a][p] *= 1024;
-        }
+    for (int a = 0; a < KL_ALGOS; a++) {
+        bool unfit = kl_tuning_unfit(t, op, a) != KL_TUNING_ALLOWED;
+
+        for (int p = 0; p < KL_PROTOS; p++) cost[a][p] = unfit ? -1 : cost_of(t, op, a, p);
+    }
 }
 
 /* ---- channels and threads ---- */
@@ -71,7 +99,7 @@ static int collnet_channels(const struct kl_tuning *t, int64_t bytes, int nc, in
     return nc;
 }
 
-static void set_channels_and_threads(const struct kl_tuning *t, int64_t bytes, struct kl_tuning_choice *c)
+void kl_tuning_size(const struct kl_tuning *t, int64_t bytes, struct kl_tuning_choice *c)
 {
     int64_t threshold = t->threshold[c->algo][c->proto];
     int nc = t->in.nchannels, nt = t->max_threads[c->algo][c->proto];
@@ -107,7 +135,7 @@ ncclResult_t kl_tuning_pick(const struct kl_tuning *t, const struct kl_tuning_op
             "no algorithm and protocol that NCCL_ALGO and NCCL_PROTO allow can do %s here: allow more of them",
             kl_func_name[op->func]);
     if (best.algo < 0) return KL_FAIL(ncclInternalError, "no algorithm can do %s here", kl_func_name[op->func]);
-    set_channels_and_threads(t, op->bytes, &best);
+    kl_tuning_size(t, op->bytes, &best);
     *choice = best;
     return ncclSuccess;
 }
@@ -120,4 +148,30 @@ ncclResult_t kl_tuning_choose(const struct kl_tuning *t, const struct kl_tuning_
     if (!cost) cost = own;
     all_costs(t, op, cost);
     return kl_tuning_pick(t, op, (const float(*)[KL_PROTOS])cost, choice);
+}
+
+/* ---- explanations ---- */
+
+void kl_tuning_terms(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto,
+                     struct kl_tuning_terms *terms)
+{
+    float bw = t->bandwidth[op->func][algo][proto], latency = t->latency[op->func][algo][proto];
+    struct corrections c = corrections_of(t, op, algo, proto);
+
+    *terms = (struct kl_tuning_terms){.latency = t->parts[op->func][algo][proto],
+                                      .correction = latency * c.latency_factor - latency,
+                                      .group = latency * c.latency_factor * (float)(c.count - 1),
+                                      .bandwidth = bw * c.tree_share,
+                                      .tree_share = c.tree_share,
+                                      .latency_factor = c.latency_factor,
+                                      .time = cost_of(t, op, algo, proto)};
+    terms->transfer = transfer_time(op->bytes, terms->bandwidth);
+    terms->fp8 = terms->time - time_of(t, op, algo, proto);
+}
+
+enum kl_tuning_refusal kl_tuning_refused(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
+{
+    enum kl_tuning_refusal why = t->refusal[op->func][algo][proto];
+
+    return why ? why : kl_tuning_unfit(t, op, algo);
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graph/tuning.h"
+#include "graph/tuning_rules.h"
 
 #include "base/error.h"
 #include "base/log.h"
 #include "graph/tree.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 int kl_algo_graph(enum kl_algo algo)
 {
@@ -30,23 +28,25 @@ struct terms {
     const struct kl_graph_facts *graph; /* of the algorithm */
     int func, algo, proto;
     int nsteps;
-    float overhead; /* of a network message, microseconds */
-    float ppn;      /* ranks per node */
+    float overhead;                 /* of a network message, microseconds */
+    float ppn;                      /* ranks per node */
+    enum kl_tuning_refusal refusal; /* why there is no bandwidth */
+    struct kl_tuning_latency parts;
 };
 
 static bool gathers(int func)
 {
-    return func == KL_FUNC_ALL_GATHER || func == KL_FUNC_REDUCE_SCATTER;
+    return kl_func_gathers(func);
 }
 
 static bool is_collnet(int algo)
 {
-    return algo == KL_ALGO_COLLNET_DIRECT || algo == KL_ALGO_COLLNET_CHAIN;
+    return kl_algo_is_collnet(algo);
 }
 
 static bool is_nvls(int algo)
 {
-    return algo == KL_ALGO_NVLS || algo == KL_ALGO_NVLS_TREE;
+    return kl_algo_is_nvls(algo);
 }
 
 static double lesser(double a, double b)
@@ -148,7 +148,7 @@ static float chain_bandwidth(const struct terms *m, float bus)
     return bus;
 }
 
-static float collnet_direct_bandwidth(const struct terms *m, float bus, float bw)
+static float collnet_direct_bandwidth(struct terms *m, float bus, float bw)
 {
     const struct kl_tuning_input *in = &m->t->in;
     bool offered = m->func == KL_FUNC_ALL_GATHER ? in->collnet_gather : in->collnet_scatter;
@@ -156,7 +156,9 @@ static float collnet_direct_bandwidth(const struct terms *m, float bus, float bw
 
     if (gathers(m->func)) {
         bus = m->ppn * bw;
-        if (in->nnodes > 1 && (!offered || m->ppn > (float)in->collnet_heads)) bus = 0;
+        if (in->nnodes > 1 && !offered) m->refusal = KL_REFUSED_COLLNET_GATHER;
+        if (in->nnodes > 1 && offered && m->ppn > (float)in->collnet_heads) m->refusal = KL_REFUSED_COLLNET_HEADS;
+        if (m->refusal) bus = 0;
         weight = (m->ppn - 1) / 7;
         return (float)(bus * (0.85 * weight + 0.95 * (1 - weight)));
     }
@@ -166,18 +168,21 @@ static float collnet_direct_bandwidth(const struct terms *m, float bus, float bw
     return in->min_sm >= 90 ? (float)(bus * 0.85) : bus;
 }
 
-static float bus_bandwidth(const struct terms *m)
+static float bus_bandwidth(struct terms *m)
 {
     float bw = channel_bandwidth(m), bus = (float)m->graph->nchannels * bw;
 
     if (m->algo == KL_ALGO_RING || m->algo == KL_ALGO_TREE) return chain_bandwidth(m, bus);
     if (m->algo == KL_ALGO_PAT) return (float)(bus * 0.75);
-    if (is_collnet(m->algo) && m->proto != KL_PROTO_SIMPLE) return 0;
+    if (is_collnet(m->algo) && m->proto != KL_PROTO_SIMPLE) {
+        m->refusal = KL_REFUSED_PROTO;
+        return 0;
+    }
     return m->algo == KL_ALGO_COLLNET_DIRECT ? collnet_direct_bandwidth(m, bus, bw) : bus;
 }
 
 /* From what the links carry to what the user sees. */
-static float algorithm_bandwidth(const struct terms *m)
+static float algorithm_bandwidth(struct terms *m)
 {
     float bus = bus_bandwidth(m), ratio = 0.5f;
 
@@ -203,73 +208,105 @@ static float hw_latency(const struct terms *m, int hw, int algo, int proto)
     return m->t->constants->hw_latency[hw][algo][proto];
 }
 
-static float rooted_ring_latency(const struct terms *m, float latency)
-{
-    float hop = hw_latency(m, hardware(m), KL_ALGO_RING, m->proto);
+/* The parts are set beside each sum, whose order is the reference's: single precision shows it. */
 
-    if (m->graph->same_channels) return latency + hop;
-    if (m->proto == KL_PROTO_SIMPLE) hop = hw_latency(m, hardware(m), KL_ALGO_TREE, KL_PROTO_SIMPLE);
-    return latency + (float)m->nsteps * hop;
+static float rooted_ring_latency(struct terms *m)
+{
+    struct kl_tuning_latency *p = &m->parts;
+    float hop = hw_latency(m, hardware(m), KL_ALGO_RING, m->proto), all;
+    int hops = m->graph->same_channels ? 1 : m->nsteps;
+    bool inside = hardware(m) != KL_HW_NET;
+
+    if (!m->graph->same_channels && m->proto == KL_PROTO_SIMPLE)
+        hop = hw_latency(m, hardware(m), KL_ALGO_TREE, KL_PROTO_SIMPLE);
+    all = (float)hops * hop;
+    *(inside ? &p->inside : &p->between) = all;
+    *(inside ? &p->inside_hops : &p->between_hops) = hops;
+    return p->base + all;
 }
 
-static float ring_latency(const struct terms *m, float latency, float intra, float inter)
+static float ring_latency(struct terms *m, float intra, float inter)
 {
-    int nnodes = m->t->in.nnodes, ninter = 0;
+    struct kl_tuning_latency *p = &m->parts;
+    int nnodes = m->t->in.nnodes;
     float overhead = 0;
 
-    if (m->func == KL_FUNC_BROADCAST || m->func == KL_FUNC_REDUCE) return rooted_ring_latency(m, latency);
+    if (m->func == KL_FUNC_BROADCAST || m->func == KL_FUNC_REDUCE) return rooted_ring_latency(m);
     if (nnodes > 1) {
         overhead = m->proto == KL_PROTO_SIMPLE ? 3 * m->overhead : m->overhead;
-        ninter = m->func == KL_FUNC_ALL_REDUCE ? 2 * (nnodes - 1) : nnodes - 1;
+        p->between_hops = m->func == KL_FUNC_ALL_REDUCE ? 2 * (nnodes - 1) : nnodes - 1;
     }
     if (intra < overhead) intra = overhead;
-    return latency + (float)(m->nsteps - ninter) * intra + (float)ninter * inter;
+    p->inside_hops = m->nsteps - p->between_hops;
+    p->inside = (float)p->inside_hops * intra;
+    p->between = (float)p->between_hops * inter;
+    return p->base + p->inside + p->between;
 }
 
-static float model_latency(const struct terms *m)
+static float collnet_direct_latency(struct terms *m, float intra, float inter, int per_node)
+{
+    struct kl_tuning_latency *p = &m->parts;
+    double extra = 2 * (per_node * 0.4);
+
+    p->inside_hops = per_node > 0 ? 2 : 0;
+    p->inside = (float)p->inside_hops * intra;
+    p->between_hops = 1;
+    p->between = inter;
+    p->extra = (float)extra;
+    return (float)(p->base + (p->inside + extra) + inter);
+}
+
+static float pat_latency(struct terms *m, float inter, int levels)
+{
+    struct kl_tuning_latency *p = &m->parts;
+    double between = levels * (inter / 3.5), extra = m->t->in.nranks * 2.8;
+
+    *p = (struct kl_tuning_latency){8, 0, (float)between, (float)extra, 0, levels};
+    return (float)(8 + between + extra);
+}
+
+/* Hops in chains, trees and through switches. */
+static float hops_latency(struct terms *m, float intra, float inter, int inside, int between)
+{
+    struct kl_tuning_latency *p = &m->parts;
+
+    p->inside_hops = inside;
+    p->between_hops = between;
+    p->inside = (float)inside * intra;
+    p->between = (float)between * inter;
+    return m->algo == KL_ALGO_TREE ? p->base + (p->inside + p->between) : p->base + p->inside + p->between;
+}
+
+static float model_latency(struct terms *m)
 {
     const struct kl_tuning_input *in = &m->t->in;
     int intra_hw = m->graph->type_intra == KL_PATH_NVL ? KL_HW_NVLINK : KL_HW_PCI;
     int per_node = in->nranks / in->nnodes - 1, levels = kl_log2((unsigned)in->nnodes);
-    float latency = m->t->constants->base_latency[m->algo][m->proto];
     float intra = hw_latency(m, intra_hw, m->algo, m->proto);
     float inter = hw_latency(m, KL_HW_NET, m->ppn == 1 ? KL_ALGO_TREE : m->algo, m->proto) + m->graph->latency_inter;
 
+    m->parts = (struct kl_tuning_latency){.base = m->t->constants->base_latency[m->algo][m->proto]};
     if (m->proto == KL_PROTO_SIMPLE) inter += m->graph->latency_inter;
     switch (m->algo) {
     case KL_ALGO_RING:
-        return ring_latency(m, latency, intra, inter);
+        return ring_latency(m, intra, inter);
     case KL_ALGO_TREE:
-        return latency + 2 * ((float)per_node * intra + (float)levels * inter);
+        return hops_latency(m, intra, inter, 2 * per_node, 2 * levels);
     case KL_ALGO_COLLNET_DIRECT:
-        return (float)(latency + 2 * ((float)(per_node > 0) * intra + per_node * 0.4) + inter);
+        return collnet_direct_latency(m, intra, inter, per_node);
     case KL_ALGO_COLLNET_CHAIN:
-        return latency + 2 * (float)per_node * intra + inter;
+        return hops_latency(m, intra, inter, 2 * per_node, 1);
     case KL_ALGO_NVLS:
-        return in->nnodes > 1 ? intra + inter : intra;
+        m->parts.base = 0; /* whatever the table says */
+        return hops_latency(m, intra, inter, 1, in->nnodes > 1);
     case KL_ALGO_NVLS_TREE:
-        return latency + intra + 2 * (float)levels * inter;
+        return hops_latency(m, intra, inter, 1, 2 * levels);
     default:
-        return (float)(8 + levels * (inter / 3.5) + in->nranks * 2.8); /* PAT */
+        return pat_latency(m, inter, levels);
     }
 }
 
-/* ---- what exists ---- */
-
-static bool pat_enabled(const struct kl_tuning_input *in, int64_t param)
-{
-    if (in->min_sm < 60) return false;
-    return param == 2 ? in->nnodes == in->nranks && in->net_is_host : param != 0;
-}
-
-static bool is_modelled(int func, int algo, int proto, bool pat)
-{
-    if ((is_nvls(algo) || algo == KL_ALGO_PAT) && proto != KL_PROTO_SIMPLE) return false;
-    if (algo == KL_ALGO_PAT) return pat && gathers(func);
-    if (func == KL_FUNC_ALL_REDUCE) return true;
-    if (gathers(func)) return algo == KL_ALGO_RING || algo == KL_ALGO_NVLS || algo == KL_ALGO_COLLNET_DIRECT;
-    return algo == KL_ALGO_RING;
-}
+/* ---- all together ---- */
 
 static float net_overhead(const struct kl_tuning_input *in, int64_t param)
 {
@@ -283,128 +320,44 @@ static int steps_of(int func, int nranks)
     return gathers(func) ? nranks - 1 : nranks;
 }
 
+static void model_one(struct kl_tuning *t, const struct kl_tuning_params *p, struct terms *m)
+{
+    uint8_t *refusal = &t->refusal[m->func][m->algo][m->proto];
+
+    *refusal = kl_tuning_not_modelled(&t->in, p->pat, m->func, m->algo, m->proto);
+    if (*refusal) return;
+    m->graph = &t->in.graph[kl_algo_graph(m->algo)];
+    m->refusal = KL_TUNING_ALLOWED;
+    t->bandwidth[m->func][m->algo][m->proto] = algorithm_bandwidth(m);
+    t->latency[m->func][m->algo][m->proto] = model_latency(m);
+    t->parts[m->func][m->algo][m->proto] = m->parts;
+    *refusal = m->refusal;
+}
+
 static void model_func(struct kl_tuning *t, const struct kl_tuning_params *p, int func)
 {
     struct terms m = {.t = t, .func = func, .nsteps = steps_of(func, t->in.nranks)};
-    bool pat = pat_enabled(&t->in, p->pat);
 
     m.overhead = net_overhead(&t->in, p->net_overhead);
     m.ppn = (float)t->in.nranks / (float)t->in.nnodes;
     for (m.algo = 0; m.algo < KL_ALGOS; m.algo++)
-        for (m.proto = 0; m.proto < KL_PROTOS; m.proto++) {
-            if (!is_modelled(func, m.algo, m.proto, pat)) continue;
-            m.graph = &t->in.graph[kl_algo_graph(m.algo)];
-            t->bandwidth[func][m.algo][m.proto] = algorithm_bandwidth(&m);
-            t->latency[func][m.algo][m.proto] = model_latency(&m);
-        }
-}
-
-/* ---- what is switched off ---- */
-
-/* LL128 needs stores of 128 bytes to arrive whole, which NVLink and some NICs keep. */
-static bool ll128_is_safe(const struct kl_tuning_input *in, int func, int algo)
-{
-    const struct kl_graph_facts *g = &in->graph[kl_algo_graph(algo)];
-    bool inter = g->type_inter <= KL_PATH_PXB || (in->min_sm >= 90 && g->type_inter <= KL_PATH_PXN);
-
-    if (!inter || g->type_intra > KL_PATH_NVB || in->min_sm != in->max_sm) return false;
-    if (in->min_sm == 90) return !(in->cuda11 && algo == KL_ALGO_RING && func == KL_FUNC_ALL_REDUCE && in->nranks == 2);
-    return in->min_sm == 70 || in->min_sm == 80 || in->min_sm == 100 || in->min_sm == 120;
-}
-
-static bool algo_is_possible(const struct kl_tuning_input *in, int algo)
-{
-    if (algo == KL_ALGO_NVLS_TREE) return in->nnodes > 1;
-    if (algo == KL_ALGO_NVLS) return in->collnet || in->nnodes == 1;
-    if (algo == KL_ALGO_COLLNET_DIRECT) return in->collnet && in->nvs;
-    return algo != KL_ALGO_COLLNET_CHAIN || in->collnet;
-}
-
-enum { AUTOMATIC = 2 };
-
-static void switch_off(struct kl_tuning *t, int algos[KL_FUNCS][KL_ALGOS], int protos[KL_FUNCS][KL_ALGOS])
-{
-    for (int f = 0; f < KL_FUNCS; f++)
-        for (int a = 0; a < KL_ALGOS; a++)
-            for (int p = 0; p < KL_PROTOS; p++) {
-                bool on = protos[f][p] != 0;
-
-                if (p == KL_PROTO_LL128 && protos[f][p] == AUTOMATIC) on = ll128_is_safe(&t->in, f, a);
-                if (!on || !algos[f][a] || !algo_is_possible(&t->in, a)) t->bandwidth[f][a][p] = 0;
-            }
-}
-
-static bool given(const char *text)
-{
-    return text && *text;
-}
-
-static ncclResult_t read_preferences(const struct kl_tuning_params *p, int algos[KL_FUNCS][KL_ALGOS],
-                                     int protos[KL_FUNCS][KL_ALGOS])
-{
-    for (int f = 0; f < KL_FUNCS; f++) {
-        for (int a = 0; a < KL_ALGOS; a++) algos[f][a] = 1;
-        protos[f][KL_PROTO_LL] = protos[f][KL_PROTO_SIMPLE] = 1;
-        protos[f][KL_PROTO_LL128] = AUTOMATIC;
-    }
-    if (given(p->proto)) KL_TRY(kl_tuning_parse("NCCL_PROTO", p->proto, kl_proto_name, KL_PROTOS, protos));
-    if (given(p->algo)) KL_TRY(kl_tuning_parse("NCCL_ALGO", p->algo, kl_algo_name, KL_ALGOS, algos));
-    return ncclSuccess;
+        for (m.proto = 0; m.proto < KL_PROTOS; m.proto++) model_one(t, p, &m);
 }
 
 ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, const struct kl_tuning_input *in,
                                const struct kl_tuning_params *params, struct kl_tuning *tuning)
 {
-    int algos[KL_FUNCS][KL_ALGOS], protos[KL_FUNCS][KL_ALGOS];
     struct kl_tuning t = {.constants = constants, .in = *in};
+    struct kl_tuning_wishes wishes;
 
-    KL_TRY(read_preferences(params, algos, protos));
-    t.forced = given(params->algo) || given(params->proto);
+    KL_TRY(kl_tuning_wishes_read(params, &wishes));
+    t.forced = wishes.any;
     set_threads(&t, params);
     if (in->nranks > 1) {
         for (int f = 0; f < KL_FUNCS; f++) model_func(&t, params, f);
-        switch_off(&t, algos, protos);
         set_thresholds(&t, params);
     }
+    kl_tuning_exclude(&t, &wishes);
     *tuning = t;
     return ncclSuccess;
-}
-
-/* ---- log ---- */
-
-static void log_function(const struct kl_tuning *t, int func, int first, int end)
-{
-    char line[256];
-    size_t used = (size_t)snprintf(line, sizeof line, "%13s |", kl_func_name[func]);
-
-    for (int a = first; a < end; a++)
-        for (int p = 0; p < KL_PROTOS && used < sizeof line; p++)
-            used += (size_t)snprintf(line + used, sizeof line - used, "%8.1f/%6.1f |", t->latency[func][a][p],
-                                     t->bandwidth[func][a][p]);
-    KL_INFO(KL_TUNING, "%s", line);
-}
-
-static void log_block(const struct kl_tuning *t, int first, int end)
-{
-    char names[256] = "", threads_line[256] = "";
-    size_t a_used = 0, t_used = 0;
-
-    for (int a = first; a < end; a++)
-        for (int p = 0; p < KL_PROTOS; p++) {
-            if (a_used < sizeof names)
-                a_used += (size_t)snprintf(names + a_used, sizeof names - a_used, "%8s %6s |", kl_algo_name[a],
-                                           kl_proto_name[p]);
-            if (t_used < sizeof threads_line)
-                t_used += (size_t)snprintf(threads_line + t_used, sizeof threads_line - t_used, "%15d |",
-                                           t->max_threads[a][p]);
-        }
-    KL_INFO(KL_TUNING, "%13s |%s", "Algorithm", names);
-    KL_INFO(KL_TUNING, "%13s |%s", "Max NThreads", threads_line);
-    for (int f = 0; f < KL_FUNCS; f++) log_function(t, f, first, end);
-}
-
-void kl_tuning_log(const struct kl_tuning *t)
-{
-    if (!kl_log_on(KL_LOG_INFO, KL_TUNING)) return;
-    for (int a = 0; a < KL_ALGOS; a += 3) log_block(t, a, a + 3 < KL_ALGOS ? a + 3 : KL_ALGOS);
 }

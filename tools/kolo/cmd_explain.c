@@ -20,14 +20,23 @@ static const struct kl_opt table[] = {
      "use only these GPUs, as in 0,2,4"},
     {0, "mnnvl", KL_OPT_FLAG, offsetof(struct kl_explain_request, cluster.mnnvl), 0, 0, NULL,
      "all hosts form one NVLink domain"},
+    {0, "type", KL_OPT_TEXT, offsetof(struct kl_explain_request, type), 0, 0, "TYPE",
+     "of a collective's data: int8 ... float ... f8e5m2 (float)"},
+    {0, "op", KL_OPT_TEXT, offsetof(struct kl_explain_request, op), 0, 0, "OP", "sum prod max min avg (sum)"},
     {0, "json", KL_OPT_FLAG, offsetof(struct kl_explain_request, json), 0, 0, NULL,
      "for programs; see docs/explain.md"},
     {'h', "help", KL_OPT_FLAG, offsetof(struct kl_explain_request, help), 0, 0, NULL, "print this"},
     KL_OPT_END,
 };
 
+static const char collective[] = "COLLECTIVE"; /* stands for all of them */
+
 /* Ends with an empty row. */
 static const struct kl_explain_question questions[] = {
+    {collective, 0, 2, "[SIZE[-SIZE]]",
+     "which algorithm, protocol and channels, how long, and why: all_reduce 64M, alltoall 1K-1G\n"
+     "                                   SIZE: bytes of the whole, nccl-tests' size (1-16G); all_gather: of the result",
+     kl_explain_coll},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -48,7 +57,7 @@ static int usage(FILE *to)
 static const struct kl_explain_question *question_named(const char *name)
 {
     for (const struct kl_explain_question *k = questions; k->name; k++)
-        if (!strcmp(k->name, name)) return k;
+        if (!strcmp(k->name, name) || (k->name == collective && kl_explain_is_coll(name))) return k;
     return NULL;
 }
 

@@ -22,11 +22,13 @@
 #include "tools/kolo/offline.h"
 #include "tools/kolo/options.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /** What the command line asked. */
 struct kl_explain_request {
     struct kl_offline_args cluster;
+    const char *type, *op; /* of the data, NULL where not given */
     int json, help;
     const char *question;    /* its name, as it was asked */
     const char *const *word; /* behind the question: "64M", or "GPU/0" "NET/3" */
@@ -40,6 +42,9 @@ struct kl_explain_question {
     const char *summary; /* one line of the help */
     ncclResult_t (*answer)(const struct kl_explain_request *q, FILE *to);
 };
+
+/** Is this a collective's name, in any case and with or without underscores? */
+bool kl_explain_is_coll(const char *name);
 
 ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to);

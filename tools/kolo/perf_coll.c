@@ -140,11 +140,11 @@ int kl_coll_steps(enum kl_coll_id id, int nranks)
     return steps;
 }
 
-static double bus_factor(const struct kl_coll_shape *s)
+double kl_coll_bus_factor(enum kl_coll_id id, int nranks)
 {
-    double n = s->nranks;
+    double n = nranks;
 
-    switch (s->id) {
+    switch (id) {
     case KL_ALL_REDUCE:
         return 2 * (n - 1) / n;
     case KL_ALL_GATHER:
@@ -166,5 +166,5 @@ struct kl_coll_bandwidth kl_coll_bandwidth(const struct kl_coll_shape *s, size_t
     if (s->id == KL_HYPERCUBE) pieces = s->nranks - 1;
     if (s->id == KL_BARRIER || seconds <= 0) return (struct kl_coll_bandwidth){0, 0};
     double algorithm = pieces * (double)s->count * (double)element_bytes / seconds / 1e9;
-    return (struct kl_coll_bandwidth){algorithm, algorithm * bus_factor(s)};
+    return (struct kl_coll_bandwidth){algorithm, algorithm * kl_coll_bus_factor(s->id, s->nranks)};
 }

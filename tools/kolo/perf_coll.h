@@ -84,6 +84,9 @@ struct kl_coll_piece kl_coll_piece(const struct kl_coll_shape *shape, int from, 
 /** How many dependent steps an operation is issued in; 1 but for hypercube, where rank pairs exchange step by step. */
 int kl_coll_steps(enum kl_coll_id id, int nranks);
 
+/** Bus bandwidth over algorithm bandwidth. */
+double kl_coll_bus_factor(enum kl_coll_id id, int nranks);
+
 struct kl_coll_bandwidth {
     double algorithm, bus; /* GB/s */
 };

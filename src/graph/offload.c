@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/offload.h"
+
+static const struct {
+    const char *name, *text;
+} reasons[KL_OFFLOADS] = {
+    [KL_OFFLOAD_OK] = {"ok", "nothing speaks against it"},
+    [KL_OFFLOAD_NOT_ASKED] = {"not_asked", "NCCL_COLLNET_ENABLE is not 1"},
+    [KL_OFFLOAD_NO_NIC] = {"no_nic", "no NIC in use can reduce (coll=\"1\" in the topology; one host alone uses none)"},
+    [KL_OFFLOAD_SWITCHED_OFF] = {"switched_off", "NCCL_NVLS_ENABLE is 0"},
+    [KL_OFFLOAD_FEW_GPUS] = {"few_gpus", "a host has fewer than three GPUs"},
+    [KL_OFFLOAD_OLD_GPUS] = {"old_gpus", "a GPU is older than sm 90, which NVSwitch multicast needs"},
+    [KL_OFFLOAD_NO_NVSWITCH] = {"no_nvswitch", "there is no NVSwitch"},
+    [KL_OFFLOAD_NO_CHANNELS] = {"no_channels", "the search found no channels for it"},
+    [KL_OFFLOAD_FEW_NODES] = {"few_nodes", "there are fewer nodes than NCCL_COLLNET_NODE_THRESHOLD (default 2)"},
+};
+
+const char *kl_offload_name(enum kl_offload why)
+{
+    return reasons[why].name;
+}
+
+const char *kl_offload_text(enum kl_offload why)
+{
+    return reasons[why].text;
+}
+
+enum kl_offload kl_offload_collnet(const struct kl_topo *t, bool asked)
+{
+    if (!asked) return KL_OFFLOAD_NOT_ASKED;
+    for (int i = 0; i < t->count[KL_NODE_NET]; i++)
+        if (t->node[kl_topo_at(t, KL_NODE_NET, i)].net.coll) return KL_OFFLOAD_OK;
+    return KL_OFFLOAD_NO_NIC;
+}
+
+enum kl_offload kl_offload_nvls(const struct kl_topo *t, int enable, enum kl_offload multicast)
+{
+    if (!enable) return KL_OFFLOAD_SWITCHED_OFF;
+    if (t->count[KL_NODE_GPU] <= 2) return KL_OFFLOAD_FEW_GPUS;
+    return enable == 1 ? KL_OFFLOAD_OK : multicast;
+}
+
+enum kl_offload kl_offload_guess_multicast(const struct kl_topo *t)
+{
+    for (int i = 0; i < t->count[KL_NODE_GPU]; i++)
+        if (t->node[kl_topo_at(t, KL_NODE_GPU, i)].gpu.sm < 90) return KL_OFFLOAD_OLD_GPUS;
+    return t->count[KL_NODE_NVS] > 0 ? KL_OFFLOAD_OK : KL_OFFLOAD_NO_NVSWITCH;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * offload.h - may switches reduce for us: the NVSwitch (NVLS), or the network (CollNet)? And if not, why not.
+ *
+ * Threads: pure.
+ * Source:  the graph specification, 7 and 8.4.
+ */
+#ifndef KL_GRAPH_OFFLOAD_H
+#define KL_GRAPH_OFFLOAD_H
+
+#include "topo/topo.h"
+
+/** What speaks against it; the first rule that does. */
+enum kl_offload {
+    KL_OFFLOAD_OK,
+    KL_OFFLOAD_NOT_ASKED,    /* CollNet: NCCL_COLLNET_ENABLE is not 1 */
+    KL_OFFLOAD_NO_NIC,       /* CollNet: no NIC of this machine reduces */
+    KL_OFFLOAD_SWITCHED_OFF, /* NVLS: NCCL_NVLS_ENABLE=0 */
+    KL_OFFLOAD_FEW_GPUS,     /* NVLS: two GPUs or one */
+    KL_OFFLOAD_OLD_GPUS,     /* NVLS: a GPU before sm 90 */
+    KL_OFFLOAD_NO_NVSWITCH,  /* NVLS */
+    KL_OFFLOAD_NO_CHANNELS,  /* the search found none, on some host */
+    KL_OFFLOAD_FEW_NODES,    /* CollNet: fewer than NCCL_COLLNET_NODE_THRESHOLD */
+    KL_OFFLOADS
+};
+
+/** "old_gpus" and a sentence without an end. */
+const char *kl_offload_name(enum kl_offload why);
+const char *kl_offload_text(enum kl_offload why);
+
+/** Is CollNet asked for, and does this machine have NETs that reduce? */
+enum kl_offload kl_offload_collnet(const struct kl_topo *topo, bool asked);
+
+/**
+ * May NVLS be used, as far as the topology tells? `enable` is NCCL_NVLS_ENABLE; `multicast`: can devices and driver, if
+ * that was not forced with 1?
+ */
+enum kl_offload kl_offload_nvls(const struct kl_topo *topo, int enable, enum kl_offload multicast);
+
+/** What `multicast` would be for real devices of this topology: sm 90 and an NVSwitch? For offline plans. */
+enum kl_offload kl_offload_guess_multicast(const struct kl_topo *topo);
+
+#endif

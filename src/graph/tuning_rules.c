@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/tuning_rules.h"
+
+#include "base/error.h"
+
+/* ---- what exists ---- */
+
+static enum kl_tuning_refusal refuse_pat(const struct kl_tuning_input *in, int64_t param)
+{
+    if (in->min_sm < 60) return KL_REFUSED_PAT_SM;
+    if (param != 2) return param ? KL_TUNING_ALLOWED : KL_REFUSED_PAT_OFF;
+    if (in->nnodes != in->nranks) return KL_REFUSED_PAT_RANKS;
+    return in->net_is_host ? KL_TUNING_ALLOWED : KL_REFUSED_PAT_NET;
+}
+
+static bool can_do(int algo, int func)
+{
+    if (algo == KL_ALGO_PAT) return kl_func_gathers(func);
+    if (func == KL_FUNC_ALL_REDUCE || algo == KL_ALGO_RING) return true;
+    return kl_func_gathers(func) && (algo == KL_ALGO_NVLS || algo == KL_ALGO_COLLNET_DIRECT);
+}
+
+enum kl_tuning_refusal kl_tuning_not_modelled(const struct kl_tuning_input *in, int64_t pat, int func, int algo,
+                                              int proto)
+{
+    if (!can_do(algo, func)) return KL_REFUSED_FUNC;
+    if ((kl_algo_is_nvls(algo) || algo == KL_ALGO_PAT) && proto != KL_PROTO_SIMPLE) return KL_REFUSED_PROTO;
+    return algo == KL_ALGO_PAT ? refuse_pat(in, pat) : KL_TUNING_ALLOWED;
+}
+
+/* ---- what the machine allows ---- */
+
+static enum kl_tuning_refusal refuse_generation(const struct kl_tuning_input *in, int func, int algo)
+{
+    if (in->min_sm != in->max_sm) return KL_REFUSED_LL128_MIXED;
+    if (in->min_sm == 90) {
+        bool broken = in->cuda11 && algo == KL_ALGO_RING && func == KL_FUNC_ALL_REDUCE && in->nranks == 2;
+
+        return broken ? KL_REFUSED_LL128_CUDA11 : KL_TUNING_ALLOWED;
+    }
+    if (in->min_sm == 70 || in->min_sm == 80 || in->min_sm == 100 || in->min_sm == 120) return KL_TUNING_ALLOWED;
+    return KL_REFUSED_LL128_SM;
+}
+
+/* LL128 needs stores of 128 bytes to arrive whole, which NVLink and some NICs keep. */
+static enum kl_tuning_refusal refuse_ll128(const struct kl_tuning_input *in, int func, int algo)
+{
+    const struct kl_graph_facts *g = &in->graph[kl_algo_graph(algo)];
+    bool inter = g->type_inter <= KL_PATH_PXB || (in->min_sm >= 90 && g->type_inter <= KL_PATH_PXN);
+
+    if (!inter) return KL_REFUSED_LL128_INTER;
+    if (g->type_intra > KL_PATH_NVB) return KL_REFUSED_LL128_INTRA;
+    return refuse_generation(in, func, algo);
+}
+
+static enum kl_tuning_refusal refuse_algo(const struct kl_tuning_input *in, int algo)
+{
+    if (algo == KL_ALGO_NVLS_TREE && in->nnodes == 1) return in->nvls ? KL_REFUSED_ONE_NODE : KL_REFUSED_NO_NVLS;
+    if (algo == KL_ALGO_NVLS && !in->collnet && in->nnodes > 1)
+        return in->nvls ? KL_REFUSED_NVLS_NODES : KL_REFUSED_NO_NVLS;
+    if (kl_algo_is_collnet(algo) && !in->collnet) return KL_REFUSED_NO_COLLNET;
+    return algo == KL_ALGO_COLLNET_DIRECT && !in->nvs ? KL_REFUSED_NO_NVSWITCH : KL_TUNING_ALLOWED;
+}
+
+/* ---- what the user allows ---- */
+
+enum { AUTOMATIC = 2 };
+
+static bool given(const char *text)
+{
+    return text && *text;
+}
+
+ncclResult_t kl_tuning_wishes_read(const struct kl_tuning_params *p, struct kl_tuning_wishes *w)
+{
+    *w = (struct kl_tuning_wishes){.any = given(p->algo) || given(p->proto)};
+    for (int f = 0; f < KL_FUNCS; f++) {
+        for (int a = 0; a < KL_ALGOS; a++) w->algo[f][a] = 1;
+        w->proto[f][KL_PROTO_LL] = w->proto[f][KL_PROTO_SIMPLE] = 1;
+        w->proto[f][KL_PROTO_LL128] = AUTOMATIC;
+    }
+    if (given(p->proto)) KL_TRY(kl_tuning_parse("NCCL_PROTO", p->proto, kl_proto_name, KL_PROTOS, w->proto));
+    if (given(p->algo)) KL_TRY(kl_tuning_parse("NCCL_ALGO", p->algo, kl_algo_name, KL_ALGOS, w->algo));
+    return ncclSuccess;
+}
+
+/* ---- for every operation ---- */
+
+static enum kl_tuning_refusal exclude(const struct kl_tuning_input *in, const struct kl_tuning_wishes *w, int func,
+                                      int algo, int proto)
+{
+    enum kl_tuning_refusal why = refuse_algo(in, algo);
+
+    if (why) return why;
+    if (!w->algo[func][algo]) return KL_REFUSED_BY_ALGO;
+    if (!w->proto[func][proto]) return KL_REFUSED_BY_PROTO;
+    if (proto != KL_PROTO_LL128 || w->proto[func][proto] != AUTOMATIC) return KL_TUNING_ALLOWED;
+    return refuse_ll128(in, func, algo);
+}
+
+/* Why the model found nothing. */
+static enum kl_tuning_refusal without_bandwidth(const struct kl_tuning_input *in, int algo)
+{
+    return kl_algo_is_nvls(algo) && !in->nvls ? KL_REFUSED_NO_NVLS : KL_REFUSED_NO_GRAPH;
+}
+
+static void note(uint8_t *refusal, enum kl_tuning_refusal why)
+{
+    if (why && (!*refusal || why < *refusal)) *refusal = (uint8_t)why;
+}
+
+static void exclude_one(struct kl_tuning *t, const struct kl_tuning_wishes *w, int func, int algo, int proto)
+{
+    uint8_t *refusal = &t->refusal[func][algo][proto];
+    float *bandwidth = &t->bandwidth[func][algo][proto];
+    enum kl_tuning_refusal why = exclude(&t->in, w, func, algo, proto);
+
+    if (t->in.nranks == 1) note(refusal, KL_REFUSED_ONE_RANK);
+    if (!(*bandwidth > 0)) note(refusal, without_bandwidth(&t->in, algo));
+    note(refusal, why);
+    if (why) *bandwidth = 0;
+}
+
+void kl_tuning_exclude(struct kl_tuning *t, const struct kl_tuning_wishes *w)
+{
+    for (int f = 0; f < KL_FUNCS; f++)
+        for (int a = 0; a < KL_ALGOS; a++)
+            for (int p = 0; p < KL_PROTOS; p++) exclude_one(t, w, f, a, p);
+}
+
+/* ---- for one operation ---- */
+
+static enum kl_tuning_refusal unfit_collnet(const struct kl_tuning_input *in, const struct kl_tuning_op *op, int algo)
+{
+    if (!in->collnet) return KL_REFUSED_NO_COLLNET;
+    if (!op->collnet) return KL_REFUSED_COLLNET_OP;
+    return algo == KL_ALGO_COLLNET_DIRECT && in->max_local_ranks > 8 ? KL_REFUSED_COLLNET_LOCAL : KL_TUNING_ALLOWED;
+}
+
+static enum kl_tuning_refusal unfit_nvls(const struct kl_tuning_input *in, const struct kl_tuning_op *op, int algo)
+{
+    bool gathers = kl_func_gathers(op->func);
+
+    if (op->func != KL_FUNC_ALL_GATHER && !in->nvls) return KL_REFUSED_NO_NVLS;
+    if (op->func != KL_FUNC_ALL_GATHER && !op->nvls) return KL_REFUSED_NVLS_OP;
+    if (algo == KL_ALGO_NVLS_TREE) return KL_TUNING_ALLOWED;
+    if (in->nnodes > 1 && !(in->collnet && op->collnet)) return KL_REFUSED_NVLS_NODES;
+    return gathers && (in->nnodes > 1 || in->nranks > 32) ? KL_REFUSED_NVLS_GATHER : KL_TUNING_ALLOWED;
+}
+
+enum kl_tuning_refusal kl_tuning_unfit(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo)
+{
+    if (kl_algo_is_collnet(algo)) return unfit_collnet(&t->in, op, algo);
+    if (kl_algo_is_nvls(algo)) return unfit_nvls(&t->in, op, algo);
+    return algo == KL_ALGO_PAT && op->func == KL_FUNC_REDUCE_SCATTER && op->prescaled ? KL_REFUSED_PAT_OP
+                                                                                      : KL_TUNING_ALLOWED;
+}

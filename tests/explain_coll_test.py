@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`kolo explain COLLECTIVE SIZE` as its users meet it: what is chosen, what is left out and why, where the choice changes.
+
+Texts are held against tests/data/explain/coll-*.txt; `python3 tests/explain_coll_test.py --renew` writes them anew. The machines
+of tests/data/ always; with KOLO_SHARED (else ../shared, where that exists) also those of topologies/ there.
+"""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+KOLO = os.path.join(os.environ["KOLO_BUILD"], "kolo")
+DATA = "tests/data/topologies/synthetic"
+EXPECTED = "tests/data/explain"
+SHARED = os.path.join(os.environ.get("KOLO_SHARED") or "../shared", "topologies")
+RENEW = "--renew" in sys.argv
+
+A100, H100, COLL = (f"{DATA}/{f}.xml" for f in ("a100-nvsw-8nic-200g", "h100-nvsw-8nic-400g", "h100-nvsw-8nic-400g-coll"))
+
+TEXTS = {
+    "allreduce-h100-2": (["allreduce", "64M", "--topo", H100, "--hosts", "2"], {}),
+    "allreduce-h100-coll-4": (["AllReduce", "1G", "--topo", COLL, "--hosts", "4"], {"NCCL_COLLNET_ENABLE": "1"}),
+    "allreduce-a100-2-range": (["all_reduce", "1K-1G", "--topo", A100, "--hosts", "2"], {}),
+    "allreduce-fp8-h100-2": (["allreduce", "1M", "--topo", H100, "--hosts", "2", "--type", "f8e4m3"], {}),
+    "allreduce-forced": (["allreduce", "64M", "--topo", A100], {"NCCL_ALGO": "ring", "NCCL_PROTO": "^LL128"}),
+    "allreduce-nothing": (["allreduce", "64M", "--topo", A100], {"NCCL_ALGO": "nvls"}),
+    "reducescatter-avg-1-rank-per-node": (["ReduceScatter", "1M", "--topo", f"{DATA}/gh200-1gpu-1nic.xml", "--hosts", "16",
+                                           "--op", "avg"], {}),
+    "broadcast-pcie": (["broadcast", "1M", "--topo", f"{DATA}/pcie-2cpu-4gpu.xml"], {}),
+    "barrier-dgx1v": (["barrier", "--topo", f"{DATA}/dgx1v-hcm-4nic.xml"], {}),
+    "one-rank": (["allreduce", "64M", "--topo", f"{DATA}/single-gpu-1nic.xml"], {}),
+    "alltoall-a100-2": (["alltoall", "64M", "--topo", A100, "--hosts", "2"], {}),
+    "sendrecv-dgx1v": (["sendrecv", "1K", "1M", "--topo", f"{DATA}/dgx1v-hcm-4nic.xml"], {}),
+    "hypercube-a100-4": (["hypercube", "1M", "--topo", A100, "--hosts", "4"], {}),
+}
+
+COLLECTIVES = ("allreduce", "all_gather", "ReduceScatter", "broadcast", "reduce", "sendrecv", "send", "recv", "alltoall",
+               "alltoallv", "gather", "scatter", "barrier")
+
+
+def kolo(*args, **env):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
+    return subprocess.run([KOLO, "explain", *args], capture_output=True, text=True, timeout=60, env={**clean, **env},
+                          check=False)
+
+
+class Collective(unittest.TestCase):
+    def good(self, *args, **env):
+        p = kolo(*args, **env)
+        self.assertEqual((p.returncode, p.stderr), (0, ""), args)
+        return p.stdout
+
+    def json(self, *args, **env):
+        return json.loads(self.good(*args, "--json", **env))
+
+    def test_texts(self):
+        for name, (args, env) in TEXTS.items():
+            path, got = f"{EXPECTED}/coll-{name}.txt", self.good(*args, **env)
+            if RENEW:
+                with open(path, "w", encoding="utf-8") as f:
+                    f.write(got)
+            with open(path, encoding="utf-8") as f:
+                self.assertEqual(got, f.read(), name)
+
+    def test_it_is_what_the_plan_says(self):
+        plan = json.loads(subprocess.run([KOLO, "graph", "--topo", A100, "--hosts", "3", "--json"], capture_output=True,
+                                         check=True).stdout)
+        for func, rows in plan["tuning"]["select"].items():
+            for row in rows:
+                o = self.json(func, str(row["bytes"]), "--topo", A100, "--hosts", "3")
+                c = o["choice"]
+                self.assertEqual((c["algorithm"], c["protocol"], c["channels"], c["threads"], c["time_us"]),
+                                 (row["algo"], row["proto"], row["nchannels"], row["nthreads"], row["time_us"]), (func, row))
+                at = [r for r in o["ranges"] if r["first_bytes"] <= row["bytes"] <= r["last_bytes"]]
+                self.assertEqual([(r["algorithm"], r["channels"], r["threads"]) for r in at],
+                                 [(row["algo"], row["nchannels"], row["nthreads"])])
+
+    def test_terms_add_up(self):
+        for bytes_ in ("1", "4K", "1M", "1G"):
+            for c in self.json("allreduce", bytes_, "--topo", COLL, "--hosts", "4", NCCL_COLLNET_ENABLE="1")["candidates"]:
+                self.assertAlmostEqual(sum(c["terms"].values()) / c["time_us"], 1, 5)
+
+    def test_every_candidate_is_there_once(self):
+        for coll in COLLECTIVES[:5]:
+            o = self.json(coll, "1M", "--topo", H100, "--hosts", "2")
+            pairs = [(c["algorithm"], c["protocol"]) for c in o["candidates"] + o["refused"]]
+            self.assertEqual((len(pairs), len(set(pairs))), (21, 21))
+            for r in o["refused"]:
+                self.assertRegex(r["reason"]["code"], "^[a-z0-9_]+$")
+                self.assertNotIn("%", r["reason"]["text"])
+
+    def test_ranges_hold_to_the_byte(self):
+        ranges = self.json("allreduce", "1-1G", "--topo", A100, "--hosts", "2")["ranges"]
+        self.assertEqual((ranges[0]["first_bytes"], ranges[-1]["last_bytes"]), (1, 1 << 30))
+        for before, r in zip(ranges, ranges[1:]):
+            self.assertEqual(before["last_bytes"] + 1, r["first_bytes"])
+            for bytes_, want in ((before["last_bytes"], before), (r["first_bytes"], r)):
+                c = self.json("allreduce", str(bytes_), "--topo", A100, "--hosts", "2")["choice"]
+                for key in ("algorithm", "protocol", "channels", "threads"):
+                    self.assertEqual(c[key], want[key], (bytes_, key))
+
+    def reason(self, args, env, algorithm, protocol):
+        o = self.json(*args, **env)
+        return [r["reason"]["code"] for r in o["refused"] if (r["algorithm"], r["protocol"]) == (algorithm, protocol)]
+
+    def test_reasons(self):
+        h2 = ["--topo", H100, "--hosts", "2"]
+        for args, env, algorithm, protocol, code in (
+            (["allreduce", "1M", *h2], {}, "NVLS", "Simple", "nvls_nodes"),
+            (["allreduce", "1M", *h2, "--op", "prod"], {}, "NVLSTree", "Simple", "nvls_op"),
+            (["allreduce", "1M", *h2, "--type", "half", "--op", "max"], {}, "NVLSTree", "Simple", None),
+            (["allreduce", "1M", *h2], {"NCCL_NVLS_ENABLE": "0"}, "NVLSTree", "Simple", "no_nvls"),
+            (["allreduce", "1M", *h2], {"NCCL_COLLNET_ENABLE": "1"}, "CollNetChain", "Simple", "no_collnet"),
+            (["allreduce", "1M", *h2], {"NCCL_ALGO": "^tree"}, "Tree", "LL", "nccl_algo"),
+            (["allreduce", "1M", *h2], {"NCCL_PROTO": "simple"}, "Tree", "LL", "nccl_proto"),
+            (["allgather", "1M", *h2], {}, "PAT", "Simple", "pat_ranks"),
+            (["allgather", "1M", *h2], {"NCCL_PAT_ENABLE": "1"}, "PAT", "Simple", None),
+            (["reducescatter", "1M", *h2, "--op", "avg"], {"NCCL_PAT_ENABLE": "1"}, "PAT", "Simple", "pat_op"),
+            (["broadcast", "1M", *h2], {}, "Tree", "Simple", "function"),
+            (["allreduce", "1M", "--topo", f"{DATA}/pcie-2cpu-4gpu.xml"], {}, "Ring", "LL128", "ll128_intra"),
+        ):
+            self.assertEqual(self.reason(args, env, algorithm, protocol), [code] if code else [], (args, env, algorithm))
+
+    def test_names_in_any_form(self):
+        want = self.good("allreduce", "64M", "--topo", A100)
+        for name in ("AllReduce", "all_reduce", "ALL-REDUCE"):
+            self.assertEqual(self.good(name, "64M", "--topo", A100), want)
+        self.assertEqual(self.good("allreduce", "1K", "1M", "--topo", A100), self.good("allreduce", "1K-1M", "--topo", A100))
+        self.assertIn("1 B to 16 GiB", self.good("allreduce", "--topo", A100).splitlines()[0])
+
+    def test_rounds_meet_everybody_once(self):
+        o = self.json("alltoall", "1M", "--topo", A100, "--hosts", "3")
+        for key in ("send", "recv"):
+            self.assertEqual(sorted(r[key] for r in o["rounds"]), list(range(24)))
+        self.assertEqual({len(r["channels"]) for r in o["rounds"]}, {o["channels_per_peer"]})
+        o = self.json("sendrecv", "1M", "--topo", A100, "--hosts", "2")
+        self.assertEqual([(r["send"], r["recv"]) for r in o["rounds"]], [(1, None), (None, 15)])
+        o = self.json("hypercube", "1M", "--topo", A100)
+        self.assertEqual(sorted(r["send"] for r in o["rounds"] if r["send"]), [1, 2, 4])
+
+    def test_the_constants_are_said_to_be_assumed(self):
+        self.assertEqual(self.good("allreduce", "64M", "--topo", A100).count("assumed, not measured"), 1)
+        self.assertEqual(self.json("allreduce", "64M", "--topo", A100)["constants"], "assumed")
+
+    def test_this_machine_and_large_clusters(self):
+        for coll in COLLECTIVES:
+            size = [] if coll == "barrier" else ["1M"]
+            self.good(coll, *size)
+            self.good(coll, *size, "--topo", H100, "--hosts", "512")
+        self.assertIn("4096 ranks on 512 hosts", self.good("allreduce", "1G", "--topo", H100, "--hosts", "512"))
+
+    def test_wrong_questions(self):
+        for args in (["nonsense", "1M"], ["allreduce", "0"], ["allreduce", "64X"], ["allreduce", "1M-1K"], ["allreduce", "1-"],
+                     ["allreduce", "1", "2", "3"], ["allreduce", "1M", "--type", "real"], ["allreduce", "1M", "--op", "xor"],
+                     ["barrier", "4"]):
+            p = kolo(*args, "--topo", A100)
+            self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (2, "", 1), (args, p.stderr))
+        for args in (["allreduce", "1M", "--topo", "/nonexistent"], ["allreduce", "1M", "--topo", A100, "--type", "f8e4m3"],
+                     ["hypercube", "1M", "--topo", A100, "--hosts", "3"]):
+            p = kolo(*args)
+            self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (1, "", 1), (args, p.stderr))
+
+    def test_other_machines(self):
+        if not os.path.isdir(SHARED):
+            print("skipped: no machines at", SHARED, file=sys.stderr)
+            return
+        shown = 0
+        for f in sorted(glob.glob(f"{SHARED}/real/*.xml") + glob.glob(f"{SHARED}/derived/*.xml")):
+            p = kolo("allreduce", "64M", "--topo", f, "--hosts", "2")
+            if p.returncode:
+                self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (1, "", 1), (f, p.stderr))
+                continue
+            self.assertRegex(p.stdout.splitlines()[0], r"us predicted \(.* GB/s bus bandwidth\); next best ", f)
+            self.assertFalse(re.search(r"\bnan\b|\binf\b|\(null\)", p.stdout), f)
+            shown += 1
+        self.assertGreater(shown, 50)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[a for a in sys.argv if a != "--renew"])
