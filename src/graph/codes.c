@@ -40,12 +40,8 @@ const char *kl_relaxation_code(int relaxation)
 const char *kl_search_end_code(int end)
 {
     static const char *const codes[] = {
-        [KL_END_INJECTED] = "injected",
-        [KL_END_NOT_ASKED] = "not_asked",
-        [KL_END_PERFECT] = "perfect",
-        [KL_END_SATURATED] = "saturated",
-        [KL_END_BUDGET] = "budget",
-        [KL_END_SLOW] = "slow",
+        [KL_END_INJECTED] = "injected",   [KL_END_NOT_ASKED] = "not_asked", [KL_END_PERFECT] = "perfect",
+        [KL_END_SATURATED] = "saturated", [KL_END_BUDGET] = "budget",       [KL_END_SLOW] = "slow",
         [KL_END_FALLBACK] = "fallback",
     };
 
@@ -55,12 +51,8 @@ const char *kl_search_end_code(int end)
 const char *kl_doubling_code(int doubling)
 {
     static const char *const codes[] = {
-        [KL_DOUBLING_NOT_ASKED] = "not_asked",
-        [KL_DOUBLING_DONE] = "done",
-        [KL_DOUBLING_HEADS] = "heads",
-        [KL_DOUBLING_SLOW] = "slow",
-        [KL_DOUBLING_ENOUGH] = "enough",
-        [KL_DOUBLING_FULL] = "full",
+        [KL_DOUBLING_NOT_ASKED] = "not_asked", [KL_DOUBLING_DONE] = "done",     [KL_DOUBLING_HEADS] = "heads",
+        [KL_DOUBLING_SLOW] = "slow",           [KL_DOUBLING_ENOUGH] = "enough", [KL_DOUBLING_FULL] = "full",
     };
 
     return CODE_IN(codes, doubling);

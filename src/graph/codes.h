@@ -3,9 +3,9 @@
 #ifndef KL_GRAPH_CODES_H
 #define KL_GRAPH_CODES_H
 
-const char *kl_attempt_end_code(int end);      /* "exhausted" */
+const char *kl_attempt_end_code(int end);       /* "exhausted" */
 const char *kl_relaxation_code(int relaxation); /* "type_intra" */
-const char *kl_search_end_code(int end);       /* "saturated" */
-const char *kl_doubling_code(int doubling);    /* "done" */
+const char *kl_search_end_code(int end);        /* "saturated" */
+const char *kl_doubling_code(int doubling);     /* "done" */
 
 #endif

@@ -20,6 +20,8 @@ static const struct kl_opt table[] = {
      "use only these GPUs, as in 0,2,4"},
     {0, "mnnvl", KL_OPT_FLAG, offsetof(struct kl_explain_request, cluster.mnnvl), 0, 0, NULL,
      "all hosts form one NVLink domain"},
+    {0, "all", KL_OPT_FLAG, offsetof(struct kl_explain_request, all), 0, 0, NULL,
+     "search: every attempt and every link, one by one"},
     {0, "json", KL_OPT_FLAG, offsetof(struct kl_explain_request, json), 0, 0, NULL,
      "for programs; see docs/explain.md"},
     {'h', "help", KL_OPT_FLAG, offsetof(struct kl_explain_request, help), 0, 0, NULL, "print this"},
@@ -28,6 +30,8 @@ static const struct kl_opt table[] = {
 
 /* Ends with an empty row. */
 static const struct kl_explain_question questions[] = {
+    {"search", 0, 1, "[ring|tree|collnet|nvls]", "how the search came to its channels, what stopped it, what is broken",
+     kl_explain_search},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
 

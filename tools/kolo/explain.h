@@ -28,6 +28,7 @@
 struct kl_explain_request {
     struct kl_offline_args cluster;
     int json, help;
+    int all;                 /* search: every attempt, not merged */
     const char *question;    /* its name, as it was asked */
     const char *const *word; /* behind the question: "64M", or "GPU/0" "NET/3" */
     int nwords;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "tools/kolo/topo_name.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* ---- what a group is called ---- */
@@ -65,14 +66,20 @@ static bool same_numbers(const struct kl_link_group *a, const struct kl_link_gro
     return a->bw == b->bw && a->used == b->used && a->more == b->more && a->lacks == b->lacks;
 }
 
+/* Sums in single precision, to what the search itself keeps. */
+static float rounded(float bw)
+{
+    return roundf(bw * 1000) / 1000;
+}
+
 static struct kl_link_group link_group(const struct kl_topo *t, const struct kl_load *l, int i)
 {
     return (struct kl_link_group){.first = i,
                                   .n = 1,
                                   .bw = t->link[i].bw,
-                                  .used = l->used[i],
-                                  .more = l->more[i],
-                                  .lacks = kl_load_lacks(l, t, i)};
+                                  .used = rounded(l->used[i]),
+                                  .more = rounded(l->more[i]),
+                                  .lacks = rounded(kl_load_lacks(l, t, i))};
 }
 
 static void add_link(const struct kl_topo *t, struct kl_told_graph *g, int link)
