@@ -15,7 +15,37 @@ bool kl_graphs_can_collnet(const struct kl_topo *t)
 
 bool kl_graphs_can_nvls(const struct kl_topo *t, int enable, bool multicast)
 {
-    return enable && t->count[KL_NODE_GPU] > 2 && (enable == 1 || multicast);
+    return kl_graphs_nvls_refusal(t, enable, multicast) == KL_GRAPH_WANTED;
+}
+
+enum kl_graph_refusal kl_graphs_nvls_refusal(const struct kl_topo *t, int enable, bool multicast)
+{
+    if (!enable) return KL_NVLS_OFF;
+    if (t->count[KL_NODE_GPU] <= 2) return KL_NVLS_FEW_GPUS;
+    return enable == 1 || multicast ? KL_GRAPH_WANTED : KL_NVLS_NO_MULTICAST;
+}
+
+enum kl_graph_refusal kl_graphs_collnet_refusal(const struct kl_topo *t, bool asked)
+{
+    if (!asked) return KL_COLLNET_NOT_ASKED;
+    if (!t->count[KL_NODE_NET]) return KL_COLLNET_NO_NET;
+    return kl_graphs_can_collnet(t) ? KL_GRAPH_WANTED : KL_COLLNET_NO_REDUCING;
+}
+
+const char *kl_graph_refusal_text(enum kl_graph_refusal refusal)
+{
+    static const char *const texts[] = {
+        [KL_GRAPH_WANTED] = "it was computed",
+        [KL_NVLS_OFF] = "NCCL_NVLS_ENABLE is 0",
+        [KL_NVLS_FEW_GPUS] = "it takes more than 2 GPUs that reach each other without the network",
+        [KL_NVLS_NO_MULTICAST] = "it takes GPUs of sm 90 or later on an NVSwitch (NCCL_NVLS_ENABLE=1 takes that for "
+                                 "granted)",
+        [KL_COLLNET_NOT_ASKED] = "NCCL_COLLNET_ENABLE is not 1",
+        [KL_COLLNET_NO_NET] = "no NIC is used: there is none, or only one node",
+        [KL_COLLNET_NO_REDUCING] = "no NIC offers collectives (coll=\"1\")",
+    };
+
+    return texts[refusal];
 }
 
 bool kl_graphs_guess_multicast(const struct kl_topo *t)

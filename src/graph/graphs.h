@@ -22,6 +22,21 @@ ncclResult_t kl_graphs_compute(const struct kl_topo *topo, const struct kl_graph
 /** Free all graphs; NULL members are fine. */
 void kl_graphs_fini(struct kl_graphs *graphs);
 
+/** Why a kind of graph is not computed. */
+enum kl_graph_refusal {
+    KL_GRAPH_WANTED,       /* it is */
+    KL_NVLS_OFF,           /* NCCL_NVLS_ENABLE=0 */
+    KL_NVLS_FEW_GPUS,      /* 2 or fewer */
+    KL_NVLS_NO_MULTICAST,  /* devices, or the switch, cannot */
+    KL_COLLNET_NOT_ASKED,  /* NCCL_COLLNET_ENABLE is not 1 */
+    KL_COLLNET_NO_NET,     /* no NETs are used */
+    KL_COLLNET_NO_REDUCING /* no NET that reduces */
+};
+
+enum kl_graph_refusal kl_graphs_nvls_refusal(const struct kl_topo *topo, int enable, bool multicast);
+enum kl_graph_refusal kl_graphs_collnet_refusal(const struct kl_topo *topo, bool asked);
+const char *kl_graph_refusal_text(enum kl_graph_refusal refusal);
+
 /** Does the machine have NETs that reduce? */
 bool kl_graphs_can_collnet(const struct kl_topo *topo);
 

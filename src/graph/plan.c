@@ -22,7 +22,7 @@ static ncclResult_t add_domain(struct kl_plan *p, const struct kl_plan_request *
 
     d->rank = rank;
     KL_TRY(kl_machine_topo(q->machine, q->options, rank, p->nranks, &d->topo, NULL));
-    request.collnet = kl_graph_config_collnet(q->config) && kl_graphs_can_collnet(d->topo);
+    request.collnet = kl_graphs_collnet_refusal(d->topo, kl_graph_config_collnet(q->config)) == KL_GRAPH_WANTED;
     request.nvls = kl_graphs_can_nvls(d->topo, (int)q->config->nvls, kl_graphs_guess_multicast(d->topo));
     for (int g = 0; g < d->topo->count[KL_NODE_GPU]; g++)
         p->domain_of[d->topo->node[kl_topo_at(d->topo, KL_NODE_GPU, g)].gpu.rank] = p->ndomains;

@@ -15,6 +15,7 @@ static struct kl_chapter begin(const struct kl_attempt *a, int i)
                                .same_channels = {a->same_channels, a->same_channels},
                                .pattern = {a->pattern, a->pattern},
                                .bw_from = a->bw_intra,
+                               .inter_from = a->bw_inter,
                                .limiting_link = -1};
 }
 
@@ -33,10 +34,11 @@ static void extend(struct kl_chapter *c, const struct kl_attempt *a, int i)
     widen(&c->pattern, a->pattern);
     c->last = i;
     c->bw_to = a->bw_intra;
+    c->inter_to = a->bw_inter;
     c->stored = a->stored;
     c->next = a->next;
     c->repeated += a->repeats >= 0;
-    c->hopeless += a->end == KL_ATTEMPT_HOPELESS;
+    c->hopeless += a->repeats < 0 && a->end == KL_ATTEMPT_HOPELESS;
     if (a->repeats >= 0 || a->end == KL_ATTEMPT_HOPELESS) return;
     c->made++;
     c->timeouts += a->end == KL_ATTEMPT_TIMEOUT;

@@ -16,9 +16,11 @@ struct kl_chapter {
     int first, last; /* attempts */
     int pass;
     struct kl_range type_intra, type_inter, cross_nic, same_channels, pattern;
-    float bw_from, bw_to; /* inside the machine, first and last */
-    int stored;           /* channels of the solution that it stored; 0: nothing better */
-    int made, repeated, hopeless, timeouts;
+    float bw_from, bw_to;         /* inside the machine, first and last */
+    float inter_from, inter_to;   /* the same to the network */
+    int stored;                   /* channels of the solution that it stored; 0: nothing better */
+    int made, repeated, hopeless; /* attempts: really made, like an earlier one, and not made; the sum is all */
+    int timeouts;                 /* of those made */
     long long steps;
     int limiting_link; /* that refused most often; -1 if none did */
     int next;          /* enum kl_relaxation after the last attempt */

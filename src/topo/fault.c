@@ -203,6 +203,35 @@ static ncclResult_t look_at_ports(struct look *l)
     return ncclSuccess;
 }
 
+/* ---- hosts ---- */
+
+static bool same_bus(const struct look *l, int a, int b)
+{
+    const char *x = kl_xml_attr(l->xml, l->parts.gpu[a].pci, "busid"),
+               *y = kl_xml_attr(l->xml, l->parts.gpu[b].pci, "busid");
+
+    return x && y && !strcmp(x, y);
+}
+
+static ncclResult_t look_at_hosts(struct look *l)
+{
+    const struct kl_gpu_part *g = l->parts.gpu;
+    int pairs = 0;
+
+    for (int b = 0; b < l->parts.ngpus; b++)
+        for (int a = 0; a < b; a++) {
+            if (!kl_parts_hash_lost(g[a].host, g[b].host) || !same_bus(l, a, b)) continue;
+            if (!pairs++)
+                kl_text_add(&l->text,
+                            "GPU/%d and GPU/%d count as one GPU, and their hosts as one host (host_hash \"%.20s\" and "
+                            "\"%.20s\" "
+                            "read as the same number)",
+                            gpu_name(l, a), gpu_name(l, b), g[a].host, g[b].host);
+        }
+    if (pairs > 1) kl_text_add(&l->text, ", like %d other pair%s", pairs - 1, plural(pairs - 1));
+    return pairs ? add(l->faults, KL_FAULT_HOST_HASH, &l->text) : ncclSuccess;
+}
+
 /* ---- the whole ---- */
 
 ncclResult_t kl_faults_find(const struct kl_xml *xml, struct kl_faults *faults)
@@ -219,6 +248,7 @@ ncclResult_t kl_faults_find(const struct kl_xml *xml, struct kl_faults *faults)
     KL_TRY_OR(rc, out, look_at_slots(&l));
     KL_TRY_OR(rc, out, look_at_ports(&l));
     KL_TRY_OR(rc, out, look_at_speeds(&l));
+    KL_TRY_OR(rc, out, look_at_hosts(&l));
 out:
     kl_parts_fini(&l.parts);
     if (rc) kl_faults_fini(faults);
@@ -240,6 +270,8 @@ static const struct {
                               "Write guids as 0x... in the topology file, a different one for each card."},
     [KL_FAULT_SLOW_NET] = {"slow_nic", "with NICs as fast as the others",
                            "Look at the speed that the port negotiated: ibstat or ethtool."},
+    [KL_FAULT_HOST_HASH] = {"host_hash", "with hosts told apart",
+                            "Write host_hash as a hexadecimal number, a different one for each host."},
 };
 
 const char *kl_fault_name(int code)

@@ -23,6 +23,7 @@ enum kl_fault_code {
     KL_FAULT_NARROW_PCI,   /* a GPU or NIC whose PCI link is slower than that of most of its kind */
     KL_FAULT_SHARED_PORT,  /* NICs of different cards that count as one port */
     KL_FAULT_SLOW_NET,     /* a NIC that is slower than most of its kind */
+    KL_FAULT_HOST_HASH,    /* GPUs of several hosts that count as one, because the hosts' hashes are no numbers */
     KL_FAULTS
 };
 

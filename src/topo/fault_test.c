@@ -55,6 +55,11 @@ static const struct fault_case {
      "NET/0 and NET/1 count as one port of 100 Gb/s because their guid is not written as 0x... (guid=\"4\") and so "
      "reads "
      "as 0"},
+    {"a bridge that stands for NICs",
+     "<pci busid=\"0000:00:00.0\" class=\"0x060000\" vendor=\"0x8086\" device=\"0x1\" " LINK
+     "><nic><net name=\"a\" dev=\"0\" speed=\"400000\"/><net name=\"b\" dev=\"1\" speed=\"400000\"/>"
+     "<net name=\"c\" dev=\"2\" speed=\"100000\"/></nic></pci>",
+     -1, NULL},
     {"a slow NIC",
      NIC("01", "0", "400000", "0x1", "1") NIC("02", "1", "400000", "0x2", "1") NIC("03", "2", "100000", "0x3", "1"),
      KL_FAULT_SLOW_NET, "NET/2 has 100 Gb/s while 2 other NICs of the same kind have 400"},
@@ -107,6 +112,33 @@ static void mended_documents_have_none(void **state)
     }
 }
 
+#define HOST(hash, body) "<cpu host_hash=\"" hash "\" numaid=\"0\" arch=\"arm64\">" body "</cpu>"
+
+static void hosts_are_told_apart_by_numbers(void **state)
+{
+    static const char text[] = "<system version=\"1\">" HOST("0xALPHA", GPU("01", "0", ""))
+        HOST("0xALFA", GPU("01", "1", "")) HOST("0xBETA", GPU("01", "2", "")) "</system>";
+    struct kl_faults f;
+    struct kl_xml *xml;
+    bool mended = false;
+
+    (void)state;
+    assert_int_equal(kl_xml_parse("t.xml", text, strlen(text), kl_xml_topo_schema, &xml), ncclSuccess);
+    assert_int_equal(kl_faults_find(xml, &f), ncclSuccess);
+    assert_int_equal(f.n, 1);
+    assert_int_equal(f.fault[0].code, KL_FAULT_HOST_HASH);
+    assert_string_equal(f.fault[0].text,
+                        "GPU/0 and GPU/1 count as one GPU, and their hosts as one host (host_hash \"0xALPHA\" and "
+                        "\"0xALFA\" read as the same number)");
+    kl_faults_fini(&f);
+    assert_int_equal(kl_fault_mend(xml, KL_FAULT_HOST_HASH, &mended), ncclSuccess);
+    assert_true(mended);
+    assert_int_equal(kl_faults_find(xml, &f), ncclSuccess);
+    assert_int_equal(f.n, 0);
+    kl_faults_fini(&f);
+    kl_xml_free(xml);
+}
+
 /* Which link of a mesh is missing cannot be told when it is not just one. */
 static void what_cannot_be_guessed_stays(void **state)
 {
@@ -137,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faults_are_named),
         cmocka_unit_test(mended_documents_have_none),
+        cmocka_unit_test(hosts_are_told_apart_by_numbers),
         cmocka_unit_test(what_cannot_be_guessed_stays),
         cmocka_unit_test(an_empty_document_has_none),
     };

@@ -157,11 +157,30 @@ static ncclResult_t mend_speeds(struct edit *e)
     return ncclSuccess;
 }
 
+/* A number for each hash that is mistaken for another. */
+static ncclResult_t mend_hosts(struct edit *e)
+{
+    const struct kl_gpu_part *g = e->parts.gpu;
+
+    for (int b = 0; b < e->parts.ngpus; b++) {
+        int cpu = g[b].pci, first = 0;
+        bool lost = false;
+
+        for (int a = 0; a < e->parts.ngpus; a++) lost |= kl_parts_hash_lost(g[a].host, g[b].host);
+        if (!lost) continue;
+        while (strcmp(g[first].host, g[b].host) != 0) first++;
+        while (strcmp(kl_xml_tag(e->xml, cpu), "cpu") != 0) cpu = kl_xml_parent(e->xml, cpu);
+        KL_TRY(kl_xml_set_hex(e->xml, cpu, "host_hash", 0x10000000u + (unsigned)first));
+        e->any = true;
+    }
+    return ncclSuccess;
+}
+
 ncclResult_t kl_fault_mend(struct kl_xml *xml, enum kl_fault_code code, bool *mended)
 {
     static ncclResult_t (*const mend[KL_FAULTS])(struct edit *) = {
         [KL_FAULT_UNEQUAL_ENDS] = mend_ends, [KL_FAULT_FEW_NVLINKS] = mend_counts, [KL_FAULT_NARROW_PCI] = mend_slots,
-        [KL_FAULT_SHARED_PORT] = mend_ports, [KL_FAULT_SLOW_NET] = mend_speeds,
+        [KL_FAULT_SHARED_PORT] = mend_ports, [KL_FAULT_SLOW_NET] = mend_speeds,    [KL_FAULT_HOST_HASH] = mend_hosts,
     };
     struct edit e = {.xml = xml};
     ncclResult_t rc;

@@ -30,6 +30,11 @@ static const char *host_of(const struct kl_xml *xml, int elem)
     return attr(xml, elem, "host_hash");
 }
 
+bool kl_parts_hash_lost(const char *a, const char *b)
+{
+    return *a && *b && strcmp(a, b) != 0 && strtoull(a, NULL, 16) == strtoull(b, NULL, 16);
+}
+
 /* ---- gathering ---- */
 
 /* The pci element of a net; KL_XML_NONE for one that hangs on a cpu. */
@@ -150,12 +155,18 @@ static bool same_device(const struct kl_xml *xml, int a, int b)
     return same(xml, a, b, "vendor") && same(xml, a, b, "device") && same(xml, a, b, "subsystem_device");
 }
 
+/* A NIC's own PCI device, and not a bridge that stands for it, as in virtual machines. */
+static bool is_known_nic(const struct kl_xml *xml, int pci)
+{
+    return pci != KL_XML_NONE && *attr(xml, pci, "device") && !strncmp(attr(xml, pci, "class"), "0x02", 4);
+}
+
 static bool same_slot(const struct kl_xml *xml, int a, int b)
 {
     int ga = kl_xml_child(xml, a, "gpu"), gb = kl_xml_child(xml, b, "gpu");
 
     if ((ga == KL_XML_NONE) != (gb == KL_XML_NONE) || !same_device(xml, a, b)) return false;
-    return ga == KL_XML_NONE ? *attr(xml, a, "device") != 0 : same(xml, ga, gb, "sm");
+    return ga == KL_XML_NONE ? is_known_nic(xml, a) : same(xml, ga, gb, "sm");
 }
 
 static bool same_gpu(const struct kl_xml *xml, int a, int b)
@@ -172,7 +183,7 @@ static void sort_into_kinds(const struct kl_xml *xml, struct kl_parts *p)
     for (int n = 0; n < p->nnets; n++) {
         struct kl_net_part *net = &p->net[n];
 
-        if (net->pci == KL_XML_NONE || !*attr(xml, net->pci, "device")) {
+        if (!is_known_nic(xml, net->pci)) {
             net->kind = -1;
             continue;
         }

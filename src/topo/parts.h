@@ -48,4 +48,7 @@ void kl_parts_fini(struct kl_parts *parts);
 /** NVLinks that GPU `from` sees to GPU `to`, by index. */
 int kl_parts_links(const struct kl_xml *xml, const struct kl_parts *parts, int from, int to);
 
+/** Are these different hosts to a reader, but one to NCCL, which reads their hashes as numbers? */
+bool kl_parts_hash_lost(const char *host_a, const char *host_b);
+
 #endif

@@ -64,8 +64,11 @@ static ncclResult_t plan_mended(const struct trial *t, const struct kl_xml *mend
 {
     const struct kl_offline *c = t->told->cluster;
     struct kl_machine machine = {.file = mended, .device = t->device, .ndevices = c->gpus, .hosts = c->machine.hosts};
+    struct kl_topo_options options = c->options;
     struct kl_plan_request request = request_for(t->told, &machine, hosts);
 
+    options.mnnvl |= kl_offline_is_domain(mended, c->hosts);
+    request.options = &options;
     return kl_plan_create(&request, plan);
 }
 
@@ -115,14 +118,26 @@ static ncclResult_t try_network(struct trial *t, const struct kl_xml *mended, st
     return ncclSuccess;
 }
 
-static ncclResult_t try_without(struct trial *t, struct kl_cause *cause)
+/* Mend all faults of some kinds at once. */
+static ncclResult_t mend(struct kl_xml *xml, unsigned codes, bool *any)
+{
+    for (int code = 0; code < KL_FAULTS; code++) {
+        bool mended = false;
+
+        if (codes >> code & 1) KL_TRY(kl_fault_mend(xml, (enum kl_fault_code)code, &mended));
+        *any |= mended;
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t try_without(struct trial *t, unsigned codes, struct kl_cause *cause)
 {
     const struct kl_plan *now = t->told->planned.plan;
     struct kl_xml *mended;
     ncclResult_t rc;
 
     KL_TRY(kl_xml_clone(t->document, &mended));
-    KL_TRY_OR(rc, out, kl_fault_mend(mended, (enum kl_fault_code)cause->fault.code, &cause->mended));
+    KL_TRY_OR(rc, out, mend(mended, codes, &cause->mended));
     if (!cause->mended) goto out;
     KL_TRY_OR(rc, out, try_hosts(t, mended, now, now->hosts, cause));
     if (!cause->helps) rc = try_network(t, mended, cause);
@@ -143,7 +158,57 @@ static ncclResult_t try_all(struct trial *t, struct kl_search_told *told)
             *c = c[-1];
             c->fault = own;
         } else
-            KL_TRY(try_without(t, c));
+            KL_TRY(try_without(t, 1u << c->fault.code, c));
+    }
+    return ncclSuccess;
+}
+
+static int place_of(const struct kl_search_told *told, int id)
+{
+    int i = 0;
+
+    while (i < told->ngraphs && told->graph[i].id != id) i++;
+    return i;
+}
+
+bool kl_cause_outweighs(const struct kl_search_told *told, const struct kl_cause *a, const struct kl_cause *b)
+{
+    int pa = place_of(told, a->now.id), pb = place_of(told, b->now.id);
+
+    if (!a->helps || !b->helps) return a->helps;
+    return pa != pb ? pa < pb : total(&a->after) > 1.01f * total(&b->after);
+}
+
+/* Leave out the kinds that the rest does as well without. */
+static ncclResult_t drop_needless(struct trial *t, unsigned *codes, const struct kl_cause *together)
+{
+    for (int code = 0; code < KL_FAULTS; code++) {
+        struct kl_cause without = {.mended = false};
+
+        if (!(*codes >> code & 1)) continue;
+        KL_TRY(try_without(t, *codes & ~(1u << code), &without));
+        if (!kl_cause_outweighs(t->told, together, &without)) *codes &= ~(1u << code);
+    }
+    return ncclSuccess;
+}
+
+/* Several faults may cost more together than each of them alone. */
+static ncclResult_t try_together(struct trial *t, struct kl_search_told *told)
+{
+    struct kl_cause together = {.together = true};
+    unsigned codes = 0;
+
+    for (int i = 0; i < told->ncauses; i++)
+        if (told->cause[i].mended) codes |= 1u << told->cause[i].fault.code;
+    if (!(codes & (codes - 1))) return ncclSuccess;
+    KL_TRY(try_without(t, codes, &together));
+    for (int i = 0; i < told->ncauses; i++)
+        if (!kl_cause_outweighs(told, &together, &told->cause[i])) return ncclSuccess;
+    KL_TRY(drop_needless(t, &codes, &together));
+    for (int i = 0; i < told->ncauses; i++) {
+        if (!(codes >> told->cause[i].fault.code & 1)) continue;
+        together.fault = told->cause[i].fault;
+        told->cause[i] = together;
     }
     return ncclSuccess;
 }
@@ -192,7 +257,8 @@ ncclResult_t kl_tell_causes(struct kl_search_told *told)
     t.device = calloc((size_t)c->gpus + 1, sizeof *t.device);
     KL_TRY_OR(rc, out, t.device ? ncclSuccess : KL_NOMEM("devices"));
     for (int i = 0; i < c->gpus; i++) t.device[i] = (struct kl_host_device){.rank = i, .ordinal = i};
-    rc = try_all(&t, told);
+    KL_TRY_OR(rc, out, try_all(&t, told));
+    rc = try_together(&t, told);
 out:
     kl_plan_free(t.two_hosts);
     kl_faults_fini(&faults);

@@ -18,37 +18,39 @@ static void link_name(const struct kl_topo *t, int link, struct kl_text *text)
                 kl_link_type_name[l->type]);
 }
 
-static void several_links(const struct kl_topo *t, const struct kl_link_group *g, struct kl_text *text)
+static void all_links(const struct kl_topo *t, const struct kl_link_group *g, struct kl_text *text)
 {
     const struct kl_link *l = &t->link[g->first];
 
-    if (g->n == g->all)
-        kl_text_add(text, "all %d links", g->n);
+    if (g->n == 2)
+        kl_text_add(text, "both");
     else
-        kl_text_add(text, "%d of %d links", g->n, g->all);
-    kl_text_add(text, " %s → %s (%s)", kl_node_type_name[t->node[l->from].type], kl_node_type_name[t->node[l->to].type],
-                kl_link_type_name[l->type]);
+        kl_text_add(text, "all %d", g->n);
+    kl_text_add(text, " links %s → %s (%s)", kl_node_type_name[t->node[l->from].type],
+                kl_node_type_name[t->node[l->to].type], kl_link_type_name[l->type]);
+}
+
+static void port_name(const struct kl_topo *t, int net, struct kl_text *text)
+{
+    char name[KL_NODE_TEXT];
+
+    kl_text_add(text, "entry through %s", kl_topo_name(t, kl_topo_at(t, KL_NODE_NET, net), name));
 }
 
 void kl_link_group_text(const struct kl_topo *t, const struct kl_link_group *g, struct kl_text *text)
 {
-    char net[KL_NODE_TEXT];
-
-    if (!g->port && g->n == 1) {
-        link_name(t, g->first, text);
+    if (g->n > 1 && g->n == g->all) {
+        if (g->port)
+            kl_text_add(text, "entry through all %d NICs", g->n);
+        else
+            all_links(t, g, text);
         return;
     }
-    if (!g->port) {
-        several_links(t, g, text);
-        return;
-    }
-    kl_topo_name(t, kl_topo_at(t, KL_NODE_NET, g->first), net);
-    if (g->n == 1)
-        kl_text_add(text, "port of %s", net);
-    else if (g->n == g->all)
-        kl_text_add(text, "all %d ports of NICs", g->n);
+    if (g->port)
+        port_name(t, g->first, text);
     else
-        kl_text_add(text, "%d of %d ports of NICs", g->n, g->all);
+        link_name(t, g->first, text);
+    if (g->n > 1) kl_text_add(text, " and %d like it", g->n - 1);
 }
 
 /* ---- grouping ---- */
@@ -61,58 +63,63 @@ static bool same_kind(const struct kl_topo *t, int a, int b)
            t->node[x->to].type == t->node[y->to].type;
 }
 
-static bool same_numbers(const struct kl_link_group *a, const struct kl_link_group *b)
-{
-    return a->bw == b->bw && a->used == b->used && a->more == b->more && a->lacks == b->lacks;
-}
-
 /* Sums in single precision, to what the search itself keeps. */
 static float rounded(float bw)
 {
     return roundf(bw * 1000) / 1000;
 }
 
-static struct kl_link_group link_group(const struct kl_topo *t, const struct kl_load *l, int i)
+static bool belongs(const struct kl_topo *t, const struct kl_link_group *a, const struct kl_link_group *b)
 {
-    return (struct kl_link_group){.first = i,
-                                  .n = 1,
-                                  .bw = t->link[i].bw,
-                                  .used = rounded(l->used[i]),
-                                  .more = rounded(l->more[i]),
-                                  .lacks = rounded(kl_load_lacks(l, t, i))};
+    if (a->port != b->port || a->bw != b->bw || a->used != b->used) return false;
+    return a->port || same_kind(t, a->first, b->first);
+}
+
+static void add_one(const struct kl_topo *t, struct kl_told_graph *g, const struct kl_link_group *one)
+{
+    if (one->used == 0 && one->more == 0) return;
+    for (int i = 0; i < g->ngroups; i++) {
+        struct kl_link_group *at = &g->group[i];
+
+        if (!belongs(t, at, one)) continue;
+        at->n++;
+        at->nlacks += one->nlacks;
+        if (one->more > at->more) at->more = one->more;
+        if (one->lacks > at->lacks) at->lacks = one->lacks;
+        return;
+    }
+    g->group[g->ngroups++] = *one;
 }
 
 static void add_link(const struct kl_topo *t, struct kl_told_graph *g, int link)
 {
-    struct kl_link_group one = link_group(t, g->load, link);
+    const struct kl_load *l = g->load;
+    float lacks = kl_load_lacks(l, t, link);
+    struct kl_link_group one = {.first = link,
+                                .n = 1,
+                                .bw = t->link[link].bw,
+                                .used = rounded(l->used[link]),
+                                .nlacks = lacks > 0,
+                                .more = rounded(l->more[link]),
+                                .lacks = rounded(lacks)};
 
-    if (one.used == 0 && one.more == 0) return;
-    for (int i = 0; i < g->ngroups; i++)
-        if (same_kind(t, g->group[i].first, link) && same_numbers(&g->group[i], &one)) {
-            g->group[i].n++;
-            return;
-        }
-    g->group[g->ngroups++] = one;
+    add_one(t, g, &one);
 }
 
 static void add_port(const struct kl_topo *t, struct kl_told_graph *g, int net)
 {
     const struct kl_load *l = g->load;
+    float lacks = kl_load_port_lacks(l, t, net);
     struct kl_link_group one = {.port = true,
                                 .first = net,
                                 .n = 1,
                                 .bw = t->node[kl_topo_at(t, KL_NODE_NET, net)].net.bw,
-                                .used = l->port_used[net],
-                                .more = l->port_more[net],
-                                .lacks = kl_load_port_lacks(l, t, net)};
+                                .used = rounded(l->port_used[net]),
+                                .nlacks = lacks > 0,
+                                .more = rounded(l->port_more[net]),
+                                .lacks = rounded(lacks)};
 
-    if (one.used == 0 && one.more == 0) return;
-    for (int i = 0; i < g->ngroups; i++)
-        if (g->group[i].port && same_numbers(&g->group[i], &one)) {
-            g->group[i].n++;
-            return;
-        }
-    g->group[g->ngroups++] = one;
+    add_one(t, g, &one);
 }
 
 /* Links between the CPU and what has no speed of its own are no limit worth a row. */

@@ -39,21 +39,15 @@ static ncclResult_t tell_graph(struct kl_search_told *told, int id)
     return kl_tell_links(d->topo, g);
 }
 
-/* Why there is no such graph, in the words of whoever decided not to compute it. */
 static ncclResult_t not_computed(const struct kl_explain_request *q, const struct kl_search_told *told)
 {
     const struct kl_graph_config *c = &told->planned.config;
+    const struct kl_topo *t = told->domain->topo;
+    enum kl_graph_refusal why = !strcmp(q->word[0], "nvls")
+                                    ? kl_graphs_nvls_refusal(t, (int)c->nvls, kl_graphs_guess_multicast(t))
+                                    : kl_graphs_collnet_refusal(t, kl_graph_config_collnet(c));
 
-    if (!strcmp(q->word[0], "nvls") && !c->nvls)
-        return KL_FAIL(ncclInvalidUsage, "no nvls graph was computed: NCCL_NVLS_ENABLE is 0");
-    if (!strcmp(q->word[0], "nvls"))
-        return KL_FAIL(ncclInvalidUsage, "no nvls graph was computed: that takes more than 2 GPUs of sm 90 or later "
-                                         "on an NVSwitch (NCCL_NVLS_ENABLE=1 takes it for granted)");
-    if (!kl_graph_config_collnet(c))
-        return KL_FAIL(ncclInvalidUsage, "no collnet graph was computed: NCCL_COLLNET_ENABLE is not 1");
-    return KL_FAIL(ncclInvalidUsage, "no collnet graph was computed: %s",
-                   told->domain->topo->count[KL_NODE_NET] ? "no NIC offers collectives (coll=\"1\")"
-                                                          : "on one host the network is not used; see --hosts");
+    return KL_FAIL(ncclInvalidUsage, "no %s graph was computed: %s", q->word[0], kl_graph_refusal_text(why));
 }
 
 static ncclResult_t tell_graphs(const struct kl_explain_request *q, struct kl_search_told *told)

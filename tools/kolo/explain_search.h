@@ -30,15 +30,18 @@ struct kl_result {
 struct kl_cause {
     struct kl_fault fault;
     bool mended, helps;          /* could the document be mended; are the graphs better then */
+    bool together;               /* they are only when all faults that can be are mended */
     int hosts;                   /* for which that was tried: as asked, or 2 where only the network is concerned */
     struct kl_result now, after; /* the graph that shows it */
 };
 
-/** Links, or ports of NETs, of one kind with the same numbers. */
+/** Links, or ports of NETs, of one kind that carry the same. */
 struct kl_link_group {
     bool port;
-    int first, n, all; /* the first link or NET; how many with these numbers, and of the kind */
-    float bw, used, more, lacks;
+    int first, n, all; /* the first link or NET; how many carry the same, and how many of the kind there are */
+    float bw, used;
+    int nlacks;        /* of the n: how many lack something for one more channel */
+    float more, lacks; /* most that it takes of one of them, and lacks there */
 };
 
 struct kl_told_graph {
@@ -82,12 +85,18 @@ ncclResult_t kl_tell_causes(struct kl_search_told *told);
 /** The loads of a graph's links, grouped. */
 ncclResult_t kl_tell_links(const struct kl_topo *topo, struct kl_told_graph *graph);
 
-/** "GPU/0 → NVS/0-0 (NVL)", or "all 8 links GPU → NVS (NVL)": what a group is. */
+/** "GPU/0 → NVS/0-0 (NVL) and 2 like it", or "all 8 links GPU → NVS (NVL)": what a group is. */
 void kl_link_group_text(const struct kl_topo *topo, const struct kl_link_group *group, struct kl_text *text);
 
 /** The first line. */
 void kl_tell_verdict(struct kl_search_told *told);
 const char *kl_verdict_name(int verdict);
+
+/** Is `a` the heavier: does it help an earlier graph, or the same one more? */
+bool kl_cause_outweighs(const struct kl_search_told *told, const struct kl_cause *a, const struct kl_cause *b);
+
+/** What the machine is called for which a cause was tried. */
+const char *kl_cause_mended(const struct kl_cause *cause);
 
 /** "8 channels of 20 GB/s". */
 void kl_result_line(const struct kl_result *result, struct kl_text *text);

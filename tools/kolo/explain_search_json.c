@@ -24,6 +24,7 @@ static json_t *cause_json(const struct kl_cause *c)
     json_t *o = json_pack("{s:s,s:s,s:s,s:b,s:b}", "code", kl_fault_name(c->fault.code), "text", c->fault.text,
                           "remedy", kl_fault_remedy(c->fault.code), "tried", c->mended, "costs", c->helps);
 
+    json_object_set_new(o, "together", json_boolean(c->together));
     if (!c->mended) return o;
     json_object_set_new(o, "hosts", json_integer(c->hosts));
     json_object_set_new(o, "graph", json_string(kl_graph_name(c->now.id)));
@@ -66,10 +67,11 @@ static json_t *relaxation_json(int next)
 
 static json_t *chapter_json(const struct kl_topo *t, const struct kl_chapter *k)
 {
-    json_t *o = json_pack("{s:[i,i],s:i,s:[o,o],s:o,s:o,s:o,s:o}", "attempts", k->first, k->last, "pass", k->pass, "bw",
-                          kl_json_float(k->bw_from), kl_json_float(k->bw_to), "type_intra", types_json(k->type_intra),
-                          "type_inter", types_json(k->type_inter), "same_channels", range_json(k->same_channels),
-                          "cross_nic", range_json(k->cross_nic));
+    json_t *o = json_pack("{s:[i,i],s:i,s:[o,o],s:[o,o],s:o,s:o,s:o,s:o}", "attempts", k->first, k->last, "pass",
+                          k->pass, "bw_intra", kl_json_float(k->bw_from), kl_json_float(k->bw_to), "bw_inter",
+                          kl_json_float(k->inter_from), kl_json_float(k->inter_to), "type_intra",
+                          types_json(k->type_intra), "type_inter", types_json(k->type_inter), "same_channels",
+                          range_json(k->same_channels), "cross_nic", range_json(k->cross_nic));
 
     json_object_update_new(o, json_pack("{s:i,s:i,s:i,s:i,s:i,s:I,s:o,s:o}", "stored", k->stored, "made", k->made,
                                         "repeated", k->repeated, "hopeless", k->hopeless, "timeouts", k->timeouts,

@@ -24,15 +24,15 @@ static void print_cause(const struct kl_search_told *told, const struct kl_cause
         return;
     }
     if (!c->helps) {
-        fprintf(to, "    It costs these graphs nothing: %s they are no faster.\n", kl_fault_mended(c->fault.code));
+        fprintf(to, "    It costs these graphs nothing: %s they are no faster.\n", kl_cause_mended(c));
         return;
     }
     kl_result_line(&c->after, &t);
     kl_text_add(&t, " instead of ");
     kl_result_line(&c->now, &t);
-    fprintf(to, "    Searched again %s", kl_fault_mended(c->fault.code));
+    fprintf(to, "    Searched again %s", kl_cause_mended(c));
     if (c->hosts != told->planned.plan->hosts) fprintf(to, ", for %d hosts", c->hosts);
-    fprintf(to, ": %s: %s.\n    %s\n", kl_graph_name(c->now.id), line, kl_fault_remedy(c->fault.code));
+    fprintf(to, ": the %s graph has %s.\n    %s\n", kl_graph_name(c->now.id), line, kl_fault_remedy(c->fault.code));
 }
 
 static void print_causes(const struct kl_search_told *told, FILE *to)
@@ -88,6 +88,21 @@ static void print_head(const struct columns *c)
     fprintf(c->to, "result\n");
 }
 
+/* Bandwidth inside, and to the network where that is another. */
+static void print_bw(const struct columns *c, const struct kl_chapter *k)
+{
+    char text[64];
+    struct kl_text t = kl_text_over(text, sizeof text);
+
+    kl_text_add(&t, "%g", (double)k->bw_from);
+    if (k->bw_to != k->bw_from) kl_text_add(&t, "..%g", (double)k->bw_to);
+    if (c->nets && (k->inter_from != k->bw_from || k->inter_to != k->bw_to)) {
+        kl_text_add(&t, "/%g", (double)k->inter_from);
+        if (k->inter_to != k->inter_from) kl_text_add(&t, "..%g", (double)k->inter_to);
+    }
+    print_cell(c, 10, text);
+}
+
 static void print_wishes(const struct columns *c, const struct kl_chapter *k)
 {
     char text[48];
@@ -98,11 +113,7 @@ static void print_wishes(const struct columns *c, const struct kl_chapter *k)
         snprintf(text, sizeof text, "%d-%d", k->first + 1, k->last + 1);
     fprintf(c->to, "  ");
     print_cell(c, 10, text);
-    if (k->bw_from == k->bw_to)
-        snprintf(text, sizeof text, "%g", (double)k->bw_from);
-    else
-        snprintf(text, sizeof text, "%g..%g", (double)k->bw_from, (double)k->bw_to);
-    print_cell(c, 10, text);
+    print_bw(c, k);
     type_cell(c, k->type_intra);
     if (c->nets) type_cell(c, k->type_inter);
     print_cell(c, 8, both(k->same_channels, "any", "one"));
@@ -126,6 +137,7 @@ static void print_failure(const struct columns *c, const struct kl_chapter *k, b
     if (k->timeouts) fprintf(c->to, "; %d ended for want of steps", k->timeouts);
     if (k->repeated) fprintf(c->to, "; %d like earlier ones", k->repeated);
     if (k->hopeless) fprintf(c->to, "; %d hopeless", k->hopeless);
+    if (k->limiting_link < 0 && k->made) fprintf(c->to, "; no link was full");
     print_refusal(c, k->limiting_link);
 }
 
@@ -137,7 +149,7 @@ static void print_chapter(const struct columns *c, const struct kl_chapter *k, b
     } else {
         fprintf(c->to, "%d channel%s", k->stored, plural(k->stored));
         print_refusal(c, k->limiting_link);
-        if (k->next) fprintf(c->to, "; next: %s", kl_relaxation_name(k->next));
+        if (k->next && k->next != KL_RELAX_FASTER) fprintf(c->to, "; next: %s", kl_relaxation_name(k->next));
     }
     fprintf(c->to, "\n");
 }
@@ -155,6 +167,8 @@ static struct kl_chapter chapter_of(const struct kl_attempt *a, int i)
                                .pattern = {a->pattern, a->pattern},
                                .bw_from = a->bw_intra,
                                .bw_to = a->bw_intra,
+                               .inter_from = a->bw_inter,
+                               .inter_to = a->bw_inter,
                                .stored = a->stored,
                                .repeated = a->repeats >= 0,
                                .hopeless = a->end == KL_ATTEMPT_HOPELESS,
@@ -189,7 +203,7 @@ static void print_doubling(const struct kl_told_graph *g, FILE *to)
 {
     if (g->why->doubling == KL_DOUBLING_NOT_ASKED || g->graph->pattern == KL_PATTERN_NVLS) return;
     if (g->why->doubling == KL_DOUBLING_DONE)
-        fprintf(to, "  Then every channel was used twice, at half the bandwidth: %d became more.\n", g->why->found);
+        fprintf(to, "  Then its channels were used twice, at half the bandwidth, as they had at least 25 GB/s each.\n");
     else
         fprintf(to, "  Channels were %s.\n", kl_doubling_name(g->why->doubling));
 }
@@ -209,9 +223,11 @@ static void print_story(const struct kl_search_told *told, const struct kl_told_
     if (!g->why->nattempts) return;
     fprintf(to, "  What was wished, and what it gave:\n");
     print_pass(&c, told, g, 1);
-    fprintf(to, "  It ended because %s.\n", kl_search_end_name(g->why->end));
+    fprintf(to, "  How it ended: %s", kl_search_end_name(g->why->end));
+    if (g->why->end == KL_END_SATURATED) fprintf(to, " (%g GB/s in all)", (double)t->total_bw);
+    fprintf(to, ".\n");
     print_doubling(g, to);
-    if (!second_pass(g)) return;
+    if (!second_pass(g) || !g->why->found) return;
     fprintf(to, "  With the solution's wishes, more bandwidth was tried:\n");
     print_pass(&c, told, g, 2);
 }
@@ -228,9 +244,10 @@ static void print_group(const struct kl_search_told *told, const struct kl_link_
 
     kl_link_group_text(told->domain->topo, l, &t);
     fprintf(to, "  ");
-    print_cell(&c, 40, name);
+    print_cell(&c, 48, name);
     fprintf(to, "%7g  %7g  %7g", (double)l->used, (double)l->bw, (double)l->more);
     if (l->lacks > 0) fprintf(to, "  lacks %g", (double)l->lacks);
+    if (l->lacks > 0 && l->nlacks < l->n) fprintf(to, " on %d of them", l->nlacks);
     fprintf(to, "\n");
 }
 
@@ -239,9 +256,9 @@ static void print_loads(const struct kl_search_told *told, const struct kl_told_
     struct columns c = {.to = to};
     int shown = told->all || g->ngroups <= GROUPS_SHOWN + 2 ? g->ngroups : GROUPS_SHOWN;
 
-    if (!g->ngroups) return;
+    if (!g->ngroups || g->why->end == KL_END_FALLBACK) return;
     fprintf(to, "  ");
-    print_cell(&c, 40, "GB/s on links, fullest first");
+    print_cell(&c, 48, "GB/s on links, fullest first");
     fprintf(to, "   used       of  one more (like channel %d)\n", g->load->like);
     for (int i = 0; i < shown; i++) print_group(told, &g->group[i], to);
     if (shown < g->ngroups) fprintf(to, "  ... and %d groups more; --all shows them\n", g->ngroups - shown);
@@ -249,9 +266,13 @@ static void print_loads(const struct kl_search_told *told, const struct kl_told_
 
 static void print_limit(const struct kl_told_graph *g, FILE *to)
 {
-    if (g->load->like < 0 || g->load->limit == KL_LIMIT_LINKS || g->load->limit == KL_LIMIT_PORTS) return;
+    if (g->load->like < 0 || g->why->end == KL_END_FALLBACK || g->load->limit == KL_LIMIT_LINKS ||
+        g->load->limit == KL_LIMIT_PORTS)
+        return;
     if (g->load->limit == KL_LIMIT_NONE)
         fprintf(to, "  For one more like channel %d there is room.\n", g->load->like);
+    else if (g->id == KL_GRAPH_TREE || g->id == KL_GRAPH_COLLNET_CHAIN)
+        fprintf(to, "  It may have no more channels than the ring: %d.\n", g->graph->max_channels);
     else
         fprintf(to, "  There may be no more than %d channels.\n", g->graph->max_channels);
 }
@@ -268,7 +289,8 @@ static void print_graph(const struct kl_search_told *told, const struct kl_told_
     kl_result_line(&r, &t);
     fprintf(to, "\n%s: %s", kl_graph_name(g->id), line);
     if (a->nchannels) {
-        fprintf(to, ", %s", kl_graph_pattern_name(a->pattern));
+        if (strcmp(kl_graph_pattern_name(a->pattern), kl_graph_name(g->id)) != 0)
+            fprintf(to, ", %s", kl_graph_pattern_name(a->pattern));
         fprintf(to, ", GPU paths up to %s", kl_path_type_name[a->type_intra]);
         if (r.nets) fprintf(to, ", NIC paths up to %s", kl_path_type_name[a->type_inter]);
         if (a->pattern != KL_PATTERN_NVLS) fprintf(to, ", %s", a->same_channels ? "one order" : "orders of their own");

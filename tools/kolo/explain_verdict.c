@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/explain_search.h"
 
+#include "base/setting.h"
 #include "tools/kolo/topo_name.h"
 #include "topo/paths.h"
 
@@ -19,41 +20,53 @@ static void say_result(const struct kl_result *r, struct kl_text *t)
 
 /* ---- a fault ---- */
 
-/* Of several that help, the one without which the machine would be fastest. */
+const char *kl_cause_mended(const struct kl_cause *c)
+{
+    return c->together ? "without these faults" : kl_fault_mended(c->fault.code);
+}
+
 static const struct kl_cause *worst_cause(const struct kl_search_told *told)
 {
     const struct kl_cause *worst = NULL;
 
-    for (int i = 0; i < told->ncauses; i++) {
-        const struct kl_cause *c = &told->cause[i];
-
-        if (!c->helps) continue;
-        if (!worst ||
-            (float)c->after.nchannels * c->after.bw_inter > (float)worst->after.nchannels * worst->after.bw_inter)
-            worst = c;
-    }
+    for (int i = 0; i < told->ncauses; i++)
+        if (told->cause[i].helps && (!worst || kl_cause_outweighs(told, &told->cause[i], worst)))
+            worst = &told->cause[i];
     return worst;
 }
 
 static void say_cause(const struct kl_search_told *told, const struct kl_cause *c, struct kl_text *t)
 {
-    kl_text_add(t, "%s: ", c->fault.text);
+    for (int i = 0; i < told->ncauses; i++)
+        if (&told->cause[i] == c || (c->together && told->cause[i].together))
+            kl_text_add(t, "%s%s", t->length ? ", and " : "", told->cause[i].fault.text);
+    kl_text_add(t, ": ");
     if (c->hosts != told->planned.plan->hosts) kl_text_add(t, "between %d hosts, ", c->hosts);
-    kl_text_add(t, "the %s has ", kl_graph_name(c->now.id));
+    kl_text_add(t, "the %s graph has ", kl_graph_name(c->now.id));
     kl_result_line(&c->now, t);
-    kl_text_add(t, "%s; %s it would have ", c->now.fallback ? ", as none was found" : "",
-                kl_fault_mended(c->fault.code));
+    kl_text_add(t, "%s; %s it would have ", c->now.fallback ? ", because none was found" : "", kl_cause_mended(c));
     kl_result_line(&c->after, t);
 }
 
 /* ---- graph files ---- */
+
+/* Who set it: such files are often not known of. */
+static void say_origin(struct kl_text *t)
+{
+    struct kl_setting setting;
+    char origin[KL_ORIGIN_TEXT];
+
+    if (kl_settings_find(kl_settings_process(), "NCCL_GRAPH_FILE", &setting))
+        kl_text_add(t, " (NCCL_GRAPH_FILE, %s)", kl_setting_origin(&setting, origin));
+}
 
 static void say_injected(const struct kl_search_told *told, const struct kl_told_graph *g, struct kl_text *t)
 {
     struct kl_result now = kl_result_of(&told->domain->graphs, g->id);
 
     say_result(&now, t);
-    kl_text_add(t, ", taken from the graph file %s without a search", told->planned.comm.graph_file);
+    kl_text_add(t, ", taken without a search from the graph file %s", told->planned.comm.graph_file);
+    say_origin(t);
     if (!told->searched) return;
     struct kl_result searched = kl_result_of(&told->searched->domain[told->searched->domain_of[0]].graphs, g->id);
 
@@ -65,42 +78,51 @@ static void say_refused(const struct kl_search_told *told, const struct kl_told_
 {
     struct kl_result now = kl_result_of(&told->domain->graphs, g->id);
 
-    kl_text_add(t, "The graph file %s is not used for the %s: %s. A search gave ", told->planned.comm.graph_file,
-                kl_graph_name(g->id), g->why->refused);
+    kl_text_add(t, "The graph file");
+    say_origin(t);
+    kl_text_add(t, " is not used for the %s graph: %s. A search gave ", kl_graph_name(g->id), g->why->refused);
     kl_result_line(&now, t);
 }
 
 /* ---- nothing found ---- */
 
-/* The worst pair of GPUs. */
-static const struct kl_path *worst_path(const struct kl_topo *t, int *from, int *to)
+/* Two GPUs that cannot reach each other; false if all can. */
+static bool apart(const struct kl_topo *t, int *from, int *to)
 {
-    const struct kl_path *worst = NULL;
-
     for (int i = 0; i < t->count[KL_NODE_GPU]; i++)
         for (int k = 0; k < t->count[KL_NODE_GPU]; k++) {
-            const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, i, KL_NODE_GPU, k);
-
-            if (i == k || (worst && p->bw >= worst->bw)) continue;
-            worst = p;
+            if (i == k || kl_path_between(t, KL_NODE_GPU, i, KL_NODE_GPU, k)->type < KL_PATH_NET) continue;
             *from = kl_topo_at(t, KL_NODE_GPU, i);
             *to = kl_topo_at(t, KL_NODE_GPU, k);
+            return true;
         }
-    return worst;
+    return false;
+}
+
+static void say_why_nothing(const struct kl_topo *t, const struct kl_told_graph *g, struct kl_text *text)
+{
+    char a[KL_NODE_TEXT], b[KL_NODE_TEXT];
+    int from, to, link = g->story->nchapters ? g->story->chapter[0].limiting_link : -1;
+
+    if (apart(t, &from, &to))
+        kl_text_add(text, "; no path that counts leads from %s to %s", kl_topo_name(t, from, a),
+                    kl_topo_name(t, to, b));
+    else if (link >= 0)
+        kl_text_add(text, "; %s → %s was full most often", kl_topo_name(t, t->link[link].from, a),
+                    kl_topo_name(t, t->link[link].to, b));
+    else
+        kl_text_add(text, "; no link was full, but paths of the types that may be used do not lead on");
 }
 
 static void say_fallback(const struct kl_search_told *told, const struct kl_told_graph *g, struct kl_text *t)
 {
-    const struct kl_topo *topo = told->domain->topo;
-    char a[KL_NODE_TEXT], b[KL_NODE_TEXT];
-    int from = 0, to = 0;
-    const struct kl_path *p = worst_path(topo, &from, &to);
+    const struct kl_connect *c = told->planned.plan->connect;
 
-    kl_text_add(t, "%s: none was found at any bandwidth, so the GPUs are taken in their order, at 0.1 GB/s",
-                kl_graph_name(g->id));
-    if (p)
-        kl_text_add(t, "; the worst path, %s to %s, is %s with %g GB/s", kl_topo_name(topo, from, a),
-                    kl_topo_name(topo, to, b), kl_path_type_name[p->type], (double)p->bw);
+    kl_text_add(t,
+                "%s: none was found at any bandwidth, so the GPUs are taken in their order, at 0.1 GB/s, and rings and "
+                "trees have %d channels",
+                kl_graph_name(g->id), c->coll_channels);
+    say_why_nothing(told->domain->topo, g, t);
 }
 
 /* ---- a sound machine ---- */
@@ -109,23 +131,24 @@ static void say_links(const struct kl_search_told *told, const struct kl_told_gr
 {
     const struct kl_link_group *l = &g->group[0];
 
-    kl_text_add(t, "; one more needs %g GB/s more on ", (double)l->lacks);
+    kl_text_add(t, "; no room for one more, which takes %g: ", (double)l->more);
     kl_link_group_text(told->domain->topo, l, t);
-    kl_text_add(t, ", where %g of %g %s used", (double)l->used, (double)l->bw, l->used == 1 ? "is" : "are");
+    kl_text_add(t, " carr%s %g of %g GB/s", l->n == 1 ? "ies" : "y", (double)l->used, (double)l->bw);
 }
 
 static void say_limit(const struct kl_search_told *told, const struct kl_told_graph *g, struct kl_text *t)
 {
     struct kl_result now = kl_result_of(&told->domain->graphs, g->id);
-    int max = g->graph->max_channels;
 
     say_result(&now, t);
     if (g->load->limit == KL_LIMIT_CHANNELS && (g->id == KL_GRAPH_TREE || g->id == KL_GRAPH_COLLNET_CHAIN))
         kl_text_add(t, ", as many as the ring has");
     else if (g->load->limit == KL_LIMIT_CHANNELS && g->graph->pattern == KL_PATTERN_NVLS)
-        kl_text_add(t, ", as many as may be: each has another GPU as its head");
+        kl_text_add(t, ", as many as there may be: each has another GPU as its head");
+    else if (g->load->limit == KL_LIMIT_CHANNELS && told->domain->topo->count[KL_NODE_GPU] == 1)
+        kl_text_add(t, ", as many as there may be: a GPU alone needs no links");
     else if (g->load->limit == KL_LIMIT_CHANNELS)
-        kl_text_add(t, ", as many as may be: %d", max);
+        kl_text_add(t, ", as many as there may be");
     else if (g->load->limit != KL_LIMIT_NONE && g->ngroups)
         say_links(told, g, t);
     else
@@ -144,7 +167,9 @@ static int verdict_of(const struct kl_search_told *told, const struct kl_told_gr
         if (told->graph[i].why->refused) *about = &told->graph[i];
     if ((*about)->why->refused) return KL_VERDICT_REFUSED;
     if (g->why->end == KL_END_INJECTED) return KL_VERDICT_INJECTED;
-    if (g->why->end == KL_END_FALLBACK) return KL_VERDICT_FALLBACK;
+    for (int i = told->ngraphs - 1; i >= 0; i--)
+        if (told->graph[i].why->end == KL_END_FALLBACK) *about = &told->graph[i];
+    if ((*about)->why->end == KL_END_FALLBACK) return KL_VERDICT_FALLBACK;
     return g->graph->nchannels ? KL_VERDICT_LIMIT : KL_VERDICT_NONE;
 }
 
