@@ -2,6 +2,7 @@
 #include "graph/connect.h"
 
 #include "base/error.h"
+#include "graph/channels.h"
 #include "graph/records.h"
 #include "graph/tree.h"
 
@@ -270,96 +271,6 @@ static int count_heads(const struct kl_connect *c)
     return n;
 }
 
-/* ---- channel counts ---- */
-
-/* Channels up to `end` repeat those there are. */
-static void grow(struct kl_connect *c, int end)
-{
-    int start = c->nchannels;
-
-    for (; c->nchannels < end && c->nchannels < KL_MAX_CHANNELS; c->nchannels++)
-        c->source[c->nchannels] = c->source[c->nchannels - start];
-}
-
-static int clamp(int64_t x, int lo, int hi)
-{
-    return x < lo ? lo : x > hi ? hi : (int)x;
-}
-
-static bool is_set(int64_t param)
-{
-    return param != -2;
-}
-
-static int upper_limit(const struct kl_channel_params *p)
-{
-    int64_t batches = p->work_args_bytes > 16 * KL_MAX_CHANNELS + 32 ? KL_MAX_CHANNELS : (p->work_args_bytes - 32) / 16;
-    int64_t n = is_set(p->max_channels) ? p->max_channels : is_set(p->max_rings) ? p->max_rings : KL_MAX_CHANNELS;
-
-    return clamp(n < batches ? n : batches, 1, KL_MAX_CHANNELS);
-}
-
-static int lower_limit(const struct kl_channel_params *p)
-{
-    return clamp(is_set(p->min_channels) ? p->min_channels
-                 : is_set(p->min_rings)  ? p->min_rings
-                                         : 0,
-                 0, KL_MAX_CHANNELS);
-}
-
-/* The configuration's limits, overridden by the user's. */
-static void cta_limits(const struct kl_connect_request *q, int *min, int *max)
-{
-    *min = clamp(q->params.min_ctas > 0 ? q->params.min_ctas : q->min_ctas, 1, KL_MAX_CHANNELS);
-    *max = clamp(q->params.max_ctas > 0 ? q->params.max_ctas : q->max_ctas, 1, KL_MAX_CHANNELS);
-    if (*min > *max) *min = *max;
-}
-
-int kl_nvls_channels(int sm, const struct kl_connect_request *q)
-{
-    int64_t n = q->params.nvls_channels >= 0 ? q->params.nvls_channels : sm >= 100 ? 32 : 16;
-    int min, max;
-
-    cta_limits(q, &min, &max);
-    return clamp(n, min, max);
-}
-
-static void apply_limits(struct kl_connect *c, const struct kl_connect_request *q)
-{
-    int min_ctas, max_ctas, min = lower_limit(&q->params);
-
-    cta_limits(q, &min_ctas, &max_ctas);
-    min = most(min, min_ctas);
-    c->nchannels = least(least(upper_limit(&q->params), c->nchannels), max_ctas);
-    if (q->parent_channels) {
-        c->nchannels = least(c->nchannels, q->parent_channels);
-        min = least(min, q->parent_channels);
-    }
-    grow(c, min);
-}
-
-static void set_channels(struct kl_connect *c, const struct kl_connect_request *q)
-{
-    const struct kl_graph_facts *ring = &c->graph[KL_GRAPH_RING], *chain = &c->graph[KL_GRAPH_COLLNET_CHAIN];
-    bool several = c->nodes.nnodes > 1;
-
-    c->nchannels = least(KL_MAX_CHANNELS, 2 * c->base);
-    for (int i = 0; i < c->nchannels; i++) c->source[i] = (uint8_t)i;
-    if (c->collnet && chain->bw_intra > chain->bw_inter && c->ranks.nranks > c->nodes.nnodes)
-        grow(c, c->nchannels + c->nchannels / 2);
-    if (q->min_sm >= 90 && several && ring->bw_intra > 45.0f && c->nchannels < 16) grow(c, 2 * c->nchannels);
-    if (q->unpack && several && c->nchannels < 16 && q->params.unpack_double) grow(c, 2 * c->nchannels);
-    apply_limits(c, q);
-    c->coll_channels = c->nchannels;
-    if (q->parent_nvls_channels) c->nvls_channels = least(c->nvls_channels, q->parent_nvls_channels);
-    if (c->nvls) grow(c, c->nvls_channels);
-    if (!c->nheads) c->nvls_channels = 0;
-    if (q->parent_channels) {
-        c->nchannels = least(c->nchannels, q->parent_channels);
-        c->coll_channels = least(c->coll_channels, q->parent_channels);
-    }
-}
-
 static enum kl_offload refuse_collnet(const struct kl_connect *c, const struct kl_connect_request *q)
 {
     if (!q->collnet) return q->no_collnet ? q->no_collnet : KL_OFFLOAD_NOT_ASKED;
@@ -452,7 +363,7 @@ ncclResult_t kl_connect_create(const struct kl_ranks *ranks, const struct kl_con
     }
     KL_TRY_OR(rc, out, check_channels(c));
     set_support(c, request);
-    set_channels(c, request);
+    kl_channels_set(c, request);
     *connect = c;
     c = NULL;
 out:

@@ -117,6 +117,29 @@ struct kl_connect_request {
     struct kl_channel_params params;
 };
 
+/** Rules that decide how many channels there are, in the order in which they apply. */
+enum kl_channel_reason {
+    KL_CHANNELS_RING,  /* the own ring graph */
+    KL_CHANNELS_TREE,  /* the own tree graph */
+    KL_CHANNELS_RANKS, /* of all ranks the fewest */
+    KL_CHANNELS_TWICE,
+    KL_CHANNELS_COLLNET,
+    KL_CHANNELS_FAST_RING,
+    KL_CHANNELS_UNPACK,
+    KL_CHANNELS_UPPER,
+    KL_CHANNELS_MAX_CTAS,
+    KL_CHANNELS_PARENT,
+    KL_CHANNELS_LOWER,
+    KL_CHANNELS_NVLS,
+    KL_CHANNEL_REASONS
+};
+
+/** A rule that changed the number of channels. */
+struct kl_channel_step {
+    uint8_t reason; /* enum kl_channel_reason */
+    int before, after;
+};
+
 struct kl_connect {
     struct kl_ranks ranks;
     struct kl_nodes nodes;
@@ -130,8 +153,10 @@ struct kl_connect {
     int nchannels;     /* of the communicator */
     int coll_channels; /* without those only NVLS uses */
     int nvls_channels;
-    int nheads;                      /* of NVLS */
-    uint8_t source[KL_MAX_CHANNELS]; /* channel c is like channel source[c] < 2 * base */
+    int nheads;                                          /* of NVLS */
+    uint8_t source[KL_MAX_CHANNELS];                     /* channel c is like channel source[c] < 2 * base */
+    struct kl_channel_step step[KL_CHANNEL_REASONS + 1]; /* how `nchannels` came about; the parent may cut twice */
+    int nsteps;
 };
 
 /* ---- a rank's own part ---- */
@@ -188,6 +213,10 @@ struct kl_collnet_links {
 };
 ncclResult_t kl_connect_collnet(const struct kl_connect *c, const struct kl_graphs *graphs, int shift, int channel,
                                 int rank, struct kl_collnet_links *links);
+
+/** "twice", and a reason for people. */
+const char *kl_channel_reason_name(int reason);
+const char *kl_channel_reason_text(int reason);
 
 /* ---- nodes ---- */
 

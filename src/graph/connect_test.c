@@ -4,6 +4,7 @@
 #include "tests/kolo_test.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MAX_RANKS = 256 };
 
@@ -265,19 +266,37 @@ static const struct count_case {
     const char *label;
     int graph_channels, min, max, min_ctas, max_ctas, parent;
     int want;
+    const char *rules; /* that changed the number after doubling */
 } counts[] = {
-    {"doubled", 4, -2, -2, 1, 64, 0, 8},
-    {"at most 64", 32, -2, -2, 1, 64, 0, 64},
-    {"upper limit", 4, -2, 3, 1, 64, 0, 3},
-    {"lower limit", 4, 20, -2, 1, 64, 0, 20},
-    {"first fewer, then more", 4, 8, 2, 1, 64, 0, 8},
-    {"upper limit below one", 4, -2, 0, 1, 64, 0, 1},
-    {"beyond the maximum", 4, 100, -2, 1, 64, 0, 64},
-    {"configured limits", 4, -2, -2, 12, 64, 0, 12},
-    {"configured maximum", 4, -2, -2, 1, 5, 0, 5},
-    {"as many as the parent", 4, -2, -2, 1, 64, 6, 6},
-    {"the parent limits growth", 4, 32, -2, 1, 64, 16, 16},
+    {"doubled", 4, -2, -2, 1, 64, 0, 8, ""},
+    {"at most 64", 32, -2, -2, 1, 64, 0, 64, ""},
+    {"upper limit", 4, -2, 3, 1, 64, 0, 3, " max_channels"},
+    {"lower limit", 4, 20, -2, 1, 64, 0, 20, " min_channels"},
+    {"first fewer, then more", 4, 8, 2, 1, 64, 0, 8, " max_channels min_channels"},
+    {"upper limit below one", 4, -2, 0, 1, 64, 0, 1, " max_channels"},
+    {"beyond the maximum", 4, 100, -2, 1, 64, 0, 64, " min_channels"},
+    {"configured limits", 4, -2, -2, 12, 64, 0, 12, " min_channels"},
+    {"configured maximum", 4, -2, -2, 1, 5, 0, 5, " max_ctas"},
+    {"as many as the parent", 4, -2, -2, 1, 64, 6, 6, " parent"},
+    {"the parent limits growth", 4, 32, -2, 1, 64, 16, 16, " min_channels"},
 };
+
+/* Each step begins where the one before ended, and the last ends at the number of channels. */
+static void check_steps(const struct kl_connect *all, const struct count_case *k)
+{
+    char rules[128] = "";
+    int n = 0;
+
+    for (int i = 0; i < all->nsteps; i++) {
+        expect_case(k->label, all->step[i].before == n);
+        n = all->step[i].after;
+        if (all->step[i].reason <= KL_CHANNELS_TWICE) continue;
+        strcat(rules, " ");
+        strcat(rules, kl_channel_reason_name(all->step[i].reason));
+    }
+    expect_case(k->label, n == all->nchannels);
+    if (strcmp(rules, k->rules) != 0) fail_msg("%s:%s", k->label, rules);
+}
 
 static void limits_apply_in_order(void **state)
 {
@@ -298,6 +317,7 @@ static void limits_apply_in_order(void **state)
         c->request.parent_channels = k->parent;
         struct kl_connect *all = connect_all(c);
         expect_case(k->label, all->nchannels == k->want);
+        check_steps(all, k);
         check_rings(all);
         kl_connect_free(all);
         free(c);

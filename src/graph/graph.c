@@ -138,3 +138,17 @@ const char *kl_search_end_name(int end)
 
     return NAME_IN(names, end);
 }
+
+const char *kl_doubling_name(int doubling)
+{
+    static const char *const names[] = {
+        [KL_DOUBLING_NOT_ASKED] = "not asked",
+        [KL_DOUBLING_DONE] = "every channel is used twice, at half the bandwidth",
+        [KL_DOUBLING_HEADS] = "not doubled: a GPU is head of one channel only",
+        [KL_DOUBLING_SLOW] = "not doubled: below 25 GB/s a channel is not worth dividing",
+        [KL_DOUBLING_ENOUGH] = "not doubled: more than 4 channels below 50 GB/s are enough after sm 80",
+        [KL_DOUBLING_FULL] = "not doubled: there may be no more channels",
+    };
+
+    return NAME_IN(names, doubling);
+}

@@ -102,6 +102,16 @@ enum kl_search_end {
     KL_END_FALLBACK   /* nothing found: the devices in their order, at 0.1 GB/s */
 };
 
+/** Does the second pass begin with every channel twice, at half the bandwidth each? */
+enum kl_doubling {
+    KL_DOUBLING_NOT_ASKED, /* there was no search, or no solution */
+    KL_DOUBLING_DONE,
+    KL_DOUBLING_HEADS,  /* NVLS: a GPU is head only once */
+    KL_DOUBLING_SLOW,   /* below 25 GB/s per channel one is enough */
+    KL_DOUBLING_ENOUGH, /* sm above 80, more than 4 channels, below 50 GB/s each */
+    KL_DOUBLING_FULL    /* as many channels as there may be */
+};
+
 struct kl_attempt {
     int pass; /* 1: relax until something is found; 2: raise the bandwidth of what was found */
     int pattern, cross_nic, same_channels, type_intra, type_inter;
@@ -119,6 +129,8 @@ struct kl_graph_why {
     struct kl_attempt *attempt;
     int nattempts;
     int end;         /* enum kl_search_end: of the first pass */
+    int doubling;    /* enum kl_doubling */
+    int found;       /* channels before doubling */
     uint64_t cpu_ns; /* of the calling thread */
     char *refused;   /* why a graph of a file was not taken; NULL if none was offered or it was */
 };
@@ -167,5 +179,6 @@ const char *kl_graph_name(int id);              /* "ring", "tree", "collnet_chai
 const char *kl_graph_pattern_name(int pattern); /* "balanced tree", ... */
 const char *kl_relaxation_name(int relaxation);
 const char *kl_search_end_name(int end);
+const char *kl_doubling_name(int doubling);
 
 #endif

@@ -161,14 +161,22 @@ int kl_run_relax(struct kl_run *run)
 
 /* ---- second pass: raise the bandwidth of the solution ---- */
 
+static int doubling_of(const struct kl_routes *r, const struct kl_graph *g)
+{
+    if (!g->nchannels) return KL_DOUBLING_NOT_ASKED;
+    if (g->pattern == KL_PATTERN_NVLS) return KL_DOUBLING_HEADS;
+    if (g->bw_intra < 25) return KL_DOUBLING_SLOW;
+    if (r->min_sm > 80 && g->bw_intra < 50 && g->nchannels > 4) return KL_DOUBLING_ENOUGH;
+    return g->nchannels < g->max_channels ? KL_DOUBLING_DONE : KL_DOUBLING_FULL;
+}
+
 /* Where a machine has bandwidth to spare, use every order twice. */
-static void duplicate_channels(const struct kl_routes *r, struct kl_graph *g)
+static int duplicate_channels(const struct kl_routes *r, struct kl_graph *g)
 {
     int n = g->nchannels, dup = 2 * n < g->max_channels ? 2 * n : g->max_channels;
-    int shares = n ? (dup + n - 1) / n : 1;
+    int shares = n ? (dup + n - 1) / n : 1, doubling = doubling_of(r, g);
 
-    if (!n || g->pattern == KL_PATTERN_NVLS || g->bw_intra < 25) return;
-    if (r->min_sm > 80 && g->bw_intra < 50 && n > 4) return;
+    if (doubling != KL_DOUBLING_DONE) return doubling;
     for (int c = n; c < dup; c++) {
         for (int i = 0; i < g->ngpus; i++) g->intra[c * g->ngpus + i] = g->intra[(c - n) * g->ngpus + i];
         for (int i = 0; i < 2; i++) g->inter[2 * c + i] = g->inter[2 * (c - n) + i];
@@ -176,6 +184,7 @@ static void duplicate_channels(const struct kl_routes *r, struct kl_graph *g)
     g->bw_intra /= (float)shares;
     g->bw_inter /= (float)shares;
     g->nchannels = dup;
+    return doubling;
 }
 
 void kl_run_second_pass(struct kl_run *run)
@@ -183,7 +192,8 @@ void kl_run_second_pass(struct kl_run *run)
     struct kl_graph *best = run->best;
 
     run->budget = KL_WALK_PERFECT;
-    duplicate_channels(run->routes, best);
+    run->why->found = best->nchannels;
+    run->why->doubling = duplicate_channels(run->routes, best);
     kl_graph_copy(run->work, best);
     for (run->idx = 0; !last_speed(run) && run->speed[run->idx] > best->bw_inter;) run->idx++;
     set_speed(run);

@@ -111,7 +111,7 @@ static void candidate_is_explained(const struct kl_tuning *t, const struct kl_tu
     float cost = cost_alone(t, op, a, p);
     enum kl_tuning_refusal refusal = kl_tuning_refused(t, op, a, p);
 
-    if ((refusal == KL_TUNING_ALLOWED) != (cost >= 0 && cost < 3.6e9f))
+    if ((refusal == KL_TUNING_ALLOWED) != (cost >= 0))
         fail_msg("%s %s %s costs %g: %s", kl_func_name[op->func], kl_algo_name[a], kl_proto_name[p], (double)cost,
                  kl_tuning_refusal_name(refusal));
     if (refusal == KL_TUNING_ALLOWED) {
@@ -265,7 +265,7 @@ static void extreme_sizes_have_ranges(void **state)
 
     (void)state;
     assert_int_equal(kl_tuning_ranges(plan_for(c, 2), &op, INT64_MAX - 5, INT64_MAX, &r, &n), ncclSuccess);
-    assert_true(n == 1 && r[0].choice.algo == -1 && r[0].last == INT64_MAX);
+    assert_true(n == 1 && r[0].choice.algo >= 0 && r[0].last == INT64_MAX);
     free(r);
     assert_int_equal(kl_tuning_ranges(plan_for(c, 2), &op, 7, 7, &r, &n), ncclSuccess);
     assert_true(n == 1 && r[0].first == 7 && r[0].last == 7);

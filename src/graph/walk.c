@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "graph/bound.h"
+#include "graph/stages.h"
 #include "topo/paths.h"
 
 #include <stdlib.h>
@@ -13,21 +14,6 @@ enum mode {
     ANY_ORDER, /* all that are left, the most promising first */
     PCI_ORDER, /* the next index */
     REPLAY     /* as in the channel before */
-};
-
-enum stage_kind {
-    STAGE_GPU,   /* to the next GPU */
-    STAGE_NET,   /* back to the network; the GPU stays */
-    STAGE_FIRST, /* back to the first GPU, which completes the channel */
-    STAGE_HEADS, /* everybody to the head and back, which completes the channel */
-    STAGE_DONE   /* the channel is complete */
-};
-
-struct kl_stage {
-    uint8_t kind;
-    bool last_exit;  /* GPU: the one chosen now returns to the network at once */
-    bool nets_count; /* GPU: the way from the entry NET counts among candidates */
-    bool same_exit;  /* NET: must be the one that the GPU before returned to */
 };
 
 /* Where a channel stands at one stage. */
@@ -421,7 +407,7 @@ static inline void open_stage(struct kl_walk *w, struct kl_lane *l, const struct
 {
     f->gpu = gpu;
     f->next = 0;
-    if (s->kind == STAGE_NET) {
+    if (s->kind == KL_STAGE_NET) {
         f->n = net_list(w, gpu, &f->list);
     } else if (mode == ANY_ORDER) {
         list_gpus(w, l, s, f);
@@ -463,18 +449,13 @@ static bool may_leave_through(struct kl_walk *w, const struct kl_lane *l, int ne
     return !same_exit || id == l->nets[1];
 }
 
-static enum kl_charge exit_charge(const struct kl_walk *w)
-{
-    return w->work->pattern == KL_PATTERN_BALANCED_TREE ? KL_CHARGE_HALF : KL_CHARGE_INTER;
-}
-
 static bool try_net(struct kl_walk *w, struct kl_lane *l, const struct kl_stage *s, struct frame *f)
 {
     int net = f->list[f->next++];
     const struct kl_route *p = kl_gpu_net(w->routes, f->gpu, net);
 
     if (!may_leave_through(w, l, net, s->same_exit)) return false;
-    if (!follow(w, p, exit_charge(w), w->work->type_inter)) return false;
+    if (!follow(w, p, kl_exit_charge(w->work->pattern), w->work->type_inter)) return false;
     f->taken = p;
     l->nets[1] = w->routes->same_net[net];
     return true;
@@ -492,11 +473,11 @@ static void close_ring(struct kl_walk *w, const struct kl_lane *l, int gpu)
 static void test_heads(struct kl_walk *w, struct kl_lane *l, int head);
 
 /* A stage that completes the channel. */
-static void finish(struct kl_walk *w, struct kl_lane *l, enum stage_kind kind, int gpu)
+static void finish(struct kl_walk *w, struct kl_lane *l, enum kl_stage_kind kind, int gpu)
 {
-    if (kind == STAGE_FIRST)
+    if (kind == KL_STAGE_FIRST)
         close_ring(w, l, gpu);
-    else if (kind == STAGE_HEADS)
+    else if (kind == KL_STAGE_HEADS)
         test_heads(w, l, gpu);
     else if (visit(w))
         channel_complete(w);
@@ -504,7 +485,7 @@ static void finish(struct kl_walk *w, struct kl_lane *l, enum stage_kind kind, i
 
 static inline bool is_final(const struct kl_stage *s)
 {
-    return s->kind >= STAGE_FIRST;
+    return s->kind >= KL_STAGE_FIRST;
 }
 
 /* Lay a channel that begins at `gpu`, which is reached: all ways on from there. */
@@ -523,12 +504,12 @@ static void lay(struct kl_walk *w, int gpu, enum mode mode)
     }
     open_stage(w, l, s, mode, f, gpu);
     for (;;) {
-        bool net = s->kind == STAGE_NET;
+        bool net = s->kind == KL_STAGE_NET;
 
         if (f->next == f->n) { /* all tried: back to the stage before */
             if (f == l->frame) break;
             f--, s--;
-            net = s->kind == STAGE_NET;
+            net = s->kind == KL_STAGE_NET;
         } else if (!(net ? try_net(w, l, s, f) : try_gpu(w, l, f))) {
             continue;
         } else if (visit(w)) {
@@ -545,7 +526,7 @@ static void lay(struct kl_walk *w, int gpu, enum mode mode)
             l->step++; /* so that the undoing below is the same in all cases */
         }
         if (net) {
-            leave(w, f->taken, exit_charge(w));
+            leave(w, f->taken, kl_exit_charge(w->work->pattern));
         } else {
             undo_gpu(w, l, f);
             l->step--;
@@ -555,31 +536,13 @@ static void lay(struct kl_walk *w, int gpu, enum mode mode)
 
 /* ---- heads: no chain of GPUs, but a test that everybody reaches the head and back ---- */
 
-/* One of the 2 * ngpus routes of a head's test: the first half leads from the head, or the switch, to every GPU. */
-struct spoke {
-    const struct kl_route *route;
-    enum kl_charge charge;
-    float m; /* times the bandwidth */
-};
-
-static struct spoke spoke_of(struct kl_walk *w, int head, int i)
-{
-    const struct kl_routes *r = w->routes;
-    int ng = r->ngpus, d = i % ng;
-
-    if (w->work->pattern == KL_PATTERN_NVLS)
-        return (struct spoke){i < ng ? &r->nvs_gpu[d] : &r->gpu_nvs[d], d == head ? KL_CHARGE_HEADS : KL_CHARGE_INTRA,
-                              d == head ? w->head_share : 1};
-    return (struct spoke){i < ng ? kl_gpu_gpu(r, head, d) : kl_gpu_gpu(r, d, head), KL_CHARGE_HEADS, w->head_share};
-}
-
 /* Hops count by their share, in whole numbers, each time: that is not exact, and part of results. */
-static void count_hops(struct kl_walk *w, const struct spoke *s, int sign)
+static void count_hops(struct kl_walk *w, const struct kl_spoke *s, int sign)
 {
     w->work->nhops = (int)((float)w->work->nhops + (float)sign * s->m * (float)s->route->hops);
 }
 
-static bool try_spoke(struct kl_walk *w, const struct spoke *s)
+static bool try_spoke(struct kl_walk *w, const struct kl_spoke *s)
 {
     if (s->m == 1 && !type_fits(w, s->route, w->work->type_intra)) return false;
     if (!take(w, s->route, s->charge)) return false;
@@ -596,15 +559,15 @@ static void list_others(const struct kl_walk *w, struct kl_lane *l, int head)
 static void test_heads(struct kl_walk *w, struct kl_lane *l, int head)
 {
     int n = 2 * w->routes->ngpus, done = 0;
-    struct spoke s = spoke_of(w, head, 0);
+    struct kl_spoke s = kl_spoke_of(w->routes, w->work->pattern, w->head_share, head, 0);
 
-    while (try_spoke(w, &s) && ++done < n) s = spoke_of(w, head, done);
+    while (try_spoke(w, &s) && ++done < n) s = kl_spoke_of(w->routes, w->work->pattern, w->head_share, head, done);
     if (done == n) {
         if (w->work->pattern == KL_PATTERN_COLLNET_DIRECT) list_others(w, l, head);
         if (visit(w)) channel_complete(w);
     }
     while (done--) {
-        s = spoke_of(w, head, done);
+        s = kl_spoke_of(w->routes, w->work->pattern, w->head_share, head, done);
         give(w, s.route, s.charge);
         count_hops(w, &s, -1);
     }
@@ -789,54 +752,14 @@ static void start_channel(struct kl_walk *w)
 
 /* ---- rounds ---- */
 
-static struct kl_stage net_stage(bool same_exit)
-{
-    return (struct kl_stage){.kind = STAGE_NET, .same_exit = same_exit};
-}
-
-/* At which step a channel returns to the network; -1 for never. */
-static int exit_step(const struct kl_walk *w)
-{
-    if (!w->routes->nnets) return -1;
-    if (w->work->pattern == KL_PATTERN_RING) return w->routes->ngpus - 1;
-    return w->work->pattern == KL_PATTERN_SPLIT_TREE ? 1 : 0;
-}
-
-/* Write down how channels are laid. While a return to the network is ahead, it counts in the choice of GPUs. */
-static void write_stages(struct kl_walk *w)
-{
-    struct kl_stage *s = w->stage;
-    int pattern = w->work->pattern, ng = w->routes->ngpus, exit = exit_step(w);
-
-    for (int step = 0; step < ng; step++) {
-        if (step == exit) {
-            *s++ = net_stage(pattern == KL_PATTERN_BALANCED_TREE && step > 0);
-            exit = pattern == KL_PATTERN_BALANCED_TREE && step == 0 ? 1 : -1;
-        }
-        if (kl_has_heads(pattern)) {
-            *s = (struct kl_stage){.kind = STAGE_HEADS};
-            return;
-        }
-        if (step < ng - 1)
-            *s++ = (struct kl_stage){.kind = STAGE_GPU, .last_exit = exit == step + 1, .nets_count = exit >= 0};
-    }
-    s->kind = pattern == KL_PATTERN_RING && !w->routes->nnets ? STAGE_FIRST : STAGE_DONE;
-}
-
 static void set_charges(struct kl_walk *w)
 {
     const struct kl_graph *g = w->work;
 
     w->tree = kl_is_tree(g->pattern);
-    w->entry_bw = (int)g->bw_inter;
-    w->head_share = g->pattern == KL_PATTERN_NVLS ? 2 : 1 / (float)(w->routes->ngpus - 1);
-    kl_levels_begin(&w->routes->levels);
-    kl_routes_charge(w->routes, KL_CHARGE_INTRA, g->bw_intra);
-    kl_routes_charge(w->routes, KL_CHARGE_INTER, g->bw_inter);
-    if (kl_has_heads(g->pattern))
-        kl_routes_charge(w->routes, KL_CHARGE_HEADS, g->bw_intra * w->head_share);
-    else
-        kl_routes_charge(w->routes, KL_CHARGE_HALF, g->bw_inter / 2);
+    w->entry_bw = kl_entry_bw(g->bw_inter);
+    w->head_share = kl_head_share(w->routes, g->pattern);
+    kl_stages_charge(w->routes, g->pattern, g->bw_intra, g->bw_inter);
 }
 
 ncclResult_t kl_walk_round(struct kl_walk *w, int budget)
@@ -850,7 +773,7 @@ ncclResult_t kl_walk_round(struct kl_walk *w, int budget)
     w->bound = -1;
     w->exact = !w->thorough && kl_is_exact(w->routes, &wishes);
     set_charges(w);
-    write_stages(w);
+    kl_stages_write(w->routes, w->work->pattern, w->stage);
     memset(w->refusals, 0, (size_t)w->routes->topo->nlinks * sizeof *w->refusals);
     memcpy(w->before, w->routes->level, levels);
     start_channel(w);

@@ -67,8 +67,7 @@ static ncclResult_t link_both(struct kl_builder *b, int x, int y, enum kl_path_t
     return kl_builder_link(b, y, x, type, bw);
 }
 
-/* A guid that is not written as 0x... counts as 0, an absent one as the device number. */
-static uint64_t asic_of(const struct kl_xml *xml, int elem, int dev)
+uint64_t kl_net_asic(const struct kl_xml *xml, int elem, int dev)
 {
     const char *guid = kl_xml_attr(xml, elem, "guid");
 
@@ -92,7 +91,7 @@ static ncclResult_t add_net(const struct place *p, int elem, int nic)
     KL_TRY(kl_builder_add(p->b, KL_NODE_NET, node_id(p->host, (uint64_t)(int64_t)dev), &node));
     struct kl_node *n = &p->b->node[node].node;
     n->net.dev = dev;
-    n->net.asic = asic_of(p->xml, elem, dev);
+    n->net.asic = kl_net_asic(p->xml, elem, dev);
     n->net.bw = (float)(mbps / 8000.0);
     n->net.latency = latency_of(p->xml, elem);
     n->net.port = kl_xml_int(p->xml, elem, "port", 0);
@@ -154,7 +153,7 @@ static uint64_t device_word(const struct kl_xml *xml, int elem)
     return word;
 }
 
-static ncclResult_t pci_bw(const struct kl_xml *xml, int elem, float *bw)
+ncclResult_t kl_pci_bw(const struct kl_xml *xml, int elem, float *bw)
 {
     const char *speed;
     int width;
@@ -197,7 +196,7 @@ static ncclResult_t add_pci(const struct place *p, int elem, int parent)
     } else if (gpu == KL_XML_NONE && kind == KL_NODE_PCI)
         KL_TRY(add_switch(p, elem, busid, &node));
     if (node < 0 || !made) return ncclSuccess;
-    KL_TRY(pci_bw(p->xml, elem, &bw));
+    KL_TRY(kl_pci_bw(p->xml, elem, &bw));
     p->b->node[node].up = parent;
     return link_both(p->b, node, parent, KL_PATH_PCI, bw);
 }

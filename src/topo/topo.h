@@ -166,4 +166,13 @@ char *kl_node_text(const struct kl_node *node, char text[KL_NODE_TEXT]);
 /** Rule of NVLink generations: GB/s of one link for a compute capability. */
 float kl_nvlink_bw(int sm);
 
+/** Rule of a PCI element's own link: GB/s. ncclInternalError without width or speed. */
+ncclResult_t kl_pci_bw(const struct kl_xml *xml, int elem, float *bw);
+
+/**
+ * Rule of what chip a NET belongs to: its guid, 0 if that is not written as 0x..., and `dev` if there is none. NETs of
+ * equal chip and port share one port's bandwidth.
+ */
+uint64_t kl_net_asic(const struct kl_xml *xml, int elem, int dev);
+
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "topo/warn.h"
 
+#include "topo/fault.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_KINDS = 16, MAX_ELEMENTS = 20000 }; /* of more nobody reads warnings, and looking takes long */
+enum { MAX_ELEMENTS = KL_FAULT_ELEMENTS }; /* of more nobody reads warnings, and looking takes long */
 
 struct look {
     const struct kl_xml *xml;
@@ -17,7 +19,7 @@ static void say(const struct look *l, const char *fmt, ...) __attribute__((forma
 
 static void say(const struct look *l, const char *fmt, ...)
 {
-    char text[512];
+    char text[640];
     va_list ap;
 
     va_start(ap, fmt);
@@ -87,60 +89,15 @@ static void look_at_net(const struct look *l, int elem, struct tally *slow, stru
     if (first != KL_XML_NONE && first != elem && same_net(l, first, elem)) count(repeated, elem);
 }
 
-/* ---- GPUs ---- */
+/* ---- parts that differ from their like ---- */
 
-static int64_t links_of(const struct look *l, int gpu)
+static void look_for_faults(const struct look *l)
 {
-    int64_t n = 0;
+    struct kl_faults faults;
 
-    for (int e = kl_xml_child(l->xml, gpu, "nvlink"); e != KL_XML_NONE; e = kl_xml_next_same(l->xml, e))
-        n += kl_xml_int(l->xml, e, "count", 0);
-    return n;
-}
-
-struct kind {
-    int sm, first; /* first: element */
-    int64_t links; /* of it */
-    bool said;
-};
-
-/* GPUs of one compute capability are one model most of the time. */
-static void look_at_gpu(const struct look *l, int elem, struct kind *kind, int *nkinds)
-{
-    int sm = kl_xml_int(l->xml, elem, "sm", 0), k = 0;
-    int64_t links = links_of(l, elem);
-
-    while (k < *nkinds && kind[k].sm != sm) k++;
-    if (k == MAX_KINDS) return;
-    if (k == *nkinds) kind[(*nkinds)++] = (struct kind){.sm = sm, .first = elem, .links = links};
-    if (kind[k].links == links || kind[k].said) return;
-    kind[k].said = true;
-    say(l, "GPU %s has %lld NVLinks, GPU %s of the same kind has %lld: links may be down", attr(l, elem, "dev"),
-        (long long)links, attr(l, kind[k].first, "dev"), (long long)kind[k].links);
-}
-
-static const char *busid_above(const struct look *l, int elem)
-{
-    return attr(l, kl_xml_parent(l->xml, elem), "busid");
-}
-
-static int count_of_link(const struct look *l, int gpu, const char *target)
-{
-    for (int e = kl_xml_child(l->xml, gpu, "nvlink"); e != KL_XML_NONE; e = kl_xml_next_same(l->xml, e))
-        if (!strcmp(attr(l, e, "target"), target)) return kl_xml_int(l->xml, e, "count", 0);
-    return 0;
-}
-
-static void look_at_nvlink(const struct look *l, int elem)
-{
-    int gpu = kl_xml_parent(l->xml, elem), pci = kl_xml_find(l->xml, "pci", "busid", attr(l, elem, "target"));
-    int peer = pci == KL_XML_NONE ? KL_XML_NONE : kl_xml_child(l->xml, pci, "gpu");
-
-    if (peer == KL_XML_NONE || peer < gpu) return; /* each pair once, from its first GPU */
-    int here = kl_xml_int(l->xml, elem, "count", 0), there = count_of_link(l, peer, busid_above(l, gpu));
-    if (here != there)
-        say(l, "GPU %s sees %d NVLinks to GPU %s, which sees %d back", attr(l, gpu, "dev"), here, attr(l, peer, "dev"),
-            there);
+    if (kl_faults_find(l->xml, &faults)) return;
+    for (int i = 0; i < faults.n; i++) say(l, "%s. %s", faults.fault[i].text, kl_fault_remedy(faults.fault[i].code));
+    kl_faults_fini(&faults);
 }
 
 /* ---- the whole ---- */
@@ -170,9 +127,7 @@ static void look_for_switches(const struct look *l, const struct kl_cpu_facts *c
 void kl_topo_warn(const struct kl_xml *xml, const struct kl_cpu_facts *cpu, kl_topo_warning *warn, void *ctx)
 {
     struct look l = {.xml = xml, .warn = warn, .ctx = ctx};
-    struct kind kind[MAX_KINDS];
     struct tally widths = {0}, speeds = {0}, slow = {0}, repeated = {0};
-    int nkinds = 0;
 
     if (kl_xml_empty(xml) || kl_xml_count(xml) > MAX_ELEMENTS) return;
     for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e)) {
@@ -181,12 +136,11 @@ void kl_topo_warn(const struct kl_xml *xml, const struct kl_cpu_facts *cpu, kl_t
         if (!strcmp(tag, "cpu")) look_at_cpu(&l, e);
         if (!strcmp(tag, "pci")) look_at_pci(&l, e, &widths, &speeds);
         if (!strcmp(tag, "net")) look_at_net(&l, e, &slow, &repeated);
-        if (!strcmp(tag, "gpu")) look_at_gpu(&l, e, kind, &nkinds);
-        if (!strcmp(tag, "nvlink")) look_at_nvlink(&l, e);
     }
     say_tally(&l, &widths, "busid", "PCI devices", "link width is not known, 16 lanes are assumed");
     say_tally(&l, &speeds, "busid", "PCI devices", "link speed is not known, 8 GT/s is assumed");
     say_tally(&l, &slow, "name", "NETs", "speed is not known, 10 Gb/s is assumed");
     say_tally(&l, &repeated, "name", "NETs", "there is another one with this name and number before it, which counts");
+    look_for_faults(&l);
     look_for_switches(&l, cpu);
 }

@@ -23,6 +23,8 @@ static const struct kl_opt table[] = {
     {0, "type", KL_OPT_TEXT, offsetof(struct kl_explain_request, type), 0, 0, "TYPE",
      "of a collective's data: int8 ... float ... f8e5m2 (float)"},
     {0, "op", KL_OPT_TEXT, offsetof(struct kl_explain_request, op), 0, 0, "OP", "sum prod max min avg (sum)"},
+    {0, "all", KL_OPT_FLAG, offsetof(struct kl_explain_request, all), 0, 0, NULL,
+     "search: every attempt and every link, one by one"},
     {0, "json", KL_OPT_FLAG, offsetof(struct kl_explain_request, json), 0, 0, NULL,
      "for programs; see docs/explain.md"},
     {'h', "help", KL_OPT_FLAG, offsetof(struct kl_explain_request, help), 0, 0, NULL, "print this"},
@@ -37,6 +39,8 @@ static const struct kl_explain_question questions[] = {
      "which algorithm, protocol and channels, how long, and why: all_reduce 64M, alltoall 1K-1G\n"
      "                                   SIZE: bytes of the whole, nccl-tests' size (1-16G); all_gather: of the result",
      kl_explain_coll},
+    {"search", 0, 1, "[ring|tree|collnet|nvls]", "how the search came to its channels, what stopped it, what is broken",
+     kl_explain_search},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
 

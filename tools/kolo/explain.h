@@ -30,6 +30,7 @@ struct kl_explain_request {
     struct kl_offline_args cluster;
     const char *type, *op; /* of the data, NULL where not given */
     int json, help;
+    int all;                 /* search: every attempt, not merged */
     const char *question;    /* its name, as it was asked */
     const char *const *word; /* behind the question: "64M", or "GPU/0" "NET/3" */
     int nwords;

@@ -123,7 +123,11 @@ static ncclResult_t open_source(struct kl_offline *c, const struct kl_offline_ar
     return c->file ? use_file(c) : open_machine(c, args);
 }
 
-/* A file with hosts that numbers tell apart is one NVLink domain, if it stands for the whole cluster. */
+bool kl_offline_is_domain(const struct kl_xml *file, int hosts)
+{
+    return hosts == 1 && kl_machine_file_multihost(file);
+}
+
 static void decide_mnnvl(struct kl_offline *c, const struct kl_offline_args *args)
 {
     const char *set = getenv("KOLO_MNNVL");
@@ -131,7 +135,7 @@ static void decide_mnnvl(struct kl_offline *c, const struct kl_offline_args *arg
     if (args->mnnvl || (set && !strcmp(set, "1"))) {
         c->options.mnnvl = true;
         c->machine.hosts = c->hosts;
-    } else if (c->hosts == 1 && c->file && kl_machine_file_multihost(c->file))
+    } else if (c->file && kl_offline_is_domain(c->file, c->hosts))
         c->options.mnnvl = true;
 }
 

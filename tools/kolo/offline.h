@@ -37,6 +37,9 @@ struct kl_offline {
 ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offline *cluster);
 void kl_offline_close(struct kl_offline *cluster);
 
+/** Do the hosts of a file share an NVLink domain? If numbers tell them apart, and it stands for the whole cluster. */
+bool kl_offline_is_domain(const struct kl_xml *file, int hosts);
+
 /** The system that a rank works with: of its host, or of all hosts with MNNVL. */
 ncclResult_t kl_offline_topo(struct kl_offline *cluster, int rank, struct kl_topo **topo);
 

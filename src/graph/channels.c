@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/channels.h"
+
+#include "graph/records.h"
+
+/* A rule that changes nothing is not worth telling. */
+static void note(struct kl_connect *c, enum kl_channel_reason reason, int before)
+{
+    if (before != c->nchannels)
+        c->step[c->nsteps++] =
+            (struct kl_channel_step){.reason = (uint8_t)reason, .before = before, .after = c->nchannels};
+}
+
+/* Channels up to `end` repeat those there are. */
+static void grow(struct kl_connect *c, int end, enum kl_channel_reason reason)
+{
+    int start = c->nchannels;
+
+    for (; c->nchannels < end && c->nchannels < KL_MAX_CHANNELS; c->nchannels++)
+        c->source[c->nchannels] = c->source[c->nchannels - start];
+    note(c, reason, start);
+}
+
+static void cut(struct kl_connect *c, int end, enum kl_channel_reason reason)
+{
+    int before = c->nchannels;
+
+    if (end < before) c->nchannels = end;
+    note(c, reason, before);
+}
+
+static int clamp(int64_t x, int lo, int hi)
+{
+    return x < lo ? lo : x > hi ? hi : (int)x;
+}
+
+static bool is_set(int64_t param)
+{
+    return param != -2;
+}
+
+static int upper_limit(const struct kl_channel_params *p)
+{
+    int64_t batches = p->work_args_bytes > 16 * KL_MAX_CHANNELS + 32 ? KL_MAX_CHANNELS : (p->work_args_bytes - 32) / 16;
+    int64_t n = is_set(p->max_channels) ? p->max_channels : is_set(p->max_rings) ? p->max_rings : KL_MAX_CHANNELS;
+
+    return clamp(n < batches ? n : batches, 1, KL_MAX_CHANNELS);
+}
+
+static int lower_limit(const struct kl_channel_params *p)
+{
+    return clamp(is_set(p->min_channels) ? p->min_channels
+                 : is_set(p->min_rings)  ? p->min_rings
+                                         : 0,
+                 0, KL_MAX_CHANNELS);
+}
+
+/* The configuration's limits, overridden by the user's. */
+static void cta_limits(const struct kl_connect_request *q, int *min, int *max)
+{
+    *min = clamp(q->params.min_ctas > 0 ? q->params.min_ctas : q->min_ctas, 1, KL_MAX_CHANNELS);
+    *max = clamp(q->params.max_ctas > 0 ? q->params.max_ctas : q->max_ctas, 1, KL_MAX_CHANNELS);
+    if (*min > *max) *min = *max;
+}
+
+int kl_nvls_channels(int sm, const struct kl_connect_request *q)
+{
+    int64_t n = q->params.nvls_channels >= 0 ? q->params.nvls_channels : sm >= 100 ? 32 : 16;
+    int min, max;
+
+    cta_limits(q, &min, &max);
+    return clamp(n, min, max);
+}
+
+static void apply_limits(struct kl_connect *c, const struct kl_connect_request *q)
+{
+    int min_ctas, max_ctas, min = lower_limit(&q->params);
+
+    cta_limits(q, &min_ctas, &max_ctas);
+    if (min_ctas > min) min = min_ctas;
+    cut(c, upper_limit(&q->params), KL_CHANNELS_UPPER);
+    cut(c, max_ctas, KL_CHANNELS_MAX_CTAS);
+    if (q->parent_channels) {
+        cut(c, q->parent_channels, KL_CHANNELS_PARENT);
+        if (q->parent_channels < min) min = q->parent_channels;
+    }
+    grow(c, min, KL_CHANNELS_LOWER);
+}
+
+/* The graphs' channels, as the own rank found them and as all agreed. */
+static void start(struct kl_connect *c)
+{
+    const struct kl_graph_facts *own = kl_record(&c->ranks, c->rank)->graph;
+    int ring = own[KL_GRAPH_RING].nchannels, tree = own[KL_GRAPH_TREE].nchannels;
+
+    c->nchannels = ring;
+    note(c, KL_CHANNELS_RING, 0);
+    cut(c, tree, KL_CHANNELS_TREE);
+    cut(c, c->base, KL_CHANNELS_RANKS);
+    c->nchannels = 2 * c->base < KL_MAX_CHANNELS ? 2 * c->base : KL_MAX_CHANNELS;
+    note(c, KL_CHANNELS_TWICE, c->base);
+    for (int i = 0; i < c->nchannels; i++) c->source[i] = (uint8_t)i;
+}
+
+void kl_channels_set(struct kl_connect *c, const struct kl_connect_request *q)
+{
+    const struct kl_graph_facts *ring = &c->graph[KL_GRAPH_RING], *chain = &c->graph[KL_GRAPH_COLLNET_CHAIN];
+    bool several = c->nodes.nnodes > 1;
+
+    start(c);
+    if (c->collnet && chain->bw_intra > chain->bw_inter && c->ranks.nranks > c->nodes.nnodes)
+        grow(c, c->nchannels + c->nchannels / 2, KL_CHANNELS_COLLNET);
+    if (q->min_sm >= 90 && several && ring->bw_intra > 45.0f && c->nchannels < 16)
+        grow(c, 2 * c->nchannels, KL_CHANNELS_FAST_RING);
+    if (q->unpack && several && c->nchannels < 16 && q->params.unpack_double)
+        grow(c, 2 * c->nchannels, KL_CHANNELS_UNPACK);
+    apply_limits(c, q);
+    c->coll_channels = c->nchannels;
+    if (q->parent_nvls_channels && q->parent_nvls_channels < c->nvls_channels)
+        c->nvls_channels = q->parent_nvls_channels;
+    if (c->nvls) grow(c, c->nvls_channels, KL_CHANNELS_NVLS);
+    if (!c->nheads) c->nvls_channels = 0;
+    if (!q->parent_channels) return;
+    cut(c, q->parent_channels, KL_CHANNELS_PARENT);
+    if (c->coll_channels > q->parent_channels) c->coll_channels = q->parent_channels;
+}
+
+/* ---- reasons ---- */
+
+static const struct {
+    const char *name, *text;
+} reasons[KL_CHANNEL_REASONS] = {
+    [KL_CHANNELS_RING] = {"ring", "the ring graph has so many"},
+    [KL_CHANNELS_TREE] = {"tree", "the tree graph has fewer, and each channel needs both"},
+    [KL_CHANNELS_RANKS] = {"ranks", "some ranks have fewer, and all must have the same"},
+    [KL_CHANNELS_TWICE] = {"twice", "each is used twice, for the two halves of the double binary tree"},
+    [KL_CHANNELS_COLLNET] = {"collnet", "half as many more, as CollNet's chain is faster inside the node than outside"},
+    [KL_CHANNELS_FAST_RING] = {"fast_ring", "twice as many, as sm 90 and later fill rings of more than 45 GB/s between "
+                                            "nodes only with 16 channels"},
+    [KL_CHANNELS_UNPACK] = {"unpack", "twice as many, as the network delivers packed data "
+                                      "(NCCL_UNPACK_DOUBLE_NCHANNELS)"},
+    [KL_CHANNELS_UPPER] = {"max_channels", "NCCL_MAX_NCHANNELS (or NCCL_MAX_NRINGS, or what a launch can describe: "
+                                           "NCCL_WORK_ARGS_BYTES) allows no more"},
+    [KL_CHANNELS_MAX_CTAS] = {"max_ctas", "NCCL_MAX_CTAS, or the communicator's maxCTAs, allows no more"},
+    [KL_CHANNELS_PARENT] = {"parent", "the parent communicator, whose resources are shared, has no more"},
+    [KL_CHANNELS_LOWER] = {"min_channels", "NCCL_MIN_NCHANNELS, NCCL_MIN_NRINGS, NCCL_MIN_CTAS or the communicator's "
+                                           "minCTAs asks for so many: channels are repeated"},
+    [KL_CHANNELS_NVLS] = {"nvls", "NVLS wants so many (NCCL_NVLS_NCHANNELS); only it uses those added"},
+};
+
+const char *kl_channel_reason_name(int reason)
+{
+    return reason >= 0 && reason < KL_CHANNEL_REASONS ? reasons[reason].name : "unknown";
+}
+
+const char *kl_channel_reason_text(int reason)
+{
+    return reason >= 0 && reason < KL_CHANNEL_REASONS ? reasons[reason].text : "unknown";
+}

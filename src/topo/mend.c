@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a machine would be without its faults: edits of the document. */
+#include "topo/fault.h"
+
+#include "base/error.h"
+#include "topo/parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct edit {
+    struct kl_xml *xml;
+    struct kl_parts parts;
+    bool any;
+};
+
+/* ---- NVLinks ---- */
+
+/* GPU `a` sees `n` more NVLinks to GPU `b`. */
+static ncclResult_t add_links(struct edit *e, int a, int b, int n)
+{
+    const struct kl_gpu_part *g = e->parts.gpu;
+    int elem = kl_xml_child(e->xml, g[a].elem, "nvlink");
+
+    while (elem != KL_XML_NONE && (elem >= e->parts.nelems || e->parts.target[elem] != b))
+        elem = kl_xml_next_same(e->xml, elem);
+    e->any = true;
+    if (elem != KL_XML_NONE) return kl_xml_set_int(e->xml, elem, "count", kl_xml_int(e->xml, elem, "count", 0) + n);
+    KL_TRY(kl_xml_add(e->xml, g[a].elem, "nvlink", &elem));
+    KL_TRY(kl_xml_set(e->xml, elem, "target", kl_xml_attr(e->xml, g[b].pci, "busid")));
+    KL_TRY(kl_xml_set_int(e->xml, elem, "count", n));
+    return kl_xml_set(e->xml, elem, "tclass", "0x030200");
+}
+
+/* The end that sees more tells the other. */
+static ncclResult_t mend_end(struct edit *e, int a, int nvlink)
+{
+    int b = nvlink < e->parts.nelems ? e->parts.target[nvlink] : -1;
+
+    if (b < 0) return ncclSuccess;
+    int here = kl_parts_links(e->xml, &e->parts, a, b), there = kl_parts_links(e->xml, &e->parts, b, a);
+
+    return here > there ? add_links(e, b, a, here - there) : ncclSuccess;
+}
+
+static ncclResult_t mend_ends(struct edit *e)
+{
+    for (int a = 0; a < e->parts.ngpus; a++)
+        for (int x = kl_xml_child(e->xml, e->parts.gpu[a].elem, "nvlink"); x != KL_XML_NONE;
+             x = kl_xml_next_same(e->xml, x))
+            KL_TRY(mend_end(e, a, x));
+    return ncclSuccess;
+}
+
+/* Give a GPU the NVLinks that a sound GPU of its kind has to the switch. */
+static ncclResult_t copy_links(struct edit *e, int to, int from)
+{
+    const struct kl_gpu_part *g = e->parts.gpu;
+    int next;
+
+    for (int x = kl_xml_child(e->xml, g[to].elem, "nvlink"); x != KL_XML_NONE; x = next) {
+        next = kl_xml_next_same(e->xml, x);
+        kl_xml_remove(e->xml, x);
+    }
+    for (int x = kl_xml_child(e->xml, g[from].elem, "nvlink"); x != KL_XML_NONE; x = kl_xml_next_same(e->xml, x)) {
+        int copy;
+
+        KL_TRY(kl_xml_copy(e->xml, g[to].elem, e->xml, x, &copy));
+    }
+    e->any = true;
+    return ncclSuccess;
+}
+
+/* Has the GPU all its links to a switch, and as many as it should? */
+static bool is_model_for(const struct edit *e, int from, int to)
+{
+    const struct kl_gpu_part *g = e->parts.gpu;
+
+    if (g[from].kind != g[to].kind || g[from].links != g[to].wanted) return false;
+    for (int x = kl_xml_child(e->xml, g[from].elem, "nvlink"); x != KL_XML_NONE; x = kl_xml_next_same(e->xml, x))
+        if (e->parts.target[x] >= 0) return false;
+    return true;
+}
+
+/* Without a switch: two GPUs that lack equally many, and no others, lack those between them. */
+static ncclResult_t join_two(struct edit *e)
+{
+    const struct kl_gpu_part *g = e->parts.gpu;
+    int pair[2], n = 0;
+
+    for (int i = 0; i < e->parts.ngpus; i++) {
+        if (!g[i].peers) continue;
+        if (n == 2) return ncclSuccess;
+        pair[n++] = i;
+    }
+    if (n < 2 || strcmp(g[pair[0]].host, g[pair[1]].host) != 0) return ncclSuccess;
+    int lacking = g[pair[0]].wanted - g[pair[0]].links;
+
+    if (lacking != g[pair[1]].wanted - g[pair[1]].links) return ncclSuccess;
+    KL_TRY(add_links(e, pair[0], pair[1], lacking));
+    return add_links(e, pair[1], pair[0], lacking);
+}
+
+static ncclResult_t mend_counts(struct edit *e)
+{
+    for (int i = 0; i < e->parts.ngpus; i++)
+        for (int k = 0; k < e->parts.ngpus && e->parts.gpu[i].peers; k++) {
+            if (!is_model_for(e, k, i)) continue;
+            KL_TRY(copy_links(e, i, k));
+            break;
+        }
+    return e->any ? ncclSuccess : join_two(e);
+}
+
+/* ---- PCI and NICs ---- */
+
+static ncclResult_t mend_slots(struct edit *e)
+{
+    for (int s = 0; s < e->parts.nslots; s++) {
+        const struct kl_slot_part *p = &e->parts.slot[s];
+
+        for (int k = 0; k < e->parts.nslots && p->peers; k++) {
+            const struct kl_slot_part *q = &e->parts.slot[k];
+
+            if (q->kind != p->kind || q->bw != p->wanted) continue;
+            KL_TRY(kl_xml_set(e->xml, p->pci, "link_width", kl_xml_attr(e->xml, q->pci, "link_width")));
+            KL_TRY(kl_xml_set(e->xml, p->pci, "link_speed", kl_xml_attr(e->xml, q->pci, "link_speed")));
+            e->any = true;
+            break;
+        }
+    }
+    return ncclSuccess;
+}
+
+/* One guid for each card: what shares a pci element goes on sharing. */
+static ncclResult_t mend_ports(struct edit *e)
+{
+    for (int n = 0; n < e->parts.nnets; n++) {
+        const struct kl_net_part *p = &e->parts.net[n];
+        char guid[24];
+
+        if (p->shares < 0) continue;
+        snprintf(guid, sizeof guid, "0x%x", 0x10000000u + (unsigned)p->pci);
+        KL_TRY(kl_xml_set(e->xml, p->elem, "guid", guid));
+        e->any = true;
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t mend_speeds(struct edit *e)
+{
+    for (int n = 0; n < e->parts.nnets; n++) {
+        if (!e->parts.net[n].peers) continue;
+        KL_TRY(kl_xml_set_int(e->xml, e->parts.net[n].elem, "speed", e->parts.net[n].wanted));
+        e->any = true;
+    }
+    return ncclSuccess;
+}
+
+/* A number for each hash that is mistaken for another. */
+static ncclResult_t mend_hosts(struct edit *e)
+{
+    const struct kl_gpu_part *g = e->parts.gpu;
+
+    for (int b = 0; b < e->parts.ngpus; b++) {
+        int cpu = g[b].pci, first = 0;
+        bool lost = false;
+
+        for (int a = 0; a < e->parts.ngpus; a++) lost |= kl_parts_hash_lost(g[a].host, g[b].host);
+        if (!lost) continue;
+        while (strcmp(g[first].host, g[b].host) != 0) first++;
+        while (strcmp(kl_xml_tag(e->xml, cpu), "cpu") != 0) cpu = kl_xml_parent(e->xml, cpu);
+        KL_TRY(kl_xml_set_hex(e->xml, cpu, "host_hash", 0x10000000u + (unsigned)first));
+        e->any = true;
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t kl_fault_mend(struct kl_xml *xml, enum kl_fault_code code, bool *mended)
+{
+    static ncclResult_t (*const mend[KL_FAULTS])(struct edit *) = {
+        [KL_FAULT_UNEQUAL_ENDS] = mend_ends, [KL_FAULT_FEW_NVLINKS] = mend_counts, [KL_FAULT_NARROW_PCI] = mend_slots,
+        [KL_FAULT_SHARED_PORT] = mend_ports, [KL_FAULT_SLOW_NET] = mend_speeds,    [KL_FAULT_HOST_HASH] = mend_hosts,
+    };
+    struct edit e = {.xml = xml};
+    ncclResult_t rc;
+
+    KL_TRY_OR(rc, out, kl_parts_gather(xml, &e.parts));
+    rc = mend[code](&e);
+    *mended = e.any;
+out:
+    kl_parts_fini(&e.parts);
+    return rc;
+}

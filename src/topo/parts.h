@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** parts.h - the GPUs, cards and NETs of a document in arrays, with what makes them comparable: for fault.c and mend.c. */
+#ifndef KL_TOPO_PARTS_H
+#define KL_TOPO_PARTS_H
+
+#include "topo/xml.h"
+
+/** A GPU. */
+struct kl_gpu_part {
+    int elem, pci;     /* elements */
+    const char *host;  /* "" if there is only one */
+    int links;         /* NVLinks, counted from the end that sees more */
+    bool switched;     /* some lead to something that is no GPU of the document */
+    int kind;          /* index of the first GPU of the same kind */
+    int wanted, peers; /* links that most of the kind have, and how many that are; peers 0: nothing is lacking */
+};
+
+/** A GPU's or a card's PCI link. */
+struct kl_slot_part {
+    int pci, kind;
+    float bw, wanted; /* wanted 0: nothing is lacking */
+    int peers;
+};
+
+/** A NET. */
+struct kl_net_part {
+    int elem, pci; /* pci: KL_XML_NONE for virtual NICs */
+    const char *host;
+    uint64_t asic;
+    int port, dev, speed, kind; /* kind -1: not known */
+    int shares;                 /* the first NET of another card that looks like the same port, itself included; -1 */
+    int wanted, peers;          /* speed */
+};
+
+struct kl_parts {
+    struct kl_gpu_part *gpu;
+    struct kl_slot_part *slot;
+    struct kl_net_part *net;
+    int ngpus, nslots, nnets;
+    int nelems;  /* elements when the parts were gathered */
+    int *target; /* by nvlink element: the GPU that it leads to, -1 if it is none of the document */
+};
+
+/** Free with kl_parts_fini, also after a failure. The document must outlive the parts. */
+ncclResult_t kl_parts_gather(const struct kl_xml *xml, struct kl_parts *parts);
+void kl_parts_fini(struct kl_parts *parts);
+
+/** NVLinks that GPU `from` sees to GPU `to`, by index. */
+int kl_parts_links(const struct kl_xml *xml, const struct kl_parts *parts, int from, int to);
+
+/** Are these different hosts to a reader, but one to NCCL, which reads their hashes as numbers? */
+bool kl_parts_hash_lost(const char *host_a, const char *host_b);
+
+#endif
