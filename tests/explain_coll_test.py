@@ -154,7 +154,7 @@ class Collective(unittest.TestCase):
         self.assertIn("4096 ranks on 512 hosts", self.good("allreduce", "1G", "--topo", H100, "--hosts", "512"))
 
     def test_wrong_questions(self):
-        for args in (["nonsense", "1M"], ["allreduce", "0"], ["allreduce", "64X"], ["allreduce", "1M-1K"], ["allreduce", "1-"],
+        for args in (["nonsense", "1M"], ["COLLECTIVE", "1M"], ["allreduce", "0"], ["allreduce", "64X"], ["allreduce", "1M-1K"], ["allreduce", "1-"],
                      ["allreduce", "1", "2", "3"], ["allreduce", "1M", "--type", "real"], ["allreduce", "1M", "--op", "xor"],
                      ["barrier", "4"]):
             p = kolo(*args, "--topo", A100)

@@ -61,7 +61,7 @@ static int usage(FILE *to)
 static const struct kl_explain_question *question_named(const char *name)
 {
     for (const struct kl_explain_question *k = questions; k->name; k++)
-        if (!strcmp(k->name, name) || (k->name == collective && kl_explain_is_coll(name))) return k;
+        if (k->name == collective ? kl_explain_is_coll(name) : !strcmp(k->name, name)) return k;
     return NULL;
 }
 
