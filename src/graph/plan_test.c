@@ -27,7 +27,7 @@ static struct cluster *plan_for(const char *file, int hosts, bool p2p)
     kl_graph_config_load_from(&c->config, &settings);
     kl_settings_close(&settings);
     c->options = KL_TOPO_OPTIONS;
-    if (!p2p) c->options.p2p_level = KL_PATH_LOC;
+    c->options.p2p_disable = !p2p;
     assert_int_equal(kl_xml_load(file, kl_xml_topo_schema, &c->file), ncclSuccess);
     c->machine = (struct kl_machine){
         .file = c->file, .device = c->device, .ndevices = kl_machine_file_gpus(c->file), .hosts = 1};

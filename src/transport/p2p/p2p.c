@@ -72,7 +72,7 @@ static const char *p2p_refuses(const struct kl_pair_facts *facts)
 {
     if (facts->a->host != facts->b->host) return "other host";
     if (facts->p2p_refusal) return facts->p2p_refusal;
-    if (facts->a->process != facts->b->process) return "mapped memory not available";
+    if (facts->a->process != facts->b->process && !facts->mappable) return "mapped memory not available";
     return NULL;
 }
 
