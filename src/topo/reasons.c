@@ -34,7 +34,7 @@ static const char *const p2p_texts[] = {
 
 static const char *const limit_texts[] = {
     [KL_P2P_LIMIT_SET] = "set by NCCL_P2P_LEVEL",
-    [KL_P2P_LIMIT_AMD_PAIR] = "of up to two GPUs with an AMD CPU",
+    [KL_P2P_LIMIT_AMD_PAIR] = "the default for up to two GPUs with an AMD CPU",
     [KL_P2P_LIMIT_DEFAULT] = "the default",
 };
 
@@ -48,10 +48,10 @@ const char *kl_p2p_why_text(const struct kl_p2p *p, char text[KL_WHY_TEXT])
     struct kl_text t = kl_text_over(text, KL_WHY_TEXT);
 
     if (p->why == KL_P2P_ALLOWED)
-        kl_text_add(&t, "the path is %s and the limit is %s, %s", kl_path_type_name[p->type],
+        kl_text_add(&t, "the path is %s and the limit is %s (%s)", kl_path_type_name[p->type],
                     kl_path_type_name[p->level], limit_texts[p->limit]);
     else if (p->why == KL_P2P_TOO_FAR)
-        kl_text_add(&t, "the path is %s and the limit is %s, %s; NCCL_P2P_LEVEL=%s would allow it",
+        kl_text_add(&t, "the path is %s and the limit is %s (%s); NCCL_P2P_LEVEL=%s would allow it",
                     kl_path_type_name[p->type], kl_path_type_name[p->level], limit_texts[p->limit],
                     kl_path_type_name[p->type]);
     else
@@ -115,11 +115,11 @@ const char *kl_gdr_why_text(const struct kl_gdr *g, char text[KL_WHY_TEXT])
     const char *from = g->level_set ? "set by NCCL_NET_GDR_LEVEL" : "the default";
 
     if (g->why == KL_GDR_ALLOWED)
-        kl_text_add(&t, "the NIC is %s and the limit is %s, %s%s", kl_path_type_name[g->type],
+        kl_text_add(&t, "GPU/%d to the NIC is %s and the limit is %s (%s)%s", g->rank, kl_path_type_name[g->type],
                     kl_path_type_name[g->level], from, g->mode == KL_GDR_PCI ? "; mapped over PCI" : "");
     else if (g->why == KL_GDR_TOO_FAR && g->type < KL_PATH_NET)
-        kl_text_add(&t, "the NIC is %s and the limit is %s, %s; NCCL_NET_GDR_LEVEL=%s would allow it%s",
-                    kl_path_type_name[g->type], kl_path_type_name[g->level], from, kl_path_type_name[g->type],
+        kl_text_add(&t, "GPU/%d to the NIC is %s and the limit is %s (%s); NCCL_NET_GDR_LEVEL=%s would allow it%s",
+                    g->rank, kl_path_type_name[g->type], kl_path_type_name[g->level], from, kl_path_type_name[g->type],
                     g->c2c ? ", and so would NCCL_NET_GDR_C2C=1" : "");
     else
         kl_text_add(&t, "%s", g->why == KL_GDR_TOO_FAR ? "no path leads to the NIC" : gdr_texts[g->why]);

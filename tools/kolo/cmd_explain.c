@@ -28,6 +28,7 @@ static const struct kl_opt table[] = {
 
 /* Ends with an empty row. */
 static const struct kl_explain_question questions[] = {
+    {"pair", 2, 2, "A B", "how two GPUs talk, or a GPU and a NIC, and why not better", kl_explain_pair},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
 

@@ -3,7 +3,7 @@
 #include "tools/kolo/topo_text.h"
 #include "topo/paths.h"
 
-static int narrowest(const struct kl_topo *t, const struct kl_path *p)
+int kl_topo_narrowest(const struct kl_topo *t, const struct kl_path *p)
 {
     int at = 0;
 
@@ -15,7 +15,7 @@ static int narrowest(const struct kl_topo *t, const struct kl_path *p)
 static void print_links(const struct kl_topo *t, const struct kl_path *p, FILE *to)
 {
     char from[KL_NODE_TEXT], far[KL_NODE_TEXT];
-    int narrow = narrowest(t, p);
+    int narrow = kl_topo_narrowest(t, p);
 
     for (int k = 0; k < p->hops; k++) {
         const struct kl_link *l = &t->link[kl_path_hops(t, p)[k]];
