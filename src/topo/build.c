@@ -68,13 +68,18 @@ static ncclResult_t link_both(struct kl_builder *b, int x, int y, enum kl_path_t
     return kl_builder_link(b, y, x, type, bw);
 }
 
-/* A guid that is not written as 0x... counts as 0, an absent one as the device number. */
+bool kl_net_guid_counts(const char *guid)
+{
+    return !strncmp(guid, "0x", 2);
+}
+
+/* An absent guid counts as the device number. */
 static uint64_t asic_of(const struct kl_xml *xml, int elem, int dev)
 {
     const char *guid = kl_xml_attr(xml, elem, "guid");
 
     if (!guid) return (uint64_t)(int64_t)dev;
-    return !strncmp(guid, "0x", 2) ? strtoull(guid, NULL, 16) : 0;
+    return kl_net_guid_counts(guid) ? strtoull(guid, NULL, 16) : 0;
 }
 
 static ncclResult_t add_net(const struct place *p, int elem, int nic)

@@ -160,6 +160,9 @@ static inline bool kl_net_same_port(const struct kl_node *a, const struct kl_nod
     return a->net.asic == b->net.asic && a->net.port == b->net.port;
 }
 
+/** Does the guid of a net element count? Only one written as 0x... does; others count as 0, and so as equal. */
+bool kl_net_guid_counts(const char *guid);
+
 /** Node index of the first node of `type` with this id; -1 if none. */
 int kl_topo_find(const struct kl_topo *t, enum kl_node_type type, uint64_t id);
 

@@ -29,6 +29,7 @@ static const struct kl_opt table[] = {
 /* Ends with an empty row. */
 static const struct kl_explain_question questions[] = {
     {"pair", 2, 2, "A B", "how two GPUs talk, or a GPU and a NIC, and why not better", kl_explain_pair},
+    {"nics", 0, 0, "", "which NIC serves which GPU, which none, and who talks to whom across hosts", kl_explain_nics},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
 
