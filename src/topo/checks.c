@@ -64,15 +64,22 @@ static enum kl_p2p_why in_reach(const struct kl_topo *t, const struct kl_node *a
     return same_memory(a, b) ? KL_P2P_ALLOWED : KL_P2P_OTHER_MEMORY;
 }
 
-/* What the driver's library says about each step of the path; a veto on NVLink means broken hardware. */
+/* What the driver's library says about each step from rank a, over `via` if there is one, to b. */
+static bool driver_refuses(const struct kl_topo *t, int a, int via, int b)
+{
+    const struct kl_topo_options *o = &t->options;
+
+    if (!o->p2p_works || o->ignore_disabled_p2p == 2 || a == b) return false;
+    return via < 0 ? !o->p2p_works(o->peer_ctx, a, b)
+                   : !o->p2p_works(o->peer_ctx, a, via) || !o->p2p_works(o->peer_ctx, via, b);
+}
+
+/* A veto on NVLink means broken hardware. */
 static ncclResult_t check_driver(const struct kl_topo *t, const struct kl_path *p, int a, int b, struct kl_p2p *p2p)
 {
     const struct kl_topo_options *o = &t->options;
 
-    if (!o->p2p_works || o->ignore_disabled_p2p == 2 || a == b) return ncclSuccess;
-    bool works = p2p->via < 0 ? o->p2p_works(o->peer_ctx, a, b)
-                              : o->p2p_works(o->peer_ctx, a, p2p->via) && o->p2p_works(o->peer_ctx, p2p->via, b);
-    if (works) return ncclSuccess;
+    if (!driver_refuses(t, a, p2p->via, b)) return ncclSuccess;
     if (!o->ignore_disabled_p2p && p->type <= KL_PATH_NVB)
         return KL_FAIL(ncclUnhandledCudaError,
                        "P2P is disabled between the NVLink GPUs of ranks %d and %d; check the machine, or set "
@@ -85,12 +92,30 @@ static ncclResult_t check_driver(const struct kl_topo *t, const struct kl_path *
     return ncclSuccess;
 }
 
-/* Does the path allow it? LOC is the GPU itself. */
-static enum kl_p2p_why judge_path(const struct kl_topo *t, const struct kl_path *p, int level)
+/* What the transport asks besides, of a pair that may use P2P. */
+static enum kl_p2p_why judge_transport(const struct kl_topo *t, int rank_a, int rank_b, int via)
+{
+    const struct kl_node *a = gpu_at(t, kl_topo_gpu_of_rank(t, rank_a)), *b = gpu_at(t, kl_topo_gpu_of_rank(t, rank_b));
+
+    if (via >= 0) return t->options.p2p_cuda_memcpy ? KL_P2P_BY_COPY : KL_P2P_ALLOWED;
+    if (kl_topo_net_faster(t, rank_a, rank_b)) return KL_P2P_NET_FASTER;
+    if (kl_id_host(a->id) != kl_id_host(b->id) || !t->options.peer_access) return KL_P2P_ALLOWED;
+    return t->options.peer_access(t->options.peer_ctx, rank_a, rank_b) ? KL_P2P_ALLOWED : KL_P2P_NO_ACCESS;
+}
+
+/*
+ * Does the path allow it? LOC is the GPU itself. A path that was within the limit and is not any more was sent another
+ * way: by what the transport asks besides, or by the driver's veto.
+ */
+static enum kl_p2p_why judge_path(const struct kl_topo *t, const struct kl_path *p, int rank_a, int rank_b,
+                                  const struct kl_p2p *p2p)
 {
     if (t->options.p2p_disable && p->type > KL_PATH_LOC) return KL_P2P_DISABLED;
-    if (p->type <= level) return KL_P2P_ALLOWED;
-    return p->was > level ? KL_P2P_TOO_FAR : KL_P2P_BROKEN; /* the driver's veto has sent it another way */
+    if (p->type <= p2p->level) return KL_P2P_ALLOWED;
+    if (p->was > p2p->level) return KL_P2P_TOO_FAR;
+    if (p->type != KL_PATH_NET || driver_refuses(t, rank_a, p2p->via, rank_b)) return KL_P2P_BROKEN;
+    enum kl_p2p_why why = judge_transport(t, rank_a, rank_b, p2p->via);
+    return why == KL_P2P_ALLOWED ? KL_P2P_NET_FASTER : why;
 }
 
 ncclResult_t kl_topo_p2p(const struct kl_topo *t, int rank_a, int rank_b, struct kl_p2p *answer)
@@ -107,7 +132,7 @@ ncclResult_t kl_topo_p2p(const struct kl_topo *t, int rank_a, int rank_b, struct
     const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, a, KL_NODE_GPU, b);
     if (p->hops == 2 && reached(t, p, 0)->type == KL_NODE_GPU) p2p.via = reached(t, p, 0)->gpu.rank;
     p2p.type = p->was;
-    p2p.why = judge_path(t, p, p2p.level);
+    p2p.why = judge_path(t, p, rank_a, rank_b, &p2p);
     if (p2p.why == KL_P2P_ALLOWED) KL_TRY(check_driver(t, p, rank_a, rank_b, &p2p));
     p2p.p2p = p2p.why == KL_P2P_ALLOWED;
     p2p.read = p->type == KL_PATH_NVL && gpu_at(t, a)->gpu.sm == 80 && gpu_at(t, b)->gpu.sm == 80;
@@ -134,17 +159,6 @@ enum kl_shm_why kl_topo_shm(const struct kl_topo *t, int rank_a, int rank_b)
     if (kl_id_host(gpu_at(t, a)->id) != kl_id_host(gpu_at(t, b)->id)) return KL_SHM_OTHER_HOST;
     if (!same_memory(gpu_at(t, a), gpu_at(t, b))) return KL_SHM_OTHER_MEMORY;
     return kl_topo_net_faster(t, rank_a, rank_b) ? KL_SHM_NET_FASTER : KL_SHM_ALLOWED;
-}
-
-/* What the transport asks besides, of a pair that may use P2P. */
-static enum kl_p2p_why judge_transport(const struct kl_topo *t, int rank_a, int rank_b, int via)
-{
-    const struct kl_node *a = gpu_at(t, kl_topo_gpu_of_rank(t, rank_a)), *b = gpu_at(t, kl_topo_gpu_of_rank(t, rank_b));
-
-    if (via >= 0) return t->options.p2p_cuda_memcpy ? KL_P2P_BY_COPY : KL_P2P_ALLOWED;
-    if (kl_topo_net_faster(t, rank_a, rank_b)) return KL_P2P_NET_FASTER;
-    if (kl_id_host(a->id) != kl_id_host(b->id) || !t->options.peer_access) return KL_P2P_ALLOWED;
-    return t->options.peer_access(t->options.peer_ctx, rank_a, rank_b) ? KL_P2P_ALLOWED : KL_P2P_NO_ACCESS;
 }
 
 ncclResult_t kl_topo_p2p_transport(const struct kl_topo *t, int rank_a, int rank_b, struct kl_p2p *answer)

@@ -177,8 +177,8 @@ static const char *const p2p_net_names[] = {
 
 static const char *const p2p_net_texts[] = {
     [KL_P2P_NET_RAIL] =
-        "the NIC of the receiver's rail (the GPU here with its device number), through the GPU next to it",
-    [KL_P2P_NET_CROSS_NIC] = "the NIC of the receiver's rail, as NCCL_CROSS_NIC=0 demands",
+        "that of the receiver's rail (of the GPU here with its device number), through the GPU next to it",
+    [KL_P2P_NET_CROSS_NIC] = "that of the receiver's rail, as NCCL_CROSS_NIC=0 demands",
     [KL_P2P_NET_NO_PXN] = "the sender's own NIC: NCCL_PXN_DISABLE=1 or NCCL_P2P_PXN_LEVEL=0",
     [KL_P2P_NET_NO_RAIL] = "the sender's own NIC: no GPU of its host has the receiver's device number",
     [KL_P2P_NET_RAIL_FAR] = "the sender's own NIC: that of the receiver's rail is farther than PXN",
@@ -196,6 +196,18 @@ const char *kl_p2p_net_why_name(enum kl_p2p_net_why why)
 const char *kl_p2p_net_why_text(enum kl_p2p_net_why why)
 {
     return p2p_net_texts[why];
+}
+
+const char *kl_net_choice_text(const struct kl_net_choice *c, char text[KL_WHY_TEXT])
+{
+    struct kl_text t = kl_text_over(text, KL_WHY_TEXT);
+
+    if (c->near == 1)
+        kl_text_add(&t, "the nearest (%s, %g GB/s)", kl_path_type_name[c->type], (double)c->bw);
+    else
+        kl_text_add(&t, "one of the %d nearest (%s, %g GB/s), by device number%s", c->near, kl_path_type_name[c->type],
+                    (double)c->bw, c->spread > 1 ? " and channel" : "");
+    return text;
 }
 
 /* ---- NETs ---- */

@@ -139,6 +139,8 @@ struct kl_net_choice {
     float bw;
 };
 
+const char *kl_net_choice_text(const struct kl_net_choice *choice, char text[KL_WHY_TEXT]);
+
 /* ---- NETs ---- */
 
 /** Is a NET the own one of any GPU, for any channel? */

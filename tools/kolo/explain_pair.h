@@ -21,7 +21,7 @@
 
 #include <jansson.h>
 
-enum { KL_TALK_TRANSPORTS = 4, KL_TALK_LEGS = 2, KL_REASON_TEXT = 256 };
+enum { KL_TALK_TRANSPORTS = 4, KL_TALK_LEGS = 2, KL_REASON_TEXT = 512 };
 
 struct kl_talk_end {
     enum kl_node_type type;

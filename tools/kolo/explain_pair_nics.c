@@ -57,6 +57,17 @@ static void no_side(const struct kl_talk_end *end, struct kl_talk_side *side)
     snprintf(side->why.text, sizeof side->why.text, "%s", kl_error_text());
 }
 
+/* What an own NIC was chosen from. */
+static void add_choice(const struct kl_topo *t, const struct kl_talk_end *end, int channel, struct kl_reason *why)
+{
+    struct kl_net_choice choice;
+    char text[KL_WHY_TEXT];
+    size_t used = strlen(why->text);
+
+    if (kl_topo_net_choice(t, kl_topo_gpu_of_rank(t, end->local), channel, &choice)) return;
+    snprintf(why->text + used, sizeof why->text - used, "; it is %s", kl_net_choice_text(&choice, text));
+}
+
 /* A receiver asks for the rail that it is on itself. */
 static void find_sendrecv(const struct kl_talk_request *q, const struct kl_talk_end *end, int peer_dev, bool sends,
                           int channel, struct kl_talk_side *side)
@@ -71,7 +82,8 @@ static void find_sendrecv(const struct kl_talk_request *q, const struct kl_talk_
     } else {
         side->why.code = sends ? kl_p2p_net_why_name(p.why) : "own_nic";
         snprintf(side->why.text, sizeof side->why.text, "%s",
-                 sends ? kl_p2p_net_why_text(p.why) : "the receiver's own NIC");
+                 sends ? kl_p2p_net_why_text(p.why) : "the receiver's own");
+        if (p.why != KL_P2P_NET_RAIL || !sends) add_choice(t, end, channel, &side->why);
     }
     kl_error_quiet(quiet);
 }
@@ -89,7 +101,7 @@ static void find_planned(const struct kl_talk_request *q, const struct kl_talk_e
         no_side(end, side);
     } else {
         side->why.code = "search";
-        snprintf(side->why.text, sizeof side->why.text, "the search gave this channel that NIC");
+        snprintf(side->why.text, sizeof side->why.text, "the search gave it to these channels");
     }
     kl_error_quiet(quiet);
 }

@@ -43,6 +43,8 @@ static void summarize_gpus(const struct kl_talk *k, struct kl_text *to)
         kl_text_add(to, ": %s", x->why.text);
     else
         add_refusals(k, to);
+    if (k->answer == KL_TALK_NETWORK && !k->gpus)
+        kl_text_add(to, "; that is a plan, for communicators join the ranks of one host so far");
     if (x && !k->gpus && k->threads && strcmp(k->threads, x->name) != 0)
         kl_text_add(to, "; as threads of one process they would use %s", k->threads);
 }
@@ -114,15 +116,15 @@ static void print_transports(const struct kl_talk *k, FILE *to)
     for (int i = 0; i < k->ntransports; i++) {
         const struct kl_talk_transport *x = &k->transport[i];
 
-        fprintf(to, "  %-4s %-10s %s\n", x->name,
+        fprintf(to, "  %-4s %-8s %s\n", x->name,
                 x->chosen    ? "chosen"
                 : x->refuses ? "refuses"
                              : "not needed",
                 x->why.text);
     }
     if (!k->threads) return;
-    fprintf(to, "%s %s between processes and %s between threads of one process.\n",
-            k->gpus ? "Kolo's CPU devices, playing this machine, use" : "Live, these CPU devices use",
+    fprintf(to, "%s %s between processes, %s between threads of one process.\n",
+            k->gpus ? "Live, Kolo's CPU devices playing this machine use" : "Live, these CPU devices use",
             k->processes ? k->processes : "nothing", k->threads);
 }
 
@@ -164,22 +166,38 @@ static int widest_side(const struct kl_talk *k)
     return width;
 }
 
-/* The reasons behind a row, unless an earlier row of the same use had the same. */
-static void print_reasons(const struct kl_talk *k, int i, FILE *to)
+static bool same_choice(const struct kl_talk_route *a, const struct kl_talk_route *b)
+{
+    return !strcmp(a->send.why.text, b->send.why.text) && !strcmp(a->recv.why.text, b->recv.why.text);
+}
+
+/* Why these NICs: once for all uses with the same reasons. */
+static void print_choices(const struct kl_talk *k, int i, FILE *to)
 {
     const struct kl_talk_route *r = &k->route[i];
 
     for (int p = 0; p < i; p++)
-        if (k->route[p].use == r->use && !strcmp(k->route[p].send.why.code, r->send.why.code) &&
-            !strcmp(k->route[p].send.gdr_why.text, r->send.gdr_why.text) &&
-            !strcmp(k->route[p].recv.gdr_why.text, r->recv.gdr_why.text))
-            return;
-    fprintf(to, "%s:\n  sends through %s\n  receives through %s\n", kl_talk_use_name(r->use), r->send.why.text,
-            r->recv.why.text);
-    if (r->send.dev >= 0)
-        fprintf(to, "  GPUDirect for sending: %s, %s\n", r->send.gdr ? "yes" : "no", r->send.gdr_why.text);
-    if (r->recv.dev >= 0)
-        fprintf(to, "  GPUDirect for receiving: %s, %s\n", r->recv.gdr ? "yes" : "no", r->recv.gdr_why.text);
+        if (same_choice(&k->route[p], r)) return;
+    fputs(kl_talk_use_name(r->use), to);
+    for (int p = i + 1; p < k->nroutes; p++)
+        if (same_choice(&k->route[p], r) && k->route[p].use != k->route[p - 1].use)
+            fprintf(to, ", %s", kl_talk_use_name(k->route[p].use));
+    fprintf(to, ":\n  NIC that sends: %s\n  NIC that receives: %s\n", r->send.why.text, r->recv.why.text);
+}
+
+/* Each reason for or against GPUDirect once. */
+static void print_gdr(const struct kl_talk *k, bool sends, FILE *to)
+{
+    for (int i = 0; i < k->nroutes; i++) {
+        const struct kl_talk_side *s = sends ? &k->route[i].send : &k->route[i].recv;
+        bool said = s->dev < 0;
+
+        for (int p = 0; p < i; p++)
+            said |= !strcmp((sends ? &k->route[p].send : &k->route[p].recv)->gdr_why.text, s->gdr_why.text);
+        if (!said)
+            fprintf(to, "GPUDirect for %s: %s, %s\n", sends ? "sending" : "receiving", s->gdr ? "yes" : "no",
+                    s->gdr_why.text);
+    }
 }
 
 static void print_routes(const struct kl_talk *k, FILE *to)
@@ -196,7 +214,9 @@ static void print_routes(const struct kl_talk *k, FILE *to)
     }
     if (!direct) fprintf(to, "  No ring and no tree leads from %s to %s directly.\n", k->a.name, k->b.name);
     fputc('\n', to);
-    for (int i = 0; i < k->nroutes; i++) print_reasons(k, i, to);
+    for (int i = 0; i < k->nroutes; i++) print_choices(k, i, to);
+    print_gdr(k, true, to);
+    print_gdr(k, false, to);
 }
 
 static void print_nic(const struct kl_talk *k, FILE *to)
