@@ -137,7 +137,7 @@ class Nics(unittest.TestCase):
         self.assertEqual(o["mergeable"]["pairs"], [{"nets": [0, 1], "distance": "PORT"}])
         self.assertEqual(o["mergeable"]["reason"]["code"], "from_file")
         self.assertEqual(apart["mergeable"]["pairs"], [])
-        self.assertIn("NET/0, 1 are ports of one card", text)
+        self.assertIn("NET/0+1: ports of one card, near enough to be merged", text)
         with self.fabric([("0000:12:00.0", 'dev="0" name="mlx5_0+mlx5_1" speed="200000"', 16)]) as t:
             self.assertEqual(self.answer(t.name)["nics"][0]["members"], 2)
             self.assertIn("NET/0 is 2 NICs merged into one: mlx5_0+mlx5_1, 25 GB/s", self.good("--topo", t.name))

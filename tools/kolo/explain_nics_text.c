@@ -199,19 +199,29 @@ static void print_strangers(const struct kl_nics *n, FILE *to)
     }
 }
 
-/* The NICs that could be merged with the i-th pair's first one, if no pair before has that. */
-static bool print_near(const struct kl_nics *n, int i, FILE *to)
+/* Is the i-th pair the first of its first NIC, and of the given distance? */
+static bool begins_group(const struct kl_nics *n, int i, int distance)
 {
-    const struct kl_nic_near *x = &n->near[i];
-
+    if (n->near[i].distance != distance) return false;
     for (int k = 0; k < i; k++)
-        if (n->near[k].a == x->a) return false;
-    fprintf(to, "  NET/%d", x->a);
-    for (int k = i; k < n->nnear; k++)
-        if (n->near[k].a == x->a) fprintf(to, ", %d", n->near[k].b);
-    fprintf(to, " are %s: near enough to be merged (NCCL_NET_MERGE_LEVEL)\n",
-            x->distance == KL_PATH_PORT ? "ports of one card" : kl_path_type_name[x->distance]);
+        if (n->near[k].a == n->near[i].a) return false;
     return true;
+}
+
+/* "NET/0 and 1; NET/2 and 3 are ports of one card": all groups of a distance. */
+static void print_near(const struct kl_nics *n, int distance, FILE *to)
+{
+    int groups = 0;
+
+    for (int i = 0; i < n->nnear; i++) {
+        if (!begins_group(n, i, distance)) continue;
+        fprintf(to, groups++ ? "; NET/%d" : "  NET/%d", n->near[i].a);
+        for (int k = i; k < n->nnear; k++)
+            if (n->near[k].a == n->near[i].a) fprintf(to, "+%d", n->near[k].b);
+    }
+    if (groups)
+        fprintf(to, ": %s, near enough to be merged (NCCL_NET_MERGE_LEVEL)\n",
+                distance == KL_PATH_PORT ? "ports of one card" : kl_path_type_name[distance]);
 }
 
 static void print_merged(const struct kl_nics *n, FILE *to)
@@ -225,7 +235,7 @@ static void print_merged(const struct kl_nics *n, FILE *to)
         if (n->nic[i].members > 1)
             fprintf(to, "  NET/%d is %d NICs merged into one: %s, %g GB/s together\n", n->nic[i].dev, n->nic[i].members,
                     n->nic[i].label, (double)n->nic[i].bw);
-    for (int i = 0; i < n->nnear; i++) print_near(n, i, to);
+    for (int distance = KL_PATH_PORT; distance <= n->merge_level; distance++) print_near(n, distance, to);
     fprintf(to, "  %s.\n", n->merge_why.text);
 }
 

@@ -119,7 +119,7 @@ static void print_transports(const struct kl_talk *k, FILE *to)
         fprintf(to, "  %-4s %-8s %s\n", x->name,
                 x->chosen    ? "chosen"
                 : x->refuses ? "refuses"
-                             : "not needed",
+                             : "possible",
                 x->why.text);
     }
     if (!k->threads) return;
