@@ -21,6 +21,15 @@ static void add_refusals(const struct kl_talk *k, struct kl_text *to)
         kl_text_add(to, "%s%s is refused because %s", i ? "; " : ": ", k->transport[i].name, k->transport[i].why.text);
 }
 
+/* The NICs of sends and receives. */
+static void add_nics(const struct kl_talk_route *r, struct kl_text *to)
+{
+    if (r->send.dev < 0 || r->recv.dev < 0) return;
+    kl_text_add(to, ", from NET/%d", r->send.dev);
+    if (r->send.proxy != r->send.rank) kl_text_add(to, " by GPU/%d (PXN)", r->send.proxy);
+    kl_text_add(to, " to NET/%d", r->recv.dev);
+}
+
 static void summarize_gpus(const struct kl_talk *k, struct kl_text *to)
 {
     const struct kl_talk_transport *x = chosen(k);
@@ -36,6 +45,7 @@ static void summarize_gpus(const struct kl_talk *k, struct kl_text *to)
                           : "through the network (NET)");
         if (p2p && k->via >= 0) kl_text_add(to, " by way of GPU/%d", k->via);
         kl_text_add(to, ", %g GB/s", (double)k->bw);
+        if (k->nroutes) add_nics(&k->route[0], to);
     }
     if (k->a.shift != k->b.shift)
         kl_text_add(to, ": they are in different hosts%s", x ? "" : ", and this machine has no NIC");
@@ -69,8 +79,11 @@ static void summarize_nic(const struct kl_talk *k, struct kl_text *to)
     add_end(&k->a, to);
     kl_text_add(to, sends ? " sends to " : " delivers to ");
     add_end(&k->b, to);
-    if (sends && k->relay != g->rank) kl_text_add(to, " through GPU/%d (PXN)", k->relay);
-    kl_text_add(to, " over %s, %g GB/s; GPUDirect %s; ", kl_path_type_name[k->leg[0].type], (double)k->bw,
+    if (sends && k->relay != g->rank)
+        kl_text_add(to, " through GPU/%d (PXN)", k->relay);
+    else
+        kl_text_add(to, " over %s", kl_path_type_name[k->leg[0].type]);
+    kl_text_add(to, ", %g GB/s; GPUDirect %s; ", (double)k->bw,
                 send && recv ? "both ways"
                 : recv       ? "for receiving only"
                 : send       ? "for sending only"
@@ -78,7 +91,7 @@ static void summarize_nic(const struct kl_talk *k, struct kl_text *to)
     if (k->own)
         kl_text_add(to, "it is %s's own NIC", g->name);
     else
-        kl_text_add(to, "%s uses %s instead", g->name, *k->instead ? k->instead : "no NIC");
+        kl_text_add(to, "%s's own is %s", g->name, *k->instead ? k->instead : "none");
 }
 
 void kl_talk_summary(const struct kl_talk *k, struct kl_text *to)

@@ -72,7 +72,8 @@ static const char *p2p_refuses(const struct kl_pair_facts *facts)
 {
     if (facts->a->host != facts->b->host) return "the ranks are in different hosts";
     if (facts->p2p_refusal) return facts->p2p_refusal;
-    if (facts->a->process != facts->b->process && !facts->mappable) return "host devices cannot map the memory of another process";
+    if (facts->a->process != facts->b->process && !facts->mappable)
+        return "host devices cannot map the memory of another process";
     return NULL;
 }
 
