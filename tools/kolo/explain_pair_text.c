@@ -27,7 +27,7 @@ static void add_nics(const struct kl_talk_route *r, struct kl_text *to)
     if (r->send.dev < 0 || r->recv.dev < 0) return;
     kl_text_add(to, ", from NET/%d", r->send.dev);
     if (r->send.proxy != r->send.rank) kl_text_add(to, " by GPU/%d (PXN)", r->send.proxy);
-    kl_text_add(to, " to NET/%d", r->recv.dev);
+    kl_text_add(to, " to NET/%d%s", r->recv.dev, r->send.dev == r->recv.dev ? "" : " (changes rails)");
 }
 
 static void summarize_gpus(const struct kl_talk *k, struct kl_text *to)
