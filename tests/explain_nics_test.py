@@ -83,6 +83,18 @@ class Nics(unittest.TestCase):
             got = {n["net"]: set(n["ring_channels"]) for n in self.answer(f)["nics"] if n["ring_channels"]}
             self.assertEqual(got, want, name)
 
+    def test_connections_that_change_rails_are_flagged(self):
+        f = machine("dgx1v-hcm-4nic-missing-0-4")
+        plan = json.loads(kolo("graph", "--topo", f, "--hosts", "2", "--json").stdout)
+        want = sorted((e["send"][1], e["recv"][1], e["ch"]) for e in plan["queries"]["ring_net"])
+        o, text = self.answer(f), self.good("--topo", f)
+        rings = [r for r in o["rails"] if r["for"] == "ring"]
+        self.assertEqual(sorted((r["from"], r["to"], c) for r in rings for c in r["channels"]), want)
+        self.assertTrue(all(r["crosses"] == (r["from"] != r["to"]) for r in o["rails"]))
+        self.assertIn("8 of 8 channels change rails", o["summary"])
+        self.assertEqual(text.count("<- changes rails"), o["crossing"])
+        self.assertIn("  ring NET/2 -> NET/0  channels 0, 4   <- changes rails\n", text)
+
     def test_own_nics_are_those_of_the_graph(self):
         f = machine("pcie-8gpu-4nic-100g")
         plan = json.loads(kolo("graph", "--topo", f, "--hosts", "2", "--json").stdout)
