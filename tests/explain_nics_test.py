@@ -86,10 +86,12 @@ class Nics(unittest.TestCase):
     def test_connections_that_change_rails_are_flagged(self):
         f = machine("dgx1v-hcm-4nic-missing-0-4")
         plan = json.loads(kolo("graph", "--topo", f, "--hosts", "2", "--json").stdout)
-        want = sorted((e["send"][1], e["recv"][1], e["ch"]) for e in plan["queries"]["ring_net"])
         o, text = self.answer(f), self.good("--topo", f)
         rings = [r for r in o["rails"] if r["for"] == "ring"]
-        self.assertEqual(sorted((r["from"], r["to"], c) for r in rings for c in r["channels"]), want)
+        for e in plan["queries"]["ring_net"]:  # of host 0; on odd hosts pairs of channels are swapped
+            here = [r for r in rings if e["ch"] in r["channels"]]
+            self.assertIn(e["send"][1], [r["from"] for r in here])
+            self.assertIn(e["recv"][1], [r["to"] for r in here])
         self.assertTrue(all(r["crosses"] == (r["from"] != r["to"]) for r in o["rails"]))
         self.assertIn("8 of 8 channels change rails", o["summary"])
         self.assertEqual(text.count("<- changes rails"), o["crossing"])

@@ -293,7 +293,7 @@ static void print_rails(const struct kl_nics *n, FILE *to)
         fprintf(to, "\nFrom node to node (each host is %d nodes, between which the network is faster):\n",
                 n->nnodes / n->hosts);
     else
-        fprintf(to, "\nFrom host to host (the hosts are alike, so this holds for every two):\n");
+        fprintf(to, "\nFrom host to host (they are alike; the connections of all of them):\n");
     if (crossing < n->nrails)
         fprintf(to, "  %s ring and tree connections stay on their rail: NET/i talks to NET/i\n",
                 crossing ? "Other" : "All");
