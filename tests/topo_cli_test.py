@@ -125,19 +125,19 @@ class Topo(unittest.TestCase):
         self.assertEqual([l.split()[0] for l in lines[1:6]], ["GPU/0", "NVS/0-0", "GPU/3", "PCI/0-81000", "NIC/0-85000"])
         self.assertEqual([i for i, l in enumerate(lines) if "bottleneck" in l], [3])
         self.assertIn("PXN: yes, sending goes through GPU/3", lines)
-        self.assertIn("GPUDirect for sending: yes", lines)
+        self.assertIn("GPUDirect for sending: yes, GPU/3 to the NIC is PIX and the limit is PXB (the default)", lines)
 
     def test_reasons_of_refusals(self):
         ring, sockets = "tests/data/examples/nvlink-ring.xml", "tests/data/examples/two-sockets.xml"
         for args, env, want in (
-            ((sockets, "GPU/0", "GPU/3"), {}, "P2P: no, the limit is PXB (the default; NCCL_P2P_LEVEL changes it)"),
-            ((sockets, "GPU/0", "GPU/3"), {"NCCL_P2P_LEVEL": "SYS"}, "P2P: yes, SYS is within SYS"),
-            ((sockets, "GPU/0", "GPU/1"), {"NCCL_P2P_DISABLE": "1"}, "P2P: no, the limit is LOC (NCCL_P2P_LEVEL or NCCL_P2P_DISABLE)"),
+            ((sockets, "GPU/0", "GPU/3"), {}, "P2P: no, the path is SYS and the limit is PXB (the default); NCCL_P2P_LEVEL=SYS would allow it"),
+            ((sockets, "GPU/0", "GPU/3"), {"NCCL_P2P_LEVEL": "SYS"}, "P2P: yes, the path is SYS and the limit is SYS (set by NCCL_P2P_LEVEL)"),
+            ((sockets, "GPU/0", "GPU/1"), {"NCCL_P2P_DISABLE": "1"}, "P2P: no, NCCL_P2P_DISABLE=1 forbids it"),
             ((ring, "GPU/0", "GPU/2"), {}, "     through the GPU of rank 3"),
-            ((ring, "GPU/3", "NET/0"), {"NCCL_PXN_DISABLE": "1"}, "PXN: no, NCCL_PXN_DISABLE=1"),
+            ((ring, "GPU/3", "NET/0"), {"NCCL_PXN_DISABLE": "1"}, "PXN: no, NCCL_PXN_DISABLE=1 forbids it"),
             ((ring, "GPU/2", "NET/0"), {}, "PXN: no, NVLink does not lead to GPU/0 next to it"),
-            ((ring, "GPU/0", "NET/0"), {"NCCL_NET_GDR_READ": "0"}, "GPUDirect for sending: no, NCCL_NET_GDR_READ=0"),
-            ((sockets, "NET/0", "GPU/0"), {}, "GPUDirect for receiving: no, farther than PXB; NCCL_NET_GDR_LEVEL changes the limit"),
+            ((ring, "GPU/0", "NET/0"), {"NCCL_NET_GDR_READ": "0"}, "GPUDirect for sending: no, NCCL_NET_GDR_READ=0 forbids it"),
+            ((sockets, "NET/0", "GPU/0"), {}, "GPUDirect for receiving: no, GPU/0 to the NIC is PHB and the limit is PXB (the default); NCCL_NET_GDR_LEVEL=PHB would allow it"),
         ):
             f, a, b = args
             self.assertIn(want, self.good("--topo", f, "--path", a, b, **env).splitlines(), (args, env))

@@ -164,9 +164,6 @@ void kl_comm_forget_rings(ncclComm_t comm);
 ncclResult_t kl_comm_connect(ncclComm_t comm);
 void kl_comm_disconnect(ncclComm_t comm);
 
-/** Why this rank and a peer may not access each other's memory directly; NULL if they may. After the rings are found. */
-const char *kl_comm_p2p_refusal(ncclComm_t comm, int peer);
-
 /* ---- operations: launch.c ---- */
 
 /** Record a checked task: queue it on `stream`, or add it to the open group of the calling thread. */

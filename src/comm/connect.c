@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "transport/pair.h"
 
 #include <stdlib.h>
 
@@ -38,10 +39,10 @@ static ncclResult_t choose(ncclComm_t comm, int peer, const struct kl_transport 
     struct kl_pair_facts facts = {
         .a = &comm->peers[comm->rank],
         .b = &comm->peers[peer],
-        .shm_refusal = comm->config.shm_disable ? "NCCL_SHM_DISABLE=1" : NULL,
-        .p2p_refusal = kl_comm_p2p_refusal(comm, peer),
     };
+    struct kl_pair_why why;
 
+    KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts, &why));
     return kl_transport_choose(&facts, transport, index);
 }
 

@@ -40,7 +40,7 @@ static void list_devices(ncclComm_t comm, struct kl_host_device *devices, int co
 static void fill_options(const struct kl_comm_config *config, struct kl_topo_options *options)
 {
     if (config->p2p_level >= 0) options->p2p_level = config->p2p_level;
-    if (config->p2p_disable) options->p2p_level = KL_PATH_LOC;
+    options->p2p_disable = config->p2p_disable;
     options->shm_disable = config->shm_disable;
 }
 
@@ -182,13 +182,4 @@ void kl_comm_forget_rings(ncclComm_t comm)
     free(comm->ring_order);
     comm->topo = NULL;
     comm->ring_order = NULL;
-}
-
-const char *kl_comm_p2p_refusal(ncclComm_t comm, int peer)
-{
-    struct kl_p2p p2p;
-
-    if (comm->config.p2p_disable) return "NCCL_P2P_DISABLE=1";
-    if (kl_topo_p2p(comm->topo, comm->rank, peer, &p2p)) return "the machine's topology has no path";
-    return p2p.p2p ? NULL : "the topology refuses it (NCCL_P2P_LEVEL can allow longer paths)";
 }

@@ -67,7 +67,7 @@ static int wanted_remotely(const struct demand *d, int gpu, int *share)
     return nics > two ? nics : two;
 }
 
-static void want(struct kl_p2p_why *why, int wanted, int share, int gpu, int far)
+static void want(struct kl_p2p_channels_why *why, int wanted, int share, int gpu, int far)
 {
     if (wanted < 0 || wanted >= why->wanted) return;
     why->wanted = wanted;
@@ -77,7 +77,7 @@ static void want(struct kl_p2p_why *why, int wanted, int share, int gpu, int far
 }
 
 /* The fewest channels that any pair of a GPU of this machine and a rank wants. */
-static void fewest_wanted(const struct demand *d, struct kl_p2p_why *why)
+static void fewest_wanted(const struct demand *d, struct kl_p2p_channels_why *why)
 {
     int ng = d->t->count[KL_NODE_GPU], share;
 
@@ -104,14 +104,15 @@ static int batches(const struct kl_channel_params *p)
     return n < 1 ? 1 : 1 << kl_log2((unsigned)n);
 }
 
-static void limit(struct kl_p2p_why *why, int n, enum kl_p2p_limit by)
+static void limit(struct kl_p2p_channels_why *why, int n, enum kl_p2p_channels_limit by)
 {
     why->limited = n;
     why->limit = by;
 }
 
 /* Before powers of two and kernel arguments. */
-static void limit_channels(const struct kl_channel_params *p, int nchannels, int parent, struct kl_p2p_why *why)
+static void limit_channels(const struct kl_channel_params *p, int nchannels, int parent,
+                           struct kl_p2p_channels_why *why)
 {
     limit(why, nchannels, KL_P2P_CHANNELS);
     if (why->limited > p->max_p2p) limit(why, (int)p->max_p2p, KL_P2P_MAX);
@@ -166,12 +167,12 @@ static const struct words shares[KL_P2P_SHARES] = {
 };
 /* clang-format on */
 
-const char *kl_p2p_limit_name(enum kl_p2p_limit why)
+const char *kl_p2p_channels_limit_name(enum kl_p2p_channels_limit why)
 {
     return limits[why].name;
 }
 
-const char *kl_p2p_limit_text(enum kl_p2p_limit why)
+const char *kl_p2p_channels_limit_text(enum kl_p2p_channels_limit why)
 {
     return limits[why].text;
 }

@@ -14,7 +14,7 @@
 #include "graph/connect.h"
 
 /** What decided how many channels there are; the last rule that changed the number, before it became a power of two. */
-enum kl_p2p_limit {
+enum kl_p2p_channels_limit {
     KL_P2P_CHANNELS, /* as many as the communicator has */
     KL_P2P_MAX,      /* NCCL_MAX_P2P_NCHANNELS */
     KL_P2P_MIN,      /* NCCL_MIN_P2P_NCHANNELS */
@@ -34,8 +34,8 @@ enum kl_p2p_share {
     KL_P2P_SHARES
 };
 
-struct kl_p2p_why {
-    int limit;    /* enum kl_p2p_limit */
+struct kl_p2p_channels_why {
+    int limit;    /* enum kl_p2p_channels_limit */
     int limited;  /* channels before they became a power of two */
     int share;    /* enum kl_p2p_share */
     int wanted;   /* channels for a peer, before they became a power of two */
@@ -45,12 +45,12 @@ struct kl_p2p_why {
 struct kl_p2p_channels {
     int n;        /* channels that carry point-to-point traffic, a power of two */
     int per_peer; /* of these, for one peer */
-    struct kl_p2p_why why;
+    struct kl_p2p_channels_why why;
 };
 
 /** "nvlinks" and a sentence without an end. */
-const char *kl_p2p_limit_name(enum kl_p2p_limit limit);
-const char *kl_p2p_limit_text(enum kl_p2p_limit limit);
+const char *kl_p2p_channels_limit_name(enum kl_p2p_channels_limit limit);
+const char *kl_p2p_channels_limit_text(enum kl_p2p_channels_limit limit);
 const char *kl_p2p_share_name(enum kl_p2p_share share);
 const char *kl_p2p_share_text(enum kl_p2p_share share);
 

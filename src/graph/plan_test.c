@@ -27,7 +27,7 @@ static struct cluster *plan_for(const char *file, int hosts, bool p2p)
     kl_graph_config_load_from(&c->config, &settings);
     kl_settings_close(&settings);
     c->options = KL_TOPO_OPTIONS;
-    if (!p2p) c->options.p2p_level = KL_PATH_LOC;
+    c->options.p2p_disable = !p2p;
     assert_int_equal(kl_xml_load(file, kl_xml_topo_schema, &c->file), ncclSuccess);
     c->machine = (struct kl_machine){
         .file = c->file, .device = c->device, .ndevices = kl_machine_file_gpus(c->file), .hosts = 1};
@@ -178,9 +178,9 @@ static void p2p_channels_say_why(void **state)
 
         if (p.n != q->n || p.per_peer != q->per_peer || p.why.limit != q->limit || p.why.share != q->share ||
             p.why.far != q->far)
-            fail_msg("%s on %d: %d, %s; %d, %s, far %d", q->file, q->hosts, p.n, kl_p2p_limit_name(p.why.limit),
-                     p.per_peer, kl_p2p_share_name(p.why.share), p.why.far);
-        assert_true(kl_p2p_limit_text(p.why.limit) && kl_p2p_share_text(p.why.share));
+            fail_msg("%s on %d: %d, %s; %d, %s, far %d", q->file, q->hosts, p.n,
+                     kl_p2p_channels_limit_name(p.why.limit), p.per_peer, kl_p2p_share_name(p.why.share), p.why.far);
+        assert_true(kl_p2p_channels_limit_text(p.why.limit) && kl_p2p_share_text(p.why.share));
         drop(c);
     }
 }

@@ -141,15 +141,11 @@ static void fill_gpu(struct kl_routes *r, int g)
 static void fill_net(struct kl_routes *r, int k)
 {
     const struct kl_node *n = kl_routes_net(r, k);
-    const struct kl_node *other;
     int i;
 
     for (i = 0; i < k && kl_routes_net(r, i)->id != n->id;) i++;
     r->same_net[k] = i;
-    for (i = 0; i < k; i++) {
-        other = kl_routes_net(r, i);
-        if (other->net.asic == n->net.asic && other->net.port == n->net.port) break;
-    }
+    for (i = 0; i < k && !kl_net_same_port(kl_routes_net(r, i), n);) i++;
     r->same_port[k] = i;
     r->next_port[k] = -1;
     if (i < k) {

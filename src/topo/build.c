@@ -67,12 +67,17 @@ static ncclResult_t link_both(struct kl_builder *b, int x, int y, enum kl_path_t
     return kl_builder_link(b, y, x, type, bw);
 }
 
+bool kl_net_guid_counts(const char *guid)
+{
+    return !strncmp(guid, "0x", 2);
+}
+
 uint64_t kl_net_asic(const struct kl_xml *xml, int elem, int dev)
 {
     const char *guid = kl_xml_attr(xml, elem, "guid");
 
     if (!guid) return (uint64_t)(int64_t)dev;
-    return !strncmp(guid, "0x", 2) ? strtoull(guid, NULL, 16) : 0;
+    return kl_net_guid_counts(guid) ? strtoull(guid, NULL, 16) : 0;
 }
 
 /* Microseconds; what cannot be a time counts as absent. */

@@ -34,37 +34,52 @@ ncclResult_t kl_path_cpu_of_gpu(const struct kl_topo *t, int gpu, int *cpu)
 
 /* ---- P2P ---- */
 
-static int p2p_level(const struct kl_topo *t)
+static void find_limit(const struct kl_topo *t, struct kl_p2p *p2p)
 {
     const struct kl_node *cpu = kl_topo_first_cpu(t);
-
-    if (t->options.p2p_level >= 0) return t->options.p2p_level;
     bool amd = cpu && cpu->cpu.arch == KL_ARCH_X86 && cpu->cpu.vendor == KL_VENDOR_AMD;
-    return amd && t->count[KL_NODE_GPU] <= 2 ? KL_PATH_SYS : KL_PATH_PXB;
+
+    if (t->options.p2p_level >= 0) {
+        p2p->level = t->options.p2p_level;
+        p2p->limit = KL_P2P_LIMIT_SET;
+    } else if (amd && t->count[KL_NODE_GPU] <= 2) {
+        p2p->level = KL_PATH_SYS;
+        p2p->limit = KL_P2P_LIMIT_AMD_PAIR;
+    } else {
+        p2p->level = KL_PATH_PXB;
+        p2p->limit = KL_P2P_LIMIT_DEFAULT;
+    }
 }
 
-/* Could the two processes map each other's memory at all, wherever their GPUs are? */
-static bool same_shm(const struct kl_node *a, const struct kl_node *b)
+/* Could two processes of one host map each other's memory at all, wherever their GPUs are? */
+static bool same_memory(const struct kl_node *a, const struct kl_node *b)
 {
-    return kl_id_host(a->id) == kl_id_host(b->id) && a->gpu.shm_id == b->gpu.shm_id;
-}
-
-static bool in_reach(const struct kl_topo *t, const struct kl_node *a, const struct kl_node *b)
-{
-    if (!t->options.communicator) return true;
-    if (kl_id_host(a->id) != kl_id_host(b->id)) return t->options.mnnvl;
     return a->gpu.shm_id == b->gpu.shm_id;
 }
 
-/* What the driver's library says about each step of the path; a veto on NVLink means broken hardware. */
-static ncclResult_t check_driver(const struct kl_topo *t, const struct kl_path *p, int a, int via, int b, bool *p2p)
+static enum kl_p2p_why in_reach(const struct kl_topo *t, const struct kl_node *a, const struct kl_node *b)
+{
+    if (!t->options.communicator) return KL_P2P_ALLOWED;
+    if (kl_id_host(a->id) != kl_id_host(b->id)) return t->options.mnnvl ? KL_P2P_ALLOWED : KL_P2P_OTHER_HOST;
+    return same_memory(a, b) ? KL_P2P_ALLOWED : KL_P2P_OTHER_MEMORY;
+}
+
+/* What the driver's library says about each step from rank a, over `via` if there is one, to b. */
+static bool driver_refuses(const struct kl_topo *t, int a, int via, int b)
 {
     const struct kl_topo_options *o = &t->options;
 
-    if (!o->p2p_works || o->ignore_disabled_p2p == 2 || a == b) return ncclSuccess;
-    bool works = via < 0 ? o->p2p_works(o->peer_ctx, a, b)
-                         : o->p2p_works(o->peer_ctx, a, via) && o->p2p_works(o->peer_ctx, via, b);
-    if (works) return ncclSuccess;
+    if (!o->p2p_works || o->ignore_disabled_p2p == 2 || a == b) return false;
+    return via < 0 ? !o->p2p_works(o->peer_ctx, a, b)
+                   : !o->p2p_works(o->peer_ctx, a, via) || !o->p2p_works(o->peer_ctx, via, b);
+}
+
+/* A veto on NVLink means broken hardware. */
+static ncclResult_t check_driver(const struct kl_topo *t, const struct kl_path *p, int a, int b, struct kl_p2p *p2p)
+{
+    const struct kl_topo_options *o = &t->options;
+
+    if (!driver_refuses(t, a, p2p->via, b)) return ncclSuccess;
     if (!o->ignore_disabled_p2p && p->type <= KL_PATH_NVB)
         return KL_FAIL(ncclUnhandledCudaError,
                        "P2P is disabled between the NVLink GPUs of ranks %d and %d; check the machine, or set "
@@ -73,23 +88,53 @@ static ncclResult_t check_driver(const struct kl_topo *t, const struct kl_path *
     if (!o->ignore_disabled_p2p && p->type < KL_PATH_SYS)
         KL_INFO(KL_GRAPH, "P2P is disabled between the GPUs of ranks %d and %d (NCCL_IGNORE_DISABLED_P2P=1 hides this)",
                 a, b);
-    *p2p = false;
+    p2p->why = KL_P2P_BROKEN;
     return ncclSuccess;
+}
+
+/* What the transport asks besides, of a pair that may use P2P. */
+static enum kl_p2p_why judge_transport(const struct kl_topo *t, int rank_a, int rank_b, int via)
+{
+    const struct kl_node *a = gpu_at(t, kl_topo_gpu_of_rank(t, rank_a)), *b = gpu_at(t, kl_topo_gpu_of_rank(t, rank_b));
+
+    if (via >= 0) return t->options.p2p_cuda_memcpy ? KL_P2P_BY_COPY : KL_P2P_ALLOWED;
+    if (kl_topo_net_faster(t, rank_a, rank_b)) return KL_P2P_NET_FASTER;
+    if (kl_id_host(a->id) != kl_id_host(b->id) || !t->options.peer_access) return KL_P2P_ALLOWED;
+    return t->options.peer_access(t->options.peer_ctx, rank_a, rank_b) ? KL_P2P_ALLOWED : KL_P2P_NO_ACCESS;
+}
+
+/*
+ * Does the path allow it? LOC is the GPU itself. A path that was within the limit and is not any more was sent another
+ * way: by what the transport asks besides, or by the driver's veto.
+ */
+static enum kl_p2p_why judge_path(const struct kl_topo *t, const struct kl_path *p, int rank_a, int rank_b,
+                                  const struct kl_p2p *p2p)
+{
+    if (t->options.p2p_disable && p->type > KL_PATH_LOC) return KL_P2P_DISABLED;
+    if (p->type <= p2p->level) return KL_P2P_ALLOWED;
+    if (p->was > p2p->level) return KL_P2P_TOO_FAR;
+    if (p->type != KL_PATH_NET || driver_refuses(t, rank_a, p2p->via, rank_b)) return KL_P2P_BROKEN;
+    enum kl_p2p_why why = judge_transport(t, rank_a, rank_b, p2p->via);
+    return why == KL_P2P_ALLOWED ? KL_P2P_NET_FASTER : why;
 }
 
 ncclResult_t kl_topo_p2p(const struct kl_topo *t, int rank_a, int rank_b, struct kl_p2p *answer)
 {
     int a = kl_topo_gpu_of_rank(t, rank_a), b = kl_topo_gpu_of_rank(t, rank_b);
-    struct kl_p2p p2p = {.via = -1, .level = p2p_level(t)};
+    struct kl_p2p p2p = {.via = -1, .why = KL_P2P_ABSENT, .type = KL_PATH_DIS};
 
     if (a < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank_a);
+    find_limit(t, &p2p);
+    if (b >= 0) p2p.why = in_reach(t, gpu_at(t, a), gpu_at(t, b));
     *answer = p2p;
-    if (b < 0 || !in_reach(t, gpu_at(t, a), gpu_at(t, b))) return ncclSuccess;
+    if (p2p.why != KL_P2P_ALLOWED) return ncclSuccess;
 
     const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, a, KL_NODE_GPU, b);
     if (p->hops == 2 && reached(t, p, 0)->type == KL_NODE_GPU) p2p.via = reached(t, p, 0)->gpu.rank;
-    p2p.p2p = p->type <= p2p.level;
-    if (p2p.p2p) KL_TRY(check_driver(t, p, rank_a, p2p.via, rank_b, &p2p.p2p));
+    p2p.type = p->was;
+    p2p.why = judge_path(t, p, rank_a, rank_b, &p2p);
+    if (p2p.why == KL_P2P_ALLOWED) KL_TRY(check_driver(t, p, rank_a, rank_b, &p2p));
+    p2p.p2p = p2p.why == KL_P2P_ALLOWED;
     p2p.read = p->type == KL_PATH_NVL && gpu_at(t, a)->gpu.sm == 80 && gpu_at(t, b)->gpu.sm == 80;
     *answer = p2p;
     return ncclSuccess;
@@ -105,27 +150,22 @@ bool kl_topo_net_faster(const struct kl_topo *t, int rank_a, int rank_b)
     return t->near_net[a] > inside && t->near_net[b] > inside;
 }
 
-bool kl_topo_shm(const struct kl_topo *t, int rank_a, int rank_b)
+enum kl_shm_why kl_topo_shm(const struct kl_topo *t, int rank_a, int rank_b)
 {
     int a = kl_topo_gpu_of_rank(t, rank_a), b = kl_topo_gpu_of_rank(t, rank_b);
 
-    if (t->options.shm_disable || a < 0 || b < 0) return false;
-    return !kl_topo_net_faster(t, rank_a, rank_b) && same_shm(gpu_at(t, a), gpu_at(t, b));
+    if (t->options.shm_disable) return KL_SHM_DISABLED;
+    if (a < 0 || b < 0) return KL_SHM_ABSENT;
+    if (kl_id_host(gpu_at(t, a)->id) != kl_id_host(gpu_at(t, b)->id)) return KL_SHM_OTHER_HOST;
+    if (!same_memory(gpu_at(t, a), gpu_at(t, b))) return KL_SHM_OTHER_MEMORY;
+    return kl_topo_net_faster(t, rank_a, rank_b) ? KL_SHM_NET_FASTER : KL_SHM_ALLOWED;
 }
 
-ncclResult_t kl_topo_p2p_transport(const struct kl_topo *t, int rank_a, int rank_b, bool *yes)
+ncclResult_t kl_topo_p2p_transport(const struct kl_topo *t, int rank_a, int rank_b, struct kl_p2p *answer)
 {
-    int a = kl_topo_gpu_of_rank(t, rank_a), b = kl_topo_gpu_of_rank(t, rank_b);
-    struct kl_p2p answer;
-
-    KL_TRY(kl_topo_p2p(t, rank_a, rank_b, &answer));
-    *yes = false;
-    if (!answer.p2p) return ncclSuccess;
-    if (answer.via >= 0)
-        *yes = !t->options.p2p_cuda_memcpy;
-    else if (!kl_topo_net_faster(t, rank_a, rank_b))
-        *yes = kl_id_host(gpu_at(t, a)->id) != kl_id_host(gpu_at(t, b)->id) || !t->options.peer_access ||
-               t->options.peer_access(t->options.peer_ctx, rank_a, rank_b);
+    KL_TRY(kl_topo_p2p(t, rank_a, rank_b, answer));
+    if (answer->p2p) answer->why = judge_transport(t, rank_a, rank_b, answer->via);
+    answer->p2p = answer->why == KL_P2P_ALLOWED;
     return ncclSuccess;
 }
 
@@ -139,31 +179,54 @@ static bool has_nvlink_peer(const struct kl_topo *t, int gpu)
     return false;
 }
 
-static bool gdr_read_allowed(const struct kl_topo *t, int gpu)
+static enum kl_gdr_why judge_read(const struct kl_topo *t, int gpu)
 {
-    if (t->options.gdr_read == 0) return false;
-    return t->options.gdr_read > 0 || gpu_at(t, gpu)->gpu.sm >= 80 || has_nvlink_peer(t, gpu);
+    if (t->options.gdr_read == 0) return KL_GDR_READ_DISABLED;
+    bool able = t->options.gdr_read > 0 || gpu_at(t, gpu)->gpu.sm >= 80 || has_nvlink_peer(t, gpu);
+    return able ? KL_GDR_ALLOWED : KL_GDR_READ_OLD_GPU;
 }
 
-ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, enum kl_gdr_mode *mode)
+/* Without regard to the way between them. */
+static enum kl_gdr_why judge_devices(const struct kl_topo *t, int gpu, int net, bool read)
 {
-    int gpu = kl_topo_gpu_of_rank(t, rank), level = t->options.gdr_level >= 0 ? t->options.gdr_level : KL_PATH_PXB;
-    int cpu = 0, relay = rank;
+    if (!t->node[kl_topo_at(t, KL_NODE_NET, net)].net.gdr) return KL_GDR_NIC_CANNOT;
+    if (!gpu_at(t, gpu)->gpu.gdr) return KL_GDR_GPU_CANNOT;
+    return read ? judge_read(t, gpu) : KL_GDR_ALLOWED;
+}
 
-    if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
-    *mode = KL_GDR_OFF;
-    if (!t->node[kl_topo_at(t, KL_NODE_NET, net)].net.gdr || !gpu_at(t, gpu)->gpu.gdr) return ncclSuccess;
-    if (read && !gdr_read_allowed(t, gpu)) return ncclSuccess;
+/* From the GPU that the NIC reaches. */
+static ncclResult_t judge_distance(const struct kl_topo *t, int gpu, int net, struct kl_gdr *gdr)
+{
+    const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net);
+    int distance = p->type, cpu = 0;
 
-    if (kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net)->type == KL_PATH_PXN) {
-        KL_TRY(kl_topo_pxn_rank(t, rank, net, &relay));
-        gpu = kl_topo_gpu_of_rank(t, relay);
-    }
-    int distance = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net)->type;
     KL_TRY(kl_path_cpu_of_gpu(t, gpu, &cpu));
     bool c2c = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_CPU, cpu)->type == KL_PATH_C2C;
-    if (t->options.gdr_c2c && distance == KL_PATH_PHB && c2c) distance = KL_PATH_C2C;
-    if (distance <= level) *mode = c2c && distance != KL_PATH_C2C ? KL_GDR_PCI : KL_GDR_DEFAULT;
+    bool over_c2c = distance == KL_PATH_PHB && c2c;
+    if (t->options.gdr_c2c && over_c2c) distance = KL_PATH_C2C;
+    if (distance <= gdr->level)
+        gdr->mode = c2c && distance != KL_PATH_C2C ? KL_GDR_PCI : KL_GDR_DEFAULT;
+    else
+        gdr->why = KL_GDR_TOO_FAR;
+    gdr->type = distance > gdr->level && p->was > gdr->level ? p->was : distance;
+    gdr->c2c = over_c2c && !t->options.gdr_c2c && gdr->level >= KL_PATH_C2C;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, struct kl_gdr *answer)
+{
+    int gpu = kl_topo_gpu_of_rank(t, rank);
+    struct kl_gdr gdr = {.rank = rank, .level = KL_PATH_PXB, .level_set = t->options.gdr_level >= 0};
+
+    if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
+    if (gdr.level_set) gdr.level = t->options.gdr_level;
+    gdr.type = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net)->was;
+    gdr.why = judge_devices(t, gpu, net, read);
+    if (gdr.why == KL_GDR_ALLOWED) {
+        KL_TRY(kl_topo_pxn_rank(t, rank, net, &gdr.rank));
+        KL_TRY(judge_distance(t, kl_topo_gpu_of_rank(t, gdr.rank), net, &gdr));
+    }
+    *answer = gdr;
     return ncclSuccess;
 }
 

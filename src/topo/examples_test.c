@@ -273,10 +273,10 @@ static bool p2p(const struct kl_topo *t, int a, int b, bool *read)
 
 static enum kl_gdr_mode gdr(const struct kl_topo *t, int rank, int net, bool read)
 {
-    enum kl_gdr_mode mode;
+    struct kl_gdr answer;
 
-    assert_int_equal(kl_topo_gdr(t, rank, net, read, &mode), ncclSuccess);
-    return mode;
+    assert_int_equal(kl_topo_gdr(t, rank, net, read, &answer), ncclSuccess);
+    return answer.mode;
 }
 
 static int local_net(const struct kl_topo *t, int gpu, int channel)

@@ -234,7 +234,7 @@ ncclResult_t kl_machine_document(const struct kl_machine *m, const struct kl_top
     if (m->hosts > 1 && (!m->file || m->ngpus))
         return KL_FAIL(ncclInvalidUsage, "several hosts in one NVLink domain need a topology file that describes one");
     KL_TRY(kl_xml_create(m->file ? kl_xml_name(m->file) : "this machine", &xml));
-    if (m->file && !m->ngpus)
+    if (kl_machine_plays_file(m))
         rc = fuse_file(m, xml);
     else
         rc = fuse_detected(m, options, xml);

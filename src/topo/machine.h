@@ -53,6 +53,12 @@ struct kl_machine {
                   increased by h * (number of devices). 0 and 1: this host alone */
 };
 
+/** Do host devices emulate the GPUs of a file? Nothing else is then asked of this machine. */
+static inline bool kl_machine_plays_file(const struct kl_machine *machine)
+{
+    return machine->file && !machine->ngpus;
+}
+
 /** Fused document of the machine, ready for kl_topo_build or kl_xml_write. */
 ncclResult_t kl_machine_document(const struct kl_machine *machine, const struct kl_topo_options *options,
                                  struct kl_xml **xml);

@@ -77,7 +77,7 @@ static void nodes_are_joined_by_the_cpus(void **state)
     assert_float_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_GPU, 2)->bw, 10, 0);
     assert_int_equal(kl_topo_p2p(t, 0, 2, &p2p), ncclSuccess);
     assert_false(p2p.p2p);
-    assert_true(kl_topo_shm(t, 0, 2));
+    assert_int_equal(kl_topo_shm(t, 0, 2), KL_SHM_ALLOWED);
     kl_topo_free(t);
 }
 

@@ -228,6 +228,37 @@ static ncclResult_t place_all_virtual(const struct merge *g, const struct kl_net
 
 /* ---- the whole ---- */
 
+enum kl_merge_why kl_net_merge_why(const struct kl_machine *m)
+{
+    if (kl_machine_plays_file(m)) return KL_MERGE_FROM_FILE;
+    for (int i = 0; i < m->nnets; i++)
+        if (m->net[i].nmembers) return KL_MERGE_GIVEN;
+    return m->merge_nets ? KL_MERGE_POSSIBLE : KL_MERGE_NO_PLUGIN;
+}
+
+const char *kl_merge_why_name(enum kl_merge_why why)
+{
+    static const char *const names[] = {[KL_MERGE_POSSIBLE] = "possible",
+                                        [KL_MERGE_FROM_FILE] = "from_file",
+                                        [KL_MERGE_GIVEN] = "given",
+                                        [KL_MERGE_NO_PLUGIN] = "no_plugin"};
+
+    return names[why];
+}
+
+const char *kl_merge_why_text(enum kl_merge_why why)
+{
+    static const char *const texts[] = {
+        [KL_MERGE_POSSIBLE] = "the network merges them as NCCL_NET_FORCE_MERGE and NCCL_NET_MERGE_LEVEL say",
+        [KL_MERGE_FROM_FILE] = "NICs of a topology file stand as they are written there: NCCL_NET_FORCE_MERGE and "
+                               "NCCL_NET_MERGE_LEVEL count when NCCL finds NICs itself",
+        [KL_MERGE_GIVEN] = "the network lists its merged NICs itself",
+        [KL_MERGE_NO_PLUGIN] = "the network here cannot merge NICs",
+    };
+
+    return texts[why];
+}
+
 static ncclResult_t place_physical(struct merge *g, bool keep)
 {
     for (int i = 0; i < g->m->nnets; i++) {
@@ -240,9 +271,8 @@ static ncclResult_t place_physical(struct merge *g, bool keep)
     return ncclSuccess;
 }
 
-static ncclResult_t check_members(const struct kl_machine *m, bool *any_virtual)
+static ncclResult_t check_members(const struct kl_machine *m)
 {
-    *any_virtual = false;
     for (int i = 0; i < m->nnets; i++) {
         const struct kl_net_facts *net = &m->net[i];
 
@@ -252,7 +282,6 @@ static ncclResult_t check_members(const struct kl_machine *m, bool *any_virtual)
             if (net->member[k] < 0 || net->member[k] >= m->nnets || m->net[net->member[k]].nmembers)
                 return KL_FAIL(ncclInternalError, "NET %s of NET %d, which is not a physical one", net->name,
                                net->member[k]);
-        *any_virtual |= net->nmembers > 0;
     }
     return ncclSuccess;
 }
@@ -265,9 +294,10 @@ static bool in_made(const struct merge *g, int net)
     return false;
 }
 
-static ncclResult_t merge_and_place(struct merge *g, const struct kl_topo_options *options, bool any_virtual)
+static ncclResult_t merge_and_place(struct merge *g, const struct kl_topo_options *options)
 {
-    bool merging = !any_virtual && g->m->merge_nets;
+    enum kl_merge_why why = kl_net_merge_why(g->m);
+    bool any_virtual = why == KL_MERGE_GIVEN, merging = why == KL_MERGE_POSSIBLE;
 
     KL_TRY(place_physical(g, true));
     if (merging) {
@@ -286,16 +316,15 @@ ncclResult_t kl_net_merge_place(const struct kl_detect *d, const struct kl_machi
 {
     size_t n = (size_t)m->nnets + 1;
     struct merge g = {.d = d, .m = m};
-    bool any_virtual;
     ncclResult_t rc;
 
-    KL_TRY(check_members(m, &any_virtual));
+    KL_TRY(check_members(m));
     g.elem = calloc(n, sizeof *g.elem);
     g.placed = calloc(n, sizeof *g.placed);
     g.apart = calloc(n * n, sizeof *g.apart);
     g.made = calloc(n, sizeof *g.made);
     if (g.elem && g.placed && g.apart && g.made)
-        rc = merge_and_place(&g, options, any_virtual);
+        rc = merge_and_place(&g, options);
     else
         rc = KL_NOMEM("NETs");
     free(g.elem);

@@ -15,7 +15,7 @@
 enum { KL_NET_MERGE_TEXT = 1024 };
 
 struct kl_topo_options {
-    int p2p_level;            /* enum kl_path_type that P2P may use, -1: by rule. NCCL_P2P_DISABLE=1 is KL_PATH_LOC */
+    int p2p_level;            /* enum kl_path_type that P2P may use, -1: by rule */
     int gdr_level;            /* the same for GPUDirect RDMA; -1: PXB */
     int gdr_read;             /* NCCL_NET_GDR_READ: -2 by rule, 0, 1 */
     int cross_nic;            /* NCCL_CROSS_NIC: 0, 1, 2 */
@@ -24,6 +24,7 @@ struct kl_topo_options {
     int merge_level;          /* NCCL_NET_MERGE_LEVEL as enum kl_path_type: PORT, LOC for none */
     bool nvb_disable;         /* NCCL_NVB_DISABLE */
     bool pxn_disable;         /* NCCL_PXN_DISABLE */
+    bool p2p_disable;         /* NCCL_P2P_DISABLE: as if the level were LOC */
     bool shm_disable;         /* NCCL_SHM_DISABLE */
     bool net_disable_intra;   /* NCCL_NET_DISABLE_INTRA */
     bool gdr_c2c;             /* NCCL_NET_GDR_C2C */

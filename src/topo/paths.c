@@ -22,9 +22,11 @@ void kl_topo_drop_paths(struct kl_topo *t)
         }
     free(t->touched);
     free(t->near_net);
+    free(t->pxn);
     free(t->hop);
     t->touched = NULL;
     t->near_net = NULL;
+    t->pxn = NULL;
     t->hop = NULL;
     t->nhops = t->max_hops = 0;
 }
@@ -49,7 +51,7 @@ static ncclResult_t make_table(struct kl_topo *t, int from, int to)
     struct kl_path *p = malloc((n ? n : 1) * sizeof *p);
 
     if (!p) return KL_NOMEM("paths");
-    for (size_t i = 0; i < n; i++) p[i] = (struct kl_path){.type = KL_PATH_DIS};
+    for (size_t i = 0; i < n; i++) p[i] = (struct kl_path){.type = KL_PATH_DIS, .was = KL_PATH_DIS};
     t->path[from][to] = p;
     return ncclSuccess;
 }
@@ -65,7 +67,8 @@ static ncclResult_t make_tables(struct kl_topo *t)
                        t->nlinks);
     t->touched = calloc((size_t)t->nnodes + 1, 1);
     t->near_net = calloc((size_t)t->count[KL_NODE_GPU] + 1, sizeof *t->near_net);
-    if (!t->touched || !t->near_net) return KL_NOMEM("paths");
+    t->pxn = calloc((size_t)t->count[KL_NODE_GPU] * (size_t)t->count[KL_NODE_NET] + 1, sizeof *t->pxn);
+    if (!t->touched || !t->near_net || !t->pxn) return KL_NOMEM("paths");
     for (int from = 0; from < KL_NODE_TYPES; from++)
         for (int to = 0; to < KL_NODE_TYPES; to++)
             if (kl_path_base(from) && kl_path_base(to)) KL_TRY(make_table(t, from, to));
@@ -192,7 +195,8 @@ static ncclResult_t store(const struct search *s, int from)
     if (!kl_path_base(type) || (from != s->base && !w->listed)) return ncclSuccess;
     KL_TRY(kl_path_reserve(t, (uint32_t)w->hops));
     t->path[type][to][(size_t)kl_topo_index(t, from) * (size_t)t->count[to] + (size_t)kl_topo_index(t, s->named)] =
-        (struct kl_path){.first = t->nhops, .hops = (uint16_t)w->hops, .type = w->type, .bw = w->bw};
+        (struct kl_path){
+            .first = t->nhops, .hops = (uint16_t)w->hops, .type = w->type, .was = w->type & 15, .bw = w->bw};
     for (int node = from; node != s->base; node = t->link[s->way[node].link].to) t->hop[t->nhops++] = s->way[node].link;
     return ncclSuccess;
 }

@@ -15,6 +15,7 @@
 #ifndef KL_TOPO_PATHS_H
 #define KL_TOPO_PATHS_H
 
+#include "topo/reasons.h"
 #include "topo/topo.h"
 
 /** Compute all paths, replacing earlier ones. */
@@ -61,27 +62,20 @@ ncclResult_t kl_path_cpu_of_gpu(const struct kl_topo *t, int gpu, int *cpu);
 
 /* ---- questions; GPUs and NETs are given by index, ranks where it says so ---- */
 
-/** May GPU `a` access GPU `b`'s memory: `read` when reading is preferred, `via` the rank in between or -1. */
-struct kl_p2p {
-    bool p2p, read;
-    int via;
-    int level; /* the path type that was allowed */
-};
+/** May GPU `a` access GPU `b`'s memory, as far as the machine, the settings and the driver say? */
 ncclResult_t kl_topo_p2p(const struct kl_topo *t, int rank_a, int rank_b, struct kl_p2p *answer);
+
+/** Can the P2P transport join two ranks: P2P, not slower than the network, and mappable by the driver? */
+ncclResult_t kl_topo_p2p_transport(const struct kl_topo *t, int rank_a, int rank_b, struct kl_p2p *answer);
 
 /** Would the network be faster between two ranks than the machine's own paths? */
 bool kl_topo_net_faster(const struct kl_topo *t, int rank_a, int rank_b);
 
 /** Can the SHM transport join two ranks? */
-bool kl_topo_shm(const struct kl_topo *t, int rank_a, int rank_b);
-
-/** Can the P2P transport join two ranks: P2P, not slower than the network, and mappable by the driver? */
-ncclResult_t kl_topo_p2p_transport(const struct kl_topo *t, int rank_a, int rank_b, bool *yes);
-
-enum kl_gdr_mode { KL_GDR_OFF, KL_GDR_DEFAULT, KL_GDR_PCI };
+enum kl_shm_why kl_topo_shm(const struct kl_topo *t, int rank_a, int rank_b);
 
 /** How a NIC reaches a GPU's memory; `read`: the NIC reads (sends). `net` is an index among NETs. */
-ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, enum kl_gdr_mode *mode);
+ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, struct kl_gdr *answer);
 
 /** Must received data be flushed before the GPU may read it? */
 ncclResult_t kl_topo_need_flush(const struct kl_topo *t, int rank, int net, bool *flush);
@@ -89,11 +83,20 @@ ncclResult_t kl_topo_need_flush(const struct kl_topo *t, int rank, int net, bool
 /** The rank whose GPU talks to the NIC for `rank`: itself, or its PXN relay. */
 ncclResult_t kl_topo_pxn_rank(const struct kl_topo *t, int rank, int net, int *relay);
 
+/** Why that is so; KL_PXN_USED if it is another rank. Both by index. */
+static inline struct kl_pxn kl_topo_pxn(const struct kl_topo *t, int gpu, int net)
+{
+    return t->pxn[(size_t)gpu * (size_t)t->count[KL_NODE_NET] + (size_t)net];
+}
+
 /** Nodes of type `to` that are nearest to a node: highest bandwidth, then lowest type. Returns how many; `out` holds count[to]. */
 int kl_topo_nearest(const struct kl_topo *t, enum kl_node_type from, int i, enum kl_node_type to, int *out);
 
 /** Index of the NET that a GPU uses for a channel. ncclInternalError when it reaches none. */
 ncclResult_t kl_topo_local_net(const struct kl_topo *t, int gpu, int channel, int *net);
+
+/** The same, and what it was chosen from. */
+ncclResult_t kl_topo_net_choice(const struct kl_topo *t, int gpu, int channel, struct kl_net_choice *choice);
 
 /** Index of the GPU that uses a NET first; -1 if none ever does. */
 int kl_topo_local_gpu(const struct kl_topo *t, int net);
@@ -101,8 +104,14 @@ int kl_topo_local_gpu(const struct kl_topo *t, int net);
 /** NETs in the order a search tries them, for all GPUs (`gpu` -1) or one; `out` holds count[NET]. Returns how many. */
 ncclResult_t kl_topo_net_list(const struct kl_topo *t, int max_type, int gpu, int *out, int *n);
 
-/** NET and proxy rank for point-to-point traffic of `rank` with a peer whose GPU has device number `peer_dev`. */
-ncclResult_t kl_topo_p2p_net(const struct kl_topo *t, int rank, int peer_dev, int channel, int *net, int *proxy);
+/** What becomes of a NET when GPUs choose theirs. */
+ncclResult_t kl_topo_net_fate(const struct kl_topo *t, int net, struct kl_net_fate *fate);
+
+/**
+ * NET and proxy rank for what `rank` sends to a peer whose GPU has device number `peer_dev`. A receiver asks with the
+ * number of its own GPU, and is served by its own proxy.
+ */
+ncclResult_t kl_topo_p2p_net(const struct kl_topo *t, int rank, int peer_dev, int channel, struct kl_p2p_net *answer);
 
 /**
  * The CPUs that the thread driving a GPU should run on: those of the GPU's NUMA node, as far as `allowed`, or all with

@@ -19,7 +19,7 @@ static void copy_hops(struct kl_topo *t, const struct kl_path *p)
 static ncclResult_t reroute(struct kl_topo *t, int a, int via, int b, enum kl_path_rule rule)
 {
     enum kl_node_type from = t->node[a].type, to = t->node[b].type;
-    struct kl_path x = *kl_path(t, a, via), y = *kl_path(t, via, b);
+    struct kl_path x = *kl_path(t, a, via), y = *kl_path(t, via, b), old = *kl_path(t, a, b);
     uint8_t worse = x.type > y.type ? x.type : y.type;
     uint32_t first = t->nhops, hops = (uint32_t)x.hops + y.hops;
 
@@ -31,7 +31,8 @@ static ncclResult_t reroute(struct kl_topo *t, int a, int via, int b, enum kl_pa
         (struct kl_path){.first = first,
                          .hops = (uint16_t)hops,
                          .type = t->node[via].type == KL_NODE_GPU ? KL_PATH_PXN : worse,
-                         .rule = (uint8_t)rule,
+                         .rule = (uint8_t)(rule & 15),
+                         .was = old.was,
                          .bw = x.bw < y.bw ? x.bw : y.bw};
     return ncclSuccess;
 }
@@ -52,10 +53,10 @@ static ncclResult_t settle_gpu_pair(struct kl_topo *t, int p, int g)
 static ncclResult_t settle_transport(struct kl_topo *t, int p, int g)
 {
     const struct kl_node *a = &t->node[kl_topo_at(t, KL_NODE_GPU, p)], *b = &t->node[kl_topo_at(t, KL_NODE_GPU, g)];
-    bool p2p;
+    struct kl_p2p answer;
 
-    KL_TRY(kl_topo_p2p_transport(t, a->gpu.rank, b->gpu.rank, &p2p));
-    if (p2p || kl_topo_shm(t, a->gpu.rank, b->gpu.rank)) return ncclSuccess;
+    KL_TRY(kl_topo_p2p_transport(t, a->gpu.rank, b->gpu.rank, &answer));
+    if (answer.p2p || kl_topo_shm(t, a->gpu.rank, b->gpu.rank) == KL_SHM_ALLOWED) return ncclSuccess;
     struct kl_path *path = path_at(t, KL_NODE_GPU, p, KL_NODE_GPU, g);
     path->type = KL_PATH_NET;
     path->rule = KL_RULE_NET_FASTER;
@@ -86,7 +87,8 @@ static bool passes_cpu(const struct kl_topo *t, const struct kl_path *p)
     return false;
 }
 
-static bool pxn_helps(const struct kl_topo *t, int relay, int gpu, int net)
+/* What speaks against sending through the relay, if anything does. */
+static enum kl_pxn_why judge_pxn(const struct kl_topo *t, int relay, int gpu, int net)
 {
     const struct kl_path *near = kl_path_between(t, KL_NODE_GPU, relay, KL_NODE_NET, net);
     const struct kl_path *own = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net);
@@ -95,18 +97,39 @@ static bool pxn_helps(const struct kl_topo *t, int relay, int gpu, int net)
     const struct kl_node *a = &t->node[kl_topo_at(t, KL_NODE_GPU, relay)],
                          *b = &t->node[kl_topo_at(t, KL_NODE_GPU, gpu)];
 
-    return near->type <= KL_PATH_PXB && back->type <= KL_PATH_NVL && kl_id_host(a->id) == kl_id_host(b->id) &&
-           (near->bw > own->bw || own->type > KL_PATH_PXB) && !passes_cpu(t, out);
+    if (kl_id_host(a->id) != kl_id_host(b->id)) return KL_PXN_OTHER_HOST;
+    if (near->type > KL_PATH_PXB) return KL_PXN_RELAY_FAR;
+    if (back->type > KL_PATH_NVL) return KL_PXN_NO_NVLINK;
+    if (near->bw <= own->bw && own->type <= KL_PATH_PXB) return KL_PXN_NO_BETTER;
+    return passes_cpu(t, out) ? KL_PXN_OVER_CPU : KL_PXN_USED;
+}
+
+/* `relay`: the NIC's GPU, -1 for none; not asked for when PXN is off. */
+static ncclResult_t settle_pxn(struct kl_topo *t, int relay, int gpu, int net, bool *changed)
+{
+    struct kl_pxn *answer = &t->pxn[(size_t)gpu * (size_t)t->count[KL_NODE_NET] + (size_t)net];
+
+    answer->relay = relay;
+    if (t->options.pxn_disable)
+        answer->why = KL_PXN_DISABLED;
+    else if (relay < 0)
+        answer->why = KL_PXN_NO_GPU;
+    else
+        answer->why = relay == gpu ? KL_PXN_OWN : judge_pxn(t, relay, gpu, net);
+    if (answer->why != KL_PXN_USED) return ncclSuccess;
+    *changed = true;
+    return reroute(t, kl_topo_at(t, KL_NODE_GPU, gpu), kl_topo_at(t, KL_NODE_GPU, relay),
+                   kl_topo_at(t, KL_NODE_NET, net), KL_RULE_PXN);
 }
 
 static ncclResult_t settle_gdr(struct kl_topo *t, int gpu, int net, bool *changed)
 {
     int g = kl_topo_at(t, KL_NODE_GPU, gpu), n = kl_topo_at(t, KL_NODE_NET, net), cpu = 0;
-    enum kl_gdr_mode mode;
+    struct kl_gdr gdr;
 
     if (kl_path(t, g, n)->type >= KL_PATH_PHB) return ncclSuccess;
-    KL_TRY(kl_topo_gdr(t, t->node[g].gpu.rank, net, false, &mode));
-    if (mode != KL_GDR_OFF) return ncclSuccess;
+    KL_TRY(kl_topo_gdr(t, t->node[g].gpu.rank, net, false, &gdr));
+    if (gdr.mode != KL_GDR_OFF) return ncclSuccess;
     KL_TRY(kl_path_cpu_of_gpu(t, gpu, &cpu));
     cpu = kl_topo_at(t, KL_NODE_CPU, cpu);
     *changed = true;
@@ -133,11 +156,7 @@ static ncclResult_t settle_nets(struct kl_topo *t)
                 if (asked > (uint64_t)1 << 28) return KL_FAIL(ncclInternalError, "too many GPUs and NETs for PXN");
             }
             changed = false;
-            if (relay >= 0 && relay != g && pxn_helps(t, relay, g, n)) {
-                KL_TRY(reroute(t, kl_topo_at(t, KL_NODE_GPU, g), kl_topo_at(t, KL_NODE_GPU, relay),
-                               kl_topo_at(t, KL_NODE_NET, n), KL_RULE_PXN));
-                changed = true;
-            }
+            KL_TRY(settle_pxn(t, relay, g, n, &changed));
             KL_TRY(settle_gdr(t, g, n, &changed));
         }
     }

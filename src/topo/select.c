@@ -31,6 +31,7 @@ int kl_topo_nearest(const struct kl_topo *t, enum kl_node_type from, int i, enum
 struct choice {
     int *net;        /* nearest NETs */
     int nnets, step; /* step: over how many NETs the channels of one GPU spread */
+    int ngpus;       /* that are nearest to the first of them */
     int start;
 };
 
@@ -60,9 +61,9 @@ static bool make_choice(const struct kl_topo *t, int gpu, int *scratch, struct c
     c->net = scratch + t->count[KL_NODE_GPU];
     c->nnets = kl_topo_nearest(t, KL_NODE_GPU, gpu, KL_NODE_NET, c->net);
     if (!c->nnets) return false;
-    int ngpus = kl_topo_nearest(t, KL_NODE_NET, c->net[0], KL_NODE_GPU, scratch);
-    if (!ngpus) ngpus = 1;
-    c->step = (c->nnets + ngpus - 1) / ngpus;
+    c->ngpus = kl_topo_nearest(t, KL_NODE_NET, c->net[0], KL_NODE_GPU, scratch);
+    if (!c->ngpus) c->ngpus = 1;
+    c->step = (c->nnets + c->ngpus - 1) / c->ngpus;
     c->start = dev > 0 ? dev : 0;
     if (!(c->nnets & (c->nnets - 1))) c->start = mirrored(c->start, bits_of(c->nnets));
     c->start %= c->nnets;
@@ -79,7 +80,19 @@ static int *make_scratch(const struct kl_topo *t)
     return malloc(((size_t)t->count[KL_NODE_GPU] + (size_t)t->count[KL_NODE_NET] + 1) * sizeof(int));
 }
 
-ncclResult_t kl_topo_local_net(const struct kl_topo *t, int gpu, int channel, int *net)
+static void describe(const struct kl_topo *t, int gpu, int channel, const struct choice *c, struct kl_net_choice *out)
+{
+    const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, c->net[0]);
+
+    *out = (struct kl_net_choice){.net = choose(c, channel),
+                                  .near = c->nnets,
+                                  .sharing = c->ngpus,
+                                  .spread = c->step,
+                                  .type = p->type,
+                                  .bw = p->bw};
+}
+
+ncclResult_t kl_topo_net_choice(const struct kl_topo *t, int gpu, int channel, struct kl_net_choice *out)
 {
     int *scratch = make_scratch(t);
     struct choice c;
@@ -87,11 +100,20 @@ ncclResult_t kl_topo_local_net(const struct kl_topo *t, int gpu, int channel, in
 
     if (!scratch) return KL_NOMEM("a choice of NETs");
     bool found = make_choice(t, gpu, scratch, &c);
-    if (found) *net = choose(&c, channel);
+    if (found) describe(t, gpu, channel, &c, out);
     free(scratch);
     if (!found)
         return KL_FAIL(ncclInternalError, "%s reaches no NET",
                        kl_node_text(&t->node[kl_topo_at(t, KL_NODE_GPU, gpu)], text));
+    return ncclSuccess;
+}
+
+ncclResult_t kl_topo_local_net(const struct kl_topo *t, int gpu, int channel, int *net)
+{
+    struct kl_net_choice choice;
+
+    KL_TRY(kl_topo_net_choice(t, gpu, channel, &choice));
+    *net = choice.net;
     return ncclSuccess;
 }
 
@@ -197,36 +219,46 @@ static int rail_gpu(const struct kl_topo *t, int dev)
 }
 
 /* As much PXN as possible: the NIC of the rail through the GPU next to it, if NVLink leads there. */
-static int relay_on_rail(const struct kl_topo *t, int gpu, int net)
+static enum kl_p2p_net_why judge_relay(const struct kl_topo *t, int gpu, int relay, int net)
 {
-    int relay = kl_topo_local_gpu(t, net);
-
-    if (relay < 0) return -1;
-    if (kl_path_between(t, KL_NODE_GPU, relay, KL_NODE_GPU, gpu)->type > KL_PATH_NVL) return -1;
-    if (kl_path_between(t, KL_NODE_GPU, relay, KL_NODE_NET, net)->type > KL_PATH_PXB) return -1;
-    return t->node[kl_topo_at(t, KL_NODE_GPU, relay)].gpu.rank;
+    if (relay < 0) return KL_P2P_NET_NO_RELAY;
+    if (kl_path_between(t, KL_NODE_GPU, relay, KL_NODE_GPU, gpu)->type > KL_PATH_NVL) return KL_P2P_NET_NO_NVLINK;
+    if (kl_path_between(t, KL_NODE_GPU, relay, KL_NODE_NET, net)->type > KL_PATH_PXB) return KL_P2P_NET_RELAY_FAR;
+    return KL_P2P_NET_RAIL;
 }
 
-ncclResult_t kl_topo_p2p_net(const struct kl_topo *t, int rank, int peer_dev, int channel, int *net, int *proxy)
+/* Through which rank's GPU the NIC of the rail is reached. */
+static ncclResult_t reach_rail(const struct kl_topo *t, int gpu, int net, int level, struct kl_p2p_net *answer)
 {
-    int gpu = kl_topo_gpu_of_rank(t, rank), level = t->options.pxn_disable ? 0 : t->options.p2p_pxn_level, rail_net = 0;
+    int rank = t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.rank, relay;
+
+    if (level == 1) {
+        answer->why = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net)->type > KL_PATH_PXN ? KL_P2P_NET_RAIL_FAR
+                                                                                                 : KL_P2P_NET_RAIL;
+        return answer->why == KL_P2P_NET_RAIL ? kl_topo_pxn_rank(t, rank, net, &answer->proxy) : ncclSuccess;
+    }
+    relay = kl_topo_local_gpu(t, net);
+    answer->why = judge_relay(t, gpu, relay, net);
+    if (answer->why == KL_P2P_NET_RAIL) answer->proxy = t->node[kl_topo_at(t, KL_NODE_GPU, relay)].gpu.rank;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_topo_p2p_net(const struct kl_topo *t, int rank, int peer_dev, int channel, struct kl_p2p_net *answer)
+{
+    int gpu = kl_topo_gpu_of_rank(t, rank), level = t->options.pxn_disable ? 0 : t->options.p2p_pxn_level, net;
+    bool same_rail = t->options.cross_nic == 0;
 
     if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
-    KL_TRY(kl_topo_local_net(t, gpu, channel, net));
-    *proxy = rank;
-    int rail = t->options.cross_nic == 0 || level ? rail_gpu(t, peer_dev) : -1;
+    *answer = (struct kl_p2p_net){.proxy = rank, .why = KL_P2P_NET_NO_PXN};
+    KL_TRY(kl_topo_local_net(t, gpu, channel, &answer->net));
+    if (!same_rail && !level) return ncclSuccess;
+    int rail = rail_gpu(t, peer_dev);
+    answer->why = KL_P2P_NET_NO_RAIL;
     if (rail < 0) return ncclSuccess;
-    KL_TRY(kl_topo_local_net(t, rail, channel, &rail_net));
-    if (t->options.cross_nic == 0) *net = rail_net;
-    if (level == 1) {
-        if (kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, rail_net)->type > KL_PATH_PXN) return ncclSuccess;
-        *net = rail_net;
-        return kl_topo_pxn_rank(t, rank, rail_net, proxy);
-    }
-    int relay = level == 2 ? relay_on_rail(t, gpu, rail_net) : -1;
-    if (relay < 0) return ncclSuccess;
-    *net = rail_net;
-    *proxy = relay;
+    KL_TRY(kl_topo_local_net(t, rail, channel, &net));
+    if (level) KL_TRY(reach_rail(t, gpu, net, level, answer));
+    if (answer->why != KL_P2P_NET_RAIL && same_rail) answer->why = KL_P2P_NET_CROSS_NIC;
+    if (answer->why == KL_P2P_NET_RAIL || same_rail) answer->net = net;
     return ncclSuccess;
 }
 

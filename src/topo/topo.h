@@ -17,8 +17,8 @@
  * loops over floats. The topology itself does not change under it.
  *
  * Units:   GB/s (1e9 bytes), as float: results depend on single precision.
- * Memory:  a machine of n GPUs and m NETs holds (n + m)^2 + O(n + m) paths of 12 bytes, plus 4 bytes per hop: 576
- *          GPUs and 576 NETs in one NVLink domain take about 25 MB.
+ * Memory:  a machine of n GPUs and m NETs holds (n + m)^2 + O(n + m) paths of 12 bytes, plus 8 bytes for each
+ *          GPU and NET and 4 bytes per hop: 576 GPUs and 576 NETs in one NVLink domain take about 28 MB.
  * Errors:  ncclInternalError for documents that lack what is required; the sentence says FILE:LINE.
  * Threads: const after kl_topo_search_init; any number of readers.
  * Source:  the topology specification, 2, 3, 9 and 14.
@@ -28,6 +28,7 @@
 
 #include "base/cpuset.h"
 #include "topo/options.h"
+#include "topo/reasons.h"
 #include "topo/types.h"
 #include "topo/xml.h"
 
@@ -68,8 +69,9 @@ struct kl_link {
 struct kl_path {
     uint32_t first; /* its links are hop[first .. first + hops) */
     uint16_t hops;
-    uint8_t type; /* enum kl_path_type, KL_PATH_DIS when there is none */
-    uint8_t rule; /* enum kl_path_rule: what made it so */
+    uint8_t type;     /* enum kl_path_type, KL_PATH_DIS when there is none */
+    uint8_t rule : 4; /* enum kl_path_rule: what made it so */
+    uint8_t was : 4;  /* its type before the rule sent it another way */
     float bw;
 };
 
@@ -92,8 +94,9 @@ struct kl_topo {
 
     /* Filled by kl_topo_paths: see paths.h. */
     struct kl_path *path[KL_NODE_TYPES][KL_NODE_TYPES];
-    uint8_t *touched; /* per node, bit `type`: a search from a node of this type came by */
-    float *near_net;  /* per GPU: widest of its paths to NETs that are PXB or better */
+    uint8_t *touched;   /* per node, bit `type`: a search from a node of this type came by */
+    float *near_net;    /* per GPU: widest of its paths to NETs that are PXB or better */
+    struct kl_pxn *pxn; /* per GPU and NET: what was decided about PXN when the path was settled */
     int32_t *hop;
     uint32_t nhops, max_hops;
 
@@ -150,6 +153,15 @@ static inline int kl_topo_index(const struct kl_topo *t, int node)
 
 /** Index among the GPUs of a rank's GPU; -1 if it is not in this topology. */
 int kl_topo_gpu_of_rank(const struct kl_topo *t, int rank);
+
+/** Do two NETs count as one port of one card, whose bandwidth they share: the same guid ("asic") and port number? */
+static inline bool kl_net_same_port(const struct kl_node *a, const struct kl_node *b)
+{
+    return a->net.asic == b->net.asic && a->net.port == b->net.port;
+}
+
+/** Does the guid of a net element count? Only one written as 0x... does; others count as 0, and so as equal. */
+bool kl_net_guid_counts(const char *guid);
 
 /** Node index of the first node of `type` with this id; -1 if none. */
 int kl_topo_find(const struct kl_topo *t, enum kl_node_type type, uint64_t id);

@@ -33,6 +33,7 @@
 /** What the topology and the settings say about a pair. */
 struct kl_pair_facts {
     const struct kl_peer *a, *b;
+    bool mappable;           /* other processes can map the devices' memory: that of GPUs, not of host devices */
     const char *p2p_refusal; /* NULL: the topology and NCCL_P2P_* allow direct access; else why not */
     const char *shm_refusal; /* NULL: shared memory is allowed; else why not */
 };

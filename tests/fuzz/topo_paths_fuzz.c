@@ -18,18 +18,21 @@ static void ignore_warning(void *ctx, const char *text)
 
 static void ask(const struct kl_topo *t)
 {
-    enum kl_gdr_mode mode;
-    int net, relay, proxy;
+    struct kl_net_fate fate;
+    struct kl_p2p_net p2p;
+    struct kl_gdr gdr;
+    int net, relay;
     bool flush;
 
     for (int g = 0; g < t->count[KL_NODE_GPU]; g++) {
         int rank = t->node[g].gpu.rank;
 
         if (!kl_topo_local_net(t, g, 3, &net)) {
-            kl_topo_gdr(t, rank, net, true, &mode);
+            kl_topo_gdr(t, rank, net, true, &gdr);
             kl_topo_need_flush(t, rank, net, &flush);
             kl_topo_pxn_rank(t, rank, net, &relay);
-            kl_topo_p2p_net(t, rank, 1, 0, &net, &proxy);
+            kl_topo_p2p_net(t, rank, 1, 0, &p2p);
+            kl_topo_net_fate(t, net, &fate);
         }
     }
     kl_topo_all_nvlink(t);

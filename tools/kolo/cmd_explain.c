@@ -41,6 +41,8 @@ static const struct kl_explain_question questions[] = {
      kl_explain_coll},
     {"search", 0, 1, "[ring|tree|collnet|nvls]", "how the search came to its channels, what stopped it, what is broken",
      kl_explain_search},
+    {"pair", 2, 2, "A B", "how two GPUs talk, or a GPU and a NIC, and why not better", kl_explain_pair},
+    {"nics", 0, 0, "", "which NIC serves which GPU, which none, and who talks to whom across hosts", kl_explain_nics},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
 

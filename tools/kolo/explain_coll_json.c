@@ -140,18 +140,18 @@ static json_t *rounds_json(const struct kl_coll_messages *m)
 
 ncclResult_t kl_coll_json_messages(const struct kl_coll_messages *m, FILE *to)
 {
-    const struct kl_p2p_why *w = &m->channels.why;
+    const struct kl_p2p_channels_why *w = &m->channels.why;
     json_t *o = question_json(&m->asked, &m->place), *share = NULL;
 
     share = reason(kl_p2p_share_name(w->share), kl_p2p_share_text(w->share));
     json_object_set_new(share, "rank", rank_json(w->gpu));
     json_object_set_new(share, "peer", rank_json(w->far));
-    json_object_update_new(o, json_pack("{s:b,s:I,s:I,s:i,s:i,s:o,s:i,s:o,s:i,s:o}", "sends_and_receives", 1,
-                                        "first_message_bytes", (json_int_t)m->first_piece, "last_message_bytes",
-                                        (json_int_t)m->last_piece, "steps", m->steps, "channels", m->channels.n,
-                                        "channels_reason",
-                                        reason(kl_p2p_limit_name(w->limit), kl_p2p_limit_text(w->limit)),
-                                        "channels_per_peer", m->channels.per_peer, "channels_per_peer_reason", share,
-                                        "rounds_total", m->place.ranks, "rounds", rounds_json(m)));
+    json_object_update_new(
+        o, json_pack("{s:b,s:I,s:I,s:i,s:i,s:o,s:i,s:o,s:i,s:o}", "sends_and_receives", 1, "first_message_bytes",
+                     (json_int_t)m->first_piece, "last_message_bytes", (json_int_t)m->last_piece, "steps", m->steps,
+                     "channels", m->channels.n, "channels_reason",
+                     reason(kl_p2p_channels_limit_name(w->limit), kl_p2p_channels_limit_text(w->limit)),
+                     "channels_per_peer", m->channels.per_peer, "channels_per_peer_reason", share, "rounds_total",
+                     m->place.ranks, "rounds", rounds_json(m)));
     return print(o, to);
 }

@@ -24,10 +24,10 @@ static void print_piece(const struct kl_coll_messages *m, FILE *to)
 
 static void print_channels(const struct kl_coll_messages *m, FILE *to)
 {
-    const struct kl_p2p_why *w = &m->channels.why;
+    const struct kl_p2p_channels_why *w = &m->channels.why;
 
     fprintf(to, "  %d channel%s for sends and receives: %s", m->channels.n, plural(m->channels.n),
-            kl_p2p_limit_text(w->limit));
+            kl_p2p_channels_limit_text(w->limit));
     if (w->limited != m->channels.n) fprintf(to, ", %d, and then the next power of two", w->limited);
     fprintf(to, "\n  %d of them for each peer: %s", m->channels.per_peer, kl_p2p_share_text(w->share));
     if (w->gpu >= 0 && w->far >= 0) fprintf(to, "; fewest between ranks %d and %d", w->gpu, w->far);

@@ -166,7 +166,7 @@ static int named_net(const struct kl_topo *t, int net)
 
 static json_t *gdr_of(const struct kl_topo *t, int gpu, int net)
 {
-    enum kl_gdr_mode write = KL_GDR_OFF, read = KL_GDR_OFF;
+    struct kl_gdr write, read;
     bool flush = true;
     int rank = rank_of(t, gpu);
 
@@ -174,7 +174,7 @@ static json_t *gdr_of(const struct kl_topo *t, int gpu, int net)
     if (kl_topo_gdr(t, rank, net, false, &write) || kl_topo_gdr(t, rank, net, true, &read) ||
         kl_topo_need_flush(t, rank, net, &flush))
         return NULL;
-    return json_pack("[i, i, i]", (int)write, (int)read, (int)flush);
+    return json_pack("[i, i, i]", (int)write.mode, (int)read.mode, (int)flush);
 }
 
 static json_t *relay_of(const struct kl_topo *t, int gpu, int net)
@@ -242,9 +242,10 @@ static json_t *p2p_net_of(const struct kl_topo *t, int gpu, int peer_dev)
     json_t *channels = json_array();
 
     for (int c = 0; c < P2P_CHANNELS_SHOWN; c++) {
-        int net, proxy;
-        if (kl_topo_p2p_net(t, rank_of(t, gpu), peer_dev, c, &net, &proxy)) break;
-        json_array_append_new(channels, json_pack("[i, i]", t->node[kl_topo_at(t, KL_NODE_NET, net)].net.dev, proxy));
+        struct kl_p2p_net p;
+        if (kl_topo_p2p_net(t, rank_of(t, gpu), peer_dev, c, &p)) break;
+        json_array_append_new(channels,
+                              json_pack("[i, i]", t->node[kl_topo_at(t, KL_NODE_NET, p.net)].net.dev, p.proxy));
     }
     return channels;
 }

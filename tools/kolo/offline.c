@@ -14,7 +14,8 @@ static void load_options(struct kl_offline *c, struct kl_comm_config *comm)
 {
     kl_topo_config_load(&c->config, &c->options);
     kl_comm_config_load(comm);
-    c->options.p2p_level = comm->p2p_disable ? KL_PATH_LOC : comm->p2p_level;
+    c->options.p2p_level = comm->p2p_level;
+    c->options.p2p_disable = comm->p2p_disable;
     c->options.shm_disable = comm->shm_disable;
 }
 

@@ -108,11 +108,11 @@ static void print_table(const struct kl_topo *t, enum kl_node_type type, const c
 static const char *gdr_word(const struct kl_topo *t, int rank, int net)
 {
     static const char *const modes[] = {"no", "yes", "over PCI"};
-    enum kl_gdr_mode write = KL_GDR_OFF, read = KL_GDR_OFF;
+    struct kl_gdr write, read;
 
     if (kl_topo_gdr(t, rank, net, false, &write) || kl_topo_gdr(t, rank, net, true, &read)) return "?";
-    if (write && !read) return "receive";
-    return modes[write];
+    if (write.mode && !read.mode) return "receive";
+    return modes[write.mode];
 }
 
 static void print_choice(const struct kl_topo *t, int g, FILE *to)

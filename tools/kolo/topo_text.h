@@ -16,4 +16,7 @@ void kl_topo_dot(const struct kl_topo *t, const char *name, FILE *to);
 /** The path from one node to another, link by link, and what follows from it. Both are GPUs, NETs, CPUs or the NVSwitch. */
 void kl_topo_explain_path(const struct kl_topo *t, int from, int to_node, FILE *to);
 
+/** Which link of a path is its bottleneck: the first of the narrowest. */
+int kl_topo_narrowest(const struct kl_topo *t, const struct kl_path *p);
+
 #endif

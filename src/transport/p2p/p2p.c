@@ -70,9 +70,10 @@ static void leave(struct kl_fifo_block *block)
 
 static const char *p2p_refuses(const struct kl_pair_facts *facts)
 {
-    if (facts->a->host != facts->b->host) return "other host";
+    if (facts->a->host != facts->b->host) return "the ranks are in different hosts";
     if (facts->p2p_refusal) return facts->p2p_refusal;
-    if (facts->a->process != facts->b->process) return "mapped memory not available";
+    if (facts->a->process != facts->b->process && !facts->mappable)
+        return "host devices cannot map the memory of another process";
     return NULL;
 }
 

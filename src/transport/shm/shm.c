@@ -9,7 +9,7 @@
 
 static const char *shm_refuses(const struct kl_pair_facts *facts)
 {
-    if (facts->a->host != facts->b->host) return "other host";
+    if (facts->a->host != facts->b->host) return "the ranks are in different hosts";
     if (facts->shm_refusal) return facts->shm_refusal;
     if (facts->a->memory != facts->b->memory)
         return "the processes cannot reach each other (another network namespace)";
