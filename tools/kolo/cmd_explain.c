@@ -20,6 +20,7 @@ static const struct kl_opt table[] = {
      "use only these GPUs, as in 0,2,4"},
     {0, "mnnvl", KL_OPT_FLAG, offsetof(struct kl_explain_request, cluster.mnnvl), 0, 0, NULL,
      "all hosts form one NVLink domain"},
+    KL_EDIT_OPTIONS(struct kl_explain_request, cluster.edit),
     {0, "json", KL_OPT_FLAG, offsetof(struct kl_explain_request, json), 0, 0, NULL,
      "for programs; see docs/explain.md"},
     {'h', "help", KL_OPT_FLAG, offsetof(struct kl_explain_request, help), 0, 0, NULL, "print this"},

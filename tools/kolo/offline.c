@@ -10,10 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Loading what the process was given reports what is wrong with it; what --with says was checked before. */
 static void load_options(struct kl_offline *c, struct kl_comm_config *comm)
 {
     kl_topo_config_load(&c->config, &c->options);
     kl_comm_config_load(comm);
+    if (c->settings.nover) {
+        kl_topo_config_load_from(&c->config, &c->settings, &c->options);
+        kl_comm_config_load_from(comm, &c->settings);
+    }
     c->options.p2p_level = comm->p2p_disable ? KL_PATH_LOC : comm->p2p_level;
     c->options.shm_disable = comm->shm_disable;
 }
@@ -126,9 +131,9 @@ static ncclResult_t open_source(struct kl_offline *c, const struct kl_offline_ar
 /* A file with hosts that numbers tell apart is one NVLink domain, if it stands for the whole cluster. */
 static void decide_mnnvl(struct kl_offline *c, const struct kl_offline_args *args)
 {
-    const char *set = getenv("KOLO_MNNVL");
+    struct kl_setting set;
 
-    if (args->mnnvl || (set && !strcmp(set, "1"))) {
+    if (args->mnnvl || (kl_settings_find(&c->settings, "KOLO_MNNVL", &set) && !strcmp(set.text, "1"))) {
         c->options.mnnvl = true;
         c->machine.hosts = c->hosts;
     } else if (c->hosts == 1 && c->file && kl_machine_file_multihost(c->file))
@@ -150,6 +155,40 @@ static void set_ranks(struct kl_offline *c, int first)
     c->machine.ndevices = c->facts.ngpus ? 0 : c->gpus;
 }
 
+/* From now on the machine is the file that describes it. */
+static ncclResult_t become_document(struct kl_offline *c)
+{
+    struct kl_xml *document = NULL;
+
+    if (c->file) return ncclSuccess;
+    set_ranks(c, 0);
+    KL_TRY(kl_machine_document(&c->machine, &c->options, &document));
+    kl_record_free(&c->facts);
+    free(c->device);
+    c->facts = (struct kl_recorded){0};
+    c->device = NULL;
+    c->machine = (struct kl_machine){.sysfs = c->machine.sysfs};
+    c->file = document;
+    return use_file(c);
+}
+
+static ncclResult_t edit(struct kl_offline *c, const struct kl_offline_args *args)
+{
+    if (!args->as_document && !kl_edit_changes_machine(&args->edit)) return ncclSuccess;
+    KL_TRY(become_document(c));
+    set_ranks(c, 0);
+    return kl_edit_changes_machine(&args->edit) ? kl_edit_machine(&args->edit, c) : ncclSuccess;
+}
+
+static ncclResult_t use_settings(struct kl_offline *c, const struct kl_opt_list *with)
+{
+    c->settings = *kl_settings_process();
+    if (!with->n) return ncclSuccess;
+    KL_TRY(kl_edit_settings(with, &c->over));
+    c->settings = kl_settings_over(kl_settings_process(), c->over, (size_t)with->n);
+    return ncclSuccess;
+}
+
 ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offline *c)
 {
     struct kl_comm_config comm;
@@ -157,9 +196,11 @@ ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offli
 
     *c = (struct kl_offline){.hosts = args->hosts ? args->hosts : 1, .name = "this machine"};
     c->machine.sysfs = args->sysfs;
+    KL_TRY(use_settings(c, &args->edit.with));
     load_options(c, &comm);
     KL_TRY_OR(rc, fail, open_source(c, args, comm.topo_file));
     if (args->gpus) KL_TRY_OR(rc, fail, pick_devices(c, args->gpus));
+    KL_TRY_OR(rc, fail, edit(c, args));
     decide_mnnvl(c, args);
     set_ranks(c, 0);
     return ncclSuccess;
@@ -173,6 +214,7 @@ void kl_offline_close(struct kl_offline *c)
     kl_xml_free(c->file);
     kl_record_free(&c->facts);
     free(c->device);
+    free(c->over);
     *c = (struct kl_offline){0};
 }
 
