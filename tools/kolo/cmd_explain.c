@@ -8,8 +8,8 @@
 #include <string.h>
 
 static const struct kl_opt table[] = {
-    {0, "topo", KL_OPT_TEXT, offsetof(struct kl_explain_request, cluster.topo), 0, 0, "FILE",
-     "topology of one host, - for standard input (default: this machine)"},
+    {0, "topo", KL_OPT_LIST, offsetof(struct kl_explain_request, topos), 0, 0, "FILE",
+     "topology of one host, - for standard input (default: this machine); diff takes two"},
     {0, "sysfs", KL_OPT_TEXT, offsetof(struct kl_explain_request, cluster.sysfs), 0, 0, "DIR",
      "the machine recorded in DIR instead of /sys"},
     {0, "hosts", KL_OPT_INT, offsetof(struct kl_explain_request, cluster.hosts), 1, 65536, "N",
@@ -29,6 +29,8 @@ static const struct kl_opt table[] = {
 
 /* Ends with an empty row. */
 static const struct kl_explain_question questions[] = {
+    {"diff", 0, 0, "", "what a change would change: --topo A --topo B, or --with, --without, --without-link",
+     kl_explain_diff},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -98,6 +100,7 @@ int cmd_explain(int argc, char **argv)
         return refuse(why);
     }
     q.question = argv[0];
+    if (q.topos.n) q.cluster.topo = q.topos.text[q.topos.n - 1];
     q.word = (const char *const *)argv + 1;
     q.nwords = n - 1;
     if (q.nwords < k->min_words || q.nwords > k->max_words) {

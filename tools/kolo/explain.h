@@ -27,6 +27,7 @@
 /** What the command line asked. */
 struct kl_explain_request {
     struct kl_offline_args cluster;
+    struct kl_opt_list topos; /* every --topo: diff takes two; elsewhere the last counts */
     int json, help;
     const char *question;    /* its name, as it was asked */
     const char *const *word; /* behind the question: "64M", or "GPU/0" "NET/3" */

@@ -121,7 +121,9 @@ static ncclResult_t use_file(struct kl_offline *c)
 /* A file of the command line, NCCL_TOPO_FILE as far as the library would use it, a record, or this machine. */
 static ncclResult_t open_source(struct kl_offline *c, const struct kl_offline_args *args, const char *topo_file)
 {
-    if (args->topo)
+    if (args->document)
+        KL_TRY(kl_xml_clone(args->document, &c->file));
+    else if (args->topo)
         KL_TRY(kl_xml_load(args->topo, kl_xml_topo_schema, &c->file));
     else if (!args->sysfs && *topo_file)
         KL_TRY(kl_machine_read_file(topo_file, true, &c->file));

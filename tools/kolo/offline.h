@@ -23,6 +23,7 @@ struct kl_offline_args {
     int ranks;         /* host devices when there is no file */
     int mnnvl;
     int as_document; /* plan a machine that is looked at from the document that describes it, as edits need it */
+    const struct kl_xml *document; /* of a machine with ranks, as kl_machine_document makes it; instead of `topo` */
     struct kl_edit_args edit;
 };
 
