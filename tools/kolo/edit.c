@@ -25,7 +25,8 @@ static const struct kl_param_set *set_with(const struct kl_param *param)
 /* Would the library take the value? */
 static ncclResult_t check_value(const struct kl_param *param, const struct kl_setting *over)
 {
-    const struct kl_settings none = {.environment = (char *const[]){NULL}, .user = KL_CONF_NONE, .system = KL_CONF_NONE};
+    const struct kl_settings none = {
+        .environment = (char *const[]){NULL}, .user = KL_CONF_NONE, .system = KL_CONF_NONE};
     const struct kl_settings only = kl_settings_over(&none, over, 1);
     void *config = calloc(1, set_with(param)->config_bytes);
     struct kl_setting found;
@@ -45,7 +46,8 @@ static ncclResult_t check_setting(const struct kl_setting *over)
 
     if (param) return check_value(param, over);
     if (!strcmp(over->name, "NCCL_CONF_FILE"))
-        return KL_FAIL(ncclInvalidArgument, "--with NCCL_CONF_FILE: settings come in one by one; give those of the file");
+        return KL_FAIL(ncclInvalidArgument,
+                       "--with NCCL_CONF_FILE: settings come in one by one; give those of the file");
     if (kl_param_find_other(&kl_param_registry, over->name)) return ncclSuccess;
     const char *nearest = kl_param_nearest(&kl_param_registry, over->name);
     if (nearest)
@@ -73,7 +75,8 @@ ncclResult_t kl_edit_settings(const struct kl_opt_list *with, struct kl_setting 
         size_t length = strcspn(with->text[i], "=");
 
         if (!length || !with->text[i][length]) {
-            rc = KL_FAIL(ncclInvalidArgument, "--with %s: expected NAME=VALUE, as in NCCL_P2P_LEVEL=SYS", with->text[i]);
+            rc =
+                KL_FAIL(ncclInvalidArgument, "--with %s: expected NAME=VALUE, as in NCCL_P2P_LEVEL=SYS", with->text[i]);
             break;
         }
         memcpy(name, with->text[i], length);
@@ -157,9 +160,11 @@ static ncclResult_t leave_out(struct machine *m, const char *name)
         remove_net(m->cluster->file, node_at(m, node)->net.dev);
         return ncclSuccess;
     case KL_NODE_NVS:
-        return KL_FAIL(ncclInvalidUsage, "--without %s: name the links that are lost, as in --without-link GPU/0-NVS", name);
+        return KL_FAIL(ncclInvalidUsage, "--without %s: name the links that are lost, as in --without-link GPU/0-NVS",
+                       name);
     default:
-        return KL_FAIL(ncclInvalidUsage, "--without %s: only GPUs and NETs can be left out, as in GPU/2 or NET/3", name);
+        return KL_FAIL(ncclInvalidUsage, "--without %s: only GPUs and NETs can be left out, as in GPU/2 or NET/3",
+                       name);
     }
 }
 
@@ -193,9 +198,10 @@ static ncclResult_t no_such_link(const struct machine *m, const char *spec, int 
 
     for (int k = t->node[from].first_link; k < t->node[from].first_link + t->node[from].nlinks; k++) {
         if (t->link[k].to == to)
-            return KL_FAIL(ncclInvalidUsage, "--without-link %s: this is a %s link; only NVLinks and C2C can be removed, as "
-                           "nothing would lead to what is behind it; --without leaves that out", spec,
-                           kl_link_type_name[t->link[k].type]);
+            return KL_FAIL(ncclInvalidUsage,
+                           "--without-link %s: this is a %s link; only NVLinks and C2C can be removed, as "
+                           "nothing would lead to what is behind it; --without leaves that out",
+                           spec, kl_link_type_name[t->link[k].type]);
         if (t->link[k].type == KL_PATH_NVL || t->link[k].type == KL_PATH_C2C)
             kl_text_add(&text, "%s%s", text.length ? ", " : "", kl_topo_name(t, t->link[k].to, name));
     }
@@ -265,7 +271,8 @@ static ncclResult_t split_pair(const struct machine *m, const char *spec, char *
     }
     char *dash = strchr(pair, '-');
     if (!dash || dash == pair || !dash[1])
-        return KL_FAIL(ncclInvalidArgument, "--without-link %s: expected two nodes, as in GPU/0-GPU/1 or GPU/0-NVS", spec);
+        return KL_FAIL(ncclInvalidArgument, "--without-link %s: expected two nodes, as in GPU/0-GPU/1 or GPU/0-NVS",
+                       spec);
     *dash = 0;
     KL_TRY(find_node(m, "--without-link", pair, a));
     return find_node(m, "--without-link", dash + 1, b);
@@ -280,7 +287,8 @@ static ncclResult_t cut_named(struct machine *m, const char *spec)
     int a, b;
 
     if (colon && (!kl_parse_int(colon + 1, &count) || count < 1 || count > 1024))
-        return KL_FAIL(ncclInvalidArgument, "--without-link %s: behind the colon stands how many links, as in GPU/0-GPU/1:1", spec);
+        return KL_FAIL(ncclInvalidArgument,
+                       "--without-link %s: behind the colon stands how many links, as in GPU/0-GPU/1:1", spec);
     if (length >= sizeof pair)
         return KL_FAIL(ncclInvalidArgument, "--without-link %s: expected two nodes, as in GPU/0-GPU/1", spec);
     snprintf(pair, sizeof pair, "%.*s", (int)length, spec);

@@ -28,17 +28,15 @@ struct kl_edit_args {
 
 /** Rows of an option table: `field` is the struct kl_edit_args in the struct T that the table fills. */
 #define KL_EDIT_OPTIONS(T, field)                                                                                      \
-    {0, "with",         KL_OPT_LIST,                                                                                   \
-     offsetof(T, field.with),                                                                                          \
-     0, 0,              "NAME=VALUE",                                                                                  \
-     "as if this variable were set, whatever the environment says; any number of times"},                              \
-        {0, "without", KL_OPT_LIST,                                                                                    \
-         offsetof(T, field.without),                                                                                   \
-         0, 0,         "NODE",                                                                                         \
-         "leave a GPU or NIC out, as in GPU/2 or NET/3; any number of times"},                                         \
+    KL_EDIT_OPTION(T, field.with, "with", "NAME=VALUE", "as if this variable were set; any number of times"),          \
+        KL_EDIT_OPTION(T, field.without, "without", "NODE", "leave out GPU/2, or NET/3; any number of times"),         \
+        KL_EDIT_OPTION(                                                                                                \
+            T, field.without_link, "without-link", "A-B[:N]",                                                          \
+            "remove the NVLinks from GPU/0-GPU/1, or N of them; GPU/3-NVS is to the switch; any number of times")
+
+#define KL_EDIT_OPTION(T, field, name, arg, doc)                                                                       \
     {                                                                                                                  \
-        0, "without-link", KL_OPT_LIST, offsetof(T, field.without_link), 0, 0, "A-B[:N]",                              \
-            "remove the NVLinks between A and B, or N of them, as in GPU/0-GPU/1, GPU/3-NVS:1; any number of times"    \
+        0, name, KL_OPT_LIST, offsetof(T, field), 0, 0, arg, doc                                                       \
     }
 
 /** Does it change the machine, or only settings? */

@@ -40,6 +40,16 @@ static void pair(struct kl_diff_side *a, struct kl_diff_side *b, int in_a, int i
     b->to_a[in_b] = in_a;
 }
 
+/* Files may describe two GPUs with one bus id, on hosts that nothing tells apart: the k-th is the k-th. */
+static int next_free(const struct kl_topo *t, int node, const int *taken)
+{
+    uint64_t id = t->node[node].id;
+
+    for (int end = t->first[KL_NODE_GPU] + t->count[KL_NODE_GPU]; node < end; node++)
+        if (t->node[node].id == id && taken[t->node[node].gpu.rank] < 0) return node;
+    return -1;
+}
+
 static int match_ids(struct kl_diff_side *a, struct kl_diff_side *b)
 {
     const struct kl_topo *x = a->whole, *y = b->whole;
@@ -49,7 +59,8 @@ static int match_ids(struct kl_diff_side *a, struct kl_diff_side *b)
         const struct kl_node *gpu = &x->node[kl_topo_at(x, KL_NODE_GPU, i)];
         int same = kl_topo_find(y, KL_NODE_GPU, gpu->id);
 
-        if (same < 0 || b->to_a[y->node[same].gpu.rank] >= 0) continue;
+        if (same >= 0) same = next_free(y, same, b->to_a);
+        if (same < 0) continue;
         pair(a, b, gpu->gpu.rank, y->node[same].gpu.rank);
         n++;
     }
@@ -92,7 +103,8 @@ static ncclResult_t gather(struct kl_diff *d, const struct kl_offline_args *a, c
 }
 
 /* A is the first file as it is; B is the second one, or the first again, with the changes that were asked for. */
-static ncclResult_t split_sides(const struct kl_explain_request *q, struct kl_offline_args *a, struct kl_offline_args *b)
+static ncclResult_t split_sides(const struct kl_explain_request *q, struct kl_offline_args *a,
+                                struct kl_offline_args *b)
 {
     const struct kl_edit_args *edit = &q->cluster.edit;
 

@@ -5,10 +5,12 @@
  *     explain_diff.c          the question: open both sides, gather, print
  *     explain_diff_facts.c    how the machines and settings differ (kl_diff_facts)
  *     explain_diff_doc.c      the part of it that compares the documents of two machines
+ *     explain_diff_links.c    and the part of that which compares NVLinks
  *     explain_diff_rows.c     what the library makes of them: rules, paths, NICs
  *     explain_diff_plan.c     and further: graphs, channels, tuning
  *     explain_diff_cause.c    the smallest set of differences that has these consequences
  *     explain_diff_say.c      both in one sentence: the first line
+ *     explain_diff_why.c      the first line when nothing changes
  *     explain_diff_text.c     for people
  *     explain_diff_json.c     for programs
  *
@@ -54,16 +56,16 @@ enum { KL_FACT_TEXT = 192, KL_FACT_VALUE = 64, KL_FACTS_TRIED = 12 };
 
 struct kl_fact {
     int kind;
-    char subject[KL_FACT_VALUE];  /* "GPU/0-GPU/3", "NCCL_P2P_LEVEL" */
-    char what[KL_FACT_VALUE];     /* "NVLinks", "speed" */
+    char subject[KL_FACT_VALUE]; /* "GPU/0-GPU/3", "NCCL_P2P_LEVEL" */
+    char what[KL_FACT_VALUE];    /* "NVLinks", "speed" */
     char a[KL_FACT_VALUE], b[KL_FACT_VALUE];
-    char text[KL_FACT_TEXT]; /* a clause: "GPU/0-GPU/3 lost 1 of 2 NVLinks (40 to 20 GB/s)" */
+    char text[KL_FACT_TEXT];      /* a clause: "GPU/0-GPU/3 lost 1 of 2 NVLinks (40 to 20 GB/s)" */
     char predicate[KL_FACT_TEXT]; /* the clause without its subject: facts that share it can be one */
     int ends[2];                  /* of a link: ranks in A, or KL_END_NVS, KL_END_CPU */
     int links[2], ways;           /* of a link: how many in A and B, and in how many directions that is so */
     float gbps;                   /* of one of them */
-    int setting;             /* index of the --with, -1 */
-    int nmerged;             /* how many facts it stands for */
+    int setting;                  /* index of the --with, -1 */
+    int nmerged;                  /* how many facts it stands for */
     enum kl_fact_verdict verdict; /* of this fact alone applied to A */
 };
 
@@ -85,6 +87,9 @@ struct kl_facts {
 
 ncclResult_t kl_diff_facts(const struct kl_diff_side *a, const struct kl_diff_side *b, struct kl_facts *facts);
 ncclResult_t kl_diff_documents(const struct kl_diff_side *a, const struct kl_diff_side *b, struct kl_facts *facts);
+ncclResult_t kl_diff_nvlinks(const struct kl_xml *a, const struct kl_xml *b, int gpu_a, int gpu_b,
+                             struct kl_facts *facts);
+uint64_t kl_doc_host(const struct kl_xml *xml, int elem); /* the host hash of an element; 0 for none */
 void kl_facts_free(struct kl_facts *facts);
 
 /** Append an empty fact; NULL when memory is short. */
@@ -136,7 +141,7 @@ struct kl_row_kind {
 extern const struct kl_row_kind kl_row_kinds[KL_ROW_WHATS];
 extern const char *const kl_stage_name[KL_STAGES];
 
-enum { KL_ROW_TEXT = 96, KL_ROWS_LISTED = 4096 }; /* of each kind; more are only counted */
+enum { KL_ROW_TEXT = 96, KL_ROWS_LISTED = 2048 }; /* of each kind; more are only counted */
 
 struct kl_diff_value {
     char text[KL_ROW_TEXT]; /* "" for none */
@@ -181,9 +186,9 @@ struct kl_diff {
     struct kl_diff_side a, b;
     struct kl_facts facts;
     struct kl_diff_rows rows;
-    bool *in_cause;           /* by fact */
-    bool verified;            /* planning with the cause alone gave B's plan */
-    bool nothing_changes;     /* graphs, NICs, channels and tuning are as they were */
+    bool *in_cause;       /* by fact */
+    bool verified;        /* planning with the cause alone gave B's plan */
+    bool nothing_changes; /* graphs, NICs, channels and tuning are as they were */
     char cause[512], effect[512];
     char why[256]; /* nothing changes: why not */
 };
@@ -191,6 +196,7 @@ struct kl_diff {
 /** Decide on the cause, and put cause and effect into words. */
 ncclResult_t kl_diff_find_cause(struct kl_diff *diff);
 void kl_diff_say(struct kl_diff *diff);
+void kl_diff_say_why(struct kl_diff *diff);
 
 void kl_diff_text(const struct kl_diff *diff, FILE *to);
 ncclResult_t kl_diff_json(const struct kl_diff *diff, FILE *to);

@@ -23,7 +23,7 @@ static bool is(const struct kl_xml *xml, int elem, const char *tag)
     return !strcmp(kl_xml_tag(xml, elem), tag);
 }
 
-static uint64_t host_of(const struct kl_xml *xml, int elem)
+uint64_t kl_doc_host(const struct kl_xml *xml, int elem)
 {
     while (elem != KL_XML_NONE && !is(xml, elem, "cpu")) elem = kl_xml_parent(xml, elem);
     const char *hash = elem == KL_XML_NONE ? NULL : kl_xml_attr(xml, elem, "host_hash");
@@ -33,11 +33,11 @@ static uint64_t host_of(const struct kl_xml *xml, int elem)
 /* Hosts are numbered as they appear: their hashes may differ where the machines are alike. */
 static int host_index(const struct kl_xml *xml, int elem)
 {
-    uint64_t own = host_of(xml, elem), before = own;
+    uint64_t own = kl_doc_host(xml, elem), before = own;
     int index = -1;
 
     for (int c = kl_xml_child(xml, KL_XML_ROOT, "cpu"); c != KL_XML_NONE; c = kl_xml_next_same(xml, c)) {
-        uint64_t hash = host_of(xml, c);
+        uint64_t hash = kl_doc_host(xml, c);
 
         if (index < 0 || hash != before) index++;
         if (hash == own) return index;
@@ -144,6 +144,22 @@ static int name_contents(const struct docs *d, bool in_a, int elem, struct kl_te
     return n;
 }
 
+static bool has_net(const struct kl_xml *xml, int dev)
+{
+    for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e))
+        if (is(xml, e, "net") && kl_xml_int(xml, e, "dev", -1) == dev) return true;
+    return false;
+}
+
+/* A NET that the other side has too, below another device. */
+static bool has_moved(const struct docs *d, bool in_a, int elem)
+{
+    const struct kl_xml *xml = in_a ? d->a : d->b;
+
+    while (elem != KL_XML_NONE && !is(xml, elem, "net")) elem = kl_xml_first(xml, elem);
+    return elem != KL_XML_NONE && has_net(in_a ? d->b : d->a, kl_xml_int(xml, elem, "dev", -1));
+}
+
 static ncclResult_t add_element(struct docs *d, int ea, int eb, int parent)
 {
     bool in_a = ea != KL_XML_NONE;
@@ -152,118 +168,20 @@ static ncclResult_t add_element(struct docs *d, int ea, int eb, int parent)
     if (!f) return KL_NOMEM("differences");
     struct kl_text subject = kl_text_over(f->subject, sizeof f->subject);
     int n = name_contents(d, in_a, in_a ? ea : eb, &subject, &f->kind);
-    const char *c2c = is(in_a ? d->a : d->b, in_a ? ea : eb, "c2c") ? "its C2C link " : "";
+    bool c2c = is(in_a ? d->a : d->b, in_a ? ea : eb, "c2c");
+    bool moved = n == 1 && f->kind == KL_FACT_NET && has_moved(d, in_a, in_a ? ea : eb);
+    const char *other = moved ? "elsewhere" : "absent";
 
-    snprintf(f->what, sizeof f->what, *c2c ? "C2C link" : "presence");
-    snprintf(f->a, sizeof f->a, in_a ? "there" : "absent");
-    snprintf(f->b, sizeof f->b, in_a ? "absent" : "there");
-    if (*c2c)
+    snprintf(f->what, sizeof f->what, c2c ? "C2C link" : "presence");
+    snprintf(f->a, sizeof f->a, "%s", in_a ? "there" : other);
+    snprintf(f->b, sizeof f->b, "%s", in_a ? other : "there");
+    if (moved)
+        snprintf(f->predicate, sizeof f->predicate, "is below another device");
+    else if (c2c)
         snprintf(f->predicate, sizeof f->predicate, "%s its C2C link to the CPU", in_a ? "lost" : "got");
     else
         snprintf(f->predicate, sizeof f->predicate, "%s %s", n > 1 ? "are" : "is", in_a ? "gone" : "new");
     return kl_facts_add_op(d->facts, d->facts->nfacts - 1, in_a ? ea : parent, in_a ? -1 : eb, "");
-}
-
-/* ---- NVLinks ---- */
-
-enum { MAX_ENDS = 64 }; /* of one GPU; what has more is compared as far as that */
-
-struct link_end {
-    enum kl_node_type type;
-    uint64_t busid; /* of a GPU */
-    int links[2];
-};
-
-static ncclResult_t collect_ends(const struct kl_xml *xml, int gpu, int side, struct link_end *end, int *n)
-{
-    for (int e = kl_xml_child(xml, gpu, "nvlink"); e != KL_XML_NONE; e = kl_xml_next_same(xml, e)) {
-        const char *target = kl_xml_attr(xml, e, "target");
-        struct link_end found = {.busid = 0};
-        int i = 0, count = kl_xml_int(xml, e, "count", 0);
-
-        KL_TRY(kl_nvlink_end(xml, e, &found.type));
-        if (found.type == KL_NODE_GPU && target) found.busid = kl_busid_parse(target);
-        while (i < *n && (end[i].type != found.type || end[i].busid != found.busid)) i++;
-        if (i == MAX_ENDS) break;
-        if (i == *n) end[(*n)++] = found;
-        if (count > 0) end[i].links[side] += count;
-    }
-    return ncclSuccess;
-}
-
-/* The rank of the GPU with a bus id in a document; -1 if there is none. */
-static int rank_at(const struct kl_xml *xml, uint64_t busid, int like)
-{
-    uint64_t host = host_of(xml, like);
-
-    for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e)) {
-        const char *text = is(xml, e, "gpu") ? kl_xml_attr(xml, kl_xml_parent(xml, e), "busid") : NULL;
-        if (text && kl_busid_parse(text) == busid && host_of(xml, e) == host) return kl_xml_int(xml, e, "rank", -1);
-    }
-    return -1;
-}
-
-static bool same_ends(const struct kl_fact *f, int x, int y)
-{
-    return f->kind == KL_FACT_LINK && ((f->ends[0] == x && f->ends[1] == y) || (f->ends[0] == y && f->ends[1] == x));
-}
-
-/* The fact about the links between two ends, in whichever direction it was seen first. */
-static ncclResult_t link_fact(struct docs *d, int rank, int far, const struct link_end *end, int *index)
-{
-    for (*index = 0; *index < d->facts->nfacts; ++*index) {
-        struct kl_fact *f = &d->facts->fact[*index];
-
-        if (!same_ends(f, rank, far)) continue;
-        if (f->links[0] == end->links[0] && f->links[1] == end->links[1]) f->ways = 2;
-        return ncclSuccess;
-    }
-    struct kl_fact *f = kl_facts_add(d->facts, KL_FACT_LINK);
-    if (!f) return KL_NOMEM("differences");
-    f->ends[0] = rank;
-    f->ends[1] = far;
-    f->ways = end->type == KL_NODE_GPU ? 1 : 2;
-    for (int i = 0; i < 2; i++) f->links[i] = end->links[i];
-    return ncclSuccess;
-}
-
-static ncclResult_t add_link_ops(struct docs *d, int fact, int ga, int gb, const struct link_end *end)
-{
-    struct link_end one;
-
-    for (int side = 0; side < 2; side++) {
-        const struct kl_xml *xml = side ? d->b : d->a;
-
-        for (int e = kl_xml_child(xml, side ? gb : ga, "nvlink"); e != KL_XML_NONE; e = kl_xml_next_same(xml, e)) {
-            const char *target = kl_xml_attr(xml, e, "target");
-
-            KL_TRY(kl_nvlink_end(xml, e, &one.type));
-            one.busid = one.type == KL_NODE_GPU && target ? kl_busid_parse(target) : 0;
-            if (one.type != end->type || one.busid != end->busid) continue;
-            KL_TRY(kl_facts_add_op(d->facts, fact, side ? ga : e, side ? e : -1, ""));
-        }
-    }
-    return ncclSuccess;
-}
-
-static ncclResult_t compare_nvlinks(struct docs *d, int ga, int gb)
-{
-    struct link_end end[MAX_ENDS];
-    int n = 0, rank = kl_xml_int(d->a, ga, "rank", -1), fact = 0;
-
-    KL_TRY(collect_ends(d->a, ga, 0, end, &n));
-    KL_TRY(collect_ends(d->b, gb, 1, end, &n));
-    for (int i = 0; i < n; i++) {
-        int far = end[i].type == KL_NODE_NVS ? KL_END_NVS : KL_END_CPU;
-
-        if (end[i].links[0] == end[i].links[1]) continue;
-        if (end[i].type == KL_NODE_GPU) far = rank_at(d->a, end[i].busid, ga);
-        if (far == -1) continue; /* to a GPU that is not used: its absence is a fact of its own */
-        KL_TRY(link_fact(d, rank, far, &end[i], &fact));
-        d->facts->fact[fact].gbps = kl_nvlink_bw(kl_xml_int(d->a, ga, "sm", 80));
-        KL_TRY(add_link_ops(d, fact, ga, gb, &end[i]));
-    }
-    return ncclSuccess;
 }
 
 /* ---- ranks ---- */
@@ -318,7 +236,7 @@ static ncclResult_t compare(struct docs *d, int ea, int eb)
 {
     KL_TRY(compare_attributes(d, ea, eb));
     if (is(d->a, ea, "gpu")) {
-        KL_TRY(compare_nvlinks(d, ea, eb));
+        KL_TRY(kl_diff_nvlinks(d->a, d->b, ea, eb, d->facts));
         KL_TRY(compare_rank(d, ea, eb));
     }
     for (int e = kl_xml_first(d->a, ea); e != KL_XML_NONE; e = kl_xml_next(d->a, e)) {

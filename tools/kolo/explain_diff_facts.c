@@ -143,8 +143,7 @@ static void drop_fact(struct kl_facts *facts, int from, int to)
     }
     facts->nops = n;
     if (to >= 0) facts->fact[to].nmerged += facts->fact[from].nmerged;
-    memmove(&facts->fact[from], &facts->fact[from + 1],
-            (size_t)(facts->nfacts - from - 1) * sizeof *facts->fact);
+    memmove(&facts->fact[from], &facts->fact[from + 1], (size_t)(facts->nfacts - from - 1) * sizeof *facts->fact);
     facts->nfacts--;
 }
 
@@ -230,7 +229,7 @@ static void put_into_words(struct kl_facts *facts)
 
         if (f->kind == KL_FACT_SETTING || f->kind == KL_FACT_MACHINE) continue;
         if (f->nmerged > 1)
-            snprintf(f->text, sizeof f->text, "%s and %d more each: %.100s", f->subject, f->nmerged - 1, f->predicate);
+            snprintf(f->text, sizeof f->text, "%s and %d more: each %.100s", f->subject, f->nmerged - 1, f->predicate);
         else
             snprintf(f->text, sizeof f->text, "%s %.120s", f->subject, f->predicate);
     }

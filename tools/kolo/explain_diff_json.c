@@ -6,9 +6,9 @@
 
 /* ---- facts ---- */
 
-static const char *const kind_names[] = {[KL_FACT_SETTING] = "setting",     [KL_FACT_LINK] = "link",
-                                         [KL_FACT_GPU] = "gpu",             [KL_FACT_NET] = "net",
-                                         [KL_FACT_ATTRIBUTE] = "attribute", [KL_FACT_MACHINE] = "machine"};
+static const char *const kind_names[] = {
+    [KL_FACT_SETTING] = "setting", [KL_FACT_LINK] = "link",           [KL_FACT_GPU] = "gpu",
+    [KL_FACT_NET] = "net",         [KL_FACT_ATTRIBUTE] = "attribute", [KL_FACT_MACHINE] = "machine"};
 
 static const char *const verdict_names[] = {[KL_VERDICT_UNTRIED] = "not_tried",
                                             [KL_VERDICT_ALL] = "all",
@@ -26,8 +26,7 @@ static json_t *facts_of(const struct kl_diff *d)
 {
     json_t *list = json_array();
 
-    for (int i = 0; i < d->facts.nfacts; i++)
-        json_array_append_new(list, fact_of(&d->facts.fact[i], d->in_cause[i]));
+    for (int i = 0; i < d->facts.nfacts; i++) json_array_append_new(list, fact_of(&d->facts.fact[i], d->in_cause[i]));
     return list;
 }
 
@@ -98,8 +97,8 @@ static json_t *graphs_of(const struct kl_diff_side *side)
 
         json_object_set_new(o, kl_graph_name(g),
                             x ? json_pack("{s:i, s:o, s:o, s:s, s:s}", "channels", x->nchannels, "bw_intra",
-                                          kl_json_float(x->bw_intra), "bw_inter", kl_json_float(x->bw_inter), "type_intra",
-                                          kl_path_type_name[x->type_intra], "type_inter",
+                                          kl_json_float(x->bw_intra), "bw_inter", kl_json_float(x->bw_inter),
+                                          "type_intra", kl_path_type_name[x->type_intra], "type_inter",
                                           kl_path_type_name[x->type_inter])
                               : json_null());
     }
@@ -119,9 +118,9 @@ static json_t *side_of(const struct kl_diff_side *side)
 
 static json_t *cause_of(const struct kl_diff *d)
 {
-    return json_pack("{s:s, s:s, s:s, s:b}", "code", d->nothing_changes ? "nothing_changes" : "changes", "text", d->cause,
-                     d->nothing_changes ? "why" : "effect", d->nothing_changes ? d->why : d->effect, "verified",
-                     (int)d->verified);
+    return json_pack("{s:s, s:s, s:s, s:b}", "code", d->nothing_changes ? "nothing_changes" : "changes", "text",
+                     d->cause, d->nothing_changes ? "why" : "effect", d->nothing_changes ? d->why : d->effect,
+                     "verified", (int)d->verified);
 }
 
 ncclResult_t kl_diff_json(const struct kl_diff *d, FILE *to)

@@ -36,8 +36,8 @@ static struct kl_diff_value word(const char *text)
 
 enum scalar { CHANNELS, BW_INTRA, BW_INTER, TYPE_INTRA, TYPE_INTER, PATTERN, CROSS_NIC, ONE_ORDER, SCALARS };
 
-static const char *const scalar_name[SCALARS] = {"channels",      "GB/s inside",     "GB/s to the network",
-                                                 "paths inside",  "paths to NICs",   "pattern",
+static const char *const scalar_name[SCALARS] = {"channels",      "GB/s inside",      "GB/s to the network",
+                                                 "paths inside",  "paths to NICs",    "pattern",
                                                  "crossing NICs", "one order for all"};
 
 static struct kl_diff_value scalar_of(const struct kl_graph *g, enum scalar s)
@@ -128,8 +128,7 @@ static ncclResult_t compare_domain(const struct kl_diff_side *a, const struct kl
     const struct kl_plan_domain *da = &a->planned.plan->domain[domain];
     int rank = da->rank;
 
-    while (rank < a->planned.plan->ranks_per_host &&
-           (a->planned.plan->domain_of[rank] != domain || a->to_b[rank] < 0))
+    while (rank < a->planned.plan->ranks_per_host && (a->planned.plan->domain_of[rank] != domain || a->to_b[rank] < 0))
         rank++;
     if (rank == a->planned.plan->ranks_per_host) return ncclSuccess;
     const struct kl_plan_domain *db = &b->planned.plan->domain[b->planned.plan->domain_of[a->to_b[rank]]];

@@ -26,7 +26,8 @@ const struct kl_row_kind kl_row_kinds[KL_ROW_WHATS] = {
     [KL_ROW_SEND] = {"send", KL_STAGE_NICS, NULL, NULL, NULL, true, "sends to GPUs of another host",
                      "sends to other hosts"},
     [KL_ROW_CHANNELS] = {"channels", KL_STAGE_CHANNELS, NULL, NULL, "", false, "channels", "counts of channels"},
-    [KL_ROW_TUNING] = {"tuning", KL_STAGE_TUNING, "choice", "time_us", "us", false, "predicted times", "predicted times"},
+    [KL_ROW_TUNING] = {"tuning", KL_STAGE_TUNING, "choice", "time_us", "us", false, "predicted times",
+                       "predicted times"},
 };
 
 /* ---- the list ---- */
@@ -121,7 +122,7 @@ static ncclResult_t transport_of(const struct kl_diff_side *side, int x, int y, 
 static void say_path(const struct kl_path *p, struct kl_diff_value *v)
 {
     snprintf(v->text, sizeof v->text, "%s", kl_path_type_name[p->type]);
-    v->has_number = p->type != KL_PATH_DIS;
+    v->has_number = p->bw > 0;
     v->number = p->bw;
 }
 

@@ -109,14 +109,14 @@ static bool is_first_of_group(const struct kl_diff_rows *rows, int i)
     return true;
 }
 
-static void subject_text(const struct group *g, char *text)
+static void subject_text(const struct group *g, bool cut, char *text)
 {
     int what = g->first->what;
 
     if (g->n == 1)
         snprintf(text, CELL, "%s", g->first->subject);
     else if (g->n == 2 || g->shared == -1 || what == KL_ROW_NIC)
-        snprintf(text, CELL, "%s and %d alike", g->first->subject, g->n - 1);
+        snprintf(text, CELL, "%s and %s%d alike", g->first->subject, cut ? "at least " : "", g->n - 1);
     else if (g->shared <= -2)
         snprintf(text, CELL, "%d with NET/%d", g->n, -2 - g->shared);
     else
@@ -133,12 +133,12 @@ static bool is_shown(const struct kl_diff_row *r, int shown)
     return shown < (r->what == KL_ROW_ORDER ? ORDERS_SHOWN : GROUPS_SHOWN);
 }
 
-static void print_group(const struct group *g, struct table *t)
+static void print_group(const struct group *g, bool cut, struct table *t)
 {
     int what = g->first->what;
     char subject[CELL], a[CELL], b[CELL];
 
-    subject_text(g, subject);
+    subject_text(g, cut, subject);
     value_text(what, &g->first->a, a);
     value_text(what, &g->first->b, b);
     if (what != KL_ROW_ORDER)
@@ -163,7 +163,7 @@ static void print_kind(const struct kl_diff_rows *rows, int what, struct table *
             if (!is_first_of_group(rows, i)) continue;
             g = group_of(rows, i);
         }
-        print_group(&g, t);
+        print_group(&g, rows->changed[what] > KL_ROWS_LISTED, t);
         told += g.n;
         shown++;
     }
