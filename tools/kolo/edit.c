@@ -122,7 +122,8 @@ static void add_names(const struct machine *m, enum kl_node_type type, struct kl
     if (n > SHOWN) kl_text_add(text, ", ... (%d)", n);
 }
 
-static ncclResult_t find_node(const struct machine *m, const char *option, const char *name, int *node)
+/* `asked` is the option, for the message. */
+static ncclResult_t find_node(const struct machine *m, const char *asked, const char *name, int *node)
 {
     char there[640];
     struct kl_text text = kl_text_over(there, sizeof there);
@@ -133,8 +134,7 @@ static ncclResult_t find_node(const struct machine *m, const char *option, const
     add_names(m, KL_NODE_GPU, &text);
     add_names(m, KL_NODE_NVS, &text);
     add_names(m, KL_NODE_NET, &text);
-    return KL_FAIL(ncclInvalidUsage, "%s %s: there is no such node in %s; it has %s", option, name, m->cluster->name,
-                   there);
+    return KL_FAIL(ncclInvalidUsage, "%s: %s has no %s; it has %s", asked, m->cluster->name, name, there);
 }
 
 /* ---- nodes ---- */
@@ -149,9 +149,11 @@ static void remove_net(struct kl_xml *xml, int dev)
 
 static ncclResult_t leave_out(struct machine *m, const char *name)
 {
+    char asked[96];
     int node;
 
-    KL_TRY(find_node(m, "--without", name, &node));
+    snprintf(asked, sizeof asked, "--without %.80s", name);
+    KL_TRY(find_node(m, asked, name, &node));
     switch (node_at(m, node)->type) {
     case KL_NODE_GPU:
         m->out[node_at(m, node)->gpu.rank] = true;
@@ -257,7 +259,7 @@ static ncclResult_t cut(struct machine *m, const char *spec, int a, int b, int c
     return ncclSuccess;
 }
 
-/* Where `A-B` is cut in two: names may hold dashes themselves, as GPU/0-17000 does. -1: nowhere. */
+/* Cut `A-B` in two: names may hold dashes themselves, as GPU/0-17000 does, so the dash is the one that makes two nodes. */
 static ncclResult_t split_pair(const struct machine *m, const char *spec, char *pair, int *a, int *b)
 {
     for (char *dash = strchr(pair, '-'); dash; dash = strchr(dash + 1, '-')) {
@@ -269,13 +271,14 @@ static ncclResult_t split_pair(const struct machine *m, const char *spec, char *
         *dash = '-';
         if (both) return ncclSuccess;
     }
-    char *dash = strchr(pair, '-');
+    char *dash = strchr(pair, '-'), asked[128];
     if (!dash || dash == pair || !dash[1])
         return KL_FAIL(ncclInvalidArgument, "--without-link %s: expected two nodes, as in GPU/0-GPU/1 or GPU/0-NVS",
                        spec);
     *dash = 0;
-    KL_TRY(find_node(m, "--without-link", pair, a));
-    return find_node(m, "--without-link", dash + 1, b);
+    snprintf(asked, sizeof asked, "--without-link %.110s", spec);
+    KL_TRY(find_node(m, asked, pair, a));
+    return find_node(m, asked, dash + 1, b);
 }
 
 static ncclResult_t cut_named(struct machine *m, const char *spec)

@@ -75,10 +75,31 @@ static bool say_answer(const struct kl_diff *d, int what, const char *about, con
     return true;
 }
 
+/* How far P2P may reach for the first pair whose transport changed, if that is what changed. */
+static void say_reach(const struct kl_diff *d, struct kl_text *t)
+{
+    const struct kl_diff_row *r = first_row(d, KL_ROW_TRANSPORT);
+    struct kl_p2p x, y;
+    int gpu;
+
+    if (!r || kl_topo_p2p(kl_diff_topo(&d->a, r->from, &gpu), r->from, r->to, &x) ||
+        kl_topo_p2p(kl_diff_topo(&d->b, d->a.to_b[r->from], &gpu), d->a.to_b[r->from], d->a.to_b[r->to], &y))
+        return;
+    if (x.level == y.level) return;
+    if (y.level == KL_PATH_LOC)
+        kl_text_add(t, ", as P2P is switched off");
+    else
+        kl_text_add(t, ", as P2P may reach as far as %s instead of %s", kl_path_type_name[y.level],
+                    kl_path_type_name[x.level]);
+}
+
 static bool say_rules(const struct kl_diff *d, struct kl_text *t)
 {
-    return say_answer(d, KL_ROW_TRANSPORT, "", "uses", t) || say_answer(d, KL_ROW_RELAY, "", "goes", t) ||
-           say_answer(d, KL_ROW_GDR, "GPUDirect of ", "is", t);
+    if (say_answer(d, KL_ROW_TRANSPORT, "", "uses", t)) {
+        say_reach(d, t);
+        return true;
+    }
+    return say_answer(d, KL_ROW_RELAY, "", "goes", t) || say_answer(d, KL_ROW_GDR, "GPUDirect of ", "is", t);
 }
 
 static const char *graph_words(int id)
