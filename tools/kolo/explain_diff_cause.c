@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_RANKS_TRIED = 256 }; /* of a machine: larger ones are planned twice, not a dozen times */
+enum { MAX_RANKS_TRIED = 128 }; /* of a machine: larger ones are planned twice, not a dozen times */
 
 /* ---- are two plans the same? ---- */
 

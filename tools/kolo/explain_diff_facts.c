@@ -286,7 +286,10 @@ static ncclResult_t add_setting(const struct kl_diff_side *a, const struct kl_di
 
 ncclResult_t kl_diff_facts(const struct kl_diff_side *a, const struct kl_diff_side *b, struct kl_facts *facts)
 {
-    if (facts->comparable) {
+    if (a->cluster.machine.hosts != b->cluster.machine.hosts)
+        facts->comparable =
+            false; /* KOLO_MNNVL: hosts are one machine on one side, and all that differs is this setting */
+    else if (facts->comparable) {
         KL_TRY(kl_diff_documents(a, b, facts));
         KL_TRY(drop_meaningless(facts, a, b));
     } else

@@ -79,7 +79,8 @@ static void say_why_fact(const struct kl_diff *d, const struct kl_fact *f, struc
     else if (f->kind == KL_FACT_LINK)
         kl_text_add(t, plan_uses(p, f->ends) ? "what is left still carries what the graphs take"
                                              : "no ring and no tree goes over it");
-    else if (!p->domain[p->domain_of[0]].topo->count[KL_NODE_NET] && d->a.whole->count[KL_NODE_NET])
+    else if (f->kind == KL_FACT_NET && !p->domain[p->domain_of[0]].topo->count[KL_NODE_NET] &&
+             d->a.whole->count[KL_NODE_NET])
         kl_text_add(t, "all ranks are in one machine, so the network is not used; see --hosts");
     else
         kl_text_add(t, "no graph uses what it concerns");
