@@ -52,6 +52,8 @@ static void read_user_file(struct kl_conf *conf, char *const *environment)
 
 void kl_settings_open(struct kl_settings *settings, char *const *environment, const char *system_file)
 {
+    settings->over = NULL;
+    settings->nover = 0;
     settings->environment = environment;
     read_user_file(&settings->user, environment);
     kl_conf_read(&settings->system, system_file, false);
@@ -87,10 +89,30 @@ static bool find_in_file(const struct kl_conf *conf, const char *name, struct kl
     return true;
 }
 
+struct kl_settings kl_settings_over(const struct kl_settings *below, const struct kl_setting *over, size_t n)
+{
+    struct kl_settings s = *below;
+
+    s.over = over;
+    s.nover = n;
+    return s;
+}
+
+static bool find_over(const struct kl_settings *settings, const char *name, struct kl_setting *found)
+{
+    for (size_t i = settings->nover; i-- > 0;)
+        if (!strcmp(settings->over[i].name, name)) {
+            *found = settings->over[i];
+            return true;
+        }
+    return false;
+}
+
 bool kl_settings_find(const struct kl_settings *settings, const char *name, struct kl_setting *found)
 {
-    struct kl_setting s = {.name = name, .text = find_in_environment(settings->environment, name)};
+    struct kl_setting s = {.name = name};
 
+    if (!find_over(settings, name, &s)) s.text = find_in_environment(settings->environment, name);
     if (!s.text && !find_in_file(&settings->user, name, &s) && !find_in_file(&settings->system, name, &s)) return false;
     if (!*s.text) return false;
     *found = s;
@@ -115,6 +137,8 @@ static void visit_file(const struct kl_conf *conf, void (*visit)(void *, const s
 void kl_settings_each(const struct kl_settings *settings, void (*visit)(void *ctx, const struct kl_setting *setting),
                       void *ctx)
 {
+    for (size_t i = 0; i < settings->nover; i++)
+        if (is_ours(settings->over[i].name)) visit(ctx, &settings->over[i]);
     for (char *const *e = settings->environment ? settings->environment : environ; e && *e; e++) {
         size_t length = strcspn(*e, "=");
         char name[NAME_BYTES];
@@ -132,8 +156,10 @@ const char *kl_setting_origin(const struct kl_setting *setting, char text[KL_ORI
 {
     struct kl_text t = kl_text_over(text, KL_ORIGIN_TEXT);
 
-    if (setting->file)
+    if (setting->file && setting->line)
         kl_text_add(&t, "%.240s:%d", setting->file, setting->line);
+    else if (setting->file)
+        kl_text_add(&t, "%.250s", setting->file);
     else
         kl_text_add(&t, "environment");
     return text;

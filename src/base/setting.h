@@ -4,7 +4,8 @@
  *
  * The environment counts first, then the user's file, then the system's. The user's file is NCCL_CONF_FILE if that is
  * set, else ~/.nccl.conf; the system's is /etc/nccl.conf. A variable with empty text is set to "the default": it hides
- * lower sources, as `NCCL_DEBUG= ./program` is meant to.
+ * lower sources, as `NCCL_DEBUG= ./program` is meant to. Above all of them stands what a command line says
+ * (kl_settings_over): so a tool can ask what a setting would change without touching the environment.
  *
  * Files are read once per process, at first use; the environment is looked at anew each time.
  *
@@ -24,13 +25,15 @@
 /** One variable as somebody set it. Valid while its source is: copy what must last. */
 struct kl_setting {
     const char *name, *text;
-    const char *file; /* NULL: the environment */
-    int line;
+    const char *file; /* NULL: the environment. An option of a command line is its own file, without lines */
+    int line;         /* 0: none */
 };
 
 struct kl_settings {
     char *const *environment; /* "NAME=TEXT" each, ends with NULL; NULL itself: the process's own */
     struct kl_conf user, system;
+    const struct kl_setting *over; /* count before all others */
+    size_t nover;
 };
 
 /** What this process was given. */
@@ -43,6 +46,12 @@ const struct kl_settings *kl_settings_process(void);
 void kl_settings_open(struct kl_settings *settings, char *const *environment, const char *system_file);
 void kl_settings_close(struct kl_settings *settings);
 
+/**
+ * `below` with `n` settings over it: of two with one name the later counts. Both must outlive the result, which holds nothing of its
+ * own and is not closed.
+ */
+struct kl_settings kl_settings_over(const struct kl_settings *below, const struct kl_setting *over, size_t n);
+
 /** The setting of `name` that counts. False if there is none, or if it is empty. */
 bool kl_settings_find(const struct kl_settings *settings, const char *name, struct kl_setting *found);
 
@@ -50,7 +59,7 @@ bool kl_settings_find(const struct kl_settings *settings, const char *name, stru
 void kl_settings_each(const struct kl_settings *settings, void (*visit)(void *ctx, const struct kl_setting *setting),
                       void *ctx);
 
-/** "environment" or "FILE:LINE". */
+/** "environment", "FILE:LINE", or the option of a command line. */
 const char *kl_setting_origin(const struct kl_setting *setting, char text[KL_ORIGIN_TEXT]);
 
 #endif

@@ -75,6 +75,24 @@ static void the_environment_wins_then_the_user_then_the_system(void **state)
     kl_settings_close(&s);
 }
 
+static void a_command_line_counts_before_all_others(void **state)
+{
+    char *const environment[] = {home_env, (char[]){"NCCL_A=env"}, NULL};
+    const struct kl_setting with[] = {{.name = "NCCL_A", .text = "first", .file = "--with"},
+                                      {.name = "NCCL_A", .text = "last", .file = "--with"},
+                                      {.name = "NCCL_B", .text = "", .file = "--with"}};
+    struct kl_settings below, s;
+
+    (void)state;
+    kl_settings_open(&below, environment, system_file);
+    s = kl_settings_over(&below, with, 3);
+    assert_string_equal(look_up(&s, "NCCL_A"), "last from --with");
+    assert_string_equal(look_up(&s, "NCCL_B"), "unset"); /* empty: the default, whatever files say */
+    assert_string_equal(look_up(&s, "NCCL_C"), "system from nccl.conf:3");
+    assert_string_equal(look_up(&below, "NCCL_A"), "env from environment");
+    kl_settings_close(&below);
+}
+
 static void empty_means_default_and_hides_lower_sources(void **state)
 {
     char *const environment[] = {home_env, (char[]){"NCCL_A="}, NULL};
@@ -164,6 +182,7 @@ static void the_process_has_its_own_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_command_line_counts_before_all_others),
         cmocka_unit_test(the_environment_wins_then_the_user_then_the_system),
         cmocka_unit_test(empty_means_default_and_hides_lower_sources),
         cmocka_unit_test(a_chosen_file_replaces_the_users),

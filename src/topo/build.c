@@ -46,6 +46,15 @@ float kl_nvlink_bw(int sm)
     return sm >= 60 ? 18.0f : 20.0f;
 }
 
+ncclResult_t kl_nvlink_end(const struct kl_xml *xml, int elem, enum kl_node_type *end)
+{
+    int kind;
+
+    KL_TRY(kl_xml_need_word(xml, elem, "tclass", classes, &kind));
+    *end = kind == KL_NODE_GPU || kind == KL_NODE_CPU ? (enum kl_node_type)kind : KL_NODE_NVS;
+    return ncclSuccess;
+}
+
 /* ---- the walk ---- */
 
 /* Where a walk is: the document, what is built of it, and the cpu that it is under. */
@@ -294,20 +303,21 @@ static ncclResult_t nvswitch(struct kl_builder *b, int *nvs)
 
 static ncclResult_t add_nvlink(const struct place *p, int elem)
 {
-    int gpu = owner_node(p, elem, KL_NODE_GPU), count, kind, peer;
+    int gpu = owner_node(p, elem, KL_NODE_GPU), count, peer;
+    enum kl_node_type end;
     const char *target;
 
     if (gpu < 0) return ncclSuccess;
     KL_TRY(kl_xml_need_int(p->xml, elem, "count", &count));
-    KL_TRY(kl_xml_need_word(p->xml, elem, "tclass", classes, &kind));
+    KL_TRY(kl_nvlink_end(p->xml, elem, &end));
     if (count <= 0) return ncclSuccess;
     float bw = (float)count * kl_nvlink_bw(p->b->node[gpu].node.gpu.sm);
-    if (kind == KL_NODE_GPU) {
+    if (end == KL_NODE_GPU) {
         KL_TRY(kl_xml_need(p->xml, elem, "target", &target));
         peer = kl_builder_find(p->b, KL_NODE_GPU, node_id(p->host, kl_busid_parse(target)));
         return peer < 0 ? ncclSuccess : kl_builder_link(p->b, gpu, peer, KL_PATH_NVL, bw);
     }
-    if (kind == KL_NODE_CPU) {
+    if (end == KL_NODE_CPU) {
         peer = cpu_by_pci(p->b, gpu, -1);
         return peer < 0 ? ncclSuccess : link_both(p->b, gpu, peer, KL_PATH_NVL, bw);
     }

@@ -175,6 +175,9 @@ const struct kl_node *kl_topo_first_cpu(const struct kl_topo *t);
 /** "GPU/0-17000" into `text`; returns it. */
 char *kl_node_text(const struct kl_node *node, char text[KL_NODE_TEXT]);
 
+/** What the NVLinks of an <nvlink> element lead to: a GPU (which its target names), the GPU's own CPU, or the NVSwitch. */
+ncclResult_t kl_nvlink_end(const struct kl_xml *xml, int elem, enum kl_node_type *end);
+
 /** Rule of NVLink generations: GB/s of one link for a compute capability. */
 float kl_nvlink_bw(int sm);
 

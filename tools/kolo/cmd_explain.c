@@ -8,8 +8,8 @@
 #include <string.h>
 
 static const struct kl_opt table[] = {
-    {0, "topo", KL_OPT_TEXT, offsetof(struct kl_explain_request, cluster.topo), 0, 0, "FILE",
-     "topology of one host, - for standard input (default: this machine)"},
+    {0, "topo", KL_OPT_LIST, offsetof(struct kl_explain_request, topos), 0, 0, "FILE",
+     "topology of one host, - for standard input (default: this machine); diff takes two"},
     {0, "sysfs", KL_OPT_TEXT, offsetof(struct kl_explain_request, cluster.sysfs), 0, 0, "DIR",
      "the machine recorded in DIR instead of /sys"},
     {0, "hosts", KL_OPT_INT, offsetof(struct kl_explain_request, cluster.hosts), 1, 65536, "N",
@@ -25,6 +25,7 @@ static const struct kl_opt table[] = {
     {0, "op", KL_OPT_TEXT, offsetof(struct kl_explain_request, op), 0, 0, "OP", "sum prod max min avg (sum)"},
     {0, "all", KL_OPT_FLAG, offsetof(struct kl_explain_request, all), 0, 0, NULL,
      "search: every attempt and every link, one by one"},
+    KL_EDIT_OPTIONS(struct kl_explain_request, cluster.edit),
     {0, "json", KL_OPT_FLAG, offsetof(struct kl_explain_request, json), 0, 0, NULL,
      "for programs; see docs/explain.md"},
     {'h', "help", KL_OPT_FLAG, offsetof(struct kl_explain_request, help), 0, 0, NULL, "print this"},
@@ -43,6 +44,8 @@ static const struct kl_explain_question questions[] = {
      kl_explain_search},
     {"pair", 2, 2, "A B", "how two GPUs talk, or a GPU and a NIC, and why not better", kl_explain_pair},
     {"nics", 0, 0, "", "which NIC serves which GPU, which none, and who talks to whom across hosts", kl_explain_nics},
+    {"diff", 0, 0, "", "what a change would change: --topo A --topo B, or --with, --without, --without-link",
+     kl_explain_diff},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -112,6 +115,7 @@ int cmd_explain(int argc, char **argv)
         return refuse(why);
     }
     q.question = argv[0];
+    if (q.topos.n) q.cluster.topo = q.topos.text[q.topos.n - 1];
     q.word = (const char *const *)argv + 1;
     q.nwords = n - 1;
     if (q.nwords < k->min_words || q.nwords > k->max_words) {

@@ -31,6 +31,7 @@ static const struct kl_opt table[] = {
      "host devices, when there is no FILE (default: usable CPUs, at least 2)"},
     {0, "gpus", KL_OPT_TEXT, offsetof(struct asked, cluster.gpus), 0, 0, "LIST", "use only these GPUs, as in 0,2,4"},
     {0, "mnnvl", KL_OPT_FLAG, offsetof(struct asked, cluster.mnnvl), 0, 0, NULL, "all hosts form one NVLink domain"},
+    KL_EDIT_OPTIONS(struct asked, cluster.edit),
     {0, "graph", KL_OPT_TEXT, offsetof(struct asked, graph), 0, 0, "ring|tree|collnet|nvls",
      "show only this kind of graph"},
     {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "text|json|xml",
@@ -186,7 +187,9 @@ int cmd_graph(int argc, char **argv)
         fprintf(stderr, "kolo graph: %s; see kolo graph --help\n", why);
         return EXIT_USAGE;
     }
-    if (!run(&a, graphs)) return EXIT_OK;
-    fprintf(stderr, "%s\n", kl_error_text());
-    return EXIT_PROBLEM;
+
+    ncclResult_t rc = run(&a, graphs);
+
+    if (rc) fprintf(stderr, "%s\n", kl_error_text());
+    return !rc ? EXIT_OK : rc == ncclInvalidArgument ? EXIT_USAGE : EXIT_PROBLEM;
 }

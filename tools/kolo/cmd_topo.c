@@ -32,6 +32,7 @@ static const struct kl_opt table[] = {
     {0, "hosts", KL_OPT_INT, offsetof(struct asked, cluster.hosts), 1, 65536, "N",
      "what rank 0 of N such hosts works with (default: the whole machine)"},
     {0, "mnnvl", KL_OPT_FLAG, offsetof(struct asked, cluster.mnnvl), 0, 0, NULL, "all hosts form one NVLink domain"},
+    KL_EDIT_OPTIONS(struct asked, cluster.edit),
     {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "text|xml|json|dot",
      "what to print (default: text)"},
     {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "the same as --format json"},
@@ -180,7 +181,7 @@ static ncclResult_t show(const struct asked *a, const char *to, ncclResult_t (*p
 static int finish(ncclResult_t rc)
 {
     if (rc) fprintf(stderr, "%s\n", kl_error_text());
-    return rc ? EXIT_PROBLEM : EXIT_OK;
+    return !rc ? EXIT_OK : rc == ncclInvalidArgument ? EXIT_USAGE : EXIT_PROBLEM;
 }
 
 int cmd_topo(int argc, char **argv)

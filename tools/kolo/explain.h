@@ -29,6 +29,7 @@
 struct kl_explain_request {
     struct kl_offline_args cluster;
     const char *type, *op; /* of the data, NULL where not given */
+    struct kl_opt_list topos; /* every --topo: diff takes two; elsewhere the last counts */
     int json, help;
     int all;                 /* search: every attempt, not merged */
     const char *question;    /* its name, as it was asked */

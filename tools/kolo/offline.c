@@ -10,10 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Loading what the process was given reports what is wrong with it; what --with says was checked before. */
 static void load_options(struct kl_offline *c, struct kl_comm_config *comm)
 {
     kl_topo_config_load(&c->config, &c->options);
     kl_comm_config_load(comm);
+    if (c->settings.nover) {
+        kl_topo_config_load_from(&c->config, &c->settings, &c->options);
+        kl_comm_config_load_from(comm, &c->settings);
+    }
     c->options.p2p_level = comm->p2p_level;
     c->options.p2p_disable = comm->p2p_disable;
     c->options.shm_disable = comm->shm_disable;
@@ -117,7 +122,9 @@ static ncclResult_t use_file(struct kl_offline *c)
 /* A file of the command line, NCCL_TOPO_FILE as far as the library would use it, a record, or this machine. */
 static ncclResult_t open_source(struct kl_offline *c, const struct kl_offline_args *args, const char *topo_file)
 {
-    if (args->topo)
+    if (args->document)
+        KL_TRY(kl_xml_clone(args->document, &c->file));
+    else if (args->topo)
         KL_TRY(kl_xml_load(args->topo, kl_xml_topo_schema, &c->file));
     else if (!args->sysfs && *topo_file)
         KL_TRY(kl_machine_read_file(topo_file, true, &c->file));
@@ -131,9 +138,9 @@ bool kl_offline_is_domain(const struct kl_xml *file, int hosts)
 
 static void decide_mnnvl(struct kl_offline *c, const struct kl_offline_args *args)
 {
-    const char *set = getenv("KOLO_MNNVL");
+    struct kl_setting set;
 
-    if (args->mnnvl || (set && !strcmp(set, "1"))) {
+    if (args->mnnvl || (kl_settings_find(&c->settings, "KOLO_MNNVL", &set) && !strcmp(set.text, "1"))) {
         c->options.mnnvl = true;
         c->machine.hosts = c->hosts;
     } else if (c->file && kl_offline_is_domain(c->file, c->hosts))
@@ -155,6 +162,40 @@ static void set_ranks(struct kl_offline *c, int first)
     c->machine.ndevices = c->facts.ngpus ? 0 : c->gpus;
 }
 
+/* From now on the machine is the file that describes it. */
+static ncclResult_t become_document(struct kl_offline *c)
+{
+    struct kl_xml *document = NULL;
+
+    if (c->file) return ncclSuccess;
+    set_ranks(c, 0);
+    KL_TRY(kl_machine_document(&c->machine, &c->options, &document));
+    kl_record_free(&c->facts);
+    free(c->device);
+    c->facts = (struct kl_recorded){0};
+    c->device = NULL;
+    c->machine = (struct kl_machine){.sysfs = c->machine.sysfs};
+    c->file = document;
+    return use_file(c);
+}
+
+static ncclResult_t edit(struct kl_offline *c, const struct kl_offline_args *args)
+{
+    if (!args->as_document && !kl_edit_changes_machine(&args->edit)) return ncclSuccess;
+    KL_TRY(become_document(c));
+    set_ranks(c, 0);
+    return kl_edit_changes_machine(&args->edit) ? kl_edit_machine(&args->edit, c) : ncclSuccess;
+}
+
+static ncclResult_t use_settings(struct kl_offline *c, const struct kl_opt_list *with)
+{
+    c->settings = *kl_settings_process();
+    if (!with->n) return ncclSuccess;
+    KL_TRY(kl_edit_settings(with, &c->over));
+    c->settings = kl_settings_over(kl_settings_process(), c->over, (size_t)with->n);
+    return ncclSuccess;
+}
+
 ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offline *c)
 {
     struct kl_comm_config comm;
@@ -162,9 +203,11 @@ ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offli
 
     *c = (struct kl_offline){.hosts = args->hosts ? args->hosts : 1, .name = "this machine"};
     c->machine.sysfs = args->sysfs;
+    KL_TRY(use_settings(c, &args->edit.with));
     load_options(c, &comm);
     KL_TRY_OR(rc, fail, open_source(c, args, comm.topo_file));
     if (args->gpus) KL_TRY_OR(rc, fail, pick_devices(c, args->gpus));
+    KL_TRY_OR(rc, fail, edit(c, args));
     decide_mnnvl(c, args);
     set_ranks(c, 0);
     return ncclSuccess;
@@ -178,6 +221,7 @@ void kl_offline_close(struct kl_offline *c)
     kl_xml_free(c->file);
     kl_record_free(&c->facts);
     free(c->device);
+    free(c->over);
     *c = (struct kl_offline){0};
 }
 

@@ -3,11 +3,13 @@
  * offline.h - a cluster to plan for, without any device: identical hosts, from a file or like this machine.
  *
  * Rank r is GPU r mod G of host r / G, G being the GPUs used of one host. Settings come from the environment and the
- * configuration files, as in the library.
+ * configuration files, as in the library, and from --with, which counts before them.
  */
 #ifndef KOLO_TOOL_OFFLINE_H
 #define KOLO_TOOL_OFFLINE_H
 
+#include "base/setting.h"
+#include "tools/kolo/edit.h"
 #include "topo/config.h"
 #include "topo/machine.h"
 #include "topo/record.h"
@@ -20,12 +22,17 @@ struct kl_offline_args {
     int hosts;         /* 0 counts as 1 */
     int ranks;         /* host devices when there is no file */
     int mnnvl;
+    int as_document; /* plan a machine that is looked at from the document that describes it, as edits need it */
+    const struct kl_xml *document; /* of a machine with ranks, as kl_machine_document makes it; instead of `topo` */
+    struct kl_edit_args edit;
 };
 
 struct kl_offline {
     struct kl_machine machine; /* host 0 */
     struct kl_topo_config config;
     struct kl_topo_options options;
+    struct kl_settings settings; /* in force */
+    struct kl_setting *over;     /* those of --with */
     struct kl_xml *file;
     struct kl_recorded facts;      /* of the machine that is looked at, when there is no file */
     struct kl_host_device *device; /* host devices, unless `facts` has GPUs */
@@ -33,7 +40,10 @@ struct kl_offline {
     const char *name;              /* of the topology, for people */
 };
 
-/** Understand the arguments and load the file. A text that is no list of GPUs of the file is ncclInvalidUsage. */
+/**
+ * Understand the arguments, load the file, and edit it. ncclInvalidUsage for a text that is no list of GPUs of the file and for
+ * edits that cannot be made, ncclInvalidArgument for edits that are not understood (edit.h).
+ */
 ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offline *cluster);
 void kl_offline_close(struct kl_offline *cluster);
 

@@ -45,6 +45,14 @@ static int store_int(struct parse *p, const struct kl_opt *opt, const char *text
     return -1;
 }
 
+static int add_to_list(struct parse *p, const char *text, struct kl_opt_list *list)
+{
+    if (list->n == KL_OPT_LIST_MAX)
+        return SAY(p, "%s: it may be given at most %d times", p->shown, KL_OPT_LIST_MAX), -1;
+    list->text[list->n++] = text;
+    return 0;
+}
+
 static int store(struct parse *p, const struct kl_opt *opt, const char *text)
 {
     void *field = (char *)p->values + opt->field;
@@ -61,6 +69,8 @@ static int store(struct parse *p, const struct kl_opt *opt, const char *text)
         if (!parse_ms(text, field)) return 0;
         SAY(p, "%s: \"%s\" is not a number of seconds", p->shown, text);
         return -1;
+    case KL_OPT_LIST:
+        return add_to_list(p, text, field);
     default:
         *(const char **)field = text;
         return 0;

@@ -2,7 +2,7 @@
 /**
  * options.h - command-line options as a table: one row gives parsing, range check and help.
  *
- * Forms:    -n 4, -n4, --iters 4, --iters=4. An option given twice: the last one counts.
+ * Forms:    -n 4, -n4, --iters 4, --iters=4. An option given twice: the last one counts, but for KL_OPT_LIST.
  * Order:    kl_opts_parse stops at the first word that is not an option, or behind `--`; a command whose options may
  *           follow its operands calls it again.
  * Values:   numbers as base/parse.h reads them, so also in hex.
@@ -22,7 +22,16 @@ enum kl_opt_kind {
     KL_OPT_SIZE,   /* uint64_t bytes, with K, M or G */
     KL_OPT_TIME,   /* uint64_t milliseconds, written in seconds, fractions allowed */
     KL_OPT_TEXT,   /* const char *, points into argv */
+    KL_OPT_LIST,   /* struct kl_opt_list: each time it is given adds a text */
     KL_OPT_REFUSED /* an option of nccl-tests without a meaning here: naming it is an error; doc says why */
+};
+
+enum { KL_OPT_LIST_MAX = 64 };
+
+/** What a KL_OPT_LIST was given, in order; points into argv. */
+struct kl_opt_list {
+    const char *text[KL_OPT_LIST_MAX];
+    int n;
 };
 
 struct kl_opt {

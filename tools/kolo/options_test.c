@@ -10,6 +10,7 @@ struct values {
     int number, flag, toggle;
     uint64_t bytes, wait_ms;
     const char *text;
+    struct kl_opt_list words;
 };
 
 static const struct kl_opt table[] = {
@@ -20,6 +21,7 @@ static const struct kl_opt table[] = {
     {'b', "bytes", KL_OPT_SIZE, offsetof(struct values, bytes), 0, 0, "BYTES", "a size"},
     {0, "wait", KL_OPT_TIME, offsetof(struct values, wait_ms), 0, 0, "S", "a time"},
     {'t', "text", KL_OPT_TEXT, offsetof(struct values, text), 0, 0, "TEXT", "a text"},
+    {'w', "word", KL_OPT_LIST, offsetof(struct values, words), 0, 0, "TEXT", "a text, and more of them"},
     {'G', "graph", KL_OPT_REFUSED, 0, 0, 0, NULL, "there are no graphs"},
     KL_OPT_END,
 };
@@ -105,6 +107,23 @@ static void options_parse(void **state)
     }
 }
 
+static void lists_grow_with_each_time(void **state)
+{
+    char *words[2 + KL_OPT_LIST_MAX + 1], why[128] = "", first[] = "--word=a", more[] = "-wb";
+    struct values v = {0};
+
+    (void)state;
+    words[1] = first;
+    for (int i = 2; i < 2 + KL_OPT_LIST_MAX; i++) words[i] = more;
+    assert_int_equal(kl_opts_parse(table, 4, words, 1, &v, why, sizeof why), 4);
+    assert_int_equal(v.words.n, 3);
+    assert_string_equal(v.words.text[0], "a");
+    assert_string_equal(v.words.text[2], "b");
+    v.words.n = 0;
+    assert_int_equal(kl_opts_parse(table, 2 + KL_OPT_LIST_MAX, words, 1, &v, why, sizeof why), -1);
+    assert_non_null(strstr(why, "at most 64 times"));
+}
+
 static void help_lists_what_can_be_given(void **state)
 {
     char *text = NULL;
@@ -124,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_parse),
+        cmocka_unit_test(lists_grow_with_each_time),
         cmocka_unit_test(help_lists_what_can_be_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,10 @@ ncclResult_t kl_planned_init(const struct kl_offline *cluster, struct kl_planned
     memset(p, 0, sizeof *p);
     kl_comm_config_load(&p->comm);
     kl_graph_config_load(&p->config);
+    if (cluster->settings.nover) {
+        kl_comm_config_load_from(&p->comm, &cluster->settings);
+        kl_graph_config_load_from(&p->config, &cluster->settings);
+    }
     if (p->comm.graph_file[0]) KL_TRY(kl_xml_load(p->comm.graph_file, kl_xml_graph_schema, &p->graph_file));
     request.hosts = cluster->machine.hosts > 1 ? 1 : cluster->hosts;
     request.algo = p->comm.algo;

@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`kolo explain diff` and the options --with, --without and --without-link, as their users meet them.
+
+Whole pages are compared with tests/data/explain/diff-*.txt; KOLO_UPDATE=1 writes them anew. With KOLO_SHARED (else ../shared,
+where that exists) real machines are compared too.
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+KOLO = os.path.join(os.environ["KOLO_BUILD"], "kolo")
+DATA = "tests/data/topologies/synthetic"
+PAGES = "tests/data/explain"
+SHARED = os.path.join(os.environ.get("KOLO_SHARED") or "../shared", "topologies")
+
+PAGE_CASES = {
+    "a100-lost-links": ["--topo", "a100-nvsw-8nic-200g", "--topo", "a100-nvsw-8nic-broken-gpu3"],
+    "dgx1v-lost-link": ["--topo", "dgx1v-hcm-4nic", "--topo", "dgx1v-hcm-4nic-broken-0-3"],
+    "h100-rail-net": ["--topo", "h100-rail-8nic-400g", "--without", "NET/3"],
+    "h100-rail-net-2h": ["--topo", "h100-rail-8nic-400g", "--hosts", "2", "--without", "NET/3"],
+    "gb200-p2p-off": ["--topo", "gb200-4gpu-4nic", "--with", "NCCL_P2P_DISABLE=1"],
+    "pcie-p2p-sys": ["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_P2P_LEVEL=SYS"],
+    "a100-pxn-off": ["--topo", "a100-nvsw-4nic-200g", "--hosts", "2", "--with", "NCCL_PXN_DISABLE=1"],
+    "dgx1v-several": ["--topo", "dgx1v-hcm-4nic", "--without-link", "GPU/0-GPU/3:1", "--without-link", "GPU/0-GPU/1",
+                      "--with", "NCCL_NET_GDR_READ=1"],
+}
+
+
+def kolo(*args, **env):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
+    files = [f"{DATA}/{a}.xml" if os.path.exists(f"{DATA}/{a}.xml") else a for a in args]
+    return subprocess.run([KOLO, *files], capture_output=True, text=True, timeout=60,
+                          env={**clean, "HOME": "/nonexistent", **env}, check=False)
+
+
+class Diff(unittest.TestCase):
+    def good(self, *args, **env):
+        p = kolo("explain", "diff", *args, **env)
+        self.assertEqual(p.returncode, 0, f"{args}: {p.stderr}")
+        return p.stdout
+
+    def first(self, *args, **env):
+        return self.good(*args, **env).splitlines()[0]
+
+    def data(self, *args, **env):
+        return json.loads(self.good("--json", *args, **env))
+
+    def refused(self, code, args, *parts):
+        p = kolo(*args)
+        self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (code, "", 1), f"{args}: {p.stderr}{p.stdout[:80]}")
+        for part in parts:
+            self.assertIn(part, p.stderr)
+
+    # ---- pages ----
+
+    def test_pages(self):
+        self.maxDiff = None
+        for name, args in PAGE_CASES.items():
+            page, out = f"{PAGES}/diff-{name}.txt", self.good(*args)
+            if os.environ.get("KOLO_UPDATE"):
+                with open(page, "w", encoding="utf-8") as f:
+                    f.write(out)
+            with open(page, encoding="utf-8") as f:
+                self.assertEqual(out, f.read(), page)
+
+    def test_text_and_json_say_the_same(self):
+        for name, args in PAGE_CASES.items():
+            first, o = self.first(*args), self.data(*args)
+            self.assertEqual(set(o), {"cause", "differences", "changes", "totals", "a", "b"}, name)
+            c = o["cause"]
+            if c["code"] == "changes":
+                self.assertEqual(first, f"{c['text']}: {c['effect']}", name)
+            else:
+                self.assertEqual(first, f"nothing changes: {c['text']}; why: {c['why']}", name)
+            listed = {}
+            for row in o["changes"]:
+                listed[row["what"]] = listed.get(row["what"], 0) + 1
+                self.assertNotEqual(row["a"], row["b"], (name, row))
+            self.assertEqual(listed, {k: v["changed"] for k, v in o["totals"].items() if v["changed"]}, name)
+
+    # ---- the cause ----
+
+    def test_values_are_those_of_the_plans(self):
+        o = self.data(*PAGE_CASES["a100-lost-links"])
+        for side, f in (("a", "a100-nvsw-8nic-200g"), ("b", "a100-nvsw-8nic-broken-gpu3")):
+            plan = json.loads(kolo("graph", "--topo", f, "--json").stdout)
+            self.assertEqual(o[side]["nchannels"], plan["nchannels"])
+            self.assertEqual(o[side]["graphs"]["ring"]["channels"], plan["graphs"]["ring"]["nChannels"])
+            times = {f"AllReduce {n}": s["time_us"] for n, b in (("1 MiB", 1 << 20), ("64 MiB", 64 << 20))
+                     for s in plan["tuning"]["select"]["AllReduce"] if s["bytes"] == b}
+            for row in o["changes"]:
+                if row["subject"] in times:
+                    self.assertAlmostEqual(row[side]["time_us"], times[row["subject"]], 3)
+
+    def test_the_smallest_cause_is_found(self):
+        lost, other = ["--without-link", "GPU/0-GPU/3:1"], ["--with", "NCCL_NET_GDR_READ=1"]
+        alone = self.first("--topo", "dgx1v-hcm-4nic", *lost)
+        self.assertEqual(self.first("--topo", "dgx1v-hcm-4nic", *other, *lost), alone)
+        o = self.data("--topo", "dgx1v-hcm-4nic", *other, *lost)
+        self.assertEqual({d["subject"]: (d["cause"], d["alone_explains"]) for d in o["differences"]},
+                         {"GPU/0-GPU/3": (True, "all"), "NCCL_NET_GDR_READ": (False, "nothing")})
+        self.assertTrue(o["cause"]["verified"])
+
+    def test_causes_that_work_only_together(self):
+        o = self.data(*PAGE_CASES["dgx1v-several"])
+        self.assertEqual([(d["subject"], d["cause"], d["alone_explains"]) for d in o["differences"]],
+                         [("GPU/0-GPU/1", True, "part"), ("GPU/0-GPU/3", True, "part"),
+                          ("NCCL_NET_GDR_READ", False, "nothing")])
+        self.assertTrue(o["cause"]["verified"])
+
+    def test_what_means_nothing_is_no_difference(self):
+        with open(f"{DATA}/dgx1v-hcm-4nic.xml", encoding="utf-8") as f:
+            text = f.read().replace('name="mlx5_', 'name="roce').replace('affinity="', 'affinity="0,')
+        with tempfile.NamedTemporaryFile("w", suffix=".xml") as t:
+            t.write(text)
+            t.flush()
+            same = self.first("--topo", "dgx1v-hcm-4nic", "--topo", t.name)
+            self.assertRegex(same, r"^nothing changes: what differs in the files \([0-9]+\) means nothing to a plan$")
+            lost = self.data("--topo", t.name, "--topo", "dgx1v-hcm-4nic-broken-0-3")
+        self.assertEqual([d["subject"] for d in lost["differences"]], ["GPU/0-GPU/3"])
+
+    def test_an_edit_is_the_same_as_an_edited_file(self):
+        edited = self.data("--topo", "dgx1v-hcm-4nic", "--without-link", "GPU/3-GPU/0:1")
+        written = self.data("--topo", "dgx1v-hcm-4nic", "--topo", "dgx1v-hcm-4nic-broken-0-3")
+        for key in ("cause", "differences", "changes"):
+            self.assertEqual(edited[key], written[key])
+
+    def test_nothing_changes(self):
+        for args, why in (
+            (["--topo", "dgx1v-hcm-4nic", "--topo", "dgx1v-hcm-4nic"], "the same machine"),
+            (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_P2P_DISABLE=0"], "it was so before (0 (default))"),
+            (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_IB_HCA=x"], "in Kolo it has no effect"),
+            (["--topo", "dgx1v-hcm-0nic", "--with", "NCCL_CROSS_NIC=0"], "no rule that reads it answers otherwise"),
+            (["--topo", "h100-rail-8nic-400g", "--without", "NET/3"], "the network is not used"),
+        ):
+            first = self.first(*args)
+            self.assertTrue(first.startswith("nothing changes: "), first)
+            self.assertIn(why, first)
+            self.assertEqual(self.data(*args)["cause"]["code"], "nothing_changes")
+
+    def test_a_value_in_the_environment_is_what_is_compared_with(self):
+        self.assertIn("it was so before (SYS (environment))",
+                      self.first("--topo", "pcie-2cpu-4gpu", "--with", "NCCL_P2P_LEVEL=SYS", NCCL_P2P_LEVEL="SYS"))
+
+    def test_gpus_that_close_ranks_keep_their_names(self):
+        out = self.good("--topo", "dgx1v-hcm-4nic", "--without", "GPU/3")
+        self.assertTrue(out.startswith("GPU/3 is gone: "), out)
+        self.assertIn("GPU/4 is rank 3 in B", out)
+        self.assertIn("in B: 0 4 7", out)  # the ring goes on over the same GPUs
+
+    def test_another_machine(self):
+        first = self.first("--topo", "pcie-2cpu-4gpu", "--topo", "gb200-4gpu-4nic")
+        self.assertIn("another machine (4 GPUs of sm 100", first)
+
+    # ---- --with, --without, --without-link ----
+
+    def test_edits_work_everywhere(self):
+        def plan(*args, **env):
+            return kolo("graph", "--topo", "pcie-8gpu-4nic-100g", *args, **env).stdout.split("where the searches")[0]
+
+        for name, value, other in (("NCCL_SHM_DISABLE", "1", "0"), ("NCCL_MIN_NCHANNELS", "6", "4"),
+                                   ("NCCL_ALGO", "tree", "ring")):  # of comm, graph and tuning
+            want = plan(**{name: value})
+            self.assertNotEqual(plan(), want)
+            self.assertEqual(plan("--with", f"{name}={value}"), want)
+            self.assertEqual(plan("--with", f"{name}={other}", f"--with={name}={value}", **{name: other}), want)
+        self.assertIn("PXN: no, NCCL_PXN_DISABLE=1", kolo("topo", "--topo", "a100-nvsw-8nic-200g", "--with",
+                                                          "NCCL_PXN_DISABLE=1", "--path", "GPU/0", "NET/7").stdout)
+
+    def xml(self, *args):
+        p = kolo("topo", "--format", "xml", *args)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return p.stdout
+
+    def test_edits_of_a_machine(self):
+        self.assertEqual(self.xml("--topo", "dgx1v-hcm-4nic", "--without-link", "GPU/0-11000-GPU/3:1"),
+                         self.xml("--topo", "dgx1v-hcm-4nic-broken-0-3"))
+        self.assertEqual(self.xml("--topo", "dgx1v-hcm-4nic", "--without-link", "GPU/0-GPU/4"),
+                         self.xml("--topo", "dgx1v-hcm-4nic-missing-0-4"))
+        self.assertEqual(self.xml("--topo", "dgx1v-hcm-4nic", "--without", "GPU/2", "--without", "GPU/0"),
+                         self.xml("--topo", "dgx1v-hcm-4nic", "--gpus", "1,3,4,5,6,7"))
+        self.assertEqual(self.xml("--topo", "dgx1v-hcm-4nic", "--gpus", "4,5,6", "--without", "GPU/1"),
+                         self.xml("--topo", "dgx1v-hcm-4nic", "--gpus", "4,6"))
+        system = [json.loads(kolo("topo", "--json", *a).stdout)["system"] for a in (
+            ["--topo", "a100-nvsw-8nic-200g", "--without-link", "GPU/3-NVS:6"], ["--topo", "a100-nvsw-8nic-broken-gpu3"])]
+        self.assertEqual(*system)  # three of six switches lost, or one link of two to each: the same bandwidth
+        left = self.xml("--topo", "h100-rail-8nic-400g", "--without", "NET/3")
+        self.assertEqual([f'dev="{i}" speed' in left for i in range(8)], [i != 3 for i in range(8)])
+
+    def test_machines_that_are_looked_at_can_be_edited(self):
+        left = self.xml("--ranks", "4", "--without", "GPU/1")
+        self.assertEqual([f'rank="{i}"' in left for i in range(4)], [True, True, True, False])
+        self.assertEqual([f'dev="{i}" sm=' in left for i in range(4)], [True, False, True, True])
+        self.assertTrue(self.first("--ranks", "4", "--with", "NCCL_DEBUG=WARN").startswith("nothing changes"))
+        self.assertTrue(self.first("--ranks", "4", "--without", "GPU/1").startswith("GPU/1 is gone: "))
+
+    def test_what_cannot_be_edited_is_named(self):
+        for code, args, parts in (
+            (2, ["--with", "NCCL_P2P_LVEL=SYS"], ["did you mean NCCL_P2P_LEVEL?"]),
+            (2, ["--with", "NCCL_P2P_LEVEL"], ["expected NAME=VALUE"]),
+            (2, ["--with", "=1"], ["expected NAME=VALUE"]),
+            (1, ["--with", "NCCL_P2P_LEVEL=FAR"], ["NCCL_P2P_LEVEL=FAR", "one of LOC, NVL"]),
+            (1, ["--without", "GPU/8"], ["GPU/8", "GPU/0, GPU/1"]),
+            (1, ["--without", "NET/4"], ["NET/4", "NET/3"]),
+            (1, ["--without", "CPU/0-0"], ["only GPUs and NETs"]),
+            (2, ["--without-link", "GPU/0"], ["expected two nodes"]),
+            (2, ["--without-link", "GPU/0-GPU/1:0"], ["how many links"]),
+            (1, ["--without-link", "GPU/0-GPU/5"], ["no such link", "GPU/1, "]),
+            (1, ["--without-link", "GPU/0-GPU/9"], ["GPU/9"]),
+            (1, ["--without-link", "GPU/0-GPU/3:3"], ["only 2 links"]),
+            (1, ["--without-link", "GPU/0-PCI/0-b0000"], ["PCI link"]),
+            (1, sum((["--without", f"GPU/{i}"] for i in range(8)), []), ["no GPU", "is left"]),
+        ):
+            for command in (["topo"], ["graph"], ["explain", "diff"]):
+                self.refused(code, [*command, "--topo", "dgx1v-hcm-4nic", *args], *parts)
+
+    def test_usage(self):
+        self.refused(2, ["explain", "diff", "--topo", "dgx1v-hcm-4nic"], "compare with what?")
+        self.refused(2, ["explain", "diff", "--topo", "a", "--topo", "b", "--topo", "c"], "two files")
+        self.refused(2, ["explain", "diff", "--topo", "-", "--topo", "-"], "standard input")
+        self.refused(1, ["explain", "diff", "--topo", "dgx1v-hcm-4nic", "--topo", "/nonexistent"], "/nonexistent")
+        self.assertIn("--without-link", kolo("explain", "--help").stdout)
+
+    # ---- machines of others ----
+
+    def test_a_degraded_bridge(self):
+        real = f"{SHARED}/real/2xa100pcie-nvbridge"
+        if not os.path.exists(f"{real}.xml"):
+            self.skipTest("no machines (KOLO_SHARED)")
+        for bad in ("degraded", "degraded-fusednic"):  # the second differs in its NICs too, which matters to nothing
+            first = self.first("--topo", f"{real}.xml", "--topo", f"{real}-{bad}.xml")
+            self.assertTrue(first.startswith("GPU/0 to GPU/1 lost 11 of its 12 NVLinks (240 to 20 GB/s), one way: the ring "
+                                             "drops from 12 channels of 20 GB/s to 1;"), first)
+
+    def test_pxn_on_a_real_machine(self):
+        f = f"{SHARED}/real/oci-bm.gpu.h100.8.xml"
+        if not os.path.exists(f):
+            self.skipTest("no machines (KOLO_SHARED)")
+        o = self.data("--topo", f, "--hosts", "2", "--with", "NCCL_PXN_DISABLE=1")
+        self.assertEqual(o["totals"]["relay"], {"compared": 128, "changed": 112})
+        self.assertIn("goes direct instead of through GPU/", o["cause"]["effect"])
+
+    def test_every_machine_can_lose_something(self):
+        asked = 0
+        for f in sorted(glob.glob(f"{DATA}/*.xml") + glob.glob(f"{SHARED}/*/*.xml"))[::int(os.environ.get("STEP", 3))]:
+            if kolo("topo", "--topo", f).returncode:
+                continue
+            for args in (["--with", "NCCL_P2P_DISABLE=1", "--hosts", "2"], ["--without", "GPU/0"]):
+                p = kolo("explain", "diff", "--topo", f, *args)
+                self.assertIn(p.returncode, (0, 1), (f, p.stderr))
+                self.assertEqual(p.stderr.count("\n"), p.returncode, (f, p.stderr))
+                asked += 1
+        print(f"{asked} questions asked", file=sys.stderr)
+        self.assertGreater(asked, 0)
+
+    def test_a_document_is_the_machine_it_describes(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".xml") as t:
+            t.write(self.xml("--ranks", "4"))
+            t.flush()
+            plans = [json.loads(kolo("graph", "--json", *a).stdout) for a in (["--ranks", "4"], ["--topo", t.name])]
+        for key in ("system", "paths", "graphs", "rings", "trees", "tuning"):
+            self.assertEqual(plans[0][key], plans[1][key], key)
+
+
+if __name__ == "__main__":
+    unittest.main()
