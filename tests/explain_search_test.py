@@ -82,6 +82,12 @@ class Search(unittest.TestCase):
         ):
             self.assertEqual(self.first("--topo", f"{DATA}/{machine}.xml"), want)
 
+    def test_faults_that_cost_nothing_are_named_behind_the_limit(self):
+        self.assertRegex(self.first("--topo", f"{DATA}/dgx1v-hcm-4nic-missing-0-4.xml", "--hosts", "2"),
+                         r"^ring: 4 channels of 12 GB/s; no room .* Something looks wrong, though it costs nothing here: GPU/0 and GPU/4 have")
+        f = self.edited("dgx1v-hcm-0nic", ('count="2"', 'count="1"', 1))
+        self.assertRegex(self.first("--topo", f), r"^GPU/0 sees 1 NVLink to GPU/[0-9], which sees 2 back: ")
+
     def test_a_mended_machine_is_the_sound_one(self):
         """What a fault is said to cost is what the machine without it has."""
         for broken, sound in (("a100-nvsw-8nic-broken-gpu3", "a100-nvsw-8nic-200g"), ("dgx1v-hcm-4nic-missing-0-4", "dgx1v-hcm-4nic")):
@@ -100,9 +106,9 @@ class Search(unittest.TestCase):
     def edited(self, machine, *edits):
         with open(f"{DATA}/{machine}.xml", encoding="utf-8") as f:
             text = f.read()
-        for old, new in edits:
+        for old, new, *times in edits:
             self.assertIn(old, text)
-            text = text.replace(old, new)
+            text = text.replace(old, new, *times)
         t = tempfile.NamedTemporaryFile("w", suffix=".xml", encoding="utf-8")
         t.write(text)
         t.flush()

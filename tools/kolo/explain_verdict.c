@@ -173,14 +173,18 @@ static int verdict_of(const struct kl_search_told *told, const struct kl_told_gr
     return g->graph->nchannels ? KL_VERDICT_LIMIT : KL_VERDICT_NONE;
 }
 
-/* A fault that could not be tried is the best guess when nothing was found. */
-static void say_suspects(const struct kl_search_told *told, struct kl_text *t)
+/* Where no fault is known to cost anything: the first is named all the same. */
+static void say_suspect(const struct kl_search_told *told, struct kl_text *t)
 {
-    for (int i = 0; i < told->ncauses; i++)
-        if (!told->cause[i].mended) {
-            kl_text_add(t, "; the cause may be that %s", told->cause[i].fault.text);
-            return;
-        }
+    const struct kl_cause *c = told->ncauses ? &told->cause[0] : NULL;
+
+    for (int i = 0; i < told->ncauses && c->mended; i++)
+        if (!told->cause[i].mended) c = &told->cause[i];
+    if (!c) return;
+    kl_text_add(t, " %s %s.",
+                c->mended ? "Something looks wrong, though it costs nothing here:"
+                          : "Something looks wrong, and what it costs is not known:",
+                c->fault.text);
 }
 
 void kl_tell_verdict(struct kl_search_told *told)
@@ -192,12 +196,10 @@ void kl_tell_verdict(struct kl_search_told *told)
     if (told->verdict == KL_VERDICT_FAULT) say_cause(told, worst_cause(told), &t);
     if (told->verdict == KL_VERDICT_REFUSED) say_refused(told, g, &t);
     if (told->verdict == KL_VERDICT_INJECTED) say_injected(told, g, &t);
-    if (told->verdict == KL_VERDICT_FALLBACK) {
-        say_fallback(told, g, &t);
-        say_suspects(told, &t);
-    }
+    if (told->verdict == KL_VERDICT_FALLBACK) say_fallback(told, g, &t);
     if (told->verdict == KL_VERDICT_NONE)
         kl_text_add(&t, "%s: no channel; %s", kl_graph_name(g->id), kl_search_end_name(g->why->end));
     if (told->verdict == KL_VERDICT_LIMIT) say_limit(told, g, &t);
     kl_text_add(&t, ".");
+    if (told->verdict != KL_VERDICT_FAULT) say_suspect(told, &t);
 }
