@@ -250,8 +250,8 @@ const char *kl_merge_why_text(enum kl_merge_why why)
 {
     static const char *const texts[] = {
         [KL_MERGE_POSSIBLE] = "the network merges them as NCCL_NET_FORCE_MERGE and NCCL_NET_MERGE_LEVEL say",
-        [KL_MERGE_FROM_FILE] = "NICs of a topology file stand as they are written there: NCCL_NET_FORCE_MERGE and "
-                               "NCCL_NET_MERGE_LEVEL count when NCCL finds NICs itself",
+        [KL_MERGE_FROM_FILE] = ("NICs of a topology file stand as they are written there: NCCL_NET_FORCE_MERGE and "
+                                "NCCL_NET_MERGE_LEVEL count when NCCL finds NICs itself"),
         [KL_MERGE_GIVEN] = "the network lists its merged NICs itself",
         [KL_MERGE_NO_PLUGIN] = "the network here cannot merge NICs",
     };

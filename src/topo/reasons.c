@@ -5,6 +5,11 @@
 
 /* ---- between ranks ---- */
 
+static const char net_faster[] =
+    "both GPUs reach a NIC faster than each other; NCCL_NET_DISABLE_INTRA=1 would keep the "
+    "network out of the host";
+static const char no_common_memory[] = "the processes cannot share memory (containers with a /dev/shm each?)";
+
 static const char *const p2p_names[] = {
     [KL_P2P_ALLOWED] = "allowed",
     [KL_P2P_ABSENT] = "not_in_this_system",
@@ -21,14 +26,12 @@ static const char *const p2p_names[] = {
 static const char *const p2p_texts[] = {
     [KL_P2P_ABSENT] = "only the network leads to that GPU",
     [KL_P2P_OTHER_HOST] = "the GPUs are in different hosts, which share no NVLink domain",
-    [KL_P2P_OTHER_MEMORY] = "the processes cannot share memory (containers with a /dev/shm each?)",
+    [KL_P2P_OTHER_MEMORY] = no_common_memory,
     [KL_P2P_DISABLED] = "NCCL_P2P_DISABLE=1 forbids it",
     [KL_P2P_BROKEN] =
         "the driver reports P2P between these GPUs as broken; NCCL_IGNORE_DISABLED_P2P=2 would not ask it",
     [KL_P2P_BY_COPY] = "the path leads through another GPU, which NCCL_P2P_USE_CUDA_MEMCPY=1 excludes",
-    [KL_P2P_NET_FASTER] =
-        "both GPUs reach a NIC faster than each other; NCCL_NET_DISABLE_INTRA=1 would keep the network "
-        "out of the host",
+    [KL_P2P_NET_FASTER] = net_faster,
     [KL_P2P_NO_ACCESS] = "the driver cannot map one GPU's memory for the other",
 };
 
@@ -73,10 +76,8 @@ static const char *const shm_texts[] = {
     [KL_SHM_DISABLED] = "NCCL_SHM_DISABLE=1 forbids it",
     [KL_SHM_ABSENT] = "only the network leads to that GPU",
     [KL_SHM_OTHER_HOST] = "the processes are in different hosts",
-    [KL_SHM_OTHER_MEMORY] = "the processes cannot share memory (containers with a /dev/shm each?)",
-    [KL_SHM_NET_FASTER] =
-        "both GPUs reach a NIC faster than each other; NCCL_NET_DISABLE_INTRA=1 would keep the network "
-        "out of the host",
+    [KL_SHM_OTHER_MEMORY] = no_common_memory,
+    [KL_SHM_NET_FASTER] = net_faster,
 };
 
 const char *kl_shm_why_name(enum kl_shm_why why)
