@@ -53,12 +53,13 @@ static ncclResult_t try_facts(const struct kl_diff *d, const bool *use, enum kl_
     struct kl_planned planned = {.plan = NULL};
     struct kl_xml *document = NULL;
     struct kl_offline cluster;
-    int quiet = kl_error_quiet(1);
 
     *verdict = KL_VERDICT_PART;
     take_settings(d, use, &args.edit.with);
     KL_TRY(kl_facts_apply(&d->facts, &d->a, &d->b, use, &document));
     args.document = document;
+    int quiet = kl_error_quiet(1);
+
     if (!kl_offline_open(&args, &cluster)) {
         if (!kl_planned_init(&cluster, &planned)) {
             if (same_plan(planned.plan, d->a.planned.plan)) *verdict = KL_VERDICT_NOTHING;

@@ -118,9 +118,9 @@ static ncclResult_t means_something(const struct kl_facts *facts, const struct k
 {
     struct kl_xml *document = NULL;
     struct kl_topo *t = NULL;
-    int quiet = kl_error_quiet(1);
 
     KL_TRY(kl_facts_apply(facts, a, b, use, &document));
+    int quiet = kl_error_quiet(1);
     *yes = kl_topo_build(document, &a->cluster.options, &t) || !same_system(t, a->whole);
     kl_error_quiet(quiet);
     kl_topo_free(t);
