@@ -85,8 +85,8 @@ static void say_reach(const struct kl_diff *d, struct kl_text *t)
     if (!r || kl_topo_p2p(kl_diff_topo(&d->a, r->from, &gpu), r->from, r->to, &x) ||
         kl_topo_p2p(kl_diff_topo(&d->b, d->a.to_b[r->from], &gpu), d->a.to_b[r->from], d->a.to_b[r->to], &y))
         return;
-    if (x.level == y.level) return;
-    if (y.level == KL_PATH_LOC)
+    if (x.level == y.level && x.p2p == y.p2p) return;
+    if (y.why == KL_P2P_DISABLED)
         kl_text_add(t, ", as P2P is switched off");
     else
         kl_text_add(t, ", as P2P may reach as far as %s instead of %s", kl_path_type_name[y.level],
