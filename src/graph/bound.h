@@ -33,6 +33,12 @@ static inline bool kl_has_heads(int pattern)
     return pattern == KL_PATTERN_NVLS || pattern == KL_PATTERN_COLLNET_DIRECT;
 }
 
+/** Times its bandwidth, what a channel with a head takes on the way of the head to each GPU and back. */
+static inline float kl_head_share(int pattern, int ngpus)
+{
+    return pattern == KL_PATTERN_NVLS ? 2 : 1 / (float)(ngpus - 1);
+}
+
 /* ---- bound.c ---- */
 
 /** At most so many channels can be laid. Only the number of `work`'s channels is not looked at. */

@@ -237,11 +237,19 @@ out:
     return rc;
 }
 
+void kl_routes_shares(float bw, float share[KL_SHARES])
+{
+    share[KL_SHARE_ALL] = bw;
+    share[KL_SHARE_COSTLY] = bw * 6 / 5;
+    share[KL_SHARE_EIGHTH] = bw / 8;
+    share[KL_SHARE_COSTLY_EIGHTH] = share[KL_SHARE_COSTLY] / 8;
+}
+
 void kl_routes_charge(struct kl_routes *r, enum kl_charge charge, float bw)
 {
-    float costly = bw * 6 / 5;
-    const float share[KL_SHARES] = {bw, costly, bw / 8, costly / 8};
+    float share[KL_SHARES];
 
+    kl_routes_shares(bw, share);
     for (int s = 0; s < KL_SHARES; s++) {
         r->levels.need[charge + s] = share[s];
         r->levels.need[charge + KL_GIVE + s] = -share[s];

@@ -94,6 +94,9 @@ struct kl_routes {
 ncclResult_t kl_routes_create(const struct kl_topo *topo, struct kl_routes **routes);
 void kl_routes_free(struct kl_routes *routes);
 
+/** What each share of a bandwidth comes to. */
+void kl_routes_shares(float bw, float share[KL_SHARES]);
+
 /** Set the columns of a charge. Between kl_levels_begin and the first look-up. */
 void kl_routes_charge(struct kl_routes *routes, enum kl_charge charge, float bw);
 

@@ -824,7 +824,7 @@ static void set_charges(struct kl_walk *w)
 
     w->tree = kl_is_tree(g->pattern);
     w->entry_bw = (int)g->bw_inter;
-    w->head_share = g->pattern == KL_PATTERN_NVLS ? 2 : 1 / (float)(w->routes->ngpus - 1);
+    w->head_share = kl_head_share(g->pattern, w->routes->ngpus);
     kl_levels_begin(&w->routes->levels);
     kl_routes_charge(w->routes, KL_CHARGE_INTRA, g->bw_intra);
     kl_routes_charge(w->routes, KL_CHARGE_INTER, g->bw_inter);
