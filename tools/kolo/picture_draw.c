@@ -148,7 +148,7 @@ static void draw_tile(const struct kl_box *b, const char *name, const char *belo
 
     rect_at(&b->bar, 6, "tile", to);
     text_at(x, y - (*below || b->kind == KL_BOX_GPU ? 3 : -4), "name", name, 10, to);
-    if (*below) text_at(x, y + 12, "below", below, 11, to);
+    if (*below) text_at(x, y + 12, "below", below, 10, to);
 }
 
 /* The number of a GPU in the order of the channel; empty for a script to fill. */
@@ -156,13 +156,13 @@ static void draw_number(const struct kl_scene *s, int box, const struct kl_pictu
                         FILE *to)
 {
     const struct kl_rect *r = &s->box[box].bar;
-    struct kl_rect pill = {r->x + r->w / 2 - 15, r->y + r->h - 17, 30, 14};
+    struct kl_rect pill = {r->x + r->w / 2 - 18, r->y + r->h - 17, 36, 14};
     char text[KL_WORDS] = "";
 
     if (way && way->number[box] >= 0) kl_words_number(g->id, way->number[box], text);
     fprintf(to, "<g class=\"number%s\">", *text ? "" : " none");
     rect_at(&pill, 7, "pill", to);
-    text_at(pill.x + 15, pill.y + 11, "count", text, 6, to);
+    text_at(pill.x + 18, pill.y + 11, "count", text, 6, to);
     fputs("</g>", to);
 }
 
@@ -203,7 +203,8 @@ static void draw_bar_names(const struct kl_scene *s, FILE *to)
 
         if (is_tile(b) || b->kind == KL_BOX_HOST) continue;
         kl_words_box(s, b, name, below);
-        text_at(b->bar.x + 16, b->bar.y + b->bar.h / 2 + 4, "label", name, 40, to);
+        float aside = b->kind == KL_BOX_NETWORK || b->host < 0 ? 0 : kl_towards_gpus(b) * b->bar.h / 4;
+        text_at(b->bar.x + (aside == 0 ? 8 : 15), b->bar.y + b->bar.h / 2 + 4 - aside, "label", name, 40, to);
         putc('\n', to);
     }
 }
@@ -289,7 +290,7 @@ static void caption(float y, const char *first, const char *second, FILE *to)
 }
 
 /* What the drawn links between two kinds of boxes have in common; false if there are none. */
-static bool range_of(const struct kl_scene *s, int type, int one, int other, char text[KL_WORDS])
+static bool range_of(const struct kl_scene *s, int type, const char *end, int one, int other, char text[KL_WORDS])
 {
     float least = 0, most = 0;
     int n = 0;
@@ -305,9 +306,9 @@ static bool range_of(const struct kl_scene *s, int type, int one, int other, cha
         if (!n++ || l->bw > most) most = l->bw;
     }
     if (least < most)
-        snprintf(text, KL_WORDS, "%g to %g GB/s each", (double)least, (double)most);
+        snprintf(text, KL_WORDS, "%g–%g GB/s%s", (double)least, (double)most, end);
     else
-        snprintf(text, KL_WORDS, "%g GB/s each", (double)most);
+        snprintf(text, KL_WORDS, "%g GB/s%s", (double)most, end);
     return n > 0;
 }
 
@@ -323,16 +324,16 @@ static void caption_gpus(const struct kl_scene *s, FILE *to)
 
     if (!gpu) return;
     caption(center(gpu), "GPUs", "", to);
-    if (range_of(s, KL_PATH_NVL, KL_BOX_GPU, KL_BOX_NVS, text) ||
-        range_of(s, KL_PATH_NVL, KL_BOX_GPU, KL_BOX_GPU, text))
+    if (range_of(s, KL_PATH_NVL, " each", KL_BOX_GPU, KL_BOX_NVS, text) ||
+        range_of(s, KL_PATH_NVL, " each", KL_BOX_GPU, KL_BOX_GPU, text))
         caption(gpu->bar.y - 40, "NVLink", text, to);
     float y = gpu->bar.y + gpu->bar.h + 17;
-    if (range_of(s, KL_PATH_PCI, -1, -1, text)) {
+    if (range_of(s, KL_PATH_PCI, " each", -1, -1, text)) {
         caption(y, "PCIe", text, to);
         y += 30;
     }
-    if (range_of(s, KL_PATH_NVL, KL_BOX_GPU, KL_BOX_CPU, text)) caption(y, "NVLink to the CPU", text, to);
-    if (range_of(s, KL_PATH_C2C, KL_BOX_GPU, KL_BOX_CPU, text)) caption(y, "NVLink-C2C to the CPU", text, to);
+    if (range_of(s, KL_PATH_NVL, " each", KL_BOX_GPU, KL_BOX_CPU, text)) caption(y, "NVLink to the CPU", text, to);
+    if (range_of(s, KL_PATH_C2C, " each", KL_BOX_GPU, KL_BOX_CPU, text)) caption(y, "C2C to the CPU", text, to);
 }
 
 static void caption_rest(const struct kl_scene *s, FILE *to)
@@ -341,9 +342,9 @@ static void caption_rest(const struct kl_scene *s, FILE *to)
     const struct kl_box *network = first_box(s, KL_BOX_NETWORK), *host = first_box(s, KL_BOX_HOST);
     char text[KL_WORDS];
 
-    if (nic) caption(center(nic), "NICs", s->network ? "" : "idle: one host only", to);
-    if (cpu) caption(center(cpu), "CPUs", range_of(s, KL_PATH_SYS, -1, -1, text) ? text : "", to);
-    if (network && range_of(s, KL_PATH_NET, -1, -1, text))
+    if (nic) caption(center(nic), "NICs", s->network ? "" : "not used here", to);
+    if (cpu) caption(center(cpu), "CPUs", range_of(s, KL_PATH_SYS, " between", -1, -1, text) ? text : "", to);
+    if (network && range_of(s, KL_PATH_NET, " each", -1, -1, text))
         caption((host->frame.y + host->frame.h + network->bar.y) / 2, "network ports", text, to);
 }
 
@@ -392,7 +393,7 @@ static void draw_widths(float x, float y, FILE *to)
     text_at(x, y + 9, "caption strong", "Width: bandwidth", 40, to);
     text_at(x, y + 24, "caption low", "GB/s each way", 40, to);
     for (size_t i = 0; i < sizeof bw / sizeof bw[0]; i++) {
-        float at = x + 120 + 46 * (float)i, w = kl_draw_width(bw[i]);
+        float at = x + 128 + 46 * (float)i, w = kl_draw_width(bw[i]);
         struct kl_rect r = {at, y + 5 - w / 2, 38, w};
         char text[32];
 
@@ -402,12 +403,12 @@ static void draw_widths(float x, float y, FILE *to)
     }
 }
 
-void kl_draw_legend(float x, float y, const char *arrows, FILE *to)
+void kl_draw_legend(float x, float y, const char *way, const char *arrows, FILE *to)
 {
     draw_scale(x, y, to);
-    draw_widths(x + 500, y, to);
+    draw_widths(x + 490, y, to);
     fprintf(to, "<path class=\"leg\" d=\"M%.1f %.1fh34\" marker-end=\"url(#tip)\"/>", (double)(x + 840), (double)y + 5);
-    text_at(x + 884, y + 9, "caption strong", "Shown channel", 40, to);
-    text_at(x + 884, y + 24, "caption low", arrows, 90, to);
+    text_at(x + 884, y + 9, "caption strong way", way, 60, to);
+    text_at(x + 884, y + 24, "caption low arrows", arrows, 100, to);
     putc('\n', to);
 }

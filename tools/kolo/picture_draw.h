@@ -25,8 +25,8 @@ char *kl_clean_text(char *text);
 void kl_draw_scene(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_way *way, bool live,
                    FILE *to);
 
-/** What colours, widths and arrows mean; `arrows` as of kl_words_arrows. 1000 x 44 pixels at (x, y). */
-void kl_draw_legend(float x, float y, const char *arrows, FILE *to);
+/** What colours, widths and arrows mean: 1320 x 32 pixels at (x, y). `way` and `arrows`: about the way that is drawn. */
+void kl_draw_legend(float x, float y, const char *way, const char *arrows, FILE *to);
 
 /** Width of a wire on the page. */
 float kl_draw_width(float bw);

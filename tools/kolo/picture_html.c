@@ -124,6 +124,8 @@ static int put_json_part(const char *text, size_t bytes, void *to)
 
 /* ---- the page ---- */
 
+#define LEAST_SCALE 0.78 /* smaller, its texts can't be read: rather scroll */
+
 static void put_text(const char *before, const char *text, const char *after, FILE *to)
 {
     fputs(before, to);
@@ -175,9 +177,10 @@ static void put_drawing(const struct kl_scene *s, const struct kl_picture_graph 
           "<div class=\"scroll\">\n",
           to);
     fprintf(to,
-            "<svg id=\"drawing\" class=\"drawing\" width=\"%g\" viewBox=\"0 0 %g %g\" role=\"group\" "
+            "<svg id=\"drawing\" class=\"drawing\" width=\"%g\" viewBox=\"0 0 %g %g\" style=\"min-width: %.0fpx\" "
+            "role=\"group\" "
             "aria-describedby=\"hint\" aria-label=\"",
-            (double)s->width, (double)s->width, (double)s->height);
+            (double)s->width, (double)s->width, (double)s->height, LEAST_SCALE * (double)s->width);
     kl_draw_escaped(title, to);
     fputs("\">\n", to);
     kl_draw_scene(s, g, way, true, to);
@@ -186,8 +189,8 @@ static void put_drawing(const struct kl_scene *s, const struct kl_picture_graph 
         "aria-label=\"Legend: link colour from unused to 100 percent reserved, link width by bandwidth, arrows for the "
         "shown channel\">\n",
         to);
-    kl_draw_legend(4, 6, kl_words_way(g, way, text), to);
-    put_text("</svg>\n<p id=\"arrows\">", kl_words_arrows(g->id), "</p>\n", to);
+    kl_draw_legend(4, 6, kl_words_way(g, way, text), kl_words_arrows(g->id), to);
+    fputs("</svg>\n", to);
 }
 
 static void put_page(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_way *way,

@@ -14,20 +14,21 @@ enum {
     BAR_H = 34,
     GUTTER = 14, /* left of everything in a switch: there its link to what is around it runs */
     INSET = 6,   /* of what is inside a frame */
-    APART = 8,  /* frames of switches */
+    APART = 8,   /* frames of switches */
     CPUS_APART = 28,
     HEAD = 26,       /* title of a host */
     ABOVE_GPUS = 54, /* room for NVLinks to an NVSwitch */
+    ABOVE_ARCS = 4,  /* of the highest arc, what the title's room spares */
     BELOW_GPUS = 34, /* for PCI links */
     ABOVE_NICS = 26,
     BELOW_ROW = 22,
-    PER_ARC = 15, /* height of a NVLink arc, by columns between its ends */
-    LANE = 8,     /* of links between CPUs that are not neighbours */
+    LANE = 8, /* of links between CPUs that are not neighbours */
     HOSTS_APART = 20,
     TO_NETWORK = 50,
     NETWORK_H = 40,
     MARGIN = 16,
-    CAPTIONS = 114,  /* what the rows are, left of the first host */
+    CAPTIONS = 114, /* what the rows are, left of the first host */
+    LEAST_HOST = 300,
     ROW_WIDTH = 1720 /* hosts beyond it go into a second row, on their heads */
 };
 
@@ -83,17 +84,18 @@ static int columns_of(const struct kl_scene *s, int parent, int system)
 
 static float width_inside(const struct page *p, int parent, int system)
 {
-    float w = 0;
+    float w = (float)(columns_of(p->s, parent, system) * COLUMN);
 
-    for (int c = -1; (c = next_child(p->s, parent, KL_NODE_PCI, c, system)) >= 0;) w += p->width[c] + APART;
-    return w + (float)(columns_of(p->s, parent, system) * COLUMN);
+    for (int c = -1; (c = next_child(p->s, parent, KL_NODE_PCI, c, system)) >= 0;)
+        w += p->width[c] + (w > 0 ? APART : 0);
+    return w;
 }
 
 static void measure_node(const struct page *p, int node)
 {
-    float w = width_inside(p, node, kl_scene_system(p->s, node));
+    float w = width_inside(p, node, kl_scene_system(p->s, node)), name = p->s->level[node] == p->s->levels ? 92 : 72;
 
-    p->width[node] = GUTTER + (w < 110 ? 110 : w) + INSET;
+    p->width[node] = GUTTER + (w < name ? name : w) + INSET;
 }
 
 /* Inner switches before outer ones, CPUs last. */
@@ -156,7 +158,7 @@ static int longest_arc(const struct kl_scene *s)
         if (s->parent[l->from] == KL_NOT_DRAWN || s->parent[l->to] == KL_NOT_DRAWN) continue;
         if (away > longest) longest = away;
     }
-    return longest > 12 ? 12 : longest;
+    return longest;
 }
 
 static int most_cpus(const struct kl_scene *s)
@@ -176,11 +178,11 @@ static void set_rows(struct page *p)
     const struct kl_scene *s = p->s;
     struct rows *r = &p->rows;
     int arc = longest_arc(s), cpus = most_cpus(s);
-    float y = HEAD;
+    float y = s->systems > 1 ? INSET : HEAD; /* links to a shared NVSwitch leave no room for a title above */
 
     r->nvs = y;
     if (s->topo->count[KL_NODE_NVS]) y += (s->systems > 1 ? 0 : BAR_H) + ABOVE_GPUS - INSET * 2;
-    if (arc) y += (float)(arc * PER_ARC + 14);
+    if (arc) y += kl_scene_apex(arc) - ABOVE_ARCS;
     y += (float)(INSET * (s->levels + 1));
     r->gpu = y;
     y += TILE_H + BELOW_GPUS;
@@ -192,7 +194,7 @@ static void set_rows(struct page *p)
         if (level < s->levels) y += BELOW_ROW + INSET;
     }
     if (cpus > 2 && cpus <= 4) y += (float)((cpus - 1) * LANE + LANE);
-    r->height = y + 2 * INSET;
+    r->height = y + 2 * INSET + (s->systems > 1 ? HEAD - INSET : 0);
 }
 
 /* ---- placing ---- */
@@ -271,7 +273,7 @@ static void place_host(struct page *p, int system)
     struct kl_box *host = add_box(p, KL_BOX_HOST, -1);
 
     host->frame = place(p, 0, 0, w, p->rows.height);
-    host->bar = p->flip ? place(p, 0, 0, w, HEAD) : (struct kl_rect){p->left, p->top, w, HEAD};
+    host->bar = place(p, 0, s->systems > 1 ? p->rows.height - HEAD : 0, w, HEAD);
     place_nvs(p, w);
     for (int c = -1; (c = next_child(s, KL_IN_HOST, KL_NODE_CPU, c, system)) >= 0; x += p->width[c] + CPUS_APART)
         place_node(p, c, x);
@@ -300,7 +302,7 @@ static void add_network(struct page *p, float y, float w)
     if (!s->network) return;
     s->network_box = s->nboxes;
     p->host = -1;
-    add_box(p, KL_BOX_NETWORK, -1)->bar = (struct kl_rect){MARGIN + CAPTIONS, y, w, NETWORK_H};
+    add_box(p, KL_BOX_NETWORK, -1)->bar = (struct kl_rect){MARGIN, y, CAPTIONS + w, NETWORK_H};
 }
 
 static void add_more_hosts(struct page *p, float x, float y, float h)
@@ -322,7 +324,7 @@ static float add_shared_nvs(struct page *p, float w)
     if (s->systems <= 1 || !s->topo->count[KL_NODE_NVS]) return 0;
     p->host = -1;
     add_box(p, KL_BOX_NVS, kl_topo_at(s->topo, KL_NODE_NVS, 0))->bar =
-        (struct kl_rect){MARGIN + CAPTIONS, MARGIN, w, BAR_H};
+        (struct kl_rect){MARGIN, MARGIN, CAPTIONS + w, BAR_H};
     return BAR_H + 26;
 }
 
@@ -353,6 +355,22 @@ static void place_hosts(struct page *p)
     s->height += MARGIN;
 }
 
+/* Hosts that would make the page too wide are not drawn, unless few are. */
+static void fit(struct page *p)
+{
+    struct kl_scene *s = p->s;
+
+    for (int h = 0; h < s->drawn; h++) {
+        float w = measure_host(p, s->systems > 1 ? h : 0);
+
+        if (w > p->host_width) p->host_width = w;
+    }
+    if (p->host_width < LEAST_HOST) p->host_width = LEAST_HOST;
+    while (s->drawn > 2 && (float)hosts_per_row(p) * (p->host_width + HOSTS_APART) > ROW_WIDTH + 200) s->drawn--;
+    if (s->drawn == 2 && p->host_width > ROW_WIDTH / 2 + 200 && s->systems > 1) s->drawn = 1;
+    if (s->systems <= 1) s->copies = s->drawn;
+}
+
 static bool alloc_boxes(struct kl_scene *s)
 {
     size_t nodes = (size_t)s->copies * (size_t)s->topo->nnodes;
@@ -367,17 +385,13 @@ ncclResult_t kl_scene_layout(struct kl_scene *s)
 {
     struct page p = {.s = s, .width = calloc((size_t)s->topo->nnodes + 1, sizeof *p.width)};
 
-    if (!p.width || !alloc_boxes(s)) {
+    if (!p.width) return KL_NOMEM("a picture");
+    measure(&p);
+    fit(&p);
+    if (!alloc_boxes(s)) {
         free(p.width);
         return KL_NOMEM("a picture");
     }
-    measure(&p);
-    for (int h = 0; h < s->drawn; h++) {
-        float w = measure_host(&p, s->systems > 1 ? h : 0);
-
-        if (w > p.host_width) p.host_width = w;
-    }
-    if (p.host_width < 300) p.host_width = 300;
     set_rows(&p);
     place_hosts(&p);
     free(p.width);

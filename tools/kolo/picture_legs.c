@@ -3,9 +3,10 @@
 
 #include <math.h>
 
-/* How far right of a wire, or of the middle of a bar, a leg runs. */
+/* How far right of a wire a leg runs, and how far from the edge, and from each other, the two lanes of a bar. */
 #define ASIDE 4.0f
-#define LANE  6.0f
+#define EDGE  6.0f
+#define LANES 8.0f
 
 static void point(struct kl_leg_writer *w, float x, float y)
 {
@@ -16,13 +17,27 @@ static void point(struct kl_leg_writer *w, float x, float y)
     w->y = y;
 }
 
+static bool is_bar(const struct kl_box *b)
+{
+    return b->kind != KL_BOX_GPU && b->kind != KL_BOX_NIC;
+}
+
+/* The network's name stands beside it, so that its lanes are in the middle. */
+static float lane_of(const struct kl_box *b, bool right)
+{
+    float middle = b->bar.y + b->bar.h / 2;
+
+    if (b->kind == KL_BOX_NETWORK) return middle + (right ? -LANES : LANES);
+    return middle + kl_towards_gpus(b) * (b->bar.h / 2 - EDGE - (right ? 0 : LANES));
+}
+
 /* Through a bar to where the next wire leaves it. */
 static void cross_bar(struct kl_leg_writer *w, float x)
 {
     const struct kl_box *b = &w->s->box[w->box];
-    float y = b->bar.y + b->bar.h / 2 + (x > w->x ? -LANE : LANE);
+    float y = lane_of(b, x > w->x);
 
-    if (b->kind == KL_BOX_GPU || b->kind == KL_BOX_NIC) return;
+    if (!is_bar(b)) return;
     point(w, w->x, y);
     point(w, x, y);
 }
@@ -40,17 +55,28 @@ static void follow_arc(struct kl_leg_writer *w, const struct kl_wire *wire, bool
             (double)w->x, (double)(w->y - rise), (double)w->x, (double)w->y);
 }
 
+/* A step aside of the line from one corner of a wire to the next, to its right as one goes. */
+static void add_aside(const struct kl_wire *wire, int from, int to, float *x, float *y)
+{
+    float dx = wire->x[to] - wire->x[from], dy = wire->y[to] - wire->y[from], length = hypotf(dx, dy);
+
+    if (length <= 0) return;
+    *x -= dy / length * ASIDE;
+    *y += dx / length * ASIDE;
+}
+
+/* Corners are right angles: there both steps count. */
 static void follow_line(struct kl_leg_writer *w, const struct kl_wire *wire, bool back)
 {
+    int step = back ? -1 : 1;
+
     for (int n = 0; n < wire->npoints; n++) {
         int i = back ? wire->npoints - 1 - n : n;
-        int k = n + 1 < wire->npoints ? (back ? i - 1 : i + 1) : (back ? i + 1 : i - 1);
-        float dx = (wire->x[k] - wire->x[i]) * (n + 1 < wire->npoints ? 1 : -1);
-        float dy = (wire->y[k] - wire->y[i]) * (n + 1 < wire->npoints ? 1 : -1), length = hypotf(dx, dy);
-        float x = wire->x[i] - (length > 0 ? dy / length * ASIDE : 0);
-        float y = wire->y[i] + (length > 0 ? dx / length * ASIDE : 0);
+        float x = wire->x[i], y = wire->y[i];
 
-        if (!n && w->box >= 0) cross_bar(w, x);
+        if (n) add_aside(wire, i - step, i, &x, &y);
+        if (n + 1 < wire->npoints) add_aside(wire, i, i + step, &x, &y);
+        if (!n && w->begun && w->box >= 0) cross_bar(w, x);
         point(w, x, y);
     }
 }
@@ -62,6 +88,19 @@ static void follow(struct kl_leg_writer *w, const struct kl_wire *wire, bool bac
     else
         follow_line(w, wire, back);
     w->box = back ? wire->a : wire->b;
+}
+
+/* The right end of a bar: there what is not drawn would be. */
+static float far_end(const struct kl_box *b)
+{
+    return b->bar.x + b->bar.w - 12;
+}
+
+/* What is followed next begins in a box that is not drawn, as a bar of it is. */
+static void come_from_afar(struct kl_leg_writer *w, int box)
+{
+    w->box = box;
+    point(w, far_end(&w->s->box[box]), lane_of(&w->s->box[box], false));
 }
 
 void kl_leg_begin(struct kl_leg_writer *w)
@@ -78,24 +117,26 @@ void kl_leg_path(struct kl_leg_writer *w, int copy, int domain, const struct kl_
         int link = w->s->link_of[domain][kl_path_hops(t, path)[i]];
         int wire = link < 0 ? -1 : kl_scene_wire(w->s, copy, link);
 
-        if (link >= 0) w->uses[link] = 1;
-        if (wire >= 0) follow(w, &w->s->wire[wire], w->s->wire[wire].link[0] != link);
+        if (link < 0) continue;
+        w->uses[link] = 1;
+        if (wire < 0) {
+            if (w->begun) kl_leg_to_afar(w);
+            w->box = w->begun ? -1 : kl_scene_box(w->s, copy, w->s->topo->link[link].to);
+            continue;
+        }
+        if (!w->begun && w->box >= 0 && is_bar(&w->s->box[w->box])) come_from_afar(w, w->box);
+        follow(w, &w->s->wire[wire], w->s->wire[wire].link[0] != link);
     }
 }
 
 void kl_leg_from_afar(struct kl_leg_writer *w)
 {
-    const struct kl_rect *bar = &w->s->box[w->s->network_box].bar;
-
-    point(w, bar->x + bar->w - 12, bar->y + bar->h / 2 + LANE);
-    w->box = w->s->network_box;
+    come_from_afar(w, w->s->network_box);
 }
 
 void kl_leg_to_afar(struct kl_leg_writer *w)
 {
-    const struct kl_rect *bar = &w->s->box[w->s->network_box].bar;
-
-    if (w->box == w->s->network_box) cross_bar(w, bar->x + bar->w - 12);
+    if (w->box >= 0) cross_bar(w, far_end(&w->s->box[w->box]));
 }
 
 void kl_leg_end(struct kl_leg_writer *w)

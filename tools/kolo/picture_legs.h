@@ -16,7 +16,7 @@ struct kl_leg_writer {
     uint8_t *uses; /* by link of the machine: marked */
     bool begun;
     float x, y; /* where it is */
-    int box;    /* entered last; -1 before the first wire */
+    int box;    /* entered last; -1: none */
 };
 
 /** Begin a leg; what follows are its paths, then kl_leg_end. */
@@ -25,7 +25,7 @@ void kl_leg_begin(struct kl_leg_writer *w);
 /** Follow a path of a domain's topology in one copy of the machine. */
 void kl_leg_path(struct kl_leg_writer *w, int copy, int domain, const struct kl_path *path);
 
-/** Come from, or go to, hosts that are not drawn: the far end of the network. */
+/** Come from hosts that are not drawn, over the network; go to what is not drawn, beyond the bar that was reached. */
 void kl_leg_from_afar(struct kl_leg_writer *w);
 void kl_leg_to_afar(struct kl_leg_writer *w);
 

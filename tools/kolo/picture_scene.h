@@ -147,6 +147,18 @@ static inline int kl_scene_wire(const struct kl_scene *s, int copy, int link)
     return s->wire_of[(size_t)copy * (size_t)s->topo->nlinks + (size_t)link];
 }
 
+/** How high an arc rises between two GPUs, by the difference of their ranks. */
+static inline float kl_scene_apex(int away)
+{
+    return 12 + 17 * (float)(away > 9 ? 9 : away);
+}
+
+/** Towards the GPUs, as seen from a bar: -1 up, 1 down. On that side of it ways run, on the other its name stands. */
+static inline float kl_towards_gpus(const struct kl_box *bar)
+{
+    return (bar->kind == KL_BOX_NVS) == bar->flip ? -1 : 1;
+}
+
 /** The system of a machine that a node belongs to. */
 static inline int kl_scene_system(const struct kl_scene *s, int node)
 {

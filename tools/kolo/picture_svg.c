@@ -6,7 +6,7 @@
 #include "tools/kolo/picture_files.h"
 #include "tools/kolo/picture_words.h"
 
-enum { HEADING = 78, LEGEND = 46, LEAST_WIDTH = 1360 };
+enum { HEADING = 78, LEGEND = 46, LEAST_WIDTH = 1330 };
 
 static void put_text(float y, const char *class, const char *text, FILE *to)
 {
@@ -34,7 +34,7 @@ static void put_document(const struct kl_scene *s, const struct kl_picture_graph
     fprintf(to, "<g transform=\"translate(0 %d)\">\n", HEADING);
     kl_draw_scene(s, g, way, false, to);
     fputs("</g>\n", to);
-    kl_draw_legend(18, s->height + HEADING + 4, kl_words_way(g, way, text), to);
+    kl_draw_legend(18, s->height + HEADING + 4, kl_words_way(g, way, text), kl_words_arrows(g->id), to);
     fputs("</svg>\n", to);
 }
 

@@ -74,7 +74,7 @@ static void lay_arc(const struct kl_scene *s, struct kl_wire *w)
     float ya = up ? a->y : a->y + a->h, yb = up ? b->y : b->y + b->h;
 
     line(w, arc_end(s, w, w->a, w->b), ya, arc_end(s, w, w->b, w->a), yb);
-    w->apex = (float)(13 * (away > 12 ? 12 : away) + 8) * (up ? 1 : -1);
+    w->apex = kl_scene_apex(away) * (float)(up ? 1 : -1);
 }
 
 /* ---- links between CPUs ---- */
@@ -145,11 +145,15 @@ static int port_of(const struct kl_scene *s, int nic, int net, int *ports)
     return port;
 }
 
+enum { MOST_CABLES = 6 }; /* of a card, side by side: the ports that are left share the last place */
+
 static void lay_cable(const struct kl_scene *s, struct kl_wire *w, int nic, int net)
 {
     int ports, port = port_of(s, nic, net, &ports);
     const struct kl_rect *r = &s->box[w->a].bar;
 
+    if (ports > MOST_CABLES) ports = MOST_CABLES;
+    if (port >= ports) port = ports - 1;
     upright(s, w, r->x + r->w * (float)(port + 1) / (float)(ports + 1));
 }
 

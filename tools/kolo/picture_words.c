@@ -162,18 +162,18 @@ char *kl_words_way(const struct kl_picture_graph *g, const struct kl_way *way, c
 
     kl_text_add(&out, "%s, channel %.*s", kl_graph_name(g->id),
                 (int)(others ? others - way->name : (long)strlen(way->name)), way->name);
-    if (others) kl_text_add(&out, " (the same: %s)", others + 2);
+    if (others) kl_text_add(&out, " (%s run%s the same way)", others + 2, strchr(others + 2, ',') ? "" : "s");
     return text;
 }
 
 const char *kl_words_arrows(int id)
 {
     static const char *const words[KL_GRAPHS] = {
-        [KL_GRAPH_RING] = "arrows: its way; numbers: the order of the GPUs",
-        [KL_GRAPH_TREE] = "arrows: its way from the root; numbers: distance from the root",
-        [KL_GRAPH_COLLNET_CHAIN] = "arrows: its way; numbers: the order of the GPUs in a host",
-        [KL_GRAPH_COLLNET_DIRECT] = "arrows: from all GPUs to the head and back",
-        [KL_GRAPH_NVLS] = "arrows: from all GPUs to the NVSwitch and back; the head talks to the network",
+        [KL_GRAPH_RING] = "Arrows: its way; numbers: the order of the GPUs",
+        [KL_GRAPH_TREE] = "Arrows: its way from the root; numbers: distance from the root",
+        [KL_GRAPH_COLLNET_CHAIN] = "Arrows: its way; numbers: the order of the GPUs in a host",
+        [KL_GRAPH_COLLNET_DIRECT] = "Arrows: all GPUs to the head and back; the head also to the network",
+        [KL_GRAPH_NVLS] = "Arrows: all GPUs to the NVSwitch and back; the head also to the network",
     };
 
     return words[id];
@@ -218,18 +218,19 @@ static const struct kl_node *port_at(const struct kl_scene *s, int nic, int port
     return NULL;
 }
 
-/* "NET/0", "NET/0, 1", and the name in the file below it. */
+/* "NET/0", "NET/0–1", and the name that the file has for the first. */
 static void name_nic(const struct kl_scene *s, int nic, struct kl_text *name, struct kl_text *below)
 {
-    const struct kl_node *net;
+    const struct kl_node *net = port_at(s, nic, 0), *last = net, *next;
     const char *called;
 
-    for (int i = 0; (net = port_at(s, nic, i)); i++) kl_text_add(name, i ? ", %d" : "NET/%d", net->net.dev);
-    net = port_at(s, nic, 0);
     if (!net) {
         kl_text_add(name, "NIC");
         return;
     }
+    for (int i = 1; (next = port_at(s, nic, i)); i++) last = next;
+    kl_text_add(name, "NET/%d", net->net.dev);
+    if (last != net) kl_text_add(name, "–%d", last->net.dev);
     called = file_name_of(s, net->net.dev);
     if (called) kl_text_add(below, "%.200s", called);
 }

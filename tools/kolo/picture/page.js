@@ -75,8 +75,8 @@
         drawWay(way);
         numberBoxes(way);
         byId("sentence").textContent = g.sentence;
-        byId("arrows").textContent = way ? way.title + ". " + g.arrows : "";
-        document.querySelector(".legend text:last-of-type").textContent = way ? way.title : "none";
+        document.querySelector(".legend .way").textContent = way ? way.title : "no channel is shown";
+        document.querySelector(".legend .arrows").textContent = way ? g.arrows : "";
         history.replaceState(null, "", "#graph=" + g.name + "&channel=" + (way ? way.name.split(",")[0] : "none"));
         if (shown) tell(shown);
     }
@@ -100,9 +100,21 @@
 
     /* ---- notes ---- */
 
+    /* "0-3, 8": numbers with neighbours together. */
+    function ranges(numbers) {
+        const parts = [];
+        for (const n of numbers) {
+            const last = parts[parts.length - 1];
+            if (last && last[1] === n - 1) last[1] = n;
+            else parts.push([n, n]);
+        }
+        return parts.map(([a, b]) => (a === b ? a : a + "\u2013" + b)).join(", ");
+    }
+
     function channelsThrough(links) {
-        const names = facts.graphs[graph].ways.filter((w) => w.uses.some((k) => links.includes(k))).map((w) => w.name);
-        return names.length ? names.join(", ").split(", ").sort((a, b) => a - b).join(", ") : "none";
+        const ways = facts.graphs[graph].ways.filter((w) => w.uses.some((k) => links.includes(k)));
+        const numbers = ways.flatMap((w) => w.name.split(", ").map(Number)).sort((a, b) => a - b);
+        return numbers.length ? ranges(numbers) : "none";
     }
 
     function line(parent, tag, text) {
