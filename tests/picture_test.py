@@ -149,6 +149,8 @@ class Svg(unittest.TestCase):
     def test_what_is_not_drawn_is_said(self):
         root = svg("--topo", f"{DATA}/dgx1v-hcm-4nic.xml", "--hosts", "2048")
         self.assertIn("2044 more hosts", [n for _, _, n in boxes(root)])
+        ring = good("--topo", f"{DATA}/dgx1v-hcm-4nic.xml", "--hosts", "2", "--format", "svg", "--channel", "5")
+        self.assertIn("ring, channel 1 (5 runs the same way)", ring)
         root = svg("--ranks", "64")
         self.assertIn("48 more GPUs", [n for _, _, n in boxes(root)])
         self.assertEqual(count(root, "gpu"), 16)
@@ -277,8 +279,8 @@ class Html(unittest.TestCase):
         facts = self.page.facts()
         plan = json.loads(good("--topo", A100, "--hosts", "2", "--json"))
         self.assertEqual([g["name"] for g in facts["graphs"]], ["ring", "tree"])
-        channels = [c for w in facts["graphs"][0]["ways"] for c in w["name"].split(", ")]
-        self.assertEqual(sorted(map(int, channels)), list(range(plan["nchannels"])))
+        channels = [c for w in facts["graphs"][0]["ways"] for c in w["channels"]]
+        self.assertEqual(sorted(channels), list(range(plan["nchannels"])))
         for g in facts["graphs"]:
             for way in g["ways"]:
                 self.assertTrue(way["paths"] and way["uses"] and len(way["numbers"]) == 16)

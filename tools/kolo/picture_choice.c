@@ -1,18 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/picture_choice.h"
 
-#include <stdlib.h>
-
-/* Is a channel among "0, 8"? */
-static bool is_named(const struct kl_way *way, int channel)
-{
-    for (char *at = way->name; *at;) {
-        if (strtol(at, &at, 10) == channel) return true;
-        while (*at == ',' || *at == ' ') at++;
-    }
-    return false;
-}
-
 ncclResult_t kl_picture_choose(const struct kl_scene *s, int channel, const struct kl_picture_graph **graph,
                                const struct kl_way **way)
 {
@@ -22,7 +10,7 @@ ncclResult_t kl_picture_choose(const struct kl_scene *s, int channel, const stru
         return KL_FAIL(ncclInvalidUsage, "%s: there is no such graph on this machine; see kolo graph",
                        s->view->cluster->name);
     for (int i = 0; i < g->nways; i++) {
-        if (!is_named(&g->way[i], channel)) continue;
+        if (!(g->way[i].channels >> channel & 1)) continue;
         *graph = g;
         *way = &g->way[i];
         return ncclSuccess;

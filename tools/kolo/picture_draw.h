@@ -12,12 +12,6 @@
 
 #include <stdio.h>
 
-/** Text for element content and double-quoted attributes, of XML and HTML. What is no text becomes '?'. */
-void kl_draw_escaped(const char *text, FILE *to);
-
-/** Replace what is no UTF-8, or a control character other than a line's end, by '?'. Returns `text`. */
-char *kl_clean_text(char *text);
-
 /**
  * All boxes and wires. `g`: the graph whose loads colour the wires; `way`: the channel whose way is drawn, NULL for none;
  * `live`: for a page with a script: elements can have the focus, and name themselves instead of having tooltips.
@@ -28,7 +22,10 @@ void kl_draw_scene(const struct kl_scene *s, const struct kl_picture_graph *g, c
 /** What colours, widths and arrows mean: 1320 x 32 pixels at (x, y). `way` and `arrows`: about the way that is drawn. */
 void kl_draw_legend(float x, float y, const char *way, const char *arrows, FILE *to);
 
+/** What the rows of the drawing are, beside it. */
+void kl_draw_captions(const struct kl_scene *s, FILE *to);
+
 /** Width of a wire on the page. */
-float kl_draw_width(float bw);
+float kl_wire_width(float bw);
 
 #endif

@@ -5,6 +5,7 @@
 #include "tools/kolo/picture_choice.h"
 #include "tools/kolo/picture_draw.h"
 #include "tools/kolo/picture_files.h"
+#include "tools/kolo/picture_text.h"
 #include "tools/kolo/picture_words.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 static json_t *json_text(char *text)
 {
-    return json_string(kl_clean_text(text));
+    return json_string(kl_text_clean(text));
 }
 
 static json_t *box_json(const struct kl_scene *s, const struct kl_box *b)
@@ -73,13 +74,16 @@ static json_t *numbers_json(const struct kl_scene *s, int id, const struct kl_wa
 
 static json_t *way_json(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_way *way)
 {
-    char title[KL_WORDS];
-    json_t *uses = json_array();
+    char title[KL_WORDS], name[KL_WORDS];
+    json_t *uses = json_array(), *channels = json_array();
 
+    for (int c = 0; c < KL_MAX_CHANNELS; c++)
+        if (way->channels >> c & 1) json_array_append_new(channels, json_integer(c));
     for (int k = 0; k < s->topo->nlinks; k++)
         if (way->uses[k]) json_array_append_new(uses, json_integer(k));
-    return json_pack("{s:s,s:o,s:o,s:o,s:o}", "name", way->name, "title", json_text(kl_words_way(g, way, title)),
-                     "paths", paths_json(way), "numbers", numbers_json(s, g->id, way), "uses", uses);
+    return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "name", kl_words_channels(way->channels, name), "channels", channels,
+                     "title", json_text(kl_words_way(g, way, title)), "paths", paths_json(way), "numbers",
+                     numbers_json(s, g->id, way), "uses", uses);
 }
 
 static json_t *graph_json(const struct kl_scene *s, const struct kl_picture_graph *g)
@@ -129,7 +133,7 @@ static int put_json_part(const char *text, size_t bytes, void *to)
 static void put_text(const char *before, const char *text, const char *after, FILE *to)
 {
     fputs(before, to);
-    kl_draw_escaped(text, to);
+    kl_text_escaped(text, to);
     fputs(after, to);
 }
 
@@ -153,13 +157,16 @@ static void put_choice_of_graph(const struct kl_scene *s, FILE *to)
 
 static void put_controls(const struct kl_scene *s, const struct kl_picture_graph *g, FILE *to)
 {
+    char name[KL_WORDS];
+
     fputs("<div class=\"controls\">\n", to);
     put_choice_of_graph(s, to);
     fputs("<div class=\"channel\" role=\"group\" aria-label=\"channel\">\n"
           "<button type=\"button\" id=\"previous\" aria-label=\"previous channel\" title=\"previous channel "
           "(Page Up)\">&#8249;</button>\n<label>channel <select id=\"channel\">\n",
           to);
-    for (int i = 0; i < g->nways; i++) fprintf(to, "<option value=\"%d\">%s</option>\n", i, g->way[i].name);
+    for (int i = 0; i < g->nways; i++)
+        fprintf(to, "<option value=\"%d\">%s</option>\n", i, kl_words_channels(g->way[i].channels, name));
     fputs("<option value=\"-1\">none</option></select></label>\n"
           "<button type=\"button\" id=\"next\" aria-label=\"next channel\" title=\"next channel "
           "(Page Down)\">&#8250;</button>\n</div>\n"
@@ -181,7 +188,7 @@ static void put_drawing(const struct kl_scene *s, const struct kl_picture_graph 
             "role=\"group\" "
             "aria-describedby=\"hint\" aria-label=\"",
             (double)s->width, (double)s->width, (double)s->height, LEAST_SCALE * (double)s->width);
-    kl_draw_escaped(title, to);
+    kl_text_escaped(title, to);
     fputs("\">\n", to);
     kl_draw_scene(s, g, way, true, to);
     fputs(

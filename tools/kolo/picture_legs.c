@@ -17,11 +17,6 @@ static void point(struct kl_leg_writer *w, float x, float y)
     w->y = y;
 }
 
-static bool is_bar(const struct kl_box *b)
-{
-    return b->kind != KL_BOX_GPU && b->kind != KL_BOX_NIC;
-}
-
 /* The network's name stands beside it, so that its lanes are in the middle. */
 static float lane_of(const struct kl_box *b, bool right)
 {
@@ -37,7 +32,7 @@ static void cross_bar(struct kl_leg_writer *w, float x)
     const struct kl_box *b = &w->s->box[w->box];
     float y = lane_of(b, x > w->x);
 
-    if (!is_bar(b)) return;
+    if (kl_is_tile(b)) return;
     point(w, w->x, y);
     point(w, x, y);
 }
@@ -124,7 +119,7 @@ void kl_leg_path(struct kl_leg_writer *w, int copy, int domain, const struct kl_
             w->box = w->begun ? -1 : kl_scene_box(w->s, copy, w->s->topo->link[link].to);
             continue;
         }
-        if (!w->begun && w->box >= 0 && is_bar(&w->s->box[w->box])) come_from_afar(w, w->box);
+        if (!w->begun && w->box >= 0 && !kl_is_tile(&w->s->box[w->box])) come_from_afar(w, w->box);
         follow(w, &w->s->wire[wire], w->s->wire[wire].link[0] != link);
     }
 }

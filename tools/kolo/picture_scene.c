@@ -54,7 +54,6 @@ static void free_graph(struct kl_picture_graph *g)
         free(g->way[i].path);
         free(g->way[i].number);
         free(g->way[i].uses);
-        free(g->way[i].name);
     }
     free(g->way);
     free(g->used);

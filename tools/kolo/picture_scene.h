@@ -3,13 +3,17 @@
  * picture_scene.h - a cluster as boxes and wires with places on a page; for the files of the picture only.
  *
  *     picture_tree.c     which node stands in which: GPU and NIC in switch in CPU in host
+ *     picture_measure.c  how wide and how high they are
  *     picture_layout.c   where the boxes stand
  *     picture_wires.c    where the links run
  *     picture_load.c     what the channels of each graph take from each link
  *     picture_legs.c     how one leg of a channel runs over the wires
  *     picture_ways.c     the legs of each channel, and in which order it visits the GPUs
- *     picture_words.c    what is said about all of them
+ *     picture_words.c    what is said about the cluster, its graphs and its links
+ *     picture_names.c    what is said about boxes
  *     picture_draw.c     SVG of boxes, wires and ways
+ *     picture_captions.c SVG of what explains them: rows and legend
+ *     picture_text.c     texts of strangers in XML and HTML
  *     picture_svg.c, picture_html.c    the two documents
  *
  *     +- host 0 --------------------------------+
@@ -83,10 +87,10 @@ struct kl_wire {
 
 /** How a channel runs, and the number of each GPU in its order. */
 struct kl_way {
-    char *path;      /* SVG path data, a line for each leg */
-    int32_t *number; /* by box; -1 for none */
-    uint8_t *uses;   /* by link of the machine */
-    char *name;      /* channels that run so: "0, 8" */
+    char *path;        /* SVG path data, a line for each leg */
+    int32_t *number;   /* by box; -1 for none */
+    uint8_t *uses;     /* by link of the machine */
+    uint64_t channels; /* bits of those that run so */
 };
 
 struct kl_picture_graph {
@@ -145,6 +149,18 @@ static inline int kl_scene_box(const struct kl_scene *s, int copy, int node)
 static inline int kl_scene_wire(const struct kl_scene *s, int copy, int link)
 {
     return s->wire_of[(size_t)copy * (size_t)s->topo->nlinks + (size_t)link];
+}
+
+/** The link that a wire stands for, in one direction: both have the same kind and, in all but odd files, bandwidth. */
+static inline const struct kl_link *kl_scene_link(const struct kl_scene *s, const struct kl_wire *w)
+{
+    return &s->topo->link[w->link[0] >= 0 ? w->link[0] : w->link[1]];
+}
+
+/** Tiles stand for one thing, bars join many. */
+static inline bool kl_is_tile(const struct kl_box *b)
+{
+    return b->kind == KL_BOX_GPU || b->kind == KL_BOX_NIC || b->kind == KL_BOX_MORE;
 }
 
 /** How high an arc rises between two GPUs, by the difference of their ranks. */

@@ -4,6 +4,7 @@
 #include "tools/kolo/picture_choice.h"
 #include "tools/kolo/picture_draw.h"
 #include "tools/kolo/picture_files.h"
+#include "tools/kolo/picture_text.h"
 #include "tools/kolo/picture_words.h"
 
 enum { HEADING = 78, LEGEND = 46, LEAST_WIDTH = 1330 };
@@ -11,7 +12,7 @@ enum { HEADING = 78, LEGEND = 46, LEAST_WIDTH = 1330 };
 static void put_text(float y, const char *class, const char *text, FILE *to)
 {
     fprintf(to, "<text x=\"18\" y=\"%g\" class=\"%s\">", (double)y, class);
-    kl_draw_escaped(text, to);
+    kl_text_escaped(text, to);
     fputs("</text>\n", to);
 }
 
@@ -25,7 +26,7 @@ static void put_document(const struct kl_scene *s, const struct kl_picture_graph
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"drawing\" width=\"%g\" height=\"%g\" "
             "viewBox=\"0 0 %g %g\" role=\"img\">\n<title>",
             (double)w, (double)h, (double)w, (double)h);
-    kl_draw_escaped(title, to);
+    kl_text_escaped(title, to);
     fprintf(to, "</title>\n<style>\n%s</style>\n", kl_picture_drawing_css);
     fprintf(to, "<rect width=\"%g\" height=\"%g\" fill=\"var(--page)\"/>\n", (double)w, (double)h);
     put_text(34, "heading", title, to);

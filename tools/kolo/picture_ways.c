@@ -222,21 +222,15 @@ static bool is_same(const struct kl_connect *c, int id, int a, int b)
     return id == KL_GRAPH_TREE ? kl_connect_same_tree(c, a, b) : a == b;
 }
 
-/* "0, 8": this channel and all later ones that are the same; NULL if an earlier one is. */
-static ncclResult_t name_channel(const struct kl_scene *s, int id, int channel, int n, char **name)
+/* Bits of this channel and all later ones that are the same; none if an earlier one is. */
+static uint64_t channels_like(const struct kl_connect *c, int id, int channel, int n)
 {
-    const struct kl_connect *c = s->view->plan->connect;
-    size_t bytes;
-    FILE *to;
+    uint64_t like = 0;
 
     for (int i = 0; i < channel; i++)
-        if (is_same(c, id, i, channel)) return ncclSuccess;
-    to = open_memstream(name, &bytes);
-    if (!to) return KL_NOMEM("a picture");
-    fprintf(to, "%d", channel);
-    for (int i = channel + 1; i < n; i++)
-        if (is_same(c, id, channel, i)) fprintf(to, ", %d", i);
-    return fclose(to) ? KL_NOMEM("a picture") : ncclSuccess;
+        if (is_same(c, id, i, channel)) return 0;
+    for (int i = channel; i < n; i++) like |= (uint64_t)is_same(c, id, channel, i) << i;
+    return like;
 }
 
 static ncclResult_t add_ways(const struct kl_scene *s, struct kl_picture_graph *g)
@@ -249,8 +243,8 @@ static ncclResult_t add_ways(const struct kl_scene *s, struct kl_picture_graph *
     for (int c = 0; c < n; c++) {
         struct kl_way *way = &g->way[g->nways];
 
-        KL_TRY(name_channel(s, g->id, c, n, &way->name));
-        if (!way->name) continue;
+        way->channels = channels_like(s->view->plan->connect, g->id, c, n);
+        if (!way->channels) continue;
         g->nways++;
         KL_TRY(draw_way(s, g->id, c, way));
     }

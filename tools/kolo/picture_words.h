@@ -17,7 +17,10 @@ char *kl_words_title(const struct kl_scene *s, char text[KL_WORDS]);
 /** "ring: 8 channels of 20 GB/s each; the fullest link ..." */
 char *kl_words_graph(const struct kl_scene *s, const struct kl_picture_graph *g, char text[KL_WORDS]);
 
-/** "channel 0 (8 is the same)", and what the arrows and numbers mean for this kind of graph. */
+/** "0, 8-11": numbers of channels, given as bits. */
+char *kl_words_channels(uint64_t channels, char text[KL_WORDS]);
+
+/** "ring, channel 0 (8 runs the same way)", and what the arrows and numbers mean for this kind of graph. */
 char *kl_words_way(const struct kl_picture_graph *g, const struct kl_way *way, char text[KL_WORDS]);
 const char *kl_words_arrows(int id);
 
@@ -37,6 +40,11 @@ char *kl_words_wire_bw(const struct kl_scene *s, const struct kl_wire *w, char t
 /** One direction (0 or 1) of a wire: "GPU/0 to NVSwitch: 160 of 240 GB/s (67 %)". */
 char *kl_words_load(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_wire *w, int way,
                     char text[KL_WORDS]);
+
+static inline const char *kl_plural(int n)
+{
+    return n == 1 ? "" : "s";
+}
 
 /** Kind of link in plain words: "NVLink", "PCIe", ... */
 const char *kl_words_link(int type);

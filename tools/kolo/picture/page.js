@@ -77,7 +77,7 @@
         byId("sentence").textContent = g.sentence;
         document.querySelector(".legend .way").textContent = way ? way.title : "no channel is shown";
         document.querySelector(".legend .arrows").textContent = way ? g.arrows : "";
-        history.replaceState(null, "", "#graph=" + g.name + "&channel=" + (way ? way.name.split(",")[0] : "none"));
+        history.replaceState(null, "", "#graph=" + g.name + "&channel=" + (way ? way.channels[0] : "none"));
         if (shown) tell(shown);
     }
 
@@ -113,7 +113,7 @@
 
     function channelsThrough(links) {
         const ways = facts.graphs[graph].ways.filter((w) => w.uses.some((k) => links.includes(k)));
-        const numbers = ways.flatMap((w) => w.name.split(", ").map(Number)).sort((a, b) => a - b);
+        const numbers = ways.flatMap((w) => w.channels).sort((a, b) => a - b);
         return numbers.length ? ranges(numbers) : "none";
     }
 
@@ -209,7 +209,7 @@
         const want = new URLSearchParams(location.hash.slice(1));
         const g = facts.graphs.findIndex((x) => x.name === want.get("graph"));
         if (g < 0) return;
-        const c = facts.graphs[g].ways.findIndex((w) => w.name.split(", ").includes(want.get("channel")));
+        const c = facts.graphs[g].ways.findIndex((w) => w.channels.includes(Number(want.get("channel"))));
         choose(g, want.get("channel") === "none" ? -1 : Math.max(0, c));
     }
 
