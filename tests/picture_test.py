@@ -232,7 +232,7 @@ class Svg(unittest.TestCase):
         for args in (("--channel", "60"), ("--graph", "collnet")):
             p = kolo("--topo", A100, "--format", "svg", *args)
             self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (1, "", 1), args)
-        self.assertIn("svg a picture", good("--help"))
+        self.assertIn("svg (a picture) or html", good("--help"))
 
 
 EVIL = "</script><script>alert(1)</script><b>&amp;\"'"
@@ -261,6 +261,7 @@ class Escapes(unittest.TestCase):
             self.assertEqual([tag for tag, _, _ in page.script], ["style", "script", "script"])
             self.assertNotIn("b", [tag for tag, _ in page.elements])
             self.assertTrue(any(EVIL in b for b in page.facts()["boxes"]))
+            self.assertNotRegex(page.script[1][2], "[<>&]")
 
 
 class Html(unittest.TestCase):

@@ -34,10 +34,10 @@ static const struct kl_opt table[] = {
     {0, "mnnvl", KL_OPT_FLAG, offsetof(struct asked, cluster.mnnvl), 0, 0, NULL, "all hosts form one NVLink domain"},
     {0, "graph", KL_OPT_TEXT, offsetof(struct asked, graph), 0, 0, "ring|tree|collnet|nvls",
      "show only this kind of graph"},
-    {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "text|json|xml|svg|html",
-     "what to print (default: text); xml is a graph file, svg a picture, html a picture to explore in a browser"},
+    {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "NAME",
+     "text, json, xml (a graph file), svg (a picture) or html (one to explore in a browser) (default: text)"},
     {0, "channel", KL_OPT_INT, offsetof(struct asked, channel), 0, KL_MAX_CHANNELS - 1, "N",
-     "whose way svg shows, and html first (0); svg shows the graph that --graph names (ring)"},
+     "channel whose way through the machine svg shows, and html first (0)"},
     {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "the same as --format json"},
     {'h', "help", KL_OPT_FLAG, offsetof(struct asked, help), 0, 0, NULL, "print this"},
     KL_OPT_END,
@@ -45,10 +45,12 @@ static const struct kl_opt table[] = {
 
 static int usage(FILE *to)
 {
-    fprintf(
-        to,
-        "usage: kolo graph [options]\n\nShow what the search makes of a machine or a cluster: rings, trees, channels, "
-        "tuning, and why.\n\n");
+    fprintf(to,
+            "usage: kolo graph [options]\n\nShow what the search makes of a machine or a cluster: rings, trees, "
+            "channels, tuning, and why.\n\nTo look at instead of reading:\n"
+            "  kolo graph --topo FILE --hosts 2 --format html > picture.html\n"
+            "boxes are what stands in what, links are as wide as their bandwidth and coloured by how much of it the\n"
+            "graph's channels reserve; svg shows the first graph, or that of --graph.\n\n");
     kl_opts_help(table, to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }

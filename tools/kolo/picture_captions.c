@@ -13,11 +13,22 @@ static const struct kl_box *first_box(const struct kl_scene *s, int kind)
     return NULL;
 }
 
-static void caption(float y, const char *first, const char *second, FILE *to)
+/* Captions are written from above to below, each below the one before. */
+struct column {
+    const struct kl_scene *s;
+    FILE *to;
+    float used; /* y of the end of the last */
+};
+
+static void caption(struct column *c, float y, const char *first, const char *second)
 {
-    kl_svg_text(16, y + (*second ? -3 : 4), "caption", first, 24, to);
-    if (*second) kl_svg_text(16, y + 11, "caption low", second, 24, to);
-    putc('\n', to);
+    float half = *second ? 15 : 9;
+
+    if (y - half < c->used) y = c->used + half;
+    c->used = y + half;
+    kl_svg_text(16, y + (*second ? -3 : 4), "caption", first, 24, c->to);
+    if (*second) kl_svg_text(16, y + 11, "caption low", second, 24, c->to);
+    putc('\n', c->to);
 }
 
 /* What the drawn links between two kinds of boxes have in common; false if there are none. */
@@ -48,41 +59,57 @@ static float center(const struct kl_box *b)
     return b->bar.y + b->bar.h / 2;
 }
 
-static void caption_gpus(const struct kl_scene *s, FILE *to)
+static void caption_nvlinks(struct column *c, float y)
 {
-    const struct kl_box *gpu = first_box(s, KL_BOX_GPU);
     char text[KL_WORDS];
 
-    if (!gpu) return;
-    caption(center(gpu), "GPUs", "", to);
-    if (range_of(s, KL_PATH_NVL, " each", KL_BOX_GPU, KL_BOX_NVS, text) ||
-        range_of(s, KL_PATH_NVL, " each", KL_BOX_GPU, KL_BOX_GPU, text))
-        caption(gpu->bar.y - 40, "NVLink", text, to);
-    float y = gpu->bar.y + gpu->bar.h + 17;
-    if (range_of(s, KL_PATH_PCI, " each", -1, -1, text)) {
-        caption(y, "PCIe", text, to);
-        y += 30;
-    }
-    if (range_of(s, KL_PATH_NVL, " each", KL_BOX_GPU, KL_BOX_CPU, text)) caption(y, "NVLink to the CPU", text, to);
-    if (range_of(s, KL_PATH_C2C, " each", KL_BOX_GPU, KL_BOX_CPU, text)) caption(y, "C2C to the CPU", text, to);
+    if (range_of(c->s, KL_PATH_NVL, " each", KL_BOX_GPU, KL_BOX_NVS, text) ||
+        range_of(c->s, KL_PATH_NVL, " each", KL_BOX_GPU, KL_BOX_GPU, text))
+        caption(c, y, "NVLink", text);
 }
 
-static void caption_rest(const struct kl_scene *s, FILE *to)
+/* Below the GPUs, where all these links are seen. */
+static void caption_links(struct column *c, float y)
 {
-    const struct kl_box *cpu = first_box(s, KL_BOX_CPU), *nic = first_box(s, KL_BOX_NIC);
-    const struct kl_box *network = first_box(s, KL_BOX_NETWORK), *host = first_box(s, KL_BOX_HOST);
     char text[KL_WORDS];
 
-    if (nic) caption(center(nic), "NICs", s->network ? "" : "not used here", to);
-    if (cpu) caption(center(cpu), "CPUs", range_of(s, KL_PATH_SYS, " between", -1, -1, text) ? text : "", to);
-    if (network && range_of(s, KL_PATH_NET, " each", -1, -1, text))
-        caption((host->frame.y + host->frame.h + network->bar.y) / 2, "network ports", text, to);
+    if (range_of(c->s, KL_PATH_PCI, " each", -1, -1, text)) caption(c, y, "PCIe", text);
+    if (range_of(c->s, KL_PATH_NVL, " each", KL_BOX_GPU, KL_BOX_CPU, text)) caption(c, y, "NVLink to the CPU", text);
+    if (range_of(c->s, KL_PATH_C2C, " each", KL_BOX_GPU, KL_BOX_CPU, text)) caption(c, y, "C2C to the CPU", text);
+}
+
+static void caption_cpus(struct column *c, const struct kl_box *cpu)
+{
+    char text[KL_WORDS];
+
+    if (cpu) caption(c, center(cpu), "CPUs", range_of(c->s, KL_PATH_SYS, " between", -1, -1, text) ? text : "");
+}
+
+static void caption_network(struct column *c)
+{
+    const struct kl_box *network = first_box(c->s, KL_BOX_NETWORK), *host = first_box(c->s, KL_BOX_HOST);
+    char text[KL_WORDS];
+
+    if (network && range_of(c->s, KL_PATH_NET, " each", -1, -1, text))
+        caption(c, (host->frame.y + host->frame.h + network->bar.y) / 2, "network ports", text);
 }
 
 void kl_draw_captions(const struct kl_scene *s, FILE *to)
 {
-    caption_gpus(s, to);
-    caption_rest(s, to);
+    const struct kl_box *gpu = first_box(s, KL_BOX_GPU), *cpu = first_box(s, KL_BOX_CPU);
+    const struct kl_box *nic = first_box(s, KL_BOX_NIC);
+    struct column c = {.s = s, .to = to};
+    bool cpus_first = cpu && nic && cpu->bar.y < nic->bar.y;
+
+    if (gpu) {
+        caption_nvlinks(&c, gpu->bar.y - 40);
+        caption(&c, center(gpu), "GPUs", "");
+        caption_links(&c, gpu->bar.y + gpu->bar.h + 17);
+    }
+    if (cpus_first) caption_cpus(&c, cpu);
+    if (nic) caption(&c, center(nic), "NICs", s->network ? "" : "not used here");
+    if (!cpus_first) caption_cpus(&c, cpu);
+    caption_network(&c);
 }
 
 /* ---- legend ---- */

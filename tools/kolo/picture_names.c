@@ -50,16 +50,18 @@ static void name_nic(const struct kl_scene *s, int nic, struct kl_text *name, st
     if (called) kl_text_add(below, "%.200s", called);
 }
 
-static void name_cpu(const struct kl_scene *s, const struct kl_node *n, struct kl_text *name)
+enum { NUMA_UNKNOWN = 0xffff }; /* -1 in a file */
+
+static void name_cpu(const struct kl_node *n, struct kl_text *name)
 {
     static const char *const vendors[] = {"", " Intel", " AMD", " Zhaoxin"};
     static const char *const archs[] = {"", "", " POWER", " ARM"};
+    int numa = (int)(kl_id_local(n->id) & NUMA_UNKNOWN);
 
-    kl_text_add(name, "CPU %d", (int)(kl_id_local(n->id) & 0xffff));
+    kl_text_add(name, numa == NUMA_UNKNOWN ? "CPU" : "CPU %d", numa);
     if (n->cpu.arch >= KL_ARCH_X86 && n->cpu.arch <= KL_ARCH_ARM) kl_text_add(name, "%s", archs[n->cpu.arch]);
     if (n->cpu.arch == KL_ARCH_X86 && n->cpu.vendor >= KL_VENDOR_INTEL && n->cpu.vendor <= KL_VENDOR_ZHAOXIN)
         kl_text_add(name, "%s", vendors[n->cpu.vendor]);
-    (void)s;
 }
 
 static void name_host(const struct kl_scene *s, int host, struct kl_text *name)
@@ -88,7 +90,7 @@ void kl_words_box(const struct kl_scene *s, const struct kl_box *b, char name[KL
         kl_text_add(&n, "NVSwitch");
         break;
     case KL_BOX_CPU:
-        name_cpu(s, &s->topo->node[b->node], &n);
+        name_cpu(&s->topo->node[b->node], &n);
         break;
     case KL_BOX_PCI:
         kl_text_add(&n, "PCIe switch");

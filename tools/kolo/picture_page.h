@@ -29,7 +29,7 @@ enum {
     KL_PAGE_NETWORK_H = 40,
     KL_PAGE_MARGIN = 16,
     KL_PAGE_CAPTIONS = 114, /* what the rows are, left of the first host */
-    KL_PAGE_LEAST_HOST = 300,
+    KL_PAGE_LEAST_HOST = 190,
     KL_PAGE_ROW_WIDTH = 1720 /* hosts beyond it go into a second row, on their heads */
 };
 
