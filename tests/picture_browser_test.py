@@ -184,6 +184,18 @@ class InBrowser(unittest.TestCase):
         b.press("Escape", 27)
         self.assertEqual(self.note(), "")
 
+    def test_arrow_keys_choose_graph_and_channel(self):
+        b = self.browser
+        b.press("Tab", 9)
+        b.press("ArrowRight", 39)
+        self.assertEqual(b.ask("location.hash"), "#graph=tree&channel=0")
+        b.press("ArrowLeft", 37)
+        self.assertEqual(b.ask("location.hash"), "#graph=ring&channel=0")
+        b.ask("document.getElementById('channel').focus()")
+        b.press("ArrowDown", 40)
+        b.press("ArrowDown", 40)
+        self.assertEqual(b.ask("location.hash"), "#graph=ring&channel=2")
+
     def test_pointing_tells(self):
         b = self.browser
         nic = next(i for i, text in enumerate(self.facts["boxes"]) if text.startswith("NET/3"))

@@ -223,6 +223,12 @@ class Svg(unittest.TestCase):
         for form in ("svg", "html"):
             self.assertEqual(*(good("--topo", A100, "--hosts", "2", "--format", form) for _ in range(2)))
 
+    def test_a_full_disk_is_noticed(self):
+        for form in ("svg", "html"):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                p = subprocess.run([KOLO, "graph", "--topo", A100, "--format", form], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual((p.returncode, p.stderr.count("\n")), (1, 1), p.stderr)
+
     def test_usage(self):
         for args, want in ((("--format", "png"), "text, json, xml, svg or html"), (("--channel", "1"), "--channel"),
                            (("--json", "--channel", "1"), "--channel"), (("--format", "svg", "--channel", "x"), "channel")):
