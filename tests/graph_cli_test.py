@@ -210,7 +210,7 @@ class Graph(unittest.TestCase):
             (["word"], 'no operand is expected, but "word" was given'),
             (["--graph", "star"], 'no graph "star": ring, tree, collnet or nvls'),
             (["--graph", ""], 'no graph ""'),
-            (["--format", "dot"], 'no format "dot": text, json or xml'),
+            (["--format", "dot"], 'no format "dot": text, json, xml, svg or html'),
             (["--hosts", "0"], '--hosts: "0" is not'),
             (["--hosts", "many"], '--hosts: "many" is not'),
             (["--ranks", "0"], '--ranks: "0" is not'),

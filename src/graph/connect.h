@@ -180,6 +180,17 @@ struct kl_ring_links {
 };
 struct kl_ring_links kl_connect_ring(const struct kl_connect *c, int channel, int rank);
 
+/** Do two channels have the same ring, or the same tree? */
+static inline bool kl_connect_same_ring(const struct kl_connect *c, int a, int b)
+{
+    return c->source[a] % c->base == c->source[b] % c->base;
+}
+
+static inline bool kl_connect_same_tree(const struct kl_connect *c, int a, int b)
+{
+    return c->source[a] == c->source[b];
+}
+
 /** Neighbours in a tree; -1 for none. down[]: the node's own chain first, then child 0 and 1 of the node, packed. */
 struct kl_tree_neighbours {
     int up, down[3];

@@ -2,87 +2,46 @@
 #include "graph/load.h"
 
 #include "base/error.h"
-#include "graph/stages.h"
+#include "graph/legs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Where to add up what a walk takes. */
+/* Where to add up what channels take. */
 struct account {
-    const struct kl_routes *routes;
-    const struct kl_graph *graph;
-    const struct kl_stage *stage;
+    struct kl_legs *legs;
     float *link, *port;
 };
 
-/* ---- walking a channel ---- */
+/* ---- one channel ---- */
 
-static void charge_route(const struct account *a, const struct kl_route *p, enum kl_charge charge)
+static void charge_leg(const struct account *a, const struct kl_leg *leg)
 {
-    const struct kl_routes *r = a->routes;
+    const struct kl_routes *r = a->legs->routes;
+    const struct kl_route *p = leg->route;
 
     for (uint32_t k = p->first; k < p->first + p->hops; k++) {
-        a->link[r->link[k]] += r->levels.need[charge + r->share[k]];
-        if (r->back[k].link >= 0) a->link[r->back[k].link] += r->levels.need[charge + r->back[k].share];
+        a->link[r->link[k]] += r->levels.need[leg->charge + r->share[k]];
+        if (r->back[k].link >= 0) a->link[r->back[k].link] += r->levels.need[leg->charge + r->back[k].share];
     }
 }
 
-static int gpu_at(const struct account *a, int channel, int i)
+static void charge_port(const struct account *a, int net)
 {
-    return kl_topo_gpu_of_rank(a->routes->topo, a->graph->intra[(size_t)channel * (size_t)a->graph->ngpus + (size_t)i]);
-}
+    const struct kl_routes *r = a->legs->routes;
 
-/* Index of the entry (0) or exit (1) NET of a channel; -1 without. */
-static int net_at(const struct account *a, int channel, int end)
-{
-    const struct kl_topo *t = a->routes->topo;
-    int node = a->routes->nnets ? kl_topo_find(t, KL_NODE_NET, (uint64_t)a->graph->inter[2 * channel + end]) : -1;
-
-    return node < 0 ? -1 : kl_topo_index(t, node);
-}
-
-static void charge_heads(const struct account *a, int head)
-{
-    int pattern = a->graph->pattern;
-
-    for (int i = 0; i < 2 * a->routes->ngpus; i++) {
-        struct kl_spoke s = kl_spoke_of(a->routes, pattern, kl_head_share(a->routes, pattern), head, i);
-
-        charge_route(a, s.route, s.charge);
-    }
-}
-
-static void charge_entry(const struct account *a, int channel, int gpu)
-{
-    const struct kl_routes *r = a->routes;
-    int net = net_at(a, channel, 0);
-
-    if (net < 0) return;
-    charge_route(a, kl_net_gpu(r, net, gpu), KL_CHARGE_INTER);
-    for (int i = r->same_port[net]; i >= 0; i = r->next_port[i]) a->port[i] += (float)kl_entry_bw(a->graph->bw_inter);
+    for (int i = r->same_port[net]; i >= 0; i = r->next_port[i])
+        a->port[i] += (float)kl_entry_bw(a->legs->graph->bw_inter);
 }
 
 static void charge_channel(const struct account *a, int channel)
 {
-    int first = gpu_at(a, channel, 0), gpu = first, at = 0, exit = net_at(a, channel, 1);
+    const struct kl_topo *t = a->legs->routes->topo;
+    const struct kl_leg *leg = a->legs->leg;
 
-    if (first < 0) return;
-    charge_entry(a, channel, first);
-    for (const struct kl_stage *s = a->stage; s->kind != KL_STAGE_DONE; s++) {
-        if (s->kind == KL_STAGE_NET) {
-            if (exit >= 0) charge_route(a, kl_gpu_net(a->routes, gpu, exit), kl_exit_charge(a->graph->pattern));
-        } else if (s->kind == KL_STAGE_GPU) {
-            int next = gpu_at(a, channel, ++at);
-
-            if (next < 0) return;
-            charge_route(a, kl_gpu_gpu(a->routes, gpu, next), KL_CHARGE_INTRA);
-            gpu = next;
-        } else {
-            if (s->kind == KL_STAGE_HEADS) charge_heads(a, first);
-            if (s->kind == KL_STAGE_FIRST) charge_route(a, kl_gpu_gpu(a->routes, gpu, first), KL_CHARGE_INTRA);
-            return;
-        }
-    }
+    kl_legs_look(a->legs, channel);
+    if (a->legs->n && t->node[leg->from].type == KL_NODE_NET) charge_port(a, kl_topo_index(t, leg->from));
+    for (int i = 0; i < a->legs->n; i++) charge_leg(a, &leg[i]);
 }
 
 /* ---- one more ---- */
@@ -125,13 +84,14 @@ static void clear_more(struct kl_load *l)
 static void try_one_more(struct kl_load *l, const struct account *a)
 {
     struct account more = *a;
-    const struct kl_topo *t = a->routes->topo;
+    const struct kl_topo *t = a->legs->routes->topo;
+    const struct kl_graph *g = a->legs->graph;
     float least = 0;
     int limit;
 
     more.link = l->more;
     more.port = l->port_more;
-    for (int c = 0; c < a->graph->nchannels; c++) {
+    for (int c = 0; c < g->nchannels; c++) {
         clear_more(l);
         charge_channel(&more, c);
         float lacks = all_lack(l, t, &limit);
@@ -142,22 +102,21 @@ static void try_one_more(struct kl_load *l, const struct account *a)
     if (l->like < 0) return;
     charge_channel(&more, l->like);
     all_lack(l, t, &l->limit);
-    if (a->graph->nchannels >= a->graph->max_channels) l->limit = KL_LIMIT_CHANNELS;
+    if (g->nchannels >= g->max_channels) l->limit = KL_LIMIT_CHANNELS;
 }
 
 /* ---- life ---- */
 
 static ncclResult_t account_for(struct kl_load *l, struct kl_routes *routes, const struct kl_graph *g)
 {
-    struct kl_stage *stage = calloc((size_t)routes->ngpus + 3, sizeof *stage);
-    struct account a = {routes, g, stage, l->used, l->port_used};
+    struct kl_legs legs;
+    struct account a = {&legs, l->used, l->port_used};
 
-    if (!stage) return KL_NOMEM("the load of a graph");
-    kl_stages_write(routes, g->pattern, stage);
+    KL_TRY(kl_legs_init(&legs, routes, g));
     kl_stages_charge(routes, g->pattern, g->bw_intra, g->bw_inter);
     for (int c = 0; c < g->nchannels; c++) charge_channel(&a, c);
     try_one_more(l, &a);
-    free(stage);
+    kl_legs_fini(&legs);
     return ncclSuccess;
 }
 

@@ -2,7 +2,7 @@
 /**
  * load.h - what the channels of a finished graph take from every link, and what one more would need.
  *
- * The channels are walked as the search laid them (graph/stages.h), along the same routes and with the same charges: 6/5
+ * The channels are walked as the search laid them (graph/legs.h), along the same routes and with the same charges: 6/5
  * through Intel host bridges, an eighth back for old GPUs, half for each exit of a balanced tree, and so on.
  *
  * Units:   GB/s.

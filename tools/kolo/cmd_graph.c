@@ -7,6 +7,7 @@
 #include "tools/kolo/graph_text.h"
 #include "tools/kolo/offline.h"
 #include "tools/kolo/options.h"
+#include "tools/kolo/picture.h"
 #include "tools/kolo/plan_json.h"
 #include "tools/kolo/planned.h"
 #include "topo/warn.h"
@@ -18,7 +19,7 @@
 struct asked {
     struct kl_offline_args cluster;
     const char *format, *graph;
-    int json, help;
+    int json, help, channel;
 };
 
 static const struct kl_opt table[] = {
@@ -34,8 +35,10 @@ static const struct kl_opt table[] = {
     KL_EDIT_OPTIONS(struct asked, cluster.edit),
     {0, "graph", KL_OPT_TEXT, offsetof(struct asked, graph), 0, 0, "ring|tree|collnet|nvls",
      "show only this kind of graph"},
-    {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "text|json|xml",
-     "what to print; xml is a graph file (default: text)"},
+    {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "NAME",
+     "text, json, xml (a graph file), svg (a picture) or html (one to explore in a browser) (default: text)"},
+    {0, "channel", KL_OPT_INT, offsetof(struct asked, channel), 0, KL_MAX_CHANNELS - 1, "N",
+     "channel whose way through the machine svg shows, and html first (0)"},
     {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "the same as --format json"},
     {'h', "help", KL_OPT_FLAG, offsetof(struct asked, help), 0, 0, NULL, "print this"},
     KL_OPT_END,
@@ -43,10 +46,12 @@ static const struct kl_opt table[] = {
 
 static int usage(FILE *to)
 {
-    fprintf(
-        to,
-        "usage: kolo graph [options]\n\nShow what the search makes of a machine or a cluster: rings, trees, channels, "
-        "tuning, and why.\n\n");
+    fprintf(to,
+            "usage: kolo graph [options]\n\nShow what the search makes of a machine or a cluster: rings, trees, "
+            "channels, tuning, and why.\n\nTo look at instead of reading:\n"
+            "  kolo graph --topo FILE --hosts 2 --format html > picture.html\n"
+            "boxes are what stands in what, links are as wide as their bandwidth and coloured by how much of it the\n"
+            "graph's channels reserve; svg shows the first graph, or that of --graph.\n\n");
     kl_opts_help(table, to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
@@ -116,7 +121,7 @@ static ncclResult_t print_xml(const struct kl_plan_view *v)
     return rc;
 }
 
-static ncclResult_t print(const char *format, const struct kl_plan_view *v)
+static ncclResult_t print(const char *format, int channel, const struct kl_plan_view *v)
 {
     json_t *warnings = warnings_of(v->cluster, v->plan);
 
@@ -124,6 +129,8 @@ static ncclResult_t print(const char *format, const struct kl_plan_view *v)
     if (!strcmp(format, "json")) return kl_plan_json(v, warnings, stdout);
     print_warnings(warnings);
     if (!strcmp(format, "xml")) return print_xml(v);
+    if (!strcmp(format, "svg")) return kl_picture_svg(v, channel, stdout);
+    if (!strcmp(format, "html")) return kl_picture_html(v, channel, stdout);
     kl_plan_text(v, stdout);
     return ncclSuccess;
 }
@@ -149,9 +156,14 @@ static unsigned graphs_named(const char *name)
     return 0;
 }
 
+static bool is_picture(const char *format)
+{
+    return !strcmp(format, "svg") || !strcmp(format, "html");
+}
+
 static bool is_format(const char *name)
 {
-    return !strcmp(name, "text") || !strcmp(name, "json") || !strcmp(name, "xml");
+    return !strcmp(name, "text") || !strcmp(name, "json") || !strcmp(name, "xml") || is_picture(name);
 }
 
 static ncclResult_t run(const struct asked *a, unsigned graphs)
@@ -164,7 +176,7 @@ static ncclResult_t run(const struct asked *a, unsigned graphs)
     uint64_t start = kl_now_ns();
     KL_TRY_OR(rc, out, kl_planned_init(&cluster, &planned));
     struct kl_plan_view view = {&cluster, planned.plan, graphs, (double)(kl_now_ns() - start) / 1e6};
-    rc = print(a->json ? "json" : a->format, &view);
+    rc = print(a->json ? "json" : a->format, a->channel < 0 ? 0 : a->channel, &view);
 out:
     kl_planned_fini(&planned);
     kl_offline_close(&cluster);
@@ -173,7 +185,7 @@ out:
 
 int cmd_graph(int argc, char **argv)
 {
-    struct asked a = {.format = "text"};
+    struct asked a = {.format = "text", .channel = -1};
     char why[256] = "";
     int next = kl_opts_parse(table, argc, argv, 1, &a, why, sizeof why);
     unsigned graphs = graphs_named(a.graph);
@@ -182,7 +194,9 @@ int cmd_graph(int argc, char **argv)
     if (next >= 0 && next < argc) snprintf(why, sizeof why, "no operand is expected, but \"%s\" was given", argv[next]);
     if (next == argc && !graphs) snprintf(why, sizeof why, "no graph \"%s\": ring, tree, collnet or nvls", a.graph);
     if (next == argc && !is_format(a.format))
-        snprintf(why, sizeof why, "no format \"%s\": text, json or xml", a.format);
+        snprintf(why, sizeof why, "no format \"%s\": text, json, xml, svg or html", a.format);
+    if (next == argc && a.channel >= 0 && (a.json || !is_picture(a.format)))
+        snprintf(why, sizeof why, "--channel is for --format svg and html");
     if (why[0]) {
         fprintf(stderr, "kolo graph: %s; see kolo graph --help\n", why);
         return EXIT_USAGE;

@@ -82,16 +82,6 @@ static void print_same_channels(const struct kl_connect *c, int channel,
         if (same(c, channel, i)) fprintf(to, "%s%d", i == channel ? "" : ", ", i);
 }
 
-static bool same_ring(const struct kl_connect *c, int a, int b)
-{
-    return c->source[a] % c->base == c->source[b] % c->base;
-}
-
-static bool same_tree(const struct kl_connect *c, int a, int b)
-{
-    return c->source[a] == c->source[b];
-}
-
 static bool is_first(const struct kl_connect *c, int channel, bool (*same)(const struct kl_connect *, int, int))
 {
     for (int i = 0; i < channel; i++)
@@ -104,7 +94,7 @@ static void print_ring(const struct kl_connect *c, int channel, FILE *to)
     int n = c->ranks.nranks, rank = 0;
 
     fprintf(to, "  ");
-    print_same_channels(c, channel, same_ring, to);
+    print_same_channels(c, channel, kl_connect_same_ring, to);
     fprintf(to, ":");
     for (int i = 0; i < n && i < RANKS_SHOWN; i++, rank = kl_connect_ring(c, channel, rank).next)
         fprintf(to, " %d", rank);
@@ -141,7 +131,7 @@ static void print_tree(const struct kl_connect *c, int channel, FILE *to)
     int left = RANKS_SHOWN;
 
     fprintf(to, "  ");
-    print_same_channels(c, channel, same_tree, to);
+    print_same_channels(c, channel, kl_connect_same_tree, to);
     fprintf(to, ": ");
     print_branch(c, channel, root_of(c, channel), &left, to);
     fprintf(to, "%s\n", left > 0 ? "" : " ...");
@@ -157,10 +147,10 @@ static void print_connection(const struct kl_plan *p, FILE *to)
             c->nvls_channels, p->p2p.n, p->p2p.per_peer);
     fprintf(to, "rings by channel, from rank 0:\n");
     for (int i = 0; i < c->nchannels; i++)
-        if (is_first(c, i, same_ring)) print_ring(c, i, to);
+        if (is_first(c, i, kl_connect_same_ring)) print_ring(c, i, to);
     fprintf(to, "trees by channel, at most %d hops to the root:\n", kl_connect_tree_depth(c));
     for (int i = 0; i < c->nchannels; i++)
-        if (is_first(c, i, same_tree)) print_tree(c, i, to);
+        if (is_first(c, i, kl_connect_same_tree)) print_tree(c, i, to);
     fprintf(to, "\n");
 }
 

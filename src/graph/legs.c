@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/legs.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+
+ncclResult_t kl_legs_init(struct kl_legs *l, const struct kl_routes *routes, const struct kl_graph *graph)
+{
+    size_t ngpus = (size_t)routes->ngpus;
+
+    *l = (struct kl_legs){.routes = routes, .graph = graph};
+    l->stage = calloc(ngpus + 3, sizeof *l->stage);
+    l->leg = calloc(2 * ngpus + 3, sizeof *l->leg);
+    if (!l->stage || !l->leg) {
+        kl_legs_fini(l);
+        return KL_NOMEM("the ways of a graph");
+    }
+    kl_stages_write(routes, graph->pattern, l->stage);
+    return ncclSuccess;
+}
+
+void kl_legs_fini(struct kl_legs *l)
+{
+    free(l->stage);
+    free(l->leg);
+    *l = (struct kl_legs){0};
+}
+
+/* ---- what a channel names ---- */
+
+static int gpu_at(const struct kl_legs *l, int channel, int i)
+{
+    return kl_topo_gpu_of_rank(l->routes->topo, l->graph->intra[(size_t)channel * (size_t)l->graph->ngpus + (size_t)i]);
+}
+
+/* Index of the entry (0) or exit (1) NET of a channel; -1 without. */
+static int net_at(const struct kl_legs *l, int channel, int end)
+{
+    const struct kl_topo *t = l->routes->topo;
+    int node = l->routes->nnets ? kl_topo_find(t, KL_NODE_NET, (uint64_t)l->graph->inter[2 * channel + end]) : -1;
+
+    return node < 0 ? -1 : kl_topo_index(t, node);
+}
+
+/* ---- legs ---- */
+
+static void add(struct kl_legs *l, enum kl_node_type from, int i, enum kl_node_type to, int j,
+                const struct kl_route *route, enum kl_charge charge)
+{
+    const struct kl_topo *t = l->routes->topo;
+
+    l->leg[l->n++] = (struct kl_leg){kl_topo_at(t, from, i), kl_topo_at(t, to, j), route, charge};
+}
+
+static void add_gpu_gpu(struct kl_legs *l, int from, int to)
+{
+    add(l, KL_NODE_GPU, from, KL_NODE_GPU, to, kl_gpu_gpu(l->routes, from, to), KL_CHARGE_INTRA);
+}
+
+/* Everybody to the head, or to the NVSwitch, and back. */
+static void add_spokes(struct kl_legs *l, int head)
+{
+    const struct kl_routes *r = l->routes;
+    int pattern = l->graph->pattern;
+    bool nvls = pattern == KL_PATTERN_NVLS;
+    enum kl_node_type hub = nvls ? KL_NODE_NVS : KL_NODE_GPU;
+
+    for (int i = 0; i < 2 * r->ngpus; i++) {
+        struct kl_spoke s = kl_spoke_of(r, pattern, kl_head_share(r, pattern), head, i);
+        int d = i % r->ngpus, at = nvls ? 0 : head;
+
+        if (i < r->ngpus)
+            add(l, hub, at, KL_NODE_GPU, d, s.route, s.charge);
+        else
+            add(l, KL_NODE_GPU, d, hub, at, s.route, s.charge);
+    }
+}
+
+/* From GPU to GPU until the channel is complete. */
+static void add_stages(struct kl_legs *l, int channel, int first)
+{
+    int gpu = first, at = 0, exit = net_at(l, channel, 1);
+
+    for (const struct kl_stage *s = l->stage; s->kind != KL_STAGE_DONE; s++) {
+        if (s->kind == KL_STAGE_NET) {
+            if (exit >= 0)
+                add(l, KL_NODE_GPU, gpu, KL_NODE_NET, exit, kl_gpu_net(l->routes, gpu, exit),
+                    kl_exit_charge(l->graph->pattern));
+        } else if (s->kind == KL_STAGE_GPU) {
+            int next = gpu_at(l, channel, ++at);
+
+            if (next < 0) return;
+            add_gpu_gpu(l, gpu, next);
+            gpu = next;
+        } else {
+            if (s->kind == KL_STAGE_HEADS) add_spokes(l, first);
+            if (s->kind == KL_STAGE_FIRST) add_gpu_gpu(l, gpu, first);
+            return;
+        }
+    }
+}
+
+void kl_legs_look(struct kl_legs *l, int channel)
+{
+    int first = gpu_at(l, channel, 0), net = net_at(l, channel, 0);
+
+    l->n = 0;
+    if (first < 0) return;
+    if (net >= 0) add(l, KL_NODE_NET, net, KL_NODE_GPU, first, kl_net_gpu(l->routes, net, first), KL_CHARGE_INTER);
+    add_stages(l, channel, first);
+}

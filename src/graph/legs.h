@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * legs.h - the ways that the channels of a finished graph take through its machine, as the search laid them (graph/stages.h).
+ *
+ * A channel is made of *legs*: from the entry NET to the first GPU, from GPU to GPU, back to the network.
+ *
+ *     ring:  NET/0 -> GPU 0 -> GPU 7 -> ... -> GPU 1 -> NET/0      9 legs of 8 GPUs
+ *
+ * Errors:  ncclSystemError when memory is short.
+ * Threads: a struct kl_legs belongs to one thread; routes and graph are only read, and must outlive it.
+ */
+#ifndef KL_GRAPH_LEGS_H
+#define KL_GRAPH_LEGS_H
+
+#include "graph/stages.h"
+
+struct kl_leg {
+    int from, to; /* nodes */
+    const struct kl_route *route;
+    enum kl_charge charge;
+};
+
+struct kl_legs {
+    const struct kl_routes *routes;
+    const struct kl_graph *graph;
+    struct kl_stage *stage;
+    struct kl_leg *leg; /* of the channel looked at last, in order */
+    int n;
+};
+
+ncclResult_t kl_legs_init(struct kl_legs *legs, const struct kl_routes *routes, const struct kl_graph *graph);
+void kl_legs_fini(struct kl_legs *legs);
+
+/** The legs of a channel. NETs and GPUs that a graph file invented end or shorten it. */
+void kl_legs_look(struct kl_legs *legs, int channel);
+
+#endif

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `kolo graph --format html` in a browser: clicks, keys and pointing do what they should. In Chromium without a
+window, driven by its own protocol; skipped where there is none."""
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from picture_test import A100, Page, good
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+class Browser:
+    """Chromium without a window, over a pipe."""
+
+    def __init__(self, *flags):
+        self.folder = tempfile.mkdtemp()
+        to_child, self.out = os.pipe()
+        self.into, from_child = os.pipe()
+
+        def pipes():
+            a, b = os.dup(to_child), os.dup(from_child)
+            os.dup2(a, 3)
+            os.dup2(b, 4)
+
+        self.process = subprocess.Popen(
+            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
+             f"--user-data-dir={self.folder}", "--window-size=1500,900", *flags, "about:blank"],
+            preexec_fn=pipes, pass_fds=(3, 4), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        os.close(to_child)
+        os.close(from_child)
+        self.number, self.buffer, self.session = 0, b"", None
+        target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
+        self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+
+    def close(self):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        os.close(self.out)
+        os.close(self.into)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def read(self):
+        while b"\0" not in self.buffer:
+            more = os.read(self.into, 1 << 20)
+            if not more:
+                raise AssertionError("Chromium ended")
+            self.buffer += more
+        message, self.buffer = self.buffer.split(b"\0", 1)
+        return json.loads(message)
+
+    def call(self, method, **params):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": params}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.out, json.dumps(message).encode() + b"\0")
+        while (answer := self.read()).get("id") != self.number:
+            pass
+        if "error" in answer:
+            raise AssertionError(f"{method}: {answer['error']}")
+        return answer["result"]
+
+    def ask(self, expression):
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise AssertionError(f"{expression}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def load(self, path):
+        self.call("Page.navigate", url="file://" + path)
+        for _ in range(200):
+            if self.ask("document.readyState === 'complete' && location.protocol === 'file:'"):
+                return
+            time.sleep(0.05)
+        raise AssertionError("the page does not load")
+
+    def middle(self, selector):
+        x, y = self.ask(f"(() => {{ const e = document.querySelector('{selector}'); e.scrollIntoView({{block: 'nearest'}});"
+                        "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()")
+        return x, y
+
+    def mouse(self, kind, x, y):
+        button = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button)
+
+    def point(self, selector):
+        self.mouse("mouseMoved", *self.middle(selector))
+
+    def click(self, selector):
+        x, y = self.middle(selector)
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            self.mouse(kind, x, y)
+
+    def press(self, key, code):
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+
+
+class InBrowser(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.file = os.path.join(cls.folder.name, "picture.html")
+        text = good("--topo", A100, "--hosts", "2", "--format", "html")
+        cls.facts = Page(text).facts()
+        with open(cls.file, "w", encoding="utf-8") as f:
+            f.write(text)
+        cls.browser = Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.browser.load(self.file)
+
+    def note(self):
+        return self.browser.ask("(e => e.hidden ? '' : e.innerText)(document.getElementById('note'))")
+
+    def number(self, box):
+        return self.browser.ask(f"document.querySelector('#b{box} .count').textContent")
+
+    def test_a_click_shows_the_tree(self):
+        b = self.browser
+        self.assertIn("ring: 8 channels", b.ask("document.getElementById('sentence').textContent"))
+        b.click("#graphs label:nth-of-type(2) span")
+        self.assertIn("tree: 8 channels", b.ask("document.getElementById('sentence').textContent"))
+        self.assertEqual(b.ask("location.hash"), "#graph=tree&channel=0")
+        way = self.facts["graphs"][1]["ways"][0]
+        for box, number in way["numbers"].items():
+            self.assertEqual(self.number(box), number)
+        self.assertEqual(b.ask("[...document.querySelectorAll('#way .leg')].map(p => p.getAttribute('d'))"), way["paths"])
+
+    def test_channels_are_stepped_through(self):
+        b = self.browser
+        b.click("#next")
+        b.click("#next")
+        self.assertEqual(b.ask("document.getElementById('channel').selectedOptions[0].text"), self.facts["graphs"][0]["ways"][2]["name"])
+        b.press("PageUp", 33)
+        self.assertEqual(b.ask("location.hash"), "#graph=ring&channel=1")
+        b.press("PageUp", 33)
+        b.press("PageUp", 33)
+        self.assertEqual(b.ask("location.hash"), "#graph=ring&channel=none")
+        self.assertEqual(b.ask("document.querySelectorAll('#way .leg').length"), 0)
+
+    def test_colours_follow_the_graph(self):
+        b = self.browser
+        for g, graph in enumerate(self.facts["graphs"]):
+            b.click(f"#graphs label:nth-of-type({g + 1}) span")
+            classes = b.ask("[...document.querySelectorAll('.wire')].map(w => w.getAttribute('class'))")
+            for wire, name in zip(self.facts["wires"], classes):
+                part = max(graph["used"].get(str(w["link"]), 0) / w["bw"] if w["bw"] else 0 for w in wire["ways"])
+                step = math.ceil(4 * (part - 0.001)) if part >= 0.001 else 0
+                self.assertEqual(name, f"wire s{step}", (wire, part))
+
+    def test_keys_alone(self):
+        b = self.browser
+        for _ in range(12):
+            b.press("Tab", 9)
+            if b.ask("document.activeElement.classList.contains('gpu')"):
+                break
+        self.assertTrue(self.note().startswith("GPU/0\n"), self.note())
+        self.assertIn("rank 0, device 0 of host 0", self.note())
+        b.press("ArrowRight", 39)
+        self.assertTrue(self.note().startswith("GPU/1\n"), self.note())
+        b.press("ArrowUp", 38)
+        self.assertIn("NVLink: GPU/1 – NVSwitch, host 0\n240 GB/s each way", self.note())
+        self.assertIn("GPU/1 → NVSwitch", self.note())
+        self.assertIn("ring channels that use it: 0\u201315", self.note())
+        self.assertEqual(b.ask("document.querySelectorAll('#drawing [tabindex=\"0\"]').length"), 1)
+        b.press("Escape", 27)
+        self.assertEqual(self.note(), "")
+
+    def test_arrow_keys_choose_graph_and_channel(self):
+        b = self.browser
+        b.press("Tab", 9)
+        b.press("ArrowRight", 39)
+        self.assertEqual(b.ask("location.hash"), "#graph=tree&channel=0")
+        b.press("ArrowLeft", 37)
+        self.assertEqual(b.ask("location.hash"), "#graph=ring&channel=0")
+        b.ask("document.getElementById('channel').focus()")
+        b.press("ArrowDown", 40)
+        b.press("ArrowDown", 40)
+        self.assertEqual(b.ask("location.hash"), "#graph=ring&channel=2")
+
+    def test_pointing_tells(self):
+        b = self.browser
+        nic = next(i for i, text in enumerate(self.facts["boxes"]) if text.startswith("NET/3"))
+        b.point(f"#b{nic}")
+        self.assertIn("NET/3 mlx5_3: port 1, 25 GB/s, GPUDirect RDMA", self.note())
+        b.mouse("mouseMoved", 2, 2)
+        self.assertEqual(self.note(), "")
+
+    def test_themes(self):
+        b = self.browser
+        colour = "getComputedStyle(document.body).backgroundColor"
+        b.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+        light = b.ask(colour)
+        b.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        dark = b.ask(colour)
+        self.assertNotEqual(light, dark)
+        b.click("#theme")
+        self.assertEqual((b.ask(colour), b.ask("document.getElementById('theme').textContent")), (light, "theme: light"))
+        b.click("#theme")
+        self.assertEqual(b.ask(colour), dark)
+        b.call("Emulation.setEmulatedMedia", features=[])
+
+    def test_a_link_leads_to_a_channel(self):
+        self.browser.load(self.file + "#graph=tree&channel=3")
+        self.assertEqual(self.browser.ask("document.getElementById('channel').selectedOptions[0].text"), "3")
+        self.assertIn("tree, channel 3", self.browser.ask("document.querySelector('.legend .way').textContent"))
+
+
+if __name__ == "__main__":
+    if not CHROMIUM:
+        print("skipped: no chromium")
+        sys.exit(77)
+    unittest.main()
