@@ -2,7 +2,7 @@
 #include "tools/kolo/cmd.h"
 
 #include "base/error.h"
-#include "tools/kolo/explain.h"
+#include "tools/kolo/explain/explain.h"
 
 #include <stddef.h>
 #include <string.h>

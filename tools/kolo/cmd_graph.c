@@ -7,7 +7,7 @@
 #include "tools/kolo/graph_text.h"
 #include "tools/kolo/offline.h"
 #include "tools/kolo/options.h"
-#include "tools/kolo/picture.h"
+#include "tools/kolo/picture/picture.h"
 #include "tools/kolo/plan_json.h"
 #include "tools/kolo/planned.h"
 #include "topo/warn.h"

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/explain/coll.h"
+
+#include "base/error.h"
+#include "device/host/redop.h"
+#include "tools/kolo/graph_json.h"
+
+/* ---- what both kinds begin with ---- */
+
+static json_t *question_json(const struct kl_coll_asked *a, const struct kl_coll_place *p)
+{
+    return json_pack("{s:s,s:s,s:i,s:i,s:i,s:I,s:I,s:s,s:o}", "collective", a->coll->name, "topology", p->topology,
+                     "hosts", p->hosts, "nodes", p->nodes, "ranks", p->ranks, "first_bytes", (json_int_t)a->first,
+                     "last_bytes", (json_int_t)a->last, "type", kl_type_name(a->type), "op",
+                     a->coll->reduces ? json_string(kl_redop_name(a->op)) : json_null());
+}
+
+static json_t *reason(const char *code, const char *text)
+{
+    return json_pack("{s:s,s:s}", "code", code, "text", text);
+}
+
+static ncclResult_t print(json_t *o, FILE *to)
+{
+    int failed = !o || json_dumpf(o, to, KL_JSON_FLAGS);
+
+    json_decref(o);
+    if (failed) return KL_NOMEM("JSON");
+    fprintf(to, "\n");
+    return ncclSuccess;
+}
+
+/* ---- algorithms ---- */
+
+static json_t *choice_json(const struct kl_tuning_choice *c)
+{
+    if (c->algo < 0) return json_pack("{s:n,s:n}", "algorithm", "protocol");
+    return json_pack("{s:s,s:s,s:i,s:i}", "algorithm", kl_algo_name[c->algo], "protocol", kl_proto_name[c->proto],
+                     "channels", c->nchannels, "threads", c->nthreads);
+}
+
+static json_t *terms_json(const struct kl_tuning_terms *x)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "start_us", kl_json_float(x->latency.base), "inside_us",
+                     kl_json_float(x->latency.inside), "between_us", kl_json_float(x->latency.between), "per_rank_us",
+                     kl_json_float(x->latency.extra), "correction_us", kl_json_float(x->correction), "group_us",
+                     kl_json_float(x->group), "fp8_us", kl_json_float(x->fp8), "transfer_us",
+                     kl_json_float(x->transfer));
+}
+
+static json_t *candidate_json(const struct kl_coll_finding *f, const struct kl_coll_candidate *c)
+{
+    const struct kl_tuning_terms *x = &c->terms;
+    json_t *o = choice_json(&c->choice);
+
+    json_object_update_new(o,
+                           json_pack("{s:o,s:o,s:o,s:o,s:i,s:i,s:o,s:o,s:o}", "time_us", kl_json_float(x->time),
+                                     "bus_gbs", json_real(kl_coll_bus(&f->asked, &f->place, f->asked.first, x->time)),
+                                     "slower_percent", json_real(kl_coll_slower(x->time, f->candidate[0].terms.time)),
+                                     "terms", terms_json(x), "inside_hops", x->latency.inside_hops, "between_hops",
+                                     x->latency.between_hops, "transfer_gbs", kl_json_float(x->bandwidth), "tree_share",
+                                     kl_json_float(x->tree_share), "latency_factor", kl_json_float(x->latency_factor)));
+    return o;
+}
+
+static json_t *candidates_json(const struct kl_coll_finding *f)
+{
+    json_t *a = json_array();
+
+    for (int i = 0; i < f->npossible; i++) json_array_append_new(a, candidate_json(f, &f->candidate[i]));
+    return a;
+}
+
+static json_t *refused_json(const struct kl_coll_finding *f)
+{
+    json_t *a = json_array();
+
+    for (int i = f->npossible; i < KL_COLL_CANDIDATES; i++) {
+        const struct kl_coll_candidate *c = &f->candidate[i];
+
+        json_array_append_new(a, json_pack("{s:s,s:s,s:o}", "algorithm", kl_algo_name[c->choice.algo], "protocol",
+                                           kl_proto_name[c->choice.proto], "reason",
+                                           reason(kl_tuning_refusal_name(c->refusal), c->why)));
+    }
+    return a;
+}
+
+static json_t *ranges_json(const struct kl_coll_finding *f)
+{
+    json_t *a = json_array();
+
+    for (int i = 0; i < f->nranges; i++) {
+        const struct kl_tuning_range *r = &f->range[i];
+        json_t *o = choice_json(&r->choice);
+
+        json_object_update_new(o, json_pack("{s:I,s:I,s:o,s:o}", "first_bytes", (json_int_t)r->first, "last_bytes",
+                                            (json_int_t)r->last, "first_us", kl_json_float(r->choice.time), "last_us",
+                                            kl_json_float(r->last_time)));
+        json_array_append_new(a, o);
+    }
+    return a;
+}
+
+ncclResult_t kl_coll_json(const struct kl_coll_finding *f, FILE *to)
+{
+    json_t *o = question_json(&f->asked, &f->place);
+
+    json_object_set_new(o, "constants", json_string("assumed"));
+    json_object_set_new(o, "choice", f->npossible ? candidate_json(f, &f->candidate[0]) : json_null());
+    json_object_set_new(o, "candidates", candidates_json(f));
+    json_object_set_new(o, "refused", refused_json(f));
+    json_object_set_new(o, "ranges", ranges_json(f));
+    return print(o, to);
+}
+
+/* ---- sends and receives ---- */
+
+static json_t *rank_json(int rank)
+{
+    return rank < 0 ? json_null() : json_integer(rank);
+}
+
+static json_t *round_json(const struct kl_coll_messages *m, const struct kl_coll_round *r)
+{
+    json_t *channels = json_array();
+
+    for (int k = 0; k < m->channels.per_peer; k++)
+        json_array_append_new(channels, json_integer(kl_p2p_channel(r->base, k, m->channels.n)));
+    return json_pack("{s:i,s:o,s:o,s:o}", "round", r->round, "send", rank_json(r->send), "recv", rank_json(r->recv),
+                     "channels", channels);
+}
+
+static json_t *rounds_json(const struct kl_coll_messages *m)
+{
+    json_t *a = json_array();
+
+    for (int i = 0; i < m->nrounds; i++) json_array_append_new(a, round_json(m, &m->round[i]));
+    return a;
+}
+
+ncclResult_t kl_coll_json_messages(const struct kl_coll_messages *m, FILE *to)
+{
+    const struct kl_p2p_channels_why *w = &m->channels.why;
+    json_t *o = question_json(&m->asked, &m->place), *share = NULL;
+
+    share = reason(kl_p2p_share_name(w->share), kl_p2p_share_text(w->share));
+    json_object_set_new(share, "rank", rank_json(w->gpu));
+    json_object_set_new(share, "peer", rank_json(w->far));
+    json_object_update_new(
+        o, json_pack("{s:b,s:I,s:I,s:i,s:i,s:o,s:i,s:o,s:i,s:o}", "sends_and_receives", 1, "first_message_bytes",
+                     (json_int_t)m->first_piece, "last_message_bytes", (json_int_t)m->last_piece, "steps", m->steps,
+                     "channels", m->channels.n, "channels_reason",
+                     reason(kl_p2p_channels_limit_name(w->limit), kl_p2p_channels_limit_text(w->limit)),
+                     "channels_per_peer", m->channels.per_peer, "channels_per_peer_reason", share, "rounds_total",
+                     m->place.ranks, "rounds", rounds_json(m)));
+    return print(o, to);
+}

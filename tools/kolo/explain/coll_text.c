@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/explain/coll.h"
+
+#include "coll/choose.h"
+#include "device/host/redop.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- words ---- */
+
+static const char *plural(int n)
+{
+    return n == 1 ? "" : "s";
+}
+
+char *kl_grouped(int64_t number, char text[KL_SIZE_TEXT])
+{
+    char digits[KL_SIZE_TEXT];
+    int n = snprintf(digits, sizeof digits, "%" PRId64, number), used = 0;
+
+    for (int i = 0; i < n; i++) {
+        text[used++] = digits[i];
+        if ((n - i) % 3 == 1 && i + 1 < n) text[used++] = ',';
+    }
+    text[used] = 0;
+    return text;
+}
+
+char *kl_size_text(int64_t bytes, char text[KL_SIZE_TEXT])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
+    char number[KL_SIZE_TEXT];
+    int unit = 0;
+
+    for (; bytes % 1024 == 0 && unit < 3; bytes /= 1024) unit++;
+    snprintf(text, KL_SIZE_TEXT, "%.20s %s", kl_grouped(bytes, number), units[unit]);
+    return text;
+}
+
+static void candidate_name(const struct kl_tuning_choice *c, char text[KL_SIZE_TEXT])
+{
+    snprintf(text, KL_SIZE_TEXT, "%s %s", kl_algo_name[c->algo], kl_proto_name[c->proto]);
+}
+
+/* ---- the first lines ---- */
+
+static bool is_barrier(const struct kl_coll_asked *a)
+{
+    return kl_coll_id(a->coll) == KL_BARRIER;
+}
+
+void kl_coll_headline(const struct kl_coll_asked *a, const struct kl_coll_place *p, FILE *to)
+{
+    char first[KL_SIZE_TEXT], last[KL_SIZE_TEXT];
+
+    fprintf(to, "%s", a->title);
+    if (!is_barrier(a)) fprintf(to, " of %s", kl_size_text(a->first, first));
+    if (a->first < a->last) fprintf(to, " to %s", kl_size_text(a->last, last));
+    fprintf(to, " over %d rank%s", p->ranks, plural(p->ranks));
+    if (p->hosts > 1) fprintf(to, " on %d hosts", p->hosts);
+    if (p->nodes != p->hosts) fprintf(to, " (%d node%s)", p->nodes, plural(p->nodes));
+}
+
+static void print_winner(const struct kl_coll_finding *f, FILE *to)
+{
+    const struct kl_coll_candidate *best = &f->candidate[0], *next = &f->candidate[1];
+
+    fprintf(to, "%s %s, %d channel%s, %d threads: %.4g us predicted", kl_algo_name[best->choice.algo],
+            kl_proto_name[best->choice.proto], best->choice.nchannels, plural(best->choice.nchannels),
+            best->choice.nthreads, (double)best->choice.time);
+    if (!is_barrier(&f->asked))
+        fprintf(to, " (%.3g GB/s bus bandwidth)", kl_coll_bus(&f->asked, &f->place, f->asked.first, best->choice.time));
+    fprintf(to, "; ");
+    if (f->npossible == 1)
+        fprintf(to, "nothing else is possible\n");
+    else
+        fprintf(to, "next best %s %s, %.3g %% slower\n", kl_algo_name[next->choice.algo],
+                kl_proto_name[next->choice.proto], kl_coll_slower(next->choice.time, best->choice.time));
+}
+
+/* A range's first line: which algorithms and protocols follow each other. */
+static void print_sequence(const struct kl_coll_finding *f, FILE *to)
+{
+    const struct kl_tuning_choice *before = NULL;
+    char text[KL_SIZE_TEXT];
+
+    for (int i = 0; i < f->nranges; i++) {
+        const struct kl_tuning_choice *c = &f->range[i].choice;
+
+        if (before && before->algo == c->algo && before->proto == c->proto) continue;
+        if (before) fprintf(to, ", from %s on ", kl_size_text(f->range[i].first, text));
+        if (c->algo < 0)
+            fprintf(to, "nothing");
+        else
+            fprintf(to, "%s %s", kl_algo_name[c->algo], kl_proto_name[c->proto]);
+        before = c;
+    }
+    fprintf(to, "\n");
+}
+
+static void print_answer(const struct kl_coll_finding *f, FILE *to)
+{
+    kl_coll_headline(&f->asked, &f->place, to);
+    fprintf(to, ": ");
+    if (f->place.ranks == 1)
+        fprintf(to, "a copy, nothing is sent\n");
+    else if (!f->npossible)
+        fprintf(to, "nothing is left to choose from, and the call fails\n");
+    else if (f->asked.first == f->asked.last)
+        print_winner(f, to);
+    else
+        print_sequence(f, to);
+}
+
+/* The network is asked to reduce, and only its plugin knows what it can. */
+static bool needs_the_network(const struct kl_coll_finding *f)
+{
+    for (int i = 0; i < f->npossible; i++)
+        if (f->candidate[i].choice.algo == KL_ALGO_COLLNET_CHAIN ||
+            f->candidate[i].choice.algo == KL_ALGO_COLLNET_DIRECT)
+            return f->asked.coll->reduces;
+    return false;
+}
+
+static void print_terms_of_use(const struct kl_coll_finding *f, FILE *to)
+{
+    bool reduces = f->asked.coll->reduces;
+
+    fprintf(to, "  %s: %s%s%s; one call by itself%s\n", f->place.topology, kl_type_name(f->asked.type),
+            reduces ? ", " : "", reduces ? kl_redop_name(f->asked.op) : "",
+            is_barrier(&f->asked) ? "" : ", size in bytes of the whole (nccl-tests' size)");
+    if (f->npossible) fprintf(to, "  %s\n", kl_coll_assumed);
+    if (f->place.nodes > f->place.hosts)
+        fprintf(to, "  a host is %d nodes: groups of GPUs that reach each other only, or faster, through the network\n",
+                f->place.nodes / f->place.hosts);
+    if (needs_the_network(f)) fprintf(to, "  assumed too: that the network can reduce this type with this operation\n");
+}
+
+/* ---- candidates ---- */
+
+/* Columns that not every table has. */
+struct columns {
+    bool extra, correction;
+};
+
+static float corrections(const struct kl_tuning_terms *x)
+{
+    return x->correction + x->fp8 + x->group;
+}
+
+static struct columns columns_of(const struct kl_coll_finding *f)
+{
+    struct columns c = {false, false};
+
+    for (int i = 0; i < f->npossible; i++) {
+        c.extra |= f->candidate[i].terms.latency.extra > 0;
+        c.correction |= corrections(&f->candidate[i].terms) > 0;
+    }
+    return c;
+}
+
+static void print_hops(float us, int hops, FILE *to)
+{
+    char text[KL_SIZE_TEXT] = "-";
+
+    if (hops) snprintf(text, sizeof text, "%.1f (%d)", (double)us, hops);
+    fprintf(to, " %13s", text);
+}
+
+static void print_amount(bool shown, float us, FILE *to)
+{
+    if (shown && us > 0)
+        fprintf(to, " %10.1f", (double)us);
+    else if (shown)
+        fprintf(to, " %10s", "-");
+}
+
+static void print_candidate(const struct kl_coll_candidate *c, struct columns columns, FILE *to)
+{
+    const struct kl_tuning_terms *x = &c->terms;
+    char name[KL_SIZE_TEXT];
+
+    candidate_name(&c->choice, name);
+    fprintf(to, "  %-20s %8d %7d %10.1f = %5.1f", name, c->choice.nchannels, c->choice.nthreads, (double)x->time,
+            (double)x->latency.base);
+    print_hops(x->latency.inside, x->latency.inside_hops, to);
+    print_hops(x->latency.between, x->latency.between_hops, to);
+    print_amount(columns.extra, x->latency.extra, to);
+    print_amount(columns.correction, corrections(x), to);
+    fprintf(to, " %10.1f %8.4g\n", (double)x->transfer, (double)x->bandwidth);
+}
+
+static void print_remarks(const struct kl_coll_candidate *c, FILE *to)
+{
+    const struct kl_tuning_terms *x = &c->terms;
+    char name[KL_SIZE_TEXT];
+
+    candidate_name(&c->choice, name);
+    if (x->tree_share != 1)
+        fprintf(to, "  %s: a tree of this size reaches %g of its bandwidth\n", name, (double)x->tree_share);
+    if (x->latency_factor != 1)
+        fprintf(to, "  %s: latency x %g, because it is a large ring over several nodes\n", name,
+                (double)x->latency_factor);
+    if (x->fp8 > 0)
+        fprintf(to, "  %s: time x 1024, because FP8 sums lose precision in rings of more than 8 ranks\n", name);
+}
+
+static void print_candidates(const struct kl_coll_finding *f, FILE *to)
+{
+    struct columns columns = columns_of(f);
+
+    if (!f->npossible) return;
+    fprintf(to,
+            "\ncandidates, fastest first: us, what they consist of (number of hops), and the GB/s of the transfer\n");
+    fprintf(to, "  %-20s %8s %7s %10s   %5s %13s %13s%s%s %10s %8s\n", "", "channels", "threads", "time", "start",
+            "hops inside", "hops between", columns.extra ? "   per rank" : "", columns.correction ? " correction" : "",
+            "transfer", "GB/s");
+    for (int i = 0; i < f->npossible; i++) print_candidate(&f->candidate[i], columns, to);
+    for (int i = 0; i < f->npossible; i++) print_remarks(&f->candidate[i], to);
+}
+
+/* ---- what is left out ---- */
+
+static bool same_reason(const struct kl_coll_candidate *a, const struct kl_coll_candidate *b)
+{
+    return a->refusal == b->refusal && !strcmp(a->why, b->why);
+}
+
+/* Is every protocol of this algorithm refused, for this reason or because there is no such protocol for it? */
+static bool whole_algorithm(const struct kl_coll_finding *f, const struct kl_coll_candidate *like)
+{
+    int n = 0;
+
+    for (int i = f->npossible; i < KL_COLL_CANDIDATES; i++) {
+        const struct kl_coll_candidate *c = &f->candidate[i];
+
+        if (c->choice.algo == like->choice.algo)
+            n += same_reason(c, like) || (c->refusal == KL_REFUSED_PROTO && like->refusal != KL_REFUSED_PROTO);
+    }
+    return n == KL_PROTOS;
+}
+
+/* All that are refused like candidate `first`, which is the first of them: "NVLS, NVLSTree", "Ring LL128". */
+static void print_refused_names(const struct kl_coll_finding *f, int first, FILE *to)
+{
+    int shown = -1;
+
+    for (int i = first; i < KL_COLL_CANDIDATES; i++) {
+        const struct kl_coll_candidate *c = &f->candidate[i];
+        bool whole = whole_algorithm(f, c);
+
+        if (!same_reason(c, &f->candidate[first]) || (whole && c->choice.algo == shown)) continue;
+        fprintf(to, "%s%s%s%s", i == first ? "" : ", ", kl_algo_name[c->choice.algo], whole ? "" : " ",
+                whole ? "" : kl_proto_name[c->choice.proto]);
+        if (whole) shown = c->choice.algo;
+    }
+}
+
+static bool refused_before(const struct kl_coll_finding *f, int i)
+{
+    for (int k = f->npossible; k < i; k++)
+        if (same_reason(&f->candidate[k], &f->candidate[i])) return true;
+    return false;
+}
+
+/* Protocols that an algorithm does not have are not worth a line if the algorithm is out anyway. */
+static bool worth_a_line(const struct kl_coll_finding *f, int i)
+{
+    const struct kl_coll_candidate *c = &f->candidate[i];
+
+    return c->refusal != KL_REFUSED_PROTO || whole_algorithm(f, c);
+}
+
+static void print_refused(const struct kl_coll_finding *f, FILE *to)
+{
+    if (f->npossible == KL_COLL_CANDIDATES || f->place.ranks == 1) return;
+    fprintf(to, "\nnot considered\n");
+    for (int i = f->npossible; i < KL_COLL_CANDIDATES; i++) {
+        if (refused_before(f, i) || !worth_a_line(f, i)) continue;
+        fprintf(to, "  ");
+        print_refused_names(f, i, to);
+        fprintf(to, ": %s\n", f->candidate[i].why);
+    }
+}
+
+void kl_coll_text(const struct kl_coll_finding *f, FILE *to)
+{
+    print_answer(f, to);
+    print_terms_of_use(f, to);
+    if (f->asked.first == f->asked.last) print_candidates(f, to);
+    print_refused(f, to);
+    if (f->npossible && !is_barrier(&f->asked)) kl_coll_text_ranges(f, to);
+    fprintf(to, "\nThis is what NCCL would do there. Kolo's own ranks, which are CPUs, use %s %s for every size.\n",
+            kl_choose_algo, kl_choose_proto);
+}

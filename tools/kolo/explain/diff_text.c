@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/explain/diff.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+enum { CELL = 160, PAGE = 100 };
+
+/* Lines of three cells under titles. Printed twice: the first time, without `to`, only measures. */
+struct table {
+    FILE *to;
+    const char *title; /* printed last */
+    int subject, a;    /* widths */
+};
+
+static void widen(int *width, const char *text)
+{
+    int length = (int)strlen(text);
+
+    if (length > *width) *width = length;
+}
+
+static void print_row(struct table *t, const char *title, const char *subject, const char *a, const char *b)
+{
+    if (!t->to) {
+        widen(&t->subject, subject);
+        widen(&t->a, a);
+        return;
+    }
+    if (t->title != title) fprintf(t->to, "%s\n", title);
+    t->title = title;
+    fprintf(t->to, "  %-*s  %-*s  %s\n", t->subject, subject, t->a, a, b);
+}
+
+/* ---- facts ---- */
+
+static const char *verdict_text(const struct kl_fact *f)
+{
+    static const char *const texts[] = {[KL_VERDICT_UNTRIED] = "",
+                                        [KL_VERDICT_ALL] = "   <- alone has the whole effect",
+                                        [KL_VERDICT_PART] = "   <- alone has another effect",
+                                        [KL_VERDICT_NOTHING] = "   <- alone has no effect"};
+
+    return texts[f->verdict];
+}
+
+static void print_facts(const struct kl_diff *d, struct table *t)
+{
+    for (int i = 0; i < d->facts.nfacts; i++) {
+        const struct kl_fact *f = &d->facts.fact[i];
+        bool setting = f->kind == KL_FACT_SETTING;
+        char subject[CELL], b[CELL];
+
+        if (setting || f->kind == KL_FACT_MACHINE)
+            snprintf(subject, sizeof subject, "%s", f->subject);
+        else if (f->nmerged > 1)
+            snprintf(subject, sizeof subject, "%.40s and %d more: %.40s", f->subject, f->nmerged - 1, f->what);
+        else
+            snprintf(subject, sizeof subject, "%.60s: %.60s", f->subject, f->what);
+        snprintf(b, sizeof b, "%s%s", f->b, verdict_text(f));
+        print_row(t, setting ? "settings" : "system", subject, f->a, b);
+    }
+}
+
+/* ---- rows ---- */
+
+static void value_text(int what, const struct kl_diff_value *v, char *text)
+{
+    struct kl_text t = kl_text_over(text, CELL);
+    const char *unit = kl_row_kinds[what].unit;
+    char number[24];
+
+    if (v->has_number && what == KL_ROW_TUNING) /* what people look for stands first */
+        kl_text_add(&t, "%s us, ", kl_diff_number(v->number, number));
+    kl_text_add(&t, "%s", v->text);
+    if (v->has_number && what != KL_ROW_TUNING)
+        kl_text_add(&t, "%s%s%s%s", t.length ? " " : "", kl_diff_number(v->number, number), unit && *unit ? " " : "",
+                    unit ? unit : "");
+}
+
+/* Rows that say the same of many subjects. */
+struct group {
+    const struct kl_diff_row *first;
+    int n, shared; /* an end that all of them have, -1 if there is none */
+};
+
+static struct group group_of(const struct kl_diff_rows *rows, int first)
+{
+    struct group g = {.first = &rows->row[first]};
+    int x = g.first->from, y = g.first->to; /* candidates for it */
+
+    for (int i = first; i < rows->nrows; i++) {
+        const struct kl_diff_row *r = &rows->row[i];
+
+        if (!kl_rows_alike(g.first, r)) continue;
+        g.n++;
+        if (r->from != x && r->to != x) x = -1;
+        if (r->from != y && r->to != y) y = -1;
+    }
+    g.shared = x != -1 ? x : y;
+    return g;
+}
+
+static bool is_first_of_group(const struct kl_diff_rows *rows, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (kl_rows_alike(&rows->row[k], &rows->row[i])) return false;
+    return true;
+}
+
+static void subject_text(const struct group *g, bool cut, char *text)
+{
+    int what = g->first->what;
+
+    if (g->n == 1)
+        snprintf(text, CELL, "%s", g->first->subject);
+    else if (g->n == 2 || g->shared == -1 || what == KL_ROW_NIC)
+        snprintf(text, CELL, "%s and %s%d alike", g->first->subject, cut ? "at least " : "", g->n - 1);
+    else if (g->shared <= -2)
+        snprintf(text, CELL, "%d with NET/%d", g->n, -2 - g->shared);
+    else
+        snprintf(text, CELL, "%d with GPU/%d", g->n, g->shared);
+}
+
+/* All of AllReduce, and one large size of the others; a few of what there may be hundreds of. */
+static bool is_shown(const struct kl_diff_row *r, int shown)
+{
+    enum { GROUPS_SHOWN = 8, ORDERS_SHOWN = 2 };
+
+    if (r->what == KL_ROW_TUNING) return !strncmp(r->subject, "AllReduce", 9) || strstr(r->subject, " 64 MiB");
+    if (r->what == KL_ROW_GRAPH) return true;
+    return shown < (r->what == KL_ROW_ORDER ? ORDERS_SHOWN : GROUPS_SHOWN);
+}
+
+static void print_group(const struct group *g, bool cut, struct table *t)
+{
+    int what = g->first->what;
+    char subject[CELL], a[CELL], b[CELL];
+
+    subject_text(g, cut, subject);
+    value_text(what, &g->first->a, a);
+    value_text(what, &g->first->b, b);
+    if (what != KL_ROW_ORDER)
+        print_row(t, kl_row_kinds[what].title, subject, a, b);
+    else if (t->to) { /* too wide for columns */
+        if (t->title != kl_row_kinds[what].title) fprintf(t->to, "%s\n", kl_row_kinds[what].title);
+        t->title = kl_row_kinds[what].title;
+        fprintf(t->to, "  %s in A: %s\n  %*s in B: %s\n", subject, a, (int)strlen(subject), "", b);
+    }
+}
+
+static void print_kind(const struct kl_diff_rows *rows, int what, struct table *t)
+{
+    int shown = 0;
+    long told = 0;
+
+    for (int i = 0; i < rows->nrows; i++) {
+        struct group g = {.first = &rows->row[i], .n = 1, .shared = -1};
+
+        if (rows->row[i].what != what || !is_shown(&rows->row[i], shown)) continue;
+        if (kl_row_kinds[what].grouped) {
+            if (!is_first_of_group(rows, i)) continue;
+            g = group_of(rows, i);
+        }
+        print_group(&g, rows->changed[what] > KL_ROWS_LISTED, t);
+        told += g.n;
+        shown++;
+    }
+    if (t->to && told < rows->changed[what])
+        fprintf(t->to, "  ... and %ld more; --json lists them\n", rows->changed[what] - told);
+}
+
+static void print_table(const struct kl_diff *d, struct table *t)
+{
+    if (t->to) fprintf(t->to, "  %-*s  %-*s  B\n", t->subject, "", t->a, "A");
+    print_facts(d, t);
+    for (int w = 0; w < KL_ROW_WHATS; w++) print_kind(&d->rows, w, t);
+}
+
+/* ---- the page ---- */
+
+static void print_totals(const struct kl_diff_rows *rows, FILE *to)
+{
+    int column = fprintf(to, "unchanged:");
+
+    for (int w = 0, any = 0; w < KL_ROW_WHATS; w++) {
+        char text[CELL];
+
+        if (!rows->compared[w]) continue;
+        snprintf(text, sizeof text, " %ld of %ld %s", rows->compared[w] - rows->changed[w], rows->compared[w],
+                 kl_row_kinds[w].entries);
+        if (any++) column += fprintf(to, ",");
+        if (column + (int)strlen(text) > PAGE) {
+            fprintf(to, "\n ");
+            column = 1;
+        }
+        column += fprintf(to, "%s", text);
+    }
+    fprintf(to, "\n");
+}
+
+static void print_edits(const struct kl_edit_args *edit, FILE *to)
+{
+    for (int i = 0; i < edit->with.n; i++) fprintf(to, " --with %s", edit->with.text[i]);
+    for (int i = 0; i < edit->without.n; i++) fprintf(to, " --without %s", edit->without.text[i]);
+    for (int i = 0; i < edit->without_link.n; i++) fprintf(to, " --without-link %s", edit->without_link.text[i]);
+}
+
+static void print_side(const char *letter, const struct kl_diff_side *s, FILE *to)
+{
+    int hosts = s->cluster.hosts, gpus = s->cluster.gpus;
+
+    fprintf(to, "%s: %s", letter, s->cluster.name);
+    print_edits(&s->args->edit, to);
+    fprintf(to, ", %d host%s with %d GPU%s%s\n", hosts, hosts == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s",
+            hosts == 1 ? "" : " each");
+}
+
+/* Where B leaves GPUs out, its ranks are others. */
+static void print_names(const struct kl_diff *d, FILE *to)
+{
+    for (int r = 0; r < d->a.planned.plan->ranks_per_host; r++) {
+        if (d->a.to_b[r] < 0 || d->a.to_b[r] == r) continue;
+        fprintf(to, "Names are those of A: GPU/%d is rank %d in B.\n", r, d->a.to_b[r]);
+        return;
+    }
+}
+
+static void print_note(const struct kl_diff *d, FILE *to)
+{
+    if (d->facts.nfacts < 2 || d->nothing_changes) return;
+    if (d->verified)
+        fprintf(to, "Checked: A with the cause alone gives B's graphs, channels and times.\n");
+    else
+        fprintf(to, "Not checked which of the differences would do alone.\n");
+}
+
+void kl_diff_text(const struct kl_diff *d, FILE *to)
+{
+    struct table t = {.to = NULL};
+
+    if (d->nothing_changes && d->facts.nfacts)
+        fprintf(to, "nothing changes: %s; why: %s\n\n", d->cause, d->why);
+    else if (d->nothing_changes)
+        fprintf(to, "nothing changes: %s\n\n", d->why);
+    else
+        fprintf(to, "%s: %s\n\n", d->cause, d->effect);
+    print_side("A", &d->a, to);
+    print_side("B", &d->b, to);
+    fprintf(to, "\n");
+    print_table(d, &t);
+    if (t.a) {
+        t.to = to;
+        print_table(d, &t);
+        fprintf(to, "\n");
+    }
+    print_totals(&d->rows, to);
+    print_names(d, to);
+    print_note(d, to);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * explain.h - `kolo explain`: one question a file.
+ *
+ *     coll.c     which algorithm, protocol and channels an operation gets, and why
+ *     search.c   how the search came to its channels, and what stopped it
+ *     pair.c     how two GPUs talk, and why not better
+ *     nics.c     which NIC serves which GPU, and which serves none
+ *     diff.c     what a change would change
+ *
+ * A question collects its findings in plain structs, from the functions that the library itself decides with, and prints them
+ * as text or as JSON: both say the same, and neither holds a rule of its own. Rules that refuse return their reason (an
+ * enum with a text beside the rule), they are not guessed at again here.
+ *
+ * Errors:  reported with KL_FAIL; the command prints kl_error_text(). ncclInvalidArgument stands for a wrong command
+ *          line (exit 2), everything else for a problem with what it names (exit 1).
+ */
+#ifndef KOLO_TOOL_EXPLAIN_H
+#define KOLO_TOOL_EXPLAIN_H
+
+#include "include/nccl.h"
+#include "tools/kolo/offline.h"
+#include "tools/kolo/options.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/** What the command line asked. */
+struct kl_explain_request {
+    struct kl_offline_args cluster;
+    const char *type, *op;    /* of the data, NULL where not given */
+    struct kl_opt_list topos; /* every --topo: diff takes two; elsewhere the last counts */
+    int json, help;
+    int all;                 /* search: every attempt, not merged */
+    const char *question;    /* its name, as it was asked */
+    const char *const *word; /* behind the question: "64M", or "GPU/0" "NET/3" */
+    int nwords;
+};
+
+struct kl_explain_question {
+    const char *name;
+    int min_words, max_words;
+    const char *words;   /* what they are called in the help */
+    const char *summary; /* one line of the help */
+    ncclResult_t (*answer)(const struct kl_explain_request *q, FILE *to);
+};
+
+/** Is this a collective's name, in any case and with or without underscores? */
+bool kl_explain_is_coll(const char *name);
+
+ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to);
+ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to);
+ncclResult_t kl_explain_pair(const struct kl_explain_request *q, FILE *to);
+ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to);
+ncclResult_t kl_explain_diff(const struct kl_explain_request *q, FILE *to);
+
+#endif

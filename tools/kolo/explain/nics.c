@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/explain/nics.h"
+
+#include "base/error.h"
+#include "tools/kolo/graph_json.h"
+#include "tools/kolo/net_name.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct kl_nic *kl_nics_at(const struct kl_nics *n, int dev)
+{
+    for (int i = 0; i < n->nnics; i++)
+        if (n->nic[i].dev == dev) return &n->nic[i];
+    return NULL;
+}
+
+int kl_nics_used(const struct kl_nics *n)
+{
+    int used = 0;
+
+    for (int i = 0; i < n->nnics; i++) used += n->nic[i].state == KL_NIC_USED;
+    return used;
+}
+
+int kl_nics_crossing(const struct kl_nics *n)
+{
+    int crossing = 0;
+
+    for (int i = 0; i < n->nrails; i++) crossing += n->rail[i].from != n->rail[i].to;
+    return crossing;
+}
+
+static int rank_at(const struct kl_topo *t, int gpu)
+{
+    return gpu < 0 ? -1 : t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.rank;
+}
+
+static const struct kl_node *net_at(const struct kl_topo *t, int net)
+{
+    return &t->node[kl_topo_at(t, KL_NODE_NET, net)];
+}
+
+/* ---- GPUs ---- */
+
+/* The topology in which a rank of host 0 chooses its NICs; all of the host when nothing leaves it. */
+static const struct kl_topo *topo_of(const struct kl_nics_request *q, const struct kl_nics *n, int rank)
+{
+    int shift;
+
+    return n->offhost ? kl_plan_domain_of(q->plan, rank, &shift)->topo : q->whole;
+}
+
+static ncclResult_t set_reasons(const struct kl_topo *t, int gpu, int net, struct kl_nic_gpu *row)
+{
+    struct kl_gdr send, recv;
+    struct kl_pxn pxn = kl_topo_pxn(t, gpu, net);
+
+    KL_TRY(kl_topo_gdr(t, row->rank, net, true, &send));
+    KL_TRY(kl_topo_gdr(t, row->rank, net, false, &recv));
+    KL_TRY(kl_topo_pxn_rank(t, row->rank, net, &row->proxy));
+    row->gdr_send = send.mode != KL_GDR_OFF;
+    row->gdr_recv = recv.mode != KL_GDR_OFF;
+    row->gdr_send_why.code = kl_gdr_why_name(send.why);
+    row->gdr_recv_why.code = kl_gdr_why_name(recv.why);
+    kl_gdr_why_text(&send, row->gdr_send_why.text);
+    kl_gdr_why_text(&recv, row->gdr_recv_why.text);
+    row->pxn_why.code = kl_pxn_why_name(pxn.why);
+    kl_pxn_why_text(pxn.why, rank_at(t, pxn.relay), row->pxn_why.text);
+    return ncclSuccess;
+}
+
+/* A row for one of a GPU's own NICs. */
+static ncclResult_t add_row(const struct kl_nics_request *q, const struct kl_topo *t, int gpu, int net,
+                            struct kl_nics *n)
+{
+    const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net);
+    struct kl_nic_gpu *row = &n->gpu[n->nrows++];
+    struct kl_nic *nic = kl_nics_at(n, net_at(t, net)->net.dev);
+
+    row->rank = rank_at(t, gpu);
+    row->dev = t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.dev;
+    row->net = net_at(t, net)->net.dev;
+    row->type = p->type;
+    row->bw = p->bw;
+    snprintf(row->label, sizeof row->label, "%s", kl_net_name(q->document, row->net));
+    if (nic) nic->owned_by++;
+    return set_reasons(t, gpu, net, row);
+}
+
+static void add_lone_row(const struct kl_topo *t, int gpu, struct kl_nics *n)
+{
+    struct kl_nic_gpu *row = &n->gpu[n->nrows++];
+
+    row->rank = row->proxy = rank_at(t, gpu);
+    row->dev = t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.dev;
+    row->net = -1;
+    row->type = KL_PATH_DIS;
+    row->gdr_send_why.code = row->gdr_recv_why.code = row->pxn_why.code = "no_nic";
+}
+
+/* Room for one more GPU and all NICs, or the rows there are would move under it. */
+static ncclResult_t reserve_rows(const struct kl_topo *t, struct kl_nics *n)
+{
+    size_t rows = (size_t)n->nrows + (size_t)t->count[KL_NODE_NET] + 1;
+    struct kl_nic_gpu *grown = realloc(n->gpu, rows * sizeof *grown);
+
+    if (!grown) return KL_NOMEM("rows of GPUs");
+    memset(grown + n->nrows, 0, (rows - (size_t)n->nrows) * sizeof *grown);
+    n->gpu = grown;
+    return ncclSuccess;
+}
+
+static ncclResult_t add_gpu(const struct kl_nics_request *q, int rank, int *list, struct kl_nics *n)
+{
+    const struct kl_topo *t = topo_of(q, n, rank);
+    int gpu = kl_topo_gpu_of_rank(t, rank), nets = 0;
+
+    KL_TRY(reserve_rows(t, n));
+    if (!kl_topo_nearest(t, KL_NODE_GPU, gpu, KL_NODE_NET, list)) {
+        add_lone_row(t, gpu, n);
+        return ncclSuccess;
+    }
+    KL_TRY(kl_topo_net_list(t, -1, gpu, list, &nets)); /* only its own, in the order of channels */
+    for (int i = 0; i < nets; i++) KL_TRY(add_row(q, t, gpu, list[i], n));
+    return ncclSuccess;
+}
+
+static ncclResult_t add_gpus(const struct kl_nics_request *q, struct kl_nics *n)
+{
+    int *list = malloc(((size_t)q->whole->count[KL_NODE_NET] + 1) * sizeof *list);
+    ncclResult_t rc = list ? ncclSuccess : KL_NOMEM("a list of NETs");
+
+    for (int r = 0; !rc && r < n->ngpus; r++) rc = add_gpu(q, r, list, n);
+    free(list);
+    return rc;
+}
+
+/* ---- NICs ---- */
+
+static int members_of(const char *label)
+{
+    int n = 1;
+
+    for (; *label; label++) n += *label == '+';
+    return n;
+}
+
+static ncclResult_t add_nic(const struct kl_nics_request *q, int net, struct kl_nics *n)
+{
+    const struct kl_node *x = net_at(q->whole, net);
+    struct kl_nic *nic = &n->nic[n->nnics];
+    struct kl_net_fate fate;
+
+    KL_TRY(kl_topo_net_fate(q->whole, net, &fate));
+    if (fate.use == KL_NET_TWIN) {
+        n->repeated++;
+        return ncclSuccess;
+    }
+    n->nnics++;
+    *nic = (struct kl_nic){.net = net,
+                           .dev = x->net.dev,
+                           .port = x->net.port,
+                           .bw = x->net.bw,
+                           .asic = x->net.asic,
+                           .gdr = x->net.gdr,
+                           .same_as = x->net.dev,
+                           .owner = rank_at(q->whole, kl_topo_local_gpu(q->whole, net)),
+                           .state = KL_NIC_UNUSED,
+                           .why.code = ""};
+    snprintf(nic->label, sizeof nic->label, "%s", kl_net_name(q->document, nic->dev));
+    nic->members = members_of(nic->label);
+    return ncclSuccess;
+}
+
+static ncclResult_t add_nics(const struct kl_nics_request *q, struct kl_nics *n)
+{
+    n->nic = calloc((size_t)q->whole->count[KL_NODE_NET] + 1, sizeof *n->nic);
+    if (!n->nic) return KL_NOMEM("NICs");
+    for (int i = 0; i < q->whole->count[KL_NODE_NET]; i++)
+        if (kl_id_host(net_at(q->whole, i)->id) == q->whole->own_host) KL_TRY(add_nic(q, i, n));
+    return ncclSuccess;
+}
+
+/* ---- the question ---- */
+
+static void set_searches(const struct kl_graphs *g, struct kl_nics *n)
+{
+    const struct kl_graph_why *ring = g->why[KL_GRAPH_RING], *tree = g->why[KL_GRAPH_TREE];
+
+    n->ring_found = g->graph[KL_GRAPH_RING]->nchannels;
+    n->tree_found = g->graph[KL_GRAPH_TREE]->nchannels;
+    n->ring_fell_back = ring && ring->end == KL_END_FALLBACK;
+    n->tree_fell_back = tree && tree->end == KL_END_FALLBACK;
+}
+
+static void set_scene(const struct kl_nics_request *q, struct kl_nics *n)
+{
+    n->topology = q->cluster->name;
+    n->hosts = q->cluster->hosts;
+    n->gpus = q->cluster->file || q->cluster->facts.ngpus;
+    n->ngpus = q->cluster->gpus;
+    n->nnodes = q->plan->connect->nodes.nnodes;
+    n->nchannels = q->plan->connect->nchannels;
+    n->offhost = n->nnodes > 1;
+    set_searches(&q->plan->domain[q->plan->domain_of[0]].graphs, n);
+    n->cross_nic = q->cluster->options.cross_nic != 0;
+    n->merge_level = q->cluster->options.merge_level;
+}
+
+static ncclResult_t find(const struct kl_nics_request *q, struct kl_nics *n)
+{
+    set_scene(q, n);
+    KL_TRY(add_nics(q, n));
+    KL_TRY(add_gpus(q, n));
+    KL_TRY(kl_nics_find_use(q, n));
+    return kl_nics_find_why(q, n);
+}
+
+static ncclResult_t print(const struct kl_explain_request *q, const struct kl_nics *n, FILE *to)
+{
+    json_t *o;
+    int failed;
+
+    if (!q->json) {
+        kl_nics_text(n, to);
+        return ncclSuccess;
+    }
+    o = kl_nics_json(n);
+    failed = !o || json_dumpf(o, to, KL_JSON_FLAGS);
+    putc('\n', to);
+    json_decref(o);
+    return failed ? KL_NOMEM("JSON") : ncclSuccess;
+}
+
+static void release(struct kl_nics *n)
+{
+    free(n->gpu);
+    free(n->nic);
+    free(n->rail);
+    free(n->near);
+}
+
+/* NICs are for other hosts: unless told how many there are, one more is assumed. */
+ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to)
+{
+    struct kl_offline cluster;
+    struct kl_planned planned = {0};
+    struct kl_topo *whole = NULL;
+    struct kl_xml *document = NULL;
+    struct kl_nics n = {0};
+    struct kl_nics_request request = {.cluster = &cluster};
+    ncclResult_t rc;
+
+    KL_TRY(kl_offline_open(&q->cluster, &cluster));
+    n.assumed = !q->cluster.hosts && !cluster.options.mnnvl;
+    if (n.assumed) cluster.hosts = 2;
+    KL_TRY_OR(rc, out, kl_offline_whole(&cluster, &whole, &document));
+    KL_TRY_OR(rc, out, kl_planned_init(&cluster, &planned));
+    request.plan = planned.plan;
+    request.whole = whole;
+    request.document = document;
+    KL_TRY_OR(rc, out, find(&request, &n));
+    rc = print(q, &n, to);
+out:
+    release(&n);
+    kl_planned_fini(&planned);
+    kl_topo_free(whole);
+    kl_xml_free(document);
+    kl_offline_close(&cluster);
+    return rc;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/explain/search.h"
+
+#include "tools/kolo/topo_name.h"
+
+#include <string.h>
+
+static const char *plural(long long n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* ---- faults ---- */
+
+static void print_cause(const struct kl_search_told *told, const struct kl_cause *c, FILE *to)
+{
+    char line[256];
+    struct kl_text t = kl_text_over(line, sizeof line);
+
+    fprintf(to, "  %s.\n", c->fault.text);
+    if (!c->mended) {
+        fprintf(to, "    What it costs cannot be told: which links are missing is not known. %s\n",
+                kl_fault_remedy(c->fault.code));
+        return;
+    }
+    if (!c->helps) {
+        fprintf(to, "    It costs these graphs nothing: %s they are no faster.\n", kl_cause_mended(c));
+        return;
+    }
+    kl_result_line(&c->after, &t);
+    kl_text_add(&t, " instead of ");
+    kl_result_line(&c->now, &t);
+    fprintf(to, "    Searched again %s", kl_cause_mended(c));
+    if (c->hosts != told->planned.plan->hosts) fprintf(to, ", for %d hosts", c->hosts);
+    fprintf(to, ": the %s graph has %s.\n    %s\n", kl_graph_name(c->now.id), line, kl_fault_remedy(c->fault.code));
+}
+
+static void print_causes(const struct kl_search_told *told, FILE *to)
+{
+    if (!told->ncauses) return;
+    fprintf(to, "\nWhat looks wrong with the machine:\n");
+    for (int i = 0; i < told->ncauses; i++) print_cause(told, &told->cause[i], to);
+}
+
+/* ---- what was wished, and what it gave ---- */
+
+struct columns {
+    const struct kl_topo *topo;
+    bool nets, crossing, patterns; /* columns that this search needs */
+    FILE *to;
+};
+
+static void print_cell(const struct columns *c, int width, const char *text)
+{
+    int shown = 0;
+
+    for (const char *p = text; *p; p++) shown += (*p & 0xc0) != 0x80; /* characters, not bytes */
+    fprintf(c->to, "%s%*s", text, width > shown ? width - shown : 1, "");
+}
+
+static void type_cell(const struct columns *c, struct kl_range r)
+{
+    char text[32];
+
+    if (r.from == r.to)
+        print_cell(c, 10, kl_path_type_name[r.from]);
+    else {
+        snprintf(text, sizeof text, "%s..%s", kl_path_type_name[r.from], kl_path_type_name[r.to]);
+        print_cell(c, 10, text);
+    }
+}
+
+static const char *both(struct kl_range r, const char *no, const char *yes)
+{
+    return r.from == r.to ? (r.from ? yes : no) : "both";
+}
+
+static void print_head(const struct columns *c)
+{
+    fprintf(c->to, "  ");
+    print_cell(c, 10, "attempt");
+    print_cell(c, 10, "GB/s");
+    print_cell(c, 10, "GPU-GPU");
+    if (c->nets) print_cell(c, 10, "GPU-NIC");
+    print_cell(c, 8, "orders");
+    if (c->crossing) print_cell(c, 9, "NICs");
+    if (c->patterns) print_cell(c, 15, "pattern");
+    fprintf(c->to, "result\n");
+}
+
+/* Bandwidth inside, and to the network where that is another. */
+static void print_bw(const struct columns *c, const struct kl_chapter *k)
+{
+    char text[64];
+    struct kl_text t = kl_text_over(text, sizeof text);
+
+    kl_text_add(&t, "%g", (double)k->bw_from);
+    if (k->bw_to != k->bw_from) kl_text_add(&t, "..%g", (double)k->bw_to);
+    if (c->nets && (k->inter_from != k->bw_from || k->inter_to != k->bw_to)) {
+        kl_text_add(&t, "/%g", (double)k->inter_from);
+        if (k->inter_to != k->inter_from) kl_text_add(&t, "..%g", (double)k->inter_to);
+    }
+    print_cell(c, 10, text);
+}
+
+static void print_wishes(const struct columns *c, const struct kl_chapter *k)
+{
+    char text[48];
+
+    if (k->first == k->last)
+        snprintf(text, sizeof text, "%d", k->first + 1);
+    else
+        snprintf(text, sizeof text, "%d-%d", k->first + 1, k->last + 1);
+    fprintf(c->to, "  ");
+    print_cell(c, 10, text);
+    print_bw(c, k);
+    type_cell(c, k->type_intra);
+    if (c->nets) type_cell(c, k->type_inter);
+    print_cell(c, 8, both(k->same_channels, "any", "one"));
+    if (c->crossing) print_cell(c, 9, both(k->cross_nic, "same", "crossing"));
+    if (c->patterns)
+        print_cell(c, 15, k->pattern.from == k->pattern.to ? kl_graph_pattern_name(k->pattern.to) : "several");
+}
+
+static void print_refusal(const struct columns *c, int link)
+{
+    char from[KL_NODE_TEXT], to[KL_NODE_TEXT];
+
+    if (link < 0) return;
+    fprintf(c->to, "; %s → %s most often full", kl_topo_name(c->topo, c->topo->link[link].from, from),
+            kl_topo_name(c->topo, c->topo->link[link].to, to));
+}
+
+static void print_failure(const struct columns *c, const struct kl_chapter *k, bool before)
+{
+    fprintf(c->to, "nothing%s", before ? " better" : "");
+    if (k->timeouts) fprintf(c->to, "; %d ended for want of steps", k->timeouts);
+    if (k->repeated) fprintf(c->to, "; %d like earlier ones", k->repeated);
+    if (k->hopeless) fprintf(c->to, "; %d hopeless", k->hopeless);
+    if (k->limiting_link < 0 && k->made) fprintf(c->to, "; no link was full");
+    print_refusal(c, k->limiting_link);
+}
+
+static void print_chapter(const struct columns *c, const struct kl_chapter *k, bool before)
+{
+    print_wishes(c, k);
+    if (!k->stored) {
+        print_failure(c, k, before);
+    } else {
+        fprintf(c->to, "%d channel%s", k->stored, plural(k->stored));
+        print_refusal(c, k->limiting_link);
+        if (k->next && k->next != KL_RELAX_FASTER) fprintf(c->to, "; next: %s", kl_relaxation_name(k->next));
+    }
+    fprintf(c->to, "\n");
+}
+
+/* Every attempt as a chapter of its own. */
+static struct kl_chapter chapter_of(const struct kl_attempt *a, int i)
+{
+    return (struct kl_chapter){.first = i,
+                               .last = i,
+                               .pass = a->pass,
+                               .type_intra = {a->type_intra, a->type_intra},
+                               .type_inter = {a->type_inter, a->type_inter},
+                               .cross_nic = {a->cross_nic, a->cross_nic},
+                               .same_channels = {a->same_channels, a->same_channels},
+                               .pattern = {a->pattern, a->pattern},
+                               .bw_from = a->bw_intra,
+                               .bw_to = a->bw_intra,
+                               .inter_from = a->bw_inter,
+                               .inter_to = a->bw_inter,
+                               .stored = a->stored,
+                               .repeated = a->repeats >= 0,
+                               .hopeless = a->end == KL_ATTEMPT_HOPELESS,
+                               .timeouts = a->repeats < 0 && a->end == KL_ATTEMPT_TIMEOUT,
+                               .limiting_link = a->limiting_link,
+                               .next = a->next};
+}
+
+static void print_pass(const struct columns *c, const struct kl_search_told *told, const struct kl_told_graph *g,
+                       int pass)
+{
+    int n = told->all ? g->why->nattempts : g->story->nchapters;
+    bool before = pass > 1, head = false;
+
+    for (int i = 0; i < n; i++) {
+        struct kl_chapter k = told->all ? chapter_of(&g->why->attempt[i], i) : g->story->chapter[i];
+
+        if (k.pass != pass) continue;
+        if (!head) print_head(c);
+        head = true;
+        print_chapter(c, &k, before);
+        before |= k.stored > 0;
+    }
+}
+
+static bool second_pass(const struct kl_told_graph *g)
+{
+    return g->why->nattempts && g->why->attempt[g->why->nattempts - 1].pass == 2;
+}
+
+static void print_doubling(const struct kl_told_graph *g, FILE *to)
+{
+    if (g->why->doubling == KL_DOUBLING_NOT_ASKED || g->graph->pattern == KL_PATTERN_NVLS) return;
+    if (g->why->doubling == KL_DOUBLING_DONE)
+        fprintf(to, "  Then its channels were used twice, at half the bandwidth, as they had at least 25 GB/s each.\n");
+    else
+        fprintf(to, "  Channels were %s.\n", kl_doubling_name(g->why->doubling));
+}
+
+static bool has_patterns(const struct kl_told_graph *g)
+{
+    for (int i = 1; i < g->why->nattempts; i++)
+        if (g->why->attempt[i].pattern != g->why->attempt[0].pattern) return true;
+    return false;
+}
+
+static void print_story(const struct kl_search_told *told, const struct kl_told_graph *g, FILE *to)
+{
+    const struct kl_topo *t = told->domain->topo;
+    struct columns c = {t, told->domain->graphs.has_nets, t->count[KL_NODE_NET] > 1, has_patterns(g), to};
+
+    if (!g->why->nattempts) return;
+    fprintf(to, "  What was wished, and what it gave:\n");
+    print_pass(&c, told, g, 1);
+    fprintf(to, "  How it ended: %s", kl_search_end_name(g->why->end));
+    if (g->why->end == KL_END_SATURATED) fprintf(to, " (%g GB/s in all)", (double)t->total_bw);
+    fprintf(to, ".\n");
+    print_doubling(g, to);
+    if (!second_pass(g) || !g->why->found) return;
+    fprintf(to, "  With the solution's wishes, more bandwidth was tried:\n");
+    print_pass(&c, told, g, 2);
+}
+
+/* ---- loads ---- */
+
+enum { GROUPS_SHOWN = 10 };
+
+static void print_group(const struct kl_search_told *told, const struct kl_link_group *l, FILE *to)
+{
+    char name[160];
+    struct kl_text t = kl_text_over(name, sizeof name);
+    struct columns c = {.to = to};
+
+    kl_link_group_text(told->domain->topo, l, &t);
+    fprintf(to, "  ");
+    print_cell(&c, 48, name);
+    fprintf(to, "%7g  %7g  %7g", (double)l->used, (double)l->bw, (double)l->more);
+    if (l->lacks > 0) fprintf(to, "  lacks %g", (double)l->lacks);
+    if (l->lacks > 0 && l->nlacks < l->n) fprintf(to, " on %d of them", l->nlacks);
+    fprintf(to, "\n");
+}
+
+static void print_loads(const struct kl_search_told *told, const struct kl_told_graph *g, FILE *to)
+{
+    struct columns c = {.to = to};
+    int shown = told->all || g->ngroups <= GROUPS_SHOWN + 2 ? g->ngroups : GROUPS_SHOWN;
+
+    if (!g->ngroups || g->why->end == KL_END_FALLBACK) return;
+    fprintf(to, "  ");
+    print_cell(&c, 48, "GB/s on links, fullest first");
+    fprintf(to, "   used       of  one more (like channel %d)\n", g->load->like);
+    for (int i = 0; i < shown; i++) print_group(told, &g->group[i], to);
+    if (shown < g->ngroups) fprintf(to, "  ... and %d groups more; --all shows them\n", g->ngroups - shown);
+}
+
+static void print_limit(const struct kl_told_graph *g, FILE *to)
+{
+    if (g->load->like < 0 || g->why->end == KL_END_FALLBACK || g->load->limit == KL_LIMIT_LINKS ||
+        g->load->limit == KL_LIMIT_PORTS)
+        return;
+    if (g->load->limit == KL_LIMIT_NONE)
+        fprintf(to, "  For one more like channel %d there is room.\n", g->load->like);
+    else if (g->id == KL_GRAPH_TREE || g->id == KL_GRAPH_COLLNET_CHAIN)
+        fprintf(to, "  It may have no more channels than the ring: %d.\n", g->graph->max_channels);
+    else
+        fprintf(to, "  There may be no more than %d channels.\n", g->graph->max_channels);
+}
+
+/* ---- a graph ---- */
+
+static void print_graph(const struct kl_search_told *told, const struct kl_told_graph *g, FILE *to)
+{
+    const struct kl_graph *a = g->graph;
+    struct kl_result r = kl_result_of(&told->domain->graphs, g->id);
+    char line[128];
+    struct kl_text t = kl_text_over(line, sizeof line);
+
+    kl_result_line(&r, &t);
+    fprintf(to, "\n%s: %s", kl_graph_name(g->id), line);
+    if (a->nchannels) {
+        if (strcmp(kl_graph_pattern_name(a->pattern), kl_graph_name(g->id)) != 0)
+            fprintf(to, ", %s", kl_graph_pattern_name(a->pattern));
+        fprintf(to, ", GPU paths up to %s", kl_path_type_name[a->type_intra]);
+        if (r.nets) fprintf(to, ", NIC paths up to %s", kl_path_type_name[a->type_inter]);
+        if (a->pattern != KL_PATTERN_NVLS) fprintf(to, ", %s", a->same_channels ? "one order" : "orders of their own");
+        if (a->cross_nic) fprintf(to, ", crossing NICs");
+    }
+    fprintf(to, "\n");
+    if (g->why->refused) fprintf(to, "  The graph file was not used: %s.\n", g->why->refused);
+    if (!g->why->nattempts) fprintf(to, "  There was no search: %s.\n", kl_search_end_name(g->why->end));
+    print_story(told, g, to);
+    print_loads(told, g, to);
+    print_limit(g, to);
+}
+
+/* ---- channels ---- */
+
+static void print_channels(const struct kl_search_told *told, FILE *to)
+{
+    const struct kl_plan *p = told->planned.plan;
+    const struct kl_connect *c = p->connect;
+
+    fprintf(to, "\nThe communicator of %d rank%s on %d node%s has %d channels:\n", p->nranks, plural(p->nranks),
+            c->nodes.nnodes, plural(c->nodes.nnodes), c->nchannels);
+    for (int i = 0; i < c->nsteps; i++)
+        fprintf(to, "  %3d  %s\n", c->step[i].after, kl_channel_reason_text(c->step[i].reason));
+    if (c->coll_channels != c->nchannels)
+        fprintf(to, "  Rings and trees use %d of them, NVLS %d.\n", c->coll_channels, c->nvls_channels);
+}
+
+static void print_domains(const struct kl_search_told *told, FILE *to)
+{
+    const struct kl_plan *p = told->planned.plan;
+    int shown = p->ndomains < 10 ? p->ndomains : 10;
+
+    if (p->ndomains < 2) return;
+    fprintf(to,
+            "\nGPUs that reach each other only through the network are searched apart. This was about those with "
+            "rank %d; the others:\n",
+            told->domain->rank);
+    for (int i = 0; i < shown; i++) {
+        char line[128];
+        struct kl_text t = kl_text_over(line, sizeof line);
+        struct kl_result r = kl_result_of(&p->domain[i].graphs, told->graph[0].id);
+
+        if (&p->domain[i] == told->domain) continue;
+        kl_result_line(&r, &t);
+        fprintf(to, "  with rank %d, %s: %s\n", p->domain[i].rank, kl_graph_name(told->graph[0].id), line);
+    }
+    if (shown < p->ndomains) fprintf(to, "  ... and %d more\n", p->ndomains - shown);
+}
+
+void kl_search_told_text(const struct kl_search_told *told, FILE *to)
+{
+    fprintf(to, "%s\n", told->text);
+    print_causes(told, to);
+    for (int i = 0; i < told->ngraphs; i++) print_graph(told, &told->graph[i], to);
+    print_channels(told, to);
+    print_domains(told, to);
+}

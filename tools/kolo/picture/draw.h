@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * draw.h - a scene as SVG elements, without the document around them.
+ *
+ * Colours and fonts are in picture/drawing.css: elements have classes, and wires a class s0 to s4 for their load.
+ * Boxes have the ids b0, b1, ..., wires w0, w1, ..., in the order of the scene; way paths stand in #way.
+ */
+#ifndef KOLO_TOOL_PICTURE_DRAW_H
+#define KOLO_TOOL_PICTURE_DRAW_H
+
+#include "tools/kolo/picture/scene.h"
+
+#include <stdio.h>
+
+/**
+ * All boxes and wires. `g`: the graph whose loads colour the wires; `way`: the channel whose way is drawn, NULL for none;
+ * `live`: for a page with a script: elements can have the focus, and name themselves instead of having tooltips.
+ */
+void kl_draw_scene(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_way *way, bool live,
+                   FILE *to);
+
+/** What colours, widths and arrows mean: 1320 x 32 pixels at (x, y). `way` and `arrows`: about the way that is drawn. */
+void kl_draw_legend(float x, float y, const char *way, const char *arrows, FILE *to);
+
+/** What the rows of the drawing are, beside it. */
+void kl_draw_captions(const struct kl_scene *s, FILE *to);
+
+/** Width of a wire on the page. */
+float kl_wire_width(float bw);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/picture/legs.h"
+
+#include "base/error.h"
+#include "graph/legs.h"
+#include "graph/nic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- which ranks are drawn ---- */
+
+/* Ranks of hosts that are drawn as copies; all of one machine's ranks, drawn or not. */
+static int ranks_here(const struct kl_scene *s)
+{
+    return s->copies * s->view->plan->ranks_per_host;
+}
+
+static int box_of_rank(const struct kl_scene *s, int rank)
+{
+    int per_copy = s->view->plan->ranks_per_host, gpu = kl_topo_gpu_of_rank(s->topo, rank % per_copy);
+
+    if (rank >= ranks_here(s) || gpu < 0) return -1;
+    return kl_scene_box(s, rank / per_copy, kl_topo_at(s->topo, KL_NODE_GPU, gpu));
+}
+
+/* ---- legs between ranks of rings and trees ---- */
+
+struct end {
+    int copy, domain, gpu; /* gpu: index in the domain's topology */
+    int rank;              /* as the domain's topology numbers them */
+};
+
+static struct end end_of(const struct kl_scene *s, int rank)
+{
+    const struct kl_plan *p = s->view->plan;
+    int local = rank % p->ranks_per_host, domain = p->domain_of[local];
+
+    return (struct end){rank / p->ranks_per_host, domain, kl_topo_gpu_of_rank(p->domain[domain].topo, local), local};
+}
+
+/* The NET of an end's connections to other hosts; -1 without. */
+static int net_of(const struct kl_scene *s, const struct end *e, int id, int channel)
+{
+    const struct kl_plan *p = s->view->plan;
+    const struct kl_plan_domain *d = &p->domain[e->domain];
+    int quiet = kl_error_quiet(1);
+    struct kl_graph_nic nic;
+    ncclResult_t rc =
+        d->graphs.has_nets && d->graphs.graph[id]
+            ? kl_graph_nic(d->topo, d->graphs.graph[id], p->connect->graph[id].nchannels, channel, e->rank, &nic)
+            : ncclInternalError;
+
+    kl_error_quiet(quiet);
+    return rc ? -1 : nic.net;
+}
+
+static void draw_out(struct kl_leg_writer *w, const struct end *e, int id, int channel)
+{
+    int net = net_of(w->s, e, id, channel);
+
+    if (net >= 0)
+        kl_leg_path(w, e->copy, e->domain,
+                    kl_path_between(w->s->view->plan->domain[e->domain].topo, KL_NODE_GPU, e->gpu, KL_NODE_NET, net));
+}
+
+static void draw_in(struct kl_leg_writer *w, const struct end *e, int id, int channel)
+{
+    int net = net_of(w->s, e, id, channel);
+
+    if (net >= 0)
+        kl_leg_path(w, e->copy, e->domain,
+                    kl_path_between(w->s->view->plan->domain[e->domain].topo, KL_NODE_NET, net, KL_NODE_GPU, e->gpu));
+}
+
+/* From one rank to another: within a host and domain over its links, else through the network. */
+static void draw_edge(struct kl_leg_writer *w, int id, int channel, int from, int to)
+{
+    const struct kl_scene *s = w->s;
+    bool here = from < ranks_here(s), there = to < ranks_here(s);
+    struct end a = end_of(s, from), b = end_of(s, to);
+
+    if (from == to || (!here && !there)) return;
+    kl_leg_begin(w);
+    if (a.copy == b.copy && a.domain == b.domain && here) {
+        kl_leg_path(w, a.copy, a.domain,
+                    kl_path_between(s->view->plan->domain[a.domain].topo, KL_NODE_GPU, a.gpu, KL_NODE_GPU, b.gpu));
+    } else if (s->network) {
+        if (here)
+            draw_out(w, &a, id, channel);
+        else
+            kl_leg_from_afar(w);
+        if (there)
+            draw_in(w, &b, id, channel);
+        else
+            kl_leg_to_afar(w);
+    }
+    kl_leg_end(w);
+}
+
+/* ---- rings ---- */
+
+/* Numbered from where the ring enters the first host. */
+static void draw_ring(struct kl_leg_writer *w, int channel, int32_t *number)
+{
+    const struct kl_plan *p = w->s->view->plan;
+    const struct kl_graph *g = p->domain[p->domain_of[0]].graphs.graph[KL_GRAPH_RING];
+    int n = ranks_here(w->s), rank = g->intra[(size_t)(channel % g->nchannels) * (size_t)g->ngpus];
+
+    for (int i = 1; i <= n; i++, rank = kl_connect_ring(p->connect, channel, rank).next) {
+        int box = box_of_rank(w->s, rank);
+
+        if (box >= 0) number[box] = i;
+    }
+    for (int r = 0; r < n; r++) {
+        struct kl_ring_links l = kl_connect_ring(p->connect, channel, r);
+
+        draw_edge(w, KL_GRAPH_RING, channel, r, l.next);
+        if (l.prev >= n) draw_edge(w, KL_GRAPH_RING, channel, l.prev, r);
+    }
+}
+
+/* ---- trees ---- */
+
+static int depth_of(const struct kl_connect *c, int channel, int rank)
+{
+    int depth = 0;
+
+    while ((rank = kl_connect_tree(c, channel, rank).up) >= 0) depth++;
+    return depth;
+}
+
+/* From the root down, numbered by the distance from it. */
+static void draw_tree(struct kl_leg_writer *w, int channel, int32_t *number)
+{
+    const struct kl_connect *c = w->s->view->plan->connect;
+
+    for (int r = 0; r < ranks_here(w->s); r++) {
+        struct kl_tree_neighbours t = kl_connect_tree(c, channel, r);
+        int box = box_of_rank(w->s, r);
+
+        if (box >= 0) number[box] = depth_of(c, channel, r);
+        if (t.up >= 0) draw_edge(w, KL_GRAPH_TREE, channel, t.up, r);
+        for (int i = 0; i < 3; i++)
+            if (t.down[i] >= ranks_here(w->s)) draw_edge(w, KL_GRAPH_TREE, channel, r, t.down[i]);
+    }
+}
+
+/* ---- the others: every host by itself ---- */
+
+static void number_gpus(const struct kl_scene *s, const struct kl_graph *g, int channel, int copy, int32_t *number)
+{
+    bool chain = g->id == KL_GRAPH_COLLNET_CHAIN;
+
+    for (int i = 0; i < (chain ? g->ngpus : 1); i++) {
+        int rank = g->intra[(size_t)channel * (size_t)g->ngpus + (size_t)i];
+        int box = box_of_rank(s, copy * s->view->plan->ranks_per_host + rank);
+
+        if (box >= 0) number[box] = chain ? i + 1 : 0;
+    }
+}
+
+static ncclResult_t draw_graph(struct kl_leg_writer *w, int id, int channel, int domain, int32_t *number)
+{
+    const struct kl_scene *s = w->s;
+    const struct kl_plan_domain *d = &s->view->plan->domain[domain];
+    const struct kl_graph *g = d->graphs.graph[id];
+    struct kl_routes *routes;
+    struct kl_legs legs;
+    ncclResult_t rc;
+
+    if (!g || channel >= g->nchannels) return ncclSuccess;
+    KL_TRY(kl_routes_create(d->topo, &routes));
+    KL_TRY_OR(rc, out, kl_legs_init(&legs, routes, g));
+    kl_legs_look(&legs, channel);
+    for (int copy = 0; copy < s->copies; copy++) {
+        number_gpus(s, g, channel, copy, number);
+        for (int i = 0; i < legs.n; i++) {
+            if (!legs.leg[i].route->hops) continue;
+            kl_leg_begin(w);
+            kl_leg_path(w, copy, domain, kl_path(d->topo, legs.leg[i].from, legs.leg[i].to));
+            kl_leg_end(w);
+        }
+    }
+    kl_legs_fini(&legs);
+out:
+    kl_routes_free(routes);
+    return rc;
+}
+
+/* ---- all channels ---- */
+
+static ncclResult_t draw_way(const struct kl_scene *s, int id, int channel, struct kl_way *way)
+{
+    size_t bytes;
+    ncclResult_t rc = ncclSuccess;
+    struct kl_leg_writer w = {.s = s, .to = open_memstream(&way->path, &bytes)};
+
+    way->number = malloc(((size_t)s->nboxes + 1) * sizeof *way->number);
+    way->uses = w.uses = calloc((size_t)s->topo->nlinks + 1, 1);
+    for (int i = 0; way->number && i < s->nboxes; i++) way->number[i] = -1;
+    if (!w.to || !way->number || !way->uses) {
+        if (w.to) fclose(w.to);
+        return KL_NOMEM("a picture");
+    }
+    if (id == KL_GRAPH_RING)
+        draw_ring(&w, channel, way->number);
+    else if (id == KL_GRAPH_TREE)
+        draw_tree(&w, channel, way->number);
+    else
+        for (int d = 0; !rc && d < s->view->plan->ndomains; d++) rc = draw_graph(&w, id, channel, d, way->number);
+    if (fclose(w.to) && !rc) rc = KL_NOMEM("a picture");
+    return rc;
+}
+
+static bool is_same(const struct kl_connect *c, int id, int a, int b)
+{
+    if (id == KL_GRAPH_RING) return kl_connect_same_ring(c, a, b);
+    return id == KL_GRAPH_TREE ? kl_connect_same_tree(c, a, b) : a == b;
+}
+
+/* Bits of this channel and all later ones that are the same; none if an earlier one is. */
+static uint64_t channels_like(const struct kl_connect *c, int id, int channel, int n)
+{
+    uint64_t like = 0;
+
+    for (int i = 0; i < channel; i++)
+        if (is_same(c, id, i, channel)) return 0;
+    for (int i = channel; i < n; i++) like |= (uint64_t)is_same(c, id, channel, i) << i;
+    return like;
+}
+
+static ncclResult_t add_ways(const struct kl_scene *s, struct kl_picture_graph *g)
+{
+    bool joined = g->id == KL_GRAPH_RING || g->id == KL_GRAPH_TREE;
+    int n = joined ? s->view->plan->connect->nchannels : g->graph->nchannels;
+
+    g->way = calloc((size_t)n + 1, sizeof *g->way);
+    if (!g->way) return KL_NOMEM("a picture");
+    for (int c = 0; c < n; c++) {
+        struct kl_way *way = &g->way[g->nways];
+
+        way->channels = channels_like(s->view->plan->connect, g->id, c, n);
+        if (!way->channels) continue;
+        g->nways++;
+        KL_TRY(draw_way(s, g->id, c, way));
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t kl_scene_ways(struct kl_scene *s)
+{
+    for (int i = 0; i < s->ngraphs; i++) KL_TRY(add_ways(s, &s->graph[i]));
+    return ncclSuccess;
+}
