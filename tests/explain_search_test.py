@@ -142,6 +142,8 @@ class Search(unittest.TestCase):
             self.assertEqual(self.first("ring", "--topo", machine, NCCL_GRAPH_FILE=t.name),
                              f"ring: 1 channel of 5 GB/s, taken without a search from the graph file {t.name} (NCCL_GRAPH_FILE, "
                              "environment); a search finds 1 channel of 10 GB/s.")
+            self.assertIn("(NCCL_GRAPH_FILE, --with)",
+                          self.first("ring", "--topo", machine, "--with", f"NCCL_GRAPH_FILE={t.name}"))
             self.assertRegex(self.first("ring", "--topo", machine, "--gpus", "0,1", NCCL_GRAPH_FILE=t.name),
                              r"^The graph file \(NCCL_GRAPH_FILE, environment\) is not used for the ring graph: .*:[0-9]+: .*\. A search gave ")
 

@@ -51,12 +51,12 @@ static void say_cause(const struct kl_search_told *told, const struct kl_cause *
 /* ---- graph files ---- */
 
 /* Who set it: such files are often not known of. */
-static void say_origin(struct kl_text *t)
+static void say_origin(const struct kl_search_told *told, struct kl_text *t)
 {
     struct kl_setting setting;
     char origin[KL_ORIGIN_TEXT];
 
-    if (kl_settings_find(kl_settings_process(), "NCCL_GRAPH_FILE", &setting))
+    if (kl_settings_find(&told->cluster->settings, "NCCL_GRAPH_FILE", &setting))
         kl_text_add(t, " (NCCL_GRAPH_FILE, %s)", kl_setting_origin(&setting, origin));
 }
 
@@ -66,7 +66,7 @@ static void say_injected(const struct kl_search_told *told, const struct kl_told
 
     say_result(&now, t);
     kl_text_add(t, ", taken without a search from the graph file %s", told->planned.comm.graph_file);
-    say_origin(t);
+    say_origin(told, t);
     if (!told->searched) return;
     struct kl_result searched = kl_result_of(&told->searched->domain[told->searched->domain_of[0]].graphs, g->id);
 
@@ -79,7 +79,7 @@ static void say_refused(const struct kl_search_told *told, const struct kl_told_
     struct kl_result now = kl_result_of(&told->domain->graphs, g->id);
 
     kl_text_add(t, "The graph file");
-    say_origin(t);
+    say_origin(told, t);
     kl_text_add(t, " is not used for the %s graph: %s. A search gave ", kl_graph_name(g->id), g->why->refused);
     kl_result_line(&now, t);
 }
