@@ -521,6 +521,33 @@ static void *abort_when_in_call(void *arg)
     return (void *)(uintptr_t)ncclCommAbort(comm);
 }
 
+static void *abort_now(void *arg)
+{
+    return (void *)(uintptr_t)ncclCommAbort(arg);
+}
+
+/* Another thread aborts what stands in an open group: the group's end says so, and is the last to look at it. */
+static void an_abort_meets_an_open_group(void **state)
+{
+    ncclComm_t pair[2];
+    pthread_t aborter;
+    int32_t x = 1, y = 0;
+    void *rc;
+
+    (void)state;
+    ok(koloSetDevice(0));
+    ok(ncclCommInitAll(pair, 2, NULL));
+    ok(ncclGroupStart());
+    ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], NULL));
+    assert_int_equal(pthread_create(&aborter, NULL, abort_now, pair[0]), 0);
+    pthread_join(aborter, &rc); /* it does not wait for the group */
+    assert_null(rc);
+    assert_int_equal(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], NULL), ncclInternalError);
+    assert_int_equal(ncclGroupEnd(), ncclInternalError);
+    assert_non_null(strstr(ncclGetLastError(NULL), "another thread aborted the communicator"));
+    ncclCommDestroy(pair[1]); /* a failure if it has heard of the abort by now */
+}
+
 /* Finalize and destroy wait for an operation that hangs; the communicator is freed once. */
 static void an_abort_ends_a_finalize_and_a_destroy(void **state)
 {
@@ -566,6 +593,7 @@ int main(void)
         cmocka_unit_test(a_finalized_communicator_takes_no_more),
         cmocka_unit_test(ranks_of_a_thread_that_chose_no_device_get_one_each_every_time),
         cmocka_unit_test(a_destroy_waits_for_a_group_that_was_open_in_finalize),
+        cmocka_unit_test(an_abort_meets_an_open_group),
         cmocka_unit_test(an_abort_ends_a_finalize_and_a_destroy),
     };
 

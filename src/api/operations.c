@@ -17,7 +17,7 @@ static ncclResult_t issue_checked(ncclComm_t comm, const struct kl_task *task, c
     KL_TRY(kl_stream_of(stream, comm->device, &s));
     if (!task->count && task->coll < KL_SEND) return ncclSuccess;
     if (kl_group_open()) kl_group_join(comm);
-    if (task->coll >= KL_SEND && task->peer == comm->rank && !comm->in_group)
+    if (task->coll >= KL_SEND && task->peer == comm->rank && !kl_load_relaxed(&comm->in_group))
         return KL_FAIL(ncclInvalidUsage, "%s: rank %d with itself needs the opposite call in the same group", function,
                        comm->rank);
     return kl_comm_issue(comm, task, s);

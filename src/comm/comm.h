@@ -95,7 +95,7 @@ struct ncclComm {
     struct kl_queued *queued; /* of the open group; grows, is kept */
     size_t nqueued, queued_room;
     struct ncclComm *group_next; /* in the list of the open group */
-    bool in_group;
+    _Atomic uint32_t in_group;   /* enum kl_in_group */
 
     /* the runner's: passed on with `finished` */
     alignas(KL_LINE) _Atomic uint64_t finished; /* launches */
@@ -123,6 +123,9 @@ struct ncclComm {
     struct kl_phase_time times[KL_PHASES_MAX];
     int phases_done;
 };
+
+/** Is it in the open group of the user thread? If so, an abort from another thread leaves the memory to the group's end. */
+enum kl_in_group { KL_GROUP_NONE, KL_GROUP_JOINED, KL_GROUP_ORPHANED };
 
 #define KL_COMM_MAGIC 0x6f6c6f6b6d6d6f63u
 
@@ -155,6 +158,9 @@ void kl_comm_free(ncclComm_t comm);
 
 /** Fail the communicator here and everywhere, wait (briefly) until nobody is inside it, and free it. */
 void kl_comm_abort(ncclComm_t comm);
+
+/** The group of the user thread has ended. True: the communicator was aborted meanwhile, and freed just now. */
+bool kl_comm_leave_group(ncclComm_t comm);
 
 /* ---- phases: peers.c, topology.c, connect.c ---- */
 

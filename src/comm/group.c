@@ -40,8 +40,8 @@ ncclResult_t kl_group_note(ncclResult_t rc)
 
 void kl_group_join(ncclComm_t comm)
 {
-    if (comm->in_group) return;
-    comm->in_group = true;
+    if (kl_load_relaxed(&comm->in_group)) return;
+    kl_store_relaxed(&comm->in_group, KL_GROUP_JOINED); /* in a call, whose end publishes it to an abort */
     comm->group_next = NULL;
     if (group.last_comm)
         group.last_comm->group_next = comm;
@@ -61,6 +61,7 @@ void kl_group_forget(ncclComm_t comm)
     else
         group.comms = c->group_next;
     if (group.last_comm == c) group.last_comm = before;
+    kl_store_relaxed(&comm->in_group, KL_GROUP_NONE);
 }
 
 void kl_group_add(struct kl_job *job)
@@ -155,8 +156,7 @@ static void leave_all(ncclComm_t comms)
     for (ncclComm_t c = comms, next; c; c = next) {
         next = c->group_next;
         kl_comm_drop_queued(c);
-        c->in_group = false;
-        kl_comm_leave(c);
+        if (!kl_comm_leave_group(c)) kl_comm_leave(c);
     }
 }
 

@@ -234,6 +234,16 @@ static void stop_everything(ncclComm_t comm)
 
 void kl_comm_abort(ncclComm_t comm)
 {
+    uint32_t joined = KL_GROUP_JOINED;
+
     if (!kl_comm_inherited(comm)) stop_everything(comm);
-    kl_comm_free(comm);
+    if (!kl_cas_acq_rel(&comm->in_group, &joined, KL_GROUP_ORPHANED)) kl_comm_free(comm);
+}
+
+bool kl_comm_leave_group(ncclComm_t comm)
+{
+    bool orphaned = kl_swap_acq_rel(&comm->in_group, KL_GROUP_NONE) == KL_GROUP_ORPHANED;
+
+    if (orphaned) kl_comm_free(comm);
+    return orphaned;
 }

@@ -399,7 +399,7 @@ static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct 
 
 ncclResult_t kl_comm_issue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
 {
-    if (comm->in_group) return enqueue(comm, task, stream);
+    if (kl_load_relaxed(&comm->in_group)) return enqueue(comm, task, stream);
     KL_TRY(make_room(comm, 1));
     record(comm, task);
     push_launch(comm, stream, 1, 0);
