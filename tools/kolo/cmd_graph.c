@@ -7,6 +7,7 @@
 #include "tools/kolo/graph_text.h"
 #include "tools/kolo/offline.h"
 #include "tools/kolo/options.h"
+#include "tools/kolo/output.h"
 #include "tools/kolo/picture/picture.h"
 #include "tools/kolo/plan_json.h"
 #include "tools/kolo/planned.h"
@@ -116,7 +117,7 @@ static ncclResult_t print_xml(const struct kl_plan_view *v)
     for (int i = 0; i < KL_GRAPHS; i++)
         if (v->graphs >> i & 1) shown.graph[i] = d->graphs.graph[i];
     KL_TRY(kl_graphs_to_xml(&shown, d->topo, &xml));
-    rc = kl_xml_write(xml, stdout);
+    rc = kl_output_xml(xml, stdout);
     kl_xml_free(xml);
     return rc;
 }

@@ -5,6 +5,7 @@
 #include "tools/kolo/graph_json.h"
 #include "tools/kolo/offline.h"
 #include "tools/kolo/options.h"
+#include "tools/kolo/output.h"
 #include "tools/kolo/topo_name.h"
 #include "tools/kolo/topo_text.h"
 #include "topo/paths.h"
@@ -87,7 +88,7 @@ static ncclResult_t print_text(const struct view *v)
 static ncclResult_t print_xml(const struct view *v)
 {
     look(v, print_warning, NULL);
-    return kl_xml_write(v->document, stdout);
+    return kl_output_xml(v->document, stdout);
 }
 
 static ncclResult_t print_dot(const struct view *v)
@@ -108,11 +109,11 @@ static ncclResult_t print_json(const struct view *v)
                  json_object_set_new(o, "total_bw", kl_json_float(t->total_bw)) ||
                  json_object_set_new(o, "paths", kl_json_paths(t)) ||
                  json_object_set_new(o, "queries", kl_json_queries(t, v->cluster)) ||
-                 json_object_set(o, "warnings", warnings) || json_dumpf(o, stdout, KL_JSON_FLAGS);
-    putchar('\n');
+                 json_object_set(o, "warnings", warnings);
     json_decref(warnings);
+    if (!failed) return kl_output_json(o, stdout);
     json_decref(o);
-    return failed ? ncclInternalError : ncclSuccess;
+    return ncclInternalError;
 }
 
 static ncclResult_t find_end(const struct view *v, const char *name, int *node)

@@ -2,8 +2,8 @@
 #include "tools/kolo/explain/pair.h"
 
 #include "base/error.h"
-#include "tools/kolo/graph_json.h"
 #include "tools/kolo/net_name.h"
+#include "tools/kolo/output.h"
 #include "tools/kolo/topo_name.h"
 
 #include <ctype.h>
@@ -116,18 +116,9 @@ static ncclResult_t find(struct kl_talk_request *q, struct kl_talk *talk)
 
 static ncclResult_t print(const struct kl_explain_request *q, const struct kl_talk *talk, FILE *to)
 {
-    json_t *o;
-    int failed;
-
-    if (!q->json) {
-        kl_talk_text(talk, to);
-        return ncclSuccess;
-    }
-    o = kl_talk_json(talk);
-    failed = !o || json_dumpf(o, to, KL_JSON_FLAGS);
-    putc('\n', to);
-    json_decref(o);
-    return failed ? KL_NOMEM("JSON") : ncclSuccess;
+    if (q->json) return kl_output_json(kl_talk_json(talk), to);
+    kl_talk_text(talk, to);
+    return ncclSuccess;
 }
 
 ncclResult_t kl_explain_pair(const struct kl_explain_request *q, FILE *to)
