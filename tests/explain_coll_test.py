@@ -125,6 +125,11 @@ class Collective(tool.Case):
             self.good(coll, *size, "--topo", H100, "--hosts", "512")
         self.assertIn("4096 ranks on 512 hosts", self.good("allreduce", "1G", "--topo", H100, "--hosts", "512"))
 
+    def test_wrong_words(self):
+        self.refused(2, '^kolo explain: no question or collective "allreduced"; see', "allreduced", "1M")
+        self.refused(2, r"^kolo explain: expected: nics; see", "nics", "GPU/0")
+        self.refused(2, r"^kolo explain: expected: pair A B; see", "pair", "GPU/0")
+
     def test_wrong_questions(self):
         for args in (["nonsense", "1M"], ["COLLECTIVE", "1M"], ["allreduce", "0"], ["allreduce", "64X"], ["allreduce", "1M-1K"], ["allreduce", "1-"],
                      ["allreduce", "1", "2", "3"], ["allreduce", "1M", "--type", "real"], ["allreduce", "1M", "--op", "xor"],

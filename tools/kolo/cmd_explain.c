@@ -111,7 +111,7 @@ int cmd_explain(int argc, char **argv)
     const struct kl_explain_question *k = question_named(argv[0]);
 
     if (!k) {
-        snprintf(why, sizeof why, "no question \"%s\"", argv[0]);
+        snprintf(why, sizeof why, "no question or collective \"%s\"", argv[0]);
         return refuse(why);
     }
     q.question = argv[0];
@@ -119,7 +119,7 @@ int cmd_explain(int argc, char **argv)
     q.word = (const char *const *)argv + 1;
     q.nwords = n - 1;
     if (q.nwords < k->min_words || q.nwords > k->max_words) {
-        snprintf(why, sizeof why, "expected: %s %s", k->name, k->words);
+        snprintf(why, sizeof why, "expected: %s%s%s", k->name, *k->words ? " " : "", k->words);
         return refuse(why);
     }
     return answer(k, &q);
