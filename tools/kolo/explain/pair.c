@@ -2,6 +2,7 @@
 #include "tools/kolo/explain/pair.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "tools/kolo/net_name.h"
 #include "tools/kolo/output.h"
 #include "tools/kolo/topo_name.h"
@@ -29,7 +30,7 @@ static ncclResult_t set_gpu(const struct kl_talk_request *q, long rank, struct k
 
     if (rank >= nranks)
         return KL_FAIL(ncclInvalidUsage, "GPU/%ld: %s %d GPU%s%s", rank,
-                       c->hosts > 1 ? "these hosts have" : "this host has", nranks, nranks == 1 ? "" : "s",
+                       c->hosts > 1 ? "these hosts have" : "this host has", nranks, kl_plural(nranks),
                        "; --hosts N adds hosts, whose GPUs are numbered on");
     end->type = KL_NODE_GPU;
     end->rank = (int)rank;

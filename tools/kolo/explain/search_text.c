@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/explain/search.h"
 
+#include "base/text.h"
 #include "tools/kolo/topo_name.h"
 
 #include <string.h>
-
-static const char *plural(long long n)
-{
-    return n == 1 ? "" : "s";
-}
 
 /* ---- faults ---- */
 
@@ -147,7 +143,7 @@ static void print_chapter(const struct columns *c, const struct kl_chapter *k, b
     if (!k->stored) {
         print_failure(c, k, before);
     } else {
-        fprintf(c->to, "%d channel%s", k->stored, plural(k->stored));
+        fprintf(c->to, "%d channel%s", k->stored, kl_plural(k->stored));
         print_refusal(c, k->limiting_link);
         if (k->next && k->next != KL_RELAX_FASTER) fprintf(c->to, "; next: %s", kl_relaxation_name(k->next));
     }
@@ -311,8 +307,8 @@ static void print_channels(const struct kl_search_told *told, FILE *to)
     const struct kl_plan *p = told->planned.plan;
     const struct kl_connect *c = p->connect;
 
-    fprintf(to, "\nThe communicator of %d rank%s on %d node%s has %d channels:\n", p->nranks, plural(p->nranks),
-            c->nodes.nnodes, plural(c->nodes.nnodes), c->nchannels);
+    fprintf(to, "\nThe communicator of %d rank%s on %d node%s has %d channels:\n", p->nranks, kl_plural(p->nranks),
+            c->nodes.nnodes, kl_plural(c->nodes.nnodes), c->nchannels);
     for (int i = 0; i < c->nsteps; i++)
         fprintf(to, "  %3d  %s\n", c->step[i].after, kl_channel_reason_text(c->step[i].reason));
     if (c->coll_channels != c->nchannels)
