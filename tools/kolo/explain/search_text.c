@@ -150,29 +150,6 @@ static void print_chapter(const struct columns *c, const struct kl_chapter *k, b
     fprintf(c->to, "\n");
 }
 
-/* Every attempt as a chapter of its own. */
-static struct kl_chapter chapter_of(const struct kl_attempt *a, int i)
-{
-    return (struct kl_chapter){.first = i,
-                               .last = i,
-                               .pass = a->pass,
-                               .type_intra = {a->type_intra, a->type_intra},
-                               .type_inter = {a->type_inter, a->type_inter},
-                               .cross_nic = {a->cross_nic, a->cross_nic},
-                               .same_channels = {a->same_channels, a->same_channels},
-                               .pattern = {a->pattern, a->pattern},
-                               .bw_from = a->bw_intra,
-                               .bw_to = a->bw_intra,
-                               .inter_from = a->bw_inter,
-                               .inter_to = a->bw_inter,
-                               .stored = a->stored,
-                               .repeated = a->repeats >= 0,
-                               .hopeless = a->end == KL_ATTEMPT_HOPELESS,
-                               .timeouts = a->repeats < 0 && a->end == KL_ATTEMPT_TIMEOUT,
-                               .limiting_link = a->limiting_link,
-                               .next = a->next};
-}
-
 static void print_pass(const struct columns *c, const struct kl_search_told *told, const struct kl_told_graph *g,
                        int pass)
 {
@@ -180,7 +157,7 @@ static void print_pass(const struct columns *c, const struct kl_search_told *tol
     bool before = pass > 1, head = false;
 
     for (int i = 0; i < n; i++) {
-        struct kl_chapter k = told->all ? chapter_of(&g->why->attempt[i], i) : g->story->chapter[i];
+        struct kl_chapter k = told->all ? kl_story_attempt(g->why, i) : g->story->chapter[i];
 
         if (k.pass != pass) continue;
         if (!head) print_head(c);
