@@ -20,9 +20,10 @@ struct writer {
 static void member(struct writer *w, const char *key, json_t *value)
 {
     w->failed |= !value;
-    if (w->failed) return;
-    fprintf(w->to, "%s\"%s\": ", w->keys++ ? ",\n " : "", key);
-    w->failed |= json_dumpf(value, w->to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) != 0;
+    if (!w->failed) {
+        fprintf(w->to, "%s\"%s\": ", w->keys++ ? ",\n " : "", key);
+        w->failed |= json_dumpf(value, w->to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) != 0;
+    }
     json_decref(value);
 }
 
