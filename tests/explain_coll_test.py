@@ -2,24 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`kolo explain COLLECTIVE SIZE` as its users meet it: what is chosen, what is left out and why, where the choice changes.
 
-Texts are held against tests/data/explain/coll-*.txt; `python3 tests/explain_coll_test.py --renew` writes them anew. The machines
-of tests/data/ always; with KOLO_SHARED (else ../shared, where that exists) also those of topologies/ there.
+Whole answers are in tests/data/explain/coll-*.txt.
 """
-import glob
 import json
-import os
 import re
-import subprocess
-import sys
-import unittest
 
-KOLO = os.path.join(os.environ["KOLO_BUILD"], "kolo")
-DATA = "tests/data/topologies/synthetic"
-EXPECTED = "tests/data/explain"
-SHARED = os.path.join(os.environ.get("KOLO_SHARED") or "../shared", "topologies")
-RENEW = "--renew" in sys.argv
+import tool
 
-A100, H100, COLL = (f"{DATA}/{f}.xml" for f in ("a100-nvsw-8nic-200g", "h100-nvsw-8nic-400g", "h100-nvsw-8nic-400g-coll"))
+A100, H100, COLL = map(tool.machine, ("a100-nvsw-8nic-200g", "h100-nvsw-8nic-400g", "h100-nvsw-8nic-400g-coll"))
 
 TEXTS = {
     "allreduce-h100-2": (["allreduce", "64M", "--topo", H100, "--hosts", "2"], {}),
@@ -28,13 +18,13 @@ TEXTS = {
     "allreduce-fp8-h100-2": (["allreduce", "1M", "--topo", H100, "--hosts", "2", "--type", "f8e4m3"], {}),
     "allreduce-forced": (["allreduce", "64M", "--topo", A100], {"NCCL_ALGO": "ring", "NCCL_PROTO": "^LL128"}),
     "allreduce-nothing": (["allreduce", "64M", "--topo", A100], {"NCCL_ALGO": "nvls"}),
-    "reducescatter-avg-1-rank-per-node": (["ReduceScatter", "1M", "--topo", f"{DATA}/gh200-1gpu-1nic.xml", "--hosts", "16",
+    "reducescatter-avg-1-rank-per-node": (["ReduceScatter", "1M", "--topo", tool.machine("gh200-1gpu-1nic"), "--hosts", "16",
                                            "--op", "avg"], {}),
-    "broadcast-pcie": (["broadcast", "1M", "--topo", f"{DATA}/pcie-2cpu-4gpu.xml"], {}),
-    "barrier-dgx1v": (["barrier", "--topo", f"{DATA}/dgx1v-hcm-4nic.xml"], {}),
-    "one-rank": (["allreduce", "64M", "--topo", f"{DATA}/single-gpu-1nic.xml"], {}),
+    "broadcast-pcie": (["broadcast", "1M", "--topo", tool.machine("pcie-2cpu-4gpu")], {}),
+    "barrier-dgx1v": (["barrier", "--topo", tool.machine("dgx1v-hcm-4nic")], {}),
+    "one-rank": (["allreduce", "64M", "--topo", tool.machine("single-gpu-1nic")], {}),
     "alltoall-a100-2": (["alltoall", "64M", "--topo", A100, "--hosts", "2"], {}),
-    "sendrecv-dgx1v": (["sendrecv", "1K", "1M", "--topo", f"{DATA}/dgx1v-hcm-4nic.xml"], {}),
+    "sendrecv-dgx1v": (["sendrecv", "1K", "1M", "--topo", tool.machine("dgx1v-hcm-4nic")], {}),
     "hypercube-a100-4": (["hypercube", "1M", "--topo", A100, "--hosts", "4"], {}),
 }
 
@@ -42,33 +32,15 @@ COLLECTIVES = ("allreduce", "all_gather", "ReduceScatter", "broadcast", "reduce"
                "alltoallv", "gather", "scatter", "barrier")
 
 
-def kolo(*args, **env):
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
-    return subprocess.run([KOLO, "explain", *args], capture_output=True, text=True, timeout=60, env={**clean, **env},
-                          check=False)
-
-
-class Collective(unittest.TestCase):
-    def good(self, *args, **env):
-        p = kolo(*args, **env)
-        self.assertEqual((p.returncode, p.stderr), (0, ""), args)
-        return p.stdout
-
-    def json(self, *args, **env):
-        return json.loads(self.good(*args, "--json", **env))
+class Collective(tool.Case):
+    words = ("explain",)
 
     def test_texts(self):
         for name, (args, env) in TEXTS.items():
-            path, got = f"{EXPECTED}/coll-{name}.txt", self.good(*args, **env)
-            if RENEW:
-                with open(path, "w", encoding="utf-8") as f:
-                    f.write(got)
-            with open(path, encoding="utf-8") as f:
-                self.assertEqual(got, f.read(), name)
+            self.check_page(f"coll-{name}", self.good(*args, **env))
 
     def test_it_is_what_the_plan_says(self):
-        plan = json.loads(subprocess.run([KOLO, "graph", "--topo", A100, "--hosts", "3", "--json"], capture_output=True,
-                                         check=True).stdout)
+        plan = json.loads(tool.good("graph", "--topo", A100, "--hosts", "3", "--json"))
         for func, rows in plan["tuning"]["select"].items():
             for row in rows:
                 o = self.json(func, str(row["bytes"]), "--topo", A100, "--hosts", "3")
@@ -121,7 +93,7 @@ class Collective(unittest.TestCase):
             (["allgather", "1M", *h2], {"NCCL_PAT_ENABLE": "1"}, "PAT", "Simple", None),
             (["reducescatter", "1M", *h2, "--op", "avg"], {"NCCL_PAT_ENABLE": "1"}, "PAT", "Simple", "pat_op"),
             (["broadcast", "1M", *h2], {}, "Tree", "Simple", "function"),
-            (["allreduce", "1M", "--topo", f"{DATA}/pcie-2cpu-4gpu.xml"], {}, "Ring", "LL128", "ll128_intra"),
+            (["allreduce", "1M", "--topo", tool.machine("pcie-2cpu-4gpu")], {}, "Ring", "LL128", "ll128_intra"),
         ):
             self.assertEqual(self.reason(args, env, algorithm, protocol), [code] if code else [], (args, env, algorithm))
 
@@ -153,32 +125,31 @@ class Collective(unittest.TestCase):
             self.good(coll, *size, "--topo", H100, "--hosts", "512")
         self.assertIn("4096 ranks on 512 hosts", self.good("allreduce", "1G", "--topo", H100, "--hosts", "512"))
 
+    def test_wrong_words(self):
+        self.refused(2, '^kolo explain: no question or collective "allreduced"; see', "allreduced", "1M")
+        self.refused(2, r"^kolo explain: expected: nics; see", "nics", "GPU/0")
+        self.refused(2, r"^kolo explain: expected: pair A B; see", "pair", "GPU/0")
+
     def test_wrong_questions(self):
         for args in (["nonsense", "1M"], ["COLLECTIVE", "1M"], ["allreduce", "0"], ["allreduce", "64X"], ["allreduce", "1M-1K"], ["allreduce", "1-"],
                      ["allreduce", "1", "2", "3"], ["allreduce", "1M", "--type", "real"], ["allreduce", "1M", "--op", "xor"],
                      ["barrier", "4"]):
-            p = kolo(*args, "--topo", A100)
-            self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (2, "", 1), (args, p.stderr))
+            self.refused(2, "^kolo explain: ", *args, "--topo", A100)
         for args in (["allreduce", "1M", "--topo", "/nonexistent"], ["allreduce", "1M", "--topo", A100, "--type", "f8e4m3"],
                      ["hypercube", "1M", "--topo", A100, "--hosts", "3"]):
-            p = kolo(*args)
-            self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (1, "", 1), (args, p.stderr))
+            self.refused(1, ".", *args)
 
     def test_other_machines(self):
-        if not os.path.isdir(SHARED):
-            print("skipped: no machines at", SHARED, file=sys.stderr)
-            return
+        self.need_shared()
         shown = 0
-        for f in sorted(glob.glob(f"{SHARED}/real/*.xml") + glob.glob(f"{SHARED}/derived/*.xml")):
-            p = kolo("allreduce", "64M", "--topo", f, "--hosts", "2")
-            if p.returncode:
-                self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (1, "", 1), (f, p.stderr))
-                continue
-            self.assertRegex(p.stdout.splitlines()[0], r"us predicted \(.* GB/s bus bandwidth\); next best ", f)
-            self.assertFalse(re.search(r"\bnan\b|\binf\b|\(null\)", p.stdout), f)
-            shown += 1
+        for f in self.shared_machines("real", "derived"):
+            text = self.good_or_refused("allreduce", "64M", "--topo", f, "--hosts", "2")
+            if text is not None:
+                self.assertRegex(text.splitlines()[0], r"us predicted \(.* GB/s bus bandwidth\); next best ", f)
+                self.assertFalse(re.search(r"\bnan\b|\binf\b|\(null\)", text), f)
+                shown += 1
         self.assertGreater(shown, 50)
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[a for a in sys.argv if a != "--renew"])
+    tool.main()

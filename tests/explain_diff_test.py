@@ -2,21 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`kolo explain diff` and the options --with, --without and --without-link, as their users meet them.
 
-Whole pages are compared with tests/data/explain/diff-*.txt; KOLO_UPDATE=1 writes them anew. With KOLO_SHARED (else ../shared,
-where that exists) real machines are compared too.
+Whole pages are in tests/data/explain/diff-*.txt.
 """
-import glob
 import json
 import os
-import subprocess
 import sys
-import tempfile
-import unittest
 
-KOLO = os.path.join(os.environ["KOLO_BUILD"], "kolo")
-DATA = "tests/data/topologies/synthetic"
-PAGES = "tests/data/explain"
-SHARED = os.path.join(os.environ.get("KOLO_SHARED") or "../shared", "topologies")
+import tool
 
 PAGE_CASES = {
     "a100-lost-links": ["--topo", "a100-nvsw-8nic-200g", "--topo", "a100-nvsw-8nic-broken-gpu3"],
@@ -32,45 +24,32 @@ PAGE_CASES = {
 
 
 def kolo(*args, **env):
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
-    files = [f"{DATA}/{a}.xml" if os.path.exists(f"{DATA}/{a}.xml") else a for a in args]
-    return subprocess.run([KOLO, *files], capture_output=True, text=True, timeout=60,
-                          env={**clean, "HOME": "/nonexistent", **env}, check=False)
+    """The tool, on machines by name."""
+    files = [tool.machine(a) if os.path.exists(tool.machine(a)) else a for a in args]
+    return tool.run(*files, **env)
 
 
-class Diff(unittest.TestCase):
-    def good(self, *args, **env):
-        p = kolo("explain", "diff", *args, **env)
-        self.assertEqual(p.returncode, 0, f"{args}: {p.stderr}")
-        return p.stdout
+class Diff(tool.Case):
+    words = ("explain", "diff")
 
-    def first(self, *args, **env):
-        return self.good(*args, **env).splitlines()[0]
+    def run_tool(self, *args, **env):
+        return kolo(*self.words, *args, **env)
 
-    def data(self, *args, **env):
-        return json.loads(self.good("--json", *args, **env))
-
-    def refused(self, code, args, *parts):
-        p = kolo(*args)
-        self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (code, "", 1), f"{args}: {p.stderr}{p.stdout[:80]}")
+    def refused_naming(self, parts, code, *words):
+        p = kolo(*words)
+        self.check_refusal(p, code, ".", words)
         for part in parts:
             self.assertIn(part, p.stderr)
 
     # ---- pages ----
 
     def test_pages(self):
-        self.maxDiff = None
         for name, args in PAGE_CASES.items():
-            page, out = f"{PAGES}/diff-{name}.txt", self.good(*args)
-            if os.environ.get("KOLO_UPDATE"):
-                with open(page, "w", encoding="utf-8") as f:
-                    f.write(out)
-            with open(page, encoding="utf-8") as f:
-                self.assertEqual(out, f.read(), page)
+            self.check_page(f"diff-{name}", self.good(*args))
 
     def test_text_and_json_say_the_same(self):
         for name, args in PAGE_CASES.items():
-            first, o = self.first(*args), self.data(*args)
+            first, o = self.first(*args), self.json(*args)
             self.assertEqual(set(o), {"cause", "differences", "changes", "totals", "a", "b"}, name)
             c = o["cause"]
             if c["code"] == "changes":
@@ -86,7 +65,7 @@ class Diff(unittest.TestCase):
     # ---- the cause ----
 
     def test_values_are_those_of_the_plans(self):
-        o = self.data(*PAGE_CASES["a100-lost-links"])
+        o = self.json(*PAGE_CASES["a100-lost-links"])
         for side, f in (("a", "a100-nvsw-8nic-200g"), ("b", "a100-nvsw-8nic-broken-gpu3")):
             plan = json.loads(kolo("graph", "--topo", f, "--json").stdout)
             self.assertEqual(o[side]["nchannels"], plan["nchannels"])
@@ -101,32 +80,30 @@ class Diff(unittest.TestCase):
         lost, other = ["--without-link", "GPU/0-GPU/3:1"], ["--with", "NCCL_NET_GDR_READ=1"]
         alone = self.first("--topo", "dgx1v-hcm-4nic", *lost)
         self.assertEqual(self.first("--topo", "dgx1v-hcm-4nic", *other, *lost), alone)
-        o = self.data("--topo", "dgx1v-hcm-4nic", *other, *lost)
+        o = self.json("--topo", "dgx1v-hcm-4nic", *other, *lost)
         self.assertEqual({d["subject"]: (d["cause"], d["alone_explains"]) for d in o["differences"]},
                          {"GPU/0-GPU/3": (True, "all"), "NCCL_NET_GDR_READ": (False, "nothing")})
         self.assertTrue(o["cause"]["verified"])
 
     def test_causes_that_work_only_together(self):
-        o = self.data(*PAGE_CASES["dgx1v-several"])
+        o = self.json(*PAGE_CASES["dgx1v-several"])
         self.assertEqual([(d["subject"], d["cause"], d["alone_explains"]) for d in o["differences"]],
                          [("GPU/0-GPU/1", True, "part"), ("GPU/0-GPU/3", True, "part"),
                           ("NCCL_NET_GDR_READ", False, "nothing")])
         self.assertTrue(o["cause"]["verified"])
 
     def test_what_means_nothing_is_no_difference(self):
-        with open(f"{DATA}/dgx1v-hcm-4nic.xml", encoding="utf-8") as f:
+        with open(tool.machine("dgx1v-hcm-4nic"), encoding="utf-8") as f:
             text = f.read().replace('name="mlx5_', 'name="roce').replace('affinity="', 'affinity="0,')
-        with tempfile.NamedTemporaryFile("w", suffix=".xml") as t:
-            t.write(text)
-            t.flush()
+        with tool.written(text) as t:
             same = self.first("--topo", "dgx1v-hcm-4nic", "--topo", t.name)
             self.assertRegex(same, r"^nothing changes: what differs in the files \([0-9]+\) means nothing to a plan$")
-            lost = self.data("--topo", t.name, "--topo", "dgx1v-hcm-4nic-broken-0-3")
+            lost = self.json("--topo", t.name, "--topo", "dgx1v-hcm-4nic-broken-0-3")
         self.assertEqual([d["subject"] for d in lost["differences"]], ["GPU/0-GPU/3"])
 
     def test_an_edit_is_the_same_as_an_edited_file(self):
-        edited = self.data("--topo", "dgx1v-hcm-4nic", "--without-link", "GPU/3-GPU/0:1")
-        written = self.data("--topo", "dgx1v-hcm-4nic", "--topo", "dgx1v-hcm-4nic-broken-0-3")
+        edited = self.json("--topo", "dgx1v-hcm-4nic", "--without-link", "GPU/3-GPU/0:1")
+        written = self.json("--topo", "dgx1v-hcm-4nic", "--topo", "dgx1v-hcm-4nic-broken-0-3")
         for key in ("cause", "differences", "changes"):
             self.assertEqual(edited[key], written[key])
 
@@ -141,7 +118,7 @@ class Diff(unittest.TestCase):
             first = self.first(*args)
             self.assertTrue(first.startswith("nothing changes: "), first)
             self.assertIn(why, first)
-            self.assertEqual(self.data(*args)["cause"]["code"], "nothing_changes")
+            self.assertEqual(self.json(*args)["cause"]["code"], "nothing_changes")
 
     def test_a_value_in_the_environment_is_what_is_compared_with(self):
         self.assertIn("it was so before (SYS (environment))",
@@ -173,9 +150,7 @@ class Diff(unittest.TestCase):
                                                           "NCCL_PXN_DISABLE=1", "--path", "GPU/0", "NET/7").stdout)
 
     def xml(self, *args):
-        p = kolo("topo", "--format", "xml", *args)
-        self.assertEqual(p.returncode, 0, p.stderr)
-        return p.stdout
+        return tool.checked(kolo("topo", "--format", "xml", *args))
 
     def test_edits_of_a_machine(self):
         self.assertEqual(self.xml("--topo", "dgx1v-hcm-4nic", "--without-link", "GPU/0-11000-GPU/3:1"),
@@ -217,55 +192,47 @@ class Diff(unittest.TestCase):
             (1, sum((["--without", f"GPU/{i}"] for i in range(8)), []), ["no GPU", "is left"]),
         ):
             for command in (["topo"], ["graph"], ["explain", "diff"]):
-                self.refused(code, [*command, "--topo", "dgx1v-hcm-4nic", *args], *parts)
+                self.refused_naming(parts, code, *command, "--topo", "dgx1v-hcm-4nic", *args)
 
     def test_usage(self):
-        self.refused(2, ["explain", "diff", "--topo", "dgx1v-hcm-4nic"], "compare with what?")
-        self.refused(2, ["explain", "diff", "--topo", "a", "--topo", "b", "--topo", "c"], "two files")
-        self.refused(2, ["explain", "diff", "--topo", "-", "--topo", "-"], "standard input")
-        self.refused(1, ["explain", "diff", "--topo", "dgx1v-hcm-4nic", "--topo", "/nonexistent"], "/nonexistent")
+        self.refused(2, "compare with what", "--topo", "dgx1v-hcm-4nic")
+        self.refused(2, "two files", "--topo", "a", "--topo", "b", "--topo", "c")
+        self.refused(2, "standard input", "--topo", "-", "--topo", "-")
+        self.refused(1, "/nonexistent", "--topo", "dgx1v-hcm-4nic", "--topo", "/nonexistent")
         self.assertIn("--without-link", kolo("explain", "--help").stdout)
 
     # ---- machines of others ----
 
     def test_a_degraded_bridge(self):
-        real = f"{SHARED}/real/2xa100pcie-nvbridge"
-        if not os.path.exists(f"{real}.xml"):
-            self.skipTest("no machines (KOLO_SHARED)")
+        sound = self.shared("real/2xa100pcie-nvbridge")
         for bad in ("degraded", "degraded-fusednic"):  # the second differs in its NICs too, which matters to nothing
-            first = self.first("--topo", f"{real}.xml", "--topo", f"{real}-{bad}.xml")
+            first = self.first("--topo", sound, "--topo", self.shared(f"real/2xa100pcie-nvbridge-{bad}"))
             self.assertTrue(first.startswith("GPU/0 to GPU/1 lost 11 of its 12 NVLinks (240 to 20 GB/s), one way: the ring "
                                              "drops from 12 channels of 20 GB/s to 1;"), first)
 
     def test_pxn_on_a_real_machine(self):
-        f = f"{SHARED}/real/oci-bm.gpu.h100.8.xml"
-        if not os.path.exists(f):
-            self.skipTest("no machines (KOLO_SHARED)")
-        o = self.data("--topo", f, "--hosts", "2", "--with", "NCCL_PXN_DISABLE=1")
+        f = self.shared("real/oci-bm.gpu.h100.8")
+        o = self.json("--topo", f, "--hosts", "2", "--with", "NCCL_PXN_DISABLE=1")
         self.assertEqual(o["totals"]["relay"], {"compared": 128, "changed": 112})
         self.assertIn("goes direct instead of through GPU/", o["cause"]["effect"])
 
     def test_every_machine_can_lose_something(self):
         asked = 0
-        for f in sorted(glob.glob(f"{DATA}/*.xml") + glob.glob(f"{SHARED}/*/*.xml"))[::int(os.environ.get("STEP", 3))]:
+        for f in (tool.machines("synthetic") + self.shared_machines("*"))[::int(os.environ.get("STEP", 3))]:
             if kolo("topo", "--topo", f).returncode:
                 continue
             for args in (["--with", "NCCL_P2P_DISABLE=1", "--hosts", "2"], ["--without", "GPU/0"]):
-                p = kolo("explain", "diff", "--topo", f, *args)
-                self.assertIn(p.returncode, (0, 1), (f, p.stderr))
-                self.assertEqual(p.stderr.count("\n"), p.returncode, (f, p.stderr))
+                self.good_or_refused("--topo", f, *args)
                 asked += 1
         print(f"{asked} questions asked", file=sys.stderr)
         self.assertGreater(asked, 0)
 
     def test_a_document_is_the_machine_it_describes(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".xml") as t:
-            t.write(self.xml("--ranks", "4"))
-            t.flush()
+        with tool.written(self.xml("--ranks", "4")) as t:
             plans = [json.loads(kolo("graph", "--json", *a).stdout) for a in (["--ranks", "4"], ["--topo", t.name])]
         for key in ("system", "paths", "graphs", "rings", "trees", "tuning"):
             self.assertEqual(plans[0][key], plans[1][key], key)
 
 
 if __name__ == "__main__":
-    unittest.main()
+    tool.main()

@@ -2,42 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """`kolo explain nics`: which NIC serves which GPU, and why some serve none.
 
-Whole answers are in tests/data/explain/nics-*.txt; KOLO_RENEW=1 writes them anew, to be read before they are kept. With
-KOLO_SHARED (else ../shared, where that exists) every machine of topologies/ is asked as well.
+Whole answers are in tests/data/explain/nics-*.txt.
 """
-import glob
 import json
-import os
-import subprocess
-import sys
-import tempfile
-import unittest
 
-KOLO = os.path.join(os.environ["KOLO_BUILD"], "kolo")
-DATA = "tests/data/topologies/synthetic"
-GOLDEN = "tests/data/explain"
-SHARED = os.path.join(os.environ.get("KOLO_SHARED") or "../shared", "topologies")
+import tool
+from tool import machine
 
 
-def kolo(*args, **env):
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
-    return subprocess.run([KOLO, *args], capture_output=True, text=True, timeout=60, env={**clean, **env}, check=False)
-
-
-def machine(name):
-    return f"{DATA}/{name}.xml"
-
-
-class Nics(unittest.TestCase):
-    maxDiff = None
-
-    def good(self, *args, **env):
-        p = kolo("explain", "nics", *args, **env)
-        self.assertEqual(p.returncode, 0, f"{args}: {p.stderr}")
-        return p.stdout
+class Nics(tool.Case):
+    words = ("explain", "nics")
 
     def answer(self, file, *args, **env):
-        return json.loads(self.good("--topo", file, "--json", *args, **env))
+        return self.json("--topo", file, *args, **env)
 
     def test_whole_answers(self):
         for name, file in (
@@ -49,14 +26,7 @@ class Nics(unittest.TestCase):
             ("nics-gb200", "gb200-4gpu-4nic"),
             ("nics-dualport", "dualport-2gpu"),
         ):
-            file, text = machine(file), None
-            text = self.good("--topo", file)
-            golden = f"{GOLDEN}/{name}.txt"
-            if os.environ.get("KOLO_RENEW"):
-                with open(golden, "w", encoding="utf-8") as f:
-                    f.write(text)
-            with open(golden, encoding="utf-8") as f:
-                self.assertEqual(text, f.read(), name)
+            self.check_page(name, self.good("--topo", machine(file)))
 
     def test_the_first_line_answers(self):
         for file, args, env, want in (
@@ -75,7 +45,7 @@ class Nics(unittest.TestCase):
     def test_channels_are_those_of_the_graph(self):
         for name in ("a100-nvsw-8nic-200g", "a100-nvsw-4nic-200g", "dgx1v-hcm-4nic", "b200-nvsw-8nic-800g"):
             f = machine(name)
-            plan = json.loads(kolo("graph", "--topo", f, "--hosts", "2", "--json").stdout)
+            plan = json.loads(tool.good("graph", "--topo", f, "--hosts", "2", "--json"))
             want = {}
             for ends in plan["queries"]["ring_net"]:
                 for end in ("recv", "send"):
@@ -85,7 +55,7 @@ class Nics(unittest.TestCase):
 
     def test_connections_that_change_rails_are_flagged(self):
         f = machine("dgx1v-hcm-4nic-missing-0-4")
-        plan = json.loads(kolo("graph", "--topo", f, "--hosts", "2", "--json").stdout)
+        plan = json.loads(tool.good("graph", "--topo", f, "--hosts", "2", "--json"))
         o, text = self.answer(f), self.good("--topo", f)
         rings = [r for r in o["rails"] if r["for"] == "ring"]
         for e in plan["queries"]["ring_net"]:  # of host 0; on odd hosts pairs of channels are swapped
@@ -99,7 +69,7 @@ class Nics(unittest.TestCase):
 
     def test_own_nics_are_those_of_the_graph(self):
         f = machine("pcie-8gpu-4nic-100g")
-        plan = json.loads(kolo("graph", "--topo", f, "--hosts", "2", "--json").stdout)
+        plan = json.loads(tool.good("graph", "--topo", f, "--hosts", "2", "--json"))
         want = [sorted(set(nets)) for nets in plan["queries"]["local_net"]]
         rows = self.answer(f)["gpus"]
         got = [sorted(r["net"] for r in rows if r["rank"] == g) for g in plan["queries"]["gpu_ranks"]]
@@ -113,11 +83,8 @@ class Nics(unittest.TestCase):
                '<gpu dev="{1}" sm="80" rank="{1}" gdr="1"/></pci>{2}</pci>')
         nics = "".join(f'<pci busid="{bus}" class="0x0200" link_speed="16 GT/s" link_width="{width}"><nic><net {net} '
                        'gdr="1"/></nic></pci>' for bus, net, width in nets)
-        t = tempfile.NamedTemporaryFile("w", suffix=".xml")
-        t.write('<system version="1"><cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">'
-                + gpu.format(1, 0, nics) + gpu.format(2, 1, "") + "</cpu></system>")
-        t.flush()
-        return t
+        return tool.written('<system version="1"><cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">'
+                            + gpu.format(1, 0, nics) + gpu.format(2, 1, "") + "</cpu></system>")
 
     def test_why_a_nic_is_left_out(self):
         with self.fabric([("0000:12:00.0", 'dev="0" name="good" speed="200000"', 16),
@@ -162,10 +129,9 @@ class Nics(unittest.TestCase):
             o = self.answer(t.name)
         self.assertEqual((o["total"], o["repeated"]), (1, 1))
 
-    @unittest.skipUnless(os.path.isdir(SHARED), "skipped: the machines of KOLO_SHARED")
     def test_the_p5_has_equal_nics(self):
-        for file, used in (("real/aws-p5.48xlarge-h100.xml", 2), ("derived/aws-p5-nvs18.xml", 8)):
-            first = self.good("--topo", f"{SHARED}/{file}").splitlines()[0]
+        for file, used in (("real/aws-p5.48xlarge-h100", 2), ("derived/aws-p5-nvs18", 8)):
+            first = self.first("--topo", self.shared(file))
             self.assertEqual(first, f"{used} of 32 NICs are used, because all 32 count as one port: they have the same port "
                              "number and guid (0, for a guid counts only when written as 0x...).")
 
@@ -175,20 +141,11 @@ class Nics(unittest.TestCase):
         self.assertEqual((many["hosts"], many["used"], many["crossing"]), (512, 8, 0))
 
     def test_every_machine_has_an_answer(self):
-        files = glob.glob(f"{DATA}/*.xml") + glob.glob("tests/data/topologies/random/*.xml")
-        if os.path.isdir(SHARED):
-            files += [f for d in ("real", "derived", "from-public") for f in glob.glob(f"{SHARED}/{d}/*.xml")]
-        else:
-            print("skipped: the machines of KOLO_SHARED", file=sys.stderr)
         answers = 0
-        for f in sorted(files):
-            p = kolo("explain", "nics", "--topo", f)
-            if p.returncode:
-                self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (1, "", 1), f"{f}: {p.stderr}")
-            else:
-                answers += p.stdout.endswith("\n")
+        for f in tool.machines("synthetic", "random") + self.shared_machines("real", "derived", "from-public"):
+            answers += self.good_or_refused("--topo", f) is not None
         self.assertGreater(answers, 50)
 
 
 if __name__ == "__main__":
-    unittest.main()
+    tool.main()

@@ -2,42 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """`kolo explain pair`: how two ends talk, and why not better.
 
-Whole answers are in tests/data/explain/pair-*.txt; KOLO_RENEW=1 writes them anew, to be read before they are kept. With
-KOLO_SHARED (else ../shared, where that exists) every machine of topologies/ is asked as well.
+Whole answers are in tests/data/explain/pair-*.txt.
 """
-import glob
 import json
-import os
-import subprocess
-import sys
-import unittest
 
-KOLO = os.path.join(os.environ["KOLO_BUILD"], "kolo")
-DATA = "tests/data/topologies/synthetic"
-EXAMPLES = "tests/data/examples"
-GOLDEN = "tests/data/explain"
-SHARED = os.path.join(os.environ.get("KOLO_SHARED") or "../shared", "topologies")
+import tool
+from tool import EXAMPLES, machine
 
 
-def kolo(*args, **env):
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
-    return subprocess.run([KOLO, *args], capture_output=True, text=True, timeout=60, env={**clean, **env}, check=False)
-
-
-def machine(name):
-    return f"{DATA}/{name}.xml"
-
-
-class Pair(unittest.TestCase):
-    maxDiff = None
-
-    def good(self, *args, **env):
-        p = kolo("explain", "pair", *args, **env)
-        self.assertEqual((p.returncode, p.stderr), (0, ""), args)
-        return p.stdout
-
-    def answer(self, *args, **env):
-        return json.loads(self.good(*args, "--json", **env))
+class Pair(tool.Case):
+    words = ("explain", "pair")
 
     def test_whole_answers(self):
         for name, *args in (
@@ -50,12 +24,7 @@ class Pair(unittest.TestCase):
             ("pair-gb200-hosts", "0", "5", "--topo", machine("gb200-4gpu-4nic"), "--hosts", "2"),
             ("pair-gb200-domain", "0", "5", "--topo", machine("gb200-4gpu-4nic"), "--hosts", "2", "--mnnvl"),
         ):
-            file, text = f"{GOLDEN}/{name}.txt", self.good(*args)
-            if os.environ.get("KOLO_RENEW"):
-                with open(file, "w", encoding="utf-8") as f:
-                    f.write(text)
-            with open(file, encoding="utf-8") as f:
-                self.assertEqual(text, f.read(), name)
+            self.check_page(name, self.good(*args))
 
     def test_transports_and_what_refuses_them(self):
         sockets, ring, fast = (f"{EXAMPLES}/{n}.xml" for n in ("two-sockets", "nvlink-ring", "net-faster"))
@@ -69,27 +38,27 @@ class Pair(unittest.TestCase):
             ((fast, "0", "1"), {"NCCL_NET_DISABLE_INTRA": "1"}, "SHM", ["too_far", "allowed"]),
             ((machine("pcie-2cpu-4gpu"), "0", "3"), {"NCCL_SHM_DISABLE": "1"}, None, ["too_far", "disabled", "no_nic"]),
         ):
-            o = self.answer("--topo", args[0], args[1], args[2], **env)
+            o = self.json("--topo", args[0], args[1], args[2], **env)
             self.assertEqual(o["transport"], chosen, (args, env))
             self.assertEqual([t["reason"]["code"] for t in o["transports"]], codes, (args, env))
             self.assertEqual([t["name"] for t in o["transports"] if t["chosen"]], [chosen] if chosen else [])
 
     def test_another_gpu_in_between(self):
-        o = self.answer("0", "2", "--topo", f"{EXAMPLES}/nvlink-ring.xml")
+        o = self.json("0", "2", "--topo", f"{EXAMPLES}/nvlink-ring.xml")
         self.assertEqual((o["via"], o["path"][0]["type"]), (3, "NVB"))
         self.assertIn("by way of GPU/3", o["summary"])
 
     def test_the_sentence_is_the_same_for_people_and_programs(self):
         for args in (("0", "3"), ("0", "9", "--hosts", "2"), ("1", "NET/5"), ("NET/5", "1"), ("CPU/0-0", "NET/1")):
             args += ("--topo", machine("h100-nvsw-8nic-400g"))
-            self.assertEqual(self.good(*args).splitlines()[0], self.answer(*args)["summary"] + ".")
+            self.assertEqual(self.good(*args).splitlines()[0], self.json(*args)["summary"] + ".")
 
     def test_nics_of_sends_are_those_of_the_graph(self):
         for name in ("a100-nvsw-8nic-200g", "h100-nvsw-4nic-400g", "dgx1v-hcm-4nic", "gb200-4gpu-4nic"):
-            plan = json.loads(kolo("graph", "--topo", machine(name), "--hosts", "2", "--json").stdout)
+            plan = json.loads(tool.good("graph", "--topo", machine(name), "--hosts", "2", "--json"))
             gpus, seen = plan["gpus_per_host"], 0
             for a, b in ((0, gpus), (0, gpus + 1), (1, 2 * gpus - 1), (gpus - 1, gpus)):
-                o = self.answer(str(a), str(b), "--topo", machine(name), "--hosts", "2")
+                o = self.json(str(a), str(b), "--topo", machine(name), "--hosts", "2")
                 for r in o["routes"]:
                     for c in r["channels"]:
                         if r["for"] == "send/recv" and c < 2:
@@ -100,20 +69,20 @@ class Pair(unittest.TestCase):
 
     def test_nics_of_rings_are_those_of_the_graph(self):
         f = machine("a100-nvsw-8nic-200g")
-        plan = json.loads(kolo("graph", "--topo", f, "--hosts", "2", "--json").stdout)
+        plan = json.loads(tool.good("graph", "--topo", f, "--hosts", "2", "--json"))
         for ends in plan["queries"]["ring_net"]:
             (last, out, proxy), (first, into, _) = ends["send"], ends["recv"]
-            routes = self.answer(str(last), str(8 + first), "--topo", f, "--hosts", "2")["routes"]
+            routes = self.json(str(last), str(8 + first), "--topo", f, "--hosts", "2")["routes"]
             ring = [r for r in routes if r["for"] == "ring" and ends["ch"] in r["channels"]]
             self.assertEqual([(r["send"]["net"], r["send"]["proxy"], r["recv"]["net"]) for r in ring],
                              [(out, proxy, into)])
 
     def test_cpu_devices_say_what_happens_live(self):
-        o = self.answer("0", "1", "--ranks", "2")
+        o = self.json("0", "1", "--ranks", "2")
         self.assertEqual((o["transport"], o["live"]), ("SHM", {"processes": "SHM", "threads": "P2P"}))
         self.assertEqual(o["transports"][0]["reason"]["code"], "not_mappable")
         self.assertIn("as threads of one process they would use P2P", o["summary"])
-        o = self.answer("0", "1", "--ranks", "2", NCCL_P2P_DISABLE="1")
+        o = self.json("0", "1", "--ranks", "2", NCCL_P2P_DISABLE="1")
         self.assertEqual(o["live"], {"processes": "SHM", "threads": "SHM"})
 
     def test_bad_ends(self):
@@ -121,28 +90,19 @@ class Pair(unittest.TestCase):
         for words, code in ((("0", "4"), 1), (("0", "0"), 1), (("0", "NET/9"), 1), (("0", "PCI/0-10000"), 1),
                             (("0", "-1"), 2), (("0", "99999999999999999999"), 1), (("0",), 2), (("0", "1", "2"), 2),
                             (("", "1"), 1)):
-            p = kolo("explain", "pair", "--topo", f, *words)
-            self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (code, "", 1), f"{words}: {p.stderr}")
+            self.refused(code, ".", "--topo", f, *words)
 
     def test_many_hosts(self):
-        o = self.answer("0", "4095", "--topo", machine("h100-rail-8nic-400g"), "--hosts", "512")
+        o = self.json("0", "4095", "--topo", machine("h100-rail-8nic-400g"), "--hosts", "512")
         self.assertEqual((o["transport"], o["b"]["host"], o["b"]["dev"]), ("NET", 511, 7))
 
     def test_every_machine_has_an_answer(self):
-        files = glob.glob(f"{DATA}/*.xml") + glob.glob("tests/data/topologies/random/*.xml")
-        if os.path.isdir(SHARED):
-            files += [f for d in ("real", "derived", "from-public") for f in glob.glob(f"{SHARED}/{d}/*.xml")]
-        else:
-            print("skipped: the machines of KOLO_SHARED", file=sys.stderr)
         answers = 0
-        for f in sorted(files):
-            p = kolo("explain", "pair", "0", "1", "--topo", f, "--json")
-            if p.returncode:
-                self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (1, "", 1), f"{f}: {p.stderr}")
-            else:
-                answers += bool(json.loads(p.stdout)["summary"])
+        for f in tool.machines("synthetic", "random") + self.shared_machines("real", "derived", "from-public"):
+            text = self.good_or_refused("0", "1", "--topo", f, "--json")
+            answers += text is not None and bool(json.loads(text)["summary"])
         self.assertGreater(answers, 50)
 
 
 if __name__ == "__main__":
-    unittest.main()
+    tool.main()

@@ -2,21 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`kolo explain search`: the first line names what is wrong, or what limits; sound machines are not suspected; golden texts.
 
-The machines of tests/data/ always; with KOLO_SHARED (else ../shared, where that exists) also published faults there.
-KOLO_UPDATE=1 writes the golden texts anew.
+Whole answers are in tests/data/explain/search-*.txt.
 """
-import glob
-import json
 import os
-import subprocess
-import sys
-import tempfile
-import unittest
 
-KOLO = os.path.join(os.environ["KOLO_BUILD"], "kolo")
-DATA = "tests/data/topologies/synthetic"
-GOLDEN = "tests/data/explain"
-SHARED = os.path.join(os.environ.get("KOLO_SHARED") or "../shared", "topologies")
+import tool
 
 # Machines that lack something on purpose, and what.
 FAULTY = {
@@ -26,37 +16,13 @@ FAULTY = {
 }
 
 
-def kolo(*args, **env):
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
-    return subprocess.run([KOLO, "explain", *args], capture_output=True, text=True, timeout=120, env={**clean, **env}, check=False)
-
-
-class Search(unittest.TestCase):
-    maxDiff = None
-
-    def good(self, *args, **env):
-        p = kolo("search", *args, **env)
-        self.assertEqual(p.returncode, 0, f"{args}: {p.stderr}")
-        return p.stdout
-
-    def first(self, *args, **env):
-        return self.good(*args, **env).split("\n")[0]
-
-    def told(self, *args, **env):
-        return json.loads(self.good("--json", *args, **env))
-
-    def compare(self, name, text):
-        path = f"{GOLDEN}/{name}.txt"
-        if os.environ.get("KOLO_UPDATE"):
-            with open(path, "w", encoding="utf-8") as f:
-                f.write(text)
-        with open(path, encoding="utf-8") as f:
-            self.assertEqual(text, f.read(), path)
+class Search(tool.Case):
+    words = ("explain", "search")
 
     def test_golden_texts(self):
         for machine, hosts in (("a100-nvsw-8nic-200g", 2), ("h100-rail-8nic-400g", 2), ("pcie-1cpu-2gpu-amd", 1), ("gb200-4gpu-4nic", 2)):
-            out = self.good("--topo", f"{DATA}/{machine}.xml", "--hosts", str(hosts))
-            self.compare(f"search-{machine}", out)
+            out = self.good("--topo", tool.machine(machine), "--hosts", str(hosts))
+            self.check_page(f"search-{machine}", out)
 
     def test_the_first_line_says_what_limits(self):
         for machine, hosts, want in (
@@ -70,7 +36,7 @@ class Search(unittest.TestCase):
             ("a100-rail-8nic-200g", 2, "tree: none was found at any bandwidth, so the GPUs are taken in their order, at 0.1 GB/s, and rings "
                                        "and trees have 2 channels; no link was full, but paths of the types that may be used do not lead on."),
         ):
-            self.assertEqual(self.first("--topo", f"{DATA}/{machine}.xml", "--hosts", str(hosts)), want)
+            self.assertEqual(self.first("--topo", tool.machine(machine), "--hosts", str(hosts)), want)
 
     def test_faults_are_named_first_and_tried_without(self):
         for machine, want in (
@@ -80,10 +46,10 @@ class Search(unittest.TestCase):
                                            "ring graph has 4 channels of 20 GB/s; with as many NVLinks as the others it would have 6 "
                                            "channels of 20 GB/s."),
         ):
-            self.assertEqual(self.first("--topo", f"{DATA}/{machine}.xml"), want)
+            self.assertEqual(self.first("--topo", tool.machine(machine)), want)
 
     def test_faults_that_cost_nothing_are_named_behind_the_limit(self):
-        self.assertRegex(self.first("--topo", f"{DATA}/dgx1v-hcm-4nic-missing-0-4.xml", "--hosts", "2"),
+        self.assertRegex(self.first("--topo", tool.machine("dgx1v-hcm-4nic-missing-0-4"), "--hosts", "2"),
                          r"^ring: 4 channels of 12 GB/s; no room .* Something looks wrong, though it costs nothing here: GPU/0 and GPU/4 have")
         f = self.edited("dgx1v-hcm-0nic", ('count="2"', 'count="1"', 1))
         self.assertRegex(self.first("--topo", f), r"^GPU/0 sees 1 NVLink to GPU/[0-9], which sees 2 back: ")
@@ -91,27 +57,23 @@ class Search(unittest.TestCase):
     def test_a_mended_machine_is_the_sound_one(self):
         """What a fault is said to cost is what the machine without it has."""
         for broken, sound in (("a100-nvsw-8nic-broken-gpu3", "a100-nvsw-8nic-200g"), ("dgx1v-hcm-4nic-missing-0-4", "dgx1v-hcm-4nic")):
-            fault = self.told("--topo", f"{DATA}/{broken}.xml")["faults"][0]
-            ring = self.told("ring", "--topo", f"{DATA}/{sound}.xml")["graphs"][0]
+            fault = self.json("--topo", tool.machine(broken))["faults"][0]
+            ring = self.json("ring", "--topo", tool.machine(sound))["graphs"][0]
             self.assertEqual(fault["without"], {k: ring[k] for k in ("nchannels", "bw_intra", "bw_inter")})
 
     def test_sound_machines_are_not_suspected(self):
-        for f in sorted(glob.glob(f"{DATA}/*.xml")):
+        for f in filter(tool.is_sound, tool.machines("synthetic")):
             name = os.path.basename(f)
-            if name.startswith("bad-"):
-                continue
-            o = self.told("ring", "--topo", f, "--hosts", "2")
+            o = self.json("ring", "--topo", f, "--hosts", "2")
             self.assertEqual({x["code"] for x in o["faults"]}, {FAULTY[name]} if name in FAULTY else set(), name)
 
     def edited(self, machine, *edits):
-        with open(f"{DATA}/{machine}.xml", encoding="utf-8") as f:
+        with open(tool.machine(machine), encoding="utf-8") as f:
             text = f.read()
         for old, new, *times in edits:
             self.assertIn(old, text)
             text = text.replace(old, new, *times)
-        t = tempfile.NamedTemporaryFile("w", suffix=".xml", encoding="utf-8")
-        t.write(text)
-        t.flush()
+        t = tool.written(text)
         self.addCleanup(t.close)
         return t.name
 
@@ -126,19 +88,17 @@ class Search(unittest.TestCase):
 
     def test_faults_that_cost_more_together(self):
         f = self.edited("a100-nvsw-8nic-broken-gpu3", ('guid="0x', 'guid="'))
-        o = self.told("ring", "--topo", f, "--hosts", "2")
+        o = self.json("ring", "--topo", f, "--hosts", "2")
         self.assertEqual([(x["code"], x["together"]) for x in o["faults"]], [("few_nvlinks", True), ("shared_port", True)])
-        sound = self.told("ring", "--topo", f"{DATA}/a100-nvsw-8nic-200g.xml", "--hosts", "2")["graphs"][0]
+        sound = self.json("ring", "--topo", tool.machine("a100-nvsw-8nic-200g"), "--hosts", "2")["graphs"][0]
         self.assertEqual(o["faults"][0]["without"]["nchannels"], sound["nchannels"])
-        o = self.told("ring", "--topo", f)  # one host: each costs something by itself, in another place
+        o = self.json("ring", "--topo", f)  # one host: each costs something by itself, in another place
         self.assertEqual([(x["code"], x["together"], x["hosts"]) for x in o["faults"]], [("few_nvlinks", False, 1), ("shared_port", False, 2)])
 
     def test_a_graph_file_is_named_with_who_set_it(self):
-        machine = f"{DATA}/pcie-2cpu-4gpu.xml"
-        g = subprocess.run([KOLO, "graph", "--topo", machine, "--format", "xml"], capture_output=True, text=True, check=True).stdout
-        with tempfile.NamedTemporaryFile("w", suffix=".xml") as t:
-            t.write(g.replace('speedintra="10"', 'speedintra="5"').replace('speedinter="10"', 'speedinter="5"'))
-            t.flush()
+        machine = tool.machine("pcie-2cpu-4gpu")
+        g = tool.good("graph", "--topo", machine, "--format", "xml")
+        with tool.written(g.replace('speedintra="10"', 'speedintra="5"').replace('speedinter="10"', 'speedinter="5"')) as t:
             self.assertEqual(self.first("ring", "--topo", machine, NCCL_GRAPH_FILE=t.name),
                              f"ring: 1 channel of 5 GB/s, taken without a search from the graph file {t.name} (NCCL_GRAPH_FILE, "
                              "environment); a search finds 1 channel of 10 GB/s.")
@@ -148,8 +108,8 @@ class Search(unittest.TestCase):
                              r"^The graph file \(NCCL_GRAPH_FILE, environment\) is not used for the ring graph: .*:[0-9]+: .*\. A search gave ")
 
     def test_all_shows_every_attempt(self):
-        machine = f"{DATA}/pcie-2cpu-4gpu.xml"
-        o = self.told("ring", "--all", "--topo", machine)["graphs"][0]
+        machine = tool.machine("pcie-2cpu-4gpu")
+        o = self.json("ring", "--all", "--topo", machine)["graphs"][0]
         rows = [l for l in self.good("ring", "--all", "--topo", machine).split("\n") if l[2:3].isdigit()]
         self.assertEqual(len(rows), len(o["attempts"]))
         self.assertEqual(o["chapters"][-1]["attempts"][1], len(o["attempts"]) - 1)
@@ -158,7 +118,7 @@ class Search(unittest.TestCase):
 
     def test_loads_agree_with_the_paths(self):
         """Every GPU of a ring sends and receives all channels: what its links carry must add up to that."""
-        o = self.told("ring", "--topo", f"{DATA}/dgx1v-hcm-0nic.xml")["graphs"][0]
+        o = self.json("ring", "--topo", tool.machine("dgx1v-hcm-0nic"))["graphs"][0]
         total = o["nchannels"] * o["bw_intra"]
         for gpu in range(8):
             out = sum(l["used"] for l in o["links"] if l["from"] == f"GPU/{gpu}")
@@ -168,7 +128,7 @@ class Search(unittest.TestCase):
             self.assertAlmostEqual(l["lacks"], max(0, l["used"] + l["one_more"] - l["bw"]) if l["one_more"] else 0)
 
     def test_how_channels_come_about(self):
-        machine = f"{DATA}/h100-rail-8nic-400g.xml"
+        machine = tool.machine("h100-rail-8nic-400g")
         for env, want in (
             ({}, [("ring", 8), ("twice", 16)]),
             ({"NCCL_MAX_NCHANNELS": "10", "NCCL_NVLS_ENABLE": "0"}, [("ring", 8), ("twice", 16), ("max_channels", 10)]),
@@ -176,32 +136,27 @@ class Search(unittest.TestCase):
              [("ring", 8), ("twice", 16), ("max_channels", 4), ("min_channels", 6), ("nvls", 16)]),
             ({"NCCL_MAX_CTAS": "6", "NCCL_NVLS_ENABLE": "0"}, [("ring", 8), ("twice", 16), ("max_ctas", 6)]),
         ):
-            o = self.told("ring", "--topo", machine, "--hosts", "2", **env)["channels"]
+            o = self.json("ring", "--topo", machine, "--hosts", "2", **env)["channels"]
             self.assertEqual([(s["code"], s["after"]) for s in o["steps"]], want, env)
             self.assertEqual(o["nchannels"], want[-1][1])
-        o = self.told("tree", "--topo", f"{DATA}/a100-rail-8nic-200g.xml", "--hosts", "2")["channels"]
+        o = self.json("tree", "--topo", tool.machine("a100-rail-8nic-200g"), "--hosts", "2")["channels"]
         self.assertEqual([(s["code"], s["after"]) for s in o["steps"]], [("ring", 8), ("tree", 1), ("twice", 2)])
 
     def test_wrong_questions(self):
-        machine = f"{DATA}/pcie-2cpu-4gpu.xml"
+        machine = tool.machine("pcie-2cpu-4gpu")
         for args, code, want in (
-            (("search", "rings"), 2, 'no graph "rings": ring, tree, collnet or nvls'),
-            (("search", "ring", "tree"), 2, "expected: search"),
-            (("search", "nvls", "--topo", machine), 1, "no nvls graph was computed: a GPU is older than sm 90"),
-            (("search", "collnet", "--topo", machine), 1, "NCCL_COLLNET_ENABLE is not 1"),
-            (("search", "--topo", f"{DATA}/bad-truncated.xml"), 1, "bad-truncated.xml:3: "),
-            (("search", "--topo", "/nonexistent"), 1, "/nonexistent"),
+            (("rings",), 2, 'no graph "rings": ring, tree, collnet or nvls'),
+            (("ring", "tree"), 2, "expected: search"),
+            (("nvls", "--topo", machine), 1, "no nvls graph was computed: a GPU is older than sm 90"),
+            (("collnet", "--topo", machine), 1, "NCCL_COLLNET_ENABLE is not 1"),
+            (("--topo", tool.machine("bad-truncated")), 1, "bad-truncated.xml:3: "),
+            (("--topo", "/nonexistent"), 1, "/nonexistent"),
         ):
-            p = kolo(*args)
-            self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (code, "", 1), (args, p.stderr))
-            self.assertIn(want, p.stderr)
+            self.refused(code, want, *args)
 
     # ---- published faults ----
 
     def test_published_faults(self):
-        if not os.path.isdir(SHARED):
-            print("published faults: skipped, no KOLO_SHARED", file=sys.stderr)
-            return
         for name, start, end in (
             ("derived/gb300-nvl72-2tray-rank5-no-nvlink-numhash", "GPU/5 has no NVLink while 7 other GPUs of the same kind have 18 each: ",
              "it would have 16 channels of 45 GB/s."),
@@ -216,16 +171,13 @@ class Search(unittest.TestCase):
             ("derived/aws-p5-nvs18", "NET/0, NET/1, NET/2, NET/3 and 28 more count as one port of 100 Gb/s because their guid ",
              "32 channels of 12 GB/s."),
         ):
-            line = self.first("--topo", f"{SHARED}/{name}.xml")
+            line = self.first("--topo", self.shared(name))
             self.assertTrue(line.startswith(start) and line.endswith(end), f"{name}: {line}")
 
     def test_every_machine_has_an_answer(self):
-        files = sorted(f for d in ("real", "derived", "random", "from-public") for f in glob.glob(f"{SHARED}/{d}/*.xml"))
-        for f in files or sorted(glob.glob("tests/data/topologies/random/*.xml")):
-            p = kolo("search", "--topo", f, "--hosts", "2")
-            self.assertIn(p.returncode, (0, 1), f"{f}: {p.stderr}")
-            self.assertEqual(p.stderr.count("\n") if p.returncode else p.stderr, 1 if p.returncode else "", f)
+        for f in tool.machines("random") + self.shared_machines("real", "derived", "from-public"):
+            self.good_or_refused("--topo", f, "--hosts", "2")
 
 
 if __name__ == "__main__":
-    unittest.main()
+    tool.main()

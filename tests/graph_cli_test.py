@@ -3,51 +3,26 @@
 """`kolo graph` as its users meet it: every machine we have gets rings and trees that hold together, what is written as a
 graph file is taken back, and errors are one line. Whether the graphs are the right ones, golden_test.sh knows."""
 import glob
-import json
 import os
-import subprocess
-import tempfile
-import unittest
 
-KOLO = os.path.join(os.environ["KOLO_BUILD"], "kolo")
-DATA = "tests/data/topologies"
-A100 = f"{DATA}/synthetic/a100-nvsw-8nic-200g.xml"
-COLLNET = f"{DATA}/synthetic/h100-nvsw-8nic-400g-coll.xml"
-PCIE = f"{DATA}/synthetic/pcie-2cpu-4gpu.xml"
-TRUNCATED = f"{DATA}/synthetic/bad-truncated.xml"
+import tool
 
-
-def kolo(*args, stdin="", **env):
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
-    return subprocess.run([KOLO, "graph", *args], input=stdin, capture_output=True, encoding="utf-8",
-                          timeout=60, env={**clean, **env}, check=False)
+A100 = tool.machine("a100-nvsw-8nic-200g")
+COLLNET = tool.machine("h100-nvsw-8nic-400g-coll")
+PCIE = tool.machine("pcie-2cpu-4gpu")
+TRUNCATED = tool.machine("bad-truncated")
 
 
 def machines():
-    return sorted(f for f in glob.glob(f"{DATA}/*/*.xml") + glob.glob("tests/data/examples/*.xml")
-                  if not os.path.basename(f).startswith("bad-"))
+    return [f for f in tool.machines("synthetic", "random") + sorted(glob.glob(f"{tool.EXAMPLES}/*.xml")) if tool.is_sound(f)]
 
 
-class Graph(unittest.TestCase):
-    def good(self, *args, **env):
-        p = kolo(*args, **env)
-        self.assertEqual(p.returncode, 0, f"{args}: {p.stderr}")
-        return p.stdout
-
-    def plan(self, *args, **env):
-        return json.loads(self.good(*args, "--json", **env))
-
-    def refused(self, code, want, *args, **env):
-        p = kolo(*args, **env)
-        self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (code, "", 1), f"{args}: {p.stderr}")
-        self.assertRegex(p.stderr, want, args)
+class Graph(tool.Case):
+    words = ("graph",)
 
     def written(self, *args, **env):
         """A graph file with what these arguments give; it lives as long as the returned object."""
-        t = tempfile.NamedTemporaryFile("w", suffix=".xml")
-        t.write(self.good(*args, "--format", "xml", **env))
-        t.flush()
-        return t
+        return tool.written(self.good(*args, "--format", "xml", **env))
 
     # ---- what is found holds together ----
 
@@ -68,7 +43,7 @@ class Graph(unittest.TestCase):
         self.assertGreater(len(files), 60)
         for f in files:
             with self.subTest(f):
-                o = self.plan("--topo", f, "--hosts", "3")
+                o = self.json("--topo", f, "--hosts", "3")
                 ranks = list(range(o["ranks_total"]))
                 self.assertEqual(o["ranks_total"], 3 * o["gpus_per_host"])
                 self.assertEqual((len(o["rings"]), len(o["trees"])), (o["nchannels"], o["nchannels"]))
@@ -94,7 +69,7 @@ class Graph(unittest.TestCase):
         self.assertIn("1 host with 4 GPUs each", self.good("--topo", PCIE))
 
     def test_json_has_its_keys(self):
-        o = self.plan("--topo", COLLNET, "--hosts", "2", NCCL_COLLNET_ENABLE="1")
+        o = self.json("--topo", COLLNET, "--hosts", "2", NCCL_COLLNET_ENABLE="1")
         self.assertEqual(set(o), {
             "topology", "hosts", "gpus_per_host", "ranks_total", "nnodes", "rank_to_node", "system", "max_bw", "total_bw",
             "paths", "queries", "graphs", "graphs_aligned", "nchannels", "coll_channels", "nvls_channels", "p2p_channels",
@@ -121,10 +96,10 @@ class Graph(unittest.TestCase):
     def test_one_kind_of_graph(self):
         kinds = {"ring": ["ring"], "tree": ["tree"], "collnet": ["collnet_chain", "collnet_direct"], "nvls": ["nvls"]}
         where = ("--topo", COLLNET, "--hosts", "2")
-        everything = self.plan(*where, NCCL_COLLNET_ENABLE="1")
+        everything = self.json(*where, NCCL_COLLNET_ENABLE="1")
         for kind, names in kinds.items():
             with self.subTest(kind):
-                o = self.plan(*where, "--graph", kind, NCCL_COLLNET_ENABLE="1")
+                o = self.json(*where, "--graph", kind, NCCL_COLLNET_ENABLE="1")
                 self.assertEqual(o["graphs"], {n: everything["graphs"][n] for n in names})
                 self.assertEqual(o["rings"], everything["rings"])
                 text = self.good(*where, "--graph", kind, NCCL_COLLNET_ENABLE="1")
@@ -135,28 +110,28 @@ class Graph(unittest.TestCase):
 
     def test_hosts(self):
         for hosts in (1, 2, 5):
-            o = self.plan("--topo", A100, "--hosts", str(hosts))
+            o = self.json("--topo", A100, "--hosts", str(hosts))
             self.assertEqual((o["hosts"], o["gpus_per_host"], o["nnodes"]), (hosts, 8, hosts))
             self.assertEqual(o["rank_to_node"], [r // 8 for r in range(8 * hosts)])
             self.assertEqual(len(o["graphs"]["ring"]["inter"]), 0 if hosts == 1 else 8)  # alone, no NET is needed
-        o = self.plan("--topo", f"{DATA}/synthetic/gb200-4gpu-4nic.xml", "--hosts", "3", "--mnnvl")
+        o = self.json("--topo", tool.machine("gb200-4gpu-4nic"), "--hosts", "3", "--mnnvl")
         self.assertEqual((o["ranks_total"], o["nnodes"]), (12, 1))
         self.assertEqual(sorted(o["graphs"]["ring"]["intra"][0]), list(range(12)))
 
     def test_part_of_a_machine(self):
-        o = self.plan("--topo", A100, "--gpus", "5,2,7", "--hosts", "2")
+        o = self.json("--topo", A100, "--gpus", "5,2,7", "--hosts", "2")
         self.assertEqual({(n["rank"], n["dev"]) for n in o["system"] if n["type"] == "GPU"}, {(0, 5), (1, 2), (2, 7)})
         self.assertEqual(sorted(o["graphs"]["ring"]["intra"][0]), [0, 1, 2])
         xml = self.good("--topo", A100, "--gpus", "5,2,7", "--graph", "ring", "--format", "xml")
         self.assertEqual({part.split('"')[0] for part in xml.split('<gpu dev="')[1:]}, {"0x5", "0x2", "0x7"})
 
     def test_where_machines_come_from(self):
-        want = self.plan("--topo", PCIE)
+        want = self.json("--topo", PCIE)
         with open(PCIE, encoding="utf-8") as f:
-            piped = self.plan("--topo", "-", stdin=f.read())
-        for o in (piped, self.plan(NCCL_TOPO_FILE=PCIE)):
+            piped = self.json("--topo", "-", stdin=f.read())
+        for o in (piped, self.json(NCCL_TOPO_FILE=PCIE)):
             self.assertEqual((o["graphs"], o["rings"], o["system"]), (want["graphs"], want["rings"], want["system"]))
-        o = self.plan("--ranks", "3")
+        o = self.json("--ranks", "3")
         self.assertEqual((o["topology"], o["ranks_total"], sorted(o["rings"][0])), ("this machine", 3, [0, 1, 2]))
 
     # ---- graph files ----
@@ -165,7 +140,7 @@ class Graph(unittest.TestCase):
         for f in machines():
             where = ("--topo", f, "--hosts", "1" if "examples" in f else "2")
             with self.subTest(f), self.written(*where) as t:
-                before, after = self.plan(*where), self.plan(*where, NCCL_GRAPH_FILE=t.name)
+                before, after = self.json(*where), self.json(*where, NCCL_GRAPH_FILE=t.name)
                 for name, g in before["graphs"].items():
                     if not g or not g["nChannels"]:
                         continue
@@ -178,9 +153,9 @@ class Graph(unittest.TestCase):
 
     def test_a_graph_of_another_machine_is_not_taken(self):
         with self.written("--topo", A100) as t:
-            o = self.plan("--topo", PCIE, NCCL_GRAPH_FILE=t.name)
+            o = self.json("--topo", PCIE, NCCL_GRAPH_FILE=t.name)
             text = self.good("--topo", PCIE, NCCL_GRAPH_FILE=t.name)
-        self.assertEqual(o["graphs"], self.plan("--topo", PCIE)["graphs"])
+        self.assertEqual(o["graphs"], self.json("--topo", PCIE)["graphs"])
         self.assertRegex(o["explain"]["ring"]["refused"], f"^{t.name}:[0-9]+: .*more gpu elements than the 4 GPUs")
         self.assertIn("the graph file was not used: ", text)
 
@@ -189,14 +164,12 @@ class Graph(unittest.TestCase):
     def test_bad_files(self):
         self.refused(1, "/nonexistent: No such file", "--topo", "/nonexistent")
         self.refused(1, f"^{TRUNCATED}:3: .*; ", "--topo", TRUNCATED)
-        self.refused(1, f"^{DATA}/synthetic/bad-nogpu.xml:1: .*; ", "--topo", f"{DATA}/synthetic/bad-nogpu.xml")
-        self.refused(1, f"^{DATA}/synthetic/bad-version2.xml:1: .*; ", "--topo", f"{DATA}/synthetic/bad-version2.xml")
+        self.refused(1, f"^{tool.machine('bad-nogpu')}:1: .*; ", "--topo", tool.machine("bad-nogpu"))
+        self.refused(1, f"^{tool.machine('bad-version2')}:1: .*; ", "--topo", tool.machine("bad-version2"))
         self.refused(1, ":1: .*; ", "--topo", "-", stdin="<system>")
         self.refused(1, f"^{TRUNCATED}:3: .*; ", NCCL_TOPO_FILE=TRUNCATED)
         self.refused(1, "/nonexistent: No such file", "--topo", PCIE, NCCL_GRAPH_FILE="/nonexistent")
-        with tempfile.NamedTemporaryFile("w", suffix=".xml") as t:
-            t.write('<graphs version="1">\n<graph id="0">\n</graphs>\n')
-            t.flush()
+        with tool.written('<graphs version="1">\n<graph id="0">\n</graphs>\n') as t:
             self.refused(1, f"^{t.name}:3: .*; ", "--topo", PCIE, NCCL_GRAPH_FILE=t.name)
 
     def test_bad_values(self):
@@ -221,4 +194,4 @@ class Graph(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    tool.main()

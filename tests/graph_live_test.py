@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rings that a live communicator runs on are those that `kolo graph` prints for the same machine, and a graph file
 that was dumped is taken back."""
-import json, os, pathlib, re, subprocess, sys, tempfile
+import json
+import pathlib
+import re
+import sys
+import tempfile
 
-kolo = os.environ["KOLO_BUILD"] + "/kolo"
+import tool
+
 machines = sorted(pathlib.Path("tests/data").rglob("dgx1v-hcm-0nic.xml")) + [None]
 
 
 def planned(machine, ranks):
-    words = [kolo, "graph", "--json"] + (["--topo", str(machine)] if machine else ["--ranks", str(ranks)])
-    return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["graphs"]["ring"]["intra"]
+    words = ["--topo", str(machine)] if machine else ["--ranks", str(ranks)]
+    return json.loads(tool.good("graph", "--json", *words))["graphs"]["ring"]["intra"]
 
 
 def live(machine, ranks, **settings):
-    env = dict(os.environ, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT", **settings)
-    words = [kolo, "perf", "all_reduce", "--np", "1", "-t", str(ranks), "-b", "1M", "-e", "1M", "-n", "1"]
+    words = ["perf", "all_reduce", "--np", "1", "-t", str(ranks), "-b", "1M", "-e", "1M", "-n", "1"]
     words += ["--topo", str(machine)] if machine else []
-    out = subprocess.run(words, env=env, capture_output=True, text=True)
+    out = tool.run(*words, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT", **settings)
     if out.returncode or "Out of bounds values : 0 OK" not in out.stdout:
         sys.exit(f"{words} failed:\n{out.stdout}\n{out.stderr}")
     lines = re.findall(r"Channel \d\d/\d\d :([ \d]+)", out.stdout + out.stderr)

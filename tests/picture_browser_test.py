@@ -8,11 +8,11 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
+import tool
 from picture_test import A100, Page, good
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -108,7 +108,8 @@ class Browser:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
 
-class InBrowser(unittest.TestCase):
+@unittest.skipUnless(CHROMIUM, "no chromium")
+class InBrowser(tool.Case):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
@@ -225,7 +226,4 @@ class InBrowser(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not CHROMIUM:
-        print("skipped: no chromium")
-        sys.exit(77)
-    unittest.main()
+    tool.main()

@@ -1,20 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`kolo topo` as its users meet it: every machine we have can be shown, written and read again; errors are one line.
-
-The machines of tests/data/ always; with KOLO_SHARED (else ../shared, where that exists) also those of topologies/ there.
-"""
-import glob
-import json
+"""`kolo topo` as its users meet it: every machine we have can be shown, written and read again; errors are one line."""
 import os
-import subprocess
 import sys
 import tempfile
-import unittest
 
-KOLO = os.path.join(os.environ["KOLO_BUILD"], "kolo")
-DATA = "tests/data/topologies"
-SHARED = os.path.join(os.environ.get("KOLO_SHARED") or "../shared", "topologies")
+import tool
+
+A100 = tool.machine("a100-nvsw-8nic-200g")
 
 # Files that are no machines with GPUs in NCCL's format, and why.
 NO_GPU = "placement of PCI devices only, for NCCL to complete on such a machine"
@@ -46,72 +39,57 @@ REFUSED = {
 TWINS = {"rccl-nvl-topo_4p4h.xml", "rccl-pci-topo_4p4h.xml"}
 
 
-def kolo(*args, **env):
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
-    return subprocess.run([KOLO, *args], capture_output=True, text=True, timeout=60, env={**clean, **env}, check=False)
+def sound(files):
+    return [f for f in files if os.path.basename(f) not in REFUSED]
 
 
-def machines():
-    folders = [DATA] + [f"{SHARED}/{f}" for f in ("real", "derived", "synthetic", "random", "from-public")]
-    return sorted(f for folder in folders for f in glob.glob(f"{folder}/**/*.xml", recursive=True))
+class Topo(tool.Case):
+    words = ("topo",)
 
-
-class Topo(unittest.TestCase):
-    def good(self, *args, **env):
-        p = kolo("topo", *args, **env)
-        self.assertEqual(p.returncode, 0, f"{args}: {p.stderr}")
-        return p.stdout
+    def machines(self):
+        return (tool.machines("synthetic", "random") +
+                self.shared_machines("real", "derived", "synthetic", "random", "from-public"))
 
     def test_every_machine_is_shown(self):
         shown = 0
-        for f in machines():
-            if os.path.basename(f) not in REFUSED:
-                self.assertIn("GPU to GPU", self.good("--topo", f))
-                shown += 1
+        for f in sound(self.machines()):
+            self.assertIn("GPU to GPU", self.good("--topo", f))
+            shown += 1
         print(f"{shown} machines shown", file=sys.stderr)
         self.assertGreater(shown, 60)
 
     def test_other_files_are_refused_in_one_line(self):
-        for f in machines():
+        for f in self.machines():
             if os.path.basename(f) in REFUSED:
-                p = kolo("topo", "--topo", f)
-                self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (1, "", 1), f"{f}: {p.stderr}")
-                self.assertRegex(p.stderr, f"^{f}:[0-9]+: .*; ", f)
+                self.refused(1, f"^{f}:[0-9]+: .*; ", "--topo", f)
 
     def again(self, text):
-        with tempfile.NamedTemporaryFile("w", suffix=".xml") as t:
-            t.write(text)
-            t.flush()
+        with tool.written(text) as t:
             return self.good("--topo", t.name, "--format", "xml")
 
     def test_xml_is_read_again_as_it_was_written(self):
-        for f in machines():
-            if os.path.basename(f) not in REFUSED:
-                once = self.good("--topo", f, "--format", "xml")
-                twice = self.again(once)
-                if os.path.basename(f) in TWINS:
-                    once, twice = twice, self.again(twice)
-                self.assertEqual(once, twice, f)
+        for f in sound(self.machines()):
+            once = self.good("--topo", f, "--format", "xml")
+            twice = self.again(once)
+            if os.path.basename(f) in TWINS:
+                once, twice = twice, self.again(twice)
+            self.assertEqual(once, twice, f)
 
     def test_json_has_its_keys(self):
-        o = json.loads(self.good("--topo", f"{DATA}/synthetic/a100-nvsw-8nic-200g.xml", "--json"))
+        o = self.json("--topo", A100)
         self.assertEqual(set(o), {"topology", "system", "max_bw", "total_bw", "paths", "queries", "warnings"})
         self.assertEqual(sum(n["type"] == "NET" for n in o["system"]), 8)  # before trimming
         self.assertEqual(o["paths"]["gpu_gpu"][0][7], {"type": "NVL", "bw": 240, "hops": 2})
         self.assertEqual(o["warnings"], [])
 
     def test_hosts_show_what_rank_0_works_with(self):
-        f = f"{DATA}/synthetic/a100-nvsw-8nic-200g.xml"
-        nets = [sum(n["type"] == "NET" for n in json.loads(self.good("--topo", f, "--json", "--hosts", str(h)))["system"])
-                for h in (1, 2)]
+        nets = [sum(n["type"] == "NET" for n in self.json("--topo", A100, "--hosts", str(h))["system"]) for h in (1, 2)]
         self.assertEqual(nets, [0, 8])
 
     def test_part_of_a_machine(self):
-        f = f"{DATA}/synthetic/a100-nvsw-8nic-200g.xml"
-        o = json.loads(self.good("--topo", f, "--json", "--gpus", "5,2"))
+        o = self.json("--topo", A100, "--gpus", "5,2")
         self.assertEqual({(n["rank"], n["dev"]) for n in o["system"] if n["type"] == "GPU"}, {(0, 5), (1, 2)})
-        p = kolo("topo", "--topo", f, "--gpus", "0,8")
-        self.assertEqual((p.returncode, p.stderr.count("\n")), (1, 1), p.stderr)
+        self.refused(1, "--gpus 0,8", "--topo", A100, "--gpus", "0,8")
 
     def test_dot_is_a_graph(self):
         out = self.good("--topo", "tests/data/examples/nvlink-ring.xml", "--format", "dot")
@@ -148,21 +126,21 @@ class Topo(unittest.TestCase):
             self.assertEqual(self.good("--format", "xml"), self.good("--sysfs", d, "--format", "xml"))
 
     def test_the_library_s_file_is_used(self):
-        f = f"{DATA}/synthetic/pcie-2cpu-4gpu.xml"
+        f = tool.machine("pcie-2cpu-4gpu")
         self.assertEqual(self.good("--format", "xml", NCCL_TOPO_FILE=f), self.good("--topo", f, "--format", "xml"))
         here = self.good("--format", "xml")
         self.assertEqual(self.good("--format", "xml", NCCL_TOPO_FILE="/nonexistent"), here)
-        self.assertEqual(self.good("--format", "xml", NCCL_TOPO_FILE=f"{DATA}/synthetic/bad-nogpu.xml"), here)
-        self.assertEqual(kolo("topo", NCCL_TOPO_FILE=f"{DATA}/synthetic/bad-truncated.xml").returncode, 1)
+        self.assertEqual(self.good("--format", "xml", NCCL_TOPO_FILE=tool.machine("bad-nogpu")), here)
+        bad = tool.machine("bad-truncated")
+        self.refused(1, f"^{bad}:3: .*; ", NCCL_TOPO_FILE=bad)
 
     def test_facts_that_look_wrong_are_named(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".xml") as t:
-            t.write('<system version="1"><cpu numaid="-1"><pci busid="0000:01:00.0" class="0x0302" link_speed="" link_width="0">'
-                    '<gpu sm="80"><nvlink target="f" count="4" tclass="0x0680"/></gpu></pci>'
-                    '<pci busid="0000:02:00.0" class="0x0302" link_speed="8 GT/s" link_width="16"><gpu sm="80"/></pci>'
-                    '<nic><net name="a" dev="0"/></nic></cpu></system>')
-            t.flush()
-            warnings = json.loads(self.good("--topo", t.name, "--json"))["warnings"]
+        text = ('<system version="1"><cpu numaid="-1"><pci busid="0000:01:00.0" class="0x0302" link_speed="" link_width="0">'
+                '<gpu sm="80"><nvlink target="f" count="4" tclass="0x0680"/></gpu></pci>'
+                '<pci busid="0000:02:00.0" class="0x0302" link_speed="8 GT/s" link_width="16"><gpu sm="80"/></pci>'
+                '<nic><net name="a" dev="0"/></nic></cpu></system>')
+        with tool.written(text) as t:
+            warnings = self.json("--topo", t.name)["warnings"]
         for part in ("without a NUMA node", "0000:01:00.0: link width", "0000:01:00.0: link speed", "GPU/1 has no NVLink while 1 other GPU",
                      "a: speed is not known"):
             self.assertTrue(any(part in w for w in warnings), (part, warnings))
@@ -170,11 +148,11 @@ class Topo(unittest.TestCase):
 
     def test_usage(self):
         for args in (["--format", "png"], ["--path", "GPU/0"], ["--hosts", "0"], ["--nonsense"], ["word"]):
-            self.assertEqual(kolo("topo", *args).returncode, 2, args)
+            self.refused(2, "^kolo topo: ", *args)
         self.assertIn("--record DIR", self.good("--help"))
-        self.assertEqual(kolo("topo", "--topo", "/nonexistent").returncode, 1)
-        self.assertEqual(kolo("topo", "--path", "GPU/0", "GPU/99").returncode, 1)
+        self.refused(1, "/nonexistent: No such file", "--topo", "/nonexistent")
+        self.refused(1, "GPU/99: no such node", "--path", "GPU/0", "GPU/99")
 
 
 if __name__ == "__main__":
-    unittest.main()
+    tool.main()

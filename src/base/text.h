@@ -29,4 +29,10 @@ static inline struct kl_text kl_text_over(char *buffer, size_t capacity)
 void kl_text_add(struct kl_text *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void kl_text_vadd(struct kl_text *text, const char *fmt, va_list args) __attribute__((format(printf, 2, 0)));
 
+/** What follows a noun that is counted: "s", but for one. */
+static inline const char *kl_plural(long long n)
+{
+    return n == 1 ? "" : "s";
+}
+
 #endif

@@ -2,12 +2,7 @@
 #include "graph/codes.h"
 
 #include "graph/graph.h"
-
-static const char *code_in(const char *const *codes, int n, int i)
-{
-    return i >= 0 && i < n && codes[i] ? codes[i] : "unknown";
-}
-#define CODE_IN(codes, i) code_in((codes), (int)(sizeof(codes) / sizeof((codes)[0])), (i))
+#include "graph/names.h"
 
 const char *kl_attempt_end_code(int end)
 {
@@ -18,7 +13,7 @@ const char *kl_attempt_end_code(int end)
         [KL_ATTEMPT_HOPELESS] = "hopeless",
     };
 
-    return CODE_IN(codes, end);
+    return KL_NAME_IN(codes, end);
 }
 
 const char *kl_relaxation_code(int relaxation)
@@ -34,7 +29,7 @@ const char *kl_relaxation_code(int relaxation)
         [KL_RELAX_FASTER] = "faster",
     };
 
-    return CODE_IN(codes, relaxation);
+    return KL_NAME_IN(codes, relaxation);
 }
 
 const char *kl_search_end_code(int end)
@@ -45,7 +40,7 @@ const char *kl_search_end_code(int end)
         [KL_END_FALLBACK] = "fallback",
     };
 
-    return CODE_IN(codes, end);
+    return KL_NAME_IN(codes, end);
 }
 
 const char *kl_doubling_code(int doubling)
@@ -55,5 +50,5 @@ const char *kl_doubling_code(int doubling)
         [KL_DOUBLING_SLOW] = "slow",           [KL_DOUBLING_ENOUGH] = "enough", [KL_DOUBLING_FULL] = "full",
     };
 
-    return CODE_IN(codes, doubling);
+    return KL_NAME_IN(codes, doubling);
 }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "graph/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,12 +76,6 @@ void kl_graph_log(const struct kl_graph *g, bool has_nets)
     for (int c = 0; c < g->nchannels; c++) log_channel(g, c, has_nets);
 }
 
-static const char *name_in(const char *const *names, int n, int i)
-{
-    return i >= 0 && i < n && names[i] ? names[i] : "unknown";
-}
-#define NAME_IN(names, i) name_in((names), (int)(sizeof(names) / sizeof((names)[0])), (i))
-
 const char *kl_graph_name(int id)
 {
     static const char *const names[] = {
@@ -91,7 +86,7 @@ const char *kl_graph_name(int id)
         [KL_GRAPH_COLLNET_DIRECT] = "collnet_direct",
     };
 
-    return NAME_IN(names, id);
+    return KL_NAME_IN(names, id);
 }
 
 const char *kl_graph_pattern_name(int pattern)
@@ -105,7 +100,7 @@ const char *kl_graph_pattern_name(int pattern)
         [KL_PATTERN_COLLNET_DIRECT] = "collnet direct",
     };
 
-    return NAME_IN(names, pattern);
+    return KL_NAME_IN(names, pattern);
 }
 
 const char *kl_relaxation_name(int relaxation)
@@ -121,7 +116,7 @@ const char *kl_relaxation_name(int relaxation)
         [KL_RELAX_FASTER] = "more bandwidth per channel",
     };
 
-    return NAME_IN(names, relaxation);
+    return KL_NAME_IN(names, relaxation);
 }
 
 const char *kl_search_end_name(int end)
@@ -136,7 +131,7 @@ const char *kl_search_end_name(int end)
         [KL_END_FALLBACK] = "nothing found",
     };
 
-    return NAME_IN(names, end);
+    return KL_NAME_IN(names, end);
 }
 
 const char *kl_doubling_name(int doubling)
@@ -150,5 +145,5 @@ const char *kl_doubling_name(int doubling)
         [KL_DOUBLING_FULL] = "not doubled: there may be no more channels",
     };
 
-    return NAME_IN(names, doubling);
+    return KL_NAME_IN(names, doubling);
 }

@@ -4,43 +4,15 @@
 
 #include "base/error.h"
 #include "graph/nic.h"
-#include "graph/test_machine.h"
-
-struct cluster {
-    struct kl_xml *file;
-    struct kl_host_device device[TEST_MACHINE_GPUS];
-    struct kl_topo_options options;
-    struct kl_machine machine;
-    struct kl_graph_config config;
-    struct kl_plan *plan;
-};
+#include "graph/test_cluster.h"
 
 static struct cluster *plan_for(const char *file, int hosts, bool p2p)
 {
-    struct cluster *c = calloc(1, sizeof *c);
-    struct kl_plan_request request = {
-        .machine = &c->machine, .options = &c->options, .config = &c->config, .hosts = hosts};
-    static char *none[] = {NULL};
-    struct kl_settings settings;
+    struct cluster *c = open_cluster(file);
 
-    kl_settings_open(&settings, none, "/nonexistent");
-    kl_graph_config_load_from(&c->config, &settings);
-    kl_settings_close(&settings);
-    c->options = KL_TOPO_OPTIONS;
     c->options.p2p_disable = !p2p;
-    assert_int_equal(kl_xml_load(file, kl_xml_topo_schema, &c->file), ncclSuccess);
-    c->machine = (struct kl_machine){
-        .file = c->file, .device = c->device, .ndevices = kl_machine_file_gpus(c->file), .hosts = 1};
-    for (int i = 0; i < c->machine.ndevices; i++) c->device[i] = (struct kl_host_device){.rank = i, .ordinal = i};
-    assert_int_equal(kl_plan_create(&request, &c->plan), ncclSuccess);
+    plan_cluster(c, hosts);
     return c;
-}
-
-static void drop(struct cluster *c)
-{
-    kl_plan_free(c->plan);
-    kl_xml_free(c->file);
-    free(c);
 }
 
 static const char a100[] = "tests/data/topologies/synthetic/a100-nvsw-8nic-200g.xml";
@@ -65,7 +37,7 @@ static void two_hosts_are_two_nodes(void **state)
     assert_int_equal(c->plan->p2p.n, 16);
     assert_int_equal(c->plan->p2p.per_peer, 2);
     all_rings_are_rings(c->plan);
-    drop(c);
+    drop_cluster(c);
 }
 
 /* Without P2P the GPUs of each socket stay together, and the network joins them: two nodes per host. */
@@ -84,7 +56,7 @@ static void a_host_can_be_two_nodes(void **state)
         assert_int_equal(shift, r / 8 * 8);
     }
     all_rings_are_rings(c->plan);
-    drop(c);
+    drop_cluster(c);
 }
 
 /* Who sends and receives for a channel, through which NIC. */
@@ -107,7 +79,7 @@ static void ends_of_channels_have_nics(void **state)
         assert_int_equal(nic.proxy, last);
     }
     assert_int_equal(kl_graph_nic(d->topo, ring, 9, 0, 0, &nic), ncclInternalError);
-    drop(c);
+    drop_cluster(c);
 }
 
 /* Every neighbour knows its neighbour, for a sample of the ranks; rings close; one root per tree. */
@@ -135,7 +107,7 @@ static void sixteen_thousand_gpus(void **state)
         }
         assert_int_equal(roots, 1);
     }
-    drop(c);
+    drop_cluster(c);
 }
 
 /* ---- sends and receives ---- */
@@ -181,7 +153,7 @@ static void p2p_channels_say_why(void **state)
             fail_msg("%s on %d: %d, %s; %d, %s, far %d", q->file, q->hosts, p.n,
                      kl_p2p_channels_limit_name(p.why.limit), p.per_peer, kl_p2p_share_name(p.why.share), p.why.far);
         assert_true(kl_p2p_channels_limit_text(p.why.limit) && kl_p2p_share_text(p.why.share));
-        drop(c);
+        drop_cluster(c);
     }
 }
 

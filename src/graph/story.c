@@ -62,6 +62,15 @@ static int limiting_link(const struct kl_graph_why *why, const struct kl_chapter
     return worst;
 }
 
+struct kl_chapter kl_story_attempt(const struct kl_graph_why *why, int i)
+{
+    struct kl_chapter c = begin(&why->attempt[i], i);
+
+    extend(&c, &why->attempt[i], i);
+    c.limiting_link = why->attempt[i].limiting_link;
+    return c;
+}
+
 ncclResult_t kl_story_create(const struct kl_graph_why *why, const struct kl_topo *t, struct kl_story **story)
 {
     struct kl_story *s = malloc(sizeof *s + (size_t)why->nattempts * sizeof s->chapter[0]);

@@ -31,6 +31,9 @@ struct kl_story {
     struct kl_chapter chapter[];
 };
 
+/** The i-th attempt as a chapter of its own. */
+struct kl_chapter kl_story_attempt(const struct kl_graph_why *why, int i);
+
 /** Free with free(). */
 ncclResult_t kl_story_create(const struct kl_graph_why *why, const struct kl_topo *topo, struct kl_story **story);
 

@@ -48,6 +48,27 @@ static void failures_are_merged(void **state)
     kl_topo_free(t);
 }
 
+static void an_attempt_counts_once(void **state)
+{
+    struct kl_attempt a[] = {attempt(1, 40, KL_PATH_NVL, 0, -1), attempt(1, 30, KL_PATH_PIX, 0, 1),
+                             attempt(2, 20, KL_PATH_NVL, 0, -1)};
+    struct kl_graph_why why = {.attempt = a, .nattempts = 3};
+
+    (void)state;
+    a[0].end = KL_ATTEMPT_TIMEOUT;
+    a[1].repeats = 0;
+    a[1].end = KL_ATTEMPT_HOPELESS;
+    a[2].end = KL_ATTEMPT_HOPELESS;
+    struct kl_chapter made = kl_story_attempt(&why, 0), repeated = kl_story_attempt(&why, 1),
+                      hopeless = kl_story_attempt(&why, 2);
+
+    assert_true(made.made == 1 && made.timeouts == 1 && made.repeated + made.hopeless == 0);
+    assert_true(repeated.repeated == 1 && repeated.made + repeated.hopeless == 0);
+    assert_true(hopeless.hopeless == 1 && hopeless.made + hopeless.repeated == 0);
+    assert_true(repeated.first == 1 && repeated.last == 1 && repeated.bw_from == 30 && repeated.bw_to == 30);
+    assert_true(made.limiting_link == -1 && repeated.limiting_link == 1);
+}
+
 static void no_attempt_is_no_story(void **state)
 {
     struct kl_graph_why why = {.nattempts = 0};
@@ -65,6 +86,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failures_are_merged),
+        cmocka_unit_test(an_attempt_counts_once),
         cmocka_unit_test(no_attempt_is_no_story),
     };
 

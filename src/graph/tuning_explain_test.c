@@ -3,54 +3,21 @@
 #include "graph/tuning_ranges.h"
 
 #include "base/error.h"
-#include "graph/plan.h"
-#include "graph/test_machine.h"
+#include "graph/test_cluster.h"
 
 #include <math.h>
 
-struct cluster {
-    struct kl_xml *file;
-    struct kl_host_device device[TEST_MACHINE_GPUS];
-    struct kl_topo_options options;
-    struct kl_machine machine;
-    struct kl_graph_config config;
-    struct kl_plan *plan;
-};
-
-static struct cluster *open_cluster(const char *name)
+static struct cluster *open_named(const char *name)
 {
-    struct cluster *c = calloc(1, sizeof *c);
     char path[128];
-    static char *none[] = {NULL};
-    struct kl_settings settings;
 
-    kl_settings_open(&settings, none, "/nonexistent");
-    kl_graph_config_load_from(&c->config, &settings);
-    kl_settings_close(&settings);
-    c->options = KL_TOPO_OPTIONS;
     snprintf(path, sizeof path, "tests/data/topologies/synthetic/%s.xml", name);
-    assert_int_equal(kl_xml_load(path, kl_xml_topo_schema, &c->file), ncclSuccess);
-    c->machine = (struct kl_machine){
-        .file = c->file, .device = c->device, .ndevices = kl_machine_file_gpus(c->file), .hosts = 1};
-    for (int i = 0; i < c->machine.ndevices; i++) c->device[i] = (struct kl_host_device){.rank = i, .ordinal = i};
-    return c;
+    return open_cluster(path);
 }
 
-static const struct kl_tuning *plan_for(struct cluster *c, int hosts)
+static const struct kl_tuning *tuning_for(struct cluster *c, int hosts)
 {
-    struct kl_plan_request request = {
-        .machine = &c->machine, .options = &c->options, .config = &c->config, .hosts = hosts};
-
-    kl_plan_free(c->plan);
-    assert_int_equal(kl_plan_create(&request, &c->plan), ncclSuccess);
-    return &c->plan->tuning;
-}
-
-static void drop(struct cluster *c)
-{
-    kl_plan_free(c->plan);
-    kl_xml_free(c->file);
-    free(c);
+    return &plan_cluster(c, hosts)->tuning;
 }
 
 /* ---- on every machine ---- */
@@ -66,14 +33,14 @@ static void on_all(void (*check)(const struct kl_tuning *t))
 {
     FOR_EACH_CASE(name, names)
     {
-        struct cluster *c = open_cluster(*name);
+        struct cluster *c = open_named(*name);
 
         for (int more = 0; more < 2; more++) {
             c->config.collnet[0] = more ? '1' : 0;
             c->config.tuning.pat = more ? 1 : 2;
-            FOR_EACH_CASE(n, hosts) check(plan_for(c, *n));
+            FOR_EACH_CASE(n, hosts) check(tuning_for(c, *n));
         }
-        drop(c);
+        drop_cluster(c);
     }
 }
 
@@ -233,8 +200,8 @@ static void ranges_change_where_the_choice_does(void **state)
 /* The size that was asked for is always right, also where lines cross at a narrow angle. */
 static void what_was_asked_is_exact(void **state)
 {
-    struct cluster *c = open_cluster("dgx1v-hcm-4nic");
-    const struct kl_tuning *t = plan_for(c, 2);
+    struct cluster *c = open_named("dgx1v-hcm-4nic");
+    const struct kl_tuning *t = tuning_for(c, 2);
     struct kl_tuning_op op = {.func = KL_FUNC_ALL_REDUCE, .npipe = 1};
     struct kl_tuning_range *all, *r;
     int n, nall;
@@ -253,24 +220,24 @@ static void what_was_asked_is_exact(void **state)
             free(r);
         }
     free(all);
-    drop(c);
+    drop_cluster(c);
 }
 
 static void extreme_sizes_have_ranges(void **state)
 {
-    struct cluster *c = open_cluster("a100-nvsw-8nic-200g");
+    struct cluster *c = open_named("a100-nvsw-8nic-200g");
     struct kl_tuning_op op = {.func = KL_FUNC_ALL_REDUCE, .npipe = 1};
     struct kl_tuning_range *r;
     int n;
 
     (void)state;
-    assert_int_equal(kl_tuning_ranges(plan_for(c, 2), &op, INT64_MAX - 5, INT64_MAX, &r, &n), ncclSuccess);
+    assert_int_equal(kl_tuning_ranges(tuning_for(c, 2), &op, INT64_MAX - 5, INT64_MAX, &r, &n), ncclSuccess);
     assert_true(n == 1 && r[0].choice.algo >= 0 && r[0].last == INT64_MAX);
     free(r);
-    assert_int_equal(kl_tuning_ranges(plan_for(c, 2), &op, 7, 7, &r, &n), ncclSuccess);
+    assert_int_equal(kl_tuning_ranges(tuning_for(c, 2), &op, 7, 7, &r, &n), ncclSuccess);
     assert_true(n == 1 && r[0].first == 7 && r[0].last == 7);
     free(r);
-    drop(c);
+    drop_cluster(c);
 }
 
 /* ---- reasons ---- */
@@ -392,8 +359,8 @@ static struct kl_tuning changed(const struct kl_tuning *plain, const struct chan
 
 static void each_rule_gives_its_reason(void **state)
 {
-    struct cluster *cluster = open_cluster("a100-nvsw-8nic-200g");
-    const struct kl_tuning *plain = plan_for(cluster, 2);
+    struct cluster *cluster = open_named("a100-nvsw-8nic-200g");
+    const struct kl_tuning *plain = tuning_for(cluster, 2);
 
     (void)state;
     FOR_EACH_CASE(c, refusals)
@@ -410,7 +377,7 @@ static void each_rule_gives_its_reason(void **state)
         kl_tuning_refusal_text(&t, &op, c->algo, c->proto, &why);
         if (!strstr(text, c->part)) fail_msg("%s: \"%s\"", c->label, text);
     }
-    drop(cluster);
+    drop_cluster(cluster);
 }
 
 static void every_refusal_has_a_name(void **state)
@@ -445,17 +412,17 @@ static void switches_say_why_they_do_not_reduce(void **state)
     (void)state;
     FOR_EACH_CASE(o, offloads)
     {
-        struct cluster *c = open_cluster(o->name);
+        struct cluster *c = open_named(o->name);
 
         c->config.nvls = o->nvls;
         snprintf(c->config.collnet, sizeof c->config.collnet, "%s", o->collnet);
-        const struct kl_tuning *t = plan_for(c, o->hosts);
+        const struct kl_tuning *t = tuning_for(c, o->hosts);
 
         if (t->in.no_nvls != o->no_nvls || t->in.no_collnet != o->no_collnet)
             fail_msg("%s on %d: NVLS %s, CollNet %s", o->name, o->hosts, kl_offload_name(t->in.no_nvls),
                      kl_offload_name(t->in.no_collnet));
         assert_true(t->in.nvls == !o->no_nvls && t->in.collnet == !o->no_collnet);
-        drop(c);
+        drop_cluster(c);
     }
 }
 

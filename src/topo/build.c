@@ -89,14 +89,6 @@ uint64_t kl_net_asic(const struct kl_xml *xml, int elem, int dev)
     return kl_net_guid_counts(guid) ? strtoull(guid, NULL, 16) : 0;
 }
 
-/* Microseconds; what cannot be a time counts as absent. */
-static float latency_of(const struct kl_xml *xml, int elem)
-{
-    float latency = kl_xml_float(xml, elem, "latency", 0);
-
-    return latency > 0 && latency < KL_LATENCY_MAX ? latency : 0;
-}
-
 static ncclResult_t add_net(const struct place *p, int elem, int nic)
 {
     int dev = kl_xml_int(p->xml, elem, "dev", -1), mbps = kl_xml_int(p->xml, elem, "speed", 0), node;
@@ -107,7 +99,7 @@ static ncclResult_t add_net(const struct place *p, int elem, int nic)
     n->net.dev = dev;
     n->net.asic = kl_net_asic(p->xml, elem, dev);
     n->net.bw = (float)(mbps / 8000.0);
-    n->net.latency = latency_of(p->xml, elem);
+    n->net.latency = kl_latency(kl_xml_float(p->xml, elem, "latency", 0));
     n->net.port = kl_xml_int(p->xml, elem, "port", 0);
     n->net.gdr = kl_xml_int(p->xml, elem, "gdr", 0);
     n->net.coll = kl_xml_int(p->xml, elem, "coll", 0);

@@ -397,7 +397,7 @@ ncclResult_t kl_detect_net(const struct kl_detect *d, const struct kl_net_facts 
     KL_TRY(find_or_place_net(d, net, parent, &elem));
     KL_TRY(kl_xml_set(d->xml, elem, "keep", keep ? "1" : "0"));
     KL_TRY(kl_xml_set_int(d->xml, elem, "dev", net->dev));
-    KL_TRY(set_int_if_absent(d->xml, elem, "latency", (int)net->latency_us));
+    KL_TRY(set_int_if_absent(d->xml, elem, "latency", (int)kl_latency(net->latency_us)));
     KL_TRY(set_int_if_absent(d->xml, elem, "speed", net->speed_mbps));
     KL_TRY(set_int_if_absent(d->xml, elem, "port", net->port));
     KL_TRY(set_guid(d->xml, elem, net->guid));

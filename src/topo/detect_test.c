@@ -10,6 +10,8 @@
 #include "topo/record.h"
 #include "topo/sysfs.h"
 
+#include <math.h>
+
 /* A machine laid out from its tree, ready for the chain. */
 struct recorded {
     char root[64];
@@ -183,6 +185,28 @@ static void nets_of_a_file_are_matched_by_name(void **state)
     close_recorded(&r);
 }
 
+static const struct latency_case {
+    float us;
+    const char *want;
+} latency_cases[] = {{2.5f, "latency=\"2\""}, {-5, "latency=\"0\""},       {1e30f, "latency=\"0\""},
+                     {NAN, "latency=\"0\""},  {INFINITY, "latency=\"0\""}, {9e8f, "latency=\"900000000\""}};
+
+static void absurd_latencies_count_as_absent(void **state)
+{
+    struct recorded r;
+
+    (void)state;
+    open_recorded("two-sockets", &r);
+    FOR_EACH_CASE(c, latency_cases)
+    {
+        for (int i = 0; i < r.facts.nnets; i++) r.facts.net[i].latency_us = c->us;
+        char *got = document_of(&r.machine);
+        expect_case(c->want, strstr(got, c->want));
+        free(got);
+    }
+    close_recorded(&r);
+}
+
 /* ---- pieces ---- */
 
 static const struct busid_case {
@@ -326,6 +350,7 @@ int main(void)
         cmocka_unit_test(this_machine_can_be_recorded),
         cmocka_unit_test(a_file_is_completed_not_replaced),
         cmocka_unit_test(nets_of_a_file_are_matched_by_name),
+        cmocka_unit_test(absurd_latencies_count_as_absent),
         cmocka_unit_test(bus_ids_have_a_shape),
         cmocka_unit_test(nics_are_chosen_as_nccl_does),
         cmocka_unit_test(facts_are_checked),

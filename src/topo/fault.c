@@ -41,11 +41,6 @@ struct look {
     struct kl_text text; /* of the fault that is being described */
 };
 
-static const char *plural(int n)
-{
-    return n == 1 ? "" : "s";
-}
-
 static int gpu_name(const struct look *l, int gpu)
 {
     int elem = l->parts.gpu[gpu].elem;
@@ -80,7 +75,7 @@ static void look_at_link(struct look *l, int a, int nvlink, int *pairs)
     if (here == there || (there && b < a)) return;
     if (!(*pairs)++)
         kl_text_add(&l->text, "GPU/%d sees %d NVLink%s to GPU/%d, which sees %d back", gpu_name(l, a), here,
-                    plural(here), gpu_name(l, b), there);
+                    kl_plural(here), gpu_name(l, b), there);
 }
 
 static ncclResult_t look_at_ends(struct look *l)
@@ -91,7 +86,7 @@ static ncclResult_t look_at_ends(struct look *l)
         for (int e = kl_xml_child(l->xml, l->parts.gpu[a].elem, "nvlink"); e != KL_XML_NONE;
              e = kl_xml_next_same(l->xml, e))
             look_at_link(l, a, e, &pairs);
-    if (pairs > 1) kl_text_add(&l->text, " (and %d more pair%s of GPUs likewise)", pairs - 1, plural(pairs - 1));
+    if (pairs > 1) kl_text_add(&l->text, " (and %d more pair%s of GPUs likewise)", pairs - 1, kl_plural(pairs - 1));
     return pairs ? add(l->faults, KL_FAULT_UNEQUAL_ENDS, &l->text) : ncclSuccess;
 }
 
@@ -110,11 +105,11 @@ static ncclResult_t say_few(struct look *l, int first)
     for (int i = first; i < l->parts.ngpus; i++)
         if (lacks_like(f, &g[i])) add_name(&l->text, "GPU", gpu_name(l, i), at++, n);
     if (f->links)
-        kl_text_add(&l->text, " %s only %d NVLink%s%s", n == 1 ? "has" : "have", f->links, plural(f->links),
+        kl_text_add(&l->text, " %s only %d NVLink%s%s", n == 1 ? "has" : "have", f->links, kl_plural(f->links),
                     n == 1 ? "" : " each");
     else
         kl_text_add(&l->text, " %s no NVLink", n == 1 ? "has" : "have");
-    kl_text_add(&l->text, " while %d other GPU%s of the same kind %s %d%s", f->peers, plural(f->peers),
+    kl_text_add(&l->text, " while %d other GPU%s of the same kind %s %d%s", f->peers, kl_plural(f->peers),
                 f->peers == 1 ? "has" : "have", f->wanted, f->peers == 1 ? "" : " each");
     return add(l->faults, KL_FAULT_FEW_NVLINKS, &l->text);
 }
@@ -155,7 +150,7 @@ static ncclResult_t look_at_slots(struct look *l)
     if (!n) return ncclSuccess;
     slot_name(l, first->pci, &l->text);
     kl_text_add(&l->text, " has a PCI link of %g GB/s while %d other%s of the same kind have %g", (double)first->bw,
-                first->peers, plural(first->peers), (double)first->wanted);
+                first->peers, kl_plural(first->peers), (double)first->wanted);
     if (n > 1) kl_text_add(&l->text, " (and %d more like it)", n - 1);
     return add(l->faults, KL_FAULT_NARROW_PCI, &l->text);
 }
@@ -167,7 +162,7 @@ static ncclResult_t look_at_speeds(struct look *l)
 
         if (!p->peers) continue;
         kl_text_add(&l->text, "NET/%d has %g Gb/s while %d other NIC%s of the same kind have %g", p->dev,
-                    p->speed / 1000.0, p->peers, plural(p->peers), p->wanted / 1000.0);
+                    p->speed / 1000.0, p->peers, kl_plural(p->peers), p->wanted / 1000.0);
         KL_TRY(add(l->faults, KL_FAULT_SLOW_NET, &l->text));
     }
     return ncclSuccess;
@@ -228,7 +223,7 @@ static ncclResult_t look_at_hosts(struct look *l)
                             "read as the same number)",
                             gpu_name(l, a), gpu_name(l, b), g[a].host, g[b].host);
         }
-    if (pairs > 1) kl_text_add(&l->text, ", like %d other pair%s", pairs - 1, plural(pairs - 1));
+    if (pairs > 1) kl_text_add(&l->text, ", like %d other pair%s", pairs - 1, kl_plural(pairs - 1));
     return pairs ? add(l->faults, KL_FAULT_HOST_HASH, &l->text) : ncclSuccess;
 }
 

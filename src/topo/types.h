@@ -56,6 +56,12 @@ enum kl_cpu_model { KL_MODEL_BDW = 1, KL_MODEL_SKL, KL_MODEL_SRP, KL_MODEL_ERP, 
 #define KL_BW_LOCAL    5000.0f /* a node to itself, and what has no limit worth a number */
 #define KL_LATENCY_MAX 1e9f    /* microseconds: no network takes so long */
 
+/** A network's latency in microseconds; what cannot be a time counts as absent. */
+static inline float kl_latency(float us)
+{
+    return us > 0 && us < KL_LATENCY_MAX ? us : 0;
+}
+
 enum {
     KL_NODE_TEXT = 48, /* "GPU/0-17000" */
     KL_BUSID_TEXT = 24 /* "dddd:bb:dd.f" with a domain of up to 11 digits */

@@ -81,8 +81,12 @@ class Symbols(unittest.TestCase):
 
 class Count(unittest.TestCase):
     RECORD = """<?xml version="1.0" encoding="UTF-8"?>
-<testsuite name="t" tests="6" failures="3" disabled="1" skipped="1">
+<testsuite name="t" tests="7" failures="3" disabled="1" skipped="1">
     <testcase name="good" status="run"><system-out>fine</system-out></testcase>
+    <testcase name="partly" status="run"><system-out>....
+skipped test_machines: no data
+OK, skipped: 1
+</system-out></testcase>
     <testcase name="bad" status="fail"><failure message=""/><system-out>one
 two</system-out></testcase>
     <testcase name="hung" status="fail"><failure message=""/></testcase>
@@ -113,7 +117,8 @@ The following tests FAILED:
 
     def test_outcomes(self):
         lines = self.count(self.RECORD)
-        self.assertEqual(lines[0], "1 3 2")
+        self.assertEqual(lines[0], "2 3 3")
+        self.assertIn("skipped partly: test_machines: no data", lines)
         self.assertIn("skipped cannot: no network here", lines)
         self.assertIn("failed hung: Timeout", lines)
         self.assertIn("    two", lines)

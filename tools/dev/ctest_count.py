@@ -5,7 +5,8 @@
 usage: ctest_count.py JUNIT.xml LOG     (both of one run: --output-junit, and what it printed)
 
 First line: `PASSED FAILED SKIPPED`. Then, for people, what failed (with the end of its output) and what was skipped (with
-its last line, the reason). A missing or damaged record is one failure: a run that cannot be counted has not passed.
+its last line, the reason). A test that passed may have left out a part, and say so in a line `skipped PART: REASON`: that
+counts as one more. A missing or damaged record is one failure: a run that cannot be counted has not passed.
 """
 import pathlib
 import re
@@ -34,9 +35,15 @@ def lines(case):
     return [line for line in (case.findtext("system-out") or "").splitlines() if line.strip()]
 
 
+def parts_skipped(kind, case):
+    """What a test that passed did not run, with the reasons."""
+    return [line[8:] for line in lines(case) if re.match(r"skipped \w+: ", line)] if kind == "passed" else []
+
+
 def report(cases, why):
     for name, kind, case in cases:
         text = lines(case)
+        yield from (f"skipped {name}: {part}" for part in parts_skipped(kind, case))
         if kind == "skipped":
             yield f"skipped {name}: {text[-1].strip() if text else 'gives no reason'}"
         elif kind == "failed":
@@ -54,7 +61,7 @@ def main():
         print(f"0 1 0\nfailed: no usable record of the run: {error}")
         return 0
     cases = [(case.get("name"), outcome(case), case) for case in suite.iter("testcase")]
-    kinds = [kind for _, kind, _ in cases]
+    kinds = [kind for _, kind, _ in cases] + ["skipped" for _, kind, case in cases for _ in parts_skipped(kind, case)]
     print(*(kinds.count(kind) for kind in ("passed", "failed", "skipped")))
     for line in report(cases, why):
         print(line)

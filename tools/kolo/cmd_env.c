@@ -2,6 +2,8 @@
 #include "tools/kolo/cmd.h"
 
 #include "api/param_sets.h"
+#include "base/error.h"
+#include "tools/kolo/output.h"
 
 #include <ctype.h>
 #include <jansson.h>
@@ -418,5 +420,7 @@ int cmd_env(int argc, char **argv)
     else
         walk_all(&w);
     if (!w.shown && request.only) return report_unknown(request.only);
-    return w.bad ? EXIT_PROBLEM : EXIT_OK;
+    if (!w.bad) return EXIT_OK;
+    if (kl_output_end(stdout)) fprintf(stderr, "%s\n", kl_error_text());
+    return EXIT_PROBLEM;
 }

@@ -10,22 +10,12 @@
 static const struct kl_opt table[] = {
     {0, "topo", KL_OPT_LIST, offsetof(struct kl_explain_request, topos), 0, 0, "FILE",
      "topology of one host, - for standard input (default: this machine); diff takes two"},
-    {0, "sysfs", KL_OPT_TEXT, offsetof(struct kl_explain_request, cluster.sysfs), 0, 0, "DIR",
-     "the machine recorded in DIR instead of /sys"},
-    {0, "hosts", KL_OPT_INT, offsetof(struct kl_explain_request, cluster.hosts), 1, 65536, "N",
-     "number of identical hosts (1)"},
-    {0, "ranks", KL_OPT_INT, offsetof(struct kl_explain_request, cluster.ranks), 1, 4096, "N",
-     "host devices, when there is no FILE (default: usable CPUs, at least 2)"},
-    {0, "gpus", KL_OPT_TEXT, offsetof(struct kl_explain_request, cluster.gpus), 0, 0, "LIST",
-     "use only these GPUs, as in 0,2,4"},
-    {0, "mnnvl", KL_OPT_FLAG, offsetof(struct kl_explain_request, cluster.mnnvl), 0, 0, NULL,
-     "all hosts form one NVLink domain"},
+    KL_OFFLINE_OPTIONS(struct kl_explain_request, cluster, "number of identical hosts (1)"),
     {0, "type", KL_OPT_TEXT, offsetof(struct kl_explain_request, type), 0, 0, "TYPE",
      "of a collective's data: int8 ... float ... f8e5m2 (float)"},
     {0, "op", KL_OPT_TEXT, offsetof(struct kl_explain_request, op), 0, 0, "OP", "sum prod max min avg (sum)"},
     {0, "all", KL_OPT_FLAG, offsetof(struct kl_explain_request, all), 0, 0, NULL,
      "search: every attempt and every link, one by one"},
-    KL_EDIT_OPTIONS(struct kl_explain_request, cluster.edit),
     {0, "json", KL_OPT_FLAG, offsetof(struct kl_explain_request, json), 0, 0, NULL,
      "for programs; see docs/explain.md"},
     {'h', "help", KL_OPT_FLAG, offsetof(struct kl_explain_request, help), 0, 0, NULL, "print this"},
@@ -111,7 +101,7 @@ int cmd_explain(int argc, char **argv)
     const struct kl_explain_question *k = question_named(argv[0]);
 
     if (!k) {
-        snprintf(why, sizeof why, "no question \"%s\"", argv[0]);
+        snprintf(why, sizeof why, "no question or collective \"%s\"", argv[0]);
         return refuse(why);
     }
     q.question = argv[0];
@@ -119,7 +109,7 @@ int cmd_explain(int argc, char **argv)
     q.word = (const char *const *)argv + 1;
     q.nwords = n - 1;
     if (q.nwords < k->min_words || q.nwords > k->max_words) {
-        snprintf(why, sizeof why, "expected: %s %s", k->name, k->words);
+        snprintf(why, sizeof why, "expected: %s%s%s", k->name, *k->words ? " " : "", k->words);
         return refuse(why);
     }
     return answer(k, &q);

@@ -7,6 +7,7 @@
 #include "tools/kolo/graph_text.h"
 #include "tools/kolo/offline.h"
 #include "tools/kolo/options.h"
+#include "tools/kolo/output.h"
 #include "tools/kolo/picture/picture.h"
 #include "tools/kolo/plan_json.h"
 #include "tools/kolo/planned.h"
@@ -25,14 +26,7 @@ struct asked {
 static const struct kl_opt table[] = {
     {0, "topo", KL_OPT_TEXT, offsetof(struct asked, cluster.topo), 0, 0, "FILE",
      "topology of one host, - for standard input (default: this machine)"},
-    {0, "sysfs", KL_OPT_TEXT, offsetof(struct asked, cluster.sysfs), 0, 0, "DIR",
-     "plan for the machine recorded in DIR instead of /sys"},
-    {0, "hosts", KL_OPT_INT, offsetof(struct asked, cluster.hosts), 1, 65536, "N", "number of identical hosts (1)"},
-    {0, "ranks", KL_OPT_INT, offsetof(struct asked, cluster.ranks), 1, 4096, "N",
-     "host devices, when there is no FILE (default: usable CPUs, at least 2)"},
-    {0, "gpus", KL_OPT_TEXT, offsetof(struct asked, cluster.gpus), 0, 0, "LIST", "use only these GPUs, as in 0,2,4"},
-    {0, "mnnvl", KL_OPT_FLAG, offsetof(struct asked, cluster.mnnvl), 0, 0, NULL, "all hosts form one NVLink domain"},
-    KL_EDIT_OPTIONS(struct asked, cluster.edit),
+    KL_OFFLINE_OPTIONS(struct asked, cluster, "number of identical hosts (1)"),
     {0, "graph", KL_OPT_TEXT, offsetof(struct asked, graph), 0, 0, "ring|tree|collnet|nvls",
      "show only this kind of graph"},
     {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "NAME",
@@ -116,7 +110,7 @@ static ncclResult_t print_xml(const struct kl_plan_view *v)
     for (int i = 0; i < KL_GRAPHS; i++)
         if (v->graphs >> i & 1) shown.graph[i] = d->graphs.graph[i];
     KL_TRY(kl_graphs_to_xml(&shown, d->topo, &xml));
-    rc = kl_xml_write(xml, stdout);
+    rc = kl_output_xml(xml, stdout);
     kl_xml_free(xml);
     return rc;
 }
@@ -136,25 +130,6 @@ static ncclResult_t print(const char *format, int channel, const struct kl_plan_
 }
 
 /* ---- the command ---- */
-
-static const struct {
-    const char *name;
-    unsigned graphs;
-} kinds[] = {
-    {"ring", 1u << KL_GRAPH_RING},
-    {"tree", 1u << KL_GRAPH_TREE},
-    {"collnet", 1u << KL_GRAPH_COLLNET_CHAIN | 1u << KL_GRAPH_COLLNET_DIRECT},
-    {"nvls", 1u << KL_GRAPH_NVLS},
-};
-
-/* Bits of the graphs that a name means; all of them without a name, 0 for a name that means none. */
-static unsigned graphs_named(const char *name)
-{
-    if (!name) return (1u << KL_GRAPHS) - 1;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (!strcmp(kinds[i].name, name)) return kinds[i].graphs;
-    return 0;
-}
 
 static bool is_picture(const char *format)
 {
@@ -188,11 +163,11 @@ int cmd_graph(int argc, char **argv)
     struct asked a = {.format = "text", .channel = -1};
     char why[256] = "";
     int next = kl_opts_parse(table, argc, argv, 1, &a, why, sizeof why);
-    unsigned graphs = graphs_named(a.graph);
+    unsigned graphs = kl_graphs_named(a.graph);
 
     if (next >= 0 && a.help) return usage(stdout);
     if (next >= 0 && next < argc) snprintf(why, sizeof why, "no operand is expected, but \"%s\" was given", argv[next]);
-    if (next == argc && !graphs) snprintf(why, sizeof why, "no graph \"%s\": ring, tree, collnet or nvls", a.graph);
+    if (next == argc && !graphs) snprintf(why, sizeof why, "no graph \"%s\": " KL_GRAPHS_NAMES, a.graph);
     if (next == argc && !is_format(a.format))
         snprintf(why, sizeof why, "no format \"%s\": text, json, xml, svg or html", a.format);
     if (next == argc && a.channel >= 0 && (a.json || !is_picture(a.format)))

@@ -5,6 +5,7 @@
 #include "tools/kolo/graph_json.h"
 #include "tools/kolo/offline.h"
 #include "tools/kolo/options.h"
+#include "tools/kolo/output.h"
 #include "tools/kolo/topo_name.h"
 #include "tools/kolo/topo_text.h"
 #include "topo/paths.h"
@@ -24,15 +25,7 @@ struct asked {
 static const struct kl_opt table[] = {
     {0, "topo", KL_OPT_TEXT, offsetof(struct asked, cluster.topo), 0, 0, "FILE",
      "topology file, - for standard input (default: this machine)"},
-    {0, "sysfs", KL_OPT_TEXT, offsetof(struct asked, cluster.sysfs), 0, 0, "DIR",
-     "look at the machine recorded in DIR instead of /sys"},
-    {0, "ranks", KL_OPT_INT, offsetof(struct asked, cluster.ranks), 1, 4096, "N",
-     "host devices, when there is no FILE (default: usable CPUs, at least 2)"},
-    {0, "gpus", KL_OPT_TEXT, offsetof(struct asked, cluster.gpus), 0, 0, "LIST", "use only these GPUs, as in 0,2,4"},
-    {0, "hosts", KL_OPT_INT, offsetof(struct asked, cluster.hosts), 1, 65536, "N",
-     "what rank 0 of N such hosts works with (default: the whole machine)"},
-    {0, "mnnvl", KL_OPT_FLAG, offsetof(struct asked, cluster.mnnvl), 0, 0, NULL, "all hosts form one NVLink domain"},
-    KL_EDIT_OPTIONS(struct asked, cluster.edit),
+    KL_OFFLINE_OPTIONS(struct asked, cluster, "what rank 0 of N such hosts works with (default: the whole machine)"),
     {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "text|xml|json|dot",
      "what to print (default: text)"},
     {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "the same as --format json"},
@@ -87,7 +80,7 @@ static ncclResult_t print_text(const struct view *v)
 static ncclResult_t print_xml(const struct view *v)
 {
     look(v, print_warning, NULL);
-    return kl_xml_write(v->document, stdout);
+    return kl_output_xml(v->document, stdout);
 }
 
 static ncclResult_t print_dot(const struct view *v)
@@ -108,11 +101,11 @@ static ncclResult_t print_json(const struct view *v)
                  json_object_set_new(o, "total_bw", kl_json_float(t->total_bw)) ||
                  json_object_set_new(o, "paths", kl_json_paths(t)) ||
                  json_object_set_new(o, "queries", kl_json_queries(t, v->cluster)) ||
-                 json_object_set(o, "warnings", warnings) || json_dumpf(o, stdout, KL_JSON_FLAGS);
-    putchar('\n');
+                 json_object_set(o, "warnings", warnings);
     json_decref(warnings);
+    if (!failed) return kl_output_json(o, stdout);
     json_decref(o);
-    return failed ? ncclInternalError : ncclSuccess;
+    return ncclInternalError;
 }
 
 static ncclResult_t find_end(const struct view *v, const char *name, int *node)

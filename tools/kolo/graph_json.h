@@ -3,7 +3,7 @@
  * graph_json.h - what a topology tells, as JSON: the values behind the keys that `kolo topo` and `kolo graph` share.
  *
  * Each function returns a new value, or NULL when memory is short or a question has no answer (kl_error_text says
- * which). Numbers are the shortest decimals of their single-precision values; print with KL_JSON_FLAGS.
+ * which). Numbers are the shortest decimals of their single-precision values; print with kl_output_json.
  */
 #ifndef KOLO_TOOL_GRAPH_JSON_H
 #define KOLO_TOOL_GRAPH_JSON_H
@@ -12,8 +12,6 @@
 #include "topo/topo.h"
 
 #include <jansson.h>
-
-#define KL_JSON_FLAGS (JSON_INDENT(1) | JSON_REAL_PRECISION(9))
 
 /** The shortest decimal that reads back as this float; an integer where it is one. */
 json_t *kl_json_float(float value);

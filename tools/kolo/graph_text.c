@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/graph_text.h"
 
+#include "base/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,17 +10,12 @@ static const int graph_order[] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_COLLNET
                                   KL_GRAPH_NVLS};
 enum { NGRAPHS = sizeof graph_order / sizeof graph_order[0] };
 
-static const char *plural(int n)
-{
-    return n == 1 ? "" : "s";
-}
-
 /* ---- graphs ---- */
 
 static void print_scalars(const struct kl_graph *g, FILE *to)
 {
     fprintf(to, "%s: %d channel%s of %g GB/s inside, %g to the network; paths %s inside, %s to NICs; %s",
-            kl_graph_name(g->id), g->nchannels, plural(g->nchannels), (double)g->bw_intra, (double)g->bw_inter,
+            kl_graph_name(g->id), g->nchannels, kl_plural(g->nchannels), (double)g->bw_intra, (double)g->bw_inter,
             kl_path_type_name[g->type_intra], kl_path_type_name[g->type_inter], kl_graph_pattern_name(g->pattern));
     if (g->same_channels) fprintf(to, ", one order");
     if (g->cross_nic) fprintf(to, ", crossing NICs");
@@ -143,8 +140,8 @@ static void print_connection(const struct kl_plan *p, FILE *to)
 
     fprintf(to,
             "%d rank%s on %d node%s: %d channels (%d for collectives, %d NVLS), %d for point-to-point (%d per peer)\n",
-            p->nranks, plural(p->nranks), c->nodes.nnodes, plural(c->nodes.nnodes), c->nchannels, c->coll_channels,
-            c->nvls_channels, p->p2p.n, p->p2p.per_peer);
+            p->nranks, kl_plural(p->nranks), c->nodes.nnodes, kl_plural(c->nodes.nnodes), c->nchannels,
+            c->coll_channels, c->nvls_channels, p->p2p.n, p->p2p.per_peer);
     fprintf(to, "rings by channel, from rank 0:\n");
     for (int i = 0; i < c->nchannels; i++)
         if (is_first(c, i, kl_connect_same_ring)) print_ring(c, i, to);
@@ -230,8 +227,8 @@ static void print_why(const struct kl_topo *t, int id, const struct kl_graph_why
     }
     fprintf(to, "  %s: %s", kl_graph_name(id), kl_search_end_name(why->end));
     if (why->nattempts)
-        fprintf(to, ", after %d attempt%s (%d made, %lld steps, %.3g ms)", why->nattempts, plural(why->nattempts), made,
-                steps, (double)why->cpu_ns / 1e6);
+        fprintf(to, ", after %d attempt%s (%d made, %lld steps, %.3g ms)", why->nattempts, kl_plural(why->nattempts),
+                made, steps, (double)why->cpu_ns / 1e6);
     print_limit(t, why, to);
     fprintf(to, "\n");
     if (why->refused) fprintf(to, "    the graph file was not used: %s\n", why->refused);
@@ -242,8 +239,8 @@ void kl_plan_text(const struct kl_plan_view *v, FILE *to)
     const struct kl_plan *p = v->plan;
     const struct kl_plan_domain *own = &p->domain[p->domain_of[0]];
 
-    fprintf(to, "%s: %d host%s with %d GPU%s each\n\n", v->cluster->name, v->cluster->hosts, plural(v->cluster->hosts),
-            v->cluster->gpus, plural(v->cluster->gpus));
+    fprintf(to, "%s: %d host%s with %d GPU%s each\n\n", v->cluster->name, v->cluster->hosts,
+            kl_plural(v->cluster->hosts), v->cluster->gpus, kl_plural(v->cluster->gpus));
     for (int i = 0; i < p->ndomains; i++) print_domain(v, &p->domain[i], to);
     print_connection(p, to);
     fprintf(to, "what a sum of floats would take:\n");

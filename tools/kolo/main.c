@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/cmd.h"
 
+#include "base/error.h"
 #include "include/nccl.h"
+#include "tools/kolo/output.h"
 #include "tools/kolo/spawn.h"
 
 #include <stdio.h>
@@ -38,6 +40,14 @@ static int is_any(const char *text, const char *a, const char *b)
     return !strcmp(text, a) || !strcmp(text, b);
 }
 
+/* A command that did well has done so only if its output arrived. One that failed has said why. */
+static int finish(int status)
+{
+    if (status != EXIT_OK || !kl_output_end(stdout)) return status;
+    fprintf(stderr, "%s\n", kl_error_text());
+    return EXIT_PROBLEM;
+}
+
 int main(int argc, char **argv)
 {
     kl_spawn_hidden(argc, argv);
@@ -47,14 +57,14 @@ int main(int argc, char **argv)
     }
     if (is_any(argv[1], "--help", "-h")) {
         usage(stdout);
-        return EXIT_OK;
+        return finish(EXIT_OK);
     }
     if (is_any(argv[1], "--version", "-V")) {
         printf("kolo 0.1.0 (NCCL API %d.%d.%d)\n", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
-        return EXIT_OK;
+        return finish(EXIT_OK);
     }
     for (const struct command *c = commands; c->name; c++)
-        if (!strcmp(argv[1], c->name)) return c->run(argc - 1, argv + 1);
+        if (!strcmp(argv[1], c->name)) return finish(c->run(argc - 1, argv + 1));
 
     fprintf(stderr, "kolo: no command \"%s\"; `kolo --help` lists them\n", argv[1]);
     return EXIT_USAGE;

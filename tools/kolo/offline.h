@@ -27,6 +27,31 @@ struct kl_offline_args {
     struct kl_edit_args edit;
 };
 
+/**
+ * Rows of an option table, for all but the file: `field` is the struct kl_offline_args in the struct T that the table fills,
+ * `of_hosts` says what a number of hosts is good for.
+ */
+#define KL_OFFLINE_OPTIONS(T, field, of_hosts)                                                                         \
+    KL_OFFLINE_TEXT(T, field.sysfs, "sysfs", "DIR", "the machine recorded in DIR instead of /sys"),                    \
+        KL_OFFLINE_NUMBER(T, field.hosts, "hosts", 65536, of_hosts),                                                   \
+        KL_OFFLINE_NUMBER(T, field.ranks, "ranks", 4096,                                                               \
+                          "host devices, when there is no FILE (default: usable CPUs, at least 2)"),                   \
+        KL_OFFLINE_TEXT(T, field.gpus, "gpus", "LIST", "use only these GPUs, as in 0,2,4"),                            \
+        KL_OFFLINE_FLAG(T, field.mnnvl, "mnnvl", "all hosts form one NVLink domain"), KL_EDIT_OPTIONS(T, field.edit)
+
+#define KL_OFFLINE_TEXT(T, field, name, arg, doc)                                                                      \
+    {                                                                                                                  \
+        0, name, KL_OPT_TEXT, offsetof(T, field), 0, 0, arg, doc                                                       \
+    }
+#define KL_OFFLINE_NUMBER(T, field, name, max, doc)                                                                    \
+    {                                                                                                                  \
+        0, name, KL_OPT_INT, offsetof(T, field), 1, max, "N", doc                                                      \
+    }
+#define KL_OFFLINE_FLAG(T, field, name, doc)                                                                           \
+    {                                                                                                                  \
+        0, name, KL_OPT_FLAG, offsetof(T, field), 0, 0, NULL, doc                                                      \
+    }
+
 struct kl_offline {
     struct kl_machine machine; /* host 0 */
     struct kl_topo_config config;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "graph/nic.h"
 #include "tools/kolo/graph_json.h"
+#include "tools/kolo/output.h"
 #include "topo/paths.h"
 
 #include <stdlib.h>
@@ -19,9 +20,10 @@ struct writer {
 static void member(struct writer *w, const char *key, json_t *value)
 {
     w->failed |= !value;
-    if (w->failed) return;
-    fprintf(w->to, "%s\"%s\": ", w->keys++ ? ",\n " : "", key);
-    w->failed |= json_dumpf(value, w->to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) != 0;
+    if (!w->failed) {
+        fprintf(w->to, "%s\"%s\": ", w->keys++ ? ",\n " : "", key);
+        w->failed |= json_dumpf(value, w->to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) != 0;
+    }
     json_decref(value);
 }
 
@@ -132,7 +134,7 @@ static void channels(struct writer *w, const char *key, const struct kl_plan *p,
 
         w->failed |= !value;
         if (c) fputs(",\n  ", w->to);
-        if (value) json_dumpf(value, w->to, JSON_ENCODE_ANY);
+        if (value) w->failed |= json_dumpf(value, w->to, JSON_ENCODE_ANY) != 0;
         json_decref(value);
     }
     fputs("]", w->to);
@@ -390,6 +392,7 @@ ncclResult_t kl_plan_json(const struct kl_plan_view *v, json_t *warnings, FILE *
     member(&w, "search_ms", json_real(v->search_ms));
     member(&w, "warnings", warnings);
     fputs("}\n", to);
+    KL_TRY(kl_output_end(to));
     if (w.failed) return KL_FAIL(ncclSystemError, "out of memory, or no answer, for the JSON of a plan");
     return ncclSuccess;
 }

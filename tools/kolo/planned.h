@@ -22,4 +22,8 @@ struct kl_planned {
 ncclResult_t kl_planned_init(const struct kl_offline *cluster, struct kl_planned *planned);
 void kl_planned_fini(struct kl_planned *planned);
 
+/** Bits of the graphs that a name on the command line means; all of them without a name, 0 for a name that means none. */
+unsigned kl_graphs_named(const char *name);
+#define KL_GRAPHS_NAMES "ring, tree, collnet or nvls"
+
 #endif

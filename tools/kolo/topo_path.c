@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/topo_name.h"
+
+#include "base/text.h"
 #include "tools/kolo/topo_text.h"
 #include "topo/paths.h"
 
@@ -77,7 +79,7 @@ void kl_topo_explain_path(const struct kl_topo *t, int from, int far, FILE *to)
     char x[KL_NODE_TEXT], y[KL_NODE_TEXT];
 
     fprintf(to, "%s to %s: %s, %g GB/s, %d link%s\n", kl_topo_name(t, from, x), kl_topo_name(t, far, y),
-            kl_path_type_name[p->type], (double)p->bw, p->hops, p->hops == 1 ? "" : "s");
+            kl_path_type_name[p->type], (double)p->bw, p->hops, kl_plural(p->hops));
     print_links(t, p, to);
     fprintf(to, "%s: %s\n", kl_path_type_name[p->type], kl_path_type_text(p->type));
     if (p->type != KL_PATH_DIS) fprintf(to, "Chosen: %s\n", kl_path_rule_text(p->rule));

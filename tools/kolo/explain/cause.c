@@ -2,6 +2,7 @@
 #include "tools/kolo/explain/search.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 
@@ -26,7 +27,7 @@ void kl_result_line(const struct kl_result *r, struct kl_text *t)
         kl_text_add(t, "no channel");
         return;
     }
-    kl_text_add(t, "%d channel%s of %g GB/s", r->nchannels, r->nchannels == 1 ? "" : "s", (double)r->bw_intra);
+    kl_text_add(t, "%d channel%s of %g GB/s", r->nchannels, kl_plural(r->nchannels), (double)r->bw_intra);
     if (r->nets && r->bw_inter != r->bw_intra) kl_text_add(t, " inside and %g to the network", (double)r->bw_inter);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/explain/coll.h"
 
-#include "base/error.h"
 #include "device/host/redop.h"
 #include "tools/kolo/graph_json.h"
+#include "tools/kolo/output.h"
 
 /* ---- what both kinds begin with ---- */
 
@@ -18,16 +18,6 @@ static json_t *question_json(const struct kl_coll_asked *a, const struct kl_coll
 static json_t *reason(const char *code, const char *text)
 {
     return json_pack("{s:s,s:s}", "code", code, "text", text);
-}
-
-static ncclResult_t print(json_t *o, FILE *to)
-{
-    int failed = !o || json_dumpf(o, to, KL_JSON_FLAGS);
-
-    json_decref(o);
-    if (failed) return KL_NOMEM("JSON");
-    fprintf(to, "\n");
-    return ncclSuccess;
 }
 
 /* ---- algorithms ---- */
@@ -110,7 +100,7 @@ ncclResult_t kl_coll_json(const struct kl_coll_finding *f, FILE *to)
     json_object_set_new(o, "candidates", candidates_json(f));
     json_object_set_new(o, "refused", refused_json(f));
     json_object_set_new(o, "ranges", ranges_json(f));
-    return print(o, to);
+    return kl_output_json(o, to);
 }
 
 /* ---- sends and receives ---- */
@@ -153,5 +143,5 @@ ncclResult_t kl_coll_json_messages(const struct kl_coll_messages *m, FILE *to)
                      reason(kl_p2p_channels_limit_name(w->limit), kl_p2p_channels_limit_text(w->limit)),
                      "channels_per_peer", m->channels.per_peer, "channels_per_peer_reason", share, "rounds_total",
                      m->place.ranks, "rounds", rounds_json(m)));
-    return print(o, to);
+    return kl_output_json(o, to);
 }

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/explain/coll.h"
 
-enum { ROUNDS_SHOWN = 16, CHANNELS_SHOWN = 8 };
+#include "base/text.h"
 
-static const char *plural(int64_t n)
-{
-    return n == 1 ? "" : "s";
-}
+enum { ROUNDS_SHOWN = 16, CHANNELS_SHOWN = 8 };
 
 static void print_piece(const struct kl_coll_messages *m, FILE *to)
 {
@@ -26,7 +23,7 @@ static void print_channels(const struct kl_coll_messages *m, FILE *to)
 {
     const struct kl_p2p_channels_why *w = &m->channels.why;
 
-    fprintf(to, "  %d channel%s for sends and receives: %s", m->channels.n, plural(m->channels.n),
+    fprintf(to, "  %d channel%s for sends and receives: %s", m->channels.n, kl_plural(m->channels.n),
             kl_p2p_channels_limit_text(w->limit));
     if (w->limited != m->channels.n) fprintf(to, ", %d, and then the next power of two", w->limited);
     fprintf(to, "\n  %d of them for each peer: %s", m->channels.per_peer, kl_p2p_share_text(w->share));
@@ -70,7 +67,7 @@ static void print_rounds(const struct kl_coll_messages *m, FILE *to)
     fprintf(
         to,
         "\nEvery rank goes through %d round%s, one per peer; in each, all send equally far and one sends to each.\n",
-        m->place.ranks, plural(m->place.ranks));
+        m->place.ranks, kl_plural(m->place.ranks));
     if (m->by_node) fprintf(to, "Rounds within the own node come first, then those with another node, and so on.\n");
     fprintf(to, "Rank 0:\n");
     fprintf(to, "  %8s %12s %12s   %s\n", "round", "sends to", "gets from", "channels it may use");
@@ -83,7 +80,7 @@ void kl_coll_text_messages(const struct kl_coll_messages *m, FILE *to)
     kl_coll_headline(&m->asked, &m->place, to);
     fprintf(to, ": sends and receives, no algorithm to choose; ");
     print_piece(m, to);
-    fprintf(to, " over up to %d of %d channel%s\n", m->channels.per_peer, m->channels.n, plural(m->channels.n));
+    fprintf(to, " over up to %d of %d channel%s\n", m->channels.per_peer, m->channels.n, kl_plural(m->channels.n));
     fprintf(to, "  %s: a group of ncclSend and ncclRecv%s; size in bytes of the whole (nccl-tests' size)\n",
             m->place.topology, m->asked.coll == &kl_colls[KL_HYPERCUBE] ? " for each step" : "");
     if (m->steps > 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/explain/coll.h"
 
+#include "base/text.h"
 #include "coll/choose.h"
 #include "device/host/redop.h"
 
@@ -8,11 +9,6 @@
 #include <string.h>
 
 /* ---- words ---- */
-
-static const char *plural(int n)
-{
-    return n == 1 ? "" : "s";
-}
 
 char *kl_grouped(int64_t number, char text[KL_SIZE_TEXT])
 {
@@ -57,9 +53,9 @@ void kl_coll_headline(const struct kl_coll_asked *a, const struct kl_coll_place 
     fprintf(to, "%s", a->title);
     if (!is_barrier(a)) fprintf(to, " of %s", kl_size_text(a->first, first));
     if (a->first < a->last) fprintf(to, " to %s", kl_size_text(a->last, last));
-    fprintf(to, " over %d rank%s", p->ranks, plural(p->ranks));
+    fprintf(to, " over %d rank%s", p->ranks, kl_plural(p->ranks));
     if (p->hosts > 1) fprintf(to, " on %d hosts", p->hosts);
-    if (p->nodes != p->hosts) fprintf(to, " (%d node%s)", p->nodes, plural(p->nodes));
+    if (p->nodes != p->hosts) fprintf(to, " (%d node%s)", p->nodes, kl_plural(p->nodes));
 }
 
 static void print_winner(const struct kl_coll_finding *f, FILE *to)
@@ -67,7 +63,7 @@ static void print_winner(const struct kl_coll_finding *f, FILE *to)
     const struct kl_coll_candidate *best = &f->candidate[0], *next = &f->candidate[1];
 
     fprintf(to, "%s %s, %d channel%s, %d threads: %.4g us predicted", kl_algo_name[best->choice.algo],
-            kl_proto_name[best->choice.proto], best->choice.nchannels, plural(best->choice.nchannels),
+            kl_proto_name[best->choice.proto], best->choice.nchannels, kl_plural(best->choice.nchannels),
             best->choice.nthreads, (double)best->choice.time);
     if (!is_barrier(&f->asked))
         fprintf(to, " (%.3g GB/s bus bandwidth)", kl_coll_bus(&f->asked, &f->place, f->asked.first, best->choice.time));

@@ -192,7 +192,7 @@ static void say_end(int end, struct kl_text *t)
 
 static void say_links(int n, float gbps, char *value, size_t bytes)
 {
-    snprintf(value, bytes, n ? "%d NVLink%s, %g GB/s" : "none", n, n == 1 ? "" : "s", (double)((float)n * gbps));
+    snprintf(value, bytes, n ? "%d NVLink%s, %g GB/s" : "none", n, kl_plural(n), (double)((float)n * gbps));
 }
 
 static void describe_link(struct kl_fact *f)
@@ -215,7 +215,7 @@ static void describe_link(struct kl_fact *f)
     else if (b < a)
         kl_text_add(&p, "lost its NVLink (%g GB/s)", bw_a);
     else
-        kl_text_add(&p, "got %d%s NVLink%s (%g to %g GB/s)", more, a ? " more" : "", more == 1 ? "" : "s", bw_a, bw_b);
+        kl_text_add(&p, "got %d%s NVLink%s (%g to %g GB/s)", more, a ? " more" : "", kl_plural(more), bw_a, bw_b);
     if (f->ways == 1) kl_text_add(&p, ", one way");
 }
 
@@ -241,9 +241,9 @@ static void describe_machine(const struct kl_topo *t, struct kl_text *text)
 {
     int gpus = t->count[KL_NODE_GPU], nets = t->count[KL_NODE_NET];
 
-    kl_text_add(text, "%d GPU%s of sm %d", gpus, gpus == 1 ? "" : "s", t->node[kl_topo_at(t, KL_NODE_GPU, 0)].gpu.sm);
+    kl_text_add(text, "%d GPU%s of sm %d", gpus, kl_plural(gpus), t->node[kl_topo_at(t, KL_NODE_GPU, 0)].gpu.sm);
     if (nets)
-        kl_text_add(text, ", %d NIC%s of %.4g GB/s", nets, nets == 1 ? "" : "s",
+        kl_text_add(text, ", %d NIC%s of %.4g GB/s", nets, kl_plural(nets),
                     (double)t->node[kl_topo_at(t, KL_NODE_NET, 0)].net.bw);
 }
 

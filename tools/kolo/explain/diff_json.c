@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/explain/diff.h"
 
-#include "base/error.h"
 #include "tools/kolo/graph_json.h"
+#include "tools/kolo/output.h"
 
 /* ---- facts ---- */
 
@@ -127,9 +127,6 @@ ncclResult_t kl_diff_json(const struct kl_diff *d, FILE *to)
 {
     json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "cause", cause_of(d), "differences", facts_of(d), "changes",
                           rows_of(&d->rows), "totals", totals_of(&d->rows), "a", side_of(&d->a), "b", side_of(&d->b));
-    int failed = !o || json_dumpf(o, to, KL_JSON_FLAGS);
 
-    fputc('\n', to);
-    json_decref(o);
-    return failed ? KL_FAIL(ncclSystemError, "the differences cannot be written as JSON") : ncclSuccess;
+    return kl_output_json(o, to);
 }

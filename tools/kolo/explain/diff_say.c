@@ -125,7 +125,7 @@ static void say_numbers(const char *name, const struct kl_graph *x, const struct
                        : all_b > all_a ? "rises"
                                        : "goes",
                *where = outside ? " to the network" : "";
-    const char *plural = x->nchannels == 1 ? "" : "s";
+    const char *plural = kl_plural(x->nchannels);
     char clause[256];
 
     if (x->nchannels == y->nchannels)
@@ -160,8 +160,7 @@ static bool say_graph(const struct kl_diff *d, int id, struct kl_text *t)
         snprintf(clause, sizeof clause,
                  "no %s is found any more, so the GPUs are taken in their order (%d channel%s of %g GB/s instead of %d "
                  "of %g)",
-                 name, y->nchannels, y->nchannels == 1 ? "" : "s", (double)y->bw_intra, x->nchannels,
-                 (double)x->bw_intra);
+                 name, y->nchannels, kl_plural(y->nchannels), (double)y->bw_intra, x->nchannels, (double)x->bw_intra);
         add_clause(t, clause);
         return true;
     }

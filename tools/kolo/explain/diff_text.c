@@ -213,7 +213,7 @@ static void print_side(const char *letter, const struct kl_diff_side *s, FILE *t
 
     fprintf(to, "%s: %s", letter, s->cluster.name);
     print_edits(&s->args->edit, to);
-    fprintf(to, ", %d host%s with %d GPU%s%s\n", hosts, hosts == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s",
+    fprintf(to, ", %d host%s with %d GPU%s%s\n", hosts, kl_plural(hosts), gpus, kl_plural(gpus),
             hosts == 1 ? "" : " each");
 }
 

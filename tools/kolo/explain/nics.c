@@ -2,8 +2,8 @@
 #include "tools/kolo/explain/nics.h"
 
 #include "base/error.h"
-#include "tools/kolo/graph_json.h"
 #include "tools/kolo/net_name.h"
+#include "tools/kolo/output.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -219,18 +219,9 @@ static ncclResult_t find(const struct kl_nics_request *q, struct kl_nics *n)
 
 static ncclResult_t print(const struct kl_explain_request *q, const struct kl_nics *n, FILE *to)
 {
-    json_t *o;
-    int failed;
-
-    if (!q->json) {
-        kl_nics_text(n, to);
-        return ncclSuccess;
-    }
-    o = kl_nics_json(n);
-    failed = !o || json_dumpf(o, to, KL_JSON_FLAGS);
-    putc('\n', to);
-    json_decref(o);
-    return failed ? KL_NOMEM("JSON") : ncclSuccess;
+    if (q->json) return kl_output_json(kl_nics_json(n), to);
+    kl_nics_text(n, to);
+    return ncclSuccess;
 }
 
 static void release(struct kl_nics *n)

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/explain/nics.h"
 
-#include <string.h>
+#include "base/text.h"
 
-static const char *plural(int n)
-{
-    return n == 1 ? "" : "s";
-}
+#include <string.h>
 
 int kl_nics_alike(const struct kl_nics *n)
 {
@@ -102,7 +99,7 @@ static void add_gdr(const struct kl_nics *n, struct kl_text *to)
     else if (recv == rows && !send)
         kl_text_add(to, ", GDR for receiving only");
     else
-        kl_text_add(to, ", GDR both ways for %d of %d GPU%s", both, rows, plural(rows));
+        kl_text_add(to, ", GDR both ways for %d of %d GPU%s", both, rows, kl_plural(rows));
 }
 
 static void add_fault(const struct kl_nics *n, struct kl_text *to)
@@ -154,10 +151,10 @@ void kl_nics_summary(const struct kl_nics *n, struct kl_text *to)
     }
     if (!n->offhost) {
         kl_text_add(to, "None of %d NIC%s is used: all ranks reach each other without the network", n->nnics,
-                    plural(n->nnics));
+                    kl_plural(n->nnics));
         return;
     }
-    kl_text_add(to, "%d of %d NIC%s %s used", used, n->nnics, plural(n->nnics), used == 1 ? "is" : "are");
+    kl_text_add(to, "%d of %d NIC%s %s used", used, n->nnics, kl_plural(n->nnics), used == 1 ? "is" : "are");
     if (is_fault(n)) {
         add_fault(n, to);
         return;

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/explain/nics.h"
 
+#include "base/text.h"
 #include "tools/kolo/channels.h"
 
 #include <string.h>
-
-static const char *plural(int n)
-{
-    return n == 1 ? "" : "s";
-}
 
 /* ---- GPUs ---- */
 
@@ -126,7 +122,7 @@ static void print_no_gdr(const struct kl_nics *n, FILE *to)
         }
         if (!*what || before) continue;
         fprintf(to, "  no GDR%s: %s", what[1] ? what : "", why->text);
-        fprintf(to, more ? "; the same for %d more row%s\n" : "\n", more, plural(more));
+        fprintf(to, more ? "; the same for %d more row%s\n" : "\n", more, kl_plural(more));
     }
 }
 

@@ -2,6 +2,7 @@
 #include "tools/kolo/explain/nics.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "tools/kolo/net_name.h"
 #include "topo/netmerge.h"
 
@@ -121,7 +122,7 @@ static void explain_searches(const struct kl_nics *n, struct kl_text *to)
 {
     if (n->ring_found == n->tree_found)
         kl_text_add(to, "the searches for rings and trees found %d channel%s%s", n->ring_found,
-                    n->ring_found == 1 ? "" : "s", fallback(n->ring_fell_back));
+                    kl_plural(n->ring_found), fallback(n->ring_fell_back));
     else
         kl_text_add(to, "the search for rings found %d channels%s and that for trees %d%s; all use the fewer",
                     n->ring_found, fallback(n->ring_fell_back), n->tree_found, fallback(n->tree_fell_back));

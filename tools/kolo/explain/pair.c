@@ -2,8 +2,9 @@
 #include "tools/kolo/explain/pair.h"
 
 #include "base/error.h"
-#include "tools/kolo/graph_json.h"
+#include "base/text.h"
 #include "tools/kolo/net_name.h"
+#include "tools/kolo/output.h"
 #include "tools/kolo/topo_name.h"
 
 #include <ctype.h>
@@ -29,7 +30,7 @@ static ncclResult_t set_gpu(const struct kl_talk_request *q, long rank, struct k
 
     if (rank >= nranks)
         return KL_FAIL(ncclInvalidUsage, "GPU/%ld: %s %d GPU%s%s", rank,
-                       c->hosts > 1 ? "these hosts have" : "this host has", nranks, nranks == 1 ? "" : "s",
+                       c->hosts > 1 ? "these hosts have" : "this host has", nranks, kl_plural(nranks),
                        "; --hosts N adds hosts, whose GPUs are numbered on");
     end->type = KL_NODE_GPU;
     end->rank = (int)rank;
@@ -116,18 +117,9 @@ static ncclResult_t find(struct kl_talk_request *q, struct kl_talk *talk)
 
 static ncclResult_t print(const struct kl_explain_request *q, const struct kl_talk *talk, FILE *to)
 {
-    json_t *o;
-    int failed;
-
-    if (!q->json) {
-        kl_talk_text(talk, to);
-        return ncclSuccess;
-    }
-    o = kl_talk_json(talk);
-    failed = !o || json_dumpf(o, to, KL_JSON_FLAGS);
-    putc('\n', to);
-    json_decref(o);
-    return failed ? KL_NOMEM("JSON") : ncclSuccess;
+    if (q->json) return kl_output_json(kl_talk_json(talk), to);
+    kl_talk_text(talk, to);
+    return ncclSuccess;
 }
 
 ncclResult_t kl_explain_pair(const struct kl_explain_request *q, FILE *to)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/explain/pair.h"
 
+#include "base/text.h"
 #include "tools/kolo/channels.h"
 
 #include <string.h>
@@ -113,7 +114,7 @@ static void print_leg(const struct kl_talk_leg *l, int host, FILE *to)
     fprintf(to, "\nPath from %s to %s", l->from, l->to);
     if (host >= 0) fprintf(to, " in host %d", host);
     fprintf(to, ": %s, %g GB/s, %d link%s\n", kl_path_type_name[l->type], (double)l->bw, l->nlinks,
-            l->nlinks == 1 ? "" : "s");
+            kl_plural(l->nlinks));
     for (int k = 0; k < l->nlinks; k++)
         fprintf(to, "  %-18s %s %8g GB/s  %s%s\n", l->link[k].from, l->link[k].type, (double)l->link[k].bw,
                 l->link[k].to, k == l->narrowest ? "   <- bottleneck" : "");

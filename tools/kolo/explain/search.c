@@ -6,26 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    unsigned graphs;
-} kinds[] = {
-    {"ring", 1u << KL_GRAPH_RING},
-    {"tree", 1u << KL_GRAPH_TREE},
-    {"collnet", 1u << KL_GRAPH_COLLNET_CHAIN | 1u << KL_GRAPH_COLLNET_DIRECT},
-    {"nvls", 1u << KL_GRAPH_NVLS},
-};
-
 static ncclResult_t graphs_named(const struct kl_explain_request *q, unsigned *graphs)
 {
-    *graphs = (1u << KL_GRAPHS) - 1;
-    if (!q->nwords) return ncclSuccess;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (!strcmp(kinds[i].name, q->word[0])) {
-            *graphs = kinds[i].graphs;
-            return ncclSuccess;
-        }
-    return KL_FAIL(ncclInvalidArgument, "no graph \"%s\": ring, tree, collnet or nvls", q->word[0]);
+    *graphs = kl_graphs_named(q->nwords ? q->word[0] : NULL);
+    return *graphs ? ncclSuccess : KL_FAIL(ncclInvalidArgument, "no graph \"%s\": " KL_GRAPHS_NAMES, q->word[0]);
 }
 
 static ncclResult_t tell_graph(struct kl_search_told *told, int id)

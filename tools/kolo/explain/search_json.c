@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/explain/search.h"
 
-#include "base/error.h"
 #include "graph/codes.h"
 #include "tools/kolo/graph_json.h"
+#include "tools/kolo/output.h"
 #include "tools/kolo/topo_name.h"
 
 static json_t *reason(const char *code, const char *text)
@@ -194,11 +194,5 @@ ncclResult_t kl_search_told_json(const struct kl_search_told *told, FILE *to)
                           reason(kl_verdict_name(told->verdict), told->text), "faults", faults, "graphs", graphs,
                           "channels", channels_json(p->connect));
 
-    if (!o || json_dumpf(o, to, KL_JSON_FLAGS)) {
-        json_decref(o);
-        return KL_NOMEM("JSON");
-    }
-    json_decref(o);
-    fputc('\n', to);
-    return ncclSuccess;
+    return kl_output_json(o, to);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/explain/search.h"
 
+#include "base/text.h"
 #include "tools/kolo/topo_name.h"
 
 #include <string.h>
-
-static const char *plural(long long n)
-{
-    return n == 1 ? "" : "s";
-}
 
 /* ---- faults ---- */
 
@@ -147,34 +143,11 @@ static void print_chapter(const struct columns *c, const struct kl_chapter *k, b
     if (!k->stored) {
         print_failure(c, k, before);
     } else {
-        fprintf(c->to, "%d channel%s", k->stored, plural(k->stored));
+        fprintf(c->to, "%d channel%s", k->stored, kl_plural(k->stored));
         print_refusal(c, k->limiting_link);
         if (k->next && k->next != KL_RELAX_FASTER) fprintf(c->to, "; next: %s", kl_relaxation_name(k->next));
     }
     fprintf(c->to, "\n");
-}
-
-/* Every attempt as a chapter of its own. */
-static struct kl_chapter chapter_of(const struct kl_attempt *a, int i)
-{
-    return (struct kl_chapter){.first = i,
-                               .last = i,
-                               .pass = a->pass,
-                               .type_intra = {a->type_intra, a->type_intra},
-                               .type_inter = {a->type_inter, a->type_inter},
-                               .cross_nic = {a->cross_nic, a->cross_nic},
-                               .same_channels = {a->same_channels, a->same_channels},
-                               .pattern = {a->pattern, a->pattern},
-                               .bw_from = a->bw_intra,
-                               .bw_to = a->bw_intra,
-                               .inter_from = a->bw_inter,
-                               .inter_to = a->bw_inter,
-                               .stored = a->stored,
-                               .repeated = a->repeats >= 0,
-                               .hopeless = a->end == KL_ATTEMPT_HOPELESS,
-                               .timeouts = a->repeats < 0 && a->end == KL_ATTEMPT_TIMEOUT,
-                               .limiting_link = a->limiting_link,
-                               .next = a->next};
 }
 
 static void print_pass(const struct columns *c, const struct kl_search_told *told, const struct kl_told_graph *g,
@@ -184,7 +157,7 @@ static void print_pass(const struct columns *c, const struct kl_search_told *tol
     bool before = pass > 1, head = false;
 
     for (int i = 0; i < n; i++) {
-        struct kl_chapter k = told->all ? chapter_of(&g->why->attempt[i], i) : g->story->chapter[i];
+        struct kl_chapter k = told->all ? kl_story_attempt(g->why, i) : g->story->chapter[i];
 
         if (k.pass != pass) continue;
         if (!head) print_head(c);
@@ -311,8 +284,8 @@ static void print_channels(const struct kl_search_told *told, FILE *to)
     const struct kl_plan *p = told->planned.plan;
     const struct kl_connect *c = p->connect;
 
-    fprintf(to, "\nThe communicator of %d rank%s on %d node%s has %d channels:\n", p->nranks, plural(p->nranks),
-            c->nodes.nnodes, plural(c->nodes.nnodes), c->nchannels);
+    fprintf(to, "\nThe communicator of %d rank%s on %d node%s has %d channels:\n", p->nranks, kl_plural(p->nranks),
+            c->nodes.nnodes, kl_plural(c->nodes.nnodes), c->nchannels);
     for (int i = 0; i < c->nsteps; i++)
         fprintf(to, "  %3d  %s\n", c->step[i].after, kl_channel_reason_text(c->step[i].reason));
     if (c->coll_channels != c->nchannels)

@@ -230,7 +230,6 @@ ncclResult_t kl_picture_html(const struct kl_plan_view *view, int channel, FILE 
     facts = scene_json(s, (int)(way - g->way));
     KL_TRY_OR(rc, out, facts ? ncclSuccess : KL_NOMEM("a picture"));
     put_page(s, g, way, facts, to);
-    if (fflush(to) || ferror(to)) rc = KL_FAIL_ERRNO("writing a picture");
 out:
     json_decref(facts);
     kl_scene_free(s);

@@ -49,7 +49,6 @@ ncclResult_t kl_picture_svg(const struct kl_plan_view *view, int channel, FILE *
     KL_TRY(kl_scene_create(view, &s));
     rc = kl_picture_choose(s, channel, &g, &way);
     if (!rc) put_document(s, g, way, to);
-    if (!rc && (fflush(to) || ferror(to))) rc = KL_FAIL_ERRNO("writing a picture");
     kl_scene_free(s);
     return rc;
 }

@@ -7,6 +7,7 @@
 #ifndef KOLO_TOOL_PICTURE_WORDS_H
 #define KOLO_TOOL_PICTURE_WORDS_H
 
+#include "base/text.h"
 #include "tools/kolo/picture/scene.h"
 
 enum { KL_WORDS = 512, KL_LOAD_STEPS = 5 };
@@ -40,11 +41,6 @@ char *kl_words_wire_bw(const struct kl_scene *s, const struct kl_wire *w, char t
 /** One direction (0 or 1) of a wire: "GPU/0 to NVSwitch: 160 of 240 GB/s (67 %)". */
 char *kl_words_load(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_wire *w, int way,
                     char text[KL_WORDS]);
-
-static inline const char *kl_plural(int n)
-{
-    return n == 1 ? "" : "s";
-}
 
 /** Kind of link in plain words: "NVLink", "PCIe", ... */
 const char *kl_words_link(int type);

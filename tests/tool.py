@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests of the kolo tool share: running it, the machines there are, pages kept in tests/data/, and what cannot run.
+
+A test is a Case with the words that begin its commands, and ends with `tool.main()`:
+
+    class Nics(tool.Case):
+        words = ("explain", "nics")
+
+        def test_whole_answer(self):
+            self.check_page("nics-a100", self.good("--topo", tool.machine("a100-nvsw-8nic-200g")))
+
+Machines are those of tests/data/; with KOLO_SHARED (else ../shared, where that exists) also those of topologies/ there.
+Pages are written anew with KOLO_RENEW=1, to be read before they are kept. What cannot run here is skipped with its reason.
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+KOLO = os.path.join(os.environ["KOLO_BUILD"], "kolo")
+DATA = "tests/data/topologies"
+EXAMPLES = "tests/data/examples"
+PAGES = "tests/data/explain"
+SHARED = os.path.join(os.environ.get("KOLO_SHARED") or "../shared", "topologies")
+NO_SHARED = "no machines of others (KOLO_SHARED)"
+
+
+def run(*words, stdin="", stdout=subprocess.PIPE, **env):
+    """Run the tool with no settings but those of `env`."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
+    return subprocess.run([KOLO, *words], input=stdin, stdout=stdout, stderr=subprocess.PIPE, encoding="utf-8", timeout=120,
+                          env={**clean, "HOME": "/nonexistent", **env}, check=False)
+
+
+def checked(p):
+    """What it printed; it must have succeeded, and may have warned."""
+    complaints = [line for line in p.stderr.splitlines() if not line.startswith("warning: ")]
+    if p.returncode or complaints:
+        raise AssertionError(f"{p.args}: exit {p.returncode}: {p.stderr}")
+    return p.stdout
+
+
+def good(*words, **env):
+    return checked(run(*words, **env))
+
+
+# ---- machines ----
+
+def machine(name):
+    return f"{DATA}/synthetic/{name}.xml"
+
+
+def is_sound(file):
+    return not os.path.basename(file).startswith("bad-")
+
+
+def machines(*folders):
+    """All files of these folders of tests/data/topologies/."""
+    return sorted(f for folder in folders for f in glob.glob(f"{DATA}/{folder}/*.xml"))
+
+
+def written(text):
+    """A file with this text, which lives as long as the returned object."""
+    t = tempfile.NamedTemporaryFile("w", suffix=".xml", encoding="utf-8")
+    t.write(text)
+    t.flush()
+    return t
+
+
+# ---- tests ----
+
+class Case(unittest.TestCase):
+    words = ()
+    maxDiff = None
+
+    def run_tool(self, *args, **env):
+        return run(*self.words, *args, **env)
+
+    def good(self, *args, **env):
+        return checked(self.run_tool(*args, **env))
+
+    def first(self, *args, **env):
+        return self.good(*args, **env).split("\n")[0]
+
+    def json(self, *args, **env):
+        return json.loads(self.good(*args, "--json", **env))
+
+    def check_refusal(self, p, code, want, what):
+        """Nothing but one line of diagnostics, which `want` is found in."""
+        self.assertEqual((p.returncode, p.stdout or "", p.stderr.count("\n")), (code, "", 1), (what, p.stderr))
+        self.assertRegex(p.stderr, want, what)
+
+    def refused(self, code, want, *args, **env):
+        self.check_refusal(self.run_tool(*args, **env), code, want, args)
+
+    def good_or_refused(self, *args, **env):
+        """What it prints, or None after a refusal in one line: for machines that need not be sound."""
+        p = self.run_tool(*args, **env)
+        if p.returncode:
+            self.check_refusal(p, 1, ".", args)
+            return None
+        return p.stdout
+
+    def check_page(self, name, text):
+        path = f"{PAGES}/{name}.txt"
+        if os.environ.get("KOLO_RENEW"):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+        with open(path, encoding="utf-8") as f:
+            self.assertEqual(text, f.read(), path)
+
+    def need_shared(self):
+        if not os.path.isdir(SHARED):
+            self.skipTest(NO_SHARED)
+
+    def shared(self, name):
+        """A machine of others; without it the test is skipped."""
+        self.need_shared()
+        return f"{SHARED}/{name}.xml"
+
+    def shared_machines(self, *folders):
+        """All files of these folders, for a test that goes on without them: then that part of it is skipped."""
+        with self.subTest("machines of others"):
+            self.need_shared()
+        return sorted(f for folder in folders for f in glob.glob(f"{SHARED}/{folder}/*.xml"))
+
+
+def main():
+    """Run the tests of the script. What was skipped is said in lines that tools/dev/ctest_count.py counts."""
+    result = unittest.main(exit=False).result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    parts = [(getattr(test, "test_case", test), test, why) for test, why in result.skipped]
+    if result.testsRun and sum(whole is test for whole, test, _ in parts) == result.testsRun:
+        print("skipped:", ", ".join(sorted({why for _, _, why in parts})), file=sys.stderr)
+        sys.exit(77)
+    for whole, _, why in parts:
+        print(f"skipped {whole.id().split('.')[-1]}: {why}", file=sys.stderr)
