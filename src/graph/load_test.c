@@ -115,6 +115,28 @@ static void nets_of_one_port_share_it(void **state)
     kl_topo_free(t);
 }
 
+/* Graph files may claim reductions in an NVSwitch where there is none. */
+static void an_nvswitch_that_is_not_there_carries_nothing(void **state)
+{
+    struct kl_topo *t =
+        machine_of("<system version=\"1\">" CPU("AuthenticAMD") GPUS NIC("03", "0") "</cpu></system>", 2);
+    struct kl_graph *g;
+
+    (void)state;
+    assert_int_equal(kl_graph_create(1, t->count[KL_NODE_GPU], &g), ncclSuccess);
+    g->id = KL_GRAPH_NVLS;
+    g->pattern = KL_PATTERN_NVLS;
+    g->nchannels = 1;
+    g->bw_intra = g->bw_inter = 10;
+    struct kl_load *l = load_of(t, g);
+    assert_true(l->port_used[0] == 10);
+    for (int i = 0; i < t->nlinks; i++)
+        if (t->node[t->link[i].to].type == KL_NODE_GPU) assert_true(l->used[i] <= 10);
+    kl_load_free(l);
+    kl_graph_free(g);
+    kl_topo_free(t);
+}
+
 static bool is_found(const struct kl_graph *g)
 {
     return g->nchannels && g->bw_intra > 0.1f;
@@ -153,6 +175,7 @@ int main(void)
         cmocka_unit_test(a_chain_leaves_its_ends_free),
         cmocka_unit_test(pci_through_intel_costs_a_fifth_more),
         cmocka_unit_test(nets_of_one_port_share_it),
+        cmocka_unit_test(an_nvswitch_that_is_not_there_carries_nothing),
         cmocka_unit_test(no_link_carries_more_than_it_can),
     };
 
