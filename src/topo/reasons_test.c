@@ -111,6 +111,32 @@ static void hosts_are_apart_without_a_domain(void **state)
     kl_topo_free(t);
 }
 
+/* No level would help there. */
+static void gpus_that_nothing_joins(void **state)
+{
+#define HOST(hash, rank)                                                                                               \
+    "<cpu host_hash=\"" hash "\" numaid=\"0\" arch=\"arm64\"><pci busid=\"0000:01:00.0\" class=\"0x030200\" "          \
+    "link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"0\" sm=\"80\" rank=\"" rank                            \
+    "\" gdr=\"1\"/></pci></cpu>"
+    static const char text[] = "<system version=\"1\">" HOST("0x1", "0") HOST("0x2", "1") "</system>";
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_xml *xml;
+    struct kl_topo *t;
+    struct kl_p2p p2p;
+    char why[KL_WHY_TEXT];
+
+    (void)state;
+    options.mnnvl = true;
+    assert_int_equal(kl_xml_parse("t.xml", text, strlen(text), kl_xml_topo_schema, &xml), ncclSuccess);
+    assert_int_equal(kl_topo_build(xml, &options, &t), ncclSuccess);
+    kl_xml_free(xml);
+    assert_int_equal(kl_topo_paths(t), ncclSuccess);
+    assert_int_equal(kl_topo_p2p(t, 0, 1, &p2p), ncclSuccess);
+    assert_int_equal(p2p.why, KL_P2P_TOO_FAR);
+    assert_string_equal(kl_p2p_why_text(&p2p, why), "no path joins the GPUs");
+    kl_topo_free(t);
+}
+
 /* ---- GPUDirect ---- */
 
 static void check_gdr(const struct kl_topo *t, int rank, int net, bool read, enum kl_gdr_why why, const char *part)
@@ -252,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs),
         cmocka_unit_test(hosts_are_apart_without_a_domain),
+        cmocka_unit_test(gpus_that_nothing_joins),
         cmocka_unit_test(gdr),
         cmocka_unit_test(gdr_names_the_level_that_would_do),
         cmocka_unit_test(pxn_reasons),
