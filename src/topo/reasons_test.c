@@ -57,6 +57,7 @@ static const struct pair_case {
     {"allowed", "two-sockets", LEVEL_SYS, 0, 3, "allowed",
      "the path is SYS and the limit is SYS (set by NCCL_P2P_LEVEL)", "allowed"},
     {"disabled", "nvswitch", DISABLED, 0, 3, "disabled", "NCCL_P2P_DISABLE=1 forbids it", "network_faster"},
+    {"itself", "nvswitch", DISABLED, 3, 3, "allowed", "the path is LOC and the limit is PXB (the default)", "allowed"},
     {"level below", "nvlink-ring", LEVEL_NVL, 0, 2, "too_far",
      "the path is NVB and the limit is NVL (set by NCCL_P2P_LEVEL); NCCL_P2P_LEVEL=NVB would allow it", "allowed"},
     {"broken", "nvswitch", BROKEN, 0, 3, "broken", NULL, "network_faster"},
