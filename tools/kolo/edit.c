@@ -18,8 +18,10 @@
 static const struct kl_param_set *set_with(const struct kl_param *param)
 {
     const struct kl_param_set *const *set = kl_param_registry.sets;
+    size_t row = 0;
 
-    while (param < (*set)->params || param >= (*set)->params + (*set)->nparams) set++;
+    while (&(*set)->params[row] != param)
+        if (++row == (*set)->nparams) set++, row = 0;
     return *set;
 }
 
