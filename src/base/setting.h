@@ -47,8 +47,8 @@ void kl_settings_open(struct kl_settings *settings, char *const *environment, co
 void kl_settings_close(struct kl_settings *settings);
 
 /**
- * `below` with `n` settings over it: of two with one name the later counts. Both must outlive the result, which holds nothing of its
- * own and is not closed.
+ * `below` with `n` settings over it: of two with one name the later counts. Both must outlive the result, which holds
+ * nothing of its own and is not closed.
  */
 struct kl_settings kl_settings_over(const struct kl_settings *below, const struct kl_setting *over, size_t n);
 

@@ -831,6 +831,37 @@ static void a_proof_that_is_sent_is_answered_before_a_stop_counts(void **state)
     kl_stop_fini(&c.stop);
 }
 
+/* Nobody has to answer, or may take for ever with it: who is told to stop, stops. */
+static void a_stop_counts_where_no_answer_comes(void **state)
+{
+    struct kl_hello mine = {.version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_HOST};
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    unsigned char heard[KL_HELLO_BYTES], proof[KL_PROOF_BYTES];
+
+    (void)state;
+    for (size_t part = 0; part < 2; part++) { /* bytes of the answer that come */
+        struct stopped_call c = {.io = KL_IO_DONE};
+        pthread_t thread;
+        int ends[2];
+
+        kl_key_random(&c.key, sizeof c.key);
+        assert_int_equal(kl_stop_init(&c.stop), ncclSuccess);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+        c.fd = ends[0];
+        assert_int_equal(pthread_create(&thread, NULL, call_until_stopped, &c), 0);
+        assert_int_equal(kl_socket_recv(ends[1], heard, sizeof heard, &wait), KL_IO_DONE);
+        kl_hello_encode(&mine, heard);
+        assert_int_equal(kl_socket_send(ends[1], heard, sizeof heard, &wait), KL_IO_DONE);
+        assert_int_equal(kl_socket_recv(ends[1], proof, sizeof proof, &wait), KL_IO_DONE);
+        assert_int_equal(kl_socket_send(ends[1], "x", part, &wait), KL_IO_DONE);
+        if (!part) kl_stop_raise(&c.stop);
+        pthread_join(thread, NULL);
+        assert_int_equal(c.io, part ? KL_IO_LATE : KL_IO_STOPPED);
+        kl_socket_close(ends[1]);
+        kl_stop_fini(&c.stop);
+    }
+}
+
 static sem_t leaving;
 
 /* Of six ranks, 0 and 3 are no partners. Rank 3 has told rank 0 to call it, and leaves. */
@@ -1145,6 +1176,7 @@ int main(int argc, char **argv)
         leak_test(an_abort_ends_a_wait),
         leak_test(a_raised_stop_ends_joining),
         cmocka_unit_test(a_proof_that_is_sent_is_answered_before_a_stop_counts),
+        cmocka_unit_test(a_stop_counts_where_no_answer_comes),
         leak_test(who_was_told_to_call_finds_somebody),
         leak_test(failing_and_leaving_go_together),
         leak_test(who_leaves_is_not_a_failure),

@@ -10,7 +10,7 @@
 static const char mark[8] = "KOLOboot"; /* no zero at its end */
 
 enum { NONCE = 24 };
-enum { ANSWER_MS = 1000 }; /* for the answer to a proof, when a stop has been raised */
+enum { ANSWER_MS = 1000 }; /* for an answer when a stop has been raised, and for the rest of one that has begun */
 
 void kl_hello_encode(const struct kl_hello *hello, unsigned char wire[KL_HELLO_BYTES])
 {
@@ -99,19 +99,16 @@ enum kl_verdict kl_handshake_judge(const struct kl_handshake *h)
 }
 
 /* The host may count us as connected from the moment it has our proof, and would take a caller that goes away then for one
-   that died. So a stop does not end this wait; it makes it short. */
+   that died. So a stop does not end this wait; it makes it short. Who answers is not known yet, and may stop halfway. */
 static enum kl_io hear_answer(int fd, unsigned char answer[KL_ANSWER_BYTES], const struct kl_wait *wait)
 {
-    struct kl_wait last = {.deadline = wait->deadline};
-    enum kl_io io = kl_socket_wait(fd, POLLIN, wait);
+    enum kl_io first = kl_socket_wait(fd, POLLIN, wait), io;
 
-    if (io == KL_IO_STOPPED) {
-        uint64_t soon = kl_deadline_in_ms(ANSWER_MS);
-        last.deadline = soon < wait->deadline ? soon : wait->deadline;
-    } else if (io) {
-        return io;
-    }
-    return kl_socket_recv(fd, answer, KL_ANSWER_BYTES, &last);
+    if (first && first != KL_IO_STOPPED) return first;
+    uint64_t soon = kl_deadline_in_ms(ANSWER_MS);
+    struct kl_wait last = {.deadline = soon < wait->deadline ? soon : wait->deadline};
+    io = kl_socket_recv(fd, answer, KL_ANSWER_BYTES, &last);
+    return io == KL_IO_LATE && first ? first : io;
 }
 
 enum kl_io kl_handshake_call(int fd, const struct kl_key *key, const struct kl_hello *hello, const struct kl_wait *wait,

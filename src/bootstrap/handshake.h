@@ -75,8 +75,8 @@ enum kl_verdict kl_handshake_judge(const struct kl_handshake *h);
 /**
  * The caller's part on a connected socket. Success means: an answer came, which is `*verdict`. KL_REFUSED is also given for
  * a host whose own proof is wrong. KL_OTHER_VERSION fills `*theirs`. What speaks something else is KL_IO_BROKEN with EPROTO.
- * A stop that is raised after the proof has gone out no longer ends the call: the answer decides, if it comes within a second.
- * Silent.
+ * A stop that is raised after the proof has gone out ends the call only if no answer comes within a second: else that
+ * decides. Silent.
  */
 enum kl_io kl_handshake_call(int fd, const struct kl_key *key, const struct kl_hello *hello, const struct kl_wait *wait,
                              enum kl_verdict *verdict, uint16_t *theirs);

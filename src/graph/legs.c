@@ -66,6 +66,7 @@ static void add_spokes(struct kl_legs *l, int head)
     bool nvls = pattern == KL_PATTERN_NVLS;
     enum kl_node_type hub = nvls ? KL_NODE_NVS : KL_NODE_GPU;
 
+    if (nvls && !r->nvs) return;
     for (int i = 0; i < 2 * r->ngpus; i++) {
         struct kl_spoke s = kl_spoke_of(r, pattern, kl_head_share(r, pattern), head, i);
         int d = i % r->ngpus, at = nvls ? 0 : head;

@@ -31,7 +31,7 @@ struct kl_legs {
 ncclResult_t kl_legs_init(struct kl_legs *legs, const struct kl_routes *routes, const struct kl_graph *graph);
 void kl_legs_fini(struct kl_legs *legs);
 
-/** The legs of a channel. NETs and GPUs that a graph file invented end or shorten it. */
+/** The legs of a channel. NETs, GPUs and an NVSwitch that a graph file invented end or shorten it. */
 void kl_legs_look(struct kl_legs *legs, int channel);
 
 #endif

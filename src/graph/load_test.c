@@ -69,17 +69,18 @@ static void a_chain_leaves_its_ends_free(void **state)
 #define DEVICE(bus, class, body)                                                                                       \
     "<pci busid=\"0000:" bus ":00.0\" class=\"" class "\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">" body       \
                                                       "</pci>"
-#define GPUS                                                                                                           \
-    DEVICE("01", "0x030200", "<gpu dev=\"0\" sm=\"80\" rank=\"0\" gdr=\"1\"/>")                                        \
-    DEVICE("02", "0x030200", "<gpu dev=\"1\" sm=\"80\" rank=\"1\" gdr=\"1\"/>")
+#define GPUS_OF(sm)                                                                                                    \
+    DEVICE("01", "0x030200", "<gpu dev=\"0\" sm=\"" sm "\" rank=\"0\" gdr=\"1\"/>")                                    \
+    DEVICE("02", "0x030200", "<gpu dev=\"1\" sm=\"" sm "\" rank=\"1\" gdr=\"1\"/>")
+#define GPUS GPUS_OF("80")
 #define NIC(bus, dev)                                                                                                  \
     DEVICE(bus, "0x020700",                                                                                            \
            "<nic><net name=\"n" dev "\" dev=\"" dev "\" speed=\"100000\" port=\"1\" guid=\"0x9\" gdr=\"1\"/></nic>")
 
 /* What the link out of GPU 0 carries of a ring, divided by the bandwidth of its channels. */
-static float share_out_of_first(const char *text)
+static float share_out_of_first(const char *text, int hosts)
 {
-    struct kl_topo *t = machine_of(text, 1);
+    struct kl_topo *t = machine_of(text, hosts);
     struct kl_graph *g = search(t, KL_GRAPH_RING);
     struct kl_load *l = load_of(t, g);
     const struct kl_node *n = &t->node[kl_topo_at(t, KL_NODE_GPU, 0)];
@@ -94,8 +95,19 @@ static float share_out_of_first(const char *text)
 static void pci_through_intel_costs_a_fifth_more(void **state)
 {
     (void)state;
-    assert_true(share_out_of_first("<system version=\"1\">" CPU("GenuineIntel") GPUS "</cpu></system>") == 1.2f);
-    assert_true(share_out_of_first("<system version=\"1\">" CPU("AuthenticAMD") GPUS "</cpu></system>") == 1);
+    assert_true(share_out_of_first("<system version=\"1\">" CPU("GenuineIntel") GPUS "</cpu></system>", 1) == 1.2f);
+    assert_true(share_out_of_first("<system version=\"1\">" CPU("AuthenticAMD") GPUS "</cpu></system>", 1) == 1);
+}
+
+/* What enters a GPU before sm 80 is acknowledged against its own traffic. */
+static void old_gpus_acknowledge_an_eighth(void **state)
+{
+    (void)state;
+    assert_true(share_out_of_first("<system version=\"1\">" CPU("AuthenticAMD") GPUS_OF("70")
+                                       NIC("03", "0") "</cpu></system>",
+                                   2) == 1.125f);
+    assert_true(
+        share_out_of_first("<system version=\"1\">" CPU("AuthenticAMD") GPUS NIC("03", "0") "</cpu></system>", 2) == 1);
 }
 
 /* Two NETs of one chip and port: what enters through one is gone for both. */
@@ -110,6 +122,28 @@ static void nets_of_one_port_share_it(void **state)
     assert_int_equal(t->count[KL_NODE_NET], 2);
     assert_true(l->port_used[0] > 0 && l->port_used[0] == l->port_used[1]);
     assert_true(l->port_used[0] == (float)(int)g->bw_inter * (float)g->nchannels);
+    kl_load_free(l);
+    kl_graph_free(g);
+    kl_topo_free(t);
+}
+
+/* Graph files may claim reductions in an NVSwitch where there is none. */
+static void an_nvswitch_that_is_not_there_carries_nothing(void **state)
+{
+    struct kl_topo *t =
+        machine_of("<system version=\"1\">" CPU("AuthenticAMD") GPUS NIC("03", "0") "</cpu></system>", 2);
+    struct kl_graph *g;
+
+    (void)state;
+    assert_int_equal(kl_graph_create(1, t->count[KL_NODE_GPU], &g), ncclSuccess);
+    g->id = KL_GRAPH_NVLS;
+    g->pattern = KL_PATTERN_NVLS;
+    g->nchannels = 1;
+    g->bw_intra = g->bw_inter = 10;
+    struct kl_load *l = load_of(t, g);
+    assert_true(l->port_used[0] == 10);
+    for (int i = 0; i < t->nlinks; i++)
+        if (t->node[t->link[i].to].type == KL_NODE_GPU) assert_true(l->used[i] <= 10);
     kl_load_free(l);
     kl_graph_free(g);
     kl_topo_free(t);
@@ -152,7 +186,9 @@ int main(void)
         cmocka_unit_test(a_ring_fills_every_link),
         cmocka_unit_test(a_chain_leaves_its_ends_free),
         cmocka_unit_test(pci_through_intel_costs_a_fifth_more),
+        cmocka_unit_test(old_gpus_acknowledge_an_eighth),
         cmocka_unit_test(nets_of_one_port_share_it),
+        cmocka_unit_test(an_nvswitch_that_is_not_there_carries_nothing),
         cmocka_unit_test(no_link_carries_more_than_it_can),
     };
 

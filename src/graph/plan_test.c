@@ -127,6 +127,7 @@ static const struct p2p_case {
     {"dgx1v-hcm-4nic", 1, 64, 1, INT64_MAX, -1, 16, 2, KL_P2P_CHANNELS, KL_P2P_NVLINKS, 1},
     {"pcie-8gpu-0nic-l40s", 1, 64, 8, INT64_MAX, -1, 8, 2, KL_P2P_MIN, KL_P2P_TWO, 1},
     {"pcie-8gpu-4nic-100g", 1, 64, 1, INT64_MAX, -1, 2, 1, KL_P2P_CHANNELS, KL_P2P_REMOTE, -1},
+    {"gb200-4gpu-4nic", 33, 64, 1, INT64_MAX, -1, 32, 2, KL_P2P_CHANNELS, KL_P2P_NICS, -1},
 };
 
 /* How many channels sends and receives have, and what decided it. */

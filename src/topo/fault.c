@@ -67,10 +67,10 @@ static void add_name(struct kl_text *t, const char *type, int name, int at, int 
 /* Both ends of an nvlink element of GPU `a`. Seen from the first of both GPUs, or from the only one that sees it. */
 static void look_at_link(struct look *l, int a, int nvlink, int *pairs)
 {
-    int b = l->parts.target[nvlink];
+    const struct kl_nvlink_part *link = &l->parts.nvlink[nvlink];
 
-    if (b < 0) return;
-    int here = kl_parts_links(l->xml, &l->parts, a, b), there = kl_parts_links(l->xml, &l->parts, b, a);
+    if (!link->first) return;
+    int b = link->target, here = link->links, there = kl_parts_links(l->xml, &l->parts, b, a);
 
     if (here == there || (there && b < a)) return;
     if (!(*pairs)++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * fault.h - what is probably broken in a machine: parts that differ from their like, and what the machine would be without.
+ * fault.h - what is probably broken in a machine: parts that differ from their like, and the machine without that.
  *
  * A fault is never decided by a model's name: a part is compared with the others of its kind in the same document, and
  * the two ends of a link with each other. So machines that are odd on purpose may be suspected; whether a fault costs
@@ -41,11 +41,11 @@ struct kl_faults {
 ncclResult_t kl_faults_find(const struct kl_xml *xml, struct kl_faults *faults);
 void kl_faults_fini(struct kl_faults *faults);
 
-/** Change a document so that it has no fault of this kind. What cannot be guessed stays; `mended`: anything was changed. */
+/** Change a document so that it has no fault of this kind. What cannot be guessed stays; `mended`: something changed. */
 ncclResult_t kl_fault_mend(struct kl_xml *xml, enum kl_fault_code code, bool *mended);
 
 const char *kl_fault_name(int code);   /* "few_nvlinks" */
-const char *kl_fault_mended(int code); /* "with as many NVLinks as its like": how to call the mended machine */
+const char *kl_fault_mended(int code); /* "with as many NVLinks as the others": how to call the mended machine */
 const char *kl_fault_remedy(int code); /* what to look at, a sentence */
 
 #endif

@@ -36,8 +36,14 @@ static const struct fault_case {
      KL_FAULT_FEW_NVLINKS, "GPU/1 has only 6 NVLinks while 2 other GPUs of the same kind have 12 each"},
     {"unequal ends", GPU("01", "0", TO("02", "1")) GPU("02", "1", TO("01", "12")), KL_FAULT_UNEQUAL_ENDS,
      "GPU/0 sees 1 NVLink to GPU/1, which sees 12 back"},
+    {"links of a pair in several elements", GPU("01", "0", TO("02", "1") TO("02", "1")) GPU("02", "1", TO("01", "1")),
+     KL_FAULT_UNEQUAL_ENDS, "GPU/0 sees 2 NVLinks to GPU/1, which sees 1 back"},
     {"one end", GPU("01", "0", TO("02", "4")) GPU("02", "1", ""), KL_FAULT_UNEQUAL_ENDS,
      "GPU/0 sees 4 NVLinks to GPU/1, which sees 0 back"},
+    {"one end of a pair, the second",
+     GPU("01", "0", TO("02", "4")) GPU("02", "1", TO("01", "4")) GPU("03", "2", "") GPU("04", "3", TO("03", "4"))
+         GPU("05", "4", TO("06", "4")) GPU("06", "5", TO("05", "4")),
+     KL_FAULT_UNEQUAL_ENDS, "GPU/3 sees 4 NVLinks to GPU/2, which sees 0 back"},
     {"a mesh without one side",
      GPU("01", "0", TO("02", "2") TO("03", "2")) GPU("02", "1", TO("01", "2") TO("04", "2"))
          GPU("03", "2", TO("01", "2")) GPU("04", "3", TO("02", "2")) GPU("05", "4", TO("06", "4"))
@@ -50,6 +56,8 @@ static const struct fault_case {
     {"two ports of a card", NIC("01", "0", "100000", "0x7", "1") NIC("02", "1", "100000", "0x7", "2"), -1, NULL},
     {"one port", NIC("01", "0", "100000", "0x7", "1") NIC("02", "1", "100000", "0x7", "1"), KL_FAULT_SHARED_PORT,
      "NET/0 and NET/1 count as one port of 100 Gb/s because they have the same guid (0x7) and port (1)"},
+    {"a NIC that stands at two places", NIC("01", "0", "100000", "0x7", "1") NIC("02", "0", "100000", "0x7", "1"), -1,
+     NULL},
     {"guids that are no numbers", NIC("01", "0", "100000", "4", "1") NIC("02", "1", "100000", "5", "1"),
      KL_FAULT_SHARED_PORT,
      "NET/0 and NET/1 count as one port of 100 Gb/s because their guid is not written as 0x... (guid=\"4\") and so "
@@ -63,6 +71,10 @@ static const struct fault_case {
     {"a slow NIC",
      NIC("01", "0", "400000", "0x1", "1") NIC("02", "1", "400000", "0x2", "1") NIC("03", "2", "100000", "0x3", "1"),
      KL_FAULT_SLOW_NET, "NET/2 has 100 Gb/s while 2 other NICs of the same kind have 400"},
+    {"the largest speed there is",
+     NIC("01", "0", "2147483647", "0x1", "1") NIC("02", "1", "2147483647", "0x2", "1")
+         NIC("03", "2", "100000", "0x3", "1"),
+     KL_FAULT_SLOW_NET, "NET/2 has 100 Gb/s while 2 other NICs of the same kind have 2.14748e+06"},
 };
 
 static struct kl_xml *document(const char *body)
@@ -139,17 +151,66 @@ static void hosts_are_told_apart_by_numbers(void **state)
     kl_xml_free(xml);
 }
 
-/* Which link of a mesh is missing cannot be told when it is not just one. */
-static void what_cannot_be_guessed_stays(void **state)
+static int hosts_with(const struct kl_xml *xml, const char *hash)
 {
-    struct kl_xml *xml = document(GPU("01", "0", TO("02", "2")) GPU("02", "1", TO("01", "2"))
-                                      GPU("03", "2", TO("04", "2")) GPU("04", "3", TO("03", "2")) GPU("05", "4", ""));
-    bool mended = true;
+    int n = 0;
+
+    for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e))
+        n += kl_xml_attr(xml, e, "host_hash") && !strcmp(kl_xml_attr(xml, e, "host_hash"), hash);
+    return n;
+}
+
+/* A CPU without GPUs stays with its host. */
+static void hosts_stay_whole(void **state)
+{
+    static const char text[] = "<system version=\"1\">" HOST("0xALPHA", GPU("01", "0", "")) HOST("0xALPHA", "")
+        HOST("0xALFA", GPU("01", "1", "")) "</system>";
+    struct kl_xml *xml;
+    bool mended = false;
 
     (void)state;
-    assert_int_equal(kl_fault_mend(xml, KL_FAULT_FEW_NVLINKS, &mended), ncclSuccess);
-    assert_false(mended);
+    assert_int_equal(kl_xml_parse("t.xml", text, strlen(text), kl_xml_topo_schema, &xml), ncclSuccess);
+    assert_int_equal(kl_fault_mend(xml, KL_FAULT_HOST_HASH, &mended), ncclSuccess);
+    assert_true(mended);
+    assert_int_equal(hosts_with(xml, "0x10000000"), 2);
+    assert_int_equal(hosts_with(xml, "0x10000001"), 1);
     kl_xml_free(xml);
+}
+
+/* Sums of what a file claims must not overflow. */
+static void counts_beyond_any_machine_are_bounded(void **state)
+{
+#define ALL TO("01", "2147483647") TO("02", "2147483647") SWITCH("2147483647")
+    struct kl_xml *xml = document(GPU("01", "0", ALL) GPU("02", "1", ALL) GPU("03", "2", SWITCH("-2147483648")));
+    struct kl_faults f;
+
+    (void)state;
+    assert_int_equal(kl_faults_find(xml, &f), ncclSuccess);
+    assert_int_equal(f.n, 1);
+    assert_string_equal(f.fault[0].text, "GPU/2 has no NVLink while 2 other GPUs of the same kind have 262144 each");
+    kl_faults_fini(&f);
+    kl_xml_free(xml);
+}
+
+#define PAIRS                                                                                                          \
+    GPU("01", "0", TO("02", "2"))                                                                                      \
+    GPU("02", "1", TO("01", "2")) GPU("03", "2", TO("04", "2")) GPU("04", "3", TO("03", "2"))
+
+/* Which link of a mesh is missing cannot be told when it is not just one, nor between GPUs that lack different numbers. */
+static void what_cannot_be_guessed_stays(void **state)
+{
+    static const char *const bodies[] = {PAIRS GPU("05", "4", ""),
+                                         PAIRS GPU("05", "4", TO("99", "1")) GPU("06", "5", "")};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        struct kl_xml *xml = document(bodies[i]);
+        bool mended = true;
+
+        assert_int_equal(kl_fault_mend(xml, KL_FAULT_FEW_NVLINKS, &mended), ncclSuccess);
+        assert_false(mended);
+        kl_xml_free(xml);
+    }
 }
 
 static void an_empty_document_has_none(void **state)
@@ -170,6 +231,8 @@ int main(void)
         cmocka_unit_test(faults_are_named),
         cmocka_unit_test(mended_documents_have_none),
         cmocka_unit_test(hosts_are_told_apart_by_numbers),
+        cmocka_unit_test(hosts_stay_whole),
+        cmocka_unit_test(counts_beyond_any_machine_are_bounded),
         cmocka_unit_test(what_cannot_be_guessed_stays),
         cmocka_unit_test(an_empty_document_has_none),
     };

@@ -22,10 +22,10 @@ static ncclResult_t add_links(struct edit *e, int a, int b, int n)
     const struct kl_gpu_part *g = e->parts.gpu;
     int elem = kl_xml_child(e->xml, g[a].elem, "nvlink");
 
-    while (elem != KL_XML_NONE && (elem >= e->parts.nelems || e->parts.target[elem] != b))
+    while (elem != KL_XML_NONE && (elem >= e->parts.nelems || e->parts.nvlink[elem].target != b))
         elem = kl_xml_next_same(e->xml, elem);
     e->any = true;
-    if (elem != KL_XML_NONE) return kl_xml_set_int(e->xml, elem, "count", kl_xml_int(e->xml, elem, "count", 0) + n);
+    if (elem != KL_XML_NONE) return kl_xml_set_int(e->xml, elem, "count", kl_parts_count(e->xml, elem) + n);
     KL_TRY(kl_xml_add(e->xml, g[a].elem, "nvlink", &elem));
     KL_TRY(kl_xml_set(e->xml, elem, "target", kl_xml_attr(e->xml, g[b].pci, "busid")));
     KL_TRY(kl_xml_set_int(e->xml, elem, "count", n));
@@ -35,12 +35,11 @@ static ncclResult_t add_links(struct edit *e, int a, int b, int n)
 /* The end that sees more tells the other. */
 static ncclResult_t mend_end(struct edit *e, int a, int nvlink)
 {
-    int b = nvlink < e->parts.nelems ? e->parts.target[nvlink] : -1;
+    if (nvlink >= e->parts.nelems || !e->parts.nvlink[nvlink].first) return ncclSuccess;
+    const struct kl_nvlink_part *l = &e->parts.nvlink[nvlink];
+    int there = kl_parts_links(e->xml, &e->parts, l->target, a);
 
-    if (b < 0) return ncclSuccess;
-    int here = kl_parts_links(e->xml, &e->parts, a, b), there = kl_parts_links(e->xml, &e->parts, b, a);
-
-    return here > there ? add_links(e, b, a, here - there) : ncclSuccess;
+    return l->links > there ? add_links(e, l->target, a, l->links - there) : ncclSuccess;
 }
 
 static ncclResult_t mend_ends(struct edit *e)
@@ -78,7 +77,7 @@ static bool is_model_for(const struct edit *e, int from, int to)
 
     if (g[from].kind != g[to].kind || g[from].links != g[to].wanted) return false;
     for (int x = kl_xml_child(e->xml, g[from].elem, "nvlink"); x != KL_XML_NONE; x = kl_xml_next_same(e->xml, x))
-        if (e->parts.target[x] >= 0) return false;
+        if (e->parts.nvlink[x].target >= 0) return false;
     return true;
 }
 
@@ -157,22 +156,37 @@ static ncclResult_t mend_speeds(struct edit *e)
     return ncclSuccess;
 }
 
+/* All CPUs of a host are renamed, those without GPUs too: its NICs may hang there. */
+static ncclResult_t number_host(struct edit *e, const char *host, unsigned number)
+{
+    for (int x = KL_XML_ROOT; x != KL_XML_NONE; x = kl_xml_walk(e->xml, KL_XML_ROOT, x)) {
+        const char *hash = kl_xml_attr(e->xml, x, "host_hash");
+
+        if (strcmp(kl_xml_tag(e->xml, x), "cpu") != 0 || !hash || strcmp(hash, host) != 0) continue;
+        KL_TRY(kl_xml_set_hex(e->xml, x, "host_hash", number));
+        e->any = true;
+    }
+    return ncclSuccess;
+}
+
+/* Is this the first GPU of a host whose hash is mistaken for another's? */
+static bool is_mistaken(const struct edit *e, int gpu)
+{
+    const struct kl_gpu_part *g = e->parts.gpu;
+    bool lost = false;
+
+    for (int i = 0; i < e->parts.ngpus; i++) {
+        if (i < gpu && !strcmp(g[i].host, g[gpu].host)) return false;
+        lost |= kl_parts_hash_lost(g[i].host, g[gpu].host);
+    }
+    return lost;
+}
+
 /* A number for each hash that is mistaken for another. */
 static ncclResult_t mend_hosts(struct edit *e)
 {
-    const struct kl_gpu_part *g = e->parts.gpu;
-
-    for (int b = 0; b < e->parts.ngpus; b++) {
-        int cpu = g[b].pci, first = 0;
-        bool lost = false;
-
-        for (int a = 0; a < e->parts.ngpus; a++) lost |= kl_parts_hash_lost(g[a].host, g[b].host);
-        if (!lost) continue;
-        while (strcmp(g[first].host, g[b].host) != 0) first++;
-        while (strcmp(kl_xml_tag(e->xml, cpu), "cpu") != 0) cpu = kl_xml_parent(e->xml, cpu);
-        KL_TRY(kl_xml_set_hex(e->xml, cpu, "host_hash", 0x10000000u + (unsigned)first));
-        e->any = true;
-    }
+    for (int g = 0; g < e->parts.ngpus; g++)
+        if (is_mistaken(e, g)) KL_TRY(number_host(e, e->parts.gpu[g].host, 0x10000000u + (unsigned)g));
     return ncclSuccess;
 }
 

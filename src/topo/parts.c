@@ -2,6 +2,7 @@
 #include "topo/parts.h"
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "topo/topo.h"
 
 #include <stdlib.h>
@@ -45,20 +46,47 @@ static int card_of(const struct kl_xml *xml, int net)
     return pci != KL_XML_NONE && is(xml, pci, "pci") ? pci : KL_XML_NONE;
 }
 
+static uint64_t hash_attr(uint64_t hash, const struct kl_xml *xml, int elem, const char *key)
+{
+    const char *value = attr(xml, elem, key);
+
+    return kl_hash_add(hash, value, strlen(value) + 1);
+}
+
+/* What same_device compares. */
+static uint64_t looks_of_device(const struct kl_xml *xml, int pci)
+{
+    uint64_t hash = hash_attr(KL_HASH_START, xml, pci, "vendor");
+
+    return hash_attr(hash_attr(hash, xml, pci, "device"), xml, pci, "subsystem_device");
+}
+
+/* What same_slot compares. */
+static uint64_t looks_of_slot(const struct kl_xml *xml, int pci)
+{
+    int gpu = kl_xml_child(xml, pci, "gpu");
+    uint64_t hash = looks_of_device(xml, pci);
+
+    return gpu == KL_XML_NONE ? hash : hash_attr(hash, xml, gpu, "sm");
+}
+
 static void add_gpu(const struct kl_xml *xml, struct kl_parts *p, int elem)
 {
+    int pci = kl_xml_parent(xml, elem);
+
     p->gpu[p->ngpus++] =
-        (struct kl_gpu_part){.elem = elem, .pci = kl_xml_parent(xml, elem), .host = host_of(xml, elem)};
+        (struct kl_gpu_part){.elem = elem, .pci = pci, .host = host_of(xml, elem), .looks = looks_of_slot(xml, pci)};
 }
 
 static void add_net(const struct kl_xml *xml, struct kl_parts *p, int elem)
 {
-    int dev = kl_xml_int(xml, elem, "dev", -1);
+    int dev = kl_xml_int(xml, elem, "dev", -1), pci = card_of(xml, elem);
 
     p->net[p->nnets++] = (struct kl_net_part){.elem = elem,
-                                              .pci = card_of(xml, elem),
+                                              .pci = pci,
                                               .host = host_of(xml, elem),
                                               .asic = kl_net_asic(xml, elem, dev),
+                                              .looks = pci == KL_XML_NONE ? 0 : looks_of_device(xml, pci),
                                               .port = kl_xml_int(xml, elem, "port", 0),
                                               .dev = dev,
                                               .speed = kl_xml_int(xml, elem, "speed", 0),
@@ -67,7 +95,7 @@ static void add_net(const struct kl_xml *xml, struct kl_parts *p, int elem)
 
 static void add_slot(const struct kl_xml *xml, struct kl_parts *p, int elem)
 {
-    struct kl_slot_part s = {.pci = elem};
+    struct kl_slot_part s = {.pci = elem, .looks = looks_of_slot(xml, elem)};
     bool holds = kl_xml_child(xml, elem, "gpu") != KL_XML_NONE || kl_xml_child(xml, elem, "nic") != KL_XML_NONE;
 
     if (!holds || !kl_xml_attr(xml, elem, "link_width") || !kl_xml_attr(xml, elem, "link_speed")) return;
@@ -82,8 +110,8 @@ static ncclResult_t gather(const struct kl_xml *xml, struct kl_parts *p)
     p->gpu = malloc(most * sizeof *p->gpu);
     p->slot = malloc(most * sizeof *p->slot);
     p->net = malloc(most * sizeof *p->net);
-    p->target = malloc(most * sizeof *p->target);
-    if (!p->gpu || !p->slot || !p->net || !p->target) return KL_NOMEM("the parts of a machine");
+    p->nvlink = malloc(most * sizeof *p->nvlink);
+    if (!p->gpu || !p->slot || !p->net || !p->nvlink) return KL_NOMEM("the parts of a machine");
     for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e)) {
         if (is(xml, e, "gpu")) add_gpu(xml, p, e);
         if (is(xml, e, "net")) add_net(xml, p, e);
@@ -103,49 +131,70 @@ static int target_of(const struct kl_xml *xml, const struct kl_parts *p, int fro
     return -1;
 }
 
-int kl_parts_links(const struct kl_xml *xml, const struct kl_parts *p, int from, int to)
+int kl_parts_count(const struct kl_xml *xml, int nvlink)
 {
-    int n = 0;
+    enum { MOST = 1 << 16 };
+    int n = kl_xml_int(xml, nvlink, "count", 0);
 
-    for (int e = kl_xml_child(xml, p->gpu[from].elem, "nvlink"); e != KL_XML_NONE; e = kl_xml_next_same(xml, e))
-        if ((e < p->nelems ? p->target[e] : target_of(xml, p, from, e)) == to) n += kl_xml_int(xml, e, "count", 0);
-    return n;
+    return n < 0 ? 0 : n > MOST ? MOST : n;
 }
 
-/* Is this the first element of the GPU for its target? */
-static bool first_for_target(const struct kl_xml *xml, int gpu, int nvlink)
+int kl_parts_links(const struct kl_xml *xml, const struct kl_parts *p, int from, int to)
 {
-    int e = kl_xml_child(xml, gpu, "nvlink");
+    for (int e = kl_xml_child(xml, p->gpu[from].elem, "nvlink"); e != KL_XML_NONE; e = kl_xml_next_same(xml, e))
+        if (e < p->nelems && p->nvlink[e].target == to && p->nvlink[e].first) return p->nvlink[e].links;
+    return 0;
+}
 
-    while (e != nvlink && !same(xml, e, nvlink, "target")) e = kl_xml_next_same(xml, e);
-    return e == nvlink;
+/* `first` is by GPU: -1, also when this returns. */
+static void add_nvlinks(const struct kl_xml *xml, struct kl_parts *p, int g, int *first)
+{
+    int start = kl_xml_child(xml, p->gpu[g].elem, "nvlink");
+
+    for (int e = start; e != KL_XML_NONE; e = kl_xml_next_same(xml, e)) {
+        int to = target_of(xml, p, g, e);
+
+        p->nvlink[e] = (struct kl_nvlink_part){.target = to};
+        if (to < 0) continue;
+        if (first[to] < 0) {
+            first[to] = e;
+            p->nvlink[e].first = true;
+        }
+        p->nvlink[first[to]].links += kl_parts_count(xml, e);
+    }
+    for (int e = start; e != KL_XML_NONE; e = kl_xml_next_same(xml, e))
+        if (p->nvlink[e].target >= 0) first[p->nvlink[e].target] = -1;
 }
 
 static void count_link(const struct kl_xml *xml, struct kl_parts *p, int g, int nvlink)
 {
-    int to = p->target[nvlink];
+    const struct kl_nvlink_part *l = &p->nvlink[nvlink];
 
-    if (to < 0) {
-        p->gpu[g].links += kl_xml_int(xml, nvlink, "count", 0);
+    if (l->target < 0) {
+        p->gpu[g].links += kl_parts_count(xml, nvlink);
         p->gpu[g].switched = true;
         return;
     }
-    if (!first_for_target(xml, p->gpu[g].elem, nvlink)) return;
-    int here = kl_parts_links(xml, p, g, to), there = kl_parts_links(xml, p, to, g), n = here > there ? here : there;
+    if (!l->first) return;
+    int there = kl_parts_links(xml, p, l->target, g), n = l->links > there ? l->links : there;
 
-    if (there && to < g) return; /* counted from there */
+    if (there && l->target < g) return; /* counted from there */
     p->gpu[g].links += n;
-    p->gpu[to].links += n;
+    p->gpu[l->target].links += n;
 }
 
-static void count_links(const struct kl_xml *xml, struct kl_parts *p)
+static ncclResult_t count_links(const struct kl_xml *xml, struct kl_parts *p)
 {
-    for (int g = 0; g < p->ngpus; g++)
-        for (int e = kl_xml_child(xml, p->gpu[g].elem, "nvlink"); e != KL_XML_NONE; e = kl_xml_next_same(xml, e))
-            p->target[e] = target_of(xml, p, g, e);
+    int *first = malloc(((size_t)p->ngpus + 1) * sizeof *first);
+
+    if (!first) return KL_NOMEM("the parts of a machine");
+    for (int g = 0; g < p->ngpus; g++) first[g] = -1;
+    for (int g = 0; g < p->ngpus; g++) add_nvlinks(xml, p, g, first);
+    free(first);
     for (int g = 0; g < p->ngpus; g++)
         for (int e = kl_xml_child(xml, p->gpu[g].elem, "nvlink"); e != KL_XML_NONE; e = kl_xml_next_same(xml, e))
             count_link(xml, p, g, e);
+    return ncclSuccess;
 }
 
 /* ---- kinds ---- */
@@ -169,26 +218,34 @@ static bool same_slot(const struct kl_xml *xml, int a, int b)
     return ga == KL_XML_NONE ? is_known_nic(xml, a) : same(xml, ga, gb, "sm");
 }
 
-static bool same_gpu(const struct kl_xml *xml, int a, int b)
+static bool same_gpu_kind(const struct kl_xml *xml, const struct kl_gpu_part *a, const struct kl_gpu_part *b)
 {
-    return same_slot(xml, kl_xml_parent(xml, a), kl_xml_parent(xml, b));
+    return a->looks == b->looks && same_slot(xml, a->pci, b->pci);
+}
+
+static bool same_slot_kind(const struct kl_xml *xml, const struct kl_slot_part *a, const struct kl_slot_part *b)
+{
+    return a->looks == b->looks && same_slot(xml, a->pci, b->pci);
+}
+
+static bool same_net_kind(const struct kl_xml *xml, const struct kl_net_part *a, const struct kl_net_part *b)
+{
+    return a->looks == b->looks && b->kind >= 0 && same_device(xml, a->pci, b->pci);
 }
 
 static void sort_into_kinds(const struct kl_xml *xml, struct kl_parts *p)
 {
-    for (int g = 0; g < p->ngpus; g++)
-        while (!same_gpu(xml, p->gpu[g].elem, p->gpu[p->gpu[g].kind].elem)) p->gpu[g].kind++;
-    for (int s = 0; s < p->nslots; s++)
-        while (p->slot[s].kind < s && !same_slot(xml, p->slot[s].pci, p->slot[p->slot[s].kind].pci)) p->slot[s].kind++;
-    for (int n = 0; n < p->nnets; n++) {
-        struct kl_net_part *net = &p->net[n];
+    for (int i = 0; i < p->ngpus; i++)
+        while (p->gpu[i].kind < i && !same_gpu_kind(xml, &p->gpu[i], &p->gpu[p->gpu[i].kind])) p->gpu[i].kind++;
+    for (int i = 0; i < p->nslots; i++)
+        while (p->slot[i].kind < i && !same_slot_kind(xml, &p->slot[i], &p->slot[p->slot[i].kind])) p->slot[i].kind++;
+    for (int i = 0; i < p->nnets; i++) {
+        struct kl_net_part *net = &p->net[i];
 
-        if (!is_known_nic(xml, net->pci)) {
+        if (!is_known_nic(xml, net->pci))
             net->kind = -1;
-            continue;
-        }
-        while (net->kind < n && (p->net[net->kind].kind < 0 || !same_device(xml, net->pci, p->net[net->kind].pci)))
-            net->kind++;
+        else
+            while (net->kind < i && !same_net_kind(xml, net, &p->net[net->kind])) net->kind++;
     }
 }
 
@@ -196,18 +253,18 @@ static void sort_into_kinds(const struct kl_xml *xml, struct kl_parts *p)
 
 /* One value of a kind, and how many have it. */
 struct tally {
-    float value;
+    double value;
     int n, all;
 };
 
 /* The commonest value of a kind, of equally common ones the largest. `at(parts, i, &value)`: the kind of the i-th. */
 static struct tally commonest(const struct kl_parts *p, int count, int kind,
-                              int (*at)(const struct kl_parts *, int, float *))
+                              int (*at)(const struct kl_parts *, int, double *))
 {
     struct tally best = {.n = 0};
 
     for (int i = kind; i < count; i++) {
-        float value, other;
+        double value, other;
         int n = 0;
 
         if (at(p, i, &value) != kind) continue;
@@ -218,21 +275,21 @@ static struct tally commonest(const struct kl_parts *p, int count, int kind,
     return best;
 }
 
-static int links_at(const struct kl_parts *p, int i, float *value)
+static int links_at(const struct kl_parts *p, int i, double *value)
 {
-    *value = (float)p->gpu[i].links;
+    *value = p->gpu[i].links;
     return p->gpu[i].kind;
 }
 
-static int slot_at(const struct kl_parts *p, int i, float *value)
+static int slot_at(const struct kl_parts *p, int i, double *value)
 {
-    *value = p->slot[i].bw;
+    *value = (double)p->slot[i].bw;
     return p->slot[i].kind;
 }
 
-static int speed_at(const struct kl_parts *p, int i, float *value)
+static int speed_at(const struct kl_parts *p, int i, double *value)
 {
-    *value = (float)p->net[i].speed;
+    *value = p->net[i].speed;
     return p->net[i].kind;
 }
 
@@ -255,7 +312,7 @@ static void compare_gpus(struct kl_parts *p)
 
         if (2 * most.n <= most.all && !kind_is_switched(p, kind)) continue;
         for (int g = kind; g < p->ngpus; g++)
-            if (p->gpu[g].kind == kind && (float)p->gpu[g].links < most.value)
+            if (p->gpu[g].kind == kind && p->gpu[g].links < most.value)
                 p->gpu[g].wanted = (int)most.value, p->gpu[g].peers = most.n;
     }
 }
@@ -268,8 +325,8 @@ static void compare_slots(struct kl_parts *p)
 
         if (2 * most.n <= most.all) continue;
         for (int s = kind; s < p->nslots; s++)
-            if (p->slot[s].kind == kind && p->slot[s].bw < most.value)
-                p->slot[s].wanted = most.value, p->slot[s].peers = most.n;
+            if (p->slot[s].kind == kind && (double)p->slot[s].bw < most.value)
+                p->slot[s].wanted = (float)most.value, p->slot[s].peers = most.n;
     }
 }
 
@@ -281,7 +338,7 @@ static void compare_speeds(struct kl_parts *p)
 
         if (2 * most.n <= most.all) continue;
         for (int n = kind; n < p->nnets; n++)
-            if (p->net[n].kind == kind && (float)p->net[n].speed < most.value)
+            if (p->net[n].kind == kind && p->net[n].speed < most.value)
                 p->net[n].wanted = (int)most.value, p->net[n].peers = most.n;
     }
 }
@@ -315,7 +372,7 @@ ncclResult_t kl_parts_gather(const struct kl_xml *xml, struct kl_parts *p)
 {
     *p = (struct kl_parts){.ngpus = 0};
     KL_TRY(gather(xml, p));
-    count_links(xml, p);
+    KL_TRY(count_links(xml, p));
     sort_into_kinds(xml, p);
     compare_gpus(p);
     compare_slots(p);
@@ -329,6 +386,6 @@ void kl_parts_fini(struct kl_parts *p)
     free(p->gpu);
     free(p->slot);
     free(p->net);
-    free(p->target);
+    free(p->nvlink);
     *p = (struct kl_parts){.ngpus = 0};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** parts.h - the GPUs, cards and NETs of a document in arrays, with what makes them comparable: for fault.c and mend.c. */
+/** parts.h - GPUs, cards and NETs of a document in arrays, with what makes them comparable: for fault.c and mend.c. */
 #ifndef KL_TOPO_PARTS_H
 #define KL_TOPO_PARTS_H
 
@@ -9,6 +9,7 @@
 struct kl_gpu_part {
     int elem, pci;     /* elements */
     const char *host;  /* "" if there is only one */
+    uint64_t looks;    /* hash of what makes it one of its kind */
     int links;         /* NVLinks, counted from the end that sees more */
     bool switched;     /* some lead to something that is no GPU of the document */
     int kind;          /* index of the first GPU of the same kind */
@@ -18,6 +19,7 @@ struct kl_gpu_part {
 /** A GPU's or a card's PCI link. */
 struct kl_slot_part {
     int pci, kind;
+    uint64_t looks;
     float bw, wanted; /* wanted 0: nothing is lacking */
     int peers;
 };
@@ -26,10 +28,17 @@ struct kl_slot_part {
 struct kl_net_part {
     int elem, pci; /* pci: KL_XML_NONE for virtual NICs */
     const char *host;
-    uint64_t asic;
+    uint64_t asic, looks;
     int port, dev, speed, kind; /* kind -1: not known */
     int shares;                 /* the first NET of another card that looks like the same port, itself included; -1 */
     int wanted, peers;          /* speed */
+};
+
+/** An nvlink element. */
+struct kl_nvlink_part {
+    int target; /* the GPU that it leads to; -1 if it is none of the document */
+    bool first; /* of the elements of its GPU that lead there */
+    int links;  /* first: of all of them */
 };
 
 struct kl_parts {
@@ -37,15 +46,18 @@ struct kl_parts {
     struct kl_slot_part *slot;
     struct kl_net_part *net;
     int ngpus, nslots, nnets;
-    int nelems;  /* elements when the parts were gathered */
-    int *target; /* by nvlink element: the GPU that it leads to, -1 if it is none of the document */
+    int nelems;                    /* elements when the parts were gathered */
+    struct kl_nvlink_part *nvlink; /* by element */
 };
 
 /** Free with kl_parts_fini, also after a failure. The document must outlive the parts. */
 ncclResult_t kl_parts_gather(const struct kl_xml *xml, struct kl_parts *parts);
 void kl_parts_fini(struct kl_parts *parts);
 
-/** NVLinks that GPU `from` sees to GPU `to`, by index. */
+/** The count of an nvlink element; so much that a document's sum fits an int, whatever stands there. */
+int kl_parts_count(const struct kl_xml *xml, int nvlink);
+
+/** NVLinks that GPU `from` saw to GPU `to` when the parts were gathered. */
 int kl_parts_links(const struct kl_xml *xml, const struct kl_parts *parts, int from, int to);
 
 /** Are these different hosts to a reader, but one to NCCL, which reads their hashes as numbers? */

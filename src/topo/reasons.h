@@ -2,8 +2,8 @@
 /**
  * reasons.h - why a rule of paths.h answered as it did.
  *
- * Each rule returns its reason with its answer. A reason has a code (snake_case, stable, for programs) and a text for people:
- * a phrase without a final period that names the fact, and the setting that would change it where there is one.
+ * Each rule returns its reason with its answer. A reason has a code (snake_case, stable, for programs) and a text for
+ * people: a phrase without a final period that names the fact, and the setting that would change it where there is one.
  *
  * Threads: texts are written into the caller's memory or constant.
  */
@@ -24,7 +24,7 @@ enum kl_p2p_why {
     KL_P2P_OTHER_HOST,   /* and no NVLink domain that both are in */
     KL_P2P_OTHER_MEMORY, /* processes that cannot share memory: containers with a /dev/shm each */
     KL_P2P_DISABLED,     /* NCCL_P2P_DISABLE */
-    KL_P2P_TOO_FAR,      /* the path is worse than the limit */
+    KL_P2P_TOO_FAR,      /* the path is worse than the limit, or there is none */
     KL_P2P_BROKEN,       /* says the driver */
     /* what the P2P transport asks besides */
     KL_P2P_BY_COPY,    /* copy engines cannot go through another GPU */

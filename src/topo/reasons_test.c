@@ -57,6 +57,7 @@ static const struct pair_case {
     {"allowed", "two-sockets", LEVEL_SYS, 0, 3, "allowed",
      "the path is SYS and the limit is SYS (set by NCCL_P2P_LEVEL)", "allowed"},
     {"disabled", "nvswitch", DISABLED, 0, 3, "disabled", "NCCL_P2P_DISABLE=1 forbids it", "network_faster"},
+    {"itself", "nvswitch", DISABLED, 3, 3, "allowed", "the path is LOC and the limit is PXB (the default)", "allowed"},
     {"level below", "nvlink-ring", LEVEL_NVL, 0, 2, "too_far",
      "the path is NVB and the limit is NVL (set by NCCL_P2P_LEVEL); NCCL_P2P_LEVEL=NVB would allow it", "allowed"},
     {"broken", "nvswitch", BROKEN, 0, 3, "broken", NULL, "network_faster"},
@@ -111,6 +112,32 @@ static void hosts_are_apart_without_a_domain(void **state)
     kl_topo_free(t);
 }
 
+/* No level would help there. */
+static void gpus_that_nothing_joins(void **state)
+{
+#define HOST(hash, rank)                                                                                               \
+    "<cpu host_hash=\"" hash "\" numaid=\"0\" arch=\"arm64\"><pci busid=\"0000:01:00.0\" class=\"0x030200\" "          \
+    "link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"0\" sm=\"80\" rank=\"" rank                            \
+    "\" gdr=\"1\"/></pci></cpu>"
+    static const char text[] = "<system version=\"1\">" HOST("0x1", "0") HOST("0x2", "1") "</system>";
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_xml *xml;
+    struct kl_topo *t;
+    struct kl_p2p p2p;
+    char why[KL_WHY_TEXT];
+
+    (void)state;
+    options.mnnvl = true;
+    assert_int_equal(kl_xml_parse("t.xml", text, strlen(text), kl_xml_topo_schema, &xml), ncclSuccess);
+    assert_int_equal(kl_topo_build(xml, &options, &t), ncclSuccess);
+    kl_xml_free(xml);
+    assert_int_equal(kl_topo_paths(t), ncclSuccess);
+    assert_int_equal(kl_topo_p2p(t, 0, 1, &p2p), ncclSuccess);
+    assert_int_equal(p2p.why, KL_P2P_TOO_FAR);
+    assert_string_equal(kl_p2p_why_text(&p2p, why), "no path leads there");
+    kl_topo_free(t);
+}
+
 /* ---- GPUDirect ---- */
 
 static void check_gdr(const struct kl_topo *t, int rank, int net, bool read, enum kl_gdr_why why, const char *part)
@@ -144,6 +171,32 @@ static void gdr(void **state)
     t = machine("two-sockets", &options);
     check_gdr(t, 0, 0, false, KL_GDR_TOO_FAR, "is PHB and the limit is PXB (the default); NCCL_NET_GDR_LEVEL=PHB");
     kl_topo_free(t);
+}
+
+static bool c2c_would_help(struct kl_topo_options options)
+{
+    struct kl_topo *t = machine("c2c", &options);
+    struct kl_gdr gdr;
+    char text[KL_WHY_TEXT];
+
+    assert_int_equal(kl_topo_gdr(t, 0, 0, false, &gdr), ncclSuccess);
+    assert_int_equal(gdr.why, KL_GDR_TOO_FAR);
+    kl_topo_free(t);
+    return strstr(kl_gdr_why_text(&gdr, text), ", and so would NCCL_NET_GDR_C2C=1") != NULL;
+}
+
+/* Only if it is off, and the limit not below C2C. */
+static void gdr_recommends_c2c_where_it_would_do(void **state)
+{
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+
+    (void)state;
+    options.gdr_c2c = false;
+    assert_true(c2c_would_help(options));
+    options.gdr_level = KL_PATH_NVL;
+    assert_false(c2c_would_help(options));
+    options.gdr_c2c = true;
+    assert_false(c2c_would_help(options));
 }
 
 /* What the path was counts, not the way over the CPU that the refusal made of it. */
@@ -185,6 +238,7 @@ static void pxn_reasons(void **state)
     assert_int_equal(pxn("nvswitch", &off, 0, 3), KL_PXN_DISABLED);
     assert_int_equal(pxn("nvlink-ring", &plain, 2, 0), KL_PXN_NO_NVLINK);
     assert_int_equal(pxn("two-sockets", &plain, 3, 0), KL_PXN_RELAY_FAR);
+    assert_int_equal(pxn("two-hosts", &plain, 0, 1), KL_PXN_OTHER_HOST);
 }
 
 /* ---- NICs ---- */
@@ -224,18 +278,25 @@ static const char nics[] =
     "<gpu dev=\"0\" sm=\"80\" rank=\"0\" gdr=\"1\"/></pci>" NIC("03", "0", "16")
         NIC("04", "1", "4") "</pci>" NIC("05", "2", "16") NIC("06", "0", "16") "</cpu></system>";
 
-static void nics_that_no_gpu_chooses(void **state)
+static struct kl_topo *parsed(const char *text)
 {
-    static const char *const fates[] = {"chosen", "slower", "farther", "twin"};
     struct kl_topo_options options = KL_TOPO_OPTIONS;
     struct kl_xml *xml;
     struct kl_topo *t;
 
-    (void)state;
-    assert_int_equal(kl_xml_parse("t.xml", nics, strlen(nics), kl_xml_topo_schema, &xml), ncclSuccess);
+    assert_int_equal(kl_xml_parse("t.xml", text, strlen(text), kl_xml_topo_schema, &xml), ncclSuccess);
     assert_int_equal(kl_topo_build(xml, &options, &t), ncclSuccess);
     kl_xml_free(xml);
     assert_int_equal(kl_topo_paths(t), ncclSuccess);
+    return t;
+}
+
+static void nics_that_no_gpu_chooses(void **state)
+{
+    static const char *const fates[] = {"chosen", "slower", "farther", "twin"};
+    struct kl_topo *t = parsed(nics);
+
+    (void)state;
     assert_int_equal(t->count[KL_NODE_NET], 4);
     for (int i = 0; i < 4; i++) {
         struct kl_net_fate fate;
@@ -247,16 +308,61 @@ static void nics_that_no_gpu_chooses(void **state)
     kl_topo_free(t);
 }
 
+#define BELOW(bus, body)                                                                                               \
+    "<pci busid=\"0000:" bus ":00.0\" class=\"0x0604\" link_speed=\"8 GT/s\" link_width=\"16\">" body "</pci>"
+#define GPU(bus, dev, rank)                                                                                            \
+    "<pci busid=\"0000:" bus ":00.0\" class=\"0x0302\" link_speed=\"8 GT/s\" link_width=\"16\"><gpu dev=\"" dev        \
+    "\" sm=\"80\" rank=\"" rank "\" gdr=\"1\"/></pci>"
+#define INTEL(numa, body)                                                                                              \
+    "<cpu numaid=\"" numa "\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"85\">" body "</cpu>"
+
+/* Three NICs are nearest to both GPUs, whose device numbers lead to the same two. */
+static void nics_that_device_numbers_pass_over(void **state)
+{
+    struct kl_topo *t = parsed(
+        "<system version=\"1\">" INTEL("0", BELOW("01", GPU("02", "0", "0") GPU("03", "3", "1") NIC("04", "0", "16")
+                                                            NIC("05", "1", "16") NIC("06", "2", "16"))) "</system>");
+    struct kl_net_fate fate;
+
+    (void)state;
+    assert_int_equal(kl_topo_net_fate(t, 1, &fate), ncclSuccess);
+    assert_int_equal(fate.use, KL_NET_CHOSEN);
+    assert_int_equal(kl_topo_net_fate(t, 2, &fate), ncclSuccess);
+    assert_int_equal(fate.use, KL_NET_SPREAD);
+    assert_int_equal(fate.instead, 0);
+    kl_topo_free(t);
+}
+
+/* Of GPUs that reach a NIC equally wide, the nearer one is named. */
+static void who_comes_nearest_to_a_nic_is_named(void **state)
+{
+    struct kl_topo *t =
+        parsed("<system version=\"1\">" INTEL("0", BELOW("01", GPU("02", "0", "0") NIC("04", "0", "16")))
+                   INTEL("1", BELOW("11", GPU("12", "1", "1") NIC("14", "1", "16")) NIC("15", "2", "4")) "</system>");
+    struct kl_net_fate fate;
+
+    (void)state;
+    assert_int_equal(kl_topo_net_fate(t, 2, &fate), ncclSuccess);
+    assert_int_equal(fate.use, KL_NET_SLOWER);
+    assert_int_equal(fate.gpu, 1);
+    assert_int_equal(fate.instead, 1);
+    kl_topo_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs),
         cmocka_unit_test(hosts_are_apart_without_a_domain),
+        cmocka_unit_test(gpus_that_nothing_joins),
         cmocka_unit_test(gdr),
         cmocka_unit_test(gdr_names_the_level_that_would_do),
+        cmocka_unit_test(gdr_recommends_c2c_where_it_would_do),
         cmocka_unit_test(pxn_reasons),
         cmocka_unit_test(sends_and_receives_say_which_nic),
         cmocka_unit_test(nics_that_no_gpu_chooses),
+        cmocka_unit_test(nics_that_device_numbers_pass_over),
+        cmocka_unit_test(who_comes_nearest_to_a_nic_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

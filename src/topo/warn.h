@@ -15,7 +15,8 @@ typedef void kl_topo_warning(void *ctx, const char *text);
 
 /**
  * Look at a document: NUMA nodes and PCI links that are not known, NETs without speed, the same NET at several places,
- * what differs from its like (topo/fault.h), and devices that hang on the CPU directly in a virtual machine. `cpu` says whether it is one; NULL when the document describes another machine.
+ * what differs from its like (topo/fault.h), and devices that hang on the CPU directly in a virtual machine. `cpu` says
+ * whether it is one; NULL when the document describes another machine.
  */
 void kl_topo_warn(const struct kl_xml *xml, const struct kl_cpu_facts *cpu, kl_topo_warning *warn, void *ctx);
 

@@ -8,7 +8,8 @@
 #include "tools/kolo/offline.h"
 #include "tools/kolo/topo_name.h"
 
-#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +18,10 @@
 static const struct kl_param_set *set_with(const struct kl_param *param)
 {
     const struct kl_param_set *const *set = kl_param_registry.sets;
+    size_t row = 0;
 
-    while (param < (*set)->params || param >= (*set)->params + (*set)->nparams) set++;
+    while (&(*set)->params[row] != param)
+        if (++row == (*set)->nparams) set++, row = 0;
     return *set;
 }
 
@@ -224,15 +227,15 @@ static bool leads_to(const struct machine *m, int elem, int to)
     return end != KL_NODE_GPU || (target && kl_busid_parse(target) == kl_id_local(n->id));
 }
 
-/* Remove `count` links (0: all) that lead from a GPU to a node. Returns how many there were. */
-static ncclResult_t take_links(struct machine *m, int gpu, int to, int count, int *had)
+/* Remove `count` links (0: all) that lead from a GPU to a node; `had`: how many there were. */
+static ncclResult_t take_links(struct machine *m, int gpu, int to, int count, int64_t *had)
 {
     struct kl_xml *xml = m->cluster->file;
-    int left = count ? count : INT32_MAX;
+    int64_t left = count ? count : INT64_MAX;
 
     *had = 0;
     for (int e = kl_xml_first(xml, elem_of(m, gpu)), next; e != KL_XML_NONE; e = next) {
-        int links = kl_xml_int(xml, e, "count", 0), taken = links < left ? links : left;
+        int links = kl_xml_int(xml, e, "count", 0), taken = links < left ? links : (int)left;
 
         next = kl_xml_next(xml, e);
         if (links <= 0 || !leads_to(m, e, to)) continue;
@@ -248,14 +251,19 @@ static ncclResult_t take_links(struct machine *m, int gpu, int to, int count, in
 
 static ncclResult_t cut(struct machine *m, const char *spec, int a, int b, int count)
 {
-    int gpu = node_at(m, a)->type == KL_NODE_GPU ? a : b, other = gpu == a ? b : a, had, back = 0;
+    int gpu = node_at(m, a)->type == KL_NODE_GPU ? a : b, other = gpu == a ? b : a;
+    int64_t had, back;
 
     if (node_at(m, gpu)->type != KL_NODE_GPU || link_between(m->topo, gpu, other) < 0)
         return no_such_link(m, spec, a, b);
     KL_TRY(take_links(m, gpu, other, count, &had));
-    if (node_at(m, other)->type == KL_NODE_GPU) KL_TRY(take_links(m, other, gpu, count, &back));
-    if (had < count || (node_at(m, other)->type == KL_NODE_GPU && back < count))
-        return KL_FAIL(ncclInvalidUsage, "--without-link %s: there are only %d links", spec, had);
+    if (node_at(m, other)->type == KL_NODE_GPU) {
+        KL_TRY(take_links(m, other, gpu, count, &back));
+        if (back < had) had = back;
+    }
+    if (had < count)
+        return KL_FAIL(ncclInvalidUsage, "--without-link %s: there %s only %" PRId64 " link%s", spec,
+                       had == 1 ? "is" : "are", had, had == 1 ? "" : "s");
     return ncclSuccess;
 }
 

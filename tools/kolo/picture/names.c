@@ -2,23 +2,13 @@
 #include "tools/kolo/picture/words.h"
 
 #include "base/text.h"
-
-#include <string.h>
+#include "tools/kolo/net_name.h"
 
 /* ---- names ---- */
 
 static int rank_of(const struct kl_scene *s, const struct kl_box *b)
 {
     return s->topo->node[b->node].gpu.rank + b->copy * s->view->plan->ranks_per_host;
-}
-
-/* What a file calls a port; NULL if nothing. */
-static const char *file_name_of(const struct kl_scene *s, int dev)
-{
-    for (int e = KL_XML_ROOT; (e = kl_xml_walk(s->document, KL_XML_ROOT, e)) >= 0;)
-        if (!strcmp(kl_xml_tag(s->document, e), "net") && kl_xml_int(s->document, e, "dev", -1) == dev)
-            return kl_xml_attr(s->document, e, "name");
-    return NULL;
 }
 
 static const struct kl_node *port_at(const struct kl_scene *s, int nic, int port)
@@ -37,7 +27,6 @@ static const struct kl_node *port_at(const struct kl_scene *s, int nic, int port
 static void name_nic(const struct kl_scene *s, int nic, struct kl_text *name, struct kl_text *below)
 {
     const struct kl_node *net = port_at(s, nic, 0), *last = net, *next;
-    const char *called;
 
     if (!net) {
         kl_text_add(name, "NIC");
@@ -46,8 +35,7 @@ static void name_nic(const struct kl_scene *s, int nic, struct kl_text *name, st
     for (int i = 1; (next = port_at(s, nic, i)); i++) last = next;
     kl_text_add(name, "NET/%d", net->net.dev);
     if (last != net) kl_text_add(name, "–%d", last->net.dev);
-    called = file_name_of(s, net->net.dev);
-    if (called) kl_text_add(below, "%.200s", called);
+    kl_text_add(below, "%.200s", kl_net_name(s->document, net->net.dev));
 }
 
 enum { NUMA_UNKNOWN = 0xffff }; /* -1 in a file */
@@ -126,9 +114,9 @@ static void add_nic_facts(const struct kl_scene *s, const struct kl_box *b, stru
     const struct kl_node *net;
 
     for (int i = 0; (net = port_at(s, b->node, i)); i++) {
-        const char *called = file_name_of(s, net->net.dev);
+        const char *called = kl_net_name(s->document, net->net.dev);
 
-        kl_text_add(out, "\nNET/%d%s%.80s: port %d, %g GB/s%s%s", net->net.dev, called ? " " : "", called ? called : "",
+        kl_text_add(out, "\nNET/%d%s%.80s: port %d, %g GB/s%s%s", net->net.dev, *called ? " " : "", called,
                     net->net.port, (double)net->net.bw, net->net.gdr ? ", GPUDirect RDMA" : "",
                     net->net.coll ? ", reduces in the network" : "");
     }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * picture.h - a plan as a picture: the machine as nested boxes, links as wide as their bandwidth and coloured by how much of it
- * a graph's channels reserve, and the way of one channel.
+ * picture.h - a plan as a picture: the machine as nested boxes, links as wide as their bandwidth and coloured by how much
+ * of it a graph's channels reserve, and the way of one channel.
  *
  * Both documents stand alone: no scripts, fonts or images from elsewhere.
  *
- * Errors: ncclInvalidArgument for a graph or channel that there is none of.
+ * Errors: ncclInvalidUsage for a graph or channel that there is none of; ncclSystemError when memory is short or the
+ *         document cannot be written.
  */
 #ifndef KOLO_TOOL_PICTURE_H
 #define KOLO_TOOL_PICTURE_H

@@ -160,40 +160,75 @@ static void number_gpus(const struct kl_scene *s, const struct kl_graph *g, int 
     }
 }
 
-static ncclResult_t draw_graph(struct kl_leg_writer *w, int id, int channel, int domain, int32_t *number)
+/* The legs of a graph, by domain: routes take long to find in large machines, and all channels have the same. */
+struct graph_legs {
+    int n;
+    struct domain_legs {
+        struct kl_routes *routes; /* NULL: this domain has no such graph */
+        struct kl_legs legs;
+    } domain[];
+};
+
+static void close_legs(struct graph_legs *l)
+{
+    for (int d = 0; l && d < l->n; d++) {
+        if (!l->domain[d].routes) continue;
+        kl_legs_fini(&l->domain[d].legs);
+        kl_routes_free(l->domain[d].routes);
+    }
+    free(l);
+}
+
+static ncclResult_t open_legs(const struct kl_plan *p, int id, struct graph_legs **out)
+{
+    struct graph_legs *l = calloc(1, sizeof *l + (size_t)p->ndomains * sizeof l->domain[0]);
+    ncclResult_t rc = ncclSuccess;
+
+    if (!l) return KL_NOMEM("a picture");
+    l->n = p->ndomains;
+    for (int d = 0; d < p->ndomains && !rc; d++) {
+        const struct kl_graph *g = p->domain[d].graphs.graph[id];
+
+        if (!g) continue;
+        rc = kl_routes_create(p->domain[d].topo, &l->domain[d].routes);
+        if (!rc) rc = kl_legs_init(&l->domain[d].legs, l->domain[d].routes, g);
+    }
+    if (rc)
+        close_legs(l);
+    else
+        *out = l;
+    return rc;
+}
+
+static void draw_domain(struct kl_leg_writer *w, struct kl_legs *legs, int channel, int domain, int32_t *number)
 {
     const struct kl_scene *s = w->s;
-    const struct kl_plan_domain *d = &s->view->plan->domain[domain];
-    const struct kl_graph *g = d->graphs.graph[id];
-    struct kl_routes *routes;
-    struct kl_legs legs;
-    ncclResult_t rc;
 
-    if (!g || channel >= g->nchannels) return ncclSuccess;
-    KL_TRY(kl_routes_create(d->topo, &routes));
-    KL_TRY_OR(rc, out, kl_legs_init(&legs, routes, g));
-    kl_legs_look(&legs, channel);
+    if (channel >= legs->graph->nchannels) return;
+    kl_legs_look(legs, channel);
     for (int copy = 0; copy < s->copies; copy++) {
-        number_gpus(s, g, channel, copy, number);
-        for (int i = 0; i < legs.n; i++) {
-            if (!legs.leg[i].route->hops) continue;
+        number_gpus(s, legs->graph, channel, copy, number);
+        for (int i = 0; i < legs->n; i++) {
+            if (!legs->leg[i].route->hops) continue;
             kl_leg_begin(w);
-            kl_leg_path(w, copy, domain, kl_path(d->topo, legs.leg[i].from, legs.leg[i].to));
+            kl_leg_path(w, copy, domain, kl_path(legs->routes->topo, legs->leg[i].from, legs->leg[i].to));
             kl_leg_end(w);
         }
     }
-    kl_legs_fini(&legs);
-out:
-    kl_routes_free(routes);
-    return rc;
+}
+
+static void draw_graph(struct kl_leg_writer *w, struct graph_legs *legs, int channel, int32_t *number)
+{
+    for (int d = 0; d < legs->n; d++)
+        if (legs->domain[d].routes) draw_domain(w, &legs->domain[d].legs, channel, d, number);
 }
 
 /* ---- all channels ---- */
 
-static ncclResult_t draw_way(const struct kl_scene *s, int id, int channel, struct kl_way *way)
+/* `legs`: of graphs that every host has by itself. */
+static ncclResult_t draw_way(const struct kl_scene *s, int id, struct graph_legs *legs, int channel, struct kl_way *way)
 {
     size_t bytes;
-    ncclResult_t rc = ncclSuccess;
     struct kl_leg_writer w = {.s = s, .to = open_memstream(&way->path, &bytes)};
 
     way->number = malloc(((size_t)s->nboxes + 1) * sizeof *way->number);
@@ -208,9 +243,8 @@ static ncclResult_t draw_way(const struct kl_scene *s, int id, int channel, stru
     else if (id == KL_GRAPH_TREE)
         draw_tree(&w, channel, way->number);
     else
-        for (int d = 0; !rc && d < s->view->plan->ndomains; d++) rc = draw_graph(&w, id, channel, d, way->number);
-    if (fclose(w.to) && !rc) rc = KL_NOMEM("a picture");
-    return rc;
+        draw_graph(&w, legs, channel, way->number);
+    return fclose(w.to) ? KL_NOMEM("a picture") : ncclSuccess;
 }
 
 static bool is_same(const struct kl_connect *c, int id, int a, int b)
@@ -234,18 +268,22 @@ static ncclResult_t add_ways(const struct kl_scene *s, struct kl_picture_graph *
 {
     bool joined = g->id == KL_GRAPH_RING || g->id == KL_GRAPH_TREE;
     int n = joined ? s->view->plan->connect->nchannels : g->graph->nchannels;
+    struct graph_legs *legs = NULL;
+    ncclResult_t rc = ncclSuccess;
 
     g->way = calloc((size_t)n + 1, sizeof *g->way);
     if (!g->way) return KL_NOMEM("a picture");
-    for (int c = 0; c < n; c++) {
+    if (!joined) KL_TRY(open_legs(s->view->plan, g->id, &legs));
+    for (int c = 0; c < n && !rc; c++) {
         struct kl_way *way = &g->way[g->nways];
 
         way->channels = channels_like(s->view->plan->connect, g->id, c, n);
         if (!way->channels) continue;
         g->nways++;
-        KL_TRY(draw_way(s, g->id, c, way));
+        rc = draw_way(s, g->id, legs, c, way);
     }
-    return ncclSuccess;
+    close_legs(legs);
+    return rc;
 }
 
 ncclResult_t kl_scene_ways(struct kl_scene *s)

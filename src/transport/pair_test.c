@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a topology tells the transports: refusals that hold, and none of those that only a network makes. */
+#include "base/error.h"
+#include "tests/kolo_test.h"
+#include "transport/pair.h"
+
+#include <string.h>
+
+static const struct pair_case {
+    const char *label;
+    bool p2p_disable, shm_disable, network;
+    const char *p2p, *shm; /* part of the refusal; NULL: none */
+} pair_cases[] = {
+    {"plain", false, false, false, NULL, NULL},
+    {"plain, beside a network", false, false, true, NULL, NULL},
+    {"without P2P", true, false, false, "NCCL_P2P_DISABLE=1", NULL},
+    {"without P2P, beside a faster network", true, false, true, "NCCL_P2P_DISABLE=1", "NCCL_NET_DISABLE_INTRA=1"},
+    {"without shared memory", false, true, false, NULL, "NCCL_SHM_DISABLE=1"},
+    {"without either", true, true, true, "NCCL_P2P_DISABLE=1", "NCCL_SHM_DISABLE=1"},
+};
+
+static struct kl_topo *machine(const struct kl_topo_options *options)
+{
+    struct kl_xml *xml;
+    struct kl_topo *t;
+
+    assert_int_equal(kl_xml_load("tests/data/examples/nvswitch.xml", kl_xml_topo_schema, &xml), ncclSuccess);
+    assert_int_equal(kl_topo_build(xml, options, &t), ncclSuccess);
+    kl_xml_free(xml);
+    assert_int_equal(kl_topo_paths(t), ncclSuccess);
+    return t;
+}
+
+static bool says(const char *refusal, const char *part)
+{
+    return part ? refusal && strstr(refusal, part) : !refusal;
+}
+
+static void refusals_are_those_of_the_topology(void **state)
+{
+    const struct kl_peer a = {.rank = 0}, b = {.rank = 3};
+
+    (void)state;
+    FOR_EACH_CASE(c, pair_cases)
+    {
+        struct kl_topo_options options = KL_TOPO_OPTIONS;
+        struct kl_pair_facts facts = {.a = &a, .b = &b};
+        struct kl_pair_why why;
+
+        options.p2p_disable = c->p2p_disable;
+        options.shm_disable = c->shm_disable;
+        struct kl_topo *t = machine(&options);
+        assert_int_equal(kl_pair_ask_topo(t, c->network, &facts, &why), ncclSuccess);
+        expect_case(c->label, says(facts.p2p_refusal, c->p2p));
+        expect_case(c->label, says(facts.shm_refusal, c->shm));
+        kl_topo_free(t);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refusals_are_those_of_the_topology),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
