@@ -53,6 +53,8 @@ const char *kl_p2p_why_text(const struct kl_p2p *p, char text[KL_WHY_TEXT])
     if (p->why == KL_P2P_ALLOWED)
         kl_text_add(&t, "the path is %s and the limit is %s (%s)", kl_path_type_name[p->type],
                     kl_path_type_name[p->level], limit_texts[p->limit]);
+    else if (p->why == KL_P2P_TOO_FAR && p->type == KL_PATH_DIS) /* which no NCCL_P2P_LEVEL allows */
+        kl_text_add(&t, "no path leads there");
     else if (p->why == KL_P2P_TOO_FAR)
         kl_text_add(&t, "the path is %s and the limit is %s (%s); NCCL_P2P_LEVEL=%s would allow it",
                     kl_path_type_name[p->type], kl_path_type_name[p->level], limit_texts[p->limit],

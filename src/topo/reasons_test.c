@@ -89,6 +89,16 @@ static void pairs(void **state)
     }
 }
 
+/* No value of NCCL_P2P_LEVEL would help. */
+static void without_a_path_no_level_is_advised(void **state)
+{
+    struct kl_p2p p2p = {.why = KL_P2P_TOO_FAR, .type = KL_PATH_DIS, .level = KL_PATH_PXB};
+    char text[KL_WHY_TEXT];
+
+    (void)state;
+    assert_string_equal(kl_p2p_why_text(&p2p, text), "no path leads there");
+}
+
 static void hosts_are_apart_without_a_domain(void **state)
 {
     struct kl_topo_options options = KL_TOPO_OPTIONS;
@@ -251,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs),
+        cmocka_unit_test(without_a_path_no_level_is_advised),
         cmocka_unit_test(hosts_are_apart_without_a_domain),
         cmocka_unit_test(gdr),
         cmocka_unit_test(gdr_names_the_level_that_would_do),
