@@ -39,15 +39,16 @@ static ncclResult_t reroute(struct kl_topo *t, int a, int via, int b, enum kl_pa
 
 /* ---- between GPUs ---- */
 
-static ncclResult_t settle_gpu_pair(struct kl_topo *t, int p, int g)
+/* `cpu`: the one near g, -1 as long as nobody has asked. */
+static ncclResult_t settle_gpu_pair(struct kl_topo *t, int p, int g, int *cpu)
 {
-    int from = kl_topo_at(t, KL_NODE_GPU, p), to = kl_topo_at(t, KL_NODE_GPU, g), cpu = 0;
+    int from = kl_topo_at(t, KL_NODE_GPU, p), to = kl_topo_at(t, KL_NODE_GPU, g);
     struct kl_p2p answer;
 
     KL_TRY(kl_topo_p2p(t, t->node[from].gpu.rank, t->node[to].gpu.rank, &answer));
     if (answer.p2p) return ncclSuccess;
-    KL_TRY(kl_path_cpu_of_gpu(t, g, &cpu));
-    return reroute(t, from, kl_topo_at(t, KL_NODE_CPU, cpu), to, KL_RULE_P2P_OFF);
+    if (*cpu < 0) KL_TRY(kl_path_cpu_of_gpu(t, g, cpu));
+    return reroute(t, from, kl_topo_at(t, KL_NODE_CPU, *cpu), to, KL_RULE_P2P_OFF);
 }
 
 static ncclResult_t settle_transport(struct kl_topo *t, int p, int g)
@@ -68,7 +69,9 @@ static ncclResult_t settle_gpus(struct kl_topo *t)
     int ngpus = t->count[KL_NODE_GPU];
 
     for (int g = 0; g < ngpus; g++) {
-        for (int p = 0; p < ngpus; p++) KL_TRY(settle_gpu_pair(t, p, g));
+        int cpu = -1;
+
+        for (int p = 0; p < ngpus; p++) KL_TRY(settle_gpu_pair(t, p, g, &cpu));
         for (int p = 0; t->options.communicator && p < ngpus; p++)
             if (p != g) KL_TRY(settle_transport(t, p, g));
     }
