@@ -146,6 +146,7 @@ enum { KL_ROW_TEXT = 96, KL_ROWS_LISTED = 2048 }; /* of each kind; more are only
 struct kl_diff_value {
     char text[KL_ROW_TEXT]; /* "" for none */
     bool has_number;
+    bool timeless; /* a time that leaves hops out: struct kl_tuning_terms */
     float number;
 };
 

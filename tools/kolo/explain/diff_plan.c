@@ -176,13 +176,16 @@ static struct kl_diff_value choice_of(const struct kl_plan *p, int func, int64_t
 {
     struct kl_tuning_op op = {.func = func, .bytes = bytes, .npipe = 1, .nvls = true, .collnet = true};
     struct kl_tuning_choice c;
+    struct kl_tuning_terms terms;
     struct kl_diff_value v;
     int quiet = kl_error_quiet(1);
     ncclResult_t rc = kl_tuning_choose(&p->tuning, &op, &c, NULL);
 
     kl_error_quiet(quiet);
     if (rc) return word("nothing allowed");
+    kl_tuning_terms(&p->tuning, &op, c.algo, c.proto, &terms);
     v = number((double)c.time);
+    v.timeless = terms.timeless_hops;
     snprintf(v.text, sizeof v.text, "%s %s on %d", kl_algo_name[c.algo], kl_proto_name[c.proto], c.nchannels);
     return v;
 }

@@ -2,6 +2,7 @@
 #include "tools/kolo/explain/diff.h"
 
 #include "base/text.h"
+#include "tools/kolo/explain/coll.h"
 #include "topo/paths.h"
 
 #include <string.h>
@@ -243,6 +244,12 @@ static void say_time(const struct kl_diff *d, struct kl_text *t)
     else
         snprintf(clause, sizeof clause, "%s from \"%s\" to \"%s\"", r->subject, r->a.text, r->b.text);
     add_clause(t, clause);
+    if (r->a.timeless || r->b.timeless)
+        kl_text_add(t, ", but %s not to be trusted: %s",
+                    !r->b.timeless   ? "the first is"
+                    : !r->a.timeless ? "the second is"
+                                     : "both are",
+                    kl_coll_timeless);
 }
 
 static bool cause_has(const struct kl_diff *d, int kind)
