@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 KOLO = os.path.join(os.environ["KOLO_BUILD"], "kolo")
@@ -107,6 +108,43 @@ class Pair(unittest.TestCase):
             ring = [r for r in routes if r["for"] == "ring" and ends["ch"] in r["channels"]]
             self.assertEqual([(r["send"]["net"], r["send"]["proxy"], r["recv"]["net"]) for r in ring],
                              [(out, proxy, into)])
+
+    def edited(self, name, *changes):
+        with open(machine(name), encoding="utf-8") as f:
+            text = f.read()
+        for old, new in changes:
+            self.assertIn(old, text)
+            text = text.replace(old, new, 1)
+        t = tempfile.NamedTemporaryFile("w", suffix=".xml", encoding="utf-8")
+        t.write(text)
+        t.flush()
+        return t
+
+    def test_links_that_are_not_as_wide_both_ways(self):
+        """What a GPU can send is what its own links carry, though NCCL's path has the width of the links back."""
+        with self.edited("nvbridge-2x2-a40", ('target="0000:21:00.0" count="4"', 'target="0000:21:00.0" count="1"')) as t:
+            o = self.answer("0", "1", "--topo", t.name)
+            back = self.answer("1", "0", "--topo", t.name)
+            self.assertIn("not as wide both ways", self.good("0", "1", "--topo", t.name))
+        link, path = o["path"][0]["links"][0]["bw"], o["path"][0]["bw"]
+        self.assertEqual((o["bw"], path), (link, 4 * link))
+        self.assertEqual((back["bw"], back["path"][0]["bw"]), (path, link))
+        self.assertIn(f"{link:g} GB/s", o["summary"])
+        self.assertNotIn("not as wide both ways", self.good("0", "1", "--topo", machine("nvbridge-2x2-a40")))
+
+    def test_bottlenecks_are_narrower_than_something(self):
+        for b, n in (("3", 0), ("NET/3", 2)):
+            links = self.answer("0", b, "--topo", machine("a100-nvsw-8nic-200g"))["path"][0]["links"]
+            self.assertEqual([l["bw"] for l in links if l["bottleneck"]], n * [24])
+
+    def test_a_nic_is_seen_as_in_the_plan(self):
+        """Ranks that only the network joins have a machine each, with one GPU: it needs no NVLink to send with GPUDirect."""
+        args, alone = ("--topo", machine("dgx1p-hcm-4nic")), {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
+        nics = json.loads(kolo("explain", "nics", *args, "--hosts", "1", "--json", **alone).stdout)
+        for hosts in ("1", "2"):
+            o = self.answer("0", "NET/0", *args, "--hosts", hosts, **alone)
+            self.assertEqual([o["nic"][k]["used"] for k in ("gdr_send", "gdr_recv")],
+                             [nics["gpus"][0][k]["used"] for k in ("gdr_send", "gdr_recv")], hosts)
 
     def test_cpu_devices_say_what_happens_live(self):
         o = self.answer("0", "1", "--ranks", "2")

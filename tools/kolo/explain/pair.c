@@ -95,6 +95,17 @@ static ncclResult_t find_gpus(struct kl_talk_request *q, struct kl_talk *talk)
     return rc;
 }
 
+static ncclResult_t find_nic(struct kl_talk_request *q, struct kl_talk *talk)
+{
+    struct kl_planned planned;
+    ncclResult_t rc = kl_planned_init(q->cluster, &planned);
+
+    q->plan = planned.plan;
+    if (!rc) rc = kl_talk_find_nic(q, talk);
+    kl_planned_fini(&planned);
+    return rc;
+}
+
 static int node_of(const struct kl_topo *t, const struct kl_talk_end *end)
 {
     return kl_topo_at(t, end->type, end->type == KL_NODE_GPU ? kl_topo_gpu_of_rank(t, end->local) : end->local);
@@ -106,11 +117,11 @@ static ncclResult_t find(struct kl_talk_request *q, struct kl_talk *talk)
     bool net_a = talk->a.type == KL_NODE_NET, net_b = talk->b.type == KL_NODE_NET;
 
     if (gpu_a && gpu_b) return find_gpus(q, talk);
-    if ((gpu_a && net_b) || (net_a && gpu_b)) return kl_talk_find_nic(q, talk);
+    if ((gpu_a && net_b) || (net_a && gpu_b)) return find_nic(q, talk);
     talk->answer = KL_TALK_PATH;
     KL_TRY(kl_talk_add_leg(talk, q->whole, node_of(q->whole, &talk->a), node_of(q->whole, &talk->b),
                            talk->a.shift + talk->b.shift));
-    talk->bw = talk->leg[0].bw;
+    talk->bw = talk->leg[0].narrowest;
     return ncclSuccess;
 }
 
