@@ -143,8 +143,7 @@ static void print_timeless(const struct kl_coll_finding *f, FILE *to)
         const struct kl_coll_candidate *c = &f->candidate[i];
 
         if (!c->terms.timeless_hops) continue;
-        fprintf(to, "  the time of %s is not to be trusted: %s; so it is chosen too often, small sizes above all\n",
-                kl_algo_name[c->choice.algo], kl_coll_timeless);
+        fprintf(to, "  %s: not to be trusted, %s\n", kl_algo_name[c->choice.algo], kl_coll_timeless);
     }
 }
 
