@@ -172,7 +172,7 @@ static ncclResult_t compare_channels(const struct kl_plan *a, const struct kl_pl
 
 /* ---- tuning ---- */
 
-static struct kl_diff_value choice_of(const struct kl_plan *p, int func, int64_t bytes)
+static struct kl_diff_value choice_of(const struct kl_plan *p, int func, int64_t bytes, int *threads)
 {
     struct kl_tuning_op op = {.func = func, .bytes = bytes, .npipe = 1, .nvls = true, .collnet = true};
     struct kl_tuning_choice c;
@@ -182,7 +182,10 @@ static struct kl_diff_value choice_of(const struct kl_plan *p, int func, int64_t
     ncclResult_t rc = kl_tuning_choose(&p->tuning, &op, &c, NULL);
 
     kl_error_quiet(quiet);
+    *threads = 0;
     if (rc) return word("nothing allowed");
+    if (p->nranks == 1) return word("a copy, nothing is sent");
+    *threads = c.nthreads;
     kl_tuning_terms(&p->tuning, &op, c.algo, c.proto, &terms);
     v = number((double)c.time);
     v.timeless = terms.timeless_hops;
@@ -190,13 +193,26 @@ static struct kl_diff_value choice_of(const struct kl_plan *p, int func, int64_t
     return v;
 }
 
+/* Only where nothing else of a choice differs. */
+static void add_threads(struct kl_diff_value *v, int threads)
+{
+    struct kl_text t = {.start = v->text, .capacity = sizeof v->text, .length = strlen(v->text)};
+
+    kl_text_add(&t, ", %d threads", threads);
+}
+
 static ncclResult_t compare_tuning(const struct kl_plan *a, const struct kl_plan *b, struct kl_diff_rows *rows)
 {
     for (int f = KL_FUNCS - 1; f >= 0; f--)
         for (int s = 0; s < KL_DIFF_SIZES; s++) {
-            struct kl_diff_value va = choice_of(a, f, kl_diff_size[s]), vb = choice_of(b, f, kl_diff_size[s]);
+            int ta, tb;
+            struct kl_diff_value va = choice_of(a, f, kl_diff_size[s], &ta), vb = choice_of(b, f, kl_diff_size[s], &tb);
             char subject[48], size[16];
 
+            if (!strcmp(va.text, vb.text) && va.number == vb.number && ta != tb) {
+                add_threads(&va, ta);
+                add_threads(&vb, tb);
+            }
             snprintf(subject, sizeof subject, "%s %s", kl_func_name[f], kl_diff_size_text(kl_diff_size[s], size));
             KL_TRY(kl_rows_compare(rows, KL_ROW_TUNING, subject, -1, -1, &va, &vb));
         }
