@@ -163,6 +163,14 @@ class Diff(unittest.TestCase):
                          (True, None))
         self.assertNotIn("timeless_hops", times["Broadcast 1 KiB"]["b"])
 
+    def test_orders_of_many_gpus_are_compared_to_the_end(self):
+        o = self.data("--topo", "h100-nvsw-8nic-400g", "--hosts", "8", "--mnnvl", "--with", "NCCL_P2P_DISABLE=1")
+        orders = [c for c in o["changes"] if c["what"] == "order"]
+        self.assertTrue(orders)
+        for c in orders:
+            for side in "ab":
+                self.assertRegex(c[side], r"^(NET/\d+ )?\d+( \d+){15} \.\.\. 48 more( NET/\d+)?$|^[\d NET/]+$")
+
     def test_a_topology_file_that_cannot_be_read_is_named(self):
         p = kolo("explain", "search", "--ranks", "2", NCCL_TOPO_FILE="/nonexistent")
         self.assertEqual(p.returncode, 0)

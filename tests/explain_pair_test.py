@@ -162,6 +162,11 @@ class Pair(unittest.TestCase):
             p = kolo("explain", "pair", "--topo", f, *words)
             self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (code, "", 1), f"{words}: {p.stderr}")
 
+    def test_nics_of_several_hosts_are_named_as_they_are_written(self):
+        p = kolo("explain", "pair", "0", "NET/0", "--topo", machine("gb200-4gpu-4nic"), "--hosts", "2", "--mnnvl")
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("NICs (NET/0-0, or by name)", p.stderr)
+
     def test_many_hosts(self):
         o = self.answer("0", "4095", "--topo", machine("h100-rail-8nic-400g"), "--hosts", "512")
         self.assertEqual((o["transport"], o["b"]["host"], o["b"]["dev"]), ("NET", 511, 7))

@@ -186,10 +186,12 @@ static enum kl_pxn_why pxn(const char *name, const struct kl_topo_options *optio
 
 static void pxn_reasons(void **state)
 {
-    struct kl_topo_options plain = KL_TOPO_OPTIONS, off = KL_TOPO_OPTIONS;
+    struct kl_topo_options plain = KL_TOPO_OPTIONS, off = KL_TOPO_OPTIONS, far = KL_TOPO_OPTIONS;
 
     (void)state;
     off.pxn_disable = true;
+    far.gdr_level = KL_PATH_LOC;
+    assert_int_equal(pxn("nvswitch", &far, 0, 3), KL_PXN_NO_GDR);
     assert_int_equal(pxn("nvswitch", &plain, 0, 3), KL_PXN_USED);
     assert_int_equal(pxn("nvswitch", &plain, 3, 3), KL_PXN_OWN);
     assert_int_equal(pxn("nvswitch", &off, 0, 3), KL_PXN_DISABLED);

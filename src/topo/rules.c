@@ -128,6 +128,7 @@ static ncclResult_t settle_pxn(struct kl_topo *t, int relay, int gpu, int net, b
 static ncclResult_t settle_gdr(struct kl_topo *t, int gpu, int net, bool *changed)
 {
     int g = kl_topo_at(t, KL_NODE_GPU, gpu), n = kl_topo_at(t, KL_NODE_NET, net), cpu = 0;
+    struct kl_pxn *pxn = &t->pxn[(size_t)gpu * (size_t)t->count[KL_NODE_NET] + (size_t)net];
     struct kl_gdr gdr;
 
     if (kl_path(t, g, n)->type >= KL_PATH_PHB) return ncclSuccess;
@@ -136,6 +137,7 @@ static ncclResult_t settle_gdr(struct kl_topo *t, int gpu, int net, bool *change
     KL_TRY(kl_path_cpu_of_gpu(t, gpu, &cpu));
     cpu = kl_topo_at(t, KL_NODE_CPU, cpu);
     *changed = true;
+    if (pxn->why == KL_PXN_USED) pxn->why = KL_PXN_NO_GDR;
     KL_TRY(reroute(t, n, cpu, g, KL_RULE_GDR_OFF));
     return reroute(t, g, cpu, n, KL_RULE_GDR_OFF);
 }

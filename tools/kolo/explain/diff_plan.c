@@ -62,9 +62,10 @@ static struct kl_diff_value scalar_of(const struct kl_graph *g, enum scalar s)
     }
 }
 
-/* A channel's order, in the names of A. */
+/* A channel's order, in the names of A: the first GPUs of many, and a digest of all. */
 static struct kl_diff_value order_of(const struct kl_diff_side *side, const struct kl_graph *g, int channel, bool nets)
 {
+    enum { SHOWN = 16 };
     struct kl_diff_value v = word("");
     struct kl_text text = kl_text_over(v.text, sizeof v.text);
     int n = g->pattern == KL_PATTERN_NVLS ? 1 : g->ngpus;
@@ -73,11 +74,10 @@ static struct kl_diff_value order_of(const struct kl_diff_side *side, const stru
     for (int i = 0; i < n; i++) {
         int rank = g->intra[channel * g->ngpus + i], in_a = side->to_a ? side->to_a[rank] : rank;
 
-        if (in_a < 0)
-            kl_text_add(&text, "%sB:%d", i ? " " : "", rank);
-        else
-            kl_text_add(&text, "%s%d", i ? " " : "", in_a);
+        v.digest = v.digest * 1000003 + (uint64_t)(in_a < 0 ? -2 - rank : in_a);
+        if (i < SHOWN) kl_text_add(&text, in_a < 0 ? "%sB:%d" : "%s%d", i ? " " : "", in_a < 0 ? rank : in_a);
     }
+    if (n > SHOWN) kl_text_add(&text, " ... %d more", n - SHOWN);
     if (nets) kl_text_add(&text, " NET/%d", (int)kl_id_local((uint64_t)g->inter[2 * channel + 1]));
     return v;
 }

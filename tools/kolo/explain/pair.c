@@ -53,10 +53,13 @@ static ncclResult_t set_node(const struct kl_talk_request *q, const char *word, 
     const struct kl_topo *t = q->whole;
     enum kl_node_type type = node < 0 ? KL_NODE_PCI : t->node[node].type;
 
+    char nic[KL_NODE_TEXT] = "NET/3";
+
+    if (t->count[KL_NODE_NET]) kl_topo_name(t, kl_topo_at(t, KL_NODE_NET, 0), nic);
     if (type == KL_NODE_PCI || type == KL_NODE_NIC)
         return KL_FAIL(ncclInvalidUsage,
-                       "%s: %s; ends are GPUs by rank (3, GPU/3), NICs (NET/3, or by name), CPU and NVS nodes", word,
-                       node < 0 ? "no such end" : "no path is kept for switches and cards");
+                       "%s: %s; ends are GPUs by rank (3, GPU/3), NICs (%s, or by name), CPU and NVS nodes", word,
+                       node < 0 ? "no such end" : "no path is kept for switches and cards", nic);
     end->type = type;
     end->rank = end->dev = -1;
     end->local = kl_topo_index(t, node);
