@@ -118,6 +118,22 @@ class Collective(tool.Case):
         self.assertEqual(self.good("allreduce", "64M", "--topo", A100).count("assumed, not measured"), 1)
         self.assertEqual(self.json("allreduce", "64M", "--topo", A100)["constants"], "assumed")
 
+    def test_a_time_without_its_latency_is_not_to_be_trusted(self):
+        """NCCL has no latency for NVLS where NVLink does not join all GPUs: it would take 0.003 us for 1 KiB."""
+        gb200 = tool.machine("gb200-4gpu-4nic")
+        out = self.good("allreduce", "1K", "--topo", gb200, NCCL_P2P_DISABLE="1")
+        self.assertRegex(out.splitlines()[0], "NVLS Simple.* not to be trusted: it leaves out the latency.*; next best .* times as slow$")
+        self.assertIn("NVLS: not to be trusted, it leaves out", self.good("allreduce", "1K-1M", "--topo", gb200, NCCL_P2P_DISABLE="1"))
+        o = self.json("allreduce", "1K", "--topo", gb200, NCCL_P2P_DISABLE="1")
+        self.assertEqual({c["algorithm"] for c in o["candidates"] if c["timeless_hops"]}, {"NVLS"})
+        for f in (gb200, A100, H100, COLL, tool.machine("power9-4gpu-2nic")):
+            for hosts in ("1", "2"):
+                self.assertNotIn("not to be trusted", self.good("allreduce", "1K", "--topo", f, "--hosts", hosts), f)
+
+    def test_large_numbers_have_no_exponents(self):
+        line = self.good("allreduce", "16G", "--topo", tool.machine("pcie-8gpu-1slownic-10g"), "--hosts", "2").splitlines()[0]
+        self.assertRegex(line, r": \d{7,} us predicted")
+
     def test_this_machine_and_large_clusters(self):
         for coll in COLLECTIVES:
             size = [] if coll == "barrier" else ["1M"]
@@ -145,7 +161,7 @@ class Collective(tool.Case):
         for f in self.shared_machines("real", "derived"):
             text = self.good_or_refused("allreduce", "64M", "--topo", f, "--hosts", "2")
             if text is not None:
-                self.assertRegex(text.splitlines()[0], r"us predicted \(.* GB/s bus bandwidth\); next best ", f)
+                self.assertRegex(text.splitlines()[0], r"us predicted \(.* GB/s bus bandwidth\)(, not to be trusted: .*)?; next best ", f)
                 self.assertFalse(re.search(r"\bnan\b|\binf\b|\(null\)", text), f)
                 shown += 1
         self.assertGreater(shown, 50)

@@ -120,6 +120,39 @@ class Diff(tool.Case):
             self.assertIn(why, first)
             self.assertEqual(self.json(*args)["cause"]["code"], "nothing_changes")
 
+    def test_threads_are_a_change(self):
+        first = self.first("--topo", "a100-nvsw-8nic-200g", "--with", "NCCL_NTHREADS=64")
+        self.assertIn('from "Ring Simple on 24, 544 threads" to "Ring Simple on 24, 96 threads"', first)
+
+    def test_one_gpu_takes_no_time(self):
+        first = self.first("--topo", "pcie-1cpu-2gpu-amd", "--without", "GPU/1")
+        self.assertRegex(first, 'AllReduce 64 MiB from ".*" to "a copy, nothing is sent"$')
+
+    def test_graphs_that_keep_their_bandwidth_say_what_changes(self):
+        first = self.first("--topo", "a100-nvsw-4nic-200g", "--hosts", "2", "--with", "NCCL_CROSS_NIC=1")
+        self.assertIn("keep their channels and bandwidths; ring: crossing NICs yes instead of no", first)
+
+    def test_a_time_without_its_latency_is_not_to_be_trusted(self):
+        args = ("--topo", "gb200-4gpu-4nic", "--with", "NCCL_P2P_DISABLE=1")
+        self.assertIn("but the second is not to be trusted: it leaves out the latency", self.first(*args))
+        times = {c["subject"]: c for c in self.data(*args)["changes"] if c["what"] == "tuning"}
+        self.assertEqual((times["AllReduce 1 KiB"]["b"].get("timeless_hops"), times["AllReduce 1 KiB"]["a"].get("timeless_hops")),
+                         (True, None))
+        self.assertNotIn("timeless_hops", times["Broadcast 1 KiB"]["b"])
+
+    def test_orders_of_many_gpus_are_compared_to_the_end(self):
+        o = self.data("--topo", "h100-nvsw-8nic-400g", "--hosts", "8", "--mnnvl", "--with", "NCCL_P2P_DISABLE=1")
+        orders = [c for c in o["changes"] if c["what"] == "order"]
+        self.assertTrue(orders)
+        for c in orders:
+            for side in "ab":
+                self.assertRegex(c[side], r"^(NET/\d+ )?\d+( \d+){15} \.\.\. 48 more( NET/\d+)?$|^[\d NET/]+$")
+
+    def test_a_topology_file_that_cannot_be_read_is_named(self):
+        p = kolo("explain", "search", "--ranks", "2", NCCL_TOPO_FILE="/nonexistent")
+        self.assertEqual(p.returncode, 0)
+        self.assertRegex(p.stderr, r"^warning: NCCL_TOPO_FILE=/nonexistent cannot be read.*\n$")
+
     def test_a_value_in_the_environment_is_what_is_compared_with(self):
         self.assertIn("it was so before (SYS (environment))",
                       self.first("--topo", "pcie-2cpu-4gpu", "--with", "NCCL_P2P_LEVEL=SYS", NCCL_P2P_LEVEL="SYS"))

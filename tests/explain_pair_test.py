@@ -77,6 +77,40 @@ class Pair(tool.Case):
             self.assertEqual([(r["send"]["net"], r["send"]["proxy"], r["recv"]["net"]) for r in ring],
                              [(out, proxy, into)])
 
+    def edited(self, name, *changes):
+        with open(machine(name), encoding="utf-8") as f:
+            text = f.read()
+        for old, new in changes:
+            self.assertIn(old, text)
+            text = text.replace(old, new, 1)
+        return tool.written(text)
+
+    def test_links_that_are_not_as_wide_both_ways(self):
+        """What a GPU can send is what its own links carry, though NCCL's path has the width of the links back."""
+        with self.edited("nvbridge-2x2-a40", ('target="0000:21:00.0" count="4"', 'target="0000:21:00.0" count="1"')) as t:
+            o = self.json("0", "1", "--topo", t.name)
+            back = self.json("1", "0", "--topo", t.name)
+            self.assertIn("not as wide both ways", self.good("0", "1", "--topo", t.name))
+        link, path = o["path"][0]["links"][0]["bw"], o["path"][0]["bw"]
+        self.assertEqual((o["bw"], path), (link, 4 * link))
+        self.assertEqual((back["bw"], back["path"][0]["bw"]), (path, link))
+        self.assertIn(f"{link:g} GB/s", o["summary"])
+        self.assertNotIn("not as wide both ways", self.good("0", "1", "--topo", machine("nvbridge-2x2-a40")))
+
+    def test_bottlenecks_are_narrower_than_something(self):
+        for b, n in (("3", 0), ("NET/3", 2)):
+            links = self.json("0", b, "--topo", machine("a100-nvsw-8nic-200g"))["path"][0]["links"]
+            self.assertEqual([l["bw"] for l in links if l["bottleneck"]], n * [24])
+
+    def test_a_nic_is_seen_as_in_the_plan(self):
+        """Ranks that only the network joins have a machine each, with one GPU: it needs no NVLink to send with GPUDirect."""
+        args, alone = ("--topo", machine("dgx1p-hcm-4nic")), {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
+        nics = json.loads(tool.good("explain", "nics", *args, "--hosts", "1", "--json", **alone))
+        for hosts in ("1", "2"):
+            o = self.json("0", "NET/0", *args, "--hosts", hosts, **alone)
+            self.assertEqual([o["nic"][k]["used"] for k in ("gdr_send", "gdr_recv")],
+                             [nics["gpus"][0][k]["used"] for k in ("gdr_send", "gdr_recv")], hosts)
+
     def test_cpu_devices_say_what_happens_live(self):
         o = self.json("0", "1", "--ranks", "2")
         self.assertEqual((o["transport"], o["live"]), ("SHM", {"processes": "SHM", "threads": "P2P"}))
@@ -91,6 +125,10 @@ class Pair(tool.Case):
                             (("0", "-1"), 2), (("0", "99999999999999999999"), 1), (("0",), 2), (("0", "1", "2"), 2),
                             (("", "1"), 1)):
             self.refused(code, ".", "--topo", f, *words)
+
+    def test_nics_of_several_hosts_are_named_as_they_are_written(self):
+        self.refused(1, r"NICs \(NET/0-0, or by name\)", "0", "NET/0", "--topo", machine("gb200-4gpu-4nic"), "--hosts", "2",
+                     "--mnnvl")
 
     def test_many_hosts(self):
         o = self.json("0", "4095", "--topo", machine("h100-rail-8nic-400g"), "--hosts", "512")

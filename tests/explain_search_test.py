@@ -127,6 +127,19 @@ class Search(tool.Case):
             self.assertLessEqual(l["used"], l["bw"])
             self.assertAlmostEqual(l["lacks"], max(0, l["used"] + l["one_more"] - l["bw"]) if l["one_more"] else 0)
 
+    def test_nics_of_one_number_are_not_mixed_up(self):
+        """Odd files number two NICs alike; the channel must be charged to the one that can carry it."""
+        f = self.edited("dualport-2gpu", ('dev="0" speed="100000"', 'dev="0" speed="1000"'), ('name="mlx5_1" dev="1"', 'name="mlx5_1" dev="0"'))
+        g = self.told("ring", "--topo", f, "--hosts", "2")["graphs"][0]
+        self.assertGreater(g["nchannels"] * g["bw_inter"], 1)
+        for l in g["links"] + g["ports"]:
+            self.assertLessEqual(l["used"], l["bw"], l)
+
+    def test_lines_fit_a_page(self):
+        for machine in ("a100-nvsw-8nic-200g", "h100-nvsw-8nic-400g", "power9-6gpu-2nic", "b200-nvsw-8nic-800g"):
+            for line in self.good("--topo", tool.machine(machine), "--hosts", "4").split("\n")[1:]:
+                self.assertLessEqual(len(line), 150, line)
+
     def test_how_channels_come_about(self):
         machine = tool.machine("h100-rail-8nic-400g")
         for env, want in (

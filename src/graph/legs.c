@@ -34,13 +34,24 @@ static int gpu_at(const struct kl_legs *l, int channel, int i)
     return kl_topo_gpu_of_rank(l->routes->topo, l->graph->intra[(size_t)channel * (size_t)l->graph->ngpus + (size_t)i]);
 }
 
-/* Index of the entry (0) or exit (1) NET of a channel; -1 without. */
-static int net_at(const struct kl_legs *l, int channel, int end)
+/*
+ * Index of the entry (0) or exit (1) NET of a channel, which leads to or from `gpu`; -1 without. Odd files give several
+ * NETs one id, and the graph does not say which it is: the first that can carry the channel.
+ */
+static int net_at(const struct kl_legs *l, int channel, int end, int gpu)
 {
-    const struct kl_topo *t = l->routes->topo;
-    int node = l->routes->nnets ? kl_topo_find(t, KL_NODE_NET, (uint64_t)l->graph->inter[2 * channel + end]) : -1;
+    const struct kl_routes *r = l->routes;
+    uint64_t id = (uint64_t)l->graph->inter[2 * channel + end];
+    int first = -1;
 
-    return node < 0 ? -1 : kl_topo_index(t, node);
+    for (int n = 0; n < r->nnets; n++) {
+        const struct kl_route *route = end ? kl_gpu_net(r, gpu, n) : kl_net_gpu(r, n, gpu);
+
+        if (r->topo->node[kl_topo_at(r->topo, KL_NODE_NET, n)].id != id) continue;
+        if (route->bw >= l->graph->bw_inter && route->type <= l->graph->type_inter) return n;
+        if (first < 0) first = n;
+    }
+    return first;
 }
 
 /* ---- legs ---- */
@@ -81,10 +92,12 @@ static void add_spokes(struct kl_legs *l, int head)
 /* From GPU to GPU until the channel is complete. */
 static void add_stages(struct kl_legs *l, int channel, int first)
 {
-    int gpu = first, at = 0, exit = net_at(l, channel, 1);
+    int gpu = first, at = 0;
 
     for (const struct kl_stage *s = l->stage; s->kind != KL_STAGE_DONE; s++) {
         if (s->kind == KL_STAGE_NET) {
+            int exit = net_at(l, channel, 1, gpu);
+
             if (exit >= 0)
                 add(l, KL_NODE_GPU, gpu, KL_NODE_NET, exit, kl_gpu_net(l->routes, gpu, exit),
                     kl_exit_charge(l->graph->pattern));
@@ -104,10 +117,11 @@ static void add_stages(struct kl_legs *l, int channel, int first)
 
 void kl_legs_look(struct kl_legs *l, int channel)
 {
-    int first = gpu_at(l, channel, 0), net = net_at(l, channel, 0);
+    int first = gpu_at(l, channel, 0), net;
 
     l->n = 0;
     if (first < 0) return;
+    net = net_at(l, channel, 0, first);
     if (net >= 0) add(l, KL_NODE_NET, net, KL_NODE_GPU, first, kl_net_gpu(l->routes, net, first), KL_CHARGE_INTER);
     add_stages(l, channel, first);
 }

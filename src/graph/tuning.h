@@ -230,6 +230,7 @@ struct kl_tuning_terms {
 
     float bandwidth; /* GB/s at this size: of the model, times tree_share */
     float tree_share, latency_factor;
+    bool timeless_hops; /* the model knows no latency for its hops inside, and takes 0: the time is too short */
 };
 
 /** For a candidate that is not refused. */

@@ -165,6 +165,7 @@ void kl_tuning_terms(const struct kl_tuning *t, const struct kl_tuning_op *op, i
                                       .tree_share = c.tree_share,
                                       .latency_factor = c.latency_factor,
                                       .time = cost_of(t, op, algo, proto)};
+    terms->timeless_hops = terms->latency.inside_hops > 0 && terms->latency.inside <= 0;
     terms->transfer = transfer_time(op->bytes, terms->bandwidth);
     terms->fp8 = terms->time - time_of(t, op, algo, proto);
 }

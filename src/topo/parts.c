@@ -300,17 +300,39 @@ static bool kind_is_switched(const struct kl_parts *p, int kind)
     return false;
 }
 
+static int partners(const struct kl_xml *xml, const struct kl_parts *p, int gpu)
+{
+    int n = 0;
+
+    for (int k = 0; k < p->ngpus; k++) n += k != gpu && kl_parts_links(xml, p, gpu, k) > 0;
+    return n;
+}
+
+/* Are all of a kind joined by bridges, two by two, but for one that is left over? That one lacks nothing. */
+static bool is_left_over(const struct kl_xml *xml, const struct kl_parts *p, int kind)
+{
+    int alone = 0;
+
+    for (int g = kind; g < p->ngpus; g++) {
+        if (p->gpu[g].kind != kind) continue;
+        if (p->gpu[g].links && partners(xml, p, g) > 1) return false;
+        alone += !p->gpu[g].links;
+    }
+    return alone == 1 && !kind_is_switched(p, kind);
+}
+
 /*
  * Whoever has less than most of its kind lacks something. Where as many have as have not, the machine may be meant to
  * be so, but not with a switch: that all GPUs should reach.
  */
-static void compare_gpus(struct kl_parts *p)
+static void compare_gpus(const struct kl_xml *xml, struct kl_parts *p)
 {
     for (int kind = 0; kind < p->ngpus; kind++) {
         if (p->gpu[kind].kind != kind) continue;
         struct tally most = commonest(p, p->ngpus, kind, links_at);
 
         if (2 * most.n <= most.all && !kind_is_switched(p, kind)) continue;
+        if (is_left_over(xml, p, kind)) continue;
         for (int g = kind; g < p->ngpus; g++)
             if (p->gpu[g].kind == kind && p->gpu[g].links < most.value)
                 p->gpu[g].wanted = (int)most.value, p->gpu[g].peers = most.n;
@@ -374,7 +396,7 @@ ncclResult_t kl_parts_gather(const struct kl_xml *xml, struct kl_parts *p)
     KL_TRY(gather(xml, p));
     KL_TRY(count_links(xml, p));
     sort_into_kinds(xml, p);
-    compare_gpus(p);
+    compare_gpus(xml, p);
     compare_slots(p);
     compare_speeds(p);
     compare_ports(xml, p);

@@ -139,6 +139,7 @@ static const char *const pxn_names[] = {
     [KL_PXN_OTHER_HOST] = "other_host",
     [KL_PXN_NO_BETTER] = "no_better",
     [KL_PXN_OVER_CPU] = "over_cpu",
+    [KL_PXN_NO_GDR] = "no_gdr",
 };
 
 /* With the rank of the relay. */
@@ -149,6 +150,7 @@ static const char *const pxn_texts[] = {
     [KL_PXN_OTHER_HOST] = "GPU/%d next to the NIC is in another host",
     [KL_PXN_NO_BETTER] = "the direct path is as good as through GPU/%d",
     [KL_PXN_OVER_CPU] = "NVLink to GPU/%d next to the NIC leads over a CPU",
+    [KL_PXN_NO_GDR] = "GPU/%d next to the NIC may not use GPUDirect",
 };
 
 const char *kl_pxn_why_name(enum kl_pxn_why why)

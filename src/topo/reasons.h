@@ -97,7 +97,8 @@ enum kl_pxn_why {
     KL_PXN_NO_NVLINK,  /* to that GPU */
     KL_PXN_OTHER_HOST, /* that GPU's */
     KL_PXN_NO_BETTER,  /* than the direct path */
-    KL_PXN_OVER_CPU    /* NVLink to that GPU leads over a CPU */
+    KL_PXN_OVER_CPU,   /* NVLink to that GPU leads over a CPU */
+    KL_PXN_NO_GDR      /* it was chosen, but GPUDirect is refused, so the way leads over a CPU after all */
 };
 
 /** Does a GPU send to a NIC through the GPU next to it, the relay? */

@@ -90,6 +90,16 @@ static void pairs(void **state)
     }
 }
 
+/* No value of NCCL_P2P_LEVEL would help. */
+static void without_a_path_no_level_is_advised(void **state)
+{
+    struct kl_p2p p2p = {.why = KL_P2P_TOO_FAR, .type = KL_PATH_DIS, .level = KL_PATH_PXB};
+    char text[KL_WHY_TEXT];
+
+    (void)state;
+    assert_string_equal(kl_p2p_why_text(&p2p, text), "no path leads there");
+}
+
 static void hosts_are_apart_without_a_domain(void **state)
 {
     struct kl_topo_options options = KL_TOPO_OPTIONS;
@@ -229,10 +239,12 @@ static enum kl_pxn_why pxn(const char *name, const struct kl_topo_options *optio
 
 static void pxn_reasons(void **state)
 {
-    struct kl_topo_options plain = KL_TOPO_OPTIONS, off = KL_TOPO_OPTIONS;
+    struct kl_topo_options plain = KL_TOPO_OPTIONS, off = KL_TOPO_OPTIONS, far = KL_TOPO_OPTIONS;
 
     (void)state;
     off.pxn_disable = true;
+    far.gdr_level = KL_PATH_LOC;
+    assert_int_equal(pxn("nvswitch", &far, 0, 3), KL_PXN_NO_GDR);
     assert_int_equal(pxn("nvswitch", &plain, 0, 3), KL_PXN_USED);
     assert_int_equal(pxn("nvswitch", &plain, 3, 3), KL_PXN_OWN);
     assert_int_equal(pxn("nvswitch", &off, 0, 3), KL_PXN_DISABLED);
@@ -353,6 +365,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs),
+        cmocka_unit_test(without_a_path_no_level_is_advised),
         cmocka_unit_test(hosts_are_apart_without_a_domain),
         cmocka_unit_test(gpus_that_nothing_joins),
         cmocka_unit_test(gdr),

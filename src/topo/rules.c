@@ -39,15 +39,16 @@ static ncclResult_t reroute(struct kl_topo *t, int a, int via, int b, enum kl_pa
 
 /* ---- between GPUs ---- */
 
-static ncclResult_t settle_gpu_pair(struct kl_topo *t, int p, int g)
+/* `cpu`: the one near g, -1 as long as nobody has asked. */
+static ncclResult_t settle_gpu_pair(struct kl_topo *t, int p, int g, int *cpu)
 {
-    int from = kl_topo_at(t, KL_NODE_GPU, p), to = kl_topo_at(t, KL_NODE_GPU, g), cpu = 0;
+    int from = kl_topo_at(t, KL_NODE_GPU, p), to = kl_topo_at(t, KL_NODE_GPU, g);
     struct kl_p2p answer;
 
     KL_TRY(kl_topo_p2p(t, t->node[from].gpu.rank, t->node[to].gpu.rank, &answer));
     if (answer.p2p) return ncclSuccess;
-    KL_TRY(kl_path_cpu_of_gpu(t, g, &cpu));
-    return reroute(t, from, kl_topo_at(t, KL_NODE_CPU, cpu), to, KL_RULE_P2P_OFF);
+    if (*cpu < 0) KL_TRY(kl_path_cpu_of_gpu(t, g, cpu));
+    return reroute(t, from, kl_topo_at(t, KL_NODE_CPU, *cpu), to, KL_RULE_P2P_OFF);
 }
 
 static ncclResult_t settle_transport(struct kl_topo *t, int p, int g)
@@ -68,7 +69,9 @@ static ncclResult_t settle_gpus(struct kl_topo *t)
     int ngpus = t->count[KL_NODE_GPU];
 
     for (int g = 0; g < ngpus; g++) {
-        for (int p = 0; p < ngpus; p++) KL_TRY(settle_gpu_pair(t, p, g));
+        int cpu = -1;
+
+        for (int p = 0; p < ngpus; p++) KL_TRY(settle_gpu_pair(t, p, g, &cpu));
         for (int p = 0; t->options.communicator && p < ngpus; p++)
             if (p != g) KL_TRY(settle_transport(t, p, g));
     }
@@ -125,6 +128,7 @@ static ncclResult_t settle_pxn(struct kl_topo *t, int relay, int gpu, int net, b
 static ncclResult_t settle_gdr(struct kl_topo *t, int gpu, int net, bool *changed)
 {
     int g = kl_topo_at(t, KL_NODE_GPU, gpu), n = kl_topo_at(t, KL_NODE_NET, net), cpu = 0;
+    struct kl_pxn *pxn = &t->pxn[(size_t)gpu * (size_t)t->count[KL_NODE_NET] + (size_t)net];
     struct kl_gdr gdr;
 
     if (kl_path(t, g, n)->type >= KL_PATH_PHB) return ncclSuccess;
@@ -133,6 +137,7 @@ static ncclResult_t settle_gdr(struct kl_topo *t, int gpu, int net, bool *change
     KL_TRY(kl_path_cpu_of_gpu(t, gpu, &cpu));
     cpu = kl_topo_at(t, KL_NODE_CPU, cpu);
     *changed = true;
+    if (pxn->why == KL_PXN_USED) pxn->why = KL_PXN_NO_GDR;
     KL_TRY(reroute(t, n, cpu, g, KL_RULE_GDR_OFF));
     return reroute(t, g, cpu, n, KL_RULE_GDR_OFF);
 }

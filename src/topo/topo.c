@@ -28,6 +28,11 @@ int kl_topo_gpu_of_rank(const struct kl_topo *t, int rank)
 {
     int low = 0, high = t->count[KL_NODE_GPU];
 
+    /* Ranks are mostly 0, 1, 2, ...: then the first guess is right. */
+    if (rank >= 0 && rank < high && t->node[kl_topo_at(t, KL_NODE_GPU, t->by_rank[rank])].gpu.rank >= rank)
+        high = rank + 1;
+    if (rank > 0 && rank < high && t->node[kl_topo_at(t, KL_NODE_GPU, t->by_rank[rank - 1])].gpu.rank < rank)
+        low = rank;
     while (low < high) {
         int middle = low + (high - low) / 2;
         if (t->node[kl_topo_at(t, KL_NODE_GPU, t->by_rank[middle])].gpu.rank < rank)

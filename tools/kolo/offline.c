@@ -126,8 +126,13 @@ static ncclResult_t open_source(struct kl_offline *c, const struct kl_offline_ar
         KL_TRY(kl_xml_clone(args->document, &c->file));
     else if (args->topo)
         KL_TRY(kl_xml_load(args->topo, kl_xml_topo_schema, &c->file));
-    else if (!args->sysfs && *topo_file)
+    else if (!args->sysfs && *topo_file) {
         KL_TRY(kl_machine_read_file(topo_file, true, &c->file));
+        if (!c->file) /* the library only logs it, but an answer would be about another machine than was meant */
+            fprintf(stderr,
+                    "warning: NCCL_TOPO_FILE=%s cannot be read or has no <gpu> element, so this machine is looked at\n",
+                    topo_file);
+    }
     return c->file ? use_file(c) : open_machine(c, args);
 }
 

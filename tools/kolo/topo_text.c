@@ -131,11 +131,18 @@ static void print_choice(const struct kl_topo *t, int g, FILE *to)
             gdr_word(t, rank, net), proxy);
 }
 
+static const char *plural(int n)
+{
+    return n == 1 ? "" : "s";
+}
+
 void kl_topo_text(const struct kl_topo *t, const char *name, FILE *to)
 {
-    fprintf(to, "%s: %d GPUs, %d NICs, %d CPUs%s; widest path %g GB/s, widest GPU %g GB/s\n", name,
-            t->count[KL_NODE_GPU], t->count[KL_NODE_NET], t->count[KL_NODE_CPU],
-            t->count[KL_NODE_NVS] ? ", NVSwitch" : "", (double)t->max_bw, (double)t->total_bw);
+    int gpus = t->count[KL_NODE_GPU], nics = t->count[KL_NODE_NET], cpus = t->count[KL_NODE_CPU];
+
+    fprintf(to, "%s: %d GPU%s, %d NIC%s, %d CPU%s%s; widest path %g GB/s, widest GPU %g GB/s\n", name, gpus,
+            plural(gpus), nics, plural(nics), cpus, plural(cpus), t->count[KL_NODE_NVS] ? ", NVSwitch" : "",
+            (double)t->max_bw, (double)t->total_bw);
     for (int i = 0; i < t->count[KL_NODE_CPU]; i++) {
         putc('\n', to);
         print_tree(t, kl_topo_at(t, KL_NODE_CPU, i), -1, 0, to);

@@ -13,6 +13,8 @@
 const char kl_coll_assumed[] =
     "times are those of NCCL's model with its built-in constants: assumed, not measured on this cluster";
 
+const char kl_coll_timeless[] = "it leaves out the latency inside a node, which NCCL's model knows over NVLink only";
+
 enum { LEAST_TO_SEARCH = 34 }; /* log2: changes are looked for up to 16 GiB, or the size that was asked for */
 
 /* ---- names ---- */

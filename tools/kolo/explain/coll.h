@@ -103,7 +103,7 @@ char *kl_size_text(int64_t bytes, char text[KL_SIZE_TEXT]);
 /** "67,108,864"; returns `text`. */
 char *kl_grouped(int64_t number, char text[KL_SIZE_TEXT]);
 
-/** What the model's numbers are worth. */
-extern const char kl_coll_assumed[];
+/** What the model's numbers are worth; and those of candidates with timeless hops. */
+extern const char kl_coll_assumed[], kl_coll_timeless[];
 
 #endif

@@ -43,13 +43,13 @@ static json_t *candidate_json(const struct kl_coll_finding *f, const struct kl_c
     const struct kl_tuning_terms *x = &c->terms;
     json_t *o = choice_json(&c->choice);
 
-    json_object_update_new(o,
-                           json_pack("{s:o,s:o,s:o,s:o,s:i,s:i,s:o,s:o,s:o}", "time_us", kl_json_float(x->time),
-                                     "bus_gbs", json_real(kl_coll_bus(&f->asked, &f->place, f->asked.first, x->time)),
-                                     "slower_percent", json_real(kl_coll_slower(x->time, f->candidate[0].terms.time)),
-                                     "terms", terms_json(x), "inside_hops", x->latency.inside_hops, "between_hops",
-                                     x->latency.between_hops, "transfer_gbs", kl_json_float(x->bandwidth), "tree_share",
-                                     kl_json_float(x->tree_share), "latency_factor", kl_json_float(x->latency_factor)));
+    json_object_update_new(
+        o, json_pack("{s:o,s:o,s:o,s:o,s:i,s:i,s:o,s:o,s:o,s:b}", "time_us", kl_json_float(x->time), "bus_gbs",
+                     json_real(kl_coll_bus(&f->asked, &f->place, f->asked.first, x->time)), "slower_percent",
+                     json_real(kl_coll_slower(x->time, f->candidate[0].terms.time)), "terms", terms_json(x),
+                     "inside_hops", x->latency.inside_hops, "between_hops", x->latency.between_hops, "transfer_gbs",
+                     kl_json_float(x->bandwidth), "tree_share", kl_json_float(x->tree_share), "latency_factor",
+                     kl_json_float(x->latency_factor), "timeless_hops", x->timeless_hops));
     return o;
 }
 

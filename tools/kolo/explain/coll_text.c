@@ -58,21 +58,44 @@ void kl_coll_headline(const struct kl_coll_asked *a, const struct kl_coll_place 
     if (p->nodes != p->hosts) fprintf(to, " (%d node%s)", p->nodes, kl_plural(p->nodes));
 }
 
+/* So many digits, but never an exponent where a person would write none. */
+static void print_number(double number, int digits, FILE *to)
+{
+    if (number < 1000)
+        fprintf(to, "%.*g", digits, number);
+    else
+        fprintf(to, "%.0f", number);
+}
+
+static void print_next(const struct kl_coll_candidate *next, double slower, FILE *to)
+{
+    fprintf(to, "next best %s %s, ", kl_algo_name[next->choice.algo], kl_proto_name[next->choice.proto]);
+    if (slower < 1000)
+        fprintf(to, "%.3g %% slower\n", slower);
+    else
+        fprintf(to, "%.0f times as slow\n", slower / 100 + 1);
+}
+
 static void print_winner(const struct kl_coll_finding *f, FILE *to)
 {
     const struct kl_coll_candidate *best = &f->candidate[0], *next = &f->candidate[1];
+    double bus = kl_coll_bus(&f->asked, &f->place, f->asked.first, best->choice.time);
 
-    fprintf(to, "%s %s, %d channel%s, %d threads: %.4g us predicted", kl_algo_name[best->choice.algo],
-            kl_proto_name[best->choice.proto], best->choice.nchannels, kl_plural(best->choice.nchannels),
-            best->choice.nthreads, (double)best->choice.time);
-    if (!is_barrier(&f->asked))
-        fprintf(to, " (%.3g GB/s bus bandwidth)", kl_coll_bus(&f->asked, &f->place, f->asked.first, best->choice.time));
+    fprintf(to, "%s %s, %d channel%s, %d threads: ", kl_algo_name[best->choice.algo], kl_proto_name[best->choice.proto],
+            best->choice.nchannels, kl_plural(best->choice.nchannels), best->choice.nthreads);
+    print_number((double)best->choice.time, 4, to);
+    fprintf(to, " us predicted");
+    if (!is_barrier(&f->asked)) {
+        fprintf(to, " (");
+        print_number(bus, 3, to);
+        fprintf(to, " GB/s bus bandwidth)");
+    }
+    if (best->terms.timeless_hops) fprintf(to, ", not to be trusted: %s", kl_coll_timeless);
     fprintf(to, "; ");
     if (f->npossible == 1)
         fprintf(to, "nothing else is possible\n");
     else
-        fprintf(to, "next best %s %s, %.3g %% slower\n", kl_algo_name[next->choice.algo],
-                kl_proto_name[next->choice.proto], kl_coll_slower(next->choice.time, best->choice.time));
+        print_next(next, kl_coll_slower(next->choice.time, best->choice.time), to);
 }
 
 /* A range's first line: which algorithms and protocols follow each other. */
@@ -109,6 +132,17 @@ static void print_answer(const struct kl_coll_finding *f, FILE *to)
         print_sequence(f, to);
 }
 
+/* Chosen for times that nobody should believe. */
+static void print_timeless(const struct kl_coll_finding *f, FILE *to)
+{
+    for (int i = 0; i < f->npossible; i++) {
+        const struct kl_coll_candidate *c = &f->candidate[i];
+
+        if (!c->terms.timeless_hops) continue;
+        fprintf(to, "  %s: not to be trusted, %s\n", kl_algo_name[c->choice.algo], kl_coll_timeless);
+    }
+}
+
 /* The network is asked to reduce, and only its plugin knows what it can. */
 static bool needs_the_network(const struct kl_coll_finding *f)
 {
@@ -127,6 +161,7 @@ static void print_terms_of_use(const struct kl_coll_finding *f, FILE *to)
             reduces ? ", " : "", reduces ? kl_redop_name(f->asked.op) : "",
             is_barrier(&f->asked) ? "" : ", size in bytes of the whole (nccl-tests' size)");
     if (f->npossible) fprintf(to, "  %s\n", kl_coll_assumed);
+    print_timeless(f, to);
     if (f->place.nodes > f->place.hosts)
         fprintf(to, "  a host is %d nodes: groups of GPUs that reach each other only, or faster, through the network\n",
                 f->place.nodes / f->place.hosts);

@@ -146,6 +146,8 @@ enum { KL_ROW_TEXT = 96, KL_ROWS_LISTED = 2048 }; /* of each kind; more are only
 struct kl_diff_value {
     char text[KL_ROW_TEXT]; /* "" for none */
     bool has_number;
+    uint64_t digest; /* of what the text had no room for */
+    bool timeless;   /* a time that leaves hops out: struct kl_tuning_terms */
     float number;
 };
 

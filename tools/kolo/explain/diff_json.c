@@ -37,6 +37,7 @@ static json_t *value_of(const struct kl_row_kind *k, const struct kl_diff_value 
     json_t *text = *v->text ? json_string(v->text) : json_null();
     json_t *number = v->has_number ? kl_json_float(v->number) : json_null();
 
+    if (v->timeless) return json_pack("{s:o, s:o, s:b}", k->text_key, text, k->number_key, number, "timeless_hops", 1);
     if (k->text_key) return json_pack("{s:o, s:o}", k->text_key, text, k->number_key, number);
     if (v->has_number) {
         json_decref(text);

@@ -62,9 +62,10 @@ static struct kl_diff_value scalar_of(const struct kl_graph *g, enum scalar s)
     }
 }
 
-/* A channel's order, in the names of A. */
+/* A channel's order, in the names of A: the first GPUs of many, and a digest of all. */
 static struct kl_diff_value order_of(const struct kl_diff_side *side, const struct kl_graph *g, int channel, bool nets)
 {
+    enum { SHOWN = 16 };
     struct kl_diff_value v = word("");
     struct kl_text text = kl_text_over(v.text, sizeof v.text);
     int n = g->pattern == KL_PATTERN_NVLS ? 1 : g->ngpus;
@@ -73,11 +74,10 @@ static struct kl_diff_value order_of(const struct kl_diff_side *side, const stru
     for (int i = 0; i < n; i++) {
         int rank = g->intra[channel * g->ngpus + i], in_a = side->to_a ? side->to_a[rank] : rank;
 
-        if (in_a < 0)
-            kl_text_add(&text, "%sB:%d", i ? " " : "", rank);
-        else
-            kl_text_add(&text, "%s%d", i ? " " : "", in_a);
+        v.digest = v.digest * 1000003 + (uint64_t)(in_a < 0 ? -2 - rank : in_a);
+        if (i < SHOWN) kl_text_add(&text, in_a < 0 ? "%sB:%d" : "%s%d", i ? " " : "", in_a < 0 ? rank : in_a);
     }
+    if (n > SHOWN) kl_text_add(&text, " ... %d more", n - SHOWN);
     if (nets) kl_text_add(&text, " NET/%d", (int)kl_id_local((uint64_t)g->inter[2 * channel + 1]));
     return v;
 }
@@ -172,28 +172,47 @@ static ncclResult_t compare_channels(const struct kl_plan *a, const struct kl_pl
 
 /* ---- tuning ---- */
 
-static struct kl_diff_value choice_of(const struct kl_plan *p, int func, int64_t bytes)
+static struct kl_diff_value choice_of(const struct kl_plan *p, int func, int64_t bytes, int *threads)
 {
     struct kl_tuning_op op = {.func = func, .bytes = bytes, .npipe = 1, .nvls = true, .collnet = true};
     struct kl_tuning_choice c;
+    struct kl_tuning_terms terms;
     struct kl_diff_value v;
     int quiet = kl_error_quiet(1);
     ncclResult_t rc = kl_tuning_choose(&p->tuning, &op, &c, NULL);
 
     kl_error_quiet(quiet);
+    *threads = 0;
     if (rc) return word("nothing allowed");
+    if (p->nranks == 1) return word("a copy, nothing is sent");
+    *threads = c.nthreads;
+    kl_tuning_terms(&p->tuning, &op, c.algo, c.proto, &terms);
     v = number((double)c.time);
+    v.timeless = terms.timeless_hops;
     snprintf(v.text, sizeof v.text, "%s %s on %d", kl_algo_name[c.algo], kl_proto_name[c.proto], c.nchannels);
     return v;
+}
+
+/* Only where nothing else of a choice differs. */
+static void add_threads(struct kl_diff_value *v, int threads)
+{
+    struct kl_text t = {.start = v->text, .capacity = sizeof v->text, .length = strlen(v->text)};
+
+    kl_text_add(&t, ", %d threads", threads);
 }
 
 static ncclResult_t compare_tuning(const struct kl_plan *a, const struct kl_plan *b, struct kl_diff_rows *rows)
 {
     for (int f = KL_FUNCS - 1; f >= 0; f--)
         for (int s = 0; s < KL_DIFF_SIZES; s++) {
-            struct kl_diff_value va = choice_of(a, f, kl_diff_size[s]), vb = choice_of(b, f, kl_diff_size[s]);
+            int ta, tb;
+            struct kl_diff_value va = choice_of(a, f, kl_diff_size[s], &ta), vb = choice_of(b, f, kl_diff_size[s], &tb);
             char subject[48], size[16];
 
+            if (!strcmp(va.text, vb.text) && va.number == vb.number && ta != tb) {
+                add_threads(&va, ta);
+                add_threads(&vb, tb);
+            }
             snprintf(subject, sizeof subject, "%s %s", kl_func_name[f], kl_diff_size_text(kl_diff_size[s], size));
             KL_TRY(kl_rows_compare(rows, KL_ROW_TUNING, subject, -1, -1, &va, &vb));
         }

@@ -34,7 +34,8 @@ const struct kl_row_kind kl_row_kinds[KL_ROW_WHATS] = {
 
 static bool same_value(const struct kl_diff_value *a, const struct kl_diff_value *b)
 {
-    return !strcmp(a->text, b->text) && a->has_number == b->has_number && (!a->has_number || a->number == b->number);
+    return !strcmp(a->text, b->text) && a->digest == b->digest && a->has_number == b->has_number &&
+           (!a->has_number || a->number == b->number);
 }
 
 ncclResult_t kl_rows_compare(struct kl_diff_rows *rows, int what, const char *subject, int from, int to,

@@ -2,6 +2,7 @@
 #include "tools/kolo/explain/diff.h"
 
 #include "base/text.h"
+#include "tools/kolo/explain/coll.h"
 #include "topo/paths.h"
 
 #include <string.h>
@@ -242,6 +243,12 @@ static void say_time(const struct kl_diff *d, struct kl_text *t)
     else
         snprintf(clause, sizeof clause, "%s from \"%s\" to \"%s\"", r->subject, r->a.text, r->b.text);
     add_clause(t, clause);
+    if (r->a.timeless || r->b.timeless)
+        kl_text_add(t, ", but %s not to be trusted: %s",
+                    !r->b.timeless   ? "the first is"
+                    : !r->a.timeless ? "the second is"
+                                     : "both are",
+                    kl_coll_timeless);
 }
 
 static bool cause_has(const struct kl_diff *d, int kind)
@@ -251,18 +258,31 @@ static bool cause_has(const struct kl_diff *d, int kind)
     return false;
 }
 
+/* What of the graphs is otherwise, though not their channels and bandwidths. */
+static void say_rest(const struct kl_diff *d, struct kl_text *t)
+{
+    const struct kl_diff_row *r = first_row(d, KL_ROW_GRAPH);
+    char clause[256], a[24], b[24];
+
+    if (!r) return;
+    snprintf(clause, sizeof clause, "%s %s instead of %s", r->subject,
+             r->b.has_number ? kl_diff_number(r->b.number, b) : r->b.text,
+             r->a.has_number ? kl_diff_number(r->a.number, a) : r->a.text);
+    add_clause(t, clause);
+}
+
 static void say_effect(struct kl_diff *d)
 {
     struct kl_text t = kl_text_over(d->effect, sizeof d->effect);
-    bool setting = cause_has(d, KL_FACT_SETTING), graphs;
+    bool setting = cause_has(d, KL_FACT_SETTING), graphs, rules = setting && say_rules(d, &t);
 
-    if (setting) say_rules(d, &t);
     graphs = say_graphs(d, &t);
     if (!graphs) say_counts(d, &t);
     say_time(d, &t);
     if (!t.length) say_answer(d, KL_ROW_NIC, "", "uses", &t);
     if (!d->rows.changed[KL_ROW_TUNING]) say_answer(d, KL_ROW_SEND, "sends from ", "use", &t);
     if (!t.length) say_rules(d, &t);
+    if (graphs && !rules && !d->rows.changed[KL_ROW_TUNING] && !d->rows.changed[KL_ROW_SEND]) say_rest(d, &t);
     if (!graphs && !d->rows.changed[KL_ROW_TUNING]) add_clause(&t, "graphs and times stay as they are");
 }
 

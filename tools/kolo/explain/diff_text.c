@@ -2,6 +2,7 @@
 #include "tools/kolo/explain/diff.h"
 
 #include "base/text.h"
+#include "tools/kolo/explain/coll.h"
 
 #include <string.h>
 
@@ -73,7 +74,7 @@ static void value_text(int what, const struct kl_diff_value *v, char *text)
 
     if (v->has_number && what == KL_ROW_TUNING) /* what people look for stands first */
         kl_text_add(&t, "%s us, ", kl_diff_number(v->number, number));
-    kl_text_add(&t, "%s", v->text);
+    kl_text_add(&t, "%s%s", v->text, v->timeless ? " (*)" : "");
     if (v->has_number && what != KL_ROW_TUNING)
         kl_text_add(&t, "%s%s%s%s", t.length ? " " : "", kl_diff_number(v->number, number), unit && *unit ? " " : "",
                     unit ? unit : "");
@@ -227,8 +228,18 @@ static void print_names(const struct kl_diff *d, FILE *to)
     }
 }
 
+static void print_timeless(const struct kl_diff_rows *rows, FILE *to)
+{
+    for (int i = 0; i < rows->nrows; i++) {
+        if (!rows->row[i].a.timeless && !rows->row[i].b.timeless) continue;
+        fprintf(to, "(*) Not to be trusted: %s.\n", kl_coll_timeless);
+        return;
+    }
+}
+
 static void print_note(const struct kl_diff *d, FILE *to)
 {
+    print_timeless(&d->rows, to);
     if (d->facts.nfacts < 2 || d->nothing_changes) return;
     if (d->verified)
         fprintf(to, "Checked: A with the cause alone gives B's graphs, channels and times.\n");

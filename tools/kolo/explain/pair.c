@@ -54,10 +54,13 @@ static ncclResult_t set_node(const struct kl_talk_request *q, const char *word, 
     const struct kl_topo *t = q->whole;
     enum kl_node_type type = node < 0 ? KL_NODE_PCI : t->node[node].type;
 
+    char nic[KL_NODE_TEXT] = "NET/3";
+
+    if (t->count[KL_NODE_NET]) kl_topo_name(t, kl_topo_at(t, KL_NODE_NET, 0), nic);
     if (type == KL_NODE_PCI || type == KL_NODE_NIC)
         return KL_FAIL(ncclInvalidUsage,
-                       "%s: %s; ends are GPUs by rank (3, GPU/3), NICs (NET/3, or by name), CPU and NVS nodes", word,
-                       node < 0 ? "no such end" : "no path is kept for switches and cards");
+                       "%s: %s; ends are GPUs by rank (3, GPU/3), NICs (%s, or by name), CPU and NVS nodes", word,
+                       node < 0 ? "no such end" : "no path is kept for switches and cards", nic);
     end->type = type;
     end->rank = end->dev = -1;
     end->local = kl_topo_index(t, node);
@@ -96,6 +99,17 @@ static ncclResult_t find_gpus(struct kl_talk_request *q, struct kl_talk *talk)
     return rc;
 }
 
+static ncclResult_t find_nic(struct kl_talk_request *q, struct kl_talk *talk)
+{
+    struct kl_planned planned;
+    ncclResult_t rc = kl_planned_init(q->cluster, &planned);
+
+    q->plan = planned.plan;
+    if (!rc) rc = kl_talk_find_nic(q, talk);
+    kl_planned_fini(&planned);
+    return rc;
+}
+
 static int node_of(const struct kl_topo *t, const struct kl_talk_end *end)
 {
     return kl_topo_at(t, end->type, end->type == KL_NODE_GPU ? kl_topo_gpu_of_rank(t, end->local) : end->local);
@@ -107,11 +121,11 @@ static ncclResult_t find(struct kl_talk_request *q, struct kl_talk *talk)
     bool net_a = talk->a.type == KL_NODE_NET, net_b = talk->b.type == KL_NODE_NET;
 
     if (gpu_a && gpu_b) return find_gpus(q, talk);
-    if ((gpu_a && net_b) || (net_a && gpu_b)) return kl_talk_find_nic(q, talk);
+    if ((gpu_a && net_b) || (net_a && gpu_b)) return find_nic(q, talk);
     talk->answer = KL_TALK_PATH;
     KL_TRY(kl_talk_add_leg(talk, q->whole, node_of(q->whole, &talk->a), node_of(q->whole, &talk->b),
                            talk->a.shift + talk->b.shift));
-    talk->bw = talk->leg[0].bw;
+    talk->bw = talk->leg[0].narrowest;
     return ncclSuccess;
 }
 

@@ -37,14 +37,16 @@ struct kl_talk_link {
     char from[KL_NODE_TEXT], to[KL_NODE_TEXT];
     const char *type;
     float bw; /* GB/s */
+    bool bottleneck;
 };
 
 /** The way between two nodes of one host. */
 struct kl_talk_leg {
     char from[KL_NODE_TEXT], to[KL_NODE_TEXT];
-    int type, rule; /* enum kl_path_type, kl_path_rule */
-    float bw;
-    int nlinks, narrowest; /* narrowest: of its links */
+    int type, rule;  /* enum kl_path_type, kl_path_rule */
+    float bw;        /* of the path, which NCCL takes from its links the other way */
+    float narrowest; /* of its links this way */
+    int nlinks;
     struct kl_talk_link *link;
 };
 
@@ -128,7 +130,7 @@ ncclResult_t kl_talk_add_leg(struct kl_talk *talk, const struct kl_topo *t, int 
 /** Between two GPUs: transports, and the way. */
 ncclResult_t kl_talk_find(const struct kl_talk_request *q, struct kl_talk *talk);
 
-/** Between a GPU and a NET of its host. */
+/** Between a GPU and a NET of its host, as the GPU's rank sees them. */
 ncclResult_t kl_talk_find_nic(const struct kl_talk_request *q, struct kl_talk *talk);
 
 void kl_talk_free(struct kl_talk *talk);

@@ -49,15 +49,16 @@ ncclResult_t kl_talk_add_leg(struct kl_talk *talk, const struct kl_topo *t, int 
     leg->type = p->type;
     leg->rule = p->rule;
     leg->bw = p->bw;
-    leg->nlinks = p->hops;
-    leg->narrowest = kl_topo_narrowest(t, p);
-    for (int k = 0; k < p->hops; k++) {
+    leg->nlinks = p->type == KL_PATH_DIS ? 0 : p->hops; /* what a rule sent over a CPU may end there */
+    leg->narrowest = leg->nlinks ? kl_topo_narrowest(t, p) : p->bw;
+    for (int k = 0; k < leg->nlinks; k++) {
         const struct kl_link *l = &t->link[kl_path_hops(t, p)[k]];
 
         name_of(t, l->from, shift, leg->link[k].from);
         name_of(t, l->to, shift, leg->link[k].to);
         leg->link[k].type = kl_link_type_name[l->type];
         leg->link[k].bw = l->bw;
+        leg->link[k].bottleneck = kl_topo_is_bottleneck(t, p, k);
     }
     return ncclSuccess;
 }
@@ -192,7 +193,7 @@ ncclResult_t kl_talk_find(const struct kl_talk_request *q, struct kl_talk *talk)
     if (talk->answer == KL_TALK_NETWORK) return kl_talk_find_routes(q, talk);
     if (!common) return ncclSuccess;
     KL_TRY(kl_talk_add_leg(talk, common, gpu_node(common, &talk->a), gpu_node(common, &talk->b), talk->a.shift));
-    talk->bw = talk->leg[0].bw;
+    talk->bw = talk->leg[0].narrowest;
     return ncclSuccess;
 }
 
@@ -225,12 +226,24 @@ static ncclResult_t find_own(const struct kl_talk_request *q, const struct kl_to
     return rc;
 }
 
+/* The topology that the GPU's rank works with, if a plan left it the NIC; else its whole host. */
+static const struct kl_topo *topo_with_nic(const struct kl_talk_request *q, const struct kl_talk_end *gpu,
+                                           const struct kl_talk_end *nic, int *net)
+{
+    const struct kl_topo *own = kl_talk_topo(q->plan, gpu);
+    int node = kl_topo_find(own, KL_NODE_NET, q->whole->node[kl_topo_at(q->whole, KL_NODE_NET, nic->local)].id);
+
+    *net = node < 0 ? nic->local : kl_topo_index(own, node);
+    return node < 0 ? q->whole : own;
+}
+
 ncclResult_t kl_talk_find_nic(const struct kl_talk_request *q, struct kl_talk *talk)
 {
     bool sends = talk->a.type == KL_NODE_GPU;
     const struct kl_talk_end *g = sends ? &talk->a : &talk->b, *n = sends ? &talk->b : &talk->a;
-    const struct kl_topo *t = q->whole;
-    int gpu = kl_topo_gpu_of_rank(t, g->local), gpu_at = kl_topo_at(t, KL_NODE_GPU, gpu), net = n->local;
+    int net;
+    const struct kl_topo *t = topo_with_nic(q, g, n, &net);
+    int gpu = kl_topo_gpu_of_rank(t, g->local), gpu_at = kl_topo_at(t, KL_NODE_GPU, gpu);
     int net_at = kl_topo_at(t, KL_NODE_NET, net);
     struct kl_pxn pxn = kl_topo_pxn(t, gpu, net);
     int relay = pxn.relay < 0 ? -1 : t->node[kl_topo_at(t, KL_NODE_GPU, pxn.relay)].gpu.rank + g->shift;
@@ -245,6 +258,6 @@ ncclResult_t kl_talk_find_nic(const struct kl_talk_request *q, struct kl_talk *t
     kl_pxn_why_text(pxn.why, relay, talk->pxn_why.text);
     if (kl_path(t, gpu_at, net_at)->type < KL_PATH_NET) KL_TRY(find_own(q, t, gpu, net, talk));
     KL_TRY(kl_talk_add_leg(talk, t, sends ? gpu_at : net_at, sends ? net_at : gpu_at, g->shift));
-    talk->bw = talk->leg[0].bw;
+    talk->bw = talk->leg[0].narrowest;
     return ncclSuccess;
 }

@@ -31,7 +31,7 @@ static json_t *links_json(const struct kl_talk_leg *l)
     for (int k = 0; k < l->nlinks; k++)
         json_array_append_new(a, json_pack("{s:s, s:s, s:s, s:o, s:b}", "from", l->link[k].from, "to", l->link[k].to,
                                            "type", l->link[k].type, "bw", kl_json_float(l->link[k].bw), "bottleneck",
-                                           k == l->narrowest));
+                                           l->link[k].bottleneck));
     return a;
 }
 

@@ -219,6 +219,6 @@ ncclResult_t kl_talk_find_routes(const struct kl_talk_request *q, struct kl_talk
     KL_TRY(add_way(q, talk, &talk->a, &talk->route[0].send));
     KL_TRY(add_way(q, talk, &talk->b, &talk->route[0].recv));
     for (int i = 0; i < talk->nlegs; i++)
-        if (!i || talk->leg[i].bw < talk->bw) talk->bw = talk->leg[i].bw;
+        if (!i || talk->leg[i].narrowest < talk->bw) talk->bw = talk->leg[i].narrowest;
     return ncclSuccess;
 }

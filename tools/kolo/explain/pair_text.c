@@ -45,7 +45,7 @@ static void summarize_gpus(const struct kl_talk *k, struct kl_text *to)
                     : shm ? "through shared memory (SHM)"
                           : "through the network (NET)");
         if (p2p && k->via >= 0) kl_text_add(to, " by way of GPU/%d", k->via);
-        kl_text_add(to, ", %g GB/s", (double)k->bw);
+        if (k->bw > 0) kl_text_add(to, ", %g GB/s", (double)k->bw);
         if (k->nroutes) add_nics(&k->route[0], to);
     }
     if (k->a.shift != k->b.shift)
@@ -113,11 +113,14 @@ static void print_leg(const struct kl_talk_leg *l, int host, FILE *to)
 {
     fprintf(to, "\nPath from %s to %s", l->from, l->to);
     if (host >= 0) fprintf(to, " in host %d", host);
-    fprintf(to, ": %s, %g GB/s, %d link%s\n", kl_path_type_name[l->type], (double)l->bw, l->nlinks,
-            kl_plural(l->nlinks));
+    fprintf(to, ": %s, %g GB/s, %d link%s\n", kl_path_type_name[l->type], (double)l->narrowest, l->nlinks,
+            l->nlinks == 1 ? "" : "s");
     for (int k = 0; k < l->nlinks; k++)
         fprintf(to, "  %-18s %s %8g GB/s  %s%s\n", l->link[k].from, l->link[k].type, (double)l->link[k].bw,
-                l->link[k].to, k == l->narrowest ? "   <- bottleneck" : "");
+                l->link[k].to, l->link[k].bottleneck ? "   <- bottleneck" : "");
+    if (l->nlinks && l->bw != l->narrowest && l->bw < KL_BW_LOCAL)
+        fprintf(to, "  The links are not as wide both ways: NCCL takes a path's width from those back, here %g GB/s\n",
+                (double)l->bw);
     fprintf(to, "  %s: %s\n", kl_path_type_name[l->type], kl_path_type_text(l->type));
     if (l->type != KL_PATH_DIS) fprintf(to, "  Chosen: %s\n", kl_path_rule_text(l->rule));
 }

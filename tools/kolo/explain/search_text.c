@@ -46,11 +46,19 @@ struct columns {
     FILE *to;
 };
 
+/* Characters, not bytes. */
+static int characters(const char *text, size_t bytes)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < bytes; i++) n += (text[i] & 0xc0) != 0x80;
+    return n;
+}
+
 static void print_cell(const struct columns *c, int width, const char *text)
 {
-    int shown = 0;
+    int shown = characters(text, strlen(text));
 
-    for (const char *p = text; *p; p++) shown += (*p & 0xc0) != 0x80; /* characters, not bytes */
     fprintf(c->to, "%s%*s", text, width > shown ? width - shown : 1, "");
 }
 
@@ -69,6 +77,12 @@ static void type_cell(const struct columns *c, struct kl_range r)
 static const char *both(struct kl_range r, const char *no, const char *yes)
 {
     return r.from == r.to ? (r.from ? yes : no) : "both";
+}
+
+/* Where the last column begins. */
+static int result_column(const struct columns *c)
+{
+    return 40 + (c->nets ? 10 : 0) + (c->crossing ? 9 : 0) + (c->patterns ? 15 : 0);
 }
 
 static void print_head(const struct columns *c)
@@ -118,36 +132,60 @@ static void print_wishes(const struct columns *c, const struct kl_chapter *k)
         print_cell(c, 15, k->pattern.from == k->pattern.to ? kl_graph_pattern_name(k->pattern.to) : "several");
 }
 
-static void print_refusal(const struct columns *c, int link)
+/* Clauses with "; " between them, from column `at` on: what would make the line too long goes to the next. */
+static void print_clauses(const char *clauses, int at, FILE *to)
+{
+    enum { PAGE = 140 };
+    int used = at;
+
+    for (const char *end; *clauses; clauses = *end ? end + 2 : end) {
+        end = strstr(clauses, "; ");
+        if (!end) end = clauses + strlen(clauses);
+        int n = characters(clauses, (size_t)(end - clauses)) + (*end ? 1 : 0);
+
+        if (used > at && used + 1 + n > PAGE) {
+            fprintf(to, "\n%*s", at, "");
+            used = at;
+        }
+        used += fprintf(to, "%s", used > at ? " " : "") + n;
+        fprintf(to, "%.*s%s", (int)(end - clauses), clauses, *end ? ";" : "");
+    }
+    fprintf(to, "\n");
+}
+
+static void add_refusal(const struct columns *c, int link, struct kl_text *t)
 {
     char from[KL_NODE_TEXT], to[KL_NODE_TEXT];
 
     if (link < 0) return;
-    fprintf(c->to, "; %s → %s most often full", kl_topo_name(c->topo, c->topo->link[link].from, from),
-            kl_topo_name(c->topo, c->topo->link[link].to, to));
+    kl_text_add(t, "; %s → %s most often full", kl_topo_name(c->topo, c->topo->link[link].from, from),
+                kl_topo_name(c->topo, c->topo->link[link].to, to));
 }
 
-static void print_failure(const struct columns *c, const struct kl_chapter *k, bool before)
+static void add_failure(const struct columns *c, const struct kl_chapter *k, bool before, struct kl_text *t)
 {
-    fprintf(c->to, "nothing%s", before ? " better" : "");
-    if (k->timeouts) fprintf(c->to, "; %d ended for want of steps", k->timeouts);
-    if (k->repeated) fprintf(c->to, "; %d like earlier ones", k->repeated);
-    if (k->hopeless) fprintf(c->to, "; %d hopeless", k->hopeless);
-    if (k->limiting_link < 0 && k->made) fprintf(c->to, "; no link was full");
-    print_refusal(c, k->limiting_link);
+    kl_text_add(t, "nothing%s", before ? " better" : "");
+    if (k->timeouts) kl_text_add(t, "; %d ended for want of steps", k->timeouts);
+    if (k->repeated) kl_text_add(t, "; %d like earlier ones", k->repeated);
+    if (k->hopeless) kl_text_add(t, "; %d hopeless", k->hopeless);
+    if (k->limiting_link < 0 && k->made) kl_text_add(t, "; no link was full");
+    add_refusal(c, k->limiting_link, t);
 }
 
 static void print_chapter(const struct columns *c, const struct kl_chapter *k, bool before)
 {
-    print_wishes(c, k);
+    char result[512];
+    struct kl_text t = kl_text_over(result, sizeof result);
+
     if (!k->stored) {
-        print_failure(c, k, before);
+        add_failure(c, k, before, &t);
     } else {
-        fprintf(c->to, "%d channel%s", k->stored, kl_plural(k->stored));
-        print_refusal(c, k->limiting_link);
-        if (k->next && k->next != KL_RELAX_FASTER) fprintf(c->to, "; next: %s", kl_relaxation_name(k->next));
+        kl_text_add(&t, "%d channel%s", k->stored, kl_plural(k->stored));
+        add_refusal(c, k->limiting_link, &t);
+        if (k->next && k->next != KL_RELAX_FASTER) kl_text_add(&t, "; next: %s", kl_relaxation_name(k->next));
     }
-    fprintf(c->to, "\n");
+    print_wishes(c, k);
+    print_clauses(result, result_column(c), c->to);
 }
 
 static void print_pass(const struct columns *c, const struct kl_search_told *told, const struct kl_told_graph *g,
