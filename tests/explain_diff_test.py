@@ -135,13 +135,13 @@ class Diff(tool.Case):
     def test_a_time_without_its_latency_is_not_to_be_trusted(self):
         args = ("--topo", "gb200-4gpu-4nic", "--with", "NCCL_P2P_DISABLE=1")
         self.assertIn("but the second is not to be trusted: it leaves out the latency", self.first(*args))
-        times = {c["subject"]: c for c in self.data(*args)["changes"] if c["what"] == "tuning"}
+        times = {c["subject"]: c for c in self.json(*args)["changes"] if c["what"] == "tuning"}
         self.assertEqual((times["AllReduce 1 KiB"]["b"].get("timeless_hops"), times["AllReduce 1 KiB"]["a"].get("timeless_hops")),
                          (True, None))
         self.assertNotIn("timeless_hops", times["Broadcast 1 KiB"]["b"])
 
     def test_orders_of_many_gpus_are_compared_to_the_end(self):
-        o = self.data("--topo", "h100-nvsw-8nic-400g", "--hosts", "8", "--mnnvl", "--with", "NCCL_P2P_DISABLE=1")
+        o = self.json("--topo", "h100-nvsw-8nic-400g", "--hosts", "8", "--mnnvl", "--with", "NCCL_P2P_DISABLE=1")
         orders = [c for c in o["changes"] if c["what"] == "order"]
         self.assertTrue(orders)
         for c in orders:

@@ -130,7 +130,7 @@ class Search(tool.Case):
     def test_nics_of_one_number_are_not_mixed_up(self):
         """Odd files number two NICs alike; the channel must be charged to the one that can carry it."""
         f = self.edited("dualport-2gpu", ('dev="0" speed="100000"', 'dev="0" speed="1000"'), ('name="mlx5_1" dev="1"', 'name="mlx5_1" dev="0"'))
-        g = self.told("ring", "--topo", f, "--hosts", "2")["graphs"][0]
+        g = self.json("ring", "--topo", f, "--hosts", "2")["graphs"][0]
         self.assertGreater(g["nchannels"] * g["bw_inter"], 1)
         for l in g["links"] + g["ports"]:
             self.assertLessEqual(l["used"], l["bw"], l)
