@@ -95,6 +95,12 @@ class Search(tool.Case):
         o = self.json("ring", "--topo", f)  # one host: each costs something by itself, in another place
         self.assertEqual([(x["code"], x["together"], x["hosts"]) for x in o["faults"]], [("few_nvlinks", False, 1), ("shared_port", False, 2)])
 
+    def test_a_topology_of_a_setting_is_named_with_who_set_it(self):
+        file = tool.machine("pcie-2cpu-4gpu")
+        second = self.good("--hosts", "2", NCCL_TOPO_FILE=file).split("\n")[1]
+        self.assertEqual(second, f"  {file} (NCCL_TOPO_FILE, environment), 2 hosts with 4 GPUs each")
+        self.assertEqual(self.good("--topo", file).split("\n")[1], f"  {file}, 1 host with 4 GPUs")
+
     def test_a_graph_file_is_named_with_who_set_it(self):
         machine = tool.machine("pcie-2cpu-4gpu")
         g = tool.good("graph", "--topo", machine, "--format", "xml")

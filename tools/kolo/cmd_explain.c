@@ -79,6 +79,15 @@ static int refuse(const char *why)
     return EXIT_USAGE;
 }
 
+void kl_explain_place(const struct kl_offline *cluster, const char *note, FILE *to)
+{
+    char line[1024];
+    struct kl_text text = kl_text_over(line, sizeof line);
+
+    kl_offline_place(cluster, &text);
+    fprintf(to, "  %s%s\n", line, note);
+}
+
 static int answer(const struct kl_explain_question *k, const struct kl_explain_request *q)
 {
     ncclResult_t rc = k->answer(q, stdout);

@@ -132,6 +132,7 @@ static ncclResult_t open_source(struct kl_offline *c, const struct kl_offline_ar
             fprintf(stderr,
                     "warning: NCCL_TOPO_FILE=%s cannot be read or has no <gpu> element, so this machine is looked at\n",
                     topo_file);
+        c->from_setting = c->file != NULL;
     }
     return c->file ? use_file(c) : open_machine(c, args);
 }
@@ -219,6 +220,19 @@ ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offli
 fail:
     kl_offline_close(c);
     return rc;
+}
+
+/* Who named the file: some are not known of. */
+void kl_offline_place(const struct kl_offline *c, struct kl_text *t)
+{
+    struct kl_setting setting;
+    char origin[KL_ORIGIN_TEXT];
+
+    kl_text_add(t, "%s", c->name);
+    if (c->from_setting && kl_settings_find(&c->settings, "NCCL_TOPO_FILE", &setting))
+        kl_text_add(t, " (NCCL_TOPO_FILE, %s)", kl_setting_origin(&setting, origin));
+    kl_text_add(t, ", %d host%s with %d GPU%s%s", c->hosts, kl_plural(c->hosts), c->gpus, kl_plural(c->gpus),
+                c->hosts > 1 ? " each" : "");
 }
 
 void kl_offline_close(struct kl_offline *c)

@@ -8,6 +8,7 @@
 #ifndef KOLO_TOOL_OFFLINE_H
 #define KOLO_TOOL_OFFLINE_H
 
+#include "base/text.h"
 #include "base/setting.h"
 #include "tools/kolo/edit.h"
 #include "topo/config.h"
@@ -63,6 +64,7 @@ struct kl_offline {
     struct kl_host_device *device; /* host devices, unless `facts` has GPUs */
     int hosts, gpus;               /* gpus: of each host */
     const char *name;              /* of the topology, for people */
+    bool from_setting;             /* the file is that of NCCL_TOPO_FILE */
 };
 
 /**
@@ -71,6 +73,9 @@ struct kl_offline {
  */
 ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offline *cluster);
 void kl_offline_close(struct kl_offline *cluster);
+
+/** What an answer is about: "m.xml (NCCL_TOPO_FILE, /etc/nccl.conf:3), 2 hosts with 8 GPUs each". */
+void kl_offline_place(const struct kl_offline *cluster, struct kl_text *text);
 
 /** Do the hosts of a file share an NVLink domain? If numbers tell them apart, and it stands for the whole cluster. */
 bool kl_offline_is_domain(const struct kl_xml *file, int hosts);

@@ -48,6 +48,9 @@ struct kl_explain_question {
 /** Is this a collective's name, in any case and with or without underscores? */
 bool kl_explain_is_coll(const char *name);
 
+/** The second line of an answer: the place it is about. `note` is added to it. */
+void kl_explain_place(const struct kl_offline *cluster, const char *note, FILE *to);
+
 ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_pair(const struct kl_explain_request *q, FILE *to);

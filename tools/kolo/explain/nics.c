@@ -217,10 +217,11 @@ static ncclResult_t find(const struct kl_nics_request *q, struct kl_nics *n)
     return kl_nics_find_why(q, n);
 }
 
-static ncclResult_t print(const struct kl_explain_request *q, const struct kl_nics *n, FILE *to)
+static ncclResult_t print(const struct kl_explain_request *q, const struct kl_offline *cluster, const struct kl_nics *n,
+                          FILE *to)
 {
     if (q->json) return kl_output_json(kl_nics_json(n), to);
-    kl_nics_text(n, to);
+    kl_nics_text(n, cluster, to);
     return ncclSuccess;
 }
 
@@ -252,7 +253,7 @@ ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to)
     request.whole = whole;
     request.document = document;
     KL_TRY_OR(rc, out, find(&request, &n));
-    rc = print(q, &n, to);
+    rc = print(q, &cluster, &n, to);
 out:
     release(&n);
     kl_planned_fini(&planned);

@@ -141,7 +141,7 @@ int kl_nics_alike(const struct kl_nics *n);
 
 /** The answer in one sentence. */
 void kl_nics_summary(const struct kl_nics *n, struct kl_text *to);
-void kl_nics_text(const struct kl_nics *n, FILE *to);
+void kl_nics_text(const struct kl_nics *n, const struct kl_offline *cluster, FILE *to);
 json_t *kl_nics_json(const struct kl_nics *n);
 
 #endif

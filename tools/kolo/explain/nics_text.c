@@ -298,14 +298,14 @@ static void print_rails(const struct kl_nics *n, FILE *to)
         fprintf(to, "  With NCCL_CROSS_NIC=0 in the environment this command shows what is found on rails alone.\n");
 }
 
-void kl_nics_text(const struct kl_nics *n, FILE *to)
+void kl_nics_text(const struct kl_nics *n, const struct kl_offline *cluster, FILE *to)
 {
     char sentence[1024];
     struct kl_text text = kl_text_over(sentence, sizeof sentence);
 
     kl_nics_summary(n, &text);
     fprintf(to, "%s.\n", sentence);
-    if (n->assumed) fprintf(to, "Planned for 2 such hosts; --hosts N plans for others.\n");
+    kl_explain_place(cluster, n->assumed ? ", as NICs are for others; --hosts N plans for more" : "", to);
     if (!n->nnics) return;
     print_gpus(n, to);
     print_no_gdr(n, to);

@@ -129,10 +129,11 @@ static ncclResult_t find(struct kl_talk_request *q, struct kl_talk *talk)
     return ncclSuccess;
 }
 
-static ncclResult_t print(const struct kl_explain_request *q, const struct kl_talk *talk, FILE *to)
+static ncclResult_t print(const struct kl_explain_request *q, const struct kl_offline *cluster,
+                          const struct kl_talk *talk, FILE *to)
 {
     if (q->json) return kl_output_json(kl_talk_json(talk), to);
-    kl_talk_text(talk, to);
+    kl_talk_text(talk, cluster, to);
     return ncclSuccess;
 }
 
@@ -155,7 +156,7 @@ ncclResult_t kl_explain_pair(const struct kl_explain_request *q, FILE *to)
     KL_TRY_OR(rc, out, find_end(&request, q->word[0], &talk.a));
     KL_TRY_OR(rc, out, find_end(&request, q->word[1], &talk.b));
     KL_TRY_OR(rc, out, find(&request, &talk));
-    rc = print(q, &talk, to);
+    rc = print(q, &cluster, &talk, to);
 out:
     kl_talk_free(&talk);
     kl_topo_free(whole);

@@ -146,7 +146,7 @@ const char *kl_talk_use_name(enum kl_talk_use use);
 
 /** The answer in one sentence. */
 void kl_talk_summary(const struct kl_talk *talk, struct kl_text *to);
-void kl_talk_text(const struct kl_talk *talk, FILE *to);
+void kl_talk_text(const struct kl_talk *talk, const struct kl_offline *cluster, FILE *to);
 json_t *kl_talk_json(const struct kl_talk *talk);
 
 #endif

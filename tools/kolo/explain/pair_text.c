@@ -243,13 +243,14 @@ static void print_nic(const struct kl_talk *k, FILE *to)
     fprintf(to, "PXN for sending: %s, %s\n", k->relay == gpu_of(k)->rank ? "no" : "yes", k->pxn_why.text);
 }
 
-void kl_talk_text(const struct kl_talk *k, FILE *to)
+void kl_talk_text(const struct kl_talk *k, const struct kl_offline *cluster, FILE *to)
 {
     char sentence[1024];
     struct kl_text text = kl_text_over(sentence, sizeof sentence);
 
     kl_talk_summary(k, &text);
     fprintf(to, "%s.\n", sentence);
+    kl_explain_place(cluster, "", to);
     for (int i = 0; i < k->nlegs; i++) print_leg(&k->leg[i], k->nlegs == 1 ? -1 : i ? k->b.host : k->a.host, to);
     if (k->ntransports) print_transports(k, to);
     if (k->nroutes) print_routes(k, to);

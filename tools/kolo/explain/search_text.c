@@ -355,6 +355,7 @@ static void print_domains(const struct kl_search_told *told, FILE *to)
 void kl_search_told_text(const struct kl_search_told *told, FILE *to)
 {
     fprintf(to, "%s\n", told->text);
+    kl_explain_place(told->cluster, "", to);
     print_causes(told, to);
     for (int i = 0; i < told->ngraphs; i++) print_graph(told, &told->graph[i], to);
     print_channels(told, to);
