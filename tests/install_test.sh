@@ -60,7 +60,7 @@ END
 
 gcc -std=c11 user.c -o by_pkgconfig $(pkg-config --cflags --libs kolo) || fail "C by pkg-config"
 g++ -std=c++17 user_cxx.cpp -o by_pkgconfig_cxx $(pkg-config --cflags --libs kolo) || fail "C++ by pkg-config"
-{ cmake -S . -B build -DCMAKE_PREFIX_PATH="$prefix" && cmake --build build; } >"$scratch/log" 2>&1 ||
+{ cmake -G Ninja -S . -B build -DCMAKE_PREFIX_PATH="$prefix" && cmake --build build; } >"$scratch/log" 2>&1 ||
     fail "find_package(kolo): $(cat "$scratch/log")"
 for program in ./by_pkgconfig ./by_pkgconfig_cxx build/by_package build/by_package_cxx; do
     "$program" >"$scratch/log" || fail "$program: wrong version, or it does not start"
