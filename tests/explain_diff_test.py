@@ -227,6 +227,12 @@ class Diff(tool.Case):
             for command in (["topo"], ["graph"], ["explain", "diff"]):
                 self.refused_naming(parts, code, *command, "--topo", "dgx1v-hcm-4nic", *args)
 
+    def test_what_changes_only_threads_is_a_cause(self):
+        o = self.json("--topo", "dgx1v-hcm-4nic", "--with", "NCCL_NTHREADS=64", "--with", "NCCL_NET_OVERHEAD=5000")
+        self.assertTrue(o["cause"]["verified"])
+        self.assertEqual({d["subject"]: d["alone_explains"] for d in o["differences"]},
+                         {"NCCL_NTHREADS": "all", "NCCL_NET_OVERHEAD": "nothing"})
+
     def test_a_link_that_one_end_does_not_see_cannot_be_cut(self):
         with open(tool.machine("dgx1v-hcm-4nic"), encoding="utf-8") as f:
             whole = f.read()

@@ -32,7 +32,9 @@ static bool same_plan(const struct kl_plan *x, const struct kl_plan *y)
            x->connect->nvls_channels == y->connect->nvls_channels && x->p2p.n == y->p2p.n &&
            x->p2p.per_peer == y->p2p.per_peer &&
            !memcmp(x->tuning.bandwidth, y->tuning.bandwidth, sizeof x->tuning.bandwidth) &&
-           !memcmp(x->tuning.latency, y->tuning.latency, sizeof x->tuning.latency);
+           !memcmp(x->tuning.latency, y->tuning.latency, sizeof x->tuning.latency) &&
+           !memcmp(x->tuning.max_threads, y->tuning.max_threads, sizeof x->tuning.max_threads) &&
+           !memcmp(x->tuning.threshold, y->tuning.threshold, sizeof x->tuning.threshold);
 }
 
 /* ---- what if only this differed? ---- */
