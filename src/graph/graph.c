@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+const int kl_graph_order[KL_GRAPHS] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_COLLNET_CHAIN, KL_GRAPH_COLLNET_DIRECT,
+                                       KL_GRAPH_NVLS};
+
 ncclResult_t kl_graph_create(int max_channels, int ngpus, struct kl_graph **graph)
 {
     size_t orders = (size_t)max_channels * (size_t)ngpus * sizeof(int32_t);

@@ -37,6 +37,9 @@ enum kl_graph_id {
     KL_GRAPHS
 };
 
+/** All of them, in the order in which they are computed and told. */
+extern const int kl_graph_order[KL_GRAPHS];
+
 /** What the channels of a graph look like where they meet the network; values as in graph files. */
 enum kl_graph_pattern {
     KL_PATTERN_BALANCED_TREE = 1, /* first and second GPU both return to the network, at half bandwidth each */

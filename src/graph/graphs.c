@@ -33,19 +33,17 @@ static ncclResult_t compute(struct kl_search *search, const struct kl_graphs_req
 ncclResult_t kl_graphs_compute(const struct kl_topo *topo, const struct kl_graphs_request *request,
                                struct kl_graphs *graphs)
 {
-    static const enum kl_graph_id order[] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_COLLNET_CHAIN,
-                                             KL_GRAPH_COLLNET_DIRECT, KL_GRAPH_NVLS};
     struct kl_graphs g = {.has_nets = topo->count[KL_NODE_NET] > 0};
     uint64_t start = thread_ns();
     struct kl_search *search;
     ncclResult_t rc;
 
     KL_TRY(kl_search_create(topo, &search));
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
-        bool collnet = order[i] == KL_GRAPH_COLLNET_CHAIN || order[i] == KL_GRAPH_COLLNET_DIRECT;
+    for (int i = 0; i < KL_GRAPHS; i++) {
+        bool collnet = kl_graph_order[i] == KL_GRAPH_COLLNET_CHAIN || kl_graph_order[i] == KL_GRAPH_COLLNET_DIRECT;
 
-        if ((collnet && !request->collnet) || (order[i] == KL_GRAPH_NVLS && !request->nvls)) continue;
-        KL_TRY_OR(rc, out, compute(search, request, order[i], &g));
+        if ((collnet && !request->collnet) || (kl_graph_order[i] == KL_GRAPH_NVLS && !request->nvls)) continue;
+        KL_TRY_OR(rc, out, compute(search, request, kl_graph_order[i], &g));
     }
     g.cpu_ns = thread_ns() - start;
     *graphs = g;

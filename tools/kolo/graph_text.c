@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int graph_order[] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_COLLNET_CHAIN, KL_GRAPH_COLLNET_DIRECT,
-                                  KL_GRAPH_NVLS};
-enum { NGRAPHS = sizeof graph_order / sizeof graph_order[0] };
-
 /* ---- graphs ---- */
 
 static void print_scalars(const struct kl_graph *g, FILE *to)
@@ -62,8 +58,8 @@ static void print_domain(const struct kl_plan_view *v, const struct kl_plan_doma
 {
     if (v->plan->ndomains > 1)
         fprintf(to, "GPUs that reach each other faster than the network, with rank %d:\n", d->rank);
-    for (int i = 0; i < NGRAPHS; i++)
-        if (v->graphs >> graph_order[i] & 1) print_graph(d->graphs.graph[graph_order[i]], d->graphs.has_nets, to);
+    for (int i = 0; i < KL_GRAPHS; i++)
+        if (v->graphs >> kl_graph_order[i] & 1) print_graph(d->graphs.graph[kl_graph_order[i]], d->graphs.has_nets, to);
     fprintf(to, "\n");
 }
 
@@ -169,7 +165,7 @@ static void print_choices(const struct kl_tuning *t, int func, FILE *to)
 
     fprintf(to, "  %-13s", kl_func_name[func]);
     for (int i = 3; i <= 30; i++) {
-        struct kl_tuning_op op = {.func = func, .bytes = (int64_t)1 << i, .npipe = 1, .nvls = true, .collnet = true};
+        struct kl_tuning_op op = kl_tuning_op_of(func, (int64_t)1 << i, ncclFloat32, ncclSum);
         struct kl_tuning_choice c;
 
         if (kl_tuning_choose(t, &op, &c, NULL)) {
@@ -246,7 +242,7 @@ void kl_plan_text(const struct kl_plan_view *v, FILE *to)
     fprintf(to, "what a sum of floats would take:\n");
     for (int f = 0; f < KL_FUNCS; f++) print_choices(&p->tuning, f, to);
     fprintf(to, "\nwhere the searches ended:\n");
-    for (int i = 0; i < NGRAPHS; i++)
-        if (own->graphs.why[graph_order[i]] && (v->graphs >> graph_order[i] & 1))
-            print_why(own->topo, graph_order[i], own->graphs.why[graph_order[i]], to);
+    for (int i = 0; i < KL_GRAPHS; i++)
+        if (own->graphs.why[kl_graph_order[i]] && (v->graphs >> kl_graph_order[i] & 1))
+            print_why(own->topo, kl_graph_order[i], own->graphs.why[kl_graph_order[i]], to);
 }

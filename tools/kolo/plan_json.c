@@ -85,17 +85,13 @@ static json_t *graph_json(const struct kl_graph *g, bool has_nets)
     return o;
 }
 
-static const int graph_order[] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_COLLNET_CHAIN, KL_GRAPH_COLLNET_DIRECT,
-                                  KL_GRAPH_NVLS};
-enum { NGRAPHS = sizeof graph_order / sizeof graph_order[0] };
-
 static void write_graphs(struct writer *w, const struct kl_plan *p, unsigned shown)
 {
     const struct kl_graphs *graphs = &p->domain[p->domain_of[0]].graphs;
     json_t *all = json_object(), *aligned = json_object();
 
-    for (int i = 0; i < NGRAPHS; i++) {
-        int id = graph_order[i];
+    for (int i = 0; i < KL_GRAPHS; i++) {
+        int id = kl_graph_order[i];
         const struct kl_graph *g = graphs->graph[id];
 
         if (!(shown >> id & 1)) continue;
@@ -244,7 +240,7 @@ static json_t *choices_json(const struct kl_tuning *t, int func)
     int quiet = kl_error_quiet(1); /* "nothing can do it" is an answer here */
 
     for (int i = 3; i <= 30; i++) {
-        struct kl_tuning_op op = {.func = func, .bytes = (int64_t)1 << i, .npipe = 1, .nvls = true, .collnet = true};
+        struct kl_tuning_op op = kl_tuning_op_of(func, (int64_t)1 << i, ncclFloat32, ncclSum);
         struct kl_tuning_choice c;
 
         if (kl_tuning_choose(t, &op, &c, NULL))
@@ -307,12 +303,12 @@ static void write_why(struct writer *w, const struct kl_plan *p, unsigned shown)
     const struct kl_plan_domain *d = &p->domain[p->domain_of[0]];
     json_t *by_graph = json_object(), *explain = json_object();
 
-    for (int i = 0; i < NGRAPHS; i++) {
-        const struct kl_graph_why *why = d->graphs.why[graph_order[i]];
+    for (int i = 0; i < KL_GRAPHS; i++) {
+        const struct kl_graph_why *why = d->graphs.why[kl_graph_order[i]];
 
-        if (!why || !(shown >> graph_order[i] & 1)) continue;
-        json_object_set_new(by_graph, kl_graph_name(graph_order[i]), json_real((double)why->cpu_ns / 1e6));
-        json_object_set_new(explain, kl_graph_name(graph_order[i]), why_json(d->topo, why));
+        if (!why || !(shown >> kl_graph_order[i] & 1)) continue;
+        json_object_set_new(by_graph, kl_graph_name(kl_graph_order[i]), json_real((double)why->cpu_ns / 1e6));
+        json_object_set_new(explain, kl_graph_name(kl_graph_order[i]), why_json(d->topo, why));
     }
     member(w, "search_cpu_ms_by_graph", by_graph);
     member(w, "search_cpu_ms", json_real((double)d->graphs.cpu_ns / 1e6));

@@ -118,9 +118,6 @@ static ncclResult_t compare_graph(const struct graph_pair *p, struct kl_diff_row
     return compare_orders(p, rows);
 }
 
-static const int graph_order[] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_COLLNET_CHAIN, KL_GRAPH_COLLNET_DIRECT,
-                                  KL_GRAPH_NVLS};
-
 /* Graphs of A's domains, beside those of the domain that the same GPU is in on side B. */
 static ncclResult_t compare_domain(const struct kl_diff_side *a, const struct kl_diff_side *b, int domain,
                                    struct kl_diff_rows *rows)
@@ -133,8 +130,8 @@ static ncclResult_t compare_domain(const struct kl_diff_side *a, const struct kl
     if (rank == a->planned.plan->ranks_per_host) return ncclSuccess;
     const struct kl_plan_domain *db = &b->planned.plan->domain[b->planned.plan->domain_of[a->to_b[rank]]];
 
-    for (size_t i = 0; i < sizeof graph_order / sizeof graph_order[0]; i++) {
-        int id = graph_order[i];
+    for (int i = 0; i < KL_GRAPHS; i++) {
+        int id = kl_graph_order[i];
         struct graph_pair p = {.a = a,
                                .b = b,
                                .ga = da->graphs.graph[id],
@@ -174,7 +171,7 @@ static ncclResult_t compare_channels(const struct kl_plan *a, const struct kl_pl
 
 static struct kl_diff_value choice_of(const struct kl_plan *p, int func, int64_t bytes, int *threads)
 {
-    struct kl_tuning_op op = {.func = func, .bytes = bytes, .npipe = 1, .nvls = true, .collnet = true};
+    struct kl_tuning_op op = kl_tuning_op_of(func, bytes, ncclFloat32, ncclSum);
     struct kl_tuning_choice c;
     struct kl_tuning_terms terms;
     struct kl_diff_value v;

@@ -33,13 +33,12 @@ static ncclResult_t not_computed(const struct kl_explain_request *q, const struc
 
 static ncclResult_t tell_graphs(const struct kl_explain_request *q, struct kl_search_told *told)
 {
-    static const int order[] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_COLLNET_CHAIN, KL_GRAPH_COLLNET_DIRECT,
-                                KL_GRAPH_NVLS};
     unsigned graphs;
 
     KL_TRY(graphs_named(q, &graphs));
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
-        if (graphs >> order[i] & 1 && told->domain->graphs.graph[order[i]]) KL_TRY(tell_graph(told, order[i]));
+    for (int i = 0; i < KL_GRAPHS; i++)
+        if (graphs >> kl_graph_order[i] & 1 && told->domain->graphs.graph[kl_graph_order[i]])
+            KL_TRY(tell_graph(told, kl_graph_order[i]));
     return told->ngraphs ? ncclSuccess : not_computed(q, told);
 }
 

@@ -78,10 +78,8 @@ static ncclResult_t add_graph(struct kl_scene *s, int id)
 
 ncclResult_t kl_scene_load(struct kl_scene *s)
 {
-    static const int order[] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_COLLNET_CHAIN, KL_GRAPH_COLLNET_DIRECT,
-                                KL_GRAPH_NVLS};
 
     KL_TRY(map_domains(s));
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) KL_TRY(add_graph(s, order[i]));
+    for (int i = 0; i < KL_GRAPHS; i++) KL_TRY(add_graph(s, kl_graph_order[i]));
     return ncclSuccess;
 }
