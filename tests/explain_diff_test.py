@@ -227,6 +227,12 @@ class Diff(tool.Case):
             for command in (["topo"], ["graph"], ["explain", "diff"]):
                 self.refused_naming(parts, code, *command, "--topo", "dgx1v-hcm-4nic", *args)
 
+    def test_transports_are_those_of_pair(self):
+        o = self.json("--ranks", "2", "--with", "NCCL_SHM_DISABLE=1")
+        pair = json.loads(kolo("explain", "pair", "0", "1", "--ranks", "2", "--json").stdout)
+        rows = [c for c in o["changes"] if c["what"] == "transport"]
+        self.assertEqual([(r["a"], r["b"]) for r in rows], 2 * [(pair["transport"], "NET")])
+
     def test_what_changes_only_threads_is_a_cause(self):
         o = self.json("--topo", "dgx1v-hcm-4nic", "--with", "NCCL_NTHREADS=64", "--with", "NCCL_NET_OVERHEAD=5000")
         self.assertTrue(o["cause"]["verified"])

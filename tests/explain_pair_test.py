@@ -130,6 +130,9 @@ class Pair(tool.Case):
         self.refused(1, r"NICs \(NET/0-0, or by name\)", "0", "NET/0", "--topo", machine("gb200-4gpu-4nic"), "--hosts", "2",
                      "--mnnvl")
 
+    def test_cpu_devices_stay_cpus_when_one_is_left_out(self):
+        self.assertEqual(self.json("0", "1", "--ranks", "3", "--without", "GPU/2")["transport"], "SHM")
+
     def test_many_hosts(self):
         o = self.json("0", "4095", "--topo", machine("h100-rail-8nic-400g"), "--hosts", "512")
         self.assertEqual((o["transport"], o["b"]["host"], o["b"]["dev"]), ("NET", 511, 7))

@@ -13,6 +13,13 @@ const struct kl_transport *const kl_transports[] = {
     NULL,
 };
 
+const struct kl_transport *kl_transport_first(const struct kl_pair_facts *facts)
+{
+    for (int i = 0; kl_transports[i]; i++)
+        if (!kl_transports[i]->refuses(facts)) return kl_transports[i];
+    return NULL;
+}
+
 /* The longest refusals fit: each is a phrase of this library. */
 static void append_refusal(char *text, size_t size, const char *name, const char *why)
 {

@@ -99,6 +99,9 @@ extern const struct kl_transport kl_transport_p2p, kl_transport_shm;
 /** In order of preference; ends with NULL. */
 extern const struct kl_transport *const kl_transports[];
 
+/** The first that does not refuse a pair; NULL if all do. */
+const struct kl_transport *kl_transport_first(const struct kl_pair_facts *facts);
+
 /** The first transport that does not refuse; none: ncclSystemError with every refusal in the text. */
 ncclResult_t kl_transport_choose(const struct kl_pair_facts *facts, const struct kl_transport **transport,
                                  uint32_t *index);

@@ -101,6 +101,7 @@ static ncclResult_t open_machine(struct kl_offline *c, const struct kl_offline_a
     c->machine.net = c->facts.net;
     c->machine.nnets = c->facts.nnets;
     if (!c->facts.ngpus) {
+        c->cpus = true;
         KL_TRY(make_devices(c, args->ranks ? args->ranks : cpus_here()));
         spread_devices(c);
     } else {

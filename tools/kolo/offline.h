@@ -64,6 +64,7 @@ struct kl_offline {
     struct kl_host_device *device; /* host devices, unless `facts` has GPUs */
     int hosts, gpus;               /* gpus: of each host */
     const char *name;              /* of the topology, for people */
+    bool cpus;                     /* the devices are CPUs, and stand for no GPUs of a file */
     bool from_setting;             /* the file is that of NCCL_TOPO_FILE */
 };
 

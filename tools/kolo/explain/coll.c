@@ -191,7 +191,7 @@ static struct kl_coll_place place_of(const struct kl_offline *cluster, const str
                                   .ranks = plan->nranks,
                                   .hosts = cluster->hosts,
                                   .nodes = plan->connect->nodes.nnodes,
-                                  .here = !cluster->file && !cluster->facts.ngpus};
+                                  .here = cluster->cpus};
 }
 
 /* What NCCL would not even begin with. */

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "topo/paths.h"
+#include "transport/pair.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,17 +105,20 @@ static ncclResult_t transport_of(const struct kl_diff_side *side, int x, int y, 
 {
     int gx, gy;
     const struct kl_topo *t = kl_diff_topo(side, x, &gx);
-    struct kl_p2p answer;
+    bool gpus = !side->cluster.cpus; /* CPUs cannot map memory of other processes */
+    struct kl_peer a = {.rank = x, .process = 1}, b = {.rank = y, .process = 2};
+    struct kl_pair_facts facts = {.a = &a, .b = &b, .mappable = gpus};
+    struct kl_pair_why why;
 
     snprintf(v->text, sizeof v->text, "NET");
     if (kl_diff_topo(side, y, &gy) != t) return ncclSuccess; /* different domains meet in the network */
-    KL_TRY(kl_topo_p2p_transport(t, x, y, &answer));
-    if (answer.p2p && answer.via >= 0)
-        snprintf(v->text, sizeof v->text, "P2P through GPU/%d", rank_in_a(side, answer.via));
-    else if (answer.p2p)
-        snprintf(v->text, sizeof v->text, "P2P");
-    else if (kl_topo_shm(t, x, y) == KL_SHM_ALLOWED)
-        snprintf(v->text, sizeof v->text, "SHM");
+    KL_TRY(kl_pair_ask_topo(t, gpus, &facts, &why));
+    const struct kl_transport *first = kl_transport_first(&facts);
+
+    if (first && first == &kl_transport_p2p && why.p2p.via >= 0)
+        snprintf(v->text, sizeof v->text, "P2P through GPU/%d", rank_in_a(side, why.p2p.via));
+    else if (first)
+        snprintf(v->text, sizeof v->text, "%s", first->name);
     return ncclSuccess;
 }
 

@@ -198,7 +198,7 @@ static void set_scene(const struct kl_nics_request *q, struct kl_nics *n)
 {
     n->topology = q->cluster->name;
     n->hosts = q->cluster->hosts;
-    n->gpus = q->cluster->file || q->cluster->facts.ngpus;
+    n->gpus = !q->cluster->cpus;
     n->ngpus = q->cluster->gpus;
     n->nnodes = q->plan->connect->nodes.nnodes;
     n->nchannels = q->plan->connect->nchannels;

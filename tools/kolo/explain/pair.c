@@ -152,7 +152,7 @@ ncclResult_t kl_explain_pair(const struct kl_explain_request *q, FILE *to)
     request.document = document;
     talk.topology = cluster.name;
     talk.hosts = cluster.hosts;
-    talk.gpus = cluster.file || cluster.facts.ngpus;
+    talk.gpus = !cluster.cpus;
     KL_TRY_OR(rc, out, find_end(&request, q->word[0], &talk.a));
     KL_TRY_OR(rc, out, find_end(&request, q->word[1], &talk.b));
     KL_TRY_OR(rc, out, find(&request, &talk));

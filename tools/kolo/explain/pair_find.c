@@ -140,9 +140,8 @@ static void ask_network(const struct kl_talk_request *q, struct kl_talk *talk)
 static const char *live_transport(struct kl_pair_facts *facts)
 {
     facts->mappable = false;
-    for (int i = 0; kl_transports[i]; i++)
-        if (!kl_transports[i]->refuses(facts)) return kl_transports[i]->name;
-    return NULL;
+    const struct kl_transport *first = kl_transport_first(facts);
+    return first ? first->name : NULL;
 }
 
 static ncclResult_t ask_live(const struct kl_topo *t, struct kl_talk *talk)
