@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs whose ranks are threads of this process: failures and who hears of them, aborts, and leaving at any moment. */
+#include "bootstrap/bootstrap.h"
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "bootstrap/jobs.h"
+#include "bootstrap/state.h"
+#include "tests/kolo_test.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- failures, aborts, goodbyes ---- */
+
+static void report_one(struct rank *me, struct kl_bootstrap *b)
+{
+    int got;
+
+    kl_error_quiet(1);
+    ncclResult_t rc = kl_bootstrap_barrier(b); /* all have joined; the report may overtake the last step */
+    if (me->config.rank == 1) {
+        must(!rc);
+        kl_bootstrap_report(b, 2, ncclSystemError, "rank 2 has no memory left");
+        kl_bootstrap_report(b, 0, ncclRemoteError, "a later one");
+        must(kl_load_acquire(&me->failures) == 0); /* it knows */
+    } else {
+        await_failure(me);
+        must(me->culprit == 2);
+        must(me->code == ncclSystemError);
+        must(!strcmp(me->failure, "rank 2 has no memory left"));
+    }
+    kl_error_adopt("");
+    must(kl_bootstrap_recv(b, 0, 1, &got, sizeof got) == ncclSystemError);
+    must(!strcmp(kl_error_text(), "rank 2 has no memory left"));
+    must(kl_bootstrap_send(b, 0, 1, &got, sizeof got) == ncclSystemError);
+    must(kl_bootstrap_barrier(b) == ncclSystemError);
+}
+
+static void a_report_reaches_everybody_once(void **state)
+{
+    struct rank ranks[MAX_RANKS];
+
+    (void)state;
+    setup_job(ranks, MAX_RANKS, report_one);
+    run_ranks(ranks, MAX_RANKS);
+    expect_joined(ranks, MAX_RANKS);
+    for (int r = 0; r < MAX_RANKS; r++) assert_int_equal(kl_load_acquire(&ranks[r].failures), r != 1);
+}
+
+static void wait_in_vain(struct rank *me, struct kl_bootstrap *b)
+{
+    int got;
+
+    kl_error_quiet(1);
+    kl_bootstrap_phase(b, "plan");
+    if (me->config.rank == 0) {
+        must(kl_bootstrap_recv(b, 2, 5, &got, sizeof got) == ncclRemoteError);
+        must(strstr(kl_error_text(), "rank 0: no message from rank 2 (host "));
+        must(strstr(kl_error_text(), "within 0.1 s in phase plan"));
+    } else {
+        await_failure(me);
+        must(me->culprit == 2);
+        must(strstr(me->failure, "rank 0: no message from rank 2"));
+    }
+}
+
+static void a_silent_rank_is_named_to_everybody(void **state)
+{
+    struct rank ranks[3];
+
+    (void)state;
+    setup_job(ranks, 3, wait_in_vain);
+    run_ranks(ranks, 0);
+    for (int r = 0; r < 3; r++) ranks[r].after_join_timeout_ms = 100;
+    run_ranks(ranks, 3);
+    expect_joined(ranks, 3);
+}
+
+static void *abort_soon(void *arg)
+{
+    kl_bootstrap_abort(arg);
+    return NULL;
+}
+
+static void be_aborted(struct rank *me, struct kl_bootstrap *b)
+{
+    pthread_t thread;
+    int got;
+
+    kl_error_quiet(1);
+    if (me->config.rank == 0) {
+        must(pthread_create(&thread, NULL, abort_soon, b) == 0);
+        must(kl_bootstrap_recv(b, 1, 1, &got, sizeof got) == ncclInternalError);
+        must(strstr(kl_error_text(), "aborted"));
+        pthread_join(thread, NULL);
+        must(kl_bootstrap_send(b, 1, 1, &got, sizeof got) == ncclInternalError);
+        must(kl_bootstrap_barrier(b) == ncclInternalError);
+    } else {
+        must(kl_bootstrap_recv(b, 0, 1, &got, sizeof got) == ncclRemoteError); /* it has left */
+    }
+}
+
+static void an_abort_ends_a_wait(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) run_job(2, be_aborted);
+}
+
+static void *raise_soon(void *arg)
+{
+    kl_stop_raise(arg);
+    return NULL;
+}
+
+static void a_raised_stop_ends_joining(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        struct rank ranks[3];
+        struct kl_stop stop;
+        pthread_t thread;
+
+        assert_int_equal(kl_stop_init(&stop), ncclSuccess);
+        setup_job(ranks, 3, NULL);
+        for (int r = 0; r < 2; r++) {
+            ranks[r].config.stop = &stop;
+            ranks[r].config.timeout_ms = 2000; /* for so long the rendezvous waits for one that was stopped early */
+        }
+        assert_int_equal(pthread_create(&thread, NULL, raise_soon, &stop), 0);
+        run_ranks(ranks, 2);
+        pthread_join(thread, NULL);
+        kl_stop_fini(&stop);
+        for (int r = 0; r < 2; r++) /* the second may hear that the first has gone */
+            assert_true(ranks[r].joined == ncclInternalError || ranks[r].joined == ncclRemoteError);
+        ranks[2].config.timeout_ms = 100;
+        run_ranks(ranks + 2, 1); /* late, and told so */
+        assert_int_equal(ranks[2].joined, ncclRemoteError);
+    }
+}
+
+/* ---- leaving in the middle of a call ---- */
+
+struct stopped_call {
+    struct kl_key key;
+    struct kl_stop stop;
+    int fd;
+    enum kl_io io;
+    enum kl_verdict verdict;
+};
+
+static void *call_until_stopped(void *arg)
+{
+    struct stopped_call *c = arg;
+    struct kl_hello hello = {.version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_CALLER, .from = 1};
+    struct kl_wait wait = {.deadline = UINT64_MAX, .stop = &c->stop};
+    uint16_t version;
+
+    c->io = kl_handshake_call(c->fd, &c->key, &hello, &wait, &c->verdict, &version);
+    kl_socket_close(c->fd);
+    return NULL;
+}
+
+/* The host has the proof, so it may count the caller as connected: who goes away now would seem to have died. */
+static void a_proof_that_is_sent_is_answered_before_a_stop_counts(void **state)
+{
+    struct kl_hello mine = {.version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_HOST};
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    unsigned char proof[KL_PROOF_BYTES], answer[KL_ANSWER_BYTES];
+    struct stopped_call c = {.io = KL_IO_BROKEN};
+    struct kl_handshake h;
+    pthread_t thread;
+    int ends[2];
+
+    (void)state;
+    kl_key_random(&c.key, sizeof c.key);
+    h.key = c.key;
+    assert_int_equal(kl_stop_init(&c.stop), ncclSuccess);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    c.fd = ends[0];
+    assert_int_equal(pthread_create(&thread, NULL, call_until_stopped, &c), 0);
+
+    assert_int_equal(kl_socket_recv(ends[1], h.caller, sizeof h.caller, &wait), KL_IO_DONE);
+    kl_hello_encode(&mine, h.host);
+    assert_int_equal(kl_socket_send(ends[1], h.host, sizeof h.host, &wait), KL_IO_DONE);
+    assert_int_equal(kl_socket_recv(ends[1], proof, sizeof proof, &wait), KL_IO_DONE);
+    kl_stop_raise(&c.stop);
+    struct pollfd hang_up = {.fd = ends[1], .events = POLLRDHUP};
+    assert_int_equal(poll(&hang_up, 1, 100), 0); /* it stays on the line */
+    kl_handshake_answer(&h, KL_WELCOME, answer);
+    assert_int_equal(kl_socket_send(ends[1], answer, sizeof answer, &wait), KL_IO_DONE);
+    pthread_join(thread, NULL);
+    assert_int_equal(c.io, KL_IO_DONE);
+    assert_int_equal(c.verdict, KL_WELCOME);
+    kl_socket_close(ends[1]);
+    kl_stop_fini(&c.stop);
+}
+
+/* Nobody has to answer, or may take for ever with it: who is told to stop, stops. */
+static void a_stop_counts_where_no_answer_comes(void **state)
+{
+    struct kl_hello mine = {.version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_HOST};
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    unsigned char heard[KL_HELLO_BYTES], proof[KL_PROOF_BYTES];
+
+    (void)state;
+    for (size_t part = 0; part < 2; part++) { /* bytes of the answer that come */
+        struct stopped_call c = {.io = KL_IO_DONE};
+        pthread_t thread;
+        int ends[2];
+
+        kl_key_random(&c.key, sizeof c.key);
+        assert_int_equal(kl_stop_init(&c.stop), ncclSuccess);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+        c.fd = ends[0];
+        assert_int_equal(pthread_create(&thread, NULL, call_until_stopped, &c), 0);
+        assert_int_equal(kl_socket_recv(ends[1], heard, sizeof heard, &wait), KL_IO_DONE);
+        kl_hello_encode(&mine, heard);
+        assert_int_equal(kl_socket_send(ends[1], heard, sizeof heard, &wait), KL_IO_DONE);
+        assert_int_equal(kl_socket_recv(ends[1], proof, sizeof proof, &wait), KL_IO_DONE);
+        assert_int_equal(kl_socket_send(ends[1], "x", part, &wait), KL_IO_DONE);
+        if (!part) kl_stop_raise(&c.stop);
+        pthread_join(thread, NULL);
+        assert_int_equal(c.io, part ? KL_IO_LATE : KL_IO_STOPPED);
+        kl_socket_close(ends[1]);
+        kl_stop_fini(&c.stop);
+    }
+}
+
+static sem_t leaving;
+
+/* Of six ranks, 0 and 3 are no partners. Rank 3 has told rank 0 to call it, and leaves. */
+static void leave_while_called(struct rank *me, struct kl_bootstrap *b)
+{
+    int value = 7;
+
+    kl_error_quiet(1);
+    must(!kl_bootstrap_barrier(b));
+    if (me->config.rank == 3) {
+        pthread_mutex_lock(&b->lock);
+        b->peers[0].state = KL_LINK_EXPECTED;
+        pthread_mutex_unlock(&b->lock);
+        sem_post(&leaving);
+    }
+    if (me->config.rank != 0) return;
+    while (sem_wait(&leaving)) continue;
+    for (int i = 0; i < 1000; i++) sched_yield(); /* time for rank 3 to be gone, if it does not wait */
+    must(!kl_bootstrap_send(b, 3, 1, &value, sizeof value) || strstr(kl_error_text(), "has left"));
+    must(!kl_load_acquire(&me->failures));
+}
+
+static void who_was_told_to_call_finds_somebody(void **state)
+{
+    (void)state;
+    sem_init(&leaving, 0, 0);
+    run_job(6, leave_while_called);
+    sem_destroy(&leaving);
+}
+
+/* Failures of some arrive while others are leaving. */
+static void fail_and_leave(struct rank *me, struct kl_bootstrap *b)
+{
+    (void)kl_bootstrap_barrier(b);
+    if (me->config.rank % 4 == 2) kl_bootstrap_report(b, me->config.rank, ncclRemoteError, "leaving in anger");
+    if (me->config.rank % 4 == 3) shutdown(b->peers[0].fd, SHUT_RDWR);
+}
+
+static void failing_and_leaving_go_together(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        struct rank ranks[8];
+
+        setup_job(ranks, 8, fail_and_leave);
+        run_ranks(ranks, 8); /* a quick one may fail before a slow one has joined */
+        for (int r = 0; r < 8; r++) assert_true(kl_load_acquire(&ranks[r].failures) <= 1);
+    }
+}
+
+static void leave_early(struct rank *me, struct kl_bootstrap *b)
+{
+    int value = 7, got = 0;
+
+    kl_error_quiet(1);
+    if (me->config.rank == 0) {
+        must(kl_bootstrap_send(b, 1, 1, &value, sizeof value) == ncclSuccess);
+        return;
+    }
+    must(kl_bootstrap_recv(b, 0, 1, &got, sizeof got) == ncclSuccess); /* sent before it left */
+    must(got == 7);
+    must(kl_load_acquire(&me->failures) == 0); /* leaving is no failure */
+    must(kl_bootstrap_recv(b, 0, 1, &got, sizeof got) == ncclRemoteError);
+    must(strstr(kl_error_text(), "has left"));
+}
+
+static void who_leaves_is_not_a_failure(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) run_job(2, leave_early);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        leak_test(a_report_reaches_everybody_once),
+        leak_test(a_silent_rank_is_named_to_everybody),
+        leak_test(an_abort_ends_a_wait),
+        leak_test(a_raised_stop_ends_joining),
+        cmocka_unit_test(a_proof_that_is_sent_is_answered_before_a_stop_counts),
+        cmocka_unit_test(a_stop_counts_where_no_answer_comes),
+        leak_test(who_was_told_to_call_finds_somebody),
+        leak_test(failing_and_leaving_go_together),
+        leak_test(who_leaves_is_not_a_failure),
+    };
+
+    return cmocka_run_group_tests_name("bootstrap, failing and leaving", tests, NULL, NULL);
+}
