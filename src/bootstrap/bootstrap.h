@@ -7,7 +7,7 @@
  * retires. From then on ranks talk directly, over one TCP connection per pair, opened when first needed. Every
  * connection is authenticated in both directions by a keyed challenge before a byte of it is interpreted.
  *
- * The process's event loop (proxy/loop.h) reads all connections: messages wait in an inbox until someone asks for
+ * The process's event loop (event/loop.h) reads all connections: messages wait in an inbox until someone asks for
  * them; a connection that ends without a goodbye, or a failure notice from a peer, is reported to the owner at once,
  * also while no call is in progress. Each rank passes a notice on once, so that all ranks hear of it.
  *

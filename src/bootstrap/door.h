@@ -13,7 +13,7 @@
 
 #include "bootstrap/handshake.h"
 #include "bootstrap/record.h"
-#include "proxy/loop.h"
+#include "event/loop.h"
 
 #define KL_DOOR_GUESTS 256
 

@@ -19,7 +19,7 @@
 #include "bootstrap/frame.h"
 #include "bootstrap/record.h"
 #include "os/stop.h"
-#include "proxy/loop.h"
+#include "event/loop.h"
 
 #include <pthread.h>
 

@@ -155,21 +155,21 @@ static bool try_move(struct kl_ring_op *op, const struct move *m, ncclResult_t *
     return true;
 }
 
-enum kl_step kl_ring_op_progress(struct kl_ring_op *op, ncclResult_t *rc)
+enum kl_progress kl_ring_op_progress(struct kl_ring_op *op, ncclResult_t *rc)
 {
-    enum kl_step step = KL_STEP_STALLED;
+    enum kl_progress step = KL_STALLED;
 
     while (op->first < op->task.end) {
         for (; op->hop < op->hops; op->hop++) {
             struct move m = next_move(op);
             if (!m.count) continue; /* the end of the last loop: the neighbours skip it too */
-            if (!try_move(op, &m, rc)) return *rc ? KL_STEP_DONE : step;
-            step = KL_STEP_MOVED;
+            if (!try_move(op, &m, rc)) return *rc ? KL_DONE : step;
+            step = KL_MOVED;
         }
         op->first += op->chunk * chunks_per_loop(op);
         if (op->first < op->task.end) begin_loop(op);
     }
-    return kl_fifo_drained(&op->ring->to_next.tx) ? KL_STEP_DONE : step;
+    return kl_fifo_drained(&op->ring->to_next.tx) ? KL_DONE : step;
 }
 
 int kl_ring_op_waits_in_vain(struct kl_ring_op *op)

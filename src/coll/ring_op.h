@@ -45,7 +45,7 @@ struct kl_ring_op {
 void kl_ring_op_start(struct kl_ring_op *op, struct kl_ring *ring, const struct kl_ring_task *task);
 
 /** Go on; DONE when this rank's part is complete and its buffers may be reused. *rc is set on failure, with DONE. */
-enum kl_step kl_ring_op_progress(struct kl_ring_op *op, ncclResult_t *rc);
+enum kl_progress kl_ring_op_progress(struct kl_ring_op *op, ncclResult_t *rc);
 
 /** The neighbour that a stalled operation waits for in vain because it has freed its communicator; -1 if there is none. */
 int kl_ring_op_waits_in_vain(struct kl_ring_op *op);

@@ -133,18 +133,18 @@ static void run(struct world *w)
     int left = w->n;
 
     for (int round = 0; left; round++) {
-        enum kl_step best = KL_STEP_STALLED;
+        enum kl_progress best = KL_STALLED;
         for (int i = 0; i < w->n; i++) {
             int r = (i * 5 + round * 3) % w->n;
             ncclResult_t rc = ncclSuccess;
             if (w->n % 5 == 0) r = i;
             if (done[r]) continue;
-            enum kl_step s = kl_ring_op_progress(&w->ops[r], &rc);
+            enum kl_progress s = kl_ring_op_progress(&w->ops[r], &rc);
             assert_int_equal(rc, ncclSuccess);
-            if (s != KL_STEP_STALLED) best = KL_STEP_MOVED;
-            if (s == KL_STEP_DONE) done[r] = true, left--;
+            if (s != KL_STALLED) best = KL_MOVED;
+            if (s == KL_DONE) done[r] = true, left--;
         }
-        assert_int_equal(best, KL_STEP_MOVED); /* else it hangs */
+        assert_int_equal(best, KL_MOVED); /* else it hangs */
     }
 }
 

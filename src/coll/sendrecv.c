@@ -28,18 +28,18 @@ static size_t send_step(struct kl_message *m, struct kl_fifo_tx *tx)
     return bytes;
 }
 
-enum kl_step kl_send_progress(struct kl_message *message, struct kl_connector *connector)
+enum kl_progress kl_send_progress(struct kl_message *message, struct kl_connector *connector)
 {
     struct kl_fifo_tx *tx = &connector->tx;
-    enum kl_step step = KL_STEP_STALLED;
+    enum kl_progress step = KL_STALLED;
 
     while (!message->ended) {
         if (!kl_fifo_can_send(tx)) return step;
         message->moved += send_step(message, tx);
         message->ended = message->moved == message->bytes;
-        step = KL_STEP_MOVED;
+        step = KL_MOVED;
     }
-    return kl_fifo_drained(tx) ? KL_STEP_DONE : step;
+    return kl_fifo_drained(tx) ? KL_DONE : step;
 }
 
 static ncclResult_t refuse(const struct kl_message *m, int peer, const void *in, size_t bytes, bool more)
@@ -50,10 +50,10 @@ static ncclResult_t refuse(const struct kl_message *m, int peer, const void *in,
                    more ? "more than " : "", m->moved + bytes, m->bytes);
 }
 
-enum kl_step kl_recv_progress(struct kl_message *message, struct kl_connector *connector, ncclResult_t *rc)
+enum kl_progress kl_recv_progress(struct kl_message *message, struct kl_connector *connector, ncclResult_t *rc)
 {
     struct kl_fifo_rx *rx = &connector->rx;
-    enum kl_step step = KL_STEP_STALLED;
+    enum kl_progress step = KL_STALLED;
 
     while (!message->ended) {
         size_t bytes;
@@ -64,15 +64,15 @@ enum kl_step kl_recv_progress(struct kl_message *message, struct kl_connector *c
         if (!in || bytes > left || more != (bytes < left)) {
             *rc = refuse(message, connector->peer, in, bytes, more);
             if (in) kl_fifo_release(rx); /* a lender waits for its end */
-            return KL_STEP_DONE;
+            return KL_DONE;
         }
         if (bytes) memcpy(message->data + message->moved, in, bytes);
         kl_fifo_release(rx);
         message->moved += bytes;
         message->ended = !more;
-        step = KL_STEP_MOVED;
+        step = KL_MOVED;
     }
-    return KL_STEP_DONE;
+    return KL_DONE;
 }
 
 bool kl_message_waits_in_vain(const struct kl_message *message, struct kl_connector *connector)

@@ -22,10 +22,10 @@ struct kl_message {
     bool ended;   /* the last step is done */
 };
 
-enum kl_step kl_send_progress(struct kl_message *message, struct kl_connector *connector);
+enum kl_progress kl_send_progress(struct kl_message *message, struct kl_connector *connector);
 
 /** *rc is set on failure, with DONE. */
-enum kl_step kl_recv_progress(struct kl_message *message, struct kl_connector *connector, ncclResult_t *rc);
+enum kl_progress kl_recv_progress(struct kl_message *message, struct kl_connector *connector, ncclResult_t *rc);
 
 /** Does the message wait for a peer that has freed its communicator? */
 bool kl_message_waits_in_vain(const struct kl_message *message, struct kl_connector *connector);

@@ -36,16 +36,16 @@ static void free_link(struct link *l)
 static ncclResult_t transfer(struct link *l, char *from, size_t sent, char *to, size_t received)
 {
     struct kl_message out = {.data = from, .bytes = sent}, in = {.data = to, .bytes = received};
-    enum kl_step s = KL_STEP_STALLED, r = KL_STEP_STALLED;
+    enum kl_progress s = KL_STALLED, r = KL_STALLED;
     ncclResult_t rc = ncclSuccess;
 
-    for (int i = 0; i < 100000 && (s != KL_STEP_DONE || r != KL_STEP_DONE); i++) {
-        if (s != KL_STEP_DONE) s = kl_send_progress(&out, &l->tx);
-        if (r != KL_STEP_DONE) r = kl_recv_progress(&in, &l->rx, &rc);
+    for (int i = 0; i < 100000 && (s != KL_DONE || r != KL_DONE); i++) {
+        if (s != KL_DONE) s = kl_send_progress(&out, &l->tx);
+        if (r != KL_DONE) r = kl_recv_progress(&in, &l->rx, &rc);
         if (rc) return rc;
     }
-    assert_int_equal(s, KL_STEP_DONE);
-    assert_int_equal(r, KL_STEP_DONE);
+    assert_int_equal(s, KL_DONE);
+    assert_int_equal(r, KL_DONE);
     return rc;
 }
 
@@ -100,7 +100,7 @@ static void a_revoked_message_is_not_read(void **state)
 
     (void)state;
     make_link(&l, &kl_transport_p2p);
-    assert_int_equal(kl_send_progress(&out, &l.tx), KL_STEP_MOVED); /* lent, not yet read */
+    assert_int_equal(kl_send_progress(&out, &l.tx), KL_MOVED); /* lent, not yet read */
     kl_connector_revoke(&l.tx);
     kl_recv_progress(&in, &l.rx, &rc);
     assert_int_equal(rc, ncclRemoteError);

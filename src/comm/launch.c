@@ -82,32 +82,32 @@ static void start_ring_ops(ncclComm_t comm, const struct kl_task *t)
     comm->ring_ops_used = comm->ring_ops_left = n;
 }
 
-static enum kl_step progress_ring_ops(ncclComm_t comm, ncclResult_t *rc)
+static enum kl_progress progress_ring_ops(ncclComm_t comm, ncclResult_t *rc)
 {
-    enum kl_step step = KL_STEP_STALLED;
+    enum kl_progress step = KL_STALLED;
 
     for (int c = 0; c < comm->ring_ops_used; c++) {
         struct kl_ring_op *op = &comm->ring_ops[c];
         if (!op->ring) continue; /* complete */
-        enum kl_step s = kl_ring_op_progress(op, rc);
-        if (*rc) return KL_STEP_DONE;
-        if (s == KL_STEP_STALLED) continue;
-        step = KL_STEP_MOVED;
-        if (s != KL_STEP_DONE) continue;
+        enum kl_progress s = kl_ring_op_progress(op, rc);
+        if (*rc) return KL_DONE;
+        if (s == KL_STALLED) continue;
+        step = KL_MOVED;
+        if (s != KL_DONE) continue;
         op->ring = NULL;
-        if (!--comm->ring_ops_left) return KL_STEP_DONE;
+        if (!--comm->ring_ops_left) return KL_DONE;
     }
     return step;
 }
 
 /* With one rank every collective is a copy: all operations are the identity on one contribution. */
-static enum kl_step copy_alone(ncclComm_t comm, const struct kl_task *t)
+static enum kl_progress copy_alone(ncclComm_t comm, const struct kl_task *t)
 {
     if (t->send != t->recv) memmove(t->recv, t->send, t->count * comm->redops[t->type][ncclSum].elem_bytes);
-    return KL_STEP_DONE;
+    return KL_DONE;
 }
 
-static enum kl_step progress_collective(ncclComm_t comm, const struct kl_task *t, ncclResult_t *rc)
+static enum kl_progress progress_collective(ncclComm_t comm, const struct kl_task *t, ncclResult_t *rc)
 {
     if (comm->nranks == 1) return copy_alone(comm, t);
     if (!comm->ring_ops_left) start_ring_ops(comm, t);
@@ -136,15 +136,15 @@ static struct kl_connector *connector_of(ncclComm_t comm, const struct kl_task *
     return t->coll == KL_SEND ? &comm->send_to[t->peer] : &comm->recv_from[t->peer];
 }
 
-static enum kl_step progress_message(ncclComm_t comm, struct kl_task *t, ncclResult_t *rc)
+static enum kl_progress progress_message(ncclComm_t comm, struct kl_task *t, ncclResult_t *rc)
 {
     if (t->coll == KL_SEND) return kl_send_progress(&t->message, connector_of(comm, t));
     return kl_recv_progress(&t->message, connector_of(comm, t), rc);
 }
 
-static enum kl_step progress_messages(ncclComm_t comm, uint64_t first, uint64_t end, ncclResult_t *rc)
+static enum kl_progress progress_messages(ncclComm_t comm, uint64_t first, uint64_t end, ncclResult_t *rc)
 {
-    enum kl_step step = KL_STEP_STALLED;
+    enum kl_progress step = KL_STALLED;
     bool all = true;
 
     if (!comm->in_messages) copy_to_self(comm, first, end);
@@ -152,14 +152,14 @@ static enum kl_step progress_messages(ncclComm_t comm, uint64_t first, uint64_t 
     for (uint64_t i = first; i < end; i++) {
         struct kl_task *t = task_at(comm, i);
         if (t->peer == comm->rank || t->complete) continue;
-        enum kl_step s = t->waits ? KL_STEP_STALLED : progress_message(comm, t, rc);
-        if (*rc) return KL_STEP_DONE;
+        enum kl_progress s = t->waits ? KL_STALLED : progress_message(comm, t, rc);
+        if (*rc) return KL_DONE;
         if (t->message.ended && t->next) task_at(comm, t->next - 1)->waits = false;
-        t->complete = s == KL_STEP_DONE;
+        t->complete = s == KL_DONE;
         all = all && t->complete;
-        if (s != KL_STEP_STALLED) step = KL_STEP_MOVED;
+        if (s != KL_STALLED) step = KL_MOVED;
     }
-    return all ? KL_STEP_DONE : step;
+    return all ? KL_DONE : step;
 }
 
 /* ---- launches ---- */
@@ -227,56 +227,57 @@ static ncclResult_t check_patience(ncclComm_t comm, uint64_t end)
                    (unsigned long long)(comm->timeout_ns / 1000000000u), kl_comm_describe(comm, peer, who, sizeof who));
 }
 
-static enum kl_step progress_tasks(ncclComm_t comm, uint64_t end, ncclResult_t *rc)
+static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult_t *rc)
 {
-    enum kl_step step = KL_STEP_STALLED;
+    enum kl_progress step = KL_STALLED;
 
     while (comm->cursor < end) {
         struct kl_task *t = task_at(comm, comm->cursor);
         bool message = is_message(t);
-        enum kl_step s = message ? progress_messages(comm, comm->cursor, end, rc) : progress_collective(comm, t, rc);
-        if (*rc) return KL_STEP_DONE;
-        if (s != KL_STEP_DONE) return s == KL_STEP_MOVED ? s : step;
-        step = KL_STEP_MOVED;
+        enum kl_progress s =
+            message ? progress_messages(comm, comm->cursor, end, rc) : progress_collective(comm, t, rc);
+        if (*rc) return KL_DONE;
+        if (s != KL_DONE) return s == KL_MOVED ? s : step;
+        step = KL_MOVED;
         comm->cursor = message ? end : comm->cursor + 1;
     }
-    return KL_STEP_DONE;
+    return KL_DONE;
 }
 
-static enum kl_step fail_launch(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work)
+static enum kl_progress fail_launch(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work)
 {
     ncclResult_t rc = kl_comm_failure(comm);
 
     revoke_all(comm);
     kl_stream_fail(stream, rc, kl_comm_failure_text(comm));
     finish_launch(comm, work->arg[ARG_LAUNCH], work->arg[ARG_FIRST] + (uint32_t)work->arg[ARG_COUNTS]);
-    return KL_STEP_DONE;
+    return KL_DONE;
 }
 
-static enum kl_step run_launch(struct kl_stream *stream, struct kl_work *work)
+static enum kl_progress run_launch(struct kl_stream *stream, struct kl_work *work)
 {
     ncclComm_t comm = work->owner;
     uint64_t launch = work->arg[ARG_LAUNCH], end = work->arg[ARG_FIRST] + (uint32_t)work->arg[ARG_COUNTS];
     uint32_t streams = (uint32_t)(work->arg[ARG_COUNTS] >> 32);
     ncclResult_t rc = ncclSuccess;
 
-    if (kl_load_acquire(&comm->finished) != launch) return KL_STEP_STALLED; /* pairs with finish_launch */
-    if (streams && kl_load_acquire(&comm->arrivals[launch % KL_LAUNCHES]) != streams) return KL_STEP_STALLED;
+    if (kl_load_acquire(&comm->finished) != launch) return KL_STALLED; /* pairs with finish_launch */
+    if (streams && kl_load_acquire(&comm->arrivals[launch % KL_LAUNCHES]) != streams) return KL_STALLED;
     if (kl_load_acquire(&comm->failed)) return fail_launch(comm, stream, work);
 
-    enum kl_step step = progress_tasks(comm, end, &rc);
-    if (!rc && step == KL_STEP_STALLED) rc = check_patience(comm, end);
+    enum kl_progress step = progress_tasks(comm, end, &rc);
+    if (!rc && step == KL_STALLED) rc = check_patience(comm, end);
     if (rc) {
         kl_comm_fail(comm, comm->rank, rc, kl_error_text(), true);
         return fail_launch(comm, stream, work);
     }
-    if (step == KL_STEP_MOVED) comm->stalls = 0, comm->stalled_since = 0;
-    if (step == KL_STEP_DONE) finish_launch(comm, launch, end);
+    if (step == KL_MOVED) comm->stalls = 0, comm->stalled_since = 0;
+    if (step == KL_DONE) finish_launch(comm, launch, end);
     return step;
 }
 
 /* On every stream but the last of a group that uses several: tell the launch that we are here, and wait for its end. */
-static enum kl_step join_launch(struct kl_stream *stream, struct kl_work *work)
+static enum kl_progress join_launch(struct kl_stream *stream, struct kl_work *work)
 {
     ncclComm_t comm = work->owner;
     uint64_t launch = work->arg[ARG_LAUNCH];
@@ -284,12 +285,12 @@ static enum kl_step join_launch(struct kl_stream *stream, struct kl_work *work)
     if (kl_load_acquire(&comm->finished) > launch) { /* pairs with finish_launch */
         if (kl_load_acquire(&comm->failed)) kl_stream_fail(stream, kl_comm_failure(comm), kl_comm_failure_text(comm));
         kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last look at the communicator */
-        return KL_STEP_DONE;
+        return KL_DONE;
     }
-    if (work->arg[ARG_COUNTS]) return KL_STEP_STALLED;
+    if (work->arg[ARG_COUNTS]) return KL_STALLED;
     work->arg[ARG_COUNTS] = 1;
     kl_fetch_add_acq_rel(&comm->arrivals[launch % KL_LAUNCHES], 1); /* pairs with run_launch */
-    return KL_STEP_MOVED;
+    return KL_MOVED;
 }
 
 /* ---- recording ---- */
@@ -301,7 +302,7 @@ static void wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
 
     while (comm->tasks_taken - kl_load_acquire(&comm->tasks_done) > tasks || /* pairs with finish_launch */
            comm->launched - kl_load_acquire(&comm->finished) > launches) {
-        if (kl_streams_poll(true) == KL_STEP_STALLED)
+        if (kl_streams_poll(true) == KL_STALLED)
             kl_backoff_pause(&wait, comm->spin);
         else
             kl_backoff_reset(&wait);
@@ -314,7 +315,7 @@ void kl_comm_quiesce(ncclComm_t comm)
 
     wait_for_flight(comm, 0, 0);
     while (kl_load_acquire(&comm->joins_left)) /* pairs with join_launch */
-        if (kl_streams_poll(true) == KL_STEP_STALLED) kl_backoff_pause(&wait, comm->spin);
+        if (kl_streams_poll(true) == KL_STALLED) kl_backoff_pause(&wait, comm->spin);
 }
 
 static void revoke_lent(void *comm)

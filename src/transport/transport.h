@@ -23,7 +23,7 @@
 
 #include "include/nccl.h"
 #include "os/segment.h"
-#include "proxy/fdshare.h"
+#include "event/fdshare.h"
 #include "transport/fifo.h"
 #include "transport/peer.h"
 

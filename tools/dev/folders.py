@@ -14,9 +14,9 @@ import pathlib
 import re
 import sys
 
-ORDER = ["base", "os", "proxy", "bootstrap", "device", "net", "topo", "graph", "transport", "channel", "coll", "comm",
-         "api"]
-PURE = {"topo": {"proxy", "bootstrap", "device", "net"}, "graph": {"proxy", "bootstrap", "device", "net"}}
+ORDER = ["base", "os", "event", "bootstrap", "device", "net", "topo", "graph", "proxy", "transport", "channel", "coll",
+         "comm", "plan", "api"]
+PURE = {"topo": {"event", "bootstrap", "device", "net"}, "graph": {"event", "bootstrap", "device", "net"}}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 
 

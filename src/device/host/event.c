@@ -34,14 +34,14 @@ void kl_event_destroy(struct kl_event *event)
     pthread_mutex_unlock(&registry.lock);
 }
 
-static enum kl_step store_done(struct kl_stream *stream, struct kl_work *work)
+static enum kl_progress store_done(struct kl_stream *stream, struct kl_work *work)
 {
     struct kl_event *e = work->owner;
     uint64_t before = kl_load_relaxed(&e->done);
 
     (void)stream;
     while (before < work->arg[0] && !kl_cas_acq_rel(&e->done, &before, work->arg[0])) continue;
-    return KL_STEP_DONE;
+    return KL_DONE;
 }
 
 void kl_event_record(struct kl_event *event, struct kl_stream *stream)

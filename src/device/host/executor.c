@@ -69,7 +69,7 @@ static struct look look_around(bool busy)
         }
         if (!is_ours(s, busy)) continue;
         l.taken = true;
-        if (kl_stream_run(s) != KL_STEP_STALLED) l.moved = true;
+        if (kl_stream_run(s) != KL_STALLED) l.moved = true;
     }
     return l;
 }

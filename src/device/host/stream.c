@@ -143,40 +143,40 @@ uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work)
 }
 
 /* Run work in order until it stalls or the queue is empty. The caller holds `running`. */
-static enum kl_step run_held(struct kl_stream *stream)
+static enum kl_progress run_held(struct kl_stream *stream)
 {
-    enum kl_step step = KL_STEP_STALLED;
+    enum kl_progress got = KL_STALLED;
     uint64_t head = kl_load_relaxed(&stream->head);
 
     for (;;) {
         uint32_t slot = (uint32_t)(head % KL_STREAM_SLOTS);
         if (kl_load_acquire(&stream->slots[slot].seq) != head + 1) /* pairs with the exchange in kl_stream_push */
-            return head == kl_load_relaxed(&stream->tail) ? KL_STEP_DONE : step;
-        enum kl_step s = stream->slots[slot].work.progress(stream, &stream->slots[slot].work);
-        if (s != KL_STEP_DONE) return s == KL_STEP_MOVED ? s : step;
+            return head == kl_load_relaxed(&stream->tail) ? KL_DONE : got;
+        enum kl_progress s = stream->slots[slot].work.progress(stream, &stream->slots[slot].work);
+        if (s != KL_DONE) return s == KL_MOVED ? s : got;
         kl_store_release(&stream->head, ++head); /* pairs with kl_stream_reached */
-        step = KL_STEP_MOVED;
+        got = KL_MOVED;
     }
 }
 
-enum kl_step kl_stream_run(struct kl_stream *stream)
+enum kl_progress kl_stream_run(struct kl_stream *stream)
 {
-    if (kl_load_relaxed(&stream->running) || kl_swap_acquire(&stream->running, 1)) return KL_STEP_STALLED;
-    enum kl_step step = run_held(stream);
+    if (kl_load_relaxed(&stream->running) || kl_swap_acquire(&stream->running, 1)) return KL_STALLED;
+    enum kl_progress got = run_held(stream);
     kl_store_release(&stream->running, 0); /* pairs with the exchange above, in the next runner */
-    return step;
+    return got;
 }
 
-enum kl_step kl_streams_poll(bool all)
+enum kl_progress kl_streams_poll(bool all)
 {
     uint32_t me = kl_thread_number();
-    enum kl_step step = KL_STEP_STALLED;
+    enum kl_progress got = KL_STALLED;
 
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
         if (!kl_stream_pending(s) || (!all && kl_load_relaxed(&s->producer) != me)) continue;
-        if (kl_stream_run(s) != KL_STEP_STALLED) step = KL_STEP_MOVED;
+        if (kl_stream_run(s) != KL_STALLED) got = KL_MOVED;
     }
-    return step;
+    return got;
 }
 
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
@@ -186,7 +186,7 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
     kl_store_relaxed(&stream->waiter, 1);
     /* Streams of other threads stand in the way only when a communicator is used on several streams: look rarely. */
     while (!kl_stream_reached(stream, ticket)) {
-        if (kl_stream_run(stream) != KL_STEP_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STEP_STALLED)
+        if (kl_stream_run(stream) != KL_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
             kl_backoff_reset(&wait);
         else
             kl_backoff_pause(&wait, kl_load_relaxed(&stream->spin));
@@ -196,16 +196,16 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
 
 /* ---- withdrawing ---- */
 
-static enum kl_step stay(struct kl_stream *stream, struct kl_work *work)
+static enum kl_progress stay(struct kl_stream *stream, struct kl_work *work)
 {
     (void)stream, (void)work;
-    return KL_STEP_STALLED;
+    return KL_STALLED;
 }
 
-static enum kl_step do_nothing(struct kl_stream *stream, struct kl_work *work)
+static enum kl_progress do_nothing(struct kl_stream *stream, struct kl_work *work)
 {
     (void)stream, (void)work;
-    return KL_STEP_DONE;
+    return KL_DONE;
 }
 
 /* The caller holds `running`. A slot that another producer has drawn and not filled yet is not ours. */

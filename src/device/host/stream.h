@@ -33,14 +33,14 @@
 
 #define KL_STREAM_SLOTS 256u
 
-enum kl_step { KL_STEP_STALLED, KL_STEP_MOVED, KL_STEP_DONE };
+enum kl_progress { KL_STALLED, KL_MOVED, KL_DONE };
 
 struct kl_stream;
 
 /** One piece of work; copied into the queue. */
 struct kl_work {
     /** Do what can be done now. Never blocks. A failure is recorded by kl_stream_fail, and then the work is DONE. */
-    enum kl_step (*progress)(struct kl_stream *stream, struct kl_work *work);
+    enum kl_progress (*progress)(struct kl_stream *stream, struct kl_work *work);
     void *owner;
     uint64_t arg[3];
 };
@@ -84,7 +84,7 @@ ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **st
 uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work);
 
 /** Run the stream if nobody else does. DONE: it is empty; MOVED: something happened; STALLED: not, or somebody else runs it. */
-enum kl_step kl_stream_run(struct kl_stream *stream);
+enum kl_progress kl_stream_run(struct kl_stream *stream);
 
 /** Run until everything up to `ticket` (exclusive) is finished, driving the process's other streams where they stand in the way. */
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket);
@@ -102,7 +102,7 @@ static inline uint64_t kl_stream_tail(struct kl_stream *stream)
 }
 
 /** Run the calling thread's streams, and with `all` those of other threads too, once each. MOVED or STALLED. */
-enum kl_step kl_streams_poll(bool all);
+enum kl_progress kl_streams_poll(bool all);
 
 /**
  * Make all work of `owner` that is still queued do nothing, wherever it stands; its streams get a failure. `settle` is

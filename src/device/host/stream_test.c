@@ -18,17 +18,17 @@ struct list {
 
 enum { ARG_NUMBER, ARG_STALLS };
 
-static enum kl_step append(struct kl_stream *stream, struct kl_work *work)
+static enum kl_progress append(struct kl_stream *stream, struct kl_work *work)
 {
     struct list *l = work->owner;
 
     (void)stream;
     if (work->arg[ARG_STALLS]) {
         work->arg[ARG_STALLS]--;
-        return KL_STEP_STALLED;
+        return KL_STALLED;
     }
     l->number[l->n++] = work->arg[ARG_NUMBER];
-    return KL_STEP_DONE;
+    return KL_DONE;
 }
 
 static uint64_t push_append(struct kl_stream *s, struct list *l, uint64_t number, uint64_t stalls)
@@ -61,21 +61,21 @@ static void work_runs_in_order_also_when_the_queue_was_full(void **state)
 }
 
 /* Work that waits for a flag which work of another stream raises. */
-static enum kl_step await_flag(struct kl_stream *stream, struct kl_work *work)
+static enum kl_progress await_flag(struct kl_stream *stream, struct kl_work *work)
 {
     _Atomic uint32_t *flag = work->owner;
 
     (void)stream;
-    return kl_load_acquire(flag) ? KL_STEP_DONE : KL_STEP_STALLED;
+    return kl_load_acquire(flag) ? KL_DONE : KL_STALLED;
 }
 
-static enum kl_step raise_flag(struct kl_stream *stream, struct kl_work *work)
+static enum kl_progress raise_flag(struct kl_stream *stream, struct kl_work *work)
 {
     _Atomic uint32_t *flag = work->owner;
 
     (void)stream;
     kl_store_release(flag, 1);
-    return KL_STEP_DONE;
+    return KL_DONE;
 }
 
 static void a_waiter_runs_the_stream_it_depends_on(void **state)
@@ -167,13 +167,13 @@ struct counting {
     uint64_t sum; /* written by whoever runs the stream, without atomics: passed on with `running` */
 };
 
-static enum kl_step add(struct kl_stream *stream, struct kl_work *work)
+static enum kl_progress add(struct kl_stream *stream, struct kl_work *work)
 {
     struct counting *c = work->owner;
 
     (void)stream;
     c->sum += work->arg[0];
-    return KL_STEP_DONE;
+    return KL_DONE;
 }
 
 static void *produce(void *arg)
@@ -201,12 +201,12 @@ static void many_threads_push_and_run_one_stream(void **state)
     assert_int_equal(kl_stream_destroy(c.stream), ncclSuccess);
 }
 
-static enum kl_step fail_twice(struct kl_stream *stream, struct kl_work *work)
+static enum kl_progress fail_twice(struct kl_stream *stream, struct kl_work *work)
 {
     (void)work;
     kl_stream_fail(stream, ncclRemoteError, "rank 3 is gone");
     kl_stream_fail(stream, ncclInternalError, "a later one");
-    return KL_STEP_DONE;
+    return KL_DONE;
 }
 
 static void the_first_failure_is_reported_until_it_was_cleared(void **state)

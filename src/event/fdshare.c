@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/fdshare.h"
+#include "event/fdshare.h"
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "os/fdpass.h"
 #include "os/socket.h"
-#include "proxy/loop.h"
+#include "event/loop.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -16,8 +16,8 @@
  * Errors:   ncclSystemError when descriptors, threads or memory run out.
  * Source:   epoll(7); pthread_atfork(3).
  */
-#ifndef KL_PROXY_LOOP_H
-#define KL_PROXY_LOOP_H
+#ifndef KL_EVENT_LOOP_H
+#define KL_EVENT_LOOP_H
 
 #include "include/nccl.h"
 

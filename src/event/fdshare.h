@@ -12,8 +12,8 @@
  * Threads:  any, but the event loop's cannot redeem what its own process offers.
  * Errors:   ncclRemoteError when the other process is gone, refuses, or stays silent past the deadline; ncclSystemError.
  */
-#ifndef KL_PROXY_FDSHARE_H
-#define KL_PROXY_FDSHARE_H
+#ifndef KL_EVENT_FDSHARE_H
+#define KL_EVENT_FDSHARE_H
 
 #include "include/nccl.h"
 

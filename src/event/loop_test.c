@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/loop.h"
+#include "event/loop.h"
 
 #include "base/atomic.h"
 #include "base/clock.h"
