@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * schedule.h - who sends what when: pure arithmetic, no memory, no transport, so it is tested by itself.
+ *
+ * An operation on one channel is cut into *loops*, each small enough that a chunk fits into one step of a fifo. In a loop a
+ * rank makes *hops*. A hop receives a chunk from a set of edges, combines them with the rank's own contribution, keeps the
+ * value and sends it to a set of edges: what is not needed is left out. A schedule may have several *lanes*: sequences
+ * of hops that don't wait for each other, such as the ways up and down a tree. Within a lane the order is fixed, and
+ * loops follow each other without a pause.
+ *
+ * Edges are numbered by the algorithm (algorithm.h), receiving and sending ones apart: bit i of a set is edge i.
+ * A *place* is where a chunk lies in a buffer; the layout says what it means.
+ *
+ * Invariant:  both ends of an edge meet its chunks in the same order: the k-th chunk sent is the k-th received.
+ * Threads:    pure.
+ */
+#ifndef KL_COLL_SCHEDULE_H
+#define KL_COLL_SCHEDULE_H
+
+#include <stdint.h>
+
+enum { KL_LANES_MAX = 2, KL_EDGES_MAX = 32 }; /* of an algorithm on one channel, per direction */
+
+/** What a hop does with the value, in this order. Without anything received the value is the rank's own data. */
+enum kl_hop_action {
+    KL_HOP_REDUCE = 1, /* what was received is combined with the rank's own data */
+    KL_HOP_FIRST = 2,  /* own data, as the first contribution of a reduction */
+    KL_HOP_FINISH = 4, /* the value is now complete: the last touch of the mean */
+    KL_HOP_KEEP = 8    /* stored in the result */
+};
+
+/** One hop. Several received chunks need KL_HOP_REDUCE: own data and edge 0 first, then edge 1, ... */
+struct kl_hop {
+    uint32_t recv, send; /* edges */
+    uint32_t actions;
+    int own, result; /* places in the send and the receive buffer */
+};
+
+/** What a place means in a buffer. */
+enum kl_layout {
+    KL_LAYOUT_WHOLE,  /* nothing: every hop of a loop means the same range */
+    KL_LAYOUT_CHUNKS, /* a loop's range is divided among nranks places */
+    KL_LAYOUT_PARTS   /* the buffer has one part per rank; in a ring, a place is the part of the rank with that index */
+};
+
+/** Where a rank stands in the graph of a schedule. */
+struct kl_position {
+    int nranks, rank;
+    int index, root;   /* ring: distance from rank 0 along the ring, of the rank and of the operation's root */
+    const int *order;  /* ring: the ranks from this one on; NULL elsewhere */
+    int ndown;         /* tree: children */
+    int up;            /* tree: 1 if there is a parent */
+};
+
+struct kl_schedule {
+    const char *name;
+    enum kl_layout send, recv;
+    int lanes;
+    int (*hops)(const struct kl_position *p, int lane); /* of one loop; may be 0 */
+    struct kl_hop (*hop)(const struct kl_position *p, int lane, int hop);
+};
+
+/** a modulo n for a >= -n, 0 <= result < n. */
+static inline int kl_wrap(int a, int n)
+{
+    return (a + n) % n;
+}
+
+/* ---- rings: edge 0 is the predecessor, or the successor ---- */
+extern const struct kl_schedule kl_allreduce_ring, kl_allgather_ring, kl_reducescatter_ring, kl_broadcast_ring,
+    kl_reduce_ring;
+
+/* ---- trees: edges 0 to 2 are the children, KL_TREE_UP is the parent ---- */
+enum { KL_TREE_UP = 3 };
+extern const struct kl_schedule kl_allreduce_tree;
+
+/* ---- PAT: edge k is the rank 2^k further. All-gather receives from rank + 2^k and sends to rank - 2^k; reduce-scatter
+ * receives from rank - 2^k and sends to rank + 2^k (modulo nranks) ---- */
+extern const struct kl_schedule kl_allgather_pat, kl_reducescatter_pat;
+
+#endif
