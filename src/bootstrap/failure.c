@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bootstrap/state.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -78,6 +79,53 @@ void kl_bootstrap_report(struct kl_bootstrap *b, int culprit, ncclResult_t code,
     if (kl_bootstrap_inherited(b)) return;
     snprintf(why.text, sizeof why.text, "%s", text);
     kl_bootstrap_fail(b, &why, false);
+}
+
+/* ---- what may be the wake of another failure ---- */
+
+enum { WAKE_MS = 1000 }; /* word of a failure reaches everybody in much less, over connections that exist */
+
+ncclResult_t kl_bootstrap_cause(struct kl_bootstrap *b, ncclResult_t rc)
+{
+    uint64_t deadline = kl_deadline_in_ms(rc == ncclRemoteError ? WAKE_MS : 0);
+
+    if (kl_bootstrap_inherited(b)) return rc;
+    pthread_mutex_lock(&b->lock);
+    while (!b->failed && !b->aborted && kl_bootstrap_wait(b, deadline)) continue;
+    ncclResult_t why = kl_bootstrap_check(b);
+    pthread_mutex_unlock(&b->lock);
+    return why ? why : rc;
+}
+
+void kl_bootstrap_suspect(struct kl_bootstrap *b, int culprit, ncclResult_t code, const char *text)
+{
+    if (kl_bootstrap_inherited(b)) return;
+    pthread_mutex_lock(&b->lock);
+    if (!b->suspects && !b->failed) {
+        b->suspects = true;
+        b->suspicion = (struct kl_notice){.culprit = culprit, .code = code};
+        snprintf(b->suspicion.text, sizeof b->suspicion.text, "%s", text);
+        kl_source_deadline(b->clock, kl_deadline_in_ms(WAKE_MS));
+    }
+    pthread_mutex_unlock(&b->lock);
+}
+
+void kl_bootstrap_trust(struct kl_bootstrap *b, int rank)
+{
+    if (b->suspects && b->suspicion.culprit == rank) b->suspects = false;
+}
+
+void kl_bootstrap_suspicion_due(void *ctx, uint32_t events)
+{
+    struct kl_bootstrap *b = ctx;
+    struct kl_notice why;
+
+    (void)events;
+    pthread_mutex_lock(&b->lock);
+    bool suspects = b->suspects;
+    why = b->suspicion;
+    pthread_mutex_unlock(&b->lock);
+    if (suspects) kl_bootstrap_fail(b, &why, true);
 }
 
 void kl_bootstrap_abort(struct kl_bootstrap *b)

@@ -79,6 +79,71 @@ static void a_silent_rank_is_named_to_everybody(void **state)
     expect_joined(ranks, 3);
 }
 
+static sem_t stumbled;
+
+/* Rank 0 stumbles over what rank 1, which has failed, has taken back, and hears of the failure only then. */
+static void stumble(struct rank *me, struct kl_bootstrap *b)
+{
+    kl_error_quiet(1);
+    (void)kl_bootstrap_barrier(b);
+    if (me->config.rank == 0) {
+        ncclResult_t rc = KL_FAIL(ncclRemoteError, "a descriptor is no longer offered");
+        sem_post(&stumbled);
+        must(kl_bootstrap_cause(b, rc) == ncclSystemError);
+        must(!strcmp(kl_error_text(), "rank 1 has no memory left"));
+    } else {
+        while (sem_wait(&stumbled)) continue;
+        kl_bootstrap_report(b, 1, ncclSystemError, "rank 1 has no memory left");
+    }
+}
+
+static void suspect_in_passing(struct rank *me, struct kl_bootstrap *b)
+{
+    kl_error_quiet(1);
+    (void)kl_bootstrap_barrier(b);
+    if (me->config.rank == 0) {
+        kl_bootstrap_suspect(b, 1, ncclRemoteError, "a descriptor is no longer offered");
+        sem_post(&stumbled);
+        await_failure(me);
+        must(me->code == ncclSystemError);
+        must(!strcmp(me->failure, "rank 1 has no memory left"));
+    } else {
+        while (sem_wait(&stumbled)) continue;
+        kl_bootstrap_report(b, 1, ncclSystemError, "rank 1 has no memory left");
+    }
+}
+
+static void the_wake_of_a_failure_does_not_hide_it(void **state)
+{
+    (void)state;
+    sem_init(&stumbled, 0, 0);
+    run_job(2, stumble);
+    run_job(2, suspect_in_passing);
+    sem_destroy(&stumbled);
+}
+
+/* When no other failure is heard of, the suspicion was right: in the end everybody hears of it, who suspects, too. */
+static void suspect_rightly(struct rank *me, struct kl_bootstrap *b)
+{
+    kl_error_quiet(1);
+    (void)kl_bootstrap_barrier(b);
+    if (me->config.rank == 0) {
+        must(kl_bootstrap_cause(b, KL_FAIL(ncclInvalidUsage, "my own")) == ncclInvalidUsage);
+        must(!strcmp(kl_error_text(), "my own"));
+        kl_bootstrap_suspect(b, 1, ncclRemoteError, "rank 1 makes no sense");
+        kl_bootstrap_suspect(b, 2, ncclRemoteError, "a later one");
+    }
+    await_failure(me);
+    must(me->culprit == 1);
+    must(!strcmp(me->failure, "rank 1 makes no sense"));
+}
+
+static void a_suspicion_becomes_a_failure(void **state)
+{
+    (void)state;
+    run_job(3, suspect_rightly);
+}
+
 static void *abort_soon(void *arg)
 {
     kl_bootstrap_abort(arg);
@@ -306,6 +371,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         leak_test(a_report_reaches_everybody_once),
         leak_test(a_silent_rank_is_named_to_everybody),
+        leak_test(the_wake_of_a_failure_does_not_hide_it),
+        leak_test(a_suspicion_becomes_a_failure),
         leak_test(an_abort_ends_a_wait),
         leak_test(a_raised_stop_ends_joining),
         cmocka_unit_test(a_proof_that_is_sent_is_answered_before_a_stop_counts),

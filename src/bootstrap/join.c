@@ -301,6 +301,7 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
     KL_TRY(check_config(config, &id));
     KL_TRY(create(config, &b));
     KL_TRY_OR(rc, out, kl_loop_hold(&b->loop));
+    KL_TRY_OR(rc, out, kl_loop_add(b->loop, -1, 0, kl_bootstrap_suspicion_due, b, &b->clock));
     KL_TRY_OR(rc, out, kl_stop_init(&b->stop));
     KL_TRY_OR(rc, out, obey(b, config->stop));
     KL_TRY_OR(rc, out, describe_me(b, &id));
@@ -345,6 +346,7 @@ void kl_bootstrap_leave(struct kl_bootstrap *b)
     if (b->loop) kl_loop_run(b->loop, stop_calls, b);
     kl_door_close(b->door);
     for (int rank = 0; rank < b->nranks; rank++) kl_link_stop(&b->peers[rank]);
+    kl_source_remove(b->clock);
     for (int rank = 0; rank < b->nranks; rank++) kl_link_fini(&b->peers[rank]);
     kl_loop_drop(b->loop);
     bootstrap_free(b);

@@ -13,13 +13,10 @@
 #include <stdio.h>
 
 /* A connection that cannot be had is a failure of the bootstrap: whoever waits for the peer, or has queued something for it,
-   hears why. */
+   hears why. But a peer that failed, and told others so, cannot be reached either. */
 static void fail_of(struct kl_contact *peer, ncclResult_t code)
 {
-    struct kl_notice why = {.culprit = peer->rank, .code = code};
-
-    snprintf(why.text, sizeof why.text, "%s", kl_error_text());
-    kl_bootstrap_fail(peer->bootstrap, &why, true);
+    kl_bootstrap_suspect(peer->bootstrap, peer->rank, code, kl_error_text());
 }
 
 /* ---- being called; on the event loop ---- */
@@ -30,6 +27,7 @@ static enum kl_verdict verdict_on(const struct kl_bootstrap *b, uint32_t caller)
     switch (b->peers[caller].state) {
     case KL_LINK_NONE:
     case KL_LINK_EXPECTED:
+    case KL_LINK_UNREACHED:
         return KL_WELCOME;
     case KL_LINK_CALLING:
         return (int)caller < b->rank ? KL_WELCOME : KL_ELSEWHERE;
@@ -51,6 +49,7 @@ void kl_reach_called(void *ctx, struct kl_guest *guest)
         kl_guest_decline(guest, verdict);
     else if (kl_guest_admit(guest, &fd))
         rc = kl_link_begin(&b->peers[caller], fd);
+    if (b->peers[caller].state == KL_LINK_UP) kl_bootstrap_trust(b, (int)caller);
     pthread_mutex_unlock(&b->lock);
     if (rc) fail_of(&b->peers[caller], rc);
 }
@@ -71,7 +70,7 @@ static void called(void *ctx, ncclResult_t rc, int fd)
     else if (fd >= 0)
         rc = kl_link_begin(peer, fd);
     else
-        peer->state = rc ? KL_LINK_NONE : KL_LINK_EXPECTED;
+        peer->state = rc ? KL_LINK_UNREACHED : KL_LINK_EXPECTED;
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
     if (rc && !superseded) fail_of(peer, rc);

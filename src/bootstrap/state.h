@@ -29,8 +29,9 @@
 
 enum kl_link_state {
     KL_LINK_NONE,
-    KL_LINK_CALLING,  /* we are connecting */
-    KL_LINK_EXPECTED, /* the peer is connecting, and that is the call that counts */
+    KL_LINK_CALLING,   /* we are connecting */
+    KL_LINK_EXPECTED,  /* the peer is connecting, and that is the call that counts */
+    KL_LINK_UNREACHED, /* our call has failed; that will be a failure of all, unless the peer calls before */
     KL_LINK_UP,
     KL_LINK_LEFT, /* the peer said goodbye */
     KL_LINK_LOST, /* the connection ended without */
@@ -83,6 +84,7 @@ struct kl_bootstrap {
     struct kl_stop stop;  /* raised by a failure or an abort: ends what waits on sockets */
     struct kl_stop outer; /* a duplicate of the owner's */
     struct kl_source *outer_source;
+    struct kl_source *clock; /* of the suspicion */
 
     pthread_mutex_t lock;
     pthread_cond_t changed; /* anything below, or a peer */
@@ -95,7 +97,9 @@ struct kl_bootstrap {
     bool aborted;
     bool failed;
     struct kl_notice failure;
-    _Atomic bool over; /* failed or aborted; read without lock by polls */
+    bool suspects;
+    struct kl_notice suspicion; /* becomes the failure, if no other comes before */
+    _Atomic bool over;          /* failed or aborted; read without lock by polls */
 };
 
 #define KL_WHO_TEXT 128
@@ -192,6 +196,12 @@ void kl_bootstrap_tell(struct kl_contact *peer);
 
 /** Record the first failure, wake everybody, tell the other ranks; `tell_owner`: on_failure, too. Without lock. */
 void kl_bootstrap_fail(struct kl_bootstrap *b, const struct kl_notice *why, bool tell_owner);
+
+/** Nothing is suspected of this rank any more. Under lock. */
+void kl_bootstrap_trust(struct kl_bootstrap *b, int rank);
+
+/** The clock's callback. */
+void kl_bootstrap_suspicion_due(void *ctx, uint32_t events);
 
 /** An exchange failed here with `rc`, waiting for `culprit`: everybody hears of it. Returns `rc`. Without lock. */
 ncclResult_t kl_bootstrap_give_up(struct kl_bootstrap *b, int culprit, ncclResult_t rc);

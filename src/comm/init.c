@@ -165,6 +165,7 @@ ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int de
     ncclResult_t rc = kl_choose_check(c->config.algo, c->config.proto);
     if (!rc) rc = run_phases(c);
     if (rc) {
+        if (c->bootstrap) rc = kl_bootstrap_cause(c->bootstrap, rc);
         snprintf(text, sizeof text, "%s", kl_error_text());
         tell_peers(c, rc);
         kl_comm_free(c);
