@@ -143,7 +143,7 @@ struct kl_graph_why {
 struct kl_xml;
 struct kl_search;
 
-/** Prepare to search a finished topology (after kl_topo_search_init), which must outlive the search. */
+/** Prepare to search a finished topology (after kl_topo_paths), which must outlive the search. */
 ncclResult_t kl_search_create(const struct kl_topo *topo, struct kl_search **search);
 void kl_search_free(struct kl_search *search);
 
