@@ -3,6 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "os/thread.h"
 #include "tests/kolo_test.h"
 
@@ -441,30 +442,38 @@ struct ledger {
     struct kl_loop *loop;
     int errands; /* no lock: all on one thread */
     bool outside;
+    _Atomic int wrong; /* result or sentence */
 };
 
-static void note_errand(void *ctx)
+static ncclResult_t note_errand(void *ctx)
 {
     struct ledger *l = ctx;
 
     if (!kl_loop_inside(l->loop)) l->outside = true;
     l->errands++;
+    return ncclSuccess;
 }
 
-static void nest_errand(void *ctx)
+static ncclResult_t nest_errand(void *ctx)
 {
     struct ledger *l = ctx;
     int before = l->errands;
 
-    kl_loop_run(l->loop, note_errand, l); /* would wait for itself if it did not run at once */
+    (void)kl_loop_run(l->loop, note_errand, l); /* would wait for itself if it did not run at once */
     if (l->errands != before + 1) l->outside = true;
+    return KL_FAIL(ncclInvalidUsage, "errand %d", l->errands);
 }
 
 static void run_errands(void *arg)
 {
     struct ledger *l = arg;
 
-    for (int i = 0; i < ERRANDS; i++) kl_loop_run(l->loop, i % 2 ? note_errand : nest_errand, l);
+    kl_error_quiet(1); /* the loop, too, when it fails for us */
+    for (int i = 0; i < ERRANDS; i++) {
+        ncclResult_t rc = kl_loop_run(l->loop, i % 2 ? note_errand : nest_errand, l);
+        bool right = i % 2 ? !rc : rc == ncclInvalidUsage && !strncmp(kl_error_text(), "errand ", 7);
+        if (!right) kl_store_release(&l->wrong, 1);
+    }
 }
 
 static void errands_run_one_by_one_on_the_loops_thread(void **state)
@@ -478,6 +487,7 @@ static void errands_run_one_by_one_on_the_loops_thread(void **state)
     for (int i = 0; i < ERRAND_THREADS; i++) kl_thread_join(&threads[i]);
     assert_int_equal(l.errands, ERRANDS * ERRAND_THREADS);
     assert_false(l.outside);
+    assert_false(l.wrong);
     kl_loop_drop(l.loop);
 }
 
