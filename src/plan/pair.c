@@ -3,9 +3,7 @@
 
 #include "base/error.h"
 #include "plan/net_name.h"
-#include "plan/pair_ends.h"
-#include "plan/pair_nics.h"
-#include "plan/pair_path.h"
+#include "plan/pair_make.h"
 #include "plan/planned.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plan/pair_nics.h"
+#include "plan/pair_make.h"
 
 #include "base/error.h"
 #include "graph/nic.h"
 #include "plan/net_name.h"
-#include "plan/pair_path.h"
+#include "plan/pair_make.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plan/pair_path.h"
+#include "plan/pair_make.h"
 
 #include "base/error.h"
 #include "plan/bottleneck.h"
