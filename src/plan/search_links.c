@@ -1,59 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/search.h"
+#include "plan/search_make.h"
 
 #include "base/error.h"
-#include "plan/topo_name.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-/* ---- what a group is called ---- */
-
-static void link_name(const struct kl_topo *t, int link, struct kl_text *text)
-{
-    char from[KL_NODE_TEXT], to[KL_NODE_TEXT];
-    const struct kl_link *l = &t->link[link];
-
-    kl_text_add(text, "%s → %s (%s)", kl_topo_name(t, l->from, from), kl_topo_name(t, l->to, to),
-                kl_link_type_name[l->type]);
-}
-
-static void all_links(const struct kl_topo *t, const struct kl_link_group *g, struct kl_text *text)
-{
-    const struct kl_link *l = &t->link[g->first];
-
-    if (g->n == 2)
-        kl_text_add(text, "both");
-    else
-        kl_text_add(text, "all %d", g->n);
-    kl_text_add(text, " links %s → %s (%s)", kl_node_type_name[t->node[l->from].type],
-                kl_node_type_name[t->node[l->to].type], kl_link_type_name[l->type]);
-}
-
-static void port_name(const struct kl_topo *t, int net, struct kl_text *text)
-{
-    char name[KL_NODE_TEXT];
-
-    kl_text_add(text, "entry through %s", kl_topo_name(t, kl_topo_at(t, KL_NODE_NET, net), name));
-}
-
-void kl_link_group_text(const struct kl_topo *t, const struct kl_link_group *g, struct kl_text *text)
-{
-    if (g->n > 1 && g->n == g->all) {
-        if (g->port)
-            kl_text_add(text, "entry through all %d NICs", g->n);
-        else
-            all_links(t, g, text);
-        return;
-    }
-    if (g->port)
-        port_name(t, g->first, text);
-    else
-        link_name(t, g->first, text);
-    if (g->n > 1) kl_text_add(text, " and %d like it", g->n - 1);
-}
-
-/* ---- grouping ---- */
 
 static bool same_kind(const struct kl_topo *t, int a, int b)
 {
@@ -75,7 +26,7 @@ static bool belongs(const struct kl_topo *t, const struct kl_link_group *a, cons
     return a->port || same_kind(t, a->first, b->first);
 }
 
-static void add_one(const struct kl_topo *t, struct kl_told_graph *g, const struct kl_link_group *one)
+static void add_one(const struct kl_topo *t, struct kl_graph_report *g, const struct kl_link_group *one)
 {
     if (one->used == 0 && one->more == 0) return;
     for (int i = 0; i < g->ngroups; i++) {
@@ -91,7 +42,7 @@ static void add_one(const struct kl_topo *t, struct kl_told_graph *g, const stru
     g->group[g->ngroups++] = *one;
 }
 
-static void add_link(const struct kl_topo *t, struct kl_told_graph *g, int link)
+static void add_link(const struct kl_topo *t, struct kl_graph_report *g, int link)
 {
     const struct kl_load *l = g->load;
     float lacks = kl_load_lacks(l, t, link);
@@ -106,7 +57,7 @@ static void add_link(const struct kl_topo *t, struct kl_told_graph *g, int link)
     add_one(t, g, &one);
 }
 
-static void add_port(const struct kl_topo *t, struct kl_told_graph *g, int net)
+static void add_port(const struct kl_topo *t, struct kl_graph_report *g, int net)
 {
     const struct kl_load *l = g->load;
     float lacks = kl_load_port_lacks(l, t, net);
@@ -148,7 +99,7 @@ static int fullest_first(const void *x, const void *y)
     return a->first - b->first;
 }
 
-ncclResult_t kl_tell_links(const struct kl_topo *t, struct kl_told_graph *g)
+ncclResult_t kl_search_group_links(const struct kl_topo *t, struct kl_graph_report *g)
 {
     g->group = malloc(((size_t)t->nlinks + (size_t)t->count[KL_NODE_NET] + 1) * sizeof *g->group);
     if (!g->group) return KL_NOMEM("the loads of links");

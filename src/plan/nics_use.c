@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/nics.h"
+#include "plan/nics_make.h"
 
 #include "base/error.h"
 #include "graph/nic.h"
@@ -31,46 +31,46 @@ static bool apart(const struct use *u, int a, int b)
     return a >= 0 && b >= 0 && u->plan->connect->nodes.of_rank[a] != u->plan->connect->nodes.of_rank[b];
 }
 
-static void mark(const struct use *u, int dev, enum kl_rail_use use, int channel)
+static void mark(const struct use *u, int dev, enum kl_traffic traffic, int channel)
 {
     struct kl_nic *nic = kl_nics_at(u->nics, dev);
     uint64_t bit = (uint64_t)1 << channel;
 
     if (!nic) return;
     nic->state = KL_NIC_USED;
-    if (use == KL_RAIL_RING)
+    if (traffic == KL_TRAFFIC_RING)
         nic->channels.ring |= bit;
     else
         nic->channels.tree |= bit;
 }
 
-static struct kl_rail *rail_of(const struct use *u, enum kl_rail_use use, int from, int to)
+static struct kl_rail *rail_of(const struct use *u, enum kl_traffic traffic, int from, int to)
 {
     struct kl_nics *n = u->nics;
     struct kl_rail *grown;
 
     for (int i = 0; i < n->nrails; i++)
-        if (n->rail[i].use == use && n->rail[i].from == from && n->rail[i].to == to) return &n->rail[i];
+        if (n->rail[i].traffic == traffic && n->rail[i].from == from && n->rail[i].to == to) return &n->rail[i];
     grown = realloc(n->rail, (size_t)(n->nrails + 1) * sizeof *grown);
     if (!grown) return NULL;
     n->rail = grown;
-    grown[n->nrails] = (struct kl_rail){.use = use, .from = from, .to = to};
+    grown[n->nrails] = (struct kl_rail){.traffic = traffic, .from = from, .to = to};
     return &grown[n->nrails++];
 }
 
 /* A connection of a channel between two ranks, if the network carries it. */
-static ncclResult_t add_connection(const struct use *u, enum kl_rail_use use, int channel, int from, int to)
+static ncclResult_t add_connection(const struct use *u, enum kl_traffic traffic, int channel, int from, int to)
 {
-    int graph = use == KL_RAIL_RING ? KL_GRAPH_RING : KL_GRAPH_TREE, a, b;
+    int graph = traffic == KL_TRAFFIC_RING ? KL_GRAPH_RING : KL_GRAPH_TREE, a, b;
     struct kl_rail *rail;
 
     if (!apart(u, from, to)) return ncclSuccess;
     a = nic_of(u, from, graph, channel);
     b = nic_of(u, to, graph, channel);
     if (a < 0 || b < 0) return ncclSuccess;
-    mark(u, a, use, channel);
-    mark(u, b, use, channel);
-    rail = rail_of(u, use, a, b);
+    mark(u, a, traffic, channel);
+    mark(u, b, traffic, channel);
+    rail = rail_of(u, traffic, a, b);
     if (!rail) return KL_NOMEM("rails");
     rail->channels |= (uint64_t)1 << channel;
     return ncclSuccess;
@@ -81,8 +81,8 @@ static ncclResult_t add_channel(const struct use *u, int channel, int rank)
 {
     const struct kl_connect *c = u->plan->connect;
 
-    KL_TRY(add_connection(u, KL_RAIL_RING, channel, rank, kl_connect_ring(c, channel, rank).next));
-    return add_connection(u, KL_RAIL_TREE, channel, rank, kl_connect_tree(c, channel, rank).up);
+    KL_TRY(add_connection(u, KL_TRAFFIC_RING, channel, rank, kl_connect_ring(c, channel, rank).next));
+    return add_connection(u, KL_TRAFFIC_TREE, channel, rank, kl_connect_tree(c, channel, rank).up);
 }
 
 /* Heads of NVLS talk to those of other nodes; hosts are alike, so those of the first tell all. */
@@ -124,7 +124,7 @@ static ncclResult_t mark_own(const struct use *u)
     return ncclSuccess;
 }
 
-ncclResult_t kl_nics_find_use(const struct kl_nics_request *q, struct kl_nics *nics)
+ncclResult_t kl_nics_find_use(const struct kl_nics_source *q, struct kl_nics *nics)
 {
     struct use u = {q->plan, nics};
 
