@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * walk.h - one round of a search: all ways to lay channels at one bandwidth, within a budget of visited GPUs.
+ * backtrack.h - one round of a search: all ways to lay channels at one bandwidth, within a budget of visited GPUs.
  *
- * The walk keeps two graphs. `work` carries the wishes of the round (pattern, bandwidths, path types, ...) and the channels being
+ * Two graphs are kept. `work` carries the wishes of the round (pattern, bandwidths, path types, ...) and the channels being
  * laid; `best` is the best solution so far, a whole copy of `work` taken when it won. In both, orders hold GPU indices and NET
  * indices instead of ranks and ids.
  *
@@ -12,23 +12,23 @@
  *
  * Source: the graph specification, 5.
  */
-#ifndef KL_GRAPH_WALK_H
-#define KL_GRAPH_WALK_H
+#ifndef KL_GRAPH_BACKTRACK_H
+#define KL_GRAPH_BACKTRACK_H
 
 #include "graph/graph.h"
 #include "graph/order.h"
-#include "graph/routes.h"
+#include "graph/reserve.h"
 
-enum { KL_WALK_PERFECT = -1 };
+enum { KL_BUDGET_PERFECT = -1 }; /* what is left of a budget when nothing can be better */
 
 struct kl_net_lists;
-struct kl_lane;
+struct kl_laying;
 struct kl_stage;
 
-struct kl_walk {
+struct kl_backtrack {
     struct kl_routes *routes;
     struct kl_graph *work, *best;
-    int budget; /* steps left; 0: used up, KL_WALK_PERFECT: nothing can be better */
+    int budget; /* steps left; 0: used up, KL_BUDGET_PERFECT: no need of more */
     int steps;  /* taken in this round */
     int stored; /* channels of the last solution stored in this round */
     int most;   /* no larger set of channels was, or would have been, completed in this round */
@@ -39,25 +39,24 @@ struct kl_walk {
     float head_share; /* of a channel's bandwidth: KL_CHARGE_HEADS */
     int entry_bw;     /* whole GB/s that a channel takes from a port */
     bool tree;        /* the way back must be as good */
-    bool exact;       /* rounding leaves no traces, so what is refused need not be tried */
 
-    struct kl_lane *lane; /* by channel */
+    struct kl_reserve reserve;
+    struct kl_laying *laying; /* by channel */
     int max_channels;
     int64_t *key; /* room for sorting candidates */
     struct kl_orders orders;
     struct kl_net_lists *lists;
 
-    unsigned version;   /* changes when a round leaves other bandwidths than it found: rounding */
-    int32_t *before;    /* routes->level when the round began */
-    uint32_t *refusals; /* by link, in this round */
+    unsigned version; /* changes when a round leaves other bandwidths than it found: rounding */
+    int32_t *before;  /* routes->level when the round began */
     bool nomem;
     bool thorough; /* take every step, needless or not */
 };
 
-ncclResult_t kl_walk_create(struct kl_routes *routes, int max_channels, struct kl_walk **walk);
-void kl_walk_free(struct kl_walk *walk);
+ncclResult_t kl_backtrack_create(struct kl_routes *routes, int max_channels, struct kl_backtrack **backtrack);
+void kl_backtrack_free(struct kl_backtrack *bt);
 
 /** Search with work's wishes and `budget` steps; the result is in `best`, what is left of the budget in `budget`. */
-ncclResult_t kl_walk_round(struct kl_walk *walk, int budget);
+ncclResult_t kl_backtrack_round(struct kl_backtrack *bt, int budget);
 
 #endif
