@@ -70,19 +70,6 @@ static ncclResult_t join_graphs(ncclComm_t comm, const struct kl_graph_config *c
     return ncclSuccess;
 }
 
-/* Following each ring finds out whether all ranks' graphs fit together. */
-static ncclResult_t take_rings(ncclComm_t comm)
-{
-    size_t n = (size_t)comm->nranks;
-
-    comm->nchannels = comm->connect->base;
-    comm->ring_order = malloc((size_t)comm->nchannels * n * sizeof *comm->ring_order);
-    if (!comm->ring_order) return KL_NOMEM("rings");
-    for (int c = 0; c < comm->nchannels; c++)
-        KL_TRY(kl_connect_ring_order(comm->connect, c, 0, &comm->ring_order[(size_t)c * n]));
-    return ncclSuccess;
-}
-
 static ncclResult_t plan_rounds(ncclComm_t comm)
 {
     comm->rounds = calloc((size_t)comm->nranks, sizeof *comm->rounds);
@@ -136,7 +123,6 @@ ncclResult_t kl_comm_agree(ncclComm_t comm)
     kl_graph_config_load(&config);
     KL_TRY(gather_records(comm));
     KL_TRY(join_graphs(comm, &config));
-    KL_TRY(take_rings(comm));
     KL_TRY(plan_rounds(comm));
     KL_TRY(tune(comm, &config));
     kl_comm_log_channels(comm);
@@ -147,10 +133,8 @@ void kl_comm_forget_agreement(ncclComm_t comm)
 {
     kl_connect_free(comm->connect);
     free(comm->rounds);
-    free(comm->ring_order);
     free((void *)comm->records);
     comm->connect = NULL;
     comm->rounds = NULL;
-    comm->ring_order = NULL;
     comm->records = NULL;
 }

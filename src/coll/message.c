@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coll/sendrecv.h"
+#include "coll/message.h"
 
 #include "base/error.h"
+#include "transport/pool.h"
 
 #include <string.h>
 
@@ -12,34 +13,58 @@ static size_t at_most(size_t bytes, size_t most)
     return bytes < most ? bytes : most;
 }
 
-static size_t send_step(struct kl_message *m, struct kl_fifo_tx *tx)
+/* Through a slot of the pool; 0 if none is free. */
+static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left)
 {
-    const char *from = m->data + m->moved;
-    size_t left = m->bytes - m->moved;
-    bool lend = tx->shares_memory && left >= LEND_FROM;
-    size_t bytes = at_most(left, lend ? MOST_LENT : tx->slot_bytes);
+    size_t bytes = at_most(left, kl_pool_slot_bytes(tx->pool));
+    uint64_t offset;
+    void *slot = kl_pool_take(tx->pool, tx, &offset);
 
-    if (lend) {
-        kl_fifo_publish_direct(tx, from, bytes, bytes < left);
-        return bytes;
-    }
+    if (!slot) return 0;
+    memcpy(slot, from, bytes);
+    kl_fifo_publish_pooled(tx, offset, bytes, bytes < left);
+    return bytes;
+}
+
+static size_t send_copied(struct kl_fifo_tx *tx, const char *from, size_t left)
+{
+    size_t bytes = at_most(left, tx->shape.slot_bytes);
+
     if (bytes) memcpy(kl_fifo_reserve(tx, bytes), from, bytes);
     kl_fifo_publish(tx, bytes, bytes < left);
     return bytes;
 }
 
-enum kl_progress kl_send_progress(struct kl_message *message, struct kl_connector *connector)
+static size_t send_lent(struct kl_fifo_tx *tx, const char *from, size_t left)
+{
+    size_t bytes = at_most(left, MOST_LENT);
+
+    kl_fifo_publish_direct(tx, from, bytes, bytes < left);
+    return bytes;
+}
+
+static size_t send_step(struct kl_message *m, struct kl_fifo_tx *tx)
+{
+    const char *from = m->data + m->moved;
+    size_t left = m->bytes - m->moved, bytes = 0;
+
+    if (tx->shares_memory && left >= LEND_FROM) return send_lent(tx, from, left);
+    if (tx->pool && left > tx->shape.slot_bytes) bytes = send_pooled(tx, from, left);
+    return bytes ? bytes : send_copied(tx, from, left);
+}
+
+enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector)
 {
     struct kl_fifo_tx *tx = &connector->tx;
-    enum kl_progress step = KL_STALLED;
+    enum kl_progress got = KL_STALLED;
 
     while (!message->ended) {
-        if (!kl_fifo_can_send(tx)) return step;
+        if (!kl_fifo_can_send(tx)) return got;
         message->moved += send_step(message, tx);
         message->ended = message->moved == message->bytes;
-        step = KL_MOVED;
+        got = KL_MOVED;
     }
-    return kl_fifo_drained(tx) ? KL_DONE : step;
+    return kl_fifo_drained(tx) ? KL_DONE : got;
 }
 
 static ncclResult_t refuse(const struct kl_message *m, int peer, const void *in, size_t bytes, bool more)
@@ -50,15 +75,15 @@ static ncclResult_t refuse(const struct kl_message *m, int peer, const void *in,
                    more ? "more than " : "", m->moved + bytes, m->bytes);
 }
 
-enum kl_progress kl_recv_progress(struct kl_message *message, struct kl_connector *connector, ncclResult_t *rc)
+enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector *connector, ncclResult_t *rc)
 {
     struct kl_fifo_rx *rx = &connector->rx;
-    enum kl_progress step = KL_STALLED;
+    enum kl_progress got = KL_STALLED;
 
     while (!message->ended) {
         size_t bytes;
         bool more;
-        if (!kl_fifo_ready(rx)) return step;
+        if (!kl_fifo_ready(rx)) return got;
         const void *in = kl_fifo_open(rx, &bytes, &more);
         size_t left = message->bytes - message->moved;
         if (!in || bytes > left || more != (bytes < left)) {
@@ -70,7 +95,7 @@ enum kl_progress kl_recv_progress(struct kl_message *message, struct kl_connecto
         kl_fifo_release(rx);
         message->moved += bytes;
         message->ended = !more;
-        step = KL_MOVED;
+        got = KL_MOVED;
     }
     return KL_DONE;
 }
