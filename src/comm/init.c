@@ -78,8 +78,9 @@ static const struct phase {
     void (*undo)(ncclComm_t comm);
 } phases[] = {
     {"bootstrap", join_bootstrap, leave_bootstrap},
-    {"peers", kl_comm_exchange_peers, kl_comm_forget_peers},
-    {"graphs", kl_comm_search_graphs, kl_comm_forget_graphs},
+    {"peers", kl_comm_meet_peers, kl_comm_leave_peers},
+    {"machine", kl_comm_find_machine, kl_comm_forget_machine},
+    {"graphs", kl_comm_find_graphs, NULL},
     {"agreement", kl_comm_agree, kl_comm_forget_agreement},
     {"connections", kl_comm_connect, kl_comm_disconnect},
     {"operations", prepare_operations, drop_operations},
