@@ -297,7 +297,7 @@ fail:
 ncclResult_t kl_machine_narrow(struct kl_topo **topo, int rank, int nranks)
 {
     KL_TRY(kl_topo_trim(topo, rank, nranks));
-    KL_TRY(kl_topo_paths(*topo));
+    if (!kl_topo_has_paths(*topo)) KL_TRY(kl_topo_paths(*topo));
     kl_topo_search_init(*topo);
     return ncclSuccess;
 }
