@@ -230,10 +230,14 @@ ncclResult_t kl_connect_collnet(const struct kl_connect *c, const struct kl_grap
 const char *kl_channel_reason_name(int reason);
 const char *kl_channel_reason_text(int reason);
 
-/* ---- nodes ---- */
+/* ---- what kl_connect_create is made of ---- */
 
+/** Who shares a node (nodes.c). */
 ncclResult_t kl_nodes_create(const struct kl_ranks *ranks, struct kl_nodes *nodes);
 void kl_nodes_fini(struct kl_nodes *nodes);
+
+/** Fill in the counts of channels, `source` and the steps (channels.c). Needs nodes, graphs as aligned, and what is supported. */
+void kl_channels_set(struct kl_connect *c, const struct kl_connect_request *request);
 
 static inline int kl_nodes_size(const struct kl_nodes *n, int node)
 {

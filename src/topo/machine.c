@@ -286,7 +286,6 @@ ncclResult_t kl_machine_graph(const struct kl_machine *m, const struct kl_xml *d
     KL_TRY_OR(rc, fail, check_ranks(m, t, document));
     note_facts(m, t);
     KL_TRY_OR(rc, fail, kl_topo_paths(t));
-    kl_topo_search_init(t);
     *topo = t;
     return ncclSuccess;
 fail:
@@ -298,7 +297,6 @@ ncclResult_t kl_machine_narrow(struct kl_topo **topo, int rank, int nranks)
 {
     KL_TRY(kl_topo_trim(topo, rank, nranks));
     if (!kl_topo_has_paths(*topo)) KL_TRY(kl_topo_paths(*topo));
-    kl_topo_search_init(*topo);
     return ncclSuccess;
 }
 
