@@ -131,6 +131,7 @@ struct ncclComm {
     int *ring_order; /* nchannels rows of nranks */
     int local_ranks; /* on this host */
     ncclUniqueId id;
+    struct kl_cpuset *home; /* during init: where its thread ran before; NULL: it was not moved */
     struct kl_phase_time times[KL_PHASES_MAX];
     int phases_done;
 };
@@ -173,12 +174,14 @@ void kl_comm_abort(ncclComm_t comm);
 /** The group of the user thread has ended. True: the communicator was aborted meanwhile, and freed just now. */
 bool kl_comm_leave_group(ncclComm_t comm);
 
-/* ---- phases: peers.c, topology.c, graphs.c, agree.c, connect.c ---- */
+/* ---- phases: peers.c, topology.c, near.c, graphs.c, agree.c, connect.c ---- */
 
 ncclResult_t kl_comm_meet_peers(ncclComm_t comm);
 void kl_comm_leave_peers(ncclComm_t comm);
 ncclResult_t kl_comm_find_machine(ncclComm_t comm);
 void kl_comm_forget_machine(ncclComm_t comm);
+ncclResult_t kl_comm_move_near(ncclComm_t comm);
+void kl_comm_move_back(ncclComm_t comm);
 ncclResult_t kl_comm_find_graphs(ncclComm_t comm);
 ncclResult_t kl_comm_agree(ncclComm_t comm);
 void kl_comm_forget_agreement(ncclComm_t comm);
