@@ -23,6 +23,7 @@
 #include "channel/connections.h"
 #include "coll/exec.h"
 #include "comm/config.h"
+#include "comm/world.h"
 #include "device/host/stream.h"
 #include "graph/p2p.h"
 #include "graph/tuning.h"
@@ -89,12 +90,11 @@ struct ncclComm {
     _Atomic uint32_t arrivals[KL_LAUNCHES];     /* streams that have reached a launch that joins several */
 
     /* what the plan says, constant after init */
-    const struct kl_peer *peers; /* nranks */
-    const struct kl_topo *topo;  /* the machine that this rank's domain of the host lives on */
-    const struct kl_graphs *graphs;
-    enum kl_offload no_collnet, no_nvls;  /* why no graphs for them were looked for */
-    const struct kl_rank_record *records; /* nranks: what every rank says about its graphs */
-    struct kl_connect *connect;           /* the joined graphs, as this rank sees them */
+    struct kl_world *world;      /* what the ranks of this process share */
+    struct kl_domain *domain;    /* of the world: this rank's, with its graphs */
+    const struct kl_peer *peers; /* the world's, nranks */
+    const struct kl_topo *topo;  /* the domain's */
+    struct kl_connect *connect;  /* the joined graphs, as this rank sees them */
     struct kl_p2p_channels p2p;
     struct kl_p2p_round *rounds; /* nranks */
     struct kl_tuning tuning;     /* with kl_tuning_host */
@@ -106,6 +106,7 @@ struct ncclComm {
     struct kl_stream *default_stream;
     int local_ranks; /* on this host */
     ncclUniqueId id;
+    struct kl_cpuset *home; /* during init: where its thread ran before; NULL: it was not moved */
     struct kl_phase_time times[KL_PHASES_MAX];
     int phases_done;
 };
@@ -148,12 +149,15 @@ void kl_comm_abort(ncclComm_t comm);
 /** The group of the user thread has ended. True: the communicator was aborted meanwhile, and freed just now. */
 bool kl_comm_leave_group(ncclComm_t comm);
 
-/* ---- phases: peers.c, topology.c, agree.c, connect.c ---- */
+/* ---- phases: peers.c, topology.c, near.c, graphs.c, agree.c, connect.c ---- */
 
-ncclResult_t kl_comm_exchange_peers(ncclComm_t comm);
-void kl_comm_forget_peers(ncclComm_t comm);
-ncclResult_t kl_comm_search_graphs(ncclComm_t comm);
-void kl_comm_forget_graphs(ncclComm_t comm);
+ncclResult_t kl_comm_meet_peers(ncclComm_t comm);
+void kl_comm_leave_peers(ncclComm_t comm);
+ncclResult_t kl_comm_find_machine(ncclComm_t comm);
+void kl_comm_forget_machine(ncclComm_t comm);
+ncclResult_t kl_comm_move_near(ncclComm_t comm);
+void kl_comm_move_back(ncclComm_t comm);
+ncclResult_t kl_comm_find_graphs(ncclComm_t comm);
 ncclResult_t kl_comm_agree(ncclComm_t comm);
 void kl_comm_forget_agreement(ncclComm_t comm);
 ncclResult_t kl_comm_connect(ncclComm_t comm);

@@ -93,8 +93,10 @@ static const struct phase {
     void (*undo)(ncclComm_t comm);
 } phases[] = {
     {"bootstrap", join_bootstrap, leave_bootstrap},
-    {"peers", kl_comm_exchange_peers, kl_comm_forget_peers},
-    {"graphs", kl_comm_search_graphs, kl_comm_forget_graphs},
+    {"peers", kl_comm_meet_peers, kl_comm_leave_peers},
+    {"machine", kl_comm_find_machine, kl_comm_forget_machine},
+    {"affinity", kl_comm_move_near, kl_comm_move_back},
+    {"graphs", kl_comm_find_graphs, NULL},
     {"agreement", kl_comm_agree, kl_comm_forget_agreement},
     {"connections", kl_comm_connect, kl_comm_disconnect},
     {"operations", prepare_operations, drop_operations},
@@ -182,6 +184,7 @@ ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int de
         kl_error_adopt(text);
         return rc;
     }
+    kl_comm_move_back(c);
     log_times(c);
     KL_INFO(KL_INIT, "comm %p rank %d nranks %d device %d - Init COMPLETE", (void *)c, rank, nranks, c->device);
     *comm = c;
