@@ -452,8 +452,9 @@ static void types_and_operations_decide(void **state)
         assert_true(op.nvls == c->nvls && op.prescaled == c->prescaled && op.fp8 == c->fp8);
         assert_true(op.func == c->func && op.bytes == 100 && op.npipe == 1 && op.collnet);
     }
-    assert_int_equal(kl_tuning_type_sm(ncclFloat8e5m2), 90);
-    assert_int_equal(kl_tuning_type_sm(ncclHalf), 0);
+    assert_int_equal(kl_tuning_type_sm(&kl_tuning_reference, ncclFloat8e5m2), 90);
+    assert_int_equal(kl_tuning_type_sm(&kl_tuning_reference, ncclHalf), 0);
+    assert_int_equal(kl_tuning_type_sm(&kl_tuning_host, ncclFloat8e5m2), 0);
 }
 
 int main(void)

@@ -193,11 +193,14 @@ static struct kl_coll_place place_of(const struct kl_cluster *cluster, const str
 }
 
 /* What NCCL would not even begin with. */
-static ncclResult_t check_type(const struct kl_coll_asked *a, const struct kl_coll_place *place, int sm)
+static ncclResult_t check_type(const struct kl_coll_asked *a, const struct kl_coll_place *place,
+                               const struct kl_tuning *t)
 {
-    if (a->func >= 0 && !place->here && sm < kl_tuning_type_sm(a->type))
+    int sm = kl_tuning_type_sm(t->constants, a->type);
+
+    if (a->func >= 0 && !place->here && t->in.min_sm < sm)
         return KL_FAIL(ncclInvalidUsage, "%s: %s needs GPUs of sm %d or newer, and one here is sm %d", a->title,
-                       kl_type_name(a->type), kl_tuning_type_sm(a->type), sm);
+                       kl_type_name(a->type), sm, t->in.min_sm);
     return ncclSuccess;
 }
 
@@ -207,7 +210,7 @@ static ncclResult_t answer_choice(const struct kl_explain_request *q, const stru
     struct kl_coll_finding f;
     ncclResult_t rc = ncclSuccess;
 
-    KL_TRY(check_type(a, place, t->in.min_sm));
+    KL_TRY(check_type(a, place, t));
     KL_TRY(kl_coll_find_out(a, place, t, &f));
     if (q->json)
         rc = kl_coll_json(&f, to);
