@@ -15,7 +15,15 @@ import sys
 
 import objects
 
-FOR_TESTS = {}
+FOR_TESTS = {
+    "kl_conf_parse": "a file's text without the file",
+    "kl_log_reset": "a process that logs for the first time, again",
+    "kl_settings_open": "another environment than the process's",
+    "kl_settings_close": "the same",
+    "kl_tuning_pick": "costs that no model has",
+    "kl_xml_parse": "a document without a file",
+    "kl_xml_text": "a document that can be compared",
+}
 PUBLIC = re.compile(r"main$|p?nccl[A-Z]|kolo[A-Z]")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
