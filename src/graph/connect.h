@@ -44,12 +44,13 @@ struct kl_channel_record {
 struct kl_rank_record {
     struct kl_graph_facts graph[KL_GRAPHS];
     int32_t cpu_arch, cpu_vendor; /* enum kl_cpu_arch, kl_cpu_vendor */
+    int32_t sm;                   /* of the rank's own GPU; 0 where nobody asks */
     int32_t nheads;               /* NVLS: different first ranks of its channels */
     int32_t head[KL_GRAPH_CHANNELS];
     struct kl_channel_record channel[KL_GRAPH_CHANNELS];
 };
 _Static_assert(sizeof(struct kl_channel_record) == 36, "wire format");
-_Static_assert(sizeof(struct kl_rank_record) == KL_GRAPHS * 36 + 12 + KL_GRAPH_CHANNELS * 40, "wire format");
+_Static_assert(sizeof(struct kl_rank_record) == KL_GRAPHS * 36 + 16 + KL_GRAPH_CHANNELS * 40, "wire format");
 
 /** The graphs of one rank; NULL where there is none. */
 struct kl_graphs {

@@ -4,6 +4,7 @@
 /* Rows are algorithms, columns LL, LL128, Simple. What is not named is 0. */
 const struct kl_tuning_constants kl_tuning_reference =
     {
+        .name = "reference",
         .base_latency =
             {
                 [KL_ALGO_TREE] = {6.8f, 14.0f, 8.4f},
@@ -64,6 +65,7 @@ const struct kl_tuning_constants kl_tuning_reference =
  */
 const struct kl_tuning_constants kl_tuning_host =
     {
+        .name = "host",
         .base_latency =
             {
                 [KL_ALGO_TREE] = {0.55f, 0.75f, 1.2f},

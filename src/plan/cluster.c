@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/cluster.h"
+
+#include "base/error.h"
+#include "comm/config.h"
+#include "os/affinity.h"
+#include "topo/nics.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Loading what the process was given reports what is wrong with it; what --with says was checked before. */
+static void load_options(struct kl_cluster *c, struct kl_comm_config *comm)
+{
+    kl_topo_config_load(&c->config, &c->options);
+    kl_comm_config_load(comm);
+    if (c->settings.nover) {
+        kl_topo_config_load_from(&c->config, &c->settings, &c->options);
+        kl_comm_config_load_from(comm, &c->settings);
+    }
+    c->options.p2p_level = comm->p2p_level;
+    c->options.p2p_disable = comm->p2p_disable;
+    c->options.shm_disable = comm->shm_disable;
+}
+
+/* ---- devices ---- */
+
+static int cpus_here(void)
+{
+    int n = kl_affinity_count();
+
+    return n < 2 ? 2 : n;
+}
+
+static ncclResult_t make_devices(struct kl_cluster *c, int n)
+{
+    c->device = calloc((size_t)n + 1, sizeof *c->device);
+    if (!c->device) return KL_NOMEM("devices");
+    for (int i = 0; i < n; i++) c->device[i] = (struct kl_host_device){.rank = i, .ordinal = i};
+    c->gpus = n;
+    return ncclSuccess;
+}
+
+/* The i-th device used from now on is the one that was in place `from`. */
+static void use_device(struct kl_cluster *c, int i, int from, const struct kl_gpu_facts *gpu)
+{
+    if (c->facts.ngpus)
+        c->facts.gpu[i] = gpu[from];
+    else
+        c->device[i].ordinal = from;
+}
+
+/* Keep the devices that a list like "0,2,4" names, in its order. */
+static ncclResult_t pick_devices(struct kl_cluster *c, const char *list)
+{
+    int n = 0, all = c->gpus;
+    struct kl_gpu_facts *gpu = calloc((size_t)c->facts.ngpus + 1, sizeof *gpu);
+
+    if (!gpu) return KL_NOMEM("devices");
+    if (c->facts.ngpus) memcpy(gpu, c->facts.gpu, (size_t)c->facts.ngpus * sizeof *gpu);
+    for (const char *at = list;; at++) {
+        char *end;
+        long i = strtol(at, &end, 10);
+
+        if (!isdigit((unsigned char)*at) || i >= all || n == all || (*end && *end != ',')) {
+            free(gpu);
+            return KL_FAIL(ncclInvalidUsage, "--gpus %s: expected ordinals of %s below %d, as in 0,2,4", list, c->name,
+                           all);
+        }
+        use_device(c, n++, (int)i, gpu);
+        at = end;
+        if (!*at) break;
+    }
+    free(gpu);
+    c->gpus = n;
+    return ncclSuccess;
+}
+
+/* Spread this machine's devices over its NUMA nodes, in blocks. */
+static void spread_devices(struct kl_cluster *c)
+{
+    int node[256], nnodes = kl_machine_numa_nodes(c->machine.sysfs, node, 256);
+
+    for (int i = 0; i < c->gpus; i++) c->device[i].numa = node[(long)i * nnodes / c->gpus];
+}
+
+static int by_dev(const void *x, const void *y)
+{
+    return ((const struct kl_gpu_facts *)x)->dev - ((const struct kl_gpu_facts *)y)->dev;
+}
+
+/* A machine without a file: as it was recorded, or this one; its GPUs, or host devices. */
+static ncclResult_t open_machine(struct kl_cluster *c, const struct kl_cluster_request *q)
+{
+    if (q->sysfs) KL_TRY(kl_record_load(q->sysfs, &c->facts));
+    if (!c->facts.nnets) KL_TRY(kl_nics_read(q->sysfs, &c->facts.net, &c->facts.nnets));
+    if (!c->facts.has_cpu) kl_cpu_facts_read(&c->facts.cpu);
+    c->machine.cpu = &c->facts.cpu;
+    c->machine.net = c->facts.net;
+    c->machine.nnets = c->facts.nnets;
+    if (!c->facts.ngpus) {
+        c->cpus = true;
+        KL_TRY(make_devices(c, q->ranks ? q->ranks : cpus_here()));
+        spread_devices(c);
+    } else {
+        qsort(c->facts.gpu, (size_t)c->facts.ngpus, sizeof *c->facts.gpu, by_dev);
+        if (c->facts.gpu[0].dev < 0) return KL_FAIL(ncclInvalidUsage, "%s: a GPU without a device number", q->sysfs);
+        c->gpus = c->facts.ngpus;
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t use_file(struct kl_cluster *c)
+{
+    c->machine.file = c->file;
+    c->name = kl_xml_name(c->file);
+    KL_TRY(kl_machine_check_file(c->file));
+    return make_devices(c, kl_machine_file_gpus(c->file));
+}
+
+/* A file that is asked for, NCCL_TOPO_FILE as far as the library would use it, a record, or this machine. */
+static ncclResult_t open_source(struct kl_cluster *c, const struct kl_cluster_request *q, const char *topo_file)
+{
+    if (q->document)
+        KL_TRY(kl_xml_clone(q->document, &c->file));
+    else if (q->topo)
+        KL_TRY(kl_xml_load(q->topo, kl_xml_topo_schema, &c->file));
+    else if (!q->sysfs && *topo_file) {
+        KL_TRY(kl_machine_read_file(topo_file, true, &c->file));
+        c->from_setting = c->file != NULL;
+        c->setting_failed = !c->file;
+    }
+    return c->file ? use_file(c) : open_machine(c, q);
+}
+
+bool kl_cluster_is_domain(const struct kl_xml *file, int hosts)
+{
+    return hosts == 1 && kl_machine_file_multihost(file);
+}
+
+static void decide_mnnvl(struct kl_cluster *c, const struct kl_cluster_request *q)
+{
+    struct kl_setting set;
+
+    if (q->mnnvl || (kl_settings_find(&c->settings, "KOLO_MNNVL", &set) && !strcmp(set.text, "1"))) {
+        c->options.mnnvl = true;
+        c->machine.hosts = c->hosts;
+    } else if (c->file && kl_cluster_is_domain(c->file, c->hosts))
+        c->options.mnnvl = true;
+}
+
+/* Number the devices from `first`. */
+static void set_ranks(struct kl_cluster *c, int first)
+{
+    for (int i = 0; i < c->gpus; i++) {
+        if (c->facts.ngpus)
+            c->facts.gpu[i].rank = first + i;
+        else
+            c->device[i].rank = first + i;
+    }
+    c->machine.gpu = c->facts.gpu;
+    c->machine.ngpus = c->facts.ngpus ? c->gpus : 0;
+    c->machine.device = c->device;
+    c->machine.ndevices = c->facts.ngpus ? 0 : c->gpus;
+}
+
+/* From now on the machine is the file that describes it. */
+static ncclResult_t become_document(struct kl_cluster *c)
+{
+    struct kl_xml *document = NULL;
+
+    if (c->file) return ncclSuccess;
+    set_ranks(c, 0);
+    KL_TRY(kl_machine_document(&c->machine, &c->options, &document));
+    kl_record_free(&c->facts);
+    free(c->device);
+    c->facts = (struct kl_recorded){0};
+    c->device = NULL;
+    c->machine = (struct kl_machine){.sysfs = c->machine.sysfs};
+    c->file = document;
+    return use_file(c);
+}
+
+static ncclResult_t edit(struct kl_cluster *c, const struct kl_cluster_request *q)
+{
+    if (!q->as_document && !kl_edits_change_machine(&q->edits)) return ncclSuccess;
+    KL_TRY(become_document(c));
+    set_ranks(c, 0);
+    return kl_edits_change_machine(&q->edits) ? kl_edit_machine(&q->edits, c) : ncclSuccess;
+}
+
+static ncclResult_t use_settings(struct kl_cluster *c, const struct kl_edits *edits)
+{
+    c->settings = *kl_settings_process();
+    c->params = edits->params;
+    if (!edits->with.n) return ncclSuccess;
+    KL_TRY(kl_edit_settings(edits, &c->over));
+    c->settings = kl_settings_over(kl_settings_process(), c->over, (size_t)edits->with.n);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_cluster_open(const struct kl_cluster_request *q, struct kl_cluster *c)
+{
+    struct kl_comm_config comm;
+    ncclResult_t rc;
+
+    *c = (struct kl_cluster){.hosts = q->hosts ? q->hosts : 1, .name = "this machine"};
+    c->machine.sysfs = q->sysfs;
+    c->constants = q->constants ? q->constants : &kl_tuning_reference;
+    KL_TRY(use_settings(c, &q->edits));
+    load_options(c, &comm);
+    KL_TRY_OR(rc, fail, open_source(c, q, comm.topo_file));
+    if (q->gpus) KL_TRY_OR(rc, fail, pick_devices(c, q->gpus));
+    KL_TRY_OR(rc, fail, edit(c, q));
+    decide_mnnvl(c, q);
+    set_ranks(c, 0);
+    return ncclSuccess;
+fail:
+    kl_cluster_close(c);
+    return rc;
+}
+
+void kl_cluster_close(struct kl_cluster *c)
+{
+    kl_xml_free(c->file);
+    kl_record_free(&c->facts);
+    free(c->device);
+    free(c->over);
+    *c = (struct kl_cluster){0};
+}
+
+/* ---- systems ---- */
+
+ncclResult_t kl_cluster_topo(struct kl_cluster *c, int rank, struct kl_topo **topo)
+{
+    if (c->machine.hosts <= 1) set_ranks(c, rank / c->gpus * c->gpus);
+    ncclResult_t rc = kl_machine_topo(&c->machine, &c->options, rank, c->hosts * c->gpus, topo, NULL);
+    set_ranks(c, 0);
+    return rc;
+}
+
+ncclResult_t kl_cluster_whole(const struct kl_cluster *c, struct kl_topo **topo, struct kl_xml **document)
+{
+    return kl_machine_whole(&c->machine, &c->options, topo, document);
+}
+
+/* The hosts are alike, so what is together on host 0 is together everywhere. */
+ncclResult_t kl_cluster_nodes(const struct kl_cluster *c, int *node, int *nnodes)
+{
+    int local = c->machine.hosts > 1 ? c->hosts * c->gpus : c->gpus, n = 0;
+    struct kl_topo *t = NULL;
+    int *domain = NULL;
+    ncclResult_t rc;
+
+    KL_TRY(kl_cluster_whole(c, &t, NULL));
+    domain = calloc((size_t)local + 1, 2 * sizeof *domain);
+    KL_TRY_OR(rc, out, domain ? ncclSuccess : KL_NOMEM("nodes"));
+    kl_topo_domains(t, domain);
+    int *number = domain + local; /* of the node of each domain */
+    for (int r = 0; r < c->hosts * c->gpus; r++) {
+        int gpu = kl_topo_gpu_of_rank(t, r % local);
+
+        if (r % local == 0) memset(number, 0xff, (size_t)local * sizeof *number);
+        if (number[domain[gpu]] < 0) number[domain[gpu]] = n++;
+        node[r] = number[domain[gpu]];
+    }
+    *nnodes = n;
+out:
+    free(domain);
+    kl_topo_free(t);
+    return rc;
+}

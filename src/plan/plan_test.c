@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clusters on paper: identical hosts, hosts that fall apart, and one of 16,384 GPUs. */
+#include "plan/plan.h"
+
+#include "base/error.h"
+#include "graph/nic.h"
+#include "plan/test_cluster.h"
+
+static struct cluster *plan_for(const char *file, int hosts, bool p2p)
+{
+    struct cluster *c = open_cluster(file);
+
+    c->options.p2p_disable = !p2p;
+    plan_cluster(c, hosts);
+    return c;
+}
+
+static const char a100[] = "tests/data/topologies/synthetic/a100-nvsw-8nic-200g.xml";
+
+static void all_rings_are_rings(const struct kl_plan *p)
+{
+    int32_t *order = malloc((size_t)p->nranks * sizeof *order);
+
+    for (int ch = 0; ch < p->connect->nchannels; ch++)
+        assert_int_equal(kl_connect_ring_order(p->connect, ch, 0, order), ncclSuccess);
+    free(order);
+}
+
+static void two_hosts_are_two_nodes(void **state)
+{
+    struct cluster *c = plan_for(a100, 2, true);
+
+    (void)state;
+    assert_int_equal(c->plan->ndomains, 1);
+    assert_int_equal(c->plan->connect->nodes.nnodes, 2);
+    assert_int_equal(c->plan->connect->nchannels, 16);
+    assert_int_equal(c->plan->p2p.n, 16);
+    assert_int_equal(c->plan->p2p.per_peer, 2);
+    all_rings_are_rings(c->plan);
+    drop_cluster(c);
+}
+
+/* Without P2P the GPUs of each socket stay together, and the network joins them: two nodes per host. */
+static void a_host_can_be_two_nodes(void **state)
+{
+    struct cluster *c = plan_for(a100, 2, false);
+    int shift;
+
+    (void)state;
+    assert_int_equal(c->plan->ndomains, 2);
+    assert_int_equal(c->plan->connect->nodes.nnodes, 4);
+    for (int r = 0; r < 16; r++) {
+        const struct kl_plan_domain *d = kl_plan_domain_of(c->plan, r, &shift);
+
+        assert_true(kl_topo_gpu_of_rank(d->topo, r - shift) >= 0);
+        assert_int_equal(shift, r / 8 * 8);
+    }
+    all_rings_are_rings(c->plan);
+    drop_cluster(c);
+}
+
+/* Who sends and receives for a channel, through which NIC. */
+static void ends_of_channels_have_nics(void **state)
+{
+    struct cluster *c = plan_for(a100, 2, true);
+    const struct kl_plan_domain *d = &c->plan->domain[0];
+    const struct kl_graph *ring = d->graphs.graph[KL_GRAPH_RING];
+    struct kl_graph_nic nic;
+
+    (void)state;
+    for (int ch = 0; ch < 16; ch++) {
+        int first = ring->intra[ch % 8 * 8], last = ring->intra[ch % 8 * 8 + 7];
+
+        assert_int_equal(kl_graph_nic(d->topo, ring, 8, ch, first, &nic), ncclSuccess);
+        assert_int_equal(nic.net, ch % 8);
+        assert_int_equal(nic.proxy, first);
+        assert_int_equal(kl_graph_nic(d->topo, ring, 8, ch, last, &nic), ncclSuccess);
+        assert_int_equal(nic.net, ch % 8);
+        assert_int_equal(nic.proxy, last);
+    }
+    assert_int_equal(kl_graph_nic(d->topo, ring, 9, 0, 0, &nic), ncclInternalError);
+    drop_cluster(c);
+}
+
+/* Every neighbour knows its neighbour, for a sample of the ranks; rings close; one root per tree. */
+static void sixteen_thousand_gpus(void **state)
+{
+    struct cluster *c = plan_for(a100, 2048, true);
+    const struct kl_connect *all = c->plan->connect;
+
+    (void)state;
+    assert_int_equal(c->plan->nranks, 16384);
+    assert_int_equal(all->nodes.nnodes, 2048);
+    all_rings_are_rings(c->plan);
+    for (int ch = 0; ch < all->nchannels; ch++) {
+        int roots = 0;
+
+        for (int r = 0; r < 16384; r++) {
+            struct kl_tree_neighbours t = kl_connect_tree(all, ch, r);
+            int hops = 0;
+
+            roots += t.up < 0;
+            for (int i = 0; i < 3 && t.down[i] >= 0; i++) assert_int_equal(kl_connect_tree(all, ch, t.down[i]).up, r);
+            if (r % 97) continue;
+            for (int up = t.up; up >= 0; up = kl_connect_tree(all, ch, up).up) hops++;
+            assert_true(hops <= 9 * 12); /* chains of 8 and a wire, on each of at most 12 levels */
+        }
+        assert_int_equal(roots, 1);
+    }
+    drop_cluster(c);
+}
+
+/* ---- sends and receives ---- */
+
+static const struct p2p_case {
+    const char *file;
+    int hosts;
+    int64_t max, min, args, per_net_peer;
+    int n, per_peer, limit, share, far;
+} p2p[] = {
+    {"a100-nvsw-8nic-200g", 2, 64, 1, INT64_MAX, -1, 16, 2, KL_P2P_CHANNELS, KL_P2P_REMOTE, -1},
+    {"a100-nvsw-8nic-200g", 9, 64, 1, INT64_MAX, -1, 16, 1, KL_P2P_CHANNELS, KL_P2P_REMOTE, -1},
+    {"a100-nvsw-8nic-200g", 2, 64, 1, INT64_MAX, 4, 16, 4, KL_P2P_CHANNELS, KL_P2P_PER_PEER, -1},
+    {"a100-nvsw-8nic-200g", 2, 5, 1, INT64_MAX, -1, 8, 1, KL_P2P_MAX, KL_P2P_REMOTE, -1},
+    {"a100-nvsw-8nic-200g", 1, 64, 33, INT64_MAX, -1, 64, 32, KL_P2P_MIN, KL_P2P_NVLINKS, 1},
+    {"a100-nvsw-8nic-200g", 1, 64, 1, 100, -1, 4, 4, KL_P2P_ARGS, KL_P2P_ALL, -1},
+    {"dgx1v-hcm-4nic", 1, 64, 1, INT64_MAX, -1, 16, 2, KL_P2P_CHANNELS, KL_P2P_NVLINKS, 1},
+    {"pcie-8gpu-0nic-l40s", 1, 64, 8, INT64_MAX, -1, 8, 2, KL_P2P_MIN, KL_P2P_TWO, 1},
+    {"pcie-8gpu-4nic-100g", 1, 64, 1, INT64_MAX, -1, 2, 1, KL_P2P_CHANNELS, KL_P2P_REMOTE, -1},
+    {"gb200-4gpu-4nic", 33, 64, 1, INT64_MAX, -1, 32, 2, KL_P2P_CHANNELS, KL_P2P_NICS, -1},
+};
+
+/* How many channels sends and receives have, and what decided it. */
+static void p2p_channels_say_why(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(q, p2p)
+    {
+        char file[128];
+
+        snprintf(file, sizeof file, "tests/data/topologies/synthetic/%s.xml", q->file);
+        struct cluster *c = plan_for(file, q->hosts, true);
+        const struct kl_plan_domain *d = &c->plan->domain[0];
+        struct kl_channel_params params = KL_CHANNEL_PARAMS;
+
+        params.max_p2p = q->max;
+        params.min_p2p = q->min;
+        params.work_args_bytes = q->args;
+        params.per_net_peer = q->per_net_peer;
+        struct kl_p2p_channels p = kl_p2p_channels_of(d->topo, c->plan->connect, &params, 0);
+
+        if (p.n != q->n || p.per_peer != q->per_peer || p.why.limit != q->limit || p.why.share != q->share ||
+            p.why.far != q->far)
+            fail_msg("%s on %d: %d, %s; %d, %s, far %d", q->file, q->hosts, p.n,
+                     kl_p2p_channels_limit_name(p.why.limit), p.per_peer, kl_p2p_share_name(p.why.share), p.why.far);
+        assert_true(kl_p2p_channels_limit_text(p.why.limit) && kl_p2p_share_text(p.why.share));
+        drop_cluster(c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_hosts_are_two_nodes),    cmocka_unit_test(a_host_can_be_two_nodes),
+        cmocka_unit_test(ends_of_channels_have_nics), cmocka_unit_test(sixteen_thousand_gpus),
+        cmocka_unit_test(p2p_channels_say_why),
+    };
+
+    kl_error_quiet(1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
