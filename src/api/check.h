@@ -7,7 +7,7 @@
 
 #include "comm/comm.h"
 
-/** Is it a living communicator? */
+/** Is it a living communicator of this process? That of a parent is ncclInvalidUsage. */
 ncclResult_t kl_check_comm(ncclComm_t comm, const char *function);
 
 /** Type, operation, root or peer, size and buffers of a task; `function` is named in texts. */

@@ -8,6 +8,7 @@
 #include "comm/devices.h"
 #include "comm/group.h"
 #include "device/host/device.h"
+#include "os/process.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,9 @@ KL_API(const char *, GetErrorString, (ncclResult_t result))
 
 KL_API(const char *, GetLastError, (ncclComm_t comm))
 {
-    if (comm && comm->magic == KL_COMM_MAGIC && *kl_comm_failure_text(comm)) return kl_comm_failure_text(comm);
-    return kl_error_text();
+    bool ours = comm && comm->magic == KL_COMM_MAGIC && kl_process_is(comm->process);
+
+    return ours && *kl_comm_failure_text(comm) ? kl_comm_failure_text(comm) : kl_error_text();
 }
 
 KL_API(ncclResult_t, GetUniqueId, (ncclUniqueId * id))

@@ -14,6 +14,8 @@
  * Memory order: finished is stored with release after the last task, loaded with acquire by the next launch: operation
  *           state passes from runner to runner. failed is stored with release after the text.
  * Threads:  one user thread at a time; any runner; the event loop thread reports failures; abort from any thread.
+ * Fork:     a child has a copy that it may not use for anything: the connections, the work and the memory that peers
+ *           share are the parent's.
  */
 #ifndef KL_COMM_COMM_H
 #define KL_COMM_COMM_H
@@ -68,7 +70,8 @@ struct kl_phase_time {
 };
 
 struct ncclComm {
-    uint64_t magic; /* KL_COMM_MAGIC while it lives */
+    uint64_t magic;   /* KL_COMM_MAGIC while it lives */
+    uint32_t process; /* kl_process_generation of who created it: nobody else may use it */
 
     /* hot: read by every operation, constant after init */
     int rank, nranks, device;
@@ -146,12 +149,6 @@ bool kl_comm_aborting(ncclComm_t comm);
 
 /** Run what is queued; then no more operations. */
 ncclResult_t kl_comm_finalize(ncclComm_t comm);
-
-/**
- * Is this a copy in a forked child? Then the connections and the work belong to the parent: nothing is waited for, nobody
- * is told anything, and only memory is freed.
- */
-bool kl_comm_inherited(ncclComm_t comm);
 
 /** Undo the phases and free. What is queued has finished or failed. */
 void kl_comm_free(ncclComm_t comm);

@@ -172,7 +172,7 @@ static void leave_all(ncclComm_t comm)
 void kl_comm_disconnect(ncclComm_t comm)
 {
     /* A failure is told to all by the bootstrap, with its cause; a mark of leaving would only hide that cause. */
-    if (!kl_comm_inherited(comm) && !kl_load_acquire(&comm->failed)) leave_all(comm);
+    if (!kl_load_acquire(&comm->failed)) leave_all(comm);
     for (int c = 0; comm->channels && c < comm->nchannels; c++) kl_ring_free(&comm->channels[c].ring);
     for (int r = 0; comm->send_to && r < comm->nranks; r++) kl_connector_free(&comm->send_to[r]);
     for (int r = 0; comm->recv_from && r < comm->nranks; r++) kl_connector_free(&comm->recv_from[r]);

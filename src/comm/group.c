@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/group.h"
 
+#include "os/process.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 static _Thread_local struct {
     int depth;
+    uint32_t process; /* that opened it: in a forked child there is no group */
     ncclResult_t first_error;
     char text[KL_ERROR_TEXT]; /* of the first error */
     ncclComm_t comms;         /* in the order in which they joined, */
@@ -15,23 +18,41 @@ static _Thread_local struct {
 
 bool kl_group_open(void)
 {
-    return group.depth > 0;
+    return group.depth > 0 && kl_process_is(group.process);
+}
+
+static void free_jobs(struct kl_job *jobs)
+{
+    for (struct kl_job *next; jobs; jobs = next) {
+        next = jobs->next;
+        free(jobs);
+    }
+}
+
+/* What a child of fork finds was collected by its parent, of communicators that are none here. */
+static void forget_inherited(void)
+{
+    free_jobs(group.jobs);
+    group.jobs = NULL;
+    group.comms = group.last_comm = NULL;
+    group.depth = 0;
 }
 
 ncclResult_t kl_group_start(void)
 {
-    if (!group.depth++) {
+    if (!kl_group_open()) {
+        forget_inherited();
+        group.process = kl_process_generation();
         group.first_error = ncclSuccess;
-        group.comms = group.last_comm = NULL;
-        group.jobs = NULL;
         group.last_job = &group.jobs;
     }
+    group.depth++;
     return ncclSuccess;
 }
 
 ncclResult_t kl_group_note(ncclResult_t rc)
 {
-    if (rc && rc != ncclInProgress && group.depth && !group.first_error) {
+    if (rc && rc != ncclInProgress && kl_group_open() && !group.first_error) {
         group.first_error = rc;
         snprintf(group.text, sizeof group.text, "%s", kl_error_text());
     }
@@ -52,7 +73,7 @@ void kl_group_join(ncclComm_t comm)
 
 void kl_group_forget(ncclComm_t comm)
 {
-    ncclComm_t before = NULL, c = group.depth ? group.comms : NULL;
+    ncclComm_t before = NULL, c = kl_group_open() ? group.comms : NULL;
 
     while (c && c != comm) before = c, c = c->group_next;
     if (!c) return;
@@ -117,14 +138,6 @@ static ncclResult_t finish_jobs(struct kl_job *jobs)
     return rc;
 }
 
-static void free_jobs(struct kl_job *jobs)
-{
-    for (struct kl_job *next; jobs; jobs = next) {
-        next = jobs->next;
-        free(jobs);
-    }
-}
-
 /* ---- the end ---- */
 
 /* Until leave_all an abort from another thread waits. */
@@ -162,7 +175,12 @@ static void leave_all(ncclComm_t comms)
 
 ncclResult_t kl_group_end(void)
 {
-    if (!group.depth) return KL_FAIL(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
+    if (!kl_group_open()) {
+        bool inherited = group.depth > 0;
+        forget_inherited();
+        return KL_FAIL(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart%s",
+                       inherited ? ": the group was opened by the process that this one was forked from" : "");
+    }
     if (--group.depth) return ncclSuccess;
 
     ncclComm_t comms = group.comms;

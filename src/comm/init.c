@@ -9,12 +9,12 @@
 #include "coll/choose.h"
 #include "device/host/device.h"
 #include "device/host/backoff.h"
+#include "os/process.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- phases ---- */
 
@@ -147,6 +147,7 @@ static ncclComm_t allocate(const ncclUniqueId *id, int nranks, int rank, int dev
     if (!comm) return NULL;
     memset(comm, 0, sizeof *comm);
     comm->magic = KL_COMM_MAGIC;
+    comm->process = kl_process_generation();
     comm->id = *id;
     comm->rank = rank;
     comm->nranks = nranks;
@@ -198,14 +199,9 @@ bool kl_comm_aborting(ncclComm_t comm)
 
 /* ---- the end ---- */
 
-bool kl_comm_inherited(ncclComm_t comm)
-{
-    return comm->peers && comm->peers[comm->rank].pid != getpid();
-}
-
 ncclResult_t kl_comm_finalize(ncclComm_t comm)
 {
-    if (!kl_comm_inherited(comm)) kl_comm_quiesce(comm);
+    kl_comm_quiesce(comm);
     comm->finalized = true;
     return kl_comm_failure(comm);
 }
@@ -236,7 +232,7 @@ void kl_comm_abort(ncclComm_t comm)
 {
     uint32_t joined = KL_GROUP_JOINED;
 
-    if (!kl_comm_inherited(comm)) stop_everything(comm);
+    stop_everything(comm);
     if (!kl_cas_acq_rel(&comm->in_group, &joined, KL_GROUP_ORPHANED)) kl_comm_free(comm);
 }
 
