@@ -3,7 +3,7 @@
  * search_time TOPOLOGY HOSTS [RUNS]: milliseconds of thread CPU time that the graph searches of one host take, the
  * median of RUNS (3) in one process. Settings come from the environment, as for `kolo graph`.
  */
-#include "tools/kolo/planned.h"
+#include "plan/planned.h"
 
 #include "base/error.h"
 
@@ -40,18 +40,18 @@ static ncclResult_t measure(const struct kl_planned *p, int runs, double *ms)
 
 int main(int argc, char **argv)
 {
-    struct kl_offline_args args = {.topo = argc > 1 ? argv[1] : NULL,
-                                   .hosts = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0};
+    struct kl_cluster_request args = {.topo = argc > 1 ? argv[1] : NULL,
+                                      .hosts = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0};
     int runs = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 3, rc = 1;
     double ms[MAX_RUNS];
     struct kl_planned planned = {.plan = NULL};
-    struct kl_offline cluster;
+    struct kl_cluster cluster;
 
     if (argc < 3 || args.hosts < 1 || runs < 1 || runs > MAX_RUNS) {
         fprintf(stderr, "usage: search_time TOPOLOGY HOSTS [RUNS]\n");
         return 2;
     }
-    if (kl_offline_open(&args, &cluster)) {
+    if (kl_cluster_open(&args, &cluster)) {
         fprintf(stderr, "%s\n", kl_error_text());
         return 1;
     }
@@ -63,6 +63,6 @@ int main(int argc, char **argv)
         rc = 0;
     }
     kl_planned_fini(&planned);
-    kl_offline_close(&cluster);
+    kl_cluster_close(&cluster);
     return rc;
 }

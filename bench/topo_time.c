@@ -4,7 +4,7 @@
  * fusing, graph, paths, trimming, paths again). Per file the median of 5; then the median and the largest over all files.
  */
 #include "base/error.h"
-#include "tools/kolo/offline.h"
+#include "plan/cluster.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -30,16 +30,16 @@ static double cpu_ms(void)
 
 static ncclResult_t run_once(const char *path, double *ms)
 {
-    struct kl_offline_args args = {.topo = path};
-    struct kl_offline cluster;
+    struct kl_cluster_request args = {.topo = path};
+    struct kl_cluster cluster;
     struct kl_topo *topo = NULL;
     double start = cpu_ms();
 
-    KL_TRY(kl_offline_open(&args, &cluster));
-    ncclResult_t rc = kl_offline_topo(&cluster, 0, &topo);
+    KL_TRY(kl_cluster_open(&args, &cluster));
+    ncclResult_t rc = kl_cluster_topo(&cluster, 0, &topo);
     *ms = cpu_ms() - start;
     kl_topo_free(topo);
-    kl_offline_close(&cluster);
+    kl_cluster_close(&cluster);
     return rc;
 }
 

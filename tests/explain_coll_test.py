@@ -116,7 +116,20 @@ class Collective(tool.Case):
 
     def test_the_constants_are_said_to_be_assumed(self):
         self.assertEqual(self.good("allreduce", "64M", "--topo", A100).count("assumed, not measured"), 1)
-        self.assertEqual(self.json("allreduce", "64M", "--topo", A100)["constants"], "assumed")
+        self.assertEqual(self.json("allreduce", "64M", "--topo", A100)["constants"], "reference")
+
+    def test_constants_of_cpus(self):
+        """The choice is that of the plan with the same constants, and another one than on GPUs."""
+        for name in ("reference", "host"):
+            plan = json.loads(tool.good("graph", "--topo", A100, "--hosts", "2", "--constants", name, "--json"))
+            self.assertEqual(plan["constants"], name)
+            for row in plan["tuning"]["select"]["AllReduce"][::6]:
+                o = self.json("allreduce", str(row["bytes"]), "--topo", A100, "--hosts", "2", "--constants", name)
+                self.assertEqual((o["constants"], o["choice"]["algorithm"], o["choice"]["protocol"], o["choice"]["channels"]),
+                                 (name, row["algo"], row["proto"], row["nchannels"]))
+        times = [self.json("allreduce", "64M", "--topo", A100, *c)["choice"]["time_us"] for c in ((), ("--constants", "host"))]
+        self.assertNotEqual(*times)
+        self.refused(2, "--constants gpu: expected reference or host", "allreduce", "1M", "--topo", A100, "--constants", "gpu")
 
     def test_a_time_without_its_latency_is_not_to_be_trusted(self):
         """NCCL has no latency for NVLS where NVLink does not join all GPUs: it would take 0.003 us for 1 KiB."""

@@ -71,7 +71,7 @@ class Graph(tool.Case):
     def test_json_has_its_keys(self):
         o = self.json("--topo", COLLNET, "--hosts", "2", NCCL_COLLNET_ENABLE="1")
         self.assertEqual(set(o), {
-            "topology", "hosts", "gpus_per_host", "ranks_total", "nnodes", "rank_to_node", "system", "max_bw", "total_bw",
+            "topology", "hosts", "gpus_per_host", "ranks_total", "constants", "nnodes", "rank_to_node", "system", "max_bw", "total_bw",
             "paths", "queries", "graphs", "graphs_aligned", "nchannels", "coll_channels", "nvls_channels", "p2p_channels",
             "p2p_channels_per_peer", "nvls_support", "collnet_support", "is_all_nvlink", "max_local_ranks", "rings",
             "trees", "tree_depth", "nvls_conn", "collnet_conn", "tuning", "search_cpu_ms_by_graph", "search_cpu_ms",
@@ -190,6 +190,7 @@ class Graph(tool.Case):
             (["--topo"], "--topo needs a value"),
         ):
             self.refused(2, f"^kolo graph: {want}.*; see kolo graph --help", *args)
+        self.refused(2, "^--constants gpu: expected reference or host", "--constants", "gpu")
         self.assertIn("--graph ring|tree|collnet|nvls", self.good("--help"))
 
 

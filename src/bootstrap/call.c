@@ -9,9 +9,7 @@
 enum { TURN_MS = 1000 }; /* for one of several addresses */
 
 struct answer {
-    enum kl_verdict verdict; /* 0: none yet */
-    uint16_t version;
-    union kl_address from;
+    struct kl_call_answer heard;
     int fd; /* -1, unless welcome */
 
     /* of the last round: */
@@ -21,8 +19,7 @@ struct answer {
 
 static const struct kl_retry once = {.count = 0};
 
-/* The number of an interface means something on its own host only. */
-static union kl_address as_seen_from_here(const union kl_address *address, uint32_t scope)
+union kl_address kl_call_as_seen_from_here(const union kl_address *address, uint32_t scope)
 {
     union kl_address a = *address;
 
@@ -35,12 +32,12 @@ static enum kl_io call_address(const struct kl_call *call, const union kl_addres
 {
     struct answer a = *answer;
 
-    a.from = as_seen_from_here(address, call->scope);
-    enum kl_io io = kl_socket_connect(&a.from, &once, wait, &a.fd);
+    a.heard.from = kl_call_as_seen_from_here(address, call->scope);
+    enum kl_io io = kl_socket_connect(&a.heard.from, &once, wait, &a.fd);
 
-    if (!io) io = kl_handshake_call(a.fd, call->key, &call->hello, wait, &a.verdict, &a.version);
+    if (!io) io = kl_handshake_call(a.fd, call->key, &call->hello, wait, &a.heard.verdict, &a.heard.version);
     int err = errno;
-    if (io || a.verdict != KL_WELCOME) {
+    if (io || a.heard.verdict != KL_WELCOME) {
         kl_socket_close(a.fd);
         a.fd = -1;
     }
@@ -55,7 +52,7 @@ static bool settled(enum kl_verdict verdict)
 }
 
 /* Not there yet, too busy, too slow, or another service at an address that means something else here. */
-static bool worth_another_round(enum kl_io io, int err)
+bool kl_call_worth_another(enum kl_io io, int err)
 {
     return io == KL_IO_CLOSED || io == KL_IO_LATE || (io == KL_IO_BROKEN && (kl_retry_worth(err) || err == EPROTO));
 }
@@ -67,7 +64,7 @@ static enum kl_io call_round(const struct kl_call *call, const struct kl_wait *w
 
     answer->nrefused = 0;
     answer->again = false;
-    for (int i = 0; i < call->naddresses && !settled(answer->verdict); i++) {
+    for (int i = 0; i < call->naddresses && !settled(answer->heard.verdict); i++) {
         uint64_t turn = kl_deadline_in_ms(TURN_MS);
         bool whole = call->naddresses == 1 || turn >= wait->deadline;
         struct kl_wait mine = {.deadline = whole ? wait->deadline : turn, .stop = wait->stop};
@@ -75,9 +72,9 @@ static enum kl_io call_round(const struct kl_call *call, const struct kl_wait *w
         io = call_address(call, &call->addresses[i], &mine, answer);
         if (io == KL_IO_STOPPED || (io == KL_IO_LATE && whole)) return io;
         answer->nrefused += io == KL_IO_BROKEN && errno == ECONNREFUSED;
-        answer->again |= worth_another_round(io, errno);
+        answer->again |= kl_call_worth_another(io, errno);
     }
-    return answer->verdict ? KL_IO_DONE : io;
+    return answer->heard.verdict ? KL_IO_DONE : io;
 }
 
 static enum kl_io call_until_answered(const struct kl_call *call, const struct kl_wait *wait, struct answer *answer)
@@ -95,7 +92,7 @@ static enum kl_io call_until_answered(const struct kl_call *call, const struct k
     }
 }
 
-static ncclResult_t judge(const struct answer *answer, const char *who_calls_whom)
+ncclResult_t kl_call_judge(const struct kl_call_answer *answer, const char *who_calls_whom)
 {
     char text[KL_ADDRESS_TEXT];
 
@@ -128,7 +125,7 @@ ncclResult_t kl_call(const struct kl_call *call, const struct kl_wait *wait, con
         return KL_FAIL(ncclRemoteError, "%s: no answer within %.3g s", who_calls_whom,
                        (double)(kl_now_ns() - start) / 1e9);
     if (io) return kl_io_fail(io, "%s", who_calls_whom);
-    KL_TRY(judge(&answer, who_calls_whom));
+    KL_TRY(kl_call_judge(&answer.heard, who_calls_whom));
     *fd = answer.fd;
     return ncclSuccess;
 }

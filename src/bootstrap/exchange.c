@@ -21,7 +21,7 @@ bool kl_bootstrap_wait(struct kl_bootstrap *b, uint64_t deadline)
 
 /* ---- one message ---- */
 
-static ncclResult_t to_myself(struct kl_bootstrap *b, const struct kl_frame *frame, const void *data)
+ncclResult_t kl_inbox_put_own(struct kl_bootstrap *b, const struct kl_frame *frame, const void *data)
 {
     struct kl_message *m = malloc(sizeof *m + frame->length);
 
@@ -36,7 +36,7 @@ static ncclResult_t send_locked(struct kl_bootstrap *b, int peer, const struct k
                                 uint64_t deadline)
 {
     KL_TRY(kl_bootstrap_check(b));
-    if (peer == b->rank) return to_myself(b, frame, data);
+    if (peer == b->rank) return kl_inbox_put_own(b, frame, data);
     KL_TRY(kl_reach(&b->peers[peer], deadline));
     return kl_link_send(&b->peers[peer], frame, data, deadline);
 }
@@ -52,7 +52,7 @@ static ncclResult_t nothing_came(struct kl_contact *peer)
                    b->rank, kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
 }
 
-static ncclResult_t nothing_will_come(struct kl_contact *peer)
+ncclResult_t kl_inbox_ended(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     char who[KL_WHO_TEXT];
@@ -67,9 +67,24 @@ static ncclResult_t await(struct kl_contact *peer, enum kl_frame_type type, uint
     for (;;) {
         KL_TRY(kl_bootstrap_check(peer->bootstrap));
         if ((*message = kl_inbox_take(peer, type, tag))) return ncclSuccess;
-        if (peer->state == KL_LINK_LEFT) return nothing_will_come(peer);
+        if (peer->state == KL_LINK_LEFT) return kl_inbox_ended(peer);
         if (!kl_bootstrap_wait(peer->bootstrap, deadline)) return nothing_came(peer);
     }
+}
+
+ncclResult_t kl_message_unpack(struct kl_contact *peer, struct kl_message *m, uint32_t bytes, void *data)
+{
+    struct kl_bootstrap *b = peer->bootstrap;
+    ncclResult_t rc = ncclSuccess;
+    char who[KL_WHO_TEXT];
+
+    if (m->frame.length != bytes)
+        rc = KL_FAIL(ncclInternalError, "rank %d expected a message of %u bytes from %s in phase %s, and got %u",
+                     b->rank, bytes, kl_who(b, peer->rank, who), b->phase, m->frame.length);
+    else if (bytes)
+        memcpy(data, m->body, bytes);
+    free(m);
+    return rc;
 }
 
 static ncclResult_t recv_locked(struct kl_bootstrap *b, int peer, const struct kl_frame *frame, void *data,
@@ -77,22 +92,16 @@ static ncclResult_t recv_locked(struct kl_bootstrap *b, int peer, const struct k
 {
     struct kl_contact *p = &b->peers[peer];
     struct kl_message *m = NULL;
-    char who[KL_WHO_TEXT];
 
     b->awaited = peer;
     kl_link_resume(p); /* what we wait for may be behind what filled the inbox */
     ncclResult_t rc = await(p, frame->type, frame->tag, deadline, &m);
     b->awaited = -1;
-    if (!rc && m->frame.length != frame->length)
-        rc = KL_FAIL(ncclInternalError, "rank %d expected a message of %u bytes from %s in phase %s, and got %u",
-                     b->rank, frame->length, kl_who(b, peer, who), b->phase, m->frame.length);
-    if (!rc && frame->length) memcpy(data, m->body, frame->length);
-    free(m);
-    return rc;
+    return rc ? rc : kl_message_unpack(p, m, frame->length, data);
 }
 
 /* A failure that is not the caller's mistake nor an abort concerns everybody; one that came from others is known. */
-static ncclResult_t settle(struct kl_bootstrap *b, int peer, ncclResult_t rc)
+ncclResult_t kl_exchange_settle(struct kl_bootstrap *b, int peer, ncclResult_t rc)
 {
     if (rc == ncclRemoteError) return kl_bootstrap_give_up(b, peer, rc);
     if (rc == ncclSystemError) return kl_bootstrap_give_up(b, b->rank, rc);
@@ -105,7 +114,7 @@ static ncclResult_t send_frame(struct kl_bootstrap *b, int peer, const struct kl
     pthread_mutex_lock(&b->lock);
     ncclResult_t rc = send_locked(b, peer, frame, data, deadline);
     pthread_mutex_unlock(&b->lock);
-    return settle(b, peer, rc);
+    return kl_exchange_settle(b, peer, rc);
 }
 
 static ncclResult_t recv_frame(struct kl_bootstrap *b, int peer, const struct kl_frame *frame, void *data,
@@ -114,7 +123,7 @@ static ncclResult_t recv_frame(struct kl_bootstrap *b, int peer, const struct kl
     pthread_mutex_lock(&b->lock);
     ncclResult_t rc = recv_locked(b, peer, frame, data, deadline);
     pthread_mutex_unlock(&b->lock);
-    return settle(b, peer, rc);
+    return kl_exchange_settle(b, peer, rc);
 }
 
 static ncclResult_t check_owner(const struct kl_bootstrap *b)
@@ -123,7 +132,7 @@ static ncclResult_t check_owner(const struct kl_bootstrap *b)
     return KL_FAIL(ncclInvalidUsage, "rank %d is the parent process: a child of fork cannot speak for it", b->rank);
 }
 
-static ncclResult_t check_arguments(const struct kl_bootstrap *b, int peer, size_t bytes)
+ncclResult_t kl_exchange_check(const struct kl_bootstrap *b, int peer, size_t bytes)
 {
     KL_TRY(check_owner(b));
     if (peer < 0 || peer >= b->nranks) return KL_FAIL(ncclInvalidArgument, "no rank %d among %d", peer, b->nranks);
@@ -136,7 +145,7 @@ ncclResult_t kl_bootstrap_send(struct kl_bootstrap *b, int peer, uint32_t tag, c
 {
     struct kl_frame frame = {.type = KL_FRAME_DATA, .tag = tag, .length = (uint32_t)bytes};
 
-    KL_TRY(check_arguments(b, peer, bytes));
+    KL_TRY(kl_exchange_check(b, peer, bytes));
     return send_frame(b, peer, &frame, data, kl_deadline_in_ms(b->timeout_ms));
 }
 
@@ -144,7 +153,7 @@ ncclResult_t kl_bootstrap_recv(struct kl_bootstrap *b, int peer, uint32_t tag, v
 {
     struct kl_frame frame = {.type = KL_FRAME_DATA, .tag = tag, .length = (uint32_t)bytes};
 
-    KL_TRY(check_arguments(b, peer, bytes));
+    KL_TRY(kl_exchange_check(b, peer, bytes));
     return recv_frame(b, peer, &frame, data, kl_deadline_in_ms(b->timeout_ms));
 }
 

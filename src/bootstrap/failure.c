@@ -54,6 +54,7 @@ void kl_bootstrap_fail(struct kl_bootstrap *b, const struct kl_notice *why, bool
     if (first) {
         b->failed = true;
         b->failure = *why;
+        kl_store_release(&b->over, true);
         spread(b);
         kl_stop_raise(&b->stop);
         pthread_cond_broadcast(&b->changed);
@@ -84,6 +85,7 @@ void kl_bootstrap_abort(struct kl_bootstrap *b)
     if (kl_bootstrap_inherited(b)) return;
     pthread_mutex_lock(&b->lock);
     b->aborted = true;
+    kl_store_release(&b->over, true);
     kl_stop_raise(&b->stop);
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);

@@ -167,14 +167,15 @@ static ncclResult_t learn_all_cards(struct kl_bootstrap *b)
 /* Partners may not be connected with us yet: without a word from us, they would take us for the one who failed. */
 static void tell_partners(struct kl_bootstrap *b)
 {
-    uint64_t deadline = kl_deadline_in_ms(TELL_MS);
     int partner[KL_MAX_PARTNERS], n = kl_partners(b->rank, b->nranks, partner);
     char why[KL_ERROR_TEXT], text[KL_ERROR_TEXT], me[KL_WHO_TEXT];
 
     snprintf(why, sizeof why, "%s", kl_error_text());
     snprintf(text, sizeof text, "%s did not join: %.800s", kl_who(b, b->rank, me), why);
     kl_bootstrap_report(b, b->rank, ncclRemoteError, text); /* unless the failure is known already */
-    for (int i = 0; i < n; i++) kl_reach_to_tell(&b->peers[partner[i]], deadline);
+    pthread_mutex_lock(&b->lock);
+    for (int i = 0; i < n; i++) (void)kl_reach_begin(&b->peers[partner[i]]); /* kl_bootstrap_leave lets them finish */
+    pthread_mutex_unlock(&b->lock);
     kl_error_adopt(why);
 }
 
@@ -328,12 +329,20 @@ static void bootstrap_free(struct kl_bootstrap *b)
     free(b);
 }
 
+static void stop_calls(void *ctx)
+{
+    struct kl_bootstrap *b = ctx;
+
+    for (int rank = 0; rank < b->nranks; rank++) kl_reach_stop(&b->peers[rank]);
+}
+
 void kl_bootstrap_leave(struct kl_bootstrap *b)
 {
     if (!b) return;
     if (kl_bootstrap_inherited(b)) return;
     kl_source_remove(b->outer_source);
-    kl_reach_await_calls(b, kl_deadline_in_ms(TELL_MS));
+    kl_reach_finish(b, kl_deadline_in_ms(TELL_MS));
+    if (b->loop) kl_loop_run(b->loop, stop_calls, b);
     kl_door_close(b->door);
     for (int rank = 0; rank < b->nranks; rank++) kl_link_stop(&b->peers[rank]);
     for (int rank = 0; rank < b->nranks; rank++) kl_link_fini(&b->peers[rank]);

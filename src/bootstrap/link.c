@@ -112,7 +112,7 @@ static void watch(struct kl_contact *peer)
 
 static void flush(struct kl_contact *peer)
 {
-    while (peer->first_out && !peer->mute) {
+    while (peer->first_out && peer->state == KL_LINK_UP && !peer->mute) {
         ssize_t n = send_some(peer->fd, peer->first_out);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) break;
@@ -126,16 +126,17 @@ static void flush(struct kl_contact *peer)
     watch(peer);
 }
 
-void kl_link_post(struct kl_contact *peer, const struct kl_frame *frame, const void *body)
+bool kl_link_post(struct kl_contact *peer, const struct kl_frame *frame, const void *body)
 {
     struct kl_parcel *p = parcel_create(frame, body);
 
     if (!p || !parcel_keep(p)) {
         parcel_free(p);
-        return;
+        return false;
     }
     append(peer, p);
     flush(peer);
+    return true;
 }
 
 /* The deadline has passed, or somebody else failed: the frame must still be completed, or nothing can follow it. */
@@ -205,6 +206,7 @@ void kl_inbox_put(struct kl_contact *peer, struct kl_message *m)
         peer->first_in = m;
     peer->last_in = m;
     b->inbox_bytes += weight(m);
+    if (m->frame.type == KL_FRAME_DATA) kl_fetch_add_acq_rel(&peer->arrived, 1);
     pthread_cond_broadcast(&b->changed);
 }
 
@@ -220,6 +222,8 @@ struct kl_message *kl_inbox_take(struct kl_contact *peer, enum kl_frame_type typ
             peer->first_in = m->next;
         if (!m->next) peer->last_in = before;
         peer->bootstrap->inbox_bytes -= weight(m);
+        if (m->frame.type == KL_FRAME_DATA) kl_fetch_sub_acq_rel(&peer->arrived, 1);
+        peer->polled = false;
         kl_link_resume_all(peer->bootstrap);
         return m;
     }
@@ -230,8 +234,9 @@ static void pause_if_full(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
-    if (b->inbox_bytes <= KL_INBOX_BYTES || b->awaited == peer->rank || peer->paused) return;
+    if (b->inbox_bytes <= KL_INBOX_BYTES || b->awaited == peer->rank || peer->polled || peer->paused) return;
     peer->paused = true;
+    kl_fetch_add_acq_rel(&peer->arrived, KL_ARRIVED_PAUSED);
     b->npaused++;
     watch(peer);
 }
@@ -240,6 +245,7 @@ void kl_link_resume(struct kl_contact *peer)
 {
     if (!peer->paused) return;
     peer->paused = false;
+    kl_fetch_sub_acq_rel(&peer->arrived, KL_ARRIVED_PAUSED);
     peer->bootstrap->npaused--;
     watch(peer);
 }
@@ -261,6 +267,7 @@ static void end_link(struct kl_contact *peer, enum kl_link_state state)
     pthread_mutex_lock(&b->lock);
     kl_link_resume(peer);
     peer->state = state;
+    kl_fetch_add_acq_rel(&peer->arrived, KL_ARRIVED_ENDED);
     watch(peer);
     shutdown(peer->fd, SHUT_RDWR);
     while (peer->first_out) drop_first(peer);
@@ -373,6 +380,7 @@ ncclResult_t kl_link_begin(struct kl_contact *peer, int fd)
     }
     peer->state = rc ? KL_LINK_LOST : KL_LINK_UP;
     if (!rc && b->failed) kl_bootstrap_tell(peer);
+    if (!rc) flush(peer);
     pthread_cond_broadcast(&b->changed);
     return rc;
 }

@@ -8,9 +8,19 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "bootstrap/call.h"
+#include "bootstrap/caller.h"
 
 #include <stdio.h>
+
+/* A connection that cannot be had is a failure of the bootstrap: whoever waits for the peer, or has queued something for it,
+   hears why. */
+static void fail_of(struct kl_contact *peer, ncclResult_t code)
+{
+    struct kl_notice why = {.culprit = peer->rank, .code = code};
+
+    snprintf(why.text, sizeof why.text, "%s", kl_error_text());
+    kl_bootstrap_fail(peer->bootstrap, &why, true);
+}
 
 /* ---- being called; on the event loop ---- */
 
@@ -31,24 +41,46 @@ static enum kl_verdict verdict_on(const struct kl_bootstrap *b, uint32_t caller)
 void kl_reach_called(void *ctx, struct kl_guest *guest)
 {
     struct kl_bootstrap *b = ctx;
+    uint32_t caller = kl_guest_rank(guest);
+    ncclResult_t rc = ncclSuccess;
     int fd;
 
     pthread_mutex_lock(&b->lock);
-    enum kl_verdict verdict = verdict_on(b, kl_guest_rank(guest));
+    enum kl_verdict verdict = verdict_on(b, caller);
     if (verdict != KL_WELCOME)
         kl_guest_decline(guest, verdict);
     else if (kl_guest_admit(guest, &fd))
-        kl_link_begin(&b->peers[kl_guest_rank(guest)], fd);
+        rc = kl_link_begin(&b->peers[caller], fd);
     pthread_mutex_unlock(&b->lock);
+    if (rc) fail_of(&b->peers[caller], rc);
 }
 
 /* ---- calling ---- */
 
-/* The call itself, without lock. `*fd` -1: the connection is, or will be, the one that the peer opens. */
-static ncclResult_t call_peer(struct kl_contact *peer, const struct kl_card *card, const char *who_calls_whom,
-                              const struct kl_wait *wait, int *fd)
+/* The caller's callback. The state is another one when the peer's call came through meanwhile. */
+static void called(void *ctx, ncclResult_t rc, int fd)
+{
+    struct kl_contact *peer = ctx;
+    struct kl_bootstrap *b = peer->bootstrap;
+
+    pthread_mutex_lock(&b->lock);
+    peer->caller = NULL;
+    bool superseded = peer->state != KL_LINK_CALLING;
+    if (superseded)
+        kl_socket_close(fd);
+    else if (fd >= 0)
+        rc = kl_link_begin(peer, fd);
+    else
+        peer->state = rc ? KL_LINK_NONE : KL_LINK_EXPECTED;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    if (rc && !superseded) fail_of(peer, rc);
+}
+
+ncclResult_t kl_reach_begin(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
+    const struct kl_card *card = &peer->card;
     struct kl_call call = {.addresses = card->address,
                            .naddresses = card->naddresses,
                            .key = &b->key,
@@ -59,79 +91,44 @@ static ncclResult_t call_peer(struct kl_contact *peer, const struct kl_card *car
                                      .to = (uint32_t)peer->rank},
                            .retry = b->retry,
                            .listening = true,
+                           .quiet = b->failed, /* it is told of that, if it can be reached */
                            .scope = b->scope};
-
-    return kl_call(&call, wait, who_calls_whom, fd);
-}
-
-/* Under lock, released during the call. */
-static ncclResult_t call(struct kl_contact *peer, uint64_t deadline)
-{
-    struct kl_bootstrap *b = peer->bootstrap;
-    struct kl_wait wait = {.deadline = deadline, .stop = &b->stop};
-    struct kl_card card = peer->card;
     char text[256], who[KL_WHO_TEXT], address[KL_ADDRESS_TEXT];
-    int fd = -1;
 
+    if (peer->state != KL_LINK_NONE || peer->caller || !card->naddresses) return ncclSuccess;
     snprintf(text, sizeof text, "rank %d cannot connect to %s at %s in phase %s", b->rank, kl_who(b, peer->rank, who),
-             kl_address_format(&card.address[0], address), b->phase);
+             kl_address_format(&card->address[0], address), b->phase);
+    KL_TRY(kl_caller_start(b->loop, &call, kl_deadline_in_ms(b->timeout_ms), text, called, peer, &peer->caller));
     peer->state = KL_LINK_CALLING;
-    pthread_mutex_unlock(&b->lock);
-    ncclResult_t rc = call_peer(peer, &card, text, &wait, &fd);
-    pthread_mutex_lock(&b->lock);
-
-    if (peer->state != KL_LINK_CALLING) { /* the peer's call came through meanwhile */
-        kl_socket_close(fd);
-        return ncclSuccess;
-    }
-    peer->state = rc ? KL_LINK_NONE : KL_LINK_EXPECTED;
-    if (rc) {
-        ncclResult_t why = kl_bootstrap_check(b); /* what made the call stop, if something did */
-        return why ? why : rc;
-    }
-    return fd < 0 ? ncclSuccess : kl_link_begin(peer, fd);
+    return ncclSuccess;
 }
 
-/* Its own stop has been raised by the failure, so this call has none. "Elsewhere" means that the peer is calling us. */
-static void call_to_tell(struct kl_contact *peer, uint64_t deadline)
+void kl_reach_stop(struct kl_contact *peer)
 {
-    struct kl_bootstrap *b = peer->bootstrap;
-    struct kl_wait wait = {.deadline = deadline};
-    struct kl_card card = peer->card;
-    int fd = -1;
-
-    peer->state = KL_LINK_CALLING;
-    pthread_mutex_unlock(&b->lock);
-    ncclResult_t rc = call_peer(peer, &card, "telling of a failure", &wait, &fd);
-    pthread_mutex_lock(&b->lock);
-    if (peer->state != KL_LINK_CALLING) {
-        kl_socket_close(fd);
-    } else if (fd >= 0) {
-        (void)kl_link_begin(peer, fd);
-    } else if (!rc) {
-        peer->state = KL_LINK_EXPECTED;
-    }
-}
-
-void kl_reach_to_tell(struct kl_contact *peer, uint64_t deadline)
-{
-    int quiet = kl_error_quiet(1);
-
     pthread_mutex_lock(&peer->bootstrap->lock);
-    if (peer->state == KL_LINK_NONE && peer->card.naddresses) call_to_tell(peer, deadline);
+    struct kl_caller *caller = peer->caller;
+    peer->caller = NULL;
     pthread_mutex_unlock(&peer->bootstrap->lock);
-    kl_error_quiet(quiet);
+    kl_caller_cancel(caller);
 }
 
-void kl_reach_await_calls(struct kl_bootstrap *b, uint64_t deadline)
+/* ---- waiting ---- */
+
+static bool busy(const struct kl_contact *peer)
+{
+    if (peer->state == KL_LINK_CALLING || peer->state == KL_LINK_EXPECTED) return true;
+    return peer->state == KL_LINK_UP && peer->first_out && !peer->mute && !peer->bootstrap->aborted;
+}
+
+void kl_reach_finish(struct kl_bootstrap *b, uint64_t deadline)
 {
     pthread_mutex_lock(&b->lock);
     for (int rank = 0; rank < b->nranks; rank++)
-        while (b->peers[rank].state == KL_LINK_EXPECTED && kl_bootstrap_wait(b, deadline)) continue;
+        while (busy(&b->peers[rank]) && kl_bootstrap_wait(b, deadline)) continue;
     pthread_mutex_unlock(&b->lock);
 }
 
-static ncclResult_t not_called(struct kl_contact *peer)
+static ncclResult_t not_connected(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     char who[KL_WHO_TEXT];
@@ -148,9 +145,7 @@ ncclResult_t kl_reach(struct kl_contact *peer, uint64_t deadline)
         KL_TRY(kl_bootstrap_check(b));
         if (peer->state == KL_LINK_UP) return ncclSuccess;
         if (peer->state == KL_LINK_LEFT || peer->state == KL_LINK_LOST) return kl_link_ended(peer);
-        if (peer->state == KL_LINK_NONE && peer->card.naddresses)
-            KL_TRY(call(peer, deadline));
-        else if (!kl_bootstrap_wait(b, deadline))
-            return not_called(peer);
+        KL_TRY(kl_reach_begin(peer));
+        if (!kl_bootstrap_wait(b, deadline)) return not_connected(peer);
     }
 }

@@ -16,6 +16,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/door.h"
+#include "base/atomic.h"
 #include "bootstrap/frame.h"
 #include "bootstrap/record.h"
 #include "os/stop.h"
@@ -28,7 +29,7 @@
 
 enum kl_link_state {
     KL_LINK_NONE,
-    KL_LINK_CALLING,  /* our thread is connecting */
+    KL_LINK_CALLING,  /* we are connecting */
     KL_LINK_EXPECTED, /* the peer is connecting, and that is the call that counts */
     KL_LINK_UP,
     KL_LINK_LEFT, /* the peer said goodbye */
@@ -49,13 +50,22 @@ struct kl_contact {
     /* under the bootstrap's lock: */
     struct kl_card card; /* naddresses 0: not known yet */
     enum kl_link_state state;
-    int fd; /* -1 before the first connection; open until kl_link_fini */
+    struct kl_caller *caller; /* while we call: until its callback, or kl_reach_stop */
+    int fd;                   /* -1 before the first connection; open until kl_link_fini */
     struct kl_source *source;
     bool paused;                            /* not read, because the inbox is full */
     bool mute;                              /* writing failed: the end of the connection is about to be read */
     struct kl_parcel *first_out, *last_out; /* unsent, in order */
     struct kl_message *first_in, *last_in;  /* the inbox */
+    bool polled;                            /* somebody has looked for a message and found none while it was paused */
+
+    /* KL_ARRIVED_*; changed under lock, read without: a poll that finds 0 is over. */
+    _Atomic uint32_t arrived;
 };
+
+/* Bits of `arrived`: a reason to look closer, below them how many messages for kl_bootstrap_poll are in the inbox. */
+#define KL_ARRIVED_ENDED  (1u << 31) /* nothing more will come */
+#define KL_ARRIVED_PAUSED (1u << 30) /* not read, because the inbox is full */
 
 struct kl_bootstrap {
     int rank, nranks;
@@ -85,6 +95,7 @@ struct kl_bootstrap {
     bool aborted;
     bool failed;
     struct kl_notice failure;
+    _Atomic bool over; /* failed or aborted; read without lock by polls */
 };
 
 #define KL_WHO_TEXT 128
@@ -101,10 +112,10 @@ const char *kl_who(const struct kl_bootstrap *b, int rank, char text[KL_WHO_TEXT
 ncclResult_t kl_link_begin(struct kl_contact *peer, int fd);
 
 /**
- * Send a frame to a peer that is UP, without waiting: `body` is copied if need be. It fails silently where the connection
- * does; that is noticed by its reader.
+ * Queue a frame, without waiting: `body` is copied. It goes out when the peer is UP, and is dropped when the connection ends;
+ * that is noticed by its reader. Silent; only memory can be lacking.
  */
-void kl_link_post(struct kl_contact *peer, const struct kl_frame *frame, const void *body);
+bool kl_link_post(struct kl_contact *peer, const struct kl_frame *frame, const void *body);
 
 /** Send a frame and wait until the system has all of it. */
 ncclResult_t kl_link_send(struct kl_contact *peer, const struct kl_frame *frame, const void *body, uint64_t deadline);
@@ -130,22 +141,40 @@ void kl_link_fini(struct kl_contact *peer);
 
 /* ---- reach.c ---- */
 
+/** Begin to call a peer that we are not connected with, and know the address of. Under lock; waits for nothing. */
+ncclResult_t kl_reach_begin(struct kl_contact *peer);
+
 /** Make sure that the peer is UP. Under lock, released while it waits. */
 ncclResult_t kl_reach(struct kl_contact *peer, uint64_t deadline);
 
 /**
- * Call a peer that we are not connected with, so that it hears of our failure; or be called by it, see kl_reach_await_calls.
- * Without lock. Silent.
+ * Before leaving: calls that have begun come to their end, so that who is called or was told to call us does not think that we
+ * died, and what is queued goes out. Without lock.
  */
-void kl_reach_to_tell(struct kl_contact *peer, uint64_t deadline);
+void kl_reach_finish(struct kl_bootstrap *b, uint64_t deadline);
 
-/** Before leaving: peers that were told to call us find us there, or would think that we died. Without lock. */
-void kl_reach_await_calls(struct kl_bootstrap *b, uint64_t deadline);
+/** Leaving: no call is in progress any more. On the event loop, without lock. */
+void kl_reach_stop(struct kl_contact *peer);
 
 /** The door's callback: a peer calls. */
 void kl_reach_called(void *ctx, struct kl_guest *guest);
 
 /* ---- exchange.c ---- */
+
+/** May this process talk to that peer, in that many bytes? */
+ncclResult_t kl_exchange_check(const struct kl_bootstrap *b, int peer, size_t bytes);
+
+/** A failure that is not the caller's mistake nor an abort concerns everybody, who hear of it. Returns `rc`. Without lock. */
+ncclResult_t kl_exchange_settle(struct kl_bootstrap *b, int peer, ncclResult_t rc);
+
+/** A message to this rank itself. Under lock. */
+ncclResult_t kl_inbox_put_own(struct kl_bootstrap *b, const struct kl_frame *frame, const void *data);
+
+/** Copy out a message that should have `bytes`, and free it. Under lock. */
+ncclResult_t kl_message_unpack(struct kl_contact *peer, struct kl_message *m, uint32_t bytes, void *data);
+
+/** The error of waiting for a peer that has left. Under lock. */
+ncclResult_t kl_inbox_ended(struct kl_contact *peer);
 
 /** Wait until something under lock changes; false when the deadline has passed. Under lock. */
 bool kl_bootstrap_wait(struct kl_bootstrap *b, uint64_t deadline);

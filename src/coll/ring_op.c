@@ -30,8 +30,13 @@ void kl_ring_op_start(struct kl_ring_op *op, struct kl_ring *ring, const struct 
         .task = *task,
         .first = task->first,
         .most = ring->to_next.tx.slot_bytes / task->elem_bytes,
-        .hops = task->schedule->hops(ring->nranks),
+        .at = {.nranks = ring->nranks,
+               .rank = ring->order[0],
+               .index = ring->index,
+               .root = task->root,
+               .order = ring->order},
     };
+    op->hops = task->schedule->hops(&op->at, 0);
     begin_loop(op);
 }
 
@@ -39,13 +44,14 @@ void kl_ring_op_start(struct kl_ring_op *op, struct kl_ring *ring, const struct 
 
 /** A hop with its addresses. */
 struct move {
-    unsigned actions;
+    bool recv, send;
+    uint32_t actions;
     const char *own;
     char *result;
     size_t count, bytes;
 };
 
-static size_t offset_of(const struct kl_ring_op *op, enum kl_ring_layout layout, int place)
+static size_t offset_of(const struct kl_ring_op *op, enum kl_layout layout, int place)
 {
     const struct kl_ring *ring = op->ring;
 
@@ -54,7 +60,7 @@ static size_t offset_of(const struct kl_ring_op *op, enum kl_ring_layout layout,
     return (size_t)ring->order[kl_wrap(place - ring->index, ring->nranks)] * op->task.count + op->first;
 }
 
-static size_t count_of(const struct kl_ring_op *op, enum kl_ring_layout layout, int place)
+static size_t count_of(const struct kl_ring_op *op, enum kl_layout layout, int place)
 {
     size_t offset = layout == KL_LAYOUT_CHUNKS ? offset_of(op, layout, place) : op->first;
     size_t left = op->task.end > offset ? op->task.end - offset : 0;
@@ -65,10 +71,12 @@ static size_t count_of(const struct kl_ring_op *op, enum kl_ring_layout layout, 
 static struct move next_move(const struct kl_ring_op *op)
 {
     const struct kl_ring_task *t = &op->task;
-    struct kl_ring_hop hop = t->schedule->hop(op->ring->nranks, op->ring->index, t->root, op->hop);
+    struct kl_hop hop = t->schedule->hop(&op->at, 0, op->hop);
     size_t count = count_of(op, t->schedule->send, hop.own);
 
     return (struct move){
+        .recv = hop.recv,
+        .send = hop.send,
         .actions = hop.actions,
         .own = (const char *)t->send + offset_of(op, t->schedule->send, hop.own) * t->elem_bytes,
         .result = (char *)t->recv + offset_of(op, t->schedule->recv, hop.result) * t->elem_bytes,
@@ -83,7 +91,7 @@ static void produce(const struct kl_redop *redop, const struct move *m, char *to
     if (m->actions & KL_HOP_REDUCE) {
         redop->combine(redop, to, in, m->own, m->count);
         if (m->actions & KL_HOP_FINISH && redop->last) redop->last(redop, to, m->count);
-    } else if (m->actions & KL_HOP_RECV) {
+    } else if (m->recv) {
         memcpy(to, in, m->bytes);
     } else if (m->actions & KL_HOP_FIRST && redop->first) {
         redop->first(redop, to, m->own, m->count);
@@ -95,8 +103,7 @@ static void produce(const struct kl_redop *redop, const struct move *m, char *to
 /* The value lies in the user's memory and stays there until the successor has read it. */
 static bool may_lend(const struct kl_ring_op *op, const struct move *m)
 {
-    bool whole =
-        m->actions & KL_HOP_KEEP || (!(m->actions & KL_HOP_RECV) && !(op->task.redop && op->task.redop->first));
+    bool whole = m->actions & KL_HOP_KEEP || (!m->recv && !(op->task.redop && op->task.redop->first));
 
     return whole && op->ring->to_next.tx.shares_memory && m->bytes >= LEND_FROM;
 }
@@ -104,7 +111,7 @@ static bool may_lend(const struct kl_ring_op *op, const struct move *m)
 static void carry_out(struct kl_ring_op *op, const struct move *m, const void *in)
 {
     struct kl_fifo_tx *tx = &op->ring->to_next.tx;
-    bool keep = m->actions & KL_HOP_KEEP, send = m->actions & KL_HOP_SEND, lend = send && may_lend(op, m);
+    bool keep = m->actions & KL_HOP_KEEP, send = m->send, lend = send && may_lend(op, m);
 
     if (keep) produce(op->task.redop, m, m->result, in);
     if (lend) {
@@ -138,9 +145,9 @@ static bool try_move(struct kl_ring_op *op, const struct move *m, ncclResult_t *
     struct kl_fifo_rx *rx = &op->ring->from_prev.rx;
     const void *in = NULL;
 
-    if (m->actions & KL_HOP_RECV && !kl_fifo_ready(rx)) return false;
-    if (m->actions & KL_HOP_SEND && !kl_fifo_can_send(&op->ring->to_next.tx)) return false;
-    if (m->actions & KL_HOP_RECV) {
+    if (m->recv && !kl_fifo_ready(rx)) return false;
+    if (m->send && !kl_fifo_can_send(&op->ring->to_next.tx)) return false;
+    if (m->recv) {
         size_t bytes;
         bool more;
         in = kl_fifo_open(rx, &bytes, &more);
@@ -175,9 +182,9 @@ enum kl_progress kl_ring_op_progress(struct kl_ring_op *op, ncclResult_t *rc)
 int kl_ring_op_waits_in_vain(struct kl_ring_op *op)
 {
     struct kl_ring *ring = op->ring;
-    unsigned actions = op->first < op->task.end ? next_move(op).actions : 0;
+    struct move m = op->first < op->task.end ? next_move(op) : (struct move){0};
 
-    if (actions & KL_HOP_RECV && kl_fifo_sender_gone(&ring->from_prev.rx)) return kl_ring_prev(ring);
-    if (kl_fifo_receiver_gone(&ring->to_next.tx, actions & KL_HOP_SEND)) return kl_ring_next(ring);
+    if (m.recv && kl_fifo_sender_gone(&ring->from_prev.rx)) return kl_ring_prev(ring);
+    if (kl_fifo_receiver_gone(&ring->to_next.tx, m.send)) return kl_ring_next(ring);
     return -1;
 }

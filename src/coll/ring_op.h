@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * ring_op.h - a resumable operation on a ring: carries out a schedule (ring.h) over the connectors of a channel.
+ * ring_op.h - a resumable operation on a ring: carries out a schedule (schedule.h) over the connectors of a channel.
  *
  * The operation allocates nothing and never blocks: progress does every hop whose data and room are there, and returns.
  * A hop is one fifo step, so it is either done or not begun. Where both ends share an address space, large chunks that
@@ -14,7 +14,7 @@
 #define KL_COLL_RING_OP_H
 
 #include "channel/channel.h"
-#include "coll/ring.h"
+#include "coll/schedule.h"
 #include "device/host/redop.h"
 #include "device/host/stream.h"
 
@@ -22,7 +22,7 @@
 
 /** What to do, in terms of one rank. */
 struct kl_ring_task {
-    const struct kl_ring_schedule *schedule;
+    const struct kl_schedule *schedule;
     const struct kl_redop *redop; /* NULL where nothing is reduced */
     const void *send;
     void *recv;
@@ -35,6 +35,7 @@ struct kl_ring_task {
 struct kl_ring_op {
     struct kl_ring *ring;
     struct kl_ring_task task;
+    struct kl_position at;
     size_t most;   /* elements of the largest chunk */
     size_t first;  /* element at which the current loop begins */
     size_t chunk;  /* elements of a chunk in it */

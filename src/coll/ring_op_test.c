@@ -101,7 +101,7 @@ static int index_of(const struct world *w, int rank)
     return w->rings[rank].index;
 }
 
-static void start(struct world *w, const struct kl_ring_schedule *s, size_t count, int root, bool in_place)
+static void start(struct world *w, const struct kl_schedule *s, size_t count, int root, bool in_place)
 {
     for (int r = 0; r < w->n; r++) {
         struct kl_ring_task task = {
@@ -155,7 +155,7 @@ static void expect(const char *what, int n, size_t count, int rank, size_t i, in
                  (long long)got, (long long)want);
 }
 
-static void check(struct world *w, const struct kl_ring_schedule *s, size_t count, int root, bool in_place)
+static void check(struct world *w, const struct kl_schedule *s, size_t count, int root, bool in_place)
 {
     int n = w->n;
 
@@ -175,8 +175,8 @@ static void check(struct world *w, const struct kl_ring_schedule *s, size_t coun
 
 static void every_collective_is_right(void **state)
 {
-    static const struct kl_ring_schedule *const schedules[] = {
-        &kl_allreduce_ring, &kl_allgather_ring, &kl_reducescatter_ring, &kl_broadcast_ring, &kl_reduce_ring};
+    static const struct kl_schedule *const schedules[] = {&kl_allreduce_ring, &kl_allgather_ring,
+                                                          &kl_reducescatter_ring, &kl_broadcast_ring, &kl_reduce_ring};
     static const size_t counts[] = {0, 1, 2, 8, 9, 127, 128, 129, 1000, MAX_COUNT};
     static const struct {
         const struct kl_transport *transport;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coll/ring.h"
+#include "coll/schedule.h"
 
 #include "tests/kolo_test.h"
 
@@ -7,7 +7,7 @@
 
 enum { MAX_RANKS = 9 };
 
-static const struct kl_ring_schedule *const schedules[] = {
+static const struct kl_schedule *const schedules[] = {
     &kl_allreduce_ring, &kl_allgather_ring, &kl_reducescatter_ring, &kl_broadcast_ring, &kl_reduce_ring,
 };
 
@@ -27,18 +27,18 @@ struct rank {
 };
 
 /* The chunk that own data at this place belongs to: places of parts and chunks are their own names. */
-static int own_chunk(const struct kl_ring_schedule *s, struct kl_ring_hop h, int index)
+static int own_chunk(const struct kl_schedule *s, struct kl_hop h, int index)
 {
     return s->send == KL_LAYOUT_WHOLE ? (s->recv == KL_LAYOUT_PARTS ? index : 0) : h.own;
 }
 
-static bool step(const struct kl_ring_schedule *s, struct rank *ranks, int n, int i, int root)
+static bool step(const struct kl_schedule *s, struct rank *ranks, int n, int i, int root)
 {
     struct rank *r = &ranks[i], *next = &ranks[(i + 1) % n];
-    struct kl_ring_hop h = s->hop(n, i, root, r->hop);
+    struct kl_hop h = s->hop(&(struct kl_position){.nranks = n, .index = i, .root = root}, 0, r->hop);
     struct value v = {1u << i, own_chunk(s, h, i)};
 
-    if (h.actions & KL_HOP_RECV) {
+    if (h.recv) {
         if (r->first == r->last) return false;
         struct value in = r->link[r->first++];
         if (h.actions & KL_HOP_REDUCE) {
@@ -51,23 +51,24 @@ static bool step(const struct kl_ring_schedule *s, struct rank *ranks, int n, in
     }
     if (h.actions & KL_HOP_KEEP) r->kept[h.result] = v;
     if (h.actions & KL_HOP_FINISH) r->finished[h.result] = 1;
-    if (h.actions & KL_HOP_SEND) next->link[next->last++] = v;
+    if (h.send) next->link[next->last++] = v;
     r->hop++;
     return true;
 }
 
-static void run(const struct kl_ring_schedule *s, struct rank *ranks, int n, int root)
+static void run(const struct kl_schedule *s, struct rank *ranks, int n, int root)
 {
+    int hops = s->hops(&(struct kl_position){.nranks = n}, 0);
     bool moved = true;
 
     memset(ranks, 0, (size_t)n * sizeof *ranks);
     while (moved) {
         moved = false;
         for (int i = 0; i < n; i++)
-            while (ranks[i].hop < s->hops(n) && step(s, ranks, n, i, root)) moved = true;
+            while (ranks[i].hop < hops && step(s, ranks, n, i, root)) moved = true;
     }
     for (int i = 0; i < n; i++) {
-        assert_int_equal(ranks[i].hop, s->hops(n));      /* nobody waits for ever */
+        assert_int_equal(ranks[i].hop, hops);            /* nobody waits for ever */
         assert_int_equal(ranks[i].first, ranks[i].last); /* nothing is left on the way */
     }
 }
@@ -139,19 +140,21 @@ static void chains_work_for_every_root(void **state)
 static void schedules_agree_with_the_drawing(void **state)
 {
     static const struct {
-        unsigned actions;
+        uint32_t recv, send, actions;
         int chunk;
     } index0[] = {
-        {KL_HOP_FIRST | KL_HOP_SEND, 0},
-        {KL_HOP_RECV | KL_HOP_REDUCE | KL_HOP_SEND, 2},
-        {KL_HOP_RECV | KL_HOP_REDUCE | KL_HOP_FINISH | KL_HOP_KEEP | KL_HOP_SEND, 1},
-        {KL_HOP_RECV | KL_HOP_KEEP | KL_HOP_SEND, 0},
-        {KL_HOP_RECV | KL_HOP_KEEP, 2},
+        {0, 1, KL_HOP_FIRST, 0}, {1, 1, KL_HOP_REDUCE, 2}, {1, 1, KL_HOP_REDUCE | KL_HOP_FINISH | KL_HOP_KEEP, 1},
+        {1, 1, KL_HOP_KEEP, 0},  {1, 0, KL_HOP_KEEP, 2},
     };
 
+    const struct kl_position first_of_3 = {.nranks = 3};
+
     (void)state;
-    for (int hop = 0; hop < kl_allreduce_ring.hops(3); hop++) {
-        struct kl_ring_hop h = kl_allreduce_ring.hop(3, 0, 0, hop);
+    assert_int_equal(kl_allreduce_ring.hops(&first_of_3, 0), 5);
+    for (int hop = 0; hop < 5; hop++) {
+        struct kl_hop h = kl_allreduce_ring.hop(&first_of_3, 0, hop);
+        assert_int_equal(h.recv, index0[hop].recv);
+        assert_int_equal(h.send, index0[hop].send);
         assert_int_equal(h.actions, index0[hop].actions);
         assert_int_equal(h.own, index0[hop].chunk);
         assert_int_equal(h.result, index0[hop].chunk);

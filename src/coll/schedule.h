@@ -46,10 +46,10 @@ enum kl_layout {
 /** Where a rank stands in the graph of a schedule. */
 struct kl_position {
     int nranks, rank;
-    int index, root;   /* ring: distance from rank 0 along the ring, of the rank and of the operation's root */
-    const int *order;  /* ring: the ranks from this one on; NULL elsewhere */
-    int ndown;         /* tree: children */
-    int up;            /* tree: 1 if there is a parent */
+    int index, root;  /* ring: distance from rank 0 along the ring, of the rank and of the operation's root */
+    const int *order; /* ring: the ranks from this one on; NULL elsewhere */
+    int ndown;        /* tree: children */
+    int up;           /* tree: 1 if there is a parent */
 };
 
 struct kl_schedule {

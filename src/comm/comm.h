@@ -27,6 +27,8 @@
 #include "coll/sendrecv.h"
 #include "comm/config.h"
 #include "device/host/stream.h"
+#include "graph/p2p.h"
+#include "graph/tuning.h"
 #include "topo/topo.h"
 #include "transport/peer.h"
 
@@ -113,14 +115,23 @@ struct ncclComm {
     _Atomic uint32_t joins_left;            /* pieces of join work that still look at the communicator */
     _Atomic uint32_t arrivals[KL_LAUNCHES]; /* streams that have reached a launch that joins several */
 
+    /* what the plan says, constant after init */
+    const struct kl_peer *peers; /* nranks */
+    const struct kl_topo *topo;  /* the machine that this rank's domain of the host lives on */
+    const struct kl_graphs *graphs;
+    enum kl_offload no_collnet, no_nvls;  /* why no graphs for them were looked for */
+    const struct kl_rank_record *records; /* nranks: what every rank says about its graphs */
+    struct kl_connect *connect;           /* the joined graphs, as this rank sees them */
+    struct kl_p2p_channels p2p;
+    struct kl_p2p_round *rounds; /* nranks */
+    struct kl_tuning tuning;     /* with kl_tuning_host */
+
     /* cold */
     struct kl_failure failure;
     struct kl_comm_config config;
     struct kl_bootstrap *bootstrap;
-    struct kl_peer *peers;
     struct kl_stream *default_stream;
-    struct kl_topo *topo;
-    int *ring_order; /* nchannels rows of nranks, as the graph search found them */
+    int *ring_order; /* nchannels rows of nranks */
     int local_ranks; /* on this host */
     ncclUniqueId id;
     struct kl_phase_time times[KL_PHASES_MAX];
@@ -159,13 +170,19 @@ void kl_comm_abort(ncclComm_t comm);
 /** The group of the user thread has ended. True: the communicator was aborted meanwhile, and freed just now. */
 bool kl_comm_leave_group(ncclComm_t comm);
 
-/* ---- phases: peers.c, topology.c, connect.c ---- */
+/* ---- phases: peers.c, topology.c, agree.c, connect.c ---- */
 
 ncclResult_t kl_comm_exchange_peers(ncclComm_t comm);
-ncclResult_t kl_comm_find_rings(ncclComm_t comm);
-void kl_comm_forget_rings(ncclComm_t comm);
+void kl_comm_forget_peers(ncclComm_t comm);
+ncclResult_t kl_comm_search_graphs(ncclComm_t comm);
+void kl_comm_forget_graphs(ncclComm_t comm);
+ncclResult_t kl_comm_agree(ncclComm_t comm);
+void kl_comm_forget_agreement(ncclComm_t comm);
 ncclResult_t kl_comm_connect(ncclComm_t comm);
 void kl_comm_disconnect(ncclComm_t comm);
+
+/** Rings, trees and numbers of channels, in NCCL's words (INFO): report.c. */
+void kl_comm_log_channels(ncclComm_t comm);
 
 /* ---- operations: launch.c ---- */
 

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "coll/choose.h"
 #include "device/host/device.h"
 #include "device/host/backoff.h"
 #include "os/process.h"
@@ -41,12 +40,6 @@ static void leave_bootstrap(ncclComm_t comm)
 {
     kl_bootstrap_leave(comm->bootstrap);
     comm->bootstrap = NULL;
-}
-
-static void forget_peers(ncclComm_t comm)
-{
-    free(comm->peers);
-    comm->peers = NULL;
 }
 
 static ncclResult_t prepare_operations(ncclComm_t comm)
@@ -84,9 +77,13 @@ static const struct phase {
     ncclResult_t (*run)(ncclComm_t comm);
     void (*undo)(ncclComm_t comm);
 } phases[] = {
-    {"bootstrap", join_bootstrap, leave_bootstrap},         {"peers", kl_comm_exchange_peers, forget_peers},
-    {"topology", kl_comm_find_rings, kl_comm_forget_rings}, {"connections", kl_comm_connect, kl_comm_disconnect},
-    {"operations", prepare_operations, drop_operations},    {"barrier", wait_for_all, NULL},
+    {"bootstrap", join_bootstrap, leave_bootstrap},
+    {"peers", kl_comm_exchange_peers, kl_comm_forget_peers},
+    {"graphs", kl_comm_search_graphs, kl_comm_forget_graphs},
+    {"agreement", kl_comm_agree, kl_comm_forget_agreement},
+    {"connections", kl_comm_connect, kl_comm_disconnect},
+    {"operations", prepare_operations, drop_operations},
+    {"barrier", wait_for_all, NULL},
 };
 enum { NPHASES = sizeof phases / sizeof phases[0] };
 _Static_assert((int)NPHASES <= (int)KL_PHASES_MAX, "a time is kept for every phase");
@@ -163,8 +160,7 @@ ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int de
 
     if (!c) return KL_NOMEM("a communicator");
     kl_comm_config_load(&c->config);
-    ncclResult_t rc = kl_choose_check(c->config.algo, c->config.proto);
-    if (!rc) rc = run_phases(c);
+    ncclResult_t rc = run_phases(c);
     if (rc) {
         snprintf(text, sizeof text, "%s", kl_error_text());
         tell_peers(c, rc);

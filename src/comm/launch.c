@@ -5,7 +5,7 @@
 #include "comm/comm.h"
 
 #include "base/clock.h"
-#include "coll/ring.h"
+#include "coll/schedule.h"
 #include "device/host/backoff.h"
 
 #include <stdio.h>
@@ -55,7 +55,7 @@ static int channels_for(ncclComm_t comm, size_t bytes)
 
 static void start_ring_ops(ncclComm_t comm, const struct kl_task *t)
 {
-    static const struct kl_ring_schedule *const schedules[] = {
+    static const struct kl_schedule *const schedules[] = {
         [KL_ALLREDUCE] = &kl_allreduce_ring,         [KL_REDUCE] = &kl_reduce_ring,
         [KL_BROADCAST] = &kl_broadcast_ring,         [KL_ALLGATHER] = &kl_allgather_ring,
         [KL_REDUCESCATTER] = &kl_reducescatter_ring,

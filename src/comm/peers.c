@@ -101,10 +101,10 @@ static bool is_taken(ncclComm_t comm, int rank, int device)
 }
 
 /* In rank order, the lowest ordinal that nobody on the host has; every rank computes the same. */
-static void give_devices(ncclComm_t comm)
+static void give_devices(ncclComm_t comm, struct kl_peer *peers)
 {
     for (int r = 0; r < comm->nranks; r++) {
-        struct kl_peer *p = &comm->peers[r];
+        struct kl_peer *p = &peers[r];
         if (p->device >= 0) continue;
         int device = 0;
         while (is_taken(comm, r, device)) device++;
@@ -112,12 +112,11 @@ static void give_devices(ncclComm_t comm)
     }
 }
 
-static void number_replicas(ncclComm_t comm)
+static void number_replicas(ncclComm_t comm, struct kl_peer *peers)
 {
     for (int r = 0; r < comm->nranks; r++)
         for (int q = 0; q < r; q++)
-            comm->peers[r].replica +=
-                comm->peers[q].host == comm->peers[r].host && comm->peers[q].device == comm->peers[r].device;
+            peers[r].replica += peers[q].host == peers[r].host && peers[q].device == peers[r].device;
 }
 
 /* ---- what follows for waiting ---- */
@@ -147,16 +146,24 @@ static void choose_spin(ncclComm_t comm)
 
 ncclResult_t kl_comm_exchange_peers(ncclComm_t comm)
 {
-    comm->peers = calloc((size_t)comm->nranks, sizeof *comm->peers);
-    if (!comm->peers) return KL_NOMEM("peer records");
-    KL_TRY(describe_myself(comm, &comm->peers[comm->rank]));
-    KL_TRY(kl_bootstrap_allgather(comm->bootstrap, comm->peers, sizeof *comm->peers));
+    struct kl_peer *peers = calloc((size_t)comm->nranks, sizeof *peers);
+
+    if (!peers) return KL_NOMEM("peer records");
+    comm->peers = peers;
+    KL_TRY(describe_myself(comm, &peers[comm->rank]));
+    KL_TRY(kl_bootstrap_allgather(comm->bootstrap, peers, sizeof *peers));
     for (int r = 0; r < comm->nranks; r++) KL_TRY(check_peer(comm, r));
-    give_devices(comm);
-    number_replicas(comm);
+    give_devices(comm, peers);
+    number_replicas(comm, peers);
     choose_spin(comm);
     comm->device = comm->peers[comm->rank].device;
     kl_device_adopt(comm->device);
     kl_log_set_device(comm->device);
     return ncclSuccess;
+}
+
+void kl_comm_forget_peers(ncclComm_t comm)
+{
+    free((void *)comm->peers);
+    comm->peers = NULL;
 }

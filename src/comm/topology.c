@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * topology.c - the machine that the ranks of this host live on, and the rings through it.
+ * topology.c - the machine that the ranks of this host live on, and the graphs through it.
  */
 #include "comm/comm.h"
 
 #include "base/log.h"
 #include "comm/devices.h"
 #include "device/host/device.h"
+#include "graph/config.h"
 #include "graph/graph_xml.h"
 #include "graph/graphs.h"
 #include "topo/config.h"
@@ -72,12 +73,14 @@ static ncclResult_t build_from(ncclComm_t comm, const struct kl_xml *file, struc
     struct kl_topo_options options;
     struct kl_machine machine = {.file = file, .device = devices, .ndevices = comm->local_ranks};
     struct kl_xml *document = NULL;
+    struct kl_topo *topo;
 
     KL_TRY(check_ordinals(comm, file));
     kl_topo_config_load(&config, &options);
     fill_options(&comm->config, &options);
     list_devices(comm, devices, kl_devices_count(&comm->config, file));
-    KL_TRY(kl_machine_topo(&machine, &options, comm->rank, comm->nranks, &comm->topo, &document));
+    KL_TRY(kl_machine_topo(&machine, &options, comm->rank, comm->nranks, &topo, &document));
+    comm->topo = topo;
     dump_document(comm, document);
     kl_xml_free(document);
     return ncclSuccess;
@@ -116,41 +119,30 @@ static void dump_graphs(ncclComm_t comm, const struct kl_graphs *graphs)
     kl_xml_free(document);
 }
 
-static void log_ring(const struct kl_graph *ring, int channel)
+static ncclResult_t search(ncclComm_t comm, const struct kl_graph_config *config, const struct kl_xml *file)
 {
-    char text[KL_ERROR_TEXT] = "";
-    size_t used = 0;
+    struct kl_graphs_request request = {.file = file};
+    struct kl_graphs *graphs = calloc(1, sizeof *graphs);
 
-    for (int i = 0; i < ring->ngpus && used < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, " %d", ring->intra[channel * ring->ngpus + i]);
-    KL_INFO(KL_INIT | KL_GRAPH, "Channel %02d/%02d :%s", channel, ring->nchannels, text);
-}
-
-static ncclResult_t take_rings(ncclComm_t comm, const struct kl_graph *ring)
-{
-    size_t entries = (size_t)ring->nchannels * (size_t)ring->ngpus;
-
-    if (!entries) return KL_FAIL(ncclInternalError, "no ring joins the devices of this host");
-    comm->ring_order = malloc(entries * sizeof *comm->ring_order);
-    if (!comm->ring_order) return KL_NOMEM("rings");
-    for (size_t i = 0; i < entries; i++) comm->ring_order[i] = ring->intra[i];
-    comm->nchannels = ring->nchannels;
-    for (int c = 0; comm->rank == 0 && c < ring->nchannels; c++) log_ring(ring, c);
+    if (!graphs) return KL_NOMEM("graphs");
+    comm->graphs = graphs;
+    comm->no_collnet = kl_offload_collnet(comm->topo, kl_graph_config_collnet(config));
+    comm->no_nvls = kl_offload_nvls(comm->topo, (int)config->nvls, kl_offload_guess_multicast(comm->topo));
+    request.collnet = !comm->no_collnet;
+    request.nvls = !comm->no_nvls;
+    KL_TRY(kl_graphs_compute(comm->topo, &request, graphs));
+    dump_graphs(comm, graphs);
     return ncclSuccess;
 }
 
-static ncclResult_t search_rings(ncclComm_t comm)
+static ncclResult_t search_graphs(ncclComm_t comm)
 {
-    struct kl_graphs_request request = {.collnet = false};
-    struct kl_graphs graphs = {0};
+    struct kl_graph_config config;
     struct kl_xml *file;
 
+    kl_graph_config_load(&config);
     load_graph_file(&comm->config, &file);
-    request.file = file;
-    ncclResult_t rc = kl_graphs_compute(comm->topo, &request, &graphs);
-    if (!rc) dump_graphs(comm, &graphs);
-    if (!rc) rc = take_rings(comm, graphs.graph[KL_GRAPH_RING]);
-    kl_graphs_fini(&graphs);
+    ncclResult_t rc = search(comm, &config, file);
     kl_xml_free(file);
     return rc;
 }
@@ -169,17 +161,18 @@ static ncclResult_t check_one_host(ncclComm_t comm)
     return ncclSuccess;
 }
 
-ncclResult_t kl_comm_find_rings(ncclComm_t comm)
+ncclResult_t kl_comm_search_graphs(ncclComm_t comm)
 {
     KL_TRY(check_one_host(comm));
     KL_TRY(build_machine(comm));
-    return search_rings(comm);
+    return search_graphs(comm);
 }
 
-void kl_comm_forget_rings(ncclComm_t comm)
+void kl_comm_forget_graphs(ncclComm_t comm)
 {
-    kl_topo_free(comm->topo);
-    free(comm->ring_order);
+    if (comm->graphs) kl_graphs_fini((struct kl_graphs *)comm->graphs);
+    free((void *)comm->graphs);
+    kl_topo_free((struct kl_topo *)comm->topo);
+    comm->graphs = NULL;
     comm->topo = NULL;
-    comm->ring_order = NULL;
 }

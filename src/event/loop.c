@@ -29,6 +29,14 @@ struct kl_source {
     struct kl_source *sooner, *later; /* in timers, while deadline is set */
 };
 
+/* What another thread wants run; it lies on that thread's stack, which waits for it. */
+struct errand {
+    struct errand *next;
+    void (*fn)(void *ctx);
+    void *ctx;
+    bool done;
+};
+
 struct kl_loop {
     struct kl_thread thread;
     int epoll;
@@ -41,6 +49,7 @@ struct kl_loop {
     /* under lock: */
     struct kl_source *sources, *dead;
     struct kl_source *soonest, *latest; /* timers in order of their deadlines */
+    struct errand *errands;
     struct kl_source *running;
     uint64_t turn; /* callbacks begun */
     bool ending;
@@ -163,6 +172,18 @@ static void call_expired(struct kl_loop *loop)
     }
 }
 
+static void run_errands(struct kl_loop *loop)
+{
+    for (struct errand *e; (e = loop->errands);) {
+        loop->errands = e->next;
+        pthread_mutex_unlock(&loop->lock);
+        e->fn(e->ctx);
+        pthread_mutex_lock(&loop->lock);
+        e->done = true;
+        pthread_cond_broadcast(&loop->callback_done);
+    }
+}
+
 /* Only here, when no batch of events that may name them is being worked on. */
 static void free_dead(struct kl_loop *loop)
 {
@@ -197,6 +218,7 @@ static void run(void *arg)
     inside_of = loop;
     pthread_mutex_lock(&loop->lock);
     while (!loop->ending) {
+        run_errands(loop);
         free_dead(loop);
         int ms = sleep_ms(loop);
         pthread_mutex_unlock(&loop->lock);
@@ -410,4 +432,20 @@ void kl_source_remove(struct kl_source *s)
     if (!kl_loop_inside(loop)) wait_for_callback(loop, s);
     pthread_mutex_unlock(&loop->lock);
     wake(loop); /* to free it */
+}
+
+void kl_loop_run(struct kl_loop *loop, void (*fn)(void *ctx), void *ctx)
+{
+    struct errand e = {.fn = fn, .ctx = ctx};
+
+    if (loop->inherited || kl_loop_inside(loop)) {
+        fn(ctx);
+        return;
+    }
+    pthread_mutex_lock(&loop->lock);
+    e.next = loop->errands;
+    loop->errands = &e;
+    wake(loop);
+    while (!e.done) pthread_cond_wait(&loop->callback_done, &loop->lock);
+    pthread_mutex_unlock(&loop->lock);
 }

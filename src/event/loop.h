@@ -61,4 +61,10 @@ void kl_source_deadline(struct kl_source *source, uint64_t deadline);
  */
 void kl_source_remove(struct kl_source *source);
 
+/**
+ * Run `fn(ctx)` on the loop's thread and return when it has: what belongs to callbacks is ended there without a race. In a
+ * callback, or in a child of fork, it runs at once. The caller holds no lock that a callback may be waiting for.
+ */
+void kl_loop_run(struct kl_loop *loop, void (*fn)(void *ctx), void *ctx);
+
 #endif

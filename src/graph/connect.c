@@ -2,7 +2,6 @@
 #include "graph/connect.h"
 
 #include "base/error.h"
-#include "graph/channels.h"
 #include "graph/records.h"
 #include "graph/tree.h"
 

@@ -215,19 +215,6 @@ out:
     return rc;
 }
 
-struct kl_graph_request kl_graph_request_for(enum kl_graph_id id)
-{
-    static const struct kl_graph_request request[] = {
-        [KL_GRAPH_RING] = {KL_GRAPH_RING, KL_PATTERN_RING, 0, 1, KL_MAX_CHANNELS / 2},
-        [KL_GRAPH_TREE] = {KL_GRAPH_TREE, KL_PATTERN_BALANCED_TREE, 0, 1, KL_MAX_CHANNELS},
-        [KL_GRAPH_COLLNET_CHAIN] = {KL_GRAPH_COLLNET_CHAIN, KL_PATTERN_TREE, 1, 1, KL_MAX_CHANNELS},
-        [KL_GRAPH_NVLS] = {KL_GRAPH_NVLS, KL_PATTERN_NVLS, 0, 1, KL_MAX_CHANNELS},
-        [KL_GRAPH_COLLNET_DIRECT] = {KL_GRAPH_COLLNET_DIRECT, KL_PATTERN_COLLNET_DIRECT, 1, 1, KL_MAX_CHANNELS},
-    };
-
-    return request[id];
-}
-
 ncclResult_t kl_graph_search(const struct kl_topo *topo, const struct kl_graph_request *request,
                              struct kl_graph **graph, struct kl_graph_why **why)
 {

@@ -60,6 +60,7 @@ enum kl_hw { KL_HW_NVLINK, KL_HW_PCI, KL_HW_NET, KL_HWS };
 enum { KL_GENERATIONS = 4, KL_TREE_SIZES = 23 };
 
 struct kl_tuning_constants {
+    const char *name;
     float base_latency[KL_ALGOS][KL_PROTOS];
     float hw_latency[KL_HWS][KL_ALGOS][KL_PROTOS];
     /* Rows: sm below 80, 90, 100, and above. Columns: one node, two, more. */

@@ -4,6 +4,7 @@
 /* Rows are algorithms, columns LL, LL128, Simple. What is not named is 0. */
 const struct kl_tuning_constants kl_tuning_reference =
     {
+        .name = "reference",
         .base_latency =
             {
                 [KL_ALGO_TREE] = {6.8f, 14.0f, 8.4f},
@@ -60,6 +61,7 @@ const struct kl_tuning_constants kl_tuning_reference =
  */
 const struct kl_tuning_constants kl_tuning_host =
     {
+        .name = "host",
         .base_latency =
             {
                 [KL_ALGO_TREE] = {0.4f, 0.6f, 1.0f},

@@ -3,7 +3,7 @@
 #include "graph/tuning_ranges.h"
 
 #include "base/error.h"
-#include "graph/test_cluster.h"
+#include "plan/test_cluster.h"
 
 #include <math.h>
 

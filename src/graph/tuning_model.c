@@ -7,21 +7,6 @@
 
 #include <stdlib.h>
 
-int kl_algo_graph(enum kl_algo algo)
-{
-    static const int graph[KL_ALGOS] = {
-        [KL_ALGO_TREE] = KL_GRAPH_TREE,
-        [KL_ALGO_RING] = KL_GRAPH_RING,
-        [KL_ALGO_COLLNET_DIRECT] = KL_GRAPH_COLLNET_DIRECT,
-        [KL_ALGO_COLLNET_CHAIN] = KL_GRAPH_COLLNET_CHAIN,
-        [KL_ALGO_NVLS] = KL_GRAPH_NVLS,
-        [KL_ALGO_NVLS_TREE] = KL_GRAPH_NVLS,
-        [KL_ALGO_PAT] = KL_GRAPH_TREE,
-    };
-
-    return graph[algo];
-}
-
 /* What the model of one function, algorithm and protocol is made from. */
 struct terms {
     const struct kl_tuning *t;

@@ -288,7 +288,6 @@ ncclResult_t kl_machine_whole(const struct kl_machine *m, const struct kl_topo_o
     KL_TRY_OR(rc, out, check_ranks(m, t, xml));
     note_facts(m, t);
     KL_TRY_OR(rc, out, kl_topo_paths(t));
-    kl_topo_search_init(t);
     *topo = t;
     t = NULL;
     if (document) {
@@ -311,7 +310,6 @@ ncclResult_t kl_machine_topo(const struct kl_machine *m, const struct kl_topo_op
     KL_TRY_OR(rc, out, kl_machine_whole(m, options, &t, &xml));
     KL_TRY_OR(rc, out, kl_topo_trim(&t, rank, nranks));
     KL_TRY_OR(rc, out, kl_topo_paths(t));
-    kl_topo_search_init(t);
     *topo = t;
     t = NULL;
     if (document) {

@@ -3,8 +3,8 @@
    planned for it must hold together, whatever they say. */
 #include "graph/graph_xml.h"
 #include "graph/nic.h"
-#include "graph/plan.h"
 #include "graph/run.h"
+#include "plan/plan.h"
 #include "topo/paths.h"
 
 #include <math.h>

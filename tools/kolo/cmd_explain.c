@@ -10,7 +10,8 @@
 static const struct kl_opt table[] = {
     {0, "topo", KL_OPT_LIST, offsetof(struct kl_explain_request, topos), 0, 0, "FILE",
      "topology of one host, - for standard input (default: this machine); diff takes two"},
-    KL_OFFLINE_OPTIONS(struct kl_explain_request, cluster, "number of identical hosts (1)"),
+    KL_CLUSTER_OPTIONS(struct kl_explain_request, options, "number of identical hosts (1)"),
+    KL_CONSTANTS_OPTION(struct kl_explain_request, options),
     {0, "type", KL_OPT_TEXT, offsetof(struct kl_explain_request, type), 0, 0, "TYPE",
      "of a collective's data: int8 ... float ... f8e5m2 (float)"},
     {0, "op", KL_OPT_TEXT, offsetof(struct kl_explain_request, op), 0, 0, "OP", "sum prod max min avg (sum)"},
@@ -79,19 +80,11 @@ static int refuse(const char *why)
     return EXIT_USAGE;
 }
 
-void kl_explain_place(const struct kl_offline *cluster, const char *note, FILE *to)
+static int answer(const struct kl_explain_question *k, struct kl_explain_request *q)
 {
-    char line[1024];
-    struct kl_text text = kl_text_over(line, sizeof line);
+    ncclResult_t rc = kl_cluster_options_read(&q->options, &q->cluster);
 
-    kl_offline_place(cluster, &text);
-    fprintf(to, "  %s%s\n", line, note);
-}
-
-static int answer(const struct kl_explain_question *k, const struct kl_explain_request *q)
-{
-    ncclResult_t rc = k->answer(q, stdout);
-
+    if (!rc) rc = k->answer(q, stdout);
     if (rc == ncclInvalidArgument) return refuse(kl_error_text());
     if (rc) fprintf(stderr, "%s\n", kl_error_text());
     return rc ? EXIT_PROBLEM : EXIT_OK;
@@ -114,7 +107,7 @@ int cmd_explain(int argc, char **argv)
         return refuse(why);
     }
     q.question = argv[0];
-    if (q.topos.n) q.cluster.topo = q.topos.text[q.topos.n - 1];
+    if (q.topos.n) q.options.topo = q.topos.text[q.topos.n - 1];
     q.word = (const char *const *)argv + 1;
     q.nwords = n - 1;
     if (q.nwords < k->min_words || q.nwords > k->max_words) {

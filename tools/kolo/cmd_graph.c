@@ -4,13 +4,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "graph/graph_xml.h"
+#include "plan/planned.h"
+#include "tools/kolo/cluster_options.h"
+#include "tools/kolo/graph_name.h"
 #include "tools/kolo/graph_text.h"
-#include "tools/kolo/offline.h"
-#include "tools/kolo/options.h"
 #include "tools/kolo/output.h"
 #include "tools/kolo/picture/picture.h"
 #include "tools/kolo/plan_json.h"
-#include "tools/kolo/planned.h"
 #include "topo/warn.h"
 
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #include <string.h>
 
 struct asked {
-    struct kl_offline_args cluster;
+    struct kl_cluster_options cluster;
     const char *format, *graph;
     int json, help, channel;
 };
@@ -26,7 +26,8 @@ struct asked {
 static const struct kl_opt table[] = {
     {0, "topo", KL_OPT_TEXT, offsetof(struct asked, cluster.topo), 0, 0, "FILE",
      "topology of one host, - for standard input (default: this machine)"},
-    KL_OFFLINE_OPTIONS(struct asked, cluster, "number of identical hosts (1)"),
+    KL_CLUSTER_OPTIONS(struct asked, cluster, "number of identical hosts (1)"),
+    KL_CONSTANTS_OPTION(struct asked, cluster),
     {0, "graph", KL_OPT_TEXT, offsetof(struct asked, graph), 0, 0, "ring|tree|collnet|nvls",
      "show only this kind of graph"},
     {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "NAME",
@@ -72,13 +73,13 @@ static void warn_of_fallback(const struct kl_plan_domain *d, json_t *warnings)
 }
 
 /* What looks wrong with the machine, and with what was made of it. NULL when memory is short. */
-static json_t *warnings_of(const struct kl_offline *cluster, const struct kl_plan *plan)
+static json_t *warnings_of(const struct kl_cluster *cluster, const struct kl_plan *plan)
 {
     json_t *warnings = json_array();
     struct kl_topo *topo = NULL;
     struct kl_xml *document = NULL;
 
-    if (!warnings || kl_offline_whole(cluster, &topo, &document)) {
+    if (!warnings || kl_cluster_whole(cluster, &topo, &document)) {
         json_decref(warnings);
         return NULL;
     }
@@ -143,18 +144,20 @@ static bool is_format(const char *name)
 
 static ncclResult_t run(const struct asked *a, unsigned graphs)
 {
-    struct kl_offline cluster;
+    struct kl_cluster_request request;
+    struct kl_cluster cluster;
     struct kl_planned planned = {.plan = NULL};
     ncclResult_t rc;
 
-    KL_TRY(kl_offline_open(&a->cluster, &cluster));
+    KL_TRY(kl_cluster_options_read(&a->cluster, &request));
+    KL_TRY(kl_cluster_options_open(&request, &cluster));
     uint64_t start = kl_now_ns();
     KL_TRY_OR(rc, out, kl_planned_init(&cluster, &planned));
     struct kl_plan_view view = {&cluster, planned.plan, graphs, (double)(kl_now_ns() - start) / 1e6};
     rc = print(a->json ? "json" : a->format, a->channel < 0 ? 0 : a->channel, &view);
 out:
     kl_planned_fini(&planned);
-    kl_offline_close(&cluster);
+    kl_cluster_close(&cluster);
     return rc;
 }
 

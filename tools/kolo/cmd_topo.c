@@ -2,11 +2,11 @@
 #include "tools/kolo/cmd.h"
 
 #include "base/error.h"
+#include "plan/cluster.h"
+#include "plan/topo_name.h"
+#include "tools/kolo/cluster_options.h"
 #include "tools/kolo/graph_json.h"
-#include "tools/kolo/offline.h"
-#include "tools/kolo/options.h"
 #include "tools/kolo/output.h"
-#include "tools/kolo/topo_name.h"
 #include "tools/kolo/topo_text.h"
 #include "topo/paths.h"
 #include "topo/warn.h"
@@ -17,7 +17,7 @@
 #include <errno.h>
 
 struct asked {
-    struct kl_offline_args cluster;
+    struct kl_cluster_options cluster;
     const char *format, *record, *path;
     int json, help;
 };
@@ -25,7 +25,7 @@ struct asked {
 static const struct kl_opt table[] = {
     {0, "topo", KL_OPT_TEXT, offsetof(struct asked, cluster.topo), 0, 0, "FILE",
      "topology file, - for standard input (default: this machine)"},
-    KL_OFFLINE_OPTIONS(struct asked, cluster, "what rank 0 of N such hosts works with (default: the whole machine)"),
+    KL_CLUSTER_OPTIONS(struct asked, cluster, "what rank 0 of N such hosts works with (default: the whole machine)"),
     {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "text|xml|json|dot",
      "what to print (default: text)"},
     {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "the same as --format json"},
@@ -48,7 +48,7 @@ static int usage(FILE *to)
 /* ---- formats ---- */
 
 struct view {
-    struct kl_offline *cluster;
+    struct kl_cluster *cluster;
     struct kl_topo *topo;
     struct kl_xml *document;
     const char *from, *to; /* of --path */
@@ -153,21 +153,23 @@ static ncclResult_t record(const char *dir, const char *sysfs)
 
 static ncclResult_t show(const struct asked *a, const char *to, ncclResult_t (*print)(const struct view *))
 {
-    struct kl_offline cluster;
+    struct kl_cluster_request request;
+    struct kl_cluster cluster;
     struct view v = {.cluster = &cluster, .from = a->path, .to = to};
     ncclResult_t rc;
 
-    KL_TRY(kl_offline_open(&a->cluster, &cluster));
-    rc = kl_offline_whole(&cluster, &v.topo, &v.document);
+    KL_TRY(kl_cluster_options_read(&a->cluster, &request));
+    KL_TRY(kl_cluster_options_open(&request, &cluster));
+    rc = kl_cluster_whole(&cluster, &v.topo, &v.document);
     if (!rc && a->cluster.hosts) {
         kl_topo_free(v.topo);
         v.topo = NULL;
-        rc = kl_offline_topo(&cluster, 0, &v.topo);
+        rc = kl_cluster_topo(&cluster, 0, &v.topo);
     }
     if (!rc) rc = print(&v);
     kl_topo_free(v.topo);
     kl_xml_free(v.document);
-    kl_offline_close(&cluster);
+    kl_cluster_close(&cluster);
     return rc;
 }
 

@@ -101,7 +101,7 @@ static void set_environment(const json_t *record)
     }
 }
 
-static void compare_topology(const char *name, const json_t *record, struct kl_offline *cluster,
+static void compare_topology(const char *name, const json_t *record, struct kl_cluster *cluster,
                              const struct kl_topo *t)
 {
     json_t *got = json_object(), *asked = kl_json_queries(t, cluster);
@@ -130,22 +130,22 @@ static void check_record(const char *path, const char *topologies)
 {
     json_t *record = json_load_file(path, 0, NULL);
     char file[512];
-    struct kl_offline cluster;
+    struct kl_cluster cluster;
     struct kl_topo *t = NULL;
 
     assert_non_null(record);
     set_environment(record);
     snprintf(file, sizeof file, "%s/%s", topologies, json_string_value(json_object_get(record, "topology")));
-    struct kl_offline_args args = {.topo = file, .hosts = (int)json_integer_value(json_object_get(record, "hosts"))};
-    ncclResult_t rc = kl_offline_open(&args, &cluster);
+    struct kl_cluster_request args = {.topo = file, .hosts = (int)json_integer_value(json_object_get(record, "hosts"))};
+    ncclResult_t rc = kl_cluster_open(&args, &cluster);
     if (json_object_get(record, "error")) {
         expect_refusal(path, file, rc);
     } else {
         expect_case(path, rc == ncclSuccess);
-        expect_case(path, kl_offline_topo(&cluster, 0, &t) == ncclSuccess);
+        expect_case(path, kl_cluster_topo(&cluster, 0, &t) == ncclSuccess);
         compare_topology(path, record, &cluster, t);
         kl_topo_free(t);
-        kl_offline_close(&cluster);
+        kl_cluster_close(&cluster);
     }
     json_decref(record);
     clear_environment();

@@ -251,12 +251,12 @@ static json_t *p2p_net_of(const struct kl_topo *t, int gpu, int peer_dev)
 }
 
 /* Device numbers of another host's GPUs in rank order: those of ours, before trimming. */
-static int *peer_devs(const struct kl_offline *cluster)
+static int *peer_devs(const struct kl_cluster *cluster)
 {
     struct kl_topo *t;
     int *dev = calloc((size_t)cluster->gpus + 1, sizeof *dev);
 
-    if (!dev || kl_offline_whole(cluster, &t, NULL)) {
+    if (!dev || kl_cluster_whole(cluster, &t, NULL)) {
         free(dev);
         return NULL;
     }
@@ -266,7 +266,7 @@ static int *peer_devs(const struct kl_offline *cluster)
     return dev;
 }
 
-static json_t *p2p_nets(const struct kl_topo *t, const struct kl_offline *cluster)
+static json_t *p2p_nets(const struct kl_topo *t, const struct kl_cluster *cluster)
 {
     json_t *rows = json_array();
     int *dev;
@@ -287,7 +287,7 @@ static json_t *p2p_nets(const struct kl_topo *t, const struct kl_offline *cluste
     return rows;
 }
 
-json_t *kl_json_queries(const struct kl_topo *t, const struct kl_offline *cluster)
+json_t *kl_json_queries(const struct kl_topo *t, const struct kl_cluster *cluster)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gpu_ranks", gpu_ranks(t), "p2p",
                      table(t, KL_NODE_GPU, p2p_of), "use_net", table(t, KL_NODE_GPU, net_faster), "gdr",
@@ -297,13 +297,13 @@ json_t *kl_json_queries(const struct kl_topo *t, const struct kl_offline *cluste
 
 /* ---- nodes ---- */
 
-int kl_json_nodes(json_t *object, const struct kl_offline *cluster)
+int kl_json_nodes(json_t *object, const struct kl_cluster *cluster)
 {
     int nranks = cluster->hosts * cluster->gpus, nnodes, largest = 0, failed;
     int *node = calloc((size_t)nranks + 1, 2 * sizeof *node), *members = node ? node + nranks : NULL;
     json_t *list = json_array();
 
-    if (!node || kl_offline_nodes(cluster, node, &nnodes)) {
+    if (!node || kl_cluster_nodes(cluster, node, &nnodes)) {
         free(node);
         json_decref(list);
         return -1;

@@ -8,7 +8,7 @@
 #ifndef KOLO_TOOL_GRAPH_JSON_H
 #define KOLO_TOOL_GRAPH_JSON_H
 
-#include "tools/kolo/offline.h"
+#include "plan/cluster.h"
 #include "topo/topo.h"
 
 #include <jansson.h>
@@ -26,9 +26,9 @@ json_t *kl_json_paths(const struct kl_topo *t);
  * gpu_ranks, p2p, use_net, gdr, local_net, local_gpu, intermediate_rank, and p2p_net towards the ranks of another host
  * with `peers` GPUs like ours (0: none).
  */
-json_t *kl_json_queries(const struct kl_topo *t, const struct kl_offline *cluster);
+json_t *kl_json_queries(const struct kl_topo *t, const struct kl_cluster *cluster);
 
 /** topology, hosts, gpus_per_host, ranks_total, nnodes, rank_to_node, max_local_ranks, into `object`. */
-int kl_json_nodes(json_t *object, const struct kl_offline *cluster);
+int kl_json_nodes(json_t *object, const struct kl_cluster *cluster);
 
 #endif

@@ -239,7 +239,8 @@ void kl_plan_text(const struct kl_plan_view *v, FILE *to)
             kl_plural(v->cluster->hosts), v->cluster->gpus, kl_plural(v->cluster->gpus));
     for (int i = 0; i < p->ndomains; i++) print_domain(v, &p->domain[i], to);
     print_connection(p, to);
-    fprintf(to, "what a sum of floats would take:\n");
+    fprintf(to, "what a sum of floats would take%s:\n",
+            p->tuning.constants == &kl_tuning_host ? ", with the constants of CPUs" : "");
     for (int f = 0; f < KL_FUNCS; f++) print_choices(&p->tuning, f, to);
     fprintf(to, "\nwhere the searches ended:\n");
     for (int i = 0; i < KL_GRAPHS; i++)

@@ -364,6 +364,7 @@ static void write_head(struct writer *w, const struct kl_plan_view *v)
     member_int(w, "hosts", v->cluster->hosts);
     member_int(w, "gpus_per_host", v->cluster->gpus);
     member_int(w, "ranks_total", v->plan->nranks);
+    member(w, "constants", json_string(v->cluster->constants->name));
     member_int(w, "nnodes", v->plan->connect->nodes.nnodes);
     member(w, "rank_to_node", int_array(v->plan->connect->nodes.of_rank, v->plan->nranks));
 }

@@ -3,14 +3,14 @@
 #ifndef KOLO_TOOL_PLAN_JSON_H
 #define KOLO_TOOL_PLAN_JSON_H
 
-#include "graph/plan.h"
-#include "tools/kolo/offline.h"
+#include "plan/cluster.h"
+#include "plan/plan.h"
 
 #include <jansson.h>
 #include <stdio.h>
 
 struct kl_plan_view {
-    const struct kl_offline *cluster;
+    const struct kl_cluster *cluster;
     const struct kl_plan *plan;
     unsigned graphs;  /* bit enum kl_graph_id: those to show */
     double search_ms; /* wall time of the searches on one host */

@@ -2,7 +2,7 @@
 #include "tools/kolo/topo_text.h"
 
 #include "base/cpuset.h"
-#include "tools/kolo/topo_name.h"
+#include "plan/topo_name.h"
 #include "topo/paths.h"
 
 #include <inttypes.h>

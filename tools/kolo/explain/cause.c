@@ -47,29 +47,17 @@ struct trial {
     struct kl_plan *two_hosts;     /* as the machine is, but for 2 hosts; NULL until needed */
 };
 
-static struct kl_plan_request request_for(const struct kl_search_told *told, const struct kl_machine *machine,
-                                          int hosts)
-{
-    const struct kl_planned *p = &told->planned;
-
-    return (struct kl_plan_request){.machine = machine,
-                                    .options = &told->cluster->options,
-                                    .config = &p->config,
-                                    .algo = p->comm.algo,
-                                    .proto = p->comm.proto,
-                                    .file = p->graph_file,
-                                    .hosts = hosts};
-}
-
 static ncclResult_t plan_mended(const struct trial *t, const struct kl_xml *mended, int hosts, struct kl_plan **plan)
 {
-    const struct kl_offline *c = t->told->cluster;
+    const struct kl_cluster *c = t->told->cluster;
     struct kl_machine machine = {.file = mended, .device = t->device, .ndevices = c->gpus, .hosts = c->machine.hosts};
     struct kl_topo_options options = c->options;
-    struct kl_plan_request request = request_for(t->told, &machine, hosts);
+    struct kl_plan_request request = kl_planned_request(c, &t->told->planned);
 
-    options.mnnvl |= kl_offline_is_domain(mended, c->hosts);
+    options.mnnvl |= kl_cluster_is_domain(mended, c->hosts);
+    request.machine = &machine;
     request.options = &options;
+    request.hosts = hosts;
     return kl_plan_create(&request, plan);
 }
 
@@ -104,12 +92,13 @@ static ncclResult_t try_hosts(const struct trial *t, const struct kl_xml *mended
 /* On one host the network is not used: what is wrong with NICs shows with two. */
 static ncclResult_t try_network(struct trial *t, const struct kl_xml *mended, struct kl_cause *cause)
 {
-    const struct kl_offline *c = t->told->cluster;
+    const struct kl_cluster *c = t->told->cluster;
 
     if (c->hosts > 1 || c->machine.hosts > 1) return ncclSuccess;
     if (!t->two_hosts) {
-        struct kl_plan_request request = request_for(t->told, &c->machine, 2);
+        struct kl_plan_request request = kl_planned_request(c, &t->told->planned);
 
+        request.hosts = 2;
         KL_TRY(kl_plan_create(&request, &t->two_hosts));
     }
     struct kl_cause two = *cause;
@@ -225,7 +214,7 @@ static ncclResult_t take_faults(struct kl_search_told *told, const struct kl_fau
     return ncclSuccess;
 }
 
-static ncclResult_t one_host(const struct kl_offline *c, struct kl_xml **document)
+static ncclResult_t one_host(const struct kl_cluster *c, struct kl_xml **document)
 {
     struct kl_machine machine = c->machine;
 
@@ -236,7 +225,7 @@ static ncclResult_t one_host(const struct kl_offline *c, struct kl_xml **documen
 /* A search in place of the graph file, to tell what the file costs. */
 static ncclResult_t search_instead(struct kl_search_told *told)
 {
-    struct kl_plan_request request = request_for(told, &told->cluster->machine, told->planned.plan->hosts);
+    struct kl_plan_request request = kl_planned_request(told->cluster, &told->planned);
 
     request.file = NULL;
     return told->planned.graph_file ? kl_plan_create(&request, &told->searched) : ncclSuccess;
@@ -244,7 +233,7 @@ static ncclResult_t search_instead(struct kl_search_told *told)
 
 ncclResult_t kl_tell_causes(struct kl_search_told *told)
 {
-    const struct kl_offline *c = told->cluster;
+    const struct kl_cluster *c = told->cluster;
     struct kl_faults faults = {.n = 0};
     struct kl_xml *document = NULL;
     struct trial t = {.told = told};

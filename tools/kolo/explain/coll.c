@@ -10,9 +10,6 @@
 #include <string.h>
 #include <strings.h>
 
-const char kl_coll_assumed[] =
-    "times are those of NCCL's model with its built-in constants: assumed, not measured on this cluster";
-
 const char kl_coll_timeless[] = "it leaves out the latency inside a node, which NCCL's model knows over NVLink only";
 
 enum { LEAST_TO_SEARCH = 34 }; /* log2: changes are looked for up to 16 GiB, or the size that was asked for */
@@ -185,13 +182,14 @@ ncclResult_t kl_coll_find_out(const struct kl_coll_asked *a, const struct kl_col
 
 /* ---- the answer ---- */
 
-static struct kl_coll_place place_of(const struct kl_offline *cluster, const struct kl_plan *plan)
+static struct kl_coll_place place_of(const struct kl_cluster *cluster, const struct kl_plan *plan)
 {
     return (struct kl_coll_place){.topology = cluster->name,
                                   .ranks = plan->nranks,
                                   .hosts = cluster->hosts,
                                   .nodes = plan->connect->nodes.nnodes,
-                                  .here = cluster->cpus};
+                                  .here = cluster->cpus,
+                                  .constants = cluster->constants};
 }
 
 /* What NCCL would not even begin with. */
@@ -237,12 +235,12 @@ static ncclResult_t answer_messages(const struct kl_explain_request *q, const st
 ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to)
 {
     struct kl_coll_asked asked = {0};
-    struct kl_offline cluster;
+    struct kl_cluster cluster;
     struct kl_planned planned;
     ncclResult_t rc;
 
     KL_TRY(read_question(q, &asked));
-    KL_TRY(kl_offline_open(&q->cluster, &cluster));
+    KL_TRY(kl_cluster_options_open(&q->cluster, &cluster));
     KL_TRY_OR(rc, out, kl_planned_init(&cluster, &planned));
     struct kl_coll_place place = place_of(&cluster, planned.plan);
 
@@ -250,6 +248,6 @@ ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to)
                         : answer_choice(q, &asked, &place, &planned.plan->tuning, to);
 out:
     kl_planned_fini(&planned);
-    kl_offline_close(&cluster);
+    kl_cluster_close(&cluster);
     return rc;
 }

@@ -13,9 +13,9 @@
 #define KOLO_TOOL_EXPLAIN_COLL_H
 
 #include "graph/tuning_ranges.h"
+#include "plan/planned.h"
 #include "tools/kolo/explain/explain.h"
 #include "tools/kolo/perf_coll.h"
-#include "tools/kolo/planned.h"
 
 /** The question, understood. */
 struct kl_coll_asked {
@@ -32,6 +32,7 @@ struct kl_coll_place {
     const char *topology;
     int ranks, hosts, nodes;
     bool here; /* this machine's host devices, not GPUs of a file */
+    const struct kl_tuning_constants *constants;
 };
 
 enum { KL_COLL_CANDIDATES = KL_ALGOS * KL_PROTOS, KL_COLL_WHY = 160 };
@@ -103,7 +104,7 @@ char *kl_size_text(int64_t bytes, char text[KL_SIZE_TEXT]);
 /** "67,108,864"; returns `text`. */
 char *kl_grouped(int64_t number, char text[KL_SIZE_TEXT]);
 
-/** What the model's numbers are worth; and those of candidates with timeless hops. */
-extern const char kl_coll_assumed[], kl_coll_timeless[];
+/** What the numbers of candidates with timeless hops are worth. */
+extern const char kl_coll_timeless[];
 
 #endif

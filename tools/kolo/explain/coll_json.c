@@ -95,7 +95,7 @@ ncclResult_t kl_coll_json(const struct kl_coll_finding *f, FILE *to)
 {
     json_t *o = question_json(&f->asked, &f->place);
 
-    json_object_set_new(o, "constants", json_string("assumed"));
+    json_object_set_new(o, "constants", json_string(f->place.constants->name));
     json_object_set_new(o, "choice", f->npossible ? candidate_json(f, &f->candidate[0]) : json_null());
     json_object_set_new(o, "candidates", candidates_json(f));
     json_object_set_new(o, "refused", refused_json(f));

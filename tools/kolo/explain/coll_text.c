@@ -2,7 +2,6 @@
 #include "tools/kolo/explain/coll.h"
 
 #include "base/text.h"
-#include "coll/choose.h"
 #include "device/host/redop.h"
 
 #include <inttypes.h>
@@ -132,6 +131,11 @@ static void print_answer(const struct kl_coll_finding *f, FILE *to)
         print_sequence(f, to);
 }
 
+static bool is_host(const struct kl_coll_finding *f)
+{
+    return f->place.constants == &kl_tuning_host;
+}
+
 /* Chosen for times that nobody should believe. */
 static void print_timeless(const struct kl_coll_finding *f, FILE *to)
 {
@@ -160,7 +164,9 @@ static void print_terms_of_use(const struct kl_coll_finding *f, FILE *to)
     fprintf(to, "  %s: %s%s%s; one call by itself%s\n", f->place.topology, kl_type_name(f->asked.type),
             reduces ? ", " : "", reduces ? kl_redop_name(f->asked.op) : "",
             is_barrier(&f->asked) ? "" : ", size in bytes of the whole (nccl-tests' size)");
-    if (f->npossible) fprintf(to, "  %s\n", kl_coll_assumed);
+    if (f->npossible)
+        fprintf(to, "  times are those of NCCL's model with %s: assumed, not measured on this cluster\n",
+                is_host(f) ? "constants for CPUs" : "its built-in constants");
     print_timeless(f, to);
     if (f->place.nodes > f->place.hosts)
         fprintf(to, "  a host is %d nodes: groups of GPUs that reach each other only, or faster, through the network\n",
@@ -322,6 +328,8 @@ void kl_coll_text(const struct kl_coll_finding *f, FILE *to)
     if (f->asked.first == f->asked.last) print_candidates(f, to);
     print_refused(f, to);
     if (f->npossible && !is_barrier(&f->asked)) kl_coll_text_ranges(f, to);
-    fprintf(to, "\nThis is what NCCL would do there. Kolo's own ranks, which are CPUs, use %s %s for every size.\n",
-            kl_choose_algo, kl_choose_proto);
+    fprintf(to, is_host(f)
+                    ? "\nThis is what Kolo's own ranks, which are CPUs, would do there.\n"
+                    : "\nThis is what NCCL would do there; --constants host tells what Kolo's own ranks, which are "
+                      "CPUs, would do.\n");
 }

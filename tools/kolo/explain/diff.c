@@ -9,15 +9,15 @@
 
 /* ---- the sides ---- */
 
-ncclResult_t kl_diff_open(const struct kl_offline_args *args, struct kl_diff_side *side)
+ncclResult_t kl_diff_open(const struct kl_cluster_request *args, struct kl_diff_side *side)
 {
     struct kl_xml *document = NULL;
     ncclResult_t rc;
 
     side->args = args;
-    KL_TRY(kl_offline_open(args, &side->cluster));
+    KL_TRY(kl_cluster_options_open(args, &side->cluster));
     KL_TRY_OR(rc, out, kl_planned_init(&side->cluster, &side->planned));
-    KL_TRY_OR(rc, out, kl_offline_whole(&side->cluster, &side->whole, &document));
+    KL_TRY_OR(rc, out, kl_cluster_whole(&side->cluster, &side->whole, &document));
     rc = kl_xml_clone(document, &side->document);
 out:
     kl_xml_free(document);
@@ -27,7 +27,7 @@ out:
 void kl_diff_close(struct kl_diff_side *side)
 {
     kl_planned_fini(&side->planned);
-    kl_offline_close(&side->cluster);
+    kl_cluster_close(&side->cluster);
     kl_topo_free(side->whole);
     kl_xml_free(side->document);
     free(side->to_a);
@@ -91,7 +91,7 @@ ncclResult_t kl_diff_match(struct kl_diff_side *a, struct kl_diff_side *b, bool 
 
 /* ---- the question ---- */
 
-static ncclResult_t gather(struct kl_diff *d, const struct kl_offline_args *a, const struct kl_offline_args *b)
+static ncclResult_t gather(struct kl_diff *d, const struct kl_cluster_request *a, const struct kl_cluster_request *b)
 {
     KL_TRY(kl_diff_open(a, &d->a));
     KL_TRY(kl_diff_open(b, &d->b));
@@ -103,10 +103,10 @@ static ncclResult_t gather(struct kl_diff *d, const struct kl_offline_args *a, c
 }
 
 /* A is the first file as it is; B is the second one, or the first again, with the changes that were asked for. */
-static ncclResult_t split_sides(const struct kl_explain_request *q, struct kl_offline_args *a,
-                                struct kl_offline_args *b)
+static ncclResult_t split_sides(const struct kl_explain_request *q, struct kl_cluster_request *a,
+                                struct kl_cluster_request *b)
 {
-    const struct kl_edit_args *edit = &q->cluster.edit;
+    const struct kl_edits *edit = &q->cluster.edits;
 
     *a = *b = q->cluster;
     if (q->topos.n > 2) return KL_FAIL(ncclInvalidArgument, "diff compares two files, %d were given", q->topos.n);
@@ -119,15 +119,15 @@ static ncclResult_t split_sides(const struct kl_explain_request *q, struct kl_of
         return KL_FAIL(ncclInvalidArgument, "standard input can be read only once; save it to a file");
     a->topo = q->topos.n ? q->topos.text[0] : NULL;
     b->topo = q->topos.n == 2 ? q->topos.text[1] : a->topo;
-    a->edit = (struct kl_edit_args){.with = {.n = 0}};
-    a->as_document = b->as_document = 1;
+    a->edits = (struct kl_edits){.params = edit->params};
+    a->as_document = b->as_document = true;
     return ncclSuccess;
 }
 
 ncclResult_t kl_explain_diff(const struct kl_explain_request *q, FILE *to)
 {
     struct kl_diff *d = calloc(1, sizeof *d);
-    struct kl_offline_args a, b;
+    struct kl_cluster_request a, b;
     ncclResult_t rc;
 
     if (!d) return KL_NOMEM("differences");

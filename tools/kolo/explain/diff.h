@@ -22,16 +22,16 @@
 #ifndef KOLO_TOOL_EXPLAIN_DIFF_H
 #define KOLO_TOOL_EXPLAIN_DIFF_H
 
-#include "tools/kolo/offline.h"
-#include "tools/kolo/planned.h"
+#include "plan/cluster.h"
+#include "plan/planned.h"
 
 #include <stdio.h>
 
 /* ---- the sides ---- */
 
 struct kl_diff_side {
-    const struct kl_offline_args *args;
-    struct kl_offline cluster;
+    const struct kl_cluster_request *args;
+    struct kl_cluster cluster;
     struct kl_planned planned;
     struct kl_topo *whole;   /* before trimming */
     struct kl_xml *document; /* in document order, so that a clone has the same indices */
@@ -40,7 +40,7 @@ struct kl_diff_side {
 };
 
 /** Open one side; then, with both open, find out which GPUs are the same. `comparable`: is it the same machine, more or less? */
-ncclResult_t kl_diff_open(const struct kl_offline_args *args, struct kl_diff_side *side);
+ncclResult_t kl_diff_open(const struct kl_cluster_request *args, struct kl_diff_side *side);
 ncclResult_t kl_diff_match(struct kl_diff_side *a, struct kl_diff_side *b, bool *comparable);
 void kl_diff_close(struct kl_diff_side *side);
 

@@ -39,39 +39,51 @@ static bool same_plan(const struct kl_plan *x, const struct kl_plan *y)
 
 /* ---- what if only this differed? ---- */
 
-static void take_settings(const struct kl_diff *d, const bool *use, struct kl_opt_list *with)
+/* `with` has room for all of them. */
+static struct kl_edit_list take_settings(const struct kl_diff *d, const bool *use, const char **with)
 {
+    int n = 0;
+
     for (int i = 0; i < d->facts.nfacts; i++)
-        if (use[i] && d->facts.fact[i].setting >= 0)
-            with->text[with->n++] = d->b.args->edit.with.text[d->facts.fact[i].setting];
+        if (use[i] && d->facts.fact[i].setting >= 0) with[n++] = d->b.args->edits.with.text[d->facts.fact[i].setting];
+    return (struct kl_edit_list){with, n};
 }
 
 /* Plan for A with some of the facts. What cannot be planned is part of an explanation, not a failure. */
 static ncclResult_t try_facts(const struct kl_diff *d, const bool *use, enum kl_fact_verdict *verdict)
 {
     bool fused = d->a.cluster.machine.hosts > 1;
-    struct kl_offline_args args = {.hosts = fused ? 1 : d->a.cluster.hosts,
-                                   .mnnvl = d->a.cluster.options.mnnvl && !fused};
+    struct kl_cluster_request args = {.hosts = fused ? 1 : d->a.cluster.hosts,
+                                      .mnnvl = d->a.cluster.options.mnnvl && !fused,
+                                      .constants = d->a.cluster.constants,
+                                      .edits = {.params = d->a.cluster.params}};
     struct kl_planned planned = {.plan = NULL};
     struct kl_xml *document = NULL;
-    struct kl_offline cluster;
+    struct kl_cluster cluster;
 
+    const char **with = calloc((size_t)d->facts.nfacts + 1, sizeof *with);
+    ncclResult_t rc = with ? kl_facts_apply(&d->facts, &d->a, &d->b, use, &document) : KL_NOMEM("settings");
+
+    if (rc) {
+        free(with);
+        return rc;
+    }
     *verdict = KL_VERDICT_PART;
-    take_settings(d, use, &args.edit.with);
-    KL_TRY(kl_facts_apply(&d->facts, &d->a, &d->b, use, &document));
+    args.edits.with = take_settings(d, use, with);
     args.document = document;
     int quiet = kl_error_quiet(1);
 
-    if (!kl_offline_open(&args, &cluster)) {
+    if (!kl_cluster_open(&args, &cluster)) {
         if (!kl_planned_init(&cluster, &planned)) {
             if (same_plan(planned.plan, d->a.planned.plan)) *verdict = KL_VERDICT_NOTHING;
             if (same_plan(planned.plan, d->b.planned.plan)) *verdict = KL_VERDICT_ALL;
         }
         kl_planned_fini(&planned);
-        kl_offline_close(&cluster);
+        kl_cluster_close(&cluster);
     }
     kl_error_quiet(quiet);
     kl_xml_free(document);
+    free(with);
     return ncclSuccess;
 }
 

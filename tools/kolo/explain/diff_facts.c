@@ -295,6 +295,6 @@ ncclResult_t kl_diff_facts(const struct kl_diff_side *a, const struct kl_diff_si
     } else
         KL_TRY(add_machine(a, b, facts));
     put_into_words(facts);
-    for (int i = 0; i < b->args->edit.with.n; i++) KL_TRY(add_setting(a, b, i, facts));
+    for (int i = 0; i < b->args->edits.with.n; i++) KL_TRY(add_setting(a, b, i, facts));
     return ncclSuccess;
 }

@@ -79,7 +79,7 @@ static json_t *totals_of(const struct kl_diff_rows *rows)
 
 /* ---- sides ---- */
 
-static json_t *texts_of(const struct kl_opt_list *list)
+static json_t *texts_of(const struct kl_edit_list *list)
 {
     json_t *texts = json_array();
 
@@ -109,7 +109,7 @@ static json_t *graphs_of(const struct kl_diff_side *side)
 static json_t *side_of(const struct kl_diff_side *side)
 {
     const struct kl_plan *p = side->planned.plan;
-    const struct kl_edit_args *edit = &side->args->edit;
+    const struct kl_edits *edit = &side->args->edits;
 
     return json_pack("{s:s, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "topology", side->cluster.name, "hosts",
                      side->cluster.hosts, "gpus_per_host", side->cluster.gpus, "ranks_total", p->nranks, "nchannels",

@@ -201,7 +201,7 @@ static void print_totals(const struct kl_diff_rows *rows, FILE *to)
     fprintf(to, "\n");
 }
 
-static void print_edits(const struct kl_edit_args *edit, FILE *to)
+static void print_edits(const struct kl_edits *edit, FILE *to)
 {
     for (int i = 0; i < edit->with.n; i++) fprintf(to, " --with %s", edit->with.text[i]);
     for (int i = 0; i < edit->without.n; i++) fprintf(to, " --without %s", edit->without.text[i]);
@@ -213,7 +213,7 @@ static void print_side(const char *letter, const struct kl_diff_side *s, FILE *t
     int hosts = s->cluster.hosts, gpus = s->cluster.gpus;
 
     fprintf(to, "%s: %s", letter, s->cluster.name);
-    print_edits(&s->args->edit, to);
+    print_edits(&s->args->edits, to);
     fprintf(to, ", %d host%s with %d GPU%s%s\n", hosts, kl_plural(hosts), gpus, kl_plural(gpus),
             hosts == 1 ? "" : " each");
 }

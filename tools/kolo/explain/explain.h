@@ -19,17 +19,18 @@
 #define KOLO_TOOL_EXPLAIN_H
 
 #include "include/nccl.h"
-#include "tools/kolo/offline.h"
-#include "tools/kolo/options.h"
+#include "plan/cluster.h"
+#include "tools/kolo/cluster_options.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 
 /** What the command line asked. */
 struct kl_explain_request {
-    struct kl_offline_args cluster;
-    const char *type, *op;    /* of the data, NULL where not given */
-    struct kl_opt_list topos; /* every --topo: diff takes two; elsewhere the last counts */
+    struct kl_cluster_options options;
+    struct kl_cluster_request cluster; /* what they ask for */
+    const char *type, *op;             /* of the data, NULL where not given */
+    struct kl_opt_list topos;          /* every --topo: diff takes two; elsewhere the last counts */
     int json, help;
     int all;                 /* search: every attempt, not merged */
     const char *question;    /* its name, as it was asked */
@@ -49,7 +50,7 @@ struct kl_explain_question {
 bool kl_explain_is_coll(const char *name);
 
 /** The second line of an answer: the place it is about. `note` is added to it. */
-void kl_explain_place(const struct kl_offline *cluster, const char *note, FILE *to);
+void kl_explain_place(const struct kl_cluster *cluster, const char *note, FILE *to);
 
 ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to);

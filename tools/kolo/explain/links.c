@@ -2,7 +2,7 @@
 #include "tools/kolo/explain/search.h"
 
 #include "base/error.h"
-#include "tools/kolo/topo_name.h"
+#include "plan/topo_name.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "tools/kolo/explain/nics.h"
 
 #include "base/error.h"
-#include "tools/kolo/net_name.h"
+#include "plan/net_name.h"
 #include "tools/kolo/output.h"
 
 #include <stdlib.h>
@@ -217,7 +217,7 @@ static ncclResult_t find(const struct kl_nics_request *q, struct kl_nics *n)
     return kl_nics_find_why(q, n);
 }
 
-static ncclResult_t print(const struct kl_explain_request *q, const struct kl_offline *cluster, const struct kl_nics *n,
+static ncclResult_t print(const struct kl_explain_request *q, const struct kl_cluster *cluster, const struct kl_nics *n,
                           FILE *to)
 {
     if (q->json) return kl_output_json(kl_nics_json(n), to);
@@ -236,7 +236,7 @@ static void release(struct kl_nics *n)
 /* NICs are for other hosts: unless told how many there are, one more is assumed. */
 ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to)
 {
-    struct kl_offline cluster;
+    struct kl_cluster cluster;
     struct kl_planned planned = {0};
     struct kl_topo *whole = NULL;
     struct kl_xml *document = NULL;
@@ -244,10 +244,10 @@ ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to)
     struct kl_nics_request request = {.cluster = &cluster};
     ncclResult_t rc;
 
-    KL_TRY(kl_offline_open(&q->cluster, &cluster));
+    KL_TRY(kl_cluster_options_open(&q->cluster, &cluster));
     n.assumed = !q->cluster.hosts && !cluster.options.mnnvl;
     if (n.assumed) cluster.hosts = 2;
-    KL_TRY_OR(rc, out, kl_offline_whole(&cluster, &whole, &document));
+    KL_TRY_OR(rc, out, kl_cluster_whole(&cluster, &whole, &document));
     KL_TRY_OR(rc, out, kl_planned_init(&cluster, &planned));
     request.plan = planned.plan;
     request.whole = whole;
@@ -259,6 +259,6 @@ out:
     kl_planned_fini(&planned);
     kl_topo_free(whole);
     kl_xml_free(document);
-    kl_offline_close(&cluster);
+    kl_cluster_close(&cluster);
     return rc;
 }

@@ -16,8 +16,8 @@
 #define KOLO_TOOL_EXPLAIN_NICS_H
 
 #include "base/text.h"
+#include "plan/planned.h"
 #include "tools/kolo/explain/explain.h"
-#include "tools/kolo/planned.h"
 #include "topo/paths.h"
 
 #include <jansson.h>
@@ -109,7 +109,7 @@ struct kl_nics {
 
 /** What the question needs. */
 struct kl_nics_request {
-    const struct kl_offline *cluster;
+    const struct kl_cluster *cluster;
     const struct kl_plan *plan;
     const struct kl_topo *whole;
     const struct kl_xml *document;
@@ -141,7 +141,7 @@ int kl_nics_alike(const struct kl_nics *n);
 
 /** The answer in one sentence. */
 void kl_nics_summary(const struct kl_nics *n, struct kl_text *to);
-void kl_nics_text(const struct kl_nics *n, const struct kl_offline *cluster, FILE *to);
+void kl_nics_text(const struct kl_nics *n, const struct kl_cluster *cluster, FILE *to);
 json_t *kl_nics_json(const struct kl_nics *n);
 
 #endif

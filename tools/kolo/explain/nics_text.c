@@ -298,7 +298,7 @@ static void print_rails(const struct kl_nics *n, FILE *to)
         fprintf(to, "  With NCCL_CROSS_NIC=0 in the environment this command shows what is found on rails alone.\n");
 }
 
-void kl_nics_text(const struct kl_nics *n, const struct kl_offline *cluster, FILE *to)
+void kl_nics_text(const struct kl_nics *n, const struct kl_cluster *cluster, FILE *to)
 {
     char sentence[1024];
     struct kl_text text = kl_text_over(sentence, sizeof sentence);

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "tools/kolo/net_name.h"
+#include "plan/net_name.h"
 #include "topo/netmerge.h"
 
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "tools/kolo/net_name.h"
+#include "plan/net_name.h"
+#include "plan/topo_name.h"
 #include "tools/kolo/output.h"
-#include "tools/kolo/topo_name.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static long rank_named(const char *word)
 
 static ncclResult_t set_gpu(const struct kl_talk_request *q, long rank, struct kl_talk_end *end)
 {
-    const struct kl_offline *c = q->cluster;
+    const struct kl_cluster *c = q->cluster;
     int nranks = c->hosts * c->gpus, together = c->machine.hosts > 1 ? nranks : c->gpus;
 
     if (rank >= nranks)
@@ -129,7 +129,7 @@ static ncclResult_t find(struct kl_talk_request *q, struct kl_talk *talk)
     return ncclSuccess;
 }
 
-static ncclResult_t print(const struct kl_explain_request *q, const struct kl_offline *cluster,
+static ncclResult_t print(const struct kl_explain_request *q, const struct kl_cluster *cluster,
                           const struct kl_talk *talk, FILE *to)
 {
     if (q->json) return kl_output_json(kl_talk_json(talk), to);
@@ -139,15 +139,15 @@ static ncclResult_t print(const struct kl_explain_request *q, const struct kl_of
 
 ncclResult_t kl_explain_pair(const struct kl_explain_request *q, FILE *to)
 {
-    struct kl_offline cluster;
+    struct kl_cluster cluster;
     struct kl_topo *whole = NULL;
     struct kl_xml *document = NULL;
     struct kl_talk talk = {.via = -1, .relay = -1};
     struct kl_talk_request request = {.cluster = &cluster};
     ncclResult_t rc;
 
-    KL_TRY(kl_offline_open(&q->cluster, &cluster));
-    KL_TRY_OR(rc, out, kl_offline_whole(&cluster, &whole, &document));
+    KL_TRY(kl_cluster_options_open(&q->cluster, &cluster));
+    KL_TRY_OR(rc, out, kl_cluster_whole(&cluster, &whole, &document));
     request.whole = whole;
     request.document = document;
     talk.topology = cluster.name;
@@ -161,6 +161,6 @@ out:
     kl_talk_free(&talk);
     kl_topo_free(whole);
     kl_xml_free(document);
-    kl_offline_close(&cluster);
+    kl_cluster_close(&cluster);
     return rc;
 }

@@ -15,8 +15,8 @@
 #define KOLO_TOOL_EXPLAIN_PAIR_H
 
 #include "base/text.h"
+#include "plan/planned.h"
 #include "tools/kolo/explain/explain.h"
-#include "tools/kolo/planned.h"
 #include "topo/paths.h"
 
 #include <jansson.h>
@@ -113,7 +113,7 @@ struct kl_talk {
 
 /** What the question needs besides the plan. */
 struct kl_talk_request {
-    struct kl_offline *cluster;
+    struct kl_cluster *cluster;
     const struct kl_plan *plan;
     const struct kl_topo *whole; /* host 0 untrimmed */
     const struct kl_xml *document;
@@ -146,7 +146,7 @@ const char *kl_talk_use_name(enum kl_talk_use use);
 
 /** The answer in one sentence. */
 void kl_talk_summary(const struct kl_talk *talk, struct kl_text *to);
-void kl_talk_text(const struct kl_talk *talk, const struct kl_offline *cluster, FILE *to);
+void kl_talk_text(const struct kl_talk *talk, const struct kl_cluster *cluster, FILE *to);
 json_t *kl_talk_json(const struct kl_talk *talk);
 
 #endif

@@ -2,8 +2,8 @@
 #include "tools/kolo/explain/pair.h"
 
 #include "base/error.h"
-#include "tools/kolo/net_name.h"
-#include "tools/kolo/topo_name.h"
+#include "plan/net_name.h"
+#include "plan/topo_name.h"
 #include "tools/kolo/topo_text.h"
 #include "transport/pair.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "graph/nic.h"
-#include "tools/kolo/net_name.h"
+#include "plan/net_name.h"
 
 #include <stdlib.h>
 #include <string.h>

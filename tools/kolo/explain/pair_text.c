@@ -243,7 +243,7 @@ static void print_nic(const struct kl_talk *k, FILE *to)
     fprintf(to, "PXN for sending: %s, %s\n", k->relay == gpu_of(k)->rank ? "no" : "yes", k->pxn_why.text);
 }
 
-void kl_talk_text(const struct kl_talk *k, const struct kl_offline *cluster, FILE *to)
+void kl_talk_text(const struct kl_talk *k, const struct kl_cluster *cluster, FILE *to)
 {
     char sentence[1024];
     struct kl_text text = kl_text_over(sentence, sizeof sentence);

@@ -2,6 +2,7 @@
 #include "tools/kolo/explain/search.h"
 
 #include "base/error.h"
+#include "tools/kolo/graph_name.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,11 +71,11 @@ static void forget(struct kl_search_told *told)
 
 ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to)
 {
-    struct kl_offline cluster;
+    struct kl_cluster cluster;
     struct kl_search_told told = {.cluster = &cluster};
     ncclResult_t rc;
 
-    KL_TRY(kl_offline_open(&q->cluster, &cluster));
+    KL_TRY(kl_cluster_options_open(&q->cluster, &cluster));
     KL_TRY_OR(rc, out, tell(q, &told));
     if (q->json)
         rc = kl_search_told_json(&told, to);
@@ -82,6 +83,6 @@ ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to)
         kl_search_told_text(&told, to);
 out:
     forget(&told);
-    kl_offline_close(&cluster);
+    kl_cluster_close(&cluster);
     return rc;
 }

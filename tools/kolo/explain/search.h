@@ -15,8 +15,8 @@
 #include "base/text.h"
 #include "graph/load.h"
 #include "graph/story.h"
+#include "plan/planned.h"
 #include "tools/kolo/explain/explain.h"
-#include "tools/kolo/planned.h"
 #include "topo/fault.h"
 
 /** A graph in one line. */
@@ -66,7 +66,7 @@ enum kl_verdict {
 enum { KL_VERDICT_TEXT = 1024 };
 
 struct kl_search_told {
-    const struct kl_offline *cluster;
+    const struct kl_cluster *cluster;
     struct kl_planned planned;
     const struct kl_plan_domain *domain; /* of rank 0 */
     bool all;                            /* every attempt is wanted */

@@ -2,9 +2,9 @@
 #include "tools/kolo/explain/search.h"
 
 #include "graph/codes.h"
+#include "plan/topo_name.h"
 #include "tools/kolo/graph_json.h"
 #include "tools/kolo/output.h"
-#include "tools/kolo/topo_name.h"
 
 static json_t *reason(const char *code, const char *text)
 {

@@ -2,7 +2,7 @@
 #include "tools/kolo/explain/search.h"
 
 #include "base/setting.h"
-#include "tools/kolo/topo_name.h"
+#include "plan/topo_name.h"
 #include "topo/paths.h"
 
 const char *kl_verdict_name(int verdict)

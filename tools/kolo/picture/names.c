@@ -2,7 +2,7 @@
 #include "tools/kolo/picture/words.h"
 
 #include "base/text.h"
-#include "tools/kolo/net_name.h"
+#include "plan/net_name.h"
 
 /* ---- names ---- */
 

@@ -18,7 +18,7 @@ static ncclResult_t open_machine(struct kl_scene *s)
 {
     const struct kl_plan_view *v = s->view;
 
-    KL_TRY(kl_offline_whole(v->cluster, &s->topo, &s->document));
+    KL_TRY(kl_cluster_whole(v->cluster, &s->topo, &s->document));
     s->systems = s->topo->nhosts > 1 ? s->topo->nhosts : 1;
     s->hosts = s->systems > 1 ? s->systems * v->plan->hosts : v->cluster->hosts;
     s->drawn = hosts_to_draw(s);

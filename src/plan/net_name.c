@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/net_name.h"
+#include "plan/net_name.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 /**
  * net_name.h - what people call a NET: its name in the document of the machine, as "mlx5_0".
  */
-#ifndef KOLO_TOOL_NET_NAME_H
-#define KOLO_TOOL_NET_NAME_H
+#ifndef KL_PLAN_NET_NAME_H
+#define KL_PLAN_NET_NAME_H
 
 #include "topo/xml.h"
 

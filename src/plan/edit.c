@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/edit.h"
+#include "plan/edit.h"
 
-#include "api/param_sets.h"
 #include "base/error.h"
+#include "base/param_names.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "tools/kolo/offline.h"
-#include "tools/kolo/topo_name.h"
+#include "plan/cluster.h"
+#include "plan/topo_name.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 
 /* ---- settings ---- */
 
-static const struct kl_param_set *set_with(const struct kl_param *param)
+static const struct kl_param_set *set_with(const struct kl_param_registry *params, const struct kl_param *param)
 {
-    const struct kl_param_set *const *set = kl_param_registry.sets;
+    const struct kl_param_set *const *set = params->sets;
     size_t row = 0;
 
     while (&(*set)->params[row] != param)
@@ -26,12 +26,13 @@ static const struct kl_param_set *set_with(const struct kl_param *param)
 }
 
 /* Would the library take the value? */
-static ncclResult_t check_value(const struct kl_param *param, const struct kl_setting *over)
+static ncclResult_t check_value(const struct kl_param_registry *params, const struct kl_param *param,
+                                const struct kl_setting *over)
 {
     const struct kl_settings none = {
         .environment = (char *const[]){NULL}, .user = KL_CONF_NONE, .system = KL_CONF_NONE};
     const struct kl_settings only = kl_settings_over(&none, over, 1);
-    void *config = calloc(1, set_with(param)->config_bytes);
+    void *config = calloc(1, set_with(params, param)->config_bytes);
     struct kl_setting found;
     char expected[512];
 
@@ -43,22 +44,22 @@ static ncclResult_t check_value(const struct kl_param *param, const struct kl_se
                    kl_param_expected(param, expected, sizeof expected));
 }
 
-static ncclResult_t check_setting(const struct kl_setting *over)
+static ncclResult_t check_setting(const struct kl_param_registry *params, const struct kl_setting *over)
 {
-    const struct kl_param *param = kl_param_find(&kl_param_registry, over->name);
+    const struct kl_param *param = kl_param_find(params, over->name);
 
-    if (param) return check_value(param, over);
+    if (param) return check_value(params, param, over);
     if (!strcmp(over->name, "NCCL_CONF_FILE"))
         return KL_FAIL(ncclInvalidArgument,
                        "--with NCCL_CONF_FILE: settings come in one by one; give those of the file");
-    if (kl_param_find_other(&kl_param_registry, over->name)) return ncclSuccess;
-    const char *nearest = kl_param_nearest(&kl_param_registry, over->name);
+    if (kl_param_find_other(params, over->name)) return ncclSuccess;
+    const char *nearest = kl_param_nearest(params, over->name);
     if (nearest)
         return KL_FAIL(ncclInvalidArgument, "--with %s: no such setting; did you mean %s?", over->name, nearest);
     return KL_FAIL(ncclInvalidArgument, "--with %s: no such setting; `kolo env` lists all", over->name);
 }
 
-static size_t bytes_of_names(const struct kl_opt_list *with)
+static size_t bytes_of_names(const struct kl_edit_list *with)
 {
     size_t bytes = 0;
 
@@ -66,8 +67,9 @@ static size_t bytes_of_names(const struct kl_opt_list *with)
     return bytes;
 }
 
-ncclResult_t kl_edit_settings(const struct kl_opt_list *with, struct kl_setting **over)
+ncclResult_t kl_edit_settings(const struct kl_edits *edits, struct kl_setting **over)
 {
+    const struct kl_edit_list *with = &edits->with;
     size_t head = ((size_t)with->n + 1) * sizeof(struct kl_setting);
     struct kl_setting *s = calloc(1, head + bytes_of_names(with));
     char *name = (char *)s + head;
@@ -85,7 +87,7 @@ ncclResult_t kl_edit_settings(const struct kl_opt_list *with, struct kl_setting 
         memcpy(name, with->text[i], length);
         s[i] = (struct kl_setting){.name = name, .text = with->text[i] + length + 1, .file = "--with"};
         name += length + 1;
-        rc = check_setting(&s[i]);
+        rc = check_setting(edits->params, &s[i]);
     }
     if (rc)
         free(s);
@@ -97,7 +99,7 @@ ncclResult_t kl_edit_settings(const struct kl_opt_list *with, struct kl_setting 
 /* ---- the machine ---- */
 
 struct machine {
-    struct kl_offline *cluster;
+    struct kl_cluster *cluster;
     struct kl_topo *topo; /* before any change; no paths */
     int *elem;            /* of the file, by ordinal of the GPU */
     bool *out;            /* by rank: left out */
@@ -176,7 +178,7 @@ static ncclResult_t leave_out(struct machine *m, const char *name)
 /* The GPUs that are left close ranks. */
 static ncclResult_t close_ranks(const struct machine *m)
 {
-    struct kl_offline *c = m->cluster;
+    struct kl_cluster *c = m->cluster;
     int n = 0;
 
     for (int r = 0; r < c->gpus; r++)
@@ -311,7 +313,7 @@ static ncclResult_t cut_named(struct machine *m, const char *spec)
 
 static ncclResult_t look(struct machine *m)
 {
-    struct kl_offline *c = m->cluster;
+    struct kl_cluster *c = m->cluster;
     struct kl_xml *document = NULL;
     ncclResult_t rc;
 
@@ -326,14 +328,14 @@ out:
     return rc;
 }
 
-ncclResult_t kl_edit_machine(const struct kl_edit_args *edit, struct kl_offline *cluster)
+ncclResult_t kl_edit_machine(const struct kl_edits *edits, struct kl_cluster *cluster)
 {
     struct machine m = {.cluster = cluster};
     ncclResult_t rc;
 
     KL_TRY_OR(rc, out, look(&m));
-    for (int i = 0; i < edit->without_link.n; i++) KL_TRY_OR(rc, out, cut_named(&m, edit->without_link.text[i]));
-    for (int i = 0; i < edit->without.n; i++) KL_TRY_OR(rc, out, leave_out(&m, edit->without.text[i]));
+    for (int i = 0; i < edits->without_link.n; i++) KL_TRY_OR(rc, out, cut_named(&m, edits->without_link.text[i]));
+    for (int i = 0; i < edits->without.n; i++) KL_TRY_OR(rc, out, leave_out(&m, edits->without.text[i]));
     rc = close_ranks(&m);
 out:
     kl_topo_free(m.topo);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clusters on paper: identical hosts, hosts that fall apart, and one of 16,384 GPUs. */
-#include "graph/plan.h"
+#include "plan/plan.h"
 
 #include "base/error.h"
 #include "graph/nic.h"
-#include "graph/test_cluster.h"
+#include "plan/test_cluster.h"
 
 static struct cluster *plan_for(const char *file, int hosts, bool p2p)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * topo_name.h - how the tool names nodes: GPU/<rank>, NET/<dev>, and TYPE/<system>-<hex id>, which all have.
+ * topo_name.h - how nodes are named: GPU/<rank>, NET/<dev>, and TYPE/<system>-<hex id>, which all have.
  */
-#ifndef KOLO_TOOL_TOPO_NAME_H
-#define KOLO_TOOL_TOPO_NAME_H
+#ifndef KL_PLAN_TOPO_NAME_H
+#define KL_PLAN_TOPO_NAME_H
 
 #include "topo/topo.h"
 

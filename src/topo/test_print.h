@@ -1,15 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "topo/print.h"
+/**
+ * test_print.h - a topology as lines of text, in the form of NCCL's log: what tests compare with records and examples.
+ *
+ *     === System : maxBw 24.0 totalBw 24.0 ===
+ *     CPU/0-0 (1/1/2)
+ *     + PCI[24.0] - PCI/0-10000 (0)
+ *                   + PCI[24.0] - GPU/0-11000 (0)
+ *     ==========================================
+ *     GPU/0-11000 :GPU/0-11000 (0/5000.0/LOC) CPU/0-0 (2/24.0/PHB)
+ *
+ * Behind a name stand: GPU rank; CPU arch/vendor/model; PCI device word; NET coll/asic/port/GB/s. A path shows
+ * hops/GB/s/type.
+ * Source: the topology specification, 18.
+ */
+#ifndef KL_TOPO_TEST_PRINT_H
+#define KL_TOPO_TEST_PRINT_H
 
-#include "base/log.h"
 #include "topo/paths.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 /* Name and facts of a node; returns the characters printed. */
-static int print_heading(const struct kl_node *n, FILE *to)
+static inline int print_heading(const struct kl_node *n, FILE *to)
 {
     char name[KL_NODE_TEXT];
     int used = fprintf(to, "%s", kl_node_text(n, name));
@@ -20,7 +33,7 @@ static int print_heading(const struct kl_node *n, FILE *to)
     return used;
 }
 
-static void print_far_end(const struct kl_node *n, FILE *to)
+static inline void print_far_end(const struct kl_node *n, FILE *to)
 {
     char name[KL_NODE_TEXT];
 
@@ -31,7 +44,7 @@ static void print_far_end(const struct kl_node *n, FILE *to)
 }
 
 /* The heading is printed from `column` on; what hangs below goes on lines of its own. */
-static void print_node(const struct kl_topo *t, int node, int from, int column, FILE *to)
+static inline void print_node(const struct kl_topo *t, int node, int from, int column, FILE *to)
 {
     const struct kl_node *n = &t->node[node];
 
@@ -49,7 +62,7 @@ static void print_node(const struct kl_topo *t, int node, int from, int column, 
     }
 }
 
-static void print_paths_from(const struct kl_topo *t, int node, FILE *to)
+static inline void print_paths_from(const struct kl_topo *t, int node, FILE *to)
 {
     char name[KL_NODE_TEXT];
 
@@ -65,12 +78,13 @@ static void print_paths_from(const struct kl_topo *t, int node, FILE *to)
     putc('\n', to);
 }
 
-static void print_rows(const struct kl_topo *t, enum kl_node_type type, FILE *to)
+static inline void print_rows(const struct kl_topo *t, enum kl_node_type type, FILE *to)
 {
     for (int i = 0; t->touched && i < t->count[type]; i++) print_paths_from(t, kl_topo_at(t, type, i), to);
 }
 
-void kl_topo_print(const struct kl_topo *t, FILE *to)
+/** Headline, trees and, when there are paths, the tables of paths. */
+static inline void print_topo(const struct kl_topo *t, FILE *to)
 {
     fprintf(to, "=== System : maxBw %2.1f totalBw %2.1f ===\n", (double)t->max_bw, (double)t->total_bw);
     for (int i = 0; i < t->count[KL_NODE_CPU]; i++) print_node(t, kl_topo_at(t, KL_NODE_CPU, i), -1, 0, to);
@@ -79,28 +93,4 @@ void kl_topo_print(const struct kl_topo *t, FILE *to)
     print_rows(t, KL_NODE_NET, to);
 }
 
-void kl_topo_log(const struct kl_topo *t)
-{
-    char *text = NULL, *rest;
-    size_t bytes;
-    FILE *to;
-
-    if (!kl_log_on(KL_LOG_INFO, KL_GRAPH)) return;
-    to = open_memstream(&text, &bytes);
-    if (!to) return;
-    kl_topo_print(t, to);
-    if (!fclose(to))
-        for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-            KL_INFO(KL_GRAPH, "%s", line);
-    free(text);
-}
-
-void kl_path_print(const struct kl_topo *t, const struct kl_path *p, FILE *to)
-{
-    char name[KL_NODE_TEXT];
-
-    for (int k = 0; k < p->hops; k++) {
-        const struct kl_link *l = &t->link[kl_path_hops(t, p)[k]];
-        fprintf(to, "--%s(%g)->%s", kl_link_type_name[l->type], (double)l->bw, kl_node_text(&t->node[l->to], name));
-    }
-}
+#endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graph/plan.h"
+#include "plan/plan.h"
 
 #include "base/error.h"
 
@@ -129,7 +129,7 @@ static ncclResult_t tune(struct kl_plan *p, const struct kl_plan_request *q)
     sm_range(p, &in.min_sm, &in.max_sm);
     params.algo = q->algo;
     params.proto = q->proto;
-    return kl_tuning_compute(&kl_tuning_reference, &in, &params, &p->tuning);
+    return kl_tuning_compute(q->constants ? q->constants : &kl_tuning_reference, &in, &params, &p->tuning);
 }
 
 ncclResult_t kl_plan_create(const struct kl_plan_request *q, struct kl_plan **plan)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** test_cluster.h - clusters for tests: identical hosts out of a file, and plans for them. For tests only. */
-#ifndef KL_GRAPH_TEST_CLUSTER_H
-#define KL_GRAPH_TEST_CLUSTER_H
+#ifndef KL_PLAN_TEST_CLUSTER_H
+#define KL_PLAN_TEST_CLUSTER_H
 
-#include "graph/plan.h"
 #include "graph/test_machine.h"
+#include "plan/plan.h"
 
 struct cluster {
     struct kl_xml *file;

@@ -8,8 +8,8 @@
  *
  * Threads: const once made.
  */
-#ifndef KL_GRAPH_PLAN_H
-#define KL_GRAPH_PLAN_H
+#ifndef KL_PLAN_PLAN_H
+#define KL_PLAN_PLAN_H
 
 #include "graph/config.h"
 #include "graph/graphs.h"
@@ -20,8 +20,9 @@ struct kl_plan_request {
     const struct kl_machine *machine; /* host 0; ranks of its devices are 0, 1, ... */
     const struct kl_topo_options *options;
     const struct kl_graph_config *config;
-    const char *algo, *proto;  /* NCCL_ALGO, NCCL_PROTO; may be NULL */
-    const struct kl_xml *file; /* graph file, NULL for none */
+    const struct kl_tuning_constants *constants; /* of the tuning model; NULL: kl_tuning_reference */
+    const char *algo, *proto;                    /* NCCL_ALGO, NCCL_PROTO; may be NULL */
+    const struct kl_xml *file;                   /* graph file, NULL for none */
     int hosts; /* that are joined by the network; several hosts in one NVLink domain are one machine and count as one */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/topo_name.h"
+#include "plan/topo_name.h"
 
 #include <stdio.h>
 #include <string.h>

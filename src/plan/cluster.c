@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/offline.h"
+#include "plan/cluster.h"
 
 #include "base/error.h"
 #include "comm/config.h"
+#include "os/affinity.h"
 #include "topo/nics.h"
 
 #include <ctype.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Loading what the process was given reports what is wrong with it; what --with says was checked before. */
-static void load_options(struct kl_offline *c, struct kl_comm_config *comm)
+static void load_options(struct kl_cluster *c, struct kl_comm_config *comm)
 {
     kl_topo_config_load(&c->config, &c->options);
     kl_comm_config_load(comm);
@@ -28,13 +28,12 @@ static void load_options(struct kl_offline *c, struct kl_comm_config *comm)
 
 static int cpus_here(void)
 {
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+    int n = kl_affinity_count();
 
     return n < 2 ? 2 : n;
 }
 
-static ncclResult_t make_devices(struct kl_offline *c, int n)
+static ncclResult_t make_devices(struct kl_cluster *c, int n)
 {
     c->device = calloc((size_t)n + 1, sizeof *c->device);
     if (!c->device) return KL_NOMEM("devices");
@@ -44,7 +43,7 @@ static ncclResult_t make_devices(struct kl_offline *c, int n)
 }
 
 /* The i-th device used from now on is the one that was in place `from`. */
-static void use_device(struct kl_offline *c, int i, int from, const struct kl_gpu_facts *gpu)
+static void use_device(struct kl_cluster *c, int i, int from, const struct kl_gpu_facts *gpu)
 {
     if (c->facts.ngpus)
         c->facts.gpu[i] = gpu[from];
@@ -53,7 +52,7 @@ static void use_device(struct kl_offline *c, int i, int from, const struct kl_gp
 }
 
 /* Keep the devices that a list like "0,2,4" names, in its order. */
-static ncclResult_t pick_devices(struct kl_offline *c, const char *list)
+static ncclResult_t pick_devices(struct kl_cluster *c, const char *list)
 {
     int n = 0, all = c->gpus;
     struct kl_gpu_facts *gpu = calloc((size_t)c->facts.ngpus + 1, sizeof *gpu);
@@ -79,7 +78,7 @@ static ncclResult_t pick_devices(struct kl_offline *c, const char *list)
 }
 
 /* Spread this machine's devices over its NUMA nodes, in blocks. */
-static void spread_devices(struct kl_offline *c)
+static void spread_devices(struct kl_cluster *c)
 {
     int node[256], nnodes = kl_machine_numa_nodes(c->machine.sysfs, node, 256);
 
@@ -92,27 +91,27 @@ static int by_dev(const void *x, const void *y)
 }
 
 /* A machine without a file: as it was recorded, or this one; its GPUs, or host devices. */
-static ncclResult_t open_machine(struct kl_offline *c, const struct kl_offline_args *args)
+static ncclResult_t open_machine(struct kl_cluster *c, const struct kl_cluster_request *q)
 {
-    if (args->sysfs) KL_TRY(kl_record_load(args->sysfs, &c->facts));
-    if (!c->facts.nnets) KL_TRY(kl_nics_read(args->sysfs, &c->facts.net, &c->facts.nnets));
+    if (q->sysfs) KL_TRY(kl_record_load(q->sysfs, &c->facts));
+    if (!c->facts.nnets) KL_TRY(kl_nics_read(q->sysfs, &c->facts.net, &c->facts.nnets));
     if (!c->facts.has_cpu) kl_cpu_facts_read(&c->facts.cpu);
     c->machine.cpu = &c->facts.cpu;
     c->machine.net = c->facts.net;
     c->machine.nnets = c->facts.nnets;
     if (!c->facts.ngpus) {
         c->cpus = true;
-        KL_TRY(make_devices(c, args->ranks ? args->ranks : cpus_here()));
+        KL_TRY(make_devices(c, q->ranks ? q->ranks : cpus_here()));
         spread_devices(c);
     } else {
         qsort(c->facts.gpu, (size_t)c->facts.ngpus, sizeof *c->facts.gpu, by_dev);
-        if (c->facts.gpu[0].dev < 0) return KL_FAIL(ncclInvalidUsage, "%s: a GPU without a device number", args->sysfs);
+        if (c->facts.gpu[0].dev < 0) return KL_FAIL(ncclInvalidUsage, "%s: a GPU without a device number", q->sysfs);
         c->gpus = c->facts.ngpus;
     }
     return ncclSuccess;
 }
 
-static ncclResult_t use_file(struct kl_offline *c)
+static ncclResult_t use_file(struct kl_cluster *c)
 {
     c->machine.file = c->file;
     c->name = kl_xml_name(c->file);
@@ -120,42 +119,39 @@ static ncclResult_t use_file(struct kl_offline *c)
     return make_devices(c, kl_machine_file_gpus(c->file));
 }
 
-/* A file of the command line, NCCL_TOPO_FILE as far as the library would use it, a record, or this machine. */
-static ncclResult_t open_source(struct kl_offline *c, const struct kl_offline_args *args, const char *topo_file)
+/* A file that is asked for, NCCL_TOPO_FILE as far as the library would use it, a record, or this machine. */
+static ncclResult_t open_source(struct kl_cluster *c, const struct kl_cluster_request *q, const char *topo_file)
 {
-    if (args->document)
-        KL_TRY(kl_xml_clone(args->document, &c->file));
-    else if (args->topo)
-        KL_TRY(kl_xml_load(args->topo, kl_xml_topo_schema, &c->file));
-    else if (!args->sysfs && *topo_file) {
+    if (q->document)
+        KL_TRY(kl_xml_clone(q->document, &c->file));
+    else if (q->topo)
+        KL_TRY(kl_xml_load(q->topo, kl_xml_topo_schema, &c->file));
+    else if (!q->sysfs && *topo_file) {
         KL_TRY(kl_machine_read_file(topo_file, true, &c->file));
-        if (!c->file) /* the library only logs it, but an answer would be about another machine than was meant */
-            fprintf(stderr,
-                    "warning: NCCL_TOPO_FILE=%s cannot be read or has no <gpu> element, so this machine is looked at\n",
-                    topo_file);
         c->from_setting = c->file != NULL;
+        c->setting_failed = !c->file;
     }
-    return c->file ? use_file(c) : open_machine(c, args);
+    return c->file ? use_file(c) : open_machine(c, q);
 }
 
-bool kl_offline_is_domain(const struct kl_xml *file, int hosts)
+bool kl_cluster_is_domain(const struct kl_xml *file, int hosts)
 {
     return hosts == 1 && kl_machine_file_multihost(file);
 }
 
-static void decide_mnnvl(struct kl_offline *c, const struct kl_offline_args *args)
+static void decide_mnnvl(struct kl_cluster *c, const struct kl_cluster_request *q)
 {
     struct kl_setting set;
 
-    if (args->mnnvl || (kl_settings_find(&c->settings, "KOLO_MNNVL", &set) && !strcmp(set.text, "1"))) {
+    if (q->mnnvl || (kl_settings_find(&c->settings, "KOLO_MNNVL", &set) && !strcmp(set.text, "1"))) {
         c->options.mnnvl = true;
         c->machine.hosts = c->hosts;
-    } else if (c->file && kl_offline_is_domain(c->file, c->hosts))
+    } else if (c->file && kl_cluster_is_domain(c->file, c->hosts))
         c->options.mnnvl = true;
 }
 
 /* Number the devices from `first`. */
-static void set_ranks(struct kl_offline *c, int first)
+static void set_ranks(struct kl_cluster *c, int first)
 {
     for (int i = 0; i < c->gpus; i++) {
         if (c->facts.ngpus)
@@ -170,7 +166,7 @@ static void set_ranks(struct kl_offline *c, int first)
 }
 
 /* From now on the machine is the file that describes it. */
-static ncclResult_t become_document(struct kl_offline *c)
+static ncclResult_t become_document(struct kl_cluster *c)
 {
     struct kl_xml *document = NULL;
 
@@ -186,68 +182,57 @@ static ncclResult_t become_document(struct kl_offline *c)
     return use_file(c);
 }
 
-static ncclResult_t edit(struct kl_offline *c, const struct kl_offline_args *args)
+static ncclResult_t edit(struct kl_cluster *c, const struct kl_cluster_request *q)
 {
-    if (!args->as_document && !kl_edit_changes_machine(&args->edit)) return ncclSuccess;
+    if (!q->as_document && !kl_edits_change_machine(&q->edits)) return ncclSuccess;
     KL_TRY(become_document(c));
     set_ranks(c, 0);
-    return kl_edit_changes_machine(&args->edit) ? kl_edit_machine(&args->edit, c) : ncclSuccess;
+    return kl_edits_change_machine(&q->edits) ? kl_edit_machine(&q->edits, c) : ncclSuccess;
 }
 
-static ncclResult_t use_settings(struct kl_offline *c, const struct kl_opt_list *with)
+static ncclResult_t use_settings(struct kl_cluster *c, const struct kl_edits *edits)
 {
     c->settings = *kl_settings_process();
-    if (!with->n) return ncclSuccess;
-    KL_TRY(kl_edit_settings(with, &c->over));
-    c->settings = kl_settings_over(kl_settings_process(), c->over, (size_t)with->n);
+    c->params = edits->params;
+    if (!edits->with.n) return ncclSuccess;
+    KL_TRY(kl_edit_settings(edits, &c->over));
+    c->settings = kl_settings_over(kl_settings_process(), c->over, (size_t)edits->with.n);
     return ncclSuccess;
 }
 
-ncclResult_t kl_offline_open(const struct kl_offline_args *args, struct kl_offline *c)
+ncclResult_t kl_cluster_open(const struct kl_cluster_request *q, struct kl_cluster *c)
 {
     struct kl_comm_config comm;
     ncclResult_t rc;
 
-    *c = (struct kl_offline){.hosts = args->hosts ? args->hosts : 1, .name = "this machine"};
-    c->machine.sysfs = args->sysfs;
-    KL_TRY(use_settings(c, &args->edit.with));
+    *c = (struct kl_cluster){.hosts = q->hosts ? q->hosts : 1, .name = "this machine"};
+    c->machine.sysfs = q->sysfs;
+    c->constants = q->constants ? q->constants : &kl_tuning_reference;
+    KL_TRY(use_settings(c, &q->edits));
     load_options(c, &comm);
-    KL_TRY_OR(rc, fail, open_source(c, args, comm.topo_file));
-    if (args->gpus) KL_TRY_OR(rc, fail, pick_devices(c, args->gpus));
-    KL_TRY_OR(rc, fail, edit(c, args));
-    decide_mnnvl(c, args);
+    KL_TRY_OR(rc, fail, open_source(c, q, comm.topo_file));
+    if (q->gpus) KL_TRY_OR(rc, fail, pick_devices(c, q->gpus));
+    KL_TRY_OR(rc, fail, edit(c, q));
+    decide_mnnvl(c, q);
     set_ranks(c, 0);
     return ncclSuccess;
 fail:
-    kl_offline_close(c);
+    kl_cluster_close(c);
     return rc;
 }
 
-/* Who named the file: some are not known of. */
-void kl_offline_place(const struct kl_offline *c, struct kl_text *t)
-{
-    struct kl_setting setting;
-    char origin[KL_ORIGIN_TEXT];
-
-    kl_text_add(t, "%s", c->name);
-    if (c->from_setting && kl_settings_find(&c->settings, "NCCL_TOPO_FILE", &setting))
-        kl_text_add(t, " (NCCL_TOPO_FILE, %s)", kl_setting_origin(&setting, origin));
-    kl_text_add(t, ", %d host%s with %d GPU%s%s", c->hosts, kl_plural(c->hosts), c->gpus, kl_plural(c->gpus),
-                c->hosts > 1 ? " each" : "");
-}
-
-void kl_offline_close(struct kl_offline *c)
+void kl_cluster_close(struct kl_cluster *c)
 {
     kl_xml_free(c->file);
     kl_record_free(&c->facts);
     free(c->device);
     free(c->over);
-    *c = (struct kl_offline){0};
+    *c = (struct kl_cluster){0};
 }
 
 /* ---- systems ---- */
 
-ncclResult_t kl_offline_topo(struct kl_offline *c, int rank, struct kl_topo **topo)
+ncclResult_t kl_cluster_topo(struct kl_cluster *c, int rank, struct kl_topo **topo)
 {
     if (c->machine.hosts <= 1) set_ranks(c, rank / c->gpus * c->gpus);
     ncclResult_t rc = kl_machine_topo(&c->machine, &c->options, rank, c->hosts * c->gpus, topo, NULL);
@@ -255,20 +240,20 @@ ncclResult_t kl_offline_topo(struct kl_offline *c, int rank, struct kl_topo **to
     return rc;
 }
 
-ncclResult_t kl_offline_whole(const struct kl_offline *c, struct kl_topo **topo, struct kl_xml **document)
+ncclResult_t kl_cluster_whole(const struct kl_cluster *c, struct kl_topo **topo, struct kl_xml **document)
 {
     return kl_machine_whole(&c->machine, &c->options, topo, document);
 }
 
 /* The hosts are alike, so what is together on host 0 is together everywhere. */
-ncclResult_t kl_offline_nodes(const struct kl_offline *c, int *node, int *nnodes)
+ncclResult_t kl_cluster_nodes(const struct kl_cluster *c, int *node, int *nnodes)
 {
     int local = c->machine.hosts > 1 ? c->hosts * c->gpus : c->gpus, n = 0;
     struct kl_topo *t = NULL;
     int *domain = NULL;
     ncclResult_t rc;
 
-    KL_TRY(kl_offline_whole(c, &t, NULL));
+    KL_TRY(kl_cluster_whole(c, &t, NULL));
     domain = calloc((size_t)local + 1, 2 * sizeof *domain);
     KL_TRY_OR(rc, out, domain ? ncclSuccess : KL_NOMEM("nodes"));
     kl_topo_domains(t, domain);

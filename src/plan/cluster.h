@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * cluster.h - a cluster to plan for, without any device: identical hosts, from a file or like this machine.
+ *
+ * Rank r is GPU r mod G of host r / G, G being the GPUs used of one host. Settings come from the environment and the
+ * configuration files, as in a communicator, and from the edits (edit.h), which count before them.
+ *
+ * Errors:  ncclInvalidUsage for a list of GPUs that is none of this cluster's, and for edits that cannot be made;
+ *          ncclInvalidArgument for edits that are not understood (edit.h).
+ * Threads: one at a time.
+ */
+#ifndef KL_PLAN_CLUSTER_H
+#define KL_PLAN_CLUSTER_H
+
+#include "base/setting.h"
+#include "graph/tuning.h"
+#include "plan/edit.h"
+#include "topo/config.h"
+#include "topo/machine.h"
+#include "topo/record.h"
+
+/** What is asked for; NULL and 0 where nothing is. What it points to must outlive the cluster. */
+struct kl_cluster_request {
+    const char *topo;  /* topology file, "-" for standard input */
+    const char *sysfs; /* root of a recorded machine (topo/record.h) */
+    const char *gpus;  /* "0,2,4": ordinals of the GPUs to use */
+    int hosts;         /* 0 counts as 1 */
+    int ranks;         /* host devices when there is no file; 0: usable CPUs, at least 2 */
+    bool mnnvl;        /* all hosts form one NVLink domain */
+    bool as_document;  /* plan a machine that is looked at from the document that describes it, as edits need it */
+    const struct kl_xml *document; /* of a machine with ranks, as kl_machine_document makes it; instead of `topo` */
+    const struct kl_tuning_constants *constants; /* of the tuning model; NULL: kl_tuning_reference */
+    struct kl_edits edits;
+};
+
+struct kl_cluster {
+    struct kl_machine machine; /* host 0 */
+    struct kl_topo_config config;
+    struct kl_topo_options options;
+    struct kl_settings settings; /* in force */
+    struct kl_setting *over;     /* those of the edits */
+    const struct kl_param_registry *params;
+    const struct kl_tuning_constants *constants;
+    struct kl_xml *file;
+    struct kl_recorded facts;      /* of the machine that is looked at, when there is no file */
+    struct kl_host_device *device; /* host devices, unless `facts` has GPUs */
+    int hosts, gpus;               /* gpus: of each host */
+    const char *name;              /* of the topology, for people */
+    bool cpus;                     /* the devices are CPUs, and stand for no GPUs of a file */
+    bool from_setting;             /* the file is that of NCCL_TOPO_FILE */
+    bool setting_failed; /* NCCL_TOPO_FILE cannot be read or has no GPU, so that this machine is looked at instead */
+};
+
+/** Understand the request, load the file, and edit it. On failure nothing is held. */
+ncclResult_t kl_cluster_open(const struct kl_cluster_request *request, struct kl_cluster *cluster);
+void kl_cluster_close(struct kl_cluster *cluster);
+
+/** Do the hosts of a file share an NVLink domain? If numbers tell them apart, and it stands for the whole cluster. */
+bool kl_cluster_is_domain(const struct kl_xml *file, int hosts);
+
+/** The system that a rank works with: of its host, or of all hosts with MNNVL. */
+ncclResult_t kl_cluster_topo(struct kl_cluster *cluster, int rank, struct kl_topo **topo);
+
+/** Host 0, or all hosts with MNNVL, before trimming. */
+ncclResult_t kl_cluster_whole(const struct kl_cluster *cluster, struct kl_topo **topo, struct kl_xml **document);
+
+/** Node of every rank, numbered as they appear; `node` holds hosts * gpus. Returns how many through `nnodes`. */
+ncclResult_t kl_cluster_nodes(const struct kl_cluster *cluster, int *node, int *nnodes);
+
+#endif

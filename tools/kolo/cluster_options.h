@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** cluster_options.h - the options that say which cluster is meant, and with which changes. */
+#ifndef KOLO_TOOL_CLUSTER_OPTIONS_H
+#define KOLO_TOOL_CLUSTER_OPTIONS_H
+
+#include "plan/cluster.h"
+#include "tools/kolo/options.h"
+
+/** What the command line gave; NULL and 0 where it did not. */
+struct kl_cluster_options {
+    const char *topo, *sysfs, *gpus, *constants;
+    int hosts, ranks, mnnvl;
+    struct kl_opt_list with, without, without_link;
+};
+
+/**
+ * Rows of an option table, for all but the file: `field` is the struct kl_cluster_options in the struct T that the table
+ * fills, `of_hosts` says what a number of hosts is good for.
+ */
+#define KL_CLUSTER_OPTIONS(T, field, of_hosts)                                                                         \
+    KL_CLUSTER_TEXT(T, field.sysfs, "sysfs", "DIR", "the machine recorded in DIR instead of /sys"),                    \
+        KL_CLUSTER_NUMBER(T, field.hosts, "hosts", 65536, of_hosts),                                                   \
+        KL_CLUSTER_NUMBER(T, field.ranks, "ranks", 4096,                                                               \
+                          "host devices, when there is no FILE (default: usable CPUs, at least 2)"),                   \
+        KL_CLUSTER_TEXT(T, field.gpus, "gpus", "LIST", "use only these GPUs, as in 0,2,4"),                            \
+        KL_CLUSTER_FLAG(T, field.mnnvl, "mnnvl", "all hosts form one NVLink domain"),                                  \
+        KL_CLUSTER_LIST(T, field.with, "with", "NAME=VALUE", "as if this variable were set; any number of times"),     \
+        KL_CLUSTER_LIST(T, field.without, "without", "NODE", "leave out GPU/2, or NET/3; any number of times"),        \
+        KL_CLUSTER_LIST(                                                                                               \
+            T, field.without_link, "without-link", "A-B[:N]",                                                          \
+            "remove the NVLinks from GPU/0-GPU/1, or N of them; GPU/3-NVS is to the switch; any number of times")
+
+/** One more row, for commands that look at times. */
+#define KL_CONSTANTS_OPTION(T, field)                                                                                  \
+    KL_CLUSTER_TEXT(T, field.constants, "constants", "NAME",                                                           \
+                    "of the tuning model: reference, NCCL's on GPUs, or host, Kolo's on CPUs (reference)")
+
+#define KL_CLUSTER_TEXT(T, field, name, arg, doc)                                                                      \
+    {                                                                                                                  \
+        0, name, KL_OPT_TEXT, offsetof(T, field), 0, 0, arg, doc                                                       \
+    }
+#define KL_CLUSTER_NUMBER(T, field, name, max, doc)                                                                    \
+    {                                                                                                                  \
+        0, name, KL_OPT_INT, offsetof(T, field), 1, max, "N", doc                                                      \
+    }
+#define KL_CLUSTER_FLAG(T, field, name, doc)                                                                           \
+    {                                                                                                                  \
+        0, name, KL_OPT_FLAG, offsetof(T, field), 0, 0, NULL, doc                                                      \
+    }
+#define KL_CLUSTER_LIST(T, field, name, arg, doc)                                                                      \
+    {                                                                                                                  \
+        0, name, KL_OPT_LIST, offsetof(T, field), 0, 0, arg, doc                                                       \
+    }
+
+/** The request that options stand for; it points into them. ncclInvalidArgument for unknown constants. */
+ncclResult_t kl_cluster_options_read(const struct kl_cluster_options *options, struct kl_cluster_request *request);
+
+/** kl_cluster_open, and a warning where NCCL_TOPO_FILE names a file that is of no use. */
+ncclResult_t kl_cluster_options_open(const struct kl_cluster_request *request, struct kl_cluster *cluster);
+
+#endif

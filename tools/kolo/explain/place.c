@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+#include "tools/kolo/explain/explain.h"
+
+/* Who named the file: some are not known of. */
+static void add_place(const struct kl_cluster *c, struct kl_text *t)
+{
+    struct kl_setting setting;
+    char origin[KL_ORIGIN_TEXT];
+
+    kl_text_add(t, "%s", c->name);
+    if (c->from_setting && kl_settings_find(&c->settings, "NCCL_TOPO_FILE", &setting))
+        kl_text_add(t, " (NCCL_TOPO_FILE, %s)", kl_setting_origin(&setting, origin));
+    kl_text_add(t, ", %d host%s with %d GPU%s%s", c->hosts, kl_plural(c->hosts), c->gpus, kl_plural(c->gpus),
+                c->hosts > 1 ? " each" : "");
+}
+
+void kl_explain_place(const struct kl_cluster *cluster, const char *note, FILE *to)
+{
+    char line[1024];
+    struct kl_text text = kl_text_over(line, sizeof line);
+
+    add_place(cluster, &text);
+    fprintf(to, "  %s%s\n", line, note);
+}
