@@ -1,22 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/check.h"
 
-#include "os/process.h"
-
 #include <stdint.h>
-
-ncclResult_t kl_check_comm(ncclComm_t comm, const char *function)
-{
-    if (!comm) return KL_FAIL(ncclInvalidArgument, "%s: the communicator is NULL", function);
-    if (comm->magic != KL_COMM_MAGIC)
-        return KL_FAIL(ncclInvalidArgument, "%s: %p is no communicator, or was destroyed", function, (void *)comm);
-    if (!kl_process_is(comm->process))
-        return KL_FAIL(ncclInvalidUsage,
-                       "%s: the communicator of rank %d belongs to the process that this one was forked from: a child "
-                       "creates its own",
-                       function, comm->rank);
-    return ncclSuccess;
-}
 
 static bool gathers(const struct kl_task *t)
 {

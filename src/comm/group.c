@@ -140,28 +140,37 @@ static ncclResult_t finish_jobs(struct kl_job *jobs)
 
 /* ---- the end ---- */
 
-/* Until leave_all an abort from another thread waits. */
-static ncclResult_t enter_all(ncclComm_t comms)
+/*
+ * Whatever ends a communicator in another thread waits until we have left it. Returns the first that was ended already:
+ * it is not entered, nor is any behind it.
+ */
+static ncclComm_t enter_all(ncclComm_t comms)
 {
-    ncclResult_t rc = ncclSuccess;
+    ncclComm_t c = comms;
 
-    for (ncclComm_t c = comms; c; c = c->group_next) {
-        ncclResult_t entered = kl_comm_enter(c);
-        if (!rc) rc = entered;
-    }
-    return rc;
+    while (c && kl_handle_try(c->handle)) c = c->group_next;
+    return c;
 }
 
 /* What can be wrong is found before anything is queued. */
 static ncclResult_t launch_all(ncclComm_t comms)
 {
-    ncclResult_t rc = enter_all(comms);
-
-    for (ncclComm_t c = comms; c && !rc; c = c->group_next) rc = kl_comm_prepare_queued(c);
-    if (rc) return rc;
+    for (ncclComm_t c = comms; c; c = c->group_next) KL_TRY(kl_comm_prepare_queued(c));
     for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_launch_queued(c);
     for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_run_inline(c);
     return ncclSuccess;
+}
+
+static ncclResult_t enter_and_launch(ncclComm_t comms)
+{
+    ncclComm_t ended = enter_all(comms);
+    ncclResult_t rc =
+        ended ? KL_FAIL(ncclInternalError,
+                        "ncclGroupEnd: another thread aborted or destroyed the communicator of rank %d", ended->rank)
+              : launch_all(comms);
+
+    for (ncclComm_t c = comms; c != ended; c = c->group_next) kl_handle_leave(c); /* it stays: it is in the group */
+    return rc;
 }
 
 static void leave_all(ncclComm_t comms)
@@ -169,7 +178,7 @@ static void leave_all(ncclComm_t comms)
     for (ncclComm_t c = comms, next; c; c = next) {
         next = c->group_next;
         kl_comm_drop_queued(c);
-        if (!kl_comm_leave_group(c)) kl_comm_leave(c);
+        kl_comm_leave_group(c);
     }
 }
 
@@ -193,7 +202,7 @@ ncclResult_t kl_group_end(void)
         free_jobs(jobs);
     } else {
         rc = finish_jobs(jobs);
-        if (!rc) rc = launch_all(comms);
+        if (!rc) rc = enter_and_launch(comms);
     }
     leave_all(comms);
     return rc;
