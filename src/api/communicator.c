@@ -176,13 +176,12 @@ KL_API(ncclResult_t, CommDestroy, (ncclComm_t comm))
 
     if (!comm) return ncclSuccess;
     KL_TRY(kl_handle_enter(comm, "ncclCommDestroy", &c));
-    bool before = kl_load_relaxed(&c->finalized);
     kl_group_forget(c);
-    ncclResult_t rc = kl_comm_finalize(c); /* again: a group that was open then may have queued something since */
+    ncclResult_t rc = kl_comm_finalize(c); /* perhaps again: an open group may have queued something since */
     bool mine = kl_handle_close(c);
     kl_handle_leave(c);
     if (mine) kl_comm_destroy(c);
-    return before ? ncclSuccess : rc;
+    return rc;
 }
 
 KL_API(ncclResult_t, CommAbort, (ncclComm_t comm))

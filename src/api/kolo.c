@@ -80,8 +80,7 @@ KL_PUBLIC ncclResult_t koloStreamSynchronize(koloStream_t stream)
     struct kl_stream *s;
 
     KL_TRY(find_stream(stream, &s));
-    kl_stream_wait(s, kl_stream_tail(s));
-    return kl_stream_failure(s, true);
+    return kl_stream_synchronize(s, kl_stream_tail(s));
 }
 
 KL_PUBLIC ncclResult_t koloStreamQuery(koloStream_t stream)
@@ -89,9 +88,10 @@ KL_PUBLIC ncclResult_t koloStreamQuery(koloStream_t stream)
     struct kl_stream *s;
 
     KL_TRY(find_stream(stream, &s));
-    if (!kl_stream_reached(s, kl_stream_tail(s))) kl_stream_run(s);
-    KL_TRY(kl_stream_failure(s, false));
-    return kl_stream_reached(s, kl_stream_tail(s)) ? ncclSuccess : ncclInProgress;
+    uint64_t tail = kl_stream_tail(s);
+    if (!kl_stream_reached(s, tail)) kl_stream_run(s);
+    KL_TRY(kl_stream_failure(s, tail));
+    return kl_stream_reached(s, tail) ? ncclSuccess : ncclInProgress;
 }
 
 KL_PUBLIC ncclResult_t koloStreamDestroy(koloStream_t stream)
@@ -130,25 +130,16 @@ KL_PUBLIC ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream)
     return ncclSuccess;
 }
 
-/* The failure of work before the event is its stream's; it stays there until somebody synchronises the stream. */
-static ncclResult_t event_result(koloEvent_t event)
-{
-    struct kl_stream *s = kl_event_stream(event_of(event));
-
-    return s ? kl_stream_failure(s, false) : ncclSuccess;
-}
-
 KL_PUBLIC ncclResult_t koloEventQuery(koloEvent_t event)
 {
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventQuery: the event is NULL");
-    return kl_event_query(event_of(event)) ? event_result(event) : ncclInProgress;
+    return kl_event_query(event_of(event));
 }
 
 KL_PUBLIC ncclResult_t koloEventSynchronize(koloEvent_t event)
 {
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventSynchronize: the event is NULL");
-    kl_event_wait(event_of(event));
-    return event_result(event);
+    return kl_event_synchronize(event_of(event));
 }
 
 KL_PUBLIC ncclResult_t koloEventDestroy(koloEvent_t event)

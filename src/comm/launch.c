@@ -249,7 +249,7 @@ static enum kl_progress fail_launch(ncclComm_t comm, struct kl_stream *stream, s
     ncclResult_t rc = kl_comm_failure(comm);
 
     revoke_all(comm);
-    kl_stream_fail(stream, rc, kl_comm_failure_text(comm));
+    kl_stream_fail(stream, comm, rc, kl_comm_failure_text(comm));
     finish_launch(comm, work->arg[ARG_LAUNCH], work->arg[ARG_FIRST] + (uint32_t)work->arg[ARG_COUNTS]);
     return KL_DONE;
 }
@@ -283,7 +283,8 @@ static enum kl_progress join_launch(struct kl_stream *stream, struct kl_work *wo
     uint64_t launch = work->arg[ARG_LAUNCH];
 
     if (kl_load_acquire(&comm->finished) > launch) { /* pairs with finish_launch */
-        if (kl_load_acquire(&comm->failed)) kl_stream_fail(stream, kl_comm_failure(comm), kl_comm_failure_text(comm));
+        if (kl_load_acquire(&comm->failed))
+            kl_stream_fail(stream, comm, kl_comm_failure(comm), kl_comm_failure_text(comm));
         kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last look at the communicator */
         return KL_DONE;
     }
