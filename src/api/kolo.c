@@ -2,25 +2,25 @@
 /**
  * kolo.c - devices, memory, streams and events of the host.
  */
-#include "api/api.h"
 #include "base/error.h"
 #include "comm/devices.h"
 #include "device/host/device.h"
 #include "device/host/event.h"
 #include "device/host/stream.h"
+#include "include/kolo.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 /* ---- devices and memory ---- */
 
-KL_PUBLIC ncclResult_t koloGetDeviceCount(int *count)
+ncclResult_t koloGetDeviceCount(int *count)
 {
     if (!count) return KL_FAIL(ncclInvalidArgument, "koloGetDeviceCount: the result pointer is NULL");
     return kl_devices_count_now(count);
 }
 
-KL_PUBLIC ncclResult_t koloSetDevice(int device)
+ncclResult_t koloSetDevice(int device)
 {
     int count;
 
@@ -32,14 +32,14 @@ KL_PUBLIC ncclResult_t koloSetDevice(int device)
     return ncclSuccess;
 }
 
-KL_PUBLIC ncclResult_t koloGetDevice(int *device)
+ncclResult_t koloGetDevice(int *device)
 {
     if (!device) return KL_FAIL(ncclInvalidArgument, "koloGetDevice: the result pointer is NULL");
     *device = kl_device_current();
     return ncclSuccess;
 }
 
-KL_PUBLIC ncclResult_t koloMalloc(void **ptr, size_t bytes)
+ncclResult_t koloMalloc(void **ptr, size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
@@ -52,7 +52,7 @@ KL_PUBLIC ncclResult_t koloMalloc(void **ptr, size_t bytes)
     return ncclSuccess;
 }
 
-KL_PUBLIC ncclResult_t koloFree(void *ptr)
+ncclResult_t koloFree(void *ptr)
 {
     free(ptr);
     return ncclSuccess;
@@ -65,7 +65,7 @@ static ncclResult_t find_stream(koloStream_t handle, struct kl_stream **stream)
     return kl_stream_of(handle, kl_device_current(), stream);
 }
 
-KL_PUBLIC ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags)
+ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags)
 {
     struct kl_stream *s;
 
@@ -75,7 +75,7 @@ KL_PUBLIC ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags)
     return ncclSuccess;
 }
 
-KL_PUBLIC ncclResult_t koloStreamSynchronize(koloStream_t stream)
+ncclResult_t koloStreamSynchronize(koloStream_t stream)
 {
     struct kl_stream *s;
 
@@ -83,7 +83,7 @@ KL_PUBLIC ncclResult_t koloStreamSynchronize(koloStream_t stream)
     return kl_stream_synchronize(s, kl_stream_tail(s));
 }
 
-KL_PUBLIC ncclResult_t koloStreamQuery(koloStream_t stream)
+ncclResult_t koloStreamQuery(koloStream_t stream)
 {
     struct kl_stream *s;
 
@@ -94,7 +94,7 @@ KL_PUBLIC ncclResult_t koloStreamQuery(koloStream_t stream)
     return kl_stream_reached(s, tail) ? ncclSuccess : ncclInProgress;
 }
 
-KL_PUBLIC ncclResult_t koloStreamDestroy(koloStream_t stream)
+ncclResult_t koloStreamDestroy(koloStream_t stream)
 {
     struct kl_stream *s;
 
@@ -110,7 +110,7 @@ static struct kl_event *event_of(koloEvent_t handle)
     return (struct kl_event *)(void *)handle;
 }
 
-KL_PUBLIC ncclResult_t koloEventCreate(koloEvent_t *event)
+ncclResult_t koloEventCreate(koloEvent_t *event)
 {
     struct kl_event *e;
 
@@ -120,7 +120,7 @@ KL_PUBLIC ncclResult_t koloEventCreate(koloEvent_t *event)
     return ncclSuccess;
 }
 
-KL_PUBLIC ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream)
+ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream)
 {
     struct kl_stream *s;
 
@@ -130,19 +130,19 @@ KL_PUBLIC ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream)
     return ncclSuccess;
 }
 
-KL_PUBLIC ncclResult_t koloEventQuery(koloEvent_t event)
+ncclResult_t koloEventQuery(koloEvent_t event)
 {
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventQuery: the event is NULL");
     return kl_event_query(event_of(event));
 }
 
-KL_PUBLIC ncclResult_t koloEventSynchronize(koloEvent_t event)
+ncclResult_t koloEventSynchronize(koloEvent_t event)
 {
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventSynchronize: the event is NULL");
     return kl_event_synchronize(event_of(event));
 }
 
-KL_PUBLIC ncclResult_t koloEventDestroy(koloEvent_t event)
+ncclResult_t koloEventDestroy(koloEvent_t event)
 {
     if (event) kl_event_destroy(event_of(event));
     return ncclSuccess;
