@@ -16,9 +16,9 @@ static ncclResult_t issue_checked(ncclComm_t comm, const struct kl_task *task, c
         return KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
     KL_TRY(kl_check_task(comm, task, function));
     KL_TRY(kl_stream_of(stream, comm->device, &s));
-    if (!task->count && task->coll < KL_SEND) return ncclSuccess;
+    if (!task->count && task->func < KL_FUNC_SEND) return ncclSuccess;
     if (kl_group_open()) kl_group_join(comm);
-    if (task->coll >= KL_SEND && task->peer == comm->rank && !kl_load_relaxed(&comm->in_group))
+    if (task->func >= KL_FUNC_SEND && task->peer == comm->rank && !kl_load_relaxed(&comm->in_group))
         return KL_FAIL(ncclInvalidUsage, "%s: rank %d with itself needs the opposite call in the same group", function,
                        comm->rank);
     return kl_comm_issue(comm, task, s);
@@ -41,7 +41,7 @@ ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, n
                            ncclComm_t comm, cudaStream_t stream)
 {
     struct kl_task t = {
-        .coll = KL_ALLREDUCE, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .op = op};
+        .func = KL_FUNC_ALL_REDUCE, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .op = op};
 
     return issue(comm, &t, stream, "ncclAllReduce");
 }
@@ -50,7 +50,7 @@ KL_PNCCL(ncclReduce);
 ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                         int root, ncclComm_t comm, cudaStream_t stream)
 {
-    struct kl_task t = {.coll = KL_REDUCE,
+    struct kl_task t = {.func = KL_FUNC_REDUCE,
                         .send = sendbuff,
                         .recv = recvbuff,
                         .count = count,
@@ -66,7 +66,7 @@ ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, n
                            ncclComm_t comm, cudaStream_t stream)
 {
     struct kl_task t = {
-        .coll = KL_BROADCAST, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .peer = root};
+        .func = KL_FUNC_BROADCAST, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .peer = root};
 
     return issue(comm, &t, stream, "ncclBroadcast");
 }
@@ -76,7 +76,7 @@ ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int ro
                        cudaStream_t stream)
 {
     struct kl_task t = {
-        .coll = KL_BROADCAST, .send = buff, .recv = buff, .count = count, .type = datatype, .peer = root};
+        .func = KL_FUNC_BROADCAST, .send = buff, .recv = buff, .count = count, .type = datatype, .peer = root};
 
     return issue(comm, &t, stream, "ncclBcast");
 }
@@ -85,7 +85,8 @@ KL_PNCCL(ncclAllGather);
 ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    struct kl_task t = {.coll = KL_ALLGATHER, .send = sendbuff, .recv = recvbuff, .count = sendcount, .type = datatype};
+    struct kl_task t = {
+        .func = KL_FUNC_ALL_GATHER, .send = sendbuff, .recv = recvbuff, .count = sendcount, .type = datatype};
 
     return issue(comm, &t, stream, "ncclAllGather");
 }
@@ -94,8 +95,12 @@ KL_PNCCL(ncclReduceScatter);
 ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    struct kl_task t = {
-        .coll = KL_REDUCESCATTER, .send = sendbuff, .recv = recvbuff, .count = recvcount, .type = datatype, .op = op};
+    struct kl_task t = {.func = KL_FUNC_REDUCE_SCATTER,
+                        .send = sendbuff,
+                        .recv = recvbuff,
+                        .count = recvcount,
+                        .type = datatype,
+                        .op = op};
 
     return issue(comm, &t, stream, "ncclReduceScatter");
 }
@@ -104,7 +109,7 @@ KL_PNCCL(ncclSend);
 ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream)
 {
-    struct kl_task t = {.coll = KL_SEND, .send = sendbuff, .count = count, .type = datatype, .peer = peer};
+    struct kl_task t = {.func = KL_FUNC_SEND, .send = sendbuff, .count = count, .type = datatype, .peer = peer};
 
     return issue(comm, &t, stream, "ncclSend");
 }
@@ -113,7 +118,7 @@ KL_PNCCL(ncclRecv);
 ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream)
 {
-    struct kl_task t = {.coll = KL_RECV, .recv = recvbuff, .count = count, .type = datatype, .peer = peer};
+    struct kl_task t = {.func = KL_FUNC_RECV, .recv = recvbuff, .count = count, .type = datatype, .peer = peer};
 
     return issue(comm, &t, stream, "ncclRecv");
 }
