@@ -14,7 +14,7 @@ machines = sorted(pathlib.Path("tests/data").rglob("dgx1v-hcm-0nic.xml")) + [Non
 
 def planned(machine, ranks):
     words = ["--topo", str(machine)] if machine else ["--ranks", str(ranks)]
-    return json.loads(tool.good("graph", "--json", *words))["graphs"]["ring"]["intra"]
+    return json.loads(tool.good("graph", "--json", *words))["rings"]
 
 
 def live(machine, ranks, **settings):

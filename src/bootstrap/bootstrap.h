@@ -19,7 +19,8 @@
  *           which version). ncclSystemError: no interface, port taken. ncclInternalError: aborted.
  *           An exchange that fails for a reason outside of this rank is a failure of the bootstrap: the others hear of
  *           it, and all later exchanges return the same.
- * Threads:  one thread at a time uses a bootstrap; kl_bootstrap_report and kl_bootstrap_abort may come from any.
+ * Threads:  one thread at a time makes exchanges; kl_bootstrap_post, kl_bootstrap_poll, kl_bootstrap_report and
+ *           kl_bootstrap_abort may come from any, also meanwhile.
  * Fork:     a child does not inherit a bootstrap: its exchanges are ncclInvalidUsage, the rest does nothing.
  * Source:   the architecture page, 8; Bruck et al., Efficient algorithms for all-to-all communications (TPDS 1997).
  */
@@ -28,6 +29,7 @@
 
 #include "include/nccl.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -89,6 +91,23 @@ ncclResult_t kl_bootstrap_allgather(struct kl_bootstrap *bootstrap, void *all, s
 /** Returns when every rank has called it. O(log nranks) steps. */
 ncclResult_t kl_bootstrap_barrier(struct kl_bootstrap *bootstrap);
 
+/* ---- messages without waiting; any thread, also while another is inside an exchange ---- */
+
+/**
+ * Queue a message (a copy of it) for `peer`, which the event loop delivers, connecting first if need be. It may wait there in
+ * the inbox for as long as the bootstrap lives. Order is kept for equal (sender, tag), also with kl_bootstrap_send.
+ * What cannot be delivered is a failure of the bootstrap. Queued messages count for nothing but memory: post little.
+ */
+ncclResult_t kl_bootstrap_post(struct kl_bootstrap *bootstrap, int peer, uint32_t tag, const void *data, size_t bytes);
+
+/**
+ * Take a message of exactly `bytes` if it is here, and say so in `*here`; another size is ncclInternalError. Never waits.
+ * While nothing has come from `peer`, it costs two loads. A failure of the bootstrap, or a peer that has left and sent
+ * nothing more with this tag, is an error as in kl_bootstrap_recv.
+ */
+ncclResult_t kl_bootstrap_poll(struct kl_bootstrap *bootstrap, int peer, uint32_t tag, void *data, size_t bytes,
+                               bool *here);
+
 /* ---- failures ---- */
 
 /**
@@ -96,5 +115,24 @@ ncclResult_t kl_bootstrap_barrier(struct kl_bootstrap *bootstrap);
  * on_failure included. Later reports of this bootstrap are ignored: the first cause counts.
  */
 void kl_bootstrap_report(struct kl_bootstrap *bootstrap, int culprit, ncclResult_t code, const char *text);
+
+/*
+ * A rank that fails takes back what it has offered to others, who stumble over that before they hear why: "no longer offered",
+ * "connection refused". What may be such a wake of another failure is not reported at once, so that the first cause is what
+ * everybody reports.
+ */
+
+/**
+ * Something here did not go well with another rank, with code `rc` and the calling thread's last sentence. If it may be a
+ * wake (ncclRemoteError), waits up to a second for word of a failure. Returns the code of the bootstrap's failure with its
+ * sentence, if there is one by then; otherwise `rc`, which is the caller's to report. Any thread but the event loop's.
+ */
+ncclResult_t kl_bootstrap_cause(struct kl_bootstrap *bootstrap, ncclResult_t rc);
+
+/**
+ * The same for who must not wait: a report that is made in a second, unless there is word of another failure by then. The
+ * owner hears of it, whichever it is, through on_failure. Any thread. A later suspicion is ignored while there is one.
+ */
+void kl_bootstrap_suspect(struct kl_bootstrap *bootstrap, int culprit, ncclResult_t code, const char *text);
 
 #endif

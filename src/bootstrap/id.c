@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/root.h"
 #include "bootstrap/wire.h"
 #include "os/netif.h"
 
@@ -148,19 +147,5 @@ ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_params *params, co
     if (n > KL_ADDRESSES) n = KL_ADDRESSES;
     for (int i = 0; i < n; i++) addresses[i] = chosen[i].address;
     *count = n;
-    return ncclSuccess;
-}
-
-ncclResult_t kl_bootstrap_id_create(ncclUniqueId *out)
-{
-    struct kl_bootstrap_params params;
-    struct kl_id id = {.kind = KL_ID_ROOT_RUNS};
-
-    kl_param_load(&kl_bootstrap_param_set, &params);
-    if (params.nccl_comm_id[0]) return parse_rendezvous(params.nccl_comm_id, out);
-    kl_key_random(id.secret.bytes, sizeof id.secret.bytes);
-    KL_TRY(kl_id_listen_addresses(&params, NULL, id.address, &id.naddresses));
-    KL_TRY(kl_root_start(&id, NULL));
-    kl_id_pack(&id, out);
     return ncclSuccess;
 }

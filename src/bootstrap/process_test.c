@@ -57,6 +57,21 @@ static void die_while_all_wait(struct rank *me, struct kl_bootstrap *b)
     expect_the_victim(me);
 }
 
+/* Nobody waits inside the bootstrap; of those who look for a message, most look for one of another rank's. */
+static void die_while_all_poll(struct rank *me, struct kl_bootstrap *b)
+{
+    int got, peer = (me->config.rank + 1) % me->config.nranks;
+    ncclResult_t rc;
+    bool here;
+
+    if (me->config.rank == VICTIM) raise(SIGKILL);
+    (void)kl_bootstrap_post(b, VICTIM, 1, &got, sizeof got);
+    while (!(rc = kl_bootstrap_poll(b, peer, 1, &got, sizeof got, &here))) sched_yield();
+    must(rc == ncclRemoteError);
+    must(strstr(kl_error_text(), "rank 2 (host "));
+    expect_the_victim(me);
+}
+
 static void die_in_an_exchange(struct rank *me, struct kl_bootstrap *b)
 {
     int all[MAX_RANKS] = {0}, rounds = 0;
@@ -99,9 +114,12 @@ static void fork_and_try(struct rank *me, struct kl_bootstrap *b)
         must(!kl_bootstrap_barrier(b));
         pid_t child = fork();
         if (!child) {
+            bool here = true;
             kl_error_quiet(1);
             bool refused = kl_bootstrap_send(b, 0, 1, &value, sizeof value) == ncclInvalidUsage &&
                            kl_bootstrap_recv(b, 0, 1, &value, sizeof value) == ncclInvalidUsage &&
+                           kl_bootstrap_post(b, 0, 1, &value, sizeof value) == ncclInvalidUsage &&
+                           kl_bootstrap_poll(b, 0, 1, &value, sizeof value, &here) == ncclInvalidUsage && !here &&
                            kl_bootstrap_allgather(b, &value, sizeof value) == ncclInvalidUsage &&
                            kl_bootstrap_barrier(b) == ncclInvalidUsage;
             kl_bootstrap_report(b, 0, ncclRemoteError, "a child");
@@ -128,6 +146,7 @@ static const struct part {
     {"gather", gather},
     {"idle", die_while_all_are_idle},
     {"wait", die_while_all_wait},
+    {"poll", die_while_all_poll},
     {"exchange", die_in_an_exchange},
     {"child", die_with_a_child_left},
     {"exit", exit_without_a_word},
@@ -203,6 +222,7 @@ static void survivors_name_the_dead(void **state)
     (void)state;
     FOR_EACH_CASE(n, sizes) run_processes("idle", *n, true);
     FOR_EACH_CASE(n, sizes) run_processes("wait", *n, true);
+    FOR_EACH_CASE(n, sizes) run_processes("poll", *n, true);
     FOR_EACH_CASE(n, sizes) run_processes("exchange", *n, true);
 }
 

@@ -4,25 +4,46 @@
  * the call of the lower rank counts: the lower answers "elsewhere" to the call it gets, the higher admits it, and the
  * higher's own call ends with "elsewhere". No frame is on the wire before a call has been admitted, so none is lost.
  */
-#include "bootstrap/state.h"
+#include "bootstrap/reach.h"
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "bootstrap/call.h"
+#include "bootstrap/caller.h"
+#include "bootstrap/failure.h"
+#include "bootstrap/link.h"
 
 #include <stdio.h>
 
+/* A connection that cannot be had is a failure of the bootstrap: whoever waits for the peer, or has queued something for it,
+   hears why. But a peer that failed, and told others so, cannot be reached either. */
+static void suspect(struct kl_bootstrap *b, int peer, ncclResult_t code)
+{
+    kl_bootstrap_suspect(b, peer, code, kl_error_text());
+}
+
+/* A peer that comes when we have failed is told so. Under lock. */
+static ncclResult_t connected(struct kl_contact *peer, int fd)
+{
+    KL_TRY(kl_link_begin(peer, fd));
+    kl_failure_trust(peer->bootstrap, peer->rank);
+    if (peer->bootstrap->failed) kl_failure_tell(peer);
+    return ncclSuccess;
+}
+
 /* ---- being called; on the event loop ---- */
 
-static enum kl_verdict verdict_on(const struct kl_bootstrap *b, uint32_t caller)
+/* A contact is wanted from here on. */
+static enum kl_handshake_outcome judge(struct kl_bootstrap *b, uint32_t caller, struct kl_contact **contact)
 {
     if (caller >= (uint32_t)b->nranks || (int)caller == b->rank) return KL_NOT_HERE;
-    switch (b->peers[caller].state) {
+    if (kl_contact_make(b, (int)caller, contact)) return KL_NOT_HERE;
+    switch ((*contact)->state) {
     case KL_LINK_NONE:
     case KL_LINK_EXPECTED:
-        return KL_WELCOME;
+    case KL_LINK_UNREACHED:
+        return KL_ADMITTED;
     case KL_LINK_CALLING:
-        return (int)caller < b->rank ? KL_WELCOME : KL_ELSEWHERE;
+        return (int)caller < b->rank ? KL_ADMITTED : KL_ELSEWHERE;
     default:
         return KL_ELSEWHERE;
     }
@@ -31,24 +52,47 @@ static enum kl_verdict verdict_on(const struct kl_bootstrap *b, uint32_t caller)
 void kl_reach_called(void *ctx, struct kl_guest *guest)
 {
     struct kl_bootstrap *b = ctx;
+    uint32_t caller = kl_guest_rank(guest);
+    struct kl_contact *contact = NULL;
+    ncclResult_t rc = ncclSuccess;
     int fd;
 
     pthread_mutex_lock(&b->lock);
-    enum kl_verdict verdict = verdict_on(b, kl_guest_rank(guest));
-    if (verdict != KL_WELCOME)
-        kl_guest_decline(guest, verdict);
+    enum kl_handshake_outcome outcome = judge(b, caller, &contact);
+    if (outcome != KL_ADMITTED)
+        kl_guest_decline(guest, outcome);
     else if (kl_guest_admit(guest, &fd))
-        kl_link_begin(&b->peers[kl_guest_rank(guest)], fd);
+        rc = connected(contact, fd);
     pthread_mutex_unlock(&b->lock);
+    if (rc) suspect(b, (int)caller, rc);
 }
 
 /* ---- calling ---- */
 
-/* The call itself, without lock. `*fd` -1: the connection is, or will be, the one that the peer opens. */
-static ncclResult_t call_peer(struct kl_contact *peer, const struct kl_card *card, const char *who_calls_whom,
-                              const struct kl_wait *wait, int *fd)
+/* The caller's callback. The state is another one when the peer's call came through meanwhile. */
+static void called(void *ctx, ncclResult_t rc, int fd)
+{
+    struct kl_contact *peer = ctx;
+    struct kl_bootstrap *b = peer->bootstrap;
+
+    pthread_mutex_lock(&b->lock);
+    peer->caller = NULL;
+    bool superseded = peer->state != KL_LINK_CALLING;
+    if (superseded)
+        kl_socket_close(fd);
+    else if (fd >= 0)
+        rc = connected(peer, fd);
+    else
+        peer->state = rc ? KL_LINK_UNREACHED : KL_LINK_EXPECTED;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    if (rc && !superseded) suspect(b, peer->rank, rc);
+}
+
+ncclResult_t kl_reach_begin(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
+    const struct kl_card *card = &b->cards[peer->rank];
     struct kl_call call = {.addresses = card->address,
                            .naddresses = card->naddresses,
                            .key = &b->key,
@@ -58,80 +102,58 @@ static ncclResult_t call_peer(struct kl_contact *peer, const struct kl_card *car
                                      .from = (uint32_t)b->rank,
                                      .to = (uint32_t)peer->rank},
                            .retry = b->retry,
+                           .deadline = kl_deadline_in_ms(b->timeout_ms),
                            .listening = true,
+                           .quiet = b->failed, /* it is told of that, if it can be reached */
                            .scope = b->scope};
+    char text[KL_CALL_TEXT], who[KL_WHO_TEXT], address[KL_ADDRESS_TEXT];
 
-    return kl_call(&call, wait, who_calls_whom, fd);
-}
-
-/* Under lock, released during the call. */
-static ncclResult_t call(struct kl_contact *peer, uint64_t deadline)
-{
-    struct kl_bootstrap *b = peer->bootstrap;
-    struct kl_wait wait = {.deadline = deadline, .stop = &b->stop};
-    struct kl_card card = peer->card;
-    char text[256], who[KL_WHO_TEXT], address[KL_ADDRESS_TEXT];
-    int fd = -1;
-
+    if (peer->state != KL_LINK_NONE || peer->caller || !card->naddresses) return ncclSuccess;
     snprintf(text, sizeof text, "rank %d cannot connect to %s at %s in phase %s", b->rank, kl_who(b, peer->rank, who),
-             kl_address_format(&card.address[0], address), b->phase);
+             kl_address_format(&card->address[0], address), b->phase);
+    call.who_calls_whom = text;
+    KL_TRY(kl_caller_start(b->loop, &call, called, peer, &peer->caller));
     peer->state = KL_LINK_CALLING;
-    pthread_mutex_unlock(&b->lock);
-    ncclResult_t rc = call_peer(peer, &card, text, &wait, &fd);
-    pthread_mutex_lock(&b->lock);
-
-    if (peer->state != KL_LINK_CALLING) { /* the peer's call came through meanwhile */
-        kl_socket_close(fd);
-        return ncclSuccess;
-    }
-    peer->state = rc ? KL_LINK_NONE : KL_LINK_EXPECTED;
-    if (rc) {
-        ncclResult_t why = kl_bootstrap_check(b); /* what made the call stop, if something did */
-        return why ? why : rc;
-    }
-    return fd < 0 ? ncclSuccess : kl_link_begin(peer, fd);
+    return ncclSuccess;
 }
 
-/* Its own stop has been raised by the failure, so this call has none. "Elsewhere" means that the peer is calling us. */
-static void call_to_tell(struct kl_contact *peer, uint64_t deadline)
+static ncclResult_t stop_calls(void *ctx)
 {
-    struct kl_bootstrap *b = peer->bootstrap;
-    struct kl_wait wait = {.deadline = deadline};
-    struct kl_card card = peer->card;
-    int fd = -1;
+    struct kl_bootstrap *b = ctx;
 
-    peer->state = KL_LINK_CALLING;
-    pthread_mutex_unlock(&b->lock);
-    ncclResult_t rc = call_peer(peer, &card, "telling of a failure", &wait, &fd);
-    pthread_mutex_lock(&b->lock);
-    if (peer->state != KL_LINK_CALLING) {
-        kl_socket_close(fd);
-    } else if (fd >= 0) {
-        (void)kl_link_begin(peer, fd);
-    } else if (!rc) {
-        peer->state = KL_LINK_EXPECTED;
+    for (int rank = 0; rank < b->nranks; rank++) {
+        struct kl_contact *peer = kl_contact_find(b, rank);
+        if (!peer) continue;
+        kl_caller_cancel(peer->caller); /* on the loop, where alone it changes */
+        peer->caller = NULL;
     }
+    return ncclSuccess;
 }
 
-void kl_reach_to_tell(struct kl_contact *peer, uint64_t deadline)
+void kl_reach_stop(struct kl_bootstrap *b)
 {
-    int quiet = kl_error_quiet(1);
-
-    pthread_mutex_lock(&peer->bootstrap->lock);
-    if (peer->state == KL_LINK_NONE && peer->card.naddresses) call_to_tell(peer, deadline);
-    pthread_mutex_unlock(&peer->bootstrap->lock);
-    kl_error_quiet(quiet);
+    (void)kl_loop_run(b->loop, stop_calls, b);
 }
 
-void kl_reach_await_calls(struct kl_bootstrap *b, uint64_t deadline)
+/* ---- waiting ---- */
+
+static bool finished(const struct kl_contact *peer)
+{
+    if (peer->state == KL_LINK_CALLING || peer->state == KL_LINK_EXPECTED) return false;
+    return peer->bootstrap->aborted || !kl_link_flushing(peer);
+}
+
+void kl_reach_finish(struct kl_bootstrap *b, uint64_t deadline)
 {
     pthread_mutex_lock(&b->lock);
-    for (int rank = 0; rank < b->nranks; rank++)
-        while (b->peers[rank].state == KL_LINK_EXPECTED && kl_bootstrap_wait(b, deadline)) continue;
+    for (int rank = 0; rank < b->nranks; rank++) {
+        struct kl_contact *peer = kl_contact_find(b, rank);
+        while (peer && !finished(peer) && kl_state_wait(b, deadline)) continue;
+    }
     pthread_mutex_unlock(&b->lock);
 }
 
-static ncclResult_t not_called(struct kl_contact *peer)
+static ncclResult_t not_connected(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     char who[KL_WHO_TEXT];
@@ -145,12 +167,10 @@ ncclResult_t kl_reach(struct kl_contact *peer, uint64_t deadline)
     struct kl_bootstrap *b = peer->bootstrap;
 
     for (;;) {
-        KL_TRY(kl_bootstrap_check(b));
+        KL_TRY(kl_state_check(b));
         if (peer->state == KL_LINK_UP) return ncclSuccess;
         if (peer->state == KL_LINK_LEFT || peer->state == KL_LINK_LOST) return kl_link_ended(peer);
-        if (peer->state == KL_LINK_NONE && peer->card.naddresses)
-            KL_TRY(call(peer, deadline));
-        else if (!kl_bootstrap_wait(b, deadline))
-            return not_called(peer);
+        KL_TRY(kl_reach_begin(peer));
+        if (!kl_state_wait(b, deadline)) return not_connected(peer);
     }
 }

@@ -2,27 +2,31 @@
 /**
  * allgather_ring.c - every rank's part travels once around the ring; the place of a part is the index of its owner.
  */
-#include "coll/ring.h"
+#include "coll/schedule.h"
 
-static int hops(int nranks)
+static int hops(const struct kl_position *p, int lane)
 {
-    return nranks;
+    (void)lane;
+    return p->nranks;
 }
 
-static struct kl_ring_hop hop_at(int nranks, int index, int root, int hop)
+static struct kl_hop hop_at(const struct kl_position *p, int lane, int hop)
 {
-    unsigned actions = KL_HOP_KEEP;
-
-    (void)root;
-    if (hop > 0) actions |= KL_HOP_RECV;
-    if (hop < nranks - 1) actions |= KL_HOP_SEND;
-    return (struct kl_ring_hop){.actions = actions, .own = 0, .result = kl_wrap(index - hop, nranks)};
+    (void)lane;
+    return (struct kl_hop){
+        .recv = hop > 0,
+        .send = hop < p->nranks - 1,
+        .actions = KL_HOP_KEEP,
+        .own = 0,
+        .result = kl_wrap(p->index - hop, p->nranks),
+    };
 }
 
-const struct kl_ring_schedule kl_allgather_ring = {
+const struct kl_schedule kl_allgather_ring = {
     .name = "all-gather",
     .send = KL_LAYOUT_WHOLE,
     .recv = KL_LAYOUT_PARTS,
+    .lanes = 1,
     .hops = hops,
     .hop = hop_at,
 };

@@ -8,35 +8,44 @@
  *      receives              2           1                 0           2
  *      and             begin add         add and finish    keep        keep
  *      sends           0     2           1                 0
+ *
+ * Source: Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations (JPDC 2009).
  */
-#include "coll/ring.h"
+#include "coll/schedule.h"
 
-static int hops(int nranks)
+static int hops(const struct kl_position *p, int lane)
 {
-    return 2 * nranks - 1;
+    (void)lane;
+    return 2 * p->nranks - 1;
 }
 
-static unsigned actions(int nranks, int hop)
+static uint32_t actions(int nranks, int hop)
 {
-    if (hop == 0) return KL_HOP_FIRST | KL_HOP_SEND;
-    if (hop < nranks - 1) return KL_HOP_RECV | KL_HOP_REDUCE | KL_HOP_SEND;
-    if (hop == nranks - 1) return KL_HOP_RECV | KL_HOP_REDUCE | KL_HOP_FINISH | KL_HOP_KEEP | KL_HOP_SEND;
-    if (hop < 2 * nranks - 2) return KL_HOP_RECV | KL_HOP_KEEP | KL_HOP_SEND;
-    return KL_HOP_RECV | KL_HOP_KEEP;
+    uint32_t on_the_way = hop == 0 ? KL_HOP_FIRST : KL_HOP_REDUCE;
+
+    if (hop < nranks - 1) return on_the_way;
+    return hop == nranks - 1 ? on_the_way | KL_HOP_FINISH | KL_HOP_KEEP : KL_HOP_KEEP;
 }
 
-static struct kl_ring_hop hop_at(int nranks, int index, int root, int hop)
+static struct kl_hop hop_at(const struct kl_position *p, int lane, int hop)
 {
-    int chunk = kl_wrap(index - hop % nranks, nranks);
+    int chunk = kl_wrap(p->index - hop % p->nranks, p->nranks);
 
-    (void)root;
-    return (struct kl_ring_hop){.actions = actions(nranks, hop), .own = chunk, .result = chunk};
+    (void)lane;
+    return (struct kl_hop){
+        .recv = hop > 0,
+        .send = hop < 2 * p->nranks - 2,
+        .actions = actions(p->nranks, hop),
+        .own = chunk,
+        .result = chunk,
+    };
 }
 
-const struct kl_ring_schedule kl_allreduce_ring = {
+const struct kl_schedule kl_allreduce_ring = {
     .name = "all-reduce",
     .send = KL_LAYOUT_CHUNKS,
     .recv = KL_LAYOUT_CHUNKS,
+    .lanes = 1,
     .hops = hops,
     .hop = hop_at,
 };

@@ -2,28 +2,29 @@
 /**
  * broadcast_ring.c - a chain from the root to its predecessor.
  */
-#include "coll/ring.h"
+#include "coll/schedule.h"
 
-static int hops(int nranks)
+static int hops(const struct kl_position *p, int lane)
 {
-    (void)nranks;
+    (void)p, (void)lane;
     return 1;
 }
 
-static struct kl_ring_hop hop_at(int nranks, int index, int root, int hop)
+static struct kl_hop hop_at(const struct kl_position *p, int lane, int hop)
 {
-    unsigned actions = KL_HOP_KEEP;
-
-    (void)hop;
-    if (index != root) actions |= KL_HOP_RECV;
-    if (kl_wrap(index + 1, nranks) != root) actions |= KL_HOP_SEND;
-    return (struct kl_ring_hop){.actions = actions};
+    (void)lane, (void)hop;
+    return (struct kl_hop){
+        .recv = p->index != p->root,
+        .send = kl_wrap(p->index + 1, p->nranks) != p->root,
+        .actions = KL_HOP_KEEP,
+    };
 }
 
-const struct kl_ring_schedule kl_broadcast_ring = {
+const struct kl_schedule kl_broadcast_ring = {
     .name = "broadcast",
     .send = KL_LAYOUT_WHOLE,
     .recv = KL_LAYOUT_WHOLE,
+    .lanes = 1,
     .hops = hops,
     .hop = hop_at,
 };

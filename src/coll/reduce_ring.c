@@ -2,28 +2,31 @@
 /**
  * reduce_ring.c - a chain that begins behind the root, adds every rank's data, and is complete at the root.
  */
-#include "coll/ring.h"
+#include "coll/schedule.h"
 
-static int hops(int nranks)
+#include <stdbool.h>
+
+static int hops(const struct kl_position *p, int lane)
 {
-    (void)nranks;
+    (void)p, (void)lane;
     return 1;
 }
 
-static struct kl_ring_hop hop_at(int nranks, int index, int root, int hop)
+static struct kl_hop hop_at(const struct kl_position *p, int lane, int hop)
 {
-    unsigned actions = KL_HOP_RECV | KL_HOP_REDUCE | KL_HOP_SEND;
+    bool first = p->index == kl_wrap(p->root + 1, p->nranks), last = p->index == p->root;
+    uint32_t actions = first ? KL_HOP_FIRST : KL_HOP_REDUCE;
 
-    (void)hop;
-    if (index == kl_wrap(root + 1, nranks)) actions = KL_HOP_FIRST | KL_HOP_SEND;
-    if (index == root) actions = KL_HOP_RECV | KL_HOP_REDUCE | KL_HOP_FINISH | KL_HOP_KEEP;
-    return (struct kl_ring_hop){.actions = actions};
+    (void)lane, (void)hop;
+    if (last) actions |= KL_HOP_FINISH | KL_HOP_KEEP;
+    return (struct kl_hop){.recv = !first, .send = !last, .actions = actions};
 }
 
-const struct kl_ring_schedule kl_reduce_ring = {
+const struct kl_schedule kl_reduce_ring = {
     .name = "reduce",
     .send = KL_LAYOUT_WHOLE,
     .recv = KL_LAYOUT_WHOLE,
+    .lanes = 1,
     .hops = hops,
     .hop = hop_at,
 };

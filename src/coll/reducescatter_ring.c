@@ -2,30 +2,38 @@
 /**
  * reducescatter_ring.c - the part of index c begins at index c + 1 and is complete when it reaches its owner.
  */
-#include "coll/ring.h"
+#include "coll/schedule.h"
 
-static int hops(int nranks)
+static int hops(const struct kl_position *p, int lane)
 {
-    return nranks;
+    (void)lane;
+    return p->nranks;
 }
 
-static unsigned actions(int nranks, int hop)
+static uint32_t actions(int nranks, int hop)
 {
-    if (hop == 0) return KL_HOP_FIRST | KL_HOP_SEND;
-    if (hop < nranks - 1) return KL_HOP_RECV | KL_HOP_REDUCE | KL_HOP_SEND;
-    return KL_HOP_RECV | KL_HOP_REDUCE | KL_HOP_FINISH | KL_HOP_KEEP;
+    uint32_t on_the_way = hop == 0 ? KL_HOP_FIRST : KL_HOP_REDUCE;
+
+    return hop < nranks - 1 ? on_the_way : on_the_way | KL_HOP_FINISH | KL_HOP_KEEP;
 }
 
-static struct kl_ring_hop hop_at(int nranks, int index, int root, int hop)
+static struct kl_hop hop_at(const struct kl_position *p, int lane, int hop)
 {
-    (void)root;
-    return (struct kl_ring_hop){.actions = actions(nranks, hop), .own = kl_wrap(index - 1 - hop, nranks), .result = 0};
+    (void)lane;
+    return (struct kl_hop){
+        .recv = hop > 0,
+        .send = hop < p->nranks - 1,
+        .actions = actions(p->nranks, hop),
+        .own = kl_wrap(p->index - 1 - hop, p->nranks),
+        .result = 0,
+    };
 }
 
-const struct kl_ring_schedule kl_reducescatter_ring = {
+const struct kl_schedule kl_reducescatter_ring = {
     .name = "reduce-scatter",
     .send = KL_LAYOUT_PARTS,
     .recv = KL_LAYOUT_WHOLE,
+    .lanes = 1,
     .hops = hops,
     .hop = hop_at,
 };

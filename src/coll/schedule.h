@@ -11,6 +11,8 @@
  * Edges are numbered by the algorithm (algorithm.h), receiving and sending ones apart: bit i of a set is edge i.
  * A *place* is where a chunk lies in a buffer; the layout says what it means.
  *
+ * Room:       an edge holds KL_EDGE_STEPS chunks or more. A hop is done when all it receives is there and all it sends has
+ *             room, or not begun.
  * Invariant:  both ends of an edge meet its chunks in the same order: the k-th chunk sent is the k-th received.
  * Threads:    pure.
  */
@@ -20,6 +22,7 @@
 #include <stdint.h>
 
 enum { KL_LANES_MAX = 2, KL_EDGES_MAX = 32 }; /* of an algorithm on one channel, per direction */
+enum { KL_EDGE_STEPS = 2 };                   /* with one, the ranks of a ring would all wait for each other */
 
 /** What a hop does with the value, in this order. Without anything received the value is the rank's own data. */
 enum kl_hop_action {
@@ -46,10 +49,11 @@ enum kl_layout {
 /** Where a rank stands in the graph of a schedule. */
 struct kl_position {
     int nranks, rank;
-    int index, root;   /* ring: distance from rank 0 along the ring, of the rank and of the operation's root */
-    const int *order;  /* ring: the ranks from this one on; NULL elsewhere */
-    int ndown;         /* tree: children */
-    int up;            /* tree: 1 if there is a parent */
+    int steps;        /* PAT: chunks that every edge holds; the same at all ranks. 0 is 1 */
+    int index, root;  /* ring: distance from rank 0 along the ring, of the rank and of the operation's root */
+    const int *order; /* ring: the ranks from this one on; NULL elsewhere */
+    int ndown;        /* tree: children */
+    int up;           /* tree: 1 if there is a parent */
 };
 
 struct kl_schedule {

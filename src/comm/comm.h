@@ -6,8 +6,8 @@
  * user's stream. Launches of one communicator run one after the other, whatever streams they are on: launch n starts when
  * `finished` is n. So there is one operation in progress at a time, and its state needs no allocation.
  *
- *     user thread:  check -> tasks[] -> stream push            launch.c
- *     runner:       wait for `finished` -> progress tasks -> finished + 1
+ *     user thread:  check -> choose -> tasks[] -> stream push              record.c, launch.c
+ *     runner:       wait for `finished` -> progress tasks -> finished + 1  run.c, coll/exec.c
  *
  * Failures: the first one wins, is kept (code and sentence), fails every later operation, is told to the other ranks, and
  *           is what ncclCommGetAsyncError and ncclGetLastError say.
@@ -20,33 +20,18 @@
 
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
-#include "channel/channel.h"
-#include "coll/ring_op.h"
-#include "coll/sendrecv.h"
+#include "channel/connections.h"
+#include "coll/exec.h"
 #include "comm/config.h"
+#include "comm/world.h"
 #include "device/host/stream.h"
+#include "graph/p2p.h"
+#include "graph/tuning.h"
 #include "topo/topo.h"
 #include "transport/peer.h"
 
 #include <pthread.h>
 #include <stdalign.h>
-
-enum kl_coll { KL_ALLREDUCE, KL_REDUCE, KL_BROADCAST, KL_ALLGATHER, KL_REDUCESCATTER, KL_SEND, KL_RECV };
-
-/** One operation of one rank. */
-struct kl_task {
-    enum kl_coll coll;
-    ncclDataType_t type;
-    ncclRedOp_t op;
-    int peer; /* root, or the other end of a send or receive */
-    const void *send;
-    void *recv;
-    size_t count;              /* as the user gave it */
-    struct kl_message message; /* of a send or receive: how far it is */
-    uint64_t next;             /* the next message of the launch on the same connector, 0: none; its number + 1 */
-    bool waits;                /* for an earlier one */
-    bool complete;             /* its buffer may be reused */
-};
 
 /** A task and the stream it was issued on, collected between group start and end. */
 struct kl_queued {
@@ -72,9 +57,8 @@ struct ncclComm {
 
     /* hot: read by every operation, constant after init */
     int rank, nranks, device;
-    int nchannels;
-    struct kl_channel *channels;
-    struct kl_connector *send_to, *recv_from; /* point to point, by rank */
+    struct kl_exec *exec;
+    struct kl_connections *connections;
     struct kl_redop redops[ncclNumTypes][ncclNumOps];
     uint64_t timeout_ns; /* of an operation without progress; 0: none */
     unsigned spin;       /* polls before yielding */
@@ -88,7 +72,6 @@ struct ncclComm {
     uint64_t tasks_taken;                      /* tasks recorded */
     struct kl_task *tasks;                     /* ring; grows while nothing is in flight */
     uint64_t task_room;                        /* power of two */
-    uint64_t *last_send, *last_recv;           /* by peer: number + 1 of the last message recorded */
     struct kl_stream *last_stream;             /* of the last launch */
     uint64_t last_ticket;
     bool finalized;
@@ -101,25 +84,29 @@ struct ncclComm {
     alignas(KL_LINE) _Atomic uint64_t finished; /* launches */
     _Atomic uint64_t tasks_done;                /* tasks whose slots may be reused */
     uint64_t cursor;                            /* task in progress */
-    struct kl_ring_op *ring_ops;                /* one per channel */
-    int ring_ops_used;                          /* by the current task */
-    int ring_ops_left;                          /* of them not complete; 0: no task has begun */
     uint64_t stalled_since;                     /* ns; 0: not stalled, or not looked yet */
     uint32_t stalls;                            /* polls without progress */
-    bool in_messages;
-    _Atomic uint32_t joins_left;            /* pieces of join work that still look at the communicator */
-    _Atomic uint32_t arrivals[KL_LAUNCHES]; /* streams that have reached a launch that joins several */
+    _Atomic uint32_t joins_left;                /* pieces of join work that still look at the communicator */
+    _Atomic uint32_t arrivals[KL_LAUNCHES];     /* streams that have reached a launch that joins several */
+
+    /* what the plan says, constant after init */
+    struct kl_world *world;      /* what the ranks of this process share */
+    struct kl_domain *domain;    /* of the world: this rank's, with its graphs */
+    const struct kl_peer *peers; /* the world's, nranks */
+    const struct kl_topo *topo;  /* the domain's */
+    struct kl_connect *connect;  /* the joined graphs, as this rank sees them */
+    struct kl_p2p_channels p2p;
+    struct kl_p2p_round *rounds; /* nranks */
+    struct kl_tuning tuning;     /* with kl_tuning_host */
 
     /* cold */
     struct kl_failure failure;
     struct kl_comm_config config;
     struct kl_bootstrap *bootstrap;
-    struct kl_peer *peers;
     struct kl_stream *default_stream;
-    struct kl_topo *topo;
-    int *ring_order; /* nchannels rows of nranks, as the graph search found them */
     int local_ranks; /* on this host */
     ncclUniqueId id;
+    struct kl_cpuset *home; /* during init: where its thread ran before; NULL: it was not moved */
     struct kl_phase_time times[KL_PHASES_MAX];
     int phases_done;
 };
@@ -162,15 +149,27 @@ void kl_comm_abort(ncclComm_t comm);
 /** The group of the user thread has ended. True: the communicator was aborted meanwhile, and freed just now. */
 bool kl_comm_leave_group(ncclComm_t comm);
 
-/* ---- phases: peers.c, topology.c, connect.c ---- */
+/* ---- phases: peers.c, topology.c, near.c, graphs.c, agree.c, connect.c ---- */
 
-ncclResult_t kl_comm_exchange_peers(ncclComm_t comm);
-ncclResult_t kl_comm_find_rings(ncclComm_t comm);
-void kl_comm_forget_rings(ncclComm_t comm);
+ncclResult_t kl_comm_meet_peers(ncclComm_t comm);
+void kl_comm_leave_peers(ncclComm_t comm);
+ncclResult_t kl_comm_find_machine(ncclComm_t comm);
+void kl_comm_forget_machine(ncclComm_t comm);
+ncclResult_t kl_comm_move_near(ncclComm_t comm);
+void kl_comm_move_back(ncclComm_t comm);
+ncclResult_t kl_comm_find_graphs(ncclComm_t comm);
+ncclResult_t kl_comm_agree(ncclComm_t comm);
+void kl_comm_forget_agreement(ncclComm_t comm);
 ncclResult_t kl_comm_connect(ncclComm_t comm);
 void kl_comm_disconnect(ncclComm_t comm);
 
-/* ---- operations: launch.c ---- */
+/** With NCCL_RUNTIME_CONNECT=0: connect what algorithms need, which else happens at their first use. */
+ncclResult_t kl_comm_connect_early(ncclComm_t comm);
+
+/** Rings, trees and numbers of channels, in NCCL's words (INFO): report.c. */
+void kl_comm_log_channels(ncclComm_t comm);
+
+/* ---- operations: record.c, launch.c, run.c ---- */
 
 /** Record a checked task: queue it on `stream`, or add it to the open group of the calling thread. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream);

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "coll/choose.h"
 #include "device/host/device.h"
 #include "device/host/backoff.h"
 
@@ -43,34 +42,43 @@ static void leave_bootstrap(ncclComm_t comm)
     comm->bootstrap = NULL;
 }
 
-static void forget_peers(ncclComm_t comm)
-{
-    free(comm->peers);
-    comm->peers = NULL;
-}
-
-static ncclResult_t prepare_operations(ncclComm_t comm)
+static ncclResult_t fill_redops(ncclComm_t comm)
 {
     for (int type = 0; type < ncclNumTypes; type++)
         for (int op = 0; op < ncclNumOps; op++)
             KL_TRY(kl_redop_init(&comm->redops[type][op], (ncclDataType_t)type, (ncclRedOp_t)op, comm->nranks));
+    return ncclSuccess;
+}
+
+static ncclResult_t prepare_operations(ncclComm_t comm)
+{
+    struct kl_exec_config config = {
+        .rank = comm->rank,
+        .nranks = comm->nranks,
+        .graph = comm->connect,
+        .tuning = &comm->tuning,
+        .rounds = comm->rounds,
+        .redops = (const struct kl_redop(*)[ncclNumOps])comm->redops,
+        .connections = comm->connections,
+    };
+
+    KL_TRY(fill_redops(comm));
+    KL_TRY(kl_exec_create(&config, &comm->exec));
     comm->timeout_ns = (uint64_t)comm->config.timeout_s * 1000000000u;
     comm->task_room = KL_TASKS;
     comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);
-    comm->last_send = calloc((size_t)comm->nranks, sizeof *comm->last_send);
-    comm->last_recv = calloc((size_t)comm->nranks, sizeof *comm->last_recv);
-    comm->ring_ops = calloc((size_t)comm->nchannels, sizeof *comm->ring_ops);
-    if (!comm->ring_ops || !comm->tasks || !comm->last_send || !comm->last_recv) return KL_NOMEM("operations");
-    return kl_stream_default(comm->device, &comm->default_stream);
+    if (!comm->tasks) return KL_NOMEM("operations");
+    KL_TRY(kl_exec_reserve(comm->exec, comm->task_room));
+    KL_TRY(kl_stream_default(comm->device, &comm->default_stream));
+    return kl_comm_connect_early(comm);
 }
 
 static void drop_operations(ncclComm_t comm)
 {
-    free(comm->ring_ops);
+    kl_exec_free(comm->exec);
     free(comm->tasks);
-    free(comm->last_send);
-    free(comm->last_recv);
     free(comm->queued);
+    comm->exec = NULL;
 }
 
 static ncclResult_t wait_for_all(ncclComm_t comm)
@@ -84,9 +92,15 @@ static const struct phase {
     ncclResult_t (*run)(ncclComm_t comm);
     void (*undo)(ncclComm_t comm);
 } phases[] = {
-    {"bootstrap", join_bootstrap, leave_bootstrap},         {"peers", kl_comm_exchange_peers, forget_peers},
-    {"topology", kl_comm_find_rings, kl_comm_forget_rings}, {"connections", kl_comm_connect, kl_comm_disconnect},
-    {"operations", prepare_operations, drop_operations},    {"barrier", wait_for_all, NULL},
+    {"bootstrap", join_bootstrap, leave_bootstrap},
+    {"peers", kl_comm_meet_peers, kl_comm_leave_peers},
+    {"machine", kl_comm_find_machine, kl_comm_forget_machine},
+    {"affinity", kl_comm_move_near, kl_comm_move_back},
+    {"graphs", kl_comm_find_graphs, NULL},
+    {"agreement", kl_comm_agree, kl_comm_forget_agreement},
+    {"connections", kl_comm_connect, kl_comm_disconnect},
+    {"operations", prepare_operations, drop_operations},
+    {"barrier", wait_for_all, NULL},
 };
 enum { NPHASES = sizeof phases / sizeof phases[0] };
 _Static_assert((int)NPHASES <= (int)KL_PHASES_MAX, "a time is kept for every phase");
@@ -162,15 +176,16 @@ ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int de
 
     if (!c) return KL_NOMEM("a communicator");
     kl_comm_config_load(&c->config);
-    ncclResult_t rc = kl_choose_check(c->config.algo, c->config.proto);
-    if (!rc) rc = run_phases(c);
+    ncclResult_t rc = run_phases(c);
     if (rc) {
+        if (c->bootstrap) rc = kl_bootstrap_cause(c->bootstrap, rc);
         snprintf(text, sizeof text, "%s", kl_error_text());
         tell_peers(c, rc);
         kl_comm_free(c);
         kl_error_adopt(text);
         return rc;
     }
+    kl_comm_move_back(c);
     log_times(c);
     KL_INFO(KL_INIT, "comm %p rank %d nranks %d device %d - Init COMPLETE", (void *)c, rank, nranks, c->device);
     *comm = c;
@@ -225,8 +240,8 @@ static void stop_everything(ncclComm_t comm)
 
     kl_swap_seq_cst(&comm->aborting, 1); /* then in_call is read; pairs with kl_comm_enter */
     snprintf(text, sizeof text, "%s aborted the communicator", kl_comm_describe(comm, comm->rank, me, sizeof me));
+    kl_comm_fail(comm, comm->rank, ncclInternalError, text, false); /* first: what follows makes others fail */
     kl_bootstrap_report(comm->bootstrap, comm->rank, ncclRemoteError, text);
-    kl_comm_fail(comm, comm->rank, ncclInternalError, text, false);
     kl_bootstrap_abort(comm->bootstrap);
     while (kl_load_seq_cst(&comm->in_call)) kl_backoff_pause(&wait, 0);
     kl_comm_withdraw(comm);

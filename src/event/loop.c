@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -29,6 +30,17 @@ struct kl_source {
     struct kl_source *sooner, *later; /* in timers, while deadline is set */
 };
 
+/* What another thread wants run; it lies on that thread's stack, which waits for it. */
+struct errand {
+    struct errand *next;
+    ncclResult_t (*fn)(void *ctx);
+    void *ctx;
+    int quiet; /* the thread's: base/error.h */
+    ncclResult_t rc;
+    char text[KL_ERROR_TEXT]; /* if it failed */
+    bool done;
+};
+
 struct kl_loop {
     struct kl_thread thread;
     int epoll;
@@ -41,6 +53,7 @@ struct kl_loop {
     /* under lock: */
     struct kl_source *sources, *dead;
     struct kl_source *soonest, *latest; /* timers in order of their deadlines */
+    struct errand *errands;
     struct kl_source *running;
     uint64_t turn; /* callbacks begun */
     bool ending;
@@ -163,6 +176,21 @@ static void call_expired(struct kl_loop *loop)
     }
 }
 
+static void run_errands(struct kl_loop *loop)
+{
+    for (struct errand *e; (e = loop->errands);) {
+        loop->errands = e->next;
+        pthread_mutex_unlock(&loop->lock);
+        int quiet = kl_error_quiet(e->quiet);
+        e->rc = e->fn(e->ctx);
+        kl_error_quiet(quiet);
+        if (e->rc) snprintf(e->text, sizeof e->text, "%s", kl_error_text());
+        pthread_mutex_lock(&loop->lock);
+        e->done = true;
+        pthread_cond_broadcast(&loop->callback_done);
+    }
+}
+
 /* Only here, when no batch of events that may name them is being worked on. */
 static void free_dead(struct kl_loop *loop)
 {
@@ -197,6 +225,7 @@ static void run(void *arg)
     inside_of = loop;
     pthread_mutex_lock(&loop->lock);
     while (!loop->ending) {
+        run_errands(loop);
         free_dead(loop);
         int ms = sleep_ms(loop);
         pthread_mutex_unlock(&loop->lock);
@@ -410,4 +439,27 @@ void kl_source_remove(struct kl_source *s)
     if (!kl_loop_inside(loop)) wait_for_callback(loop, s);
     pthread_mutex_unlock(&loop->lock);
     wake(loop); /* to free it */
+}
+
+static int my_quiet(void)
+{
+    int quiet = kl_error_quiet(1);
+
+    kl_error_quiet(quiet);
+    return quiet;
+}
+
+ncclResult_t kl_loop_run(struct kl_loop *loop, ncclResult_t (*fn)(void *ctx), void *ctx)
+{
+    struct errand e = {.fn = fn, .ctx = ctx, .quiet = my_quiet()};
+
+    if (loop->inherited || kl_loop_inside(loop)) return fn(ctx);
+    pthread_mutex_lock(&loop->lock);
+    e.next = loop->errands;
+    loop->errands = &e;
+    wake(loop);
+    while (!e.done) pthread_cond_wait(&loop->callback_done, &loop->lock);
+    pthread_mutex_unlock(&loop->lock);
+    if (e.rc) kl_error_adopt(e.text);
+    return e.rc;
 }

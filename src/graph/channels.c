@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graph/channels.h"
+#include "graph/connect.h"
 
 #include "graph/records.h"
 

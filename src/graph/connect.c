@@ -2,7 +2,6 @@
 #include "graph/connect.h"
 
 #include "base/error.h"
-#include "graph/channels.h"
 #include "graph/records.h"
 #include "graph/tree.h"
 
@@ -170,18 +169,6 @@ ncclResult_t kl_connect_ring_order(const struct kl_connect *c, int channel, int 
         return KL_FAIL(ncclInternalError, "ring %d leads from rank %d to rank %d, not back to rank %d", channel,
                        order[n - 1], rank, first);
     return ncclSuccess;
-}
-
-int kl_ring_rotate(const int32_t *ring, int nranks, int rank, int32_t *user)
-{
-    int zero = 0, own = 0;
-
-    for (int i = 0; i < nranks; i++) {
-        if (ring[i] == 0) zero = i;
-        if (ring[i] == rank) own = i;
-    }
-    for (int i = 0; i < nranks; i++) user[i] = ring[(i + own) % nranks];
-    return (own - zero + nranks) % nranks;
 }
 
 /* ---- trees ---- */

@@ -44,12 +44,13 @@ struct kl_channel_record {
 struct kl_rank_record {
     struct kl_graph_facts graph[KL_GRAPHS];
     int32_t cpu_arch, cpu_vendor; /* enum kl_cpu_arch, kl_cpu_vendor */
+    int32_t sm;                   /* of the rank's own GPU; 0 where nobody asks */
     int32_t nheads;               /* NVLS: different first ranks of its channels */
     int32_t head[KL_GRAPH_CHANNELS];
     struct kl_channel_record channel[KL_GRAPH_CHANNELS];
 };
 _Static_assert(sizeof(struct kl_channel_record) == 36, "wire format");
-_Static_assert(sizeof(struct kl_rank_record) == KL_GRAPHS * 36 + 12 + KL_GRAPH_CHANNELS * 40, "wire format");
+_Static_assert(sizeof(struct kl_rank_record) == KL_GRAPHS * 36 + 16 + KL_GRAPH_CHANNELS * 40, "wire format");
 
 /** The graphs of one rank; NULL where there is none. */
 struct kl_graphs {
@@ -203,9 +204,6 @@ int kl_connect_tree_depth(const struct kl_connect *c);
 /** All ranks of a ring in order, beginning with `first`: nranks entries. ncclInternalError if it is not a ring. */
 ncclResult_t kl_connect_ring_order(const struct kl_connect *c, int channel, int first, int32_t *order);
 
-/** The rotation of a ring that a rank sees: itself first, and its distance from rank 0. `user` holds nranks entries. */
-int kl_ring_rotate(const int32_t *ring, int nranks, int rank, int32_t *user);
-
 /** NVLS: the heads' tree over nodes and the virtual peers, which are numbered from nranks + 1. -1 for none. */
 struct kl_nvls_links {
     int nheads, head; /* head: this rank's number among them, -1 if it is none */
@@ -229,10 +227,14 @@ ncclResult_t kl_connect_collnet(const struct kl_connect *c, const struct kl_grap
 const char *kl_channel_reason_name(int reason);
 const char *kl_channel_reason_text(int reason);
 
-/* ---- nodes ---- */
+/* ---- what kl_connect_create is made of ---- */
 
+/** Who shares a node (nodes.c). */
 ncclResult_t kl_nodes_create(const struct kl_ranks *ranks, struct kl_nodes *nodes);
 void kl_nodes_fini(struct kl_nodes *nodes);
+
+/** Fill in the counts of channels, `source` and the steps (channels.c). Needs nodes, graphs as aligned, and what is supported. */
+void kl_channels_set(struct kl_connect *c, const struct kl_connect_request *request);
 
 static inline int kl_nodes_size(const struct kl_nodes *n, int node)
 {

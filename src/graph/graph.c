@@ -12,6 +12,19 @@
 const int kl_graph_order[KL_GRAPHS] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_COLLNET_CHAIN, KL_GRAPH_COLLNET_DIRECT,
                                        KL_GRAPH_NVLS};
 
+struct kl_graph_request kl_graph_request_for(enum kl_graph_id id)
+{
+    static const struct kl_graph_request request[] = {
+        [KL_GRAPH_RING] = {KL_GRAPH_RING, KL_PATTERN_RING, 0, 1, KL_MAX_CHANNELS / 2},
+        [KL_GRAPH_TREE] = {KL_GRAPH_TREE, KL_PATTERN_BALANCED_TREE, 0, 1, KL_MAX_CHANNELS},
+        [KL_GRAPH_COLLNET_CHAIN] = {KL_GRAPH_COLLNET_CHAIN, KL_PATTERN_TREE, 1, 1, KL_MAX_CHANNELS},
+        [KL_GRAPH_NVLS] = {KL_GRAPH_NVLS, KL_PATTERN_NVLS, 0, 1, KL_MAX_CHANNELS},
+        [KL_GRAPH_COLLNET_DIRECT] = {KL_GRAPH_COLLNET_DIRECT, KL_PATTERN_COLLNET_DIRECT, 1, 1, KL_MAX_CHANNELS},
+    };
+
+    return request[id];
+}
+
 ncclResult_t kl_graph_create(int max_channels, int ngpus, struct kl_graph **graph)
 {
     size_t orders = (size_t)max_channels * (size_t)ngpus * sizeof(int32_t);

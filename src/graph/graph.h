@@ -72,6 +72,9 @@ struct kl_graph_request {
     int id, pattern, collnet, min_channels, max_channels;
 };
 
+/** The specification's request for a graph, before any channel count is known. */
+struct kl_graph_request kl_graph_request_for(enum kl_graph_id id);
+
 /* ---- why a graph became what it is ---- */
 
 /** How one attempt ended. */
@@ -143,12 +146,9 @@ struct kl_graph_why {
 struct kl_xml;
 struct kl_search;
 
-/** Prepare to search a finished topology (after kl_topo_search_init), which must outlive the search. */
+/** Prepare to search a finished topology (after kl_topo_paths), which must outlive the search. */
 ncclResult_t kl_search_create(const struct kl_topo *topo, struct kl_search **search);
 void kl_search_free(struct kl_search *search);
-
-/** The specification's request for a graph, before any channel count is known. */
-struct kl_graph_request kl_graph_request_for(enum kl_graph_id id);
 
 /**
  * Compute one graph. Searches of one struct kl_search share the machine's bandwidths, whose rounding they leave behind: compute
@@ -159,10 +159,6 @@ struct kl_graph_request kl_graph_request_for(enum kl_graph_id id);
  */
 ncclResult_t kl_search_run(struct kl_search *search, const struct kl_graph_request *request, const struct kl_xml *file,
                            struct kl_graph **graph, struct kl_graph_why **why);
-
-/** kl_search_create, kl_search_run without a file, kl_search_free. */
-ncclResult_t kl_graph_search(const struct kl_topo *topo, const struct kl_graph_request *request,
-                             struct kl_graph **graph, struct kl_graph_why **why);
 
 /* ---- graphs ---- */
 

@@ -7,10 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-const char *const kl_func_name[KL_FUNCS] = {"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"};
-const char *const kl_algo_name[KL_ALGOS] = {"Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"};
-const char *const kl_proto_name[KL_PROTOS] = {"LL", "LL128", "Simple"};
-
 /* A piece of text: no copy, no final zero. */
 struct piece {
     const char *at;

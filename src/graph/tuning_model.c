@@ -7,21 +7,6 @@
 
 #include <stdlib.h>
 
-int kl_algo_graph(enum kl_algo algo)
-{
-    static const int graph[KL_ALGOS] = {
-        [KL_ALGO_TREE] = KL_GRAPH_TREE,
-        [KL_ALGO_RING] = KL_GRAPH_RING,
-        [KL_ALGO_COLLNET_DIRECT] = KL_GRAPH_COLLNET_DIRECT,
-        [KL_ALGO_COLLNET_CHAIN] = KL_GRAPH_COLLNET_CHAIN,
-        [KL_ALGO_NVLS] = KL_GRAPH_NVLS,
-        [KL_ALGO_NVLS_TREE] = KL_GRAPH_NVLS,
-        [KL_ALGO_PAT] = KL_GRAPH_TREE,
-    };
-
-    return graph[algo];
-}
-
 /* What the model of one function, algorithm and protocol is made from. */
 struct terms {
     const struct kl_tuning *t;
@@ -259,10 +244,11 @@ static float collnet_direct_latency(struct terms *m, float intra, float inter, i
 static float pat_latency(struct terms *m, float inter, int levels)
 {
     struct kl_tuning_latency *p = &m->parts;
-    double between = levels * (inter / 3.5), extra = m->t->in.nranks * 2.8;
+    const struct kl_tuning_constants *k = m->t->constants;
+    double between = levels * (inter / 3.5), extra = m->t->in.nranks * k->pat_rank;
 
-    *p = (struct kl_tuning_latency){8, 0, (float)between, (float)extra, 0, levels};
-    return (float)(8 + between + extra);
+    *p = (struct kl_tuning_latency){(float)k->pat_base, 0, (float)between, (float)extra, 0, levels};
+    return (float)(k->pat_base + between + extra);
 }
 
 /* Hops in chains, trees and through switches. */
@@ -344,6 +330,14 @@ static void model_func(struct kl_tuning *t, const struct kl_tuning_params *p, in
         for (m.proto = 0; m.proto < KL_PROTOS; m.proto++) model_one(t, p, &m);
 }
 
+/* What errors quote. */
+static void keep_text(char to[KL_TUNING_TEXT], const char *text)
+{
+    struct kl_text t = kl_text_over(to, KL_TUNING_TEXT);
+
+    if (text) kl_text_add(&t, "%s", text);
+}
+
 ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, const struct kl_tuning_input *in,
                                const struct kl_tuning_params *params, struct kl_tuning *tuning)
 {
@@ -352,6 +346,8 @@ ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, cons
 
     KL_TRY(kl_tuning_wishes_read(params, &wishes));
     t.forced = wishes.any;
+    keep_text(t.algo, params->algo);
+    keep_text(t.proto, params->proto);
     set_threads(&t, params);
     if (in->nranks > 1) {
         for (int f = 0; f < KL_FUNCS; f++) model_func(&t, params, f);

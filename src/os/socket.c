@@ -139,18 +139,6 @@ enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd)
 
 /* ---- connecting ---- */
 
-static enum kl_io finish_connect(int fd, const struct kl_wait *wait)
-{
-    int err = 0;
-    socklen_t bytes = sizeof err;
-    enum kl_io io = kl_socket_wait(fd, POLLOUT, wait);
-
-    if (io) return io;
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &bytes)) return KL_IO_BROKEN;
-    errno = err;
-    return err ? KL_IO_BROKEN : KL_IO_DONE;
-}
-
 /* While nobody listens on a port that the system also hands out to clients, a connection can meet itself there. */
 static bool met_itself(int fd)
 {
@@ -159,27 +147,52 @@ static bool met_itself(int fd)
     return !memcmp(&here, &there, sizeof here);
 }
 
-static enum kl_io connect_once(const union kl_address *address, const struct kl_wait *wait, int *fd)
+static void close_quietly(int fd)
+{
+    int err = errno;
+
+    close(fd);
+    errno = err;
+}
+
+enum kl_io kl_socket_connect_begin(const union kl_address *address, int *fd)
 {
     int s = open_socket(address);
-    enum kl_io io = KL_IO_DONE;
 
     if (s < 0) return KL_IO_BROKEN;
     set_options(s);
-    if (connect(s, &address->any, kl_address_bytes(address)))
-        io = errno == EINPROGRESS || errno == EINTR ? finish_connect(s, wait) : KL_IO_BROKEN;
-    if (!io && met_itself(s)) {
-        io = KL_IO_BROKEN;
-        errno = ECONNREFUSED;
-    }
-    if (io) {
-        int err = errno;
-        close(s);
-        errno = err;
-        return io;
+    if (connect(s, &address->any, kl_address_bytes(address)) && errno != EINPROGRESS && errno != EINTR) {
+        close_quietly(s);
+        return KL_IO_BROKEN;
     }
     *fd = s;
     return KL_IO_DONE;
+}
+
+enum kl_io kl_socket_connect_finish(int fd)
+{
+    int err = 0;
+    socklen_t bytes = sizeof err;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &bytes)) return KL_IO_BROKEN;
+    if (!err && met_itself(fd)) err = ECONNREFUSED;
+    errno = err;
+    return err ? KL_IO_BROKEN : KL_IO_DONE;
+}
+
+static enum kl_io connect_once(const union kl_address *address, const struct kl_wait *wait, int *fd)
+{
+    int s = -1;
+    enum kl_io io = kl_socket_connect_begin(address, &s);
+
+    if (io) return io;
+    io = kl_socket_wait(s, POLLOUT, wait);
+    if (!io) io = kl_socket_connect_finish(s);
+    if (io)
+        close_quietly(s);
+    else
+        *fd = s;
+    return io;
 }
 
 bool kl_retry_worth(int err)

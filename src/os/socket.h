@@ -58,6 +58,13 @@ enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd);
 enum kl_io kl_socket_connect(const union kl_address *address, const struct kl_retry *retry, const struct kl_wait *wait,
                              int *fd);
 
+/**
+ * The halves of one try, for who waits by other means: begin, wait until the socket is writable, finish. Never blocks.
+ * KL_IO_BROKEN: errno says why. After a failure of `finish` the socket is still the caller's to close.
+ */
+enum kl_io kl_socket_connect_begin(const union kl_address *address, int *fd);
+enum kl_io kl_socket_connect_finish(int fd);
+
 /** Send or receive exactly `bytes`. After anything but KL_IO_DONE the connection is of no further use. */
 enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct kl_wait *wait);
 enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_wait *wait);

@@ -2,7 +2,7 @@
 /* The worked examples of the topology specification: every number in them. The machines are in tests/data/examples/. */
 #include "tests/kolo_test.h"
 #include "topo/paths.h"
-#include "topo/print.h"
+#include "topo/test_print.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,6 @@ static struct kl_topo *machine(const char *name, enum variant v)
     assert_int_equal(kl_topo_build(xml, &options, &t), ncclSuccess);
     kl_xml_free(xml);
     assert_int_equal(kl_topo_paths(t), ncclSuccess);
-    kl_topo_search_init(t);
     return t;
 }
 
@@ -340,7 +339,6 @@ static void network_faster_than_the_sockets(void **state)
         assert_true(kl_topo_net_faster(t, 0, 1));
         assert_int_equal(kl_topo_trim(&t, 1, 2), ncclSuccess);
         assert_int_equal(kl_topo_paths(t), ncclSuccess);
-        kl_topo_search_init(t);
         assert_int_equal(t->count[KL_NODE_GPU], 1);
         assert_int_equal(t->node[0].gpu.rank, 1);
         assert_int_equal(t->count[KL_NODE_NET], 2);
@@ -470,7 +468,7 @@ static char *printed(const struct kl_topo *t)
     size_t bytes;
     FILE *to = open_memstream(&text, &bytes);
 
-    kl_topo_print(t, to);
+    print_topo(t, to);
     fclose(to);
     return text;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * facts.h - what the topology is told about devices: plain records, filled by whoever can talk to the hardware.
+ * facts.h - what the topology is told about a machine: plain records, filled by whoever can talk to the hardware.
  *
  * GPUs come from device/ (NVML and the driver for CUDA, the emulated machine for the host device), NICs from net/;
  * comm/ passes both on. Nothing here is opened, probed or owned: texts are copied, and a record can be written down
@@ -11,6 +11,7 @@
 #ifndef KL_TOPO_FACTS_H
 #define KL_TOPO_FACTS_H
 
+#include "topo/xml.h"
 #include "topo/types.h"
 
 #include <stdbool.h>
@@ -75,5 +76,46 @@ struct kl_cpu_facts {
     int model;
     bool hypervisor; /* a virtual machine */
 };
+
+/**
+ * What is known about a host. Three kinds, told apart by which fields are set:
+ *
+ *     file and devices   host devices emulate the GPUs of the file. Its missing attributes get the defaults of
+ *                        kl_machine_complete, nothing is asked of this machine; devices without a rank are left out.
+ *     devices            host devices on this machine's NUMA nodes, one virtual PCI switch per node.
+ *     gpus               CUDA devices: sysfs and the facts complete the file, if there is one.
+ */
+struct kl_machine {
+    const struct kl_xml *file; /* NCCL_TOPO_FILE, loaded; NULL for none. Not changed */
+
+    const struct kl_host_device *device; /* host devices with a rank, in ascending rank order */
+    int ndevices;
+
+    const struct kl_gpu_facts *gpu; /* or CUDA devices with a rank, in ascending rank order */
+    int ngpus;
+
+    const struct kl_net_facts *net; /* NICs; unused when host devices emulate a file */
+    int nnets;
+
+    const char *sysfs;              /* root of sysfs, NULL: "/sys" */
+    const struct kl_cpu_facts *cpu; /* NULL: asked of the processor (kl_cpu_facts_read) */
+    uint64_t host_hash;             /* written into detected cpus when not 0 */
+
+    /**
+     * Make a virtual NET of the given ones (indices), and describe it: NICs of one card, or what NCCL_NET_FORCE_MERGE
+     * says. NULL: the plugin cannot. Not needed when `net` already holds virtual NETs.
+     */
+    ncclResult_t (*merge_nets)(void *ctx, const int *member, int nmembers, struct kl_net_facts *net);
+    void *merge_ctx;
+
+    int hosts; /* identical hosts in one NVLink domain (offline MNNVL): host h has the ranks of host 0, each
+                  increased by h * (number of devices). 0 and 1: this host alone */
+};
+
+/** Do host devices emulate the GPUs of a file? Nothing else is then asked of this machine. */
+static inline bool kl_machine_plays_file(const struct kl_machine *machine)
+{
+    return machine->file && !machine->ngpus;
+}
 
 #endif

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * machine.h - from what is known about a host to the topology a rank works with: the whole chain in two calls.
+ * machine.h - from what is known about a host to the topology a rank works with: the whole chain.
  *
  *     kl_machine_document   facts or file -> one fused document, as NCCL_TOPO_DUMP_FILE shows it
- *     kl_machine_topo       document -> graph -> paths -> trim -> paths -> search bounds
- *
- * Three kinds of machines, told apart by which fields are set:
- *
- *     file and devices   host devices emulate the GPUs of the file. Its missing attributes get the defaults of
- *                        kl_machine_complete, nothing is asked of this machine; devices without a rank are left out.
- *     devices            host devices on this machine's NUMA nodes, one virtual PCI switch per node.
- *     gpus               CUDA devices: sysfs and the facts complete the file, if there is one.
+ *     kl_machine_topo       document -> graph -> paths -> trim -> paths; also in two calls, for who gets the document from
+ *                           another process
  *
  * As in NCCL, each local rank contributes its own GPU and all NETs, and the contributions are fused in rank order:
  * that order decides the order of nodes and links, and with it every later tie.
@@ -22,48 +16,24 @@
 
 #include "topo/facts.h"
 #include "topo/topo.h"
-#include "topo/xml.h"
 
 enum { KL_MACHINE_MAX_GPUS = 4096 }; /* of a document: more would have more paths than fit */
-
-struct kl_machine {
-    const struct kl_xml *file; /* NCCL_TOPO_FILE, loaded; NULL for none. Not changed */
-
-    const struct kl_host_device *device; /* host devices with a rank, in ascending rank order */
-    int ndevices;
-
-    const struct kl_gpu_facts *gpu; /* or CUDA devices with a rank, in ascending rank order */
-    int ngpus;
-
-    const struct kl_net_facts *net; /* NICs; unused when host devices emulate a file */
-    int nnets;
-
-    const char *sysfs;              /* root of sysfs, NULL: "/sys" */
-    const struct kl_cpu_facts *cpu; /* NULL: asked of the processor (kl_cpu_facts_read) */
-    uint64_t host_hash;             /* written into detected cpus when not 0 */
-
-    /**
-     * Make a virtual NET of the given ones (indices), and describe it: NICs of one card, or what NCCL_NET_FORCE_MERGE
-     * says. NULL: the plugin cannot. Not needed when `net` already holds virtual NETs.
-     */
-    ncclResult_t (*merge_nets)(void *ctx, const int *member, int nmembers, struct kl_net_facts *net);
-    void *merge_ctx;
-
-    int hosts; /* identical hosts in one NVLink domain (offline MNNVL): host h has the ranks of host 0, each
-                  increased by h * (number of devices). 0 and 1: this host alone */
-};
-
-/** Do host devices emulate the GPUs of a file? Nothing else is then asked of this machine. */
-static inline bool kl_machine_plays_file(const struct kl_machine *machine)
-{
-    return machine->file && !machine->ngpus;
-}
 
 /** Fused document of the machine, ready for kl_topo_build or kl_xml_write. */
 ncclResult_t kl_machine_document(const struct kl_machine *machine, const struct kl_topo_options *options,
                                  struct kl_xml **xml);
 
-/** The whole machine: its paths found once, nothing trimmed. For looking at; `document` as below. */
+/**
+ * The graph of a document that kl_machine_document made, perhaps elsewhere: its paths found once, nothing trimmed. Of the
+ * machine only devices and GPUs are looked at: each must be in the document.
+ */
+ncclResult_t kl_machine_graph(const struct kl_machine *machine, const struct kl_xml *document,
+                              const struct kl_topo_options *options, struct kl_topo **topo);
+
+/** Keep of it what `rank` of a communicator of `nranks` reaches without the network. On failure free it. */
+ncclResult_t kl_machine_narrow(struct kl_topo **topo, int rank, int nranks);
+
+/** The whole machine: document and graph. For looking at; `document` as below. */
 ncclResult_t kl_machine_whole(const struct kl_machine *machine, const struct kl_topo_options *options,
                               struct kl_topo **topo, struct kl_xml **document);
 

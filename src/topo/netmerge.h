@@ -11,7 +11,7 @@
 #define KL_TOPO_NETMERGE_H
 
 #include "topo/detect.h"
-#include "topo/machine.h"
+#include "topo/options.h"
 
 /** Place all NETs of the machine in the document. ncclInvalidUsage for a forced group that cannot be made. */
 ncclResult_t kl_net_merge_place(const struct kl_detect *d, const struct kl_machine *m,

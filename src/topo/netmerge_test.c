@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Virtual NICs: who is joined, and where the joined stand. */
+#include "topo/machine.h"
 #include "topo/netmerge.h"
 
 #include "base/error.h"

@@ -18,11 +18,8 @@
 #include "topo/reasons.h"
 #include "topo/topo.h"
 
-/** Compute all paths, replacing earlier ones. */
+/** Compute all paths, replacing earlier ones, and the bounds of the searches that follow from them. */
 ncclResult_t kl_topo_paths(struct kl_topo *topo);
-
-/** Free them. Harmless when there are none. */
-void kl_topo_drop_paths(struct kl_topo *topo);
 
 /* ---- reading ---- */
 

@@ -14,8 +14,8 @@ static inline bool kl_path_base(enum kl_node_type type)
 /** Make room for `n` more entries of the hop pool. */
 ncclResult_t kl_path_reserve(struct kl_topo *t, uint32_t n);
 
-/** Fill `near_net` from the paths as they are. */
-void kl_path_note_near_nets(struct kl_topo *t);
+/** Make the tables, and fill them with the shortest path between any two ends. On failure they are as far as they came. */
+ncclResult_t kl_path_find_shortest(struct kl_topo *t);
 
 /** Send everything where P2P, PXN and GPUDirect allow it, once the shortest paths are known. */
 ncclResult_t kl_path_apply_rules(struct kl_topo *t);

@@ -128,7 +128,6 @@ static struct kl_topo *random_topo(uint32_t number, bool shuffled, const struct 
     if (kl_topo_build(xml, options, &t)) fail_msg("machine %u: %s", number, kl_error_text());
     kl_xml_free(xml);
     if (kl_topo_paths(t)) fail_msg("machine %u: %s", number, kl_error_text());
-    kl_topo_search_init(t);
     return t;
 }
 

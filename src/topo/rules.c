@@ -168,11 +168,23 @@ static ncclResult_t settle_nets(struct kl_topo *t)
     return ncclSuccess;
 }
 
+/* Fill `near_net` from the paths as they are. */
+static void note_near_nets(struct kl_topo *t)
+{
+    for (int g = 0; g < t->count[KL_NODE_GPU]; g++) {
+        t->near_net[g] = 0;
+        for (int n = 0; n < t->count[KL_NODE_NET]; n++) {
+            const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, g, KL_NODE_NET, n);
+            if (p->type <= KL_PATH_PXB && p->bw > t->near_net[g]) t->near_net[g] = p->bw;
+        }
+    }
+}
+
 ncclResult_t kl_path_apply_rules(struct kl_topo *t)
 {
-    kl_path_note_near_nets(t);
+    note_near_nets(t);
     KL_TRY(settle_gpus(t));
     KL_TRY(settle_nets(t));
-    kl_path_note_near_nets(t);
+    note_near_nets(t);
     return ncclSuccess;
 }

@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "topo/topo.h"
 
-#include "base/error.h"
-#include "topo/builder.h"
-#include "topo/paths.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+void kl_topo_drop_paths(struct kl_topo *t)
+{
+    for (int from = 0; from < KL_NODE_TYPES; from++)
+        for (int to = 0; to < KL_NODE_TYPES; to++) {
+            free(t->path[from][to]);
+            t->path[from][to] = NULL;
+        }
+    free(t->touched);
+    free(t->near_net);
+    free(t->pxn);
+    free(t->hop);
+    t->touched = NULL;
+    t->near_net = NULL;
+    t->pxn = NULL;
+    t->hop = NULL;
+    t->nhops = t->max_hops = 0;
+}
 
 void kl_topo_free(struct kl_topo *t)
 {
@@ -51,11 +64,6 @@ int kl_topo_find(const struct kl_topo *t, enum kl_node_type type, uint64_t id)
     return -1;
 }
 
-void kl_topo_link_bw(const struct kl_topo *t, float *bw)
-{
-    for (int i = 0; i < t->nlinks; i++) bw[i] = t->link[i].bw;
-}
-
 const struct kl_node *kl_topo_first_cpu(const struct kl_topo *t)
 {
     return t->count[KL_NODE_CPU] ? &t->node[t->first[KL_NODE_CPU]] : NULL;
@@ -66,96 +74,4 @@ char *kl_node_text(const struct kl_node *node, char text[KL_NODE_TEXT])
     snprintf(text, KL_NODE_TEXT, "%s/%x-%" PRIx64, kl_node_type_name[node->type], (unsigned)kl_id_host(node->id),
              kl_id_local(node->id));
     return text;
-}
-
-/* ---- trim ---- */
-
-/* Label every GPU with the lowest one that it reaches better than through the network, directly or through others. */
-void kl_topo_domains(const struct kl_topo *t, int *domain)
-{
-    for (int g = 0; g < t->count[KL_NODE_GPU]; g++) {
-        domain[g] = g;
-        for (int p = 0; p < g; p++)
-            if (kl_path_between(t, KL_NODE_GPU, g, KL_NODE_GPU, p)->type < KL_PATH_NET && domain[p] < domain[g])
-                domain[g] = domain[p];
-    }
-}
-
-static ncclResult_t mark_trimmed(struct kl_builder *b, const struct kl_topo *t, int own, int nranks)
-{
-    int ngpus = t->count[KL_NODE_GPU], left = ngpus;
-    int *domain = malloc((size_t)ngpus * sizeof *domain);
-
-    if (!domain) return KL_NOMEM("a topology");
-    kl_topo_domains(t, domain);
-    for (int g = 0; g < ngpus; g++) {
-        if (domain[g] == domain[own]) continue;
-        b->node[kl_topo_at(t, KL_NODE_GPU, g)].deleted = true;
-        left--;
-    }
-    free(domain);
-    for (int i = 0; left == nranks && i < t->count[KL_NODE_NET]; i++)
-        b->node[kl_topo_at(t, KL_NODE_NET, i)].deleted = true;
-    return ncclSuccess;
-}
-
-ncclResult_t kl_topo_trim(struct kl_topo **topo, int own_rank, int nranks)
-{
-    struct kl_topo *t = *topo, *trimmed = NULL;
-    struct kl_builder b = {0};
-    ncclResult_t rc;
-    int own = kl_topo_gpu_of_rank(t, own_rank);
-
-    if (own < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", own_rank);
-    KL_TRY_OR(rc, out, kl_builder_reopen(&b, t));
-    KL_TRY_OR(rc, out, mark_trimmed(&b, t, own, nranks));
-    KL_TRY_OR(rc, out, kl_builder_finish(&b, &trimmed));
-    trimmed->options = t->options;
-    trimmed->own_host = kl_id_host(t->node[kl_topo_at(t, KL_NODE_GPU, own)].id);
-    kl_topo_free(t);
-    *topo = trimmed;
-out:
-    kl_builder_fini(&b);
-    return rc;
-}
-
-/* ---- search bounds ---- */
-
-static float widest_path(const struct kl_topo *t, int gpu)
-{
-    enum kl_node_type to = t->count[KL_NODE_NET] ? KL_NODE_NET : KL_NODE_GPU;
-    float bw = 0;
-
-    for (int i = 0; i < t->count[to]; i++) {
-        const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, gpu, to, i);
-        if (p->hops && p->bw > bw) bw = p->bw;
-    }
-    return bw;
-}
-
-/* What a GPU can move at all: all its NVLinks, or its PCI link (the last one counts). */
-static float own_links(const struct kl_topo *t, const struct kl_node *gpu)
-{
-    float nvlink = 0, pci = 0;
-
-    for (int k = gpu->first_link; k < gpu->first_link + gpu->nlinks; k++) {
-        if (t->link[k].type == KL_PATH_NVL) nvlink += t->link[k].bw;
-        if (t->link[k].type == KL_PATH_PCI) pci = t->link[k].bw;
-    }
-    return nvlink > pci ? nvlink : pci;
-}
-
-void kl_topo_search_init(struct kl_topo *t)
-{
-    t->max_bw = t->total_bw = 0;
-    if (!t->count[KL_NODE_NET] && t->count[KL_NODE_GPU] == 1) {
-        t->max_bw = t->total_bw = KL_BW_LOCAL;
-        return;
-    }
-    for (int g = 0; g < t->count[KL_NODE_GPU]; g++) {
-        float path = widest_path(t, g), links = own_links(t, &t->node[kl_topo_at(t, KL_NODE_GPU, g)]);
-
-        if (path > t->max_bw) t->max_bw = path;
-        if (links > t->total_bw) t->total_bw = links;
-    }
 }

@@ -3,7 +3,7 @@
  * topo.h - a machine as a graph: GPUs, PCI switches, NVSwitch, CPUs, NICs and network ports, and the links between.
  *
  *     facts, file -> struct kl_xml -> struct kl_topo -> kl_topo_paths -> kl_topo_trim -> kl_topo_paths
- *                 -> kl_topo_search_init -> the searches of graph/
+ *                 -> the searches of graph/
  *
  * Layout: flat arrays and indices, no pointers between things. Nodes stand in one array, ordered by type (GPU, PCI,
  * NVS, CPU, NIC, NET) and within a type by creation; `first[type]` and `count[type]` bound each type, so a node is
@@ -13,14 +13,13 @@
  *     node:  |GPU 0|GPU 1|PCI 0|NVS 0|CPU 0|NIC 0|NET 0|        first[CPU] = 4, count[CPU] = 1
  *     link:  |2|3|          links of GPU 0 = link[node[0].first_link .. + node[0].nlinks)
  *
- * A search copies the bandwidths (kl_topo_link_bw) and reserves from its copy: taking, undoing and snapshotting are
- * loops over floats. The topology itself does not change under it.
+ * A search reserves bandwidth from a copy of its own: the topology does not change under it.
  *
  * Units:   GB/s (1e9 bytes), as float: results depend on single precision.
  * Memory:  a machine of n GPUs and m NETs holds (n + m)^2 + O(n + m) paths of 12 bytes, plus 8 bytes for each
  *          GPU and NET and 4 bytes per hop: 576 GPUs and 576 NETs in one NVLink domain take about 28 MB.
  * Errors:  ncclInternalError for documents that lack what is required; the sentence says FILE:LINE.
- * Threads: const after kl_topo_search_init; any number of readers.
+ * Threads: const after the final kl_topo_paths; any number of readers.
  * Source:  the topology specification, 2, 3, 9 and 14.
  */
 #ifndef KL_TOPO_TOPO_H
@@ -100,7 +99,7 @@ struct kl_topo {
     int32_t *hop;
     uint32_t nhops, max_hops;
 
-    float max_bw, total_bw; /* kl_topo_search_init */
+    float max_bw, total_bw; /* largest and total bandwidth of the machine: the bounds of the searches */
 };
 
 /* ---- building ---- */
@@ -112,20 +111,21 @@ struct kl_topo {
 ncclResult_t kl_topo_build(const struct kl_xml *xml, const struct kl_topo_options *options, struct kl_topo **topo);
 void kl_topo_free(struct kl_topo *topo);
 
+/** Free what kl_topo_paths made. Harmless when there are no paths. */
+void kl_topo_drop_paths(struct kl_topo *topo);
+
 /**
  * Drop the GPUs that can be reached from `own_rank` only through the network, and, when the GPUs left are all
- * `nranks` ranks, all NETs; note which host is the rank's own. Needs paths, and leaves none: compute them again.
+ * `nranks` ranks, all NETs; note which host is the rank's own. Needs paths. Unless all is kept it leaves none: compute them
+ * again.
  */
 ncclResult_t kl_topo_trim(struct kl_topo **topo, int own_rank, int nranks);
 
 /**
- * Which GPUs reach each other without the network: per GPU index, the lowest one of its domain. `domain` holds
- * count[GPU]. Each domain is a node of the cluster, which kl_topo_trim keeps.
+ * Which GPUs reach each other better than through the network, directly or through others: per GPU index, the lowest one of
+ * its domain. `domain` holds count[GPU]. Each domain is a node of the cluster, which kl_topo_trim keeps.
  */
 void kl_topo_domains(const struct kl_topo *topo, int *domain);
-
-/** Largest and total bandwidth of the machine, the bounds of the searches. After the final kl_topo_paths. */
-void kl_topo_search_init(struct kl_topo *topo);
 
 /* ---- finding ---- */
 
@@ -137,6 +137,12 @@ static inline uint64_t kl_id_local(uint64_t id)
 static inline int kl_id_host(uint64_t id)
 {
     return (int)(id >> 56);
+}
+
+/** Are there paths? */
+static inline bool kl_topo_has_paths(const struct kl_topo *t)
+{
+    return t->touched;
 }
 
 /** Node index of the i-th node of a type. */
@@ -165,9 +171,6 @@ bool kl_net_guid_counts(const char *guid);
 
 /** Node index of the first node of `type` with this id; -1 if none. */
 int kl_topo_find(const struct kl_topo *t, enum kl_node_type type, uint64_t id);
-
-/** Copy of the links' bandwidths, in link order: what a search consumes. `bw` holds t->nlinks floats. */
-void kl_topo_link_bw(const struct kl_topo *t, float *bw);
 
 /** The CPU of the host whose processor facts count for the whole machine: the first. NULL without one. */
 const struct kl_node *kl_topo_first_cpu(const struct kl_topo *t);

@@ -326,7 +326,6 @@ static void one_gpu_alone(void **state)
 
     (void)state;
     assert_int_equal(kl_topo_paths(t), ncclSuccess);
-    kl_topo_search_init(t);
     assert_float_equal(t->max_bw, 5000, 0);
     assert_float_equal(t->total_bw, 5000, 0);
     assert_true(kl_topo_all_nvlink(t));

@@ -13,7 +13,8 @@ enum { BLOCK_BYTES = 64 << 10 };
 
 /* ---- memory ---- */
 
-void *kl_xml_take(struct kl_xml *xml, size_t bytes)
+/* Memory, aligned for pointers; NULL when it is short. */
+static void *take(struct kl_xml *xml, size_t bytes)
 {
     struct kl_xml_block *b = xml->strings;
     size_t need = (bytes + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
@@ -34,7 +35,7 @@ void *kl_xml_take(struct kl_xml *xml, size_t bytes)
 static const char *keep_text(struct kl_xml *xml, const char *text)
 {
     size_t bytes = strlen(text) + 1;
-    char *copy = kl_xml_take(xml, bytes);
+    char *copy = take(xml, bytes);
 
     return copy ? memcpy(copy, text, bytes) : NULL;
 }
@@ -197,13 +198,12 @@ ncclResult_t kl_xml_need_int(const struct kl_xml *xml, int elem, const char *key
     return ncclSuccess;
 }
 
-ncclResult_t kl_xml_need_float(const struct kl_xml *xml, int elem, const char *key, float *value)
+static int lookup(const struct kl_xml_word *words, const char *text)
 {
-    const char *text = "";
+    const struct kl_xml_word *w = words;
 
-    KL_TRY(kl_xml_need(xml, elem, key, &text));
-    *value = strtof(text, NULL);
-    return ncclSuccess;
+    while (w->key && strncmp(text, w->key, strlen(w->key)) != 0) w++;
+    return w->value;
 }
 
 ncclResult_t kl_xml_need_word(const struct kl_xml *xml, int elem, const char *key, const struct kl_xml_word *words,
@@ -212,7 +212,7 @@ ncclResult_t kl_xml_need_word(const struct kl_xml *xml, int elem, const char *ke
     const char *text = "";
 
     KL_TRY(kl_xml_need(xml, elem, key, &text));
-    *value = kl_xml_lookup(words, text);
+    *value = lookup(words, text);
     return ncclSuccess;
 }
 
@@ -228,14 +228,6 @@ float kl_xml_float(const struct kl_xml *xml, int elem, const char *key, float ab
     const char *text = kl_xml_attr(xml, elem, key);
 
     return text ? strtof(text, NULL) : absent;
-}
-
-int kl_xml_lookup(const struct kl_xml_word *words, const char *text)
-{
-    const struct kl_xml_word *w = words;
-
-    while (w->key && strncmp(text, w->key, strlen(w->key)) != 0) w++;
-    return w->value;
 }
 
 /* ---- changing ---- */
@@ -318,7 +310,7 @@ static ncclResult_t new_attr(struct kl_xml *xml, int elem, const char *key, stru
         return kl_xml_fail(xml, elem, ncclInternalError, "<%s> has more than %d attributes", e->tag, KL_XML_MAX_ATTRS);
     if (e->nattrs == e->max_attrs) {
         int max = e->max_attrs ? 2 * e->max_attrs : 8;
-        struct kl_xml_attr *grown = kl_xml_take(xml, (size_t)max * sizeof *grown);
+        struct kl_xml_attr *grown = take(xml, (size_t)max * sizeof *grown);
 
         if (!grown) return KL_NOMEM("an XML document");
         if (e->nattrs) memcpy(grown, e->attr, (size_t)e->nattrs * sizeof *grown);
@@ -386,12 +378,6 @@ void kl_xml_remove(struct kl_xml *xml, int elem)
     else
         xml->elem[e->next].prev = e->prev;
     e->parent = e->prev = e->next = KL_XML_NONE;
-}
-
-void kl_xml_move(struct kl_xml *xml, int elem, int parent)
-{
-    kl_xml_remove(xml, elem);
-    link_elem(xml, elem, parent, KL_XML_NONE);
 }
 
 ncclResult_t kl_xml_copy_flat(struct kl_xml *xml, int parent, const struct kl_xml *from, int src, int *elem)

@@ -60,9 +60,6 @@ ncclResult_t kl_xml_load(const char *path, const struct kl_xml_rule *schema, str
 /** Write everything reachable from the root. An error of the stream is ncclSystemError. */
 ncclResult_t kl_xml_write(const struct kl_xml *xml, FILE *to);
 
-/** The same into a file, which is made or emptied. */
-ncclResult_t kl_xml_save(const struct kl_xml *xml, const char *path);
-
 /** The same into fresh memory (free() it), with a final zero that `bytes` does not count. */
 ncclResult_t kl_xml_text(const struct kl_xml *xml, char **text, size_t *bytes);
 
@@ -100,16 +97,12 @@ const char *kl_xml_attr(const struct kl_xml *xml, int elem, const char *key);
 /** Required values: ncclInternalError naming element and attribute when absent. Numbers as strtol base 0, garbage 0. */
 ncclResult_t kl_xml_need(const struct kl_xml *xml, int elem, const char *key, const char **value);
 ncclResult_t kl_xml_need_int(const struct kl_xml *xml, int elem, const char *key, int *value);
-ncclResult_t kl_xml_need_float(const struct kl_xml *xml, int elem, const char *key, float *value);
 ncclResult_t kl_xml_need_word(const struct kl_xml *xml, int elem, const char *key, const struct kl_xml_word *words,
                               int *value);
 
 /** Optional values with a default. */
 int kl_xml_int(const struct kl_xml *xml, int elem, const char *key, int absent);
 float kl_xml_float(const struct kl_xml *xml, int elem, const char *key, float absent);
-
-/** Look a text up in a table of prefixes. */
-int kl_xml_lookup(const struct kl_xml_word *words, const char *text);
 
 /* ---- changing ---- */
 
@@ -129,9 +122,6 @@ void kl_xml_unset(struct kl_xml *xml, int elem, const char *key);
 
 /** Take the element and everything below it out of the tree. */
 void kl_xml_remove(struct kl_xml *xml, int elem);
-
-/** Move a subtree: append `elem` to the children of `parent`. */
-void kl_xml_move(struct kl_xml *xml, int elem, int parent);
 
 /** Append a deep copy of `from`'s element `src` to `parent` (KL_XML_NONE: as the root of an empty document). */
 ncclResult_t kl_xml_copy(struct kl_xml *xml, int parent, const struct kl_xml *from, int src, int *elem);

@@ -41,9 +41,6 @@ struct kl_xml {
     uint64_t compared; /* elements, by fusions into this document */
 };
 
-/** Take `bytes` of memory, aligned for pointers; NULL when memory is short. */
-void *kl_xml_take(struct kl_xml *xml, size_t bytes);
-
 /** Like kl_xml_copy, without the children. */
 ncclResult_t kl_xml_copy_flat(struct kl_xml *xml, int parent, const struct kl_xml *from, int src, int *elem);
 

@@ -3,7 +3,6 @@
 #include "topo/xml.h"
 #include "topo/xml_tree.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,17 +49,6 @@ ncclResult_t kl_xml_write(const struct kl_xml *xml, FILE *to)
     if (xml->rooted) write_element(xml, KL_XML_ROOT, 0, to);
     if (fflush(to) || ferror(to)) return KL_FAIL_ERRNO("writing %s", xml->name);
     return ncclSuccess;
-}
-
-ncclResult_t kl_xml_save(const struct kl_xml *xml, const char *path)
-{
-    FILE *to = fopen(path, "we");
-    ncclResult_t rc;
-
-    if (!to) return KL_FAIL_ERRNO("creating %s", path);
-    rc = kl_xml_write(xml, to);
-    if (fclose(to) && !rc) rc = KL_FAIL_ERRNO("writing %s", path);
-    return rc;
 }
 
 ncclResult_t kl_xml_text(const struct kl_xml *xml, char **text, size_t *bytes)

@@ -2,7 +2,7 @@
 /* From a topology file to what a rank works with: whatever the file says, an answer or an error, soon. */
 #include "topo/machine.h"
 #include "topo/paths.h"
-#include "topo/print.h"
+#include "topo/test_print.h"
 #include "topo/warn.h"
 
 #include <stdint.h>
@@ -46,7 +46,7 @@ static void run(const struct kl_machine *m, const struct kl_topo_options *option
 
     if (kl_machine_topo(m, options, 0, m->ndevices + 1, &t, &document)) return;
     ask(t);
-    kl_topo_print(t, nowhere);
+    print_topo(t, nowhere);
     kl_topo_warn(document, NULL, ignore_warning, NULL);
     kl_topo_free(t);
     kl_xml_free(document);

@@ -11,9 +11,12 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tools/dev"))
+import circles  # noqa: E402
 import coverage  # noqa: E402
 import ctest_count  # noqa: E402
 import folders  # noqa: E402
+import objects  # noqa: E402
+import static  # noqa: E402
 import symbols  # noqa: E402
 
 
@@ -56,6 +59,99 @@ class Folders(unittest.TestCase):
             file.write_text('\n\n#include "api/nccl.h"\n')
             faults, _ = folders.check(pathlib.Path(scratch))
             self.assertIn("os/socket.c:3:", faults[0])
+
+
+class Objects(unittest.TestCase):
+    NM = """build/a.c.o: kl_a T 0 10
+build/a.c.o: kl_b U
+build/b.c.o: kl_b D 0 8
+build/b.c.o: kl_maybe w
+build/b.c.o: local t 0 8
+"""
+
+    def test_what_nm_prints(self):
+        found = objects.parse(self.NM)
+        self.assertEqual(found["build/a.c.o"], ({"kl_a"}, {"kl_b"}))
+        self.assertEqual(found["build/b.c.o"], ({"kl_b"}, {"kl_maybe"}))
+
+    def test_what_belongs_to_kolo(self):
+        for source, want in (("src/os/socket.c", True), ("tools/kolo/main.c", True), ("src/os/socket_test.c", False),
+                             ("tests/api_test.c", False), ("bench/redop_bench.c", False), ("tools/kolo/faults.c", False)):
+            self.assertEqual(objects.is_product(source), want, source)
+
+
+def program(**files):
+    """{source: Symbols} of files of src/base/: name="a b: c" defines a and b, and uses c."""
+    found = {}
+    for name, text in files.items():
+        defines, _, uses = text.partition(":")
+        found[f"src/base/{name}.c"] = objects.Symbols(set(defines.split()), set(uses.split()))
+    return found
+
+
+class Circles(unittest.TestCase):
+    def faults(self, symbols, headers=(), concepts=()):
+        with tempfile.TemporaryDirectory() as scratch:
+            base = pathlib.Path(scratch, "src/base")
+            base.mkdir(parents=True)
+            for source in symbols:
+                (pathlib.Path(scratch) / source).touch()
+            for name, includes in headers:
+                (base / name).write_text("".join(f'#include "base/{i}"\n' for i in includes))
+            return list(circles.faults(circles.arrows(pathlib.Path(scratch), symbols), concepts))
+
+    def test_files_in_layers_are_fine(self):
+        self.assertEqual(self.faults(program(a="a: b c", b="b: c", c="c: printf")), [])
+
+    def test_calls_in_a_circle(self):
+        self.assertEqual(self.faults(program(a="a: b", b="b: c", c="c c2: a", d="d: a")),
+                         ["base/a.c -> base/b.c -> base/c.c -> base/a.c (b; c; a)"])
+
+    def test_each_of_two_circles_shows(self):
+        self.assertEqual(self.faults(program(a="a a2: b", b="b: a a2 c", c="c: b")),
+                         ["base/a.c -> base/b.c -> base/a.c (b; a, a2)", "base/b.c -> base/c.c -> base/b.c (c; b)"])
+
+    def test_an_interface_made_of_anothers(self):
+        files = program(a="a: b", b="b:")
+        self.assertEqual(self.faults(files, [("a.h", []), ("b.h", ["a.h"])]),
+                         ["base/a.c -> base/b.c -> base/a.c (b; #include in b.h)"])
+        self.assertEqual(len(self.faults(files, [("a.h", []), ("b.h", ["types.h"]), ("types.h", ["a.h"])])), 1)
+        self.assertEqual(self.faults(files, [("a.h", ["b.h"]), ("b.h", ["types.h"]), ("types.h", [])]), [])
+
+    def test_tests_are_no_part_of_it(self):
+        self.assertEqual(self.faults(program(a="a: a_check", a_test="a_check: a")), [])
+
+    def test_one_concept(self):
+        files = program(a="a: b", b="b: a c", c="c: b")
+        pair = {"src/base/a.c", "src/base/b.c"}
+        self.assertEqual(self.faults(files, concepts=[pair]), ["base/b.c -> base/c.c -> base/b.c (c; b)"])
+        self.assertEqual(self.faults(files, concepts=[pair | {"src/base/c.c"}]), [])
+
+
+class Static(unittest.TestCase):
+    def faults(self, symbols, texts=None, for_tests=()):
+        return list(static.faults(symbols, lambda source: (texts or {}).get(source, ""), for_tests))
+
+    def test_what_another_file_uses_is_fine(self):
+        self.assertEqual(self.faults(program(a="a:", b="main: a")), [])
+
+    def test_public_functions_are(self):
+        self.assertEqual(self.faults(program(a="ncclX pncclX koloY main:")), [])
+
+    def test_what_only_its_own_file_uses(self):
+        text = "/* a: a */\nint a(void) { return 1; }\nint b(void) { return a(); } // b"
+        self.assertEqual(self.faults(program(a="a b:"), {"src/base/a.c": text}),
+                         ["base/a.c: a should be static", "base/a.c: nobody uses b"])
+
+    def test_tests_count_where_it_says_so(self):
+        files = program(a="a:", a_test="main: a")
+        self.assertEqual(self.faults(files), ["base/a.c: a is used by src/base/a_test.c only"])
+        self.assertEqual(self.faults(files, for_tests={"a"}), [])
+
+    def test_the_list_is_kept_short(self):
+        self.assertEqual(self.faults(program(a="a:", b="main: a"), for_tests={"a", "gone"}),
+                         ["tools/dev/static.py: a is used, and need not be listed",
+                          "tools/dev/static.py: there is no gone"])
 
 
 class Symbols(unittest.TestCase):

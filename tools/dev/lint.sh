@@ -6,6 +6,7 @@
 #   clang     no warnings from clang (gcc's stop the build)            the others as C17
 #   tidy      the checks of .clang-tidy                      symbols   the library exports what the headers declare
 #   folders   includes point from high to low folders        license   every file names its license
+#   circles   no files need each other in a circle           static    nothing is known outside of its file in vain
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -56,6 +57,9 @@ symbols)
 folders)
     python3 tools/dev/folders.py
     ;;
+circles | static)
+    python3 "tools/dev/$1.py" build/release
+    ;;
 license)
     bad=0
     for file in dev .ci/run .clang-format .clang-tidy cmake/* $(sources '*.c' '*.h' '*.cu' '*.py' '*.sh'); do
@@ -64,7 +68,7 @@ license)
     exit $bad
     ;;
 *)
-    sed -n '3,8s/^# \{0,1\}//p' "$0"
+    sed -n '3,9s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac

@@ -88,6 +88,7 @@ ncclResult_t kl_redop_init(struct kl_redop *redop, ncclDataType_t type, ncclRedO
         .scale_wide = 1.0 / nranks,
         .first = kernels->first,
         .combine = kernels->combine,
+        .merge = best_kernels(type, op == ncclAvg ? ncclSum : op)->combine, /* nothing is scaled twice */
         .last = kernels->last,
     };
     return ncclSuccess;

@@ -3,7 +3,7 @@
  * redop.h - the arithmetic of reductions on host devices: one table of kernels, type by operation.
  *
  * A reduction travels over the ranks: the first one contributes `first(own)`, each next one `combine(partial, own)`, and
- * whoever finishes applies `last`. For sum, prod, min and max, `first` is a copy and `last` nothing. The mean of floating
+ * whoever finishes applies `last`. Where the ways of several partial results meet, `merge` joins them. For sum, prod, min and max, `first` is a copy and `last` nothing. The mean of floating
  * types scales each contribution by 1/nranks rounded to the type (so that fp16 and fp8 do not overflow on the way); the
  * mean of integers divides the wrapped sum at the end, rounding toward zero.
  *
@@ -12,7 +12,7 @@
  *             side and take -0 for less than +0. A NaN that is computed is the positive quiet NaN of its type.
  * Results:    independent of the instruction set chosen at run time, bit for bit, in the default floating-point
  *             environment (round to nearest, subnormals kept).
- * Aliasing:   dst may equal partial or own exactly; other overlap is not allowed. No alignment is required.
+ * Aliasing:   dst may equal partial, own or other exactly; other overlap is not allowed. No alignment is required.
  * Stores:     ordinary ones. Only the caller knows whether the result will be read before it leaves the cache; if not,
  *             combining blocks of a few KiB in scratch and copying these out past the cache is faster.
  * Threads:    a kl_redop is constant after kl_redop_init; any number of threads may use it.
@@ -34,6 +34,8 @@ struct kl_redop {
     void (*first)(const struct kl_redop *op, void *dst, const void *own, size_t count);
     /** dst = partial combined with this rank's contribution. Never NULL. */
     void (*combine)(const struct kl_redop *op, void *dst, const void *partial, const void *own, size_t count);
+    /** dst = two partial results, each of other ranks, combined. Never NULL. */
+    void (*merge)(const struct kl_redop *op, void *dst, const void *partial, const void *other, size_t count);
     /** dst = the result, from the combination of all. NULL: nothing to do. */
     void (*last)(const struct kl_redop *op, void *dst, size_t count);
 };

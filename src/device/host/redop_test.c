@@ -53,6 +53,12 @@ static struct pairs pairs_make(const struct type *t, size_t random_count)
 
 static const ncclRedOp_t ops[] = {ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg};
 
+/* What two partial results are joined by: those of a mean have been scaled, and are added. */
+static ncclRedOp_t joining(ncclRedOp_t op)
+{
+    return op == ncclAvg ? ncclSum : op;
+}
+
 /* With the kernels of one table; false if it has none, or this processor cannot run them. */
 static bool init_from(const struct kl_redop_table *table, const struct type *t, ncclRedOp_t op, int nranks,
                       struct kl_redop *redop)
@@ -63,6 +69,7 @@ static bool init_from(const struct kl_redop_table *table, const struct type *t, 
     assert_int_equal(kl_redop_init(redop, t->type, op, nranks), ncclSuccess);
     redop->first = kernels->first;
     redop->combine = kernels->combine;
+    redop->merge = table->kernels[t->type][joining(op)].combine;
     redop->last = kernels->last;
     return true;
 }
@@ -208,34 +215,52 @@ static void whole_reductions(void **state)
     }
 }
 
-static void check_pairs(const struct type *t, ncclRedOp_t op, int nranks, const struct pairs *p)
+typedef void combine_fn(const struct kl_redop *op, void *dst, const void *partial, const void *own, size_t count);
+
+static combine_fn *the_combine(const struct kl_redop *redop)
 {
+    return redop->combine;
+}
+
+static combine_fn *the_merge(const struct kl_redop *redop)
+{
+    return redop->merge;
+}
+
+/* In every table `kernel` does what the reference does for `meant`. */
+static void check_pairs(const struct check *c, combine_fn *kernel(const struct kl_redop *redop), ncclRedOp_t meant,
+                        int nranks, const struct pairs *p)
+{
+    const struct type *t = c->t;
     void *want = malloc(8 * p->count);
 
     assert_non_null(want);
     for (size_t i = 0; i < p->count; i++) {
-        put(t, want, i, reference_combine(t, op, get(t, p->a, i), get(t, p->b, i), nranks));
+        put(t, want, i, reference_combine(t, meant, get(t, p->a, i), get(t, p->b, i), nranks));
     }
     for (const struct kl_redop_table *table = kl_redop_tables; table->name; table++) {
-        const struct check c = {"combine", table, t, op};
         struct kl_redop redop;
 
-        if (!init_from(table, t, op, nranks, &redop)) continue;
-        redop.combine(&redop, p->out, p->a, p->b, p->count);
-        expect_codes(&c, p->out, want, p->count);
+        if (!init_from(table, t, c->op, nranks, &redop)) continue;
+        kernel (&redop)(&redop, p->out, p->a, p->b, p->count);
+        expect_codes(&(struct check){c->what, table, t, c->op}, p->out, want, p->count);
     }
     free(want);
 }
 
-static void combine_is_as_defined(void **state)
+static void pairs_are_as_defined(void **state)
 {
     (void)state;
     FOR_EACH_CASE(t, types)
     {
         const struct pairs p = pairs_make(t, 20000);
 
-        FOR_EACH_CASE(op, ops) check_pairs(t, *op, 3, &p);
-        if (t->bits == 8) check_pairs(t, ncclAvg, 8, &p);
+        FOR_EACH_CASE(op, ops)
+        {
+            check_pairs(&(struct check){"combine", NULL, t, *op}, the_combine, *op, 3, &p);
+            check_pairs(&(struct check){"merge", NULL, t, *op}, the_merge, joining(*op), 3, &p);
+        }
+        if (t->bits == 8) check_pairs(&(struct check){"combine", NULL, t, ncclAvg}, the_combine, ncclAvg, 8, &p);
         pairs_free(p);
     }
 }
@@ -272,6 +297,33 @@ static void ends_are_as_defined(void **state)
     (void)state;
     for (int nranks = 1; nranks <= 40; nranks++) each_kernel(nranks, check_ends);
     FOR_EACH_CASE(nranks, many) each_kernel(*nranks, check_ends);
+}
+
+/* A contribution merged is the contribution combined, because `first` has scaled it already. */
+static void merging_scales_nothing(void **state)
+{
+    enum { COUNT = 1000 };
+    uint64_t a[COUNT], b[COUNT], got[COUNT], want[COUNT], seed = 11;
+
+    (void)state;
+    FOR_EACH_CASE(t, types)
+    {
+        for (size_t i = 0; i < COUNT; i++) put(t, a, i, sample(t, &seed)), put(t, b, i, sample(t, &seed));
+        FOR_EACH_CASE(op, ops)
+        {
+            const struct check c = {"merge", kl_redop_tables, t, *op};
+            struct kl_redop redop;
+
+            assert_int_equal(kl_redop_init(&redop, t->type, *op, 4), ncclSuccess);
+            redop.combine(&redop, want, b, a, COUNT);
+            if (redop.first)
+                redop.first(&redop, got, a, COUNT);
+            else
+                memcpy(got, a, sizeof a);
+            redop.merge(&redop, got, b, got, COUNT);
+            expect_codes(&c, got, want, COUNT);
+        }
+    }
 }
 
 static void only_the_mean_has_ends(void **state)
@@ -388,15 +440,11 @@ static void in_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_sizes),
-        cmocka_unit_test(unknown_is_refused),
-        cmocka_unit_test(whole_reductions),
-        cmocka_unit_test(only_the_mean_has_ends),
-        cmocka_unit_test(combine_is_as_defined),
-        cmocka_unit_test(ends_are_as_defined),
-        cmocka_unit_test(tables_agree),
-        cmocka_unit_test(any_address_any_count),
-        cmocka_unit_test(in_place),
+        cmocka_unit_test(names_and_sizes),        cmocka_unit_test(unknown_is_refused),
+        cmocka_unit_test(whole_reductions),       cmocka_unit_test(merging_scales_nothing),
+        cmocka_unit_test(only_the_mean_has_ends), cmocka_unit_test(pairs_are_as_defined),
+        cmocka_unit_test(ends_are_as_defined),    cmocka_unit_test(tables_agree),
+        cmocka_unit_test(any_address_any_count),  cmocka_unit_test(in_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,12 +123,14 @@ static ncclResult_t read_question(const struct kl_explain_request *q, struct kl_
 
 /* ---- the answer ---- */
 
-/* What NCCL would not even begin with. CPUs take every type. */
-static ncclResult_t check_type(const struct kl_coll_asked *a, int sm)
+/* What NCCL would not even begin with. */
+static ncclResult_t check_type(const struct kl_coll_asked *a, const struct kl_tuning *t)
 {
-    if (!a->cluster->cpus && !kl_coll_for_host(a) && sm < kl_tuning_type_sm(a->type))
+    int sm = kl_tuning_type_sm(t->constants, a->type);
+
+    if (a->func >= 0 && !a->cluster->cpus && t->in.min_sm < sm)
         return KL_FAIL(ncclInvalidUsage, "%s: %s needs GPUs of sm %d or newer, and one here is sm %d", a->title,
-                       kl_type_name(a->type), kl_tuning_type_sm(a->type), sm);
+                       kl_type_name(a->type), sm, t->in.min_sm);
     return ncclSuccess;
 }
 
@@ -139,7 +141,7 @@ static ncclResult_t answer_choice(const struct kl_explain_request *q, const stru
     struct kl_op_choice choice;
     ncclResult_t rc = ncclSuccess;
 
-    KL_TRY(check_type(a, t->in.min_sm));
+    KL_TRY(check_type(a, t));
     KL_TRY(kl_op_choice_find(&question, t, &choice));
     if (q->json)
         rc = kl_coll_json(a, &choice, to);

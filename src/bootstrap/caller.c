@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bootstrap/caller.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "bootstrap/record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TURN_MS = 1000 }; /* for one of several addresses */
+
+enum stage { PAUSING, CONNECTING, AWAITING_HELLO, AWAITING_ANSWER };
+
+/* Belongs to the event loop. */
+struct kl_caller {
+    struct kl_loop *loop;
+    struct kl_source *source; /* of `fd`, or of a pause */
+    kl_caller_fn *fn;
+    void *ctx;
+    struct kl_call call; /* but for its pointers: */
+    struct kl_key key;
+    union kl_address address[KL_ADDRESSES];
+    uint64_t start;
+    char text[KL_CALL_TEXT];
+
+    enum stage stage;
+    int fd; /* -1 in a pause */
+    int at; /* which address is being tried */
+    union kl_address trying;
+    struct kl_handshake handshake;
+    unsigned char answer[KL_ANSWER_BYTES];
+    size_t have; /* bytes of what is next */
+
+    /* of this round: */
+    int rounds;    /* begun */
+    int nrefused;  /* addresses at which nobody listens */
+    bool again;    /* another round may do better */
+    enum kl_io io; /* how the last address failed, and its errno */
+    int err;
+
+    /* the last answer: */
+    enum kl_handshake_outcome outcome; /* 0: none yet */
+    uint16_t version;
+    union kl_address from;
+};
+
+static void caller_free(struct kl_caller *c)
+{
+    kl_source_remove(c->source);
+    kl_socket_close(c->fd);
+    kl_key_wipe(&c->key);
+    kl_key_wipe(&c->handshake.key);
+    free(c);
+}
+
+static void on_caller(void *ctx, uint32_t events);
+
+/* What to wait for next: `fd` -1 for a pause. */
+static bool wait_for(struct kl_caller *c, int fd, uint32_t events, uint64_t deadline)
+{
+    kl_source_remove(c->source);
+    c->source = NULL;
+    kl_socket_close(c->fd);
+    c->fd = fd;
+    if (kl_loop_add(c->loop, fd, events, on_caller, c, &c->source)) return false;
+    kl_source_deadline(c->source, deadline);
+    return true;
+}
+
+/* ---- the end ---- */
+
+static ncclResult_t refused(const struct kl_caller *c)
+{
+    char from[KL_ADDRESS_TEXT];
+
+    kl_address_format(&c->from, from);
+    if (c->outcome == KL_OTHER_VERSION)
+        return KL_FAIL(ncclInvalidUsage,
+                       "%s: %s speaks version %u of the protocol, we speak %d; use one version of Kolo on all ranks",
+                       c->text, from, c->version, KL_PROTOCOL);
+    if (c->outcome == KL_NOT_HERE)
+        return KL_FAIL(ncclRemoteError, "%s: %s is somebody else, perhaps of another job", c->text, from);
+    return KL_FAIL(ncclRemoteError,
+                   "%s: secret mismatch with %s; all ranks need the same unique id, or the same KOLO_SECRET", c->text,
+                   from);
+}
+
+static bool settled(const struct kl_caller *c)
+{
+    return c->outcome == KL_ADMITTED || c->outcome == KL_ELSEWHERE;
+}
+
+static ncclResult_t judge(const struct kl_caller *c)
+{
+    errno = c->err;
+    if (c->io == KL_IO_LATE)
+        return KL_FAIL(ncclRemoteError, "%s: no answer within %.3g s", c->text, (double)(kl_now_ns() - c->start) / 1e9);
+    if (c->io) return kl_io_fail(c->io, "%s", c->text);
+    return settled(c) ? ncclSuccess : refused(c);
+}
+
+static void end(struct kl_caller *c)
+{
+    int quiet = kl_error_quiet(c->call.quiet);
+    ncclResult_t rc = judge(c);
+    int fd = !rc && c->outcome == KL_ADMITTED ? c->fd : -1;
+
+    kl_error_quiet(quiet);
+    if (fd >= 0) {
+        kl_source_watch(c->source, 0); /* the next owner watches the descriptor */
+        c->fd = -1;
+    }
+    c->fn(c->ctx, rc, fd);
+    caller_free(c);
+}
+
+/* ---- one address after the other ---- */
+
+static void try_address(struct kl_caller *c);
+
+static void begin_round(struct kl_caller *c)
+{
+    c->rounds++;
+    c->at = 0;
+    c->nrefused = 0;
+    c->again = false;
+    try_address(c);
+}
+
+static void end_round(struct kl_caller *c)
+{
+    bool gone = c->call.listening && c->nrefused == c->call.naddresses;
+
+    if (c->outcome) c->io = KL_IO_DONE; /* somebody has answered, be it to refuse us */
+    if (!c->io || gone || !c->again || c->rounds > c->call.retry.count) {
+        end(c);
+        return;
+    }
+    uint64_t next = kl_deadline_in_ms((uint64_t)kl_retry_pause_ms(&c->call.retry, c->rounds));
+    c->stage = PAUSING;
+    if (next >= c->call.deadline || !wait_for(c, -1, 0, next))
+        end(c); /* why nobody answered says more than "too late" */
+}
+
+/* Not there yet, too busy, too slow, or another service at an address that means something else here. */
+static bool worth_another_round(enum kl_io io, int err)
+{
+    return io == KL_IO_CLOSED || io == KL_IO_LATE || (io == KL_IO_BROKEN && (kl_retry_worth(err) || err == EPROTO));
+}
+
+/* This address has not worked out; errno says why if it is broken. */
+static void next_address(struct kl_caller *c, enum kl_io io)
+{
+    c->io = io;
+    c->err = errno;
+    if (io == KL_IO_LATE && kl_deadline_passed(c->call.deadline)) {
+        end(c);
+        return;
+    }
+    c->nrefused += io == KL_IO_BROKEN && errno == ECONNREFUSED;
+    c->again |= worth_another_round(io, errno);
+    if (++c->at < c->call.naddresses)
+        try_address(c);
+    else
+        end_round(c);
+}
+
+/* The number of an interface means something on its own host only. */
+static union kl_address as_seen_from_here(const union kl_address *address, uint32_t scope)
+{
+    union kl_address a = *address;
+
+    if (scope && kl_address_is_link_local(&a)) a.v6.sin6_scope_id = scope;
+    return a;
+}
+
+static void try_address(struct kl_caller *c)
+{
+    uint64_t turn = kl_deadline_in_ms(TURN_MS);
+    bool whole = c->call.naddresses == 1 || turn >= c->call.deadline;
+    int fd = -1;
+
+    c->trying = as_seen_from_here(&c->address[c->at], c->call.scope);
+    enum kl_io io = kl_socket_connect_begin(&c->trying, &fd);
+    c->stage = CONNECTING;
+    if (io || !wait_for(c, fd, EPOLLOUT, whole ? c->call.deadline : turn)) next_address(c, KL_IO_BROKEN);
+}
+
+/* ---- the handshake ---- */
+
+/* On a new connection there is room for what little we say, or it is dead. */
+static enum kl_io say(struct kl_caller *c, const void *bytes, size_t n)
+{
+    const struct kl_wait at_once = {.deadline = 0};
+
+    return kl_socket_send(c->fd, bytes, n, &at_once);
+}
+
+static enum kl_io connected(struct kl_caller *c)
+{
+    enum kl_io io = kl_socket_connect_finish(c->fd);
+
+    if (io) return io;
+    kl_hello_encode(&c->call.hello, c->handshake.caller);
+    c->handshake.key = c->key;
+    c->stage = AWAITING_HELLO;
+    c->have = 0;
+    kl_source_watch(c->source, EPOLLIN);
+    return say(c, c->handshake.caller, sizeof c->handshake.caller);
+}
+
+static enum kl_io greeted(struct kl_caller *c)
+{
+    unsigned char proof[KL_PROOF_BYTES];
+
+    if (!kl_hello_plausible(c->handshake.host)) {
+        errno = EPROTO;
+        return KL_IO_BROKEN;
+    }
+    kl_handshake_prove(&c->handshake, proof);
+    c->stage = AWAITING_ANSWER;
+    c->have = 0;
+    return say(c, proof, sizeof proof);
+}
+
+static void answered(struct kl_caller *c)
+{
+    if (!kl_handshake_answered(&c->handshake, c->answer, &c->outcome)) c->outcome = KL_REFUSED;
+    c->from = c->trying;
+    c->version = kl_hello_decode(c->handshake.host).version;
+    if (settled(c)) {
+        c->io = KL_IO_DONE;
+        end(c);
+    } else {
+        next_address(c, KL_IO_DONE); /* it may be us at another */
+    }
+}
+
+/* Read what is next and no more. KL_IO_LATE: the rest is still to come. */
+static enum kl_io hear(struct kl_caller *c)
+{
+    unsigned char *to = c->stage == AWAITING_HELLO ? c->handshake.host : c->answer;
+    size_t whole = c->stage == AWAITING_HELLO ? sizeof c->handshake.host : sizeof c->answer;
+
+    while (c->have < whole) {
+        ssize_t n = recv(c->fd, to + c->have, whole - c->have, 0);
+        if (n > 0)
+            c->have += (size_t)n;
+        else if (!n || errno == ECONNRESET)
+            return KL_IO_CLOSED;
+        else if (errno == EAGAIN)
+            return KL_IO_LATE;
+        else if (errno != EINTR)
+            return KL_IO_BROKEN;
+    }
+    return KL_IO_DONE;
+}
+
+static void listen_to(struct kl_caller *c)
+{
+    enum kl_io io = hear(c);
+
+    if (io == KL_IO_LATE) return;
+    if (!io && c->stage == AWAITING_ANSWER) {
+        answered(c);
+        return;
+    }
+    if (!io) io = greeted(c);
+    if (io) next_address(c, io);
+}
+
+static void on_caller(void *ctx, uint32_t events)
+{
+    struct kl_caller *c = ctx;
+
+    if (c->stage == PAUSING) {
+        begin_round(c);
+    } else if (!events) {
+        next_address(c, KL_IO_LATE);
+    } else if (c->stage == CONNECTING) {
+        enum kl_io io = connected(c);
+        if (io) next_address(c, io);
+    } else {
+        listen_to(c);
+    }
+}
+
+/* ---- life ---- */
+
+ncclResult_t kl_caller_start(struct kl_loop *loop, const struct kl_call *call, kl_caller_fn *fn, void *ctx,
+                             struct kl_caller **out)
+{
+    struct kl_caller *c = calloc(1, sizeof *c);
+
+    if (!c) return KL_NOMEM("a call");
+    *c = (struct kl_caller){.loop = loop, .fn = fn, .ctx = ctx, .call = *call, .key = *call->key, .fd = -1};
+    c->start = kl_now_ns();
+    snprintf(c->text, sizeof c->text, "%s", call->who_calls_whom);
+    memcpy(c->address, call->addresses, (size_t)call->naddresses * sizeof c->address[0]);
+    ncclResult_t rc = kl_loop_add(loop, -1, 0, on_caller, c, &c->source);
+    if (rc) {
+        caller_free(c);
+        return rc;
+    }
+    *out = c;
+    kl_source_deadline(c->source, 0); /* the loop begins at once */
+    return ncclSuccess;
+}
+
+void kl_caller_cancel(struct kl_caller *c)
+{
+    if (c) caller_free(c);
+}

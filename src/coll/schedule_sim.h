@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * schedule_sim.h - for tests: all ranks of a schedule on one channel, over edges that hold a few chunks, without data. A chunk is a
+ * symbol of what it would hold: whose contributions, of which elements, and in which order they were combined.
+ *
+ * A run ends with the first thing that is wrong, in words, or with an empty text: everybody did all hops, nothing is left
+ * in an edge, both ends of every edge agreed on sizes, nobody's data was added twice, and whatever was kept was complete.
+ * What the operation was to leave in the results, the caller knows: he looks at `kept`.
+ */
+#ifndef KL_COLL_SCHEDULE_SIM_H
+#define KL_COLL_SCHEDULE_SIM_H
+
+#include "coll/schedule.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SIM_RANKS = 64, SIM_STEPS = 8 };
+
+/** RAW: somebody's own data. PARTIAL: contributions of a reduction. COMPLETE: its result. */
+enum sim_state { SIM_RAW, SIM_PARTIAL, SIM_COMPLETE };
+
+/** What elements consist of. Elements with the same form have been computed alike, to the last bit. */
+struct sim_value {
+    uint64_t ranks; /* bits: whose contributions */
+    uint64_t form;
+    enum sim_state state;
+};
+
+struct sim_chunk {
+    struct sim_value value;
+    size_t at, count; /* elements of the operand: all parts one after the other, where there are parts */
+};
+
+struct sim_edge {
+    struct sim_chunk chunk[SIM_STEPS];
+    int first, held;
+};
+
+struct sim_lane {
+    size_t first, chunk; /* of the loop: first element, elements of a chunk */
+    int hop, hops;
+};
+
+struct sim_rank {
+    struct kl_position at;
+    int to[KL_EDGES_MAX], from[KL_EDGES_MAX]; /* ranks by edge, -1 for none */
+    struct sim_lane lane[KL_LANES_MAX];
+};
+
+struct sim {
+    const struct kl_schedule *schedule;
+    int nranks, steps;        /* steps: what an edge holds */
+    size_t count, first, end; /* elements of the buffer or of a part of it, and the channel's share of them */
+    size_t most, grain;       /* elements of a chunk: at most, and a multiple of */
+    uint64_t seed;            /* who goes on when */
+    struct sim_rank rank[SIM_RANKS];
+    struct sim_edge edge[SIM_RANKS][SIM_RANKS]; /* from, to */
+    struct sim_value *kept;                     /* by rank and element of the result; no ranks: nothing was kept */
+    char wrong[200];
+};
+
+/* ---- making one ---- */
+
+static uint64_t sim_mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+}
+
+static uint64_t sim_random(uint64_t *seed, uint64_t below)
+{
+    return sim_mix(*seed += 0x9e3779b97f4a7c15) % below;
+}
+
+static bool sim_has_parts(const struct kl_schedule *s)
+{
+    return s->send == KL_LAYOUT_PARTS || s->recv == KL_LAYOUT_PARTS;
+}
+
+/** Elements of all parts together. */
+static size_t sim_elements(const struct sim *sim)
+{
+    return sim_has_parts(sim->schedule) ? sim->count * (size_t)sim->nranks : sim->count;
+}
+
+/** Forget what was kept: before the first channel of an operation. */
+static void sim_forget(struct sim *sim)
+{
+    free(sim->kept);
+    sim->kept = calloc((size_t)sim->nranks * sim_elements(sim) + 1, sizeof *sim->kept);
+}
+
+static struct sim_value *sim_kept(const struct sim *sim, int rank, size_t element)
+{
+    return &sim->kept[(size_t)rank * sim_elements(sim) + element];
+}
+
+/** Ranks without edges. The caller connects them, and fills in their positions. */
+static void sim_disconnect(struct sim *sim)
+{
+    for (int r = 0; r < SIM_RANKS; r++) {
+        sim->rank[r].at = (struct kl_position){.nranks = sim->nranks, .rank = r, .steps = sim->steps};
+        for (int e = 0; e < KL_EDGES_MAX; e++) sim->rank[r].to[e] = sim->rank[r].from[e] = -1;
+    }
+}
+
+/* ---- loops and places, as the mover has them ---- */
+
+static size_t sim_chunks_per_loop(const struct sim *sim)
+{
+    return sim->schedule->send == KL_LAYOUT_CHUNKS ? (size_t)sim->nranks : 1;
+}
+
+static void sim_begin_loop(const struct sim *sim, struct sim_lane *lane)
+{
+    size_t chunks = sim_chunks_per_loop(sim), share = (sim->end - lane->first + chunks - 1) / chunks;
+
+    share = (share + sim->grain - 1) / sim->grain * sim->grain;
+    lane->chunk = share < sim->most ? share : sim->most;
+    lane->hop = 0;
+}
+
+/* Whose part a place is. */
+static size_t sim_part(const struct kl_position *at, int place)
+{
+    return (size_t)(at->order ? at->order[kl_wrap(place - at->index, at->nranks)] : place);
+}
+
+static size_t sim_offset(const struct sim *sim, const struct kl_position *at, const struct sim_lane *lane,
+                         enum kl_layout layout, int place)
+{
+    if (layout == KL_LAYOUT_CHUNKS) return lane->first + (size_t)place * lane->chunk;
+    if (layout == KL_LAYOUT_PARTS) return sim_part(at, place) * sim->count + lane->first;
+    return lane->first;
+}
+
+static size_t sim_count(const struct sim *sim, const struct sim_lane *lane, int place)
+{
+    bool chunks = sim->schedule->send == KL_LAYOUT_CHUNKS;
+    size_t offset = lane->first + (chunks ? (size_t)place * lane->chunk : 0);
+    size_t left = sim->end > offset ? sim->end - offset : 0;
+
+    return left < lane->chunk ? left : lane->chunk;
+}
+
+/* ---- values ---- */
+
+/* The first thing that is wrong counts. */
+#define SIM_WRONG(sim, ...)                                                                                            \
+    do {                                                                                                               \
+        if (!*(sim)->wrong) (void)snprintf((sim)->wrong, sizeof(sim)->wrong, __VA_ARGS__);                             \
+    } while (0)
+
+static struct sim_value sim_own(int rank)
+{
+    return (struct sim_value){.ranks = 1ull << rank, .form = sim_mix((uint64_t)rank + 1), .state = SIM_RAW};
+}
+
+static struct sim_value sim_add(struct sim *sim, int rank, struct sim_value a, struct sim_value b)
+{
+    if (a.state != SIM_PARTIAL) SIM_WRONG(sim, "rank %d adds to what is no partial result", rank);
+    if (a.ranks & b.ranks) SIM_WRONG(sim, "rank %d adds a contribution twice", rank);
+    return (struct sim_value){.ranks = a.ranks | b.ranks, .form = sim_mix(3 * a.form + b.form), .state = SIM_PARTIAL};
+}
+
+static struct sim_value sim_end(struct sim *sim, int rank, struct sim_value v)
+{
+    if (v.state != SIM_PARTIAL) SIM_WRONG(sim, "rank %d finishes what is no partial result", rank);
+    return (struct sim_value){.ranks = v.ranks, .form = sim_mix(v.form + 5), .state = SIM_COMPLETE};
+}
+
+/* ---- a hop ---- */
+
+struct sim_move {
+    struct kl_hop hop;
+    size_t own, result, count; /* elements: places in the operand and in the result */
+};
+
+static struct sim_move sim_next(const struct sim *sim, int rank, int lane)
+{
+    const struct kl_schedule *s = sim->schedule;
+    const struct sim_rank *r = &sim->rank[rank];
+    const struct sim_lane *l = &r->lane[lane];
+    struct kl_hop hop = s->hop(&r->at, lane, l->hop);
+    bool own_is_a_part = s->send != KL_LAYOUT_PARTS && s->recv == KL_LAYOUT_PARTS;
+
+    return (struct sim_move){
+        .hop = hop,
+        .own = sim_offset(sim, &r->at, l, s->send, hop.own) + (own_is_a_part ? (size_t)rank * sim->count : 0),
+        .result = sim_offset(sim, &r->at, l, s->recv, hop.result),
+        .count = sim_count(sim, l, hop.own),
+    };
+}
+
+/* The edge from or to a rank, or NULL, which is wrong. */
+static struct sim_edge *sim_edge_at(struct sim *sim, int rank, uint32_t edge, bool sends)
+{
+    int peer = sends ? sim->rank[rank].to[edge] : sim->rank[rank].from[edge];
+
+    if (peer < 0) {
+        SIM_WRONG(sim, "rank %d %s edge %u, which leads nowhere", rank, sends ? "sends to" : "receives from", edge);
+        return NULL;
+    }
+    return sends ? &sim->edge[rank][peer] : &sim->edge[peer][rank];
+}
+
+/* Visit the edges of a set, lowest first. */
+#define SIM_EACH_EDGE(e, set)                                                                                          \
+    for (uint32_t left = (set), e; left && (e = (uint32_t)__builtin_ctz(left), true); left &= left - 1)
+
+static bool sim_can_move(struct sim *sim, int rank, const struct kl_hop *hop)
+{
+    SIM_EACH_EDGE(e, hop->recv)
+    {
+        struct sim_edge *in = sim_edge_at(sim, rank, e, false);
+        if (!in || !in->held) return false;
+    }
+    SIM_EACH_EDGE(e, hop->send)
+    {
+        struct sim_edge *out = sim_edge_at(sim, rank, e, true);
+        if (!out || out->held == sim->steps) return false;
+    }
+    return true;
+}
+
+/* What arrives, edge by edge, and what becomes of it. */
+static struct sim_chunk sim_receive(struct sim *sim, int rank, const struct sim_move *m)
+{
+    const bool reduce = m->hop.actions & KL_HOP_REDUCE;
+    int nth = 0;
+    struct sim_chunk got = {.value = sim_own(rank), .at = m->own, .count = m->count};
+
+    if (!m->hop.recv && reduce) SIM_WRONG(sim, "rank %d adds, having received nothing", rank);
+    if (m->hop.recv && m->hop.actions & KL_HOP_FIRST) SIM_WRONG(sim, "rank %d is not the first", rank);
+    if (m->hop.actions & KL_HOP_FIRST) got.value.state = SIM_PARTIAL;
+    SIM_EACH_EDGE(e, m->hop.recv)
+    {
+        struct sim_edge *edge = sim_edge_at(sim, rank, e, false);
+        struct sim_chunk in = edge->chunk[edge->first];
+        edge->first = (edge->first + 1) % sim->steps;
+        edge->held--;
+        if (in.count != m->count) SIM_WRONG(sim, "rank %d expects %zu elements and gets %zu", rank, m->count, in.count);
+        if (reduce && in.at != got.at) SIM_WRONG(sim, "rank %d adds elements %zu to %zu", rank, in.at, got.at);
+        if (!reduce && nth) SIM_WRONG(sim, "rank %d receives twice without adding", rank);
+        if (reduce)
+            got.value = nth ? sim_add(sim, rank, got.value, in.value) : sim_add(sim, rank, in.value, got.value);
+        else
+            got = in;
+        nth++;
+    }
+    return got;
+}
+
+/* The place of a result's element among those of the operand. */
+static size_t sim_operand_of(const struct sim *sim, int rank, size_t element)
+{
+    bool own_part = sim->schedule->send == KL_LAYOUT_PARTS && sim->schedule->recv != KL_LAYOUT_PARTS;
+
+    return element + (own_part ? (size_t)rank * sim->count : 0);
+}
+
+static void sim_keep(struct sim *sim, int rank, const struct sim_move *m, const struct sim_chunk *c)
+{
+    if (sim_operand_of(sim, rank, m->result) != c->at)
+        SIM_WRONG(sim, "rank %d keeps elements %zu as %zu", rank, c->at, m->result);
+    if (c->value.state == SIM_PARTIAL) SIM_WRONG(sim, "rank %d keeps an incomplete result", rank);
+    for (size_t i = 0; i < m->count && !*sim->wrong; i++) {
+        struct sim_value *kept = sim_kept(sim, rank, m->result + i);
+        if (kept->ranks) SIM_WRONG(sim, "rank %d keeps element %zu twice", rank, m->result + i);
+        *kept = c->value;
+    }
+}
+
+static void sim_send(struct sim *sim, int rank, uint32_t edges, const struct sim_chunk *c)
+{
+    SIM_EACH_EDGE(e, edges)
+    {
+        struct sim_edge *edge = sim_edge_at(sim, rank, e, true);
+        edge->chunk[(edge->first + edge->held++) % sim->steps] = *c;
+    }
+}
+
+/* Do the next hop of a lane, if it has one and can. */
+static bool sim_step(struct sim *sim, int rank, int lane)
+{
+    struct sim_lane *l = &sim->rank[rank].lane[lane];
+
+    if (l->first >= sim->end) return false;
+    if (l->hop < l->hops) {
+        struct sim_move m = sim_next(sim, rank, lane);
+        if (m.count && !sim_can_move(sim, rank, &m.hop)) return false;
+        if (m.count) {
+            struct sim_chunk c = sim_receive(sim, rank, &m);
+            if (m.hop.actions & KL_HOP_FINISH) c.value = sim_end(sim, rank, c.value);
+            if (m.hop.actions & KL_HOP_KEEP) sim_keep(sim, rank, &m, &c);
+            sim_send(sim, rank, m.hop.send, &c);
+        }
+        l->hop++;
+    } else {
+        l->first += l->chunk * sim_chunks_per_loop(sim);
+        if (l->first < sim->end) sim_begin_loop(sim, l);
+    }
+    return !*sim->wrong;
+}
+
+/* ---- a run ---- */
+
+static void sim_start(struct sim *sim)
+{
+    *sim->wrong = '\0';
+    for (int r = 0; r < sim->nranks; r++) {
+        for (int e = 0; e < KL_EDGES_MAX; e++) {
+            int to = sim->rank[r].to[e];
+            if (to >= 0) sim->edge[r][to].first = sim->edge[r][to].held = 0;
+        }
+        for (int l = 0; l < sim->schedule->lanes; l++) {
+            struct sim_lane *lane = &sim->rank[r].lane[l];
+            *lane = (struct sim_lane){.first = sim->first, .hops = sim->schedule->hops(&sim->rank[r].at, l)};
+            if (lane->first < sim->end) sim_begin_loop(sim, lane);
+        }
+    }
+}
+
+/* Everybody once, beginning somewhere, and as many hops of each as chance, or `all`, will have it. */
+static bool sim_round(struct sim *sim, bool all)
+{
+    int actors = sim->nranks * sim->schedule->lanes, begin = (int)sim_random(&sim->seed, (uint64_t)actors);
+    bool moved = false;
+
+    for (int i = 0; i < actors; i++) {
+        int actor = (begin + i) % actors;
+        uint64_t hops = all ? UINT64_MAX : sim_random(&sim->seed, 4);
+        while (hops-- && sim_step(sim, actor % sim->nranks, actor / sim->nranks)) moved = true;
+    }
+    return moved;
+}
+
+static void sim_expect_end(struct sim *sim)
+{
+    for (int r = 0; r < sim->nranks; r++) {
+        for (int l = 0; l < sim->schedule->lanes; l++) {
+            if (sim->rank[r].lane[l].first < sim->end)
+                SIM_WRONG(sim, "rank %d waits for ever at hop %d of lane %d", r, sim->rank[r].lane[l].hop, l);
+        }
+    }
+    for (int i = 0; i < sim->nranks * KL_EDGES_MAX && !*sim->wrong; i++) {
+        int from = i / KL_EDGES_MAX, to = sim->rank[from].to[i % KL_EDGES_MAX];
+        if (to >= 0 && sim->edge[from][to].held) SIM_WRONG(sim, "rank %d sends rank %d what nobody receives", from, to);
+    }
+}
+
+/** Run the channel to its end. Returns what is wrong, or an empty text. */
+static const char *sim_run(struct sim *sim)
+{
+    sim_start(sim);
+    while (!*sim->wrong && (sim_round(sim, false) || sim_round(sim, true))) continue;
+    if (!*sim->wrong) sim_expect_end(sim);
+    return sim->wrong;
+}
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * agree.c - what all ranks agree on: their graphs joined to rings and trees over everybody, how many channels there are,
+ * who meets whom in which round, and how long an operation would take.
+ *
+ * Every rank describes what it found in a record; the speakers of the processes exchange them. All else is computed from
+ * these, by the functions that plan offline.
+ */
+#include "comm/comm.h"
+
+#include "graph/config.h"
+
+#include <stdlib.h>
+
+/* ---- records ---- */
+
+static int own_sm(ncclComm_t comm)
+{
+    int gpu = kl_topo_gpu_of_rank(comm->topo, comm->rank);
+
+    return comm->topo->node[kl_topo_at(comm->topo, KL_NODE_GPU, gpu)].gpu.sm;
+}
+
+static void describe_graphs(ncclComm_t comm)
+{
+    const struct kl_node *cpu = kl_topo_first_cpu(comm->topo);
+    struct kl_rank_record *me = &comm->world->record[comm->rank];
+
+    kl_connect_record(&comm->domain->graphs, comm->rank, cpu ? cpu->cpu.arch : -1, cpu ? cpu->cpu.vendor : -1, me);
+    me->sm = own_sm(comm);
+    kl_world_arrive(comm->world);
+}
+
+/* What the speakers need to exchange their processes' records. */
+struct parcels {
+    struct kl_rank_record *record; /* of all ranks, by process */
+    size_t *bytes;                 /* by process */
+    int32_t *list;
+};
+
+static ncclResult_t exchange(ncclComm_t comm, const struct parcels *p)
+{
+    struct kl_world *w = comm->world;
+    const struct kl_roster *roster = &w->roster;
+    struct kl_among among = kl_world_speakers(comm, NULL, p->list);
+
+    for (int i = roster->first[w->process]; i < roster->first[w->process + 1]; i++)
+        p->record[i] = w->record[roster->rank[i]];
+    for (int i = 0; i < roster->nprocesses; i++) p->bytes[i] = (size_t)kl_roster_members(roster, i) * sizeof *p->record;
+    KL_TRY(kl_among_gather(&among, p->record, p->bytes));
+    for (int i = 0; i < roster->nranks; i++) w->record[roster->rank[i]] = p->record[i];
+    return ncclSuccess;
+}
+
+static void note_sm_range(struct kl_world *w)
+{
+    w->min_sm = INT32_MAX;
+    w->max_sm = 0;
+    for (int r = 0; r < w->roster.nranks; r++) {
+        if (w->record[r].sm < w->min_sm) w->min_sm = w->record[r].sm;
+        if (w->record[r].sm > w->max_sm) w->max_sm = w->record[r].sm;
+    }
+}
+
+static ncclResult_t gather_records(ncclComm_t comm)
+{
+    size_t ranks = (size_t)comm->nranks, processes = (size_t)comm->world->roster.nprocesses;
+    struct parcels p = {.record = calloc(ranks, sizeof *p.record),
+                        .bytes = calloc(processes, sizeof *p.bytes),
+                        .list = calloc(processes, sizeof *p.list)};
+    ncclResult_t rc = p.record && p.bytes && p.list ? kl_world_await_members(comm) : KL_NOMEM("graph records");
+
+    if (!rc) rc = exchange(comm, &p);
+    if (!rc) note_sm_range(comm->world);
+    free(p.record);
+    free(p.bytes);
+    free(p.list);
+    return rc;
+}
+
+/* ---- rings, trees, channels ---- */
+
+static ncclResult_t join_graphs(ncclComm_t comm, const struct kl_graph_config *config)
+{
+    const struct kl_domain *d = comm->domain;
+    struct kl_ranks ranks = {.nranks = comm->nranks, .nrecords = comm->nranks, .record = comm->world->record};
+    struct kl_connect_request request = {.rank = comm->rank,
+                                         .min_sm = comm->world->min_sm,
+                                         .collnet = d->graphs.graph[KL_GRAPH_COLLNET_CHAIN] != NULL,
+                                         .nvls = d->graphs.graph[KL_GRAPH_NVLS] != NULL,
+                                         .no_collnet = d->no_collnet,
+                                         .no_nvls = d->no_nvls,
+                                         .min_ctas = 1,
+                                         .max_ctas = KL_MAX_CHANNELS,
+                                         .params = config->channels};
+
+    request.nvls_channels = kl_nvls_channels(own_sm(comm), &request);
+    return kl_connect_create(&ranks, &request, &comm->connect);
+}
+
+/* All pairs of the machine are asked: once, by the first rank of a domain that comes here. */
+static void count_p2p_channels(ncclComm_t comm, const struct kl_graph_config *config)
+{
+    struct kl_domain *d = comm->domain;
+
+    pthread_mutex_lock(&comm->world->lock);
+    if (d->counted != comm->connect->nchannels) {
+        d->p2p = kl_p2p_channels_of(d->topo, comm->connect, &config->channels, 0);
+        d->counted = comm->connect->nchannels;
+    }
+    comm->p2p = d->p2p;
+    pthread_mutex_unlock(&comm->world->lock);
+}
+
+static ncclResult_t plan_rounds(ncclComm_t comm)
+{
+    comm->rounds = calloc((size_t)comm->nranks, sizeof *comm->rounds);
+    if (!comm->rounds) return KL_NOMEM("rounds");
+    return kl_p2p_schedule(comm->connect, comm->rounds);
+}
+
+/* ---- tuning ---- */
+
+static int count_collnet_heads(ncclComm_t comm)
+{
+    struct kl_collnet_links links;
+
+    if (!comm->connect->collnet) return 0;
+    return kl_connect_collnet(comm->connect, &comm->domain->graphs, 0, 0, comm->rank, &links) ? 0 : links.nheads;
+}
+
+static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
+{
+    const struct kl_connect *c = comm->connect;
+    struct kl_tuning_params params = config->tuning;
+    struct kl_tuning_input in = {.nranks = comm->nranks,
+                                 .nnodes = c->nodes.nnodes,
+                                 .max_local_ranks = c->nodes.max_local,
+                                 .nchannels = c->nchannels,
+                                 .nvls_channels = c->nvls_channels,
+                                 .min_sm = comm->world->min_sm,
+                                 .max_sm = comm->world->max_sm,
+                                 .cpu_arch = c->cpu_arch,
+                                 .cpu_vendor = c->cpu_vendor,
+                                 .max_tree_pattern = c->max_tree_pattern,
+                                 .nvs = comm->topo->count[KL_NODE_NVS] > 0,
+                                 .nvls = c->nvls,
+                                 .collnet = c->collnet,
+                                 .no_nvls = c->no_nvls,
+                                 .no_collnet = c->no_collnet,
+                                 .collnet_heads = count_collnet_heads(comm),
+                                 .net_is_host = true};
+
+    for (int g = 0; g < KL_GRAPHS; g++) in.graph[g] = c->graph[g];
+    params.algo = comm->config.algo;
+    params.proto = comm->config.proto;
+    return kl_tuning_compute(&kl_tuning_host, &in, &params, &comm->tuning);
+}
+
+/* ---- the phase ---- */
+
+ncclResult_t kl_comm_agree(ncclComm_t comm)
+{
+    struct kl_graph_config config;
+
+    kl_graph_config_load(&config);
+    describe_graphs(comm);
+    KL_TRY(kl_world_stage(comm, KL_WORLD_RECORDS, gather_records));
+    KL_TRY(join_graphs(comm, &config));
+    count_p2p_channels(comm, &config);
+    KL_TRY(plan_rounds(comm));
+    KL_TRY(tune(comm, &config));
+    kl_comm_log_channels(comm);
+    return ncclSuccess;
+}
+
+void kl_comm_forget_agreement(ncclComm_t comm)
+{
+    kl_connect_free(comm->connect);
+    free(comm->rounds);
+    comm->connect = NULL;
+    comm->rounds = NULL;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** report.c - what init found, in the words of NCCL's log, which people and scripts know how to read. */
+#include "comm/comm.h"
+
+#include "base/log.h"
+
+#include <stdlib.h>
+
+enum { LINE_TEXT = 2048 }; /* about what a line of the log holds */
+
+static void log_ring(ncclComm_t comm, int channel, int32_t *order)
+{
+    char line[LINE_TEXT];
+    struct kl_text text = kl_text_over(line, sizeof line);
+
+    if (kl_connect_ring_order(comm->connect, channel, 0, order)) return;
+    for (int i = 0; i < comm->nranks && !text.cut; i++) kl_text_add(&text, " %d", order[i]);
+    KL_INFO(KL_INIT | KL_GRAPH, "Channel %02d/%02d :%s", channel, comm->connect->nchannels, line);
+}
+
+/* One rank says for all which rings there are. */
+static void log_rings(ncclComm_t comm)
+{
+    int32_t *order = malloc((size_t)comm->nranks * sizeof *order);
+
+    for (int c = 0; order && c < comm->connect->nchannels; c++) log_ring(comm, c, order);
+    free(order);
+}
+
+static void log_trees(ncclComm_t comm)
+{
+    char line[LINE_TEXT];
+    struct kl_text text = kl_text_over(line, sizeof line);
+
+    for (int c = 0; c < comm->connect->nchannels; c++) {
+        struct kl_tree_neighbours t = kl_connect_tree(comm->connect, c, comm->rank);
+
+        kl_text_add(&text, " [%d] %d/%d/%d->%d->%d", c, t.down[0], t.down[1], t.down[2], comm->rank, t.up);
+    }
+    KL_INFO(KL_INIT | KL_GRAPH, "Trees%s", line);
+}
+
+static void log_neighbours(ncclComm_t comm)
+{
+    for (int c = 0; c < comm->connect->nchannels; c++) {
+        struct kl_ring_links ring = kl_connect_ring(comm->connect, c, comm->rank);
+
+        KL_INFO(KL_GRAPH, "Ring %02d : %d -> %d -> %d", c, ring.prev, comm->rank, ring.next);
+    }
+}
+
+void kl_comm_log_channels(ncclComm_t comm)
+{
+    const struct kl_connect *c = comm->connect;
+
+    if (!kl_log_on(KL_LOG_INFO, KL_INIT | KL_GRAPH)) return;
+    if (comm->rank == 0) log_rings(comm);
+    log_neighbours(comm);
+    log_trees(comm);
+    KL_INFO(KL_INIT,
+            "%d coll channels, %d collnet channels, %d nvls channels, %d p2p channels, %d p2p channels per peer",
+            c->nchannels, c->nchannels, c->nvls_channels, comm->p2p.n, comm->p2p.per_peer);
+}

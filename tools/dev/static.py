@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Check that functions and variables are known only where they are needed, and needed at all.
+
+usage: static.py BUILD      look at the objects of a build tree; one line per finding, exit 1 if there is one
+
+Of what a file of src/ or tools/kolo/ defines with external linkage, another of these files must use something: what only
+its own file uses should be static, and what nobody uses should go. Tests and benchmarks don't count as users, except of
+what FOR_TESTS names: handles that a test needs and the library does not. The public functions are symbols.py's business.
+"""
+import collections
+import pathlib
+import re
+import sys
+
+import objects
+
+FOR_TESTS = {
+    "kl_address_set_port": "an address that nobody listens at",
+    "kl_conf_parse": "a file's text without the file",
+    "kl_log_reset": "a process that logs for the first time, again",
+    "kl_loop_inside": "whether a callback runs where it should",
+    "kl_netif_list": "an address of this host",
+    "kl_netif_select": "a host with other interfaces than this one",
+    "kl_settings_open": "another environment than the process's",
+    "kl_settings_close": "the same",
+    "kl_socket_local": "the near end of a connection",
+    "kl_xml_parse": "a document without a file",
+    "kl_xml_text": "a document that can be compared",
+}
+PUBLIC = re.compile(r"main$|p?nccl[A-Z]|kolo[A-Z]")
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+
+
+def used_at_home(text, name):
+    """Does a source use a name that it defines?"""
+    return len(re.findall(rf"\b{name}\b", COMMENT.sub(" ", text))) > 1
+
+
+def finding(text, name, others):
+    """What is wrong with a name that no other file of Kolo uses, but `others` do."""
+    at_home = used_at_home(text, name)
+    if others:
+        return f"{name} is used by {', '.join(sorted(others))} only" + ("; its file uses it, too" if at_home else "")
+    return f"{name} should be static" if at_home else f"nobody uses {name}"
+
+
+def faults(symbols, text_of, for_tests):
+    """What should be static or go, as sentences. `text_of` gives a source's text."""
+    users, listed = collections.defaultdict(set), set(for_tests)
+    for source, known in symbols.items():
+        for name in known.uses:
+            users[name].add(source)
+    for source in sorted(filter(objects.is_product, symbols)):
+        for name in sorted(symbols[source].defines):
+            if PUBLIC.match(name) or any(map(objects.is_product, users[name])):
+                continue
+            if name in listed and users[name]:
+                listed.remove(name)
+            else:
+                yield f"{source.removeprefix('src/')}: {finding(text_of(source), name, users[name])}"
+    for name in sorted(listed):
+        known = any(name in known.defines for known in symbols.values())
+        yield "tools/dev/static.py: " + (f"{name} is used, and need not be listed" if known else f"there is no {name}")
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
+    symbols = objects.read(pathlib.Path(sys.argv[1]))
+    found = list(faults(symbols, lambda source: (objects.ROOT / source).read_text(encoding="utf-8"), FOR_TESTS))
+    print("\n".join(found) if found else "everything with external linkage is used by another file")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
