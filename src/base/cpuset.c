@@ -22,6 +22,11 @@ int kl_cpuset_next(const struct kl_cpuset *set, int cpu)
     return -1;
 }
 
+bool kl_cpuset_equal(const struct kl_cpuset *a, const struct kl_cpuset *b)
+{
+    return !memcmp(a, b, sizeof *a);
+}
+
 void kl_cpuset_intersect(struct kl_cpuset *set, const struct kl_cpuset *other)
 {
     for (int w = 0; w < KL_CPUSET_WORDS; w++) set->words[w] &= other->words[w];

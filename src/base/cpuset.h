@@ -39,6 +39,8 @@ int kl_cpuset_count(const struct kl_cpuset *set);
 /** The smallest CPU that is at least `cpu`, or -1:  for (int c = -1; (c = kl_cpuset_next(set, c + 1)) >= 0;) */
 int kl_cpuset_next(const struct kl_cpuset *set, int cpu);
 
+bool kl_cpuset_equal(const struct kl_cpuset *a, const struct kl_cpuset *b);
+
 /** Keep in `set` what is also in `other`. */
 void kl_cpuset_intersect(struct kl_cpuset *set, const struct kl_cpuset *other);
 
