@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A live communicator is what the plan says: jobs on machines of tests/data/ have the channels, rings, trees and numbers of
 point-to-point channels that `kolo graph` prints, and take for each collective and size the algorithm, protocol and channels
-that `kolo explain` names, with the same constants. It is an error to have compared nothing."""
+that `kolo explain` names, with the same constants; also with the settings that change these. It is an error to have
+compared nothing, and for a setting to change nothing."""
 import collections
 import glob
 import itertools
@@ -17,10 +18,25 @@ COLLECTIVES = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_sca
 GATHERS = ("all_gather", "reduce_scatter")  # their lines tell the bytes of one rank's part
 SIZES = (512, 8 << 10, 128 << 10, 2 << 20)
 EIGHT = ("a100-nvsw-8nic-200g", "a100-nvsw-8nic-broken-gpu3", "a100-rail-8nic-200g", "b200-nvsw-8nic-800g",
-         "dgx1p-hcm-4nic", "dgx1v-hcm-4nic-broken-0-3", "h100-nvsw-8nic-400g", "pcie-8gpu-1cpu-2level-switch",
+         "dgx1v-hcm-4nic", "dgx1v-hcm-4nic-broken-0-3", "h100-nvsw-8nic-400g", "pcie-8gpu-1cpu-2level-switch",
          "pcie-8gpu-4nic-100g")
 SIXTEEN = ("dgx1v-hcm-4nic", "h100-nvsw-8nic-400g", "pcie-8gpu-4nic-100g")  # two of each, joined
 PLACEMENTS = {5: (1, 5), 8: (8, 4, 2, 1), 16: (4, 16, 2, 8, 1)}  # processes, in turn
+
+
+# Each on a machine, and in a collective, where it matters.
+SETTINGS = (
+    ("h100-nvsw-8nic-400g", "all_reduce", (
+        "NCCL_MIN_NCHANNELS=32", "NCCL_MAX_NCHANNELS=3", "NCCL_MIN_NRINGS=30", "NCCL_MAX_NRINGS=5", "NCCL_MIN_CTAS=28",
+        "NCCL_MAX_CTAS=6", "NCCL_NVLS_NCHANNELS=30", "NCCL_NVLS_ENABLE=0", "NCCL_MIN_P2P_NCHANNELS=64",
+        "NCCL_MAX_P2P_NCHANNELS=2", "NCCL_WORK_ARGS_BYTES=200", "NCCL_LL128_NTHREADS=160",
+        "NCCL_THREAD_THRESHOLDS=1 2 4 1 2 4", "NCCL_PROTO=LL", "NCCL_PROTO=^LL128", "NCCL_ALGO=allreduce:tree",
+        "NCCL_P2P_DISABLE=1", "NCCL_P2P_LEVEL=LOC")),
+    ("h100-nvsw-8nic-400g", "all_gather", ("NCCL_PAT_ENABLE=1",)),
+    ("dgx1v-hcm-4nic", "all_reduce", ("NCCL_NTHREADS=64",)),
+    ("pcie-8gpu-4nic-100g", "all_reduce", ("NCCL_NET_OVERHEAD=500000",)),  # its two sockets are two nodes
+    ("2 x dgx1v-hcm-4nic", "all_reduce", ("NCCL_NCHANNELS_PER_NET_PEER=1",)),
+)
 
 
 class Counted(collections.Counter):
@@ -39,16 +55,17 @@ missing = set()  # what the plan would take and host devices do not have
 class Machine:
     """Ranks on a topology file, or (None) on the host devices of this machine."""
 
-    def __init__(self, name, file, ranks, gpus=None):
-        self.name, self.file, self.ranks = name, file, ranks
+    def __init__(self, name, file, ranks, gpus=None, setting=None):
+        self.name, self.file, self.ranks, self.setting = name, file, ranks, setting
         self.words = ["--topo", file] if file else ["--ranks", str(ranks)]
         if gpus:
             self.words += ["--gpus", ",".join(str(g) for g in range(gpus))]
         self.words += ["--constants", "host"]
+        self.words += ["--with", setting] if setting else []
         self.turns = itertools.cycle(PLACEMENTS[ranks])
 
     def __str__(self):
-        return f"{self.name} with {self.ranks} ranks"
+        return f"{self.name} with {self.ranks} ranks" + (f" and {self.setting}" if self.setting else "")
 
     def planned(self):
         return json.loads(tool.good("graph", "--json", *self.words))
@@ -62,6 +79,7 @@ class Machine:
         words = ["perf", collective, "--np", str(processes), "-t", str(self.ranks // processes), "-n", "1", "-w", "0",
                  "-b", str(sizes[0]), "-e", str(sizes[-1]), "-f", str(sizes[1] // sizes[0]) if len(sizes) > 1 else "2"]
         words += ["--topo", self.file] if self.file else []
+        settings = {**dict([self.setting.split("=", 1)] if self.setting else []), **settings}
         with tempfile.TemporaryDirectory() as folder:
             out = tool.run(*words, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,GRAPH,TUNING",
                            NCCL_DEBUG_FILE=folder + "/log.%p", **settings)
@@ -129,6 +147,8 @@ def serves(m, collective, candidate):
         _, out = m.live(collective, [1024], NCCL_ALGO=f"{COLLECTIVES[collective]}:{way[1]}", NCCL_PROTO=way[2])
         serves.known[way] = out.returncode == 0
         if out.returncode:
+            if "leave nothing that can do" not in out.stderr:
+                sys.exit(f"{m}: {' '.join(way)} failed:\n{out.stdout}\n{out.stderr}")
             missing.add(way)
     return serves.known[way]
 
@@ -158,10 +178,10 @@ def compare_calls(m, collective, log):
 
 # ---- the test ----
 
-def check(m):
+def check(m, collectives):
     plan = m.planned()
     counted.compare("ranks", m.ranks, plan["ranks_total"], m)
-    for collective in COLLECTIVES:
+    for collective in collectives:
         log, out = m.live(collective, SIZES)
         if out.returncode or "Out of bounds values : 0 OK" not in out.stdout:
             sys.exit(f"{m}, {collective} failed:\n{out.stdout}\n{out.stderr}")
@@ -171,13 +191,34 @@ def check(m):
         compare_calls(m, collective, log)
 
 
+def outcome(m, collective):
+    """What a setting may change."""
+    plan = m.planned()
+    facts = ("nchannels", "nvls_channels", "p2p_channels", "p2p_channels_per_peer", "rings", "trees")
+    choices = [m.explained(collective, size)[0] for size in SIZES]
+    return [plan[fact] for fact in facts] + [[c[key] for key in ("algorithm", "protocol", "channels")] for c in choices]
+
+
+def check_settings(name, collective, settings):
+    base = machines[name]
+    for setting in settings:
+        m = Machine(name, base.file, base.ranks, setting=setting)
+        check(m, (collective,))
+        if outcome(m, collective) == outcome(base, collective):
+            sys.exit(f"{m} is as without the setting: choose a machine where it matters")
+        counted["setting"] += 1
+
+
 with tempfile.TemporaryDirectory() as documents:
     jobs = [Machine(name, tool.machine(name), 8) for name in EIGHT]
     jobs += [Machine("2 x " + name, joined(name, documents), 16) for name in SIXTEEN]
     jobs += [Machine("this machine", None, 8), Machine("this machine", None, 16)]
     jobs += [Machine("five of " + EIGHT[0], tool.machine(EIGHT[0]), 5, 5)]
+    machines = {job.name: job for job in jobs}
     for job in jobs:
-        check(job)
+        check(job, COLLECTIVES)
+    for where in SETTINGS:
+        check_settings(*where)
 
 if len(jobs) < 12 or not all(counted[what] for what in (
         "ring", "tree", "numbers of channels", "algorithm, protocol and channels")):
