@@ -6,13 +6,14 @@
 #include "api/check.h"
 #include "comm/group.h"
 
-static ncclResult_t issue_checked(ncclComm_t comm, const struct kl_task *task, cudaStream_t stream,
+static ncclResult_t issue_checked(ncclComm_t comm, struct kl_task *task, cudaStream_t stream,
                                   const char *function)
 {
     struct kl_stream *s;
 
     KL_TRY(kl_comm_failure(comm));
-    if (comm->finalized) return KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
+    if (kl_load_relaxed(&comm->finalized))
+        return KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
     KL_TRY(kl_check_task(comm, task, function));
     KL_TRY(kl_stream_of(stream, comm->device, &s));
     if (!task->count && task->func < KL_FUNC_SEND) return ncclSuccess;
@@ -23,14 +24,14 @@ static ncclResult_t issue_checked(ncclComm_t comm, const struct kl_task *task, c
     return kl_comm_issue(comm, task, s);
 }
 
-static ncclResult_t issue(ncclComm_t comm, const struct kl_task *task, cudaStream_t stream, const char *function)
+static ncclResult_t issue(ncclComm_t handle, struct kl_task *task, cudaStream_t stream, const char *function)
 {
-    ncclResult_t rc = kl_check_comm(comm, function);
+    struct ncclComm *comm;
+    ncclResult_t rc = kl_handle_enter(handle, function, &comm);
 
     if (!rc) {
-        rc = kl_comm_enter(comm);
-        if (!rc) rc = issue_checked(comm, task, stream, function);
-        kl_comm_leave(comm);
+        rc = issue_checked(comm, task, stream, function);
+        kl_handle_leave(comm);
     }
     return kl_group_note(rc);
 }

@@ -78,7 +78,7 @@ void kl_comm_disconnect(ncclComm_t comm)
 {
     if (!comm->connections) return;
     /* A failure is told to all by the bootstrap, with its cause; a mark of leaving would only hide that cause. */
-    if (!kl_comm_inherited(comm) && !kl_load_acquire(&comm->failed)) kl_connections_leave(comm->connections);
+    if (!kl_load_acquire(&comm->failed)) kl_connections_leave(comm->connections);
     kl_connections_free(comm->connections);
     comm->connections = NULL;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/coll.h"
+#include "tools/kolo/explain/coll_print.h"
+
+#include <stdio.h>
 
 enum { COLUMNS = 110, INDENT = 6 };
 
@@ -9,7 +11,7 @@ static bool same_pair(const struct kl_tuning_range *a, const struct kl_tuning_ra
 }
 
 /* The ranges from `first` on that share algorithm and protocol end before the result. */
-static int end_of(const struct kl_coll_finding *f, int first)
+static int end_of(const struct kl_op_choice *f, int first)
 {
     int end = first;
 
@@ -25,25 +27,25 @@ static void span(int a, int b, char text[KL_SIZE_TEXT])
         snprintf(text, KL_SIZE_TEXT, "%d to %d", a, b);
 }
 
-static void print_row(const struct kl_coll_finding *f, int first, int end, FILE *to)
+static void print_row(const struct kl_coll_asked *a, const struct kl_op_choice *f, int first, int end, FILE *to)
 {
-    const struct kl_tuning_range *a = &f->range[first], *b = &f->range[end - 1];
+    const struct kl_tuning_range *x = &f->range[first], *y = &f->range[end - 1];
     char low[KL_SIZE_TEXT], high[KL_SIZE_TEXT], channels[KL_SIZE_TEXT], threads[KL_SIZE_TEXT], name[KL_SIZE_TEXT];
 
-    fprintf(to, "  %16s %16s  ", kl_grouped(a->first, low), kl_grouped(b->last, high));
-    if (a->choice.algo < 0) {
+    fprintf(to, "  %16s %16s  ", kl_grouped(x->first, low), kl_grouped(y->last, high));
+    if (x->choice.algo < 0) {
         fprintf(to, "nothing\n");
         return;
     }
-    span(a->choice.nchannels, b->choice.nchannels, channels);
-    span(a->choice.nthreads, b->choice.nthreads, threads);
-    snprintf(name, sizeof name, "%s %s", kl_algo_name[a->choice.algo], kl_proto_name[a->choice.proto]);
-    fprintf(to, "%-20s %10s %12s %12.1f %12.1f %9.4g\n", name, channels, threads, (double)a->choice.time,
-            (double)b->last_time, kl_coll_bus(&f->asked, &f->place, b->last, b->last_time));
+    span(x->choice.nchannels, y->choice.nchannels, channels);
+    span(x->choice.nthreads, y->choice.nthreads, threads);
+    snprintf(name, sizeof name, "%s %s", kl_algo_name[x->choice.algo], kl_proto_name[x->choice.proto]);
+    fprintf(to, "%-20s %10s %12s %12.1f %12.1f %9.4g\n", name, channels, threads, (double)x->choice.time,
+            (double)y->last_time, kl_coll_bus(a, y->last, y->last_time));
 }
 
 /* "16 x 640 from 81,920 B", as many as fit a line. */
-static void print_steps(const struct kl_coll_finding *f, int first, int end, FILE *to)
+static void print_steps(const struct kl_op_choice *f, int first, int end, FILE *to)
 {
     int used = COLUMNS;
 
@@ -67,28 +69,29 @@ static void print_steps(const struct kl_coll_finding *f, int first, int end, FIL
 }
 
 /* Where within the ranges of an algorithm and protocol the size is that was asked for. */
-static void print_own_step(const struct kl_coll_finding *f, int first, int end, FILE *to)
+static void print_own_step(const struct kl_coll_asked *a, const struct kl_op_choice *f, int first, int end, FILE *to)
 {
     char low[KL_SIZE_TEXT], high[KL_SIZE_TEXT];
 
     for (int i = first; i < end; i++) {
         const struct kl_tuning_range *r = &f->range[i];
 
-        if (f->asked.first < r->first || f->asked.first > r->last) continue;
+        if (a->first < r->first || a->first > r->last) continue;
         fprintf(to, "  %16s %16s    %d x %d channels x threads, with the size asked for\n", kl_grouped(r->first, low),
                 kl_grouped(r->last, high), r->choice.nchannels, r->choice.nthreads);
     }
 }
 
-void kl_coll_text_ranges(const struct kl_coll_finding *f, FILE *to)
+void kl_coll_ranges_text(const struct kl_coll_asked *a, const struct kl_op_choice *f, FILE *to)
 {
-    bool one = f->asked.first == f->asked.last;
+    bool one = a->first == a->last;
 
     fprintf(to, "\nwhere the choice changes, to the byte\n  %16s %16s  %-20s %10s %12s %12s %12s %9s\n", "from", "to",
             "", "channels", "threads", "us at from", "us at to", "bus GB/s");
     for (int i = 0, end; i < f->nranges; i = end) {
         end = end_of(f, i);
-        print_row(f, i, end, to);
-        if (end - i > 1) (one ? print_own_step : print_steps)(f, i, end, to);
+        print_row(a, f, i, end, to);
+        if (end - i > 1 && one) print_own_step(a, f, i, end, to);
+        if (end - i > 1 && !one) print_steps(f, i, end, to);
     }
 }
