@@ -7,7 +7,10 @@
  * background thread after about 100 microseconds.
  *
  * Errors:   ncclResult_t as in nccl.h; the failure of an operation is returned by the synchronise and query calls.
+ *           A communicator that was destroyed or aborted is ncclInvalidArgument in every call, a second destroy included.
  * Threads:  every function may be called from any thread; one thread at a time destroys a given object.
+ * Fork:     a child may use the library, and creates communicators of its own: any use of its parent's, and the end of a
+ *           group that its parent opened, is ncclInvalidUsage. Its parent's streams are empty there, and events done.
  */
 #ifndef KOLO_H_
 #define KOLO_H_

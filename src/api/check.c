@@ -3,17 +3,9 @@
 
 #include <stdint.h>
 
-ncclResult_t kl_check_comm(ncclComm_t comm, const char *function)
-{
-    if (!comm) return KL_FAIL(ncclInvalidArgument, "%s: the communicator is NULL", function);
-    if (comm->magic != KL_COMM_MAGIC)
-        return KL_FAIL(ncclInvalidArgument, "%s: %p is no communicator, or was destroyed", function, (void *)comm);
-    return ncclSuccess;
-}
-
 static bool gathers(const struct kl_task *t)
 {
-    return t->coll == KL_ALLGATHER || t->coll == KL_REDUCESCATTER;
+    return t->func == KL_FUNC_ALL_GATHER || t->func == KL_FUNC_REDUCE_SCATTER;
 }
 
 static ncclResult_t check_size(ncclComm_t comm, const struct kl_task *t, const char *function)
@@ -28,19 +20,19 @@ static ncclResult_t check_size(ncclComm_t comm, const struct kl_task *t, const c
 
 static bool needs_send(ncclComm_t comm, const struct kl_task *t)
 {
-    return t->coll != KL_RECV && (t->coll != KL_BROADCAST || t->peer == comm->rank);
+    return t->func != KL_FUNC_RECV && (t->func != KL_FUNC_BROADCAST || t->peer == comm->rank);
 }
 
 static bool needs_recv(ncclComm_t comm, const struct kl_task *t)
 {
-    return t->coll != KL_SEND && (t->coll != KL_REDUCE || t->peer == comm->rank);
+    return t->func != KL_FUNC_SEND && (t->func != KL_FUNC_REDUCE || t->peer == comm->rank);
 }
 
 ncclResult_t kl_check_task(ncclComm_t comm, const struct kl_task *t, const char *function)
 {
     if (t->peer < 0 || t->peer >= comm->nranks)
         return KL_FAIL(ncclInvalidArgument, "%s: %s %d, the communicator has ranks 0 to %d", function,
-                       t->coll >= KL_SEND ? "peer" : "root", t->peer, comm->nranks - 1);
+                       t->func >= KL_FUNC_SEND ? "peer" : "root", t->peer, comm->nranks - 1);
     if ((unsigned)t->type >= ncclNumTypes)
         return KL_FAIL(ncclInvalidArgument, "%s: data type %d, there are 0 to %d", function, (int)t->type,
                        ncclNumTypes - 1);

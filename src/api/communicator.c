@@ -3,14 +3,12 @@
  * communicator.c - version, ids, and the life of communicators.
  */
 #include "api/api.h"
-#include "api/check.h"
 #include "api/param_sets.h"
 #include "comm/devices.h"
 #include "comm/group.h"
 #include "device/host/device.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 KL_API(ncclResult_t, GetVersion, (int *version))
 {
@@ -26,7 +24,12 @@ KL_API(const char *, GetErrorString, (ncclResult_t result))
 
 KL_API(const char *, GetLastError, (ncclComm_t comm))
 {
-    if (comm && comm->magic == KL_COMM_MAGIC && *kl_comm_failure_text(comm)) return kl_comm_failure_text(comm);
+    struct ncclComm *c = kl_handle_try(comm);
+
+    if (c) {
+        kl_comm_failure(c); /* what it failed of, if it has, is from now on this thread's last sentence */
+        kl_handle_leave(c);
+    }
     return kl_error_text();
 }
 
@@ -52,11 +55,24 @@ static ncclResult_t run_init(struct kl_job *job)
     return kl_comm_create(&j->id, j->nranks, j->rank, j->device, j->comm);
 }
 
+static ncclResult_t abort_comm(ncclComm_t handle, const char *function)
+{
+    struct ncclComm *comm;
+
+    KL_TRY(kl_handle_enter(handle, function, &comm));
+    bool mine = kl_handle_close(comm);
+    if (mine) kl_group_forget(comm);
+    kl_handle_leave(comm);
+    if (!mine) return KL_FAIL(ncclInvalidArgument, "%s: another thread ends the communicator", function);
+    kl_comm_abort(comm);
+    return ncclSuccess;
+}
+
 static void undo_init(struct kl_job *job)
 {
     struct init_job *j = (struct init_job *)job;
 
-    kl_comm_abort(*j->comm);
+    abort_comm(*j->comm, "ncclGroupEnd");
     *j->comm = NULL;
 }
 
@@ -135,78 +151,96 @@ KL_API(ncclResult_t, CommInitAll, (ncclComm_t * comms, int ndev, const int *devl
 
 /* ---- the end ---- */
 
-/* Finish what was issued. An abort from another thread ends the wait, and then frees the communicator itself. */
-static ncclResult_t finalize(ncclComm_t comm, bool *aborted)
+static ncclResult_t finalize(struct ncclComm *comm)
 {
-    ncclResult_t rc = kl_comm_enter(comm);
-
-    if (!rc) rc = kl_comm_finalize(comm);
-    *aborted = kl_comm_aborting(comm);
-    kl_comm_leave(comm);
-    return rc;
+    if (kl_load_relaxed(&comm->finalized))
+        return KL_FAIL(ncclInvalidArgument, "ncclCommFinalize: the communicator was finalized before");
+    return kl_comm_finalize(comm);
 }
 
 KL_API(ncclResult_t, CommFinalize, (ncclComm_t comm))
 {
-    bool aborted;
+    struct ncclComm *c;
 
     if (!comm) return ncclSuccess;
-    KL_TRY(kl_check_comm(comm, "ncclCommFinalize"));
-    if (comm->finalized) return KL_FAIL(ncclInvalidArgument, "ncclCommFinalize: the communicator was finalized before");
-    return finalize(comm, &aborted);
+    KL_TRY(kl_handle_enter(comm, "ncclCommFinalize", &c));
+    ncclResult_t rc = finalize(c);
+    kl_handle_leave(c);
+    return rc;
 }
 
+/* An abort from another thread ends the wait for what is queued, and then frees the communicator itself. */
 KL_API(ncclResult_t, CommDestroy, (ncclComm_t comm))
 {
-    bool aborted;
+    struct ncclComm *c;
 
     if (!comm) return ncclSuccess;
-    KL_TRY(kl_check_comm(comm, "ncclCommDestroy"));
-    bool before = comm->finalized;
-    kl_group_forget(comm);
-    ncclResult_t rc = finalize(comm, &aborted); /* again: a group that was open then may have queued something since */
-    if (!aborted) kl_comm_free(comm);
+    KL_TRY(kl_handle_enter(comm, "ncclCommDestroy", &c));
+    bool before = kl_load_relaxed(&c->finalized);
+    kl_group_forget(c);
+    ncclResult_t rc = kl_comm_finalize(c); /* again: a group that was open then may have queued something since */
+    bool mine = kl_handle_close(c);
+    kl_handle_leave(c);
+    if (mine) kl_comm_destroy(c);
     return before ? ncclSuccess : rc;
 }
 
 KL_API(ncclResult_t, CommAbort, (ncclComm_t comm))
 {
-    if (!comm) return ncclSuccess;
-    KL_TRY(kl_check_comm(comm, "ncclCommAbort"));
-    kl_group_forget(comm);
-    kl_comm_abort(comm);
-    return ncclSuccess;
+    return comm ? abort_comm(comm, "ncclCommAbort") : ncclSuccess;
 }
 
 /* ---- questions ---- */
 
 KL_API(ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t *asyncError))
 {
-    KL_TRY(kl_check_comm(comm, "ncclCommGetAsyncError"));
+    struct ncclComm *c;
+
     if (!asyncError) return KL_FAIL(ncclInvalidArgument, "ncclCommGetAsyncError: the result pointer is NULL");
-    *asyncError = kl_comm_failure(comm);
+    KL_TRY(kl_handle_enter(comm, "ncclCommGetAsyncError", &c));
+    *asyncError = kl_comm_failure(c);
+    kl_handle_leave(c);
     return ncclSuccess;
 }
 
-static ncclResult_t answer(const ncclComm_t comm, int *result, int value_offset, const char *function)
+struct answers {
+    int nranks, rank, device;
+};
+
+static ncclResult_t ask(ncclComm_t handle, const int *result, const char *function, struct answers *answers)
 {
-    KL_TRY(kl_check_comm(comm, function));
+    struct ncclComm *comm;
+
     if (!result) return KL_FAIL(ncclInvalidArgument, "%s: the result pointer is NULL", function);
-    memcpy(result, (const char *)comm + value_offset, sizeof *result);
+    KL_TRY(kl_handle_enter(handle, function, &comm));
+    *answers = (struct answers){.nranks = comm->nranks, .rank = comm->rank, .device = comm->device};
+    kl_handle_leave(comm);
     return ncclSuccess;
 }
 
 KL_API(ncclResult_t, CommCount, (const ncclComm_t comm, int *count))
 {
-    return answer(comm, count, offsetof(struct ncclComm, nranks), "ncclCommCount");
+    struct answers a;
+
+    KL_TRY(ask(comm, count, "ncclCommCount", &a));
+    *count = a.nranks;
+    return ncclSuccess;
 }
 
 KL_API(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device))
 {
-    return answer(comm, device, offsetof(struct ncclComm, device), "ncclCommCuDevice");
+    struct answers a;
+
+    KL_TRY(ask(comm, device, "ncclCommCuDevice", &a));
+    *device = a.device;
+    return ncclSuccess;
 }
 
 KL_API(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank))
 {
-    return answer(comm, rank, offsetof(struct ncclComm, rank), "ncclCommUserRank");
+    struct answers a;
+
+    KL_TRY(ask(comm, rank, "ncclCommUserRank", &a));
+    *rank = a.rank;
+    return ncclSuccess;
 }

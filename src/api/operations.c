@@ -12,25 +12,26 @@ static ncclResult_t issue_checked(ncclComm_t comm, const struct kl_task *task, c
     struct kl_stream *s;
 
     KL_TRY(kl_comm_failure(comm));
-    if (comm->finalized) return KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
+    if (kl_load_relaxed(&comm->finalized))
+        return KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
     KL_TRY(kl_check_task(comm, task, function));
     KL_TRY(kl_stream_of(stream, comm->device, &s));
-    if (!task->count && task->coll < KL_SEND) return ncclSuccess;
+    if (!task->count && task->func < KL_FUNC_SEND) return ncclSuccess;
     if (kl_group_open()) kl_group_join(comm);
-    if (task->coll >= KL_SEND && task->peer == comm->rank && !kl_load_relaxed(&comm->in_group))
+    if (task->func >= KL_FUNC_SEND && task->peer == comm->rank && !kl_load_relaxed(&comm->in_group))
         return KL_FAIL(ncclInvalidUsage, "%s: rank %d with itself needs the opposite call in the same group", function,
                        comm->rank);
     return kl_comm_issue(comm, task, s);
 }
 
-static ncclResult_t issue(ncclComm_t comm, const struct kl_task *task, cudaStream_t stream, const char *function)
+static ncclResult_t issue(ncclComm_t handle, const struct kl_task *task, cudaStream_t stream, const char *function)
 {
-    ncclResult_t rc = kl_check_comm(comm, function);
+    struct ncclComm *comm;
+    ncclResult_t rc = kl_handle_enter(handle, function, &comm);
 
     if (!rc) {
-        rc = kl_comm_enter(comm);
-        if (!rc) rc = issue_checked(comm, task, stream, function);
-        kl_comm_leave(comm);
+        rc = issue_checked(comm, task, stream, function);
+        kl_handle_leave(comm);
     }
     return kl_group_note(rc);
 }
@@ -40,7 +41,7 @@ KL_API(ncclResult_t, AllReduce,
         cudaStream_t stream))
 {
     struct kl_task t = {
-        .coll = KL_ALLREDUCE, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .op = op};
+        .func = KL_FUNC_ALL_REDUCE, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .op = op};
 
     return issue(comm, &t, stream, "ncclAllReduce");
 }
@@ -49,7 +50,7 @@ KL_API(ncclResult_t, Reduce,
        (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root,
         ncclComm_t comm, cudaStream_t stream))
 {
-    struct kl_task t = {.coll = KL_REDUCE,
+    struct kl_task t = {.func = KL_FUNC_REDUCE,
                         .send = sendbuff,
                         .recv = recvbuff,
                         .count = count,
@@ -65,7 +66,7 @@ KL_API(ncclResult_t, Broadcast,
         cudaStream_t stream))
 {
     struct kl_task t = {
-        .coll = KL_BROADCAST, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .peer = root};
+        .func = KL_FUNC_BROADCAST, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .peer = root};
 
     return issue(comm, &t, stream, "ncclBroadcast");
 }
@@ -74,7 +75,7 @@ KL_API(ncclResult_t, Bcast,
        (void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream))
 {
     struct kl_task t = {
-        .coll = KL_BROADCAST, .send = buff, .recv = buff, .count = count, .type = datatype, .peer = root};
+        .func = KL_FUNC_BROADCAST, .send = buff, .recv = buff, .count = count, .type = datatype, .peer = root};
 
     return issue(comm, &t, stream, "ncclBcast");
 }
@@ -83,7 +84,8 @@ KL_API(ncclResult_t, AllGather,
        (const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm,
         cudaStream_t stream))
 {
-    struct kl_task t = {.coll = KL_ALLGATHER, .send = sendbuff, .recv = recvbuff, .count = sendcount, .type = datatype};
+    struct kl_task t = {
+        .func = KL_FUNC_ALL_GATHER, .send = sendbuff, .recv = recvbuff, .count = sendcount, .type = datatype};
 
     return issue(comm, &t, stream, "ncclAllGather");
 }
@@ -92,8 +94,12 @@ KL_API(ncclResult_t, ReduceScatter,
        (const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op,
         ncclComm_t comm, cudaStream_t stream))
 {
-    struct kl_task t = {
-        .coll = KL_REDUCESCATTER, .send = sendbuff, .recv = recvbuff, .count = recvcount, .type = datatype, .op = op};
+    struct kl_task t = {.func = KL_FUNC_REDUCE_SCATTER,
+                        .send = sendbuff,
+                        .recv = recvbuff,
+                        .count = recvcount,
+                        .type = datatype,
+                        .op = op};
 
     return issue(comm, &t, stream, "ncclReduceScatter");
 }
@@ -101,7 +107,7 @@ KL_API(ncclResult_t, ReduceScatter,
 KL_API(ncclResult_t, Send,
        (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream))
 {
-    struct kl_task t = {.coll = KL_SEND, .send = sendbuff, .count = count, .type = datatype, .peer = peer};
+    struct kl_task t = {.func = KL_FUNC_SEND, .send = sendbuff, .count = count, .type = datatype, .peer = peer};
 
     return issue(comm, &t, stream, "ncclSend");
 }
@@ -109,7 +115,7 @@ KL_API(ncclResult_t, Send,
 KL_API(ncclResult_t, Recv,
        (void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream))
 {
-    struct kl_task t = {.coll = KL_RECV, .recv = recvbuff, .count = count, .type = datatype, .peer = peer};
+    struct kl_task t = {.func = KL_FUNC_RECV, .recv = recvbuff, .count = count, .type = datatype, .peer = peer};
 
     return issue(comm, &t, stream, "ncclRecv");
 }

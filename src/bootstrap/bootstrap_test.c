@@ -4,8 +4,8 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
-#include "bootstrap/call.h"
-#include "bootstrap/frame.h"
+#include "bootstrap/door.h"
+#include "bootstrap/inbox.h"
 #include "bootstrap/jobs.h"
 #include "bootstrap/root.h"
 #include "bootstrap/state.h"
@@ -304,28 +304,27 @@ static union kl_address free_address(const char *text)
 /* Call the root behind an id, as some rank. */
 static ncclResult_t knock(const ncclUniqueId *bytes, int rank, int *fd)
 {
-    struct kl_wait wait = {.deadline = UINT64_MAX};
     struct kl_id id;
 
     assert_true(kl_id_unpack(bytes, &id));
     struct kl_key key = kl_key_derive(&id.secret, "kolo root", NULL, 0);
     struct kl_call call = {.addresses = id.address, .naddresses = id.naddresses, .key = &key};
     call.hello = (struct kl_hello){KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, (uint32_t)rank, KL_NO_RANK};
-    return kl_call(&call, &wait, "a test", fd);
+    return call_and_wait(&call, fd);
 }
 
 /* Announce a rank that listens on `address`, and return the connection to the root. */
 static int announce_somebody(const ncclUniqueId *id, int rank, int nranks, const union kl_address *address)
 {
     struct kl_announce a = {.nranks = nranks, .library = NCCL_VERSION_CODE, .patience_ms = TIMEOUT_MS};
-    struct kl_frame frame = {.type = KL_FRAME_ANNOUNCE, .length = KL_ANNOUNCE_WIRE};
+    struct kl_frame_head head = {.type = KL_FRAME_ANNOUNCE, .length = KL_ANNOUNCE_WIRE};
     unsigned char wire[KL_FRAME_HEAD + KL_ANNOUNCE_WIRE];
     struct kl_wait wait = {.deadline = UINT64_MAX};
     int fd = -1;
 
     assert_int_equal(knock(id, rank, &fd), ncclSuccess);
     a.card = (struct kl_card){.rank = rank, .pid = 77, .host = "elsewhere", .naddresses = 1, .address = {*address}};
-    kl_frame_encode(&frame, wire);
+    kl_frame_encode(&head, wire);
     kl_announce_encode(&a, wire + KL_FRAME_HEAD);
     assert_int_equal(kl_socket_send(fd, wire, sizeof wire, &wait), KL_IO_DONE);
     return fd;
@@ -505,7 +504,7 @@ static void talk_beside_strangers(struct rank *me, struct kl_bootstrap *b)
 {
     int fds[4];
 
-    annoy(&b->me.address[0], fds);
+    annoy(&b->cards[b->rank].address[0], fds);
     gather_and_check(me, b);
     talk_to_all(me, b);
     close_all(fds);
@@ -577,13 +576,12 @@ static void impersonate(struct rank *me, struct kl_bootstrap *b)
             .version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_CALLER, .from = 3, .to = 0};
         struct kl_wait wait = {.deadline = UINT64_MAX};
         struct kl_retry never = {0};
-        enum kl_verdict verdict;
-        uint16_t version;
+        enum kl_handshake_outcome outcome;
         int fd;
 
-        must(kl_socket_connect(&b->me.address[0], &never, &wait, &fd) == KL_IO_DONE);
-        must(kl_handshake_call(fd, &b->key, &hello, &wait, &verdict, &version) == KL_IO_DONE);
-        must(verdict == KL_WELCOME);
+        must(kl_socket_connect(&b->cards[b->rank].address[0], &never, &wait, &fd) == KL_IO_DONE);
+        must(shake_hands(fd, &b->key, &hello, &outcome) == KL_IO_DONE);
+        must(outcome == KL_ADMITTED);
         must(kl_socket_send(fd, garbage, sizeof garbage, &wait) == KL_IO_DONE);
         await_failure(me);
         kl_socket_close(fd);
@@ -605,9 +603,9 @@ static const struct call_case {
     const char *label;
     struct kl_hello hello;
     bool right_key;
-    enum kl_verdict verdict;
+    enum kl_handshake_outcome outcome;
 } call_cases[] = {
-    {"fine", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 3, 0}, true, KL_WELCOME},
+    {"fine", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 3, 0}, true, KL_ADMITTED},
     {"wrong key", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 3, 0}, false, KL_REFUSED},
     {"connected already", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 1, 0}, true, KL_ELSEWHERE},
     {"another version", {KL_PROTOCOL + 1, KL_CONNECTION_PEER, KL_CALLER, 3, 0}, true, KL_OTHER_VERSION},
@@ -627,14 +625,13 @@ static void call_in_many_ways(struct rank *me, struct kl_bootstrap *b)
     for (size_t i = 1; me->config.rank == 0 && i <= sizeof call_cases / sizeof call_cases[0]; i++) {
         const struct call_case *c = &call_cases[i % (sizeof call_cases / sizeof call_cases[0])]; /* the fine one last */
         struct kl_key key = b->key;
-        enum kl_verdict verdict = 0;
-        uint16_t version = 0;
+        enum kl_handshake_outcome outcome = 0;
         int fd;
 
         if (!c->right_key) key.bytes[0] ^= 1;
-        must(kl_socket_connect(&b->me.address[0], &never, &wait, &fd) == KL_IO_DONE);
-        must(!kl_handshake_call(fd, &key, &c->hello, &wait, &verdict, &version));
-        must(verdict == c->verdict);
+        must(kl_socket_connect(&b->cards[b->rank].address[0], &never, &wait, &fd) == KL_IO_DONE);
+        must(!shake_hands(fd, &key, &c->hello, &outcome));
+        must(outcome == c->outcome);
         kl_socket_close(fd);
     }
     await_failure(me); /* the welcome caller has gone without a word */
@@ -821,7 +818,6 @@ static bool find_link_local(union kl_address *address)
 /* Another host's number of its interface is of no use here. */
 static void link_local_addresses_are_reached(void **state)
 {
-    struct kl_wait wait = {.deadline = UINT64_MAX};
     struct kl_id id = {.kind = KL_ID_ROOT_RUNS, .naddresses = 1};
     struct kl_root *root;
     int fd = -1, quiet = kl_error_quiet(1);
@@ -837,9 +833,9 @@ static void link_local_addresses_are_reached(void **state)
     call.hello = (struct kl_hello){KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, 0, KL_NO_RANK};
     uint32_t here = id.address[0].v6.sin6_scope_id;
     id.address[0].v6.sin6_scope_id = 99999;
-    assert_int_not_equal(kl_call(&call, &wait, "a test", &fd), ncclSuccess);
+    assert_int_not_equal(call_and_wait(&call, &fd), ncclSuccess);
     call.scope = here;
-    assert_int_equal(kl_call(&call, &wait, "a test", &fd), ncclSuccess);
+    assert_int_equal(call_and_wait(&call, &fd), ncclSuccess);
     kl_socket_close(fd);
     kl_root_stop(root);
     kl_error_quiet(quiet);

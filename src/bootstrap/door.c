@@ -111,24 +111,24 @@ static bool say(struct kl_guest *g, const void *bytes, size_t n)
     return send(g->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
 
-static bool answer(struct kl_guest *g, enum kl_verdict verdict)
+static bool answer(struct kl_guest *g, enum kl_handshake_outcome outcome)
 {
     unsigned char bytes[KL_ANSWER_BYTES];
 
-    kl_handshake_answer(&g->handshake, verdict, bytes);
+    kl_handshake_answer(&g->handshake, outcome, bytes);
     return say(g, bytes, sizeof bytes);
 }
 
 bool kl_guest_admit(struct kl_guest *g, int *fd)
 {
     kl_source_watch(g->source, 0); /* the next owner watches the descriptor */
-    if (!answer(g, KL_WELCOME)) return false;
+    if (!answer(g, KL_ADMITTED)) return false;
     *fd = g->fd;
     g->fd = -1;
     return true;
 }
 
-void kl_guest_decline(struct kl_guest *g, enum kl_verdict verdict)
+void kl_guest_decline(struct kl_guest *g, enum kl_handshake_outcome outcome)
 {
     static const char *const why[] = {[KL_REFUSED] = "another secret",
                                       [KL_ELSEWHERE] = "there is another connection",
@@ -137,8 +137,8 @@ void kl_guest_decline(struct kl_guest *g, enum kl_verdict verdict)
     char text[KL_ADDRESS_TEXT];
     union kl_address peer = kl_socket_peer(g->fd);
 
-    KL_INFO(KL_BOOTSTRAP, "declined a connection from %s: %s", kl_address_format(&peer, text), why[verdict]);
-    answer(g, verdict);
+    KL_INFO(KL_BOOTSTRAP, "declined a connection from %s: %s", kl_address_format(&peer, text), why[outcome]);
+    answer(g, outcome);
 }
 
 /* The hello has come. False: not one of ours. */
@@ -155,13 +155,13 @@ static bool greet(struct kl_guest *g)
 /* The proof has come: the guest is handed over or declined, and done with in any case. */
 static void judge(struct kl_guest *g)
 {
-    enum kl_verdict verdict = KL_REFUSED;
+    enum kl_handshake_outcome outcome = KL_REFUSED;
 
-    if (kl_handshake_proved(&g->handshake, g->proof)) verdict = kl_handshake_judge(&g->handshake);
-    if (verdict == KL_WELCOME)
+    if (kl_handshake_proved(&g->handshake, g->proof)) outcome = kl_handshake_judge(&g->handshake);
+    if (outcome == KL_ADMITTED)
         g->door->fn(g->door->ctx, g);
     else
-        kl_guest_decline(g, verdict);
+        kl_guest_decline(g, outcome);
 }
 
 /* Read what is next, never more: what follows the proof is for the next owner. False: the guest is done with. */

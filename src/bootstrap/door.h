@@ -45,6 +45,6 @@ uint32_t kl_guest_rank(const struct kl_guest *guest);
 /** Say welcome; the socket is the caller's from now on. False when the guest has gone meanwhile: there is no socket. */
 bool kl_guest_admit(struct kl_guest *guest, int *fd);
 
-void kl_guest_decline(struct kl_guest *guest, enum kl_verdict verdict);
+void kl_guest_decline(struct kl_guest *guest, enum kl_handshake_outcome outcome);
 
 #endif

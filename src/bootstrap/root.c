@@ -137,14 +137,14 @@ static void push_answer(struct visitor *v)
 
 static void answer(struct visitor *v, enum kl_frame_type type, const void *body, size_t bytes)
 {
-    struct kl_frame frame = {.type = type, .length = (uint32_t)bytes};
+    struct kl_frame_head head = {.type = type, .length = (uint32_t)bytes};
 
     v->answer = malloc(KL_FRAME_HEAD + bytes);
     if (!v->answer) {
         visitor_end(v); /* the rank sees its connection end */
         return;
     }
-    kl_frame_encode(&frame, v->answer);
+    kl_frame_encode(&head, v->answer);
     memcpy(v->answer + KL_FRAME_HEAD, body, bytes);
     v->answer_bytes = KL_FRAME_HEAD + bytes;
     push_answer(v);
@@ -293,12 +293,12 @@ static void set_deadline(struct kl_root *root, uint64_t patience_ms)
 }
 
 /* False: it was no announcement. Otherwise the visitor may have ended. */
-static bool hear(struct visitor *v, const struct kl_message *m)
+static bool hear(struct visitor *v, const struct kl_frame *f)
 {
     struct kl_root *root = v->root;
     struct kl_announce a;
 
-    if (m->frame.type != KL_FRAME_ANNOUNCE || !kl_announce_decode(m->body, m->frame.length, &a)) return false;
+    if (f->head.type != KL_FRAME_ANNOUNCE || !kl_announce_decode(f->body, f->head.length, &a)) return false;
     if (a.patience_ms > PATIENCE_MAX_MS) a.patience_ms = PATIENCE_MAX_MS;
     if (!begin(root, &a)) return false;
     v->rank = a.card.rank;
@@ -333,20 +333,20 @@ static void lost(struct visitor *v)
 static void listen_to(struct visitor *v)
 {
     for (;;) {
-        struct kl_message *message;
+        struct kl_frame *frame;
         size_t room;
         unsigned char *to = kl_assembler_room(&v->assembler, &room);
         ssize_t n = recv(v->fd, to, room, 0);
 
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return;
-        if (n <= 0 || v->rank >= 0 || kl_assembler_filled(&v->assembler, (size_t)n, KL_ANNOUNCE_WIRE, &message)) {
+        if (n <= 0 || v->rank >= 0 || kl_assembler_filled(&v->assembler, (size_t)n, KL_ANNOUNCE_WIRE, &frame)) {
             lost(v); /* gone, or talking nonsense */
             return;
         }
-        if (!message) continue;
-        bool heard = hear(v, message);
-        free(message);
+        if (!frame) continue;
+        bool heard = hear(v, frame);
+        free(frame);
         if (!heard) lost(v);
         return;
     }

@@ -2,51 +2,63 @@
 #include "coll/choose.h"
 
 #include "base/error.h"
+#include "coll/algorithms.h"
 
-#include <stdbool.h>
-#include <string.h>
-#include <strings.h>
-
-/* The one algorithm and protocol that there is. */
-const char kl_choose_algo[] = "Ring", kl_choose_proto[] = "Simple";
-
-static bool names(const char *list, size_t length, const char *word)
+/* Candidates that no algorithm here serves. */
+static void drop_missing(int func, float cost[KL_ALGOS][KL_PROTOS])
 {
-    for (const char *p = list, *end = list + length; p < end;) {
-        const char *comma = memchr(p, ',', (size_t)(end - p));
-        size_t n = (size_t)((comma ? comma : end) - p);
-        if (n == strlen(word) && !strncasecmp(p, word, n)) return true;
-        p += n + 1;
+    for (int a = 0; a < KL_ALGOS; a++)
+        for (int p = 0; p < KL_PROTOS; p++)
+            if (kl_algorithm_find(func, a, p) < 0) cost[a][p] = -1;
+}
+
+static ncclResult_t ask_tuner(const struct kl_tuning *tuning, const struct kl_tuning_op *op,
+                              struct kl_tuning_choice *choice)
+{
+    float cost[KL_ALGOS][KL_PROTOS];
+
+    KL_TRY(kl_tuning_choose(tuning, op, choice, cost));
+    if (kl_algorithm_find(op->func, choice->algo, choice->proto) >= 0) return ncclSuccess;
+    drop_missing(op->func, cost);
+    KL_TRY(kl_tuning_pick(tuning, op, cost, choice));
+    kl_tuning_size(tuning, op->bytes, choice);
+    return ncclSuccess;
+}
+
+static ncclResult_t choose(const struct kl_tuning *tuning, const struct kl_task *t, size_t elem_bytes,
+                           struct kl_choice *choice)
+{
+    size_t bytes = kl_func_bytes(t->func, t->count * elem_bytes, tuning->in.nranks);
+    struct kl_tuning_op op = kl_tuning_op_of(t->func, (int64_t)bytes, t->type, t->op);
+    struct kl_tuning_choice tuned;
+
+    KL_TRY(ask_tuner(tuning, &op, &tuned));
+    struct kl_cut_request cut = {
+        .func = t->func,
+        .nranks = tuning->in.nranks,
+        .count = t->count,
+        .elem_bytes = elem_bytes,
+        .nchannels = tuned.nchannels,
+        .ll = tuned.proto == KL_PROTO_LL,
+    };
+    *choice = (struct kl_choice){
+        .algorithm = (int8_t)kl_algorithm_find(t->func, tuned.algo, tuned.proto),
+        .proto = (uint8_t)tuned.proto,
+        .cut = kl_cut_among(&cut),
+    };
+    return ncclSuccess;
+}
+
+ncclResult_t kl_choose(struct kl_chooser *chooser, struct kl_task *t, size_t elem_bytes)
+{
+    uint32_t what = 1u << 31 | (uint32_t)t->func << 16 | (uint32_t)t->type << 8 | (uint32_t)t->op;
+    struct kl_remembered *r = &chooser->last[((t->count ^ what) * 0x9e3779b97f4a7c15u >> 40) % KL_CHOICES];
+
+    if (r->what != what || r->count != t->count) {
+        struct kl_choice choice;
+        KL_TRY(choose(chooser->tuning, t, elem_bytes, &choice));
+        *r = (struct kl_remembered){.count = t->count, .what = what, .choice = choice};
     }
-    return false;
-}
-
-/* One list, with or without ^. */
-static bool allows(const char *list, size_t length, const char *word)
-{
-    if (length && *list == '^') return !names(list + 1, length - 1, word);
-    return !length || names(list, length, word);
-}
-
-/* Every list of the text, each possibly after "function:". */
-static bool all_allow(const char *text, const char *word)
-{
-    for (const char *p = text; *p;) {
-        size_t length = strcspn(p, ";");
-        const char *colon = memchr(p, ':', length), *list = colon ? colon + 1 : p;
-        if (!allows(list, length - (size_t)(list - p), word)) return false;
-        p += length + (p[length] == ';');
-    }
-    return true;
-}
-
-ncclResult_t kl_choose_check(const char *algo, const char *proto)
-{
-    if (!all_allow(algo, kl_choose_algo))
-        return KL_FAIL(ncclInvalidUsage, "NCCL_ALGO=%s leaves no algorithm on host devices: there is %s", algo,
-                       kl_choose_algo);
-    if (!all_allow(proto, kl_choose_proto))
-        return KL_FAIL(ncclInvalidUsage, "NCCL_PROTO=%s leaves no protocol on host devices: there is %s", proto,
-                       kl_choose_proto);
+    t->choice = r->choice;
     return ncclSuccess;
 }

@@ -1,19 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * choose.h - which algorithm and protocol an operation uses, and which ones exist.
+ * choose.h - algorithm, protocol and channels of a collective: what the plan's tuner says, remembered.
+ *
+ * The tuner weighs every candidate, which takes longer than a small operation. Programs repeat themselves, so the last choices
+ * are kept, by what they depend on.
+ *
+ * Threads: one at a time: that of the calls.
  */
 #ifndef KL_COLL_CHOOSE_H
 #define KL_COLL_CHOOSE_H
 
-#include "include/nccl.h"
+#include "coll/task.h"
+#include "graph/tuning.h"
 
-/** The one algorithm and protocol that there is for host devices. */
-extern const char kl_choose_algo[], kl_choose_proto[];
+enum { KL_CHOICES = 64 };
+
+struct kl_chooser {
+    const struct kl_tuning *tuning; /* outlives the chooser */
+    struct kl_remembered {
+        size_t count;
+        uint32_t what; /* function, type and operation; 0: nothing is remembered */
+        struct kl_choice choice;
+    } last[KL_CHOICES];
+};
 
 /**
- * Do the texts of NCCL_ALGO and NCCL_PROTO ("" is unset) leave something that is implemented? A list of names, `^` before
- * it excludes them; NCCL_ALGO may be "function:list;function:list". Otherwise ncclInvalidUsage, saying what there is.
+ * Fill in task->choice. ncclInvalidUsage when NCCL_ALGO and NCCL_PROTO leave nothing for the
+ * function; the sentence says what there is.
  */
-ncclResult_t kl_choose_check(const char *algo, const char *proto);
+ncclResult_t kl_choose(struct kl_chooser *chooser, struct kl_task *task, size_t elem_bytes);
 
 #endif

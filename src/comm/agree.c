@@ -3,7 +3,8 @@
  * agree.c - what all ranks agree on: their graphs joined to rings and trees over everybody, how many channels there are,
  * who meets whom in which round, and how long an operation would take.
  *
- * One all-gather carries a record of every rank; all else is computed from it, by the same functions that plan offline.
+ * Every rank describes what it found in a record; the speakers of the processes exchange them. All else is computed from
+ * these, by the functions that plan offline.
  */
 #include "comm/comm.h"
 
@@ -20,67 +21,95 @@ static int own_sm(ncclComm_t comm)
     return comm->topo->node[kl_topo_at(comm->topo, KL_NODE_GPU, gpu)].gpu.sm;
 }
 
-static void describe_graphs(ncclComm_t comm, struct kl_rank_record *me)
+static void describe_graphs(ncclComm_t comm)
 {
     const struct kl_node *cpu = kl_topo_first_cpu(comm->topo);
+    struct kl_rank_record *me = &comm->world->record[comm->rank];
 
-    kl_connect_record(comm->graphs, comm->rank, cpu ? cpu->cpu.arch : -1, cpu ? cpu->cpu.vendor : -1, me);
+    kl_connect_record(&comm->domain->graphs, comm->rank, cpu ? cpu->cpu.arch : -1, cpu ? cpu->cpu.vendor : -1, me);
     me->sm = own_sm(comm);
+    kl_world_arrive(comm->world);
+}
+
+/* What the speakers need to exchange their processes' records. */
+struct parcels {
+    struct kl_rank_record *record; /* of all ranks, by process */
+    size_t *bytes;                 /* by process */
+    int32_t *list;
+};
+
+static ncclResult_t exchange(ncclComm_t comm, const struct parcels *p)
+{
+    struct kl_world *w = comm->world;
+    const struct kl_roster *roster = &w->roster;
+    struct kl_among among = kl_world_speakers(comm, NULL, p->list);
+
+    for (int i = roster->first[w->process]; i < roster->first[w->process + 1]; i++)
+        p->record[i] = w->record[roster->rank[i]];
+    for (int i = 0; i < roster->nprocesses; i++) p->bytes[i] = (size_t)kl_roster_members(roster, i) * sizeof *p->record;
+    KL_TRY(kl_among_gather(&among, p->record, p->bytes));
+    for (int i = 0; i < roster->nranks; i++) w->record[roster->rank[i]] = p->record[i];
+    return ncclSuccess;
+}
+
+static void note_sm_range(struct kl_world *w)
+{
+    w->min_sm = INT32_MAX;
+    w->max_sm = 0;
+    for (int r = 0; r < w->roster.nranks; r++) {
+        if (w->record[r].sm < w->min_sm) w->min_sm = w->record[r].sm;
+        if (w->record[r].sm > w->max_sm) w->max_sm = w->record[r].sm;
+    }
 }
 
 static ncclResult_t gather_records(ncclComm_t comm)
 {
-    struct kl_rank_record *records = calloc((size_t)comm->nranks, sizeof *records);
+    size_t ranks = (size_t)comm->nranks, processes = (size_t)comm->world->roster.nprocesses;
+    struct parcels p = {.record = calloc(ranks, sizeof *p.record),
+                        .bytes = calloc(processes, sizeof *p.bytes),
+                        .list = calloc(processes, sizeof *p.list)};
+    ncclResult_t rc = p.record && p.bytes && p.list ? kl_world_await_members(comm) : KL_NOMEM("graph records");
 
-    if (!records) return KL_NOMEM("graph records");
-    comm->records = records;
-    describe_graphs(comm, &records[comm->rank]);
-    return kl_bootstrap_allgather(comm->bootstrap, records, sizeof *records);
-}
-
-static void sm_range(ncclComm_t comm, int *min, int *max)
-{
-    *min = INT32_MAX;
-    *max = 0;
-    for (int r = 0; r < comm->nranks; r++) {
-        if (comm->records[r].sm < *min) *min = comm->records[r].sm;
-        if (comm->records[r].sm > *max) *max = comm->records[r].sm;
-    }
+    if (!rc) rc = exchange(comm, &p);
+    if (!rc) note_sm_range(comm->world);
+    free(p.record);
+    free(p.bytes);
+    free(p.list);
+    return rc;
 }
 
 /* ---- rings, trees, channels ---- */
 
 static ncclResult_t join_graphs(ncclComm_t comm, const struct kl_graph_config *config)
 {
-    struct kl_ranks ranks = {.nranks = comm->nranks, .nrecords = comm->nranks, .record = comm->records};
+    const struct kl_domain *d = comm->domain;
+    struct kl_ranks ranks = {.nranks = comm->nranks, .nrecords = comm->nranks, .record = comm->world->record};
     struct kl_connect_request request = {.rank = comm->rank,
-                                         .collnet = comm->graphs->graph[KL_GRAPH_COLLNET_CHAIN] != NULL,
-                                         .nvls = comm->graphs->graph[KL_GRAPH_NVLS] != NULL,
-                                         .no_collnet = comm->no_collnet,
-                                         .no_nvls = comm->no_nvls,
+                                         .min_sm = comm->world->min_sm,
+                                         .collnet = d->graphs.graph[KL_GRAPH_COLLNET_CHAIN] != NULL,
+                                         .nvls = d->graphs.graph[KL_GRAPH_NVLS] != NULL,
+                                         .no_collnet = d->no_collnet,
+                                         .no_nvls = d->no_nvls,
                                          .min_ctas = 1,
                                          .max_ctas = KL_MAX_CHANNELS,
                                          .params = config->channels};
-    int max_sm;
 
-    sm_range(comm, &request.min_sm, &max_sm);
     request.nvls_channels = kl_nvls_channels(own_sm(comm), &request);
-    KL_TRY(kl_connect_create(&ranks, &request, &comm->connect));
-    comm->p2p = kl_p2p_channels_of(comm->topo, comm->connect, &config->channels, 0);
-    return ncclSuccess;
+    return kl_connect_create(&ranks, &request, &comm->connect);
 }
 
-/* Following each ring finds out whether all ranks' graphs fit together. */
-static ncclResult_t take_rings(ncclComm_t comm)
+/* All pairs of the machine are asked: once, by the first rank of a domain that comes here. */
+static void count_p2p_channels(ncclComm_t comm, const struct kl_graph_config *config)
 {
-    size_t n = (size_t)comm->nranks;
+    struct kl_domain *d = comm->domain;
 
-    comm->nchannels = comm->connect->base;
-    comm->ring_order = malloc((size_t)comm->nchannels * n * sizeof *comm->ring_order);
-    if (!comm->ring_order) return KL_NOMEM("rings");
-    for (int c = 0; c < comm->nchannels; c++)
-        KL_TRY(kl_connect_ring_order(comm->connect, c, 0, &comm->ring_order[(size_t)c * n]));
-    return ncclSuccess;
+    pthread_mutex_lock(&comm->world->lock);
+    if (d->counted != comm->connect->nchannels) {
+        d->p2p = kl_p2p_channels_of(d->topo, comm->connect, &config->channels, 0);
+        d->counted = comm->connect->nchannels;
+    }
+    comm->p2p = d->p2p;
+    pthread_mutex_unlock(&comm->world->lock);
 }
 
 static ncclResult_t plan_rounds(ncclComm_t comm)
@@ -97,7 +126,7 @@ static int count_collnet_heads(ncclComm_t comm)
     struct kl_collnet_links links;
 
     if (!comm->connect->collnet) return 0;
-    return kl_connect_collnet(comm->connect, comm->graphs, 0, 0, comm->rank, &links) ? 0 : links.nheads;
+    return kl_connect_collnet(comm->connect, &comm->domain->graphs, 0, 0, comm->rank, &links) ? 0 : links.nheads;
 }
 
 static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
@@ -109,6 +138,8 @@ static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
                                  .max_local_ranks = c->nodes.max_local,
                                  .nchannels = c->nchannels,
                                  .nvls_channels = c->nvls_channels,
+                                 .min_sm = comm->world->min_sm,
+                                 .max_sm = comm->world->max_sm,
                                  .cpu_arch = c->cpu_arch,
                                  .cpu_vendor = c->cpu_vendor,
                                  .max_tree_pattern = c->max_tree_pattern,
@@ -121,7 +152,6 @@ static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
                                  .net_is_host = true};
 
     for (int g = 0; g < KL_GRAPHS; g++) in.graph[g] = c->graph[g];
-    sm_range(comm, &in.min_sm, &in.max_sm);
     params.algo = comm->config.algo;
     params.proto = comm->config.proto;
     return kl_tuning_compute(&kl_tuning_host, &in, &params, &comm->tuning);
@@ -134,9 +164,10 @@ ncclResult_t kl_comm_agree(ncclComm_t comm)
     struct kl_graph_config config;
 
     kl_graph_config_load(&config);
-    KL_TRY(gather_records(comm));
+    describe_graphs(comm);
+    KL_TRY(kl_world_stage(comm, KL_WORLD_RECORDS, gather_records));
     KL_TRY(join_graphs(comm, &config));
-    KL_TRY(take_rings(comm));
+    count_p2p_channels(comm, &config);
     KL_TRY(plan_rounds(comm));
     KL_TRY(tune(comm, &config));
     kl_comm_log_channels(comm);
@@ -147,10 +178,6 @@ void kl_comm_forget_agreement(ncclComm_t comm)
 {
     kl_connect_free(comm->connect);
     free(comm->rounds);
-    free(comm->ring_order);
-    free((void *)comm->records);
     comm->connect = NULL;
     comm->rounds = NULL;
-    comm->ring_order = NULL;
-    comm->records = NULL;
 }

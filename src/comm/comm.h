@@ -6,24 +6,27 @@
  * user's stream. Launches of one communicator run one after the other, whatever streams they are on: launch n starts when
  * `finished` is n. So there is one operation in progress at a time, and its state needs no allocation.
  *
- *     user thread:  check -> tasks[] -> stream push            launch.c
- *     runner:       wait for `finished` -> progress tasks -> finished + 1
+ *     user thread:  check -> choose -> tasks[] -> stream push              record.c, launch.c
+ *     runner:       wait for `finished` -> progress tasks -> finished + 1  run.c, coll/exec.c
  *
  * Failures: the first one wins, is kept (code and sentence), fails every later operation, is told to the other ranks, and
  *           is what ncclCommGetAsyncError and ncclGetLastError say.
  * Memory order: finished is stored with release after the last task, loaded with acquire by the next launch: operation
  *           state passes from runner to runner. failed is stored with release after the text.
  * Threads:  one user thread at a time; any runner; the event loop thread reports failures; abort from any thread.
+ * Fork:     a child has a copy that it may not use for anything: the connections, the work and the memory that peers
+ *           share are the parent's.
  */
 #ifndef KL_COMM_COMM_H
 #define KL_COMM_COMM_H
 
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
-#include "channel/channel.h"
-#include "coll/ring_op.h"
-#include "coll/sendrecv.h"
+#include "channel/connections.h"
+#include "coll/exec.h"
 #include "comm/config.h"
+#include "comm/handle.h"
+#include "comm/world.h"
 #include "device/host/stream.h"
 #include "graph/p2p.h"
 #include "graph/tuning.h"
@@ -32,23 +35,6 @@
 
 #include <pthread.h>
 #include <stdalign.h>
-
-enum kl_coll { KL_ALLREDUCE, KL_REDUCE, KL_BROADCAST, KL_ALLGATHER, KL_REDUCESCATTER, KL_SEND, KL_RECV };
-
-/** One operation of one rank. */
-struct kl_task {
-    enum kl_coll coll;
-    ncclDataType_t type;
-    ncclRedOp_t op;
-    int peer; /* root, or the other end of a send or receive */
-    const void *send;
-    void *recv;
-    size_t count;              /* as the user gave it */
-    struct kl_message message; /* of a send or receive: how far it is */
-    uint64_t next;             /* the next message of the launch on the same connector, 0: none; its number + 1 */
-    bool waits;                /* for an earlier one */
-    bool complete;             /* its buffer may be reused */
-};
 
 /** A task and the stream it was issued on, collected between group start and end. */
 struct kl_queued {
@@ -70,30 +56,28 @@ struct kl_phase_time {
 };
 
 struct ncclComm {
-    uint64_t magic; /* KL_COMM_MAGIC while it lives */
+    struct kl_slot *slot;
+    ncclComm_t handle; /* what users hold of it */
+    uint32_t process;  /* kl_process_generation of who created it: nobody else may use it */
 
     /* hot: read by every operation, constant after init */
     int rank, nranks, device;
-    int nchannels;
-    struct kl_channel *channels;
-    struct kl_connector *send_to, *recv_from; /* point to point, by rank */
+    struct kl_exec *exec;
+    struct kl_connections *connections;
     struct kl_redop redops[ncclNumTypes][ncclNumOps];
     uint64_t timeout_ns; /* of an operation without progress; 0: none */
     unsigned spin;       /* polls before yielding */
 
     alignas(KL_LINE) _Atomic uint32_t failed; /* ncclResult_t of the first failure */
-    _Atomic uint32_t aborting;                /* an abort has begun, and waits for in_call to end */
 
     /* the user thread's */
-    alignas(KL_LINE) _Atomic uint32_t in_call; /* it is inside a call; an abort waits until it is not */
-    uint64_t launched;                         /* launches queued */
-    uint64_t tasks_taken;                      /* tasks recorded */
-    struct kl_task *tasks;                     /* ring; grows while nothing is in flight */
-    uint64_t task_room;                        /* power of two */
-    uint64_t *last_send, *last_recv;           /* by peer: number + 1 of the last message recorded */
-    struct kl_stream *last_stream;             /* of the last launch */
+    alignas(KL_LINE) uint64_t launched; /* launches queued */
+    uint64_t tasks_taken;               /* tasks recorded */
+    struct kl_task *tasks;              /* ring; grows while nothing is in flight */
+    uint64_t task_room;                 /* power of two */
+    struct kl_stream *last_stream;      /* of the last launch */
     uint64_t last_ticket;
-    bool finalized;
+    _Atomic bool finalized;
     struct kl_queued *queued; /* of the open group; grows, is kept */
     size_t nqueued, queued_room;
     struct ncclComm *group_next; /* in the list of the open group */
@@ -103,22 +87,17 @@ struct ncclComm {
     alignas(KL_LINE) _Atomic uint64_t finished; /* launches */
     _Atomic uint64_t tasks_done;                /* tasks whose slots may be reused */
     uint64_t cursor;                            /* task in progress */
-    struct kl_ring_op *ring_ops;                /* one per channel */
-    int ring_ops_used;                          /* by the current task */
-    int ring_ops_left;                          /* of them not complete; 0: no task has begun */
     uint64_t stalled_since;                     /* ns; 0: not stalled, or not looked yet */
     uint32_t stalls;                            /* polls without progress */
-    bool in_messages;
-    _Atomic uint32_t joins_left;            /* pieces of join work that still look at the communicator */
-    _Atomic uint32_t arrivals[KL_LAUNCHES]; /* streams that have reached a launch that joins several */
+    _Atomic uint32_t joins_left;                /* pieces of join work that still look at the communicator */
+    _Atomic uint32_t arrivals[KL_LAUNCHES];     /* streams that have reached a launch that joins several */
 
     /* what the plan says, constant after init */
-    const struct kl_peer *peers; /* nranks */
-    const struct kl_topo *topo;  /* the machine that this rank's domain of the host lives on */
-    const struct kl_graphs *graphs;
-    enum kl_offload no_collnet, no_nvls;  /* why no graphs for them were looked for */
-    const struct kl_rank_record *records; /* nranks: what every rank says about its graphs */
-    struct kl_connect *connect;           /* the joined graphs, as this rank sees them */
+    struct kl_world *world;      /* what the ranks of this process share */
+    struct kl_domain *domain;    /* of the world: this rank's, with its graphs */
+    const struct kl_peer *peers; /* the world's, nranks */
+    const struct kl_topo *topo;  /* the domain's */
+    struct kl_connect *connect;  /* the joined graphs, as this rank sees them */
     struct kl_p2p_channels p2p;
     struct kl_p2p_round *rounds; /* nranks */
     struct kl_tuning tuning;     /* with kl_tuning_host */
@@ -128,66 +107,54 @@ struct ncclComm {
     struct kl_comm_config config;
     struct kl_bootstrap *bootstrap;
     struct kl_stream *default_stream;
-    int *ring_order; /* nchannels rows of nranks */
     int local_ranks; /* on this host */
     ncclUniqueId id;
+    struct kl_cpuset *home; /* during init: where its thread ran before; NULL: it was not moved */
     struct kl_phase_time times[KL_PHASES_MAX];
     int phases_done;
 };
 
-/** Is it in the open group of the user thread? If so, an abort from another thread leaves the memory to the group's end. */
+/** Is it in the open group of a thread? If so, who ends it in another thread leaves the memory to the group's end. */
 enum kl_in_group { KL_GROUP_NONE, KL_GROUP_JOINED, KL_GROUP_ORPHANED };
-
-#define KL_COMM_MAGIC 0x6f6c6f6b6d6d6f63u
 
 /* ---- life: init.c ---- */
 
 /** Create and join, all phases. On failure nothing is held. Any thread. */
-ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int device, ncclComm_t *comm);
+ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int device, ncclComm_t *handle);
 
-/**
- * Around each call of the user thread: an abort from another thread waits for its end. Fails when one was faster: then
- * leave, and look at the communicator no more.
- */
-ncclResult_t kl_comm_enter(ncclComm_t comm);
-void kl_comm_leave(ncclComm_t comm);
-
-/** Does an abort wait for the call to end? It then frees the communicator. */
-bool kl_comm_aborting(ncclComm_t comm);
-
-/** Run what is queued; then no more operations. */
+/** Run what is queued; then no more operations. From inside (handle.h). */
 ncclResult_t kl_comm_finalize(ncclComm_t comm);
 
-/**
- * Is this a copy in a forked child? Then the connections and the work belong to the parent: nothing is waited for, nobody
- * is told anything, and only memory is freed.
- */
-bool kl_comm_inherited(ncclComm_t comm);
+/** Free a finalized communicator whose handle the caller has closed; waits (briefly) for callers to leave. */
+void kl_comm_destroy(ncclComm_t comm);
 
-/** Undo the phases and free. What is queued has finished or failed. */
-void kl_comm_free(ncclComm_t comm);
-
-/** Fail the communicator here and everywhere, wait (briefly) until nobody is inside it, and free it. */
+/** The same without waiting for what is queued: fail the communicator here and everywhere, and take its work back. */
 void kl_comm_abort(ncclComm_t comm);
 
-/** The group of the user thread has ended. True: the communicator was aborted meanwhile, and freed just now. */
-bool kl_comm_leave_group(ncclComm_t comm);
+/** The group of the calling thread has ended. If the communicator was ended meanwhile, this frees it. */
+void kl_comm_leave_group(ncclComm_t comm);
 
-/* ---- phases: peers.c, topology.c, agree.c, connect.c ---- */
+/* ---- phases: peers.c, topology.c, near.c, graphs.c, agree.c, connect.c ---- */
 
-ncclResult_t kl_comm_exchange_peers(ncclComm_t comm);
-void kl_comm_forget_peers(ncclComm_t comm);
-ncclResult_t kl_comm_search_graphs(ncclComm_t comm);
-void kl_comm_forget_graphs(ncclComm_t comm);
+ncclResult_t kl_comm_meet_peers(ncclComm_t comm);
+void kl_comm_leave_peers(ncclComm_t comm);
+ncclResult_t kl_comm_find_machine(ncclComm_t comm);
+void kl_comm_forget_machine(ncclComm_t comm);
+ncclResult_t kl_comm_move_near(ncclComm_t comm);
+void kl_comm_move_back(ncclComm_t comm);
+ncclResult_t kl_comm_find_graphs(ncclComm_t comm);
 ncclResult_t kl_comm_agree(ncclComm_t comm);
 void kl_comm_forget_agreement(ncclComm_t comm);
 ncclResult_t kl_comm_connect(ncclComm_t comm);
 void kl_comm_disconnect(ncclComm_t comm);
 
+/** With NCCL_RUNTIME_CONNECT=0: connect what algorithms need, which else happens at their first use. */
+ncclResult_t kl_comm_connect_early(ncclComm_t comm);
+
 /** Rings, trees and numbers of channels, in NCCL's words (INFO): report.c. */
 void kl_comm_log_channels(ncclComm_t comm);
 
-/* ---- operations: launch.c ---- */
+/* ---- operations: record.c, launch.c, run.c ---- */
 
 /** Record a checked task: queue it on `stream`, or add it to the open group of the calling thread. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream);

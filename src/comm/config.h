@@ -15,6 +15,8 @@ struct kl_comm_config {
     int64_t timeout_s;           /* for operations; 0: no limit */
 
     int64_t buffer_bytes; /* of one connection with protocol SIMPLE; -2: Kolo decides */
+    bool runtime_connect; /* at first use; else when the communicator is made */
+    int64_t round_peers;  /* ranks connected with at a time */
     bool shm_disable, p2p_disable;
     int p2p_level; /* farthest path for P2P, numbered as LOC NVL NVB C2C PIX PXB PXN PHB SYS; -1: Kolo decides */
     char algo[KL_PARAM_TEXT], proto[KL_PARAM_TEXT]; /* "" or a list, as NCCL_ALGO is written */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * peers.c - tell every rank who and where I am, check that we fit together, and give devices to who chose none.
+ * peers.c - tell every rank who and where I am, check that we fit together, and meet those of the same process.
  */
 #include "comm/comm.h"
 
@@ -22,6 +22,14 @@
 
 /* ---- my own record ---- */
 
+static uint64_t random_number(void)
+{
+    uint64_t number;
+
+    randombytes_buf(&number, sizeof number);
+    return number;
+}
+
 /* Random, drawn once: two ranks with the same number share an address space. A forked child draws again. */
 static uint64_t process_number(void)
 {
@@ -32,7 +40,7 @@ static uint64_t process_number(void)
     pthread_mutex_lock(&lock);
     if (pid != getpid()) {
         pid = getpid();
-        randombytes_buf(&number, sizeof number);
+        number = random_number();
     }
     uint64_t mine = number;
     pthread_mutex_unlock(&lock);
@@ -63,6 +71,7 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
         .device = comm->device,
         .pid = getpid(),
         .process = process_number(),
+        .job = random_number(),
         .memory = memory_reach(),
         .fifo_bytes = fifo_bytes(&comm->config),
     };
@@ -76,94 +85,60 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
 
 /* ---- checks ---- */
 
-static ncclResult_t check_peer(ncclComm_t comm, int rank)
+static ncclResult_t check_peer(ncclComm_t comm, const struct kl_peer *me, const struct kl_peer *p)
 {
-    const struct kl_peer *me = &comm->peers[comm->rank], *p = &comm->peers[rank];
-    char them[128];
-
-    kl_comm_describe(comm, rank, them, sizeof them);
     if (p->version != me->version)
-        return KL_FAIL(ncclInvalidUsage, "%s runs another version of Kolo than rank %d: install the same on all hosts",
-                       them, comm->rank);
+        return KL_FAIL(ncclInvalidUsage,
+                       "rank %d (host %.*s, pid %d) runs another version of Kolo than rank %d: install the same on all "
+                       "hosts",
+                       p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
     if (p->fifo_bytes != me->fifo_bytes)
-        return KL_FAIL(ncclInvalidUsage, "%s has NCCL_BUFFSIZE %llu, rank %d has %llu: they must agree", them,
-                       (unsigned long long)p->fifo_bytes, comm->rank, (unsigned long long)me->fifo_bytes);
+        return KL_FAIL(ncclInvalidUsage,
+                       "rank %d (host %.*s, pid %d) has NCCL_BUFFSIZE %llu, rank %d has %llu: they must agree", p->rank,
+                       KL_PEER_HOST_TEXT, p->host_name, p->pid, (unsigned long long)p->fifo_bytes, comm->rank,
+                       (unsigned long long)me->fifo_bytes);
     return ncclSuccess;
 }
 
-/* ---- devices ---- */
-
-static bool is_taken(ncclComm_t comm, int rank, int device)
+static ncclResult_t check_peers(ncclComm_t comm, const struct kl_peer *peers)
 {
-    for (int r = 0; r < comm->nranks; r++)
-        if (r != rank && comm->peers[r].host == comm->peers[rank].host && comm->peers[r].device == device) return true;
-    return false;
+    for (int r = 0; r < comm->nranks; r++) KL_TRY(check_peer(comm, &peers[comm->rank], &peers[r]));
+    return ncclSuccess;
 }
 
-/* In rank order, the lowest ordinal that nobody on the host has; every rank computes the same. */
-static void give_devices(ncclComm_t comm, struct kl_peer *peers)
+/* ---- the phase ---- */
+
+static ncclResult_t gather(ncclComm_t comm, struct kl_peer *peers)
 {
-    for (int r = 0; r < comm->nranks; r++) {
-        struct kl_peer *p = &peers[r];
-        if (p->device >= 0) continue;
-        int device = 0;
-        while (is_taken(comm, r, device)) device++;
-        p->device = device;
-    }
+    KL_TRY(describe_myself(comm, &peers[comm->rank]));
+    KL_TRY(kl_bootstrap_allgather(comm->bootstrap, peers, sizeof *peers));
+    return check_peers(comm, peers);
 }
 
-static void number_replicas(ncclComm_t comm, struct kl_peer *peers)
-{
-    for (int r = 0; r < comm->nranks; r++)
-        for (int q = 0; q < r; q++)
-            peers[r].replica += peers[q].host == peers[r].host && peers[q].device == peers[r].device;
-}
-
-/* ---- what follows for waiting ---- */
-
-static unsigned count_bits(const uint64_t *words)
-{
-    unsigned n = 0;
-
-    for (int w = 0; w < KL_PEER_CPU_WORDS; w++) n += (unsigned)__builtin_popcountll(words[w]);
-    return n;
-}
-
-/* With more ranks than CPUs here, whoever spins keeps the one it waits for from running. */
-static void choose_spin(ncclComm_t comm)
-{
-    const struct kl_peer *me = &comm->peers[comm->rank];
-    uint64_t cpus[KL_PEER_CPU_WORDS] = {0};
-
-    comm->local_ranks = 0;
-    for (int r = 0; r < comm->nranks; r++) {
-        if (comm->peers[r].host != me->host) continue;
-        comm->local_ranks++;
-        for (int w = 0; w < KL_PEER_CPU_WORDS; w++) cpus[w] |= comm->peers[r].cpus[w];
-    }
-    comm->spin = (unsigned)comm->local_ranks <= count_bits(cpus) ? KL_SPIN_POLLS : 0;
-}
-
-ncclResult_t kl_comm_exchange_peers(ncclComm_t comm)
+ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
 {
     struct kl_peer *peers = calloc((size_t)comm->nranks, sizeof *peers);
 
     if (!peers) return KL_NOMEM("peer records");
-    comm->peers = peers;
-    KL_TRY(describe_myself(comm, &peers[comm->rank]));
-    KL_TRY(kl_bootstrap_allgather(comm->bootstrap, peers, sizeof *peers));
-    for (int r = 0; r < comm->nranks; r++) KL_TRY(check_peer(comm, r));
-    give_devices(comm, peers);
-    number_replicas(comm, peers);
-    choose_spin(comm);
+    ncclResult_t rc = gather(comm, peers);
+    if (rc) {
+        free(peers);
+        return rc;
+    }
+    KL_TRY(kl_world_join(peers, comm->nranks, comm->rank, &comm->world));
+    comm->peers = comm->world->roster.peer;
+    comm->local_ranks = comm->world->local_ranks;
     comm->device = comm->peers[comm->rank].device;
+    /* With more ranks than CPUs here, whoever spins keeps the one it waits for from running. */
+    comm->spin = comm->local_ranks <= comm->world->local_cpus ? KL_SPIN_POLLS : 0;
     kl_device_adopt(comm->device);
     kl_log_set_device(comm->device);
     return ncclSuccess;
 }
 
-void kl_comm_forget_peers(ncclComm_t comm)
+void kl_comm_leave_peers(ncclComm_t comm)
 {
-    free((void *)comm->peers);
+    kl_world_leave(comm->world);
+    comm->world = NULL;
     comm->peers = NULL;
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * topology.c - the machine that the ranks of this host live on, and the graphs through it.
+ * topology.c - the machine that the ranks of this host live on.
+ *
+ * The first rank of the host describes it in a document: this machine, or that of NCCL_TOPO_FILE, with the ranks of the host
+ * as its devices. The other processes get the document from it, so that all see the same machine, and each makes of it the
+ * topology of every domain that its ranks are in.
  */
 #include "comm/comm.h"
 
 #include "base/log.h"
 #include "comm/devices.h"
 #include "device/host/device.h"
-#include "graph/config.h"
-#include "graph/graph_xml.h"
-#include "graph/graphs.h"
 #include "topo/config.h"
 #include "topo/machine.h"
 #include "topo/paths.h"
@@ -19,160 +20,243 @@
 
 enum { MAX_NODES = 1024 };
 
-/* The devices of this host in rank order. `devices` holds local_ranks, `count` is what the process has. */
-static void list_devices(ncclComm_t comm, struct kl_host_device *devices, int count)
+/* What it is made from, and what becomes of it. */
+struct work {
+    ncclComm_t comm;
+    struct kl_topo_options options;
+    struct kl_host_device *device; /* local_ranks of them */
+    struct kl_xml *document;
+    int *label;    /* by GPU of the whole machine: the lowest GPU of its domain */
+    int *number;   /* by label: the domain's number in the world, NOT_MINE or NEW */
+    bool *with;    /* by process */
+    int32_t *list; /* of speakers */
+};
+enum { NOT_MINE = -1, NEW = -2 };
+
+static const struct kl_peer *me(ncclComm_t comm)
 {
-    int nodes[MAX_NODES], nnodes = kl_machine_numa_nodes(NULL, nodes, MAX_NODES), n = 0;
-    const struct kl_peer *me = &comm->peers[comm->rank];
+    return &comm->peers[comm->rank];
+}
+
+/* ---- the document ---- */
+
+/* The devices of this host in rank order; `count` is what the process has, 0 where their nodes do not matter. */
+static void list_devices(struct work *w, int count)
+{
+    int nodes[MAX_NODES], nnodes = count ? kl_machine_numa_nodes(NULL, nodes, MAX_NODES) : 0, n = 0;
+    ncclComm_t comm = w->comm;
 
     for (int r = 0; r < comm->nranks; r++) {
         const struct kl_peer *p = &comm->peers[r];
-        if (p->host != me->host) continue;
-        devices[n++] = (struct kl_host_device){
+        if (p->host != me(comm)->host) continue;
+        w->device[n++] = (struct kl_host_device){
             .rank = r,
             .ordinal = p->device,
-            .numa = kl_device_node(p->device, count, nodes, nnodes),
+            .numa = count ? kl_device_node(p->device, count, nodes, nnodes) : 0,
             .replica = p->replica,
             .shm_id = p->memory,
         };
     }
 }
 
-static void fill_options(const struct kl_comm_config *config, struct kl_topo_options *options)
-{
-    if (config->p2p_level >= 0) options->p2p_level = config->p2p_level;
-    options->p2p_disable = config->p2p_disable;
-    options->shm_disable = config->shm_disable;
-}
-
-/* A dump is a convenience: what keeps it from being written is said, and that is all. */
-static void dump_document(ncclComm_t comm, const struct kl_xml *document)
-{
-    const char *path = comm->config.topo_dump_file;
-
-    if (!*path || comm->rank != comm->config.topo_dump_rank) return;
-    FILE *to = fopen(path, "we");
-    if (!to || kl_xml_write(document, to)) KL_WARN("NCCL_TOPO_DUMP_FILE=%s: cannot write the topology there", path);
-    if (to) fclose(to);
-}
-
-static ncclResult_t check_ordinals(ncclComm_t comm, const struct kl_xml *file)
+static ncclResult_t check_ordinals(const struct work *w, const struct kl_xml *file)
 {
     int gpus = file ? kl_machine_file_gpus(file) : 0;
 
-    for (int r = 0; file && r < comm->nranks; r++)
-        if (comm->peers[r].device >= gpus)
-            return KL_FAIL(ncclInvalidUsage, "rank %d uses device %d, but NCCL_TOPO_FILE=%s has %d GPUs", r,
-                           comm->peers[r].device, comm->config.topo_file, gpus);
+    for (int i = 0; file && i < w->comm->local_ranks; i++)
+        if (w->device[i].ordinal >= gpus)
+            return KL_FAIL(ncclInvalidUsage, "rank %d uses device %d, but NCCL_TOPO_FILE=%s has %d GPUs",
+                           w->device[i].rank, w->device[i].ordinal, w->comm->config.topo_file, gpus);
     return ncclSuccess;
 }
 
-static ncclResult_t build_from(ncclComm_t comm, const struct kl_xml *file, struct kl_host_device *devices)
+static ncclResult_t describe_machine(struct work *w)
+{
+    struct kl_machine machine = {.device = w->device, .ndevices = w->comm->local_ranks};
+    struct kl_xml *file;
+
+    KL_TRY(kl_devices_file(&w->comm->config, &file));
+    machine.file = file;
+    list_devices(w, kl_devices_count(&w->comm->config, file));
+    ncclResult_t rc = check_ordinals(w, file);
+    if (!rc) rc = kl_machine_document(&machine, &w->options, &w->document);
+    kl_xml_free(file);
+    return rc;
+}
+
+static struct kl_among processes_of_host(struct work *w)
+{
+    const struct kl_roster *roster = &w->comm->world->roster;
+
+    for (int p = 0; p < roster->nprocesses; p++)
+        w->with[p] = roster->peer[kl_roster_speaker(roster, p)].host == me(w->comm)->host;
+    return kl_world_speakers(w->comm, w->with, w->list);
+}
+
+static ncclResult_t tell_document(struct work *w, const struct kl_among *among)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+
+    if (among->n == 1) return ncclSuccess;
+    if (!among->own) KL_TRY(kl_xml_text(w->document, &text, &bytes));
+    void *data = text;
+    ncclResult_t rc = kl_among_tell(among, 0, &data, &bytes);
+    if (!rc && among->own) rc = kl_xml_parse("the topology", data, bytes, kl_xml_topo_schema, &w->document);
+    free(data);
+    return rc;
+}
+
+static ncclResult_t get_document(struct work *w)
+{
+    struct kl_among among = processes_of_host(w);
+
+    if (among.own)
+        list_devices(w, 0);
+    else
+        KL_TRY(describe_machine(w));
+    return tell_document(w, &among);
+}
+
+/* A dump is a convenience: what keeps it from being written is said, and that is all. */
+static void dump_document(const struct work *w)
+{
+    const struct kl_world *world = w->comm->world;
+    const struct kl_comm_config *config = &w->comm->config;
+
+    if (!*config->topo_dump_file || !kl_world_has(world, config->topo_dump_rank)) return;
+    FILE *to = fopen(config->topo_dump_file, "we");
+    if (!to || kl_xml_write(w->document, to))
+        KL_WARN("NCCL_TOPO_DUMP_FILE=%s: cannot write the topology there", config->topo_dump_file);
+    if (to) fclose(to);
+}
+
+/* ---- its domains ---- */
+
+static int label_of_rank(const struct work *w, const struct kl_topo *whole, int rank)
+{
+    return w->label[kl_topo_gpu_of_rank(whole, rank)];
+}
+
+/* Give the domains that ranks of this process are in a number each, by ascending first rank. */
+static void number_domains(struct work *w, const struct kl_topo *whole)
+{
+    struct kl_world *world = w->comm->world;
+    const struct kl_roster *roster = &world->roster;
+
+    kl_topo_domains(whole, w->label);
+    for (int g = 0; g < whole->count[KL_NODE_GPU]; g++) w->number[g] = NOT_MINE;
+    for (int i = roster->first[world->process]; i < roster->first[world->process + 1]; i++)
+        w->number[label_of_rank(w, whole, roster->rank[i])] = NEW;
+    for (int r = 0; r < roster->nranks; r++) {
+        world->domain_of[r] = NOT_MINE;
+        if (roster->peer[r].host != world->host) continue;
+        int *number = &w->number[label_of_rank(w, whole, r)];
+        if (*number == NEW) {
+            *number = world->ndomains++;
+            world->domain[*number].first = r;
+        }
+        world->domain_of[r] = *number;
+    }
+}
+
+static ncclResult_t make_domains(struct work *w)
+{
+    struct kl_machine machine = {.device = w->device, .ndevices = w->comm->local_ranks};
+    struct kl_world *world = w->comm->world;
+    struct kl_topo *whole;
+
+    KL_TRY(kl_machine_graph(&machine, w->document, &w->options, &whole));
+    if (whole->count[KL_NODE_GPU] != machine.ndevices) {
+        kl_topo_free(whole);
+        return KL_FAIL(ncclInternalError, "the topology of this host does not have one GPU for each of its %d ranks",
+                       machine.ndevices);
+    }
+    number_domains(w, whole);
+    for (int d = 0; d < world->ndomains; d++) {
+        if (d) KL_TRY(kl_machine_graph(&machine, w->document, &w->options, &whole));
+        world->domain[d].topo = whole;
+        KL_TRY(kl_machine_narrow(&world->domain[d].topo, world->domain[d].first, w->comm->nranks));
+    }
+    return ncclSuccess;
+}
+
+/* ---- the stage ---- */
+
+static ncclResult_t allocate(struct work *w)
+{
+    struct kl_world *world = w->comm->world;
+    size_t local = (size_t)w->comm->local_ranks, processes = (size_t)world->roster.nprocesses;
+
+    world->domain = calloc(local, sizeof *world->domain);
+    world->domain_of = malloc((size_t)w->comm->nranks * sizeof *world->domain_of);
+    w->device = calloc(local, sizeof *w->device);
+    w->label = malloc(2 * local * sizeof *w->label);
+    w->with = malloc(processes * sizeof *w->with);
+    w->list = malloc(processes * sizeof *w->list);
+    if (!world->domain || !world->domain_of || !w->device || !w->label || !w->with || !w->list)
+        return KL_NOMEM("the machine");
+    w->number = w->label + local;
+    return ncclSuccess;
+}
+
+static void load_options(struct work *w, struct kl_topo_config *config)
+{
+    const struct kl_comm_config *c = &w->comm->config;
+
+    kl_topo_config_load(config, &w->options);
+    if (c->p2p_level >= 0) w->options.p2p_level = c->p2p_level;
+    w->options.p2p_disable = c->p2p_disable;
+    w->options.shm_disable = c->shm_disable;
+}
+
+static ncclResult_t find_machine(ncclComm_t comm)
 {
     struct kl_topo_config config;
-    struct kl_topo_options options;
-    struct kl_machine machine = {.file = file, .device = devices, .ndevices = comm->local_ranks};
-    struct kl_xml *document = NULL;
-    struct kl_topo *topo;
+    struct work w = {.comm = comm};
+    ncclResult_t rc;
 
-    KL_TRY(check_ordinals(comm, file));
-    kl_topo_config_load(&config, &options);
-    fill_options(&comm->config, &options);
-    list_devices(comm, devices, kl_devices_count(&comm->config, file));
-    KL_TRY(kl_machine_topo(&machine, &options, comm->rank, comm->nranks, &topo, &document));
-    comm->topo = topo;
-    dump_document(comm, document);
-    kl_xml_free(document);
-    return ncclSuccess;
-}
-
-static ncclResult_t build_machine(ncclComm_t comm)
-{
-    struct kl_xml *file;
-
-    KL_TRY(kl_devices_file(&comm->config, &file));
-    struct kl_host_device *devices = calloc((size_t)comm->local_ranks, sizeof *devices);
-    ncclResult_t rc = devices ? build_from(comm, file, devices) : KL_NOMEM("the list of devices");
-    free(devices);
-    kl_xml_free(file);
+    load_options(&w, &config);
+    KL_TRY_OR(rc, out, allocate(&w));
+    KL_TRY_OR(rc, out, get_document(&w));
+    dump_document(&w);
+    w.options.force_merge = NULL; /* belongs to `config`; the document tells what was merged */
+    w.options.mnnvl = kl_machine_file_multihost(w.document);
+    rc = make_domains(&w);
+out:
+    kl_xml_free(w.document);
+    free(w.device);
+    free(w.label);
+    free(w.with);
+    free(w.list);
     return rc;
 }
 
-/* A graph file that cannot be read, or does not fit, is no reason to fail: it is said, and the search runs. */
-static void load_graph_file(const struct kl_comm_config *config, struct kl_xml **file)
-{
-    *file = NULL;
-    if (!*config->graph_file || !kl_xml_load(config->graph_file, kl_xml_graph_schema, file)) return;
-    KL_WARN("NCCL_GRAPH_FILE is not used: %s", kl_error_text());
-}
-
-static void dump_graphs(ncclComm_t comm, const struct kl_graphs *graphs)
-{
-    const char *path = comm->config.graph_dump_file;
-    struct kl_xml *document = NULL;
-
-    if (!*path || comm->rank != comm->config.graph_dump_rank) return;
-    FILE *to = fopen(path, "we");
-    if (!to || kl_graphs_to_xml(graphs, comm->topo, &document) || kl_xml_write(document, to))
-        KL_WARN("NCCL_GRAPH_DUMP_FILE=%s: cannot write the graphs there", path);
-    if (to) fclose(to);
-    kl_xml_free(document);
-}
-
-static ncclResult_t search(ncclComm_t comm, const struct kl_graph_config *config, const struct kl_xml *file)
-{
-    struct kl_graphs_request request = {.file = file};
-    struct kl_graphs *graphs = calloc(1, sizeof *graphs);
-
-    if (!graphs) return KL_NOMEM("graphs");
-    comm->graphs = graphs;
-    comm->no_collnet = kl_offload_collnet(comm->topo, kl_graph_config_collnet(config));
-    comm->no_nvls = kl_offload_nvls(comm->topo, (int)config->nvls, kl_offload_guess_multicast(comm->topo));
-    request.collnet = !comm->no_collnet;
-    request.nvls = !comm->no_nvls;
-    KL_TRY(kl_graphs_compute(comm->topo, &request, graphs));
-    dump_graphs(comm, graphs);
-    return ncclSuccess;
-}
-
-static ncclResult_t search_graphs(ncclComm_t comm)
-{
-    struct kl_graph_config config;
-    struct kl_xml *file;
-
-    kl_graph_config_load(&config);
-    load_graph_file(&comm->config, &file);
-    ncclResult_t rc = search(comm, &config, file);
-    kl_xml_free(file);
-    return rc;
-}
+/* ---- the phase ---- */
 
 static ncclResult_t check_one_host(ncclComm_t comm)
 {
-    const struct kl_peer *me = &comm->peers[comm->rank];
-
     for (int r = 0; r < comm->nranks; r++)
-        if (comm->peers[r].host != me->host)
+        if (comm->peers[r].host != me(comm)->host)
             return KL_FAIL(
                 ncclSystemError,
                 "no transport connects rank %d (%s) and rank %d (%s): they are on different hosts, and P2P and "
                 "SHM join ranks of one host",
-                comm->rank, me->host_name, r, comm->peers[r].host_name);
+                comm->rank, me(comm)->host_name, r, comm->peers[r].host_name);
     return ncclSuccess;
 }
 
-ncclResult_t kl_comm_search_graphs(ncclComm_t comm)
+ncclResult_t kl_comm_find_machine(ncclComm_t comm)
 {
     KL_TRY(check_one_host(comm));
-    KL_TRY(build_machine(comm));
-    return search_graphs(comm);
+    KL_TRY(kl_world_stage(comm, KL_WORLD_MACHINE, find_machine));
+    comm->domain = &comm->world->domain[comm->world->domain_of[comm->rank]];
+    comm->topo = comm->domain->topo;
+    return ncclSuccess;
 }
 
-void kl_comm_forget_graphs(ncclComm_t comm)
+void kl_comm_forget_machine(ncclComm_t comm)
 {
-    if (comm->graphs) kl_graphs_fini((struct kl_graphs *)comm->graphs);
-    free((void *)comm->graphs);
-    kl_topo_free((struct kl_topo *)comm->topo);
-    comm->graphs = NULL;
+    comm->domain = NULL;
     comm->topo = NULL;
 }

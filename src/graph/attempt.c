@@ -27,7 +27,7 @@ static ncclResult_t begin_attempt(struct kl_run *run, int budget)
     const struct kl_graph *w = run->work;
 
     if (run->why->nattempts == run->max_attempts) KL_TRY(grow_record(run));
-    run->outcome[run->why->nattempts] = (struct kl_outcome){.version = run->walk->version};
+    run->outcome[run->why->nattempts] = (struct kl_outcome){.version = run->backtrack->version};
     run->why->attempt[run->why->nattempts++] = (struct kl_attempt){.pass = run->pass,
                                                                    .pattern = w->pattern,
                                                                    .cross_nic = w->cross_nic,
@@ -49,26 +49,26 @@ static struct kl_wishes wishes_of(const struct kl_attempt *a)
 
 static int end_of(int left)
 {
-    return left == KL_WALK_PERFECT ? KL_ATTEMPT_PERFECT : left ? KL_ATTEMPT_EXHAUSTED : KL_ATTEMPT_TIMEOUT;
+    return left == KL_BUDGET_PERFECT ? KL_ATTEMPT_PERFECT : left ? KL_ATTEMPT_EXHAUSTED : KL_ATTEMPT_TIMEOUT;
 }
 
 static void end_attempt(struct kl_run *run)
 {
     struct kl_attempt *a = kl_run_last(run);
     struct kl_outcome *o = &run->outcome[run->why->nattempts - 1];
-    const struct kl_walk *w = run->walk;
+    const struct kl_backtrack *w = run->backtrack;
 
     a->steps = w->steps;
     a->stored = w->stored;
     a->end = end_of(w->budget);
     for (int l = 0; l < run->routes->topo->nlinks; l++)
-        if ((int)w->refusals[l] > a->refusals) a->refusals = (int)w->refusals[l], a->limiting_link = l;
+        if ((int)w->reserve.refusals[l] > a->refusals) a->refusals = (int)w->reserve.refusals[l], a->limiting_link = l;
     run->unique[run->nunique++] = run->why->nattempts - 1;
     run->was_long |= a->steps >= run->few_steps;
     o->made = true;
     o->left = w->budget;
     o->most = w->most;
-    o->exact = o->version == w->version && w->exact && (a->steps >= run->few_steps || !o->left);
+    o->exact = o->version == w->version && w->reserve.exact && (a->steps >= run->few_steps || !o->left);
     o->version = w->version;
 }
 
@@ -138,7 +138,8 @@ static bool repeat_same_wishes(struct kl_run *run)
     for (int k = run->nunique - 1; k >= 0; k--) {
         int i = run->unique[k];
 
-        if (run->outcome[i].version != run->walk->version || !has_same_wishes(run, a, &run->why->attempt[i])) continue;
+        if (run->outcome[i].version != run->backtrack->version || !has_same_wishes(run, a, &run->why->attempt[i]))
+            continue;
         repeat(run, i);
         return true;
     }
@@ -167,7 +168,8 @@ static bool will_time_out(const struct kl_run *run)
         int i = run->unique[k];
         const struct kl_outcome *o = &run->outcome[i];
 
-        if (o->left == 0 && o->exact && o->version == run->walk->version && is_stricter(run, &run->why->attempt[i], a))
+        if (o->left == 0 && o->exact && o->version == run->backtrack->version &&
+            is_stricter(run, &run->why->attempt[i], a))
             return true;
     }
     return false;
@@ -182,7 +184,7 @@ static bool will_find_nothing(const struct kl_run *run)
         int i = run->unique[k];
         const struct kl_outcome *o = &run->outcome[i];
 
-        if (o->made && o->left > 0 && o->exact && o->version == run->walk->version &&
+        if (o->made && o->left > 0 && o->exact && o->version == run->backtrack->version &&
             o->most < run->work->min_channels && is_stricter(run, a, &run->why->attempt[i]))
             return true;
     }
@@ -223,7 +225,7 @@ static bool is_alike(const struct kl_run *run, const struct kl_attempt *a, int e
     struct kl_wishes wa = wishes_of(a), wb = wishes_of(b);
     bool exhausted = o->left > 0, crossing = a->cross_nic != b->cross_nic;
 
-    if (!o->made || !o->exact || o->version != run->walk->version || b->steps < run->few_steps) return false;
+    if (!o->made || !o->exact || o->version != run->backtrack->version || b->steps < run->few_steps) return false;
     if (a->pattern != b->pattern || a->same_channels != b->same_channels || a->bw_intra > b->bw_intra) return false;
     if (crossing && (!exhausted || !kl_one_net(run->routes, &wa) || !kl_one_net(run->routes, &wb) ||
                      kl_bound_can_win(run->work, run->best, o->most, kl_bound_hops(run->routes))))
@@ -277,8 +279,8 @@ ncclResult_t kl_run_attempt(struct kl_run *run)
     run->global_budget -= budget;
     KL_TRY(need_not_be_made(run, &needless));
     if (needless) return ncclSuccess;
-    KL_TRY(kl_walk_round(run->walk, budget));
-    run->budget = run->walk->budget;
+    KL_TRY(kl_backtrack_round(run->backtrack, budget));
+    run->budget = run->backtrack->budget;
     end_attempt(run);
     return ncclSuccess;
 }

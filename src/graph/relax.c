@@ -191,7 +191,7 @@ void kl_run_second_pass(struct kl_run *run)
 {
     struct kl_graph *best = run->best;
 
-    run->budget = KL_WALK_PERFECT;
+    run->budget = KL_BUDGET_PERFECT;
     run->why->found = best->nchannels;
     run->why->doubling = duplicate_channels(run->routes, best);
     kl_graph_copy(run->work, best);

@@ -14,7 +14,7 @@
 #include "graph/bound.h"
 #include "graph/graph.h"
 #include "graph/routes.h"
-#include "graph/walk.h"
+#include "graph/backtrack.h"
 
 enum {
     KL_BUDGET_GLOBAL = 1 << 19,
@@ -39,8 +39,8 @@ struct kl_outcome {
 
 struct kl_run {
     struct kl_routes *routes;
-    struct kl_walk *walk;
-    struct kl_graph *work, *best; /* the walk's: wishes, and the best solution so far */
+    struct kl_backtrack *backtrack;
+    struct kl_graph *work, *best; /* the backtracking's: wishes, and the best solution so far */
     const float *speed;           /* bandwidths per channel that are tried, fastest first */
     int nspeeds, idx;             /* idx: the one tried now */
     int pass;

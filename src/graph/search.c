@@ -40,8 +40,8 @@ static bool satisfied(struct kl_run *run)
     const struct kl_graph *b = run->best;
     bool saturated = (float)b->nchannels * b->bw_inter >= run->routes->topo->total_bw;
 
-    if (run->pass == 1) run->why->end = run->budget == KL_WALK_PERFECT ? KL_END_PERFECT : KL_END_SATURATED;
-    return run->budget == KL_WALK_PERFECT || saturated;
+    if (run->pass == 1) run->why->end = run->budget == KL_BUDGET_PERFECT ? KL_END_PERFECT : KL_END_SATURATED;
+    return run->budget == KL_BUDGET_PERFECT || saturated;
 }
 
 static ncclResult_t search_loop(struct kl_run *run)
@@ -194,10 +194,10 @@ ncclResult_t kl_search_run(struct kl_search *s, const struct kl_graph_request *r
         *graph = injected;
         goto done;
     }
-    KL_TRY_OR(rc, out, kl_walk_create(s->routes, request->max_channels, &run.walk));
-    run.walk->thorough = s->thorough;
-    run.work = run.walk->work;
-    run.best = run.walk->best;
+    KL_TRY_OR(rc, out, kl_backtrack_create(s->routes, request->max_channels, &run.backtrack));
+    run.backtrack->thorough = s->thorough;
+    run.work = run.backtrack->work;
+    run.best = run.backtrack->best;
     set_wishes(&run, request);
     KL_TRY_OR(rc, out, run_search(&run));
     KL_TRY_OR(rc, out, publish(&run, graph));
@@ -210,19 +210,7 @@ out:
     free(run.outcome);
     free(run.unique);
     kl_sums_free(run.sums);
-    kl_walk_free(run.walk);
+    kl_backtrack_free(run.backtrack);
     kl_graph_why_free(run.why);
-    return rc;
-}
-
-ncclResult_t kl_graph_search(const struct kl_topo *topo, const struct kl_graph_request *request,
-                             struct kl_graph **graph, struct kl_graph_why **why)
-{
-    struct kl_search *s;
-    ncclResult_t rc;
-
-    KL_TRY(kl_search_create(topo, &s));
-    rc = kl_search_run(s, request, NULL, graph, why);
-    kl_search_free(s);
     return rc;
 }

@@ -10,8 +10,8 @@
  * kl_tuning_host are those of CPUs and shared memory, for communicators of host devices.
  *
  * Units:   microseconds, GB/s (1e9 bytes), bytes.
- * Errors:  ncclInvalidUsage for NCCL_ALGO and NCCL_PROTO that do not parse or leave nothing to choose; the sentence says what
- *          would be right.
+ * Errors:  ncclInvalidUsage for NCCL_ALGO and NCCL_PROTO that do not parse, and for a choice to which they leave nothing (a model
+ *          of the others is still good); the sentence says what would be right.
  * Threads: a model is const once computed.
  * Source:  the graph specification, 11 and 12.3, 12.4.
  */
@@ -57,7 +57,7 @@ int kl_algo_graph(enum kl_algo algo);
 /* ---- constants ---- */
 
 enum kl_hw { KL_HW_NVLINK, KL_HW_PCI, KL_HW_NET, KL_HWS };
-enum { KL_GENERATIONS = 4, KL_TREE_SIZES = 23 };
+enum { KL_GENERATIONS = 4, KL_TREE_SIZES = 23, KL_TUNING_TEXT = 128 };
 
 struct kl_tuning_constants {
     const char *name;
@@ -70,6 +70,9 @@ struct kl_tuning_constants {
     double tree[KL_GENERATIONS][3];             /* GB/s per channel, all protocols */
     float tree_share[KL_PROTOS][KL_TREE_SIZES]; /* of a tree's bandwidth, for 64 B, 128 B, ... 256 MB */
     float small_ring_bw;                        /* GB/s of all channels up to which a ring uses 256 threads */
+    double pat_base, pat_rank;                  /* latency of PAT: to start, and for each rank */
+    /* NVLS and PAT reduce in software: every type and operation, scaled or not, and FP8 whatever the sm. */
+    bool any_reduction;
 };
 
 extern const struct kl_tuning_constants kl_tuning_reference;
@@ -166,15 +169,13 @@ struct kl_tuning {
     struct kl_tuning_latency parts[KL_FUNCS][KL_ALGOS][KL_PROTOS]; /* of the latency */
     uint8_t refusal[KL_FUNCS][KL_ALGOS][KL_PROTOS];                /* enum kl_tuning_refusal: why bandwidth is 0 */
     int max_threads[KL_ALGOS][KL_PROTOS];
-    int64_t threshold[KL_ALGOS][KL_PROTOS]; /* bytes per thread before another thread or channel pays */
-    bool forced;                            /* NCCL_ALGO or NCCL_PROTO is set */
+    int64_t threshold[KL_ALGOS][KL_PROTOS];           /* bytes per thread before another thread or channel pays */
+    bool forced;                                      /* NCCL_ALGO or NCCL_PROTO is set: */
+    char algo[KL_TUNING_TEXT], proto[KL_TUNING_TEXT]; /* their texts, perhaps cut */
 };
 
 ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, const struct kl_tuning_input *in,
                                const struct kl_tuning_params *params, struct kl_tuning *tuning);
-
-/** Microseconds for `bytes`, of `npipe` operations in a row per channel; -1 when not available. */
-float kl_tuning_time(const struct kl_tuning *t, int func, int algo, int proto, int64_t bytes, int npipe);
 
 /* ---- the choice ---- */
 
@@ -183,9 +184,9 @@ struct kl_tuning_op {
     int func;
     int64_t bytes;  /* of the whole: count * ranks * size for all-gather and reduce-scatter, count * size otherwise */
     int npipe;      /* operations of the group per channel, at least 1 */
-    bool nvls;      /* the switch can reduce this type and operation */
+    bool nvls;      /* an NVSwitch can reduce this type and operation */
     bool collnet;   /* the network can */
-    bool prescaled; /* pre-multiplied sum or sum-then-divide: PAT can't reduce-scatter these */
+    bool prescaled; /* pre-multiplied sum or sum-then-divide: PAT of GPUs can't reduce-scatter these */
     bool fp8;
 };
 
@@ -195,8 +196,8 @@ struct kl_tuning_op {
  */
 struct kl_tuning_op kl_tuning_op_of(int func, int64_t bytes, ncclDataType_t type, ncclRedOp_t op);
 
-/** NCCL refuses FP8 on GPUs before this sm; 0 for other types. */
-int kl_tuning_type_sm(ncclDataType_t type);
+/** NCCL refuses FP8 on GPUs before this sm; 0 for other types, and where it makes no difference. */
+int kl_tuning_type_sm(const struct kl_tuning_constants *constants, ncclDataType_t type);
 
 struct kl_tuning_choice {
     int algo, proto;
@@ -211,7 +212,10 @@ struct kl_tuning_choice {
 ncclResult_t kl_tuning_choose(const struct kl_tuning *t, const struct kl_tuning_op *op, struct kl_tuning_choice *choice,
                               float cost[KL_ALGOS][KL_PROTOS]);
 
-/** The cheapest of a table of times; ncclInvalidUsage (forced) or ncclInternalError when it holds none. */
+/**
+ * The cheapest of a table of times. When it holds none: ncclInvalidUsage if NCCL_ALGO or NCCL_PROTO is set, naming both and what there
+ * is, else ncclInternalError.
+ */
 ncclResult_t kl_tuning_pick(const struct kl_tuning *t, const struct kl_tuning_op *op,
                             const float cost[KL_ALGOS][KL_PROTOS], struct kl_tuning_choice *choice);
 
@@ -240,6 +244,9 @@ void kl_tuning_terms(const struct kl_tuning *t, const struct kl_tuning_op *op, i
 
 /** What speaks against a candidate for this operation: its cost is -1. */
 enum kl_tuning_refusal kl_tuning_refused(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto);
+
+/** What could do the operation if NCCL_ALGO and NCCL_PROTO allowed it: "Ring (LL, LL128, Simple), PAT (Simple)", or "nothing". */
+void kl_tuning_candidates_text(const struct kl_tuning *t, const struct kl_tuning_op *op, struct kl_text *text);
 
 /** "ll128_intra". */
 const char *kl_tuning_refusal_name(enum kl_tuning_refusal why);

@@ -60,13 +60,6 @@ static float time_of(const struct kl_tuning *t, const struct kl_tuning_op *op, i
     return latency * (float)c.count + transfer_time(op->bytes, bw);
 }
 
-float kl_tuning_time(const struct kl_tuning *t, int func, int algo, int proto, int64_t bytes, int npipe)
-{
-    struct kl_tuning_op op = {.func = func, .bytes = bytes, .npipe = npipe};
-
-    return time_of(t, &op, algo, proto);
-}
-
 /* FP8 sums lose precision along long rings. */
 static float cost_of(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
 {
@@ -119,6 +112,25 @@ void kl_tuning_size(const struct kl_tuning *t, int64_t bytes, struct kl_tuning_c
     c->nthreads = nt;
 }
 
+/* NCCL_ALGO and NCCL_PROTO as they are set. */
+static void add_settings(const struct kl_tuning *t, struct kl_text *text)
+{
+    if (*t->algo) kl_text_add(text, "NCCL_ALGO=%s", t->algo);
+    if (*t->proto) kl_text_add(text, "%sNCCL_PROTO=%s", *t->algo ? " and " : "", t->proto);
+}
+
+static ncclResult_t nothing_left(const struct kl_tuning *t, const struct kl_tuning_op *op)
+{
+    char set[2 * KL_TUNING_TEXT + 32], there[256];
+    struct kl_text settings = kl_text_over(set, sizeof set), candidates = kl_text_over(there, sizeof there);
+
+    if (!t->forced) return KL_FAIL(ncclInternalError, "no algorithm can do %s here", kl_func_name[op->func]);
+    add_settings(t, &settings);
+    kl_tuning_candidates_text(t, op, &candidates);
+    return KL_FAIL(ncclInvalidUsage, "%s leave%s nothing that can do %s here; %s can", set,
+                   *t->algo && *t->proto ? "" : "s", kl_func_name[op->func], there);
+}
+
 ncclResult_t kl_tuning_pick(const struct kl_tuning *t, const struct kl_tuning_op *op,
                             const float cost[KL_ALGOS][KL_PROTOS], struct kl_tuning_choice *choice)
 {
@@ -129,12 +141,7 @@ ncclResult_t kl_tuning_pick(const struct kl_tuning *t, const struct kl_tuning_op
             if (cost[a][p] >= 0 && (best.algo < 0 || cost[a][p] < best.time))
                 best = (struct kl_tuning_choice){.algo = a, .proto = p, .time = cost[a][p]};
     if (t->in.nranks == 1) best = (struct kl_tuning_choice){.algo = KL_ALGO_RING, .proto = KL_PROTO_SIMPLE};
-    if (best.algo < 0 && t->forced)
-        return KL_FAIL(
-            ncclInvalidUsage,
-            "no algorithm and protocol that NCCL_ALGO and NCCL_PROTO allow can do %s here: allow more of them",
-            kl_func_name[op->func]);
-    if (best.algo < 0) return KL_FAIL(ncclInternalError, "no algorithm can do %s here", kl_func_name[op->func]);
+    if (best.algo < 0) return nothing_left(t, op);
     kl_tuning_size(t, op->bytes, &best);
     *choice = best;
     return ncclSuccess;
@@ -168,11 +175,4 @@ void kl_tuning_terms(const struct kl_tuning *t, const struct kl_tuning_op *op, i
     terms->timeless_hops = terms->latency.inside_hops > 0 && terms->latency.inside <= 0;
     terms->transfer = transfer_time(op->bytes, terms->bandwidth);
     terms->fp8 = terms->time - time_of(t, op, algo, proto);
-}
-
-enum kl_tuning_refusal kl_tuning_refused(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
-{
-    enum kl_tuning_refusal why = t->refusal[op->func][algo][proto];
-
-    return why ? why : kl_tuning_unfit(t, op, algo);
 }

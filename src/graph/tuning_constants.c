@@ -52,36 +52,40 @@ const struct kl_tuning_constants kl_tuning_reference =
                                      .5f, .5f, .5f, .6f, .7f, .8f, .7f, .7f, .8f, .9f, .9f},
             },
         .small_ring_bw = 12.0f,
+        .pat_base = 8,
+        .pat_rank = 2.8,
 };
 
 /*
- * CPUs and shared memory. Hand-offs between cores cost a few hundred nanoseconds, a loopback or Ethernet message some tens of
- * microseconds; a channel is a core, which moves about 10 GB/s. These are round numbers, not measurements: what matters is
- * their order, LL before Simple below some 100 KB, trees before rings between many hosts.
+ * CPUs and shared memory, whatever the machine that is played. A line goes from core to core in some 100 ns, a loopback or
+ * Ethernet message takes some tens of microseconds; a channel is a core, which moves about 10 GB/s. These are round numbers,
+ * not measurements: what matters is their order. LL comes before Simple below some 10 KB, growing with the ranks. In a
+ * ring every rank takes part in every step, in a tree only where it stands: so trees take over small sums from four ranks on. NVLS, where
+ * all meet twice in one segment, is for what is large.
  */
 const struct kl_tuning_constants kl_tuning_host =
     {
         .name = "host",
         .base_latency =
             {
-                [KL_ALGO_TREE] = {0.4f, 0.6f, 1.0f},
-                [KL_ALGO_RING] = {0.4f, 0.6f, 1.0f},
+                [KL_ALGO_TREE] = {0.55f, 0.75f, 1.2f},
+                [KL_ALGO_RING] = {0.3f, 0.5f, 1.0f},
             },
         .hw_latency =
             {
                 [KL_HW_NVLINK] =
                     {
-                        [KL_ALGO_TREE] = {0.2f, 0.3f, 0.6f},
-                        [KL_ALGO_RING] = {0.2f, 0.3f, 0.5f},
+                        [KL_ALGO_TREE] = {0.15f, 0.25f, 0.5f},
+                        [KL_ALGO_RING] = {0.2f, 0.25f, 0.5f},
                         [KL_ALGO_COLLNET_DIRECT] = {0, 0, 0.6f},
                         [KL_ALGO_COLLNET_CHAIN] = {0, 0, 0.6f},
-                        [KL_ALGO_NVLS] = {0, 0, 1.0f},
-                        [KL_ALGO_NVLS_TREE] = {0, 0, 1.0f},
+                        [KL_ALGO_NVLS] = {0, 0, 10},
+                        [KL_ALGO_NVLS_TREE] = {0, 0, 10},
                     },
                 [KL_HW_PCI] =
                     {
-                        [KL_ALGO_TREE] = {0.2f, 0.3f, 0.6f},
-                        [KL_ALGO_RING] = {0.2f, 0.3f, 0.5f},
+                        [KL_ALGO_TREE] = {0.15f, 0.25f, 0.5f},
+                        [KL_ALGO_RING] = {0.2f, 0.25f, 0.5f},
                         [KL_ALGO_COLLNET_DIRECT] = {0, 0, 0.6f},
                         [KL_ALGO_COLLNET_CHAIN] = {0, 0, 0.6f},
                     },
@@ -107,4 +111,7 @@ const struct kl_tuning_constants kl_tuning_host =
                                      .8f, .8f, .8f, .8f, .8f, .8f, .8f, .8f, .9f, .9f, .9f},
             },
         .small_ring_bw = 12.0f,
+        .pat_base = 1,
+        .pat_rank = 0.1,
+        .any_reduction = true,
 };

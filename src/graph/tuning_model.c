@@ -244,10 +244,11 @@ static float collnet_direct_latency(struct terms *m, float intra, float inter, i
 static float pat_latency(struct terms *m, float inter, int levels)
 {
     struct kl_tuning_latency *p = &m->parts;
-    double between = levels * (inter / 3.5), extra = m->t->in.nranks * 2.8;
+    const struct kl_tuning_constants *k = m->t->constants;
+    double between = levels * (inter / 3.5), extra = m->t->in.nranks * k->pat_rank;
 
-    *p = (struct kl_tuning_latency){8, 0, (float)between, (float)extra, 0, levels};
-    return (float)(8 + between + extra);
+    *p = (struct kl_tuning_latency){(float)k->pat_base, 0, (float)between, (float)extra, 0, levels};
+    return (float)(k->pat_base + between + extra);
 }
 
 /* Hops in chains, trees and through switches. */
@@ -329,6 +330,14 @@ static void model_func(struct kl_tuning *t, const struct kl_tuning_params *p, in
         for (m.proto = 0; m.proto < KL_PROTOS; m.proto++) model_one(t, p, &m);
 }
 
+/* What errors quote. */
+static void keep_text(char to[KL_TUNING_TEXT], const char *text)
+{
+    struct kl_text t = kl_text_over(to, KL_TUNING_TEXT);
+
+    if (text) kl_text_add(&t, "%s", text);
+}
+
 ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, const struct kl_tuning_input *in,
                                const struct kl_tuning_params *params, struct kl_tuning *tuning)
 {
@@ -337,6 +346,8 @@ ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, cons
 
     KL_TRY(kl_tuning_wishes_read(params, &wishes));
     t.forced = wishes.any;
+    keep_text(t.algo, params->algo);
+    keep_text(t.proto, params->proto);
     set_threads(&t, params);
     if (in->nranks > 1) {
         for (int f = 0; f < KL_FUNCS; f++) model_func(&t, params, f);

@@ -43,7 +43,7 @@ struct kl_tuning_op kl_tuning_op_of(int func, int64_t bytes, ncclDataType_t type
                                  .fp8 = reduces(func) && is_fp8(type)};
 }
 
-int kl_tuning_type_sm(ncclDataType_t type)
+int kl_tuning_type_sm(const struct kl_tuning_constants *constants, ncclDataType_t type)
 {
-    return is_fp8(type) ? 90 : 0;
+    return is_fp8(type) && !constants->any_reduction ? 90 : 0;
 }

@@ -137,21 +137,35 @@ static enum kl_tuning_refusal unfit_collnet(const struct kl_tuning_input *in, co
     return algo == KL_ALGO_COLLNET_DIRECT && in->max_local_ranks > 8 ? KL_REFUSED_COLLNET_LOCAL : KL_TUNING_ALLOWED;
 }
 
-static enum kl_tuning_refusal unfit_nvls(const struct kl_tuning_input *in, const struct kl_tuning_op *op, int algo)
+static enum kl_tuning_refusal unfit_nvls(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo)
 {
-    bool gathers = kl_func_gathers(op->func);
+    const struct kl_tuning_input *in = &t->in;
+    bool gathers = kl_func_gathers(op->func), reducible = op->nvls || t->constants->any_reduction;
 
     if (op->func != KL_FUNC_ALL_GATHER && !in->nvls) return KL_REFUSED_NO_NVLS;
-    if (op->func != KL_FUNC_ALL_GATHER && !op->nvls) return KL_REFUSED_NVLS_OP;
+    if (op->func != KL_FUNC_ALL_GATHER && !reducible) return KL_REFUSED_NVLS_OP;
     if (algo == KL_ALGO_NVLS_TREE) return KL_TUNING_ALLOWED;
     if (in->nnodes > 1 && !(in->collnet && op->collnet)) return KL_REFUSED_NVLS_NODES;
     return gathers && (in->nnodes > 1 || in->nranks > 32) ? KL_REFUSED_NVLS_GATHER : KL_TUNING_ALLOWED;
 }
 
+static enum kl_tuning_refusal unfit_pat(const struct kl_tuning *t, const struct kl_tuning_op *op)
+{
+    bool scaled = op->func == KL_FUNC_REDUCE_SCATTER && op->prescaled;
+
+    return scaled && !t->constants->any_reduction ? KL_REFUSED_PAT_OP : KL_TUNING_ALLOWED;
+}
+
 enum kl_tuning_refusal kl_tuning_unfit(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo)
 {
     if (kl_algo_is_collnet(algo)) return unfit_collnet(&t->in, op, algo);
-    if (kl_algo_is_nvls(algo)) return unfit_nvls(&t->in, op, algo);
-    return algo == KL_ALGO_PAT && op->func == KL_FUNC_REDUCE_SCATTER && op->prescaled ? KL_REFUSED_PAT_OP
-                                                                                      : KL_TUNING_ALLOWED;
+    if (kl_algo_is_nvls(algo)) return unfit_nvls(t, op, algo);
+    return algo == KL_ALGO_PAT ? unfit_pat(t, op) : KL_TUNING_ALLOWED;
+}
+
+enum kl_tuning_refusal kl_tuning_refused(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
+{
+    enum kl_tuning_refusal why = t->refusal[op->func][algo][proto];
+
+    return why ? why : kl_tuning_unfit(t, op, algo);
 }

@@ -135,6 +135,10 @@ static void the_reference_model_is_nccls(void **state)
         expect_case(kl_algo_name[c->algo], fabsf(t.latency[c->func][c->algo][c->proto] - c->latency) < 0.01f);
         expect_case(kl_algo_name[c->algo], fabsf(t.bandwidth[c->func][c->algo][c->proto] - c->bandwidth) < 0.01f);
     }
+    params.pat = 1;
+    in.graph[KL_GRAPH_TREE].latency_inter = 3.5f; /* counts twice */
+    t = tuning_of(&in, &params);
+    assert_float_equal(t.latency[KL_FUNC_ALL_GATHER][KL_ALGO_PAT][KL_PROTO_SIMPLE], 8 + 2 + 16 * 2.8f, 0.01f);
 }
 
 static const struct choice_case {
@@ -198,12 +202,50 @@ static void forced_choices_are_kept_or_refused(void **state)
     struct kl_tuning t = tuning_of(&in, &params);
     assert_int_equal(kl_tuning_choose(&t, &op, &choice, NULL), ncclSuccess);
     assert_true(choice.algo == KL_ALGO_RING && choice.proto == KL_PROTO_SIMPLE);
-    params.algo = "collnetchain";
-    t = tuning_of(&in, &params);
-    assert_int_equal(kl_tuning_choose(&t, &op, &choice, NULL), ncclInvalidUsage);
-    assert_non_null(strstr(kl_error_text(), "NCCL_ALGO"));
     params.algo = "nonsense";
     assert_int_equal(kl_tuning_compute(&kl_tuning_reference, &in, &params, &t), ncclInvalidUsage);
+}
+
+static const struct nothing_case {
+    const char *algo, *proto;
+    int func;
+    const char *text;
+} nothings[] = {
+    {"Tree", NULL, KL_FUNC_ALL_GATHER,
+     "NCCL_ALGO=Tree leaves nothing that can do AllGather here; Ring (LL, LL128, Simple) can"},
+    {"Tree", "Simple", KL_FUNC_BROADCAST,
+     "NCCL_ALGO=Tree and NCCL_PROTO=Simple leave nothing that can do Broadcast here; "
+     "Ring (LL, LL128, Simple) can"},
+    {"collnetchain", NULL, KL_FUNC_ALL_REDUCE,
+     "NCCL_ALGO=collnetchain leaves nothing that can do AllReduce here; Tree (LL, LL128, Simple), "
+     "Ring (LL, LL128, Simple) can"},
+    {NULL, "allgather:", KL_FUNC_ALL_GATHER,
+     "NCCL_PROTO=allgather: leaves nothing that can do AllGather here; Ring (LL, LL128, Simple) can"},
+};
+
+/* A list is never refused as a whole for what it leaves to some function: only calls of that function fail. */
+static void what_is_left_decides_for_each_function(void **state)
+{
+    struct kl_tuning_input in = two_hosts();
+    struct kl_tuning_params params = KL_TUNING_PARAMS;
+
+    (void)state;
+    FOR_EACH_CASE(c, nothings)
+    {
+        params.algo = c->algo;
+        params.proto = c->proto;
+        struct kl_tuning t = tuning_of(&in, &params);
+
+        for (int f = 0; f < KL_FUNCS; f++) {
+            struct kl_tuning_op op = {.func = f, .bytes = 1 << 20, .npipe = 1};
+            struct kl_tuning_choice choice;
+            bool tree = f == KL_FUNC_ALL_REDUCE && c->algo && !strcmp(c->algo, "Tree");
+            bool left = tree || (!c->algo && f != c->func);
+
+            assert_int_equal(kl_tuning_choose(&t, &op, &choice, NULL), left ? ncclSuccess : ncclInvalidUsage);
+            if (f == c->func) assert_string_equal(kl_error_text(), c->text);
+        }
+    }
 }
 
 /* LL128 is off where stores may be torn, unless it is asked for; excluding another protocol is asking for it. */
@@ -306,27 +348,129 @@ static void what_takes_hours_is_done(void **state)
     assert_true(choice.algo == KL_ALGO_RING && choice.time > 3600e6f);
 }
 
-/* Host devices: latencies of microseconds, LL for what is small, Simple for what is large. */
-static void hosts_have_constants_of_their_own(void **state)
+/* ---- host devices ---- */
+
+/* One host: a ring of 12 GB/s through a PCI switch, or an NVSwitch that from three GPUs on has NVLS. */
+static struct kl_tuning_input one_host(int nranks, bool nvswitch)
 {
-    struct kl_tuning_input in = two_hosts();
-    struct kl_tuning_params params = KL_TUNING_PARAMS;
-    struct kl_tuning_op small = {.func = KL_FUNC_ALL_REDUCE, .bytes = 8, .npipe = 1}, large = small;
-    struct kl_tuning_choice choice;
+    struct kl_graph_facts pci = {.nchannels = 1, .type_intra = KL_PATH_PIX, .bw_intra = 12, .bw_inter = 12};
+    struct kl_graph_facts nvl = {.nchannels = 12, .type_intra = KL_PATH_NVL, .bw_intra = 30, .bw_inter = 30};
+    struct kl_graph_facts nvls = {.nchannels = nranks, .type_intra = KL_PATH_NVL, .bw_intra = 45, .bw_inter = 45};
+    struct kl_tuning_input in = {.nranks = nranks, .nnodes = 1, .max_local_ranks = nranks, .min_sm = 90, .max_sm = 90};
+
+    in.graph[KL_GRAPH_RING] = in.graph[KL_GRAPH_TREE] = nvswitch ? nvl : pci;
+    in.nchannels = 2 * in.graph[KL_GRAPH_RING].nchannels;
+    in.max_tree_pattern = KL_PATTERN_BALANCED_TREE;
+    in.nvls = in.nvs = nvswitch && nranks > 2;
+    if (in.nvls) in.graph[KL_GRAPH_NVLS] = nvls;
+    in.nvls_channels = 16;
+    return in;
+}
+
+static struct kl_tuning host_tuning(const struct kl_tuning_input *in, const struct kl_tuning_params *params)
+{
     struct kl_tuning t;
 
+    assert_int_equal(kl_tuning_compute(&kl_tuning_host, in, params, &t), ncclSuccess);
+    return t;
+}
+
+/* What follows what, the larger an operation is. */
+enum { TREE_LL, RING_LL, RING_LL128, RING_SIMPLE, NVLS, ELSE };
+
+static int place_of(const struct kl_tuning_choice *c)
+{
+    static const int ring[KL_PROTOS] = {RING_LL, RING_LL128, RING_SIMPLE};
+
+    if (c->algo == KL_ALGO_TREE) return c->proto == KL_PROTO_LL ? TREE_LL : ELSE;
+    if (c->algo == KL_ALGO_RING) return ring[c->proto];
+    return c->algo == KL_ALGO_NVLS ? NVLS : ELSE;
+}
+
+/* The choices from 8 B to 4 GB have the order above, none comes back, and times only grow. */
+static void choices_follow(int nranks, bool nvswitch, int func)
+{
+    struct kl_tuning_input in = one_host(nranks, nvswitch);
+    struct kl_tuning_params params = KL_TUNING_PARAMS;
+    struct kl_tuning t = host_tuning(&in, &params);
+    int first = func == KL_FUNC_ALL_REDUCE && nranks >= 4 ? TREE_LL : RING_LL, place = first;
+    bool gathers = func == KL_FUNC_ALL_GATHER || func == KL_FUNC_REDUCE_SCATTER;
+    float time = 0;
+
+    for (int64_t bytes = 8; bytes <= (int64_t)1 << 32; bytes *= 2) {
+        struct kl_tuning_op op = kl_tuning_op_of(func, bytes, ncclFloat, ncclSum);
+        struct kl_tuning_choice c;
+
+        assert_int_equal(kl_tuning_choose(&t, &op, &c, NULL), ncclSuccess);
+        if (place_of(&c) < place || place_of(&c) == ELSE || c.time < time || (bytes == 8 && place_of(&c) != first))
+            fail_msg("%s of %lld bytes on %d ranks%s: %s %s in %g us", kl_func_name[func], (long long)bytes, nranks,
+                     nvswitch ? " of an NVSwitch" : "", kl_algo_name[c.algo], kl_proto_name[c.proto], (double)c.time);
+        place = place_of(&c);
+        time = c.time;
+    }
+    assert_true(place >= RING_SIMPLE);
+    if (in.nvls && nranks >= 12 && (gathers || func == KL_FUNC_ALL_REDUCE)) assert_int_equal(place, NVLS);
+}
+
+static void hosts_choose_by_size(void **state)
+{
     (void)state;
-    in.nranks = 4, in.nnodes = 1;
-    in.graph[KL_GRAPH_RING].nchannels = in.graph[KL_GRAPH_TREE].nchannels = 1;
-    in.graph[KL_GRAPH_RING].type_intra = in.graph[KL_GRAPH_TREE].type_intra = KL_PATH_PIX;
-    in.graph[KL_GRAPH_RING].bw_intra = in.graph[KL_GRAPH_TREE].bw_intra = 12;
-    assert_int_equal(kl_tuning_compute(&kl_tuning_host, &in, &params, &t), ncclSuccess);
-    large.bytes = 64 << 20;
-    assert_int_equal(kl_tuning_choose(&t, &small, &choice, NULL), ncclSuccess);
-    assert_int_equal(choice.proto, KL_PROTO_LL);
-    assert_true(choice.time < 10);
-    assert_int_equal(kl_tuning_choose(&t, &large, &choice, NULL), ncclSuccess);
-    assert_int_equal(choice.proto, KL_PROTO_SIMPLE);
+    for (int nranks = 2; nranks <= 16; nranks++)
+        for (int func = 0; func < KL_FUNCS; func++) {
+            choices_follow(nranks, false, func);
+            choices_follow(nranks, true, func);
+        }
+}
+
+/* By default as NCCL does: where stores of a line stay whole. */
+static void hosts_take_ll128_when_asked(void **state)
+{
+    struct kl_tuning_input in = one_host(4, false);
+    struct kl_tuning_params params = KL_TUNING_PARAMS;
+    struct kl_tuning_op op = kl_tuning_op_of(KL_FUNC_ALL_REDUCE, 4096, ncclFloat, ncclSum);
+    struct kl_tuning_choice choice;
+
+    (void)state;
+    struct kl_tuning t = host_tuning(&in, &params);
+    assert_int_equal(kl_tuning_refused(&t, &op, KL_ALGO_RING, KL_PROTO_LL128), KL_REFUSED_LL128_INTRA);
+    params.proto = "LL128";
+    t = host_tuning(&in, &params);
+    assert_int_equal(kl_tuning_choose(&t, &op, &choice, NULL), ncclSuccess);
+    assert_int_equal(choice.proto, KL_PROTO_LL128);
+}
+
+static const struct reduction_case {
+    int func, algo;
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    enum kl_tuning_refusal reference;
+} reductions[] = {
+    {KL_FUNC_ALL_REDUCE, KL_ALGO_NVLS, ncclFloat, ncclSum, KL_TUNING_ALLOWED},
+    {KL_FUNC_ALL_REDUCE, KL_ALGO_NVLS, ncclFloat, ncclMax, KL_REFUSED_NVLS_OP},
+    {KL_FUNC_ALL_REDUCE, KL_ALGO_NVLS, ncclInt8, ncclProd, KL_REFUSED_NVLS_OP},
+    {KL_FUNC_ALL_REDUCE, KL_ALGO_NVLS, ncclFloat8e4m3, ncclAvg, KL_REFUSED_NVLS_OP},
+    {KL_FUNC_REDUCE_SCATTER, KL_ALGO_NVLS, ncclDouble, ncclMin, KL_REFUSED_NVLS_OP},
+    {KL_FUNC_REDUCE_SCATTER, KL_ALGO_PAT, ncclFloat, ncclSum, KL_TUNING_ALLOWED},
+    {KL_FUNC_REDUCE_SCATTER, KL_ALGO_PAT, ncclFloat, ncclAvg, KL_REFUSED_PAT_OP},
+    {KL_FUNC_ALL_GATHER, KL_ALGO_PAT, ncclFloat, ncclAvg, KL_TUNING_ALLOWED},
+};
+
+/* Switches reduce little, segments in memory everything. */
+static void hosts_reduce_everything(void **state)
+{
+    struct kl_tuning_input in = one_host(8, true);
+    struct kl_tuning_params params = KL_TUNING_PARAMS;
+
+    (void)state;
+    params.pat = 1;
+    struct kl_tuning host = host_tuning(&in, &params), reference = tuning_of(&in, &params);
+    FOR_EACH_CASE(c, reductions)
+    {
+        struct kl_tuning_op op = kl_tuning_op_of(c->func, 1 << 20, c->type, c->op);
+
+        assert_int_equal(kl_tuning_refused(&host, &op, c->algo, KL_PROTO_SIMPLE), KL_TUNING_ALLOWED);
+        assert_int_equal(kl_tuning_refused(&reference, &op, c->algo, KL_PROTO_SIMPLE), c->reference);
+    }
 }
 
 int main(void)
@@ -338,12 +482,15 @@ int main(void)
         cmocka_unit_test(the_fastest_is_chosen),
         cmocka_unit_test(changed_costs_decide),
         cmocka_unit_test(forced_choices_are_kept_or_refused),
+        cmocka_unit_test(what_is_left_decides_for_each_function),
         cmocka_unit_test(ll128_is_for_machines_that_keep_it_whole),
         cmocka_unit_test(threads_are_limited),
         cmocka_unit_test(thresholds_can_be_given),
         cmocka_unit_test(one_rank_needs_no_model),
         cmocka_unit_test(what_takes_hours_is_done),
-        cmocka_unit_test(hosts_have_constants_of_their_own),
+        cmocka_unit_test(hosts_choose_by_size),
+        cmocka_unit_test(hosts_take_ll128_when_asked),
+        cmocka_unit_test(hosts_reduce_everything),
     };
 
     kl_error_quiet(1);

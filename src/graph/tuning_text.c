@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Refusals in words. A text with %s takes what `fact` says, one with %d the number of `number`. */
-#include "graph/tuning.h"
+#include "graph/tuning_rules.h"
 
 /* clang-format off */
 static const struct {
@@ -106,4 +106,30 @@ void kl_tuning_refusal_text(const struct kl_tuning *t, const struct kl_tuning_op
     enum kl_tuning_refusal why = kl_tuning_refused(t, op, algo, proto);
 
     add(text, why, fact(t, op->func, algo, why), number(&t->in, why));
+}
+
+/* Would it do the operation, if it were only for NCCL_ALGO and NCCL_PROTO? */
+static bool is_there(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
+{
+    enum kl_tuning_refusal why = t->refusal[op->func][algo][proto];
+    bool free = why == KL_TUNING_ALLOWED || why == KL_REFUSED_BY_ALGO || why == KL_REFUSED_BY_PROTO;
+
+    return free && !kl_tuning_unfit(t, op, algo) && t->in.graph[kl_algo_graph(algo)].nchannels > 0;
+}
+
+void kl_tuning_candidates_text(const struct kl_tuning *t, const struct kl_tuning_op *op, struct kl_text *text)
+{
+    int algos = 0;
+
+    for (int a = 0; a < KL_ALGOS; a++) {
+        int protos = 0;
+
+        for (int p = 0; p < KL_PROTOS; p++) {
+            if (!is_there(t, op, a, p)) continue;
+            if (!protos++) kl_text_add(text, "%s%s (", algos++ ? ", " : "", kl_algo_name[a]);
+            kl_text_add(text, "%s%s", protos > 1 ? ", " : "", kl_proto_name[p]);
+        }
+        if (protos) kl_text_add(text, ")");
+    }
+    if (!algos) kl_text_add(text, "nothing");
 }

@@ -276,48 +276,59 @@ static ncclResult_t check_ranks(const struct kl_machine *m, const struct kl_topo
     return ncclSuccess;
 }
 
-ncclResult_t kl_machine_whole(const struct kl_machine *m, const struct kl_topo_options *options, struct kl_topo **topo,
-                              struct kl_xml **document)
+ncclResult_t kl_machine_graph(const struct kl_machine *m, const struct kl_xml *document,
+                              const struct kl_topo_options *options, struct kl_topo **topo)
 {
-    struct kl_xml *xml = NULL;
     struct kl_topo *t = NULL;
     ncclResult_t rc;
 
-    KL_TRY_OR(rc, out, kl_machine_document(m, options, &xml));
-    KL_TRY_OR(rc, out, kl_topo_build(xml, options, &t));
-    KL_TRY_OR(rc, out, check_ranks(m, t, xml));
+    KL_TRY(kl_topo_build(document, options, &t));
+    KL_TRY_OR(rc, fail, check_ranks(m, t, document));
     note_facts(m, t);
-    KL_TRY_OR(rc, out, kl_topo_paths(t));
+    KL_TRY_OR(rc, fail, kl_topo_paths(t));
     *topo = t;
-    t = NULL;
-    if (document) {
-        *document = xml;
-        xml = NULL;
-    }
-out:
+    return ncclSuccess;
+fail:
     kl_topo_free(t);
-    kl_xml_free(xml);
+    return rc;
+}
+
+ncclResult_t kl_machine_narrow(struct kl_topo **topo, int rank, int nranks)
+{
+    KL_TRY(kl_topo_trim(topo, rank, nranks));
+    if (!kl_topo_has_paths(*topo)) KL_TRY(kl_topo_paths(*topo));
+    return ncclSuccess;
+}
+
+ncclResult_t kl_machine_whole(const struct kl_machine *m, const struct kl_topo_options *options, struct kl_topo **topo,
+                              struct kl_xml **document)
+{
+    struct kl_xml *xml;
+
+    KL_TRY(kl_machine_document(m, options, &xml));
+    ncclResult_t rc = kl_machine_graph(m, xml, options, topo);
+    if (!rc && document)
+        *document = xml;
+    else
+        kl_xml_free(xml);
     return rc;
 }
 
 ncclResult_t kl_machine_topo(const struct kl_machine *m, const struct kl_topo_options *options, int rank, int nranks,
                              struct kl_topo **topo, struct kl_xml **document)
 {
-    struct kl_xml *xml = NULL;
+    struct kl_xml *xml;
     struct kl_topo *t = NULL;
-    ncclResult_t rc;
 
-    KL_TRY_OR(rc, out, kl_machine_whole(m, options, &t, &xml));
-    KL_TRY_OR(rc, out, kl_topo_trim(&t, rank, nranks));
-    KL_TRY_OR(rc, out, kl_topo_paths(t));
-    *topo = t;
-    t = NULL;
-    if (document) {
+    KL_TRY(kl_machine_whole(m, options, &t, &xml));
+    ncclResult_t rc = kl_machine_narrow(&t, rank, nranks);
+    if (rc)
+        kl_topo_free(t);
+    else
+        *topo = t;
+    if (!rc && document)
         *document = xml;
-        xml = NULL;
-    }
-out:
-    kl_topo_free(t);
-    kl_xml_free(xml);
+    else
+        kl_xml_free(xml);
     return rc;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * machine.h - from what is known about a host to the topology a rank works with: the whole chain in two calls.
+ * machine.h - from what is known about a host to the topology a rank works with: the whole chain.
  *
  *     kl_machine_document   facts or file -> one fused document, as NCCL_TOPO_DUMP_FILE shows it
- *     kl_machine_topo       document -> graph -> paths -> trim -> paths
+ *     kl_machine_topo       document -> graph -> paths -> trim -> paths; also in two calls, for who gets the document from
+ *                           another process
  *
  * As in NCCL, each local rank contributes its own GPU and all NETs, and the contributions are fused in rank order:
  * that order decides the order of nodes and links, and with it every later tie.
@@ -22,7 +23,17 @@ enum { KL_MACHINE_MAX_GPUS = 4096 }; /* of a document: more would have more path
 ncclResult_t kl_machine_document(const struct kl_machine *machine, const struct kl_topo_options *options,
                                  struct kl_xml **xml);
 
-/** The whole machine: its paths found once, nothing trimmed. For looking at; `document` as below. */
+/**
+ * The graph of a document that kl_machine_document made, perhaps elsewhere: its paths found once, nothing trimmed. Of the
+ * machine only devices and GPUs are looked at: each must be in the document.
+ */
+ncclResult_t kl_machine_graph(const struct kl_machine *machine, const struct kl_xml *document,
+                              const struct kl_topo_options *options, struct kl_topo **topo);
+
+/** Keep of it what `rank` of a communicator of `nranks` reaches without the network. On failure free it. */
+ncclResult_t kl_machine_narrow(struct kl_topo **topo, int rank, int nranks);
+
+/** The whole machine: document and graph. For looking at; `document` as below. */
 ncclResult_t kl_machine_whole(const struct kl_machine *machine, const struct kl_topo_options *options,
                               struct kl_topo **topo, struct kl_xml **document);
 

@@ -116,7 +116,8 @@ void kl_topo_drop_paths(struct kl_topo *topo);
 
 /**
  * Drop the GPUs that can be reached from `own_rank` only through the network, and, when the GPUs left are all
- * `nranks` ranks, all NETs; note which host is the rank's own. Needs paths, and leaves none: compute them again.
+ * `nranks` ranks, all NETs; note which host is the rank's own. Needs paths. Unless all is kept it leaves none: compute them
+ * again.
  */
 ncclResult_t kl_topo_trim(struct kl_topo **topo, int own_rank, int nranks);
 
@@ -136,6 +137,12 @@ static inline uint64_t kl_id_local(uint64_t id)
 static inline int kl_id_host(uint64_t id)
 {
     return (int)(id >> 56);
+}
+
+/** Are there paths? */
+static inline bool kl_topo_has_paths(const struct kl_topo *t)
+{
+    return t->touched;
 }
 
 /** Node index of the i-th node of a type. */

@@ -18,40 +18,59 @@ void kl_topo_domains(const struct kl_topo *t, int *domain)
     }
 }
 
-static ncclResult_t mark_trimmed(struct kl_builder *b, const struct kl_topo *t, int own, int nranks)
+/* Which GPUs and NETs go, by index among them. */
+struct trimming {
+    bool *gpu;
+    int ngpus;
+    bool nets; /* all of them */
+};
+
+static ncclResult_t judge(const struct kl_topo *t, int own, int nranks, struct trimming *trim)
 {
-    int ngpus = t->count[KL_NODE_GPU], left = ngpus;
+    int ngpus = t->count[KL_NODE_GPU];
     int *domain = malloc((size_t)ngpus * sizeof *domain);
 
-    if (!domain) return KL_NOMEM("a topology");
-    kl_topo_domains(t, domain);
-    for (int g = 0; g < ngpus; g++) {
-        if (domain[g] == domain[own]) continue;
-        b->node[kl_topo_at(t, KL_NODE_GPU, g)].deleted = true;
-        left--;
+    trim->gpu = calloc((size_t)ngpus, sizeof *trim->gpu);
+    if (!domain || !trim->gpu) {
+        free(domain);
+        return KL_NOMEM("a topology");
     }
+    kl_topo_domains(t, domain);
+    for (int g = 0; g < ngpus; g++) trim->ngpus += trim->gpu[g] = domain[g] != domain[own];
+    trim->nets = ngpus - trim->ngpus == nranks && t->count[KL_NODE_NET];
     free(domain);
-    for (int i = 0; left == nranks && i < t->count[KL_NODE_NET]; i++)
-        b->node[kl_topo_at(t, KL_NODE_NET, i)].deleted = true;
     return ncclSuccess;
+}
+
+static ncclResult_t drop(const struct trimming *trim, const struct kl_topo *t, struct kl_topo **trimmed)
+{
+    struct kl_builder b = {0};
+    ncclResult_t rc = kl_builder_reopen(&b, t);
+
+    for (int g = 0; !rc && g < t->count[KL_NODE_GPU]; g++)
+        if (trim->gpu[g]) b.node[kl_topo_at(t, KL_NODE_GPU, g)].deleted = true;
+    for (int i = 0; !rc && trim->nets && i < t->count[KL_NODE_NET]; i++)
+        b.node[kl_topo_at(t, KL_NODE_NET, i)].deleted = true;
+    if (!rc) rc = kl_builder_finish(&b, trimmed);
+    if (!rc) (*trimmed)->options = t->options;
+    kl_builder_fini(&b);
+    return rc;
 }
 
 ncclResult_t kl_topo_trim(struct kl_topo **topo, int own_rank, int nranks)
 {
-    struct kl_topo *t = *topo, *trimmed = NULL;
-    struct kl_builder b = {0};
+    struct kl_topo *t = *topo, *trimmed = t;
+    struct trimming trim = {0};
     ncclResult_t rc;
     int own = kl_topo_gpu_of_rank(t, own_rank);
 
     if (own < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", own_rank);
-    KL_TRY_OR(rc, out, kl_builder_reopen(&b, t));
-    KL_TRY_OR(rc, out, mark_trimmed(&b, t, own, nranks));
-    KL_TRY_OR(rc, out, kl_builder_finish(&b, &trimmed));
-    trimmed->options = t->options;
+    KL_TRY_OR(rc, out, judge(t, own, nranks, &trim));
+    if (trim.ngpus || trim.nets) KL_TRY_OR(rc, out, drop(&trim, t, &trimmed));
     trimmed->own_host = kl_id_host(t->node[kl_topo_at(t, KL_NODE_GPU, own)].id);
-    kl_topo_free(t);
+    if (trimmed != t) kl_topo_free(t);
     *topo = trimmed;
 out:
-    kl_builder_fini(&b);
+    free(trim.gpu);
     return rc;
 }

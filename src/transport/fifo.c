@@ -5,56 +5,56 @@
 
 #include <sched.h>
 
-enum { FIFO_MAGIC = 0x6f6c6f6b, MOST_SLOTS = 1 << 16 };
-#define MOST_SLOT_BYTES ((uint64_t)1 << 32)
+enum { FIFO_MAGIC = 0x6f6c6f6b, MOST_SLOTS = 1 << 16, MOST_LL_BYTES = 1 << 20 };
+#define MOST_SLOT_BYTES ((uint64_t)1 << 30)
 
-size_t kl_fifo_size(uint32_t nslots, uint64_t slot_bytes)
+size_t kl_fifo_size(const struct kl_fifo_shape *s)
 {
-    return sizeof(struct kl_fifo) + nslots * (sizeof(struct kl_fifo_line) + (size_t)slot_bytes);
+    return sizeof(struct kl_fifo) + s->nslots * (sizeof(struct kl_fifo_line) + s->ll_bytes + (size_t)s->slot_bytes);
 }
 
-void kl_fifo_init(struct kl_fifo *fifo, uint32_t nslots, uint64_t slot_bytes)
+void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape)
 {
-    fifo->nslots = nslots;
-    fifo->slot_bytes = slot_bytes;
+    fifo->shape = *shape;
     fifo->magic = FIFO_MAGIC;
 }
 
-static ncclResult_t check(const struct kl_fifo *fifo, size_t size)
+static bool is_sound(const struct kl_fifo_shape *s, size_t size)
+{
+    return s->nslots && !(s->nslots & (s->nslots - 1)) && s->nslots <= MOST_SLOTS && s->slot_bytes &&
+           s->slot_bytes % KL_LINE == 0 && s->slot_bytes <= MOST_SLOT_BYTES && s->ll_bytes % KL_LINE == 0 &&
+           s->ll_bytes <= MOST_LL_BYTES && kl_fifo_size(s) <= size;
+}
+
+/* The shape is read once and then checked: the shared copy may change under us if the peer misbehaves. */
+static ncclResult_t read_shape(const struct kl_fifo *fifo, size_t size, struct kl_fifo_shape *shape)
 {
     if (size < sizeof *fifo || fifo->magic != FIFO_MAGIC)
         return KL_FAIL(ncclInternalError,
                        "the memory shared with a peer holds no fifo: do all ranks run the same library?");
-    if (!fifo->nslots || fifo->nslots > MOST_SLOTS || !fifo->slot_bytes || fifo->slot_bytes % KL_LINE ||
-        fifo->slot_bytes > MOST_SLOT_BYTES || kl_fifo_size(fifo->nslots, fifo->slot_bytes) > size)
+    *shape = fifo->shape;
+    if (!is_sound(shape, size))
         return KL_FAIL(ncclInternalError,
-                       "a peer's fifo of %u slots of %llu bytes does not fit into the %zu bytes mapped", fifo->nslots,
-                       (unsigned long long)fifo->slot_bytes, size);
+                       "a peer's fifo of %u slots of %llu bytes does not fit into the %zu bytes mapped", shape->nslots,
+                       (unsigned long long)shape->slot_bytes, size);
     return ncclSuccess;
 }
 
-/* The geometry is copied once checked: the shared copy may change under us if the peer misbehaves. */
 ncclResult_t kl_fifo_attach_tx(struct kl_fifo_tx *tx, struct kl_fifo *fifo, size_t size, bool shares_memory)
 {
-    KL_TRY(check(fifo, size));
-    *tx = (struct kl_fifo_tx){
-        .fifo = fifo,
-        .nslots = fifo->nslots,
-        .slot_bytes = fifo->slot_bytes,
-        .shares_memory = shares_memory,
-    };
+    struct kl_fifo_shape shape;
+
+    KL_TRY(read_shape(fifo, size, &shape));
+    *tx = (struct kl_fifo_tx){.fifo = fifo, .shape = shape, .shares_memory = shares_memory};
     return ncclSuccess;
 }
 
 ncclResult_t kl_fifo_attach_rx(struct kl_fifo_rx *rx, struct kl_fifo *fifo, size_t size, bool shares_memory)
 {
-    KL_TRY(check(fifo, size));
-    *rx = (struct kl_fifo_rx){
-        .fifo = fifo,
-        .nslots = fifo->nslots,
-        .slot_bytes = fifo->slot_bytes,
-        .shares_memory = shares_memory,
-    };
+    struct kl_fifo_shape shape;
+
+    KL_TRY(read_shape(fifo, size, &shape));
+    *rx = (struct kl_fifo_rx){.fifo = fifo, .shape = shape, .shares_memory = shares_memory};
     return ncclSuccess;
 }
 
@@ -72,7 +72,7 @@ bool kl_fifo_sender_gone(const struct kl_fifo_rx *rx)
 /* Until the receiver is past `step`, or has left it unclaimed. Reading one step takes microseconds and never waits. */
 static void revoke_step(struct kl_fifo_tx *tx, uint64_t step)
 {
-    struct kl_fifo_line *line = kl_fifo_line(tx->fifo, step, tx->nslots);
+    struct kl_fifo_line *line = kl_fifo_line(tx->fifo, step, &tx->shape);
     uint32_t claim = KL_CLAIM_OFFERED;
 
     if (kl_cas_acq_rel(&line->claim, &claim, KL_CLAIM_REVOKED) || claim != KL_CLAIM_READING) return;
@@ -86,12 +86,21 @@ void kl_fifo_revoke(struct kl_fifo_tx *tx)
     for (uint64_t step = head; step < tx->direct; step++) revoke_step(tx, step);
 }
 
+static const void *open_pooled(const struct kl_fifo_rx *rx, const struct kl_fifo_line *line, size_t bytes)
+{
+    uint64_t offset = *(const uint64_t *)(const void *)line->payload;
+
+    return offset <= rx->pool_bytes && bytes <= rx->pool_bytes - offset ? rx->pool + offset : NULL;
+}
+
 const void *kl_fifo_open_other(struct kl_fifo_rx *rx, struct kl_fifo_line *line, size_t *bytes)
 {
-    uint32_t claim = KL_CLAIM_OFFERED;
+    uint32_t claim = kl_load_relaxed(&line->claim);
 
-    if (kl_load_relaxed(&line->claim) == KL_CLAIM_NONE)
-        return *bytes <= rx->slot_bytes ? kl_fifo_slot(rx->fifo, rx->step, rx->nslots, rx->slot_bytes) : NULL;
+    if (claim == KL_CLAIM_NONE)
+        return *bytes <= rx->shape.slot_bytes ? kl_fifo_slot(rx->fifo, rx->step, &rx->shape) : NULL;
+    if (claim == KL_CLAIM_POOL) return open_pooled(rx, line, *bytes);
+    claim = KL_CLAIM_OFFERED;
     if (!rx->shares_memory || !kl_cas_acq_rel(&line->claim, &claim, KL_CLAIM_READING)) return NULL;
     return *(const void **)(void *)line->payload;
 }

@@ -5,21 +5,28 @@
  * The memory belongs to the receiver and may be mapped at different addresses on the two sides, so it holds offsets and
  * counters, never pointers of its own. A step counts slots since the connection was made; its slot is step % nslots.
  *
- *      line 0           line 1         line 2                    from line 3
- *     +----------------+--------------+-----------------------+  +---------------------------------+
- *     | head, receiver | sender left  | magic, nslots,        |  | ready, bytes, claim, payload    |  x nslots, a line each
- *     | left           |              | slot_bytes            |  +---------------------------------+
- *     +----------------+--------------+-----------------------+  | slot data of slot_bytes         |  x nslots
- *      receiver writes  sender writes  constant after init       +---------------------------------+
- *                                                                 sender writes (claim: both, see below)
+ *      line 0           line 1         line 2                  from line 3
+ *     +----------------+--------------+---------------------+  +----------------------------------+
+ *     | head, receiver | sender left  | magic, nslots,      |  | ready, bytes, claim, payload     |  x nslots, a line each
+ *     | left           |              | slot_bytes, ...     |  +----------------------------------+
+ *     +----------------+--------------+---------------------+  | lines with flags of ll_bytes     |  x nslots
+ *      receiver writes  sender writes  constant after init     +----------------------------------+
+ *                                                              | slot data of slot_bytes          |  x nslots
+ *                                                              +----------------------------------+
+ *                                                               sender writes (claim: both, see below)
  *
  * Invariant:    head <= steps published <= head + nslots.
  * Who owns a slot:  steps [head, published)           the receiver, read only
  *                   steps [published, head + nslots)  the sender, write only
- * Small data (up to KL_FIFO_INLINE bytes) travels in the line that says it is ready: one line transfer carries both.
- * Direct data: where both ranks share an address space, a step may carry the address of the sender's own memory instead
- *               of a copy. The receiver claims such a step before it reads and the sender may revoke what is not claimed,
- *               so that memory can be given back safely when an operation is aborted.
+ * Where a step's data are:
+ *   in its line     up to KL_FIFO_INLINE bytes: one line transfer carries both the data and that they are there.
+ *   in its slot     protocol Simple.
+ *   in flagged lines  protocols LL and LL128 (lines.h): 64-byte lines, each with its own flag, so that the receiver
+ *                   sees a line while the next ones are being written. The first KL_FIFO_INLINE bytes are in the step's line.
+ *   in a pool       of the sender's, which many fifos share (pool.h): the payload is an offset.
+ *   where they were ("direct"), if both ranks share an address space: the payload is the address of the sender's own
+ *                   memory. The receiver claims such a step before it reads and the sender may revoke what is not
+ *                   claimed, so that memory can be given back safely when an operation is aborted.
  * Leaving:       a side that is done for good says so. Everything it published before is still there; what is not there
  *               then will never come, so that nobody waits for a rank that has gone on.
  * Memory order: ready is stored with release after the payload, loaded with acquire before it: the payload is visible.
@@ -27,8 +34,8 @@
  *               compare-and-swap with acquire and release. left is stored with release last, loaded with acquire before
  *               a final look at ready or head.
  * Threads:      one thread at a time per side; each side holds its own handle and never the other's.
- * Trust:        the memory was attached over an authenticated connection, yet bytes is checked against slot_bytes when a
- *               step is opened: a peer with other settings must not make this rank read beyond the end.
+ * Trust:        the memory was attached over an authenticated connection, yet bytes and offsets are checked when a step is
+ *               opened: a peer with other settings must not make this rank read beyond the end.
  * Source:       Lamport's single-producer ring, with the flag in the line of the data as NCCL's LL protocol has it.
  */
 #ifndef KL_TRANSPORT_FIFO_H
@@ -44,14 +51,23 @@
 
 #define KL_FIFO_INLINE 104u /* bytes of payload in a line */
 
-enum kl_fifo_claim { KL_CLAIM_NONE, KL_CLAIM_OFFERED, KL_CLAIM_READING, KL_CLAIM_REVOKED };
+#define KL_FIFO_MORE 0x80000000u /* in kl_fifo_line.bytes: the same message goes on in the next step */
+
+/** Where the payload is if it is neither in the line nor in the slot or lines of the step. */
+enum kl_fifo_claim {
+    KL_CLAIM_NONE,
+    KL_CLAIM_POOL,    /* in the sender's pool */
+    KL_CLAIM_OFFERED, /* in the sender's own memory, and not read yet; */
+    KL_CLAIM_READING, /* being read, or read; */
+    KL_CLAIM_REVOKED  /* not to be read any more */
+};
 
 struct kl_fifo_line {
     alignas(KL_LINE) _Atomic uint64_t ready; /* step + 1 once that step's data is here */
-    uint64_t bytes;
-    _Atomic uint32_t claim;                /* enum kl_fifo_claim; NONE unless the payload is an address */
-    uint32_t more;                         /* 1: the same message goes on in the next step */
-    unsigned char payload[KL_FIFO_INLINE]; /* the data, or its address (direct), or nothing (in the slot) */
+    uint64_t signature;                      /* of the operation; 0: none given */
+    uint32_t bytes;                          /* and KL_FIFO_MORE */
+    _Atomic uint32_t claim;                  /* enum kl_fifo_claim */
+    unsigned char payload[KL_FIFO_INLINE]; /* the data or their beginning, their address, or their offset in the pool */
 };
 
 struct kl_fifo {
@@ -59,12 +75,17 @@ struct kl_fifo {
     _Atomic uint32_t receiver_left;
     alignas(KL_LINE) _Atomic uint32_t sender_left; /* written by the sender */
     alignas(KL_LINE) uint32_t magic;               /* constant after kl_fifo_init, as all below */
-    uint32_t nslots;
-    uint64_t slot_bytes;
+    struct kl_fifo_shape {
+        uint32_t nslots;     /* power of two */
+        uint32_t ll_bytes;   /* of the flagged lines of a step, multiple of KL_LINE; 0: it has none */
+        uint64_t slot_bytes; /* multiple of KL_LINE */
+    } shape;
     struct kl_fifo_line lines[];
 };
 _Static_assert(sizeof(struct kl_fifo_line) == KL_LINE, "a step's flag and payload share one line");
 _Static_assert(sizeof(struct kl_fifo) == 3 * KL_LINE, "shared layout: both processes must agree");
+
+struct kl_pool;
 
 /** The sender's private view. */
 struct kl_fifo_tx {
@@ -72,75 +93,98 @@ struct kl_fifo_tx {
     uint64_t step;      /* next to publish */
     uint64_t head_seen; /* lags behind the true head; that is safe, the fifo only looks fuller */
     uint64_t direct;    /* steps below this may still carry addresses that the receiver has not finished with */
-    uint64_t slot_bytes;
-    uint32_t nslots;
-    bool shares_memory; /* direct data is allowed */
+    struct kl_fifo_shape shape;
+    bool shares_memory;   /* direct data is allowed */
+    struct kl_pool *pool; /* NULL: none */
 };
 
 /** The receiver's private view. */
 struct kl_fifo_rx {
     struct kl_fifo *fifo;
     uint64_t step; /* next to consume */
-    uint64_t slot_bytes;
-    uint32_t nslots;
-    bool shares_memory; /* addresses are accepted */
+    struct kl_fifo_shape shape;
+    uint32_t lines_seen;       /* flagged lines of this step that were there at the last look */
+    bool shares_memory;        /* addresses are accepted */
+    const unsigned char *pool; /* the sender's, of pool_bytes; NULL: none */
+    size_t pool_bytes;
 };
 
 /** Bytes of memory for a fifo. */
-size_t kl_fifo_size(uint32_t nslots, uint64_t slot_bytes);
+size_t kl_fifo_size(const struct kl_fifo_shape *shape);
 
 /** Prepare zeroed memory aligned to KL_LINE, of kl_fifo_size bytes. Before anybody attaches. */
-void kl_fifo_init(struct kl_fifo *fifo, uint32_t nslots, uint64_t slot_bytes);
+void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape);
 
 /** The two views. `size` is what is really mapped; a fifo that does not fit into it is ncclInternalError. */
 ncclResult_t kl_fifo_attach_tx(struct kl_fifo_tx *tx, struct kl_fifo *fifo, size_t size, bool shares_memory);
 ncclResult_t kl_fifo_attach_rx(struct kl_fifo_rx *rx, struct kl_fifo *fifo, size_t size, bool shares_memory);
 
+/* ---- where things are ---- */
+
+static inline struct kl_fifo_line *kl_fifo_line(struct kl_fifo *fifo, uint64_t step, const struct kl_fifo_shape *shape)
+{
+    return &fifo->lines[step & (shape->nslots - 1)];
+}
+
+/** The flagged lines of a step: ll_bytes. */
+static inline void *kl_fifo_lines(struct kl_fifo *fifo, uint64_t step, const struct kl_fifo_shape *shape)
+{
+    return (unsigned char *)&fifo->lines[shape->nslots] + (step & (shape->nslots - 1)) * shape->ll_bytes;
+}
+
+static inline void *kl_fifo_slot(struct kl_fifo *fifo, uint64_t step, const struct kl_fifo_shape *shape)
+{
+    return (unsigned char *)&fifo->lines[shape->nslots] + (size_t)shape->nslots * shape->ll_bytes +
+           (step & (shape->nslots - 1)) * shape->slot_bytes;
+}
+
 /* ---- sender ---- */
-
-static inline struct kl_fifo_line *kl_fifo_line(struct kl_fifo *fifo, uint64_t step, uint32_t nslots)
-{
-    return &fifo->lines[step % nslots];
-}
-
-static inline void *kl_fifo_slot(struct kl_fifo *fifo, uint64_t step, uint32_t nslots, uint64_t slot_bytes)
-{
-    return (unsigned char *)&fifo->lines[nslots] + (step % nslots) * slot_bytes;
-}
 
 /** Is there room for one more step? */
 static inline bool kl_fifo_can_send(struct kl_fifo_tx *tx)
 {
-    if (tx->step - tx->head_seen < tx->nslots) return true;
+    if (tx->step - tx->head_seen < tx->shape.nslots) return true;
     tx->head_seen = kl_load_acquire(&tx->fifo->head); /* pairs with kl_fifo_release */
-    return tx->step - tx->head_seen < tx->nslots;
+    return tx->step - tx->head_seen < tx->shape.nslots;
 }
 
 /** Where to write the next step's `bytes` (at most slot_bytes). Only after kl_fifo_can_send. */
 static inline void *kl_fifo_reserve(struct kl_fifo_tx *tx, size_t bytes)
 {
-    if (bytes <= KL_FIFO_INLINE) return kl_fifo_line(tx->fifo, tx->step, tx->nslots)->payload;
-    return kl_fifo_slot(tx->fifo, tx->step, tx->nslots, tx->slot_bytes);
+    if (bytes <= KL_FIFO_INLINE) return kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload;
+    return kl_fifo_slot(tx->fifo, tx->step, &tx->shape);
 }
 
 /** Hand over what was written where kl_fifo_reserve said, with the same `bytes`; `more` of the message follows. */
 static inline void kl_fifo_publish(struct kl_fifo_tx *tx, size_t bytes, bool more)
 {
-    struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, tx->nslots);
+    struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, &tx->shape);
 
-    line->bytes = bytes;
-    line->more = more;
+    line->bytes = (uint32_t)bytes | (more ? KL_FIFO_MORE : 0);
+    line->signature = 0;
     kl_store_relaxed(&line->claim, KL_CLAIM_NONE);
+    kl_store_release(&line->ready, ++tx->step); /* pairs with kl_fifo_ready */
+}
+
+/** Hand over `bytes` at `offset` of the sender's pool. */
+static inline void kl_fifo_publish_pooled(struct kl_fifo_tx *tx, uint64_t offset, size_t bytes, bool more)
+{
+    struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, &tx->shape);
+
+    line->bytes = (uint32_t)bytes | (more ? KL_FIFO_MORE : 0);
+    line->signature = 0;
+    *(uint64_t *)(void *)line->payload = offset;
+    kl_store_relaxed(&line->claim, KL_CLAIM_POOL);
     kl_store_release(&line->ready, ++tx->step); /* pairs with kl_fifo_ready */
 }
 
 /** Hand over the address of `bytes` of own memory, which must stay as it is until kl_fifo_drained. */
 static inline void kl_fifo_publish_direct(struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more)
 {
-    struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, tx->nslots);
+    struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, &tx->shape);
 
-    line->bytes = bytes;
-    line->more = more;
+    line->bytes = (uint32_t)bytes | (more ? KL_FIFO_MORE : 0);
+    line->signature = 0;
     *(const void **)(void *)line->payload = data;
     kl_store_relaxed(&line->claim, KL_CLAIM_OFFERED);
     kl_store_release(&line->ready, ++tx->step); /* pairs with kl_fifo_ready */
@@ -172,7 +216,7 @@ void kl_fifo_revoke(struct kl_fifo_tx *tx);
 /** Is the next step here? */
 static inline bool kl_fifo_ready(const struct kl_fifo_rx *rx)
 {
-    return kl_load_acquire(&kl_fifo_line(rx->fifo, rx->step, rx->nslots)->ready) ==
+    return kl_load_acquire(&kl_fifo_line(rx->fifo, rx->step, &rx->shape)->ready) ==
            rx->step + 1; /* pairs with publish */
 }
 
@@ -191,10 +235,10 @@ const void *kl_fifo_open_other(struct kl_fifo_rx *rx, struct kl_fifo_line *line,
 
 static inline const void *kl_fifo_open(struct kl_fifo_rx *rx, size_t *bytes, bool *more)
 {
-    struct kl_fifo_line *line = kl_fifo_line(rx->fifo, rx->step, rx->nslots);
+    struct kl_fifo_line *line = kl_fifo_line(rx->fifo, rx->step, &rx->shape);
 
-    *bytes = line->bytes;
-    *more = line->more;
+    *bytes = line->bytes & ~KL_FIFO_MORE;
+    *more = line->bytes & KL_FIFO_MORE;
     if (*bytes <= KL_FIFO_INLINE && kl_load_relaxed(&line->claim) == KL_CLAIM_NONE) return line->payload;
     return kl_fifo_open_other(rx, line, bytes);
 }

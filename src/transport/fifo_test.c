@@ -19,11 +19,12 @@ struct pair {
 
 static void make_pair(struct pair *p, bool shares_memory)
 {
-    size_t size = kl_fifo_size(SLOTS, SLOT_BYTES);
+    struct kl_fifo_shape shape = {.nslots = SLOTS, .slot_bytes = SLOT_BYTES};
+    size_t size = kl_fifo_size(&shape);
 
     p->fifo = aligned_alloc(KL_LINE, (size + KL_LINE - 1) / KL_LINE * KL_LINE);
     memset(p->fifo, 0, size);
-    kl_fifo_init(p->fifo, SLOTS, SLOT_BYTES);
+    kl_fifo_init(p->fifo, &shape);
     assert_int_equal(kl_fifo_attach_tx(&p->tx, p->fifo, size, shares_memory), ncclSuccess);
     assert_int_equal(kl_fifo_attach_rx(&p->rx, p->fifo, size, shares_memory), ncclSuccess);
 }
@@ -147,18 +148,21 @@ static void memory_that_is_no_fifo_is_refused(void **state)
 {
     static const struct {
         const char *what;
-        uint32_t magic, nslots;
-        uint64_t slot_bytes;
+        uint32_t magic;
+        struct kl_fifo_shape shape;
         size_t size;
     } cases[] = {
-        {"no magic", 0, SLOTS, SLOT_BYTES, 1 << 16},
-        {"no slots", 1, 0, SLOT_BYTES, 1 << 16},
-        {"no bytes", 1, SLOTS, 0, 1 << 16},
-        {"odd bytes", 1, SLOTS, 100, 1 << 16},
-        {"too many slots", 1, 1 << 30, 1 << 30, 1 << 16},
-        {"too small", 1, SLOTS, SLOT_BYTES, 1 << 12},
-        {"overflow", 1, SLOTS, UINT64_MAX - 127, 1 << 16},
-        {"no header", 1, SLOTS, SLOT_BYTES, 64},
+        {"no magic", 0, {SLOTS, 0, SLOT_BYTES}, 1 << 16},
+        {"no slots", 1, {0, 0, SLOT_BYTES}, 1 << 16},
+        {"three slots", 1, {3, 0, SLOT_BYTES}, 1 << 16},
+        {"no bytes", 1, {SLOTS, 0, 0}, 1 << 16},
+        {"odd bytes", 1, {SLOTS, 0, 100}, 1 << 16},
+        {"odd lines", 1, {SLOTS, 64, SLOT_BYTES}, 1 << 16},
+        {"too many lines", 1, {SLOTS, UINT32_MAX - 127, SLOT_BYTES}, 1 << 16},
+        {"too many slots", 1, {1 << 30, 0, 1 << 30}, 1 << 16},
+        {"too small", 1, {SLOTS, 0, SLOT_BYTES}, 1 << 12},
+        {"overflow", 1, {SLOTS, 0, UINT64_MAX - 127}, 1 << 16},
+        {"no header", 1, {SLOTS, 0, SLOT_BYTES}, 64},
     };
     struct pair p;
     struct kl_fifo_tx tx;
@@ -170,8 +174,7 @@ static void memory_that_is_no_fifo_is_refused(void **state)
     FOR_EACH_CASE(c, cases)
     {
         p.fifo->magic = c->magic ? magic : 0;
-        p.fifo->nslots = c->nslots;
-        p.fifo->slot_bytes = c->slot_bytes;
+        p.fifo->shape = c->shape;
         expect_case(c->what, kl_fifo_attach_tx(&tx, p.fifo, c->size, false) == ncclInternalError);
         expect_case(c->what, kl_fifo_attach_rx(&rx, p.fifo, c->size, false) == ncclInternalError);
     }

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-enum { KL_PEER_VERSION = 1, KL_PEER_HOST_TEXT = 64, KL_PEER_CPU_WORDS = 16 };
+enum { KL_PEER_VERSION = 2, KL_PEER_HOST_TEXT = 64, KL_PEER_CPU_WORDS = 16 };
 
 struct kl_peer {
     uint32_t version; /* KL_PEER_VERSION and the NCCL API level, see comm/peers.c */
@@ -21,11 +21,12 @@ struct kl_peer {
     int32_t replica;                  /* k: the k-th further rank on the same device of the same host */
     uint64_t host;                    /* equal on ranks that share a machine (or an emulated host) */
     uint64_t process;                 /* random per process: equal means the same address space */
+    uint64_t job;                     /* random; that of rank 0 names the communicator */
     uint64_t memory;                  /* equal on ranks whose processes can share memory segments */
     uint64_t fifo_bytes;              /* NCCL_BUFFSIZE in force: must agree */
     uint64_t cpus[KL_PEER_CPU_WORDS]; /* affinity mask of the process, lowest CPUs first */
     char host_name[KL_PEER_HOST_TEXT];
 };
-_Static_assert(sizeof(struct kl_peer) == 248, "record of the all-gather");
+_Static_assert(sizeof(struct kl_peer) == 256, "record of the all-gather");
 
 #endif

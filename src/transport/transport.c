@@ -2,6 +2,8 @@
 #include "transport/transport.h"
 
 #include "base/error.h"
+#include "transport/pool.h"
+#include "transport/shm/region.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -64,5 +66,13 @@ void kl_connector_free(struct kl_connector *connector)
 {
     if (!connector->transport) return;
     connector->transport->free(connector);
-    *connector = (struct kl_connector){.segment = KL_SEGMENT_NONE};
+    *connector = (struct kl_connector){.peer = connector->peer};
+}
+
+void kl_common_fini(struct kl_common *common)
+{
+    kl_shm_home_free(common->home);
+    if (common->pool_offered) kl_fdshare_withdraw(&common->pool_ticket);
+    kl_pool_free(common->pool);
+    *common = (struct kl_common){.pool = NULL};
 }

@@ -4,13 +4,13 @@
  *
  * A connector is one direction between two ranks: the sender holds the sending half, the receiver the receiving half.
  * The first transport of the table that can connect the pair is taken; both ranks ask with the same facts, so they
- * choose the same one, and the record says which, so that a disagreement is an error and not a hang.
+ * choose the same one, and the card says which, so that a disagreement is an error and not a hang.
  *
  *     sender                                   receiver
- *                                              setup     owns the fifo; describes it in a record
- *                      <--- record ---         (sent through the bootstrap)
+ *                                              setup     owns the fifo; describes it on a card
+ *                      <--- card ---           (sent through the bootstrap)
  *     connect          maps the fifo
- *                      --- mapped --->         settle    withdraws what was only needed for mapping
+ *                      --- reply --->          settle    withdraws what was only needed for mapping
  *     kl_fifo_tx of the connector              kl_fifo_rx of the connector
  *     free                                     free
  *
@@ -39,58 +39,78 @@ struct kl_pair_facts {
 };
 
 /** What the receiver tells the sender. Raw bytes between processes of one job. */
-struct kl_connect_record {
+struct kl_card {
     uint32_t transport; /* index in kl_transports[], filled and checked by the core */
     uint32_t version;   /* of this record */
     uint64_t bytes;     /* of the memory to map */
+    uint64_t offset;    /* of the fifo in it */
     union {
         uint64_t number;            /* p2p: of the block, in the common process */
         struct kl_fd_ticket ticket; /* shm */
-        unsigned char room[112];
+        unsigned char room[104];
     };
 };
-_Static_assert(sizeof(struct kl_connect_record) == 128, "wire format");
+_Static_assert(sizeof(struct kl_card) == 128, "wire format");
+
+/** What the sender answers. */
+struct kl_card_reply {
+    uint64_t pool_bytes; /* of the pool of message slots; 0: it has none for this receiver */
+    struct kl_fd_ticket pool;
+    unsigned char room[32];
+};
+_Static_assert(sizeof(struct kl_card_reply) == 64, "wire format");
+
+enum { KL_CARD_VERSION = 2 };
 
 struct kl_fifo_block; /* p2p: a fifo in ordinary memory, counted by its two users */
+struct kl_shm_region; /* shm: memory of this process that fifos lie in */
+struct kl_shm_map;    /* shm: memory of another process, mapped here once for all its users */
+struct kl_shm_home;   /* shm: where the receiving fifos of messages lie together */
+
+/** What the connectors of a communicator have in common. */
+struct kl_common {
+    struct kl_shm_home *home; /* made by shm when first needed, as the pool; freed by kl_common_fini */
+    struct kl_pool *pool;     /* of message slots */
+    struct kl_fd_ticket pool_ticket;
+    bool pool_offered;
+};
+
+/** Free what is common; no connector is left. */
+void kl_common_fini(struct kl_common *common);
 
 /** One half of a connector; zero before setup or connect, and after free. */
 struct kl_connector {
-    const struct kl_transport *transport; /* NULL: not connected */
+    const struct kl_transport *transport; /* NULL: neither set up nor connected */
     int peer;                             /* rank at the other end */
-    bool sends;
-    struct kl_fifo_tx tx; /* if it sends */
-    struct kl_fifo_rx rx; /* if it receives */
+    bool sends, messages;                 /* for sends and receives: slots come from a pool */
+    bool ready;                           /* data may be sent, or received */
+    struct kl_fifo_tx tx;                 /* if it sends */
+    struct kl_fifo_rx rx;                 /* if it receives */
+    struct kl_common *common;
 
     /* the transport's own */
-    struct kl_segment segment;
-    struct kl_fd_ticket ticket;
-    bool offered; /* ticket is on offer */
     struct kl_fifo_block *block;
-};
-
-/** Geometry of the fifos that this rank receives through. */
-struct kl_fifo_shape {
-    uint32_t nslots;
-    uint64_t slot_bytes; /* multiple of KL_LINE */
+    struct kl_shm_region *region;
+    struct kl_shm_map *map, *pool_map;
 };
 
 struct kl_transport {
-    const char *name; /* as NCCL prints it */
+    const char *name, *via; /* as NCCL prints them: of itself, and of a connection */
 
     /** NULL: this pair can use it. Else why not, as a phrase for people. No side effects; symmetric. */
     const char *(*refuses)(const struct kl_pair_facts *facts);
 
-    /** Receiver: make the memory, attach `connector->rx`, describe it in `record`. On failure nothing is held. */
-    ncclResult_t (*setup)(struct kl_connector *connector, const struct kl_fifo_shape *shape,
-                          struct kl_connect_record *record);
+    /** Receiver: make the memory, attach `connector->rx`, fill in the card. */
+    ncclResult_t (*setup)(struct kl_connector *connector, const struct kl_fifo_shape *shape, struct kl_card *card);
 
-    /** Sender: map it, attach `connector->tx`. Waits at most until `deadline`. On failure nothing is held. */
-    ncclResult_t (*connect)(struct kl_connector *connector, const struct kl_connect_record *record, uint64_t deadline);
+    /** Sender: map it, attach `connector->tx`, answer. Waits at most until `deadline`. */
+    ncclResult_t (*connect)(struct kl_connector *connector, const struct kl_card *card, uint64_t deadline,
+                            struct kl_card_reply *reply);
 
-    /** Receiver: the sender has mapped it. */
-    void (*settle)(struct kl_connector *connector);
+    /** Receiver: the sender has mapped it, and this is its answer. */
+    ncclResult_t (*settle)(struct kl_connector *connector, uint64_t deadline, const struct kl_card_reply *reply);
 
-    /** Either side, in any state. The memory lives until both sides have freed theirs. */
+    /** Either side, in any state, also after one of the above has failed. The memory lives until both sides have freed theirs. */
     void (*free)(struct kl_connector *connector);
 };
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/host/redop.h"
+#include "tools/kolo/perf_agree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,17 +98,10 @@ static ncclResult_t run_iterations(struct kl_perf_thread *t, int n)
 static ncclResult_t agree_some(struct kl_perf_thread *t, double *values, size_t n, ncclRedOp_t op)
 {
     int ndevices = t->config->ndevices;
-    ncclResult_t rc = ncclSuccess;
 
-    KL_TRY(ncclGroupStart());
-    for (int i = 0; i < ndevices && !rc; i++) {
-        struct kl_perf_rank *r = &t->rank[i];
-
-        for (size_t k = 0; k < n; k++) r->scratch[k] = i && op == ncclSum ? 0 : values[k];
-        rc = ncclAllReduce(r->scratch, r->scratch, n, ncclDouble, op, r->comm, r->stream);
-    }
-    KL_TRY(close_group(rc));
-    KL_TRY(synchronize(t));
+    for (int i = 0; i < ndevices; i++)
+        for (size_t k = 0; k < n; k++) t->rank[i].scratch[k] = i && op == ncclSum ? 0 : values[k];
+    KL_TRY(kl_perf_combine(t->rank, ndevices, n, op));
     memcpy(values, t->rank[0].scratch, n * sizeof *values);
     return ncclSuccess;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/perf_agree.h"
 #include "tools/kolo/perf_process.h"
 
 #include "base/clock.h"
@@ -85,8 +86,8 @@ static bool has_job_id(struct process *p)
 static ncclResult_t share_id(struct process *p, ncclComm_t comm)
 {
     if (p->process == 0) KL_TRY(ncclGetUniqueId(&p->id));
-    KL_TRY(ncclBroadcast(&p->id, &p->id, sizeof p->id, ncclInt8, 0, comm, NULL));
-    return koloStreamSynchronize(NULL);
+    struct kl_perf_rank self = {.rank = p->process, .nranks = p->nprocesses, .comm = comm};
+    return kl_perf_hand_out(&self, &p->id, sizeof p->id);
 }
 
 static ncclResult_t join_as_environment_says(struct process *p, ncclComm_t *comm)
@@ -150,22 +151,12 @@ static void describe_rank(const struct kl_perf_rank *r, struct kl_perf_device *d
         gethostname(d->host, sizeof d->host - 1);
 }
 
-/* Every rank gets the list, of which all but rank 0's copy are dropped. */
 static ncclResult_t list_devices(struct kl_perf_rank *rank, int n, struct kl_perf_device *devices)
 {
-    ncclResult_t rc = ncclSuccess;
     int nranks = rank[0].nranks;
 
-    KL_TRY(ncclGroupStart());
-    for (int i = 0; i < n && !rc; i++) {
-        struct kl_perf_device *list = devices + (size_t)i * (size_t)nranks;
-        describe_rank(&rank[i], &list[rank[i].rank]);
-        rc = ncclAllGather(&list[rank[i].rank], list, sizeof *list, ncclInt8, rank[i].comm, rank[i].stream);
-    }
-    ncclResult_t end = ncclGroupEnd();
-    KL_TRY(rc ? rc : end);
-    for (int i = 0; i < n; i++) KL_TRY(koloStreamSynchronize(rank[i].stream));
-    return ncclSuccess;
+    for (int i = 0; i < n; i++) describe_rank(&rank[i], &devices[(size_t)i * (size_t)nranks + (size_t)rank[i].rank]);
+    return kl_perf_gather(rank, n, devices, sizeof *devices);
 }
 
 static ncclResult_t present(struct process *p, struct kl_perf_thread *t)

@@ -19,7 +19,7 @@ ncclResult_t kl_perf_rank_open(struct kl_perf_rank *r, size_t room, size_t misal
     KL_TRY(koloStreamCreate(&r->stream, stream_flags));
     KL_TRY(koloMalloc(&r->send_memory, bytes));
     KL_TRY(koloMalloc(&r->recv_memory, bytes));
-    KL_TRY(koloMalloc((void **)&r->scratch, KL_PERF_SCRATCH * sizeof *r->scratch));
+    KL_TRY(koloMalloc((void **)&r->scratch, 2 * KL_PERF_SCRATCH * sizeof *r->scratch));
     r->pieces = calloc(2 * (size_t)r->nranks, sizeof *r->pieces);
     if (!r->pieces) return KL_NOMEM("the pieces of a collective");
     memset(r->send_memory, NONSENSE, bytes); /* all pages are there before the clock starts */

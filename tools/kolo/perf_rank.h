@@ -27,7 +27,7 @@ struct kl_perf_rank {
     size_t room;
     void *send_memory, *recv_memory;
     char *send, *recv; /* in them, misaligned as asked */
-    double *scratch;   /* KL_PERF_SCRATCH values, to agree with the others */
+    double *scratch;   /* twice KL_PERF_SCRATCH values, to agree with the others */
 
     struct kl_perf_op op; /* what is measured now */
     bool in_place;

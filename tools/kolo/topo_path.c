@@ -1,32 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plan/topo_name.h"
+#include "tools/kolo/topo_text.h"
 
 #include "base/text.h"
-#include "tools/kolo/topo_text.h"
+#include "plan/bottleneck.h"
+#include "plan/topo_name.h"
 #include "topo/paths.h"
-
-static float width(const struct kl_topo *t, const struct kl_path *p, int k)
-{
-    return t->link[kl_path_hops(t, p)[k]].bw;
-}
-
-float kl_topo_narrowest(const struct kl_topo *t, const struct kl_path *p)
-{
-    float least = p->hops ? width(t, p, 0) : 0;
-
-    for (int k = 1; k < p->hops; k++)
-        if (width(t, p, k) < least) least = width(t, p, k);
-    return least;
-}
-
-bool kl_topo_is_bottleneck(const struct kl_topo *t, const struct kl_path *p, int link)
-{
-    float least = kl_topo_narrowest(t, p);
-    bool wider = false;
-
-    for (int k = 0; k < p->hops; k++) wider |= width(t, p, k) > least;
-    return wider && width(t, p, link) == least;
-}
 
 static void print_links(const struct kl_topo *t, const struct kl_path *p, FILE *to)
 {
@@ -36,7 +14,7 @@ static void print_links(const struct kl_topo *t, const struct kl_path *p, FILE *
         const struct kl_link *l = &t->link[kl_path_hops(t, p)[k]];
 
         fprintf(to, "  %-18s %s %8g GB/s  %s%s\n", kl_topo_name(t, l->from, from), kl_link_type_name[l->type],
-                (double)l->bw, kl_topo_name(t, l->to, far), kl_topo_is_bottleneck(t, p, k) ? "   <- bottleneck" : "");
+                (double)l->bw, kl_topo_name(t, l->to, far), kl_path_is_bottleneck(t, p, k) ? "   <- bottleneck" : "");
     }
 }
 

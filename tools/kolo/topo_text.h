@@ -16,10 +16,4 @@ void kl_topo_dot(const struct kl_topo *t, const char *name, FILE *to);
 /** The path from one node to another, link by link, and what follows from it. Both are GPUs, NETs, CPUs or the NVSwitch. */
 void kl_topo_explain_path(const struct kl_topo *t, int from, int to_node, FILE *to);
 
-/** GB/s of the narrowest link of a path; not always the path's own, which counts links the other way. 0 without links. */
-float kl_topo_narrowest(const struct kl_topo *t, const struct kl_path *p);
-
-/** Is a link of a path its bottleneck: as narrow as any of them, and narrower than some? */
-bool kl_topo_is_bottleneck(const struct kl_topo *t, const struct kl_path *p, int link);
-
 #endif

@@ -34,6 +34,47 @@ struct kl_stream *kl_streams_first(void)
     return kl_load_acquire(&registry.first); /* pairs with the release in add_stream */
 }
 
+/* ---- fork: the child has the streams, empty: what is queued is the parent's, and who ran it does not exist there ---- */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&registry.lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static void empty(struct kl_stream *s)
+{
+    kl_store_relaxed(&s->head, kl_load_relaxed(&s->tail));
+    kl_store_relaxed(&s->running, 0);
+    kl_store_relaxed(&s->waiter, 0);
+    kl_store_relaxed(&s->failure, ncclSuccess);
+}
+
+static void after_fork_in_child(void)
+{
+    kl_executor_forget();
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) empty(s);
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static void install_fork_handlers(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* Before the first stream there is nothing to forget. */
+static void lock_for_life(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, install_fork_handlers);
+    pthread_mutex_lock(&registry.lock);
+}
+
 /* ---- life ---- */
 
 static struct kl_stream *reuse_stream(void)
@@ -71,7 +112,7 @@ static struct kl_stream *take_stream(int device, unsigned flags)
 ncclResult_t kl_stream_create(int device, unsigned flags, struct kl_stream **stream)
 {
     if (flags & ~KOLO_STREAM_INLINE) return KL_FAIL(ncclInvalidArgument, "unknown stream flags 0x%x", flags);
-    pthread_mutex_lock(&registry.lock);
+    lock_for_life();
     struct kl_stream *s = take_stream(device, flags);
     pthread_mutex_unlock(&registry.lock);
     if (!s) return KL_NOMEM("a stream");
@@ -94,7 +135,7 @@ ncclResult_t kl_stream_default(int device, struct kl_stream **stream)
 
     struct kl_stream *s = kl_load_acquire(&registry.defaults[device]); /* pairs with the release below */
     if (!s) {
-        pthread_mutex_lock(&registry.lock);
+        lock_for_life();
         s = kl_load_relaxed(&registry.defaults[device]);
         if (!s) s = take_stream(device, KOLO_STREAM_DEFAULT);
         if (s) kl_store_release(&registry.defaults[device], s);
@@ -242,17 +283,6 @@ void kl_streams_withdraw(void *owner, ncclResult_t code, const char *text, void 
         if (replace(s, owner, &held_up)) kl_stream_fail(s, code, text);
     settle(owner); /* nobody runs the work any more, and nobody who waits for it has gone on */
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) replace(s, owner, &gone);
-}
-
-void kl_streams_forget(void)
-{
-    pthread_mutex_init(&registry.lock, NULL);
-    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
-        kl_store_relaxed(&s->head, kl_load_relaxed(&s->tail));
-        kl_store_relaxed(&s->running, 0);
-        kl_store_relaxed(&s->waiter, 0);
-        kl_store_relaxed(&s->failure, ncclSuccess);
-    }
 }
 
 /* ---- failures ---- */

@@ -19,6 +19,7 @@
  *               work, read with acquire by waiters: the results are visible.
  * Threads:      any for push, run, wait; the streams live in a registry, their memory is reused but never freed, so that a
  *               thread may look at any of them at any time.
+ * Fork:         a child has the same streams, empty and without failures; events recorded in them are done.
  * Source:       the slots are Vyukov's bounded MPMC queue with one consumer at a time.
  */
 #ifndef KL_DEVICE_HOST_STREAM_H
@@ -120,9 +121,6 @@ void kl_stream_fail(struct kl_stream *stream, ncclResult_t code, const char *tex
 ncclResult_t kl_stream_failure(struct kl_stream *stream, bool clear);
 
 /* ---- for the executor ---- */
-
-/** In a forked child: what is queued is the parent's, and whoever ran it does not exist here. */
-void kl_streams_forget(void);
 
 struct kl_stream *kl_streams_first(void);
 

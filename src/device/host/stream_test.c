@@ -160,6 +160,43 @@ static void a_forked_child_does_not_run_the_work_of_its_parent(void **state)
     free(l);
 }
 
+/* Whatever the parent has half done: nobody in the child would ever go on with it. */
+static void a_forked_child_finds_streams_empty_and_events_done(void **state)
+{
+    struct list *l = calloc(1, sizeof *l);
+    struct kl_stream *s, *failed = make_stream();
+    struct kl_event *e;
+    int status;
+
+    (void)state;
+    assert_int_equal(kl_stream_create(0, KOLO_STREAM_INLINE, &s), ncclSuccess); /* the executor never sees it */
+    assert_int_equal(kl_event_create(&e), ncclSuccess);
+    push_append(s, l, 1, 2);
+    kl_event_record(e, s);
+    kl_store_relaxed(&s->running, 1); /* as if a thread ran it */
+    kl_stream_fail(failed, ncclRemoteError, "rank 3 is gone");
+    pid_t child = fork();
+    if (!child) {
+        alarm(20);
+        if (kl_stream_pending(s) || !kl_event_query(e) || kl_stream_failure(failed, false)) _exit(1);
+        kl_event_wait(e);
+        kl_stream_wait(s, kl_stream_tail(s));
+        push_append(s, l, 2, 0);
+        kl_event_record(e, s);
+        kl_event_wait(e);
+        _exit(l->n == 1 && l->number[0] == 2 && kl_event_query(e) ? 0 : 2);
+    }
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    kl_store_relaxed(&s->running, 0);
+    kl_stream_wait(s, kl_stream_tail(s));
+    assert_int_equal(l->n, 1);
+    kl_event_destroy(e);
+    assert_int_equal(kl_stream_destroy(s), ncclSuccess);
+    assert_int_equal(kl_stream_destroy(failed), ncclRemoteError);
+    free(l);
+}
+
 enum { PRODUCERS = 4, PUSHES = 2000 };
 
 struct counting {
@@ -344,7 +381,8 @@ static void an_event_may_be_waited_for_while_it_moves_to_another_stream(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_forked_child_has_an_executor_of_its_own), /* before there is one */
+        cmocka_unit_test(a_forked_child_finds_streams_empty_and_events_done), /* before there is an executor */
+        cmocka_unit_test(a_forked_child_has_an_executor_of_its_own),
         cmocka_unit_test(work_runs_in_order_also_when_the_queue_was_full),
         cmocka_unit_test(a_waiter_runs_the_stream_it_depends_on),
         cmocka_unit_test(work_that_nobody_waits_for_is_done_by_the_executor),

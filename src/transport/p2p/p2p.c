@@ -6,15 +6,14 @@
 #include "transport/transport.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/mman.h>
 
 /** A fifo in ordinary memory. The receiver makes it, the sender joins it by number; the last of the two frees it. */
 struct kl_fifo_block {
     alignas(KL_LINE) struct kl_fifo_block *next; /* in the list of offers; guarded by its lock, as the next two */
     uint64_t number;
     uint32_t users;
-    size_t fifo_bytes;
+    size_t bytes, fifo_bytes; /* mapped; of them the fifo's */
     alignas(KL_LINE) struct kl_fifo fifo;
 };
 
@@ -65,7 +64,7 @@ static void leave(struct kl_fifo_block *block)
     pthread_mutex_lock(&offers.lock);
     uint32_t left = --block->users;
     pthread_mutex_unlock(&offers.lock);
-    if (!left) free(block);
+    if (!left) munmap(block, block->bytes);
 }
 
 static const char *p2p_refuses(const struct kl_pair_facts *facts)
@@ -77,31 +76,38 @@ static const char *p2p_refuses(const struct kl_pair_facts *facts)
     return NULL;
 }
 
-static ncclResult_t p2p_setup(struct kl_connector *connector, const struct kl_fifo_shape *shape,
-                              struct kl_connect_record *record)
+/* Zero pages that come into being when touched: most fifos use few of their slots. */
+static struct kl_fifo_block *make_block(const struct kl_fifo_shape *shape)
 {
-    size_t fifo_bytes = kl_fifo_size(shape->nslots, shape->slot_bytes);
-    size_t bytes = (offsetof(struct kl_fifo_block, fifo) + fifo_bytes + KL_LINE - 1) / KL_LINE * KL_LINE;
-    struct kl_fifo_block *block = aligned_alloc(KL_LINE, bytes);
+    size_t fifo_bytes = kl_fifo_size(shape), bytes = offsetof(struct kl_fifo_block, fifo) + fifo_bytes;
+    struct kl_fifo_block *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (!block) return KL_NOMEM("a connection");
-    memset(block, 0, bytes - shape->nslots * (size_t)shape->slot_bytes); /* the slots' data needs no value */
+    if (block == MAP_FAILED) return NULL;
+    block->bytes = bytes;
     block->fifo_bytes = fifo_bytes;
     block->users = 1;
-    kl_fifo_init(&block->fifo, shape->nslots, shape->slot_bytes);
-    offer(block);
-    connector->block = block;
-    record->number = block->number;
-    record->bytes = bytes;
-    return kl_fifo_attach_rx(&connector->rx, &block->fifo, fifo_bytes, true);
+    kl_fifo_init(&block->fifo, shape);
+    return block;
 }
 
-static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_connect_record *record,
-                                uint64_t deadline)
+static ncclResult_t p2p_setup(struct kl_connector *connector, const struct kl_fifo_shape *shape, struct kl_card *card)
 {
-    struct kl_fifo_block *block = join(record->number);
+    struct kl_fifo_block *block = make_block(shape);
 
-    (void)deadline;
+    if (!block) return KL_NOMEM("a connection");
+    offer(block);
+    connector->block = block;
+    card->number = block->number;
+    card->bytes = block->bytes;
+    return kl_fifo_attach_rx(&connector->rx, &block->fifo, block->fifo_bytes, true);
+}
+
+static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_card *card, uint64_t deadline,
+                                struct kl_card_reply *reply)
+{
+    struct kl_fifo_block *block = join(card->number);
+
+    (void)deadline, (void)reply;
     if (!block) return KL_FAIL(ncclRemoteError, "rank %d gave up connecting", connector->peer);
     ncclResult_t rc = kl_fifo_attach_tx(&connector->tx, &block->fifo, block->fifo_bytes, true);
     if (rc)
@@ -111,19 +117,23 @@ static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_
     return rc;
 }
 
-static void p2p_settle(struct kl_connector *connector)
+static ncclResult_t p2p_settle(struct kl_connector *connector, uint64_t deadline, const struct kl_card_reply *reply)
 {
+    (void)deadline, (void)reply;
     withdraw(connector->block->number);
+    return ncclSuccess;
 }
 
 static void p2p_free(struct kl_connector *connector)
 {
+    if (!connector->block) return;
     if (!connector->sends) withdraw(connector->block->number); /* nothing to do if settled */
     leave(connector->block);
 }
 
 const struct kl_transport kl_transport_p2p = {
     .name = "P2P",
+    .via = "P2P/direct",
     .refuses = p2p_refuses,
     .setup = p2p_setup,
     .connect = p2p_connect,

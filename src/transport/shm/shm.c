@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * shm.c - ranks of one host: a fifo in a memory segment that both processes map.
+ * shm.c - ranks of one host: a fifo in a memory segment that both processes map; slots of messages in the sender's pool.
  */
 #include "base/error.h"
+#include "transport/pool.h"
+#include "transport/shm/region.h"
 #include "transport/transport.h"
 
-#include <unistd.h>
+enum { POOL_SLOTS = 64, POOL_SLOT_BYTES = 64 << 10 };
 
 static const char *shm_refuses(const struct kl_pair_facts *facts)
 {
@@ -16,56 +18,91 @@ static const char *shm_refuses(const struct kl_pair_facts *facts)
     return NULL;
 }
 
-static void shm_free(struct kl_connector *connector)
+/* ---- receiver ---- */
+
+static ncclResult_t place(struct kl_connector *c, size_t bytes, size_t *offset)
 {
-    if (connector->offered) kl_fdshare_withdraw(&connector->ticket);
-    kl_segment_close(&connector->segment);
+    *offset = 0;
+    return c->messages ? kl_shm_home_take(&c->common->home, bytes, &c->region, offset)
+                       : kl_shm_region_create(bytes, &c->region);
 }
 
-static ncclResult_t shm_setup(struct kl_connector *connector, const struct kl_fifo_shape *shape,
-                              struct kl_connect_record *record)
+static ncclResult_t shm_setup(struct kl_connector *c, const struct kl_fifo_shape *shape, struct kl_card *card)
 {
-    ncclResult_t rc;
-    size_t bytes = kl_fifo_size(shape->nslots, shape->slot_bytes);
+    size_t bytes = kl_fifo_size(shape), offset;
 
-    KL_TRY(kl_segment_create(&connector->segment, "kolo-fifo", bytes));
-    kl_fifo_init(connector->segment.base, shape->nslots, shape->slot_bytes);
-    KL_TRY_OR(rc, failed, kl_fifo_attach_rx(&connector->rx, connector->segment.base, connector->segment.bytes, false));
-    KL_TRY_OR(rc, failed, kl_fdshare_offer(connector->segment.fd, &connector->ticket));
-    connector->offered = true;
-    record->ticket = connector->ticket;
-    record->bytes = bytes;
+    KL_TRY(place(c, bytes, &offset));
+    struct kl_fifo *fifo = (void *)((unsigned char *)kl_shm_region_base(c->region) + offset);
+    kl_fifo_init(fifo, shape);
+    card->ticket = *kl_shm_region_ticket(c->region);
+    card->bytes = kl_shm_region_bytes(c->region);
+    card->offset = offset;
+    return kl_fifo_attach_rx(&c->rx, fifo, bytes, false);
+}
+
+static ncclResult_t shm_settle(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
+{
+    kl_shm_region_settle(c->region);
+    c->ready = true; /* for shm_free: it counts as settled */
+    if (!reply->pool_bytes) return ncclSuccess;
+    KL_TRY(kl_shm_map_get(&reply->pool, reply->pool_bytes, deadline, &c->pool_map));
+    c->rx.pool = kl_shm_map_base(c->pool_map);
+    c->rx.pool_bytes = kl_shm_map_bytes(c->pool_map);
     return ncclSuccess;
-failed:
-    shm_free(connector);
-    return rc;
 }
 
-static ncclResult_t shm_connect(struct kl_connector *connector, const struct kl_connect_record *record,
-                                uint64_t deadline)
-{
-    ncclResult_t rc;
-    int fd;
+/* ---- sender ---- */
 
-    KL_TRY(kl_fdshare_redeem(&record->ticket, deadline, &fd));
-    KL_TRY(kl_segment_attach(&connector->segment, fd, record->bytes));
-    KL_TRY_OR(rc, failed, kl_fifo_attach_tx(&connector->tx, connector->segment.base, connector->segment.bytes, false));
+static ncclResult_t need_pool(struct kl_common *common)
+{
+    if (!common->pool) KL_TRY(kl_pool_create(POOL_SLOTS, POOL_SLOT_BYTES, &common->pool));
+    if (common->pool_offered) return ncclSuccess;
+    KL_TRY(kl_fdshare_offer(kl_pool_segment(common->pool)->fd, &common->pool_ticket));
+    common->pool_offered = true;
     return ncclSuccess;
-failed:
-    kl_segment_close(&connector->segment);
-    return rc;
 }
 
-static void shm_settle(struct kl_connector *connector)
+static ncclResult_t use_pool(struct kl_connector *c, struct kl_card_reply *reply)
 {
-    if (connector->offered) kl_fdshare_withdraw(&connector->ticket);
-    connector->offered = false;
-    close(connector->segment.fd); /* the mapping is enough, and descriptors are scarce */
-    connector->segment.fd = -1;
+    if (!c->messages) return ncclSuccess;
+    KL_TRY(need_pool(c->common));
+    c->tx.pool = c->common->pool;
+    reply->pool = c->common->pool_ticket;
+    reply->pool_bytes = kl_pool_segment(c->common->pool)->bytes;
+    return ncclSuccess;
+}
+
+static ncclResult_t attach(struct kl_connector *c, const struct kl_card *card)
+{
+    size_t bytes = kl_shm_map_bytes(c->map);
+
+    if (card->offset % KL_LINE || card->offset >= bytes)
+        return KL_FAIL(ncclInternalError, "rank %d describes a fifo that lies outside of its memory", c->peer);
+    return kl_fifo_attach_tx(&c->tx, (void *)((unsigned char *)kl_shm_map_base(c->map) + card->offset),
+                             bytes - card->offset, false);
+}
+
+static ncclResult_t shm_connect(struct kl_connector *c, const struct kl_card *card, uint64_t deadline,
+                                struct kl_card_reply *reply)
+{
+    KL_TRY(kl_shm_map_get(&card->ticket, card->bytes, deadline, &c->map));
+    KL_TRY(attach(c, card));
+    return use_pool(c, reply);
+}
+
+/* ---- both ---- */
+
+static void shm_free(struct kl_connector *c)
+{
+    if (c->tx.pool) kl_pool_forget(c->tx.pool, &c->tx);
+    if (c->map) kl_shm_map_put(c->map);
+    if (c->pool_map) kl_shm_map_put(c->pool_map);
+    if (c->region) kl_shm_region_release(c->region, c->ready);
 }
 
 const struct kl_transport kl_transport_shm = {
     .name = "SHM",
+    .via = "SHM/direct/direct",
     .refuses = shm_refuses,
     .setup = shm_setup,
     .connect = shm_connect,

@@ -2,7 +2,7 @@
 #include "tools/kolo/explain/diff.h"
 
 #include "base/text.h"
-#include "tools/kolo/explain/coll.h"
+#include "tools/kolo/explain/coll_print.h"
 
 #include <string.h>
 

@@ -1,27 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/nics.h"
+#include "tools/kolo/explain/nics_print.h"
 
 #include "tools/kolo/channels.h"
+#include "tools/kolo/explain/reason_json.h"
 #include "tools/kolo/graph_json.h"
 
 #include <inttypes.h>
 
-static json_t *reason(const struct kl_nic_reason *why)
+static json_t *gdr_json(const struct kl_gdr *gdr)
 {
-    return json_pack("{s:s, s:s}", "code", why->code ? why->code : "", "text", why->text);
+    char why[KL_WHY_TEXT];
+
+    return json_pack("{s:b, s:o}", "used", gdr->mode != KL_GDR_OFF, "reason",
+                     kl_json_reason(kl_gdr_why_name(gdr->why), kl_gdr_why_text(gdr, why)));
 }
 
 static json_t *gpu_json(const struct kl_nic_gpu *g)
 {
+    char why[KL_WHY_TEXT];
+
     if (g->net < 0) return json_pack("{s:i, s:i, s:n}", "rank", g->rank, "dev", g->dev, "net");
-    return json_pack("{s:i, s:i, s:i, s:s, s:s, s:o, s:{s:b, s:o}, s:{s:b, s:o}, s:{s:i, s:o}}", "rank", g->rank, "dev",
-                     g->dev, "net", g->net, "label", g->label, "type", kl_path_type_name[g->type], "bw",
-                     kl_json_float(g->bw), "gdr_send", "used", g->gdr_send, "reason", reason(&g->gdr_send_why),
-                     "gdr_recv", "used", g->gdr_recv, "reason", reason(&g->gdr_recv_why), "pxn", "relay", g->proxy,
-                     "reason", reason(&g->pxn_why));
+    return json_pack("{s:i, s:i, s:i, s:s, s:s, s:o, s:o, s:o, s:{s:i, s:o}}", "rank", g->rank, "dev", g->dev, "net",
+                     g->net, "label", g->label, "type", kl_path_type_name[g->type], "bw", kl_json_float(g->bw),
+                     "gdr_send", gdr_json(&g->gdr_send), "gdr_recv", gdr_json(&g->gdr_recv), "pxn", "relay", g->proxy,
+                     "reason", kl_json_reason(kl_pxn_why_name(g->pxn.why), kl_pxn_why_text(g->pxn.why, g->relay, why)));
 }
 
-static json_t *nic_json(const struct kl_nic *x)
+static json_t *idle_json(const struct kl_nics *n, const struct kl_nic *x)
+{
+    char why[KL_NIC_TEXT];
+
+    if (x->state == KL_NIC_USED) return json_null();
+    return kl_json_reason(kl_nic_idle_code(&x->idle), kl_nic_idle_text(n, &x->idle, why));
+}
+
+static json_t *nic_json(const struct kl_nics *n, const struct kl_nic *x)
 {
     static const char *const states[] = {"used", "sends_and_receives", "unused"};
     json_t *o =
@@ -33,14 +46,14 @@ static json_t *nic_json(const struct kl_nic *x)
     json_object_set_new(o, "tree_channels", kl_channels_json(x->channels.tree));
     json_object_set_new(o, "nvls_channels", kl_channels_json(x->channels.nvls));
     json_object_set_new(o, "same_port_as", x->same_as == x->dev ? json_null() : json_integer(x->same_as));
-    json_object_set_new(o, "reason", x->state == KL_NIC_USED ? json_null() : reason(&x->why));
+    json_object_set_new(o, "reason", idle_json(n, x));
     return o;
 }
 
 static json_t *rail_json(const struct kl_rail *r)
 {
-    return json_pack("{s:s, s:i, s:i, s:b, s:o}", "for", r->use == KL_RAIL_RING ? "ring" : "tree", "from", r->from,
-                     "to", r->to, "crosses", r->from != r->to, "channels", kl_channels_json(r->channels));
+    return json_pack("{s:s, s:i, s:i, s:b, s:o}", "for", kl_traffic_name(r->traffic), "from", r->from, "to", r->to,
+                     "crosses", r->from != r->to, "channels", kl_channels_json(r->channels));
 }
 
 static json_t *near_json(const struct kl_nics *n, int i)
@@ -51,7 +64,7 @@ static json_t *near_json(const struct kl_nics *n, int i)
                      x->distance == KL_PATH_PORT ? "PORT" : kl_path_type_name[x->distance]);
 }
 
-json_t *kl_nics_json(const struct kl_nics *n)
+json_t *kl_nics_json(const struct kl_nics *n, const struct kl_cluster *cluster)
 {
     json_t *gpus = json_array(), *nics = json_array(), *rails = json_array(), *near = json_array();
     char sentence[1024];
@@ -59,12 +72,13 @@ json_t *kl_nics_json(const struct kl_nics *n)
 
     kl_nics_summary(n, &text);
     for (int i = 0; i < n->nrows; i++) json_array_append_new(gpus, gpu_json(&n->gpu[i]));
-    for (int i = 0; i < n->nnics; i++) json_array_append_new(nics, nic_json(&n->nic[i]));
+    for (int i = 0; i < n->nnics; i++) json_array_append_new(nics, nic_json(n, &n->nic[i]));
     for (int i = 0; i < n->nrails; i++) json_array_append_new(rails, rail_json(&n->rail[i]));
     for (int i = 0; i < n->nnear; i++) json_array_append_new(near, near_json(n, i));
     return json_pack("{s:s, s:s, s:i, s:b, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:{s:o, s:o}}", "question",
-                     "nics", "topology", n->topology, "hosts", n->hosts, "hosts_assumed", n->assumed, "summary",
+                     "nics", "topology", cluster->name, "hosts", n->hosts, "hosts_assumed", n->assumed, "summary",
                      sentence, "channels", n->nchannels, "used", kl_nics_used(n), "total", n->nnics, "repeated",
                      n->repeated, "crossing", kl_nics_crossing(n), "bad_guids", n->bad_guids, "gpus", gpus, "nics",
-                     nics, "rails", rails, "mergeable", "pairs", near, "reason", reason(&n->merge_why));
+                     nics, "rails", rails, "mergeable", "pairs", near, "reason",
+                     kl_json_reason(kl_merge_why_name(n->merge), kl_merge_why_text(n->merge)));
 }

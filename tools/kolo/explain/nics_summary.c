@@ -1,69 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/nics.h"
-
-#include "base/text.h"
-
-#include <string.h>
-
-int kl_nics_alike(const struct kl_nics *n)
-{
-    int most = 0;
-
-    for (int i = 0; i < n->nnics; i++)
-        if (n->nic[i].nsame > most) most = n->nic[i].nsame;
-    return most;
-}
-
-int kl_nics_left_out(const struct kl_nics *n)
-{
-    return n->nnics - kl_nics_used(n);
-}
-
-static const struct kl_nic *first_left_out(const struct kl_nics *n)
-{
-    for (int i = 0; i < n->nnics; i++)
-        if (n->nic[i].state != KL_NIC_USED) return &n->nic[i];
-    return NULL;
-}
-
-/* How many NICs all GPUs have of their own, and how many GPUs all used NICs; 0 if that differs. */
-static int nics_per_gpu(const struct kl_nics *n)
-{
-    return n->nrows % n->ngpus || n->nrows == 0 ? 0 : n->nrows / n->ngpus;
-}
-
-static int gpus_per_nic(const struct kl_nics *n)
-{
-    int common = -1;
-
-    for (int i = 0; i < n->nnics; i++) {
-        if (n->nic[i].state != KL_NIC_USED) continue;
-        if (common >= 0 && n->nic[i].owned_by != common) return 0;
-        common = n->nic[i].owned_by;
-    }
-    return common < 0 ? 0 : common;
-}
-
-static uint64_t crossing_channels(const struct kl_nics *n)
-{
-    uint64_t channels = 0;
-
-    for (int i = 0; i < n->nrails; i++)
-        if (n->rail[i].from != n->rail[i].to) channels |= n->rail[i].channels;
-    return channels;
-}
-
-int kl_nics_strangers(const struct kl_nics *n)
-{
-    int count = 0;
-
-    for (int i = 0; i < n->nnics; i++) count += n->nic[i].state == KL_NIC_USED && !n->nic[i].owned_by;
-    return count;
-}
+#include "tools/kolo/explain/nics_print.h"
 
 static void add_owners(const struct kl_nics *n, struct kl_text *to)
 {
-    int per_gpu = nics_per_gpu(n), per_nic = gpus_per_nic(n);
+    int per_gpu = kl_nics_per_gpu(n), per_nic = kl_nics_gpus_each(n);
     bool crossing = kl_nics_crossing(n) > 0;
 
     if (per_nic == 1 && per_gpu == 1)
@@ -79,7 +19,8 @@ static void add_owners(const struct kl_nics *n, struct kl_text *to)
     else
         kl_text_add(to, ", by different numbers of GPUs");
     if (crossing)
-        kl_text_add(to, ", %d of %d channels change rails", __builtin_popcountll(crossing_channels(n)), n->nchannels);
+        kl_text_add(to, ", %d of %d channels change rails", __builtin_popcountll(kl_nics_crossing_channels(n)),
+                    n->nchannels);
 }
 
 static void add_gdr(const struct kl_nics *n, struct kl_text *to)
@@ -88,9 +29,9 @@ static void add_gdr(const struct kl_nics *n, struct kl_text *to)
 
     for (int i = 0; i < n->nrows; i++) {
         rows += n->gpu[i].net >= 0;
-        both += n->gpu[i].gdr_send && n->gpu[i].gdr_recv;
-        send += n->gpu[i].gdr_send;
-        recv += n->gpu[i].gdr_recv;
+        both += n->gpu[i].gdr_send.mode && n->gpu[i].gdr_recv.mode;
+        send += n->gpu[i].gdr_send.mode != KL_GDR_OFF;
+        recv += n->gpu[i].gdr_recv.mode != KL_GDR_OFF;
     }
     if (both == rows)
         kl_text_add(to, ", GDR everywhere");
@@ -121,23 +62,25 @@ static bool is_fault(const struct kl_nics *n)
 
 static bool one_reason(const struct kl_nics *n)
 {
-    const struct kl_nic *first = first_left_out(n);
+    const struct kl_nic *first = kl_nics_first_idle(n);
 
     for (int i = 0; i < n->nnics; i++)
-        if (n->nic[i].state != KL_NIC_USED && strcmp(n->nic[i].why.text, first->why.text) != 0) return false;
+        if (n->nic[i].state != KL_NIC_USED && !kl_nic_same_idle(&n->nic[i], first)) return false;
     return true;
 }
 
 static void add_left_out(const struct kl_nics *n, struct kl_text *to)
 {
-    const struct kl_nic *first = first_left_out(n);
+    const struct kl_nic *first = kl_nics_first_idle(n);
+    char why[KL_NIC_TEXT];
 
+    kl_nic_idle_text(n, &first->idle, why);
     if (kl_nics_left_out(n) == 1)
-        kl_text_add(to, "; NET/%d is left out: %s", first->dev, first->why.text);
+        kl_text_add(to, "; NET/%d is left out: %s", first->dev, why);
     else if (one_reason(n))
-        kl_text_add(to, "; %d are left out: %s", kl_nics_left_out(n), first->why.text);
+        kl_text_add(to, "; %d are left out: %s", kl_nics_left_out(n), why);
     else
-        kl_text_add(to, "; %d are left out, NET/%d because: %s", kl_nics_left_out(n), first->dev, first->why.text);
+        kl_text_add(to, "; %d are left out, NET/%d because: %s", kl_nics_left_out(n), first->dev, why);
 }
 
 void kl_nics_summary(const struct kl_nics *n, struct kl_text *to)

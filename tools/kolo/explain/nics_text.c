@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/nics.h"
+#include "tools/kolo/explain/nics_print.h"
 
-#include "base/text.h"
 #include "tools/kolo/channels.h"
+#include "tools/kolo/explain/explain.h"
 
 #include <string.h>
 
@@ -72,7 +72,7 @@ static void print_row(const struct kl_nics *n, const struct kl_nic_gpu *g, const
     nic_name(g->net, g->label, name, sizeof name);
     if (g->proxy != g->rank) snprintf(proxy, sizeof proxy, "GPU/%d", g->proxy);
     fprintf(to, "  %-8s %-*s %-4s %7g  %-5s %-8s %-8s ", gpu, w->nic, name, kl_path_type_name[g->type], (double)g->bw,
-            g->gdr_send ? "yes" : "no", g->gdr_recv ? "yes" : "no", proxy);
+            g->gdr_send.mode ? "yes" : "no", g->gdr_recv.mode ? "yes" : "no", proxy);
     print_channels(kl_nics_at(n, g->net), w, to);
 }
 
@@ -99,29 +99,44 @@ static void print_gpus(const struct kl_nics *n, FILE *to)
     for (int i = 0; i < n->nrows; i++) print_row(n, &n->gpu[i], &w, to);
 }
 
-/* What keeps GPUDirect off in a row, and in which direction; "" if nothing does. */
-static const char *no_gdr(const struct kl_nic_gpu *g, const struct kl_nic_reason **why)
+/* In which directions GPUDirect is off. */
+enum no_gdr { NO_GDR_NOWHERE, NO_GDR_BOTH, NO_GDR_SEND, NO_GDR_RECV };
+
+static enum no_gdr no_gdr(const struct kl_nic_gpu *g)
 {
-    *why = g->gdr_send ? &g->gdr_recv_why : &g->gdr_send_why;
-    if (g->net < 0 || (g->gdr_send && g->gdr_recv)) return "";
-    return g->gdr_send ? " for receiving" : g->gdr_recv ? " for sending" : " ";
+    if (g->net < 0 || (g->gdr_send.mode && g->gdr_recv.mode)) return NO_GDR_NOWHERE;
+    if (!g->gdr_send.mode && !g->gdr_recv.mode) return NO_GDR_BOTH;
+    return g->gdr_send.mode ? NO_GDR_RECV : NO_GDR_SEND;
+}
+
+/* The answer that says why. */
+static const struct kl_gdr *refused_gdr(const struct kl_nic_gpu *g)
+{
+    return g->gdr_send.mode ? &g->gdr_recv : &g->gdr_send;
+}
+
+static bool same_no_gdr(const struct kl_nic_gpu *a, const struct kl_nic_gpu *b)
+{
+    return no_gdr(a) == no_gdr(b) && refused_gdr(a)->why == refused_gdr(b)->why;
 }
 
 /* One line for each reason: the first GPU that has it, and how many more. */
 static void print_no_gdr(const struct kl_nics *n, FILE *to)
 {
+    static const char *const ways[] = {
+        [NO_GDR_BOTH] = "", [NO_GDR_SEND] = " for sending", [NO_GDR_RECV] = " for receiving"};
+    char why[KL_WHY_TEXT];
+
     for (int i = 0; i < n->nrows; i++) {
-        const struct kl_nic_reason *why, *other;
-        const char *what = no_gdr(&n->gpu[i], &why);
         int more = 0, before = 0;
 
         for (int k = 0; k < n->nrows; k++) {
-            bool same = !strcmp(no_gdr(&n->gpu[k], &other), what) && !strcmp(other->code, why->code);
+            bool same = same_no_gdr(&n->gpu[k], &n->gpu[i]);
             before += same && k < i;
             more += same && k > i;
         }
-        if (!*what || before) continue;
-        fprintf(to, "  no GDR%s: %s", what[1] ? what : "", why->text);
+        if (no_gdr(&n->gpu[i]) == NO_GDR_NOWHERE || before) continue;
+        fprintf(to, "  no GDR%s: %s", ways[no_gdr(&n->gpu[i])], kl_gdr_why_text(refused_gdr(&n->gpu[i]), why));
         fprintf(to, more ? "; the same for %d more row%s\n" : "\n", more, kl_plural(more));
     }
 }
@@ -130,7 +145,7 @@ static void print_no_gdr(const struct kl_nics *n, FILE *to)
 
 static bool same_fate(const struct kl_nic *a, const struct kl_nic *b)
 {
-    return a->state == b->state && !strcmp(a->why.text, b->why.text);
+    return a->state == b->state && (a->state == KL_NIC_USED || kl_nic_same_idle(a, b));
 }
 
 /* "NET/0-3, 5": the device numbers of those NICs that `like` the first, ascending. */
@@ -166,6 +181,8 @@ static bool first_like(const struct kl_nics *n, int first, bool (*like)(const st
 
 static void print_left_out(const struct kl_nics *n, FILE *to)
 {
+    char why[KL_NIC_TEXT];
+
     if (!n->offhost || !kl_nics_left_out(n)) return;
     fprintf(to, "\nNICs that no ring, tree or NVLS channel uses:\n");
     for (int i = 0; i < n->nnics; i++) {
@@ -174,7 +191,8 @@ static void print_left_out(const struct kl_nics *n, FILE *to)
         if (x->state == KL_NIC_USED || !first_like(n, i, same_fate)) continue;
         fputs("  ", to);
         print_devs(n, x, same_fate, to);
-        fprintf(to, ": %s%s\n", x->why.text, x->state == KL_NIC_SENDRECV ? "; sends and receives use it" : "");
+        fprintf(to, ": %s%s\n", kl_nic_idle_text(n, &x->idle, why),
+                x->state == KL_NIC_SENDRECV ? "; sends and receives use it" : "");
     }
 }
 
@@ -232,7 +250,7 @@ static void print_merged(const struct kl_nics *n, FILE *to)
             fprintf(to, "  NET/%d is %d NICs merged into one: %s, %g GB/s together\n", n->nic[i].dev, n->nic[i].members,
                     n->nic[i].label, (double)n->nic[i].bw);
     for (int distance = KL_PATH_PORT; distance <= n->merge_level; distance++) print_near(n, distance, to);
-    fprintf(to, "  %s.\n", n->merge_why.text);
+    fprintf(to, "  %s.\n", kl_merge_why_text(n->merge));
 }
 
 static bool same_port(const struct kl_nic *a, const struct kl_nic *b)
@@ -273,8 +291,8 @@ static void print_crossing(const struct kl_nics *n, FILE *to)
 
         if (r->from == r->to) continue;
         if (++shown > RAILS_SHOWN) break;
-        fprintf(to, "  %s NET/%d %s NET/%d  channels %s   <- changes rails\n", r->use == KL_RAIL_RING ? "ring" : "tree",
-                r->from, r->use == KL_RAIL_RING ? "->" : "<->", r->to,
+        fprintf(to, "  %s NET/%d %s NET/%d  channels %s   <- changes rails\n", kl_traffic_name(r->traffic), r->from,
+                r->traffic == KL_TRAFFIC_RING ? "->" : "<->", r->to,
                 kl_channels_text(r->channels, channels, sizeof channels));
     }
     if (shown > RAILS_SHOWN) fprintf(to, "  ... %d in all: see --json\n", kl_nics_crossing(n));

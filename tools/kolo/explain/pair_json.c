@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/pair.h"
+#include "tools/kolo/explain/pair_print.h"
 
 #include "tools/kolo/channels.h"
+#include "tools/kolo/explain/reason_json.h"
 #include "tools/kolo/graph_json.h"
+#include "topo/paths.h"
 
-static json_t *reason(const struct kl_reason *why)
-{
-    return json_pack("{s:s, s:s}", "code", why->code ? why->code : "", "text", why->text);
-}
-
-static json_t *end_json(const struct kl_talk_end *e)
+static json_t *end_json(const struct kl_pair_end *e)
 {
     json_t *o = json_pack("{s:s}", "name", e->name);
 
@@ -24,23 +21,23 @@ static json_t *end_json(const struct kl_talk_end *e)
 
 /* ---- the way ---- */
 
-static json_t *links_json(const struct kl_talk_leg *l)
+static json_t *links_json(const struct kl_pair_leg *l)
 {
     json_t *a = json_array();
 
     for (int k = 0; k < l->nlinks; k++)
         json_array_append_new(a, json_pack("{s:s, s:s, s:s, s:o, s:b}", "from", l->link[k].from, "to", l->link[k].to,
-                                           "type", l->link[k].type, "bw", kl_json_float(l->link[k].bw), "bottleneck",
-                                           l->link[k].bottleneck));
+                                           "type", kl_link_type_name[l->link[k].type], "bw",
+                                           kl_json_float(l->link[k].bw), "bottleneck", l->link[k].bottleneck));
     return a;
 }
 
-static json_t *legs_json(const struct kl_talk *k)
+static json_t *legs_json(const struct kl_pair_route *r)
 {
     json_t *a = json_array();
 
-    for (int i = 0; i < k->nlegs; i++) {
-        const struct kl_talk_leg *l = &k->leg[i];
+    for (int i = 0; i < r->nlegs; i++) {
+        const struct kl_pair_leg *l = &r->leg[i];
 
         json_array_append_new(a, json_pack("{s:s, s:s, s:s, s:s, s:o, s:{s:s, s:s}, s:o}", "from", l->from, "to", l->to,
                                            "type", kl_path_type_name[l->type], "meaning", kl_path_type_text(l->type),
@@ -52,80 +49,101 @@ static json_t *legs_json(const struct kl_talk *k)
 
 /* ---- transports ---- */
 
-static json_t *transports_json(const struct kl_talk *k)
+static json_t *transports_json(const struct kl_pair_route *r)
 {
     json_t *a = json_array();
+    char why[KL_PAIR_TEXT];
 
-    for (int i = 0; i < k->ntransports; i++) {
-        const struct kl_talk_transport *x = &k->transport[i];
+    for (int i = 0; i < r->ntransports; i++) {
+        const struct kl_pair_transport *x = &r->transport[i];
 
-        json_array_append_new(a, json_pack("{s:s, s:b, s:b, s:o}", "name", x->name, "chosen", x->chosen, "refuses",
-                                           x->refuses, "reason", reason(&x->why)));
+        json_array_append_new(
+            a, json_pack("{s:s, s:b, s:b, s:o}", "name", kl_pair_transport_name(x), "chosen", x->chosen, "refuses",
+                         x->refusal != KL_PAIR_ALLOWED, "reason",
+                         kl_json_reason(kl_pair_transport_code(r, x), kl_pair_transport_text(r, x, why))));
     }
     return a;
 }
 
-static json_t *live_json(const struct kl_talk *k)
+static const char *name_of(const struct kl_transport *transport)
 {
-    if (!k->threads && !k->processes) return json_null();
-    return json_pack("{s:s?, s:s?}", "processes", k->processes, "threads", k->threads);
+    return transport ? transport->name : NULL;
+}
+
+static json_t *live_json(const struct kl_pair_route *r)
+{
+    if (!r->threads && !r->processes) return json_null();
+    return json_pack("{s:s?, s:s?}", "processes", name_of(r->processes), "threads", name_of(r->threads));
+}
+
+static json_t *chosen_json(const struct kl_pair_route *r)
+{
+    const struct kl_pair_transport *x = kl_pair_chosen(r);
+
+    return x ? json_string(kl_pair_transport_name(x)) : json_null();
 }
 
 /* ---- NICs ---- */
 
-static json_t *side_json(const struct kl_talk_side *s)
+static json_t *gdr_json(const struct kl_gdr *gdr)
 {
-    if (s->dev < 0) return json_pack("{s:i, s:n, s:o}", "rank", s->rank, "net", "reason", reason(&s->why));
-    return json_pack("{s:i, s:i, s:s, s:s, s:o, s:i, s:{s:b, s:o}, s:o}", "rank", s->rank, "net", s->dev, "label",
-                     s->label, "type", kl_path_type_name[s->type], "bw", kl_json_float(s->bw), "proxy", s->proxy, "gdr",
-                     "used", s->gdr, "reason", reason(&s->gdr_why), "reason", reason(&s->why));
+    char why[KL_WHY_TEXT];
+
+    return json_pack("{s:b, s:o}", "used", gdr->mode != KL_GDR_OFF, "reason",
+                     kl_json_reason(kl_gdr_why_name(gdr->why), kl_gdr_why_text(gdr, why)));
 }
 
-static json_t *routes_json(const struct kl_talk *k)
+static json_t *side_json(const struct kl_pair_side *s)
+{
+    char text[KL_PAIR_TEXT];
+    json_t *why = kl_json_reason(kl_pair_nic_code(&s->why), kl_pair_nic_text(&s->why, text));
+
+    if (s->dev < 0) return json_pack("{s:i, s:n, s:o}", "rank", s->rank, "net", "reason", why);
+    return json_pack("{s:i, s:i, s:s, s:s, s:o, s:i, s:o, s:o}", "rank", s->rank, "net", s->dev, "label", s->label,
+                     "type", kl_path_type_name[s->type], "bw", kl_json_float(s->bw), "proxy", s->proxy, "gdr",
+                     gdr_json(&s->gdr), "reason", why);
+}
+
+static json_t *nics_json(const struct kl_pair_route *r)
 {
     json_t *a = json_array();
 
-    for (int i = 0; i < k->nroutes; i++) {
-        const struct kl_talk_route *r = &k->route[i];
+    for (int i = 0; i < r->nnics; i++) {
+        const struct kl_pair_nics *n = &r->nics[i];
 
-        json_array_append_new(a, json_pack("{s:s, s:o, s:o, s:o}", "for", kl_talk_use_name(r->use), "channels",
-                                           kl_channels_json(r->channels), "send", side_json(&r->send), "recv",
-                                           side_json(&r->recv)));
+        json_array_append_new(a, json_pack("{s:s, s:o, s:o, s:o}", "for", kl_traffic_name(n->traffic), "channels",
+                                           kl_channels_json(n->channels), "send", side_json(&n->send), "recv",
+                                           side_json(&n->recv)));
     }
     return a;
 }
 
-static json_t *nic_json(const struct kl_talk *k)
+static json_t *nic_json(const struct kl_pair_route *r)
 {
-    return json_pack("{s:b, s:{s:b, s:o}, s:{s:b, s:o}, s:{s:i, s:o}}", "own", k->own, "gdr_send", "used",
-                     k->gdr_send.mode != KL_GDR_OFF, "reason", reason(&k->gdr_send_why), "gdr_recv", "used",
-                     k->gdr_recv.mode != KL_GDR_OFF, "reason", reason(&k->gdr_recv_why), "pxn", "relay", k->relay,
-                     "reason", reason(&k->pxn_why));
+    char why[KL_WHY_TEXT];
+
+    return json_pack("{s:b, s:o, s:o, s:{s:i, s:o}}", "own", r->own, "gdr_send", gdr_json(&r->gdr_send), "gdr_recv",
+                     gdr_json(&r->gdr_recv), "pxn", "relay",
+                     r->pxn.why == KL_PXN_USED ? r->relay : kl_pair_gpu(r)->rank, "reason",
+                     kl_json_reason(kl_pxn_why_name(r->pxn.why), kl_pxn_why_text(r->pxn.why, r->relay, why)));
 }
 
-static json_t *answer_json(const struct kl_talk *k)
-{
-    for (int i = 0; i < k->ntransports; i++)
-        if (k->transport[i].chosen) return json_string(k->transport[i].name);
-    return json_null();
-}
-
-json_t *kl_talk_json(const struct kl_talk *k)
+json_t *kl_pair_json(const struct kl_pair_route *r, const struct kl_cluster *cluster)
 {
     char sentence[1024];
     struct kl_text text = kl_text_over(sentence, sizeof sentence);
     json_t *o;
 
-    kl_talk_summary(k, &text);
-    o = json_pack("{s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o}", "question", "pair", "topology", k->topology, "hosts",
-                  k->hosts, "summary", sentence, "a", end_json(&k->a), "b", end_json(&k->b), "transport",
-                  answer_json(k), "bw", kl_json_float(k->bw), "path", legs_json(k));
-    if (k->ntransports) {
-        json_object_set_new(o, "transports", transports_json(k));
-        json_object_set_new(o, "via", k->via < 0 ? json_null() : json_integer(k->via));
-        json_object_set_new(o, "live", live_json(k));
-        json_object_set_new(o, "routes", routes_json(k));
+    kl_pair_summary(r, &text);
+    o = json_pack("{s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o}", "question", "pair", "topology", cluster->name,
+                  "hosts", cluster->hosts, "summary", sentence, "a", end_json(&r->a), "b", end_json(&r->b), "transport",
+                  chosen_json(r), "bw", kl_json_float(r->bw), "path", legs_json(r));
+    if (r->ntransports) {
+        json_object_set_new(o, "transports", transports_json(r));
+        json_object_set_new(o, "via", r->via < 0 ? json_null() : json_integer(r->via));
+        json_object_set_new(o, "live", live_json(r));
+        json_object_set_new(o, "routes", nics_json(r));
     }
-    if (k->answer == KL_TALK_NIC) json_object_set_new(o, "nic", nic_json(k));
+    if (r->answer == KL_PAIR_NIC) json_object_set_new(o, "nic", nic_json(r));
     return o;
 }

@@ -1,123 +1,133 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/pair.h"
+#include "tools/kolo/explain/pair_print.h"
 
-#include "base/text.h"
 #include "tools/kolo/channels.h"
+#include "tools/kolo/explain/explain.h"
+#include "topo/paths.h"
 
 #include <string.h>
 
 /* ---- the sentence ---- */
 
-static const struct kl_talk_transport *chosen(const struct kl_talk *k)
-{
-    for (int i = 0; i < k->ntransports; i++)
-        if (k->transport[i].chosen) return &k->transport[i];
-    return NULL;
-}
-
 /* "P2P is refused: why; SHM is refused: why": those before the one that is taken. */
-static void add_refusals(const struct kl_talk *k, struct kl_text *to)
+static void add_refusals(const struct kl_pair_route *r, struct kl_text *to)
 {
-    for (int i = 0; i < k->ntransports && !k->transport[i].chosen; i++)
-        kl_text_add(to, "%s%s is refused because %s", i ? "; " : ": ", k->transport[i].name, k->transport[i].why.text);
+    char why[KL_PAIR_TEXT];
+
+    for (int i = 0; i < r->ntransports && !r->transport[i].chosen; i++)
+        kl_text_add(to, "%s%s is refused because %s", i ? "; " : ": ", kl_pair_transport_name(&r->transport[i]),
+                    kl_pair_transport_text(r, &r->transport[i], why));
 }
 
 /* The NICs of sends and receives. */
-static void add_nics(const struct kl_talk_route *r, struct kl_text *to)
+static void add_nics(const struct kl_pair_nics *n, struct kl_text *to)
 {
-    if (r->send.dev < 0 || r->recv.dev < 0) return;
-    kl_text_add(to, ", from NET/%d", r->send.dev);
-    if (r->send.proxy != r->send.rank) kl_text_add(to, " by GPU/%d (PXN)", r->send.proxy);
-    kl_text_add(to, " to NET/%d%s", r->recv.dev, r->send.dev == r->recv.dev ? "" : " (changes rails)");
+    if (n->send.dev < 0 || n->recv.dev < 0) return;
+    kl_text_add(to, ", from NET/%d", n->send.dev);
+    if (n->send.proxy != n->send.rank) kl_text_add(to, " by GPU/%d (PXN)", n->send.proxy);
+    kl_text_add(to, " to NET/%d%s", n->recv.dev, n->send.dev == n->recv.dev ? "" : " (changes rails)");
 }
 
-static void summarize_gpus(const struct kl_talk *k, struct kl_text *to)
+/* "directly (P2P)". */
+static const char *manner(const struct kl_transport *transport)
 {
-    const struct kl_talk_transport *x = chosen(k);
+    if (!transport) return "through the network (NET)";
+    return transport == &kl_transport_p2p ? "directly (P2P)" : "through shared memory (SHM)";
+}
 
-    if (!x) {
-        kl_text_add(to, "Nothing joins %s and %s", k->a.name, k->b.name);
-    } else {
-        bool p2p = !strcmp(x->name, "P2P"), shm = !strcmp(x->name, "SHM");
+static void summarize_joined(const struct kl_pair_route *r, const struct kl_pair_transport *x, struct kl_text *to)
+{
+    kl_text_add(to, "%s and %s talk %s", r->a.name, r->b.name, manner(x->transport));
+    if (x->transport == &kl_transport_p2p && r->via >= 0) kl_text_add(to, " by way of GPU/%d", r->via);
+    if (r->bw > 0) kl_text_add(to, ", %g GB/s", (double)r->bw);
+    if (r->nnics) add_nics(&r->nics[0], to);
+}
 
-        kl_text_add(to, "%s and %s talk %s", k->a.name, k->b.name,
-                    p2p   ? "directly (P2P)"
-                    : shm ? "through shared memory (SHM)"
-                          : "through the network (NET)");
-        if (p2p && k->via >= 0) kl_text_add(to, " by way of GPU/%d", k->via);
-        if (k->bw > 0) kl_text_add(to, ", %g GB/s", (double)k->bw);
-        if (k->nroutes) add_nics(&k->route[0], to);
-    }
-    if (k->a.shift != k->b.shift)
-        kl_text_add(to, ": they are in different hosts%s", x ? "" : ", and this machine has no NIC");
-    else if (x && x == k->transport)
-        kl_text_add(to, ": %s", x->why.text);
+static void summarize_gpus(const struct kl_pair_route *r, struct kl_text *to)
+{
+    const struct kl_pair_transport *x = kl_pair_chosen(r);
+    char why[KL_PAIR_TEXT];
+
+    if (x)
+        summarize_joined(r, x, to);
     else
-        add_refusals(k, to);
-    if (k->answer == KL_TALK_NETWORK && !k->gpus)
+        kl_text_add(to, "Nothing joins %s and %s", r->a.name, r->b.name);
+    if (r->a.shift != r->b.shift)
+        kl_text_add(to, ": they are in different hosts%s", x ? "" : ", and this machine has no NIC");
+    else if (x && x == r->transport)
+        kl_text_add(to, ": %s", kl_pair_transport_text(r, x, why));
+    else
+        add_refusals(r, to);
+    if (r->answer == KL_PAIR_NETWORK && !r->gpus)
         kl_text_add(to, "; that is a plan, for communicators join the ranks of one host so far");
-    if (x && !k->gpus && k->threads && strcmp(k->threads, x->name) != 0)
-        kl_text_add(to, "; as threads of one process they would use %s", k->threads);
+    if (x && !r->gpus && r->threads && r->threads != x->transport)
+        kl_text_add(to, "; as threads of one process they would use %s", r->threads->name);
 }
 
-static void add_end(const struct kl_talk_end *e, struct kl_text *to)
+static void add_end(const struct kl_pair_end *e, struct kl_text *to)
 {
     kl_text_add(to, *e->label ? "%s (%s)" : "%s", e->name, e->label);
 }
 
-/* The GPU of a GPU and a NIC. */
-static const struct kl_talk_end *gpu_of(const struct kl_talk *k)
+static const char *gdr_ways(bool send, bool recv)
 {
-    return k->a.type == KL_NODE_GPU ? &k->a : &k->b;
+    if (send && recv) return "both ways";
+    if (send || recv) return recv ? "for receiving only" : "for sending only";
+    return "neither way";
 }
 
-static void summarize_nic(const struct kl_talk *k, struct kl_text *to)
+static void add_own(const struct kl_pair_route *r, struct kl_text *to)
 {
-    bool sends = k->a.type == KL_NODE_GPU;
-    const struct kl_talk_end *g = gpu_of(k);
-    bool send = k->gdr_send.mode != KL_GDR_OFF, recv = k->gdr_recv.mode != KL_GDR_OFF;
+    const char *gpu = kl_pair_gpu(r)->name;
 
-    add_end(&k->a, to);
+    if (r->own)
+        kl_text_add(to, "it is %s's own NIC", gpu);
+    else if (r->instead < 0)
+        kl_text_add(to, "%s's own is none", gpu);
+    else
+        kl_text_add(to, *r->instead_label ? "%s's own is NET/%d (%s)" : "%s's own is NET/%d", gpu, r->instead,
+                    r->instead_label);
+}
+
+static void summarize_nic(const struct kl_pair_route *r, struct kl_text *to)
+{
+    bool sends = r->a.type == KL_NODE_GPU;
+
+    add_end(&r->a, to);
     kl_text_add(to, sends ? " sends to " : " delivers to ");
-    add_end(&k->b, to);
-    if (sends && k->relay != g->rank)
-        kl_text_add(to, " through GPU/%d (PXN)", k->relay);
+    add_end(&r->b, to);
+    if (sends && r->pxn.why == KL_PXN_USED)
+        kl_text_add(to, " through GPU/%d (PXN)", r->relay);
     else
-        kl_text_add(to, " over %s", kl_path_type_name[k->leg[0].type]);
-    kl_text_add(to, ", %g GB/s; GPUDirect %s; ", (double)k->bw,
-                send && recv ? "both ways"
-                : recv       ? "for receiving only"
-                : send       ? "for sending only"
-                             : "neither way");
-    if (k->own)
-        kl_text_add(to, "it is %s's own NIC", g->name);
-    else
-        kl_text_add(to, "%s's own is %s", g->name, *k->instead ? k->instead : "none");
+        kl_text_add(to, " over %s", kl_path_type_name[r->leg[0].type]);
+    kl_text_add(to, ", %g GB/s; GPUDirect %s; ", (double)r->bw,
+                gdr_ways(r->gdr_send.mode != KL_GDR_OFF, r->gdr_recv.mode != KL_GDR_OFF));
+    add_own(r, to);
 }
 
-void kl_talk_summary(const struct kl_talk *k, struct kl_text *to)
+void kl_pair_summary(const struct kl_pair_route *r, struct kl_text *to)
 {
-    if (k->answer == KL_TALK_NIC)
-        summarize_nic(k, to);
-    else if (k->answer == KL_TALK_PATH)
-        kl_text_add(to, "%s to %s: %s, %g GB/s", k->a.name, k->b.name, kl_path_type_name[k->leg[0].type],
-                    (double)k->bw);
+    if (r->answer == KL_PAIR_NIC)
+        summarize_nic(r, to);
+    else if (r->answer == KL_PAIR_PATH)
+        kl_text_add(to, "%s to %s: %s, %g GB/s", r->a.name, r->b.name, kl_path_type_name[r->leg[0].type],
+                    (double)r->bw);
     else
-        summarize_gpus(k, to);
+        summarize_gpus(r, to);
 }
 
 /* ---- the way ---- */
 
 /* `host`: the one it is in, -1 where there is no doubt. */
-static void print_leg(const struct kl_talk_leg *l, int host, FILE *to)
+static void print_leg(const struct kl_pair_leg *l, int host, FILE *to)
 {
     fprintf(to, "\nPath from %s to %s", l->from, l->to);
     if (host >= 0) fprintf(to, " in host %d", host);
     fprintf(to, ": %s, %g GB/s, %d link%s\n", kl_path_type_name[l->type], (double)l->narrowest, l->nlinks,
             l->nlinks == 1 ? "" : "s");
     for (int k = 0; k < l->nlinks; k++)
-        fprintf(to, "  %-18s %s %8g GB/s  %s%s\n", l->link[k].from, l->link[k].type, (double)l->link[k].bw,
-                l->link[k].to, l->link[k].bottleneck ? "   <- bottleneck" : "");
+        fprintf(to, "  %-18s %s %8g GB/s  %s%s\n", l->link[k].from, kl_link_type_name[l->link[k].type],
+                (double)l->link[k].bw, l->link[k].to, l->link[k].bottleneck ? "   <- bottleneck" : "");
     if (l->nlinks && l->bw != l->narrowest && l->bw < KL_BW_LOCAL)
         fprintf(to, "  The links are not as wide both ways: NCCL takes a path's width from those back, here %g GB/s\n",
                 (double)l->bw);
@@ -127,27 +137,29 @@ static void print_leg(const struct kl_talk_leg *l, int host, FILE *to)
 
 /* ---- transports ---- */
 
-static void print_transports(const struct kl_talk *k, FILE *to)
+static void print_transports(const struct kl_pair_route *r, FILE *to)
 {
-    fprintf(to, "\nTransports in the order in which they are asked, each rank being a process:\n");
-    for (int i = 0; i < k->ntransports; i++) {
-        const struct kl_talk_transport *x = &k->transport[i];
+    char why[KL_PAIR_TEXT];
 
-        fprintf(to, "  %-4s %-8s %s\n", x->name,
-                x->chosen    ? "chosen"
-                : x->refuses ? "refuses"
-                             : "possible",
-                x->why.text);
+    fprintf(to, "\nTransports in the order in which they are asked, each rank being a process:\n");
+    for (int i = 0; i < r->ntransports; i++) {
+        const struct kl_pair_transport *x = &r->transport[i];
+
+        fprintf(to, "  %-4s %-8s %s\n", kl_pair_transport_name(x),
+                x->chosen                       ? "chosen"
+                : x->refusal != KL_PAIR_ALLOWED ? "refuses"
+                                                : "possible",
+                kl_pair_transport_text(r, x, why));
     }
-    if (!k->threads) return;
+    if (!r->threads) return;
     fprintf(to, "%s %s between processes, %s between threads of one process.\n",
-            k->gpus ? "Live, Kolo's CPU devices playing this machine use" : "Live, these CPU devices use",
-            k->processes ? k->processes : "nothing", k->threads);
+            r->gpus ? "Live, Kolo's CPU devices playing this machine use" : "Live, these CPU devices use",
+            r->processes ? r->processes->name : "nothing", r->threads->name);
 }
 
 /* ---- NICs ---- */
 
-static void side_cell(const struct kl_talk_side *s, char *cell, size_t size)
+static void side_cell(const struct kl_pair_side *s, char *cell, size_t size)
 {
     struct kl_text t = kl_text_over(cell, size);
 
@@ -157,102 +169,121 @@ static void side_cell(const struct kl_talk_side *s, char *cell, size_t size)
         kl_text_add(&t, "NET/%d %s %s %g", s->dev, s->label, kl_path_type_name[s->type], (double)s->bw);
 }
 
-static void print_route(const struct kl_talk_route *r, int width, FILE *to)
+static void print_nics(const struct kl_pair_nics *n, int width, FILE *to)
 {
     char channels[256], send[128], recv[128], proxy[32] = "-";
 
-    side_cell(&r->send, send, sizeof send);
-    side_cell(&r->recv, recv, sizeof recv);
-    if (r->send.proxy != r->send.rank) snprintf(proxy, sizeof proxy, "GPU/%d", r->send.proxy);
-    fprintf(to, "  %-10s %-12s %-*s %-8s %-5s %-*s %s\n", kl_talk_use_name(r->use),
-            kl_channels_text(r->channels, channels, sizeof channels), width, send, proxy, r->send.gdr ? "yes" : "no",
-            width, recv, r->recv.gdr ? "yes" : "no");
+    side_cell(&n->send, send, sizeof send);
+    side_cell(&n->recv, recv, sizeof recv);
+    if (n->send.proxy != n->send.rank) snprintf(proxy, sizeof proxy, "GPU/%d", n->send.proxy);
+    fprintf(to, "  %-10s %-12s %-*s %-8s %-5s %-*s %s\n", kl_traffic_name(n->traffic),
+            kl_channels_text(n->channels, channels, sizeof channels), width, send, proxy,
+            n->send.gdr.mode ? "yes" : "no", width, recv, n->recv.gdr.mode ? "yes" : "no");
 }
 
-static int widest_side(const struct kl_talk *k)
+static int widest_side(const struct kl_pair_route *r)
 {
     int width = 12;
     char cell[128];
 
-    for (int i = 0; i < k->nroutes; i++) {
-        side_cell(&k->route[i].send, cell, sizeof cell);
+    for (int i = 0; i < r->nnics; i++) {
+        side_cell(&r->nics[i].send, cell, sizeof cell);
         if ((int)strlen(cell) > width) width = (int)strlen(cell);
-        side_cell(&k->route[i].recv, cell, sizeof cell);
+        side_cell(&r->nics[i].recv, cell, sizeof cell);
         if ((int)strlen(cell) > width) width = (int)strlen(cell);
     }
     return width;
 }
 
-static bool same_choice(const struct kl_talk_route *a, const struct kl_talk_route *b)
+static bool same_choice(const struct kl_pair_nics *a, const struct kl_pair_nics *b)
 {
-    return !strcmp(a->send.why.text, b->send.why.text) && !strcmp(a->recv.why.text, b->recv.why.text);
+    return kl_pair_same_nic_why(&a->send.why, &b->send.why) && kl_pair_same_nic_why(&a->recv.why, &b->recv.why);
 }
 
-/* Why these NICs: once for all uses with the same reasons. */
-static void print_choices(const struct kl_talk *k, int i, FILE *to)
+/* Why these NICs: once for all traffic with the same reasons. */
+static void print_choices(const struct kl_pair_route *r, int i, FILE *to)
 {
-    const struct kl_talk_route *r = &k->route[i];
+    const struct kl_pair_nics *n = &r->nics[i];
+    char send[KL_PAIR_TEXT], recv[KL_PAIR_TEXT];
 
     for (int p = 0; p < i; p++)
-        if (same_choice(&k->route[p], r)) return;
-    fputs(kl_talk_use_name(r->use), to);
-    for (int p = i + 1; p < k->nroutes; p++)
-        if (same_choice(&k->route[p], r) && k->route[p].use != k->route[p - 1].use)
-            fprintf(to, ", %s", kl_talk_use_name(k->route[p].use));
-    fprintf(to, ":\n  NIC that sends: %s\n  NIC that receives: %s\n", r->send.why.text, r->recv.why.text);
+        if (same_choice(&r->nics[p], n)) return;
+    fputs(kl_traffic_name(n->traffic), to);
+    for (int p = i + 1; p < r->nnics; p++)
+        if (same_choice(&r->nics[p], n) && r->nics[p].traffic != r->nics[p - 1].traffic)
+            fprintf(to, ", %s", kl_traffic_name(r->nics[p].traffic));
+    fprintf(to, ":\n  NIC that sends: %s\n  NIC that receives: %s\n", kl_pair_nic_text(&n->send.why, send),
+            kl_pair_nic_text(&n->recv.why, recv));
+}
+
+static void print_gdr(const struct kl_gdr *gdr, bool sends, FILE *to)
+{
+    char why[KL_WHY_TEXT];
+
+    fprintf(to, "GPUDirect for %s: %s, %s\n", sends ? "sending" : "receiving", gdr->mode ? "yes" : "no",
+            kl_gdr_why_text(gdr, why));
+}
+
+static const struct kl_pair_side *side_of(const struct kl_pair_nics *n, bool sends)
+{
+    return sends ? &n->send : &n->recv;
 }
 
 /* Each reason for or against GPUDirect once. */
-static void print_gdr(const struct kl_talk *k, bool sends, FILE *to)
+static void print_gdrs(const struct kl_pair_route *r, bool sends, FILE *to)
 {
-    for (int i = 0; i < k->nroutes; i++) {
-        const struct kl_talk_side *s = sends ? &k->route[i].send : &k->route[i].recv;
+    for (int i = 0; i < r->nnics; i++) {
+        const struct kl_pair_side *s = side_of(&r->nics[i], sends);
         bool said = s->dev < 0;
 
-        for (int p = 0; p < i; p++)
-            said |= !strcmp((sends ? &k->route[p].send : &k->route[p].recv)->gdr_why.text, s->gdr_why.text);
-        if (!said)
-            fprintf(to, "GPUDirect for %s: %s, %s\n", sends ? "sending" : "receiving", s->gdr ? "yes" : "no",
-                    s->gdr_why.text);
+        for (int p = 0; p < i; p++) {
+            const struct kl_pair_side *before = side_of(&r->nics[p], sends);
+            said |= before->dev >= 0 && kl_pair_same_gdr_why(&before->gdr, &s->gdr);
+        }
+        if (!said) print_gdr(&s->gdr, sends, to);
     }
 }
 
-static void print_routes(const struct kl_talk *k, FILE *to)
+static void print_all_nics(const struct kl_pair_route *r, FILE *to)
 {
-    int width = widest_side(k);
+    int width = widest_side(r);
     bool direct = false;
 
-    fprintf(to, "\nNICs from %s to %s, with path and GB/s between GPU and NIC:\n", k->a.name, k->b.name);
+    fprintf(to, "\nNICs from %s to %s, with path and GB/s between GPU and NIC:\n", r->a.name, r->b.name);
     fprintf(to, "  %-10s %-12s %-*s %-8s %-5s %-*s %s\n", "for", "channels", width, "sends by", "PXN by", "GDR", width,
             "receives by", "GDR");
-    for (int i = 0; i < k->nroutes; i++) {
-        print_route(&k->route[i], width, to);
-        direct |= k->route[i].use != KL_TALK_SENDRECV;
+    for (int i = 0; i < r->nnics; i++) {
+        print_nics(&r->nics[i], width, to);
+        direct |= r->nics[i].traffic != KL_TRAFFIC_SENDRECV;
     }
-    if (!direct) fprintf(to, "  No ring and no tree leads from %s to %s directly.\n", k->a.name, k->b.name);
+    if (!direct) fprintf(to, "  No ring and no tree leads from %s to %s directly.\n", r->a.name, r->b.name);
     fputc('\n', to);
-    for (int i = 0; i < k->nroutes; i++) print_choices(k, i, to);
-    print_gdr(k, true, to);
-    print_gdr(k, false, to);
+    for (int i = 0; i < r->nnics; i++) print_choices(r, i, to);
+    print_gdrs(r, true, to);
+    print_gdrs(r, false, to);
 }
 
-static void print_nic(const struct kl_talk *k, FILE *to)
+static void print_nic(const struct kl_pair_route *r, FILE *to)
 {
-    fprintf(to, "\nGPUDirect for sending: %s, %s\n", k->gdr_send.mode ? "yes" : "no", k->gdr_send_why.text);
-    fprintf(to, "GPUDirect for receiving: %s, %s\n", k->gdr_recv.mode ? "yes" : "no", k->gdr_recv_why.text);
-    fprintf(to, "PXN for sending: %s, %s\n", k->relay == gpu_of(k)->rank ? "no" : "yes", k->pxn_why.text);
+    char why[KL_WHY_TEXT];
+
+    fputc('\n', to);
+    print_gdr(&r->gdr_send, true, to);
+    print_gdr(&r->gdr_recv, false, to);
+    fprintf(to, "PXN for sending: %s, %s\n", r->pxn.why == KL_PXN_USED ? "yes" : "no",
+            kl_pxn_why_text(r->pxn.why, r->relay, why));
 }
 
-void kl_talk_text(const struct kl_talk *k, const struct kl_cluster *cluster, FILE *to)
+void kl_pair_text(const struct kl_pair_route *r, const struct kl_cluster *cluster, FILE *to)
 {
     char sentence[1024];
     struct kl_text text = kl_text_over(sentence, sizeof sentence);
 
-    kl_talk_summary(k, &text);
+    kl_pair_summary(r, &text);
     fprintf(to, "%s.\n", sentence);
     kl_explain_place(cluster, "", to);
-    for (int i = 0; i < k->nlegs; i++) print_leg(&k->leg[i], k->nlegs == 1 ? -1 : i ? k->b.host : k->a.host, to);
-    if (k->ntransports) print_transports(k, to);
-    if (k->nroutes) print_routes(k, to);
-    if (k->answer == KL_TALK_NIC) print_nic(k, to);
+    for (int i = 0; i < r->nlegs; i++) print_leg(&r->leg[i], r->nlegs == 1 ? -1 : i ? r->b.host : r->a.host, to);
+    if (r->ntransports) print_transports(r, to);
+    if (r->nnics) print_all_nics(r, to);
+    if (r->answer == KL_PAIR_NIC) print_nic(r, to);
 }

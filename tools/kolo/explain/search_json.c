@@ -1,35 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/search.h"
+#include "tools/kolo/explain/search_print.h"
 
 #include "graph/codes.h"
 #include "plan/topo_name.h"
+#include "tools/kolo/explain/reason_json.h"
 #include "tools/kolo/graph_json.h"
 #include "tools/kolo/output.h"
 
-static json_t *reason(const char *code, const char *text)
-{
-    return json_pack("{s:s,s:s}", "code", code, "text", text);
-}
-
 /* ---- faults ---- */
 
-static json_t *result_json(const struct kl_result *r)
+static json_t *result_json(const struct kl_graph_result *r)
 {
     return json_pack("{s:i,s:o,s:o}", "nchannels", r->nchannels, "bw_intra", kl_json_float(r->bw_intra), "bw_inter",
                      kl_json_float(r->bw_inter));
 }
 
-static json_t *cause_json(const struct kl_cause *c)
+static json_t *fault_json(const struct kl_fault_cost *c)
 {
     json_t *o = json_pack("{s:s,s:s,s:s,s:b,s:b}", "code", kl_fault_name(c->fault.code), "text", c->fault.text,
-                          "remedy", kl_fault_remedy(c->fault.code), "tried", c->mended, "costs", c->helps);
+                          "remedy", kl_fault_remedy(c->fault.code), "tried", c->mended, "costs", c->costs);
 
     json_object_set_new(o, "together", json_boolean(c->together));
     if (!c->mended) return o;
     json_object_set_new(o, "hosts", json_integer(c->hosts));
     json_object_set_new(o, "graph", json_string(kl_graph_name(c->now.id)));
     json_object_set_new(o, "now", result_json(&c->now));
-    json_object_set_new(o, "without", result_json(&c->after));
+    json_object_set_new(o, "without", result_json(&c->without));
     return o;
 }
 
@@ -62,7 +58,7 @@ static json_t *range_json(struct kl_range r)
 
 static json_t *relaxation_json(int next)
 {
-    return next ? reason(kl_relaxation_code(next), kl_relaxation_name(next)) : json_null();
+    return next ? kl_json_reason(kl_relaxation_code(next), kl_relaxation_name(next)) : json_null();
 }
 
 static json_t *chapter_json(const struct kl_topo *t, const struct kl_chapter *k)
@@ -147,9 +143,9 @@ static json_t *ports_json(const struct kl_topo *t, const struct kl_load *l)
 
 /* ---- graphs ---- */
 
-static json_t *graph_json(const struct kl_search_told *told, const struct kl_told_graph *g)
+static json_t *graph_json(const struct kl_search_report *report, const struct kl_graph_report *g, bool all)
 {
-    const struct kl_topo *t = told->domain->topo;
+    const struct kl_topo *t = report->domain->topo;
     const struct kl_graph *a = g->graph;
     json_t *o = json_pack("{s:s,s:i,s:i,s:o,s:o,s:s,s:s,s:s,s:i,s:i}", "graph", kl_graph_name(g->id), "nchannels",
                           a->nchannels, "max_channels", a->max_channels, "bw_intra", kl_json_float(a->bw_intra),
@@ -157,12 +153,13 @@ static json_t *graph_json(const struct kl_search_told *told, const struct kl_tol
                           "type_inter", kl_path_type_name[a->type_inter], "pattern", kl_graph_pattern_name(a->pattern),
                           "same_channels", a->same_channels, "cross_nic", a->cross_nic);
 
-    json_object_set_new(o, "end", reason(kl_search_end_code(g->why->end), kl_search_end_name(g->why->end)));
+    json_object_set_new(o, "end", kl_json_reason(kl_search_end_code(g->why->end), kl_search_end_name(g->why->end)));
     json_object_set_new(o, "graph_file_refused", g->why->refused ? json_string(g->why->refused) : json_null());
     json_object_set_new(o, "found", json_integer(g->why->found));
-    json_object_set_new(o, "doubling", reason(kl_doubling_code(g->why->doubling), kl_doubling_name(g->why->doubling)));
+    json_object_set_new(o, "doubling",
+                        kl_json_reason(kl_doubling_code(g->why->doubling), kl_doubling_name(g->why->doubling)));
     json_object_set_new(o, "chapters", chapters(t, g->story));
-    if (told->all) json_object_set_new(o, "attempts", attempts(t, g->why));
+    if (all) json_object_set_new(o, "attempts", attempts(t, g->why));
     json_object_set_new(o, "limit", json_string(kl_limit_name(g->load->limit)));
     json_object_set_new(o, "one_more_like", g->load->like < 0 ? json_null() : json_integer(g->load->like));
     json_object_set_new(o, "links", links_json(t, g->load));
@@ -182,17 +179,20 @@ static json_t *channels_json(const struct kl_connect *c)
                      c->nvls_channels, "steps", steps);
 }
 
-ncclResult_t kl_search_told_json(const struct kl_search_told *told, FILE *to)
+ncclResult_t kl_search_json(const struct kl_search_report *report, bool all, FILE *to)
 {
-    const struct kl_plan *p = told->planned.plan;
+    char headline[KL_HEADLINE_TEXT];
+    struct kl_text text = kl_text_over(headline, sizeof headline);
+    const struct kl_plan *p = report->planned.plan;
     json_t *faults = json_array(), *graphs = json_array();
 
-    for (int i = 0; i < told->ncauses; i++) json_array_append_new(faults, cause_json(&told->cause[i]));
-    for (int i = 0; i < told->ngraphs; i++) json_array_append_new(graphs, graph_json(told, &told->graph[i]));
-    json_t *o = json_pack("{s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:o}", "topology", told->cluster->name, "hosts", p->hosts,
+    kl_search_add_headline(report, &text);
+    for (int i = 0; i < report->nfaults; i++) json_array_append_new(faults, fault_json(&report->fault[i]));
+    for (int i = 0; i < report->ngraphs; i++) json_array_append_new(graphs, graph_json(report, &report->graph[i], all));
+    json_t *o = json_pack("{s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:o}", "topology", report->cluster->name, "hosts", p->hosts,
                           "ranks_total", p->nranks, "nnodes", p->connect->nodes.nnodes, "verdict",
-                          reason(kl_verdict_name(told->verdict), told->text), "faults", faults, "graphs", graphs,
-                          "channels", channels_json(p->connect));
+                          kl_json_reason(kl_search_headline_name(report->headline), headline), "faults", faults,
+                          "graphs", graphs, "channels", channels_json(p->connect));
 
     return kl_output_json(o, to);
 }

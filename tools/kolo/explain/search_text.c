@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/search.h"
+#include "tools/kolo/explain/search_print.h"
 
-#include "base/text.h"
 #include "plan/topo_name.h"
+#include "tools/kolo/explain/explain.h"
 
 #include <string.h>
 
 /* ---- faults ---- */
 
-static void print_cause(const struct kl_search_told *told, const struct kl_cause *c, FILE *to)
+static void print_fault(const struct kl_search_report *report, const struct kl_fault_cost *c, FILE *to)
 {
     char line[256];
     struct kl_text t = kl_text_over(line, sizeof line);
@@ -19,23 +19,23 @@ static void print_cause(const struct kl_search_told *told, const struct kl_cause
                 kl_fault_remedy(c->fault.code));
         return;
     }
-    if (!c->helps) {
-        fprintf(to, "    It costs these graphs nothing: %s they are no faster.\n", kl_cause_mended(c));
+    if (!c->costs) {
+        fprintf(to, "    It costs these graphs nothing: %s they are no faster.\n", kl_search_mended(c));
         return;
     }
-    kl_result_line(&c->after, &t);
+    kl_search_add_result(&c->without, &t);
     kl_text_add(&t, " instead of ");
-    kl_result_line(&c->now, &t);
-    fprintf(to, "    Searched again %s", kl_cause_mended(c));
-    if (c->hosts != told->planned.plan->hosts) fprintf(to, ", for %d hosts", c->hosts);
+    kl_search_add_result(&c->now, &t);
+    fprintf(to, "    Searched again %s", kl_search_mended(c));
+    if (c->hosts != report->planned.plan->hosts) fprintf(to, ", for %d hosts", c->hosts);
     fprintf(to, ": the %s graph has %s.\n    %s\n", kl_graph_name(c->now.id), line, kl_fault_remedy(c->fault.code));
 }
 
-static void print_causes(const struct kl_search_told *told, FILE *to)
+static void print_faults(const struct kl_search_report *report, FILE *to)
 {
-    if (!told->ncauses) return;
+    if (!report->nfaults) return;
     fprintf(to, "\nWhat looks wrong with the machine:\n");
-    for (int i = 0; i < told->ncauses; i++) print_cause(told, &told->cause[i], to);
+    for (int i = 0; i < report->nfaults; i++) print_fault(report, &report->fault[i], to);
 }
 
 /* ---- what was wished, and what it gave ---- */
@@ -43,6 +43,7 @@ static void print_causes(const struct kl_search_told *told, FILE *to)
 struct columns {
     const struct kl_topo *topo;
     bool nets, crossing, patterns; /* columns that this search needs */
+    bool all;                      /* attempt by attempt */
     FILE *to;
 };
 
@@ -132,70 +133,105 @@ static void print_wishes(const struct columns *c, const struct kl_chapter *k)
         print_cell(c, 15, k->pattern.from == k->pattern.to ? kl_graph_pattern_name(k->pattern.to) : "several");
 }
 
-/* Clauses with "; " between them, from column `at` on: what would make the line too long goes to the next. */
-static void print_clauses(const char *clauses, int at, FILE *to)
+/* What an attempt gave: parts of a sentence. */
+struct clauses {
+    char text[6][160];
+    int n;
+};
+
+/* A new one, to be written. */
+static struct kl_text next_clause(struct clauses *c)
+{
+    char *text = c->text[c->n++];
+
+    return kl_text_over(text, sizeof c->text[0]);
+}
+
+/* In a row with "; " between them, from column `at` on: what would make the line too long goes to the next. */
+static void print_clauses(const struct clauses *c, int at, FILE *to)
 {
     enum { PAGE = 140 };
     int used = at;
 
-    for (const char *end; *clauses; clauses = *end ? end + 2 : end) {
-        end = strstr(clauses, "; ");
-        if (!end) end = clauses + strlen(clauses);
-        int n = characters(clauses, (size_t)(end - clauses)) + (*end ? 1 : 0);
+    for (int i = 0; i < c->n; i++) {
+        bool last = i == c->n - 1;
+        int n = characters(c->text[i], strlen(c->text[i])) + !last;
 
         if (used > at && used + 1 + n > PAGE) {
             fprintf(to, "\n%*s", at, "");
             used = at;
         }
         used += fprintf(to, "%s", used > at ? " " : "") + n;
-        fprintf(to, "%.*s%s", (int)(end - clauses), clauses, *end ? ";" : "");
+        fprintf(to, "%s%s", c->text[i], last ? "" : ";");
     }
     fprintf(to, "\n");
 }
 
-static void add_refusal(const struct columns *c, int link, struct kl_text *t)
+static void add_full(const struct columns *c, int link, struct clauses *to)
 {
-    char from[KL_NODE_TEXT], to[KL_NODE_TEXT];
+    char from[KL_NODE_TEXT], end[KL_NODE_TEXT];
+    struct kl_text t;
 
     if (link < 0) return;
-    kl_text_add(t, "; %s → %s most often full", kl_topo_name(c->topo, c->topo->link[link].from, from),
-                kl_topo_name(c->topo, c->topo->link[link].to, to));
+    t = next_clause(to);
+    kl_text_add(&t, "%s → %s most often full", kl_topo_name(c->topo, c->topo->link[link].from, from),
+                kl_topo_name(c->topo, c->topo->link[link].to, end));
 }
 
-static void add_failure(const struct columns *c, const struct kl_chapter *k, bool before, struct kl_text *t)
+static void add_count(int n, const char *what, struct clauses *to)
 {
-    kl_text_add(t, "nothing%s", before ? " better" : "");
-    if (k->timeouts) kl_text_add(t, "; %d ended for want of steps", k->timeouts);
-    if (k->repeated) kl_text_add(t, "; %d like earlier ones", k->repeated);
-    if (k->hopeless) kl_text_add(t, "; %d hopeless", k->hopeless);
-    if (k->limiting_link < 0 && k->made) kl_text_add(t, "; no link was full");
-    add_refusal(c, k->limiting_link, t);
+    struct kl_text t;
+
+    if (!n) return;
+    t = next_clause(to);
+    kl_text_add(&t, "%d %s", n, what);
+}
+
+static void add_failure(const struct columns *c, const struct kl_chapter *k, bool before, struct clauses *to)
+{
+    struct kl_text t = next_clause(to);
+
+    kl_text_add(&t, "nothing%s", before ? " better" : "");
+    add_count(k->timeouts, "ended for want of steps", to);
+    add_count(k->repeated, "like earlier ones", to);
+    add_count(k->hopeless, "hopeless", to);
+    if (k->limiting_link < 0 && k->made) {
+        t = next_clause(to);
+        kl_text_add(&t, "no link was full");
+    }
+    add_full(c, k->limiting_link, to);
+}
+
+static void add_success(const struct columns *c, const struct kl_chapter *k, struct clauses *to)
+{
+    struct kl_text t = next_clause(to);
+
+    kl_text_add(&t, "%d channel%s", k->stored, kl_plural(k->stored));
+    add_full(c, k->limiting_link, to);
+    if (!k->next || k->next == KL_RELAX_FASTER) return;
+    t = next_clause(to);
+    kl_text_add(&t, "next: %s", kl_relaxation_name(k->next));
 }
 
 static void print_chapter(const struct columns *c, const struct kl_chapter *k, bool before)
 {
-    char result[512];
-    struct kl_text t = kl_text_over(result, sizeof result);
+    struct clauses result = {.n = 0};
 
-    if (!k->stored) {
-        add_failure(c, k, before, &t);
-    } else {
-        kl_text_add(&t, "%d channel%s", k->stored, kl_plural(k->stored));
-        add_refusal(c, k->limiting_link, &t);
-        if (k->next && k->next != KL_RELAX_FASTER) kl_text_add(&t, "; next: %s", kl_relaxation_name(k->next));
-    }
+    if (k->stored)
+        add_success(c, k, &result);
+    else
+        add_failure(c, k, before, &result);
     print_wishes(c, k);
-    print_clauses(result, result_column(c), c->to);
+    print_clauses(&result, result_column(c), c->to);
 }
 
-static void print_pass(const struct columns *c, const struct kl_search_told *told, const struct kl_told_graph *g,
-                       int pass)
+static void print_pass(const struct columns *c, const struct kl_graph_report *g, int pass)
 {
-    int n = told->all ? g->why->nattempts : g->story->nchapters;
+    int n = c->all ? g->why->nattempts : g->story->nchapters;
     bool before = pass > 1, head = false;
 
     for (int i = 0; i < n; i++) {
-        struct kl_chapter k = told->all ? kl_story_attempt(g->why, i) : g->story->chapter[i];
+        struct kl_chapter k = c->all ? kl_story_attempt(g->why, i) : g->story->chapter[i];
 
         if (k.pass != pass) continue;
         if (!head) print_head(c);
@@ -205,12 +241,12 @@ static void print_pass(const struct columns *c, const struct kl_search_told *tol
     }
 }
 
-static bool second_pass(const struct kl_told_graph *g)
+static bool second_pass(const struct kl_graph_report *g)
 {
     return g->why->nattempts && g->why->attempt[g->why->nattempts - 1].pass == 2;
 }
 
-static void print_doubling(const struct kl_told_graph *g, FILE *to)
+static void print_doubling(const struct kl_graph_report *g, FILE *to)
 {
     if (g->why->doubling == KL_DOUBLING_NOT_ASKED || g->graph->pattern == KL_PATTERN_NVLS) return;
     if (g->why->doubling == KL_DOUBLING_DONE)
@@ -219,41 +255,41 @@ static void print_doubling(const struct kl_told_graph *g, FILE *to)
         fprintf(to, "  Channels were %s.\n", kl_doubling_name(g->why->doubling));
 }
 
-static bool has_patterns(const struct kl_told_graph *g)
+static bool has_patterns(const struct kl_graph_report *g)
 {
     for (int i = 1; i < g->why->nattempts; i++)
         if (g->why->attempt[i].pattern != g->why->attempt[0].pattern) return true;
     return false;
 }
 
-static void print_story(const struct kl_search_told *told, const struct kl_told_graph *g, FILE *to)
+static void print_story(const struct kl_search_report *report, const struct kl_graph_report *g, bool all, FILE *to)
 {
-    const struct kl_topo *t = told->domain->topo;
-    struct columns c = {t, told->domain->graphs.has_nets, t->count[KL_NODE_NET] > 1, has_patterns(g), to};
+    const struct kl_topo *t = report->domain->topo;
+    struct columns c = {t, report->domain->graphs.has_nets, t->count[KL_NODE_NET] > 1, has_patterns(g), all, to};
 
     if (!g->why->nattempts) return;
     fprintf(to, "  What was wished, and what it gave:\n");
-    print_pass(&c, told, g, 1);
+    print_pass(&c, g, 1);
     fprintf(to, "  How it ended: %s", kl_search_end_name(g->why->end));
     if (g->why->end == KL_END_SATURATED) fprintf(to, " (%g GB/s in all)", (double)t->total_bw);
     fprintf(to, ".\n");
     print_doubling(g, to);
     if (!second_pass(g) || !g->why->found) return;
     fprintf(to, "  With the solution's wishes, more bandwidth was tried:\n");
-    print_pass(&c, told, g, 2);
+    print_pass(&c, g, 2);
 }
 
 /* ---- loads ---- */
 
 enum { GROUPS_SHOWN = 10 };
 
-static void print_group(const struct kl_search_told *told, const struct kl_link_group *l, FILE *to)
+static void print_group(const struct kl_search_report *report, const struct kl_link_group *l, FILE *to)
 {
     char name[160];
     struct kl_text t = kl_text_over(name, sizeof name);
     struct columns c = {.to = to};
 
-    kl_link_group_text(told->domain->topo, l, &t);
+    kl_search_add_links(report->domain->topo, l, &t);
     fprintf(to, "  ");
     print_cell(&c, 48, name);
     fprintf(to, "%7g  %7g  %7g", (double)l->used, (double)l->bw, (double)l->more);
@@ -262,20 +298,20 @@ static void print_group(const struct kl_search_told *told, const struct kl_link_
     fprintf(to, "\n");
 }
 
-static void print_loads(const struct kl_search_told *told, const struct kl_told_graph *g, FILE *to)
+static void print_loads(const struct kl_search_report *report, const struct kl_graph_report *g, bool all, FILE *to)
 {
     struct columns c = {.to = to};
-    int shown = told->all || g->ngroups <= GROUPS_SHOWN + 2 ? g->ngroups : GROUPS_SHOWN;
+    int shown = all || g->ngroups <= GROUPS_SHOWN + 2 ? g->ngroups : GROUPS_SHOWN;
 
     if (!g->ngroups || g->why->end == KL_END_FALLBACK) return;
     fprintf(to, "  ");
     print_cell(&c, 48, "GB/s on links, fullest first");
     fprintf(to, "   used       of  one more (like channel %d)\n", g->load->like);
-    for (int i = 0; i < shown; i++) print_group(told, &g->group[i], to);
+    for (int i = 0; i < shown; i++) print_group(report, &g->group[i], to);
     if (shown < g->ngroups) fprintf(to, "  ... and %d groups more; --all shows them\n", g->ngroups - shown);
 }
 
-static void print_limit(const struct kl_told_graph *g, FILE *to)
+static void print_limit(const struct kl_graph_report *g, FILE *to)
 {
     if (g->load->like < 0 || g->why->end == KL_END_FALLBACK || g->load->limit == KL_LIMIT_LINKS ||
         g->load->limit == KL_LIMIT_PORTS)
@@ -290,18 +326,25 @@ static void print_limit(const struct kl_told_graph *g, FILE *to)
 
 /* ---- a graph ---- */
 
-static void print_graph(const struct kl_search_told *told, const struct kl_told_graph *g, FILE *to)
+/* A pattern that goes without saying: its name is the graph's. */
+static bool is_plain(const struct kl_graph *g)
+{
+    return (g->id == KL_GRAPH_RING && g->pattern == KL_PATTERN_RING) ||
+           (g->id == KL_GRAPH_TREE && g->pattern == KL_PATTERN_TREE) ||
+           (g->id == KL_GRAPH_NVLS && g->pattern == KL_PATTERN_NVLS);
+}
+
+static void print_graph(const struct kl_search_report *report, const struct kl_graph_report *g, bool all, FILE *to)
 {
     const struct kl_graph *a = g->graph;
-    struct kl_result r = kl_result_of(&told->domain->graphs, g->id);
+    struct kl_graph_result r = kl_graph_result_of(&report->domain->graphs, g->id);
     char line[128];
     struct kl_text t = kl_text_over(line, sizeof line);
 
-    kl_result_line(&r, &t);
+    kl_search_add_result(&r, &t);
     fprintf(to, "\n%s: %s", kl_graph_name(g->id), line);
     if (a->nchannels) {
-        if (strcmp(kl_graph_pattern_name(a->pattern), kl_graph_name(g->id)) != 0)
-            fprintf(to, ", %s", kl_graph_pattern_name(a->pattern));
+        if (!is_plain(a)) fprintf(to, ", %s", kl_graph_pattern_name(a->pattern));
         fprintf(to, ", GPU paths up to %s", kl_path_type_name[a->type_intra]);
         if (r.nets) fprintf(to, ", NIC paths up to %s", kl_path_type_name[a->type_inter]);
         if (a->pattern != KL_PATTERN_NVLS) fprintf(to, ", %s", a->same_channels ? "one order" : "orders of their own");
@@ -310,16 +353,16 @@ static void print_graph(const struct kl_search_told *told, const struct kl_told_
     fprintf(to, "\n");
     if (g->why->refused) fprintf(to, "  The graph file was not used: %s.\n", g->why->refused);
     if (!g->why->nattempts) fprintf(to, "  There was no search: %s.\n", kl_search_end_name(g->why->end));
-    print_story(told, g, to);
-    print_loads(told, g, to);
+    print_story(report, g, all, to);
+    print_loads(report, g, all, to);
     print_limit(g, to);
 }
 
 /* ---- channels ---- */
 
-static void print_channels(const struct kl_search_told *told, FILE *to)
+static void print_channels(const struct kl_search_report *report, FILE *to)
 {
-    const struct kl_plan *p = told->planned.plan;
+    const struct kl_plan *p = report->planned.plan;
     const struct kl_connect *c = p->connect;
 
     fprintf(to, "\nThe communicator of %d rank%s on %d node%s has %d channels:\n", p->nranks, kl_plural(p->nranks),
@@ -330,34 +373,38 @@ static void print_channels(const struct kl_search_told *told, FILE *to)
         fprintf(to, "  Rings and trees use %d of them, NVLS %d.\n", c->coll_channels, c->nvls_channels);
 }
 
-static void print_domains(const struct kl_search_told *told, FILE *to)
+static void print_domains(const struct kl_search_report *report, FILE *to)
 {
-    const struct kl_plan *p = told->planned.plan;
+    const struct kl_plan *p = report->planned.plan;
     int shown = p->ndomains < 10 ? p->ndomains : 10;
 
     if (p->ndomains < 2) return;
     fprintf(to,
             "\nGPUs that reach each other only through the network are searched apart. This was about those with "
             "rank %d; the others:\n",
-            told->domain->rank);
+            report->domain->rank);
     for (int i = 0; i < shown; i++) {
         char line[128];
         struct kl_text t = kl_text_over(line, sizeof line);
-        struct kl_result r = kl_result_of(&p->domain[i].graphs, told->graph[0].id);
+        struct kl_graph_result r = kl_graph_result_of(&p->domain[i].graphs, report->graph[0].id);
 
-        if (&p->domain[i] == told->domain) continue;
-        kl_result_line(&r, &t);
-        fprintf(to, "  with rank %d, %s: %s\n", p->domain[i].rank, kl_graph_name(told->graph[0].id), line);
+        if (&p->domain[i] == report->domain) continue;
+        kl_search_add_result(&r, &t);
+        fprintf(to, "  with rank %d, %s: %s\n", p->domain[i].rank, kl_graph_name(report->graph[0].id), line);
     }
     if (shown < p->ndomains) fprintf(to, "  ... and %d more\n", p->ndomains - shown);
 }
 
-void kl_search_told_text(const struct kl_search_told *told, FILE *to)
+void kl_search_text(const struct kl_search_report *report, bool all, FILE *to)
 {
-    fprintf(to, "%s\n", told->text);
-    kl_explain_place(told->cluster, "", to);
-    print_causes(told, to);
-    for (int i = 0; i < told->ngraphs; i++) print_graph(told, &told->graph[i], to);
-    print_channels(told, to);
-    print_domains(told, to);
+    char headline[KL_HEADLINE_TEXT];
+    struct kl_text text = kl_text_over(headline, sizeof headline);
+
+    kl_search_add_headline(report, &text);
+    fprintf(to, "%s\n", headline);
+    kl_explain_place(report->cluster, "", to);
+    print_faults(report, to);
+    for (int i = 0; i < report->ngraphs; i++) print_graph(report, &report->graph[i], all, to);
+    print_channels(report, to);
+    print_domains(report, to);
 }

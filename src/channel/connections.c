@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "channel/connections.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "bootstrap/bootstrap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_ROOM = 64 };
+enum { TAG_CARD = 0x4b000000, TAG_REPLY = 0x4b010000 };
+
+enum state { ASKED, BEGUN, READY };
+
+struct connection {
+    struct kl_edge edge;
+    enum state state;
+    uint32_t transport; /* index in the table; once begun */
+    struct kl_connector connector;
+    struct connection *next; /* in a list of those that are not ready */
+};
+
+/** A queue of connections that are not ready. */
+struct list {
+    struct connection *first, **last;
+};
+
+struct kl_connections {
+    struct kl_connections_config config;
+    struct kl_common common;
+    struct connection **table; /* open addressing; room is a power of two, more than half of it free */
+    size_t room, used;
+    struct list asked; /* of collectives, not begun */
+    struct list begun; /* on the way */
+    uint16_t *busy;    /* by peer: connections of collectives on the way; NULL until needed */
+    int busy_peers;    /* of them, not zero */
+    bool started;      /* what is in `asked` may begin */
+};
+
+/* ---- lists ---- */
+
+static void clear(struct list *list)
+{
+    list->first = NULL;
+    list->last = &list->first;
+}
+
+static void append(struct list *list, struct connection *c)
+{
+    c->next = NULL;
+    *list->last = c;
+    list->last = &c->next;
+}
+
+/* ---- the table ---- */
+
+static uint64_t key_of(const struct kl_edge *e)
+{
+    return (uint64_t)(uint32_t)e->peer << 16 | (uint64_t)e->channel << 8 | (uint64_t)e->use << 1 | e->sends;
+}
+
+static struct connection **slot_of(struct connection **table, size_t room, const struct kl_edge *edge)
+{
+    uint64_t key = key_of(edge);
+    size_t i = (key * 0x9e3779b97f4a7c15u >> 20) & (room - 1);
+
+    while (table[i] && key_of(&table[i]->edge) != key) i = (i + 1) & (room - 1);
+    return &table[i];
+}
+
+static ncclResult_t grow(struct kl_connections *cs)
+{
+    size_t room = cs->room ? 2 * cs->room : FIRST_ROOM;
+    struct connection **table = calloc(room, sizeof(void *));
+
+    if (!table) return KL_NOMEM("connections");
+    for (size_t i = 0; i < cs->room; i++)
+        if (cs->table[i]) *slot_of(table, room, &cs->table[i]->edge) = cs->table[i];
+    free(cs->table);
+    cs->table = table;
+    cs->room = room;
+    return ncclSuccess;
+}
+
+static ncclResult_t add(struct kl_connections *cs, const struct kl_edge *edge, struct connection **added)
+{
+    if (2 * cs->used >= cs->room) KL_TRY(grow(cs));
+    struct connection *c = aligned_alloc(KL_LINE, (sizeof *c + KL_LINE - 1) / KL_LINE * KL_LINE);
+    if (!c) return KL_NOMEM("a connection");
+    *c = (struct connection){.edge = *edge};
+    c->connector = (struct kl_connector){
+        .peer = edge->peer, .sends = edge->sends, .messages = edge->use == KL_EDGE_MESSAGES, .common = &cs->common};
+    *slot_of(cs->table, cs->room, edge) = c;
+    cs->used++;
+    *added = c;
+    return ncclSuccess;
+}
+
+/* ---- connecting ---- */
+
+static uint32_t tag_of(const struct kl_edge *e, uint32_t what)
+{
+    return what | (uint32_t)e->use << 8 | e->channel;
+}
+
+static ncclResult_t set_up(struct kl_connections *cs, struct connection *c)
+{
+    const struct kl_transport *transport = c->connector.transport;
+    struct kl_card card = {.transport = c->transport, .version = KL_CARD_VERSION};
+
+    KL_TRY(transport->setup(&c->connector, &cs->config.shape[c->edge.use], &card));
+    return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, TAG_CARD), &card, sizeof card);
+}
+
+static ncclResult_t begin(struct kl_connections *cs, struct connection *c)
+{
+    KL_TRY(cs->config.choose(cs->config.ctx, c->edge.peer, &c->connector.transport, &c->transport));
+    if (!c->edge.sends) KL_TRY(set_up(cs, c));
+    c->state = BEGUN;
+    append(&cs->begun, c);
+    return ncclSuccess;
+}
+
+static uint64_t deadline_of(const struct kl_connections *cs)
+{
+    return kl_deadline_in_ms(cs->config.patience_ms);
+}
+
+static ncclResult_t check_card(const struct kl_connections *cs, const struct connection *c, const struct kl_card *card)
+{
+    if (card->version == KL_CARD_VERSION && card->transport == c->transport) return ncclSuccess;
+    return KL_FAIL(ncclInternalError,
+                   "rank %d chose transport %u for the connection from rank %d, which chose %s: do NCCL_P2P_* and "
+                   "NCCL_SHM_* agree on all ranks?",
+                   c->edge.peer, card->transport, cs->config.rank, c->connector.transport->name);
+}
+
+static ncclResult_t try_to_send(struct kl_connections *cs, struct connection *c, bool *here)
+{
+    struct kl_bootstrap *b = cs->config.bootstrap;
+    struct kl_card_reply reply = {.pool_bytes = 0};
+    struct kl_card card;
+
+    KL_TRY(kl_bootstrap_poll(b, c->edge.peer, tag_of(&c->edge, TAG_CARD), &card, sizeof card, here));
+    if (!*here) return ncclSuccess;
+    KL_TRY(check_card(cs, c, &card));
+    KL_TRY(c->connector.transport->connect(&c->connector, &card, deadline_of(cs), &reply));
+    return kl_bootstrap_post(b, c->edge.peer, tag_of(&c->edge, TAG_REPLY), &reply, sizeof reply);
+}
+
+static ncclResult_t try_to_receive(struct kl_connections *cs, struct connection *c, bool *here)
+{
+    struct kl_card_reply reply;
+
+    KL_TRY(
+        kl_bootstrap_poll(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, TAG_REPLY), &reply, sizeof reply, here));
+    if (!*here) return ncclSuccess;
+    return c->connector.transport->settle(&c->connector, deadline_of(cs), &reply);
+}
+
+/* ---- rounds ---- */
+
+static bool may_begin(const struct kl_connections *cs, int peer)
+{
+    return cs->busy[peer] || cs->busy_peers < cs->config.round_peers;
+}
+
+static void count_busy(struct kl_connections *cs, const struct connection *c, int by)
+{
+    if (c->edge.use != KL_EDGE_COLL) return;
+    uint16_t before = cs->busy[c->edge.peer];
+    cs->busy[c->edge.peer] = (uint16_t)(before + by);
+    cs->busy_peers += (before == 0) - (before + by == 0);
+}
+
+static ncclResult_t begin_round(struct kl_connections *cs)
+{
+    while (cs->started && cs->asked.first && may_begin(cs, cs->asked.first->edge.peer)) {
+        struct connection *c = cs->asked.first;
+        cs->asked.first = c->next;
+        if (!c->next) clear(&cs->asked);
+        count_busy(cs, c, 1);
+        KL_TRY(begin(cs, c));
+    }
+    if (!cs->asked.first) cs->started = false;
+    return ncclSuccess;
+}
+
+static int distance(const struct kl_connections *cs, const struct connection *c)
+{
+    int d = c->edge.sends ? c->edge.peer - cs->config.rank : cs->config.rank - c->edge.peer;
+
+    return (d + cs->config.nranks) % cs->config.nranks;
+}
+
+/* Insertion: an algorithm has few edges per channel, and asks for near ones first more often than not. */
+static void insert(struct kl_connections *cs, struct list *sorted, struct connection *c)
+{
+    struct connection **link = &sorted->first;
+    int d = distance(cs, c);
+
+    while (*link && (distance(cs, *link) < d || (distance(cs, *link) == d && (*link)->edge.channel <= c->edge.channel)))
+        link = &(*link)->next;
+    c->next = *link;
+    *link = c;
+    if (!c->next) sorted->last = &c->next;
+}
+
+void kl_connections_start(struct kl_connections *cs)
+{
+    struct list sorted;
+
+    clear(&sorted);
+    for (struct connection *c = cs->asked.first, *next; c; c = next) {
+        next = c->next;
+        insert(cs, &sorted, c);
+    }
+    cs->asked = sorted;
+    if (!sorted.first) clear(&cs->asked);
+    cs->started = true;
+}
+
+/* ---- life ---- */
+
+ncclResult_t kl_connections_create(const struct kl_connections_config *config, struct kl_connections **connections)
+{
+    struct kl_connections *cs = calloc(1, sizeof *cs);
+
+    if (cs) cs->busy = calloc((size_t)config->nranks, sizeof *cs->busy);
+    if (!cs || !cs->busy) {
+        free(cs);
+        return KL_NOMEM("connections");
+    }
+    cs->config = *config;
+    clear(&cs->asked);
+    clear(&cs->begun);
+    *connections = cs;
+    return ncclSuccess;
+}
+
+void kl_connections_free(struct kl_connections *cs)
+{
+    if (!cs) return;
+    for (size_t i = 0; i < cs->room; i++) {
+        if (!cs->table[i]) continue;
+        kl_connector_free(&cs->table[i]->connector);
+        free(cs->table[i]);
+    }
+    kl_common_fini(&cs->common);
+    free(cs->table);
+    free(cs->busy);
+    free(cs);
+}
+
+ncclResult_t kl_connections_get(struct kl_connections *cs, const struct kl_edge *edge, struct kl_connector **connector)
+{
+    struct connection *c = cs->room ? *slot_of(cs->table, cs->room, edge) : NULL;
+
+    if (!c) {
+        KL_TRY(add(cs, edge, &c));
+        if (edge->use == KL_EDGE_COLL)
+            append(&cs->asked, c);
+        else
+            KL_TRY(begin(cs, c));
+    }
+    *connector = &c->connector;
+    return ncclSuccess;
+}
+
+static ncclResult_t advance(struct kl_connections *cs, struct connection *c)
+{
+    bool here = false;
+
+    KL_TRY(c->edge.sends ? try_to_send(cs, c, &here) : try_to_receive(cs, c, &here));
+    if (!here) return ncclSuccess;
+    c->state = READY;
+    c->connector.ready = true;
+    count_busy(cs, c, -1);
+    if (cs->config.tell) cs->config.tell(cs->config.ctx, &c->edge, &c->connector);
+    return ncclSuccess;
+}
+
+enum kl_progress kl_connections_progress(struct kl_connections *cs, ncclResult_t *rc)
+{
+    enum kl_progress got = KL_STALLED;
+    struct list left;
+
+    *rc = begin_round(cs);
+    clear(&left);
+    for (struct connection *c = cs->begun.first, *next; c; c = next) {
+        next = c->next;
+        if (!*rc) *rc = advance(cs, c);
+        if (c->state == READY)
+            got = KL_MOVED;
+        else
+            append(&left, c);
+    }
+    cs->begun = left;
+    if (!left.first) clear(&cs->begun);
+    if (*rc) return KL_DONE;
+    return cs->begun.first || (cs->started && cs->asked.first) ? got : KL_DONE;
+}
+
+int kl_connections_blocked_on(const struct kl_connections *cs)
+{
+    return cs->begun.first ? cs->begun.first->edge.peer : -1;
+}
+
+int kl_connections_steps(const struct kl_connections *cs)
+{
+    return (int)cs->config.shape[KL_EDGE_COLL].nslots;
+}
+
+size_t kl_connections_count(const struct kl_connections *cs)
+{
+    return cs->used;
+}
+
+/* ---- the end ---- */
+
+void kl_connections_revoke(struct kl_connections *cs)
+{
+    for (size_t i = 0; i < cs->room; i++)
+        if (cs->table[i] && cs->table[i]->state == READY) kl_connector_revoke(&cs->table[i]->connector);
+}
+
+void kl_connections_leave(struct kl_connections *cs)
+{
+    for (size_t i = 0; i < cs->room; i++)
+        if (cs->table[i] && cs->table[i]->state == READY) kl_connector_leave(&cs->table[i]->connector);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * connections.h - all connectors of a communicator, by edge; made when first asked for, and never waited for.
+ *
+ * Who needs an edge asks for its connector. The two ends then connect in the background of what they do anyway: whoever
+ * waits for the connector calls kl_connections_progress. Cards and replies (transport.h) travel through the bootstrap,
+ * which keeps them until the other end comes to need the edge as well.
+ *
+ *     receiver:  begin: set up, post the card -> wait for the reply -> settle, ready
+ *     sender:    begin                        -> wait for the card  -> connect, post the reply, ready
+ *
+ * Edges of collectives are needed by all ranks at about the same time. They are connected in rounds: with at most
+ * `round_peers` peers at a time, nearest distance first (a rank's distance to who it sends to is that rank's to who it
+ * receives from), so that the two ends of the nearest edge that is missing anywhere are both working on it.
+ *
+ * Errors:  the transport's and the bootstrap's; then the communicator has failed.
+ * Threads: one at a time.
+ * Source:  the runtime specification, 3.3 to 3.5.
+ */
+#ifndef KL_CHANNEL_CONNECTIONS_H
+#define KL_CHANNEL_CONNECTIONS_H
+
+#include "channel/edge.h"
+#include "device/host/stream.h"
+#include "transport/transport.h"
+
+struct kl_bootstrap;
+struct kl_connections;
+
+struct kl_connections_config {
+    struct kl_bootstrap *bootstrap; /* outlives the connections */
+    int rank, nranks;
+    struct kl_fifo_shape shape[2]; /* by enum kl_edge_use */
+    int round_peers;               /* NCCL_CONNECT_ROUND_MAX_PEERS */
+    uint64_t patience_ms;          /* with which a peer that has answered is mapped */
+
+    /** The transport that joins this rank and a peer, and its index in the table. */
+    ncclResult_t (*choose)(void *ctx, int peer, const struct kl_transport **transport, uint32_t *index);
+
+    /** A connector is ready; for the log. NULL: nobody wants to know. */
+    void (*tell)(void *ctx, const struct kl_edge *edge, const struct kl_connector *connector);
+    void *ctx;
+};
+
+ncclResult_t kl_connections_create(const struct kl_connections_config *config, struct kl_connections **connections);
+
+/** Free all connectors, in any state. NULL is fine. */
+void kl_connections_free(struct kl_connections *cs);
+
+/**
+ * The connector of an edge, which lives as long as `cs`; it is made if it is not there, and may be used once it is `ready`.
+ * An edge of collectives waits for kl_connections_start.
+ */
+ncclResult_t kl_connections_get(struct kl_connections *cs, const struct kl_edge *edge, struct kl_connector **connector);
+
+/** Put the edges of collectives that were asked for in their order. All ranks have asked for the ends of the same ones. */
+void kl_connections_start(struct kl_connections *cs);
+
+/** Go on with what is not connected. DONE: everything is. *rc is set on failure, with DONE. */
+enum kl_progress kl_connections_progress(struct kl_connections *cs, ncclResult_t *rc);
+
+/** A rank whose card or reply is waited for; -1 if there is none. */
+int kl_connections_blocked_on(const struct kl_connections *cs);
+
+/** After a failed operation: nobody reads any more what was lent. Any state. */
+void kl_connections_revoke(struct kl_connections *cs);
+
+/** Before the end: tell the peers that nothing more will come from here. */
+void kl_connections_leave(struct kl_connections *cs);
+
+/** Steps that every edge of collectives holds; the same at all ranks. */
+int kl_connections_steps(const struct kl_connections *cs);
+
+/** How many connectors there are. */
+size_t kl_connections_count(const struct kl_connections *cs);
+
+#endif

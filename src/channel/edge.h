@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * edge.h - what an algorithm asks for: a way to, or from, another rank.
+ *
+ * Algorithms of one channel share the edges that they have in common: operations follow one another, and both ends count the
+ * steps of an edge alike.
+ */
+#ifndef KL_CHANNEL_EDGE_H
+#define KL_CHANNEL_EDGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum kl_edge_use {
+    KL_EDGE_COLL,    /* collectives */
+    KL_EDGE_MESSAGES /* sends and receives */
+};
+
+struct kl_edge {
+    int32_t peer;
+    uint8_t channel;
+    uint8_t use; /* enum kl_edge_use */
+    bool sends;  /* to the peer; else data come from it */
+};
+
+#endif

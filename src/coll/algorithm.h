@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * algorithm.h - what an algorithm is: a row for each one and the functions that it carries out in the same way.
+ *
+ * An operation runs on some channels. On each, the algorithm has *links*: the connectors of this rank's edges and its
+ * position, asked for once and kept. The share of a channel is carried out by an `op`: memory of op_bytes that belongs to the
+ * communicator, started, and progressed until it is done.
+ *
+ * A new algorithm is a file and a line in the table of algorithms.c.
+ */
+#ifndef KL_COLL_ALGORITHM_H
+#define KL_COLL_ALGORITHM_H
+
+#include "channel/connections.h"
+#include "coll/func.h"
+#include "coll/schedule.h"
+#include "device/host/redop.h"
+
+/** What a rank has for an algorithm on one channel. */
+struct kl_links {
+    struct kl_position position;
+    int *order; /* of the position; owned */
+    int nrecv, nsend;
+    struct kl_connector *recv[KL_EDGES_MAX], *send[KL_EDGES_MAX]; /* by edge number; NULL: there is none */
+    bool ready;                                                   /* all of them are */
+};
+
+/** A channel's share of an operation, in terms of one rank. */
+struct kl_share {
+    int func, proto, root;        /* root: rank */
+    const struct kl_redop *redop; /* NULL where nothing is reduced */
+    const void *send;
+    void *recv;
+    size_t count;      /* elements of the buffer, or of one part of it */
+    size_t first, end; /* of these, the channel's */
+    size_t elem_bytes;
+    bool wide;     /* LL128: with stores of 64 bytes */
+    void *scratch; /* KL_SCRATCH_BYTES, for one hop at a time */
+};
+
+struct kl_algorithm {
+    enum kl_algo algo;
+    uint32_t funcs, protos; /* bits that it serves */
+    size_t op_bytes;
+    const struct kl_schedule *schedule[KL_FUNCS]; /* for the mover; NULL: it has an op of its own */
+
+    /** Fill in position and edges of a channel; the connectors are asked for, not ready. */
+    ncclResult_t (*link)(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                         struct kl_links *links);
+
+    void (*start)(const struct kl_algorithm *a, void *op, struct kl_links *links, const struct kl_share *share);
+
+    /** Go on; DONE when this rank's part is complete and its buffers may be reused. *rc is set on failure, with DONE. */
+    enum kl_progress (*progress)(void *op, ncclResult_t *rc);
+
+    /** A rank that a stalled op waits for; with `gone`, only one that has freed its communicator. -1: none. */
+    int (*blocked_on)(void *op, bool gone);
+};
+
+#endif

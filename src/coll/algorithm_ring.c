@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** algorithm_ring.c - the algorithm Ring: one edge from the predecessor, one to the successor. */
+#include "base/error.h"
+#include "coll/algorithms.h"
+#include "coll/links.h"
+#include "coll/mover.h"
+
+#include <stdlib.h>
+
+static int index_of(const int *order, int nranks, int rank)
+{
+    int i = 0;
+
+    while (i < nranks && order[i] != rank) i++;
+    return i;
+}
+
+static ncclResult_t link_ring(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                              struct kl_links *links)
+{
+    int n = graph->ranks.nranks;
+    int *order = malloc((size_t)n * sizeof *order);
+
+    if (!order) return KL_NOMEM("a ring");
+    links->order = order;
+    links->position = (struct kl_position){.nranks = n, .rank = graph->rank, .order = order};
+    KL_TRY(kl_connect_ring_order(graph, channel, graph->rank, order));
+    links->position.index = (n - index_of(order, n, 0)) % n;
+    KL_TRY(kl_links_recv(links, cs, channel, 0, order[n - 1]));
+    return kl_links_send(links, cs, channel, 0, order[1 % n]);
+}
+
+const struct kl_algorithm kl_algorithm_ring = {
+    .algo = KL_ALGO_RING,
+    .funcs = (1u << KL_FUNCS) - 1,
+    .protos = (1u << KL_PROTOS) - 1,
+    .op_bytes = sizeof(struct kl_mover),
+    .schedule =
+        {
+            [KL_FUNC_ALL_REDUCE] = &kl_allreduce_ring,
+            [KL_FUNC_ALL_GATHER] = &kl_allgather_ring,
+            [KL_FUNC_REDUCE_SCATTER] = &kl_reducescatter_ring,
+            [KL_FUNC_BROADCAST] = &kl_broadcast_ring,
+            [KL_FUNC_REDUCE] = &kl_reduce_ring,
+        },
+    .link = link_ring,
+    .start = kl_mover_start,
+    .progress = kl_mover_progress,
+    .blocked_on = kl_mover_blocked_on,
+};

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** algorithms.h - the table of algorithms. */
+#ifndef KL_COLL_ALGORITHMS_H
+#define KL_COLL_ALGORITHMS_H
+
+#include "coll/algorithm.h"
+
+extern const struct kl_algorithm kl_algorithm_ring, kl_algorithm_tree, kl_algorithm_pat_gather, kl_algorithm_pat_scatter;
+
+/** All of them; ends with NULL. */
+extern const struct kl_algorithm *const kl_algorithms[];
+
+enum { KL_ALGORITHM_ROWS = 8 }; /* at most, without the NULL */
+
+/** The row for a function, algorithm and protocol; -1: there is none. */
+int kl_algorithm_find(int func, int algo, int proto);
+
+#endif

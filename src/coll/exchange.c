@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/exchange.h"
+
+#include "base/error.h"
+#include "coll/func.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HOT = 32, SLICE = 8, COLD_AFTER = 64, SORT_BY_HAND = 32 };
+
+/* ---- life ---- */
+
+static bool allocate(struct kl_exchange *x)
+{
+    size_t n = (size_t)x->nranks;
+
+    x->send_round = calloc(n, sizeof *x->send_round);
+    x->recv_round = calloc(n, sizeof *x->recv_round);
+    x->last_send = calloc(n, sizeof(void *));
+    x->last_recv = calloc(n, sizeof(void *));
+    return x->send_round && x->recv_round && x->last_send && x->last_recv;
+}
+
+ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
+                              const struct kl_p2p_round *rounds)
+{
+    *x = (struct kl_exchange){.rank = rank, .nranks = nranks, .connections = cs};
+    if (!allocate(x)) {
+        kl_exchange_fini(x);
+        return KL_NOMEM("messages");
+    }
+    for (int i = 0; i < nranks; i++) {
+        x->send_round[rounds[i].send] = (uint32_t)i;
+        x->recv_round[rounds[i].recv] = (uint32_t)i;
+    }
+    return ncclSuccess;
+}
+
+void kl_exchange_fini(struct kl_exchange *x)
+{
+    free(x->send_round);
+    free(x->recv_round);
+    free(x->last_send);
+    free(x->last_recv);
+    free(x->active);
+    *x = (struct kl_exchange){.rank = x->rank};
+}
+
+ncclResult_t kl_exchange_reserve(struct kl_exchange *x, size_t messages)
+{
+    if (messages <= x->room) return ncclSuccess;
+    struct kl_task **grown = realloc(x->active, messages * sizeof(void *));
+    if (!grown) return KL_NOMEM("the messages of a group");
+    x->active = grown;
+    x->room = messages;
+    return ncclSuccess;
+}
+
+/* ---- beginning ---- */
+
+/* A send of this rank to itself meets the receive that is already there, or the other way round. */
+static void meet_myself(struct kl_task **waiting, struct kl_task **others, struct kl_task *t)
+{
+    struct kl_task *other = *others;
+
+    t->next = NULL;
+    if (!other) {
+        struct kl_task **end = waiting;
+        while (*end) end = &(*end)->next;
+        *end = t;
+        return;
+    }
+    *others = other->next;
+    struct kl_message *to = t->func == KL_FUNC_SEND ? &other->message : &t->message;
+    const struct kl_message *from = t->func == KL_FUNC_SEND ? &t->message : &other->message;
+    if (to->bytes && to->data != from->data) memmove(to->data, from->data, to->bytes);
+}
+
+static ncclResult_t connect(struct kl_exchange *x, struct kl_task *t)
+{
+    struct kl_edge edge = {.peer = t->peer, .use = KL_EDGE_MESSAGES, .sends = t->func == KL_FUNC_SEND};
+
+    KL_TRY(kl_connections_get(x->connections, &edge, &t->connector));
+    x->unready += !t->connector->ready;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_exchange_add(struct kl_exchange *x, struct kl_task *t)
+{
+    bool sends = t->func == KL_FUNC_SEND;
+    struct kl_task **last = sends ? &x->last_send[t->peer] : &x->last_recv[t->peer];
+
+    if (t->peer == x->rank) {
+        meet_myself(last, sends ? &x->last_recv[t->peer] : &x->last_send[t->peer], t);
+        return ncclSuccess;
+    }
+    t->next = NULL;
+    t->stalls = 0;
+    t->round = (sends ? x->send_round : x->recv_round)[t->peer];
+    t->waits = *last != NULL;
+    if (*last) (*last)->next = t;
+    *last = t;
+    if (t->waits) return ncclSuccess;
+    x->active[x->n++] = t;
+    return connect(x, t);
+}
+
+static int by_round(const void *a, const void *b)
+{
+    uint32_t x = (*(struct kl_task *const *)a)->round, y = (*(struct kl_task *const *)b)->round;
+
+    return (x > y) - (x < y);
+}
+
+static void sort(struct kl_exchange *x)
+{
+    if (x->n > SORT_BY_HAND) {
+        qsort(x->active, x->n, sizeof(void *), by_round);
+        return;
+    }
+    for (size_t i = 1; i < x->n; i++) {
+        struct kl_task *t = x->active[i];
+        size_t j = i;
+        for (; j && x->active[j - 1]->round > t->round; j--) x->active[j] = x->active[j - 1];
+        x->active[j] = t;
+    }
+}
+
+static void begin(struct kl_exchange *x)
+{
+    sort(x);
+    x->hot = x->n < HOT ? x->n : HOT;
+    x->hand = 0;
+    x->begun = true;
+}
+
+/* ---- going on ---- */
+
+static void swap(struct kl_exchange *x, size_t a, size_t b)
+{
+    struct kl_task *t = x->active[a];
+
+    x->active[a] = x->active[b];
+    x->active[b] = t;
+}
+
+static void warm(struct kl_exchange *x, size_t i)
+{
+    x->active[i]->stalls = 0;
+    if (i >= x->hot) swap(x, i, x->hot++);
+}
+
+/* A hot message that does not move makes room, once there are enough others. */
+static void cool(struct kl_exchange *x, size_t i)
+{
+    if (++x->active[i]->stalls < COLD_AFTER || x->n <= HOT || i >= x->hot) return;
+    x->active[i]->stalls = 0;
+    swap(x, i, --x->hot);
+}
+
+static void forget_last(struct kl_exchange *x, const struct kl_task *t)
+{
+    struct kl_task **last = t->func == KL_FUNC_SEND ? &x->last_send[t->peer] : &x->last_recv[t->peer];
+
+    if (*last == t) *last = NULL;
+}
+
+/* Done: the next one on the connector takes its place, or the last ones fill it. */
+static void replace(struct kl_exchange *x, size_t i)
+{
+    struct kl_task *t = x->active[i], *next = t->next;
+
+    forget_last(x, t);
+    if (next) {
+        next->connector = t->connector;
+        next->waits = false;
+        x->active[i] = next;
+        return;
+    }
+    if (i < x->hot) {
+        swap(x, i, --x->hot);
+        i = x->hot;
+    }
+    x->active[i] = x->active[--x->n];
+}
+
+static enum kl_progress move(struct kl_task *t, ncclResult_t *rc)
+{
+    if (!t->connector->ready) return KL_STALLED;
+    if (t->func == KL_FUNC_SEND) return kl_message_send(&t->message, t->connector);
+    return kl_message_recv(&t->message, t->connector, rc);
+}
+
+/* Look at one message. MOVED also when it is done. */
+static enum kl_progress look(struct kl_exchange *x, size_t i, ncclResult_t *rc)
+{
+    enum kl_progress got = move(x->active[i], rc);
+
+    if (*rc) return KL_DONE;
+    if (got == KL_DONE)
+        replace(x, i);
+    else if (got == KL_MOVED)
+        warm(x, i);
+    else
+        cool(x, i);
+    return got == KL_STALLED ? got : KL_MOVED;
+}
+
+static enum kl_progress look_at_hot(struct kl_exchange *x, ncclResult_t *rc)
+{
+    enum kl_progress got = KL_STALLED;
+
+    for (size_t i = x->hot; i-- > 0 && !*rc;)
+        if (i < x->hot && look(x, i, rc) == KL_MOVED) got = KL_MOVED;
+    return got;
+}
+
+static enum kl_progress look_at_cold(struct kl_exchange *x, ncclResult_t *rc)
+{
+    enum kl_progress got = KL_STALLED;
+
+    for (int k = 0; k < SLICE && x->hot < x->n && !*rc; k++) {
+        size_t cold = x->n - x->hot;
+        if (look(x, x->hot + x->hand++ % cold, rc) == KL_MOVED) got = KL_MOVED;
+    }
+    return got;
+}
+
+static size_t count_unready(const struct kl_exchange *x)
+{
+    size_t unready = 0;
+
+    for (size_t i = 0; i < x->n; i++) unready += !x->active[i]->connector->ready;
+    return unready;
+}
+
+/* Connectors come into being while others are used already. */
+static enum kl_progress connect_more(struct kl_exchange *x, ncclResult_t *rc)
+{
+    enum kl_progress got = kl_connections_progress(x->connections, rc);
+
+    if (!*rc && got != KL_STALLED) x->unready = count_unready(x);
+    return got == KL_STALLED ? got : KL_MOVED;
+}
+
+enum kl_progress kl_exchange_progress(struct kl_exchange *x, ncclResult_t *rc)
+{
+    enum kl_progress got = KL_STALLED;
+
+    if (!x->begun) begin(x);
+    if (x->unready) got = connect_more(x, rc);
+    if (!*rc && look_at_hot(x, rc) == KL_MOVED) got = KL_MOVED;
+    if (!*rc && x->hot < x->n && look_at_cold(x, rc) == KL_MOVED) got = KL_MOVED;
+    return *rc || !x->n ? KL_DONE : got;
+}
+
+void kl_exchange_reset(struct kl_exchange *x)
+{
+    for (size_t i = 0; i < x->n; i++)
+        for (struct kl_task *t = x->active[i]; t; t = t->next) forget_last(x, t);
+    if (x->last_send) x->last_send[x->rank] = x->last_recv[x->rank] = NULL;
+    x->n = x->hot = x->unready = 0;
+    x->begun = false;
+}
+
+/* ---- diagnosis ---- */
+
+static bool waits_in_vain(const struct kl_task *t)
+{
+    return t->connector->ready && kl_message_waits_in_vain(&t->message, t->connector);
+}
+
+int kl_exchange_blocked_on(const struct kl_exchange *x, bool gone)
+{
+    for (size_t i = 0; i < x->n; i++)
+        if (!gone || waits_in_vain(x->active[i])) return x->active[i]->peer;
+    return -1;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * exchange.h - all messages of a launch together: none of them waits for another one, but for those before it on the same
+ * connector.
+ *
+ * Messages begin in the order of the rounds in which pairs meet (graph/p2p.h), so that ranks that send to everybody do not
+ * all begin with the same one. Those that moved lately are looked at in every poll, the others in turn, a few at a
+ * time: a poll costs the same with 10 messages and with 10,000.
+ *
+ *     active: [ hot: looked at each time | cold: a slice each time ]   done ones leave
+ *
+ * Threads: one at a time.
+ */
+#ifndef KL_COLL_EXCHANGE_H
+#define KL_COLL_EXCHANGE_H
+
+#include "channel/connections.h"
+#include "coll/task.h"
+#include "graph/p2p.h"
+
+struct kl_exchange {
+    int rank, nranks;
+    struct kl_connections *connections;
+    uint32_t *send_round, *recv_round;       /* by peer; NULL with one rank */
+    struct kl_task **last_send, **last_recv; /* by peer: the last message of the launch */
+    struct kl_task **active;
+    size_t room;    /* for active ones */
+    size_t n, hot;  /* active ones; of them, those at the beginning are hot */
+    size_t hand;    /* where the next slice of cold ones begins */
+    size_t unready; /* of those active, whose connectors are on the way */
+    bool begun;
+};
+
+/** `rounds` holds nranks entries. */
+ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
+                              const struct kl_p2p_round *rounds);
+void kl_exchange_fini(struct kl_exchange *x);
+
+/** Make room for as many messages at once. Nothing is begun. */
+ncclResult_t kl_exchange_reserve(struct kl_exchange *x, size_t messages);
+
+/** Add a message of the launch to begin with, in the order of issue. Those of the rank with itself come in pairs. */
+ncclResult_t kl_exchange_add(struct kl_exchange *x, struct kl_task *task);
+
+/** All are added: go on until DONE. *rc is set on failure, with DONE. */
+enum kl_progress kl_exchange_progress(struct kl_exchange *x, ncclResult_t *rc);
+
+/** Forget what is under way. */
+void kl_exchange_reset(struct kl_exchange *x);
+
+/** A rank that is waited for; with `gone`, only one that has freed its communicator. -1: none. */
+int kl_exchange_blocked_on(const struct kl_exchange *x, bool gone);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/exec.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "coll/algorithms.h"
+#include "coll/links.h"
+#include "coll/mover.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OP_ALIGN = 64 };
+
+struct kl_exec {
+    struct kl_exec_config config;
+    struct kl_chooser chooser; /* the user's */
+
+    /* the runner's */
+    struct kl_links *links[KL_ALGORITHM_ROWS][KL_MAX_CHANNELS]; /* made at first use */
+    unsigned char *ops;                                         /* one per channel */
+    size_t op_stride;
+    const struct kl_algorithm *running; /* NULL: no collective has begun */
+    int ops_used, ops_left;
+    bool op_done[KL_MAX_CHANNELS];
+    int linked[KL_ALGORITHM_ROWS]; /* channels whose links are ready, from 0 on */
+    bool messages;                 /* an exchange is under way */
+    bool wide;
+    struct kl_exchange exchange;
+    alignas(64) unsigned char scratch[KL_SCRATCH_BYTES];
+};
+
+/* ---- life ---- */
+
+static size_t largest_op(void)
+{
+    size_t most = 0;
+
+    for (int i = 0; kl_algorithms[i]; i++)
+        if (kl_algorithms[i]->op_bytes > most) most = kl_algorithms[i]->op_bytes;
+    return (most + OP_ALIGN - 1) / OP_ALIGN * OP_ALIGN;
+}
+
+ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec)
+{
+    struct kl_exec *e = aligned_alloc(OP_ALIGN, (sizeof *e + OP_ALIGN - 1) / OP_ALIGN * OP_ALIGN);
+    int nchannels = config->nranks > 1 ? config->graph->nchannels : 1;
+
+    if (!e) return KL_NOMEM("operations");
+    memset(e, 0, sizeof *e);
+    e->config = *config;
+    e->chooser.tuning = config->tuning;
+    e->op_stride = largest_op();
+    e->ops = aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
+    e->wide = kl_lines_wide_works();
+    ncclResult_t rc =
+        e->ops ? kl_exchange_init(&e->exchange, config->rank, config->nranks, config->connections, config->rounds)
+               : KL_NOMEM("operations");
+    if (rc) {
+        kl_exec_free(e);
+        return rc;
+    }
+    *exec = e;
+    return ncclSuccess;
+}
+
+static void free_links(struct kl_links *links)
+{
+    if (links) kl_links_fini(links);
+    free(links);
+}
+
+void kl_exec_free(struct kl_exec *e)
+{
+    if (!e) return;
+    for (int a = 0; a < KL_ALGORITHM_ROWS; a++)
+        for (int c = 0; c < KL_MAX_CHANNELS; c++) free_links(e->links[a][c]);
+    kl_exchange_fini(&e->exchange);
+    free(e->ops);
+    free(e);
+}
+
+/* ---- the user's side ---- */
+
+static const char *const algo_names[KL_ALGOS] = {
+    "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT",
+};
+static const char *const proto_names[KL_PROTOS] = {"LL", "LL128", "SIMPLE"};
+
+static size_t elem_bytes(const struct kl_exec *e, const struct kl_task *t)
+{
+    return e->config.redops[t->type][ncclSum].elem_bytes;
+}
+
+static void log_choice(const struct kl_exec *e, const struct kl_task *t)
+{
+    KL_INFO(KL_TUNING, "%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}", kl_func_info[t->func].name,
+            t->count * elem_bytes(e, t), algo_names[kl_algorithms[t->choice.algorithm]->algo],
+            proto_names[t->choice.proto], t->choice.cut.nchannels - 1);
+}
+
+ncclResult_t kl_exec_choose(struct kl_exec *e, struct kl_task *t)
+{
+    if (e->config.nranks == 1) return ncclSuccess;
+    KL_TRY(kl_choose(&e->chooser, t, elem_bytes(e, t)));
+    if (!e->config.rank) log_choice(e, t);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_exec_reserve(struct kl_exec *e, size_t messages)
+{
+    return kl_exchange_reserve(&e->exchange, messages);
+}
+
+/* ---- links ---- */
+
+static ncclResult_t make_links(struct kl_exec *e, int row, int channel)
+{
+    const struct kl_exec_config *c = &e->config;
+
+    if (e->links[row][channel]) return ncclSuccess;
+    e->links[row][channel] = calloc(1, sizeof *e->links[row][channel]);
+    if (!e->links[row][channel]) return KL_NOMEM("the links of an algorithm");
+    return kl_algorithms[row]->link(c->graph, c->connections, channel, e->links[row][channel]);
+}
+
+static bool links_ready(struct kl_exec *e, int row, int nchannels)
+{
+    bool ready = true;
+
+    for (int c = 0; c < nchannels; c++) ready = ready && e->links[row][c] && kl_links_ready(e->links[row][c]);
+    return ready;
+}
+
+static bool has_links(const struct kl_exec *e, int row, int nchannels)
+{
+    for (int c = 0; c < nchannels; c++)
+        if (!e->links[row][c]) return false;
+    return true;
+}
+
+/* Ask once, then connect until all are ready: every rank does the same, at the same operation. */
+static enum kl_progress progress_links(struct kl_exec *e, int row, int nchannels, ncclResult_t *rc)
+{
+    if (!has_links(e, row, nchannels)) {
+        for (int c = 0; c < nchannels && !*rc; c++) *rc = make_links(e, row, c);
+        if (*rc) return KL_DONE;
+        kl_connections_start(e->config.connections);
+    }
+    enum kl_progress got = kl_connections_progress(e->config.connections, rc);
+    if (*rc) return KL_DONE;
+    if (!links_ready(e, row, nchannels)) return got == KL_DONE ? KL_MOVED : got;
+    e->linked[row] = nchannels;
+    return KL_DONE;
+}
+
+static bool is_of_use(const struct kl_exec *e, int row)
+{
+    const struct kl_tuning *t = e->config.tuning;
+    const struct kl_algorithm *a = kl_algorithms[row];
+
+    for (int f = 0; f < KL_FUNCS; f++)
+        for (int p = 0; p < KL_PROTOS; p++)
+            if (a->funcs >> f & 1 && a->protos >> p & 1 && t->bandwidth[f][a->algo][p] > 0) return true;
+    return false;
+}
+
+enum kl_progress kl_exec_connect_all(struct kl_exec *e, ncclResult_t *rc)
+{
+    int n = e->config.graph->coll_channels;
+
+    for (int row = 0; kl_algorithms[row]; row++) {
+        if (e->config.nranks == 1 || !is_of_use(e, row) || e->linked[row] == n) continue;
+        enum kl_progress got = progress_links(e, row, n, rc);
+        if (*rc || got != KL_DONE) return *rc ? KL_DONE : got;
+    }
+    return KL_DONE;
+}
+
+/* ---- collectives ---- */
+
+static void *op_of(const struct kl_exec *e, int channel)
+{
+    return e->ops + (size_t)channel * e->op_stride;
+}
+
+/* With one rank every collective is a copy: all operations are the identity on one contribution. */
+static enum kl_progress copy_alone(const struct kl_exec *e, const struct kl_task *t)
+{
+    if (t->send != t->recv) memmove(t->recv, t->send, t->count * elem_bytes(e, t));
+    return KL_DONE;
+}
+
+static void start(struct kl_exec *e, const struct kl_task *t)
+{
+    const struct kl_func_info *info = &kl_func_info[t->func];
+    const struct kl_algorithm *a = kl_algorithms[t->choice.algorithm];
+    struct kl_share share = {
+        .func = t->func,
+        .proto = t->choice.proto,
+        .root = t->peer,
+        .redop = info->reduces ? &e->config.redops[t->type][t->op] : NULL,
+        .send = t->send,
+        .recv = t->recv,
+        .count = t->count,
+        .elem_bytes = elem_bytes(e, t),
+        .wide = e->wide && t->choice.proto == KL_PROTO_LL128,
+        .scratch = e->scratch,
+    };
+
+    for (int c = 0; c < t->choice.cut.nchannels; c++) {
+        kl_cut_range(&t->choice.cut, c, &share.first, &share.end);
+        a->start(a, op_of(e, c), e->links[t->choice.algorithm][c], &share);
+        e->op_done[c] = false;
+    }
+    e->ops_used = e->ops_left = t->choice.cut.nchannels;
+    e->running = a;
+}
+
+static enum kl_progress progress_ops(struct kl_exec *e, ncclResult_t *rc)
+{
+    enum kl_progress got = KL_STALLED;
+
+    for (int c = 0; c < e->ops_used; c++) {
+        if (e->op_done[c]) continue;
+        enum kl_progress g = e->running->progress(op_of(e, c), rc);
+        if (*rc) return KL_DONE;
+        if (g == KL_STALLED) continue;
+        got = KL_MOVED;
+        if (g != KL_DONE) continue;
+        e->op_done[c] = true;
+        if (--e->ops_left) continue;
+        e->running = NULL;
+        return KL_DONE;
+    }
+    return got;
+}
+
+enum kl_progress kl_exec_collective(struct kl_exec *e, const struct kl_task *t, ncclResult_t *rc)
+{
+    if (e->config.nranks == 1) return copy_alone(e, t);
+    if (!e->running) {
+        int row = t->choice.algorithm, n = t->choice.cut.nchannels;
+        enum kl_progress got = n <= e->linked[row] ? KL_DONE : progress_links(e, row, n, rc);
+        if (*rc || got != KL_DONE) return got;
+        start(e, t);
+    }
+    return progress_ops(e, rc);
+}
+
+/* ---- messages ---- */
+
+static ncclResult_t begin_messages(struct kl_exec *e, struct kl_task *ring, uint64_t mask, uint64_t first, uint64_t end)
+{
+    e->messages = true;
+    for (uint64_t i = first; i < end; i++) KL_TRY(kl_exchange_add(&e->exchange, &ring[i & mask]));
+    return ncclSuccess;
+}
+
+enum kl_progress kl_exec_messages(struct kl_exec *e, struct kl_task *ring, uint64_t mask, uint64_t first, uint64_t end,
+                                  ncclResult_t *rc)
+{
+    if (!e->messages) *rc = begin_messages(e, ring, mask, first, end);
+    if (*rc) return KL_DONE;
+    enum kl_progress got = kl_exchange_progress(&e->exchange, rc);
+    if (got == KL_DONE && !*rc) {
+        kl_exchange_reset(&e->exchange);
+        e->messages = false;
+    }
+    return got;
+}
+
+/* ---- failures ---- */
+
+void kl_exec_reset(struct kl_exec *e)
+{
+    kl_exchange_reset(&e->exchange);
+    e->messages = false;
+    e->running = NULL;
+    e->ops_used = e->ops_left = 0;
+}
+
+int kl_exec_blocked_on(struct kl_exec *e, bool gone)
+{
+    int peer = -1;
+
+    if (e->messages) return kl_exchange_blocked_on(&e->exchange, gone);
+    if (!e->running) return gone ? -1 : kl_connections_blocked_on(e->config.connections);
+    for (int c = 0; c < e->ops_used && peer < 0; c++)
+        if (!e->op_done[c]) peer = e->running->blocked_on(op_of(e, c), gone);
+    return peer;
+}

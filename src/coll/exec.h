@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * exec.h - runs the operations of a communicator, one collective or one exchange of messages at a time.
+ *
+ * It owns what operations need while they run: links of the algorithms (asked for at first use of a channel), memory of one op
+ * per channel, scratch. It knows neither streams nor launches: comm/ decides what runs when.
+ *
+ *     kl_exec_choose      the user's thread       which algorithm, protocol, channels
+ *     kl_exec_collective  the runner, again and again until DONE
+ *       not linked yet:   ask for connectors -> connect them -> links ready
+ *       then:             start an op per channel -> progress each
+ *
+ * Threads: one runner at a time, passed on with acquire and release; kl_exec_choose and kl_exec_reserve are the user's.
+ */
+#ifndef KL_COLL_EXEC_H
+#define KL_COLL_EXEC_H
+
+#include "coll/choose.h"
+#include "coll/exchange.h"
+#include "device/host/redop.h"
+
+struct kl_exec;
+
+struct kl_exec_config {
+    int rank, nranks;
+    const struct kl_connect *graph; /* these outlive the exec */
+    const struct kl_tuning *tuning;
+    const struct kl_p2p_round *rounds;           /* nranks */
+    const struct kl_redop (*redops)[ncclNumOps]; /* by type, by operation */
+    struct kl_connections *connections;
+};
+
+ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec);
+void kl_exec_free(struct kl_exec *exec);
+
+/** Choose for a collective; rank 0 logs the choice (TUNING). Errors as kl_choose. */
+ncclResult_t kl_exec_choose(struct kl_exec *exec, struct kl_task *task);
+
+/** Make room for a group with so many messages; nothing is running. */
+ncclResult_t kl_exec_reserve(struct kl_exec *exec, size_t messages);
+
+/** Go on with a collective. *rc is set on failure, with DONE. */
+enum kl_progress kl_exec_collective(struct kl_exec *exec, const struct kl_task *task, ncclResult_t *rc);
+
+/** Go on with messages: tasks [first, end) of a ring whose size is mask + 1. */
+enum kl_progress kl_exec_messages(struct kl_exec *exec, struct kl_task *ring, uint64_t mask, uint64_t first,
+                                  uint64_t end, ncclResult_t *rc);
+
+/** Connect every algorithm on every channel now, for NCCL_RUNTIME_CONNECT=0. Again and again until DONE. */
+enum kl_progress kl_exec_connect_all(struct kl_exec *exec, ncclResult_t *rc);
+
+/** Forget what is under way, after a failure. */
+void kl_exec_reset(struct kl_exec *exec);
+
+/** A rank that is waited for; with `gone`, only one that has freed its communicator. -1: none. */
+int kl_exec_blocked_on(struct kl_exec *exec, bool gone);
+
+#endif

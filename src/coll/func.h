@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * func.h - the functions of the API that move data: one row each. Tuned ones come first, as the tuning model numbers them.
+ */
+#ifndef KL_COLL_FUNC_H
+#define KL_COLL_FUNC_H
+
+#include "graph/tuning.h"
+
+enum { KL_FUNC_SEND = KL_FUNCS, KL_FUNC_RECV, KL_FUNC_ROWS };
+
+struct kl_func_info {
+    const char *name; /* as NCCL prints it */
+    bool reduces, rooted;
+    bool send_parts, recv_parts; /* the buffer has one part of `count` elements for each rank */
+};
+
+extern const struct kl_func_info kl_func_info[KL_FUNC_ROWS];
+
+static inline bool kl_func_is_message(int func)
+{
+    return func >= KL_FUNC_SEND;
+}
+
+/** Bytes of the whole, as the tuning model counts them, for `bytes` of one part (or of the buffer). */
+static inline size_t kl_func_bytes(int func, size_t bytes, int nranks)
+{
+    const struct kl_func_info *f = &kl_func_info[func];
+
+    return f->send_parts || f->recv_parts ? bytes * (size_t)nranks : bytes;
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/links.h"
+
+#include <stdlib.h>
+
+static ncclResult_t ask(struct kl_connections *cs, int channel, int peer, bool sends, struct kl_connector **connector)
+{
+    struct kl_edge edge = {.peer = peer, .channel = (uint8_t)channel, .use = KL_EDGE_COLL, .sends = sends};
+
+    return peer < 0 ? ncclSuccess : kl_connections_get(cs, &edge, connector);
+}
+
+ncclResult_t kl_links_recv(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer)
+{
+    if (number >= links->nrecv) links->nrecv = number + 1;
+    return ask(cs, channel, peer, false, &links->recv[number]);
+}
+
+ncclResult_t kl_links_send(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer)
+{
+    if (number >= links->nsend) links->nsend = number + 1;
+    return ask(cs, channel, peer, true, &links->send[number]);
+}
+
+bool kl_links_ready(struct kl_links *links)
+{
+    bool ready = true;
+
+    if (links->ready) return true;
+    for (int i = 0; i < links->nrecv; i++) ready = ready && (!links->recv[i] || links->recv[i]->ready);
+    for (int i = 0; i < links->nsend; i++) ready = ready && (!links->send[i] || links->send[i]->ready);
+    links->ready = ready;
+    return ready;
+}
+
+void kl_links_fini(struct kl_links *links)
+{
+    free(links->order);
+    links->order = NULL;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/message.h"
+
+#include "base/error.h"
+#include "transport/pool.h"
+
+#include <string.h>
+
+enum { LEND_FROM = 4096, MOST_LENT = 1 << 20 }; /* bytes; a lent step is read in one go, which an abort waits for */
+
+static size_t at_most(size_t bytes, size_t most)
+{
+    return bytes < most ? bytes : most;
+}
+
+/* Through a slot of the pool; 0 if none is free. */
+static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left)
+{
+    size_t bytes = at_most(left, kl_pool_slot_bytes(tx->pool));
+    uint64_t offset;
+    void *slot = kl_pool_take(tx->pool, tx, &offset);
+
+    if (!slot) return 0;
+    memcpy(slot, from, bytes);
+    kl_fifo_publish_pooled(tx, offset, bytes, bytes < left);
+    return bytes;
+}
+
+static size_t send_copied(struct kl_fifo_tx *tx, const char *from, size_t left)
+{
+    size_t bytes = at_most(left, tx->shape.slot_bytes);
+
+    if (bytes) memcpy(kl_fifo_reserve(tx, bytes), from, bytes);
+    kl_fifo_publish(tx, bytes, bytes < left);
+    return bytes;
+}
+
+static size_t send_lent(struct kl_fifo_tx *tx, const char *from, size_t left)
+{
+    size_t bytes = at_most(left, MOST_LENT);
+
+    kl_fifo_publish_direct(tx, from, bytes, bytes < left);
+    return bytes;
+}
+
+static size_t send_step(struct kl_message *m, struct kl_fifo_tx *tx)
+{
+    const char *from = m->data + m->moved;
+    size_t left = m->bytes - m->moved, bytes = 0;
+
+    if (tx->shares_memory && left >= LEND_FROM) return send_lent(tx, from, left);
+    if (tx->pool && left > tx->shape.slot_bytes) bytes = send_pooled(tx, from, left);
+    return bytes ? bytes : send_copied(tx, from, left);
+}
+
+enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector)
+{
+    struct kl_fifo_tx *tx = &connector->tx;
+    enum kl_progress got = KL_STALLED;
+
+    while (!message->ended) {
+        if (!kl_fifo_can_send(tx)) return got;
+        message->moved += send_step(message, tx);
+        message->ended = message->moved == message->bytes;
+        got = KL_MOVED;
+    }
+    return kl_fifo_drained(tx) ? KL_DONE : got;
+}
+
+static ncclResult_t refuse(const struct kl_message *m, int peer, const void *in, size_t bytes, bool more)
+{
+    if (!in) return KL_FAIL(ncclRemoteError, "rank %d gave up in send", peer);
+    return KL_FAIL(ncclInvalidUsage,
+                   "recv: rank %d sent %s%zu bytes where %zu are received: the counts or types differ", peer,
+                   more ? "more than " : "", m->moved + bytes, m->bytes);
+}
+
+enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector *connector, ncclResult_t *rc)
+{
+    struct kl_fifo_rx *rx = &connector->rx;
+    enum kl_progress got = KL_STALLED;
+
+    while (!message->ended) {
+        size_t bytes;
+        bool more;
+        if (!kl_fifo_ready(rx)) return got;
+        const void *in = kl_fifo_open(rx, &bytes, &more);
+        size_t left = message->bytes - message->moved;
+        if (!in || bytes > left || more != (bytes < left)) {
+            *rc = refuse(message, connector->peer, in, bytes, more);
+            if (in) kl_fifo_release(rx); /* a lender waits for its end */
+            return KL_DONE;
+        }
+        if (bytes) memcpy(message->data + message->moved, in, bytes);
+        kl_fifo_release(rx);
+        message->moved += bytes;
+        message->ended = !more;
+        got = KL_MOVED;
+    }
+    return KL_DONE;
+}
+
+bool kl_message_waits_in_vain(const struct kl_message *message, struct kl_connector *connector)
+{
+    if (connector->sends) return kl_fifo_receiver_gone(&connector->tx, !message->ended);
+    return !message->ended && kl_fifo_sender_gone(&connector->rx);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * message.h - one send or one receive: a message cut into fifo steps. Resumable, allocates nothing.
+ *
+ * A message has at least one step, also when it is empty, and says in each whether more follows, so that a receive of
+ * another size than the send is an error and not a hang. Between ranks of one address space long messages are lent, not
+ * copied: the receiver reads the sender's buffer. Between processes they go through slots of the sender's pool.
+ *
+ * Errors:  ncclInvalidUsage when the sizes differ.
+ * Threads: one at a time.
+ */
+#ifndef KL_COLL_MESSAGE_H
+#define KL_COLL_MESSAGE_H
+
+#include "device/host/stream.h"
+#include "transport/transport.h"
+
+struct kl_message {
+    char *data; /* read only for a send */
+    size_t bytes;
+    size_t moved; /* bytes handed over or received so far */
+    bool ended;   /* the last step is done */
+};
+
+/** The connector is ready. DONE: the buffer may be reused. */
+enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector);
+
+/** *rc is set on failure, with DONE. */
+enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector *connector, ncclResult_t *rc);
+
+/** Does the message wait for a peer that has freed its communicator? */
+bool kl_message_waits_in_vain(const struct kl_message *message, struct kl_connector *connector);
+
+#endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/mover.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+enum { LEND_FROM = 4096 }; /* bytes: below, copying is cheaper than waiting for the reader */
+
+/* ---- loops ---- */
+
+/* How many chunks of a loop lie behind one another in the buffers. */
+static size_t chunks_per_loop(const struct kl_mover *op)
+{
+    return op->schedule->send == KL_LAYOUT_CHUNKS ? (size_t)op->position.nranks : 1;
+}
+
+static void begin_loop(const struct kl_mover *op, struct kl_lane *lane)
+{
+    size_t chunks = chunks_per_loop(op), share = (op->share.end - lane->first + chunks - 1) / chunks;
+
+    lane->chunk = share < op->most ? share : op->most;
+    lane->hop = 0;
+}
+
+/* All connectors have the shape that the ranks agreed on: any of them tells. */
+static size_t step_bytes(const struct kl_mover *op)
+{
+    const struct kl_links *l = op->links;
+
+    if (op->lines) return KL_LINES_BYTES;
+    for (int i = 0; i < l->nsend; i++)
+        if (l->send[i]) return l->send[i]->tx.shape.slot_bytes;
+    for (int i = 0; i < l->nrecv; i++)
+        if (l->recv[i]) return l->recv[i]->rx.shape.slot_bytes;
+    return KL_LINES_BYTES;
+}
+
+static int ring_index(const struct kl_position *p, int rank)
+{
+    int i = 0;
+
+    while (p->order[i] != rank) i++;
+    return (p->index + i) % p->nranks;
+}
+
+void kl_mover_start(const struct kl_algorithm *a, void *memory, struct kl_links *links, const struct kl_share *share)
+{
+    struct kl_mover *op = memory;
+
+    op->schedule = a->schedule[share->func];
+    op->links = links;
+    op->position = links->position;
+    op->share = *share;
+    op->lines = share->proto != KL_PROTO_SIMPLE;
+    op->most = step_bytes(op) / share->elem_bytes;
+    if (op->position.order && kl_func_info[share->func].rooted)
+        op->position.root = ring_index(&op->position, share->root);
+    for (int i = 0; i < op->schedule->lanes; i++) {
+        op->lane[i] = (struct kl_lane){.first = share->first, .hops = op->schedule->hops(&op->position, i)};
+        begin_loop(op, &op->lane[i]);
+    }
+}
+
+/* ---- one hop ---- */
+
+/** A hop with its addresses. */
+struct move {
+    struct kl_hop hop;
+    const char *own;
+    char *result;
+    size_t count, bytes;
+};
+
+static size_t offset_of(const struct kl_mover *op, const struct kl_lane *lane, enum kl_layout layout, int place)
+{
+    const struct kl_position *p = &op->position;
+
+    if (layout == KL_LAYOUT_CHUNKS) return lane->first + (size_t)place * lane->chunk;
+    if (layout == KL_LAYOUT_WHOLE) return lane->first;
+    int rank = p->order ? p->order[kl_wrap(place - p->index, p->nranks)] : place;
+    return (size_t)rank * op->share.count + lane->first;
+}
+
+static size_t count_of(const struct kl_mover *op, const struct kl_lane *lane, int place)
+{
+    bool chunks = op->schedule->send == KL_LAYOUT_CHUNKS;
+    size_t offset = chunks ? lane->first + (size_t)place * lane->chunk : lane->first;
+    size_t left = op->share.end > offset ? op->share.end - offset : 0;
+
+    return left < lane->chunk ? left : lane->chunk;
+}
+
+static struct move next_move(const struct kl_mover *op, int lane_number)
+{
+    const struct kl_lane *lane = &op->lane[lane_number];
+    const struct kl_share *s = &op->share;
+    struct kl_hop hop = op->schedule->hop(&op->position, lane_number, lane->hop);
+    size_t count = count_of(op, lane, hop.own);
+
+    return (struct move){
+        .hop = hop,
+        .own = (const char *)s->send + offset_of(op, lane, op->schedule->send, hop.own) * s->elem_bytes,
+        .result = (char *)s->recv + offset_of(op, lane, op->schedule->recv, hop.result) * s->elem_bytes,
+        .count = count,
+        .bytes = count * s->elem_bytes,
+    };
+}
+
+/* The edges of a set, lowest first:  for (uint32_t set = hop.recv; set; set &= set - 1) use(first_edge(set)) */
+static int first_edge(uint32_t set)
+{
+    return __builtin_ctz(set);
+}
+
+static bool is_there(const struct kl_mover *op, struct kl_connector *c)
+{
+    return op->lines ? kl_lines_ready(&c->rx) : kl_fifo_ready(&c->rx);
+}
+
+/* Is everything there that the hop needs? Nothing is touched before it is. */
+static bool can_move(const struct kl_mover *op, const struct kl_hop *hop)
+{
+    for (uint32_t set = hop->recv; set; set &= set - 1)
+        if (!is_there(op, op->links->recv[first_edge(set)])) return false;
+    for (uint32_t set = hop->send; set; set &= set - 1)
+        if (!kl_fifo_can_send(&op->links->send[first_edge(set)]->tx)) return false;
+    return true;
+}
+
+static ncclResult_t refuse(const struct kl_mover *op, const struct move *m, const struct kl_connector *from,
+                           const void *in, size_t bytes)
+{
+    const char *name = kl_func_info[op->share.func].name;
+
+    if (!in && bytes == m->bytes) return KL_FAIL(ncclRemoteError, "rank %d gave up in %s", from->peer, name);
+    return KL_FAIL(
+        ncclInvalidUsage,
+        "%s: rank %d sent %zu bytes where rank %d expected %zu: the ranks call with different counts, types or "
+        "operations",
+        name, from->peer, bytes, op->position.rank, m->bytes);
+}
+
+/* A chunk of an edge; NULL with an error. To be released. */
+static const void *open_chunk(struct kl_mover *op, const struct move *m, int edge, ncclResult_t *rc)
+{
+    struct kl_connector *c = op->links->recv[edge];
+    size_t bytes;
+    bool more;
+    const void *in = op->lines ? kl_lines_open(&c->rx, op->share.scratch, &bytes) : kl_fifo_open(&c->rx, &bytes, &more);
+
+    if (in && bytes == m->bytes) return in;
+    *rc = refuse(op, m, c, in, bytes);
+    if (in) kl_fifo_release(&c->rx); /* a lender waits for its end */
+    return NULL;
+}
+
+/* The hop's value without what is received: the rank's own. */
+static void take_own(const struct kl_redop *redop, const struct move *m, char *to)
+{
+    if (m->hop.actions & KL_HOP_FIRST && redop->first)
+        redop->first(redop, to, m->own, m->count);
+    else if (to != m->own)
+        memcpy(to, m->own, m->bytes);
+}
+
+/* `in` is the first chunk received, or (`later`) another one, which joins what is in `to` already. */
+static void take_in(const struct kl_redop *redop, const struct move *m, char *to, const void *in, bool later)
+{
+    if (later)
+        redop->merge(redop, to, to, in, m->count);
+    else if (m->hop.actions & KL_HOP_REDUCE)
+        redop->combine(redop, to, in, m->own, m->count);
+    else
+        memcpy(to, in, m->bytes);
+}
+
+static bool produce(struct kl_mover *op, const struct move *m, char *to, ncclResult_t *rc)
+{
+    const struct kl_redop *redop = op->share.redop;
+
+    if (!m->hop.recv) take_own(redop, m, to);
+    for (uint32_t set = m->hop.recv; set; set &= set - 1) {
+        const void *in = open_chunk(op, m, first_edge(set), rc);
+        if (!in) return false;
+        take_in(redop, m, to, in, set != m->hop.recv);
+        kl_fifo_release(&op->links->recv[first_edge(set)]->rx);
+    }
+    if (m->hop.actions & KL_HOP_FINISH && redop->last) redop->last(redop, to, m->count);
+    return true;
+}
+
+/* ---- where the value lies, and how it leaves ---- */
+
+/* Its own data as they are: nothing to compute before they are sent. */
+static bool is_plain(const struct kl_mover *op, const struct kl_hop *hop)
+{
+    return !hop->recv && !(hop->actions & KL_HOP_KEEP) &&
+           !(hop->actions & (KL_HOP_FIRST | KL_HOP_FINISH) && op->share.redop && op->share.redop->first);
+}
+
+/* Where the value is made: in the result, or where it leaves from. */
+static char *target_of(struct kl_mover *op, const struct move *m)
+{
+    if (m->hop.actions & KL_HOP_KEEP) return m->result;
+    if (op->lines) return (char *)op->share.scratch + KL_SCRATCH_BYTES / 2;
+    return kl_fifo_reserve(&op->links->send[first_edge(m->hop.send)]->tx, m->bytes);
+}
+
+/* `lasts`: the value stays where it is until the end of the operation. */
+static void send_value(struct kl_mover *op, const struct move *m, struct kl_connector *c, const char *value, bool lasts)
+{
+    struct kl_fifo_tx *tx = &c->tx;
+
+    if (op->lines) {
+        kl_lines_publish(tx, value, m->bytes, op->share.wide);
+    } else if (lasts && tx->shares_memory && m->bytes >= LEND_FROM) {
+        kl_fifo_publish_direct(tx, value, m->bytes, false);
+    } else {
+        char *slot = kl_fifo_reserve(tx, m->bytes);
+        if (slot != value) memcpy(slot, value, m->bytes);
+        kl_fifo_publish(tx, m->bytes, false);
+    }
+}
+
+static bool try_move(struct kl_mover *op, const struct move *m, ncclResult_t *rc)
+{
+    bool plain = is_plain(op, &m->hop);
+    const char *value = m->own;
+
+    if (!can_move(op, &m->hop)) return false;
+    if (!plain) {
+        char *to = target_of(op, m);
+        if (!produce(op, m, to, rc)) return false;
+        value = to;
+    }
+    bool lasts = plain || m->hop.actions & KL_HOP_KEEP;
+    for (uint32_t set = m->hop.send; set; set &= set - 1)
+        send_value(op, m, op->links->send[first_edge(set)], value, lasts);
+    return true;
+}
+
+/* ---- progress ---- */
+
+static enum kl_progress progress_lane(struct kl_mover *op, int number, ncclResult_t *rc)
+{
+    struct kl_lane *lane = &op->lane[number];
+    enum kl_progress got = KL_STALLED;
+
+    if (!lane->hops) return KL_DONE;
+    while (lane->first < op->share.end) {
+        for (; lane->hop < lane->hops; lane->hop++) {
+            struct move m = next_move(op, number);
+            if (!m.count) continue; /* the end of the last loop: the other ends skip it too */
+            if (!try_move(op, &m, rc)) return *rc ? KL_DONE : got;
+            got = KL_MOVED;
+        }
+        lane->first += lane->chunk * chunks_per_loop(op);
+        if (lane->first < op->share.end) begin_loop(op, lane);
+    }
+    return KL_DONE;
+}
+
+static bool drained(const struct kl_mover *op)
+{
+    for (int i = 0; i < op->links->nsend; i++)
+        if (op->links->send[i] && !kl_fifo_drained(&op->links->send[i]->tx)) return false;
+    return true;
+}
+
+enum kl_progress kl_mover_progress(void *memory, ncclResult_t *rc)
+{
+    struct kl_mover *op = memory;
+    enum kl_progress got = KL_STALLED;
+    bool all = true;
+
+    for (int i = 0; i < op->schedule->lanes; i++) {
+        enum kl_progress g = progress_lane(op, i, rc);
+        if (*rc) return KL_DONE;
+        if (g == KL_MOVED) got = KL_MOVED;
+        all = all && g == KL_DONE;
+    }
+    return all && drained(op) ? KL_DONE : got;
+}
+
+/* ---- diagnosis ---- */
+
+static int waits_for_data(const struct kl_mover *op, uint32_t set, bool gone)
+{
+    for (; set; set &= set - 1) {
+        struct kl_connector *c = op->links->recv[first_edge(set)];
+        if (gone ? kl_fifo_sender_gone(&c->rx) : !is_there(op, c)) return c->peer;
+    }
+    return -1;
+}
+
+static int waits_for_room(const struct kl_mover *op, uint32_t set, bool gone)
+{
+    for (int i = 0; i < op->links->nsend; i++) {
+        struct kl_connector *c = op->links->send[i];
+        bool wants_room = set >> i & 1;
+        if (!c) continue;
+        if (gone ? kl_fifo_receiver_gone(&c->tx, wants_room)
+                 : (wants_room ? !kl_fifo_can_send(&c->tx) : !kl_fifo_drained(&c->tx)))
+            return c->peer;
+    }
+    return -1;
+}
+
+int kl_mover_blocked_on(void *memory, bool gone)
+{
+    struct kl_mover *op = memory;
+    int peer = -1;
+
+    for (int i = 0; i < op->schedule->lanes && peer < 0; i++) {
+        const struct kl_lane *lane = &op->lane[i];
+        bool over = !lane->hops || lane->first >= op->share.end;
+        struct kl_hop hop = over ? (struct kl_hop){0} : next_move(op, i).hop;
+        peer = waits_for_data(op, hop.recv, gone);
+        if (peer < 0) peer = waits_for_room(op, hop.send, gone);
+    }
+    return peer;
+}

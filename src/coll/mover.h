@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * mover.h - carries out any schedule over the connectors of a channel: a resumable operation.
+ *
+ * It allocates nothing and never blocks: progress does every hop whose data and room are there, in all lanes, and returns.
+ * A hop is one step on each of its edges, so it is either done or not begun. Where both ends share an address space, large
+ * chunks that stay where they are for the rest of the operation are lent instead of copied (kl_fifo_publish_direct); the
+ * operation is then complete once the last of them has been read.
+ *
+ * Protocols:  Simple uses slots, LL and LL128 flagged lines (transport/lines.h). All ranks agree on slots and lines, so a
+ *             chunk fits into one step everywhere.
+ * Errors:     ncclInvalidUsage when a chunk has another size than this rank expects: the ranks disagree on count or type.
+ * Threads:    one at a time.
+ */
+#ifndef KL_COLL_MOVER_H
+#define KL_COLL_MOVER_H
+
+#include "coll/algorithm.h"
+#include "transport/lines.h"
+
+/** What arrives in lines, and what leaves in them. */
+#define KL_SCRATCH_BYTES (2 * (KL_LINES_BYTES + 64))
+
+struct kl_lane {
+    size_t first, chunk; /* element at which the current loop begins; elements of a chunk in it */
+    int hop, hops;       /* next, and in all, of a loop */
+};
+
+struct kl_mover {
+    const struct kl_schedule *schedule;
+    struct kl_links *links;
+    struct kl_position position;
+    struct kl_share share;
+    size_t most; /* elements of the largest chunk */
+    bool lines;  /* LL or LL128 */
+    struct kl_lane lane[KL_LANES_MAX];
+};
+
+void kl_mover_start(const struct kl_algorithm *a, void *op, struct kl_links *links, const struct kl_share *share);
+enum kl_progress kl_mover_progress(void *op, ncclResult_t *rc);
+int kl_mover_blocked_on(void *op, bool gone);
+
+#endif

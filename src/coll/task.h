@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** task.h - one operation of one rank: what was asked, what was chosen for it, and how far its message is. */
+#ifndef KL_COLL_TASK_H
+#define KL_COLL_TASK_H
+
+#include "coll/cut.h"
+#include "coll/func.h"
+#include "coll/message.h"
+#include "include/nccl.h"
+
+/** How a collective is carried out; the same on every rank. */
+struct kl_choice {
+    int8_t algorithm; /* row of kl_algorithms */
+    uint8_t proto;    /* enum kl_proto */
+    struct kl_cut cut;
+};
+
+struct kl_task {
+    int func; /* enum kl_func, KL_FUNC_SEND, KL_FUNC_RECV */
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    int peer; /* root, or the other end of a message */
+    const void *send;
+    void *recv;
+    size_t count; /* as the user gave it */
+
+    struct kl_choice choice; /* of a collective */
+
+    /* of a message, for its exchange */
+    struct kl_message message;
+    struct kl_connector *connector;
+    struct kl_task *next; /* of the launch on the same connector; waits until this one has ended */
+    uint32_t round;       /* in which the pair meets */
+    uint32_t stalls;      /* looks in a row at which it could not move */
+    bool waits;           /* for an earlier one */
+};
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * graphs.c - the graphs through the machine: its first rank searches each domain, and tells the other processes.
+ */
+#include "comm/comm.h"
+
+#include "base/log.h"
+#include "comm/graph_wire.h"
+#include "graph/config.h"
+#include "graph/graph_xml.h"
+#include "graph/graphs.h"
+
+#include <stdlib.h>
+
+/* A graph file that cannot be read, or does not fit, is no reason to fail: it is said, and the search runs. */
+static void load_graph_file(const struct kl_comm_config *config, struct kl_xml **file)
+{
+    *file = NULL;
+    if (!*config->graph_file || !kl_xml_load(config->graph_file, kl_xml_graph_schema, file)) return;
+    KL_WARN("NCCL_GRAPH_FILE is not used: %s", kl_error_text());
+}
+
+static ncclResult_t search(ncclComm_t comm, struct kl_domain *d)
+{
+    struct kl_graphs_request request = {.collnet = !d->no_collnet, .nvls = !d->no_nvls};
+    struct kl_xml *file;
+
+    load_graph_file(&comm->config, &file);
+    request.file = file;
+    ncclResult_t rc = kl_graphs_compute(d->topo, &request, &d->graphs);
+    kl_xml_free(file);
+    return rc;
+}
+
+/* ---- among the processes that have ranks in the domain ---- */
+
+static struct kl_among processes_of(ncclComm_t comm, const struct kl_domain *d, bool *with, int32_t *list)
+{
+    const struct kl_world *w = comm->world;
+
+    for (int p = 0; p < w->roster.nprocesses; p++) with[p] = false;
+    for (int r = 0; r < comm->nranks; r++)
+        if (w->domain_of[r] == d - w->domain) with[w->roster.process[r]] = true;
+    return kl_world_speakers(comm, with, list);
+}
+
+/* In the list: who speaks for the domain's first rank. */
+static int place_of_first(ncclComm_t comm, const struct kl_domain *d, const struct kl_among *among)
+{
+    const struct kl_roster *roster = &comm->world->roster;
+    int speaker = kl_roster_speaker(roster, roster->process[d->first]), i = 0;
+
+    while (among->rank[i] != speaker) i++;
+    return i;
+}
+
+static ncclResult_t tell(const struct kl_among *among, struct kl_domain *d)
+{
+    void *bytes;
+    size_t size;
+
+    KL_TRY(kl_graphs_pack(&d->graphs, &bytes, &size));
+    ncclResult_t rc = kl_among_tell(among, among->own, &bytes, &size);
+    free(bytes);
+    return rc;
+}
+
+static ncclResult_t hear(const struct kl_among *among, int from, struct kl_domain *d)
+{
+    void *bytes;
+    size_t size;
+
+    KL_TRY(kl_among_tell(among, from, &bytes, &size));
+    ncclResult_t rc = kl_graphs_unpack(bytes, size, d->topo, &d->graphs);
+    free(bytes);
+    return rc;
+}
+
+static ncclResult_t search_or_hear(ncclComm_t comm, const struct kl_among *among, struct kl_domain *d)
+{
+    int first = place_of_first(comm, d, among);
+
+    if (among->own != first) return hear(among, first, d);
+    KL_TRY(search(comm, d));
+    return among->n > 1 ? tell(among, d) : ncclSuccess;
+}
+
+static ncclResult_t get_graphs(ncclComm_t comm, struct kl_domain *d)
+{
+    size_t n = (size_t)comm->world->roster.nprocesses;
+    int32_t *list = malloc(n * sizeof *list);
+    bool *with = malloc(n * sizeof *with);
+    ncclResult_t rc = list && with ? ncclSuccess : KL_NOMEM("graphs");
+
+    if (!rc) {
+        struct kl_among among = processes_of(comm, d, with, list);
+        rc = search_or_hear(comm, &among, d);
+    }
+    free(list);
+    free(with);
+    return rc;
+}
+
+/* ---- the phase ---- */
+
+static void dump_graphs(ncclComm_t comm)
+{
+    const struct kl_world *w = comm->world;
+    const char *path = comm->config.graph_dump_file;
+    struct kl_xml *document = NULL;
+
+    if (!*path || !kl_world_has(w, comm->config.graph_dump_rank)) return;
+    const struct kl_domain *d = &w->domain[w->domain_of[comm->config.graph_dump_rank]];
+    FILE *to = fopen(path, "we");
+    if (!to || kl_graphs_to_xml(&d->graphs, d->topo, &document) || kl_xml_write(document, to))
+        KL_WARN("NCCL_GRAPH_DUMP_FILE=%s: cannot write the graphs there", path);
+    if (to) fclose(to);
+    kl_xml_free(document);
+}
+
+static ncclResult_t find_graphs(ncclComm_t comm)
+{
+    struct kl_graph_config config;
+    struct kl_world *w = comm->world;
+
+    kl_graph_config_load(&config);
+    w->record = calloc((size_t)comm->nranks, sizeof *w->record);
+    if (!w->record) return KL_NOMEM("graph records");
+    for (int i = 0; i < w->ndomains; i++) {
+        struct kl_domain *d = &w->domain[i];
+
+        d->no_collnet = kl_offload_collnet(d->topo, kl_graph_config_collnet(&config));
+        d->no_nvls = kl_offload_nvls(d->topo, (int)config.nvls, kl_offload_guess_multicast(d->topo));
+        KL_TRY(get_graphs(comm, d));
+    }
+    dump_graphs(comm);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_comm_find_graphs(ncclComm_t comm)
+{
+    return kl_world_stage(comm, KL_WORLD_GRAPHS, find_graphs);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * launch.h - how record.c, launch.c and run.c work together.
+ *
+ *     record.c  what was asked          tasks in a ring
+ *     launch.c  streams and order       one launch per call or group, on the user's stream; joins on its other streams
+ *     run.c     the runner              wait for the turn, progress the tasks through coll/exec.h
+ */
+#ifndef KL_COMM_LAUNCH_H
+#define KL_COMM_LAUNCH_H
+
+#include "comm/comm.h"
+
+/** What a launch's work record says: owner is the communicator. */
+enum {
+    KL_ARG_LAUNCH, /* its number */
+    KL_ARG_FIRST,  /* its first task */
+    KL_ARG_COUNTS  /* tasks, and streams that it waits for << 32. Of a join: 1 once it has arrived */
+};
+
+/** Task `number`, which is in flight. */
+static inline struct kl_task *kl_comm_task(ncclComm_t comm, uint64_t number)
+{
+    return &comm->tasks[number & (comm->task_room - 1)];
+}
+
+static inline size_t kl_comm_elem_bytes(ncclComm_t comm, const struct kl_task *t)
+{
+    return comm->redops[t->type][ncclSum].elem_bytes;
+}
+
+/** Drive the process until at most `tasks` tasks and `launches` launches are in flight. */
+void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches);
+
+/** Queue a launch of the last `ntasks` tasks, which begins when `streams` joins have arrived. */
+void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, uint32_t streams);
+
+/** Before it: queue a join on each of the group's streams but the launch's own. Returns how many. */
+uint32_t kl_comm_launch_joins(ncclComm_t comm, const struct kl_stream *launch_stream);
+
+/** Progress functions. A join tells the launch that its stream has come so far, and waits for the launch's end. */
+enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *work);
+enum kl_progress kl_comm_join_launch(struct kl_stream *stream, struct kl_work *work);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * record.c - what was asked: tasks in a ring of the communicator, by themselves or collected in a group.
+ */
+#include "comm/comm.h"
+#include "comm/launch.h"
+
+#include <stdlib.h>
+
+/* ---- room ---- */
+
+/* Make the ring hold `ntasks` at once. Only a group larger than any before has to wait and allocate. */
+static ncclResult_t grow_ring(ncclComm_t comm, uint64_t ntasks)
+{
+    uint64_t room = comm->task_room;
+
+    if (ntasks <= room) return ncclSuccess;
+    while (room < ntasks) room *= 2;
+    kl_comm_wait_for_flight(comm, 0, 0);
+    struct kl_task *grown = realloc(comm->tasks, room * sizeof *grown);
+    if (!grown) return KL_NOMEM("the operations of a group");
+    comm->tasks = grown;
+    comm->task_room = room;
+    return kl_exec_reserve(comm->exec, room);
+}
+
+static ncclResult_t make_room(ncclComm_t comm, uint64_t ntasks)
+{
+    KL_TRY(grow_ring(comm, ntasks));
+    kl_comm_wait_for_flight(comm, comm->task_room - ntasks, KL_LAUNCHES - 1);
+    return ncclSuccess;
+}
+
+/* ---- one ---- */
+
+static void record(ncclComm_t comm, const struct kl_task *task)
+{
+    struct kl_task *t = kl_comm_task(comm, comm->tasks_taken++);
+
+    *t = *task;
+    if (!kl_func_is_message(t->func)) return;
+    t->message = (struct kl_message){
+        .data = t->func == KL_FUNC_SEND ? (char *)(uintptr_t)t->send : t->recv,
+        .bytes = t->count * kl_comm_elem_bytes(comm, t),
+    };
+}
+
+static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
+{
+    size_t room = comm->queued_room;
+
+    if (comm->nqueued == room) {
+        room = room ? 2 * room : 16;
+        struct kl_queued *grown = realloc(comm->queued, room * sizeof *grown);
+        if (!grown) return KL_NOMEM("the operations of a group");
+        comm->queued = grown;
+        comm->queued_room = room;
+    }
+    comm->queued[comm->nqueued++] = (struct kl_queued){.task = *task, .stream = stream};
+    return ncclSuccess;
+}
+
+ncclResult_t kl_comm_issue(ncclComm_t comm, const struct kl_task *asked, struct kl_stream *stream)
+{
+    struct kl_task task = *asked;
+
+    if (!kl_func_is_message(task.func)) KL_TRY(kl_exec_choose(comm->exec, &task));
+    if (kl_load_relaxed(&comm->in_group)) return enqueue(comm, &task, stream);
+    KL_TRY(make_room(comm, 1));
+    record(comm, &task);
+    kl_comm_launch(comm, stream, 1, 0);
+    kl_comm_run_inline(comm);
+    return ncclSuccess;
+}
+
+/* ---- groups ---- */
+
+/* Collectives first, then all messages together: every rank orders a group the same way. */
+static void record_queued(ncclComm_t comm)
+{
+    for (int messages = 0; messages < 2; messages++)
+        for (size_t i = 0; i < comm->nqueued; i++)
+            if (kl_func_is_message(comm->queued[i].task.func) == messages) record(comm, &comm->queued[i].task);
+}
+
+/* The next queued message of the rank to itself, from position `i`; nqueued if there is none. */
+static size_t next_to_self(ncclComm_t comm, int func, size_t i)
+{
+    while (i < comm->nqueued && (comm->queued[i].task.func != func || comm->queued[i].task.peer != comm->rank)) i++;
+    return i;
+}
+
+static size_t message_bytes(ncclComm_t comm, size_t i)
+{
+    const struct kl_task *t = &comm->queued[i].task;
+
+    return t->count * kl_comm_elem_bytes(comm, t);
+}
+
+/* Sends of the rank to itself and its receives from itself come in pairs of one size. */
+static ncclResult_t check_self(ncclComm_t comm)
+{
+    size_t n = comm->nqueued, s = next_to_self(comm, KL_FUNC_SEND, 0), r = next_to_self(comm, KL_FUNC_RECV, 0);
+
+    for (; s < n && r < n; s = next_to_self(comm, KL_FUNC_SEND, s + 1), r = next_to_self(comm, KL_FUNC_RECV, r + 1)) {
+        size_t sent = message_bytes(comm, s), received = message_bytes(comm, r);
+        if (sent != received)
+            return KL_FAIL(ncclInvalidUsage, "rank %d sends %zu bytes to itself and receives %zu", comm->rank, sent,
+                           received);
+    }
+    if (s < n || r < n)
+        return KL_FAIL(ncclInvalidUsage, "rank %d has a %s itself without the opposite call in the same group",
+                       comm->rank, s < n ? "send to" : "receive from");
+    return ncclSuccess;
+}
+
+ncclResult_t kl_comm_prepare_queued(ncclComm_t comm)
+{
+    KL_TRY(check_self(comm));
+    return make_room(comm, comm->nqueued);
+}
+
+void kl_comm_launch_queued(ncclComm_t comm)
+{
+    size_t n = comm->nqueued;
+
+    if (!n) return;
+    struct kl_stream *stream = comm->queued[n - 1].stream;
+    uint32_t joins = kl_comm_launch_joins(comm, stream);
+    record_queued(comm);
+    kl_comm_launch(comm, stream, (uint32_t)n, joins);
+    comm->nqueued = 0;
+}
+
+void kl_comm_drop_queued(ncclComm_t comm)
+{
+    comm->nqueued = 0;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/roster.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- orders of ranks ---- */
+
+static int compare(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int by_host(const void *x, const void *y, void *peers)
+{
+    const struct kl_peer *peer = peers;
+    int32_t a = *(const int32_t *)x, b = *(const int32_t *)y;
+    int order = compare(peer[a].host, peer[b].host);
+
+    return order ? order : a - b;
+}
+
+static int by_process(const void *x, const void *y, void *peers)
+{
+    const struct kl_peer *peer = peers;
+    int32_t a = *(const int32_t *)x, b = *(const int32_t *)y;
+    int order = compare(peer[a].host, peer[b].host);
+
+    if (!order) order = compare(peer[a].process, peer[b].process);
+    return order ? order : a - b;
+}
+
+static int by_device(const void *x, const void *y, void *peers)
+{
+    const struct kl_peer *peer = peers;
+    int32_t a = *(const int32_t *)x, b = *(const int32_t *)y;
+    int order = compare(peer[a].host, peer[b].host);
+
+    if (!order) order = peer[a].device - peer[b].device;
+    return order ? order : a - b;
+}
+
+static void sort(const struct kl_roster *r, int32_t *order, int (*by)(const void *, const void *, void *))
+{
+    for (int i = 0; i < r->nranks; i++) order[i] = i;
+    qsort_r(order, (size_t)r->nranks, sizeof *order, by, r->peer);
+}
+
+static bool same_host(const struct kl_roster *r, int a, int b)
+{
+    return r->peer[a].host == r->peer[b].host;
+}
+
+/* ---- devices ---- */
+
+/* The ranks of one host, ascending. Of n ranks none gets an ordinal of n or more, so no more need to be looked at. */
+static void give_on_host(const struct kl_roster *r, const int32_t *rank, int n, bool *taken)
+{
+    int next = 0;
+
+    memset(taken, 0, (size_t)n * sizeof *taken);
+    for (int i = 0; i < n; i++) {
+        int device = r->peer[rank[i]].device;
+        if (device >= 0 && device < n) taken[device] = true;
+    }
+    for (int i = 0; i < n; i++) {
+        if (r->peer[rank[i]].device >= 0) continue;
+        while (taken[next]) next++;
+        r->peer[rank[i]].device = next++;
+    }
+}
+
+static void give_devices(const struct kl_roster *r, int32_t *order, bool *taken)
+{
+    sort(r, order, by_host);
+    for (int i = 0, n; i < r->nranks; i += n) {
+        for (n = 1; i + n < r->nranks && same_host(r, order[i], order[i + n]);) n++;
+        give_on_host(r, order + i, n, taken);
+    }
+}
+
+static void number_replicas(const struct kl_roster *r, int32_t *order)
+{
+    sort(r, order, by_device);
+    for (int i = 0; i < r->nranks; i++) {
+        struct kl_peer *p = &r->peer[order[i]], *before = i ? &r->peer[order[i - 1]] : NULL;
+        bool shared = before && before->host == p->host && before->device == p->device;
+
+        p->replica = shared ? before->replica + 1 : 0;
+    }
+}
+
+/* ---- processes ---- */
+
+/* Note for every rank which rank speaks for it, then number the speakers. */
+static void number_processes(struct kl_roster *r, int32_t *order)
+{
+    int speaker = 0;
+
+    sort(r, order, by_process);
+    for (int i = 0; i < r->nranks; i++) {
+        const struct kl_peer *p = &r->peer[order[i]], *before = i ? &r->peer[order[i - 1]] : NULL;
+
+        if (!before || before->host != p->host || before->process != p->process) speaker = order[i];
+        r->process[order[i]] = speaker;
+    }
+    for (int rank = 0; rank < r->nranks; rank++)
+        r->process[rank] = r->process[rank] == rank ? r->nprocesses++ : r->process[r->process[rank]];
+}
+
+static void list_ranks(struct kl_roster *r, int32_t *used)
+{
+    memset(used, 0, (size_t)r->nranks * sizeof *used);
+    for (int rank = 0; rank < r->nranks; rank++) r->first[r->process[rank] + 1]++;
+    for (int p = 0; p < r->nprocesses; p++) r->first[p + 1] += r->first[p];
+    for (int rank = 0; rank < r->nranks; rank++) {
+        int p = r->process[rank];
+        r->rank[r->first[p] + used[p]++] = rank;
+    }
+}
+
+/* ---- life ---- */
+
+ncclResult_t kl_roster_init(struct kl_roster *roster, struct kl_peer *peer, int nranks)
+{
+    size_t n = (size_t)nranks;
+    int32_t *block = calloc(3 * n + 1, sizeof *block), *scratch = malloc(n * sizeof *scratch);
+    bool *taken = malloc(n * sizeof *taken);
+    struct kl_roster r = {.nranks = nranks, .peer = peer, .process = block, .rank = block + n, .first = block + 2 * n};
+    bool room = block && scratch && taken;
+
+    if (room) {
+        give_devices(&r, scratch, taken);
+        number_replicas(&r, scratch);
+        number_processes(&r, scratch);
+        list_ranks(&r, scratch);
+        *roster = r;
+    }
+    free(scratch);
+    free(taken);
+    if (room) return ncclSuccess;
+    free(block);
+    free(peer);
+    return KL_NOMEM("the ranks of a communicator");
+}
+
+void kl_roster_fini(struct kl_roster *r)
+{
+    free(r->peer);
+    free(r->process); /* one block */
+    *r = (struct kl_roster){0};
+}
+
+/* ---- questions ---- */
+
+void kl_roster_host(const struct kl_roster *r, int rank, int *ranks, int *cpus)
+{
+    uint64_t words[KL_PEER_CPU_WORDS] = {0};
+
+    *ranks = *cpus = 0;
+    for (int i = 0; i < r->nranks; i++) {
+        if (!same_host(r, i, rank)) continue;
+        ++*ranks;
+        for (int w = 0; w < KL_PEER_CPU_WORDS; w++) words[w] |= r->peer[i].cpus[w];
+    }
+    for (int w = 0; w < KL_PEER_CPU_WORDS; w++) *cpus += __builtin_popcountll(words[w]);
+}

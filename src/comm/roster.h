@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * roster.h - all ranks of a communicator by host and process, and what follows from who is where.
+ *
+ * What the ranks of one process have in common is exchanged with other processes by one of them, the *speaker*: the lowest.
+ * A process that plays several hosts (NCCL_HOSTID) counts as one process for each.
+ *
+ * Threads: const once made.
+ */
+#ifndef KL_COMM_ROSTER_H
+#define KL_COMM_ROSTER_H
+
+#include "base/cpuset.h"
+#include "include/nccl.h"
+#include "transport/peer.h"
+
+struct kl_roster {
+    int nranks;
+    struct kl_peer *peer; /* by rank */
+    int nprocesses;       /* numbered by their speakers' ranks, ascending */
+    int32_t *process;     /* by rank */
+    int32_t *first;       /* by process, one more at the end: where its ranks begin in `rank` */
+    int32_t *rank;        /* all ranks, by process and ascending */
+};
+
+/**
+ * From the records of all ranks, which it takes over, also when it fails. Ranks that chose no device get, in rank order, the
+ * lowest that nobody on their host has; ranks on the same device are told apart by `replica`. Every rank computes the same.
+ */
+ncclResult_t kl_roster_init(struct kl_roster *roster, struct kl_peer *peer, int nranks);
+
+/** Free it; harmless on a zeroed one. */
+void kl_roster_fini(struct kl_roster *roster);
+
+static inline int kl_roster_speaker(const struct kl_roster *r, int process)
+{
+    return r->rank[r->first[process]];
+}
+
+static inline int kl_roster_members(const struct kl_roster *r, int process)
+{
+    return r->first[process + 1] - r->first[process];
+}
+
+/** How many ranks share the host of a rank, and on how many CPUs they may run together. */
+void kl_roster_host(const struct kl_roster *roster, int rank, int *ranks, int *cpus);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/roster.h"
+
+#include "tests/kolo_test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_RANKS = 40 };
+
+static struct kl_peer *peers_of(int n)
+{
+    struct kl_peer *peer = calloc((size_t)n, sizeof *peer);
+
+    assert_non_null(peer);
+    for (int r = 0; r < n; r++) peer[r] = (struct kl_peer){.rank = r, .host = 7, .process = 9, .device = -1};
+    return peer;
+}
+
+static struct kl_roster roster_of(struct kl_peer *peer, int n)
+{
+    struct kl_roster r;
+
+    assert_int_equal(kl_roster_init(&r, peer, n), ncclSuccess);
+    return r;
+}
+
+static void who_chose_no_device_gets_the_lowest_free_one(void **state)
+{
+    static const int chosen[] = {-1, 2, -1, 0, -1, 2}, given[] = {1, 2, 3, 0, 4, 2};
+    struct kl_peer *peer = peers_of(6);
+
+    (void)state;
+    for (int r = 0; r < 6; r++) peer[r].device = chosen[r];
+    struct kl_roster roster = roster_of(peer, 6);
+    for (int r = 0; r < 6; r++) assert_int_equal(roster.peer[r].device, given[r]);
+    assert_int_equal(roster.peer[1].replica, 0);
+    assert_int_equal(roster.peer[5].replica, 1);
+    kl_roster_fini(&roster);
+}
+
+static void processes_are_numbered_by_their_speakers(void **state)
+{
+    static const uint64_t process[] = {30, 10, 30, 20, 10, 30};
+    static const int number[] = {0, 1, 0, 2, 1, 0}, speaker[] = {0, 1, 3}, members[] = {3, 2, 1};
+    static const int by_process[] = {0, 2, 5, 1, 4, 3};
+    struct kl_peer *peer = peers_of(6);
+
+    (void)state;
+    for (int r = 0; r < 6; r++) peer[r].process = process[r];
+    struct kl_roster roster = roster_of(peer, 6);
+    assert_int_equal(roster.nprocesses, 3);
+    for (int r = 0; r < 6; r++) assert_int_equal(roster.process[r], number[r]);
+    for (int i = 0; i < 6; i++) assert_int_equal(roster.rank[i], by_process[i]);
+    for (int p = 0; p < 3; p++) assert_int_equal(kl_roster_speaker(&roster, p), speaker[p]);
+    for (int p = 0; p < 3; p++) assert_int_equal(kl_roster_members(&roster, p), members[p]);
+    kl_roster_fini(&roster);
+}
+
+static void a_host_counts_its_ranks_and_cpus(void **state)
+{
+    struct kl_peer *peer = peers_of(4);
+    int ranks, cpus;
+
+    (void)state;
+    peer[2].host = 8;
+    for (int r = 0; r < 4; r++) peer[r].cpus[0] = 3u << r;
+    struct kl_roster roster = roster_of(peer, 4);
+    kl_roster_host(&roster, 0, &ranks, &cpus);
+    assert_int_equal(ranks, 3);
+    assert_int_equal(cpus, 5); /* 0, 1, 2, 3, 4 */
+    kl_roster_host(&roster, 2, &ranks, &cpus);
+    assert_int_equal(ranks, 1);
+    assert_int_equal(cpus, 2);
+    assert_int_equal(roster.nprocesses, 2); /* one process that plays two hosts */
+    kl_roster_fini(&roster);
+}
+
+/* ---- random jobs, against what the rules say word for word ---- */
+
+static uint32_t seed = 1;
+
+static int any(int n)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return (int)((seed >> 8) % (uint32_t)n);
+}
+
+static bool taken(const struct kl_peer *peer, int n, int rank, int device)
+{
+    for (int r = 0; r < n; r++)
+        if (r != rank && peer[r].host == peer[rank].host && peer[r].device == device) return true;
+    return false;
+}
+
+static void give(struct kl_peer *peer, int n)
+{
+    for (int r = 0; r < n; r++) {
+        int device = 0;
+
+        while (taken(peer, n, r, device)) device++;
+        if (peer[r].device < 0) peer[r].device = device;
+    }
+    for (int r = 0; r < n; r++)
+        for (int q = 0; q < r; q++) peer[r].replica += peer[q].host == peer[r].host && peer[q].device == peer[r].device;
+}
+
+static void check_job(const struct kl_roster *roster, const struct kl_peer *expected)
+{
+    for (int r = 0; r < roster->nranks; r++) {
+        int first = 0;
+
+        assert_int_equal(roster->peer[r].device, expected[r].device);
+        assert_int_equal(roster->peer[r].replica, expected[r].replica);
+        while (expected[first].host != expected[r].host || expected[first].process != expected[r].process) first++;
+        assert_int_equal(kl_roster_speaker(roster, roster->process[r]), first);
+    }
+}
+
+static void random_jobs_follow_the_rules(void **state)
+{
+    struct kl_peer expected[MAX_RANKS];
+
+    (void)state;
+    for (int job = 0; job < 500; job++) {
+        int n = 1 + any(MAX_RANKS), hosts = 1 + any(3), processes = 1 + any(5), devices = 1 + any(2 * n);
+        struct kl_peer *peer = peers_of(n);
+
+        for (int r = 0; r < n; r++) {
+            peer[r].host = (uint64_t)any(hosts);
+            peer[r].process = (uint64_t)any(processes);
+            peer[r].device = any(2) ? any(devices) : -1;
+        }
+        memcpy(expected, peer, (size_t)n * sizeof *peer);
+        give(expected, n);
+        struct kl_roster roster = roster_of(peer, n);
+        check_job(&roster, expected);
+        kl_roster_fini(&roster);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_chose_no_device_gets_the_lowest_free_one),
+        cmocka_unit_test(processes_are_numbered_by_their_speakers),
+        cmocka_unit_test(a_host_counts_its_ranks_and_cpus),
+        cmocka_unit_test(random_jobs_follow_the_rules),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

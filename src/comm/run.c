@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * run.c - the runner's side of a launch: wait for its turn, progress its tasks, notice when nothing moves any more.
+ */
+#include "comm/launch.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+
+enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two looks at the clock and at who is gone */
+
+/* ---- turns ---- */
+
+static void finish_launch(ncclComm_t comm, uint64_t launch, uint64_t end)
+{
+    kl_store_relaxed(&comm->arrivals[launch % KL_LAUNCHES], 0);
+    comm->stalls = 0;
+    comm->stalled_since = 0;
+    comm->cursor = end;
+    kl_store_release(&comm->tasks_done, end);      /* pairs with kl_comm_wait_for_flight: slots may be reused */
+    kl_store_release(&comm->finished, launch + 1); /* pairs with kl_comm_run_launch of the next one */
+}
+
+static uint64_t end_of(const struct kl_work *work)
+{
+    return work->arg[KL_ARG_FIRST] + (uint32_t)work->arg[KL_ARG_COUNTS];
+}
+
+static enum kl_progress fail_launch(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work)
+{
+    ncclResult_t rc = kl_comm_failure(comm);
+
+    kl_connections_revoke(comm->connections); /* half-finished: nobody may read our memory through them any more */
+    kl_exec_reset(comm->exec);
+    kl_stream_fail(stream, rc, kl_comm_failure_text(comm));
+    finish_launch(comm, work->arg[KL_ARG_LAUNCH], end_of(work));
+    return KL_DONE;
+}
+
+/* ---- patience ---- */
+
+static void name_task(ncclComm_t comm, char *text, size_t size)
+{
+    const struct kl_task *t = kl_comm_task(comm, comm->cursor);
+
+    snprintf(text, size, "%s of %zu elements", kl_func_info[t->func].name, t->count);
+}
+
+static ncclResult_t give_up(ncclComm_t comm, const char *what)
+{
+    char who[128] = "nobody";
+    int peer = kl_exec_blocked_on(comm->exec, false);
+
+    if (peer >= 0) kl_comm_describe(comm, peer, who, sizeof who);
+    return KL_FAIL(ncclRemoteError, "%s: nothing moved for %llu s, waiting for %s", what,
+                   (unsigned long long)(comm->timeout_ns / 1000000000u), who);
+}
+
+/* Called when nothing moved. The clock is looked at, and the neighbours are, once in some hundred polls. */
+static ncclResult_t check_patience(ncclComm_t comm)
+{
+    char what[64], who[128];
+
+    if (++comm->stalls % POLLS_PER_LOOK) return ncclSuccess;
+    int gone = kl_exec_blocked_on(comm->exec, true);
+    name_task(comm, what, sizeof what);
+    if (gone >= 0)
+        return KL_FAIL(ncclRemoteError, "%s: %s destroyed its communicator without taking part", what,
+                       kl_comm_describe(comm, gone, who, sizeof who));
+    if (!comm->timeout_ns) return ncclSuccess;
+    uint64_t now = kl_now_ns();
+    if (!comm->stalled_since) comm->stalled_since = now;
+    return now - comm->stalled_since < comm->timeout_ns ? ncclSuccess : give_up(comm, what);
+}
+
+/* ---- tasks ---- */
+
+/* The messages of a launch come last, all together. */
+static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult_t *rc)
+{
+    enum kl_progress got = KL_STALLED;
+
+    while (comm->cursor < end) {
+        struct kl_task *t = kl_comm_task(comm, comm->cursor);
+        bool messages = kl_func_is_message(t->func);
+        enum kl_progress g = messages
+                                 ? kl_exec_messages(comm->exec, comm->tasks, comm->task_room - 1, comm->cursor, end, rc)
+                                 : kl_exec_collective(comm->exec, t, rc);
+        if (*rc) return KL_DONE;
+        if (g != KL_DONE) return g == KL_MOVED ? g : got;
+        got = KL_MOVED;
+        comm->cursor = messages ? end : comm->cursor + 1;
+    }
+    return KL_DONE;
+}
+
+enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *work)
+{
+    ncclComm_t comm = work->owner;
+    uint64_t launch = work->arg[KL_ARG_LAUNCH];
+    uint32_t streams = (uint32_t)(work->arg[KL_ARG_COUNTS] >> 32);
+    ncclResult_t rc = ncclSuccess;
+
+    if (kl_load_acquire(&comm->finished) != launch) return KL_STALLED; /* pairs with finish_launch */
+    if (streams && kl_load_acquire(&comm->arrivals[launch % KL_LAUNCHES]) != streams) return KL_STALLED;
+    if (kl_load_acquire(&comm->failed)) return fail_launch(comm, stream, work);
+
+    enum kl_progress got = progress_tasks(comm, end_of(work), &rc);
+    if (!rc && got == KL_STALLED) rc = check_patience(comm);
+    if (rc) {
+        kl_comm_fail(comm, comm->rank, rc, kl_error_text(), true);
+        return fail_launch(comm, stream, work);
+    }
+    if (got == KL_MOVED) comm->stalls = 0, comm->stalled_since = 0;
+    if (got == KL_DONE) finish_launch(comm, launch, end_of(work));
+    return got;
+}
+
+enum kl_progress kl_comm_join_launch(struct kl_stream *stream, struct kl_work *work)
+{
+    ncclComm_t comm = work->owner;
+    uint64_t launch = work->arg[KL_ARG_LAUNCH];
+
+    if (kl_load_acquire(&comm->finished) > launch) { /* pairs with finish_launch */
+        if (kl_load_acquire(&comm->failed)) kl_stream_fail(stream, kl_comm_failure(comm), kl_comm_failure_text(comm));
+        kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last look at the communicator */
+        return KL_DONE;
+    }
+    if (work->arg[KL_ARG_COUNTS]) return KL_STALLED;
+    work->arg[KL_ARG_COUNTS] = 1;
+    kl_fetch_add_acq_rel(&comm->arrivals[launch % KL_LAUNCHES], 1); /* pairs with kl_comm_run_launch */
+    return KL_MOVED;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/world.h"
+
+#include "base/clock.h"
+#include "comm/comm.h"
+#include "graph/graphs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the worlds that still wait for members ---- */
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kl_world *waiting; /* under list_lock */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&list_lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&list_lock);
+}
+
+/* The other threads, which were joining, do not exist here. */
+static void after_fork_in_child(void)
+{
+    waiting = NULL;
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void install_fork_handlers(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+static struct kl_world *find(uint64_t job, uint64_t host)
+{
+    for (struct kl_world *w = waiting; w; w = w->next)
+        if (w->job == job && w->host == host) return w;
+    return NULL;
+}
+
+static void unlist(struct kl_world *world)
+{
+    for (struct kl_world **w = &waiting; *w; w = &(*w)->next)
+        if (*w == world) {
+            *w = world->next;
+            return;
+        }
+}
+
+/* ---- life ---- */
+
+static void init_lock(struct kl_world *w)
+{
+    pthread_condattr_t attr;
+
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->changed, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static void forget_domain(struct kl_domain *d)
+{
+    kl_graphs_fini(&d->graphs);
+    kl_topo_free(d->topo);
+}
+
+static void destroy(struct kl_world *w)
+{
+    for (int i = 0; i < w->ndomains; i++) forget_domain(&w->domain[i]);
+    free(w->domain);
+    free(w->domain_of);
+    free(w->record);
+    kl_roster_fini(&w->roster);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+static ncclResult_t create(struct kl_peer *peers, int nranks, int rank, struct kl_world **world)
+{
+    struct kl_world *w = calloc(1, sizeof *w);
+
+    if (!w) {
+        free(peers);
+        return KL_NOMEM("what the ranks of a process share");
+    }
+    w->job = peers[0].job;
+    w->host = peers[rank].host;
+    init_lock(w);
+    ncclResult_t rc = kl_roster_init(&w->roster, peers, nranks);
+    if (rc) {
+        destroy(w);
+        return rc;
+    }
+    w->process = w->roster.process[rank];
+    w->members = kl_roster_members(&w->roster, w->process);
+    kl_roster_host(&w->roster, rank, &w->local_ranks, &w->local_cpus);
+    w->next = waiting;
+    waiting = w;
+    *world = w;
+    return ncclSuccess;
+}
+
+/* Under list_lock. */
+static ncclResult_t join(struct kl_peer *peers, int nranks, int rank, struct kl_world **world)
+{
+    struct kl_world *w = find(peers[0].job, peers[rank].host);
+
+    if (w)
+        free(peers);
+    else
+        KL_TRY(create(peers, nranks, rank, &w));
+    pthread_mutex_lock(&w->lock);
+    bool complete = ++w->joined == w->members;
+    pthread_mutex_unlock(&w->lock);
+    if (complete) unlist(w);
+    *world = w;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_world_join(struct kl_peer *peers, int nranks, int rank, struct kl_world **world)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, install_fork_handlers);
+    pthread_mutex_lock(&list_lock);
+    ncclResult_t rc = join(peers, nranks, rank, world);
+    pthread_mutex_unlock(&list_lock);
+    return rc;
+}
+
+/* Who leaves while others have not joined yet has failed; they, too, will come and leave, or nobody is left to. */
+void kl_world_leave(struct kl_world *w)
+{
+    if (!w) return;
+    pthread_mutex_lock(&list_lock);
+    pthread_mutex_lock(&w->lock);
+    bool last = ++w->left == w->joined;
+    bool listed = w->joined < w->members;
+    pthread_mutex_unlock(&w->lock);
+    if (last && listed) unlist(w);
+    pthread_mutex_unlock(&list_lock);
+    if (last) destroy(w);
+}
+
+/* ---- stages ---- */
+
+enum {
+    PATIENCE = 4,        /* stages hold few exchanges, each of which may take KOLO_BOOTSTRAP_TIMEOUT */
+    LOOK_NS = 100000000, /* how often a failure that came from elsewhere is looked for */
+};
+
+bool kl_world_speaks(const struct ncclComm *comm)
+{
+    const struct kl_world *w = comm->world;
+
+    return kl_roster_speaker(&w->roster, w->process) == comm->rank;
+}
+
+bool kl_world_has(const struct kl_world *w, int64_t rank)
+{
+    return rank >= 0 && rank < w->roster.nranks && w->roster.process[rank] == w->process;
+}
+
+struct kl_among kl_world_speakers(const struct ncclComm *comm, const bool *with, int32_t *list)
+{
+    const struct kl_world *w = comm->world;
+    struct kl_among among = {.bootstrap = comm->bootstrap, .rank = list};
+
+    for (int p = 0; p < w->roster.nprocesses; p++) {
+        if (with && !with[p]) continue;
+        if (p == w->process) among.own = among.n;
+        list[among.n++] = kl_roster_speaker(&w->roster, p);
+    }
+    return among;
+}
+
+/* Sleep until something changes, or it is time to look; under lock. */
+static void wait_a_little(struct kl_world *w)
+{
+    uint64_t until = kl_now_ns() + LOOK_NS;
+    struct timespec t = {.tv_sec = (time_t)(until / 1000000000u), .tv_nsec = (long)(until % 1000000000u)};
+
+    pthread_cond_timedwait(&w->changed, &w->lock, &t);
+}
+
+static ncclResult_t give_up(ncclComm_t comm, const char *whom)
+{
+    return KL_FAIL(ncclRemoteError,
+                   "rank %d waited %g s for %s of its process; see whether their threads are stuck, or raise "
+                   "KOLO_BOOTSTRAP_TIMEOUT",
+                   comm->rank, PATIENCE * (double)comm->config.bootstrap_timeout_s, whom);
+}
+
+static uint64_t patience(ncclComm_t comm)
+{
+    return kl_deadline_in_ms(PATIENCE * 1000 * (uint64_t)comm->config.bootstrap_timeout_s);
+}
+
+/* The speaker's failure is the communicator's here as well, and the speaker tells the other processes. */
+static ncclResult_t fail_like_the_speaker(ncclComm_t comm, ncclResult_t rc, const char *text)
+{
+    kl_comm_fail(comm, kl_roster_speaker(&comm->world->roster, comm->world->process), rc, text, false);
+    return kl_comm_failure(comm);
+}
+
+static ncclResult_t await_stage(ncclComm_t comm, int stage)
+{
+    struct kl_world *w = comm->world;
+    uint64_t deadline = patience(comm);
+    char text[KL_ERROR_TEXT];
+
+    pthread_mutex_lock(&w->lock);
+    while (w->done <= stage && !w->failed && !kl_comm_failure(comm) && !kl_deadline_passed(deadline)) wait_a_little(w);
+    bool done = w->done > stage;
+    ncclResult_t failed = w->failed;
+    if (failed) memcpy(text, w->text, sizeof text);
+    pthread_mutex_unlock(&w->lock);
+    if (done) return ncclSuccess;
+    if (failed) return fail_like_the_speaker(comm, failed, text);
+    KL_TRY(kl_comm_failure(comm));
+    return give_up(comm, "the first rank");
+}
+
+static ncclResult_t run_stage(ncclComm_t comm, ncclResult_t (*run)(ncclComm_t comm))
+{
+    struct kl_world *w = comm->world;
+    ncclResult_t rc = run(comm);
+
+    pthread_mutex_lock(&w->lock);
+    if (rc) {
+        w->failed = rc;
+        snprintf(w->text, sizeof w->text, "%s", kl_error_text());
+    } else
+        w->done++;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
+ncclResult_t kl_world_stage(ncclComm_t comm, enum kl_world_stage stage, ncclResult_t (*run)(ncclComm_t comm))
+{
+    return kl_world_speaks(comm) ? run_stage(comm, run) : await_stage(comm, (int)stage);
+}
+
+void kl_world_arrive(struct kl_world *w)
+{
+    pthread_mutex_lock(&w->lock);
+    if (++w->arrived == w->members) pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+}
+
+ncclResult_t kl_world_await_members(ncclComm_t comm)
+{
+    struct kl_world *w = comm->world;
+    uint64_t deadline = patience(comm);
+
+    pthread_mutex_lock(&w->lock);
+    while (w->arrived < w->members && !kl_comm_failure(comm) && !kl_deadline_passed(deadline)) wait_a_little(w);
+    bool all = w->arrived == w->members;
+    pthread_mutex_unlock(&w->lock);
+    if (all) return ncclSuccess;
+    KL_TRY(kl_comm_failure(comm));
+    return give_up(comm, "the other ranks");
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * world.h - what the ranks of a communicator that live in one process have in common: made once, kept once.
+ *
+ * Who is where, the machine and its paths, the graphs, the records of all ranks: these are the same for every rank of a
+ * process, and large. The first that gets there makes the world, the last that leaves frees it. What takes talking to other
+ * processes is done in stages by the speaker (roster.h), and the others wait for it; so with P processes of T ranks
+ * each, P of them talk and search, not P * T.
+ *
+ * Errors:   a stage that fails fails with one code and one sentence for all. Whoever waits also ends with the communicator's
+ *           failure, and after a multiple of KOLO_BOOTSTRAP_TIMEOUT.
+ * Threads:  each rank's own thread. What stages have made is const from then on, and read without a lock.
+ */
+#ifndef KL_COMM_WORLD_H
+#define KL_COMM_WORLD_H
+
+#include "base/error.h"
+#include "comm/among.h"
+#include "comm/roster.h"
+#include "graph/connect.h"
+#include "graph/p2p.h"
+#include "topo/topo.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct ncclComm;
+
+/** Ranks of a host that reach each other without the network; usually all of them. It is searched once, by its first rank. */
+struct kl_domain {
+    int first;                           /* its lowest rank, which may live in another process */
+    struct kl_topo *topo;                /* as `first` sees it */
+    enum kl_offload no_collnet, no_nvls; /* why no graphs for them were looked for */
+    struct kl_graphs graphs;
+    struct kl_p2p_channels p2p; /* under the world's lock, as the number of channels it was counted for; 0: not yet */
+    int counted;
+};
+
+/** Done in this order. */
+enum kl_world_stage { KL_WORLD_MACHINE, KL_WORLD_GRAPHS, KL_WORLD_RECORDS, KL_WORLD_STAGES };
+
+struct kl_world {
+    uint64_t job, host; /* what it is found by */
+    struct kl_roster roster;
+    int process;                 /* this one's number in the roster */
+    int local_ranks, local_cpus; /* of this host, all processes */
+
+    struct kl_domain *domain; /* those that ranks of this process are in */
+    int ndomains;
+    int32_t *domain_of;            /* by rank; -1: none of these */
+    struct kl_rank_record *record; /* by rank; each writes its own before all are there */
+    int min_sm, max_sm;            /* of them */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* under lock: */
+    int members, joined, left;
+    int arrived; /* at the records */
+    int done;    /* stages */
+    ncclResult_t failed;
+    char text[KL_ERROR_TEXT];
+    struct kl_world *next; /* in the list of those that not all have joined */
+};
+
+/**
+ * The world of `rank`, whose peers' records are `peers` (taken over, also on failure). Every member that joined leaves by
+ * kl_world_leave.
+ */
+ncclResult_t kl_world_join(struct kl_peer *peers, int nranks, int rank, struct kl_world **world);
+void kl_world_leave(struct kl_world *world);
+
+/**
+ * The speakers of the processes that `with` marks, this one among them, which `list` (room for all) receives: for exchanges
+ * among them. `with` NULL: all.
+ */
+struct kl_among kl_world_speakers(const struct ncclComm *comm, const bool *with, int32_t *list);
+
+/** Does a rank live in this process? Any number is allowed. */
+bool kl_world_has(const struct kl_world *world, int64_t rank);
+
+/** Is this rank the one that speaks for its process? */
+bool kl_world_speaks(const struct ncclComm *comm);
+
+/** The speaker runs `run`; the others wait until it has, and fail as it fails. */
+ncclResult_t kl_world_stage(struct ncclComm *comm, enum kl_world_stage stage,
+                            ncclResult_t (*run)(struct ncclComm *comm));
+
+/** The own record is written. */
+void kl_world_arrive(struct kl_world *world);
+
+/** For the speaker: wait until all members' records are. */
+ncclResult_t kl_world_await_members(struct ncclComm *comm);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * search_report.h - how the search came to its channels, what stopped it, and what is broken.
+ *
+ *     search_report.c     gathers all of it
+ *     search_faults.c     faults of the machine, and what it would do without them
+ *     search_links.c      loads of links, those with the same numbers together
+ *     search_headline.c   what matters most
+ *     search_result.c     graphs in a few numbers
+ *
+ * Units:   GB/s.
+ */
+#ifndef KL_PLAN_SEARCH_REPORT_H
+#define KL_PLAN_SEARCH_REPORT_H
+
+#include "graph/load.h"
+#include "graph/story.h"
+#include "plan/planned.h"
+#include "topo/fault.h"
+
+/** A graph in a few numbers. */
+struct kl_graph_result {
+    int id, nchannels;
+    float bw_intra, bw_inter;
+    bool nets, fallback;
+};
+
+/** A fault of the machine, and whether it costs anything. */
+struct kl_fault_cost {
+    struct kl_fault fault;
+    bool mended, costs; /* could the document be mended; are the graphs better then */
+    bool together;      /* they are only when all faults that can be are mended */
+    int hosts;          /* for which that was tried: as asked, or 2 where only the network is concerned */
+    struct kl_graph_result now, without; /* the graph that shows it */
+};
+
+/** Links, or ports of NETs, of one kind that carry the same. */
+struct kl_link_group {
+    bool port;
+    int first, n, all; /* the first link or NET; how many carry the same, and how many of the kind there are */
+    float bw, used;
+    int nlacks;        /* of the n: how many lack something for one more channel */
+    float more, lacks; /* most that it takes of one of them, and lacks there */
+};
+
+struct kl_graph_report {
+    int id;
+    const struct kl_graph *graph;
+    const struct kl_graph_why *why;
+    struct kl_story *story;
+    struct kl_load *load;
+    struct kl_link_group *group; /* what lacks something first, then the fullest */
+    int ngroups;
+};
+
+/** What matters most. */
+enum kl_search_headline {
+    KL_HEADLINE_FAULT,    /* a fault of the machine costs bandwidth */
+    KL_HEADLINE_REFUSED,  /* a graph file does not fit */
+    KL_HEADLINE_INJECTED, /* the graph comes from a file */
+    KL_HEADLINE_FALLBACK, /* nothing was found, and no fault explains it */
+    KL_HEADLINE_NONE,     /* the machine cannot have such a graph */
+    KL_HEADLINE_LIMIT,    /* all is well: what limits the result */
+    KL_HEADLINES
+};
+
+struct kl_search_report {
+    const struct kl_cluster *cluster;
+    struct kl_planned planned;
+    const struct kl_plan_domain *domain; /* of rank 0 */
+    struct kl_graph_report graph[KL_GRAPHS];
+    int ngraphs;
+    struct kl_fault_cost *fault;
+    int nfaults;
+    struct kl_plan *searched; /* without the graph file, where one was used; else NULL */
+
+    enum kl_search_headline headline;
+    const struct kl_graph_report *about;
+    const struct kl_fault_cost *worst;   /* KL_HEADLINE_FAULT: the one that costs most */
+    const struct kl_fault_cost *suspect; /* else one that may have to do with it; NULL */
+    int apart[2];                        /* KL_HEADLINE_FALLBACK: nodes that cannot reach each other; -1 if all can */
+};
+
+/**
+ * Plan for a cluster, which must outlive the report, and look at the graphs of these bits (1 << enum kl_graph_id).
+ * ncclInvalidUsage if none of them was computed. Free with kl_search_report_fini, also after a failure.
+ */
+ncclResult_t kl_search_report_make(const struct kl_cluster *cluster, unsigned graphs, struct kl_search_report *report);
+void kl_search_report_fini(struct kl_search_report *report);
+
+struct kl_graph_result kl_graph_result_of(const struct kl_graphs *graphs, int id);
+
+/** GB/s of all channels. */
+float kl_graph_result_total(const struct kl_graph_result *result);
+
+/** "fault". */
+const char *kl_search_headline_name(enum kl_search_headline headline);
+
+#endif

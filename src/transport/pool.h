@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * pool.h - slots that the messages of a rank share, whoever they go to.
+ *
+ * A rank may send to thousands, but to few at a time. Instead of slots per receiver it has one pool: a segment that each
+ * receiver maps once. A message takes a slot when it has data to hand over and gets it back when they have been read. When
+ * all are in use, a message goes on in small steps through the slots of its own fifo, so that no message ever waits for
+ * another one.
+ *
+ * Units:   bytes; a slot is named by its offset in the segment.
+ * Threads: one at a time, as the messages.
+ */
+#ifndef KL_TRANSPORT_POOL_H
+#define KL_TRANSPORT_POOL_H
+
+#include "os/segment.h"
+#include "transport/fifo.h"
+
+struct kl_pool;
+
+/** A pool of `nslots` slots; its memory comes into being when touched. */
+ncclResult_t kl_pool_create(uint32_t nslots, size_t slot_bytes, struct kl_pool **pool);
+
+/** Free it; nobody holds a slot any more, or the communicator has ended. NULL is fine. */
+void kl_pool_free(struct kl_pool *pool);
+
+/** The memory, to be offered to receivers. */
+const struct kl_segment *kl_pool_segment(const struct kl_pool *pool);
+
+size_t kl_pool_slot_bytes(const struct kl_pool *pool);
+
+/** A slot for the next step of `tx`: where to write, and its offset for kl_fifo_publish_pooled. NULL: none is free now. */
+void *kl_pool_take(struct kl_pool *pool, struct kl_fifo_tx *tx, uint64_t *offset);
+
+/** `tx` is freed: what it holds is free. */
+void kl_pool_forget(struct kl_pool *pool, const struct kl_fifo_tx *tx);
+
+#endif

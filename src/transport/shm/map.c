@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** map.c - memory of other processes, mapped once for all who use it here; see region.h. */
+#include "base/error.h"
+#include "transport/shm/region.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct kl_shm_map {
+    struct kl_shm_map *next; /* guarded by the lock, as users */
+    uint32_t users;
+    struct kl_fd_ticket ticket;
+    struct kl_segment segment; /* constant once listed */
+};
+
+enum { BUCKETS = 1024 };
+
+/* A ticket is random, so its first bytes are a hash of it. */
+static struct {
+    pthread_mutex_t lock;
+    struct kl_shm_map *bucket[BUCKETS]; /* under lock */
+} maps = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct kl_shm_map **bucket_of(const struct kl_fd_ticket *ticket)
+{
+    return &maps.bucket[(ticket->secret[0] | ticket->secret[1] << 8) % BUCKETS];
+}
+
+/* Under the lock. */
+static struct kl_shm_map *find(const struct kl_fd_ticket *ticket)
+{
+    struct kl_shm_map *m = *bucket_of(ticket);
+
+    while (m && memcmp(&m->ticket, ticket, sizeof *ticket)) m = m->next;
+    return m;
+}
+
+static ncclResult_t map_now(const struct kl_fd_ticket *ticket, size_t bytes, uint64_t deadline, struct kl_shm_map **map)
+{
+    struct kl_shm_map *m = calloc(1, sizeof *m);
+    int fd;
+
+    if (!m) return KL_NOMEM("a connection");
+    m->ticket = *ticket;
+    m->users = 1;
+    ncclResult_t rc = kl_fdshare_redeem(ticket, deadline, &fd);
+    if (!rc) rc = kl_segment_attach(&m->segment, fd, bytes);
+    if (rc) {
+        free(m);
+        return rc;
+    }
+    *map = m;
+    return ncclSuccess;
+}
+
+/* Two threads may map the same at the same time: the second one throws its map away. */
+static struct kl_shm_map *list(struct kl_shm_map *mine)
+{
+    pthread_mutex_lock(&maps.lock);
+    struct kl_shm_map *there = find(&mine->ticket);
+    if (there) {
+        there->users++;
+    } else {
+        mine->next = *bucket_of(&mine->ticket);
+        *bucket_of(&mine->ticket) = mine;
+    }
+    pthread_mutex_unlock(&maps.lock);
+    if (!there) return mine;
+    kl_segment_close(&mine->segment);
+    free(mine);
+    return there;
+}
+
+ncclResult_t kl_shm_map_get(const struct kl_fd_ticket *ticket, size_t bytes, uint64_t deadline, struct kl_shm_map **map)
+{
+    pthread_mutex_lock(&maps.lock);
+    struct kl_shm_map *m = find(ticket);
+    if (m) m->users++;
+    pthread_mutex_unlock(&maps.lock);
+    if (!m) {
+        KL_TRY(map_now(ticket, bytes, deadline, &m));
+        m = list(m);
+    }
+    if (m->segment.bytes < bytes) {
+        kl_shm_map_put(m);
+        return KL_FAIL(ncclRemoteError, "a peer's memory is smaller than it says");
+    }
+    *map = m;
+    return ncclSuccess;
+}
+
+void kl_shm_map_put(struct kl_shm_map *map)
+{
+    pthread_mutex_lock(&maps.lock);
+    bool last = !--map->users;
+    if (last) {
+        struct kl_shm_map **link = bucket_of(&map->ticket);
+        while (*link != map) link = &(*link)->next;
+        *link = map->next;
+    }
+    pthread_mutex_unlock(&maps.lock);
+    if (!last) return;
+    kl_segment_close(&map->segment);
+    free(map);
+}
+
+void *kl_shm_map_base(const struct kl_shm_map *map)
+{
+    return map->segment.base;
+}
+
+size_t kl_shm_map_bytes(const struct kl_shm_map *map)
+{
+    return map->segment.bytes;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * region.h - memory that fifos between processes lie in: regions of this process, and maps of other processes' regions.
+ *
+ * A region is one segment with room for one fifo, or for several of equal size: descriptors and mappings are scarce, and a
+ * rank may receive from thousands. It is on offer until all its fifos are taken and mapped by their senders. A process maps
+ * another one's region once, however many of its ranks send there.
+ *
+ *     region:  [fifo][fifo][fifo][ free ]      ticket, on offer while a fifo is free or not settled
+ *
+ * Threads: a region and a home belong to one communicator, and one thread at a time; maps may be asked for by any.
+ */
+#ifndef KL_TRANSPORT_SHM_REGION_H
+#define KL_TRANSPORT_SHM_REGION_H
+
+#include "event/fdshare.h"
+#include "os/segment.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kl_shm_region;
+struct kl_shm_map;
+
+/** Where receiving fifos of one size lie together; regions grow from a few fifos to many. */
+struct kl_shm_home;
+
+/** A region for one fifo of `bytes`. */
+ncclResult_t kl_shm_region_create(size_t bytes, struct kl_shm_region **region);
+
+/** Room for one more fifo of `bytes`, always the same, in a home (made if *home is NULL): region and offset. */
+ncclResult_t kl_shm_home_take(struct kl_shm_home **home, size_t bytes, struct kl_shm_region **region, size_t *offset);
+
+/** Forget the home; its regions live on while fifos are in them. NULL is fine. */
+void kl_shm_home_free(struct kl_shm_home *home);
+
+void *kl_shm_region_base(const struct kl_shm_region *region);
+size_t kl_shm_region_bytes(const struct kl_shm_region *region);
+const struct kl_fd_ticket *kl_shm_region_ticket(const struct kl_shm_region *region);
+
+/** The sender of one of its fifos has mapped it. */
+void kl_shm_region_settle(struct kl_shm_region *region);
+
+/** One of its fifos is not needed any more; with the last one the region goes. */
+void kl_shm_region_release(struct kl_shm_region *region, bool settled);
+
+/** Map what another process offers, at least `bytes`, or share the map that there is. Waits at most until `deadline`. */
+ncclResult_t kl_shm_map_get(const struct kl_fd_ticket *ticket, size_t bytes, uint64_t deadline,
+                            struct kl_shm_map **map);
+void kl_shm_map_put(struct kl_shm_map *map);
+void *kl_shm_map_base(const struct kl_shm_map *map);
+size_t kl_shm_map_bytes(const struct kl_shm_map *map);
+
+#endif
