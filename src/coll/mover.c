@@ -133,7 +133,12 @@ static ncclResult_t refuse(const struct kl_mover *op, const struct move *m, cons
 {
     const char *name = kl_func_info[op->share.func].name;
 
-    if (!in && bytes == m->bytes) return KL_FAIL(ncclRemoteError, "rank %d gave up in %s", from->peer, name);
+    if (!in && kl_fifo_revoked(&from->rx)) return KL_FAIL(ncclRemoteError, "rank %d gave up in %s", from->peer, name);
+    if (bytes == m->bytes)
+        return KL_FAIL(ncclInvalidUsage,
+                       "%s: rank %d sent by another protocol than rank %d expected: the ranks call with different "
+                       "counts, types or operations",
+                       name, from->peer, op->position.rank);
     return KL_FAIL(
         ncclInvalidUsage,
         "%s: rank %d sent %zu bytes where rank %d expected %zu: the ranks call with different counts, types or "
