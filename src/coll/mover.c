@@ -247,23 +247,23 @@ static bool try_move(struct kl_mover *op, const struct move *m, ncclResult_t *rc
 
 /* ---- progress ---- */
 
-static enum kl_progress progress_lane(struct kl_mover *op, int number, ncclResult_t *rc)
+/* True: the lane is at its end. *rc is set on failure. */
+static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResult_t *rc)
 {
     struct kl_lane *lane = &op->lane[number];
-    enum kl_progress got = KL_STALLED;
 
-    if (!lane->hops) return KL_DONE;
+    if (!lane->hops) return true;
     while (lane->first < op->share.end) {
         for (; lane->hop < lane->hops; lane->hop++) {
             struct move m = next_move(op, number);
             if (!m.count) continue; /* the end of the last loop: the other ends skip it too */
-            if (!try_move(op, &m, rc)) return *rc ? KL_DONE : got;
-            got = KL_MOVED;
+            if (!try_move(op, &m, rc)) return false;
+            *moved = true;
         }
         lane->first += lane->chunk * chunks_per_loop(op);
         if (lane->first < op->share.end) begin_loop(op, lane);
     }
-    return KL_DONE;
+    return true;
 }
 
 static bool drained(const struct kl_mover *op)
@@ -276,16 +276,15 @@ static bool drained(const struct kl_mover *op)
 enum kl_progress kl_mover_progress(void *memory, ncclResult_t *rc)
 {
     struct kl_mover *op = memory;
-    enum kl_progress got = KL_STALLED;
-    bool all = true;
+    bool moved = false, all = true;
 
     for (int i = 0; i < op->schedule->lanes; i++) {
-        enum kl_progress g = progress_lane(op, i, rc);
+        bool over = progress_lane(op, i, &moved, rc);
         if (*rc) return KL_DONE;
-        if (g == KL_MOVED) got = KL_MOVED;
-        all = all && g == KL_DONE;
+        all = all && over;
     }
-    return all && drained(op) ? KL_DONE : got;
+    if (all && drained(op)) return KL_DONE;
+    return moved ? KL_MOVED : KL_STALLED;
 }
 
 /* ---- diagnosis ---- */
