@@ -59,3 +59,16 @@ ncclResult_t kl_bootstrap_poll(struct kl_bootstrap *b, int peer, uint32_t tag, v
     pthread_mutex_unlock(&b->lock);
     return kl_exchange_settle(b, peer, rc);
 }
+
+/* One that has left may have posted before all that we need: polls find out. */
+ncclResult_t kl_bootstrap_watch(struct kl_bootstrap *b, int peer)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    KL_TRY(kl_exchange_check(b, peer, 0));
+    pthread_mutex_lock(&b->lock);
+    if (peer != b->rank) rc = kl_bootstrap_check(b);
+    if (peer != b->rank && !rc) rc = kl_reach_begin(&b->peers[peer]);
+    pthread_mutex_unlock(&b->lock);
+    return kl_exchange_settle(b, peer, rc);
+}
