@@ -6,7 +6,7 @@
 #include "api/check.h"
 #include "comm/group.h"
 
-static ncclResult_t issue_checked(ncclComm_t comm, const struct kl_task *task, cudaStream_t stream,
+static ncclResult_t issue_checked(ncclComm_t comm, struct kl_task *task, cudaStream_t stream,
                                   const char *function)
 {
     struct kl_stream *s;
@@ -24,7 +24,7 @@ static ncclResult_t issue_checked(ncclComm_t comm, const struct kl_task *task, c
     return kl_comm_issue(comm, task, s);
 }
 
-static ncclResult_t issue(ncclComm_t handle, const struct kl_task *task, cudaStream_t stream, const char *function)
+static ncclResult_t issue(ncclComm_t handle, struct kl_task *task, cudaStream_t stream, const char *function)
 {
     struct ncclComm *comm;
     ncclResult_t rc = kl_handle_enter(handle, function, &comm);

@@ -156,8 +156,8 @@ void kl_comm_log_channels(ncclComm_t comm);
 
 /* ---- operations: record.c, launch.c, run.c ---- */
 
-/** Record a checked task: queue it on `stream`, or add it to the open group of the calling thread. */
-ncclResult_t kl_comm_issue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream);
+/** Record a checked task, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
+ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
 
 /** Check what the group collected, and make room for it. */
 ncclResult_t kl_comm_prepare_queued(ncclComm_t comm);
