@@ -158,7 +158,6 @@ struct kl_net_fate {
     int gpu;     /* index of the GPU with the best path to it; -1 */
     int instead; /* index of the NET which that GPU uses first; -1 */
 };
-const char *kl_net_use_name(enum kl_net_use use);
 
 /* ---- paths ---- */
 

@@ -305,7 +305,7 @@ static struct kl_topo *parsed(const char *text)
 
 static void nics_that_no_gpu_chooses(void **state)
 {
-    static const char *const fates[] = {"chosen", "slower", "farther", "twin"};
+    static const enum kl_net_use fates[] = {KL_NET_CHOSEN, KL_NET_SLOWER, KL_NET_FARTHER, KL_NET_TWIN};
     struct kl_topo *t = parsed(nics);
 
     (void)state;
@@ -314,7 +314,7 @@ static void nics_that_no_gpu_chooses(void **state)
         struct kl_net_fate fate;
 
         assert_int_equal(kl_topo_net_fate(t, i, &fate), ncclSuccess);
-        assert_string_equal(kl_net_use_name(fate.use), fates[i]);
+        assert_int_equal(fate.use, fates[i]);
         if (i == 1 || i == 2) assert_int_equal(fate.instead, 0);
     }
     kl_topo_free(t);
