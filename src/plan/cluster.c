@@ -249,30 +249,3 @@ ncclResult_t kl_cluster_whole(const struct kl_cluster *c, struct kl_topo **topo,
 {
     return kl_machine_whole(&c->machine, &c->options, topo, document);
 }
-
-/* The hosts are alike, so what is together on host 0 is together everywhere. */
-ncclResult_t kl_cluster_nodes(const struct kl_cluster *c, int *node, int *nnodes)
-{
-    int local = c->machine.hosts > 1 ? c->hosts * c->gpus : c->gpus, n = 0;
-    struct kl_topo *t = NULL;
-    int *domain = NULL;
-    ncclResult_t rc;
-
-    KL_TRY(kl_cluster_whole(c, &t, NULL));
-    domain = calloc((size_t)local + 1, 2 * sizeof *domain);
-    KL_TRY_OR(rc, out, domain ? ncclSuccess : KL_NOMEM("nodes"));
-    kl_topo_domains(t, domain);
-    int *number = domain + local; /* of the node of each domain */
-    for (int r = 0; r < c->hosts * c->gpus; r++) {
-        int gpu = kl_topo_gpu_of_rank(t, r % local);
-
-        if (r % local == 0) memset(number, 0xff, (size_t)local * sizeof *number);
-        if (number[domain[gpu]] < 0) number[domain[gpu]] = n++;
-        node[r] = number[domain[gpu]];
-    }
-    *nnodes = n;
-out:
-    free(domain);
-    kl_topo_free(t);
-    return rc;
-}

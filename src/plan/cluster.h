@@ -64,7 +64,4 @@ ncclResult_t kl_cluster_topo(struct kl_cluster *cluster, int rank, struct kl_top
 /** Host 0, or all hosts with MNNVL, before trimming. */
 ncclResult_t kl_cluster_whole(const struct kl_cluster *cluster, struct kl_topo **topo, struct kl_xml **document);
 
-/** Node of every rank, numbered as they appear; `node` holds hosts * gpus. Returns how many through `nnodes`. */
-ncclResult_t kl_cluster_nodes(const struct kl_cluster *cluster, int *node, int *nnodes);
-
 #endif
