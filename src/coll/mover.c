@@ -128,7 +128,12 @@ static ncclResult_t refuse(const struct kl_mover *op, const struct kl_move *m, c
 {
     const char *name = kl_func_info[op->share.func].name;
 
-    if (!in && bytes == m->bytes) return KL_FAIL(ncclRemoteError, "rank %d gave up in %s", from->peer, name);
+    if (!in && kl_fifo_revoked(&from->rx)) return KL_FAIL(ncclRemoteError, "rank %d gave up in %s", from->peer, name);
+    if (bytes == m->bytes)
+        return KL_FAIL(ncclInvalidUsage,
+                       "%s: rank %d sent by another protocol than rank %d expected: the ranks call with different "
+                       "counts, types or operations",
+                       name, from->peer, op->position.rank);
     return KL_FAIL(
         ncclInvalidUsage,
         "%s: rank %d sent %zu bytes where rank %d expected %zu: the ranks call with different counts, types or "
@@ -247,24 +252,24 @@ static void prepare(struct kl_mover *op, int number)
     lane->prepared = lane->move.count;
 }
 
-static enum kl_progress progress_lane(struct kl_mover *op, int number, ncclResult_t *rc)
+/* True: the lane is at its end. *rc is set on failure. */
+static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResult_t *rc)
 {
     struct kl_lane *lane = &op->lane[number];
-    enum kl_progress got = KL_STALLED;
 
-    if (!lane->hops) return KL_DONE;
+    if (!lane->hops) return true;
     while (lane->first < op->share.end) {
         for (; lane->hop < lane->hops; lane->hop++) {
             if (!lane->prepared) prepare(op, number);
             if (!lane->prepared) continue;
-            if (!try_move(op, &lane->move, rc)) return *rc ? KL_DONE : got;
+            if (!try_move(op, &lane->move, rc)) return false;
             lane->prepared = false;
-            got = KL_MOVED;
+            *moved = true;
         }
         lane->first += lane->chunk * chunks_per_loop(op);
         if (lane->first < op->share.end) begin_loop(op, lane);
     }
-    return KL_DONE;
+    return true;
 }
 
 static bool drained(const struct kl_mover *op)
@@ -277,16 +282,15 @@ static bool drained(const struct kl_mover *op)
 enum kl_progress kl_mover_progress(void *memory, ncclResult_t *rc)
 {
     struct kl_mover *op = memory;
-    enum kl_progress got = KL_STALLED;
-    bool all = true;
+    bool moved = false, all = true;
 
     for (int i = 0; i < op->schedule->lanes; i++) {
-        enum kl_progress g = progress_lane(op, i, rc);
+        bool over = progress_lane(op, i, &moved, rc);
         if (*rc) return KL_DONE;
-        if (g == KL_MOVED) got = KL_MOVED;
-        all = all && g == KL_DONE;
+        all = all && over;
     }
-    return all && drained(op) ? KL_DONE : got;
+    if (all && drained(op)) return KL_DONE;
+    return moved ? KL_MOVED : KL_STALLED;
 }
 
 /* ---- diagnosis ---- */

@@ -233,6 +233,7 @@ static void free_or_orphan(ncclComm_t comm)
 void kl_comm_destroy(ncclComm_t comm)
 {
     kl_handle_drain(comm);
+    kl_streams_end_owner(comm, false); /* finalizing it has told the caller */
     free_or_orphan(comm);
 }
 
@@ -246,6 +247,7 @@ void kl_comm_abort(ncclComm_t comm)
     kl_bootstrap_abort(comm->bootstrap);
     kl_handle_drain(comm);
     kl_comm_withdraw(comm);
+    kl_streams_end_owner(comm, true);
     free_or_orphan(comm);
 }
 

@@ -53,9 +53,10 @@
 
 #define KL_FIFO_MORE 0x80000000u /* in kl_fifo_line.bytes: the same message goes on in the next step */
 
-/** Where the payload is if it is neither in the line nor in the slot or lines of the step. */
+/** Where the payload is if it is neither in the line nor in the slot of the step. */
 enum kl_fifo_claim {
     KL_CLAIM_NONE,
+    KL_CLAIM_LINES,   /* in the flagged lines of the step: the receiver must look for them */
     KL_CLAIM_POOL,    /* in the sender's pool */
     KL_CLAIM_OFFERED, /* in the sender's own memory, and not read yet; */
     KL_CLAIM_READING, /* being read, or read; */
@@ -155,39 +156,35 @@ static inline void *kl_fifo_reserve(struct kl_fifo_tx *tx, size_t bytes)
     return kl_fifo_slot(tx->fifo, tx->step, &tx->shape);
 }
 
-/** Hand over what was written where kl_fifo_reserve said, with the same `bytes`; `more` of the message follows. */
-static inline void kl_fifo_publish(struct kl_fifo_tx *tx, size_t bytes, bool more)
+/** Hand over the next step, whose payload is where `claim` says. */
+static inline void kl_fifo_publish_as(struct kl_fifo_tx *tx, enum kl_fifo_claim claim, size_t bytes, bool more)
 {
     struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, &tx->shape);
 
     line->bytes = (uint32_t)bytes | (more ? KL_FIFO_MORE : 0);
     line->signature = 0;
-    kl_store_relaxed(&line->claim, KL_CLAIM_NONE);
+    kl_store_relaxed(&line->claim, (uint32_t)claim);
     kl_store_release(&line->ready, ++tx->step); /* pairs with kl_fifo_ready */
+}
+
+/** Hand over what was written where kl_fifo_reserve said, with the same `bytes`; `more` of the message follows. */
+static inline void kl_fifo_publish(struct kl_fifo_tx *tx, size_t bytes, bool more)
+{
+    kl_fifo_publish_as(tx, KL_CLAIM_NONE, bytes, more);
 }
 
 /** Hand over `bytes` at `offset` of the sender's pool. */
 static inline void kl_fifo_publish_pooled(struct kl_fifo_tx *tx, uint64_t offset, size_t bytes, bool more)
 {
-    struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, &tx->shape);
-
-    line->bytes = (uint32_t)bytes | (more ? KL_FIFO_MORE : 0);
-    line->signature = 0;
-    *(uint64_t *)(void *)line->payload = offset;
-    kl_store_relaxed(&line->claim, KL_CLAIM_POOL);
-    kl_store_release(&line->ready, ++tx->step); /* pairs with kl_fifo_ready */
+    *(uint64_t *)(void *)kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload = offset;
+    kl_fifo_publish_as(tx, KL_CLAIM_POOL, bytes, more);
 }
 
 /** Hand over the address of `bytes` of own memory, which must stay as it is until kl_fifo_drained. */
 static inline void kl_fifo_publish_direct(struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more)
 {
-    struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, &tx->shape);
-
-    line->bytes = (uint32_t)bytes | (more ? KL_FIFO_MORE : 0);
-    line->signature = 0;
-    *(const void **)(void *)line->payload = data;
-    kl_store_relaxed(&line->claim, KL_CLAIM_OFFERED);
-    kl_store_release(&line->ready, ++tx->step); /* pairs with kl_fifo_ready */
+    *(const void **)(void *)kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload = data;
+    kl_fifo_publish_as(tx, KL_CLAIM_OFFERED, bytes, more);
     tx->direct = tx->step;
 }
 
@@ -229,8 +226,14 @@ static inline void kl_fifo_leave_rx(struct kl_fifo_rx *rx)
     kl_store_release(&rx->fifo->receiver_left, 1); /* pairs with kl_fifo_receiver_gone */
 }
 
+/** Did the sender take the next step back, after kl_fifo_ready? */
+static inline bool kl_fifo_revoked(const struct kl_fifo_rx *rx)
+{
+    return kl_load_relaxed(&kl_fifo_line(rx->fifo, rx->step, &rx->shape)->claim) == KL_CLAIM_REVOKED;
+}
+
 /** The next step's data, after kl_fifo_ready; read it and kl_fifo_release it without waiting in between. NULL when the
- * sender revoked it, or claims more bytes than a slot holds. */
+ * sender revoked it, claims more bytes than a slot holds, or sent flagged lines. */
 const void *kl_fifo_open_other(struct kl_fifo_rx *rx, struct kl_fifo_line *line, size_t *bytes);
 
 static inline const void *kl_fifo_open(struct kl_fifo_rx *rx, size_t *bytes, bool *more)

@@ -55,7 +55,10 @@ struct kl_cluster_options {
 /** The request that options stand for; it points into them. ncclInvalidArgument for unknown constants. */
 ncclResult_t kl_cluster_options_read(const struct kl_cluster_options *options, struct kl_cluster_request *request);
 
-/** kl_cluster_open, and a warning where NCCL_TOPO_FILE names a file that is of no use. */
+/** Warn where NCCL_TOPO_FILE names a file that is of no use: an answer would be about another machine than was meant. */
+void kl_cluster_options_warn(const struct kl_cluster *cluster);
+
+/** kl_cluster_open, and that. */
 ncclResult_t kl_cluster_options_open(const struct kl_cluster_request *request, struct kl_cluster *cluster);
 
 #endif
