@@ -121,6 +121,8 @@ def compare_counts(m, log, plan):
                        r"(\d+) p2p channels per peer", log)
     planned = (plan["nchannels"], plan["nchannels"], plan["nvls_channels"], plan["p2p_channels"],
                plan["p2p_channels_per_peer"])
+    searches = len(re.findall(r" Pattern 4, ", log))  # rings: by one rank of each node
+    counted.compare("searches", searches, plan["nnodes"], m)
     counted.compare("numbers of channels", [tuple(map(int, n)) for n in lines], [planned] * m.ranks, m)
 
 

@@ -5,6 +5,7 @@
 #include "device/host/device.h"
 #include "os/affinity.h"
 #include "topo/machine.h"
+#include "topo/xml.h"
 
 ncclResult_t kl_devices_file(const struct kl_comm_config *config, struct kl_xml **file)
 {
