@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "device/host/executor.h"
 #include "device/host/backoff.h"
+#include "os/futex.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PARK_NS = 20000000 };  /* a sleeper looks by itself so often */
 enum { MAX_DEFAULTS = 4096 }; /* devices that can have a default stream */
 
 /* All streams ever made, newest first. A reader follows `next` without the lock: entries are only added. */
@@ -18,7 +20,8 @@ static struct {
     _Atomic(struct kl_stream *) first;
     _Atomic(struct kl_stream *) defaults[MAX_DEFAULTS];
     _Atomic uint32_t threads;
-    pthread_mutex_t lock; /* create, destroy */
+    _Atomic uint32_t leading; /* a thread that waits runs all streams */
+    pthread_mutex_t lock;     /* create, destroy */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local uint32_t thread_number;
@@ -57,6 +60,7 @@ static void empty(struct kl_stream *s)
 static void after_fork_in_child(void)
 {
     kl_executor_forget();
+    kl_store_relaxed(&registry.leading, 0);
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) empty(s);
     pthread_mutex_unlock(&registry.lock);
 }
@@ -183,6 +187,13 @@ uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work)
     return ticket;
 }
 
+/* A waiter that has just gone to sleep may be overlooked: it wakes by itself soon. */
+static void unpark(struct kl_stream *stream)
+{
+    kl_store_relaxed(&stream->parked, 0);
+    kl_futex_wake(&stream->parked);
+}
+
 /* Run work in order until it stalls or the queue is empty. The caller holds `running`. */
 static enum kl_progress run_held(struct kl_stream *stream)
 {
@@ -196,6 +207,7 @@ static enum kl_progress run_held(struct kl_stream *stream)
         enum kl_progress s = stream->slots[slot].work.progress(stream, &stream->slots[slot].work);
         if (s != KL_DONE) return s == KL_MOVED ? s : got;
         kl_store_release(&stream->head, ++head); /* pairs with kl_stream_reached */
+        if (kl_load_relaxed(&stream->parked)) unpark(stream);
         got = KL_MOVED;
     }
 }
@@ -220,6 +232,44 @@ enum kl_progress kl_streams_poll(bool all)
     return got;
 }
 
+/* ---- waiting ---- */
+
+/* The leader ends: one of those who sleep takes its place. */
+static void hand_over(void)
+{
+    kl_store_release(&registry.leading, 0);
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
+        if (!kl_load_relaxed(&s->parked)) continue;
+        unpark(s);
+        return;
+    }
+}
+
+/* Run all streams of the process until this one is there. */
+static void lead(struct kl_stream *stream, uint64_t ticket)
+{
+    struct kl_backoff wait = KL_BACKOFF_START;
+
+    while (!kl_stream_reached(stream, ticket)) {
+        if (kl_streams_poll(true) != KL_STALLED)
+            kl_backoff_reset(&wait);
+        else
+            kl_backoff_pause(&wait, 0);
+    }
+    hand_over();
+}
+
+static void wait_for_long(struct kl_stream *stream, uint64_t ticket)
+{
+    if (!kl_load_relaxed(&registry.leading) && !kl_swap_acquire(&registry.leading, 1)) {
+        lead(stream, ticket);
+        return;
+    }
+    kl_swap_seq_cst(&stream->parked, 1);
+    if (!kl_stream_reached(stream, ticket)) kl_futex_wait(&stream->parked, 1, PARK_NS);
+    kl_store_relaxed(&stream->parked, 0);
+}
+
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
@@ -229,6 +279,8 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
     while (!kl_stream_reached(stream, ticket)) {
         if (kl_stream_run(stream) != KL_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
             kl_backoff_reset(&wait);
+        else if (wait.sleep_us)
+            wait_for_long(stream, ticket);
         else
             kl_backoff_pause(&wait, kl_load_relaxed(&stream->spin));
     }

@@ -17,6 +17,8 @@
  *               executor's going to sleep is ordered against it. running is taken with acquire and given back with
  *               release: what one runner left half done is visible to the next. head is stored with release after the
  *               work, read with acquire by waiters: the results are visible.
+ * Long waits:   of all threads of a process that wait for long, one leads: it runs everybody's streams. The others sleep until
+ *               theirs has moved. So a process with a hundred ranks costs no more to wait in than one with a single rank.
  * Threads:      any for push, run, wait; the streams live in a registry, their memory is reused but never freed, so that a
  *               thread may look at any of them at any time.
  * Fork:         a child has the same streams, empty and without failures; events recorded in them are done.
@@ -52,6 +54,7 @@ struct kl_stream {
     _Atomic uint32_t producer; /* kl_thread_number of the last to push: whose work this probably is */
     alignas(KL_LINE) _Atomic uint64_t head;
     _Atomic uint32_t running;
+    _Atomic uint32_t parked; /* a waiter sleeps until the head moves */
     _Atomic uint32_t waiter; /* a hint: somebody waits here and runs the stream, the executor need not */
     uint64_t seen;           /* the executor's: head when it last looked */
     alignas(KL_LINE) _Atomic uint32_t live;
