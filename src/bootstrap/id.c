@@ -90,11 +90,18 @@ void kl_bootstrap_id_format(const ncclUniqueId *id, char text[2 * NCCL_UNIQUE_ID
     for (size_t i = 0; i < sizeof id->internal; i++) snprintf(text + 2 * i, 3, "%02x", (unsigned char)id->internal[i]);
 }
 
+/* What is no address may be a damaged id, which nobody shall read in a log. */
 static ncclResult_t parse_rendezvous(const char *text, ncclUniqueId *bytes)
 {
     struct kl_bootstrap_params params;
     struct kl_id id;
 
+    if (!kl_param_is_address(text))
+        return KL_FAIL(
+            ncclInvalidArgument,
+            "a job's id is %zu hexadecimal digits or host:port of a rendezvous; the %zu characters given are "
+            "neither",
+            2 * sizeof bytes->internal, strlen(text));
     kl_param_load(&kl_bootstrap_param_set, &params);
     KL_TRY(kl_id_rendezvous(text, params.secret, &id));
     kl_id_pack(&id, bytes);
@@ -108,7 +115,7 @@ ncclResult_t kl_bootstrap_id_parse(const char *text, ncclUniqueId *out)
 
     if (!parse_hex(text, &bytes)) return parse_rendezvous(text, out);
     if (!kl_id_unpack(&bytes, &id))
-        return KL_FAIL(ncclInvalidArgument, "%.16s... are not the digits of an id of this library", text);
+        return KL_FAIL(ncclInvalidArgument, "the %zu hexadecimal digits are not an id of this library", strlen(text));
     *out = bytes;
     return ncclSuccess;
 }

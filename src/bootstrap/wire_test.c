@@ -428,6 +428,32 @@ static void rendezvous_are_ids(void **state)
     assert_memory_equal(&a, &b, sizeof a);
 }
 
+/* An id that lost a digit, or is not ours, is still somebody's key. */
+static void what_is_said_about_a_damaged_id_holds_none_of_its_digits(void **state)
+{
+    char whole[2 * NCCL_UNIQUE_ID_BYTES + 1], text[sizeof whole + 1];
+    struct kl_id id = some_id(1);
+    ncclUniqueId bytes;
+
+    (void)state;
+    kl_id_pack(&id, &bytes);
+    kl_bootstrap_id_format(&bytes, whole);
+    kl_error_quiet(1);
+    for (int damage = 0; damage < 4; damage++) {
+        snprintf(text, sizeof text, damage == 1 ? "%s0" : "%s", whole);
+        if (damage == 0) text[sizeof whole - 2] = 0;
+        if (damage == 2) text[0] = '0'; /* another library's */
+        if (damage == 3) text[100] = ':';
+        assert_int_equal(kl_bootstrap_id_parse(text, &bytes), ncclInvalidArgument);
+        for (size_t i = 0; i + 8 <= strlen(text); i++) {
+            char part[9] = "";
+            memcpy(part, text + i, 8);
+            if (strstr(kl_error_text(), part)) fail_msg("\"%s\" says \"%s\"", kl_error_text(), part);
+        }
+    }
+    kl_error_quiet(0);
+}
+
 /* ---- ranges and partners ---- */
 
 static bool listed(const void *ctx, int rank)
@@ -493,6 +519,7 @@ int main(void)
         cmocka_unit_test(ids_survive_as_bytes_and_digits),
         cmocka_unit_test(bytes_that_are_no_id_are_refused),
         cmocka_unit_test(rendezvous_are_ids),
+        cmocka_unit_test(what_is_said_about_a_damaged_id_holds_none_of_its_digits),
         cmocka_unit_test(ranges_are_compressed),
         cmocka_unit_test(partners_are_mutual),
     };
