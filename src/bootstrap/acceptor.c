@@ -13,7 +13,7 @@
 
 enum {
     PATIENCE_MS = 5000, /* for a handshake */
-    BUCKETS = 256,      /* of acceptors, by name */
+    BUCKETS = 1024,     /* of acceptors, by name and rank */
 };
 
 struct kl_acceptor {
@@ -136,6 +136,11 @@ void kl_incoming_decline(struct kl_incoming *in, enum kl_handshake_outcome outco
 
 /* ---- whom it wants ---- */
 
+static struct kl_acceptor **bucket_of(uint32_t name, uint32_t rank)
+{
+    return &process.bucket[(name + rank) % BUCKETS];
+}
+
 static bool listens(const struct kl_acceptor *a, const struct kl_listener *listener)
 {
     for (int i = 0; i < a->nlisteners; i++)
@@ -158,7 +163,8 @@ static struct kl_acceptor *next_wanted(const struct kl_incoming *in, const struc
     struct kl_acceptor *a;
 
     if (in->owner) return after ? NULL : in->owner;
-    a = after ? after->next : process.bucket[kl_hello_decode(in->handshake.caller).name % BUCKETS];
+    struct kl_hello hello = kl_hello_decode(in->handshake.caller);
+    a = after ? after->next : *bucket_of(hello.name, hello.to);
     while (a && !wants(in, a)) a = a->next;
     return a;
 }
@@ -270,22 +276,21 @@ static void judge_again(void)
 
 static void insert(struct kl_acceptor *a)
 {
-    struct kl_acceptor **bucket = &process.bucket[a->me.name % BUCKETS];
+    struct kl_acceptor **bucket = bucket_of(a->me.name, a->me.from);
 
     a->next = *bucket;
     *bucket = a;
     process.nacceptors++;
 }
 
-static bool unlink_from_bucket(const struct kl_acceptor *a)
+static void unlink_from_bucket(const struct kl_acceptor *a)
 {
-    struct kl_acceptor **link = &process.bucket[a->me.name % BUCKETS];
+    struct kl_acceptor **link = bucket_of(a->me.name, a->me.from);
 
     while (*link && *link != a) link = &(*link)->next;
-    if (!*link) return false;
+    if (!*link) return;
     *link = a->next;
     process.nacceptors--;
-    return true;
 }
 
 static void drop_listeners(struct kl_acceptor *a)

@@ -9,8 +9,10 @@
 #include "bootstrap/partners.h"
 #include "bootstrap/reach.h"
 #include "bootstrap/rendezvous.h"
+#include "os/files.h"
 #include "os/hostinfo.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,7 +110,8 @@ static void on_outer_stop(void *ctx, uint32_t events)
 static ncclResult_t obey(struct kl_bootstrap *b, const struct kl_stop *stop)
 {
     if (!stop) return ncclSuccess;
-    b->outer.fd = fcntl(stop->fd, F_DUPFD_CLOEXEC, 0);
+    do b->outer.fd = fcntl(stop->fd, F_DUPFD_CLOEXEC, 0);
+    while (b->outer.fd < 0 && kl_files_make_room(errno));
     if (b->outer.fd < 0) return KL_FAIL_ERRNO("cannot duplicate an event descriptor");
     return kl_loop_add(b->loop, b->outer.fd, EPOLLIN, on_outer_stop, b, &b->outer_source);
 }
@@ -152,6 +155,14 @@ static ncclResult_t listen_for_peers(struct kl_bootstrap *b, const struct kl_id 
     return kl_acceptor_create(b->loop, card->address, &card->naddresses, &me, kl_reach_called, b, &b->acceptor);
 }
 
+/* Only the rendezvous waits on sockets; a descriptor for each rank is not nothing. */
+static void end_stop(struct kl_bootstrap *b)
+{
+    pthread_mutex_lock(&b->lock);
+    kl_stop_fini(&b->stop);
+    pthread_mutex_unlock(&b->lock);
+}
+
 ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct kl_bootstrap **out)
 {
     struct kl_bootstrap *b = NULL;
@@ -170,6 +181,7 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
     KL_TRY_OR(rc, out, kl_rendezvous_open(b, &id, &root));
     KL_TRY_OR(rc, out, kl_rendezvous_meet(b, &id));
     KL_TRY_OR(rc, out, join_partners(b));
+    end_stop(b);
     KL_INFO(KL_BOOTSTRAP, "rank %d of %d has joined", b->rank, b->nranks);
 
     *out = b;

@@ -8,12 +8,12 @@
 #include "bootstrap/frame.h"
 #include "bootstrap/partners.h"
 #include "bootstrap/ranges.h"
+#include "os/files.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -220,18 +220,13 @@ static void card_text(const struct kl_card *card, char text[128])
 /* All ranks stay connected until the last has come: a limit of 1024 open files is too low for as many ranks. */
 static void need_descriptors(struct kl_root *root)
 {
-    rlim_t need = (rlim_t)root->nranks + SPARE_DESCRIPTORS;
-    struct rlimit limit;
+    uint64_t need = (uint64_t)root->nranks + SPARE_DESCRIPTORS, have = kl_files_allow(need);
     char text[KL_ERROR_TEXT];
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= need) return;
-    if (limit.rlim_max >= need) {
-        limit.rlim_cur = need;
-        if (!setrlimit(RLIMIT_NOFILE, &limit)) return;
-    }
+    if (have >= need) return;
     snprintf(text, sizeof text,
              "the rendezvous of %d ranks needs %llu open files, and may have %llu; raise `ulimit -n`", root->nranks,
-             (unsigned long long)need, (unsigned long long)limit.rlim_max);
+             (unsigned long long)need, (unsigned long long)have);
     fail(root, -1, ncclSystemError, text);
 }
 

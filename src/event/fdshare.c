@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "os/fdpass.h"
+#include "os/files.h"
 #include "os/socket.h"
 #include "event/loop.h"
 
@@ -74,6 +75,15 @@ static socklen_t service_address(uint64_t name, struct sockaddr_un *address)
     int bytes =
         snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "kolo-fd-%016llx", (unsigned long long)name);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)bytes);
+}
+
+static int open_socket(void)
+{
+    int sock;
+
+    do sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    while (sock < 0 && kl_files_make_room(errno));
+    return sock;
 }
 
 static bool same_user(int sock)
@@ -188,7 +198,7 @@ static void on_listener(void *ctx, uint32_t events)
     int sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (sock >= 0) {
         receive_client(s, sock);
-    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED && !kl_files_make_room(errno)) {
         kl_source_watch(s->source, 0);
         kl_source_deadline(s->source, kl_deadline_in_ms(PAUSE_MS));
     }
@@ -201,7 +211,7 @@ static ncclResult_t open_listener(struct service *s)
     struct sockaddr_un address;
     socklen_t bytes = service_address(s->name, &address);
 
-    s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    s->listener = open_socket();
     if (s->listener < 0 || bind(s->listener, (struct sockaddr *)&address, bytes) || listen(s->listener, BACKLOG))
         return KL_FAIL_ERRNO("cannot open the socket through which descriptors are shared");
     return kl_loop_add(s->loop, s->listener, EPOLLIN, on_listener, s, &s->source);
@@ -350,7 +360,7 @@ static ncclResult_t show_ticket(int sock, const struct kl_fd_ticket *ticket, uin
 
 ncclResult_t kl_fdshare_redeem(const struct kl_fd_ticket *ticket, uint64_t deadline, int *fd)
 {
-    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int sock = open_socket();
 
     if (sock < 0) return KL_FAIL_ERRNO("cannot create a Unix socket");
     ncclResult_t rc = show_ticket(sock, ticket, deadline, fd);

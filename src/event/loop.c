@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "os/files.h"
 #include "os/thread.h"
 
 #include <errno.h>
@@ -245,8 +246,10 @@ static ncclResult_t open_descriptors(struct kl_loop *loop)
 {
     struct epoll_event e = {.events = EPOLLIN}; /* data.ptr NULL: the wake */
 
-    loop->epoll = epoll_create1(EPOLL_CLOEXEC);
-    loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    do loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+    while (loop->epoll < 0 && kl_files_make_room(errno));
+    do loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    while (loop->wake < 0 && kl_files_make_room(errno));
     if (loop->epoll < 0 || loop->wake < 0) return KL_FAIL_ERRNO("cannot open the descriptors of the event loop");
     if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->wake, &e)) return KL_FAIL_ERRNO("cannot watch an eventfd");
     return ncclSuccess;

@@ -3,8 +3,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "os/files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>
@@ -108,6 +110,16 @@ static ssize_t receive(int sock, struct msghdr *msg)
     return recvmsg(sock, msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 }
 
+/* The kernel drops a descriptor for which there is no room. */
+static void make_room_for_one(int sock)
+{
+    int fd;
+
+    do fd = fcntl(sock, F_DUPFD_CLOEXEC, 0);
+    while (fd < 0 && kl_files_make_room(errno));
+    if (fd >= 0) close(fd);
+}
+
 /* One piece; `*got` bytes, 0 when it is worth trying again. */
 static ncclResult_t recv_some(int sock, int *fd, struct iovec *io, uint64_t deadline, size_t *got)
 {
@@ -136,6 +148,7 @@ ncclResult_t kl_fdpass_recv(int sock, int *fd, void *data, size_t bytes, uint64_
     int received = -1;
 
     KL_TRY(check_size(bytes));
+    make_room_for_one(sock);
     for (size_t done = 0, got; done < bytes; done += got) {
         struct iovec io = {text + done, bytes - done};
         KL_TRY_OR(rc, out, recv_some(sock, &received, &io, deadline, &got));

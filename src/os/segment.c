@@ -2,7 +2,9 @@
 #include "os/segment.h"
 
 #include "base/error.h"
+#include "os/files.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -51,7 +53,8 @@ ncclResult_t kl_segment_create(struct kl_segment *seg, const char *label, size_t
 
     if (!size) return KL_FAIL(ncclInvalidArgument, "shared segment %s of %zu bytes", label, bytes);
     snprintf(name, sizeof name, "%s", label);
-    made.fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    do made.fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    while (made.fd < 0 && kl_files_make_room(errno));
     if (made.fd < 0) return KL_FAIL_ERRNO("cannot create shared segment %s of %zu bytes", name, size);
     KL_TRY_OR(rc, out, set_size(made.fd, name, size));
     KL_TRY_OR(rc, out, map(&made, made.fd, size));

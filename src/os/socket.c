@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "os/files.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -62,7 +63,11 @@ static void set_options(int fd)
 
 static int open_socket(const union kl_address *address)
 {
-    return socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd;
+
+    do fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    while (fd < 0 && kl_files_make_room(errno));
+    return fd;
 }
 
 void kl_socket_close(int fd)
@@ -136,7 +141,7 @@ enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd)
             *fd = s;
             return KL_IO_DONE;
         }
-        if (!accept_may_go_on(errno)) return KL_IO_BROKEN;
+        if (!accept_may_go_on(errno) && !kl_files_make_room(errno)) return KL_IO_BROKEN;
     }
 }
 

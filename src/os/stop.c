@@ -2,15 +2,19 @@
 #include "os/stop.h"
 
 #include "base/error.h"
+#include "os/files.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 ncclResult_t kl_stop_init(struct kl_stop *stop)
 {
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int fd;
 
+    do fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    while (fd < 0 && kl_files_make_room(errno));
     if (fd < 0) return KL_FAIL_ERRNO("cannot create an event descriptor");
     stop->fd = fd;
     return ncclSuccess;
