@@ -57,8 +57,8 @@ struct kl_phase_time {
 
 struct ncclComm {
     struct kl_slot *slot;
-    ncclComm_t handle; /* what users hold of it */
-    uint32_t process;  /* kl_process_generation of who created it: nobody else may use it */
+    ncclComm_t handle;   /* what users hold of it */
+    uint32_t generation; /* of the process that created it (os/process.h): no other may use it */
 
     /* hot: read by every operation, constant after init */
     int rank, nranks, device;
@@ -106,7 +106,6 @@ struct ncclComm {
     struct kl_failure failure;
     struct kl_comm_config config;
     struct kl_bootstrap *bootstrap;
-    struct kl_stream *default_stream;
     int local_ranks; /* on this host */
     ncclUniqueId id;
     struct kl_cpuset *home; /* during init: where its thread ran before; NULL: it was not moved */

@@ -60,6 +60,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
         .redops = (const struct kl_redop(*)[ncclNumOps])comm->redops,
         .connections = comm->connections,
     };
+    struct kl_stream *stream;
 
     KL_TRY(fill_redops(comm));
     KL_TRY(kl_exec_create(&config, &comm->exec));
@@ -68,7 +69,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);
     if (!comm->tasks) return KL_NOMEM("operations");
     KL_TRY(kl_exec_reserve(comm->exec, comm->task_room));
-    KL_TRY(kl_stream_default(comm->device, &comm->default_stream));
+    KL_TRY(kl_stream_default(comm->device, &stream)); /* made now: no operation has to */
     return kl_comm_connect_early(comm);
 }
 
@@ -159,7 +160,7 @@ static ncclComm_t allocate(const ncclUniqueId *id, int nranks, int rank, int dev
 
     if (!comm) return NULL;
     memset(comm, 0, sizeof *comm);
-    comm->process = kl_process_generation();
+    comm->generation = kl_process_generation();
     comm->id = *id;
     comm->rank = rank;
     comm->nranks = nranks;
