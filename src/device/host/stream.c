@@ -24,12 +24,13 @@ static struct {
     pthread_mutex_t lock;     /* create, destroy */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static _Thread_local uint32_t thread_number;
-
-uint32_t kl_thread_number(void)
+/* A small number that identifies the calling thread; never 0. */
+static uint32_t thread_number(void)
 {
-    if (!thread_number) thread_number = 1 + kl_fetch_add_relaxed(&registry.threads, 1);
-    return thread_number;
+    static _Thread_local uint32_t number;
+
+    if (!number) number = 1 + kl_fetch_add_relaxed(&registry.threads, 1);
+    return number;
 }
 
 struct kl_stream *kl_streams_first(void)
@@ -100,24 +101,23 @@ static struct kl_stream *add_stream(void)
     return s;
 }
 
-static struct kl_stream *take_stream(int device, unsigned flags)
+static struct kl_stream *take_stream(unsigned flags)
 {
     struct kl_stream *s = reuse_stream();
 
     if (!s) s = add_stream();
     if (!s) return NULL;
-    s->device = device;
     kl_store_relaxed(&s->flags, flags);
     kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
     kl_store_release(&s->live, 1);
     return s;
 }
 
-ncclResult_t kl_stream_create(int device, unsigned flags, struct kl_stream **stream)
+ncclResult_t kl_stream_create(unsigned flags, struct kl_stream **stream)
 {
     if (flags & ~KOLO_STREAM_INLINE) return KL_FAIL(ncclInvalidArgument, "unknown stream flags 0x%x", flags);
     lock_for_life();
-    struct kl_stream *s = take_stream(device, flags);
+    struct kl_stream *s = take_stream(flags);
     pthread_mutex_unlock(&registry.lock);
     if (!s) return KL_NOMEM("a stream");
     *stream = s;
@@ -141,7 +141,7 @@ ncclResult_t kl_stream_default(int device, struct kl_stream **stream)
     if (!s) {
         lock_for_life();
         s = kl_load_relaxed(&registry.defaults[device]);
-        if (!s) s = take_stream(device, KOLO_STREAM_DEFAULT);
+        if (!s) s = take_stream(KOLO_STREAM_DEFAULT);
         if (s) kl_store_release(&registry.defaults[device], s);
         pthread_mutex_unlock(&registry.lock);
         if (!s) return KL_NOMEM("a default stream");
@@ -179,7 +179,7 @@ uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work)
     uint64_t ticket = kl_fetch_add_relaxed(&stream->tail, 1);
 
     if (ticket >= KL_STREAM_SLOTS) kl_stream_wait(stream, ticket - KL_STREAM_SLOTS + 1);
-    kl_store_relaxed(&stream->producer, kl_thread_number());
+    kl_store_relaxed(&stream->producer, thread_number());
     stream->slots[ticket % KL_STREAM_SLOTS].work = *work;
     kl_swap_seq_cst(&stream->slots[ticket % KL_STREAM_SLOTS].seq, ticket + 1); /* before kl_executor_notify looks */
     if (!(kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE))
@@ -222,7 +222,7 @@ enum kl_progress kl_stream_run(struct kl_stream *stream)
 
 enum kl_progress kl_streams_poll(bool all)
 {
-    uint32_t me = kl_thread_number();
+    uint32_t me = thread_number();
     enum kl_progress got = KL_STALLED;
 
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {

@@ -51,7 +51,7 @@ struct kl_work {
 
 struct kl_stream {
     alignas(KL_LINE) _Atomic uint64_t tail;
-    _Atomic uint32_t producer; /* kl_thread_number of the last to push: whose work this probably is */
+    _Atomic uint32_t producer; /* number of the thread that pushed last: whose work this probably is */
     alignas(KL_LINE) _Atomic uint64_t head;
     _Atomic uint32_t running;
     _Atomic uint32_t parked; /* a waiter sleeps until the head moves */
@@ -60,7 +60,6 @@ struct kl_stream {
     alignas(KL_LINE) _Atomic uint32_t live;
     _Atomic uint32_t spin;  /* polls before yielding: 0 where ranks share cores */
     _Atomic uint32_t flags; /* KOLO_STREAM_*; constant while the stream lives */
-    int device;
     struct kl_stream *next; /* in the registry; constant once published */
     struct kl_stream_failures failures;
     struct {
@@ -71,7 +70,7 @@ struct kl_stream {
 
 /* ---- life ---- */
 
-ncclResult_t kl_stream_create(int device, unsigned flags, struct kl_stream **stream);
+ncclResult_t kl_stream_create(unsigned flags, struct kl_stream **stream);
 
 /** Run what is queued, then give the stream back. Returns what failed of its work. */
 ncclResult_t kl_stream_destroy(struct kl_stream *stream);
@@ -137,8 +136,5 @@ static inline bool kl_stream_pending(struct kl_stream *stream)
 {
     return kl_load_acquire(&stream->head) != kl_load_relaxed(&stream->tail);
 }
-
-/** A small number that identifies the calling thread; never 0. */
-uint32_t kl_thread_number(void);
 
 #endif
