@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { FIRST_ROOM = 64 };
-enum { TAG_CARD = 0x4b000000, TAG_REPLY = 0x4b010000 };
+enum { TAG_CARD = 0x4b000000, TAG_REPLY = 0x4b010000, TAG_ARENA = 0x4b020000 };
 
 enum state { ASKED, BEGUN, READY };
 
@@ -31,6 +31,8 @@ struct kl_connections {
     struct kl_common common;
     struct connection **table; /* open addressing; room is a power of two, more than half of it free */
     size_t room, used;
+    struct kl_arena *arenas;
+    uint32_t narenas;
     struct list asked; /* of collectives, not begun */
     struct list begun; /* on the way */
     uint16_t *busy;    /* by peer: connections of collectives on the way; NULL until needed */
@@ -116,7 +118,7 @@ static ncclResult_t set_up(struct kl_connections *cs, struct connection *c)
 static ncclResult_t begin(struct kl_connections *cs, struct connection *c)
 {
     KL_TRY(cs->config.choose(cs->config.ctx, c->edge.peer, &c->connector.transport, &c->transport));
-    if (!c->edge.sends) KL_TRY(set_up(cs, c));
+    KL_TRY(c->edge.sends ? kl_bootstrap_watch(cs->config.bootstrap, c->edge.peer) : set_up(cs, c));
     c->state = BEGUN;
     append(&cs->begun, c);
     return ncclSuccess;
@@ -187,21 +189,34 @@ static ncclResult_t begin_round(struct kl_connections *cs)
     return ncclSuccess;
 }
 
-static int distance(const struct kl_connections *cs, const struct connection *c)
+/* Where an edge comes in an order that all ranks have: by distance, by channel, every other one along the ranks, by sender. */
+static void place_of(const struct kl_connections *cs, const struct kl_edge *e, int place[4])
 {
-    int d = c->edge.sends ? c->edge.peer - cs->config.rank : cs->config.rank - c->edge.peer;
+    int from = e->sends ? cs->config.rank : e->peer, to = e->sends ? e->peer : cs->config.rank;
+    int distance = (to - from + cs->config.nranks) % cs->config.nranks;
 
-    return (d + cs->config.nranks) % cs->config.nranks;
+    place[0] = distance;
+    place[1] = e->channel;
+    place[2] = distance ? from / distance % 2 : 0;
+    place[3] = from;
+}
+
+static bool comes_before(const struct kl_connections *cs, const struct connection *a, const struct connection *b)
+{
+    int x[4], y[4], i = 0;
+
+    place_of(cs, &a->edge, x);
+    place_of(cs, &b->edge, y);
+    while (i < 3 && x[i] == y[i]) i++;
+    return x[i] < y[i];
 }
 
 /* Insertion: an algorithm has few edges per channel, and asks for near ones first more often than not. */
-static void insert(struct kl_connections *cs, struct list *sorted, struct connection *c)
+static void insert(const struct kl_connections *cs, struct list *sorted, struct connection *c)
 {
     struct connection **link = &sorted->first;
-    int d = distance(cs, c);
 
-    while (*link && (distance(cs, *link) < d || (distance(cs, *link) == d && (*link)->edge.channel <= c->edge.channel)))
-        link = &(*link)->next;
+    while (*link && comes_before(cs, *link, c)) link = &(*link)->next;
     c->next = *link;
     *link = c;
     if (!c->next) sorted->last = &c->next;
@@ -219,6 +234,50 @@ void kl_connections_start(struct kl_connections *cs)
     cs->asked = sorted;
     if (!sorted.first) clear(&cs->asked);
     cs->started = true;
+}
+
+/* ---- shared memory ---- */
+
+ncclResult_t kl_connections_share(struct kl_connections *cs, const int32_t *ranks, int n, int own, size_t bytes,
+                                  struct kl_arena **arena)
+{
+    struct kl_arena_config config = {
+        .bootstrap = cs->config.bootstrap,
+        .ranks = ranks,
+        .n = n,
+        .own = own,
+        .tag = TAG_ARENA + cs->narenas,
+        .bytes = bytes,
+        .patience_ms = cs->config.patience_ms,
+    };
+    struct kl_arena *a = calloc(1, sizeof *a);
+
+    if (!a) return KL_NOMEM("memory that ranks share");
+    ncclResult_t rc = kl_arena_begin(a, &config);
+    if (rc) {
+        kl_arena_fini(a);
+        free(a);
+        return rc;
+    }
+    a->next = cs->arenas;
+    cs->arenas = a;
+    cs->narenas++;
+    *arena = a;
+    return ncclSuccess;
+}
+
+/* MOVED: some became ready; DONE: all are. */
+static enum kl_progress progress_arenas(struct kl_connections *cs, ncclResult_t *rc)
+{
+    bool moved = false, all = true;
+
+    for (struct kl_arena *a = cs->arenas; a; a = a->next) {
+        if (a->ready) continue;
+        moved |= kl_arena_progress(a, rc) == KL_DONE;
+        if (*rc) return KL_DONE;
+        all = all && a->ready;
+    }
+    return all ? KL_DONE : moved ? KL_MOVED : KL_STALLED;
 }
 
 /* ---- life ---- */
@@ -239,9 +298,19 @@ ncclResult_t kl_connections_create(const struct kl_connections_config *config, s
     return ncclSuccess;
 }
 
+static void free_arenas(struct kl_connections *cs)
+{
+    for (struct kl_arena *a = cs->arenas, *next; a; a = next) {
+        next = a->next;
+        kl_arena_fini(a);
+        free(a);
+    }
+}
+
 void kl_connections_free(struct kl_connections *cs)
 {
     if (!cs) return;
+    free_arenas(cs);
     for (size_t i = 0; i < cs->room; i++) {
         if (!cs->table[i]) continue;
         kl_connector_free(&cs->table[i]->connector);
@@ -298,13 +367,18 @@ enum kl_progress kl_connections_progress(struct kl_connections *cs, ncclResult_t
     }
     cs->begun = left;
     if (!left.first) clear(&cs->begun);
+    enum kl_progress shared = *rc ? KL_DONE : progress_arenas(cs, rc);
     if (*rc) return KL_DONE;
-    return cs->begun.first || (cs->started && cs->asked.first) ? got : KL_DONE;
+    if (cs->begun.first || (cs->started && cs->asked.first)) return shared == KL_MOVED ? KL_MOVED : got;
+    return shared;
 }
 
 int kl_connections_blocked_on(const struct kl_connections *cs)
 {
-    return cs->begun.first ? cs->begun.first->edge.peer : -1;
+    int peer = cs->begun.first ? cs->begun.first->edge.peer : -1;
+
+    for (const struct kl_arena *a = cs->arenas; a && peer < 0; a = a->next) peer = kl_arena_blocked_on(a);
+    return peer;
 }
 
 int kl_connections_steps(const struct kl_connections *cs)
@@ -327,6 +401,7 @@ void kl_connections_revoke(struct kl_connections *cs)
 
 void kl_connections_leave(struct kl_connections *cs)
 {
+    for (struct kl_arena *a = cs->arenas; a; a = a->next) kl_arena_leave(a);
     for (size_t i = 0; i < cs->room; i++)
         if (cs->table[i] && cs->table[i]->state == READY) kl_connector_leave(&cs->table[i]->connector);
 }

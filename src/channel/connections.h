@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * connections.h - all connectors of a communicator, by edge; made when first asked for, and never waited for.
+ * connections.h - all connectors of a communicator, by edge, and the memory that ranks share; made when first asked
+ * for, and never waited for.
  *
  * Who needs an edge asks for its connector. The two ends then connect in the background of what they do anyway: whoever
  * waits for the connector calls kl_connections_progress. Cards and replies (transport.h) travel through the bootstrap,
  * which keeps them until the other end comes to need the edge as well.
  *
  *     receiver:  begin: set up, post the card -> wait for the reply -> settle, ready
- *     sender:    begin                        -> wait for the card  -> connect, post the reply, ready
+ *     sender:    begin: watch the peer        -> wait for the card  -> connect, post the reply, ready
  *
  * Edges of collectives are needed by all ranks at about the same time. They are connected in rounds: with at most
- * `round_peers` peers at a time, nearest distance first (a rank's distance to who it sends to is that rank's to who it
- * receives from), so that the two ends of the nearest edge that is missing anywhere are both working on it.
+ * `round_peers` peers at a time, in an order of all edges that all ranks have in common, nearest distance first. So the two ends of
+ * the first edge that is missing anywhere are both working on it. Of a row of edges with equal distances every other one
+ * comes first, so that one peer at a time is enough for half of them at once.
  *
  * Errors:  the transport's and the bootstrap's; then the communicator has failed.
  * Threads: one at a time.
@@ -20,6 +22,7 @@
 #ifndef KL_CHANNEL_CONNECTIONS_H
 #define KL_CHANNEL_CONNECTIONS_H
 
+#include "channel/arena.h"
 #include "channel/edge.h"
 #include "device/host/stream.h"
 #include "transport/transport.h"
@@ -53,10 +56,17 @@ void kl_connections_free(struct kl_connections *cs);
  */
 ncclResult_t kl_connections_get(struct kl_connections *cs, const struct kl_edge *edge, struct kl_connector **connector);
 
+/**
+ * Memory of `bytes` that `n` ranks map, this one the `own`-th of them; it lives as long as `cs`, as does `ranks`, and may be used
+ * once it is `ready`. All of them ask, in the same order if they ask for several.
+ */
+ncclResult_t kl_connections_share(struct kl_connections *cs, const int32_t *ranks, int n, int own, size_t bytes,
+                                  struct kl_arena **arena);
+
 /** Put the edges of collectives that were asked for in their order. All ranks have asked for the ends of the same ones. */
 void kl_connections_start(struct kl_connections *cs);
 
-/** Go on with what is not connected. DONE: everything is. *rc is set on failure, with DONE. */
+/** Go on with what is not connected, or shared. DONE: everything is. *rc is set on failure, with DONE. */
 enum kl_progress kl_connections_progress(struct kl_connections *cs, ncclResult_t *rc);
 
 /** A rank whose card or reply is waited for; -1 if there is none. */

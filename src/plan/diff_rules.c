@@ -21,12 +21,12 @@ static ncclResult_t transport_of(const struct kl_diff_side *side, int x, int y, 
     bool gpus = !side->cluster.cpus; /* CPUs cannot map memory of other processes */
     struct kl_peer a = {.rank = x, .process = 1}, b = {.rank = y, .process = 2};
     struct kl_pair_facts facts = {.a = &a, .b = &b, .mappable = gpus};
-    struct kl_pair_why why;
 
     if (kl_diff_topo(side, y, &gy) != t) return ncclSuccess; /* different domains meet in the network */
-    KL_TRY(kl_pair_ask_topo(t, gpus, &facts, &why));
+    KL_TRY(kl_pair_ask_topo(t, gpus, &facts));
     v->transport.by = kl_transport_first(&facts);
-    if (v->transport.by == &kl_transport_p2p && why.p2p.via >= 0) v->transport.via = through(side, why.p2p.via);
+    if (v->transport.by == &kl_transport_p2p && facts.why.p2p.via >= 0)
+        v->transport.via = through(side, facts.why.p2p.via);
     return ncclSuccess;
 }
 

@@ -153,7 +153,7 @@ enum kl_net_use {
     KL_NET_SPREAD     /* nearest to a GPU, like others, which device numbers and channels choose */
 };
 
-struct kl_net_fate {
+struct kl_net_usage {
     enum kl_net_use use;
     int gpu;     /* index of the GPU with the best path to it; -1 */
     int instead; /* index of the NET which that GPU uses first; -1 */
