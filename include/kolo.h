@@ -34,7 +34,10 @@ typedef struct koloEvent *koloEvent_t;
 #define KOLO_STREAM_DEFAULT 0u
 #define KOLO_STREAM_INLINE  1u /* operations run inside the call that issues them, as in MPI */
 
-/** Number of host devices of this process (KOLO_HOST_DEVICES, else the topology file's, else the job's local size). */
+/**
+ * Number of host devices of this process: KOLO_HOST_DEVICES, else the topology file's GPUs, else the job's local size, else
+ * the CPUs, but at least 8. `kolo topo` shows the same.
+ */
 ncclResult_t koloGetDeviceCount(int *count);
 
 /** Choose the device that this thread's next communicators use. Out of range: ncclInvalidArgument. */

@@ -6,8 +6,7 @@
 #include "api/check.h"
 #include "comm/group.h"
 
-static ncclResult_t issue_checked(ncclComm_t comm, struct kl_task *task, cudaStream_t stream,
-                                  const char *function)
+static ncclResult_t issue_checked(ncclComm_t comm, struct kl_task *task, cudaStream_t stream, const char *function)
 {
     struct kl_stream *s;
 

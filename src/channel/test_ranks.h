@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TEST_RANKS = 16, TEST_HANG_MS = 20000 };
+enum { TEST_RANKS = 48, TEST_HANG_MS = 20000 };
 
 struct test_rank {
     struct test_ranks *all;

@@ -3,8 +3,8 @@
  * nvls.h - memory that all ranks of a host map, and through which a rank adds up what all others contribute and tells all
  * others at once: what a switch does for GPUs (NVLS), done by the ranks themselves.
  *
- * A rank that adds up or tells is called a *head*. Per channel, each head has a sequence of *steps*, counted since the
- * memory was made. All ranks take part in every step, so that all count alike. Step t uses slot t % steps:
+ * A rank that adds up or tells is called a *head*. Each head has a sequence of *steps*, counted since the memory, which is
+ * that of one channel, was made. All ranks take part in every step, so that all count alike. Step t uses slot t % steps:
  *
  *     other ranks                      head                         other ranks
  *     contribution[rank][slot]  --->   adds up      result[slot]  --->   take it
@@ -12,14 +12,13 @@
  * An all-reduce does both halves. A reduce-scatter has empty results, which only say that the contributions have been
  * read; an all-gather has no contributions, and ranks count the results they took in taken[rank].
  *
- *      header, left[rank]                               lines of 128 bytes, each written by one rank
- *      per channel and head:                            and read by others
+ *      per head, lines of 128 bytes:    written by
  *          taken[rank]                  that rank
  *          contribution[rank][slot]     that rank
  *          result[slot]                 the head
- *      per channel and head:                            data of chunk_bytes, by the writer of their line
- *          contribution[rank][slot]
- *          result[slot]
+ *      per head, chunk_bytes each:
+ *          contribution[rank][slot]     that rank
+ *          result[slot]                 the head
  *
  * A line says that a step's data are there and holds them itself when they are small, so that little data costs one line transfer.
  *
@@ -29,8 +28,7 @@
  *               then everybody until they have contributed to the slot's next step, or counted it in taken.
  * Memory order: ready is stored with release after the data, loaded with acquire before them; taken is stored with
  *               release after reading, loaded with acquire before a result is overwritten. A contribution is overwritten after
- *               an acquire of the result that the head stored with release after reading it. left is stored with
- *               release last.
+ *               an acquire of the result that the head stored with release after reading it.
  * Sizes:        grows with the square of nranks; pages come into being when touched.
  * Trust:        the memory was attached over an authenticated connection, yet sizes in lines are compared with what the
  *               operation expects before any data is touched.
@@ -40,13 +38,8 @@
 #ifndef KL_COLL_NVLS_H
 #define KL_COLL_NVLS_H
 
-#include "base/atomic.h"
+#include "channel/arena.h"
 #include "include/nccl.h"
-
-#include <stdalign.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #define KL_NVLS_INLINE 112u /* bytes of data in a line */
 
@@ -61,44 +54,33 @@ struct kl_nvls_line {
 _Static_assert(sizeof(struct kl_nvls_line) == KL_LINE, "one writer per line");
 
 struct kl_nvls_shape {
-    uint32_t nranks, nchannels, steps;
+    uint32_t nranks, steps;
     uint64_t chunk_bytes; /* of a slot; multiple of KL_LINE */
 };
 
-/** The memory; offsets only, since every process maps it elsewhere. */
-struct kl_nvls_memory;
-
-/** A rank's view. */
+/** A rank's view of a channel's memory. */
 struct kl_nvls {
-    struct kl_nvls_memory *memory;
-    struct kl_nvls_shape shape; /* a copy, checked */
-    int rank;                   /* among those of the host */
-    uint64_t *step;             /* the next one, by channel and head */
+    struct kl_nvls_line *lines;       /* where it begins */
+    const struct kl_arena_mark *mark; /* by rank: who has left */
+    struct kl_nvls_shape shape;
+    int rank;       /* among those that share the memory */
+    uint64_t *step; /* by head: the next one */
 };
 
 /** Bytes of a slot for so many ranks: `wanted` (NCCL_NVLS_CHUNKSIZE), but no more than keeps a rank's share in its cache. */
 uint64_t kl_nvls_chunk_bytes(int nranks, uint64_t wanted);
 
-/** Bytes of the memory; 0 for an impossible shape. */
+/** Bytes of the memory; 0 for an impossible shape. It is zero at first, aligned to KL_LINE, and belongs to the caller. */
 size_t kl_nvls_bytes(const struct kl_nvls_shape *shape);
 
-/** Prepare zeroed memory aligned to KL_LINE, of kl_nvls_bytes. Before anybody attaches. */
-void kl_nvls_init(void *memory, const struct kl_nvls_shape *shape);
+/** The view of `rank`; the memory is given to it by kl_nvls_attach, before its first operation. */
+ncclResult_t kl_nvls_init(struct kl_nvls *nvls, const struct kl_nvls_shape *shape, int rank);
+void kl_nvls_attach(struct kl_nvls *nvls, void *memory, const struct kl_arena_mark *mark);
 
-/** The view of `rank`; `bytes` is what is mapped. Memory that does not hold this shape: ncclInternalError. */
-ncclResult_t kl_nvls_attach(struct kl_nvls *nvls, void *memory, size_t bytes, const struct kl_nvls_shape *shape,
-                            int rank);
+/** Forget the view. Works on zeroed memory. */
+void kl_nvls_fini(struct kl_nvls *nvls);
 
-/** Forget the view. Works on zeroed memory; the memory itself is the caller's. */
-void kl_nvls_detach(struct kl_nvls *nvls);
-
-/** Say that this rank will take part in nothing more. */
-void kl_nvls_leave(struct kl_nvls *nvls);
-
-/** Has a rank left? What it did before is visible then. */
-bool kl_nvls_left(const struct kl_nvls *nvls, int rank);
-
-/* ---- a head's steps on a channel ---- */
+/* ---- a head's steps ---- */
 
 /** Where they are, seen by one rank. */
 struct kl_nvls_head {
@@ -108,7 +90,7 @@ struct kl_nvls_head {
     uint64_t chunk_bytes;
 };
 
-struct kl_nvls_head kl_nvls_head(const struct kl_nvls *nvls, int channel, int head);
+struct kl_nvls_head kl_nvls_head(const struct kl_nvls *nvls, int head);
 
 static inline struct kl_nvls_line *kl_nvls_contribution(const struct kl_nvls_head *h, int rank, uint64_t step)
 {

@@ -59,7 +59,7 @@ static struct slice slice_at(const struct kl_nvls_op *op, size_t block, int head
         size = min_size(size, round_up((left + (size_t)op->nheads - 1) / (size_t)op->nheads, t->grain));
         at += (size_t)head * size;
     }
-    s.step = op->nvls->step[(size_t)op->channel * op->nvls->shape.nranks + (size_t)s.rank] + block;
+    s.step = op->nvls->step[s.rank] + block;
     s.count = at < t->end ? min_size(size, t->end - at) : 0;
     s.bytes = s.count * t->elem_bytes;
     s.own = (const char *)t->send + (at + (t->kind->reduces ? parts : 0)) * t->elem_bytes;
@@ -90,7 +90,7 @@ static void advance(const struct kl_nvls_op *op, struct kl_nvls_place *p)
 
 static struct kl_nvls_head head_of(const struct kl_nvls_op *op, const struct slice *s)
 {
-    return kl_nvls_head(op->nvls, op->channel, s->rank);
+    return kl_nvls_head(op->nvls, s->rank);
 }
 
 /* Slices of others: there is something to do. */
@@ -114,17 +114,17 @@ static void tell_taken(const struct kl_nvls_op *op)
     const struct kl_nvls *nvls = op->nvls;
 
     for (int head = 0; head < (int)nvls->shape.nranks; head++) {
-        struct kl_nvls_head h = kl_nvls_head(nvls, op->channel, head);
-        kl_nvls_take(&h, nvls->rank, nvls->step[(size_t)op->channel * nvls->shape.nranks + (size_t)head]);
+        struct kl_nvls_head h = kl_nvls_head(nvls, head);
+        kl_nvls_take(&h, nvls->rank, nvls->step[head]);
     }
 }
 
-void kl_nvls_op_start(struct kl_nvls_op *op, struct kl_nvls *nvls, int channel, const struct kl_nvls_task *task)
+void kl_nvls_op_start(struct kl_nvls_op *op, struct kl_nvls *nvls, const struct kl_nvls_task *task)
 {
     const bool all = has_parts(task->kind) || !task->heads;
     const size_t fits = nvls->shape.chunk_bytes / task->elem_bytes;
 
-    *op = (struct kl_nvls_op){.nvls = nvls, .task = *task, .channel = channel};
+    *op = (struct kl_nvls_op){.nvls = nvls, .task = *task};
     op->nheads = all ? (int)nvls->shape.nranks : task->nheads;
     if (all) op->task.heads = NULL;
     op->own = number_of_head(op, nvls->rank);
@@ -142,8 +142,7 @@ static void count_steps(struct kl_nvls_op *op)
 {
     for (int head = 0; op->blocks && head < op->nheads; head++) {
         struct slice last = slice_at(op, op->blocks - 1, head);
-        op->nvls->step[(size_t)op->channel * op->nvls->shape.nranks + (size_t)last.rank] +=
-            op->blocks - (last.count == 0);
+        op->nvls->step[last.rank] += op->blocks - (last.count == 0);
     }
     op->blocks = 0;
     op->scatter = op->gather = (struct kl_nvls_place){0};
@@ -387,7 +386,7 @@ int kl_nvls_op_waits_in_vain(const struct kl_nvls_op *op)
 
     find_blockers(op, before);
     for (int i = 0; i < 3; i++) {
-        if (before[i] < 0 || !kl_nvls_left(op->nvls, before[i])) continue;
+        if (before[i] < 0 || !kl_arena_left(op->nvls->mark, before[i])) continue;
         find_blockers(op, after); /* what a rank did before it left is visible now */
         if (after[i] == before[i]) return after[i];
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nvls_op.h - a resumable collective through the shared memory of NVLS (nvls.h), on one channel.
+ * nvls_op.h - a resumable collective through the memory of NVLS (nvls.h), on one channel.
  *
  * An all-reduce is cut into blocks of a slice for each head, reduce-scatter and all-gather into blocks of a piece of every
  * part, whose head is the part's rank. Each rank does up to three things side by side, none of which waits for another:
@@ -57,7 +57,7 @@ struct kl_nvls_place {
 struct kl_nvls_op {
     struct kl_nvls *nvls;
     struct kl_nvls_task task;
-    int channel, nheads, own; /* own: this rank's number among the heads, -1 if it is none */
+    int nheads, own; /* own: this rank's number among the heads, -1 if it is none */
     size_t most, blocks;
     struct kl_nvls_place scatter, gather;
     size_t headed; /* blocks this rank has published as a head */
@@ -65,7 +65,7 @@ struct kl_nvls_op {
 };
 
 /** Begin. The share may be empty. */
-void kl_nvls_op_start(struct kl_nvls_op *op, struct kl_nvls *nvls, int channel, const struct kl_nvls_task *task);
+void kl_nvls_op_start(struct kl_nvls_op *op, struct kl_nvls *nvls, const struct kl_nvls_task *task);
 
 /** Go on; DONE when this rank's part is complete and its buffers may be reused. *rc is set on failure, with DONE. */
 enum kl_progress kl_nvls_op_progress(struct kl_nvls_op *op, ncclResult_t *rc);

@@ -26,28 +26,43 @@ static uint64_t draw(uint64_t *seed, uint64_t below)
 
 struct world {
     int n;
-    void *memory;
-    struct kl_nvls nvls[MAX_RANKS];
+    uint64_t chunk_bytes;
+    void *memory[CHANNELS];
+    struct kl_arena_mark *mark;
+    struct kl_nvls nvls[MAX_RANKS][CHANNELS];
     struct kl_nvls_op op[MAX_RANKS][CHANNELS];
     char *send[MAX_RANKS], *recv[MAX_RANKS], *want;
 };
 
+static void *zeroed(size_t bytes)
+{
+    void *memory = aligned_alloc(KL_LINE, bytes);
+
+    assert_non_null(memory);
+    return memset(memory, 0, bytes);
+}
+
 static void open_world(struct world *w, int n, uint32_t steps, uint64_t chunk_bytes)
 {
-    const struct kl_nvls_shape shape = {(uint32_t)n, CHANNELS, steps, chunk_bytes};
-    const size_t bytes = kl_nvls_bytes(&shape);
+    const struct kl_nvls_shape shape = {(uint32_t)n, steps, chunk_bytes};
 
-    *w = (struct world){.n = n, .memory = aligned_alloc(KL_LINE, bytes)};
-    assert_non_null(w->memory);
-    memset(w->memory, 0, bytes);
-    kl_nvls_init(w->memory, &shape);
-    for (int r = 0; r < n; r++) assert_int_equal(kl_nvls_attach(&w->nvls[r], w->memory, bytes, &shape, r), ncclSuccess);
+    *w = (struct world){.n = n, .chunk_bytes = chunk_bytes, .mark = zeroed((size_t)n * sizeof *w->mark)};
+    for (int ch = 0; ch < CHANNELS; ch++) {
+        w->memory[ch] = zeroed(kl_nvls_bytes(&shape));
+        for (int r = 0; r < n; r++) {
+            assert_int_equal(kl_nvls_init(&w->nvls[r][ch], &shape, r), ncclSuccess);
+            kl_nvls_attach(&w->nvls[r][ch], w->memory[ch], w->mark);
+        }
+    }
 }
 
 static void close_world(struct world *w)
 {
-    for (int r = 0; r < w->n; r++) kl_nvls_detach(&w->nvls[r]);
-    free(w->memory);
+    for (int ch = 0; ch < CHANNELS; ch++) {
+        for (int r = 0; r < w->n; r++) kl_nvls_fini(&w->nvls[r][ch]);
+        free(w->memory[ch]);
+    }
+    free(w->mark);
 }
 
 /* ---- an operation: chosen by a seed, so that all ranks agree on it ---- */
@@ -245,12 +260,12 @@ static void start_all(struct world *w, const struct call *c, struct kl_nvls_task
     for (int r = 0; r < w->n; r++) {
         fill(c, w->n, r, w->send[r]);
     }
-    make_want(c, w->n, w->send, w->nvls[0].shape.chunk_bytes, w->want);
+    make_want(c, w->n, w->send, w->chunk_bytes, w->want);
     for (int r = 0; r < w->n; r++) {
         place(c, r, w->send[r], w->recv[r]);
         for (int ch = 0; ch < c->channels; ch++) {
             tasks[r][ch] = task_of(c, w->n, r, ch, w->send[r], w->recv[r]);
-            kl_nvls_op_start(&w->op[r][ch], &w->nvls[r], ch, &tasks[r][ch]);
+            kl_nvls_op_start(&w->op[r][ch], &w->nvls[r][ch], &tasks[r][ch]);
         }
     }
 }
@@ -352,7 +367,7 @@ static bool run_channels(struct job *job, const struct call *c, int rank, char *
 
     for (int ch = 0; ch < c->channels; ch++) {
         struct kl_nvls_task t = task_of(c, w->n, rank, ch, send, recv);
-        kl_nvls_op_start(&w->op[rank][ch], &w->nvls[rank], ch, &t);
+        kl_nvls_op_start(&w->op[rank][ch], &w->nvls[rank][ch], &t);
     }
     while (left && !kl_load_relaxed(&job->failed)) {
         bool moved = false;
@@ -380,7 +395,7 @@ static void *run_member(void *arg)
     for (int i = 0; i < m->job->calls && !kl_load_relaxed(&m->job->failed); i++) {
         struct call c = draw_call(&seed, w->n, 8000);
         for (int r = 0; r < w->n; r++) fill(&c, w->n, r, in[r]);
-        make_want(&c, w->n, in, w->nvls[0].shape.chunk_bytes, want);
+        make_want(&c, w->n, in, w->chunk_bytes, want);
         memcpy(send, in[m->rank], bytes_of(&c, parts_of_send(&c, w->n)));
         place(&c, m->rank, send, recv);
         const char *result = task_of(&c, w->n, m->rank, 0, send, recv).recv;
@@ -431,60 +446,51 @@ static void claim(unsigned char *owner, const void *memory, const void *at, size
 
 static void every_line_has_one_writer(void **state)
 {
-    static const struct kl_nvls_shape shapes[] = {{1, 1, 1, 128}, {3, 2, 2, 256}, {8, 3, 4, 512}, {64, 1, 1, 128}};
+    static const struct kl_nvls_shape shapes[] = {{1, 1, 128}, {3, 2, 256}, {8, 4, 512}, {64, 1, 128}};
 
     (void)state;
     FOR_EACH_CASE(shape, shapes)
     {
-        size_t bytes = kl_nvls_bytes(shape), claimed = 0;
-        unsigned char *memory = aligned_alloc(KL_LINE, bytes), *owner = calloc(1, bytes);
+        size_t bytes = kl_nvls_bytes(shape);
+        unsigned char *memory = zeroed(bytes), *owner = calloc(1, bytes);
         struct kl_nvls nvls;
-        memset(memory, 0, bytes);
-        kl_nvls_init(memory, shape);
-        assert_int_equal(kl_nvls_attach(&nvls, memory, bytes, shape, 0), ncclSuccess);
-        for (int ch = 0; ch < (int)shape->nchannels; ch++)
-            for (int head = 0; head < (int)shape->nranks; head++) {
-                struct kl_nvls_head h = kl_nvls_head(&nvls, ch, head);
-                for (int r = 0; r < (int)shape->nranks; r++) claim(owner, memory, &h.taken[r], KL_LINE, r);
-                for (uint64_t step = 0; step < shape->steps; step++) {
-                    for (int r = 0; r < (int)shape->nranks; r++) {
-                        claim(owner, memory, kl_nvls_contribution(&h, r, step), KL_LINE, r);
-                        claim(owner, memory, kl_nvls_contributed(&h, r, step, 113), shape->chunk_bytes, r);
-                    }
-                    claim(owner, memory, kl_nvls_result(&h, step), KL_LINE, head);
-                    claim(owner, memory, kl_nvls_published(&h, step, 113), shape->chunk_bytes, head);
+        assert_int_equal(kl_nvls_init(&nvls, shape, 0), ncclSuccess);
+        kl_nvls_attach(&nvls, memory, NULL);
+        for (int head = 0; head < (int)shape->nranks; head++) {
+            struct kl_nvls_head h = kl_nvls_head(&nvls, head);
+            for (int r = 0; r < (int)shape->nranks; r++) claim(owner, memory, &h.taken[r], KL_LINE, r);
+            for (uint64_t step = 0; step < shape->steps; step++) {
+                for (int r = 0; r < (int)shape->nranks; r++) {
+                    claim(owner, memory, kl_nvls_contribution(&h, r, step), KL_LINE, r);
+                    claim(owner, memory, kl_nvls_contributed(&h, r, step, 113), shape->chunk_bytes, r);
                 }
+                claim(owner, memory, kl_nvls_result(&h, step), KL_LINE, head);
+                claim(owner, memory, kl_nvls_published(&h, step, 113), shape->chunk_bytes, head);
             }
-        for (size_t i = 0; i < bytes; i++) claimed += owner[i] != 0;
-        assert_int_equal(claimed, bytes - (1 + shape->nranks) * (size_t)KL_LINE); /* the header, and who left */
-        kl_nvls_detach(&nvls);
+        }
+        for (size_t i = 0; i < bytes; i++) assert_true(owner[i]);
+        kl_nvls_fini(&nvls);
         free(memory), free(owner);
     }
 }
 
-static void other_memory_is_refused(void **state)
+static void impossible_shapes_are_refused(void **state)
 {
-    const struct kl_nvls_shape shape = {4, 2, 2, 256}, other = {4, 2, 4, 256};
-    static const struct kl_nvls_shape impossible[] = {{0, 1, 1, 128}, {1, 0, 1, 128}, {1, 1, 0, 128},
-                                                      {1, 1, 1, 0},   {1, 1, 1, 129}, {1024, 1024, 1024, 1 << 30}};
-    const size_t bytes = kl_nvls_bytes(&shape);
-    void *memory = aligned_alloc(KL_LINE, bytes);
-    struct kl_nvls nvls = {0};
+    static const struct kl_nvls_shape impossible[] = {{0, 1, 128}, {1, 0, 128},           {1, 1, 0},
+                                                      {1, 1, 129}, {4096, 1024, 1 << 30}, {1 << 20, 1, 128}};
+    const struct kl_nvls_shape shape = {4, 2, 256};
+    struct kl_nvls nvls;
 
     (void)state;
-    memset(memory, 0, bytes);
-    assert_int_equal(kl_nvls_attach(&nvls, memory, bytes, &shape, 0), ncclInternalError);
-    kl_nvls_init(memory, &shape);
-    assert_int_equal(kl_nvls_attach(&nvls, memory, bytes, &shape, 4), ncclInternalError);
-    assert_int_equal(kl_nvls_attach(&nvls, memory, bytes, &shape, -1), ncclInternalError);
-    assert_int_equal(kl_nvls_attach(&nvls, memory, bytes - 1, &shape, 0), ncclInternalError);
-    assert_int_equal(kl_nvls_attach(&nvls, memory, bytes, &other, 0), ncclInternalError);
-    FOR_EACH_CASE(s, impossible) assert_int_equal(kl_nvls_bytes(s), 0);
-    assert_null(nvls.step);
-    assert_int_equal(kl_nvls_attach(&nvls, memory, bytes, &shape, 3), ncclSuccess);
-    kl_nvls_detach(&nvls);
-    kl_nvls_detach(&nvls);
-    free(memory);
+    FOR_EACH_CASE(s, impossible)
+    {
+        assert_int_equal(kl_nvls_bytes(s), 0);
+        assert_int_equal(kl_nvls_init(&nvls, s, 0), ncclInternalError);
+    }
+    assert_int_equal(kl_nvls_init(&nvls, &shape, 4), ncclInternalError);
+    assert_int_equal(kl_nvls_init(&nvls, &shape, -1), ncclInternalError);
+    kl_nvls_fini(&nvls);
+    kl_nvls_fini(&nvls);
 }
 
 static void chunks_fit_the_ranks(void **state)
@@ -511,7 +517,7 @@ static void start_one(struct world *w, int rank, const struct kl_nvls_kind *kind
                              .elem_bytes = redop->elem_bytes,
                              .operation = operation};
 
-    kl_nvls_op_start(&w->op[rank][0], &w->nvls[rank], 0, &t);
+    kl_nvls_op_start(&w->op[rank][0], &w->nvls[rank][0], &t);
 }
 
 static void calls_that_differ_are_an_error(void **state)
@@ -567,7 +573,7 @@ static void who_is_missing_is_known(void **state)
             assert_int_equal(blocker, 1);
             assert_int_equal(kl_nvls_op_waits_in_vain(&w.op[r][0]), -1);
         }
-        kl_nvls_leave(&w.nvls[1]);
+        kl_store_release(&w.mark[1].left, 1);
         for (int r = 0; r < 3; r += 2) assert_int_equal(kl_nvls_op_waits_in_vain(&w.op[r][0]), 1);
         drop_buffers(&w);
         close_world(&w);
@@ -591,7 +597,7 @@ static void leaving_after_the_work_is_fine(void **state)
     }
     assert_int_not_equal(kl_nvls_op_progress(&w.op[1][0], &rc), KL_DONE);
     assert_int_equal(kl_nvls_op_progress(&w.op[0][0], &rc), KL_DONE);
-    kl_nvls_leave(&w.nvls[0]);
+    kl_store_release(&w.mark[0].left, 1);
     assert_int_equal(kl_nvls_op_waits_in_vain(&w.op[1][0]), -1);
     assert_int_equal(kl_nvls_op_progress(&w.op[1][0], &rc), KL_DONE);
     assert_int_equal(rc, ncclSuccess);
@@ -602,7 +608,7 @@ static void leaving_after_the_work_is_fine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_line_has_one_writer),      cmocka_unit_test(other_memory_is_refused),
+        cmocka_unit_test(every_line_has_one_writer),      cmocka_unit_test(impossible_shapes_are_refused),
         cmocka_unit_test(chunks_fit_the_ranks),           cmocka_unit_test(every_collective_is_right),
         cmocka_unit_test(every_type_and_operator),        cmocka_unit_test(threads_agree),
         cmocka_unit_test(calls_that_differ_are_an_error), cmocka_unit_test(who_is_missing_is_known),

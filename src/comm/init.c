@@ -49,6 +49,14 @@ static ncclResult_t fill_redops(ncclComm_t comm)
     return ncclSuccess;
 }
 
+/* Can all ranks map the same memory? */
+static bool have_one_memory(ncclComm_t comm)
+{
+    for (int r = 1; r < comm->nranks; r++)
+        if (comm->peers[r].host != comm->peers[0].host || comm->peers[r].memory != comm->peers[0].memory) return false;
+    return true;
+}
+
 static ncclResult_t prepare_operations(ncclComm_t comm)
 {
     struct kl_exec_config config = {
@@ -59,6 +67,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
         .rounds = comm->rounds,
         .redops = (const struct kl_redop(*)[ncclNumOps])comm->redops,
         .connections = comm->connections,
+        .one_memory = have_one_memory(comm),
     };
 
     KL_TRY(fill_redops(comm));

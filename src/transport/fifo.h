@@ -8,7 +8,7 @@
  *      line 0           line 1         line 2                  from line 3
  *     +----------------+--------------+---------------------+  +----------------------------------+
  *     | head, receiver | sender left  | magic, nslots,      |  | ready, bytes, claim, payload     |  x nslots, a line each
- *     | left           |              | slot_bytes, ...     |  +----------------------------------+
+ *     | left, has pool |              | slot_bytes, ...     |  +----------------------------------+
  *     +----------------+--------------+---------------------+  | lines with flags of ll_bytes     |  x nslots
  *      receiver writes  sender writes  constant after init     +----------------------------------+
  *                                                              | slot data of slot_bytes          |  x nslots
@@ -23,7 +23,8 @@
  *   in its slot     protocol Simple.
  *   in flagged lines  protocols LL and LL128 (lines.h): 64-byte lines, each with its own flag, so that the receiver
  *                   sees a line while the next ones are being written. The first KL_FIFO_INLINE bytes are in the step's line.
- *   in a pool       of the sender's, which many fifos share (pool.h): the payload is an offset.
+ *   in a pool       of the sender's, which many fifos share (pool.h): the payload is an offset. Only once the receiver
+ *                   has said that it has mapped the pool: before, the sender might leave with data that nobody can reach.
  *   where they were ("direct"), if both ranks share an address space: the payload is the address of the sender's own
  *                   memory. The receiver claims such a step before it reads and the sender may revoke what is not
  *                   claimed, so that memory can be given back safely when an operation is aborted.
@@ -74,6 +75,7 @@ struct kl_fifo_line {
 struct kl_fifo {
     alignas(KL_LINE) _Atomic uint64_t head; /* steps consumed, written by the receiver, as the next */
     _Atomic uint32_t receiver_left;
+    _Atomic uint32_t has_pool;                     /* the receiver has mapped the sender's pool */
     alignas(KL_LINE) _Atomic uint32_t sender_left; /* written by the sender */
     alignas(KL_LINE) uint32_t magic;               /* constant after kl_fifo_init, as all below */
     struct kl_fifo_shape {
@@ -173,7 +175,13 @@ static inline void kl_fifo_publish(struct kl_fifo_tx *tx, size_t bytes, bool mor
     kl_fifo_publish_as(tx, KL_CLAIM_NONE, bytes, more);
 }
 
-/** Hand over `bytes` at `offset` of the sender's pool. */
+/** Can the receiver read from the pool? */
+static inline bool kl_fifo_pool_usable(const struct kl_fifo_tx *tx)
+{
+    return tx->pool && kl_load_acquire(&tx->fifo->has_pool); /* pairs with kl_fifo_use_pool */
+}
+
+/** Hand over `bytes` at `offset` of the sender's pool. Only if kl_fifo_pool_usable. */
 static inline void kl_fifo_publish_pooled(struct kl_fifo_tx *tx, uint64_t offset, size_t bytes, bool more)
 {
     *(uint64_t *)(void *)kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload = offset;
@@ -219,6 +227,14 @@ static inline bool kl_fifo_ready(const struct kl_fifo_rx *rx)
 
 /** Has the sender gone without sending the step that kl_fifo_ready waits for? */
 bool kl_fifo_sender_gone(const struct kl_fifo_rx *rx);
+
+/** The sender's pool is mapped here: `bytes` at `pool`. */
+static inline void kl_fifo_use_pool(struct kl_fifo_rx *rx, const void *pool, size_t bytes)
+{
+    rx->pool = pool;
+    rx->pool_bytes = bytes;
+    kl_store_release(&rx->fifo->has_pool, 1); /* pairs with kl_fifo_pool_usable */
+}
 
 /** Say that nothing more will be received. */
 static inline void kl_fifo_leave_rx(struct kl_fifo_rx *rx)

@@ -21,7 +21,7 @@ struct kl_cluster_options {
     KL_CLUSTER_TEXT(T, field.sysfs, "sysfs", "DIR", "the machine recorded in DIR instead of /sys"),                    \
         KL_CLUSTER_NUMBER(T, field.hosts, "hosts", 65536, of_hosts),                                                   \
         KL_CLUSTER_NUMBER(T, field.ranks, "ranks", 4096,                                                               \
-                          "host devices, when there is no FILE (default: usable CPUs, at least 2)"),                   \
+                          "host devices, when there is no FILE (default: those of a process here)"),                   \
         KL_CLUSTER_TEXT(T, field.gpus, "gpus", "LIST", "use only these GPUs, as in 0,2,4"),                            \
         KL_CLUSTER_FLAG(T, field.mnnvl, "mnnvl", "all hosts form one NVLink domain"),                                  \
         KL_CLUSTER_LIST(T, field.with, "with", "NAME=VALUE", "as if this variable were set; any number of times"),     \

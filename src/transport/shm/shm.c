@@ -38,15 +38,23 @@ static ncclResult_t shm_setup(struct kl_connector *c, const struct kl_fifo_shape
     return kl_fifo_attach_rx(&c->rx, fifo, bytes, false);
 }
 
+/* A sender that has left meanwhile took its pool along, and has put nothing into it. */
+static ncclResult_t map_pool(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
+{
+    int quiet = kl_error_quiet(1);
+    ncclResult_t rc = kl_shm_map_get(&reply->pool, reply->pool_bytes, deadline, &c->pool_map);
+
+    kl_error_quiet(quiet);
+    if (rc) return rc == ncclRemoteError ? ncclSuccess : rc;
+    kl_fifo_use_pool(&c->rx, kl_shm_map_base(c->pool_map), kl_shm_map_bytes(c->pool_map));
+    return ncclSuccess;
+}
+
 static ncclResult_t shm_settle(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
 {
     kl_shm_region_settle(c->region);
     c->ready = true; /* for shm_free: it counts as settled */
-    if (!reply->pool_bytes) return ncclSuccess;
-    KL_TRY(kl_shm_map_get(&reply->pool, reply->pool_bytes, deadline, &c->pool_map));
-    c->rx.pool = kl_shm_map_base(c->pool_map);
-    c->rx.pool_bytes = kl_shm_map_bytes(c->pool_map);
-    return ncclSuccess;
+    return reply->pool_bytes ? map_pool(c, deadline, reply) : ncclSuccess;
 }
 
 /* ---- sender ---- */
