@@ -356,6 +356,77 @@ static void a_failure_is_reported_by_every_stream_of_a_group(void **state)
     for (int k = 0; k < 2; k++) ok(koloStreamDestroy(s[k]));
 }
 
+/* Of everything that concerns the communicator's work, and of nothing else, until it is destroyed. */
+static void a_failure_stays_as_long_as_its_communicator(void **state)
+{
+    koloStream_t s, other;
+    koloEvent_t before, after;
+    ncclComm_t pair[2], one;
+    ncclResult_t async;
+    int32_t x = 1, y = 0, z = 0;
+
+    (void)state;
+    ok(ncclCommInitAll(pair, 2, NULL));
+    ok(ncclCommInitAll(&one, 1, NULL));
+    ok(koloStreamCreate(&s, KOLO_STREAM_DEFAULT));
+    ok(koloStreamCreate(&other, KOLO_STREAM_DEFAULT));
+    ok(koloEventCreate(&before));
+    ok(koloEventCreate(&after));
+    ok(koloEventRecord(before, s));
+    ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], s));
+    ok(koloEventRecord(after, s));
+    ok(ncclCommAbort(pair[1]));
+    for (int i = 0; i < 3; i++) {
+        expect_refused(koloStreamSynchronize(s), ncclRemoteError, "rank 1");
+        expect_refused(koloStreamQuery(s), ncclRemoteError, "rank 1");
+        expect_refused(koloEventSynchronize(after), ncclRemoteError, "rank 1");
+        expect_refused(koloEventQuery(after), ncclRemoteError, "rank 1");
+        expect_refused(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], s), ncclRemoteError, "rank 1");
+        ok(ncclCommGetAsyncError(pair[0], &async));
+        assert_int_equal(async, ncclRemoteError);
+        ok(koloEventSynchronize(before));
+        ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, one, s)); /* stands behind it, and runs */
+        ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, one, other));
+        ok(koloStreamSynchronize(other));
+        assert_int_equal(z, 1);
+    }
+    expect_refused(ncclCommFinalize(pair[0]), ncclRemoteError, "rank 1");
+    expect_refused(ncclCommDestroy(pair[0]), ncclRemoteError, "rank 1");
+    z = 0;
+    ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, one, s));
+    ok(koloStreamSynchronize(s));
+    ok(koloEventQuery(after));
+    assert_int_equal(z, 1);
+    ok(ncclCommDestroy(one));
+    ok(koloEventDestroy(before));
+    ok(koloEventDestroy(after));
+    ok(koloStreamDestroy(s));
+    ok(koloStreamDestroy(other));
+}
+
+/* Who destroys it was told by its calls: a stream that nobody asked meanwhile starts clean. */
+static void a_stream_works_again_after_its_failed_communicator(void **state)
+{
+    koloStream_t s;
+    ncclComm_t pair[2];
+    int32_t x = 1, y = 0;
+
+    (void)state;
+    ok(koloStreamCreate(&s, KOLO_STREAM_DEFAULT));
+    ok(ncclCommInitAll(pair, 2, NULL));
+    ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], s));
+    ok(ncclCommAbort(pair[1]));
+    expect_refused(ncclCommDestroy(pair[0]), ncclRemoteError, "rank 1");
+    ok(ncclCommInitAll(pair, 2, NULL));
+    ok(ncclGroupStart());
+    for (int r = 0; r < 2; r++) ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[r], r ? NULL : s));
+    ok(ncclGroupEnd());
+    ok(koloStreamSynchronize(s));
+    assert_int_equal(y, 2);
+    for (int r = 0; r < 2; r++) ok(ncclCommDestroy(pair[r]));
+    ok(koloStreamDestroy(s));
+}
+
 /* Of two communicators whose operations stand in one stream, the later one can be aborted while the earlier one hangs. */
 static void an_abort_does_not_wait_for_another_communicator(void **state)
 {
@@ -370,9 +441,9 @@ static void an_abort_does_not_wait_for_another_communicator(void **state)
     ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, first[0], s));
     ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, later[0], s));
     ok(ncclCommAbort(later[0]));
-    assert_int_equal(koloStreamQuery(s), ncclInternalError);
     ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, first[1], NULL));
-    assert_int_equal(koloStreamSynchronize(s), ncclInternalError);
+    assert_int_equal(koloStreamSynchronize(s), ncclInternalError); /* said once: the communicator is no more */
+    ok(koloStreamSynchronize(s));
     assert_int_equal(y, 2);    /* and the earlier one goes on */
     ncclCommDestroy(later[1]); /* a failure if it has heard of the abort by now */
     for (int r = 0; r < 2; r++) ok(ncclCommDestroy(first[r]));
@@ -711,6 +782,8 @@ int main(void)
         cmocka_unit_test(operations_on_many_streams_keep_their_order),
         cmocka_unit_test(a_group_over_two_streams_joins_them),
         cmocka_unit_test(a_failure_is_reported_by_every_stream_of_a_group),
+        cmocka_unit_test(a_failure_stays_as_long_as_its_communicator),
+        cmocka_unit_test(a_stream_works_again_after_its_failed_communicator),
         cmocka_unit_test(an_abort_does_not_wait_for_another_communicator),
         cmocka_unit_test(inline_streams_are_done_when_the_group_ends),
         cmocka_unit_test(queries_and_events_follow_the_work),

@@ -119,7 +119,8 @@ static int wait_in_vain(struct rank *r)
     }
     ncclResult_t rc = reduce_until_failure(r);
     bool fine = rc == ncclRemoteError && says(ncclGetLastError(r->comm), "nothing moved for 1 s");
-    ncclCommDestroy(r->comm);
+    fine = fine && reduce_once(r) == rc && koloStreamSynchronize(NULL) == rc && koloStreamQuery(NULL) == rc;
+    fine = fine && ncclCommDestroy(r->comm) == rc && koloStreamSynchronize(NULL) == ncclSuccess;
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 

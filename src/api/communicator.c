@@ -10,19 +10,22 @@
 
 #include <stdlib.h>
 
-KL_API(ncclResult_t, GetVersion, (int *version))
+KL_PNCCL(ncclGetVersion);
+ncclResult_t ncclGetVersion(int *version)
 {
     if (!version) return KL_FAIL(ncclInvalidArgument, "ncclGetVersion: the result pointer is NULL");
     *version = NCCL_VERSION_CODE;
     return ncclSuccess;
 }
 
-KL_API(const char *, GetErrorString, (ncclResult_t result))
+KL_PNCCL(ncclGetErrorString);
+const char *ncclGetErrorString(ncclResult_t result)
 {
     return kl_result_text(result);
 }
 
-KL_API(const char *, GetLastError, (ncclComm_t comm))
+KL_PNCCL(ncclGetLastError);
+const char *ncclGetLastError(ncclComm_t comm)
 {
     struct ncclComm *c = kl_handle_try(comm);
 
@@ -33,7 +36,8 @@ KL_API(const char *, GetLastError, (ncclComm_t comm))
     return kl_error_text();
 }
 
-KL_API(ncclResult_t, GetUniqueId, (ncclUniqueId * id))
+KL_PNCCL(ncclGetUniqueId);
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
     if (!id) return KL_FAIL(ncclInvalidArgument, "ncclGetUniqueId: the result pointer is NULL");
     return kl_bootstrap_id_create(id);
@@ -105,7 +109,8 @@ static ncclResult_t check_ranks(const ncclComm_t *comm, int nranks, int rank)
     return ncclSuccess;
 }
 
-KL_API(ncclResult_t, CommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank))
+KL_PNCCL(ncclCommInitRank);
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
 {
     ncclResult_t rc = check_ranks(comm, nranks, rank);
 
@@ -144,7 +149,8 @@ static ncclResult_t create_all(ncclComm_t *comms, int ndev, const int *devlist)
     return kl_group_end();
 }
 
-KL_API(ncclResult_t, CommInitAll, (ncclComm_t * comms, int ndev, const int *devlist))
+KL_PNCCL(ncclCommInitAll);
+ncclResult_t ncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist)
 {
     return kl_group_note(create_all(comms, ndev, devlist));
 }
@@ -158,7 +164,8 @@ static ncclResult_t finalize(struct ncclComm *comm)
     return kl_comm_finalize(comm);
 }
 
-KL_API(ncclResult_t, CommFinalize, (ncclComm_t comm))
+KL_PNCCL(ncclCommFinalize);
+ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
     struct ncclComm *c;
 
@@ -170,29 +177,31 @@ KL_API(ncclResult_t, CommFinalize, (ncclComm_t comm))
 }
 
 /* An abort from another thread ends the wait for what is queued, and then frees the communicator itself. */
-KL_API(ncclResult_t, CommDestroy, (ncclComm_t comm))
+KL_PNCCL(ncclCommDestroy);
+ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
     struct ncclComm *c;
 
     if (!comm) return ncclSuccess;
     KL_TRY(kl_handle_enter(comm, "ncclCommDestroy", &c));
-    bool before = kl_load_relaxed(&c->finalized);
     kl_group_forget(c);
-    ncclResult_t rc = kl_comm_finalize(c); /* again: a group that was open then may have queued something since */
+    ncclResult_t rc = kl_comm_finalize(c); /* perhaps again: an open group may have queued something since */
     bool mine = kl_handle_close(c);
     kl_handle_leave(c);
     if (mine) kl_comm_destroy(c);
-    return before ? ncclSuccess : rc;
+    return rc;
 }
 
-KL_API(ncclResult_t, CommAbort, (ncclComm_t comm))
+KL_PNCCL(ncclCommAbort);
+ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     return comm ? abort_comm(comm, "ncclCommAbort") : ncclSuccess;
 }
 
 /* ---- questions ---- */
 
-KL_API(ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t *asyncError))
+KL_PNCCL(ncclCommGetAsyncError);
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 {
     struct ncclComm *c;
 
@@ -218,7 +227,8 @@ static ncclResult_t ask(ncclComm_t handle, const int *result, const char *functi
     return ncclSuccess;
 }
 
-KL_API(ncclResult_t, CommCount, (const ncclComm_t comm, int *count))
+KL_PNCCL(ncclCommCount);
+ncclResult_t ncclCommCount(const ncclComm_t comm, int *count)
 {
     struct answers a;
 
@@ -227,7 +237,8 @@ KL_API(ncclResult_t, CommCount, (const ncclComm_t comm, int *count))
     return ncclSuccess;
 }
 
-KL_API(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device))
+KL_PNCCL(ncclCommCuDevice);
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device)
 {
     struct answers a;
 
@@ -236,7 +247,8 @@ KL_API(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device))
     return ncclSuccess;
 }
 
-KL_API(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank))
+KL_PNCCL(ncclCommUserRank);
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank)
 {
     struct answers a;
 

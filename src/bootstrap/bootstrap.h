@@ -19,8 +19,8 @@
  *           which version). ncclSystemError: no interface, port taken. ncclInternalError: aborted.
  *           An exchange that fails for a reason outside of this rank is a failure of the bootstrap: the others hear of
  *           it, and all later exchanges return the same.
- * Threads:  one thread at a time makes exchanges; kl_bootstrap_post, kl_bootstrap_poll, kl_bootstrap_report and
- *           kl_bootstrap_abort may come from any, also meanwhile.
+ * Threads:  one thread at a time makes exchanges; kl_bootstrap_post, kl_bootstrap_poll, kl_bootstrap_watch,
+ *           kl_bootstrap_report and kl_bootstrap_abort may come from any, also meanwhile.
  * Fork:     a child does not inherit a bootstrap: its exchanges are ncclInvalidUsage, the rest does nothing.
  * Source:   the architecture page, 8; Bruck et al., Efficient algorithms for all-to-all communications (TPDS 1997).
  */
@@ -107,6 +107,12 @@ ncclResult_t kl_bootstrap_post(struct kl_bootstrap *bootstrap, int peer, uint32_
  */
 ncclResult_t kl_bootstrap_poll(struct kl_bootstrap *bootstrap, int peer, uint32_t tag, void *data, size_t bytes,
                                bool *here);
+
+/**
+ * See to it that polls notice when `peer` leaves or dies, also where nothing has been posted to it: begins to connect if
+ * there is no connection. Waits for nothing.
+ */
+ncclResult_t kl_bootstrap_watch(struct kl_bootstrap *bootstrap, int peer);
 
 /* ---- failures ---- */
 

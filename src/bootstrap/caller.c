@@ -83,6 +83,12 @@ static ncclResult_t refused(const struct kl_caller *c)
                        c->text, from, c->version, KL_PROTOCOL);
     if (c->outcome == KL_NOT_HERE)
         return KL_FAIL(ncclRemoteError, "%s: %s is somebody else, perhaps of another job", c->text, from);
+    if (c->outcome == KL_UNKNOWN)
+        return KL_FAIL(
+            ncclRemoteError,
+            "%s: %s knows nobody of this job any more, or there is a secret mismatch; all ranks need the same "
+            "unique id, or the same KOLO_SECRET",
+            c->text, from);
     return KL_FAIL(ncclRemoteError,
                    "%s: secret mismatch with %s; all ranks need the same unique id, or the same KOLO_SECRET", c->text,
                    from);

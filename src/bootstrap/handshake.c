@@ -21,7 +21,7 @@ void kl_hello_encode(const struct kl_hello *hello, unsigned char wire[KL_HELLO_B
     kl_put_u8(&w, hello->side);
     kl_put_u32(&w, hello->from);
     kl_put_u32(&w, hello->to);
-    kl_put_u32(&w, 0);
+    kl_put_u32(&w, hello->name);
     kl_put_bytes(&w, nonce, sizeof nonce);
 }
 
@@ -39,6 +39,7 @@ struct kl_hello kl_hello_decode(const unsigned char wire[KL_HELLO_BYTES])
     hello.side = kl_get_u8(&r);
     hello.from = kl_get_u32(&r);
     hello.to = kl_get_u32(&r);
+    hello.name = kl_get_u32(&r);
     return hello;
 }
 
@@ -67,12 +68,18 @@ bool kl_handshake_proved(const struct kl_handshake *h, const unsigned char proof
     return kl_key_proof_equal(proof, right);
 }
 
+/* The host proves nothing to who may not have the key. */
+static bool carries_proof(enum kl_handshake_outcome outcome)
+{
+    return outcome != KL_REFUSED && outcome != KL_UNKNOWN;
+}
+
 void kl_handshake_answer(const struct kl_handshake *h, enum kl_handshake_outcome outcome,
                          unsigned char answer[KL_ANSWER_BYTES])
 {
     memset(answer, 0, KL_ANSWER_BYTES);
     answer[0] = (unsigned char)outcome;
-    if (outcome != KL_REFUSED) prove(h, KL_HOST, (uint8_t)outcome, answer + 8);
+    if (carries_proof(outcome)) prove(h, KL_HOST, (uint8_t)outcome, answer + 8);
 }
 
 bool kl_handshake_answered(const struct kl_handshake *h, const unsigned char answer[KL_ANSWER_BYTES],
@@ -82,7 +89,7 @@ bool kl_handshake_answered(const struct kl_handshake *h, const unsigned char ans
 
     if (answer[0] < KL_ADMITTED || answer[0] > KL_NOT_HERE) return false;
     prove(h, KL_HOST, answer[0], right);
-    if (answer[0] != KL_REFUSED && !kl_key_proof_equal(answer + 8, right)) return false;
+    if (carries_proof(answer[0]) && !kl_key_proof_equal(answer + 8, right)) return false;
     *outcome = answer[0];
     return true;
 }

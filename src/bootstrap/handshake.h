@@ -8,14 +8,14 @@
  *        proof (32 bytes)            --->
  *                                    <---    answer (40 bytes): a outcome, with the host's proof
  *
- * A hello says which protocol version and which kind of connection, from which rank to which, and holds 24 random bytes. A
- * proof covers both hellos, so it is good for one connection only, and the side that makes it, so it cannot be sent
- * back; the host's covers its outcome, too. Nothing in a hello but its first bytes is looked at before the proof.
- * A caller without the key gets the fixed answer "refused", which proves nothing, and is told so at once.
+ * A hello says which protocol version and which kind of connection, of which job, from which rank to which, and holds 24
+ * random bytes. A proof covers both hellos, so it is good for one connection only, and the side that makes it, so it cannot
+ * be sent back; the host's covers its outcome, too. Before the proof, a hello only says whose key the proof is tried with.
+ * A caller without the key gets the fixed answer "refused" or "unknown", which proves nothing, and is told so at once.
  *
  * The layout of the four messages is the same in all versions; only what follows them may differ.
  *
- * Everything here is pure; caller.c and door.c play the two parts.
+ * Everything here is pure; caller.c and acceptor.c play the two parts.
  */
 #ifndef KL_BOOTSTRAP_HANDSHAKE_H
 #define KL_BOOTSTRAP_HANDSHAKE_H
@@ -35,9 +35,10 @@ enum kl_side { KL_CALLER = 1, KL_HOST };
 enum kl_handshake_outcome {
     KL_ADMITTED = 1,
     KL_REFUSED,       /* the proof is wrong; this answer carries none */
+    KL_UNKNOWN,       /* nobody of that job, type and rank is here; this answer carries no proof */
     KL_ELSEWHERE,     /* not this connection: there is another between us, or about to be */
     KL_OTHER_VERSION, /* the host's hello says which it speaks */
-    KL_NOT_HERE,      /* the kind of connection or the rank wanted is not served here */
+    KL_NOT_HERE,      /* the caller cannot be whom it says, or has come to somebody else */
 };
 
 struct kl_hello {
@@ -45,6 +46,7 @@ struct kl_hello {
     uint8_t type;      /* enum kl_connection_type */
     uint8_t side;      /* enum kl_side */
     uint32_t from, to; /* ranks; the root is KL_NO_RANK */
+    uint32_t name;     /* of the job: kl_id_name */
 };
 
 /** One end's view of a handshake. */

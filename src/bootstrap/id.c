@@ -134,6 +134,14 @@ ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl
     return ncclSuccess;
 }
 
+uint32_t kl_id_name(const struct kl_id *id)
+{
+    struct kl_key derived = kl_key_derive(&id->secret, "kolo name", NULL, 0);
+    struct kl_reader r = kl_reader_on(derived.bytes, sizeof derived.bytes);
+
+    return kl_get_u32(&r);
+}
+
 bool kl_id_is_public(const struct kl_id *id)
 {
     struct kl_key known = kl_key_from_text("");

@@ -22,14 +22,6 @@ enum { TELL_MS = 1000 };
 
 /* ---- connecting with the others ---- */
 
-static ncclResult_t open_my_door(struct kl_bootstrap *b)
-{
-    struct kl_hello me = {
-        .version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_HOST, .from = (uint32_t)b->rank};
-
-    return kl_door_open(b->door, &b->key, &me, kl_reach_called, b);
-}
-
 /* Partners know each other from the root; afterwards everybody knows everybody. */
 static ncclResult_t learn_all_cards(struct kl_bootstrap *b)
 {
@@ -72,9 +64,8 @@ static void tell_partners(struct kl_bootstrap *b)
 
 static ncclResult_t join_partners(struct kl_bootstrap *b)
 {
-    ncclResult_t rc = open_my_door(b);
-
-    if (!rc) rc = learn_all_cards(b);
+    kl_acceptor_open(b->acceptor, &b->key);
+    ncclResult_t rc = learn_all_cards(b);
     if (rc) tell_partners(b);
     return rc;
 }
@@ -144,7 +135,21 @@ static ncclResult_t describe_me(struct kl_bootstrap *b, const struct kl_id *id)
     me->pid = (uint64_t)getpid();
     KL_TRY(kl_id_listen_addresses(&params, near, me->address, &me->naddresses));
     b->scope = scope_of(me);
-    return kl_door_create(b->loop, me->address, &me->naddresses, &b->door);
+    return ncclSuccess;
+}
+
+/* Others hear where from the root. They may call before we know the key, and wait then. */
+static ncclResult_t listen_for_peers(struct kl_bootstrap *b, const struct kl_id *id)
+{
+    struct kl_card *card = &b->cards[b->rank];
+
+    b->name = kl_id_name(id);
+    const struct kl_hello me = {.version = KL_PROTOCOL,
+                                .type = KL_CONNECTION_PEER,
+                                .side = KL_HOST,
+                                .from = (uint32_t)b->rank,
+                                .name = b->name};
+    return kl_acceptor_create(b->loop, card->address, &card->naddresses, &me, kl_reach_called, b, &b->acceptor);
 }
 
 ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct kl_bootstrap **out)
@@ -161,6 +166,7 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
     KL_TRY_OR(rc, out, kl_stop_init(&b->stop));
     KL_TRY_OR(rc, out, obey(b, config->stop));
     KL_TRY_OR(rc, out, describe_me(b, &id));
+    KL_TRY_OR(rc, out, listen_for_peers(b, &id));
     KL_TRY_OR(rc, out, kl_rendezvous_open(b, &id, &root));
     KL_TRY_OR(rc, out, kl_rendezvous_meet(b, &id));
     KL_TRY_OR(rc, out, join_partners(b));
@@ -194,7 +200,7 @@ void kl_bootstrap_leave(struct kl_bootstrap *b)
     kl_source_remove(b->outer_source);
     kl_reach_finish(b, kl_deadline_in_ms(TELL_MS));
     if (b->loop) kl_reach_stop(b);
-    kl_door_close(b->door);
+    kl_acceptor_close(b->acceptor);
     leave_links(b);
     kl_source_remove(b->clock);
     kl_loop_drop(b->loop);

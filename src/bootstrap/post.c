@@ -68,3 +68,24 @@ ncclResult_t kl_bootstrap_poll(struct kl_bootstrap *b, int peer, uint32_t tag, v
     if (rc) *here = false;
     return kl_failure_settle(b, peer, rc);
 }
+
+/* One that has left may have posted before all that we need: polls find out. */
+static ncclResult_t watch_locked(struct kl_bootstrap *b, int peer)
+{
+    struct kl_contact *contact;
+
+    KL_TRY(kl_state_check(b));
+    KL_TRY(kl_contact_make(b, peer, &contact));
+    if (contact->state == KL_LINK_LEFT || contact->state == KL_LINK_LOST) return ncclSuccess;
+    return kl_reach_begin(contact);
+}
+
+ncclResult_t kl_bootstrap_watch(struct kl_bootstrap *b, int peer)
+{
+    KL_TRY(kl_state_check_message(b, peer, 0));
+    if (peer == b->rank) return ncclSuccess;
+    pthread_mutex_lock(&b->lock);
+    ncclResult_t rc = watch_locked(b, peer);
+    pthread_mutex_unlock(&b->lock);
+    return kl_failure_settle(b, peer, rc);
+}

@@ -317,6 +317,26 @@ static void who_cannot_be_reached_is_a_failure_for_all(void **state)
     run_job(6, post_to_the_unreachable);
 }
 
+/* Rank 3 has gone, or goes later. Rank 0 has nothing to say to it, and polls in vain: not for ever. */
+static void watch_who_leaves(struct rank *me, struct kl_bootstrap *b)
+{
+    int value = 0;
+
+    kl_error_quiet(1);
+    (void)kl_bootstrap_barrier(b);
+    if (me->config.rank != 0) return;
+    must(!kl_bootstrap_watch(b, 0));
+    (void)kl_bootstrap_watch(b, 3); /* which may know it already */
+    must(poll_for(b, 3, TAG, &value, sizeof value) == ncclRemoteError);
+    must(strstr(kl_error_text(), "rank 3 (host "));
+}
+
+static void who_is_watched_cannot_leave_unnoticed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) run_job(6, watch_who_leaves);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +350,7 @@ int main(int argc, char **argv)
         leak_test(a_failure_elsewhere_ends_polling),
         leak_test(an_abort_ends_polling),
         leak_test(who_cannot_be_reached_is_a_failure_for_all),
+        leak_test(who_is_watched_cannot_leave_unnoticed),
     };
 
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -49,10 +49,10 @@ static enum kl_handshake_outcome judge(struct kl_bootstrap *b, uint32_t caller, 
     }
 }
 
-void kl_reach_called(void *ctx, struct kl_guest *guest)
+void kl_reach_called(void *ctx, struct kl_incoming *incoming)
 {
     struct kl_bootstrap *b = ctx;
-    uint32_t caller = kl_guest_rank(guest);
+    uint32_t caller = kl_incoming_rank(incoming);
     struct kl_contact *contact = NULL;
     ncclResult_t rc = ncclSuccess;
     int fd;
@@ -60,8 +60,8 @@ void kl_reach_called(void *ctx, struct kl_guest *guest)
     pthread_mutex_lock(&b->lock);
     enum kl_handshake_outcome outcome = judge(b, caller, &contact);
     if (outcome != KL_ADMITTED)
-        kl_guest_decline(guest, outcome);
-    else if (kl_guest_admit(guest, &fd))
+        kl_incoming_decline(incoming, outcome);
+    else if (kl_incoming_admit(incoming, &fd))
         rc = connected(contact, fd);
     pthread_mutex_unlock(&b->lock);
     if (rc) suspect(b, (int)caller, rc);
@@ -100,7 +100,8 @@ ncclResult_t kl_reach_begin(struct kl_contact *peer)
                                      .type = KL_CONNECTION_PEER,
                                      .side = KL_CALLER,
                                      .from = (uint32_t)b->rank,
-                                     .to = (uint32_t)peer->rank},
+                                     .to = (uint32_t)peer->rank,
+                                     .name = b->name},
                            .retry = b->retry,
                            .deadline = kl_deadline_in_ms(b->timeout_ms),
                            .listening = true,

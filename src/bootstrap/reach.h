@@ -3,7 +3,7 @@
 #ifndef KL_BOOTSTRAP_REACH_H
 #define KL_BOOTSTRAP_REACH_H
 
-#include "bootstrap/door.h"
+#include "bootstrap/acceptor.h"
 #include "bootstrap/state.h"
 
 /** Begin to call a peer that we are not connected with, and know the address of. Under lock; waits for nothing. */
@@ -12,8 +12,8 @@ ncclResult_t kl_reach_begin(struct kl_contact *peer);
 /** Make sure that the peer is UP. Under lock, released while it waits. */
 ncclResult_t kl_reach(struct kl_contact *peer, uint64_t deadline);
 
-/** The door's callback: a peer calls. */
-void kl_reach_called(void *ctx, struct kl_guest *guest);
+/** The acceptor's callback: a peer calls. */
+void kl_reach_called(void *ctx, struct kl_incoming *incoming);
 
 /**
  * Before leaving: calls that have begun come to their end, so that who is called or was told to call us does not think that we

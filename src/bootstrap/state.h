@@ -26,7 +26,7 @@
 #include <pthread.h>
 
 struct kl_caller;
-struct kl_door;
+struct kl_acceptor;
 
 enum kl_link_state {
     KL_LINK_NONE,
@@ -73,6 +73,7 @@ struct kl_bootstrap {
     void *ctx;
     struct kl_retry retry;
     uint32_t scope;        /* of our link-local address, if we listen on one */
+    uint32_t name;         /* of the job, for callers */
     struct kl_key key;     /* of the connections between ranks */
     struct kl_card *cards; /* by rank; naddresses 0: not known yet. Under lock until all have joined */
     uint32_t exchanges;    /* collective ones so far; tags their frames */
@@ -81,7 +82,7 @@ struct kl_bootstrap {
     void (*on_bad_news)(struct kl_bootstrap *b, const struct kl_notice *why);
 
     struct kl_loop *loop;
-    struct kl_door *door;
+    struct kl_acceptor *acceptor;
     struct kl_stop stop;  /* raised by a failure or an abort: ends what waits on sockets while joining */
     struct kl_stop outer; /* a duplicate of the owner's */
     struct kl_source *outer_source;

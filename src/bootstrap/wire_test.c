@@ -251,8 +251,8 @@ static void notices_out_of_range_are_refused(void **state)
 static struct kl_handshake greeted(uint32_t from, uint32_t to)
 {
     struct kl_handshake h;
-    struct kl_hello caller = {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, from, to};
-    struct kl_hello host = {KL_PROTOCOL, KL_CONNECTION_PEER, KL_HOST, to, KL_NO_RANK};
+    struct kl_hello caller = {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, from, to, 0xfedcba98};
+    struct kl_hello host = {KL_PROTOCOL, KL_CONNECTION_PEER, KL_HOST, to, KL_NO_RANK, 0xfedcba98};
 
     memset(&h.key, 7, sizeof h.key);
     kl_hello_encode(&caller, h.caller);
@@ -293,10 +293,10 @@ static void answers_are_proofs_too(void **state)
     enum kl_handshake_outcome outcome;
 
     (void)state;
-    for (int v = KL_ADMITTED; v <= KL_NOT_HERE; v++) {
-        kl_handshake_answer(&h, (enum kl_handshake_outcome)v, answer);
+    for (int o = KL_ADMITTED; o <= KL_NOT_HERE; o++) {
+        kl_handshake_answer(&h, (enum kl_handshake_outcome)o, answer);
         assert_true(kl_handshake_answered(&h, answer, &outcome));
-        assert_int_equal(outcome, v);
+        assert_int_equal(outcome, o);
     }
     kl_handshake_answer(&h, KL_ELSEWHERE, answer);
     answer[0] = KL_ADMITTED; /* the outcome is proved, too */
@@ -309,8 +309,10 @@ static void answers_are_proofs_too(void **state)
     assert_false(kl_handshake_answered(&h, answer, &outcome));
     memset(answer, 0, sizeof answer);
     assert_false(kl_handshake_answered(&h, answer, &outcome));
-    kl_handshake_answer(&h, KL_REFUSED, answer); /* needs no key, and tells nothing about it */
-    for (size_t i = 8; i < sizeof answer; i++) assert_int_equal(answer[i], 0);
+    for (int o = KL_REFUSED; o <= KL_UNKNOWN; o++) { /* these need no key, and tell nothing about it */
+        kl_handshake_answer(&h, (enum kl_handshake_outcome)o, answer);
+        for (size_t i = 8; i < sizeof answer; i++) assert_int_equal(answer[i], 0);
+    }
 }
 
 static void hellos_say_what_they_mean(void **state)
@@ -324,6 +326,7 @@ static void hellos_say_what_they_mean(void **state)
     assert_int_equal(hello.side, KL_CALLER);
     assert_int_equal(hello.from, 0x01020304);
     assert_int_equal(hello.to, 5);
+    assert_int_equal(hello.name, 0xfedcba98);
     assert_true(kl_hello_plausible(h.caller));
     h.caller[7] ^= 1;
     assert_false(kl_hello_plausible(h.caller));

@@ -118,7 +118,7 @@ static ncclResult_t set_up(struct kl_connections *cs, struct connection *c)
 static ncclResult_t begin(struct kl_connections *cs, struct connection *c)
 {
     KL_TRY(cs->config.choose(cs->config.ctx, c->edge.peer, &c->connector.transport, &c->transport));
-    if (!c->edge.sends) KL_TRY(set_up(cs, c));
+    KL_TRY(c->edge.sends ? kl_bootstrap_watch(cs->config.bootstrap, c->edge.peer) : set_up(cs, c));
     c->state = BEGUN;
     append(&cs->begun, c);
     return ncclSuccess;
@@ -189,21 +189,34 @@ static ncclResult_t begin_round(struct kl_connections *cs)
     return ncclSuccess;
 }
 
-static int distance(const struct kl_connections *cs, const struct connection *c)
+/* Where an edge comes in an order that all ranks have: by distance, by channel, every other one along the ranks, by sender. */
+static void place_of(const struct kl_connections *cs, const struct kl_edge *e, int place[4])
 {
-    int d = c->edge.sends ? c->edge.peer - cs->config.rank : cs->config.rank - c->edge.peer;
+    int from = e->sends ? cs->config.rank : e->peer, to = e->sends ? e->peer : cs->config.rank;
+    int distance = (to - from + cs->config.nranks) % cs->config.nranks;
 
-    return (d + cs->config.nranks) % cs->config.nranks;
+    place[0] = distance;
+    place[1] = e->channel;
+    place[2] = distance ? from / distance % 2 : 0;
+    place[3] = from;
+}
+
+static bool comes_before(const struct kl_connections *cs, const struct connection *a, const struct connection *b)
+{
+    int x[4], y[4], i = 0;
+
+    place_of(cs, &a->edge, x);
+    place_of(cs, &b->edge, y);
+    while (i < 3 && x[i] == y[i]) i++;
+    return x[i] < y[i];
 }
 
 /* Insertion: an algorithm has few edges per channel, and asks for near ones first more often than not. */
-static void insert(struct kl_connections *cs, struct list *sorted, struct connection *c)
+static void insert(const struct kl_connections *cs, struct list *sorted, struct connection *c)
 {
     struct connection **link = &sorted->first;
-    int d = distance(cs, c);
 
-    while (*link && (distance(cs, *link) < d || (distance(cs, *link) == d && (*link)->edge.channel <= c->edge.channel)))
-        link = &(*link)->next;
+    while (*link && comes_before(cs, *link, c)) link = &(*link)->next;
     c->next = *link;
     *link = c;
     if (!c->next) sorted->last = &c->next;

@@ -8,11 +8,12 @@
  * which keeps them until the other end comes to need the edge as well.
  *
  *     receiver:  begin: set up, post the card -> wait for the reply -> settle, ready
- *     sender:    begin                        -> wait for the card  -> connect, post the reply, ready
+ *     sender:    begin: watch the peer        -> wait for the card  -> connect, post the reply, ready
  *
  * Edges of collectives are needed by all ranks at about the same time. They are connected in rounds: with at most
- * `round_peers` peers at a time, nearest distance first (a rank's distance to who it sends to is that rank's to who it
- * receives from), so that the two ends of the nearest edge that is missing anywhere are both working on it.
+ * `round_peers` peers at a time, in an order of all edges that all ranks have in common, nearest distance first. So the two ends of
+ * the first edge that is missing anywhere are both working on it. Of a row of edges with equal distances every other one
+ * comes first, so that one peer at a time is enough for half of them at once.
  *
  * Errors:  the transport's and the bootstrap's; then the communicator has failed.
  * Threads: one at a time.

@@ -49,7 +49,7 @@ static size_t send_step(struct kl_message *m, struct kl_fifo_tx *tx)
     size_t left = m->bytes - m->moved, bytes = 0;
 
     if (tx->shares_memory && left >= LEND_FROM) return send_lent(tx, from, left);
-    if (tx->pool && left > tx->shape.slot_bytes) bytes = send_pooled(tx, from, left);
+    if (left > tx->shape.slot_bytes && kl_fifo_pool_usable(tx)) bytes = send_pooled(tx, from, left);
     return bytes ? bytes : send_copied(tx, from, left);
 }
 

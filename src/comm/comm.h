@@ -55,6 +55,13 @@ struct kl_phase_time {
     uint64_t ns;
 };
 
+/** Of init.c: how far it came, and what it puts back. */
+struct kl_init {
+    int phases_done;
+    struct kl_phase_time times[KL_PHASES_MAX];
+    struct kl_cpuset *home; /* where its thread ran before it moved near the device; NULL: it did not */
+};
+
 struct ncclComm {
     struct kl_slot *slot;
     ncclComm_t handle; /* what users hold of it */
@@ -109,9 +116,7 @@ struct ncclComm {
     struct kl_stream *default_stream;
     int local_ranks; /* on this host */
     ncclUniqueId id;
-    struct kl_cpuset *home; /* during init: where its thread ran before; NULL: it was not moved */
-    struct kl_phase_time times[KL_PHASES_MAX];
-    int phases_done;
+    struct kl_init init;
 };
 
 /** Is it in the open group of a thread? If so, who ends it in another thread leaves the memory to the group's end. */
@@ -156,8 +161,8 @@ void kl_comm_log_channels(ncclComm_t comm);
 
 /* ---- operations: record.c, launch.c, run.c ---- */
 
-/** Record a checked task: queue it on `stream`, or add it to the open group of the calling thread. */
-ncclResult_t kl_comm_issue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream);
+/** Record a checked task, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
+ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
 
 /** Check what the group collected, and make room for it. */
 ncclResult_t kl_comm_prepare_queued(ncclComm_t comm);

@@ -16,9 +16,8 @@ static ncclResult_t choose(void *ctx, int peer, const struct kl_transport **tran
 {
     ncclComm_t comm = ctx;
     struct kl_pair_facts facts = {.a = &comm->peers[comm->rank], .b = &comm->peers[peer]};
-    struct kl_pair_why why;
 
-    KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts, &why));
+    KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts));
     return kl_transport_choose(&facts, transport, index);
 }
 

@@ -155,7 +155,10 @@ static ncclComm_t enter_all(ncclComm_t comms)
 /* What can be wrong is found before anything is queued. */
 static ncclResult_t launch_all(ncclComm_t comms)
 {
-    for (ncclComm_t c = comms; c; c = c->group_next) KL_TRY(kl_comm_prepare_queued(c));
+    for (ncclComm_t c = comms; c; c = c->group_next) {
+        KL_TRY(kl_comm_failure(c));
+        KL_TRY(kl_comm_prepare_queued(c));
+    }
     for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_launch_queued(c);
     for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_run_inline(c);
     return ncclSuccess;

@@ -115,8 +115,8 @@ _Static_assert((int)NPHASES <= (int)KL_PHASES_MAX, "a time is kept for every pha
 
 static void undo_phases(ncclComm_t comm)
 {
-    while (comm->phases_done > 0) {
-        const struct phase *p = &phases[--comm->phases_done];
+    while (comm->init.phases_done > 0) {
+        const struct phase *p = &phases[--comm->init.phases_done];
         if (p->undo) p->undo(comm);
     }
 }
@@ -126,9 +126,9 @@ static ncclResult_t run_phases(ncclComm_t comm)
     for (int i = 0; i < NPHASES; i++) {
         uint64_t begin = kl_now_ns();
         if (comm->bootstrap) kl_bootstrap_phase(comm->bootstrap, phases[i].name);
-        comm->phases_done = i + 1; /* also when it fails: its undo copes */
+        comm->init.phases_done = i + 1; /* also when it fails: its undo copes */
         ncclResult_t rc = phases[i].run(comm);
-        comm->times[i] = (struct kl_phase_time){.name = phases[i].name, .ns = kl_now_ns() - begin};
+        comm->init.times[i] = (struct kl_phase_time){.name = phases[i].name, .ns = kl_now_ns() - begin};
         if (rc) return rc;
     }
     return ncclSuccess;
@@ -141,9 +141,9 @@ static void log_times(ncclComm_t comm)
     uint64_t total = 0;
 
     for (int i = 0; i < NPHASES && used < sizeof text; i++) {
-        total += comm->times[i].ns;
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s %s %.2f", i ? "," : "", comm->times[i].name,
-                                 (double)comm->times[i].ns / 1e6);
+        total += comm->init.times[i].ns;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s %s %.2f", i ? "," : "", comm->init.times[i].name,
+                                 (double)comm->init.times[i].ns / 1e6);
     }
     KL_INFO(KL_INIT | KL_PROFILE, "Init timings: rank %d nranks %d total %.2f ms (%s )", comm->rank, comm->nranks,
             (double)total / 1e6, text);
@@ -242,6 +242,7 @@ static void free_or_orphan(ncclComm_t comm)
 void kl_comm_destroy(ncclComm_t comm)
 {
     kl_handle_drain(comm);
+    kl_streams_end_owner(comm, false); /* finalizing it has told the caller */
     free_or_orphan(comm);
 }
 
@@ -255,6 +256,7 @@ void kl_comm_abort(ncclComm_t comm)
     kl_bootstrap_abort(comm->bootstrap);
     kl_handle_drain(comm);
     kl_comm_withdraw(comm);
+    kl_streams_end_owner(comm, true);
     free_or_orphan(comm);
 }
 

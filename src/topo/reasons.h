@@ -153,12 +153,11 @@ enum kl_net_use {
     KL_NET_SPREAD     /* nearest to a GPU, like others, which device numbers and channels choose */
 };
 
-struct kl_net_fate {
+struct kl_net_usage {
     enum kl_net_use use;
     int gpu;     /* index of the GPU with the best path to it; -1 */
     int instead; /* index of the NET which that GPU uses first; -1 */
 };
-const char *kl_net_use_name(enum kl_net_use use);
 
 /* ---- paths ---- */
 

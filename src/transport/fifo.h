@@ -8,7 +8,7 @@
  *      line 0           line 1         line 2                  from line 3
  *     +----------------+--------------+---------------------+  +----------------------------------+
  *     | head, receiver | sender left  | magic, nslots,      |  | ready, bytes, claim, payload     |  x nslots, a line each
- *     | left           |              | slot_bytes, ...     |  +----------------------------------+
+ *     | left, has pool |              | slot_bytes, ...     |  +----------------------------------+
  *     +----------------+--------------+---------------------+  | lines with flags of ll_bytes     |  x nslots
  *      receiver writes  sender writes  constant after init     +----------------------------------+
  *                                                              | slot data of slot_bytes          |  x nslots
@@ -23,7 +23,8 @@
  *   in its slot     protocol Simple.
  *   in flagged lines  protocols LL and LL128 (lines.h): 64-byte lines, each with its own flag, so that the receiver
  *                   sees a line while the next ones are being written. The first KL_FIFO_INLINE bytes are in the step's line.
- *   in a pool       of the sender's, which many fifos share (pool.h): the payload is an offset.
+ *   in a pool       of the sender's, which many fifos share (pool.h): the payload is an offset. Only once the receiver
+ *                   has said that it has mapped the pool: before, the sender might leave with data that nobody can reach.
  *   where they were ("direct"), if both ranks share an address space: the payload is the address of the sender's own
  *                   memory. The receiver claims such a step before it reads and the sender may revoke what is not
  *                   claimed, so that memory can be given back safely when an operation is aborted.
@@ -53,9 +54,10 @@
 
 #define KL_FIFO_MORE 0x80000000u /* in kl_fifo_line.bytes: the same message goes on in the next step */
 
-/** Where the payload is if it is neither in the line nor in the slot or lines of the step. */
+/** Where the payload is if it is neither in the line nor in the slot of the step. */
 enum kl_fifo_claim {
     KL_CLAIM_NONE,
+    KL_CLAIM_LINES,   /* in the flagged lines of the step: the receiver must look for them */
     KL_CLAIM_POOL,    /* in the sender's pool */
     KL_CLAIM_OFFERED, /* in the sender's own memory, and not read yet; */
     KL_CLAIM_READING, /* being read, or read; */
@@ -73,6 +75,7 @@ struct kl_fifo_line {
 struct kl_fifo {
     alignas(KL_LINE) _Atomic uint64_t head; /* steps consumed, written by the receiver, as the next */
     _Atomic uint32_t receiver_left;
+    _Atomic uint32_t has_pool;                     /* the receiver has mapped the sender's pool */
     alignas(KL_LINE) _Atomic uint32_t sender_left; /* written by the sender */
     alignas(KL_LINE) uint32_t magic;               /* constant after kl_fifo_init, as all below */
     struct kl_fifo_shape {
@@ -155,39 +158,41 @@ static inline void *kl_fifo_reserve(struct kl_fifo_tx *tx, size_t bytes)
     return kl_fifo_slot(tx->fifo, tx->step, &tx->shape);
 }
 
-/** Hand over what was written where kl_fifo_reserve said, with the same `bytes`; `more` of the message follows. */
-static inline void kl_fifo_publish(struct kl_fifo_tx *tx, size_t bytes, bool more)
+/** Hand over the next step, whose payload is where `claim` says. */
+static inline void kl_fifo_publish_as(struct kl_fifo_tx *tx, enum kl_fifo_claim claim, size_t bytes, bool more)
 {
     struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, &tx->shape);
 
     line->bytes = (uint32_t)bytes | (more ? KL_FIFO_MORE : 0);
     line->signature = 0;
-    kl_store_relaxed(&line->claim, KL_CLAIM_NONE);
+    kl_store_relaxed(&line->claim, (uint32_t)claim);
     kl_store_release(&line->ready, ++tx->step); /* pairs with kl_fifo_ready */
 }
 
-/** Hand over `bytes` at `offset` of the sender's pool. */
+/** Hand over what was written where kl_fifo_reserve said, with the same `bytes`; `more` of the message follows. */
+static inline void kl_fifo_publish(struct kl_fifo_tx *tx, size_t bytes, bool more)
+{
+    kl_fifo_publish_as(tx, KL_CLAIM_NONE, bytes, more);
+}
+
+/** Can the receiver read from the pool? */
+static inline bool kl_fifo_pool_usable(const struct kl_fifo_tx *tx)
+{
+    return tx->pool && kl_load_acquire(&tx->fifo->has_pool); /* pairs with kl_fifo_use_pool */
+}
+
+/** Hand over `bytes` at `offset` of the sender's pool. Only if kl_fifo_pool_usable. */
 static inline void kl_fifo_publish_pooled(struct kl_fifo_tx *tx, uint64_t offset, size_t bytes, bool more)
 {
-    struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, &tx->shape);
-
-    line->bytes = (uint32_t)bytes | (more ? KL_FIFO_MORE : 0);
-    line->signature = 0;
-    *(uint64_t *)(void *)line->payload = offset;
-    kl_store_relaxed(&line->claim, KL_CLAIM_POOL);
-    kl_store_release(&line->ready, ++tx->step); /* pairs with kl_fifo_ready */
+    *(uint64_t *)(void *)kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload = offset;
+    kl_fifo_publish_as(tx, KL_CLAIM_POOL, bytes, more);
 }
 
 /** Hand over the address of `bytes` of own memory, which must stay as it is until kl_fifo_drained. */
 static inline void kl_fifo_publish_direct(struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more)
 {
-    struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, &tx->shape);
-
-    line->bytes = (uint32_t)bytes | (more ? KL_FIFO_MORE : 0);
-    line->signature = 0;
-    *(const void **)(void *)line->payload = data;
-    kl_store_relaxed(&line->claim, KL_CLAIM_OFFERED);
-    kl_store_release(&line->ready, ++tx->step); /* pairs with kl_fifo_ready */
+    *(const void **)(void *)kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload = data;
+    kl_fifo_publish_as(tx, KL_CLAIM_OFFERED, bytes, more);
     tx->direct = tx->step;
 }
 
@@ -223,14 +228,28 @@ static inline bool kl_fifo_ready(const struct kl_fifo_rx *rx)
 /** Has the sender gone without sending the step that kl_fifo_ready waits for? */
 bool kl_fifo_sender_gone(const struct kl_fifo_rx *rx);
 
+/** The sender's pool is mapped here: `bytes` at `pool`. */
+static inline void kl_fifo_use_pool(struct kl_fifo_rx *rx, const void *pool, size_t bytes)
+{
+    rx->pool = pool;
+    rx->pool_bytes = bytes;
+    kl_store_release(&rx->fifo->has_pool, 1); /* pairs with kl_fifo_pool_usable */
+}
+
 /** Say that nothing more will be received. */
 static inline void kl_fifo_leave_rx(struct kl_fifo_rx *rx)
 {
     kl_store_release(&rx->fifo->receiver_left, 1); /* pairs with kl_fifo_receiver_gone */
 }
 
+/** Did the sender take the next step back, after kl_fifo_ready? */
+static inline bool kl_fifo_revoked(const struct kl_fifo_rx *rx)
+{
+    return kl_load_relaxed(&kl_fifo_line(rx->fifo, rx->step, &rx->shape)->claim) == KL_CLAIM_REVOKED;
+}
+
 /** The next step's data, after kl_fifo_ready; read it and kl_fifo_release it without waiting in between. NULL when the
- * sender revoked it, or claims more bytes than a slot holds. */
+ * sender revoked it, claims more bytes than a slot holds, or sent flagged lines. */
 const void *kl_fifo_open_other(struct kl_fifo_rx *rx, struct kl_fifo_line *line, size_t *bytes);
 
 static inline const void *kl_fifo_open(struct kl_fifo_rx *rx, size_t *bytes, bool *more)

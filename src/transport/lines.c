@@ -19,15 +19,16 @@ static size_t line_count(size_t bytes)
 
 /* ---- sender ---- */
 
+/* Whole lines are copied with a constant size, which compilers make a few moves of. */
 static void store_lines(struct line *lines, const unsigned char *data, size_t bytes, uint64_t flag)
 {
-    for (; bytes; lines++) {
-        size_t n = bytes < KL_LINES_DATA ? bytes : KL_LINES_DATA;
-        memcpy(lines->data, data, n);
+    for (; bytes >= KL_LINES_DATA; lines++, data += KL_LINES_DATA, bytes -= KL_LINES_DATA) {
+        memcpy(lines->data, data, KL_LINES_DATA);
         kl_store_release(&lines->flag, flag); /* pairs with kl_lines_ready */
-        data += n;
-        bytes -= n;
     }
+    if (!bytes) return;
+    memcpy(lines->data, data, bytes);
+    kl_store_release(&lines->flag, flag); /* the same */
 }
 
 void kl_lines_publish(struct kl_fifo_tx *tx, const void *data, size_t bytes, bool wide)
@@ -37,7 +38,7 @@ void kl_lines_publish(struct kl_fifo_tx *tx, const void *data, size_t bytes, boo
     uint64_t flag = tx->step + 1;
 
     memcpy(kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload, data, first);
-    kl_fifo_publish(tx, bytes, false); /* the lines follow: the receiver looks for them */
+    kl_fifo_publish_as(tx, first == bytes ? KL_CLAIM_NONE : KL_CLAIM_LINES, bytes, false);
     if (first == bytes) return;
     if (wide)
         kl_lines_store_wide(lines, (const unsigned char *)data + first, bytes - first, flag);
@@ -47,11 +48,23 @@ void kl_lines_publish(struct kl_fifo_tx *tx, const void *data, size_t bytes, boo
 
 /* ---- receiver ---- */
 
+/* Is the step, which is here, one that lines can hold? What is in the step's line alone always is. */
+static bool fits(const struct kl_fifo_rx *rx, const struct kl_fifo_line *line)
+{
+    uint32_t claim = kl_load_relaxed(&line->claim);
+
+    if (line->bytes <= KL_FIFO_INLINE) return claim == KL_CLAIM_NONE;
+    return claim == KL_CLAIM_LINES && line->bytes <= KL_LINES_BYTES &&
+           line_count(line->bytes) <= rx->shape.ll_bytes / sizeof(struct line);
+}
+
 bool kl_lines_ready(struct kl_fifo_rx *rx)
 {
+    const struct kl_fifo_line *line = kl_fifo_line(rx->fifo, rx->step, &rx->shape);
+
     if (!kl_fifo_ready(rx)) return false;
-    size_t bytes = kl_fifo_line(rx->fifo, rx->step, &rx->shape)->bytes;
-    if (bytes <= KL_FIFO_INLINE || bytes > KL_LINES_BYTES) return true; /* too many: kl_lines_open refuses */
+    size_t bytes = line->bytes;
+    if (bytes <= KL_FIFO_INLINE || !fits(rx, line)) return true; /* kl_lines_open takes it, or refuses */
 
     struct line *lines = kl_fifo_lines(rx->fifo, rx->step, &rx->shape);
     uint32_t n = (uint32_t)line_count(bytes);
@@ -67,16 +80,13 @@ const void *kl_lines_open(struct kl_fifo_rx *rx, void *scratch, size_t *bytes)
 
     *bytes = line->bytes & ~KL_FIFO_MORE;
     rx->lines_seen = 0;
-    if (*bytes > KL_LINES_BYTES || *bytes > KL_FIFO_INLINE + (size_t)rx->shape.ll_bytes / 64 * KL_LINES_DATA)
-        return NULL;
+    if (!fits(rx, line)) return NULL;
     if (*bytes <= KL_FIFO_INLINE) return line->payload;
     memcpy(to, line->payload, KL_FIFO_INLINE);
     to += KL_FIFO_INLINE;
-    for (size_t left = *bytes - KL_FIFO_INLINE; left; lines++) {
-        size_t n = left < KL_LINES_DATA ? left : KL_LINES_DATA;
-        memcpy(to, lines->data, n);
-        to += n;
-        left -= n;
-    }
+    size_t left = *bytes - KL_FIFO_INLINE;
+    for (; left >= KL_LINES_DATA; lines++, to += KL_LINES_DATA, left -= KL_LINES_DATA)
+        memcpy(to, lines->data, KL_LINES_DATA);
+    memcpy(to, lines->data, left);
     return scratch;
 }

@@ -37,7 +37,7 @@ void kl_lines_publish(struct kl_fifo_tx *tx, const void *data, size_t bytes, boo
 bool kl_lines_ready(struct kl_fifo_rx *rx);
 
 /** The next step's data, once ready: in place, or gathered in `scratch` of KL_LINES_BYTES. NULL: the sender claims more bytes
- * than lines hold. Then kl_fifo_release. */
+ * than lines hold, or sent by the protocol Simple. Then kl_fifo_release. */
 const void *kl_lines_open(struct kl_fifo_rx *rx, void *scratch, size_t *bytes);
 
 #endif

@@ -4,8 +4,8 @@
  *
  * A rank may send to thousands, but to few at a time. Instead of slots per receiver it has one pool: a segment that each
  * receiver maps once. A message takes a slot when it has data to hand over and gets it back when they have been read. When
- * all are in use, a message goes on in small steps through the slots of its own fifo, so that no message ever waits for
- * another one.
+ * all are in use, or the receiver has not mapped the pool yet, a message goes on in small steps through the slots of its own
+ * fifo, so that no message ever waits for another one.
  *
  * Units:   bytes; a slot is named by its offset in the segment.
  * Threads: one at a time, as the messages.

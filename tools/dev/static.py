@@ -25,8 +25,6 @@ FOR_TESTS = {
     "kl_settings_open": "another environment than the process's",
     "kl_settings_close": "the same",
     "kl_socket_local": "the near end of a connection",
-    "kl_xml_parse": "a document without a file",
-    "kl_xml_text": "a document that can be compared",
 }
 PUBLIC = re.compile(r"main$|p?nccl[A-Z]|kolo[A-Z]")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

@@ -87,34 +87,26 @@ static struct kl_stream *last_record(struct kl_event *event, uint64_t *ticket)
     return stream;
 }
 
-struct kl_stream *kl_event_stream(struct kl_event *event)
-{
-    uint64_t ticket;
-
-    return last_record(event, &ticket);
-}
-
 static bool is_done(struct kl_event *event)
 {
     return kl_load_acquire(&event->done) >= kl_load_relaxed(&event->recorded); /* pairs with store_done */
 }
 
 /* What the stream has got past is done; in a forked child, whose streams are empty, also what was never run. */
-bool kl_event_query(struct kl_event *event)
+ncclResult_t kl_event_query(struct kl_event *event)
 {
     uint64_t ticket;
-
-    if (is_done(event)) return true;
     struct kl_stream *stream = last_record(event, &ticket);
-    kl_stream_run(stream);
-    return kl_stream_reached(stream, ticket);
+
+    if (!stream) return ncclSuccess;
+    if (!is_done(event)) kl_stream_run(stream);
+    return is_done(event) || kl_stream_reached(stream, ticket) ? kl_stream_failure(stream, ticket) : ncclInProgress;
 }
 
-void kl_event_wait(struct kl_event *event)
+ncclResult_t kl_event_synchronize(struct kl_event *event)
 {
     uint64_t ticket;
-
-    if (is_done(event)) return;
     struct kl_stream *stream = last_record(event, &ticket);
-    kl_stream_wait(stream, ticket);
+
+    return stream ? kl_stream_synchronize(stream, ticket) : ncclSuccess;
 }

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "device/host/executor.h"
 #include "device/host/backoff.h"
+#include "os/futex.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PARK_NS = 20000000 };  /* a sleeper looks by itself so often */
 enum { MAX_DEFAULTS = 4096 }; /* devices that can have a default stream */
 
 /* All streams ever made, newest first. A reader follows `next` without the lock: entries are only added. */
@@ -18,7 +20,8 @@ static struct {
     _Atomic(struct kl_stream *) first;
     _Atomic(struct kl_stream *) defaults[MAX_DEFAULTS];
     _Atomic uint32_t threads;
-    pthread_mutex_t lock; /* create, destroy, failure texts */
+    _Atomic uint32_t leading; /* a thread that waits runs all streams */
+    pthread_mutex_t lock;     /* create, destroy */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local uint32_t thread_number;
@@ -51,12 +54,13 @@ static void empty(struct kl_stream *s)
     kl_store_relaxed(&s->head, kl_load_relaxed(&s->tail));
     kl_store_relaxed(&s->running, 0);
     kl_store_relaxed(&s->waiter, 0);
-    kl_store_relaxed(&s->failure, ncclSuccess);
+    kl_failures_init(&s->failures);
 }
 
 static void after_fork_in_child(void)
 {
     kl_executor_forget();
+    kl_store_relaxed(&registry.leading, 0);
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) empty(s);
     pthread_mutex_unlock(&registry.lock);
 }
@@ -90,6 +94,7 @@ static struct kl_stream *add_stream(void)
 
     if (!s) return NULL;
     memset(s, 0, sizeof *s);
+    kl_failures_init(&s->failures);
     s->next = kl_load_relaxed(&registry.first);
     kl_store_release(&registry.first, s); /* pairs with kl_streams_first */
     return s;
@@ -103,7 +108,6 @@ static struct kl_stream *take_stream(int device, unsigned flags)
     if (!s) return NULL;
     s->device = device;
     kl_store_relaxed(&s->flags, flags);
-    kl_store_relaxed(&s->failure, ncclSuccess);
     kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
     kl_store_release(&s->live, 1);
     return s;
@@ -122,8 +126,8 @@ ncclResult_t kl_stream_create(int device, unsigned flags, struct kl_stream **str
 
 ncclResult_t kl_stream_destroy(struct kl_stream *stream)
 {
-    kl_stream_wait(stream, kl_stream_tail(stream));
-    ncclResult_t rc = kl_stream_failure(stream, true);
+    ncclResult_t rc = kl_stream_synchronize(stream, kl_stream_tail(stream));
+    kl_failures_clear(&stream->failures);
     kl_store_release(&stream->live, 0);
     return rc;
 }
@@ -183,6 +187,13 @@ uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work)
     return ticket;
 }
 
+/* A waiter that has just gone to sleep may be overlooked: it wakes by itself soon. */
+static void unpark(struct kl_stream *stream)
+{
+    kl_store_relaxed(&stream->parked, 0);
+    kl_futex_wake(&stream->parked);
+}
+
 /* Run work in order until it stalls or the queue is empty. The caller holds `running`. */
 static enum kl_progress run_held(struct kl_stream *stream)
 {
@@ -196,6 +207,7 @@ static enum kl_progress run_held(struct kl_stream *stream)
         enum kl_progress s = stream->slots[slot].work.progress(stream, &stream->slots[slot].work);
         if (s != KL_DONE) return s == KL_MOVED ? s : got;
         kl_store_release(&stream->head, ++head); /* pairs with kl_stream_reached */
+        if (kl_load_relaxed(&stream->parked)) unpark(stream);
         got = KL_MOVED;
     }
 }
@@ -220,6 +232,44 @@ enum kl_progress kl_streams_poll(bool all)
     return got;
 }
 
+/* ---- waiting ---- */
+
+/* The leader ends: one of those who sleep takes its place. */
+static void hand_over(void)
+{
+    kl_store_release(&registry.leading, 0);
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
+        if (!kl_load_relaxed(&s->parked)) continue;
+        unpark(s);
+        return;
+    }
+}
+
+/* Run all streams of the process until this one is there. */
+static void lead(struct kl_stream *stream, uint64_t ticket)
+{
+    struct kl_backoff wait = KL_BACKOFF_START;
+
+    while (!kl_stream_reached(stream, ticket)) {
+        if (kl_streams_poll(true) != KL_STALLED)
+            kl_backoff_reset(&wait);
+        else
+            kl_backoff_pause(&wait, 0);
+    }
+    hand_over();
+}
+
+static void wait_for_long(struct kl_stream *stream, uint64_t ticket)
+{
+    if (!kl_load_relaxed(&registry.leading) && !kl_swap_acquire(&registry.leading, 1)) {
+        lead(stream, ticket);
+        return;
+    }
+    kl_swap_seq_cst(&stream->parked, 1);
+    if (!kl_stream_reached(stream, ticket)) kl_futex_wait(&stream->parked, 1, PARK_NS);
+    kl_store_relaxed(&stream->parked, 0);
+}
+
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
@@ -229,10 +279,20 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
     while (!kl_stream_reached(stream, ticket)) {
         if (kl_stream_run(stream) != KL_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
             kl_backoff_reset(&wait);
+        else if (wait.sleep_us)
+            wait_for_long(stream, ticket);
         else
             kl_backoff_pause(&wait, kl_load_relaxed(&stream->spin));
     }
     kl_store_relaxed(&stream->waiter, 0);
+}
+
+ncclResult_t kl_stream_synchronize(struct kl_stream *stream, uint64_t ticket)
+{
+    uint64_t ended = kl_failures_ended(&stream->failures);
+
+    kl_stream_wait(stream, ticket);
+    return kl_failures_ask(&stream->failures, ticket, ended);
 }
 
 /* ---- withdrawing ---- */
@@ -249,10 +309,12 @@ static enum kl_progress do_nothing(struct kl_stream *stream, struct kl_work *wor
     return KL_DONE;
 }
 
+enum { NOT_FOUND = -1 };
+
 /* The caller holds `running`. A slot that another producer has drawn and not filled yet is not ours. */
-static bool replace_held(struct kl_stream *stream, const void *owner, const struct kl_work *by)
+static int64_t replace_held(struct kl_stream *stream, const void *owner, const struct kl_work *by)
 {
-    bool found = false;
+    int64_t first = NOT_FOUND;
 
     for (uint64_t t = kl_load_relaxed(&stream->head); t != kl_load_relaxed(&stream->tail); t++) {
         uint32_t slot = (uint32_t)(t % KL_STREAM_SLOTS);
@@ -260,50 +322,47 @@ static bool replace_held(struct kl_stream *stream, const void *owner, const stru
             stream->slots[slot].work.owner != owner)
             continue;
         stream->slots[slot].work = *by;
-        found = true;
+        if (first == NOT_FOUND) first = (int64_t)t;
     }
-    return found;
+    return first;
 }
 
-static bool replace(struct kl_stream *stream, const void *owner, const struct kl_work *by)
+/* The ticket of the first work of the owner, which is now `by`. */
+static int64_t replace(struct kl_stream *stream, const void *owner, const struct kl_work *by)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
 
     while (kl_swap_acquire(&stream->running, 1)) kl_backoff_pause(&wait, 0);
-    bool found = replace_held(stream, owner, by);
+    int64_t first = replace_held(stream, owner, by);
     kl_store_release(&stream->running, 0); /* pairs with the exchange in the next runner */
-    return found;
+    return first;
 }
 
 void kl_streams_withdraw(void *owner, ncclResult_t code, const char *text, void (*settle)(void *owner))
 {
     struct kl_work held_up = {.progress = stay, .owner = owner}, gone = {.progress = do_nothing};
 
-    for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
-        if (replace(s, owner, &held_up)) kl_stream_fail(s, code, text);
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
+        int64_t ticket = replace(s, owner, &held_up);
+        if (ticket != NOT_FOUND) kl_failures_add(&s->failures, owner, (uint64_t)ticket, code, text);
+    }
     settle(owner); /* nobody runs the work any more, and nobody who waits for it has gone on */
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) replace(s, owner, &gone);
 }
 
 /* ---- failures ---- */
 
-void kl_stream_fail(struct kl_stream *stream, ncclResult_t code, const char *text)
+void kl_stream_fail(struct kl_stream *stream, const void *owner, ncclResult_t code, const char *text)
 {
-    pthread_mutex_lock(&registry.lock);
-    if (kl_load_relaxed(&stream->failure) == ncclSuccess) {
-        snprintf(stream->text, sizeof stream->text, "%s", text);
-        kl_store_release(&stream->failure, (uint32_t)code); /* pairs with kl_stream_failure */
-    }
-    pthread_mutex_unlock(&registry.lock);
+    kl_failures_add(&stream->failures, owner, kl_load_relaxed(&stream->head), code, text);
 }
 
-ncclResult_t kl_stream_failure(struct kl_stream *stream, bool clear)
+ncclResult_t kl_stream_failure(struct kl_stream *stream, uint64_t ticket)
 {
-    if (kl_load_acquire(&stream->failure) == ncclSuccess) return ncclSuccess;
-    pthread_mutex_lock(&registry.lock);
-    ncclResult_t rc = (ncclResult_t)kl_load_relaxed(&stream->failure);
-    if (rc) kl_error_adopt(stream->text);
-    if (clear) kl_store_relaxed(&stream->failure, ncclSuccess);
-    pthread_mutex_unlock(&registry.lock);
-    return rc;
+    return kl_failures_ask(&stream->failures, ticket, kl_failures_ended(&stream->failures));
+}
+
+void kl_streams_end_owner(const void *owner, bool tell)
+{
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) kl_failures_end(&s->failures, owner, tell);
 }

@@ -9,13 +9,11 @@
 
 enum { POOL_SLOTS = 64, POOL_SLOT_BYTES = 64 << 10 };
 
-static const char *shm_refuses(const struct kl_pair_facts *facts)
+static enum kl_refusal shm_refuses(const struct kl_pair_facts *facts)
 {
-    if (facts->a->host != facts->b->host) return "the ranks are in different hosts";
-    if (facts->shm_refusal) return facts->shm_refusal;
-    if (facts->a->memory != facts->b->memory)
-        return "the processes cannot reach each other (another network namespace)";
-    return NULL;
+    if (facts->a->host != facts->b->host) return KL_REFUSAL_OTHER_HOST;
+    if (facts->ruled && facts->why.shm != KL_SHM_ALLOWED) return KL_REFUSAL_SHM;
+    return facts->a->memory == facts->b->memory ? KL_REFUSAL_NONE : KL_REFUSAL_OTHER_MEMORY;
 }
 
 /* ---- receiver ---- */
@@ -40,15 +38,23 @@ static ncclResult_t shm_setup(struct kl_connector *c, const struct kl_fifo_shape
     return kl_fifo_attach_rx(&c->rx, fifo, bytes, false);
 }
 
+/* A sender that has left meanwhile took its pool along, and has put nothing into it. */
+static ncclResult_t map_pool(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
+{
+    int quiet = kl_error_quiet(1);
+    ncclResult_t rc = kl_shm_map_get(&reply->pool, reply->pool_bytes, deadline, &c->pool_map);
+
+    kl_error_quiet(quiet);
+    if (rc) return rc == ncclRemoteError ? ncclSuccess : rc;
+    kl_fifo_use_pool(&c->rx, kl_shm_map_base(c->pool_map), kl_shm_map_bytes(c->pool_map));
+    return ncclSuccess;
+}
+
 static ncclResult_t shm_settle(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
 {
     kl_shm_region_settle(c->region);
     c->ready = true; /* for shm_free: it counts as settled */
-    if (!reply->pool_bytes) return ncclSuccess;
-    KL_TRY(kl_shm_map_get(&reply->pool, reply->pool_bytes, deadline, &c->pool_map));
-    c->rx.pool = kl_shm_map_base(c->pool_map);
-    c->rx.pool_bytes = kl_shm_map_bytes(c->pool_map);
-    return ncclSuccess;
+    return reply->pool_bytes ? map_pool(c, deadline, reply) : ncclSuccess;
 }
 
 /* ---- sender ---- */

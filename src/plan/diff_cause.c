@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/diff.h"
+#include "plan/diff_make.h"
 
 #include "base/error.h"
 
@@ -45,12 +45,13 @@ static struct kl_edit_list take_settings(const struct kl_diff *d, const bool *us
     int n = 0;
 
     for (int i = 0; i < d->facts.nfacts; i++)
-        if (use[i] && d->facts.fact[i].setting >= 0) with[n++] = d->b.args->edits.with.text[d->facts.fact[i].setting];
+        if (use[i] && d->facts.fact[i].setting >= 0)
+            with[n++] = d->b.request->edits.with.text[d->facts.fact[i].setting];
     return (struct kl_edit_list){with, n};
 }
 
 /* Plan for A with some of the facts. What cannot be planned is part of an explanation, not a failure. */
-static ncclResult_t try_facts(const struct kl_diff *d, const bool *use, enum kl_fact_verdict *verdict)
+static ncclResult_t try_facts(const struct kl_diff *d, const bool *use, enum kl_fact_effect *effect)
 {
     bool fused = d->a.cluster.machine.hosts > 1;
     struct kl_cluster_request args = {.hosts = fused ? 1 : d->a.cluster.hosts,
@@ -68,15 +69,15 @@ static ncclResult_t try_facts(const struct kl_diff *d, const bool *use, enum kl_
         free(with);
         return rc;
     }
-    *verdict = KL_VERDICT_PART;
+    *effect = KL_EFFECT_PART;
     args.edits.with = take_settings(d, use, with);
     args.document = document;
     int quiet = kl_error_quiet(1);
 
     if (!kl_cluster_open(&args, &cluster)) {
         if (!kl_planned_init(&cluster, &planned)) {
-            if (same_plan(planned.plan, d->a.planned.plan)) *verdict = KL_VERDICT_NOTHING;
-            if (same_plan(planned.plan, d->b.planned.plan)) *verdict = KL_VERDICT_ALL;
+            if (same_plan(planned.plan, d->a.planned.plan)) *effect = KL_EFFECT_NOTHING;
+            if (same_plan(planned.plan, d->b.planned.plan)) *effect = KL_EFFECT_ALL;
         }
         kl_planned_fini(&planned);
         kl_cluster_close(&cluster);
@@ -92,9 +93,9 @@ static ncclResult_t try_each(struct kl_diff *d, bool *use, int *all)
     *all = -1;
     for (int i = 0; i < d->facts.nfacts; i++) {
         use[i] = true;
-        KL_TRY(try_facts(d, use, &d->facts.fact[i].verdict));
+        KL_TRY(try_facts(d, use, &d->facts.fact[i].alone));
         use[i] = false;
-        if (*all < 0 && d->facts.fact[i].verdict == KL_VERDICT_ALL) *all = i;
+        if (*all < 0 && d->facts.fact[i].alone == KL_EFFECT_ALL) *all = i;
     }
     return ncclSuccess;
 }
@@ -102,19 +103,19 @@ static ncclResult_t try_each(struct kl_diff *d, bool *use, int *all)
 /* Leave out one after the other, as long as the rest still has the whole consequence. */
 static ncclResult_t reduce(struct kl_diff *d, bool *use)
 {
-    enum kl_fact_verdict verdict;
+    enum kl_fact_effect effect;
 
     memset(use, true, (size_t)d->facts.nfacts);
-    KL_TRY(try_facts(d, use, &verdict));
-    d->verified = verdict == KL_VERDICT_ALL;
+    KL_TRY(try_facts(d, use, &effect));
+    d->verified = effect == KL_EFFECT_ALL;
     for (int i = 0; i < d->facts.nfacts; i++) {
         if (!d->verified) {
-            use[i] = d->facts.fact[i].verdict != KL_VERDICT_NOTHING;
+            use[i] = d->facts.fact[i].alone != KL_EFFECT_NOTHING;
             continue;
         }
         use[i] = false;
-        KL_TRY(try_facts(d, use, &verdict));
-        use[i] = verdict != KL_VERDICT_ALL;
+        KL_TRY(try_facts(d, use, &effect));
+        use[i] = effect != KL_EFFECT_ALL;
     }
     return ncclSuccess;
 }
@@ -138,14 +139,21 @@ static ncclResult_t find_set(struct kl_diff *d)
 
 ncclResult_t kl_diff_find_cause(struct kl_diff *d)
 {
-    const long *changed = d->rows.changed;
-
     d->in_cause = calloc((size_t)d->facts.nfacts + 1, sizeof *d->in_cause);
     if (!d->in_cause) return KL_NOMEM("differences");
     d->nothing_changes = true;
     for (int w = 0; w < KL_ROW_WHATS; w++)
-        if (changed[w] && kl_row_kinds[w].stage != KL_STAGE_PATHS) d->nothing_changes = false;
-    KL_TRY(find_set(d));
-    kl_diff_say(d);
-    return ncclSuccess;
+        if (d->rows.changed[w] && kl_row_stage((enum kl_diff_what)w) != KL_STAGE_PATHS) d->nothing_changes = false;
+    return find_set(d);
+}
+
+bool kl_diff_leads(const struct kl_diff *d, int fact, int *n)
+{
+    *n = 0;
+    for (int i = 0; i < d->facts.nfacts; i++) {
+        if (!d->in_cause[i] || (i != fact && !kl_fact_alike(&d->facts.fact[i], &d->facts.fact[fact]))) continue;
+        if (i < fact) return false;
+        *n += d->facts.fact[i].nmerged;
+    }
+    return true;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/diff.h"
+#include "plan/diff_make.h"
 
 #include "base/error.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The same GPU in both documents. */
@@ -36,14 +37,22 @@ static ncclResult_t collect_ends(const struct kl_xml *xml, int gpu, int side, st
     return ncclSuccess;
 }
 
+uint64_t kl_diff_host_of(const struct kl_xml *xml, int elem)
+{
+    while (elem != KL_XML_NONE && strcmp(kl_xml_tag(xml, elem), "cpu") != 0) elem = kl_xml_parent(xml, elem);
+    const char *hash = elem == KL_XML_NONE ? NULL : kl_xml_attr(xml, elem, "host_hash");
+    return hash ? strtoull(hash, NULL, 16) : 0;
+}
+
 /* The rank of the GPU with a bus id in a document; -1 if there is none. */
 static int rank_at(const struct kl_xml *xml, uint64_t busid, int like)
 {
-    uint64_t host = kl_doc_host(xml, like);
+    uint64_t host = kl_diff_host_of(xml, like);
 
     for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e)) {
         const char *text = !strcmp(kl_xml_tag(xml, e), "gpu") ? kl_xml_attr(xml, kl_xml_parent(xml, e), "busid") : NULL;
-        if (text && kl_busid_parse(text) == busid && kl_doc_host(xml, e) == host) return kl_xml_int(xml, e, "rank", -1);
+        if (text && kl_busid_parse(text) == busid && kl_diff_host_of(xml, e) == host)
+            return kl_xml_int(xml, e, "rank", -1);
     }
     return -1;
 }
@@ -63,7 +72,7 @@ static ncclResult_t link_fact(struct kl_facts *facts, int rank, int far, const s
         if (f->links[0] == end->links[0] && f->links[1] == end->links[1]) f->ways = 2;
         return ncclSuccess;
     }
-    struct kl_fact *f = kl_facts_add(facts, KL_FACT_LINK);
+    struct kl_fact *f = kl_facts_add(facts, KL_FACT_LINK, KL_CHANGE_LINKS);
     if (!f) return KL_NOMEM("differences");
     f->ends[0] = rank;
     f->ends[1] = far;
@@ -92,7 +101,8 @@ static ncclResult_t add_link_ops(const struct two_gpus *d, struct kl_facts *fact
     return ncclSuccess;
 }
 
-ncclResult_t kl_diff_nvlinks(const struct kl_xml *a, const struct kl_xml *b, int ga, int gb, struct kl_facts *facts)
+ncclResult_t kl_diff_compare_links(const struct kl_xml *a, const struct kl_xml *b, int ga, int gb,
+                                   struct kl_facts *facts)
 {
     const struct two_gpus d = {a, b, ga, gb};
     struct link_end end[MAX_ENDS];
@@ -101,7 +111,7 @@ ncclResult_t kl_diff_nvlinks(const struct kl_xml *a, const struct kl_xml *b, int
     KL_TRY(collect_ends(a, ga, 0, end, &n));
     KL_TRY(collect_ends(b, gb, 1, end, &n));
     for (int i = 0; i < n; i++) {
-        int far = end[i].type == KL_NODE_NVS ? KL_END_NVS : KL_END_CPU;
+        int far = end[i].type == KL_NODE_NVS ? KL_LINK_END_NVS : KL_LINK_END_CPU;
 
         if (end[i].links[0] == end[i].links[1]) continue;
         if (end[i].type == KL_NODE_GPU) far = rank_at(a, end[i].busid, ga);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/diff.h"
+#include "plan/diff_make.h"
 
 #include "base/error.h"
-#include "base/text.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,21 +21,14 @@ static bool is(const struct kl_xml *xml, int elem, const char *tag)
     return !strcmp(kl_xml_tag(xml, elem), tag);
 }
 
-uint64_t kl_doc_host(const struct kl_xml *xml, int elem)
-{
-    while (elem != KL_XML_NONE && !is(xml, elem, "cpu")) elem = kl_xml_parent(xml, elem);
-    const char *hash = elem == KL_XML_NONE ? NULL : kl_xml_attr(xml, elem, "host_hash");
-    return hash ? strtoull(hash, NULL, 16) : 0;
-}
-
 /* Hosts are numbered as they appear: their hashes may differ where the machines are alike. */
 static int host_index(const struct kl_xml *xml, int elem)
 {
-    uint64_t own = kl_doc_host(xml, elem), before = own;
+    uint64_t own = kl_diff_host_of(xml, elem), before = own;
     int index = -1;
 
     for (int c = kl_xml_child(xml, KL_XML_ROOT, "cpu"); c != KL_XML_NONE; c = kl_xml_next_same(xml, c)) {
-        uint64_t hash = kl_doc_host(xml, c);
+        uint64_t hash = kl_diff_host_of(xml, c);
 
         if (index < 0 || hash != before) index++;
         if (hash == own) return index;
@@ -46,36 +37,39 @@ static int host_index(const struct kl_xml *xml, int elem)
     return 0;
 }
 
-static void name_gpu(const struct docs *d, bool in_a, int rank, struct kl_text *t)
+static void name_gpu(const struct docs *d, bool in_a, int rank, struct kl_part *part)
 {
-    if (in_a)
-        kl_text_add(t, "GPU/%d", rank);
-    else if (rank >= 0 && d->side_b->to_a[rank] >= 0)
-        kl_text_add(t, "GPU/%d", d->side_b->to_a[rank]);
-    else
-        kl_text_add(t, "GPU/%d of B", rank);
+    bool known = in_a || (rank >= 0 && d->side_b->to_a[rank] >= 0);
+
+    part->kind = KL_PART_GPU;
+    part->number = known && !in_a ? d->side_b->to_a[rank] : rank;
+    part->of_b = !known;
 }
 
-static void name_element(const struct docs *d, bool in_a, int elem, struct kl_text *t)
+static struct kl_part name_element(const struct docs *d, bool in_a, int elem)
 {
     const struct kl_xml *xml = in_a ? d->a : d->b;
     int gpu = is(xml, elem, "pci") ? kl_xml_child(xml, elem, "gpu") : elem, net = KL_XML_NONE;
     const char *busid = kl_xml_attr(xml, elem, "busid");
+    struct kl_part part = {.kind = KL_PART_OTHER, .tag = kl_xml_tag(xml, elem), .host = host_index(xml, elem)};
 
     for (int e = elem; e != KL_XML_NONE && net == KL_XML_NONE; e = kl_xml_walk(xml, elem, e))
         if (is(xml, e, "net")) net = e;
-    if (gpu != KL_XML_NONE && is(xml, gpu, "gpu"))
-        name_gpu(d, in_a, kl_xml_int(xml, gpu, "rank", -1), t);
-    else if (is(xml, elem, "c2c"))
-        name_gpu(d, in_a, kl_xml_int(xml, kl_xml_parent(xml, elem), "rank", -1), t);
-    else if (net != KL_XML_NONE && (elem == net || kl_xml_child(xml, elem, "nic") != KL_XML_NONE))
-        kl_text_add(t, "NET/%d", kl_xml_int(xml, net, "dev", -1));
-    else if (busid)
-        kl_text_add(t, "PCI/%d-%" PRIx64, host_index(xml, elem), kl_busid_parse(busid));
-    else if (is(xml, elem, "cpu"))
-        kl_text_add(t, "CPU/%d-%d", host_index(xml, elem), kl_xml_int(xml, elem, "numaid", 0));
-    else
-        kl_text_add(t, "<%s>", kl_xml_tag(xml, elem));
+    if (gpu != KL_XML_NONE && is(xml, gpu, "gpu")) {
+        name_gpu(d, in_a, kl_xml_int(xml, gpu, "rank", -1), &part);
+    } else if (is(xml, elem, "c2c")) {
+        name_gpu(d, in_a, kl_xml_int(xml, kl_xml_parent(xml, elem), "rank", -1), &part);
+    } else if (net != KL_XML_NONE && (elem == net || kl_xml_child(xml, elem, "nic") != KL_XML_NONE)) {
+        part.kind = KL_PART_NET;
+        part.number = kl_xml_int(xml, net, "dev", -1);
+    } else if (busid) {
+        part.kind = KL_PART_PCI;
+        part.busid = kl_busid_parse(busid);
+    } else if (is(xml, elem, "cpu")) {
+        part.kind = KL_PART_CPU;
+        part.number = kl_xml_int(xml, elem, "numaid", 0);
+    }
+    return part;
 }
 
 /* ---- attributes ---- */
@@ -96,17 +90,14 @@ static bool same_text(const char *a, const char *b)
 
 static ncclResult_t add_attribute(struct docs *d, int ea, int eb, const char *key)
 {
-    const char *a = kl_xml_attr(d->a, ea, key), *b = kl_xml_attr(d->b, eb, key);
-    struct kl_fact *f = kl_facts_add(d->facts, KL_FACT_ATTRIBUTE);
+    struct kl_fact *f = kl_facts_add(d->facts, KL_FACT_ATTRIBUTE, KL_CHANGE_ATTRIBUTE);
 
     if (!f) return KL_NOMEM("differences");
-    struct kl_text subject = kl_text_over(f->subject, sizeof f->subject);
-
-    name_element(d, true, ea, &subject);
-    snprintf(f->what, sizeof f->what, "%.60s%s", is(d->a, ea, "c2c") ? "C2C " : "", key);
-    snprintf(f->a, sizeof f->a, "%.60s", a ? a : "unset");
-    snprintf(f->b, sizeof f->b, "%.60s", b ? b : "unset");
-    snprintf(f->predicate, sizeof f->predicate, "has %s %s instead of %s", f->what, f->b, f->a);
+    f->part = name_element(d, true, ea);
+    f->c2c = is(d->a, ea, "c2c");
+    f->key = key;
+    f->a = kl_xml_attr(d->a, ea, key);
+    f->b = kl_xml_attr(d->b, eb, key);
     return kl_facts_add_op(d->facts, d->facts->nfacts - 1, ea, eb, key);
 }
 
@@ -127,21 +118,17 @@ static ncclResult_t compare_attributes(struct docs *d, int ea, int eb)
 
 /* ---- whole elements ---- */
 
-/* "GPU/3" or "GPU/3 and 2 more": the GPUs and NETs of a subtree; itself without any. Returns how many. */
-static int name_contents(const struct docs *d, bool in_a, int elem, struct kl_text *t, int *kind)
+/* The GPUs and NETs of a subtree: how many, and the first; itself without any. */
+static void name_contents(const struct docs *d, bool in_a, int elem, struct kl_fact *f)
 {
     const struct kl_xml *xml = in_a ? d->a : d->b;
-    int n = 0;
 
-    *kind = KL_FACT_ATTRIBUTE;
     for (int e = elem; e != KL_XML_NONE; e = kl_xml_walk(xml, elem, e)) {
         if (!is(xml, e, "gpu") && !is(xml, e, "net")) continue;
-        if (*kind != KL_FACT_GPU) *kind = is(xml, e, "gpu") ? KL_FACT_GPU : KL_FACT_NET;
-        if (n++ == 0) name_element(d, in_a, e, t);
+        if (f->kind != KL_FACT_GPU) f->kind = is(xml, e, "gpu") ? KL_FACT_GPU : KL_FACT_NET;
+        if (f->nparts++ == 0) f->part = name_element(d, in_a, e);
     }
-    if (n > 1) kl_text_add(t, " and %d more", n - 1);
-    if (!n) name_element(d, in_a, elem, t);
-    return n;
+    if (!f->nparts) f->part = name_element(d, in_a, elem);
 }
 
 static bool has_net(const struct kl_xml *xml, int dev)
@@ -163,24 +150,13 @@ static bool has_moved(const struct docs *d, bool in_a, int elem)
 static ncclResult_t add_element(struct docs *d, int ea, int eb, int parent)
 {
     bool in_a = ea != KL_XML_NONE;
-    struct kl_fact *f = kl_facts_add(d->facts, KL_FACT_ATTRIBUTE);
+    struct kl_fact *f = kl_facts_add(d->facts, KL_FACT_ATTRIBUTE, in_a ? KL_CHANGE_GONE : KL_CHANGE_NEW);
 
     if (!f) return KL_NOMEM("differences");
-    struct kl_text subject = kl_text_over(f->subject, sizeof f->subject);
-    int n = name_contents(d, in_a, in_a ? ea : eb, &subject, &f->kind);
-    bool c2c = is(in_a ? d->a : d->b, in_a ? ea : eb, "c2c");
-    bool moved = n == 1 && f->kind == KL_FACT_NET && has_moved(d, in_a, in_a ? ea : eb);
-    const char *other = moved ? "elsewhere" : "absent";
-
-    snprintf(f->what, sizeof f->what, c2c ? "C2C link" : "presence");
-    snprintf(f->a, sizeof f->a, "%s", in_a ? "there" : other);
-    snprintf(f->b, sizeof f->b, "%s", in_a ? other : "there");
-    if (moved)
-        snprintf(f->predicate, sizeof f->predicate, "is below another device");
-    else if (c2c)
-        snprintf(f->predicate, sizeof f->predicate, "%s its C2C link to the CPU", in_a ? "lost" : "got");
-    else
-        snprintf(f->predicate, sizeof f->predicate, "%s %s", n > 1 ? "are" : "is", in_a ? "gone" : "new");
+    name_contents(d, in_a, in_a ? ea : eb, f);
+    f->c2c = is(in_a ? d->a : d->b, in_a ? ea : eb, "c2c");
+    if (f->nparts == 1 && f->kind == KL_FACT_NET && has_moved(d, in_a, in_a ? ea : eb))
+        f->change = in_a ? KL_CHANGE_MOVED : KL_CHANGE_ARRIVED;
     return kl_facts_add_op(d->facts, d->facts->nfacts - 1, in_a ? ea : parent, in_a ? -1 : eb, "");
 }
 
@@ -193,15 +169,8 @@ static ncclResult_t compare_rank(struct docs *d, int ga, int gb)
         d->side_a->cluster.gpus != d->side_b->cluster.gpus)
         return ncclSuccess;
     if (d->order < 0) {
-        struct kl_fact *f = kl_facts_add(d->facts, KL_FACT_GPU);
-
-        if (!f) return KL_NOMEM("differences");
+        if (!kl_facts_add(d->facts, KL_FACT_GPU, KL_CHANGE_ORDER)) return KL_NOMEM("differences");
         d->order = d->facts->nfacts - 1;
-        snprintf(f->subject, sizeof f->subject, "the GPUs");
-        snprintf(f->what, sizeof f->what, "order");
-        snprintf(f->a, sizeof f->a, "as in A");
-        snprintf(f->b, sizeof f->b, "another");
-        snprintf(f->predicate, sizeof f->predicate, "have their ranks in another order");
     }
     return kl_facts_add_op(d->facts, d->order, ga, gb, "rank");
 }
@@ -236,7 +205,7 @@ static ncclResult_t compare(struct docs *d, int ea, int eb)
 {
     KL_TRY(compare_attributes(d, ea, eb));
     if (is(d->a, ea, "gpu")) {
-        KL_TRY(kl_diff_nvlinks(d->a, d->b, ea, eb, d->facts));
+        KL_TRY(kl_diff_compare_links(d->a, d->b, ea, eb, d->facts));
         KL_TRY(compare_rank(d, ea, eb));
     }
     for (int e = kl_xml_first(d->a, ea); e != KL_XML_NONE; e = kl_xml_next(d->a, e)) {
@@ -255,7 +224,8 @@ static ncclResult_t compare(struct docs *d, int ea, int eb)
     return ncclSuccess;
 }
 
-ncclResult_t kl_diff_documents(const struct kl_diff_side *a, const struct kl_diff_side *b, struct kl_facts *facts)
+ncclResult_t kl_diff_compare_documents(const struct kl_diff_side *a, const struct kl_diff_side *b,
+                                       struct kl_facts *facts)
 {
     struct docs d = {.side_a = a, .side_b = b, .a = a->document, .b = b->document, .facts = facts, .order = -1};
     ncclResult_t rc;

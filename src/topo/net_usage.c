@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * netfate.c - what becomes of a NET when every GPU has chosen its own.
+ * net_usage.c - who uses a NET when every GPU has chosen its own.
  */
 #include "base/error.h"
 #include "topo/paths.h"
@@ -34,7 +34,7 @@ static bool reaches_better(const struct kl_topo *t, int net, int a, int b)
 }
 
 /* Look at one GPU; `list` holds count[NET]. True: it uses the NET, and nothing else matters. */
-static ncclResult_t ask_gpu(const struct kl_topo *t, int gpu, int net, int *list, struct kl_net_fate *fate)
+static ncclResult_t ask_gpu(const struct kl_topo *t, int gpu, int net, int *list, struct kl_net_usage *usage)
 {
     int n = kl_topo_nearest(t, KL_NODE_GPU, gpu, KL_NODE_NET, list);
     bool near = contains(list, n, net);
@@ -42,40 +42,40 @@ static ncclResult_t ask_gpu(const struct kl_topo *t, int gpu, int net, int *list
     if (!n) return ncclSuccess;
     KL_TRY(kl_topo_net_list(t, -1, gpu, list, &n)); /* its own, in the order of channels */
     if (contains(list, n, net))
-        fate->use = KL_NET_CHOSEN;
+        usage->use = KL_NET_CHOSEN;
     else if (near)
-        fate->use = KL_NET_SPREAD;
-    else if (fate->use == KL_NET_SPREAD || !reaches_better(t, net, gpu, fate->gpu))
+        usage->use = KL_NET_SPREAD;
+    else if (usage->use == KL_NET_SPREAD || !reaches_better(t, net, gpu, usage->gpu))
         return ncclSuccess;
-    fate->gpu = gpu;
-    fate->instead = list[0];
+    usage->gpu = gpu;
+    usage->instead = list[0];
     return ncclSuccess;
 }
 
-static enum kl_net_use compare(const struct kl_topo *t, const struct kl_net_fate *fate, int net)
+static enum kl_net_use compare(const struct kl_topo *t, const struct kl_net_usage *usage, int net)
 {
     const struct kl_path *here, *there;
 
-    if (fate->gpu < 0) return KL_NET_UNREACHED;
-    here = kl_path_between(t, KL_NODE_GPU, fate->gpu, KL_NODE_NET, net);
-    there = kl_path_between(t, KL_NODE_GPU, fate->gpu, KL_NODE_NET, fate->instead);
+    if (usage->gpu < 0) return KL_NET_UNREACHED;
+    here = kl_path_between(t, KL_NODE_GPU, usage->gpu, KL_NODE_NET, net);
+    there = kl_path_between(t, KL_NODE_GPU, usage->gpu, KL_NODE_NET, usage->instead);
     return there->bw > here->bw ? KL_NET_SLOWER : KL_NET_FARTHER;
 }
 
-ncclResult_t kl_topo_net_fate(const struct kl_topo *t, int net, struct kl_net_fate *fate)
+ncclResult_t kl_topo_net_usage(const struct kl_topo *t, int net, struct kl_net_usage *usage)
 {
     int *list = malloc(((size_t)t->count[KL_NODE_NET] + 1) * sizeof *list);
     ncclResult_t rc = ncclSuccess;
 
     if (!list) return KL_NOMEM("a list of NETs");
-    *fate = (struct kl_net_fate){.use = KL_NET_UNREACHED, .gpu = -1, .instead = -1};
+    *usage = (struct kl_net_usage){.use = KL_NET_UNREACHED, .gpu = -1, .instead = -1};
     if (named(t, net) != net) {
-        fate->use = KL_NET_TWIN;
-        fate->instead = named(t, net);
+        usage->use = KL_NET_TWIN;
+        usage->instead = named(t, net);
     }
-    for (int g = 0; g < t->count[KL_NODE_GPU] && fate->use != KL_NET_TWIN && fate->use != KL_NET_CHOSEN && !rc; g++)
-        rc = ask_gpu(t, g, net, list, fate);
-    if (fate->use == KL_NET_UNREACHED) fate->use = compare(t, fate, net);
+    for (int g = 0; g < t->count[KL_NODE_GPU] && usage->use != KL_NET_TWIN && usage->use != KL_NET_CHOSEN && !rc; g++)
+        rc = ask_gpu(t, g, net, list, usage);
+    if (usage->use == KL_NET_UNREACHED) usage->use = compare(t, usage, net);
     free(list);
     return rc;
 }

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * test_ranks.h - for tests: the connections of several ranks in one thread, over real bootstraps and real transports.
+ *
+ * What travels between them arrives by the event loop, so that a round in which nothing moves proves nothing: waiting ends by a
+ * deadline that only a hang reaches.
+ */
+#ifndef KL_CHANNEL_TEST_RANKS_H
+#define KL_CHANNEL_TEST_RANKS_H
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "bootstrap/bootstrap.h"
+#include "channel/connections.h"
+#include "tests/kolo_test.h"
+#include "transport/lines.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TEST_RANKS = 48, TEST_HANG_MS = 20000 };
+
+struct test_rank {
+    struct test_ranks *all;
+    struct kl_bootstrap_config config;
+    struct kl_bootstrap *bootstrap;
+    struct kl_connections *connections;
+    ncclResult_t rc;
+    pthread_t thread;
+    int told; /* connectors that were ready */
+};
+
+struct test_ranks {
+    int n;
+    struct test_rank rank[TEST_RANKS];
+    const struct kl_transport *(*transport)(int a, int b); /* NULL from it: the pair cannot be joined */
+    uint64_t seed;
+};
+
+static inline uint64_t test_draw(uint64_t *seed, uint64_t below)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (*seed >> 33) % below;
+}
+
+/* ---- joining ---- */
+
+static void *test_join(void *arg)
+{
+    struct test_rank *r = arg;
+
+    r->rc = kl_bootstrap_join(&r->config, &r->bootstrap);
+    return NULL;
+}
+
+__attribute__((unused)) static void test_ranks_join(struct test_ranks *t, int n)
+{
+    ncclUniqueId id;
+
+    assert_int_equal(kl_bootstrap_id_create(&id), ncclSuccess);
+    t->n = n;
+    for (int r = 0; r < n; r++) {
+        t->rank[r] =
+            (struct test_rank){.all = t, .config = {.id = id, .rank = r, .nranks = n, .timeout_ms = TEST_HANG_MS}};
+        assert_int_equal(pthread_create(&t->rank[r].thread, NULL, test_join, &t->rank[r]), 0);
+    }
+    for (int r = 0; r < n; r++) pthread_join(t->rank[r].thread, NULL);
+    for (int r = 0; r < n; r++) assert_int_equal(t->rank[r].rc, ncclSuccess);
+}
+
+__attribute__((unused)) static void test_ranks_leave(struct test_ranks *t)
+{
+    for (int r = 0; r < t->n; r++) {
+        kl_bootstrap_leave(t->rank[r].bootstrap);
+        t->rank[r].bootstrap = NULL;
+    }
+}
+
+/* ---- connections ---- */
+
+static ncclResult_t test_choose(void *ctx, int peer, const struct kl_transport **transport, uint32_t *index)
+{
+    struct test_rank *me = ctx;
+
+    *transport = me->all->transport(me->config.rank, peer);
+    if (!*transport) return KL_FAIL(ncclSystemError, "no way from rank %d to rank %d", me->config.rank, peer);
+    for (*index = 0; kl_transports[*index] != *transport;) ++*index;
+    return ncclSuccess;
+}
+
+static void test_tell(void *ctx, const struct kl_edge *edge, const struct kl_connector *connector)
+{
+    struct test_rank *me = ctx;
+
+    assert_int_equal(edge->peer, connector->peer);
+    assert_true(connector->ready && edge->sends == connector->sends);
+    me->told++;
+}
+
+__attribute__((unused)) static const struct kl_transport *test_all_p2p(int a, int b)
+{
+    (void)a, (void)b;
+    return &kl_transport_p2p;
+}
+
+__attribute__((unused)) static const struct kl_transport *test_all_shm(int a, int b)
+{
+    (void)a, (void)b;
+    return &kl_transport_shm;
+}
+
+/** Some pairs this way, some that way. */
+__attribute__((unused)) static const struct kl_transport *test_mixed(int a, int b)
+{
+    return (a + b) % 3 ? &kl_transport_p2p : &kl_transport_shm;
+}
+
+__attribute__((unused)) static void test_connections_create(struct test_ranks *t, int round_peers)
+{
+    for (int r = 0; r < t->n; r++) {
+        struct kl_connections_config config = {
+            .bootstrap = t->rank[r].bootstrap,
+            .rank = r,
+            .nranks = t->n,
+            .shape = {[KL_EDGE_COLL] = {.nslots = 4, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = 1024},
+                      [KL_EDGE_MESSAGES] = {.nslots = 4, .slot_bytes = 1024}},
+            .round_peers = round_peers,
+            .patience_ms = TEST_HANG_MS,
+            .choose = test_choose,
+            .tell = test_tell,
+            .ctx = &t->rank[r],
+        };
+        t->rank[r].told = 0;
+        assert_int_equal(kl_connections_create(&config, &t->rank[r].connections), ncclSuccess);
+    }
+}
+
+__attribute__((unused)) static void test_connections_free(struct test_ranks *t)
+{
+    for (int r = 0; r < t->n; r++) {
+        kl_connections_free(t->rank[r].connections);
+        t->rank[r].connections = NULL;
+    }
+}
+
+/** Ask for one end of an edge. */
+__attribute__((unused)) static struct kl_connector *test_get(struct test_ranks *t, int rank, const struct kl_edge *edge)
+{
+    struct kl_connector *c = NULL;
+
+    assert_int_equal(kl_connections_get(t->rank[rank].connections, edge, &c), ncclSuccess);
+    return c;
+}
+
+/* ---- waiting ---- */
+
+struct test_patience {
+    uint64_t deadline;
+};
+
+/** Something moved (or it is the first look): again, as long as that. Else wait a little; fails when it hangs. */
+__attribute__((unused)) static void test_wait(struct test_patience *p, bool moved, const char *what)
+{
+    if (moved || !p->deadline) p->deadline = kl_deadline_in_ms(TEST_HANG_MS);
+    if (kl_deadline_passed(p->deadline)) fail_msg("%s: nothing moves any more", what);
+    if (!moved) sched_yield();
+}
+
+#endif

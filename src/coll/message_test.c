@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/message.h"
+
+#include "base/error.h"
+#include "tests/kolo_test.h"
+#include "transport/pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+enum { SLOT_BYTES = 1024, STEPS = 4, MOST = 3 << 20, POOL_SLOTS = 64, POOL_SLOT_BYTES = 64 << 10 };
+
+static const struct kl_transport *const transports[] = {&kl_transport_p2p, &kl_transport_shm};
+
+/* What a sender and a receiver of messages have; several links of a sender share its pool. */
+struct link {
+    struct kl_connector tx, rx;
+};
+
+static struct kl_common sender, receiver;
+
+static void make_link(struct link *l, const struct kl_transport *t)
+{
+    struct kl_fifo_shape shape = {.nslots = STEPS, .slot_bytes = SLOT_BYTES};
+    struct kl_card card = {.version = KL_CARD_VERSION};
+    struct kl_card_reply reply = {.pool_bytes = 0};
+
+    *l = (struct link){.tx = {.transport = t, .peer = 1, .sends = true, .messages = true, .common = &sender},
+                       .rx = {.transport = t, .messages = true, .common = &receiver}};
+    assert_int_equal(t->setup(&l->rx, &shape, &card), ncclSuccess);
+    assert_int_equal(t->connect(&l->tx, &card, UINT64_MAX, &reply), ncclSuccess);
+    assert_int_equal(t->settle(&l->rx, UINT64_MAX, &reply), ncclSuccess);
+    l->tx.ready = l->rx.ready = true;
+    assert_int_equal(l->tx.tx.pool != NULL, t == &kl_transport_shm);
+}
+
+static void free_link(struct link *l)
+{
+    kl_connector_free(&l->tx);
+    kl_connector_free(&l->rx);
+}
+
+static int end_of_pools(void **state)
+{
+    (void)state;
+    kl_common_fini(&sender);
+    kl_common_fini(&receiver);
+    return 0;
+}
+
+/* Both sides in turn, until both are done, one has failed, or nothing moves; the receiver's result. */
+static ncclResult_t transfer(struct link *l, char *from, size_t sent, char *to, size_t received)
+{
+    struct kl_message out = {.data = from, .bytes = sent}, in = {.data = to, .bytes = received};
+    enum kl_progress s = KL_STALLED, r = KL_STALLED;
+    ncclResult_t rc = ncclSuccess;
+
+    while (s != KL_DONE || r != KL_DONE) {
+        enum kl_progress s_got = s, r_got = r;
+        if (s != KL_DONE) s_got = s = kl_message_send(&out, &l->tx);
+        if (r != KL_DONE) r_got = r = kl_message_recv(&in, &l->rx, &rc);
+        if (rc) return rc;
+        if (s_got == KL_STALLED && r_got == KL_STALLED) return ncclInProgress;
+    }
+    assert_int_equal(out.moved, sent);
+    assert_int_equal(in.moved, received);
+    return rc;
+}
+
+/* Around every limit: the step's line, a slot, lending, a pool's slot, all of the pool, the most that is lent. */
+static void messages_arrive_whole(void **state)
+{
+    static const size_t sizes[] = {
+        0,    1,     104,   105,   SLOT_BYTES - 1, SLOT_BYTES,       1025,    4095,          4096,
+        4097, 65535, 65536, 65537, 65536 * 4,      65536 * 4 + 1025, 1 << 20, (1 << 20) + 1, MOST};
+    char *from = malloc(MOST), *to = malloc(MOST);
+
+    (void)state;
+    for (size_t i = 0; i < MOST; i++) from[i] = (char)(i * 7 + i / 251);
+    FOR_EACH_CASE(t, transports)
+    {
+        struct link l;
+        make_link(&l, *t);
+        FOR_EACH_CASE(bytes, sizes)
+        {
+            memset(to, 0, MOST);
+            assert_int_equal(transfer(&l, from, *bytes, to, *bytes), ncclSuccess);
+            assert_memory_equal(from, to, *bytes);
+            assert_true(*bytes == MOST || !to[*bytes]);
+        }
+        free_link(&l);
+    }
+    free(from);
+    free(to);
+}
+
+static void different_sizes_are_an_error(void **state)
+{
+    static const size_t sizes[][2] = {{0, 1},          {1, 0},          {10, 20},     {20, 10},     {1024, 1025},
+                                      {3000, 2048},    {2048, 3000},    {9000, 5000}, {70000, 200}, {200, 70000},
+                                      {131072, 65536}, {65536, 131072}, {MOST, 4096}, {4096, MOST}, {MOST, MOST - 1}};
+    char *from = calloc(1, MOST), *to = calloc(1, MOST);
+
+    (void)state;
+    FOR_EACH_CASE(t, transports)
+    FOR_EACH_CASE(pair, sizes)
+    {
+        struct link l;
+        make_link(&l, *t);
+        assert_int_equal(transfer(&l, from, (*pair)[0], to, (*pair)[1]), ncclInvalidUsage);
+        assert_non_null(strstr(kl_error_text(), "counts or types differ"));
+        kl_connector_revoke(&l.tx); /* does not wait for a reader that has refused */
+        free_link(&l);
+    }
+    free(from);
+    free(to);
+}
+
+/* What is handed over by copy is the sender's no more: it may be changed before it has been read. */
+static void a_send_that_is_done_has_let_go_of_its_buffer(void **state)
+{
+    static const size_t sizes[] = {1, 104, 1000, 3000, 4 * SLOT_BYTES, 4 * POOL_SLOT_BYTES};
+    char *from = malloc(4 * POOL_SLOT_BYTES), *to = malloc(4 * POOL_SLOT_BYTES);
+
+    (void)state;
+    FOR_EACH_CASE(t, transports)
+    FOR_EACH_CASE(bytes, sizes)
+    {
+        struct kl_message out = {.data = from, .bytes = *bytes}, in = {.data = to, .bytes = *bytes};
+        ncclResult_t rc = ncclSuccess;
+        struct link l;
+        make_link(&l, *t);
+        memset(from, 5, *bytes);
+        memset(to, 0, *bytes);
+        enum kl_progress got = kl_message_send(&out, &l.tx);
+        if (got == KL_DONE) memset(from, 6, *bytes);
+        assert_true(got == KL_DONE || (*t == &kl_transport_p2p && *bytes >= 4096)); /* lent: until it has been read */
+        while (kl_message_recv(&in, &l.rx, &rc) != KL_DONE) kl_message_send(&out, &l.tx);
+        assert_int_equal(rc, ncclSuccess);
+        for (size_t i = 0; i < *bytes; i++) assert_int_equal(to[i], 5);
+        free_link(&l);
+    }
+    free(from);
+    free(to);
+}
+
+/* Many to one another at once: more than the pool has slots for. None waits for another, and slots are nobody's twice. */
+static void a_pool_that_is_empty_holds_nobody_up(void **state)
+{
+    enum { LINKS = 40, BYTES = 5 * POOL_SLOT_BYTES + 77 };
+    static struct link l[LINKS];
+    struct kl_message out[LINKS], in[LINKS];
+    char *from[LINKS], *to[LINKS];
+    ncclResult_t rc = ncclSuccess;
+    int left = LINKS;
+
+    (void)state;
+    for (int i = 0; i < LINKS; i++) {
+        make_link(&l[i], &kl_transport_shm);
+        from[i] = malloc(BYTES);
+        to[i] = calloc(1, BYTES);
+        memset(from[i], i + 1, BYTES);
+        out[i] = (struct kl_message){.data = from[i], .bytes = BYTES};
+        in[i] = (struct kl_message){.data = to[i], .bytes = BYTES};
+        kl_message_send(&out[i], &l[i].tx); /* the first ones take all slots */
+        assert_true(out[i].moved > 0);
+    }
+    for (int i = LINKS - 1; i >= 0; i--) { /* the last ones are received while the first wait */
+        enum kl_progress got = KL_STALLED;
+        while (got != KL_DONE) {
+            kl_message_send(&out[i], &l[i].tx);
+            got = kl_message_recv(&in[i], &l[i].rx, &rc);
+            assert_int_equal(rc, ncclSuccess);
+            assert_int_not_equal(got, KL_STALLED);
+        }
+        for (int k = 0; k < BYTES; k++) assert_int_equal(to[i][k], i + 1);
+        left--;
+    }
+    assert_int_equal(left, 0);
+    for (int i = 0; i < LINKS; i++) {
+        free_link(&l[i]);
+        free(from[i]);
+        free(to[i]);
+    }
+}
+
+static void a_revoked_message_is_not_read(void **state)
+{
+    char from[8192] = {0}, to[8192];
+    struct kl_message out = {.data = from, .bytes = sizeof from}, in = {.data = to, .bytes = sizeof to};
+    ncclResult_t rc = ncclSuccess;
+    struct link l;
+
+    (void)state;
+    make_link(&l, &kl_transport_p2p);
+    assert_int_equal(kl_message_send(&out, &l.tx), KL_MOVED); /* lent, not yet read */
+    assert_int_equal(kl_message_send(&out, &l.tx), KL_STALLED);
+    kl_connector_revoke(&l.tx);
+    assert_int_equal(kl_message_recv(&in, &l.rx, &rc), KL_DONE);
+    assert_int_equal(rc, ncclRemoteError);
+    assert_non_null(strstr(kl_error_text(), "gave up"));
+    free_link(&l);
+}
+
+/* ---- who leaves ---- */
+
+static void what_was_sent_before_leaving_arrives(void **state)
+{
+    static const size_t sizes[] = {0, 104, 4000, 4 * SLOT_BYTES - 1};
+    char from[4 * SLOT_BYTES] = "sent", to[4 * SLOT_BYTES];
+
+    (void)state;
+    FOR_EACH_CASE(t, transports)
+    FOR_EACH_CASE(bytes, sizes)
+    {
+        struct kl_message out = {.data = from, .bytes = *bytes}, in = {.data = to, .bytes = *bytes};
+        struct kl_message next = {.data = to, .bytes = 8};
+        ncclResult_t rc = ncclSuccess;
+        struct link l;
+        make_link(&l, *t);
+        assert_int_equal(kl_message_send(&out, &l.tx), KL_DONE);
+        kl_connector_leave(&l.tx);
+        kl_connector_free(&l.tx);
+        assert_false(kl_message_waits_in_vain(&in, &l.rx));
+        assert_int_equal(kl_message_recv(&in, &l.rx, &rc), KL_DONE);
+        assert_int_equal(rc, ncclSuccess);
+        assert_memory_equal(from, to, *bytes);
+        assert_true(kl_message_waits_in_vain(&next, &l.rx));
+        free_link(&l);
+    }
+}
+
+static void a_message_that_nobody_will_take_is_known(void **state)
+{
+    char *from = calloc(1, MOST);
+
+    (void)state;
+    FOR_EACH_CASE(t, transports)
+    {
+        struct kl_message out = {.data = from, .bytes = MOST};
+        struct link l;
+        make_link(&l, *t);
+        kl_message_send(&out, &l.tx);
+        assert_false(kl_message_waits_in_vain(&out, &l.tx));
+        kl_connector_leave(&l.rx);
+        assert_true(kl_message_waits_in_vain(&out, &l.tx));
+        kl_connector_revoke(&l.tx);
+        free_link(&l);
+    }
+    free(from);
+}
+
+/* ---- two threads ---- */
+
+enum { MESSAGES = 400 };
+
+static size_t bytes_of(int i)
+{
+    static const size_t most[] = {105, 2000, 20000, 300000};
+
+    return (size_t)i * 2654435761u % most[i % 4];
+}
+
+static void *send_all(void *arg)
+{
+    struct link *l = arg;
+    unsigned char *data = malloc(300000);
+
+    for (int i = 0; i < MESSAGES; i++) {
+        struct kl_message out = {.data = (char *)data, .bytes = bytes_of(i)};
+        memset(data, i, bytes_of(i));
+        while (kl_message_send(&out, &l->tx) != KL_DONE) sched_yield();
+    }
+    free(data);
+    return NULL;
+}
+
+static void messages_between_threads_keep_their_order(void **state)
+{
+    unsigned char *data = malloc(300000);
+
+    (void)state;
+    FOR_EACH_CASE(t, transports)
+    {
+        pthread_t thread;
+        struct link l;
+        make_link(&l, *t);
+        assert_int_equal(pthread_create(&thread, NULL, send_all, &l), 0);
+        for (int i = 0; i < MESSAGES; i++) {
+            struct kl_message in = {.data = (char *)data, .bytes = bytes_of(i)};
+            ncclResult_t rc = ncclSuccess;
+            while (kl_message_recv(&in, &l.rx, &rc) != KL_DONE) sched_yield();
+            assert_int_equal(rc, ncclSuccess);
+            for (size_t k = 0; k < bytes_of(i); k++) assert_int_equal(data[k], (unsigned char)i);
+        }
+        pthread_join(thread, NULL);
+        free_link(&l);
+    }
+    free(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_arrive_whole),
+        cmocka_unit_test(different_sizes_are_an_error),
+        cmocka_unit_test(a_send_that_is_done_has_let_go_of_its_buffer),
+        cmocka_unit_test(a_pool_that_is_empty_holds_nobody_up),
+        cmocka_unit_test(a_revoked_message_is_not_read),
+        cmocka_unit_test(what_was_sent_before_leaving_arrives),
+        cmocka_unit_test(a_message_that_nobody_will_take_is_known),
+        cmocka_unit_test(messages_between_threads_keep_their_order),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, end_of_pools);
+}
