@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kolo)
 set(dropin_dir ${CMAKE_INSTALL_LIBDIR}/kolo/nccl)
 
-install(TARGETS kolo EXPORT kolo LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS kolo_library EXPORT kolo LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/nccl.h include/kolo.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(KOLO_TOOLS)
     install(TARGETS kolo_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

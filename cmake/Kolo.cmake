@@ -92,17 +92,19 @@ macro(kolo_werror)
     endif()
 endmacro()
 
-# kolo_library(): the shared library, with nothing visible but what the linker map names.
+# kolo_library(): the shared library, with nothing visible but what the linker map names. The target is not called kolo,
+# which to ninja is the file of that name: the tool.
 function(kolo_library)
     set(map ${PROJECT_SOURCE_DIR}/cmake/kolo.map)
-    add_library(kolo SHARED $<TARGET_OBJECTS:kolo_objects>)
-    add_library(kolo::kolo ALIAS kolo) # the name in the installed package, for who builds Kolo as a part of a project
-    target_link_libraries(kolo PRIVATE kolo_objects)
-    target_include_directories(kolo INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    add_library(kolo_library SHARED $<TARGET_OBJECTS:kolo_objects>)
+    add_library(kolo::kolo ALIAS kolo_library) # the name in the installed package, for who builds Kolo as a part of a project
+    target_link_libraries(kolo_library PRIVATE kolo_objects)
+    target_include_directories(kolo_library INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-    target_link_options(kolo PRIVATE -Wl,--version-script=${map} -Wl,-z,nodelete) # its threads outlive a dlclose
+    target_link_options(kolo_library PRIVATE -Wl,--version-script=${map} -Wl,-z,nodelete) # its threads outlive a dlclose
     if(NOT KOLO_SANITIZE)
-        target_link_options(kolo PRIVATE -Wl,-z,defs) # a sanitizer's runtime is in the program
+        target_link_options(kolo_library PRIVATE -Wl,-z,defs) # a sanitizer's runtime is in the program
     endif()
-    set_target_properties(kolo PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 LINK_DEPENDS ${map})
+    set_target_properties(kolo_library PROPERTIES OUTPUT_NAME kolo EXPORT_NAME kolo VERSION ${PROJECT_VERSION} SOVERSION 0
+                          LINK_DEPENDS ${map})
 endfunction()

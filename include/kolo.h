@@ -6,8 +6,15 @@
  * return at once, each stream runs in order. Whoever waits on a stream runs it; what nobody waits for is taken over by a
  * background thread after about 100 microseconds.
  *
- * Errors:   ncclResult_t as in nccl.h; the failure of an operation is returned by the synchronise and query calls.
+ * Errors:   ncclResult_t as in nccl.h. When an operation fails, every later call with its communicator returns the failure,
+ *           and so does every wait and query that concerns the operation: koloStreamSynchronize and koloStreamQuery of its
+ *           stream, koloEventSynchronize and koloEventQuery of events recorded behind it. That ends with the communicator:
+ *           after ncclCommDestroy, which returns the failure too, the stream is as new; after ncclCommAbort, the first of
+ *           these calls returns what the abort took back, if none has before, and then the stream is as new.
+ *           A communicator that was destroyed or aborted is ncclInvalidArgument in every call, a second destroy included.
  * Threads:  every function may be called from any thread; one thread at a time destroys a given object.
+ * Fork:     a child may use the library, and creates communicators of its own: any use of its parent's, and the end of a
+ *           group that its parent opened, is ncclInvalidUsage. Its parent's streams are empty there, and events done.
  */
 #ifndef KOLO_H_
 #define KOLO_H_
@@ -27,7 +34,10 @@ typedef struct koloEvent *koloEvent_t;
 #define KOLO_STREAM_DEFAULT 0u
 #define KOLO_STREAM_INLINE  1u /* operations run inside the call that issues them, as in MPI */
 
-/** Number of host devices of this process (KOLO_HOST_DEVICES, else the topology file's, else the job's local size). */
+/**
+ * Number of host devices of this process: KOLO_HOST_DEVICES, else the topology file's GPUs, else the job's local size, else
+ * the CPUs, but at least 8. `kolo topo` shows the same.
+ */
 ncclResult_t koloGetDeviceCount(int *count);
 
 /** Choose the device that this thread's next communicators use. Out of range: ncclInvalidArgument. */
@@ -43,9 +53,12 @@ ncclResult_t koloFree(void *ptr);
 
 /** A new stream of the current device. Unknown flags: ncclInvalidArgument. */
 ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags);
-/** Wait until everything queued so far has run, running it here where possible. NULL: the device's default stream. */
+/**
+ * Wait until everything queued so far has run, running it here where possible. NULL: the device's default stream. Returns
+ * what failed of it (Errors, above).
+ */
 ncclResult_t koloStreamSynchronize(koloStream_t stream);
-/** ncclSuccess when everything queued has run, ncclInProgress while not; a call also advances the work. */
+/** ncclSuccess when everything queued has run, ncclInProgress while not, or what failed; a call also advances the work. */
 ncclResult_t koloStreamQuery(koloStream_t stream);
 /** Finish what is queued, then free. */
 ncclResult_t koloStreamDestroy(koloStream_t stream);
@@ -53,7 +66,7 @@ ncclResult_t koloStreamDestroy(koloStream_t stream);
 ncclResult_t koloEventCreate(koloEvent_t *event);
 /** The event is done when everything queued on `stream` before this call has run. */
 ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream);
-/** ncclSuccess or ncclInProgress. An event that was never recorded is done. */
+/** ncclSuccess, ncclInProgress, or what failed before the event. An event that was never recorded is done. */
 ncclResult_t koloEventQuery(koloEvent_t event);
 ncclResult_t koloEventSynchronize(koloEvent_t event);
 ncclResult_t koloEventDestroy(koloEvent_t event);

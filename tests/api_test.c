@@ -5,7 +5,8 @@
  */
 #include "include/kolo.h"
 
-#include "comm/comm.h"
+#include "base/atomic.h"
+#include "comm/handle.h"
 #include "tests/kolo_test.h"
 
 #include <pthread.h>
@@ -355,6 +356,77 @@ static void a_failure_is_reported_by_every_stream_of_a_group(void **state)
     for (int k = 0; k < 2; k++) ok(koloStreamDestroy(s[k]));
 }
 
+/* Of everything that concerns the communicator's work, and of nothing else, until it is destroyed. */
+static void a_failure_stays_as_long_as_its_communicator(void **state)
+{
+    koloStream_t s, other;
+    koloEvent_t before, after;
+    ncclComm_t pair[2], one;
+    ncclResult_t async;
+    int32_t x = 1, y = 0, z = 0;
+
+    (void)state;
+    ok(ncclCommInitAll(pair, 2, NULL));
+    ok(ncclCommInitAll(&one, 1, NULL));
+    ok(koloStreamCreate(&s, KOLO_STREAM_DEFAULT));
+    ok(koloStreamCreate(&other, KOLO_STREAM_DEFAULT));
+    ok(koloEventCreate(&before));
+    ok(koloEventCreate(&after));
+    ok(koloEventRecord(before, s));
+    ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], s));
+    ok(koloEventRecord(after, s));
+    ok(ncclCommAbort(pair[1]));
+    for (int i = 0; i < 3; i++) {
+        expect_refused(koloStreamSynchronize(s), ncclRemoteError, "rank 1");
+        expect_refused(koloStreamQuery(s), ncclRemoteError, "rank 1");
+        expect_refused(koloEventSynchronize(after), ncclRemoteError, "rank 1");
+        expect_refused(koloEventQuery(after), ncclRemoteError, "rank 1");
+        expect_refused(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], s), ncclRemoteError, "rank 1");
+        ok(ncclCommGetAsyncError(pair[0], &async));
+        assert_int_equal(async, ncclRemoteError);
+        ok(koloEventSynchronize(before));
+        ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, one, s)); /* stands behind it, and runs */
+        ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, one, other));
+        ok(koloStreamSynchronize(other));
+        assert_int_equal(z, 1);
+    }
+    expect_refused(ncclCommFinalize(pair[0]), ncclRemoteError, "rank 1");
+    expect_refused(ncclCommDestroy(pair[0]), ncclRemoteError, "rank 1");
+    z = 0;
+    ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, one, s));
+    ok(koloStreamSynchronize(s));
+    ok(koloEventQuery(after));
+    assert_int_equal(z, 1);
+    ok(ncclCommDestroy(one));
+    ok(koloEventDestroy(before));
+    ok(koloEventDestroy(after));
+    ok(koloStreamDestroy(s));
+    ok(koloStreamDestroy(other));
+}
+
+/* Who destroys it was told by its calls: a stream that nobody asked meanwhile starts clean. */
+static void a_stream_works_again_after_its_failed_communicator(void **state)
+{
+    koloStream_t s;
+    ncclComm_t pair[2];
+    int32_t x = 1, y = 0;
+
+    (void)state;
+    ok(koloStreamCreate(&s, KOLO_STREAM_DEFAULT));
+    ok(ncclCommInitAll(pair, 2, NULL));
+    ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], s));
+    ok(ncclCommAbort(pair[1]));
+    expect_refused(ncclCommDestroy(pair[0]), ncclRemoteError, "rank 1");
+    ok(ncclCommInitAll(pair, 2, NULL));
+    ok(ncclGroupStart());
+    for (int r = 0; r < 2; r++) ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[r], r ? NULL : s));
+    ok(ncclGroupEnd());
+    ok(koloStreamSynchronize(s));
+    assert_int_equal(y, 2);
+    for (int r = 0; r < 2; r++) ok(ncclCommDestroy(pair[r]));
+    ok(koloStreamDestroy(s));
+}
+
 /* Of two communicators whose operations stand in one stream, the later one can be aborted while the earlier one hangs. */
 static void an_abort_does_not_wait_for_another_communicator(void **state)
 {
@@ -369,9 +441,9 @@ static void an_abort_does_not_wait_for_another_communicator(void **state)
     ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, first[0], s));
     ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, later[0], s));
     ok(ncclCommAbort(later[0]));
-    assert_int_equal(koloStreamQuery(s), ncclInternalError);
     ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, first[1], NULL));
-    assert_int_equal(koloStreamSynchronize(s), ncclInternalError);
+    assert_int_equal(koloStreamSynchronize(s), ncclInternalError); /* said once: the communicator is no more */
+    ok(koloStreamSynchronize(s));
     assert_int_equal(y, 2);    /* and the earlier one goes on */
     ncclCommDestroy(later[1]); /* a failure if it has heard of the abort by now */
     for (int r = 0; r < 2; r++) ok(ncclCommDestroy(first[r]));
@@ -517,7 +589,7 @@ static void *abort_when_in_call(void *arg)
 {
     ncclComm_t comm = arg;
 
-    while (!kl_load_acquire(&comm->in_call)) sched_yield();
+    while (!kl_handle_callers(comm)) sched_yield();
     return (void *)(uintptr_t)ncclCommAbort(comm);
 }
 
@@ -542,9 +614,8 @@ static void an_abort_meets_an_open_group(void **state)
     assert_int_equal(pthread_create(&aborter, NULL, abort_now, pair[0]), 0);
     pthread_join(aborter, &rc); /* it does not wait for the group */
     assert_null(rc);
-    assert_int_equal(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], NULL), ncclInternalError);
-    assert_int_equal(ncclGroupEnd(), ncclInternalError);
-    assert_non_null(strstr(ncclGetLastError(NULL), "another thread aborted the communicator"));
+    expect_refused(ncclGroupEnd(), ncclInternalError, "another thread aborted or destroyed the communicator");
+    expect_refused(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], NULL), ncclInvalidArgument, "aborted");
     ncclCommDestroy(pair[1]); /* a failure if it has heard of the abort by now */
 }
 
@@ -570,6 +641,131 @@ static void an_abort_ends_a_finalize_and_a_destroy(void **state)
     }
 }
 
+/* ---- handles of what is no more ---- */
+
+static void expect_stale(ncclComm_t c)
+{
+    float a = 1, b;
+    int n;
+    ncclResult_t async;
+
+    expect_refused(ncclAllReduce(&a, &b, 1, ncclFloat, ncclSum, c, NULL), ncclInvalidArgument, "no communicator");
+    expect_refused(ncclSend(&a, 1, ncclFloat, 0, c, NULL), ncclInvalidArgument, "no communicator");
+    expect_refused(ncclCommCount(c, &n), ncclInvalidArgument, "no communicator");
+    expect_refused(ncclCommGetAsyncError(c, &async), ncclInvalidArgument, "no communicator");
+    expect_refused(ncclCommFinalize(c), ncclInvalidArgument, "no communicator");
+    expect_refused(ncclCommDestroy(c), ncclInvalidArgument, "no communicator");
+    expect_refused(ncclCommAbort(c), ncclInvalidArgument, "no communicator");
+    assert_non_null(strstr(ncclGetLastError(c), "ncclCommAbort")); /* asking is no error of its own */
+    ok(ncclGroupStart());
+    expect_refused(ncclAllReduce(&a, &b, 1, ncclFloat, ncclSum, c, NULL), ncclInvalidArgument, "no communicator");
+    expect_refused(ncclGroupEnd(), ncclInvalidArgument, "no communicator");
+}
+
+/* Also when another communicator lives where it lived. */
+static void a_handle_is_worth_nothing_after_the_end(void **state)
+{
+    ncclComm_t one, heir;
+
+    (void)state;
+    for (int abort = 0; abort < 2; abort++) {
+        ok(ncclCommInitAll(&one, 1, NULL));
+        ok(abort ? ncclCommAbort(one) : ncclCommDestroy(one));
+        expect_stale(one);
+        ok(ncclCommInitAll(&heir, 1, NULL));
+        expect_stale(one);
+        ok(ncclCommDestroy(heir));
+    }
+    expect_stale((ncclComm_t)(void *)state); /* never was one */
+}
+
+struct caller {
+    ncclComm_t comm;
+    _Atomic uint32_t calls;
+    ncclResult_t rc;
+    float x, y; /* what is queued when the caller leaves still uses them, until the abort returns */
+};
+
+static void *call_until_refused(void *arg)
+{
+    struct caller *c = arg;
+
+    while (!(c->rc = ncclAllReduce(&c->x, &c->y, 1, ncclFloat, ncclSum, c->comm, NULL)))
+        kl_fetch_add_relaxed(&c->calls, 1);
+    return NULL;
+}
+
+/* Wherever it is in its calls: the one that is inside fails of the abort, the next finds no communicator. */
+static void an_abort_meets_the_next_call(void **state)
+{
+    (void)state;
+    ok(koloSetDevice(0));
+    for (uint32_t round = 0; round < 200; round++) {
+        struct caller c = {.rc = ncclSuccess};
+        pthread_t thread;
+
+        ok(ncclCommInitAll(&c.comm, 1, NULL));
+        assert_int_equal(pthread_create(&thread, NULL, call_until_refused, &c), 0);
+        while (kl_load_relaxed(&c.calls) < round) sched_yield();
+        ok(ncclCommAbort(c.comm));
+        pthread_join(thread, NULL);
+        if (c.rc != ncclInternalError && c.rc != ncclInvalidArgument) fail_msg("round %u: %d", round, c.rc);
+        koloStreamSynchronize(NULL); /* a failure if the abort met work */
+    }
+}
+
+static void *watch(void *arg)
+{
+    struct caller *c = arg;
+    ncclResult_t async;
+    int n;
+
+    while (!(c->rc = ncclCommGetAsyncError(c->comm, &async)) && !(c->rc = ncclCommCount(c->comm, &n)))
+        kl_store_release(&c->calls, 1);
+    return NULL;
+}
+
+/* Threads that look after a communicator need not be told that it goes. */
+static void a_destroy_meets_a_watcher(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 50; round++) {
+        struct caller c = {.rc = ncclSuccess};
+        pthread_t thread;
+
+        ok(ncclCommInitAll(&c.comm, 1, NULL));
+        assert_int_equal(pthread_create(&thread, NULL, watch, &c), 0);
+        while (!kl_load_acquire(&c.calls)) sched_yield();
+        ok(ncclCommDestroy(c.comm));
+        pthread_join(thread, NULL);
+        assert_int_equal(c.rc, ncclInvalidArgument);
+    }
+}
+
+static void *end_it(void *arg)
+{
+    struct caller *c = arg;
+
+    c->rc = ncclCommAbort(c->comm);
+    return NULL;
+}
+
+static void of_two_aborts_one_is_too_late(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 100; round++) {
+        struct caller c[2] = {{.rc = ncclSuccess}};
+        pthread_t thread[2];
+
+        ok(ncclCommInitAll(&c[0].comm, 1, NULL));
+        c[1].comm = c[0].comm;
+        for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thread[i], NULL, end_it, &c[i]), 0);
+        for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
+        assert_int_equal(c[0].rc + c[1].rc, ncclInvalidArgument);
+        assert_true(!c[0].rc || !c[1].rc);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -586,6 +782,8 @@ int main(void)
         cmocka_unit_test(operations_on_many_streams_keep_their_order),
         cmocka_unit_test(a_group_over_two_streams_joins_them),
         cmocka_unit_test(a_failure_is_reported_by_every_stream_of_a_group),
+        cmocka_unit_test(a_failure_stays_as_long_as_its_communicator),
+        cmocka_unit_test(a_stream_works_again_after_its_failed_communicator),
         cmocka_unit_test(an_abort_does_not_wait_for_another_communicator),
         cmocka_unit_test(inline_streams_are_done_when_the_group_ends),
         cmocka_unit_test(queries_and_events_follow_the_work),
@@ -595,6 +793,10 @@ int main(void)
         cmocka_unit_test(a_destroy_waits_for_a_group_that_was_open_in_finalize),
         cmocka_unit_test(an_abort_meets_an_open_group),
         cmocka_unit_test(an_abort_ends_a_finalize_and_a_destroy),
+        cmocka_unit_test(a_handle_is_worth_nothing_after_the_end),
+        cmocka_unit_test(an_abort_meets_the_next_call),
+        cmocka_unit_test(a_destroy_meets_a_watcher),
+        cmocka_unit_test(of_two_aborts_one_is_too_late),
     };
 
     return cmocka_run_group_tests(tests, create_comms, destroy_comms);

@@ -119,7 +119,8 @@ static int wait_in_vain(struct rank *r)
     }
     ncclResult_t rc = reduce_until_failure(r);
     bool fine = rc == ncclRemoteError && says(ncclGetLastError(r->comm), "nothing moved for 1 s");
-    ncclCommDestroy(r->comm);
+    fine = fine && reduce_once(r) == rc && koloStreamSynchronize(NULL) == rc && koloStreamQuery(NULL) == rc;
+    fine = fine && ncclCommDestroy(r->comm) == rc && koloStreamSynchronize(NULL) == ncclSuccess;
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 
@@ -150,20 +151,99 @@ static int desert(struct rank *r)
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 
-/* A forked child has copies of the communicators; destroying or aborting them there is no news for anybody. */
+/* What a forked child tries with its copy of a communicator; none of it may reach the ranks. */
+static ncclResult_t try_collective(struct rank *r)
+{
+    return reduce_once(r);
+}
+
+static ncclResult_t try_message(struct rank *r)
+{
+    return ncclSend(r->send, COUNT, ncclFloat, (r->rank + 1) % r->size, r->comm, NULL);
+}
+
+static ncclResult_t try_group(struct rank *r)
+{
+    ncclGroupStart();
+    ncclAllReduce(r->send, r->recv, COUNT, ncclFloat, ncclSum, r->comm, NULL);
+    return ncclGroupEnd();
+}
+
+static ncclResult_t try_parents_group(struct rank *r)
+{
+    (void)r;
+    return ncclGroupEnd();
+}
+
+static ncclResult_t try_count(struct rank *r)
+{
+    return ncclCommCount(r->comm, &r->size);
+}
+
+static ncclResult_t try_async_error(struct rank *r)
+{
+    ncclResult_t async;
+
+    return ncclCommGetAsyncError(r->comm, &async);
+}
+
+static ncclResult_t try_finalize(struct rank *r)
+{
+    return ncclCommFinalize(r->comm);
+}
+
+static ncclResult_t try_destroy(struct rank *r)
+{
+    return ncclCommDestroy(r->comm);
+}
+
+static ncclResult_t try_abort(struct rank *r)
+{
+    return ncclCommAbort(r->comm);
+}
+
+static ncclResult_t (*const tries[])(struct rank *r) = {try_parents_group, try_collective,  try_message,  try_group,
+                                                        try_count,         try_async_error, try_finalize, try_destroy,
+                                                        try_abort,         try_destroy};
+
+/* The number of the first try that was not refused as it should be; 0 if all were. */
+static int try_everything(struct rank *r)
+{
+    alarm(DEADLINE_S);
+    for (int i = 0; i < COUNT; i++) r->send[i] = -7777;
+    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++)
+        if (tries[i](r) != ncclInvalidUsage || !says(ncclGetLastError(r->comm), "forked from")) return (int)i + 1;
+    return koloStreamSynchronize(NULL) || koloStreamQuery(NULL); /* its streams are its own, and empty */
+}
+
+static bool sums_are_right(const struct rank *r)
+{
+    for (int i = 0; i < COUNT; i++)
+        if (r->recv[i] != (float)(i % 8 * r->size)) return false;
+    return true;
+}
+
+/* While the others go on, and this rank's part of an operation is queued in an open group and on the stream. */
 static int fork_children(struct rank *r)
 {
-    ncclResult_t rc = reduce_once(r);
+    ncclResult_t rc = ncclSuccess;
 
-    for (int abort = 0; abort < 2 && !rc; abort++) {
+    for (int i = 0; i < COUNT; i++) r->send[i] = (float)(i % 8);
+    for (int round = 0; round < 3 && !rc; round++) {
         int status;
+        rc = ncclAllReduce(r->send, r->recv, COUNT, ncclFloat, ncclSum, r->comm, NULL);
+        ncclGroupStart();
+        rc = rc ? rc : ncclAllReduce(r->send, r->recv, COUNT, ncclFloat, ncclSum, r->comm, NULL);
         pid_t child = fork();
-        if (!child) _exit(abort ? ncclCommAbort(r->comm) : ncclCommDestroy(r->comm));
+        if (!child) _exit(try_everything(r));
+        rc = rc ? rc : ncclGroupEnd();
+        rc = rc ? rc : koloStreamSynchronize(NULL);
         waitpid(child, &status, 0);
-        if (!WIFEXITED(status) || WEXITSTATUS(status)) return 1;
-        for (int i = 0; i < 10 && !rc; i++) rc = reduce_once(r);
+        if (status) fprintf(stderr, "child of rank %d: status %d\n", r->rank, status);
+        for (int i = 0; i < 10 && !rc; i++) rc = sums_are_right(r) ? reduce_once(r) : ncclInternalError;
+        if (status) return 1;
     }
-    if (rc) fprintf(stderr, "rank %d: %s\n", r->rank, ncclGetLastError(r->comm));
+    if (rc) fprintf(stderr, "rank %d: %d %s\n", r->rank, rc, ncclGetLastError(r->comm));
     return rc || ncclCommDestroy(r->comm) ? 1 : EXIT_AS_EXPECTED;
 }
 
@@ -379,7 +459,7 @@ static void ranks_that_disagree_or_leave_are_an_error_for_all(void **state)
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
 }
 
-static void what_forked_children_do_to_their_copies_is_nothing_to_the_others(void **state)
+static void forked_children_are_refused_and_reach_nobody(void **state)
 {
     struct child c[RANKS];
 
@@ -474,7 +554,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_rank_that_never_comes_is_named),
         cmocka_unit_test(a_rank_that_never_calls_is_waited_for_as_long_as_allowed),
         cmocka_unit_test(ranks_that_disagree_or_leave_are_an_error_for_all),
-        cmocka_unit_test(what_forked_children_do_to_their_copies_is_nothing_to_the_others),
+        cmocka_unit_test(forked_children_are_refused_and_reach_nobody),
         cmocka_unit_test(another_secret_is_refused),
         cmocka_unit_test(wrong_topology_files_are_told_apart),
         cmocka_unit_test(a_taken_port_and_a_missing_interface_are_system_errors),

@@ -66,6 +66,27 @@ for program in ./by_pkgconfig ./by_pkgconfig_cxx build/by_package build/by_packa
     "$program" >"$scratch/log" || fail "$program: wrong version, or it does not start"
 done
 
+# A tool that watches calls: its own ncclX stands before the library's, and reaches it as pncclX.
+gcc -x c - $(pkg-config --cflags --libs kolo) -o by_watching <<'END'
+#include <kolo.h>
+
+static int calls;
+
+ncclResult_t ncclGetVersion(int *version)
+{
+    calls++;
+    return pncclGetVersion(version);
+}
+
+int main(void)
+{
+    int version = 0;
+
+    return ncclGetVersion(&version) || version != NCCL_VERSION_CODE || calls != 1;
+}
+END
+./by_watching || fail "a program with an ncclGetVersion of its own"
+
 # The drop-in: a program linked with a library named libnccl.so.2 runs with Kolo's through the library path alone.
 gcc -shared -fPIC -Wl,-soname,libnccl.so.2 -o libnccl.so -x c - <<'END'
 int ncclGetVersion(int *version) { return *version = 1; }

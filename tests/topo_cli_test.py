@@ -125,6 +125,17 @@ class Topo(tool.Case):
             self.good("--record", d)
             self.assertEqual(self.good("--format", "xml"), self.good("--sysfs", d, "--format", "xml"))
 
+    def test_this_machine_has_the_devices_of_a_process(self):
+        job = ("KOLO_LOCAL_SIZE", "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+        if not any(name in os.environ for name in job):
+            self.assertEqual(self.gpus(), max(8, len(os.sched_getaffinity(0))))
+        self.assertEqual(self.gpus(LOCAL_WORLD_SIZE="3"), 3)
+        self.assertEqual(self.gpus(KOLO_HOST_DEVICES="5"), 5)
+        self.assertEqual(self.gpus("--ranks", "2", KOLO_HOST_DEVICES="5"), 2)
+
+    def gpus(self, *args, **env):
+        return sum(n["type"] == "GPU" for n in self.json(*args, **env)["system"])
+
     def test_the_library_s_file_is_used(self):
         f = tool.machine("pcie-2cpu-4gpu")
         self.assertEqual(self.good("--format", "xml", NCCL_TOPO_FILE=f), self.good("--topo", f, "--format", "xml"))

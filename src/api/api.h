@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * api.h - how a public function is defined: strong under its pnccl name, weak under its own.
+ * api.h - the other name of a public function: pncclX, the same body under a name that nobody replaces.
  *
- * A tool may so replace ncclX and call pncclX; both reach the same body.
+ * A tool that watches calls defines its own ncclX, which is weak here, and calls pncclX.
  */
 #ifndef KL_API_API_H
 #define KL_API_API_H
 
-#define KL_PUBLIC __attribute__((visibility("default")))
-
-/** Define pnccl<name>; follow with the body. */
-#define KL_API(type, name, params)                                                                                     \
-    KL_PUBLIC __attribute__((weak, alias("pnccl" #name))) type nccl##name params;                                      \
-    KL_PUBLIC type pnccl##name params
+/** Stands before the definition of `function`, which is in the same file. */
+#define KL_PNCCL(function)                                                                                             \
+    extern __typeof__(function) function __attribute__((weak));                                                        \
+    extern __typeof__(function) p##function __attribute__((alias(#function)))
 
 #endif

@@ -3,14 +3,6 @@
 
 #include <stdint.h>
 
-ncclResult_t kl_check_comm(ncclComm_t comm, const char *function)
-{
-    if (!comm) return KL_FAIL(ncclInvalidArgument, "%s: the communicator is NULL", function);
-    if (comm->magic != KL_COMM_MAGIC)
-        return KL_FAIL(ncclInvalidArgument, "%s: %p is no communicator, or was destroyed", function, (void *)comm);
-    return ncclSuccess;
-}
-
 static bool gathers(const struct kl_task *t)
 {
     return t->func == KL_FUNC_ALL_GATHER || t->func == KL_FUNC_REDUCE_SCATTER;

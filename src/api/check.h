@@ -7,9 +7,6 @@
 
 #include "comm/comm.h"
 
-/** Is it a living communicator? */
-ncclResult_t kl_check_comm(ncclComm_t comm, const char *function);
-
 /** Type, operation, root or peer, size and buffers of a task; `function` is named in texts. */
 ncclResult_t kl_check_task(ncclComm_t comm, const struct kl_task *task, const char *function);
 

@@ -3,34 +3,41 @@
  * communicator.c - version, ids, and the life of communicators.
  */
 #include "api/api.h"
-#include "api/check.h"
 #include "api/param_sets.h"
 #include "comm/devices.h"
 #include "comm/group.h"
 #include "device/host/device.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-KL_API(ncclResult_t, GetVersion, (int *version))
+KL_PNCCL(ncclGetVersion);
+ncclResult_t ncclGetVersion(int *version)
 {
     if (!version) return KL_FAIL(ncclInvalidArgument, "ncclGetVersion: the result pointer is NULL");
     *version = NCCL_VERSION_CODE;
     return ncclSuccess;
 }
 
-KL_API(const char *, GetErrorString, (ncclResult_t result))
+KL_PNCCL(ncclGetErrorString);
+const char *ncclGetErrorString(ncclResult_t result)
 {
     return kl_result_text(result);
 }
 
-KL_API(const char *, GetLastError, (ncclComm_t comm))
+KL_PNCCL(ncclGetLastError);
+const char *ncclGetLastError(ncclComm_t comm)
 {
-    if (comm && comm->magic == KL_COMM_MAGIC && *kl_comm_failure_text(comm)) return kl_comm_failure_text(comm);
+    struct ncclComm *c = kl_handle_try(comm);
+
+    if (c) {
+        kl_comm_failure(c); /* what it failed of, if it has, is from now on this thread's last sentence */
+        kl_handle_leave(c);
+    }
     return kl_error_text();
 }
 
-KL_API(ncclResult_t, GetUniqueId, (ncclUniqueId * id))
+KL_PNCCL(ncclGetUniqueId);
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
     if (!id) return KL_FAIL(ncclInvalidArgument, "ncclGetUniqueId: the result pointer is NULL");
     return kl_bootstrap_id_create(id);
@@ -52,11 +59,24 @@ static ncclResult_t run_init(struct kl_job *job)
     return kl_comm_create(&j->id, j->nranks, j->rank, j->device, j->comm);
 }
 
+static ncclResult_t abort_comm(ncclComm_t handle, const char *function)
+{
+    struct ncclComm *comm;
+
+    KL_TRY(kl_handle_enter(handle, function, &comm));
+    bool mine = kl_handle_close(comm);
+    if (mine) kl_group_forget(comm);
+    kl_handle_leave(comm);
+    if (!mine) return KL_FAIL(ncclInvalidArgument, "%s: another thread ends the communicator", function);
+    kl_comm_abort(comm);
+    return ncclSuccess;
+}
+
 static void undo_init(struct kl_job *job)
 {
     struct init_job *j = (struct init_job *)job;
 
-    kl_comm_abort(*j->comm);
+    abort_comm(*j->comm, "ncclGroupEnd");
     *j->comm = NULL;
 }
 
@@ -89,7 +109,8 @@ static ncclResult_t check_ranks(const ncclComm_t *comm, int nranks, int rank)
     return ncclSuccess;
 }
 
-KL_API(ncclResult_t, CommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank))
+KL_PNCCL(ncclCommInitRank);
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
 {
     ncclResult_t rc = check_ranks(comm, nranks, rank);
 
@@ -128,85 +149,110 @@ static ncclResult_t create_all(ncclComm_t *comms, int ndev, const int *devlist)
     return kl_group_end();
 }
 
-KL_API(ncclResult_t, CommInitAll, (ncclComm_t * comms, int ndev, const int *devlist))
+KL_PNCCL(ncclCommInitAll);
+ncclResult_t ncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist)
 {
     return kl_group_note(create_all(comms, ndev, devlist));
 }
 
 /* ---- the end ---- */
 
-/* Finish what was issued. An abort from another thread ends the wait, and then frees the communicator itself. */
-static ncclResult_t finalize(ncclComm_t comm, bool *aborted)
+static ncclResult_t finalize(struct ncclComm *comm)
 {
-    ncclResult_t rc = kl_comm_enter(comm);
+    if (kl_load_relaxed(&comm->finalized))
+        return KL_FAIL(ncclInvalidArgument, "ncclCommFinalize: the communicator was finalized before");
+    return kl_comm_finalize(comm);
+}
 
-    if (!rc) rc = kl_comm_finalize(comm);
-    *aborted = kl_comm_aborting(comm);
-    kl_comm_leave(comm);
+KL_PNCCL(ncclCommFinalize);
+ncclResult_t ncclCommFinalize(ncclComm_t comm)
+{
+    struct ncclComm *c;
+
+    if (!comm) return ncclSuccess;
+    KL_TRY(kl_handle_enter(comm, "ncclCommFinalize", &c));
+    ncclResult_t rc = finalize(c);
+    kl_handle_leave(c);
     return rc;
 }
 
-KL_API(ncclResult_t, CommFinalize, (ncclComm_t comm))
+/* An abort from another thread ends the wait for what is queued, and then frees the communicator itself. */
+KL_PNCCL(ncclCommDestroy);
+ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
-    bool aborted;
+    struct ncclComm *c;
 
     if (!comm) return ncclSuccess;
-    KL_TRY(kl_check_comm(comm, "ncclCommFinalize"));
-    if (comm->finalized) return KL_FAIL(ncclInvalidArgument, "ncclCommFinalize: the communicator was finalized before");
-    return finalize(comm, &aborted);
+    KL_TRY(kl_handle_enter(comm, "ncclCommDestroy", &c));
+    kl_group_forget(c);
+    ncclResult_t rc = kl_comm_finalize(c); /* perhaps again: an open group may have queued something since */
+    bool mine = kl_handle_close(c);
+    kl_handle_leave(c);
+    if (mine) kl_comm_destroy(c);
+    return rc;
 }
 
-KL_API(ncclResult_t, CommDestroy, (ncclComm_t comm))
+KL_PNCCL(ncclCommAbort);
+ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
-    bool aborted;
-
-    if (!comm) return ncclSuccess;
-    KL_TRY(kl_check_comm(comm, "ncclCommDestroy"));
-    bool before = comm->finalized;
-    kl_group_forget(comm);
-    ncclResult_t rc = finalize(comm, &aborted); /* again: a group that was open then may have queued something since */
-    if (!aborted) kl_comm_free(comm);
-    return before ? ncclSuccess : rc;
-}
-
-KL_API(ncclResult_t, CommAbort, (ncclComm_t comm))
-{
-    if (!comm) return ncclSuccess;
-    KL_TRY(kl_check_comm(comm, "ncclCommAbort"));
-    kl_group_forget(comm);
-    kl_comm_abort(comm);
-    return ncclSuccess;
+    return comm ? abort_comm(comm, "ncclCommAbort") : ncclSuccess;
 }
 
 /* ---- questions ---- */
 
-KL_API(ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t *asyncError))
+KL_PNCCL(ncclCommGetAsyncError);
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 {
-    KL_TRY(kl_check_comm(comm, "ncclCommGetAsyncError"));
+    struct ncclComm *c;
+
     if (!asyncError) return KL_FAIL(ncclInvalidArgument, "ncclCommGetAsyncError: the result pointer is NULL");
-    *asyncError = kl_comm_failure(comm);
+    KL_TRY(kl_handle_enter(comm, "ncclCommGetAsyncError", &c));
+    *asyncError = kl_comm_failure(c);
+    kl_handle_leave(c);
     return ncclSuccess;
 }
 
-static ncclResult_t answer(const ncclComm_t comm, int *result, int value_offset, const char *function)
+struct answers {
+    int nranks, rank, device;
+};
+
+static ncclResult_t ask(ncclComm_t handle, const int *result, const char *function, struct answers *answers)
 {
-    KL_TRY(kl_check_comm(comm, function));
+    struct ncclComm *comm;
+
     if (!result) return KL_FAIL(ncclInvalidArgument, "%s: the result pointer is NULL", function);
-    memcpy(result, (const char *)comm + value_offset, sizeof *result);
+    KL_TRY(kl_handle_enter(handle, function, &comm));
+    *answers = (struct answers){.nranks = comm->nranks, .rank = comm->rank, .device = comm->device};
+    kl_handle_leave(comm);
     return ncclSuccess;
 }
 
-KL_API(ncclResult_t, CommCount, (const ncclComm_t comm, int *count))
+KL_PNCCL(ncclCommCount);
+ncclResult_t ncclCommCount(const ncclComm_t comm, int *count)
 {
-    return answer(comm, count, offsetof(struct ncclComm, nranks), "ncclCommCount");
+    struct answers a;
+
+    KL_TRY(ask(comm, count, "ncclCommCount", &a));
+    *count = a.nranks;
+    return ncclSuccess;
 }
 
-KL_API(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device))
+KL_PNCCL(ncclCommCuDevice);
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device)
 {
-    return answer(comm, device, offsetof(struct ncclComm, device), "ncclCommCuDevice");
+    struct answers a;
+
+    KL_TRY(ask(comm, device, "ncclCommCuDevice", &a));
+    *device = a.device;
+    return ncclSuccess;
 }
 
-KL_API(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank))
+KL_PNCCL(ncclCommUserRank);
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank)
 {
-    return answer(comm, rank, offsetof(struct ncclComm, rank), "ncclCommUserRank");
+    struct answers a;
+
+    KL_TRY(ask(comm, rank, "ncclCommUserRank", &a));
+    *rank = a.rank;
+    return ncclSuccess;
 }

@@ -2,7 +2,6 @@
 /**
  * job.c - join the job that the environment describes.
  */
-#include "api/api.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/group.h"
@@ -88,7 +87,7 @@ static ncclResult_t describe_job(struct job *job)
     return job->size == 1 ? kl_bootstrap_id_create(&job->id) : find_rendezvous(l, &job->id);
 }
 
-KL_PUBLIC ncclResult_t koloInitFromEnv(ncclComm_t *comm)
+ncclResult_t koloInitFromEnv(ncclComm_t *comm)
 {
     struct job job;
 

@@ -2,25 +2,25 @@
 /**
  * kolo.c - devices, memory, streams and events of the host.
  */
-#include "api/api.h"
 #include "base/error.h"
 #include "comm/devices.h"
 #include "device/host/device.h"
 #include "device/host/event.h"
 #include "device/host/stream.h"
+#include "include/kolo.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 /* ---- devices and memory ---- */
 
-KL_PUBLIC ncclResult_t koloGetDeviceCount(int *count)
+ncclResult_t koloGetDeviceCount(int *count)
 {
     if (!count) return KL_FAIL(ncclInvalidArgument, "koloGetDeviceCount: the result pointer is NULL");
     return kl_devices_count_now(count);
 }
 
-KL_PUBLIC ncclResult_t koloSetDevice(int device)
+ncclResult_t koloSetDevice(int device)
 {
     int count;
 
@@ -32,14 +32,14 @@ KL_PUBLIC ncclResult_t koloSetDevice(int device)
     return ncclSuccess;
 }
 
-KL_PUBLIC ncclResult_t koloGetDevice(int *device)
+ncclResult_t koloGetDevice(int *device)
 {
     if (!device) return KL_FAIL(ncclInvalidArgument, "koloGetDevice: the result pointer is NULL");
     *device = kl_device_current();
     return ncclSuccess;
 }
 
-KL_PUBLIC ncclResult_t koloMalloc(void **ptr, size_t bytes)
+ncclResult_t koloMalloc(void **ptr, size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
@@ -52,7 +52,7 @@ KL_PUBLIC ncclResult_t koloMalloc(void **ptr, size_t bytes)
     return ncclSuccess;
 }
 
-KL_PUBLIC ncclResult_t koloFree(void *ptr)
+ncclResult_t koloFree(void *ptr)
 {
     free(ptr);
     return ncclSuccess;
@@ -65,7 +65,7 @@ static ncclResult_t find_stream(koloStream_t handle, struct kl_stream **stream)
     return kl_stream_of(handle, kl_device_current(), stream);
 }
 
-KL_PUBLIC ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags)
+ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags)
 {
     struct kl_stream *s;
 
@@ -75,26 +75,26 @@ KL_PUBLIC ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags)
     return ncclSuccess;
 }
 
-KL_PUBLIC ncclResult_t koloStreamSynchronize(koloStream_t stream)
+ncclResult_t koloStreamSynchronize(koloStream_t stream)
 {
     struct kl_stream *s;
 
     KL_TRY(find_stream(stream, &s));
-    kl_stream_wait(s, kl_stream_tail(s));
-    return kl_stream_failure(s, true);
+    return kl_stream_synchronize(s, kl_stream_tail(s));
 }
 
-KL_PUBLIC ncclResult_t koloStreamQuery(koloStream_t stream)
+ncclResult_t koloStreamQuery(koloStream_t stream)
 {
     struct kl_stream *s;
 
     KL_TRY(find_stream(stream, &s));
-    if (!kl_stream_reached(s, kl_stream_tail(s))) kl_stream_run(s);
-    KL_TRY(kl_stream_failure(s, false));
-    return kl_stream_reached(s, kl_stream_tail(s)) ? ncclSuccess : ncclInProgress;
+    uint64_t tail = kl_stream_tail(s);
+    if (!kl_stream_reached(s, tail)) kl_stream_run(s);
+    KL_TRY(kl_stream_failure(s, tail));
+    return kl_stream_reached(s, tail) ? ncclSuccess : ncclInProgress;
 }
 
-KL_PUBLIC ncclResult_t koloStreamDestroy(koloStream_t stream)
+ncclResult_t koloStreamDestroy(koloStream_t stream)
 {
     struct kl_stream *s;
 
@@ -110,7 +110,7 @@ static struct kl_event *event_of(koloEvent_t handle)
     return (struct kl_event *)(void *)handle;
 }
 
-KL_PUBLIC ncclResult_t koloEventCreate(koloEvent_t *event)
+ncclResult_t koloEventCreate(koloEvent_t *event)
 {
     struct kl_event *e;
 
@@ -120,7 +120,7 @@ KL_PUBLIC ncclResult_t koloEventCreate(koloEvent_t *event)
     return ncclSuccess;
 }
 
-KL_PUBLIC ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream)
+ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream)
 {
     struct kl_stream *s;
 
@@ -130,28 +130,19 @@ KL_PUBLIC ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream)
     return ncclSuccess;
 }
 
-/* The failure of work before the event is its stream's; it stays there until somebody synchronises the stream. */
-static ncclResult_t event_result(koloEvent_t event)
-{
-    struct kl_stream *s = kl_event_stream(event_of(event));
-
-    return s ? kl_stream_failure(s, false) : ncclSuccess;
-}
-
-KL_PUBLIC ncclResult_t koloEventQuery(koloEvent_t event)
+ncclResult_t koloEventQuery(koloEvent_t event)
 {
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventQuery: the event is NULL");
-    return kl_event_query(event_of(event)) ? event_result(event) : ncclInProgress;
+    return kl_event_query(event_of(event));
 }
 
-KL_PUBLIC ncclResult_t koloEventSynchronize(koloEvent_t event)
+ncclResult_t koloEventSynchronize(koloEvent_t event)
 {
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventSynchronize: the event is NULL");
-    kl_event_wait(event_of(event));
-    return event_result(event);
+    return kl_event_synchronize(event_of(event));
 }
 
-KL_PUBLIC ncclResult_t koloEventDestroy(koloEvent_t event)
+ncclResult_t koloEventDestroy(koloEvent_t event)
 {
     if (event) kl_event_destroy(event_of(event));
     return ncclSuccess;

@@ -6,13 +6,13 @@
 #include "api/check.h"
 #include "comm/group.h"
 
-static ncclResult_t issue_checked(ncclComm_t comm, const struct kl_task *task, cudaStream_t stream,
-                                  const char *function)
+static ncclResult_t issue_checked(ncclComm_t comm, struct kl_task *task, cudaStream_t stream, const char *function)
 {
     struct kl_stream *s;
 
     KL_TRY(kl_comm_failure(comm));
-    if (comm->finalized) return KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
+    if (kl_load_relaxed(&comm->finalized))
+        return KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
     KL_TRY(kl_check_task(comm, task, function));
     KL_TRY(kl_stream_of(stream, comm->device, &s));
     if (!task->count && task->func < KL_FUNC_SEND) return ncclSuccess;
@@ -23,21 +23,21 @@ static ncclResult_t issue_checked(ncclComm_t comm, const struct kl_task *task, c
     return kl_comm_issue(comm, task, s);
 }
 
-static ncclResult_t issue(ncclComm_t comm, const struct kl_task *task, cudaStream_t stream, const char *function)
+static ncclResult_t issue(ncclComm_t handle, struct kl_task *task, cudaStream_t stream, const char *function)
 {
-    ncclResult_t rc = kl_check_comm(comm, function);
+    struct ncclComm *comm;
+    ncclResult_t rc = kl_handle_enter(handle, function, &comm);
 
     if (!rc) {
-        rc = kl_comm_enter(comm);
-        if (!rc) rc = issue_checked(comm, task, stream, function);
-        kl_comm_leave(comm);
+        rc = issue_checked(comm, task, stream, function);
+        kl_handle_leave(comm);
     }
     return kl_group_note(rc);
 }
 
-KL_API(ncclResult_t, AllReduce,
-       (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
-        cudaStream_t stream))
+KL_PNCCL(ncclAllReduce);
+ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream)
 {
     struct kl_task t = {
         .func = KL_FUNC_ALL_REDUCE, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .op = op};
@@ -45,9 +45,9 @@ KL_API(ncclResult_t, AllReduce,
     return issue(comm, &t, stream, "ncclAllReduce");
 }
 
-KL_API(ncclResult_t, Reduce,
-       (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root,
-        ncclComm_t comm, cudaStream_t stream))
+KL_PNCCL(ncclReduce);
+ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+                        int root, ncclComm_t comm, cudaStream_t stream)
 {
     struct kl_task t = {.func = KL_FUNC_REDUCE,
                         .send = sendbuff,
@@ -60,9 +60,9 @@ KL_API(ncclResult_t, Reduce,
     return issue(comm, &t, stream, "ncclReduce");
 }
 
-KL_API(ncclResult_t, Broadcast,
-       (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-        cudaStream_t stream))
+KL_PNCCL(ncclBroadcast);
+ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                           ncclComm_t comm, cudaStream_t stream)
 {
     struct kl_task t = {
         .func = KL_FUNC_BROADCAST, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .peer = root};
@@ -70,8 +70,9 @@ KL_API(ncclResult_t, Broadcast,
     return issue(comm, &t, stream, "ncclBroadcast");
 }
 
-KL_API(ncclResult_t, Bcast,
-       (void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream))
+KL_PNCCL(ncclBcast);
+ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+                       cudaStream_t stream)
 {
     struct kl_task t = {
         .func = KL_FUNC_BROADCAST, .send = buff, .recv = buff, .count = count, .type = datatype, .peer = root};
@@ -79,9 +80,9 @@ KL_API(ncclResult_t, Bcast,
     return issue(comm, &t, stream, "ncclBcast");
 }
 
-KL_API(ncclResult_t, AllGather,
-       (const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm,
-        cudaStream_t stream))
+KL_PNCCL(ncclAllGather);
+ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
+                           ncclComm_t comm, cudaStream_t stream)
 {
     struct kl_task t = {
         .func = KL_FUNC_ALL_GATHER, .send = sendbuff, .recv = recvbuff, .count = sendcount, .type = datatype};
@@ -89,9 +90,9 @@ KL_API(ncclResult_t, AllGather,
     return issue(comm, &t, stream, "ncclAllGather");
 }
 
-KL_API(ncclResult_t, ReduceScatter,
-       (const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op,
-        ncclComm_t comm, cudaStream_t stream))
+KL_PNCCL(ncclReduceScatter);
+ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
     struct kl_task t = {.func = KL_FUNC_REDUCE_SCATTER,
                         .send = sendbuff,
@@ -103,28 +104,32 @@ KL_API(ncclResult_t, ReduceScatter,
     return issue(comm, &t, stream, "ncclReduceScatter");
 }
 
-KL_API(ncclResult_t, Send,
-       (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream))
+KL_PNCCL(ncclSend);
+ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                      cudaStream_t stream)
 {
     struct kl_task t = {.func = KL_FUNC_SEND, .send = sendbuff, .count = count, .type = datatype, .peer = peer};
 
     return issue(comm, &t, stream, "ncclSend");
 }
 
-KL_API(ncclResult_t, Recv,
-       (void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream))
+KL_PNCCL(ncclRecv);
+ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                      cudaStream_t stream)
 {
     struct kl_task t = {.func = KL_FUNC_RECV, .recv = recvbuff, .count = count, .type = datatype, .peer = peer};
 
     return issue(comm, &t, stream, "ncclRecv");
 }
 
-KL_API(ncclResult_t, GroupStart, (void))
+KL_PNCCL(ncclGroupStart);
+ncclResult_t ncclGroupStart(void)
 {
     return kl_group_start();
 }
 
-KL_API(ncclResult_t, GroupEnd, (void))
+KL_PNCCL(ncclGroupEnd);
+ncclResult_t ncclGroupEnd(void)
 {
     return kl_group_end();
 }

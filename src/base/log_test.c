@@ -199,8 +199,12 @@ static void say_settings(void)
     struct {
         char secret[32];
     } config;
-    static const struct kl_param rows[] = {
-        {.name = "KOLO_SECRET", .dfl = "", .doc = "", .type = KL_PARAM_TYPE_STRING, .secret = true, .bytes = 32}};
+    static const struct kl_param rows[] = {{.name = "KOLO_SECRET",
+                                            .dfl = "",
+                                            .doc = "",
+                                            .type = KL_PARAM_TYPE_STRING,
+                                            .secrecy = KL_PARAM_IS_SECRET,
+                                            .bytes = 32}};
     static const struct kl_param_set set = {"test", sizeof config, rows, 1};
 
     for (int i = 0; i < 3; i++) kl_param_load(&set, &config);

@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -99,6 +100,31 @@ void kl_param_load(const struct kl_param_set *set, void *config)
         enum kl_param_state state = kl_param_load_row(&set->params[i], config, from, &setting);
         kl_param_report(&set->params[i], state, &setting);
     }
+}
+
+/* ---- telling ---- */
+
+/* Written in hexadecimal digits; a label of a host name is shorter. */
+static bool holds_key(const char *text)
+{
+    enum { LEAST_KEY = 64 };
+    int run = 0;
+
+    for (; *text && run < LEAST_KEY; text++) run = isxdigit((unsigned char)*text) ? run + 1 : 0;
+    return run == LEAST_KEY;
+}
+
+bool kl_param_is_address(const char *text)
+{
+    return strchr(text, ':') && !holds_key(text);
+}
+
+const char *kl_param_shown(const struct kl_param *param, const char *text)
+{
+    bool open = param->secrecy == KL_PARAM_IS_OPEN ||
+                (param->secrecy == KL_PARAM_IS_KEY_OR_ADDRESS && kl_param_is_address(text));
+
+    return open || !*text ? text : "(set)";
 }
 
 static void add_size(struct kl_text *t, int64_t bytes)

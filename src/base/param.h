@@ -44,10 +44,16 @@ enum kl_param_type {
     KL_PARAM_TYPE_STRING
 };
 
+enum kl_param_secrecy {
+    KL_PARAM_IS_OPEN,
+    KL_PARAM_IS_SECRET,        /* its text is never shown */
+    KL_PARAM_IS_KEY_OR_ADDRESS /* its text is shown where it is an address, host:port */
+};
+
 struct kl_param {
     const char *name, *dfl, *doc;
     enum kl_param_type type;
-    bool secret;                /* its text is never shown */
+    enum kl_param_secrecy secrecy;
     size_t offset, bytes;       /* of the field */
     int64_t min, max;           /* INT, SIZE */
     const char *const *choices; /* ENUM, LIST: ends with NULL */
@@ -98,12 +104,15 @@ struct kl_param_set {
     {                                                                                                                  \
         .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_STRING, KL_PARAM_ARRAY(T, field)          \
     }
-/** A string that is neither logged nor shown. */
-#define KL_PARAM_SECRET(T, field, name_, dfl_, doc_)                                                                   \
+#define KL_PARAM_HIDDEN(T, field, name_, dfl_, secrecy_, doc_)                                                         \
     {                                                                                                                  \
-        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_STRING, .secret = true,                   \
+        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_STRING, .secrecy = (secrecy_),            \
         KL_PARAM_ARRAY(T, field)                                                                                       \
     }
+/** A string that is neither logged nor printed: kl_param_shown is what everybody prints. */
+#define KL_PARAM_SECRET(T, field, name_, dfl_, doc_) KL_PARAM_HIDDEN(T, field, name_, dfl_, KL_PARAM_IS_SECRET, doc_)
+#define KL_PARAM_KEY_OR_ADDRESS(T, field, name_, dfl_, doc_)                                                           \
+    KL_PARAM_HIDDEN(T, field, name_, dfl_, KL_PARAM_IS_KEY_OR_ADDRESS, doc_)
 
 #define KL_PARAM_SET(module_, T, rows)                                                                                 \
     {                                                                                                                  \
@@ -128,6 +137,12 @@ enum kl_param_state kl_param_load_row(const struct kl_param *param, void *config
 
 /** kl_param_load from elsewhere. Silent. */
 void kl_param_load_from(const struct kl_param_set *set, void *config, const struct kl_settings *from);
+
+/** What logs, tables and files say in place of `text`, a value of the row: the same, or "(set)". Never a secret. */
+const char *kl_param_shown(const struct kl_param *param, const char *text);
+
+/** May `text` be an address, host:port? It has a colon then, and no run of digits that is as long as a key. */
+bool kl_param_is_address(const char *text);
 
 /** What the row accepts, as in "an integer from 2 to 4096". Returns `text`. */
 const char *kl_param_expected(const struct kl_param *param, char *text, size_t bytes);

@@ -13,10 +13,10 @@ struct config {
     bool on;
     int speed, unset;
     uint32_t sides;
-    char name[8], secret[8];
+    char name[8], secret[8], id[8];
 };
 
-enum { COUNT, BYTES, DECIDED, ON, SPEED, UNSET, SIDES, NAME, SECRET };
+enum { COUNT, BYTES, DECIDED, ON, SPEED, UNSET, SIDES, NAME, SECRET, ID };
 
 static const struct kl_param rows[] = {
     KL_PARAM_INT(struct config, count, "KOLO_COUNT", "3", 2, 64, "how many"),
@@ -28,6 +28,7 @@ static const struct kl_param rows[] = {
     KL_PARAM_LIST(struct config, sides, "KOLO_SIDES", "left,right", sides, "where"),
     KL_PARAM_STRING(struct config, name, "KOLO_NAME", "", "what"),
     KL_PARAM_SECRET(struct config, secret, "KOLO_HUSH", "", "nobody knows"),
+    KL_PARAM_KEY_OR_ADDRESS(struct config, id, "KOLO_MEET", "", "where, or a key"),
 };
 
 static const struct kl_param_set set = KL_PARAM_SET("test", struct config, rows);
@@ -150,12 +151,39 @@ static void what_is_expected_is_said(void **state)
     }
 }
 
+#define KEY "00112233445566778899aabbccddeeff00112233445566778899AABBCCDDEEFF"
+
+static const struct {
+    int row;
+    const char *text, *shown;
+} showings[] = {
+    {NAME, "ab", "ab"},
+    {NAME, KEY, KEY},
+    {SECRET, "host:1234", "(set)"},
+    {SECRET, "", ""},
+    {ID, "host:1234", "host:1234"},
+    {ID, "[2001:db8::7%eth0]:1234", "[2001:db8::7%eth0]:1234"},
+    {ID, "0123456789abcdef0123456789abcdef.example.com:1", "0123456789abcdef0123456789abcdef.example.com:1"},
+    {ID, KEY, "(set)"},
+    {ID, KEY ":1", "(set)"},
+    {ID, "host:" KEY, "(set)"},
+    {ID, "swordfish", "(set)"},
+    {ID, "", ""},
+};
+
+static void secrets_are_not_shown_and_addresses_are_none(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, showings) assert_string_equal(kl_param_shown(&rows[c->row], c->text), c->shown);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_as_written),
         cmocka_unit_test(texts_are_taken_or_refused),
         cmocka_unit_test(what_is_expected_is_said),
+        cmocka_unit_test(secrets_are_not_shown_and_addresses_are_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,4 +122,23 @@ ncclResult_t kl_bootstrap_watch(struct kl_bootstrap *bootstrap, int peer);
  */
 void kl_bootstrap_report(struct kl_bootstrap *bootstrap, int culprit, ncclResult_t code, const char *text);
 
+/*
+ * A rank that fails takes back what it has offered to others, who stumble over that before they hear why: "no longer offered",
+ * "connection refused". What may be such a wake of another failure is not reported at once, so that the first cause is what
+ * everybody reports.
+ */
+
+/**
+ * Something here did not go well with another rank, with code `rc` and the calling thread's last sentence. If it may be a
+ * wake (ncclRemoteError), waits up to a second for word of a failure. Returns the code of the bootstrap's failure with its
+ * sentence, if there is one by then; otherwise `rc`, which is the caller's to report. Any thread but the event loop's.
+ */
+ncclResult_t kl_bootstrap_cause(struct kl_bootstrap *bootstrap, ncclResult_t rc);
+
+/**
+ * The same for who must not wait: a report that is made in a second, unless there is word of another failure by then. The
+ * owner hears of it, whichever it is, through on_failure. Any thread. A later suspicion is ignored while there is one.
+ */
+void kl_bootstrap_suspect(struct kl_bootstrap *bootstrap, int culprit, ncclResult_t code, const char *text);
+
 #endif

@@ -4,8 +4,8 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
-#include "bootstrap/call.h"
-#include "bootstrap/frame.h"
+#include "bootstrap/acceptor.h"
+#include "bootstrap/inbox.h"
 #include "bootstrap/jobs.h"
 #include "bootstrap/root.h"
 #include "bootstrap/state.h"
@@ -304,28 +304,28 @@ static union kl_address free_address(const char *text)
 /* Call the root behind an id, as some rank. */
 static ncclResult_t knock(const ncclUniqueId *bytes, int rank, int *fd)
 {
-    struct kl_wait wait = {.deadline = UINT64_MAX};
     struct kl_id id;
 
     assert_true(kl_id_unpack(bytes, &id));
     struct kl_key key = kl_key_derive(&id.secret, "kolo root", NULL, 0);
     struct kl_call call = {.addresses = id.address, .naddresses = id.naddresses, .key = &key};
-    call.hello = (struct kl_hello){KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, (uint32_t)rank, KL_NO_RANK};
-    return kl_call(&call, &wait, "a test", fd);
+    call.hello =
+        (struct kl_hello){KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, (uint32_t)rank, KL_NO_RANK, kl_id_name(&id)};
+    return call_and_wait(&call, fd);
 }
 
 /* Announce a rank that listens on `address`, and return the connection to the root. */
 static int announce_somebody(const ncclUniqueId *id, int rank, int nranks, const union kl_address *address)
 {
     struct kl_announce a = {.nranks = nranks, .library = NCCL_VERSION_CODE, .patience_ms = TIMEOUT_MS};
-    struct kl_frame frame = {.type = KL_FRAME_ANNOUNCE, .length = KL_ANNOUNCE_WIRE};
+    struct kl_frame_head head = {.type = KL_FRAME_ANNOUNCE, .length = KL_ANNOUNCE_WIRE};
     unsigned char wire[KL_FRAME_HEAD + KL_ANNOUNCE_WIRE];
     struct kl_wait wait = {.deadline = UINT64_MAX};
     int fd = -1;
 
     assert_int_equal(knock(id, rank, &fd), ncclSuccess);
     a.card = (struct kl_card){.rank = rank, .pid = 77, .host = "elsewhere", .naddresses = 1, .address = {*address}};
-    kl_frame_encode(&frame, wire);
+    kl_frame_encode(&head, wire);
     kl_announce_encode(&a, wire + KL_FRAME_HEAD);
     assert_int_equal(kl_socket_send(fd, wire, sizeof wire, &wait), KL_IO_DONE);
     return fd;
@@ -458,7 +458,7 @@ static void a_wrong_secret_is_refused_and_does_no_harm(void **state)
     liar.config.id.internal[20] ^= 1;
     run_ranks(&liar, 1);
     assert_int_equal(liar.joined, ncclRemoteError);
-    assert_non_null(strstr(liar.text, "secret mismatch with "));
+    assert_non_null(strstr(liar.text, "there is a secret mismatch"));
     run_ranks(ranks, 3);
     expect_joined(ranks, 3);
 }
@@ -475,14 +475,14 @@ static void nobody_behind_an_id_is_an_error(void **state)
     run_ranks(&r, 1);
     assert_int_equal(r.joined, ncclRemoteError);
     assert_non_null(strstr(r.text, "cannot join the rendezvous at "));
-    assert_non_null(strstr(r.text, "Connection refused"));
+    assert_non_null(strstr(r.text, "knows nobody of this job any more")); /* whom it asks is its own process */
 }
 
 /* ---- strangers ---- */
 
 static const char garbage[] = "GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: something that scans ports\r\n\r\n";
 
-/* Strangers of all kinds at a door; their sockets, for the caller to close. */
+/* Strangers of all kinds; their sockets, for the caller to close. */
 static void annoy(const union kl_address *address, int fds[4])
 {
     struct kl_wait wait = {.deadline = UINT64_MAX};
@@ -505,7 +505,7 @@ static void talk_beside_strangers(struct rank *me, struct kl_bootstrap *b)
 {
     int fds[4];
 
-    annoy(&b->me.address[0], fds);
+    annoy(&b->cards[b->rank].address[0], fds);
     gather_and_check(me, b);
     talk_to_all(me, b);
     close_all(fds);
@@ -547,7 +547,7 @@ static void silent_strangers_are_dropped(void **state)
 
 static void more_strangers_than_room_do_no_harm(void **state)
 {
-    enum { N = KL_DOOR_GUESTS + 50 };
+    enum { N = KL_INCOMING_MAX(1) + 50 };
     struct rank ranks[3];
     struct kl_id id;
     struct kl_wait wait = {.deadline = UINT64_MAX};
@@ -562,7 +562,7 @@ static void more_strangers_than_room_do_no_harm(void **state)
     /* When this gets through, all that came before have been accepted. */
     assert_int_equal(knock(&ranks[0].config.id, 0, &fd), ncclSuccess);
     kl_socket_close(fd);
-    assert_in_range(count_fds(), before + N, before + N + KL_DOOR_GUESTS + 10); /* and the oldest of them dropped */
+    assert_in_range(count_fds(), before + N, before + N + KL_INCOMING_MAX(1) + 10); /* and the oldest of them dropped */
     run_ranks(ranks, 3);
     expect_joined(ranks, 3);
     for (int i = 0; i < N; i++) kl_socket_close(fds[i]);
@@ -574,16 +574,15 @@ static void impersonate(struct rank *me, struct kl_bootstrap *b)
     (void)kl_bootstrap_barrier(b); /* rank 0 goes on when all have joined; others may hear of the failure in it */
     if (me->config.rank == 0) {
         struct kl_hello hello = {
-            .version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_CALLER, .from = 3, .to = 0};
+            .version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_CALLER, .from = 3, .name = b->name};
         struct kl_wait wait = {.deadline = UINT64_MAX};
         struct kl_retry never = {0};
-        enum kl_verdict verdict;
-        uint16_t version;
+        enum kl_handshake_outcome outcome;
         int fd;
 
-        must(kl_socket_connect(&b->me.address[0], &never, &wait, &fd) == KL_IO_DONE);
-        must(kl_handshake_call(fd, &b->key, &hello, &wait, &verdict, &version) == KL_IO_DONE);
-        must(verdict == KL_WELCOME);
+        must(kl_socket_connect(&b->cards[b->rank].address[0], &never, &wait, &fd) == KL_IO_DONE);
+        must(shake_hands(fd, &b->key, &hello, &outcome) == KL_IO_DONE);
+        must(outcome == KL_ADMITTED);
         must(kl_socket_send(fd, garbage, sizeof garbage, &wait) == KL_IO_DONE);
         await_failure(me);
         kl_socket_close(fd);
@@ -605,17 +604,18 @@ static const struct call_case {
     const char *label;
     struct kl_hello hello;
     bool right_key;
-    enum kl_verdict verdict;
+    enum kl_handshake_outcome outcome;
 } call_cases[] = {
-    {"fine", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 3, 0}, true, KL_WELCOME},
-    {"wrong key", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 3, 0}, false, KL_REFUSED},
-    {"connected already", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 1, 0}, true, KL_ELSEWHERE},
-    {"another version", {KL_PROTOCOL + 1, KL_CONNECTION_PEER, KL_CALLER, 3, 0}, true, KL_OTHER_VERSION},
-    {"for another rank", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 3, 1}, true, KL_NOT_HERE},
-    {"for a root", {KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, 3, 0}, true, KL_NOT_HERE},
-    {"the host's part", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_HOST, 3, 0}, true, KL_NOT_HERE},
-    {"from itself", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 0, 0}, true, KL_NOT_HERE},
-    {"from nobody", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 6, 0}, true, KL_NOT_HERE},
+    {"fine", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 3, 0, 0}, true, KL_ADMITTED},
+    {"wrong key", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 3, 0, 0}, false, KL_REFUSED},
+    {"connected already", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 1, 0, 0}, true, KL_ELSEWHERE},
+    {"another version", {KL_PROTOCOL + 1, KL_CONNECTION_PEER, KL_CALLER, 3, 0, 0}, true, KL_OTHER_VERSION},
+    {"for nobody", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 3, 6, 0}, true, KL_UNKNOWN},
+    {"for a root", {KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, 3, 0, 0}, true, KL_UNKNOWN},
+    {"of another job", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 3, 0, 1}, true, KL_UNKNOWN},
+    {"the host's part", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_HOST, 3, 0, 0}, true, KL_UNKNOWN},
+    {"from itself", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 0, 0, 0}, true, KL_NOT_HERE},
+    {"from nobody", {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, 6, 0, 0}, true, KL_NOT_HERE},
 };
 
 static void call_in_many_ways(struct rank *me, struct kl_bootstrap *b)
@@ -627,14 +627,15 @@ static void call_in_many_ways(struct rank *me, struct kl_bootstrap *b)
     for (size_t i = 1; me->config.rank == 0 && i <= sizeof call_cases / sizeof call_cases[0]; i++) {
         const struct call_case *c = &call_cases[i % (sizeof call_cases / sizeof call_cases[0])]; /* the fine one last */
         struct kl_key key = b->key;
-        enum kl_verdict verdict = 0;
-        uint16_t version = 0;
+        enum kl_handshake_outcome outcome = 0;
         int fd;
 
         if (!c->right_key) key.bytes[0] ^= 1;
-        must(kl_socket_connect(&b->me.address[0], &never, &wait, &fd) == KL_IO_DONE);
-        must(!kl_handshake_call(fd, &key, &c->hello, &wait, &verdict, &version));
-        must(verdict == c->verdict);
+        must(kl_socket_connect(&b->cards[b->rank].address[0], &never, &wait, &fd) == KL_IO_DONE);
+        struct kl_hello hello = c->hello;
+        hello.name += b->name; /* 1 is the name of another job */
+        must(!shake_hands(fd, &key, &hello, &outcome));
+        must(outcome == c->outcome);
         kl_socket_close(fd);
     }
     await_failure(me); /* the welcome caller has gone without a word */
@@ -734,23 +735,30 @@ static union kl_address address_of(const char *text)
     return address;
 }
 
+static void never_called(void *ctx, struct kl_incoming *incoming)
+{
+    (void)ctx;
+    kl_incoming_decline(incoming, KL_NOT_HERE);
+}
+
 /* An address that the host does not have, 203.0.113.1 being nobody's, is no reason not to listen on another. */
 static void addresses_that_are_not_to_be_had_are_left_out(void **state)
 {
     union kl_address addresses[] = {address_of("203.0.113.1:0"), address_of("127.0.0.1:0")};
+    const struct kl_hello me = {.version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_HOST};
+    struct kl_acceptor *acceptor;
     struct kl_loop *loop;
-    struct kl_door *door;
     int n = 2, none = 1;
 
     (void)state;
     assert_int_equal(kl_loop_hold(&loop), ncclSuccess);
     kl_error_quiet(1);
-    assert_int_equal(kl_door_create(loop, addresses, &n, &door), ncclSuccess);
+    assert_int_equal(kl_acceptor_create(loop, addresses, &n, &me, never_called, NULL, &acceptor), ncclSuccess);
     assert_int_equal(n, 1);
     assert_int_not_equal(kl_address_port(&addresses[0]), 0);
-    kl_door_close(door);
+    kl_acceptor_close(acceptor);
     addresses[0] = address_of("203.0.113.1:0");
-    assert_int_equal(kl_door_create(loop, addresses, &none, &door), ncclSystemError);
+    assert_int_equal(kl_acceptor_create(loop, addresses, &none, &me, never_called, NULL, &acceptor), ncclSystemError);
     assert_non_null(strstr(kl_error_text(), "cannot listen on 203.0.113.1"));
     kl_error_quiet(0);
     kl_loop_drop(loop);
@@ -821,7 +829,6 @@ static bool find_link_local(union kl_address *address)
 /* Another host's number of its interface is of no use here. */
 static void link_local_addresses_are_reached(void **state)
 {
-    struct kl_wait wait = {.deadline = UINT64_MAX};
     struct kl_id id = {.kind = KL_ID_ROOT_RUNS, .naddresses = 1};
     struct kl_root *root;
     int fd = -1, quiet = kl_error_quiet(1);
@@ -834,12 +841,12 @@ static void link_local_addresses_are_reached(void **state)
     assert_int_equal(kl_root_start(&id, &root), ncclSuccess);
     struct kl_key key = kl_key_derive(&id.secret, "kolo root", NULL, 0);
     struct kl_call call = {.addresses = id.address, .naddresses = 1, .key = &key};
-    call.hello = (struct kl_hello){KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, 0, KL_NO_RANK};
+    call.hello = (struct kl_hello){KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, 0, KL_NO_RANK, kl_id_name(&id)};
     uint32_t here = id.address[0].v6.sin6_scope_id;
     id.address[0].v6.sin6_scope_id = 99999;
-    assert_int_not_equal(kl_call(&call, &wait, "a test", &fd), ncclSuccess);
+    assert_int_not_equal(call_and_wait(&call, &fd), ncclSuccess);
     call.scope = here;
-    assert_int_equal(kl_call(&call, &wait, "a test", &fd), ncclSuccess);
+    assert_int_equal(call_and_wait(&call, &fd), ncclSuccess);
     kl_socket_close(fd);
     kl_root_stop(root);
     kl_error_quiet(quiet);

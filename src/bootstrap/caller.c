@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "bootstrap/record.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,11 +20,11 @@ struct kl_caller {
     struct kl_source *source; /* of `fd`, or of a pause */
     kl_caller_fn *fn;
     void *ctx;
-    struct kl_call call;
+    struct kl_call call; /* but for its pointers: */
     struct kl_key key;
     union kl_address address[KL_ADDRESSES];
-    uint64_t start, deadline;
-    char text[256];
+    uint64_t start;
+    char text[KL_CALL_TEXT];
 
     enum stage stage;
     int fd; /* -1 in a pause */
@@ -34,12 +35,16 @@ struct kl_caller {
     size_t have; /* bytes of what is next */
 
     /* of this round: */
-    int rounds;   /* begun */
-    int nrefused; /* addresses at which nobody listens */
-    bool again;   /* another round may do better */
-    int err;      /* errno of the last address that failed */
-    enum kl_io io;
-    struct kl_call_answer heard; /* the last one */
+    int rounds;    /* begun */
+    int nrefused;  /* addresses at which nobody listens */
+    bool again;    /* another round may do better */
+    enum kl_io io; /* how the last address failed, and its errno */
+    int err;
+
+    /* the last answer: */
+    enum kl_handshake_outcome outcome; /* 0: none yet */
+    uint16_t version;
+    union kl_address from;
 };
 
 static void caller_free(struct kl_caller *c)
@@ -67,20 +72,47 @@ static bool wait_for(struct kl_caller *c, int fd, uint32_t events, uint64_t dead
 
 /* ---- the end ---- */
 
-static ncclResult_t judge(struct kl_caller *c)
+static ncclResult_t refused(const struct kl_caller *c)
+{
+    char from[KL_ADDRESS_TEXT];
+
+    kl_address_format(&c->from, from);
+    if (c->outcome == KL_OTHER_VERSION)
+        return KL_FAIL(ncclInvalidUsage,
+                       "%s: %s speaks version %u of the protocol, we speak %d; use one version of Kolo on all ranks",
+                       c->text, from, c->version, KL_PROTOCOL);
+    if (c->outcome == KL_NOT_HERE)
+        return KL_FAIL(ncclRemoteError, "%s: %s is somebody else, perhaps of another job", c->text, from);
+    if (c->outcome == KL_UNKNOWN)
+        return KL_FAIL(
+            ncclRemoteError,
+            "%s: %s knows nobody of this job any more, or there is a secret mismatch; all ranks need the same "
+            "unique id, or the same KOLO_SECRET",
+            c->text, from);
+    return KL_FAIL(ncclRemoteError,
+                   "%s: secret mismatch with %s; all ranks need the same unique id, or the same KOLO_SECRET", c->text,
+                   from);
+}
+
+static bool settled(const struct kl_caller *c)
+{
+    return c->outcome == KL_ADMITTED || c->outcome == KL_ELSEWHERE;
+}
+
+static ncclResult_t judge(const struct kl_caller *c)
 {
     errno = c->err;
     if (c->io == KL_IO_LATE)
         return KL_FAIL(ncclRemoteError, "%s: no answer within %.3g s", c->text, (double)(kl_now_ns() - c->start) / 1e9);
     if (c->io) return kl_io_fail(c->io, "%s", c->text);
-    return kl_call_judge(&c->heard, c->text);
+    return settled(c) ? ncclSuccess : refused(c);
 }
 
 static void end(struct kl_caller *c)
 {
     int quiet = kl_error_quiet(c->call.quiet);
     ncclResult_t rc = judge(c);
-    int fd = !rc && c->heard.verdict == KL_WELCOME ? c->fd : -1;
+    int fd = !rc && c->outcome == KL_ADMITTED ? c->fd : -1;
 
     kl_error_quiet(quiet);
     if (fd >= 0) {
@@ -108,14 +140,21 @@ static void end_round(struct kl_caller *c)
 {
     bool gone = c->call.listening && c->nrefused == c->call.naddresses;
 
-    if (c->heard.verdict) c->io = KL_IO_DONE; /* somebody has answered, be it to refuse us */
+    if (c->outcome) c->io = KL_IO_DONE; /* somebody has answered, be it to refuse us */
     if (!c->io || gone || !c->again || c->rounds > c->call.retry.count) {
         end(c);
         return;
     }
     uint64_t next = kl_deadline_in_ms((uint64_t)kl_retry_pause_ms(&c->call.retry, c->rounds));
     c->stage = PAUSING;
-    if (next >= c->deadline || !wait_for(c, -1, 0, next)) end(c); /* why nobody answered says more than "too late" */
+    if (next >= c->call.deadline || !wait_for(c, -1, 0, next))
+        end(c); /* why nobody answered says more than "too late" */
+}
+
+/* Not there yet, too busy, too slow, or another service at an address that means something else here. */
+static bool worth_another_round(enum kl_io io, int err)
+{
+    return io == KL_IO_CLOSED || io == KL_IO_LATE || (io == KL_IO_BROKEN && (kl_retry_worth(err) || err == EPROTO));
 }
 
 /* This address has not worked out; errno says why if it is broken. */
@@ -123,28 +162,37 @@ static void next_address(struct kl_caller *c, enum kl_io io)
 {
     c->io = io;
     c->err = errno;
-    if (io == KL_IO_LATE && kl_deadline_passed(c->deadline)) {
+    if (io == KL_IO_LATE && kl_deadline_passed(c->call.deadline)) {
         end(c);
         return;
     }
     c->nrefused += io == KL_IO_BROKEN && errno == ECONNREFUSED;
-    c->again |= kl_call_worth_another(io, errno);
+    c->again |= worth_another_round(io, errno);
     if (++c->at < c->call.naddresses)
         try_address(c);
     else
         end_round(c);
 }
 
+/* The number of an interface means something on its own host only. */
+static union kl_address as_seen_from_here(const union kl_address *address, uint32_t scope)
+{
+    union kl_address a = *address;
+
+    if (scope && kl_address_is_link_local(&a)) a.v6.sin6_scope_id = scope;
+    return a;
+}
+
 static void try_address(struct kl_caller *c)
 {
     uint64_t turn = kl_deadline_in_ms(TURN_MS);
-    bool whole = c->call.naddresses == 1 || turn >= c->deadline;
+    bool whole = c->call.naddresses == 1 || turn >= c->call.deadline;
     int fd = -1;
 
-    c->trying = kl_call_as_seen_from_here(&c->address[c->at], c->call.scope);
+    c->trying = as_seen_from_here(&c->address[c->at], c->call.scope);
     enum kl_io io = kl_socket_connect_begin(&c->trying, &fd);
     c->stage = CONNECTING;
-    if (io || !wait_for(c, fd, EPOLLOUT, whole ? c->deadline : turn)) next_address(c, KL_IO_BROKEN);
+    if (io || !wait_for(c, fd, EPOLLOUT, whole ? c->call.deadline : turn)) next_address(c, KL_IO_BROKEN);
 }
 
 /* ---- the handshake ---- */
@@ -186,10 +234,10 @@ static enum kl_io greeted(struct kl_caller *c)
 
 static void answered(struct kl_caller *c)
 {
-    if (!kl_handshake_answered(&c->handshake, c->answer, &c->heard.verdict)) c->heard.verdict = KL_REFUSED;
-    c->heard.from = c->trying;
-    c->heard.version = kl_hello_decode(c->handshake.host).version;
-    if (c->heard.verdict == KL_WELCOME || c->heard.verdict == KL_ELSEWHERE) {
+    if (!kl_handshake_answered(&c->handshake, c->answer, &c->outcome)) c->outcome = KL_REFUSED;
+    c->from = c->trying;
+    c->version = kl_hello_decode(c->handshake.host).version;
+    if (settled(c)) {
         c->io = KL_IO_DONE;
         end(c);
     } else {
@@ -248,19 +296,17 @@ static void on_caller(void *ctx, uint32_t events)
 
 /* ---- life ---- */
 
-ncclResult_t kl_caller_start(struct kl_loop *loop, const struct kl_call *call, uint64_t deadline,
-                             const char *who_calls_whom, kl_caller_fn *fn, void *ctx, struct kl_caller **out)
+ncclResult_t kl_caller_start(struct kl_loop *loop, const struct kl_call *call, kl_caller_fn *fn, void *ctx,
+                             struct kl_caller **out)
 {
     struct kl_caller *c = calloc(1, sizeof *c);
-    ncclResult_t rc;
 
     if (!c) return KL_NOMEM("a call");
     *c = (struct kl_caller){.loop = loop, .fn = fn, .ctx = ctx, .call = *call, .key = *call->key, .fd = -1};
     c->start = kl_now_ns();
-    c->deadline = deadline;
-    snprintf(c->text, sizeof c->text, "%s", who_calls_whom);
+    snprintf(c->text, sizeof c->text, "%s", call->who_calls_whom);
     memcpy(c->address, call->addresses, (size_t)call->naddresses * sizeof c->address[0]);
-    rc = kl_loop_add(loop, -1, 0, on_caller, c, &c->source);
+    ncclResult_t rc = kl_loop_add(loop, -1, 0, on_caller, c, &c->source);
     if (rc) {
         caller_free(c);
         return rc;

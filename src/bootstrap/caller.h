@@ -1,29 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * caller.h - open an authenticated connection to somebody's door without anybody waiting for it: the event loop does it.
+ * caller.h - open an authenticated connection to somebody who listens. The event loop does it, and nobody waits for it.
  *
- * It does what kl_call does (call.h): all addresses in turn, in rounds, until one answers.
+ * It connects and plays the caller's part of the handshake, at each address in turn until one answers. With several, one
+ * that stays silent holds up the others for a second. While nobody listens yet, or drops us before an answer (he had no
+ * room, or belonged to an earlier job at that address), all are tried again, as `retry` says.
  *
+ * Errors:   begin with `who_calls_whom`: nobody there, no answer, another secret, another version, nobody of that rank.
  * Threads:  start from any thread; the callback comes from the event loop, where alone cancel may be called.
  */
 #ifndef KL_BOOTSTRAP_CALLER_H
 #define KL_BOOTSTRAP_CALLER_H
 
-#include "bootstrap/call.h"
-#include "bootstrap/record.h"
+#include "bootstrap/handshake.h"
 #include "event/loop.h"
+
+#define KL_CALL_TEXT 256
+
+struct kl_call {
+    const union kl_address *addresses; /* of one listener, KL_ADDRESSES at most */
+    int naddresses;
+    const struct kl_key *key;
+    struct kl_hello hello; /* our rank, and whom we want */
+    struct kl_retry retry;
+    uint64_t deadline;
+    uint32_t scope; /* the interface through which link-local addresses are reached from here; 0: as they say */
+    bool quiet;     /* a failure is expected: it is logged at INFO */
+    bool listening; /* it has listened: when every address refuses us, its owner is gone */
+    const char *who_calls_whom;
+};
 
 struct kl_caller;
 
 /**
  * How it ended; the caller is gone. Success: the socket is yours, or -1 when the answer was KL_ELSEWHERE. A failure: its
- * sentence is the thread's last (kl_error_text). It was logged only if the call was not a quiet one.
+ * sentence is the thread's last (kl_error_text).
  */
 typedef void kl_caller_fn(void *ctx, ncclResult_t rc, int fd);
 
-/** Begin. What `call` and `who_calls_whom` point to is copied. The callback may come before this returns. */
-ncclResult_t kl_caller_start(struct kl_loop *loop, const struct kl_call *call, uint64_t deadline,
-                             const char *who_calls_whom, kl_caller_fn *fn, void *ctx, struct kl_caller **caller);
+/** Begin. What `call` points to is copied. The callback may come before this returns, but after `*caller` is set. */
+ncclResult_t kl_caller_start(struct kl_loop *loop, const struct kl_call *call, kl_caller_fn *fn, void *ctx,
+                             struct kl_caller **caller);
 
 /** Give up without a callback. On the event loop only. NULL is fine. */
 void kl_caller_cancel(struct kl_caller *caller);

@@ -4,10 +4,10 @@
 static const char *const families[] = {"AF_INET", "AF_INET6", NULL};
 
 static const struct kl_param rows[] = {
-    KL_PARAM_STRING(struct kl_bootstrap_params, nccl_comm_id, "NCCL_COMM_ID", "",
-                    "host:port where rank 0 waits for the others; no id needs to be exchanged"),
-    KL_PARAM_STRING(struct kl_bootstrap_params, kolo_comm_id, "KOLO_COMM_ID", "",
-                    "the job's id for koloInitFromEnv: 256 hex digits, or host:port of a rendezvous"),
+    KL_PARAM_KEY_OR_ADDRESS(struct kl_bootstrap_params, nccl_comm_id, "NCCL_COMM_ID", "",
+                            "host:port where rank 0 waits for the others; no id needs to be exchanged"),
+    KL_PARAM_KEY_OR_ADDRESS(struct kl_bootstrap_params, kolo_comm_id, "KOLO_COMM_ID", "",
+                            "the job's id for koloInitFromEnv: 256 hex digits, or host:port of a rendezvous"),
     KL_PARAM_SECRET(struct kl_bootstrap_params, secret, "KOLO_SECRET", "",
                     "password that all ranks of a job share when an id is only host:port"),
     KL_PARAM_STRING(struct kl_bootstrap_params, socket_ifname, "NCCL_SOCKET_IFNAME", "",

@@ -1,100 +1,132 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bootstrap/state.h"
+#include "bootstrap/failure.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "bootstrap/link.h"
 
 #include <stdio.h>
-#include <string.h>
 
-const char *kl_who(const struct kl_bootstrap *b, int rank, char text[KL_WHO_TEXT])
-{
-    const struct kl_card *card = rank == b->rank ? &b->me : &b->peers[rank].card;
+/* ---- the first failure ---- */
 
-    if (card->host[0])
-        snprintf(text, KL_WHO_TEXT, "rank %d (host %s, pid %llu)", rank, card->host, (unsigned long long)card->pid);
-    else
-        snprintf(text, KL_WHO_TEXT, "rank %d", rank);
-    return text;
-}
-
-/* In a child of fork, the connections are the parent's, and locks may be held by threads that exist there only. */
-bool kl_bootstrap_inherited(const struct kl_bootstrap *b)
-{
-    return b->loop && kl_loop_inherited(b->loop);
-}
-
-ncclResult_t kl_bootstrap_check(struct kl_bootstrap *b)
-{
-    if (b->aborted) return KL_FAIL(ncclInternalError, "rank %d: aborted in phase %s", b->rank, b->phase);
-    if (b->failed) kl_error_adopt(b->failure.text);
-    return b->failed ? b->failure.code : ncclSuccess;
-}
-
-void kl_bootstrap_tell(struct kl_contact *peer)
+void kl_failure_tell(struct kl_contact *peer)
 {
     unsigned char wire[KL_NOTICE_WIRE_MAX];
     size_t bytes = kl_notice_encode(&peer->bootstrap->failure, wire);
-    struct kl_frame frame = {.type = KL_FRAME_NOTICE, .length = (uint32_t)bytes};
+    struct kl_frame_head head = {.type = KL_FRAME_NOTICE, .length = (uint32_t)bytes};
 
-    kl_link_post(peer, &frame, wire);
+    kl_link_post(peer, &head, wire);
 }
 
 /* Every rank passes the first notice it gets on to all it is connected with; so it reaches all. Under lock. */
 static void spread(struct kl_bootstrap *b)
 {
-    for (int rank = 0; rank < b->nranks; rank++)
-        if (b->peers[rank].state == KL_LINK_UP) kl_bootstrap_tell(&b->peers[rank]);
+    for (int rank = 0; rank < b->nranks; rank++) {
+        struct kl_contact *peer = kl_contact_find(b, rank);
+        if (peer && peer->state == KL_LINK_UP) kl_failure_tell(peer);
+    }
 }
 
-void kl_bootstrap_fail(struct kl_bootstrap *b, const struct kl_notice *why, bool tell_owner)
+/* False: there has been one before. Without lock. */
+static bool record(struct kl_bootstrap *b, const struct kl_notice *why)
 {
     pthread_mutex_lock(&b->lock);
     bool first = !b->failed;
     if (first) {
         b->failed = true;
         b->failure = *why;
-        kl_store_release(&b->over, true);
+        kl_store_release(&b->over, true); /* pairs with kl_bootstrap_poll */
         spread(b);
         kl_stop_raise(&b->stop);
         pthread_cond_broadcast(&b->changed);
     }
     pthread_mutex_unlock(&b->lock);
-    if (!first) return;
-    KL_INFO(KL_BOOTSTRAP, "rank %d: failure: %s", b->rank, why->text);
-    if (tell_owner && b->on_failure) b->on_failure(b->ctx, why->culprit, why->code, why->text);
+    if (first) KL_INFO(KL_BOOTSTRAP, "rank %d: failure: %s", b->rank, why->text);
+    return first;
 }
 
-ncclResult_t kl_bootstrap_give_up(struct kl_bootstrap *b, int culprit, ncclResult_t rc)
+void kl_failure_hear(struct kl_bootstrap *b, const struct kl_notice *why)
 {
-    kl_bootstrap_report(b, culprit, rc, kl_error_text());
-    return rc;
+    if (record(b, why) && b->on_failure) b->on_failure(b->ctx, why->culprit, why->code, why->text);
+}
+
+static struct kl_notice notice_of(int culprit, ncclResult_t code, const char *text)
+{
+    struct kl_notice why = {.culprit = culprit, .code = code};
+
+    snprintf(why.text, sizeof why.text, "%s", text);
+    return why;
 }
 
 void kl_bootstrap_report(struct kl_bootstrap *b, int culprit, ncclResult_t code, const char *text)
 {
-    struct kl_notice why = {.culprit = culprit, .code = code};
+    struct kl_notice why = notice_of(culprit, code, text);
 
-    if (kl_bootstrap_inherited(b)) return;
-    snprintf(why.text, sizeof why.text, "%s", text);
-    kl_bootstrap_fail(b, &why, false);
+    if (!kl_state_inherited(b)) (void)record(b, &why);
 }
 
-void kl_bootstrap_abort(struct kl_bootstrap *b)
+ncclResult_t kl_failure_settle(struct kl_bootstrap *b, int peer, ncclResult_t rc)
 {
-    if (kl_bootstrap_inherited(b)) return;
+    if (rc == ncclRemoteError) kl_bootstrap_report(b, peer, rc, kl_error_text());
+    if (rc == ncclSystemError) kl_bootstrap_report(b, b->rank, rc, kl_error_text());
+    return rc;
+}
+
+/* ---- what may be the wake of another failure ---- */
+
+enum { WAKE_MS = 1000 }; /* word of a failure reaches everybody in much less, over connections that exist */
+
+ncclResult_t kl_bootstrap_cause(struct kl_bootstrap *b, ncclResult_t rc)
+{
+    uint64_t deadline = kl_deadline_in_ms(rc == ncclRemoteError ? WAKE_MS : 0);
+
+    if (kl_state_inherited(b)) return rc;
     pthread_mutex_lock(&b->lock);
-    b->aborted = true;
-    kl_store_release(&b->over, true);
-    kl_stop_raise(&b->stop);
-    pthread_cond_broadcast(&b->changed);
+    while (!b->failed && !b->aborted && kl_state_wait(b, deadline)) continue;
+    ncclResult_t why = kl_state_check(b);
+    pthread_mutex_unlock(&b->lock);
+    return why ? why : rc;
+}
+
+void kl_bootstrap_suspect(struct kl_bootstrap *b, int culprit, ncclResult_t code, const char *text)
+{
+    if (kl_state_inherited(b)) return;
+    pthread_mutex_lock(&b->lock);
+    if (!b->suspects && !b->failed) {
+        b->suspects = true;
+        b->suspicion = notice_of(culprit, code, text);
+        kl_source_deadline(b->clock, kl_deadline_in_ms(WAKE_MS));
+    }
     pthread_mutex_unlock(&b->lock);
 }
 
-void kl_bootstrap_phase(struct kl_bootstrap *b, const char *name)
+void kl_failure_trust(struct kl_bootstrap *b, int rank)
 {
-    if (kl_bootstrap_inherited(b)) return;
+    if (b->suspects && b->suspicion.culprit == rank) b->suspects = false;
+}
+
+void kl_failure_on_clock(void *ctx, uint32_t events)
+{
+    struct kl_bootstrap *b = ctx;
+
+    (void)events;
     pthread_mutex_lock(&b->lock);
-    b->phase = name;
+    bool suspects = b->suspects;
+    struct kl_notice why = b->suspicion;
+    pthread_mutex_unlock(&b->lock);
+    if (suspects) kl_failure_hear(b, &why);
+}
+
+/* ---- abort ---- */
+
+void kl_bootstrap_abort(struct kl_bootstrap *b)
+{
+    if (kl_state_inherited(b)) return;
+    pthread_mutex_lock(&b->lock);
+    b->aborted = true;
+    kl_store_release(&b->over, true); /* pairs with kl_bootstrap_poll */
+    kl_stop_raise(&b->stop);
+    pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
 }

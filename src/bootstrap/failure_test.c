@@ -8,7 +8,6 @@
 #include "bootstrap/state.h"
 #include "tests/kolo_test.h"
 
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +78,71 @@ static void a_silent_rank_is_named_to_everybody(void **state)
     expect_joined(ranks, 3);
 }
 
+static sem_t stumbled;
+
+/* Rank 0 stumbles over what rank 1, which has failed, has taken back, and hears of the failure only then. */
+static void stumble(struct rank *me, struct kl_bootstrap *b)
+{
+    kl_error_quiet(1);
+    (void)kl_bootstrap_barrier(b);
+    if (me->config.rank == 0) {
+        ncclResult_t rc = KL_FAIL(ncclRemoteError, "a descriptor is no longer offered");
+        sem_post(&stumbled);
+        must(kl_bootstrap_cause(b, rc) == ncclSystemError);
+        must(!strcmp(kl_error_text(), "rank 1 has no memory left"));
+    } else {
+        while (sem_wait(&stumbled)) continue;
+        kl_bootstrap_report(b, 1, ncclSystemError, "rank 1 has no memory left");
+    }
+}
+
+static void suspect_in_passing(struct rank *me, struct kl_bootstrap *b)
+{
+    kl_error_quiet(1);
+    (void)kl_bootstrap_barrier(b);
+    if (me->config.rank == 0) {
+        kl_bootstrap_suspect(b, 1, ncclRemoteError, "a descriptor is no longer offered");
+        sem_post(&stumbled);
+        await_failure(me);
+        must(me->code == ncclSystemError);
+        must(!strcmp(me->failure, "rank 1 has no memory left"));
+    } else {
+        while (sem_wait(&stumbled)) continue;
+        kl_bootstrap_report(b, 1, ncclSystemError, "rank 1 has no memory left");
+    }
+}
+
+static void the_wake_of_a_failure_does_not_hide_it(void **state)
+{
+    (void)state;
+    sem_init(&stumbled, 0, 0);
+    run_job(2, stumble);
+    run_job(2, suspect_in_passing);
+    sem_destroy(&stumbled);
+}
+
+/* When no other failure is heard of, the suspicion was right: in the end everybody hears of it, who suspects, too. */
+static void suspect_rightly(struct rank *me, struct kl_bootstrap *b)
+{
+    kl_error_quiet(1);
+    (void)kl_bootstrap_barrier(b);
+    if (me->config.rank == 0) {
+        must(kl_bootstrap_cause(b, KL_FAIL(ncclInvalidUsage, "my own")) == ncclInvalidUsage);
+        must(!strcmp(kl_error_text(), "my own"));
+        kl_bootstrap_suspect(b, 1, ncclRemoteError, "rank 1 makes no sense");
+        kl_bootstrap_suspect(b, 2, ncclRemoteError, "a later one");
+    }
+    await_failure(me);
+    must(me->culprit == 1);
+    must(!strcmp(me->failure, "rank 1 makes no sense"));
+}
+
+static void a_suspicion_becomes_a_failure(void **state)
+{
+    (void)state;
+    run_job(3, suspect_rightly);
+}
+
 static void *abort_soon(void *arg)
 {
     kl_bootstrap_abort(arg);
@@ -143,90 +207,30 @@ static void a_raised_stop_ends_joining(void **state)
 
 /* ---- leaving in the middle of a call ---- */
 
-struct stopped_call {
-    struct kl_key key;
-    struct kl_stop stop;
-    int fd;
-    enum kl_io io;
-    enum kl_verdict verdict;
-};
-
-static void *call_until_stopped(void *arg)
+/* Of six ranks, 0 and 3 are no partners. Rank 0 aborts and leaves while it calls rank 3: who had its proof and saw it go would
+   think that it died. */
+static void leave_in_a_call(struct rank *me, struct kl_bootstrap *b)
 {
-    struct stopped_call *c = arg;
-    struct kl_hello hello = {.version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_CALLER, .from = 1};
-    struct kl_wait wait = {.deadline = UINT64_MAX, .stop = &c->stop};
-    uint16_t version;
+    int value = 7;
 
-    c->io = kl_handshake_call(c->fd, &c->key, &hello, &wait, &c->verdict, &version);
-    kl_socket_close(c->fd);
-    return NULL;
-}
-
-/* The host has the proof, so it may count the caller as connected: who goes away now would seem to have died. */
-static void a_proof_that_is_sent_is_answered_before_a_stop_counts(void **state)
-{
-    struct kl_hello mine = {.version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_HOST};
-    struct kl_wait wait = {.deadline = UINT64_MAX};
-    unsigned char proof[KL_PROOF_BYTES], answer[KL_ANSWER_BYTES];
-    struct stopped_call c = {.io = KL_IO_BROKEN};
-    struct kl_handshake h;
-    pthread_t thread;
-    int ends[2];
-
-    (void)state;
-    kl_key_random(&c.key, sizeof c.key);
-    h.key = c.key;
-    assert_int_equal(kl_stop_init(&c.stop), ncclSuccess);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    c.fd = ends[0];
-    assert_int_equal(pthread_create(&thread, NULL, call_until_stopped, &c), 0);
-
-    assert_int_equal(kl_socket_recv(ends[1], h.caller, sizeof h.caller, &wait), KL_IO_DONE);
-    kl_hello_encode(&mine, h.host);
-    assert_int_equal(kl_socket_send(ends[1], h.host, sizeof h.host, &wait), KL_IO_DONE);
-    assert_int_equal(kl_socket_recv(ends[1], proof, sizeof proof, &wait), KL_IO_DONE);
-    kl_stop_raise(&c.stop);
-    struct pollfd hang_up = {.fd = ends[1], .events = POLLRDHUP};
-    assert_int_equal(poll(&hang_up, 1, 100), 0); /* it stays on the line */
-    kl_handshake_answer(&h, KL_WELCOME, answer);
-    assert_int_equal(kl_socket_send(ends[1], answer, sizeof answer, &wait), KL_IO_DONE);
-    pthread_join(thread, NULL);
-    assert_int_equal(c.io, KL_IO_DONE);
-    assert_int_equal(c.verdict, KL_WELCOME);
-    kl_socket_close(ends[1]);
-    kl_stop_fini(&c.stop);
-}
-
-/* Nobody has to answer, or may take for ever with it: who is told to stop, stops. */
-static void a_stop_counts_where_no_answer_comes(void **state)
-{
-    struct kl_hello mine = {.version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_HOST};
-    struct kl_wait wait = {.deadline = UINT64_MAX};
-    unsigned char heard[KL_HELLO_BYTES], proof[KL_PROOF_BYTES];
-
-    (void)state;
-    for (size_t part = 0; part < 2; part++) { /* bytes of the answer that come */
-        struct stopped_call c = {.io = KL_IO_DONE};
-        pthread_t thread;
-        int ends[2];
-
-        kl_key_random(&c.key, sizeof c.key);
-        assert_int_equal(kl_stop_init(&c.stop), ncclSuccess);
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-        c.fd = ends[0];
-        assert_int_equal(pthread_create(&thread, NULL, call_until_stopped, &c), 0);
-        assert_int_equal(kl_socket_recv(ends[1], heard, sizeof heard, &wait), KL_IO_DONE);
-        kl_hello_encode(&mine, heard);
-        assert_int_equal(kl_socket_send(ends[1], heard, sizeof heard, &wait), KL_IO_DONE);
-        assert_int_equal(kl_socket_recv(ends[1], proof, sizeof proof, &wait), KL_IO_DONE);
-        assert_int_equal(kl_socket_send(ends[1], "x", part, &wait), KL_IO_DONE);
-        if (!part) kl_stop_raise(&c.stop);
-        pthread_join(thread, NULL);
-        assert_int_equal(c.io, part ? KL_IO_LATE : KL_IO_STOPPED);
-        kl_socket_close(ends[1]);
-        kl_stop_fini(&c.stop);
+    (void)kl_bootstrap_barrier(b);
+    if (me->config.rank == 0) {
+        must(!kl_bootstrap_post(b, 3, 1, &value, sizeof value));
+        kl_bootstrap_abort(b);
     }
+    for (bool left = false; me->config.rank == 3 && !left; sched_yield()) {
+        pthread_mutex_lock(&b->lock);
+        struct kl_contact *caller = kl_contact_find(b, 0);
+        left = caller && caller->state == KL_LINK_LEFT;
+        pthread_mutex_unlock(&b->lock);
+        must(!kl_load_acquire(&me->failures));
+    }
+}
+
+static void a_call_that_has_begun_is_ended_in_good_order(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) run_job(6, leave_in_a_call);
 }
 
 static sem_t leaving;
@@ -239,8 +243,10 @@ static void leave_while_called(struct rank *me, struct kl_bootstrap *b)
     kl_error_quiet(1);
     must(!kl_bootstrap_barrier(b));
     if (me->config.rank == 3) {
+        struct kl_contact *caller;
         pthread_mutex_lock(&b->lock);
-        b->peers[0].state = KL_LINK_EXPECTED;
+        must(!kl_contact_make(b, 0, &caller));
+        caller->state = KL_LINK_EXPECTED;
         pthread_mutex_unlock(&b->lock);
         sem_post(&leaving);
     }
@@ -264,7 +270,7 @@ static void fail_and_leave(struct rank *me, struct kl_bootstrap *b)
 {
     (void)kl_bootstrap_barrier(b);
     if (me->config.rank % 4 == 2) kl_bootstrap_report(b, me->config.rank, ncclRemoteError, "leaving in anger");
-    if (me->config.rank % 4 == 3) shutdown(b->peers[0].fd, SHUT_RDWR);
+    if (me->config.rank % 4 == 3) shutdown(kl_contact_find(b, (me->config.rank + 1) % 8)->fd, SHUT_RDWR);
 }
 
 static void failing_and_leaving_go_together(void **state)
@@ -306,10 +312,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         leak_test(a_report_reaches_everybody_once),
         leak_test(a_silent_rank_is_named_to_everybody),
+        leak_test(the_wake_of_a_failure_does_not_hide_it),
+        leak_test(a_suspicion_becomes_a_failure),
         leak_test(an_abort_ends_a_wait),
         leak_test(a_raised_stop_ends_joining),
-        cmocka_unit_test(a_proof_that_is_sent_is_answered_before_a_stop_counts),
-        cmocka_unit_test(a_stop_counts_where_no_answer_comes),
+        leak_test(a_call_that_has_begun_is_ended_in_good_order),
         leak_test(who_was_told_to_call_finds_somebody),
         leak_test(failing_and_leaving_go_together),
         leak_test(who_leaves_is_not_a_failure),

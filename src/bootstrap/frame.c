@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void kl_frame_encode(const struct kl_frame *frame, unsigned char head[KL_FRAME_HEAD])
+void kl_frame_encode(const struct kl_frame_head *frame, unsigned char head[KL_FRAME_HEAD])
 {
     struct kl_writer w = kl_writer_on(head, KL_FRAME_HEAD);
 
@@ -17,10 +17,10 @@ void kl_frame_encode(const struct kl_frame *frame, unsigned char head[KL_FRAME_H
     kl_put_u32(&w, frame->length);
 }
 
-bool kl_frame_decode(const unsigned char head[KL_FRAME_HEAD], struct kl_frame *frame)
+bool kl_frame_decode(const unsigned char head[KL_FRAME_HEAD], struct kl_frame_head *frame)
 {
     struct kl_reader r = kl_reader_on(head + 3, KL_FRAME_HEAD - 3);
-    struct kl_frame f = {.type = kl_get_u8(&r)};
+    struct kl_frame_head f = {.type = kl_get_u8(&r)};
 
     f.tag = kl_get_u32(&r);
     f.length = kl_get_u32(&r);
@@ -32,38 +32,38 @@ bool kl_frame_decode(const unsigned char head[KL_FRAME_HEAD], struct kl_frame *f
 
 unsigned char *kl_assembler_room(struct kl_assembler *a, size_t *bytes)
 {
-    if (!a->message) {
+    if (!a->frame) {
         *bytes = KL_FRAME_HEAD - a->have;
         return a->head + a->have;
     }
     size_t done = a->have - KL_FRAME_HEAD;
-    *bytes = a->message->frame.length - done;
-    return a->message->body + done;
+    *bytes = a->frame->head.length - done;
+    return a->frame->body + done;
 }
 
 static ncclResult_t begin_body(struct kl_assembler *a, uint32_t limit)
 {
-    struct kl_frame frame;
+    struct kl_frame_head frame;
 
     if (!kl_frame_decode(a->head, &frame) || frame.length > limit) return ncclRemoteError;
-    a->message = malloc(sizeof *a->message + frame.length);
-    if (!a->message) return ncclSystemError;
-    a->message->next = NULL;
-    a->message->frame = frame;
+    a->frame = malloc(sizeof *a->frame + frame.length);
+    if (!a->frame) return ncclSystemError;
+    a->frame->next = NULL;
+    a->frame->head = frame;
     return ncclSuccess;
 }
 
-ncclResult_t kl_assembler_filled(struct kl_assembler *a, size_t bytes, uint32_t limit, struct kl_message **message)
+ncclResult_t kl_assembler_filled(struct kl_assembler *a, size_t bytes, uint32_t limit, struct kl_frame **frame)
 {
     a->have += bytes;
-    *message = NULL;
-    if (!a->message && a->have == KL_FRAME_HEAD) {
+    *frame = NULL;
+    if (!a->frame && a->have == KL_FRAME_HEAD) {
         ncclResult_t rc = begin_body(a, limit);
         if (rc) return rc;
     }
-    if (a->message && a->have == KL_FRAME_HEAD + (size_t)a->message->frame.length) {
-        *message = a->message;
-        a->message = NULL;
+    if (a->frame && a->have == KL_FRAME_HEAD + (size_t)a->frame->head.length) {
+        *frame = a->frame;
+        a->frame = NULL;
         a->have = 0;
     }
     return ncclSuccess;
@@ -71,6 +71,6 @@ ncclResult_t kl_assembler_filled(struct kl_assembler *a, size_t bytes, uint32_t 
 
 void kl_assembler_fini(struct kl_assembler *a)
 {
-    free(a->message);
+    free(a->frame);
     *a = (struct kl_assembler){0};
 }

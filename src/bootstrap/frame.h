@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * frame.h - messages on a stream: a header of 12 bytes, then `length` bytes.
+ * frame.h - frames on a stream: a header of 12 bytes, then `length` bytes.
  *
  *      0       2         3      4          8             12
  *     +-------+---------+------+----------+-------------+---------------
@@ -34,39 +34,39 @@ enum kl_frame_type {
     KL_FRAME_TYPES
 };
 
-struct kl_frame {
+struct kl_frame_head {
     enum kl_frame_type type;
     uint32_t tag;
     uint32_t length;
 };
 
 /** A frame with its body, allocated by the assembler. Freed with free(). */
-struct kl_message {
-    struct kl_message *next; /* for whoever owns it */
-    struct kl_frame frame;
+struct kl_frame {
+    struct kl_frame *next; /* for whoever owns it */
+    struct kl_frame_head head;
     unsigned char body[];
 };
 
-void kl_frame_encode(const struct kl_frame *frame, unsigned char head[KL_FRAME_HEAD]);
+void kl_frame_encode(const struct kl_frame_head *frame, unsigned char head[KL_FRAME_HEAD]);
 
 /** Silent. False when these are not the bytes of a header. */
-bool kl_frame_decode(const unsigned char head[KL_FRAME_HEAD], struct kl_frame *frame);
+bool kl_frame_decode(const unsigned char head[KL_FRAME_HEAD], struct kl_frame_head *frame);
 
 /** Zeroed: at the start of a frame. */
 struct kl_assembler {
     unsigned char head[KL_FRAME_HEAD];
-    size_t have;                /* bytes of header and body so far */
-    struct kl_message *message; /* NULL until the header is complete */
+    size_t have;            /* bytes of header and body so far */
+    struct kl_frame *frame; /* NULL until the header is complete */
 };
 
 /** Where the next bytes of the stream go: at most `*bytes`, at least 1. */
 unsigned char *kl_assembler_room(struct kl_assembler *a, size_t *bytes);
 
 /**
- * `bytes` of the room have been filled. `*message` becomes the completed message, the caller's, or NULL if there is more
+ * `bytes` of the room have been filled. `*frame` becomes the completed frame, the caller's, or NULL if there is more
  * to come. A malformed header, or a body longer than `limit`: ncclRemoteError; no memory: ncclSystemError. Both silent.
  */
-ncclResult_t kl_assembler_filled(struct kl_assembler *a, size_t bytes, uint32_t limit, struct kl_message **message);
+ncclResult_t kl_assembler_filled(struct kl_assembler *a, size_t bytes, uint32_t limit, struct kl_frame **frame);
 
 /** Free what is half done. */
 void kl_assembler_fini(struct kl_assembler *a);

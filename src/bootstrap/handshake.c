@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bootstrap/handshake.h"
 
-#include "base/clock.h"
 #include "bootstrap/wire.h"
 
-#include <errno.h>
-#include <poll.h>
+#include <string.h>
 
 static const char mark[8] = "KOLOboot"; /* no zero at its end */
 
 enum { NONCE = 24 };
-enum { ANSWER_MS = 1000 }; /* for an answer when a stop has been raised, and for the rest of one that has begun */
 
 void kl_hello_encode(const struct kl_hello *hello, unsigned char wire[KL_HELLO_BYTES])
 {
@@ -24,7 +21,7 @@ void kl_hello_encode(const struct kl_hello *hello, unsigned char wire[KL_HELLO_B
     kl_put_u8(&w, hello->side);
     kl_put_u32(&w, hello->from);
     kl_put_u32(&w, hello->to);
-    kl_put_u32(&w, 0);
+    kl_put_u32(&w, hello->name);
     kl_put_bytes(&w, nonce, sizeof nonce);
 }
 
@@ -42,16 +39,17 @@ struct kl_hello kl_hello_decode(const unsigned char wire[KL_HELLO_BYTES])
     hello.side = kl_get_u8(&r);
     hello.from = kl_get_u32(&r);
     hello.to = kl_get_u32(&r);
+    hello.name = kl_get_u32(&r);
     return hello;
 }
 
-static void prove(const struct kl_handshake *h, enum kl_side side, uint8_t verdict, unsigned char proof[KL_PROOF_BYTES])
+static void prove(const struct kl_handshake *h, enum kl_side side, uint8_t outcome, unsigned char proof[KL_PROOF_BYTES])
 {
     unsigned char said[2 + 2 * KL_HELLO_BYTES];
     struct kl_writer w = kl_writer_on(said, sizeof said);
 
     kl_put_u8(&w, (uint8_t)side);
-    kl_put_u8(&w, verdict);
+    kl_put_u8(&w, outcome);
     kl_put_bytes(&w, h->caller, sizeof h->caller);
     kl_put_bytes(&w, h->host, sizeof h->host);
     kl_key_prove(&h->key, "kolo handshake", said, sizeof said, proof);
@@ -70,66 +68,37 @@ bool kl_handshake_proved(const struct kl_handshake *h, const unsigned char proof
     return kl_key_proof_equal(proof, right);
 }
 
-void kl_handshake_answer(const struct kl_handshake *h, enum kl_verdict verdict, unsigned char answer[KL_ANSWER_BYTES])
+/* The host proves nothing to who may not have the key. */
+static bool carries_proof(enum kl_handshake_outcome outcome)
+{
+    return outcome != KL_REFUSED && outcome != KL_UNKNOWN;
+}
+
+void kl_handshake_answer(const struct kl_handshake *h, enum kl_handshake_outcome outcome,
+                         unsigned char answer[KL_ANSWER_BYTES])
 {
     memset(answer, 0, KL_ANSWER_BYTES);
-    answer[0] = (unsigned char)verdict;
-    if (verdict != KL_REFUSED) prove(h, KL_HOST, (uint8_t)verdict, answer + 8);
+    answer[0] = (unsigned char)outcome;
+    if (carries_proof(outcome)) prove(h, KL_HOST, (uint8_t)outcome, answer + 8);
 }
 
 bool kl_handshake_answered(const struct kl_handshake *h, const unsigned char answer[KL_ANSWER_BYTES],
-                           enum kl_verdict *verdict)
+                           enum kl_handshake_outcome *outcome)
 {
     unsigned char right[KL_PROOF_BYTES];
 
-    if (answer[0] < KL_WELCOME || answer[0] > KL_NOT_HERE) return false;
+    if (answer[0] < KL_ADMITTED || answer[0] > KL_NOT_HERE) return false;
     prove(h, KL_HOST, answer[0], right);
-    if (answer[0] != KL_REFUSED && !kl_key_proof_equal(answer + 8, right)) return false;
-    *verdict = answer[0];
+    if (carries_proof(answer[0]) && !kl_key_proof_equal(answer + 8, right)) return false;
+    *outcome = answer[0];
     return true;
 }
 
-enum kl_verdict kl_handshake_judge(const struct kl_handshake *h)
+enum kl_handshake_outcome kl_handshake_judge(const struct kl_handshake *h)
 {
     struct kl_hello theirs = kl_hello_decode(h->caller), ours = kl_hello_decode(h->host);
 
     if (theirs.version != ours.version) return KL_OTHER_VERSION;
     if (theirs.side != KL_CALLER || theirs.type != ours.type || theirs.to != ours.from) return KL_NOT_HERE;
-    return KL_WELCOME;
-}
-
-/* The host may count us as connected from the moment it has our proof, and would take a caller that goes away then for one
-   that died. So a stop does not end this wait; it makes it short. Who answers is not known yet, and may stop halfway. */
-static enum kl_io hear_answer(int fd, unsigned char answer[KL_ANSWER_BYTES], const struct kl_wait *wait)
-{
-    enum kl_io first = kl_socket_wait(fd, POLLIN, wait), io;
-
-    if (first && first != KL_IO_STOPPED) return first;
-    uint64_t soon = kl_deadline_in_ms(ANSWER_MS);
-    struct kl_wait last = {.deadline = soon < wait->deadline ? soon : wait->deadline};
-    io = kl_socket_recv(fd, answer, KL_ANSWER_BYTES, &last);
-    return io == KL_IO_LATE && first ? first : io;
-}
-
-enum kl_io kl_handshake_call(int fd, const struct kl_key *key, const struct kl_hello *hello, const struct kl_wait *wait,
-                             enum kl_verdict *verdict, uint16_t *theirs)
-{
-    struct kl_handshake h = {.key = *key};
-    unsigned char proof[KL_PROOF_BYTES], answer[KL_ANSWER_BYTES];
-    enum kl_io io;
-
-    kl_hello_encode(hello, h.caller);
-    if ((io = kl_socket_send(fd, h.caller, sizeof h.caller, wait))) return io;
-    if ((io = kl_socket_recv(fd, h.host, sizeof h.host, wait))) return io;
-    if (!kl_hello_plausible(h.host)) {
-        errno = EPROTO;
-        return KL_IO_BROKEN;
-    }
-    kl_handshake_prove(&h, proof);
-    if ((io = kl_socket_send(fd, proof, sizeof proof, wait))) return io;
-    if ((io = hear_answer(fd, answer, wait))) return io;
-    if (!kl_handshake_answered(&h, answer, verdict)) *verdict = KL_REFUSED;
-    *theirs = kl_hello_decode(h.host).version;
-    kl_key_wipe(&h.key);
-    return KL_IO_DONE;
+    return KL_ADMITTED;
 }

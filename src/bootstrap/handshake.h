@@ -6,16 +6,16 @@
  *        hello (48 bytes)            --->
  *                                    <---    hello (48 bytes)
  *        proof (32 bytes)            --->
- *                                    <---    answer (40 bytes): a verdict, with the host's proof
+ *                                    <---    answer (40 bytes): a outcome, with the host's proof
  *
- * A hello says which protocol version and which kind of connection, from which rank to which, and holds 24 random bytes. A
- * proof covers both hellos, so it is good for one connection only, and the side that makes it, so it cannot be sent
- * back; the host's covers its verdict, too. Nothing in a hello but its first bytes is looked at before the proof.
- * A caller without the key gets the fixed answer "refused", which proves nothing, and is told so at once.
+ * A hello says which protocol version and which kind of connection, of which job, from which rank to which, and holds 24
+ * random bytes. A proof covers both hellos, so it is good for one connection only, and the side that makes it, so it cannot
+ * be sent back; the host's covers its outcome, too. Before the proof, a hello only says whose key the proof is tried with.
+ * A caller without the key gets the fixed answer "refused" or "unknown", which proves nothing, and is told so at once.
  *
  * The layout of the four messages is the same in all versions; only what follows them may differ.
  *
- * Everything here but kl_handshake_call is pure.
+ * Everything here is pure; caller.c and acceptor.c play the two parts.
  */
 #ifndef KL_BOOTSTRAP_HANDSHAKE_H
 #define KL_BOOTSTRAP_HANDSHAKE_H
@@ -32,12 +32,13 @@ enum kl_connection_type { KL_CONNECTION_ROOT = 1, KL_CONNECTION_PEER };
 
 enum kl_side { KL_CALLER = 1, KL_HOST };
 
-enum kl_verdict {
-    KL_WELCOME = 1,
+enum kl_handshake_outcome {
+    KL_ADMITTED = 1,
     KL_REFUSED,       /* the proof is wrong; this answer carries none */
+    KL_UNKNOWN,       /* nobody of that job, type and rank is here; this answer carries no proof */
     KL_ELSEWHERE,     /* not this connection: there is another between us, or about to be */
     KL_OTHER_VERSION, /* the host's hello says which it speaks */
-    KL_NOT_HERE,      /* the kind of connection or the rank wanted is not served here */
+    KL_NOT_HERE,      /* the caller cannot be whom it says, or has come to somebody else */
 };
 
 struct kl_hello {
@@ -45,6 +46,7 @@ struct kl_hello {
     uint8_t type;      /* enum kl_connection_type */
     uint8_t side;      /* enum kl_side */
     uint32_t from, to; /* ranks; the root is KL_NO_RANK */
+    uint32_t name;     /* of the job: kl_id_name */
 };
 
 /** One end's view of a handshake. */
@@ -64,21 +66,13 @@ struct kl_hello kl_hello_decode(const unsigned char wire[KL_HELLO_BYTES]);
 void kl_handshake_prove(const struct kl_handshake *h, unsigned char proof[KL_PROOF_BYTES]);
 bool kl_handshake_proved(const struct kl_handshake *h, const unsigned char proof[KL_PROOF_BYTES]);
 
-/** The host's answer, and the caller's check of it; false: not from a holder of the key, or no known verdict. */
-void kl_handshake_answer(const struct kl_handshake *h, enum kl_verdict verdict, unsigned char answer[KL_ANSWER_BYTES]);
+/** The host's answer, and the caller's check of it; false: not from a holder of the key, or no known outcome. */
+void kl_handshake_answer(const struct kl_handshake *h, enum kl_handshake_outcome outcome,
+                         unsigned char answer[KL_ANSWER_BYTES]);
 bool kl_handshake_answered(const struct kl_handshake *h, const unsigned char answer[KL_ANSWER_BYTES],
-                           enum kl_verdict *verdict);
+                           enum kl_handshake_outcome *outcome);
 
-/** The rules that hold for every host, once the proof was right: KL_WELCOME, or why not. */
-enum kl_verdict kl_handshake_judge(const struct kl_handshake *h);
-
-/**
- * The caller's part on a connected socket. Success means: an answer came, which is `*verdict`. KL_REFUSED is also given for
- * a host whose own proof is wrong. KL_OTHER_VERSION fills `*theirs`. What speaks something else is KL_IO_BROKEN with EPROTO.
- * A stop that is raised after the proof has gone out ends the call only if no answer comes within a second: else that
- * decides. Silent.
- */
-enum kl_io kl_handshake_call(int fd, const struct kl_key *key, const struct kl_hello *hello, const struct kl_wait *wait,
-                             enum kl_verdict *verdict, uint16_t *theirs);
+/** The rules that hold for every host, once the proof was right: KL_ADMITTED, or why not. */
+enum kl_handshake_outcome kl_handshake_judge(const struct kl_handshake *h);
 
 #endif

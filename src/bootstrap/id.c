@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/root.h"
 #include "bootstrap/wire.h"
 #include "os/netif.h"
 
@@ -91,11 +90,18 @@ void kl_bootstrap_id_format(const ncclUniqueId *id, char text[2 * NCCL_UNIQUE_ID
     for (size_t i = 0; i < sizeof id->internal; i++) snprintf(text + 2 * i, 3, "%02x", (unsigned char)id->internal[i]);
 }
 
+/* What is no address may be a damaged id, which nobody shall read in a log. */
 static ncclResult_t parse_rendezvous(const char *text, ncclUniqueId *bytes)
 {
     struct kl_bootstrap_params params;
     struct kl_id id;
 
+    if (!kl_param_is_address(text))
+        return KL_FAIL(
+            ncclInvalidArgument,
+            "a job's id is %zu hexadecimal digits or host:port of a rendezvous; the %zu characters given are "
+            "neither",
+            2 * sizeof bytes->internal, strlen(text));
     kl_param_load(&kl_bootstrap_param_set, &params);
     KL_TRY(kl_id_rendezvous(text, params.secret, &id));
     kl_id_pack(&id, bytes);
@@ -109,7 +115,7 @@ ncclResult_t kl_bootstrap_id_parse(const char *text, ncclUniqueId *out)
 
     if (!parse_hex(text, &bytes)) return parse_rendezvous(text, out);
     if (!kl_id_unpack(&bytes, &id))
-        return KL_FAIL(ncclInvalidArgument, "%.16s... are not the digits of an id of this library", text);
+        return KL_FAIL(ncclInvalidArgument, "the %zu hexadecimal digits are not an id of this library", strlen(text));
     *out = bytes;
     return ncclSuccess;
 }
@@ -126,6 +132,14 @@ ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl
     made.secret = kl_key_from_text(secret);
     *id = made;
     return ncclSuccess;
+}
+
+uint32_t kl_id_name(const struct kl_id *id)
+{
+    struct kl_key derived = kl_key_derive(&id->secret, "kolo name", NULL, 0);
+    struct kl_reader r = kl_reader_on(derived.bytes, sizeof derived.bytes);
+
+    return kl_get_u32(&r);
 }
 
 bool kl_id_is_public(const struct kl_id *id)
@@ -148,19 +162,5 @@ ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_params *params, co
     if (n > KL_ADDRESSES) n = KL_ADDRESSES;
     for (int i = 0; i < n; i++) addresses[i] = chosen[i].address;
     *count = n;
-    return ncclSuccess;
-}
-
-ncclResult_t kl_bootstrap_id_create(ncclUniqueId *out)
-{
-    struct kl_bootstrap_params params;
-    struct kl_id id = {.kind = KL_ID_ROOT_RUNS};
-
-    kl_param_load(&kl_bootstrap_param_set, &params);
-    if (params.nccl_comm_id[0]) return parse_rendezvous(params.nccl_comm_id, out);
-    kl_key_random(id.secret.bytes, sizeof id.secret.bytes);
-    KL_TRY(kl_id_listen_addresses(&params, NULL, id.address, &id.naddresses));
-    KL_TRY(kl_root_start(&id, NULL));
-    kl_id_pack(&id, out);
     return ncclSuccess;
 }

@@ -36,6 +36,9 @@ bool kl_id_unpack(const ncclUniqueId *bytes, struct kl_id *id);
 /** The id of a rendezvous at `address` ("host:port"); `secret` "": a key that everybody knows. */
 ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl_id *id);
 
+/** What callers and acceptors of the id call it: it chooses among the keys of a process, and proves nothing. */
+uint32_t kl_id_name(const struct kl_id *id);
+
 /** Is the id's secret the one that everybody knows? */
 bool kl_id_is_public(const struct kl_id *id);
 

@@ -5,6 +5,8 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "base/clock.h"
+#include "bootstrap/caller.h"
 #include "bootstrap/id.h"
 #include "bootstrap/state.h"
 #include "tests/kolo_test.h"
@@ -117,6 +119,65 @@ static inline void run_job(int n, void (*run)(struct rank *, struct kl_bootstrap
     expect_joined(ranks, n);
 }
 
+/* ---- calls ---- */
+
+/* The caller's part of a handshake on a connected socket. KL_IO_DONE: an answer came. */
+static inline enum kl_io shake_hands(int fd, const struct kl_key *key, const struct kl_hello *hello,
+                                     enum kl_handshake_outcome *outcome)
+{
+    const struct kl_wait wait = {.deadline = KL_NO_DEADLINE};
+    unsigned char proof[KL_PROOF_BYTES], answer[KL_ANSWER_BYTES];
+    struct kl_handshake h = {.key = *key};
+    enum kl_io io;
+
+    kl_hello_encode(hello, h.caller);
+    if ((io = kl_socket_send(fd, h.caller, sizeof h.caller, &wait))) return io;
+    if ((io = kl_socket_recv(fd, h.host, sizeof h.host, &wait))) return io;
+    kl_handshake_prove(&h, proof);
+    if ((io = kl_socket_send(fd, proof, sizeof proof, &wait))) return io;
+    if ((io = kl_socket_recv(fd, answer, sizeof answer, &wait))) return io;
+    if (!kl_handshake_answered(&h, answer, outcome)) *outcome = KL_REFUSED;
+    return KL_IO_DONE;
+}
+
+struct awaited_call {
+    sem_t done;
+    ncclResult_t rc;
+    int fd;
+    char text[KL_ERROR_TEXT];
+};
+
+static inline void note_call(void *ctx, ncclResult_t rc, int fd)
+{
+    struct awaited_call *a = ctx;
+
+    a->rc = rc;
+    a->fd = fd;
+    snprintf(a->text, sizeof a->text, "%s", kl_error_text());
+    sem_post(&a->done);
+}
+
+/* Call, and wait for how it ends. */
+static inline ncclResult_t call_and_wait(struct kl_call *call, int *fd)
+{
+    struct awaited_call a = {.rc = ncclSuccess};
+    struct kl_caller *caller;
+    struct kl_loop *loop;
+
+    call->deadline = KL_NO_DEADLINE;
+    call->quiet = true;
+    call->who_calls_whom = "a test";
+    sem_init(&a.done, 0, 0);
+    must(!kl_loop_hold(&loop));
+    must(!kl_caller_start(loop, call, note_call, &a, &caller));
+    while (sem_wait(&a.done)) continue;
+    kl_loop_drop(loop);
+    sem_destroy(&a.done);
+    if (a.rc) kl_error_adopt(a.text);
+    *fd = a.fd;
+    return a.rc;
+}
+
 /* ---- leaks ---- */
 
 static inline int count_fds(void)
@@ -130,9 +191,13 @@ static inline int count_fds(void)
     return n;
 }
 
-static inline void await_fds(int most)
+/* Fails when they do not go: a test that failed may have left something for ever. */
+static inline int await_fds(int most)
 {
-    while (count_fds() > most) sched_yield();
+    uint64_t deadline = kl_deadline_in_ms(20000);
+
+    while (count_fds() > most && !kl_deadline_passed(deadline)) sched_yield();
+    return count_fds() > most;
 }
 
 static int fds_before;
@@ -148,8 +213,7 @@ static inline int note_fds(void **state)
 static inline int expect_no_more_fds(void **state)
 {
     (void)state;
-    await_fds(fds_before);
-    return 0;
+    return await_fds(fds_before);
 }
 
 /** A test after which as few descriptors are open as before. */

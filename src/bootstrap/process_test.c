@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -283,6 +284,99 @@ static void too_few_descriptors_are_an_error(void **state)
     assert_int_equal(status, 0);
 }
 
+/* ---- many, one after the other ---- */
+
+enum { IDS = 2000, IN_A_ROW = 2000 };
+
+/* An id that nobody uses costs some memory. The first and the last are as good as any other. */
+static int make_unused_ids(void)
+{
+    static ncclUniqueId ids[IDS];
+    struct rank ranks[2];
+
+    must(!kl_bootstrap_id_create(&ids[0]));
+    int before = count_fds();
+    for (int i = 1; i < IDS; i++) must(!kl_bootstrap_id_create(&ids[i]));
+    must(count_fds() == before);
+    for (int i = 0; i < IDS; i += IDS - 1) {
+        setup_ranks(ranks, 2, &ids[i], gather);
+        for (int r = 0; r < 2; r++) must(!pthread_create(&ranks[r].thread, NULL, rank_main, &ranks[r]));
+        for (int r = 0; r < 2; r++) pthread_join(ranks[r].thread, NULL);
+        for (int r = 0; r < 2; r++) must(!ranks[r].joined);
+    }
+    return 0;
+}
+
+static void unused_ids_hold_no_descriptor_each(void **state)
+{
+    int status = -1;
+
+    (void)state;
+    pid_t child = fork();
+    if (!child) _exit(make_unused_ids());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* What two processes share. */
+struct row {
+    _Atomic int ids; /* so many have been made */
+    ncclUniqueId id[IN_A_ROW];
+};
+
+/* Each process listens where it did before: connections that have ended keep their ports for a minute, and a new port for
+   each bootstrap would soon take the last one. Now and then somebody else may have got hold of ours. */
+static void note_port(struct rank *me, struct kl_bootstrap *b)
+{
+    static int port, changes;
+    int mine = kl_address_port(&b->cards[me->config.rank].address[0]);
+
+    changes += port != mine;
+    must(changes < IN_A_ROW / 20);
+    port = mine;
+    must(!kl_bootstrap_barrier(b));
+}
+
+static int join_in_a_row(struct row *row, int rank)
+{
+    struct rank me;
+
+    alarm(100);
+    for (int i = 0; i < IN_A_ROW; i++) {
+        if (rank == 0) {
+            must(!kl_bootstrap_id_create(&row->id[i]));
+            kl_store_release(&row->ids, i + 1);
+        }
+        while (kl_load_acquire(&row->ids) <= i) sched_yield();
+        setup_ranks(&me, 1, &row->id[i], note_port);
+        me.config.rank = rank;
+        me.config.nranks = 2;
+        rank_main(&me);
+        if (me.joined) fprintf(stderr, "round %d, rank %d: %s\n", i, rank, me.text);
+        if (me.joined) return 1;
+    }
+    return 0;
+}
+
+static void thousands_join_one_after_the_other(void **state)
+{
+    struct row *row = mmap(NULL, sizeof *row, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pids[2];
+
+    (void)state;
+    assert_ptr_not_equal(row, MAP_FAILED);
+    for (int r = 0; r < 2; r++) {
+        pids[r] = fork();
+        if (!pids[r]) _exit(join_in_a_row(row, r));
+    }
+    for (int r = 0; r < 2; r++) {
+        int status = -1;
+        assert_int_equal(waitpid(pids[r], &status, 0), pids[r]);
+        assert_int_equal(status, 0);
+    }
+    munmap(row, sizeof *row);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +385,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(leaving_without_goodbye_is_a_failure),
         cmocka_unit_test(children_leave_their_parents_job_alone),
         cmocka_unit_test(too_few_descriptors_are_an_error),
+        cmocka_unit_test(unused_ids_hold_no_descriptor_each),
+        cmocka_unit_test(thousands_join_one_after_the_other),
         cmocka_unit_test(a_child_does_not_keep_its_parents_connections),
     };
 

@@ -4,55 +4,67 @@
  * the call of the lower rank counts: the lower answers "elsewhere" to the call it gets, the higher admits it, and the
  * higher's own call ends with "elsewhere". No frame is on the wire before a call has been admitted, so none is lost.
  */
-#include "bootstrap/state.h"
+#include "bootstrap/reach.h"
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/caller.h"
+#include "bootstrap/failure.h"
+#include "bootstrap/link.h"
 
 #include <stdio.h>
 
 /* A connection that cannot be had is a failure of the bootstrap: whoever waits for the peer, or has queued something for it,
-   hears why. */
-static void fail_of(struct kl_contact *peer, ncclResult_t code)
+   hears why. But a peer that failed, and told others so, cannot be reached either. */
+static void suspect(struct kl_bootstrap *b, int peer, ncclResult_t code)
 {
-    struct kl_notice why = {.culprit = peer->rank, .code = code};
+    kl_bootstrap_suspect(b, peer, code, kl_error_text());
+}
 
-    snprintf(why.text, sizeof why.text, "%s", kl_error_text());
-    kl_bootstrap_fail(peer->bootstrap, &why, true);
+/* A peer that comes when we have failed is told so. Under lock. */
+static ncclResult_t connected(struct kl_contact *peer, int fd)
+{
+    KL_TRY(kl_link_begin(peer, fd));
+    kl_failure_trust(peer->bootstrap, peer->rank);
+    if (peer->bootstrap->failed) kl_failure_tell(peer);
+    return ncclSuccess;
 }
 
 /* ---- being called; on the event loop ---- */
 
-static enum kl_verdict verdict_on(const struct kl_bootstrap *b, uint32_t caller)
+/* A contact is wanted from here on. */
+static enum kl_handshake_outcome judge(struct kl_bootstrap *b, uint32_t caller, struct kl_contact **contact)
 {
     if (caller >= (uint32_t)b->nranks || (int)caller == b->rank) return KL_NOT_HERE;
-    switch (b->peers[caller].state) {
+    if (kl_contact_make(b, (int)caller, contact)) return KL_NOT_HERE;
+    switch ((*contact)->state) {
     case KL_LINK_NONE:
     case KL_LINK_EXPECTED:
-        return KL_WELCOME;
+    case KL_LINK_UNREACHED:
+        return KL_ADMITTED;
     case KL_LINK_CALLING:
-        return (int)caller < b->rank ? KL_WELCOME : KL_ELSEWHERE;
+        return (int)caller < b->rank ? KL_ADMITTED : KL_ELSEWHERE;
     default:
         return KL_ELSEWHERE;
     }
 }
 
-void kl_reach_called(void *ctx, struct kl_guest *guest)
+void kl_reach_called(void *ctx, struct kl_incoming *incoming)
 {
     struct kl_bootstrap *b = ctx;
-    uint32_t caller = kl_guest_rank(guest);
+    uint32_t caller = kl_incoming_rank(incoming);
+    struct kl_contact *contact = NULL;
     ncclResult_t rc = ncclSuccess;
     int fd;
 
     pthread_mutex_lock(&b->lock);
-    enum kl_verdict verdict = verdict_on(b, caller);
-    if (verdict != KL_WELCOME)
-        kl_guest_decline(guest, verdict);
-    else if (kl_guest_admit(guest, &fd))
-        rc = kl_link_begin(&b->peers[caller], fd);
+    enum kl_handshake_outcome outcome = judge(b, caller, &contact);
+    if (outcome != KL_ADMITTED)
+        kl_incoming_decline(incoming, outcome);
+    else if (kl_incoming_admit(incoming, &fd))
+        rc = connected(contact, fd);
     pthread_mutex_unlock(&b->lock);
-    if (rc) fail_of(&b->peers[caller], rc);
+    if (rc) suspect(b, (int)caller, rc);
 }
 
 /* ---- calling ---- */
@@ -69,18 +81,18 @@ static void called(void *ctx, ncclResult_t rc, int fd)
     if (superseded)
         kl_socket_close(fd);
     else if (fd >= 0)
-        rc = kl_link_begin(peer, fd);
+        rc = connected(peer, fd);
     else
-        peer->state = rc ? KL_LINK_NONE : KL_LINK_EXPECTED;
+        peer->state = rc ? KL_LINK_UNREACHED : KL_LINK_EXPECTED;
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
-    if (rc && !superseded) fail_of(peer, rc);
+    if (rc && !superseded) suspect(b, peer->rank, rc);
 }
 
 ncclResult_t kl_reach_begin(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
-    const struct kl_card *card = &peer->card;
+    const struct kl_card *card = &b->cards[peer->rank];
     struct kl_call call = {.addresses = card->address,
                            .naddresses = card->naddresses,
                            .key = &b->key,
@@ -88,43 +100,57 @@ ncclResult_t kl_reach_begin(struct kl_contact *peer)
                                      .type = KL_CONNECTION_PEER,
                                      .side = KL_CALLER,
                                      .from = (uint32_t)b->rank,
-                                     .to = (uint32_t)peer->rank},
+                                     .to = (uint32_t)peer->rank,
+                                     .name = b->name},
                            .retry = b->retry,
+                           .deadline = kl_deadline_in_ms(b->timeout_ms),
                            .listening = true,
                            .quiet = b->failed, /* it is told of that, if it can be reached */
                            .scope = b->scope};
-    char text[256], who[KL_WHO_TEXT], address[KL_ADDRESS_TEXT];
+    char text[KL_CALL_TEXT], who[KL_WHO_TEXT], address[KL_ADDRESS_TEXT];
 
     if (peer->state != KL_LINK_NONE || peer->caller || !card->naddresses) return ncclSuccess;
     snprintf(text, sizeof text, "rank %d cannot connect to %s at %s in phase %s", b->rank, kl_who(b, peer->rank, who),
              kl_address_format(&card->address[0], address), b->phase);
-    KL_TRY(kl_caller_start(b->loop, &call, kl_deadline_in_ms(b->timeout_ms), text, called, peer, &peer->caller));
+    call.who_calls_whom = text;
+    KL_TRY(kl_caller_start(b->loop, &call, called, peer, &peer->caller));
     peer->state = KL_LINK_CALLING;
     return ncclSuccess;
 }
 
-void kl_reach_stop(struct kl_contact *peer)
+static ncclResult_t stop_calls(void *ctx)
 {
-    pthread_mutex_lock(&peer->bootstrap->lock);
-    struct kl_caller *caller = peer->caller;
-    peer->caller = NULL;
-    pthread_mutex_unlock(&peer->bootstrap->lock);
-    kl_caller_cancel(caller);
+    struct kl_bootstrap *b = ctx;
+
+    for (int rank = 0; rank < b->nranks; rank++) {
+        struct kl_contact *peer = kl_contact_find(b, rank);
+        if (!peer) continue;
+        kl_caller_cancel(peer->caller); /* on the loop, where alone it changes */
+        peer->caller = NULL;
+    }
+    return ncclSuccess;
+}
+
+void kl_reach_stop(struct kl_bootstrap *b)
+{
+    (void)kl_loop_run(b->loop, stop_calls, b);
 }
 
 /* ---- waiting ---- */
 
-static bool busy(const struct kl_contact *peer)
+static bool finished(const struct kl_contact *peer)
 {
-    if (peer->state == KL_LINK_CALLING || peer->state == KL_LINK_EXPECTED) return true;
-    return peer->state == KL_LINK_UP && peer->first_out && !peer->mute && !peer->bootstrap->aborted;
+    if (peer->state == KL_LINK_CALLING || peer->state == KL_LINK_EXPECTED) return false;
+    return peer->bootstrap->aborted || !kl_link_flushing(peer);
 }
 
 void kl_reach_finish(struct kl_bootstrap *b, uint64_t deadline)
 {
     pthread_mutex_lock(&b->lock);
-    for (int rank = 0; rank < b->nranks; rank++)
-        while (busy(&b->peers[rank]) && kl_bootstrap_wait(b, deadline)) continue;
+    for (int rank = 0; rank < b->nranks; rank++) {
+        struct kl_contact *peer = kl_contact_find(b, rank);
+        while (peer && !finished(peer) && kl_state_wait(b, deadline)) continue;
+    }
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -142,10 +168,10 @@ ncclResult_t kl_reach(struct kl_contact *peer, uint64_t deadline)
     struct kl_bootstrap *b = peer->bootstrap;
 
     for (;;) {
-        KL_TRY(kl_bootstrap_check(b));
+        KL_TRY(kl_state_check(b));
         if (peer->state == KL_LINK_UP) return ncclSuccess;
         if (peer->state == KL_LINK_LEFT || peer->state == KL_LINK_LOST) return kl_link_ended(peer);
         KL_TRY(kl_reach_begin(peer));
-        if (!kl_bootstrap_wait(b, deadline)) return not_connected(peer);
+        if (!kl_state_wait(b, deadline)) return not_connected(peer);
     }
 }

@@ -4,13 +4,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "bootstrap/door.h"
+#include "bootstrap/acceptor.h"
 #include "bootstrap/frame.h"
 #include "bootstrap/partners.h"
 #include "bootstrap/ranges.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,7 @@ enum {
     SPARE_DESCRIPTORS = 100,      /* of the process, beside one for each rank */
 };
 
-/* The connection of one rank. Belongs to the event loop, as everything here that is not under a lock. */
+/* The connection of one rank. Belongs to the event loop, as everything here. */
 struct visitor {
     struct kl_root *root;
     struct visitor *prev, *next;
@@ -50,25 +49,18 @@ struct kl_root {
     bool introduced;       /* all is well; answers may still be on their way */
     bool failed;
     struct kl_notice failure;
-
-    pthread_mutex_t lock;
-    /* under lock: */
-    struct kl_door *door; /* NULL when no longer listening */
-    bool held;            /* until kl_root_stop */
+    struct kl_acceptor *acceptor; /* NULL when no longer listening */
+    bool held;                    /* until kl_root_stop, who frees it if it has retired */
     bool stopping;
     bool retired;
 };
 
 /* ---- ending ---- */
 
-/* The loop and kl_root_stop may both want to: who finds the door closes it. */
-static void close_door(struct kl_root *root)
+static void stop_listening(struct kl_root *root)
 {
-    pthread_mutex_lock(&root->lock);
-    struct kl_door *door = root->door;
-    root->door = NULL;
-    pthread_mutex_unlock(&root->lock);
-    kl_door_close(door);
+    kl_acceptor_close(root->acceptor);
+    root->acceptor = NULL;
 }
 
 static void visitor_end(struct visitor *v)
@@ -86,34 +78,30 @@ static void visitor_end(struct visitor *v)
     free(v);
 }
 
+/* The loop may be gone afterwards, too. */
 static void root_free(struct kl_root *root)
-{
-    if (!root) return;
-    pthread_mutex_destroy(&root->lock);
-    free(root->cards);
-    free(root);
-}
-
-/* On the loop, at the end of a callback: the root may be gone afterwards. */
-static void retire(struct kl_root *root)
 {
     struct kl_loop *loop = root->loop;
 
-    close_door(root);
+    free(root->cards);
+    free(root);
+    kl_loop_drop(loop);
+}
+
+/* At the end of a callback: the root may be gone afterwards. */
+static void retire(struct kl_root *root)
+{
+    stop_listening(root);
     while (root->visitors) visitor_end(root->visitors);
-    pthread_mutex_lock(&root->lock);
     kl_source_remove(root->clock);
     root->clock = NULL;
     root->retired = true;
-    bool held = root->held;
-    pthread_mutex_unlock(&root->lock);
-    if (!held) root_free(root);
-    kl_loop_drop(loop);
+    if (!root->held) root_free(root);
 }
 
 static void retire_if_done(struct kl_root *root)
 {
-    bool all_told = root->introduced || (root->failed && root->ndone >= root->nranks);
+    bool all_told = root->introduced || root->stopping || (root->failed && root->ndone >= root->nranks);
 
     if (all_told && !root->visitors) retire(root);
 }
@@ -137,14 +125,14 @@ static void push_answer(struct visitor *v)
 
 static void answer(struct visitor *v, enum kl_frame_type type, const void *body, size_t bytes)
 {
-    struct kl_frame frame = {.type = type, .length = (uint32_t)bytes};
+    struct kl_frame_head head = {.type = type, .length = (uint32_t)bytes};
 
     v->answer = malloc(KL_FRAME_HEAD + bytes);
     if (!v->answer) {
         visitor_end(v); /* the rank sees its connection end */
         return;
     }
-    kl_frame_encode(&frame, v->answer);
+    kl_frame_encode(&head, v->answer);
     memcpy(v->answer + KL_FRAME_HEAD, body, bytes);
     v->answer_bytes = KL_FRAME_HEAD + bytes;
     push_answer(v);
@@ -169,13 +157,13 @@ static void introduce(struct visitor *v, struct kl_introduction *introduction)
     answer(v, KL_FRAME_INTRODUCE, wire, KL_INTRODUCTION_WIRE(introduction->npartners));
 }
 
-/* The door is closed first: whoever has been introduced may open the next rendezvous at the same address. */
+/* Nobody else may come: whoever has been introduced may open the next rendezvous at the same address. */
 static void introduce_all(struct kl_root *root)
 {
     struct kl_introduction introduction = {0};
 
     KL_INFO(KL_BOOTSTRAP, "all %d ranks have announced themselves", root->nranks);
-    close_door(root);
+    stop_listening(root);
     root->introduced = true;
     kl_key_random(introduction.session, sizeof introduction.session);
     for (struct visitor *v = root->visitors, *next; v; v = next) {
@@ -293,12 +281,12 @@ static void set_deadline(struct kl_root *root, uint64_t patience_ms)
 }
 
 /* False: it was no announcement. Otherwise the visitor may have ended. */
-static bool hear(struct visitor *v, const struct kl_message *m)
+static bool hear(struct visitor *v, const struct kl_frame *f)
 {
     struct kl_root *root = v->root;
     struct kl_announce a;
 
-    if (m->frame.type != KL_FRAME_ANNOUNCE || !kl_announce_decode(m->body, m->frame.length, &a)) return false;
+    if (f->head.type != KL_FRAME_ANNOUNCE || !kl_announce_decode(f->body, f->head.length, &a)) return false;
     if (a.patience_ms > PATIENCE_MAX_MS) a.patience_ms = PATIENCE_MAX_MS;
     if (!begin(root, &a)) return false;
     v->rank = a.card.rank;
@@ -333,20 +321,20 @@ static void lost(struct visitor *v)
 static void listen_to(struct visitor *v)
 {
     for (;;) {
-        struct kl_message *message;
+        struct kl_frame *frame;
         size_t room;
         unsigned char *to = kl_assembler_room(&v->assembler, &room);
         ssize_t n = recv(v->fd, to, room, 0);
 
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return;
-        if (n <= 0 || v->rank >= 0 || kl_assembler_filled(&v->assembler, (size_t)n, KL_ANNOUNCE_WIRE, &message)) {
+        if (n <= 0 || v->rank >= 0 || kl_assembler_filled(&v->assembler, (size_t)n, KL_ANNOUNCE_WIRE, &frame)) {
             lost(v); /* gone, or talking nonsense */
             return;
         }
-        if (!message) continue;
-        bool heard = hear(v, message);
-        free(message);
+        if (!frame) continue;
+        bool heard = hear(v, frame);
+        free(frame);
         if (!heard) lost(v);
         return;
     }
@@ -366,12 +354,12 @@ static void on_visitor(void *ctx, uint32_t events)
     retire_if_done(root);
 }
 
-static void on_guest(void *ctx, struct kl_guest *guest)
+static void on_incoming(void *ctx, struct kl_incoming *incoming)
 {
     struct kl_root *root = ctx;
     struct visitor *v = calloc(1, sizeof *v);
 
-    if (!v || !kl_guest_admit(guest, &v->fd)) {
+    if (!v || !kl_incoming_admit(incoming, &v->fd)) {
         free(v);
         return;
     }
@@ -393,10 +381,7 @@ static void on_clock(void *ctx, uint32_t events)
     struct kl_root *root = ctx;
 
     (void)events;
-    pthread_mutex_lock(&root->lock);
-    bool stopping = root->stopping;
-    pthread_mutex_unlock(&root->lock);
-    if (stopping || root->failed || root->introduced) {
+    if (root->failed || root->introduced) {
         retire(root);
         return;
     }
@@ -404,17 +389,32 @@ static void on_clock(void *ctx, uint32_t events)
     retire_if_done(root);
 }
 
-static ncclResult_t open_door(struct kl_root *root, struct kl_id *id)
+static ncclResult_t listen_for_ranks(struct kl_root *root, struct kl_id *id)
 {
-    struct kl_hello me = {.version = KL_PROTOCOL, .type = KL_CONNECTION_ROOT, .side = KL_HOST, .from = KL_NO_RANK};
+    struct kl_hello me = {.version = KL_PROTOCOL,
+                          .type = KL_CONNECTION_ROOT,
+                          .side = KL_HOST,
+                          .from = KL_NO_RANK,
+                          .name = kl_id_name(id)};
     struct kl_key key = kl_key_derive(&id->secret, "kolo root", NULL, 0);
-    struct kl_door *door;
 
-    KL_TRY(kl_door_create(root->loop, id->address, &id->naddresses, &door));
-    pthread_mutex_lock(&root->lock); /* whoever closes the door, on the loop, waits until it is wholly open */
-    root->door = door;
-    ncclResult_t rc = kl_door_open(door, &key, &me, on_guest, root);
-    pthread_mutex_unlock(&root->lock);
+    KL_TRY(kl_acceptor_create(root->loop, id->address, &id->naddresses, &me, on_incoming, root, &root->acceptor));
+    kl_acceptor_open(root->acceptor, &key);
+    return ncclSuccess;
+}
+
+struct start {
+    struct kl_root *root;
+    struct kl_id *id;
+};
+
+static ncclResult_t start(void *ctx)
+{
+    struct start *s = ctx;
+
+    KL_TRY(kl_loop_add(s->root->loop, -1, 0, on_clock, s->root, &s->root->clock));
+    ncclResult_t rc = listen_for_ranks(s->root, s->id);
+    if (rc) kl_source_remove(s->root->clock);
     return rc;
 }
 
@@ -422,37 +422,46 @@ ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **out)
 {
     struct kl_root *root = calloc(1, sizeof *root);
     struct kl_id opened = *id;
+    struct start s = {.root = root, .id = &opened};
     ncclResult_t rc;
 
     if (!root) return KL_NOMEM("a rendezvous");
-    pthread_mutex_init(&root->lock, NULL);
     root->held = out != NULL;
     KL_TRY_OR(rc, out, kl_loop_hold(&root->loop));
-    KL_TRY_OR(rc, out, kl_loop_add(root->loop, -1, 0, on_clock, root, &root->clock));
-    rc = open_door(root, &opened);
-    if (rc) {
-        kl_root_stop(root); /* by the loop, which may already be busy with visitors */
-        return rc;
-    }
+    KL_TRY_OR(rc, out, kl_loop_run(root->loop, start, &s));
     *id = opened;
-    if (out) *out = root;
+    if (out) *out = root; /* else it may be gone already */
     return ncclSuccess;
 out:
-    kl_source_remove(root->clock);
-    kl_loop_drop(root->loop);
     root_free(root);
     return rc;
 }
 
-void kl_root_stop(struct kl_root *root)
+/* Who has been answered gets the answer; the others see their connection end. */
+static ncclResult_t stop(void *ctx)
 {
-    if (!root) return;
-    close_door(root); /* before the root can be gone: the door's callbacks use it */
-    pthread_mutex_lock(&root->lock);
-    bool retired = root->retired;
+    struct kl_root *root = ctx;
+
     root->held = false;
     root->stopping = true;
-    if (!retired) kl_source_deadline(root->clock, 0);
-    pthread_mutex_unlock(&root->lock);
-    if (retired) root_free(root);
+    if (root->retired) {
+        root_free(root);
+        return ncclSuccess;
+    }
+    stop_listening(root);
+    for (struct visitor *v = root->visitors, *next; v; v = next) {
+        next = v->next;
+        if (!v->answer) visitor_end(v);
+    }
+    retire_if_done(root);
+    return ncclSuccess;
+}
+
+void kl_root_stop(struct kl_root *root)
+{
+    struct kl_loop *loop;
+
+    if (!root || kl_loop_hold(&loop)) return; /* the root's own, which outlives this call so */
+    (void)kl_loop_run(loop, stop, root);
+    kl_loop_drop(loop);
 }

@@ -59,7 +59,7 @@ static void heads_are_checked(void **state)
     (void)state;
     FOR_EACH_CASE(c, head_cases)
     {
-        struct kl_frame f = {.tag = 77};
+        struct kl_frame_head f = {.tag = 77};
         expect_case(c->label, kl_frame_decode(c->head, &f) == c->good);
         if (!c->good) expect_case(c->label, f.tag == 77);
         if (c->good) kl_frame_encode(&f, again);
@@ -74,7 +74,7 @@ static void feed(const unsigned char *stream, size_t bytes, size_t piece, int nm
     int seen = 0;
 
     for (size_t at = 0; at < bytes;) {
-        struct kl_message *m;
+        struct kl_frame *m;
         size_t room, n = piece < bytes - at ? piece : bytes - at;
         unsigned char *to = kl_assembler_room(&a, &room);
         assert_in_range(room, 1, KL_FRAME_MAX);
@@ -83,9 +83,9 @@ static void feed(const unsigned char *stream, size_t bytes, size_t piece, int nm
         at += n;
         assert_int_equal(kl_assembler_filled(&a, n, 100, &m), ncclSuccess);
         if (!m) continue;
-        assert_int_equal(m->frame.tag, seen);
-        assert_int_equal(m->frame.length, seen * 3);
-        for (uint32_t i = 0; i < m->frame.length; i++) assert_int_equal(m->body[i], (seen + (int)i) & 255);
+        assert_int_equal(m->head.tag, seen);
+        assert_int_equal(m->head.length, seen * 3);
+        for (uint32_t i = 0; i < m->head.length; i++) assert_int_equal(m->body[i], (seen + (int)i) & 255);
         free(m);
         seen++;
     }
@@ -100,7 +100,7 @@ static void frames_are_assembled_from_any_pieces(void **state)
 
     (void)state;
     for (int k = 0; k < 20; k++) {
-        struct kl_frame f = {.type = KL_FRAME_DATA, .tag = (uint32_t)k, .length = (uint32_t)k * 3};
+        struct kl_frame_head f = {.type = KL_FRAME_DATA, .tag = (uint32_t)k, .length = (uint32_t)k * 3};
         kl_frame_encode(&f, stream + bytes);
         bytes += KL_FRAME_HEAD;
         for (int i = 0; i < k * 3; i++) stream[bytes++] = (unsigned char)(k + i);
@@ -110,9 +110,9 @@ static void frames_are_assembled_from_any_pieces(void **state)
 
 static void an_assembler_refuses_what_is_too_long(void **state)
 {
-    struct kl_frame f = {.type = KL_FRAME_DATA, .length = 101};
+    struct kl_frame_head f = {.type = KL_FRAME_DATA, .length = 101};
     struct kl_assembler a = {0};
-    struct kl_message *m = NULL;
+    struct kl_frame *m = NULL;
     size_t room;
 
     (void)state;
@@ -251,8 +251,8 @@ static void notices_out_of_range_are_refused(void **state)
 static struct kl_handshake greeted(uint32_t from, uint32_t to)
 {
     struct kl_handshake h;
-    struct kl_hello caller = {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, from, to};
-    struct kl_hello host = {KL_PROTOCOL, KL_CONNECTION_PEER, KL_HOST, to, KL_NO_RANK};
+    struct kl_hello caller = {KL_PROTOCOL, KL_CONNECTION_PEER, KL_CALLER, from, to, 0xfedcba98};
+    struct kl_hello host = {KL_PROTOCOL, KL_CONNECTION_PEER, KL_HOST, to, KL_NO_RANK, 0xfedcba98};
 
     memset(&h.key, 7, sizeof h.key);
     kl_hello_encode(&caller, h.caller);
@@ -290,27 +290,29 @@ static void answers_are_proofs_too(void **state)
 {
     struct kl_handshake h = greeted(1, 2), wrong = h;
     unsigned char answer[KL_ANSWER_BYTES], proof[KL_PROOF_BYTES];
-    enum kl_verdict verdict;
+    enum kl_handshake_outcome outcome;
 
     (void)state;
-    for (int v = KL_WELCOME; v <= KL_NOT_HERE; v++) {
-        kl_handshake_answer(&h, (enum kl_verdict)v, answer);
-        assert_true(kl_handshake_answered(&h, answer, &verdict));
-        assert_int_equal(verdict, v);
+    for (int o = KL_ADMITTED; o <= KL_NOT_HERE; o++) {
+        kl_handshake_answer(&h, (enum kl_handshake_outcome)o, answer);
+        assert_true(kl_handshake_answered(&h, answer, &outcome));
+        assert_int_equal(outcome, o);
     }
     kl_handshake_answer(&h, KL_ELSEWHERE, answer);
-    answer[0] = KL_WELCOME; /* the verdict is proved, too */
-    assert_false(kl_handshake_answered(&h, answer, &verdict));
-    kl_handshake_answer(&h, KL_WELCOME, answer);
+    answer[0] = KL_ADMITTED; /* the outcome is proved, too */
+    assert_false(kl_handshake_answered(&h, answer, &outcome));
+    kl_handshake_answer(&h, KL_ADMITTED, answer);
     wrong.key.bytes[0] ^= 1;
-    assert_false(kl_handshake_answered(&wrong, answer, &verdict));
+    assert_false(kl_handshake_answered(&wrong, answer, &outcome));
     kl_handshake_prove(&h, proof); /* the caller's own proof, sent back to it */
     memcpy(answer + 8, proof, sizeof proof);
-    assert_false(kl_handshake_answered(&h, answer, &verdict));
+    assert_false(kl_handshake_answered(&h, answer, &outcome));
     memset(answer, 0, sizeof answer);
-    assert_false(kl_handshake_answered(&h, answer, &verdict));
-    kl_handshake_answer(&h, KL_REFUSED, answer); /* needs no key, and tells nothing about it */
-    for (size_t i = 8; i < sizeof answer; i++) assert_int_equal(answer[i], 0);
+    assert_false(kl_handshake_answered(&h, answer, &outcome));
+    for (int o = KL_REFUSED; o <= KL_UNKNOWN; o++) { /* these need no key, and tell nothing about it */
+        kl_handshake_answer(&h, (enum kl_handshake_outcome)o, answer);
+        for (size_t i = 8; i < sizeof answer; i++) assert_int_equal(answer[i], 0);
+    }
 }
 
 static void hellos_say_what_they_mean(void **state)
@@ -324,6 +326,7 @@ static void hellos_say_what_they_mean(void **state)
     assert_int_equal(hello.side, KL_CALLER);
     assert_int_equal(hello.from, 0x01020304);
     assert_int_equal(hello.to, 5);
+    assert_int_equal(hello.name, 0xfedcba98);
     assert_true(kl_hello_plausible(h.caller));
     h.caller[7] ^= 1;
     assert_false(kl_hello_plausible(h.caller));
@@ -425,6 +428,32 @@ static void rendezvous_are_ids(void **state)
     assert_memory_equal(&a, &b, sizeof a);
 }
 
+/* An id that lost a digit, or is not ours, is still somebody's key. */
+static void what_is_said_about_a_damaged_id_holds_none_of_its_digits(void **state)
+{
+    char whole[2 * NCCL_UNIQUE_ID_BYTES + 1], text[sizeof whole + 1];
+    struct kl_id id = some_id(1);
+    ncclUniqueId bytes;
+
+    (void)state;
+    kl_id_pack(&id, &bytes);
+    kl_bootstrap_id_format(&bytes, whole);
+    kl_error_quiet(1);
+    for (int damage = 0; damage < 4; damage++) {
+        snprintf(text, sizeof text, damage == 1 ? "%s0" : "%s", whole);
+        if (damage == 0) text[sizeof whole - 2] = 0;
+        if (damage == 2) text[0] = '0'; /* another library's */
+        if (damage == 3) text[100] = ':';
+        assert_int_equal(kl_bootstrap_id_parse(text, &bytes), ncclInvalidArgument);
+        for (size_t i = 0; i + 8 <= strlen(text); i++) {
+            char part[9] = "";
+            memcpy(part, text + i, 8);
+            if (strstr(kl_error_text(), part)) fail_msg("\"%s\" says \"%s\"", kl_error_text(), part);
+        }
+    }
+    kl_error_quiet(0);
+}
+
 /* ---- ranges and partners ---- */
 
 static bool listed(const void *ctx, int rank)
@@ -490,6 +519,7 @@ int main(void)
         cmocka_unit_test(ids_survive_as_bytes_and_digits),
         cmocka_unit_test(bytes_that_are_no_id_are_refused),
         cmocka_unit_test(rendezvous_are_ids),
+        cmocka_unit_test(what_is_said_about_a_damaged_id_holds_none_of_its_digits),
         cmocka_unit_test(ranges_are_compressed),
         cmocka_unit_test(partners_are_mutual),
     };

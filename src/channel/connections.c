@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { FIRST_ROOM = 64 };
-enum { TAG_CARD = 0x4b000000, TAG_REPLY = 0x4b010000 };
+enum { TAG_CARD = 0x4b000000, TAG_REPLY = 0x4b010000, TAG_ARENA = 0x4b020000 };
 
 enum state { ASKED, BEGUN, READY };
 
@@ -31,6 +31,8 @@ struct kl_connections {
     struct kl_common common;
     struct connection **table; /* open addressing; room is a power of two, more than half of it free */
     size_t room, used;
+    struct kl_arena *arenas;
+    uint32_t narenas;
     struct list asked; /* of collectives, not begun */
     struct list begun; /* on the way */
     uint16_t *busy;    /* by peer: connections of collectives on the way; NULL until needed */
@@ -234,6 +236,50 @@ void kl_connections_start(struct kl_connections *cs)
     cs->started = true;
 }
 
+/* ---- shared memory ---- */
+
+ncclResult_t kl_connections_share(struct kl_connections *cs, const int32_t *ranks, int n, int own, size_t bytes,
+                                  struct kl_arena **arena)
+{
+    struct kl_arena_config config = {
+        .bootstrap = cs->config.bootstrap,
+        .ranks = ranks,
+        .n = n,
+        .own = own,
+        .tag = TAG_ARENA + cs->narenas,
+        .bytes = bytes,
+        .patience_ms = cs->config.patience_ms,
+    };
+    struct kl_arena *a = calloc(1, sizeof *a);
+
+    if (!a) return KL_NOMEM("memory that ranks share");
+    ncclResult_t rc = kl_arena_begin(a, &config);
+    if (rc) {
+        kl_arena_fini(a);
+        free(a);
+        return rc;
+    }
+    a->next = cs->arenas;
+    cs->arenas = a;
+    cs->narenas++;
+    *arena = a;
+    return ncclSuccess;
+}
+
+/* MOVED: some became ready; DONE: all are. */
+static enum kl_progress progress_arenas(struct kl_connections *cs, ncclResult_t *rc)
+{
+    bool moved = false, all = true;
+
+    for (struct kl_arena *a = cs->arenas; a; a = a->next) {
+        if (a->ready) continue;
+        moved |= kl_arena_progress(a, rc) == KL_DONE;
+        if (*rc) return KL_DONE;
+        all = all && a->ready;
+    }
+    return all ? KL_DONE : moved ? KL_MOVED : KL_STALLED;
+}
+
 /* ---- life ---- */
 
 ncclResult_t kl_connections_create(const struct kl_connections_config *config, struct kl_connections **connections)
@@ -252,9 +298,19 @@ ncclResult_t kl_connections_create(const struct kl_connections_config *config, s
     return ncclSuccess;
 }
 
+static void free_arenas(struct kl_connections *cs)
+{
+    for (struct kl_arena *a = cs->arenas, *next; a; a = next) {
+        next = a->next;
+        kl_arena_fini(a);
+        free(a);
+    }
+}
+
 void kl_connections_free(struct kl_connections *cs)
 {
     if (!cs) return;
+    free_arenas(cs);
     for (size_t i = 0; i < cs->room; i++) {
         if (!cs->table[i]) continue;
         kl_connector_free(&cs->table[i]->connector);
@@ -311,13 +367,18 @@ enum kl_progress kl_connections_progress(struct kl_connections *cs, ncclResult_t
     }
     cs->begun = left;
     if (!left.first) clear(&cs->begun);
+    enum kl_progress shared = *rc ? KL_DONE : progress_arenas(cs, rc);
     if (*rc) return KL_DONE;
-    return cs->begun.first || (cs->started && cs->asked.first) ? got : KL_DONE;
+    if (cs->begun.first || (cs->started && cs->asked.first)) return shared == KL_MOVED ? KL_MOVED : got;
+    return shared;
 }
 
 int kl_connections_blocked_on(const struct kl_connections *cs)
 {
-    return cs->begun.first ? cs->begun.first->edge.peer : -1;
+    int peer = cs->begun.first ? cs->begun.first->edge.peer : -1;
+
+    for (const struct kl_arena *a = cs->arenas; a && peer < 0; a = a->next) peer = kl_arena_blocked_on(a);
+    return peer;
 }
 
 int kl_connections_steps(const struct kl_connections *cs)
@@ -340,6 +401,7 @@ void kl_connections_revoke(struct kl_connections *cs)
 
 void kl_connections_leave(struct kl_connections *cs)
 {
+    for (struct kl_arena *a = cs->arenas; a; a = a->next) kl_arena_leave(a);
     for (size_t i = 0; i < cs->room; i++)
         if (cs->table[i] && cs->table[i]->state == READY) kl_connector_leave(&cs->table[i]->connector);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * connections.h - all connectors of a communicator, by edge; made when first asked for, and never waited for.
+ * connections.h - all connectors of a communicator, by edge, and the memory that ranks share; made when first asked
+ * for, and never waited for.
  *
  * Who needs an edge asks for its connector. The two ends then connect in the background of what they do anyway: whoever
  * waits for the connector calls kl_connections_progress. Cards and replies (transport.h) travel through the bootstrap,
@@ -21,6 +22,7 @@
 #ifndef KL_CHANNEL_CONNECTIONS_H
 #define KL_CHANNEL_CONNECTIONS_H
 
+#include "channel/arena.h"
 #include "channel/edge.h"
 #include "device/host/stream.h"
 #include "transport/transport.h"
@@ -54,10 +56,17 @@ void kl_connections_free(struct kl_connections *cs);
  */
 ncclResult_t kl_connections_get(struct kl_connections *cs, const struct kl_edge *edge, struct kl_connector **connector);
 
+/**
+ * Memory of `bytes` that `n` ranks map, this one the `own`-th of them; it lives as long as `cs`, as does `ranks`, and may be used
+ * once it is `ready`. All of them ask, in the same order if they ask for several.
+ */
+ncclResult_t kl_connections_share(struct kl_connections *cs, const int32_t *ranks, int n, int own, size_t bytes,
+                                  struct kl_arena **arena);
+
 /** Put the edges of collectives that were asked for in their order. All ranks have asked for the ends of the same ones. */
 void kl_connections_start(struct kl_connections *cs);
 
-/** Go on with what is not connected. DONE: everything is. *rc is set on failure, with DONE. */
+/** Go on with what is not connected, or shared. DONE: everything is. *rc is set on failure, with DONE. */
 enum kl_progress kl_connections_progress(struct kl_connections *cs, ncclResult_t *rc);
 
 /** A rank whose card or reply is waited for; -1 if there is none. */

@@ -2,8 +2,8 @@
 /**
  * algorithm.h - what an algorithm is: a row for each one and the functions that it carries out in the same way.
  *
- * An operation runs on some channels. On each, the algorithm has *links*: the connectors of this rank's edges and its
- * position, asked for once and kept. The share of a channel is carried out by an `op`: memory of op_bytes that belongs to the
+ * An operation runs on some channels. On each, the algorithm has *links*: the connectors of this rank's edges, or memory
+ * that all ranks share, and its position, asked for once and kept. The share of a channel is carried out by an `op`: memory of op_bytes that belongs to the
  * communicator, started, and progressed until it is done.
  *
  * A new algorithm is a file and a line in the table of algorithms.c.
@@ -22,6 +22,8 @@ struct kl_links {
     int *order; /* of the position; owned */
     int nrecv, nsend;
     struct kl_connector *recv[KL_EDGES_MAX], *send[KL_EDGES_MAX]; /* by edge number; NULL: there is none */
+    struct kl_arena *arena;                                       /* NULL: it shares none */
+    void *own;                                                    /* the algorithm's, given back by its unlink */
     bool ready;                                                   /* all of them are */
 };
 
@@ -41,12 +43,16 @@ struct kl_share {
 struct kl_algorithm {
     enum kl_algo algo;
     uint32_t funcs, protos; /* bits that it serves */
+    bool one_memory;        /* it needs memory that all ranks of the communicator can map */
     size_t op_bytes;
     const struct kl_schedule *schedule[KL_FUNCS]; /* for the mover; NULL: it has an op of its own */
 
     /** Fill in position and edges of a channel; the connectors are asked for, not ready. */
     ncclResult_t (*link)(const struct kl_connect *graph, struct kl_connections *cs, int channel,
                          struct kl_links *links);
+
+    /** Give back what `own` holds, also after a failure of link. NULL: nothing. */
+    void (*unlink)(struct kl_links *links);
 
     void (*start)(const struct kl_algorithm *a, void *op, struct kl_links *links, const struct kl_share *share);
 

@@ -5,34 +5,36 @@
 #include "coll/algorithms.h"
 
 /* Candidates that no algorithm here serves. */
-static void drop_missing(int func, float cost[KL_ALGOS][KL_PROTOS])
+static void drop_missing(const struct kl_chooser *c, int func, float cost[KL_ALGOS][KL_PROTOS])
 {
     for (int a = 0; a < KL_ALGOS; a++)
         for (int p = 0; p < KL_PROTOS; p++)
-            if (kl_algorithm_find(func, a, p) < 0) cost[a][p] = -1;
+            if (kl_algorithm_find(func, a, p, c->one_memory) < 0) cost[a][p] = -1;
 }
 
-static ncclResult_t ask_tuner(const struct kl_tuning *tuning, const struct kl_tuning_op *op,
+static ncclResult_t ask_tuner(const struct kl_chooser *c, const struct kl_tuning_op *op,
                               struct kl_tuning_choice *choice)
 {
+    const struct kl_tuning *tuning = c->tuning;
     float cost[KL_ALGOS][KL_PROTOS];
 
     KL_TRY(kl_tuning_choose(tuning, op, choice, cost));
-    if (kl_algorithm_find(op->func, choice->algo, choice->proto) >= 0) return ncclSuccess;
-    drop_missing(op->func, cost);
+    if (kl_algorithm_find(op->func, choice->algo, choice->proto, c->one_memory) >= 0) return ncclSuccess;
+    drop_missing(c, op->func, cost);
     KL_TRY(kl_tuning_pick(tuning, op, cost, choice));
     kl_tuning_size(tuning, op->bytes, choice);
     return ncclSuccess;
 }
 
-static ncclResult_t choose(const struct kl_tuning *tuning, const struct kl_task *t, size_t elem_bytes,
+static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, size_t elem_bytes,
                            struct kl_choice *choice)
 {
+    const struct kl_tuning *tuning = c->tuning;
     size_t bytes = kl_func_bytes(t->func, t->count * elem_bytes, tuning->in.nranks);
     struct kl_tuning_op op = kl_tuning_op_of(t->func, (int64_t)bytes, t->type, t->op);
     struct kl_tuning_choice tuned;
 
-    KL_TRY(ask_tuner(tuning, &op, &tuned));
+    KL_TRY(ask_tuner(c, &op, &tuned));
     struct kl_cut_request cut = {
         .func = t->func,
         .nranks = tuning->in.nranks,
@@ -42,7 +44,7 @@ static ncclResult_t choose(const struct kl_tuning *tuning, const struct kl_task 
         .ll = tuned.proto == KL_PROTO_LL,
     };
     *choice = (struct kl_choice){
-        .algorithm = (int8_t)kl_algorithm_find(t->func, tuned.algo, tuned.proto),
+        .algorithm = (int8_t)kl_algorithm_find(t->func, tuned.algo, tuned.proto, c->one_memory),
         .proto = (uint8_t)tuned.proto,
         .cut = kl_cut_among(&cut),
     };
@@ -56,7 +58,7 @@ ncclResult_t kl_choose(struct kl_chooser *chooser, struct kl_task *t, size_t ele
 
     if (r->what != what || r->count != t->count) {
         struct kl_choice choice;
-        KL_TRY(choose(chooser->tuning, t, elem_bytes, &choice));
+        KL_TRY(choose(chooser, t, elem_bytes, &choice));
         *r = (struct kl_remembered){.count = t->count, .what = what, .choice = choice};
     }
     t->choice = r->choice;

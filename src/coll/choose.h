@@ -17,6 +17,7 @@ enum { KL_CHOICES = 64 };
 
 struct kl_chooser {
     const struct kl_tuning *tuning; /* outlives the chooser */
+    bool one_memory;                /* all ranks can map the same */
     struct kl_remembered {
         size_t count;
         uint32_t what; /* function, type and operation; 0: nothing is remembered */

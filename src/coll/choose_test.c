@@ -120,10 +120,10 @@ static int cheapest_row(const struct kl_tuning *t, const struct kl_tuning_op *op
     assert_int_equal(kl_tuning_choose(t, op, &unused, cost), ncclSuccess);
     for (int a = 0; a < KL_ALGOS; a++)
         for (int p = 0; p < KL_PROTOS; p++) {
-            if (cost[a][p] < 0 || kl_algorithm_find(op->func, a, p) < 0) continue;
+            if (cost[a][p] < 0 || kl_algorithm_find(op->func, a, p, false) < 0) continue;
             if (best >= 0 && cost[a][p] >= best) continue;
             best = cost[a][p];
-            row = kl_algorithm_find(op->func, a, p);
+            row = kl_algorithm_find(op->func, a, p, false);
             *proto = p;
         }
     return row;
@@ -152,7 +152,7 @@ static void what_no_row_serves_falls_away(void **state)
         int proto = -1, row = cheapest_row(&t, &op, &proto);
         struct kl_choice got = choose(&chooser, task);
         assert_int_equal(kl_tuning_choose(&t, &op, &wish, NULL), ncclSuccess);
-        fallen += kl_algorithm_find(op.func, wish.algo, wish.proto) < 0;
+        fallen += kl_algorithm_find(op.func, wish.algo, wish.proto, false) < 0;
         assert_true(got.algorithm == row && got.proto == proto);
         assert_true(kl_algorithms[row]->funcs >> op.func & 1 && kl_algorithms[row]->protos >> proto & 1);
     }

@@ -50,6 +50,7 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     memset(e, 0, sizeof *e);
     e->config = *config;
     e->chooser.tuning = config->tuning;
+    e->chooser.one_memory = config->one_memory;
     e->op_stride = largest_op();
     e->ops = aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     e->wide = kl_lines_wide_works();
@@ -64,17 +65,19 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     return ncclSuccess;
 }
 
-static void free_links(struct kl_links *links)
+static void free_links(const struct kl_algorithm *a, struct kl_links *links)
 {
-    if (links) kl_links_fini(links);
+    if (!links) return;
+    if (a->unlink) a->unlink(links);
+    kl_links_fini(links);
     free(links);
 }
 
 void kl_exec_free(struct kl_exec *e)
 {
     if (!e) return;
-    for (int a = 0; a < KL_ALGORITHM_ROWS; a++)
-        for (int c = 0; c < KL_MAX_CHANNELS; c++) free_links(e->links[a][c]);
+    for (int a = 0; kl_algorithms[a]; a++)
+        for (int c = 0; c < KL_MAX_CHANNELS; c++) free_links(kl_algorithms[a], e->links[a][c]);
     kl_exchange_fini(&e->exchange);
     free(e->ops);
     free(e);
@@ -159,6 +162,7 @@ static bool is_of_use(const struct kl_exec *e, int row)
     const struct kl_tuning *t = e->config.tuning;
     const struct kl_algorithm *a = kl_algorithms[row];
 
+    if (a->one_memory && !e->config.one_memory) return false;
     for (int f = 0; f < KL_FUNCS; f++)
         for (int p = 0; p < KL_PROTOS; p++)
             if (a->funcs >> f & 1 && a->protos >> p & 1 && t->bandwidth[f][a->algo][p] > 0) return true;

@@ -29,8 +29,8 @@ bool kl_links_ready(struct kl_links *links)
     if (links->ready) return true;
     for (int i = 0; i < links->nrecv; i++) ready = ready && (!links->recv[i] || links->recv[i]->ready);
     for (int i = 0; i < links->nsend; i++) ready = ready && (!links->send[i] || links->send[i]->ready);
-    links->ready = ready;
-    return ready;
+    links->ready = ready && (!links->arena || links->arena->ready);
+    return links->ready;
 }
 
 void kl_links_fini(struct kl_links *links)

@@ -57,20 +57,14 @@ void kl_mover_start(const struct kl_algorithm *a, void *memory, struct kl_links 
     if (op->position.order && kl_func_info[share->func].rooted)
         op->position.root = ring_index(&op->position, share->root);
     for (int i = 0; i < op->schedule->lanes; i++) {
-        op->lane[i] = (struct kl_lane){.first = share->first, .hops = op->schedule->hops(&op->position, i)};
+        op->lane[i].first = share->first;
+        op->lane[i].hops = op->schedule->hops(&op->position, i);
+        op->lane[i].prepared = false;
         begin_loop(op, &op->lane[i]);
     }
 }
 
 /* ---- one hop ---- */
-
-/** A hop with its addresses. */
-struct move {
-    struct kl_hop hop;
-    const char *own;
-    char *result;
-    size_t count, bytes;
-};
 
 static size_t offset_of(const struct kl_mover *op, const struct kl_lane *lane, enum kl_layout layout, int place)
 {
@@ -91,19 +85,20 @@ static size_t count_of(const struct kl_mover *op, const struct kl_lane *lane, in
     return left < lane->chunk ? left : lane->chunk;
 }
 
-static struct move next_move(const struct kl_mover *op, int lane_number)
+static struct kl_move next_move(const struct kl_mover *op, int lane_number)
 {
     const struct kl_lane *lane = &op->lane[lane_number];
     const struct kl_share *s = &op->share;
     struct kl_hop hop = op->schedule->hop(&op->position, lane_number, lane->hop);
     size_t count = count_of(op, lane, hop.own);
 
-    return (struct move){
+    return (struct kl_move){
         .hop = hop,
         .own = (const char *)s->send + offset_of(op, lane, op->schedule->send, hop.own) * s->elem_bytes,
         .result = (char *)s->recv + offset_of(op, lane, op->schedule->recv, hop.result) * s->elem_bytes,
         .count = count,
         .bytes = count * s->elem_bytes,
+        .lines = op->lines && count * s->elem_bytes > KL_FIFO_INLINE,
     };
 }
 
@@ -113,22 +108,22 @@ static int first_edge(uint32_t set)
     return __builtin_ctz(set);
 }
 
-static bool is_there(const struct kl_mover *op, struct kl_connector *c)
+static bool is_there(const struct kl_move *m, struct kl_connector *c)
 {
-    return op->lines ? kl_lines_ready(&c->rx) : kl_fifo_ready(&c->rx);
+    return m->lines ? kl_lines_ready(&c->rx) : kl_fifo_ready(&c->rx);
 }
 
 /* Is everything there that the hop needs? Nothing is touched before it is. */
-static bool can_move(const struct kl_mover *op, const struct kl_hop *hop)
+static bool can_move(const struct kl_mover *op, const struct kl_move *m)
 {
-    for (uint32_t set = hop->recv; set; set &= set - 1)
-        if (!is_there(op, op->links->recv[first_edge(set)])) return false;
-    for (uint32_t set = hop->send; set; set &= set - 1)
+    for (uint32_t set = m->hop.recv; set; set &= set - 1)
+        if (!is_there(m, op->links->recv[first_edge(set)])) return false;
+    for (uint32_t set = m->hop.send; set; set &= set - 1)
         if (!kl_fifo_can_send(&op->links->send[first_edge(set)]->tx)) return false;
     return true;
 }
 
-static ncclResult_t refuse(const struct kl_mover *op, const struct move *m, const struct kl_connector *from,
+static ncclResult_t refuse(const struct kl_mover *op, const struct kl_move *m, const struct kl_connector *from,
                            const void *in, size_t bytes)
 {
     const char *name = kl_func_info[op->share.func].name;
@@ -147,12 +142,12 @@ static ncclResult_t refuse(const struct kl_mover *op, const struct move *m, cons
 }
 
 /* A chunk of an edge; NULL with an error. To be released. */
-static const void *open_chunk(struct kl_mover *op, const struct move *m, int edge, ncclResult_t *rc)
+static const void *open_chunk(struct kl_mover *op, const struct kl_move *m, int edge, ncclResult_t *rc)
 {
     struct kl_connector *c = op->links->recv[edge];
     size_t bytes;
     bool more;
-    const void *in = op->lines ? kl_lines_open(&c->rx, op->share.scratch, &bytes) : kl_fifo_open(&c->rx, &bytes, &more);
+    const void *in = m->lines ? kl_lines_open(&c->rx, op->share.scratch, &bytes) : kl_fifo_open(&c->rx, &bytes, &more);
 
     if (in && bytes == m->bytes) return in;
     *rc = refuse(op, m, c, in, bytes);
@@ -161,7 +156,7 @@ static const void *open_chunk(struct kl_mover *op, const struct move *m, int edg
 }
 
 /* The hop's value without what is received: the rank's own. */
-static void take_own(const struct kl_redop *redop, const struct move *m, char *to)
+static void take_own(const struct kl_redop *redop, const struct kl_move *m, char *to)
 {
     if (m->hop.actions & KL_HOP_FIRST && redop->first)
         redop->first(redop, to, m->own, m->count);
@@ -170,7 +165,7 @@ static void take_own(const struct kl_redop *redop, const struct move *m, char *t
 }
 
 /* `in` is the first chunk received, or (`later`) another one, which joins what is in `to` already. */
-static void take_in(const struct kl_redop *redop, const struct move *m, char *to, const void *in, bool later)
+static void take_in(const struct kl_redop *redop, const struct kl_move *m, char *to, const void *in, bool later)
 {
     if (later)
         redop->merge(redop, to, to, in, m->count);
@@ -180,7 +175,7 @@ static void take_in(const struct kl_redop *redop, const struct move *m, char *to
         memcpy(to, in, m->bytes);
 }
 
-static bool produce(struct kl_mover *op, const struct move *m, char *to, ncclResult_t *rc)
+static bool produce(struct kl_mover *op, const struct kl_move *m, char *to, ncclResult_t *rc)
 {
     const struct kl_redop *redop = op->share.redop;
 
@@ -205,19 +200,20 @@ static bool is_plain(const struct kl_mover *op, const struct kl_hop *hop)
 }
 
 /* Where the value is made: in the result, or where it leaves from. */
-static char *target_of(struct kl_mover *op, const struct move *m)
+static char *target_of(struct kl_mover *op, const struct kl_move *m)
 {
     if (m->hop.actions & KL_HOP_KEEP) return m->result;
-    if (op->lines) return (char *)op->share.scratch + KL_SCRATCH_BYTES / 2;
+    if (m->lines) return (char *)op->share.scratch + KL_SCRATCH_BYTES / 2;
     return kl_fifo_reserve(&op->links->send[first_edge(m->hop.send)]->tx, m->bytes);
 }
 
 /* `lasts`: the value stays where it is until the end of the operation. */
-static void send_value(struct kl_mover *op, const struct move *m, struct kl_connector *c, const char *value, bool lasts)
+static void send_value(struct kl_mover *op, const struct kl_move *m, struct kl_connector *c, const char *value,
+                       bool lasts)
 {
     struct kl_fifo_tx *tx = &c->tx;
 
-    if (op->lines) {
+    if (m->lines) {
         kl_lines_publish(tx, value, m->bytes, op->share.wide);
     } else if (lasts && tx->shares_memory && m->bytes >= LEND_FROM) {
         kl_fifo_publish_direct(tx, value, m->bytes, false);
@@ -228,12 +224,12 @@ static void send_value(struct kl_mover *op, const struct move *m, struct kl_conn
     }
 }
 
-static bool try_move(struct kl_mover *op, const struct move *m, ncclResult_t *rc)
+static bool try_move(struct kl_mover *op, const struct kl_move *m, ncclResult_t *rc)
 {
     bool plain = is_plain(op, &m->hop);
     const char *value = m->own;
 
-    if (!can_move(op, &m->hop)) return false;
+    if (!can_move(op, m)) return false;
     if (!plain) {
         char *to = target_of(op, m);
         if (!produce(op, m, to, rc)) return false;
@@ -247,6 +243,15 @@ static bool try_move(struct kl_mover *op, const struct move *m, ncclResult_t *rc
 
 /* ---- progress ---- */
 
+/* Hops without elements are at the end of the last loop: the other ends skip them too. */
+static void prepare(struct kl_mover *op, int number)
+{
+    struct kl_lane *lane = &op->lane[number];
+
+    lane->move = next_move(op, number);
+    lane->prepared = lane->move.count;
+}
+
 /* True: the lane is at its end. *rc is set on failure. */
 static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResult_t *rc)
 {
@@ -255,9 +260,10 @@ static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResu
     if (!lane->hops) return true;
     while (lane->first < op->share.end) {
         for (; lane->hop < lane->hops; lane->hop++) {
-            struct move m = next_move(op, number);
-            if (!m.count) continue; /* the end of the last loop: the other ends skip it too */
-            if (!try_move(op, &m, rc)) return false;
+            if (!lane->prepared) prepare(op, number);
+            if (!lane->prepared) continue;
+            if (!try_move(op, &lane->move, rc)) return false;
+            lane->prepared = false;
             *moved = true;
         }
         lane->first += lane->chunk * chunks_per_loop(op);
@@ -289,11 +295,11 @@ enum kl_progress kl_mover_progress(void *memory, ncclResult_t *rc)
 
 /* ---- diagnosis ---- */
 
-static int waits_for_data(const struct kl_mover *op, uint32_t set, bool gone)
+static int waits_for_data(const struct kl_mover *op, const struct kl_move *m, bool gone)
 {
-    for (; set; set &= set - 1) {
+    for (uint32_t set = m->hop.recv; set; set &= set - 1) {
         struct kl_connector *c = op->links->recv[first_edge(set)];
-        if (gone ? kl_fifo_sender_gone(&c->rx) : !is_there(op, c)) return c->peer;
+        if (gone ? kl_fifo_sender_gone(&c->rx) : !is_there(m, c)) return c->peer;
     }
     return -1;
 }
@@ -318,10 +324,9 @@ int kl_mover_blocked_on(void *memory, bool gone)
 
     for (int i = 0; i < op->schedule->lanes && peer < 0; i++) {
         const struct kl_lane *lane = &op->lane[i];
-        bool over = !lane->hops || lane->first >= op->share.end;
-        struct kl_hop hop = over ? (struct kl_hop){0} : next_move(op, i).hop;
-        peer = waits_for_data(op, hop.recv, gone);
-        if (peer < 0) peer = waits_for_room(op, hop.send, gone);
+        struct kl_move m = lane->prepared ? lane->move : (struct kl_move){.count = 0};
+        peer = waits_for_data(op, &m, gone);
+        if (peer < 0) peer = waits_for_room(op, m.hop.send, gone);
     }
     return peer;
 }

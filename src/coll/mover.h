@@ -21,9 +21,20 @@
 /** What arrives in lines, and what leaves in them. */
 #define KL_SCRATCH_BYTES (2 * (KL_LINES_BYTES + 64))
 
+/** A hop with its addresses. */
+struct kl_move {
+    struct kl_hop hop;
+    const char *own;
+    char *result;
+    size_t count, bytes;
+    bool lines; /* it travels in flagged lines: LL and LL128, but for what fits into the line of a step */
+};
+
 struct kl_lane {
     size_t first, chunk; /* element at which the current loop begins; elements of a chunk in it */
     int hop, hops;       /* next, and in all, of a loop */
+    bool prepared;       /* `move` is the next hop: it waits for its edges */
+    struct kl_move move;
 };
 
 struct kl_mover {

@@ -14,6 +14,8 @@
  * Memory order: finished is stored with release after the last task, loaded with acquire by the next launch: operation
  *           state passes from runner to runner. failed is stored with release after the text.
  * Threads:  one user thread at a time; any runner; the event loop thread reports failures; abort from any thread.
+ * Fork:     a child has a copy that it may not use for anything: the connections, the work and the memory that peers
+ *           share are the parent's.
  */
 #ifndef KL_COMM_COMM_H
 #define KL_COMM_COMM_H
@@ -23,6 +25,7 @@
 #include "channel/connections.h"
 #include "coll/exec.h"
 #include "comm/config.h"
+#include "comm/handle.h"
 #include "comm/world.h"
 #include "device/host/stream.h"
 #include "graph/p2p.h"
@@ -52,8 +55,17 @@ struct kl_phase_time {
     uint64_t ns;
 };
 
+/** Of init.c: how far it came, and what it puts back. */
+struct kl_init {
+    int phases_done;
+    struct kl_phase_time times[KL_PHASES_MAX];
+    struct kl_cpuset *home; /* where its thread ran before it moved near the device; NULL: it did not */
+};
+
 struct ncclComm {
-    uint64_t magic; /* KL_COMM_MAGIC while it lives */
+    struct kl_slot *slot;
+    ncclComm_t handle; /* what users hold of it */
+    uint32_t process;  /* kl_process_generation of who created it: nobody else may use it */
 
     /* hot: read by every operation, constant after init */
     int rank, nranks, device;
@@ -64,17 +76,15 @@ struct ncclComm {
     unsigned spin;       /* polls before yielding */
 
     alignas(KL_LINE) _Atomic uint32_t failed; /* ncclResult_t of the first failure */
-    _Atomic uint32_t aborting;                /* an abort has begun, and waits for in_call to end */
 
     /* the user thread's */
-    alignas(KL_LINE) _Atomic uint32_t in_call; /* it is inside a call; an abort waits until it is not */
-    uint64_t launched;                         /* launches queued */
-    uint64_t tasks_taken;                      /* tasks recorded */
-    struct kl_task *tasks;                     /* ring; grows while nothing is in flight */
-    uint64_t task_room;                        /* power of two */
-    struct kl_stream *last_stream;             /* of the last launch */
+    alignas(KL_LINE) uint64_t launched; /* launches queued */
+    uint64_t tasks_taken;               /* tasks recorded */
+    struct kl_task *tasks;              /* ring; grows while nothing is in flight */
+    uint64_t task_room;                 /* power of two */
+    struct kl_stream *last_stream;      /* of the last launch */
     uint64_t last_ticket;
-    bool finalized;
+    _Atomic bool finalized;
     struct kl_queued *queued; /* of the open group; grows, is kept */
     size_t nqueued, queued_room;
     struct ncclComm *group_next; /* in the list of the open group */
@@ -106,48 +116,28 @@ struct ncclComm {
     struct kl_stream *default_stream;
     int local_ranks; /* on this host */
     ncclUniqueId id;
-    struct kl_cpuset *home; /* during init: where its thread ran before; NULL: it was not moved */
-    struct kl_phase_time times[KL_PHASES_MAX];
-    int phases_done;
+    struct kl_init init;
 };
 
-/** Is it in the open group of the user thread? If so, an abort from another thread leaves the memory to the group's end. */
+/** Is it in the open group of a thread? If so, who ends it in another thread leaves the memory to the group's end. */
 enum kl_in_group { KL_GROUP_NONE, KL_GROUP_JOINED, KL_GROUP_ORPHANED };
-
-#define KL_COMM_MAGIC 0x6f6c6f6b6d6d6f63u
 
 /* ---- life: init.c ---- */
 
 /** Create and join, all phases. On failure nothing is held. Any thread. */
-ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int device, ncclComm_t *comm);
+ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int device, ncclComm_t *handle);
 
-/**
- * Around each call of the user thread: an abort from another thread waits for its end. Fails when one was faster: then
- * leave, and look at the communicator no more.
- */
-ncclResult_t kl_comm_enter(ncclComm_t comm);
-void kl_comm_leave(ncclComm_t comm);
-
-/** Does an abort wait for the call to end? It then frees the communicator. */
-bool kl_comm_aborting(ncclComm_t comm);
-
-/** Run what is queued; then no more operations. */
+/** Run what is queued; then no more operations. From inside (handle.h). */
 ncclResult_t kl_comm_finalize(ncclComm_t comm);
 
-/**
- * Is this a copy in a forked child? Then the connections and the work belong to the parent: nothing is waited for, nobody
- * is told anything, and only memory is freed.
- */
-bool kl_comm_inherited(ncclComm_t comm);
+/** Free a finalized communicator whose handle the caller has closed; waits (briefly) for callers to leave. */
+void kl_comm_destroy(ncclComm_t comm);
 
-/** Undo the phases and free. What is queued has finished or failed. */
-void kl_comm_free(ncclComm_t comm);
-
-/** Fail the communicator here and everywhere, wait (briefly) until nobody is inside it, and free it. */
+/** The same without waiting for what is queued: fail the communicator here and everywhere, and take its work back. */
 void kl_comm_abort(ncclComm_t comm);
 
-/** The group of the user thread has ended. True: the communicator was aborted meanwhile, and freed just now. */
-bool kl_comm_leave_group(ncclComm_t comm);
+/** The group of the calling thread has ended. If the communicator was ended meanwhile, this frees it. */
+void kl_comm_leave_group(ncclComm_t comm);
 
 /* ---- phases: peers.c, topology.c, near.c, graphs.c, agree.c, connect.c ---- */
 
@@ -171,8 +161,8 @@ void kl_comm_log_channels(ncclComm_t comm);
 
 /* ---- operations: record.c, launch.c, run.c ---- */
 
-/** Record a checked task: queue it on `stream`, or add it to the open group of the calling thread. */
-ncclResult_t kl_comm_issue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream);
+/** Record a checked task, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
+ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
 
 /** Check what the group collected, and make room for it. */
 ncclResult_t kl_comm_prepare_queued(ncclComm_t comm);

@@ -16,9 +16,8 @@ static ncclResult_t choose(void *ctx, int peer, const struct kl_transport **tran
 {
     ncclComm_t comm = ctx;
     struct kl_pair_facts facts = {.a = &comm->peers[comm->rank], .b = &comm->peers[peer]};
-    struct kl_pair_why why;
 
-    KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts, &why));
+    KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts));
     return kl_transport_choose(&facts, transport, index);
 }
 
@@ -78,7 +77,7 @@ void kl_comm_disconnect(ncclComm_t comm)
 {
     if (!comm->connections) return;
     /* A failure is told to all by the bootstrap, with its cause; a mark of leaving would only hide that cause. */
-    if (!kl_comm_inherited(comm) && !kl_load_acquire(&comm->failed)) kl_connections_leave(comm->connections);
+    if (!kl_load_acquire(&comm->failed)) kl_connections_leave(comm->connections);
     kl_connections_free(comm->connections);
     comm->connections = NULL;
 }

@@ -2,42 +2,15 @@
 #include "comm/devices.h"
 
 #include "base/error.h"
-#include "base/log.h"
 #include "device/host/device.h"
 #include "os/affinity.h"
 #include "topo/machine.h"
 #include "topo/xml.h"
 
-#include <unistd.h>
-
-static ncclResult_t check_file(const char *path, struct kl_xml **file)
-{
-    KL_TRY(kl_xml_check_system(*file));
-    if (kl_machine_file_gpus(*file) > 0) return ncclSuccess;
-    KL_WARN("%s names no GPU, so it says nothing about host devices: not used", path);
-    kl_xml_free(*file);
-    *file = NULL;
-    return ncclSuccess;
-}
-
 ncclResult_t kl_devices_file(const struct kl_comm_config *config, struct kl_xml **file)
 {
-    const char *path = config->topo_file;
-    struct kl_xml *loaded = NULL;
-
     *file = NULL;
-    if (!*path) return ncclSuccess;
-    if (access(path, R_OK)) {
-        KL_WARN("NCCL_TOPO_FILE=%s cannot be read: this machine is detected instead", path);
-        return ncclSuccess;
-    }
-    KL_TRY(kl_xml_load(path, kl_xml_topo_schema, &loaded));
-    ncclResult_t rc = check_file(path, &loaded);
-    if (rc)
-        kl_xml_free(loaded);
-    else
-        *file = loaded;
-    return rc;
+    return *config->topo_file ? kl_machine_read_file(config->topo_file, true, file) : ncclSuccess;
 }
 
 int kl_devices_count(const struct kl_comm_config *config, const struct kl_xml *file)

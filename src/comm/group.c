@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/group.h"
 
+#include "os/process.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 static _Thread_local struct {
     int depth;
+    uint32_t process; /* that opened it: in a forked child there is no group */
     ncclResult_t first_error;
     char text[KL_ERROR_TEXT]; /* of the first error */
     ncclComm_t comms;         /* in the order in which they joined, */
@@ -15,23 +18,41 @@ static _Thread_local struct {
 
 bool kl_group_open(void)
 {
-    return group.depth > 0;
+    return group.depth > 0 && kl_process_is(group.process);
+}
+
+static void free_jobs(struct kl_job *jobs)
+{
+    for (struct kl_job *next; jobs; jobs = next) {
+        next = jobs->next;
+        free(jobs);
+    }
+}
+
+/* What a child of fork finds was collected by its parent, of communicators that are none here. */
+static void forget_inherited(void)
+{
+    free_jobs(group.jobs);
+    group.jobs = NULL;
+    group.comms = group.last_comm = NULL;
+    group.depth = 0;
 }
 
 ncclResult_t kl_group_start(void)
 {
-    if (!group.depth++) {
+    if (!kl_group_open()) {
+        forget_inherited();
+        group.process = kl_process_generation();
         group.first_error = ncclSuccess;
-        group.comms = group.last_comm = NULL;
-        group.jobs = NULL;
         group.last_job = &group.jobs;
     }
+    group.depth++;
     return ncclSuccess;
 }
 
 ncclResult_t kl_group_note(ncclResult_t rc)
 {
-    if (rc && rc != ncclInProgress && group.depth && !group.first_error) {
+    if (rc && rc != ncclInProgress && kl_group_open() && !group.first_error) {
         group.first_error = rc;
         snprintf(group.text, sizeof group.text, "%s", kl_error_text());
     }
@@ -52,7 +73,7 @@ void kl_group_join(ncclComm_t comm)
 
 void kl_group_forget(ncclComm_t comm)
 {
-    ncclComm_t before = NULL, c = group.depth ? group.comms : NULL;
+    ncclComm_t before = NULL, c = kl_group_open() ? group.comms : NULL;
 
     while (c && c != comm) before = c, c = c->group_next;
     if (!c) return;
@@ -117,38 +138,42 @@ static ncclResult_t finish_jobs(struct kl_job *jobs)
     return rc;
 }
 
-static void free_jobs(struct kl_job *jobs)
-{
-    for (struct kl_job *next; jobs; jobs = next) {
-        next = jobs->next;
-        free(jobs);
-    }
-}
-
 /* ---- the end ---- */
 
-/* Until leave_all an abort from another thread waits. */
-static ncclResult_t enter_all(ncclComm_t comms)
+/*
+ * Whatever ends a communicator in another thread waits until we have left it. Returns the first that was ended already:
+ * it is not entered, nor is any behind it.
+ */
+static ncclComm_t enter_all(ncclComm_t comms)
 {
-    ncclResult_t rc = ncclSuccess;
+    ncclComm_t c = comms;
 
-    for (ncclComm_t c = comms; c; c = c->group_next) {
-        ncclResult_t entered = kl_comm_enter(c);
-        if (!rc) rc = entered;
-    }
-    return rc;
+    while (c && kl_handle_try(c->handle)) c = c->group_next;
+    return c;
 }
 
 /* What can be wrong is found before anything is queued. */
 static ncclResult_t launch_all(ncclComm_t comms)
 {
-    ncclResult_t rc = enter_all(comms);
-
-    for (ncclComm_t c = comms; c && !rc; c = c->group_next) rc = kl_comm_prepare_queued(c);
-    if (rc) return rc;
+    for (ncclComm_t c = comms; c; c = c->group_next) {
+        KL_TRY(kl_comm_failure(c));
+        KL_TRY(kl_comm_prepare_queued(c));
+    }
     for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_launch_queued(c);
     for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_run_inline(c);
     return ncclSuccess;
+}
+
+static ncclResult_t enter_and_launch(ncclComm_t comms)
+{
+    ncclComm_t ended = enter_all(comms);
+    ncclResult_t rc =
+        ended ? KL_FAIL(ncclInternalError,
+                        "ncclGroupEnd: another thread aborted or destroyed the communicator of rank %d", ended->rank)
+              : launch_all(comms);
+
+    for (ncclComm_t c = comms; c != ended; c = c->group_next) kl_handle_leave(c); /* it stays: it is in the group */
+    return rc;
 }
 
 static void leave_all(ncclComm_t comms)
@@ -156,13 +181,18 @@ static void leave_all(ncclComm_t comms)
     for (ncclComm_t c = comms, next; c; c = next) {
         next = c->group_next;
         kl_comm_drop_queued(c);
-        if (!kl_comm_leave_group(c)) kl_comm_leave(c);
+        kl_comm_leave_group(c);
     }
 }
 
 ncclResult_t kl_group_end(void)
 {
-    if (!group.depth) return KL_FAIL(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
+    if (!kl_group_open()) {
+        bool inherited = group.depth > 0;
+        forget_inherited();
+        return KL_FAIL(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart%s",
+                       inherited ? ": the group was opened by the process that this one was forked from" : "");
+    }
     if (--group.depth) return ncclSuccess;
 
     ncclComm_t comms = group.comms;
@@ -175,7 +205,7 @@ ncclResult_t kl_group_end(void)
         free_jobs(jobs);
     } else {
         rc = finish_jobs(jobs);
-        if (!rc) rc = launch_all(comms);
+        if (!rc) rc = enter_and_launch(comms);
     }
     leave_all(comms);
     return rc;

@@ -7,13 +7,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/host/device.h"
-#include "device/host/backoff.h"
+#include "os/process.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- phases ---- */
 
@@ -50,6 +49,14 @@ static ncclResult_t fill_redops(ncclComm_t comm)
     return ncclSuccess;
 }
 
+/* Can all ranks map the same memory? */
+static bool have_one_memory(ncclComm_t comm)
+{
+    for (int r = 1; r < comm->nranks; r++)
+        if (comm->peers[r].host != comm->peers[0].host || comm->peers[r].memory != comm->peers[0].memory) return false;
+    return true;
+}
+
 static ncclResult_t prepare_operations(ncclComm_t comm)
 {
     struct kl_exec_config config = {
@@ -60,6 +67,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
         .rounds = comm->rounds,
         .redops = (const struct kl_redop(*)[ncclNumOps])comm->redops,
         .connections = comm->connections,
+        .one_memory = have_one_memory(comm),
     };
 
     KL_TRY(fill_redops(comm));
@@ -107,8 +115,8 @@ _Static_assert((int)NPHASES <= (int)KL_PHASES_MAX, "a time is kept for every pha
 
 static void undo_phases(ncclComm_t comm)
 {
-    while (comm->phases_done > 0) {
-        const struct phase *p = &phases[--comm->phases_done];
+    while (comm->init.phases_done > 0) {
+        const struct phase *p = &phases[--comm->init.phases_done];
         if (p->undo) p->undo(comm);
     }
 }
@@ -118,9 +126,9 @@ static ncclResult_t run_phases(ncclComm_t comm)
     for (int i = 0; i < NPHASES; i++) {
         uint64_t begin = kl_now_ns();
         if (comm->bootstrap) kl_bootstrap_phase(comm->bootstrap, phases[i].name);
-        comm->phases_done = i + 1; /* also when it fails: its undo copes */
+        comm->init.phases_done = i + 1; /* also when it fails: its undo copes */
         ncclResult_t rc = phases[i].run(comm);
-        comm->times[i] = (struct kl_phase_time){.name = phases[i].name, .ns = kl_now_ns() - begin};
+        comm->init.times[i] = (struct kl_phase_time){.name = phases[i].name, .ns = kl_now_ns() - begin};
         if (rc) return rc;
     }
     return ncclSuccess;
@@ -133,9 +141,9 @@ static void log_times(ncclComm_t comm)
     uint64_t total = 0;
 
     for (int i = 0; i < NPHASES && used < sizeof text; i++) {
-        total += comm->times[i].ns;
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s %s %.2f", i ? "," : "", comm->times[i].name,
-                                 (double)comm->times[i].ns / 1e6);
+        total += comm->init.times[i].ns;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s %s %.2f", i ? "," : "", comm->init.times[i].name,
+                                 (double)comm->init.times[i].ns / 1e6);
     }
     KL_INFO(KL_INIT | KL_PROFILE, "Init timings: rank %d nranks %d total %.2f ms (%s )", comm->rank, comm->nranks,
             (double)total / 1e6, text);
@@ -160,7 +168,7 @@ static ncclComm_t allocate(const ncclUniqueId *id, int nranks, int rank, int dev
 
     if (!comm) return NULL;
     memset(comm, 0, sizeof *comm);
-    comm->magic = KL_COMM_MAGIC;
+    comm->process = kl_process_generation();
     comm->id = *id;
     comm->rank = rank;
     comm->nranks = nranks;
@@ -169,95 +177,90 @@ static ncclComm_t allocate(const ncclUniqueId *id, int nranks, int rank, int dev
     return comm;
 }
 
-ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int device, ncclComm_t *comm)
+/* Undo the phases and free. What is queued has finished or failed, and nobody is inside. */
+static void free_comm(ncclComm_t comm)
+{
+    undo_phases(comm);
+    kl_handle_release(comm);
+    pthread_mutex_destroy(&comm->failure.lock);
+    free(comm);
+}
+
+/* A communicator that never lived: nobody has its handle. */
+static void discard(ncclComm_t comm)
+{
+    if (comm->slot) kl_handle_close(comm);
+    free_comm(comm);
+}
+
+static ncclResult_t set_up(ncclComm_t comm)
+{
+    KL_TRY(kl_handle_open(comm));
+    kl_comm_config_load(&comm->config);
+    return run_phases(comm);
+}
+
+ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int device, ncclComm_t *handle)
 {
     ncclComm_t c = allocate(id, nranks, rank, device);
     char text[KL_ERROR_TEXT];
 
     if (!c) return KL_NOMEM("a communicator");
-    kl_comm_config_load(&c->config);
-    ncclResult_t rc = run_phases(c);
+    ncclResult_t rc = set_up(c);
     if (rc) {
+        if (c->bootstrap) rc = kl_bootstrap_cause(c->bootstrap, rc);
         snprintf(text, sizeof text, "%s", kl_error_text());
         tell_peers(c, rc);
-        kl_comm_free(c);
+        discard(c);
         kl_error_adopt(text);
         return rc;
     }
     kl_comm_move_back(c);
     log_times(c);
-    KL_INFO(KL_INIT, "comm %p rank %d nranks %d device %d - Init COMPLETE", (void *)c, rank, nranks, c->device);
-    *comm = c;
+    KL_INFO(KL_INIT, "comm %p rank %d nranks %d device %d - Init COMPLETE", (void *)c->handle, rank, nranks, c->device);
+    *handle = c->handle;
     return ncclSuccess;
-}
-
-/* ---- calls ---- */
-
-ncclResult_t kl_comm_enter(ncclComm_t comm)
-{
-    kl_swap_seq_cst(&comm->in_call, 1); /* pairs with kl_comm_abort: either it sees in_call, or we see aborting */
-    if (!kl_comm_aborting(comm)) return ncclSuccess;
-    return KL_FAIL(ncclInternalError, "rank %d: another thread aborted the communicator", comm->rank);
-}
-
-void kl_comm_leave(ncclComm_t comm)
-{
-    kl_store_release(&comm->in_call, 0); /* the last look at it: an abort may free it now */
-}
-
-bool kl_comm_aborting(ncclComm_t comm)
-{
-    return kl_load_seq_cst(&comm->aborting);
 }
 
 /* ---- the end ---- */
 
-bool kl_comm_inherited(ncclComm_t comm)
-{
-    return comm->peers && comm->peers[comm->rank].pid != getpid();
-}
-
 ncclResult_t kl_comm_finalize(ncclComm_t comm)
 {
-    if (!kl_comm_inherited(comm)) kl_comm_quiesce(comm);
-    comm->finalized = true;
+    kl_comm_quiesce(comm);
+    kl_store_relaxed(&comm->finalized, true);
     return kl_comm_failure(comm);
 }
 
-void kl_comm_free(ncclComm_t comm)
+/* Of a group that is open in another thread, its end frees the memory. */
+static void free_or_orphan(ncclComm_t comm)
 {
-    undo_phases(comm);
-    comm->magic = 0;
-    pthread_mutex_destroy(&comm->failure.lock);
-    free(comm);
+    uint32_t joined = KL_GROUP_JOINED;
+
+    if (!kl_cas_acq_rel(&comm->in_group, &joined, KL_GROUP_ORPHANED)) free_comm(comm);
 }
 
-static void stop_everything(ncclComm_t comm)
+void kl_comm_destroy(ncclComm_t comm)
 {
-    struct kl_backoff wait = KL_BACKOFF_START;
-    char text[256], me[128];
-
-    kl_swap_seq_cst(&comm->aborting, 1); /* then in_call is read; pairs with kl_comm_enter */
-    snprintf(text, sizeof text, "%s aborted the communicator", kl_comm_describe(comm, comm->rank, me, sizeof me));
-    kl_comm_fail(comm, comm->rank, ncclInternalError, text, false); /* first: what follows makes others fail */
-    kl_bootstrap_report(comm->bootstrap, comm->rank, ncclRemoteError, text);
-    kl_bootstrap_abort(comm->bootstrap);
-    while (kl_load_seq_cst(&comm->in_call)) kl_backoff_pause(&wait, 0);
-    kl_comm_withdraw(comm);
+    kl_handle_drain(comm);
+    kl_streams_end_owner(comm, false); /* finalizing it has told the caller */
+    free_or_orphan(comm);
 }
 
 void kl_comm_abort(ncclComm_t comm)
 {
-    uint32_t joined = KL_GROUP_JOINED;
+    char text[256], me[128];
 
-    if (!kl_comm_inherited(comm)) stop_everything(comm);
-    if (!kl_cas_acq_rel(&comm->in_group, &joined, KL_GROUP_ORPHANED)) kl_comm_free(comm);
+    snprintf(text, sizeof text, "%s aborted the communicator", kl_comm_describe(comm, comm->rank, me, sizeof me));
+    kl_comm_fail(comm, comm->rank, ncclInternalError, text, false); /* first: what follows makes waiting callers fail */
+    kl_bootstrap_report(comm->bootstrap, comm->rank, ncclRemoteError, text);
+    kl_bootstrap_abort(comm->bootstrap);
+    kl_handle_drain(comm);
+    kl_comm_withdraw(comm);
+    kl_streams_end_owner(comm, true);
+    free_or_orphan(comm);
 }
 
-bool kl_comm_leave_group(ncclComm_t comm)
+void kl_comm_leave_group(ncclComm_t comm)
 {
-    bool orphaned = kl_swap_acq_rel(&comm->in_group, KL_GROUP_NONE) == KL_GROUP_ORPHANED;
-
-    if (orphaned) kl_comm_free(comm);
-    return orphaned;
+    if (kl_swap_acq_rel(&comm->in_group, KL_GROUP_NONE) == KL_GROUP_ORPHANED) free_comm(comm);
 }

@@ -42,7 +42,7 @@ ncclResult_t kl_comm_move_near(ncclComm_t comm)
     struct kl_cpuset *home = malloc(sizeof *home);
     if (!home) return KL_NOMEM("the CPUs of a thread");
     if (pin(&near, home))
-        comm->home = home;
+        comm->init.home = home;
     else
         free(home);
     return ncclSuccess;
@@ -50,8 +50,8 @@ ncclResult_t kl_comm_move_near(ncclComm_t comm)
 
 void kl_comm_move_back(ncclComm_t comm)
 {
-    if (comm->home && !pin(comm->home, NULL))
+    if (comm->init.home && !pin(comm->init.home, NULL))
         KL_WARN("rank %d: the thread stays on the CPUs near device %d: %s", comm->rank, comm->device, kl_error_text());
-    free(comm->home);
-    comm->home = NULL;
+    free(comm->init.home);
+    comm->init.home = NULL;
 }

@@ -95,7 +95,7 @@ static void cpus_of_another_machine_change_nothing(void **state)
     for (int ignore = 0; ignore <= 1; ignore++) {
         t->options.ignore_cpu_affinity = ignore;
         assert_int_equal(kl_comm_move_near(comm), ncclSuccess);
-        assert_null(comm->home);
+        assert_null(comm->init.home);
         expect_here(&before);
     }
     kl_topo_free(t);

@@ -60,14 +60,12 @@ static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct 
     return ncclSuccess;
 }
 
-ncclResult_t kl_comm_issue(ncclComm_t comm, const struct kl_task *asked, struct kl_stream *stream)
+ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
 {
-    struct kl_task task = *asked;
-
-    if (!kl_func_is_message(task.func)) KL_TRY(kl_exec_choose(comm->exec, &task));
-    if (kl_load_relaxed(&comm->in_group)) return enqueue(comm, &task, stream);
+    if (!kl_func_is_message(task->func)) KL_TRY(kl_exec_choose(comm->exec, task));
+    if (kl_load_relaxed(&comm->in_group)) return enqueue(comm, task, stream);
     KL_TRY(make_room(comm, 1));
-    record(comm, &task);
+    record(comm, task);
     kl_comm_launch(comm, stream, 1, 0);
     kl_comm_run_inline(comm);
     return ncclSuccess;

@@ -33,7 +33,7 @@ static enum kl_progress fail_launch(ncclComm_t comm, struct kl_stream *stream, s
 
     kl_connections_revoke(comm->connections); /* half-finished: nobody may read our memory through them any more */
     kl_exec_reset(comm->exec);
-    kl_stream_fail(stream, rc, kl_comm_failure_text(comm));
+    kl_stream_fail(stream, comm, rc, kl_comm_failure_text(comm));
     finish_launch(comm, work->arg[KL_ARG_LAUNCH], end_of(work));
     return KL_DONE;
 }
@@ -123,7 +123,8 @@ enum kl_progress kl_comm_join_launch(struct kl_stream *stream, struct kl_work *w
     uint64_t launch = work->arg[KL_ARG_LAUNCH];
 
     if (kl_load_acquire(&comm->finished) > launch) { /* pairs with finish_launch */
-        if (kl_load_acquire(&comm->failed)) kl_stream_fail(stream, kl_comm_failure(comm), kl_comm_failure_text(comm));
+        if (kl_load_acquire(&comm->failed))
+            kl_stream_fail(stream, comm, kl_comm_failure(comm), kl_comm_failure_text(comm));
         kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last look at the communicator */
         return KL_DONE;
     }

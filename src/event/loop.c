@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -32,8 +33,11 @@ struct kl_source {
 /* What another thread wants run; it lies on that thread's stack, which waits for it. */
 struct errand {
     struct errand *next;
-    void (*fn)(void *ctx);
+    ncclResult_t (*fn)(void *ctx);
     void *ctx;
+    int quiet; /* the thread's: base/error.h */
+    ncclResult_t rc;
+    char text[KL_ERROR_TEXT]; /* if it failed */
     bool done;
 };
 
@@ -177,7 +181,10 @@ static void run_errands(struct kl_loop *loop)
     for (struct errand *e; (e = loop->errands);) {
         loop->errands = e->next;
         pthread_mutex_unlock(&loop->lock);
-        e->fn(e->ctx);
+        int quiet = kl_error_quiet(e->quiet);
+        e->rc = e->fn(e->ctx);
+        kl_error_quiet(quiet);
+        if (e->rc) snprintf(e->text, sizeof e->text, "%s", kl_error_text());
         pthread_mutex_lock(&loop->lock);
         e->done = true;
         pthread_cond_broadcast(&loop->callback_done);
@@ -434,18 +441,25 @@ void kl_source_remove(struct kl_source *s)
     wake(loop); /* to free it */
 }
 
-void kl_loop_run(struct kl_loop *loop, void (*fn)(void *ctx), void *ctx)
+static int my_quiet(void)
 {
-    struct errand e = {.fn = fn, .ctx = ctx};
+    int quiet = kl_error_quiet(1);
 
-    if (loop->inherited || kl_loop_inside(loop)) {
-        fn(ctx);
-        return;
-    }
+    kl_error_quiet(quiet);
+    return quiet;
+}
+
+ncclResult_t kl_loop_run(struct kl_loop *loop, ncclResult_t (*fn)(void *ctx), void *ctx)
+{
+    struct errand e = {.fn = fn, .ctx = ctx, .quiet = my_quiet()};
+
+    if (loop->inherited || kl_loop_inside(loop)) return fn(ctx);
     pthread_mutex_lock(&loop->lock);
     e.next = loop->errands;
     loop->errands = &e;
     wake(loop);
     while (!e.done) pthread_cond_wait(&loop->callback_done, &loop->lock);
     pthread_mutex_unlock(&loop->lock);
+    if (e.rc) kl_error_adopt(e.text);
+    return e.rc;
 }

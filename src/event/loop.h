@@ -62,9 +62,10 @@ void kl_source_deadline(struct kl_source *source, uint64_t deadline);
 void kl_source_remove(struct kl_source *source);
 
 /**
- * Run `fn(ctx)` on the loop's thread and return when it has: what belongs to callbacks is ended there without a race. In a
- * callback, or in a child of fork, it runs at once. The caller holds no lock that a callback may be waiting for.
+ * Run `fn(ctx)` on the loop's thread and return what it returns: what belongs to callbacks is begun and ended there without a
+ * race. The sentence of a failure becomes the caller's (base/error.h). In a callback, or in a child of fork, it runs at once.
+ * The caller holds no lock that a callback may be waiting for.
  */
-void kl_loop_run(struct kl_loop *loop, void (*fn)(void *ctx), void *ctx);
+ncclResult_t kl_loop_run(struct kl_loop *loop, ncclResult_t (*fn)(void *ctx), void *ctx);
 
 #endif

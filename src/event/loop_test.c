@@ -3,6 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "os/thread.h"
 #include "tests/kolo_test.h"
 
@@ -433,6 +434,63 @@ static void a_callback_removes_itself_and_others(void **state)
 }
 
 /* Threads add, signal and remove at full speed; the counters are on their stacks, so a late callback would be seen. */
+/* ---- errands ---- */
+
+enum { ERRANDS = 500, ERRAND_THREADS = 4 };
+
+struct ledger {
+    struct kl_loop *loop;
+    int errands; /* no lock: all on one thread */
+    bool outside;
+    _Atomic int wrong; /* result or sentence */
+};
+
+static ncclResult_t note_errand(void *ctx)
+{
+    struct ledger *l = ctx;
+
+    if (!kl_loop_inside(l->loop)) l->outside = true;
+    l->errands++;
+    return ncclSuccess;
+}
+
+static ncclResult_t nest_errand(void *ctx)
+{
+    struct ledger *l = ctx;
+    int before = l->errands;
+
+    (void)kl_loop_run(l->loop, note_errand, l); /* would wait for itself if it did not run at once */
+    if (l->errands != before + 1) l->outside = true;
+    return KL_FAIL(ncclInvalidUsage, "errand %d", l->errands);
+}
+
+static void run_errands(void *arg)
+{
+    struct ledger *l = arg;
+
+    kl_error_quiet(1); /* the loop, too, when it fails for us */
+    for (int i = 0; i < ERRANDS; i++) {
+        ncclResult_t rc = kl_loop_run(l->loop, i % 2 ? note_errand : nest_errand, l);
+        bool right = i % 2 ? !rc : rc == ncclInvalidUsage && !strncmp(kl_error_text(), "errand ", 7);
+        if (!right) kl_store_release(&l->wrong, 1);
+    }
+}
+
+static void errands_run_one_by_one_on_the_loops_thread(void **state)
+{
+    struct ledger l = {.loop = hold()};
+    struct kl_thread threads[ERRAND_THREADS] = {0};
+
+    (void)state;
+    for (int i = 0; i < ERRAND_THREADS; i++)
+        assert_int_equal(kl_thread_start(&threads[i], "errands", run_errands, &l), ncclSuccess);
+    for (int i = 0; i < ERRAND_THREADS; i++) kl_thread_join(&threads[i]);
+    assert_int_equal(l.errands, ERRANDS * ERRAND_THREADS);
+    assert_false(l.outside);
+    assert_false(l.wrong);
+    kl_loop_drop(l.loop);
+}
+
 static void churn(void *arg)
 {
     struct kl_loop *loop = arg;
@@ -612,6 +670,7 @@ int main(void)
         cmocka_unit_test(a_source_may_have_both),
         cmocka_unit_test(removal_waits_for_the_callback),
         cmocka_unit_test(a_callback_removes_itself_and_others),
+        cmocka_unit_test(errands_run_one_by_one_on_the_loops_thread),
         cmocka_unit_test(sources_come_and_go_under_fire),
         cmocka_unit_test(holders_come_and_go_under_fire),
         cmocka_unit_test(a_child_starts_afresh),

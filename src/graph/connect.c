@@ -171,18 +171,6 @@ ncclResult_t kl_connect_ring_order(const struct kl_connect *c, int channel, int 
     return ncclSuccess;
 }
 
-int kl_ring_rotate(const int32_t *ring, int nranks, int rank, int32_t *user)
-{
-    int zero = 0, own = 0;
-
-    for (int i = 0; i < nranks; i++) {
-        if (ring[i] == 0) zero = i;
-        if (ring[i] == rank) own = i;
-    }
-    for (int i = 0; i < nranks; i++) user[i] = ring[(i + own) % nranks];
-    return (own - zero + nranks) % nranks;
-}
-
 /* ---- trees ---- */
 
 enum place { TO_PARENT, TO_CHILD0, TO_CHILD1 };

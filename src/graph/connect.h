@@ -204,9 +204,6 @@ int kl_connect_tree_depth(const struct kl_connect *c);
 /** All ranks of a ring in order, beginning with `first`: nranks entries. ncclInternalError if it is not a ring. */
 ncclResult_t kl_connect_ring_order(const struct kl_connect *c, int channel, int first, int32_t *order);
 
-/** The rotation of a ring that a rank sees: itself first, and its distance from rank 0. `user` holds nranks entries. */
-int kl_ring_rotate(const int32_t *ring, int nranks, int rank, int32_t *user);
-
 /** NVLS: the heads' tree over nodes and the virtual peers, which are numbered from nranks + 1. -1 for none. */
 struct kl_nvls_links {
     int nheads, head; /* head: this rank's number among them, -1 if it is none */

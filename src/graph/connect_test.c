@@ -69,7 +69,7 @@ static void two_hosts_make_one_ring(void **state)
 {
     static const int want[] = {0, 7, 6, 3, 2, 5, 4, 1, 10, 9, 8, 13, 12, 15, 14, 11};
     struct cluster *c = cluster_new();
-    int32_t order[16], user[16];
+    int32_t order[16];
 
     (void)state;
     add_host(c, KL_PATTERN_BALANCED_TREE, 1, 8, host_a);
@@ -84,9 +84,6 @@ static void two_hosts_make_one_ring(void **state)
         for (int i = 0; i < 16; i++) {
             assert_int_equal(kl_connect_ring(all, channel, want[i]).next, want[(i + 1) % 16]);
             assert_int_equal(kl_connect_ring(all, channel, want[i]).prev, want[(i + 15) % 16]);
-            assert_int_equal(kl_ring_rotate(order, 16, want[i], user), i);
-            assert_int_equal(user[0], want[i]);
-            assert_int_equal(user[15], want[(i + 15) % 16]);
         }
     }
     kl_connect_free(all);
@@ -144,22 +141,6 @@ static void four_nodes_of_two(void **state)
         }
     kl_connect_free(all);
     free(c);
-}
-
-static void a_rank_sees_the_ring_from_itself(void **state)
-{
-    static const int32_t ring[] = {2, 0, 3, 1};
-    static const struct {
-        int rank, index, user[4];
-    } cases[] = {{3, 1, {3, 1, 2, 0}}, {1, 2, {1, 2, 0, 3}}, {2, 3, {2, 0, 3, 1}}, {0, 0, {0, 3, 1, 2}}};
-    int32_t user[4];
-
-    (void)state;
-    FOR_EACH_CASE(c, cases)
-    {
-        assert_int_equal(kl_ring_rotate(ring, 4, c->rank, user), c->index);
-        for (int i = 0; i < 4; i++) assert_int_equal(user[i], c->user[i]);
-    }
 }
 
 /* With crossing NICs the odd node uses channels 0 and 1 the other way round, in rings but not in trees. */
@@ -425,7 +406,6 @@ int main(void)
         cmocka_unit_test(two_hosts_make_one_ring),
         cmocka_unit_test(two_hosts_make_a_double_tree),
         cmocka_unit_test(four_nodes_of_two),
-        cmocka_unit_test(a_rank_sees_the_ring_from_itself),
         cmocka_unit_test(crossing_rings_swap_pairs_on_odd_nodes),
         cmocka_unit_test(any_cluster_has_rings_and_trees),
         cmocka_unit_test(limits_apply_in_order),

@@ -160,10 +160,6 @@ void kl_search_free(struct kl_search *search);
 ncclResult_t kl_search_run(struct kl_search *search, const struct kl_graph_request *request, const struct kl_xml *file,
                            struct kl_graph **graph, struct kl_graph_why **why);
 
-/** kl_search_create, kl_search_run without a file, kl_search_free. */
-ncclResult_t kl_graph_search(const struct kl_topo *topo, const struct kl_graph_request *request,
-                             struct kl_graph **graph, struct kl_graph_why **why);
-
 /* ---- graphs ---- */
 
 /** A graph with room for `max_channels` channels of `ngpus` GPUs, zeroed. */

@@ -1,28 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/offload.h"
 
-static const struct {
-    const char *name, *text;
-} reasons[KL_OFFLOADS] = {
-    [KL_OFFLOAD_OK] = {"ok", "nothing speaks against it"},
-    [KL_OFFLOAD_NOT_ASKED] = {"not_asked", "NCCL_COLLNET_ENABLE is not 1"},
-    [KL_OFFLOAD_NO_NIC] = {"no_nic", "no NIC in use can reduce (coll=\"1\" in the topology; one host alone uses none)"},
-    [KL_OFFLOAD_SWITCHED_OFF] = {"switched_off", "NCCL_NVLS_ENABLE is 0"},
-    [KL_OFFLOAD_FEW_GPUS] = {"few_gpus", "a host has fewer than three GPUs"},
-    [KL_OFFLOAD_OLD_GPUS] = {"old_gpus", "a GPU is older than sm 90, which NVSwitch multicast needs"},
-    [KL_OFFLOAD_NO_NVSWITCH] = {"no_nvswitch", "there is no NVSwitch"},
-    [KL_OFFLOAD_NO_CHANNELS] = {"no_channels", "the search found no channels for it"},
-    [KL_OFFLOAD_FEW_NODES] = {"few_nodes", "there are fewer nodes than NCCL_COLLNET_NODE_THRESHOLD (default 2)"},
+static const char *const reasons[KL_OFFLOADS] = {
+    [KL_OFFLOAD_OK] = "nothing speaks against it",
+    [KL_OFFLOAD_NOT_ASKED] = "NCCL_COLLNET_ENABLE is not 1",
+    [KL_OFFLOAD_NO_NIC] = "no NIC in use can reduce (coll=\"1\" in the topology; one host alone uses none)",
+    [KL_OFFLOAD_SWITCHED_OFF] = "NCCL_NVLS_ENABLE is 0",
+    [KL_OFFLOAD_FEW_GPUS] = "a host has fewer than three GPUs",
+    [KL_OFFLOAD_OLD_GPUS] = "a GPU is older than sm 90, which NVSwitch multicast needs",
+    [KL_OFFLOAD_NO_NVSWITCH] = "there is no NVSwitch",
+    [KL_OFFLOAD_NO_CHANNELS] = "the search found no channels for it",
+    [KL_OFFLOAD_FEW_NODES] = "there are fewer nodes than NCCL_COLLNET_NODE_THRESHOLD (default 2)",
 };
-
-const char *kl_offload_name(enum kl_offload why)
-{
-    return reasons[why].name;
-}
 
 const char *kl_offload_text(enum kl_offload why)
 {
-    return reasons[why].text;
+    return reasons[why];
 }
 
 enum kl_offload kl_offload_collnet(const struct kl_topo *t, bool asked)

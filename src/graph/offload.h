@@ -24,8 +24,7 @@ enum kl_offload {
     KL_OFFLOADS
 };
 
-/** "old_gpus" and a sentence without an end. */
-const char *kl_offload_name(enum kl_offload why);
+/** A sentence without an end. */
 const char *kl_offload_text(enum kl_offload why);
 
 /** Is CollNet asked for, and does this machine have NETs that reduce? */

@@ -266,8 +266,3 @@ int kl_p2p_channel(int base, int part, int n)
 {
     return (base + mirror(part, kl_log2((unsigned)n))) & (n - 1);
 }
-
-int kl_p2p_part(int base, int channel, int n)
-{
-    return mirror((channel - base) & (n - 1), kl_log2((unsigned)n));
-}

@@ -71,8 +71,7 @@ ncclResult_t kl_p2p_schedule(const struct kl_connect *connect, struct kl_p2p_rou
 /** First channel of a round, before it is wrapped. */
 int kl_p2p_base(const struct kl_connect *connect, int round);
 
-/** The channel that carries part k of a round's traffic, and which part a channel carries, of n channels (a power of two). */
+/** The channel that carries a part of a round's traffic, of n channels (a power of two). */
 int kl_p2p_channel(int base, int part, int n);
-int kl_p2p_part(int base, int channel, int n);
 
 #endif

@@ -214,15 +214,3 @@ out:
     kl_graph_why_free(run.why);
     return rc;
 }
-
-ncclResult_t kl_graph_search(const struct kl_topo *topo, const struct kl_graph_request *request,
-                             struct kl_graph **graph, struct kl_graph_why **why)
-{
-    struct kl_search *s;
-    ncclResult_t rc;
-
-    KL_TRY(kl_search_create(topo, &s));
-    rc = kl_search_run(s, request, NULL, graph, why);
-    kl_search_free(s);
-    return rc;
-}

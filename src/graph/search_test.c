@@ -11,10 +11,8 @@
 static struct kl_graph *ring_of(const struct kl_topo *t, struct kl_graph_why **why)
 {
     struct kl_graph_request request = kl_graph_request_for(KL_GRAPH_RING);
-    struct kl_graph *g = NULL;
 
-    assert_int_equal(kl_graph_search(t, &request, &g, why), ncclSuccess);
-    return g;
+    return searched(t, &request, why);
 }
 
 static void host_devices_make_one_ring_in_order(void **state)

@@ -71,6 +71,18 @@ struct kl_chapter kl_story_attempt(const struct kl_graph_why *why, int i)
     return c;
 }
 
+ncclResult_t kl_story_whole(const struct kl_graph_why *why, const struct kl_topo *t, struct kl_chapter *c)
+{
+    long long *refusals = calloc((size_t)t->nlinks + 1, sizeof *refusals);
+
+    if (!refusals) return KL_NOMEM("the story of a search");
+    *c = why->nattempts ? begin(&why->attempt[0], 0) : (struct kl_chapter){.last = -1, .limiting_link = -1};
+    for (int i = 0; i < why->nattempts; i++) extend(c, &why->attempt[i], i);
+    c->limiting_link = limiting_link(why, c, refusals);
+    free(refusals);
+    return ncclSuccess;
+}
+
 ncclResult_t kl_story_create(const struct kl_graph_why *why, const struct kl_topo *t, struct kl_story **story)
 {
     struct kl_story *s = malloc(sizeof *s + (size_t)why->nattempts * sizeof s->chapter[0]);

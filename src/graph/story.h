@@ -34,6 +34,9 @@ struct kl_story {
 /** The i-th attempt as a chapter of its own. */
 struct kl_chapter kl_story_attempt(const struct kl_graph_why *why, int i);
 
+/** All attempts as one chapter; without any, one in which nothing was tried. */
+ncclResult_t kl_story_whole(const struct kl_graph_why *why, const struct kl_topo *topo, struct kl_chapter *chapter);
+
 /** Free with free(). */
 ncclResult_t kl_story_create(const struct kl_graph_why *why, const struct kl_topo *topo, struct kl_story **story);
 

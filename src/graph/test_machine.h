@@ -3,6 +3,7 @@
 #ifndef KL_GRAPH_TEST_MACHINE_H
 #define KL_GRAPH_TEST_MACHINE_H
 
+#include "graph/graph.h"
 #include "tests/kolo_test.h"
 #include "topo/machine.h"
 #include "topo/paths.h"
@@ -131,6 +132,19 @@ __attribute__((unused)) static void random_machine(uint32_t seed, char text[TEST
     }
     PUT(&m, "</system>\n");
     assert_true(m.used < TEST_MACHINE_TEXT);
+}
+
+/** The graph that a search of its own finds; free it, and `why` unless that is NULL. */
+__attribute__((unused)) static struct kl_graph *
+searched(const struct kl_topo *t, const struct kl_graph_request *request, struct kl_graph_why **why)
+{
+    struct kl_search *search = NULL;
+    struct kl_graph *g = NULL;
+
+    assert_int_equal(kl_search_create(t, &search), ncclSuccess);
+    assert_int_equal(kl_search_run(search, request, NULL, &g, why), ncclSuccess);
+    kl_search_free(search);
+    return g;
 }
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/tree.h"
 
-struct kl_tree_links kl_binary_tree(int n, int node)
+/* One binary tree: node 0 is the root and has only a child number 1. */
+static struct kl_tree_links binary_tree(int n, int node)
 {
     struct kl_tree_links t = {.up = -1, .down = {-1, -1}};
     int bit = 1;
@@ -33,8 +34,8 @@ struct kl_tree_links kl_double_tree(int n, int node, int tree)
 {
     struct kl_tree_links t;
 
-    if (!tree) return kl_binary_tree(n, node);
-    t = kl_binary_tree(n, renamed(n, node, -1));
+    if (!tree) return binary_tree(n, node);
+    t = binary_tree(n, renamed(n, node, -1));
     t.up = renamed(n, t.up, 1);
     for (int i = 0; i < 2; i++) t.down[i] = renamed(n, t.down[i], 1);
     return t;

@@ -25,10 +25,7 @@ struct kl_tree_links {
     int which; /* the node is child number 0 or 1 of `up` */
 };
 
-/** One binary tree: node 0 is the root and has only a child number 1. */
-struct kl_tree_links kl_binary_tree(int n, int node);
-
-/** Tree 0 or 1 of the double tree. */
+/** Tree 0 or 1 of the double tree. In tree 0, node 0 is the root and has only a child number 1. */
 struct kl_tree_links kl_double_tree(int n, int node, int tree);
 
 /** floor(log2 x), -1 for 0. */

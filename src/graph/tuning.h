@@ -177,9 +177,6 @@ struct kl_tuning {
 ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, const struct kl_tuning_input *in,
                                const struct kl_tuning_params *params, struct kl_tuning *tuning);
 
-/** Microseconds for `bytes`, of `npipe` operations in a row per channel; -1 when not available. */
-float kl_tuning_time(const struct kl_tuning *t, int func, int algo, int proto, int64_t bytes, int npipe);
-
 /* ---- the choice ---- */
 
 /** What is known about an operation, or several of a kind that share a choice. */

@@ -60,13 +60,6 @@ static float time_of(const struct kl_tuning *t, const struct kl_tuning_op *op, i
     return latency * (float)c.count + transfer_time(op->bytes, bw);
 }
 
-float kl_tuning_time(const struct kl_tuning *t, int func, int algo, int proto, int64_t bytes, int npipe)
-{
-    struct kl_tuning_op op = {.func = func, .bytes = bytes, .npipe = npipe};
-
-    return time_of(t, &op, algo, proto);
-}
-
 /* FP8 sums lose precision along long rings. */
 static float cost_of(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
 {

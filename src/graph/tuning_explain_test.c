@@ -67,7 +67,6 @@ static void sums(const struct kl_tuning *t, const struct kl_tuning_op *op, int a
         fail_msg("%s %s %s: the terms of %lld bytes add up to %g, not %g", kl_func_name[op->func], kl_algo_name[a],
                  kl_proto_name[p], (long long)op->bytes, sum, (double)x.time);
     assert_true(x.time == cost_alone(t, op, a, p));
-    if (!op->fp8) assert_true(x.time == kl_tuning_time(t, op->func, a, p, op->bytes, op->npipe));
 }
 
 /* Refused is what the choice leaves out, and the other way round. */
@@ -387,7 +386,7 @@ static void every_refusal_has_a_name(void **state)
         assert_non_null(kl_tuning_refusal_name(i));
         for (int k = 0; k < i; k++) assert_string_not_equal(kl_tuning_refusal_name(i), kl_tuning_refusal_name(k));
     }
-    for (int i = 0; i < KL_OFFLOADS; i++) assert_true(kl_offload_name(i) && kl_offload_text(i));
+    for (int i = 0; i < KL_OFFLOADS; i++) assert_non_null(kl_offload_text(i));
 }
 
 /* ---- switches that reduce ---- */
@@ -419,8 +418,8 @@ static void switches_say_why_they_do_not_reduce(void **state)
         const struct kl_tuning *t = tuning_for(c, o->hosts);
 
         if (t->in.no_nvls != o->no_nvls || t->in.no_collnet != o->no_collnet)
-            fail_msg("%s on %d: NVLS %s, CollNet %s", o->name, o->hosts, kl_offload_name(t->in.no_nvls),
-                     kl_offload_name(t->in.no_collnet));
+            fail_msg("%s on %d: NVLS %s, CollNet %s", o->name, o->hosts, kl_offload_text(t->in.no_nvls),
+                     kl_offload_text(t->in.no_collnet));
         assert_true(t->in.nvls == !o->no_nvls && t->in.collnet == !o->no_collnet);
         drop_cluster(c);
     }

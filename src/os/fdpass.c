@@ -93,14 +93,29 @@ static size_t take_fds(struct msghdr *msg, int *fd)
     return taken;
 }
 
-/* One recvmsg; `*got` bytes, 0 when it is worth trying again. */
+/*
+ * A non-blocking receive from a SEQPACKET socket first looks at the queue, then, as that was empty, at whether the peer has
+ * closed (unix_dgram_recvmsg in Linux; unix(7) says nothing of it). A peer that sends and closes between the two looks makes
+ * it return 0 with the message in the queue. Once it has returned 0 nothing more can be sent, so a second look is enough.
+ */
+static ssize_t receive(int sock, struct msghdr *msg)
+{
+    const struct msghdr fresh = *msg; /* a receive of nothing has changed the lengths */
+    ssize_t n = recvmsg(sock, msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+    if (n || msg->msg_controllen) return n;
+    *msg = fresh;
+    return recvmsg(sock, msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+}
+
+/* One piece; `*got` bytes, 0 when it is worth trying again. */
 static ncclResult_t recv_some(int sock, int *fd, struct iovec *io, uint64_t deadline, size_t *got)
 {
     union control control;
     struct msghdr msg = {
         .msg_iov = io, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
     bool had_one = *fd >= 0;
-    ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    ssize_t n = receive(sock, &msg);
 
     *got = 0;
     if (n < 0) return after_failure(sock, POLLIN, deadline);

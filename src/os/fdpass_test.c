@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/fdpass.h"
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "tests/kolo_test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -155,6 +157,51 @@ static void a_dead_peer_is_noticed(void **state)
     close_pair(&p);
 }
 
+/* ---- answering and closing at once ---- */
+
+enum { ROUNDS = 20000 };
+
+struct answerer {
+    _Atomic int round; /* what the receiver has begun */
+    int sock[ROUNDS];  /* the answering ends */
+};
+
+static void *answer_and_close(void *arg)
+{
+    struct answerer *a = arg;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        while (kl_load_acquire(&a->round) <= i) kl_cpu_pause();
+        for (int pause = i % 64; pause; pause--) kl_cpu_pause(); /* hit another moment of the receive in each round */
+        (void)kl_fdpass_send(a->sock[i], -1, "x", 1, KL_NO_DEADLINE);
+        close(a->sock[i]);
+    }
+    return NULL;
+}
+
+/* The answer is there, whenever the receiver looked for it and for the end of the connection. */
+static void an_answer_is_not_lost_by_closing(void **state)
+{
+    static struct answerer a;
+    pthread_t thread;
+    int lost = 0;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, answer_and_close, &a), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        int ends[2], fd;
+        char c = 0;
+
+        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+        a.sock[i] = ends[0];
+        kl_store_release(&a.round, i + 1);
+        lost += kl_fdpass_recv(ends[1], &fd, &c, 1, KL_NO_DEADLINE) || c != 'x';
+        close(ends[1]);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(lost, 0);
+}
+
 /* Send `n` copies of `fd` the way an ill-behaved peer would. */
 static void send_many(int sock, int fd, size_t n)
 {
@@ -239,15 +286,11 @@ static void sizes_are_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(carries_a_descriptor_and_bytes),
-        cmocka_unit_test(messages_in_a_row_stay_apart),
-        cmocka_unit_test(a_refusal_has_no_descriptor),
-        cmocka_unit_test(silence_ends_at_the_deadline),
-        cmocka_unit_test(a_full_socket_ends_at_the_deadline),
-        cmocka_unit_test(a_dead_peer_is_noticed),
-        cmocka_unit_test(more_than_one_is_refused),
-        cmocka_unit_test(no_free_descriptor_is_an_error_here),
-        cmocka_unit_test(sizes_are_bounded),
+        cmocka_unit_test(carries_a_descriptor_and_bytes),      cmocka_unit_test(messages_in_a_row_stay_apart),
+        cmocka_unit_test(a_refusal_has_no_descriptor),         cmocka_unit_test(silence_ends_at_the_deadline),
+        cmocka_unit_test(a_full_socket_ends_at_the_deadline),  cmocka_unit_test(a_dead_peer_is_noticed),
+        cmocka_unit_test(an_answer_is_not_lost_by_closing),    cmocka_unit_test(more_than_one_is_refused),
+        cmocka_unit_test(no_free_descriptor_is_an_error_here), cmocka_unit_test(sizes_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,13 +2,13 @@
 #include "os/hostinfo.h"
 
 #include "base/error.h"
-#include "os/sysfs.h"
 
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+enum { BOOT_ID = 40 };
 
 void kl_hostinfo_name(char name[KL_HOSTNAME])
 {
@@ -16,21 +16,16 @@ void kl_hostinfo_name(char name[KL_HOSTNAME])
     name[KL_HOSTNAME - 1] = 0; /* a name that is cut need not have one */
 }
 
-void kl_hostinfo_boot_id(char id[KL_BOOT_ID])
+/* The text that the kernel makes up at each boot; "" where /proc does not tell. */
+static void read_boot_id(char id[BOOT_ID])
 {
-    struct kl_sysfs fs = KL_SYSFS_NONE;
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 
     id[0] = 0;
-    if (kl_sysfs_open(&fs, "/")) return;
-    kl_sysfs_read(&fs, "proc/sys/kernel/random/boot_id", id, KL_BOOT_ID);
-    kl_sysfs_close(&fs);
-}
-
-uint64_t kl_hostinfo_pid_namespace(void)
-{
-    struct stat st;
-
-    return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino; /* the number in "pid:[4026531836]" */
+    if (!f) return;
+    if (!fgets(id, BOOT_ID, f)) id[0] = 0;
+    id[strcspn(id, "\n")] = 0;
+    fclose(f);
 }
 
 /* `what` keeps hashes of different things apart. */
@@ -53,19 +48,10 @@ static ncclResult_t hash_texts(const char *what, const char *a, const char *b, u
 
 ncclResult_t kl_hostinfo_host_hash(const char *hostid, uint64_t *hash)
 {
-    char name[KL_HOSTNAME], boot_id[KL_BOOT_ID];
+    char name[KL_HOSTNAME], boot_id[BOOT_ID];
 
     if (hostid[0]) return hash_texts("hostid", hostid, "", hash);
     kl_hostinfo_name(name);
-    kl_hostinfo_boot_id(boot_id);
+    read_boot_id(boot_id);
     return hash_texts("host", name, boot_id, hash);
-}
-
-ncclResult_t kl_hostinfo_process_hash(uint64_t *hash)
-{
-    char pid[16], space[24];
-
-    snprintf(pid, sizeof pid, "%d", (int)getpid());
-    snprintf(space, sizeof space, "%llu", (unsigned long long)kl_hostinfo_pid_namespace());
-    return hash_texts("process", pid, space, hash);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * hostinfo.h - who this host and this process are, so that ranks can tell whether they share one.
+ * hostinfo.h - who this host is, so that ranks can tell whether they share one.
  *
  * Two processes are on one host if their host hashes are equal: then segments and kernel copies are tried. The name and
  * the boot id go into it, so containers with names of their own count as hosts of their own; NCCL_HOSTID replaces both.
@@ -9,7 +9,7 @@
  *
  * Errors:   ncclSystemError from functions that return a code.
  * Threads:  any.
- * Source:   the runtime specification, 1.7; pid_namespaces(7); random(4) for the boot id.
+ * Source:   the runtime specification, 1.7; random(4) for the boot id.
  */
 #ifndef KL_OS_HOSTINFO_H
 #define KL_OS_HOSTINFO_H
@@ -19,21 +19,12 @@
 #include <stdint.h>
 
 /** Bytes of the longest host name, its final zero included. */
-enum { KL_HOSTNAME = 256, KL_BOOT_ID = 40 };
+enum { KL_HOSTNAME = 256 };
 
 /** What uname says; "unknown" should that fail. */
 void kl_hostinfo_name(char name[KL_HOSTNAME]);
 
-/** The text that the kernel makes up at each boot; "" where /proc does not tell. */
-void kl_hostinfo_boot_id(char id[KL_BOOT_ID]);
-
-/** Equal for two processes if and only if a pid means the same process to both; 0 where /proc does not tell. */
-uint64_t kl_hostinfo_pid_namespace(void);
-
 /** The identity of this host; that of any host that was given the same `hostid`, unless it is "". */
 ncclResult_t kl_hostinfo_host_hash(const char *hostid, uint64_t *hash);
-
-/** The identity of this process among all that have the same host hash. */
-ncclResult_t kl_hostinfo_process_hash(uint64_t *hash);
 
 #endif

@@ -27,7 +27,8 @@ static bool entry_matches(const char *name, const char *entry, size_t bytes, boo
     return bytes && !strncmp(name, entry, bytes) && (!exact || !name[bytes]);
 }
 
-bool kl_netif_name_matches(const char *name, const char *names)
+/* Does `name` match a list of names as netif.h describes it? An empty list matches all. */
+static bool name_matches(const char *name, const char *names)
 {
     bool exclude = *names == '^';
     names += exclude;
@@ -103,7 +104,7 @@ static int select_named(const struct kl_netif *list, int n, const struct kl_neti
     int count = 0;
 
     for (int i = 0; i < n; i++)
-        if (usable(&list[i], wish->family) && kl_netif_name_matches(list[i].name, wish->names))
+        if (usable(&list[i], wish->family) && name_matches(list[i].name, wish->names))
             count = add(chosen, count, &list[i]);
     return count;
 }

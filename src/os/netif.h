@@ -48,7 +48,4 @@ int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_wi
 /** List and select; at least one. */
 ncclResult_t kl_netif_choose(const struct kl_netif_wish *wish, struct kl_netif chosen[KL_NETIF_MAX], int *count);
 
-/** Does `name` match a list of names as described above? An empty list matches all. */
-bool kl_netif_name_matches(const char *name, const char *names);
-
 #endif

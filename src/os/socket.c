@@ -97,9 +97,12 @@ ncclResult_t kl_socket_listen(union kl_address *address, int *fd)
     int s = open_socket(address);
 
     if (s < 0) return KL_FAIL_ERRNO("cannot create a socket to listen on %s", kl_address_format(address, text));
-    /* Connections of an earlier listener may still linger on a fixed port. A living listener still refuses us. */
+    /* Connections of an earlier listener may still linger on the port: they and we must have said that we do not mind. With
+       port 0 we do, until we have one of our own. A living listener refuses us in any case. */
     if (kl_address_port(address)) setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(s, &address->any, kl_address_bytes(address)) || listen(s, BACKLOG)) {
+    bool bound = !bind(s, &address->any, kl_address_bytes(address));
+    if (bound) setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (!bound || listen(s, BACKLOG)) {
         int err = errno;
         ncclResult_t rc = KL_FAIL_ERRNO("cannot listen on %s", kl_address_format(address, text));
         close(s);

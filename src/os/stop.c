@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 
-#include <poll.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -29,11 +28,4 @@ void kl_stop_raise(const struct kl_stop *stop)
     ssize_t written = write(stop->fd, &one, sizeof one);
 
     (void)written; /* can only fail by being raised 2^64 times */
-}
-
-bool kl_stop_raised(const struct kl_stop *stop)
-{
-    struct pollfd p = {.fd = stop->fd, .events = POLLIN};
-
-    return poll(&p, 1, 0) == 1;
 }

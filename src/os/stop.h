@@ -13,8 +13,6 @@
 
 #include "include/nccl.h"
 
-#include <stdbool.h>
-
 struct kl_stop {
     int fd; /* readable once raised; -1: none */
 };
@@ -27,8 +25,5 @@ ncclResult_t kl_stop_init(struct kl_stop *stop);
 void kl_stop_fini(struct kl_stop *stop);
 
 void kl_stop_raise(const struct kl_stop *stop);
-
-/** One system call; never waits. */
-bool kl_stop_raised(const struct kl_stop *stop);
 
 #endif

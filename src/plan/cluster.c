@@ -2,8 +2,8 @@
 #include "plan/cluster.h"
 
 #include "base/error.h"
-#include "comm/config.h"
-#include "os/affinity.h"
+#include "comm/devices.h"
+#include "device/host/device.h"
 #include "topo/nics.h"
 
 #include <ctype.h>
@@ -25,13 +25,6 @@ static void load_options(struct kl_cluster *c, struct kl_comm_config *comm)
 }
 
 /* ---- devices ---- */
-
-static int cpus_here(void)
-{
-    int n = kl_affinity_count();
-
-    return n < 2 ? 2 : n;
-}
 
 static ncclResult_t make_devices(struct kl_cluster *c, int n)
 {
@@ -77,12 +70,13 @@ static ncclResult_t pick_devices(struct kl_cluster *c, const char *list)
     return ncclSuccess;
 }
 
-/* Spread this machine's devices over its NUMA nodes, in blocks. */
+/* Over the machine's NUMA nodes, as those of a process that runs there are. */
 static void spread_devices(struct kl_cluster *c)
 {
-    int node[256], nnodes = kl_machine_numa_nodes(c->machine.sysfs, node, 256);
+    enum { MAX_NODES = 1024 };
+    int node[MAX_NODES], nnodes = kl_machine_numa_nodes(c->machine.sysfs, node, MAX_NODES);
 
-    for (int i = 0; i < c->gpus; i++) c->device[i].numa = node[(long)i * nnodes / c->gpus];
+    for (int i = 0; i < c->gpus; i++) c->device[i].numa = kl_device_node(i, c->gpus, node, nnodes);
 }
 
 static int by_dev(const void *x, const void *y)
@@ -91,7 +85,8 @@ static int by_dev(const void *x, const void *y)
 }
 
 /* A machine without a file: as it was recorded, or this one; its GPUs, or host devices. */
-static ncclResult_t open_machine(struct kl_cluster *c, const struct kl_cluster_request *q)
+static ncclResult_t open_machine(struct kl_cluster *c, const struct kl_cluster_request *q,
+                                 const struct kl_comm_config *comm)
 {
     if (q->sysfs) KL_TRY(kl_record_load(q->sysfs, &c->facts));
     if (!c->facts.nnets) KL_TRY(kl_nics_read(q->sysfs, &c->facts.net, &c->facts.nnets));
@@ -101,7 +96,7 @@ static ncclResult_t open_machine(struct kl_cluster *c, const struct kl_cluster_r
     c->machine.nnets = c->facts.nnets;
     if (!c->facts.ngpus) {
         c->cpus = true;
-        KL_TRY(make_devices(c, q->ranks ? q->ranks : cpus_here()));
+        KL_TRY(make_devices(c, q->ranks ? q->ranks : kl_devices_count(comm, NULL)));
         spread_devices(c);
     } else {
         qsort(c->facts.gpu, (size_t)c->facts.ngpus, sizeof *c->facts.gpu, by_dev);
@@ -120,18 +115,27 @@ static ncclResult_t use_file(struct kl_cluster *c)
 }
 
 /* A file that is asked for, NCCL_TOPO_FILE as far as the library would use it, a record, or this machine. */
-static ncclResult_t open_source(struct kl_cluster *c, const struct kl_cluster_request *q, const char *topo_file)
+static ncclResult_t open_source(struct kl_cluster *c, const struct kl_cluster_request *q,
+                                const struct kl_comm_config *comm)
 {
     if (q->document)
         KL_TRY(kl_xml_clone(q->document, &c->file));
     else if (q->topo)
         KL_TRY(kl_xml_load(q->topo, kl_xml_topo_schema, &c->file));
-    else if (!q->sysfs && *topo_file) {
-        KL_TRY(kl_machine_read_file(topo_file, true, &c->file));
+    else if (!q->sysfs && *comm->topo_file) {
+        KL_TRY(kl_devices_file(comm, &c->file));
         c->from_setting = c->file != NULL;
         c->setting_failed = !c->file;
     }
-    return c->file ? use_file(c) : open_machine(c, q);
+    return c->file ? use_file(c) : open_machine(c, q, comm);
+}
+
+/* Of the machine that stands for this one, a process uses as many GPUs as it has devices. */
+static void limit_devices(struct kl_cluster *c, const struct kl_comm_config *comm)
+{
+    int n = c->from_setting ? kl_devices_count(comm, c->file) : c->gpus;
+
+    if (n < c->gpus) c->gpus = n;
 }
 
 bool kl_cluster_is_domain(const struct kl_xml *file, int hosts)
@@ -210,7 +214,8 @@ ncclResult_t kl_cluster_open(const struct kl_cluster_request *q, struct kl_clust
     c->constants = q->constants ? q->constants : &kl_tuning_reference;
     KL_TRY(use_settings(c, &q->edits));
     load_options(c, &comm);
-    KL_TRY_OR(rc, fail, open_source(c, q, comm.topo_file));
+    KL_TRY_OR(rc, fail, open_source(c, q, &comm));
+    limit_devices(c, &comm);
     if (q->gpus) KL_TRY_OR(rc, fail, pick_devices(c, q->gpus));
     KL_TRY_OR(rc, fail, edit(c, q));
     decide_mnnvl(c, q);
@@ -243,31 +248,4 @@ ncclResult_t kl_cluster_topo(struct kl_cluster *c, int rank, struct kl_topo **to
 ncclResult_t kl_cluster_whole(const struct kl_cluster *c, struct kl_topo **topo, struct kl_xml **document)
 {
     return kl_machine_whole(&c->machine, &c->options, topo, document);
-}
-
-/* The hosts are alike, so what is together on host 0 is together everywhere. */
-ncclResult_t kl_cluster_nodes(const struct kl_cluster *c, int *node, int *nnodes)
-{
-    int local = c->machine.hosts > 1 ? c->hosts * c->gpus : c->gpus, n = 0;
-    struct kl_topo *t = NULL;
-    int *domain = NULL;
-    ncclResult_t rc;
-
-    KL_TRY(kl_cluster_whole(c, &t, NULL));
-    domain = calloc((size_t)local + 1, 2 * sizeof *domain);
-    KL_TRY_OR(rc, out, domain ? ncclSuccess : KL_NOMEM("nodes"));
-    kl_topo_domains(t, domain);
-    int *number = domain + local; /* of the node of each domain */
-    for (int r = 0; r < c->hosts * c->gpus; r++) {
-        int gpu = kl_topo_gpu_of_rank(t, r % local);
-
-        if (r % local == 0) memset(number, 0xff, (size_t)local * sizeof *number);
-        if (number[domain[gpu]] < 0) number[domain[gpu]] = n++;
-        node[r] = number[domain[gpu]];
-    }
-    *nnodes = n;
-out:
-    free(domain);
-    kl_topo_free(t);
-    return rc;
 }

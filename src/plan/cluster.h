@@ -25,7 +25,7 @@ struct kl_cluster_request {
     const char *sysfs; /* root of a recorded machine (topo/record.h) */
     const char *gpus;  /* "0,2,4": ordinals of the GPUs to use */
     int hosts;         /* 0 counts as 1 */
-    int ranks;         /* host devices when there is no file; 0: usable CPUs, at least 2 */
+    int ranks;         /* host devices when there is no file; 0: as many as a process has here (comm/devices.h) */
     bool mnnvl;        /* all hosts form one NVLink domain */
     bool as_document;  /* plan a machine that is looked at from the document that describes it, as edits need it */
     const struct kl_xml *document; /* of a machine with ranks, as kl_machine_document makes it; instead of `topo` */
@@ -63,8 +63,5 @@ ncclResult_t kl_cluster_topo(struct kl_cluster *cluster, int rank, struct kl_top
 
 /** Host 0, or all hosts with MNNVL, before trimming. */
 ncclResult_t kl_cluster_whole(const struct kl_cluster *cluster, struct kl_topo **topo, struct kl_xml **document);
-
-/** Node of every rank, numbered as they appear; `node` holds hosts * gpus. Returns how many through `nnodes`. */
-ncclResult_t kl_cluster_nodes(const struct kl_cluster *cluster, int *node, int *nnodes);
 
 #endif

@@ -118,10 +118,10 @@ static ncclResult_t add_nic(const struct kl_nics_source *q, int net, struct kl_n
 {
     const struct kl_node *x = net_at(q->whole, net);
     struct kl_nic *nic = &n->nic[n->nnics];
-    struct kl_net_fate fate;
+    struct kl_net_usage usage;
 
-    KL_TRY(kl_topo_net_fate(q->whole, net, &fate));
-    if (fate.use == KL_NET_TWIN) {
+    KL_TRY(kl_topo_net_usage(q->whole, net, &usage));
+    if (usage.use == KL_NET_TWIN) {
         n->repeated++;
         return ncclSuccess;
     }

@@ -78,15 +78,15 @@ static ncclResult_t find_merges(const struct kl_nics_source *q, struct kl_nics *
 
 /* ---- NICs that are not used ---- */
 
-static void compare(const struct kl_topo *t, int net, const struct kl_net_fate *fate, struct kl_nic_idle *idle)
+static void compare(const struct kl_topo *t, int net, const struct kl_net_usage *usage, struct kl_nic_idle *idle)
 {
-    const struct kl_path *here = kl_path_between(t, KL_NODE_GPU, fate->gpu, KL_NODE_NET, net);
-    const struct kl_path *there = kl_path_between(t, KL_NODE_GPU, fate->gpu, KL_NODE_NET, fate->instead);
+    const struct kl_path *here = kl_path_between(t, KL_NODE_GPU, usage->gpu, KL_NODE_NET, net);
+    const struct kl_path *there = kl_path_between(t, KL_NODE_GPU, usage->gpu, KL_NODE_NET, usage->instead);
 
-    idle->rank = t->node[kl_topo_at(t, KL_NODE_GPU, fate->gpu)].gpu.rank;
+    idle->rank = t->node[kl_topo_at(t, KL_NODE_GPU, usage->gpu)].gpu.rank;
     idle->here_type = here->type;
     idle->here_bw = here->bw;
-    idle->there = net_at(t, fate->instead)->net.dev;
+    idle->there = net_at(t, usage->instead)->net.dev;
     idle->there_type = there->type;
     idle->there_bw = there->bw;
 }
@@ -105,16 +105,16 @@ static ncclResult_t explain(const struct kl_topo *t, const struct kl_nics *n, st
                                                 [KL_NET_SLOWER] = KL_NIC_SLOWER,
                                                 [KL_NET_FARTHER] = KL_NIC_FARTHER,
                                                 [KL_NET_SPREAD] = KL_NIC_SPREAD};
-    struct kl_net_fate fate;
+    struct kl_net_usage usage;
 
     if (nic->state == KL_NIC_USED || !n->offhost) return ncclSuccess; /* KL_NIC_ONE_HOST */
-    KL_TRY(kl_topo_net_fate(t, nic->net, &fate));
-    if (fate.use == KL_NET_CHOSEN) {
+    KL_TRY(kl_topo_net_usage(t, nic->net, &usage));
+    if (usage.use == KL_NET_CHOSEN) {
         explain_chosen(nic, &nic->idle);
         return ncclSuccess;
     }
-    nic->idle.why = whys[fate.use];
-    if (fate.use == KL_NET_SLOWER || fate.use == KL_NET_FARTHER) compare(t, nic->net, &fate, &nic->idle);
+    nic->idle.why = whys[usage.use];
+    if (usage.use == KL_NET_SLOWER || usage.use == KL_NET_FARTHER) compare(t, nic->net, &usage, &nic->idle);
     return ncclSuccess;
 }
 

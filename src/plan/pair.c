@@ -30,20 +30,12 @@ static struct kl_peer peer_of(const struct kl_pair_end *end, uint64_t process)
         .rank = end->local, .host = (uint64_t)end->shift, .memory = (uint64_t)end->shift, .process = process};
 }
 
-static enum kl_pair_refusal refusal_of(const struct kl_pair_facts *facts, const struct kl_transport *transport)
+static void add_transport(struct kl_pair_route *r, const struct kl_transport *transport, enum kl_refusal refusal,
+                          bool no_nic)
 {
-    const char *refusal = transport->refuses(facts);
+    bool chosen = !refusal && !no_nic && r->answer == KL_PAIR_NOTHING;
 
-    if (!refusal) return KL_PAIR_ALLOWED;
-    if (refusal == facts->p2p_refusal || refusal == facts->shm_refusal) return KL_PAIR_RULE;
-    return facts->a->host != facts->b->host ? KL_PAIR_OTHER_HOST : KL_PAIR_NOT_MAPPABLE;
-}
-
-static void add_transport(struct kl_pair_route *r, const struct kl_transport *transport, enum kl_pair_refusal refusal)
-{
-    bool chosen = refusal == KL_PAIR_ALLOWED && r->answer == KL_PAIR_NOTHING;
-
-    r->transport[r->ntransports++] = (struct kl_pair_transport){transport, refusal, chosen};
+    r->transport[r->ntransports++] = (struct kl_pair_transport){transport, refusal, no_nic, chosen};
     if (chosen) r->answer = transport ? KL_PAIR_TRANSPORT : KL_PAIR_NETWORK;
 }
 
@@ -52,7 +44,7 @@ static void ask_network(const struct kl_plan *plan, struct kl_pair_route *r)
 {
     bool nics = kl_pair_topo(plan, &r->a)->count[KL_NODE_NET] && kl_pair_topo(plan, &r->b)->count[KL_NODE_NET];
 
-    if (r->answer == KL_PAIR_NOTHING) add_transport(r, NULL, nics ? KL_PAIR_ALLOWED : KL_PAIR_NO_NIC);
+    if (r->answer == KL_PAIR_NOTHING) add_transport(r, NULL, KL_REFUSAL_NONE, !nics);
 }
 
 /* What Kolo's own devices, which are CPUs, would use between two ranks of a host. */
@@ -60,9 +52,8 @@ static ncclResult_t ask_live(const struct kl_topo *t, struct kl_pair_route *r)
 {
     struct kl_peer a = peer_of(&r->a, 1), b = peer_of(&r->b, 2);
     struct kl_pair_facts facts = {.a = &a, .b = &b, .mappable = false};
-    struct kl_pair_why why;
 
-    KL_TRY(kl_pair_ask_topo(t, false, &facts, &why));
+    KL_TRY(kl_pair_ask_topo(t, false, &facts));
     r->processes = kl_transport_first(&facts);
     b.process = a.process;
     r->threads = kl_transport_first(&facts);
@@ -75,10 +66,12 @@ static ncclResult_t ask_transports(const struct kl_topo *common, struct kl_pair_
     struct kl_peer a = peer_of(&r->a, 1), b = peer_of(&r->b, 2);
     struct kl_pair_facts facts = {.a = &a, .b = &b, .mappable = r->gpus};
 
-    if (common) KL_TRY(kl_pair_ask_topo(common, r->gpus, &facts, &r->why));
+    facts.why.p2p.via = -1;
+    if (common) KL_TRY(kl_pair_ask_topo(common, r->gpus, &facts));
+    r->why = facts.why;
     r->via = r->why.p2p.via < 0 ? -1 : r->why.p2p.via + r->a.shift;
     for (int i = 0; kl_transports[i] && i < KL_PAIR_TRANSPORTS - 1; i++)
-        add_transport(r, kl_transports[i], refusal_of(&facts, kl_transports[i]));
+        add_transport(r, kl_transports[i], kl_transports[i]->refuses(&facts), false);
     return ncclSuccess;
 }
 

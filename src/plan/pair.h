@@ -54,18 +54,11 @@ struct kl_pair_leg {
 
 /* ---- transports ---- */
 
-enum kl_pair_refusal {
-    KL_PAIR_ALLOWED,
-    KL_PAIR_RULE,         /* the topology's rules say no: see kl_pair_route.why */
-    KL_PAIR_OTHER_HOST,   /* and the transport does not leave one */
-    KL_PAIR_NOT_MAPPABLE, /* the memory of one by the other */
-    KL_PAIR_NO_NIC        /* the network needs one */
-};
-
 /** What a transport answered; the first that does not refuse is chosen. */
 struct kl_pair_transport {
     const struct kl_transport *transport; /* NULL: the network */
-    enum kl_pair_refusal refusal;
+    enum kl_refusal refusal;
+    bool no_nic; /* the network refuses: it needs one */
     bool chosen;
 };
 

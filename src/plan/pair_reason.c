@@ -6,19 +6,6 @@
 
 /* ---- transports ---- */
 
-static const char *const refusal_codes[] = {
-    [KL_PAIR_ALLOWED] = "allowed",
-    [KL_PAIR_OTHER_HOST] = "other_host",
-    [KL_PAIR_NOT_MAPPABLE] = "not_mappable",
-    [KL_PAIR_NO_NIC] = "no_nic",
-};
-
-static const char *const refusal_texts[] = {
-    [KL_PAIR_OTHER_HOST] = "the ranks are in different hosts",
-    [KL_PAIR_NOT_MAPPABLE] = "host devices cannot map the memory of another process",
-    [KL_PAIR_NO_NIC] = "this machine has no NIC",
-};
-
 const char *kl_pair_transport_name(const struct kl_pair_transport *x)
 {
     return x->transport ? x->transport->name : "NET";
@@ -26,8 +13,7 @@ const char *kl_pair_transport_name(const struct kl_pair_transport *x)
 
 const char *kl_pair_transport_code(const struct kl_pair_route *r, const struct kl_pair_transport *x)
 {
-    if (x->refusal != KL_PAIR_RULE) return refusal_codes[x->refusal];
-    return x->transport == &kl_transport_p2p ? kl_p2p_why_name(r->why.p2p.why) : kl_shm_why_name(r->why.shm);
+    return x->no_nic ? "no_nic" : kl_refusal_name(x->refusal, &r->why);
 }
 
 static void add_p2p(const struct kl_p2p *p2p, struct kl_text *to)
@@ -42,12 +28,15 @@ const char *kl_pair_transport_text(const struct kl_pair_route *r, const struct k
                                    char text[KL_PAIR_TEXT])
 {
     struct kl_text t = kl_text_over(text, KL_PAIR_TEXT);
+    char rule[KL_WHY_TEXT];
 
-    if (x->refusal > KL_PAIR_RULE)
-        kl_text_add(&t, "%s", refusal_texts[x->refusal]);
+    if (x->no_nic)
+        kl_text_add(&t, "this machine has no NIC");
     else if (!x->transport)
         kl_text_add(&t, r->gpus ? "joins what nothing else does"
                                 : "is planned only: communicators join the ranks of one host so far");
+    else if (x->refusal)
+        kl_text_add(&t, "%s", kl_refusal_text(x->refusal, &r->why, rule));
     else if (x->transport == &kl_transport_p2p)
         add_p2p(&r->why.p2p, &t);
     else

@@ -4,7 +4,11 @@
 
 #include "base/error.h"
 #include "graph/nic.h"
+#include "include/kolo.h"
+#include "plan/cluster.h"
 #include "plan/test_cluster.h"
+
+#include <stdlib.h>
 
 static struct cluster *plan_for(const char *file, int hosts, bool p2p)
 {
@@ -158,12 +162,49 @@ static void p2p_channels_say_why(void **state)
     }
 }
 
+/* ---- this machine ---- */
+
+#define FOUR_GPUS "tests/data/topologies/synthetic/pcie-2cpu-4gpu.xml"
+
+static const struct {
+    const char *configured, *local_size, *file;
+    int devices; /* 0: whatever this machine has */
+} environments[] = {
+    {"", "", "", 0},  {"5", "", "", 5},        {"", "3", "", 3},        {"5", "3", "", 5},
+    {"1", "", "", 1}, {"", "3", FOUR_GPUS, 4}, {"2", "", FOUR_GPUS, 2}, {"", "3", "/nonexistent", 3},
+};
+
+/* A plan for this machine has as many devices as a process here counts, wherever the number comes from. */
+static void this_machine_has_the_devices_of_a_process(void **state)
+{
+    struct kl_cluster_request request = {.hosts = 1};
+    struct kl_cluster cluster;
+    int count;
+
+    (void)state;
+    setenv("HOME", "/nonexistent", 1);
+    FOR_EACH_CASE(c, environments)
+    {
+        setenv("KOLO_HOST_DEVICES", c->configured, 1);
+        setenv("LOCAL_WORLD_SIZE", c->local_size, 1);
+        setenv("NCCL_TOPO_FILE", c->file, 1);
+        assert_int_equal(koloGetDeviceCount(&count), ncclSuccess);
+        assert_int_equal(kl_cluster_open(&request, &cluster), ncclSuccess);
+        assert_int_equal(cluster.gpus, count);
+        if (c->devices)
+            assert_int_equal(count, c->devices);
+        else
+            assert_true(count >= 8);
+        kl_cluster_close(&cluster);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_hosts_are_two_nodes),    cmocka_unit_test(a_host_can_be_two_nodes),
         cmocka_unit_test(ends_of_channels_have_nics), cmocka_unit_test(sixteen_thousand_gpus),
-        cmocka_unit_test(p2p_channels_say_why),
+        cmocka_unit_test(p2p_channels_say_why),       cmocka_unit_test(this_machine_has_the_devices_of_a_process),
     };
 
     kl_error_quiet(1);

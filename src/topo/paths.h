@@ -101,8 +101,8 @@ int kl_topo_local_gpu(const struct kl_topo *t, int net);
 /** NETs in the order a search tries them, for all GPUs (`gpu` -1) or one; `out` holds count[NET]. Returns how many. */
 ncclResult_t kl_topo_net_list(const struct kl_topo *t, int max_type, int gpu, int *out, int *n);
 
-/** What becomes of a NET when GPUs choose theirs. */
-ncclResult_t kl_topo_net_fate(const struct kl_topo *t, int net, struct kl_net_fate *fate);
+/** Who uses a NET when every GPU has chosen its own, or why nobody does. */
+ncclResult_t kl_topo_net_usage(const struct kl_topo *t, int net, struct kl_net_usage *usage);
 
 /**
  * NET and proxy rank for what `rank` sends to a peer whose GPU has device number `peer_dev`. A receiver asks with the

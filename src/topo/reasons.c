@@ -215,18 +215,6 @@ const char *kl_net_choice_text(const struct kl_net_choice *c, char text[KL_WHY_T
     return text;
 }
 
-/* ---- NETs ---- */
-
-static const char *const use_names[] = {
-    [KL_NET_CHOSEN] = "chosen", [KL_NET_TWIN] = "twin",       [KL_NET_UNREACHED] = "unreached",
-    [KL_NET_SLOWER] = "slower", [KL_NET_FARTHER] = "farther", [KL_NET_SPREAD] = "not_needed",
-};
-
-const char *kl_net_use_name(enum kl_net_use use)
-{
-    return use_names[use];
-}
-
 /* ---- paths ---- */
 
 static const char *const type_texts[KL_PATH_TYPES] = {

@@ -132,11 +132,10 @@ const char *kl_p2p_net_why_text(enum kl_p2p_net_why why);
 
 /** What the NET of a GPU for a channel was chosen from. */
 struct kl_net_choice {
-    int net;     /* index among NETs */
-    int near;    /* how many NETs are nearest, all alike */
-    int sharing; /* GPUs that are nearest to the first of them */
-    int spread;  /* over how many of them the channels of one GPU spread */
-    int type;    /* of the path to them */
+    int net;    /* index among NETs */
+    int near;   /* how many NETs are nearest, all alike */
+    int spread; /* over how many of them the channels of one GPU spread */
+    int type;   /* of the path to them */
     float bw;
 };
 
@@ -154,12 +153,11 @@ enum kl_net_use {
     KL_NET_SPREAD     /* nearest to a GPU, like others, which device numbers and channels choose */
 };
 
-struct kl_net_fate {
+struct kl_net_usage {
     enum kl_net_use use;
     int gpu;     /* index of the GPU with the best path to it; -1 */
     int instead; /* index of the NET which that GPU uses first; -1 */
 };
-const char *kl_net_use_name(enum kl_net_use use);
 
 /* ---- paths ---- */
 

@@ -305,17 +305,17 @@ static struct kl_topo *parsed(const char *text)
 
 static void nics_that_no_gpu_chooses(void **state)
 {
-    static const char *const fates[] = {"chosen", "slower", "farther", "twin"};
+    static const enum kl_net_use uses[] = {KL_NET_CHOSEN, KL_NET_SLOWER, KL_NET_FARTHER, KL_NET_TWIN};
     struct kl_topo *t = parsed(nics);
 
     (void)state;
     assert_int_equal(t->count[KL_NODE_NET], 4);
     for (int i = 0; i < 4; i++) {
-        struct kl_net_fate fate;
+        struct kl_net_usage usage;
 
-        assert_int_equal(kl_topo_net_fate(t, i, &fate), ncclSuccess);
-        assert_string_equal(kl_net_use_name(fate.use), fates[i]);
-        if (i == 1 || i == 2) assert_int_equal(fate.instead, 0);
+        assert_int_equal(kl_topo_net_usage(t, i, &usage), ncclSuccess);
+        assert_int_equal(usage.use, uses[i]);
+        if (i == 1 || i == 2) assert_int_equal(usage.instead, 0);
     }
     kl_topo_free(t);
 }
@@ -334,14 +334,14 @@ static void nics_that_device_numbers_pass_over(void **state)
     struct kl_topo *t = parsed(
         "<system version=\"1\">" INTEL("0", BELOW("01", GPU("02", "0", "0") GPU("03", "3", "1") NIC("04", "0", "16")
                                                             NIC("05", "1", "16") NIC("06", "2", "16"))) "</system>");
-    struct kl_net_fate fate;
+    struct kl_net_usage usage;
 
     (void)state;
-    assert_int_equal(kl_topo_net_fate(t, 1, &fate), ncclSuccess);
-    assert_int_equal(fate.use, KL_NET_CHOSEN);
-    assert_int_equal(kl_topo_net_fate(t, 2, &fate), ncclSuccess);
-    assert_int_equal(fate.use, KL_NET_SPREAD);
-    assert_int_equal(fate.instead, 0);
+    assert_int_equal(kl_topo_net_usage(t, 1, &usage), ncclSuccess);
+    assert_int_equal(usage.use, KL_NET_CHOSEN);
+    assert_int_equal(kl_topo_net_usage(t, 2, &usage), ncclSuccess);
+    assert_int_equal(usage.use, KL_NET_SPREAD);
+    assert_int_equal(usage.instead, 0);
     kl_topo_free(t);
 }
 
@@ -351,13 +351,13 @@ static void who_comes_nearest_to_a_nic_is_named(void **state)
     struct kl_topo *t =
         parsed("<system version=\"1\">" INTEL("0", BELOW("01", GPU("02", "0", "0") NIC("04", "0", "16")))
                    INTEL("1", BELOW("11", GPU("12", "1", "1") NIC("14", "1", "16")) NIC("15", "2", "4")) "</system>");
-    struct kl_net_fate fate;
+    struct kl_net_usage usage;
 
     (void)state;
-    assert_int_equal(kl_topo_net_fate(t, 2, &fate), ncclSuccess);
-    assert_int_equal(fate.use, KL_NET_SLOWER);
-    assert_int_equal(fate.gpu, 1);
-    assert_int_equal(fate.instead, 1);
+    assert_int_equal(kl_topo_net_usage(t, 2, &usage), ncclSuccess);
+    assert_int_equal(usage.use, KL_NET_SLOWER);
+    assert_int_equal(usage.gpu, 1);
+    assert_int_equal(usage.instead, 1);
     kl_topo_free(t);
 }
 

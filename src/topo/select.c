@@ -31,7 +31,6 @@ int kl_topo_nearest(const struct kl_topo *t, enum kl_node_type from, int i, enum
 struct choice {
     int *net;        /* nearest NETs */
     int nnets, step; /* step: over how many NETs the channels of one GPU spread */
-    int ngpus;       /* that are nearest to the first of them */
     int start;
 };
 
@@ -61,9 +60,9 @@ static bool make_choice(const struct kl_topo *t, int gpu, int *scratch, struct c
     c->net = scratch + t->count[KL_NODE_GPU];
     c->nnets = kl_topo_nearest(t, KL_NODE_GPU, gpu, KL_NODE_NET, c->net);
     if (!c->nnets) return false;
-    c->ngpus = kl_topo_nearest(t, KL_NODE_NET, c->net[0], KL_NODE_GPU, scratch);
-    if (!c->ngpus) c->ngpus = 1;
-    c->step = (c->nnets + c->ngpus - 1) / c->ngpus;
+    int ngpus = kl_topo_nearest(t, KL_NODE_NET, c->net[0], KL_NODE_GPU, scratch); /* that share them */
+    if (!ngpus) ngpus = 1;
+    c->step = (c->nnets + ngpus - 1) / ngpus;
     c->start = dev > 0 ? dev : 0;
     if (!(c->nnets & (c->nnets - 1))) c->start = mirrored(c->start, bits_of(c->nnets));
     c->start %= c->nnets;
@@ -84,12 +83,8 @@ static void describe(const struct kl_topo *t, int gpu, int channel, const struct
 {
     const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, c->net[0]);
 
-    *out = (struct kl_net_choice){.net = choose(c, channel),
-                                  .near = c->nnets,
-                                  .sharing = c->ngpus,
-                                  .spread = c->step,
-                                  .type = p->type,
-                                  .bw = p->bw};
+    *out = (struct kl_net_choice){
+        .net = choose(c, channel), .near = c->nnets, .spread = c->step, .type = p->type, .bw = p->bw};
 }
 
 ncclResult_t kl_topo_net_choice(const struct kl_topo *t, int gpu, int channel, struct kl_net_choice *out)

@@ -19,15 +19,16 @@ static size_t line_count(size_t bytes)
 
 /* ---- sender ---- */
 
+/* Whole lines are copied with a constant size, which compilers make a few moves of. */
 static void store_lines(struct line *lines, const unsigned char *data, size_t bytes, uint64_t flag)
 {
-    for (; bytes; lines++) {
-        size_t n = bytes < KL_LINES_DATA ? bytes : KL_LINES_DATA;
-        memcpy(lines->data, data, n);
+    for (; bytes >= KL_LINES_DATA; lines++, data += KL_LINES_DATA, bytes -= KL_LINES_DATA) {
+        memcpy(lines->data, data, KL_LINES_DATA);
         kl_store_release(&lines->flag, flag); /* pairs with kl_lines_ready */
-        data += n;
-        bytes -= n;
     }
+    if (!bytes) return;
+    memcpy(lines->data, data, bytes);
+    kl_store_release(&lines->flag, flag); /* the same */
 }
 
 void kl_lines_publish(struct kl_fifo_tx *tx, const void *data, size_t bytes, bool wide)
@@ -83,11 +84,9 @@ const void *kl_lines_open(struct kl_fifo_rx *rx, void *scratch, size_t *bytes)
     if (*bytes <= KL_FIFO_INLINE) return line->payload;
     memcpy(to, line->payload, KL_FIFO_INLINE);
     to += KL_FIFO_INLINE;
-    for (size_t left = *bytes - KL_FIFO_INLINE; left; lines++) {
-        size_t n = left < KL_LINES_DATA ? left : KL_LINES_DATA;
-        memcpy(to, lines->data, n);
-        to += n;
-        left -= n;
-    }
+    size_t left = *bytes - KL_FIFO_INLINE;
+    for (; left >= KL_LINES_DATA; lines++, to += KL_LINES_DATA, left -= KL_LINES_DATA)
+        memcpy(to, lines->data, KL_LINES_DATA);
+    memcpy(to, lines->data, left);
     return scratch;
 }

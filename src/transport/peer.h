@@ -13,10 +13,9 @@
 enum { KL_PEER_VERSION = 2, KL_PEER_HOST_TEXT = 64, KL_PEER_CPU_WORDS = 16 };
 
 struct kl_peer {
-    uint32_t version; /* KL_PEER_VERSION and the NCCL API level, see comm/peers.c */
+    uint64_t version; /* KL_PEER_VERSION and the NCCL API level, see comm/peers.c */
     int32_t rank;
     int32_t device;                   /* ordinal on its host; -1: the next free one is given to it */
-    int32_t numa;                     /* node of the device */
     int32_t pid;                      /* for texts only: it means nothing across pid namespaces */
     int32_t replica;                  /* k: the k-th further rank on the same device of the same host */
     uint64_t host;                    /* equal on ranks that share a machine (or an emulated host) */

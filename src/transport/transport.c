@@ -2,11 +2,9 @@
 #include "transport/transport.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "transport/pool.h"
 #include "transport/shm/region.h"
-
-#include <stdio.h>
-#include <string.h>
 
 /* Best first. */
 const struct kl_transport *const kl_transports[] = {
@@ -22,31 +20,57 @@ const struct kl_transport *kl_transport_first(const struct kl_pair_facts *facts)
     return NULL;
 }
 
-/* The longest refusals fit: each is a phrase of this library. */
-static void append_refusal(char *text, size_t size, const char *name, const char *why)
+static void append_refusal(struct kl_text *to, const char *name, enum kl_refusal refusal, const struct kl_pair_why *why)
 {
-    size_t used = strlen(text);
+    char text[KL_WHY_TEXT];
 
-    snprintf(text + used, size - used, "%s%s: %s", used ? "; " : "", name, why);
+    kl_text_add(to, "%s%s: %s", to->length ? "; " : "", name, kl_refusal_text(refusal, why, text));
 }
 
 ncclResult_t kl_transport_choose(const struct kl_pair_facts *facts, const struct kl_transport **transport,
                                  uint32_t *index)
 {
-    char refusals[512] = "";
+    char refusals[512];
+    struct kl_text text = kl_text_over(refusals, sizeof refusals);
 
     for (uint32_t i = 0; kl_transports[i]; i++) {
-        const char *why = kl_transports[i]->refuses(facts);
+        enum kl_refusal why = kl_transports[i]->refuses(facts);
         if (!why) {
             *transport = kl_transports[i];
             *index = i;
             return ncclSuccess;
         }
-        append_refusal(refusals, sizeof refusals, kl_transports[i]->name, why);
+        append_refusal(&text, kl_transports[i]->name, why, &facts->why);
     }
     return KL_FAIL(ncclSystemError, "no transport connects rank %d (%s) and rank %d (%s): %s", facts->a->rank,
                    facts->a->host_name, facts->b->rank, facts->b->host_name, refusals);
 }
+
+/* ---- refusals ---- */
+
+static const struct {
+    const char *name, *text;
+} refusals_known[KL_TRANSPORT_REFUSALS] = {
+    [KL_REFUSAL_NONE] = {"allowed", "nothing speaks against it"},
+    [KL_REFUSAL_OTHER_HOST] = {"other_host", "the ranks are in different hosts"},
+    [KL_REFUSAL_NOT_MAPPABLE] = {"not_mappable", "host devices cannot map the memory of another process"},
+    [KL_REFUSAL_OTHER_MEMORY] = {"other_namespace",
+                                 "the processes cannot reach each other (another network namespace)"},
+};
+
+const char *kl_refusal_name(enum kl_refusal refusal, const struct kl_pair_why *why)
+{
+    if (refusal == KL_REFUSAL_P2P) return kl_p2p_why_name(why->p2p.why);
+    return refusal == KL_REFUSAL_SHM ? kl_shm_why_name(why->shm) : refusals_known[refusal].name;
+}
+
+const char *kl_refusal_text(enum kl_refusal refusal, const struct kl_pair_why *why, char text[KL_WHY_TEXT])
+{
+    if (refusal == KL_REFUSAL_P2P) return kl_p2p_why_text(&why->p2p, text);
+    return refusal == KL_REFUSAL_SHM ? kl_shm_why_text(why->shm) : refusals_known[refusal].text;
+}
+
+/* ---- connectors ---- */
 
 void kl_connector_revoke(struct kl_connector *connector)
 {

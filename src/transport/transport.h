@@ -22,21 +22,42 @@
 #define KL_TRANSPORT_TRANSPORT_H
 
 #include "include/nccl.h"
-#include "os/segment.h"
 #include "event/fdshare.h"
+#include "topo/reasons.h"
 #include "transport/fifo.h"
 #include "transport/peer.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/** What the topology and the settings say about a pair. */
+/** What the topology and the settings say about two ranks that it holds. */
+struct kl_pair_why {
+    struct kl_p2p p2p;
+    enum kl_shm_why shm;
+};
+
+/** What decides which transport joins two ranks. */
 struct kl_pair_facts {
     const struct kl_peer *a, *b;
-    bool mappable;           /* other processes can map the devices' memory: that of GPUs, not of host devices */
-    const char *p2p_refusal; /* NULL: the topology and NCCL_P2P_* allow direct access; else why not */
-    const char *shm_refusal; /* NULL: shared memory is allowed; else why not */
+    bool mappable; /* other processes can map the devices' memory: that of GPUs, not of host devices */
+    bool ruled;    /* the topology was asked (pair.h); else nothing speaks against anything */
+    struct kl_pair_why why;
 };
+
+/** Why a transport does not join two ranks. */
+enum kl_refusal {
+    KL_REFUSAL_NONE,
+    KL_REFUSAL_OTHER_HOST,
+    KL_REFUSAL_P2P,          /* the topology's rule: facts->why.p2p */
+    KL_REFUSAL_SHM,          /* the topology's rule: facts->why.shm */
+    KL_REFUSAL_NOT_MAPPABLE, /* the memory of a host device, by another process */
+    KL_REFUSAL_OTHER_MEMORY, /* the processes can't hand each other descriptors */
+    KL_TRANSPORT_REFUSALS
+};
+
+/** "other_host"; and a phrase for people. */
+const char *kl_refusal_name(enum kl_refusal refusal, const struct kl_pair_why *why);
+const char *kl_refusal_text(enum kl_refusal refusal, const struct kl_pair_why *why, char text[KL_WHY_TEXT]);
 
 /** What the receiver tells the sender. Raw bytes between processes of one job. */
 struct kl_card {
@@ -97,8 +118,8 @@ struct kl_connector {
 struct kl_transport {
     const char *name, *via; /* as NCCL prints them: of itself, and of a connection */
 
-    /** NULL: this pair can use it. Else why not, as a phrase for people. No side effects; symmetric. */
-    const char *(*refuses)(const struct kl_pair_facts *facts);
+    /** Can this pair use it, and if not, why? No side effects; symmetric. */
+    enum kl_refusal (*refuses)(const struct kl_pair_facts *facts);
 
     /** Receiver: make the memory, attach `connector->rx`, fill in the card. */
     ncclResult_t (*setup)(struct kl_connector *connector, const struct kl_fifo_shape *shape, struct kl_card *card);

@@ -103,6 +103,16 @@ out "  KOLO_SECRET = (set) (environment)"
 no swordfish
 run 0 "--json" KOLO_SECRET=swordfish
 no swordfish
+key=00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff
+for name in KOLO_COMM_ID NCCL_COMM_ID; do
+    run 0 "--set" $name=$key$key$key$key
+    out "  $name = (set) (environment)"
+    no $key
+    run 0 "--json" $name=$key$key$key$key
+    no $key
+    run 0 "--set" $name=node7:4711
+    out "  $name = node7:4711 (environment)"
+done
 run 0 "NCCL_ALGO" NCCL_ALGO="$(printf 'a\033[2Jb')"
 out "  NCCL_ALGO = a?[2Jb (environment)"
 

@@ -141,7 +141,9 @@ fine 3
 
 # ---- JSON, and the least bandwidth ----
 
+export NCCL_P2P_LEVEL=SYS KOLO_SECRET=swordfish KOLO_SECERT=pike # the last one is a mistake of spelling
 perf 0 all_reduce -b 64 -e 256 -f 2 -n 5 -I -J "$dir/file.json"
+unset NCCL_P2P_LEVEL KOLO_SECRET KOLO_SECERT
 if command -v python3 >/dev/null; then
     python3 - "$dir/file.json" <<'END' || fail "a JSON file of another shape"
 import json, sys
@@ -153,7 +155,7 @@ assert [(r["size"], r["count"], r["type"], r["redop"]) for r in d["results"]] ==
     [(64, 16, "float", "sum"), (128, 32, "float", "sum"), (256, 64, "float", "sum")]
 half = d["results"][0]["in_place"]
 assert half["nwrong"] == 0 and half["time"] > 0 and len(half["per_iteration"]["times_us"]) == 5
-assert not any("COMM_ID" in e for e in d["env"])
+assert "NCCL_P2P_LEVEL=SYS" in d["env"] and not any(x in e for e in d["env"] for x in ("COMM_ID", "fish", "pike"))
 END
 fi
 export NCCL_TESTS_MIN_BW=1e9

@@ -92,6 +92,11 @@ what="kolo run --tag cat"
 out "[0] word"
 lines out 1
 
+# The job's key is nowhere in what a job says, however much it says.
+run 0 -n 2 -- env NCCL_DEBUG=TRACE NCCL_DEBUG_SUBSYS=ALL "$kolo" perf all_reduce -b 8 -e 8 -n 1
+grep -q "KOLO_COMM_ID set by environment to (set)" "$dir/out" || fail "no line about KOLO_COMM_ID"
+! grep -qE '[0-9a-f]{64}' "$dir/out" "$dir/err" || fail "a key"
+
 # A death: announced, and reported for every rank.
 run 1 -n 3 --grace 0.2 -- sh -c 'test $RANK = 1 && kill -9 $$; exec sleep 1000'
 err "kolo run: rank 1: signal 9 (Killed), by itself; the others have 0.2 s to end"

@@ -40,30 +40,30 @@ static void check_card(const struct kl_card *card)
     CHECK(kl_card_decode(wire, &again) && again.rank == card->rank && again.naddresses == card->naddresses);
 }
 
-static void read_announce(const struct kl_message *m)
+static void read_announce(const struct kl_frame *m)
 {
     struct kl_announce a;
 
-    if (!kl_announce_decode(m->body, m->frame.length, &a)) return;
+    if (!kl_announce_decode(m->body, m->head.length, &a)) return;
     CHECK(a.card.rank < a.nranks && a.nranks <= KL_MAX_RANKS && a.card.naddresses > 0);
     check_card(&a.card);
 }
 
-static void read_introduction(const struct kl_message *m)
+static void read_introduction(const struct kl_frame *m)
 {
     struct kl_introduction i;
 
-    if (!kl_introduction_decode(m->body, m->frame.length, &i)) return;
+    if (!kl_introduction_decode(m->body, m->head.length, &i)) return;
     CHECK(i.npartners <= KL_MAX_PARTNERS);
     for (int k = 0; k < i.npartners; k++) check_card(&i.partner[k]);
 }
 
-static void read_notice(const struct kl_message *m)
+static void read_notice(const struct kl_frame *m)
 {
     unsigned char wire[KL_NOTICE_WIRE_MAX];
     struct kl_notice n, again;
 
-    if (!kl_notice_decode(m->body, m->frame.length, &n)) return;
+    if (!kl_notice_decode(m->body, m->head.length, &n)) return;
     CHECK(n.culprit >= -1 && n.culprit < KL_MAX_RANKS && n.code > ncclSuccess && n.code < ncclInProgress);
     check_text(n.text, sizeof n.text);
     CHECK(kl_notice_decode(wire, kl_notice_encode(&n, wire), &again) && !strcmp(n.text, again.text));
@@ -71,9 +71,9 @@ static void read_notice(const struct kl_message *m)
 
 /* ---- streams ---- */
 
-static void read_message(const struct kl_message *m)
+static void read_message(const struct kl_frame *m)
 {
-    CHECK(m->frame.length <= BODY_MAX);
+    CHECK(m->head.length <= BODY_MAX);
     read_announce(m); /* whatever it says it is: decoders trust nothing */
     read_introduction(m);
     read_notice(m);
@@ -85,7 +85,7 @@ static void read_stream(const uint8_t *data, size_t size)
     struct kl_assembler a = {0};
 
     for (size_t at = 0, piece = 1; at < size; piece = piece % 64 + 1) {
-        struct kl_message *m;
+        struct kl_frame *m;
         size_t room, n = piece < size - at ? piece : size - at;
         unsigned char *to = kl_assembler_room(&a, &room);
         CHECK(room > 0);
@@ -106,7 +106,7 @@ static void shake_hands(const uint8_t *data, size_t size)
 {
     struct kl_handshake h = {.key = {{1, 2, 3}}};
     unsigned char rest[KL_ANSWER_BYTES] = {0};
-    enum kl_verdict verdict;
+    enum kl_handshake_outcome outcome;
 
     if (size < 2 * KL_HELLO_BYTES) return;
     memcpy(h.caller, data, KL_HELLO_BYTES);
@@ -116,7 +116,7 @@ static void shake_hands(const uint8_t *data, size_t size)
     (void)kl_hello_plausible(h.caller);
     (void)kl_handshake_judge(&h);
     CHECK(!kl_handshake_proved(&h, rest));
-    CHECK(!kl_handshake_answered(&h, rest, &verdict) || verdict == KL_REFUSED);
+    CHECK(!kl_handshake_answered(&h, rest, &outcome) || outcome == KL_REFUSED);
 }
 
 /* ---- ids ---- */

@@ -157,17 +157,26 @@ class Static(unittest.TestCase):
 class Symbols(unittest.TestCase):
     def test_equal_sets_are_fine(self):
         names = {"ncclA", "pncclA", "koloB"}
-        self.assertEqual(list(symbols.problems(names, names, names)), [])
+        self.assertEqual(list(symbols.problems(names, names, names, ["ncclA", "koloB"])), [])
 
     def test_each_difference_shows(self):
-        names = {"ncclA", "pncclA"}
+        names, spelled = {"ncclA", "pncclA"}, ["ncclA", "koloB"]
         for headers, listed, library in ((names | {"koloB"}, names, names), (names, names | {"koloB"}, names),
                                          (names, names, names | {"koloB"}), (names, names, {"ncclA"})):
             with self.subTest(headers=headers, listed=listed, library=library):
-                self.assertTrue(list(symbols.problems(headers, listed, library)))
+                self.assertTrue(list(symbols.problems(headers, listed, library, spelled)))
 
     def test_a_missing_twin_shows(self):
-        self.assertEqual(list(symbols.problems({"ncclA"}, {"ncclA"}, {"ncclA"})), ["ncclA: has no twin pncclA"])
+        self.assertEqual(list(symbols.problems({"ncclA"}, {"ncclA"}, {"ncclA"}, ["ncclA"])), ["ncclA: has no twin pncclA"])
+
+    def test_a_definition_that_grep_does_not_find_shows(self):
+        names = {"koloB"}
+        for spelled in ([], ["koloB", "koloB"]):
+            with self.subTest(spelled):
+                self.assertEqual(len(list(symbols.problems(names, names, names, spelled))), 1)
+
+    def test_every_public_function_is_spelled_where_it_is_defined(self):
+        self.assertEqual(sorted(symbols.defined()), sorted(n for n in symbols.listed() if not n.startswith("pnccl")))
 
     def test_the_headers_declare_what_they_declare(self):
         names = symbols.declared()

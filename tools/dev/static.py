@@ -15,7 +15,17 @@ import sys
 
 import objects
 
-FOR_TESTS = {}
+FOR_TESTS = {
+    "kl_address_set_port": "an address that nobody listens at",
+    "kl_conf_parse": "a file's text without the file",
+    "kl_log_reset": "a process that logs for the first time, again",
+    "kl_loop_inside": "whether a callback runs where it should",
+    "kl_netif_list": "an address of this host",
+    "kl_netif_select": "a host with other interfaces than this one",
+    "kl_settings_open": "another environment than the process's",
+    "kl_settings_close": "the same",
+    "kl_socket_local": "the near end of a connection",
+}
 PUBLIC = re.compile(r"main$|p?nccl[A-Z]|kolo[A-Z]")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 

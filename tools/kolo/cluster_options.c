@@ -35,8 +35,8 @@ ncclResult_t kl_cluster_options_read(const struct kl_cluster_options *o, struct 
     return find_constants(o->constants, &q->constants);
 }
 
-/* The library only logs it, but an answer would be about another machine than was meant. */
-static void warn_of_setting(const struct kl_cluster *c)
+/* The library only logs it. */
+void kl_cluster_options_warn(const struct kl_cluster *c)
 {
     struct kl_setting setting;
 
@@ -49,6 +49,6 @@ static void warn_of_setting(const struct kl_cluster *c)
 ncclResult_t kl_cluster_options_open(const struct kl_cluster_request *q, struct kl_cluster *c)
 {
     KL_TRY(kl_cluster_open(q, c));
-    warn_of_setting(c);
+    kl_cluster_options_warn(c);
     return ncclSuccess;
 }

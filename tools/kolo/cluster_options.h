@@ -21,7 +21,7 @@ struct kl_cluster_options {
     KL_CLUSTER_TEXT(T, field.sysfs, "sysfs", "DIR", "the machine recorded in DIR instead of /sys"),                    \
         KL_CLUSTER_NUMBER(T, field.hosts, "hosts", 65536, of_hosts),                                                   \
         KL_CLUSTER_NUMBER(T, field.ranks, "ranks", 4096,                                                               \
-                          "host devices, when there is no FILE (default: usable CPUs, at least 2)"),                   \
+                          "host devices, when there is no FILE (default: those of a process here)"),                   \
         KL_CLUSTER_TEXT(T, field.gpus, "gpus", "LIST", "use only these GPUs, as in 0,2,4"),                            \
         KL_CLUSTER_FLAG(T, field.mnnvl, "mnnvl", "all hosts form one NVLink domain"),                                  \
         KL_CLUSTER_LIST(T, field.with, "with", "NAME=VALUE", "as if this variable were set; any number of times"),     \
@@ -55,7 +55,10 @@ struct kl_cluster_options {
 /** The request that options stand for; it points into them. ncclInvalidArgument for unknown constants. */
 ncclResult_t kl_cluster_options_read(const struct kl_cluster_options *options, struct kl_cluster_request *request);
 
-/** kl_cluster_open, and a warning where NCCL_TOPO_FILE names a file that is of no use. */
+/** Warn where NCCL_TOPO_FILE names a file that is of no use: an answer would be about another machine than was meant. */
+void kl_cluster_options_warn(const struct kl_cluster *cluster);
+
+/** kl_cluster_open, and that. */
 ncclResult_t kl_cluster_options_open(const struct kl_cluster_request *request, struct kl_cluster *cluster);
 
 #endif

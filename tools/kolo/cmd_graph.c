@@ -126,8 +126,7 @@ static ncclResult_t print(const char *format, int channel, const struct kl_plan_
     if (!strcmp(format, "xml")) return print_xml(v);
     if (!strcmp(format, "svg")) return kl_picture_svg(v, channel, stdout);
     if (!strcmp(format, "html")) return kl_picture_html(v, channel, stdout);
-    kl_plan_text(v, stdout);
-    return ncclSuccess;
+    return kl_plan_text(v, stdout);
 }
 
 /* ---- the command ---- */

@@ -294,30 +294,3 @@ json_t *kl_json_queries(const struct kl_topo *t, const struct kl_cluster *cluste
                      table(t, KL_NODE_NET, gdr_of), "local_net", local_nets(t), "local_gpu", local_gpus(t),
                      "intermediate_rank", table(t, KL_NODE_NET, relay_of), "p2p_net", p2p_nets(t, cluster));
 }
-
-/* ---- nodes ---- */
-
-int kl_json_nodes(json_t *object, const struct kl_cluster *cluster)
-{
-    int nranks = cluster->hosts * cluster->gpus, nnodes, largest = 0, failed;
-    int *node = calloc((size_t)nranks + 1, 2 * sizeof *node), *members = node ? node + nranks : NULL;
-    json_t *list = json_array();
-
-    if (!node || kl_cluster_nodes(cluster, node, &nnodes)) {
-        free(node);
-        json_decref(list);
-        return -1;
-    }
-    for (int r = 0; r < nranks; r++) {
-        json_array_append_new(list, json_integer(node[r]));
-        if (++members[node[r]] > largest) largest = members[node[r]];
-    }
-    free(node);
-    failed = json_object_set_new(object, "topology", json_string(cluster->name)) ||
-             json_object_set_new(object, "hosts", json_integer(cluster->hosts)) ||
-             json_object_set_new(object, "gpus_per_host", json_integer(cluster->gpus)) ||
-             json_object_set_new(object, "ranks_total", json_integer(nranks)) ||
-             json_object_set_new(object, "nnodes", json_integer(nnodes)) ||
-             json_object_set_new(object, "max_local_ranks", json_integer(largest));
-    return json_object_set_new(object, "rank_to_node", list) || failed ? -1 : 0;
-}

@@ -28,7 +28,4 @@ json_t *kl_json_paths(const struct kl_topo *t);
  */
 json_t *kl_json_queries(const struct kl_topo *t, const struct kl_cluster *cluster);
 
-/** topology, hosts, gpus_per_host, ranks_total, nnodes, rank_to_node, max_local_ranks, into `object`. */
-int kl_json_nodes(json_t *object, const struct kl_cluster *cluster);
-
 #endif

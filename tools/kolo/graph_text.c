@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/graph_text.h"
 
+#include "base/error.h"
 #include "base/text.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "graph/story.h"
 
 /* ---- graphs ---- */
 
@@ -183,54 +182,32 @@ static void print_choices(const struct kl_tuning *t, int func, FILE *to)
 
 /* ---- why ---- */
 
-/* The link that refused most often over all attempts; -1 if none did. */
-static int limiting_link(const struct kl_topo *t, const struct kl_graph_why *why)
-{
-    int *refusals = calloc((size_t)t->nlinks + 1, sizeof *refusals), worst = -1;
-
-    for (int i = 0; refusals && i < why->nattempts; i++) {
-        int l = why->attempt[i].limiting_link;
-
-        if (l < 0) continue;
-        refusals[l] += why->attempt[i].refusals;
-        if (worst < 0 || refusals[l] > refusals[worst]) worst = l;
-    }
-    free(refusals);
-    return worst;
-}
-
-static void print_limit(const struct kl_topo *t, const struct kl_graph_why *why, FILE *to)
+static void print_limit(const struct kl_topo *t, int link, FILE *to)
 {
     char from[KL_NODE_TEXT], end[KL_NODE_TEXT];
-    int l = limiting_link(t, why);
 
-    if (l < 0) return;
-    fprintf(to, "; most often %s → %s (%s, %g GB/s) was full", kl_node_text(&t->node[t->link[l].from], from),
-            kl_node_text(&t->node[t->link[l].to], end), kl_link_type_name[t->link[l].type], (double)t->link[l].bw);
+    if (link < 0) return;
+    fprintf(to, "; most often %s → %s (%s, %g GB/s) was full", kl_node_text(&t->node[t->link[link].from], from),
+            kl_node_text(&t->node[t->link[link].to], end), kl_link_type_name[t->link[link].type],
+            (double)t->link[link].bw);
 }
 
-static void print_why(const struct kl_topo *t, int id, const struct kl_graph_why *why, FILE *to)
+static ncclResult_t print_why(const struct kl_topo *t, int id, const struct kl_graph_why *why, FILE *to)
 {
-    long long steps = 0;
-    int made = 0;
+    struct kl_chapter all;
 
-    for (int i = 0; i < why->nattempts; i++) {
-        const struct kl_attempt *a = &why->attempt[i];
-
-        if (a->repeats >= 0 || a->end == KL_ATTEMPT_HOPELESS) continue;
-        made++;
-        steps += a->steps;
-    }
+    KL_TRY(kl_story_whole(why, t, &all));
     fprintf(to, "  %s: %s", kl_graph_name(id), kl_search_end_name(why->end));
     if (why->nattempts)
         fprintf(to, ", after %d attempt%s (%d made, %lld steps, %.3g ms)", why->nattempts, kl_plural(why->nattempts),
-                made, steps, (double)why->cpu_ns / 1e6);
-    print_limit(t, why, to);
+                all.made, all.steps, (double)why->cpu_ns / 1e6);
+    print_limit(t, all.limiting_link, to);
     fprintf(to, "\n");
     if (why->refused) fprintf(to, "    the graph file was not used: %s\n", why->refused);
+    return ncclSuccess;
 }
 
-void kl_plan_text(const struct kl_plan_view *v, FILE *to)
+ncclResult_t kl_plan_text(const struct kl_plan_view *v, FILE *to)
 {
     const struct kl_plan *p = v->plan;
     const struct kl_plan_domain *own = &p->domain[p->domain_of[0]];
@@ -245,5 +222,6 @@ void kl_plan_text(const struct kl_plan_view *v, FILE *to)
     fprintf(to, "\nwhere the searches ended:\n");
     for (int i = 0; i < KL_GRAPHS; i++)
         if (own->graphs.why[kl_graph_order[i]] && (v->graphs >> kl_graph_order[i] & 1))
-            print_why(own->topo, kl_graph_order[i], own->graphs.why[kl_graph_order[i]], to);
+            KL_TRY(print_why(own->topo, kl_graph_order[i], own->graphs.why[kl_graph_order[i]], to));
+    return ncclSuccess;
 }

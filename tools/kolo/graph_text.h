@@ -5,6 +5,6 @@
 
 #include "tools/kolo/plan_json.h"
 
-void kl_plan_text(const struct kl_plan_view *view, FILE *to);
+ncclResult_t kl_plan_text(const struct kl_plan_view *view, FILE *to);
 
 #endif

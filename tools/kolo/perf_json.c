@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/perf_json.h"
 
+#include "api/param_sets.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -37,13 +39,6 @@ static json_t *now(void)
     return json_string(text);
 }
 
-static bool is_ours(const char *line)
-{
-    bool secret = !strncmp(line, "KOLO_SECRET=", 12) || !strncmp(line, "KOLO_COMM_ID=", 13);
-
-    return (!strncmp(line, "NCCL_", 5) || !strncmp(line, "KOLO_", 5)) && !secret;
-}
-
 /* Bytes that are not UTF-8 would make the whole document unwritable. */
 static json_t *any_string(const char *text)
 {
@@ -52,13 +47,36 @@ static json_t *any_string(const char *text)
     return string ? string : json_string("(not UTF-8)");
 }
 
+/* A name that nobody knows may be that of a secret, misspelled. */
+static bool may_be_shown(const struct kl_setting *s)
+{
+    const struct kl_param *param = kl_param_find(&kl_param_registry, s->name);
+
+    return param ? kl_param_shown(param, s->text) == s->text : kl_param_find_other(&kl_param_registry, s->name) != NULL;
+}
+
+struct listing {
+    struct kl_perf_json *j;
+    json_t *list;
+};
+
+static void add_setting(void *ctx, const struct kl_setting *s)
+{
+    struct listing *l = ctx;
+    char line[KL_PARAM_TEXT + 128];
+
+    if (!may_be_shown(s)) return;
+    snprintf(line, sizeof line, "%s=%s", s->name, s->text);
+    add(l->j, l->list, any_string(line));
+}
+
 static json_t *environment(struct kl_perf_json *j)
 {
-    json_t *list = json_array();
+    struct kl_settings from = {.environment = environ, .user = KL_CONF_NONE, .system = KL_CONF_NONE};
+    struct listing l = {.j = j, .list = json_array()};
 
-    for (char **e = environ; *e; e++)
-        if (is_ours(*e)) add(j, list, any_string(*e));
-    return list;
+    kl_settings_each(&from, add_setting, &l);
+    return l.list;
 }
 
 static json_t *arguments(struct kl_perf_json *j, int argc, char *const *argv)

@@ -106,7 +106,9 @@ static ncclResult_t agree_some(struct kl_perf_thread *t, double *values, size_t 
     return ncclSuccess;
 }
 
-ncclResult_t kl_perf_agree(struct kl_perf_thread *t, double *values, size_t n, ncclRedOp_t op)
+/* Combine n values of every thread by op (sum, min or max), in place. All threads of the job call it together; as a
+ * barrier, with any value. */
+static ncclResult_t agree(struct kl_perf_thread *t, double *values, size_t n, ncclRedOp_t op)
 {
     begin_step(t, KL_PHASE_AGREE);
     for (size_t i = 0; i < n; i += KL_PERF_SCRATCH) {
@@ -121,7 +123,7 @@ static ncclResult_t barrier(struct kl_perf_thread *t)
 {
     double nothing = 0;
 
-    return kl_perf_agree(t, &nothing, 1, ncclSum);
+    return agree(t, &nothing, 1, ncclSum);
 }
 
 /* What -a asks for, of times that each thread has measured. */
@@ -129,14 +131,14 @@ static ncclResult_t average(struct kl_perf_thread *t, double *times, size_t n)
 {
     switch (t->config->average) {
     case KL_AVERAGE_MIN:
-        return kl_perf_agree(t, times, n, ncclMin);
+        return agree(t, times, n, ncclMin);
     case KL_AVERAGE_MAX:
-        return kl_perf_agree(t, times, n, ncclMax);
+        return agree(t, times, n, ncclMax);
     case KL_AVERAGE_RANK0:
         for (size_t i = 0; i < n && t->rank[0].rank; i++) times[i] = 0;
-        return kl_perf_agree(t, times, n, ncclSum);
+        return agree(t, times, n, ncclSum);
     default:
-        KL_TRY(kl_perf_agree(t, times, n, ncclSum));
+        KL_TRY(agree(t, times, n, ncclSum));
         for (size_t i = 0; i < n; i++) times[i] /= t->nthreads;
         return ncclSuccess;
     }
@@ -195,7 +197,7 @@ static ncclResult_t spread_of(struct kl_perf_thread *t, struct kl_perf_half *hal
     for (size_t i = 0; i < n; i++)
         if (t->times_us[i] > longest) longest = t->times_us[i];
     for (int p = 0; p < t->nprocesses; p++) half->process_max_us[p] = p == t->process ? longest : 0;
-    KL_TRY(kl_perf_agree(t, half->process_max_us, (size_t)t->nprocesses, ncclMax));
+    KL_TRY(agree(t, half->process_max_us, (size_t)t->nprocesses, ncclMax));
     KL_TRY(average(t, t->times_us, n));
 
     sorted = malloc(n * sizeof *sorted);
@@ -249,7 +251,7 @@ static ncclResult_t check_half(struct kl_perf_thread *t, struct kl_perf_half *ha
         KL_TRY(synchronize(t));
         end_step(t);
         KL_TRY(look_at_results(t, &wrong));
-        KL_TRY(kl_perf_agree(t, &wrong, 1, ncclSum));
+        KL_TRY(agree(t, &wrong, 1, ncclSum));
         half->wrong = (int64_t)wrong;
     }
     return ncclSuccess;

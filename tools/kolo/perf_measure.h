@@ -39,10 +39,4 @@ struct kl_perf_thread {
 /** Measure everything the configuration asks for. */
 ncclResult_t kl_perf_measure(struct kl_perf_thread *thread);
 
-/**
- * Combine n values of every thread by op (sum, min or max), in place. All threads of the job call it together; as a
- * barrier, with any value.
- */
-ncclResult_t kl_perf_agree(struct kl_perf_thread *thread, double *values, size_t n, ncclRedOp_t op);
-
 #endif

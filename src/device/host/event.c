@@ -11,8 +11,28 @@ static struct {
     struct kl_event *spare; /* under lock */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* fork: the child finds the list whole and owns the lock. */
+
+static void lock_registry(void)
+{
+    pthread_mutex_lock(&registry.lock);
+}
+
+static void unlock_registry(void)
+{
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static void install_fork_handlers(void)
+{
+    pthread_atfork(lock_registry, unlock_registry, unlock_registry);
+}
+
 ncclResult_t kl_event_create(struct kl_event **event)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, install_fork_handlers);
     pthread_mutex_lock(&registry.lock);
     struct kl_event *e = registry.spare;
     if (e) registry.spare = e->next;
@@ -67,30 +87,26 @@ static struct kl_stream *last_record(struct kl_event *event, uint64_t *ticket)
     return stream;
 }
 
-struct kl_stream *kl_event_stream(struct kl_event *event)
-{
-    uint64_t ticket;
-
-    return last_record(event, &ticket);
-}
-
 static bool is_done(struct kl_event *event)
 {
     return kl_load_acquire(&event->done) >= kl_load_relaxed(&event->recorded); /* pairs with store_done */
 }
 
-bool kl_event_query(struct kl_event *event)
-{
-    if (is_done(event)) return true;
-    kl_stream_run(kl_event_stream(event));
-    return is_done(event);
-}
-
-void kl_event_wait(struct kl_event *event)
+/* What the stream has got past is done; in a forked child, whose streams are empty, also what was never run. */
+ncclResult_t kl_event_query(struct kl_event *event)
 {
     uint64_t ticket;
-
-    if (is_done(event)) return;
     struct kl_stream *stream = last_record(event, &ticket);
-    kl_stream_wait(stream, ticket);
+
+    if (!stream) return ncclSuccess;
+    if (!is_done(event)) kl_stream_run(stream);
+    return is_done(event) || kl_stream_reached(stream, ticket) ? kl_stream_failure(stream, ticket) : ncclInProgress;
+}
+
+ncclResult_t kl_event_synchronize(struct kl_event *event)
+{
+    uint64_t ticket;
+    struct kl_stream *stream = last_record(event, &ticket);
+
+    return stream ? kl_stream_synchronize(stream, ticket) : ncclSuccess;
 }

@@ -27,11 +27,13 @@ ncclResult_t kl_event_create(struct kl_event **event);
 void kl_event_destroy(struct kl_event *event);
 void kl_event_record(struct kl_event *event, struct kl_stream *stream);
 
-/** The stream of its last record; NULL if there is none. */
-struct kl_stream *kl_event_stream(struct kl_event *event);
+/**
+ * ncclInProgress, or what has become of the work before it: ncclSuccess or its failure (stream_failures.h). Advances the
+ * stream. An event that was never recorded is done.
+ */
+ncclResult_t kl_event_query(struct kl_event *event);
 
-/** Whether it is done; advances its stream if not. */
-bool kl_event_query(struct kl_event *event);
-void kl_event_wait(struct kl_event *event);
+/** Run its stream until it is done; then as kl_event_query. */
+ncclResult_t kl_event_synchronize(struct kl_event *event);
 
 #endif

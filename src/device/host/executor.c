@@ -104,26 +104,18 @@ static void *run_executor(void *unused)
 
 /* ---- starting ---- */
 
-static void forget_in_child(void)
+void kl_executor_forget(void)
 {
     kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_ABSENT);
-    kl_streams_forget();
-}
-
-static void register_fork_handler(void)
-{
-    pthread_atfork(NULL, NULL, forget_in_child);
 }
 
 /* All signals stay with the program's own threads. */
 static int start_thread(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     sigset_t all, before;
     pthread_attr_t attr;
     pthread_t thread;
 
-    pthread_once(&once, register_fork_handler);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_attr_init(&attr);

@@ -22,6 +22,9 @@ extern _Atomic uint32_t kl_executor_state; /* futex word */
 /** Start or wake it. */
 void kl_executor_wake(void);
 
+/** In a forked child: its parent's does not exist here. */
+void kl_executor_forget(void);
+
 /** Call after publishing work, by a sequentially consistent operation, so that this load comes after it. */
 static inline void kl_executor_notify(void)
 {

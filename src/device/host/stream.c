@@ -18,7 +18,7 @@ static struct {
     _Atomic(struct kl_stream *) first;
     _Atomic(struct kl_stream *) defaults[MAX_DEFAULTS];
     _Atomic uint32_t threads;
-    pthread_mutex_t lock; /* create, destroy, failure texts */
+    pthread_mutex_t lock; /* create, destroy */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local uint32_t thread_number;
@@ -32,6 +32,47 @@ uint32_t kl_thread_number(void)
 struct kl_stream *kl_streams_first(void)
 {
     return kl_load_acquire(&registry.first); /* pairs with the release in add_stream */
+}
+
+/* ---- fork: the child has the streams, empty: what is queued is the parent's, and who ran it does not exist there ---- */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&registry.lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static void empty(struct kl_stream *s)
+{
+    kl_store_relaxed(&s->head, kl_load_relaxed(&s->tail));
+    kl_store_relaxed(&s->running, 0);
+    kl_store_relaxed(&s->waiter, 0);
+    kl_failures_init(&s->failures);
+}
+
+static void after_fork_in_child(void)
+{
+    kl_executor_forget();
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) empty(s);
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static void install_fork_handlers(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* Before the first stream there is nothing to forget. */
+static void lock_for_life(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, install_fork_handlers);
+    pthread_mutex_lock(&registry.lock);
 }
 
 /* ---- life ---- */
@@ -49,6 +90,7 @@ static struct kl_stream *add_stream(void)
 
     if (!s) return NULL;
     memset(s, 0, sizeof *s);
+    kl_failures_init(&s->failures);
     s->next = kl_load_relaxed(&registry.first);
     kl_store_release(&registry.first, s); /* pairs with kl_streams_first */
     return s;
@@ -62,7 +104,6 @@ static struct kl_stream *take_stream(int device, unsigned flags)
     if (!s) return NULL;
     s->device = device;
     kl_store_relaxed(&s->flags, flags);
-    kl_store_relaxed(&s->failure, ncclSuccess);
     kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
     kl_store_release(&s->live, 1);
     return s;
@@ -71,7 +112,7 @@ static struct kl_stream *take_stream(int device, unsigned flags)
 ncclResult_t kl_stream_create(int device, unsigned flags, struct kl_stream **stream)
 {
     if (flags & ~KOLO_STREAM_INLINE) return KL_FAIL(ncclInvalidArgument, "unknown stream flags 0x%x", flags);
-    pthread_mutex_lock(&registry.lock);
+    lock_for_life();
     struct kl_stream *s = take_stream(device, flags);
     pthread_mutex_unlock(&registry.lock);
     if (!s) return KL_NOMEM("a stream");
@@ -81,8 +122,8 @@ ncclResult_t kl_stream_create(int device, unsigned flags, struct kl_stream **str
 
 ncclResult_t kl_stream_destroy(struct kl_stream *stream)
 {
-    kl_stream_wait(stream, kl_stream_tail(stream));
-    ncclResult_t rc = kl_stream_failure(stream, true);
+    ncclResult_t rc = kl_stream_synchronize(stream, kl_stream_tail(stream));
+    kl_failures_clear(&stream->failures);
     kl_store_release(&stream->live, 0);
     return rc;
 }
@@ -94,7 +135,7 @@ ncclResult_t kl_stream_default(int device, struct kl_stream **stream)
 
     struct kl_stream *s = kl_load_acquire(&registry.defaults[device]); /* pairs with the release below */
     if (!s) {
-        pthread_mutex_lock(&registry.lock);
+        lock_for_life();
         s = kl_load_relaxed(&registry.defaults[device]);
         if (!s) s = take_stream(device, KOLO_STREAM_DEFAULT);
         if (s) kl_store_release(&registry.defaults[device], s);
@@ -194,6 +235,14 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
     kl_store_relaxed(&stream->waiter, 0);
 }
 
+ncclResult_t kl_stream_synchronize(struct kl_stream *stream, uint64_t ticket)
+{
+    uint64_t ended = kl_failures_ended(&stream->failures);
+
+    kl_stream_wait(stream, ticket);
+    return kl_failures_ask(&stream->failures, ticket, ended);
+}
+
 /* ---- withdrawing ---- */
 
 static enum kl_progress stay(struct kl_stream *stream, struct kl_work *work)
@@ -208,10 +257,12 @@ static enum kl_progress do_nothing(struct kl_stream *stream, struct kl_work *wor
     return KL_DONE;
 }
 
+enum { NOT_FOUND = -1 };
+
 /* The caller holds `running`. A slot that another producer has drawn and not filled yet is not ours. */
-static bool replace_held(struct kl_stream *stream, const void *owner, const struct kl_work *by)
+static int64_t replace_held(struct kl_stream *stream, const void *owner, const struct kl_work *by)
 {
-    bool found = false;
+    int64_t first = NOT_FOUND;
 
     for (uint64_t t = kl_load_relaxed(&stream->head); t != kl_load_relaxed(&stream->tail); t++) {
         uint32_t slot = (uint32_t)(t % KL_STREAM_SLOTS);
@@ -219,61 +270,47 @@ static bool replace_held(struct kl_stream *stream, const void *owner, const stru
             stream->slots[slot].work.owner != owner)
             continue;
         stream->slots[slot].work = *by;
-        found = true;
+        if (first == NOT_FOUND) first = (int64_t)t;
     }
-    return found;
+    return first;
 }
 
-static bool replace(struct kl_stream *stream, const void *owner, const struct kl_work *by)
+/* The ticket of the first work of the owner, which is now `by`. */
+static int64_t replace(struct kl_stream *stream, const void *owner, const struct kl_work *by)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
 
     while (kl_swap_acquire(&stream->running, 1)) kl_backoff_pause(&wait, 0);
-    bool found = replace_held(stream, owner, by);
+    int64_t first = replace_held(stream, owner, by);
     kl_store_release(&stream->running, 0); /* pairs with the exchange in the next runner */
-    return found;
+    return first;
 }
 
 void kl_streams_withdraw(void *owner, ncclResult_t code, const char *text, void (*settle)(void *owner))
 {
     struct kl_work held_up = {.progress = stay, .owner = owner}, gone = {.progress = do_nothing};
 
-    for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
-        if (replace(s, owner, &held_up)) kl_stream_fail(s, code, text);
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
+        int64_t ticket = replace(s, owner, &held_up);
+        if (ticket != NOT_FOUND) kl_failures_add(&s->failures, owner, (uint64_t)ticket, code, text);
+    }
     settle(owner); /* nobody runs the work any more, and nobody who waits for it has gone on */
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) replace(s, owner, &gone);
 }
 
-void kl_streams_forget(void)
-{
-    pthread_mutex_init(&registry.lock, NULL);
-    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
-        kl_store_relaxed(&s->head, kl_load_relaxed(&s->tail));
-        kl_store_relaxed(&s->running, 0);
-        kl_store_relaxed(&s->waiter, 0);
-        kl_store_relaxed(&s->failure, ncclSuccess);
-    }
-}
-
 /* ---- failures ---- */
 
-void kl_stream_fail(struct kl_stream *stream, ncclResult_t code, const char *text)
+void kl_stream_fail(struct kl_stream *stream, const void *owner, ncclResult_t code, const char *text)
 {
-    pthread_mutex_lock(&registry.lock);
-    if (kl_load_relaxed(&stream->failure) == ncclSuccess) {
-        snprintf(stream->text, sizeof stream->text, "%s", text);
-        kl_store_release(&stream->failure, (uint32_t)code); /* pairs with kl_stream_failure */
-    }
-    pthread_mutex_unlock(&registry.lock);
+    kl_failures_add(&stream->failures, owner, kl_load_relaxed(&stream->head), code, text);
 }
 
-ncclResult_t kl_stream_failure(struct kl_stream *stream, bool clear)
+ncclResult_t kl_stream_failure(struct kl_stream *stream, uint64_t ticket)
 {
-    if (kl_load_acquire(&stream->failure) == ncclSuccess) return ncclSuccess;
-    pthread_mutex_lock(&registry.lock);
-    ncclResult_t rc = (ncclResult_t)kl_load_relaxed(&stream->failure);
-    if (rc) kl_error_adopt(stream->text);
-    if (clear) kl_store_relaxed(&stream->failure, ncclSuccess);
-    pthread_mutex_unlock(&registry.lock);
-    return rc;
+    return kl_failures_ask(&stream->failures, ticket, kl_failures_ended(&stream->failures));
+}
+
+void kl_streams_end_owner(const void *owner, bool tell)
+{
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) kl_failures_end(&s->failures, owner, tell);
 }

@@ -19,12 +19,14 @@
  *               work, read with acquire by waiters: the results are visible.
  * Threads:      any for push, run, wait; the streams live in a registry, their memory is reused but never freed, so that a
  *               thread may look at any of them at any time.
+ * Fork:         a child has the same streams, empty and without failures; events recorded in them are done.
  * Source:       the slots are Vyukov's bounded MPMC queue with one consumer at a time.
  */
 #ifndef KL_DEVICE_HOST_STREAM_H
 #define KL_DEVICE_HOST_STREAM_H
 
 #include "base/atomic.h"
+#include "device/host/stream_failures.h"
 #include "include/kolo.h"
 
 #include <stdalign.h>
@@ -41,7 +43,7 @@ struct kl_stream;
 struct kl_work {
     /** Do what can be done now. Never blocks. A failure is recorded by kl_stream_fail, and then the work is DONE. */
     enum kl_progress (*progress)(struct kl_stream *stream, struct kl_work *work);
-    void *owner;
+    void *owner; /* whose failures are kept until kl_streams_end_owner */
     uint64_t arg[3];
 };
 
@@ -50,15 +52,14 @@ struct kl_stream {
     _Atomic uint32_t producer; /* kl_thread_number of the last to push: whose work this probably is */
     alignas(KL_LINE) _Atomic uint64_t head;
     _Atomic uint32_t running;
-    _Atomic uint32_t waiter;  /* a hint: somebody waits here and runs the stream, the executor need not */
-    _Atomic uint32_t failure; /* ncclResult_t of work that failed and has not been reported yet */
-    uint64_t seen;            /* the executor's: head when it last looked */
+    _Atomic uint32_t waiter; /* a hint: somebody waits here and runs the stream, the executor need not */
+    uint64_t seen;           /* the executor's: head when it last looked */
     alignas(KL_LINE) _Atomic uint32_t live;
     _Atomic uint32_t spin;  /* polls before yielding: 0 where ranks share cores */
     _Atomic uint32_t flags; /* KOLO_STREAM_*; constant while the stream lives */
     int device;
     struct kl_stream *next; /* in the registry; constant once published */
-    char text[1024];        /* of the failure; guarded by the registry's lock */
+    struct kl_stream_failures failures;
     struct {
         alignas(64) _Atomic uint64_t seq;
         struct kl_work work;
@@ -69,7 +70,7 @@ struct kl_stream {
 
 ncclResult_t kl_stream_create(int device, unsigned flags, struct kl_stream **stream);
 
-/** Run what is queued, then give the stream back. Returns the failure of that work. */
+/** Run what is queued, then give the stream back. Returns what failed of its work. */
 ncclResult_t kl_stream_destroy(struct kl_stream *stream);
 
 /** The default stream of a device, made at first use. */
@@ -89,6 +90,9 @@ enum kl_progress kl_stream_run(struct kl_stream *stream);
 /** Run until everything up to `ticket` (exclusive) is finished, driving the process's other streams where they stand in the way. */
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket);
 
+/** The same, and then what failed of that work (stream_failures.h), adopted as the calling thread's error text. */
+ncclResult_t kl_stream_synchronize(struct kl_stream *stream, uint64_t ticket);
+
 /** Whether everything up to `ticket` (exclusive) is finished. */
 static inline bool kl_stream_reached(struct kl_stream *stream, uint64_t ticket)
 {
@@ -105,7 +109,7 @@ static inline uint64_t kl_stream_tail(struct kl_stream *stream)
 enum kl_progress kl_streams_poll(bool all);
 
 /**
- * Make all work of `owner` that is still queued do nothing, wherever it stands; its streams get a failure. `settle` is
+ * Make all work of `owner` that is still queued do nothing, wherever it stands; it has failed (kl_stream_fail). `settle` is
  * called once nobody runs that work any more and before anybody who waits for it goes on. `owner` pushes nothing
  * meanwhile. Waits only for progress functions to return.
  */
@@ -113,16 +117,16 @@ void kl_streams_withdraw(void *owner, ncclResult_t code, const char *text, void 
 
 /* ---- failures ---- */
 
-/** Record that work of this stream failed; the first unreported failure is kept. */
-void kl_stream_fail(struct kl_stream *stream, ncclResult_t code, const char *text);
+/** From a progress function: work of `owner` failed, this and what is behind it. `text` lives as long as the owner. */
+void kl_stream_fail(struct kl_stream *stream, const void *owner, ncclResult_t code, const char *text);
 
-/** The unreported failure, adopted as the calling thread's error text; `clear` makes it reported. */
-ncclResult_t kl_stream_failure(struct kl_stream *stream, bool clear);
+/** What has failed so far of the work before `ticket`, adopted as the calling thread's error text. */
+ncclResult_t kl_stream_failure(struct kl_stream *stream, uint64_t ticket);
+
+/** An owner that has nothing queued ends: streams do not report its failures any more, but see kl_failures_end on `tell`. */
+void kl_streams_end_owner(const void *owner, bool tell);
 
 /* ---- for the executor ---- */
-
-/** In a forked child: what is queued is the parent's, and whoever ran it does not exist here. */
-void kl_streams_forget(void);
 
 struct kl_stream *kl_streams_first(void);
 

@@ -160,6 +160,45 @@ static void a_forked_child_does_not_run_the_work_of_its_parent(void **state)
     free(l);
 }
 
+/* Whatever the parent has half done: nobody in the child would ever go on with it. */
+static void a_forked_child_finds_streams_empty_and_events_done(void **state)
+{
+    struct list *l = calloc(1, sizeof *l);
+    struct kl_stream *s, *failed = make_stream();
+    struct kl_event *e, *other;
+    int status;
+
+    (void)state;
+    assert_int_equal(kl_stream_create(0, KOLO_STREAM_INLINE, &s), ncclSuccess); /* the executor never sees it */
+    assert_int_equal(kl_event_create(&e), ncclSuccess);
+    assert_int_equal(kl_event_create(&other), ncclSuccess);
+    push_append(s, l, 1, 2);
+    kl_event_record(e, s);
+    kl_store_relaxed(&s->running, 1); /* as if a thread ran it */
+    kl_stream_fail(failed, l, ncclRemoteError, "rank 3 is gone");
+    kl_event_record(other, failed); /* the work that has failed */
+    pid_t child = fork();
+    if (!child) {
+        alarm(20);
+        if (kl_stream_pending(s) || kl_event_query(e)) _exit(1);
+        if (kl_stream_synchronize(failed, kl_stream_tail(failed)) || kl_event_synchronize(e)) _exit(3);
+        kl_stream_wait(s, kl_stream_tail(s));
+        push_append(s, l, 2, 0);
+        kl_event_record(e, s);
+        _exit(kl_event_synchronize(e) || l->n != 1 || l->number[0] != 2);
+    }
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    kl_store_relaxed(&s->running, 0);
+    kl_stream_wait(s, kl_stream_tail(s));
+    assert_int_equal(l->n, 1);
+    kl_event_destroy(e);
+    kl_event_destroy(other);
+    assert_int_equal(kl_stream_destroy(s), ncclSuccess);
+    assert_int_equal(kl_stream_destroy(failed), ncclRemoteError);
+    free(l);
+}
+
 enum { PRODUCERS = 4, PUSHES = 2000 };
 
 struct counting {
@@ -203,25 +242,44 @@ static void many_threads_push_and_run_one_stream(void **state)
 
 static enum kl_progress fail_twice(struct kl_stream *stream, struct kl_work *work)
 {
-    (void)work;
-    kl_stream_fail(stream, ncclRemoteError, "rank 3 is gone");
-    kl_stream_fail(stream, ncclInternalError, "a later one");
+    kl_stream_fail(stream, work->owner, ncclRemoteError, "rank 3 is gone");
+    kl_stream_fail(stream, work->owner, ncclInternalError, "a later one");
     return KL_DONE;
 }
 
-static void the_first_failure_is_reported_until_it_was_cleared(void **state)
+/* It concerns who waits for the work that failed, or for what is behind it, as long as the work's owner lives. */
+static void a_failure_is_returned_by_every_wait_behind_it(void **state)
 {
     struct kl_stream *s = make_stream();
-    struct kl_work w = {.progress = fail_twice};
+    struct list *l = calloc(1, sizeof *l);
+    struct kl_event *before, *after;
+    struct kl_work fail = {.progress = fail_twice, .owner = s};
 
     (void)state;
-    kl_stream_push(s, &w);
-    kl_stream_wait(s, kl_stream_tail(s));
-    assert_int_equal(kl_stream_failure(s, false), ncclRemoteError);
-    assert_string_equal(kl_error_text(), "rank 3 is gone");
-    assert_int_equal(kl_stream_failure(s, true), ncclRemoteError);
-    assert_int_equal(kl_stream_failure(s, true), ncclSuccess);
+    assert_int_equal(kl_event_create(&before), ncclSuccess);
+    assert_int_equal(kl_event_create(&after), ncclSuccess);
+    push_append(s, l, 1, 0);
+    kl_event_record(before, s);
+    kl_stream_push(s, &fail);
+    kl_event_record(after, s);
+    push_append(s, l, 2, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(kl_stream_synchronize(s, kl_stream_tail(s)), ncclRemoteError);
+        assert_string_equal(kl_error_text(), "rank 3 is gone");
+        assert_int_equal(kl_stream_failure(s, kl_stream_tail(s)), ncclRemoteError);
+        assert_int_equal(kl_event_synchronize(before), ncclSuccess);
+        assert_int_equal(kl_event_query(before), ncclSuccess);
+        assert_int_equal(kl_event_synchronize(after), ncclRemoteError);
+        assert_int_equal(kl_event_query(after), ncclRemoteError);
+    }
+    assert_int_equal(l->n, 2); /* work of others runs all the same */
+    kl_streams_end_owner(s, true);
+    assert_int_equal(kl_stream_synchronize(s, kl_stream_tail(s)), ncclSuccess);
+    assert_int_equal(kl_event_query(after), ncclSuccess);
+    kl_event_destroy(before);
+    kl_event_destroy(after);
     assert_int_equal(kl_stream_destroy(s), ncclSuccess);
+    free(l);
 }
 
 static int settled;
@@ -286,18 +344,18 @@ static void events_mark_a_place_in_a_stream(void **state)
 
     (void)state;
     assert_int_equal(kl_event_create(&e), ncclSuccess);
-    assert_true(kl_event_query(e)); /* never recorded */
+    assert_int_equal(kl_event_query(e), ncclSuccess); /* never recorded */
     push_append(s, l, 1, 5);
     kl_event_record(e, s);
     push_append(s, l, 2, 0);
-    kl_event_wait(e);
+    assert_int_equal(kl_event_synchronize(e), ncclSuccess);
     assert_true(l->n >= 1);
     kl_event_record(e, s);
-    while (!kl_event_query(e)) continue;
+    while (kl_event_query(e) == ncclInProgress) continue;
     assert_int_equal(l->n, 2);
     kl_event_destroy(e);
     assert_int_equal(kl_event_create(&f), ncclSuccess);
-    assert_true(kl_event_query(f)); /* also when it was somebody's before */
+    assert_int_equal(kl_event_query(f), ncclSuccess); /* also when it was somebody's before */
     kl_event_destroy(f);
     assert_int_equal(kl_stream_destroy(s), ncclSuccess);
     free(l);
@@ -330,13 +388,13 @@ static void an_event_may_be_waited_for_while_it_moves_to_another_stream(void **s
     assert_int_equal(pthread_create(&recorder, NULL, record_here_and_there, &r), 0);
     while (!kl_load_acquire(&r.over)) {
         kl_event_query(r.event);
-        kl_event_wait(r.event);
+        kl_event_synchronize(r.event);
     }
     pthread_join(recorder, NULL);
-    kl_event_wait(r.event);
+    assert_int_equal(kl_event_synchronize(r.event), ncclSuccess);
     kl_event_destroy(r.event);
     assert_int_equal(kl_event_create(&old), ncclSuccess);
-    assert_null(kl_event_stream(old)); /* whatever becomes of that stream is nothing to the new owner */
+    assert_null(old->stream); /* whatever becomes of that stream is nothing to the new owner */
     kl_event_destroy(old);
     for (int i = 0; i < 2; i++) assert_int_equal(kl_stream_destroy(r.streams[i]), ncclSuccess);
 }
@@ -344,14 +402,15 @@ static void an_event_may_be_waited_for_while_it_moves_to_another_stream(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_forked_child_has_an_executor_of_its_own), /* before there is one */
+        cmocka_unit_test(a_forked_child_finds_streams_empty_and_events_done), /* before there is an executor */
+        cmocka_unit_test(a_forked_child_has_an_executor_of_its_own),
         cmocka_unit_test(work_runs_in_order_also_when_the_queue_was_full),
         cmocka_unit_test(a_waiter_runs_the_stream_it_depends_on),
         cmocka_unit_test(work_that_nobody_waits_for_is_done_by_the_executor),
         cmocka_unit_test(a_forked_child_has_an_executor_of_its_own), /* and after */
         cmocka_unit_test(a_forked_child_does_not_run_the_work_of_its_parent),
         cmocka_unit_test(many_threads_push_and_run_one_stream),
-        cmocka_unit_test(the_first_failure_is_reported_until_it_was_cleared),
+        cmocka_unit_test(a_failure_is_returned_by_every_wait_behind_it),
         cmocka_unit_test(withdrawn_work_does_not_run_and_holds_nothing_up),
         cmocka_unit_test(handles_are_looked_up_and_not_followed),
         cmocka_unit_test(events_mark_a_place_in_a_stream),

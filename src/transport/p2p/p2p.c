@@ -67,13 +67,12 @@ static void leave(struct kl_fifo_block *block)
     if (!left) munmap(block, block->bytes);
 }
 
-static const char *p2p_refuses(const struct kl_pair_facts *facts)
+static enum kl_refusal p2p_refuses(const struct kl_pair_facts *facts)
 {
-    if (facts->a->host != facts->b->host) return "the ranks are in different hosts";
-    if (facts->p2p_refusal) return facts->p2p_refusal;
-    if (facts->a->process != facts->b->process && !facts->mappable)
-        return "host devices cannot map the memory of another process";
-    return NULL;
+    if (facts->a->host != facts->b->host) return KL_REFUSAL_OTHER_HOST;
+    if (facts->ruled && !facts->why.p2p.p2p) return KL_REFUSAL_P2P;
+    if (facts->a->process != facts->b->process && !facts->mappable) return KL_REFUSAL_NOT_MAPPABLE;
+    return KL_REFUSAL_NONE;
 }
 
 /* Zero pages that come into being when touched: most fifos use few of their slots. */

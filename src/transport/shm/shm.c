@@ -9,13 +9,11 @@
 
 enum { POOL_SLOTS = 64, POOL_SLOT_BYTES = 64 << 10 };
 
-static const char *shm_refuses(const struct kl_pair_facts *facts)
+static enum kl_refusal shm_refuses(const struct kl_pair_facts *facts)
 {
-    if (facts->a->host != facts->b->host) return "the ranks are in different hosts";
-    if (facts->shm_refusal) return facts->shm_refusal;
-    if (facts->a->memory != facts->b->memory)
-        return "the processes cannot reach each other (another network namespace)";
-    return NULL;
+    if (facts->a->host != facts->b->host) return KL_REFUSAL_OTHER_HOST;
+    if (facts->ruled && facts->why.shm != KL_SHM_ALLOWED) return KL_REFUSAL_SHM;
+    return facts->a->memory == facts->b->memory ? KL_REFUSAL_NONE : KL_REFUSAL_OTHER_MEMORY;
 }
 
 /* ---- receiver ---- */

@@ -1,37 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/coll.h"
-
 #include "base/error.h"
 #include "base/parse.h"
 #include "device/host/redop.h"
+#include "plan/planned.h"
+#include "tools/kolo/explain/coll_print.h"
+#include "tools/kolo/explain/explain.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-const char kl_coll_timeless[] = "it leaves out the latency inside a node, which NCCL's model knows over NVLink only";
-
-enum { LEAST_TO_SEARCH = 34 }; /* log2: changes are looked for up to 16 GiB, or the size that was asked for */
-
 /* ---- names ---- */
 
 static const struct {
     const char *title;
     int func;
+    enum kl_op_peers peers; /* of sends and receives */
 } kinds[KL_NCOLLS] = {
-    [KL_ALL_REDUCE] = {"AllReduce", KL_FUNC_ALL_REDUCE},
-    [KL_ALL_GATHER] = {"AllGather", KL_FUNC_ALL_GATHER},
-    [KL_REDUCE_SCATTER] = {"ReduceScatter", KL_FUNC_REDUCE_SCATTER},
-    [KL_BROADCAST] = {"Broadcast", KL_FUNC_BROADCAST},
-    [KL_REDUCE] = {"Reduce", KL_FUNC_REDUCE},
-    [KL_ALLTOALL] = {"AllToAll", -1},
-    [KL_ALLTOALLV] = {"AllToAllv", -1},
-    [KL_GATHER] = {"Gather", -1},
-    [KL_SCATTER] = {"Scatter", -1},
-    [KL_SENDRECV] = {"SendRecv", -1},
-    [KL_HYPERCUBE] = {"Hypercube", -1},
-    [KL_BARRIER] = {"Barrier (an AllReduce of one element)", KL_FUNC_ALL_REDUCE},
+    [KL_ALL_REDUCE] = {"AllReduce", KL_FUNC_ALL_REDUCE, KL_PEERS_ALL},
+    [KL_ALL_GATHER] = {"AllGather", KL_FUNC_ALL_GATHER, KL_PEERS_ALL},
+    [KL_REDUCE_SCATTER] = {"ReduceScatter", KL_FUNC_REDUCE_SCATTER, KL_PEERS_ALL},
+    [KL_BROADCAST] = {"Broadcast", KL_FUNC_BROADCAST, KL_PEERS_ALL},
+    [KL_REDUCE] = {"Reduce", KL_FUNC_REDUCE, KL_PEERS_ALL},
+    [KL_ALLTOALL] = {"AllToAll", -1, KL_PEERS_ALL},
+    [KL_ALLTOALLV] = {"AllToAllv", -1, KL_PEERS_ALL},
+    [KL_GATHER] = {"Gather", -1, KL_PEERS_TO_ROOT},
+    [KL_SCATTER] = {"Scatter", -1, KL_PEERS_OF_ROOT},
+    [KL_SENDRECV] = {"SendRecv", -1, KL_PEERS_NEXT},
+    [KL_HYPERCUBE] = {"Hypercube", -1, KL_PEERS_CUBE},
+    [KL_BARRIER] = {"Barrier (an AllReduce of one element)", KL_FUNC_ALL_REDUCE, KL_PEERS_ALL},
 };
 
 /* Letters only matter, not their case: all_reduce, AllReduce, all-reduce. */
@@ -112,6 +110,7 @@ static ncclResult_t read_question(const struct kl_explain_request *q, struct kl_
     id = kl_coll_id(a->coll);
     a->title = kinds[id].title;
     a->func = kinds[id].func;
+    a->peers = kinds[id].peers;
     a->type = ncclFloat;
     a->op = ncclSum;
     if (q->type) KL_TRY(type_named(q->type, &a->type));
@@ -122,116 +121,48 @@ static ncclResult_t read_question(const struct kl_explain_request *q, struct kl_
     return ncclSuccess;
 }
 
-/* ---- candidates ---- */
-
-double kl_coll_bus(const struct kl_coll_asked *a, const struct kl_coll_place *p, int64_t bytes, float time)
-{
-    enum kl_coll_id id = kl_coll_id(a->coll);
-
-    if (id == KL_BARRIER || time <= 0) return 0;
-    return (double)bytes / (double)time / 1e3 * kl_coll_bus_factor(id, p->ranks);
-}
-
-double kl_coll_slower(float time, float best)
-{
-    return best > 0 ? ((double)time / (double)best - 1) * 100 : 0;
-}
-
-static void judge(const struct kl_tuning *t, const struct kl_tuning_op *op, struct kl_coll_candidate *c)
-{
-    int algo = c->choice.algo, proto = c->choice.proto;
-    struct kl_text why = kl_text_over(c->why, sizeof c->why);
-
-    c->refusal = kl_tuning_refused(t, op, algo, proto);
-    if (c->refusal) {
-        kl_tuning_refusal_text(t, op, algo, proto, &why);
-        return;
-    }
-    kl_tuning_terms(t, op, algo, proto, &c->terms);
-    c->choice.time = c->terms.time;
-    kl_tuning_size(t, op->bytes, &c->choice);
-}
-
-/* Possible before refused, then by time, then in the model's order, which decides between equals. */
-static int by_time(const void *x, const void *y)
-{
-    const struct kl_coll_candidate *a = x, *b = y;
-    int refused = (a->refusal != 0) - (b->refusal != 0);
-
-    if (refused) return refused;
-    if (!a->refusal && a->terms.time != b->terms.time) return a->terms.time < b->terms.time ? -1 : 1;
-    return (a->choice.algo - b->choice.algo) * KL_PROTOS + a->choice.proto - b->choice.proto;
-}
-
-ncclResult_t kl_coll_find_out(const struct kl_coll_asked *a, const struct kl_coll_place *place,
-                              const struct kl_tuning *t, struct kl_coll_finding *f)
-{
-    struct kl_tuning_op op = kl_tuning_op_of(a->func, a->first, a->type, a->op);
-    bool one = a->first == a->last;
-    int64_t most = (int64_t)1 << LEAST_TO_SEARCH;
-
-    *f = (struct kl_coll_finding){.asked = *a, .place = *place};
-    for (int i = 0; i < KL_COLL_CANDIDATES; i++) {
-        f->candidate[i].choice = (struct kl_tuning_choice){.algo = i / KL_PROTOS, .proto = i % KL_PROTOS};
-        judge(t, &op, &f->candidate[i]);
-        f->npossible += !f->candidate[i].refusal;
-    }
-    qsort(f->candidate, KL_COLL_CANDIDATES, sizeof f->candidate[0], by_time);
-    return kl_tuning_ranges(t, &op, one ? 1 : a->first, one && a->last < most ? most : a->last, &f->range, &f->nranges);
-}
-
 /* ---- the answer ---- */
 
-static struct kl_coll_place place_of(const struct kl_cluster *cluster, const struct kl_plan *plan)
-{
-    return (struct kl_coll_place){.topology = cluster->name,
-                                  .ranks = plan->nranks,
-                                  .hosts = cluster->hosts,
-                                  .nodes = plan->connect->nodes.nnodes,
-                                  .here = cluster->cpus,
-                                  .constants = cluster->constants};
-}
-
 /* What NCCL would not even begin with. */
-static ncclResult_t check_type(const struct kl_coll_asked *a, const struct kl_coll_place *place,
-                               const struct kl_tuning *t)
+static ncclResult_t check_type(const struct kl_coll_asked *a, const struct kl_tuning *t)
 {
     int sm = kl_tuning_type_sm(t->constants, a->type);
 
-    if (a->func >= 0 && !place->here && t->in.min_sm < sm)
+    if (a->func >= 0 && !a->cluster->cpus && t->in.min_sm < sm)
         return KL_FAIL(ncclInvalidUsage, "%s: %s needs GPUs of sm %d or newer, and one here is sm %d", a->title,
                        kl_type_name(a->type), sm, t->in.min_sm);
     return ncclSuccess;
 }
 
 static ncclResult_t answer_choice(const struct kl_explain_request *q, const struct kl_coll_asked *a,
-                                  const struct kl_coll_place *place, const struct kl_tuning *t, FILE *to)
+                                  const struct kl_tuning *t, FILE *to)
 {
-    struct kl_coll_finding f;
+    const struct kl_op_question question = {a->func, a->first, a->last, a->type, a->op};
+    struct kl_op_choice choice;
     ncclResult_t rc = ncclSuccess;
 
-    KL_TRY(check_type(a, place, t));
-    KL_TRY(kl_coll_find_out(a, place, t, &f));
+    KL_TRY(check_type(a, t));
+    KL_TRY(kl_op_choice_find(&question, t, &choice));
     if (q->json)
-        rc = kl_coll_json(&f, to);
+        rc = kl_coll_json(a, &choice, to);
     else
-        kl_coll_text(&f, to);
-    free(f.range);
+        kl_coll_text(a, &choice, to);
+    kl_op_choice_fini(&choice);
     return rc;
 }
 
-static ncclResult_t answer_messages(const struct kl_explain_request *q, const struct kl_coll_asked *a,
-                                    const struct kl_coll_place *place, const struct kl_plan *plan, FILE *to)
+static ncclResult_t answer_rounds(const struct kl_explain_request *q, const struct kl_coll_asked *a,
+                                  const struct kl_plan *plan, FILE *to)
 {
-    struct kl_coll_messages m;
+    struct kl_op_rounds rounds;
     ncclResult_t rc = ncclSuccess;
 
-    KL_TRY(kl_coll_find_messages(a, place, plan, &m));
+    KL_TRY(kl_op_rounds_find(a->peers, plan, &rounds));
     if (q->json)
-        rc = kl_coll_json_messages(&m, to);
+        rc = kl_coll_rounds_json(a, &rounds, to);
     else
-        kl_coll_text_messages(&m, to);
-    free(m.round);
+        kl_coll_rounds_text(a, &rounds, to);
+    kl_op_rounds_fini(&rounds);
     return rc;
 }
 
@@ -245,10 +176,11 @@ ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to)
     KL_TRY(read_question(q, &asked));
     KL_TRY(kl_cluster_options_open(&q->cluster, &cluster));
     KL_TRY_OR(rc, out, kl_planned_init(&cluster, &planned));
-    struct kl_coll_place place = place_of(&cluster, planned.plan);
-
-    rc = asked.func < 0 ? answer_messages(q, &asked, &place, planned.plan, to)
-                        : answer_choice(q, &asked, &place, &planned.plan->tuning, to);
+    asked.cluster = &cluster;
+    asked.ranks = planned.plan->nranks;
+    asked.nodes = planned.plan->connect->nodes.nnodes;
+    rc = asked.func < 0 ? answer_rounds(q, &asked, planned.plan, to)
+                        : answer_choice(q, &asked, &planned.plan->tuning, to);
 out:
     kl_planned_fini(&planned);
     kl_cluster_close(&cluster);

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/coll.h"
-
+#include "base/text.h"
 #include "device/host/redop.h"
+#include "tools/kolo/explain/coll_print.h"
+#include "tools/kolo/explain/reason_json.h"
 #include "tools/kolo/graph_json.h"
 #include "tools/kolo/output.h"
 
 /* ---- what both kinds begin with ---- */
 
-static json_t *question_json(const struct kl_coll_asked *a, const struct kl_coll_place *p)
+static json_t *question_json(const struct kl_coll_asked *a)
 {
-    return json_pack("{s:s,s:s,s:i,s:i,s:i,s:I,s:I,s:s,s:o}", "collective", a->coll->name, "topology", p->topology,
-                     "hosts", p->hosts, "nodes", p->nodes, "ranks", p->ranks, "first_bytes", (json_int_t)a->first,
-                     "last_bytes", (json_int_t)a->last, "type", kl_type_name(a->type), "op",
+    return json_pack("{s:s,s:s,s:i,s:i,s:i,s:I,s:I,s:s,s:o}", "collective", a->coll->name, "topology", a->cluster->name,
+                     "hosts", a->cluster->hosts, "nodes", a->nodes, "ranks", a->ranks, "first_bytes",
+                     (json_int_t)a->first, "last_bytes", (json_int_t)a->last, "type", kl_type_name(a->type), "op",
                      a->coll->reduces ? json_string(kl_redop_name(a->op)) : json_null());
-}
-
-static json_t *reason(const char *code, const char *text)
-{
-    return json_pack("{s:s,s:s}", "code", code, "text", text);
 }
 
 /* ---- algorithms ---- */
@@ -38,44 +34,49 @@ static json_t *terms_json(const struct kl_tuning_terms *x)
                      kl_json_float(x->transfer));
 }
 
-static json_t *candidate_json(const struct kl_coll_finding *f, const struct kl_coll_candidate *c)
+static json_t *candidate_json(const struct kl_coll_asked *a, const struct kl_op_choice *f,
+                              const struct kl_op_candidate *c)
 {
     const struct kl_tuning_terms *x = &c->terms;
     json_t *o = choice_json(&c->choice);
 
-    json_object_update_new(
-        o, json_pack("{s:o,s:o,s:o,s:o,s:i,s:i,s:o,s:o,s:o,s:b}", "time_us", kl_json_float(x->time), "bus_gbs",
-                     json_real(kl_coll_bus(&f->asked, &f->place, f->asked.first, x->time)), "slower_percent",
-                     json_real(kl_coll_slower(x->time, f->candidate[0].terms.time)), "terms", terms_json(x),
-                     "inside_hops", x->latency.inside_hops, "between_hops", x->latency.between_hops, "transfer_gbs",
-                     kl_json_float(x->bandwidth), "tree_share", kl_json_float(x->tree_share), "latency_factor",
-                     kl_json_float(x->latency_factor), "timeless_hops", x->timeless_hops));
+    json_object_update_new(o, json_pack("{s:o,s:o,s:o,s:o,s:i,s:i,s:o,s:o,s:o,s:b}", "time_us", kl_json_float(x->time),
+                                        "bus_gbs", json_real(kl_coll_bus(a, a->first, x->time)), "slower_percent",
+                                        json_real(kl_coll_slower(x->time, f->candidate[0].terms.time)), "terms",
+                                        terms_json(x), "inside_hops", x->latency.inside_hops, "between_hops",
+                                        x->latency.between_hops, "transfer_gbs", kl_json_float(x->bandwidth),
+                                        "tree_share", kl_json_float(x->tree_share), "latency_factor",
+                                        kl_json_float(x->latency_factor), "timeless_hops", x->timeless_hops));
     return o;
 }
 
-static json_t *candidates_json(const struct kl_coll_finding *f)
+static json_t *candidates_json(const struct kl_coll_asked *a, const struct kl_op_choice *f)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < f->npossible; i++) json_array_append_new(list, candidate_json(a, f, &f->candidate[i]));
+    return list;
+}
+
+static json_t *refusal_json(const struct kl_op_choice *f, const struct kl_op_candidate *c)
+{
+    char why[160];
+    struct kl_text text = kl_text_over(why, sizeof why);
+
+    kl_tuning_refusal_text(f->tuning, &f->op, c->choice.algo, c->choice.proto, &text);
+    return json_pack("{s:s,s:s,s:o}", "algorithm", kl_algo_name[c->choice.algo], "protocol",
+                     kl_proto_name[c->choice.proto], "reason", kl_json_reason(kl_tuning_refusal_name(c->refusal), why));
+}
+
+static json_t *refused_json(const struct kl_op_choice *f)
 {
     json_t *a = json_array();
 
-    for (int i = 0; i < f->npossible; i++) json_array_append_new(a, candidate_json(f, &f->candidate[i]));
+    for (int i = f->npossible; i < KL_OP_CANDIDATES; i++) json_array_append_new(a, refusal_json(f, &f->candidate[i]));
     return a;
 }
 
-static json_t *refused_json(const struct kl_coll_finding *f)
-{
-    json_t *a = json_array();
-
-    for (int i = f->npossible; i < KL_COLL_CANDIDATES; i++) {
-        const struct kl_coll_candidate *c = &f->candidate[i];
-
-        json_array_append_new(a, json_pack("{s:s,s:s,s:o}", "algorithm", kl_algo_name[c->choice.algo], "protocol",
-                                           kl_proto_name[c->choice.proto], "reason",
-                                           reason(kl_tuning_refusal_name(c->refusal), c->why)));
-    }
-    return a;
-}
-
-static json_t *ranges_json(const struct kl_coll_finding *f)
+static json_t *ranges_json(const struct kl_op_choice *f)
 {
     json_t *a = json_array();
 
@@ -91,13 +92,13 @@ static json_t *ranges_json(const struct kl_coll_finding *f)
     return a;
 }
 
-ncclResult_t kl_coll_json(const struct kl_coll_finding *f, FILE *to)
+ncclResult_t kl_coll_json(const struct kl_coll_asked *a, const struct kl_op_choice *f, FILE *to)
 {
-    json_t *o = question_json(&f->asked, &f->place);
+    json_t *o = question_json(a);
 
-    json_object_set_new(o, "constants", json_string(f->place.constants->name));
-    json_object_set_new(o, "choice", f->npossible ? candidate_json(f, &f->candidate[0]) : json_null());
-    json_object_set_new(o, "candidates", candidates_json(f));
+    json_object_set_new(o, "constants", json_string(a->cluster->constants->name));
+    json_object_set_new(o, "choice", f->npossible ? candidate_json(a, f, &f->candidate[0]) : json_null());
+    json_object_set_new(o, "candidates", candidates_json(a, f));
     json_object_set_new(o, "refused", refused_json(f));
     json_object_set_new(o, "ranges", ranges_json(f));
     return kl_output_json(o, to);
@@ -110,7 +111,7 @@ static json_t *rank_json(int rank)
     return rank < 0 ? json_null() : json_integer(rank);
 }
 
-static json_t *round_json(const struct kl_coll_messages *m, const struct kl_coll_round *r)
+static json_t *round_json(const struct kl_op_rounds *m, const struct kl_op_round *r)
 {
     json_t *channels = json_array();
 
@@ -120,7 +121,7 @@ static json_t *round_json(const struct kl_coll_messages *m, const struct kl_coll
                      "channels", channels);
 }
 
-static json_t *rounds_json(const struct kl_coll_messages *m)
+static json_t *rounds_json(const struct kl_op_rounds *m)
 {
     json_t *a = json_array();
 
@@ -128,20 +129,21 @@ static json_t *rounds_json(const struct kl_coll_messages *m)
     return a;
 }
 
-ncclResult_t kl_coll_json_messages(const struct kl_coll_messages *m, FILE *to)
+ncclResult_t kl_coll_rounds_json(const struct kl_coll_asked *a, const struct kl_op_rounds *m, FILE *to)
 {
     const struct kl_p2p_channels_why *w = &m->channels.why;
-    json_t *o = question_json(&m->asked, &m->place), *share = NULL;
+    json_t *o = question_json(a), *share = NULL;
 
-    share = reason(kl_p2p_share_name(w->share), kl_p2p_share_text(w->share));
+    share = kl_json_reason(kl_p2p_share_name(w->share), kl_p2p_share_text(w->share));
     json_object_set_new(share, "rank", rank_json(w->gpu));
     json_object_set_new(share, "peer", rank_json(w->far));
     json_object_update_new(
         o, json_pack("{s:b,s:I,s:I,s:i,s:i,s:o,s:i,s:o,s:i,s:o}", "sends_and_receives", 1, "first_message_bytes",
-                     (json_int_t)m->first_piece, "last_message_bytes", (json_int_t)m->last_piece, "steps", m->steps,
+                     (json_int_t)kl_coll_piece_bytes(a, a->first), "last_message_bytes",
+                     (json_int_t)kl_coll_piece_bytes(a, a->last), "steps", kl_coll_steps(kl_coll_id(a->coll), a->ranks),
                      "channels", m->channels.n, "channels_reason",
-                     reason(kl_p2p_channels_limit_name(w->limit), kl_p2p_channels_limit_text(w->limit)),
+                     kl_json_reason(kl_p2p_channels_limit_name(w->limit), kl_p2p_channels_limit_text(w->limit)),
                      "channels_per_peer", m->channels.per_peer, "channels_per_peer_reason", share, "rounds_total",
-                     m->place.ranks, "rounds", rounds_json(m)));
+                     a->ranks, "rounds", rounds_json(m)));
     return kl_output_json(o, to);
 }

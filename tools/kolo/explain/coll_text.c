@@ -1,37 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/coll.h"
-
 #include "base/text.h"
 #include "device/host/redop.h"
+#include "tools/kolo/explain/coll_print.h"
 
-#include <inttypes.h>
-#include <string.h>
-
-/* ---- words ---- */
-
-char *kl_grouped(int64_t number, char text[KL_SIZE_TEXT])
-{
-    char digits[KL_SIZE_TEXT];
-    int n = snprintf(digits, sizeof digits, "%" PRId64, number), used = 0;
-
-    for (int i = 0; i < n; i++) {
-        text[used++] = digits[i];
-        if ((n - i) % 3 == 1 && i + 1 < n) text[used++] = ',';
-    }
-    text[used] = 0;
-    return text;
-}
-
-char *kl_size_text(int64_t bytes, char text[KL_SIZE_TEXT])
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
-    char number[KL_SIZE_TEXT];
-    int unit = 0;
-
-    for (; bytes % 1024 == 0 && unit < 3; bytes /= 1024) unit++;
-    snprintf(text, KL_SIZE_TEXT, "%.20s %s", kl_grouped(bytes, number), units[unit]);
-    return text;
-}
+#include <stdio.h>
 
 static void candidate_name(const struct kl_tuning_choice *c, char text[KL_SIZE_TEXT])
 {
@@ -45,18 +17,6 @@ static bool is_barrier(const struct kl_coll_asked *a)
     return kl_coll_id(a->coll) == KL_BARRIER;
 }
 
-void kl_coll_headline(const struct kl_coll_asked *a, const struct kl_coll_place *p, FILE *to)
-{
-    char first[KL_SIZE_TEXT], last[KL_SIZE_TEXT];
-
-    fprintf(to, "%s", a->title);
-    if (!is_barrier(a)) fprintf(to, " of %s", kl_size_text(a->first, first));
-    if (a->first < a->last) fprintf(to, " to %s", kl_size_text(a->last, last));
-    fprintf(to, " over %d rank%s", p->ranks, kl_plural(p->ranks));
-    if (p->hosts > 1) fprintf(to, " on %d hosts", p->hosts);
-    if (p->nodes != p->hosts) fprintf(to, " (%d node%s)", p->nodes, kl_plural(p->nodes));
-}
-
 /* So many digits, but never an exponent where a person would write none. */
 static void print_number(double number, int digits, FILE *to)
 {
@@ -66,7 +26,7 @@ static void print_number(double number, int digits, FILE *to)
         fprintf(to, "%.0f", number);
 }
 
-static void print_next(const struct kl_coll_candidate *next, double slower, FILE *to)
+static void print_next(const struct kl_op_candidate *next, double slower, FILE *to)
 {
     fprintf(to, "next best %s %s, ", kl_algo_name[next->choice.algo], kl_proto_name[next->choice.proto]);
     if (slower < 1000)
@@ -75,16 +35,16 @@ static void print_next(const struct kl_coll_candidate *next, double slower, FILE
         fprintf(to, "%.0f times as slow\n", slower / 100 + 1);
 }
 
-static void print_winner(const struct kl_coll_finding *f, FILE *to)
+static void print_winner(const struct kl_coll_asked *a, const struct kl_op_choice *f, FILE *to)
 {
-    const struct kl_coll_candidate *best = &f->candidate[0], *next = &f->candidate[1];
-    double bus = kl_coll_bus(&f->asked, &f->place, f->asked.first, best->choice.time);
+    const struct kl_op_candidate *best = &f->candidate[0], *next = &f->candidate[1];
+    double bus = kl_coll_bus(a, a->first, best->choice.time);
 
     fprintf(to, "%s %s, %d channel%s, %d threads: ", kl_algo_name[best->choice.algo], kl_proto_name[best->choice.proto],
             best->choice.nchannels, kl_plural(best->choice.nchannels), best->choice.nthreads);
     print_number((double)best->choice.time, 4, to);
     fprintf(to, " us predicted");
-    if (!is_barrier(&f->asked)) {
+    if (!is_barrier(a)) {
         fprintf(to, " (");
         print_number(bus, 3, to);
         fprintf(to, " GB/s bus bandwidth)");
@@ -98,7 +58,7 @@ static void print_winner(const struct kl_coll_finding *f, FILE *to)
 }
 
 /* A range's first line: which algorithms and protocols follow each other. */
-static void print_sequence(const struct kl_coll_finding *f, FILE *to)
+static void print_sequence(const struct kl_op_choice *f, FILE *to)
 {
     const struct kl_tuning_choice *before = NULL;
     char text[KL_SIZE_TEXT];
@@ -117,30 +77,25 @@ static void print_sequence(const struct kl_coll_finding *f, FILE *to)
     fprintf(to, "\n");
 }
 
-static void print_answer(const struct kl_coll_finding *f, FILE *to)
+static void print_answer(const struct kl_coll_asked *a, const struct kl_op_choice *f, FILE *to)
 {
-    kl_coll_headline(&f->asked, &f->place, to);
+    kl_coll_headline(a, to);
     fprintf(to, ": ");
-    if (f->place.ranks == 1)
+    if (a->ranks == 1)
         fprintf(to, "a copy, nothing is sent\n");
     else if (!f->npossible)
         fprintf(to, "nothing is left to choose from, and the call fails\n");
-    else if (f->asked.first == f->asked.last)
-        print_winner(f, to);
+    else if (a->first == a->last)
+        print_winner(a, f, to);
     else
         print_sequence(f, to);
 }
 
-static bool is_host(const struct kl_coll_finding *f)
-{
-    return f->place.constants == &kl_tuning_host;
-}
-
 /* Chosen for times that nobody should believe. */
-static void print_timeless(const struct kl_coll_finding *f, FILE *to)
+static void print_timeless(const struct kl_op_choice *f, FILE *to)
 {
     for (int i = 0; i < f->npossible; i++) {
-        const struct kl_coll_candidate *c = &f->candidate[i];
+        const struct kl_op_candidate *c = &f->candidate[i];
 
         if (!c->terms.timeless_hops) continue;
         fprintf(to, "  %s: not to be trusted, %s\n", kl_algo_name[c->choice.algo], kl_coll_timeless);
@@ -148,30 +103,31 @@ static void print_timeless(const struct kl_coll_finding *f, FILE *to)
 }
 
 /* The network is asked to reduce, and only its plugin knows what it can. */
-static bool needs_the_network(const struct kl_coll_finding *f)
+static bool needs_the_network(const struct kl_coll_asked *a, const struct kl_op_choice *f)
 {
     for (int i = 0; i < f->npossible; i++)
         if (f->candidate[i].choice.algo == KL_ALGO_COLLNET_CHAIN ||
             f->candidate[i].choice.algo == KL_ALGO_COLLNET_DIRECT)
-            return f->asked.coll->reduces;
+            return a->coll->reduces;
     return false;
 }
 
-static void print_terms_of_use(const struct kl_coll_finding *f, FILE *to)
+static void print_terms_of_use(const struct kl_coll_asked *a, const struct kl_op_choice *f, FILE *to)
 {
-    bool reduces = f->asked.coll->reduces;
+    bool reduces = a->coll->reduces;
 
-    fprintf(to, "  %s: %s%s%s; one call by itself%s\n", f->place.topology, kl_type_name(f->asked.type),
-            reduces ? ", " : "", reduces ? kl_redop_name(f->asked.op) : "",
-            is_barrier(&f->asked) ? "" : ", size in bytes of the whole (nccl-tests' size)");
+    fprintf(to, "  %s: %s%s%s; one call by itself%s\n", a->cluster->name, kl_type_name(a->type), reduces ? ", " : "",
+            reduces ? kl_redop_name(a->op) : "",
+            is_barrier(a) ? "" : ", size in bytes of the whole (nccl-tests' size)");
     if (f->npossible)
         fprintf(to, "  times are those of NCCL's model with %s: assumed, not measured on this cluster\n",
-                is_host(f) ? "constants for CPUs" : "its built-in constants");
+                kl_coll_for_host(a) ? "constants for CPUs" : "its built-in constants");
     print_timeless(f, to);
-    if (f->place.nodes > f->place.hosts)
+    if (a->nodes > a->cluster->hosts)
         fprintf(to, "  a host is %d nodes: groups of GPUs that reach each other only, or faster, through the network\n",
-                f->place.nodes / f->place.hosts);
-    if (needs_the_network(f)) fprintf(to, "  assumed too: that the network can reduce this type with this operation\n");
+                a->nodes / a->cluster->hosts);
+    if (needs_the_network(a, f))
+        fprintf(to, "  assumed too: that the network can reduce this type with this operation\n");
 }
 
 /* ---- candidates ---- */
@@ -186,7 +142,7 @@ static float corrections(const struct kl_tuning_terms *x)
     return x->correction + x->fp8 + x->group;
 }
 
-static struct columns columns_of(const struct kl_coll_finding *f)
+static struct columns columns_of(const struct kl_op_choice *f)
 {
     struct columns c = {false, false};
 
@@ -213,7 +169,7 @@ static void print_amount(bool shown, float us, FILE *to)
         fprintf(to, " %10s", "-");
 }
 
-static void print_candidate(const struct kl_coll_candidate *c, struct columns columns, FILE *to)
+static void print_candidate(const struct kl_op_candidate *c, struct columns columns, FILE *to)
 {
     const struct kl_tuning_terms *x = &c->terms;
     char name[KL_SIZE_TEXT];
@@ -228,7 +184,7 @@ static void print_candidate(const struct kl_coll_candidate *c, struct columns co
     fprintf(to, " %10.1f %8.4g\n", (double)x->transfer, (double)x->bandwidth);
 }
 
-static void print_remarks(const struct kl_coll_candidate *c, FILE *to)
+static void print_remarks(const struct kl_op_candidate *c, FILE *to)
 {
     const struct kl_tuning_terms *x = &c->terms;
     char name[KL_SIZE_TEXT];
@@ -243,7 +199,7 @@ static void print_remarks(const struct kl_coll_candidate *c, FILE *to)
         fprintf(to, "  %s: time x 1024, because FP8 sums lose precision in rings of more than 8 ranks\n", name);
 }
 
-static void print_candidates(const struct kl_coll_finding *f, FILE *to)
+static void print_candidates(const struct kl_op_choice *f, FILE *to)
 {
     struct columns columns = columns_of(f);
 
@@ -259,76 +215,69 @@ static void print_candidates(const struct kl_coll_finding *f, FILE *to)
 
 /* ---- what is left out ---- */
 
-static bool same_reason(const struct kl_coll_candidate *a, const struct kl_coll_candidate *b)
-{
-    return a->refusal == b->refusal && !strcmp(a->why, b->why);
-}
-
-/* Is every protocol of this algorithm refused, for this reason or because there is no such protocol for it? */
-static bool whole_algorithm(const struct kl_coll_finding *f, const struct kl_coll_candidate *like)
-{
-    int n = 0;
-
-    for (int i = f->npossible; i < KL_COLL_CANDIDATES; i++) {
-        const struct kl_coll_candidate *c = &f->candidate[i];
-
-        if (c->choice.algo == like->choice.algo)
-            n += same_reason(c, like) || (c->refusal == KL_REFUSED_PROTO && like->refusal != KL_REFUSED_PROTO);
-    }
-    return n == KL_PROTOS;
-}
-
 /* All that are refused like candidate `first`, which is the first of them: "NVLS, NVLSTree", "Ring LL128". */
-static void print_refused_names(const struct kl_coll_finding *f, int first, FILE *to)
+static void print_refused_names(const struct kl_op_choice *f, int first, FILE *to)
 {
     int shown = -1;
 
-    for (int i = first; i < KL_COLL_CANDIDATES; i++) {
-        const struct kl_coll_candidate *c = &f->candidate[i];
-        bool whole = whole_algorithm(f, c);
+    for (int i = first; i < KL_OP_CANDIDATES; i++) {
+        const struct kl_op_candidate *c = &f->candidate[i];
+        bool whole = kl_op_refuses_algorithm(f, c);
 
-        if (!same_reason(c, &f->candidate[first]) || (whole && c->choice.algo == shown)) continue;
+        if (!kl_op_same_refusal(c, &f->candidate[first]) || (whole && c->choice.algo == shown)) continue;
         fprintf(to, "%s%s%s%s", i == first ? "" : ", ", kl_algo_name[c->choice.algo], whole ? "" : " ",
                 whole ? "" : kl_proto_name[c->choice.proto]);
         if (whole) shown = c->choice.algo;
     }
 }
 
-static bool refused_before(const struct kl_coll_finding *f, int i)
+static bool refused_before(const struct kl_op_choice *f, int i)
 {
     for (int k = f->npossible; k < i; k++)
-        if (same_reason(&f->candidate[k], &f->candidate[i])) return true;
+        if (kl_op_same_refusal(&f->candidate[k], &f->candidate[i])) return true;
     return false;
 }
 
-/* Protocols that an algorithm does not have are not worth a line if the algorithm is out anyway. */
-static bool worth_a_line(const struct kl_coll_finding *f, int i)
-{
-    const struct kl_coll_candidate *c = &f->candidate[i];
+enum { REFUSAL_TEXT = 160 };
 
-    return c->refusal != KL_REFUSED_PROTO || whole_algorithm(f, c);
+static const char *refusal_text(const struct kl_op_choice *f, const struct kl_op_candidate *c, char text[REFUSAL_TEXT])
+{
+    struct kl_text t = kl_text_over(text, REFUSAL_TEXT);
+
+    kl_tuning_refusal_text(f->tuning, &f->op, c->choice.algo, c->choice.proto, &t);
+    return text;
 }
 
-static void print_refused(const struct kl_coll_finding *f, FILE *to)
+/* Protocols that an algorithm does not have are not worth a line if the algorithm is out anyway. */
+static bool worth_a_line(const struct kl_op_choice *f, int i)
 {
-    if (f->npossible == KL_COLL_CANDIDATES || f->place.ranks == 1) return;
+    const struct kl_op_candidate *c = &f->candidate[i];
+
+    return c->refusal != KL_REFUSED_PROTO || kl_op_refuses_algorithm(f, c);
+}
+
+static void print_refused(const struct kl_coll_asked *a, const struct kl_op_choice *f, FILE *to)
+{
+    char why[REFUSAL_TEXT];
+
+    if (f->npossible == KL_OP_CANDIDATES || a->ranks == 1) return;
     fprintf(to, "\nnot considered\n");
-    for (int i = f->npossible; i < KL_COLL_CANDIDATES; i++) {
+    for (int i = f->npossible; i < KL_OP_CANDIDATES; i++) {
         if (refused_before(f, i) || !worth_a_line(f, i)) continue;
         fprintf(to, "  ");
         print_refused_names(f, i, to);
-        fprintf(to, ": %s\n", f->candidate[i].why);
+        fprintf(to, ": %s\n", refusal_text(f, &f->candidate[i], why));
     }
 }
 
-void kl_coll_text(const struct kl_coll_finding *f, FILE *to)
+void kl_coll_text(const struct kl_coll_asked *a, const struct kl_op_choice *f, FILE *to)
 {
-    print_answer(f, to);
-    print_terms_of_use(f, to);
-    if (f->asked.first == f->asked.last) print_candidates(f, to);
-    print_refused(f, to);
-    if (f->npossible && !is_barrier(&f->asked)) kl_coll_text_ranges(f, to);
-    fprintf(to, is_host(f)
+    print_answer(a, f, to);
+    print_terms_of_use(a, f, to);
+    if (a->first == a->last) print_candidates(f, to);
+    print_refused(a, f, to);
+    if (f->npossible && !is_barrier(a)) kl_coll_ranges_text(a, f, to);
+    fprintf(to, kl_coll_for_host(a)
                     ? "\nThis is what Kolo's own ranks, which are CPUs, would do there.\n"
                     : "\nThis is what NCCL would do there; --constants host tells what Kolo's own ranks, which are "
                       "CPUs, would do.\n");

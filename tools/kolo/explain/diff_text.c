@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/explain/diff.h"
-
-#include "base/text.h"
-#include "tools/kolo/explain/coll.h"
+#include "tools/kolo/explain/coll_print.h"
+#include "tools/kolo/explain/diff_print.h"
 
 #include <string.h>
 
@@ -36,14 +34,14 @@ static void print_row(struct table *t, const char *title, const char *subject, c
 
 /* ---- facts ---- */
 
-static const char *verdict_text(const struct kl_fact *f)
+static const char *alone_text(const struct kl_fact *f)
 {
-    static const char *const texts[] = {[KL_VERDICT_UNTRIED] = "",
-                                        [KL_VERDICT_ALL] = "   <- alone has the whole effect",
-                                        [KL_VERDICT_PART] = "   <- alone has another effect",
-                                        [KL_VERDICT_NOTHING] = "   <- alone has no effect"};
+    static const char *const texts[KL_FACT_EFFECTS] = {[KL_EFFECT_UNTRIED] = "",
+                                                       [KL_EFFECT_ALL] = "   <- alone has the whole effect",
+                                                       [KL_EFFECT_PART] = "   <- alone has another effect",
+                                                       [KL_EFFECT_NOTHING] = "   <- alone has no effect"};
 
-    return texts[f->verdict];
+    return texts[f->alone];
 }
 
 static void print_facts(const struct kl_diff *d, struct table *t)
@@ -52,31 +50,35 @@ static void print_facts(const struct kl_diff *d, struct table *t)
         const struct kl_fact *f = &d->facts.fact[i];
         bool setting = f->kind == KL_FACT_SETTING;
         char subject[CELL], b[CELL];
+        struct kl_fact_words w;
 
+        kl_fact_describe(d, f, &w);
         if (setting || f->kind == KL_FACT_MACHINE)
-            snprintf(subject, sizeof subject, "%s", f->subject);
+            snprintf(subject, sizeof subject, "%s", w.subject);
         else if (f->nmerged > 1)
-            snprintf(subject, sizeof subject, "%.40s and %d more: %.40s", f->subject, f->nmerged - 1, f->what);
+            snprintf(subject, sizeof subject, "%.40s and %d more: %.40s", w.subject, f->nmerged - 1, w.what);
         else
-            snprintf(subject, sizeof subject, "%.60s: %.60s", f->subject, f->what);
-        snprintf(b, sizeof b, "%s%s", f->b, verdict_text(f));
-        print_row(t, setting ? "settings" : "system", subject, f->a, b);
+            snprintf(subject, sizeof subject, "%.60s: %.60s", w.subject, w.what);
+        snprintf(b, sizeof b, "%s%s", w.b, alone_text(f));
+        print_row(t, setting ? "settings" : "system", subject, w.a, b);
     }
 }
 
 /* ---- rows ---- */
 
-static void value_text(int what, const struct kl_diff_value *v, char *text)
+static void value_text(const struct kl_diff_row *r, const union kl_diff_value *value, char *text)
 {
     struct kl_text t = kl_text_over(text, CELL);
-    const char *unit = kl_row_kinds[what].unit;
+    const char *unit = kl_row_kinds[r->what].unit;
+    struct kl_value_words v;
     char number[24];
 
-    if (v->has_number && what == KL_ROW_TUNING) /* what people look for stands first */
-        kl_text_add(&t, "%s us, ", kl_diff_number(v->number, number));
-    kl_text_add(&t, "%s%s", v->text, v->timeless ? " (*)" : "");
-    if (v->has_number && what != KL_ROW_TUNING)
-        kl_text_add(&t, "%s%s%s%s", t.length ? " " : "", kl_diff_number(v->number, number), unit && *unit ? " " : "",
+    kl_value_describe(r, value, &v);
+    if (v.has_number && r->what == KL_ROW_TUNING) /* what people look for stands first */
+        kl_text_add(&t, "%s us, ", kl_diff_number(v.number, number));
+    kl_text_add(&t, "%s%s", v.text, v.timeless ? " (*)" : "");
+    if (v.has_number && r->what != KL_ROW_TUNING)
+        kl_text_add(&t, "%s%s%s%s", t.length ? " " : "", kl_diff_number(v.number, number), unit && *unit ? " " : "",
                     unit ? unit : "");
 }
 
@@ -112,12 +114,12 @@ static bool is_first_of_group(const struct kl_diff_rows *rows, int i)
 
 static void subject_text(const struct group *g, bool cut, char *text)
 {
-    int what = g->first->what;
+    char first[KL_SUBJECT_TEXT];
 
     if (g->n == 1)
-        snprintf(text, CELL, "%s", g->first->subject);
-    else if (g->n == 2 || g->shared == -1 || what == KL_ROW_NIC)
-        snprintf(text, CELL, "%s and %s%d alike", g->first->subject, cut ? "at least " : "", g->n - 1);
+        snprintf(text, CELL, "%s", kl_row_subject(g->first, first));
+    else if (g->n == 2 || g->shared == -1 || g->first->what == KL_ROW_NIC)
+        snprintf(text, CELL, "%s and %s%d alike", kl_row_subject(g->first, first), cut ? "at least " : "", g->n - 1);
     else if (g->shared <= -2)
         snprintf(text, CELL, "%d with NET/%d", g->n, -2 - g->shared);
     else
@@ -129,19 +131,19 @@ static bool is_shown(const struct kl_diff_row *r, int shown)
 {
     enum { GROUPS_SHOWN = 8, ORDERS_SHOWN = 2 };
 
-    if (r->what == KL_ROW_TUNING) return !strncmp(r->subject, "AllReduce", 9) || strstr(r->subject, " 64 MiB");
+    if (r->what == KL_ROW_TUNING) return r->item == KL_FUNC_ALL_REDUCE || r->bytes == 64 << 20;
     if (r->what == KL_ROW_GRAPH) return true;
     return shown < (r->what == KL_ROW_ORDER ? ORDERS_SHOWN : GROUPS_SHOWN);
 }
 
 static void print_group(const struct group *g, bool cut, struct table *t)
 {
-    int what = g->first->what;
+    enum kl_diff_what what = g->first->what;
     char subject[CELL], a[CELL], b[CELL];
 
     subject_text(g, cut, subject);
-    value_text(what, &g->first->a, a);
-    value_text(what, &g->first->b, b);
+    value_text(g->first, &g->first->a, a);
+    value_text(g->first, &g->first->b, b);
     if (what != KL_ROW_ORDER)
         print_row(t, kl_row_kinds[what].title, subject, a, b);
     else if (t->to) { /* too wide for columns */
@@ -151,7 +153,7 @@ static void print_group(const struct group *g, bool cut, struct table *t)
     }
 }
 
-static void print_kind(const struct kl_diff_rows *rows, int what, struct table *t)
+static void print_kind(const struct kl_diff_rows *rows, enum kl_diff_what what, struct table *t)
 {
     int shown = 0;
     long told = 0;
@@ -176,7 +178,7 @@ static void print_table(const struct kl_diff *d, struct table *t)
 {
     if (t->to) fprintf(t->to, "  %-*s  %-*s  B\n", t->subject, "", t->a, "A");
     print_facts(d, t);
-    for (int w = 0; w < KL_ROW_WHATS; w++) print_kind(&d->rows, w, t);
+    for (int w = 0; w < KL_ROW_WHATS; w++) print_kind(&d->rows, (enum kl_diff_what)w, t);
 }
 
 /* ---- the page ---- */
@@ -213,7 +215,7 @@ static void print_side(const char *letter, const struct kl_diff_side *s, FILE *t
     int hosts = s->cluster.hosts, gpus = s->cluster.gpus;
 
     fprintf(to, "%s: %s", letter, s->cluster.name);
-    print_edits(&s->args->edits, to);
+    print_edits(&s->request->edits, to);
     fprintf(to, ", %d host%s with %d GPU%s%s\n", hosts, kl_plural(hosts), gpus, kl_plural(gpus),
             hosts == 1 ? "" : " each");
 }
@@ -231,7 +233,9 @@ static void print_names(const struct kl_diff *d, FILE *to)
 static void print_timeless(const struct kl_diff_rows *rows, FILE *to)
 {
     for (int i = 0; i < rows->nrows; i++) {
-        if (!rows->row[i].a.timeless && !rows->row[i].b.timeless) continue;
+        const struct kl_diff_row *r = &rows->row[i];
+
+        if (r->what != KL_ROW_TUNING || (!r->a.choice.timeless && !r->b.choice.timeless)) continue;
         fprintf(to, "(*) Not to be trusted: %s.\n", kl_coll_timeless);
         return;
     }
@@ -247,16 +251,28 @@ static void print_note(const struct kl_diff *d, FILE *to)
         fprintf(to, "Not checked which of the differences would do alone.\n");
 }
 
+static void print_first_line(const struct kl_diff *d, FILE *to)
+{
+    char cause[KL_CAUSE_TEXT], effect[KL_CAUSE_TEXT], why[KL_WHY_NOT_TEXT];
+
+    kl_diff_cause_text(d, cause);
+    if (!d->nothing_changes) {
+        kl_diff_effect_text(d, effect);
+        fprintf(to, "%s: %s\n\n", cause, effect);
+        return;
+    }
+    kl_diff_why_text(d, why);
+    if (d->facts.nfacts)
+        fprintf(to, "nothing changes: %s; why: %s\n\n", cause, why);
+    else
+        fprintf(to, "nothing changes: %s\n\n", why);
+}
+
 void kl_diff_text(const struct kl_diff *d, FILE *to)
 {
     struct table t = {.to = NULL};
 
-    if (d->nothing_changes && d->facts.nfacts)
-        fprintf(to, "nothing changes: %s; why: %s\n\n", d->cause, d->why);
-    else if (d->nothing_changes)
-        fprintf(to, "nothing changes: %s\n\n", d->why);
-    else
-        fprintf(to, "%s: %s\n\n", d->cause, d->effect);
+    print_first_line(d, to);
     print_side("A", &d->a, to);
     print_side("B", &d->b, to);
     fprintf(to, "\n");

@@ -59,7 +59,7 @@ static json_t *transports_json(const struct kl_pair_route *r)
 
         json_array_append_new(
             a, json_pack("{s:s, s:b, s:b, s:o}", "name", kl_pair_transport_name(x), "chosen", x->chosen, "refuses",
-                         x->refusal != KL_PAIR_ALLOWED, "reason",
+                         x->refusal || x->no_nic, "reason",
                          kl_json_reason(kl_pair_transport_code(r, x), kl_pair_transport_text(r, x, why))));
     }
     return a;

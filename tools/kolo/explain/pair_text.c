@@ -146,9 +146,9 @@ static void print_transports(const struct kl_pair_route *r, FILE *to)
         const struct kl_pair_transport *x = &r->transport[i];
 
         fprintf(to, "  %-4s %-8s %s\n", kl_pair_transport_name(x),
-                x->chosen                       ? "chosen"
-                : x->refusal != KL_PAIR_ALLOWED ? "refuses"
-                                                : "possible",
+                x->chosen                 ? "chosen"
+                : x->refusal || x->no_nic ? "refuses"
+                                          : "possible",
                 kl_pair_transport_text(r, x, why));
     }
     if (!r->threads) return;

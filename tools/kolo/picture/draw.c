@@ -4,7 +4,6 @@
 #include "tools/kolo/picture/text.h"
 #include "tools/kolo/picture/words.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Opens an element that can be pointed at: a tooltip, or a name and the focus. */
@@ -111,13 +110,6 @@ static void draw_bar_names(const struct kl_scene *s, FILE *to)
 }
 
 /* ---- wires ---- */
-
-float kl_wire_width(float bw)
-{
-    float w = 1.2f + 0.6f * sqrtf(bw);
-
-    return kl_is_local(bw) ? 2 : w > 13 ? 13 : w;
-}
 
 static void put_path(const struct kl_wire *w, FILE *to)
 {

@@ -25,7 +25,4 @@ void kl_draw_legend(float x, float y, const char *way, const char *arrows, FILE 
 /** What the rows of the drawing are, beside it. */
 void kl_draw_captions(const struct kl_scene *s, FILE *to);
 
-/** Width of a wire on the page. */
-float kl_wire_width(float bw);
-
 #endif

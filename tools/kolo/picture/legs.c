@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/picture/legs.h"
 
+#include "tools/kolo/picture/scene.h"
+
 #include <math.h>
 
 /* How far right of a wire a leg runs, and how far from the edge, and from each other, the two lanes of a bar. */

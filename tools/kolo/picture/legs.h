@@ -6,9 +6,12 @@
 #ifndef KOLO_TOOL_PICTURE_LEGS_H
 #define KOLO_TOOL_PICTURE_LEGS_H
 
-#include "tools/kolo/picture/scene.h"
-
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+
+struct kl_path;
+struct kl_scene;
 
 struct kl_leg_writer {
     const struct kl_scene *s;

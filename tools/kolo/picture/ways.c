@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/picture/legs.h"
+#include "tools/kolo/picture/scene.h"
 
 #include "base/error.h"
 #include "graph/legs.h"

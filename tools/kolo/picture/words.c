@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 
+#include <math.h>
 #include <string.h>
 
 bool kl_is_local(float bw)
@@ -10,7 +11,14 @@ bool kl_is_local(float bw)
     return bw >= KL_BW_LOCAL;
 }
 
-const char *kl_words_link(int type)
+float kl_wire_width(float bw)
+{
+    float w = 1.2f + 0.6f * sqrtf(bw);
+
+    return kl_is_local(bw) ? 2 : w > 13 ? 13 : w;
+}
+
+static const char *link_word(int type)
 {
     static const char *const words[KL_PATH_TYPES] = {
         [KL_PATH_LOC] = "inner link",        [KL_PATH_NVL] = "NVLink",
@@ -220,7 +228,7 @@ char *kl_words_wire(const struct kl_scene *s, const struct kl_wire *w, char text
     char from[KL_WORDS], to[KL_WORDS];
 
     end_names(s, w, 0, from, to);
-    kl_text_add(&out, "%s: %.100s – %.100s", kl_words_link(kl_scene_link(s, w)->type), from, to);
+    kl_text_add(&out, "%s: %.100s – %.100s", link_word(kl_scene_link(s, w)->type), from, to);
     if (s->hosts > 1 && s->box[w->a].host >= 0) kl_text_add(&out, ", host %d", s->box[w->a].host);
     return text;
 }

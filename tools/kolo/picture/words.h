@@ -42,11 +42,9 @@ char *kl_words_wire_bw(const struct kl_scene *s, const struct kl_wire *w, char t
 char *kl_words_load(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_wire *w, int way,
                     char text[KL_WORDS]);
 
-/** Kind of link in plain words: "NVLink", "PCIe", ... */
-const char *kl_words_link(int type);
-
-/** A link without a limit worth a number. */
+/** A link without a limit worth a number; and the width of a wire on the page. */
 bool kl_is_local(float bw);
+float kl_wire_width(float bw);
 
 /** The part of a wire that is used, in the fuller direction; and the step of the colour scale for it, 0 to 4. */
 double kl_wire_fullness(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_wire *w);

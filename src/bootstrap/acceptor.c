@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bootstrap/acceptor.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "bootstrap/listener.h"
+#include "bootstrap/record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PATIENCE_MS = 5000, /* for a handshake */
+    BUCKETS = 256,      /* of acceptors, by name */
+};
+
+struct kl_acceptor {
+    struct kl_acceptor *next; /* in its bucket */
+    struct kl_loop *loop;
+    struct kl_hello me;
+    struct kl_key key;
+    bool open; /* the key is known */
+    kl_acceptor_fn *fn;
+    void *ctx;
+    int nlisteners;
+    struct kl_listener *listener[KL_ADDRESSES];
+};
+
+enum stage { AWAITING_HELLO, AWAITING_PROOF, PROVED };
+
+/* A connection in the middle of its handshake. */
+struct kl_incoming {
+    struct kl_incoming *prev, *next;
+    struct kl_listener *listener;
+    struct kl_acceptor *owner; /* of a listener that is not shared */
+    struct kl_source *source;
+    int fd; /* -1 once handed over */
+    enum stage stage;
+    struct kl_handshake handshake;
+    unsigned char proof[KL_PROOF_BYTES];
+    size_t have; /* bytes of what is awaited */
+};
+
+/* All acceptors of the process, and who wants to get to them. The event loop's, as everything here. */
+static struct {
+    struct kl_loop *loop;
+    struct kl_acceptor *bucket[BUCKETS];
+    int nacceptors;
+    struct kl_incoming *oldest, *newest;
+    int nincoming;
+} process;
+
+/* ---- the list of incoming connections ---- */
+
+static void append(struct kl_incoming *in)
+{
+    in->prev = process.newest;
+    if (process.newest)
+        process.newest->next = in;
+    else
+        process.oldest = in;
+    process.newest = in;
+    process.nincoming++;
+}
+
+static void end(struct kl_incoming *in)
+{
+    if (in->prev)
+        in->prev->next = in->next;
+    else
+        process.oldest = in->next;
+    if (in->next)
+        in->next->prev = in->prev;
+    else
+        process.newest = in->prev;
+    process.nincoming--;
+    kl_source_remove(in->source);
+    kl_socket_close(in->fd);
+    kl_key_wipe(&in->handshake.key);
+    free(in);
+}
+
+static void end_all_of(const struct kl_listener *listener)
+{
+    for (struct kl_incoming *in = process.oldest, *next; in; in = next) {
+        next = in->next;
+        if (in->listener == listener) end(in);
+    }
+}
+
+/* ---- answers ---- */
+
+/* Nothing was sent on the socket but a hello: there is room for an answer, or the connection is dead. */
+static bool say(struct kl_incoming *in, const void *bytes, size_t n)
+{
+    return send(in->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+}
+
+static bool answer(struct kl_incoming *in, enum kl_handshake_outcome outcome)
+{
+    unsigned char bytes[KL_ANSWER_BYTES];
+
+    kl_handshake_answer(&in->handshake, outcome, bytes);
+    return say(in, bytes, sizeof bytes);
+}
+
+uint32_t kl_incoming_rank(const struct kl_incoming *in)
+{
+    return kl_hello_decode(in->handshake.caller).from;
+}
+
+bool kl_incoming_admit(struct kl_incoming *in, int *fd)
+{
+    kl_source_watch(in->source, 0); /* the next owner watches the descriptor */
+    if (!answer(in, KL_ADMITTED)) return false;
+    *fd = in->fd;
+    in->fd = -1;
+    return true;
+}
+
+void kl_incoming_decline(struct kl_incoming *in, enum kl_handshake_outcome outcome)
+{
+    static const char *const why[] = {[KL_REFUSED] = "another secret",
+                                      [KL_UNKNOWN] = "it wants somebody who is not here",
+                                      [KL_ELSEWHERE] = "there is another connection",
+                                      [KL_OTHER_VERSION] = "another version of the protocol",
+                                      [KL_NOT_HERE] = "it is somebody else, or wants somebody else"};
+    char text[KL_ADDRESS_TEXT];
+    union kl_address peer = kl_socket_peer(in->fd);
+
+    KL_INFO(KL_BOOTSTRAP, "declined a connection from %s: %s", kl_address_format(&peer, text), why[outcome]);
+    answer(in, outcome);
+}
+
+/* ---- whom it wants ---- */
+
+static bool listens(const struct kl_acceptor *a, const struct kl_listener *listener)
+{
+    for (int i = 0; i < a->nlisteners; i++)
+        if (a->listener[i] == listener) return true;
+    return false;
+}
+
+static bool wants(const struct kl_incoming *in, const struct kl_acceptor *a)
+{
+    struct kl_hello hello = kl_hello_decode(in->handshake.caller);
+
+    if (in->owner) return a == in->owner;
+    return hello.name == a->me.name && hello.type == a->me.type && hello.to == a->me.from && hello.side == KL_CALLER &&
+           listens(a, in->listener);
+}
+
+/* The next of those it may want, NULL for the first. Jobs with equal secrets have equal names. */
+static struct kl_acceptor *next_wanted(const struct kl_incoming *in, const struct kl_acceptor *after)
+{
+    struct kl_acceptor *a;
+
+    if (in->owner) return after ? NULL : in->owner;
+    a = after ? after->next : process.bucket[kl_hello_decode(in->handshake.caller).name % BUCKETS];
+    while (a && !wants(in, a)) a = a->next;
+    return a;
+}
+
+/* The hello has come. False: not one of ours. */
+static bool greet(struct kl_incoming *in)
+{
+    static const struct kl_hello nobody = {.version = KL_PROTOCOL, .side = KL_HOST, .from = KL_NO_RANK};
+
+    if (!kl_hello_plausible(in->handshake.caller)) return false;
+    const struct kl_acceptor *a = next_wanted(in, NULL);
+    kl_hello_encode(a ? &a->me : &nobody, in->handshake.host); /* the same for all that it may want */
+    in->stage = AWAITING_PROOF;
+    in->have = 0;
+    return say(in, in->handshake.host, sizeof in->handshake.host);
+}
+
+static void hand_over(struct kl_incoming *in, const struct kl_acceptor *a)
+{
+    enum kl_handshake_outcome outcome = kl_handshake_judge(&in->handshake);
+
+    if (outcome == KL_ADMITTED)
+        a->fn(a->ctx, in);
+    else
+        kl_incoming_decline(in, outcome);
+}
+
+/* The proof has come. Whose key was it made with? False: that cannot be said yet; otherwise this is done with. */
+static bool judge(struct kl_incoming *in)
+{
+    bool may_yet_be = false, wanted = false;
+
+    for (const struct kl_acceptor *a = NULL; (a = next_wanted(in, a));) {
+        wanted = true;
+        may_yet_be |= !a->open;
+        in->handshake.key = a->key;
+        if (!a->open || !kl_handshake_proved(&in->handshake, in->proof)) continue;
+        hand_over(in, a);
+        return true;
+    }
+    if (may_yet_be) return false;
+    kl_incoming_decline(in, wanted ? KL_REFUSED : KL_UNKNOWN);
+    return true;
+}
+
+/* ---- hearing it ---- */
+
+/* Read what is awaited, never more: what follows the proof is for the next owner. False: done with. */
+static bool listen_to(struct kl_incoming *in)
+{
+    while (in->stage != PROVED) {
+        bool hello = in->stage == AWAITING_HELLO;
+        unsigned char *to = hello ? in->handshake.caller : in->proof;
+        size_t whole = hello ? sizeof in->handshake.caller : sizeof in->proof;
+        ssize_t n = recv(in->fd, to + in->have, whole - in->have, 0);
+
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+        if (n <= 0) return false;
+        in->have += (size_t)n;
+        if (in->have < whole) continue;
+        if (hello) {
+            if (!greet(in)) return false;
+            continue;
+        }
+        in->stage = PROVED;
+        kl_source_watch(in->source, EPOLLRDHUP);
+    }
+    return !judge(in);
+}
+
+static void on_incoming(void *ctx, uint32_t events)
+{
+    struct kl_incoming *in = ctx;
+
+    /* 0: its time is up. Who has proved itself has nothing more to say than that it goes. */
+    if (!events || in->stage == PROVED || !listen_to(in)) end(in);
+}
+
+static void receive(struct kl_listener *listener, void *owner, int fd)
+{
+    struct kl_incoming *in = calloc(1, sizeof *in);
+
+    if (!in) {
+        kl_socket_close(fd);
+        return;
+    }
+    in->listener = listener;
+    in->owner = owner;
+    in->fd = fd;
+    append(in);
+    if (kl_loop_add(process.loop, fd, EPOLLIN, on_incoming, in, &in->source)) {
+        end(in);
+        return;
+    }
+    kl_source_deadline(in->source, kl_deadline_in_ms(PATIENCE_MS));
+    if (process.nincoming > KL_INCOMING_MAX(process.nacceptors)) end(process.oldest);
+}
+
+/* Those who wait for an acceptor: it may have got its key, or be gone. */
+static void judge_again(void)
+{
+    for (struct kl_incoming *in = process.oldest, *next; in; in = next) {
+        next = in->next;
+        if (in->stage == PROVED && judge(in)) end(in);
+    }
+}
+
+/* ---- acceptors ---- */
+
+static void insert(struct kl_acceptor *a)
+{
+    struct kl_acceptor **bucket = &process.bucket[a->me.name % BUCKETS];
+
+    a->next = *bucket;
+    *bucket = a;
+    process.nacceptors++;
+}
+
+static bool unlink_from_bucket(const struct kl_acceptor *a)
+{
+    struct kl_acceptor **link = &process.bucket[a->me.name % BUCKETS];
+
+    while (*link && *link != a) link = &(*link)->next;
+    if (!*link) return false;
+    *link = a->next;
+    process.nacceptors--;
+    return true;
+}
+
+static void drop_listeners(struct kl_acceptor *a)
+{
+    for (int i = 0; i < a->nlisteners; i++)
+        if (kl_listener_drop(a->listener[i])) end_all_of(a->listener[i]);
+}
+
+/* Listen where we can; the addresses that are not to be had go. */
+static ncclResult_t listen_on(struct kl_acceptor *a, union kl_address *addresses, int *n)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    for (int i = 0; i < *n; i++) {
+        rc = kl_listener_hold(a->loop, &addresses[i], receive, a, &a->listener[a->nlisteners]);
+        if (!rc)
+            addresses[a->nlisteners++] = addresses[i];
+        else if (errno != EADDRNOTAVAIL)
+            return rc;
+    }
+    if (!a->nlisteners) return rc;
+    *n = a->nlisteners;
+    return ncclSuccess;
+}
+
+/* After a fork the child has another loop, and who is in the lists is its parent's. */
+static void notice_another_loop(struct kl_loop *loop)
+{
+    if (process.loop == loop) return;
+    memset(&process, 0, sizeof process);
+    process.loop = loop;
+}
+
+struct creation {
+    struct kl_acceptor *acceptor;
+    union kl_address *addresses;
+    int *n;
+};
+
+static ncclResult_t begin(void *ctx)
+{
+    struct creation *c = ctx;
+
+    notice_another_loop(c->acceptor->loop);
+    ncclResult_t rc = listen_on(c->acceptor, c->addresses, c->n);
+    if (rc)
+        drop_listeners(c->acceptor);
+    else
+        insert(c->acceptor);
+    return rc;
+}
+
+ncclResult_t kl_acceptor_create(struct kl_loop *loop, union kl_address *addresses, int *n, const struct kl_hello *me,
+                                kl_acceptor_fn *fn, void *ctx, struct kl_acceptor **out)
+{
+    struct kl_acceptor *a = calloc(1, sizeof *a);
+    struct creation c = {.acceptor = a, .addresses = addresses, .n = n};
+
+    if (!a) return KL_NOMEM("an acceptor");
+    *a = (struct kl_acceptor){.loop = loop, .me = *me, .fn = fn, .ctx = ctx};
+    ncclResult_t rc = kl_loop_run(loop, begin, &c);
+    if (rc)
+        free(a);
+    else
+        *out = a;
+    return rc;
+}
+
+struct opening {
+    struct kl_acceptor *acceptor;
+    const struct kl_key *key;
+};
+
+static ncclResult_t open_it(void *ctx)
+{
+    struct opening *o = ctx;
+
+    o->acceptor->key = *o->key;
+    o->acceptor->open = true;
+    judge_again();
+    return ncclSuccess;
+}
+
+void kl_acceptor_open(struct kl_acceptor *a, const struct kl_key *key)
+{
+    struct opening o = {.acceptor = a, .key = key};
+
+    (void)kl_loop_run(a->loop, open_it, &o);
+}
+
+static ncclResult_t close_it(void *ctx)
+{
+    struct kl_acceptor *a = ctx;
+
+    unlink_from_bucket(a);
+    drop_listeners(a);
+    judge_again();
+    kl_key_wipe(&a->key);
+    free(a);
+    return ncclSuccess;
+}
+
+void kl_acceptor_close(struct kl_acceptor *a)
+{
+    if (a) (void)kl_loop_run(a->loop, close_it, a);
+}

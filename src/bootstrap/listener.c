@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bootstrap/listener.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "os/socket.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NO_DESCRIPTORS_MS = 100, /* before accepting again when the process has no descriptor left */
+    REMEMBERED = 16,         /* ports */
+};
+
+struct kl_listener {
+    struct kl_listener *next; /* of those that are shared */
+    struct kl_source *source;
+    int fd;
+    union kl_address address;
+    kl_listener_fn *fn;
+    void *owner; /* NULL: it is shared */
+    int holders;
+};
+
+/* All are of one loop: there is one at a time, and each holder holds it. */
+static struct {
+    struct kl_loop *loop;
+    struct kl_listener *shared;
+} process;
+
+/* Addresses with the ports that the system once chose for them; the oldest is overwritten. */
+static union kl_address remembered[REMEMBERED];
+static unsigned nremembered;
+
+/* ---- ports ---- */
+
+static bool same_but_for_port(union kl_address a, union kl_address b)
+{
+    kl_address_set_port(&a, 0);
+    kl_address_set_port(&b, 0);
+    return !memcmp(&a, &b, sizeof a);
+}
+
+static union kl_address *find_remembered(const union kl_address *address)
+{
+    for (unsigned i = 0; i < REMEMBERED && i < nremembered; i++)
+        if (same_but_for_port(remembered[i], *address)) return &remembered[i];
+    return NULL;
+}
+
+static void remember(const union kl_address *address)
+{
+    union kl_address *place = find_remembered(address);
+
+    if (!place) place = &remembered[nremembered++ % REMEMBERED];
+    *place = *address;
+}
+
+/* Somebody else may have taken our old port meanwhile. */
+static bool listen_as_before(union kl_address *address, int *fd)
+{
+    const union kl_address *before = find_remembered(address);
+    int quiet = kl_error_quiet(1);
+    union kl_address again;
+    bool done = false;
+
+    if (before) {
+        again = *before;
+        done = !kl_socket_listen(&again, fd);
+    }
+    kl_error_quiet(quiet);
+    if (done) *address = again;
+    return done;
+}
+
+static ncclResult_t listen_on(union kl_address *address, int *fd)
+{
+    if (kl_address_port(address)) return kl_socket_listen(address, fd);
+    if (listen_as_before(address, fd)) return ncclSuccess;
+    KL_TRY(kl_socket_listen(address, fd));
+    remember(address);
+    return ncclSuccess;
+}
+
+/* ---- connections ---- */
+
+static void on_listener(void *ctx, uint32_t events)
+{
+    struct kl_listener *l = ctx;
+    const struct kl_wait at_once = {.deadline = 0};
+    enum kl_io io;
+    int fd;
+
+    if (!events) kl_source_watch(l->source, EPOLLIN); /* a pause is over */
+    while (!(io = kl_socket_accept(l->fd, &at_once, &fd))) l->fn(l, l->owner, fd);
+    if (io != KL_IO_BROKEN) return;
+    KL_INFO(KL_BOOTSTRAP, "cannot accept connections: %s; raise the limit of open files", strerror(errno));
+    kl_source_watch(l->source, 0);
+    kl_source_deadline(l->source, kl_deadline_in_ms(NO_DESCRIPTORS_MS));
+}
+
+/* ---- holders ---- */
+
+/* After a fork the child has another loop, and what is in the list is its parent's. */
+static void notice_another_loop(struct kl_loop *loop)
+{
+    if (process.loop == loop) return;
+    process.loop = loop;
+    process.shared = NULL;
+}
+
+static struct kl_listener *find_shared(const union kl_address *address)
+{
+    struct kl_listener *l = process.shared;
+
+    while (l && !same_but_for_port(l->address, *address)) l = l->next;
+    return l;
+}
+
+static ncclResult_t open_listener(struct kl_loop *loop, const union kl_address *address, struct kl_listener **out)
+{
+    struct kl_listener *l = calloc(1, sizeof *l);
+    ncclResult_t rc;
+
+    if (!l) return KL_NOMEM("a listener");
+    l->fd = -1;
+    l->address = *address;
+    KL_TRY_OR(rc, out, listen_on(&l->address, &l->fd));
+    KL_TRY_OR(rc, out, kl_loop_add(loop, l->fd, EPOLLIN, on_listener, l, &l->source));
+    *out = l;
+    return ncclSuccess;
+out:;
+    int err = errno;
+    kl_socket_close(l->fd);
+    free(l);
+    errno = err;
+    return rc;
+}
+
+ncclResult_t kl_listener_hold(struct kl_loop *loop, union kl_address *address, kl_listener_fn *fn, void *owner,
+                              struct kl_listener **out)
+{
+    bool fixed = kl_address_port(address) != 0;
+
+    notice_another_loop(loop);
+    struct kl_listener *l = fixed ? NULL : find_shared(address);
+    if (!l) {
+        KL_TRY(open_listener(loop, address, &l));
+        l->fn = fn;
+        l->owner = fixed ? owner : NULL;
+        if (!fixed) {
+            l->next = process.shared;
+            process.shared = l;
+        }
+    }
+    l->holders++;
+    *address = l->address;
+    *out = l;
+    return ncclSuccess;
+}
+
+static void unlink_shared(const struct kl_listener *l)
+{
+    struct kl_listener **link = &process.shared;
+
+    while (*link && *link != l) link = &(*link)->next;
+    if (*link) *link = l->next;
+}
+
+bool kl_listener_drop(struct kl_listener *l)
+{
+    if (--l->holders) return false;
+    unlink_shared(l);
+    kl_source_remove(l->source);
+    kl_socket_close(l->fd);
+    free(l);
+    return true;
+}

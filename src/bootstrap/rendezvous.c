@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bootstrap/rendezvous.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "bootstrap/caller.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The root answers when the time is up, and has to be given the time for it. */
+enum { GRACE_MS = 2000 };
+
+/* ---- opening it ---- */
+
+ncclResult_t kl_bootstrap_id_create(ncclUniqueId *out)
+{
+    struct kl_bootstrap_params params;
+    struct kl_id id = {.kind = KL_ID_ROOT_RUNS};
+
+    kl_param_load(&kl_bootstrap_param_set, &params);
+    if (params.nccl_comm_id[0]) {
+        KL_TRY(kl_id_rendezvous(params.nccl_comm_id, params.secret, &id));
+    } else {
+        kl_key_random(id.secret.bytes, sizeof id.secret.bytes);
+        KL_TRY(kl_id_listen_addresses(&params, NULL, id.address, &id.naddresses));
+        KL_TRY(kl_root_start(&id, NULL));
+    }
+    kl_id_pack(&id, out);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_rendezvous_open(struct kl_bootstrap *b, struct kl_id *id, struct kl_root **root)
+{
+    char text[KL_ADDRESS_TEXT];
+
+    if (b->rank != 0 || id->kind != KL_ID_RANK0_OPENS) return ncclSuccess;
+    if (kl_id_is_public(id))
+        KL_WARN("the rendezvous at %s is open to everybody: set KOLO_SECRET to the same text on all ranks",
+                kl_address_format(&id->address[0], text));
+    return kl_root_start(id, root);
+}
+
+/* ---- calling the root ---- */
+
+/* A call that somebody waits for. */
+struct awaited_call {
+    struct kl_bootstrap *b;
+    struct kl_caller *caller;
+    /* under lock: */
+    bool done;
+    ncclResult_t rc;
+    int fd;
+    char text[KL_ERROR_TEXT];
+};
+
+static void called(void *ctx, ncclResult_t rc, int fd)
+{
+    struct awaited_call *a = ctx;
+
+    pthread_mutex_lock(&a->b->lock);
+    a->done = true;
+    a->rc = rc;
+    a->fd = fd;
+    snprintf(a->text, sizeof a->text, "%s", kl_error_text());
+    pthread_cond_broadcast(&a->b->changed);
+    pthread_mutex_unlock(&a->b->lock);
+}
+
+static ncclResult_t give_up(void *ctx)
+{
+    struct awaited_call *a = ctx;
+
+    if (!a->done) kl_caller_cancel(a->caller);
+    return ncclSuccess;
+}
+
+/* The call has a deadline of its own. */
+static ncclResult_t await(struct awaited_call *a, int *fd)
+{
+    struct kl_bootstrap *b = a->b;
+
+    pthread_mutex_lock(&b->lock);
+    while (!a->done && !b->aborted) kl_state_wait(b, KL_NO_DEADLINE);
+    ncclResult_t rc = kl_state_check(b);
+    pthread_mutex_unlock(&b->lock);
+    if (rc) {
+        (void)kl_loop_run(b->loop, give_up, a);
+        kl_socket_close(a->fd);
+        return rc;
+    }
+    if (a->rc) kl_error_adopt(a->text);
+    *fd = a->fd;
+    return a->rc;
+}
+
+static ncclResult_t call_root(struct kl_bootstrap *b, const struct kl_id *id, uint64_t deadline, int *fd)
+{
+    struct awaited_call a = {.b = b, .fd = -1};
+    struct kl_key key = kl_key_derive(&id->secret, "kolo root", NULL, 0);
+    char text[KL_CALL_TEXT], address[KL_ADDRESS_TEXT];
+    struct kl_call call = {.addresses = id->address,
+                           .naddresses = id->naddresses,
+                           .key = &key,
+                           .hello = {.version = KL_PROTOCOL,
+                                     .type = KL_CONNECTION_ROOT,
+                                     .side = KL_CALLER,
+                                     .from = (uint32_t)b->rank,
+                                     .to = KL_NO_RANK,
+                                     .name = kl_id_name(id)},
+                           .retry = b->retry,
+                           .deadline = deadline,
+                           .scope = b->scope,
+                           .who_calls_whom = text};
+
+    snprintf(text, sizeof text, "rank %d cannot join the rendezvous at %s", b->rank,
+             kl_address_format(&id->address[0], address));
+    KL_TRY(kl_caller_start(b->loop, &call, called, &a, &a.caller));
+    return await(&a, fd);
+}
+
+/* ---- meeting the others there ---- */
+
+static enum kl_io announce(struct kl_bootstrap *b, int fd, const struct kl_wait *wait)
+{
+    struct kl_announce a = {
+        .nranks = b->nranks, .library = NCCL_VERSION_CODE, .patience_ms = b->timeout_ms, .card = b->cards[b->rank]};
+    struct kl_frame_head head = {.type = KL_FRAME_ANNOUNCE, .length = KL_ANNOUNCE_WIRE};
+    unsigned char bytes[KL_FRAME_HEAD + KL_ANNOUNCE_WIRE];
+
+    kl_frame_encode(&head, bytes);
+    kl_announce_encode(&a, bytes + KL_FRAME_HEAD);
+    return kl_socket_send(fd, bytes, sizeof bytes, wait);
+}
+
+/* NULL with KL_IO_DONE: what came was no frame. */
+static enum kl_io hear_root(int fd, const struct kl_wait *wait, struct kl_frame **frame)
+{
+    struct kl_assembler assembler = {0};
+    enum kl_io io = KL_IO_DONE;
+    bool sense = true;
+
+    for (*frame = NULL; !*frame && !io && sense;) {
+        size_t room;
+        unsigned char *to = kl_assembler_room(&assembler, &room);
+        io = kl_socket_recv(fd, to, room, wait);
+        if (!io) sense = !kl_assembler_filled(&assembler, room, KL_INTRODUCTION_WIRE(KL_MAX_PARTNERS), frame);
+    }
+    kl_assembler_fini(&assembler);
+    return io;
+}
+
+static ncclResult_t no_sense(const struct kl_bootstrap *b)
+{
+    return KL_FAIL(ncclRemoteError, "rank %d: the rendezvous sent what is no introduction", b->rank);
+}
+
+static ncclResult_t refused(const struct kl_bootstrap *b, const struct kl_frame *f)
+{
+    struct kl_notice why;
+
+    if (!kl_notice_decode(f->body, f->head.length, &why)) return no_sense(b);
+    return KL_FAIL(why.code, "%s", why.text);
+}
+
+static ncclResult_t introduced(struct kl_bootstrap *b, const struct kl_id *id, const struct kl_frame *f)
+{
+    struct kl_introduction introduction;
+
+    if (f->head.type == KL_FRAME_REFUSE) return refused(b, f);
+    if (f->head.type != KL_FRAME_INTRODUCE) return no_sense(b);
+    if (!kl_introduction_decode(f->body, f->head.length, &introduction)) return no_sense(b);
+    for (int i = 0; i < introduction.npartners; i++) {
+        const struct kl_card *card = &introduction.partner[i];
+        if (card->rank >= b->nranks || card->rank == b->rank) return no_sense(b);
+        b->cards[card->rank] = *card;
+    }
+    b->key = kl_key_derive(&id->secret, "kolo peer", introduction.session, sizeof introduction.session);
+    return ncclSuccess;
+}
+
+/* The root has its own deadline: it says who is missing. This is for a root that is not well itself. */
+static ncclResult_t no_word(struct kl_bootstrap *b, const struct kl_id *id, enum kl_io io)
+{
+    char address[KL_ADDRESS_TEXT];
+
+    kl_address_format(&id->address[0], address);
+    if (io == KL_IO_LATE)
+        return KL_FAIL(ncclRemoteError, "rank %d: the rendezvous at %s says nothing for %g s", b->rank, address,
+                       (double)b->timeout_ms / 1000);
+    return kl_io_fail(io, "rank %d waits at the rendezvous %s for the other ranks", b->rank, address);
+}
+
+ncclResult_t kl_rendezvous_meet(struct kl_bootstrap *b, const struct kl_id *id)
+{
+    uint64_t end = kl_deadline_in_ms(b->timeout_ms);
+    struct kl_wait wait = {.deadline = end, .stop = &b->stop};
+    struct kl_frame *frame = NULL;
+    int fd = -1;
+
+    KL_TRY(call_root(b, id, end, &fd));
+    enum kl_io io = announce(b, fd, &wait);
+    wait.deadline = end + GRACE_MS * 1000000ull;
+    if (!io) io = hear_root(fd, &wait, &frame);
+    kl_socket_close(fd);
+    if (io) return no_word(b, id, io);
+    ncclResult_t rc = frame ? introduced(b, id, frame) : no_sense(b);
+    free(frame);
+    return rc;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "channel/arena.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "bootstrap/bootstrap.h"
+#include "transport/shm/region.h"
+
+/** What the first member tells the others. Raw bytes between processes of one job. */
+struct card {
+    uint64_t bytes; /* of the segment */
+    struct kl_fd_ticket ticket;
+};
+_Static_assert(sizeof(struct card) == 32, "wire format");
+
+static size_t marks_bytes(const struct kl_arena *a)
+{
+    return (size_t)a->config.n * sizeof(struct kl_arena_mark);
+}
+
+static size_t segment_bytes(const struct kl_arena *a)
+{
+    return marks_bytes(a) + a->config.bytes;
+}
+
+static void lay_out(struct kl_arena *a, void *base)
+{
+    a->mark = base;
+    a->memory = (unsigned char *)base + marks_bytes(a);
+}
+
+/* ---- the first ---- */
+
+static ncclResult_t invite(const struct kl_arena *a)
+{
+    const struct kl_arena_config *c = &a->config;
+    struct card card = {.bytes = segment_bytes(a), .ticket = *kl_shm_region_ticket(a->region)};
+
+    for (int i = 0; i < c->n; i++)
+        if (i != c->own) KL_TRY(kl_bootstrap_post(c->bootstrap, c->ranks[i], c->tag, &card, sizeof card));
+    return ncclSuccess;
+}
+
+static ncclResult_t await_replies(struct kl_arena *a, bool *done)
+{
+    const struct kl_arena_config *c = &a->config;
+
+    for (*done = true; a->answered < c->n; a->answered++) {
+        uint8_t reply;
+        if (a->answered == c->own) continue;
+        KL_TRY(kl_bootstrap_poll(c->bootstrap, c->ranks[a->answered], c->tag, &reply, sizeof reply, done));
+        if (!*done) return ncclSuccess;
+    }
+    kl_shm_region_settle(a->region);
+    return ncclSuccess;
+}
+
+/* ---- others ---- */
+
+static ncclResult_t await_card(struct kl_arena *a, bool *done)
+{
+    const struct kl_arena_config *c = &a->config;
+    const uint8_t reply = 1;
+    struct card card;
+
+    KL_TRY(kl_bootstrap_poll(c->bootstrap, c->ranks[0], c->tag, &card, sizeof card, done));
+    if (!*done) return ncclSuccess;
+    if (card.bytes != segment_bytes(a))
+        return KL_FAIL(
+            ncclInternalError,
+            "rank %d shares %llu bytes where rank %d expects %zu: do all ranks have the same NCCL_* settings?",
+            c->ranks[0], (unsigned long long)card.bytes, c->ranks[c->own], segment_bytes(a));
+    KL_TRY(kl_shm_map_get(&card.ticket, card.bytes, kl_deadline_in_ms(c->patience_ms), &a->map));
+    lay_out(a, kl_shm_map_base(a->map));
+    return kl_bootstrap_post(c->bootstrap, c->ranks[0], c->tag, &reply, sizeof reply);
+}
+
+/* ---- life ---- */
+
+ncclResult_t kl_arena_begin(struct kl_arena *arena, const struct kl_arena_config *config)
+{
+    *arena = (struct kl_arena){.config = *config};
+    if (config->own) return ncclSuccess;
+    KL_TRY(kl_shm_region_create(segment_bytes(arena), &arena->region));
+    lay_out(arena, kl_shm_region_base(arena->region));
+    return invite(arena);
+}
+
+enum kl_progress kl_arena_progress(struct kl_arena *a, ncclResult_t *rc)
+{
+    bool done = a->ready;
+
+    if (!done) *rc = a->config.own ? await_card(a, &done) : await_replies(a, &done);
+    a->ready = done && !*rc;
+    return done || *rc ? KL_DONE : KL_STALLED;
+}
+
+int kl_arena_blocked_on(const struct kl_arena *a)
+{
+    if (a->ready) return -1;
+    return a->config.ranks[a->config.own ? 0 : a->answered];
+}
+
+void kl_arena_leave(struct kl_arena *a)
+{
+    if (a->mark) kl_store_release(&a->mark[a->config.own].left, 1); /* pairs with kl_arena_left */
+}
+
+void kl_arena_fini(struct kl_arena *a)
+{
+    if (a->region) kl_shm_region_release(a->region, a->ready);
+    if (a->map) kl_shm_map_put(a->map);
+    *a = (struct kl_arena){0};
+}

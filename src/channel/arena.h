@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * arena.h - memory that several ranks of a host map, each where it likes: for algorithms in which all meet.
+ *
+ * The first of them makes it; cards and replies travel through the bootstrap, as those of connections do:
+ *
+ *     first:   begin: make it, post a card to every other -> wait for all replies -> withdraw the offer, ready
+ *     others:  begin                                      -> wait for the card    -> map it, post the reply, ready
+ *
+ * Contents: zero at first. Pages come into being when touched. In front of it each member has a line in which it says
+ *           that it has left.
+ * Errors:   those of the bootstrap, of segments and of descriptors; ncclInternalError when members expect another size.
+ * Memory order: left is stored with release last, loaded with acquire: what a member did before is visible then.
+ * Threads:  one at a time, per rank.
+ */
+#ifndef KL_CHANNEL_ARENA_H
+#define KL_CHANNEL_ARENA_H
+
+#include "base/atomic.h"
+#include "device/host/stream.h"
+
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct kl_bootstrap;
+struct kl_shm_region;
+struct kl_shm_map;
+
+/** A member's line. */
+struct kl_arena_mark {
+    alignas(KL_LINE) _Atomic uint32_t left;
+};
+_Static_assert(sizeof(struct kl_arena_mark) == KL_LINE, "one writer per line");
+
+struct kl_arena_config {
+    struct kl_bootstrap *bootstrap; /* outlives the arena */
+    const int32_t *ranks;           /* the members, the same list at all of them; outlives it as well */
+    int n, own;                     /* how many, and which of them this rank is */
+    uint32_t tag;                   /* of the messages; no other arena of these ranks has it */
+    size_t bytes;
+    uint64_t patience_ms; /* with which the offered memory is mapped */
+};
+
+struct kl_arena {
+    struct kl_arena_config config;
+    struct kl_arena_mark *mark; /* by member; NULL until the memory is there */
+    void *memory;               /* `bytes` of it, aligned to KL_LINE */
+    bool ready;                 /* all have it, as far as this rank needs to know */
+    int answered;               /* to the first: members, in order */
+    struct kl_shm_region *region;
+    struct kl_shm_map *map;
+    struct kl_arena *next; /* the owner's */
+};
+
+/** Begin. */
+ncclResult_t kl_arena_begin(struct kl_arena *arena, const struct kl_arena_config *config);
+
+/** Go on until it is ready: DONE. *rc is set on failure, with DONE. */
+enum kl_progress kl_arena_progress(struct kl_arena *arena, ncclResult_t *rc);
+
+/** A member that it waits for; -1: none. */
+int kl_arena_blocked_on(const struct kl_arena *arena);
+
+/** Say that this rank will not use it any more. Any state. */
+void kl_arena_leave(struct kl_arena *arena);
+
+/** Let go of the memory, which lives until all have. Any state after kl_arena_begin, also when it failed. */
+void kl_arena_fini(struct kl_arena *arena);
+
+/** Has a member left? */
+static inline bool kl_arena_left(const struct kl_arena_mark *mark, int member)
+{
+    return kl_load_acquire(&mark[member].left); /* pairs with kl_arena_leave */
+}
+
+#endif

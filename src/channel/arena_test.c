@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks are threads, so that several of a process share its map of the memory, which the first has at another address. */
+#include "channel/arena.h"
+
+#include "bootstrap/jobs.h"
+
+enum { TAG = 9, BYTES = 10000 };
+
+static int32_t everybody[MAX_RANKS];
+
+static struct kl_arena_config config_of(struct rank *me, struct kl_bootstrap *b, size_t bytes)
+{
+    return (struct kl_arena_config){.bootstrap = b,
+                                    .ranks = everybody,
+                                    .n = me->config.nranks,
+                                    .own = me->config.rank,
+                                    .tag = TAG,
+                                    .bytes = bytes,
+                                    .patience_ms = TIMEOUT_MS};
+}
+
+static ncclResult_t progress_until_ready(struct kl_arena *a)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    while (kl_arena_progress(a, &rc) != KL_DONE) {
+        must(kl_arena_blocked_on(a) >= 0);
+        sched_yield();
+    }
+    return rc;
+}
+
+static void write_and_read(struct rank *me, struct kl_bootstrap *b)
+{
+    struct kl_arena_config config = config_of(me, b, BYTES);
+    int n = me->config.nranks, rank = me->config.rank;
+    struct kl_arena a;
+
+    must(!kl_arena_begin(&a, &config));
+    must(!progress_until_ready(&a) && a.ready && kl_arena_blocked_on(&a) == -1);
+    must((uintptr_t)a.memory % KL_LINE == 0);
+    unsigned char *bytes = a.memory;
+    for (int i = rank; i < BYTES; i += n) must(bytes[i] == 0);
+    for (int i = rank; i < BYTES; i += n) bytes[i] = (unsigned char)(rank + 1);
+    must(!kl_bootstrap_barrier(b));
+    for (int i = 0; i < BYTES; i++) must(bytes[i] == i % n + 1);
+    for (int r = 0; r < n; r++) must(!kl_arena_left(a.mark, r));
+    must(!kl_bootstrap_barrier(b));
+    if (rank == n - 1) kl_arena_leave(&a);
+    must(!kl_bootstrap_barrier(b));
+    for (int r = 0; r < n; r++) must(kl_arena_left(a.mark, r) == (r == n - 1));
+    kl_arena_fini(&a);
+    kl_arena_fini(&a);
+}
+
+static void all_see_the_same(void **state)
+{
+    static const int sizes[] = {1, 2, 5, MAX_RANKS};
+
+    (void)state;
+    FOR_EACH_CASE(n, sizes) run_job(*n, write_and_read);
+}
+
+static void expect_another_size(struct rank *me, struct kl_bootstrap *b)
+{
+    struct kl_arena_config config = config_of(me, b, me->config.rank == 1 ? BYTES + 1 : BYTES);
+    struct kl_arena a;
+
+    must(!kl_arena_begin(&a, &config));
+    if (me->config.rank == 1) {
+        must(progress_until_ready(&a) == ncclInternalError);
+        must(strstr(kl_error_text(), "shares"));
+    }
+    must(!kl_bootstrap_barrier(b));
+    kl_arena_leave(&a);
+    kl_arena_fini(&a);
+}
+
+static void sizes_must_agree(void **state)
+{
+    (void)state;
+    run_job(2, expect_another_size);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        leak_test(all_see_the_same),
+        leak_test(sizes_must_agree),
+    };
+
+    for (int r = 0; r < MAX_RANKS; r++) everybody[r] = r;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

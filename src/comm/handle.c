@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/handle.h"
+
+#include "comm/comm.h"
+#include "device/host/backoff.h"
+#include "os/process.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CALLER_BITS = 16, SLOT_BITS = 16, BLOCK_SLOTS = 64, BLOCKS = (1 << SLOT_BITS) / BLOCK_SLOTS };
+_Static_assert((int)CALLER_BITS == (int)SLOT_BITS, "the use stands at the same place in a handle and in a word");
+
+#define CALLERS ((uint64_t)(1 << CALLER_BITS) - 1)
+#define ONE_USE ((uint64_t)1 << CALLER_BITS)
+
+/* A line of its own: every call writes it. */
+struct kl_slot {
+    alignas(KL_LINE) _Atomic uint64_t word; /* use and callers, as in handle.h */
+    struct ncclComm *comm;                  /* while the use is odd */
+    uint32_t number;
+    struct kl_slot *next; /* free one */
+};
+
+static struct {
+    _Atomic(struct kl_slot *) blocks[BLOCKS]; /* each is published once and stays */
+    pthread_mutex_t lock;
+    struct kl_slot *spare; /* under lock, as the next */
+    uint32_t nblocks;
+} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- fork: the child finds the list whole and owns the lock ---- */
+
+static void lock_registry(void)
+{
+    pthread_mutex_lock(&registry.lock);
+}
+
+static void unlock_registry(void)
+{
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static void install_fork_handlers(void)
+{
+    pthread_atfork(lock_registry, unlock_registry, unlock_registry);
+}
+
+/* ---- slots ---- */
+
+static ncclComm_t handle_of(const struct kl_slot *slot, uint64_t word)
+{
+    return (ncclComm_t)(uintptr_t)((word & ~CALLERS) | slot->number);
+}
+
+/* The slot that a handle names, be it in that use or not; NULL if there is none. */
+static struct kl_slot *slot_of(ncclComm_t handle)
+{
+    uint32_t number = (uint32_t)((uintptr_t)handle & CALLERS);
+    struct kl_slot *block = kl_load_acquire(&registry.blocks[number / BLOCK_SLOTS]); /* pairs with add_block */
+
+    return block ? &block[number % BLOCK_SLOTS] : NULL;
+}
+
+/* Is this the word of a slot in the use of the handle? Handles have an odd use. */
+static bool fits(uint64_t word, ncclComm_t handle)
+{
+    return !(((uintptr_t)word ^ (uintptr_t)handle) & ~(uintptr_t)CALLERS) && (word & ONE_USE);
+}
+
+static ncclResult_t add_block(void)
+{
+    uint32_t first = registry.nblocks * BLOCK_SLOTS;
+
+    if (registry.nblocks == BLOCKS)
+        return KL_FAIL(ncclSystemError, "this process has %u communicators, and there cannot be more", first);
+    struct kl_slot *block = aligned_alloc(KL_LINE, BLOCK_SLOTS * sizeof *block);
+    if (!block) return KL_NOMEM("handles of communicators");
+    memset(block, 0, BLOCK_SLOTS * sizeof *block);
+    for (uint32_t i = BLOCK_SLOTS; i-- > 0;) {
+        block[i].number = first + i;
+        block[i].next = registry.spare;
+        registry.spare = &block[i];
+    }
+    kl_store_release(&registry.blocks[registry.nblocks++], block); /* pairs with slot_of */
+    return ncclSuccess;
+}
+
+static ncclResult_t take_slot(struct kl_slot **slot)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    pthread_mutex_lock(&registry.lock);
+    if (!registry.spare) rc = add_block();
+    if (!rc) {
+        *slot = registry.spare;
+        registry.spare = (*slot)->next;
+    }
+    pthread_mutex_unlock(&registry.lock);
+    return rc;
+}
+
+/* ---- for who owns a communicator ---- */
+
+ncclResult_t kl_handle_open(struct ncclComm *comm)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct kl_slot *slot;
+
+    pthread_once(&once, install_fork_handlers);
+    KL_TRY(take_slot(&slot));
+    slot->comm = comm;
+    comm->slot = slot;
+    comm->handle = handle_of(slot, kl_fetch_add_acq_rel(&slot->word, ONE_USE) + ONE_USE);
+    return ncclSuccess;
+}
+
+bool kl_handle_close(struct ncclComm *comm)
+{
+    uint64_t word = kl_load_relaxed(&comm->slot->word);
+
+    while (fits(word, comm->handle))
+        if (kl_cas_acq_rel(&comm->slot->word, &word, word + ONE_USE)) return true;
+    return false;
+}
+
+static unsigned callers_in(struct kl_slot *slot)
+{
+    return (unsigned)(kl_load_acquire(&slot->word) & CALLERS); /* pairs with kl_handle_leave */
+}
+
+void kl_handle_drain(struct ncclComm *comm)
+{
+    struct kl_backoff wait = KL_BACKOFF_START;
+
+    while (callers_in(comm->slot)) kl_backoff_pause(&wait, 0);
+}
+
+void kl_handle_release(struct ncclComm *comm)
+{
+    struct kl_slot *slot = comm->slot;
+
+    if (!slot) return;
+    pthread_mutex_lock(&registry.lock);
+    slot->next = registry.spare;
+    registry.spare = slot;
+    pthread_mutex_unlock(&registry.lock);
+    comm->slot = NULL;
+}
+
+/* ---- for calls ---- */
+
+/* The first look keeps what is stale from touching the word; the second counts. */
+static struct ncclComm *enter(ncclComm_t handle)
+{
+    struct kl_slot *slot = slot_of(handle);
+
+    if (!slot || !fits(kl_load_relaxed(&slot->word), handle)) return NULL;
+    if (fits(kl_fetch_add_acq_rel(&slot->word, 1), handle)) return slot->comm;
+    kl_fetch_sub_acq_rel(&slot->word, 1);
+    return NULL;
+}
+
+struct ncclComm *kl_handle_try(ncclComm_t handle)
+{
+    struct ncclComm *comm = enter(handle);
+
+    if (!comm || kl_process_is(comm->process)) return comm;
+    kl_handle_leave(comm);
+    return NULL;
+}
+
+static ncclResult_t refuse_inherited(struct ncclComm *comm, const char *function)
+{
+    int rank = comm->rank;
+
+    kl_handle_leave(comm);
+    return KL_FAIL(ncclInvalidUsage,
+                   "%s: the communicator of rank %d belongs to the process that this one was forked from: a child "
+                   "creates its own",
+                   function, rank);
+}
+
+ncclResult_t kl_handle_enter(ncclComm_t handle, const char *function, struct ncclComm **comm)
+{
+    if (!handle) return KL_FAIL(ncclInvalidArgument, "%s: the communicator is NULL", function);
+    struct ncclComm *found = enter(handle);
+    if (!found)
+        return KL_FAIL(ncclInvalidArgument, "%s: %p is no communicator, or was destroyed or aborted", function,
+                       (void *)handle);
+    if (!kl_process_is(found->process)) return refuse_inherited(found, function);
+    *comm = found;
+    return ncclSuccess;
+}
+
+void kl_handle_leave(struct ncclComm *comm)
+{
+    kl_fetch_sub_acq_rel(&comm->slot->word, 1); /* pairs with callers_in */
+}
+
+unsigned kl_handle_callers(ncclComm_t handle)
+{
+    struct kl_slot *slot = slot_of(handle);
+
+    return slot && fits(kl_load_relaxed(&slot->word), handle) ? callers_in(slot) : 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * handle.h - what users hold of a communicator: a number that is looked up and never followed.
+ *
+ * A communicator has a slot in a registry while it lives. Its handle is the number of that use of the slot and the slot's
+ * number, so a handle of what was destroyed, or no handle at all, is found out, also when the slot has a new occupant.
+ * The slot has the number of its use too, and in the same word counts the calls that are inside:
+ *
+ *              63         16 15        0
+ *     handle  |    use     |   slot     |     use: odd while a communicator lives in the slot, even while none does
+ *     word    |    use     |  callers   |
+ *
+ * Who enters adds a caller and sees in the same step whether the use is still the handle's. Who ends a communicator counts
+ * the use up, once; from then on nobody comes in. It waits for the callers to leave and then frees what it likes.
+ *
+ * Memory:       slots are reused, never freed: as many as communicators ever lived at once, 128 bytes each.
+ * Memory order: one word, so the order of its changes is the same for everybody. Entering acquires what opening released;
+ *               draining acquires what leaving released.
+ * Threads:      any. Nothing here takes a lock but opening and releasing.
+ * Fork:         a child finds its parent's communicators, and is refused.
+ */
+#ifndef KL_COMM_HANDLE_H
+#define KL_COMM_HANDLE_H
+
+#include "include/nccl.h"
+
+#include <stdbool.h>
+
+struct ncclComm;
+
+/* ---- for who owns a communicator ---- */
+
+/** Give it a slot and a handle. */
+ncclResult_t kl_handle_open(struct ncclComm *comm);
+
+/** Nobody can enter any more. False: somebody else has ended it. The caller is inside, or nobody has the handle yet. */
+bool kl_handle_close(struct ncclComm *comm);
+
+/** Wait until all callers have left. */
+void kl_handle_drain(struct ncclComm *comm);
+
+/** The slot may be reused: it is closed and drained. Works without a slot. */
+void kl_handle_release(struct ncclComm *comm);
+
+/* ---- for calls ---- */
+
+/**
+ * The communicator behind a handle; it stays until kl_handle_leave. No living communicator: ncclInvalidArgument. One of a
+ * parent process: ncclInvalidUsage. `function` is named in texts.
+ */
+ncclResult_t kl_handle_enter(ncclComm_t handle, const char *function, struct ncclComm **comm);
+
+/** The same without a word: NULL if it cannot be entered. */
+struct ncclComm *kl_handle_try(ncclComm_t handle);
+
+/** The last look at the communicator. */
+void kl_handle_leave(struct ncclComm *comm);
+
+/** How many are inside at this moment. */
+unsigned kl_handle_callers(ncclComm_t handle);
+
+#endif

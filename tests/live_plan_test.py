@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A live communicator is what the plan says: jobs on machines of tests/data/ have the channels, rings, trees and numbers of
+point-to-point channels that `kolo graph` prints, and take for each collective and size the algorithm, protocol and channels
+that `kolo explain` names, with the same constants; also with the settings that change these. It is an error to have
+compared nothing, and for a setting to change nothing."""
+import collections
+import glob
+import itertools
+import json
+import re
+import sys
+import tempfile
+
+import tool
+
+COLLECTIVES = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter",
+               "broadcast": "Broadcast", "reduce": "Reduce"}
+GATHERS = ("all_gather", "reduce_scatter")  # their lines tell the bytes of one rank's part
+SIZES = (512, 8 << 10, 128 << 10, 2 << 20)
+EIGHT = ("a100-nvsw-8nic-200g", "a100-nvsw-8nic-broken-gpu3", "a100-rail-8nic-200g", "b200-nvsw-8nic-800g",
+         "dgx1v-hcm-4nic", "dgx1v-hcm-4nic-broken-0-3", "h100-nvsw-8nic-400g", "pcie-8gpu-1cpu-2level-switch",
+         "pcie-8gpu-4nic-100g")
+SIXTEEN = ("dgx1v-hcm-4nic", "h100-nvsw-8nic-400g", "pcie-8gpu-4nic-100g")  # two of each, joined
+PLACEMENTS = {5: (1, 5), 8: (8, 4, 2, 1), 16: (4, 16, 2, 8, 1)}  # processes, in turn
+
+
+# Each on a machine, and in a collective, where it matters.
+SETTINGS = (
+    ("h100-nvsw-8nic-400g", "all_reduce", (
+        "NCCL_MIN_NCHANNELS=32", "NCCL_MAX_NCHANNELS=3", "NCCL_MIN_NRINGS=30", "NCCL_MAX_NRINGS=5", "NCCL_MIN_CTAS=28",
+        "NCCL_MAX_CTAS=6", "NCCL_NVLS_NCHANNELS=30", "NCCL_NVLS_ENABLE=0", "NCCL_MIN_P2P_NCHANNELS=64",
+        "NCCL_MAX_P2P_NCHANNELS=2", "NCCL_WORK_ARGS_BYTES=200", "NCCL_LL128_NTHREADS=160",
+        "NCCL_THREAD_THRESHOLDS=1 2 4 1 2 4", "NCCL_PROTO=LL", "NCCL_PROTO=^LL128", "NCCL_ALGO=allreduce:tree",
+        "NCCL_P2P_DISABLE=1", "NCCL_P2P_LEVEL=LOC")),
+    ("h100-nvsw-8nic-400g", "all_gather", ("NCCL_PAT_ENABLE=1",)),
+    ("dgx1v-hcm-4nic", "all_reduce", ("NCCL_NTHREADS=64",)),
+    ("pcie-8gpu-4nic-100g", "all_reduce", ("NCCL_NET_OVERHEAD=500000",)),  # its two sockets are two nodes
+    ("2 x dgx1v-hcm-4nic", "all_reduce", ("NCCL_NCHANNELS_PER_NET_PEER=1",)),
+)
+
+
+class Counted(collections.Counter):
+    def compare(self, what, live, planned, where):
+        self[what] += 1
+        if live != planned:
+            sys.exit(f"{where}: {what}: live {live}, planned {planned}")
+
+
+counted = Counted()
+missing = set()  # what the plan would take and host devices do not have
+
+
+# ---- machines ----
+
+class Machine:
+    """Ranks on a topology file, or (None) on the host devices of this machine."""
+
+    def __init__(self, name, file, ranks, gpus=None, setting=None):
+        self.name, self.file, self.ranks, self.setting = name, file, ranks, setting
+        self.words = ["--topo", file] if file else ["--ranks", str(ranks)]
+        if gpus:
+            self.words += ["--gpus", ",".join(str(g) for g in range(gpus))]
+        self.words += ["--constants", "host"]
+        self.words += ["--with", setting] if setting else []
+        self.turns = itertools.cycle(PLACEMENTS[ranks])
+
+    def __str__(self):
+        return f"{self.name} with {self.ranks} ranks" + (f" and {self.setting}" if self.setting else "")
+
+    def planned(self):
+        return json.loads(tool.good("graph", "--json", *self.words))
+
+    def explained(self, collective, size):
+        return json.loads(tool.good("explain", collective, str(size), "--json", *self.words))["candidates"]
+
+    def live(self, collective, sizes, **settings):
+        """What a job logs, and how it ended."""
+        processes = next(self.turns)
+        words = ["perf", collective, "--np", str(processes), "-t", str(self.ranks // processes), "-n", "1", "-w", "0",
+                 "-b", str(sizes[0]), "-e", str(sizes[-1]), "-f", str(sizes[1] // sizes[0]) if len(sizes) > 1 else "2"]
+        words += ["--topo", self.file] if self.file else []
+        settings = {**dict([self.setting.split("=", 1)] if self.setting else []), **settings}
+        with tempfile.TemporaryDirectory() as folder:
+            out = tool.run(*words, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,GRAPH,TUNING",
+                           NCCL_DEBUG_FILE=folder + "/log.%p", **settings)
+            log = "".join(open(f, encoding="utf-8").read() for f in sorted(glob.glob(folder + "/log.*")))
+        return log, out
+
+
+def joined(name, folder):
+    """Two hosts of a machine in one document: twice the GPUs."""
+    path = f"{folder}/{name}.xml"
+    text = tool.good("topo", "--format", "xml", "--topo", tool.machine(name), "--hosts", "2", "--mnnvl")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    return path
+
+
+# ---- what a communicator is ----
+
+def compare_rings(m, log, plan):
+    lines = re.findall(r"Channel (\d+)/(\d+) :((?: \d+)+)$", log, re.M)
+    counted.compare("channels", [int(n) for _, n, _ in lines], [plan["nchannels"]] * plan["nchannels"], m)
+    for channel, _, ring in lines:
+        counted.compare("ring", [int(rank) for rank in ring.split()], plan["rings"][int(channel)], f"{m}, channel {channel}")
+
+
+def compare_trees(m, log, plan):
+    seen = set()
+    for line in re.findall(r"Trees((?: \[\d+\] [-\d/]+->\d+->-?\d+)+)$", log, re.M):
+        for channel, down, rank, up in re.findall(r"\[(\d+)\] ([-\d/]+)->(\d+)->(-?\d+)", line):
+            planned = next(t for t in plan["trees"][int(channel)] if t["rank"] == int(rank))
+            live = {"rank": int(rank), "up": int(up), "down": [int(d) for d in down.split("/")]}
+            counted.compare("tree", live, planned, f"{m}, channel {channel}")
+            seen.add((int(channel), int(rank)))
+    counted.compare("trees of all ranks", len(seen), plan["nchannels"] * m.ranks, m)
+
+
+def compare_counts(m, log, plan):
+    lines = re.findall(r"(\d+) coll channels, (\d+) collnet channels, (\d+) nvls channels, (\d+) p2p channels, "
+                       r"(\d+) p2p channels per peer", log)
+    planned = (plan["nchannels"], plan["nchannels"], plan["nvls_channels"], plan["p2p_channels"],
+               plan["p2p_channels_per_peer"])
+    searches = len(re.findall(r" Pattern 4, ", log))  # rings: by one rank of each node
+    counted.compare("searches", searches, plan["nnodes"], m)
+    counted.compare("numbers of channels", [tuple(map(int, n)) for n in lines], [planned] * m.ranks, m)
+
+
+# ---- what a call does ----
+
+def channels_used(collective, ranks, size, protocol, channels):
+    """Of `channels` for a whole of `size` bytes of floats: the graph specification, 12.5, for one operation."""
+    def up(a, b):
+        return -(-a // b)
+    count = size // 4 // (ranks if collective in GATHERS else 1)
+    per_byte = (2 if collective == "all_reduce" else ranks if collective in GATHERS else 1) * (4 if protocol == "LL" else 1)
+    traffic = count * 4 * (per_byte // (4 if protocol == "LL" else 1))
+    cell = up(up(16384, per_byte), 16) * 16
+    cells = up(count * 4, cell)
+    each = min(cells, up(max(16384, max(16384, traffic * (4 if protocol == "LL" else 1)) // channels), cell * per_byte))
+    low = cells if channels == 1 else each
+    return min(channels, 1 + up(cells - low, each))
+
+
+def serves(m, collective, candidate):
+    """Can host devices do it? What they have not falls away, as in NCCL."""
+    way = (collective, candidate["algorithm"], candidate["protocol"])
+    if way not in serves.known:
+        _, out = m.live(collective, [1024], NCCL_ALGO=f"{COLLECTIVES[collective]}:{way[1]}", NCCL_PROTO=way[2])
+        serves.known[way] = out.returncode == 0
+        if out.returncode:
+            if "leave nothing that can do" not in out.stderr:
+                sys.exit(f"{m}: {' '.join(way)} failed:\n{out.stdout}\n{out.stderr}")
+            missing.add(way)
+    return serves.known[way]
+
+
+serves.known = {}
+
+
+def compare_call(m, collective, size, lines):
+    best = next(c for c in m.explained(collective, size) if serves(m, collective, c))
+    channels = channels_used(collective, m.ranks, size, best["protocol"], best["channels"])
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", best["algorithm"]).upper().replace("COLL_NET", "COLLNET")
+    for line in lines:
+        counted.compare("algorithm, protocol and channels", line, (name, best["protocol"].upper(), 0, channels - 1),
+                        f"{m}, {collective} of {size} bytes")
+
+
+def compare_calls(m, collective, log):
+    called = collections.defaultdict(list)
+    for name, size, algo, proto, low, high in re.findall(
+            r"(\w+): (\d+) Bytes -> Algo (\w+) proto (\w+) channel\{Lo\.\.Hi\}=\{(\d+)\.\.(\d+)\}$", log, re.M):
+        counted.compare("collective", name, COLLECTIVES[collective], m)
+        called[int(size) * (m.ranks if collective in GATHERS else 1)].append((algo, proto, int(low), int(high)))
+    counted.compare("sizes", len(called), len(SIZES), f"{m}, {collective}")
+    for size, lines in called.items():
+        compare_call(m, collective, size, lines)
+
+
+# ---- the test ----
+
+def check(m, collectives):
+    plan = m.planned()
+    counted.compare("ranks", m.ranks, plan["ranks_total"], m)
+    for collective in collectives:
+        log, out = m.live(collective, SIZES)
+        if out.returncode or "Out of bounds values : 0 OK" not in out.stdout:
+            sys.exit(f"{m}, {collective} failed:\n{out.stdout}\n{out.stderr}")
+        compare_rings(m, log, plan)
+        compare_trees(m, log, plan)
+        compare_counts(m, log, plan)
+        compare_calls(m, collective, log)
+
+
+def outcome(m, collective):
+    """What a setting may change."""
+    plan = m.planned()
+    facts = ("nchannels", "nvls_channels", "p2p_channels", "p2p_channels_per_peer", "rings", "trees")
+    choices = [m.explained(collective, size)[0] for size in SIZES]
+    return [plan[fact] for fact in facts] + [[c[key] for key in ("algorithm", "protocol", "channels")] for c in choices]
+
+
+def check_settings(name, collective, settings):
+    base = machines[name]
+    for setting in settings:
+        m = Machine(name, base.file, base.ranks, setting=setting)
+        check(m, (collective,))
+        if outcome(m, collective) == outcome(base, collective):
+            sys.exit(f"{m} is as without the setting: choose a machine where it matters")
+        counted["setting"] += 1
+
+
+with tempfile.TemporaryDirectory() as documents:
+    jobs = [Machine(name, tool.machine(name), 8) for name in EIGHT]
+    jobs += [Machine("2 x " + name, joined(name, documents), 16) for name in SIXTEEN]
+    jobs += [Machine("this machine", None, 8), Machine("this machine", None, 16)]
+    jobs += [Machine("five of " + EIGHT[0], tool.machine(EIGHT[0]), 5, 5)]
+    machines = {job.name: job for job in jobs}
+    for job in jobs:
+        check(job, COLLECTIVES)
+    for where in SETTINGS:
+        check_settings(*where)
+
+if len(jobs) < 12 or not all(counted[what] for what in (
+        "ring", "tree", "numbers of channels", "algorithm, protocol and channels")):
+    sys.exit(f"too little was compared: {dict(counted)}")
+print(f"{len(jobs)} machines, {len(COLLECTIVES)} collectives, {len(SIZES)} sizes;",
+      ", ".join(f"{n} x {what}" for what, n in sorted(counted.items())))
+if missing:
+    print("not on host devices:", "; ".join(" ".join(way) for way in sorted(missing)))
