@@ -656,14 +656,13 @@ static void behave(struct end *e)
 static bool agree_on_use(struct end *e)
 {
     struct kl_pair_facts facts = {.a = &e->me, .b = &e->it}, swapped = {.a = &e->it, .b = &e->me};
-    const char *why = e->transport->refuses(&facts), *other = e->transport->refuses(&swapped);
+    uint32_t why = e->transport->refuses(&facts), its = 0;
 
-    must(!why == !other);
-    char mine = why != NULL, its;
-    tell(e, &mine, 1);
-    hear(e, &its, 1);
-    must(mine == its);
-    return !why;
+    must(e->transport->refuses(&swapped) == why);
+    tell(e, &why, sizeof why);
+    hear(e, &its, sizeof its);
+    must(why == its);
+    return why == KL_REFUSAL_NONE;
 }
 
 /* Somebody must take the pair, or the refusal names both ranks and every reason. */
