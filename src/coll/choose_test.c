@@ -169,12 +169,14 @@ static void every_row_can_be_had_by_force(void **state)
         for (int f = 0; f < KL_FUNCS; f++)
             for (int p = 0; p < KL_PROTOS; p++) {
                 if (!(a->funcs >> f & 1 && a->protos >> p & 1)) continue;
-                struct kl_tuning t = tuning_of(8, 8, kl_algo_name[a->algo], kl_proto_name[p]);
-                struct kl_chooser chooser = {.tuning = &t};
-                if (t.bandwidth[f][a->algo][p] == 0) t = tuning_of(8, 1, kl_algo_name[a->algo], kl_proto_name[p]);
+                int nnodes = a->algo == KL_ALGO_PAT ? 8 : 1; /* by default not within a node */
+                struct kl_tuning t = tuning_of(8, nnodes, kl_algo_name[a->algo], kl_proto_name[p]);
+                struct kl_chooser chooser = {.tuning = &t, .one_memory = true}, apart = {.tuning = &t};
                 task.func = f;
                 struct kl_choice c = choose(&chooser, task);
                 assert_true(c.algorithm == row && c.proto == p);
+                ncclResult_t want = a->one_memory ? ncclInvalidUsage : ncclSuccess;
+                assert_int_equal(kl_choose(&apart, &task, kl_type_bytes(task.type)), want);
             }
     }
 }
