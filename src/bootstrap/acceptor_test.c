@@ -7,8 +7,6 @@
 #include "bootstrap/jobs.h"
 #include "tests/kolo_test.h"
 
-#include <poll.h>
-
 /* ---- helpers ---- */
 
 static struct kl_loop *loop;
@@ -74,16 +72,6 @@ static void host_close(struct host *h)
 {
     kl_acceptor_close(h->acceptor);
     sem_destroy(&h->handed_over);
-}
-
-static int dial(const union kl_address *address)
-{
-    const struct kl_wait wait = {.deadline = KL_NO_DEADLINE};
-    const struct kl_retry never = {0};
-    int fd;
-
-    assert_int_equal(kl_socket_connect(address, &never, &wait, &fd), KL_IO_DONE);
-    return fd;
 }
 
 /* Call at an address, as somebody who wants this host. */

@@ -486,10 +486,9 @@ static const char garbage[] = "GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: 
 static void annoy(const union kl_address *address, int fds[4])
 {
     struct kl_wait wait = {.deadline = UINT64_MAX};
-    struct kl_retry never = {0};
     char half_a_hello[20] = "KOLOboot";
 
-    for (int i = 0; i < 4; i++) must(kl_socket_connect(address, &never, &wait, &fds[i]) == KL_IO_DONE);
+    for (int i = 0; i < 4; i++) fds[i] = dial(address);
     (void)kl_socket_send(fds[0], garbage, sizeof garbage, &wait);
     (void)kl_socket_send(fds[1], half_a_hello, sizeof half_a_hello, &wait);
     kl_socket_close(fds[2]); /* a port scanner; fds[3] says nothing */
@@ -550,15 +549,13 @@ static void more_strangers_than_room_do_no_harm(void **state)
     enum { N = KL_INCOMING_MAX(1) + 50 };
     struct rank ranks[3];
     struct kl_id id;
-    struct kl_wait wait = {.deadline = UINT64_MAX};
-    struct kl_retry never = {0};
     int fds[N], fd = -1;
 
     (void)state;
     int before = count_fds();
     setup_job(ranks, 3, gather_and_check);
     assert_true(kl_id_unpack(&ranks[0].config.id, &id));
-    for (int i = 0; i < N; i++) assert_int_equal(kl_socket_connect(&id.address[0], &never, &wait, &fds[i]), KL_IO_DONE);
+    for (int i = 0; i < N; i++) fds[i] = dial(&id.address[0]);
     /* When this gets through, all that came before have been accepted. */
     assert_int_equal(knock(&ranks[0].config.id, 0, &fd), ncclSuccess);
     kl_socket_close(fd);
@@ -576,11 +573,10 @@ static void impersonate(struct rank *me, struct kl_bootstrap *b)
         struct kl_hello hello = {
             .version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_CALLER, .from = 3, .name = b->name};
         struct kl_wait wait = {.deadline = UINT64_MAX};
-        struct kl_retry never = {0};
         enum kl_handshake_outcome outcome;
         int fd;
 
-        must(kl_socket_connect(&b->cards[b->rank].address[0], &never, &wait, &fd) == KL_IO_DONE);
+        fd = dial(&b->cards[b->rank].address[0]);
         must(shake_hands(fd, &b->key, &hello, &outcome) == KL_IO_DONE);
         must(outcome == KL_ADMITTED);
         must(kl_socket_send(fd, garbage, sizeof garbage, &wait) == KL_IO_DONE);
@@ -620,8 +616,6 @@ static const struct call_case {
 
 static void call_in_many_ways(struct rank *me, struct kl_bootstrap *b)
 {
-    struct kl_wait wait = {.deadline = UINT64_MAX};
-    struct kl_retry never = {0};
 
     (void)kl_bootstrap_barrier(b); /* as above */
     for (size_t i = 1; me->config.rank == 0 && i <= sizeof call_cases / sizeof call_cases[0]; i++) {
@@ -631,7 +625,7 @@ static void call_in_many_ways(struct rank *me, struct kl_bootstrap *b)
         int fd;
 
         if (!c->right_key) key.bytes[0] ^= 1;
-        must(kl_socket_connect(&b->cards[b->rank].address[0], &never, &wait, &fd) == KL_IO_DONE);
+        fd = dial(&b->cards[b->rank].address[0]);
         struct kl_hello hello = c->hello;
         hello.name += b->name; /* 1 is the name of another job */
         must(!shake_hands(fd, &key, &hello, &outcome));

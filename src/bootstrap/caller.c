@@ -147,8 +147,7 @@ static void end_round(struct kl_caller *c)
     }
     uint64_t next = kl_deadline_in_ms((uint64_t)kl_retry_pause_ms(&c->call.retry, c->rounds));
     c->stage = PAUSING;
-    if (next >= c->call.deadline || !wait_for(c, -1, 0, next))
-        end(c); /* why nobody answered says more than "too late" */
+    if (next >= c->call.deadline || !wait_for(c, -1, 0, next)) end(c);
 }
 
 /* Not there yet, too busy, too slow, or another service at an address that means something else here. */
@@ -160,9 +159,14 @@ static bool worth_another_round(enum kl_io io, int err)
 /* This address has not worked out; errno says why if it is broken. */
 static void next_address(struct kl_caller *c, enum kl_io io)
 {
-    c->io = io;
-    c->err = errno;
-    if (io == KL_IO_LATE && kl_deadline_passed(c->call.deadline)) {
+    bool over = io == KL_IO_LATE && kl_deadline_passed(c->call.deadline);
+    bool known = c->io || c->outcome; /* why nobody answered before: it says more than "too late" */
+
+    if (!over || !known) {
+        c->io = io;
+        c->err = errno;
+    }
+    if (over) {
         end(c);
         return;
     }

@@ -17,7 +17,7 @@ void kl_frame_encode(const struct kl_frame_head *frame, unsigned char head[KL_FR
     kl_put_u32(&w, frame->length);
 }
 
-bool kl_frame_decode(const unsigned char head[KL_FRAME_HEAD], struct kl_frame_head *frame)
+static bool decode(const unsigned char head[KL_FRAME_HEAD], struct kl_frame_head *frame)
 {
     struct kl_reader r = kl_reader_on(head + 3, KL_FRAME_HEAD - 3);
     struct kl_frame_head f = {.type = kl_get_u8(&r)};
@@ -45,7 +45,7 @@ static ncclResult_t begin_body(struct kl_assembler *a, uint32_t limit)
 {
     struct kl_frame_head frame;
 
-    if (!kl_frame_decode(a->head, &frame) || frame.length > limit) return ncclRemoteError;
+    if (!decode(a->head, &frame) || frame.length > limit) return ncclRemoteError;
     a->frame = malloc(sizeof *a->frame + frame.length);
     if (!a->frame) return ncclSystemError;
     a->frame->next = NULL;

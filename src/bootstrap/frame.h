@@ -49,9 +49,6 @@ struct kl_frame {
 
 void kl_frame_encode(const struct kl_frame_head *frame, unsigned char head[KL_FRAME_HEAD]);
 
-/** Silent. False when these are not the bytes of a header. */
-bool kl_frame_decode(const unsigned char head[KL_FRAME_HEAD], struct kl_frame_head *frame);
-
 /** Zeroed: at the start of a frame. */
 struct kl_assembler {
     unsigned char head[KL_FRAME_HEAD];

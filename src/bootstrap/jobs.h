@@ -12,6 +12,7 @@
 #include "tests/kolo_test.h"
 
 #include <dirent.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -121,6 +122,17 @@ static inline void run_job(int n, void (*run)(struct rank *, struct kl_bootstrap
 
 /* ---- calls ---- */
 
+static inline int dial(const union kl_address *address)
+{
+    int fd = -1;
+
+    must(!kl_socket_connect_begin(address, &fd));
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    must(poll(&p, 1, TIMEOUT_MS) == 1);
+    must(!kl_socket_connect_finish(fd));
+    return fd;
+}
+
 /* The caller's part of a handshake on a connected socket. KL_IO_DONE: an answer came. */
 static inline enum kl_io shake_hands(int fd, const struct kl_key *key, const struct kl_hello *hello,
                                      enum kl_handshake_outcome *outcome)
@@ -164,7 +176,7 @@ static inline ncclResult_t call_and_wait(struct kl_call *call, int *fd)
     struct kl_caller *caller;
     struct kl_loop *loop;
 
-    call->deadline = KL_NO_DEADLINE;
+    if (!call->deadline) call->deadline = KL_NO_DEADLINE;
     call->quiet = true;
     call->who_calls_whom = "a test";
     sem_init(&a.done, 0, 0);

@@ -18,7 +18,7 @@
    hears why. But a peer that failed, and told others so, cannot be reached either. */
 static void suspect(struct kl_bootstrap *b, int peer, ncclResult_t code)
 {
-    kl_bootstrap_suspect(b, peer, code, kl_error_text());
+    kl_bootstrap_suspect(b, code == ncclSystemError ? b->rank : peer, code, kl_error_text());
 }
 
 /* A peer that comes when we have failed is told so. Under lock. */

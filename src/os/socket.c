@@ -23,7 +23,7 @@ enum {
 
 /* ---- waiting ---- */
 
-enum kl_io kl_socket_wait(int fd, short events, const struct kl_wait *wait)
+static enum kl_io wait_for(int fd, short events, const struct kl_wait *wait)
 {
     struct pollfd p[2] = {{.fd = fd, .events = events}, {.fd = wait->stop ? wait->stop->fd : -1, .events = POLLIN}};
 
@@ -43,7 +43,7 @@ enum kl_io kl_socket_pause(int ms, const struct kl_wait *wait)
     bool whole = end < wait->deadline;
     struct kl_wait nap = {.deadline = whole ? end : wait->deadline, .stop = wait->stop};
 
-    enum kl_io io = kl_socket_wait(-1, 0, &nap);
+    enum kl_io io = wait_for(-1, 0, &nap);
     return io == KL_IO_LATE && whole ? KL_IO_DONE : io;
 }
 
@@ -151,7 +151,7 @@ static bool accept_may_go_on(int err)
 enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd)
 {
     for (;;) {
-        enum kl_io io = kl_socket_wait(listener, POLLIN, wait);
+        enum kl_io io = wait_for(listener, POLLIN, wait);
         if (io) return io;
         int s = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (s >= 0) {
@@ -208,21 +208,6 @@ enum kl_io kl_socket_connect_finish(int fd)
     return err ? KL_IO_BROKEN : KL_IO_DONE;
 }
 
-static enum kl_io connect_once(const union kl_address *address, const struct kl_wait *wait, int *fd)
-{
-    int s = -1;
-    enum kl_io io = kl_socket_connect_begin(address, &s);
-
-    if (io) return io;
-    io = kl_socket_wait(s, POLLOUT, wait);
-    if (!io) io = kl_socket_connect_finish(s);
-    if (io)
-        close_quietly(s);
-    else
-        *fd = s;
-    return io;
-}
-
 bool kl_retry_worth(int err)
 {
     return err == ECONNREFUSED || err == ETIMEDOUT || err == EHOSTUNREACH || err == ENETUNREACH || err == ECONNRESET;
@@ -234,21 +219,6 @@ int kl_retry_pause_ms(const struct kl_retry *retry, int tries)
     int ms = tries < INT_MAX / (retry->sleep_ms + 1) ? tries * retry->sleep_ms : INT_MAX;
 
     return ms < first ? ms : first;
-}
-
-enum kl_io kl_socket_connect(const union kl_address *address, const struct kl_retry *retry, const struct kl_wait *wait,
-                             int *fd)
-{
-    for (int tries = 1;; tries++) {
-        enum kl_io io = connect_once(address, wait, fd);
-        int err = errno;
-        if (io != KL_IO_BROKEN || !kl_retry_worth(err) || tries > retry->count) return io;
-
-        io = kl_socket_pause(kl_retry_pause_ms(retry, tries), wait);
-        errno = err;
-        if (io == KL_IO_LATE) return KL_IO_BROKEN; /* why nobody answered says more than "too late" */
-        if (io) return io;
-    }
 }
 
 /* ---- bytes ---- */
@@ -274,7 +244,7 @@ enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct k
             from += n;
             bytes -= (size_t)n;
         } else if (must_wait(errno)) {
-            io = kl_socket_wait(fd, POLLOUT, wait);
+            io = wait_for(fd, POLLOUT, wait);
         } else if (errno != EINTR) {
             io = verdict_of(errno);
         }
@@ -295,7 +265,7 @@ enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_wait
         } else if (!n) {
             io = KL_IO_CLOSED;
         } else if (must_wait(errno)) {
-            io = kl_socket_wait(fd, POLLIN, wait);
+            io = wait_for(fd, POLLIN, wait);
         } else if (errno != EINTR) {
             io = verdict_of(errno);
         }
@@ -327,5 +297,7 @@ ncclResult_t kl_io_fail(enum kl_io io, const char *doing, ...)
         break;
     }
     bool theirs = kl_retry_worth(err) || err == EPROTO;
-    return KL_FAIL(theirs ? ncclRemoteError : ncclSystemError, "%s: %s", text, strerror_r(err, reason, sizeof reason));
+    const char *remedy = err == EMFILE ? "; raise `ulimit -n`" : "";
+    return KL_FAIL(theirs ? ncclRemoteError : ncclSystemError, "%s: %s%s", text, strerror_r(err, reason, sizeof reason),
+                   remedy);
 }

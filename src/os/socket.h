@@ -40,7 +40,7 @@ struct kl_retry {
 
 int kl_retry_pause_ms(const struct kl_retry *retry, int tries);
 
-/** Is errno one of a peer that is not there yet, or for the moment? */
+/** Is errno one of a peer that is not there yet, or for the moment? (ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNRESET) */
 bool kl_retry_worth(int err);
 
 /**
@@ -53,15 +53,8 @@ ncclResult_t kl_socket_listen(union kl_address *address, int *fd);
 enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd);
 
 /**
- * Connect. A peer that refuses or cannot be reached (ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNRESET) is tried
- * again as `retry` says. KL_IO_BROKEN: errno is that of the last try, also when the deadline passed between tries.
- */
-enum kl_io kl_socket_connect(const union kl_address *address, const struct kl_retry *retry, const struct kl_wait *wait,
-                             int *fd);
-
-/**
- * The halves of one try, for who waits by other means: begin, wait until the socket is writable, finish. Never blocks.
- * KL_IO_BROKEN: errno says why. After a failure of `finish` the socket is still the caller's to close.
+ * Connect, in two halves: begin, wait by any means until the socket is writable, finish. KL_IO_BROKEN: errno says why. After a
+ * failure of `finish` the socket is still the caller's to close.
  */
 enum kl_io kl_socket_connect_begin(const union kl_address *address, int *fd);
 enum kl_io kl_socket_connect_finish(int fd);
@@ -69,9 +62,6 @@ enum kl_io kl_socket_connect_finish(int fd);
 /** Send or receive exactly `bytes`. After anything but KL_IO_DONE the connection is of no further use. */
 enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct kl_wait *wait);
 enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_wait *wait);
-
-/** Wait until one of `events` (POLLIN, POLLOUT) is there. */
-enum kl_io kl_socket_wait(int fd, short events, const struct kl_wait *wait);
 
 /** Sleep; a raised stop ends it. KL_IO_DONE when `ms` have passed, KL_IO_LATE when the deadline came first. */
 enum kl_io kl_socket_pause(int ms, const struct kl_wait *wait);
