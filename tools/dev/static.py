@@ -16,7 +16,6 @@ import sys
 import objects
 
 FOR_TESTS = {
-    "kl_address_set_port": "an address that nobody listens at",
     "kl_conf_parse": "a file's text without the file",
     "kl_log_reset": "a process that logs for the first time, again",
     "kl_loop_inside": "whether a callback runs where it should",
