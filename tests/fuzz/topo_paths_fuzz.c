@@ -18,7 +18,7 @@ static void ignore_warning(void *ctx, const char *text)
 
 static void ask(const struct kl_topo *t)
 {
-    struct kl_net_fate fate;
+    struct kl_net_usage usage;
     struct kl_p2p_net p2p;
     struct kl_gdr gdr;
     int net, relay;
@@ -32,7 +32,7 @@ static void ask(const struct kl_topo *t)
             kl_topo_need_flush(t, rank, net, &flush);
             kl_topo_pxn_rank(t, rank, net, &relay);
             kl_topo_p2p_net(t, rank, 1, 0, &p2p);
-            kl_topo_net_fate(t, net, &fate);
+            kl_topo_net_usage(t, net, &usage);
         }
     }
     kl_topo_all_nvlink(t);
