@@ -1,16 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`kolo explain diff` and the options --with, --without and --without-link, as their users meet them.
-
-Whole pages are in tests/data/explain/diff-*.txt.
-"""
+"""`kolo explain diff` and the options --with, --without and --without-link, as their users meet them."""
 import json
 import os
 import sys
 
 import tool
 
-PAGE_CASES = {
+CASES = {
     "a100-lost-links": ["--topo", "a100-nvsw-8nic-200g", "--topo", "a100-nvsw-8nic-broken-gpu3"],
     "dgx1v-lost-link": ["--topo", "dgx1v-hcm-4nic", "--topo", "dgx1v-hcm-4nic-broken-0-3"],
     "h100-rail-net": ["--topo", "h100-rail-8nic-400g", "--without", "NET/3"],
@@ -41,16 +38,16 @@ class Diff(tool.Case):
         for part in parts:
             self.assertIn(part, p.stderr)
 
-    # ---- pages ----
+    def effects(self, *args, **env):
+        """What the first line names, by code."""
+        return {e["code"]: e for e in self.json(*args, **env)["cause"]["effects"]}
 
-    def test_pages(self):
-        for name, args in PAGE_CASES.items():
-            self.check_page(f"diff-{name}", self.good(*args))
+    # ---- everything ----
 
-    def test_text_and_json_say_the_same(self):
-        for name, args in PAGE_CASES.items():
-            first, o = self.first(*args), self.json(*args)
-            self.assertEqual(set(o), {"cause", "differences", "changes", "totals", "a", "b"}, name)
+    def test_first_line_and_totals(self):
+        for name, args in CASES.items():
+            first, o = self.good(*args).split("\n")[0], self.json(*args)
+            self.assertEqual(set(o), {"cause", "differences", "changes", "totals", "a", "b", "ranks_in_b"}, name)
             c = o["cause"]
             if c["code"] == "changes":
                 self.assertEqual(first, f"{c['text']}: {c['effect']}", name)
@@ -62,10 +59,26 @@ class Diff(tool.Case):
                 self.assertNotEqual(row["a"], row["b"], (name, row))
             self.assertEqual(listed, {k: v["changed"] for k, v in o["totals"].items() if v["changed"]}, name)
 
+    def test_what_is_named(self):
+        for name, codes in (
+            ("a100-lost-links", ["graph_numbers", "time"]),
+            ("dgx1v-lost-link", ["graph_numbers", "time"]),
+            ("h100-rail-net-2h", ["graph_numbers", "time"]),
+            ("gb200-p2p-off", ["rule", "graph_lost", "time"]),
+            ("pcie-p2p-sys", ["rule", "unchanged"]),
+            ("a100-pxn-off", ["rule", "rule", "unchanged"]),
+            ("dgx1v-several", ["graph_numbers", "time"]),
+        ):
+            c = self.json(*CASES[name])["cause"]
+            self.assertEqual([e["code"] for e in c["effects"]], codes, (name, c["effect"]))
+        e = self.effects(*CASES["pcie-p2p-sys"])["rule"]
+        self.assertEqual((e["what"], e["a"], e["b"], e["p2p_reach"]), ("transport", "SHM", "P2P", {"a": "PXB", "b": "SYS", "off": False}))
+        self.assertTrue(self.effects(*CASES["gb200-p2p-off"])["rule"]["p2p_reach"]["off"])
+
     # ---- the cause ----
 
     def test_values_are_those_of_the_plans(self):
-        o = self.json(*PAGE_CASES["a100-lost-links"])
+        o = self.json(*CASES["a100-lost-links"])
         for side, f in (("a", "a100-nvsw-8nic-200g"), ("b", "a100-nvsw-8nic-broken-gpu3")):
             plan = json.loads(kolo("graph", "--topo", f, "--json").stdout)
             self.assertEqual(o[side]["nchannels"], plan["nchannels"])
@@ -78,15 +91,14 @@ class Diff(tool.Case):
 
     def test_the_smallest_cause_is_found(self):
         lost, other = ["--without-link", "GPU/0-GPU/3:1"], ["--with", "NCCL_NET_GDR_READ=1"]
-        alone = self.first("--topo", "dgx1v-hcm-4nic", *lost)
-        self.assertEqual(self.first("--topo", "dgx1v-hcm-4nic", *other, *lost), alone)
-        o = self.json("--topo", "dgx1v-hcm-4nic", *other, *lost)
+        alone, o = (self.json("--topo", "dgx1v-hcm-4nic", *edits) for edits in (lost, other + lost))
+        self.assertEqual(o["cause"], alone["cause"])
         self.assertEqual({d["subject"]: (d["cause"], d["alone_explains"]) for d in o["differences"]},
                          {"GPU/0-GPU/3": (True, "all"), "NCCL_NET_GDR_READ": (False, "nothing")})
         self.assertTrue(o["cause"]["verified"])
 
     def test_causes_that_work_only_together(self):
-        o = self.json(*PAGE_CASES["dgx1v-several"])
+        o = self.json(*CASES["dgx1v-several"])
         self.assertEqual([(d["subject"], d["cause"], d["alone_explains"]) for d in o["differences"]],
                          [("GPU/0-GPU/1", True, "part"), ("GPU/0-GPU/3", True, "part"),
                           ("NCCL_NET_GDR_READ", False, "nothing")])
@@ -96,8 +108,8 @@ class Diff(tool.Case):
         with open(tool.machine("dgx1v-hcm-4nic"), encoding="utf-8") as f:
             text = f.read().replace('name="mlx5_', 'name="roce').replace('affinity="', 'affinity="0,')
         with tool.written(text) as t:
-            same = self.first("--topo", "dgx1v-hcm-4nic", "--topo", t.name)
-            self.assertRegex(same, r"^nothing changes: what differs in the files \([0-9]+\) means nothing to a plan$")
+            same = self.json("--topo", "dgx1v-hcm-4nic", "--topo", t.name)
+            self.assertEqual((same["cause"]["why_code"], same["differences"]), ("meaningless", []))
             lost = self.json("--topo", t.name, "--topo", "dgx1v-hcm-4nic-broken-0-3")
         self.assertEqual([d["subject"] for d in lost["differences"]], ["GPU/0-GPU/3"])
 
@@ -109,35 +121,42 @@ class Diff(tool.Case):
 
     def test_nothing_changes(self):
         for args, why in (
-            (["--topo", "dgx1v-hcm-4nic", "--topo", "dgx1v-hcm-4nic"], "the same machine"),
-            (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_P2P_DISABLE=0"], "it was so before (0 (default))"),
-            (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_IB_HCA=x"], "in Kolo it has no effect"),
-            (["--topo", "dgx1v-hcm-0nic", "--with", "NCCL_CROSS_NIC=0"], "no rule that reads it answers otherwise"),
-            (["--topo", "h100-rail-8nic-400g", "--without", "NET/3"], "the network is not used"),
+            (["--topo", "dgx1v-hcm-4nic", "--topo", "dgx1v-hcm-4nic"], "same_input"),
+            (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_P2P_DISABLE=0"], "same_value"),
+            (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_IB_HCA=x"], "no_parameter"),
+            (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_CONF_FILE_X=1"], None),
+            (["--topo", "dgx1v-hcm-0nic", "--with", "NCCL_CROSS_NIC=0"], "no_rule"),
+            (["--topo", "h100-rail-8nic-400g", "--without", "NET/3"], "no_network"),
+            (["--topo", "dgx1v-hcm-4nic", "--with", "NCCL_CROSS_NIC=2", "--with", "NCCL_NET_GDR_READ=1"], "several_unused"),
         ):
-            first = self.first(*args)
-            self.assertTrue(first.startswith("nothing changes: "), first)
-            self.assertIn(why, first)
-            self.assertEqual(self.json(*args)["cause"]["code"], "nothing_changes")
+            if why is None:
+                self.refused(2, "no such setting", *args)
+                continue
+            c = self.json(*args)["cause"]
+            self.assertEqual((c["code"], c["why_code"]), ("nothing_changes", why), args)
+            self.assertTrue(self.good(*args).startswith("nothing changes: "))
 
     def test_threads_are_a_change(self):
-        first = self.first("--topo", "a100-nvsw-8nic-200g", "--with", "NCCL_NTHREADS=64")
-        self.assertIn('from "Ring Simple on 24, 544 threads" to "Ring Simple on 24, 96 threads"', first)
+        e = self.effects("--topo", "a100-nvsw-8nic-200g", "--with", "NCCL_NTHREADS=64")["time"]
+        self.assertEqual([e[side]["choice"] for side in "ab"], ["Ring Simple on 24, 544 threads", "Ring Simple on 24, 96 threads"])
+        self.assertEqual(e["a"]["time_us"], e["b"]["time_us"])
 
     def test_one_gpu_takes_no_time(self):
-        first = self.first("--topo", "pcie-1cpu-2gpu-amd", "--without", "GPU/1")
-        self.assertRegex(first, 'AllReduce 64 MiB from ".*" to "a copy, nothing is sent"$')
+        e = self.effects("--topo", "pcie-1cpu-2gpu-amd", "--without", "GPU/1")["time"]
+        self.assertEqual((e["subject"], e["b"]), ("AllReduce 64 MiB", {"choice": "a copy, nothing is sent", "time_us": None}))
 
     def test_graphs_that_keep_their_bandwidth_say_what_changes(self):
-        first = self.first("--topo", "a100-nvsw-4nic-200g", "--hosts", "2", "--with", "NCCL_CROSS_NIC=1")
-        self.assertIn("keep their channels and bandwidths; ring: crossing NICs yes instead of no", first)
+        e = self.effects("--topo", "a100-nvsw-4nic-200g", "--hosts", "2", "--with", "NCCL_CROSS_NIC=1")
+        self.assertEqual(list(e), ["graphs_kept", "graph_number"])
+        e = e["graph_number"]
+        self.assertEqual((e["subject"], e["a"], e["b"]), ("ring: crossing NICs", "no", "yes"))
 
     def test_a_time_without_its_latency_is_not_to_be_trusted(self):
-        args = ("--topo", "gb200-4gpu-4nic", "--with", "NCCL_P2P_DISABLE=1")
-        self.assertIn("but the second is not to be trusted: it leaves out the latency", self.first(*args))
-        times = {c["subject"]: c for c in self.json(*args)["changes"] if c["what"] == "tuning"}
-        self.assertEqual((times["AllReduce 1 KiB"]["b"].get("timeless_hops"), times["AllReduce 1 KiB"]["a"].get("timeless_hops")),
-                         (True, None))
+        o = self.json("--topo", "gb200-4gpu-4nic", "--with", "NCCL_P2P_DISABLE=1")
+        time = next(e for e in o["cause"]["effects"] if e["code"] == "time")
+        self.assertEqual([time[side].get("timeless_hops") for side in "ab"], [None, True])
+        times = {c["subject"]: c for c in o["changes"] if c["what"] == "tuning"}
+        self.assertEqual([times["AllReduce 1 KiB"][side].get("timeless_hops") for side in "ab"], [None, True])
         self.assertNotIn("timeless_hops", times["Broadcast 1 KiB"]["b"])
 
     def test_orders_of_many_gpus_are_compared_to_the_end(self):
@@ -154,24 +173,32 @@ class Diff(tool.Case):
         self.assertRegex(p.stderr, r"^warning: NCCL_TOPO_FILE=/nonexistent cannot be read.*\n$")
 
     def test_a_value_in_the_environment_is_what_is_compared_with(self):
-        self.assertIn("it was so before (SYS (environment))",
-                      self.first("--topo", "pcie-2cpu-4gpu", "--with", "NCCL_P2P_LEVEL=SYS", NCCL_P2P_LEVEL="SYS"))
+        o = self.json("--topo", "pcie-2cpu-4gpu", "--with", "NCCL_P2P_LEVEL=SYS", NCCL_P2P_LEVEL="SYS")
+        self.assertEqual((o["cause"]["why_code"], o["differences"][0]["a"]), ("same_value", "SYS (environment)"))
 
     def test_gpus_that_close_ranks_keep_their_names(self):
-        out = self.good("--topo", "dgx1v-hcm-4nic", "--without", "GPU/3")
-        self.assertTrue(out.startswith("GPU/3 is gone: "), out)
-        self.assertIn("GPU/4 is rank 3 in B", out)
-        self.assertIn("in B: 0 4 7", out)  # the ring goes on over the same GPUs
+        o = self.json("--topo", "dgx1v-hcm-4nic", "--without", "GPU/3")
+        self.assertEqual([(d["code"], d["subject"], d["b"]) for d in o["differences"]], [("gpu", "GPU/3", "absent")])
+        self.assertEqual(o["ranks_in_b"], [0, 1, 2, None, 3, 4, 5, 6])
+        ring = next(c for c in o["changes"] if c["subject"] == "ring channel 0")
+        self.assertEqual(sorted(map(int, ring["b"].split())), [0, 1, 2, 4, 5, 6, 7])  # the ring goes on over the same GPUs
+
+    def test_a_relay_that_only_b_has_is_named_as_its(self):
+        o = self.json("--topo", "a100-nvsw-8nic-200g", "--topo", "a100-rail-8nic-200g", "--hosts", "2")
+        relays = {c["b"] for c in o["changes"] if c["what"] == "relay"}
+        self.assertTrue(any(r.endswith(" of B") for r in relays), relays)
+        self.assertFalse(any("GPU/-" in r for r in relays), relays)
 
     def test_another_machine(self):
-        first = self.first("--topo", "pcie-2cpu-4gpu", "--topo", "gb200-4gpu-4nic")
-        self.assertIn("another machine (4 GPUs of sm 100", first)
+        o = self.json("--topo", "pcie-2cpu-4gpu", "--topo", "gb200-4gpu-4nic")
+        self.assertEqual([d["code"] for d in o["differences"]], ["machine"])
 
     # ---- --with, --without, --without-link ----
 
     def test_edits_work_everywhere(self):
         def plan(*args, **env):
-            return kolo("graph", "--topo", "pcie-8gpu-4nic-100g", *args, **env).stdout.split("where the searches")[0]
+            o = json.loads(kolo("graph", "--topo", "pcie-8gpu-4nic-100g", "--json", *args, **env).stdout)
+            return {k: o[k] for k in ("paths", "graphs", "rings", "trees", "tuning")}
 
         for name, value, other in (("NCCL_SHM_DISABLE", "1", "0"), ("NCCL_MIN_NCHANNELS", "6", "4"),
                                    ("NCCL_ALGO", "tree", "ring")):  # of comm, graph and tuning
@@ -179,8 +206,8 @@ class Diff(tool.Case):
             self.assertNotEqual(plan(), want)
             self.assertEqual(plan("--with", f"{name}={value}"), want)
             self.assertEqual(plan("--with", f"{name}={other}", f"--with={name}={value}", **{name: other}), want)
-        self.assertIn("PXN: no, NCCL_PXN_DISABLE=1", kolo("topo", "--topo", "a100-nvsw-8nic-200g", "--with",
-                                                          "NCCL_PXN_DISABLE=1", "--path", "GPU/0", "NET/7").stdout)
+        path = kolo("topo", "--topo", "a100-nvsw-8nic-200g", "--with", "NCCL_PXN_DISABLE=1", "--json", "--path", "GPU/0", "NET/7")
+        self.assertEqual(json.loads(path.stdout)["pxn"]["reason"]["code"], "disabled")
 
     def xml(self, *args):
         return tool.checked(kolo("topo", "--format", "xml", *args))
@@ -204,8 +231,9 @@ class Diff(tool.Case):
         left = self.xml("--ranks", "4", "--without", "GPU/1")
         self.assertEqual([f'rank="{i}"' in left for i in range(4)], [True, True, True, False])
         self.assertEqual([f'dev="{i}" sm=' in left for i in range(4)], [True, False, True, True])
-        self.assertTrue(self.first("--ranks", "4", "--with", "NCCL_DEBUG=WARN").startswith("nothing changes"))
-        self.assertTrue(self.first("--ranks", "4", "--without", "GPU/1").startswith("GPU/1 is gone: "))
+        self.assertEqual(self.json("--ranks", "4", "--with", "NCCL_DEBUG=WARN")["cause"]["code"], "nothing_changes")
+        (gone,) = self.json("--ranks", "4", "--without", "GPU/1")["differences"]
+        self.assertEqual((gone["subject"], gone["b"]), ("GPU/1", "absent"))
 
     def test_what_cannot_be_edited_is_named(self):
         for code, args, parts in (
@@ -260,15 +288,17 @@ class Diff(tool.Case):
     def test_a_degraded_bridge(self):
         sound = self.shared("real/2xa100pcie-nvbridge")
         for bad in ("degraded", "degraded-fusednic"):  # the second differs in its NICs too, which matters to nothing
-            first = self.first("--topo", sound, "--topo", self.shared(f"real/2xa100pcie-nvbridge-{bad}"))
-            self.assertTrue(first.startswith("GPU/0 to GPU/1 lost 11 of its 12 NVLinks (240 to 20 GB/s), one way: the ring "
-                                             "drops from 12 channels of 20 GB/s to 1;"), first)
+            o = self.json("--topo", sound, "--topo", self.shared(f"real/2xa100pcie-nvbridge-{bad}"))
+            self.assertEqual([(d["code"], d["subject"], d["a"], d["b"]) for d in o["differences"] if d["cause"]],
+                             [("link", "GPU/0 to GPU/1", "12 NVLinks, 240 GB/s", "1 NVLink, 20 GB/s")])
+            self.assertEqual([o[side]["graphs"]["ring"]["channels"] for side in "ab"], [12, 1])
 
     def test_pxn_on_a_real_machine(self):
         f = self.shared("real/oci-bm.gpu.h100.8")
         o = self.json("--topo", f, "--hosts", "2", "--with", "NCCL_PXN_DISABLE=1")
         self.assertEqual(o["totals"]["relay"], {"compared": 128, "changed": 112})
-        self.assertIn("goes direct instead of through GPU/", o["cause"]["effect"])
+        e = o["cause"]["effects"][0]
+        self.assertEqual((e["what"], e["b"], e["alike"]), ("relay", "direct", 112))
 
     def test_every_machine_can_lose_something(self):
         asked = 0

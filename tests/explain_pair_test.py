@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`kolo explain pair`: how two ends talk, and why not better.
-
-Whole answers are in tests/data/explain/pair-*.txt.
-"""
+"""`kolo explain pair`: how two ends talk, and why not better."""
 import json
 
 import tool
@@ -13,18 +10,39 @@ from tool import EXAMPLES, machine
 class Pair(tool.Case):
     words = ("explain", "pair")
 
-    def test_whole_answers(self):
-        for name, *args in (
-            ("pair-a100-inside", "0", "3", "--topo", machine("a100-nvsw-8nic-200g")),
-            ("pair-a100-rails", "0", "12", "--topo", machine("a100-nvsw-8nic-200g"), "--hosts", "2"),
-            ("pair-h100-nic", "0", "mlx5_3", "--topo", machine("h100-rail-8nic-400g")),
-            ("pair-h100-ring", "GPU/1", "GPU/9", "--topo", machine("h100-rail-8nic-400g"), "--hosts", "2"),
-            ("pair-workstation", "GPU/0", "GPU/3", "--topo", machine("pcie-2cpu-4gpu")),
-            ("pair-amd", "0", "1", "--topo", machine("pcie-1cpu-2gpu-amd")),
-            ("pair-gb200-hosts", "0", "5", "--topo", machine("gb200-4gpu-4nic"), "--hosts", "2"),
-            ("pair-gb200-domain", "0", "5", "--topo", machine("gb200-4gpu-4nic"), "--hosts", "2", "--mnnvl"),
+    def answer(self, name, a, b, *args, **env):
+        return self.json(a, b, "--topo", machine(name), *args, **env)
+
+    def test_the_answer(self):
+        for (name, *args), want in (
+            (("a100-nvsw-8nic-200g", "0", "3"), ("P2P", 240)),
+            (("a100-nvsw-8nic-200g", "0", "12", "--hosts", "2"), ("NET", 24)),
+            (("h100-rail-8nic-400g", "0", "mlx5_3"), (None, 48)),
+            (("pcie-2cpu-4gpu", "GPU/0", "GPU/3"), ("SHM", 10)),
+            (("pcie-1cpu-2gpu-amd", "0", "1"), ("P2P", 24)),
+            (("gb200-4gpu-4nic", "0", "5", "--hosts", "2"), ("NET", 48)),
+            (("gb200-4gpu-4nic", "0", "5", "--hosts", "2", "--mnnvl"), ("P2P", 720)),
         ):
-            self.check_page(name, self.good(*args))
+            o = self.answer(name, *args)
+            self.assertEqual((o["transport"], o["bw"]), want, (name, args))
+
+    def test_ends(self):
+        o = self.answer("h100-rail-8nic-400g", "GPU/1", "GPU/9", "--hosts", "2")
+        self.assertEqual([(o[e]["name"], o[e]["rank"], o[e]["host"], o[e]["dev"]) for e in "ab"],
+                         [("GPU/1", 1, 0, 1), ("GPU/9", 9, 1, 1)])
+        self.assertEqual(self.answer("h100-rail-8nic-400g", "0", "mlx5_3")["b"], {"name": "NET/3", "label": "mlx5_3"})
+
+    def test_pxn_leads_to_the_receivers_rail(self):
+        (r,) = self.answer("a100-nvsw-8nic-200g", "0", "12", "--hosts", "2")["routes"]
+        self.assertEqual((r["for"], r["send"]["net"], r["send"]["proxy"], r["send"]["reason"]["code"]), ("send/recv", 4, 4, "rail"))
+        self.assertEqual((r["recv"]["net"], r["recv"]["proxy"], r["recv"]["reason"]["code"]), (4, 12, "own_nic"))
+        self.assertTrue(r["send"]["gdr"]["used"] and r["recv"]["gdr"]["used"])
+
+    def test_a_gpu_and_a_nic(self):
+        o = self.answer("a100-nvsw-8nic-200g", "0", "NET/4")
+        self.assertEqual((o["nic"]["own"], o["nic"]["pxn"]["relay"], o["nic"]["pxn"]["reason"]["code"]), (False, 4, "used"))
+        o = self.answer("h100-rail-8nic-400g", "3", "NET/3")
+        self.assertEqual((o["nic"]["own"], o["nic"]["pxn"]["relay"], o["nic"]["pxn"]["reason"]["code"]), (True, 3, "own_nic"))
 
     def test_transports_and_what_refuses_them(self):
         sockets, ring, fast = (f"{EXAMPLES}/{n}.xml" for n in ("two-sockets", "nvlink-ring", "net-faster"))
@@ -46,12 +64,11 @@ class Pair(tool.Case):
     def test_another_gpu_in_between(self):
         o = self.json("0", "2", "--topo", f"{EXAMPLES}/nvlink-ring.xml")
         self.assertEqual((o["via"], o["path"][0]["type"]), (3, "NVB"))
-        self.assertIn("by way of GPU/3", o["summary"])
 
-    def test_the_sentence_is_the_same_for_people_and_programs(self):
+    def test_the_first_line_is_the_summary(self):
         for args in (("0", "3"), ("0", "9", "--hosts", "2"), ("1", "NET/5"), ("NET/5", "1"), ("CPU/0-0", "NET/1")):
             args += ("--topo", machine("h100-nvsw-8nic-400g"))
-            self.assertEqual(self.good(*args).splitlines()[0], self.json(*args)["summary"] + ".")
+            self.assertEqual(self.good(*args).split("\n")[0], self.json(*args)["summary"] + ".")
 
     def test_nics_of_sends_are_those_of_the_graph(self):
         for name in ("a100-nvsw-8nic-200g", "h100-nvsw-4nic-400g", "dgx1v-hcm-4nic", "gb200-4gpu-4nic"):
@@ -90,12 +107,9 @@ class Pair(tool.Case):
         with self.edited("nvbridge-2x2-a40", ('target="0000:21:00.0" count="4"', 'target="0000:21:00.0" count="1"')) as t:
             o = self.json("0", "1", "--topo", t.name)
             back = self.json("1", "0", "--topo", t.name)
-            self.assertIn("not as wide both ways", self.good("0", "1", "--topo", t.name))
         link, path = o["path"][0]["links"][0]["bw"], o["path"][0]["bw"]
         self.assertEqual((o["bw"], path), (link, 4 * link))
         self.assertEqual((back["bw"], back["path"][0]["bw"]), (path, link))
-        self.assertIn(f"{link:g} GB/s", o["summary"])
-        self.assertNotIn("not as wide both ways", self.good("0", "1", "--topo", machine("nvbridge-2x2-a40")))
 
     def test_bottlenecks_are_narrower_than_something(self):
         for b, n in (("3", 0), ("NET/3", 2)):
@@ -115,7 +129,6 @@ class Pair(tool.Case):
         o = self.json("0", "1", "--ranks", "2")
         self.assertEqual((o["transport"], o["live"]), ("SHM", {"processes": "SHM", "threads": "P2P"}))
         self.assertEqual(o["transports"][0]["reason"]["code"], "not_mappable")
-        self.assertIn("as threads of one process they would use P2P", o["summary"])
         o = self.json("0", "1", "--ranks", "2", NCCL_P2P_DISABLE="1")
         self.assertEqual(o["live"], {"processes": "SHM", "threads": "SHM"})
 

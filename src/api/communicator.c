@@ -43,20 +43,20 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     return kl_bootstrap_id_create(id);
 }
 
-/* ---- creation: directly, or as a job of the open group ---- */
+/* ---- creation: directly, or at the end of the open group ---- */
 
-struct init_job {
-    struct kl_job job; /* first: the group frees it */
+struct deferred_init {
+    struct kl_deferred call; /* first: the group frees it */
     ncclUniqueId id;
     int nranks, rank, device;
     ncclComm_t *comm;
 };
 
-static ncclResult_t run_init(struct kl_job *job)
+static ncclResult_t run_init(struct kl_deferred *call)
 {
-    struct init_job *j = (struct init_job *)job;
+    struct deferred_init *d = (struct deferred_init *)call;
 
-    return kl_comm_create(&j->id, j->nranks, j->rank, j->device, j->comm);
+    return kl_comm_create(&d->id, d->nranks, d->rank, d->device, d->comm);
 }
 
 static ncclResult_t abort_comm(ncclComm_t handle, const char *function)
@@ -72,12 +72,12 @@ static ncclResult_t abort_comm(ncclComm_t handle, const char *function)
     return ncclSuccess;
 }
 
-static void undo_init(struct kl_job *job)
+static void undo_init(struct kl_deferred *call)
 {
-    struct init_job *j = (struct init_job *)job;
+    struct deferred_init *d = (struct deferred_init *)call;
 
-    abort_comm(*j->comm, "ncclGroupEnd");
-    *j->comm = NULL;
+    abort_comm(*d->comm, "ncclGroupEnd");
+    *d->comm = NULL;
 }
 
 static ncclResult_t create(ncclComm_t *comm, int nranks, const ncclUniqueId *id, int rank, int device)
@@ -86,15 +86,15 @@ static ncclResult_t create(ncclComm_t *comm, int nranks, const ncclUniqueId *id,
     kl_param_sets_check_names();
     if (!kl_group_open()) return kl_comm_create(id, nranks, rank, device, comm);
 
-    struct init_job *j = calloc(1, sizeof *j);
-    if (!j) return KL_NOMEM("a communicator's creation");
-    *j = (struct init_job){.job = {.run = run_init, .undo = undo_init},
-                           .id = *id,
-                           .nranks = nranks,
-                           .rank = rank,
-                           .device = device,
-                           .comm = comm};
-    kl_group_add(&j->job);
+    struct deferred_init *d = calloc(1, sizeof *d);
+    if (!d) return KL_NOMEM("a communicator's creation");
+    *d = (struct deferred_init){.call = {.run = run_init, .undo = undo_init},
+                                .id = *id,
+                                .nranks = nranks,
+                                .rank = rank,
+                                .device = device,
+                                .comm = comm};
+    kl_group_defer(&d->call);
     return ncclSuccess;
 }
 

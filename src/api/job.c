@@ -4,6 +4,7 @@
  */
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/config.h"
 #include "comm/group.h"
 #include "include/kolo.h"
 
@@ -55,20 +56,20 @@ static const struct launcher *find_launcher(void)
 /* KOLO_COMM_ID, NCCL_COMM_ID or torchrun's master: rank 0 opens the address, the others come to it. */
 static ncclResult_t find_rendezvous(const struct launcher *l, ncclUniqueId *id)
 {
-    const char *text = getenv("KOLO_COMM_ID"), *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    struct kl_bootstrap_params params;
     char address[300];
 
-    if (!text) text = getenv("NCCL_COMM_ID");
-    if (!text && host && port) {
-        snprintf(address, sizeof address, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
-        text = address;
-    }
-    if (!text)
+    kl_param_load(&kl_bootstrap_param_set, &params);
+    if (*params.kolo_comm_id) return kl_bootstrap_id_parse(params.kolo_comm_id, id);
+    if (*params.nccl_comm_id) return kl_bootstrap_id_parse(params.nccl_comm_id, id);
+    if (!host || !port)
         return KL_FAIL(ncclInvalidUsage,
                        "koloInitFromEnv: %s says that this is one of several ranks, but not where they meet: set "
                        "KOLO_COMM_ID=host:port to a free port of rank 0's host",
                        l->name);
-    return kl_bootstrap_id_parse(text, id);
+    snprintf(address, sizeof address, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+    return kl_bootstrap_id_parse(address, id);
 }
 
 static ncclResult_t describe_job(struct job *job)

@@ -70,7 +70,7 @@ ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags)
     struct kl_stream *s;
 
     if (!stream) return KL_FAIL(ncclInvalidArgument, "koloStreamCreate: the result pointer is NULL");
-    KL_TRY(kl_stream_create(kl_device_current(), flags, &s));
+    KL_TRY(kl_stream_create(flags, &s));
     *stream = (koloStream_t)(void *)s;
     return ncclSuccess;
 }

@@ -15,7 +15,7 @@ static ncclResult_t link_pat(const struct kl_connect *graph, struct kl_connectio
 
     links->position = (struct kl_position){.nranks = n, .rank = me, .steps = kl_connections_steps(cs)};
     for (int k = 0; 1 << k < n; k++) {
-        int far = direction << k;
+        int far = direction * (1 << k);
         KL_TRY(kl_links_recv(links, cs, channel, k, kl_wrap(me + far, n)));
         KL_TRY(kl_links_send(links, cs, channel, k, kl_wrap(me - far, n)));
     }

@@ -120,10 +120,10 @@ static int cheapest_row(const struct kl_tuning *t, const struct kl_tuning_op *op
     assert_int_equal(kl_tuning_choose(t, op, &unused, cost), ncclSuccess);
     for (int a = 0; a < KL_ALGOS; a++)
         for (int p = 0; p < KL_PROTOS; p++) {
-            if (cost[a][p] < 0 || kl_algorithm_find(op->func, a, p) < 0) continue;
+            if (cost[a][p] < 0 || kl_algorithm_find(op->func, a, p, false) < 0) continue;
             if (best >= 0 && cost[a][p] >= best) continue;
             best = cost[a][p];
-            row = kl_algorithm_find(op->func, a, p);
+            row = kl_algorithm_find(op->func, a, p, false);
             *proto = p;
         }
     return row;
@@ -152,7 +152,7 @@ static void what_no_row_serves_falls_away(void **state)
         int proto = -1, row = cheapest_row(&t, &op, &proto);
         struct kl_choice got = choose(&chooser, task);
         assert_int_equal(kl_tuning_choose(&t, &op, &wish, NULL), ncclSuccess);
-        fallen += kl_algorithm_find(op.func, wish.algo, wish.proto) < 0;
+        fallen += kl_algorithm_find(op.func, wish.algo, wish.proto, false) < 0;
         assert_true(got.algorithm == row && got.proto == proto);
         assert_true(kl_algorithms[row]->funcs >> op.func & 1 && kl_algorithms[row]->protos >> proto & 1);
     }
@@ -169,14 +169,31 @@ static void every_row_can_be_had_by_force(void **state)
         for (int f = 0; f < KL_FUNCS; f++)
             for (int p = 0; p < KL_PROTOS; p++) {
                 if (!(a->funcs >> f & 1 && a->protos >> p & 1)) continue;
-                struct kl_tuning t = tuning_of(8, 8, kl_algo_name[a->algo], kl_proto_name[p]);
-                struct kl_chooser chooser = {.tuning = &t};
+                int nnodes = a->one_memory ? 1 : 8;
+                struct kl_tuning t = tuning_of(8, nnodes, kl_algo_name[a->algo], kl_proto_name[p]);
+                struct kl_chooser chooser = {.tuning = &t, .one_memory = a->one_memory};
                 if (t.bandwidth[f][a->algo][p] == 0) t = tuning_of(8, 1, kl_algo_name[a->algo], kl_proto_name[p]);
                 task.func = f;
                 struct kl_choice c = choose(&chooser, task);
                 assert_true(c.algorithm == row && c.proto == p);
             }
     }
+}
+
+static void what_needs_one_memory_falls_away_without(void **state)
+{
+    struct kl_tuning t = tuning_of(8, 1, NULL, NULL);
+    struct kl_chooser with = {.tuning = &t, .one_memory = true}, without = {.tuning = &t};
+    uint64_t seed = 3;
+    int taken = 0;
+
+    (void)state;
+    for (int i = 0; i < 3000; i++) {
+        struct kl_task task = draw_task(&seed);
+        taken += kl_algorithms[choose(&with, task).algorithm]->one_memory;
+        assert_false(kl_algorithms[choose(&without, task).algorithm]->one_memory);
+    }
+    assert_true(taken > 100);
 }
 
 /* ---- nothing left ---- */
@@ -209,6 +226,7 @@ int main(void)
         cmocka_unit_test(what_is_remembered_is_what_would_be_chosen_now),
         cmocka_unit_test(what_no_row_serves_falls_away),
         cmocka_unit_test(every_row_can_be_had_by_force),
+        cmocka_unit_test(what_needs_one_memory_falls_away_without),
         cmocka_unit_test(an_error_says_what_is_set_and_what_there_is),
     };
 

@@ -257,7 +257,7 @@ static void messages_begin_in_the_order_of_their_rounds(void **state)
     enum { RANKS = 40 };
     static unsigned char out[RANKS], in[RANKS];
     struct kl_exchange *x = &party[3].exchange;
-    bool moved;
+    bool moved = false;
 
     (void)state;
     begin_job(RANKS, test_all_p2p);
@@ -392,7 +392,7 @@ static void a_message_that_has_no_way_fails_when_it_is_added(void **state)
 static void who_has_left_is_known(void **state)
 {
     static unsigned char out[1 << 20], in[10];
-    bool moved;
+    bool moved = false;
 
     (void)state;
     for (int way = 0; way < 2; way++) {

@@ -122,7 +122,7 @@ static void join_pat(struct world *w, int direction)
     for (int r = 0; r < w->n; r++)
         w->rank[r].links.position = (struct kl_position){.nranks = w->n, .rank = r, .steps = SLOTS};
     for (int r = 0; r < w->n; r++)
-        for (int k = 0; 1 << k < w->n; k++) join(w, r, k, kl_wrap(r - (direction << k), w->n), k);
+        for (int k = 0; 1 << k < w->n; k++) join(w, r, k, kl_wrap(r - direction * (1 << k), w->n), k);
 }
 
 static void join_ranks(struct world *w)

@@ -231,28 +231,37 @@ static ncclResult_t check_all(const struct kl_nvls_op *op, const struct kl_nvls_
     return ncclSuccess;
 }
 
+/* Partial results that are merged in one go; their sum so far is the first. */
+struct addends {
+    const void *partial[8];
+    size_t n;
+};
+
+static void merge(const struct kl_redop *redop, struct addends *a, char *dst, size_t count)
+{
+    kl_redop_merge_all(redop, dst, a->partial, a->n, count);
+    a->partial[0] = dst;
+    a->n = 1;
+}
+
 /* dst = own and all contributions, elements `at` to `at + count` of the slice. */
 static void add_piece(const struct kl_nvls_op *op, const struct kl_nvls_head *h, const struct slice *s, char *dst,
                       size_t at, size_t count)
 {
     const struct kl_redop *redop = op->task.redop;
     const size_t skip = at * op->task.elem_bytes;
-    const char *own = s->own + skip;
-    bool begun = false;
+    struct addends a = {.partial = {s->own + skip}, .n = 1};
 
+    if (redop->first) {
+        redop->first(redop, dst, s->own + skip, count);
+        a.partial[0] = dst;
+    }
     for (int r = 0; r < (int)op->nvls->shape.nranks; r++) {
         if (r == op->nvls->rank) continue;
-        const char *in = (const char *)kl_nvls_contributed(h, r, s->step, s->bytes) + skip;
-        if (begun)
-            redop->merge(redop, dst, dst, in, count);
-        else
-            redop->combine(redop, dst, in, own, count);
-        begun = true;
+        a.partial[a.n++] = (const char *)kl_nvls_contributed(h, r, s->step, s->bytes) + skip;
+        if (a.n == sizeof a.partial / sizeof *a.partial) merge(redop, &a, dst, count);
     }
-    if (!begun && redop->first)
-        redop->first(redop, dst, own, count);
-    else if (!begun && dst != own)
-        memcpy(dst, own, count * op->task.elem_bytes);
+    merge(redop, &a, dst, count);
     if (redop->last) redop->last(redop, dst, count);
 }
 

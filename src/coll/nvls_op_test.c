@@ -306,7 +306,7 @@ static void every_collective_is_right(void **state)
 
     (void)state;
     for (int n = 1; n <= MAX_RANKS; n++) {
-        for (int i = 0; i < (n < 10 ? 120 : 16); i++) {
+        for (int i = 0; i < (n < 10 ? 60 : 8); i++) {
             if (i % 4 == 0) open_world(&w, n, slots[i / 4 % 3], n < 10 ? 1024 : 256), make_buffers(&w);
             struct call c = draw_call(&seed, n, n < 10 ? BUFFER : BUFFER / 4);
             start_all(&w, &c, tasks);
@@ -412,9 +412,9 @@ static void threads_agree(void **state)
     static const struct {
         int n, calls;
         uint32_t steps;
-    } jobs[] = {{2, 150, 1}, {2, 150, 4}, {3, 80, 2}, {5, 40, 4}, {8, 20, 1}, {16, 8, 4}};
+    } jobs[] = {{2, 60, 1}, {2, 60, 4}, {3, 40, 2}, {5, 16, 4}, {8, 8, 1}};
     static struct world w;
-    struct member members[16];
+    struct member members[8];
 
     (void)state;
     FOR_EACH_CASE(j, jobs)

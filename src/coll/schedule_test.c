@@ -227,8 +227,8 @@ static void run(struct sim *sim, const struct size *size, int root, connect_fn *
                  size->most, sim->nranks, root, sim->steps, sim->wrong);
 }
 
-/* A size or all of them (-1), on edges of every capacity. */
-static void run_sizes(const struct kl_schedule *s, int nranks, int root, int which, connect_fn *connect, void *context)
+/* Every size, or with many ranks one, which `turn` chooses; on edges of every capacity. */
+static void run_sizes(const struct kl_schedule *s, int nranks, int root, int turn, connect_fn *connect, void *context)
 {
     const bool chunks = s->send == KL_LAYOUT_CHUNKS;
     const struct size *sizes = chunks ? chunk_sizes : loop_sizes;
@@ -240,7 +240,7 @@ static void run_sizes(const struct kl_schedule *s, int nranks, int root, int whi
 
         if (*steps < least_steps(s)) continue;
         for (int i = 0; i < nsizes; i++)
-            if (which < 0 || i == which % nsizes) run(sim, &sizes[i], root, connect, context);
+            if (nranks <= 16 || i == turn % nsizes) run(sim, &sizes[i], root, connect, context);
     }
 }
 
@@ -267,7 +267,7 @@ static void rings(void **state)
 
     (void)state;
     FOR_EACH_CASE(s, schedules)
-    for (int n = 1; n <= SIM_RANKS; n++) run_sizes(*s, n, 0, -1, ring_of, &context);
+    for (int n = 1; n <= SIM_RANKS; n++) run_sizes(*s, n, 0, n, ring_of, &context);
 }
 
 /* Otherwise KL_EDGE_STEPS would be 1. */
@@ -296,7 +296,7 @@ static void chains_from_and_to_every_root(void **state)
     FOR_EACH_CASE(s, schedules)
     for (int n = 1; n <= SIM_RANKS; n++)
         for (context.root = 0; context.root < n; context.root++)
-            run_sizes(*s, n, context.root, n <= 16 ? -1 : context.root, ring_of, &context);
+            run_sizes(*s, n, context.root, context.root, ring_of, &context);
 }
 
 /* ---- trees ---- */
@@ -317,8 +317,8 @@ static void trees(void **state)
 {
     (void)state;
     for (int n = 1; n <= SIM_RANKS; n++) {
-        run_sizes(&kl_allreduce_tree, n, 0, -1, double_tree_of, NULL);
-        run_sizes(&kl_allreduce_tree, n, 0, -1, any_tree_of, NULL);
+        run_sizes(&kl_allreduce_tree, n, 0, n, double_tree_of, NULL);
+        run_sizes(&kl_allreduce_tree, n, 0, n, any_tree_of, NULL);
     }
 }
 
@@ -364,7 +364,7 @@ static void trees_of_a_communicator(void **state)
     for (int nodes = 1; nodes <= SIM_RANKS; nodes++)
         for (int local = 1; nodes * local <= SIM_RANKS; local++) {
             struct kl_connect *plan = plan_of(nodes, local, *pattern, record, &seed);
-            run_sizes(&kl_allreduce_tree, nodes * local, 0, -1, planned_tree_of, plan);
+            run_sizes(&kl_allreduce_tree, nodes * local, 0, nodes, planned_tree_of, plan);
             kl_connect_free(plan);
         }
 }
@@ -393,8 +393,8 @@ static void pat(void **state)
 {
     (void)state;
     for (int n = 1; n <= SIM_RANKS; n++) {
-        run_sizes(&kl_allgather_pat, n, 0, -1, pat_of, NULL);
-        run_sizes(&kl_reducescatter_pat, n, 0, -1, pat_of, NULL);
+        run_sizes(&kl_allgather_pat, n, 0, n, pat_of, NULL);
+        run_sizes(&kl_reducescatter_pat, n, 0, n, pat_of, NULL);
     }
 }
 

@@ -131,27 +131,12 @@ static int count_collnet_heads(ncclComm_t comm)
 
 static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
 {
-    const struct kl_connect *c = comm->connect;
+    struct kl_tuning_input in = kl_tuning_input_of(comm->connect, comm->topo);
     struct kl_tuning_params params = config->tuning;
-    struct kl_tuning_input in = {.nranks = comm->nranks,
-                                 .nnodes = c->nodes.nnodes,
-                                 .max_local_ranks = c->nodes.max_local,
-                                 .nchannels = c->nchannels,
-                                 .nvls_channels = c->nvls_channels,
-                                 .min_sm = comm->world->min_sm,
-                                 .max_sm = comm->world->max_sm,
-                                 .cpu_arch = c->cpu_arch,
-                                 .cpu_vendor = c->cpu_vendor,
-                                 .max_tree_pattern = c->max_tree_pattern,
-                                 .nvs = comm->topo->count[KL_NODE_NVS] > 0,
-                                 .nvls = c->nvls,
-                                 .collnet = c->collnet,
-                                 .no_nvls = c->no_nvls,
-                                 .no_collnet = c->no_collnet,
-                                 .collnet_heads = count_collnet_heads(comm),
-                                 .net_is_host = true};
 
-    for (int g = 0; g < KL_GRAPHS; g++) in.graph[g] = c->graph[g];
+    in.min_sm = comm->world->min_sm;
+    in.max_sm = comm->world->max_sm;
+    in.collnet_heads = count_collnet_heads(comm);
     params.algo = comm->config.algo;
     params.proto = comm->config.proto;
     return kl_tuning_compute(&kl_tuning_host, &in, &params, &comm->tuning);

@@ -64,8 +64,8 @@ struct kl_init {
 
 struct ncclComm {
     struct kl_slot *slot;
-    ncclComm_t handle; /* what users hold of it */
-    uint32_t process;  /* kl_process_generation of who created it: nobody else may use it */
+    ncclComm_t handle;   /* what users hold of it */
+    uint32_t generation; /* of the process that created it (os/process.h): no other may use it */
 
     /* hot: read by every operation, constant after init */
     int rank, nranks, device;
@@ -113,7 +113,6 @@ struct ncclComm {
     struct kl_failure failure;
     struct kl_comm_config config;
     struct kl_bootstrap *bootstrap;
-    struct kl_stream *default_stream;
     int local_ranks; /* on this host */
     ncclUniqueId id;
     struct kl_init init;

@@ -2,10 +2,11 @@
 #include "comm/devices.h"
 
 #include "base/error.h"
-#include "device/host/device.h"
 #include "os/affinity.h"
 #include "topo/machine.h"
 #include "topo/xml.h"
+
+#include <stdlib.h>
 
 ncclResult_t kl_devices_file(const struct kl_comm_config *config, struct kl_xml **file)
 {
@@ -13,16 +14,28 @@ ncclResult_t kl_devices_file(const struct kl_comm_config *config, struct kl_xml 
     return *config->topo_file ? kl_machine_read_file(config->topo_file, true, file) : ncclSuccess;
 }
 
+/* As torchrun, kolo run, Open MPI or MPICH say; 0 if none does. */
+static int local_size(void)
+{
+    static const char *const names[] = {"KOLO_LOCAL_SIZE", "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                        "MPI_LOCALNRANKS"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *text = getenv(names[i]);
+        long size = text ? strtol(text, NULL, 10) : 0;
+        if (size > 0 && size <= 1 << 20) return (int)size;
+    }
+    return 0;
+}
+
 int kl_devices_count(const struct kl_comm_config *config, const struct kl_xml *file)
 {
-    struct kl_device_facts facts = {
-        .configured = (int)config->host_devices,
-        .file = file ? kl_machine_file_gpus(file) : 0,
-        .local_size = kl_device_job_local_size(),
-        .cpus = kl_affinity_count(),
-    };
+    int gpus = file ? kl_machine_file_gpus(file) : 0, size = local_size(), cpus = kl_affinity_count();
 
-    return kl_device_count(&facts);
+    if (config->host_devices > 0) return (int)config->host_devices;
+    if (gpus > 0) return gpus;
+    if (size > 0) return size;
+    return cpus > 8 ? cpus : 8;
 }
 
 ncclResult_t kl_devices_count_now(int *count)

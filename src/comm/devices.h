@@ -16,7 +16,10 @@ struct kl_xml;
  */
 ncclResult_t kl_devices_file(const struct kl_comm_config *config, struct kl_xml **file);
 
-/** The number of host devices, from settings, `file` (may be NULL), launcher and CPUs. Whoever needs it asks here. */
+/**
+ * The number of host devices: KOLO_HOST_DEVICES, else the GPUs of `file` (may be NULL), else the ranks that the job's launcher
+ * has here, else the CPUs of the affinity mask, but at least 8. Whoever needs it asks here.
+ */
 int kl_devices_count(const struct kl_comm_config *config, const struct kl_xml *file);
 
 /** The same with settings and file of the moment. Any thread. */

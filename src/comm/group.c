@@ -8,32 +8,32 @@
 
 static _Thread_local struct {
     int depth;
-    uint32_t process; /* that opened it: in a forked child there is no group */
+    uint32_t generation; /* of the process that opened it: in a forked child there is no group */
     ncclResult_t first_error;
     char text[KL_ERROR_TEXT]; /* of the first error */
     ncclComm_t comms;         /* in the order in which they joined, */
     ncclComm_t last_comm;     /* by group_next */
-    struct kl_job *jobs, **last_job;
+    struct kl_deferred *calls, **last_call;
 } group;
 
 bool kl_group_open(void)
 {
-    return group.depth > 0 && kl_process_is(group.process);
+    return group.depth > 0 && kl_process_is(group.generation);
 }
 
-static void free_jobs(struct kl_job *jobs)
+static void free_calls(struct kl_deferred *calls)
 {
-    for (struct kl_job *next; jobs; jobs = next) {
-        next = jobs->next;
-        free(jobs);
+    for (struct kl_deferred *next; calls; calls = next) {
+        next = calls->next;
+        free(calls);
     }
 }
 
 /* What a child of fork finds was collected by its parent, of communicators that are none here. */
 static void forget_inherited(void)
 {
-    free_jobs(group.jobs);
-    group.jobs = NULL;
+    free_calls(group.calls);
+    group.calls = NULL;
     group.comms = group.last_comm = NULL;
     group.depth = 0;
 }
@@ -42,9 +42,9 @@ ncclResult_t kl_group_start(void)
 {
     if (!kl_group_open()) {
         forget_inherited();
-        group.process = kl_process_generation();
+        group.generation = kl_process_generation();
         group.first_error = ncclSuccess;
-        group.last_job = &group.jobs;
+        group.last_call = &group.calls;
     }
     group.depth++;
     return ncclSuccess;
@@ -85,55 +85,55 @@ void kl_group_forget(ncclComm_t comm)
     kl_store_relaxed(&comm->in_group, KL_GROUP_NONE);
 }
 
-void kl_group_add(struct kl_job *job)
+void kl_group_defer(struct kl_deferred *call)
 {
-    job->next = NULL;
-    *group.last_job = job;
-    group.last_job = &job->next;
+    call->next = NULL;
+    *group.last_call = call;
+    group.last_call = &call->next;
 }
 
-/* ---- jobs ---- */
+/* ---- deferred calls ---- */
 
-static void *run_job(void *arg)
+static void *run_call(void *arg)
 {
-    struct kl_job *job = arg;
+    struct kl_deferred *call = arg;
 
-    job->rc = job->run(job);
-    if (job->rc) snprintf(job->text, sizeof job->text, "%s", kl_error_text());
+    call->rc = call->run(call);
+    if (call->rc) snprintf(call->text, sizeof call->text, "%s", kl_error_text());
     return NULL;
 }
 
-static void start_jobs(struct kl_job *jobs)
+static void start_calls(struct kl_deferred *calls)
 {
-    for (struct kl_job *j = jobs; j; j = j->next) {
-        if (!j->next) {
-            run_job(j); /* the last one, or the only one, here */
+    for (struct kl_deferred *c = calls; c; c = c->next) {
+        if (!c->next) {
+            run_call(c); /* the last one, or the only one, here */
             continue;
         }
-        int err = pthread_create(&j->thread, NULL, run_job, j);
-        j->started = !err;
+        int err = pthread_create(&c->thread, NULL, run_call, c);
+        c->started = !err;
         if (err) {
-            j->rc = KL_FAIL(ncclSystemError, "cannot start a thread to create a communicator (error %d)", err);
-            snprintf(j->text, sizeof j->text, "%s", kl_error_text());
+            c->rc = KL_FAIL(ncclSystemError, "cannot start a thread to create a communicator (error %d)", err);
+            snprintf(c->text, sizeof c->text, "%s", kl_error_text());
         }
     }
 }
 
 /* Run all, wait for all; the first failure in the order of the calls counts, and undoes what succeeded. */
-static ncclResult_t finish_jobs(struct kl_job *jobs)
+static ncclResult_t finish_calls(struct kl_deferred *calls)
 {
     ncclResult_t rc = ncclSuccess;
 
-    start_jobs(jobs);
-    for (struct kl_job *j = jobs; j; j = j->next) {
-        if (j->started) pthread_join(j->thread, NULL);
-        if (!rc && j->rc) kl_error_adopt(j->text);
-        if (!rc) rc = j->rc;
+    start_calls(calls);
+    for (struct kl_deferred *c = calls; c; c = c->next) {
+        if (c->started) pthread_join(c->thread, NULL);
+        if (!rc && c->rc) kl_error_adopt(c->text);
+        if (!rc) rc = c->rc;
     }
-    for (struct kl_job *j = jobs, *next; j; j = next) {
-        next = j->next;
-        if (rc && !j->rc) j->undo(j);
-        free(j);
+    for (struct kl_deferred *c = calls, *next; c; c = next) {
+        next = c->next;
+        if (rc && !c->rc) c->undo(c);
+        free(c);
     }
     return rc;
 }
@@ -196,15 +196,15 @@ ncclResult_t kl_group_end(void)
     if (--group.depth) return ncclSuccess;
 
     ncclComm_t comms = group.comms;
-    struct kl_job *jobs = group.jobs;
+    struct kl_deferred *calls = group.calls;
     ncclResult_t rc = group.first_error;
     group.comms = group.last_comm = NULL;
-    group.jobs = NULL;
+    group.calls = NULL;
     if (rc) {
         kl_error_adopt(group.text);
-        free_jobs(jobs);
+        free_calls(calls);
     } else {
-        rc = finish_jobs(jobs);
+        rc = finish_calls(calls);
         if (!rc) rc = enter_and_launch(comms);
     }
     leave_all(comms);

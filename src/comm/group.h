@@ -3,8 +3,8 @@
  * group.h - what a thread collects between ncclGroupStart and the matching ncclGroupEnd.
  *
  * Two kinds of members: operations, which stay with their communicators until the end and are then queued communicator by
- * communicator, and jobs (a communicator being created), which run side by side in threads of their own, because each
- * waits for the others. The first error makes the whole group fail, and nothing of it is queued.
+ * communicator, and deferred calls (the creation of a communicator), which run side by side in threads of their own, because
+ * each waits for the others. The first error makes the whole group fail, and nothing of it is queued.
  *
  * Threads: a group belongs to the thread that opened it.
  */
@@ -13,11 +13,11 @@
 
 #include "comm/comm.h"
 
-/** Something that takes long and is waited for at the end of the group. */
-struct kl_job {
-    ncclResult_t (*run)(struct kl_job *job);
-    void (*undo)(struct kl_job *job); /* after success, when another job of the group failed */
-    struct kl_job *next;
+/** A call that takes long: it is made at the end of the group, and waited for there. */
+struct kl_deferred {
+    ncclResult_t (*run)(struct kl_deferred *call);
+    void (*undo)(struct kl_deferred *call); /* after success, when another one of the group failed */
+    struct kl_deferred *next;
     pthread_t thread;
     ncclResult_t rc;
     char text[KL_ERROR_TEXT];
@@ -39,7 +39,7 @@ void kl_group_forget(ncclComm_t comm);
 /** Remember the first error of a call inside the group; returns rc. */
 ncclResult_t kl_group_note(ncclResult_t rc);
 
-/** Add a job; it is freed (free(3)) at the end of the group. Only inside a group. */
-void kl_group_add(struct kl_job *job);
+/** Defer a call; it is freed (free(3)) at the end of the group. Only inside a group. */
+void kl_group_defer(struct kl_deferred *call);
 
 #endif

@@ -166,7 +166,7 @@ struct ncclComm *kl_handle_try(ncclComm_t handle)
 {
     struct ncclComm *comm = enter(handle);
 
-    if (!comm || kl_process_is(comm->process)) return comm;
+    if (!comm || kl_process_is(comm->generation)) return comm;
     kl_handle_leave(comm);
     return NULL;
 }
@@ -189,7 +189,7 @@ ncclResult_t kl_handle_enter(ncclComm_t handle, const char *function, struct ncc
     if (!found)
         return KL_FAIL(ncclInvalidArgument, "%s: %p is no communicator, or was destroyed or aborted", function,
                        (void *)handle);
-    if (!kl_process_is(found->process)) return refuse_inherited(found, function);
+    if (!kl_process_is(found->generation)) return refuse_inherited(found, function);
     *comm = found;
     return ncclSuccess;
 }

@@ -15,7 +15,7 @@ static struct ncclComm *make(void)
     struct ncclComm *comm = aligned_alloc(KL_LINE, sizeof *comm);
 
     memset(comm, 0, sizeof *comm);
-    comm->process = kl_process_generation();
+    comm->generation = kl_process_generation();
     assert_int_equal(kl_handle_open(comm), ncclSuccess);
     return comm;
 }
@@ -146,7 +146,7 @@ static void nothing_is_freed_under_a_caller(void **state)
         struct ncclComm *comm = aligned_alloc(KL_LINE, sizeof *comm);
         memset(comm, 0, sizeof *comm);
         comm->rank = 7;
-        comm->process = kl_process_generation();
+        comm->generation = kl_process_generation();
         assert_int_equal(kl_handle_open(comm), ncclSuccess);
         kl_store_relaxed(&r.handle, comm->handle); /* the registry orders it all */
         assert_true(kl_handle_close(comm));

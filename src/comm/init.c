@@ -69,6 +69,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
         .connections = comm->connections,
         .one_memory = have_one_memory(comm),
     };
+    struct kl_stream *stream;
 
     KL_TRY(fill_redops(comm));
     KL_TRY(kl_exec_create(&config, &comm->exec));
@@ -77,7 +78,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);
     if (!comm->tasks) return KL_NOMEM("operations");
     KL_TRY(kl_exec_reserve(comm->exec, comm->task_room));
-    KL_TRY(kl_stream_default(comm->device, &comm->default_stream));
+    KL_TRY(kl_stream_default(comm->device, &stream)); /* made now: no operation has to */
     return kl_comm_connect_early(comm);
 }
 
@@ -168,7 +169,7 @@ static ncclComm_t allocate(const ncclUniqueId *id, int nranks, int rank, int dev
 
     if (!comm) return NULL;
     memset(comm, 0, sizeof *comm);
-    comm->process = kl_process_generation();
+    comm->generation = kl_process_generation();
     comm->id = *id;
     comm->rank = rank;
     comm->nranks = nranks;

@@ -157,7 +157,8 @@ enum {
     LOOK_NS = 100000000, /* how often a failure that came from elsewhere is looked for */
 };
 
-bool kl_world_speaks(const struct ncclComm *comm)
+/* Is this rank the one that speaks for its process? */
+static bool speaks(const struct ncclComm *comm)
 {
     const struct kl_world *w = comm->world;
 
@@ -247,7 +248,7 @@ static ncclResult_t run_stage(ncclComm_t comm, ncclResult_t (*run)(ncclComm_t co
 
 ncclResult_t kl_world_stage(ncclComm_t comm, enum kl_world_stage stage, ncclResult_t (*run)(ncclComm_t comm))
 {
-    return kl_world_speaks(comm) ? run_stage(comm, run) : await_stage(comm, (int)stage);
+    return speaks(comm) ? run_stage(comm, run) : await_stage(comm, (int)stage);
 }
 
 void kl_world_arrive(struct kl_world *w)

@@ -78,9 +78,6 @@ struct kl_among kl_world_speakers(const struct ncclComm *comm, const bool *with,
 /** Does a rank live in this process? Any number is allowed. */
 bool kl_world_has(const struct kl_world *world, int64_t rank);
 
-/** Is this rank the one that speaks for its process? */
-bool kl_world_speaks(const struct ncclComm *comm);
-
 /** The speaker runs `run`; the others wait until it has, and fail as it fails. */
 ncclResult_t kl_world_stage(struct ncclComm *comm, enum kl_world_stage stage,
                             ncclResult_t (*run)(struct ncclComm *comm));

@@ -118,6 +118,9 @@ struct kl_tuning_input {
     bool cuda11;                          /* built for CUDA 11: one LL128 restriction more */
 };
 
+/** What follows from the joined graphs; the caller adds min_sm, max_sm and collnet_heads. `topo`: the own machine. */
+struct kl_tuning_input kl_tuning_input_of(const struct kl_connect *connect, const struct kl_topo *topo);
+
 /** What speaks against an algorithm and protocol; when several rules do, the first of these. */
 enum kl_tuning_refusal {
     KL_TUNING_ALLOWED,

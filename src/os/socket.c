@@ -50,11 +50,29 @@ enum kl_io kl_socket_pause(int ms, const struct kl_wait *wait)
 /* ---- opening and closing ---- */
 
 /* None of these can fail on a TCP socket of Linux; without them the connection is slower to use or to die, not wrong. */
-static void set_options(int fd)
+static void set_nodelay(int fd)
+{
+    const int on = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+static bool is_within_host(int fd)
+{
+    union kl_address here = kl_socket_local(fd), there = kl_socket_peer(fd);
+
+    kl_address_set_port(&here, 0);
+    kl_address_set_port(&there, 0);
+    return !memcmp(&here, &there, sizeof here);
+}
+
+/* A host tells its own sockets when the other end has gone. And of thousands that fall silent together it would send all probes
+ * in one moment, lose most in a queue of 1000 packets (netdev_max_backlog), and break connections that nothing is wrong with. */
+static void probe_while_silent(int fd)
 {
     const int on = 1, idle = KEEPALIVE_IDLE_S, interval = KEEPALIVE_INTERVAL_S, count = KEEPALIVE_COUNT;
 
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (is_within_host(fd)) return;
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
@@ -137,7 +155,8 @@ enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd)
         if (io) return io;
         int s = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (s >= 0) {
-            set_options(s);
+            set_nodelay(s);
+            probe_while_silent(s);
             *fd = s;
             return KL_IO_DONE;
         }
@@ -168,7 +187,7 @@ enum kl_io kl_socket_connect_begin(const union kl_address *address, int *fd)
     int s = open_socket(address);
 
     if (s < 0) return KL_IO_BROKEN;
-    set_options(s);
+    set_nodelay(s);
     if (connect(s, &address->any, kl_address_bytes(address)) && errno != EINPROGRESS && errno != EINTR) {
         close_quietly(s);
         return KL_IO_BROKEN;
@@ -184,6 +203,7 @@ enum kl_io kl_socket_connect_finish(int fd)
 
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &bytes)) return KL_IO_BROKEN;
     if (!err && met_itself(fd)) err = ECONNREFUSED;
+    if (!err) probe_while_silent(fd);
     errno = err;
     return err ? KL_IO_BROKEN : KL_IO_DONE;
 }

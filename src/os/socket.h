@@ -3,8 +3,9 @@
  * socket.h - TCP sockets whose every wait ends: listen, connect, accept, and exactly N bytes to or from a peer.
  *
  * Waiting is poll(2) on the socket and on a stop (os/stop.h): no spinning, and a raised stop is noticed at once.
- * All sockets are non-blocking, close-on-exec, without Nagle delay, and probed by keepalive while silent (after 10 s,
- * every 5 s, three times), so that a host that vanished ends a connection within half a minute.
+ * All sockets are non-blocking, close-on-exec, without Nagle delay. Those to other addresses than their own are probed by
+ * keepalive while silent (after 10 s, every 5 s, three times), so that a host that vanished ends a connection within half
+ * a minute.
  *
  * Results:  operations that a caller may want to repeat return enum kl_io and are silent; kl_io_fail makes the error
  *           with the sentence, once the caller has decided that it is one.

@@ -34,14 +34,19 @@ struct pair {
     union kl_address address;
 };
 
-static int listen_on(union kl_address *address)
+static int listen_at(const char *text, union kl_address *address)
 {
     int fd;
 
-    assert_int_equal(kl_address_parse(loopback, address), ncclSuccess);
+    assert_int_equal(kl_address_parse(text, address), ncclSuccess);
     assert_int_equal(kl_socket_listen(address, &fd), ncclSuccess);
     assert_int_not_equal(kl_address_port(address), 0);
     return fd;
+}
+
+static int listen_on(union kl_address *address)
+{
+    return listen_at(loopback, address);
 }
 
 /* KL_IO_BROKEN: errno says why. */
@@ -55,15 +60,20 @@ static enum kl_io connect_to(const union kl_address *address, int *fd)
     return kl_socket_connect_finish(*fd);
 }
 
-static struct pair connect_pair(void)
+static struct pair connect_pair_at(const char *text)
 {
     struct pair p;
     struct kl_wait wait = within(10000);
 
-    p.listener = listen_on(&p.address);
+    p.listener = listen_at(text, &p.address);
     assert_int_equal(connect_to(&p.address, &p.a), KL_IO_DONE);
     assert_int_equal(kl_socket_accept(p.listener, &wait, &p.b), KL_IO_DONE);
     return p;
+}
+
+static struct pair connect_pair(void)
+{
+    return connect_pair_at(loopback);
 }
 
 static void close_pair(struct pair *p)
@@ -157,20 +167,41 @@ static void sockets_have_the_promised_options(void **state)
     (void)state;
     FOR_EACH_CASE(fd, fds)
     {
-        int on = 0, idle = 0;
+        int on = 0;
         socklen_t bytes = sizeof on;
 
         assert_int_equal(getsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &on, &bytes), 0);
         assert_true(on);
-        assert_int_equal(getsockopt(*fd, SOL_SOCKET, SO_KEEPALIVE, &on, &bytes), 0);
-        assert_true(on);
-        assert_int_equal(getsockopt(*fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, &bytes), 0);
-        assert_int_equal(idle, 10);
         assert_true(fcntl(*fd, F_GETFD) & FD_CLOEXEC);
         assert_true(fcntl(*fd, F_GETFL) & O_NONBLOCK);
     }
     assert_true(fcntl(p.listener, F_GETFD) & FD_CLOEXEC);
     close_pair(&p);
+}
+
+static void expect_probes(int fd, bool expected)
+{
+    int on = 0, idle = 0;
+    socklen_t bytes = sizeof on;
+
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &bytes), 0);
+    assert_int_equal(!!on, expected);
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, &bytes), 0);
+    if (expected) assert_int_equal(idle, 10);
+}
+
+/* A client reaches 127.0.0.2 from 127.0.0.1: two addresses, as of two hosts. */
+static void only_other_hosts_are_probed(void **state)
+{
+    struct pair inside = connect_pair(), outside = connect_pair_at("127.0.0.2:0");
+
+    (void)state;
+    expect_probes(inside.a, false);
+    expect_probes(inside.b, false);
+    expect_probes(outside.a, true);
+    expect_probes(outside.b, true);
+    close_pair(&inside);
+    close_pair(&outside);
 }
 
 /* ---- connecting ---- */
@@ -305,6 +336,7 @@ static int run_family(const char *name, const char *address)
         cmocka_unit_test(a_closed_peer_is_told_from_a_silent_one),
         cmocka_unit_test(nobody_reading_makes_a_sender_late),
         cmocka_unit_test(sockets_have_the_promised_options),
+        cmocka_unit_test(only_other_hosts_are_probed),
         cmocka_unit_test(a_taken_port_is_named),
         cmocka_unit_test(nobody_there_is_broken_by_refusal),
         cmocka_unit_test(pauses_grow),

@@ -36,7 +36,8 @@ static ncclResult_t ask_rules(const struct kl_topo *t, int gpu, int net, struct 
     KL_TRY(kl_topo_gdr(t, row->rank, net, false, &row->gdr_recv));
     row->pxn = kl_topo_pxn(t, gpu, net);
     row->relay = rank_at(t, row->pxn.relay);
-    return kl_topo_pxn_rank(t, row->rank, net, &row->proxy);
+    row->proxy = row->pxn.why == KL_PXN_USED ? row->relay : row->rank;
+    return ncclSuccess;
 }
 
 /* A row for one of a GPU's own NICs. */

@@ -107,26 +107,11 @@ static int count_collnet_heads(const struct kl_plan *p)
 
 static ncclResult_t tune(struct kl_plan *p, const struct kl_plan_request *q)
 {
-    const struct kl_connect *c = p->connect;
+    struct kl_tuning_input in = kl_tuning_input_of(p->connect, p->domain[p->domain_of[0]].topo);
     struct kl_tuning_params params = q->config->tuning;
-    struct kl_tuning_input in = {.nranks = p->nranks,
-                                 .nnodes = c->nodes.nnodes,
-                                 .max_local_ranks = c->nodes.max_local,
-                                 .nchannels = c->nchannels,
-                                 .nvls_channels = c->nvls_channels,
-                                 .cpu_arch = c->cpu_arch,
-                                 .cpu_vendor = c->cpu_vendor,
-                                 .max_tree_pattern = c->max_tree_pattern,
-                                 .nvs = p->domain[p->domain_of[0]].topo->count[KL_NODE_NVS] > 0,
-                                 .nvls = c->nvls,
-                                 .collnet = c->collnet,
-                                 .no_nvls = c->no_nvls,
-                                 .no_collnet = c->no_collnet,
-                                 .collnet_heads = count_collnet_heads(p),
-                                 .net_is_host = true};
 
-    for (int g = 0; g < KL_GRAPHS; g++) in.graph[g] = c->graph[g];
     sm_range(p, &in.min_sm, &in.max_sm);
+    in.collnet_heads = count_collnet_heads(p);
     params.algo = q->algo;
     params.proto = q->proto;
     return kl_tuning_compute(q->constants ? q->constants : &kl_tuning_reference, &in, &params, &p->tuning);

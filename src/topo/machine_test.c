@@ -374,6 +374,85 @@ static void this_machine_has_a_numa_node(void **state)
     assert_true(*cpu.arch);
 }
 
+/* ---- the document, and what another process makes of it ---- */
+
+static void expect_same_topology(const struct kl_topo *a, const struct kl_topo *b)
+{
+    assert_int_equal(a->nnodes, b->nnodes);
+    assert_int_equal(a->nlinks, b->nlinks);
+    assert_memory_equal(a->count, b->count, sizeof a->count);
+    assert_memory_equal(a->link, b->link, (size_t)a->nlinks * sizeof *a->link);
+    assert_true(a->max_bw == b->max_bw && a->total_bw == b->total_bw && a->own_host == b->own_host);
+    for (int from = 0; from < KL_NODE_TYPES; from++)
+        for (int to = 0; to < KL_NODE_TYPES; to++)
+            for (int i = 0; a->path[from][to] && i < a->count[from] * a->count[to]; i++) {
+                const struct kl_path *p = &a->path[from][to][i], *q = &b->path[from][to][i];
+
+                assert_true(p->type == q->type && p->bw == q->bw && p->hops == q->hops);
+                assert_memory_equal(kl_path_hops(a, p), kl_path_hops(b, q), p->hops * sizeof *a->hop);
+            }
+}
+
+static struct kl_topo *out_of_text(const struct kl_machine *m, const struct kl_xml *document, int rank, int nranks)
+{
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_topo *t;
+    struct kl_xml *xml;
+    char *text;
+    size_t bytes;
+
+    assert_int_equal(kl_xml_text(document, &text, &bytes), ncclSuccess);
+    assert_int_equal(kl_xml_parse("text", text, bytes, kl_xml_topo_schema, &xml), ncclSuccess);
+    assert_int_equal(kl_machine_graph(m, xml, &options, &t), ncclSuccess);
+    assert_int_equal(kl_machine_narrow(&t, rank, nranks), ncclSuccess);
+    kl_xml_free(xml);
+    free(text);
+    return t;
+}
+
+/* With NETs that go or stay, and ranks in any order. */
+static void a_document_gives_the_same_topology_elsewhere(void **state)
+{
+    static const int elsewhere[] = {0, 3}; /* ranks of other hosts */
+    struct kl_host_device device[5];
+    struct kl_net_facts eth = {.name = "eth0", .dev = 1, .speed_mbps = 25000, .latency_us = 1.5f};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        device[i] = (struct kl_host_device){.rank = i, .ordinal = 4 - i, .numa = i % 2, .shm_id = 7};
+    struct kl_machine m = host_machine(device, 5);
+    m.net = &eth;
+    m.nnets = 1;
+    FOR_EACH_CASE(more, elsewhere)
+    {
+        struct kl_xml *document;
+        struct kl_topo *here, *there;
+
+        assert_int_equal(kl_machine_topo(&m, &options, 2, 5 + *more, &here, &document), ncclSuccess);
+        there = out_of_text(&m, document, 2, 5 + *more);
+        assert_int_equal(there->node[kl_topo_at(there, KL_NODE_GPU, 0)].gpu.shm_id, 7);
+        expect_same_topology(here, there);
+        kl_topo_free(here);
+        kl_topo_free(there);
+        kl_xml_free(document);
+    }
+}
+
+static void a_document_without_a_rank_is_refused(void **state)
+{
+    struct kl_host_device device[] = {{.rank = 0, .ordinal = 0}, {.rank = 1, .ordinal = 1}};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_machine one = host_machine(device, 1), two = host_machine(device, 2);
+    struct kl_xml *document;
+    struct kl_topo *t;
+
+    (void)state;
+    assert_int_equal(kl_machine_document(&one, &options, &document), ncclSuccess);
+    assert_int_equal(kl_machine_graph(&two, document, &options, &t), ncclInternalError);
+    kl_xml_free(document);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +471,8 @@ int main(void)
         cmocka_unit_test(hosts_of_one_file_stay_together),
         cmocka_unit_test(hosts_are_told_apart_by_numbers),
         cmocka_unit_test(this_machine_has_a_numa_node),
+        cmocka_unit_test(a_document_gives_the_same_topology_elsewhere),
+        cmocka_unit_test(a_document_without_a_rank_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

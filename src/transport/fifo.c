@@ -81,7 +81,7 @@ static void revoke_step(struct kl_fifo_tx *tx, uint64_t step)
 
 void kl_fifo_revoke(struct kl_fifo_tx *tx)
 {
-    uint64_t head = tx->fifo ? kl_load_acquire(&tx->fifo->head) : 0; /* pairs with kl_fifo_release */
+    uint64_t head = kl_load_acquire(&tx->fifo->head); /* pairs with kl_fifo_release */
 
     for (uint64_t step = head; step < tx->direct; step++) revoke_step(tx, step);
 }

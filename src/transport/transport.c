@@ -74,16 +74,13 @@ const char *kl_refusal_text(enum kl_refusal refusal, const struct kl_pair_why *w
 
 void kl_connector_revoke(struct kl_connector *connector)
 {
-    if (connector->transport && connector->sends) kl_fifo_revoke(&connector->tx);
+    if (connector->tx.fifo) kl_fifo_revoke(&connector->tx);
 }
 
 void kl_connector_leave(struct kl_connector *connector)
 {
-    if (!connector->transport) return;
-    if (connector->sends)
-        kl_fifo_leave_tx(&connector->tx);
-    else
-        kl_fifo_leave_rx(&connector->rx);
+    if (connector->tx.fifo) kl_fifo_leave_tx(&connector->tx);
+    if (connector->rx.fifo) kl_fifo_leave_rx(&connector->rx);
 }
 
 void kl_connector_free(struct kl_connector *connector)

@@ -147,7 +147,7 @@ const struct kl_transport *kl_transport_first(const struct kl_pair_facts *facts)
 ncclResult_t kl_transport_choose(const struct kl_pair_facts *facts, const struct kl_transport **transport,
                                  uint32_t *index);
 
-/** After a failed operation: the peer reads nothing more that was lent to it. */
+/** After a failed operation: the peer reads nothing more that was lent to it. Any state, as the next two. */
 void kl_connector_revoke(struct kl_connector *connector);
 
 /** Before it is freed by the process that made it: tell the peer that nothing more will come from here. */

@@ -174,10 +174,21 @@ fine 1
 says out "#  Rank  3 "
 timeout 100 "$kolo" run -n 2 -- "$kolo" perf all_gather -b 64 -e 64 --hosts 2 >"$dir/out" 2>"$dir/err" && fail "no complaint"
 says err "--hosts, --netns and --topo are for processes started here"
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])' || echo 45871
+}
+what="two kolo perf that meet where a configuration file says"
+echo "KOLO_COMM_ID=127.0.0.1:$(free_port)" >"$dir/nccl.conf"
+export NCCL_CONF_FILE="$dir/nccl.conf" KOLO_SIZE=2 KOLO_LOCAL_SIZE=2 KOLO_SECRET=swordfish
+KOLO_RANK=1 timeout 100 "$kolo" perf all_reduce -b 64 -e 64 -n 2 >/dev/null 2>&1 &
+KOLO_RANK=0 timeout 100 "$kolo" perf all_reduce -b 64 -e 64 -n 2 >"$dir/out" 2>"$dir/err" || fail "exit code $?"
+wait $!
+fine 1
+says out "#  Rank  1 "
+unset NCCL_CONF_FILE KOLO_SIZE KOLO_LOCAL_SIZE KOLO_SECRET
 if command -v mpirun >/dev/null; then
     what="mpirun kolo perf"
-    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])') || port=45871
-    KOLO_COMM_ID=127.0.0.1:$port OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+    KOLO_COMM_ID=127.0.0.1:$(free_port) OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
         timeout 100 mpirun --oversubscribe -np 3 "$kolo" perf all_reduce -b 64 -e 64 -n 2 >"$dir/out" 2>"$dir/err"
     if grep -q "# Using devices" "$dir/out"; then
         says out "#  Rank  2 "

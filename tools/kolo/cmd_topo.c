@@ -7,6 +7,7 @@
 #include "tools/kolo/cluster_options.h"
 #include "tools/kolo/graph_json.h"
 #include "tools/kolo/output.h"
+#include "tools/kolo/topo_path_json.h"
 #include "tools/kolo/topo_text.h"
 #include "topo/paths.h"
 #include "topo/warn.h"
@@ -52,6 +53,7 @@ struct view {
     struct kl_topo *topo;
     struct kl_xml *document;
     const char *from, *to; /* of --path */
+    bool json;
 };
 
 static void print_warning(void *ctx, const char *text)
@@ -125,6 +127,7 @@ static ncclResult_t print_path(const struct view *v)
 
     KL_TRY(find_end(v, v->from, &from));
     KL_TRY(find_end(v, v->to, &to));
+    if (v->json) return kl_output_json(kl_topo_path_json(v->topo, from, to), stdout);
     kl_topo_explain_path(v->topo, from, to, stdout);
     return ncclSuccess;
 }
@@ -155,7 +158,7 @@ static ncclResult_t show(const struct asked *a, const char *to, ncclResult_t (*p
 {
     struct kl_cluster_request request;
     struct kl_cluster cluster;
-    struct view v = {.cluster = &cluster, .from = a->path, .to = to};
+    struct view v = {.cluster = &cluster, .from = a->path, .to = to, .json = a->json || !strcmp(a->format, "json")};
     ncclResult_t rc;
 
     KL_TRY(kl_cluster_options_read(&a->cluster, &request));

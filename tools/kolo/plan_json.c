@@ -2,6 +2,7 @@
 #include "tools/kolo/plan_json.h"
 
 #include "base/error.h"
+#include "graph/codes.h"
 #include "graph/nic.h"
 #include "tools/kolo/graph_json.h"
 #include "tools/kolo/output.h"
@@ -294,8 +295,8 @@ static json_t *why_json(const struct kl_topo *t, const struct kl_graph_why *why)
     json_t *attempts = json_array();
 
     for (int i = 0; i < why->nattempts; i++) json_array_append_new(attempts, attempt_json(t, &why->attempt[i]));
-    return json_pack("{s:s,s:o,s:o}", "end", kl_search_end_name(why->end), "refused",
-                     why->refused ? json_string(why->refused) : json_null(), "attempts", attempts);
+    return json_pack("{s:s,s:s,s:o,s:o}", "end", kl_search_end_name(why->end), "end_code", kl_search_end_code(why->end),
+                     "refused", why->refused ? json_string(why->refused) : json_null(), "attempts", attempts);
 }
 
 static void write_why(struct writer *w, const struct kl_plan *p, unsigned shown)

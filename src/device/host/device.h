@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * device.h - the host devices of this process: how many there are, and which one a thread uses.
+ * device.h - host devices: which one a thread uses, and where it is.
  *
  * A host device is a CPU that plays a GPU: an ordinal with a NUMA node. Its memory is host memory, its compute is whoever
  * runs its streams.
@@ -14,20 +14,6 @@
 #include "include/nccl.h"
 
 #include <stdbool.h>
-
-/** What the number of devices may come from, in this order; 0 where unknown. */
-struct kl_device_facts {
-    int configured; /* KOLO_HOST_DEVICES */
-    int file;       /* GPUs of the topology file */
-    int local_size; /* ranks of the job on this host, as its launcher says */
-    int cpus;       /* of the affinity mask */
-};
-
-/** KOLO_HOST_DEVICES, else the file's GPUs, else the job's local size, else max(8, CPUs). */
-int kl_device_count(const struct kl_device_facts *facts);
-
-/** The job's size on this host from the variables of torchrun, kolo run, Open MPI or MPICH; 0 if none says. */
-int kl_device_job_local_size(void);
 
 /** Make `device` the thread's current one. The caller has checked it against the count. */
 void kl_device_set(int device);

@@ -5,6 +5,8 @@
 #include "device/host/redop_table.h"
 #include "device/host/smallfloat.h"
 
+#include <string.h>
+
 static const struct {
     const char *name;
     size_t bytes;
@@ -74,13 +76,14 @@ static const struct kl_redop_kernels *best_kernels(ncclDataType_t type, ncclRedO
 
 ncclResult_t kl_redop_init(struct kl_redop *redop, ncclDataType_t type, ncclRedOp_t op, int nranks)
 {
-    const struct kl_redop_kernels *kernels;
+    const struct kl_redop_kernels *kernels, *merging;
 
     if (!known_type(type)) return KL_FAIL(ncclInvalidArgument, "data type %d is none of 0..%d", type, ncclNumTypes - 1);
     if (!known_op(op)) return KL_FAIL(ncclInvalidArgument, "reduction %d is none of 0..%d", op, ncclNumOps - 1);
     if (nranks < 1) return KL_FAIL(ncclInvalidArgument, "a reduction over %d ranks", nranks);
 
     kernels = best_kernels(type, op);
+    merging = best_kernels(type, op == ncclAvg ? ncclSum : op); /* what was scaled is not scaled again */
     *redop = (struct kl_redop){
         .elem_bytes = types[type].bytes,
         .nranks = nranks,
@@ -88,8 +91,20 @@ ncclResult_t kl_redop_init(struct kl_redop *redop, ncclDataType_t type, ncclRedO
         .scale_wide = 1.0 / nranks,
         .first = kernels->first,
         .combine = kernels->combine,
-        .merge = best_kernels(type, op == ncclAvg ? ncclSum : op)->combine, /* nothing is scaled twice */
+        .merge = merging->combine,
+        .merge_four = merging->four,
         .last = kernels->last,
     };
     return ncclSuccess;
+}
+
+void kl_redop_merge_all(const struct kl_redop *redop, void *dst, const void *const *partials, size_t n, size_t count)
+{
+    const void *sum = partials[0];
+    size_t i = 1;
+
+    for (; redop->merge_four && i + 3 <= n; i += 3, sum = dst)
+        redop->merge_four(dst, (const void *const[]){sum, partials[i], partials[i + 1], partials[i + 2]}, count);
+    for (; i < n; i++, sum = dst) redop->merge(redop, dst, sum, partials[i], count);
+    if (sum != dst) memcpy(dst, sum, count * redop->elem_bytes);
 }

@@ -36,6 +36,8 @@ struct kl_redop {
     void (*combine)(const struct kl_redop *op, void *dst, const void *partial, const void *own, size_t count);
     /** dst = two partial results, each of other ranks, combined. Never NULL. */
     void (*merge)(const struct kl_redop *op, void *dst, const void *partial, const void *other, size_t count);
+    /** dst = four partial results, merged one after the other, in one pass. NULL: that would be no faster. */
+    void (*merge_four)(void *dst, const void *const partials[4], size_t count);
     /** dst = the result, from the combination of all. NULL: nothing to do. */
     void (*last)(const struct kl_redop *op, void *dst, size_t count);
 };
@@ -51,5 +53,11 @@ const char *kl_redop_name(ncclRedOp_t op);
 
 /** Unknown type or operation: ncclInvalidArgument. */
 ncclResult_t kl_redop_init(struct kl_redop *redop, ncclDataType_t type, ncclRedOp_t op, int nranks);
+
+/**
+ * dst = `n` partial results, at least one, merged one after the other. dst may equal the first exactly. Best called for
+ * pieces that, with their inputs, stay in the nearest cache.
+ */
+void kl_redop_merge_all(const struct kl_redop *redop, void *dst, const void *const *partials, size_t n, size_t count);
 
 #endif

@@ -93,10 +93,10 @@ COMBINE(e5m2_min, e5m2, min_code8(a, b, 0x7c, 0x7e))
 
 /* ---- the table ---- */
 
-#define EXTREMES_OF(type) [ncclMax] = {.combine = type##_max}, [ncclMin] = {.combine = type##_min}
+#define EXTREMES_OF(type) [ncclMax] = {COMBINED_BY(type##_max)}, [ncclMin] = {COMBINED_BY(type##_min)}
 #define INTEGER_ROW(type, bits)                                                                                        \
     {                                                                                                                  \
-        [ncclSum] = {.combine = bits##_sum}, [ncclProd] = {.combine = bits##_prod},                                    \
+        [ncclSum] = {COMBINED_BY(bits##_sum)}, [ncclProd] = {COMBINED_BY(bits##_prod)},                                \
         [ncclAvg] = {.combine = bits##_sum, .last = type##_divide}, EXTREMES_OF(type)                                  \
     }
 

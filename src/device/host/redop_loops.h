@@ -28,19 +28,31 @@ typedef uint8_t e5m2 ELEMENT;
 /* ---- loops: dst may be partial or own, which the pragma declares to be harmless ---- */
 
 #define COMBINE(name, type, value)                                                                                     \
+    static inline type name##_of(type a, type b)                                                                       \
+    {                                                                                                                  \
+        return (type)(value);                                                                                          \
+    }                                                                                                                  \
     static void name(const struct kl_redop *op, void *dst, const void *partial, const void *own, size_t count)         \
     {                                                                                                                  \
         type *to = dst;                                                                                                \
         const type *from = partial, *mine = own;                                                                       \
                                                                                                                        \
         (void)op;                                                                                                      \
+        _Pragma("omp simd") for (size_t i = 0; i < count; i++) to[i] = name##_of(from[i], mine[i]);                    \
+    }                                                                                                                  \
+    static void name##_four(void *dst, const void *const in[4], size_t count)                                          \
+    {                                                                                                                  \
+        type *to = dst;                                                                                                \
+        const type *p = in[0], *q = in[1], *r = in[2], *s = in[3];                                                     \
+                                                                                                                       \
         _Pragma("omp simd") for (size_t i = 0; i < count; i++)                                                         \
         {                                                                                                              \
-            const type a = from[i], b = mine[i];                                                                       \
-                                                                                                                       \
-            to[i] = (type)(value);                                                                                     \
+            to[i] = name##_of(name##_of(name##_of(p[i], q[i]), r[i]), s[i]);                                           \
         }                                                                                                              \
     }
+
+/* Its part of a row of the table. */
+#define COMBINED_BY(name) .combine = name, .four = name##_four
 
 #define SAME(x) (x)
 
@@ -77,7 +89,7 @@ typedef uint8_t e5m2 ELEMENT;
     ARITHMETIC(type, read, write)                                                                                      \
     FLOAT_MEAN(type, read, write, real, factor)
 #define ARITHMETIC_OF(type)                                                                                            \
-    [ncclSum] = {.combine = type##_sum}, [ncclProd] = {.combine = type##_prod},                                        \
+    [ncclSum] = {COMBINED_BY(type##_sum)}, [ncclProd] = {COMBINED_BY(type##_prod)},                                    \
     [ncclAvg] = {.first = type##_scale, .combine = type##_add_scaled}
 
 /* The mean of integers: `real` divides exactly enough that truncation gives the integer quotient. */

@@ -17,6 +17,7 @@ struct kl_redop_kernels {
     void (*first)(const struct kl_redop *op, void *dst, const void *own, size_t count);
     void (*combine)(const struct kl_redop *op, void *dst, const void *partial, const void *own, size_t count);
     void (*last)(const struct kl_redop *op, void *dst, size_t count);
+    void (*four)(void *dst, const void *const in[4], size_t count); /* combine three times; not of means. May be NULL */
 };
 
 struct kl_redop_table {

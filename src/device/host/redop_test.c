@@ -70,6 +70,7 @@ static bool init_from(const struct kl_redop_table *table, const struct type *t, 
     redop->first = kernels->first;
     redop->combine = kernels->combine;
     redop->merge = table->kernels[t->type][joining(op)].combine;
+    redop->merge_four = table->kernels[t->type][joining(op)].four;
     redop->last = kernels->last;
     return true;
 }
@@ -326,6 +327,46 @@ static void merging_scales_nothing(void **state)
     }
 }
 
+/* Any number of partial results, at any address, also onto the first: what merging them in pairs gives. */
+static void check_many(const struct check *c, const struct kl_redop *redop)
+{
+    enum { MOST = 9, COUNT = 333, ROOM = 8 * COUNT + 16 };
+    static char in[MOST][ROOM], got[ROOM], want[ROOM];
+    const void *partials[MOST];
+    const size_t bytes = redop->elem_bytes * COUNT;
+    uint64_t seed = 21;
+
+    for (size_t k = 0; k < MOST; k++) {
+        char *at = in[k] + (5 * k + 3) % 16;
+
+        for (size_t i = 0; i < COUNT; i++) put(c->t, at, i, sample(c->t, &seed));
+        partials[k] = at;
+    }
+    for (size_t n = 1; n <= MOST; n++) {
+        const struct check many = {"merge of many", c->table, c->t, c->op};
+        const size_t count = n == 4 ? COUNT : COUNT - 7 * n;
+
+        memcpy(want, partials[0], bytes);
+        for (size_t k = 1; k < n; k++) redop->merge(redop, want, want, partials[k], count);
+        memset(got, 0x55, sizeof got);
+        kl_redop_merge_all(redop, got + 1, partials, n, count);
+        expect_codes(&many, got + 1, want, count);
+        for (size_t i = 1 + count * redop->elem_bytes; i < sizeof got; i++) assert_int_equal(got[i], 0x55);
+        memcpy(got, partials[0], bytes);
+        kl_redop_merge_all(redop, got, (const void *[MOST]){got, partials[1], partials[2], partials[3], partials[4]},
+                           n < 5 ? n : 5, count);
+        if (n <= 5) expect_codes(&many, got, want, count);
+    }
+}
+
+static void many_are_merged_as_pairs(void **state)
+{
+    const int nranks[] = {3, 8};
+
+    (void)state;
+    FOR_EACH_CASE(n, nranks) each_kernel(*n, check_many);
+}
+
 static void only_the_mean_has_ends(void **state)
 {
     (void)state;
@@ -440,11 +481,17 @@ static void in_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_sizes),        cmocka_unit_test(unknown_is_refused),
-        cmocka_unit_test(whole_reductions),       cmocka_unit_test(merging_scales_nothing),
-        cmocka_unit_test(only_the_mean_has_ends), cmocka_unit_test(pairs_are_as_defined),
-        cmocka_unit_test(ends_are_as_defined),    cmocka_unit_test(tables_agree),
-        cmocka_unit_test(any_address_any_count),  cmocka_unit_test(in_place),
+        cmocka_unit_test(names_and_sizes),
+        cmocka_unit_test(unknown_is_refused),
+        cmocka_unit_test(whole_reductions),
+        cmocka_unit_test(merging_scales_nothing),
+        cmocka_unit_test(many_are_merged_as_pairs),
+        cmocka_unit_test(only_the_mean_has_ends),
+        cmocka_unit_test(pairs_are_as_defined),
+        cmocka_unit_test(ends_are_as_defined),
+        cmocka_unit_test(tables_agree),
+        cmocka_unit_test(any_address_any_count),
+        cmocka_unit_test(in_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

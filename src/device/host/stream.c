@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "device/host/executor.h"
 #include "device/host/backoff.h"
+#include "os/futex.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PARK_NS = 20000000 };  /* a sleeper looks by itself so often */
 enum { MAX_DEFAULTS = 4096 }; /* devices that can have a default stream */
 
 /* All streams ever made, newest first. A reader follows `next` without the lock: entries are only added. */
@@ -18,15 +20,17 @@ static struct {
     _Atomic(struct kl_stream *) first;
     _Atomic(struct kl_stream *) defaults[MAX_DEFAULTS];
     _Atomic uint32_t threads;
-    pthread_mutex_t lock; /* create, destroy */
+    _Atomic uint32_t leading; /* a thread that waits runs all streams */
+    pthread_mutex_t lock;     /* create, destroy */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static _Thread_local uint32_t thread_number;
-
-uint32_t kl_thread_number(void)
+/* A small number that identifies the calling thread; never 0. */
+static uint32_t thread_number(void)
 {
-    if (!thread_number) thread_number = 1 + kl_fetch_add_relaxed(&registry.threads, 1);
-    return thread_number;
+    static _Thread_local uint32_t number;
+
+    if (!number) number = 1 + kl_fetch_add_relaxed(&registry.threads, 1);
+    return number;
 }
 
 struct kl_stream *kl_streams_first(void)
@@ -57,6 +61,7 @@ static void empty(struct kl_stream *s)
 static void after_fork_in_child(void)
 {
     kl_executor_forget();
+    kl_store_relaxed(&registry.leading, 0);
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) empty(s);
     pthread_mutex_unlock(&registry.lock);
 }
@@ -96,24 +101,23 @@ static struct kl_stream *add_stream(void)
     return s;
 }
 
-static struct kl_stream *take_stream(int device, unsigned flags)
+static struct kl_stream *take_stream(unsigned flags)
 {
     struct kl_stream *s = reuse_stream();
 
     if (!s) s = add_stream();
     if (!s) return NULL;
-    s->device = device;
     kl_store_relaxed(&s->flags, flags);
     kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
     kl_store_release(&s->live, 1);
     return s;
 }
 
-ncclResult_t kl_stream_create(int device, unsigned flags, struct kl_stream **stream)
+ncclResult_t kl_stream_create(unsigned flags, struct kl_stream **stream)
 {
     if (flags & ~KOLO_STREAM_INLINE) return KL_FAIL(ncclInvalidArgument, "unknown stream flags 0x%x", flags);
     lock_for_life();
-    struct kl_stream *s = take_stream(device, flags);
+    struct kl_stream *s = take_stream(flags);
     pthread_mutex_unlock(&registry.lock);
     if (!s) return KL_NOMEM("a stream");
     *stream = s;
@@ -137,7 +141,7 @@ ncclResult_t kl_stream_default(int device, struct kl_stream **stream)
     if (!s) {
         lock_for_life();
         s = kl_load_relaxed(&registry.defaults[device]);
-        if (!s) s = take_stream(device, KOLO_STREAM_DEFAULT);
+        if (!s) s = take_stream(KOLO_STREAM_DEFAULT);
         if (s) kl_store_release(&registry.defaults[device], s);
         pthread_mutex_unlock(&registry.lock);
         if (!s) return KL_NOMEM("a default stream");
@@ -175,12 +179,19 @@ uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work)
     uint64_t ticket = kl_fetch_add_relaxed(&stream->tail, 1);
 
     if (ticket >= KL_STREAM_SLOTS) kl_stream_wait(stream, ticket - KL_STREAM_SLOTS + 1);
-    kl_store_relaxed(&stream->producer, kl_thread_number());
+    kl_store_relaxed(&stream->producer, thread_number());
     stream->slots[ticket % KL_STREAM_SLOTS].work = *work;
     kl_swap_seq_cst(&stream->slots[ticket % KL_STREAM_SLOTS].seq, ticket + 1); /* before kl_executor_notify looks */
     if (!(kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE))
         kl_executor_notify(); /* else the caller runs it at once */
     return ticket;
+}
+
+/* A waiter that has just gone to sleep may be overlooked: it wakes by itself soon. */
+static void unpark(struct kl_stream *stream)
+{
+    kl_store_relaxed(&stream->parked, 0);
+    kl_futex_wake(&stream->parked);
 }
 
 /* Run work in order until it stalls or the queue is empty. The caller holds `running`. */
@@ -196,6 +207,7 @@ static enum kl_progress run_held(struct kl_stream *stream)
         enum kl_progress s = stream->slots[slot].work.progress(stream, &stream->slots[slot].work);
         if (s != KL_DONE) return s == KL_MOVED ? s : got;
         kl_store_release(&stream->head, ++head); /* pairs with kl_stream_reached */
+        if (kl_load_relaxed(&stream->parked)) unpark(stream);
         got = KL_MOVED;
     }
 }
@@ -210,7 +222,7 @@ enum kl_progress kl_stream_run(struct kl_stream *stream)
 
 enum kl_progress kl_streams_poll(bool all)
 {
-    uint32_t me = kl_thread_number();
+    uint32_t me = thread_number();
     enum kl_progress got = KL_STALLED;
 
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
@@ -218,6 +230,44 @@ enum kl_progress kl_streams_poll(bool all)
         if (kl_stream_run(s) != KL_STALLED) got = KL_MOVED;
     }
     return got;
+}
+
+/* ---- waiting ---- */
+
+/* The leader ends: one of those who sleep takes its place. */
+static void hand_over(void)
+{
+    kl_store_release(&registry.leading, 0);
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
+        if (!kl_load_relaxed(&s->parked)) continue;
+        unpark(s);
+        return;
+    }
+}
+
+/* Run all streams of the process until this one is there. */
+static void lead(struct kl_stream *stream, uint64_t ticket)
+{
+    struct kl_backoff wait = KL_BACKOFF_START;
+
+    while (!kl_stream_reached(stream, ticket)) {
+        if (kl_streams_poll(true) != KL_STALLED)
+            kl_backoff_reset(&wait);
+        else
+            kl_backoff_pause(&wait, 0);
+    }
+    hand_over();
+}
+
+static void wait_for_long(struct kl_stream *stream, uint64_t ticket)
+{
+    if (!kl_load_relaxed(&registry.leading) && !kl_swap_acquire(&registry.leading, 1)) {
+        lead(stream, ticket);
+        return;
+    }
+    kl_swap_seq_cst(&stream->parked, 1);
+    if (!kl_stream_reached(stream, ticket)) kl_futex_wait(&stream->parked, 1, PARK_NS);
+    kl_store_relaxed(&stream->parked, 0);
 }
 
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
@@ -229,6 +279,8 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
     while (!kl_stream_reached(stream, ticket)) {
         if (kl_stream_run(stream) != KL_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
             kl_backoff_reset(&wait);
+        else if (wait.sleep_us)
+            wait_for_long(stream, ticket);
         else
             kl_backoff_pause(&wait, kl_load_relaxed(&stream->spin));
     }

@@ -17,6 +17,8 @@
  *               executor's going to sleep is ordered against it. running is taken with acquire and given back with
  *               release: what one runner left half done is visible to the next. head is stored with release after the
  *               work, read with acquire by waiters: the results are visible.
+ * Long waits:   of all threads of a process that wait for long, one leads: it runs everybody's streams. The others sleep until
+ *               theirs has moved. So a process with a hundred ranks costs no more to wait in than one with a single rank.
  * Threads:      any for push, run, wait; the streams live in a registry, their memory is reused but never freed, so that a
  *               thread may look at any of them at any time.
  * Fork:         a child has the same streams, empty and without failures; events recorded in them are done.
@@ -49,15 +51,15 @@ struct kl_work {
 
 struct kl_stream {
     alignas(KL_LINE) _Atomic uint64_t tail;
-    _Atomic uint32_t producer; /* kl_thread_number of the last to push: whose work this probably is */
+    _Atomic uint32_t producer; /* number of the thread that pushed last: whose work this probably is */
     alignas(KL_LINE) _Atomic uint64_t head;
     _Atomic uint32_t running;
+    _Atomic uint32_t parked; /* a waiter sleeps until the head moves */
     _Atomic uint32_t waiter; /* a hint: somebody waits here and runs the stream, the executor need not */
     uint64_t seen;           /* the executor's: head when it last looked */
     alignas(KL_LINE) _Atomic uint32_t live;
     _Atomic uint32_t spin;  /* polls before yielding: 0 where ranks share cores */
     _Atomic uint32_t flags; /* KOLO_STREAM_*; constant while the stream lives */
-    int device;
     struct kl_stream *next; /* in the registry; constant once published */
     struct kl_stream_failures failures;
     struct {
@@ -68,7 +70,7 @@ struct kl_stream {
 
 /* ---- life ---- */
 
-ncclResult_t kl_stream_create(int device, unsigned flags, struct kl_stream **stream);
+ncclResult_t kl_stream_create(unsigned flags, struct kl_stream **stream);
 
 /** Run what is queued, then give the stream back. Returns what failed of its work. */
 ncclResult_t kl_stream_destroy(struct kl_stream *stream);
@@ -134,8 +136,5 @@ static inline bool kl_stream_pending(struct kl_stream *stream)
 {
     return kl_load_acquire(&stream->head) != kl_load_relaxed(&stream->tail);
 }
-
-/** A small number that identifies the calling thread; never 0. */
-uint32_t kl_thread_number(void);
 
 #endif

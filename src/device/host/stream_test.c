@@ -42,7 +42,7 @@ static struct kl_stream *make_stream(void)
 {
     struct kl_stream *s;
 
-    assert_int_equal(kl_stream_create(0, KOLO_STREAM_DEFAULT, &s), ncclSuccess);
+    assert_int_equal(kl_stream_create(KOLO_STREAM_DEFAULT, &s), ncclSuccess);
     return s;
 }
 
@@ -122,7 +122,7 @@ static void a_forked_child_has_an_executor_of_its_own(void **state)
         struct kl_stream *s = NULL;
         _Atomic uint32_t flag = 0;
         struct kl_work raise = {.progress = raise_flag, .owner = &flag};
-        if (kl_stream_create(0, 0, &s)) _exit(1);
+        if (kl_stream_create(0, &s)) _exit(1);
         kl_stream_push(s, &raise);
         alarm(20);
         wait_for_flag(&flag);
@@ -169,7 +169,7 @@ static void a_forked_child_finds_streams_empty_and_events_done(void **state)
     int status;
 
     (void)state;
-    assert_int_equal(kl_stream_create(0, KOLO_STREAM_INLINE, &s), ncclSuccess); /* the executor never sees it */
+    assert_int_equal(kl_stream_create(KOLO_STREAM_INLINE, &s), ncclSuccess); /* the executor never sees it */
     assert_int_equal(kl_event_create(&e), ncclSuccess);
     assert_int_equal(kl_event_create(&other), ncclSuccess);
     push_append(s, l, 1, 2);
@@ -331,9 +331,10 @@ static void handles_are_looked_up_and_not_followed(void **state)
     assert_int_equal(kl_stream_of(NULL, 5, &found), ncclSuccess);
     assert_int_equal(kl_stream_of(NULL, 5, &again), ncclSuccess);
     assert_ptr_equal(found, again);
-    assert_int_equal(found->device, 5);
+    assert_int_equal(kl_stream_of(NULL, 6, &again), ncclSuccess);
+    assert_ptr_not_equal(found, again);
     assert_int_equal(kl_stream_of(NULL, -1, &found), ncclInvalidArgument);
-    assert_int_equal(kl_stream_create(0, 1u << 30, &found), ncclInvalidArgument);
+    assert_int_equal(kl_stream_create(1u << 30, &found), ncclInvalidArgument);
 }
 
 static void events_mark_a_place_in_a_stream(void **state)

@@ -2,17 +2,19 @@
 #include "base/text.h"
 #include "device/host/redop.h"
 #include "tools/kolo/explain/coll_print.h"
-#include "tools/kolo/explain/reason_json.h"
+#include "tools/kolo/explain/explain.h"
 #include "tools/kolo/graph_json.h"
 #include "tools/kolo/output.h"
+#include "tools/kolo/reason_json.h"
 
 /* ---- what both kinds begin with ---- */
 
 static json_t *question_json(const struct kl_coll_asked *a)
 {
-    return json_pack("{s:s,s:s,s:i,s:i,s:i,s:I,s:I,s:s,s:o}", "collective", a->coll->name, "topology", a->cluster->name,
-                     "hosts", a->cluster->hosts, "nodes", a->nodes, "ranks", a->ranks, "first_bytes",
-                     (json_int_t)a->first, "last_bytes", (json_int_t)a->last, "type", kl_type_name(a->type), "op",
+    return json_pack("{s:s,s:s,s:o,s:i,s:i,s:i,s:I,s:I,s:s,s:o}", "collective", a->coll->name, "topology",
+                     a->cluster->name, "topology_origin", kl_explain_origin(a->cluster), "hosts", a->cluster->hosts,
+                     "nodes", a->nodes, "ranks", a->ranks, "first_bytes", (json_int_t)a->first, "last_bytes",
+                     (json_int_t)a->last, "type", kl_type_name(a->type), "op",
                      a->coll->reduces ? json_string(kl_redop_name(a->op)) : json_null());
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/explain/diff_print.h"
+#include "tools/kolo/explain/explain.h"
 #include "tools/kolo/graph_json.h"
 #include "tools/kolo/output.h"
 
@@ -121,10 +122,80 @@ static json_t *side_of(const struct kl_diff_side *side)
     const struct kl_plan *p = side->planned.plan;
     const struct kl_edits *edit = &side->request->edits;
 
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "topology", side->cluster.name, "hosts",
-                     side->cluster.hosts, "gpus_per_host", side->cluster.gpus, "ranks_total", p->nranks, "nchannels",
-                     p->connect->nchannels, "with", texts_of(&edit->with), "without", texts_of(&edit->without),
-                     "without_link", texts_of(&edit->without_link), "graphs", graphs_of(side));
+    return json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "topology", side->cluster.name,
+                     "topology_origin", kl_explain_origin(&side->cluster), "hosts", side->cluster.hosts,
+                     "gpus_per_host", side->cluster.gpus, "ranks_total", p->nranks, "nchannels", p->connect->nchannels,
+                     "with", texts_of(&edit->with), "without", texts_of(&edit->without), "without_link",
+                     texts_of(&edit->without_link), "graphs", graphs_of(side));
+}
+
+/* Names are those of A: what its GPUs are called in B. */
+static json_t *ranks_in_b(const struct kl_diff *d)
+{
+    json_t *ranks = json_array();
+
+    for (int r = 0; r < d->a.planned.plan->ranks_per_host; r++)
+        json_array_append_new(ranks, d->a.to_b[r] < 0 ? json_null() : json_integer(d->a.to_b[r]));
+    return ranks;
+}
+
+/* ---- cause and effect ---- */
+
+static const char *const effect_codes[] = {
+    [KL_DIFF_ANSWER] = "rule",
+    [KL_DIFF_LOST] = "graph_lost",
+    [KL_DIFF_GONE] = "graph_gone",
+    [KL_DIFF_APPEARED] = "graph_new",
+    [KL_DIFF_NUMBERS] = "graph_numbers",
+    [KL_DIFF_PATHS] = "graph_paths",
+    [KL_DIFF_KEPT] = "graphs_kept",
+    [KL_DIFF_REORDERED] = "graphs_reordered",
+    [KL_DIFF_COUNT] = "count",
+    [KL_DIFF_TIME] = "time",
+    [KL_DIFF_GRAPH_NUMBER] = "graph_number",
+    [KL_DIFF_UNCHANGED] = "unchanged",
+};
+
+static const char *const why_codes[] = {
+    [KL_SAME_MEANINGLESS] = "meaningless",
+    [KL_SAME_INPUT] = "same_input",
+    [KL_SAME_SEVERAL] = "several_unused",
+    [KL_SAME_OTHER_NAME] = "not_for_plans",
+    [KL_SAME_NO_PARAMETER] = "no_parameter",
+    [KL_SAME_VALUE] = "same_value",
+    [KL_SAME_NO_RULE] = "no_rule",
+    [KL_SAME_LINK_LEFT] = "link_left",
+    [KL_SAME_LINK_UNUSED] = "link_unused",
+    [KL_SAME_NO_NETWORK] = "no_network",
+    [KL_SAME_UNUSED] = "unused",
+};
+
+static bool is_of_graph(enum kl_diff_effect_kind kind)
+{
+    return kind == KL_DIFF_LOST || kind == KL_DIFF_GONE || kind == KL_DIFF_APPEARED || kind == KL_DIFF_NUMBERS ||
+           kind == KL_DIFF_PATHS;
+}
+
+static json_t *effect_of(const struct kl_diff_effect *e)
+{
+    json_t *o = json_pack("{s:s}", "code", effect_codes[e->kind]);
+
+    if (e->row) json_object_update_new(o, row_of(e->row));
+    if (e->kind == KL_DIFF_ANSWER) json_object_set_new(o, "alike", json_integer(e->nalike));
+    if (e->reach != KL_REACH_SAME)
+        json_object_set_new(o, "p2p_reach",
+                            json_pack("{s:s, s:s, s:b}", "a", kl_path_type_name[e->level_a], "b",
+                                      kl_path_type_name[e->level_b], "off", e->reach == KL_REACH_OFF));
+    if (is_of_graph(e->kind)) json_object_set_new(o, "graph", json_string(kl_graph_name(e->graph)));
+    return o;
+}
+
+static json_t *effects_of(const struct kl_diff *d)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < d->neffects; i++) json_array_append_new(list, effect_of(&d->effect[i]));
+    return list;
 }
 
 static json_t *cause_of(const struct kl_diff *d)
@@ -132,13 +203,14 @@ static json_t *cause_of(const struct kl_diff *d)
     char cause[KL_CAUSE_TEXT], effect[KL_CAUSE_TEXT], why[KL_WHY_NOT_TEXT];
 
     kl_diff_cause_text(d, cause);
-    if (d->nothing_changes)
+    if (d->nothing_changes) {
         kl_diff_why_text(d, why);
-    else
-        kl_diff_effect_text(d, effect);
-    return json_pack("{s:s, s:s, s:s, s:b}", "code", d->nothing_changes ? "nothing_changes" : "changes", "text", cause,
-                     d->nothing_changes ? "why" : "effect", d->nothing_changes ? why : effect, "verified",
-                     (int)d->verified);
+        return json_pack("{s:s, s:s, s:s, s:s, s:b}", "code", "nothing_changes", "text", cause, "why", why, "why_code",
+                         why_codes[d->why], "verified", (int)d->verified);
+    }
+    kl_diff_effect_text(d, effect);
+    return json_pack("{s:s, s:s, s:s, s:o, s:b}", "code", "changes", "text", cause, "effect", effect, "effects",
+                     effects_of(d), "verified", (int)d->verified);
 }
 
 ncclResult_t kl_diff_json(const struct kl_diff *d, FILE *to)
@@ -146,5 +218,6 @@ ncclResult_t kl_diff_json(const struct kl_diff *d, FILE *to)
     json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "cause", cause_of(d), "differences", facts_of(d), "changes",
                           rows_of(&d->rows), "totals", totals_of(&d->rows), "a", side_of(&d->a), "b", side_of(&d->b));
 
+    json_object_set_new(o, "ranks_in_b", ranks_in_b(d));
     return kl_output_json(o, to);
 }

@@ -22,6 +22,7 @@
 #include "plan/cluster.h"
 #include "tools/kolo/cluster_options.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -51,6 +52,9 @@ bool kl_explain_is_coll(const char *name);
 
 /** The second line of an answer: the place it is about. `note` is added to it. */
 void kl_explain_place(const struct kl_cluster *cluster, const char *note, FILE *to);
+
+/** Who named the topology file, where the command line did not: "environment", "FILE:LINE"; else null. */
+json_t *kl_explain_origin(const struct kl_cluster *cluster);
 
 ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to);

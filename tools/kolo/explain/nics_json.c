@@ -2,28 +2,19 @@
 #include "tools/kolo/explain/nics_print.h"
 
 #include "tools/kolo/channels.h"
-#include "tools/kolo/explain/reason_json.h"
+#include "tools/kolo/explain/explain.h"
 #include "tools/kolo/graph_json.h"
+#include "tools/kolo/reason_json.h"
 
 #include <inttypes.h>
 
-static json_t *gdr_json(const struct kl_gdr *gdr)
-{
-    char why[KL_WHY_TEXT];
-
-    return json_pack("{s:b, s:o}", "used", gdr->mode != KL_GDR_OFF, "reason",
-                     kl_json_reason(kl_gdr_why_name(gdr->why), kl_gdr_why_text(gdr, why)));
-}
-
 static json_t *gpu_json(const struct kl_nic_gpu *g)
 {
-    char why[KL_WHY_TEXT];
-
     if (g->net < 0) return json_pack("{s:i, s:i, s:n}", "rank", g->rank, "dev", g->dev, "net");
-    return json_pack("{s:i, s:i, s:i, s:s, s:s, s:o, s:o, s:o, s:{s:i, s:o}}", "rank", g->rank, "dev", g->dev, "net",
-                     g->net, "label", g->label, "type", kl_path_type_name[g->type], "bw", kl_json_float(g->bw),
-                     "gdr_send", gdr_json(&g->gdr_send), "gdr_recv", gdr_json(&g->gdr_recv), "pxn", "relay", g->proxy,
-                     "reason", kl_json_reason(kl_pxn_why_name(g->pxn.why), kl_pxn_why_text(g->pxn.why, g->relay, why)));
+    return json_pack("{s:i, s:i, s:i, s:s, s:s, s:o, s:o, s:o, s:o}", "rank", g->rank, "dev", g->dev, "net", g->net,
+                     "label", g->label, "type", kl_path_type_name[g->type], "bw", kl_json_float(g->bw), "gdr_send",
+                     kl_json_gdr(&g->gdr_send), "gdr_recv", kl_json_gdr(&g->gdr_recv), "pxn",
+                     kl_json_pxn(&g->pxn, g->relay, g->rank));
 }
 
 static json_t *idle_json(const struct kl_nics *n, const struct kl_nic *x)
@@ -75,10 +66,11 @@ json_t *kl_nics_json(const struct kl_nics *n, const struct kl_cluster *cluster)
     for (int i = 0; i < n->nnics; i++) json_array_append_new(nics, nic_json(n, &n->nic[i]));
     for (int i = 0; i < n->nrails; i++) json_array_append_new(rails, rail_json(&n->rail[i]));
     for (int i = 0; i < n->nnear; i++) json_array_append_new(near, near_json(n, i));
-    return json_pack("{s:s, s:s, s:i, s:b, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:{s:o, s:o}}", "question",
-                     "nics", "topology", cluster->name, "hosts", n->hosts, "hosts_assumed", n->assumed, "summary",
-                     sentence, "channels", n->nchannels, "used", kl_nics_used(n), "total", n->nnics, "repeated",
-                     n->repeated, "crossing", kl_nics_crossing(n), "bad_guids", n->bad_guids, "gpus", gpus, "nics",
-                     nics, "rails", rails, "mergeable", "pairs", near, "reason",
+    return json_pack("{s:s, s:s, s:o, s:i, s:b, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:{s:o, s:o}}",
+                     "question", "nics", "topology", cluster->name, "topology_origin", kl_explain_origin(cluster),
+                     "hosts", n->hosts, "hosts_assumed", n->assumed, "summary", sentence, "channels", n->nchannels,
+                     "used", kl_nics_used(n), "total", n->nnics, "repeated", n->repeated, "crossing",
+                     kl_nics_crossing(n), "bad_guids", n->bad_guids, "gpus", gpus, "nics", nics, "rails", rails,
+                     "mergeable", "pairs", near, "reason",
                      kl_json_reason(kl_merge_why_name(n->merge), kl_merge_why_text(n->merge)));
 }

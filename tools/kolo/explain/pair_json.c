@@ -2,8 +2,9 @@
 #include "tools/kolo/explain/pair_print.h"
 
 #include "tools/kolo/channels.h"
-#include "tools/kolo/explain/reason_json.h"
+#include "tools/kolo/explain/explain.h"
 #include "tools/kolo/graph_json.h"
+#include "tools/kolo/reason_json.h"
 #include "topo/paths.h"
 
 static json_t *end_json(const struct kl_pair_end *e)
@@ -85,14 +86,6 @@ static json_t *chosen_json(const struct kl_pair_route *r)
 
 /* ---- NICs ---- */
 
-static json_t *gdr_json(const struct kl_gdr *gdr)
-{
-    char why[KL_WHY_TEXT];
-
-    return json_pack("{s:b, s:o}", "used", gdr->mode != KL_GDR_OFF, "reason",
-                     kl_json_reason(kl_gdr_why_name(gdr->why), kl_gdr_why_text(gdr, why)));
-}
-
 static json_t *side_json(const struct kl_pair_side *s)
 {
     char text[KL_PAIR_TEXT];
@@ -101,7 +94,7 @@ static json_t *side_json(const struct kl_pair_side *s)
     if (s->dev < 0) return json_pack("{s:i, s:n, s:o}", "rank", s->rank, "net", "reason", why);
     return json_pack("{s:i, s:i, s:s, s:s, s:o, s:i, s:o, s:o}", "rank", s->rank, "net", s->dev, "label", s->label,
                      "type", kl_path_type_name[s->type], "bw", kl_json_float(s->bw), "proxy", s->proxy, "gdr",
-                     gdr_json(&s->gdr), "reason", why);
+                     kl_json_gdr(&s->gdr), "reason", why);
 }
 
 static json_t *nics_json(const struct kl_pair_route *r)
@@ -120,12 +113,8 @@ static json_t *nics_json(const struct kl_pair_route *r)
 
 static json_t *nic_json(const struct kl_pair_route *r)
 {
-    char why[KL_WHY_TEXT];
-
-    return json_pack("{s:b, s:o, s:o, s:{s:i, s:o}}", "own", r->own, "gdr_send", gdr_json(&r->gdr_send), "gdr_recv",
-                     gdr_json(&r->gdr_recv), "pxn", "relay",
-                     r->pxn.why == KL_PXN_USED ? r->relay : kl_pair_gpu(r)->rank, "reason",
-                     kl_json_reason(kl_pxn_why_name(r->pxn.why), kl_pxn_why_text(r->pxn.why, r->relay, why)));
+    return json_pack("{s:b, s:o, s:o, s:o}", "own", r->own, "gdr_send", kl_json_gdr(&r->gdr_send), "gdr_recv",
+                     kl_json_gdr(&r->gdr_recv), "pxn", kl_json_pxn(&r->pxn, r->relay, kl_pair_gpu(r)->rank));
 }
 
 json_t *kl_pair_json(const struct kl_pair_route *r, const struct kl_cluster *cluster)
@@ -138,6 +127,7 @@ json_t *kl_pair_json(const struct kl_pair_route *r, const struct kl_cluster *clu
     o = json_pack("{s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o}", "question", "pair", "topology", cluster->name,
                   "hosts", cluster->hosts, "summary", sentence, "a", end_json(&r->a), "b", end_json(&r->b), "transport",
                   chosen_json(r), "bw", kl_json_float(r->bw), "path", legs_json(r));
+    json_object_set_new(o, "topology_origin", kl_explain_origin(cluster));
     if (r->ntransports) {
         json_object_set_new(o, "transports", transports_json(r));
         json_object_set_new(o, "via", r->via < 0 ? json_null() : json_integer(r->via));

@@ -2,6 +2,11 @@
 #include "base/text.h"
 #include "tools/kolo/explain/explain.h"
 
+static bool find_setting(const struct kl_cluster *c, struct kl_setting *setting)
+{
+    return c->from_setting && kl_settings_find(&c->settings, "NCCL_TOPO_FILE", setting);
+}
+
 /* Who named the file: some are not known of. */
 static void add_place(const struct kl_cluster *c, struct kl_text *t)
 {
@@ -9,8 +14,7 @@ static void add_place(const struct kl_cluster *c, struct kl_text *t)
     char origin[KL_ORIGIN_TEXT];
 
     kl_text_add(t, "%s", c->name);
-    if (c->from_setting && kl_settings_find(&c->settings, "NCCL_TOPO_FILE", &setting))
-        kl_text_add(t, " (NCCL_TOPO_FILE, %s)", kl_setting_origin(&setting, origin));
+    if (find_setting(c, &setting)) kl_text_add(t, " (NCCL_TOPO_FILE, %s)", kl_setting_origin(&setting, origin));
     kl_text_add(t, ", %d host%s with %d GPU%s%s", c->hosts, kl_plural(c->hosts), c->gpus, kl_plural(c->gpus),
                 c->hosts > 1 ? " each" : "");
 }
@@ -22,4 +26,12 @@ void kl_explain_place(const struct kl_cluster *cluster, const char *note, FILE *
 
     add_place(cluster, &text);
     fprintf(to, "  %s%s\n", line, note);
+}
+
+json_t *kl_explain_origin(const struct kl_cluster *cluster)
+{
+    struct kl_setting setting;
+    char origin[KL_ORIGIN_TEXT];
+
+    return find_setting(cluster, &setting) ? json_string(kl_setting_origin(&setting, origin)) : json_null();
 }

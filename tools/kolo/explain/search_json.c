@@ -3,9 +3,10 @@
 
 #include "graph/codes.h"
 #include "plan/topo_name.h"
-#include "tools/kolo/explain/reason_json.h"
+#include "tools/kolo/explain/explain.h"
 #include "tools/kolo/graph_json.h"
 #include "tools/kolo/output.h"
+#include "tools/kolo/reason_json.h"
 
 /* ---- faults ---- */
 
@@ -27,6 +28,29 @@ static json_t *fault_json(const struct kl_fault_cost *c)
     json_object_set_new(o, "now", result_json(&c->now));
     json_object_set_new(o, "without", result_json(&c->without));
     return o;
+}
+
+/* ---- graph files ---- */
+
+static json_t *graph_file_json(const struct kl_search_report *report)
+{
+    const char *file = report->planned.comm.graph_file;
+    struct kl_setting setting;
+    char origin[KL_ORIGIN_TEXT];
+
+    if (!kl_settings_find(&report->cluster->settings, "NCCL_GRAPH_FILE", &setting)) return json_null();
+    return json_pack("{s:s,s:s}", "file", file, "origin", kl_setting_origin(&setting, origin));
+}
+
+/* What a search finds where a graph file was used. */
+static json_t *searched_json(const struct kl_search_report *report, int id)
+{
+    const struct kl_plan *p = report->searched;
+
+    if (!p) return json_null();
+    struct kl_graph_result r = kl_graph_result_of(&p->domain[p->domain_of[0]].graphs, id);
+
+    return result_json(&r);
 }
 
 /* ---- attempts ---- */
@@ -155,6 +179,7 @@ static json_t *graph_json(const struct kl_search_report *report, const struct kl
 
     json_object_set_new(o, "end", kl_json_reason(kl_search_end_code(g->why->end), kl_search_end_name(g->why->end)));
     json_object_set_new(o, "graph_file_refused", g->why->refused ? json_string(g->why->refused) : json_null());
+    json_object_set_new(o, "searched", searched_json(report, g->id));
     json_object_set_new(o, "found", json_integer(g->why->found));
     json_object_set_new(o, "doubling",
                         kl_json_reason(kl_doubling_code(g->why->doubling), kl_doubling_name(g->why->doubling)));
@@ -194,5 +219,7 @@ ncclResult_t kl_search_json(const struct kl_search_report *report, bool all, FIL
                           kl_json_reason(kl_search_headline_name(report->headline), headline), "faults", faults,
                           "graphs", graphs, "channels", channels_json(p->connect));
 
+    json_object_set_new(o, "topology_origin", kl_explain_origin(report->cluster));
+    json_object_set_new(o, "graph_file", graph_file_json(report));
     return kl_output_json(o, to);
 }

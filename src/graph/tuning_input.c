@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/tuning.h"
+
+struct kl_tuning_input kl_tuning_input_of(const struct kl_connect *c, const struct kl_topo *topo)
+{
+    struct kl_tuning_input in = {
+        .nranks = c->ranks.nranks,
+        .nnodes = c->nodes.nnodes,
+        .max_local_ranks = c->nodes.max_local,
+        .nchannels = c->nchannels,
+        .nvls_channels = c->nvls_channels,
+        .cpu_arch = c->cpu_arch,
+        .cpu_vendor = c->cpu_vendor,
+        .max_tree_pattern = c->max_tree_pattern,
+        .nvs = topo->count[KL_NODE_NVS] > 0,
+        .nvls = c->nvls,
+        .collnet = c->collnet,
+        .no_nvls = c->no_nvls,
+        .no_collnet = c->no_collnet,
+        .net_is_host = true,
+    };
+
+    for (int g = 0; g < KL_GRAPHS; g++) in.graph[g] = c->graph[g];
+    return in;
+}
