@@ -68,7 +68,7 @@ static void run_process(void)
 {
     pthread_t threads[MOST_LANES];
 
-    alarm(100);
+    alarm(170);
     for (int i = 0; i < shape->lanes; i++)
         if (pthread_create(&threads[i], NULL, run_lane, (void *)(intptr_t)i)) _exit(1);
     for (int i = 0; i < shape->lanes; i++) pthread_join(threads[i], NULL);
