@@ -25,12 +25,14 @@ enum { MAX_PROCESSES = 256, MAX_THREADS = 4096, BYTES = 256, TIMEOUT_MS = 120000
 enum { BEGIN, JOINED, GATHERED, PASSED, MEASURED, LEFT, MOMENTS };
 
 /* What the processes share. */
-static struct {
+struct shared {
     ncclUniqueId id;
     pthread_barrier_t barrier;
     uint64_t at[MOMENTS];              /* ns, when the last one arrived */
     _Atomic uint64_t kib, fds, cpu_us; /* of all processes */
-} * shared;
+};
+
+static struct shared *shared;
 
 /* Of this process. */
 static int nranks, nthreads, first_rank;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Communicators made and destroyed side by side: some processes, each with some threads; the thread of one number in all
- * processes makes one communicator after the other with its like.
+ * Communicators made and destroyed side by side, and by the thousand: some processes, each with some threads, called lanes;
+ * the lane of one number in all processes makes one communicator after the other with its like.
  */
 #include "include/kolo.h"
 
@@ -16,15 +16,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PROCESSES = 5, LANES = 3, ROUNDS = 150 };
+enum { MOST_PROCESSES = 5, MOST_LANES = 3, MOST_ROUNDS = 1500 };
+
+static const struct shape {
+    const char *label;
+    int processes, lanes, rounds;
+} shapes[] = {
+    {"side by side", 5, 3, 150},
+    {"one after the other", 2, 1, MOST_ROUNDS},
+};
 
 /* What the processes share. */
-static struct {
-    _Atomic int ready[LANES]; /* ids that have been made */
-    ncclUniqueId id[LANES][ROUNDS];
+struct shared {
+    _Atomic int ready[MOST_LANES]; /* ids that have been made */
+    ncclUniqueId id[MOST_LANES][MOST_ROUNDS];
     _Atomic int failures;
-} * shared;
+};
 
+static struct shared *shared;
+static const struct shape *shape;
 static int me; /* this process's rank in all communicators */
 
 static ncclResult_t make_and_destroy(int lane, int round)
@@ -37,7 +47,7 @@ static ncclResult_t make_and_destroy(int lane, int round)
         kl_store_release(&shared->ready[lane], round + 1);
     }
     while (kl_load_acquire(&shared->ready[lane]) <= round) sched_yield();
-    if (!rc) rc = ncclCommInitRank(&comm, PROCESSES, shared->id[lane][round], me);
+    if (!rc) rc = ncclCommInitRank(&comm, shape->processes, shared->id[lane][round], me);
     return rc ? rc : ncclCommDestroy(comm);
 }
 
@@ -46,7 +56,7 @@ static void *run_lane(void *arg)
     int lane = (int)(intptr_t)arg;
 
     koloSetDevice(me);
-    for (int round = 0; round < ROUNDS && !kl_load_acquire(&shared->failures); round++) {
+    for (int round = 0; round < shape->rounds && !kl_load_acquire(&shared->failures); round++) {
         if (!make_and_destroy(lane, round)) continue;
         fprintf(stderr, "rank %d, lane %d, round %d: %s\n", me, lane, round, ncclGetLastError(NULL));
         kl_fetch_add_acq_rel(&shared->failures, 1);
@@ -56,39 +66,48 @@ static void *run_lane(void *arg)
 
 static void run_process(void)
 {
-    pthread_t threads[LANES];
+    pthread_t threads[MOST_LANES];
 
-    alarm(100);
-    for (int i = 0; i < LANES; i++)
+    alarm(170);
+    for (int i = 0; i < shape->lanes; i++)
         if (pthread_create(&threads[i], NULL, run_lane, (void *)(intptr_t)i)) _exit(1);
-    for (int i = 0; i < LANES; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < shape->lanes; i++) pthread_join(threads[i], NULL);
     _exit(0);
 }
 
-static void communicators_are_made_side_by_side(void **state)
+static void run_processes(void)
 {
-    pid_t pids[PROCESSES];
+    pid_t pids[MOST_PROCESSES];
 
-    (void)state;
-    setenv("KOLO_HOST_DEVICES", "16", 1);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(shared, MAP_FAILED);
-    for (me = 0; me < PROCESSES; me++) {
+    for (me = 0; me < shape->processes; me++) {
         pids[me] = fork();
         if (!pids[me]) run_process();
     }
-    for (int i = 0; i < PROCESSES; i++) {
+    for (int i = 0; i < shape->processes; i++) {
         int status = -1;
         assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
-        assert_int_equal(status, 0);
+        expect_case(shape->label, status == 0);
     }
-    assert_int_equal(kl_load_acquire(&shared->failures), 0);
+    expect_case(shape->label, kl_load_acquire(&shared->failures) == 0);
     munmap(shared, sizeof *shared);
+}
+
+static void many_communicators_come_and_go(void **state)
+{
+    (void)state;
+    setenv("KOLO_HOST_DEVICES", "16", 1);
+    FOR_EACH_CASE(s, shapes)
+    {
+        shape = s;
+        run_processes();
+    }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(communicators_are_made_side_by_side)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(many_communicators_come_and_go)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

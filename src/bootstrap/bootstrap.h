@@ -7,6 +7,9 @@
  * retires. From then on ranks talk directly, over one TCP connection per pair, opened when first needed. Every
  * connection is authenticated in both directions by a keyed challenge before a byte of it is interpreted.
  *
+ * One listening socket for each address of the process serves all of its bootstraps and ids (listener.h, acceptor.h). An
+ * id that nobody uses costs some memory, and a bootstrap a descriptor for each peer that it has talked with: 2 log2 n.
+ *
  * The process's event loop (event/loop.h) reads all connections: messages wait in an inbox until someone asks for
  * them; a connection that ends without a goodbye, or a failure notice from a peer, is reported to the owner at once,
  * also while no call is in progress. Each rank passes a notice on once, so that all ranks hear of it.
@@ -68,7 +71,10 @@ void kl_bootstrap_id_format(const ncclUniqueId *id, char text[2 * NCCL_UNIQUE_ID
 /** Join: returns when every rank has joined. On failure nothing is held; telling the others may take a second. */
 ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct kl_bootstrap **bootstrap);
 
-/** Say goodbye to the peers and free; no more callbacks afterwards. NULL is fine. Waits for nobody. */
+/**
+ * Say goodbye to the peers and free; no more callbacks afterwards. NULL is fine. Waits for nobody, but up to a second for
+ * connections that are being made, and for what is queued.
+ */
 void kl_bootstrap_leave(struct kl_bootstrap *bootstrap);
 
 /** Make every wait in progress, and all later ones, return ncclInternalError soon. Any thread. */

@@ -201,7 +201,7 @@ static void who_refuses_is_named(void **state)
 
     acceptor = somebody(&address, KL_PROTOCOL + 1);
     call.hello.to = 0;
-    expect_failure(&call, ncclInvalidUsage, "version 2 of the protocol, we speak 1");
+    expect_failure(&call, ncclInvalidUsage, "version 3 of the protocol, we speak 2");
     kl_acceptor_close(acceptor);
 }
 

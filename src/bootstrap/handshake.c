@@ -87,7 +87,7 @@ bool kl_handshake_answered(const struct kl_handshake *h, const unsigned char ans
 {
     unsigned char right[KL_PROOF_BYTES];
 
-    if (answer[0] < KL_ADMITTED || answer[0] > KL_NOT_HERE) return false;
+    if (answer[0] < KL_ADMITTED || answer[0] >= KL_HANDSHAKE_OUTCOMES) return false;
     prove(h, KL_HOST, answer[0], right);
     if (carries_proof(answer[0]) && !kl_key_proof_equal(answer + 8, right)) return false;
     *outcome = answer[0];

@@ -23,7 +23,7 @@
 #include "bootstrap/keys.h"
 #include "os/socket.h"
 
-#define KL_PROTOCOL     1
+#define KL_PROTOCOL     2
 #define KL_HELLO_BYTES  48
 #define KL_ANSWER_BYTES (8 + KL_PROOF_BYTES)
 #define KL_NO_RANK      UINT32_MAX
@@ -35,10 +35,11 @@ enum kl_side { KL_CALLER = 1, KL_HOST };
 enum kl_handshake_outcome {
     KL_ADMITTED = 1,
     KL_REFUSED,       /* the proof is wrong; this answer carries none */
-    KL_UNKNOWN,       /* nobody of that job, type and rank is here; this answer carries no proof */
     KL_ELSEWHERE,     /* not this connection: there is another between us, or about to be */
     KL_OTHER_VERSION, /* the host's hello says which it speaks */
     KL_NOT_HERE,      /* the caller cannot be whom it says, or has come to somebody else */
+    KL_UNKNOWN,       /* nobody of that job, type and rank is here; this answer carries no proof */
+    KL_HANDSHAKE_OUTCOMES
 };
 
 struct kl_hello {

@@ -244,7 +244,7 @@ ncclResult_t kl_link_begin(struct kl_contact *peer, int fd)
         kl_socket_close(fd);
         peer->fd = -1;
     }
-    peer->state = rc ? KL_LINK_LOST : KL_LINK_UP;
+    peer->state = rc ? KL_LINK_UNREACHED : KL_LINK_UP;
     flush(peer);
     pthread_cond_broadcast(&b->changed);
     return rc;

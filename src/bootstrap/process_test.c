@@ -133,6 +133,35 @@ static void fork_and_try(struct rank *me, struct kl_bootstrap *b)
     gather(me, b);
 }
 
+/* A job of its own, whose ranks are threads. Returns 0 if all went well. */
+static int run_a_job_here(const ncclUniqueId *id)
+{
+    struct rank ranks[2];
+
+    setup_ranks(ranks, 2, id, gather);
+    for (int r = 0; r < 2; r++) must(!pthread_create(&ranks[r].thread, NULL, rank_main, &ranks[r]));
+    for (int r = 0; r < 2; r++) pthread_join(ranks[r].thread, NULL);
+    return ranks[0].joined || ranks[1].joined;
+}
+
+/* Children listen for themselves, beside their parents, who go on. */
+static void fork_and_join(struct rank *me, struct kl_bootstrap *b)
+{
+    int status = -1;
+
+    for (int i = 0; i < 5; i++) {
+        must(!kl_bootstrap_barrier(b));
+        pid_t child = fork();
+        if (!child) {
+            ncclUniqueId id;
+            _exit(kl_bootstrap_id_create(&id) || run_a_job_here(&id));
+        }
+        must(!kl_bootstrap_barrier(b));
+        must(waitpid(child, &status, 0) == child && !status);
+    }
+    gather(me, b);
+}
+
 static void exit_without_a_word(struct rank *me, struct kl_bootstrap *b)
 {
     (void)kl_bootstrap_barrier(b);
@@ -152,6 +181,7 @@ static const struct part {
     {"child", die_with_a_child_left},
     {"exit", exit_without_a_word},
     {"fork", fork_and_try},
+    {"join", fork_and_join},
 };
 
 /* argv: part, id, rank, nranks */
@@ -254,6 +284,16 @@ static void children_leave_their_parents_job_alone(void **state)
     run_processes("fork", 3, false);
 }
 
+static void children_have_jobs_of_their_own(void **state)
+{
+    (void)state;
+#ifdef __SANITIZE_THREAD__
+    print_message("skipped: ThreadSanitizer knows no threads in the child of a process with threads\n");
+    skip();
+#endif
+    run_processes("join", 3, false);
+}
+
 /* A rendezvous that may not have as many connections as it has ranks says so, instead of waiting for them. */
 static int lack_descriptors(rlim_t soft, rlim_t hard, int nranks, const char *text)
 {
@@ -292,17 +332,13 @@ enum { IDS = 2000, IN_A_ROW = 2000 };
 static int make_unused_ids(void)
 {
     static ncclUniqueId ids[IDS];
-    struct rank ranks[2];
 
     must(!kl_bootstrap_id_create(&ids[0]));
     int before = count_fds();
     for (int i = 1; i < IDS; i++) must(!kl_bootstrap_id_create(&ids[i]));
     must(count_fds() == before);
     for (int i = 0; i < IDS; i += IDS - 1) {
-        setup_ranks(ranks, 2, &ids[i], gather);
-        for (int r = 0; r < 2; r++) must(!pthread_create(&ranks[r].thread, NULL, rank_main, &ranks[r]));
-        for (int r = 0; r < 2; r++) pthread_join(ranks[r].thread, NULL);
-        for (int r = 0; r < 2; r++) must(!ranks[r].joined);
+        must(!run_a_job_here(&ids[i]));
     }
     return 0;
 }
@@ -380,13 +416,14 @@ static void thousands_join_one_after_the_other(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unused_ids_hold_no_descriptor_each), /* first, for these fork, and have threads then */
+        cmocka_unit_test(thousands_join_one_after_the_other),
         cmocka_unit_test(processes_exchange),
         cmocka_unit_test(survivors_name_the_dead),
         cmocka_unit_test(leaving_without_goodbye_is_a_failure),
         cmocka_unit_test(children_leave_their_parents_job_alone),
+        cmocka_unit_test(children_have_jobs_of_their_own),
         cmocka_unit_test(too_few_descriptors_are_an_error),
-        cmocka_unit_test(unused_ids_hold_no_descriptor_each),
-        cmocka_unit_test(thousands_join_one_after_the_other),
         cmocka_unit_test(a_child_does_not_keep_its_parents_connections),
     };
 

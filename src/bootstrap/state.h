@@ -30,9 +30,9 @@ struct kl_acceptor;
 
 enum kl_link_state {
     KL_LINK_NONE,
-    KL_LINK_CALLING,   /* we are connecting */
-    KL_LINK_EXPECTED,  /* the peer is connecting, and that is the call that counts */
-    KL_LINK_UNREACHED, /* our call has failed; that will be a failure of all, unless the peer calls before */
+    KL_LINK_CALLING,  /* we are connecting */
+    KL_LINK_EXPECTED, /* the peer is connecting, and that is the call that counts */
+    KL_LINK_UNREACHED, /* there is no connection to be had; that will be a failure of all, unless the peer calls before */
     KL_LINK_UP,
     KL_LINK_LEFT, /* the peer said goodbye */
     KL_LINK_LOST, /* the connection ended without */
