@@ -13,6 +13,7 @@
 #include "tests/kolo_test.h"
 #include "transport/lines.h"
 #include "transport/pool.h"
+#include "transport/test_join.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -108,11 +109,11 @@ static void settle(struct end *e)
 
     if (e->sends) {
         struct kl_card card = hear_card(e);
-        must(e->transport->connect(&e->c, &card, kl_deadline_in_ms(HANG_S * 1000), &reply) == ncclSuccess);
+        must(test_connect(&e->c, &card, &reply) == ncclSuccess);
         tell(e, &reply, sizeof reply);
     } else {
         hear(e, &reply, sizeof reply);
-        must(e->transport->settle(&e->c, kl_deadline_in_ms(HANG_S * 1000), &reply) == ncclSuccess);
+        must(test_settle(&e->c, &reply) == ncclSuccess);
     }
     e->c.ready = true;
     meet(e);
@@ -427,7 +428,7 @@ static void both_ends_are_freed_in_any_state(struct end *e)
     meet(e);
     if (e->sends) {
         struct kl_card_reply reply = {.pool_bytes = 0};
-        must(e->transport->connect(&e->c, &card, kl_deadline_in_ms(HANG_S * 1000), &reply) != ncclSuccess);
+        must(test_connect(&e->c, &card, &reply) != ncclSuccess);
         must(*kl_error_text());
         kl_connector_revoke(&e->c);
         kl_connector_leave(&e->c);
@@ -439,7 +440,7 @@ static void both_ends_are_freed_in_any_state(struct end *e)
     if (e->sends) {
         struct kl_card_reply reply = {.pool_bytes = 0};
         card = hear_card(e);
-        must(e->transport->connect(&e->c, &card, kl_deadline_in_ms(HANG_S * 1000), &reply) == ncclSuccess);
+        must(test_connect(&e->c, &card, &reply) == ncclSuccess);
         kl_connector_leave(&e->c);
         let_go(e);
     }
@@ -469,18 +470,18 @@ static void cards_that_lie_are_refused(struct end *e)
             wrong.offset += lie->offset;
             for (size_t i = 0; i < sizeof wrong.room; i++) wrong.room[i] ^= lie->garble;
             bool same = e->transport == &kl_transport_p2p && !lie->garble; /* the number says it all */
-            ncclResult_t rc = e->transport->connect(&e->c, &wrong, kl_deadline_in_ms(HANG_S * 1000), &reply);
+            ncclResult_t rc = test_connect(&e->c, &wrong, &reply);
             snprintf(doing, sizeof doing, "%s: a card that lies about %s", e->transport->name, lie->what);
             must(same ? rc == ncclSuccess : rc != ncclSuccess);
             kl_connector_free(&e->c);
             reset(e);
-            must(e->transport->connect(&e->c, &card, kl_deadline_in_ms(HANG_S * 1000), &reply) == ncclSuccess);
+            must(test_connect(&e->c, &card, &reply) == ncclSuccess);
             tell(e, &reply, sizeof reply);
             put(e, 1, 100);
         } else {
             struct kl_card_reply reply;
             hear(e, &reply, sizeof reply);
-            must(e->transport->settle(&e->c, kl_deadline_in_ms(HANG_S * 1000), &reply) == ncclSuccess);
+            must(test_settle(&e->c, &reply) == ncclSuccess);
             take(e, 1, 100);
         }
         part(e);
@@ -695,7 +696,7 @@ static void fail_to_connect(struct end *e)
     if (e->sends) {
         struct kl_card card = hear_card(e);
         struct kl_card_reply reply = {.pool_bytes = 0};
-        must(e->transport->connect(&e->c, &card, kl_deadline_in_ms(HANG_S * 1000), &reply) == ncclRemoteError);
+        must(test_connect(&e->c, &card, &reply) == ncclRemoteError);
     }
     part(e);
     meet(e);

@@ -41,15 +41,16 @@ static ncclResult_t invite(const struct kl_arena *a)
     return ncclSuccess;
 }
 
-static ncclResult_t await_replies(struct kl_arena *a, bool *done)
+static ncclResult_t await_replies(struct kl_arena *a)
 {
     const struct kl_arena_config *c = &a->config;
 
-    for (*done = true; a->answered < c->n; a->answered++) {
+    for (; a->answered < c->n; a->answered++) {
         uint8_t reply;
+        bool here;
         if (a->answered == c->own) continue;
-        KL_TRY(kl_bootstrap_poll(c->bootstrap, c->ranks[a->answered], c->tag, &reply, sizeof reply, done));
-        if (!*done) return ncclSuccess;
+        KL_TRY(kl_bootstrap_poll(c->bootstrap, c->ranks[a->answered], c->tag, &reply, sizeof reply, &here));
+        if (!here) return ncclInProgress;
     }
     kl_shm_region_settle(a->region);
     return ncclSuccess;
@@ -57,20 +58,31 @@ static ncclResult_t await_replies(struct kl_arena *a, bool *done)
 
 /* ---- others ---- */
 
-static ncclResult_t await_card(struct kl_arena *a, bool *done)
+static ncclResult_t await_card(struct kl_arena *a)
 {
     const struct kl_arena_config *c = &a->config;
-    const uint8_t reply = 1;
     struct card card;
+    bool here;
 
-    KL_TRY(kl_bootstrap_poll(c->bootstrap, c->ranks[0], c->tag, &card, sizeof card, done));
-    if (!*done) return ncclSuccess;
+    KL_TRY(kl_bootstrap_poll(c->bootstrap, c->ranks[0], c->tag, &card, sizeof card, &here));
+    if (!here) return ncclInProgress;
     if (card.bytes != segment_bytes(a))
         return KL_FAIL(
             ncclInternalError,
             "rank %d shares %llu bytes where rank %d expects %zu: do all ranks have the same NCCL_* settings?",
             c->ranks[0], (unsigned long long)card.bytes, c->ranks[c->own], segment_bytes(a));
-    KL_TRY(kl_shm_map_get(&card.ticket, card.bytes, kl_deadline_in_ms(c->patience_ms), &a->map));
+    a->ticket = card.ticket;
+    a->invited = true;
+    return ncclSuccess;
+}
+
+static ncclResult_t enter(struct kl_arena *a)
+{
+    const struct kl_arena_config *c = &a->config;
+    const uint8_t reply = 1;
+
+    if (!a->invited) KL_TRY(await_card(a));
+    KL_TRY(kl_shm_map_get(&a->ticket, segment_bytes(a), kl_deadline_in_ms(c->patience_ms), &a->request, &a->map));
     lay_out(a, kl_shm_map_base(a->map));
     return kl_bootstrap_post(c->bootstrap, c->ranks[0], c->tag, &reply, sizeof reply);
 }
@@ -88,11 +100,12 @@ ncclResult_t kl_arena_begin(struct kl_arena *arena, const struct kl_arena_config
 
 enum kl_progress kl_arena_progress(struct kl_arena *a, ncclResult_t *rc)
 {
-    bool done = a->ready;
-
-    if (!done) *rc = a->config.own ? await_card(a, &done) : await_replies(a, &done);
-    a->ready = done && !*rc;
-    return done || *rc ? KL_DONE : KL_STALLED;
+    if (a->ready) return KL_DONE;
+    ncclResult_t got = a->config.own ? enter(a) : await_replies(a);
+    if (got == ncclInProgress) return KL_STALLED;
+    a->ready = !got;
+    *rc = got;
+    return KL_DONE;
 }
 
 int kl_arena_blocked_on(const struct kl_arena *a)
@@ -109,6 +122,7 @@ void kl_arena_leave(struct kl_arena *a)
 void kl_arena_fini(struct kl_arena *a)
 {
     if (a->region) kl_shm_region_release(a->region, a->ready);
+    kl_fdshare_end(a->request);
     if (a->map) kl_shm_map_put(a->map);
     *a = (struct kl_arena){0};
 }

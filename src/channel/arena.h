@@ -18,6 +18,7 @@
 
 #include "base/atomic.h"
 #include "device/host/stream.h"
+#include "event/fdshare.h"
 
 #include <stdalign.h>
 #include <stdbool.h>
@@ -50,6 +51,9 @@ struct kl_arena {
     bool ready;                 /* all have it, as far as this rank needs to know */
     int answered;               /* to the first: members, in order */
     struct kl_shm_region *region;
+    struct kl_fd_ticket ticket; /* of others: once invited */
+    bool invited;
+    struct kl_fd_request *request;
     struct kl_shm_map *map;
     struct kl_arena *next; /* the owner's */
 };

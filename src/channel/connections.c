@@ -11,13 +11,17 @@
 enum { FIRST_ROOM = 64 };
 enum { TAG_CARD = 0x4b000000, TAG_REPLY = 0x4b010000, TAG_ARENA = 0x4b020000 };
 
-enum state { ASKED, BEGUN, READY };
+enum state { ASKED, BEGUN, ANSWERED, READY };
 
 struct connection {
     struct kl_edge edge;
     enum state state;
     uint32_t transport; /* index in the table; once begun */
     struct kl_connector connector;
+    union { /* once answered: what the peer says */
+        struct kl_card card;
+        struct kl_card_reply reply;
+    };
     struct connection *next; /* in a list of those that are not ready */
 };
 
@@ -138,27 +142,32 @@ static ncclResult_t check_card(const struct kl_connections *cs, const struct con
                    c->edge.peer, card->transport, cs->config.rank, c->connector.transport->name);
 }
 
-static ncclResult_t try_to_send(struct kl_connections *cs, struct connection *c, bool *here)
+/* Has the peer's message come? ncclInProgress: not yet. */
+static ncclResult_t await(struct kl_connections *cs, struct connection *c, uint32_t what, void *message, size_t bytes)
 {
-    struct kl_bootstrap *b = cs->config.bootstrap;
-    struct kl_card_reply reply = {.pool_bytes = 0};
-    struct kl_card card;
+    bool here;
 
-    KL_TRY(kl_bootstrap_poll(b, c->edge.peer, tag_of(&c->edge, TAG_CARD), &card, sizeof card, here));
-    if (!*here) return ncclSuccess;
-    KL_TRY(check_card(cs, c, &card));
-    KL_TRY(c->connector.transport->connect(&c->connector, &card, deadline_of(cs), &reply));
-    return kl_bootstrap_post(b, c->edge.peer, tag_of(&c->edge, TAG_REPLY), &reply, sizeof reply);
+    if (c->state == ANSWERED) return ncclSuccess;
+    KL_TRY(kl_bootstrap_poll(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, what), message, bytes, &here));
+    if (!here) return ncclInProgress;
+    c->state = ANSWERED;
+    return ncclSuccess;
 }
 
-static ncclResult_t try_to_receive(struct kl_connections *cs, struct connection *c, bool *here)
+static ncclResult_t try_to_send(struct kl_connections *cs, struct connection *c)
 {
-    struct kl_card_reply reply;
+    struct kl_card_reply reply = {.pool_bytes = 0};
 
-    KL_TRY(
-        kl_bootstrap_poll(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, TAG_REPLY), &reply, sizeof reply, here));
-    if (!*here) return ncclSuccess;
-    return c->connector.transport->settle(&c->connector, deadline_of(cs), &reply);
+    KL_TRY(await(cs, c, TAG_CARD, &c->card, sizeof c->card));
+    KL_TRY(check_card(cs, c, &c->card));
+    KL_TRY(c->connector.transport->connect(&c->connector, &c->card, deadline_of(cs), &reply));
+    return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, TAG_REPLY), &reply, sizeof reply);
+}
+
+static ncclResult_t try_to_receive(struct kl_connections *cs, struct connection *c)
+{
+    KL_TRY(await(cs, c, TAG_REPLY, &c->reply, sizeof c->reply));
+    return c->connector.transport->settle(&c->connector, deadline_of(cs), &c->reply);
 }
 
 /* ---- rounds ---- */
@@ -339,10 +348,9 @@ ncclResult_t kl_connections_get(struct kl_connections *cs, const struct kl_edge 
 
 static ncclResult_t advance(struct kl_connections *cs, struct connection *c)
 {
-    bool here = false;
+    ncclResult_t rc = c->edge.sends ? try_to_send(cs, c) : try_to_receive(cs, c);
 
-    KL_TRY(c->edge.sends ? try_to_send(cs, c, &here) : try_to_receive(cs, c, &here));
-    if (!here) return ncclSuccess;
+    if (rc) return rc == ncclInProgress ? ncclSuccess : rc;
     c->state = READY;
     c->connector.ready = true;
     count_busy(cs, c, -1);

@@ -35,7 +35,7 @@ struct kl_connections_config {
     int rank, nranks;
     struct kl_fifo_shape shape[2]; /* by enum kl_edge_use */
     int round_peers;               /* NCCL_CONNECT_ROUND_MAX_PEERS */
-    uint64_t patience_ms;          /* with which a peer that has answered is mapped */
+    uint64_t patience_ms;          /* with a peer that has answered, until it is mapped */
 
     /** The transport that joins this rank and a peer, and its index in the table. */
     ncclResult_t (*choose)(void *ctx, int peer, const struct kl_transport **transport, uint32_t *index);

@@ -4,6 +4,10 @@
 #include "channel/test_ranks.h"
 
 #include <dirent.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 static struct test_ranks ranks;
 
@@ -291,6 +295,16 @@ static void edges_of_a_pair_are_kept_apart(void **state)
 
 /* ---- refusals ---- */
 
+static int count_descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    int n = 0;
+
+    while (readdir(d)) n++;
+    closedir(d);
+    return n;
+}
+
 static const struct kl_transport *none(int a, int b)
 {
     (void)a, (void)b;
@@ -390,6 +404,60 @@ static void cards_that_make_no_sense_are_refused(void **state)
     }
 }
 
+/* A service that takes calls and says nothing, as that of a process that stands still. */
+static int silent_service(uint64_t name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "kolo-fd-%016llx", (unsigned long long)name);
+    socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+
+    assert_int_equal(bind(sock, (struct sockaddr *)&address, bytes), 0);
+    assert_int_equal(listen(sock, 8), 0);
+    return sock;
+}
+
+/* A peer that has answered, and does not hand out its memory: nobody is held up, and patience with it ends. */
+static void a_peer_that_stands_still_holds_nobody_up(void **state)
+{
+    struct kl_card card = {.transport = 1, .version = KL_CARD_VERSION, .bytes = 1 << 20};
+    struct kl_card_reply reply = {.pool_bytes = 1 << 20};
+    struct kl_edge out = {.peer = 1, .use = KL_EDGE_MESSAGES, .sends = true};
+    struct kl_edge in = {.peer = 1, .use = KL_EDGE_MESSAGES};
+    int before = count_descriptors(), sock;
+
+    (void)state;
+    card.ticket.service = reply.pool.service = (uint64_t)getpid();
+    for (int ends = 0; ends < 2; ends++) {
+        sock = silent_service(card.ticket.service);
+        test_ranks_join(&ranks, 2);
+        ranks.transport = test_all_shm;
+        ranks.patience_ms = ends ? 1 : 3600000;
+        test_connections_create(&ranks, 1);
+        struct kl_connector *tx = test_get(&ranks, 0, &out), *rx = test_get(&ranks, 0, &in);
+        assert_int_equal(
+            kl_bootstrap_post(ranks.rank[1].bootstrap, 0, 0x4b000000 | KL_EDGE_MESSAGES << 8, &card, sizeof card),
+            ncclSuccess);
+        assert_int_equal(
+            kl_bootstrap_post(ranks.rank[1].bootstrap, 0, 0x4b010000 | KL_EDGE_MESSAGES << 8, &reply, sizeof reply),
+            ncclSuccess);
+        if (ends) {
+            assert_int_equal(wait_for_failure(0), ncclRemoteError);
+            expect_words("silent past the deadline");
+        } else {
+            while (!tx->request || !rx->request) progress(0, ncclSuccess); /* both have asked, */
+            for (int i = 0; i < 1000; i++) progress(0, ncclSuccess);       /* and go on asking */
+            assert_true(!tx->ready && !rx->ready);
+            assert_int_equal(kl_connections_blocked_on(ranks.rank[0].connections), 1);
+        }
+        test_connections_free(&ranks);
+        test_ranks_leave(&ranks);
+        close(sock);
+    }
+    ranks.patience_ms = 0;
+    while (count_descriptors() != before) sched_yield(); /* the event loop's are closed a little later */
+}
+
 /* Of eight ranks, 0 and 3 have no connection of their own: one that leaves before it was needed is noticed all the same. */
 static void a_peer_that_left_before_it_was_needed_is_named(void **state)
 {
@@ -417,16 +485,6 @@ static void a_peer_that_left_before_it_was_needed_is_named(void **state)
 
 /* ---- the end, anywhere ---- */
 
-static int count_descriptors(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    int n = 0;
-
-    while (readdir(d)) n++;
-    closedir(d);
-    return n;
-}
-
 static void connections_end_in_any_state(void **state)
 {
     static struct graph g;
@@ -451,7 +509,7 @@ static void connections_end_in_any_state(void **state)
         }
         test_connections_free(&ranks);
         test_ranks_leave(&ranks);
-        assert_int_equal(count_descriptors(), before);
+        while (count_descriptors() != before) sched_yield(); /* the event loop's are closed a little later */
     }
     kl_connections_free(NULL);
 }
@@ -466,6 +524,7 @@ int main(void)
         cmocka_unit_test(a_pair_that_nothing_joins_is_an_error),
         cmocka_unit_test(ranks_that_choose_differently_are_told),
         cmocka_unit_test(cards_that_make_no_sense_are_refused),
+        cmocka_unit_test(a_peer_that_stands_still_holds_nobody_up),
         cmocka_unit_test(a_peer_that_left_before_it_was_needed_is_named),
         cmocka_unit_test(connections_end_in_any_state),
     };

@@ -36,6 +36,7 @@ struct test_ranks {
     int n;
     struct test_rank rank[TEST_RANKS];
     const struct kl_transport *(*transport)(int a, int b); /* NULL from it: the pair cannot be joined */
+    uint64_t patience_ms;                                  /* with who has answered; 0: TEST_HANG_MS */
     uint64_t seed;
 };
 
@@ -127,7 +128,7 @@ __attribute__((unused)) static void test_connections_create(struct test_ranks *t
             .shape = {[KL_EDGE_COLL] = {.nslots = 4, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = 1024},
                       [KL_EDGE_MESSAGES] = {.nslots = 4, .slot_bytes = 1024}},
             .round_peers = round_peers,
-            .patience_ms = TEST_HANG_MS,
+            .patience_ms = t->patience_ms ? t->patience_ms : TEST_HANG_MS,
             .choose = test_choose,
             .tell = test_tell,
             .ctx = &t->rank[r],

@@ -11,6 +11,7 @@
 #include "coll/links.h"
 #include "graph/tree.h"
 #include "tests/kolo_test.h"
+#include "transport/test_join.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -64,8 +65,8 @@ static void join(struct world *w, int from, int out, int to, int in)
     struct kl_card_reply reply = {.pool_bytes = 0};
 
     assert_int_equal(w->transport->setup(rx, &w->shape, &card), ncclSuccess);
-    assert_int_equal(w->transport->connect(tx, &card, UINT64_MAX, &reply), ncclSuccess);
-    assert_int_equal(w->transport->settle(rx, UINT64_MAX, &reply), ncclSuccess);
+    assert_int_equal(test_connect(tx, &card, &reply), ncclSuccess);
+    assert_int_equal(test_settle(rx, &reply), ncclSuccess);
     a->send[out] = tx;
     b->recv[in] = rx;
     if (out >= a->nsend) a->nsend = out + 1;

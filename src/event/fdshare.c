@@ -10,6 +10,7 @@
 #include "event/loop.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sodium.h>
 #include <stddef.h>
@@ -323,33 +324,67 @@ void kl_fdshare_withdraw(const struct kl_fd_ticket *ticket)
 
 /* ---- redeeming ---- */
 
-/* The kernel does not queue us while the backlog is full, so there is nothing to poll for. */
-static ncclResult_t connect_to(int sock, uint64_t service, uint64_t deadline)
-{
-    const struct kl_wait wait = {.deadline = deadline};
-    struct sockaddr_un address;
-    char reason[128];
-    socklen_t bytes = service_address(service, &address);
+struct kl_fd_request {
+    struct kl_fd_ticket ticket;
+    uint64_t deadline;
+    int sock;
+    bool shown; /* connected, and the ticket is sent */
+};
 
-    while (connect(sock, (struct sockaddr *)&address, bytes)) {
-        if (errno != EAGAIN && errno != EINTR)
-            return KL_FAIL(ncclRemoteError, "the process that offered a descriptor is gone, or not on this host: %s",
-                           strerror_r(errno, reason, sizeof reason));
-        if (kl_socket_pause(RETRY_MS, &wait))
-            return KL_FAIL(ncclRemoteError, "the process that offered a descriptor is too busy to hand it out");
+ncclResult_t kl_fdshare_ask(const struct kl_fd_ticket *ticket, uint64_t deadline, struct kl_fd_request **request)
+{
+    struct kl_fd_request *r = calloc(1, sizeof *r);
+
+    if (!r) return KL_NOMEM("a request for a descriptor");
+    *r = (struct kl_fd_request){.ticket = *ticket, .deadline = deadline};
+    r->sock = open_socket();
+    if (r->sock < 0) {
+        free(r);
+        return KL_FAIL_ERRNO("cannot create a Unix socket");
     }
-    if (!same_user(sock)) return KL_FAIL(ncclRemoteError, "a descriptor is offered by a process of another user");
+    *request = r;
     return ncclSuccess;
 }
 
-static ncclResult_t show_ticket(int sock, const struct kl_fd_ticket *ticket, uint64_t deadline, int *fd)
+void kl_fdshare_end(struct kl_fd_request *r)
+{
+    if (!r) return;
+    close(r->sock);
+    free(r);
+}
+
+/* The kernel does not queue us while the backlog is full, so there is nothing to poll for. */
+static ncclResult_t connect_now(const struct kl_fd_request *r)
+{
+    struct sockaddr_un address;
+    char reason[128];
+    socklen_t bytes = service_address(r->ticket.service, &address);
+
+    if (!connect(r->sock, (struct sockaddr *)&address, bytes)) return ncclSuccess;
+    if (errno != EAGAIN && errno != EINTR)
+        return KL_FAIL(ncclRemoteError, "the process that offered a descriptor is gone, or not on this host: %s",
+                       strerror_r(errno, reason, sizeof reason));
+    if (kl_deadline_passed(r->deadline))
+        return KL_FAIL(ncclRemoteError, "the process that offered a descriptor is too busy to hand it out");
+    return ncclInProgress;
+}
+
+static ncclResult_t show_ticket(struct kl_fd_request *r)
+{
+    KL_TRY(connect_now(r));
+    if (!same_user(r->sock)) return KL_FAIL(ncclRemoteError, "a descriptor is offered by a process of another user");
+    KL_TRY(kl_fdpass_send(r->sock, -1, r->ticket.secret, sizeof r->ticket.secret, r->deadline)); /* there is room */
+    r->shown = true;
+    return ncclSuccess;
+}
+
+/* The answer is one message: it comes whole or not at all. */
+static ncclResult_t take_answer(const struct kl_fd_request *r, int *fd)
 {
     unsigned char reply = 0;
     int got = -1;
 
-    KL_TRY(connect_to(sock, ticket->service, deadline));
-    KL_TRY(kl_fdpass_send(sock, -1, ticket->secret, sizeof ticket->secret, deadline));
-    KL_TRY(kl_fdpass_recv(sock, &got, &reply, sizeof reply, deadline));
+    KL_TRY(kl_fdpass_recv(r->sock, &got, &reply, sizeof reply, r->deadline));
     if (reply == GRANTED && got >= 0) {
         *fd = got;
         return ncclSuccess;
@@ -358,12 +393,38 @@ static ncclResult_t show_ticket(int sock, const struct kl_fd_ticket *ticket, uin
     return KL_FAIL(ncclRemoteError, "a descriptor is no longer offered");
 }
 
+static bool has_answer(const struct kl_fd_request *r, int wait_ms)
+{
+    struct pollfd p = {.fd = r->sock, .events = POLLIN};
+
+    return poll(&p, 1, wait_ms) > 0;
+}
+
+ncclResult_t kl_fdshare_answer(struct kl_fd_request *r, int *fd)
+{
+    if (!r->shown) KL_TRY(show_ticket(r));
+    if (has_answer(r, 0)) return take_answer(r, fd);
+    if (!kl_deadline_passed(r->deadline)) return ncclInProgress;
+    return KL_FAIL(ncclRemoteError, "the process that offered a descriptor is silent past the deadline");
+}
+
+static void wait_for_more(const struct kl_fd_request *r)
+{
+    const struct kl_wait wait = {.deadline = r->deadline};
+
+    if (r->shown)
+        (void)has_answer(r, kl_deadline_left_ms(r->deadline, 1000));
+    else
+        (void)kl_socket_pause(RETRY_MS, &wait);
+}
+
 ncclResult_t kl_fdshare_redeem(const struct kl_fd_ticket *ticket, uint64_t deadline, int *fd)
 {
-    int sock = open_socket();
+    struct kl_fd_request *r;
+    ncclResult_t rc;
 
-    if (sock < 0) return KL_FAIL_ERRNO("cannot create a Unix socket");
-    ncclResult_t rc = show_ticket(sock, ticket, deadline, fd);
-    close(sock);
+    KL_TRY(kl_fdshare_ask(ticket, deadline, &r));
+    while ((rc = kl_fdshare_answer(r, fd)) == ncclInProgress) wait_for_more(r);
+    kl_fdshare_end(r);
     return rc;
 }

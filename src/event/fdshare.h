@@ -34,4 +34,16 @@ void kl_fdshare_withdraw(const struct kl_fd_ticket *ticket);
 /** Get a descriptor (close-on-exec) for a ticket; the caller owns it. */
 ncclResult_t kl_fdshare_redeem(const struct kl_fd_ticket *ticket, uint64_t deadline, int *fd);
 
+/** A ticket that is being redeemed by somebody who cannot wait. Belongs to one thread at a time. */
+struct kl_fd_request;
+
+/** Begin to redeem a ticket, until `deadline`. */
+ncclResult_t kl_fdshare_ask(const struct kl_fd_ticket *ticket, uint64_t deadline, struct kl_fd_request **request);
+
+/** The descriptor, as kl_fdshare_redeem gives it. ncclInProgress: ask again later. Never waits. */
+ncclResult_t kl_fdshare_answer(struct kl_fd_request *request, int *fd);
+
+/** End a request, answered or not. NULL is fine. */
+void kl_fdshare_end(struct kl_fd_request *request);
+
 #endif

@@ -113,6 +113,8 @@ struct kl_connector {
     struct kl_fifo_block *block;
     struct kl_shm_region *region;
     struct kl_shm_map *map, *pool_map;
+    struct kl_fd_request *request; /* for a descriptor that is on its way */
+    bool settled;                  /* the sender has mapped the region */
 };
 
 struct kl_transport {
@@ -124,11 +126,11 @@ struct kl_transport {
     /** Receiver: make the memory, attach `connector->rx`, fill in the card. */
     ncclResult_t (*setup)(struct kl_connector *connector, const struct kl_fifo_shape *shape, struct kl_card *card);
 
-    /** Sender: map it, attach `connector->tx`, answer. Waits at most until `deadline`. */
+    /** Sender: map it, attach `connector->tx`, answer. ncclInProgress: call again; `deadline` is when to give up. Never waits. */
     ncclResult_t (*connect)(struct kl_connector *connector, const struct kl_card *card, uint64_t deadline,
                             struct kl_card_reply *reply);
 
-    /** Receiver: the sender has mapped it, and this is its answer. */
+    /** Receiver: the sender has mapped it, and this is its answer. As connect. */
     ncclResult_t (*settle)(struct kl_connector *connector, uint64_t deadline, const struct kl_card_reply *reply);
 
     /** Either side, in any state, also after one of the above has failed. The memory lives until both sides have freed theirs. */

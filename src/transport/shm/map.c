@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct kl_shm_map {
     struct kl_shm_map *next; /* guarded by the lock, as users */
@@ -36,21 +37,32 @@ static struct kl_shm_map *find(const struct kl_fd_ticket *ticket)
     return m;
 }
 
-static ncclResult_t map_now(const struct kl_fd_ticket *ticket, size_t bytes, uint64_t deadline, struct kl_shm_map **map)
+static ncclResult_t map_now(const struct kl_fd_ticket *ticket, int fd, size_t bytes, struct kl_shm_map **map)
 {
     struct kl_shm_map *m = calloc(1, sizeof *m);
-    int fd;
 
-    if (!m) return KL_NOMEM("a connection");
+    if (!m) {
+        close(fd);
+        return KL_NOMEM("a connection");
+    }
     m->ticket = *ticket;
     m->users = 1;
-    ncclResult_t rc = kl_fdshare_redeem(ticket, deadline, &fd);
-    if (!rc) rc = kl_segment_attach(&m->segment, fd, bytes);
+    ncclResult_t rc = kl_segment_attach(&m->segment, fd, bytes);
     if (rc) {
         free(m);
         return rc;
     }
     *map = m;
+    return ncclSuccess;
+}
+
+static ncclResult_t redeem(const struct kl_fd_ticket *ticket, uint64_t deadline, struct kl_fd_request **request,
+                           int *fd)
+{
+    if (!*request) KL_TRY(kl_fdshare_ask(ticket, deadline, request));
+    KL_TRY(kl_fdshare_answer(*request, fd));
+    kl_fdshare_end(*request);
+    *request = NULL;
     return ncclSuccess;
 }
 
@@ -72,14 +84,17 @@ static struct kl_shm_map *list(struct kl_shm_map *mine)
     return there;
 }
 
-ncclResult_t kl_shm_map_get(const struct kl_fd_ticket *ticket, size_t bytes, uint64_t deadline, struct kl_shm_map **map)
+ncclResult_t kl_shm_map_get(const struct kl_fd_ticket *ticket, size_t bytes, uint64_t deadline,
+                            struct kl_fd_request **request, struct kl_shm_map **map)
 {
     pthread_mutex_lock(&maps.lock);
     struct kl_shm_map *m = find(ticket);
     if (m) m->users++;
     pthread_mutex_unlock(&maps.lock);
     if (!m) {
-        KL_TRY(map_now(ticket, bytes, deadline, &m));
+        int fd;
+        KL_TRY(redeem(ticket, deadline, request, &fd));
+        KL_TRY(map_now(ticket, fd, bytes, &m));
         m = list(m);
     }
     if (m->segment.bytes < bytes) {

@@ -44,9 +44,12 @@ void kl_shm_region_settle(struct kl_shm_region *region);
 /** One of its fifos is not needed any more; with the last one the region goes. */
 void kl_shm_region_release(struct kl_shm_region *region, bool settled);
 
-/** Map what another process offers, at least `bytes`, or share the map that there is. Waits at most until `deadline`. */
+/**
+ * Map what another process offers, at least `bytes`, or share the map that there is. ncclInProgress: call again, with the same
+ * `request`, which is NULL at first and ends by kl_fdshare_end; the first `deadline` counts. Never waits.
+ */
 ncclResult_t kl_shm_map_get(const struct kl_fd_ticket *ticket, size_t bytes, uint64_t deadline,
-                            struct kl_shm_map **map);
+                            struct kl_fd_request **request, struct kl_shm_map **map);
 void kl_shm_map_put(struct kl_shm_map *map);
 void *kl_shm_map_base(const struct kl_shm_map *map);
 size_t kl_shm_map_bytes(const struct kl_shm_map *map);

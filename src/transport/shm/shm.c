@@ -42,7 +42,7 @@ static ncclResult_t shm_setup(struct kl_connector *c, const struct kl_fifo_shape
 static ncclResult_t map_pool(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
 {
     int quiet = kl_error_quiet(1);
-    ncclResult_t rc = kl_shm_map_get(&reply->pool, reply->pool_bytes, deadline, &c->pool_map);
+    ncclResult_t rc = kl_shm_map_get(&reply->pool, reply->pool_bytes, deadline, &c->request, &c->pool_map);
 
     kl_error_quiet(quiet);
     if (rc) return rc == ncclRemoteError ? ncclSuccess : rc;
@@ -52,8 +52,8 @@ static ncclResult_t map_pool(struct kl_connector *c, uint64_t deadline, const st
 
 static ncclResult_t shm_settle(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
 {
-    kl_shm_region_settle(c->region);
-    c->ready = true; /* for shm_free: it counts as settled */
+    if (!c->settled) kl_shm_region_settle(c->region);
+    c->settled = true;
     return reply->pool_bytes ? map_pool(c, deadline, reply) : ncclSuccess;
 }
 
@@ -91,7 +91,7 @@ static ncclResult_t attach(struct kl_connector *c, const struct kl_card *card)
 static ncclResult_t shm_connect(struct kl_connector *c, const struct kl_card *card, uint64_t deadline,
                                 struct kl_card_reply *reply)
 {
-    KL_TRY(kl_shm_map_get(&card->ticket, card->bytes, deadline, &c->map));
+    KL_TRY(kl_shm_map_get(&card->ticket, card->bytes, deadline, &c->request, &c->map));
     KL_TRY(attach(c, card));
     return use_pool(c, reply);
 }
@@ -101,9 +101,10 @@ static ncclResult_t shm_connect(struct kl_connector *c, const struct kl_card *ca
 static void shm_free(struct kl_connector *c)
 {
     if (c->tx.pool) kl_pool_forget(c->tx.pool, &c->tx);
+    kl_fdshare_end(c->request);
     if (c->map) kl_shm_map_put(c->map);
     if (c->pool_map) kl_shm_map_put(c->pool_map);
-    if (c->region) kl_shm_region_release(c->region, c->ready);
+    if (c->region) kl_shm_region_release(c->region, c->settled);
 }
 
 const struct kl_transport kl_transport_shm = {

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** test_join.h - for tests: the steps of transport.h that may be in progress for a while, to their end. */
+#ifndef KL_TRANSPORT_TEST_JOIN_H
+#define KL_TRANSPORT_TEST_JOIN_H
+
+#include "base/clock.h"
+#include "transport/transport.h"
+
+#include <sched.h>
+
+enum { TEST_JOIN_MS = 60000 };
+
+__attribute__((unused)) static ncclResult_t test_connect(struct kl_connector *c, const struct kl_card *card,
+                                                         struct kl_card_reply *reply)
+{
+    uint64_t deadline = kl_deadline_in_ms(TEST_JOIN_MS);
+    ncclResult_t rc;
+
+    while ((rc = c->transport->connect(c, card, deadline, reply)) == ncclInProgress) sched_yield();
+    return rc;
+}
+
+__attribute__((unused)) static ncclResult_t test_settle(struct kl_connector *c, const struct kl_card_reply *reply)
+{
+    uint64_t deadline = kl_deadline_in_ms(TEST_JOIN_MS);
+    ncclResult_t rc;
+
+    while ((rc = c->transport->settle(c, deadline, reply)) == ncclInProgress) sched_yield();
+    return rc;
+}
+
+#endif
