@@ -637,18 +637,15 @@ static void expect_no_growth(struct end *e)
     must(private_bytes() < before + TIMES / 2 * kl_fifo_size(&shape));
 }
 
-static void behave(struct end *e)
+static void behave(struct end *e, const struct holdings *before)
 {
-    struct holdings before;
-
-    before = count_holdings(e);
     for (int i = 0; i < BEHAVIOURS; i++) {
         snprintf(doing, sizeof doing, "%s%s, %s, %s", e->transport->name, e->messages ? ", messages" : "",
                  e->sends ? "sender" : "receiver", behaviours[i].name);
         meet(e);
         behaviours[i].run(e);
         meet(e);
-        expect_nothing_left(e, &before);
+        expect_nothing_left(e, before);
     }
     expect_no_growth(e);
 }
@@ -687,11 +684,8 @@ static void choose(struct end *e, bool mappable)
 }
 
 /* A transport that refused a pair and is used all the same fails, and nothing is left. */
-static void fail_to_connect(struct end *e)
+static void fail_to_connect(struct end *e, const struct holdings *before)
 {
-    struct holdings before;
-
-    before = count_holdings(e);
     set_up(e);
     if (e->sends) {
         struct kl_card card = hear_card(e);
@@ -700,7 +694,7 @@ static void fail_to_connect(struct end *e)
     }
     part(e);
     meet(e);
-    expect_nothing_left(e, &before);
+    expect_nothing_left(e, before);
 }
 
 struct placement {
@@ -718,6 +712,7 @@ static void live(struct end *e, const struct placement *p)
 
     e->common = &common;
     kl_error_quiet(1);
+    const struct holdings before = count_holdings(e);
     choose(e, p->mappable);
     for (e->index = 0; kl_transports[e->index]; e->index++) {
         e->transport = kl_transports[e->index];
@@ -725,11 +720,11 @@ static void live(struct end *e, const struct placement *p)
         if (agree_on_use(e)) {
             used[e->index]++;
             for (e->messages = false;; e->messages = true) {
-                behave(e);
+                behave(e, &before);
                 if (e->messages) break;
             }
         } else if (!p->mappable && e->transport == &kl_transport_shm) {
-            fail_to_connect(e);
+            fail_to_connect(e, &before);
         }
     }
 }

@@ -5,11 +5,12 @@
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ROOM = 64 };
-enum { TAG_CARD = 0x4b000000, TAG_REPLY = 0x4b010000, TAG_ARENA = 0x4b020000 };
+enum { FIRST_ROOM = 64, DOUBT_MS = 3000 };
+enum { TAG_CARD = 0x4b000000, TAG_REPLY = 0x4b010000, TAG_ARENA = 0x4b020000, TAG_NONE = 0x4b030000 };
 
 enum state { ASKED, BEGUN, ANSWERED, READY };
 
@@ -18,7 +19,8 @@ struct connection {
     enum state state;
     uint32_t transport; /* index in the table; once begun */
     struct kl_connector connector;
-    union { /* once answered: what the peer says */
+    uint64_t doubt; /* until when it is not known why the peer's memory is out of reach; 0: it is not */
+    union {         /* once answered: what the peer says */
         struct kl_card card;
         struct kl_card_reply reply;
     };
@@ -154,20 +156,48 @@ static ncclResult_t await(struct kl_connections *cs, struct connection *c, uint3
     return ncclSuccess;
 }
 
+/* A peer whose memory is out of reach has ended or failed. The bootstrap knows why, or will in a moment: that is the news. */
+static ncclResult_t hear_why(struct kl_connections *cs, struct connection *c)
+{
+    char nothing;
+    bool here;
+
+    if (!c->doubt) c->doubt = kl_deadline_in_ms(DOUBT_MS);
+    KL_TRY(kl_bootstrap_poll(cs->config.bootstrap, c->edge.peer, TAG_NONE, &nothing, 0, &here));
+    return ncclInProgress;
+}
+
+/* Connect, or settle: what takes the peer's memory. */
+static ncclResult_t reach(struct kl_connections *cs, struct connection *c, struct kl_card_reply *reply)
+{
+    const struct kl_transport *t = c->connector.transport;
+    char text[KL_ERROR_TEXT];
+
+    if (c->doubt && !kl_deadline_passed(c->doubt)) return hear_why(cs, c);
+    int quiet = kl_error_quiet(1);
+    ncclResult_t rc = c->edge.sends ? t->connect(&c->connector, &c->card, deadline_of(cs), reply)
+                                    : t->settle(&c->connector, deadline_of(cs), &c->reply);
+    kl_error_quiet(quiet);
+    if (!rc || rc == ncclInProgress) return rc;
+    if (rc == ncclRemoteError && !c->doubt) return hear_why(cs, c);
+    snprintf(text, sizeof text, "%s", kl_error_text());
+    return KL_FAIL(rc, "cannot connect with rank %d: %.900s", c->edge.peer, text);
+}
+
 static ncclResult_t try_to_send(struct kl_connections *cs, struct connection *c)
 {
     struct kl_card_reply reply = {.pool_bytes = 0};
 
     KL_TRY(await(cs, c, TAG_CARD, &c->card, sizeof c->card));
     KL_TRY(check_card(cs, c, &c->card));
-    KL_TRY(c->connector.transport->connect(&c->connector, &c->card, deadline_of(cs), &reply));
+    KL_TRY(reach(cs, c, &reply));
     return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, TAG_REPLY), &reply, sizeof reply);
 }
 
 static ncclResult_t try_to_receive(struct kl_connections *cs, struct connection *c)
 {
     KL_TRY(await(cs, c, TAG_REPLY, &c->reply, sizeof c->reply));
-    return c->connector.transport->settle(&c->connector, deadline_of(cs), &c->reply);
+    return reach(cs, c, NULL);
 }
 
 /* ---- rounds ---- */

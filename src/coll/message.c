@@ -67,9 +67,8 @@ enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector
     return kl_fifo_drained(tx) ? KL_DONE : got;
 }
 
-static ncclResult_t refuse(const struct kl_message *m, int peer, const void *in, size_t bytes, bool more)
+static ncclResult_t refuse(const struct kl_message *m, int peer, size_t bytes, bool more)
 {
-    if (!in) return KL_FAIL(ncclRemoteError, "rank %d gave up in send", peer);
     return KL_FAIL(ncclInvalidUsage,
                    "recv: rank %d sent %s%zu bytes where %zu are received: the counts or types differ", peer,
                    more ? "more than " : "", m->moved + bytes, m->bytes);
@@ -85,9 +84,10 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
         bool more;
         if (!kl_fifo_ready(rx)) return got;
         const void *in = kl_fifo_open(rx, &bytes, &more);
+        if (!in && kl_fifo_revoked(rx)) return got;
         size_t left = message->bytes - message->moved;
         if (!in || bytes > left || more != (bytes < left)) {
-            *rc = refuse(message, connector->peer, in, bytes, more);
+            *rc = refuse(message, connector->peer, bytes, more);
             if (in) kl_fifo_release(rx); /* a lender waits for its end */
             return KL_DONE;
         }

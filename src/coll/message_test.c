@@ -198,9 +198,9 @@ static void a_revoked_message_is_not_read(void **state)
     assert_int_equal(kl_message_send(&out, &l.tx), KL_MOVED); /* lent, not yet read */
     assert_int_equal(kl_message_send(&out, &l.tx), KL_STALLED);
     kl_connector_revoke(&l.tx);
-    assert_int_equal(kl_message_recv(&in, &l.rx, &rc), KL_DONE);
-    assert_int_equal(rc, ncclRemoteError);
-    assert_non_null(strstr(kl_error_text(), "gave up"));
+    for (int i = 0; i < 3; i++) assert_int_equal(kl_message_recv(&in, &l.rx, &rc), KL_STALLED); /* to hear why */
+    assert_int_equal(rc, ncclSuccess);
+    assert_int_equal(in.moved, 0);
     free_link(&l);
 }
 

@@ -110,7 +110,7 @@ static int first_edge(uint32_t set)
 
 static bool is_there(const struct kl_move *m, struct kl_connector *c)
 {
-    return m->lines ? kl_lines_ready(&c->rx) : kl_fifo_ready(&c->rx);
+    return m->lines ? kl_lines_ready(&c->rx) : kl_fifo_ready(&c->rx) && !kl_fifo_revoked(&c->rx);
 }
 
 /* Is everything there that the hop needs? Nothing is touched before it is. */
@@ -124,11 +124,10 @@ static bool can_move(const struct kl_mover *op, const struct kl_move *m)
 }
 
 static ncclResult_t refuse(const struct kl_mover *op, const struct kl_move *m, const struct kl_connector *from,
-                           const void *in, size_t bytes)
+                           size_t bytes)
 {
     const char *name = kl_func_info[op->share.func].name;
 
-    if (!in && kl_fifo_revoked(&from->rx)) return KL_FAIL(ncclRemoteError, "rank %d gave up in %s", from->peer, name);
     if (bytes == m->bytes)
         return KL_FAIL(ncclInvalidUsage,
                        "%s: rank %d sent by another protocol than rank %d expected: the ranks call with different "
@@ -141,7 +140,7 @@ static ncclResult_t refuse(const struct kl_mover *op, const struct kl_move *m, c
         name, from->peer, bytes, op->position.rank, m->bytes);
 }
 
-/* A chunk of an edge; NULL with an error. To be released. */
+/* A chunk of an edge, to be released; NULL with an error, or without one when it was taken back a moment ago. */
 static const void *open_chunk(struct kl_mover *op, const struct kl_move *m, int edge, ncclResult_t *rc)
 {
     struct kl_connector *c = op->links->recv[edge];
@@ -150,7 +149,8 @@ static const void *open_chunk(struct kl_mover *op, const struct kl_move *m, int 
     const void *in = m->lines ? kl_lines_open(&c->rx, op->share.scratch, &bytes) : kl_fifo_open(&c->rx, &bytes, &more);
 
     if (in && bytes == m->bytes) return in;
-    *rc = refuse(op, m, c, in, bytes);
+    if (!in && kl_fifo_revoked(&c->rx)) return NULL;
+    *rc = refuse(op, m, c, bytes);
     if (in) kl_fifo_release(&c->rx); /* a lender waits for its end */
     return NULL;
 }

@@ -242,7 +242,10 @@ static inline void kl_fifo_leave_rx(struct kl_fifo_rx *rx)
     kl_store_release(&rx->fifo->receiver_left, 1); /* pairs with kl_fifo_receiver_gone */
 }
 
-/** Did the sender take the next step back, after kl_fifo_ready? */
+/**
+ * Did the sender take the next step back, after kl_fifo_ready? It has failed then, and tells everybody why by other ways: the
+ * receiver waits to hear of it, as if the step was not there.
+ */
 static inline bool kl_fifo_revoked(const struct kl_fifo_rx *rx)
 {
     return kl_load_relaxed(&kl_fifo_line(rx->fifo, rx->step, &rx->shape)->claim) == KL_CLAIM_REVOKED;

@@ -107,7 +107,7 @@ static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_
     struct kl_fifo_block *block = join(card->number);
 
     (void)deadline, (void)reply;
-    if (!block) return KL_FAIL(ncclRemoteError, "rank %d gave up connecting", connector->peer);
+    if (!block) return KL_FAIL(ncclRemoteError, "its memory is not offered any more");
     ncclResult_t rc = kl_fifo_attach_tx(&connector->tx, &block->fifo, block->fifo_bytes, true);
     if (rc)
         leave(block);
