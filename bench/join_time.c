@@ -46,11 +46,11 @@ static void meet(int moment)
 static uint64_t resident_kib(void)
 {
     FILE *f = fopen("/proc/self/statm", "r");
-    unsigned long size = 0, resident = 0;
+    char line[128] = "", *rest = line;
 
-    if (f && fscanf(f, "%lu %lu", &size, &resident) != 2) resident = 0;
+    if (f && fgets(line, sizeof line, f)) (void)strtoul(line, &rest, 10); /* size, then resident, in pages */
     if (f) fclose(f);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
+    return strtoul(rest, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
 static uint64_t descriptors(void)

@@ -396,7 +396,8 @@ static int expect_culprit(struct member *m, ncclResult_t rc, ncclResult_t want, 
     const char *text = ncclGetLastError(m->comm[0]);
 
     if (rc == want && strstr(text, who) && strstr(text, what)) return 0;
-    fprintf(stderr, "rank %d of %d: %d, \"%s\" does not say \"%s\" and \"%s\"\n", m->rank, m->size, rc, text, who, what);
+    fprintf(stderr, "rank %d of %d: %d, \"%s\" does not say \"%s\" and \"%s\"\n", m->rank, m->size, rc, text, who,
+            what);
     return 1;
 }
 

@@ -5,7 +5,7 @@ const struct kl_algorithm *const kl_algorithms[] = {
     &kl_algorithm_ring,       &kl_algorithm_tree,        &kl_algorithm_nvls,
     &kl_algorithm_pat_gather, &kl_algorithm_pat_scatter, NULL,
 };
-_Static_assert(sizeof kl_algorithms / sizeof *kl_algorithms <= KL_ALGORITHM_ROWS + 1, "rows are kept in small tables");
+_Static_assert(sizeof kl_algorithms / sizeof(void *) <= KL_ALGORITHM_ROWS + 1, "rows are kept in small tables");
 
 int kl_algorithm_find(int func, int algo, int proto, bool one_memory)
 {

@@ -44,7 +44,7 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
         .ll = tuned.proto == KL_PROTO_LL,
     };
     *choice = (struct kl_choice){
-        .algorithm = (int8_t)kl_algorithm_find(t->func, tuned.algo, tuned.proto, c->one_memory),
+        .algorithm = (uint8_t)kl_algorithm_find(t->func, tuned.algo, tuned.proto, c->one_memory),
         .proto = (uint8_t)tuned.proto,
         .cut = kl_cut_among(&cut),
     };

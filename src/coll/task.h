@@ -10,8 +10,8 @@
 
 /** How a collective is carried out; the same on every rank. */
 struct kl_choice {
-    int8_t algorithm; /* row of kl_algorithms */
-    uint8_t proto;    /* enum kl_proto */
+    uint8_t algorithm; /* row of kl_algorithms */
+    uint8_t proto;     /* enum kl_proto */
     struct kl_cut cut;
 };
 

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "os/fdpass.h"
 #include "os/files.h"
-#include "os/socket.h"
 #include "event/loop.h"
 
 #include <errno.h>
@@ -18,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -26,7 +26,6 @@ enum {
     CLIENTS = 256,      /* served at the same time; others wait in the backlog */
     PATIENCE_MS = 5000, /* with a client that has not shown its ticket */
     PAUSE_MS = 100,     /* when the process has no descriptor left */
-    RETRY_MS = 1,       /* while the backlog of the other process is full */
 };
 
 enum reply { GRANTED = 1, REFUSED };
@@ -393,38 +392,17 @@ static ncclResult_t take_answer(const struct kl_fd_request *r, int *fd)
     return KL_FAIL(ncclRemoteError, "a descriptor is no longer offered");
 }
 
-static bool has_answer(const struct kl_fd_request *r, int wait_ms)
+static bool has_answer(const struct kl_fd_request *r)
 {
     struct pollfd p = {.fd = r->sock, .events = POLLIN};
 
-    return poll(&p, 1, wait_ms) > 0;
+    return poll(&p, 1, 0) > 0;
 }
 
 ncclResult_t kl_fdshare_answer(struct kl_fd_request *r, int *fd)
 {
     if (!r->shown) KL_TRY(show_ticket(r));
-    if (has_answer(r, 0)) return take_answer(r, fd);
+    if (has_answer(r)) return take_answer(r, fd);
     if (!kl_deadline_passed(r->deadline)) return ncclInProgress;
     return KL_FAIL(ncclRemoteError, "the process that offered a descriptor is silent past the deadline");
-}
-
-static void wait_for_more(const struct kl_fd_request *r)
-{
-    const struct kl_wait wait = {.deadline = r->deadline};
-
-    if (r->shown)
-        (void)has_answer(r, kl_deadline_left_ms(r->deadline, 1000));
-    else
-        (void)kl_socket_pause(RETRY_MS, &wait);
-}
-
-ncclResult_t kl_fdshare_redeem(const struct kl_fd_ticket *ticket, uint64_t deadline, int *fd)
-{
-    struct kl_fd_request *r;
-    ncclResult_t rc;
-
-    KL_TRY(kl_fdshare_ask(ticket, deadline, &r));
-    while ((rc = kl_fdshare_answer(r, fd)) == ncclInProgress) wait_for_more(r);
-    kl_fdshare_end(r);
-    return rc;
 }

@@ -9,7 +9,7 @@
  * Security: a ticket holds 16 random bytes; who does not know them gets nothing. Peers of another user are refused.
  * Clients that are silent are dropped after 5 seconds; at most 256 are served at a time.
  * Fork:     a child offers nothing; what its parent offers stays offered.
- * Threads:  any, but the event loop's cannot redeem what its own process offers.
+ * Threads:  any.
  * Errors:   ncclRemoteError when the other process is gone, refuses, or stays silent past the deadline; ncclSystemError.
  */
 #ifndef KL_EVENT_FDSHARE_H
@@ -31,16 +31,13 @@ ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_ticket *ticket);
 /** End an offer; a request being served is finished first. */
 void kl_fdshare_withdraw(const struct kl_fd_ticket *ticket);
 
-/** Get a descriptor (close-on-exec) for a ticket; the caller owns it. */
-ncclResult_t kl_fdshare_redeem(const struct kl_fd_ticket *ticket, uint64_t deadline, int *fd);
-
-/** A ticket that is being redeemed by somebody who cannot wait. Belongs to one thread at a time. */
+/** A ticket that is being redeemed, by somebody who cannot wait. Belongs to one thread at a time. */
 struct kl_fd_request;
 
 /** Begin to redeem a ticket, until `deadline`. */
 ncclResult_t kl_fdshare_ask(const struct kl_fd_ticket *ticket, uint64_t deadline, struct kl_fd_request **request);
 
-/** The descriptor, as kl_fdshare_redeem gives it. ncclInProgress: ask again later. Never waits. */
+/** The descriptor (close-on-exec), which is the caller's then. ncclInProgress: ask again later. Never waits. */
 ncclResult_t kl_fdshare_answer(struct kl_fd_request *request, int *fd);
 
 /** End a request, answered or not. NULL is fine. */

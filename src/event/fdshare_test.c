@@ -59,6 +59,17 @@ static int same_file(int a, int b)
     return !fstat(a, &sa) && !fstat(b, &sb) && sa.st_ino == sb.st_ino && sa.st_dev == sb.st_dev;
 }
 
+static ncclResult_t redeem(const struct kl_fd_ticket *ticket, uint64_t deadline, int *fd)
+{
+    struct kl_fd_request *r;
+    ncclResult_t rc = kl_fdshare_ask(ticket, deadline, &r);
+
+    if (rc) return rc;
+    while ((rc = kl_fdshare_answer(r, fd)) == ncclInProgress) sched_yield();
+    kl_fdshare_end(r);
+    return rc;
+}
+
 /* ---- one process ---- */
 
 static void a_ticket_gets_the_descriptor(void **state)
@@ -71,14 +82,14 @@ static void a_ticket_gets_the_descriptor(void **state)
     assert_int_equal(kl_fdshare_offer(b, &tb), ncclSuccess);
     assert_int_equal(ta.service, tb.service);
     for (int i = 0; i < 3; i++) { /* as often as one likes */
-        assert_int_equal(kl_fdshare_redeem(i == 1 ? &tb : &ta, soon(), &got), ncclSuccess);
+        assert_int_equal(redeem(i == 1 ? &tb : &ta, soon(), &got), ncclSuccess);
         assert_true(same_file(got, i == 1 ? b : a));
         assert_true(fcntl(got, F_GETFD) & FD_CLOEXEC);
         close(got);
     }
     kl_fdshare_withdraw(&ta);
     kl_fdshare_withdraw(&ta);
-    assert_int_equal(kl_fdshare_redeem(&tb, soon(), &got), ncclSuccess);
+    assert_int_equal(redeem(&tb, soon(), &got), ncclSuccess);
     close(got);
     kl_fdshare_withdraw(&tb);
     close(a);
@@ -97,13 +108,13 @@ static void a_wrong_or_used_up_ticket_gets_nothing(void **state)
     assert_int_equal(kl_fdshare_offer(b, &tb), ncclSuccess);
     wrong = ta;
     wrong.secret[15] ^= 1;
-    assert_int_equal(kl_fdshare_redeem(&wrong, soon(), &got), ncclRemoteError);
+    assert_int_equal(redeem(&wrong, soon(), &got), ncclRemoteError);
     assert_non_null(strstr(kl_error_text(), "no longer offered"));
     kl_fdshare_withdraw(&ta);
-    assert_int_equal(kl_fdshare_redeem(&ta, soon(), &got), ncclRemoteError);
+    assert_int_equal(redeem(&ta, soon(), &got), ncclRemoteError);
     kl_fdshare_withdraw(&tb);
     await_fds(fds + 2);
-    assert_int_equal(kl_fdshare_redeem(&tb, soon(), &got), ncclRemoteError);
+    assert_int_equal(redeem(&tb, soon(), &got), ncclRemoteError);
     assert_non_null(strstr(kl_error_text(), "is gone"));
     assert_int_equal(got, -7);
     close(a);
@@ -143,9 +154,9 @@ static void silent_and_talkative_clients_do_no_harm(void **state)
     for (int i = 0; i < N; i++) silent[i] = connect_raw(&ticket);
     await_fds(idle + N + SERVED);
     kl_error_quiet(1);
-    assert_int_equal(kl_fdshare_redeem(&ticket, kl_deadline_in_ms(20), &got), ncclRemoteError);
+    assert_int_equal(redeem(&ticket, kl_deadline_in_ms(20), &got), ncclRemoteError);
     for (int i = 0; i < N; i++) close(silent[i]);
-    assert_int_equal(kl_fdshare_redeem(&ticket, soon(), &got), ncclSuccess);
+    assert_int_equal(redeem(&ticket, soon(), &got), ncclSuccess);
     close(got);
     kl_fdshare_withdraw(&ticket);
     close(a);
@@ -160,7 +171,7 @@ static void offer_and_redeem(void *arg)
         int fd = memfd_create("fdshare-test", MFD_CLOEXEC), got = -1;
         struct kl_fd_ticket ticket;
 
-        if (kl_fdshare_offer(fd, &ticket) || kl_fdshare_redeem(&ticket, soon(), &got))
+        if (kl_fdshare_offer(fd, &ticket) || redeem(&ticket, soon(), &got))
             ++*failures;
         else
             *failures += !same_file(fd, got);
@@ -207,7 +218,7 @@ static int redeemer(const char *hex)
     int fd = -1;
 
     from_hex(hex, &ticket, sizeof ticket);
-    ncclResult_t rc = kl_fdshare_redeem(&ticket, soon(), &fd);
+    ncclResult_t rc = redeem(&ticket, soon(), &fd);
     if (!rc && pwrite(fd, "from the child", 14, 0) != 14) return 99;
     return rc;
 }
@@ -251,7 +262,7 @@ static int redeem_as_another_user(const struct kl_fd_ticket *ticket)
     int got = -1;
 
     if (setuid(65534)) return 1;
-    return kl_fdshare_redeem(ticket, soon(), &got) != ncclRemoteError;
+    return redeem(ticket, soon(), &got) != ncclRemoteError;
 }
 
 /* The ticket is right, the user is not: neither side talks to the other. */
@@ -293,7 +304,7 @@ static void a_forked_child_is_another_process(void **state)
     pid_t child = fork();
     assert_int_not_equal(child, -1);
     if (!child) {
-        int got = -1, rc = kl_fdshare_redeem(&ticket, soon(), &got);
+        int got = -1, rc = redeem(&ticket, soon(), &got);
         kl_fdshare_withdraw(&ticket); /* not its own: nothing happens */
         _exit(rc ? rc : !same_file(a, got));
     }
