@@ -2,8 +2,9 @@
 #include "device/host/device.h"
 
 #include "base/atomic.h"
+#include "base/threadlocal.h"
 
-static _Thread_local int asked = -1, chosen = -1;
+static KL_THREAD_LOCAL int asked = -1, chosen = -1;
 static _Atomic int first_adopted = -1; /* for threads that never chose: where the process's work is */
 
 void kl_device_set(int device)

@@ -2,6 +2,7 @@
 #include "device/host/stream.h"
 
 #include "base/error.h"
+#include "base/threadlocal.h"
 #include "device/host/executor.h"
 #include "device/host/backoff.h"
 #include "os/futex.h"
@@ -27,7 +28,7 @@ static struct {
 /* A small number that identifies the calling thread; never 0. */
 static uint32_t thread_number(void)
 {
-    static _Thread_local uint32_t number;
+    static KL_THREAD_LOCAL uint32_t number;
 
     if (!number) number = 1 + kl_fetch_add_relaxed(&registry.threads, 1);
     return number;
@@ -153,7 +154,7 @@ ncclResult_t kl_stream_default(int device, struct kl_stream **stream)
 /* A handle is looked up, never followed: it may be anything. The last one found is usually asked for again. */
 static struct kl_stream *find_stream(const void *handle)
 {
-    static _Thread_local struct kl_stream *last;
+    static KL_THREAD_LOCAL struct kl_stream *last;
 
     if (last != handle)
         for (last = kl_streams_first(); last && last != handle;) last = last->next;
