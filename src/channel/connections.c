@@ -98,7 +98,13 @@ static ncclResult_t add(struct kl_connections *cs, const struct kl_edge *edge, s
     if (!c) return KL_NOMEM("a connection");
     *c = (struct connection){.edge = *edge};
     c->connector = (struct kl_connector){
-        .peer = edge->peer, .sends = edge->sends, .messages = edge->use == KL_EDGE_MESSAGES, .common = &cs->common};
+        .peer = edge->peer,
+        .sends = edge->sends,
+        .messages = edge->use == KL_EDGE_MESSAGES,
+        .shape = &cs->config.shape[edge->use],
+        .number = (uint32_t)edge->channel << 8 | edge->use,
+        .common = &cs->common,
+    };
     *slot_of(cs->table, cs->room, edge) = c;
     cs->used++;
     *added = c;
@@ -117,13 +123,13 @@ static ncclResult_t set_up(struct kl_connections *cs, struct connection *c)
     const struct kl_transport *transport = c->connector.transport;
     struct kl_card card = {.transport = c->transport, .version = KL_CARD_VERSION};
 
-    KL_TRY(transport->setup(&c->connector, &cs->config.shape[c->edge.use], &card));
+    KL_TRY(transport->setup(&c->connector, c->connector.shape, &card));
     return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, TAG_CARD), &card, sizeof card);
 }
 
 static ncclResult_t begin(struct kl_connections *cs, struct connection *c)
 {
-    KL_TRY(cs->config.choose(cs->config.ctx, c->edge.peer, &c->connector.transport, &c->transport));
+    KL_TRY(cs->config.choose(cs->config.ctx, &c->edge, &c->connector, &c->transport));
     KL_TRY(c->edge.sends ? kl_bootstrap_watch(cs->config.bootstrap, c->edge.peer) : set_up(cs, c));
     c->state = BEGUN;
     append(&cs->begun, c);
@@ -191,12 +197,13 @@ static ncclResult_t try_to_send(struct kl_connections *cs, struct connection *c)
     KL_TRY(await(cs, c, TAG_CARD, &c->card, sizeof c->card));
     KL_TRY(check_card(cs, c, &c->card));
     KL_TRY(reach(cs, c, &reply));
+    if (c->connector.transport->progress) return ncclSuccess;
     return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, TAG_REPLY), &reply, sizeof reply);
 }
 
 static ncclResult_t try_to_receive(struct kl_connections *cs, struct connection *c)
 {
-    KL_TRY(await(cs, c, TAG_REPLY, &c->reply, sizeof c->reply));
+    if (!c->connector.transport->progress) KL_TRY(await(cs, c, TAG_REPLY, &c->reply, sizeof c->reply));
     return reach(cs, c, NULL);
 }
 
@@ -331,6 +338,7 @@ ncclResult_t kl_connections_create(const struct kl_connections_config *config, s
         return KL_NOMEM("connections");
     }
     cs->config = *config;
+    cs->common.net = (struct kl_net_home){.net = config->net, .secret = config->net_key, .rank = config->rank};
     clear(&cs->asked);
     clear(&cs->begun);
     *connections = cs;
@@ -417,6 +425,17 @@ int kl_connections_blocked_on(const struct kl_connections *cs)
 
     for (const struct kl_arena *a = cs->arenas; a && peer < 0; a = a->next) peer = kl_arena_blocked_on(a);
     return peer;
+}
+
+const char *kl_connections_loss(const struct kl_connections *cs, int peer)
+{
+    for (size_t i = 0; i < cs->room; i++) {
+        const struct connection *c = cs->table[i];
+        if (!c || c->edge.peer != peer || c->state != READY || !c->connector.transport->loss) continue;
+        const char *loss = c->connector.transport->loss(&c->connector);
+        if (loss) return loss;
+    }
+    return NULL;
 }
 
 int kl_connections_steps(const struct kl_connections *cs)

@@ -35,10 +35,12 @@ struct kl_connections_config {
     int rank, nranks;
     struct kl_fifo_shape shape[2]; /* by enum kl_edge_use */
     int round_peers;               /* NCCL_CONNECT_ROUND_MAX_PEERS */
-    uint64_t patience_ms;          /* with a peer that has answered, until it is mapped */
+    uint64_t patience_ms;          /* with a peer that has answered, until it is connected */
+    const struct kl_net *net;      /* between hosts; NULL: none */
+    struct kl_key net_key;         /* of the communicator, for it */
 
-    /** The transport that joins this rank and a peer, and its index in the table. */
-    ncclResult_t (*choose)(void *ctx, int peer, const struct kl_transport **transport, uint32_t *index);
+    /** Fill in the transport of an edge's connector, for the net the device too; `*index` of the transport in the table. */
+    ncclResult_t (*choose)(void *ctx, const struct kl_edge *edge, struct kl_connector *connector, uint32_t *index);
 
     /** A connector is ready; for the log. NULL: nobody wants to know. */
     void (*tell)(void *ctx, const struct kl_edge *edge, const struct kl_connector *connector);
@@ -71,6 +73,9 @@ enum kl_progress kl_connections_progress(struct kl_connections *cs, ncclResult_t
 
 /** A rank whose card or reply is waited for; -1 if there is none. */
 int kl_connections_blocked_on(const struct kl_connections *cs);
+
+/** Why nothing more comes from a peer that has left; NULL: nobody knows. Lives as long as `cs`. */
+const char *kl_connections_loss(const struct kl_connections *cs, int peer);
 
 /** After a failed operation: nobody reads any more what was lent. Any state. */
 void kl_connections_revoke(struct kl_connections *cs);

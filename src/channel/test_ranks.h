@@ -81,13 +81,14 @@ __attribute__((unused)) static void test_ranks_leave(struct test_ranks *t)
 
 /* ---- connections ---- */
 
-static ncclResult_t test_choose(void *ctx, int peer, const struct kl_transport **transport, uint32_t *index)
+static ncclResult_t test_choose(void *ctx, const struct kl_edge *edge, struct kl_connector *connector, uint32_t *index)
 {
     struct test_rank *me = ctx;
+    const struct kl_transport *t = me->all->transport(me->config.rank, edge->peer);
 
-    *transport = me->all->transport(me->config.rank, peer);
-    if (!*transport) return KL_FAIL(ncclSystemError, "no way from rank %d to rank %d", me->config.rank, peer);
-    for (*index = 0; kl_transports[*index] != *transport;) ++*index;
+    if (!t) return KL_FAIL(ncclSystemError, "no way from rank %d to rank %d", me->config.rank, edge->peer);
+    connector->transport = t;
+    for (*index = 0; kl_transports[*index] != t;) ++*index;
     return ncclSuccess;
 }
 

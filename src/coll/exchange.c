@@ -185,9 +185,28 @@ static void replace(struct kl_exchange *x, size_t i)
     x->active[i] = x->active[--x->n];
 }
 
+/* What this side has to move itself, through a network. */
+static enum kl_progress carry(struct kl_task *t, ncclResult_t *rc)
+{
+    struct kl_connector *c = t->connector;
+    enum kl_progress carried, got;
+
+    if (t->func == KL_FUNC_SEND) {
+        got = kl_message_send(&t->message, c);
+        carried = c->transport->progress(c, rc);
+        if (!*rc && kl_message_send(&t->message, c) == KL_DONE) got = KL_DONE;
+    } else {
+        kl_message_want(&t->message, c);
+        carried = c->transport->progress(c, rc);
+        got = *rc ? KL_DONE : kl_message_recv(&t->message, c, rc);
+    }
+    return *rc ? KL_DONE : got == KL_STALLED ? carried : got;
+}
+
 static enum kl_progress move(struct kl_task *t, ncclResult_t *rc)
 {
     if (!t->connector->ready) return KL_STALLED;
+    if (t->connector->transport->progress) return carry(t, rc);
     if (t->func == KL_FUNC_SEND) return kl_message_send(&t->message, t->connector);
     return kl_message_recv(&t->message, t->connector, rc);
 }

@@ -22,6 +22,11 @@ ncclResult_t kl_links_send(struct kl_links *links, struct kl_connections *cs, in
     return ask(cs, channel, peer, true, &links->send[number]);
 }
 
+static bool is_moved_here(const struct kl_connector *c)
+{
+    return c && c->transport->progress;
+}
+
 bool kl_links_ready(struct kl_links *links)
 {
     bool ready = true;
@@ -30,7 +35,24 @@ bool kl_links_ready(struct kl_links *links)
     for (int i = 0; i < links->nrecv; i++) ready = ready && (!links->recv[i] || links->recv[i]->ready);
     for (int i = 0; i < links->nsend; i++) ready = ready && (!links->send[i] || links->send[i]->ready);
     links->ready = ready && (!links->arena || links->arena->ready);
+    for (int i = 0; i < links->nrecv; i++) links->moved_here |= links->ready && is_moved_here(links->recv[i]);
+    for (int i = 0; i < links->nsend; i++) links->moved_here |= links->ready && is_moved_here(links->send[i]);
     return links->ready;
+}
+
+static bool progress(struct kl_connector *c, ncclResult_t *rc)
+{
+    return is_moved_here(c) && !*rc && c->transport->progress(c, rc) == KL_MOVED;
+}
+
+enum kl_progress kl_links_progress(struct kl_links *links, ncclResult_t *rc)
+{
+    bool moved = false;
+
+    for (int i = 0; i < links->nsend; i++) moved |= progress(links->send[i], rc);
+    for (int i = 0; i < links->nrecv; i++) moved |= progress(links->recv[i], rc);
+    if (*rc) return KL_DONE;
+    return moved ? KL_MOVED : KL_STALLED;
 }
 
 void kl_links_fini(struct kl_links *links)

@@ -74,6 +74,11 @@ static ncclResult_t refuse(const struct kl_message *m, int peer, size_t bytes, b
                    more ? "more than " : "", m->moved + bytes, m->bytes);
 }
 
+void kl_message_want(const struct kl_message *m, struct kl_connector *connector)
+{
+    if (!m->ended && connector->rx.places) kl_fifo_want(&connector->rx, m->data + m->moved, m->bytes - m->moved);
+}
+
 enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector *connector, ncclResult_t *rc)
 {
     struct kl_fifo_rx *rx = &connector->rx;
@@ -91,7 +96,7 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
             if (in) kl_fifo_release(rx); /* a lender waits for its end */
             return KL_DONE;
         }
-        if (bytes) memcpy(message->data + message->moved, in, bytes);
+        if (bytes && in != message->data + message->moved) memcpy(message->data + message->moved, in, bytes);
         kl_fifo_release(rx);
         message->moved += bytes;
         message->ended = !more;

@@ -25,6 +25,9 @@ struct kl_message {
 /** The connector is ready. DONE: the buffer may be reused. */
 enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector);
 
+/** Tell a connector that can place data where the next ones go. */
+void kl_message_want(const struct kl_message *message, struct kl_connector *connector);
+
 /** *rc is set on failure, with DONE. */
 enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector *connector, ncclResult_t *rc);
 

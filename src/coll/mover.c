@@ -2,6 +2,7 @@
 #include "coll/mover.h"
 
 #include "base/error.h"
+#include "coll/links.h"
 
 #include <string.h>
 
@@ -282,15 +283,13 @@ static bool drained(const struct kl_mover *op)
 enum kl_progress kl_mover_progress(void *memory, ncclResult_t *rc)
 {
     struct kl_mover *op = memory;
-    bool moved = false, all = true;
+    bool here = op->links->moved_here, moved = false, all = true;
+    bool carried = here && kl_links_progress(op->links, rc) == KL_MOVED;
 
-    for (int i = 0; i < op->schedule->lanes; i++) {
-        bool over = progress_lane(op, i, &moved, rc);
-        if (*rc) return KL_DONE;
-        all = all && over;
-    }
-    if (all && drained(op)) return KL_DONE;
-    return moved ? KL_MOVED : KL_STALLED;
+    for (int i = 0; i < op->schedule->lanes && !*rc; i++) all &= progress_lane(op, i, &moved, rc);
+    if (here && moved && !*rc) kl_links_progress(op->links, rc);
+    if (*rc || (all && drained(op))) return KL_DONE;
+    return moved || carried ? KL_MOVED : KL_STALLED;
 }
 
 /* ---- diagnosis ---- */

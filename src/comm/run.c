@@ -57,17 +57,25 @@ static ncclResult_t give_up(ncclComm_t comm, const char *what)
                    (unsigned long long)(comm->timeout_ns / 1000000000u), who);
 }
 
+static ncclResult_t say_gone(ncclComm_t comm, const char *what, int peer)
+{
+    const char *loss = kl_connections_loss(comm->connections, peer);
+    char who[128];
+
+    if (loss) return KL_FAIL(ncclRemoteError, "%s: %s", what, loss);
+    return KL_FAIL(ncclRemoteError, "%s: %s destroyed its communicator without taking part", what,
+                   kl_comm_describe(comm, peer, who, sizeof who));
+}
+
 /* Called when nothing moved. The clock is looked at, and the neighbours are, once in some hundred polls. */
 static ncclResult_t check_patience(ncclComm_t comm)
 {
-    char what[64], who[128];
+    char what[64];
 
     if (++comm->stalls % POLLS_PER_LOOK) return ncclSuccess;
     int gone = kl_exec_blocked_on(comm->exec, true);
     name_task(comm, what, sizeof what);
-    if (gone >= 0)
-        return KL_FAIL(ncclRemoteError, "%s: %s destroyed its communicator without taking part", what,
-                       kl_comm_describe(comm, gone, who, sizeof who));
+    if (gone >= 0) return say_gone(comm, what, gone);
     if (!comm->timeout_ns) return ncclSuccess;
     uint64_t now = kl_now_ns();
     if (!comm->stalled_since) comm->stalled_since = now;

@@ -100,6 +100,7 @@ const void *kl_fifo_open_other(struct kl_fifo_rx *rx, struct kl_fifo_line *line,
     if (claim == KL_CLAIM_NONE)
         return *bytes <= rx->shape.slot_bytes ? kl_fifo_slot(rx->fifo, rx->step, &rx->shape) : NULL;
     if (claim == KL_CLAIM_POOL) return open_pooled(rx, line, *bytes);
+    if (claim == KL_CLAIM_PLACED) return rx->places ? *(const void **)(void *)line->payload : NULL;
     if (claim == KL_CLAIM_LINES) return NULL; /* the ranks chose different protocols */
     claim = KL_CLAIM_OFFERED;
     if (!rx->shares_memory || !kl_cas_acq_rel(&line->claim, &claim, KL_CLAIM_READING)) return NULL;

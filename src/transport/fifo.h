@@ -61,6 +61,7 @@ enum kl_fifo_claim {
     KL_CLAIM_NONE,
     KL_CLAIM_LINES,   /* in the flagged lines of the step: the receiver must look for them */
     KL_CLAIM_POOL,    /* in the sender's pool */
+    KL_CLAIM_PLACED,  /* where the receiver wanted them (kl_fifo_want) */
     KL_CLAIM_OFFERED, /* in the sender's own memory, and not read yet; */
     KL_CLAIM_READING, /* being read, or read; */
     KL_CLAIM_REVOKED  /* not to be read any more */
@@ -100,6 +101,7 @@ struct kl_fifo_tx {
     uint64_t direct;    /* steps below this may still carry addresses that the receiver has not finished with */
     struct kl_fifo_shape shape;
     bool shares_memory;   /* direct data is allowed */
+    bool lends_all;       /* the other end is this side's way into a network: nothing is over before it has left */
     struct kl_pool *pool; /* NULL: none */
 };
 
@@ -110,6 +112,10 @@ struct kl_fifo_rx {
     struct kl_fifo_shape shape;
     uint32_t lines_seen;       /* flagged lines of this step that were there at the last look */
     bool shares_memory;        /* addresses are accepted */
+    bool places;               /* the sending side, a transport of this process, puts data where they are wanted */
+    void *want;                /* where those of step want_step go, and what follows of its message; NULL: nobody said */
+    size_t want_bytes;
+    uint64_t want_step;
     const unsigned char *pool; /* the sender's, of pool_bytes; NULL: none */
     size_t pool_bytes;
 };
@@ -204,12 +210,21 @@ static inline void kl_fifo_publish_direct(struct kl_fifo_tx *tx, const void *dat
     tx->direct = tx->step;
 }
 
+/** Hand over `bytes` that lie where the receiver wanted them, at `data`. */
+static inline void kl_fifo_publish_placed(struct kl_fifo_tx *tx, void *data, size_t bytes, bool more)
+{
+    *(void **)(void *)kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload = data;
+    kl_fifo_publish_as(tx, KL_CLAIM_PLACED, bytes, more);
+}
+
 /** Has the receiver finished with all addresses it was given? */
 static inline bool kl_fifo_drained(struct kl_fifo_tx *tx)
 {
-    if (tx->head_seen >= tx->direct) return true;
+    uint64_t lent = tx->lends_all ? tx->step : tx->direct;
+
+    if (tx->head_seen >= lent) return true;
     tx->head_seen = kl_load_acquire(&tx->fifo->head); /* pairs with kl_fifo_release */
-    return tx->head_seen >= tx->direct;
+    return tx->head_seen >= lent;
 }
 
 /** Has the receiver gone without making room for the step that kl_fifo_can_send refuses, or reading what was lent? */
@@ -242,6 +257,14 @@ static inline void kl_fifo_use_pool(struct kl_fifo_rx *rx, const void *pool, siz
     rx->pool = pool;
     rx->pool_bytes = bytes;
     kl_store_release(&rx->fifo->has_pool, 1); /* pairs with kl_fifo_pool_usable */
+}
+
+/** The data of the message that begins with the next step, of up to `bytes`, may be put to `to` at once. If `places`. */
+static inline void kl_fifo_want(struct kl_fifo_rx *rx, void *to, size_t bytes)
+{
+    rx->want = to;
+    rx->want_bytes = bytes;
+    rx->want_step = rx->step;
 }
 
 /** Say that nothing more will be received. */

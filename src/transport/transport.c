@@ -10,6 +10,7 @@
 const struct kl_transport *const kl_transports[] = {
     &kl_transport_p2p,
     &kl_transport_shm,
+    &kl_transport_net,
     NULL,
 };
 
@@ -56,6 +57,7 @@ static const struct {
     [KL_REFUSAL_NOT_MAPPABLE] = {"not_mappable", "host devices cannot map the memory of another process"},
     [KL_REFUSAL_OTHER_MEMORY] = {"other_namespace",
                                  "the processes cannot reach each other (another network namespace)"},
+    [KL_REFUSAL_NO_NETWORK] = {"no_network", "there is no network that reaches both"},
 };
 
 const char *kl_refusal_name(enum kl_refusal refusal, const struct kl_pair_why *why)
@@ -74,7 +76,10 @@ const char *kl_refusal_text(enum kl_refusal refusal, const struct kl_pair_why *w
 
 void kl_connector_revoke(struct kl_connector *connector)
 {
-    if (connector->tx.fifo) kl_fifo_revoke(&connector->tx);
+    if (connector->transport->revoke)
+        connector->transport->revoke(connector);
+    else if (connector->tx.fifo)
+        kl_fifo_revoke(&connector->tx);
 }
 
 void kl_connector_leave(struct kl_connector *connector)
@@ -95,5 +100,6 @@ void kl_common_fini(struct kl_common *common)
     kl_shm_home_free(common->home);
     if (common->pool_offered) kl_fdshare_withdraw(&common->pool_ticket);
     kl_pool_free(common->pool);
+    kl_net_home_fini(&common->net);
     *common = (struct kl_common){.pool = NULL};
 }

@@ -25,6 +25,7 @@
 #include "event/fdshare.h"
 #include "topo/reasons.h"
 #include "transport/fifo.h"
+#include "transport/net/home.h"
 #include "transport/peer.h"
 
 #include <stdbool.h>
@@ -39,6 +40,7 @@ struct kl_pair_why {
 /** What decides which transport joins two ranks. */
 struct kl_pair_facts {
     const struct kl_peer *a, *b;
+    bool network;  /* a net reaches both */
     bool mappable; /* other processes can map the devices' memory: that of GPUs, not of host devices */
     bool ruled;    /* the topology was asked (pair.h); else nothing speaks against anything */
     struct kl_pair_why why;
@@ -52,6 +54,7 @@ enum kl_refusal {
     KL_REFUSAL_SHM,          /* the topology's rule: facts->why.shm */
     KL_REFUSAL_NOT_MAPPABLE, /* the memory of a host device, by another process */
     KL_REFUSAL_OTHER_MEMORY, /* the processes can't hand each other descriptors */
+    KL_REFUSAL_NO_NETWORK,
     KL_TRANSPORT_REFUSALS
 };
 
@@ -68,10 +71,11 @@ struct kl_card {
     union {
         uint64_t number;            /* p2p: of the block, in the common process */
         struct kl_fd_ticket ticket; /* shm */
-        unsigned char room[104];
+        struct kl_net_handle net;
+        unsigned char room[232];
     };
 };
-_Static_assert(sizeof(struct kl_card) == 128, "wire format");
+_Static_assert(sizeof(struct kl_card) == 256, "wire format");
 
 /** What the sender answers. */
 struct kl_card_reply {
@@ -81,12 +85,13 @@ struct kl_card_reply {
 };
 _Static_assert(sizeof(struct kl_card_reply) == 64, "wire format");
 
-enum { KL_CARD_VERSION = 2 };
+enum { KL_CARD_VERSION = 3 };
 
 struct kl_fifo_block; /* p2p: a fifo in ordinary memory, counted by its two users */
 struct kl_shm_region; /* shm: memory of this process that fifos lie in */
 struct kl_shm_map;    /* shm: memory of another process, mapped here once for all its users */
 struct kl_shm_home;   /* shm: where the receiving fifos of messages lie together */
+struct kl_net_link;   /* net: a fifo of this side, and a connection */
 
 /** What the connectors of a communicator have in common. */
 struct kl_common {
@@ -94,6 +99,7 @@ struct kl_common {
     struct kl_pool *pool;     /* of message slots */
     struct kl_fd_ticket pool_ticket;
     bool pool_offered;
+    struct kl_net_home net; /* given by who owns the connectors */
 };
 
 /** Free what is common; no connector is left. */
@@ -105,6 +111,9 @@ struct kl_connector {
     int peer;                             /* rank at the other end */
     bool sends, messages;                 /* for sends and receives: slots come from a pool */
     bool ready;                           /* data may be sent, or received */
+    const struct kl_fifo_shape *shape;    /* what the fifo is to be like */
+    uint32_t number;                      /* which of the connections to this peer, or from it; the same at both ends */
+    int device;                           /* NIC, for the net */
     struct kl_fifo_tx tx;                 /* if it sends */
     struct kl_fifo_rx rx;                 /* if it receives */
     struct kl_common *common;
@@ -115,6 +124,8 @@ struct kl_connector {
     struct kl_shm_map *map, *pool_map;
     struct kl_fd_request *request; /* for a descriptor that is on its way */
     bool settled;                  /* the sender has mapped the region */
+    struct kl_net_link *link;
+    uint64_t deadline; /* until it is connected; 0: not begun */
 };
 
 struct kl_transport {
@@ -127,17 +138,29 @@ struct kl_transport {
     ncclResult_t (*setup)(struct kl_connector *connector, const struct kl_fifo_shape *shape, struct kl_card *card);
 
     /** Sender: map it, attach `connector->tx`, answer. ncclInProgress: call again; `deadline` is when to give up. Never waits. */
-    ncclResult_t (*connect)(struct kl_connector *connector, const struct kl_card *card, uint64_t deadline,
-                            struct kl_card_reply *reply);
+    ncclResult_t (*connect)(struct kl_connector *connector, const struct kl_card *card,
+                            uint64_t deadline, struct kl_card_reply *reply);
 
-    /** Receiver: the sender has mapped it, and this is its answer. As connect. */
+    /** Receiver: the sender has mapped it, and this is its answer. As connect. With `progress`: there is none to wait for. */
     ncclResult_t (*settle)(struct kl_connector *connector, uint64_t deadline, const struct kl_card_reply *reply);
+
+    /**
+     * Move what lies in the fifo of this side, or comes for it. *rc is set on failure, with DONE. NULL: both sides have the same
+     * fifo, which moves by itself.
+     */
+    enum kl_progress (*progress)(struct kl_connector *connector, ncclResult_t *rc);
+
+    /** After a failed operation: touch no memory of users any more. NULL: it is in the fifo what was lent (kl_fifo_revoke). */
+    void (*revoke)(struct kl_connector *connector);
+
+    /** Why nothing more comes, where the sender has left; NULL if that is not known. NULL: it never is. */
+    const char *(*loss)(const struct kl_connector *connector);
 
     /** Either side, in any state, also after one of the above has failed. The memory lives until both sides have freed theirs. */
     void (*free)(struct kl_connector *connector);
 };
 
-extern const struct kl_transport kl_transport_p2p, kl_transport_shm;
+extern const struct kl_transport kl_transport_p2p, kl_transport_shm, kl_transport_net;
 
 /** In order of preference; ends with NULL. */
 extern const struct kl_transport *const kl_transports[];

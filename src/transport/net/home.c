@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/net/home.h"
+
+#include "base/error.h"
+
+ncclResult_t kl_net_home_listen(struct kl_net_home *home, int device, const struct kl_net_handle **handle)
+{
+    const struct kl_net_end me = {.secret = home->secret, .rank = home->rank, .peer = -1};
+
+    if (device < 0 || device >= KL_NET_DEVICES)
+        return KL_FAIL(ncclInternalError, "network device %d: at most %d are used", device, KL_NET_DEVICES);
+    if (!home->device[device].listener)
+        KL_TRY(home->net->listen(device, &me, &home->device[device].handle, &home->device[device].listener));
+    *handle = &home->device[device].handle;
+    return ncclSuccess;
+}
+
+void kl_net_home_fini(struct kl_net_home *home)
+{
+    for (int i = 0; i < KL_NET_DEVICES; i++)
+        if (home->device[i].listener) home->net->close_listen(home->device[i].listener);
+    kl_key_wipe(&home->secret);
+    *home = (struct kl_net_home){.net = NULL};
+}

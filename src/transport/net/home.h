@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * home.h - what the network connectors of a communicator have in common: the net, its keys, a listener per device.
+ *
+ * Threads: as connectors: one at a time.
+ */
+#ifndef KL_TRANSPORT_NET_HOME_H
+#define KL_TRANSPORT_NET_HOME_H
+
+#include "net/net.h"
+
+enum { KL_NET_DEVICES = 32 };
+
+struct kl_net_home {
+    const struct kl_net *net; /* NULL: there is none */
+    struct kl_key secret;     /* of the communicator */
+    int rank;
+    struct {
+        void *listener; /* NULL until the first connection */
+        struct kl_net_handle handle;
+    } device[KL_NET_DEVICES];
+};
+
+/** The listener of a device, made at first use. */
+ncclResult_t kl_net_home_listen(struct kl_net_home *home, int device, const struct kl_net_handle **handle);
+
+/** Close the listeners, and forget the keys. */
+void kl_net_home_fini(struct kl_net_home *home);
+
+#endif

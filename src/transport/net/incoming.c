@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** incoming.c - the receiver's half of link.h: messages become steps of the fifo. */
+#include "transport/net/link.h"
+
+#include "base/error.h"
+#include "transport/lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct kl_net_step *step_at(struct kl_net_link *l, uint64_t step)
+{
+    return &l->step[step % KL_NET_IN_FLIGHT];
+}
+
+static struct kl_fifo_line *line_at(const struct kl_net_link *l, uint64_t step)
+{
+    return kl_fifo_line(l->fifo, step, &l->in.shape);
+}
+
+/* ---- the first message ---- */
+
+static bool has_room(struct kl_net_link *l)
+{
+    if (l->expected - l->in.head_seen >= l->in.shape.nslots)
+        l->in.head_seen = kl_load_acquire(&l->fifo->head); /* pairs with kl_fifo_release */
+    return l->expected - l->in.head_seen < l->in.shape.nslots && l->expected - l->in.step < KL_NET_IN_FLIGHT;
+}
+
+static ncclResult_t ask_first(struct kl_net_link *l, struct kl_net_step *s)
+{
+    const struct kl_net_recv recv = {.data = &line_at(l, l->expected)->signature, .bytes = KL_WIRE_MOST};
+
+    if (!has_room(l)) return ncclSuccess;
+    KL_TRY(l->net->irecv(l->connection, 1, &recv, &s->first));
+    if (s->first) s->state = KL_NET_ASKED;
+    return ncclSuccess;
+}
+
+/* Of an untrusted peer: what it says is checked before it is used. */
+static ncclResult_t read_first(struct kl_net_link *l, struct kl_net_step *s, size_t size)
+{
+    struct kl_fifo_line *line = line_at(l, l->expected);
+    size_t bytes = line->bytes & ~KL_FIFO_MORE;
+    uint32_t kind = kl_load_relaxed(&line->claim);
+    bool inside = bytes <= KL_FIFO_INLINE;
+
+    if (size != sizeof s->wire + (inside ? bytes : 0) || kind >= KL_WIRE_KINDS || (inside && kind != KL_WIRE_SLOT) ||
+        (kind == KL_WIRE_LINES && (bytes > KL_LINES_BYTES || !l->in.shape.ll_bytes)))
+        return KL_FAIL(ncclRemoteError, "a network message of %zu bytes is not the beginning of a step", size);
+    *s = (struct kl_net_step){
+        .state = inside ? KL_NET_COMPLETE : KL_NET_ARRIVED,
+        .bytes = inside ? 0 : bytes,
+        .wire = {.bytes = line->bytes, .kind = kind},
+    };
+    return ncclSuccess;
+}
+
+/* The connection has ended where it may: nothing more comes. Whoever waits for more asks why. */
+static ncclResult_t lose(struct kl_net_link *l, ncclResult_t rc)
+{
+    if (rc != ncclRemoteError) return rc;
+    l->loss = strdup(kl_error_text());
+    if (!l->loss) return KL_NOMEM("the reason of a lost connection");
+    kl_store_release(&l->fifo->sender_left, 1); /* pairs with kl_fifo_sender_gone */
+    return ncclSuccess;
+}
+
+static ncclResult_t take_first(struct kl_net_link *l, struct kl_net_step *s)
+{
+    size_t size;
+    bool done;
+    int quiet = kl_error_quiet(1);
+    ncclResult_t rc = l->net->test(s->first, &done, &size);
+
+    kl_error_quiet(quiet);
+    if (rc) return lose(l, rc);
+    if (!done) return ncclSuccess;
+    s->first = NULL;
+    return read_first(l, s, size);
+}
+
+/* ---- where the data go ---- */
+
+static void begin_in_place(struct kl_net_link *l, const struct kl_fifo_rx *rx)
+{
+    if (!rx->want || rx->want_step != l->expected) return;
+    l->place.step = l->expected;
+    l->place.to = rx->want;
+    l->place.left = rx->want_bytes;
+}
+
+/* Where the message goes that this step is of. One that does not fit is published as it is, without data, to be refused. */
+static void put_in_place(struct kl_net_link *l, struct kl_net_step *s)
+{
+    bool fits = s->bytes <= l->place.left, more = s->wire.bytes & KL_FIFO_MORE;
+
+    s->in_place = true;
+    s->data = l->place.to;
+    if (!fits) s->state = KL_NET_COMPLETE;
+    l->place.step++;
+    l->place.to += fits ? s->bytes : 0;
+    l->place.left = fits && more ? l->place.left - s->bytes : 0;
+}
+
+static void find_place(struct kl_net_link *l, struct kl_net_step *s, const struct kl_fifo_rx *rx)
+{
+    if (s->wire.kind == KL_WIRE_SLOT) begin_in_place(l, rx);
+    if (l->place.left && l->place.step == l->expected && s->wire.kind == KL_WIRE_SLOT)
+        put_in_place(l, s);
+    else if (s->bytes <= l->in.shape.slot_bytes)
+        s->data = kl_fifo_slot(l->fifo, l->expected, &l->in.shape);
+}
+
+static ncclResult_t ask_data(struct kl_net_link *l, struct kl_net_step *s, const struct kl_fifo_rx *rx)
+{
+    if (!s->data) find_place(l, s, rx);
+    if (!s->data || s->state == KL_NET_COMPLETE) return ncclSuccess;
+    const struct kl_net_recv recv = {.data = s->data, .bytes = s->bytes};
+    KL_TRY(l->net->irecv(l->connection, 1, &recv, &s->second));
+    if (s->second) s->state = KL_NET_ASKED_DATA;
+    return ncclSuccess;
+}
+
+static ncclResult_t take_data(const struct kl_net_link *l, struct kl_net_step *s)
+{
+    size_t size;
+    bool done;
+
+    KL_TRY(l->net->test(s->second, &done, &size));
+    if (!done) return ncclSuccess;
+    s->second = NULL;
+    s->state = KL_NET_COMPLETE;
+    if (size == s->bytes) return ncclSuccess;
+    return KL_FAIL(ncclRemoteError, "a network message has %zu bytes where %zu were announced", size, s->bytes);
+}
+
+/* ---- progress ---- */
+
+/* The step whose first message comes next; true: it is the turn of another one. */
+static bool receive_step(struct kl_net_link *l, const struct kl_fifo_rx *rx, ncclResult_t *rc)
+{
+    struct kl_net_step *s = step_at(l, l->expected);
+
+    if (l->loss) return false;
+    if (s->state == KL_NET_IDLE) *rc = ask_first(l, s);
+    if (!*rc && s->state == KL_NET_ASKED) *rc = take_first(l, s);
+    if (!*rc && s->state == KL_NET_ARRIVED) *rc = ask_data(l, s, rx);
+    if (*rc || (s->state != KL_NET_ASKED_DATA && s->state != KL_NET_COMPLETE)) return false;
+    l->expected++;
+    return true;
+}
+
+static void publish(struct kl_net_link *l, const struct kl_net_step *s)
+{
+    size_t bytes = s->wire.bytes & ~KL_FIFO_MORE;
+    bool more = s->wire.bytes & KL_FIFO_MORE;
+
+    if (s->wire.kind == KL_WIRE_LINES)
+        kl_lines_publish(&l->in, s->data, bytes, false);
+    else if (s->in_place)
+        kl_fifo_publish_placed(&l->in, s->data, bytes, more);
+    else
+        kl_fifo_publish(&l->in, bytes, more);
+}
+
+static bool publish_steps(struct kl_net_link *l, ncclResult_t *rc)
+{
+    bool moved = false;
+
+    for (; l->in.step < l->expected; moved = true) {
+        struct kl_net_step *s = step_at(l, l->in.step);
+        if (s->state == KL_NET_ASKED_DATA && (*rc = take_data(l, s))) return moved;
+        if (s->state != KL_NET_COMPLETE) return moved;
+        s->state = KL_NET_IDLE;
+        publish(l, s);
+    }
+    return moved;
+}
+
+enum kl_progress kl_net_incoming_progress(struct kl_net_link *l, const struct kl_fifo_rx *rx, ncclResult_t *rc)
+{
+    bool moved = false;
+
+    if (l->cancelled) return KL_STALLED;
+    while (!*rc && receive_step(l, rx, rc)) moved = true;
+    if (!*rc) moved |= publish_steps(l, rc);
+    if (*rc) return KL_DONE;
+    return moved ? KL_MOVED : KL_STALLED;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * link.h - one half of a connection through a network: a fifo in own memory, and what moves its steps over the net.
+ *
+ *      sender                                                                   receiver
+ *      algorithm -> fifo -> kl_net_outgoing_progress  ~~~>  kl_net_incoming_progress -> fifo -> algorithm
+ *
+ * Sender: a step that was published is sent from where it lies: its line, its slot, or the memory that was lent; it is
+ * released when the net has taken it. Receiver: a step is received in its line and slot, or where the receiver wants it, and
+ * then published. So data are copied by the kernel only, and a step of up to 104 bytes is one message.
+ *
+ * Threads: one at a time: whoever waits for the algorithm.
+ */
+#ifndef KL_TRANSPORT_NET_LINK_H
+#define KL_TRANSPORT_NET_LINK_H
+
+#include "device/host/stream.h"
+#include "net/net.h"
+#include "transport/fifo.h"
+#include "transport/net/wire.h"
+
+enum { KL_NET_IN_FLIGHT = 8 }; /* steps; the net takes two requests for each */
+
+/** How far a step has come. Sender: IDLE, WHOLE. Receiver: IDLE, ASKED, ARRIVED, ASKED_DATA, COMPLETE. */
+enum kl_net_state {
+    KL_NET_IDLE,
+    KL_NET_WHOLE,      /* it was published, and its data are all there */
+    KL_NET_ASKED,      /* the first message is being received */
+    KL_NET_ARRIVED,    /* it came; it is not known yet where the data go */
+    KL_NET_ASKED_DATA, /* they are being received */
+    KL_NET_COMPLETE
+};
+
+struct kl_net_step {
+    enum kl_net_state state;
+    struct kl_wire wire;   /* sender: the first message of two */
+    void *first, *second;  /* requests; NULL: not taken yet, or done */
+    void *data;            /* of the second message; NULL: there is none */
+    size_t bytes;          /* of it */
+    bool in_place;         /* received where the receiver wants it, not in the slot */
+};
+
+struct kl_net_link {
+    const struct kl_net *net;
+    void *connection; /* NULL: not there yet, or (not `connected`) an attempt */
+    bool connected, cancelled;
+    struct kl_fifo *fifo; /* own memory */
+    size_t mapped;        /* bytes */
+    struct kl_net_step step[KL_NET_IN_FLIGHT];
+
+    /* sender: steps [released, out.step) are with the net */
+    struct kl_fifo_rx out; /* the net's view of the fifo */
+    uint64_t released;
+
+    /* receiver: steps [in.step, expected) are on their way */
+    struct kl_fifo_tx in; /* the net's view of the fifo */
+    uint64_t expected;    /* the step whose first message comes next */
+    struct {              /* where the steps of a message go that was begun in place */
+        uint64_t step;    /* next, if `left` */
+        char *to;
+        size_t left;
+    } place;
+    char *loss; /* why nothing more comes; NULL: it may */
+};
+
+/** With memory for a fifo of this shape. */
+ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_shape *shape, bool sends,
+                                struct kl_net_link **link);
+
+/** After a failure: no memory that was lent is touched any more. */
+void kl_net_link_cancel(struct kl_net_link *link);
+
+void kl_net_link_free(struct kl_net_link *link, bool sends);
+
+/** Go on. *rc is set on failure, with DONE. */
+enum kl_progress kl_net_outgoing_progress(struct kl_net_link *link, ncclResult_t *rc);
+
+/**
+ * The same; `rx` is the algorithm's view of the fifo, which says where it wants data. A connection that ends between two steps
+ * is no failure yet: the sender has left.
+ */
+enum kl_progress kl_net_incoming_progress(struct kl_net_link *link, const struct kl_fifo_rx *rx, ncclResult_t *rc);
+
+#endif

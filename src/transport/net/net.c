@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * net.c - ranks of different hosts: a fifo at each end, and a network between them.
+ *
+ * The receiver's card tells where it listens; both then see to their ends of the connection, so there is no reply to wait for.
+ */
+#include "base/error.h"
+#include "transport/net/link.h"
+#include "transport/transport.h"
+
+static enum kl_refusal net_refuses(const struct kl_pair_facts *facts)
+{
+    return facts->network ? KL_REFUSAL_NONE : KL_REFUSAL_NO_NETWORK;
+}
+
+static struct kl_net_end end_of(const struct kl_connector *c, uint64_t deadline)
+{
+    const struct kl_net_home *home = &c->common->net;
+
+    return (struct kl_net_end){
+        .secret = home->secret, .rank = home->rank, .peer = c->peer, .id = c->number, .deadline = deadline};
+}
+
+static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape *shape, struct kl_card *card)
+{
+    struct kl_net_home *home = &c->common->net;
+    const struct kl_net_handle *handle;
+
+    KL_TRY(kl_net_home_listen(home, c->device, &handle));
+    KL_TRY(kl_net_link_create(home->net, shape, false, &c->link));
+    card->net = *handle;
+    KL_TRY(kl_fifo_attach_rx(&c->rx, c->link->fifo, c->link->mapped, false));
+    c->rx.places = true;
+    return ncclSuccess;
+}
+
+static ncclResult_t net_connect(struct kl_connector *c, const struct kl_card *card,
+                                uint64_t deadline, struct kl_card_reply *reply)
+{
+    const struct kl_net *net = c->common->net.net;
+
+    (void)reply;
+    if (!c->link) KL_TRY(kl_net_link_create(net, c->shape, true, &c->link));
+    if (!c->deadline) c->deadline = deadline;
+    const struct kl_net_end me = end_of(c, c->deadline);
+    KL_TRY(net->connect(c->device, &me, &card->net, &c->link->connection));
+    c->link->connected = true;
+    KL_TRY(kl_fifo_attach_tx(&c->tx, c->link->fifo, c->link->mapped, true));
+    c->tx.lends_all = true;
+    return ncclSuccess;
+}
+
+static ncclResult_t net_settle(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
+{
+    const struct kl_net_home *home = &c->common->net;
+
+    (void)reply;
+    if (!c->deadline) c->deadline = deadline;
+    const struct kl_net_end me = end_of(c, c->deadline);
+    KL_TRY(home->net->accept(home->device[c->device].listener, &me, &c->link->connection));
+    c->link->connected = true;
+    return ncclSuccess;
+}
+
+static enum kl_progress net_progress(struct kl_connector *c, ncclResult_t *rc)
+{
+    return c->sends ? kl_net_outgoing_progress(c->link, rc) : kl_net_incoming_progress(c->link, &c->rx, rc);
+}
+
+static void net_revoke(struct kl_connector *c)
+{
+    kl_net_link_cancel(c->link);
+}
+
+static const char *net_loss(const struct kl_connector *c)
+{
+    return c->link->loss;
+}
+
+static void net_free(struct kl_connector *c)
+{
+    kl_net_link_free(c->link, c->sends);
+}
+
+const struct kl_transport kl_transport_net = {
+    .name = "NET",
+    .via = "NET",
+    .refuses = net_refuses,
+    .setup = net_setup,
+    .connect = net_connect,
+    .settle = net_settle,
+    .progress = net_progress,
+    .revoke = net_revoke,
+    .loss = net_loss,
+    .free = net_free,
+};

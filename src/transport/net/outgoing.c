@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** outgoing.c - the sender's half of link.h: steps of the fifo become messages. */
+#include "transport/net/link.h"
+
+#include "transport/lines.h"
+
+static struct kl_net_step *step_at(struct kl_net_link *l, uint64_t step)
+{
+    return &l->step[step % KL_NET_IN_FLIGHT];
+}
+
+/* ---- a step that was published ---- */
+
+static bool fits_in_line(const struct kl_fifo_line *line)
+{
+    return (line->bytes & ~KL_FIFO_MORE) <= KL_FIFO_INLINE;
+}
+
+/* Where the data are. The slot of a step in flagged lines is not in use: they are gathered in it. NULL: not there, or revoked. */
+static const void *find_data(struct kl_net_link *l, const struct kl_fifo_line *line, size_t *bytes)
+{
+    bool more;
+
+    if (kl_load_relaxed(&line->claim) != KL_CLAIM_LINES) return kl_fifo_open(&l->out, bytes, &more);
+    if (!kl_lines_ready(&l->out)) return NULL;
+    return kl_lines_open(&l->out, kl_fifo_slot(l->fifo, l->out.step, &l->out.shape), bytes);
+}
+
+/* Is the next step here, with all its data? */
+static bool open_step(struct kl_net_link *l, struct kl_net_step *s)
+{
+    struct kl_fifo_line *line = kl_fifo_line(l->fifo, l->out.step, &l->out.shape);
+
+    if (l->out.step - l->released >= KL_NET_IN_FLIGHT || !kl_fifo_ready(&l->out)) return false;
+    *s = (struct kl_net_step){.state = KL_NET_IDLE};
+    if (!fits_in_line(line)) {
+        bool lines = kl_load_relaxed(&line->claim) == KL_CLAIM_LINES;
+        const void *data = find_data(l, line, &s->bytes);
+        if (!data) return false;
+        s->data = (void *)(uintptr_t)data; /* only read */
+        s->wire = (struct kl_wire){line->signature, line->bytes, lines ? KL_WIRE_LINES : KL_WIRE_SLOT};
+    }
+    s->state = KL_NET_WHOLE;
+    return true;
+}
+
+/* ---- its messages ---- */
+
+static ncclResult_t send_first(struct kl_net_link *l, struct kl_net_step *s)
+{
+    struct kl_fifo_line *line = kl_fifo_line(l->fifo, l->out.step, &l->out.shape);
+
+    if (s->first) return ncclSuccess;
+    if (s->data) return l->net->isend(l->connection, &s->wire, sizeof s->wire, 0, NULL, &s->first);
+    return l->net->isend(l->connection, &line->signature, sizeof s->wire + (line->bytes & ~KL_FIFO_MORE), 0, NULL, &s->first);
+}
+
+static ncclResult_t send_second(struct kl_net_link *l, struct kl_net_step *s)
+{
+    if (!s->first || !s->data) return ncclSuccess;
+    return l->net->isend(l->connection, s->data, s->bytes, 0, NULL, &s->second);
+}
+
+/* Give the net what it takes. */
+static bool send_steps(struct kl_net_link *l, ncclResult_t *rc)
+{
+    bool moved = false;
+
+    for (;; moved = true) {
+        struct kl_net_step *s = step_at(l, l->out.step);
+        if (s->state != KL_NET_WHOLE && !open_step(l, s)) return moved;
+        if ((*rc = send_first(l, s)) || (*rc = send_second(l, s))) return moved;
+        if (!s->first || (s->data && !s->second)) return moved;
+        s->state = KL_NET_COMPLETE;
+        l->out.step++;
+    }
+}
+
+static ncclResult_t test(const struct kl_net_link *l, void **request)
+{
+    bool done = true;
+
+    if (*request) {
+        ncclResult_t rc = l->net->test(*request, &done, NULL);
+        if (rc) return rc;
+    }
+    if (done) *request = NULL;
+    return ncclSuccess;
+}
+
+/* Give back what was sent. */
+static bool release_steps(struct kl_net_link *l, ncclResult_t *rc)
+{
+    bool moved = false;
+
+    for (; l->released < l->out.step; moved = true) {
+        struct kl_net_step *s = step_at(l, l->released);
+        if ((*rc = test(l, &s->first)) || (*rc = test(l, &s->second)) || s->first || s->second) return moved;
+        s->state = KL_NET_IDLE;
+        kl_store_release(&l->fifo->head, ++l->released); /* pairs with kl_fifo_can_send and kl_fifo_drained */
+    }
+    return moved;
+}
+
+enum kl_progress kl_net_outgoing_progress(struct kl_net_link *l, ncclResult_t *rc)
+{
+    if (l->cancelled) return KL_STALLED;
+    bool moved = send_steps(l, rc);
+    if (!*rc) moved |= release_steps(l, rc);
+    if (*rc) return KL_DONE;
+    return moved ? KL_MOVED : KL_STALLED;
+}
