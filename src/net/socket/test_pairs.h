@@ -34,8 +34,9 @@ struct setting {
 static inline int run_under(const struct setting *s, int (*tests)(void))
 {
     int status = -1;
-    pid_t pid = fork();
 
+    fflush(stdout);
+    pid_t pid = fork();
     if (!pid) {
         printf("---- %s\n", s->name);
         setenv("NCCL_SOCKET_IFNAME", s->interface, 1);
