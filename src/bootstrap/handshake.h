@@ -28,7 +28,7 @@
 #define KL_ANSWER_BYTES (8 + KL_PROOF_BYTES)
 #define KL_NO_RANK      UINT32_MAX
 
-enum kl_connection_type { KL_CONNECTION_ROOT = 1, KL_CONNECTION_PEER };
+enum kl_connection_type { KL_CONNECTION_ROOT = 1, KL_CONNECTION_PEER, KL_CONNECTION_NET };
 
 enum kl_side { KL_CALLER = 1, KL_HOST };
 

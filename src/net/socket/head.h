@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * head.h - what stands before the data of a frame.
+ *
+ *      0           8      12     16               24
+ *     +-----------+------+------+----------------+
+ *     | bytes     | tag  | kind | sequence       |   little-endian; sealed as seal.h describes
+ *     +-----------+------+------+----------------+
+ *
+ * The sequence counts the frames of one direction of one socket from 0.
+ */
+#ifndef KL_NET_SOCKET_HEAD_H
+#define KL_NET_SOCKET_HEAD_H
+
+#include "net/socket/seal.h"
+
+#define KL_HEAD_MAX_BYTES ((uint64_t)1 << 40) /* of a message */
+
+enum kl_head_kind {
+    KL_HEAD_MESSAGE = 1, /* its data follow */
+    KL_HEAD_SPREAD,      /* its data go over the lanes */
+    KL_HEAD_PART,        /* on a lane: the part that is next there */
+    KL_HEAD_TOO_LARGE,   /* to the sender, twice: the size of its message, and what was posted for that */
+    KL_HEAD_KINDS
+};
+
+struct kl_head {
+    uint64_t bytes; /* of the data, or as the kind says */
+    uint32_t tag;
+    uint32_t kind; /* enum kl_head_kind */
+    uint64_t sequence;
+};
+
+void kl_head_encode(const struct kl_head *head, unsigned char plain[KL_SEAL_PLAIN_HEAD]);
+
+/** False: no such kind, or longer than any message. */
+bool kl_head_decode(const unsigned char plain[KL_SEAL_PLAIN_HEAD], struct kl_head *head);
+
+#endif

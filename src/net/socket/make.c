@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/socket/make.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+
+#include <stdlib.h>
+
+/* ---- both ---- */
+
+/* Give the connection an open socket. */
+static ncclResult_t attach(struct kl_connection *c, int i, struct kl_opening *o)
+{
+    struct kl_key session = kl_terms_session_key(&o->handshake);
+    const struct kl_terms *listeners = o->side == KL_CALLER ? &o->theirs : &o->mine;
+    ncclResult_t rc = kl_connection_attach(c, i, o->fd, (enum kl_cipher)listeners->ciphers, &session);
+
+    o->fd = -1; /* it is the connection's, whatever has become of it */
+    kl_key_wipe(&session);
+    return rc;
+}
+
+static void log_made(const struct kl_connection *c)
+{
+    KL_INFO(KL_NET, "NET/Socket : rank %d %s rank %d at %s, %d socket%s, %d thread%s%s", c->rank,
+            c->sends ? "sends to" : "receives from", c->peer, c->where, 1 + c->shape.lanes,
+            kl_plural(1 + c->shape.lanes), c->shape.threads, kl_plural(c->shape.threads),
+            c->lane[0].out.seal.cipher ? ", encrypted" : "");
+}
+
+/* ---- sender ---- */
+
+/* The number of an interface means something on its own host only. */
+static union kl_address as_seen_from(const struct kl_socket_device *device, union kl_address address)
+{
+    if (kl_address_is_link_local(&address)) address.v6.sin6_scope_id = if_nametoindex(device->netif.name);
+    return address;
+}
+
+static ncclResult_t begin(int device, const struct kl_net_end *me, const struct kl_net_handle *handle,
+                          struct kl_connection **connection)
+{
+    const struct kl_socket_devices *all = kl_socket_devices();
+    struct kl_attempt_plan plan = {.me = me, .retry = all->retry, .crypt = all->params.crypt};
+    const struct kl_socket_device *d;
+    struct kl_connection *c;
+
+    KL_TRY(kl_socket_device_find(device, &d));
+    if (!kl_terms_get_handle(handle, &plan.address))
+        return KL_FAIL(ncclInvalidArgument,
+                       "rank %d cannot connect with rank %d: the handle is not one of NET/Socket of this version",
+                       me->rank, me->peer);
+    plan.address = as_seen_from(d, plan.address);
+    plan.lanes = d->shape.lanes;
+    KL_TRY(kl_connection_create(true, me, d->shape, &c));
+    ncclResult_t rc = kl_attempt_create(&plan, &c->attempt);
+    if (rc)
+        kl_connection_free(c);
+    else
+        *connection = c;
+    return rc;
+}
+
+static ncclResult_t go_on(struct kl_connection *c)
+{
+    KL_TRY(kl_attempt_move(c->attempt));
+    for (int i = 0; i <= c->shape.lanes; i++) KL_TRY(attach(c, i, kl_attempt_opening(c->attempt, i)));
+    kl_attempt_free(c->attempt);
+    c->attempt = NULL;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_make_send(int device, const struct kl_net_end *me, const struct kl_net_handle *handle,
+                          struct kl_connection **connection)
+{
+    if (!*connection) KL_TRY(begin(device, me, handle, connection));
+    ncclResult_t rc = go_on(*connection);
+    if (!rc) log_made(*connection);
+    if (rc && rc != ncclInProgress) {
+        kl_connection_free(*connection);
+        *connection = NULL;
+    }
+    return rc;
+}
+
+/* ---- receiver ---- */
+
+static ncclResult_t not_here(const struct kl_door *door, const struct kl_net_end *me)
+{
+    if (!kl_deadline_passed(me->deadline)) return ncclInProgress;
+    return KL_FAIL(ncclRemoteError,
+                   "rank %d has waited for a connection of rank %d, which has not come before the deadline",
+                   kl_door_rank(door), me->peer);
+}
+
+static ncclResult_t crypt_differs(const struct kl_door *door, const struct kl_arrival *a)
+{
+    bool ours = kl_socket_devices()->params.crypt;
+
+    return KL_FAIL(
+        ncclInvalidUsage,
+        "rank %d cannot accept rank %u: KOLO_NET_CRYPT is %s at rank %d and %s at rank %u; set it alike on all "
+        "ranks",
+        kl_door_rank(door), a->peer, ours ? "on" : "off", kl_door_rank(door), ours ? "off" : "on", a->peer);
+}
+
+/* How many sockets there are is the sender's choice, how many threads move them ours. */
+static ncclResult_t connection_of(const struct kl_door *door, const struct kl_net_end *me, struct kl_arrival *a,
+                                  struct kl_connection **connection)
+{
+    struct kl_socket_shape shape = {.threads = kl_door_threads(door), .lanes = a->n - 1};
+    struct kl_connection *c;
+    ncclResult_t rc = ncclSuccess;
+
+    if (a->disagrees) return crypt_differs(door, a);
+    KL_TRY(kl_connection_create(false, me, shape, &c));
+    for (int i = 0; i < a->n && !rc; i++) rc = attach(c, i, &a->opening[i]);
+    if (rc)
+        kl_connection_free(c);
+    else
+        *connection = c;
+    return rc;
+}
+
+ncclResult_t kl_make_recv(struct kl_door *door, const struct kl_net_end *me, struct kl_connection **connection)
+{
+    KL_TRY(kl_door_move(door));
+    struct kl_arrival *a = kl_door_take(door, (unsigned)me->peer, me->id);
+    if (!a) return not_here(door, me);
+    ncclResult_t rc = connection_of(door, me, a, connection);
+    kl_arrival_free(a);
+    if (!rc) log_made(*connection);
+    return rc;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** make.h - connections out of sockets: the sender's connect, the receiver's accept. As net.h describes them. */
+#ifndef KL_NET_SOCKET_MAKE_H
+#define KL_NET_SOCKET_MAKE_H
+
+#include "net/socket/connection.h"
+#include "net/socket/door.h"
+
+ncclResult_t kl_make_send(int device, const struct kl_net_end *me, const struct kl_net_handle *handle,
+                          struct kl_connection **connection);
+ncclResult_t kl_make_recv(struct kl_door *door, const struct kl_net_end *me, struct kl_connection **connection);
+
+#endif

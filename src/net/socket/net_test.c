@@ -1,0 +1,732 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections over sockets: messages of all sizes, order and tags, errors, deadlines, sleeping. */
+#include "net/socket/test_pairs.h"
+
+#include "net/socket/terms.h"
+#include "os/socket.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+
+/* ---- messages ---- */
+
+static const size_t sizes[] = {0,
+                               1,
+                               7,
+                               8,
+                               39,
+                               40,
+                               4015,
+                               4016,
+                               4017,
+                               4055,
+                               4056,
+                               4057,
+                               4096,
+                               32767,
+                               32768,
+                               32769,
+                               65536,
+                               65553,
+                               98304,
+                               99991,
+                               131071,
+                               131072,
+                               131073,
+                               (1 << 20) - 1,
+                               (1 << 20) + 3,
+                               (5 << 20) + 17};
+
+static void every_size_arrives(void **state)
+{
+    enum { MOST = (5 << 20) + 17 };
+    unsigned char *from = malloc(MOST), *to = malloc(MOST + 1);
+    struct pair p;
+
+    (void)state;
+    pair_open(&p);
+    for (unsigned i = 0; i < 2 * sizeof sizes / sizeof sizes[0]; i++) {
+        size_t bytes = sizes[i / 2], came[2] = {0};
+        void *both[2];
+
+        fill(from, bytes, i);
+        memset(to, 0, bytes + 1);
+        if (i % 2) both[0] = post_recv(p.recv, to, bytes, 3);
+        both[1] = post_send(p.send, from, bytes, 3);
+        if (!(i % 2)) both[0] = post_recv(p.recv, to, bytes, 3);
+        assert_int_equal(finish(both, 2, came), ncclSuccess);
+        assert_int_equal(came[0], bytes);
+        assert_int_equal(came[1], bytes);
+        assert_true(filled(to, bytes, i));
+        assert_int_equal(to[bytes], 0);
+    }
+    pair_close(&p);
+    free(from);
+    free(to);
+}
+
+static void many_are_outstanding(void **state)
+{
+    enum { N = KL_NET_REQUESTS, ROUNDS = 12, MOST = 300000 };
+    unsigned char *from = malloc((size_t)N * MOST), *to = malloc((size_t)N * MOST);
+    void *request[2 * N];
+    struct pair p;
+
+    (void)state;
+    pair_open(&p);
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t came[2 * N];
+        void *more;
+
+        for (int i = 0; i < N; i++) {
+            size_t bytes = (size_t)(i * 9371 * (round % 4)) % MOST;
+            fill(from + (size_t)i * MOST, bytes, (unsigned)(round * N + i));
+            request[i] = post_send(p.send, from + (size_t)i * MOST, bytes, 0);
+            request[N + i] = post_recv(p.recv, to + (size_t)i * MOST, MOST, 0);
+        }
+        assert_int_equal(net->isend(p.send, from, 1, 0, NULL, &more), ncclSuccess);
+        assert_null(more);
+        assert_int_equal(net->irecv(p.recv, 1, &(struct kl_net_recv){.data = to, .bytes = 1}, &more), ncclSuccess);
+        assert_null(more);
+        assert_int_equal(finish(request, 2 * N, came), ncclSuccess);
+        for (int i = 0; i < N; i++) {
+            assert_int_equal(came[N + i], (size_t)(i * 9371 * (round % 4)) % MOST);
+            assert_true(filled(to + (size_t)i * MOST, came[N + i], (unsigned)(round * N + i)));
+        }
+    }
+    pair_close(&p);
+    free(from);
+    free(to);
+}
+
+static void tags_find_their_receives(void **state)
+{
+    static const int order[] = {5, 2, 7, 0, 2, 5};
+    unsigned char to[8][64];
+    struct kl_net_recv recvs[8];
+    size_t came[8];
+    struct pair p;
+    void *send, *recv, *all;
+    bool done;
+
+    (void)state;
+    pair_open(&p);
+    for (int i = 0; i < 8; i++) recvs[i] = (struct kl_net_recv){.data = to[i], .bytes = 64, .tag = i};
+    assert_int_equal(net->irecv(p.recv, 8, recvs, &recv), ncclSuccess);
+    for (int i = 0; i < 8; i++) { /* in another order than posted, 10 to 17 bytes */
+        unsigned char data[64];
+        int tag = i * 3 % 8;
+        fill(data, 64, (unsigned)tag);
+        send = post_send(p.send, data, (size_t)(10 + tag), tag);
+        assert_int_equal(outcome_of(send), ncclSuccess);
+    }
+    do assert_int_equal(net->test(recv, &done, came), ncclSuccess);
+    while (!done);
+    for (unsigned i = 0; i < 8; i++) {
+        assert_int_equal(came[i], 10 + i);
+        assert_true(filled(to[i], came[i], i));
+    }
+
+    /* Equal tags meet in the order of posting; a message that nobody wants yet waits, and those behind it. */
+    unsigned char byte[6], got[6] = {0};
+    void *want[6];
+    for (int i = 0; i < 6; i++) {
+        byte[i] = (unsigned char)('a' + i);
+        assert_int_equal(outcome_of(post_send(p.send, &byte[i], 1, order[i])), ncclSuccess);
+    }
+    want[0] = post_recv(p.recv, &got[0], 1, 2); /* b */
+    want[1] = post_recv(p.recv, &got[1], 1, 2); /* e */
+    want[2] = post_recv(p.recv, &got[2], 1, 0); /* d */
+    assert_int_equal(net->test(want[0], &done, NULL), ncclSuccess);
+    assert_false(done);
+    want[3] = post_recv(p.recv, &got[3], 1, 5); /* a */
+    want[4] = post_recv(p.recv, &got[4], 1, 7); /* c */
+    want[5] = post_recv(p.recv, &got[5], 1, 5); /* f */
+    assert_int_equal(finish(want, 6, NULL), ncclSuccess);
+    assert_memory_equal(got, "bedacf", 6);
+
+    assert_int_equal(net->irecv(p.recv, 9, recvs, &all), ncclInvalidArgument);
+    assert_int_equal(net->irecv(p.recv, 0, recvs, &all), ncclInvalidArgument);
+    pair_close(&p);
+}
+
+static void one_listener_serves_many(void **state)
+{
+    enum { N = 24 };
+    struct pair first;
+    void *send[N] = {NULL}, *recv[N] = {NULL};
+    unsigned char from[N], to[N];
+    void *request[2 * N];
+    int made = 0;
+
+    (void)state;
+    pair_listen(&first);
+    while (made < 2 * N) { /* accepted in the reverse order */
+        made = 0;
+        for (int i = 0; i < N; i++) {
+            struct kl_net_end s = end_of(10 + i / 3, 1, (uint32_t)(i % 3)),
+                              r = end_of(1, 10 + i / 3, (uint32_t)(i % 3));
+            int k = N - 1 - i;
+            struct kl_net_end rk = end_of(1, 10 + k / 3, (uint32_t)(k % 3));
+            static bool connected[N];
+
+            (void)r;
+            if (!connected[i]) {
+                ncclResult_t rc = net->connect(0, &s, &first.handle, &send[i]);
+                assert_true(!rc || rc == ncclInProgress);
+                connected[i] = !rc;
+            }
+            if (!recv[k]) {
+                ncclResult_t rc = net->accept(first.listener, &rk, &recv[k]);
+                assert_true(!rc || rc == ncclInProgress);
+            }
+            made += connected[i];
+        }
+        for (int i = 0; i < N; i++) made += recv[i] != NULL;
+    }
+    for (int i = 0; i < N; i++) {
+        from[i] = (unsigned char)(i + 1);
+        request[i] = post_send(send[i], &from[i], 1, 0);
+        request[N + i] = post_recv(recv[i], &to[i], 1, 0);
+    }
+    assert_int_equal(finish(request, 2 * N, NULL), ncclSuccess);
+    assert_memory_equal(from, to, N);
+    for (int i = 0; i < N; i++) {
+        net->close_send(send[i]);
+        net->close_recv(recv[i]);
+    }
+    net->close_listen(first.listener);
+}
+
+/* ---- two threads ---- */
+
+enum { STREAM = 400, STREAM_MOST = 1 << 20 };
+
+static size_t stream_bytes(unsigned i)
+{
+    return i % 7 == 0 ? (i * 7919u * 131u) % STREAM_MOST : (i * 7919u) % 3000;
+}
+
+static void *send_stream(void *arg)
+{
+    struct pair *p = arg;
+    unsigned char *data = malloc(STREAM_MOST);
+
+    for (unsigned i = 0; i < STREAM; i++) {
+        void *request = NULL;
+        bool done = false;
+        fill(data, stream_bytes(i), i);
+        while (!request)
+            if (net->isend(p->send, data, stream_bytes(i), 1, NULL, &request)) abort();
+        while (!done)
+            if (net->test(request, &done, NULL)) abort();
+    }
+    free(data);
+    return NULL;
+}
+
+static void threads_at_both_ends(void **state)
+{
+    unsigned char *data = malloc(STREAM_MOST);
+    pthread_t thread;
+    struct pair p;
+
+    (void)state;
+    pair_open(&p);
+    assert_int_equal(pthread_create(&thread, NULL, send_stream, &p), 0);
+    for (unsigned i = 0; i < STREAM; i++) {
+        assert_int_equal(outcome_of(post_recv(p.recv, data, STREAM_MOST, 1)), ncclSuccess);
+        if (!filled(data, stream_bytes(i), i)) fail_msg("message %u is wrong", i);
+    }
+    pthread_join(thread, NULL);
+    pair_close(&p);
+    free(data);
+}
+
+/* ---- sleeping ---- */
+
+/* Sleep until one of both ends may get further. */
+static void sleep_on_both(const struct pair *p, void **request)
+{
+    struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
+    bool done;
+
+    assert_int_equal(net->sleep_on(p->send, &fds[0].fd), ncclSuccess);
+    assert_int_equal(net->sleep_on(p->recv, &fds[1].fd), ncclSuccess);
+    for (int i = 0; i < 2; i++) {
+        if (!request[i]) continue;
+        assert_int_equal(net->test(request[i], &done, NULL), ncclSuccess);
+        if (done) request[i] = NULL;
+        if (done) return;
+    }
+    assert_true(poll(fds, 2, PATIENCE_MS) > 0); /* else a wake-up is lost */
+}
+
+static void sleepers_are_woken(void **state)
+{
+    enum { MOST = 8 << 20 };
+    unsigned char *from = malloc(MOST), *to = malloc(MOST);
+    struct pair p;
+
+    (void)state;
+    pair_open(&p);
+    for (unsigned round = 0; round < 20; round++) {
+        size_t bytes = round % 2 ? MOST - round : 8;
+        fill(from, bytes, round);
+        void *request[2] = {post_send(p.send, from, bytes, 0), post_recv(p.recv, to, MOST, 0)};
+        while (request[0] || request[1]) sleep_on_both(&p, request);
+        assert_true(filled(to, bytes, round));
+    }
+    pair_close(&p);
+    free(from);
+    free(to);
+}
+
+static void nothing_to_do_wakes_nobody(void **state)
+{
+    struct pair p;
+    struct pollfd fd = {.events = POLLIN};
+    unsigned char byte;
+
+    (void)state;
+    pair_open(&p);
+    void *recv = post_recv(p.recv, &byte, 1, 0);
+    assert_int_equal(net->sleep_on(p.recv, &fd.fd), ncclSuccess);
+    assert_int_equal(poll(&fd, 1, 0), 0);
+    assert_int_equal(outcome_of(post_send(p.send, "x", 1, 0)), ncclSuccess);
+    assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
+    assert_int_equal(outcome_of(recv), ncclSuccess);
+    assert_int_equal(net->sleep_on(p.recv, &fd.fd), ncclSuccess);
+    assert_int_equal(poll(&fd, 1, 0), 0);
+    pair_close(&p);
+}
+
+/* Who connects and who accepts can sleep, too. */
+static void making_wakes(void **state)
+{
+    ncclResult_t s = ncclInProgress, r = ncclInProgress;
+    struct pair p;
+
+    (void)state;
+    pair_listen(&p);
+    for (;;) {
+        struct pollfd fds[2] = {{.fd = -1, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+
+        pair_step(&p, &s, &r);
+        if (!s && !r) break;
+        if (s) assert_int_equal(net->sleep_on(p.send, &fds[0].fd), ncclSuccess);
+        if (r) assert_int_equal(net->sleep_on_listener(p.listener, &fds[1].fd), ncclSuccess);
+        assert_true(poll(fds, 2, PATIENCE_MS) > 0);
+    }
+    pair_close(&p);
+}
+
+/* ---- failures ---- */
+
+/* A sender learns of its receiver's end at one of its next messages. */
+static ncclResult_t send_until_it_fails(void *send, const void *data, size_t bytes)
+{
+    ncclResult_t rc;
+    void *request;
+
+    do {
+        rc = net->isend(send, data, bytes, 4, NULL, &request);
+        if (!rc && request) rc = outcome_of(request);
+    } while (!rc);
+    return rc;
+}
+
+static void sizes_that_differ_are_named(void **state)
+{
+    unsigned char from[300] = {0}, to[300];
+    struct pair p;
+    void *request;
+
+    (void)state;
+    pair_open(&p);
+    void *good = post_recv(p.recv, to, 20, 4), *bad = post_recv(p.recv, to, 100, 4),
+         *third = post_recv(p.recv, to, 100, 4);
+    assert_int_equal(outcome_of(post_send(p.send, from, 20, 4)), ncclSuccess);
+    (void)post_send(p.send, from, 300, 4);
+    assert_int_equal(outcome_of(bad), ncclInvalidUsage);
+    expect_in_error("rank 0 at ");
+    expect_in_error("has sent 300 bytes (tag 4) to rank 1, which has posted 100");
+    assert_int_equal(outcome_of(good), ncclSuccess); /* it was done before */
+    assert_int_equal(outcome_of(third), ncclInvalidUsage);
+    assert_int_equal(net->irecv(p.recv, 1, &(struct kl_net_recv){.data = to, .bytes = 1}, &request), ncclInvalidUsage);
+
+    assert_int_equal(send_until_it_fails(p.send, from, 300), ncclInvalidUsage);
+    expect_in_error("rank 0 has sent 300 bytes (tag 4) to rank 1 at ");
+    expect_in_error("which has posted 100");
+    kl_error_adopt("");
+    assert_int_equal(net->isend(p.send, from, 300, 4, NULL, &request), ncclInvalidUsage);
+    expect_in_error("which has posted 100");
+    pair_close(&p);
+}
+
+/* Large messages are announced, so none of their data need to move. */
+static void large_sizes_that_differ_are_named(void **state)
+{
+    enum { BYTES = 8 << 20 };
+    unsigned char *from = calloc(1, BYTES), *to = malloc(BYTES);
+    struct pair p;
+
+    (void)state;
+    pair_open(&p);
+    void *recv = post_recv(p.recv, to, BYTES - 1, 4);
+    (void)post_send(p.send, from, BYTES, 4);
+    assert_int_equal(outcome_of(recv), ncclInvalidUsage);
+    assert_int_equal(send_until_it_fails(p.send, from, BYTES), ncclInvalidUsage);
+    expect_in_error("has sent 8388608 bytes (tag 4) to rank 1");
+    expect_in_error("which has posted 8388607");
+    pair_close(&p);
+    free(from);
+    free(to);
+}
+
+static void a_tag_that_nobody_can_want(void **state)
+{
+    unsigned char to;
+    void *recv = NULL;
+    struct pair p;
+
+    (void)state;
+    pair_open(&p);
+    for (int i = 0; i < KL_NET_REQUESTS; i++) recv = post_recv(p.recv, &to, 1, 1);
+    assert_int_equal(outcome_of(post_send(p.send, "x", 1, 2)), ncclSuccess);
+    assert_int_equal(outcome_of(recv), ncclInvalidUsage);
+    expect_in_error("message with tag 2");
+    pair_close(&p);
+}
+
+static void a_sender_that_closes(void **state)
+{
+    unsigned char to[2];
+    struct pair p;
+    void *request;
+
+    (void)state;
+    pair_open(&p);
+    void *first = post_recv(p.recv, &to[0], 1, 0), *second = post_recv(p.recv, &to[1], 1, 0);
+    assert_int_equal(outcome_of(post_send(p.send, "x", 1, 0)), ncclSuccess);
+    net->close_send(p.send);
+    p.send = NULL;
+    assert_int_equal(outcome_of(second), ncclRemoteError);
+    expect_in_error("rank 1 has lost its connection with rank 0 at ");
+    expect_in_error("the other side closed it");
+    assert_int_equal(outcome_of(first), ncclSuccess);
+    assert_int_equal(to[0], 'x');
+    kl_error_adopt("");
+    assert_int_equal(net->irecv(p.recv, 1, &(struct kl_net_recv){.data = to, .bytes = 1}, &request), ncclRemoteError);
+    expect_in_error("the other side closed it");
+    pair_close(&p);
+}
+
+static void a_sender_that_closes_in_the_middle(void **state)
+{
+    enum { BYTES = 128 << 20 };
+    unsigned char *from = calloc(1, BYTES), *to = malloc(BYTES);
+    struct pair p;
+
+    (void)state;
+    pair_open(&p);
+    void *send = post_send(p.send, from, BYTES, 0), *recv = post_recv(p.recv, to, BYTES, 0);
+    bool done = false;
+    assert_int_equal(net->test(send, &done, NULL), ncclSuccess);
+    assert_int_equal(net->test(recv, &done, NULL), ncclSuccess);
+    net->close_send(p.send);
+    p.send = NULL;
+    assert_int_equal(outcome_of(recv), ncclRemoteError);
+    expect_in_error("lost its connection with rank 0");
+    pair_close(&p);
+    free(from);
+    free(to);
+}
+
+static void a_receiver_that_closes(void **state)
+{
+    enum { BYTES = 32 << 20 };
+    unsigned char *from = calloc(1, BYTES);
+    struct pair p;
+    void *request;
+
+    (void)state;
+    pair_open(&p);
+    (void)post_send(p.send, from, BYTES, 4);
+    net->close_recv(p.recv);
+    p.recv = NULL;
+    assert_int_equal(send_until_it_fails(p.send, from, BYTES), ncclRemoteError);
+    expect_in_error("rank 0 has lost its connection with rank 1 at ");
+    kl_error_adopt("");
+    assert_int_equal(net->isend(p.send, from, 1, 0, NULL, &request), ncclRemoteError);
+    expect_in_error("rank 0 has lost its connection with rank 1 at ");
+    pair_close(&p);
+    free(from);
+}
+
+static void cancel_ends_both(void **state)
+{
+    enum { BYTES = 128 << 20 }; /* more than all buffers of the kernel take */
+    unsigned char *from = calloc(1, BYTES), *to = malloc(BYTES);
+    bool done;
+
+    (void)state;
+    for (int who = 0; who < 2; who++) {
+        struct pair p;
+
+        pair_open(&p);
+        void *send = post_send(p.send, from, BYTES, 0), *recv = post_recv(p.recv, to, BYTES, 0);
+        assert_int_equal(net->test(recv, &done, NULL), ncclSuccess);
+        net->cancel(who ? p.recv : p.send);
+        memset(who ? to : from, 1, BYTES); /* nobody touches it any more: a thread that did would race */
+        assert_int_equal(outcome_of(who ? recv : send), ncclInternalError);
+        assert_int_equal(outcome_of(who ? send : recv), ncclRemoteError);
+        pair_close(&p);
+    }
+    free(from);
+    free(to);
+}
+
+static void closed_with_requests_outstanding(void **state)
+{
+    enum { BYTES = 4 << 20 };
+    unsigned char *from = calloc(1, BYTES), *to = malloc(BYTES);
+    struct pair p;
+
+    (void)state;
+    pair_open(&p);
+    for (int i = 0; i < 8; i++) {
+        post_send(p.send, from, BYTES, 0);
+        post_recv(p.recv, to, BYTES, 0);
+    }
+    pair_close(&p);
+    free(from);
+    free(to);
+}
+
+/* ---- connecting ---- */
+
+static void silence_has_a_deadline(void **state)
+{
+    struct pair p;
+    ncclResult_t rc;
+
+    (void)state;
+    pair_listen(&p);
+    p.sender.deadline = kl_deadline_in_ms(20);
+    do rc = net->connect(0, &p.sender, &p.handle, &p.send);
+    while (rc == ncclInProgress);
+    assert_int_equal(rc, ncclRemoteError);
+    assert_null(p.send);
+    expect_in_error("rank 0 cannot connect with rank 1 at ");
+    expect_in_error("no answer within");
+
+    p.receiver.deadline = kl_deadline_in_ms(20);
+    p.receiver.peer = 5;
+    do rc = net->accept(p.listener, &p.receiver, &p.recv);
+    while (rc == ncclInProgress);
+    assert_int_equal(rc, ncclRemoteError);
+    expect_in_error("a connection of rank 5");
+    pair_close(&p);
+}
+
+static void nobody_there(void **state)
+{
+    struct pair p;
+    ncclResult_t rc;
+
+    (void)state;
+    pair_listen(&p);
+    net->close_listen(p.listener);
+    p.listener = NULL;
+    do rc = net->connect(0, &p.sender, &p.handle, &p.send);
+    while (rc == ncclInProgress);
+    assert_int_equal(rc, ncclRemoteError);
+    expect_in_error("Connection refused");
+    pair_close(&p);
+}
+
+static void an_attempt_can_be_given_up(void **state)
+{
+    struct pair p;
+    void *recv;
+
+    (void)state;
+    pair_listen(&p);
+    for (int i = 0; i < 3; i++) { /* at every stage of it */
+        for (int k = 0; k <= i; k++) {
+            assert_int_equal(net->connect(0, &p.sender, &p.handle, &p.send), ncclInProgress);
+            if (k) (void)net->accept(p.listener, &(struct kl_net_end){.peer = 9, .deadline = KL_NO_DEADLINE}, &recv);
+        }
+        net->cancel(p.send);
+        net->close_send(p.send);
+        p.send = NULL;
+    }
+    pair_join(&p); /* and the next one is fine */
+    assert_int_equal(outcome_of(post_send(p.send, "x", 1, 0)), ncclSuccess);
+    pair_close(&p);
+}
+
+static void handles_that_are_none(void **state)
+{
+    struct pair p;
+
+    (void)state;
+    pair_listen(&p);
+    for (int i = 0; i < 4; i++) {
+        struct kl_net_handle bad = p.handle;
+        if (i == 0) memset(&bad, 0, sizeof bad);
+        if (i == 1) bad.bytes[0] ^= 1;
+        if (i == 2) bad.bytes[8] ^= 1;   /* version */
+        if (i == 3) bad.bytes[10] = 200; /* family */
+        assert_int_equal(net->connect(0, &p.sender, &bad, &p.send), ncclInvalidArgument);
+        assert_null(p.send);
+    }
+    assert_int_equal(net->connect(99, &p.sender, &p.handle, &p.send), ncclInvalidArgument);
+    pair_close(&p);
+}
+
+static void another_secret_is_refused(void **state)
+{
+    ncclResult_t s = ncclInProgress, r = ncclInProgress;
+    struct pair p;
+
+    (void)state;
+    pair_listen(&p);
+    p.sender.secret.bytes[31] ^= 1;
+    while (s == ncclInProgress) pair_step(&p, &s, &r);
+    assert_int_equal(s, ncclRemoteError);
+    expect_in_error("another secret");
+    assert_int_equal(r, ncclInProgress);
+    p.sender.secret.bytes[31] ^= 1;
+    pair_join(&p);
+    pair_close(&p);
+}
+
+static void another_rank_is_refused(void **state)
+{
+    ncclResult_t s = ncclInProgress, r = ncclInProgress;
+    struct pair p;
+
+    (void)state;
+    pair_listen(&p);
+    p.sender.peer = 4;
+    while (s == ncclInProgress) pair_step(&p, &s, &r);
+    assert_int_equal(s, ncclRemoteError);
+    expect_in_error("somebody else is there");
+    pair_close(&p);
+}
+
+static void devices_describe_themselves(void **state)
+{
+    struct kl_net_properties q;
+    struct pair p;
+    void *mr;
+
+    (void)state;
+    assert_true(net->devices() >= 1);
+    assert_int_equal(net->properties(0, &q), ncclSuccess);
+    assert_true(q.speed_mbps > 0 && q.max_recvs == KL_NET_RECVS && q.memory == KL_NET_HOST && q.max_bytes >> 40);
+    if (*getenv("NCCL_SOCKET_IFNAME")) assert_string_equal(q.name, getenv("NCCL_SOCKET_IFNAME") + 1);
+    assert_int_equal(net->properties(net->devices(), &q), ncclInvalidArgument);
+    assert_int_equal(net->properties(-1, &q), ncclInvalidArgument);
+    pair_open(&p);
+    assert_int_equal(net->reg_mr(p.send, &p, sizeof p, KL_NET_HOST, &mr), ncclSuccess);
+    assert_int_equal(net->dereg_mr(p.send, mr), ncclSuccess);
+    assert_int_equal(net->reg_mr(p.send, &p, sizeof p, KL_NET_CUDA, &mr), ncclInvalidArgument);
+    assert_int_equal(net->iflush(p.recv, 0, NULL, &mr), ncclSuccess);
+    assert_null(mr);
+    pair_close(&p);
+}
+
+/* ---- another process ---- */
+
+/* A peer of ours in a process of its own, which `dies` after it has begun to send. */
+static void be_sender(const struct pair *parents, bool other_crypt, bool dies)
+{
+    struct pair p = *parents;
+    unsigned char *data = calloc(1, 16 << 20);
+    ncclResult_t rc = ncclInProgress;
+    void *request;
+
+    p.send = NULL;
+    if (other_crypt) setenv("KOLO_NET_CRYPT", *getenv("KOLO_NET_CRYPT") == '1' ? "0" : "1", 1);
+    while (rc == ncclInProgress) rc = net->connect(0, &p.sender, &p.handle, &p.send);
+    if (!rc && dies) rc = net->isend(p.send, data, 16 << 20, 0, NULL, &request);
+    if (!rc && dies) raise(SIGKILL);
+    free(data);
+    net->close_send(p.send);
+    _exit(rc == ncclInvalidUsage && strstr(kl_error_text(), "set it alike on all ranks") ? 1 : 0);
+}
+
+static void a_process_that_dies(void **state)
+{
+    enum { BYTES = 16 << 20 };
+    unsigned char *to = malloc(BYTES);
+    struct pair p;
+    int status;
+
+    (void)state;
+    pair_listen(&p);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (!pid) be_sender(&p, false, true);
+    ncclResult_t r = ncclInProgress;
+    while (r == ncclInProgress) r = net->accept(p.listener, &p.receiver, &p.recv);
+    assert_int_equal(r, ncclSuccess);
+    assert_int_equal(outcome_of(post_recv(p.recv, to, BYTES, 0)), ncclRemoteError);
+    expect_in_error("rank 1 has lost its connection with rank 0 at ");
+    waitpid(pid, &status, 0);
+    pair_close(&p);
+    free(to);
+}
+
+static int traffic(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, note_fds, expect_no_more_fds)
+    const struct CMUnitTest tests[] = {
+        T(every_size_arrives),
+        T(many_are_outstanding),
+        T(tags_find_their_receives),
+        T(one_listener_serves_many),
+        T(threads_at_both_ends),
+        T(sleepers_are_woken),
+        T(nothing_to_do_wakes_nobody),
+        T(making_wakes),
+        T(sizes_that_differ_are_named),
+        T(large_sizes_that_differ_are_named),
+        T(a_tag_that_nobody_can_want),
+        T(a_sender_that_closes),
+        T(a_sender_that_closes_in_the_middle),
+        T(a_receiver_that_closes),
+        T(cancel_ends_both),
+        T(closed_with_requests_outstanding),
+        T(silence_has_a_deadline),
+        T(nobody_there),
+        T(an_attempt_can_be_given_up),
+        T(handles_that_are_none),
+        T(another_secret_is_refused),
+        T(another_rank_is_refused),
+        T(devices_describe_themselves),
+        T(a_process_that_dies),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    static const struct setting settings[] = {
+        {"one socket", "=lo", "AF_INET", "1", "0", "0"},
+        {"one socket, encrypted", "=lo", "AF_INET", "1", "0", "1"},
+        {"four sockets, no thread", "=lo", "AF_INET", "4", "0", "0"},
+        {"two threads, three sockets each", "=lo", "AF_INET", "3", "2", "0"},
+        {"one thread, two sockets, encrypted", "=lo", "AF_INET", "2", "1", "1"},
+        {"IPv6", "", "AF_INET6", "2", "0", "0"},
+    };
+    int failed = 0;
+
+    FOR_EACH_CASE(s, settings) failed += run_under(s, traffic);
+    return failed;
+}

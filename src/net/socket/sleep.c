@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/socket/sleep.h"
+
+#include "os/files.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* Let helper threads wake who sleeps. */
+static ncclResult_t watch_movers(struct kl_connection *c)
+{
+    struct kl_sleeper *s = &c->sleeper;
+    uint64_t rung;
+
+    while (s->bell < 0 && (s->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        if (!kl_files_make_room(errno)) return KL_FAIL_ERRNO("cannot watch a connection; raise `ulimit -n`");
+    ssize_t heard = read(s->bell, &rung, sizeof rung); /* the last one's */
+    (void)heard;
+    (void)kl_swap_acq_rel(&s->asleep,
+                          true); /* whoever moves something from now on rings; what was moved before is seen */
+    return kl_watch(c->epoll, &c->watched_bell, s->bell, EPOLLIN);
+}
+
+/* Of lane 0: a sender hears of its receiver's end in any case. */
+static uint32_t events_of_first(const struct kl_connection *c)
+{
+    if (c->sends) return c->first ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    return c->message || (c->first && !c->headed) ? EPOLLIN : 0;
+}
+
+static uint32_t events_of(const struct kl_connection *c, const struct kl_lane *l)
+{
+    if (kl_lane_is_idle(l)) return 0;
+    return c->sends ? EPOLLOUT : EPOLLIN;
+}
+
+static ncclResult_t watch_lanes(struct kl_connection *c)
+{
+    KL_TRY(kl_watch(c->epoll, &c->lane[0].watched, c->lane[0].fd, events_of_first(c)));
+    if (c->shape.threads) return watch_movers(c);
+    for (int i = 1; i <= c->shape.lanes; i++)
+        KL_TRY(kl_watch(c->epoll, &c->lane[i].watched, c->lane[i].fd, events_of(c, &c->lane[i])));
+    return ncclSuccess;
+}
+
+ncclResult_t kl_sleep_on(struct kl_connection *c, int *fd)
+{
+    KL_TRY(kl_watch_open(&c->epoll));
+    *fd = c->epoll;
+    return c->attempt ? kl_attempt_watch(c->attempt, c->epoll) : watch_lanes(c);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * stream.h - frames over one socket, without blocking: the sending and the receiving half.
+ *
+ * A small frame is one system call at each end: head and data go in one sendmsg, and what arrives is read into a stage of 4 KiB
+ * that holds several. Of larger frames only what came along with a head goes through the stage, the rest is read
+ * straight to where it belongs. Encrypted, data are sealed record by record into a box, and opened where they were read to.
+ *
+ * Threads:  one at a time per half.
+ */
+#ifndef KL_NET_SOCKET_STREAM_H
+#define KL_NET_SOCKET_STREAM_H
+
+#include "include/nccl.h"
+#include "net/socket/head.h"
+
+enum { KL_STREAM_STAGE = 4096, KL_STREAM_BOX = KL_SEAL_HEAD + KL_SEAL_RECORD + KL_SEAL_TAG };
+
+enum kl_flow {
+    KL_FLOW_DONE,
+    KL_FLOW_BLOCKED, /* the socket takes or has no more now */
+    KL_FLOW_LOST,    /* errno says why; 0: the other side closed the connection */
+    KL_FLOW_FORGED,  /* not what the other end sealed, or not in its place */
+};
+
+/** Zeroed but for `fd`, then kl_out_init. */
+struct kl_out {
+    int fd;
+    struct kl_seal seal;
+    uint64_t sequence; /* of the next frame */
+    bool busy;         /* a frame has begun */
+    const unsigned char *data;
+    size_t left;        /* bytes of data that are neither sent nor in the box */
+    unsigned char *box; /* sealed bytes to send before the data; encrypted ones all pass through it */
+    size_t box_at, box_bytes;
+    unsigned char head[KL_SEAL_HEAD]; /* the box of plain frames */
+};
+
+struct kl_in {
+    int fd;
+    struct kl_seal seal;
+    uint64_t sequence;
+    size_t have; /* bytes of the present record, or of plain data, with its tag */
+    size_t done; /* bytes of the present data that are opened */
+    unsigned char tag[KL_SEAL_TAG];
+    size_t stage_at, stage_end;
+    unsigned char stage[KL_STREAM_STAGE];
+};
+
+/** ncclSystemError: no memory for the box. The seal is ready, `fd` a connected socket. */
+ncclResult_t kl_out_init(struct kl_out *out);
+void kl_out_fini(struct kl_out *out);
+
+/** Begin a frame; the one before is done. `data`, of which `bytes` are sent, stay until it is done. */
+void kl_out_begin(struct kl_out *out, enum kl_head_kind kind, uint64_t bytes_told, uint32_t tag, const void *data,
+                  size_t bytes);
+
+/** Send of it what the socket takes. */
+enum kl_flow kl_out_move(struct kl_out *out);
+
+/** Get the next head. */
+enum kl_flow kl_in_head(struct kl_in *in, struct kl_head *head);
+
+/** Get the data behind it: again with the same arguments until done. */
+enum kl_flow kl_in_data(struct kl_in *in, void *data, size_t bytes);
+
+#endif

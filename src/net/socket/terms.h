@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * terms.h - what the two ends of a connection agree on, said by each right behind its proof of bootstrap/handshake.h, and the
+ * handle that brings the sender to the listener.
+ *
+ *      sender                                        listener
+ *        hello                             --->
+ *                                          <---        hello
+ *        proof, terms                      --->
+ *                                          <---        answer, terms
+ *
+ * Both terms are signed with the session's key, which comes from the communicator's secret and both hellos: with those
+ * nobody else could have said them, at no other time and on no other socket.
+ */
+#ifndef KL_NET_SOCKET_TERMS_H
+#define KL_NET_SOCKET_TERMS_H
+
+#include "bootstrap/handshake.h"
+#include "net/net.h"
+#include "os/address.h"
+
+enum { KL_TERMS_BODY = 32, KL_TERMS_BYTES = KL_TERMS_BODY + KL_PROOF_BYTES, KL_GROUP = 16 };
+
+struct kl_terms {
+    bool crypt;
+    unsigned ciphers;              /* sender: those it has; listener: the one chosen, KL_CIPHER_PLAIN without crypt */
+    unsigned lane, lanes;          /* this socket is number `lane` of 1 + `lanes` */
+    unsigned char group[KL_GROUP]; /* names the connection that its sockets belong to; random, no secret */
+};
+
+/** The key that a handshake is made with. */
+struct kl_key kl_terms_handshake_key(const struct kl_key *secret);
+
+/** The key of a socket whose handshake has both hellos. */
+struct kl_key kl_terms_session_key(const struct kl_handshake *handshake);
+
+void kl_terms_encode(const struct kl_terms *terms, const struct kl_key *session, enum kl_side side,
+                     unsigned char wire[KL_TERMS_BYTES]);
+
+/** False: not signed by the other side, or nothing that this version says. Silent. */
+bool kl_terms_decode(const unsigned char wire[KL_TERMS_BYTES], const struct kl_key *session, enum kl_side side,
+                     struct kl_terms *terms);
+
+void kl_terms_put_handle(const union kl_address *address, struct kl_net_handle *handle);
+
+/** False: no handle of a socket listener of this version. Silent. */
+bool kl_terms_get_handle(const struct kl_net_handle *handle, union kl_address *address);
+
+#endif
