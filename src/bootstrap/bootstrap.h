@@ -30,6 +30,7 @@
 #ifndef KL_BOOTSTRAP_BOOTSTRAP_H
 #define KL_BOOTSTRAP_BOOTSTRAP_H
 
+#include "bootstrap/keys.h"
 #include "include/nccl.h"
 
 #include <stdbool.h>
@@ -76,6 +77,9 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
  * connections that are being made, and for what is queued.
  */
 void kl_bootstrap_leave(struct kl_bootstrap *bootstrap);
+
+/** A key for one purpose that all ranks of this bootstrap have, and nobody else; `label` says which. */
+struct kl_key kl_bootstrap_key(const struct kl_bootstrap *bootstrap, const char *label);
 
 /** Make every wait in progress, and all later ones, return ncclInternalError soon. Any thread. */
 void kl_bootstrap_abort(struct kl_bootstrap *bootstrap);

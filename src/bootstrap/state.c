@@ -42,6 +42,11 @@ ncclResult_t kl_state_create(int rank, int nranks, struct kl_bootstrap **out)
     return ncclSuccess;
 }
 
+struct kl_key kl_bootstrap_key(const struct kl_bootstrap *b, const char *label)
+{
+    return kl_key_derive(&b->key, label, NULL, 0);
+}
+
 void kl_state_free(struct kl_bootstrap *b)
 {
     if (!b) return;

@@ -7,27 +7,87 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/host/backoff.h"
+#include "graph/nic.h"
+#include "topo/paths.h"
 #include "transport/lines.h"
 #include "transport/pair.h"
 
 enum { SLOTS = 8, MESSAGE_SLOT_BYTES = 4096 };
 
-static ncclResult_t choose(void *ctx, int peer, const struct kl_transport **transport, uint32_t *index)
+/* ---- which transport, and which NIC ---- */
+
+static bool spans_hosts(ncclComm_t comm)
+{
+    return comm->local_ranks < comm->nranks;
+}
+
+/* The NIC that the plan gives to this rank on an edge, by its number on the machine that is played; -1: it has none. */
+static int planned_nic(ncclComm_t comm, const struct kl_edge *edge)
+{
+    const struct kl_connect *c = comm->connect;
+    const struct kl_topo *t = comm->topo;
+    struct kl_ring_links ring = kl_connect_ring(c, edge->channel, comm->rank);
+    bool in_ring = edge->peer == (edge->sends ? ring.next : ring.prev);
+    int graph = in_ring ? KL_GRAPH_RING : KL_GRAPH_TREE;
+    struct kl_graph_nic nic = {.net = -1};
+    struct kl_p2p_net message;
+    ncclResult_t rc = ncclSuccess;
+
+    if (!t->count[KL_NODE_NET]) return -1;
+    int quiet = kl_error_quiet(1);
+    if (edge->use == KL_EDGE_COLL)
+        rc = kl_graph_nic(t, comm->domain->graphs.graph[graph], c->base, c->source[edge->channel] % c->base, comm->rank,
+                          &nic);
+    else if (!(rc = kl_topo_p2p_net(t, comm->rank, comm->peers[edge->sends ? edge->peer : comm->rank].device,
+                                    edge->channel, &message)))
+        nic.net = message.net;
+    kl_error_quiet(quiet);
+    return rc || nic.net < 0 ? -1 : t->node[kl_topo_at(t, KL_NODE_NET, nic.net)].net.dev;
+}
+
+static ncclResult_t choose(void *ctx, const struct kl_edge *edge, struct kl_connector *connector, uint32_t *index)
 {
     ncclComm_t comm = ctx;
-    struct kl_pair_facts facts = {.a = &comm->peers[comm->rank], .b = &comm->peers[peer]};
+    struct kl_pair_facts facts = {
+        .a = &comm->peers[comm->rank], .b = &comm->peers[edge->peer], .network = spans_hosts(comm)};
 
-    KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts));
-    return kl_transport_choose(&facts, transport, index);
+    if (kl_topo_gpu_of_rank(comm->topo, edge->peer) >= 0) KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts));
+    KL_TRY(kl_transport_choose(&facts, &connector->transport, index));
+    if (connector->transport != &kl_transport_net) return ncclSuccess;
+    connector->planned = planned_nic(comm, edge);
+    connector->device = (connector->planned < 0 ? 0 : connector->planned) % connector->common->net.net->devices();
+    return ncclSuccess;
+}
+
+static void log_network(ncclComm_t comm, const struct kl_edge *edge, const struct kl_connector *c)
+{
+    int from = edge->sends ? comm->rank : edge->peer, to = edge->sends ? edge->peer : comm->rank;
+
+    KL_INFO(KL_INIT | KL_NET, "Channel %02d/%d : %d[%d] -> %d[%d] [%s] via NET/%s/%d", edge->channel, edge->use, from,
+            comm->peers[from].device, to, comm->peers[to].device, edge->sends ? "send" : "receive",
+            c->common->net.net->name, c->planned < 0 ? c->device : c->planned);
 }
 
 static void log_connection(void *ctx, const struct kl_edge *edge, const struct kl_connector *connector)
 {
     ncclComm_t comm = ctx;
 
-    if (edge->sends)
+    if (connector->transport == &kl_transport_net)
+        log_network(comm, edge, connector);
+    else if (edge->sends)
         KL_INFO(KL_INIT | KL_P2P, "Channel %02d/%d : %d[%d] -> %d[%d] via %s", edge->channel, edge->use, comm->rank,
                 comm->device, edge->peer, comm->peers[edge->peer].device, connector->transport->via);
+}
+
+/* ---- life ---- */
+
+static ncclResult_t use_net(ncclComm_t comm, struct kl_connections_config *config)
+{
+    if (!spans_hosts(comm)) return ncclSuccess;
+    KL_TRY(kl_nets[0]->init());
+    config->net = kl_nets[0];
+    config->net_key = kl_bootstrap_key(comm->bootstrap, "kolo net");
+    return ncclSuccess;
 }
 
 ncclResult_t kl_comm_connect(ncclComm_t comm)
@@ -46,7 +106,10 @@ ncclResult_t kl_comm_connect(ncclComm_t comm)
         .ctx = comm,
     };
 
-    return kl_connections_create(&config, &comm->connections);
+    KL_TRY(use_net(comm, &config));
+    ncclResult_t rc = kl_connections_create(&config, &comm->connections);
+    kl_key_wipe(&config.net_key);
+    return rc;
 }
 
 /* Nothing else happens meanwhile, so this waits. The bootstrap's failures end it, and its deadline. */

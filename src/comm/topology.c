@@ -234,21 +234,8 @@ out:
 
 /* ---- the phase ---- */
 
-static ncclResult_t check_one_host(ncclComm_t comm)
-{
-    for (int r = 0; r < comm->nranks; r++)
-        if (comm->peers[r].host != me(comm)->host)
-            return KL_FAIL(
-                ncclSystemError,
-                "no transport connects rank %d (%s) and rank %d (%s): they are on different hosts, and P2P and "
-                "SHM join ranks of one host",
-                comm->rank, me(comm)->host_name, r, comm->peers[r].host_name);
-    return ncclSuccess;
-}
-
 ncclResult_t kl_comm_find_machine(ncclComm_t comm)
 {
-    KL_TRY(check_one_host(comm));
     KL_TRY(kl_world_stage(comm, KL_WORLD_MACHINE, find_machine));
     comm->domain = &comm->world->domain[comm->world->domain_of[comm->rank]];
     comm->topo = comm->domain->topo;

@@ -113,7 +113,8 @@ struct kl_connector {
     bool ready;                           /* data may be sent, or received */
     const struct kl_fifo_shape *shape;    /* what the fifo is to be like */
     uint32_t number;                      /* which of the connections to this peer, or from it; the same at both ends */
-    int device;                           /* NIC, for the net */
+    int device;                           /* NIC, for the net, */
+    int planned;                          /* and which it is on the machine that is played; -1: none */
     struct kl_fifo_tx tx;                 /* if it sends */
     struct kl_fifo_rx rx;                 /* if it receives */
     struct kl_common *common;
