@@ -71,7 +71,8 @@ static ncclResult_t ask_transports(const struct kl_topo *common, struct kl_pair_
     r->why = facts.why;
     r->via = r->why.p2p.via < 0 ? -1 : r->why.p2p.via + r->a.shift;
     for (int i = 0; kl_transports[i] && i < KL_PAIR_TRANSPORTS - 1; i++)
-        add_transport(r, kl_transports[i], kl_transports[i]->refuses(&facts), false);
+        if (kl_transports[i] != &kl_transport_net) /* which needs NICs, and is asked last */
+            add_transport(r, kl_transports[i], kl_transports[i]->refuses(&facts), false);
     return ncclSuccess;
 }
 
