@@ -62,7 +62,7 @@ const struct kl_tuning_constants kl_tuning_reference =
  * what matters is their order, which was measured with 2 to 16 ranks. On one host Simple is the fastest at every size, as
  * up to 104 bytes of a step lie in the line of its flag with every protocol. A tree is a chain there, with as many hops one after
  * the other as a ring: it only wins with two ranks and small sums, as each rank then sends once instead of twice.
- * NVLS, where all meet twice in one segment, is for what is large.
+ * NVLS, where all meet twice in one segment, is for what is large. Through a network lines gain nothing: they become messages.
  */
 const struct kl_tuning_constants kl_tuning_host =
     {
@@ -92,8 +92,8 @@ const struct kl_tuning_constants kl_tuning_host =
                     },
                 [KL_HW_NET] =
                     {
-                        [KL_ALGO_TREE] = {20, 20, 30},
-                        [KL_ALGO_RING] = {20, 20, 30},
+                        [KL_ALGO_TREE] = {120, 120, 20},
+                        [KL_ALGO_RING] = {120, 120, 20},
                         [KL_ALGO_COLLNET_DIRECT] = {0, 0, 40},
                         [KL_ALGO_COLLNET_CHAIN] = {0, 0, 40},
                         [KL_ALGO_NVLS] = {0, 0, 30},
