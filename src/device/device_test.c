@@ -233,6 +233,7 @@ static void a_pointer_says_what_it_is(kind_t kind)
     static const enum kl_memory_kind kinds[] = {KL_MEMORY_PRIVATE, KL_MEMORY_SHAREABLE};
     void *heap = malloc(100);
     struct kl_memory m;
+    const void *const foreign[] = {heap, &m, NULL, (void *)(uintptr_t)-1};
 
     for (int k = 0; k < 2; k++) {
         unsigned char *p;
@@ -248,9 +249,9 @@ static void a_pointer_says_what_it_is(kind_t kind)
         kind->lookup(p, &m);
         assert_int_equal(m.kind, KL_MEMORY_FOREIGN);
     }
-    FOR_EACH_CASE(foreign, ((const void *const[]){heap, &m, NULL, (void *)(uintptr_t)-1}))
+    FOR_EACH_CASE(p, foreign)
     {
-        kind->lookup(*foreign, &m);
+        kind->lookup(*p, &m);
         assert_int_equal(m.kind, KL_MEMORY_FOREIGN);
         assert_int_equal(m.device, -1);
         assert_int_equal(m.bytes, 0);
@@ -319,6 +320,7 @@ static void a_pin_counts_and_keeps(kind_t kind)
 {
     static const enum kl_memory_kind kinds[] = {KL_MEMORY_PRIVATE, KL_MEMORY_SHAREABLE};
     uint64_t pin, again, other;
+    struct kl_memory m;
 
     for (int k = 0; k < 2; k++) {
         unsigned char *p = allocate(kind, kinds[k], BYTES);
@@ -334,6 +336,8 @@ static void a_pin_counts_and_keeps(kind_t kind)
         ok(kind->free(p));
         invalid(kind->free(p)); /* also while it is kept */
         invalid(kind->pin(p, 1, &other));
+        kind->lookup(p, &m);
+        assert_int_equal(m.kind, KL_MEMORY_FOREIGN);
         assert_int_equal(p[10], PATTERN);
         ok(kind->unpin(again));
         invalid(kind->unpin(again));
