@@ -9,7 +9,7 @@
 
 enum { FEWEST = 8 };
 
-static _Thread_local int selected = -1, chosen = -1;
+static KL_THREAD_LOCAL int selected = -1, chosen = -1;
 static _Atomic int first_adopted = -1; /* for threads that never chose: where the process's work is */
 
 /* As torchrun, kolo run, Open MPI or MPICH say; 0 if none does. */
