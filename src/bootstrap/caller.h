@@ -33,10 +33,10 @@ struct kl_call {
 struct kl_caller;
 
 /**
- * How it ended; the caller is gone. Success: the socket is yours, or -1 when the answer was KL_ELSEWHERE. A failure: its
- * sentence is the thread's last (kl_error_text).
+ * How it ended; the caller is gone. Success: the connection is yours, or NULL when the answer was KL_ELSEWHERE; its seals are to be
+ * copied. A failure: its sentence is the thread's last (kl_error_text).
  */
-typedef void kl_caller_fn(void *ctx, ncclResult_t rc, int fd);
+typedef void kl_caller_fn(void *ctx, ncclResult_t rc, const struct kl_connection *connection);
 
 /** Begin. What `call` points to is copied. The callback may come before this returns, but after `*caller` is set. */
 ncclResult_t kl_caller_start(struct kl_loop *loop, const struct kl_call *call, kl_caller_fn *fn, void *ctx,

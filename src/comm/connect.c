@@ -49,7 +49,11 @@ static ncclResult_t choose(void *ctx, const struct kl_edge *edge, struct kl_conn
 {
     ncclComm_t comm = ctx;
     struct kl_pair_facts facts = {
-        .a = &comm->peers[comm->rank], .b = &comm->peers[edge->peer], .network = spans_hosts(comm)};
+        .a = &comm->peers[comm->rank],
+        .b = &comm->peers[edge->peer],
+        .mappable = comm->devices->mappable,
+        .network = spans_hosts(comm),
+    };
 
     if (kl_topo_gpu_of_rank(comm->topo, edge->peer) >= 0) KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts));
     KL_TRY(kl_transport_choose(&facts, &connector->transport, index));

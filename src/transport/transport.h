@@ -89,7 +89,7 @@ enum { KL_CARD_VERSION = 3 };
 
 struct kl_fifo_block; /* p2p: a fifo in ordinary memory, counted by its two users */
 struct kl_shm_region; /* shm: memory of this process that fifos lie in */
-struct kl_shm_map;    /* shm: memory of another process, mapped here once for all its users */
+struct kl_fd_map;     /* shm: memory of another process, mapped here once for all its users */
 struct kl_shm_home;   /* shm: where the receiving fifos of messages lie together */
 struct kl_net_link;   /* net: a fifo of this side, and a connection */
 
@@ -122,7 +122,7 @@ struct kl_connector {
     /* the transport's own */
     struct kl_fifo_block *block;
     struct kl_shm_region *region;
-    struct kl_shm_map *map, *pool_map;
+    struct kl_fd_map *map, *pool_map;
     struct kl_fd_request *request; /* for a descriptor that is on its way */
     bool settled;                  /* the sender has mapped the region */
     struct kl_net_link *link;

@@ -133,7 +133,8 @@ ncclResult_t kl_stream_destroy(struct kl_stream *stream)
     return rc;
 }
 
-ncclResult_t kl_stream_default(int device, struct kl_stream **stream)
+/* Made at first use. Apart from kl_stream_of, whose other way is that of every operation. */
+static __attribute__((noinline)) ncclResult_t default_stream(int device, struct kl_stream **stream)
 {
     if (device < 0 || device >= MAX_DEFAULTS)
         return KL_FAIL(ncclInvalidArgument, "device %d has no default stream (0 to %d have)", device, MAX_DEFAULTS - 1);
@@ -163,7 +164,7 @@ static struct kl_stream *find_stream(const void *handle)
 
 ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **stream)
 {
-    if (!handle) return kl_stream_default(device, stream);
+    if (!handle) return default_stream(device, stream);
     struct kl_stream *s = find_stream(handle);
     if (s) {
         *stream = s;
@@ -294,6 +295,15 @@ ncclResult_t kl_stream_synchronize(struct kl_stream *stream, uint64_t ticket)
 
     kl_stream_wait(stream, ticket);
     return kl_failures_ask(&stream->failures, ticket, ended);
+}
+
+ncclResult_t kl_stream_query(struct kl_stream *stream)
+{
+    uint64_t tail = kl_stream_tail(stream);
+
+    if (!kl_stream_reached(stream, tail)) kl_stream_run(stream);
+    KL_TRY(kl_stream_failure(stream, tail));
+    return kl_stream_reached(stream, tail) ? ncclSuccess : ncclInProgress;
 }
 
 /* ---- withdrawing ---- */
