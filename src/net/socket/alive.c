@@ -21,7 +21,7 @@ static bool is_silent(const struct kl_lane *l, uint64_t now)
     return info.tcpi_last_ack_recv * (second / 1000) > now - l->silent_since;
 }
 
-bool kl_alive(struct kl_connection *c)
+bool kl_alive(struct kl_socket_connection *c)
 {
     uint64_t now = kl_now_ns();
     bool alive = true, first = now - c->looked > MAY_PAUSE_S * second;

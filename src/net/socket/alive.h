@@ -14,6 +14,6 @@
 #include "net/socket/connection.h"
 
 /** For a sender whose requests wait; costs a look at the clock, and once a second system calls. False: it has vanished. */
-bool kl_alive(struct kl_connection *c);
+bool kl_alive(struct kl_socket_connection *c);
 
 #endif

@@ -46,7 +46,8 @@ ncclResult_t kl_attempt_create(const struct kl_attempt_plan *plan, struct kl_att
                                  .to = (uint32_t)me->peer,
                                  .name = me->id};
     a->key = kl_terms_handshake_key(&me->secret);
-    a->terms = (struct kl_terms){.crypt = plan->crypt, .lanes = (unsigned)plan->lanes, .ciphers = kl_seal_ciphers()};
+    a->terms =
+        (struct kl_terms){.crypt = plan->crypt, .lanes = (unsigned)plan->lanes, .ciphers = kl_socket_seal_ciphers()};
     kl_key_random(a->terms.group, sizeof a->terms.group);
     for (int i = 0; i < n; i++) a->call[i].opening.fd = -1;
     *attempt = a;

@@ -31,7 +31,7 @@ struct kl_message {
 };
 
 struct kl_request {
-    struct kl_connection *connection;
+    struct kl_socket_connection *connection;
     struct kl_request *next; /* in the list that it is in */
     int n, unmet;            /* messages; those that have not begun to arrive */
     bool spread;             /* sent: its data go over the lanes */
@@ -39,7 +39,7 @@ struct kl_request {
     _Atomic int left; /* frames that have not moved; 0: done */
 };
 
-struct kl_connection {
+struct kl_socket_connection {
     bool sends;
     int rank, peer;
     char where[KL_ADDRESS_TEXT]; /* the peer's address */
@@ -67,31 +67,31 @@ struct kl_connection {
 };
 
 /** One without sockets: lanes have fd -1. */
-ncclResult_t kl_connection_create(bool sends, const struct kl_net_end *me, struct kl_socket_shape shape,
-                                  struct kl_connection **connection);
+ncclResult_t kl_socket_connection_create(bool sends, const struct kl_net_end *me, struct kl_socket_shape shape,
+                                         struct kl_socket_connection **connection);
 
 /** Give lane `i` its socket and the keys of a session. `peer`: the address of the other end. */
-ncclResult_t kl_connection_attach(struct kl_connection *c, int i, int fd, enum kl_cipher cipher,
-                                  const struct kl_key *session);
+ncclResult_t kl_socket_connection_attach(struct kl_socket_connection *c, int i, int fd, enum kl_cipher cipher,
+                                         const struct kl_key *session);
 
-void kl_connection_free(struct kl_connection *c);
+void kl_socket_connection_free(struct kl_socket_connection *c);
 
 /** Fail, unless it has: nothing moves afterwards, and the peer notices. Yields the code that is in force. */
-ncclResult_t kl_connection_fail(struct kl_connection *c, ncclResult_t code, const char *fmt, ...)
+ncclResult_t kl_socket_connection_fail(struct kl_socket_connection *c, ncclResult_t code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), cold));
 
 /** Fail because of what happened on a socket; errno as `flow` says. */
-ncclResult_t kl_connection_lost(struct kl_connection *c, enum kl_flow flow) __attribute__((cold));
+ncclResult_t kl_socket_connection_lost(struct kl_socket_connection *c, enum kl_flow flow) __attribute__((cold));
 
 /** ncclSuccess, or the failure, whose sentence becomes the thread's. */
-ncclResult_t kl_connection_report(const struct kl_connection *c);
+ncclResult_t kl_socket_connection_report(const struct kl_socket_connection *c);
 
 /** A free request with `left` 0, or NULL. */
-struct kl_request *kl_connection_take(struct kl_connection *c);
-void kl_connection_give(struct kl_connection *c, struct kl_request *r);
+struct kl_request *kl_socket_connection_take(struct kl_socket_connection *c);
+void kl_socket_connection_give(struct kl_socket_connection *c, struct kl_request *r);
 
 /** The list `first`. */
-void kl_connection_append(struct kl_connection *c, struct kl_request *r);
-void kl_connection_remove(struct kl_connection *c, const struct kl_request *r);
+void kl_socket_connection_append(struct kl_socket_connection *c, struct kl_request *r);
+void kl_socket_connection_remove(struct kl_socket_connection *c, const struct kl_request *r);
 
 #endif

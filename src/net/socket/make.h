@@ -7,7 +7,7 @@
 #include "net/socket/door.h"
 
 ncclResult_t kl_make_send(int device, const struct kl_net_end *me, const struct kl_net_handle *handle,
-                          struct kl_connection **connection);
-ncclResult_t kl_make_recv(struct kl_door *door, const struct kl_net_end *me, struct kl_connection **connection);
+                          struct kl_socket_connection **connection);
+ncclResult_t kl_make_recv(struct kl_door *door, const struct kl_net_end *me, struct kl_socket_connection **connection);
 
 #endif

@@ -152,7 +152,7 @@ static enum kl_opened admit(struct kl_opening *o)
     if (right) {
         o->mine = o->theirs;
         o->mine.crypt = crypt;
-        o->mine.ciphers = crypt ? kl_seal_choose(o->theirs.ciphers & kl_seal_ciphers()) : KL_CIPHER_PLAIN;
+        o->mine.ciphers = crypt ? kl_socket_seal_choose(o->theirs.ciphers & kl_socket_seal_ciphers()) : KL_CIPHER_PLAIN;
         kl_handshake_answer(&o->handshake, KL_ADMITTED, said);
         kl_terms_encode(&o->mine, &session, KL_HOST, said + KL_ANSWER_BYTES);
     }

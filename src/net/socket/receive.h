@@ -5,10 +5,10 @@
 
 #include "net/socket/connection.h"
 
-ncclResult_t kl_receive_post(struct kl_connection *c, int n, const struct kl_net_recv *recvs,
+ncclResult_t kl_receive_post(struct kl_socket_connection *c, int n, const struct kl_net_recv *recvs,
                              struct kl_request **request);
 
 /** Receive what has arrived for what is posted. A failure is the connection's. */
-void kl_receive_work(struct kl_connection *c);
+void kl_receive_work(struct kl_socket_connection *c);
 
 #endif

@@ -8,22 +8,23 @@ _Static_assert(NONCE == crypto_aead_aes256gcm_NPUBBYTES && NONCE == crypto_aead_
                "RFC 5116");
 _Static_assert(KL_SEAL_TAG == crypto_aead_aes256gcm_ABYTES && KL_SEAL_TAG == crypto_shorthash_siphashx24_BYTES, "tags");
 
-unsigned kl_seal_ciphers(void)
+unsigned kl_socket_seal_ciphers(void)
 {
     return KL_CIPHER_CHACHA20 | (crypto_aead_aes256gcm_is_available() ? KL_CIPHER_AES256 : 0u);
 }
 
-enum kl_cipher kl_seal_choose(unsigned ciphers)
+enum kl_cipher kl_socket_seal_choose(unsigned ciphers)
 {
     return ciphers & KL_CIPHER_AES256 ? KL_CIPHER_AES256 : KL_CIPHER_CHACHA20;
 }
 
-static void use_key(struct kl_seal *seal)
+static void use_key(struct kl_socket_seal *seal)
 {
     if (seal->cipher == KL_CIPHER_AES256) crypto_aead_aes256gcm_beforenm(&seal->aes, seal->key.bytes);
 }
 
-void kl_seal_init(struct kl_seal *seal, enum kl_cipher cipher, const struct kl_key *session, const char *direction)
+void kl_socket_seal_init(struct kl_socket_seal *seal, enum kl_cipher cipher, const struct kl_key *session,
+                         const char *direction)
 {
     seal->cipher = cipher;
     seal->count = 0;
@@ -32,7 +33,7 @@ void kl_seal_init(struct kl_seal *seal, enum kl_cipher cipher, const struct kl_k
 }
 
 /* The nonce of the next record; the key is changed when it is time. */
-static void next(struct kl_seal *seal, unsigned char nonce[NONCE])
+static void next(struct kl_socket_seal *seal, unsigned char nonce[NONCE])
 {
     uint64_t n = seal->count++;
 
@@ -44,7 +45,7 @@ static void next(struct kl_seal *seal, unsigned char nonce[NONCE])
     for (int i = 0; i < 8; i++) nonce[i] = (unsigned char)(n >> (8 * i));
 }
 
-static void encrypt(struct kl_seal *seal, const unsigned char *plain, size_t bytes, unsigned char *wire)
+static void encrypt(struct kl_socket_seal *seal, const unsigned char *plain, size_t bytes, unsigned char *wire)
 {
     unsigned char nonce[NONCE];
 
@@ -57,7 +58,7 @@ static void encrypt(struct kl_seal *seal, const unsigned char *plain, size_t byt
                                                            seal->key.bytes);
 }
 
-static bool decrypt(struct kl_seal *seal, const unsigned char *wire, size_t bytes, const unsigned char *tag,
+static bool decrypt(struct kl_socket_seal *seal, const unsigned char *wire, size_t bytes, const unsigned char *tag,
                     unsigned char *plain)
 {
     unsigned char nonce[NONCE];
@@ -71,12 +72,13 @@ static bool decrypt(struct kl_seal *seal, const unsigned char *wire, size_t byte
 }
 
 /* The first 16 bytes of the key are SipHash's. */
-static void sign(const struct kl_seal *seal, const unsigned char *plain, unsigned char tag[KL_SEAL_TAG])
+static void sign(const struct kl_socket_seal *seal, const unsigned char *plain, unsigned char tag[KL_SEAL_TAG])
 {
     crypto_shorthash_siphashx24(tag, plain, KL_SEAL_PLAIN_HEAD, seal->key.bytes);
 }
 
-void kl_seal_head(struct kl_seal *seal, const unsigned char plain[KL_SEAL_PLAIN_HEAD], unsigned char wire[KL_SEAL_HEAD])
+void kl_socket_seal_head(struct kl_socket_seal *seal, const unsigned char plain[KL_SEAL_PLAIN_HEAD],
+                         unsigned char wire[KL_SEAL_HEAD])
 {
     if (seal->cipher) {
         encrypt(seal, plain, KL_SEAL_PLAIN_HEAD, wire);
@@ -86,8 +88,8 @@ void kl_seal_head(struct kl_seal *seal, const unsigned char plain[KL_SEAL_PLAIN_
     sign(seal, plain, wire + KL_SEAL_PLAIN_HEAD);
 }
 
-bool kl_seal_open_head(struct kl_seal *seal, const unsigned char wire[KL_SEAL_HEAD],
-                       unsigned char plain[KL_SEAL_PLAIN_HEAD])
+bool kl_socket_seal_open_head(struct kl_socket_seal *seal, const unsigned char wire[KL_SEAL_HEAD],
+                              unsigned char plain[KL_SEAL_PLAIN_HEAD])
 {
     unsigned char tag[KL_SEAL_TAG];
 
@@ -97,12 +99,13 @@ bool kl_seal_open_head(struct kl_seal *seal, const unsigned char wire[KL_SEAL_HE
     return !sodium_memcmp(tag, wire + KL_SEAL_PLAIN_HEAD, KL_SEAL_TAG);
 }
 
-void kl_seal_record(struct kl_seal *seal, const void *data, size_t bytes, unsigned char *wire)
+void kl_socket_seal_record(struct kl_socket_seal *seal, const void *data, size_t bytes, unsigned char *wire)
 {
     encrypt(seal, data, bytes, wire);
 }
 
-bool kl_seal_open_record(struct kl_seal *seal, void *data, size_t bytes, const unsigned char tag[KL_SEAL_TAG])
+bool kl_socket_seal_open_record(struct kl_socket_seal *seal, void *data, size_t bytes,
+                                const unsigned char tag[KL_SEAL_TAG])
 {
     return decrypt(seal, data, bytes, tag, data);
 }

@@ -37,7 +37,7 @@ enum {
 enum kl_cipher { KL_CIPHER_PLAIN = 0, KL_CIPHER_CHACHA20 = 1, KL_CIPHER_AES256 = 2 };
 
 /** Keyed for one direction; the other end holds its equal. */
-struct kl_seal {
+struct kl_socket_seal {
     enum kl_cipher cipher;
     struct kl_key key;
     uint64_t count;                  /* records so far: the next nonce */
@@ -45,25 +45,27 @@ struct kl_seal {
 };
 
 /** The ciphers of this machine, as bits. */
-unsigned kl_seal_ciphers(void);
+unsigned kl_socket_seal_ciphers(void);
 
 /** The best of those that both ends have. */
-enum kl_cipher kl_seal_choose(unsigned ciphers);
+enum kl_cipher kl_socket_seal_choose(unsigned ciphers);
 
 /** A key from the session's: `direction` tells it from the other one. */
-void kl_seal_init(struct kl_seal *seal, enum kl_cipher cipher, const struct kl_key *session, const char *direction);
+void kl_socket_seal_init(struct kl_socket_seal *seal, enum kl_cipher cipher, const struct kl_key *session,
+                         const char *direction);
 
-void kl_seal_head(struct kl_seal *seal, const unsigned char plain[KL_SEAL_PLAIN_HEAD],
-                  unsigned char wire[KL_SEAL_HEAD]);
+void kl_socket_seal_head(struct kl_socket_seal *seal, const unsigned char plain[KL_SEAL_PLAIN_HEAD],
+                         unsigned char wire[KL_SEAL_HEAD]);
 
 /** False: not sealed by the other end, or not the one that is next. `plain` is then of no meaning. */
-bool kl_seal_open_head(struct kl_seal *seal, const unsigned char wire[KL_SEAL_HEAD],
-                       unsigned char plain[KL_SEAL_PLAIN_HEAD]);
+bool kl_socket_seal_open_head(struct kl_socket_seal *seal, const unsigned char wire[KL_SEAL_HEAD],
+                              unsigned char plain[KL_SEAL_PLAIN_HEAD]);
 
 /** Encrypt a record; `wire` gets `bytes` and the tag. */
-void kl_seal_record(struct kl_seal *seal, const void *data, size_t bytes, unsigned char *wire);
+void kl_socket_seal_record(struct kl_socket_seal *seal, const void *data, size_t bytes, unsigned char *wire);
 
 /** Decrypt a record in place. */
-bool kl_seal_open_record(struct kl_seal *seal, void *data, size_t bytes, const unsigned char tag[KL_SEAL_TAG]);
+bool kl_socket_seal_open_record(struct kl_socket_seal *seal, void *data, size_t bytes,
+                                const unsigned char tag[KL_SEAL_TAG]);
 
 #endif

@@ -5,10 +5,10 @@
 
 #include "net/socket/connection.h"
 
-ncclResult_t kl_send_post(struct kl_connection *c, const void *data, size_t bytes, int tag,
+ncclResult_t kl_send_post(struct kl_socket_connection *c, const void *data, size_t bytes, int tag,
                           struct kl_request **request);
 
 /** Send what the sockets take. A failure is the connection's. */
-void kl_send_work(struct kl_connection *c);
+void kl_send_work(struct kl_socket_connection *c);
 
 #endif

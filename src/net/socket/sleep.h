@@ -5,6 +5,6 @@
 
 #include "net/socket/connection.h"
 
-ncclResult_t kl_sleep_on(struct kl_connection *c, int *fd);
+ncclResult_t kl_sleep_on(struct kl_socket_connection *c, int *fd);
 
 #endif

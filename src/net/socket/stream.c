@@ -43,7 +43,7 @@ static void fill_box(struct kl_out *out)
     size_t bytes = least(out->left, KL_SEAL_RECORD);
 
     if (!out->seal.cipher || !bytes) return;
-    kl_seal_record(&out->seal, out->data, bytes, out->box + out->box_bytes);
+    kl_socket_seal_record(&out->seal, out->data, bytes, out->box + out->box_bytes);
     out->box_bytes += bytes + KL_SEAL_TAG;
     out->data += bytes;
     out->left -= bytes;
@@ -56,7 +56,7 @@ void kl_out_begin(struct kl_out *out, enum kl_head_kind kind, uint64_t bytes_tol
     unsigned char plain[KL_SEAL_PLAIN_HEAD];
 
     kl_head_encode(&head, plain);
-    kl_seal_head(&out->seal, plain, out->box);
+    kl_socket_seal_head(&out->seal, plain, out->box);
     out->box_at = 0;
     out->box_bytes = KL_SEAL_HEAD;
     out->data = data;
@@ -141,7 +141,7 @@ enum kl_flow kl_in_head(struct kl_in *in, struct kl_head *head)
     enum kl_flow flow = fill_stage(in);
 
     if (flow) return flow;
-    if (!kl_seal_open_head(&in->seal, in->stage + in->stage_at, plain)) return KL_FLOW_FORGED;
+    if (!kl_socket_seal_open_head(&in->seal, in->stage + in->stage_at, plain)) return KL_FLOW_FORGED;
     if (!kl_head_decode(plain, head) || head->sequence != in->sequence) return KL_FLOW_FORGED;
     in->sequence++;
     in->stage_at += KL_SEAL_HEAD;
@@ -199,7 +199,7 @@ static enum kl_flow read_encrypted(struct kl_in *in, unsigned char *data, size_t
         enum kl_flow flow = read_record(in, data + in->done, record, in->done + record == bytes);
 
         if (flow) return flow;
-        if (!kl_seal_open_record(&in->seal, data + in->done, record, in->tag)) return KL_FLOW_FORGED;
+        if (!kl_socket_seal_open_record(&in->seal, data + in->done, record, in->tag)) return KL_FLOW_FORGED;
         in->done += record;
         in->have = 0;
     }

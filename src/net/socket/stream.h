@@ -26,7 +26,7 @@ enum kl_flow {
 /** Zeroed but for `fd`, then kl_out_init. */
 struct kl_out {
     int fd;
-    struct kl_seal seal;
+    struct kl_socket_seal seal;
     uint64_t sequence; /* of the next frame */
     bool busy;         /* a frame has begun */
     const unsigned char *data;
@@ -38,7 +38,7 @@ struct kl_out {
 
 struct kl_in {
     int fd;
-    struct kl_seal seal;
+    struct kl_socket_seal seal;
     uint64_t sequence;
     size_t have; /* bytes of the present record, or of plain data, with its tag */
     size_t done; /* bytes of the present data that are opened */
