@@ -122,8 +122,7 @@ static void end(struct kl_caller *c)
         c->fd = -1;
     }
     c->fn(c->ctx, rc, admitted ? &made : NULL);
-    kl_key_wipe(&made.out.key);
-    kl_key_wipe(&made.in.key);
+    kl_connection_forget(&made);
     caller_free(c);
 }
 
