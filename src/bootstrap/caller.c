@@ -236,6 +236,7 @@ static enum kl_io greeted(struct kl_caller *c)
     kl_handshake_prove(&c->handshake, proof);
     c->stage = AWAITING_ANSWER;
     c->have = 0;
+    kl_source_deadline(c->source, c->call.deadline); /* it may let us in: its turn does not end any more */
     return say(c, proof, sizeof proof);
 }
 
