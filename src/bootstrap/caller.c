@@ -122,8 +122,7 @@ static void end(struct kl_caller *c)
         c->fd = -1;
     }
     c->fn(c->ctx, rc, admitted ? &made : NULL);
-    kl_key_wipe(&made.out.key);
-    kl_key_wipe(&made.in.key);
+    kl_connection_forget(&made);
     caller_free(c);
 }
 
@@ -237,6 +236,7 @@ static enum kl_io greeted(struct kl_caller *c)
     kl_handshake_prove(&c->handshake, proof);
     c->stage = AWAITING_ANSWER;
     c->have = 0;
+    kl_source_deadline(c->source, c->call.deadline); /* it may let us in: its turn does not end any more */
     return say(c, proof, sizeof proof);
 }
 

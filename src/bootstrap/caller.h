@@ -3,7 +3,7 @@
  * caller.h - open an authenticated connection to somebody who listens. The event loop does it, and nobody waits for it.
  *
  * It connects and plays the caller's part of the handshake, at each address in turn until one answers. With several, one
- * that stays silent holds up the others for a second. While nobody listens yet, or drops us before an answer (he had no
+ * that says no hello holds up the others for a second. While nobody listens yet, or drops us before an answer (he had no
  * room, or belonged to an earlier job at that address), all are tried again, as `retry` says.
  *
  * Errors:   begin with `who_calls_whom`: nobody there, no answer, another secret, another version, nobody of that rank.

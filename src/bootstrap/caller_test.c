@@ -116,6 +116,33 @@ static void the_address_that_answers_is_taken(void **state)
     kl_socket_close(silent);
 }
 
+/* Who has said hello and then takes its time is not left for another address: it may have let us in, and would take us for dead. */
+static void who_has_said_hello_is_waited_for(void **state)
+{
+    const struct kl_hello me = {.version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_HOST};
+    const struct kl_wait longer_than_a_turn = {.deadline = kl_deadline_in_ms(1500)};
+    union kl_address addresses[2] = {nobody()};
+    int silent = listen_silently(&addresses[1]), n = 1, fd;
+    struct awaited_call a = {.connection = {.fd = -1}};
+    struct kl_call call = call_to(addresses, 2);
+    struct kl_acceptor *acceptor;
+    struct kl_caller *caller;
+
+    (void)state;
+    call.who_calls_whom = "a test";
+    sem_init(&a.done, 0, 0);
+    assert_int_equal(kl_acceptor_create(loop, &addresses[0], &n, &me, let_in, NULL, &acceptor), ncclSuccess);
+    assert_int_equal(kl_caller_start(loop, &call, note_call, &a, &caller), ncclSuccess);
+    assert_int_equal(kl_socket_accept(silent, &longer_than_a_turn, &fd), KL_IO_LATE); /* nobody comes there */
+    kl_acceptor_open(acceptor, &key);
+    while (sem_wait(&a.done)) continue;
+    assert_int_equal(a.rc, ncclSuccess);
+    kl_socket_close(a.connection.fd);
+    sem_destroy(&a.done);
+    kl_acceptor_close(acceptor);
+    kl_socket_close(silent);
+}
+
 /* ---- again ---- */
 
 struct late {
@@ -277,6 +304,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         loop_test(the_address_that_answers_is_taken),
+        loop_test(who_has_said_hello_is_waited_for),
         loop_test(who_comes_late_is_found),
         loop_test(refusals_are_counted),
         loop_test(the_deadline_ends_all_tries),

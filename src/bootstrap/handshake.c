@@ -111,6 +111,12 @@ void kl_handshake_seals(const struct kl_handshake *h, enum kl_side us, struct kl
     *(us == KL_CALLER ? in : out) = seal_of(h, "kolo host to caller");
 }
 
+void kl_connection_forget(struct kl_connection *c)
+{
+    kl_key_wipe(&c->out.key);
+    kl_key_wipe(&c->in.key);
+}
+
 enum kl_handshake_outcome kl_handshake_judge(const struct kl_handshake *h)
 {
     struct kl_hello theirs = kl_hello_decode(h->caller), ours = kl_hello_decode(h->host);

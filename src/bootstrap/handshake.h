@@ -85,6 +85,9 @@ bool kl_handshake_answered(const struct kl_handshake *h, const unsigned char ans
 /** The seals of the side `us`. Once it is clear that both ends hold the key. */
 void kl_handshake_seals(const struct kl_handshake *h, enum kl_side us, struct kl_seal *out, struct kl_seal *in);
 
+/** Overwrite the keys of a copy that is no longer needed. */
+void kl_connection_forget(struct kl_connection *connection);
+
 /** The rules that hold for every host, once the proof was right: KL_ADMITTED, or why not. */
 enum kl_handshake_outcome kl_handshake_judge(const struct kl_handshake *h);
 

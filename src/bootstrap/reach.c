@@ -59,10 +59,12 @@ void kl_reach_called(void *ctx, struct kl_incoming *incoming)
 
     pthread_mutex_lock(&b->lock);
     enum kl_handshake_outcome outcome = judge(b, caller, &contact);
-    if (outcome != KL_ADMITTED)
+    if (outcome != KL_ADMITTED) {
         kl_incoming_decline(incoming, outcome);
-    else if (kl_incoming_admit(incoming, &connection))
+    } else if (kl_incoming_admit(incoming, &connection)) {
         rc = connected(contact, &connection);
+        kl_connection_forget(&connection);
+    }
     pthread_mutex_unlock(&b->lock);
     if (rc) suspect(b, (int)caller, rc);
 }

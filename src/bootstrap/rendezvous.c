@@ -117,8 +117,11 @@ static ncclResult_t call_root(struct kl_bootstrap *b, const struct kl_id *id, ui
 
     snprintf(text, sizeof text, "rank %d cannot join the rendezvous at %s", b->rank,
              kl_address_format(&id->address[0], address));
-    KL_TRY(kl_caller_start(b->loop, &call, called, &a, &a.caller));
-    return await(&a, root);
+    ncclResult_t rc = kl_caller_start(b->loop, &call, called, &a, &a.caller);
+    if (!rc) rc = await(&a, root);
+    kl_connection_forget(&a.connection);
+    kl_key_wipe(&key);
+    return rc;
 }
 
 /* ---- meeting the others there ---- */
@@ -230,7 +233,6 @@ ncclResult_t kl_rendezvous_meet(struct kl_bootstrap *b, const struct kl_id *id)
     KL_TRY(call_root(b, id, deadline, &root));
     ncclResult_t rc = talk(b, id, &root, deadline);
     kl_socket_close(root.fd);
-    kl_key_wipe(&root.out.key);
-    kl_key_wipe(&root.in.key);
+    kl_connection_forget(&root);
     return rc;
 }

@@ -385,6 +385,7 @@ static void on_incoming(void *ctx, struct kl_incoming *incoming)
     v->fd = c.fd;
     v->assembler.seal = c.in;
     v->out.seal = c.out;
+    kl_connection_forget(&c);
     v->rank = -1;
     v->proved = (int)kl_incoming_rank(incoming);
     v->next = root->visitors;
@@ -422,6 +423,7 @@ static ncclResult_t listen_for_ranks(struct kl_root *root, struct kl_id *id)
 
     KL_TRY(kl_acceptor_create(root->loop, id->address, &id->naddresses, &me, on_incoming, root, &root->acceptor));
     kl_acceptor_open(root->acceptor, &key);
+    kl_key_wipe(&key);
     return ncclSuccess;
 }
 
