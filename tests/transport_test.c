@@ -5,6 +5,9 @@
  *
  * Both ends run in processes of their own, forked before any thread is started, or as two threads of one; they talk over a
  * socket pair, as ranks do through the bootstrap.
+ *
+ * Through a network each end has a fifo of its own, and moves it (`progress`): who waits for something pumps. What lies in the
+ * fifo is over once it has been sent, so a sender drains before it leaves, as operations do.
  */
 #include "transport/transport.h"
 
@@ -17,11 +20,14 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -53,9 +59,15 @@ struct end {
     const struct kl_transport *transport;
     uint32_t index;
     bool messages;
+    uint32_t number; /* of the connector */
     struct kl_common *common;
     struct kl_connector c;
 };
+
+static bool is_net(const struct end *e)
+{
+    return e->transport == &kl_transport_net;
+}
 
 static void tell(const struct end *e, const void *data, size_t bytes)
 {
@@ -79,8 +91,17 @@ static void meet(const struct end *e)
 
 static void reset(struct end *e)
 {
-    e->c = (struct kl_connector){
-        .transport = e->transport, .peer = !e->sends, .sends = e->sends, .messages = e->messages, .common = e->common};
+    e->c = (struct kl_connector){.transport = e->transport,
+                                 .peer = e->sends,
+                                 .sends = e->sends,
+                                 .messages = e->messages,
+                                 .shape = &shape,
+                                 .number = e->number,
+                                 .planned = -1,
+                                 .common = e->common};
+    if (!is_net(e) || e->common->net.net) return;
+    e->common->net = (struct kl_net_home){.net = kl_nets[0], .rank = !e->sends};
+    memset(e->common->net.secret.bytes, 42, sizeof e->common->net.secret.bytes);
 }
 
 /* The steps of transport.h, as the connections of a communicator do them. */
@@ -103,19 +124,27 @@ static struct kl_card hear_card(struct end *e)
     return card;
 }
 
-static void settle(struct end *e)
+/* Who moves its own end waits for no reply. */
+static void settle_with(struct end *e, const struct kl_card *card)
 {
     struct kl_card_reply reply = {.pool_bytes = 0};
+    bool replies = !e->transport->progress;
 
     if (e->sends) {
-        struct kl_card card = hear_card(e);
-        must(test_connect(&e->c, &card, &reply) == ncclSuccess);
-        tell(e, &reply, sizeof reply);
+        must(test_connect(&e->c, card, &reply) == ncclSuccess);
+        if (replies) tell(e, &reply, sizeof reply);
     } else {
-        hear(e, &reply, sizeof reply);
+        if (replies) hear(e, &reply, sizeof reply);
         must(test_settle(&e->c, &reply) == ncclSuccess);
     }
     e->c.ready = true;
+}
+
+static void settle(struct end *e)
+{
+    struct kl_card card = e->sends ? hear_card(e) : (struct kl_card){.version = 0};
+
+    settle_with(e, &card);
     meet(e);
 }
 
@@ -134,8 +163,36 @@ static void let_go(struct end *e)
     kl_common_fini(e->common);
 }
 
+/* Move what this end has to move. */
+static ncclResult_t try_to_pump(struct end *e)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    if (!e->transport->progress) return rc;
+    must((e->transport->progress(&e->c, &rc) == KL_DONE) == (rc != ncclSuccess));
+    return rc;
+}
+
+static void pump(struct end *e)
+{
+    must(try_to_pump(e) == ncclSuccess);
+}
+
+/* Until nothing that was sent depends on this end any more. */
+static void drain(struct end *e)
+{
+    uint64_t deadline = kl_deadline_in_ms(HANG_S * 1000);
+
+    while (e->sends && e->c.ready && !kl_fifo_drained(&e->c.tx)) {
+        must(!kl_deadline_passed(deadline));
+        pump(e);
+        sched_yield();
+    }
+}
+
 static void part(struct end *e)
 {
+    drain(e);
     meet(e);
     let_go(e);
 }
@@ -164,6 +221,7 @@ static void wait_for_room(struct end *e)
 
     while (!kl_fifo_can_send(&e->c.tx)) {
         must(!kl_deadline_passed(deadline));
+        pump(e);
         sched_yield();
     }
 }
@@ -174,6 +232,7 @@ static void wait_for_step(struct end *e)
 
     while (!kl_fifo_ready(&e->c.rx)) {
         must(!kl_deadline_passed(deadline));
+        pump(e);
         sched_yield();
     }
 }
@@ -183,6 +242,7 @@ static void put(struct end *e, uint64_t step, size_t bytes)
     wait_for_room(e);
     fill(kl_fifo_reserve(&e->c.tx, bytes), bytes, step);
     kl_fifo_publish(&e->c.tx, bytes, step % 2);
+    pump(e);
 }
 
 static void take(struct end *e, uint64_t step, size_t bytes)
@@ -245,10 +305,12 @@ static void flagged_lines_arrive_whole(struct end *e)
             wait_for_room(e);
             fill(own, bytes, step);
             kl_lines_publish(&e->c.tx, own, bytes, step % 2 && kl_lines_wide_works());
+            pump(e);
         } else {
             size_t got;
             while (!kl_lines_ready(&e->c.rx)) {
                 must(!kl_deadline_passed(deadline));
+                pump(e);
                 sched_yield();
             }
             const unsigned char *data = kl_lines_open(&e->c.rx, own, &got);
@@ -298,10 +360,13 @@ static void pooled_steps_arrive_whole(struct end *e)
     part(e);
 }
 
-/* Where an address means the same at both ends, memory is lent and comes back; elsewhere an address is refused. */
+/*
+ * Where an address means the same at both ends, memory is lent and comes back; elsewhere an address is refused. A network carries
+ * what was lent to where the receiver wants it.
+ */
 static void lent_memory_is_read_or_refused(struct end *e)
 {
-    static unsigned char lent[1 << 20];
+    static unsigned char lent[1 << 20], wanted[1 << 20];
     size_t got;
     bool more;
 
@@ -310,17 +375,49 @@ static void lent_memory_is_read_or_refused(struct end *e)
         if (e->sends) {
             fill(lent, sizeof lent, step);
             kl_fifo_publish_direct(&e->c.tx, lent, sizeof lent, false);
-            while (!kl_fifo_drained(&e->c.tx)) sched_yield();
+            drain(e);
             continue;
         }
+        must(e->c.rx.places == is_net(e));
+        if (e->c.rx.places) kl_fifo_want(&e->c.rx, wanted, sizeof wanted);
         wait_for_step(e);
         const unsigned char *data = kl_fifo_open(&e->c.rx, &got, &more);
-        must(!data == !e->c.rx.shares_memory);
-        must(!data || data == lent);
+        must(!data == !(e->c.rx.shares_memory || e->c.rx.places));
+        must(!data || data == (e->c.rx.places ? wanted : lent));
         if (data) expect_filled(data, got, step);
         kl_fifo_release(&e->c.rx);
     }
     part(e);
+}
+
+/* The receiver comes to know that nothing more comes, and where a network tells why, whose end it is. */
+static void expect_sender_gone(struct end *e)
+{
+    uint64_t deadline = kl_deadline_in_ms(HANG_S * 1000);
+
+    while (!kl_fifo_sender_gone(&e->c.rx)) {
+        must(!kl_deadline_passed(deadline));
+        pump(e);
+    }
+    if (!e->transport->loss) return;
+    must(e->transport->loss(&e->c) && strstr(e->transport->loss(&e->c), "rank 0"));
+    pump(e); /* it stays so */
+}
+
+/* Sending goes on until the network says that there is no receiver, and whom it misses. */
+static void expect_lost(struct end *e)
+{
+    uint64_t deadline = kl_deadline_in_ms(HANG_S * 1000);
+    ncclResult_t rc;
+
+    while (!(rc = try_to_pump(e))) {
+        must(!kl_deadline_passed(deadline));
+        if (!kl_fifo_can_send(&e->c.tx)) continue;
+        memset(kl_fifo_reserve(&e->c.tx, SLOT_BYTES), 5, SLOT_BYTES);
+        kl_fifo_publish(&e->c.tx, SLOT_BYTES, false);
+    }
+    must(rc == ncclRemoteError && strstr(kl_error_text(), "rank 1"));
+    must(try_to_pump(e) == ncclRemoteError);
 }
 
 /* What was published counts although its sender has left; then nobody waits. */
@@ -329,6 +426,7 @@ static void a_sender_leaves(struct end *e)
     join(e);
     if (e->sends) {
         for (uint64_t step = 0; step < 5; step++) put(e, step, 1000 * (size_t)step);
+        drain(e);
         kl_connector_leave(&e->c);
         let_go(e);
         return;
@@ -338,11 +436,11 @@ static void a_sender_leaves(struct end *e)
         must(!kl_fifo_sender_gone(&e->c.rx));
         take(e, step, 1000 * (size_t)step);
     }
-    uint64_t deadline = kl_deadline_in_ms(HANG_S * 1000);
-    while (!kl_fifo_sender_gone(&e->c.rx)) must(!kl_deadline_passed(deadline));
+    expect_sender_gone(e);
     let_go(e);
 }
 
+/* The mark of a receiver that leaves is for the same memory: through a network its end of the connection tells. */
 static void a_receiver_leaves(struct end *e)
 {
     join(e);
@@ -353,6 +451,11 @@ static void a_receiver_leaves(struct end *e)
         return;
     }
     put(e, 0, 100);
+    if (is_net(e)) {
+        expect_lost(e);
+        let_go(e);
+        return;
+    }
     uint64_t deadline = kl_deadline_in_ms(HANG_S * 1000);
     uint64_t step = 1;
     while (!kl_fifo_receiver_gone(&e->c.tx, true)) {
@@ -364,6 +467,37 @@ static void a_receiver_leaves(struct end *e)
     let_go(e);
 }
 
+/*
+ * Through a network the whole connection ends: of a failed communicator nothing is expected any more. What was lent may be gone
+ * at once, also what the receiver wanted to have somewhere, and both ends may go on being looked at.
+ */
+static void revoke_network(struct end *e)
+{
+    enum { LENT = 1 << 23 };
+    unsigned char *lent = mmap(NULL, LENT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    must(lent != MAP_FAILED);
+    if (e->sends) {
+        put(e, 0, 50);
+        kl_fifo_publish_direct(&e->c.tx, lent, LENT, false);
+        pump(e); /* more than a socket takes */
+        must(!kl_fifo_drained(&e->c.tx));
+    } else {
+        take(e, 0, 50);
+        kl_fifo_want(&e->c.rx, lent, LENT);
+        pump(e);
+        must(!kl_fifo_ready(&e->c.rx));
+    }
+    meet(e);
+    kl_connector_revoke(&e->c);
+    must(!munmap(lent, LENT));
+    kl_connector_revoke(&e->c);
+    for (int i = 0; i < 100; i++) pump(e);
+    must(e->sends ? !kl_fifo_drained(&e->c.tx) : !kl_fifo_ready(&e->c.rx));
+    meet(e);
+    let_go(e);
+}
+
 /* What was lent and not read is taken back; what was copied stays. */
 static void a_sender_revokes(struct end *e)
 {
@@ -372,6 +506,10 @@ static void a_sender_revokes(struct end *e)
     bool more;
 
     join(e);
+    if (is_net(e)) {
+        revoke_network(e);
+        return;
+    }
     if (e->sends) {
         put(e, 0, 50);
         kl_fifo_publish_direct(&e->c.tx, lent, sizeof lent, false);
@@ -392,21 +530,24 @@ static void a_sender_revokes(struct end *e)
     part(e);
 }
 
-/* Either end first; the other one's memory is there until it lets go itself. */
+/* Either end first; the other one's memory is there until it lets go itself, and what was sent to it. */
 static void either_end_is_freed_first(struct end *e)
 {
     for (int sender_first = 0; sender_first < 2; sender_first++) {
         join(e);
         if (e->sends) put(e, 7, 5000);
+        drain(e);
         meet(e);
         bool first = e->sends == (bool)sender_first;
         if (first) let_go(e);
         meet(e);
         if (first) continue;
-        if (e->sends)
-            for (uint64_t step = 0; step + 1 < SLOTS; step++) put(e, step, SLOT_BYTES);
-        else
+        if (!e->sends)
             take(e, 7, 5000);
+        else if (is_net(e))
+            expect_lost(e);
+        else
+            for (uint64_t step = 0; step + 1 < SLOTS; step++) put(e, step, SLOT_BYTES);
         let_go(e);
     }
 }
@@ -436,13 +577,19 @@ static void both_ends_are_freed_in_any_state(struct end *e)
     }
     meet(e);
 
-    set_up(e); /* connected, and never settled */
+    set_up(e); /* connected, and never settled: through a network that is a connection in the making */
     if (e->sends) {
         struct kl_card_reply reply = {.pool_bytes = 0};
         card = hear_card(e);
-        must(test_connect(&e->c, &card, &reply) == ncclSuccess);
+        ncclResult_t rc = is_net(e) ? e->transport->connect(&e->c, &card, kl_deadline_in_ms(TEST_JOIN_MS), &reply)
+                                    : test_connect(&e->c, &card, &reply);
+        must(rc == (is_net(e) ? ncclInProgress : ncclSuccess));
+        kl_connector_revoke(&e->c);
         kl_connector_leave(&e->c);
         let_go(e);
+    } else if (is_net(e)) {
+        must(e->transport->settle(&e->c, kl_deadline_in_ms(TEST_JOIN_MS), NULL) == ncclInProgress);
+        kl_connector_revoke(&e->c);
     }
     part(e);
 }
@@ -462,6 +609,7 @@ static void cards_that_lie_are_refused(struct end *e)
 
     FOR_EACH_CASE(lie, lies)
     {
+        if (is_net(e) && !lie->garble) continue; /* its card tells an address, and nothing of memory */
         set_up(e);
         if (e->sends) {
             struct kl_card card = hear_card(e), wrong = card;
@@ -475,13 +623,10 @@ static void cards_that_lie_are_refused(struct end *e)
             must(same ? rc == ncclSuccess : rc != ncclSuccess);
             kl_connector_free(&e->c);
             reset(e);
-            must(test_connect(&e->c, &card, &reply) == ncclSuccess);
-            tell(e, &reply, sizeof reply);
+            settle_with(e, &card);
             put(e, 1, 100);
         } else {
-            struct kl_card_reply reply;
-            hear(e, &reply, sizeof reply);
-            must(test_settle(&e->c, &reply) == ncclSuccess);
+            settle_with(e, NULL);
             take(e, 1, 100);
         }
         part(e);
@@ -497,6 +642,7 @@ static void many_stand_side_by_side(struct end *e)
 
     for (int i = 0; i < MANY; i++) {
         own[i] = *e;
+        own[i].number = (uint32_t)i;
         join(&own[i]);
     }
     for (int i = 0; i < MANY; i++)
@@ -507,6 +653,7 @@ static void many_stand_side_by_side(struct end *e)
             else
                 take(one, (uint64_t)i, 2000);
         }
+    for (int i = 0; i < MANY; i++) drain(&own[i]);
     meet(e);
     for (int i = 0; i < MANY; i++) kl_connector_free(&own[i * 11 % MANY].c);
     kl_common_fini(e->common);
@@ -653,7 +800,8 @@ static void behave(struct end *e, const struct holdings *before)
 /* Both ends ask the same questions and get the same answers. */
 static bool agree_on_use(struct end *e)
 {
-    struct kl_pair_facts facts = {.a = &e->me, .b = &e->it}, swapped = {.a = &e->it, .b = &e->me};
+    struct kl_pair_facts facts = {.a = &e->me, .b = &e->it, .network = true},
+                         swapped = {.a = &e->it, .b = &e->me, .network = true};
     uint32_t why = e->transport->refuses(&facts), its = 0;
 
     must(e->transport->refuses(&swapped) == why);
@@ -697,6 +845,29 @@ static void fail_to_connect(struct end *e, const struct holdings *before)
     expect_nothing_left(e, before);
 }
 
+/*
+ * A network refuses nobody: whom it cannot reach it tells when it connects. Here the sender has an interface of its own kind only,
+ * and nothing leads from there to where the receiver listens.
+ */
+static void fail_to_reach(struct end *e, const struct holdings *before)
+{
+    set_up(e);
+    struct kl_card card = e->sends ? hear_card(e) : (struct kl_card){.version = 0};
+    struct kl_card_reply reply = {.pool_bytes = 0};
+    uint64_t deadline = kl_deadline_in_ms(300);
+    ncclResult_t rc;
+
+    do
+        rc = e->sends ? e->transport->connect(&e->c, &card, deadline, &reply)
+                      : e->transport->settle(&e->c, deadline, NULL);
+    while (rc == ncclInProgress);
+    must(rc == ncclRemoteError && strstr(kl_error_text(), e->sends ? "rank 1" : "rank 0"));
+    kl_connector_revoke(&e->c);
+    part(e);
+    meet(e);
+    expect_nothing_left(e, before);
+}
+
 struct placement {
     const char *name;
     bool threads;
@@ -712,12 +883,16 @@ static void live(struct end *e, const struct placement *p)
 
     e->common = &common;
     kl_error_quiet(1);
+    must(kl_nets[0]->init() == ncclSuccess);
     const struct holdings before = count_holdings(e);
     choose(e, p->mappable);
     for (e->index = 0; kl_transports[e->index]; e->index++) {
         e->transport = kl_transports[e->index];
         snprintf(doing, sizeof doing, "%s", e->transport->name);
-        if (agree_on_use(e)) {
+        bool usable = agree_on_use(e);
+        if (usable && is_net(e) && !p->mappable) {
+            fail_to_reach(e, &before);
+        } else if (usable) {
             used[e->index]++;
             for (e->messages = false;; e->messages = true) {
                 behave(e, &before);
@@ -842,9 +1017,16 @@ static int enter_user_namespace_as_root(void)
     return mapped ? EXIT_FINE : EXIT_CANNOT;
 }
 
+/* With its own loopback interface, so that there is a network. */
 static int enter_network_namespace(void)
 {
-    return unshare(CLONE_NEWUSER | CLONE_NEWNET) ? EXIT_CANNOT : EXIT_FINE;
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET)) return EXIT_CANNOT;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool up = fd >= 0 && !ioctl(fd, SIOCSIFFLAGS, &lo);
+    if (fd >= 0) close(fd);
+    return up ? EXIT_FINE : EXIT_CANNOT;
 }
 
 static void threads_of_a_process(void **state)
@@ -888,17 +1070,22 @@ static void die_or_survive(int sock, const struct kl_transport *t, uint32_t inde
     struct end e = {.sock = sock, .sends = sends, .transport = t, .index = index, .messages = true, .common = &common};
 
     kl_error_quiet(1);
+    must(kl_nets[0]->init() == ncclSuccess);
     snprintf(doing, sizeof doing, "%s: the %s dies", t->name, sends == dies ? "sender" : "receiver");
     join(&e);
     if (sends) put(&e, 7, 5000);
+    drain(&e);
     meet(&e);
     if (dies) kill(getpid(), SIGKILL);
     char end;
     must(recv(sock, &end, 1, 0) == 0); /* it is dead */
-    if (sends)
-        for (uint64_t step = 0; step + 1 < SLOTS; step++) put(&e, step, SLOT_BYTES);
-    else
+    if (!sends)
         take(&e, 7, 5000);
+    else if (is_net(&e))
+        expect_lost(&e);
+    else
+        for (uint64_t step = 0; step + 1 < SLOTS; step++) put(&e, step, SLOT_BYTES);
+    if (!sends && is_net(&e)) expect_sender_gone(&e);
     kl_connector_revoke(&e.c);
     kl_connector_leave(&e.c);
     let_go(&e);

@@ -76,6 +76,7 @@ const char *kl_refusal_text(enum kl_refusal refusal, const struct kl_pair_why *w
 
 void kl_connector_revoke(struct kl_connector *connector)
 {
+    if (!connector->transport) return;
     if (connector->transport->revoke)
         connector->transport->revoke(connector);
     else if (connector->tx.fifo)

@@ -22,6 +22,7 @@
 #define KL_TRANSPORT_TRANSPORT_H
 
 #include "include/nccl.h"
+#include "device/host/stream.h"
 #include "event/fdshare.h"
 #include "topo/reasons.h"
 #include "transport/fifo.h"
@@ -139,8 +140,8 @@ struct kl_transport {
     ncclResult_t (*setup)(struct kl_connector *connector, const struct kl_fifo_shape *shape, struct kl_card *card);
 
     /** Sender: map it, attach `connector->tx`, answer. ncclInProgress: call again; `deadline` is when to give up. Never waits. */
-    ncclResult_t (*connect)(struct kl_connector *connector, const struct kl_card *card,
-                            uint64_t deadline, struct kl_card_reply *reply);
+    ncclResult_t (*connect)(struct kl_connector *connector, const struct kl_card *card, uint64_t deadline,
+                            struct kl_card_reply *reply);
 
     /** Receiver: the sender has mapped it, and this is its answer. As connect. With `progress`: there is none to wait for. */
     ncclResult_t (*settle)(struct kl_connector *connector, uint64_t deadline, const struct kl_card_reply *reply);
@@ -151,7 +152,7 @@ struct kl_transport {
      */
     enum kl_progress (*progress)(struct kl_connector *connector, ncclResult_t *rc);
 
-    /** After a failed operation: touch no memory of users any more. NULL: it is in the fifo what was lent (kl_fifo_revoke). */
+    /** After a failed operation, in any state: touch no memory of users any more. NULL: it is in the fifo what was lent (kl_fifo_revoke). */
     void (*revoke)(struct kl_connector *connector);
 
     /** Why nothing more comes, where the sender has left; NULL if that is not known. NULL: it never is. */

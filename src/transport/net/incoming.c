@@ -24,7 +24,17 @@ static bool has_room(struct kl_net_link *l)
 {
     if (l->expected - l->in.head_seen >= l->in.shape.nslots)
         l->in.head_seen = kl_load_acquire(&l->fifo->head); /* pairs with kl_fifo_release */
-    return l->expected - l->in.head_seen < l->in.shape.nslots && l->expected - l->in.step < KL_NET_IN_FLIGHT;
+    return l->expected - l->in.head_seen < l->in.shape.nslots;
+}
+
+/* The connection has ended where it may: nothing more comes. Whoever waits for more asks why. */
+static ncclResult_t lose(struct kl_net_link *l, ncclResult_t rc)
+{
+    if (rc != ncclRemoteError) return rc;
+    l->loss = strdup(kl_error_text());
+    if (!l->loss) return KL_NOMEM("the reason of a lost connection");
+    kl_store_release(&l->fifo->sender_left, 1); /* pairs with kl_fifo_sender_gone */
+    return ncclSuccess;
 }
 
 static ncclResult_t ask_first(struct kl_net_link *l, struct kl_net_step *s)
@@ -32,7 +42,10 @@ static ncclResult_t ask_first(struct kl_net_link *l, struct kl_net_step *s)
     const struct kl_net_recv recv = {.data = &line_at(l, l->expected)->signature, .bytes = KL_WIRE_MOST};
 
     if (!has_room(l)) return ncclSuccess;
-    KL_TRY(l->net->irecv(l->connection, 1, &recv, &s->first));
+    int quiet = kl_error_quiet(1);
+    ncclResult_t rc = l->net->irecv(l->connection, 1, &recv, &s->first);
+    kl_error_quiet(quiet);
+    if (rc) return lose(l, rc);
     if (s->first) s->state = KL_NET_ASKED;
     return ncclSuccess;
 }
@@ -53,16 +66,6 @@ static ncclResult_t read_first(struct kl_net_link *l, struct kl_net_step *s, siz
         .bytes = inside ? 0 : bytes,
         .wire = {.bytes = line->bytes, .kind = kind},
     };
-    return ncclSuccess;
-}
-
-/* The connection has ended where it may: nothing more comes. Whoever waits for more asks why. */
-static ncclResult_t lose(struct kl_net_link *l, ncclResult_t rc)
-{
-    if (rc != ncclRemoteError) return rc;
-    l->loss = strdup(kl_error_text());
-    if (!l->loss) return KL_NOMEM("the reason of a lost connection");
-    kl_store_release(&l->fifo->sender_left, 1); /* pairs with kl_fifo_sender_gone */
     return ncclSuccess;
 }
 
@@ -142,7 +145,7 @@ static bool receive_step(struct kl_net_link *l, const struct kl_fifo_rx *rx, ncc
 {
     struct kl_net_step *s = step_at(l, l->expected);
 
-    if (l->loss) return false;
+    if (l->loss || l->expected - l->in.step >= KL_NET_IN_FLIGHT) return false; /* then `s` is a step on its way */
     if (s->state == KL_NET_IDLE) *rc = ask_first(l, s);
     if (!*rc && s->state == KL_NET_ASKED) *rc = take_first(l, s);
     if (!*rc && s->state == KL_NET_ARRIVED) *rc = ask_data(l, s, rx);

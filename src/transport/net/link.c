@@ -21,8 +21,8 @@ ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_s
     }
     *l = (struct kl_net_link){.net = net, .fifo = memory, .mapped = bytes};
     kl_fifo_init(l->fifo, shape);
-    ncclResult_t rc = sends ? kl_fifo_attach_rx(&l->out, l->fifo, bytes, true)
-                            : kl_fifo_attach_tx(&l->in, l->fifo, bytes, false);
+    ncclResult_t rc =
+        sends ? kl_fifo_attach_rx(&l->out, l->fifo, bytes, true) : kl_fifo_attach_tx(&l->in, l->fifo, bytes, false);
     if (rc) {
         kl_net_link_free(l, sends);
         return rc;
@@ -33,6 +33,7 @@ ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_s
 
 void kl_net_link_cancel(struct kl_net_link *l)
 {
+    if (!l) return;
     if (l->connection && l->connected && !l->cancelled) l->net->cancel(l->connection);
     l->cancelled = true;
 }

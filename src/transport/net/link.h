@@ -33,11 +33,11 @@ enum kl_net_state {
 
 struct kl_net_step {
     enum kl_net_state state;
-    struct kl_wire wire;   /* sender: the first message of two */
-    void *first, *second;  /* requests; NULL: not taken yet, or done */
-    void *data;            /* of the second message; NULL: there is none */
-    size_t bytes;          /* of it */
-    bool in_place;         /* received where the receiver wants it, not in the slot */
+    struct kl_wire wire;  /* sender: the first message of two */
+    void *first, *second; /* requests; NULL: not taken yet, or done */
+    void *data;           /* of the second message; NULL: there is none */
+    size_t bytes;         /* of it */
+    bool in_place;        /* received where the receiver wants it, not in the slot */
 };
 
 struct kl_net_link {
@@ -67,7 +67,7 @@ struct kl_net_link {
 ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_shape *shape, bool sends,
                                 struct kl_net_link **link);
 
-/** After a failure: no memory that was lent is touched any more. */
+/** After a failure: no memory that was lent is touched any more, and nothing moves. NULL is fine, and so are half-made ones. */
 void kl_net_link_cancel(struct kl_net_link *link);
 
 void kl_net_link_free(struct kl_net_link *link, bool sends);

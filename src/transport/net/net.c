@@ -34,8 +34,8 @@ static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape
     return ncclSuccess;
 }
 
-static ncclResult_t net_connect(struct kl_connector *c, const struct kl_card *card,
-                                uint64_t deadline, struct kl_card_reply *reply)
+static ncclResult_t net_connect(struct kl_connector *c, const struct kl_card *card, uint64_t deadline,
+                                struct kl_card_reply *reply)
 {
     const struct kl_net *net = c->common->net.net;
 

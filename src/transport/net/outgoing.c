@@ -52,7 +52,8 @@ static ncclResult_t send_first(struct kl_net_link *l, struct kl_net_step *s)
 
     if (s->first) return ncclSuccess;
     if (s->data) return l->net->isend(l->connection, &s->wire, sizeof s->wire, 0, NULL, &s->first);
-    return l->net->isend(l->connection, &line->signature, sizeof s->wire + (line->bytes & ~KL_FIFO_MORE), 0, NULL, &s->first);
+    return l->net->isend(l->connection, &line->signature, sizeof s->wire + (line->bytes & ~KL_FIFO_MORE), 0, NULL,
+                         &s->first);
 }
 
 static ncclResult_t send_second(struct kl_net_link *l, struct kl_net_step *s)
