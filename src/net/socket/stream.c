@@ -25,7 +25,7 @@ static enum kl_flow flow_of_errno(void)
 
 ncclResult_t kl_out_init(struct kl_out *out)
 {
-    out->box = out->head;
+    out->box = out->plain;
     if (!out->seal.cipher) return ncclSuccess;
     out->box = malloc(KL_STREAM_BOX);
     return out->box ? ncclSuccess : KL_NOMEM("a connection's box");
@@ -33,18 +33,21 @@ ncclResult_t kl_out_init(struct kl_out *out)
 
 void kl_out_fini(struct kl_out *out)
 {
-    if (out->box != out->head) free(out->box);
+    if (out->box != out->plain) free(out->box);
     out->box = NULL;
 }
 
-/* Put the next record of data into the box, if data are encrypted and there are any. */
+/* Put into the box what goes with the head: a record of data that are encrypted, or small data as they are. */
 static void fill_box(struct kl_out *out)
 {
     size_t bytes = least(out->left, KL_SEAL_RECORD);
 
-    if (!out->seal.cipher || !bytes) return;
-    kl_socket_seal_record(&out->seal, out->data, bytes, out->box + out->box_bytes);
-    out->box_bytes += bytes + KL_SEAL_TAG;
+    if (!bytes || (!out->seal.cipher && bytes > KL_STREAM_SMALL)) return;
+    if (out->seal.cipher)
+        kl_socket_seal_record(&out->seal, out->data, bytes, out->box + out->box_bytes);
+    else
+        memcpy(out->box + out->box_bytes, out->data, bytes);
+    out->box_bytes += bytes + (out->seal.cipher ? KL_SEAL_TAG : 0);
     out->data += bytes;
     out->left -= bytes;
 }
@@ -80,9 +83,10 @@ static ssize_t send_some(const struct kl_out *out)
 {
     struct iovec part[2] = {{.iov_base = out->box + out->box_at, .iov_len = out->box_bytes - out->box_at},
                             {.iov_base = (void *)(uintptr_t)out->data, .iov_len = least(out->left, MOST)}};
-    bool boxed = part[0].iov_len > 0, open = !out->seal.cipher && out->left;
-    struct msghdr message = {.msg_iov = boxed ? part : part + 1, .msg_iovlen = (size_t)boxed + open};
+    struct msghdr message = {.msg_iov = part, .msg_iovlen = 2};
 
+    if (out->seal.cipher || !out->left)
+        return send(out->fd, part[0].iov_base, part[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
     return sendmsg(out->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -96,7 +100,7 @@ enum kl_flow kl_out_move(struct kl_out *out)
         sent(out, (size_t)n);
         if (out->box_at < out->box_bytes) continue;
         out->box_at = out->box_bytes = 0;
-        fill_box(out);
+        if (out->seal.cipher) fill_box(out);
         out->busy = out->box_bytes || out->left;
     }
     return KL_FLOW_DONE;
@@ -110,7 +114,9 @@ static enum kl_flow read_more(struct kl_in *in, struct iovec *place, int places,
     struct msghdr message = {.msg_iov = place, .msg_iovlen = (size_t)places};
     ssize_t n;
 
-    do n = recvmsg(in->fd, &message, MSG_DONTWAIT);
+    do
+        n = places > 1 ? recvmsg(in->fd, &message, MSG_DONTWAIT)
+                       : recv(in->fd, place->iov_base, place->iov_len, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     if (n < 0) return flow_of_errno();
     errno = 0;
