@@ -110,10 +110,10 @@ struct kl_fifo_rx {
     struct kl_fifo *fifo;
     uint64_t step; /* next to consume */
     struct kl_fifo_shape shape;
-    uint32_t lines_seen;       /* flagged lines of this step that were there at the last look */
-    bool shares_memory;        /* addresses are accepted */
-    bool places;               /* the sending side, a transport of this process, puts data where they are wanted */
-    void *want;                /* where those of step want_step go, and what follows of its message; NULL: nobody said */
+    uint32_t lines_seen; /* flagged lines of this step that were there at the last look */
+    bool shares_memory;  /* addresses are accepted */
+    bool places;         /* the sending side, a transport of this process, puts data where they are wanted */
+    void *want;          /* where those of step want_step go, and what follows of its message; NULL: nobody said */
     size_t want_bytes;
     uint64_t want_step;
     const unsigned char *pool; /* the sender's, of pool_bytes; NULL: none */
