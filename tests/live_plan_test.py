@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A live communicator is what the plan says: jobs on machines of tests/data/ have the channels, rings, trees and numbers of
 point-to-point channels that `kolo graph` prints, and take for each collective and size the algorithm, protocol and channels
-that `kolo explain` names, with the same constants; also with the settings that change these. It is an error to have
-compared nothing, and for a setting to change nothing."""
+that `kolo explain` names, with the same constants; also with the settings that change these. Jobs of several emulated hosts are
+what the plan of a cluster says, and send and receive through the NICs that its graphs name. It is an error to have compared
+nothing, and for a setting to change nothing."""
 import collections
 import glob
 import itertools
@@ -21,7 +22,10 @@ EIGHT = ("a100-nvsw-8nic-200g", "a100-nvsw-8nic-broken-gpu3", "a100-rail-8nic-20
          "dgx1v-hcm-4nic", "dgx1v-hcm-4nic-broken-0-3", "h100-nvsw-8nic-400g", "pcie-8gpu-1cpu-2level-switch",
          "pcie-8gpu-4nic-100g")
 SIXTEEN = ("dgx1v-hcm-4nic", "h100-nvsw-8nic-400g", "pcie-8gpu-4nic-100g")  # two of each, joined
-PLACEMENTS = {5: (1, 5), 8: (8, 4, 2, 1), 16: (4, 16, 2, 8, 1)}  # processes, in turn
+PLACEMENTS = {5: (1, 5), 8: (8, 4, 2, 1), 16: (4, 16, 2, 8, 1)}  # processes, in turn; of several hosts all or one per host
+CLUSTERS = (("dgx1v-hcm-4nic", 2, None), ("a100-nvsw-8nic-200g", 2, None), ("h100-rail-8nic-400g", 2, None),
+            ("pcie-8gpu-4nic-100g", 2, None), ("h100-rail-8nic-400g", 3, 4), ("dgx1v-hcm-4nic", 4, 4),
+            ("a100-nvsw-8nic-200g", 4, 2))  # machine, hosts, GPUs of each
 
 
 # Each on a machine, and in a collective, where it matters; after an ampersand, beside what comes before it.
@@ -55,15 +59,16 @@ missing = set()  # what the plan would take and host devices do not have
 class Machine:
     """Ranks on a topology file, or (None) on the host devices of this machine."""
 
-    def __init__(self, name, file, ranks, gpus=None, setting=None):
-        self.name, self.file, self.ranks, self.setting = name, file, ranks, setting
+    def __init__(self, name, file, ranks, gpus=None, setting=None, hosts=1):
+        self.name, self.file, self.ranks, self.setting, self.hosts = name, file, ranks, setting, hosts
         self.settings = setting.split(" & ") if setting else []
         self.words = ["--topo", file] if file else ["--ranks", str(ranks)]
         if gpus:
             self.words += ["--gpus", ",".join(str(g) for g in range(gpus))]
+        self.words += ["--hosts", str(hosts)] if hosts > 1 else []
         self.words += ["--constants", "host"]
         self.words += [word for one in self.settings for word in ("--with", one)]
-        self.turns = itertools.cycle(PLACEMENTS[ranks])
+        self.turns = itertools.cycle((ranks, hosts) if hosts > 1 else PLACEMENTS[ranks])
 
     def __str__(self):
         return f"{self.name} with {self.ranks} ranks" + (f" and {self.setting}" if self.setting else "")
@@ -80,10 +85,11 @@ class Machine:
         words = ["perf", collective, "--np", str(processes), "-t", str(self.ranks // processes), "-n", "1", "-w", "0",
                  "-b", str(sizes[0]), "-e", str(sizes[-1]), "-f", str(sizes[1] // sizes[0]) if len(sizes) > 1 else "2"]
         words += ["--topo", self.file] if self.file else []
+        words += ["--hosts", str(self.hosts)] if self.hosts > 1 else []
         settings = {**dict(one.split("=", 1) for one in self.settings), **settings}
         with tempfile.TemporaryDirectory() as folder:
-            out = tool.run(*words, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,GRAPH,TUNING",
-                           NCCL_DEBUG_FILE=folder + "/log.%p", **settings)
+            out = tool.run(*words, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,GRAPH,TUNING,NET",
+                           NCCL_DEBUG_FILE=folder + "/log.%h.%p", **settings)
             log = "".join(open(f, encoding="utf-8").read() for f in sorted(glob.glob(folder + "/log.*")))
         return log, out
 
@@ -127,6 +133,37 @@ def compare_counts(m, log, plan):
     counted.compare("numbers of channels", [tuple(map(int, n)) for n in lines], [planned] * m.ranks, m)
 
 
+def planned_nic(m, plan, rank, peer, channel, sends):
+    """Of an edge between hosts: the entry of the graph for its first GPU, else the exit. None: the rank is in another domain of
+    its host than that whose graphs are printed."""
+    ring = plan["rings"][channel]
+    at = ring.index(rank)
+    name = "ring" if peer == ring[(at + (1 if sends else -1)) % m.ranks] else "tree"
+    graph = plan["graphs"][name]
+    of_graph = channel % graph["nChannels"]
+    if rank % (m.ranks // m.hosts) not in graph["intra"][of_graph]:
+        return None
+    last = graph["intra"][of_graph][0] != rank % (m.ranks // m.hosts)
+    return graph["inter"][of_graph][last]
+
+
+def compare_nics(m, log, plan):
+    """Those of collectives: messages are compared with the answers of the plan about pairs."""
+    for channel, use, a, b, way, nic in re.findall(
+            r"Channel (\d+)/(\d+) : (\d+)\[\d+\] -> (\d+)\[\d+\] \[(send|receive)\] via NET/\w+/(\d+)", log):
+        sends = way == "send"
+        rank, peer = (int(a), int(b)) if sends else (int(b), int(a))
+        where = f"{m}, channel {channel}, {a} -> {b} [{way}]"
+        if use == "0":
+            planned = planned_nic(m, plan, rank, peer, int(channel), sends)
+            counted.compare("NIC" if planned is not None else "NIC of another domain", int(nic),
+                            int(nic) if planned is None else planned, where)
+        else:
+            each = m.ranks // m.hosts
+            of = plan["queries"]["p2p_net"][rank % each][(peer if sends else rank) % each]
+            counted.compare("NIC of a message", int(nic), of[int(channel) % len(of)][0], where)
+
+
 # ---- what a call does ----
 
 def channels_used(collective, ranks, size, protocol, channels):
@@ -145,13 +182,13 @@ def channels_used(collective, ranks, size, protocol, channels):
 
 def serves(m, collective, candidate):
     """Can host devices do it? What they have not falls away, as in NCCL."""
-    way = (collective, candidate["algorithm"], candidate["protocol"])
+    way = (collective, candidate["algorithm"], candidate["protocol"], m.hosts > 1)
     if way not in serves.known:
         _, out = m.live(collective, [1024], NCCL_ALGO=f"{COLLECTIVES[collective]}:{way[1]}", NCCL_PROTO=way[2])
         serves.known[way] = out.returncode == 0
         if out.returncode:
             if "leave nothing that can do" not in out.stderr:
-                sys.exit(f"{m}: {' '.join(way)} failed:\n{out.stdout}\n{out.stderr}")
+                sys.exit(f"{m}: {' '.join(way[:3])} failed:\n{out.stdout}\n{out.stderr}")
             missing.add(way)
     return serves.known[way]
 
@@ -191,6 +228,7 @@ def check(m, collectives):
         compare_rings(m, log, plan)
         compare_trees(m, log, plan)
         compare_counts(m, log, plan)
+        compare_nics(m, log, plan)
         compare_calls(m, collective, log)
 
 
@@ -218,15 +256,17 @@ with tempfile.TemporaryDirectory() as documents:
     jobs += [Machine("this machine", None, 8), Machine("this machine", None, 16)]
     jobs += [Machine("five of " + EIGHT[0], tool.machine(EIGHT[0]), 5, 5)]
     machines = {job.name: job for job in jobs}
+    for machine, nhosts, few in CLUSTERS:
+        jobs.append(Machine(f"{nhosts} hosts of {machine}", tool.machine(machine), nhosts * (few or 8), few, hosts=nhosts))
     for job in jobs:
         check(job, COLLECTIVES)
     for where in SETTINGS:
         check_settings(*where)
 
 if len(jobs) < 12 or not all(counted[what] for what in (
-        "ring", "tree", "numbers of channels", "algorithm, protocol and channels")):
+        "ring", "tree", "numbers of channels", "algorithm, protocol and channels", "NIC", "NIC of a message")):
     sys.exit(f"too little was compared: {dict(counted)}")
 print(f"{len(jobs)} machines, {len(COLLECTIVES)} collectives, {len(SIZES)} sizes;",
       ", ".join(f"{n} x {what}" for what, n in sorted(counted.items())))
 if missing:
-    print("not on host devices:", "; ".join(" ".join(way) for way in sorted(missing)))
+    print("not on host devices:", "; ".join(" ".join(way[:3]) for way in sorted(missing)))

@@ -59,7 +59,7 @@ static ncclResult_t read_first(struct kl_net_link *l, struct kl_net_step *s, siz
     bool inside = bytes <= KL_FIFO_INLINE;
 
     if (size != sizeof s->wire + (inside ? bytes : 0) || kind >= KL_WIRE_KINDS || (inside && kind != KL_WIRE_SLOT) ||
-        (kind == KL_WIRE_LINES && (bytes > KL_LINES_BYTES || !l->in.shape.ll_bytes)))
+        (kind == KL_WIRE_LINES && (line->bytes > KL_LINES_BYTES || !l->in.shape.ll_bytes)))
         return KL_FAIL(ncclRemoteError, "a network message of %zu bytes is not the beginning of a step", size);
     *s = (struct kl_net_step){
         .state = inside ? KL_NET_COMPLETE : KL_NET_ARRIVED,
@@ -100,7 +100,10 @@ static void put_in_place(struct kl_net_link *l, struct kl_net_step *s)
 
     s->in_place = true;
     s->data = l->place.to;
-    if (!fits) s->state = KL_NET_COMPLETE;
+    if (!fits) {
+        s->state = KL_NET_COMPLETE;
+        l->refused = true;
+    }
     l->place.step++;
     l->place.to += fits ? s->bytes : 0;
     l->place.left = fits && more ? l->place.left - s->bytes : 0;
@@ -108,8 +111,12 @@ static void put_in_place(struct kl_net_link *l, struct kl_net_step *s)
 
 static void find_place(struct kl_net_link *l, struct kl_net_step *s, const struct kl_fifo_rx *rx)
 {
-    if (s->wire.kind == KL_WIRE_SLOT) begin_in_place(l, rx);
-    if (l->place.left && l->place.step == l->expected && s->wire.kind == KL_WIRE_SLOT)
+    if (s->wire.kind == KL_WIRE_LINES) {
+        s->data = kl_net_link_whole(l, l->expected);
+        return;
+    }
+    begin_in_place(l, rx);
+    if (l->place.left && l->place.step == l->expected)
         put_in_place(l, s);
     else if (s->bytes <= l->in.shape.slot_bytes)
         s->data = kl_fifo_slot(l->fifo, l->expected, &l->in.shape);
@@ -145,7 +152,8 @@ static bool receive_step(struct kl_net_link *l, const struct kl_fifo_rx *rx, ncc
 {
     struct kl_net_step *s = step_at(l, l->expected);
 
-    if (l->loss || l->expected - l->in.step >= KL_NET_IN_FLIGHT) return false; /* then `s` is a step on its way */
+    if (l->loss || l->refused || l->expected - l->in.step >= KL_NET_IN_FLIGHT)
+        return false; /* then `s` is a step on its way */
     if (s->state == KL_NET_IDLE) *rc = ask_first(l, s);
     if (!*rc && s->state == KL_NET_ASKED) *rc = take_first(l, s);
     if (!*rc && s->state == KL_NET_ARRIVED) *rc = ask_data(l, s, rx);

@@ -2,6 +2,7 @@
 #include "transport/net/link.h"
 
 #include "base/error.h"
+#include "transport/lines.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,7 +11,7 @@ ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_s
                                 struct kl_net_link **link)
 {
     struct kl_net_link *l = calloc(1, sizeof *l);
-    size_t bytes = kl_fifo_size(shape);
+    size_t fifo = kl_fifo_size(shape), bytes = fifo + (shape->ll_bytes ? KL_NET_IN_FLIGHT * KL_LINES_BYTES : 0);
 
     if (!l) return KL_NOMEM("a network connection");
     /* Zero pages that come into being when touched. */
@@ -19,7 +20,7 @@ ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_s
         free(l);
         return KL_NOMEM("the buffers of a network connection");
     }
-    *l = (struct kl_net_link){.net = net, .fifo = memory, .mapped = bytes};
+    *l = (struct kl_net_link){.net = net, .fifo = memory, .mapped = bytes, .whole = (unsigned char *)memory + fifo};
     kl_fifo_init(l->fifo, shape);
     ncclResult_t rc =
         sends ? kl_fifo_attach_rx(&l->out, l->fifo, bytes, true) : kl_fifo_attach_tx(&l->in, l->fifo, bytes, false);
@@ -29,6 +30,11 @@ ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_s
     }
     *link = l;
     return ncclSuccess;
+}
+
+void *kl_net_link_whole(const struct kl_net_link *l, uint64_t step)
+{
+    return l->whole + step % KL_NET_IN_FLIGHT * KL_LINES_BYTES;
 }
 
 void kl_net_link_cancel(struct kl_net_link *l)

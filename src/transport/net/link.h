@@ -7,7 +7,8 @@
  *
  * Sender: a step that was published is sent from where it lies: its line, its slot, or the memory that was lent; it is
  * released when the net has taken it. Receiver: a step is received in its line and slot, or where the receiver wants it, and
- * then published. So data are copied by the kernel only, and a step of up to 104 bytes is one message.
+ * then published. So data are copied by the kernel only, and a step of up to 104 bytes is one message. Flagged lines travel
+ * without their flags, as one piece.
  *
  * Threads: one at a time: whoever waits for the algorithm.
  */
@@ -45,7 +46,8 @@ struct kl_net_link {
     void *connection; /* NULL: not there yet, or (not `connected`) an attempt */
     bool connected, cancelled;
     struct kl_fifo *fifo; /* own memory */
-    size_t mapped;        /* bytes */
+    size_t mapped;        /* bytes, of the fifo and, behind it, */
+    unsigned char *whole; /* the data of steps in flagged lines, on their way: a slot may be smaller */
     struct kl_net_step step[KL_NET_IN_FLIGHT];
 
     /* sender: steps [released, out.step) are with the net */
@@ -60,12 +62,16 @@ struct kl_net_link {
         char *to;
         size_t left;
     } place;
-    char *loss; /* why nothing more comes; NULL: it may */
+    bool refused; /* a step that does not fit was published: its data, and what follows, are not received */
+    char *loss;   /* why nothing more comes; NULL: it may */
 };
 
 /** With memory for a fifo of this shape. */
 ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_shape *shape, bool sends,
                                 struct kl_net_link **link);
+
+/** Where the data of a step in flagged lines are in one piece: KL_LINES_BYTES. */
+void *kl_net_link_whole(const struct kl_net_link *link, uint64_t step);
 
 /** After a failure: no memory that was lent is touched any more, and nothing moves. NULL is fine, and so are half-made ones. */
 void kl_net_link_cancel(struct kl_net_link *link);

@@ -4,6 +4,8 @@
 
 #include "transport/lines.h"
 
+#include <string.h>
+
 static struct kl_net_step *step_at(struct kl_net_link *l, uint64_t step)
 {
     return &l->step[step % KL_NET_IN_FLIGHT];
@@ -11,19 +13,29 @@ static struct kl_net_step *step_at(struct kl_net_link *l, uint64_t step)
 
 /* ---- a step that was published ---- */
 
-static bool fits_in_line(const struct kl_fifo_line *line)
+/* Up to KL_FIFO_INLINE bytes travel in the line, also those that were lent. */
+static bool is_in_line(struct kl_net_link *l, struct kl_fifo_line *line)
 {
-    return (line->bytes & ~KL_FIFO_MORE) <= KL_FIFO_INLINE;
+    size_t bytes = line->bytes & ~KL_FIFO_MORE;
+    bool more;
+
+    if (bytes > KL_FIFO_INLINE) return false;
+    if (kl_load_relaxed(&line->claim) == KL_CLAIM_NONE) return true;
+    const void *lent = kl_fifo_open(&l->out, &bytes, &more);
+    if (!lent) return false;
+    memmove(line->payload, lent, bytes);
+    kl_store_relaxed(&line->claim, (uint32_t)KL_CLAIM_NONE);
+    return true;
 }
 
-/* Where the data are. The slot of a step in flagged lines is not in use: they are gathered in it. NULL: not there, or revoked. */
+/* Where the data are, in one piece. NULL: not there, or revoked. */
 static const void *find_data(struct kl_net_link *l, const struct kl_fifo_line *line, size_t *bytes)
 {
     bool more;
 
     if (kl_load_relaxed(&line->claim) != KL_CLAIM_LINES) return kl_fifo_open(&l->out, bytes, &more);
     if (!kl_lines_ready(&l->out)) return NULL;
-    return kl_lines_open(&l->out, kl_fifo_slot(l->fifo, l->out.step, &l->out.shape), bytes);
+    return kl_lines_open(&l->out, kl_net_link_whole(l, l->out.step), bytes);
 }
 
 /* Is the next step here, with all its data? */
@@ -33,7 +45,7 @@ static bool open_step(struct kl_net_link *l, struct kl_net_step *s)
 
     if (l->out.step - l->released >= KL_NET_IN_FLIGHT || !kl_fifo_ready(&l->out)) return false;
     *s = (struct kl_net_step){.state = KL_NET_IDLE};
-    if (!fits_in_line(line)) {
+    if (!is_in_line(l, line)) {
         bool lines = kl_load_relaxed(&line->claim) == KL_CLAIM_LINES;
         const void *data = find_data(l, line, &s->bytes);
         if (!data) return false;
