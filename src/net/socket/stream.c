@@ -108,7 +108,7 @@ enum kl_flow kl_out_move(struct kl_out *out)
 
 /* ---- receiving ---- */
 
-/* Read into up to two places, the second one the stage, which is empty. BLOCKED: there was nothing. */
+/* Read into one place after the other; the stage, if it is one of them, is empty. BLOCKED: there was nothing. */
 static enum kl_flow read_more(struct kl_in *in, struct iovec *place, int places, size_t *got)
 {
     struct msghdr message = {.msg_iov = place, .msg_iovlen = (size_t)places};

@@ -6,6 +6,9 @@
  * that holds several. Of larger frames only what came along with a head goes through the stage, the rest is read
  * straight to where it belongs. Encrypted, data are sealed record by record into a box, and opened where they were read to.
  *
+ * MSG_ZEROCOPY is not used: over the loopback the kernel copies all the same and reports that besides, so that sending and receiving
+ * 64 KiB took 25 instead of 17 us of CPU time, 1 MiB 272 instead of 161, and 16 MiB 7.6 ms instead of 3.3.
+ *
  * Threads:  one at a time per half.
  */
 #ifndef KL_NET_SOCKET_STREAM_H
