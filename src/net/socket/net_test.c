@@ -80,7 +80,7 @@ static void many_are_outstanding(void **state)
         void *more;
 
         for (int i = 0; i < N; i++) {
-            size_t bytes = (size_t)(i * 9371 * round) % MOST;
+            size_t bytes = (size_t)i * 9371 * (size_t)round % MOST;
             fill(from + (size_t)i * MOST, bytes, (unsigned)(round * N + i));
             request[i] = post_send(p.send, from + (size_t)i * MOST, bytes, 0);
             request[N + i] = post_recv(p.recv, to + (size_t)i * MOST, MOST, 0);
@@ -91,7 +91,7 @@ static void many_are_outstanding(void **state)
         assert_null(more);
         assert_int_equal(finish(request, 2 * N, came), ncclSuccess);
         for (int i = 0; i < N; i++) {
-            assert_int_equal(came[N + i], (size_t)(i * 9371 * round) % MOST);
+            assert_int_equal(came[N + i], (size_t)i * 9371 * (size_t)round % MOST);
             assert_true(filled(to + (size_t)i * MOST, came[N + i], (unsigned)(round * N + i)));
         }
     }

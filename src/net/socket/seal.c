@@ -4,9 +4,11 @@
 #include <string.h>
 
 enum { NONCE = 12, RECORDS_PER_KEY = 1 << 20 };
-_Static_assert(NONCE == crypto_aead_aes256gcm_NPUBBYTES && NONCE == crypto_aead_chacha20poly1305_ietf_NPUBBYTES,
-               "RFC 5116");
-_Static_assert(KL_SEAL_TAG == crypto_aead_aes256gcm_ABYTES && KL_SEAL_TAG == crypto_shorthash_siphashx24_BYTES, "tags");
+_Static_assert(NONCE == crypto_aead_aes256gcm_NPUBBYTES, "of the cipher");
+_Static_assert(NONCE == crypto_aead_chacha20poly1305_ietf_NPUBBYTES, "of the cipher");
+_Static_assert(KL_SEAL_TAG == crypto_aead_aes256gcm_ABYTES, "of the cipher");
+_Static_assert(KL_SEAL_TAG == crypto_aead_chacha20poly1305_ietf_ABYTES, "of the cipher");
+_Static_assert(KL_SEAL_TAG == crypto_shorthash_siphashx24_BYTES, "of the MAC");
 
 unsigned kl_seal_ciphers(void)
 {
