@@ -46,9 +46,12 @@ ncclResult_t koloSetDevice(int device);
 /** The thread's current device; 0 when it never chose one and no communicator did for it. */
 ncclResult_t koloGetDevice(int *device);
 
-/** Page-aligned memory of the current device. Any other host memory is as legal in every call. bytes 0: *ptr = NULL. */
+/**
+ * Page-aligned memory of the current device. Any other host memory is as legal in every call. bytes 0: *ptr = NULL. More than
+ * the machine has: ncclInvalidArgument.
+ */
 ncclResult_t koloMalloc(void **ptr, size_t bytes);
-/** Free it. NULL is fine. */
+/** Free memory of koloMalloc or ncclMemAlloc; anything else, or a second time: ncclInvalidArgument. NULL is fine. */
 ncclResult_t koloFree(void *ptr);
 
 /** A new stream of the current device. Unknown flags: ncclInvalidArgument. */

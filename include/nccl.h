@@ -282,6 +282,19 @@ ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int
 ncclResult_t pncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                        cudaStream_t stream);
 
+/* ---- memory ---- */
+
+/**
+ * Page-aligned memory of the thread's current device that other processes can map. It takes a file descriptor until it is
+ * freed, and a forked child shares it with its parent. size 0: *ptr = NULL. More than the machine has: ncclInvalidArgument.
+ */
+ncclResult_t ncclMemAlloc(void **ptr, size_t size);
+ncclResult_t pncclMemAlloc(void **ptr, size_t size);
+
+/** Free it, from any thread. Anything else, or a second time: ncclInvalidArgument. NULL is fine. */
+ncclResult_t ncclMemFree(void *ptr);
+ncclResult_t pncclMemFree(void *ptr);
+
 /* ---- groups ---- */
 
 /** Open a group: calls until the matching ncclGroupEnd are collected. Nests; per thread. */

@@ -513,6 +513,57 @@ static void memory_and_devices(void **state)
     assert_int_equal(koloMalloc(&p, SIZE_MAX), ncclInvalidArgument);
 }
 
+static void memory_is_freed_once_and_by_either_name(void **state)
+{
+    void *p, *q;
+
+    (void)state;
+    ok(ncclMemAlloc(&p, 100));
+    ok(koloMalloc(&q, 100));
+    assert_int_equal((uintptr_t)p % 4096, 0);
+    memset(p, 1, 100);
+    ok(koloFree(p));
+    ok(ncclMemFree(q));
+    assert_int_equal(ncclMemFree(p), ncclInvalidArgument);
+    assert_int_equal(koloFree(q), ncclInvalidArgument);
+    assert_int_equal(ncclMemFree(&p), ncclInvalidArgument);
+    ok(ncclMemFree(NULL));
+    ok(pncclMemAlloc(&p, 0));
+    assert_null(p);
+    ok(pncclMemFree(p));
+    assert_int_equal(ncclMemAlloc(&p, SIZE_MAX), ncclInvalidArgument);
+    assert_int_equal(ncclMemAlloc(NULL, 100), ncclInvalidArgument);
+}
+
+static void allocated_memory_takes_part(void **state)
+{
+    ncclComm_t pair[2];
+    float *data[2], *sum[2];
+    enum { N = 10000 };
+
+    (void)state;
+    ok(ncclCommInitAll(pair, 2, NULL));
+    for (int r = 0; r < 2; r++) {
+        ok(koloSetDevice(r));
+        ok(ncclMemAlloc((void **)&data[r], N * sizeof(float)));
+        ok(ncclMemAlloc((void **)&sum[r], N * sizeof(float)));
+        for (int i = 0; i < N; i++) data[r][i] = (float)(i + r);
+    }
+    ok(ncclGroupStart());
+    for (int r = 0; r < 2; r++) ok(ncclAllReduce(data[r], sum[r], N, ncclFloat, ncclSum, pair[r], NULL));
+    ok(ncclGroupEnd());
+    for (int r = 0; r < 2; r++) {
+        ok(koloSetDevice(r));
+        ok(koloStreamSynchronize(NULL));
+        for (int i = 0; i < N; i++) assert_true(sum[r][i] == (float)(2 * i + 1));
+    }
+    for (int r = 0; r < 2; r++) {
+        ok(ncclCommDestroy(pair[r]));
+        ok(ncclMemFree(data[r]));
+        ok(ncclMemFree(sum[r]));
+    }
+}
+
 static void a_finalized_communicator_takes_no_more(void **state)
 {
     ncclComm_t one;
@@ -788,6 +839,8 @@ int main(void)
         cmocka_unit_test(inline_streams_are_done_when_the_group_ends),
         cmocka_unit_test(queries_and_events_follow_the_work),
         cmocka_unit_test(memory_and_devices),
+        cmocka_unit_test(memory_is_freed_once_and_by_either_name),
+        cmocka_unit_test(allocated_memory_takes_part),
         cmocka_unit_test(a_finalized_communicator_takes_no_more),
         cmocka_unit_test(ranks_of_a_thread_that_chose_no_device_get_one_each_every_time),
         cmocka_unit_test(a_destroy_waits_for_a_group_that_was_open_in_finalize),

@@ -24,13 +24,13 @@ SIXTEEN = ("dgx1v-hcm-4nic", "h100-nvsw-8nic-400g", "pcie-8gpu-4nic-100g")  # tw
 PLACEMENTS = {5: (1, 5), 8: (8, 4, 2, 1), 16: (4, 16, 2, 8, 1)}  # processes, in turn
 
 
-# Each on a machine, and in a collective, where it matters.
+# Each on a machine, and in a collective, where it matters; after an ampersand, beside what comes before it.
 SETTINGS = (
     ("h100-nvsw-8nic-400g", "all_reduce", (
         "NCCL_MIN_NCHANNELS=32", "NCCL_MAX_NCHANNELS=3", "NCCL_MIN_NRINGS=30", "NCCL_MAX_NRINGS=5", "NCCL_MIN_CTAS=28",
         "NCCL_MAX_CTAS=6", "NCCL_NVLS_NCHANNELS=30", "NCCL_NVLS_ENABLE=0", "NCCL_MIN_P2P_NCHANNELS=64",
-        "NCCL_MAX_P2P_NCHANNELS=2", "NCCL_WORK_ARGS_BYTES=200", "NCCL_LL128_NTHREADS=160",
-        "NCCL_THREAD_THRESHOLDS=1 2 4 1 2 4", "NCCL_PROTO=LL", "NCCL_PROTO=^LL128", "NCCL_ALGO=allreduce:tree",
+        "NCCL_MAX_P2P_NCHANNELS=2", "NCCL_WORK_ARGS_BYTES=200", "NCCL_THREAD_THRESHOLDS=1 2 4 1 2 4", "NCCL_PROTO=LL",
+        "NCCL_PROTO=^Simple", "NCCL_PROTO=LL128 & NCCL_LL128_NTHREADS=160", "NCCL_ALGO=allreduce:tree",
         "NCCL_P2P_DISABLE=1", "NCCL_P2P_LEVEL=LOC")),
     ("h100-nvsw-8nic-400g", "all_gather", ("NCCL_PAT_ENABLE=1",)),
     ("dgx1v-hcm-4nic", "all_reduce", ("NCCL_NTHREADS=64",)),
@@ -57,11 +57,12 @@ class Machine:
 
     def __init__(self, name, file, ranks, gpus=None, setting=None):
         self.name, self.file, self.ranks, self.setting = name, file, ranks, setting
+        self.settings = setting.split(" & ") if setting else []
         self.words = ["--topo", file] if file else ["--ranks", str(ranks)]
         if gpus:
             self.words += ["--gpus", ",".join(str(g) for g in range(gpus))]
         self.words += ["--constants", "host"]
-        self.words += ["--with", setting] if setting else []
+        self.words += [word for one in self.settings for word in ("--with", one)]
         self.turns = itertools.cycle(PLACEMENTS[ranks])
 
     def __str__(self):
@@ -79,7 +80,7 @@ class Machine:
         words = ["perf", collective, "--np", str(processes), "-t", str(self.ranks // processes), "-n", "1", "-w", "0",
                  "-b", str(sizes[0]), "-e", str(sizes[-1]), "-f", str(sizes[1] // sizes[0]) if len(sizes) > 1 else "2"]
         words += ["--topo", self.file] if self.file else []
-        settings = {**dict([self.setting.split("=", 1)] if self.setting else []), **settings}
+        settings = {**dict(one.split("=", 1) for one in self.settings), **settings}
         with tempfile.TemporaryDirectory() as folder:
             out = tool.run(*words, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,GRAPH,TUNING",
                            NCCL_DEBUG_FILE=folder + "/log.%p", **settings)
@@ -202,9 +203,9 @@ def outcome(m, collective):
 
 
 def check_settings(name, collective, settings):
-    base = machines[name]
     for setting in settings:
-        m = Machine(name, base.file, base.ranks, setting=setting)
+        beside, _, _ = setting.rpartition(" & ")
+        m, base = (Machine(name, machines[name].file, machines[name].ranks, setting=s) for s in (setting, beside))
         check(m, (collective,))
         if outcome(m, collective) == outcome(base, collective):
             sys.exit(f"{m} is as without the setting: choose a machine where it matters")

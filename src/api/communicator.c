@@ -6,7 +6,7 @@
 #include "api/param_sets.h"
 #include "comm/devices.h"
 #include "comm/group.h"
-#include "device/host/device.h"
+#include "device/device.h"
 
 #include <stdlib.h>
 
@@ -115,7 +115,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int
     ncclResult_t rc = check_ranks(comm, nranks, rank);
 
     /* Several ranks that a thread creates in a group without choosing get a device each, whatever it had before. */
-    if (!rc) rc = create(comm, nranks, &id, rank, kl_group_open() ? kl_device_asked() : kl_device_chosen());
+    if (!rc) rc = create(comm, nranks, &id, rank, kl_devices()->chosen(kl_group_open()));
     return kl_group_note(rc);
 }
 

@@ -14,7 +14,7 @@ static ncclResult_t issue_checked(ncclComm_t comm, struct kl_task *task, cudaStr
     if (kl_load_relaxed(&comm->finalized))
         return KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
     KL_TRY(kl_check_task(comm, task, function));
-    KL_TRY(kl_stream_of(stream, comm->device, &s));
+    KL_TRY(kl_device_stream_of(comm->devices, stream, comm->device, &s));
     if (!task->count && task->func < KL_FUNC_SEND) return ncclSuccess;
     if (kl_group_open()) kl_group_join(comm);
     if (task->func >= KL_FUNC_SEND && task->peer == comm->rank && !kl_load_relaxed(&comm->in_group))

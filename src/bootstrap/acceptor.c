@@ -111,11 +111,12 @@ uint32_t kl_incoming_rank(const struct kl_incoming *in)
     return kl_hello_decode(in->handshake.caller).from;
 }
 
-bool kl_incoming_admit(struct kl_incoming *in, int *fd)
+bool kl_incoming_admit(struct kl_incoming *in, struct kl_connection *c)
 {
     kl_source_watch(in->source, 0); /* the next owner watches the descriptor */
     if (!answer(in, KL_ADMITTED)) return false;
-    *fd = in->fd;
+    c->fd = in->fd;
+    kl_handshake_seals(&in->handshake, KL_HOST, &c->out, &c->in);
     in->fd = -1;
     return true;
 }

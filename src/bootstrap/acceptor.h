@@ -50,8 +50,8 @@ void kl_acceptor_close(struct kl_acceptor *acceptor);
 /** The caller's rank, as it says. */
 uint32_t kl_incoming_rank(const struct kl_incoming *incoming);
 
-/** Let it in; the socket is the callee's from now on. False when the caller has gone meanwhile: there is no socket. */
-bool kl_incoming_admit(struct kl_incoming *incoming, int *fd);
+/** Let it in; the connection is the callee's from now on. False when the caller has gone meanwhile: there is none. */
+bool kl_incoming_admit(struct kl_incoming *incoming, struct kl_connection *connection);
 
 void kl_incoming_decline(struct kl_incoming *incoming, enum kl_handshake_outcome outcome);
 

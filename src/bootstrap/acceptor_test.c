@@ -36,10 +36,10 @@ struct host {
 static void let_in(void *ctx, struct kl_incoming *incoming)
 {
     struct host *h = ctx;
-    int fd;
+    struct kl_connection c;
 
     h->last = (int)kl_incoming_rank(incoming);
-    if (kl_incoming_admit(incoming, &fd)) kl_socket_close(fd);
+    if (kl_incoming_admit(incoming, &c)) kl_socket_close(c.fd);
     sem_post(&h->handed_over);
 }
 
@@ -79,10 +79,10 @@ static enum kl_handshake_outcome call(const union kl_address *address, const str
 {
     struct kl_hello hello = {KL_PROTOCOL, h->me.type, KL_CALLER, from, h->me.from, h->me.name};
     enum kl_handshake_outcome outcome = 0;
-    int fd = dial(address);
+    struct kl_connection c = {.fd = dial(address)};
 
-    assert_int_equal(shake_hands(fd, &h->key, &hello, &outcome), KL_IO_DONE);
-    kl_socket_close(fd);
+    assert_int_equal(shake_hands(&c, &h->key, &hello, &outcome), KL_IO_DONE);
+    kl_socket_close(c.fd);
     return outcome;
 }
 

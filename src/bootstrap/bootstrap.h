@@ -5,7 +5,8 @@
  * An id (ncclUniqueId) names a rendezvous: one or more addresses and a secret. Each rank announces itself to the root
  * behind the id; when all have, the root tells each rank the addresses of its partners at distances 1, 2, 4, ... and
  * retires. From then on ranks talk directly, over one TCP connection per pair, opened when first needed. Every
- * connection is authenticated in both directions by a keyed challenge before a byte of it is interpreted.
+ * connection is authenticated in both directions by a keyed challenge before a byte of it is interpreted, and all that goes
+ * over it then is sealed (seal.h): what it says stays between the two, and cannot be altered unnoticed.
  *
  * One listening socket for each address of the process serves all of its bootstraps and ids (listener.h, acceptor.h). An
  * id that nobody uses costs some memory, and a bootstrap a descriptor for each peer that it has talked with: 2 log2 n.
@@ -17,8 +18,8 @@
  * Sizes:    messages of 0 to 16 MiB; the receiver states the exact size it expects.
  * Inbox:    64 MiB per bootstrap; beyond that, connections are read only for a rank that somebody waits for, and
  *           senders wait. A notice can be stuck behind such messages; it also comes by other ways.
- * Errors:   ncclRemoteError: a rank is missing, dead, silent past the deadline, or has another secret; the text names
- *           ranks, hosts and the phase. ncclInvalidUsage: ranks contradict each other (how many there are, who is who,
+ * Errors:   ncclRemoteError: a rank is missing, dead, silent past the deadline, has another secret, or what it said was
+ *           altered on the way; the text names ranks, hosts and the phase. ncclInvalidUsage: ranks contradict each other (how many there are, who is who,
  *           which version). ncclSystemError: no interface, port taken. ncclInternalError: aborted.
  *           An exchange that fails for a reason outside of this rank is a failure of the bootstrap: the others hear of
  *           it, and all later exchanges return the same.

@@ -302,7 +302,7 @@ static union kl_address free_address(const char *text)
 }
 
 /* Call the root behind an id, as some rank. */
-static ncclResult_t knock(const ncclUniqueId *bytes, int rank, int *fd)
+static ncclResult_t knock(const ncclUniqueId *bytes, int rank, struct kl_connection *root)
 {
     struct kl_id id;
 
@@ -311,7 +311,7 @@ static ncclResult_t knock(const ncclUniqueId *bytes, int rank, int *fd)
     struct kl_call call = {.addresses = id.address, .naddresses = id.naddresses, .key = &key};
     call.hello =
         (struct kl_hello){KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, (uint32_t)rank, KL_NO_RANK, kl_id_name(&id)};
-    return call_and_wait(&call, fd);
+    return call_and_wait(&call, root);
 }
 
 /* Announce a rank that listens on `address`, and return the connection to the root. */
@@ -319,16 +319,17 @@ static int announce_somebody(const ncclUniqueId *id, int rank, int nranks, const
 {
     struct kl_announce a = {.nranks = nranks, .library = NCCL_VERSION_CODE, .patience_ms = TIMEOUT_MS};
     struct kl_frame_head head = {.type = KL_FRAME_ANNOUNCE, .length = KL_ANNOUNCE_WIRE};
-    unsigned char wire[KL_FRAME_HEAD + KL_ANNOUNCE_WIRE];
+    unsigned char wire[KL_ANNOUNCE_WIRE], sealed[KL_FRAME_SEALED_HEAD];
     struct kl_wait wait = {.deadline = UINT64_MAX};
-    int fd = -1;
+    struct kl_connection root;
 
-    assert_int_equal(knock(id, rank, &fd), ncclSuccess);
+    assert_int_equal(knock(id, rank, &root), ncclSuccess);
     a.card = (struct kl_card){.rank = rank, .pid = 77, .host = "elsewhere", .naddresses = 1, .address = {*address}};
-    kl_frame_encode(&head, wire);
-    kl_announce_encode(&a, wire + KL_FRAME_HEAD);
-    assert_int_equal(kl_socket_send(fd, wire, sizeof wire, &wait), KL_IO_DONE);
-    return fd;
+    kl_announce_encode(&a, wire);
+    kl_frame_seal_head(&root.out, &head, sealed);
+    assert_int_equal(kl_socket_send(root.fd, sealed, sizeof sealed, &wait), KL_IO_DONE);
+    say_sealed(&root, wire, sizeof wire);
+    return root.fd;
 }
 
 /* Else a quick rank could announce itself for the next job at the same address to the rendezvous of this one. */
@@ -336,16 +337,17 @@ static void a_rendezvous_that_introduces_is_closed(void **state)
 {
     union kl_address nowhere = free_address("127.0.0.1:0");
     struct kl_wait wait = {.deadline = UINT64_MAX};
-    char frame[KL_FRAME_HEAD];
+    char frame[KL_FRAME_SEALED_HEAD];
+    struct kl_connection root;
     ncclUniqueId id;
-    int fds[2], fd;
+    int fds[2];
 
     (void)state;
     assert_int_equal(kl_bootstrap_id_create(&id), ncclSuccess);
     for (int r = 0; r < 2; r++) fds[r] = announce_somebody(&id, r, 2, &nowhere);
     assert_int_equal(kl_socket_recv(fds[0], frame, sizeof frame, &wait), KL_IO_DONE);
     int quiet = kl_error_quiet(1);
-    assert_int_equal(knock(&id, 0, &fd), ncclRemoteError);
+    assert_int_equal(knock(&id, 0, &root), ncclRemoteError);
     kl_error_quiet(quiet);
     assert_non_null(strstr(kl_error_text(), "Connection refused"));
     for (int r = 0; r < 2; r++) kl_socket_close(fds[r]);
@@ -548,8 +550,9 @@ static void more_strangers_than_room_do_no_harm(void **state)
 {
     enum { N = KL_INCOMING_MAX(1) + 50 };
     struct rank ranks[3];
+    struct kl_connection root;
     struct kl_id id;
-    int fds[N], fd = -1;
+    int fds[N];
 
     (void)state;
     int before = count_fds();
@@ -557,8 +560,8 @@ static void more_strangers_than_room_do_no_harm(void **state)
     assert_true(kl_id_unpack(&ranks[0].config.id, &id));
     for (int i = 0; i < N; i++) fds[i] = dial(&id.address[0]);
     /* When this gets through, all that came before have been accepted. */
-    assert_int_equal(knock(&ranks[0].config.id, 0, &fd), ncclSuccess);
-    kl_socket_close(fd);
+    assert_int_equal(knock(&ranks[0].config.id, 0, &root), ncclSuccess);
+    kl_socket_close(root.fd);
     assert_in_range(count_fds(), before + N, before + N + KL_INCOMING_MAX(1) + 10); /* and the oldest of them dropped */
     run_ranks(ranks, 3);
     expect_joined(ranks, 3);
@@ -566,34 +569,97 @@ static void more_strangers_than_room_do_no_harm(void **state)
 }
 
 /* Of six ranks, 0 and 3 are no partners: the place of 3 at rank 0 is free for somebody who has the key. */
-static void impersonate(struct rank *me, struct kl_bootstrap *b)
+static void impersonate(struct rank *me, struct kl_bootstrap *b, struct kl_connection *c)
 {
-    (void)kl_bootstrap_barrier(b); /* rank 0 goes on when all have joined; others may hear of the failure in it */
-    if (me->config.rank == 0) {
-        struct kl_hello hello = {
-            .version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_CALLER, .from = 3, .name = b->name};
-        struct kl_wait wait = {.deadline = UINT64_MAX};
-        enum kl_handshake_outcome outcome;
-        int fd;
+    struct kl_hello hello = {
+        .version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_CALLER, .from = 3, .name = b->name};
+    enum kl_handshake_outcome outcome;
 
-        fd = dial(&b->cards[b->rank].address[0]);
-        must(shake_hands(fd, &b->key, &hello, &outcome) == KL_IO_DONE);
-        must(outcome == KL_ADMITTED);
-        must(kl_socket_send(fd, garbage, sizeof garbage, &wait) == KL_IO_DONE);
-        await_failure(me);
-        kl_socket_close(fd);
-    } else {
-        await_failure(me);
-    }
+    (void)kl_bootstrap_barrier(b); /* rank 0 goes on when all have joined; others may hear of the failure in it */
+    if (me->config.rank) return;
+    c->fd = dial(&b->cards[b->rank].address[0]);
+    must(shake_hands(c, &b->key, &hello, &outcome) == KL_IO_DONE);
+    must(outcome == KL_ADMITTED);
+}
+
+static void expect_rank_3(struct rank *me, const char *text)
+{
+    await_failure(me);
     must(me->culprit == 3);
+    must(me->code == ncclRemoteError);
     must(strstr(me->failure, "rank 3 (host "));
-    must(strstr(me->failure, "it sent no frame"));
+    must(strstr(me->failure, text));
+}
+
+static void talk_nonsense(struct rank *me, struct kl_bootstrap *b)
+{
+    struct kl_connection c = {.fd = -1};
+
+    impersonate(me, b, &c);
+    if (c.fd >= 0) say_sealed(&c, garbage, KL_FRAME_HEAD);
+    expect_rank_3(me, " is gone: it sent no frame at rank 0");
+    kl_socket_close(c.fd);
 }
 
 static void nonsense_from_a_peer_is_a_failure(void **state)
 {
     (void)state;
-    run_job(6, impersonate);
+    run_job(6, talk_nonsense);
+}
+
+/* Without a seal, or with that of another connection: a frame, but not of whom it seems to come from. */
+static void talk_unsealed(struct rank *me, struct kl_bootstrap *b)
+{
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct kl_connection c = {.fd = -1};
+    char address[KL_ADDRESS_TEXT], text[160];
+
+    impersonate(me, b, &c);
+    if (c.fd >= 0) {
+        union kl_address from = kl_socket_local(c.fd);
+        must(!kl_socket_send(c.fd, garbage, sizeof garbage, &wait));
+        snprintf(text, sizeof text, " at %s was altered on the way to rank 0 in phase ",
+                 kl_address_format(&from, address));
+    }
+    expect_rank_3(me, c.fd < 0 ? " was altered on the way to rank 0 in phase " : text);
+    kl_socket_close(c.fd);
+}
+
+static void what_was_altered_on_the_way_is_a_failure(void **state)
+{
+    (void)state;
+    run_job(6, talk_unsealed);
+}
+
+/* The first announcement, or the second; all hear of it, those who come later, too. */
+static void an_altered_announcement_is_told_to_everybody(void **state)
+{
+    (void)state;
+    for (int before = 0; before < 2; before++) {
+        struct kl_wait wait = {.deadline = UINT64_MAX};
+        union kl_address nowhere = free_address("127.0.0.1:0");
+        struct kl_connection root;
+        struct rank ranks[3];
+        unsigned char c[KL_FRAME_SEALED_HEAD];
+        int early = -1;
+
+        setup_job(ranks, 3, NULL);
+        if (before) early = announce_somebody(&ranks[0].config.id, 0, 3, &nowhere);
+        assert_int_equal(knock(&ranks[0].config.id, 2, &root), ncclSuccess);
+        assert_int_equal(kl_socket_send(root.fd, garbage, sizeof c, &wait), KL_IO_DONE);
+        assert_int_equal(kl_socket_recv(root.fd, c, sizeof c, &wait), KL_IO_DONE); /* it is answered */
+        assert_true(kl_seal_open(&root.in, c, KL_FRAME_HEAD));
+        assert_int_equal(c[0], KL_FRAME_REFUSE);
+        run_ranks(ranks + before, 2 - before);
+        for (int r = before; r < 2; r++) {
+            assert_int_equal(ranks[r].joined, ncclRemoteError);
+            if (!strstr(ranks[r].text, "a frame from rank 2 at ") ||
+                !strstr(ranks[r].text, " was altered on the way to the rendezvous"))
+                fail_msg("rank %d: %s", r, ranks[r].text);
+        }
+        kl_socket_close(root.fd);
+        kl_socket_close(early);
+    }
 }
 
 static const struct call_case {
@@ -622,15 +688,14 @@ static void call_in_many_ways(struct rank *me, struct kl_bootstrap *b)
         const struct call_case *c = &call_cases[i % (sizeof call_cases / sizeof call_cases[0])]; /* the fine one last */
         struct kl_key key = b->key;
         enum kl_handshake_outcome outcome = 0;
-        int fd;
 
         if (!c->right_key) key.bytes[0] ^= 1;
-        fd = dial(&b->cards[b->rank].address[0]);
+        struct kl_connection connection = {.fd = dial(&b->cards[b->rank].address[0])};
         struct kl_hello hello = c->hello;
         hello.name += b->name; /* 1 is the name of another job */
-        must(!shake_hands(fd, &key, &hello, &outcome));
+        must(!shake_hands(&connection, &key, &hello, &outcome));
         must(outcome == c->outcome);
-        kl_socket_close(fd);
+        kl_socket_close(connection.fd);
     }
     await_failure(me); /* the welcome caller has gone without a word */
 }
@@ -824,8 +889,9 @@ static bool find_link_local(union kl_address *address)
 static void link_local_addresses_are_reached(void **state)
 {
     struct kl_id id = {.kind = KL_ID_ROOT_RUNS, .naddresses = 1};
+    struct kl_connection c;
     struct kl_root *root;
-    int fd = -1, quiet = kl_error_quiet(1);
+    int quiet = kl_error_quiet(1);
 
     (void)state;
     if (!find_link_local(&id.address[0])) {
@@ -838,10 +904,10 @@ static void link_local_addresses_are_reached(void **state)
     call.hello = (struct kl_hello){KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, 0, KL_NO_RANK, kl_id_name(&id)};
     uint32_t here = id.address[0].v6.sin6_scope_id;
     id.address[0].v6.sin6_scope_id = 99999;
-    assert_int_not_equal(call_and_wait(&call, &fd), ncclSuccess);
+    assert_int_not_equal(call_and_wait(&call, &c), ncclSuccess);
     call.scope = here;
-    assert_int_equal(call_and_wait(&call, &fd), ncclSuccess);
-    kl_socket_close(fd);
+    assert_int_equal(call_and_wait(&call, &c), ncclSuccess);
+    kl_socket_close(c.fd);
     kl_root_stop(root);
     kl_error_quiet(quiet);
 }
@@ -883,6 +949,8 @@ int main(int argc, char **argv)
         leak_test(silent_strangers_are_dropped),
         leak_test(more_strangers_than_room_do_no_harm),
         leak_test(nonsense_from_a_peer_is_a_failure),
+        leak_test(what_was_altered_on_the_way_is_a_failure),
+        leak_test(an_altered_announcement_is_told_to_everybody),
         leak_test(callers_are_judged),
         leak_test(jobs_run_beside_each_other),
         leak_test(ranks_meet_at_an_address),

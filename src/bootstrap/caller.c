@@ -112,14 +112,17 @@ static void end(struct kl_caller *c)
 {
     int quiet = kl_error_quiet(c->call.quiet);
     ncclResult_t rc = judge(c);
-    int fd = !rc && c->outcome == KL_ADMITTED ? c->fd : -1;
+    bool admitted = !rc && c->outcome == KL_ADMITTED;
+    struct kl_connection made = {.fd = c->fd};
 
     kl_error_quiet(quiet);
-    if (fd >= 0) {
+    if (admitted) {
+        kl_handshake_seals(&c->handshake, KL_CALLER, &made.out, &made.in);
         kl_source_watch(c->source, 0); /* the next owner watches the descriptor */
         c->fd = -1;
     }
-    c->fn(c->ctx, rc, fd);
+    c->fn(c->ctx, rc, admitted ? &made : NULL);
+    kl_connection_forget(&made);
     caller_free(c);
 }
 
@@ -233,6 +236,7 @@ static enum kl_io greeted(struct kl_caller *c)
     kl_handshake_prove(&c->handshake, proof);
     c->stage = AWAITING_ANSWER;
     c->have = 0;
+    kl_source_deadline(c->source, c->call.deadline); /* it may let us in: its turn does not end any more */
     return say(c, proof, sizeof proof);
 }
 

@@ -3,7 +3,7 @@
  * caller.h - open an authenticated connection to somebody who listens. The event loop does it, and nobody waits for it.
  *
  * It connects and plays the caller's part of the handshake, at each address in turn until one answers. With several, one
- * that stays silent holds up the others for a second. While nobody listens yet, or drops us before an answer (he had no
+ * that says no hello holds up the others for a second. While nobody listens yet, or drops us before an answer (he had no
  * room, or belonged to an earlier job at that address), all are tried again, as `retry` says.
  *
  * Errors:   begin with `who_calls_whom`: nobody there, no answer, another secret, another version, nobody of that rank.
@@ -33,10 +33,10 @@ struct kl_call {
 struct kl_caller;
 
 /**
- * How it ended; the caller is gone. Success: the socket is yours, or -1 when the answer was KL_ELSEWHERE. A failure: its
- * sentence is the thread's last (kl_error_text).
+ * How it ended; the caller is gone. Success: the connection is yours, or NULL when the answer was KL_ELSEWHERE; its seals are to be
+ * copied. A failure: its sentence is the thread's last (kl_error_text).
  */
-typedef void kl_caller_fn(void *ctx, ncclResult_t rc, int fd);
+typedef void kl_caller_fn(void *ctx, ncclResult_t rc, const struct kl_connection *connection);
 
 /** Begin. What `call` points to is copied. The callback may come before this returns, but after `*caller` is set. */
 ncclResult_t kl_caller_start(struct kl_loop *loop, const struct kl_call *call, kl_caller_fn *fn, void *ctx,

@@ -47,10 +47,10 @@ static union kl_address nobody(void)
 
 static void let_in(void *ctx, struct kl_incoming *incoming)
 {
-    int fd;
+    struct kl_connection c;
 
     (void)ctx;
-    if (kl_incoming_admit(incoming, &fd)) kl_socket_close(fd);
+    if (kl_incoming_admit(incoming, &c)) kl_socket_close(c.fd);
 }
 
 /* At a given port, so that it is not shared: it answers whoever has the key. */
@@ -77,21 +77,21 @@ static struct kl_call call_to(const union kl_address *addresses, int n)
 
 static void expect_failure(struct kl_call *call, ncclResult_t expected, const char *text)
 {
-    int fd = -7;
+    struct kl_connection c;
 
-    assert_int_equal(call_and_wait(call, &fd), expected);
+    assert_int_equal(call_and_wait(call, &c), expected);
     if (!strstr(kl_error_text(), text)) fail_msg("\"%s\" does not say \"%s\"", kl_error_text(), text);
     assert_int_equal(strncmp(kl_error_text(), "a test: ", 8), 0);
-    assert_int_equal(fd, -1);
+    assert_int_equal(c.fd, -1);
 }
 
 static void expect_connection(struct kl_call *call)
 {
-    int fd = -1;
+    struct kl_connection c;
 
-    if (call_and_wait(call, &fd)) fail_msg("%s", kl_error_text());
-    assert_in_range(fd, 0, 1 << 20);
-    kl_socket_close(fd);
+    if (call_and_wait(call, &c)) fail_msg("%s", kl_error_text());
+    assert_in_range(c.fd, 0, 1 << 20);
+    kl_socket_close(c.fd);
 }
 
 /* ---- several addresses ---- */
@@ -112,6 +112,33 @@ static void the_address_that_answers_is_taken(void **state)
     struct kl_acceptor *acceptor = somebody(&addresses[1], KL_PROTOCOL);
     struct kl_call call = call_to(addresses, 2);
     expect_connection(&call);
+    kl_acceptor_close(acceptor);
+    kl_socket_close(silent);
+}
+
+/* Who has said hello and then takes its time is not left for another address: it may have let us in, and would take us for dead. */
+static void who_has_said_hello_is_waited_for(void **state)
+{
+    const struct kl_hello me = {.version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_HOST};
+    const struct kl_wait longer_than_a_turn = {.deadline = kl_deadline_in_ms(1500)};
+    union kl_address addresses[2] = {nobody()};
+    int silent = listen_silently(&addresses[1]), n = 1, fd;
+    struct awaited_call a = {.connection = {.fd = -1}};
+    struct kl_call call = call_to(addresses, 2);
+    struct kl_acceptor *acceptor;
+    struct kl_caller *caller;
+
+    (void)state;
+    call.who_calls_whom = "a test";
+    sem_init(&a.done, 0, 0);
+    assert_int_equal(kl_acceptor_create(loop, &addresses[0], &n, &me, let_in, NULL, &acceptor), ncclSuccess);
+    assert_int_equal(kl_caller_start(loop, &call, note_call, &a, &caller), ncclSuccess);
+    assert_int_equal(kl_socket_accept(silent, &longer_than_a_turn, &fd), KL_IO_LATE); /* nobody comes there */
+    kl_acceptor_open(acceptor, &key);
+    while (sem_wait(&a.done)) continue;
+    assert_int_equal(a.rc, ncclSuccess);
+    kl_socket_close(a.connection.fd);
+    sem_destroy(&a.done);
     kl_acceptor_close(acceptor);
     kl_socket_close(silent);
 }
@@ -188,7 +215,7 @@ static void who_refuses_is_named(void **state)
     union kl_address address = nobody();
     struct kl_acceptor *acceptor = somebody(&address, KL_PROTOCOL);
     struct kl_call call = call_to(&address, 1);
-    char text[KL_ADDRESS_TEXT];
+    char text[KL_ADDRESS_TEXT], versions[64];
 
     (void)state;
     call.key = &other;
@@ -201,7 +228,8 @@ static void who_refuses_is_named(void **state)
 
     acceptor = somebody(&address, KL_PROTOCOL + 1);
     call.hello.to = 0;
-    expect_failure(&call, ncclInvalidUsage, "version 3 of the protocol, we speak 2");
+    snprintf(versions, sizeof versions, "version %d of the protocol, we speak %d", KL_PROTOCOL + 1, KL_PROTOCOL);
+    expect_failure(&call, ncclInvalidUsage, versions);
     kl_acceptor_close(acceptor);
 }
 
@@ -240,9 +268,9 @@ static void another_service_is_not_taken_for_ours(void **state)
 
 /* ---- giving up ---- */
 
-static void never_called_back(void *ctx, ncclResult_t rc, int fd)
+static void never_called_back(void *ctx, ncclResult_t rc, const struct kl_connection *connection)
 {
-    (void)ctx, (void)rc, (void)fd;
+    (void)ctx, (void)rc, (void)connection;
     must(!"a call that was cancelled ends without a word");
 }
 
@@ -276,6 +304,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         loop_test(the_address_that_answers_is_taken),
+        loop_test(who_has_said_hello_is_waited_for),
         loop_test(who_comes_late_is_found),
         loop_test(refusals_are_counted),
         loop_test(the_deadline_ends_all_tries),

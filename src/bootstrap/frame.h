@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * frame.h - frames on a stream: a header of 12 bytes, then `length` bytes.
+ * frame.h - frames on a stream: a head of 9 bytes, then `length` bytes.
  *
- *      0       2         3      4          8             12
- *     +-------+---------+------+----------+-------------+---------------
- *     | "KF"  | version | type | tag      | length      | body ...
- *     +-------+---------+------+----------+-------------+---------------
+ *      0      1          5          9                 25
+ *     +------+----------+----------+-----------------+---------- - - ------+-----------------+--- - -
+ *     | type | tag      | length   | seal (16 bytes) | 16 KiB of the body  | seal (16 bytes) | ...
+ *     +------+----------+----------+-----------------+---------- - - ------+-----------------+--- - -
+ *      \______ sealed as one ______________________/  \______ sealed, the last one shorter ___/
+ *
+ * Everything is sealed (seal.h): the head by itself, so that no memory is taken for a length that nobody has vouched for, and
+ * the body in pieces, so that large ones are sealed on their way, with memory for one piece.
  *
  * The assembler is fed from a stream in pieces of any size; it knows where the next bytes go, so that large bodies are
- * received in place. It does no I/O.
+ * received in place, and opened there. It does no I/O.
  */
 #ifndef KL_BOOTSTRAP_FRAME_H
 #define KL_BOOTSTRAP_FRAME_H
 
-#include "include/nccl.h"
+#include "bootstrap/seal.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#define KL_FRAME_HEAD  9
+#define KL_FRAME_MAX   (16u << 20) /* bytes of the longest body */
+#define KL_FRAME_PIECE (16u << 10) /* bytes of a body that are sealed as one */
 
-#define KL_FRAME_HEAD    12
-#define KL_FRAME_VERSION 1
-#define KL_FRAME_MAX     (16u << 20) /* bytes of the longest body */
+#define KL_FRAME_SEALED_HEAD (KL_FRAME_HEAD + KL_SEAL_BYTES)
+
+/** Bytes on the wire of a frame whose body is one piece: 1 to KL_FRAME_PIECE bytes. */
+#define KL_FRAME_SEALED(length) (KL_FRAME_SEALED_HEAD + (length) + KL_SEAL_BYTES)
 
 enum kl_frame_type {
     KL_FRAME_DATA = 1,  /* kl_bootstrap_send */
@@ -47,13 +52,33 @@ struct kl_frame {
     unsigned char body[];
 };
 
-void kl_frame_encode(const struct kl_frame_head *frame, unsigned char head[KL_FRAME_HEAD]);
+/* ---- to a stream: first the head, then as many pieces as it takes ---- */
 
-/** Zeroed: at the start of a frame. */
+void kl_frame_seal_head(struct kl_seal *seal, const struct kl_frame_head *head, unsigned char to[KL_FRAME_SEALED_HEAD]);
+
+/**
+ * Seal the next piece of a body, of which `left` bytes are left; `to` has room for KL_SEAL_BYTES more than the piece. Returns
+ * how many bytes of the body it holds.
+ */
+size_t kl_frame_seal_piece(struct kl_seal *seal, const void *body, size_t left, unsigned char *to);
+
+/* ---- from a stream ---- */
+
+/** Zeroed but for the seal: at the start of a frame. */
 struct kl_assembler {
-    unsigned char head[KL_FRAME_HEAD];
-    size_t have;            /* bytes of header and body so far */
-    struct kl_frame *frame; /* NULL until the header is complete */
+    struct kl_seal seal;
+    unsigned char head[KL_FRAME_SEALED_HEAD];
+    size_t have;            /* bytes of what is sealed as one, so far */
+    size_t opened;          /* bytes of the body */
+    struct kl_frame *frame; /* NULL until the head is complete */
+};
+
+/** What can be wrong with a stream. */
+enum kl_frame_fault {
+    KL_FRAME_SOUND,
+    KL_FRAME_ALTERED,  /* on the way: it does not open */
+    KL_FRAME_NONSENSE, /* the other end has sealed what is no frame, or a longer one than we take */
+    KL_FRAME_NO_MEMORY,
 };
 
 /** Where the next bytes of the stream go: at most `*bytes`, at least 1. */
@@ -61,11 +86,11 @@ unsigned char *kl_assembler_room(struct kl_assembler *a, size_t *bytes);
 
 /**
  * `bytes` of the room have been filled. `*frame` becomes the completed frame, the caller's, or NULL if there is more
- * to come. A malformed header, or a body longer than `limit`: ncclRemoteError; no memory: ncclSystemError. Both silent.
+ * to come. A body longer than `limit` is KL_FRAME_NONSENSE. After a fault the stream is of no further use.
  */
-ncclResult_t kl_assembler_filled(struct kl_assembler *a, size_t bytes, uint32_t limit, struct kl_frame **frame);
+enum kl_frame_fault kl_assembler_filled(struct kl_assembler *a, size_t bytes, uint32_t limit, struct kl_frame **frame);
 
-/** Free what is half done. */
+/** Free what is half done, and forget the key. */
 void kl_assembler_fini(struct kl_assembler *a);
 
 #endif

@@ -94,6 +94,29 @@ bool kl_handshake_answered(const struct kl_handshake *h, const unsigned char ans
     return true;
 }
 
+/* The random bytes of both hellos are in it: no two connections have a key in common, whoever began to choose. */
+static struct kl_seal seal_of(const struct kl_handshake *h, const char *direction)
+{
+    unsigned char said[2 * KL_HELLO_BYTES];
+    struct kl_writer w = kl_writer_on(said, sizeof said);
+
+    kl_put_bytes(&w, h->caller, sizeof h->caller);
+    kl_put_bytes(&w, h->host, sizeof h->host);
+    return (struct kl_seal){.key = kl_key_derive(&h->key, direction, said, sizeof said)};
+}
+
+void kl_handshake_seals(const struct kl_handshake *h, enum kl_side us, struct kl_seal *out, struct kl_seal *in)
+{
+    *(us == KL_CALLER ? out : in) = seal_of(h, "kolo caller to host");
+    *(us == KL_CALLER ? in : out) = seal_of(h, "kolo host to caller");
+}
+
+void kl_connection_forget(struct kl_connection *c)
+{
+    kl_key_wipe(&c->out.key);
+    kl_key_wipe(&c->in.key);
+}
+
 enum kl_handshake_outcome kl_handshake_judge(const struct kl_handshake *h)
 {
     struct kl_hello theirs = kl_hello_decode(h->caller), ours = kl_hello_decode(h->host);

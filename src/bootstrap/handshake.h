@@ -13,6 +13,9 @@
  * be sent back; the host's covers its outcome, too. Before the proof, a hello only says whose key the proof is tried with.
  * A caller without the key gets the fixed answer "refused" or "unknown", which proves nothing, and is told so at once.
  *
+ * Who is admitted goes on with two seals (seal.h), one for each direction, whose keys come from the key and both hellos: what
+ * follows the handshake is of this connection and of nobody else.
+ *
  * The layout of the four messages is the same in all versions; only what follows them may differ.
  *
  * Everything here is pure; caller.c and acceptor.c play the two parts.
@@ -20,10 +23,10 @@
 #ifndef KL_BOOTSTRAP_HANDSHAKE_H
 #define KL_BOOTSTRAP_HANDSHAKE_H
 
-#include "bootstrap/keys.h"
+#include "bootstrap/seal.h"
 #include "os/socket.h"
 
-#define KL_PROTOCOL     2
+#define KL_PROTOCOL     3
 #define KL_HELLO_BYTES  48
 #define KL_ANSWER_BYTES (8 + KL_PROOF_BYTES)
 #define KL_NO_RANK      UINT32_MAX
@@ -56,6 +59,12 @@ struct kl_handshake {
     unsigned char caller[KL_HELLO_BYTES], host[KL_HELLO_BYTES];
 };
 
+/** A connection on which somebody was admitted, as one end has it. */
+struct kl_connection {
+    int fd;
+    struct kl_seal out, in;
+};
+
 /** Our hello, with fresh random bytes. */
 void kl_hello_encode(const struct kl_hello *hello, unsigned char wire[KL_HELLO_BYTES]);
 
@@ -72,6 +81,12 @@ void kl_handshake_answer(const struct kl_handshake *h, enum kl_handshake_outcome
                          unsigned char answer[KL_ANSWER_BYTES]);
 bool kl_handshake_answered(const struct kl_handshake *h, const unsigned char answer[KL_ANSWER_BYTES],
                            enum kl_handshake_outcome *outcome);
+
+/** The seals of the side `us`. Once it is clear that both ends hold the key. */
+void kl_handshake_seals(const struct kl_handshake *h, enum kl_side us, struct kl_seal *out, struct kl_seal *in);
+
+/** Overwrite the keys of a copy that is no longer needed. */
+void kl_connection_forget(struct kl_connection *connection);
 
 /** The rules that hold for every host, once the proof was right: KL_ADMITTED, or why not. */
 enum kl_handshake_outcome kl_handshake_judge(const struct kl_handshake *h);

@@ -10,7 +10,7 @@
 /** Bytes in the inbox beyond which connections are no longer read, but for those that somebody waits for. */
 #define KL_INBOX_BYTES (64u << 20)
 
-/** Put a frame into a peer's inbox, and wake who waits. */
+/** Put a frame into a peer's inbox, and wake who waits for one from it. */
 void kl_inbox_put(struct kl_contact *peer, struct kl_frame *frame);
 
 /** A message of this rank to itself. */

@@ -134,12 +134,13 @@ static inline int dial(const union kl_address *address)
 }
 
 /* The caller's part of a handshake on a connected socket. KL_IO_DONE: an answer came. */
-static inline enum kl_io shake_hands(int fd, const struct kl_key *key, const struct kl_hello *hello,
-                                     enum kl_handshake_outcome *outcome)
+static inline enum kl_io shake_hands(struct kl_connection *connection, const struct kl_key *key,
+                                     const struct kl_hello *hello, enum kl_handshake_outcome *outcome)
 {
     const struct kl_wait wait = {.deadline = KL_NO_DEADLINE};
     unsigned char proof[KL_PROOF_BYTES], answer[KL_ANSWER_BYTES];
     struct kl_handshake h = {.key = *key};
+    int fd = connection->fd;
     enum kl_io io;
 
     kl_hello_encode(hello, h.caller);
@@ -149,30 +150,42 @@ static inline enum kl_io shake_hands(int fd, const struct kl_key *key, const str
     if ((io = kl_socket_send(fd, proof, sizeof proof, &wait))) return io;
     if ((io = kl_socket_recv(fd, answer, sizeof answer, &wait))) return io;
     if (!kl_handshake_answered(&h, answer, outcome)) *outcome = KL_REFUSED;
+    kl_handshake_seals(&h, KL_CALLER, &connection->out, &connection->in);
     return KL_IO_DONE;
+}
+
+/* Say it, sealed as one piece. */
+static inline void say_sealed(struct kl_connection *connection, const void *bytes, size_t n)
+{
+    const struct kl_wait wait = {.deadline = KL_NO_DEADLINE};
+    unsigned char sealed[1024];
+
+    must(n + KL_SEAL_BYTES <= sizeof sealed);
+    kl_seal_close(&connection->out, bytes, n, sealed);
+    must(!kl_socket_send(connection->fd, sealed, n + KL_SEAL_BYTES, &wait));
 }
 
 struct awaited_call {
     sem_t done;
     ncclResult_t rc;
-    int fd;
+    struct kl_connection connection;
     char text[KL_ERROR_TEXT];
 };
 
-static inline void note_call(void *ctx, ncclResult_t rc, int fd)
+static inline void note_call(void *ctx, ncclResult_t rc, const struct kl_connection *connection)
 {
     struct awaited_call *a = ctx;
 
     a->rc = rc;
-    a->fd = fd;
+    if (connection) a->connection = *connection;
     snprintf(a->text, sizeof a->text, "%s", kl_error_text());
     sem_post(&a->done);
 }
 
 /* Call, and wait for how it ends. */
-static inline ncclResult_t call_and_wait(struct kl_call *call, int *fd)
+static inline ncclResult_t call_and_wait(struct kl_call *call, struct kl_connection *connection)
 {
-    struct awaited_call a = {.rc = ncclSuccess};
+    struct awaited_call a = {.connection = {.fd = -1}};
     struct kl_caller *caller;
     struct kl_loop *loop;
 
@@ -186,7 +199,7 @@ static inline ncclResult_t call_and_wait(struct kl_call *call, int *fd)
     kl_loop_drop(loop);
     sem_destroy(&a.done);
     if (a.rc) kl_error_adopt(a.text);
-    *fd = a.fd;
+    *connection = a.connection;
     return a.rc;
 }
 

@@ -9,8 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 
-enum { READ_AT_ONCE = 1 << 20 }; /* bytes from one peer before the loop looks at the others */
+enum {
+    READ_AT_ONCE = 1 << 20, /* bytes from one peer before the loop looks at the others */
+    READ_MORE = 4096,       /* bytes beyond what the assembler wants next */
+};
 
 /* ---- outgoing; under lock ---- */
 
@@ -141,6 +145,13 @@ static void end_link(struct kl_contact *peer, enum kl_link_state state)
     pthread_mutex_unlock(&b->lock);
 }
 
+/* The news first, so that a sender that sees the link end knows why. */
+static void give_up(struct kl_contact *peer, const struct kl_notice *why)
+{
+    peer->bootstrap->on_bad_news(peer->bootstrap, why);
+    end_link(peer, KL_LINK_LOST);
+}
+
 static void lose(struct kl_contact *peer, const char *how)
 {
     struct kl_bootstrap *b = peer->bootstrap;
@@ -151,8 +162,23 @@ static void lose(struct kl_contact *peer, const char *how)
     snprintf(why.text, sizeof why.text, "%s is gone: %s at rank %d in phase %s", kl_who(b, peer->rank, who), how,
              b->rank, b->phase);
     pthread_mutex_unlock(&b->lock);
-    b->on_bad_news(b, &why); /* first, so that a sender that sees the link end knows why */
-    end_link(peer, KL_LINK_LOST);
+    give_up(peer, &why);
+}
+
+/* It may be well, and so may we; but what comes from there cannot be told from what somebody else says. */
+static void distrust(struct kl_contact *peer)
+{
+    struct kl_bootstrap *b = peer->bootstrap;
+    union kl_address from = kl_socket_peer(peer->fd);
+    struct kl_notice why = {.culprit = peer->rank, .code = ncclRemoteError};
+    char who[KL_WHO_TEXT], address[KL_ADDRESS_TEXT];
+
+    pthread_mutex_lock(&b->lock);
+    snprintf(why.text, sizeof why.text,
+             "a frame from %s at %s was altered on the way to rank %d in phase %s; find out what is between them",
+             kl_who(b, peer->rank, who), kl_address_format(&from, address), b->rank, b->phase);
+    pthread_mutex_unlock(&b->lock);
+    give_up(peer, &why);
 }
 
 static void hear_notice(struct kl_contact *peer, const struct kl_frame *f)
@@ -193,28 +219,59 @@ static bool hear(struct kl_contact *peer, struct kl_frame *f)
     return goes_on;
 }
 
-/* One recv. False: nothing more to read now, or ever. */
-static bool read_some(struct kl_contact *peer, size_t *total)
+/* `n` bytes are where the assembler wants them. False: the connection has ended. */
+static bool filled(struct kl_contact *peer, size_t n)
 {
     struct kl_frame *frame;
-    size_t room;
+    enum kl_frame_fault fault = kl_assembler_filled(&peer->assembler, n, KL_FRAME_MAX, &frame);
+
+    if (fault == KL_FRAME_ALTERED)
+        distrust(peer);
+    else if (fault)
+        lose(peer, fault == KL_FRAME_NO_MEMORY ? "there was no memory for a frame from it" : "it sent no frame");
+    return !fault && (!frame || hear(peer, frame));
+}
+
+static bool fill(struct kl_contact *peer, const unsigned char *from, size_t n)
+{
+    for (size_t room; n; from += room, n -= room) {
+        unsigned char *to = kl_assembler_room(&peer->assembler, &room);
+        if (room > n) room = n;
+        memcpy(to, from, room);
+        if (!filled(peer, room)) return false;
+    }
+    return true;
+}
+
+static void broke(struct kl_contact *peer, ssize_t n)
+{
     char how[160], reason[128];
+
+    snprintf(how, sizeof how, "its connection %s%s", n ? "broke: " : "was closed",
+             n ? strerror_r(errno, reason, sizeof reason) : "");
+    lose(peer, how);
+}
+
+/*
+ * One system call for what is there: large bodies go where they belong, and a few small frames that follow are copied. False:
+ * nothing more to read now, or ever.
+ */
+static bool read_some(struct kl_contact *peer, size_t *total)
+{
+    unsigned char more[READ_MORE];
+    size_t room;
     unsigned char *to = kl_assembler_room(&peer->assembler, &room);
-    ssize_t n = recv(peer->fd, to, room, 0);
+    struct iovec parts[2] = {{.iov_base = to, .iov_len = room}, {.iov_base = more, .iov_len = sizeof more}};
+    ssize_t n = readv(peer->fd, parts, 2);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
     if (n <= 0) {
-        snprintf(how, sizeof how, "its connection %s%s", n ? "broke: " : "was closed",
-                 n ? strerror_r(errno, reason, sizeof reason) : "");
-        lose(peer, how);
+        broke(peer, n);
         return false;
     }
-    *total += (size_t)n;
-    if (kl_assembler_filled(&peer->assembler, (size_t)n, KL_FRAME_MAX, &frame)) {
-        lose(peer, "it sent no frame, or there was no memory for it");
-        return false;
-    }
-    return !frame || hear(peer, frame);
+    size_t got = (size_t)n, first = got < room ? got : room;
+    *total += got;
+    return filled(peer, first) && fill(peer, more, got - first) && got == room + sizeof more;
 }
 
 static void on_link(void *ctx, uint32_t events)
@@ -234,14 +291,16 @@ static void on_link(void *ctx, uint32_t events)
 
 /* ---- life ---- */
 
-ncclResult_t kl_link_begin(struct kl_contact *peer, int fd)
+ncclResult_t kl_link_begin(struct kl_contact *peer, const struct kl_connection *c)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
-    peer->fd = fd;
-    ncclResult_t rc = kl_loop_add(b->loop, fd, EPOLLIN, on_link, peer, &peer->source);
+    peer->fd = c->fd;
+    peer->out.seal = c->out;
+    peer->assembler.seal = c->in;
+    ncclResult_t rc = kl_loop_add(b->loop, c->fd, EPOLLIN, on_link, peer, &peer->source);
     if (rc) {
-        kl_socket_close(fd);
+        kl_socket_close(c->fd);
         peer->fd = -1;
     }
     peer->state = rc ? KL_LINK_UNREACHED : KL_LINK_UP;
@@ -274,7 +333,7 @@ void kl_link_fini(struct kl_contact *peer)
 {
     if (peer->state == KL_LINK_UP) say_bye(peer);
     kl_socket_close(peer->fd);
-    kl_outbox_drop(&peer->out);
+    kl_outbox_fini(&peer->out);
     kl_inbox_fini(peer);
     kl_assembler_fini(&peer->assembler);
 }

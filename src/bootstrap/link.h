@@ -7,12 +7,13 @@
 #ifndef KL_BOOTSTRAP_LINK_H
 #define KL_BOOTSTRAP_LINK_H
 
+#include "bootstrap/handshake.h"
 #include "bootstrap/state.h"
 
 /* ---- under lock ---- */
 
-/** `fd` is connected with the peer: it is the link from now on, and what is queued goes out. Takes over `fd` in every case. */
-ncclResult_t kl_link_begin(struct kl_contact *peer, int fd);
+/** That leads to the peer: it is the link from now on, and what is queued goes out. Takes over the socket in every case. */
+ncclResult_t kl_link_begin(struct kl_contact *peer, const struct kl_connection *connection);
 
 /**
  * Queue a frame, without waiting: `body` is copied. It goes out when the peer is UP, and is dropped when the link ends; its

@@ -5,18 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 /* In the list while it is KL_QUEUED. Then the sender of a lent one has it; others are freed. */
 struct kl_queued_frame {
     struct kl_queued_frame *next;
-    unsigned char head[KL_FRAME_HEAD];
+    struct kl_frame_head head;
     const unsigned char *body; /* the sender's, or `copy` */
     unsigned char *copy;
-    size_t bytes; /* of the body */
-    size_t sent;  /* of head and body */
+    size_t done;         /* bytes of the body that have been sealed */
+    size_t sealed, sent; /* bytes in `wire`, and how many of them have gone; nothing is sealed before its turn */
     bool lent;
     enum kl_queued_state state;
+    unsigned char wire[]; /* the head and the first piece, then one piece after the other */
 };
 
 static void frame_free(struct kl_queued_frame *q)
@@ -28,20 +28,18 @@ static void frame_free(struct kl_queued_frame *q)
 
 static struct kl_queued_frame *frame_create(const struct kl_frame_head *head, const void *body)
 {
-    struct kl_queued_frame *q = calloc(1, sizeof *q);
+    size_t piece = head->length < KL_FRAME_PIECE ? head->length : KL_FRAME_PIECE;
+    struct kl_queued_frame *q = malloc(sizeof *q + KL_FRAME_SEALED(piece));
 
-    if (!q) return NULL;
-    kl_frame_encode(head, q->head);
-    q->body = body;
-    q->bytes = head->length;
+    if (q) *q = (struct kl_queued_frame){.head = *head, .body = body};
     return q;
 }
 
 static bool copy_body(struct kl_queued_frame *q)
 {
-    q->copy = malloc(q->bytes + 1);
+    q->copy = malloc(q->head.length + (size_t)1);
     if (!q->copy) return false;
-    if (q->bytes) memcpy(q->copy, q->body, q->bytes);
+    if (q->head.length) memcpy(q->copy, q->body, q->head.length);
     q->body = q->copy;
     return true;
 }
@@ -104,25 +102,34 @@ bool kl_outbox_take_back(struct kl_outbox *o, struct kl_queued_frame *q)
     return kept;
 }
 
-/* What the socket takes of one frame: 0 or more bytes, or -1 with errno. */
-static ssize_t send_some(int fd, const struct kl_queued_frame *q)
-{
-    size_t head = q->sent < KL_FRAME_HEAD ? KL_FRAME_HEAD - q->sent : 0;
-    size_t body = q->sent < KL_FRAME_HEAD ? 0 : q->sent - KL_FRAME_HEAD;
-    struct iovec part[2] = {{.iov_base = (void *)(q->head + KL_FRAME_HEAD - head), .iov_len = head},
-                            {.iov_base = (void *)(q->body + body), .iov_len = q->bytes - body}};
-    struct msghdr m = {.msg_iov = head ? part : part + 1, .msg_iovlen = head && q->bytes ? 2 : 1};
+/* ---- sealed, piece by piece ---- */
 
-    return sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+static bool all_sealed(const struct kl_queued_frame *q)
+{
+    return q->sealed && q->done == q->head.length;
+}
+
+/* What was sealed before has gone. */
+static void seal_next(struct kl_outbox *o, struct kl_queued_frame *q)
+{
+    bool begins = !q->sealed;
+    size_t head = begins ? KL_FRAME_SEALED_HEAD : 0, left = q->head.length - q->done, piece = 0;
+
+    if (begins) kl_frame_seal_head(&o->seal, &q->head, q->wire);
+    if (left) piece = kl_frame_seal_piece(&o->seal, q->body + q->done, left, q->wire + head);
+    q->done += piece;
+    q->sealed = head + (piece ? piece + KL_SEAL_BYTES : 0);
+    q->sent = 0;
 }
 
 int kl_outbox_flush(struct kl_outbox *o, int fd, bool *gone)
 {
     for (struct kl_queued_frame *q; (q = o->first);) {
-        ssize_t n = send_some(fd, q);
+        if (q->sent == q->sealed) seal_next(o, q);
+        ssize_t n = send(fd, q->wire + q->sent, q->sealed - q->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno != EINTR) return errno;
         if (n > 0) q->sent += (size_t)n;
-        if (q->sent < KL_FRAME_HEAD + q->bytes) continue;
+        if (q->sent < q->sealed || !all_sealed(q)) continue;
         *gone |= q->lent;
         remove_first(o, KL_QUEUED_SENT);
     }
@@ -132,4 +139,10 @@ int kl_outbox_flush(struct kl_outbox *o, int fd, bool *gone)
 void kl_outbox_drop(struct kl_outbox *o)
 {
     while (o->first) remove_first(o, KL_QUEUED_DROPPED);
+}
+
+void kl_outbox_fini(struct kl_outbox *o)
+{
+    kl_outbox_drop(o);
+    kl_key_wipe(&o->seal.key);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * outbox.h - frames on their way to a peer, in order: queued, handed to a socket as far as it takes them, or dropped.
+ * outbox.h - frames on their way to a peer, in order: queued, sealed and handed to a socket as far as it takes them, or dropped.
  *
  * Threads: one at a time.
  */
@@ -11,8 +11,9 @@
 
 struct kl_queued_frame;
 
-/** Zeroed: empty. */
+/** Zeroed: empty. The seal is there before the first flush. */
 struct kl_outbox {
+    struct kl_seal seal;
     struct kl_queued_frame *first, *last;
 };
 
@@ -41,5 +42,8 @@ int kl_outbox_flush(struct kl_outbox *outbox, int fd, bool *gone);
 
 /** Drop everything. */
 void kl_outbox_drop(struct kl_outbox *outbox);
+
+/** Drop everything, and forget the key. */
+void kl_outbox_fini(struct kl_outbox *outbox);
 
 #endif

@@ -22,9 +22,9 @@ static void suspect(struct kl_bootstrap *b, int peer, ncclResult_t code)
 }
 
 /* A peer that comes when we have failed is told so. Under lock. */
-static ncclResult_t connected(struct kl_contact *peer, int fd)
+static ncclResult_t connected(struct kl_contact *peer, const struct kl_connection *connection)
 {
-    KL_TRY(kl_link_begin(peer, fd));
+    KL_TRY(kl_link_begin(peer, connection));
     kl_failure_trust(peer->bootstrap, peer->rank);
     if (peer->bootstrap->failed) kl_failure_tell(peer);
     return ncclSuccess;
@@ -54,15 +54,17 @@ void kl_reach_called(void *ctx, struct kl_incoming *incoming)
     struct kl_bootstrap *b = ctx;
     uint32_t caller = kl_incoming_rank(incoming);
     struct kl_contact *contact = NULL;
+    struct kl_connection connection;
     ncclResult_t rc = ncclSuccess;
-    int fd;
 
     pthread_mutex_lock(&b->lock);
     enum kl_handshake_outcome outcome = judge(b, caller, &contact);
-    if (outcome != KL_ADMITTED)
+    if (outcome != KL_ADMITTED) {
         kl_incoming_decline(incoming, outcome);
-    else if (kl_incoming_admit(incoming, &fd))
-        rc = connected(contact, fd);
+    } else if (kl_incoming_admit(incoming, &connection)) {
+        rc = connected(contact, &connection);
+        kl_connection_forget(&connection);
+    }
     pthread_mutex_unlock(&b->lock);
     if (rc) suspect(b, (int)caller, rc);
 }
@@ -70,7 +72,7 @@ void kl_reach_called(void *ctx, struct kl_incoming *incoming)
 /* ---- calling ---- */
 
 /* The caller's callback. The state is another one when the peer's call came through meanwhile. */
-static void called(void *ctx, ncclResult_t rc, int fd)
+static void called(void *ctx, ncclResult_t rc, const struct kl_connection *connection)
 {
     struct kl_contact *peer = ctx;
     struct kl_bootstrap *b = peer->bootstrap;
@@ -79,9 +81,9 @@ static void called(void *ctx, ncclResult_t rc, int fd)
     peer->caller = NULL;
     bool superseded = peer->state != KL_LINK_CALLING;
     if (superseded)
-        kl_socket_close(fd);
-    else if (fd >= 0)
-        rc = connected(peer, fd);
+        kl_socket_close(connection ? connection->fd : -1);
+    else if (connection)
+        rc = connected(peer, connection);
     else
         peer->state = rc ? KL_LINK_UNREACHED : KL_LINK_EXPECTED;
     pthread_cond_broadcast(&b->changed);

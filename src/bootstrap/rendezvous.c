@@ -51,18 +51,18 @@ struct awaited_call {
     /* under lock: */
     bool done;
     ncclResult_t rc;
-    int fd;
+    struct kl_connection connection;
     char text[KL_ERROR_TEXT];
 };
 
-static void called(void *ctx, ncclResult_t rc, int fd)
+static void called(void *ctx, ncclResult_t rc, const struct kl_connection *connection)
 {
     struct awaited_call *a = ctx;
 
     pthread_mutex_lock(&a->b->lock);
     a->done = true;
     a->rc = rc;
-    a->fd = fd;
+    if (connection) a->connection = *connection;
     snprintf(a->text, sizeof a->text, "%s", kl_error_text());
     pthread_cond_broadcast(&a->b->changed);
     pthread_mutex_unlock(&a->b->lock);
@@ -77,7 +77,7 @@ static ncclResult_t give_up(void *ctx)
 }
 
 /* The call has a deadline of its own. */
-static ncclResult_t await(struct awaited_call *a, int *fd)
+static ncclResult_t await(struct awaited_call *a, struct kl_connection *root)
 {
     struct kl_bootstrap *b = a->b;
 
@@ -87,17 +87,18 @@ static ncclResult_t await(struct awaited_call *a, int *fd)
     pthread_mutex_unlock(&b->lock);
     if (rc) {
         (void)kl_loop_run(b->loop, give_up, a);
-        kl_socket_close(a->fd);
+        kl_socket_close(a->connection.fd);
         return rc;
     }
     if (a->rc) kl_error_adopt(a->text);
-    *fd = a->fd;
+    *root = a->connection;
     return a->rc;
 }
 
-static ncclResult_t call_root(struct kl_bootstrap *b, const struct kl_id *id, uint64_t deadline, int *fd)
+static ncclResult_t call_root(struct kl_bootstrap *b, const struct kl_id *id, uint64_t deadline,
+                              struct kl_connection *root)
 {
-    struct awaited_call a = {.b = b, .fd = -1};
+    struct awaited_call a = {.b = b, .connection = {.fd = -1}};
     struct kl_key key = kl_key_derive(&id->secret, "kolo root", NULL, 0);
     char text[KL_CALL_TEXT], address[KL_ADDRESS_TEXT];
     struct kl_call call = {.addresses = id->address,
@@ -116,36 +117,40 @@ static ncclResult_t call_root(struct kl_bootstrap *b, const struct kl_id *id, ui
 
     snprintf(text, sizeof text, "rank %d cannot join the rendezvous at %s", b->rank,
              kl_address_format(&id->address[0], address));
-    KL_TRY(kl_caller_start(b->loop, &call, called, &a, &a.caller));
-    return await(&a, fd);
+    ncclResult_t rc = kl_caller_start(b->loop, &call, called, &a, &a.caller);
+    if (!rc) rc = await(&a, root);
+    kl_connection_forget(&a.connection);
+    kl_key_wipe(&key);
+    return rc;
 }
 
 /* ---- meeting the others there ---- */
 
-static enum kl_io announce(struct kl_bootstrap *b, int fd, const struct kl_wait *wait)
+static enum kl_io announce(struct kl_bootstrap *b, struct kl_connection *root, const struct kl_wait *wait)
 {
     struct kl_announce a = {
         .nranks = b->nranks, .library = NCCL_VERSION_CODE, .patience_ms = b->timeout_ms, .card = b->cards[b->rank]};
     struct kl_frame_head head = {.type = KL_FRAME_ANNOUNCE, .length = KL_ANNOUNCE_WIRE};
-    unsigned char bytes[KL_FRAME_HEAD + KL_ANNOUNCE_WIRE];
+    unsigned char body[KL_ANNOUNCE_WIRE], bytes[KL_FRAME_SEALED(KL_ANNOUNCE_WIRE)];
 
-    kl_frame_encode(&head, bytes);
-    kl_announce_encode(&a, bytes + KL_FRAME_HEAD);
-    return kl_socket_send(fd, bytes, sizeof bytes, wait);
+    kl_announce_encode(&a, body);
+    kl_frame_seal_head(&root->out, &head, bytes);
+    kl_frame_seal_piece(&root->out, body, sizeof body, bytes + KL_FRAME_SEALED_HEAD);
+    return kl_socket_send(root->fd, bytes, sizeof bytes, wait);
 }
 
-/* NULL with KL_IO_DONE: what came was no frame. */
-static enum kl_io hear_root(int fd, const struct kl_wait *wait, struct kl_frame **frame)
+/* `*frame` is NULL if there is a fault, or anything but KL_IO_DONE. */
+static enum kl_io hear_root(const struct kl_connection *root, const struct kl_wait *wait, struct kl_frame **frame,
+                            enum kl_frame_fault *fault)
 {
-    struct kl_assembler assembler = {0};
+    struct kl_assembler assembler = {.seal = root->in};
     enum kl_io io = KL_IO_DONE;
-    bool sense = true;
 
-    for (*frame = NULL; !*frame && !io && sense;) {
+    for (*frame = NULL, *fault = KL_FRAME_SOUND; !*frame && !io && !*fault;) {
         size_t room;
         unsigned char *to = kl_assembler_room(&assembler, &room);
-        io = kl_socket_recv(fd, to, room, wait);
-        if (!io) sense = !kl_assembler_filled(&assembler, room, KL_INTRODUCTION_WIRE(KL_MAX_PARTNERS), frame);
+        io = kl_socket_recv(root->fd, to, room, wait);
+        if (!io) *fault = kl_assembler_filled(&assembler, room, KL_INTRODUCTION_WIRE(KL_MAX_PARTNERS), frame);
     }
     kl_assembler_fini(&assembler);
     return io;
@@ -192,20 +197,42 @@ static ncclResult_t no_word(struct kl_bootstrap *b, const struct kl_id *id, enum
     return kl_io_fail(io, "rank %d waits at the rendezvous %s for the other ranks", b->rank, address);
 }
 
+static ncclResult_t bad_frame(const struct kl_bootstrap *b, const struct kl_id *id, enum kl_frame_fault fault)
+{
+    char address[KL_ADDRESS_TEXT];
+
+    if (fault == KL_FRAME_NO_MEMORY) return KL_NOMEM("an introduction");
+    if (fault == KL_FRAME_NONSENSE) return no_sense(b);
+    return KL_FAIL(ncclRemoteError,
+                   "a frame from the rendezvous at %s was altered on the way to rank %d; find out what is between them",
+                   kl_address_format(&id->address[0], address), b->rank);
+}
+
+/* Announce ourselves, and hear how that ended. */
+static ncclResult_t talk(struct kl_bootstrap *b, const struct kl_id *id, struct kl_connection *root, uint64_t deadline)
+{
+    struct kl_wait wait = {.deadline = deadline, .stop = &b->stop};
+    enum kl_frame_fault fault = KL_FRAME_SOUND;
+    struct kl_frame *frame = NULL;
+
+    enum kl_io io = announce(b, root, &wait);
+    wait.deadline = deadline + GRACE_MS * 1000000ull;
+    if (!io) io = hear_root(root, &wait, &frame, &fault);
+    if (io) return no_word(b, id, io);
+    if (fault) return bad_frame(b, id, fault);
+    ncclResult_t rc = introduced(b, id, frame);
+    free(frame);
+    return rc;
+}
+
 ncclResult_t kl_rendezvous_meet(struct kl_bootstrap *b, const struct kl_id *id)
 {
-    uint64_t end = kl_deadline_in_ms(b->timeout_ms);
-    struct kl_wait wait = {.deadline = end, .stop = &b->stop};
-    struct kl_frame *frame = NULL;
-    int fd = -1;
+    uint64_t deadline = kl_deadline_in_ms(b->timeout_ms);
+    struct kl_connection root;
 
-    KL_TRY(call_root(b, id, end, &fd));
-    enum kl_io io = announce(b, fd, &wait);
-    wait.deadline = end + GRACE_MS * 1000000ull;
-    if (!io) io = hear_root(fd, &wait, &frame);
-    kl_socket_close(fd);
-    if (io) return no_word(b, id, io);
-    ncclResult_t rc = frame ? introduced(b, id, frame) : no_sense(b);
-    free(frame);
+    KL_TRY(call_root(b, id, deadline, &root));
+    ncclResult_t rc = talk(b, id, &root, deadline);
+    kl_socket_close(root.fd);
+    kl_connection_forget(&root);
     return rc;
 }

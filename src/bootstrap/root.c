@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/acceptor.h"
-#include "bootstrap/frame.h"
+#include "bootstrap/outbox.h"
 #include "bootstrap/partners.h"
 #include "bootstrap/ranges.h"
 #include "os/files.h"
@@ -18,6 +18,7 @@
 
 enum {
     ANNOUNCE_MS = 5000,           /* between a right proof and the announcement */
+    TELL_MS = 60000,              /* for telling a failure to the ranks, when none has said how long it waits */
     PATIENCE_MAX_MS = 1000000000, /* eleven days */
     SPARE_DESCRIPTORS = 100,      /* of the process, beside one for each rank */
 };
@@ -28,10 +29,11 @@ struct visitor {
     struct visitor *prev, *next;
     struct kl_source *source;
     int fd;
-    int rank; /* -1 until announced */
+    int rank;   /* -1 until announced */
+    int proved; /* the rank that it came as */
     struct kl_assembler assembler;
-    unsigned char *answer; /* NULL until there is one */
-    size_t answer_bytes, answer_sent;
+    struct kl_outbox out;
+    bool answered;
 };
 
 struct kl_root {
@@ -74,7 +76,7 @@ static void visitor_end(struct visitor *v)
     kl_source_remove(v->source);
     kl_socket_close(v->fd);
     kl_assembler_fini(&v->assembler);
-    free(v->answer);
+    kl_outbox_fini(&v->out);
     free(v);
 }
 
@@ -101,7 +103,7 @@ static void retire(struct kl_root *root)
 
 static void retire_if_done(struct kl_root *root)
 {
-    bool all_told = root->introduced || root->stopping || (root->failed && root->ndone >= root->nranks);
+    bool all_told = root->introduced || root->stopping || (root->failed && root->nranks && root->ndone >= root->nranks);
 
     if (all_told && !root->visitors) retire(root);
 }
@@ -111,31 +113,23 @@ static void retire_if_done(struct kl_root *root)
 /* The visitor has ended afterwards, unless the rest must wait for room in the socket. */
 static void push_answer(struct visitor *v)
 {
-    while (v->answer_sent < v->answer_bytes) {
-        ssize_t n = send(v->fd, v->answer + v->answer_sent, v->answer_bytes - v->answer_sent, MSG_NOSIGNAL);
-        if (n < 0 && errno == EAGAIN) {
-            kl_source_watch(v->source, EPOLLOUT);
-            return;
-        }
-        if (n < 0 && errno != EINTR) break;
-        if (n > 0) v->answer_sent += (size_t)n;
-    }
-    visitor_end(v);
+    bool gone = false;
+
+    if (kl_outbox_flush(&v->out, v->fd, &gone) == EAGAIN)
+        kl_source_watch(v->source, EPOLLOUT);
+    else
+        visitor_end(v);
 }
 
 static void answer(struct visitor *v, enum kl_frame_type type, const void *body, size_t bytes)
 {
     struct kl_frame_head head = {.type = type, .length = (uint32_t)bytes};
 
-    v->answer = malloc(KL_FRAME_HEAD + bytes);
-    if (!v->answer) {
+    v->answered = true;
+    if (kl_outbox_add(&v->out, &head, body))
+        push_answer(v);
+    else
         visitor_end(v); /* the rank sees its connection end */
-        return;
-    }
-    kl_frame_encode(&head, v->answer);
-    memcpy(v->answer + KL_FRAME_HEAD, body, bytes);
-    v->answer_bytes = KL_FRAME_HEAD + bytes;
-    push_answer(v);
 }
 
 static void refuse(struct visitor *v)
@@ -183,7 +177,7 @@ static void fail(struct kl_root *root, int culprit, ncclResult_t code, const cha
     root->failure = (struct kl_notice){.culprit = culprit, .code = code};
     snprintf(root->failure.text, sizeof root->failure.text, "%s", text);
     KL_INFO(KL_BOOTSTRAP, "the rendezvous failed: %s", text);
-    kl_source_deadline(root->clock, kl_deadline_in_ms(root->patience_ms));
+    kl_source_deadline(root->clock, kl_deadline_in_ms(root->nranks ? root->patience_ms : TELL_MS));
     for (struct visitor *v = root->visitors, *next; v; v = next) {
         next = v->next;
         if (v->rank >= 0) refuse(v);
@@ -312,6 +306,23 @@ static void lost(struct visitor *v)
     fail(root, rank, ncclRemoteError, text);
 }
 
+/* A rank that holds the key has spoken, and somebody changed what it said. It is among those who are told. */
+static void altered(struct visitor *v)
+{
+    union kl_address from = kl_socket_peer(v->fd);
+    char address[KL_ADDRESS_TEXT], text[KL_ERROR_TEXT];
+
+    v->rank = v->proved;
+    kl_source_deadline(v->source, KL_NO_DEADLINE);
+    snprintf(text, sizeof text,
+             "a frame from rank %d at %s was altered on the way to the rendezvous; find out what is between them",
+             v->rank, kl_address_format(&from, address));
+    if (v->root->failed)
+        refuse(v);
+    else
+        fail(v->root, v->rank, ncclRemoteError, text);
+}
+
 /* Returns when the visitor has ended, or has no more to say at the moment. */
 static void listen_to(struct visitor *v)
 {
@@ -323,10 +334,16 @@ static void listen_to(struct visitor *v)
 
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return;
-        if (n <= 0 || v->rank >= 0 || kl_assembler_filled(&v->assembler, (size_t)n, KL_ANNOUNCE_WIRE, &frame)) {
-            lost(v); /* gone, or talking nonsense */
+        if (n <= 0 || v->rank >= 0) {
+            lost(v); /* gone, or talking on */
             return;
         }
+        enum kl_frame_fault fault = kl_assembler_filled(&v->assembler, (size_t)n, KL_ANNOUNCE_WIRE, &frame);
+        if (fault == KL_FRAME_ALTERED)
+            altered(v);
+        else if (fault)
+            lost(v);
+        if (fault) return;
         if (!frame) continue;
         bool heard = hear(v, frame);
         free(frame);
@@ -340,7 +357,7 @@ static void on_visitor(void *ctx, uint32_t events)
     struct visitor *v = ctx;
     struct kl_root *root = v->root;
 
-    if (v->answer)
+    if (v->answered)
         push_answer(v);
     else if (events)
         listen_to(v);
@@ -352,14 +369,25 @@ static void on_visitor(void *ctx, uint32_t events)
 static void on_incoming(void *ctx, struct kl_incoming *incoming)
 {
     struct kl_root *root = ctx;
-    struct visitor *v = calloc(1, sizeof *v);
+    struct visitor *v;
+    struct kl_connection c;
 
-    if (!v || !kl_incoming_admit(incoming, &v->fd)) {
+    if (kl_incoming_rank(incoming) >= KL_MAX_RANKS) {
+        kl_incoming_decline(incoming, KL_NOT_HERE);
+        return;
+    }
+    v = calloc(1, sizeof *v);
+    if (!v || !kl_incoming_admit(incoming, &c)) {
         free(v);
         return;
     }
     v->root = root;
+    v->fd = c.fd;
+    v->assembler.seal = c.in;
+    v->out.seal = c.out;
+    kl_connection_forget(&c);
     v->rank = -1;
+    v->proved = (int)kl_incoming_rank(incoming);
     v->next = root->visitors;
     if (v->next) v->next->prev = v;
     root->visitors = v;
@@ -395,6 +423,7 @@ static ncclResult_t listen_for_ranks(struct kl_root *root, struct kl_id *id)
 
     KL_TRY(kl_acceptor_create(root->loop, id->address, &id->naddresses, &me, on_incoming, root, &root->acceptor));
     kl_acceptor_open(root->acceptor, &key);
+    kl_key_wipe(&key);
     return ncclSuccess;
 }
 
@@ -446,7 +475,7 @@ static ncclResult_t stop(void *ctx)
     stop_listening(root);
     for (struct visitor *v = root->visitors, *next; v; v = next) {
         next = v->next;
-        if (!v->answer) visitor_end(v);
+        if (!v->answered) visitor_end(v);
     }
     retire_if_done(root);
     return ncclSuccess;

@@ -43,33 +43,31 @@ static const struct head_case {
     unsigned char head[KL_FRAME_HEAD];
     bool good;
 } head_cases[] = {
-    {"data", {'K', 'F', 1, 1, 4, 3, 2, 1, 0, 0, 0, 1}, true}, /* 16 MiB exactly */
-    {"too long", {'K', 'F', 1, 1, 0, 0, 0, 0, 1, 0, 0, 1}, false},
-    {"far too long", {'K', 'F', 1, 1, 0, 0, 0, 0, 255, 255, 255, 255}, false},
-    {"other mark", {'G', 'F', 1, 1, 0, 0, 0, 0, 0, 0, 0, 0}, false},
-    {"other version", {'K', 'F', 2, 1, 0, 0, 0, 0, 0, 0, 0, 0}, false},
-    {"type 0", {'K', 'F', 1, 0, 0, 0, 0, 0, 0, 0, 0, 0}, false},
-    {"type too large", {'K', 'F', 1, KL_FRAME_TYPES, 0, 0, 0, 0, 0, 0, 0, 0}, false},
+    {"data", {1, 4, 3, 2, 1, 0, 0, 0, 1}, true}, /* 16 MiB exactly */
+    {"too long", {1, 0, 0, 0, 0, 1, 0, 0, 1}, false},
+    {"far too long", {1, 0, 0, 0, 0, 255, 255, 255, 255}, false},
+    {"type 0", {0, 0, 0, 0, 0, 0, 0, 0, 0}, false},
+    {"type too large", {KL_FRAME_TYPES, 0, 0, 0, 0, 0, 0, 0, 0}, false},
 };
+
+static const struct kl_seal seal = {.key = {{4, 5, 6}}};
 
 static void heads_are_checked(void **state)
 {
-    unsigned char again[KL_FRAME_HEAD];
-
     (void)state;
     FOR_EACH_CASE(c, head_cases)
     {
-        struct kl_assembler a = {0};
+        struct kl_assembler a = {.seal = seal};
+        struct kl_seal out = seal;
         struct kl_frame *f = NULL;
         size_t room;
 
-        memcpy(kl_assembler_room(&a, &room), c->head, sizeof again);
-        expect_case(c->label, !kl_assembler_filled(&a, sizeof again, KL_FRAME_MAX, &f) == c->good);
-        const struct kl_frame *begun = f ? f : a.frame;
-        expect_case(c->label, !begun == !c->good);
-        if (c->good) kl_frame_encode(&begun->head, again);
-        if (c->good) expect_case(c->label, !memcmp(c->head, again, sizeof again) && begun->head.tag == 0x01020304);
-        free(f);
+        kl_seal_close(&out, c->head, sizeof c->head, kl_assembler_room(&a, &room));
+        enum kl_frame_fault fault = kl_assembler_filled(&a, KL_FRAME_SEALED_HEAD, KL_FRAME_MAX, &f);
+        expect_case(c->label, fault == (c->good ? KL_FRAME_SOUND : KL_FRAME_NONSENSE) && !f);
+        expect_case(c->label, !a.frame == !c->good);
+        if (c->good) expect_case(c->label, a.frame->head.tag == 0x01020304);
+        if (c->good) expect_case(c->label, a.frame->head.length == KL_FRAME_MAX);
         kl_assembler_fini(&a);
     }
 }
@@ -77,7 +75,7 @@ static void heads_are_checked(void **state)
 /* Feed a stream in pieces of `piece` bytes; the messages found must be those that went in. */
 static void feed(const unsigned char *stream, size_t bytes, size_t piece, int nmessages)
 {
-    struct kl_assembler a = {0};
+    struct kl_assembler a = {.seal = seal};
     int seen = 0;
 
     for (size_t at = 0; at < bytes;) {
@@ -88,7 +86,7 @@ static void feed(const unsigned char *stream, size_t bytes, size_t piece, int nm
         if (n > room) n = room;
         memcpy(to, stream + at, n);
         at += n;
-        assert_int_equal(kl_assembler_filled(&a, n, 100, &m), ncclSuccess);
+        assert_int_equal(kl_assembler_filled(&a, n, 100, &m), KL_FRAME_SOUND);
         if (!m) continue;
         assert_int_equal(m->head.tag, seen);
         assert_int_equal(m->head.length, seen * 3);
@@ -102,15 +100,19 @@ static void feed(const unsigned char *stream, size_t bytes, size_t piece, int nm
 
 static void frames_are_assembled_from_any_pieces(void **state)
 {
-    unsigned char stream[2048];
+    unsigned char stream[4096], body[100];
+    struct kl_seal out = seal;
     size_t bytes = 0;
 
     (void)state;
     for (int k = 0; k < 20; k++) {
         struct kl_frame_head f = {.type = KL_FRAME_DATA, .tag = (uint32_t)k, .length = (uint32_t)k * 3};
-        kl_frame_encode(&f, stream + bytes);
-        bytes += KL_FRAME_HEAD;
-        for (int i = 0; i < k * 3; i++) stream[bytes++] = (unsigned char)(k + i);
+        for (int i = 0; i < k * 3; i++) body[i] = (unsigned char)(k + i);
+        kl_frame_seal_head(&out, &f, stream + bytes);
+        bytes += KL_FRAME_SEALED_HEAD;
+        if (!k) continue;
+        assert_int_equal(kl_frame_seal_piece(&out, body, f.length, stream + bytes), f.length);
+        bytes += f.length + KL_SEAL_BYTES;
     }
     for (size_t piece = 1; piece <= bytes; piece += piece < 70 ? 1 : 61) feed(stream, bytes, piece, 20);
 }
@@ -118,15 +120,17 @@ static void frames_are_assembled_from_any_pieces(void **state)
 static void an_assembler_refuses_what_is_too_long(void **state)
 {
     struct kl_frame_head f = {.type = KL_FRAME_DATA, .length = 101};
-    struct kl_assembler a = {0};
+    struct kl_assembler a = {.seal = seal};
+    struct kl_seal out = seal;
     struct kl_frame *m = NULL;
     size_t room;
 
     (void)state;
-    kl_frame_encode(&f, kl_assembler_room(&a, &room));
-    assert_int_equal(room, KL_FRAME_HEAD);
-    assert_int_equal(kl_assembler_filled(&a, KL_FRAME_HEAD, 100, &m), ncclRemoteError);
+    kl_frame_seal_head(&out, &f, kl_assembler_room(&a, &room));
+    assert_int_equal(room, KL_FRAME_SEALED_HEAD);
+    assert_int_equal(kl_assembler_filled(&a, room, 100, &m), KL_FRAME_NONSENSE);
     assert_null(m);
+    assert_null(a.frame);
     kl_assembler_fini(&a);
 }
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
+#include "event/fdmap.h"
 #include "transport/shm/region.h"
 
 /** What the first member tells the others. Raw bytes between processes of one job. */
@@ -82,8 +83,8 @@ static ncclResult_t enter(struct kl_arena *a)
     const uint8_t reply = 1;
 
     if (!a->invited) KL_TRY(await_card(a));
-    KL_TRY(kl_shm_map_get(&a->ticket, segment_bytes(a), kl_deadline_in_ms(c->patience_ms), &a->request, &a->map));
-    lay_out(a, kl_shm_map_base(a->map));
+    KL_TRY(kl_fdmap_get(&a->ticket, segment_bytes(a), kl_deadline_in_ms(c->patience_ms), &a->request, &a->map));
+    lay_out(a, kl_fdmap_base(a->map));
     return kl_bootstrap_post(c->bootstrap, c->ranks[0], c->tag, &reply, sizeof reply);
 }
 
@@ -123,6 +124,6 @@ void kl_arena_fini(struct kl_arena *a)
 {
     if (a->region) kl_shm_region_release(a->region, a->ready);
     kl_fdshare_end(a->request);
-    if (a->map) kl_shm_map_put(a->map);
+    if (a->map) kl_fdmap_put(a->map);
     *a = (struct kl_arena){0};
 }

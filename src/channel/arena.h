@@ -27,7 +27,7 @@
 
 struct kl_bootstrap;
 struct kl_shm_region;
-struct kl_shm_map;
+struct kl_fd_map;
 
 /** A member's line. */
 struct kl_arena_mark {
@@ -54,7 +54,7 @@ struct kl_arena {
     struct kl_fd_ticket ticket; /* of others: once invited */
     bool invited;
     struct kl_fd_request *request;
-    struct kl_shm_map *map;
+    struct kl_fd_map *map;
     struct kl_arena *next; /* the owner's */
 };
 

@@ -110,7 +110,7 @@ static int first_edge(uint32_t set)
 
 static bool is_there(const struct kl_move *m, struct kl_connector *c)
 {
-    return m->lines ? kl_lines_ready(&c->rx) : kl_fifo_ready(&c->rx) && !kl_fifo_revoked(&c->rx);
+    return m->lines ? kl_lines_ready(&c->rx) : kl_fifo_ready(&c->rx);
 }
 
 /* Is everything there that the hop needs? Nothing is touched before it is. */
@@ -299,7 +299,7 @@ static int waits_for_data(const struct kl_mover *op, const struct kl_move *m, bo
 {
     for (uint32_t set = m->hop.recv; set; set &= set - 1) {
         struct kl_connector *c = op->links->recv[first_edge(set)];
-        if (gone ? kl_fifo_sender_gone(&c->rx) : !is_there(m, c)) return c->peer;
+        if (gone ? kl_fifo_sender_gone(&c->rx) : !is_there(m, c) || kl_fifo_revoked(&c->rx)) return c->peer;
     }
     return -1;
 }

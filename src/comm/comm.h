@@ -27,7 +27,7 @@
 #include "comm/config.h"
 #include "comm/handle.h"
 #include "comm/world.h"
-#include "device/host/stream.h"
+#include "device/device.h"
 #include "graph/p2p.h"
 #include "graph/tuning.h"
 #include "topo/topo.h"
@@ -69,6 +69,7 @@ struct ncclComm {
 
     /* hot: read by every operation, constant after init */
     int rank, nranks, device;
+    const struct kl_device_kind *devices; /* of which `device` is one */
     struct kl_exec *exec;
     struct kl_connections *connections;
     struct kl_redop redops[ncclNumTypes][ncclNumOps];

@@ -15,7 +15,8 @@ enum { SLOTS = 8, MESSAGE_SLOT_BYTES = 4096 };
 static ncclResult_t choose(void *ctx, int peer, const struct kl_transport **transport, uint32_t *index)
 {
     ncclComm_t comm = ctx;
-    struct kl_pair_facts facts = {.a = &comm->peers[comm->rank], .b = &comm->peers[peer]};
+    struct kl_pair_facts facts = {
+        .a = &comm->peers[comm->rank], .b = &comm->peers[peer], .mappable = comm->devices->mappable};
 
     KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts));
     return kl_transport_choose(&facts, transport, index);

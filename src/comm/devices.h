@@ -17,8 +17,8 @@ struct kl_xml;
 ncclResult_t kl_devices_file(const struct kl_comm_config *config, struct kl_xml **file);
 
 /**
- * The number of host devices: KOLO_HOST_DEVICES, else the GPUs of `file` (may be NULL), else the ranks that the job's launcher
- * has here, else the CPUs of the affinity mask, but at least 8. Whoever needs it asks here.
+ * The number of devices of this process, with what KOLO_HOST_DEVICES and the GPUs of `file` (may be NULL) have to say about
+ * it. Whoever needs it asks here.
  */
 int kl_devices_count(const struct kl_comm_config *config, const struct kl_xml *file);
 

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/group.h"
 
+#include "base/threadlocal.h"
 #include "os/process.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static _Thread_local struct {
+static KL_THREAD_LOCAL struct {
     int depth;
     uint32_t generation; /* of the process that opened it: in a forked child there is no group */
     ncclResult_t first_error;
-    char text[KL_ERROR_TEXT]; /* of the first error */
-    ncclComm_t comms;         /* in the order in which they joined, */
-    ncclComm_t last_comm;     /* by group_next */
+    ncclComm_t comms;     /* in the order in which they joined, */
+    ncclComm_t last_comm; /* by group_next */
     struct kl_deferred *calls, **last_call;
 } group;
+static _Thread_local char first_text[KL_ERROR_TEXT]; /* of the first error */
 
 bool kl_group_open(void)
 {
@@ -54,7 +55,7 @@ ncclResult_t kl_group_note(ncclResult_t rc)
 {
     if (rc && rc != ncclInProgress && kl_group_open() && !group.first_error) {
         group.first_error = rc;
-        snprintf(group.text, sizeof group.text, "%s", kl_error_text());
+        snprintf(first_text, sizeof first_text, "%s", kl_error_text());
     }
     return rc;
 }
@@ -201,7 +202,7 @@ ncclResult_t kl_group_end(void)
     group.comms = group.last_comm = NULL;
     group.calls = NULL;
     if (rc) {
-        kl_error_adopt(group.text);
+        kl_error_adopt(first_text);
         free_calls(calls);
     } else {
         rc = finish_calls(calls);

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "device/host/device.h"
 #include "os/process.h"
 
 #include <sched.h>
@@ -78,7 +77,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);
     if (!comm->tasks) return KL_NOMEM("operations");
     KL_TRY(kl_exec_reserve(comm->exec, comm->task_room));
-    KL_TRY(kl_stream_default(comm->device, &stream)); /* made now: no operation has to */
+    KL_TRY(comm->devices->stream_of(NULL, comm->device, &stream)); /* made now: no operation has to */
     return kl_comm_connect_early(comm);
 }
 
@@ -174,6 +173,7 @@ static ncclComm_t allocate(const ncclUniqueId *id, int nranks, int rank, int dev
     comm->rank = rank;
     comm->nranks = nranks;
     comm->device = device;
+    comm->devices = kl_devices();
     pthread_mutex_init(&comm->failure.lock, NULL);
     return comm;
 }

@@ -20,7 +20,7 @@ void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, 
 
     kl_store_relaxed(&stream->spin, comm->spin);
     comm->last_stream = stream;
-    comm->last_ticket = kl_stream_push(stream, &work) + 1;
+    comm->last_ticket = kl_device_push(comm->devices, stream, &work) + 1;
 }
 
 uint32_t kl_comm_launch_joins(ncclComm_t comm, const struct kl_stream *launch_stream)
@@ -35,7 +35,7 @@ uint32_t kl_comm_launch_joins(ncclComm_t comm, const struct kl_stream *launch_st
         if (j < i) continue;
         struct kl_work work = {.progress = kl_comm_join_launch, .owner = comm, .arg = {comm->launched}};
         kl_fetch_add_relaxed(&comm->joins_left, 1);
-        kl_stream_push(s, &work);
+        kl_device_push(comm->devices, s, &work);
         joins++;
     }
     return joins;

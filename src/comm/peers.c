@@ -5,7 +5,6 @@
 #include "comm/comm.h"
 
 #include "base/log.h"
-#include "device/host/device.h"
 #include "device/host/backoff.h"
 #include "os/affinity.h"
 #include "os/hostinfo.h"
@@ -131,7 +130,7 @@ ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
     comm->device = comm->peers[comm->rank].device;
     /* With more ranks than CPUs here, whoever spins keeps the one it waits for from running. */
     comm->spin = comm->local_ranks <= comm->world->local_cpus ? KL_SPIN_POLLS : 0;
-    kl_device_adopt(comm->device);
+    comm->devices->adopt(comm->device);
     kl_log_set_device(comm->device);
     return ncclSuccess;
 }

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "comm/devices.h"
-#include "device/host/device.h"
+#include "device/device.h"
 #include "topo/config.h"
 #include "topo/machine.h"
 #include "topo/paths.h"
@@ -52,7 +52,7 @@ static void list_devices(struct work *w, int count)
         w->device[n++] = (struct kl_host_device){
             .rank = r,
             .ordinal = p->device,
-            .numa = count ? kl_device_node(p->device, count, nodes, nnodes) : 0,
+            .numa = count ? comm->devices->node(p->device, count, nodes, nnodes) : 0,
             .replica = p->replica,
             .shm_id = p->memory,
         };

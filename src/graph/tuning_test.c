@@ -376,14 +376,13 @@ static struct kl_tuning host_tuning(const struct kl_tuning_input *in, const stru
 }
 
 /* What follows what, the larger an operation is. */
-enum { TREE_LL, RING_LL, RING_LL128, RING_SIMPLE, NVLS, ELSE };
+enum { TREE, RING, NVLS, ELSE };
 
 static int place_of(const struct kl_tuning_choice *c)
 {
-    static const int ring[KL_PROTOS] = {RING_LL, RING_LL128, RING_SIMPLE};
-
-    if (c->algo == KL_ALGO_TREE) return c->proto == KL_PROTO_LL ? TREE_LL : ELSE;
-    if (c->algo == KL_ALGO_RING) return ring[c->proto];
+    if (c->proto != KL_PROTO_SIMPLE) return ELSE;
+    if (c->algo == KL_ALGO_TREE) return TREE;
+    if (c->algo == KL_ALGO_RING) return RING;
     return c->algo == KL_ALGO_NVLS ? NVLS : ELSE;
 }
 
@@ -393,7 +392,7 @@ static void choices_follow(int nranks, bool nvswitch, int func)
     struct kl_tuning_input in = one_host(nranks, nvswitch);
     struct kl_tuning_params params = KL_TUNING_PARAMS;
     struct kl_tuning t = host_tuning(&in, &params);
-    int first = func == KL_FUNC_ALL_REDUCE && nranks >= 4 ? TREE_LL : RING_LL, place = first;
+    int first = func == KL_FUNC_ALL_REDUCE && nranks == 2 ? TREE : RING, place = first;
     bool gathers = func == KL_FUNC_ALL_GATHER || func == KL_FUNC_REDUCE_SCATTER;
     float time = 0;
 
@@ -408,7 +407,7 @@ static void choices_follow(int nranks, bool nvswitch, int func)
         place = place_of(&c);
         time = c.time;
     }
-    assert_true(place >= RING_SIMPLE);
+    assert_true(place >= RING);
     if (in.nvls && nranks >= 12 && (gathers || func == KL_FUNC_ALL_REDUCE)) assert_int_equal(place, NVLS);
 }
 

@@ -37,16 +37,6 @@ static enum kl_io wait_for(int fd, short events, const struct kl_wait *wait)
     }
 }
 
-enum kl_io kl_socket_pause(int ms, const struct kl_wait *wait)
-{
-    uint64_t end = kl_deadline_in_ms((uint64_t)ms);
-    bool whole = end < wait->deadline;
-    struct kl_wait nap = {.deadline = whole ? end : wait->deadline, .stop = wait->stop};
-
-    enum kl_io io = wait_for(-1, 0, &nap);
-    return io == KL_IO_LATE && whole ? KL_IO_DONE : io;
-}
-
 /* ---- opening and closing ---- */
 
 /* None of these can fail on a TCP socket of Linux; without them the connection is slower to use or to die, not wrong. */

@@ -63,9 +63,6 @@ enum kl_io kl_socket_connect_finish(int fd);
 enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct kl_wait *wait);
 enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_wait *wait);
 
-/** Sleep; a raised stop ends it. KL_IO_DONE when `ms` have passed, KL_IO_LATE when the deadline came first. */
-enum kl_io kl_socket_pause(int ms, const struct kl_wait *wait);
-
 /** End a connection or listener, in forked children too, then close. -1 is fine. */
 void kl_socket_close(int fd);
 

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "comm/devices.h"
-#include "device/host/device.h"
+#include "device/device.h"
 #include "topo/nics.h"
 
 #include <ctype.h>
@@ -76,7 +76,7 @@ static void spread_devices(struct kl_cluster *c)
     enum { MAX_NODES = 1024 };
     int node[MAX_NODES], nnodes = kl_machine_numa_nodes(c->machine.sysfs, node, MAX_NODES);
 
-    for (int i = 0; i < c->gpus; i++) c->device[i].numa = kl_device_node(i, c->gpus, node, nnodes);
+    for (int i = 0; i < c->gpus; i++) c->device[i].numa = kl_host_devices.node(i, c->gpus, node, nnodes);
 }
 
 static int by_dev(const void *x, const void *y)

@@ -2,6 +2,7 @@
 #include "plan/diff_make.h"
 
 #include "base/error.h"
+#include "device/device.h"
 #include "topo/paths.h"
 #include "transport/pair.h"
 
@@ -18,9 +19,9 @@ static ncclResult_t transport_of(const struct kl_diff_side *side, int x, int y, 
 {
     int gx, gy;
     const struct kl_topo *t = kl_diff_topo(side, x, &gx);
-    bool gpus = !side->cluster.cpus; /* CPUs cannot map memory of other processes */
+    bool gpus = !side->cluster.cpus;
     struct kl_peer a = {.rank = x, .process = 1}, b = {.rank = y, .process = 2};
-    struct kl_pair_facts facts = {.a = &a, .b = &b, .mappable = gpus};
+    struct kl_pair_facts facts = {.a = &a, .b = &b, .mappable = gpus || kl_host_devices.mappable};
 
     if (kl_diff_topo(side, y, &gy) != t) return ncclSuccess; /* different domains meet in the network */
     KL_TRY(kl_pair_ask_topo(t, gpus, &facts));

@@ -10,7 +10,7 @@ enum { FIFO_MAGIC = 0x6f6c6f6b, MOST_SLOTS = 1 << 16, MOST_LL_BYTES = 1 << 20 };
 
 size_t kl_fifo_size(const struct kl_fifo_shape *s)
 {
-    return sizeof(struct kl_fifo) + s->nslots * (sizeof(struct kl_fifo_line) + s->ll_bytes + (size_t)s->slot_bytes);
+    return sizeof(struct kl_fifo) + s->nslots * (sizeof(struct kl_fifo_line) + s->ll_bytes + kl_fifo_stride(s));
 }
 
 void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape)

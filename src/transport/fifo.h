@@ -52,6 +52,8 @@
 
 #define KL_FIFO_INLINE 104u /* bytes of payload in a line */
 
+#define KL_FIFO_ODD_LINES 17 /* between slots */
+
 #define KL_FIFO_MORE 0x80000000u /* in kl_fifo_line.bytes: the same message goes on in the next step */
 
 /** Where the payload is if it is neither in the line nor in the slot of the step. */
@@ -135,10 +137,16 @@ static inline void *kl_fifo_lines(struct kl_fifo *fifo, uint64_t step, const str
     return (unsigned char *)&fifo->lines[shape->nslots] + (step & (shape->nslots - 1)) * shape->ll_bytes;
 }
 
+/** From slot to slot. Sizes are powers of two: without the odd lines between, all slots would meet in the same sets of a cache. */
+static inline size_t kl_fifo_stride(const struct kl_fifo_shape *shape)
+{
+    return shape->slot_bytes + (size_t)KL_FIFO_ODD_LINES * KL_LINE;
+}
+
 static inline void *kl_fifo_slot(struct kl_fifo *fifo, uint64_t step, const struct kl_fifo_shape *shape)
 {
     return (unsigned char *)&fifo->lines[shape->nslots] + (size_t)shape->nslots * shape->ll_bytes +
-           (step & (shape->nslots - 1)) * shape->slot_bytes;
+           (step & (shape->nslots - 1)) * kl_fifo_stride(shape);
 }
 
 /* ---- sender ---- */

@@ -85,7 +85,7 @@ enum { KL_CARD_VERSION = 2 };
 
 struct kl_fifo_block; /* p2p: a fifo in ordinary memory, counted by its two users */
 struct kl_shm_region; /* shm: memory of this process that fifos lie in */
-struct kl_shm_map;    /* shm: memory of another process, mapped here once for all its users */
+struct kl_fd_map;     /* shm: memory of another process, mapped here once for all its users */
 struct kl_shm_home;   /* shm: where the receiving fifos of messages lie together */
 
 /** What the connectors of a communicator have in common. */
@@ -112,7 +112,7 @@ struct kl_connector {
     /* the transport's own */
     struct kl_fifo_block *block;
     struct kl_shm_region *region;
-    struct kl_shm_map *map, *pool_map;
+    struct kl_fd_map *map, *pool_map;
     struct kl_fd_request *request; /* for a descriptor that is on its way */
     bool settled;                  /* the sender has mapped the region */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as what a bootstrap reads: a stream of frames with their records, a handshake, an id. The first byte says
-   which; nothing may be read or written out of bounds, and what is accepted must survive being written again. */
+/* Any bytes as what a bootstrap reads: frames with their records, below their seals and above, a handshake, an id. The first byte
+   says which; nothing may be read or written out of bounds, and what is accepted must survive being written again. */
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/frame.h"
 #include "bootstrap/handshake.h"
@@ -79,23 +79,72 @@ static void read_message(const struct kl_frame *m)
     read_notice(m);
 }
 
-/* As it comes from a socket, in pieces of one to 64 bytes. */
-static void read_stream(const uint8_t *data, size_t size)
-{
-    struct kl_assembler a = {0};
+static const struct kl_seal seal = {.key = {{1, 2, 3}}};
 
-    for (size_t at = 0, piece = 1; at < size; piece = piece % 64 + 1) {
+/* As it comes from a socket, in pieces of one to 64 bytes. False: the stream is of no further use. */
+static bool feed(struct kl_assembler *a, const uint8_t *data, size_t size, enum kl_frame_fault *fault)
+{
+    *fault = KL_FRAME_SOUND;
+    for (size_t at = 0, piece = 1; at < size && !*fault; piece = piece % 64 + 1) {
         struct kl_frame *m;
         size_t room, n = piece < size - at ? piece : size - at;
-        unsigned char *to = kl_assembler_room(&a, &room);
+        unsigned char *to = kl_assembler_room(a, &room);
         CHECK(room > 0);
         if (n > room) n = room;
         memcpy(to, data + at, n);
         at += n;
-        if (kl_assembler_filled(&a, n, BODY_MAX, &m)) break;
+        *fault = kl_assembler_filled(a, n, BODY_MAX, &m);
+        CHECK(!*fault || !m);
         if (m) read_message(m);
         free(m);
     }
+    return !*fault;
+}
+
+/* Without the key: nothing opens but what was sealed with it, such as some of the corpus. */
+static void read_stream(const uint8_t *data, size_t size)
+{
+    struct kl_assembler a = {.seal = seal};
+    enum kl_frame_fault fault;
+
+    (void)feed(&a, data, size, &fault);
+    CHECK(fault != KL_FRAME_NO_MEMORY);
+    kl_assembler_fini(&a);
+}
+
+/* Seal what there is of a body, and zeros for the rest. Returns how much there was. */
+static size_t feed_body(struct kl_assembler *a, struct kl_seal *out, const uint8_t *data, size_t size, size_t length)
+{
+    size_t used = size < length ? size : length;
+    unsigned char *body = calloc(1, length + 1), sealed[KL_FRAME_PIECE + KL_SEAL_BYTES];
+    enum kl_frame_fault fault;
+
+    CHECK(body);
+    if (used) memcpy(body, data, used);
+    for (size_t done = 0, piece; done < length; done += piece) {
+        piece = kl_frame_seal_piece(out, body + done, length - done, sealed);
+        CHECK(feed(a, sealed, piece + KL_SEAL_BYTES, &fault));
+    }
+    free(body);
+    return used;
+}
+
+/* With the key: the input's heads and bodies, sealed as they are. */
+static void read_frames(const uint8_t *data, size_t size)
+{
+    struct kl_assembler a = {.seal = seal};
+    struct kl_seal out = seal;
+    enum kl_frame_fault fault = KL_FRAME_SOUND;
+
+    for (size_t at = 0; at + KL_FRAME_HEAD <= size;) {
+        unsigned char sealed[KL_FRAME_SEALED_HEAD];
+        kl_seal_close(&out, data + at, KL_FRAME_HEAD, sealed);
+        at += KL_FRAME_HEAD;
+        if (!feed(&a, sealed, sizeof sealed, &fault)) break;
+        if (a.frame) at += feed_body(&a, &out, data + at, size - at, a.frame->head.length);
+        CHECK(!a.frame);
+    }
+    CHECK(fault == KL_FRAME_SOUND || fault == KL_FRAME_NONSENSE);
     kl_assembler_fini(&a);
 }
 
@@ -138,8 +187,8 @@ static void read_id(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const readers[])(const uint8_t *, size_t) = {read_stream, shake_hands, read_id};
+    static void (*const readers[])(const uint8_t *, size_t) = {read_frames, shake_hands, read_id, read_stream};
 
-    if (size) readers[data[0] % 3](data + 1, size - 1);
+    if (size) readers[data[0] % 4](data + 1, size - 1);
     return 0;
 }

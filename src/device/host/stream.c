@@ -2,6 +2,7 @@
 #include "device/host/stream.h"
 
 #include "base/error.h"
+#include "base/threadlocal.h"
 #include "device/host/executor.h"
 #include "device/host/backoff.h"
 #include "os/futex.h"
@@ -27,7 +28,7 @@ static struct {
 /* A small number that identifies the calling thread; never 0. */
 static uint32_t thread_number(void)
 {
-    static _Thread_local uint32_t number;
+    static KL_THREAD_LOCAL uint32_t number;
 
     if (!number) number = 1 + kl_fetch_add_relaxed(&registry.threads, 1);
     return number;
@@ -132,7 +133,8 @@ ncclResult_t kl_stream_destroy(struct kl_stream *stream)
     return rc;
 }
 
-ncclResult_t kl_stream_default(int device, struct kl_stream **stream)
+/* Made at first use. Apart from kl_stream_of, whose other way is that of every operation. */
+static __attribute__((noinline)) ncclResult_t default_stream(int device, struct kl_stream **stream)
 {
     if (device < 0 || device >= MAX_DEFAULTS)
         return KL_FAIL(ncclInvalidArgument, "device %d has no default stream (0 to %d have)", device, MAX_DEFAULTS - 1);
@@ -153,7 +155,7 @@ ncclResult_t kl_stream_default(int device, struct kl_stream **stream)
 /* A handle is looked up, never followed: it may be anything. The last one found is usually asked for again. */
 static struct kl_stream *find_stream(const void *handle)
 {
-    static _Thread_local struct kl_stream *last;
+    static KL_THREAD_LOCAL struct kl_stream *last;
 
     if (last != handle)
         for (last = kl_streams_first(); last && last != handle;) last = last->next;
@@ -162,7 +164,7 @@ static struct kl_stream *find_stream(const void *handle)
 
 ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **stream)
 {
-    if (!handle) return kl_stream_default(device, stream);
+    if (!handle) return default_stream(device, stream);
     struct kl_stream *s = find_stream(handle);
     if (s) {
         *stream = s;
@@ -293,6 +295,15 @@ ncclResult_t kl_stream_synchronize(struct kl_stream *stream, uint64_t ticket)
 
     kl_stream_wait(stream, ticket);
     return kl_failures_ask(&stream->failures, ticket, ended);
+}
+
+ncclResult_t kl_stream_query(struct kl_stream *stream)
+{
+    uint64_t tail = kl_stream_tail(stream);
+
+    if (!kl_stream_reached(stream, tail)) kl_stream_run(stream);
+    KL_TRY(kl_stream_failure(stream, tail));
+    return kl_stream_reached(stream, tail) ? ncclSuccess : ncclInProgress;
 }
 
 /* ---- withdrawing ---- */

@@ -75,10 +75,7 @@ ncclResult_t kl_stream_create(unsigned flags, struct kl_stream **stream);
 /** Run what is queued, then give the stream back. Returns what failed of its work. */
 ncclResult_t kl_stream_destroy(struct kl_stream *stream);
 
-/** The default stream of a device, made at first use. */
-ncclResult_t kl_stream_default(int device, struct kl_stream **stream);
-
-/** A user's handle to a stream: NULL is the default stream of `device`; what is no stream is ncclInvalidArgument. */
+/** A user's handle to a stream: NULL is the default stream of `device`, made at first use; what is no stream is ncclInvalidArgument. */
 ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **stream);
 
 /* ---- use ---- */
@@ -94,6 +91,9 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket);
 
 /** The same, and then what failed of that work (stream_failures.h), adopted as the calling thread's error text. */
 ncclResult_t kl_stream_synchronize(struct kl_stream *stream, uint64_t ticket);
+
+/** ncclInProgress, or what has become of the work so far: ncclSuccess or its failure. Runs the stream, once. */
+ncclResult_t kl_stream_query(struct kl_stream *stream);
 
 /** Whether everything up to `ticket` (exclusive) is finished. */
 static inline bool kl_stream_reached(struct kl_stream *stream, uint64_t ticket)

@@ -3,31 +3,31 @@
 
 #include <errno.h>
 
-bool kl_lane_has_room(const struct kl_lane *lane)
+bool kl_lane_has_room(const struct kl_socket_lane *lane)
 {
-    return kl_load_relaxed(&lane->put) - kl_load_acquire(&lane->taken) < KL_TASKS;
+    return kl_load_relaxed(&lane->put) - kl_load_acquire(&lane->taken) < KL_PARTS;
 }
 
-void kl_lane_put(struct kl_lane *lane, const struct kl_task *task)
+void kl_lane_put(struct kl_socket_lane *lane, const struct kl_lane_part *task)
 {
     uint64_t put = kl_load_relaxed(&lane->put);
 
-    lane->task[put % KL_TASKS] = *task;
+    lane->task[put % KL_PARTS] = *task;
     kl_store_release(&lane->put, put + 1);
 }
 
-bool kl_lane_is_idle(const struct kl_lane *lane)
+bool kl_lane_is_idle(const struct kl_socket_lane *lane)
 {
     return kl_load_acquire(&lane->taken) == kl_load_acquire(&lane->put);
 }
 
-static enum kl_flow send_part(struct kl_lane *lane, const struct kl_task *task)
+static enum kl_flow send_part(struct kl_socket_lane *lane, const struct kl_lane_part *task)
 {
     if (!lane->out.busy) kl_out_begin(&lane->out, KL_HEAD_PART, task->bytes, 0, task->data, task->bytes);
     return kl_out_move(&lane->out);
 }
 
-static enum kl_flow receive_part(struct kl_lane *lane, const struct kl_task *task)
+static enum kl_flow receive_part(struct kl_socket_lane *lane, const struct kl_lane_part *task)
 {
     struct kl_head head;
 
@@ -42,11 +42,11 @@ static enum kl_flow receive_part(struct kl_lane *lane, const struct kl_task *tas
     return flow;
 }
 
-bool kl_lane_move(struct kl_lane *lane, bool sends)
+bool kl_lane_move(struct kl_socket_lane *lane, bool sends)
 {
     while (!kl_load_relaxed(&lane->flow) && !kl_lane_is_idle(lane)) {
         uint64_t taken = kl_load_relaxed(&lane->taken);
-        const struct kl_task task = lane->task[taken % KL_TASKS];
+        const struct kl_lane_part task = lane->task[taken % KL_PARTS];
         enum kl_flow flow = sends ? send_part(lane, &task) : receive_part(lane, &task);
 
         if (flow == KL_FLOW_BLOCKED) return true;

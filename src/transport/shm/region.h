@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * region.h - memory that fifos between processes lie in: regions of this process, and maps of other processes' regions.
+ * region.h - memory that fifos between processes lie in. Other processes map it (event/fdmap.h).
  *
  * A region is one segment with room for one fifo, or for several of equal size: descriptors and mappings are scarce, and a
  * rank may receive from thousands. It is on offer until all its fifos are taken and mapped by their senders. A process maps
@@ -8,7 +8,7 @@
  *
  *     region:  [fifo][fifo][fifo][ free ]      ticket, on offer while a fifo is free or not settled
  *
- * Threads: a region and a home belong to one communicator, and one thread at a time; maps may be asked for by any.
+ * Threads: a region and a home belong to one communicator, and one thread at a time.
  */
 #ifndef KL_TRANSPORT_SHM_REGION_H
 #define KL_TRANSPORT_SHM_REGION_H
@@ -20,7 +20,6 @@
 #include <stdint.h>
 
 struct kl_shm_region;
-struct kl_shm_map;
 
 /** Where receiving fifos of one size lie together; regions grow from a few fifos to many. */
 struct kl_shm_home;
@@ -43,15 +42,5 @@ void kl_shm_region_settle(struct kl_shm_region *region);
 
 /** One of its fifos is not needed any more; with the last one the region goes. */
 void kl_shm_region_release(struct kl_shm_region *region, bool settled);
-
-/**
- * Map what another process offers, at least `bytes`, or share the map that there is. ncclInProgress: call again, with the same
- * `request`, which is NULL at first and ends by kl_fdshare_end; the first `deadline` counts. Never waits.
- */
-ncclResult_t kl_shm_map_get(const struct kl_fd_ticket *ticket, size_t bytes, uint64_t deadline,
-                            struct kl_fd_request **request, struct kl_shm_map **map);
-void kl_shm_map_put(struct kl_shm_map *map);
-void *kl_shm_map_base(const struct kl_shm_map *map);
-size_t kl_shm_map_bytes(const struct kl_shm_map *map);
 
 #endif

@@ -3,6 +3,7 @@
  * shm.c - ranks of one host: a fifo in a memory segment that both processes map; slots of messages in the sender's pool.
  */
 #include "base/error.h"
+#include "event/fdmap.h"
 #include "transport/pool.h"
 #include "transport/shm/region.h"
 #include "transport/transport.h"
@@ -42,11 +43,11 @@ static ncclResult_t shm_setup(struct kl_connector *c, const struct kl_fifo_shape
 static ncclResult_t map_pool(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
 {
     int quiet = kl_error_quiet(1);
-    ncclResult_t rc = kl_shm_map_get(&reply->pool, reply->pool_bytes, deadline, &c->request, &c->pool_map);
+    ncclResult_t rc = kl_fdmap_get(&reply->pool, reply->pool_bytes, deadline, &c->request, &c->pool_map);
 
     kl_error_quiet(quiet);
     if (rc) return rc == ncclRemoteError ? ncclSuccess : rc;
-    kl_fifo_use_pool(&c->rx, kl_shm_map_base(c->pool_map), kl_shm_map_bytes(c->pool_map));
+    kl_fifo_use_pool(&c->rx, kl_fdmap_base(c->pool_map), kl_fdmap_bytes(c->pool_map));
     return ncclSuccess;
 }
 
@@ -80,18 +81,18 @@ static ncclResult_t use_pool(struct kl_connector *c, struct kl_card_reply *reply
 
 static ncclResult_t attach(struct kl_connector *c, const struct kl_card *card)
 {
-    size_t bytes = kl_shm_map_bytes(c->map);
+    size_t bytes = kl_fdmap_bytes(c->map);
 
     if (card->offset % KL_LINE || card->offset >= bytes)
         return KL_FAIL(ncclInternalError, "rank %d describes a fifo that lies outside of its memory", c->peer);
-    return kl_fifo_attach_tx(&c->tx, (void *)((unsigned char *)kl_shm_map_base(c->map) + card->offset),
+    return kl_fifo_attach_tx(&c->tx, (void *)((unsigned char *)kl_fdmap_base(c->map) + card->offset),
                              bytes - card->offset, false);
 }
 
 static ncclResult_t shm_connect(struct kl_connector *c, const struct kl_card *card, uint64_t deadline,
                                 struct kl_card_reply *reply)
 {
-    KL_TRY(kl_shm_map_get(&card->ticket, card->bytes, deadline, &c->request, &c->map));
+    KL_TRY(kl_fdmap_get(&card->ticket, card->bytes, deadline, &c->request, &c->map));
     KL_TRY(attach(c, card));
     return use_pool(c, reply);
 }
@@ -102,8 +103,8 @@ static void shm_free(struct kl_connector *c)
 {
     if (c->tx.pool) kl_pool_forget(c->tx.pool, &c->tx);
     kl_fdshare_end(c->request);
-    if (c->map) kl_shm_map_put(c->map);
-    if (c->pool_map) kl_shm_map_put(c->pool_map);
+    if (c->map) kl_fdmap_put(c->map);
+    if (c->pool_map) kl_fdmap_put(c->pool_map);
     if (c->region) kl_shm_region_release(c->region, c->settled);
 }
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** map.c - memory of other processes, mapped once for all who use it here; see region.h. */
+#include "event/fdmap.h"
+
 #include "base/error.h"
-#include "transport/shm/region.h"
+#include "os/segment.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-struct kl_shm_map {
-    struct kl_shm_map *next; /* guarded by the lock, as users */
+struct kl_fd_map {
+    struct kl_fd_map *next; /* guarded by the lock, as users */
     uint32_t users;
     struct kl_fd_ticket ticket;
     struct kl_segment segment; /* constant once listed */
@@ -20,30 +22,30 @@ enum { BUCKETS = 1024 };
 /* A ticket is random, so its first bytes are a hash of it. */
 static struct {
     pthread_mutex_t lock;
-    struct kl_shm_map *bucket[BUCKETS]; /* under lock */
+    struct kl_fd_map *bucket[BUCKETS]; /* under lock */
 } maps = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static struct kl_shm_map **bucket_of(const struct kl_fd_ticket *ticket)
+static struct kl_fd_map **bucket_of(const struct kl_fd_ticket *ticket)
 {
     return &maps.bucket[(ticket->secret[0] | ticket->secret[1] << 8) % BUCKETS];
 }
 
 /* Under the lock. */
-static struct kl_shm_map *find(const struct kl_fd_ticket *ticket)
+static struct kl_fd_map *find(const struct kl_fd_ticket *ticket)
 {
-    struct kl_shm_map *m = *bucket_of(ticket);
+    struct kl_fd_map *m = *bucket_of(ticket);
 
     while (m && memcmp(&m->ticket, ticket, sizeof *ticket)) m = m->next;
     return m;
 }
 
-static ncclResult_t map_now(const struct kl_fd_ticket *ticket, int fd, size_t bytes, struct kl_shm_map **map)
+static ncclResult_t map_now(const struct kl_fd_ticket *ticket, int fd, size_t bytes, struct kl_fd_map **map)
 {
-    struct kl_shm_map *m = calloc(1, sizeof *m);
+    struct kl_fd_map *m = calloc(1, sizeof *m);
 
     if (!m) {
         close(fd);
-        return KL_NOMEM("a connection");
+        return KL_NOMEM("a map of another process's memory");
     }
     m->ticket = *ticket;
     m->users = 1;
@@ -67,10 +69,10 @@ static ncclResult_t redeem(const struct kl_fd_ticket *ticket, uint64_t deadline,
 }
 
 /* Two threads may map the same at the same time: the second one throws its map away. */
-static struct kl_shm_map *list(struct kl_shm_map *mine)
+static struct kl_fd_map *list(struct kl_fd_map *mine)
 {
     pthread_mutex_lock(&maps.lock);
-    struct kl_shm_map *there = find(&mine->ticket);
+    struct kl_fd_map *there = find(&mine->ticket);
     if (there) {
         there->users++;
     } else {
@@ -84,11 +86,11 @@ static struct kl_shm_map *list(struct kl_shm_map *mine)
     return there;
 }
 
-ncclResult_t kl_shm_map_get(const struct kl_fd_ticket *ticket, size_t bytes, uint64_t deadline,
-                            struct kl_fd_request **request, struct kl_shm_map **map)
+ncclResult_t kl_fdmap_get(const struct kl_fd_ticket *ticket, size_t bytes, uint64_t deadline,
+                          struct kl_fd_request **request, struct kl_fd_map **map)
 {
     pthread_mutex_lock(&maps.lock);
-    struct kl_shm_map *m = find(ticket);
+    struct kl_fd_map *m = find(ticket);
     if (m) m->users++;
     pthread_mutex_unlock(&maps.lock);
     if (!m) {
@@ -98,19 +100,19 @@ ncclResult_t kl_shm_map_get(const struct kl_fd_ticket *ticket, size_t bytes, uin
         m = list(m);
     }
     if (m->segment.bytes < bytes) {
-        kl_shm_map_put(m);
+        kl_fdmap_put(m);
         return KL_FAIL(ncclRemoteError, "a peer's memory is smaller than it says");
     }
     *map = m;
     return ncclSuccess;
 }
 
-void kl_shm_map_put(struct kl_shm_map *map)
+void kl_fdmap_put(struct kl_fd_map *map)
 {
     pthread_mutex_lock(&maps.lock);
     bool last = !--map->users;
     if (last) {
-        struct kl_shm_map **link = bucket_of(&map->ticket);
+        struct kl_fd_map **link = bucket_of(&map->ticket);
         while (*link != map) link = &(*link)->next;
         *link = map->next;
     }
@@ -120,12 +122,12 @@ void kl_shm_map_put(struct kl_shm_map *map)
     free(map);
 }
 
-void *kl_shm_map_base(const struct kl_shm_map *map)
+void *kl_fdmap_base(const struct kl_fd_map *map)
 {
     return map->segment.base;
 }
 
-size_t kl_shm_map_bytes(const struct kl_shm_map *map)
+size_t kl_fdmap_bytes(const struct kl_fd_map *map)
 {
     return map->segment.bytes;
 }

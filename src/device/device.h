@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * device.h - a kind of device as a table: what differs between CPUs that play GPUs and others. A new kind is a folder and a
+ * line in kl_device_kinds.
+ *
+ * A stream is a queue of resumable work that CPU threads run (host/stream.h). That is so for every kind: the engine polls,
+ * withdraws and fails what is in the queues, and needs no table for it. What a kind decides is which queue a user's handle
+ * names, what orders a piece of work against what else the device does, and how somebody waits for it.
+ *
+ * Ranges:   a pinned range stays mapped, even if it is freed, until it is unpinned as often as it was pinned. An exported one
+ *           is pinned, and any process of this user and host with its ticket may import it until it is unexported. What is
+ *           imported stays mapped until it is unimported, whatever becomes of its exporter. Importing grants access to the
+ *           whole allocation, as CUDA's handles do.
+ * Errors:   ncclInvalidArgument for what is no such thing: a pointer that was not allocated, or freed already, a range that
+ *           is not within one allocation, a pin, ticket or stream that is unknown. ncclRemoteError when an exporter is gone,
+ *           has unexported, or is silent. ncclSystemError when memory or descriptors are short.
+ * Threads:  any, but for streams and events (host/stream.h, host/event.h) and struct kl_import.
+ * Fork:     a child has what its parent allocated, pinned, exported and imported; shareable memory is the same memory in both.
+ * Source:   the architecture page, 4 to 6.
+ */
+#ifndef KL_DEVICE_DEVICE_H
+#define KL_DEVICE_DEVICE_H
+
+#include "device/host/stream.h"
+#include "device/memory.h"
+#include "include/nccl.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct kl_event;
+
+/** What settings and files say about the number of devices; 0: nothing. */
+struct kl_device_hints {
+    int setting;   /* KOLO_HOST_DEVICES */
+    int file_gpus; /* of the topology file */
+};
+
+struct kl_device_kind {
+    const char *name;
+    bool mappable; /* can other processes map any memory of a device, or only what is shareable? */
+
+    /* ---- devices. The current one is the calling thread's ---- */
+
+    int (*count)(const struct kl_device_hints *hints);
+
+    /** NUMA node of a device: one of `nnodes` nodes, where `count` devices are. */
+    int (*node)(int device, int count, const int *nodes, int nnodes);
+
+    /** Make `device` the current one. The caller has checked it against the count. */
+    void (*select)(int device);
+
+    /** The current device; the one that the process's first communicator was given where none was chosen, or 0. */
+    int (*current)(void);
+
+    /** The device that the thread has selected, or else, unless `selected_only`, the one it adopted; -1 if there is none. */
+    int (*chosen)(bool selected_only);
+
+    /** A communicator of this thread got `device` without the thread having chosen: it is the current one from now on. */
+    void (*adopt)(int device);
+
+    /* ---- streams. Creating makes one of the current device; the flags are those of koloStreamCreate ---- */
+
+    ncclResult_t (*stream_create)(unsigned flags, struct kl_stream **stream);
+
+    /** Run what is queued, then give the stream back. Returns what failed of its work. */
+    ncclResult_t (*stream_destroy)(struct kl_stream *stream);
+
+    /** The stream that a user's handle names; NULL is the default stream of `device`. */
+    ncclResult_t (*stream_of)(cudaStream_t handle, int device, struct kl_stream **stream);
+
+    /** Queue a copy of `work` behind everything that the stream was given so far; returns its ticket. */
+    uint64_t (*stream_push)(struct kl_stream *stream, const struct kl_work *work);
+
+    /** Wait until everything before `ticket` is finished, running it where possible. Returns what failed of it. */
+    ncclResult_t (*stream_synchronize)(struct kl_stream *stream, uint64_t ticket);
+
+    /** ncclInProgress, or what has become of the work so far. Advances it. */
+    ncclResult_t (*stream_query)(struct kl_stream *stream);
+
+    /* ---- events: host/event.h says what they do ---- */
+
+    ncclResult_t (*event_create)(struct kl_event **event);
+    void (*event_destroy)(struct kl_event *event);
+    void (*event_record)(struct kl_event *event, struct kl_stream *stream);
+    ncclResult_t (*event_query)(struct kl_event *event);
+    ncclResult_t (*event_synchronize)(struct kl_event *event);
+
+    /* ---- memory ---- */
+
+    /** Page-aligned memory of a device. bytes 0: *ptr = NULL. More than the machine has: ncclInvalidArgument. */
+    ncclResult_t (*alloc)(int device, enum kl_memory_kind kind, size_t bytes, void **ptr);
+
+    /** Free what alloc gave; NULL is fine. */
+    ncclResult_t (*free)(void *ptr);
+
+    /** What a pointer is: any address. */
+    void (*lookup)(const void *ptr, struct kl_memory *memory);
+
+    /** Copy between devices of this kind, now or when the stream gets there. The ranges don't overlap. */
+    ncclResult_t (*copy)(void *to, const void *from, size_t bytes);
+    ncclResult_t (*copy_on)(struct kl_stream *stream, void *to, const void *from, size_t bytes);
+
+    /* ---- ranges, never empty ---- */
+
+    /** Pin a range. The same range again is the same pin, counted. Pinned foreign memory stays the user's to keep. */
+    ncclResult_t (*pin)(const void *ptr, size_t bytes, uint64_t *pin);
+    ncclResult_t (*unpin)(uint64_t pin);
+
+    /** Let other processes map a range of shareable memory. Each call makes a ticket of its own. */
+    ncclResult_t (*export_range)(const void *ptr, size_t bytes, struct kl_range_ticket *ticket);
+    ncclResult_t (*unexport)(const struct kl_range_ticket *ticket);
+
+    /**
+     * Map an exported range; in its own process that is the range itself. *import is NULL at first; ncclInProgress: call
+     * again; the first `deadline` counts. On failure *import is NULL. Never waits. A ticket may come from anywhere.
+     */
+    ncclResult_t (*import)(const struct kl_range_ticket *ticket, uint64_t deadline, struct kl_import **import,
+                           void **ptr);
+
+    /** Unmap it, or stop importing it. NULL is fine. */
+    void (*unimport)(struct kl_import *import);
+};
+
+extern const struct kl_device_kind kl_host_devices; /* CPUs that play GPUs */
+
+/** All kinds; NULL ends them. */
+extern const struct kl_device_kind *const kl_device_kinds[];
+
+/** The kind that this process uses: the first. */
+static inline const struct kl_device_kind *kl_devices(void)
+{
+    return kl_device_kinds[0];
+}
+
+/* ---- on the path of every operation ---- */
+
+/* Small operations take a quarter of a microsecond. For the host they call what the row would, directly: a comparison that
+ * is always predicted instead of an indirect call. */
+
+static inline ncclResult_t kl_device_stream_of(const struct kl_device_kind *kind, cudaStream_t handle, int device,
+                                               struct kl_stream **stream)
+{
+    return kind == &kl_host_devices ? kl_stream_of(handle, device, stream) : kind->stream_of(handle, device, stream);
+}
+
+static inline uint64_t kl_device_push(const struct kl_device_kind *kind, struct kl_stream *stream,
+                                      const struct kl_work *work)
+{
+    return kind == &kl_host_devices ? kl_stream_push(stream, work) : kind->stream_push(stream, work);
+}
+
+static inline ncclResult_t kl_device_synchronize(const struct kl_device_kind *kind, struct kl_stream *stream,
+                                                 uint64_t ticket)
+{
+    return kind == &kl_host_devices ? kl_stream_synchronize(stream, ticket) : kind->stream_synchronize(stream, ticket);
+}
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** copy.h - copies between host devices, as device/device.h says. */
+#ifndef KL_DEVICE_HOST_COPY_H
+#define KL_DEVICE_HOST_COPY_H
+
+#include "device/host/stream.h"
+
+#include <stddef.h>
+
+ncclResult_t kl_host_copy(void *to, const void *from, size_t bytes);
+ncclResult_t kl_host_copy_on(struct kl_stream *stream, void *to, const void *from, size_t bytes);
+
+#endif

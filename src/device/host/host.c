@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * host.c - CPUs that play GPUs, as a row of the table of devices.
+ */
+#include "device/device.h"
+#include "device/host/copy.h"
+#include "device/host/current.h"
+#include "device/host/event.h"
+#include "device/host/memory.h"
+#include "device/host/ranges.h"
+#include "device/host/stream.h"
+
+static int count(const struct kl_device_hints *hints)
+{
+    return kl_host_count(hints->setting, hints->file_gpus);
+}
+
+const struct kl_device_kind kl_host_devices = {
+    .name = "host",
+    .mappable = false, /* any memory of the program may be given to an operation */
+
+    .count = count,
+    .node = kl_host_node,
+    .select = kl_host_select,
+    .current = kl_host_current,
+    .chosen = kl_host_chosen,
+    .adopt = kl_host_adopt,
+
+    .stream_create = kl_stream_create,
+    .stream_destroy = kl_stream_destroy,
+    .stream_of = kl_stream_of,
+    .stream_push = kl_stream_push,
+    .stream_synchronize = kl_stream_synchronize,
+    .stream_query = kl_stream_query,
+
+    .event_create = kl_event_create,
+    .event_destroy = kl_event_destroy,
+    .event_record = kl_event_record,
+    .event_query = kl_event_query,
+    .event_synchronize = kl_event_synchronize,
+
+    .alloc = kl_block_alloc,
+    .free = kl_block_free,
+    .lookup = kl_block_lookup,
+    .copy = kl_host_copy,
+    .copy_on = kl_host_copy_on,
+
+    .pin = kl_range_pin,
+    .unpin = kl_range_unpin,
+    .export_range = kl_range_export,
+    .unexport = kl_range_unexport,
+    .import = kl_range_import,
+    .unimport = kl_range_unimport,
+};
