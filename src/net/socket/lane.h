@@ -2,10 +2,10 @@
 /**
  * lane.h - one socket of a connection, and the parts of large messages that are to go over it.
  *
- * Lane 0 carries heads and small messages, and is the connection's; it has no tasks. The others carry parts, in the order in
+ * Lane 0 carries heads and small messages, and is the connection's; it has no parts. The others carry parts, in the order in
  * which they were put, which both ends know: each part is a frame that must be as long as expected.
  *
- * Who owns a task:  [taken, put)              the lane's mover: a helper thread, or who calls
+ * Who owns a part:  [taken, put)              the lane's mover: a helper thread, or who calls
  *                   [put, taken + KL_PARTS)   who calls
  * Memory order:     put is a release store of `put`, the mover's look at it an acquire load, and so the other way with `taken`.
  *                   A request's `left` is counted down with release, and read with acquire by who calls.
@@ -33,7 +33,7 @@ struct kl_socket_lane {
     struct kl_watched watched;
 
     /* lanes but the first: */
-    struct kl_lane_part task[KL_PARTS];
+    struct kl_lane_part part[KL_PARTS];
     bool headed; /* the head of the part that comes is here */
     _Atomic uint64_t put, taken;
     _Atomic int flow; /* what ended it: KL_FLOW_LOST with `err`, or KL_FLOW_FORGED; its mover's */
@@ -41,9 +41,9 @@ struct kl_socket_lane {
     uint64_t silent_since; /* alive.h */
 };
 
-/** Is there room for a task? */
+/** Is there room for a part? */
 bool kl_lane_has_room(const struct kl_socket_lane *lane);
-void kl_lane_put(struct kl_socket_lane *lane, const struct kl_lane_part *task);
+void kl_lane_put(struct kl_socket_lane *lane, const struct kl_lane_part *part);
 bool kl_lane_is_idle(const struct kl_socket_lane *lane);
 
 /** Move what can be moved, as the mover. True: what is left waits for the socket; false: nothing is left, or the lane has ended. */

@@ -24,7 +24,7 @@ struct kl_movers;
 ncclResult_t kl_movers_start(struct kl_socket_lane *lanes, const struct kl_socket_shape *shape, bool sends,
                              struct kl_sleeper *sleeper, struct kl_movers **movers);
 
-/** Tasks were put into lanes: let them look. */
+/** Parts were put into lanes: let them look. */
 void kl_movers_wake(const struct kl_movers *movers);
 
 /** End and free them; nothing is moved afterwards. NULL is fine. */

@@ -39,14 +39,14 @@ static ncclResult_t wake_movers(struct kl_conn *c)
 ncclResult_t kl_spread_put(struct kl_conn *c, struct kl_request *r, void *data, size_t bytes)
 {
     size_t each = part_bytes(c, bytes);
-    struct kl_lane_part task = {.data = data, .left = &r->left};
+    struct kl_lane_part part = {.data = data, .left = &r->left};
 
     kl_fetch_add_relaxed(&r->left, (int)((bytes - 1) / each + 1));
-    for (; bytes; bytes -= task.bytes) {
-        task.bytes = bytes < each ? bytes : each;
-        kl_lane_put(&c->lane[1 + c->turn], &task);
+    for (; bytes; bytes -= part.bytes) {
+        part.bytes = bytes < each ? bytes : each;
+        kl_lane_put(&c->lane[1 + c->turn], &part);
         c->turn = (c->turn + 1) % c->shape.lanes;
-        task.data = (unsigned char *)task.data + task.bytes;
+        part.data = (unsigned char *)part.data + part.bytes;
     }
     return wake_movers(c);
 }
