@@ -100,29 +100,29 @@ static void read_terms(const uint8_t *data, size_t size)
 /* ---- frames ---- */
 
 /* A receiver with one lane, some receives, and the socket through which its peer speaks. */
-static struct kl_socket_connection *receiver(enum kl_cipher cipher, int peer[2])
+static struct kl_conn *receiver(enum kl_cipher cipher, int peer[2])
 {
     static unsigned char small[POSTED], large[POSTED_LARGE];
     const struct kl_net_end me = {.rank = 1, .peer = 0};
     const struct kl_socket_shape shape = {.lanes = 1};
     const struct kl_net_recv recvs[] = {{small, sizeof small, 0, NULL}, {large, sizeof large, 1, NULL}};
-    struct kl_socket_connection *c;
+    struct kl_conn *c;
     struct kl_request *r;
 
-    CHECK(!kl_socket_connection_create(false, &me, shape, &c));
+    CHECK(!kl_conn_create(false, &me, shape, &c));
     for (int i = 0; i < 2; i++) {
         int fd[2];
         socket_pair(fd);
-        CHECK(!kl_socket_connection_attach(c, i, fd[0], cipher, &key));
+        CHECK(!kl_conn_attach(c, i, fd[0], cipher, &key));
         peer[i] = fd[1];
     }
     for (int i = 0; i < 4; i++) CHECK(!kl_receive_post(c, 2, recvs, &r));
     return c;
 }
 
-static void hang_up(struct kl_socket_connection *c, const int peer[2])
+static void hang_up(struct kl_conn *c, const int peer[2])
 {
-    kl_socket_connection_free(c);
+    kl_conn_free(c);
     close(peer[0]);
     close(peer[1]);
 }
@@ -131,11 +131,11 @@ static void hang_up(struct kl_socket_connection *c, const int peer[2])
 static void hear_stranger(const uint8_t *data, size_t size)
 {
     int peer[2];
-    struct kl_socket_connection *c = receiver(size % 2 ? KL_CIPHER_CHACHA20 : KL_CIPHER_PLAIN, peer);
+    struct kl_conn *c = receiver(size % 2 ? KL_CIPHER_CHACHA20 : KL_CIPHER_PLAIN, peer);
 
     if (write(peer[0], data, size) == (ssize_t)size) {
         kl_receive_work(c);
-        CHECK(c->failed == (size >= KL_SEAL_HEAD ? ncclRemoteError : ncclSuccess));
+        CHECK(c->failed == (size >= KL_GUARD_HEAD ? ncclRemoteError : ncclSuccess));
         CHECK(!c->message);
     }
     hang_up(c, peer);
@@ -161,13 +161,13 @@ static size_t piece(const uint8_t **data, size_t *size, const uint8_t **at)
 static void hear_peer(const uint8_t *data, size_t size)
 {
     int peer[2];
-    struct kl_socket_connection *c = receiver(KL_CIPHER_PLAIN, peer);
-    struct kl_socket_seal seal;
+    struct kl_conn *c = receiver(KL_CIPHER_PLAIN, peer);
+    struct kl_guard guard;
     uint64_t sequence[2] = {0, 0};
 
-    kl_socket_seal_init(&seal, KL_CIPHER_PLAIN, &key, "kolo net sender to listener");
+    kl_guard_init(&guard, KL_CIPHER_PLAIN, &key, "kolo net sender to listener");
     while (size && !c->failed) {
-        unsigned char plain[KL_SEAL_PLAIN_HEAD] = {0}, wire[KL_SEAL_HEAD];
+        unsigned char plain[KL_GUARD_PLAIN_HEAD] = {0}, wire[KL_GUARD_HEAD];
         int lane = data[0] & 1;
         const uint8_t *at;
         size_t n = piece(&data, &size, &at);
@@ -175,7 +175,7 @@ static void hear_peer(const uint8_t *data, size_t size)
         memcpy(plain, at, n < 16 ? n : 16);
         for (int i = 0; i < 8; i++) plain[16 + i] = (unsigned char)(sequence[lane] >> (8 * i));
         sequence[lane]++;
-        kl_socket_seal_head(&seal, plain, wire);
+        kl_guard_head(&guard, plain, wire);
         if (write(peer[lane], wire, sizeof wire) < 0) break;
         n = piece(&data, &size, &at);
         if (n && write(peer[lane], at, n) < 0) break;

@@ -11,7 +11,7 @@ enum { LOOK_S = 1, MAY_PAUSE_S = 5, SILENT_S = 30 };
 static const uint64_t second = 1000000000u;
 
 /* Since the last look: was nothing acknowledged of what is on the way? */
-static bool is_silent(const struct kl_lane *l, uint64_t now)
+static bool is_silent(const struct kl_socket_lane *l, uint64_t now)
 {
     struct tcp_info info = {0};
     socklen_t bytes = sizeof info;
@@ -21,7 +21,7 @@ static bool is_silent(const struct kl_lane *l, uint64_t now)
     return info.tcpi_last_ack_recv * (second / 1000) > now - l->silent_since;
 }
 
-bool kl_alive(struct kl_socket_connection *c)
+bool kl_alive(struct kl_conn *c)
 {
     uint64_t now = kl_now_ns();
     bool alive = true, first = now - c->looked > MAY_PAUSE_S * second;
@@ -29,7 +29,7 @@ bool kl_alive(struct kl_socket_connection *c)
     if (now - c->looked < LOOK_S * second) return true;
     c->looked = now;
     for (int i = 0; i <= c->shape.lanes; i++) {
-        struct kl_lane *l = &c->lane[i];
+        struct kl_socket_lane *l = &c->lane[i];
 
         if (first || !is_silent(l, now)) l->silent_since = now;
         alive &= now - l->silent_since < SILENT_S * second;

@@ -11,9 +11,9 @@
 #ifndef KL_NET_SOCKET_ALIVE_H
 #define KL_NET_SOCKET_ALIVE_H
 
-#include "net/socket/connection.h"
+#include "net/socket/conn.h"
 
 /** For a sender whose requests wait; costs a look at the clock, and once a second system calls. False: it has vanished. */
-bool kl_alive(struct kl_socket_connection *c);
+bool kl_alive(struct kl_conn *c);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "net/socket/seal.h"
+#include "net/socket/guard.h"
 #include "net/socket/watch.h"
 
 #include <errno.h>
@@ -46,8 +46,7 @@ ncclResult_t kl_attempt_create(const struct kl_attempt_plan *plan, struct kl_att
                                  .to = (uint32_t)me->peer,
                                  .name = me->id};
     a->key = kl_terms_handshake_key(&me->secret);
-    a->terms =
-        (struct kl_terms){.crypt = plan->crypt, .lanes = (unsigned)plan->lanes, .ciphers = kl_socket_seal_ciphers()};
+    a->terms = (struct kl_terms){.crypt = plan->crypt, .lanes = (unsigned)plan->lanes, .ciphers = kl_guard_ciphers()};
     kl_key_random(a->terms.group, sizeof a->terms.group);
     for (int i = 0; i < n; i++) a->call[i].opening.fd = -1;
     *attempt = a;

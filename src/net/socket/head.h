@@ -4,7 +4,7 @@
  *
  *      0           8      12     16               24
  *     +-----------+------+------+----------------+
- *     | bytes     | tag  | kind | sequence       |   little-endian; sealed as seal.h describes
+ *     | bytes     | tag  | kind | sequence       |   little-endian; sealed as guard.h describes
  *     +-----------+------+------+----------------+
  *
  * The sequence counts the frames of one direction of one socket from 0.
@@ -12,7 +12,7 @@
 #ifndef KL_NET_SOCKET_HEAD_H
 #define KL_NET_SOCKET_HEAD_H
 
-#include "net/socket/seal.h"
+#include "net/socket/guard.h"
 
 #define KL_HEAD_MAX_BYTES ((uint64_t)1 << 40) /* of a message */
 
@@ -31,9 +31,9 @@ struct kl_head {
     uint64_t sequence;
 };
 
-void kl_head_encode(const struct kl_head *head, unsigned char plain[KL_SEAL_PLAIN_HEAD]);
+void kl_head_encode(const struct kl_head *head, unsigned char plain[KL_GUARD_PLAIN_HEAD]);
 
 /** False: no such kind, or longer than any message. */
-bool kl_head_decode(const unsigned char plain[KL_SEAL_PLAIN_HEAD], struct kl_head *head);
+bool kl_head_decode(const unsigned char plain[KL_GUARD_PLAIN_HEAD], struct kl_head *head);
 
 #endif

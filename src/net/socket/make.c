@@ -10,23 +10,23 @@
 /* ---- both ---- */
 
 /* Give the connection an open socket. */
-static ncclResult_t attach(struct kl_socket_connection *c, int i, struct kl_opening *o)
+static ncclResult_t attach(struct kl_conn *c, int i, struct kl_opening *o)
 {
     struct kl_key session = kl_terms_session_key(&o->handshake);
     const struct kl_terms *listeners = o->side == KL_CALLER ? &o->theirs : &o->mine;
-    ncclResult_t rc = kl_socket_connection_attach(c, i, o->fd, (enum kl_cipher)listeners->ciphers, &session);
+    ncclResult_t rc = kl_conn_attach(c, i, o->fd, (enum kl_cipher)listeners->ciphers, &session);
 
     o->fd = -1; /* it is the connection's, whatever has become of it */
     kl_key_wipe(&session);
     return rc;
 }
 
-static void log_made(const struct kl_socket_connection *c)
+static void log_made(const struct kl_conn *c)
 {
     KL_INFO(KL_NET, "NET/Socket : rank %d %s rank %d at %s, %d socket%s, %d thread%s%s", c->rank,
             c->sends ? "sends to" : "receives from", c->peer, c->where, 1 + c->shape.lanes,
             kl_plural(1 + c->shape.lanes), c->shape.threads, kl_plural(c->shape.threads),
-            c->lane[0].out.seal.cipher ? ", encrypted" : "");
+            c->lane[0].out.guard.cipher ? ", encrypted" : "");
 }
 
 /* ---- sender ---- */
@@ -39,12 +39,12 @@ static union kl_address as_seen_from(const struct kl_socket_device *device, unio
 }
 
 static ncclResult_t begin(int device, const struct kl_net_end *me, const struct kl_net_handle *handle,
-                          struct kl_socket_connection **connection)
+                          struct kl_conn **connection)
 {
     const struct kl_socket_devices *all = kl_socket_devices();
     struct kl_attempt_plan plan = {.me = me, .retry = all->retry, .crypt = all->params.crypt};
     const struct kl_socket_device *d;
-    struct kl_socket_connection *c;
+    struct kl_conn *c;
 
     KL_TRY(kl_socket_device_find(device, &d));
     if (!kl_terms_get_handle(handle, &plan.address))
@@ -53,16 +53,16 @@ static ncclResult_t begin(int device, const struct kl_net_end *me, const struct 
                        me->rank, me->peer);
     plan.address = as_seen_from(d, plan.address);
     plan.lanes = d->shape.lanes;
-    KL_TRY(kl_socket_connection_create(true, me, d->shape, &c));
+    KL_TRY(kl_conn_create(true, me, d->shape, &c));
     ncclResult_t rc = kl_attempt_create(&plan, &c->attempt);
     if (rc)
-        kl_socket_connection_free(c);
+        kl_conn_free(c);
     else
         *connection = c;
     return rc;
 }
 
-static ncclResult_t go_on(struct kl_socket_connection *c)
+static ncclResult_t go_on(struct kl_conn *c)
 {
     KL_TRY(kl_attempt_move(c->attempt));
     for (int i = 0; i <= c->shape.lanes; i++) KL_TRY(attach(c, i, kl_attempt_opening(c->attempt, i)));
@@ -72,13 +72,13 @@ static ncclResult_t go_on(struct kl_socket_connection *c)
 }
 
 ncclResult_t kl_make_send(int device, const struct kl_net_end *me, const struct kl_net_handle *handle,
-                          struct kl_socket_connection **connection)
+                          struct kl_conn **connection)
 {
     if (!*connection) KL_TRY(begin(device, me, handle, connection));
     ncclResult_t rc = go_on(*connection);
     if (!rc) log_made(*connection);
     if (rc && rc != ncclInProgress) {
-        kl_socket_connection_free(*connection);
+        kl_conn_free(*connection);
         *connection = NULL;
     }
     return rc;
@@ -107,23 +107,23 @@ static ncclResult_t crypt_differs(const struct kl_door *door, const struct kl_ar
 
 /* How many sockets there are is the sender's choice, how many threads move them ours. */
 static ncclResult_t connection_of(const struct kl_door *door, const struct kl_net_end *me, struct kl_arrival *a,
-                                  struct kl_socket_connection **connection)
+                                  struct kl_conn **connection)
 {
     struct kl_socket_shape shape = {.threads = kl_door_threads(door), .lanes = a->n - 1};
-    struct kl_socket_connection *c;
+    struct kl_conn *c;
     ncclResult_t rc = ncclSuccess;
 
     if (a->disagrees) return crypt_differs(door, a);
-    KL_TRY(kl_socket_connection_create(false, me, shape, &c));
+    KL_TRY(kl_conn_create(false, me, shape, &c));
     for (int i = 0; i < a->n && !rc; i++) rc = attach(c, i, &a->opening[i]);
     if (rc)
-        kl_socket_connection_free(c);
+        kl_conn_free(c);
     else
         *connection = c;
     return rc;
 }
 
-ncclResult_t kl_make_recv(struct kl_door *door, const struct kl_net_end *me, struct kl_socket_connection **connection)
+ncclResult_t kl_make_recv(struct kl_door *door, const struct kl_net_end *me, struct kl_conn **connection)
 {
     KL_TRY(kl_door_move(door));
     struct kl_arrival *a = kl_door_take(door, (unsigned)me->peer, me->id);

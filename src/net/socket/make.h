@@ -3,11 +3,11 @@
 #ifndef KL_NET_SOCKET_MAKE_H
 #define KL_NET_SOCKET_MAKE_H
 
-#include "net/socket/connection.h"
+#include "net/socket/conn.h"
 #include "net/socket/door.h"
 
 ncclResult_t kl_make_send(int device, const struct kl_net_end *me, const struct kl_net_handle *handle,
-                          struct kl_socket_connection **connection);
-ncclResult_t kl_make_recv(struct kl_door *door, const struct kl_net_end *me, struct kl_socket_connection **connection);
+                          struct kl_conn **connection);
+ncclResult_t kl_make_recv(struct kl_door *door, const struct kl_net_end *me, struct kl_conn **connection);
 
 #endif

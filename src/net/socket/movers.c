@@ -20,7 +20,7 @@ struct mover {
 };
 
 struct kl_movers {
-    struct kl_lane *lanes;
+    struct kl_socket_lane *lanes;
     struct kl_socket_shape shape;
     bool sends;
     struct kl_sleeper *sleeper;
@@ -46,7 +46,7 @@ static void wake_sleeper(struct kl_sleeper *sleeper)
 }
 
 /* True: it has got further, or ended. */
-static bool move(struct kl_lane *l, bool sends, bool *waits)
+static bool move(struct kl_socket_lane *l, bool sends, bool *waits)
 {
     uint64_t before = kl_load_relaxed(&l->taken);
 
@@ -62,7 +62,7 @@ static int move_all(const struct mover *m, struct pollfd *wait)
     int n = 0;
 
     for (int i = m->index; i < all->shape.lanes; i += all->shape.threads) {
-        struct kl_lane *l = &all->lanes[i];
+        struct kl_socket_lane *l = &all->lanes[i];
         bool waits;
 
         if (kl_lane_is_idle(l) || kl_load_relaxed(&l->flow)) continue;
@@ -104,7 +104,7 @@ static ncclResult_t start(struct kl_movers *all, int i)
     return kl_thread_start(&m->thread, name, run, m);
 }
 
-ncclResult_t kl_movers_start(struct kl_lane *lanes, const struct kl_socket_shape *shape, bool sends,
+ncclResult_t kl_movers_start(struct kl_socket_lane *lanes, const struct kl_socket_shape *shape, bool sends,
                              struct kl_sleeper *sleeper, struct kl_movers **movers)
 {
     struct kl_movers *all = calloc(1, sizeof *all);

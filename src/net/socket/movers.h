@@ -21,10 +21,10 @@ struct kl_sleeper {
 struct kl_movers;
 
 /** Let `shape->threads` threads move `shape->lanes` lanes. */
-ncclResult_t kl_movers_start(struct kl_lane *lanes, const struct kl_socket_shape *shape, bool sends,
+ncclResult_t kl_movers_start(struct kl_socket_lane *lanes, const struct kl_socket_shape *shape, bool sends,
                              struct kl_sleeper *sleeper, struct kl_movers **movers);
 
-/** Tasks were put into lanes: let them look. */
+/** Parts were put into lanes: let them look. */
 void kl_movers_wake(const struct kl_movers *movers);
 
 /** End and free them; nothing is moved afterwards. NULL is fine. */

@@ -49,7 +49,7 @@ static ncclResult_t listen_on(int device, const struct kl_net_end *me, struct kl
 
 static ncclResult_t connect_to(int device, const struct kl_net_end *me, const struct kl_net_handle *handle, void **send)
 {
-    struct kl_socket_connection *c = *send;
+    struct kl_conn *c = *send;
     ncclResult_t rc = kl_make_send(device, me, handle, &c);
 
     *send = c;
@@ -58,7 +58,7 @@ static ncclResult_t connect_to(int device, const struct kl_net_end *me, const st
 
 static ncclResult_t accept_from(void *listener, const struct kl_net_end *me, void **recv)
 {
-    struct kl_socket_connection *c = NULL;
+    struct kl_conn *c = NULL;
     ncclResult_t rc = kl_make_recv(listener, me, &c);
 
     *recv = c;
@@ -77,18 +77,17 @@ static ncclResult_t sleep_on_listener(void *listener, int *fd)
 
 static void cancel(void *connection)
 {
-    struct kl_socket_connection *c = connection;
+    struct kl_conn *c = connection;
     int quiet = kl_error_quiet(1); /* whoever cancels has said why */
 
     if (!c->attempt)
-        kl_socket_connection_fail(c, ncclInternalError, "the connection of rank %d with rank %d was given up", c->rank,
-                                  c->peer);
+        kl_conn_fail(c, ncclInternalError, "the connection of rank %d with rank %d was given up", c->rank, c->peer);
     kl_error_quiet(quiet);
 }
 
 static void close_connection(void *connection)
 {
-    kl_socket_connection_free(connection);
+    kl_conn_free(connection);
 }
 
 static void close_listen(void *listener)
@@ -146,7 +145,7 @@ static bool is_done(struct kl_request *r)
     return !kl_load_acquire(&r->left);
 }
 
-static void work(struct kl_socket_connection *c)
+static void work(struct kl_conn *c)
 {
     if (c->sends)
         kl_send_work(c);
@@ -157,13 +156,13 @@ static void work(struct kl_socket_connection *c)
 static ncclResult_t test(void *request, bool *done, size_t *sizes)
 {
     struct kl_request *r = request;
-    struct kl_socket_connection *c = r->connection;
+    struct kl_conn *c = r->connection;
 
     if (!is_done(r)) work(c);
     *done = is_done(r);
-    if (!*done) return kl_socket_connection_report(c);
+    if (!*done) return kl_conn_report(c);
     for (int i = 0; sizes && i < r->n; i++) sizes[i] = c->sends ? r->message[i].bytes : r->message[i].came;
-    kl_socket_connection_give(c, r);
+    kl_conn_give(c, r);
     return ncclSuccess;
 }
 

@@ -10,7 +10,7 @@
 
 enum {
     OPENING_FORTH = KL_HELLO_BYTES + KL_PROOF_BYTES + KL_TERMS_BYTES, /* bytes before the first head, by direction */
-    HEAD = KL_SEAL_HEAD,
+    HEAD = KL_GUARD_HEAD,
     MESSAGE = 5000, /* bytes of the first message */
 };
 
@@ -233,7 +233,7 @@ static void a_changed_frame_ends_the_connection(void **state)
         {"sequence", false, FLIP, OPENING_FORTH + 16, 1},
         {"MAC", false, FLIP, OPENING_FORTH + 24, 1},
         {"MAC's last byte", false, FLIP, OPENING_FORTH + 39, 1},
-        {"the second head", false, FLIP, OPENING_FORTH + HEAD + MESSAGE + 1 + KL_SEAL_TAG, 1},
+        {"the second head", false, FLIP, OPENING_FORTH + HEAD + MESSAGE + 1 + KL_GUARD_TAG, 1},
         {"a head repeated", false, REPEAT, OPENING_FORTH, HEAD},
         {"a byte left out", false, DROP, OPENING_FORTH + 3, 1},
         {"a byte of data left out", false, DROP, OPENING_FORTH + HEAD + 77, 1},
@@ -257,7 +257,7 @@ static void a_changed_frame_ends_the_connection(void **state)
 /* A whole frame, said again or not at all, is noticed by the sequence. */
 static void a_whole_frame_counts(void **state)
 {
-    const size_t frame = HEAD + MESSAGE + (encrypts() ? KL_SEAL_TAG : 0u);
+    const size_t frame = HEAD + MESSAGE + (encrypts() ? KL_GUARD_TAG : 0u);
     const struct plan plans[] = {{"repeated", false, REPEAT, OPENING_FORTH, MESSAGE + HEAD},
                                  {"left out", false, DROP, OPENING_FORTH, frame}};
 

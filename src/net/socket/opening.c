@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/socket/opening.h"
 
-#include "net/socket/seal.h"
+#include "net/socket/guard.h"
 #include "os/socket.h"
 
 #include <errno.h>
@@ -152,7 +152,7 @@ static enum kl_opened admit(struct kl_opening *o)
     if (right) {
         o->mine = o->theirs;
         o->mine.crypt = crypt;
-        o->mine.ciphers = crypt ? kl_socket_seal_choose(o->theirs.ciphers & kl_socket_seal_ciphers()) : KL_CIPHER_PLAIN;
+        o->mine.ciphers = crypt ? kl_guard_choose(o->theirs.ciphers & kl_guard_ciphers()) : KL_CIPHER_PLAIN;
         kl_handshake_answer(&o->handshake, KL_ADMITTED, said);
         kl_terms_encode(&o->mine, &session, KL_HOST, said + KL_ANSWER_BYTES);
     }

@@ -8,7 +8,7 @@
 /* ---- which receive a message is for ---- */
 
 /* The first message of a request that has the tag and was not met. */
-static struct kl_message *find_in(struct kl_request *r, uint32_t tag)
+static struct kl_request_message *find_in(struct kl_request *r, uint32_t tag)
 {
     for (int i = 0; i < r->n; i++)
         if (!r->message[i].met && r->message[i].tag == tag) return &r->message[i];
@@ -16,7 +16,7 @@ static struct kl_message *find_in(struct kl_request *r, uint32_t tag)
 }
 
 /* The first receive posted for the head's tag; false: there is none. */
-static bool find(struct kl_socket_connection *c)
+static bool find(struct kl_conn *c)
 {
     for (c->of = c->first; c->of; c->of = c->of->next)
         if ((c->message = find_in(c->of, c->head.tag))) return true;
@@ -24,44 +24,42 @@ static bool find(struct kl_socket_connection *c)
 }
 
 /* Nothing more can be posted, so a message that meets nothing now never will. */
-static void wait_for_receive(struct kl_socket_connection *c)
+static void wait_for_receive(struct kl_conn *c)
 {
     if (!c->free)
-        kl_socket_connection_fail(
-            c, ncclInvalidUsage,
-            "rank %d has sent a message with tag %d, and none of the %d receives that rank %d has posted is "
-            "for that; the ranks disagree about what comes next",
-            c->peer, (int)c->head.tag, KL_NET_REQUESTS, c->rank);
+        kl_conn_fail(c, ncclInvalidUsage,
+                     "rank %d has sent a message with tag %d, and none of the %d receives that rank %d has posted is "
+                     "for that; the ranks disagree about what comes next",
+                     c->peer, (int)c->head.tag, KL_NET_REQUESTS, c->rank);
 }
 
 /* Tell the sender, as far as the socket takes it, and end the connection. */
-static void refuse(struct kl_socket_connection *c)
+static void refuse(struct kl_conn *c)
 {
-    const struct kl_message *m = c->message;
+    const struct kl_request_message *m = c->message;
     const uint64_t sizes[] = {c->head.bytes, m->bytes};
 
     for (int i = 0; i < 2; i++) {
         kl_out_begin(&c->lane[0].out, KL_HEAD_TOO_LARGE, sizes[i], m->tag, NULL, 0);
         (void)kl_out_move(&c->lane[0].out);
     }
-    kl_socket_connection_fail(c, ncclInvalidUsage,
-                              "rank %d at %s has sent %" PRIu64
-                              " bytes (tag %d) to rank %d, which has posted %zu; sizes and "
-                              "settings have to be alike on all ranks",
-                              c->peer, c->where, c->head.bytes, (int)m->tag, c->rank, m->bytes);
+    kl_conn_fail(c, ncclInvalidUsage,
+                 "rank %d at %s has sent %" PRIu64 " bytes (tag %d) to rank %d, which has posted %zu; sizes and "
+                 "settings have to be alike on all ranks",
+                 c->peer, c->where, c->head.bytes, (int)m->tag, c->rank, m->bytes);
 }
 
 /* ---- a message ---- */
 
-static void meet(struct kl_socket_connection *c)
+static void meet(struct kl_conn *c)
 {
     c->message->met = true;
     c->message->came = c->head.bytes;
-    if (!--c->of->unmet) kl_socket_connection_remove(c, c->of);
+    if (!--c->of->unmet) kl_conn_remove(c, c->of);
 }
 
 /* Done with the head's message, as far as the first lane goes. */
-static void leave(struct kl_socket_connection *c)
+static void leave(struct kl_conn *c)
 {
     struct kl_request *r = c->of;
 
@@ -71,7 +69,7 @@ static void leave(struct kl_socket_connection *c)
 }
 
 /* Get the next head, and find its receive. BLOCKED: not now. */
-static enum kl_flow begin(struct kl_socket_connection *c)
+static enum kl_flow begin(struct kl_conn *c)
 {
     if (!c->headed) {
         if (!c->first) return KL_FLOW_BLOCKED;
@@ -95,13 +93,13 @@ static enum kl_flow begin(struct kl_socket_connection *c)
     return KL_FLOW_DONE;
 }
 
-static enum kl_flow receive_data(struct kl_socket_connection *c)
+static enum kl_flow receive_data(struct kl_conn *c)
 {
     if (c->head.kind == KL_HEAD_MESSAGE) return kl_in_data(&c->lane[0].in, c->message->data, c->head.bytes);
     return kl_spread_put(c, c->of, c->message->data, c->head.bytes) ? KL_FLOW_BLOCKED : KL_FLOW_DONE;
 }
 
-static enum kl_flow receive_first_lane(struct kl_socket_connection *c)
+static enum kl_flow receive_first_lane(struct kl_conn *c)
 {
     for (;;) {
         enum kl_flow flow = c->message ? KL_FLOW_DONE : begin(c);
@@ -111,42 +109,41 @@ static enum kl_flow receive_first_lane(struct kl_socket_connection *c)
     }
 }
 
-void kl_receive_work(struct kl_socket_connection *c)
+void kl_receive_work(struct kl_conn *c)
 {
     if (c->failed) return;
     enum kl_flow flow = receive_first_lane(c);
     if (c->failed) return;
     if (flow == KL_FLOW_BLOCKED) flow = kl_spread_work(c);
-    if (flow) kl_socket_connection_lost(c, flow);
+    if (flow) kl_conn_lost(c, flow);
 }
 
 /* ---- posting ---- */
 
-static ncclResult_t check(const struct kl_socket_connection *c, int n)
+static ncclResult_t check(const struct kl_conn *c, int n)
 {
     if (n >= 1 && n <= KL_NET_RECVS) return ncclSuccess;
     return KL_FAIL(ncclInvalidArgument, "%d messages of rank %d in one receive; 1 to %d are possible", n, c->peer,
                    KL_NET_RECVS);
 }
 
-ncclResult_t kl_receive_post(struct kl_socket_connection *c, int n, const struct kl_net_recv *recvs,
-                             struct kl_request **request)
+ncclResult_t kl_receive_post(struct kl_conn *c, int n, const struct kl_net_recv *recvs, struct kl_request **request)
 {
     struct kl_request *r = NULL;
 
     *request = NULL;
-    if (c->failed) return kl_socket_connection_report(c);
+    if (c->failed) return kl_conn_report(c);
     KL_TRY(check(c, n));
-    if (!(r = kl_socket_connection_take(c))) {
+    if (!(r = kl_conn_take(c))) {
         kl_receive_work(c);
-        return kl_socket_connection_report(c);
+        return kl_conn_report(c);
     }
     r->n = r->unmet = n;
     for (int i = 0; i < n; i++)
         r->message[i] =
-            (struct kl_message){.data = recvs[i].data, .bytes = recvs[i].bytes, .tag = (uint32_t)recvs[i].tag};
+            (struct kl_request_message){.data = recvs[i].data, .bytes = recvs[i].bytes, .tag = (uint32_t)recvs[i].tag};
     kl_store_relaxed(&r->left, n);
-    kl_socket_connection_append(c, r);
+    kl_conn_append(c, r);
     *request = r;
     return ncclSuccess;
 }

@@ -3,12 +3,11 @@
 #ifndef KL_NET_SOCKET_RECEIVE_H
 #define KL_NET_SOCKET_RECEIVE_H
 
-#include "net/socket/connection.h"
+#include "net/socket/conn.h"
 
-ncclResult_t kl_receive_post(struct kl_socket_connection *c, int n, const struct kl_net_recv *recvs,
-                             struct kl_request **request);
+ncclResult_t kl_receive_post(struct kl_conn *c, int n, const struct kl_net_recv *recvs, struct kl_request **request);
 
 /** Receive what has arrived for what is posted. A failure is the connection's. */
-void kl_receive_work(struct kl_socket_connection *c);
+void kl_receive_work(struct kl_conn *c);
 
 #endif

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 /* The receiver says one thing, once, before it ends the connection: that a message was too large. Two heads say how large. */
-static enum kl_flow hear(struct kl_socket_connection *c)
+static enum kl_flow hear(struct kl_conn *c)
 {
     struct kl_head head;
 
@@ -20,46 +20,46 @@ static enum kl_flow hear(struct kl_socket_connection *c)
         c->head = head;
         c->headed = true;
     }
-    kl_socket_connection_fail(c, ncclInvalidUsage,
-                              "rank %d has sent %" PRIu64 " bytes (tag %d) to rank %d at %s, which has posted %" PRIu64
-                              "; sizes and settings have to be alike on all ranks",
-                              c->rank, c->head.bytes, (int)head.tag, c->peer, c->where, head.bytes);
+    kl_conn_fail(c, ncclInvalidUsage,
+                 "rank %d has sent %" PRIu64 " bytes (tag %d) to rank %d at %s, which has posted %" PRIu64
+                 "; sizes and settings have to be alike on all ranks",
+                 c->rank, c->head.bytes, (int)head.tag, c->peer, c->where, head.bytes);
     return KL_FLOW_DONE;
 }
 
 /* Something has ended the connection; what the receiver said before says more. */
-static void end(struct kl_socket_connection *c, enum kl_flow flow)
+static void end(struct kl_conn *c, enum kl_flow flow)
 {
     int err = errno;
     enum kl_flow heard = flow == KL_FLOW_LOST ? hear(c) : flow;
 
     if (heard == KL_FLOW_BLOCKED) heard = flow;
     if (heard == KL_FLOW_LOST) errno = err;
-    if (heard) kl_socket_connection_lost(c, heard);
+    if (heard) kl_conn_lost(c, heard);
 }
 
 /* Messages whose data go over the lanes have a head without data. */
-static void begin(struct kl_socket_connection *c, const struct kl_request *r)
+static void begin(struct kl_conn *c, const struct kl_request *r)
 {
-    const struct kl_message *m = r->message;
+    const struct kl_request_message *m = r->message;
 
     kl_out_begin(&c->lane[0].out, r->spread ? KL_HEAD_SPREAD : KL_HEAD_MESSAGE, m->bytes, m->tag, m->data,
                  r->spread ? 0 : m->bytes);
 }
 
-static enum kl_flow send_first_lane(struct kl_socket_connection *c)
+static enum kl_flow send_first_lane(struct kl_conn *c)
 {
     for (struct kl_request *r; (r = c->first);) {
         if (!c->lane[0].out.busy) begin(c, r);
         enum kl_flow flow = kl_out_move(&c->lane[0].out);
         if (flow) return flow;
-        kl_socket_connection_remove(c, r);
+        kl_conn_remove(c, r);
         kl_fetch_sub_acq_rel(&r->left, 1);
     }
     return KL_FLOW_DONE;
 }
 
-static bool lanes_wait(const struct kl_socket_connection *c)
+static bool lanes_wait(const struct kl_conn *c)
 {
     for (int i = 1; i <= c->shape.lanes; i++)
         if (!kl_lane_is_idle(&c->lane[i])) return true;
@@ -67,17 +67,17 @@ static bool lanes_wait(const struct kl_socket_connection *c)
 }
 
 /* What is posted waits for the receiver. Is there one? */
-static void look_after(struct kl_socket_connection *c)
+static void look_after(struct kl_conn *c)
 {
     enum kl_flow heard = hear(c);
 
-    if (heard && heard != KL_FLOW_BLOCKED) kl_socket_connection_lost(c, heard);
+    if (heard && heard != KL_FLOW_BLOCKED) kl_conn_lost(c, heard);
     if (c->failed || kl_alive(c)) return;
     errno = ETIMEDOUT;
-    kl_socket_connection_lost(c, KL_FLOW_LOST);
+    kl_conn_lost(c, KL_FLOW_LOST);
 }
 
-void kl_send_work(struct kl_socket_connection *c)
+void kl_send_work(struct kl_conn *c)
 {
     if (c->failed) return;
     enum kl_flow flow = send_first_lane(c);
@@ -89,24 +89,23 @@ void kl_send_work(struct kl_socket_connection *c)
         look_after(c);
 }
 
-ncclResult_t kl_send_post(struct kl_socket_connection *c, const void *data, size_t bytes, int tag,
-                          struct kl_request **request)
+ncclResult_t kl_send_post(struct kl_conn *c, const void *data, size_t bytes, int tag, struct kl_request **request)
 {
     struct kl_request *r = NULL;
 
     *request = NULL;
-    if (c->failed) return kl_socket_connection_report(c);
+    if (c->failed) return kl_conn_report(c);
     if (bytes > KL_HEAD_MAX_BYTES)
         return KL_FAIL(ncclInvalidArgument, "a message to rank %d has %zu bytes; 2^40 is the most", c->peer, bytes);
-    if (!(r = kl_socket_connection_take(c))) {
+    if (!(r = kl_conn_take(c))) {
         kl_send_work(c);
-        return kl_socket_connection_report(c);
+        return kl_conn_report(c);
     }
     r->n = 1;
-    r->message[0] = (struct kl_message){.data = (void *)(uintptr_t)data, .bytes = bytes, .tag = (uint32_t)tag};
+    r->message[0] = (struct kl_request_message){.data = (void *)(uintptr_t)data, .bytes = bytes, .tag = (uint32_t)tag};
     r->spread = kl_spread_wanted(c, bytes);
     kl_store_relaxed(&r->left, 1);
-    kl_socket_connection_append(c, r);
+    kl_conn_append(c, r);
     if (r->spread) KL_TRY(kl_spread_put(c, r, r->message[0].data, bytes));
     kl_send_work(c);
     *request = r;

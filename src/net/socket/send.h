@@ -3,12 +3,11 @@
 #ifndef KL_NET_SOCKET_SEND_H
 #define KL_NET_SOCKET_SEND_H
 
-#include "net/socket/connection.h"
+#include "net/socket/conn.h"
 
-ncclResult_t kl_send_post(struct kl_socket_connection *c, const void *data, size_t bytes, int tag,
-                          struct kl_request **request);
+ncclResult_t kl_send_post(struct kl_conn *c, const void *data, size_t bytes, int tag, struct kl_request **request);
 
 /** Send what the sockets take. A failure is the connection's. */
-void kl_send_work(struct kl_socket_connection *c);
+void kl_send_work(struct kl_conn *c);
 
 #endif

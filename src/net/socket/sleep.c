@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* Let helper threads wake who sleeps. */
-static ncclResult_t watch_movers(struct kl_socket_connection *c)
+static ncclResult_t watch_movers(struct kl_conn *c)
 {
     struct kl_sleeper *s = &c->sleeper;
     uint64_t rung;
@@ -23,19 +23,19 @@ static ncclResult_t watch_movers(struct kl_socket_connection *c)
 }
 
 /* Of lane 0: a sender hears of its receiver's end in any case. */
-static uint32_t events_of_first(const struct kl_socket_connection *c)
+static uint32_t events_of_first(const struct kl_conn *c)
 {
     if (c->sends) return c->first ? EPOLLIN | EPOLLOUT : EPOLLIN;
     return c->message || (c->first && !c->headed) ? EPOLLIN : 0;
 }
 
-static uint32_t events_of(const struct kl_socket_connection *c, const struct kl_lane *l)
+static uint32_t events_of(const struct kl_conn *c, const struct kl_socket_lane *l)
 {
     if (kl_lane_is_idle(l)) return 0;
     return c->sends ? EPOLLOUT : EPOLLIN;
 }
 
-static ncclResult_t watch_lanes(struct kl_socket_connection *c)
+static ncclResult_t watch_lanes(struct kl_conn *c)
 {
     KL_TRY(kl_watch(c->epoll, &c->lane[0].watched, c->lane[0].fd, events_of_first(c)));
     if (c->shape.threads) return watch_movers(c);
@@ -44,7 +44,7 @@ static ncclResult_t watch_lanes(struct kl_socket_connection *c)
     return ncclSuccess;
 }
 
-ncclResult_t kl_sleep_on(struct kl_socket_connection *c, int *fd)
+ncclResult_t kl_sleep_on(struct kl_conn *c, int *fd)
 {
     KL_TRY(kl_watch_open(&c->epoll));
     *fd = c->epoll;

@@ -3,8 +3,8 @@
 #ifndef KL_NET_SOCKET_SLEEP_H
 #define KL_NET_SOCKET_SLEEP_H
 
-#include "net/socket/connection.h"
+#include "net/socket/conn.h"
 
-ncclResult_t kl_sleep_on(struct kl_socket_connection *c, int *fd);
+ncclResult_t kl_sleep_on(struct kl_conn *c, int *fd);
 
 #endif

@@ -3,27 +3,27 @@
 
 #include <errno.h>
 
-bool kl_spread_wanted(const struct kl_socket_connection *c, size_t bytes)
+bool kl_spread_wanted(const struct kl_conn *c, size_t bytes)
 {
     return c->shape.lanes && bytes >= KL_SPREAD_FROM && kl_spread_has_room(c);
 }
 
 /* A message puts one part into a lane at most. */
-bool kl_spread_has_room(const struct kl_socket_connection *c)
+bool kl_spread_has_room(const struct kl_conn *c)
 {
     for (int i = 1; i <= c->shape.lanes; i++)
         if (!kl_lane_has_room(&c->lane[i])) return false;
     return true;
 }
 
-static size_t part_bytes(const struct kl_socket_connection *c, size_t bytes)
+static size_t part_bytes(const struct kl_conn *c, size_t bytes)
 {
     size_t each = (bytes - 1) / (size_t)c->shape.lanes + 1;
 
     return each < KL_PART_LEAST ? KL_PART_LEAST : each;
 }
 
-static ncclResult_t wake_movers(struct kl_socket_connection *c)
+static ncclResult_t wake_movers(struct kl_conn *c)
 {
     const struct kl_socket_shape *shape = &c->shape;
 
@@ -33,28 +33,28 @@ static ncclResult_t wake_movers(struct kl_socket_connection *c)
         return ncclSuccess;
     }
     ncclResult_t rc = kl_movers_start(c->lane + 1, shape, c->sends, &c->sleeper, &c->movers);
-    return rc ? kl_socket_connection_fail(c, rc, "%s", kl_error_text()) : ncclSuccess;
+    return rc ? kl_conn_fail(c, rc, "%s", kl_error_text()) : ncclSuccess;
 }
 
-ncclResult_t kl_spread_put(struct kl_socket_connection *c, struct kl_request *r, void *data, size_t bytes)
+ncclResult_t kl_spread_put(struct kl_conn *c, struct kl_request *r, void *data, size_t bytes)
 {
     size_t each = part_bytes(c, bytes);
-    struct kl_task task = {.data = data, .left = &r->left};
+    struct kl_lane_part part = {.data = data, .left = &r->left};
 
     kl_fetch_add_relaxed(&r->left, (int)((bytes - 1) / each + 1));
-    for (; bytes; bytes -= task.bytes) {
-        task.bytes = bytes < each ? bytes : each;
-        kl_lane_put(&c->lane[1 + c->turn], &task);
+    for (; bytes; bytes -= part.bytes) {
+        part.bytes = bytes < each ? bytes : each;
+        kl_lane_put(&c->lane[1 + c->turn], &part);
         c->turn = (c->turn + 1) % c->shape.lanes;
-        task.data = (unsigned char *)task.data + task.bytes;
+        part.data = (unsigned char *)part.data + part.bytes;
     }
     return wake_movers(c);
 }
 
-enum kl_flow kl_spread_work(struct kl_socket_connection *c)
+enum kl_flow kl_spread_work(struct kl_conn *c)
 {
     for (int i = 1; i <= c->shape.lanes; i++) {
-        struct kl_lane *l = &c->lane[i];
+        struct kl_socket_lane *l = &c->lane[i];
 
         if (!c->shape.threads) kl_lane_move(l, c->sends);
         enum kl_flow flow = (enum kl_flow)kl_load_acquire(&l->flow);

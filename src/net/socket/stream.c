@@ -26,7 +26,7 @@ static enum kl_flow flow_of_errno(void)
 ncclResult_t kl_out_init(struct kl_out *out)
 {
     out->box = out->plain;
-    if (!out->seal.cipher) return ncclSuccess;
+    if (!out->guard.cipher) return ncclSuccess;
     out->box = malloc(KL_STREAM_BOX);
     return out->box ? ncclSuccess : KL_NOMEM("a connection's box");
 }
@@ -40,14 +40,14 @@ void kl_out_fini(struct kl_out *out)
 /* Put into the box what goes with the head: a record of data that are encrypted, or small data as they are. */
 static void fill_box(struct kl_out *out)
 {
-    size_t bytes = least(out->left, KL_SEAL_RECORD);
+    size_t bytes = least(out->left, KL_GUARD_RECORD);
 
-    if (!bytes || (!out->seal.cipher && bytes > KL_STREAM_SMALL)) return;
-    if (out->seal.cipher)
-        kl_socket_seal_record(&out->seal, out->data, bytes, out->box + out->box_bytes);
+    if (!bytes || (!out->guard.cipher && bytes > KL_STREAM_SMALL)) return;
+    if (out->guard.cipher)
+        kl_guard_record(&out->guard, out->data, bytes, out->box + out->box_bytes);
     else
         memcpy(out->box + out->box_bytes, out->data, bytes);
-    out->box_bytes += bytes + (out->seal.cipher ? KL_SEAL_TAG : 0);
+    out->box_bytes += bytes + (out->guard.cipher ? KL_GUARD_TAG : 0);
     out->data += bytes;
     out->left -= bytes;
 }
@@ -56,12 +56,12 @@ void kl_out_begin(struct kl_out *out, enum kl_head_kind kind, uint64_t bytes_tol
                   size_t bytes)
 {
     const struct kl_head head = {.bytes = bytes_told, .tag = tag, .kind = kind, .sequence = out->sequence++};
-    unsigned char plain[KL_SEAL_PLAIN_HEAD];
+    unsigned char plain[KL_GUARD_PLAIN_HEAD];
 
     kl_head_encode(&head, plain);
-    kl_socket_seal_head(&out->seal, plain, out->box);
+    kl_guard_head(&out->guard, plain, out->box);
     out->box_at = 0;
-    out->box_bytes = KL_SEAL_HEAD;
+    out->box_bytes = KL_GUARD_HEAD;
     out->data = data;
     out->left = bytes;
     out->busy = true;
@@ -85,7 +85,7 @@ static ssize_t send_some(const struct kl_out *out)
                             {.iov_base = (void *)(uintptr_t)out->data, .iov_len = least(out->left, MOST)}};
     struct msghdr message = {.msg_iov = part, .msg_iovlen = 2};
 
-    if (out->seal.cipher || !out->left)
+    if (out->guard.cipher || !out->left)
         return send(out->fd, part[0].iov_base, part[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
     return sendmsg(out->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -100,7 +100,7 @@ enum kl_flow kl_out_move(struct kl_out *out)
         sent(out, (size_t)n);
         if (out->box_at < out->box_bytes) continue;
         out->box_at = out->box_bytes = 0;
-        if (out->seal.cipher) fill_box(out);
+        if (out->guard.cipher) fill_box(out);
         out->busy = out->box_bytes || out->left;
     }
     return KL_FLOW_DONE;
@@ -108,7 +108,7 @@ enum kl_flow kl_out_move(struct kl_out *out)
 
 /* ---- receiving ---- */
 
-/* Read into up to two places, the second one the stage, which is empty. BLOCKED: there was nothing. */
+/* Read into one place after the other; the stage, if it is one of them, is empty. BLOCKED: there was nothing. */
 static enum kl_flow read_more(struct kl_in *in, struct iovec *place, int places, size_t *got)
 {
     struct msghdr message = {.msg_iov = place, .msg_iovlen = (size_t)places};
@@ -127,7 +127,7 @@ static enum kl_flow read_more(struct kl_in *in, struct iovec *place, int places,
 /* Have at least a head in the stage. */
 static enum kl_flow fill_stage(struct kl_in *in)
 {
-    while (in->stage_end - in->stage_at < KL_SEAL_HEAD) {
+    while (in->stage_end - in->stage_at < KL_GUARD_HEAD) {
         size_t got;
 
         memmove(in->stage, in->stage + in->stage_at, in->stage_end - in->stage_at);
@@ -143,14 +143,14 @@ static enum kl_flow fill_stage(struct kl_in *in)
 
 enum kl_flow kl_in_head(struct kl_in *in, struct kl_head *head)
 {
-    unsigned char plain[KL_SEAL_PLAIN_HEAD];
+    unsigned char plain[KL_GUARD_PLAIN_HEAD];
     enum kl_flow flow = fill_stage(in);
 
     if (flow) return flow;
-    if (!kl_socket_seal_open_head(&in->seal, in->stage + in->stage_at, plain)) return KL_FLOW_FORGED;
+    if (!kl_guard_open_head(&in->guard, in->stage + in->stage_at, plain)) return KL_FLOW_FORGED;
     if (!kl_head_decode(plain, head) || head->sequence != in->sequence) return KL_FLOW_FORGED;
     in->sequence++;
-    in->stage_at += KL_SEAL_HEAD;
+    in->stage_at += KL_GUARD_HEAD;
     in->have = in->done = 0;
     return KL_FLOW_DONE;
 }
@@ -176,7 +176,7 @@ static void places_of(struct kl_in *in, unsigned char *data, size_t bytes, size_
 /* Read `bytes` to `data` and then a tag, if tags there are. `last`: what is next on the wire is a head. */
 static enum kl_flow read_record(struct kl_in *in, unsigned char *data, size_t bytes, bool last)
 {
-    size_t tag = in->seal.cipher ? KL_SEAL_TAG : 0;
+    size_t tag = in->guard.cipher ? KL_GUARD_TAG : 0;
     struct iovec place[3];
 
     places_of(in, data, bytes, tag, place);
@@ -193,7 +193,7 @@ static enum kl_flow read_record(struct kl_in *in, unsigned char *data, size_t by
         in->have += least(got, missing);
         in->stage_at = 0;
         in->stage_end = got - least(got, missing);
-        if (got < missing && got < KL_SEAL_RECORD) return KL_FLOW_BLOCKED; /* more is not here yet */
+        if (got < missing && got < KL_GUARD_RECORD) return KL_FLOW_BLOCKED; /* more is not here yet */
     }
     return KL_FLOW_DONE;
 }
@@ -201,11 +201,11 @@ static enum kl_flow read_record(struct kl_in *in, unsigned char *data, size_t by
 static enum kl_flow read_encrypted(struct kl_in *in, unsigned char *data, size_t bytes)
 {
     while (in->done < bytes) {
-        size_t record = least(bytes - in->done, KL_SEAL_RECORD);
+        size_t record = least(bytes - in->done, KL_GUARD_RECORD);
         enum kl_flow flow = read_record(in, data + in->done, record, in->done + record == bytes);
 
         if (flow) return flow;
-        if (!kl_socket_seal_open_record(&in->seal, data + in->done, record, in->tag)) return KL_FLOW_FORGED;
+        if (!kl_guard_open_record(&in->guard, data + in->done, record, in->tag)) return KL_FLOW_FORGED;
         in->done += record;
         in->have = 0;
     }
@@ -215,5 +215,5 @@ static enum kl_flow read_encrypted(struct kl_in *in, unsigned char *data, size_t
 enum kl_flow kl_in_data(struct kl_in *in, void *data, size_t bytes)
 {
     if (!bytes) return KL_FLOW_DONE;
-    return in->seal.cipher ? read_encrypted(in, data, bytes) : read_record(in, data, bytes, true);
+    return in->guard.cipher ? read_encrypted(in, data, bytes) : read_record(in, data, bytes, true);
 }

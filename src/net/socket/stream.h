@@ -6,6 +6,9 @@
  * that holds several. Of larger frames only what came along with a head goes through the stage, the rest is read
  * straight to where it belongs. Encrypted, data are sealed record by record into a box, and opened where they were read to.
  *
+ * MSG_ZEROCOPY is not used: over the loopback the kernel copies all the same and reports that besides, so that sending and receiving
+ * 64 KiB took 25 instead of 17 us of CPU time, 1 MiB 272 instead of 161, and 16 MiB 7.6 ms instead of 3.3.
+ *
  * Threads:  one at a time per half.
  */
 #ifndef KL_NET_SOCKET_STREAM_H
@@ -18,7 +21,7 @@ enum {
     KL_STREAM_STAGE = 4096,
     KL_STREAM_SMALL =
         216, /* bytes of data that are copied behind their head: cheaper than a second place to send from */
-    KL_STREAM_BOX = KL_SEAL_HEAD + KL_SEAL_RECORD + KL_SEAL_TAG,
+    KL_STREAM_BOX = KL_GUARD_HEAD + KL_GUARD_RECORD + KL_GUARD_TAG,
 };
 
 enum kl_flow {
@@ -31,28 +34,28 @@ enum kl_flow {
 /** Zeroed but for `fd`, then kl_out_init. */
 struct kl_out {
     int fd;
-    struct kl_socket_seal seal;
+    struct kl_guard guard;
     uint64_t sequence; /* of the next frame */
     bool busy;         /* a frame has begun */
     const unsigned char *data;
     size_t left;        /* bytes of data that are neither sent nor in the box */
     unsigned char *box; /* sealed bytes to send before the data; encrypted ones all pass through it */
     size_t box_at, box_bytes;
-    unsigned char plain[KL_SEAL_HEAD + KL_STREAM_SMALL]; /* the box of plain frames */
+    unsigned char plain[KL_GUARD_HEAD + KL_STREAM_SMALL]; /* the box of plain frames */
 };
 
 struct kl_in {
     int fd;
-    struct kl_socket_seal seal;
+    struct kl_guard guard;
     uint64_t sequence;
     size_t have; /* bytes of the present record, or of plain data, with its tag */
     size_t done; /* bytes of the present data that are opened */
-    unsigned char tag[KL_SEAL_TAG];
+    unsigned char tag[KL_GUARD_TAG];
     size_t stage_at, stage_end;
     unsigned char stage[KL_STREAM_STAGE];
 };
 
-/** ncclSystemError: no memory for the box. The seal is ready, `fd` a connected socket. */
+/** ncclSystemError: no memory for the box. The guard is ready, `fd` a connected socket. */
 ncclResult_t kl_out_init(struct kl_out *out);
 void kl_out_fini(struct kl_out *out);
 

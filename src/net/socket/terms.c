@@ -3,7 +3,7 @@
 
 #include "bootstrap/wire.h"
 #include "net/socket/config.h"
-#include "net/socket/seal.h"
+#include "net/socket/guard.h"
 
 #include <string.h>
 

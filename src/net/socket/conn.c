@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/socket/connection.h"
+#include "net/socket/conn.h"
 
 #include "os/socket.h"
 
@@ -12,54 +12,52 @@
 
 /* ---- life ---- */
 
-ncclResult_t kl_socket_connection_create(bool sends, const struct kl_net_end *me, struct kl_socket_shape shape,
-                                         struct kl_socket_connection **connection)
+ncclResult_t kl_conn_create(bool sends, const struct kl_net_end *me, struct kl_socket_shape shape,
+                            struct kl_conn **connection)
 {
-    struct kl_socket_connection *c = calloc(1, sizeof *c);
-    struct kl_lane *lane = calloc((size_t)shape.lanes + 1, sizeof *lane);
+    struct kl_conn *c = calloc(1, sizeof *c);
+    struct kl_socket_lane *lane = calloc((size_t)shape.lanes + 1, sizeof *lane);
 
     if (!c || !lane) {
         free(c);
         free(lane);
         return KL_NOMEM("a connection");
     }
-    *c = (struct kl_socket_connection){
-        .sends = sends, .rank = me->rank, .peer = me->peer, .epoll = -1, .sleeper = {.bell = -1}};
+    *c = (struct kl_conn){.sends = sends, .rank = me->rank, .peer = me->peer, .epoll = -1, .sleeper = {.bell = -1}};
     c->shape = shape;
     if (shape.threads > shape.lanes) c->shape.threads = shape.lanes;
     c->lane = lane;
     for (int i = 0; i <= c->shape.lanes; i++) lane[i].fd = -1;
     for (int i = KL_NET_REQUESTS - 1; i >= 0; i--) {
         c->request[i].connection = c;
-        kl_socket_connection_give(c, &c->request[i]);
+        kl_conn_give(c, &c->request[i]);
     }
     *connection = c;
     return ncclSuccess;
 }
 
-ncclResult_t kl_socket_connection_attach(struct kl_socket_connection *c, int i, int fd, enum kl_cipher cipher,
-                                         const struct kl_key *session)
+ncclResult_t kl_conn_attach(struct kl_conn *c, int i, int fd, enum kl_cipher cipher, const struct kl_key *session)
 {
     static const char forth[] = "kolo net sender to listener", back[] = "kolo net listener to sender";
-    struct kl_lane *l = &c->lane[i];
+    struct kl_socket_lane *l = &c->lane[i];
     const union kl_address peer = kl_socket_peer(fd);
 
     if (!i) kl_address_format(&peer, c->where);
     l->fd = l->out.fd = l->in.fd = fd;
-    kl_socket_seal_init(&l->out.seal, cipher, session, c->sends ? forth : back);
-    kl_socket_seal_init(&l->in.seal, cipher, session, c->sends ? back : forth);
+    kl_guard_init(&l->out.guard, cipher, session, c->sends ? forth : back);
+    kl_guard_init(&l->in.guard, cipher, session, c->sends ? back : forth);
     return kl_out_init(&l->out);
 }
 
-static void free_lane(struct kl_lane *l)
+static void free_lane(struct kl_socket_lane *l)
 {
     kl_socket_close(l->fd);
     kl_out_fini(&l->out);
-    sodium_memzero(&l->out.seal, sizeof l->out.seal);
-    sodium_memzero(&l->in.seal, sizeof l->in.seal);
+    sodium_memzero(&l->out.guard, sizeof l->out.guard);
+    sodium_memzero(&l->in.guard, sizeof l->in.guard);
 }
 
-void kl_socket_connection_free(struct kl_socket_connection *c)
+void kl_conn_free(struct kl_conn *c)
 {
     if (!c) return;
     kl_movers_stop(c->movers);
@@ -73,7 +71,7 @@ void kl_socket_connection_free(struct kl_socket_connection *c)
 
 /* ---- failure ---- */
 
-ncclResult_t kl_socket_connection_fail(struct kl_socket_connection *c, ncclResult_t code, const char *fmt, ...)
+ncclResult_t kl_conn_fail(struct kl_conn *c, ncclResult_t code, const char *fmt, ...)
 {
     va_list ap;
 
@@ -89,22 +87,21 @@ ncclResult_t kl_socket_connection_fail(struct kl_socket_connection *c, ncclResul
     return KL_FAIL(code, "%s", c->why);
 }
 
-ncclResult_t kl_socket_connection_lost(struct kl_socket_connection *c, enum kl_flow flow)
+ncclResult_t kl_conn_lost(struct kl_conn *c, enum kl_flow flow)
 {
     char reason[128];
     const char *why = errno ? strerror_r(errno, reason, sizeof reason) : "the other side closed it";
 
     if (flow == KL_FLOW_FORGED)
-        return kl_socket_connection_fail(
-            c, ncclRemoteError,
-            "the connection of rank %d with rank %d at %s brought something that rank %d has not "
-            "sent, or not there: somebody or something changes it on the way",
-            c->rank, c->peer, c->where, c->peer);
-    return kl_socket_connection_fail(c, ncclRemoteError, "rank %d has lost its connection with rank %d at %s: %s",
-                                     c->rank, c->peer, c->where, why);
+        return kl_conn_fail(c, ncclRemoteError,
+                            "the connection of rank %d with rank %d at %s brought something that rank %d has not "
+                            "sent, or not there: somebody or something changes it on the way",
+                            c->rank, c->peer, c->where, c->peer);
+    return kl_conn_fail(c, ncclRemoteError, "rank %d has lost its connection with rank %d at %s: %s", c->rank, c->peer,
+                        c->where, why);
 }
 
-ncclResult_t kl_socket_connection_report(const struct kl_socket_connection *c)
+ncclResult_t kl_conn_report(const struct kl_conn *c)
 {
     if (c->failed) kl_error_adopt(c->why);
     return c->failed;
@@ -112,7 +109,7 @@ ncclResult_t kl_socket_connection_report(const struct kl_socket_connection *c)
 
 /* ---- requests ---- */
 
-struct kl_request *kl_socket_connection_take(struct kl_socket_connection *c)
+struct kl_request *kl_conn_take(struct kl_conn *c)
 {
     struct kl_request *r = c->free;
 
@@ -120,13 +117,13 @@ struct kl_request *kl_socket_connection_take(struct kl_socket_connection *c)
     return r;
 }
 
-void kl_socket_connection_give(struct kl_socket_connection *c, struct kl_request *r)
+void kl_conn_give(struct kl_conn *c, struct kl_request *r)
 {
     r->next = c->free;
     c->free = r;
 }
 
-void kl_socket_connection_append(struct kl_socket_connection *c, struct kl_request *r)
+void kl_conn_append(struct kl_conn *c, struct kl_request *r)
 {
     r->next = NULL;
     if (c->first)
@@ -136,7 +133,7 @@ void kl_socket_connection_append(struct kl_socket_connection *c, struct kl_reque
     c->last = r;
 }
 
-void kl_socket_connection_remove(struct kl_socket_connection *c, const struct kl_request *r)
+void kl_conn_remove(struct kl_conn *c, const struct kl_request *r)
 {
     struct kl_request **link = &c->first, *before = NULL;
 

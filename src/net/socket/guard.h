@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * seal.h - what protects the bytes of one direction of one socket: a key of its own, and a count of what was sealed.
+ * guard.h - what protects the bytes of one direction of one socket: a key of its own, and a count of what was sealed.
  *
  *                   head (24 bytes) on the wire               data on the wire
  *     in plain      head, SipHash-2-4 of it (16 bytes)        as they are
- *     encrypted     encrypted, with its tag (16 bytes)        records of KL_SEAL_RECORD bytes at most, each encrypted, with its tag
+ *     encrypted     encrypted, with its tag (16 bytes)        records of KL_GUARD_RECORD bytes at most, each encrypted, with its tag
  *
  * In plain, a head says how many went before, so none can be forged, repeated, left out or moved to another place; data
  * have TCP's checksum only. Encrypted, every record has its number as nonce, so that holds for all bytes. A key changes every
@@ -18,8 +18,8 @@
  * Threads:  one at a time.
  * Source:   Aumasson and Bernstein, SipHash: a fast short-input PRF (Indocrypt 2012); RFC 8439; NIST SP 800-38D; libsodium.
  */
-#ifndef KL_NET_SOCKET_SEAL_H
-#define KL_NET_SOCKET_SEAL_H
+#ifndef KL_NET_SOCKET_GUARD_H
+#define KL_NET_SOCKET_GUARD_H
 
 #include "bootstrap/keys.h"
 
@@ -27,17 +27,17 @@
 #include <stdint.h>
 
 enum {
-    KL_SEAL_PLAIN_HEAD = 24,
-    KL_SEAL_TAG = 16,
-    KL_SEAL_HEAD = KL_SEAL_PLAIN_HEAD + KL_SEAL_TAG,
-    KL_SEAL_RECORD = 32 << 10,
+    KL_GUARD_PLAIN_HEAD = 24,
+    KL_GUARD_TAG = 16,
+    KL_GUARD_HEAD = KL_GUARD_PLAIN_HEAD + KL_GUARD_TAG,
+    KL_GUARD_RECORD = 32 << 10,
 };
 
 /** Bits of what an end can do; one bit of what is done. 0 is plain. */
 enum kl_cipher { KL_CIPHER_PLAIN = 0, KL_CIPHER_CHACHA20 = 1, KL_CIPHER_AES256 = 2 };
 
 /** Keyed for one direction; the other end holds its equal. */
-struct kl_socket_seal {
+struct kl_guard {
     enum kl_cipher cipher;
     struct kl_key key;
     uint64_t count;                  /* records so far: the next nonce */
@@ -45,27 +45,25 @@ struct kl_socket_seal {
 };
 
 /** The ciphers of this machine, as bits. */
-unsigned kl_socket_seal_ciphers(void);
+unsigned kl_guard_ciphers(void);
 
 /** The best of those that both ends have. */
-enum kl_cipher kl_socket_seal_choose(unsigned ciphers);
+enum kl_cipher kl_guard_choose(unsigned ciphers);
 
 /** A key from the session's: `direction` tells it from the other one. */
-void kl_socket_seal_init(struct kl_socket_seal *seal, enum kl_cipher cipher, const struct kl_key *session,
-                         const char *direction);
+void kl_guard_init(struct kl_guard *guard, enum kl_cipher cipher, const struct kl_key *session, const char *direction);
 
-void kl_socket_seal_head(struct kl_socket_seal *seal, const unsigned char plain[KL_SEAL_PLAIN_HEAD],
-                         unsigned char wire[KL_SEAL_HEAD]);
+void kl_guard_head(struct kl_guard *guard, const unsigned char plain[KL_GUARD_PLAIN_HEAD],
+                   unsigned char wire[KL_GUARD_HEAD]);
 
 /** False: not sealed by the other end, or not the one that is next. `plain` is then of no meaning. */
-bool kl_socket_seal_open_head(struct kl_socket_seal *seal, const unsigned char wire[KL_SEAL_HEAD],
-                              unsigned char plain[KL_SEAL_PLAIN_HEAD]);
+bool kl_guard_open_head(struct kl_guard *guard, const unsigned char wire[KL_GUARD_HEAD],
+                        unsigned char plain[KL_GUARD_PLAIN_HEAD]);
 
 /** Encrypt a record; `wire` gets `bytes` and the tag. */
-void kl_socket_seal_record(struct kl_socket_seal *seal, const void *data, size_t bytes, unsigned char *wire);
+void kl_guard_record(struct kl_guard *guard, const void *data, size_t bytes, unsigned char *wire);
 
 /** Decrypt a record in place. */
-bool kl_socket_seal_open_record(struct kl_socket_seal *seal, void *data, size_t bytes,
-                                const unsigned char tag[KL_SEAL_TAG]);
+bool kl_guard_open_record(struct kl_guard *guard, void *data, size_t bytes, const unsigned char tag[KL_GUARD_TAG]);
 
 #endif
