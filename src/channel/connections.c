@@ -162,15 +162,21 @@ static ncclResult_t await(struct kl_connections *cs, struct connection *c, uint3
     return ncclSuccess;
 }
 
-/* A peer whose memory is out of reach has ended or failed. The bootstrap knows why, or will in a moment: that is the news. */
-static ncclResult_t hear_why(struct kl_connections *cs, struct connection *c)
+/* Nothing is to be had from the peer now: has it ended, or failed? */
+static ncclResult_t ask_after(struct kl_connections *cs, const struct connection *c)
 {
     char nothing;
     bool here;
 
-    if (!c->doubt) c->doubt = kl_deadline_in_ms(DOUBT_MS);
     KL_TRY(kl_bootstrap_poll(cs->config.bootstrap, c->edge.peer, TAG_NONE, &nothing, 0, &here));
     return ncclInProgress;
+}
+
+/* A peer whose memory is out of reach has ended or failed. The bootstrap knows why, or will in a moment: that is the news. */
+static ncclResult_t hear_why(struct kl_connections *cs, struct connection *c)
+{
+    if (!c->doubt) c->doubt = kl_deadline_in_ms(DOUBT_MS);
+    return ask_after(cs, c);
 }
 
 /* Connect, or settle: what takes the peer's memory. */
@@ -181,8 +187,9 @@ static ncclResult_t reach(struct kl_connections *cs, struct connection *c, struc
 
     if (c->doubt && !kl_deadline_passed(c->doubt)) return hear_why(cs, c);
     int quiet = kl_error_quiet(1);
-    ncclResult_t rc = c->edge.sends ? t->connect(&c->connector, &c->card, deadline_of(cs), reply)
-                                    : t->settle(&c->connector, deadline_of(cs), &c->reply);
+    ncclResult_t rc = c->edge.sends
+                          ? t->connect(&c->connector, &c->card, deadline_of(cs), reply)
+                          : t->settle(&c->connector, t->progress ? KL_NO_DEADLINE : deadline_of(cs), &c->reply);
     kl_error_quiet(quiet);
     if (!rc || rc == ncclInProgress) return rc;
     if (rc == ncclRemoteError && !c->doubt) return hear_why(cs, c);
@@ -203,8 +210,12 @@ static ncclResult_t try_to_send(struct kl_connections *cs, struct connection *c)
 
 static ncclResult_t try_to_receive(struct kl_connections *cs, struct connection *c)
 {
-    if (!c->connector.transport->progress) KL_TRY(await(cs, c, TAG_REPLY, &c->reply, sizeof c->reply));
-    return reach(cs, c, NULL);
+    if (!c->connector.transport->progress) {
+        KL_TRY(await(cs, c, TAG_REPLY, &c->reply, sizeof c->reply));
+        return reach(cs, c, NULL);
+    }
+    ncclResult_t rc = reach(cs, c, NULL);
+    return rc == ncclInProgress ? ask_after(cs, c) : rc; /* in this order: it may have left, and its data be here */
 }
 
 /* ---- rounds ---- */

@@ -236,23 +236,29 @@ static void wait_until_ready(struct kl_connector *a, int a_rank, struct kl_conne
 /* Whoever comes first waits; it asks for nothing else meanwhile, and the other one comes when it likes. */
 static void one_end_may_be_asked_for_long_before_the_other(void **state)
 {
+    static const struct kl_transport *(*const transports[])(int, int) = {test_all_p2p, test_all_shm, test_all_net};
+
     (void)state;
     test_ranks_join(&ranks, 8);
-    for (int way = 0; way < 4; way++) {
+    for (int way = 0; way < 6; way++) {
         bool sends = way & 1;
-        ranks.transport = way & 2 ? test_all_shm : test_all_p2p;
+        ranks.transport = transports[way / 2];
+        ranks.hasty = !sends; /* patience is for who has answered */
         test_connections_create(&ranks, 1);
         for (int far = 1; far < 8; far++) {
             struct kl_edge mine = {.peer = far, .use = KL_EDGE_MESSAGES, .sends = sends};
             struct kl_edge its = {.peer = 0, .use = KL_EDGE_MESSAGES, .sends = !sends};
             struct kl_connector *a = test_get(&ranks, 0, &mine);
-            for (int i = 0; i < 300; i++) progress(0, ncclSuccess), progress(far, ncclSuccess);
+            uint64_t deadline = kl_deadline_in_ms(3);
+            for (int i = 0; i < 300 || !kl_deadline_passed(deadline); i++)
+                progress(0, ncclSuccess), progress(far, ncclSuccess);
             assert_false(a->ready);
             assert_int_equal(kl_connections_blocked_on(ranks.rank[0].connections), far);
             wait_until_ready(a, 0, test_get(&ranks, far, &its), far);
         }
         test_connections_free(&ranks);
     }
+    ranks.hasty = false;
     test_ranks_leave(&ranks);
 }
 
@@ -462,14 +468,15 @@ static void a_peer_that_stands_still_holds_nobody_up(void **state)
 static void a_peer_that_left_before_it_was_needed_is_named(void **state)
 {
     (void)state;
-    for (int sends = 0; sends < 2; sends++)
+    for (int way = 0; way < 4; way++)
         for (int far = 1; far < 8; far += 2) {
+            bool sends = way & 1;
             struct kl_edge e = {.peer = far, .use = KL_EDGE_MESSAGES, .sends = sends};
             struct kl_connector *c;
             char who[32];
             snprintf(who, sizeof who, "rank %d ", far);
             test_ranks_join(&ranks, 8);
-            ranks.transport = test_all_shm;
+            ranks.transport = way & 2 ? test_all_net : test_all_shm;
             test_connections_create(&ranks, 1);
             kl_connections_free(ranks.rank[far].connections);
             ranks.rank[far].connections = NULL;

@@ -19,6 +19,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { TEST_RANKS = 48, TEST_HANG_MS = 20000 };
 
@@ -37,6 +38,7 @@ struct test_ranks {
     struct test_rank rank[TEST_RANKS];
     const struct kl_transport *(*transport)(int a, int b); /* NULL from it: the pair cannot be joined */
     uint64_t patience_ms;                                  /* with who has answered; 0: TEST_HANG_MS */
+    bool hasty;                                            /* rank 0 has no patience at all */
     uint64_t seed;
 };
 
@@ -113,6 +115,12 @@ __attribute__((unused)) static const struct kl_transport *test_all_shm(int a, in
     return &kl_transport_shm;
 }
 
+__attribute__((unused)) static const struct kl_transport *test_all_net(int a, int b)
+{
+    (void)a, (void)b;
+    return &kl_transport_net;
+}
+
 /** Some pairs this way, some that way. */
 __attribute__((unused)) static const struct kl_transport *test_mixed(int a, int b)
 {
@@ -129,12 +137,17 @@ __attribute__((unused)) static void test_connections_create(struct test_ranks *t
             .shape = {[KL_EDGE_COLL] = {.nslots = 4, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = 1024},
                       [KL_EDGE_MESSAGES] = {.nslots = 4, .slot_bytes = 1024}},
             .round_peers = round_peers,
-            .patience_ms = t->patience_ms ? t->patience_ms : TEST_HANG_MS,
+            .patience_ms = t->hasty && !r   ? 1
+                           : t->patience_ms ? t->patience_ms
+                                            : TEST_HANG_MS,
+            .net = kl_nets[0],
             .choose = test_choose,
             .tell = test_tell,
             .ctx = &t->rank[r],
         };
         t->rank[r].told = 0;
+        memset(config.net_key.bytes, 42, sizeof config.net_key.bytes);
+        assert_int_equal(kl_nets[0]->init(), ncclSuccess);
         assert_int_equal(kl_connections_create(&config, &t->rank[r].connections), ncclSuccess);
     }
 }

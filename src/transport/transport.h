@@ -143,7 +143,8 @@ struct kl_transport {
     ncclResult_t (*connect)(struct kl_connector *connector, const struct kl_card *card, uint64_t deadline,
                             struct kl_card_reply *reply);
 
-    /** Receiver: the sender has mapped it, and this is its answer. As connect. With `progress`: there is none to wait for. */
+    /** Receiver: the sender has mapped it, and this is its answer. As connect. With `progress`: there is none to wait for, and
+     * the sender may come late: then `deadline` is none. */
     ncclResult_t (*settle)(struct kl_connector *connector, uint64_t deadline, const struct kl_card_reply *reply);
 
     /**
