@@ -46,8 +46,7 @@ enum { KL_TASKS = 1024, KL_LAUNCHES = 1024, KL_PHASES_MAX = 16 }; /* powers of t
 
 struct kl_failure {
     pthread_mutex_t lock;
-    int culprit; /* rank; under lock, as the text */
-    char text[KL_ERROR_TEXT];
+    char text[KL_ERROR_TEXT]; /* under lock */
 };
 
 struct kl_phase_time {

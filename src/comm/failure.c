@@ -21,7 +21,6 @@ void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *t
     pthread_mutex_lock(&f->lock);
     bool first = kl_load_relaxed(&comm->failed) == ncclSuccess;
     if (first) {
-        f->culprit = culprit;
         snprintf(f->text, sizeof f->text, "%s", text);
         kl_store_release(&comm->failed, (uint32_t)code); /* pairs with kl_comm_failure */
     }
