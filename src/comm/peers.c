@@ -75,6 +75,7 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
         .fifo_bytes = fifo_bytes(&comm->config),
     };
     KL_TRY(kl_hostinfo_host_hash(comm->config.hostid, &me->host));
+    KL_TRY(kl_hostinfo_host_hash("", &me->machine));
     KL_TRY(kl_affinity_get(&cpus));
     memcpy(me->cpus, cpus.words, sizeof me->cpus);
     kl_hostinfo_name(name);
@@ -129,7 +130,7 @@ ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
     comm->local_ranks = comm->world->local_ranks;
     comm->device = comm->peers[comm->rank].device;
     /* With more ranks than CPUs here, whoever spins keeps the one it waits for from running. */
-    comm->spin = comm->local_ranks <= comm->world->local_cpus ? KL_SPIN_POLLS : 0;
+    comm->spin = comm->world->core_each ? KL_SPIN_POLLS : 0;
     comm->devices->adopt(comm->device);
     kl_log_set_device(comm->device);
     return ncclSuccess;

@@ -155,15 +155,24 @@ void kl_roster_fini(struct kl_roster *r)
 
 /* ---- questions ---- */
 
-void kl_roster_host(const struct kl_roster *r, int rank, int *ranks, int *cpus)
+int kl_roster_local_ranks(const struct kl_roster *r, int rank)
+{
+    int n = 0;
+
+    for (int i = 0; i < r->nranks; i++) n += same_host(r, i, rank);
+    return n;
+}
+
+bool kl_roster_core_each(const struct kl_roster *r, int rank)
 {
     uint64_t words[KL_PEER_CPU_WORDS] = {0};
+    int ranks = 0, cpus = 0;
 
-    *ranks = *cpus = 0;
     for (int i = 0; i < r->nranks; i++) {
-        if (!same_host(r, i, rank)) continue;
-        ++*ranks;
+        if (r->peer[i].machine != r->peer[rank].machine) continue;
+        ranks++;
         for (int w = 0; w < KL_PEER_CPU_WORDS; w++) words[w] |= r->peer[i].cpus[w];
     }
-    for (int w = 0; w < KL_PEER_CPU_WORDS; w++) *cpus += __builtin_popcountll(words[w]);
+    for (int w = 0; w < KL_PEER_CPU_WORDS; w++) cpus += __builtin_popcountll(words[w]);
+    return ranks <= cpus;
 }

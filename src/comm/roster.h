@@ -42,7 +42,10 @@ static inline int kl_roster_members(const struct kl_roster *r, int process)
     return r->first[process + 1] - r->first[process];
 }
 
-/** How many ranks share the host of a rank, and on how many CPUs they may run together. */
-void kl_roster_host(const struct kl_roster *roster, int rank, int *ranks, int *cpus);
+/** How many ranks are on the host of a rank. */
+int kl_roster_local_ranks(const struct kl_roster *roster, int rank);
+
+/** May every rank of a rank's machine, whatever hosts it plays, run on a core of its own? */
+bool kl_roster_core_each(const struct kl_roster *roster, int rank);
 
 #endif

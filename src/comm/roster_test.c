@@ -57,21 +57,20 @@ static void processes_are_numbered_by_their_speakers(void **state)
     kl_roster_fini(&roster);
 }
 
-static void a_host_counts_its_ranks_and_cpus(void **state)
+static void hosts_count_ranks_and_machines_cores(void **state)
 {
     struct kl_peer *peer = peers_of(4);
-    int ranks, cpus;
 
     (void)state;
     peer[2].host = 8;
-    for (int r = 0; r < 4; r++) peer[r].cpus[0] = 3u << r;
+    peer[3].machine = 5;
+    for (int r = 0; r < 4; r++) peer[r].cpus[0] = r < 3 ? 1u << r % 2 : 1u << 7;
     struct kl_roster roster = roster_of(peer, 4);
-    kl_roster_host(&roster, 0, &ranks, &cpus);
-    assert_int_equal(ranks, 3);
-    assert_int_equal(cpus, 5); /* 0, 1, 2, 3, 4 */
-    kl_roster_host(&roster, 2, &ranks, &cpus);
-    assert_int_equal(ranks, 1);
-    assert_int_equal(cpus, 2);
+    assert_int_equal(kl_roster_local_ranks(&roster, 0), 3);
+    assert_int_equal(kl_roster_local_ranks(&roster, 2), 1);
+    assert_false(kl_roster_core_each(&roster, 0)); /* three ranks on CPUs 0 and 1, whatever hosts they are on */
+    assert_false(kl_roster_core_each(&roster, 2));
+    assert_true(kl_roster_core_each(&roster, 3));
     assert_int_equal(roster.nprocesses, 2); /* one process that plays two hosts */
     kl_roster_fini(&roster);
 }
@@ -144,7 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_chose_no_device_gets_the_lowest_free_one),
         cmocka_unit_test(processes_are_numbered_by_their_speakers),
-        cmocka_unit_test(a_host_counts_its_ranks_and_cpus),
+        cmocka_unit_test(hosts_count_ranks_and_machines_cores),
         cmocka_unit_test(random_jobs_follow_the_rules),
     };
 

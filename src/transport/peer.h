@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-enum { KL_PEER_VERSION = 2, KL_PEER_HOST_TEXT = 64, KL_PEER_CPU_WORDS = 16 };
+enum { KL_PEER_VERSION = 3, KL_PEER_HOST_TEXT = 56, KL_PEER_CPU_WORDS = 16 };
 
 struct kl_peer {
     uint64_t version; /* KL_PEER_VERSION and the NCCL API level, see comm/peers.c */
@@ -19,6 +19,7 @@ struct kl_peer {
     int32_t pid;                      /* for texts only: it means nothing across pid namespaces */
     int32_t replica;                  /* k: the k-th further rank on the same device of the same host */
     uint64_t host;                    /* equal on ranks that share a machine (or an emulated host) */
+    uint64_t machine;                 /* the same, whatever hosts it plays: whose cores the ranks share */
     uint64_t process;                 /* random per process: equal means the same address space */
     uint64_t job;                     /* random; that of rank 0 names the communicator */
     uint64_t memory;                  /* equal on ranks whose processes can share memory segments */
