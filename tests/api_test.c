@@ -409,20 +409,20 @@ static void a_stream_works_again_after_its_failed_communicator(void **state)
 {
     koloStream_t s;
     ncclComm_t pair[2];
-    int32_t x = 1, y = 0;
+    int32_t x = 1, y[2] = {0};
 
     (void)state;
     ok(koloStreamCreate(&s, KOLO_STREAM_DEFAULT));
     ok(ncclCommInitAll(pair, 2, NULL));
-    ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], s));
+    ok(ncclAllReduce(&x, &y[0], 1, ncclInt32, ncclSum, pair[0], s));
     ok(ncclCommAbort(pair[1]));
     expect_refused(ncclCommDestroy(pair[0]), ncclRemoteError, "rank 1");
     ok(ncclCommInitAll(pair, 2, NULL));
     ok(ncclGroupStart());
-    for (int r = 0; r < 2; r++) ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[r], r ? NULL : s));
+    for (int r = 0; r < 2; r++) ok(ncclAllReduce(&x, &y[r], 1, ncclInt32, ncclSum, pair[r], r ? NULL : s));
     ok(ncclGroupEnd());
     ok(koloStreamSynchronize(s));
-    assert_int_equal(y, 2);
+    assert_int_equal(y[0], 2);
     for (int r = 0; r < 2; r++) ok(ncclCommDestroy(pair[r]));
     ok(koloStreamDestroy(s));
 }
