@@ -160,7 +160,10 @@ static ncclResult_t test(void *request, bool *done, size_t *sizes)
 
     if (!is_done(r)) work(c);
     *done = is_done(r);
-    if (!*done) return kl_conn_report(c);
+    if (!*done) {
+        KL_TRY(kl_sleep_again(c));
+        return kl_conn_report(c);
+    }
     for (int i = 0; sizes && i < r->n; i++) sizes[i] = c->sends ? r->message[i].bytes : r->message[i].came;
     kl_conn_give(c, r);
     return ncclSuccess;

@@ -38,8 +38,7 @@ static uint32_t events_of(const struct kl_conn *c, const struct kl_socket_lane *
 static ncclResult_t watch_lanes(struct kl_conn *c)
 {
     KL_TRY(kl_watch(c->epoll, &c->lane[0].watched, c->lane[0].fd, events_of_first(c)));
-    if (c->shape.threads) return watch_movers(c);
-    for (int i = 1; i <= c->shape.lanes; i++)
+    for (int i = 1; i <= c->shape.lanes && !c->shape.threads; i++)
         KL_TRY(kl_watch(c->epoll, &c->lane[i].watched, c->lane[i].fd, events_of(c, &c->lane[i])));
     return ncclSuccess;
 }
@@ -48,5 +47,12 @@ ncclResult_t kl_sleep_on(struct kl_conn *c, int *fd)
 {
     KL_TRY(kl_watch_open(&c->epoll));
     *fd = c->epoll;
-    return c->attempt ? kl_attempt_watch(c->attempt, c->epoll) : watch_lanes(c);
+    if (c->attempt) return kl_attempt_watch(c->attempt, c->epoll);
+    if (c->shape.threads) KL_TRY(watch_movers(c));
+    return watch_lanes(c);
+}
+
+ncclResult_t kl_sleep_again(struct kl_conn *c)
+{
+    return c->epoll < 0 || c->attempt ? ncclSuccess : watch_lanes(c);
 }

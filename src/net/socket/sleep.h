@@ -7,4 +7,7 @@
 
 ncclResult_t kl_sleep_on(struct kl_conn *c, int *fd);
 
+/** After work between kl_sleep_on and the sleep, which may have changed what is waited for. */
+ncclResult_t kl_sleep_again(struct kl_conn *conn);
+
 #endif
