@@ -91,6 +91,11 @@ static ncclResult_t grow(struct kl_connections *cs)
     return ncclSuccess;
 }
 
+static uint32_t tag_of(const struct kl_edge *e, uint32_t what)
+{
+    return what | (uint32_t)e->use << 8 | e->channel;
+}
+
 static ncclResult_t add(struct kl_connections *cs, const struct kl_edge *edge, struct connection **added)
 {
     if (2 * cs->used >= cs->room) KL_TRY(grow(cs));
@@ -102,7 +107,7 @@ static ncclResult_t add(struct kl_connections *cs, const struct kl_edge *edge, s
         .sends = edge->sends,
         .messages = edge->use == KL_EDGE_MESSAGES,
         .shape = &cs->config.shape[edge->use],
-        .number = (uint32_t)edge->channel << 8 | edge->use,
+        .number = tag_of(edge, 0),
         .common = &cs->common,
     };
     *slot_of(cs->table, cs->room, edge) = c;
@@ -112,11 +117,6 @@ static ncclResult_t add(struct kl_connections *cs, const struct kl_edge *edge, s
 }
 
 /* ---- connecting ---- */
-
-static uint32_t tag_of(const struct kl_edge *e, uint32_t what)
-{
-    return what | (uint32_t)e->use << 8 | e->channel;
-}
 
 static ncclResult_t set_up(struct kl_connections *cs, struct connection *c)
 {

@@ -2,6 +2,7 @@
 #include "topo/nics.h"
 
 #include "base/error.h"
+#include "os/netdev.h"
 #include "topo/sysfs.h"
 
 #include <dirent.h>
@@ -14,6 +15,7 @@ struct list {
     struct kl_net_facts *net;
     int n, max;
     const char *sysfs;
+    bool plumbing; /* interfaces that join or carry others, instead of the rest */
 };
 
 static ncclResult_t append(struct list *l, const struct kl_net_facts *net)
@@ -106,11 +108,11 @@ static ncclResult_t add_interface(struct list *l, const char *class_dir, const c
     struct kl_net_facts net = {.max_comms = 65536};
     char dir[KL_SYSFS_PATH_TEXT], text[64];
 
-    if (!strcmp(name, "lo") || !strncmp(name, "docker", 6)) return ncclSuccess;
+    if (!strcmp(name, "lo") || kl_netdev_is_plumbing(l->sysfs, name) != l->plumbing) return ncclSuccess;
     if (snprintf(dir, sizeof dir, "%s/%s", class_dir, name) >= (int)sizeof dir) return ncclSuccess;
     if (!kl_sysfs_text(dir, "operstate", text, sizeof text) || strcmp(text, "up") != 0) return ncclSuccess;
-    if (kl_sysfs_text(dir, "speed", text, sizeof text)) net.speed_mbps = (int)strtol(text, NULL, 10);
-    if (net.speed_mbps <= 0) net.speed_mbps = 10000; /* virtual devices do not tell */
+    net.speed_mbps = kl_netdev_speed(l->sysfs, name);
+    if (!net.speed_mbps) net.speed_mbps = 10000; /* virtual devices do not tell */
     snprintf(net.name, sizeof net.name, "%.100s", name);
     device_dir(l, "net", name, net.pci_path);
     return append(l, &net);
@@ -121,6 +123,8 @@ ncclResult_t kl_nics_read(const char *sysfs, struct kl_net_facts **net, int *n)
     struct list l = {.sysfs = sysfs ? sysfs : "/sys"};
     ncclResult_t rc = each(&l, "infiniband", add_card);
 
+    if (!rc && !l.n) rc = each(&l, "net", add_interface);
+    l.plumbing = true; /* better than nothing */
     if (!rc && !l.n) rc = each(&l, "net", add_interface);
     if (rc) {
         free(l.net);
