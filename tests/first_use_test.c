@@ -6,9 +6,9 @@
 #include "include/kolo.h"
 
 #include "base/atomic.h"
+#include "tests/holdings.h"
 #include "tests/kolo_test.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -179,31 +179,10 @@ static bool is_right(const struct member *m, int c)
 
 /* ---- jobs ---- */
 
-static int count_descriptors(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    int n = 0;
-
-    while (d && readdir(d)) n++;
-    if (d) closedir(d);
-    return n;
-}
-
-static int count_segments(void)
-{
-    FILE *f = fopen("/proc/self/maps", "r");
-    char line[512];
-    int n = 0;
-
-    while (f && fgets(line, sizeof line, f)) n += strstr(line, "memfd:kolo") != NULL;
-    if (f) fclose(f);
-    return n;
-}
-
 /* The event loop closes what is its own a little later; SIGALRM ends the wait for what does not come. */
 static void expect_nothing_left(int descriptors)
 {
-    while (count_descriptors() > descriptors || count_segments()) sched_yield();
+    while (count_fds() > descriptors || count_segments()) sched_yield();
 }
 
 static void *run_member(void *arg)
@@ -218,7 +197,7 @@ static void *run_member(void *arg)
 static int run_process(const struct member *like, int process, int threads)
 {
     static struct member members[MOST_THREADS];
-    int before = count_descriptors(), status = 0;
+    int before = count_fds(), status = 0;
 
     alarm(BOUND_S);
     for (int t = 0; t < threads; t++) {

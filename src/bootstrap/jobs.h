@@ -9,9 +9,9 @@
 #include "bootstrap/caller.h"
 #include "bootstrap/id.h"
 #include "bootstrap/state.h"
+#include "tests/holdings.h"
 #include "tests/kolo_test.h"
 
-#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -204,17 +204,6 @@ static inline ncclResult_t call_and_wait(struct kl_call *call, struct kl_connect
 }
 
 /* ---- leaks ---- */
-
-static inline int count_fds(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    int n = 0;
-
-    assert_non_null(d);
-    while (readdir(d)) n++;
-    closedir(d);
-    return n;
-}
 
 /* Fails when they do not go: a test that failed may have left something for ever. */
 static inline int await_fds(int most)

@@ -2,8 +2,8 @@
 #include "channel/connections.h"
 
 #include "channel/test_ranks.h"
+#include "tests/holdings.h"
 
-#include <dirent.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -301,16 +301,6 @@ static void edges_of_a_pair_are_kept_apart(void **state)
 
 /* ---- refusals ---- */
 
-static int count_descriptors(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    int n = 0;
-
-    while (readdir(d)) n++;
-    closedir(d);
-    return n;
-}
-
 static const struct kl_transport *none(int a, int b)
 {
     (void)a, (void)b;
@@ -430,7 +420,7 @@ static void a_peer_that_stands_still_holds_nobody_up(void **state)
     struct kl_card_reply reply = {.pool_bytes = 1 << 20};
     struct kl_edge out = {.peer = 1, .use = KL_EDGE_MESSAGES, .sends = true};
     struct kl_edge in = {.peer = 1, .use = KL_EDGE_MESSAGES};
-    int before = count_descriptors(), sock;
+    int before = count_fds(), sock;
 
     (void)state;
     card.ticket.service = reply.pool.service = (uint64_t)getpid();
@@ -461,7 +451,7 @@ static void a_peer_that_stands_still_holds_nobody_up(void **state)
         close(sock);
     }
     ranks.patience_ms = 0;
-    while (count_descriptors() != before) sched_yield(); /* the event loop's are closed a little later */
+    while (count_fds() != before) sched_yield(); /* the event loop's are closed a little later */
 }
 
 /* Of eight ranks, 0 and 3 have no connection of their own: one that leaves before it was needed is noticed all the same. */
@@ -499,7 +489,7 @@ static void connections_end_in_any_state(void **state)
     (void)state;
     ranks.seed = 99;
     for (int i = 0; i < 40; i++) {
-        int n = 2 + i % 5, polls = (int)test_draw(&ranks.seed, 60), before = count_descriptors();
+        int n = 2 + i % 5, polls = (int)test_draw(&ranks.seed, 60), before = count_fds();
         test_ranks_join(&ranks, n);
         ranks.transport = i % 3 ? test_mixed : test_all_shm;
         test_connections_create(&ranks, 1 + i % 3);
@@ -516,7 +506,7 @@ static void connections_end_in_any_state(void **state)
         }
         test_connections_free(&ranks);
         test_ranks_leave(&ranks);
-        while (count_descriptors() != before) sched_yield(); /* the event loop's are closed a little later */
+        while (count_fds() != before) sched_yield(); /* the event loop's are closed a little later */
     }
     kl_connections_free(NULL);
 }

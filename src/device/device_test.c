@@ -7,9 +7,9 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "tests/holdings.h"
 #include "tests/kolo_test.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -39,17 +39,6 @@ static void invalid(ncclResult_t rc)
 static uint64_t soon(void)
 {
     return kl_deadline_in_ms(20000);
-}
-
-static int count_fds(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    int n = 0;
-
-    assert_non_null(d);
-    while (readdir(d)) n++;
-    closedir(d);
-    return n;
 }
 
 /* No behaviour leaves a descriptor open. The event loop ends a moment after the last export. */

@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "os/thread.h"
+#include "tests/holdings.h"
 #include "tests/kolo_test.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stddef.h>
@@ -20,17 +20,6 @@
 #include <unistd.h>
 
 static const char own_path[] = "/proc/self/exe";
-
-static int count_fds(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    int n = 0;
-
-    assert_non_null(d);
-    while (readdir(d)) n++;
-    closedir(d);
-    return n;
-}
 
 /* The service ends on the event loop, a moment after the last withdrawal. */
 static void await_fds(int n)

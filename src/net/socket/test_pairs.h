@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "net/net.h"
+#include "tests/holdings.h"
 #include "tests/kolo_test.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -60,16 +60,6 @@ static inline int run_under(const struct setting *s, int (*tests)(void))
 }
 
 /* ---- what is given back ---- */
-
-static inline int count_fds(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int n = 0;
-
-    while (readdir(dir)) n++;
-    closedir(dir);
-    return n;
-}
 
 static inline int note_fds(void **state)
 {

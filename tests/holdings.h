@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** holdings.h - for tests: what the process holds, to be compared before and after. Any thread; forked children too. */
+#ifndef KOLO_HOLDINGS_H
+#define KOLO_HOLDINGS_H
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+/** Entries of a folder, "." and ".." included; 0 where there is none. */
+static inline int count_entries(const char *folder)
+{
+    DIR *d = opendir(folder);
+    int n = 0;
+
+    while (d && readdir(d)) n++;
+    if (d) closedir(d);
+    return n;
+}
+
+/** Open descriptors, and always the same few more: compare only. */
+static inline int count_fds(void)
+{
+    return count_entries("/proc/self/fd");
+}
+
+/** Lines of /proc/self/maps that name something. */
+static inline int count_maps(const char *name)
+{
+    FILE *f = fopen("/proc/self/maps", "r");
+    char line[512];
+    int n = 0;
+
+    while (f && fgets(line, sizeof line, f)) n += strstr(line, name) != NULL;
+    if (f) fclose(f);
+    return n;
+}
+
+/** Mapped segments of the library. */
+static inline int count_segments(void)
+{
+    return count_maps("memfd:kolo");
+}
+
+#endif
