@@ -7,16 +7,11 @@
  */
 #include "tests/holdings.h"
 #include "tests/transport_behaviours.h"
-#include "tests/transport_ends.h"
 
 #include <fcntl.h>
 #include <net/if.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 
 /* ---- what is left ---- */

@@ -233,4 +233,81 @@ static inline int expect_no_more_fds(void **state)
 /** A test after which as few descriptors are open as before. */
 #define leak_test(f) cmocka_unit_test_setup_teardown(f, note_fds, expect_no_more_fds)
 
+/* ---- what jobs do ---- */
+
+static inline void gather_and_check(struct rank *me, struct kl_bootstrap *b)
+{
+    int n = me->config.nranks, all[MAX_RANKS];
+
+    for (int round = 0; round < 3; round++) {
+        all[me->config.rank] = 100 * round + me->config.rank;
+        must(kl_bootstrap_allgather(b, all, sizeof all[0]) == ncclSuccess);
+        for (int r = 0; r < n; r++) must(all[r] == 100 * round + r);
+        must(kl_bootstrap_barrier(b) == ncclSuccess);
+    }
+    must(kl_bootstrap_allgather(b, NULL, 0) == ncclSuccess);
+}
+
+/* Everybody sends to everybody, first tag 2, then tag 1, and takes them in the other order. Many calls cross. */
+static inline void talk_to_all(struct rank *me, struct kl_bootstrap *b)
+{
+    int n = me->config.nranks, rank = me->config.rank, got;
+
+    for (uint32_t tag = 2; tag; tag--)
+        for (int r = 0; r < n; r++) {
+            int value = 1000 * (int)tag + 10 * rank + r;
+            must(kl_bootstrap_send(b, r, tag, &value, sizeof value) == ncclSuccess);
+        }
+    for (uint32_t tag = 1; tag <= 2; tag++)
+        for (int r = 0; r < n; r++) {
+            must(kl_bootstrap_recv(b, r, tag, &got, sizeof got) == ncclSuccess);
+            must(got == 1000 * (int)tag + 10 * r + rank);
+        }
+    must(kl_bootstrap_barrier(b) == ncclSuccess);
+}
+
+/* ---- who only knocks ---- */
+
+static inline union kl_address free_address(const char *text)
+{
+    union kl_address address;
+    int fd;
+
+    assert_int_equal(kl_address_parse(text, &address), ncclSuccess);
+    assert_int_equal(kl_socket_listen(&address, &fd), ncclSuccess);
+    kl_socket_close(fd);
+    return address;
+}
+
+/* Call the root behind an id, as some rank. */
+static inline ncclResult_t knock(const ncclUniqueId *bytes, int rank, struct kl_connection *root)
+{
+    struct kl_id id;
+
+    assert_true(kl_id_unpack(bytes, &id));
+    struct kl_key key = kl_key_derive(&id.secret, "kolo root", NULL, 0);
+    struct kl_call call = {.addresses = id.address, .naddresses = id.naddresses, .key = &key};
+    call.hello =
+        (struct kl_hello){KL_PROTOCOL, KL_CONNECTION_ROOT, KL_CALLER, (uint32_t)rank, KL_NO_RANK, kl_id_name(&id)};
+    return call_and_wait(&call, root);
+}
+
+/* Announce a rank that listens on `address`, and return the connection to the root. */
+static inline int announce_somebody(const ncclUniqueId *id, int rank, int nranks, const union kl_address *address)
+{
+    struct kl_announce a = {.nranks = nranks, .library = NCCL_VERSION_CODE, .patience_ms = TIMEOUT_MS};
+    struct kl_frame_head head = {.type = KL_FRAME_ANNOUNCE, .length = KL_ANNOUNCE_WIRE};
+    unsigned char wire[KL_ANNOUNCE_WIRE], sealed[KL_FRAME_SEALED_HEAD];
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct kl_connection root;
+
+    assert_int_equal(knock(id, rank, &root), ncclSuccess);
+    a.card = (struct kl_card){.rank = rank, .pid = 77, .host = "elsewhere", .naddresses = 1, .address = {*address}};
+    kl_announce_encode(&a, wire);
+    kl_frame_seal_head(&root.out, &head, sealed);
+    assert_int_equal(kl_socket_send(root.fd, sealed, sizeof sealed, &wait), KL_IO_DONE);
+    say_sealed(&root, wire, sizeof wire);
+    return root.fd;
+}
+
 #endif
