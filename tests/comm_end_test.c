@@ -9,6 +9,7 @@
 #include "comm/handle.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 static void *abort_when_in_call(void *arg)
 {

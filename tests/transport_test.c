@@ -5,14 +5,23 @@
  *
  * Both ends run in processes of their own, forked before any thread is started, or as two threads of one.
  */
+#include "base/error.h"
 #include "tests/holdings.h"
 #include "tests/transport_behaviours.h"
+#include "tests/transport_ends.h"
 
 #include <fcntl.h>
 #include <net/if.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* ---- what is left ---- */
 

@@ -11,6 +11,10 @@
 #include "os/netif.h"
 #include "tests/kolo_test.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
 static const int sizes[] = {1, 2, 3, 5, 8, 17};
 
 /* ---- exchanges ---- */

@@ -7,6 +7,8 @@
 #include "bootstrap/state.h"
 #include "tests/kolo_test.h"
 
+#include <stdio.h>
+
 static const char garbage[] = "GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: something that scans ports\r\n\r\n";
 
 /* Strangers of all kinds; their sockets, for the caller to close. */
