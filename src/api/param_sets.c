@@ -6,17 +6,14 @@
 #include "base/log_config.h"
 #include "bootstrap/config.h"
 #include "comm/config.h"
+#include "device/config.h"
 #include "graph/config.h"
 #include "net/net.h"
 #include "topo/config.h"
 
-static const struct kl_param_set *const sets[] = {&kl_log_param_set,
-                                                  &kl_bootstrap_param_set,
-                                                  &kl_comm_param_set,
-                                                  &kl_net_param_set,
-                                                  &kl_topo_param_set,
-                                                  &kl_graph_param_set,
-                                                  NULL};
+static const struct kl_param_set *const sets[] = {
+    &kl_log_param_set, &kl_bootstrap_param_set, &kl_comm_param_set,  &kl_device_param_set,
+    &kl_net_param_set, &kl_topo_param_set,      &kl_graph_param_set, NULL};
 
 const struct kl_param_registry kl_param_registry = {.sets = sets, .others = kl_other_names};
 

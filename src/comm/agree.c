@@ -132,14 +132,11 @@ static int count_collnet_heads(ncclComm_t comm)
 static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
 {
     struct kl_tuning_input in = kl_tuning_input_of(comm->connect, comm->topo);
-    struct kl_tuning_params params = config->tuning;
 
     in.min_sm = comm->world->min_sm;
     in.max_sm = comm->world->max_sm;
     in.collnet_heads = count_collnet_heads(comm);
-    params.algo = comm->config.algo;
-    params.proto = comm->config.proto;
-    return kl_tuning_compute(&kl_tuning_host, &in, &params, &comm->tuning);
+    return kl_tuning_compute(&kl_tuning_host, &in, &config->tuning, &comm->tuning);
 }
 
 /* ---- the phase ---- */

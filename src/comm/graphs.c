@@ -13,19 +13,19 @@
 #include <stdlib.h>
 
 /* A graph file that cannot be read, or does not fit, is no reason to fail: it is said, and the search runs. */
-static void load_graph_file(const struct kl_comm_config *config, struct kl_xml **file)
+static void load_graph_file(const struct kl_graph_config *config, struct kl_xml **file)
 {
     *file = NULL;
     if (!*config->graph_file || !kl_xml_load(config->graph_file, kl_xml_graph_schema, file)) return;
     KL_WARN("NCCL_GRAPH_FILE is not used: %s", kl_error_text());
 }
 
-static ncclResult_t search(ncclComm_t comm, struct kl_domain *d)
+static ncclResult_t search(const struct kl_graph_config *config, struct kl_domain *d)
 {
     struct kl_graphs_request request = {.collnet = !d->no_collnet, .nvls = !d->no_nvls};
     struct kl_xml *file;
 
-    load_graph_file(&comm->config, &file);
+    load_graph_file(config, &file);
     request.file = file;
     ncclResult_t rc = kl_graphs_compute(d->topo, &request, &d->graphs);
     kl_xml_free(file);
@@ -76,16 +76,17 @@ static ncclResult_t hear(const struct kl_among *among, int from, struct kl_domai
     return rc;
 }
 
-static ncclResult_t search_or_hear(ncclComm_t comm, const struct kl_among *among, struct kl_domain *d)
+static ncclResult_t search_or_hear(ncclComm_t comm, const struct kl_graph_config *config, const struct kl_among *among,
+                                   struct kl_domain *d)
 {
     int first = place_of_first(comm, d, among);
 
     if (among->own != first) return hear(among, first, d);
-    KL_TRY(search(comm, d));
+    KL_TRY(search(config, d));
     return among->n > 1 ? tell(among, d) : ncclSuccess;
 }
 
-static ncclResult_t get_graphs(ncclComm_t comm, struct kl_domain *d)
+static ncclResult_t get_graphs(ncclComm_t comm, const struct kl_graph_config *config, struct kl_domain *d)
 {
     size_t n = (size_t)comm->world->roster.nprocesses;
     int32_t *list = malloc(n * sizeof *list);
@@ -94,7 +95,7 @@ static ncclResult_t get_graphs(ncclComm_t comm, struct kl_domain *d)
 
     if (!rc) {
         struct kl_among among = processes_of(comm, d, with, list);
-        rc = search_or_hear(comm, &among, d);
+        rc = search_or_hear(comm, config, &among, d);
     }
     free(list);
     free(with);
@@ -103,14 +104,14 @@ static ncclResult_t get_graphs(ncclComm_t comm, struct kl_domain *d)
 
 /* ---- the phase ---- */
 
-static void dump_graphs(ncclComm_t comm)
+static void dump_graphs(ncclComm_t comm, const struct kl_graph_config *config)
 {
     const struct kl_world *w = comm->world;
-    const char *path = comm->config.graph_dump_file;
+    const char *path = config->graph_dump_file;
     struct kl_xml *document = NULL;
 
-    if (!*path || !kl_world_has(w, comm->config.graph_dump_rank)) return;
-    const struct kl_domain *d = &w->domain[w->domain_of[comm->config.graph_dump_rank]];
+    if (!*path || !kl_world_has(w, config->graph_dump_rank)) return;
+    const struct kl_domain *d = &w->domain[w->domain_of[config->graph_dump_rank]];
     FILE *to = fopen(path, "we");
     if (!to || kl_graphs_to_xml(&d->graphs, d->topo, &document) || kl_xml_write(document, to))
         KL_WARN("NCCL_GRAPH_DUMP_FILE=%s: cannot write the graphs there", path);
@@ -131,9 +132,9 @@ static ncclResult_t find_graphs(ncclComm_t comm)
 
         d->no_collnet = kl_offload_collnet(d->topo, kl_graph_config_collnet(&config));
         d->no_nvls = kl_offload_nvls(d->topo, (int)config.nvls, kl_offload_guess_multicast(d->topo));
-        KL_TRY(get_graphs(comm, d));
+        KL_TRY(get_graphs(comm, &config, d));
     }
-    dump_graphs(comm);
+    dump_graphs(comm, &config);
     return ncclSuccess;
 }
 

@@ -23,6 +23,7 @@ enum { MAX_NODES = 1024 };
 /* What it is made from, and what becomes of it. */
 struct work {
     ncclComm_t comm;
+    const struct kl_topo_config *config;
     struct kl_topo_options options;
     struct kl_host_device *device; /* local_ranks of them */
     struct kl_xml *document;
@@ -66,7 +67,7 @@ static ncclResult_t check_ordinals(const struct work *w, const struct kl_xml *fi
     for (int i = 0; file && i < w->comm->local_ranks; i++)
         if (w->device[i].ordinal >= gpus)
             return KL_FAIL(ncclInvalidUsage, "rank %d uses device %d, but NCCL_TOPO_FILE=%s has %d GPUs",
-                           w->device[i].rank, w->device[i].ordinal, w->comm->config.topo_file, gpus);
+                           w->device[i].rank, w->device[i].ordinal, w->config->topo_file, gpus);
     return ncclSuccess;
 }
 
@@ -75,9 +76,9 @@ static ncclResult_t describe_machine(struct work *w)
     struct kl_machine machine = {.device = w->device, .ndevices = w->comm->local_ranks};
     struct kl_xml *file;
 
-    KL_TRY(kl_devices_file(&w->comm->config, &file));
+    KL_TRY(kl_machine_read_file(w->config->topo_file, &file));
     machine.file = file;
-    list_devices(w, kl_devices_count(&w->comm->config, file));
+    list_devices(w, kl_devices_count(file));
     ncclResult_t rc = check_ordinals(w, file);
     if (!rc) rc = kl_machine_document(&machine, &w->options, &w->document);
     kl_xml_free(file);
@@ -122,7 +123,7 @@ static ncclResult_t get_document(struct work *w)
 static void dump_document(const struct work *w)
 {
     const struct kl_world *world = w->comm->world;
-    const struct kl_comm_config *config = &w->comm->config;
+    const struct kl_topo_config *config = w->config;
 
     if (!*config->topo_dump_file || !kl_world_has(world, config->topo_dump_rank)) return;
     FILE *to = fopen(config->topo_dump_file, "we");
@@ -200,23 +201,13 @@ static ncclResult_t allocate(struct work *w)
     return ncclSuccess;
 }
 
-static void load_options(struct work *w, struct kl_topo_config *config)
-{
-    const struct kl_comm_config *c = &w->comm->config;
-
-    kl_topo_config_load(config, &w->options);
-    if (c->p2p_level >= 0) w->options.p2p_level = c->p2p_level;
-    w->options.p2p_disable = c->p2p_disable;
-    w->options.shm_disable = c->shm_disable;
-}
-
 static ncclResult_t find_machine(ncclComm_t comm)
 {
     struct kl_topo_config config;
-    struct work w = {.comm = comm};
+    struct work w = {.comm = comm, .config = &config};
     ncclResult_t rc;
 
-    load_options(&w, &config);
+    kl_topo_config_load(&config, &w.options);
     KL_TRY_OR(rc, out, allocate(&w));
     KL_TRY_OR(rc, out, get_document(&w));
     dump_document(&w);

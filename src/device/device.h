@@ -21,6 +21,7 @@
 #ifndef KL_DEVICE_DEVICE_H
 #define KL_DEVICE_DEVICE_H
 
+#include "device/config.h"
 #include "device/host/stream.h"
 #include "device/memory.h"
 #include "include/nccl.h"
@@ -132,6 +133,14 @@ extern const struct kl_device_kind *const kl_device_kinds[];
 static inline const struct kl_device_kind *kl_devices(void)
 {
     return kl_device_kinds[0];
+}
+
+/** The number of devices of this process; `file_gpus` of its topology file, 0 without one. Whoever needs it asks here. */
+static inline int kl_device_count(const struct kl_device_config *config, int file_gpus)
+{
+    struct kl_device_hints hints = {.setting = (int)config->host_devices, .file_gpus = file_gpus};
+
+    return kl_devices()->count(&hints);
 }
 
 /* ---- on the path of every operation ---- */

@@ -4,6 +4,14 @@
 #define T struct kl_graph_config
 
 static const struct kl_param rows[] = {
+    KL_PARAM_STRING(T, algo, "NCCL_ALGO", "",
+                    "algorithms to choose from, as in \"ring,tree\", \"^tree\" or \"ring;allreduce:tree\""),
+    KL_PARAM_STRING(T, proto, "NCCL_PROTO", "", "protocols to choose from, written like NCCL_ALGO: LL, LL128, Simple"),
+    KL_PARAM_STRING(T, graph_file, "NCCL_GRAPH_FILE", "", "rings and trees to use instead of searching them (XML)"),
+    KL_PARAM_STRING(T, graph_dump_file, "NCCL_GRAPH_DUMP_FILE", "",
+                    "file to write the rings and trees in use to (XML)"),
+    KL_PARAM_INT(T, graph_dump_rank, "NCCL_GRAPH_DUMP_FILE_RANK", "0", 0, INT32_MAX,
+                 "the rank that writes NCCL_GRAPH_DUMP_FILE"),
     KL_PARAM_INT(T, channels.min_channels, "NCCL_MIN_NCHANNELS", "-2", 0, INT32_MAX,
                  "at least so many channels for collectives; -2 lets Kolo decide"),
     KL_PARAM_INT(T, channels.max_channels, "NCCL_MAX_NCHANNELS", "-2", 0, INT32_MAX,
@@ -48,6 +56,8 @@ const struct kl_param_set kl_graph_param_set = KL_PARAM_SET("graph", T, rows);
 static void point(struct kl_graph_config *config)
 {
     config->tuning.thread_thresholds = config->thread_thresholds;
+    config->tuning.algo = config->algo;
+    config->tuning.proto = config->proto;
 }
 
 void kl_graph_config_load(struct kl_graph_config *config)

@@ -2,7 +2,6 @@
 /**
  * config.h - what users may set about graphs, channels and tuning, and the values in force.
  *
- * NCCL_ALGO, NCCL_PROTO and the names of graph files belong to the communicator's parameters (comm/config.h).
  * Source: the graph specification, 15; NCCL's documentation of its environment variables.
  */
 #ifndef KL_GRAPH_CONFIG_H
@@ -16,10 +15,13 @@ enum { KL_THRESHOLDS_TEXT = 128 };
 
 struct kl_graph_config {
     struct kl_channel_params channels;
-    struct kl_tuning_params tuning; /* thread_thresholds points into this struct; algo and proto are left NULL */
+    struct kl_tuning_params tuning; /* its texts point into this struct */
     int64_t nvls;                   /* NCCL_NVLS_ENABLE: 0 never, 1 always, 2 where the device can */
     char collnet[8];                /* NCCL_COLLNET_ENABLE: "1" switches it on */
     char thread_thresholds[KL_THRESHOLDS_TEXT];
+    char algo[KL_PARAM_TEXT], proto[KL_PARAM_TEXT];                 /* "" or a list, as NCCL_ALGO is written */
+    char graph_file[KL_PARAM_TEXT], graph_dump_file[KL_PARAM_TEXT]; /* "": none */
+    int64_t graph_dump_rank;
 };
 
 extern const struct kl_param_set kl_graph_param_set;

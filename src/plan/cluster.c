@@ -2,7 +2,7 @@
 #include "plan/cluster.h"
 
 #include "base/error.h"
-#include "comm/devices.h"
+#include "device/config.h"
 #include "device/device.h"
 #include "topo/nics.h"
 
@@ -11,17 +11,20 @@
 #include <string.h>
 
 /* Loading what the process was given reports what is wrong with it; what --with says was checked before. */
-static void load_options(struct kl_cluster *c, struct kl_comm_config *comm)
+static void load_options(struct kl_cluster *c)
 {
     kl_topo_config_load(&c->config, &c->options);
-    kl_comm_config_load(comm);
-    if (c->settings.nover) {
-        kl_topo_config_load_from(&c->config, &c->settings, &c->options);
-        kl_comm_config_load_from(comm, &c->settings);
-    }
-    c->options.p2p_level = comm->p2p_level;
-    c->options.p2p_disable = comm->p2p_disable;
-    c->options.shm_disable = comm->shm_disable;
+    if (c->settings.nover) kl_topo_config_load_from(&c->config, &c->settings, &c->options);
+}
+
+/* Host devices that a process has here; `file` may be NULL. */
+static int count_devices(const struct kl_cluster *c, const struct kl_xml *file)
+{
+    struct kl_device_config config;
+
+    kl_param_load(&kl_device_param_set, &config);
+    if (c->settings.nover) kl_param_load_from(&kl_device_param_set, &config, &c->settings);
+    return kl_device_count(&config, file ? kl_machine_file_gpus(file) : 0);
 }
 
 /* ---- devices ---- */
@@ -85,8 +88,7 @@ static int by_dev(const void *x, const void *y)
 }
 
 /* A machine without a file: as it was recorded, or this one; its GPUs, or host devices. */
-static ncclResult_t open_machine(struct kl_cluster *c, const struct kl_cluster_request *q,
-                                 const struct kl_comm_config *comm)
+static ncclResult_t open_machine(struct kl_cluster *c, const struct kl_cluster_request *q)
 {
     if (q->sysfs) KL_TRY(kl_record_load(q->sysfs, &c->facts));
     if (!c->facts.nnets) KL_TRY(kl_nics_read(q->sysfs, &c->facts.net, &c->facts.nnets));
@@ -96,7 +98,7 @@ static ncclResult_t open_machine(struct kl_cluster *c, const struct kl_cluster_r
     c->machine.nnets = c->facts.nnets;
     if (!c->facts.ngpus) {
         c->cpus = true;
-        KL_TRY(make_devices(c, q->ranks ? q->ranks : kl_devices_count(comm, NULL)));
+        KL_TRY(make_devices(c, q->ranks ? q->ranks : count_devices(c, NULL)));
         spread_devices(c);
     } else {
         qsort(c->facts.gpu, (size_t)c->facts.ngpus, sizeof *c->facts.gpu, by_dev);
@@ -115,25 +117,24 @@ static ncclResult_t use_file(struct kl_cluster *c)
 }
 
 /* A file that is asked for, NCCL_TOPO_FILE as far as the library would use it, a record, or this machine. */
-static ncclResult_t open_source(struct kl_cluster *c, const struct kl_cluster_request *q,
-                                const struct kl_comm_config *comm)
+static ncclResult_t open_source(struct kl_cluster *c, const struct kl_cluster_request *q)
 {
     if (q->document)
         KL_TRY(kl_xml_clone(q->document, &c->file));
     else if (q->topo)
         KL_TRY(kl_xml_load(q->topo, kl_xml_topo_schema, &c->file));
-    else if (!q->sysfs && *comm->topo_file) {
-        KL_TRY(kl_devices_file(comm, &c->file));
+    else if (!q->sysfs && *c->config.topo_file) {
+        KL_TRY(kl_machine_read_file(c->config.topo_file, &c->file));
         c->from_setting = c->file != NULL;
         c->setting_failed = !c->file;
     }
-    return c->file ? use_file(c) : open_machine(c, q, comm);
+    return c->file ? use_file(c) : open_machine(c, q);
 }
 
 /* Of the machine that stands for this one, a process uses as many GPUs as it has devices. */
-static void limit_devices(struct kl_cluster *c, const struct kl_comm_config *comm)
+static void limit_devices(struct kl_cluster *c)
 {
-    int n = c->from_setting ? kl_devices_count(comm, c->file) : c->gpus;
+    int n = c->from_setting ? count_devices(c, c->file) : c->gpus;
 
     if (n < c->gpus) c->gpus = n;
 }
@@ -206,16 +207,15 @@ static ncclResult_t use_settings(struct kl_cluster *c, const struct kl_edits *ed
 
 ncclResult_t kl_cluster_open(const struct kl_cluster_request *q, struct kl_cluster *c)
 {
-    struct kl_comm_config comm;
     ncclResult_t rc;
 
     *c = (struct kl_cluster){.hosts = q->hosts ? q->hosts : 1, .name = "this machine"};
     c->machine.sysfs = q->sysfs;
     c->constants = q->constants ? q->constants : &kl_tuning_reference;
     KL_TRY(use_settings(c, &q->edits));
-    load_options(c, &comm);
-    KL_TRY_OR(rc, fail, open_source(c, q, &comm));
-    limit_devices(c, &comm);
+    load_options(c);
+    KL_TRY_OR(rc, fail, open_source(c, q));
+    limit_devices(c);
     if (q->gpus) KL_TRY_OR(rc, fail, pick_devices(c, q->gpus));
     KL_TRY_OR(rc, fail, edit(c, q));
     decide_mnnvl(c, q);

@@ -25,7 +25,7 @@ struct kl_cluster_request {
     const char *sysfs; /* root of a recorded machine (topo/record.h) */
     const char *gpus;  /* "0,2,4": ordinals of the GPUs to use */
     int hosts;         /* 0 counts as 1 */
-    int ranks;         /* host devices when there is no file; 0: as many as a process has here (comm/devices.h) */
+    int ranks;         /* host devices when there is no file; 0: as many as a process has here */
     bool mnnvl;        /* all hosts form one NVLink domain */
     bool as_document;  /* plan a machine that is looked at from the document that describes it, as edits need it */
     const struct kl_xml *document; /* of a machine with ranks, as kl_machine_document makes it; instead of `topo` */

@@ -108,13 +108,10 @@ static int count_collnet_heads(const struct kl_plan *p)
 static ncclResult_t tune(struct kl_plan *p, const struct kl_plan_request *q)
 {
     struct kl_tuning_input in = kl_tuning_input_of(p->connect, p->domain[p->domain_of[0]].topo);
-    struct kl_tuning_params params = q->config->tuning;
 
     sm_range(p, &in.min_sm, &in.max_sm);
     in.collnet_heads = count_collnet_heads(p);
-    params.algo = q->algo;
-    params.proto = q->proto;
-    return kl_tuning_compute(q->constants ? q->constants : &kl_tuning_reference, &in, &params, &p->tuning);
+    return kl_tuning_compute(q->constants ? q->constants : &kl_tuning_reference, &in, &q->config->tuning, &p->tuning);
 }
 
 ncclResult_t kl_plan_create(const struct kl_plan_request *q, struct kl_plan **plan)

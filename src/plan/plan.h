@@ -21,7 +21,6 @@ struct kl_plan_request {
     const struct kl_topo_options *options;
     const struct kl_graph_config *config;
     const struct kl_tuning_constants *constants; /* of the tuning model; NULL: kl_tuning_reference */
-    const char *algo, *proto;                    /* NCCL_ALGO, NCCL_PROTO; may be NULL */
     const struct kl_xml *file;                   /* graph file, NULL for none */
     int hosts; /* that are joined by the network; several hosts in one NVLink domain are one machine and count as one */
 };

@@ -11,8 +11,6 @@ struct kl_plan_request kl_planned_request(const struct kl_cluster *c, const stru
                                     .options = &c->options,
                                     .config = &p->config,
                                     .constants = c->constants,
-                                    .algo = p->comm.algo,
-                                    .proto = p->comm.proto,
                                     .file = p->graph_file,
                                     .hosts = c->machine.hosts > 1 ? 1 : c->hosts};
 }
@@ -20,13 +18,9 @@ struct kl_plan_request kl_planned_request(const struct kl_cluster *c, const stru
 ncclResult_t kl_planned_init(const struct kl_cluster *c, struct kl_planned *p)
 {
     memset(p, 0, sizeof *p);
-    kl_comm_config_load(&p->comm);
     kl_graph_config_load(&p->config);
-    if (c->settings.nover) {
-        kl_comm_config_load_from(&p->comm, &c->settings);
-        kl_graph_config_load_from(&p->config, &c->settings);
-    }
-    if (p->comm.graph_file[0]) KL_TRY(kl_xml_load(p->comm.graph_file, kl_xml_graph_schema, &p->graph_file));
+    if (c->settings.nover) kl_graph_config_load_from(&p->config, &c->settings);
+    if (p->config.graph_file[0]) KL_TRY(kl_xml_load(p->config.graph_file, kl_xml_graph_schema, &p->graph_file));
     struct kl_plan_request request = kl_planned_request(c, p);
 
     return kl_plan_create(&request, &p->plan);

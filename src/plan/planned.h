@@ -7,12 +7,10 @@
 #ifndef KL_PLAN_PLANNED_H
 #define KL_PLAN_PLANNED_H
 
-#include "comm/config.h"
 #include "plan/cluster.h"
 #include "plan/plan.h"
 
 struct kl_planned {
-    struct kl_comm_config comm;
     struct kl_graph_config config;
     struct kl_xml *graph_file; /* NCCL_GRAPH_FILE, NULL without */
     struct kl_plan *plan;

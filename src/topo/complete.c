@@ -29,12 +29,13 @@ ncclResult_t kl_machine_check_file(const struct kl_xml *file)
                        "no <gpu> element, so no devices; add <gpu dev=\"0\" sm=\"80\"/> to the <pci> elements of GPUs");
 }
 
-ncclResult_t kl_machine_read_file(const char *path, bool for_host, struct kl_xml **file)
+ncclResult_t kl_machine_read_file(const char *path, struct kl_xml **file)
 {
     struct kl_xml *xml = NULL;
     ncclResult_t rc;
 
     *file = NULL;
+    if (!*path) return ncclSuccess;
     if (access(path, R_OK)) {
         KL_WARN("%s cannot be read (%s), so the machine is looked at instead; check NCCL_TOPO_FILE", path,
                 strerror(errno));
@@ -42,7 +43,7 @@ ncclResult_t kl_machine_read_file(const char *path, bool for_host, struct kl_xml
     }
     KL_TRY(kl_xml_load(path, kl_xml_topo_schema, &xml));
     rc = kl_xml_empty(xml) ? ncclSuccess : kl_xml_check_system(xml);
-    if (!rc && (kl_xml_empty(xml) || (for_host && !kl_machine_file_gpus(xml)))) {
+    if (!rc && (kl_xml_empty(xml) || !kl_machine_file_gpus(xml))) {
         KL_WARN("%s has no <gpu> element and is not used: it describes where devices are, not which", path);
         kl_xml_free(xml);
         return ncclSuccess;

@@ -9,6 +9,18 @@ static const char *const levels[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "
 static const char *const merge_levels[] = {"LOC", "PORT", "PIX", "PXB", "PXN", "PHB", "SYS", NULL};
 
 static const struct kl_param rows[] = {
+    KL_PARAM_BOOL(struct kl_topo_config, p2p_disable, "NCCL_P2P_DISABLE", "0",
+                  "do not let ranks access each other's buffers directly"),
+    KL_PARAM_ENUM(struct kl_topo_config, p2p_level, "NCCL_P2P_LEVEL", "", levels,
+                  "longest path between two devices for which direct access is used; unset lets Kolo decide"),
+    KL_PARAM_BOOL(struct kl_topo_config, shm_disable, "NCCL_SHM_DISABLE", "0",
+                  "do not connect ranks of one host through shared memory"),
+    KL_PARAM_STRING(struct kl_topo_config, topo_file, "NCCL_TOPO_FILE", "",
+                    "topology to use instead of what is found on this machine (XML)"),
+    KL_PARAM_STRING(struct kl_topo_config, topo_dump_file, "NCCL_TOPO_DUMP_FILE", "",
+                    "file to write the topology in use to (XML)"),
+    KL_PARAM_INT(struct kl_topo_config, topo_dump_rank, "NCCL_TOPO_DUMP_FILE_RANK", "0", 0, INT32_MAX,
+                 "the rank that writes NCCL_TOPO_DUMP_FILE"),
     KL_PARAM_BOOL(struct kl_topo_config, nvb_disable, "NCCL_NVB_DISABLE", "0",
                   "do not let GPUs pass NVLink traffic of others on"),
     KL_PARAM_BOOL(struct kl_topo_config, pxn_disable, "NCCL_PXN_DISABLE", "0",
@@ -53,6 +65,9 @@ static struct kl_topo_options options_of(const struct kl_topo_config *c)
 {
     struct kl_topo_options o = KL_TOPO_OPTIONS;
 
+    o.p2p_level = c->p2p_level < 0 ? -1 : kl_path_level(levels[c->p2p_level]);
+    o.p2p_disable = c->p2p_disable;
+    o.shm_disable = c->shm_disable;
     o.gdr_level = c->gdr_level < 0 ? -1 : kl_path_level(levels[c->gdr_level]);
     o.merge_level = merge_level_of(c->merge_level);
     o.gdr_read = (int)c->gdr_read;

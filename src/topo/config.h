@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * config.h - what users may set for the choice of paths.
+ * config.h - what users may set for the machine and the choice of paths through it.
  *
- * NCCL_P2P_LEVEL, NCCL_P2P_DISABLE and NCCL_SHM_DISABLE are among comm/'s parameters; whoever loads those adds them.
  * Source: NCCL's documentation of its environment variables; the topology specification, 20.
  */
 #ifndef KL_TOPO_CONFIG_H
@@ -12,10 +11,14 @@
 #include "topo/options.h"
 
 struct kl_topo_config {
+    bool p2p_disable, shm_disable;
+    int p2p_level;
     bool nvb_disable, pxn_disable, net_disable_intra, gdr_c2c, net_force_flush, p2p_cuda_memcpy, ignore_cpu_affinity;
     int gdr_level, merge_level;
     int64_t gdr_read, cross_nic, p2p_pxn_level, ignore_disabled_p2p;
     char force_merge[KL_PARAM_TEXT];
+    char topo_file[KL_PARAM_TEXT], topo_dump_file[KL_PARAM_TEXT]; /* "": none */
+    int64_t topo_dump_rank;
 };
 
 extern const struct kl_param_set kl_topo_param_set;

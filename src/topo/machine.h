@@ -47,11 +47,11 @@ ncclResult_t kl_machine_topo(const struct kl_machine *machine, const struct kl_t
 /* ---- files that describe machines ---- */
 
 /**
- * Load NCCL_TOPO_FILE as a communicator does: one that cannot be read, or that host devices cannot play (`for_host`) for
- * want of GPUs, is warned about and leaves *file NULL; malformed text is ncclInternalError, another version
- * ncclInvalidUsage.
+ * Load NCCL_TOPO_FILE as a communicator does: one that cannot be read, or that host devices cannot play for want of
+ * GPUs, is warned about and leaves *file NULL, as does "", silently; malformed text is ncclInternalError, another version
+ * ncclInvalidUsage. The caller frees it.
  */
-ncclResult_t kl_machine_read_file(const char *path, bool for_host, struct kl_xml **file);
+ncclResult_t kl_machine_read_file(const char *path, struct kl_xml **file);
 
 /** Number of GPUs: the devices that a file provides. */
 int kl_machine_file_gpus(const struct kl_xml *file);

@@ -45,7 +45,7 @@ static void say_injected(const struct kl_search_report *r, struct kl_text *t)
     struct kl_graph_result now = kl_graph_result_of(&r->domain->graphs, g->id);
 
     say_result(&now, t);
-    kl_text_add(t, ", taken without a search from the graph file %s", r->planned.comm.graph_file);
+    kl_text_add(t, ", taken without a search from the graph file %s", r->planned.config.graph_file);
     say_origin(r, t);
     if (!r->searched) return;
     struct kl_graph_result searched = kl_graph_result_of(&r->searched->domain[r->searched->domain_of[0]].graphs, g->id);

@@ -34,7 +34,7 @@ static json_t *fault_json(const struct kl_fault_cost *c)
 
 static json_t *graph_file_json(const struct kl_search_report *report)
 {
-    const char *file = report->planned.comm.graph_file;
+    const char *file = report->planned.config.graph_file;
     struct kl_setting setting;
     char origin[KL_ORIGIN_TEXT];
 

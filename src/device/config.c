@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/config.h"
+
+static const struct kl_param rows[] = {
+    KL_PARAM_INT(
+        struct kl_device_config, host_devices, "KOLO_HOST_DEVICES", "0", 1, 4096,
+        "CPU devices of this process; 0: the topology file's, else the job's ranks here, else the CPUs (at least 8)"),
+};
+
+const struct kl_param_set kl_device_param_set = KL_PARAM_SET("device", struct kl_device_config, rows);

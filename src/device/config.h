@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** config.h - what users may set about the devices of a process. Source: NCCL has nothing of the kind. */
+#ifndef KL_DEVICE_CONFIG_H
+#define KL_DEVICE_CONFIG_H
+
+#include "base/param.h"
+
+struct kl_device_config {
+    int64_t host_devices; /* 0: as the topology, the job or the CPUs suggest */
+};
+
+extern const struct kl_param_set kl_device_param_set;
+
+#endif
