@@ -342,6 +342,29 @@ static void virtual_machines_paths(void **state)
     close_recorded(&r);
 }
 
+/* Bonds by what carries them; not their slaves, nor what is down, nor what only joins others. */
+static void interfaces_are_taken_as_the_sockets_do(void **state)
+{
+    static const struct {
+        const char *name;
+        int mbps;
+    } expected[] = {{"bond0", 50000}, {"bond1", 25000}, {"eth3", 100000}};
+    struct kl_net_facts *net;
+    char root[64];
+    int n;
+
+    (void)state;
+    sysfs_tree_make("interfaces", root);
+    assert_int_equal(kl_nics_read(root, &net, &n), ncclSuccess);
+    assert_int_equal(n, 3);
+    for (int i = 0; i < n; i++) {
+        assert_string_equal(net[i].name, expected[i].name);
+        assert_int_equal(net[i].speed_mbps, expected[i].mbps);
+    }
+    free(net);
+    sysfs_tree_remove(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +379,7 @@ int main(void)
         cmocka_unit_test(facts_are_checked),
         cmocka_unit_test(facts_survive_writing),
         cmocka_unit_test(virtual_machines_paths),
+        cmocka_unit_test(interfaces_are_taken_as_the_sockets_do),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

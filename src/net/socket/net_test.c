@@ -283,6 +283,43 @@ static void sleepers_are_woken(void **state)
     free(to);
 }
 
+/* Work between saying what is waited for and the sleep finds the head of a message, whose data come on other sockets. */
+static void what_work_finds_is_waited_for(void **state)
+{
+    enum { BYTES = 32 << 20, ENOUGH = 100 }; /* more than the sockets hold; rounds that empty them */
+    unsigned char *from = calloc(1, BYTES), *to = malloc(BYTES);
+    struct pollfd fd = {.events = POLLIN};
+    struct pair p;
+    bool done;
+
+    (void)state;
+    pair_open(&p);
+    void *recv = post_recv(p.recv, to, BYTES, 0);
+    assert_int_equal(net->sleep_on(p.recv, &fd.fd), ncclSuccess);
+    void *send = post_send(p.send, from, BYTES, 0);
+    for (int i = 0; i < ENOUGH; i++) {
+        assert_int_equal(net->test(recv, &done, NULL), ncclSuccess);
+        if (done) break; /* threads of the sender moved the rest */
+    }
+    if (!done) {
+        assert_int_equal(net->test(send, &done, NULL), ncclSuccess);
+        if (done) send = NULL;
+        assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
+        while (send || recv) {
+            if (send) assert_int_equal(net->test(send, &done, NULL), ncclSuccess);
+            if (send && done) send = NULL;
+            if (recv) assert_int_equal(net->test(recv, &done, NULL), ncclSuccess);
+            if (recv && done) recv = NULL;
+        }
+    } else if (send) {
+        assert_int_equal(outcome_of(send), ncclSuccess);
+    }
+    assert_memory_equal(from, to, BYTES);
+    pair_close(&p);
+    free(from);
+    free(to);
+}
+
 static void nothing_to_do_wakes_nobody(void **state)
 {
     struct pair p;
@@ -688,6 +725,7 @@ static int traffic(void)
         T(one_listener_serves_many),
         T(threads_at_both_ends),
         T(sleepers_are_woken),
+        T(what_work_finds_is_waited_for),
         T(nothing_to_do_wakes_nobody),
         T(making_wakes),
         T(sizes_that_differ_are_named),
