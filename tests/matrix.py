@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What matrix tests share: the collectives, the ways (algorithm and protocol) that each can be forced to, and judging a run of
+`kolo perf` by its rows and its log."""
+import os
+import re
+
+RING, TREE = ([(algorithm, proto) for proto in ("LL", "LL128", "Simple")] for algorithm in ("Ring", "Tree"))
+PAT, NVLS = [("PAT", "Simple")], [("NVLS", "Simple")]
+MESSAGES = {name: [None] for name in ("alltoall", "alltoallv", "gather", "scatter", "sendrecv", "hypercube")}  # they have neither
+TOLD = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "broadcast": "Broadcast",
+        "reduce": "Reduce"}
+ROOTED = ("broadcast", "reduce")
+ALL = os.environ.get("KOLO_MATRIX") == "all"
+
+
+def settings(way):
+    """What forces a way."""
+    if not way:
+        return {}
+    return {"NCCL_ALGO": way[0], "NCCL_PROTO": way[1], **({"NCCL_PAT_ENABLE": "1"} if way == PAT[0] else {})}
+
+
+def log_of(folder):
+    """What all ranks wrote there."""
+    text = ""
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding="utf-8") as log:
+            text += log.read()
+    return text
+
+
+class Judge:
+    """Counts runs and results, and says what is wrong with a run; None: nothing."""
+
+    def __init__(self):
+        self.runs = self.results = 0
+        self.wrong = []
+
+    def fault(self, out, log, collective, way):
+        rows = re.findall(r"^ +\d+ +\d+ .*? +(\d+|N/A) +[\d.]+ +[\d.]+ +[\d.]+ +(\d+|N/A)$", out.stdout, re.M)
+        if out.returncode or "# Out of bounds values : 0 OK" not in out.stdout or not rows:
+            return f"exit {out.returncode}\n{out.stdout[-2000:]}{out.stderr[-2000:]}"
+        wrong = [row for row in rows if set(row) - {"0", "N/A"}]
+        if wrong:
+            return f"{len(wrong)} rows with wrong elements"
+        ran = set(re.findall(r"(\w+): \d+ Bytes -> Algo (\w+) proto (\w+)", log))
+        if way and ran != {(TOLD[collective], way[0].upper(), way[1].upper())}:
+            return f"what ran is {sorted(ran)}"
+        self.runs += 1
+        self.results += sum(value == "0" for row in rows for value in row)
+        return None
+
+    def note(self, label, fault):
+        if fault:
+            self.wrong.append(f"{label}: {fault}")
+
+    def report(self, ways):
+        """Print it; the exit code."""
+        print("\n".join(self.wrong))
+        print(f"{sum(map(len, ways.values()))} ways, {self.runs} runs, {self.results} results compared, "
+              f"{len(self.wrong)} runs failed")
+        return 1 if self.wrong or not self.results else 0
