@@ -2,7 +2,7 @@
 """Every collective, by every algorithm and protocol that it can be forced to, with ranks as processes, as threads and both: every
 element of every result is right for every type and operation, and what ran is what was forced.
 
-Each way (collective, algorithm, protocol) runs in some of the layouts, so that all layouts have their turn, in two minutes.
+Each way (collective, algorithm, protocol) runs in some of the layouts, so that all layouts have their turn, in under a minute.
 KOLO_MATRIX=all runs every way in every layout, with larger sizes as well: a quarter of an hour or more.
 """
 import sys
