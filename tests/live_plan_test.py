@@ -23,7 +23,8 @@ EIGHT = ("a100-nvsw-8nic-200g", "a100-nvsw-8nic-broken-gpu3", "a100-rail-8nic-20
          "pcie-8gpu-4nic-100g")
 SIXTEEN = ("dgx1v-hcm-4nic", "h100-nvsw-8nic-400g", "pcie-8gpu-4nic-100g")  # two of each, joined
 PLACEMENTS = {5: (1, 5), 8: (8, 4, 2, 1), 16: (4, 16, 2, 8, 1)}  # processes, in turn; of several hosts all or one per host
-CLUSTERS = (("dgx1v-hcm-4nic", 2, None), ("a100-nvsw-8nic-200g", 2, None), ("h100-rail-8nic-400g", 2, None),
+CLUSTERS = (("dgx1v-hcm-4nic", 2, None), ("a100-nvsw-8nic-200g", 2, None), ("a100-rail-8nic-200g", 2, None),
+            ("h100-rail-8nic-400g", 2, None),
             ("pcie-8gpu-4nic-100g", 2, None), ("h100-rail-8nic-400g", 3, 4), ("dgx1v-hcm-4nic", 4, 4),
             ("a100-nvsw-8nic-200g", 4, 2))  # machine, hosts, GPUs of each
 
@@ -140,17 +141,28 @@ def planned_nic(m, plan, rank, peer, channel, sends):
     at = ring.index(rank)
     name = "ring" if peer == ring[(at + (1 if sends else -1)) % m.ranks] else "tree"
     graph = plan["graphs"][name]
-    of_graph = channel % graph["nChannels"]
+    of_graph = channel % min(plan["graphs"][g]["nChannels"] for g in ("ring", "tree"))  # both have as many
     if rank % (m.ranks // m.hosts) not in graph["intra"][of_graph]:
         return None
     last = graph["intra"][of_graph][0] != rank % (m.ranks // m.hosts)
     return graph["inter"][of_graph][last]
 
 
+def compare_proxy(m, plan, rank, nic, proxy, message, where):
+    """Whose proxy sends: the plan numbers the ranks of one host. Of messages it says so itself; else it is who relays to the NIC."""
+    each = m.ranks // m.hosts
+    if message is None:
+        relays = plan["queries"]["intermediate_rank"][rank % each]
+        message = relays[[net["dev"] for net in plan["system"] if net["type"] == "NET"].index(nic)]
+    planned = rank - rank % each + message
+    counted.compare("sender by proxy (PXN)" if planned != rank else "sender by itself", proxy, planned, where)
+
+
 def compare_nics(m, log, plan):
     """Those of collectives: messages are compared with the answers of the plan about pairs."""
-    for channel, use, a, b, way, nic in re.findall(
-            r"Channel (\d+)/(\d+) : (\d+)\[\d+\] -> (\d+)\[\d+\] \[(send|receive)\] via NET/\w+/(\d+)", log):
+    for channel, use, a, b, way, nic, proxy in re.findall(
+            r"Channel (\d+)/(\d+) : (\d+)\[\d+\] -> (\d+)\[\d+\] \[(send|receive)\] via NET/\w+/(\d+)(?:\((\d+)\)/PXN)?$",
+            log, re.M):
         sends = way == "send"
         rank, peer = (int(a), int(b)) if sends else (int(b), int(a))
         where = f"{m}, channel {channel}, {a} -> {b} [{way}]"
@@ -158,10 +170,14 @@ def compare_nics(m, log, plan):
             planned = planned_nic(m, plan, rank, peer, int(channel), sends)
             counted.compare("NIC" if planned is not None else "NIC of another domain", int(nic),
                             int(nic) if planned is None else planned, where)
+            if sends and planned is not None:
+                compare_proxy(m, plan, rank, int(nic), int(proxy or rank), None, where)
         else:
             each = m.ranks // m.hosts
             of = plan["queries"]["p2p_net"][rank % each][(peer if sends else rank) % each]
             counted.compare("NIC of a message", int(nic), of[int(channel) % len(of)][0], where)
+            if sends:
+                compare_proxy(m, plan, rank, int(nic), int(proxy or rank), of[int(channel) % len(of)][1], where)
 
 
 # ---- what a call does ----
@@ -264,7 +280,8 @@ with tempfile.TemporaryDirectory() as documents:
         check_settings(*where)
 
 if len(jobs) < 12 or not all(counted[what] for what in (
-        "ring", "tree", "numbers of channels", "algorithm, protocol and channels", "NIC", "NIC of a message")):
+        "ring", "tree", "numbers of channels", "algorithm, protocol and channels", "NIC", "NIC of a message",
+        "sender by proxy (PXN)")):
     sys.exit(f"too little was compared: {dict(counted)}")
 print(f"{len(jobs)} machines, {len(COLLECTIVES)} collectives, {len(SIZES)} sizes;",
       ", ".join(f"{n} x {what}" for what, n in sorted(counted.items())))

@@ -93,6 +93,7 @@ struct kl_shm_region; /* shm: memory of this process that fifos lie in */
 struct kl_fd_map;     /* shm: memory of another process, mapped here once for all its users */
 struct kl_shm_home;   /* shm: where the receiving fifos of messages lie together */
 struct kl_net_link;   /* net: a fifo of this side, and a connection */
+struct kl_handover;   /* net: a fifo of the rank that sends for this one */
 
 /** What the connectors of a communicator have in common. */
 struct kl_common {
@@ -116,6 +117,8 @@ struct kl_connector {
     uint32_t number;                      /* which of the connections to this peer, or from it; the same at both ends */
     int device;                           /* NIC, for the net, */
     int planned;                          /* and which it is on the machine that is played; -1: none */
+    bool relayed, proxy_here;             /* sent by the proxy of another rank of this host (PXN); in this process */
+    int proxy;                            /* if relayed: whose */
     struct kl_fifo_tx tx;                 /* if it sends */
     struct kl_fifo_rx rx;                 /* if it receives */
     struct kl_common *common;
@@ -127,6 +130,7 @@ struct kl_connector {
     struct kl_fd_request *request; /* for a descriptor that is on its way */
     bool settled;                  /* the sender has mapped the region */
     struct kl_net_link *link;
+    struct kl_handover *handover;
     uint64_t deadline; /* until it is connected; 0: not begun */
 };
 
