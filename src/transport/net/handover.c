@@ -3,12 +3,15 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "transport/net/relay.h"
+#include "bootstrap/bootstrap.h"
+#include "proxy/proxy.h"
+#include "transport/net/relay_wire.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 struct kl_handover {
+    const struct kl_transport *local; /* once asked to connect */
     uint32_t number;
     bool carded;
     struct kl_relay_card card;
@@ -91,7 +94,8 @@ static ncclResult_t await_card(struct kl_connector *c, struct kl_handover *h, ui
                    c->common->net.rank);
 }
 
-ncclResult_t kl_handover_connect(struct kl_connector *c, const struct kl_card *card, uint64_t deadline)
+ncclResult_t kl_handover_connect(struct kl_connector *c, const struct kl_transport *local, const struct kl_card *card,
+                                 uint64_t deadline)
 {
     struct kl_card_reply answer = {.pool_bytes = 0};
 
@@ -99,7 +103,8 @@ ncclResult_t kl_handover_connect(struct kl_connector *c, const struct kl_card *c
     if (!c->handover) KL_TRY(ask(c, card));
     KL_TRY(await_card(c, c->handover, c->deadline));
     KL_TRY(get_bell(c, c->handover, c->deadline));
-    KL_TRY(kl_transport_shm.connect(c, &c->handover->card.card, c->deadline, &answer));
+    c->handover->local = local;
+    KL_TRY(local->connect(c, &c->handover->card.card, c->deadline, &answer));
     c->tx.lends_all = true; /* else an operation would be over with data that this process has to see off */
     return kl_bootstrap_post(c->common->net.bootstrap, c->proxy, KL_RELAY_ANSWER | c->handover->number, &answer,
                              sizeof answer);
@@ -134,7 +139,7 @@ void kl_handover_free(struct kl_connector *c)
         kl_fifo_leave_tx(&c->tx);
         ring(c);
     }
-    kl_transport_shm.free(c);
+    if (h->local) h->local->free(c);
     kl_fdshare_end(h->request);
     free(h);
 }

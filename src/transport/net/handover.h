@@ -7,10 +7,11 @@
 #ifndef KL_TRANSPORT_NET_HANDOVER_H
 #define KL_TRANSPORT_NET_HANDOVER_H
 
-#include "transport/transport.h"
+#include "transport/connector.h"
 
-/** As a transport's connect. */
-ncclResult_t kl_handover_connect(struct kl_connector *c, const struct kl_card *card, uint64_t deadline);
+/** As a transport's connect; `local` is the way to the other rank's memory. */
+ncclResult_t kl_handover_connect(struct kl_connector *c, const struct kl_transport *local, const struct kl_card *card,
+                                 uint64_t deadline);
 
 /** See to it that what was published gets on. MOVED: something did. */
 enum kl_progress kl_handover_progress(struct kl_connector *c);

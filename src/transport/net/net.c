@@ -41,7 +41,7 @@ static ncclResult_t net_connect(struct kl_connector *c, const struct kl_card *ca
     const struct kl_net *net = c->common->net.net;
 
     (void)reply;
-    if (c->relayed) return kl_handover_connect(c, card, deadline);
+    if (c->relayed) return kl_handover_connect(c, &kl_transport_shm, card, deadline);
     if (!c->link) KL_TRY(kl_net_link_create(net, c->shape, true, &c->link));
     if (!c->deadline) c->deadline = deadline;
     const struct kl_net_end me = end_of(c, c->deadline);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "transport/lines.h"
 #include "transport/net/link.h"
+#include "transport/transport.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,33 +22,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "proxy/proxy.h"
-#include "transport/transport.h"
-
-enum {
-    KL_RELAY_VERSION = 1,
-    KL_RELAY_ASK = 0x4b040000,    /* tags of the bootstrap */
-    KL_RELAY_CARD = 0x4b050000,   /* and the number of the handover */
-    KL_RELAY_ANSWER = 0x4b060000, /* the same */
-    KL_RELAY_HANDOVERS = 1 << 16  /* of a sender, at most */
-};
-
-/** Sender to relay. */
-struct kl_relay_ask {
-    uint32_t version, handover; /* which of the sender's */
-    int32_t receiver, device;
-    uint32_t number;   /* of the connection from sender to receiver */
-    uint32_t messages; /* for sends and receives */
-    struct kl_fifo_shape shape;
-    struct kl_net_handle handle; /* of the receiver's listener */
-};
-_Static_assert(sizeof(struct kl_relay_ask) == 40 + KL_NET_HANDLE, "wire format");
-
-/** Relay to sender, who answers with struct kl_card_reply. */
-struct kl_relay_card {
-    struct kl_card card; /* of the fifo */
-    struct kl_fd_ticket bell;
-};
-_Static_assert(sizeof(struct kl_relay_card) == 280, "wire format");
+#include "transport/net/relay_wire.h"
 
 /** What a rank relays for others. */
 struct kl_relays;
