@@ -112,7 +112,8 @@ static int make_network(struct launcher *l)
         l->master_port = free_port();
         return 0;
     }
-    if (kl_netns_open(&l->netns, l->job->nhosts, why, sizeof why)) return complain(l, "--netns", why);
+    if (kl_netns_open(&l->netns, l->job->nhosts, l->job->link_rate, why, sizeof why))
+        return complain(l, "--netns", why);
     kl_netns_address(0, l->master_addr, sizeof l->master_addr);
     return 0;
 }
@@ -167,6 +168,7 @@ static char **environment_of(const struct launcher *l, int rank, int host)
         .host_id = l->job->nhosts > 1 ? host_id : NULL,
         .topo_file = l->job->topo_file,
         .host_devices = l->job->host_devices,
+        .link_mbps = (int)(l->job->link_rate / 1000000),
     };
 
     snprintf(host_id, sizeof host_id, "%s-%d", l->hostname, host);
