@@ -133,6 +133,9 @@ struct kl_connector {
 struct kl_transport {
     const char *name, *via; /* as NCCL prints them: of itself, and of a connection */
 
+    /** What joins ranks of different hosts in its place, which one NVLink domain spans; NULL: nothing. */
+    const struct kl_transport *between_hosts;
+
     /** Can this pair use it, and if not, why? No side effects; symmetric. */
     enum kl_refusal (*refuses)(const struct kl_pair_facts *facts);
 
@@ -163,7 +166,7 @@ struct kl_transport {
     void (*free)(struct kl_connector *connector);
 };
 
-extern const struct kl_transport kl_transport_p2p, kl_transport_shm, kl_transport_net;
+extern const struct kl_transport kl_transport_p2p, kl_transport_p2p_hosts, kl_transport_shm, kl_transport_net;
 
 /** In order of preference; ends with NULL. */
 extern const struct kl_transport *const kl_transports[];

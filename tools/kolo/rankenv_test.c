@@ -40,7 +40,7 @@ static void a_rank_is_described(void **state)
         {"MASTER_PORT", "29500"},    {"NCCL_HOSTID", "h1"},
         {"NCCL_TOPO_FILE", "/t"},    {"KOLO_HOST_DEVICES", "8"},
         {"HOME", "/root"},           {"RANKED", "1"},
-        {"KOLO_NET_SPEED", "10000"},
+        {"KOLO_NET_SPEED", "10000"}, {"KOLO_MNNVL", "2"},
     };
     struct kl_rank_env rank = {.rank = 3,
                                .size = 6,
@@ -52,6 +52,7 @@ static void a_rank_is_described(void **state)
                                .host_id = "h1",
                                .topo_file = "/t",
                                .host_devices = 8,
+                               .mnnvl = 2,
                                .link_mbps = 10000};
     char **env = kl_rank_environ(inherited, &rank);
 
