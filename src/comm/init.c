@@ -52,7 +52,8 @@ static ncclResult_t fill_redops(ncclComm_t comm)
 static bool have_one_memory(ncclComm_t comm)
 {
     for (int r = 1; r < comm->nranks; r++)
-        if (comm->peers[r].host != comm->peers[0].host || comm->peers[r].memory != comm->peers[0].memory) return false;
+        if (comm->peers[r].fabric != comm->peers[0].fabric || comm->peers[r].memory != comm->peers[0].memory)
+            return false;
     return true;
 }
 

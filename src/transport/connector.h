@@ -112,6 +112,9 @@ struct kl_connector {
 struct kl_transport {
     const char *name, *via; /* as NCCL prints them: of itself, and of a connection */
 
+    /** What joins ranks of different hosts in its place, which one NVLink domain spans; NULL: nothing. */
+    const struct kl_transport *between_hosts;
+
     /** Can this pair use it, and if not, why? No side effects; symmetric. */
     enum kl_refusal (*refuses)(const struct kl_pair_facts *facts);
 

@@ -30,7 +30,7 @@ const char *kl_refusal_text(enum kl_refusal refusal, const struct kl_pair_why *w
 /** Free what is common; no connector is left. */
 void kl_common_fini(struct kl_common *common);
 
-extern const struct kl_transport kl_transport_p2p, kl_transport_shm, kl_transport_net;
+extern const struct kl_transport kl_transport_p2p, kl_transport_p2p_hosts, kl_transport_shm, kl_transport_net;
 
 /** In order of preference; ends with NULL. */
 extern const struct kl_transport *const kl_transports[];
