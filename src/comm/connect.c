@@ -26,9 +26,8 @@ static int planned_nic(ncclComm_t comm, const struct kl_edge *edge)
 {
     const struct kl_connect *c = comm->connect;
     const struct kl_topo *t = comm->topo;
-    struct kl_ring_links ring = kl_connect_ring(c, edge->channel, comm->rank);
-    bool in_ring = edge->peer == (edge->sends ? ring.next : ring.prev);
-    int graph = in_ring ? KL_GRAPH_RING : KL_GRAPH_TREE;
+    int graph = kl_graph_of_edge(c, edge->channel, comm->rank, edge->peer, edge->sends);
+    int channel = graph == KL_GRAPH_NVLS ? edge->channel : c->source[edge->channel] % c->base;
     struct kl_graph_nic nic = {.net = -1};
     struct kl_p2p_net message;
     ncclResult_t rc = ncclSuccess;
@@ -36,8 +35,7 @@ static int planned_nic(ncclComm_t comm, const struct kl_edge *edge)
     if (!t->count[KL_NODE_NET]) return -1;
     int quiet = kl_error_quiet(1);
     if (edge->use == KL_EDGE_COLL)
-        rc = kl_graph_nic(t, comm->domain->graphs.graph[graph], c->base, c->source[edge->channel] % c->base, comm->rank,
-                          &nic);
+        rc = kl_graph_nic(t, comm->domain->graphs.graph[graph], c->graph[graph].nchannels, channel, comm->rank, &nic);
     else if (!(rc = kl_topo_p2p_net(t, comm->rank, comm->peers[edge->sends ? edge->peer : comm->rank].device,
                                     edge->channel, &message)))
         nic.net = message.net;
