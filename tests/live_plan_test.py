@@ -13,6 +13,7 @@ import re
 import sys
 import tempfile
 
+import matrix
 import tool
 
 COLLECTIVES = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter",
@@ -127,6 +128,22 @@ def compare_trees(m, log, plan):
     counted.compare("trees of all ranks", len(seen), plan["nchannels"] * m.ranks, m)
 
 
+def compare_nvls(m, log, plan):
+    """Heads, and their trees, which channels have in turn."""
+    if "nvls_conn" not in plan or plan["nnodes"] == 1:
+        return
+    heads = re.findall(r"NVLS Head +(\d+):((?: +\d+)+)$", log, re.M)
+    counted.compare("heads", [[int(rank) for rank in ranks.split()] for _, ranks in heads],
+                    [[r["rank"] for r in plan["nvls_conn"] if r["ch0"]["headRank"] == h] for h in range(len(heads))], m)
+    lines = re.findall(r"NVLS Trees : ([-\d/]+)->(\d+)->(-?\d+) ([-\d/]+)->\d+->(-?\d+)$", log, re.M)
+    counted.compare("NVLS trees of all ranks", len(lines), m.ranks, m)
+    for down0, rank, up0, down1, up1 in lines:
+        planned = plan["nvls_conn"][int(rank)]
+        for channel, down, up in (("ch0", down0, up0), ("ch1", down1, up1)):
+            counted.compare("NVLS tree", ([int(d) for d in down.split("/")], int(up)),
+                            (planned[channel]["treeDown"], planned[channel]["treeUp"]), f"{m}, rank {rank}")
+
+
 def compare_counts(m, log, plan):
     lines = re.findall(r"(\d+) coll channels, (\d+) collnet channels, (\d+) nvls channels, (\d+) p2p channels, "
                        r"(\d+) p2p channels per peer", log)
@@ -137,12 +154,26 @@ def compare_counts(m, log, plan):
     counted.compare("numbers of channels", [tuple(map(int, n)) for n in lines], [planned] * m.ranks, m)
 
 
+def nvls_neighbours(plan, channel, rank):
+    """In the heads' tree of a channel; there is none without NVLS or on one node."""
+    if "nvls_conn" not in plan or channel >= plan["nvls_channels"]:
+        return ()
+    links = plan["nvls_conn"][rank][f"ch{channel % 2}"]
+    return links["treeUp"], *links["treeDown"][1:]
+
+
 def planned_nic(m, plan, rank, peer, channel, sends):
-    """Of an edge between hosts: the entry of the graph for its first GPU, else the exit. None: the rank is in another domain of
-    its host than that whose graphs are printed."""
+    """Of an edge between hosts: the entry of the graph for its first GPU, else the exit; a head of NVLS takes the entries of its
+    channels in turn. None: the rank is in another domain of its host than that whose graphs are printed."""
     ring = plan["rings"][channel]
     at = ring.index(rank)
+    tree = next(t for t in plan["trees"][channel] if t["rank"] == rank)
     name = "ring" if peer == ring[(at + (1 if sends else -1)) % m.ranks] else "tree"
+    if name == "tree" and peer not in (tree["up"], *tree["down"]) and peer in nvls_neighbours(plan, channel, rank):
+        graph = plan["graphs"]["nvls"]
+        own = [i for i in range(graph["nChannels"]) if graph["intra"][i][0] == rank % (m.ranks // m.hosts)]
+        counted["edge of NVLS"] += 1
+        return graph["inter"][own[channel % len(own)]][0]
     graph = plan["graphs"][name]
     of_graph = channel % min(plan["graphs"][g]["nChannels"] for g in ("ring", "tree"))  # both have as many
     if rank % m.together not in graph["intra"][of_graph]:
@@ -229,7 +260,7 @@ serves.known = {}
 def compare_call(m, collective, size, lines):
     best = next(c for c in m.explained(collective, size) if serves(m, collective, c))
     channels = channels_used(collective, m.ranks, size, best["protocol"], best["channels"])
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", best["algorithm"]).upper().replace("COLL_NET", "COLLNET")
+    name = matrix.told(best["algorithm"])
     for line in lines:
         counted.compare("algorithm, protocol and channels", line, (name, best["protocol"].upper(), 0, channels - 1),
                         f"{m}, {collective} of {size} bytes")
@@ -257,6 +288,7 @@ def check(m, collectives):
             sys.exit(f"{m}, {collective} failed:\n{out.stdout}\n{out.stderr}")
         compare_rings(m, log, plan)
         compare_trees(m, log, plan)
+        compare_nvls(m, log, plan)
         compare_counts(m, log, plan)
         compare_nics(m, log, plan)
         compare_hosts(m, log, plan)
@@ -299,8 +331,8 @@ with tempfile.TemporaryDirectory() as documents:
         check_settings(*where)
 
 if len(jobs) < 12 or not all(counted[what] for what in (
-        "ring", "tree", "numbers of channels", "algorithm, protocol and channels", "NIC", "NIC of a message",
-        "sender by proxy (PXN)", "transport between hosts", "transport between hosts of a domain")):
+        "ring", "tree", "NVLS tree", "edge of NVLS", "numbers of channels", "algorithm, protocol and channels", "NIC",
+        "NIC of a message", "sender by proxy (PXN)", "transport between hosts", "transport between hosts of a domain")):
     sys.exit(f"too little was compared: {dict(counted)}")
 print(f"{len(jobs)} machines, {len(COLLECTIVES)} collectives, {len(SIZES)} sizes;",
       ", ".join(f"{n} x {what}" for what, n in sorted(counted.items())))

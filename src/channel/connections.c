@@ -484,6 +484,11 @@ int kl_connections_steps(const struct kl_connections *cs)
     return (int)cs->config.shape[KL_EDGE_COLL].nslots;
 }
 
+uint64_t kl_connections_step_bytes(const struct kl_connections *cs)
+{
+    return cs->config.shape[KL_EDGE_COLL].slot_bytes;
+}
+
 size_t kl_connections_count(const struct kl_connections *cs)
 {
     return cs->used;

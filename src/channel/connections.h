@@ -94,6 +94,9 @@ void kl_connections_leave(struct kl_connections *cs);
 /** Steps that every edge of collectives holds; the same at all ranks. */
 int kl_connections_steps(const struct kl_connections *cs);
 
+/** What a step of them holds, in a slot: bytes, likewise. */
+uint64_t kl_connections_step_bytes(const struct kl_connections *cs);
+
 /** How many connectors there are. */
 size_t kl_connections_count(const struct kl_connections *cs);
 

@@ -34,13 +34,12 @@ static ncclResult_t ask_plan(ncclComm_t comm, const struct kl_edge *edge, struct
 {
     const struct kl_connect *c = comm->connect;
     const struct kl_topo *t = comm->topo;
-    struct kl_ring_links ring = kl_connect_ring(c, edge->channel, comm->rank);
-    bool in_ring = edge->peer == (edge->sends ? ring.next : ring.prev);
+    int graph = kl_graph_of_edge(c, edge->channel, comm->rank, edge->peer, edge->sends);
+    int channel = graph == KL_GRAPH_NVLS ? edge->channel : c->source[edge->channel] % c->base;
     struct kl_p2p_net message;
 
     if (edge->use == KL_EDGE_COLL)
-        return kl_graph_nic(t, comm->domain->graphs.graph[in_ring ? KL_GRAPH_RING : KL_GRAPH_TREE], c->base,
-                            c->source[edge->channel] % c->base, comm->rank, nic);
+        return kl_graph_nic(t, comm->domain->graphs.graph[graph], c->graph[graph].nchannels, channel, comm->rank, nic);
     int receiver = edge->sends ? edge->peer : comm->rank;
     KL_TRY(kl_topo_p2p_net(t, comm->rank, comm->peers[receiver].device, edge->channel, &message));
     *nic = (struct kl_graph_nic){.net = message.net, .proxy = message.proxy};
