@@ -74,7 +74,7 @@ struct kl_nvls_op {
 /** Begin. The share may be empty. */
 void kl_nvls_op_start(struct kl_nvls_op *op, struct kl_nvls *nvls, const struct kl_nvls_task *task);
 
-/** Go on; DONE when this rank's part is complete and its buffers may be reused. *rc is set on failure, with DONE. */
+/** Go on; DONE when this rank's part is complete and its buffers may be reused, with a tree once kl_links_drained. *rc is set on failure, with DONE. */
 enum kl_progress kl_nvls_op_progress(struct kl_nvls_op *op, ncclResult_t *rc);
 
 /** A rank of the communicator that the operation waits for; -1: none. */
