@@ -5,7 +5,7 @@ import os
 import re
 
 RING, TREE = ([(algorithm, proto) for proto in ("LL", "LL128", "Simple")] for algorithm in ("Ring", "Tree"))
-PAT, NVLS = [("PAT", "Simple")], [("NVLS", "Simple")]
+PAT, NVLS, ONE_SHOT = [("PAT", "Simple")], [("NVLS", "Simple")], [("OneShot", "Simple")]
 MESSAGES = {name: [None] for name in ("alltoall", "alltoallv", "gather", "scatter", "sendrecv", "hypercube")}  # they have neither
 TOLD = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "broadcast": "Broadcast",
         "reduce": "Reduce"}
@@ -44,6 +44,7 @@ class Judge:
         if wrong:
             return f"{len(wrong)} rows with wrong elements"
         ran = set(re.findall(r"(\w+): \d+ Bytes -> Algo (\w+) proto (\w+)", log))
+        ran = {(told, algorithm.replace("_", ""), proto) for told, algorithm, proto in ran}
         if way and ran != {(TOLD[collective], way[0].upper(), way[1].upper())}:
             return f"what ran is {sorted(ran)}"
         self.runs += 1

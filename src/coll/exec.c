@@ -86,7 +86,7 @@ void kl_exec_free(struct kl_exec *e)
 /* ---- the user's side ---- */
 
 static const char *const algo_names[KL_ALGOS] = {
-    "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT",
+    "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT", "ONE_SHOT",
 };
 static const char *const proto_names[KL_PROTOS] = {"LL", "LL128", "SIMPLE"};
 
