@@ -25,7 +25,7 @@ struct kl_links {
     struct kl_arena *arena;                                       /* NULL: it shares none */
     void *own;                                                    /* the algorithm's, given back by its unlink */
     bool ready;                                                   /* all of them are */
-    bool moved_here;                                              /* some are moved by this side: kl_links_progress */
+    bool moved_here;                                              /* some are moved by this side: kl_links_receive */
 };
 
 /** A channel's share of an operation, in terms of one rank. */

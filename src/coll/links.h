@@ -12,8 +12,10 @@ ncclResult_t kl_links_send(struct kl_links *links, struct kl_connections *cs, in
 /** Are all connectors ready? Remembers if so. */
 bool kl_links_ready(struct kl_links *links);
 
-/** Move the data of connectors that this side has to move (links->moved_here). *rc is set on failure, with DONE. */
-enum kl_progress kl_links_progress(struct kl_links *links, ncclResult_t *rc);
+/** Move the data of connectors that this side has to move (links->moved_here): what comes, what leaves. True: something moved.
+ * *rc is set on failure. */
+bool kl_links_receive(struct kl_links *links, ncclResult_t *rc);
+bool kl_links_send_on(struct kl_links *links, ncclResult_t *rc);
 
 /** Free what belongs to the links: not the connectors. */
 void kl_links_fini(struct kl_links *links);

@@ -54,6 +54,7 @@ void kl_mover_start(const struct kl_algorithm *a, void *memory, struct kl_links 
     op->position = links->position;
     op->share = *share;
     op->lines = share->proto != KL_PROTO_SIMPLE;
+    op->begun = false;
     op->most = step_bytes(op) / share->elem_bytes;
     if (op->position.order && kl_func_info[share->func].rooted)
         op->position.root = ring_index(&op->position, share->root);
@@ -343,12 +344,14 @@ enum kl_progress kl_mover_progress(void *memory, ncclResult_t *rc)
 {
     struct kl_mover *op = memory;
     bool here = op->links->moved_here, moved = false, all = true;
-    bool carried = here && kl_links_progress(op->links, rc) == KL_MOVED;
 
+    /* Each look at a network is a system call: first of all send, and look for more only where more is to come. */
+    if (here && op->begun) moved = kl_links_receive(op->links, rc);
+    op->begun = true;
     for (int i = 0; i < op->schedule->lanes && !*rc; i++) all &= progress_lane(op, i, &moved, rc);
-    if (here && moved && !*rc) kl_links_progress(op->links, rc);
+    if (here && !*rc) moved |= kl_links_send_on(op->links, rc);
     if (*rc || (all && drained(op))) return KL_DONE;
-    return moved || carried ? KL_MOVED : KL_STALLED;
+    return moved ? KL_MOVED : KL_STALLED;
 }
 
 /* ---- diagnosis ---- */

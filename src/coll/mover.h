@@ -44,6 +44,7 @@ struct kl_mover {
     struct kl_share share;
     size_t most; /* elements of the largest chunk */
     bool lines;  /* LL or LL128 */
+    bool begun;  /* it has been progressed */
     struct kl_lane lane[KL_LANES_MAX];
 };
 
