@@ -60,6 +60,9 @@ struct kl_algorithm {
     /** Go on; DONE when this rank's part is complete and its buffers may be reused. *rc is set on failure, with DONE. */
     enum kl_progress (*progress)(void *op, ncclResult_t *rc);
 
+    /** For a thread that is about to sleep (device/host/idle.h): true if descriptors tell when a stalled op may go on. NULL: none do. */
+    bool (*sleep_on)(void *op);
+
     /** A rank that a stalled op waits for; with `gone`, only one that has freed its communicator. -1: none. */
     int (*blocked_on)(void *op, bool gone);
 };

@@ -284,6 +284,17 @@ void kl_exec_reset(struct kl_exec *e)
     e->ops_used = e->ops_left = 0;
 }
 
+bool kl_exec_sleep_on(struct kl_exec *e)
+{
+    bool all = true;
+
+    if (e->messages) return kl_exchange_sleep_on(&e->exchange);
+    if (!e->running || !e->running->sleep_on) return false;
+    for (int c = 0; c < e->ops_used; c++)
+        if (!e->op_done[c]) all &= e->running->sleep_on(op_of(e, c));
+    return all;
+}
+
 int kl_exec_blocked_on(struct kl_exec *e, bool gone)
 {
     int peer = -1;

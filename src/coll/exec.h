@@ -53,6 +53,9 @@ enum kl_progress kl_exec_connect_all(struct kl_exec *exec, ncclResult_t *rc);
 /** Forget what is under way, after a failure. */
 void kl_exec_reset(struct kl_exec *exec);
 
+/** For a thread that is about to sleep (device/host/idle.h): true if descriptors tell when what stalls may go on. */
+bool kl_exec_sleep_on(struct kl_exec *exec);
+
 /** A rank that is waited for; with `gone`, only one that has freed its communicator. -1: none. */
 int kl_exec_blocked_on(struct kl_exec *exec, bool gone);
 

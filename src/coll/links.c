@@ -61,6 +61,11 @@ bool kl_links_send_on(struct kl_links *links, ncclResult_t *rc)
     return moved;
 }
 
+bool kl_links_sleep_on(struct kl_connector *c)
+{
+    return c->transport->sleep_on && c->transport->sleep_on(c);
+}
+
 void kl_links_fini(struct kl_links *links)
 {
     free(links->order);

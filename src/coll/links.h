@@ -17,6 +17,9 @@ bool kl_links_ready(struct kl_links *links);
 bool kl_links_receive(struct kl_links *links, ncclResult_t *rc);
 bool kl_links_send_on(struct kl_links *links, ncclResult_t *rc);
 
+/** For a thread that is about to sleep: does this connector's data come, or leave, with a descriptor that wakes it? */
+bool kl_links_sleep_on(struct kl_connector *connector);
+
 /** Free what belongs to the links: not the connectors. */
 void kl_links_fini(struct kl_links *links);
 

@@ -354,6 +354,40 @@ enum kl_progress kl_mover_progress(void *memory, ncclResult_t *rc)
     return moved ? KL_MOVED : KL_STALLED;
 }
 
+/* ---- sleeping ---- */
+
+static bool sleep_on_lane(const struct kl_mover *op, const struct kl_lane *lane)
+{
+    const struct kl_move *m = &lane->move;
+    bool all = true;
+
+    if (!lane->prepared) return true;
+    for (uint32_t set = m->hop.recv; set; set &= set - 1) {
+        struct kl_connector *c = op->links->recv[first_edge(set)];
+        if (!is_there(m, c)) all &= kl_links_sleep_on(c);
+    }
+    for (uint32_t set = m->hop.send; set; set &= set - 1) {
+        struct kl_connector *c = op->links->send[first_edge(set)];
+        if (!kl_fifo_can_send(&c->tx)) all &= kl_links_sleep_on(c);
+    }
+    return all;
+}
+
+/* What has not left yet has to leave, whatever the lanes wait for. */
+bool kl_mover_sleep_on(void *memory)
+{
+    struct kl_mover *op = memory;
+    bool all = op->links->moved_here;
+
+    if (!all) return false;
+    for (int i = 0; i < op->schedule->lanes; i++) all &= sleep_on_lane(op, &op->lane[i]);
+    for (int i = 0; i < op->links->nsend; i++) {
+        struct kl_connector *c = op->links->send[i];
+        if (c && !kl_fifo_drained(&c->tx)) all &= kl_links_sleep_on(c);
+    }
+    return all;
+}
+
 /* ---- diagnosis ---- */
 
 static int waits_for_data(const struct kl_mover *op, const struct kl_move *m, bool gone)

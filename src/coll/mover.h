@@ -50,6 +50,7 @@ struct kl_mover {
 
 void kl_mover_start(const struct kl_algorithm *a, void *op, struct kl_links *links, const struct kl_share *share);
 enum kl_progress kl_mover_progress(void *op, ncclResult_t *rc);
+bool kl_mover_sleep_on(void *op);
 int kl_mover_blocked_on(void *op, bool gone);
 
 #endif

@@ -5,6 +5,7 @@
 #include "comm/launch.h"
 
 #include "base/clock.h"
+#include "device/host/idle.h"
 
 #include <stdio.h>
 
@@ -67,12 +68,12 @@ static ncclResult_t say_gone(ncclComm_t comm, const char *what, int peer)
                    kl_comm_describe(comm, peer, who, sizeof who));
 }
 
-/* Called when nothing moved. The clock is looked at, and the neighbours are, once in some hundred polls. */
+/* Called when nothing moved. The clock is looked at, and the neighbours are, once in some hundred polls and before a sleep. */
 static ncclResult_t check_patience(ncclComm_t comm)
 {
     char what[64];
 
-    if (++comm->stalls % POLLS_PER_LOOK) return ncclSuccess;
+    if (++comm->stalls % POLLS_PER_LOOK && !kl_idle_arming()) return ncclSuccess;
     int gone = kl_exec_blocked_on(comm->exec, true);
     name_task(comm, what, sizeof what);
     if (gone >= 0) return say_gone(comm, what, gone);
@@ -120,6 +121,7 @@ enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *wo
         kl_comm_fail(comm, comm->rank, rc, kl_error_text(), true);
         return fail_launch(comm, stream, work);
     }
+    if (got == KL_STALLED && kl_idle_arming() && kl_exec_sleep_on(comm->exec)) kl_idle_told();
     if (got == KL_MOVED) comm->stalls = 0, comm->stalled_since = 0;
     if (got == KL_DONE) finish_launch(comm, launch, end_of(work));
     return got;

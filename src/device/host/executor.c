@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "device/host/stream.h"
 #include "device/host/backoff.h"
+#include "device/host/idle.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -69,8 +70,30 @@ static struct look look_around(bool busy)
         }
         if (!is_ours(s, busy)) continue;
         l.taken = true;
-        if (kl_stream_run(s) != KL_STALLED) l.moved = true;
+        if (kl_stream_run(s) != KL_STALLED)
+            l.moved = true;
+        else
+            kl_idle_stalled();
     }
+    return l;
+}
+
+static bool look_again(void *look)
+{
+    struct look *l = look;
+
+    *l = look_around(true);
+    return l->moved;
+}
+
+/* Until what it runs may go on, or somebody pushes work. */
+static struct look rest(struct kl_backoff *wait)
+{
+    struct look l;
+
+    kl_swap_seq_cst(&kl_executor_state, KL_EXECUTOR_RESTING); /* before the looks, as with ASLEEP */
+    kl_idle_rest(wait, look_again, &l);
+    kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_AWAKE);
     return l;
 }
 
@@ -83,11 +106,11 @@ static void *run_executor(void *unused)
     (void)unused;
     pthread_setname_np(pthread_self(), "kolo-executor");
     for (;;) {
-        struct look l = look_around(busy);
+        struct look l = busy && wait.sleep_us ? rest(&wait) : look_around(busy);
         busy = l.taken;
         if (l.moved) kl_backoff_reset(&wait);
         if (busy) {
-            if (!l.moved) kl_backoff_pause(&wait, 0);
+            if (!l.moved && !wait.sleep_us) kl_backoff_pause(&wait, 0);
             continue;
         }
         if (l.pushed != pushed) {
@@ -131,6 +154,7 @@ void kl_executor_wake(void)
     uint32_t before = kl_swap_acq_rel(&kl_executor_state, KL_EXECUTOR_AWAKE);
 
     if (before == KL_EXECUTOR_ASLEEP) futex(FUTEX_WAKE_PRIVATE, 1);
+    if (before == KL_EXECUTOR_RESTING) kl_idle_wake();
     if (before != KL_EXECUTOR_ABSENT) return;
     int err = start_thread();
     if (!err) return;

@@ -15,7 +15,8 @@
 
 #include <stdint.h>
 
-enum kl_executor_state { KL_EXECUTOR_ABSENT, KL_EXECUTOR_AWAKE, KL_EXECUTOR_ASLEEP };
+/** RESTING: it has work, which waits for something (idle.h). */
+enum kl_executor_state { KL_EXECUTOR_ABSENT, KL_EXECUTOR_AWAKE, KL_EXECUTOR_ASLEEP, KL_EXECUTOR_RESTING };
 
 extern _Atomic uint32_t kl_executor_state; /* futex word */
 
