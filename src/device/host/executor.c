@@ -23,22 +23,24 @@ static void futex(int op, uint32_t value)
     syscall(SYS_futex, &kl_executor_state, op, value, NULL, NULL, 0);
 }
 
-/* Looks at the slots by the operation that pushes publish them with: what is ordered against that, finds the work. */
-static bool anything_pending(void)
+/* Anything that nobody waits for? Looks at the slots by the operation that pushes publish them with, and at waiters by that which
+ * they leave with: what is ordered against that, finds the work. */
+static bool anything_left(void)
 {
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
         uint64_t head = kl_load_relaxed(&s->head);
-        if (kl_load_seq_cst(&s->slots[head % KL_STREAM_SLOTS].seq) == head + 1) return true;
+        if (kl_load_seq_cst(&s->slots[head % KL_STREAM_SLOTS].seq) == head + 1 && !kl_load_seq_cst(&s->waiter))
+            return true;
     }
     return false;
 }
 
-/* Sleep until a push. All four operations are sequentially consistent: either the push sees ASLEEP and wakes us, or we see
- * its slot and stay awake. */
+/* Sleep until a push, or until somebody leaves work. All these operations are sequentially consistent: either the push sees ASLEEP
+ * and wakes us, or we see its slot and stay awake. */
 static void sleep_until_work(void)
 {
     kl_swap_seq_cst(&kl_executor_state, KL_EXECUTOR_ASLEEP);
-    while (kl_load_relaxed(&kl_executor_state) == KL_EXECUTOR_ASLEEP && !anything_pending())
+    while (kl_load_relaxed(&kl_executor_state) == KL_EXECUTOR_ASLEEP && !anything_left())
         futex(FUTEX_WAIT_PRIVATE, KL_EXECUTOR_ASLEEP);
     kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_AWAKE);
 }
@@ -117,7 +119,7 @@ static void *run_executor(void *unused)
             pushed = l.pushed;
             last_push = kl_now_ns();
         }
-        if (kl_now_ns() - last_push > SLEEP_AFTER_NS && !anything_pending())
+        if (kl_now_ns() - last_push > SLEEP_AFTER_NS && !anything_left())
             sleep_until_work();
         else
             nanosleep(&(struct timespec){.tv_nsec = TICK_NS}, NULL);

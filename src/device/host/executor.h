@@ -4,7 +4,8 @@
  *
  * Started by the first push to any stream. While there is work it looks every 100 microseconds and takes over streams
  * whose first piece of work it has seen before and that nobody waits for; once it runs something it runs everything
- * pending, until nothing is. With no work for 10 milliseconds it sleeps on a futex, at no cost, until a push wakes it.
+ * pending, until nothing is. When nothing was pushed for 10 milliseconds, and somebody waits for all there is, it sleeps on a
+ * futex, at no cost, until it is woken by a push or by who leaves work that he has not waited for.
  *
  * Threads: kl_executor_notify from any. A forked child starts its own.
  */

@@ -2,6 +2,7 @@
 /* Sleeps last an hour here: whoever is not woken up, the test never ends. */
 #include "device/host/idle.h"
 
+#include "device/host/executor.h"
 #include "device/host/stream.h"
 #include "tests/kolo_test.h"
 
@@ -166,6 +167,30 @@ static void a_child_sleeps_on_its_own(void **state)
     a_descriptor_wakes(state);
 }
 
+/* The executor has gone to sleep, because somebody waits for the stream; he leaves, and it goes on. */
+static void what_a_waiter_leaves_is_done_all_the_same(void **state)
+{
+    struct piece first, second;
+    struct kl_stream *s = begin(&first, true), *t = begin(&second, true), *u;
+    const struct kl_work works[] = {{.progress = await, .owner = &first}, {.progress = await, .owner = &second}};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) put_byte(i ? &second : &first);
+    wait_for(s);
+    wait_for(t);
+    assert_int_equal(kl_stream_create(KOLO_STREAM_DEFAULT, &u), ncclSuccess);
+    for (int i = 0; i < 2; i++) kl_stream_push(u, &works[i]);
+    kl_store_release(&u->waiter, 1); /* as long as the executor needs to fall asleep */
+    while (kl_load_acquire(&kl_executor_state) != KL_EXECUTOR_ASLEEP) sched_yield();
+    put_byte(&first);
+    kl_stream_wait(u, kl_stream_tail(u) - 1);
+    put_byte(&second);
+    while (kl_stream_pending(u)) sched_yield();
+    assert_int_equal(kl_stream_destroy(u), ncclSuccess);
+    end(&first, s);
+    end(&second, t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +198,7 @@ int main(void)
         cmocka_unit_test(a_second_waiter_wakes_the_leader),
         cmocka_unit_test(somebody_else_may_finish_the_work),
         cmocka_unit_test(pushing_wakes_the_executor),
+        cmocka_unit_test(what_a_waiter_leaves_is_done_all_the_same),
         cmocka_unit_test(a_child_sleeps_on_its_own),
     };
 

@@ -286,6 +286,15 @@ static void wait_for_long(struct kl_stream *stream, uint64_t ticket)
     kl_store_relaxed(&stream->parked, 0);
 }
 
+/* What is behind that which was waited for, is left to the executor, which may sleep. */
+static void leave(struct kl_stream *stream)
+{
+    kl_store_relaxed(&stream->waiter, 0);
+    if (!kl_stream_pending(stream) || kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE) return;
+    kl_swap_seq_cst(&stream->waiter, 0); /* before kl_executor_notify looks */
+    kl_executor_notify();
+}
+
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
@@ -300,7 +309,7 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
         else
             kl_backoff_pause(&wait, kl_load_relaxed(&stream->spin));
     }
-    kl_store_relaxed(&stream->waiter, 0);
+    leave(stream);
 }
 
 ncclResult_t kl_stream_synchronize(struct kl_stream *stream, uint64_t ticket)
