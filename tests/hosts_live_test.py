@@ -12,7 +12,7 @@ import tempfile
 
 import matrix
 import tool
-from matrix import ALL, PAT, RING, TREE
+from matrix import ALL, ONE_SHOT, PAT, RING, TREE
 
 MACHINES = [None, "dgx1v-hcm-4nic", "a100-nvsw-8nic-200g", "h100-rail-8nic-400g", "pcie-8gpu-4nic-100g"]
 PLACES = [(4, "--np 4 --hosts 2"), (6, "--np 6 --hosts 3"), (8, "--np 4 -t 2 --hosts 2"), (3, "--np 3 --hosts 3"),
@@ -21,7 +21,7 @@ LAYOUTS = [(ranks, words, name) for i, (ranks, words) in enumerate(PLACES)
            for name in (MACHINES[i % len(MACHINES):] + MACHINES[:i % len(MACHINES)])]
 LAYOUTS = [LAYOUTS[(i * 8) % len(LAYOUTS)] for i in range(len(LAYOUTS))]  # places and machines change with every one
 WAYS = {
-    "all_reduce": RING + TREE,
+    "all_reduce": RING + TREE + ONE_SHOT,
     "all_gather": RING + PAT,
     "reduce_scatter": RING + PAT,
     "broadcast": RING,

@@ -50,12 +50,12 @@ static void start(const struct kl_algorithm *a, void *memory, struct kl_links *l
 static enum kl_progress progress(void *memory, ncclResult_t *rc)
 {
     struct op *op = memory;
-    bool here = op->links->moved_here, carried = here && kl_links_progress(op->links, rc) == KL_MOVED;
+    bool here = op->links->moved_here, moved = here && kl_links_receive(op->links, rc);
     enum kl_progress got = *rc ? KL_DONE : kl_nvls_op_progress(&op->nvls, rc);
 
-    if (here && got != KL_STALLED && !*rc) kl_links_progress(op->links, rc);
+    if (here && !*rc) moved |= kl_links_send_on(op->links, rc);
     if (*rc || (got == KL_DONE && kl_links_drained(op->links))) return KL_DONE;
-    return carried || got == KL_MOVED ? KL_MOVED : KL_STALLED;
+    return moved || got == KL_MOVED ? KL_MOVED : KL_STALLED;
 }
 
 static int blocked_on(void *memory, bool gone)

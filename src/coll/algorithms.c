@@ -8,6 +8,7 @@ const struct kl_algorithm *const kl_algorithms[] = {
     &kl_algorithm_nvls_tree,
     &kl_algorithm_pat_gather,
     &kl_algorithm_pat_scatter,
+    &kl_algorithm_oneshot,
     NULL,
 };
 _Static_assert(sizeof kl_algorithms / sizeof(void *) <= KL_ALGORITHM_ROWS + 1, "rows are kept in small tables");

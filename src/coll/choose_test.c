@@ -47,7 +47,8 @@ static struct kl_tuning_input ranks(int nranks, int nnodes)
     return in;
 }
 
-static struct kl_tuning tuning_of(int nranks, int nnodes, const char *algo, const char *proto)
+static struct kl_tuning tuning_with(const struct kl_tuning_constants *constants, int nranks, int nnodes,
+                                    const char *algo, const char *proto)
 {
     struct kl_tuning_input in = ranks(nranks, nnodes);
     struct kl_tuning_params params = KL_TUNING_PARAMS;
@@ -55,8 +56,13 @@ static struct kl_tuning tuning_of(int nranks, int nnodes, const char *algo, cons
 
     params.algo = algo;
     params.proto = proto;
-    assert_int_equal(kl_tuning_compute(&kl_tuning_reference, &in, &params, &t), ncclSuccess);
+    assert_int_equal(kl_tuning_compute(constants, &in, &params, &t), ncclSuccess);
     return t;
+}
+
+static struct kl_tuning tuning_of(int nranks, int nnodes, const char *algo, const char *proto)
+{
+    return tuning_with(&kl_tuning_reference, nranks, nnodes, algo, proto);
 }
 
 /* ---- random calls ---- */
@@ -170,9 +176,10 @@ static void every_row_can_be_had_by_force(void **state)
             for (int p = 0; p < KL_PROTOS; p++) {
                 if (!(a->funcs >> f & 1 && a->protos >> p & 1)) continue;
                 int nnodes = a->memory == KL_REACH_ALL ? 1 : 8;
-                struct kl_tuning t = tuning_of(8, nnodes, kl_algo_name[a->algo], kl_proto_name[p]);
+                struct kl_tuning t = tuning_with(&kl_tuning_host, 8, nnodes, kl_algo_name[a->algo], kl_proto_name[p]);
                 struct kl_chooser chooser = {.tuning = &t, .memory = a->memory};
-                if (t.bandwidth[f][a->algo][p] == 0) t = tuning_of(8, 1, kl_algo_name[a->algo], kl_proto_name[p]);
+                if (t.bandwidth[f][a->algo][p] == 0)
+                    t = tuning_with(&kl_tuning_host, 8, 1, kl_algo_name[a->algo], kl_proto_name[p]);
                 task.func = f;
                 struct kl_choice c = choose(&chooser, task);
                 assert_true(c.algorithm == row && c.proto == p);

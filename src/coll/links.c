@@ -45,14 +45,25 @@ static bool progress(struct kl_connector *c, ncclResult_t *rc)
     return is_moved_here(c) && !*rc && c->transport->progress(c, rc) == KL_MOVED;
 }
 
-enum kl_progress kl_links_progress(struct kl_links *links, ncclResult_t *rc)
+bool kl_links_receive(struct kl_links *links, ncclResult_t *rc)
+{
+    bool moved = false;
+
+    for (int i = 0; i < links->nrecv; i++) moved |= progress(links->recv[i], rc);
+    return moved;
+}
+
+bool kl_links_send_on(struct kl_links *links, ncclResult_t *rc)
 {
     bool moved = false;
 
     for (int i = 0; i < links->nsend; i++) moved |= progress(links->send[i], rc);
-    for (int i = 0; i < links->nrecv; i++) moved |= progress(links->recv[i], rc);
-    if (*rc) return KL_DONE;
-    return moved ? KL_MOVED : KL_STALLED;
+    return moved;
+}
+
+bool kl_links_sleep_on(struct kl_connector *c)
+{
+    return c->transport->sleep_on && c->transport->sleep_on(c);
 }
 
 bool kl_links_drained(const struct kl_links *links)

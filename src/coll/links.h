@@ -14,8 +14,13 @@ ncclResult_t kl_links_send(struct kl_links *links, struct kl_connections *cs, in
 /** Are all connectors ready? Remembers if so. */
 bool kl_links_ready(struct kl_links *links);
 
-/** Move the data of connectors that this side has to move (links->moved_here). *rc is set on failure, with DONE. */
-enum kl_progress kl_links_progress(struct kl_links *links, ncclResult_t *rc);
+/** Move the data of connectors that this side has to move (links->moved_here): what comes, what leaves. True: something moved.
+ * *rc is set on failure. */
+bool kl_links_receive(struct kl_links *links, ncclResult_t *rc);
+bool kl_links_send_on(struct kl_links *links, ncclResult_t *rc);
+
+/** For a thread that is about to sleep: does this connector's data come, or leave, with a descriptor that wakes it? */
+bool kl_links_sleep_on(struct kl_connector *connector);
 
 /** Send the next step, for which there is room. `lasts`: the value stays where it is until kl_links_drained. */
 static inline void kl_links_pass_on(struct kl_fifo_tx *tx, const void *value, size_t bytes, bool lasts)

@@ -3,6 +3,7 @@
  * init.c - the life of a communicator: a table of phases, run forwards at creation and undone backwards at the end.
  */
 #include "comm/comm.h"
+#include "comm/dump.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -67,6 +68,14 @@ static enum kl_reach reach_of_memory(ncclComm_t comm)
     return reach;
 }
 
+static ncclResult_t arm_dump(ncclComm_t comm)
+{
+    if (comm->config.dump_signal < 0) return ncclSuccess;
+    KL_TRY(kl_dump_arm((int)comm->config.dump_signal));
+    comm->dump_armed = true;
+    return ncclSuccess;
+}
+
 static ncclResult_t prepare_operations(ncclComm_t comm)
 {
     struct kl_exec_config config = {
@@ -81,6 +90,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     };
     struct kl_stream *stream;
 
+    KL_TRY(arm_dump(comm));
     KL_TRY(fill_redops(comm));
     KL_TRY(kl_exec_create(&config, &comm->exec));
     comm->timeout_ns = (uint64_t)comm->config.timeout_s * 1000000000u;
@@ -94,6 +104,8 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
 
 static void drop_operations(ncclComm_t comm)
 {
+    if (comm->dump_armed) kl_dump_disarm();
+    comm->dump_armed = false;
     kl_exec_free(comm->exec);
     free(comm->tasks);
     free(comm->queued);

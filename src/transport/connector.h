@@ -135,6 +135,10 @@ struct kl_transport {
      */
     enum kl_progress (*progress)(struct kl_connector *connector, ncclResult_t *rc);
 
+    /** Name the descriptor that a thread which is about to sleep has to wake for (device/host/idle.h). False: there is none now. NULL:
+     * there never is. */
+    bool (*sleep_on)(struct kl_connector *connector);
+
     /** After a failed operation, in any state: touch no memory of users any more. NULL: it is in the fifo what was lent (kl_fifo_revoke). */
     void (*revoke)(struct kl_connector *connector);
 

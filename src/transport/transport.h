@@ -48,6 +48,9 @@ void kl_connector_revoke(struct kl_connector *connector);
 /** Before it is freed by the process that made it: tell the peer that nothing more will come from here. */
 void kl_connector_leave(struct kl_connector *connector);
 
+/** "to rank 3 by NET: 17 steps published, 15 of them gone", by whoever uses it. Returns `text`. */
+const char *kl_connector_state(const struct kl_connector *connector, char *text, size_t size);
+
 /** Let go of the memory. */
 void kl_connector_free(struct kl_connector *connector);
 

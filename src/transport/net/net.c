@@ -5,6 +5,7 @@
  * The receiver's card tells where it listens; both then see to their ends of the connection, so there is no reply to wait for.
  */
 #include "base/error.h"
+#include "device/host/idle.h"
 #include "transport/net/handover.h"
 #include "transport/net/link.h"
 #include "transport/transport.h"
@@ -70,6 +71,18 @@ static enum kl_progress net_progress(struct kl_connector *c, ncclResult_t *rc)
     return c->sends ? kl_net_outgoing_progress(c->link, rc) : kl_net_incoming_progress(c->link, &c->rx, rc);
 }
 
+static bool net_sleep_on(struct kl_connector *c)
+{
+    const struct kl_net_link *l = c->link;
+    int fd = -1, quiet;
+
+    if (!l || l->cancelled || l->loss) return false; /* handed over: who takes it says so in memory */
+    quiet = kl_error_quiet(1); /* whoever uses the connection next says so */
+    ncclResult_t rc = l->net->sleep_on(l->connection, &fd);
+    kl_error_quiet(quiet);
+    return !rc && fd >= 0 && kl_idle_on(fd);
+}
+
 static void net_revoke(struct kl_connector *c)
 {
     kl_net_link_cancel(c->link); /* what was handed over lies in no memory of users */
@@ -94,6 +107,7 @@ const struct kl_transport kl_transport_net = {
     .connect = net_connect,
     .settle = net_settle,
     .progress = net_progress,
+    .sleep_on = net_sleep_on,
     .revoke = net_revoke,
     .loss = net_loss,
     .free = net_free,
