@@ -36,11 +36,14 @@ def await_line(pattern):
 pids = []
 job = subprocess.Popen([tool.KOLO, *"perf all_reduce --hosts 2 --np 2 -b 1M -e 1M -n 1000000 -w 1".split()],
                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                       env={**{k: v for k, v in os.environ.items() if not k.startswith("NCCL_")}, "NCCL_DEBUG": "INFO", "NCCL_PROXY_DUMP_SIGNAL": str(int(signal.SIGUSR1))})
+                       env={**{k: v for k, v in os.environ.items() if not k.startswith("NCCL_")}, "NCCL_DEBUG": "INFO",
+                            "NCCL_ALGO": "Ring", "NCCL_MAX_NCHANNELS": "1", "NCCL_PROXY_DUMP_SIGNAL": str(int(signal.SIGUSR1))})
 threading.Thread(target=read, args=(job.stdout,), daemon=True).start()
 try:
     pids = [int(await_line(rf"#  Rank +{rank} .* Pid +(\d+)")[1]) for rank in (0, 1)]
-    await_line(r"0\[0\] -> 1\[0\] \[receive\] via NET/")  # rank 1 is made, and runs
+    for a, b in ((0, 1), (1, 0)):
+        for end in ("send", "receive"):
+            await_line(rf" {a}\[0\] -> {b}\[0\] \[{end}\] via NET/")  # all is connected: operations run
     os.kill(pids[0], signal.SIGSTOP)
     while not any(": RING, waits for rank 0" in line for line in lines):  # a moment ago it still had something to do
         os.kill(pids[1], signal.SIGUSR1)
