@@ -71,6 +71,16 @@ class Collective(tool.Case):
                 self.assertRegex(r["reason"]["code"], "^[a-z0-9_]+$")
                 self.assertNotIn("%", r["reason"]["text"])
 
+    def test_one_shot_is_an_algorithm_of_hosts(self):
+        host = ["--topo", A100, "--constants", "host"]
+        o = self.json("allreduce", "64", *host)
+        self.assertEqual((len(o["candidates"] + o["refused"]), o["choice"]["algorithm"], o["choice"]["channels"]), (24, "OneShot", 1))
+        self.assertEqual({c["algorithm"] for c in self.json("allreduce", "64", *host, NCCL_ALGO="oneshot")["candidates"]}, {"OneShot"})
+        self.assertEqual(self.reason(["allgather", "64", *host], {}, "OneShot", "Simple"), ["function"])
+        self.assertEqual(self.reason(["allreduce", "64", *host], {}, "OneShot", "LL128"), ["protocol"])
+        self.assertEqual(self.reason(["allreduce", "64", *host, "--hosts", "17"], {}, "OneShot", "Simple"), ["no_grid"])
+        self.refused(1, 'no name "oneshot"; known are .*PAT$', "allreduce", "64", "--topo", A100, NCCL_ALGO="oneshot")
+
     def test_ranges_hold_to_the_byte(self):
         ranges = self.json("allreduce", "1-1G", "--topo", A100, "--hosts", "2")["ranges"]
         self.assertEqual((ranges[0]["first_bytes"], ranges[-1]["last_bytes"]), (1, 1 << 30))

@@ -12,7 +12,7 @@ import tempfile
 
 import matrix
 import tool
-from matrix import ALL, PAT, RING, TREE
+from matrix import ALL, ONE_SHOT, PAT, RING, TREE
 
 MACHINES = [None, "dgx1v-hcm-4nic", "a100-nvsw-8nic-200g", "h100-rail-8nic-400g", "pcie-8gpu-4nic-100g"]
 PLACES = [(4, "--np 4 --hosts 2"), (6, "--np 6 --hosts 3"), (8, "--np 4 -t 2 --hosts 2"), (3, "--np 3 --hosts 3"),
@@ -21,7 +21,7 @@ LAYOUTS = [(ranks, words, name) for i, (ranks, words) in enumerate(PLACES)
            for name in (MACHINES[i % len(MACHINES):] + MACHINES[:i % len(MACHINES)])]
 LAYOUTS = [LAYOUTS[(i * 8) % len(LAYOUTS)] for i in range(len(LAYOUTS))]  # places and machines change with every one
 WAYS = {
-    "all_reduce": RING + TREE,
+    "all_reduce": RING + TREE + ONE_SHOT,
     "all_gather": RING + PAT,
     "reduce_scatter": RING + PAT,
     "broadcast": RING,
@@ -44,12 +44,6 @@ def settings(way, number):
     return {**({"NCCL_BUFFSIZE": buffer} if buffer else {}), **matrix.settings(way)}
 
 
-def fault_of_network(log):
-    if " via NET/Socket/" not in log:
-        return "no connection goes through the network"
-    return next(("it warns: " + line for line in log.splitlines() if " WARN " in line), None)
-
-
 def check(judge, collective, way, layout, number):
     _, place, machine = layout
     size = "-b 8 -e 3M -f 61" if ALL else "-b 40 -e 300K -f 87"
@@ -63,7 +57,7 @@ def check(judge, collective, way, layout, number):
                        **env)
         log = matrix.log_of(logs)
     label = " ".join([f"{k}={v}" for k, v in env.items()] + ["kolo perf", *words])
-    judge.note(label, judge.fault(out, log, collective, way) or fault_of_network(log))
+    judge.note(label, judge.fault(out, log, collective, way) or matrix.fault_of_network(log))
 
 
 def check_namespaces(judge):

@@ -111,7 +111,6 @@ const struct kl_param_name kl_other_names[] = {
     {"NCCL_PROGRESS_APPENDOP_FREQ", NULL},
     {"NCCL_PROXY_APPEND_BATCH_SIZE", NULL},
     {"NCCL_PROXY_CPUSET", NULL},
-    {"NCCL_PROXY_DUMP_SIGNAL", NULL},
     {"NCCL_PXN_C2C", NULL},
     {"NCCL_RAS_ADDR", NULL},
     {"NCCL_RAS_ENABLE", NULL},

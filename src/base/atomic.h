@@ -22,6 +22,7 @@
 #define kl_store_release(p, v)     atomic_store_explicit((p), (v), memory_order_release)
 #define kl_fetch_add_relaxed(p, v) atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
 #define kl_fetch_add_acq_rel(p, v) atomic_fetch_add_explicit((p), (v), memory_order_acq_rel)
+#define kl_fetch_add_seq_cst(p, v) atomic_fetch_add_explicit((p), (v), memory_order_seq_cst)
 #define kl_fetch_sub_acq_rel(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_acq_rel)
 #define kl_swap_acquire(p, v)      atomic_exchange_explicit((p), (v), memory_order_acquire)
 #define kl_swap_acq_rel(p, v)      atomic_exchange_explicit((p), (v), memory_order_acq_rel)

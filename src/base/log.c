@@ -241,26 +241,45 @@ static void raise_level(void)
     if (word >> KL_LOG_LEVEL_SHIFT < KL_LOG_INFO) kl_cas_acq_rel(&kl_log_word, &word, raised);
 }
 
-void kl_log(enum kl_log_level level, unsigned subsys, const char *file, int line, const char *fmt, ...)
+/* Wherever NCCL_DEBUG_FILE says. */
+static const struct output *print(enum kl_log_level level, unsigned subsys, const char *file, int line, const char *fmt,
+                                  va_list args)
 {
     char bytes[LINE_BYTES];
     struct kl_text t = kl_text_over(bytes, sizeof bytes);
-    int saved = errno;
-    va_list args;
 
-    if (!kl_log_on(level, subsys)) return;
     read_once(); /* makes what kl_log_on's relaxed load announced visible */
     const struct output *out = kl_load_acquire(&current);
 
     begin_line(&t, out, level, subsys, file, line);
     size_t prefix = t.length;
-    va_start(args, fmt);
     kl_text_vadd(&t, fmt, args);
-    va_end(args);
     blunt(bytes + prefix);
     bytes[t.length++] = '\n'; /* takes the place of the final zero */
     write_line(out->fd, bytes, t.length);
+    return out;
+}
 
+void kl_log(enum kl_log_level level, unsigned subsys, const char *file, int line, const char *fmt, ...)
+{
+    int saved = errno;
+    va_list args;
+
+    if (!kl_log_on(level, subsys)) return;
+    va_start(args, fmt);
+    const struct output *out = print(level, subsys, file, line, fmt, args);
+    va_end(args);
     if (level == KL_LOG_WARN && out->config.warn_enables_info) raise_level();
+    errno = saved;
+}
+
+void kl_log_asked(const char *fmt, ...)
+{
+    int saved = errno;
+    va_list args;
+
+    va_start(args, fmt);
+    print(KL_LOG_INFO, KL_LOG_ALL, __FILE__, __LINE__, fmt, args);
+    va_end(args);
     errno = saved;
 }

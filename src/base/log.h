@@ -73,6 +73,9 @@ static inline bool kl_log_on(enum kl_log_level level, unsigned subsys)
 void kl_log(enum kl_log_level level, unsigned subsys, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
+/** Print one line, like one of INFO, that somebody has asked for by other means than NCCL_DEBUG. */
+void kl_log_asked(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /** The device ordinal shown in the calling thread's lines; -1, the initial value, shows none. */
 void kl_log_set_device(int device);
 

@@ -25,7 +25,7 @@ struct kl_links {
     struct kl_arena *arena;                                       /* NULL: it shares none */
     void *own;                                                    /* the algorithm's, given back by its unlink */
     bool ready;                                                   /* all of them are */
-    bool moved_here;                                              /* some are moved by this side: kl_links_progress */
+    bool moved_here;                                              /* some are moved by this side: kl_links_receive */
 };
 
 /** A channel's share of an operation, in terms of one rank. */
@@ -41,10 +41,17 @@ struct kl_share {
     void *scratch; /* KL_SCRATCH_BYTES, for one hop at a time */
 };
 
+/** How far memory reaches that several ranks can map. */
+enum kl_reach {
+    KL_REACH_NONE,
+    KL_REACH_NODE, /* the ranks of each node */
+    KL_REACH_ALL   /* all ranks of the communicator */
+};
+
 struct kl_algorithm {
     enum kl_algo algo;
     uint32_t funcs, protos; /* bits that it serves */
-    bool one_memory;        /* it needs memory that all ranks of the communicator can map */
+    enum kl_reach memory;   /* it needs some that so many ranks can map */
     size_t op_bytes;
     const struct kl_schedule *schedule[KL_FUNCS]; /* for the mover; NULL: it has an op of its own */
 
@@ -59,6 +66,9 @@ struct kl_algorithm {
 
     /** Go on; DONE when this rank's part is complete and its buffers may be reused. *rc is set on failure, with DONE. */
     enum kl_progress (*progress)(void *op, ncclResult_t *rc);
+
+    /** For a thread that is about to sleep (device/host/idle.h): true if descriptors tell when a stalled op may go on. NULL: none do. */
+    bool (*sleep_on)(void *op);
 
     /** A rank that a stalled op waits for; with `gone`, only one that has freed its communicator. -1: none. */
     int (*blocked_on)(void *op, bool gone);

@@ -43,6 +43,7 @@ const struct kl_algorithm kl_algorithm_pat_gather = {
     .link = link_gather,
     .start = kl_mover_start,
     .progress = kl_mover_progress,
+    .sleep_on = kl_mover_sleep_on,
     .blocked_on = kl_mover_blocked_on,
 };
 
@@ -55,5 +56,6 @@ const struct kl_algorithm kl_algorithm_pat_scatter = {
     .link = link_scatter,
     .start = kl_mover_start,
     .progress = kl_mover_progress,
+    .sleep_on = kl_mover_sleep_on,
     .blocked_on = kl_mover_blocked_on,
 };

@@ -29,5 +29,6 @@ const struct kl_algorithm kl_algorithm_tree = {
     .link = link_tree,
     .start = kl_mover_start,
     .progress = kl_mover_progress,
+    .sleep_on = kl_mover_sleep_on,
     .blocked_on = kl_mover_blocked_on,
 };

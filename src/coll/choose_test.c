@@ -47,7 +47,8 @@ static struct kl_tuning_input ranks(int nranks, int nnodes)
     return in;
 }
 
-static struct kl_tuning tuning_of(int nranks, int nnodes, const char *algo, const char *proto)
+static struct kl_tuning tuning_with(const struct kl_tuning_constants *constants, int nranks, int nnodes,
+                                    const char *algo, const char *proto)
 {
     struct kl_tuning_input in = ranks(nranks, nnodes);
     struct kl_tuning_params params = KL_TUNING_PARAMS;
@@ -55,8 +56,13 @@ static struct kl_tuning tuning_of(int nranks, int nnodes, const char *algo, cons
 
     params.algo = algo;
     params.proto = proto;
-    assert_int_equal(kl_tuning_compute(&kl_tuning_reference, &in, &params, &t), ncclSuccess);
+    assert_int_equal(kl_tuning_compute(constants, &in, &params, &t), ncclSuccess);
     return t;
+}
+
+static struct kl_tuning tuning_of(int nranks, int nnodes, const char *algo, const char *proto)
+{
+    return tuning_with(&kl_tuning_reference, nranks, nnodes, algo, proto);
 }
 
 /* ---- random calls ---- */
@@ -169,10 +175,11 @@ static void every_row_can_be_had_by_force(void **state)
         for (int f = 0; f < KL_FUNCS; f++)
             for (int p = 0; p < KL_PROTOS; p++) {
                 if (!(a->funcs >> f & 1 && a->protos >> p & 1)) continue;
-                int nnodes = a->one_memory ? 1 : 8;
-                struct kl_tuning t = tuning_of(8, nnodes, kl_algo_name[a->algo], kl_proto_name[p]);
-                struct kl_chooser chooser = {.tuning = &t, .one_memory = a->one_memory};
-                if (t.bandwidth[f][a->algo][p] == 0) t = tuning_of(8, 1, kl_algo_name[a->algo], kl_proto_name[p]);
+                int nnodes = a->memory == KL_REACH_ALL ? 1 : 8;
+                struct kl_tuning t = tuning_with(&kl_tuning_host, 8, nnodes, kl_algo_name[a->algo], kl_proto_name[p]);
+                struct kl_chooser chooser = {.tuning = &t, .memory = a->memory};
+                if (t.bandwidth[f][a->algo][p] == 0)
+                    t = tuning_with(&kl_tuning_host, 8, 1, kl_algo_name[a->algo], kl_proto_name[p]);
                 task.func = f;
                 struct kl_choice c = choose(&chooser, task);
                 assert_true(c.algorithm == row && c.proto == p);
@@ -180,18 +187,18 @@ static void every_row_can_be_had_by_force(void **state)
     }
 }
 
-static void what_needs_one_memory_falls_away_without(void **state)
+static void what_needs_memory_in_common_falls_away_without(void **state)
 {
     struct kl_tuning t = tuning_of(8, 1, NULL, NULL);
-    struct kl_chooser with = {.tuning = &t, .one_memory = true}, without = {.tuning = &t};
+    struct kl_chooser with = {.tuning = &t, .memory = KL_REACH_ALL}, without = {.tuning = &t};
     uint64_t seed = 3;
     int taken = 0;
 
     (void)state;
     for (int i = 0; i < 3000; i++) {
         struct kl_task task = draw_task(&seed);
-        taken += kl_algorithms[choose(&with, task).algorithm]->one_memory;
-        assert_false(kl_algorithms[choose(&without, task).algorithm]->one_memory);
+        taken += kl_algorithms[choose(&with, task).algorithm]->memory;
+        assert_false(kl_algorithms[choose(&without, task).algorithm]->memory);
     }
     assert_true(taken > 100);
 }
@@ -226,7 +233,7 @@ int main(void)
         cmocka_unit_test(what_is_remembered_is_what_would_be_chosen_now),
         cmocka_unit_test(what_no_row_serves_falls_away),
         cmocka_unit_test(every_row_can_be_had_by_force),
-        cmocka_unit_test(what_needs_one_memory_falls_away_without),
+        cmocka_unit_test(what_needs_memory_in_common_falls_away_without),
         cmocka_unit_test(an_error_says_what_is_set_and_what_there_is),
     };
 

@@ -283,6 +283,19 @@ void kl_exchange_reset(struct kl_exchange *x)
     x->begun = false;
 }
 
+/* ---- sleeping ---- */
+
+bool kl_exchange_sleep_on(struct kl_exchange *x)
+{
+    bool all = !x->unready;
+
+    for (size_t i = 0; i < x->n; i++) {
+        struct kl_connector *c = x->active[i]->connector;
+        all &= c->ready && c->transport->sleep_on && c->transport->sleep_on(c);
+    }
+    return all;
+}
+
 /* ---- diagnosis ---- */
 
 static bool waits_in_vain(const struct kl_task *t)

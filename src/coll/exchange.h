@@ -48,6 +48,9 @@ enum kl_progress kl_exchange_progress(struct kl_exchange *x, ncclResult_t *rc);
 /** Forget what is under way. */
 void kl_exchange_reset(struct kl_exchange *x);
 
+/** For a thread that is about to sleep (device/host/idle.h): true if descriptors tell when a message may go on. */
+bool kl_exchange_sleep_on(struct kl_exchange *x);
+
 /** A rank that is waited for; with `gone`, only one that has freed its communicator. -1: none. */
 int kl_exchange_blocked_on(const struct kl_exchange *x, bool gone);
 

@@ -7,6 +7,8 @@
 #include "coll/links.h"
 #include "coll/mover.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +52,7 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     memset(e, 0, sizeof *e);
     e->config = *config;
     e->chooser.tuning = config->tuning;
-    e->chooser.one_memory = config->one_memory;
+    e->chooser.memory = config->memory;
     e->op_stride = largest_op();
     e->ops = aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     e->wide = kl_lines_wide_works();
@@ -86,7 +88,7 @@ void kl_exec_free(struct kl_exec *e)
 /* ---- the user's side ---- */
 
 static const char *const algo_names[KL_ALGOS] = {
-    "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT",
+    "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT", "ONE_SHOT",
 };
 static const char *const proto_names[KL_PROTOS] = {"LL", "LL128", "SIMPLE"};
 
@@ -162,7 +164,7 @@ static bool is_of_use(const struct kl_exec *e, int row)
     const struct kl_tuning *t = e->config.tuning;
     const struct kl_algorithm *a = kl_algorithms[row];
 
-    if (a->one_memory && !e->config.one_memory) return false;
+    if (a->memory > e->config.memory) return false;
     for (int f = 0; f < KL_FUNCS; f++)
         for (int p = 0; p < KL_PROTOS; p++)
             if (a->funcs >> f & 1 && a->protos >> p & 1 && t->bandwidth[f][a->algo][p] > 0) return true;
@@ -284,6 +286,17 @@ void kl_exec_reset(struct kl_exec *e)
     e->ops_used = e->ops_left = 0;
 }
 
+bool kl_exec_sleep_on(struct kl_exec *e)
+{
+    bool all = true;
+
+    if (e->messages) return kl_exchange_sleep_on(&e->exchange);
+    if (!e->running || !e->running->sleep_on) return false;
+    for (int c = 0; c < e->ops_used; c++)
+        if (!e->op_done[c]) all &= e->running->sleep_on(op_of(e, c));
+    return all;
+}
+
 int kl_exec_blocked_on(struct kl_exec *e, bool gone)
 {
     int peer = -1;
@@ -293,4 +306,76 @@ int kl_exec_blocked_on(struct kl_exec *e, bool gone)
     for (int c = 0; c < e->ops_used && peer < 0; c++)
         if (!e->op_done[c]) peer = e->running->blocked_on(op_of(e, c), gone);
     return peer;
+}
+
+/* ---- in words ---- */
+
+/** Where lines go. */
+struct teller {
+    void (*line)(void *ctx, const char *text);
+    void *ctx;
+    char what[32];
+};
+
+static void tell(const struct teller *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void tell(const struct teller *to, const char *fmt, ...)
+{
+    char text[256];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    to->line(to->ctx, text);
+}
+
+static void tell_connector(const struct teller *to, const struct kl_connector *c)
+{
+    char state[128];
+
+    if (c) tell(to, "%s: %s", to->what, kl_connector_state(c, state, sizeof state));
+}
+
+static void tell_op(struct kl_exec *e, int row, int channel, struct teller *to)
+{
+    const struct kl_links *links = e->links[row][channel];
+    int peer = e->running->blocked_on(op_of(e, channel), false);
+
+    tell(to, "channel %02d: %s, waits for rank %d", channel, algo_names[e->running->algo], peer);
+    snprintf(to->what, sizeof to->what, "channel %02d", channel);
+    for (int i = 0; i < links->nrecv; i++) tell_connector(to, links->recv[i]);
+    for (int i = 0; i < links->nsend; i++) tell_connector(to, links->send[i]);
+}
+
+static void tell_message(const struct kl_task *t, struct teller *to)
+{
+    bool sends = t->func == KL_FUNC_SEND;
+
+    snprintf(to->what, sizeof to->what, "%s", sends ? "send" : "receive");
+    tell(to, "%s: %zu of %zu bytes moved %s rank %d", to->what, t->message.moved, t->message.bytes,
+         sends ? "to" : "from", t->peer);
+    tell_connector(to, t->connector);
+}
+
+static int row_of(const struct kl_algorithm *a)
+{
+    int row = 0;
+
+    while (kl_algorithms[row] != a) row++;
+    return row;
+}
+
+void kl_exec_tell(struct kl_exec *e, void (*line)(void *ctx, const char *text), void *ctx)
+{
+    struct teller to = {.line = line, .ctx = ctx};
+
+    if (e->messages) {
+        for (size_t i = 0; i < e->exchange.n; i++) tell_message(e->exchange.active[i], &to);
+    } else if (!e->running) {
+        tell(&to, "is being connected, waits for rank %d", kl_connections_blocked_on(e->config.connections));
+    } else {
+        for (int c = 0; c < e->ops_used; c++)
+            if (!e->op_done[c]) tell_op(e, row_of(e->running), c, &to);
+    }
 }

@@ -28,7 +28,7 @@ struct kl_exec_config {
     const struct kl_p2p_round *rounds;           /* nranks */
     const struct kl_redop (*redops)[ncclNumOps]; /* by type, by operation */
     struct kl_connections *connections;
-    bool one_memory; /* all ranks can map the same */
+    enum kl_reach memory; /* of the ranks */
 };
 
 ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec);
@@ -50,8 +50,14 @@ enum kl_progress kl_exec_messages(struct kl_exec *exec, struct kl_task *ring, ui
 /** Connect every algorithm on every channel now, for NCCL_RUNTIME_CONNECT=0. Again and again until DONE. */
 enum kl_progress kl_exec_connect_all(struct kl_exec *exec, ncclResult_t *rc);
 
+/** By the runner: say what is under way, and what it waits for, in lines. */
+void kl_exec_tell(struct kl_exec *exec, void (*line)(void *ctx, const char *text), void *ctx);
+
 /** Forget what is under way, after a failure. */
 void kl_exec_reset(struct kl_exec *exec);
+
+/** For a thread that is about to sleep (device/host/idle.h): true if descriptors tell when what stalls may go on. */
+bool kl_exec_sleep_on(struct kl_exec *exec);
 
 /** A rank that is waited for; with `gone`, only one that has freed its communicator. -1: none. */
 int kl_exec_blocked_on(struct kl_exec *exec, bool gone);

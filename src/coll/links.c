@@ -45,14 +45,45 @@ static bool progress(struct kl_connector *c, ncclResult_t *rc)
     return is_moved_here(c) && !*rc && c->transport->progress(c, rc) == KL_MOVED;
 }
 
-enum kl_progress kl_links_progress(struct kl_links *links, ncclResult_t *rc)
+bool kl_links_receive(struct kl_links *links, ncclResult_t *rc)
+{
+    bool moved = false;
+
+    for (int i = 0; i < links->nrecv; i++) moved |= progress(links->recv[i], rc);
+    return moved;
+}
+
+bool kl_links_send_on(struct kl_links *links, ncclResult_t *rc)
 {
     bool moved = false;
 
     for (int i = 0; i < links->nsend; i++) moved |= progress(links->send[i], rc);
-    for (int i = 0; i < links->nrecv; i++) moved |= progress(links->recv[i], rc);
-    if (*rc) return KL_DONE;
-    return moved ? KL_MOVED : KL_STALLED;
+    return moved;
+}
+
+bool kl_links_sleep_on(struct kl_connector *c)
+{
+    return c->transport->sleep_on && c->transport->sleep_on(c);
+}
+
+bool kl_links_drained(const struct kl_links *links)
+{
+    for (int i = 0; i < links->nsend; i++)
+        if (links->send[i] && !kl_fifo_drained(&links->send[i]->tx)) return false;
+    return true;
+}
+
+int kl_links_waits_for_room(const struct kl_links *links, uint32_t set, bool gone)
+{
+    for (int i = 0; i < links->nsend; i++) {
+        struct kl_connector *c = links->send[i];
+        bool wants_room = set >> i & 1;
+        if (!c) continue;
+        if (gone ? kl_fifo_receiver_gone(&c->tx, wants_room)
+                 : (wants_room ? !kl_fifo_can_send(&c->tx) : !kl_fifo_drained(&c->tx)))
+            return c->peer;
+    }
+    return -1;
 }
 
 void kl_links_fini(struct kl_links *links)

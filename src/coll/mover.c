@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-enum { LEND_FROM = 4096 }; /* bytes: below, copying is cheaper than waiting for the reader */
-
 /* ---- loops ---- */
 
 /* How many chunks of a loop lie behind one another in the buffers. */
@@ -54,6 +52,7 @@ void kl_mover_start(const struct kl_algorithm *a, void *memory, struct kl_links 
     op->position = links->position;
     op->share = *share;
     op->lines = share->proto != KL_PROTO_SIMPLE;
+    op->begun = false;
     op->most = step_bytes(op) / share->elem_bytes;
     if (op->position.order && kl_func_info[share->func].rooted)
         op->position.root = ring_index(&op->position, share->root);
@@ -176,17 +175,75 @@ static void take_in(const struct kl_redop *redop, const struct kl_move *m, char 
         memcpy(to, in, m->bytes);
 }
 
-static bool produce(struct kl_mover *op, const struct kl_move *m, char *to, ncclResult_t *rc)
+/* ---- exchanges: all partial results are open at once, and merged in the order of the line ---- */
+
+enum { MEET_BYTES = 4096 }; /* merged at a time, so that all of it stays in the nearest cache */
+
+/* What the rank itself brings, `from` on, as a partial result that stays while `to` is written. */
+static const void *own_partial(struct kl_mover *op, const struct kl_move *m, const char *to, size_t from, size_t count)
+{
+    const struct kl_redop *redop = op->share.redop;
+    const char *own = (m->hop.actions & KL_HOP_RESUME ? m->result : m->own) + from * redop->elem_bytes;
+
+    if (!(m->hop.actions & KL_HOP_RESUME) && redop->first) {
+        redop->first(redop, op->share.scratch, own, count);
+        return op->share.scratch;
+    }
+    if (own != to || !m->hop.before) return own;
+    return memcpy(op->share.scratch, own, count * redop->elem_bytes);
+}
+
+static void merge_partials(struct kl_mover *op, const struct kl_move *m, char *to, const void *partials[])
+{
+    const struct kl_redop *redop = op->share.redop;
+    const size_t most = MEET_BYTES / redop->elem_bytes;
+    size_t n = 1 + (size_t)__builtin_popcount(m->hop.recv), count;
+
+    for (size_t from = 0; from < m->count; from += count, to += count * redop->elem_bytes) {
+        count = m->count - from < most ? m->count - from : most;
+        partials[m->hop.before] = own_partial(op, m, to, from, count);
+        kl_redop_merge_all(redop, to, partials, n, count);
+        for (size_t i = 0; i < n; i++) partials[i] = (const char *)partials[i] + count * redop->elem_bytes;
+    }
+}
+
+static bool meet(struct kl_mover *op, const struct kl_move *m, char *to, ncclResult_t *rc)
+{
+    const void *partials[KL_EDGES_MAX + 1];
+    uint32_t left = m->hop.recv;
+
+    for (int n = 0; left; left &= left - 1, n++) {
+        const void *in = open_chunk(op, m, first_edge(left), rc);
+        if (!in) break; /* a lender of the others waits for their end all the same */
+        partials[n + (n >= m->hop.before)] = in;
+    }
+    if (!left) merge_partials(op, m, to, partials);
+    for (uint32_t set = m->hop.recv & ~left; set; set &= set - 1)
+        kl_fifo_release(&op->links->recv[first_edge(set)]->rx);
+    return !left;
+}
+
+/* ---- the value of a hop ---- */
+
+static bool combine(struct kl_mover *op, const struct kl_move *m, char *to, ncclResult_t *rc)
 {
     const struct kl_redop *redop = op->share.redop;
 
-    if (!m->hop.recv) take_own(redop, m, to);
     for (uint32_t set = m->hop.recv; set; set &= set - 1) {
         const void *in = open_chunk(op, m, first_edge(set), rc);
         if (!in) return false;
         take_in(redop, m, to, in, set != m->hop.recv);
         kl_fifo_release(&op->links->recv[first_edge(set)]->rx);
     }
+    return true;
+}
+
+static bool produce(struct kl_mover *op, const struct kl_move *m, char *to, ncclResult_t *rc)
+{
+    const struct kl_redop *redop = op->share.redop;
+
+    if (!m->hop.recv) take_own(redop, m, to);
+    if (m->hop.actions & KL_HOP_MEET ? !meet(op, m, to, rc) : !combine(op, m, to, rc)) return false;
     if (m->hop.actions & KL_HOP_FINISH && redop->last) redop->last(redop, to, m->count);
     return true;
 }
@@ -203,26 +260,18 @@ static bool is_plain(const struct kl_mover *op, const struct kl_hop *hop)
 /* Where the value is made: in the result, or where it leaves from. */
 static char *target_of(struct kl_mover *op, const struct kl_move *m)
 {
-    if (m->hop.actions & KL_HOP_KEEP) return m->result;
+    if (m->hop.actions & (KL_HOP_KEEP | KL_HOP_PARK)) return m->result;
     if (m->lines) return (char *)op->share.scratch + KL_SCRATCH_BYTES / 2;
     return kl_fifo_reserve(&op->links->send[first_edge(m->hop.send)]->tx, m->bytes);
 }
 
-/* `lasts`: the value stays where it is until the end of the operation. */
 static void send_value(struct kl_mover *op, const struct kl_move *m, struct kl_connector *c, const char *value,
                        bool lasts)
 {
-    struct kl_fifo_tx *tx = &c->tx;
-
-    if (m->lines) {
-        kl_lines_publish(tx, value, m->bytes, op->share.wide);
-    } else if (lasts && tx->shares_memory && m->bytes >= LEND_FROM) {
-        kl_fifo_publish_direct(tx, value, m->bytes, false);
-    } else {
-        char *slot = kl_fifo_reserve(tx, m->bytes);
-        if (slot != value) memcpy(slot, value, m->bytes);
-        kl_fifo_publish(tx, m->bytes, false);
-    }
+    if (m->lines)
+        kl_lines_publish(&c->tx, value, m->bytes, op->share.wide);
+    else
+        kl_links_pass_on(&c->tx, value, m->bytes, lasts);
 }
 
 static bool try_move(struct kl_mover *op, const struct kl_move *m, ncclResult_t *rc)
@@ -236,7 +285,8 @@ static bool try_move(struct kl_mover *op, const struct kl_move *m, ncclResult_t 
         if (!produce(op, m, to, rc)) return false;
         value = to;
     }
-    bool lasts = plain || m->hop.actions & KL_HOP_KEEP;
+    bool kept = m->hop.actions & KL_HOP_KEEP, fleeting = m->hop.actions & KL_HOP_FLEETING;
+    bool lasts = fleeting ? plain && value != m->result : plain || kept;
     for (uint32_t set = m->hop.send; set; set &= set - 1)
         send_value(op, m, op->links->send[first_edge(set)], value, lasts);
     return true;
@@ -273,23 +323,52 @@ static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResu
     return true;
 }
 
-static bool drained(const struct kl_mover *op)
-{
-    for (int i = 0; i < op->links->nsend; i++)
-        if (op->links->send[i] && !kl_fifo_drained(&op->links->send[i]->tx)) return false;
-    return true;
-}
-
 enum kl_progress kl_mover_progress(void *memory, ncclResult_t *rc)
 {
     struct kl_mover *op = memory;
     bool here = op->links->moved_here, moved = false, all = true;
-    bool carried = here && kl_links_progress(op->links, rc) == KL_MOVED;
 
+    /* Each look at a network is a system call: first of all send, and look for more only where more is to come. */
+    if (here && op->begun) moved = kl_links_receive(op->links, rc);
+    op->begun = true;
     for (int i = 0; i < op->schedule->lanes && !*rc; i++) all &= progress_lane(op, i, &moved, rc);
-    if (here && moved && !*rc) kl_links_progress(op->links, rc);
-    if (*rc || (all && drained(op))) return KL_DONE;
-    return moved || carried ? KL_MOVED : KL_STALLED;
+    if (here && !*rc) moved |= kl_links_send_on(op->links, rc);
+    if (*rc || (all && kl_links_drained(op->links))) return KL_DONE;
+    return moved ? KL_MOVED : KL_STALLED;
+}
+
+/* ---- sleeping ---- */
+
+static bool sleep_on_lane(const struct kl_mover *op, const struct kl_lane *lane)
+{
+    const struct kl_move *m = &lane->move;
+    bool all = true;
+
+    if (!lane->prepared) return true;
+    for (uint32_t set = m->hop.recv; set; set &= set - 1) {
+        struct kl_connector *c = op->links->recv[first_edge(set)];
+        if (!is_there(m, c)) all &= kl_links_sleep_on(c);
+    }
+    for (uint32_t set = m->hop.send; set; set &= set - 1) {
+        struct kl_connector *c = op->links->send[first_edge(set)];
+        if (!kl_fifo_can_send(&c->tx)) all &= kl_links_sleep_on(c);
+    }
+    return all;
+}
+
+/* What has not left yet has to leave, whatever the lanes wait for. */
+bool kl_mover_sleep_on(void *memory)
+{
+    struct kl_mover *op = memory;
+    bool all = op->links->moved_here;
+
+    if (!all) return false;
+    for (int i = 0; i < op->schedule->lanes; i++) all &= sleep_on_lane(op, &op->lane[i]);
+    for (int i = 0; i < op->links->nsend; i++) {
+        struct kl_connector *c = op->links->send[i];
+        if (c && !kl_fifo_drained(&c->tx)) all &= kl_links_sleep_on(c);
+    }
+    return all;
 }
 
 /* ---- diagnosis ---- */
@@ -303,19 +382,6 @@ static int waits_for_data(const struct kl_mover *op, const struct kl_move *m, bo
     return -1;
 }
 
-static int waits_for_room(const struct kl_mover *op, uint32_t set, bool gone)
-{
-    for (int i = 0; i < op->links->nsend; i++) {
-        struct kl_connector *c = op->links->send[i];
-        bool wants_room = set >> i & 1;
-        if (!c) continue;
-        if (gone ? kl_fifo_receiver_gone(&c->tx, wants_room)
-                 : (wants_room ? !kl_fifo_can_send(&c->tx) : !kl_fifo_drained(&c->tx)))
-            return c->peer;
-    }
-    return -1;
-}
-
 int kl_mover_blocked_on(void *memory, bool gone)
 {
     struct kl_mover *op = memory;
@@ -325,7 +391,7 @@ int kl_mover_blocked_on(void *memory, bool gone)
         const struct kl_lane *lane = &op->lane[i];
         struct kl_move m = lane->prepared ? lane->move : (struct kl_move){.count = 0};
         peer = waits_for_data(op, &m, gone);
-        if (peer < 0) peer = waits_for_room(op, m.hop.send, gone);
+        if (peer < 0) peer = kl_links_waits_for_room(op->links, m.hop.send, gone);
     }
     return peer;
 }

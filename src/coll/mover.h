@@ -44,11 +44,13 @@ struct kl_mover {
     struct kl_share share;
     size_t most; /* elements of the largest chunk */
     bool lines;  /* LL or LL128 */
+    bool begun;  /* it has been progressed */
     struct kl_lane lane[KL_LANES_MAX];
 };
 
 void kl_mover_start(const struct kl_algorithm *a, void *op, struct kl_links *links, const struct kl_share *share);
 enum kl_progress kl_mover_progress(void *op, ncclResult_t *rc);
+bool kl_mover_sleep_on(void *op);
 int kl_mover_blocked_on(void *op, bool gone);
 
 #endif

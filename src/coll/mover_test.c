@@ -37,6 +37,7 @@ struct world {
     struct kl_connector connector[MAX_CONNECTORS];
     int nconnectors;
     struct kl_redop redop;
+    struct kl_grid grid;
     uint64_t seed;
 };
 
@@ -126,6 +127,25 @@ static void join_pat(struct world *w, int direction)
         for (int k = 0; 1 << k < w->n; k++) join(w, r, k, kl_wrap(r - direction * (1 << k), w->n), k);
 }
 
+/* One dimension, or two where the ranks are no prime number. */
+static void join_lines(struct world *w)
+{
+    int nodes = 1 + (int)draw(&w->seed, (uint64_t)w->n);
+
+    while (w->n % nodes) nodes--;
+    w->grid = kl_grid_of(w->n, nodes, w->n / nodes);
+    for (int r = 0; r < w->n; r++)
+        w->rank[r].links.position = (struct kl_position){.nranks = w->n, .rank = r, .index = r, .grid = &w->grid};
+    for (int d = 0; d < w->grid.dimensions; d++)
+        for (int r = 0; r < w->n; r++)
+            for (int place = 0, first = kl_grid_peers(&w->grid, d); place < w->grid.side[d]; place++) {
+                int own = kl_grid_place(&w->grid, d, r);
+                if (place == own) continue;
+                join(w, r, first + place - (place > own), kl_grid_index(&w->grid, d, r, place),
+                     first + own - (own > place));
+            }
+}
+
 static void join_ranks(struct world *w)
 {
     w->nconnectors = 0;
@@ -134,6 +154,7 @@ static void join_ranks(struct world *w)
     if (w->algorithm == &kl_algorithm_tree) join_tree(w);
     if (w->algorithm == &kl_algorithm_pat_gather) join_pat(w, 1);
     if (w->algorithm == &kl_algorithm_pat_scatter) join_pat(w, -1);
+    if (w->algorithm == &kl_algorithm_oneshot) join_lines(w);
 }
 
 static void part(struct world *w)
@@ -175,7 +196,7 @@ struct way {
 };
 
 static const struct kl_algorithm *const rows[] = {&kl_algorithm_ring, &kl_algorithm_tree, &kl_algorithm_pat_gather,
-                                                  &kl_algorithm_pat_scatter};
+                                                  &kl_algorithm_pat_scatter, &kl_algorithm_oneshot};
 static const struct {
     const struct kl_transport *transport;
     uint64_t slot_bytes;

@@ -19,6 +19,8 @@
 #ifndef KL_COLL_SCHEDULE_H
 #define KL_COLL_SCHEDULE_H
 
+#include "graph/grid.h"
+
 #include <stdint.h>
 
 enum { KL_LANES_MAX = 2, KL_EDGES_MAX = 32 }; /* of an algorithm on one channel, per direction */
@@ -29,14 +31,21 @@ enum kl_hop_action {
     KL_HOP_REDUCE = 1, /* what was received is combined with the rank's own data */
     KL_HOP_FIRST = 2,  /* own data, as the first contribution of a reduction */
     KL_HOP_FINISH = 4, /* the value is now complete: the last touch of the mean */
-    KL_HOP_KEEP = 8    /* stored in the result */
+    KL_HOP_KEEP = 8,   /* stored in the result */
+
+    /* Exchanges, where all of a line get the same bits: */
+    KL_HOP_MEET = 16,   /* what was received and the own, which comes after `before` edges, are merged in this order */
+    KL_HOP_RESUME = 32, /* the own is what was parked; else own data, as a first contribution */
+    KL_HOP_PARK = 64,   /* stored in the result, incomplete, until the next hop of the lane */
+    KL_HOP_FLEETING = 128 /* the result may be written while others still read what is sent */
 };
 
-/** One hop. Several received chunks need KL_HOP_REDUCE: own data and edge 0 first, then edge 1, ... */
+/** One hop. Several received chunks need KL_HOP_REDUCE (own data and edge 0 first, then edge 1, ...) or KL_HOP_MEET. */
 struct kl_hop {
     uint32_t recv, send; /* edges */
     uint32_t actions;
     int own, result; /* places in the send and the receive buffer */
+    int before;      /* KL_HOP_MEET: edges, of those received */
 };
 
 /** What a place means in a buffer. */
@@ -49,11 +58,13 @@ enum kl_layout {
 /** Where a rank stands in the graph of a schedule. */
 struct kl_position {
     int nranks, rank;
-    int steps;        /* PAT: chunks that every edge holds; the same at all ranks. 0 is 1 */
-    int index, root;  /* ring: distance from rank 0 along the ring, of the rank and of the operation's root */
-    const int *order; /* ring: the ranks from this one on; NULL elsewhere */
-    int ndown;        /* tree: children */
-    int up;           /* tree: 1 if there is a parent */
+    int steps; /* PAT: chunks that every edge holds; the same at all ranks. 0 is 1 */
+    int index,
+        root; /* ring: distance from rank 0 along the ring, of the rank and of the operation's root. Grid: index */
+    const int *order;           /* ring: the ranks from this one on; NULL elsewhere */
+    int ndown;                  /* tree: children */
+    int up;                     /* tree: 1 if there is a parent */
+    const struct kl_grid *grid; /* NULL elsewhere */
 };
 
 struct kl_schedule {
@@ -77,6 +88,9 @@ extern const struct kl_schedule kl_allreduce_ring, kl_allgather_ring, kl_reduces
 /* ---- trees: edges 0 to 2 are the children, KL_TREE_UP is the parent ---- */
 enum { KL_TREE_UP = 3 };
 extern const struct kl_schedule kl_allreduce_tree;
+
+/* ---- grids: dimension after dimension, the others of the line in the order of their places ---- */
+extern const struct kl_schedule kl_allreduce_oneshot;
 
 /* ---- PAT: edge k is the rank 2^k further. All-gather receives from rank + 2^k and sends to rank - 2^k; reduce-scatter
  * receives from rank - 2^k and sends to rank + 2^k (modulo nranks) ---- */

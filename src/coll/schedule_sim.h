@@ -42,6 +42,7 @@ struct sim_edge {
 struct sim_lane {
     size_t first, chunk; /* of the loop: first element, elements of a chunk */
     int hop, hops;
+    struct sim_value parked;
 };
 
 struct sim_rank {
@@ -227,6 +228,37 @@ static bool sim_can_move(struct sim *sim, int rank, const struct kl_hop *hop)
     return true;
 }
 
+static struct sim_chunk sim_take(const struct sim *sim, struct sim_edge *edge)
+{
+    struct sim_chunk in = edge->chunk[edge->first];
+
+    edge->first = (edge->first + 1) % sim->steps;
+    edge->held--;
+    return in;
+}
+
+/* What arrives and the own, in the order of the line. */
+static struct sim_chunk sim_meet(struct sim *sim, int rank, const struct sim_move *m, struct sim_value own)
+{
+    struct sim_chunk got = {.value = own, .at = m->own, .count = m->count};
+    struct sim_value in_order[KL_EDGES_MAX + 1] = {own}, *next = in_order;
+    int nth = 0;
+
+    SIM_EACH_EDGE(e, m->hop.recv)
+    {
+        struct sim_chunk in = sim_take(sim, sim_edge_at(sim, rank, e, false));
+        if (in.count != m->count) SIM_WRONG(sim, "rank %d expects %zu elements and gets %zu", rank, m->count, in.count);
+        if (in.at != m->own) SIM_WRONG(sim, "rank %d adds elements %zu to %zu", rank, in.at, m->own);
+        if (nth++ == m->hop.before) *next++ = own;
+        *next++ = in.value;
+    }
+    if (nth == m->hop.before) *next++ = own;
+    if (next - in_order != nth + 1) SIM_WRONG(sim, "rank %d meets %d others, and stands behind more", rank, nth);
+    got.value = in_order[0];
+    for (int i = 1; i <= nth; i++) got.value = sim_add(sim, rank, got.value, in_order[i]);
+    return got;
+}
+
 /* What arrives, edge by edge, and what becomes of it. */
 static struct sim_chunk sim_receive(struct sim *sim, int rank, const struct sim_move *m)
 {
@@ -239,10 +271,7 @@ static struct sim_chunk sim_receive(struct sim *sim, int rank, const struct sim_
     if (m->hop.actions & KL_HOP_FIRST) got.value.state = SIM_PARTIAL;
     SIM_EACH_EDGE(e, m->hop.recv)
     {
-        struct sim_edge *edge = sim_edge_at(sim, rank, e, false);
-        struct sim_chunk in = edge->chunk[edge->first];
-        edge->first = (edge->first + 1) % sim->steps;
-        edge->held--;
+        struct sim_chunk in = sim_take(sim, sim_edge_at(sim, rank, e, false));
         if (in.count != m->count) SIM_WRONG(sim, "rank %d expects %zu elements and gets %zu", rank, m->count, in.count);
         if (reduce && in.at != got.at) SIM_WRONG(sim, "rank %d adds elements %zu to %zu", rank, in.at, got.at);
         if (!reduce && nth) SIM_WRONG(sim, "rank %d receives twice without adding", rank);
@@ -284,6 +313,19 @@ static void sim_send(struct sim *sim, int rank, uint32_t edges, const struct sim
     }
 }
 
+/* The value of a hop. What is parked at the end of a loop is lost, and resuming needs something parked. */
+static struct sim_chunk sim_value_of(struct sim *sim, int rank, struct sim_lane *l, const struct sim_move *m)
+{
+    const uint32_t actions = m->hop.actions;
+    struct sim_value own = sim_own(rank);
+
+    if (!(actions & KL_HOP_MEET)) return sim_receive(sim, rank, m);
+    own.state = SIM_PARTIAL;
+    if (actions & KL_HOP_RESUME) own = l->parked;
+    if (!own.ranks) SIM_WRONG(sim, "rank %d resumes what it has not parked", rank);
+    return sim_meet(sim, rank, m, own);
+}
+
 /* Do the next hop of a lane, if it has one and can. */
 static bool sim_step(struct sim *sim, int rank, int lane)
 {
@@ -294,7 +336,8 @@ static bool sim_step(struct sim *sim, int rank, int lane)
         struct sim_move m = sim_next(sim, rank, lane);
         if (m.count && !sim_can_move(sim, rank, &m.hop)) return false;
         if (m.count) {
-            struct sim_chunk c = sim_receive(sim, rank, &m);
+            struct sim_chunk c = sim_value_of(sim, rank, l, &m);
+            l->parked = m.hop.actions & KL_HOP_PARK ? c.value : (struct sim_value){.ranks = 0};
             if (m.hop.actions & KL_HOP_FINISH) c.value = sim_end(sim, rank, c.value);
             if (m.hop.actions & KL_HOP_KEEP) sim_keep(sim, rank, &m, &c);
             sim_send(sim, rank, m.hop.send, &c);

@@ -432,14 +432,58 @@ static void pat_fills_no_edge_and_is_short(void **state)
         }
 }
 
+/* ---- grids ---- */
+
+static struct kl_grid grid;
+
+static void grid_of(struct sim *sim, int channel, void *context)
+{
+    (void)channel, (void)context;
+    sim_disconnect(sim);
+    for (int r = 0; r < sim->nranks; r++) {
+        int edge = 0;
+
+        sim->rank[r].at.grid = &grid;
+        sim->rank[r].at.index = r;
+        for (int d = 0; d < grid.dimensions; d++)
+            for (int place = 0; place < grid.side[d]; place++) {
+                int peer = kl_grid_index(&grid, d, r, place);
+                if (peer != r) sim->rank[r].to[edge] = sim->rank[r].from[edge] = peer, edge++;
+            }
+    }
+}
+
+/* Every grid that up to 64 ranks on up to 64 nodes make. */
+static void lines_of_grids(void **state)
+{
+    int grids = 0;
+
+    (void)state;
+    for (int nodes = 1; nodes <= SIM_RANKS; nodes++)
+        for (int local = 1; nodes * local <= SIM_RANKS; local++) {
+            grid = kl_grid_of(nodes * local, nodes, local);
+            if (nodes * local == 1 || !grid.dimensions) continue;
+            run_sizes(&kl_allreduce_oneshot, nodes * local, 0, nodes, grid_of, NULL);
+            grids++;
+        }
+    assert_true(grids > 200);
+}
+
+static void recursive_doubling_is_a_grid(void **state)
+{
+    (void)state;
+    grid = (struct kl_grid){.dimensions = 6, .side = {2, 2, 2, 2, 2, 2}};
+    run_sizes(&kl_allreduce_oneshot, 64, 0, 1, grid_of, NULL);
+}
+
 static void schedules_agree_with_the_drawings(void **state)
 {
     static const struct kl_hop ring_of_3[] = {
-        {0, 1, KL_HOP_FIRST, 0, 0},
-        {1, 1, KL_HOP_REDUCE, 2, 2},
-        {1, 1, KL_HOP_REDUCE | KL_HOP_FINISH | KL_HOP_KEEP, 1, 1},
-        {1, 1, KL_HOP_KEEP, 0, 0},
-        {1, 0, KL_HOP_KEEP, 2, 2},
+        {0, 1, KL_HOP_FIRST, 0, 0, 0},
+        {1, 1, KL_HOP_REDUCE, 2, 2, 0},
+        {1, 1, KL_HOP_REDUCE | KL_HOP_FINISH | KL_HOP_KEEP, 1, 1, 0},
+        {1, 1, KL_HOP_KEEP, 0, 0, 0},
+        {1, 0, KL_HOP_KEEP, 2, 2, 0},
     };
     static const int in_a_row[] = {0, 1, 2, 3, 4, 5, 6, 7}, in_pairs[] = {0, 4, 1, 5, 2, 6, 3, 7},
                      all_at_once[] = {0, 4, 2, 6, 1, 5, 3, 7};
@@ -532,6 +576,36 @@ static void root_has_a_parent(const struct kl_position *p, int lane, int hop, st
     if (!p->up) h->send |= 1u << KL_TREE_UP;
 }
 
+static void stands_elsewhere(const struct kl_position *p, int lane, int hop, struct kl_hop *h)
+{
+    (void)lane, (void)hop;
+    if (p->rank == 3 && h->actions & KL_HOP_MEET) h->before = 0;
+}
+
+static void stands_behind_nobody(const struct kl_position *p, int lane, int hop, struct kl_hop *h)
+{
+    (void)lane, (void)hop;
+    if (p->rank == 3) h->before = 7;
+}
+
+static void misses_one(const struct kl_position *p, int lane, int hop, struct kl_hop *h)
+{
+    (void)lane, (void)hop;
+    if (p->rank == 3) h->recv &= ~1u, h->before--;
+}
+
+static void parks_for_ever(const struct kl_position *p, int lane, int hop, struct kl_hop *h)
+{
+    (void)lane, (void)hop;
+    if (p->rank == 3 && h->actions & KL_HOP_KEEP) h->actions ^= KL_HOP_KEEP | KL_HOP_PARK | KL_HOP_FINISH;
+}
+
+static void resumes_too_early(const struct kl_position *p, int lane, int hop, struct kl_hop *h)
+{
+    (void)lane;
+    if (p->rank == 3 && hop == 1) h->actions |= KL_HOP_RESUME;
+}
+
 static const struct broken {
     const struct kl_schedule *healthy;
     spoil_fn *spoil;
@@ -551,6 +625,12 @@ static const struct broken {
     {&kl_allreduce_tree, root_has_a_parent, "which leads nowhere"},
     {&kl_reducescatter_pat, adds_other_data, "adds elements"},
     {&kl_reducescatter_pat, never_finishes, "keeps an incomplete result"},
+    {&kl_allreduce_oneshot, stands_elsewhere, "computed element"},
+    {&kl_allreduce_oneshot, stands_behind_nobody, "stands behind more"},
+    {&kl_allreduce_oneshot, misses_one, "what nobody receives"},
+    {&kl_allreduce_oneshot, never_finishes, "keeps an incomplete result"},
+    {&kl_allreduce_oneshot, parks_for_ever, "has in element"},
+    {&kl_allreduce_oneshot, resumes_too_early, "not parked"},
 };
 
 static const struct broken *now_broken;
@@ -581,10 +661,14 @@ static void broken_rules_are_seen(void **state)
     static struct ring_context context;
 
     (void)state;
+    grid = kl_grid_of(7, 1, 7);
     FOR_EACH_CASE(b, broken)
     {
         struct kl_schedule s = *b->healthy;
-        connect_fn *connect = s.lanes == 2 ? double_tree_of : s.send == KL_LAYOUT_CHUNKS ? ring_of : pat_of;
+        connect_fn *connect = b->healthy == &kl_allreduce_oneshot ? grid_of
+                              : s.lanes == 2                      ? double_tree_of
+                              : s.send == KL_LAYOUT_CHUNKS        ? ring_of
+                                                                  : pat_of;
 
         expect_case(b->says, !*run_seven(&s, connect, &context));
         now_broken = b;
@@ -634,6 +718,8 @@ int main(void)
         cmocka_unit_test(tree_overlaps_both_ways),
         cmocka_unit_test(pat),
         cmocka_unit_test(pat_fills_no_edge_and_is_short),
+        cmocka_unit_test(lines_of_grids),
+        cmocka_unit_test(recursive_doubling_is_a_grid),
         cmocka_unit_test(schedules_agree_with_the_drawings),
         cmocka_unit_test(broken_rules_are_seen),
         cmocka_unit_test(sizes_that_differ_are_seen),

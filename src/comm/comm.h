@@ -96,6 +96,7 @@ struct ncclComm {
     uint64_t cursor;                            /* task in progress */
     uint64_t stalled_since;                     /* ns; 0: not stalled, or not looked yet */
     uint32_t stalls;                            /* polls without progress */
+    uint32_t dumped;                            /* how often its state was asked for (dump.h) */
     _Atomic uint32_t joins_left;                /* pieces of join work that still look at the communicator */
     _Atomic uint32_t arrivals[KL_LAUNCHES];     /* streams that have reached a launch that joins several */
 
@@ -116,6 +117,7 @@ struct ncclComm {
     int local_ranks; /* on this host */
     ncclUniqueId id;
     struct kl_init init;
+    bool dump_armed;
 };
 
 /** Is it in the open group of a thread? If so, who ends it in another thread leaves the memory to the group's end. */

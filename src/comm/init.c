@@ -3,6 +3,7 @@
  * init.c - the life of a communicator: a table of phases, run forwards at creation and undone backwards at the end.
  */
 #include "comm/comm.h"
+#include "comm/dump.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -48,13 +49,31 @@ static ncclResult_t fill_redops(ncclComm_t comm)
     return ncclSuccess;
 }
 
-/* Can all ranks map the same memory? */
-static bool have_one_memory(ncclComm_t comm)
+static bool share_memory(const struct kl_peer *a, const struct kl_peer *b)
 {
-    for (int r = 1; r < comm->nranks; r++)
-        if (comm->peers[r].fabric != comm->peers[0].fabric || comm->peers[r].memory != comm->peers[0].memory)
-            return false;
-    return true;
+    return a->fabric == b->fabric && a->memory == b->memory;
+}
+
+/* How far does memory reach that all can map? The first of each node, and the first of all, stand for the others. */
+static enum kl_reach reach_of_memory(ncclComm_t comm)
+{
+    const struct kl_nodes *nodes = &comm->connect->nodes;
+    enum kl_reach reach = KL_REACH_ALL;
+
+    for (int r = 1; r < comm->nranks; r++) {
+        const struct kl_peer *first = &comm->peers[nodes->rank[nodes->first[nodes->of_rank[r]]]];
+        if (!share_memory(&comm->peers[r], first)) return KL_REACH_NONE;
+        if (!share_memory(&comm->peers[r], &comm->peers[0])) reach = KL_REACH_NODE;
+    }
+    return reach;
+}
+
+static ncclResult_t arm_dump(ncclComm_t comm)
+{
+    if (comm->config.dump_signal < 0) return ncclSuccess;
+    KL_TRY(kl_dump_arm((int)comm->config.dump_signal));
+    comm->dump_armed = true;
+    return ncclSuccess;
 }
 
 static ncclResult_t prepare_operations(ncclComm_t comm)
@@ -67,10 +86,11 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
         .rounds = comm->rounds,
         .redops = (const struct kl_redop(*)[ncclNumOps])comm->redops,
         .connections = comm->connections,
-        .one_memory = have_one_memory(comm),
+        .memory = reach_of_memory(comm),
     };
     struct kl_stream *stream;
 
+    KL_TRY(arm_dump(comm));
     KL_TRY(fill_redops(comm));
     KL_TRY(kl_exec_create(&config, &comm->exec));
     comm->timeout_ns = (uint64_t)comm->config.timeout_s * 1000000000u;
@@ -84,6 +104,8 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
 
 static void drop_operations(ncclComm_t comm)
 {
+    if (comm->dump_armed) kl_dump_disarm();
+    comm->dump_armed = false;
     kl_exec_free(comm->exec);
     free(comm->tasks);
     free(comm->queued);

@@ -2,9 +2,11 @@
 /**
  * run.c - the runner's side of a launch: wait for its turn, progress its tasks, notice when nothing moves any more.
  */
+#include "comm/dump.h"
 #include "comm/launch.h"
 
 #include "base/clock.h"
+#include "device/host/idle.h"
 
 #include <stdio.h>
 
@@ -67,12 +69,12 @@ static ncclResult_t say_gone(ncclComm_t comm, const char *what, int peer)
                    kl_comm_describe(comm, peer, who, sizeof who));
 }
 
-/* Called when nothing moved. The clock is looked at, and the neighbours are, once in some hundred polls. */
+/* Called when nothing moved. The clock is looked at, and the neighbours are, once in some hundred polls and before a sleep. */
 static ncclResult_t check_patience(ncclComm_t comm)
 {
     char what[64];
 
-    if (++comm->stalls % POLLS_PER_LOOK) return ncclSuccess;
+    if (++comm->stalls % POLLS_PER_LOOK && !kl_idle_arming()) return ncclSuccess;
     int gone = kl_exec_blocked_on(comm->exec, true);
     name_task(comm, what, sizeof what);
     if (gone >= 0) return say_gone(comm, what, gone);
@@ -115,11 +117,14 @@ enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *wo
     if (kl_load_acquire(&comm->failed)) return fail_launch(comm, stream, work);
 
     enum kl_progress got = progress_tasks(comm, end_of(work), &rc);
+    if (!rc && got == KL_STALLED) got = kl_connections_help(comm->connections);
+    if (!rc && got == KL_STALLED && kl_dump_due(&comm->dumped)) kl_comm_dump(comm);
     if (!rc && got == KL_STALLED) rc = check_patience(comm);
     if (rc) {
         kl_comm_fail(comm, comm->rank, rc, kl_error_text(), true);
         return fail_launch(comm, stream, work);
     }
+    if (got == KL_STALLED && kl_idle_arming() && kl_exec_sleep_on(comm->exec)) kl_idle_told();
     if (got == KL_MOVED) comm->stalls = 0, comm->stalled_since = 0;
     if (got == KL_DONE) finish_launch(comm, launch, end_of(work));
     return got;

@@ -42,6 +42,8 @@ enum kl_algo {
     KL_ALGO_NVLS,
     KL_ALGO_NVLS_TREE,
     KL_ALGO_PAT,
+    KL_NCCL_ALGOS,                    /* so far; */
+    KL_ALGO_ONE_SHOT = KL_NCCL_ALGOS, /* of host devices only */
     KL_ALGOS
 };
 
@@ -61,6 +63,7 @@ enum { KL_GENERATIONS = 4, KL_TREE_SIZES = 23, KL_TUNING_TEXT = 128 };
 
 struct kl_tuning_constants {
     const char *name;
+    int algos; /* the first so many of enum kl_algo exist */
     float base_latency[KL_ALGOS][KL_PROTOS];
     float hw_latency[KL_HWS][KL_ALGOS][KL_PROTOS];
     /* Rows: sm below 80, 90, 100, and above. Columns: one node, two, more. */
@@ -71,6 +74,8 @@ struct kl_tuning_constants {
     float tree_share[KL_PROTOS][KL_TREE_SIZES]; /* of a tree's bandwidth, for 64 B, 128 B, ... 256 MB */
     float small_ring_bw;                        /* GB/s of all channels up to which a ring uses 256 threads */
     double pat_base, pat_rank;                  /* latency of PAT: to start, and for each rank */
+    float one_shot_peer[2];                     /* OneShot: microseconds for each peer within the node, and outside */
+    float one_shot_bw;                          /* GB/s that a rank sends to all its peers together, at most */
     /* NVLS and PAT reduce in software: every type and operation, scaled or not, and FP8 whatever the sm. */
     bool any_reduction;
 };
@@ -132,6 +137,7 @@ enum kl_tuning_refusal {
     KL_REFUSED_PAT_SM,         /* a GPU before sm 60 */
     KL_REFUSED_PAT_RANKS,      /* by default: one rank per node only */
     KL_REFUSED_PAT_NET,        /* by default: ordinary network devices only */
+    KL_REFUSED_NO_GRID,        /* OneShot */
     KL_REFUSED_NO_COLLNET,     /* see kl_tuning_input.no_collnet */
     KL_REFUSED_NO_NVLS,        /* see kl_tuning_input.no_nvls */
     KL_REFUSED_NO_NVSWITCH,    /* CollNetDirect */

@@ -101,6 +101,8 @@ void kl_tuning_size(const struct kl_tuning *t, int64_t bytes, struct kl_tuning_c
         nc = collnet_channels(t, bytes, nc, nt, threshold);
     } else if (c->algo == KL_ALGO_NVLS || c->algo == KL_ALGO_NVLS_TREE) {
         nc = t->in.nvls_channels;
+    } else if (c->algo == KL_ALGO_ONE_SHOT) {
+        nc = 1;
     } else {
         while (bytes < (int64_t)nc * nt * threshold && nc >= 2) nc--;
         while (bytes < (int64_t)nc * nt * threshold && nt % 128 == 0) nt /= 2;

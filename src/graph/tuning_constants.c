@@ -5,6 +5,7 @@
 const struct kl_tuning_constants kl_tuning_reference =
     {
         .name = "reference",
+        .algos = KL_NCCL_ALGOS,
         .base_latency =
             {
                 [KL_ALGO_TREE] = {6.8f, 14.0f, 8.4f},
@@ -64,56 +65,64 @@ const struct kl_tuning_constants kl_tuning_reference =
  * the other as a ring: it only wins with two ranks and small sums, as each rank then sends once instead of twice.
  * NVLS, where all meet twice in one segment, is for what is large. Through a network lines gain nothing: they become messages.
  */
-const struct kl_tuning_constants kl_tuning_host =
-    {
-        .name = "host",
-        .base_latency =
-            {
-                [KL_ALGO_TREE] = {0.5f, 0.5f, 0.1f},
-                [KL_ALGO_RING] = {0.6f, 0.6f, 0.5f},
-            },
-        .hw_latency =
-            {
-                [KL_HW_NVLINK] =
-                    {
-                        [KL_ALGO_TREE] = {0.35f, 0.4f, 0.34f},
-                        [KL_ALGO_RING] = {0.4f, 0.4f, 0.15f},
-                        [KL_ALGO_COLLNET_DIRECT] = {0, 0, 0.6f},
-                        [KL_ALGO_COLLNET_CHAIN] = {0, 0, 0.6f},
-                        [KL_ALGO_NVLS] = {0, 0, 10},
-                        [KL_ALGO_NVLS_TREE] = {0, 0, 10},
-                    },
-                [KL_HW_PCI] =
-                    {
-                        [KL_ALGO_TREE] = {0.35f, 0.4f, 0.34f},
-                        [KL_ALGO_RING] = {0.4f, 0.4f, 0.15f},
-                        [KL_ALGO_COLLNET_DIRECT] = {0, 0, 0.6f},
-                        [KL_ALGO_COLLNET_CHAIN] = {0, 0, 0.6f},
-                    },
-                [KL_HW_NET] =
-                    {
-                        [KL_ALGO_TREE] = {120, 120, 20},
-                        [KL_ALGO_RING] = {120, 120, 20},
-                        [KL_ALGO_COLLNET_DIRECT] = {0, 0, 40},
-                        [KL_ALGO_COLLNET_CHAIN] = {0, 0, 40},
-                        [KL_ALGO_NVLS] = {0, 0, 30},
-                        [KL_ALGO_NVLS_TREE] = {0, 0, 30},
-                        [KL_ALGO_PAT] = {0, 0, 70},
-                    },
-            },
-        .ll_max = {{10, 5, 5}, {10, 5, 5}, {10, 5, 5}, {10, 5, 5}},
-        .ring_ll128 = {{8, 8, 8}, {8, 8, 8}, {8, 8, 8}, {8, 8, 8}},
-        .tree_ll128 = {{8, 8, 8}, {8, 8, 8}, {8, 8, 8}, {8, 8, 8}},
-        .tree = {{9, 9, 9}, {9, 9, 9}, {9, 9, 9}, {9, 9, 9}},
-        .tree_share =
-            {
-                [KL_PROTO_LL] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-                [KL_PROTO_LL128] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-                [KL_PROTO_SIMPLE] = {1,   1,   1,   1,   1,   1,   1,   1,   .9f, .9f, .8f, .8f,
-                                     .8f, .8f, .8f, .8f, .8f, .8f, .8f, .8f, .9f, .9f, .9f},
-            },
-        .small_ring_bw = 12.0f,
-        .pat_base = 0.5,
-        .pat_rank = 0.05,
-        .any_reduction = true,
+const struct kl_tuning_constants
+    kl_tuning_host =
+        {
+            .name = "host",
+            .algos = KL_ALGOS,
+            .base_latency =
+                {
+                    [KL_ALGO_TREE] = {0.5f, 0.5f, 0.1f},
+                    [KL_ALGO_RING] = {0.6f, 0.6f, 0.5f},
+                    [KL_ALGO_ONE_SHOT] = {0, 0, 0.1f},
+                },
+            .hw_latency =
+                {
+                    [KL_HW_NVLINK] =
+                        {
+                            [KL_ALGO_TREE] = {0.35f, 0.4f, 0.34f},
+                            [KL_ALGO_RING] = {0.4f, 0.4f, 0.15f},
+                            [KL_ALGO_COLLNET_DIRECT] = {0, 0, 0.6f},
+                            [KL_ALGO_COLLNET_CHAIN] = {0, 0, 0.6f},
+                            [KL_ALGO_NVLS] = {0, 0, 10},
+                            [KL_ALGO_NVLS_TREE] = {0, 0, 10},
+                            [KL_ALGO_ONE_SHOT] = {0, 0, 0.2f},
+                        },
+                    [KL_HW_PCI] =
+                        {
+                            [KL_ALGO_TREE] = {0.35f, 0.4f, 0.34f},
+                            [KL_ALGO_RING] = {0.4f, 0.4f, 0.15f},
+                            [KL_ALGO_COLLNET_DIRECT] = {0, 0, 0.6f},
+                            [KL_ALGO_COLLNET_CHAIN] = {0, 0, 0.6f},
+                            [KL_ALGO_ONE_SHOT] = {0, 0, 0.2f},
+                        },
+                    [KL_HW_NET] =
+                        {
+                            [KL_ALGO_TREE] = {120, 120, 20},
+                            [KL_ALGO_RING] = {120, 120, 20},
+                            [KL_ALGO_COLLNET_DIRECT] = {0, 0, 40},
+                            [KL_ALGO_COLLNET_CHAIN] = {0, 0, 40},
+                            [KL_ALGO_NVLS] = {0, 0, 30},
+                            [KL_ALGO_NVLS_TREE] = {0, 0, 30},
+                            [KL_ALGO_PAT] = {0, 0, 70},
+                            [KL_ALGO_ONE_SHOT] = {0, 0, 15},
+                        },
+                },
+            .ll_max = {{10, 5, 5}, {10, 5, 5}, {10, 5, 5}, {10, 5, 5}},
+            .ring_ll128 = {{8, 8, 8}, {8, 8, 8}, {8, 8, 8}, {8, 8, 8}},
+            .tree_ll128 = {{8, 8, 8}, {8, 8, 8}, {8, 8, 8}, {8, 8, 8}},
+            .tree = {{9, 9, 9}, {9, 9, 9}, {9, 9, 9}, {9, 9, 9}},
+            .tree_share =
+                {
+                    [KL_PROTO_LL] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+                    [KL_PROTO_LL128] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+                    [KL_PROTO_SIMPLE] = {1,   1,   1,   1,   1,   1,   1,   1,   .9f, .9f, .8f, .8f,
+                                         .8f, .8f, .8f, .8f, .8f, .8f, .8f, .8f, .9f, .9f, .9f},
+                },
+            .small_ring_bw = 12.0f,
+            .pat_base = 0.5,
+            .pat_rank = 0.05,
+            .one_shot_peer = {0.1f, 3},
+            .one_shot_bw = 4,
+            .any_reduction = true,
 };

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "graph/grid.h"
 #include "graph/tree.h"
 
 #include <stdlib.h>
@@ -77,6 +78,7 @@ static void set_threads(struct kl_tuning *t, const struct kl_tuning_params *p)
     }
     if (small && p->nthreads <= 0) t->max_threads[KL_ALGO_RING][KL_PROTO_SIMPLE] = 256;
     for (int a = KL_ALGO_COLLNET_DIRECT; a <= KL_ALGO_NVLS_TREE; a++) t->max_threads[a][KL_PROTO_SIMPLE] = 640;
+    t->max_threads[KL_ALGO_ONE_SHOT][KL_PROTO_SIMPLE] = 96;
 }
 
 static void set_thresholds(struct kl_tuning *t, const struct kl_tuning_params *p)
@@ -166,11 +168,26 @@ static float bus_bandwidth(struct terms *m)
     return m->algo == KL_ALGO_COLLNET_DIRECT ? collnet_direct_bandwidth(m, bus, bw) : bus;
 }
 
+static struct kl_grid grid_of(const struct terms *m)
+{
+    return kl_grid_of(m->t->in.nranks, m->t->in.nnodes, m->t->in.max_local_ranks);
+}
+
+/* Everybody sends everything to every peer, on one channel. */
+static float one_shot_bandwidth(const struct terms *m)
+{
+    const struct kl_grid grid = grid_of(m);
+    float bw = (float)lesser(channel_bandwidth(m), m->t->constants->one_shot_bw);
+
+    return bw / (float)kl_grid_peers(&grid, grid.dimensions);
+}
+
 /* From what the links carry to what the user sees. */
 static float algorithm_bandwidth(struct terms *m)
 {
     float bus = bus_bandwidth(m), ratio = 0.5f;
 
+    if (m->algo == KL_ALGO_ONE_SHOT) return one_shot_bandwidth(m);
     if (gathers(m->func) && m->algo != KL_ALGO_RING) return bus;
     if (m->algo == KL_ALGO_RING) ratio = (float)((1.0 * m->t->in.nranks) / m->nsteps);
     if (is_nvls(m->algo)) ratio = (float)(5.0 / 6.0);
@@ -263,6 +280,18 @@ static float hops_latency(struct terms *m, float intra, float inter, int inside,
     return m->algo == KL_ALGO_TREE ? p->base + (p->inside + p->between) : p->base + p->inside + p->between;
 }
 
+/* An exchange for each dimension of the grid, and in each a message to every peer. */
+static float one_shot_latency(struct terms *m, float intra)
+{
+    const float *peer = m->t->constants->one_shot_peer;
+    const struct kl_grid grid = grid_of(m);
+    int near = kl_grid_peers(&grid, grid.inside), far = kl_grid_peers(&grid, grid.dimensions) - near;
+    float inter = hw_latency(m, KL_HW_NET, m->algo, m->proto) + 2 * m->graph->latency_inter;
+
+    m->parts.extra = (float)near * peer[0] + (float)far * peer[1];
+    return hops_latency(m, intra, inter, grid.inside, grid.dimensions - grid.inside) + m->parts.extra;
+}
+
 static float model_latency(struct terms *m)
 {
     const struct kl_tuning_input *in = &m->t->in;
@@ -287,6 +316,8 @@ static float model_latency(struct terms *m)
         return hops_latency(m, intra, inter, 1, in->nnodes > 1);
     case KL_ALGO_NVLS_TREE:
         return hops_latency(m, intra, inter, 1, 2 * levels);
+    case KL_ALGO_ONE_SHOT:
+        return one_shot_latency(m, intra);
     default:
         return pat_latency(m, inter, levels);
     }
@@ -326,7 +357,7 @@ static void model_func(struct kl_tuning *t, const struct kl_tuning_params *p, in
 
     m.overhead = net_overhead(&t->in, p->net_overhead);
     m.ppn = (float)t->in.nranks / (float)t->in.nnodes;
-    for (m.algo = 0; m.algo < KL_ALGOS; m.algo++)
+    for (m.algo = 0; m.algo < t->constants->algos; m.algo++)
         for (m.proto = 0; m.proto < KL_PROTOS; m.proto++) model_one(t, p, &m);
 }
 
@@ -344,7 +375,7 @@ ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, cons
     struct kl_tuning t = {.constants = constants, .in = *in};
     struct kl_tuning_wishes wishes;
 
-    KL_TRY(kl_tuning_wishes_read(params, &wishes));
+    KL_TRY(kl_tuning_wishes_read(params, constants->algos, &wishes));
     t.forced = wishes.any;
     keep_text(t.algo, params->algo);
     keep_text(t.proto, params->proto);

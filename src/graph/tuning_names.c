@@ -3,7 +3,8 @@
 #include "graph/tuning.h"
 
 const char *const kl_func_name[KL_FUNCS] = {"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"};
-const char *const kl_algo_name[KL_ALGOS] = {"Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"};
+const char *const kl_algo_name[KL_ALGOS] = {"Tree", "Ring",     "CollNetDirect", "CollNetChain",
+                                            "NVLS", "NVLSTree", "PAT",           "OneShot"};
 const char *const kl_proto_name[KL_PROTOS] = {"LL", "LL128", "Simple"};
 
 int kl_algo_graph(enum kl_algo algo)
@@ -16,6 +17,7 @@ int kl_algo_graph(enum kl_algo algo)
         [KL_ALGO_NVLS] = KL_GRAPH_NVLS,
         [KL_ALGO_NVLS_TREE] = KL_GRAPH_NVLS,
         [KL_ALGO_PAT] = KL_GRAPH_TREE,
+        [KL_ALGO_ONE_SHOT] = KL_GRAPH_RING,
     };
 
     return graph[algo];

@@ -2,6 +2,7 @@
 #include "graph/tuning_rules.h"
 
 #include "base/error.h"
+#include "graph/grid.h"
 
 /* ---- what exists ---- */
 
@@ -11,6 +12,13 @@ static enum kl_tuning_refusal refuse_pat(const struct kl_tuning_input *in, int64
     if (param != 2) return param ? KL_TUNING_ALLOWED : KL_REFUSED_PAT_OFF;
     if (in->nnodes != in->nranks) return KL_REFUSED_PAT_RANKS;
     return in->net_is_host ? KL_TUNING_ALLOWED : KL_REFUSED_PAT_NET;
+}
+
+static enum kl_tuning_refusal refuse_grid(const struct kl_tuning_input *in)
+{
+    struct kl_grid grid = kl_grid_of(in->nranks, in->nnodes, in->max_local_ranks);
+
+    return grid.dimensions ? KL_TUNING_ALLOWED : KL_REFUSED_NO_GRID;
 }
 
 static bool can_do(int algo, int func)
@@ -23,8 +31,11 @@ static bool can_do(int algo, int func)
 enum kl_tuning_refusal kl_tuning_not_modelled(const struct kl_tuning_input *in, int64_t pat, int func, int algo,
                                               int proto)
 {
+    bool simple_only = kl_algo_is_nvls(algo) || algo == KL_ALGO_PAT || algo == KL_ALGO_ONE_SHOT;
+
     if (!can_do(algo, func)) return KL_REFUSED_FUNC;
-    if ((kl_algo_is_nvls(algo) || algo == KL_ALGO_PAT) && proto != KL_PROTO_SIMPLE) return KL_REFUSED_PROTO;
+    if (simple_only && proto != KL_PROTO_SIMPLE) return KL_REFUSED_PROTO;
+    if (algo == KL_ALGO_ONE_SHOT) return refuse_grid(in);
     return algo == KL_ALGO_PAT ? refuse_pat(in, pat) : KL_TUNING_ALLOWED;
 }
 
@@ -71,7 +82,7 @@ static bool given(const char *text)
     return text && *text;
 }
 
-ncclResult_t kl_tuning_wishes_read(const struct kl_tuning_params *p, struct kl_tuning_wishes *w)
+ncclResult_t kl_tuning_wishes_read(const struct kl_tuning_params *p, int algos, struct kl_tuning_wishes *w)
 {
     *w = (struct kl_tuning_wishes){.any = given(p->algo) || given(p->proto)};
     for (int f = 0; f < KL_FUNCS; f++) {
@@ -80,7 +91,7 @@ ncclResult_t kl_tuning_wishes_read(const struct kl_tuning_params *p, struct kl_t
         w->proto[f][KL_PROTO_LL128] = AUTOMATIC;
     }
     if (given(p->proto)) KL_TRY(kl_tuning_parse("NCCL_PROTO", p->proto, kl_proto_name, KL_PROTOS, w->proto));
-    if (given(p->algo)) KL_TRY(kl_tuning_parse("NCCL_ALGO", p->algo, kl_algo_name, KL_ALGOS, w->algo));
+    if (given(p->algo)) KL_TRY(kl_tuning_parse("NCCL_ALGO", p->algo, kl_algo_name, algos, w->algo));
     return ncclSuccess;
 }
 

@@ -29,7 +29,8 @@ struct kl_tuning_wishes {
     bool any; /* one of them is set */
     int algo[KL_FUNCS][KL_ALGOS], proto[KL_FUNCS][KL_ALGOS];
 };
-ncclResult_t kl_tuning_wishes_read(const struct kl_tuning_params *params, struct kl_tuning_wishes *wishes);
+/** `algos`: those that may be named. */
+ncclResult_t kl_tuning_wishes_read(const struct kl_tuning_params *params, int algos, struct kl_tuning_wishes *wishes);
 
 /** Is there no model of this combination? `pat` is NCCL_PAT_ENABLE. */
 enum kl_tuning_refusal kl_tuning_not_modelled(const struct kl_tuning_input *in, int64_t pat, int func, int algo,

@@ -37,7 +37,7 @@ static int bits(const int row[KL_ALGOS])
 {
     int all = 0;
 
-    for (int i = 0; i < KL_ALGOS; i++) all |= (row[i] != 0) << i;
+    for (int i = 0; i < KL_NCCL_ALGOS; i++) all |= (row[i] != 0) << i;
     return all;
 }
 
@@ -50,7 +50,7 @@ static void lists_parse(void **state)
 
         for (int f = 0; f < KL_FUNCS; f++)
             for (int a = 0; a < KL_ALGOS; a++) on[f][a] = 1;
-        expect_case(c->text, kl_tuning_parse("NCCL_ALGO", c->text, kl_algo_name, KL_ALGOS, on) == c->rc);
+        expect_case(c->text, kl_tuning_parse("NCCL_ALGO", c->text, kl_algo_name, KL_NCCL_ALGOS, on) == c->rc);
         expect_case(c->text, bits(on[KL_FUNC_BROADCAST]) == c->broadcast && bits(on[KL_FUNC_REDUCE]) == c->reduce);
         expect_case(c->text, bits(on[KL_FUNC_ALL_GATHER]) == c->all_gather);
         expect_case(c->text, bits(on[KL_FUNC_REDUCE_SCATTER]) == c->reduce_scatter);
@@ -376,11 +376,12 @@ static struct kl_tuning host_tuning(const struct kl_tuning_input *in, const stru
 }
 
 /* What follows what, the larger an operation is. */
-enum { TREE, RING, NVLS, ELSE };
+enum { ONE_SHOT, TREE, RING, NVLS, ELSE };
 
 static int place_of(const struct kl_tuning_choice *c)
 {
     if (c->proto != KL_PROTO_SIMPLE) return ELSE;
+    if (c->algo == KL_ALGO_ONE_SHOT) return ONE_SHOT;
     if (c->algo == KL_ALGO_TREE) return TREE;
     if (c->algo == KL_ALGO_RING) return RING;
     return c->algo == KL_ALGO_NVLS ? NVLS : ELSE;
@@ -392,7 +393,7 @@ static void choices_follow(int nranks, bool nvswitch, int func)
     struct kl_tuning_input in = one_host(nranks, nvswitch);
     struct kl_tuning_params params = KL_TUNING_PARAMS;
     struct kl_tuning t = host_tuning(&in, &params);
-    int first = func == KL_FUNC_ALL_REDUCE && nranks == 2 ? TREE : RING, place = first;
+    int first = func == KL_FUNC_ALL_REDUCE ? ONE_SHOT : RING, place = first;
     bool gathers = func == KL_FUNC_ALL_GATHER || func == KL_FUNC_REDUCE_SCATTER;
     float time = 0;
 
@@ -409,6 +410,31 @@ static void choices_follow(int nranks, bool nvswitch, int func)
     }
     assert_true(place >= RING);
     if (in.nvls && nranks >= 12 && (gathers || func == KL_FUNC_ALL_REDUCE)) assert_int_equal(place, NVLS);
+}
+
+/* What NCCL does not have, its constants do not know. */
+static void one_shot_is_for_hosts(void **state)
+{
+    struct kl_tuning_input in = one_host(8, true);
+    struct kl_tuning_params params = KL_TUNING_PARAMS;
+    struct kl_tuning_op op = kl_tuning_op_of(KL_FUNC_ALL_REDUCE, 64, ncclFloat, ncclSum);
+    struct kl_tuning_choice c;
+    struct kl_tuning t;
+
+    (void)state;
+    params.algo = "oneshot";
+    t = host_tuning(&in, &params);
+    assert_int_equal(kl_tuning_choose(&t, &op, &c, NULL), ncclSuccess);
+    assert_true(c.algo == KL_ALGO_ONE_SHOT && c.proto == KL_PROTO_SIMPLE && c.nchannels == 1);
+    kl_error_quiet(1);
+    assert_int_equal(kl_tuning_compute(&kl_tuning_reference, &in, &params, &t), ncclInvalidUsage);
+    assert_null(strstr(kl_error_text(), "OneShot"));
+    kl_error_quiet(0);
+    params.algo = NULL;
+    in = one_host(34, true);
+    t = host_tuning(&in, &params);
+    assert_int_equal(kl_tuning_refused(&t, &op, KL_ALGO_ONE_SHOT, KL_PROTO_SIMPLE), KL_REFUSED_NO_GRID);
+    assert_int_equal(kl_tuning_refused(&t, &op, KL_ALGO_ONE_SHOT, KL_PROTO_LL), KL_REFUSED_PROTO);
 }
 
 static void hosts_choose_by_size(void **state)
@@ -488,6 +514,7 @@ int main(void)
         cmocka_unit_test(one_rank_needs_no_model),
         cmocka_unit_test(what_takes_hours_is_done),
         cmocka_unit_test(hosts_choose_by_size),
+        cmocka_unit_test(one_shot_is_for_hosts),
         cmocka_unit_test(hosts_take_ll128_when_asked),
         cmocka_unit_test(hosts_reduce_everything),
     };

@@ -14,6 +14,7 @@ static const struct {
     [KL_REFUSED_PAT_SM]         = {"pat_sm", "a GPU is older than sm 60 (sm %d)"},
     [KL_REFUSED_PAT_RANKS]      = {"pat_ranks", "off by default with several ranks per node, here %d; NCCL_PAT_ENABLE=1 switches it on"},
     [KL_REFUSED_PAT_NET]        = {"pat_net", "off by default with this network device; NCCL_PAT_ENABLE=1 switches it on"},
+    [KL_REFUSED_NO_GRID]        = {"no_grid", "%d ranks make no grid: their prime factors are too large"},
     [KL_REFUSED_NO_COLLNET]     = {"no_collnet", "no reductions in the network: %s"},
     [KL_REFUSED_NO_NVLS]        = {"no_nvls", "no reductions in the NVSwitch: %s"},
     [KL_REFUSED_NO_NVSWITCH]    = {"no_nvswitch", "needs an NVSwitch, and there is none"},
@@ -48,6 +49,8 @@ static int number(const struct kl_tuning_input *in, enum kl_tuning_refusal why)
     case KL_REFUSED_PAT_RANKS:
     case KL_REFUSED_COLLNET_LOCAL:
         return in->max_local_ranks;
+    case KL_REFUSED_NO_GRID:
+        return in->nranks;
     case KL_REFUSED_COLLNET_HEADS:
         return in->collnet_heads;
     default:
@@ -121,7 +124,7 @@ void kl_tuning_candidates_text(const struct kl_tuning *t, const struct kl_tuning
 {
     int algos = 0;
 
-    for (int a = 0; a < KL_ALGOS; a++) {
+    for (int a = 0; a < t->constants->algos; a++) {
         int protos = 0;
 
         for (int p = 0; p < KL_PROTOS; p++) {

@@ -102,7 +102,7 @@ struct kl_net {
     ncclResult_t (*reg_mr)(void *connection, void *data, size_t bytes, enum kl_net_memory memory, void **mr);
     ncclResult_t (*dereg_mr)(void *connection, void *mr);
 
-    /** Send. `*request` NULL: there is no room now, ask again. */
+    /** Send; a small message may wait for test, or go with the next one. `*request` NULL: there is no room now, ask again. */
     ncclResult_t (*isend)(void *send, const void *data, size_t bytes, int tag, void *mr, void **request);
 
     /** Receive `n` messages, of tags that differ or are met in this order. */

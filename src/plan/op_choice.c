@@ -48,12 +48,13 @@ ncclResult_t kl_op_choice_find(const struct kl_op_question *q, const struct kl_t
     int64_t most = (int64_t)1 << LEAST_TO_SEARCH;
 
     *c = (struct kl_op_choice){.tuning = t, .op = kl_tuning_op_of(q->func, q->first, q->type, q->op)};
-    for (int i = 0; i < KL_OP_CANDIDATES; i++) {
+    c->ncandidates = t->constants->algos * KL_PROTOS;
+    for (int i = 0; i < c->ncandidates; i++) {
         c->candidate[i].choice = (struct kl_tuning_choice){.algo = i / KL_PROTOS, .proto = i % KL_PROTOS};
         judge(t, &c->op, &c->candidate[i]);
         c->npossible += !c->candidate[i].refusal;
     }
-    qsort(c->candidate, KL_OP_CANDIDATES, sizeof c->candidate[0], by_time);
+    qsort(c->candidate, (size_t)c->ncandidates, sizeof c->candidate[0], by_time);
     return kl_tuning_ranges(t, &c->op, one ? 1 : q->first, one && q->last < most ? most : q->last, &c->range,
                             &c->nranges);
 }
@@ -73,7 +74,7 @@ bool kl_op_refuses_algorithm(const struct kl_op_choice *choice, const struct kl_
 {
     int n = 0;
 
-    for (int i = choice->npossible; i < KL_OP_CANDIDATES; i++) {
+    for (int i = choice->npossible; i < choice->ncandidates; i++) {
         const struct kl_op_candidate *c = &choice->candidate[i];
 
         if (c->choice.algo == like->choice.algo)

@@ -10,7 +10,7 @@
 
 #include "graph/tuning_ranges.h"
 
-enum { KL_OP_CANDIDATES = KL_ALGOS * KL_PROTOS };
+enum { KL_OP_CANDIDATES = KL_ALGOS * KL_PROTOS }; /* at most */
 
 /** The operation: for one size (first == last), or for all of a range. */
 struct kl_op_question {
@@ -31,7 +31,7 @@ struct kl_op_choice {
     const struct kl_tuning *tuning;
     struct kl_tuning_op op;                             /* of the first size */
     struct kl_op_candidate candidate[KL_OP_CANDIDATES]; /* what is possible first, fastest first */
-    int npossible;
+    int npossible, ncandidates;
     struct kl_tuning_range *range; /* for one size: of all sizes up to 16 GiB or more, else of those asked for */
     int nranges;
 };

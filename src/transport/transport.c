@@ -6,6 +6,8 @@
 #include "transport/pool.h"
 #include "transport/shm/region.h"
 
+#include <stdio.h>
+
 /* Best first. */
 const struct kl_transport *const kl_transports[] = {
     &kl_transport_p2p,
@@ -96,6 +98,20 @@ void kl_connector_free(struct kl_connector *connector)
     if (!connector->transport) return;
     connector->transport->free(connector);
     *connector = (struct kl_connector){.peer = connector->peer};
+}
+
+const char *kl_connector_state(const struct kl_connector *c, char *text, size_t size)
+{
+    if (!c->ready)
+        snprintf(text, size, "%s rank %d by %s: not connected yet", c->sends ? "to" : "from", c->peer,
+                 c->transport ? c->transport->name : "nothing");
+    else if (c->sends)
+        snprintf(text, size, "to rank %d by %s: %llu steps published, %llu of them gone", c->peer, c->transport->name,
+                 (unsigned long long)c->tx.step, (unsigned long long)kl_load_relaxed(&c->tx.fifo->head));
+    else
+        snprintf(text, size, "from rank %d by %s: %llu steps taken, the next one is %s", c->peer, c->transport->name,
+                 (unsigned long long)c->rx.step, kl_fifo_ready(&c->rx) ? "here" : "not here");
+    return text;
 }
 
 void kl_common_fini(struct kl_common *common)

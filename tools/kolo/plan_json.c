@@ -206,7 +206,7 @@ static json_t *model_json(const struct kl_tuning *t)
     for (int f = 0; f < KL_FUNCS; f++) {
         json_t *algos = json_object();
 
-        for (int a = 0; a < KL_ALGOS; a++) {
+        for (int a = 0; a < t->constants->algos; a++) {
             json_t *protos = json_object();
 
             for (int k = 0; k < KL_PROTOS; k++)
@@ -224,7 +224,7 @@ static json_t *limits_json(const struct kl_tuning *t, bool thresholds)
 {
     json_t *o = json_object();
 
-    for (int a = 0; a < KL_ALGOS; a++) {
+    for (int a = 0; a < t->constants->algos; a++) {
         json_t *row = json_array();
 
         for (int k = 0; k < KL_PROTOS; k++)

@@ -14,13 +14,18 @@ enum {
     LONGEST_SLEEP_US = 1000
 };
 
+void kl_backoff_grow(struct kl_backoff *backoff)
+{
+    if (backoff->sleep_us < LONGEST_SLEEP_US) backoff->sleep_us *= 2;
+    if (backoff->sleep_us > LONGEST_SLEEP_US) backoff->sleep_us = LONGEST_SLEEP_US;
+}
+
 static void sleep_a_little(struct kl_backoff *backoff)
 {
     struct timespec t = {.tv_nsec = (long)backoff->sleep_us * 1000};
 
     nanosleep(&t, NULL);
-    if (backoff->sleep_us < LONGEST_SLEEP_US) backoff->sleep_us *= 2;
-    if (backoff->sleep_us > LONGEST_SLEEP_US) backoff->sleep_us = LONGEST_SLEEP_US;
+    kl_backoff_grow(backoff);
 }
 
 void kl_backoff_pause(struct kl_backoff *backoff, unsigned spin)

@@ -11,6 +11,7 @@
 #ifndef KL_DEVICE_HOST_BACKOFF_H
 #define KL_DEVICE_HOST_BACKOFF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /** Polls before the first yield where every rank has a core of its own. */
@@ -20,12 +21,16 @@ struct kl_backoff {
     unsigned polls;    /* since the last progress */
     unsigned sleep_us; /* of the next sleep; 0 before the first */
     uint64_t since;    /* when yielding began, ns; 0 before */
+    bool woken;        /* the last sleep was ended by a descriptor (idle.h) */
 };
 
 #define KL_BACKOFF_START ((struct kl_backoff){.polls = 0})
 
 /** Pass some time; `spin` polls are free of system calls, counted since the last reset. */
 void kl_backoff_pause(struct kl_backoff *backoff, unsigned spin);
+
+/** The next sleep is longer, up to a millisecond. */
+void kl_backoff_grow(struct kl_backoff *backoff);
 
 /** There was progress: start over. */
 static inline void kl_backoff_reset(struct kl_backoff *backoff)

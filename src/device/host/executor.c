@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "device/host/stream.h"
 #include "device/host/backoff.h"
+#include "device/host/idle.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -23,22 +24,24 @@ static void futex(int op, uint32_t value)
     syscall(SYS_futex, &kl_executor_state, op, value, NULL, NULL, 0);
 }
 
-/* Looks at the slots by the operation that pushes publish them with: what is ordered against that, finds the work. */
-static bool anything_pending(void)
+/* Anything that nobody waits for? Looks at the slots by the operation that pushes publish them with, and at waiters by that which
+ * they leave with: what is ordered against that, finds the work. */
+static bool anything_left(void)
 {
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
         uint64_t head = kl_load_relaxed(&s->head);
-        if (kl_load_seq_cst(&s->slots[head % KL_STREAM_SLOTS].seq) == head + 1) return true;
+        if (kl_load_seq_cst(&s->slots[head % KL_STREAM_SLOTS].seq) == head + 1 && !kl_load_seq_cst(&s->waiter))
+            return true;
     }
     return false;
 }
 
-/* Sleep until a push. All four operations are sequentially consistent: either the push sees ASLEEP and wakes us, or we see
- * its slot and stay awake. */
+/* Sleep until a push, or until somebody leaves work. All these operations are sequentially consistent: either the push sees ASLEEP
+ * and wakes us, or we see its slot and stay awake. */
 static void sleep_until_work(void)
 {
     kl_swap_seq_cst(&kl_executor_state, KL_EXECUTOR_ASLEEP);
-    while (kl_load_relaxed(&kl_executor_state) == KL_EXECUTOR_ASLEEP && !anything_pending())
+    while (kl_load_relaxed(&kl_executor_state) == KL_EXECUTOR_ASLEEP && !anything_left())
         futex(FUTEX_WAIT_PRIVATE, KL_EXECUTOR_ASLEEP);
     kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_AWAKE);
 }
@@ -70,8 +73,30 @@ static struct look look_around(bool busy)
         }
         if (!is_ours(s, busy)) continue;
         l.taken = true;
-        if (kl_stream_run(s) != KL_STALLED) l.moved = true;
+        if (kl_stream_run(s) != KL_STALLED)
+            l.moved = true;
+        else
+            kl_idle_stalled();
     }
+    return l;
+}
+
+static bool look_again(void *look)
+{
+    struct look *l = look;
+
+    *l = look_around(true);
+    return l->moved;
+}
+
+/* Until what it runs may go on, or somebody pushes work. */
+static struct look rest(struct kl_backoff *wait)
+{
+    struct look l;
+
+    kl_swap_seq_cst(&kl_executor_state, KL_EXECUTOR_RESTING); /* before the looks, as with ASLEEP */
+    kl_idle_rest(wait, look_again, &l);
+    kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_AWAKE);
     return l;
 }
 
@@ -84,18 +109,18 @@ static void *run_executor(void *unused)
     (void)unused;
     pthread_setname_np(pthread_self(), "kolo-executor");
     for (;;) {
-        struct look l = look_around(busy);
+        struct look l = busy && wait.sleep_us ? rest(&wait) : look_around(busy);
         busy = l.taken;
         if (l.moved) kl_backoff_reset(&wait);
         if (busy) {
-            if (!l.moved) kl_backoff_pause(&wait, 0);
+            if (!l.moved && !wait.sleep_us) kl_backoff_pause(&wait, 0);
             continue;
         }
         if (l.pushed != pushed) {
             pushed = l.pushed;
             last_push = kl_now_ns();
         }
-        if (kl_now_ns() - last_push > SLEEP_AFTER_NS && !anything_pending())
+        if (kl_now_ns() - last_push > SLEEP_AFTER_NS && !anything_left())
             sleep_until_work();
         else
             nanosleep(&(struct timespec){.tv_nsec = (long)TICK_NS * kl_load_relaxed(&ticks)}, NULL);
@@ -139,6 +164,7 @@ void kl_executor_wake(void)
     uint32_t before = kl_swap_acq_rel(&kl_executor_state, KL_EXECUTOR_AWAKE);
 
     if (before == KL_EXECUTOR_ASLEEP) futex(FUTEX_WAKE_PRIVATE, 1);
+    if (before == KL_EXECUTOR_RESTING) kl_idle_wake();
     if (before != KL_EXECUTOR_ABSENT) return;
     int err = start_thread();
     if (!err) return;

@@ -5,7 +5,8 @@
  * Started by the first push to any stream. While there is work it looks every 100 microseconds, less often where ranks share
  * CPUs, and takes over streams
  * whose first piece of work it has seen before and that nobody waits for; once it runs something it runs everything
- * pending, until nothing is. With no work for 10 milliseconds it sleeps on a futex, at no cost, until a push wakes it.
+ * pending, until nothing is. When nothing was pushed for 10 milliseconds, and somebody waits for all there is, it sleeps on a
+ * futex, at no cost, until it is woken by a push or by who leaves work that he has not waited for.
  *
  * Threads: kl_executor_notify from any. A forked child starts its own.
  */
@@ -16,7 +17,8 @@
 
 #include <stdint.h>
 
-enum kl_executor_state { KL_EXECUTOR_ABSENT, KL_EXECUTOR_AWAKE, KL_EXECUTOR_ASLEEP };
+/** RESTING: it has work, which waits for something (idle.h). */
+enum kl_executor_state { KL_EXECUTOR_ABSENT, KL_EXECUTOR_AWAKE, KL_EXECUTOR_ASLEEP, KL_EXECUTOR_RESTING };
 
 extern _Atomic uint32_t kl_executor_state; /* futex word */
 

@@ -5,6 +5,7 @@
 #include "base/threadlocal.h"
 #include "device/host/executor.h"
 #include "device/host/backoff.h"
+#include "device/host/idle.h"
 #include "os/futex.h"
 
 #include <pthread.h>
@@ -62,6 +63,7 @@ static void empty(struct kl_stream *s)
 static void after_fork_in_child(void)
 {
     kl_executor_forget();
+    kl_idle_forget();
     kl_store_relaxed(&registry.leading, 0);
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) empty(s);
     pthread_mutex_unlock(&registry.lock);
@@ -210,6 +212,7 @@ static enum kl_progress run_held(struct kl_stream *stream)
         if (s != KL_DONE) return s == KL_MOVED ? s : got;
         kl_store_release(&stream->head, ++head); /* pairs with kl_stream_reached */
         if (kl_load_relaxed(&stream->parked)) unpark(stream);
+        if (kl_load_relaxed(&kl_idle_resting)) kl_idle_wake(); /* who rests may wait for just this */
         got = KL_MOVED;
     }
 }
@@ -229,7 +232,10 @@ enum kl_progress kl_streams_poll(bool all)
 
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
         if (!kl_stream_pending(s) || (!all && kl_load_relaxed(&s->producer) != me)) continue;
-        if (kl_stream_run(s) != KL_STALLED) got = KL_MOVED;
+        if (kl_stream_run(s) != KL_STALLED)
+            got = KL_MOVED;
+        else if (all)
+            kl_idle_stalled();
     }
     return got;
 }
@@ -247,15 +253,22 @@ static void hand_over(void)
     }
 }
 
+static bool run_all(void *unused)
+{
+    (void)unused;
+    return kl_streams_poll(true) != KL_STALLED;
+}
+
 /* Run all streams of the process until this one is there. */
 static void lead(struct kl_stream *stream, uint64_t ticket)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
 
     while (!kl_stream_reached(stream, ticket)) {
-        if (kl_streams_poll(true) != KL_STALLED)
+        bool moved = wait.sleep_us ? kl_idle_rest(&wait, run_all, NULL) : run_all(NULL);
+        if (moved)
             kl_backoff_reset(&wait);
-        else
+        else if (!wait.sleep_us)
             kl_backoff_pause(&wait, 0);
     }
     hand_over();
@@ -268,8 +281,18 @@ static void wait_for_long(struct kl_stream *stream, uint64_t ticket)
         return;
     }
     kl_swap_seq_cst(&stream->parked, 1);
+    kl_idle_ring(); /* the leader runs this stream from now on */
     if (!kl_stream_reached(stream, ticket)) kl_futex_wait(&stream->parked, 1, PARK_NS);
     kl_store_relaxed(&stream->parked, 0);
+}
+
+/* What is behind that which was waited for, is left to the executor, which may sleep. */
+static void leave(struct kl_stream *stream)
+{
+    kl_store_relaxed(&stream->waiter, 0);
+    if (!kl_stream_pending(stream) || kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE) return;
+    kl_swap_seq_cst(&stream->waiter, 0); /* before kl_executor_notify looks */
+    kl_executor_notify();
 }
 
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
@@ -286,7 +309,7 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
         else
             kl_backoff_pause(&wait, kl_load_relaxed(&stream->spin));
     }
-    kl_store_relaxed(&stream->waiter, 0);
+    leave(stream);
 }
 
 ncclResult_t kl_stream_synchronize(struct kl_stream *stream, uint64_t ticket)

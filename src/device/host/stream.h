@@ -17,8 +17,8 @@
  *               executor's going to sleep is ordered against it. running is taken with acquire and given back with
  *               release: what one runner left half done is visible to the next. head is stored with release after the
  *               work, read with acquire by waiters: the results are visible.
- * Long waits:   of all threads of a process that wait for long, one leads: it runs everybody's streams. The others sleep until
- *               theirs has moved. So a process with a hundred ranks costs no more to wait in than one with a single rank.
+ * Long waits:   of all threads of a process that wait for long, one leads: it runs everybody's streams, and rests (idle.h) when
+ *               nothing moves. The others sleep until theirs has moved. So a process with a hundred ranks costs no more to wait in than one with a single rank.
  * Threads:      any for push, run, wait; the streams live in a registry, their memory is reused but never freed, so that a
  *               thread may look at any of them at any time.
  * Fork:         a child has the same streams, empty and without failures; events recorded in them are done.

@@ -51,6 +51,7 @@ struct kl_conn {
     struct kl_request request[KL_NET_REQUESTS];
     struct kl_request *free;         /* list */
     struct kl_request *first, *last; /* list of sends that have not gone, or of receives that have not all been met */
+    int begun;                       /* of those sends, the first so many are in the frames that lane 0 sends now */
     struct kl_head head;             /* received, not done with */
     bool headed;
     struct kl_request *of;              /* whose */

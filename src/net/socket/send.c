@@ -47,14 +47,32 @@ static void begin(struct kl_conn *c, const struct kl_request *r)
                  r->spread ? 0 : m->bytes);
 }
 
-static enum kl_flow send_first_lane(struct kl_conn *c)
+/* As many as go together. */
+static void begin_more(struct kl_conn *c)
 {
-    for (struct kl_request *r; (r = c->first);) {
-        if (!c->lane[0].out.busy) begin(c, r);
-        enum kl_flow flow = kl_out_move(&c->lane[0].out);
-        if (flow) return flow;
+    struct kl_request *r = c->first;
+
+    for (int i = 0; i < c->begun; i++) r = r->next;
+    for (; r && kl_out_has_room(&c->lane[0].out); r = r->next, c->begun++) begin(c, r);
+}
+
+static void end_begun(struct kl_conn *c)
+{
+    for (; c->begun; c->begun--) {
+        struct kl_request *r = c->first;
+
         kl_conn_remove(c, r);
         kl_fetch_sub_acq_rel(&r->left, 1);
+    }
+}
+
+static enum kl_flow send_first_lane(struct kl_conn *c)
+{
+    while (c->first) {
+        begin_more(c);
+        enum kl_flow flow = kl_out_move(&c->lane[0].out);
+        if (flow) return flow;
+        end_begun(c);
     }
     return KL_FLOW_DONE;
 }
@@ -107,7 +125,7 @@ ncclResult_t kl_send_post(struct kl_conn *c, const void *data, size_t bytes, int
     kl_store_relaxed(&r->left, 1);
     kl_conn_append(c, r);
     if (r->spread) KL_TRY(kl_spread_put(c, r, r->message[0].data, bytes));
-    kl_send_work(c);
+    if (bytes > KL_STREAM_SMALL) kl_send_work(c); /* a small one waits for what follows, or for test */
     *request = r;
     return ncclSuccess;
 }

@@ -52,6 +52,11 @@ static void fill_box(struct kl_out *out)
     out->left -= bytes;
 }
 
+bool kl_out_has_room(const struct kl_out *out)
+{
+    return !out->busy || (!out->left && out->box_bytes <= KL_STREAM_BATCH);
+}
+
 void kl_out_begin(struct kl_out *out, enum kl_head_kind kind, uint64_t bytes_told, uint32_t tag, const void *data,
                   size_t bytes)
 {
@@ -59,9 +64,9 @@ void kl_out_begin(struct kl_out *out, enum kl_head_kind kind, uint64_t bytes_tol
     unsigned char plain[KL_GUARD_PLAIN_HEAD];
 
     kl_head_encode(&head, plain);
-    kl_guard_head(&out->guard, plain, out->box);
-    out->box_at = 0;
-    out->box_bytes = KL_GUARD_HEAD;
+    if (!out->busy) out->box_at = out->box_bytes = 0;
+    kl_guard_head(&out->guard, plain, out->box + out->box_bytes);
+    out->box_bytes += KL_GUARD_HEAD;
     out->data = data;
     out->left = bytes;
     out->busy = true;

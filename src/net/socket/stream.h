@@ -2,8 +2,8 @@
 /**
  * stream.h - frames over one socket, without blocking: the sending and the receiving half.
  *
- * A small frame is one system call at each end: head and data go in one sendmsg, and what arrives is read into a stage of 4 KiB
- * that holds several. Of larger frames only what came along with a head goes through the stage, the rest is read
+ * A small frame is one system call at each end: head and data go in one sendmsg, behind other small ones if there are any,
+ * and what arrives is read into a stage of 4 KiB that holds several. Of larger frames only what came along with a head goes through the stage, the rest is read
  * straight to where it belongs. Encrypted, data are sealed record by record into a box, and opened where they were read to.
  *
  * MSG_ZEROCOPY is not used: over the loopback the kernel copies all the same and reports that besides, so that sending and receiving
@@ -21,7 +21,8 @@ enum {
     KL_STREAM_STAGE = 4096,
     KL_STREAM_SMALL =
         216, /* bytes of data that are copied behind their head: cheaper than a second place to send from */
-    KL_STREAM_BOX = KL_GUARD_HEAD + KL_GUARD_RECORD + KL_GUARD_TAG,
+    KL_STREAM_BATCH = 1024, /* bytes of small frames that go together */
+    KL_STREAM_BOX = KL_STREAM_BATCH + KL_GUARD_HEAD + KL_GUARD_RECORD + KL_GUARD_TAG,
 };
 
 enum kl_flow {
@@ -36,12 +37,12 @@ struct kl_out {
     int fd;
     struct kl_guard guard;
     uint64_t sequence; /* of the next frame */
-    bool busy;         /* a frame has begun */
+    bool busy;         /* frames have begun */
     const unsigned char *data;
     size_t left;        /* bytes of data that are neither sent nor in the box */
     unsigned char *box; /* sealed bytes to send before the data; encrypted ones all pass through it */
     size_t box_at, box_bytes;
-    unsigned char plain[KL_GUARD_HEAD + KL_STREAM_SMALL]; /* the box of plain frames */
+    unsigned char plain[KL_STREAM_BATCH + KL_GUARD_HEAD + KL_STREAM_SMALL]; /* the box of plain frames */
 };
 
 struct kl_in {
@@ -59,7 +60,10 @@ struct kl_in {
 ncclResult_t kl_out_init(struct kl_out *out);
 void kl_out_fini(struct kl_out *out);
 
-/** Begin a frame; the one before is done. `data`, of which `bytes` are sent, stay until it is done. */
+/** Is there room for a frame behind those that have begun? */
+bool kl_out_has_room(const struct kl_out *out);
+
+/** Begin a frame; there is room. `data`, of which `bytes` are sent, stay until it is done, with all that have begun. */
 void kl_out_begin(struct kl_out *out, enum kl_head_kind kind, uint64_t bytes_told, uint32_t tag, const void *data,
                   size_t bytes);
 

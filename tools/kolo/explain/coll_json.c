@@ -74,7 +74,7 @@ static json_t *refused_json(const struct kl_op_choice *f)
 {
     json_t *a = json_array();
 
-    for (int i = f->npossible; i < KL_OP_CANDIDATES; i++) json_array_append_new(a, refusal_json(f, &f->candidate[i]));
+    for (int i = f->npossible; i < f->ncandidates; i++) json_array_append_new(a, refusal_json(f, &f->candidate[i]));
     return a;
 }
 

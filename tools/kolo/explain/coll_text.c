@@ -220,7 +220,7 @@ static void print_refused_names(const struct kl_op_choice *f, int first, FILE *t
 {
     int shown = -1;
 
-    for (int i = first; i < KL_OP_CANDIDATES; i++) {
+    for (int i = first; i < f->ncandidates; i++) {
         const struct kl_op_candidate *c = &f->candidate[i];
         bool whole = kl_op_refuses_algorithm(f, c);
 
@@ -260,9 +260,9 @@ static void print_refused(const struct kl_coll_asked *a, const struct kl_op_choi
 {
     char why[REFUSAL_TEXT];
 
-    if (f->npossible == KL_OP_CANDIDATES || a->ranks == 1) return;
+    if (f->npossible == f->ncandidates || a->ranks == 1) return;
     fprintf(to, "\nnot considered\n");
-    for (int i = f->npossible; i < KL_OP_CANDIDATES; i++) {
+    for (int i = f->npossible; i < f->ncandidates; i++) {
         if (refused_before(f, i) || !worth_a_line(f, i)) continue;
         fprintf(to, "  ");
         print_refused_names(f, i, to);

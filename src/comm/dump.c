@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/dump.h"
+
+#include "base/log.h"
+#include "comm/launch.h"
+#include "event/loop.h"
+#include "os/files.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+_Atomic uint32_t kl_dump_asked;
+
+static struct {
+    pthread_mutex_t lock;
+    int users, number; /* of the signal; these under lock, as those below but the bell */
+    struct sigaction before;
+    struct kl_loop *loop;
+    struct kl_source *source;
+    _Atomic int bell; /* eventfd that the handler writes to; -1: none */
+} armed = {.lock = PTHREAD_MUTEX_INITIALIZER, .bell = -1};
+
+/* ---- the signal ---- */
+
+static void on_signal(int number)
+{
+    const uint64_t one = 1;
+    int saved = errno, bell = kl_load_relaxed(&armed.bell);
+
+    (void)number;
+    kl_fetch_add_relaxed(&kl_dump_asked, 1);
+    ssize_t rung = bell < 0 ? 0 : write(bell, &one, sizeof one);
+    (void)rung;
+    errno = saved;
+}
+
+static void answer(void *ctx, uint32_t events)
+{
+    uint64_t rung;
+    ssize_t heard = read(kl_load_relaxed(&armed.bell), &rung, sizeof rung);
+
+    (void)ctx, (void)events, (void)heard;
+    kl_log_asked(
+        "state of operations (NCCL_PROXY_DUMP_SIGNAL): communicators that wait follow, the others have nothing to do");
+}
+
+static ncclResult_t open_bell(void)
+{
+    int bell;
+
+    do bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    while (bell < 0 && kl_files_make_room(errno));
+    if (bell < 0) return KL_FAIL_ERRNO("cannot serve NCCL_PROXY_DUMP_SIGNAL; raise `ulimit -n`");
+    kl_store_relaxed(&armed.bell, bell);
+    KL_TRY(kl_loop_hold(&armed.loop));
+    return kl_loop_add(armed.loop, bell, EPOLLIN, answer, NULL, &armed.source);
+}
+
+static void close_bell(void)
+{
+    int bell = kl_load_relaxed(&armed.bell);
+
+    kl_source_remove(armed.source);
+    kl_loop_drop(armed.loop);
+    kl_store_relaxed(&armed.bell, -1);
+    if (bell >= 0) close(bell);
+    armed.source = NULL;
+    armed.loop = NULL;
+}
+
+static ncclResult_t take_signal(int number)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    ncclResult_t rc = open_bell();
+
+    if (!rc && sigaction(number, &action, &armed.before))
+        rc = KL_FAIL_ERRNO("NCCL_PROXY_DUMP_SIGNAL=%d is no signal that could be taken", number);
+    if (rc) close_bell();
+    armed.number = number;
+    return rc;
+}
+
+ncclResult_t kl_dump_arm(int number)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    pthread_mutex_lock(&armed.lock);
+    if (!armed.users) rc = take_signal(number);
+    if (!rc) armed.users++;
+    pthread_mutex_unlock(&armed.lock);
+    return rc;
+}
+
+void kl_dump_disarm(void)
+{
+    pthread_mutex_lock(&armed.lock);
+    if (!--armed.users) {
+        sigaction(armed.number, &armed.before, NULL);
+        close_bell();
+    }
+    pthread_mutex_unlock(&armed.lock);
+}
+
+/* ---- the state ---- */
+
+static void print(void *ctx, const char *line)
+{
+    ncclComm_t comm = ctx;
+
+    kl_log_asked("  rank %d: %s", comm->rank, line);
+}
+
+void kl_comm_dump(ncclComm_t comm)
+{
+    const struct kl_task *t = kl_comm_task(comm, comm->cursor);
+
+    kl_log_asked("rank %d of %d: %s of %zu elements, operation %llu, launch %llu", comm->rank, comm->nranks,
+                 kl_func_info[t->func].name, t->count, (unsigned long long)comm->cursor,
+                 (unsigned long long)kl_load_relaxed(&comm->finished));
+    kl_exec_tell(comm->exec, print, comm);
+}

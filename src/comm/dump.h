@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * dump.h - NCCL_PROXY_DUMP_SIGNAL: at this signal every communicator of the process prints what its operations wait for.
+ *
+ * The handler only notes that it was asked. The event loop answers for the process; whoever runs an operation, and finds that it
+ * stalls, prints its state: so each state is told by the thread that it belongs to.
+ *
+ * Threads: any.
+ */
+#ifndef KL_COMM_DUMP_H
+#define KL_COMM_DUMP_H
+
+#include "base/atomic.h"
+#include "include/nccl.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ncclComm;
+
+/** How often it was asked. */
+extern _Atomic uint32_t kl_dump_asked;
+
+/** Take over the signal until the last disarm; the first call says which one. */
+ncclResult_t kl_dump_arm(int signal);
+void kl_dump_disarm(void);
+
+/** Has it been asked since the last call with the same `seen`? */
+static inline bool kl_dump_due(uint32_t *seen)
+{
+    uint32_t asked = kl_load_relaxed(&kl_dump_asked);
+    bool due = asked != *seen;
+
+    *seen = asked;
+    return due;
+}
+
+/** By the runner: print what is under way. */
+void kl_comm_dump(struct ncclComm *comm);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/host/idle.h"
+
+#include "base/threadlocal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WOKEN_AT_ONCE = 64 }; /* descriptors */
+
+_Atomic uint32_t kl_idle_resting;
+uint64_t kl_idle_longest_ns = 20000000;
+
+/* Of the process: what all who rest sleep on. -1: not made. */
+static struct {
+    pthread_mutex_t lock;
+    _Atomic int epoll, bell;
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER, .epoll = -1, .bell = -1};
+
+/* Of a look before a sleep. */
+struct look {
+    bool resting, arming;
+    unsigned stalled, told, armed; /* pieces of work, and of these; descriptors */
+};
+
+static KL_THREAD_LOCAL struct look now;
+
+/* ---- descriptors ---- */
+
+static bool open_bell(int epoll)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = -1};
+    int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+    if (bell < 0) return false;
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, bell, &event)) {
+        close(bell);
+        return false;
+    }
+    kl_store_release(&process.bell, bell);
+    return true;
+}
+
+static int make_epoll(void)
+{
+    pthread_mutex_lock(&process.lock);
+    int epoll = kl_load_relaxed(&process.epoll);
+    if (epoll < 0) {
+        epoll = epoll_create1(EPOLL_CLOEXEC);
+        if (epoll >= 0 && !open_bell(epoll)) {
+            close(epoll);
+            epoll = -1;
+        }
+        kl_store_release(&process.epoll, epoll); /* after the bell */
+    }
+    pthread_mutex_unlock(&process.lock);
+    return epoll;
+}
+
+static int epoll_of_process(void)
+{
+    int epoll = kl_load_acquire(&process.epoll);
+
+    return epoll < 0 ? make_epoll() : epoll;
+}
+
+void kl_idle_forget(void)
+{
+    if (kl_load_relaxed(&process.epoll) >= 0) {
+        close(kl_load_relaxed(&process.epoll));
+        close(kl_load_relaxed(&process.bell));
+    }
+    pthread_mutex_init(&process.lock, NULL);
+    kl_store_relaxed(&process.epoll, -1);
+    kl_store_relaxed(&process.bell, -1);
+    kl_store_relaxed(&kl_idle_resting, 0);
+    now = (struct look){.arming = false};
+}
+
+void kl_idle_wake(void)
+{
+    int bell = now.resting ? -1 : kl_load_acquire(&process.bell); /* this thread is awake */
+    uint64_t one = 1;
+    ssize_t rung = bell < 0 ? 0 : write(bell, &one, sizeof one);
+
+    (void)rung; /* a full bell rings already */
+}
+
+/* ---- work that stalls ---- */
+
+bool kl_idle_arming(void)
+{
+    return now.arming;
+}
+
+bool kl_idle_on(int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.fd = fd};
+    int epoll = now.arming ? epoll_of_process() : -1;
+
+    if (epoll < 0) return false;
+    if (epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) && (errno != ENOENT || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event)))
+        return false;
+    now.armed++;
+    return true;
+}
+
+void kl_idle_told(void)
+{
+    now.told++;
+}
+
+void kl_idle_stalled(void)
+{
+    now.stalled++;
+}
+
+/* ---- sleeping ---- */
+
+/* Take the wake-ups, each of which counts once. Somebody who rests beside this thread has woken as well. */
+static void take_wakeups(int epoll)
+{
+    struct epoll_event event[WOKEN_AT_ONCE];
+    uint64_t rung;
+    int n = epoll_wait(epoll, event, WOKEN_AT_ONCE, 0);
+
+    for (int i = 0; i < n; i++) {
+        if (event[i].data.fd != -1) continue;
+        ssize_t heard = read(kl_load_relaxed(&process.bell), &rung, sizeof rung);
+        (void)heard;
+    }
+}
+
+static void sleep_on_descriptors(struct kl_backoff *wait, bool all_told)
+{
+    uint64_t ns = all_told ? kl_idle_longest_ns : (uint64_t)wait->sleep_us * 1000;
+    struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    struct pollfd p = {.fd = kl_load_relaxed(&process.epoll), .events = POLLIN};
+
+    wait->woken = ppoll(&p, 1, &t, NULL) > 0;
+    if (wait->woken)
+        take_wakeups(p.fd);
+    else
+        kl_backoff_grow(wait);
+}
+
+bool kl_idle_rest(struct kl_backoff *wait, bool (*look)(void *), void *ctx)
+{
+    kl_fetch_add_seq_cst(&kl_idle_resting, 1);
+    now = (struct look){.resting = true,
+                        .arming = !wait->woken}; /* a wake-up for nothing is followed by a nap that can't be woken */
+    bool moved = look(ctx);
+    const struct look got = now;
+    now.arming = false;
+    if (!moved && got.armed) moved = look(ctx);
+    if (!moved && got.armed) sleep_on_descriptors(wait, got.told == got.stalled);
+    now.resting = false;
+    kl_fetch_sub_acq_rel(&kl_idle_resting, 1);
+    if (moved || got.armed) return moved;
+    wait->woken = false;
+    kl_backoff_pause(wait, 0);
+    return false;
+}
