@@ -14,8 +14,8 @@ ALL = os.environ.get("KOLO_MATRIX") == "all"
 
 
 def told(algorithm):
-    """As logs have it: NVLS_TREE, COLLNET_DIRECT."""
-    return re.sub(r"(?<=.)(?=Tree|Direct|Chain)", "_", algorithm).upper()
+    """As logs have it: NVLS_TREE, COLLNET_DIRECT, ONE_SHOT."""
+    return re.sub(r"(?<=.)(?=Tree|Direct|Chain|Shot)", "_", algorithm).upper()
 
 
 def settings(way):
