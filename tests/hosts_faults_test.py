@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of two hosts with networks of their own, in which something goes wrong: every rank ends in bounded time, those that live say
-what is missing, and no process is left. Strangers that connect to every port in the middle of a job change nothing."""
+what is missing, and nothing is left: no process, no network namespace, no interface. What passes by itself changes nothing: strangers
+that connect to every port in the middle of a job, a reader that stands still for a while, another MTU."""
 import ctypes
 import fcntl
+import glob
 import os
 import re
 import signal
@@ -67,6 +69,60 @@ def take_down():
         fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh22x", b"kolo0", flags & ~IFF_UP))
 
 
+def queued():
+    """Bytes that wait in the send queues of this namespace."""
+    with open("/proc/thread-self/net/tcp", encoding="ascii") as table:
+        return sum(int(line.split()[4].split(":")[0], 16) for line in list(table)[1:])
+
+
+def dropped():
+    """Packets that the queues of this namespace's links have dropped."""
+    out = subprocess.run(["tc", "-s", "qdisc", "show"], stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
+    return sum(int(n) for n in re.findall(r"dropped (\d+)", out))
+
+
+PORTS = ("h0", "h1")  # of the switch, in the namespace of the tool
+
+
+def shorten_queues():
+    """True if the kernel can."""
+    bucket = "root tbf rate 100mbit burst 4kb limit 8kb".split()
+    return all(not subprocess.run(["tc", "qdisc", "replace", "dev", port, *bucket], check=False).returncode for port in PORTS)
+
+
+def lengthen_queues():
+    for port in PORTS:
+        subprocess.run(["tc", "qdisc", "del", "dev", port, "root"], check=True)
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True)
+
+
+def reset_connections():
+    """True if the kernel can."""
+    out = subprocess.run(["ss", "-K", "-H", "-t", "state", "established"], stdout=subprocess.PIPE, check=True, encoding="utf-8")
+    return bool(out.stdout.strip())
+
+
+def networks():
+    """The network namespaces that processes are in, or hold a descriptor of."""
+    found = set()
+    for entry in glob.glob("/proc/[0-9]*/ns/net") + glob.glob("/proc/[0-9]*/fd/*"):
+        try:
+            target = os.readlink(entry)
+        except OSError:
+            continue
+        if target.startswith("net:"):
+            found.add(target)
+    return found
+
+
+def interfaces():
+    """Of this namespace, and named namespaces."""
+    return {name for _, name in socket.if_nameindex()} | set(glob.glob("/run/netns/*"))
+
+
 class Job:
     """A long one, which is moving data."""
 
@@ -75,7 +131,7 @@ class Job:
         words = [tool.KOLO, "perf", "all_reduce", "--np", "4", "--hosts", "2", "--netns", "-w", "0", *steps]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
                                         env={**clean, "HOME": "/nonexistent", **settings})
-        self.case, self.pid, self.said = case, {}, ""
+        self.case, self.pid, self.said, self.networks, self.interfaces = case, {}, "", set(), interfaces()
         case.addCleanup(self.process.kill)
         for line in self.process.stdout:
             self.said += line
@@ -83,16 +139,26 @@ class Job:
             if rank:
                 self.pid[int(rank[1])] = int(rank[2])
             if re.match(r" +\d+ +\d+ +float ", line):
-                return
+                break
+        own = os.readlink("/proc/self/ns/net")
+        self.networks = {os.readlink(f"/proc/{pid}/ns/net") for pid in [*self.pid.values(), self.process.pid]} - {own}
+        case.assertEqual(len(self.networks & networks()), 3)
 
     def end(self):
-        """Its end, in time, with no process left."""
-        began = time.monotonic()
+        """Its end, in time, with nothing left."""
         out, err = self.process.communicate(timeout=BOUND_S)
-        self.case.assertLess(time.monotonic() - began, BOUND_S)
+        self.nothing_is_left()
+        return self.process.returncode, self.said + out, err
+
+    def nothing_is_left(self):
         for pid in self.pid.values():
             self.case.assertFalse(os.path.exists(f"/proc/{pid}"))
-        return self.process.returncode, self.said + out, err
+        self.case.assertEqual(networks() & self.networks, set())
+        self.case.assertEqual(interfaces() - self.interfaces, set())
+
+    def is_right(self):
+        code, out, err = self.end()
+        self.case.assertEqual((code, "# Out of bounds values : 0 OK" in out), (0, True), out + err)
 
 
 LONG = ("-b", "64K", "-e", "64M", "-f", "2", "-n", "400")
@@ -131,14 +197,97 @@ class Faults(unittest.TestCase):
         in_network_of(job.pid[2], take_down)
         code, _, err = job.end()
         self.assertNotEqual(code, 0)
-        self.survivors_say(err, r"rank [0-3]", (0, 1, 2, 3))
+        self.survivors_say(err, r"rank [0-3] \(host", (0, 1, 2, 3))
 
     def test_strangers_change_nothing(self):
         job = Job(self, ("-b", "8", "-e", "256K", "-f", "2", "-n", "50"))
         met = sum(in_network_of(job.pid[rank], disturb) for rank in (0, 2) for _ in range(5))
-        code, out, err = job.end()
-        self.assertEqual((code, "# Out of bounds values : 0 OK" in out), (0, True), out + err)
+        job.is_right()
         self.assertGreater(met, 0)
+
+    def check_network(self, trouble, **settings):
+        """Something happens to the network of the second host."""
+        job = Job(self, LONG, KOLO_TIMEOUT="3", **settings)
+        result = in_network_of(job.pid[2], trouble)
+        code, out, err = job.end()
+        self.assertNotEqual(code, 0)
+        self.survivors_say(err, r"rank [0-3] \(host", (0, 1, 2, 3))
+        self.assertNotIn("0 OK", out)
+        return result
+
+    def test_an_address_is_gone(self):
+        self.check_network(lambda: ip("address", "del", "10.77.0.2/16", "dev", "kolo0"))
+
+    def test_a_route_is_a_black_hole(self):
+        self.check_network(lambda: ip("route", "add", "blackhole", "10.77.0.1/32"))
+
+    def test_connections_are_reset(self):
+        job = Job(self, LONG, KOLO_TIMEOUT="3")
+        if not in_network_of(job.pid[2], reset_connections):
+            job.process.terminate()
+            job.process.communicate(timeout=BOUND_S)
+            self.skipTest("the kernel does not reset connections (CONFIG_INET_DIAG_DESTROY)")
+        code, _, err = job.end()
+        self.assertNotEqual(code, 0)
+        self.survivors_say(err, r"rank [0-3] \(host", (0, 1, 2, 3))
+
+    def test_a_slow_reader_is_waited_for(self):
+        """It stands still until the buffers on the way to it are full, and goes on."""
+        job = Job(self, ("-b", "4M", "-e", "16M", "-f", "2", "-n", "4"), KOLO_TIMEOUT="60")
+        os.kill(job.pid[2], signal.SIGSTOP)
+        self.await_queue(job, 10)
+        os.kill(job.pid[2], signal.SIGCONT)
+        job.is_right()
+
+    def await_queue(self, job, seconds):
+        """Until data wait to be sent in a host's sockets and nothing moves, or the job has shown that there is nothing to be sent."""
+        deadline, before = time.monotonic() + seconds, None
+        while time.monotonic() < deadline:
+            now = in_network_of(job.pid[0], queued)
+            if now and now == before:
+                return
+            before = now
+            time.sleep(0.2)
+
+    def test_the_mtu_changes(self):
+        job = Job(self, ("-b", "1M", "-e", "4M", "-f", "2", "-n", "10"))
+        for mtu in ("1280", "9000", "1500"):
+            in_network_of(job.pid[2], lambda mtu=mtu: ip("link", "set", "kolo0", "mtu", mtu))
+        job.is_right()
+
+    def test_packets_are_lost_and_late(self):
+        """For a while, links have queues of a few packets."""
+        job = Job(self, ("-b", "64K", "-e", "4M", "-f", "2", "-n", "10"))
+        if not in_network_of(job.process.pid, shorten_queues):
+            job.process.terminate()
+            job.process.communicate(timeout=BOUND_S)
+            self.skipTest("the kernel has no token bucket (tbf)")
+        deadline, lost = time.monotonic() + BOUND_S, 0
+        while lost < 10 and time.monotonic() < deadline:
+            lost = in_network_of(job.process.pid, dropped)
+        in_network_of(job.process.pid, lengthen_queues)
+        self.assertGreaterEqual(lost, 10)
+        job.is_right()
+
+    def check_tool(self, sent):
+        job = Job(self, LONG)
+        job.process.send_signal(sent)
+        job.process.communicate(timeout=BOUND_S)
+        deadline = time.monotonic() + BOUND_S
+        while any(os.path.exists(f"/proc/{pid}") for pid in job.pid.values()) or networks() & job.networks:
+            self.assertLess(time.monotonic(), deadline, "something is left")
+            time.sleep(0.05)
+        job.nothing_is_left()
+        self.assertNotEqual(job.process.returncode, 0)
+
+    def test_the_tool_is_interrupted(self):
+        self.check_tool(signal.SIGINT)
+
+    def test_the_tool_is_terminated(self):
+        self.check_tool(signal.SIGTERM)
+
+    def test_the_tool_is_killed(self):
+        self.check_tool(signal.SIGKILL)
 
 
 if __name__ == "__main__":

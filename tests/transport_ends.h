@@ -80,7 +80,7 @@ static void reset(struct end *e)
     e->c = (struct kl_connector){.transport = e->transport,
                                  .peer = e->sends,
                                  .sends = e->sends,
-                                 .messages = e->messages,
+                                 .messages = e->messages || is_net(e), /* else what is lent has to fit into slots */
                                  .shape = &shape,
                                  .number = e->number,
                                  .planned = -1,

@@ -557,17 +557,20 @@ static void lies_are_refused(void **state)
         const char *what;
         struct kl_wire wire;
         size_t bytes; /* of the message */
+        bool slots_only;
     } lies[] = {
-        {"nothing", {0}, 0},
-        {"half a head", {0}, 8},
-        {"less data than announced", {.bytes = 50}, 16 + 49},
-        {"more data than announced", {.bytes = 50}, 16 + 51},
-        {"data of a step in two", {.bytes = 105}, 17},
-        {"an unknown kind", {.bytes = 500, .kind = KL_WIRE_KINDS}, 16},
-        {"lines that fit into the first", {.bytes = 50, .kind = KL_WIRE_LINES}, 16 + 50},
-        {"more than lines hold", {.bytes = KL_LINES_BYTES + 1, .kind = KL_WIRE_LINES}, 16},
-        {"lines that go on", {.bytes = KL_FIFO_MORE | 500, .kind = KL_WIRE_LINES}, 16},
-        {"as much as there can be, in lines", {.bytes = 0x7fffffff, .kind = KL_WIRE_LINES}, 16},
+        {"nothing", {0}, 0, false},
+        {"half a head", {0}, 8, false},
+        {"less data than announced", {.bytes = 50}, 16 + 49, false},
+        {"more data than announced", {.bytes = 50}, 16 + 51, false},
+        {"data of a step in two", {.bytes = 105}, 17, false},
+        {"more than a slot, where there are only slots", {.bytes = SLOT + 1}, 16, true},
+        {"much more, in a message that goes on", {.bytes = 0x7fffffff | KL_FIFO_MORE}, 16, true},
+        {"an unknown kind", {.bytes = 500, .kind = KL_WIRE_KINDS}, 16, false},
+        {"lines that fit into the first", {.bytes = 50, .kind = KL_WIRE_LINES}, 16 + 50, false},
+        {"more than lines hold", {.bytes = KL_LINES_BYTES + 1, .kind = KL_WIRE_LINES}, 16, false},
+        {"lines that go on", {.bytes = KL_FIFO_MORE | 500, .kind = KL_WIRE_LINES}, 16, false},
+        {"as much as there can be, in lines", {.bytes = 0x7fffffff, .kind = KL_WIRE_LINES}, 16, false},
     };
     static const struct message messages[] = {{COPIED, 500, 0}};
 
@@ -580,6 +583,7 @@ static void lies_are_refused(void **state)
         struct pair p;
         net_reset(1, 0);
         open_pair(&p, 8, SLOT, messages, 1);
+        p.rx.places = !lie->slots_only;
         memcpy(message, &lie->wire, sizeof lie->wire);
         forge(message, lie->bytes);
         for (int i = 0; i < 5 && !rc; i++) kl_net_incoming_progress(p.link[0], &p.rx, &rc);

@@ -32,7 +32,7 @@ static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape
     KL_TRY(kl_net_link_create(home->net, shape, false, &c->link));
     card->net = *handle;
     KL_TRY(kl_fifo_attach_rx(&c->rx, c->link->fifo, c->link->mapped, false));
-    c->rx.places = true;
+    c->rx.places = c->messages; /* a collective takes every step from its slot */
     return ncclSuccess;
 }
 
