@@ -50,7 +50,7 @@ static ncclResult_t fill_redops(ncclComm_t comm)
 
 static bool share_memory(const struct kl_peer *a, const struct kl_peer *b)
 {
-    return a->host == b->host && a->memory == b->memory;
+    return a->fabric == b->fabric && a->memory == b->memory;
 }
 
 /* How far does memory reach that all can map? The first of each node, and the first of all, stand for the others. */
