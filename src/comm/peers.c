@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "device/host/backoff.h"
+#include "device/host/executor.h"
 #include "os/affinity.h"
 #include "os/hostinfo.h"
 
@@ -143,7 +144,8 @@ ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
     comm->local_ranks = comm->world->local_ranks;
     comm->device = comm->peers[comm->rank].device;
     /* With more ranks than CPUs here, whoever spins keeps the one it waits for from running. */
-    comm->spin = comm->world->core_each ? KL_SPIN_POLLS : 0;
+    comm->spin = comm->world->ranks_per_cpu > 1 ? 0 : KL_SPIN_POLLS;
+    kl_executor_share(comm->world->ranks_per_cpu);
     comm->devices->adopt(comm->device);
     kl_log_set_device(comm->device);
     return ncclSuccess;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
+#include <linux/neighbour.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
@@ -76,20 +77,22 @@ static int ask(int sock, const struct request *q)
     return errno ? -1 : 0;
 }
 
-int kl_netlink_add_bridge(int sock, const char *name)
+int kl_netlink_add_bridge(int sock, const char *name, const unsigned char mac[KL_NETLINK_MAC])
 {
     struct ifinfomsg link = {.ifi_family = AF_UNSPEC};
     struct request q;
 
     begin(&q, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &link, sizeof link);
     add(&q, IFLA_IFNAME, name, strlen(name) + 1);
+    add(&q, IFLA_ADDRESS, mac, KL_NETLINK_MAC);
     struct rtattr *info = add(&q, IFLA_LINKINFO, NULL, 0);
     add(&q, IFLA_INFO_KIND, "bridge", sizeof "bridge");
     close_nest(&q, info);
     return ask(sock, &q);
 }
 
-int kl_netlink_add_veth(int sock, const char *name, const char *peer_name, int peer_ns)
+int kl_netlink_add_veth(int sock, const char *name, const char *peer_name, int peer_ns,
+                        const unsigned char peer_mac[KL_NETLINK_MAC])
 {
     struct ifinfomsg link = {.ifi_family = AF_UNSPEC};
     struct request q;
@@ -102,6 +105,7 @@ int kl_netlink_add_veth(int sock, const char *name, const char *peer_name, int p
     struct rtattr *peer = add(&q, VETH_INFO_PEER, NULL, 0);
     append(&q, &link, sizeof link);
     add(&q, IFLA_IFNAME, peer_name, strlen(peer_name) + 1);
+    add(&q, IFLA_ADDRESS, peer_mac, KL_NETLINK_MAC);
     add(&q, IFLA_NET_NS_FD, &peer_ns, sizeof peer_ns);
     close_nest(&q, peer);
     close_nest(&q, data);
@@ -139,6 +143,20 @@ int kl_netlink_up(int sock, const char *name, const char *bridge)
         if (!master) return -1;
         add(&q, IFLA_MASTER, &master, sizeof master);
     }
+    return ask(sock, &q);
+}
+
+int kl_netlink_add_neighbour(int sock, const char *name, uint32_t address, const unsigned char mac[KL_NETLINK_MAC])
+{
+    struct ndmsg neighbour = {.ndm_family = AF_INET, .ndm_state = NUD_PERMANENT};
+    uint32_t wire = htonl(address);
+    struct request q;
+
+    neighbour.ndm_ifindex = (int)if_nametoindex(name);
+    if (!neighbour.ndm_ifindex) return -1;
+    begin(&q, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, &neighbour, sizeof neighbour);
+    add(&q, NDA_DST, &wire, sizeof wire);
+    add(&q, NDA_LLADDR, mac, KL_NETLINK_MAC);
     return ask(sock, &q);
 }
 

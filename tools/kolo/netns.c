@@ -24,6 +24,16 @@ static uint32_t address_of(int host)
     return network | (uint32_t)(host / PER_BLOCK) << 8 | (uint32_t)(host % PER_BLOCK + 1);
 }
 
+struct mac {
+    unsigned char byte[KL_NETLINK_MAC];
+};
+
+/* Locally administered, made from the address. */
+static struct mac mac_of(uint32_t address)
+{
+    return (struct mac){{2, 0, address >> 24, address >> 16 & 255, address >> 8 & 255, address & 255}};
+}
+
 void kl_netns_address(int host, char *text, size_t size)
 {
     uint32_t a = address_of(host);
@@ -51,12 +61,24 @@ static int limit(int sock, const char *name, const struct kl_netns *ns)
     return ns->link_rate ? kl_netlink_limit(sock, name, ns->link_rate) : 0;
 }
 
+static int know(int sock, const char *name, uint32_t address)
+{
+    return kl_netlink_add_neighbour(sock, name, address, mac_of(address).byte);
+}
+
+static int know_hosts(int sock, const char *name, const struct kl_netns *ns, int but)
+{
+    for (int h = 0; h < ns->nhosts; h++)
+        if (h != but && know(sock, name, address_of(h))) return -1;
+    return 0;
+}
+
 static int build_switch(const struct kl_netns *ns)
 {
     int rc = -1, sock = kl_netlink_open();
 
     if (sock < 0) return -1;
-    if (kl_netlink_add_bridge(sock, BRIDGE)) goto out;
+    if (kl_netlink_add_bridge(sock, BRIDGE, mac_of(switch_address).byte)) goto out;
     if (kl_netlink_add_address(sock, BRIDGE, switch_address, PREFIX_LENGTH)) goto out;
     if (kl_netlink_no_ipv6(sock, BRIDGE) || kl_netlink_up(sock, BRIDGE, NULL) || kl_netlink_up(sock, "lo", NULL))
         goto out;
@@ -64,10 +86,12 @@ static int build_switch(const struct kl_netns *ns)
         char port[16];
 
         snprintf(port, sizeof port, "h%d", h);
-        if (kl_netlink_add_veth(sock, port, CARD, ns->fd[h]) || kl_netlink_no_ipv6(sock, port)) goto out;
+        if (kl_netlink_add_veth(sock, port, CARD, ns->fd[h], mac_of(address_of(h)).byte) ||
+            kl_netlink_no_ipv6(sock, port))
+            goto out;
         if (limit(sock, port, ns) || kl_netlink_up(sock, port, BRIDGE)) goto out;
     }
-    rc = 0;
+    rc = know_hosts(sock, BRIDGE, ns, -1);
 out:
     close(sock);
     return rc;
@@ -83,7 +107,8 @@ static int configure_host(const struct kl_netns *ns, int host)
     if (kl_netlink_up(sock, "lo", NULL) || kl_netlink_no_ipv6(sock, CARD)) goto out;
     if (kl_netlink_add_address(sock, CARD, address_of(host), PREFIX_LENGTH)) goto out;
     if (limit(sock, CARD, ns)) goto out;
-    rc = kl_netlink_up(sock, CARD, NULL);
+    if (kl_netlink_up(sock, CARD, NULL) || know(sock, CARD, switch_address)) goto out;
+    rc = know_hosts(sock, CARD, ns, host);
 out:
     close(sock);
     return rc;

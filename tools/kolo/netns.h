@@ -9,6 +9,9 @@
  * A link may have a rate: then both ends of the pair have a token bucket, so that it holds for what a host sends, and for what it
  * receives, however many send to it.
  *
+ * Everybody knows everybody's hardware address from the start: asking would fill the kernel's table of neighbours, which all
+ * namespaces share and which has room for 1,024 unless told otherwise; for permanent entries it has no limit.
+ *
  * There is no IPv6: its addresses could be used only seconds after they appear, when duplicates have been looked for.
  *
  * The namespaces have no names: the kernel removes them, with their interfaces, when the last process in them and the
