@@ -22,6 +22,14 @@ ncclResult_t kl_links_send(struct kl_links *links, struct kl_connections *cs, in
     return ask(cs, channel, peer, true, &links->send[number]);
 }
 
+void kl_links_set(struct kl_links *links, int number, struct kl_connector *recv, struct kl_connector *send)
+{
+    if (number >= links->nrecv) links->nrecv = number + 1;
+    if (number >= links->nsend) links->nsend = number + 1;
+    links->recv[number] = recv;
+    links->send[number] = send;
+}
+
 static bool is_moved_here(const struct kl_connector *c)
 {
     return c && c->transport->progress;

@@ -9,6 +9,9 @@
 ncclResult_t kl_links_recv(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer);
 ncclResult_t kl_links_send(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer);
 
+/** Edge `number`, both ways, has connectors of its own. */
+void kl_links_set(struct kl_links *links, int number, struct kl_connector *recv, struct kl_connector *send);
+
 /** Are all connectors ready? Remembers if so. */
 bool kl_links_ready(struct kl_links *links);
 

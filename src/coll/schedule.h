@@ -54,6 +54,7 @@ struct kl_position {
     const int *order; /* ring: the ranks from this one on; NULL elsewhere */
     int ndown;        /* tree: children */
     int up;           /* tree: 1 if there is a parent */
+    int head;         /* CollNet: 1 if this rank meets the network, which adds up what the nodes have */
 };
 
 struct kl_schedule {
@@ -77,6 +78,9 @@ extern const struct kl_schedule kl_allreduce_ring, kl_allgather_ring, kl_reduces
 /* ---- trees: edges 0 to 2 are the children, KL_TREE_UP is the parent ---- */
 enum { KL_TREE_UP = 3 };
 extern const struct kl_schedule kl_allreduce_tree;
+
+/* ---- chains to a network that reduces: edge 0 is the one behind, KL_TREE_UP the one before, or the network at the head ---- */
+extern const struct kl_schedule kl_allreduce_chain;
 
 /* ---- PAT: edge k is the rank 2^k further. All-gather receives from rank + 2^k and sends to rank - 2^k; reduce-scatter
  * receives from rank - 2^k and sends to rank + 2^k (modulo nranks) ---- */

@@ -45,6 +45,36 @@ static int planned_nic(ncclComm_t comm, const struct kl_edge *edge)
     return rc || nic.net < 0 ? -1 : t->node[kl_topo_at(t, KL_NODE_NET, nic.net)].net.dev;
 }
 
+/* ---- networks that reduce ---- */
+
+static bool is_collnet(const struct kl_edge *edge)
+{
+    return edge->use == KL_EDGE_COLLNET_CHAIN || edge->use == KL_EDGE_COLLNET_DIRECT;
+}
+
+/* A head uses the NIC that the graph names for it. */
+static ncclResult_t choose_collnet(ncclComm_t comm, const struct kl_edge *edge, struct kl_connector *connector)
+{
+    const struct kl_connect *c = comm->connect;
+    int id = edge->use == KL_EDGE_COLLNET_CHAIN ? KL_GRAPH_COLLNET_CHAIN : KL_GRAPH_COLLNET_DIRECT;
+    struct kl_graph_nic nic;
+
+    KL_TRY(kl_graph_nic(comm->topo, comm->domain->graphs.graph[id], c->graph[id].nchannels,
+                        c->source[edge->channel] % c->base, comm->rank, &nic));
+    connector->planned = comm->topo->node[kl_topo_at(comm->topo, KL_NODE_NET, nic.net)].net.dev;
+    connector->device = connector->planned % connector->common->net.net->devices();
+    return ncclSuccess;
+}
+
+static void log_collnet(ncclComm_t comm, const struct kl_edge *edge, const struct kl_connector *c)
+{
+    KL_INFO(KL_INIT | KL_NET, "CollNet %02d/%d : %d [%s] via COLLNET/%s/%d", edge->channel,
+            edge->use == KL_EDGE_COLLNET_DIRECT, comm->rank, edge->sends ? "send" : "receive", kl_collnets[0]->name,
+            c->planned);
+}
+
+/* ---- of an edge ---- */
+
 static ncclResult_t choose(void *ctx, const struct kl_edge *edge, struct kl_connector *connector, uint32_t *index)
 {
     ncclComm_t comm = ctx;
@@ -55,6 +85,7 @@ static ncclResult_t choose(void *ctx, const struct kl_edge *edge, struct kl_conn
         .network = spans_hosts(comm),
     };
 
+    if (is_collnet(edge)) return choose_collnet(comm, edge, connector);
     if (kl_topo_gpu_of_rank(comm->topo, edge->peer) >= 0) KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts));
     KL_TRY(kl_transport_choose(&facts, &connector->transport, index));
     if (connector->transport != &kl_transport_net) return ncclSuccess;
@@ -76,7 +107,9 @@ static void log_connection(void *ctx, const struct kl_edge *edge, const struct k
 {
     ncclComm_t comm = ctx;
 
-    if (connector->transport == &kl_transport_net)
+    if (is_collnet(edge))
+        log_collnet(comm, edge, connector);
+    else if (connector->transport == &kl_transport_net)
         log_network(comm, edge, connector);
     else if (edge->sends)
         KL_INFO(KL_INIT | KL_P2P, "Channel %02d/%d : %d[%d] -> %d[%d] via %s", edge->channel, edge->use, comm->rank,
@@ -87,9 +120,10 @@ static void log_connection(void *ctx, const struct kl_edge *edge, const struct k
 
 static ncclResult_t use_net(ncclComm_t comm, struct kl_connections_config *config)
 {
-    if (!spans_hosts(comm)) return ncclSuccess;
+    if (!spans_hosts(comm) && !comm->connect->collnet) return ncclSuccess;
     KL_TRY(kl_nets[0]->init());
     config->net = kl_nets[0];
+    config->collnet = kl_collnets[0];
     config->net_key = kl_bootstrap_key(comm->bootstrap, "kolo net");
     return ncclSuccess;
 }
@@ -97,11 +131,13 @@ static ncclResult_t use_net(ncclComm_t comm, struct kl_connections_config *confi
 ncclResult_t kl_comm_connect(ncclComm_t comm)
 {
     uint64_t slot = comm->peers[comm->rank].fifo_bytes / SLOTS / KL_LINE * KL_LINE;
+    const struct kl_fifo_shape coll = {.nslots = SLOTS, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = slot};
     struct kl_connections_config config = {
         .bootstrap = comm->bootstrap,
         .rank = comm->rank,
         .nranks = comm->nranks,
-        .shape = {[KL_EDGE_COLL] = {.nslots = SLOTS, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = slot},
+        .shape = {[KL_EDGE_COLL] = coll,
+                  [KL_EDGE_SCATTER] = coll,
                   [KL_EDGE_MESSAGES] = {.nslots = SLOTS, .slot_bytes = MESSAGE_SLOT_BYTES}},
         .round_peers = (int)comm->config.round_peers,
         .patience_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
