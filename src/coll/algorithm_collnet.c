@@ -5,6 +5,7 @@
  */
 #include "base/error.h"
 #include "coll/algorithms.h"
+#include "coll/direct.h"
 #include "coll/links.h"
 #include "coll/mover.h"
 
@@ -58,7 +59,7 @@ static ncclResult_t link_chain(const struct kl_connect *graph, struct kl_connect
     const bool head = c.chain_up == graph->ranks.nranks;
 
     links->position = (struct kl_position){
-        .nranks = graph->ranks.nranks, .rank = graph->rank, .ndown = c.chain_down >= 0, .up = 1, .head = head};
+        .nranks = graph->ranks.nranks, .rank = graph->rank, .ndown = c.chain_down >= 0, .up = 1, .head = head ? 0 : -1};
     KL_TRY(kl_links_recv(links, cs, channel, 0, c.chain_down));
     KL_TRY(kl_links_send(links, cs, channel, 0, c.chain_down));
     if (head) return link_chain_head(graph, cs, channel, links);
@@ -73,6 +74,88 @@ const struct kl_algorithm kl_algorithm_chain = {
     .op_bytes = sizeof(struct kl_mover),
     .schedule = {[KL_FUNC_ALL_REDUCE] = &kl_allreduce_chain},
     .link = link_chain,
+    .start = start,
+    .progress = kl_mover_progress,
+    .blocked_on = kl_mover_blocked_on,
+};
+
+/* ---- direct ---- */
+
+enum { MOST_LOCAL = KL_COLLNET_ARITY + 1 };
+
+/* All ranks by head and node, where each is a head. */
+static ncclResult_t list_ranks(const struct kl_connect *graph, struct kl_links *links)
+{
+    int nheads = links->position.nheads, nnodes = graph->nodes.nnodes;
+
+    if (nheads * nnodes != graph->ranks.nranks) return ncclSuccess;
+    links->order = malloc((size_t)graph->ranks.nranks * sizeof *links->order);
+    if (!links->order) return KL_NOMEM("heads of CollNet");
+    for (int h = 0; h < nheads; h++)
+        for (int node = 0; node < nnodes; node++)
+            links->order[h * nnodes + node] = kl_connect_direct_head(graph, h, node);
+    links->position.order = links->order;
+    return ncclSuccess;
+}
+
+static ncclResult_t link_to_heads(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                                  const struct kl_collnet_links *c, struct kl_links *links)
+{
+    int node = graph->nodes.of_rank[graph->rank];
+
+    for (int h = 0; h < c->nheads; h++) {
+        int head = h == c->head ? -1 : kl_connect_direct_head(graph, h, node);
+        KL_TRY(kl_links_recv(links, cs, channel, h, head));
+        KL_TRY(kl_links_send_share(links, cs, channel, h, head));
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t link_head(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                              const struct kl_collnet_links *c, struct kl_links *links)
+{
+    int nnodes = graph->nodes.nnodes;
+    int32_t *heads = malloc((size_t)nnodes * sizeof *heads);
+
+    if (!heads) return KL_NOMEM("heads of CollNet");
+    for (int node = 0; node < nnodes; node++) heads[node] = kl_connect_direct_head(graph, c->head, node);
+    ncclResult_t rc = link_network(graph, cs, KL_EDGE_COLLNET_DIRECT, channel, heads, KL_DIRECT_NET, links);
+    free(heads);
+    for (int i = 0; i < c->ndown && !rc; i++) {
+        rc = kl_links_recv_share(links, cs, channel, KL_DIRECT_DOWN + i, c->down[i]);
+        if (!rc) rc = kl_links_send(links, cs, channel, KL_DIRECT_DOWN + i, c->down[i]);
+    }
+    return rc;
+}
+
+/* With more ranks in a node than edges it is never chosen. */
+static ncclResult_t link_direct(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                                struct kl_links *links)
+{
+    const struct kl_collnet_links c = kl_connect_collnet(graph, channel, graph->rank);
+
+    links->position = (struct kl_position){.nranks = graph->ranks.nranks,
+                                           .rank = graph->rank,
+                                           .ndown = c.ndown,
+                                           .head = c.head,
+                                           .nheads = c.nheads,
+                                           .nnodes = graph->nodes.nnodes,
+                                           .shift = c.shift};
+    if (graph->nodes.max_local > MOST_LOCAL || !c.nheads) return ncclSuccess;
+    KL_TRY(list_ranks(graph, links));
+    KL_TRY(link_to_heads(graph, cs, channel, &c, links));
+    return c.head < 0 ? ncclSuccess : link_head(graph, cs, channel, &c, links);
+}
+
+const struct kl_algorithm kl_algorithm_direct = {
+    .algo = KL_ALGO_COLLNET_DIRECT,
+    .funcs = 1u << KL_FUNC_ALL_REDUCE | 1u << KL_FUNC_ALL_GATHER | 1u << KL_FUNC_REDUCE_SCATTER,
+    .protos = 1u << KL_PROTO_SIMPLE,
+    .op_bytes = sizeof(struct kl_mover),
+    .schedule = {[KL_FUNC_ALL_REDUCE] = &kl_allreduce_direct,
+                 [KL_FUNC_ALL_GATHER] = &kl_allgather_direct,
+                 [KL_FUNC_REDUCE_SCATTER] = &kl_reducescatter_direct},
+    .link = link_direct,
     .start = start,
     .progress = kl_mover_progress,
     .blocked_on = kl_mover_blocked_on,

@@ -24,7 +24,7 @@ static struct kl_hop hop_at(const struct kl_position *p, int lane, int hop)
     if (lane == 0)
         return (struct kl_hop){.recv = behind, .send = ahead, .actions = behind ? KL_HOP_REDUCE : KL_HOP_FIRST};
     return (struct kl_hop){
-        .recv = ahead, .send = behind, .actions = KL_HOP_KEEP | (p->head ? (uint32_t)KL_HOP_FINISH : 0)};
+        .recv = ahead, .send = behind, .actions = KL_HOP_KEEP | (p->head < 0 ? 0 : (uint32_t)KL_HOP_FINISH)};
 }
 
 const struct kl_schedule kl_allreduce_chain = {
