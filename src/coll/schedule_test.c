@@ -521,8 +521,8 @@ static void direct_of(struct sim *sim, int channel, void *context)
 static void chains_to_the_network(void **state)
 {
     (void)state;
-    for (int nnodes = 1; nnodes <= SIM_RANKS; nnodes++)
-        for (int local = 1; local * nnodes <= SIM_RANKS; local++) {
+    for (int nnodes = 1; nnodes <= SIM_RANKS; nnodes += 1 + nnodes / 8)
+        for (int local = 1; local * nnodes <= SIM_RANKS; local += 1 + local / 8) {
             struct cluster c = {.nnodes = nnodes, .local = local};
             run_sizes(&kl_allreduce_chain, nnodes * local, 0, nnodes, chain_of, &c);
         }
@@ -531,9 +531,9 @@ static void chains_to_the_network(void **state)
 static void heads_that_meet_in_the_network(void **state)
 {
     (void)state;
-    for (int nnodes = 1; nnodes <= SIM_RANKS; nnodes++)
+    for (int nnodes = 1; nnodes <= SIM_RANKS; nnodes += 1 + nnodes / 4)
         for (int local = 1; local <= 8 && local * nnodes <= SIM_RANKS; local++)
-            for (int nheads = 1; nheads <= local; nheads++) {
+            for (int nheads = 1; nheads <= local; nheads += nheads > 1 && nheads < local - 1 ? local - 1 - nheads : 1) {
                 struct cluster c = {.nnodes = nnodes, .local = local, .nheads = nheads};
                 run_sizes(&kl_allreduce_direct, nnodes * local, 0, nnodes + nheads, direct_of, &c);
                 if (nheads < local) continue;
