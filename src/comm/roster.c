@@ -163,6 +163,14 @@ int kl_roster_local_ranks(const struct kl_roster *r, int rank)
     return n;
 }
 
+int kl_roster_fabric_ranks(const struct kl_roster *r, int rank)
+{
+    int n = 0;
+
+    for (int i = 0; i < r->nranks; i++) n += r->peer[i].fabric == r->peer[rank].fabric;
+    return n;
+}
+
 bool kl_roster_core_each(const struct kl_roster *r, int rank)
 {
     uint64_t words[KL_PEER_CPU_WORDS] = {0};

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
+#include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
@@ -138,6 +139,40 @@ int kl_netlink_up(int sock, const char *name, const char *bridge)
         if (!master) return -1;
         add(&q, IFLA_MASTER, &master, sizeof master);
     }
+    return ask(sock, &q);
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint32_t clamped(uint64_t n)
+{
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+/* The bucket holds a millisecond, and never less than two of the largest packets; 20 ms more may wait before packets are dropped.
+ * A rate of 2^32 bytes a second or more does not fit its field, and has another. */
+int kl_netlink_limit(int sock, const char *name, uint64_t rate)
+{
+    enum { LARGEST_PACKET = 64 << 10, WAITING_MS = 20 };
+    uint64_t bytes = rate / 8, burst = most(bytes / 1000, 2 * LARGEST_PACKET);
+    struct tc_tbf_qopt shape = {.limit = clamped(burst + bytes * WAITING_MS / 1000)};
+    struct tcmsg queue = {.tcm_family = AF_UNSPEC, .tcm_parent = TC_H_ROOT};
+    uint32_t burst32 = clamped(burst);
+    struct request q;
+
+    queue.tcm_ifindex = (int)if_nametoindex(name);
+    if (!queue.tcm_ifindex) return -1;
+    shape.rate = (struct tc_ratespec){.linklayer = TC_LINKLAYER_ETHERNET, .rate = clamped(bytes)};
+    begin(&q, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, &queue, sizeof queue);
+    add(&q, TCA_KIND, "tbf", sizeof "tbf");
+    struct rtattr *options = add(&q, TCA_OPTIONS, NULL, 0);
+    add(&q, TCA_TBF_PARMS, &shape, sizeof shape);
+    add(&q, TCA_TBF_BURST, &burst32, sizeof burst32);
+    if (bytes > UINT32_MAX) add(&q, TCA_TBF_RATE64, &bytes, sizeof bytes);
+    close_nest(&q, options);
     return ask(sock, &q);
 }
 

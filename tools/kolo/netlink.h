@@ -4,7 +4,7 @@
  *
  * They act in the network namespace in which the socket was opened. Interfaces are named; a name has at most 15 letters.
  * Errors:  0, or -1 with errno set.
- * Source:  netlink(7), rtnetlink(7), linux/veth.h.
+ * Source:  netlink(7), rtnetlink(7), tc-tbf(8), linux/veth.h, linux/pkt_sched.h.
  */
 #ifndef KOLO_TOOL_NETLINK_H
 #define KOLO_TOOL_NETLINK_H
@@ -27,5 +27,8 @@ int kl_netlink_up(int sock, const char *name, const char *bridge);
 
 /** `address`: IPv4 in host byte order. */
 int kl_netlink_add_address(int sock, const char *name, uint32_t address, unsigned prefix_length);
+
+/** What leaves an interface leaves it at `rate` bits per second at most, through a token bucket (tbf). ENOENT: the kernel has none. */
+int kl_netlink_limit(int sock, const char *name, uint64_t rate);
 
 #endif

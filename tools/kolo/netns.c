@@ -46,6 +46,11 @@ static int make_namespaces(struct kl_netns *ns)
     return unshare(CLONE_NEWNET); /* the switch's own */
 }
 
+static int limit(int sock, const char *name, const struct kl_netns *ns)
+{
+    return ns->link_rate ? kl_netlink_limit(sock, name, ns->link_rate) : 0;
+}
+
 static int build_switch(const struct kl_netns *ns)
 {
     int rc = -1, sock = kl_netlink_open();
@@ -60,7 +65,7 @@ static int build_switch(const struct kl_netns *ns)
 
         snprintf(port, sizeof port, "h%d", h);
         if (kl_netlink_add_veth(sock, port, CARD, ns->fd[h]) || kl_netlink_no_ipv6(sock, port)) goto out;
-        if (kl_netlink_up(sock, port, BRIDGE)) goto out;
+        if (limit(sock, port, ns) || kl_netlink_up(sock, port, BRIDGE)) goto out;
     }
     rc = 0;
 out:
@@ -77,6 +82,7 @@ static int configure_host(const struct kl_netns *ns, int host)
     if (sock < 0) return -1;
     if (kl_netlink_up(sock, "lo", NULL) || kl_netlink_no_ipv6(sock, CARD)) goto out;
     if (kl_netlink_add_address(sock, CARD, address_of(host), PREFIX_LENGTH)) goto out;
+    if (limit(sock, CARD, ns)) goto out;
     rc = kl_netlink_up(sock, CARD, NULL);
 out:
     close(sock);
@@ -95,12 +101,22 @@ static int configure_hosts(const struct kl_netns *ns)
     return rc;
 }
 
-int kl_netns_open(struct kl_netns *ns, int nhosts, char *why, size_t why_size)
+static void explain(const struct kl_netns *ns, const char *step, int err, char *why, size_t why_size)
+{
+    if (ns->link_rate && err == ENOENT)
+        snprintf(why, why_size,
+                 "this kernel has no token bucket (tbf), which limits a link: load the module sch_tbf, or leave out "
+                 "--link-rate");
+    else
+        snprintf(why, why_size, "%s: %s%s", step, strerror(err), err == EPERM ? "; it needs root" : "");
+}
+
+int kl_netns_open(struct kl_netns *ns, int nhosts, uint64_t link_rate, char *why, size_t why_size)
 {
     const char *step = "making network namespaces";
     int rc = -1, home = here();
 
-    *ns = (struct kl_netns){.nhosts = nhosts, .fd = malloc((size_t)nhosts * sizeof *ns->fd)};
+    *ns = (struct kl_netns){.nhosts = nhosts, .link_rate = link_rate, .fd = malloc((size_t)nhosts * sizeof *ns->fd)};
     if (!ns->fd || home < 0) goto out;
     for (int h = 0; h < nhosts; h++) ns->fd[h] = -1;
 
@@ -111,7 +127,7 @@ int kl_netns_open(struct kl_netns *ns, int nhosts, char *why, size_t why_size)
 out:
     if (rc) {
         int saved = errno;
-        snprintf(why, why_size, "%s: %s%s", step, strerror(saved), saved == EPERM ? "; it needs root" : "");
+        explain(ns, step, saved, why, why_size);
         kl_netns_close(ns);
         if (home >= 0 && setns(home, CLONE_NEWNET) && saved != EPERM)
             snprintf(why, why_size, "%s: %s, and no way back: %s", step, strerror(saved), strerror(errno));

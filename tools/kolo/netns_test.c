@@ -72,7 +72,7 @@ static void hosts_reach_each_other(void **state)
     int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 
     (void)state;
-    if (kl_netns_open(&ns, 3, why, sizeof why)) {
+    if (kl_netns_open(&ns, 3, 0, why, sizeof why)) {
         if (!strstr(why, "not permitted") && !strstr(why, "not supported")) fail_msg("%s", why);
         print_message("no network namespaces here: %s\n", why);
         close(home);
@@ -104,7 +104,7 @@ static void without_rights_there_is_one_reason(void **state)
         skip();
     }
     assert_int_equal(seteuid(65534), 0);
-    assert_int_equal(kl_netns_open(&ns, 2, why, sizeof why), -1);
+    assert_int_equal(kl_netns_open(&ns, 2, 0, why, sizeof why), -1);
     assert_int_equal(seteuid(0), 0);
     assert_non_null(strstr(why, "Operation not permitted"));
     assert_non_null(strstr(why, "needs root"));

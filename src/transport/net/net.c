@@ -5,6 +5,7 @@
  * The receiver's card tells where it listens; both then see to their ends of the connection, so there is no reply to wait for.
  */
 #include "base/error.h"
+#include "transport/net/handover.h"
 #include "transport/net/link.h"
 #include "transport/transport.h"
 
@@ -40,6 +41,7 @@ static ncclResult_t net_connect(struct kl_connector *c, const struct kl_card *ca
     const struct kl_net *net = c->common->net.net;
 
     (void)reply;
+    if (c->relayed) return kl_handover_connect(c, &kl_transport_shm, card, deadline);
     if (!c->link) KL_TRY(kl_net_link_create(net, c->shape, true, &c->link));
     if (!c->deadline) c->deadline = deadline;
     const struct kl_net_end me = end_of(c, c->deadline);
@@ -64,22 +66,24 @@ static ncclResult_t net_settle(struct kl_connector *c, uint64_t deadline, const 
 
 static enum kl_progress net_progress(struct kl_connector *c, ncclResult_t *rc)
 {
+    if (c->handover) return kl_handover_progress(c);
     return c->sends ? kl_net_outgoing_progress(c->link, rc) : kl_net_incoming_progress(c->link, &c->rx, rc);
 }
 
 static void net_revoke(struct kl_connector *c)
 {
-    kl_net_link_cancel(c->link);
+    kl_net_link_cancel(c->link); /* what was handed over lies in no memory of users */
 }
 
 static const char *net_loss(const struct kl_connector *c)
 {
-    return c->link->loss;
+    return c->link ? c->link->loss : NULL;
 }
 
 static void net_free(struct kl_connector *c)
 {
     kl_net_link_free(c->link, c->sends);
+    if (c->handover) kl_handover_free(c);
 }
 
 const struct kl_transport kl_transport_net = {
