@@ -204,6 +204,8 @@ static void start(struct kl_exec *e, const struct kl_task *t)
         .proto = t->choice.proto,
         .root = t->peer,
         .redop = info->reduces ? &e->config.redops[t->type][t->op] : NULL,
+        .type = t->type,
+        .op = t->op,
         .send = t->send,
         .recv = t->recv,
         .count = t->count,

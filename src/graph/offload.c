@@ -11,6 +11,7 @@ static const char *const reasons[KL_OFFLOADS] = {
     [KL_OFFLOAD_NO_NVSWITCH] = "there is no NVSwitch",
     [KL_OFFLOAD_NO_CHANNELS] = "the search found no channels for it",
     [KL_OFFLOAD_FEW_NODES] = "there are fewer nodes than NCCL_COLLNET_NODE_THRESHOLD (default 2)",
+    [KL_OFFLOAD_HEADS_DIFFER] = "nodes differ in how many GPUs lead to the network",
 };
 
 const char *kl_offload_text(enum kl_offload why)

@@ -21,6 +21,7 @@ enum kl_offload {
     KL_OFFLOAD_NO_NVSWITCH,  /* NVLS */
     KL_OFFLOAD_NO_CHANNELS,  /* the search found none, on some host */
     KL_OFFLOAD_FEW_NODES,    /* CollNet: fewer than NCCL_COLLNET_NODE_THRESHOLD */
+    KL_OFFLOAD_HEADS_DIFFER, /* CollNet: some node has another number of heads */
     KL_OFFLOADS
 };
 

@@ -73,6 +73,8 @@ struct kl_tuning_constants {
     double pat_base, pat_rank;                  /* latency of PAT: to start, and for each rank */
     /* NVLS and PAT reduce in software: every type and operation, scaled or not, and FP8 whatever the sm. */
     bool any_reduction;
+    /* So does what CollNet is there: all-gather and reduce-scatter as well, whatever the plugin says. */
+    bool collnet_gathers;
 };
 
 extern const struct kl_tuning_constants kl_tuning_reference;

@@ -116,4 +116,5 @@ const struct kl_tuning_constants kl_tuning_host =
         .pat_base = 0.5,
         .pat_rank = 0.05,
         .any_reduction = true,
+        .collnet_gathers = true,
 };

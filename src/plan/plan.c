@@ -99,10 +99,7 @@ static ncclResult_t join_ranks(struct kl_plan *p, const struct kl_plan_request *
 
 static int count_collnet_heads(const struct kl_plan *p)
 {
-    struct kl_collnet_links links;
-
-    if (!p->connect->collnet) return 0;
-    return kl_connect_collnet(p->connect, &p->domain[p->domain_of[0]].graphs, 0, 0, 0, &links) ? 0 : links.nheads;
+    return kl_connect_collnet(p->connect, 0, 0).nheads;
 }
 
 static ncclResult_t tune(struct kl_plan *p, const struct kl_plan_request *q)
