@@ -10,7 +10,8 @@ import sys
 
 import tool
 
-ONE, RAILS, FOUR = (tool.machine(name) for name in ("h100-nvsw-0nic", "h100-rail-8nic-400g", "h100-rail-4gpu-4nic-400g"))
+ONE, RAILS, FOUR, REDUCING = (tool.machine(name) for name in (
+    "h100-nvsw-0nic", "h100-rail-8nic-400g", "h100-rail-4gpu-4nic-400g", "h100-nvsw-8nic-400g-coll"))
 SIZES = ["-b", "1K", "-e", "300K", "-f", "17", "-n", "1", "-w", "0"]
 BOUND_S = 60
 
@@ -57,6 +58,20 @@ def check_hosts():
         sys.exit(f"nothing is forced, and all sizes take {unforced}")
 
 
+def check_network():
+    """With CollNet heads meet in a network that reduces; where nothing is forced, too."""
+    def run_there(*words, **settings):
+        return run("all_reduce", "--topo", REDUCING, *words, NCCL_COLLNET_ENABLE="1", **settings)
+
+    for words in (["--hosts", "2", "--np", "6", "-d", "all", "-o", "all"], ["--hosts", "3", "--np", "3", "-t", "4"]):
+        got = run_there(*SIZES, *words, NCCL_ALGO="NVLS")
+        if got != {"NVLS"}:
+            sys.exit(f"{words}: forced to NVLS, it took {got}")
+    unforced = run_there("--hosts", "2", "--np", "16", "-b", "4M", "-e", "4M", "-n", "1", "-w", "0")
+    if unforced != {"NVLS"}:
+        sys.exit(f"with a network that reduces, and nothing forced, it took {unforced}")
+
+
 def check_fault(number, settings, words):
     """The last rank gets a signal in the middle of the job: survivors end, and say `words`."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
@@ -85,5 +100,6 @@ def check_fault(number, settings, words):
 
 check_one_host()
 check_hosts()
+check_network()
 check_fault(signal.SIGKILL, {}, "rank 5")
 check_fault(signal.SIGSTOP, {"KOLO_TIMEOUT": "2"}, "nothing moved for 2 s, waiting for rank [0-5]")

@@ -72,18 +72,20 @@ static bool can_hand_over(ncclComm_t comm, const struct kl_edge *edge, int proxy
 
 static bool is_collnet(const struct kl_edge *edge)
 {
-    return edge->use == KL_EDGE_COLLNET_CHAIN || edge->use == KL_EDGE_COLLNET_DIRECT;
+    return edge->use >= KL_EDGE_COLLNET_CHAIN && edge->use <= KL_EDGE_COLLNET_NVLS;
 }
 
 /* A head uses the NIC that the graph names for it. */
 static ncclResult_t choose_collnet(ncclComm_t comm, const struct kl_edge *edge, struct kl_connector *connector)
 {
+    static const int graphs[KL_EDGE_USES] = {[KL_EDGE_COLLNET_CHAIN] = KL_GRAPH_COLLNET_CHAIN,
+                                             [KL_EDGE_COLLNET_DIRECT] = KL_GRAPH_COLLNET_DIRECT,
+                                             [KL_EDGE_COLLNET_NVLS] = KL_GRAPH_NVLS};
     const struct kl_connect *c = comm->connect;
-    int id = edge->use == KL_EDGE_COLLNET_CHAIN ? KL_GRAPH_COLLNET_CHAIN : KL_GRAPH_COLLNET_DIRECT;
+    int id = graphs[edge->use], channel = id == KL_GRAPH_NVLS ? edge->channel : c->source[edge->channel] % c->base;
     struct kl_graph_nic nic;
 
-    KL_TRY(kl_graph_nic(comm->topo, comm->domain->graphs.graph[id], c->graph[id].nchannels,
-                        c->source[edge->channel] % c->base, comm->rank, &nic));
+    KL_TRY(kl_graph_nic(comm->topo, comm->domain->graphs.graph[id], c->graph[id].nchannels, channel, comm->rank, &nic));
     connector->planned = comm->topo->node[kl_topo_at(comm->topo, KL_NODE_NET, nic.net)].net.dev;
     connector->device = connector->planned % connector->common->net.net->devices();
     return ncclSuccess;
@@ -92,7 +94,7 @@ static ncclResult_t choose_collnet(ncclComm_t comm, const struct kl_edge *edge, 
 static void log_collnet(ncclComm_t comm, const struct kl_edge *edge, const struct kl_connector *c)
 {
     KL_INFO(KL_INIT | KL_NET, "CollNet %02d/%d : %d [%s] via COLLNET/%s/%d", edge->channel,
-            edge->use == KL_EDGE_COLLNET_DIRECT, comm->rank, edge->sends ? "send" : "receive", kl_collnets[0]->name,
+            edge->use - KL_EDGE_COLLNET_CHAIN, comm->rank, edge->sends ? "send" : "receive", kl_collnets[0]->name,
             c->planned);
 }
 

@@ -248,7 +248,7 @@ int kl_connect_tree_depth(const struct kl_connect *c)
 
 /* ---- NVLS ---- */
 
-static int head_rank(const struct kl_connect *c, int node, int head)
+int kl_connect_nvls_head(const struct kl_connect *c, int head, int node)
 {
     int first = c->nodes.head[node];
 
@@ -260,9 +260,9 @@ static void nvls_tree(const struct kl_connect *c, int channel, int head, int nod
     struct kl_tree_links t = kl_double_tree(c->nodes.nnodes, node, channel % 2);
     int n = 1;
 
-    if (t.up >= 0) l->tree_up = head_rank(c, t.up, head);
+    if (t.up >= 0) l->tree_up = kl_connect_nvls_head(c, head, t.up);
     for (int i = 0; i < 2; i++)
-        if (t.down[i] >= 0) l->tree_down[n++] = head_rank(c, t.down[i], head);
+        if (t.down[i] >= 0) l->tree_down[n++] = kl_connect_nvls_head(c, head, t.down[i]);
 }
 
 struct kl_nvls_links kl_connect_nvls(const struct kl_connect *c, int channel, int rank)
@@ -271,7 +271,7 @@ struct kl_nvls_links kl_connect_nvls(const struct kl_connect *c, int channel, in
     int node = c->nodes.of_rank[rank], first = -1;
 
     for (int h = 0; h < c->nheads; h++)
-        if (head_rank(c, node, h) == rank) {
+        if (kl_connect_nvls_head(c, h, node) == rank) {
             if (first < 0) first = h;
             l.head = h;
         }

@@ -219,6 +219,9 @@ struct kl_nvls_links {
 };
 struct kl_nvls_links kl_connect_nvls(const struct kl_connect *c, int channel, int rank);
 
+/** The rank of a node that is a head of NVLS, 0 <= head < nheads. */
+int kl_connect_nvls_head(const struct kl_connect *c, int head, int node);
+
 /** CollNet, where it is supported; -1 for none. Arrays hold `nheads` - 1 or fewer, and local ranks. */
 struct kl_collnet_links {
     int chain_up, chain_down; /* up: nranks, the network, at the head of the chain */
