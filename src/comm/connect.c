@@ -75,18 +75,21 @@ static bool is_collnet(const struct kl_edge *edge)
     return edge->use >= KL_EDGE_COLLNET_CHAIN && edge->use <= KL_EDGE_COLLNET_NVLS;
 }
 
-/* A head uses the NIC that the graph names for it. */
+/* A head uses the NIC that the graph names for it, if any is described. */
 static ncclResult_t choose_collnet(ncclComm_t comm, const struct kl_edge *edge, struct kl_connector *connector)
 {
     static const int graphs[KL_EDGE_USES] = {[KL_EDGE_COLLNET_CHAIN] = KL_GRAPH_COLLNET_CHAIN,
                                              [KL_EDGE_COLLNET_DIRECT] = KL_GRAPH_COLLNET_DIRECT,
                                              [KL_EDGE_COLLNET_NVLS] = KL_GRAPH_NVLS};
     const struct kl_connect *c = comm->connect;
+    const struct kl_topo *t = comm->topo;
     int id = graphs[edge->use], channel = id == KL_GRAPH_NVLS ? edge->channel : c->source[edge->channel] % c->base;
     struct kl_graph_nic nic;
 
-    KL_TRY(kl_graph_nic(comm->topo, comm->domain->graphs.graph[id], c->graph[id].nchannels, channel, comm->rank, &nic));
-    connector->planned = comm->topo->node[kl_topo_at(comm->topo, KL_NODE_NET, nic.net)].net.dev;
+    connector->planned = -1;
+    if (!t->count[KL_NODE_NET]) return ncclSuccess;
+    KL_TRY(kl_graph_nic(t, comm->domain->graphs.graph[id], c->graph[id].nchannels, channel, comm->rank, &nic));
+    connector->planned = t->node[kl_topo_at(t, KL_NODE_NET, nic.net)].net.dev;
     connector->device = connector->planned % connector->common->net.net->devices();
     return ncclSuccess;
 }
@@ -95,7 +98,7 @@ static void log_collnet(ncclComm_t comm, const struct kl_edge *edge, const struc
 {
     KL_INFO(KL_INIT | KL_NET, "CollNet %02d/%d : %d [%s] via COLLNET/%s/%d", edge->channel,
             edge->use - KL_EDGE_COLLNET_CHAIN, comm->rank, edge->sends ? "send" : "receive", kl_collnets[0]->name,
-            c->planned);
+            c->planned < 0 ? c->device : c->planned);
 }
 
 /* ---- of an edge ---- */

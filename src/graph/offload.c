@@ -19,9 +19,10 @@ const char *kl_offload_text(enum kl_offload why)
     return reasons[why];
 }
 
-enum kl_offload kl_offload_collnet(const struct kl_topo *t, bool asked)
+enum kl_offload kl_offload_collnet(const struct kl_topo *t, bool asked, int nranks)
 {
     if (!asked) return KL_OFFLOAD_NOT_ASKED;
+    if (!t->count[KL_NODE_NET] && t->count[KL_NODE_GPU] < nranks) return KL_OFFLOAD_OK;
     for (int i = 0; i < t->count[KL_NODE_NET]; i++)
         if (t->node[kl_topo_at(t, KL_NODE_NET, i)].net.coll) return KL_OFFLOAD_OK;
     return KL_OFFLOAD_NO_NIC;
