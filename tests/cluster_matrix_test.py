@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every collective by every algorithm and every protocol, on two and three hosts of four kinds of machines, with all their GPUs
+"""Every collective by every algorithm and every protocol, on two and three hosts of five kinds of machines, with all their GPUs
 or one of each: where the plan has it, it is what runs when forced, and every element of every result is right; where the plan
 refuses it, the call fails and names what there is: what the plan has. Collectives made of messages likewise.
 
@@ -22,6 +22,7 @@ KINDS = {  # of tests/data/, real; GPUs
     "A100": ("a100-nvsw-8nic-200g", "real/hgx-a100-8gpu-cx6-alibaba", 8),
     "H100 with rails": ("h100-rail-8nic-400g", "real/oci-bm.gpu.h100.8", 8),
     "PCIe workstation": ("pcie-2cpu-4gpu", "real/xeon-4x3090-pcie3", 4),
+    "H100 whose NICs reduce": ("h100-nvsw-8nic-400g-coll", None, 8),
 }
 ALGORITHMS = ("Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT")
 PROTOCOLS = ("LL", "LL128", "Simple")
@@ -105,11 +106,11 @@ def clusters():
     """All kinds in turn."""
     files = [[tool.machine(ours) for ours, _, _ in KINDS.values()]]
     if os.path.isdir(tool.SHARED):
-        files.append([f"{tool.SHARED}/{real}.xml" for _, real, _ in KINDS.values()])
+        files.append([real and f"{tool.SHARED}/{real}.xml" for _, real, _ in KINDS.values()])
     else:
         print("skipped real machines:", tool.NO_SHARED, file=sys.stderr)
     return [Cluster(file, hosts, few or gpus, hosts == 2 and kind is files[0]) for few in (None, 1) for hosts in (2, 3)
-            for kind in files for file, (_, _, gpus) in zip(kind, KINDS.values())]
+            for kind in files for file, (_, _, gpus) in zip(kind, KINDS.values()) if file]
 
 
 def in_turn(cells):

@@ -30,6 +30,8 @@ CLUSTERS = (("dgx1v-hcm-4nic", 2, None), ("a100-nvsw-8nic-200g", 2, None), ("a10
             ("pcie-8gpu-4nic-100g", 2, None), ("h100-rail-8nic-400g", 3, 4), ("dgx1v-hcm-4nic", 4, 4),
             ("a100-nvsw-8nic-200g", 4, 2))  # machine, hosts, GPUs of each
 DOMAIN = "gb200-4gpu-4nic"  # a host of an NVLink domain
+REDUCING = (("a100-nvsw-8nic-200g-coll", 2, None, "allreduce:CollNetChain"), ("h100-nvsw-8nic-400g-coll", 3, 4, "CollNetDirect,Ring"),
+            ("a100-nvsw-8nic-200g-coll", 2, 3, None))  # machine, hosts, GPUs of each, NCCL_ALGO
 
 
 # Each on a machine, and in a collective, where it matters; after an ampersand, beside what comes before it.
@@ -171,9 +173,9 @@ def planned_nic(m, plan, rank, peer, channel, sends):
     name = "ring" if peer == ring[(at + (1 if sends else -1)) % m.ranks] else "tree"
     if name == "tree" and peer not in (tree["up"], *tree["down"]) and peer in nvls_neighbours(plan, channel, rank):
         graph = plan["graphs"]["nvls"]
-        own = [i for i in range(graph["nChannels"]) if graph["intra"][i][0] == rank % (m.ranks // m.hosts)]
+        own = [i for i in range(graph["nChannels"]) if graph["intra"][i][0] == rank % m.together]
         counted["edge of NVLS"] += 1
-        return graph["inter"][own[channel % len(own)]][0]
+        return graph["inter"][own[channel % len(own)]][0] & 0xffffffff
     graph = plan["graphs"][name]
     of_graph = channel % min(plan["graphs"][g]["nChannels"] for g in ("ring", "tree"))  # both have as many
     if rank % m.together not in graph["intra"][of_graph]:
@@ -211,6 +213,24 @@ def compare_nics(m, log, plan):
             counted.compare("NIC of a message", int(nic), of[int(channel) % len(of)][0], where)
             if sends:
                 compare_proxy(m, plan, rank, int(nic), int(proxy or rank), of[int(channel) % len(of)][1], where)
+
+
+def compare_collnet(m, log, plan):
+    """Who meets in a network that reduces, and through which NIC: heads of the chain of a channel, or all heads of a node."""
+    used = collections.defaultdict(set)
+    for channel, direct, rank, nic in re.findall(r"CollNet (\d+)/(\d) : (\d+) \[\w+\] via COLLNET/\w+/(\d+)$", log, re.M):
+        name = "collnet_direct" if int(direct) else "collnet_chain"
+        graph = plan["graphs"][name]
+        of_graph = int(channel) % min(plan["graphs"][g]["nChannels"] for g in ("ring", "tree")) % graph["nChannels"]
+        first = graph["intra"][of_graph][0] == int(rank) % m.together
+        where = f"{m}, channel {channel}, head {rank} of {name}"
+        counted.compare("NIC of a head", int(nic), graph["inter"][of_graph][0 if first else 1], where)
+        used[name, int(channel), of_graph].add(int(rank))
+    for (name, channel, of_graph), ranks in used.items():
+        heads = {conn["rank"] for conn in plan["collnet_conn"] if conn["direct"]["headRank"] >= 0}
+        if name == "collnet_chain":
+            heads = {node * m.together + plan["graphs"][name]["intra"][of_graph][0] for node in range(plan["nnodes"])}
+        counted.compare(f"heads of {name}", ranks, heads, f"{m}, channel {channel}")
 
 
 def compare_hosts(m, log, plan):
@@ -291,6 +311,7 @@ def check(m, collectives):
         compare_nvls(m, log, plan)
         compare_counts(m, log, plan)
         compare_nics(m, log, plan)
+        compare_collnet(m, log, plan)
         compare_hosts(m, log, plan)
         compare_calls(m, collective, log)
 
@@ -321,6 +342,9 @@ with tempfile.TemporaryDirectory() as documents:
     machines = {job.name: job for job in jobs}
     for machine, nhosts, few in CLUSTERS:
         jobs.append(Machine(f"{nhosts} hosts of {machine}", tool.machine(machine), nhosts * (few or 8), few, hosts=nhosts))
+    for machine, nhosts, few, algo in REDUCING:
+        jobs.append(Machine(f"{nhosts} hosts of {machine}", tool.machine(machine), nhosts * (few or 8), few, hosts=nhosts,
+                            setting="NCCL_COLLNET_ENABLE=1" + (f" & NCCL_ALGO={algo}" if algo else "")))
     rack = joined(DOMAIN, documents)
     jobs.append(Machine(f"2 hosts of {DOMAIN} in a domain", tool.machine(DOMAIN), 8, hosts=2, setting="KOLO_MNNVL=1", domains=1))
     jobs.append(Machine(f"the hosts of 2 x {DOMAIN}", rack, 8, hosts=2, domains=1))
@@ -332,7 +356,7 @@ with tempfile.TemporaryDirectory() as documents:
 
 if len(jobs) < 12 or not all(counted[what] for what in (
         "ring", "tree", "NVLS tree", "edge of NVLS", "numbers of channels", "algorithm, protocol and channels", "NIC",
-        "NIC of a message", "sender by proxy (PXN)", "transport between hosts", "transport between hosts of a domain")):
+        "NIC of a message", "NIC of a head", "heads of collnet_chain", "heads of collnet_direct", "sender by proxy (PXN)", "transport between hosts", "transport between hosts of a domain")):
     sys.exit(f"too little was compared: {dict(counted)}")
 print(f"{len(jobs)} machines, {len(COLLECTIVES)} collectives, {len(SIZES)} sizes;",
       ", ".join(f"{n} x {what}" for what, n in sorted(counted.items())))

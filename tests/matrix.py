@@ -37,7 +37,7 @@ def log_of(folder):
 
 def fault_of_network(log):
     """What speaks against a job of several hosts; None: nothing."""
-    if " via NET/Socket/" not in log:
+    if " via NET/Socket/" not in log and " via COLLNET/" not in log:
         return "no connection goes through the network"
     return next(("it warns: " + line for line in log.splitlines() if " WARN " in line), None)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVLS on one host and NVLSTree on several, forced on machines that have them: every collective that they do, every type and
-operation, ranks as processes, as threads and as both, ends with the right results. Where nothing is forced, large sums between hosts
+"""NVLS on one host and NVLSTree on several, forced on machines that have them, and where hosts are joined by NVLink: every collective
+that they do, every type and operation, ranks as processes, as threads and as both, ends with the right results. Where nothing is forced, large sums between hosts
 take NVLSTree. A rank that is killed, or stands still, ends the job of all in bounded time."""
 import os
 import re
@@ -10,7 +10,8 @@ import sys
 
 import tool
 
-ONE, RAILS = tool.machine("h100-nvsw-0nic"), tool.machine("h100-rail-8nic-400g")
+ONE, RAILS, FOUR, REDUCING = (tool.machine(name) for name in (
+    "h100-nvsw-0nic", "h100-rail-8nic-400g", "h100-rail-4gpu-4nic-400g", "h100-nvsw-8nic-400g-coll"))
 SIZES = ["-b", "1K", "-e", "300K", "-f", "17", "-n", "1", "-w", "0"]
 BOUND_S = 60
 
@@ -50,9 +51,25 @@ def check_hosts():
     forced(*SIZES, "--hosts", "2", "--np", "16")
     forced(*SIZES, "--hosts", "5", "--np", "15", NCCL_BUFFSIZE="4096")
     forced("--hosts", "2", "--np", "2", "-t", "3", "-b", "8", "-e", "8M", "-f", "53", "-n", "3", NCCL_RUNTIME_CONNECT="0")
+    with tool.written(tool.good("topo", "--format", "xml", "--topo", FOUR, "--hosts", "2", "--mnnvl")) as two:
+        expect("NVLS_TREE", "all_reduce", "--topo", two.name, *SIZES, "--hosts", "4", "--np", "16", NCCL_ALGO="NVLSTree")
     unforced = run("all_reduce", "--topo", RAILS, "--hosts", "2", "--np", "16", "-b", "8", "-e", "2M", "-f", "64", "-n", "1", "-w", "0")
     if "NVLS_TREE" not in unforced or len(unforced) < 2:
         sys.exit(f"nothing is forced, and all sizes take {unforced}")
+
+
+def check_network():
+    """With CollNet heads meet in a network that reduces; where nothing is forced, too."""
+    def run_there(*words, **settings):
+        return run("all_reduce", "--topo", REDUCING, *words, NCCL_COLLNET_ENABLE="1", **settings)
+
+    for words in (["--hosts", "2", "--np", "6", "-d", "all", "-o", "all"], ["--hosts", "3", "--np", "3", "-t", "4"]):
+        got = run_there(*SIZES, *words, NCCL_ALGO="NVLS")
+        if got != {"NVLS"}:
+            sys.exit(f"{words}: forced to NVLS, it took {got}")
+    unforced = run_there("--hosts", "2", "--np", "16", "-b", "4M", "-e", "4M", "-n", "1", "-w", "0")
+    if unforced != {"NVLS"}:
+        sys.exit(f"with a network that reduces, and nothing forced, it took {unforced}")
 
 
 def check_fault(number, settings, words):
@@ -83,5 +100,6 @@ def check_fault(number, settings, words):
 
 check_one_host()
 check_hosts()
+check_network()
 check_fault(signal.SIGKILL, {}, "rank 5")
 check_fault(signal.SIGSTOP, {"KOLO_TIMEOUT": "2"}, "nothing moved for 2 s, waiting for rank [0-5]")

@@ -11,7 +11,13 @@
 #include <string.h>
 
 enum { FIRST_ROOM = 64, DOUBT_MS = 3000 };
-enum { TAG_CARD = 0x4b000000, TAG_REPLY = 0x4b010000, TAG_ARENA = 0x4b020000, TAG_NONE = 0x4b030000 };
+enum {
+    TAG_CARD = 0x4b000000,
+    TAG_REPLY = 0x4b010000,
+    TAG_ARENA = 0x4b020000,
+    TAG_NONE = 0x4b030000,
+    TAG_REDUCER = 0x4b040000
+};
 
 enum state { ASKED, BEGUN, ANSWERED, READY };
 
@@ -41,6 +47,7 @@ struct kl_connections {
     size_t room, used;
     struct kl_arena *arenas;
     uint32_t narenas;
+    struct kl_reducer *reducers;
     struct list asked; /* of collectives, not begun */
     struct list begun; /* on the way */
     uint16_t *busy;    /* by peer: connections of collectives on the way; NULL until needed */
@@ -229,7 +236,7 @@ static bool may_begin(const struct kl_connections *cs, int peer)
 
 static void count_busy(struct kl_connections *cs, const struct connection *c, int by)
 {
-    if (c->edge.use != KL_EDGE_COLL) return;
+    if (c->edge.use == KL_EDGE_MESSAGES) return;
     uint16_t before = cs->busy[c->edge.peer];
     cs->busy[c->edge.peer] = (uint16_t)(before + by);
     cs->busy_peers += (before == 0) - (before + by == 0);
@@ -339,6 +346,83 @@ static enum kl_progress progress_arenas(struct kl_connections *cs, ncclResult_t 
     return all ? KL_DONE : moved ? KL_MOVED : KL_STALLED;
 }
 
+/* ---- networks that reduce ---- */
+
+static struct kl_reducer *find_reducer(const struct kl_connections *cs, enum kl_edge_use use, int channel)
+{
+    struct kl_reducer *r = cs->reducers;
+
+    while (r && (r->edge.use != use || r->edge.channel != channel)) r = r->next;
+    return r;
+}
+
+static ncclResult_t add_reducer(struct kl_connections *cs, struct kl_reducer *r)
+{
+    struct kl_connector *c = &r->link->send;
+
+    r->next = cs->reducers;
+    cs->reducers = r;
+    c->common = r->link->recv.common = &cs->common;
+    KL_TRY(cs->config.choose(cs->config.ctx, &r->edge, c, NULL));
+    r->link->recv.device = c->device;
+    r->link->recv.planned = c->planned;
+    return kl_reducer_begin(r, c->device);
+}
+
+ncclResult_t kl_connections_reduce(struct kl_connections *cs, enum kl_edge_use use, int channel, const int32_t *ranks,
+                                   int n, int own, struct kl_collnet_link **link)
+{
+    const struct kl_edge edge = {.peer = ranks[own], .channel = (uint8_t)channel, .use = (uint8_t)use, .sends = true};
+    struct kl_reducer_config config = {
+        .bootstrap = cs->config.bootstrap,
+        .collnet = cs->config.collnet,
+        .net = cs->config.net,
+        .secret = cs->common.net.secret,
+        .ranks = ranks,
+        .n = n,
+        .own = own,
+        .id = tag_of(&edge, 0),
+        .tag = tag_of(&edge, TAG_REDUCER),
+        .shape = &cs->config.shape[KL_EDGE_COLL],
+        .patience_ms = cs->config.patience_ms,
+    };
+    struct kl_reducer *r = find_reducer(cs, use, channel);
+
+    ncclResult_t rc = r ? ncclSuccess : kl_reducer_create(&config, &r);
+    kl_key_wipe(&config.secret);
+    KL_TRY(rc);
+    *link = r->link;
+    if (r->edge.sends) return ncclSuccess; /* it was there */
+    r->edge = edge;
+    return add_reducer(cs, r);
+}
+
+static void tell_reducer(const struct kl_connections *cs, const struct kl_reducer *r)
+{
+    struct kl_edge in = r->edge;
+
+    if (!cs->config.tell) return;
+    in.sends = false;
+    cs->config.tell(cs->config.ctx, &in, &r->link->recv);
+    cs->config.tell(cs->config.ctx, &r->edge, &r->link->send);
+}
+
+/* MOVED: some became ready; DONE: all are. */
+static enum kl_progress progress_reducers(struct kl_connections *cs, ncclResult_t *rc)
+{
+    bool moved = false, all = true;
+
+    for (struct kl_reducer *r = cs->reducers; r; r = r->next) {
+        if (r->ready) continue;
+        bool done = kl_reducer_progress(r, rc) == KL_DONE;
+        if (*rc) return KL_DONE;
+        if (done) tell_reducer(cs, r);
+        moved |= done;
+        all = all && done;
+    }
+    return all ? KL_DONE : moved ? KL_MOVED : KL_STALLED;
+}
+
 /* ---- life ---- */
 
 static ncclResult_t relay(struct kl_connections *cs)
@@ -393,10 +477,19 @@ static void free_arenas(struct kl_connections *cs)
     }
 }
 
+static void free_reducers(struct kl_connections *cs)
+{
+    for (struct kl_reducer *r = cs->reducers, *next; r; r = next) {
+        next = r->next;
+        kl_reducer_free(r);
+    }
+}
+
 void kl_connections_free(struct kl_connections *cs, bool failed)
 {
     if (!cs) return;
     free_arenas(cs);
+    free_reducers(cs);
     for (size_t i = 0; i < cs->room; i++) {
         if (!cs->table[i]) continue;
         kl_connector_free(&cs->table[i]->connector);
@@ -416,10 +509,10 @@ ncclResult_t kl_connections_get(struct kl_connections *cs, const struct kl_edge 
 
     if (!c) {
         KL_TRY(add(cs, edge, &c));
-        if (edge->use == KL_EDGE_COLL)
-            append(&cs->asked, c);
-        else
+        if (edge->use == KL_EDGE_MESSAGES)
             KL_TRY(begin(cs, c));
+        else
+            append(&cs->asked, c);
     }
     *connector = &c->connector;
     return ncclSuccess;
@@ -455,9 +548,10 @@ enum kl_progress kl_connections_progress(struct kl_connections *cs, ncclResult_t
     cs->begun = left;
     if (!left.first) clear(&cs->begun);
     enum kl_progress shared = *rc ? KL_DONE : progress_arenas(cs, rc);
-    if (*rc) return KL_DONE;
-    if (cs->begun.first || (cs->started && cs->asked.first)) return shared == KL_MOVED ? KL_MOVED : got;
-    return shared;
+    enum kl_progress reduced = *rc ? KL_DONE : progress_reducers(cs, rc);
+    bool pairs = cs->begun.first || (cs->started && cs->asked.first);
+    if (*rc || (!pairs && shared == KL_DONE && reduced == KL_DONE)) return KL_DONE;
+    return got == KL_MOVED || shared == KL_MOVED || reduced == KL_MOVED ? KL_MOVED : KL_STALLED;
 }
 
 int kl_connections_blocked_on(const struct kl_connections *cs)
@@ -465,6 +559,7 @@ int kl_connections_blocked_on(const struct kl_connections *cs)
     int peer = cs->begun.first ? cs->begun.first->edge.peer : -1;
 
     for (const struct kl_arena *a = cs->arenas; a && peer < 0; a = a->next) peer = kl_arena_blocked_on(a);
+    for (const struct kl_reducer *r = cs->reducers; r && peer < 0; r = r->next) peer = kl_reducer_blocked_on(r);
     return peer;
 }
 
@@ -506,6 +601,7 @@ void kl_connections_revoke(struct kl_connections *cs)
 {
     for (size_t i = 0; i < cs->room; i++)
         if (cs->table[i] && cs->table[i]->state == READY) kl_connector_revoke(&cs->table[i]->connector);
+    for (struct kl_reducer *r = cs->reducers; r; r = r->next) kl_connector_revoke(&r->link->send);
 }
 
 void kl_connections_leave(struct kl_connections *cs)

@@ -24,6 +24,7 @@
 
 #include "channel/arena.h"
 #include "channel/edge.h"
+#include "channel/reducer.h"
 #include "device/host/stream.h"
 #include "transport/transport.h"
 
@@ -33,15 +34,19 @@ struct kl_connections;
 struct kl_connections_config {
     struct kl_bootstrap *bootstrap; /* outlives the connections */
     int rank, nranks;
-    struct kl_fifo_shape shape[2]; /* by enum kl_edge_use */
-    int round_peers;               /* NCCL_CONNECT_ROUND_MAX_PEERS */
-    uint64_t patience_ms;          /* with a peer that has answered, until it is connected */
-    const struct kl_net *net;      /* between hosts; NULL: none */
-    struct kl_key net_key;         /* of the communicator, for it */
-    const int32_t *senders;        /* ranks of this host for which this one may have to send (PXN) */
-    int nsenders;                  /* 0: none */
+    struct kl_fifo_shape shape[KL_EDGE_USES]; /* by enum kl_edge_use */
+    int round_peers;                          /* NCCL_CONNECT_ROUND_MAX_PEERS */
+    uint64_t patience_ms;                     /* with a peer that has answered, until it is connected */
+    const struct kl_net *net;                 /* between hosts; NULL: none */
+    struct kl_key net_key;                    /* of the communicator, for it */
+    const struct kl_collnet *collnet;         /* what reduces between nodes; NULL: nothing does */
+    const int32_t *senders;                   /* ranks of this host for which this one may have to send (PXN) */
+    int nsenders;                             /* 0: none */
 
-    /** Fill in the transport of an edge's connector, for the net the device too; `*index` of the transport in the table. */
+    /**
+     * Fill in the transport of an edge's connector, for the net the device too; `*index` of the transport in the table. Of a
+     * way into a network that reduces only the device.
+     */
     ncclResult_t (*choose)(void *ctx, const struct kl_edge *edge, struct kl_connector *connector, uint32_t *index);
 
     /** A connector is ready; for the log. NULL: nobody wants to know. */
@@ -69,6 +74,13 @@ ncclResult_t kl_connections_get(struct kl_connections *cs, const struct kl_edge 
  */
 ncclResult_t kl_connections_share(struct kl_connections *cs, const int32_t *ranks, int n, int own, size_t bytes,
                                   struct kl_arena **arena);
+
+/**
+ * A way into a network that reduces, of this use and channel; made if it is not there, with the `n` heads of all nodes, this
+ * rank the `own`-th of them. It lives as long as `cs`; its connectors may be used once they are `ready`.
+ */
+ncclResult_t kl_connections_reduce(struct kl_connections *cs, enum kl_edge_use use, int channel, const int32_t *ranks,
+                                   int n, int own, struct kl_collnet_link **link);
 
 /** Put the edges of collectives that were asked for in their order. All ranks have asked for the ends of the same ones. */
 void kl_connections_start(struct kl_connections *cs);

@@ -12,8 +12,13 @@
 #include <stdint.h>
 
 enum kl_edge_use {
-    KL_EDGE_COLL,    /* collectives */
-    KL_EDGE_MESSAGES /* sends and receives */
+    KL_EDGE_COLL,           /* collectives */
+    KL_EDGE_MESSAGES,       /* sends and receives */
+    KL_EDGE_SCATTER,        /* collectives: on the way to a head, beside what comes from it */
+    KL_EDGE_COLLNET_CHAIN,  /* a way into a network that reduces, */
+    KL_EDGE_COLLNET_DIRECT, /* of one kind or another: no peer, but all heads at once */
+    KL_EDGE_COLLNET_NVLS,
+    KL_EDGE_USES
 };
 
 struct kl_edge {

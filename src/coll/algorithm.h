@@ -32,6 +32,8 @@ struct kl_links {
 struct kl_share {
     int func, proto, root;        /* root: rank */
     const struct kl_redop *redop; /* NULL where nothing is reduced */
+    ncclDataType_t type;
+    ncclRedOp_t op; /* what `redop` does */
     const void *send;
     void *recv;
     size_t count;      /* elements of the buffer, or of one part of it */

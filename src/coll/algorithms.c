@@ -6,8 +6,11 @@ const struct kl_algorithm *const kl_algorithms[] = {
     &kl_algorithm_tree,
     &kl_algorithm_nvls,
     &kl_algorithm_nvls_tree,
+    &kl_algorithm_nvls_network,
     &kl_algorithm_pat_gather,
     &kl_algorithm_pat_scatter,
+    &kl_algorithm_chain,
+    &kl_algorithm_direct,
     &kl_algorithm_oneshot,
     NULL,
 };

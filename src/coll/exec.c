@@ -164,10 +164,10 @@ static bool is_of_use(const struct kl_exec *e, int row)
     const struct kl_tuning *t = e->config.tuning;
     const struct kl_algorithm *a = kl_algorithms[row];
 
-    if (a->memory > e->config.memory) return false;
     for (int f = 0; f < KL_FUNCS; f++)
         for (int p = 0; p < KL_PROTOS; p++)
-            if (a->funcs >> f & 1 && a->protos >> p & 1 && t->bandwidth[f][a->algo][p] > 0) return true;
+            if (t->bandwidth[f][a->algo][p] > 0 && kl_algorithm_find(f, a->algo, p, e->config.memory) == row)
+                return true;
     return false;
 }
 
@@ -206,6 +206,8 @@ static void start(struct kl_exec *e, const struct kl_task *t)
         .proto = t->choice.proto,
         .root = t->peer,
         .redop = info->reduces ? &e->config.redops[t->type][t->op] : NULL,
+        .type = t->type,
+        .op = t->op,
         .send = t->send,
         .recv = t->recv,
         .count = t->count,

@@ -3,23 +3,62 @@
 
 #include <stdlib.h>
 
-static ncclResult_t ask(struct kl_connections *cs, int channel, int peer, bool sends, struct kl_connector **connector)
+static ncclResult_t ask(struct kl_connections *cs, const struct kl_edge *edge, struct kl_connector **connector)
 {
-    struct kl_edge edge = {.peer = peer, .channel = (uint8_t)channel, .use = KL_EDGE_COLL, .sends = sends};
+    return edge->peer < 0 ? ncclSuccess : kl_connections_get(cs, edge, connector);
+}
 
-    return peer < 0 ? ncclSuccess : kl_connections_get(cs, &edge, connector);
+static ncclResult_t ask_recv(struct kl_links *links, struct kl_connections *cs, int number, const struct kl_edge *edge)
+{
+    if (number >= links->nrecv) links->nrecv = number + 1;
+    return ask(cs, edge, &links->recv[number]);
+}
+
+static ncclResult_t ask_send(struct kl_links *links, struct kl_connections *cs, int number, const struct kl_edge *edge)
+{
+    if (number >= links->nsend) links->nsend = number + 1;
+    return ask(cs, edge, &links->send[number]);
+}
+
+static struct kl_edge edge_of(enum kl_edge_use use, int channel, int peer, bool sends)
+{
+    return (struct kl_edge){.peer = peer, .channel = (uint8_t)channel, .use = (uint8_t)use, .sends = sends};
 }
 
 ncclResult_t kl_links_recv(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer)
 {
-    if (number >= links->nrecv) links->nrecv = number + 1;
-    return ask(cs, channel, peer, false, &links->recv[number]);
+    const struct kl_edge edge = edge_of(KL_EDGE_COLL, channel, peer, false);
+
+    return ask_recv(links, cs, number, &edge);
 }
 
 ncclResult_t kl_links_send(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer)
 {
+    const struct kl_edge edge = edge_of(KL_EDGE_COLL, channel, peer, true);
+
+    return ask_send(links, cs, number, &edge);
+}
+
+ncclResult_t kl_links_recv_share(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer)
+{
+    const struct kl_edge edge = edge_of(KL_EDGE_SCATTER, channel, peer, false);
+
+    return ask_recv(links, cs, number, &edge);
+}
+
+ncclResult_t kl_links_send_share(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer)
+{
+    const struct kl_edge edge = edge_of(KL_EDGE_SCATTER, channel, peer, true);
+
+    return ask_send(links, cs, number, &edge);
+}
+
+void kl_links_set(struct kl_links *links, int number, struct kl_connector *recv, struct kl_connector *send)
+{
+    if (number >= links->nrecv) links->nrecv = number + 1;
     if (number >= links->nsend) links->nsend = number + 1;
-    return ask(cs, channel, peer, true, &links->send[number]);
+    links->recv[number] = recv;
+    links->send[number] = send;
 }
 
 static bool is_moved_here(const struct kl_connector *c)

@@ -11,6 +11,13 @@
 ncclResult_t kl_links_recv(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer);
 ncclResult_t kl_links_send(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer);
 
+/** The same on the way to a head (KL_EDGE_SCATTER), beside what comes from it. */
+ncclResult_t kl_links_recv_share(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer);
+ncclResult_t kl_links_send_share(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer);
+
+/** Edge `number`, both ways, has connectors of its own. */
+void kl_links_set(struct kl_links *links, int number, struct kl_connector *recv, struct kl_connector *send);
+
 /** Are all connectors ready? Remembers if so. */
 bool kl_links_ready(struct kl_links *links);
 

@@ -11,7 +11,7 @@
 /* How many chunks of a loop lie behind one another in the buffers. */
 static size_t chunks_per_loop(const struct kl_mover *op)
 {
-    return op->schedule->send == KL_LAYOUT_CHUNKS ? (size_t)op->position.nranks : 1;
+    return op->schedule->send == KL_LAYOUT_CHUNKS ? (size_t)kl_chunks_of(&op->position) : 1;
 }
 
 static void begin_loop(const struct kl_mover *op, struct kl_lane *lane)

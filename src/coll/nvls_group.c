@@ -28,24 +28,18 @@ static ncclResult_t list_ranks(const struct kl_connect *graph, bool node, struct
     return ncclSuccess;
 }
 
-/* The first that says it is this head: one of each number, also where several nodes share their memory. */
-static int find_head(const struct kl_connect *graph, int channel, int head, const struct kl_nvls_group *g)
+/* Every channel begins with another head: little data has slices for the first few only. Where several nodes share their
+ * memory, the first of them has the heads. */
+static ncclResult_t find_heads(const struct kl_connect *graph, int channel, bool node, struct kl_nvls_group *g)
 {
-    int i = 0;
+    const struct kl_nodes *nodes = &graph->nodes;
+    const int of = node ? nodes->of_rank[graph->rank] : 0;
 
-    while (i < g->n && kl_connect_nvls(graph, channel, g->ranks[i]).head != head) i++;
-    return i;
-}
-
-/* Every channel begins with another head: little data has slices for the first few only. */
-static ncclResult_t find_heads(const struct kl_connect *graph, int channel, struct kl_nvls_group *g)
-{
     for (int i = 0; i < graph->nheads; i++) {
-        int h = (i + channel) % graph->nheads, at = find_head(graph, channel, h, g);
-        if (at == g->n)
-            return KL_FAIL(ncclInternalError, "no rank beside rank %d is head %d of NVLS: the ranks' graphs differ",
-                           graph->rank, h);
-        g->heads[g->nheads++] = at;
+        int h = (i + channel) % graph->nheads, rank = kl_connect_nvls_head(graph, h, of);
+        if (rank < 0 || nodes->of_rank[rank] != of)
+            return KL_FAIL(ncclInternalError, "rank %d is head %d of NVLS of a node that it is not in", rank, h);
+        g->heads[g->nheads++] = node ? nodes->local_rank[rank] : rank;
     }
     return ncclSuccess;
 }
@@ -64,7 +58,7 @@ static ncclResult_t make(const struct kl_connect *graph, int channel, bool node,
                          struct kl_nvls_group *g)
 {
     KL_TRY(list_ranks(graph, node, g));
-    KL_TRY(find_heads(graph, channel, g));
+    KL_TRY(find_heads(graph, channel, node, g));
     const struct kl_nvls_shape shape = {
         .nranks = (uint32_t)g->n, .steps = KL_NVLS_STEPS, .chunk_bytes = chunk_bytes(g, node, step_bytes)};
     return kl_nvls_init(&g->nvls, &shape, g->own);
@@ -128,6 +122,7 @@ void kl_nvls_group_start(struct kl_nvls_op *op, struct kl_links *links, struct k
         .nheads = g->nheads,
         .ranks = g->ranks,
         .tree = tree,
+        .finish = g->network != NULL,
         .operation = (uint32_t)s->func << 16 | (uint32_t)s->elem_bytes,
     };
 

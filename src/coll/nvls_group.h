@@ -15,7 +15,8 @@ struct kl_nvls_group {
     int n, own, most; /* ranks, which of them this one is, and how many there are in the largest group */
     int32_t *ranks;   /* n: their numbers in the communicator, ascending */
     int nheads;
-    int *heads; /* n: which of them add up in an all-reduce */
+    int *heads;                      /* n: which of them add up in an all-reduce */
+    struct kl_collnet_link *network; /* NULL; with CollNet, a head's way to those of other nodes: not owned */
 };
 
 /** All ranks of the communicator, or (`node`) those of this rank's node. The group is links->own, also after a failure. */

@@ -387,11 +387,14 @@ static bool lift_some(struct kl_nvls_op *op, ncclResult_t *rc)
 /* What comes down the tree. All contributed to it before it rose, so its slot is free. */
 static bool lower(const struct kl_nvls_op *op, const struct slice *s, ncclResult_t *rc)
 {
+    const struct kl_redop *redop = op->task.redop;
     struct kl_nvls_head h = head_of(op, s);
     struct kl_nvls_chunk chunk = chunk_of(op, s);
+    void *told = kl_nvls_published(&h, s->step, s->bytes);
 
     if (!kl_nvls_tree_may_fall(op->task.tree)) return false;
-    if (!kl_nvls_tree_take(op->task.tree, &chunk, kl_nvls_published(&h, s->step, s->bytes), rc)) return false;
+    if (!kl_nvls_tree_take(op->task.tree, &chunk, told, rc)) return false;
+    if (op->task.finish && redop->last) redop->last(redop, told, s->count);
     tell_all(op, &h, s);
     return true;
 }

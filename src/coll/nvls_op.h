@@ -50,6 +50,7 @@ struct kl_nvls_task {
     const int *heads; /* all-reduce: ranks that add up, each once; NULL: all */
     int nheads;
     const int32_t *ranks;  /* their numbers in the communicator; NULL: the same */
+    bool finish;           /* what comes down is not finished: above is a network that only reduces */
     struct kl_links *tree; /* all-reduce of several nodes: this rank's edges in its head's tree; NULL: one node */
     uint32_t operation;    /* any number for type, operator, ...: the same at all ranks, or it is an error */
 };

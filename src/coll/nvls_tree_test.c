@@ -55,6 +55,8 @@ struct world {
     struct rank rank[MAX_RANKS];
     struct kl_connector connector[MAX_CONNECTORS];
     int nconnectors;
+    bool network; /* heads meet in one that reduces, played by these: */
+    struct kl_connector *in[CHANNELS][MAX_LOCAL][MAX_NODES], *out[CHANNELS][MAX_LOCAL][MAX_NODES];
 };
 
 static void *zeroed(size_t bytes)
@@ -110,12 +112,12 @@ static void make_node(struct world *w, struct node *node, uint64_t *seed)
     }
 }
 
-static struct kl_connector *new_connector(struct world *w, int peer, bool sends)
+static struct kl_connector *new_connector(struct world *w, bool sends)
 {
     struct kl_connector *c = &w->connector[w->nconnectors++];
 
     assert_true(w->nconnectors <= MAX_CONNECTORS);
-    *c = (struct kl_connector){.transport = w->transport, .peer = peer, .sends = sends};
+    *c = (struct kl_connector){.transport = w->transport, .sends = sends};
     return c;
 }
 
@@ -125,19 +127,27 @@ static int note(int *count, int number)
     return number;
 }
 
-/* Edge `out` of rank `from` is edge `in` of rank `to`. */
-static void join(struct world *w, int ch, int from, int out, int to, int in)
+static void connect(struct world *w, struct kl_connector **tx, struct kl_connector **rx)
 {
-    struct kl_connector *tx = new_connector(w, to, true), *rx = new_connector(w, from, false);
-    struct kl_links *a = &w->rank[from].links[ch], *b = &w->rank[to].links[ch];
     struct kl_card card = {.version = KL_CARD_VERSION};
     struct kl_card_reply reply = {.pool_bytes = 0};
 
-    assert_int_equal(w->transport->setup(rx, &w->fifo, &card), ncclSuccess);
-    assert_int_equal(test_connect(tx, &card, &reply), ncclSuccess);
-    assert_int_equal(test_settle(rx, &reply), ncclSuccess);
-    a->send[note(&a->nsend, out)] = tx;
-    b->recv[note(&b->nrecv, in)] = rx;
+    *tx = new_connector(w, true);
+    *rx = new_connector(w, false);
+    assert_int_equal(w->transport->setup(*rx, &w->fifo, &card), ncclSuccess);
+    assert_int_equal(test_connect(*tx, &card, &reply), ncclSuccess);
+    assert_int_equal(test_settle(*rx, &reply), ncclSuccess);
+}
+
+/* Edge `out` of rank `from` is edge `in` of rank `to`. */
+static void join(struct world *w, int ch, int from, int out, int to, int in)
+{
+    struct kl_links *a = &w->rank[from].links[ch], *b = &w->rank[to].links[ch];
+    int send = note(&a->nsend, out), recv = note(&b->nrecv, in);
+
+    connect(w, &a->send[send], &b->recv[recv]);
+    a->send[send]->peer = to;
+    b->recv[recv]->peer = from;
 }
 
 static int head_rank(const struct world *w, int ch, int node, int head)
@@ -161,10 +171,26 @@ static void join_heads(struct world *w, int ch, int head)
     }
 }
 
+static void join_network(struct world *w, int ch, int head)
+{
+    for (int node = 0; node < w->nnodes; node++) {
+        struct rank *r = &w->rank[head_rank(w, ch, node, head)];
+        struct kl_links *l = &r->links[ch];
+        r->group[ch].network = (void *)w; /* there is one */
+        l->position.up = 1;
+        l->nsend = l->nrecv = KL_TREE_UP + 1;
+        connect(w, &l->send[KL_TREE_UP], &w->in[ch][head][node]);
+        connect(w, &w->out[ch][head][node], &l->recv[KL_TREE_UP]);
+    }
+}
+
 /* Nodes of `least` to MAX_LOCAL ranks. */
 static void open_world(struct world *w, int nnodes, int least, uint32_t steps, uint64_t chunk_bytes, uint64_t *seed)
 {
+    bool network = w->network;
+
     *w = (struct world){
+        .network = network,
         .nnodes = nnodes,
         .nheads = 1 + (int)draw(seed, (uint64_t)least),
         .shape = {.steps = steps, .chunk_bytes = chunk_bytes},
@@ -178,7 +204,7 @@ static void open_world(struct world *w, int nnodes, int least, uint32_t steps, u
         make_node(w, &w->node[i], seed);
     }
     for (int ch = 0; ch < CHANNELS; ch++)
-        for (int h = 0; h < w->nheads; h++) join_heads(w, ch, h);
+        for (int h = 0; h < w->nheads; h++) network ? join_network(w, ch, h) : join_heads(w, ch, h);
 }
 
 static void close_world(struct world *w)
@@ -284,8 +310,31 @@ static void check_result(const struct world *w, const struct call *c)
 
 /* ---- many ranks in one thread ---- */
 
+/* What the network makes of a slice, once all nodes have sent theirs. */
+static bool reduce(struct world *w, int ch, int head, const struct kl_redop *redop)
+{
+    struct kl_connector **in = w->in[ch][head], **out = w->out[ch][head];
+    char sum[8192];
+    size_t bytes = 0;
+    bool more;
+
+    for (int node = 0; node < w->nnodes; node++)
+        if (!kl_fifo_ready(&in[node]->rx) || !kl_fifo_can_send(&out[node]->tx)) return false;
+    for (int node = 0; node < w->nnodes; node++) {
+        const void *own = kl_fifo_open(&in[node]->rx, &bytes, &more);
+        assert_true(own && bytes <= sizeof sum);
+        if (node)
+            redop->merge(redop, sum, sum, own, bytes / redop->elem_bytes);
+        else
+            memcpy(sum, own, bytes);
+        kl_fifo_release(&in[node]->rx);
+    }
+    for (int node = 0; node < w->nnodes; node++) kl_links_pass_on(&out[node]->tx, sum, bytes, false);
+    return true;
+}
+
 /* Until all are done, in random order; ncclInProgress: nothing moves any more. */
-static ncclResult_t run(struct world *w, uint64_t *seed)
+static ncclResult_t run(struct world *w, const struct call *c, uint64_t *seed)
 {
     int left = w->nranks * CHANNELS, idle = 0;
 
@@ -293,6 +342,7 @@ static ncclResult_t run(struct world *w, uint64_t *seed)
         struct rank *r = &w->rank[draw(seed, (uint64_t)w->nranks)];
         int ch = (int)draw(seed, CHANNELS);
         ncclResult_t rc = ncclSuccess;
+        if (w->network && reduce(w, ch, (int)draw(seed, (uint64_t)w->nheads), &c->redop)) idle = 0;
         if (r->done[ch]) continue;
         enum kl_progress got = row->progress(r->op[ch], &rc);
         if (rc) return rc;
@@ -308,7 +358,7 @@ static void do_call(struct world *w, uint64_t *seed, int type, int op)
     struct call c = draw_call(w, seed, type, op);
 
     for (int r = 0; r < w->nranks; r++) start(w, &c, r);
-    assert_int_equal(run(w, seed), ncclSuccess);
+    assert_int_equal(run(w, &c, seed), ncclSuccess);
     check_result(w, &c);
 }
 
@@ -329,17 +379,30 @@ static void every_cluster_is_right(void **state)
         }
 }
 
+static void do_every_call(struct world *w, uint64_t seed)
+{
+    open_world(w, 3, 2, 2, 1024, &seed);
+    for (int type = 0; type < ncclNumTypes; type++)
+        for (int op = 0; op < ncclNumOps; op++)
+            for (int k = 0; k < 3; k++) do_call(w, &seed, type, op);
+    close_world(w);
+}
+
 static void every_type_and_operation(void **state)
 {
     static struct world w;
-    uint64_t seed = 2;
 
     (void)state;
-    open_world(&w, 3, 2, 2, 1024, &seed);
-    for (int type = 0; type < ncclNumTypes; type++)
-        for (int op = 0; op < ncclNumOps; op++)
-            for (int k = 0; k < 3; k++) do_call(&w, &seed, type, op);
-    close_world(&w);
+    do_every_call(&w, 2);
+}
+
+/* It only adds: heads finish. */
+static void heads_meet_in_a_network(void **state)
+{
+    static struct world w = {.network = true};
+
+    (void)state;
+    do_every_call(&w, 6);
 }
 
 /* ---- a thread per rank ---- */
@@ -548,6 +611,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cluster_is_right),
         cmocka_unit_test(every_type_and_operation),
+        cmocka_unit_test(heads_meet_in_a_network),
         cmocka_unit_test(threads_agree),
         cmocka_unit_test(slices_follow_each_other),
         cmocka_unit_test(what_is_lent_is_waited_for),

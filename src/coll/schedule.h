@@ -51,8 +51,8 @@ struct kl_hop {
 /** What a place means in a buffer. */
 enum kl_layout {
     KL_LAYOUT_WHOLE,  /* nothing: every hop of a loop means the same range */
-    KL_LAYOUT_CHUNKS, /* a loop's range is divided among nranks places */
-    KL_LAYOUT_PARTS   /* the buffer has one part per rank; in a ring, a place is the part of the rank with that index */
+    KL_LAYOUT_CHUNKS, /* a loop's range is divided among nranks places, or nheads */
+    KL_LAYOUT_PARTS /* the buffer has one part per rank; where there is an order, a place is the part of the rank there */
 };
 
 /** Where a rank stands in the graph of a schedule. */
@@ -61,9 +61,14 @@ struct kl_position {
     int steps; /* PAT: chunks that every edge holds; the same at all ranks. 0 is 1 */
     int index,
         root; /* ring: distance from rank 0 along the ring, of the rank and of the operation's root. Grid: index */
-    const int *order;           /* ring: the ranks from this one on; NULL elsewhere */
-    int ndown;                  /* tree: children */
-    int up;                     /* tree: 1 if there is a parent */
+    const int
+        *order; /* ring: the ranks from this one on; CollNetDirect: all, by head and node, or NULL; NULL elsewhere */
+    int ndown;  /* tree: children; a head of CollNetDirect: other ranks of the node */
+    int up;     /* tree: 1 if there is a parent */
+    int head;   /* CollNet: the rank's number among those of its node that meet the network; -1: it is none */
+    int nheads; /* CollNetDirect: of a node; 0 elsewhere, */
+    int nnodes; /* nodes, */
+    int shift;  /* and with which head the rank begins, if it is none */
     const struct kl_grid *grid; /* NULL elsewhere */
 };
 
@@ -74,6 +79,12 @@ struct kl_schedule {
     int (*hops)(const struct kl_position *p, int lane); /* of one loop; may be 0 */
     struct kl_hop (*hop)(const struct kl_position *p, int lane, int hop);
 };
+
+/** Chunks of a loop, with KL_LAYOUT_CHUNKS. */
+static inline int kl_chunks_of(const struct kl_position *p)
+{
+    return p->nheads ? p->nheads : p->nranks;
+}
 
 /** a modulo n for a >= -n, 0 <= result < n. */
 static inline int kl_wrap(int a, int n)
@@ -91,6 +102,12 @@ extern const struct kl_schedule kl_allreduce_tree;
 
 /* ---- grids: dimension after dimension, the others of the line in the order of their places ---- */
 extern const struct kl_schedule kl_allreduce_oneshot;
+
+/* ---- chains to a network that reduces: edge 0 is the one behind, KL_TREE_UP the one before, or the network at the head ---- */
+extern const struct kl_schedule kl_allreduce_chain;
+
+/* ---- heads that meet in a network that reduces: edges as in direct.h ---- */
+extern const struct kl_schedule kl_allreduce_direct, kl_allgather_direct, kl_reducescatter_direct;
 
 /* ---- PAT: edge k is the rank 2^k further. All-gather receives from rank + 2^k and sends to rank - 2^k; reduce-scatter
  * receives from rank - 2^k and sends to rank + 2^k (modulo nranks) ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * schedule_sim.h - for tests: all ranks of a schedule on one channel, over edges that hold a few chunks, without data. A chunk is a
- * symbol of what it would hold: whose contributions, of which elements, and in which order they were combined.
+ * symbol of what it would hold: whose contributions, of which elements, and in which order they were combined. Ranks may have
+ * an edge into a network that reduces, and one out of it: those of a group meet there, by node.
  *
  * A run ends with the first thing that is wrong, in words, or with an empty text: everybody did all hops, nothing is left
  * in an edge, both ends of every edge agreed on sizes, nobody's data was added twice, and whatever was kept was complete.
@@ -17,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SIM_RANKS = 64, SIM_STEPS = 8 };
+enum { SIM_RANKS = 64, SIM_STEPS = 8, SIM_NET_STEPS = 2 * SIM_RANKS, SIM_NET = SIM_RANKS };
 
 /** RAW: somebody's own data. PARTIAL: contributions of a reduction. COMPLETE: its result. */
 enum sim_state { SIM_RAW, SIM_PARTIAL, SIM_COMPLETE };
@@ -35,8 +36,8 @@ struct sim_chunk {
 };
 
 struct sim_edge {
-    struct sim_chunk chunk[SIM_STEPS];
-    int first, held;
+    struct sim_chunk *chunk; /* as many as `steps` */
+    int first, held, steps;
 };
 
 struct sim_lane {
@@ -47,7 +48,8 @@ struct sim_lane {
 
 struct sim_rank {
     struct kl_position at;
-    int to[KL_EDGES_MAX], from[KL_EDGES_MAX]; /* ranks by edge, -1 for none */
+    int to[KL_EDGES_MAX], from[KL_EDGES_MAX]; /* ranks by edge, SIM_NET for the network, -1 for none */
+    uint32_t share_to, share_from;            /* edges that run beside another one between the same ranks */
     struct sim_lane lane[KL_LANES_MAX];
 };
 
@@ -58,8 +60,12 @@ struct sim {
     size_t most, grain;       /* elements of a chunk: at most, and a multiple of */
     uint64_t seed;            /* who goes on when */
     struct sim_rank rank[SIM_RANKS];
-    struct sim_edge edge[SIM_RANKS][SIM_RANKS]; /* from, to */
-    struct sim_value *kept;                     /* by rank and element of the result; no ranks: nothing was kept */
+    struct sim_edge edge[2][SIM_RANKS + 1]
+                        [SIM_RANKS + 1]; /* beside another one; from, to; the last one is the network */
+    struct sim_chunk room[2][SIM_RANKS][SIM_RANKS][SIM_STEPS], net_room[2][SIM_RANKS][SIM_NET_STEPS];
+    int ngroups, nnodes;              /* of ranks that meet in the network; members of each */
+    int member[SIM_RANKS][SIM_RANKS]; /* by group and node */
+    struct sim_value *kept;           /* by rank and element of the result; no ranks: nothing was kept */
     char wrong[200];
 };
 
@@ -103,7 +109,9 @@ static struct sim_value *sim_kept(const struct sim *sim, int rank, size_t elemen
 /** Ranks without edges. The caller connects them, and fills in their positions. */
 static void sim_disconnect(struct sim *sim)
 {
+    sim->ngroups = 0;
     for (int r = 0; r < SIM_RANKS; r++) {
+        sim->rank[r].share_to = sim->rank[r].share_from = 0;
         sim->rank[r].at = (struct kl_position){.nranks = sim->nranks, .rank = r, .steps = sim->steps};
         for (int e = 0; e < KL_EDGES_MAX; e++) sim->rank[r].to[e] = sim->rank[r].from[e] = -1;
     }
@@ -113,7 +121,7 @@ static void sim_disconnect(struct sim *sim)
 
 static size_t sim_chunks_per_loop(const struct sim *sim)
 {
-    return sim->schedule->send == KL_LAYOUT_CHUNKS ? (size_t)sim->nranks : 1;
+    return sim->schedule->send == KL_LAYOUT_CHUNKS ? (size_t)kl_chunks_of(&sim->rank[0].at) : 1;
 }
 
 static void sim_begin_loop(const struct sim *sim, struct sim_lane *lane)
@@ -206,7 +214,8 @@ static struct sim_edge *sim_edge_at(struct sim *sim, int rank, uint32_t edge, bo
         SIM_WRONG(sim, "rank %d %s edge %u, which leads nowhere", rank, sends ? "sends to" : "receives from", edge);
         return NULL;
     }
-    return sends ? &sim->edge[rank][peer] : &sim->edge[peer][rank];
+    uint32_t shares = sends ? sim->rank[rank].share_to : sim->rank[rank].share_from;
+    return sends ? &sim->edge[shares >> edge & 1][rank][peer] : &sim->edge[shares >> edge & 1][peer][rank];
 }
 
 /* Visit the edges of a set, lowest first. */
@@ -223,16 +232,16 @@ static bool sim_can_move(struct sim *sim, int rank, const struct kl_hop *hop)
     SIM_EACH_EDGE(e, hop->send)
     {
         struct sim_edge *out = sim_edge_at(sim, rank, e, true);
-        if (!out || out->held == sim->steps) return false;
+        if (!out || out->held == out->steps) return false;
     }
     return true;
 }
 
-static struct sim_chunk sim_take(const struct sim *sim, struct sim_edge *edge)
+static struct sim_chunk sim_take(struct sim_edge *edge)
 {
     struct sim_chunk in = edge->chunk[edge->first];
 
-    edge->first = (edge->first + 1) % sim->steps;
+    edge->first = (edge->first + 1) % edge->steps;
     edge->held--;
     return in;
 }
@@ -246,7 +255,7 @@ static struct sim_chunk sim_meet(struct sim *sim, int rank, const struct sim_mov
 
     SIM_EACH_EDGE(e, m->hop.recv)
     {
-        struct sim_chunk in = sim_take(sim, sim_edge_at(sim, rank, e, false));
+        struct sim_chunk in = sim_take(sim_edge_at(sim, rank, e, false));
         if (in.count != m->count) SIM_WRONG(sim, "rank %d expects %zu elements and gets %zu", rank, m->count, in.count);
         if (in.at != m->own) SIM_WRONG(sim, "rank %d adds elements %zu to %zu", rank, in.at, m->own);
         if (nth++ == m->hop.before) *next++ = own;
@@ -271,7 +280,7 @@ static struct sim_chunk sim_receive(struct sim *sim, int rank, const struct sim_
     if (m->hop.actions & KL_HOP_FIRST) got.value.state = SIM_PARTIAL;
     SIM_EACH_EDGE(e, m->hop.recv)
     {
-        struct sim_chunk in = sim_take(sim, sim_edge_at(sim, rank, e, false));
+        struct sim_chunk in = sim_take(sim_edge_at(sim, rank, e, false));
         if (in.count != m->count) SIM_WRONG(sim, "rank %d expects %zu elements and gets %zu", rank, m->count, in.count);
         if (reduce && in.at != got.at) SIM_WRONG(sim, "rank %d adds elements %zu to %zu", rank, in.at, got.at);
         if (!reduce && nth) SIM_WRONG(sim, "rank %d receives twice without adding", rank);
@@ -309,7 +318,7 @@ static void sim_send(struct sim *sim, int rank, uint32_t edges, const struct sim
     SIM_EACH_EDGE(e, edges)
     {
         struct sim_edge *edge = sim_edge_at(sim, rank, e, true);
-        edge->chunk[(edge->first + edge->held++) % sim->steps] = *c;
+        edge->chunk[(edge->first + edge->held++) % edge->steps] = *c;
     }
 }
 
@@ -350,16 +359,105 @@ static bool sim_step(struct sim *sim, int rank, int lane)
     return !*sim->wrong;
 }
 
+/* ---- the network: a step of a group is one request of all its members ---- */
+
+static struct sim_edge *sim_to_net(struct sim *sim, int rank)
+{
+    return &sim->edge[0][rank][SIM_NET];
+}
+
+static struct sim_edge *sim_from_net(struct sim *sim, int rank)
+{
+    return &sim->edge[0][SIM_NET][rank];
+}
+
+static struct sim_chunk sim_out_of(struct sim_edge *e)
+{
+    struct sim_chunk c = e->chunk[e->first];
+
+    e->first = (e->first + 1) % e->steps;
+    e->held--;
+    return c;
+}
+
+static void sim_into(struct sim_edge *e, const struct sim_chunk *c)
+{
+    e->chunk[(e->first + e->held++) % e->steps] = *c;
+}
+
+/* What the members have next, added up in their order. */
+static struct sim_chunk sim_net_add(struct sim *sim, const int *member)
+{
+    struct sim_chunk sum = sim_out_of(sim_to_net(sim, member[0]));
+
+    for (int k = 1; k < sim->nnodes; k++) {
+        struct sim_chunk c = sim_out_of(sim_to_net(sim, member[k]));
+        if (c.at != sum.at || c.count != sum.count)
+            SIM_WRONG(sim, "the network adds elements %zu to %zu", c.at, sum.at);
+        sum.value = sim_add(sim, member[k], sum.value, c.value);
+    }
+    return sum;
+}
+
+static bool sim_net_can(struct sim *sim, const int *member, int takes, int makes)
+{
+    for (int k = 0; k < sim->nnodes; k++) {
+        const struct sim_edge *out = sim_to_net(sim, member[k]), *in = sim_from_net(sim, member[k]);
+        if (out->held < takes || in->steps - in->held < makes) return false;
+    }
+    return true;
+}
+
+static bool sim_net_step(struct sim *sim, const int *member)
+{
+    const bool gathers = sim->schedule->recv == KL_LAYOUT_PARTS, scatters = sim->schedule->send == KL_LAYOUT_PARTS;
+
+    if (!sim_net_can(sim, member, scatters ? sim->nnodes : 1, gathers ? sim->nnodes : 1)) return false;
+    for (int k = 0; k < sim->nnodes && (gathers || scatters); k++) {
+        struct sim_chunk c = gathers ? sim_out_of(sim_to_net(sim, member[k])) : sim_net_add(sim, member);
+        for (int to = 0; to < sim->nnodes; to++)
+            if (gathers || to == k) sim_into(sim_from_net(sim, member[to]), &c);
+    }
+    if (gathers || scatters) return true;
+    struct sim_chunk c = sim_net_add(sim, member);
+    for (int k = 0; k < sim->nnodes; k++) sim_into(sim_from_net(sim, member[k]), &c);
+    return true;
+}
+
+static bool sim_net_round(struct sim *sim)
+{
+    bool moved = false;
+
+    for (int g = 0; g < sim->ngroups && !*sim->wrong; g++) moved |= sim_net_step(sim, sim->member[g]);
+    return moved;
+}
+
 /* ---- a run ---- */
+
+static void sim_clear_net(struct sim *sim, int rank)
+{
+    int steps = sim_has_parts(sim->schedule) ? 2 * sim->nnodes : sim->steps;
+
+    *sim_to_net(sim, rank) = (struct sim_edge){.chunk = sim->net_room[0][rank], .steps = steps};
+    *sim_from_net(sim, rank) = (struct sim_edge){.chunk = sim->net_room[1][rank], .steps = steps};
+}
+
+static void sim_clear_edge(struct sim *sim, int from, int edge)
+{
+    int to = sim->rank[from].to[edge];
+    uint32_t share = sim->rank[from].share_to >> edge & 1;
+
+    if (to == SIM_NET)
+        sim_clear_net(sim, from);
+    else if (to >= 0)
+        sim->edge[share][from][to] = (struct sim_edge){.chunk = sim->room[share][from][to], .steps = sim->steps};
+}
 
 static void sim_start(struct sim *sim)
 {
     *sim->wrong = '\0';
     for (int r = 0; r < sim->nranks; r++) {
-        for (int e = 0; e < KL_EDGES_MAX; e++) {
-            int to = sim->rank[r].to[e];
-            if (to >= 0) sim->edge[r][to].first = sim->edge[r][to].held = 0;
-        }
+        for (int e = 0; e < KL_EDGES_MAX; e++) sim_clear_edge(sim, r, e);
         for (int l = 0; l < sim->schedule->lanes; l++) {
             struct sim_lane *lane = &sim->rank[r].lane[l];
             *lane = (struct sim_lane){.first = sim->first, .hops = sim->schedule->hops(&sim->rank[r].at, l)};
@@ -379,6 +477,7 @@ static bool sim_round(struct sim *sim, bool all)
         uint64_t hops = all ? UINT64_MAX : sim_random(&sim->seed, 4);
         while (hops-- && sim_step(sim, actor % sim->nranks, actor / sim->nranks)) moved = true;
     }
+    if (all || sim_random(&sim->seed, 2)) moved |= sim_net_round(sim);
     return moved;
 }
 
@@ -391,8 +490,10 @@ static void sim_expect_end(struct sim *sim)
         }
     }
     for (int i = 0; i < sim->nranks * KL_EDGES_MAX && !*sim->wrong; i++) {
-        int from = i / KL_EDGES_MAX, to = sim->rank[from].to[i % KL_EDGES_MAX];
-        if (to >= 0 && sim->edge[from][to].held) SIM_WRONG(sim, "rank %d sends rank %d what nobody receives", from, to);
+        int from = i / KL_EDGES_MAX, edge = i % KL_EDGES_MAX, to = sim->rank[from].to[edge];
+        if (to >= 0 && sim_edge_at(sim, from, (uint32_t)edge, true)->held)
+            SIM_WRONG(sim, "rank %d sends rank %d what nobody receives", from, to);
+        if (to == SIM_NET && sim_from_net(sim, from)->held) SIM_WRONG(sim, "rank %d does not take all results", from);
     }
 }
 

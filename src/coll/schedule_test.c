@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every schedule, proved on 1 to 64 simulated ranks before it moves a byte (schedule_sim.h). */
+#include "coll/direct.h"
 #include "coll/pat.h"
 #include "coll/schedule_sim.h"
 
@@ -26,10 +27,15 @@ static uint64_t everybody(int nranks)
     return UINT64_MAX >> (64 - nranks);
 }
 
+static bool gathers(const struct kl_schedule *s)
+{
+    return s->send != KL_LAYOUT_PARTS && s->recv == KL_LAYOUT_PARTS;
+}
+
 /* Contributions in an element of a rank's result; 0: the rank keeps nothing. */
 static uint64_t wanted(const struct sim *sim, int rank, int root, size_t element)
 {
-    if (sim->schedule == &kl_allgather_ring || sim->schedule == &kl_allgather_pat) return 1ull << element / sim->count;
+    if (gathers(sim->schedule)) return 1ull << element / sim->count;
     if (sim->schedule == &kl_broadcast_ring) return 1ull << root;
     if (sim->schedule == &kl_reduce_ring && rank != root) return 0;
     return everybody(sim->nranks);
@@ -37,7 +43,7 @@ static uint64_t wanted(const struct sim *sim, int rank, int root, size_t element
 
 static bool reduces(const struct kl_schedule *s)
 {
-    return s != &kl_allgather_ring && s != &kl_allgather_pat && s != &kl_broadcast_ring;
+    return !gathers(s) && s != &kl_broadcast_ring;
 }
 
 static size_t result_elements(const struct sim *sim)
@@ -476,6 +482,110 @@ static void recursive_doubling_is_a_grid(void **state)
     run_sizes(&kl_allreduce_oneshot, 64, 0, 1, grid_of, NULL);
 }
 
+/* ---- CollNet ---- */
+
+/* Nodes of `local` ranks each, in random order; node k has names [k * local, (k + 1) * local). */
+struct cluster {
+    int nnodes, local, nheads;
+    int name[SIM_RANKS];
+};
+
+static void meet(struct sim *sim, int group, int node, int rank, int edge)
+{
+    sim->member[group][node] = rank;
+    sim->rank[rank].to[edge] = sim->rank[rank].from[edge] = SIM_NET;
+}
+
+static void chain_of(struct sim *sim, int channel, void *context)
+{
+    struct cluster *c = context;
+
+    (void)channel;
+    shuffle(c->name, sim->nranks, &sim->seed);
+    sim_disconnect(sim);
+    sim->ngroups = 1;
+    sim->nnodes = c->nnodes;
+    for (int i = 0; i < sim->nranks; i++) {
+        struct kl_position *at = &sim->rank[c->name[i]].at;
+        at->up = 1;
+        at->head = i % c->local ? -1 : 0;
+        if (i % c->local)
+            set_parent(sim, c->name[i], c->name[i - 1]);
+        else
+            meet(sim, 0, i / c->local, c->name[i], KL_TREE_UP);
+    }
+}
+
+/* The edges between a head and another rank of its node. */
+static void join_head(struct sim *sim, int head, int number, int rank)
+{
+    struct sim_rank *h = &sim->rank[head], *r = &sim->rank[rank];
+    int down = KL_DIRECT_DOWN + h->at.ndown++;
+
+    h->from[down] = rank;
+    h->to[down] = rank;
+    r->from[number] = r->to[number] = head;
+    h->share_from |= 1u << down;
+    r->share_to |= 1u << number;
+}
+
+static void direct_node(struct sim *sim, const struct cluster *c, int node)
+{
+    const int *name = &c->name[node * c->local];
+
+    for (int i = 0; i < c->local; i++) {
+        struct kl_position *at = &sim->rank[name[i]].at;
+        at->nheads = c->nheads;
+        at->nnodes = c->nnodes;
+        at->head = i < c->nheads ? i : -1;
+        at->shift = i % c->nheads;
+    }
+    for (int h = 0; h < c->nheads; h++) {
+        meet(sim, h, node, name[h], KL_DIRECT_NET);
+        for (int i = 0; i < c->local; i++)
+            if (i != h) join_head(sim, name[h], h, name[i]);
+    }
+}
+
+static void direct_of(struct sim *sim, int channel, void *context)
+{
+    static int order[SIM_RANKS];
+    struct cluster *c = context;
+
+    (void)channel;
+    shuffle(c->name, sim->nranks, &sim->seed);
+    sim_disconnect(sim);
+    sim->ngroups = c->nheads;
+    sim->nnodes = c->nnodes;
+    for (int node = 0; node < c->nnodes; node++) direct_node(sim, c, node);
+    for (int i = 0; i < sim->nranks; i++) order[i % c->local * c->nnodes + i / c->local] = c->name[i];
+    for (int r = 0; r < sim->nranks; r++) sim->rank[r].at.order = c->nheads == c->local ? order : NULL;
+}
+
+static void chains_to_the_network(void **state)
+{
+    (void)state;
+    for (int nnodes = 1; nnodes <= SIM_RANKS; nnodes += 1 + nnodes / 8)
+        for (int local = 1; local * nnodes <= SIM_RANKS; local += 1 + local / 8) {
+            struct cluster c = {.nnodes = nnodes, .local = local};
+            run_sizes(&kl_allreduce_chain, nnodes * local, 0, nnodes, chain_of, &c);
+        }
+}
+
+static void heads_that_meet_in_the_network(void **state)
+{
+    (void)state;
+    for (int nnodes = 1; nnodes <= SIM_RANKS; nnodes += 1 + nnodes / 4)
+        for (int local = 1; local <= 8 && local * nnodes <= SIM_RANKS; local++)
+            for (int nheads = 1; nheads <= local; nheads += nheads > 1 && nheads < local - 1 ? local - 1 - nheads : 1) {
+                struct cluster c = {.nnodes = nnodes, .local = local, .nheads = nheads};
+                run_sizes(&kl_allreduce_direct, nnodes * local, 0, nnodes + nheads, direct_of, &c);
+                if (nheads < local) continue;
+                run_sizes(&kl_allgather_direct, nnodes * local, 0, nnodes, direct_of, &c);
+                run_sizes(&kl_reducescatter_direct, nnodes * local, 0, nnodes, direct_of, &c);
+            }
+}
+
 static void schedules_agree_with_the_drawings(void **state)
 {
     static const struct kl_hop ring_of_3[] = {
@@ -606,31 +716,60 @@ static void resumes_too_early(const struct kl_position *p, int lane, int hop, st
     if (p->rank == 3 && hop == 1) h->actions |= KL_HOP_RESUME;
 }
 
+static void chain_never_finishes(const struct kl_position *p, int lane, int hop, struct kl_hop *h)
+{
+    (void)p, (void)lane, (void)hop;
+    h->actions &= ~(uint32_t)KL_HOP_FINISH;
+}
+
+static void brings_the_share_of_another(const struct kl_position *p, int lane, int hop, struct kl_hop *h)
+{
+    (void)hop;
+    if (p->rank == 1 && !lane) h->own = kl_wrap(h->own + 1, p->nheads);
+}
+
+static void keeps_it_from_the_others(const struct kl_position *p, int lane, int hop, struct kl_hop *h)
+{
+    (void)hop;
+    if (p->rank == 1 && lane) h->send = 0;
+}
+
+static void takes_no_result(const struct kl_position *p, int lane, int hop, struct kl_hop *h)
+{
+    (void)hop;
+    if (p->rank == 1 && lane) h->recv &= ~(1u << KL_DIRECT_NET);
+}
+
 static const struct broken {
     const struct kl_schedule *healthy;
+    connect_fn *connect;
     spoil_fn *spoil;
     const char *says;
 } broken[] = {
-    {&kl_allreduce_ring, keeps_nothing, "has in element"},
-    {&kl_allreduce_ring, keeps_elsewhere, "keeps elements"},
-    {&kl_allreduce_ring, never_finishes, "keeps an incomplete result"},
-    {&kl_allreduce_ring, finishes_early, "is no partial result"},
-    {&kl_allreduce_ring, adds_the_result, "adds to what is no partial result"},
-    {&kl_allreduce_ring, adds_other_data, "adds elements"},
-    {&kl_allreduce_ring, adds_nothing, "has in element"},
-    {&kl_allreduce_ring, sends_too_much, "what nobody receives"},
-    {&kl_allreduce_tree, keeps_nothing, "has in element"},
-    {&kl_allreduce_tree, forgets_a_child, "what nobody receives"},
-    {&kl_allreduce_tree, tells_one_child_only, "waits for ever"},
-    {&kl_allreduce_tree, root_has_a_parent, "which leads nowhere"},
-    {&kl_reducescatter_pat, adds_other_data, "adds elements"},
-    {&kl_reducescatter_pat, never_finishes, "keeps an incomplete result"},
-    {&kl_allreduce_oneshot, stands_elsewhere, "computed element"},
-    {&kl_allreduce_oneshot, stands_behind_nobody, "stands behind more"},
-    {&kl_allreduce_oneshot, misses_one, "what nobody receives"},
-    {&kl_allreduce_oneshot, never_finishes, "keeps an incomplete result"},
-    {&kl_allreduce_oneshot, parks_for_ever, "has in element"},
-    {&kl_allreduce_oneshot, resumes_too_early, "not parked"},
+    {&kl_allreduce_ring, ring_of, keeps_nothing, "has in element"},
+    {&kl_allreduce_ring, ring_of, keeps_elsewhere, "keeps elements"},
+    {&kl_allreduce_ring, ring_of, never_finishes, "keeps an incomplete result"},
+    {&kl_allreduce_ring, ring_of, finishes_early, "is no partial result"},
+    {&kl_allreduce_ring, ring_of, adds_the_result, "adds to what is no partial result"},
+    {&kl_allreduce_ring, ring_of, adds_other_data, "adds elements"},
+    {&kl_allreduce_ring, ring_of, adds_nothing, "has in element"},
+    {&kl_allreduce_ring, ring_of, sends_too_much, "what nobody receives"},
+    {&kl_allreduce_tree, double_tree_of, keeps_nothing, "has in element"},
+    {&kl_allreduce_tree, double_tree_of, forgets_a_child, "what nobody receives"},
+    {&kl_allreduce_tree, double_tree_of, tells_one_child_only, "waits for ever"},
+    {&kl_allreduce_tree, double_tree_of, root_has_a_parent, "which leads nowhere"},
+    {&kl_reducescatter_pat, pat_of, adds_other_data, "adds elements"},
+    {&kl_reducescatter_pat, pat_of, never_finishes, "keeps an incomplete result"},
+    {&kl_allreduce_chain, chain_of, chain_never_finishes, "keeps an incomplete result"},
+    {&kl_allreduce_direct, direct_of, brings_the_share_of_another, "adds elements"},
+    {&kl_allgather_direct, direct_of, keeps_it_from_the_others, "waits for ever"},
+    {&kl_allgather_direct, direct_of, takes_no_result, "does not take all results"},
+    {&kl_allreduce_oneshot, grid_of, stands_elsewhere, "computed element"},
+    {&kl_allreduce_oneshot, grid_of, stands_behind_nobody, "stands behind more"},
+    {&kl_allreduce_oneshot, grid_of, misses_one, "what nobody receives"},
+    {&kl_allreduce_oneshot, grid_of, never_finishes, "keeps an incomplete result"},
+    {&kl_allreduce_oneshot, grid_of, parks_for_ever, "has in element"},
+    {&kl_allreduce_oneshot, grid_of, resumes_too_early, "not parked"},
 };
 
 static const struct broken *now_broken;
@@ -658,22 +797,20 @@ static const char *run_seven(const struct kl_schedule *s, connect_fn *connect, v
 
 static void broken_rules_are_seen(void **state)
 {
-    static struct ring_context context;
+    static struct ring_context ring;
+    static struct cluster node = {.nnodes = 1, .local = 7, .nheads = 7};
 
     (void)state;
     grid = kl_grid_of(7, 1, 7);
     FOR_EACH_CASE(b, broken)
     {
         struct kl_schedule s = *b->healthy;
-        connect_fn *connect = b->healthy == &kl_allreduce_oneshot ? grid_of
-                              : s.lanes == 2                      ? double_tree_of
-                              : s.send == KL_LAYOUT_CHUNKS        ? ring_of
-                                                                  : pat_of;
+        void *context = b->connect == ring_of ? (void *)&ring : &node;
 
-        expect_case(b->says, !*run_seven(&s, connect, &context));
+        expect_case(b->says, !*run_seven(&s, b->connect, context));
         now_broken = b;
         s.hop = broken_hop;
-        expect_case(b->says, strstr(run_seven(&s, connect, &context), b->says));
+        expect_case(b->says, strstr(run_seven(&s, b->connect, context), b->says));
     }
 }
 
@@ -720,6 +857,8 @@ int main(void)
         cmocka_unit_test(pat_fills_no_edge_and_is_short),
         cmocka_unit_test(lines_of_grids),
         cmocka_unit_test(recursive_doubling_is_a_grid),
+        cmocka_unit_test(chains_to_the_network),
+        cmocka_unit_test(heads_that_meet_in_the_network),
         cmocka_unit_test(schedules_agree_with_the_drawings),
         cmocka_unit_test(broken_rules_are_seen),
         cmocka_unit_test(sizes_that_differ_are_seen),

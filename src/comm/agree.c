@@ -123,10 +123,7 @@ static ncclResult_t plan_rounds(ncclComm_t comm)
 
 static int count_collnet_heads(ncclComm_t comm)
 {
-    struct kl_collnet_links links;
-
-    if (!comm->connect->collnet) return 0;
-    return kl_connect_collnet(comm->connect, &comm->domain->graphs, 0, 0, comm->rank, &links) ? 0 : links.nheads;
+    return kl_connect_collnet(comm->connect, 0, comm->rank).nheads;
 }
 
 static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)

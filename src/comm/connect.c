@@ -68,6 +68,41 @@ static bool can_hand_over(ncclComm_t comm, const struct kl_edge *edge, int proxy
     return edge->sends && proxy != comm->rank && !kl_transport_shm.refuses(&facts);
 }
 
+/* ---- networks that reduce ---- */
+
+static bool is_collnet(const struct kl_edge *edge)
+{
+    return edge->use >= KL_EDGE_COLLNET_CHAIN && edge->use <= KL_EDGE_COLLNET_NVLS;
+}
+
+/* A head uses the NIC that the graph names for it, if any is described. */
+static ncclResult_t choose_collnet(ncclComm_t comm, const struct kl_edge *edge, struct kl_connector *connector)
+{
+    static const int graphs[KL_EDGE_USES] = {[KL_EDGE_COLLNET_CHAIN] = KL_GRAPH_COLLNET_CHAIN,
+                                             [KL_EDGE_COLLNET_DIRECT] = KL_GRAPH_COLLNET_DIRECT,
+                                             [KL_EDGE_COLLNET_NVLS] = KL_GRAPH_NVLS};
+    const struct kl_connect *c = comm->connect;
+    const struct kl_topo *t = comm->topo;
+    int id = graphs[edge->use], channel = id == KL_GRAPH_NVLS ? edge->channel : c->source[edge->channel] % c->base;
+    struct kl_graph_nic nic;
+
+    connector->planned = -1;
+    if (!t->count[KL_NODE_NET]) return ncclSuccess;
+    KL_TRY(kl_graph_nic(t, comm->domain->graphs.graph[id], c->graph[id].nchannels, channel, comm->rank, &nic));
+    connector->planned = t->node[kl_topo_at(t, KL_NODE_NET, nic.net)].net.dev;
+    connector->device = connector->planned % connector->common->net.net->devices();
+    return ncclSuccess;
+}
+
+static void log_collnet(ncclComm_t comm, const struct kl_edge *edge, const struct kl_connector *c)
+{
+    KL_INFO(KL_INIT | KL_NET, "CollNet %02d/%d : %d [%s] via COLLNET/%s/%d", edge->channel,
+            edge->use - KL_EDGE_COLLNET_CHAIN, comm->rank, edge->sends ? "send" : "receive", kl_collnets[0]->name,
+            c->planned < 0 ? c->device : c->planned);
+}
+
+/* ---- of an edge ---- */
+
 static ncclResult_t choose(void *ctx, const struct kl_edge *edge, struct kl_connector *connector, uint32_t *index)
 {
     ncclComm_t comm = ctx;
@@ -78,6 +113,7 @@ static ncclResult_t choose(void *ctx, const struct kl_edge *edge, struct kl_conn
         .network = spans_hosts(comm),
     };
 
+    if (is_collnet(edge)) return choose_collnet(comm, edge, connector);
     if (kl_topo_gpu_of_rank(comm->topo, edge->peer) >= 0) KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts));
     KL_TRY(kl_transport_choose(&facts, &connector->transport, index));
     if (connector->transport != &kl_transport_net) return ncclSuccess;
@@ -105,7 +141,9 @@ static void log_connection(void *ctx, const struct kl_edge *edge, const struct k
 {
     ncclComm_t comm = ctx;
 
-    if (connector->transport == &kl_transport_net)
+    if (is_collnet(edge))
+        log_collnet(comm, edge, connector);
+    else if (connector->transport == &kl_transport_net)
         log_network(comm, edge, connector);
     else if (edge->sends)
         KL_INFO(KL_INIT | KL_P2P, "Channel %02d/%d : %d[%d] -> %d[%d] via %s", edge->channel, edge->use, comm->rank,
@@ -139,6 +177,7 @@ static ncclResult_t use_net(ncclComm_t comm, struct kl_connections_config *confi
 {
     KL_TRY(kl_nets[0]->init());
     config->net = kl_nets[0];
+    config->collnet = kl_collnets[0];
     config->net_key = kl_bootstrap_key(comm->bootstrap, "kolo net");
     config->senders = senders;
     config->nsenders = list_senders(comm, senders);
@@ -148,11 +187,13 @@ static ncclResult_t use_net(ncclComm_t comm, struct kl_connections_config *confi
 ncclResult_t kl_comm_connect(ncclComm_t comm)
 {
     uint64_t slot = comm->peers[comm->rank].fifo_bytes / SLOTS / KL_LINE * KL_LINE;
+    const struct kl_fifo_shape coll = {.nslots = SLOTS, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = slot};
     struct kl_connections_config config = {
         .bootstrap = comm->bootstrap,
         .rank = comm->rank,
         .nranks = comm->nranks,
-        .shape = {[KL_EDGE_COLL] = {.nslots = SLOTS, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = slot},
+        .shape = {[KL_EDGE_COLL] = coll,
+                  [KL_EDGE_SCATTER] = coll,
                   [KL_EDGE_MESSAGES] = {.nslots = SLOTS, .slot_bytes = MESSAGE_SLOT_BYTES}},
         .round_peers = (int)comm->config.round_peers,
         .patience_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
@@ -164,7 +205,8 @@ ncclResult_t kl_comm_connect(ncclComm_t comm)
     int32_t *senders = malloc((size_t)comm->topo->count[KL_NODE_GPU] * sizeof *senders + 1);
 
     if (!senders) return KL_NOMEM("connections");
-    ncclResult_t rc = spans_hosts(comm) ? use_net(comm, &config, senders) : ncclSuccess;
+    bool uses_net = spans_hosts(comm) || comm->connect->collnet;
+    ncclResult_t rc = uses_net ? use_net(comm, &config, senders) : ncclSuccess;
     if (!rc) rc = kl_connections_create(&config, &comm->connections);
     kl_key_wipe(&config.net_key);
     free(senders);

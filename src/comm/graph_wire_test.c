@@ -8,7 +8,7 @@
 static struct kl_graphs search(const struct kl_topo *t)
 {
     struct kl_graphs_request request = {.nvls = !kl_offload_guess_multicast(t),
-                                        .collnet = !kl_offload_collnet(t, true)};
+                                        .collnet = !kl_offload_collnet(t, true, 0)};
     struct kl_graphs graphs;
 
     assert_int_equal(kl_graphs_compute(t, &request, &graphs), ncclSuccess);

@@ -130,7 +130,7 @@ static ncclResult_t find_graphs(ncclComm_t comm)
     for (int i = 0; i < w->ndomains; i++) {
         struct kl_domain *d = &w->domain[i];
 
-        d->no_collnet = kl_offload_collnet(d->topo, kl_graph_config_collnet(&config));
+        d->no_collnet = kl_offload_collnet(d->topo, kl_graph_config_collnet(&config), comm->nranks);
         d->no_nvls = kl_offload_nvls(d->topo, (int)config.nvls, kl_offload_guess_multicast(d->topo));
         KL_TRY(get_graphs(comm, &config, d));
     }

@@ -46,10 +46,8 @@ static void log_head(ncclComm_t comm, int head)
     char line[LINE_TEXT];
     struct kl_text text = kl_text_over(line, sizeof line);
 
-    for (int i = 0; i < comm->nranks && !text.cut; i++) {
-        int rank = comm->connect->nodes.rank[i];
-        if (kl_connect_nvls(comm->connect, 0, rank).head == head) kl_text_add(&text, " %2d", rank);
-    }
+    for (int i = 0; i < comm->connect->nodes.nnodes && !text.cut; i++)
+        kl_text_add(&text, " %2d", kl_connect_nvls_head(comm->connect, head, i));
     KL_INFO(KL_INIT | KL_GRAPH, "NVLS Head %2d:%s", head, line);
 }
 

@@ -52,6 +52,35 @@ static void record_channel(const struct kl_graph *ring, const struct kl_graph *t
     neighbours(tree, channel, rank, &r->tree_prev, &r->tree_next);
 }
 
+static void record_chain(const struct kl_graph *chain, int channel, int rank, struct kl_channel_record *r)
+{
+    r->chain_head = chain->intra[(size_t)channel * (size_t)chain->ngpus];
+    neighbours(chain, channel, rank, &r->chain_prev, &r->chain_next);
+}
+
+/* A head reduces what the other ranks of its channel send. */
+static void record_down(const struct kl_graph *direct, int head, int rank, struct kl_rank_record *r)
+{
+    const int32_t *order = direct->intra + (size_t)head * (size_t)direct->ngpus;
+
+    for (int i = 0, n = 0; i < direct->ngpus && n < KL_COLLNET_ARITY; i++)
+        if (order[i] != rank) r->direct_down[n++] = order[i];
+}
+
+/* Different first ranks of the channels, in channel order; the k-th head is that of channel k. */
+static void record_direct(const struct kl_graph *direct, int rank, struct kl_rank_record *r)
+{
+    for (int i = 0; i < KL_COLLNET_ARITY; i++) r->direct_down[i] = -1;
+    for (int c = 0; direct && c < direct->nchannels && r->ndirect < KL_COLLNET_HEADS; c++) {
+        int head = direct->intra[(size_t)c * (size_t)direct->ngpus], h = 0;
+
+        while (h < r->ndirect && r->direct[h] != head) h++;
+        if (h < r->ndirect) continue;
+        if (head == rank) record_down(direct, h, rank, r);
+        r->direct[r->ndirect++] = head;
+    }
+}
+
 static void record_heads(const struct kl_graph *nvls, struct kl_rank_record *r)
 {
     for (int c = 0; nvls && c < nvls->nchannels; c++) {
@@ -75,6 +104,7 @@ static int most(int a, int b)
 void kl_connect_record(const struct kl_graphs *graphs, int rank, int cpu_arch, int cpu_vendor, struct kl_rank_record *r)
 {
     const struct kl_graph *ring = graphs->graph[KL_GRAPH_RING], *tree = graphs->graph[KL_GRAPH_TREE];
+    const struct kl_graph *chain = graphs->graph[KL_GRAPH_COLLNET_CHAIN];
     int n = least(least(ring->nchannels, tree->nchannels), KL_GRAPH_CHANNELS);
 
     memset(r, 0, sizeof *r);
@@ -83,7 +113,10 @@ void kl_connect_record(const struct kl_graphs *graphs, int rank, int cpu_arch, i
     r->cpu_arch = cpu_arch;
     r->cpu_vendor = cpu_vendor;
     record_heads(graphs->graph[KL_GRAPH_NVLS], r);
+    record_direct(graphs->graph[KL_GRAPH_COLLNET_DIRECT], rank, r);
     for (int c = 0; c < n; c++) record_channel(ring, tree, c, rank, &r->channel[c]);
+    for (int c = 0; chain && c < least(chain->nchannels, KL_GRAPH_CHANNELS); c++)
+        record_chain(chain, c, rank, &r->channel[c]);
 }
 
 /* ---- what all agree on ---- */
@@ -215,7 +248,7 @@ int kl_connect_tree_depth(const struct kl_connect *c)
 
 /* ---- NVLS ---- */
 
-static int head_rank(const struct kl_connect *c, int node, int head)
+int kl_connect_nvls_head(const struct kl_connect *c, int head, int node)
 {
     int first = c->nodes.head[node];
 
@@ -227,9 +260,9 @@ static void nvls_tree(const struct kl_connect *c, int channel, int head, int nod
     struct kl_tree_links t = kl_double_tree(c->nodes.nnodes, node, channel % 2);
     int n = 1;
 
-    if (t.up >= 0) l->tree_up = head_rank(c, t.up, head);
+    if (t.up >= 0) l->tree_up = kl_connect_nvls_head(c, head, t.up);
     for (int i = 0; i < 2; i++)
-        if (t.down[i] >= 0) l->tree_down[n++] = head_rank(c, t.down[i], head);
+        if (t.down[i] >= 0) l->tree_down[n++] = kl_connect_nvls_head(c, head, t.down[i]);
 }
 
 struct kl_nvls_links kl_connect_nvls(const struct kl_connect *c, int channel, int rank)
@@ -238,7 +271,7 @@ struct kl_nvls_links kl_connect_nvls(const struct kl_connect *c, int channel, in
     int node = c->nodes.of_rank[rank], first = -1;
 
     for (int h = 0; h < c->nheads; h++)
-        if (head_rank(c, node, h) == rank) {
+        if (kl_connect_nvls_head(c, h, node) == rank) {
             if (first < 0) first = h;
             l.head = h;
         }
@@ -258,11 +291,20 @@ static int count_heads(const struct kl_connect *c)
     return n;
 }
 
+static bool heads_differ(const struct kl_connect *c)
+{
+    for (int node = 0; node < c->nodes.nnodes; node++)
+        if (kl_record(&c->ranks, c->nodes.head[node])->ndirect != kl_record(&c->ranks, c->nodes.head[0])->ndirect)
+            return true;
+    return false;
+}
+
 static enum kl_offload refuse_collnet(const struct kl_connect *c, const struct kl_connect_request *q)
 {
     if (!q->collnet) return q->no_collnet ? q->no_collnet : KL_OFFLOAD_NOT_ASKED;
     if (c->graph[KL_GRAPH_COLLNET_CHAIN].nchannels <= 0) return KL_OFFLOAD_NO_CHANNELS;
-    return c->nodes.nnodes < q->params.collnet_node_threshold ? KL_OFFLOAD_FEW_NODES : KL_OFFLOAD_OK;
+    if (c->nodes.nnodes < q->params.collnet_node_threshold) return KL_OFFLOAD_FEW_NODES;
+    return heads_differ(c) ? KL_OFFLOAD_HEADS_DIFFER : KL_OFFLOAD_OK;
 }
 
 static enum kl_offload refuse_nvls(const struct kl_connect *c, const struct kl_connect_request *q)
@@ -286,6 +328,7 @@ static void set_support(struct kl_connect *c, const struct kl_connect_request *q
 static bool scalars_fit(const struct kl_rank_record *r)
 {
     if (r->nheads < 0 || r->nheads > KL_GRAPH_CHANNELS) return false;
+    if (r->ndirect < 0 || r->ndirect > KL_COLLNET_HEADS) return false;
     for (int g = 0; g < KL_GRAPHS; g++)
         if (r->graph[g].nchannels < 0 || r->graph[g].nchannels > KL_GRAPH_CHANNELS || r->graph[g].type_intra < 0 ||
             r->graph[g].type_intra >= KL_PATH_TYPES || r->graph[g].type_inter < 0 ||
@@ -299,8 +342,25 @@ static bool is_rank(const struct kl_connect *c, int rank, int shift)
     return rank >= -1 && kl_shifted(rank, shift) < c->ranks.nranks;
 }
 
+static bool collnet_fits(const struct kl_connect *c, const struct kl_rank_record *r, int shift)
+{
+    for (int h = 0; h < r->ndirect; h++)
+        if (r->direct[h] < 0 || !is_rank(c, r->direct[h], shift)) return false;
+    for (int i = 0; i < KL_COLLNET_ARITY; i++)
+        if (!is_rank(c, r->direct_down[i], shift)) return false;
+    for (int i = 0; i < c->graph[KL_GRAPH_COLLNET_CHAIN].nchannels; i++) {
+        const struct kl_channel_record *ch = &r->channel[i];
+
+        if (ch->chain_head < 0 || !is_rank(c, ch->chain_head, shift) || !is_rank(c, ch->chain_prev, shift) ||
+            !is_rank(c, ch->chain_next, shift))
+            return false;
+    }
+    return true;
+}
+
 static bool channels_fit(const struct kl_connect *c, const struct kl_rank_record *r, int shift)
 {
+    if (!collnet_fits(c, r, shift)) return false;
     for (int h = 0; h < r->nheads; h++)
         if (!is_rank(c, r->head[h], shift)) return false;
     for (int i = 0; i < c->base; i++) {

@@ -38,7 +38,11 @@ struct kl_channel_record {
     int32_t ring_prev, ring_next;   /* the rank's own neighbours within the node */
     int32_t to_parent, to_child[2]; /* the node's ranks that talk to the parent and the children of the node */
     int32_t tree_prev, tree_next;   /* the rank's own neighbours in the node's chain */
+    int32_t chain_head;             /* CollNet: the first rank of the node's chain, */
+    int32_t chain_prev, chain_next; /* and the rank's own neighbours in it */
 };
+
+enum { KL_COLLNET_ARITY = 7, KL_COLLNET_HEADS = KL_COLLNET_ARITY + 1 };
 
 /** What a rank tells all others once it has its graphs. Wire format. */
 struct kl_rank_record {
@@ -47,10 +51,13 @@ struct kl_rank_record {
     int32_t sm;                   /* of the rank's own GPU; 0 where nobody asks */
     int32_t nheads;               /* NVLS: different first ranks of its channels */
     int32_t head[KL_GRAPH_CHANNELS];
+    int32_t ndirect;                       /* CollNetDirect: different first ranks of its channels, */
+    int32_t direct[KL_COLLNET_HEADS];      /* which are its heads, */
+    int32_t direct_down[KL_COLLNET_ARITY]; /* and the others of the own channel, if the rank is one; -1 for none */
     struct kl_channel_record channel[KL_GRAPH_CHANNELS];
 };
-_Static_assert(sizeof(struct kl_channel_record) == 36, "wire format");
-_Static_assert(sizeof(struct kl_rank_record) == KL_GRAPHS * 36 + 16 + KL_GRAPH_CHANNELS * 40, "wire format");
+_Static_assert(sizeof(struct kl_channel_record) == 48, "wire format");
+_Static_assert(sizeof(struct kl_rank_record) == KL_GRAPHS * 36 + 80 + KL_GRAPH_CHANNELS * 52, "wire format");
 
 /** The graphs of one rank; NULL where there is none. */
 struct kl_graphs {
@@ -212,16 +219,21 @@ struct kl_nvls_links {
 };
 struct kl_nvls_links kl_connect_nvls(const struct kl_connect *c, int channel, int rank);
 
-/** CollNet, from the graphs of the rank itself; -1 for none. Arrays hold `nheads` - 1 or fewer, and local ranks. */
-enum { KL_COLLNET_ARITY = 7 };
+/** The rank of a node that is a head of NVLS, 0 <= head < nheads. */
+int kl_connect_nvls_head(const struct kl_connect *c, int head, int node);
+
+/** CollNet, where it is supported; -1 for none. Arrays hold `nheads` - 1 or fewer, and local ranks. */
 struct kl_collnet_links {
-    int chain_up, chain_down;
+    int chain_up, chain_down; /* up: nranks, the network, at the head of the chain */
     int nheads, head, shift, depth, out;
     int up[KL_COLLNET_ARITY], nup, down[KL_COLLNET_ARITY], ndown;
-    int heads[KL_COLLNET_ARITY + 1];
+    int heads[KL_COLLNET_HEADS];
 };
-ncclResult_t kl_connect_collnet(const struct kl_connect *c, const struct kl_graphs *graphs, int shift, int channel,
-                                int rank, struct kl_collnet_links *links);
+struct kl_collnet_links kl_connect_collnet(const struct kl_connect *c, int channel, int rank);
+
+/** Who meets in the network: the heads of a channel's chains by node, or those with a number of CollNetDirect. */
+int kl_connect_chain_head(const struct kl_connect *c, int channel, int node);
+int kl_connect_direct_head(const struct kl_connect *c, int head, int node);
 
 /** "twice", and a reason for people. */
 const char *kl_channel_reason_name(int reason);

@@ -25,7 +25,7 @@ static void same_channels(const struct kl_graph *a, const struct kl_graph *b, bo
 static void check_machine(const struct kl_topo *t)
 {
     struct kl_graphs_request request = {.nvls = !kl_offload_guess_multicast(t),
-                                        .collnet = !kl_offload_collnet(t, true)};
+                                        .collnet = !kl_offload_collnet(t, true, 0)};
     struct kl_graphs before, after;
     struct kl_xml *xml, *read;
     size_t bytes;
@@ -77,7 +77,7 @@ static void one_gpu_keeps_its_collnet_graphs(void **state)
         2);
 
     (void)state;
-    assert_true(!kl_offload_collnet(t, true));
+    assert_true(!kl_offload_collnet(t, true, 0));
     check_machine(t);
     kl_topo_free(t);
 }

@@ -11,6 +11,7 @@ static const char *const reasons[KL_OFFLOADS] = {
     [KL_OFFLOAD_NO_NVSWITCH] = "there is no NVSwitch",
     [KL_OFFLOAD_NO_CHANNELS] = "the search found no channels for it",
     [KL_OFFLOAD_FEW_NODES] = "there are fewer nodes than NCCL_COLLNET_NODE_THRESHOLD (default 2)",
+    [KL_OFFLOAD_HEADS_DIFFER] = "nodes differ in how many GPUs lead to the network",
 };
 
 const char *kl_offload_text(enum kl_offload why)
@@ -18,9 +19,10 @@ const char *kl_offload_text(enum kl_offload why)
     return reasons[why];
 }
 
-enum kl_offload kl_offload_collnet(const struct kl_topo *t, bool asked)
+enum kl_offload kl_offload_collnet(const struct kl_topo *t, bool asked, int nranks)
 {
     if (!asked) return KL_OFFLOAD_NOT_ASKED;
+    if (!t->count[KL_NODE_NET] && t->count[KL_NODE_GPU] < nranks) return KL_OFFLOAD_OK;
     for (int i = 0; i < t->count[KL_NODE_NET]; i++)
         if (t->node[kl_topo_at(t, KL_NODE_NET, i)].net.coll) return KL_OFFLOAD_OK;
     return KL_OFFLOAD_NO_NIC;

@@ -21,14 +21,18 @@ enum kl_offload {
     KL_OFFLOAD_NO_NVSWITCH,  /* NVLS */
     KL_OFFLOAD_NO_CHANNELS,  /* the search found none, on some host */
     KL_OFFLOAD_FEW_NODES,    /* CollNet: fewer than NCCL_COLLNET_NODE_THRESHOLD */
+    KL_OFFLOAD_HEADS_DIFFER, /* CollNet: some node has another number of heads */
     KL_OFFLOADS
 };
 
 /** A sentence without an end. */
 const char *kl_offload_text(enum kl_offload why);
 
-/** Is CollNet asked for, and does this machine have NETs that reduce? */
-enum kl_offload kl_offload_collnet(const struct kl_topo *topo, bool asked);
+/**
+ * Is CollNet asked for, and does this machine, of a communicator of `nranks`, have NETs that reduce? Where no NETs are described at
+ * all, the network to other machines counts as one that does.
+ */
+enum kl_offload kl_offload_collnet(const struct kl_topo *topo, bool asked, int nranks);
 
 /**
  * May NVLS be used, as far as the topology tells? `enable` is NCCL_NVLS_ENABLE; `multicast`: can devices and driver, if

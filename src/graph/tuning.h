@@ -78,6 +78,8 @@ struct kl_tuning_constants {
     float one_shot_bw;                          /* GB/s that a rank sends to all its peers together, at most */
     /* NVLS and PAT reduce in software: every type and operation, scaled or not, and FP8 whatever the sm. */
     bool any_reduction;
+    /* So does what CollNet is there: all-gather and reduce-scatter as well, whatever the plugin says. */
+    bool collnet_gathers;
 };
 
 extern const struct kl_tuning_constants kl_tuning_reference;

@@ -125,4 +125,5 @@ const struct kl_tuning_constants
             .one_shot_peer = {0.1f, 3},
             .one_shot_bw = 4,
             .any_reduction = true,
+            .collnet_gathers = true,
 };

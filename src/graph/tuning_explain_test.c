@@ -401,6 +401,8 @@ static const struct offload_case {
     {"h100-nvsw-8nic-400g-coll", 1, 2, "1", KL_OFFLOAD_OK, KL_OFFLOAD_NO_NIC}, /* one host needs no NICs: trimmed */
     {"h100-nvsw-8nic-400g-coll", 2, 0, "", KL_OFFLOAD_SWITCHED_OFF, KL_OFFLOAD_NOT_ASKED},
     {"h100-nvsw-8nic-400g", 2, 2, "1", KL_OFFLOAD_OK, KL_OFFLOAD_NO_NIC},
+    {"h100-nvsw-0nic", 2, 2, "1", KL_OFFLOAD_OK, KL_OFFLOAD_OK}, /* no NICs are described at all */
+    {"h100-nvsw-0nic", 1, 2, "1", KL_OFFLOAD_OK, KL_OFFLOAD_NO_NIC},
     {"h100-rail-2gpu-2nic-400g", 2, 2, "", KL_OFFLOAD_FEW_GPUS, KL_OFFLOAD_NOT_ASKED},
     {"a100-nvsw-8nic-200g", 2, 2, "", KL_OFFLOAD_OLD_GPUS, KL_OFFLOAD_NOT_ASKED},
     {"pcie-8gpu-4nic-100g", 2, 1, "", KL_OFFLOAD_NO_CHANNELS, KL_OFFLOAD_NOT_ASKED},

@@ -138,7 +138,8 @@ static float chain_bandwidth(const struct terms *m, float bus)
 static float collnet_direct_bandwidth(struct terms *m, float bus, float bw)
 {
     const struct kl_tuning_input *in = &m->t->in;
-    bool offered = m->func == KL_FUNC_ALL_GATHER ? in->collnet_gather : in->collnet_scatter;
+    bool offered =
+        m->t->constants->collnet_gathers || (m->func == KL_FUNC_ALL_GATHER ? in->collnet_gather : in->collnet_scatter);
     float factor, weight;
 
     if (gathers(m->func)) {

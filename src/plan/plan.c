@@ -22,7 +22,7 @@ static ncclResult_t add_domain(struct kl_plan *p, const struct kl_plan_request *
 
     d->rank = rank;
     KL_TRY(kl_machine_topo(q->machine, q->options, rank, p->nranks, &d->topo, NULL));
-    d->no_collnet = kl_offload_collnet(d->topo, kl_graph_config_collnet(q->config));
+    d->no_collnet = kl_offload_collnet(d->topo, kl_graph_config_collnet(q->config), p->nranks);
     d->no_nvls = kl_offload_nvls(d->topo, (int)q->config->nvls, kl_offload_guess_multicast(d->topo));
     request.collnet = !d->no_collnet;
     request.nvls = !d->no_nvls;
@@ -99,10 +99,7 @@ static ncclResult_t join_ranks(struct kl_plan *p, const struct kl_plan_request *
 
 static int count_collnet_heads(const struct kl_plan *p)
 {
-    struct kl_collnet_links links;
-
-    if (!p->connect->collnet) return 0;
-    return kl_connect_collnet(p->connect, &p->domain[p->domain_of[0]].graphs, 0, 0, 0, &links) ? 0 : links.nheads;
+    return kl_connect_collnet(p->connect, 0, 0).nheads;
 }
 
 static ncclResult_t tune(struct kl_plan *p, const struct kl_plan_request *q)

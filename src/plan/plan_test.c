@@ -86,6 +86,29 @@ static void ends_of_channels_have_nics(void **state)
     drop_cluster(c);
 }
 
+/* Heads of NVLS have edges that neither rings nor trees have. */
+static void both_ends_of_an_edge_ask_the_same_graph(void **state)
+{
+    static const char rails[] = "tests/data/topologies/synthetic/h100-rail-8nic-400g.xml";
+    struct cluster *c = plan_for(rails, 3, true);
+    const struct kl_connect *all = c->plan->connect;
+    int found[KL_GRAPHS] = {0};
+
+    (void)state;
+    for (int ch = 0; ch < all->nchannels; ch++)
+        for (int a = 0; a < all->ranks.nranks; a++)
+            for (int b = 0; b < all->ranks.nranks; b++) {
+                int graph = kl_graph_of_edge(all, ch, a, b, true);
+                assert_int_equal(kl_graph_of_edge(all, ch, b, a, false), graph);
+                found[graph] += a != b;
+                if (kl_connect_ring(all, ch, a).next == b) assert_int_equal(graph, KL_GRAPH_RING);
+                if (graph == KL_GRAPH_NVLS) assert_true(a / 8 != b / 8 && a % 8 == b % 8);
+            }
+    assert_int_equal(found[KL_GRAPH_RING], all->nchannels * 24);
+    assert_true(found[KL_GRAPH_NVLS] > all->nvls_channels * 8 && found[KL_GRAPH_TREE]);
+    drop_cluster(c);
+}
+
 /* Every neighbour knows its neighbour, for a sample of the ranks; rings close; one root per tree. */
 static void sixteen_thousand_gpus(void **state)
 {
@@ -202,9 +225,13 @@ static void this_machine_has_the_devices_of_a_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_hosts_are_two_nodes),    cmocka_unit_test(a_host_can_be_two_nodes),
-        cmocka_unit_test(ends_of_channels_have_nics), cmocka_unit_test(sixteen_thousand_gpus),
-        cmocka_unit_test(p2p_channels_say_why),       cmocka_unit_test(this_machine_has_the_devices_of_a_process),
+        cmocka_unit_test(two_hosts_are_two_nodes),
+        cmocka_unit_test(a_host_can_be_two_nodes),
+        cmocka_unit_test(ends_of_channels_have_nics),
+        cmocka_unit_test(sixteen_thousand_gpus),
+        cmocka_unit_test(both_ends_of_an_edge_ask_the_same_graph),
+        cmocka_unit_test(p2p_channels_say_why),
+        cmocka_unit_test(this_machine_has_the_devices_of_a_process),
     };
 
     kl_error_quiet(1);

@@ -357,23 +357,13 @@ static void check_nvls(const struct kl_connect *c, int channel)
     }
 }
 
-static bool has_channels(const struct kl_graph *g)
-{
-    return g && g->nchannels;
-}
-
 static void check_collnet(const struct kl_plan *p, int channel)
 {
     for (int r = 0; r < p->nranks && p->connect->collnet; r++) {
-        struct kl_collnet_links l;
-        int shift;
-        const struct kl_graphs *graphs = &kl_plan_domain_of(p, r, &shift)->graphs;
+        struct kl_collnet_links l = kl_connect_collnet(p->connect, channel, r);
 
-        if (!has_channels(graphs->graph[KL_GRAPH_COLLNET_CHAIN]) ||
-            !has_channels(graphs->graph[KL_GRAPH_COLLNET_DIRECT]))
-            continue;
-        CHECK(!kl_connect_collnet(p->connect, graphs, shift, channel, r, &l));
-        CHECK(l.nheads > 0 && l.head >= -1 && l.head < l.nheads);
+        CHECK(l.chain_up >= 0 && l.chain_up <= p->nranks && is_rank(p->connect, l.chain_down));
+        CHECK(l.nheads >= 0 && l.head >= -1 && l.head < l.nheads);
         for (int i = 0; i < l.nheads; i++) CHECK(l.heads[i] >= 0 && is_rank(p->connect, l.heads[i]));
     }
 }

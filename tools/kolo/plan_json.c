@@ -183,11 +183,9 @@ static json_t *collnet_json(const struct kl_plan *p)
     json_t *a = json_array();
 
     for (int r = 0; r < p->nranks; r++) {
-        struct kl_collnet_links l;
-        int shift;
-        const struct kl_plan_domain *d = kl_plan_domain_of(p, r, &shift);
+        struct kl_collnet_links l = kl_connect_collnet(p->connect, 0, r);
 
-        if (kl_connect_collnet(p->connect, &d->graphs, shift, 0, r, &l)) continue;
+        if (!l.nheads) continue;
         json_array_append_new(a, json_pack("{s:i,s:i,s:i,s:{s:i,s:i,s:i,s:i,s:i,s:o,s:o,s:o}}", "rank", r, "chain_up",
                                            l.chain_up, "chain_down", l.chain_down, "direct", "nHeads", l.nheads,
                                            "headRank", l.head, "shift", l.shift, "depth", l.depth, "out", l.out, "up",

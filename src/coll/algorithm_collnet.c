@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * algorithm_collnet.c - the algorithms CollNetChain and CollNetDirect: the ranks of a node reduce to heads, which meet in a
+ * network that reduces (net/collnet.h). The network is two edges of a head like others.
+ */
+#include "base/error.h"
+#include "coll/algorithms.h"
+#include "coll/direct.h"
+#include "coll/links.h"
+#include "coll/mover.h"
+
+#include <stdlib.h>
+
+/* Edge `number` of the head of a node is the network, where it meets `heads`, by node. */
+static ncclResult_t link_network(const struct kl_connect *graph, struct kl_connections *cs, enum kl_edge_use use,
+                                 int channel, const int32_t *heads, int number, struct kl_links *links)
+{
+    const struct kl_nodes *nodes = &graph->nodes;
+    struct kl_collnet_link *link;
+
+    KL_TRY(kl_connections_reduce(cs, use, channel, heads, nodes->nnodes, nodes->of_rank[graph->rank], &link));
+    links->own = link;
+    kl_links_set(links, number, &link->recv, &link->send);
+    return ncclSuccess;
+}
+
+static void start(const struct kl_algorithm *a, void *op, struct kl_links *links, const struct kl_share *share)
+{
+    static const enum kl_collnet_what what[KL_FUNCS] = {
+        [KL_FUNC_ALL_REDUCE] = KL_COLLNET_ALL_REDUCE,
+        [KL_FUNC_ALL_GATHER] = KL_COLLNET_ALL_GATHER,
+        [KL_FUNC_REDUCE_SCATTER] = KL_COLLNET_REDUCE_SCATTER,
+    };
+    const struct kl_collnet_op redop = {.type = share->type, .op = share->op};
+
+    if (links->own) kl_collnet_link_begin(links->own, what[share->func], redop, share->elem_bytes);
+    kl_mover_start(a, op, links, share);
+}
+
+/* ---- chain ---- */
+
+static ncclResult_t link_chain_head(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                                    struct kl_links *links)
+{
+    int nnodes = graph->nodes.nnodes;
+    int32_t *heads = malloc((size_t)nnodes * sizeof *heads);
+
+    if (!heads) return KL_NOMEM("heads of CollNet");
+    for (int node = 0; node < nnodes; node++) heads[node] = kl_connect_chain_head(graph, channel, node);
+    ncclResult_t rc = link_network(graph, cs, KL_EDGE_COLLNET_CHAIN, channel, heads, KL_TREE_UP, links);
+    free(heads);
+    return rc;
+}
+
+static ncclResult_t link_chain(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                               struct kl_links *links)
+{
+    const struct kl_collnet_links c = kl_connect_collnet(graph, channel, graph->rank);
+    const bool head = c.chain_up == graph->ranks.nranks;
+
+    links->position = (struct kl_position){
+        .nranks = graph->ranks.nranks, .rank = graph->rank, .ndown = c.chain_down >= 0, .up = 1, .head = head ? 0 : -1};
+    KL_TRY(kl_links_recv(links, cs, channel, 0, c.chain_down));
+    KL_TRY(kl_links_send(links, cs, channel, 0, c.chain_down));
+    if (head) return link_chain_head(graph, cs, channel, links);
+    KL_TRY(kl_links_recv(links, cs, channel, KL_TREE_UP, c.chain_up));
+    return kl_links_send(links, cs, channel, KL_TREE_UP, c.chain_up);
+}
+
+const struct kl_algorithm kl_algorithm_chain = {
+    .algo = KL_ALGO_COLLNET_CHAIN,
+    .funcs = 1u << KL_FUNC_ALL_REDUCE,
+    .protos = 1u << KL_PROTO_SIMPLE,
+    .op_bytes = sizeof(struct kl_mover),
+    .schedule = {[KL_FUNC_ALL_REDUCE] = &kl_allreduce_chain},
+    .link = link_chain,
+    .start = start,
+    .progress = kl_mover_progress,
+    .blocked_on = kl_mover_blocked_on,
+};
+
+/* ---- direct ---- */
+
+enum { MOST_LOCAL = KL_COLLNET_ARITY + 1 };
+
+/* All ranks by head and node, where each is a head. */
+static ncclResult_t list_ranks(const struct kl_connect *graph, struct kl_links *links)
+{
+    int nheads = links->position.nheads, nnodes = graph->nodes.nnodes;
+
+    if (nheads * nnodes != graph->ranks.nranks) return ncclSuccess;
+    links->order = malloc((size_t)graph->ranks.nranks * sizeof *links->order);
+    if (!links->order) return KL_NOMEM("heads of CollNet");
+    for (int h = 0; h < nheads; h++)
+        for (int node = 0; node < nnodes; node++)
+            links->order[h * nnodes + node] = kl_connect_direct_head(graph, h, node);
+    links->position.order = links->order;
+    return ncclSuccess;
+}
+
+static ncclResult_t link_to_heads(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                                  const struct kl_collnet_links *c, struct kl_links *links)
+{
+    int node = graph->nodes.of_rank[graph->rank];
+
+    for (int h = 0; h < c->nheads; h++) {
+        int head = h == c->head ? -1 : kl_connect_direct_head(graph, h, node);
+        KL_TRY(kl_links_recv(links, cs, channel, h, head));
+        KL_TRY(kl_links_send_share(links, cs, channel, h, head));
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t link_head(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                              const struct kl_collnet_links *c, struct kl_links *links)
+{
+    int nnodes = graph->nodes.nnodes;
+    int32_t *heads = malloc((size_t)nnodes * sizeof *heads);
+
+    if (!heads) return KL_NOMEM("heads of CollNet");
+    for (int node = 0; node < nnodes; node++) heads[node] = kl_connect_direct_head(graph, c->head, node);
+    ncclResult_t rc = link_network(graph, cs, KL_EDGE_COLLNET_DIRECT, channel, heads, KL_DIRECT_NET, links);
+    free(heads);
+    for (int i = 0; i < c->ndown && !rc; i++) {
+        rc = kl_links_recv_share(links, cs, channel, KL_DIRECT_DOWN + i, c->down[i]);
+        if (!rc) rc = kl_links_send(links, cs, channel, KL_DIRECT_DOWN + i, c->down[i]);
+    }
+    return rc;
+}
+
+/* With more ranks in a node than edges it is never chosen. */
+static ncclResult_t link_direct(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                                struct kl_links *links)
+{
+    const struct kl_collnet_links c = kl_connect_collnet(graph, channel, graph->rank);
+
+    links->position = (struct kl_position){.nranks = graph->ranks.nranks,
+                                           .rank = graph->rank,
+                                           .ndown = c.ndown,
+                                           .head = c.head,
+                                           .nheads = c.nheads,
+                                           .nnodes = graph->nodes.nnodes,
+                                           .shift = c.shift};
+    if (graph->nodes.max_local > MOST_LOCAL || !c.nheads) return ncclSuccess;
+    KL_TRY(list_ranks(graph, links));
+    KL_TRY(link_to_heads(graph, cs, channel, &c, links));
+    return c.head < 0 ? ncclSuccess : link_head(graph, cs, channel, &c, links);
+}
+
+const struct kl_algorithm kl_algorithm_direct = {
+    .algo = KL_ALGO_COLLNET_DIRECT,
+    .funcs = 1u << KL_FUNC_ALL_REDUCE | 1u << KL_FUNC_ALL_GATHER | 1u << KL_FUNC_REDUCE_SCATTER,
+    .protos = 1u << KL_PROTO_SIMPLE,
+    .op_bytes = sizeof(struct kl_mover),
+    .schedule = {[KL_FUNC_ALL_REDUCE] = &kl_allreduce_direct,
+                 [KL_FUNC_ALL_GATHER] = &kl_allgather_direct,
+                 [KL_FUNC_REDUCE_SCATTER] = &kl_reducescatter_direct},
+    .link = link_direct,
+    .start = start,
+    .progress = kl_mover_progress,
+    .blocked_on = kl_mover_blocked_on,
+};

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * link.h - a head's way into a network that reduces: to an algorithm two edges like any other, one out and one in.
+ *
+ *      algorithm -> fifo out -> request of the collnet (net/collnet.h) -> fifo in -> algorithm
+ *
+ * One request takes steps of the one fifo and makes steps of the other. Their data are sent from where they lie, and received
+ * in the slots of the steps that they become. For a group of n members:
+ *
+ *      what                takes                            makes
+ *      all-reduce          1, reduced within the node       1, reduced among all nodes
+ *      all-gather          1, the own part                  n, by member
+ *      reduce-scatter      n, by member                     1, the own part
+ *
+ * A step of `out` is released once its request is done: then neither the network nor the others need this side any more.
+ *
+ * Threads: one at a time: whoever waits for the algorithm.
+ */
+#ifndef KL_TRANSPORT_COLLNET_LINK_H
+#define KL_TRANSPORT_COLLNET_LINK_H
+
+#include "net/collnet.h"
+#include "transport/transport.h"
+
+enum kl_collnet_what { KL_COLLNET_ALL_REDUCE, KL_COLLNET_ALL_GATHER, KL_COLLNET_REDUCE_SCATTER };
+
+/** Steps of one request; sends and receives. */
+struct kl_collnet_step {
+    void *request; /* NULL: none */
+    size_t bytes;  /* of a step that it makes */
+};
+
+struct kl_collnet_link {
+    struct kl_connector send, recv; /* what algorithms use: the network's ends of them are here */
+    const struct kl_collnet *collnet;
+    void *group; /* NULL: not there, or (not `connected`) an attempt */
+    bool connected, cancelled;
+    int n;
+    const int32_t *ranks; /* by member */
+    void *memory;         /* of both fifos */
+    size_t mapped;
+
+    /* the operation */
+    enum kl_collnet_what what;
+    struct kl_collnet_op op;
+    size_t elem_bytes;
+
+    struct kl_fifo_rx out;        /* steps [released, out.step) are with the network, or collected: */
+    struct kl_collnet_part *part; /* n: of the next request */
+    size_t part_bytes;            /* each */
+    int collected;                /* so many */
+    uint64_t released;
+
+    struct kl_fifo_tx in; /* steps [in.step, expected) are on their way */
+    uint64_t expected;
+
+    struct kl_collnet_step pending[KL_COLLNET_REQUESTS];
+    uint64_t asked, done; /* requests */
+};
+
+/** With memory for fifos that hold a request's steps twice. `ranks`: by member; outlives it. */
+ncclResult_t kl_collnet_link_create(const struct kl_collnet *collnet, const int32_t *ranks, int n, int own,
+                                    const struct kl_fifo_shape *shape, struct kl_collnet_link **link);
+
+/** What the steps from here on mean; none is on its way. `op` only counts where something is reduced. */
+void kl_collnet_link_begin(struct kl_collnet_link *link, enum kl_collnet_what what, struct kl_collnet_op op,
+                           size_t elem_bytes);
+
+/** In any state. NULL is fine. */
+void kl_collnet_link_free(struct kl_collnet_link *link);
+
+extern const struct kl_transport kl_transport_collnet;
+
+#endif
