@@ -141,7 +141,7 @@ static struct kl_tuning_op op_of(const struct kl_tuning *t, const struct kl_task
 /* Here two hosts, whose switches reduce faster than the rest, but ranks without memory in common: no row does that. */
 static void what_no_row_serves_falls_away(void **state)
 {
-    struct kl_tuning t = tuning_of(16, 2, "^CollNetChain,CollNetDirect", NULL);
+    struct kl_tuning t = tuning_of(16, 2, "NVLS,NVLSTree,Ring", NULL);
     struct kl_chooser chooser = {.tuning = &t};
     uint64_t seed = 3;
     int fallen = 0;
@@ -158,7 +158,7 @@ static void what_no_row_serves_falls_away(void **state)
         assert_true(got.algorithm == row && got.proto == proto);
         assert_true(kl_algorithms[row]->funcs >> op.func & 1 && kl_algorithms[row]->protos >> proto & 1);
     }
-    assert_true(fallen > 100); /* else this has shown nothing */
+    assert_true(fallen > 20); /* else this has shown nothing */
 }
 
 static void every_row_can_be_had_by_force(void **state)
