@@ -321,6 +321,82 @@ static void copies_of_copies(void **state)
     free(c);
 }
 
+/* ---- CollNet ---- */
+
+/* A host of four ranks whose chains begin at the first two, which are also heads; of `heads` channels. */
+static void add_reducing_host(struct cluster *c, int first, int heads)
+{
+    const int a = first, orders[] = {a, a + 1, a + 2, a + 3, a + 1, a + 3, a, a + 2};
+    const int directs[] = {a, a + 1, a + 2, a + 3, a + 1, a, a + 2, a + 3};
+    struct kl_graphs graphs = {0};
+
+    graphs.graph[KL_GRAPH_RING] = graph_of(KL_GRAPH_RING, KL_PATTERN_RING, 2, 4, orders);
+    graphs.graph[KL_GRAPH_TREE] = graph_of(KL_GRAPH_TREE, KL_PATTERN_TREE, 2, 4, orders);
+    graphs.graph[KL_GRAPH_COLLNET_CHAIN] = graph_of(KL_GRAPH_COLLNET_CHAIN, KL_PATTERN_TREE, 2, 4, orders);
+    graphs.graph[KL_GRAPH_COLLNET_DIRECT] =
+        graph_of(KL_GRAPH_COLLNET_DIRECT, KL_PATTERN_COLLNET_DIRECT, heads, 4, directs);
+    for (int r = first; r < first + 4; r++) kl_connect_record(&graphs, r, KL_ARCH_X86, KL_VENDOR_INTEL, &c->record[r]);
+    c->ranks.nranks = c->ranks.nrecords = first + 4;
+    c->ranks.record = c->record;
+    for (int g = 0; g < KL_GRAPHS; g++) kl_graph_free(graphs.graph[g]);
+    c->request.collnet = true;
+}
+
+static void heads_of_all_nodes_are_known(void **state)
+{
+    static const int chain_heads[2][3] = {{0, 4, 8}, {1, 5, 9}}, up_of_6[2] = {5, 4};
+    struct cluster *c = cluster_new();
+
+    (void)state;
+    for (int node = 0; node < 3; node++) add_reducing_host(c, 4 * node, 2);
+    struct kl_connect *all = connect_all(c);
+    assert_true(all->collnet);
+    for (int channel = 0; channel < all->nchannels; channel++)
+        for (int node = 0; node < 3; node++)
+            assert_int_equal(kl_connect_chain_head(all, channel, node), chain_heads[channel % 2][node]);
+    for (int channel = 0; channel < 2; channel++) {
+        struct kl_collnet_links l = kl_connect_collnet(all, channel, 6), head = kl_connect_collnet(all, channel, 5);
+
+        assert_int_equal(l.chain_up, up_of_6[channel]);
+        assert_int_equal(head.chain_up, channel ? 12 : 4);
+        assert_int_equal(l.head, -1);
+        assert_int_equal(l.nheads, 2);
+        assert_int_equal(head.head, 1);
+        assert_int_equal(head.ndown, 3);
+        assert_int_equal(head.down[0], 4);
+        assert_int_equal(head.down[2], 7);
+    }
+    assert_int_equal(kl_connect_direct_head(all, 1, 2), 9);
+    kl_connect_free(all);
+    free(c);
+}
+
+static void no_collnet_where_nodes_differ(void **state)
+{
+    static const struct {
+        int nodes, other, threshold;
+        enum kl_offload want;
+    } rows[] = {{2, 2, 2, KL_OFFLOAD_OK},
+                {2, 1, 2, KL_OFFLOAD_HEADS_DIFFER},
+                {1, 2, 2, KL_OFFLOAD_FEW_NODES},
+                {2, 2, 3, KL_OFFLOAD_FEW_NODES}};
+
+    (void)state;
+    FOR_EACH_CASE(row, rows)
+    {
+        struct cluster *c = cluster_new();
+
+        add_reducing_host(c, 0, 2);
+        if (row->nodes > 1) add_reducing_host(c, 4, row->other);
+        c->request.params.collnet_node_threshold = row->threshold;
+        struct kl_connect *all = connect_all(c);
+        assert_int_equal(all->no_collnet, row->want);
+        assert_int_equal(kl_connect_collnet(all, 0, 0).nheads, row->want ? 0 : 2);
+        kl_connect_free(all);
+        free(c);
+    }
+}
+
 /* ---- what others say is not trusted ---- */
 
 static void records_out_of_range_are_refused(void **state)
@@ -340,6 +416,15 @@ static void records_out_of_range_are_refused(void **state)
         assert_int_equal(kl_connect_create(&c->ranks, &c->request, &all), ncclInternalError);
         *value = before;
     }
+    c->record[3].ndirect = KL_COLLNET_HEADS + 1;
+    assert_int_equal(kl_connect_create(&c->ranks, &c->request, &all), ncclInternalError);
+    c->record[3].ndirect = 1;
+    c->record[3].direct[0] = 16;
+    assert_int_equal(kl_connect_create(&c->ranks, &c->request, &all), ncclInternalError);
+    c->record[3].ndirect = 0;
+    c->record[3].direct_down[0] = 16;
+    assert_int_equal(kl_connect_create(&c->ranks, &c->request, &all), ncclInternalError);
+    c->record[3].direct_down[0] = -1;
     c->record[3].nheads = KL_GRAPH_CHANNELS + 1;
     assert_int_equal(kl_connect_create(&c->ranks, &c->request, &all), ncclInternalError);
     c->record[3].nheads = 0;
@@ -410,6 +495,8 @@ int main(void)
         cmocka_unit_test(any_cluster_has_rings_and_trees),
         cmocka_unit_test(limits_apply_in_order),
         cmocka_unit_test(copies_of_copies),
+        cmocka_unit_test(heads_of_all_nodes_are_known),
+        cmocka_unit_test(no_collnet_where_nodes_differ),
         cmocka_unit_test(records_out_of_range_are_refused),
         cmocka_unit_test(a_broken_ring_is_reported),
         cmocka_unit_test(shifted_records_equal_own_ones),

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+static const struct kl_transport collnet_transport;
+
 /* ---- life ---- */
 
 /* Slots for the steps of two requests, and no fewer than other edges have. */
@@ -36,7 +38,7 @@ ncclResult_t kl_collnet_link_create(const struct kl_collnet *collnet, const int3
 {
     const struct kl_fifo_shape s = shape_for(shape, n);
     /* Whoever waits for the network waits for another head: until it is known which, for any. */
-    const struct kl_connector end = {.transport = &kl_transport_collnet, .peer = ranks[own ? 0 : n - 1]};
+    const struct kl_connector end = {.transport = &collnet_transport, .peer = ranks[own ? 0 : n - 1]};
     struct kl_collnet_link *l = aligned_alloc(KL_LINE, (sizeof *l + KL_LINE - 1) / KL_LINE * KL_LINE);
 
     if (!l) return KL_NOMEM("a connection of CollNet");
@@ -211,5 +213,5 @@ static void revoke(struct kl_connector *c)
     l->cancelled = true;
 }
 
-const struct kl_transport kl_transport_collnet = {
+static const struct kl_transport collnet_transport = {
     .name = "COLLNET", .via = "COLLNET", .progress = progress, .revoke = revoke};

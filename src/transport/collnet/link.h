@@ -69,6 +69,4 @@ void kl_collnet_link_begin(struct kl_collnet_link *link, enum kl_collnet_what wh
 /** In any state. NULL is fine. */
 void kl_collnet_link_free(struct kl_collnet_link *link);
 
-extern const struct kl_transport kl_transport_collnet;
-
 #endif
