@@ -4,6 +4,7 @@
 graph file is taken back, and errors are one line. Whether the graphs are the right ones, golden_test.sh knows."""
 import glob
 import os
+import re
 
 import tool
 
@@ -43,7 +44,9 @@ class Graph(tool.Case):
         self.assertGreater(len(files), 60)
         for f in files:
             with self.subTest(f):
-                o = self.json("--topo", f, "--hosts", "3")
+                with open(f, encoding="utf-8") as text:  # a file of several hosts counts for as many
+                    of_file = len(set(re.findall(r'host_hash="0x([0-9a-f]+)"', text.read()))) or 1
+                o = self.json("--topo", f, "--hosts", str(3 * of_file))
                 ranks = list(range(o["ranks_total"]))
                 self.assertEqual(o["ranks_total"], 3 * o["gpus_per_host"])
                 self.assertEqual((len(o["rings"]), len(o["trees"])), (o["nchannels"], o["nchannels"]))
@@ -55,6 +58,12 @@ class Graph(tool.Case):
                     self.assertGreater(min(o["graphs"][name]["bwIntra"], o["graphs"][name]["bwInter"]), 0)
                 for choices in o["tuning"]["select"].values():
                     self.assertEqual([c for c in choices if not c["algo"]], [])
+
+    def test_hosts_of_a_file_are_not_divided(self):
+        self.refused(1, "holds 2 hosts, so there can be 2, or a multiple of them, but not 3", "--topo", f"{tool.EXAMPLES}/two-hosts.xml",
+                     "--hosts", "3")
+        one, two = (self.json("--topo", f"{tool.EXAMPLES}/two-hosts.xml", "--hosts", n) for n in "12")
+        self.assertEqual((one["nnodes"], one["rings"]), (two["nnodes"], two["rings"]))
 
     # ---- formats ----
 

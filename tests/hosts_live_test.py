@@ -44,12 +44,6 @@ def settings(way, number):
     return {**({"NCCL_BUFFSIZE": buffer} if buffer else {}), **matrix.settings(way)}
 
 
-def fault_of_network(log):
-    if " via NET/Socket/" not in log:
-        return "no connection goes through the network"
-    return next(("it warns: " + line for line in log.splitlines() if " WARN " in line), None)
-
-
 def check(judge, collective, way, layout, number):
     _, place, machine = layout
     size = "-b 8 -e 3M -f 61" if ALL else "-b 40 -e 300K -f 87"
@@ -63,7 +57,7 @@ def check(judge, collective, way, layout, number):
                        **env)
         log = matrix.log_of(logs)
     label = " ".join([f"{k}={v}" for k, v in env.items()] + ["kolo perf", *words])
-    judge.note(label, judge.fault(out, log, collective, way) or fault_of_network(log))
+    judge.note(label, judge.fault(out, log, collective, way) or matrix.fault_of_network(log))
 
 
 def check_namespaces(judge):

@@ -2,7 +2,8 @@
 """A live communicator is what the plan says: jobs on machines of tests/data/ have the channels, rings, trees and numbers of
 point-to-point channels that `kolo graph` prints, and take for each collective and size the algorithm, protocol and channels
 that `kolo explain` names, with the same constants; also with the settings that change these. Jobs of several emulated hosts are
-what the plan of a cluster says, and send and receive through the NICs that its graphs name. It is an error to have compared
+what the plan of a cluster says, and send and receive through the NICs that its graphs name, or by P2P where one NVLink domain spans
+the hosts. It is an error to have compared
 nothing, and for a setting to change nothing."""
 import collections
 import glob
@@ -12,6 +13,7 @@ import re
 import sys
 import tempfile
 
+import matrix
 import tool
 
 COLLECTIVES = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter",
@@ -23,9 +25,11 @@ EIGHT = ("a100-nvsw-8nic-200g", "a100-nvsw-8nic-broken-gpu3", "a100-rail-8nic-20
          "pcie-8gpu-4nic-100g")
 SIXTEEN = ("dgx1v-hcm-4nic", "h100-nvsw-8nic-400g", "pcie-8gpu-4nic-100g")  # two of each, joined
 PLACEMENTS = {5: (1, 5), 8: (8, 4, 2, 1), 16: (4, 16, 2, 8, 1)}  # processes, in turn; of several hosts all or one per host
-CLUSTERS = (("dgx1v-hcm-4nic", 2, None), ("a100-nvsw-8nic-200g", 2, None), ("h100-rail-8nic-400g", 2, None),
+CLUSTERS = (("dgx1v-hcm-4nic", 2, None), ("a100-nvsw-8nic-200g", 2, None), ("a100-rail-8nic-200g", 2, None),
+            ("h100-rail-8nic-400g", 2, None),
             ("pcie-8gpu-4nic-100g", 2, None), ("h100-rail-8nic-400g", 3, 4), ("dgx1v-hcm-4nic", 4, 4),
             ("a100-nvsw-8nic-200g", 4, 2))  # machine, hosts, GPUs of each
+DOMAIN = "gb200-4gpu-4nic"  # a host of an NVLink domain
 
 
 # Each on a machine, and in a collective, where it matters; after an ampersand, beside what comes before it.
@@ -59,8 +63,9 @@ missing = set()  # what the plan would take and host devices do not have
 class Machine:
     """Ranks on a topology file, or (None) on the host devices of this machine."""
 
-    def __init__(self, name, file, ranks, gpus=None, setting=None, hosts=1):
+    def __init__(self, name, file, ranks, gpus=None, setting=None, hosts=1, domains=None):
         self.name, self.file, self.ranks, self.setting, self.hosts = name, file, ranks, setting, hosts
+        self.together = ranks // (domains or hosts)  # ranks that NVLink or a host joins
         self.settings = setting.split(" & ") if setting else []
         self.words = ["--topo", file] if file else ["--ranks", str(ranks)]
         if gpus:
@@ -123,6 +128,22 @@ def compare_trees(m, log, plan):
     counted.compare("trees of all ranks", len(seen), plan["nchannels"] * m.ranks, m)
 
 
+def compare_nvls(m, log, plan):
+    """Heads, and their trees, which channels have in turn."""
+    if "nvls_conn" not in plan or plan["nnodes"] == 1:
+        return
+    heads = re.findall(r"NVLS Head +(\d+):((?: +\d+)+)$", log, re.M)
+    counted.compare("heads", [[int(rank) for rank in ranks.split()] for _, ranks in heads],
+                    [[r["rank"] for r in plan["nvls_conn"] if r["ch0"]["headRank"] == h] for h in range(len(heads))], m)
+    lines = re.findall(r"NVLS Trees : ([-\d/]+)->(\d+)->(-?\d+) ([-\d/]+)->\d+->(-?\d+)$", log, re.M)
+    counted.compare("NVLS trees of all ranks", len(lines), m.ranks, m)
+    for down0, rank, up0, down1, up1 in lines:
+        planned = plan["nvls_conn"][int(rank)]
+        for channel, down, up in (("ch0", down0, up0), ("ch1", down1, up1)):
+            counted.compare("NVLS tree", ([int(d) for d in down.split("/")], int(up)),
+                            (planned[channel]["treeDown"], planned[channel]["treeUp"]), f"{m}, rank {rank}")
+
+
 def compare_counts(m, log, plan):
     lines = re.findall(r"(\d+) coll channels, (\d+) collnet channels, (\d+) nvls channels, (\d+) p2p channels, "
                        r"(\d+) p2p channels per peer", log)
@@ -133,24 +154,49 @@ def compare_counts(m, log, plan):
     counted.compare("numbers of channels", [tuple(map(int, n)) for n in lines], [planned] * m.ranks, m)
 
 
+def nvls_neighbours(plan, channel, rank):
+    """In the heads' tree of a channel; there is none without NVLS or on one node."""
+    if "nvls_conn" not in plan or channel >= plan["nvls_channels"]:
+        return ()
+    links = plan["nvls_conn"][rank][f"ch{channel % 2}"]
+    return links["treeUp"], *links["treeDown"][1:]
+
+
 def planned_nic(m, plan, rank, peer, channel, sends):
-    """Of an edge between hosts: the entry of the graph for its first GPU, else the exit. None: the rank is in another domain of
-    its host than that whose graphs are printed."""
+    """Of an edge between hosts: the entry of the graph for its first GPU, else the exit; a head of NVLS takes the entries of its
+    channels in turn. None: the rank is in another domain of its host than that whose graphs are printed."""
     ring = plan["rings"][channel]
     at = ring.index(rank)
+    tree = next(t for t in plan["trees"][channel] if t["rank"] == rank)
     name = "ring" if peer == ring[(at + (1 if sends else -1)) % m.ranks] else "tree"
+    if name == "tree" and peer not in (tree["up"], *tree["down"]) and peer in nvls_neighbours(plan, channel, rank):
+        graph = plan["graphs"]["nvls"]
+        own = [i for i in range(graph["nChannels"]) if graph["intra"][i][0] == rank % (m.ranks // m.hosts)]
+        counted["edge of NVLS"] += 1
+        return graph["inter"][own[channel % len(own)]][0]
     graph = plan["graphs"][name]
-    of_graph = channel % graph["nChannels"]
-    if rank % (m.ranks // m.hosts) not in graph["intra"][of_graph]:
+    of_graph = channel % min(plan["graphs"][g]["nChannels"] for g in ("ring", "tree"))  # both have as many
+    if rank % m.together not in graph["intra"][of_graph]:
         return None
-    last = graph["intra"][of_graph][0] != rank % (m.ranks // m.hosts)
-    return graph["inter"][of_graph][last]
+    last = graph["intra"][of_graph][0] != rank % m.together
+    return graph["inter"][of_graph][last] & 0xffffffff  # above it stands which host of the domain
+
+
+def compare_proxy(m, plan, rank, nic, proxy, message, where):
+    """Whose proxy sends: the plan numbers the ranks of one host. Of messages it says so itself; else it is who relays to the NIC."""
+    each = m.together
+    if message is None:
+        relays = plan["queries"]["intermediate_rank"][rank % each]
+        message = relays[[net["dev"] for net in plan["system"] if net["type"] == "NET"].index(nic)]
+    planned = rank - rank % each + message
+    counted.compare("sender by proxy (PXN)" if planned != rank else "sender by itself", proxy, planned, where)
 
 
 def compare_nics(m, log, plan):
     """Those of collectives: messages are compared with the answers of the plan about pairs."""
-    for channel, use, a, b, way, nic in re.findall(
-            r"Channel (\d+)/(\d+) : (\d+)\[\d+\] -> (\d+)\[\d+\] \[(send|receive)\] via NET/\w+/(\d+)", log):
+    for channel, use, a, b, way, nic, proxy in re.findall(
+            r"Channel (\d+)/(\d+) : (\d+)\[\d+\] -> (\d+)\[\d+\] \[(send|receive)\] via NET/\w+/(\d+)(?:\((\d+)\)/PXN)?$",
+            log, re.M):
         sends = way == "send"
         rank, peer = (int(a), int(b)) if sends else (int(b), int(a))
         where = f"{m}, channel {channel}, {a} -> {b} [{way}]"
@@ -158,10 +204,25 @@ def compare_nics(m, log, plan):
             planned = planned_nic(m, plan, rank, peer, int(channel), sends)
             counted.compare("NIC" if planned is not None else "NIC of another domain", int(nic),
                             int(nic) if planned is None else planned, where)
+            if sends and planned is not None:
+                compare_proxy(m, plan, rank, int(nic), int(proxy or rank), None, where)
         else:
-            each = m.ranks // m.hosts
-            of = plan["queries"]["p2p_net"][rank % each][(peer if sends else rank) % each]
+            of = plan["queries"]["p2p_net"][rank % m.together][(peer if sends else rank) % m.together]
             counted.compare("NIC of a message", int(nic), of[int(channel) % len(of)][0], where)
+            if sends:
+                compare_proxy(m, plan, rank, int(nic), int(proxy or rank), of[int(channel) % len(of)][1], where)
+
+
+def compare_hosts(m, log, plan):
+    """Which transport joins ranks of different hosts."""
+    each = m.ranks // m.hosts
+    for a, b, via in re.findall(r"Channel \d+/\d+ : (\d+)\[\d+\] -> (\d+)\[\d+\] (?:\[\w+\] )?via (\w+(?:/MNNVL)?)", log):
+        a, b = int(a), int(b)
+        if a // each == b // each:
+            continue
+        within = a // m.together == b // m.together and plan["queries"]["p2p"][a % m.together][b % m.together][0]
+        counted.compare("transport between hosts" + (" of a domain" if within else ""), via, "P2P/MNNVL" if within else "NET",
+                        f"{m}, {a} -> {b}")
 
 
 # ---- what a call does ----
@@ -199,7 +260,7 @@ serves.known = {}
 def compare_call(m, collective, size, lines):
     best = next(c for c in m.explained(collective, size) if serves(m, collective, c))
     channels = channels_used(collective, m.ranks, size, best["protocol"], best["channels"])
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", best["algorithm"]).upper().replace("COLL_NET", "COLLNET")
+    name = matrix.told(best["algorithm"])
     for line in lines:
         counted.compare("algorithm, protocol and channels", line, (name, best["protocol"].upper(), 0, channels - 1),
                         f"{m}, {collective} of {size} bytes")
@@ -227,8 +288,10 @@ def check(m, collectives):
             sys.exit(f"{m}, {collective} failed:\n{out.stdout}\n{out.stderr}")
         compare_rings(m, log, plan)
         compare_trees(m, log, plan)
+        compare_nvls(m, log, plan)
         compare_counts(m, log, plan)
         compare_nics(m, log, plan)
+        compare_hosts(m, log, plan)
         compare_calls(m, collective, log)
 
 
@@ -258,13 +321,18 @@ with tempfile.TemporaryDirectory() as documents:
     machines = {job.name: job for job in jobs}
     for machine, nhosts, few in CLUSTERS:
         jobs.append(Machine(f"{nhosts} hosts of {machine}", tool.machine(machine), nhosts * (few or 8), few, hosts=nhosts))
+    rack = joined(DOMAIN, documents)
+    jobs.append(Machine(f"2 hosts of {DOMAIN} in a domain", tool.machine(DOMAIN), 8, hosts=2, setting="KOLO_MNNVL=1", domains=1))
+    jobs.append(Machine(f"the hosts of 2 x {DOMAIN}", rack, 8, hosts=2, domains=1))
+    jobs.append(Machine(f"the hosts of 2 x {DOMAIN}, twice", rack, 16, hosts=4, domains=2))
     for job in jobs:
         check(job, COLLECTIVES)
     for where in SETTINGS:
         check_settings(*where)
 
 if len(jobs) < 12 or not all(counted[what] for what in (
-        "ring", "tree", "numbers of channels", "algorithm, protocol and channels", "NIC", "NIC of a message")):
+        "ring", "tree", "NVLS tree", "edge of NVLS", "numbers of channels", "algorithm, protocol and channels", "NIC",
+        "NIC of a message", "sender by proxy (PXN)", "transport between hosts", "transport between hosts of a domain")):
     sys.exit(f"too little was compared: {dict(counted)}")
 print(f"{len(jobs)} machines, {len(COLLECTIVES)} collectives, {len(SIZES)} sizes;",
       ", ".join(f"{n} x {what}" for what, n in sorted(counted.items())))

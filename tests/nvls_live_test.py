@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVLS, forced on a machine that has it: every collective that it does, every type and operation, ranks as processes, as
-threads and as both, ends with the right results."""
+"""NVLS on one host and NVLSTree on several, forced on machines that have them: every collective that they do, every type and
+operation, ranks as processes, as threads and as both, ends with the right results. Where nothing is forced, large sums between hosts
+take NVLSTree. A rank that is killed, or stands still, ends the job of all in bounded time."""
+import os
 import re
+import signal
+import subprocess
 import sys
 
 import tool
 
-MACHINE = tool.machine("h100-nvsw-0nic")
+ONE, RAILS = tool.machine("h100-nvsw-0nic"), tool.machine("h100-rail-8nic-400g")
 SIZES = ["-b", "1K", "-e", "300K", "-f", "17", "-n", "1", "-w", "0"]
+BOUND_S = 60
 
 
 def run(collective, *words, **settings):
     """The algorithms that rank 0 says it takes."""
-    out = tool.run("perf", collective, "--topo", MACHINE, *SIZES, *words, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="TUNING",
-                   **settings)
+    out = tool.run("perf", collective, *words, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="TUNING", **settings)
     if out.returncode or "Out of bounds values : 0 OK" not in out.stdout:
         sys.exit(f"{collective} {words} {settings} failed:\n{out.stdout}\n{out.stderr}")
     return set(re.findall(r"Bytes -> Algo (\w+)", out.stdout + out.stderr))
@@ -25,9 +29,59 @@ def expect(wanted, collective, *words, **settings):
         sys.exit(f"{collective} {words} {settings} took {got}, not {wanted}")
 
 
-for placement in (["--np", "4"], ["--np", "1", "-t", "5"], ["--np", "2", "-t", "4"]):
-    for collective in ("all_reduce", "all_gather", "reduce_scatter"):
-        expect("NVLS", collective, *placement, "-d", "all", NCCL_ALGO="NVLS")
-        if collective != "all_gather":
-            expect("NVLS", collective, *placement, "-o", "all", NCCL_ALGO="NVLS")
-expect("NVLS", "all_reduce", "--np", "3", NCCL_ALGO="NVLS", NCCL_RUNTIME_CONNECT="0")
+def check_one_host():
+    def forced(collective, *words, **settings):
+        expect("NVLS", collective, "--topo", ONE, *SIZES, *words, NCCL_ALGO="NVLS", **settings)
+
+    for placement in (["--np", "4"], ["--np", "1", "-t", "5"], ["--np", "2", "-t", "4"]):
+        for collective in ("all_reduce", "all_gather", "reduce_scatter"):
+            forced(collective, *placement, "-d", "all")
+            if collective != "all_gather":
+                forced(collective, *placement, "-o", "all")
+    forced("all_reduce", "--np", "3", NCCL_RUNTIME_CONNECT="0")
+
+
+def check_hosts():
+    def forced(*words, **settings):
+        expect("NVLS_TREE", "all_reduce", "--topo", RAILS, *words, NCCL_ALGO="NVLSTree", **settings)
+
+    forced(*SIZES, "--hosts", "2", "--np", "6", "-d", "all", "-o", "all")
+    forced(*SIZES, "--hosts", "3", "--np", "3", "-t", "4", "-d", "all")
+    forced(*SIZES, "--hosts", "2", "--np", "16")
+    forced(*SIZES, "--hosts", "5", "--np", "15", NCCL_BUFFSIZE="4096")
+    forced("--hosts", "2", "--np", "2", "-t", "3", "-b", "8", "-e", "8M", "-f", "53", "-n", "3", NCCL_RUNTIME_CONNECT="0")
+    unforced = run("all_reduce", "--topo", RAILS, "--hosts", "2", "--np", "16", "-b", "8", "-e", "2M", "-f", "64", "-n", "1", "-w", "0")
+    if "NVLS_TREE" not in unforced or len(unforced) < 2:
+        sys.exit(f"nothing is forced, and all sizes take {unforced}")
+
+
+def check_fault(number, settings, words):
+    """The last rank gets a signal in the middle of the job: survivors end, and say `words`."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
+    job = subprocess.Popen([tool.KOLO, "perf", "all_reduce", "--topo", RAILS, "--hosts", "2", "--np", "6", "-b", "64K", "-e", "64M",
+                            "-n", "400", "-w", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+                           env={**clean, "HOME": "/nonexistent", "NCCL_ALGO": "NVLSTree", **settings})
+    for line in job.stdout:
+        rank = re.match(r"#  Rank +5 .* Pid +(\d+) ", line)
+        pid = int(rank[1]) if rank else None
+        if pid:
+            break
+    for line in job.stdout:
+        if re.match(r" +\d+ +\d+ +float ", line):
+            break
+    os.kill(pid, number)
+    try:
+        _, err = job.communicate(timeout=BOUND_S)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"signal {number} to a rank: the others do not end")
+    finally:
+        job.kill()
+    said = {int(rank) for rank in re.findall(rf"^kolo perf: rank (\d+): .*{words}", err, re.M)}
+    if job.returncode == 0 or not said >= {0, 1, 2, 3, 4}:
+        sys.exit(f"signal {number} to a rank: exit {job.returncode}, and only ranks {sorted(said)} say {words!r}:\n{err}")
+
+
+check_one_host()
+check_hosts()
+check_fault(signal.SIGKILL, {}, "rank 5")
+check_fault(signal.SIGSTOP, {"KOLO_TIMEOUT": "2"}, "nothing moved for 2 s, waiting for rank [0-5]")

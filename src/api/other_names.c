@@ -4,7 +4,6 @@
 const struct kl_param_name kl_other_names[] = {
     {"KOLO_LOCAL_RANK", "rank of this process among those of its host"},
     {"KOLO_LOCAL_SIZE", "number of ranks on this host"},
-    {"KOLO_MNNVL", "1: `kolo graph` takes all hosts as one NVLink domain"},
     {"KOLO_RANK", "rank of this process, for koloInitFromEnv"},
     {"KOLO_SIZE", "number of ranks, for koloInitFromEnv"},
     {"NCCL_ALLOC_P2P_NET_LL_BUFFERS", NULL},

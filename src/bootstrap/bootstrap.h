@@ -125,6 +125,12 @@ ncclResult_t kl_bootstrap_poll(struct kl_bootstrap *bootstrap, int peer, uint32_
  */
 ncclResult_t kl_bootstrap_watch(struct kl_bootstrap *bootstrap, int peer);
 
+/**
+ * From now on call `fn` whenever a message has come: there may be something to poll for. By the event loop, under a lock: it must
+ * not call back. NULL: no more calls, and none is running.
+ */
+void kl_bootstrap_on_message(struct kl_bootstrap *bootstrap, void (*fn)(void *ctx), void *ctx);
+
 /* ---- failures ---- */
 
 /**

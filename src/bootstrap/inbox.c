@@ -25,6 +25,7 @@ void kl_inbox_put(struct kl_contact *peer, struct kl_frame *f)
     b->inbox_bytes += weight(f);
     if (f->head.type == KL_FRAME_DATA) kl_fetch_add_acq_rel(&peer->arrived, 1);
     if (b->awaited == peer->rank) pthread_cond_broadcast(&b->changed);
+    if (b->on_message) b->on_message(b->on_message_ctx);
 }
 
 ncclResult_t kl_inbox_put_own(struct kl_bootstrap *b, const struct kl_frame_head *head, const void *data)

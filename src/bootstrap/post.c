@@ -89,3 +89,11 @@ ncclResult_t kl_bootstrap_watch(struct kl_bootstrap *b, int peer)
     pthread_mutex_unlock(&b->lock);
     return kl_failure_settle(b, peer, rc);
 }
+
+void kl_bootstrap_on_message(struct kl_bootstrap *b, void (*fn)(void *ctx), void *ctx)
+{
+    pthread_mutex_lock(&b->lock);
+    b->on_message = fn;
+    b->on_message_ctx = ctx;
+    pthread_mutex_unlock(&b->lock);
+}

@@ -97,6 +97,8 @@ struct kl_bootstrap {
     const char *phase;
     size_t inbox_bytes;
     int npaused;
+    void (*on_message)(void *ctx); /* NULL: nobody wants to know */
+    void *on_message_ctx;
     int awaited; /* the rank somebody waits to hear from; -1 */
     bool aborted;
     bool failed;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
+#include "transport/net/relay.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ struct list {
 struct kl_connections {
     struct kl_connections_config config;
     struct kl_common common;
+    struct kl_relays *relays;  /* NULL: this rank sends for nobody else */
     struct connection **table; /* open addressing; room is a power of two, more than half of it free */
     size_t room, used;
     struct kl_arena *arenas;
@@ -339,6 +341,27 @@ static enum kl_progress progress_arenas(struct kl_connections *cs, ncclResult_t 
 
 /* ---- life ---- */
 
+static ncclResult_t relay(struct kl_connections *cs)
+{
+    const struct kl_connections_config *c = &cs->config;
+    const struct kl_relays_config config = {
+        .bootstrap = c->bootstrap,
+        .net = c->net,
+        .secret = c->net_key,
+        .rank = c->rank,
+        .nranks = c->nranks,
+        .senders = c->senders,
+        .nsenders = c->nsenders,
+        .patience_ms = c->patience_ms,
+        .fail = c->fail,
+        .ctx = c->ctx,
+    };
+
+    KL_TRY(kl_relays_create(&config, &cs->relays));
+    cs->common.net.proxy = kl_relays_proxy(cs->relays);
+    return ncclSuccess;
+}
+
 ncclResult_t kl_connections_create(const struct kl_connections_config *config, struct kl_connections **connections)
 {
     struct kl_connections *cs = calloc(1, sizeof *cs);
@@ -349,11 +372,16 @@ ncclResult_t kl_connections_create(const struct kl_connections_config *config, s
         return KL_NOMEM("connections");
     }
     cs->config = *config;
-    cs->common.net = (struct kl_net_home){.net = config->net, .secret = config->net_key, .rank = config->rank};
+    cs->common.net = (struct kl_net_home){
+        .net = config->net, .secret = config->net_key, .rank = config->rank, .bootstrap = config->bootstrap};
     clear(&cs->asked);
     clear(&cs->begun);
-    *connections = cs;
-    return ncclSuccess;
+    ncclResult_t rc = config->nsenders ? relay(cs) : ncclSuccess;
+    if (rc)
+        kl_connections_free(cs, true);
+    else
+        *connections = cs;
+    return rc;
 }
 
 static void free_arenas(struct kl_connections *cs)
@@ -365,7 +393,7 @@ static void free_arenas(struct kl_connections *cs)
     }
 }
 
-void kl_connections_free(struct kl_connections *cs)
+void kl_connections_free(struct kl_connections *cs, bool failed)
 {
     if (!cs) return;
     free_arenas(cs);
@@ -374,7 +402,9 @@ void kl_connections_free(struct kl_connections *cs)
         kl_connector_free(&cs->table[i]->connector);
         free(cs->table[i]);
     }
+    kl_relays_end(cs->relays, failed);
     kl_common_fini(&cs->common);
+    kl_key_wipe(&cs->config.net_key);
     free(cs->table);
     free(cs->busy);
     free(cs);
@@ -454,9 +484,20 @@ int kl_connections_steps(const struct kl_connections *cs)
     return (int)cs->config.shape[KL_EDGE_COLL].nslots;
 }
 
+uint64_t kl_connections_step_bytes(const struct kl_connections *cs)
+{
+    return cs->config.shape[KL_EDGE_COLL].slot_bytes;
+}
+
 size_t kl_connections_count(const struct kl_connections *cs)
 {
     return cs->used;
+}
+
+enum kl_progress kl_connections_help(struct kl_connections *cs)
+{
+    if (!kl_relays_busy(cs->relays)) return KL_STALLED;
+    return kl_proxy_help(kl_relays_proxy(cs->relays)) == KL_MOVED ? KL_MOVED : KL_STALLED;
 }
 
 /* ---- the end ---- */

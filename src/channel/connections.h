@@ -38,19 +38,24 @@ struct kl_connections_config {
     uint64_t patience_ms;          /* with a peer that has answered, until it is connected */
     const struct kl_net *net;      /* between hosts; NULL: none */
     struct kl_key net_key;         /* of the communicator, for it */
+    const int32_t *senders;        /* ranks of this host for which this one may have to send (PXN) */
+    int nsenders;                  /* 0: none */
 
     /** Fill in the transport of an edge's connector, for the net the device too; `*index` of the transport in the table. */
     ncclResult_t (*choose)(void *ctx, const struct kl_edge *edge, struct kl_connector *connector, uint32_t *index);
 
     /** A connector is ready; for the log. NULL: nobody wants to know. */
     void (*tell)(void *ctx, const struct kl_edge *edge, const struct kl_connector *connector);
+
+    /** What is sent for other ranks has failed. Any thread. */
+    void (*fail)(void *ctx, int culprit, ncclResult_t rc, const char *text);
     void *ctx;
 };
 
 ncclResult_t kl_connections_create(const struct kl_connections_config *config, struct kl_connections **connections);
 
-/** Free all connectors, in any state. NULL is fine. */
-void kl_connections_free(struct kl_connections *cs);
+/** Free all connectors, in any state. Not `failed`: what is sent for others goes on while they need it. NULL is fine. */
+void kl_connections_free(struct kl_connections *cs, bool failed);
 
 /**
  * The connector of an edge, which lives as long as `cs`; it is made if it is not there, and may be used once it is `ready`.
@@ -77,6 +82,9 @@ int kl_connections_blocked_on(const struct kl_connections *cs);
 /** Why nothing more comes from a peer that has left; NULL: nobody knows. Lives as long as `cs`. */
 const char *kl_connections_loss(const struct kl_connections *cs, int peer);
 
+/** For a thread that waits: move what is sent for other ranks. MOVED: something did. */
+enum kl_progress kl_connections_help(struct kl_connections *cs);
+
 /** After a failed operation: nobody reads any more what was lent. Any state. */
 void kl_connections_revoke(struct kl_connections *cs);
 
@@ -85,6 +93,9 @@ void kl_connections_leave(struct kl_connections *cs);
 
 /** Steps that every edge of collectives holds; the same at all ranks. */
 int kl_connections_steps(const struct kl_connections *cs);
+
+/** What a step of them holds, in a slot: bytes, likewise. */
+uint64_t kl_connections_step_bytes(const struct kl_connections *cs);
 
 /** How many connectors there are. */
 size_t kl_connections_count(const struct kl_connections *cs);

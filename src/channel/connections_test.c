@@ -468,7 +468,7 @@ static void a_peer_that_left_before_it_was_needed_is_named(void **state)
             test_ranks_join(&ranks, 8);
             ranks.transport = way & 2 ? test_all_net : test_all_shm;
             test_connections_create(&ranks, 1);
-            kl_connections_free(ranks.rank[far].connections);
+            kl_connections_free(ranks.rank[far].connections, false);
             ranks.rank[far].connections = NULL;
             kl_bootstrap_leave(ranks.rank[far].bootstrap);
             ranks.rank[far].bootstrap = NULL;
@@ -508,7 +508,7 @@ static void connections_end_in_any_state(void **state)
         test_ranks_leave(&ranks);
         while (count_fds() != before) sched_yield(); /* the event loop's are closed a little later */
     }
-    kl_connections_free(NULL);
+    kl_connections_free(NULL, false);
 }
 
 int main(void)

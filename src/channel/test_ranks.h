@@ -30,7 +30,9 @@ struct test_rank {
     struct kl_connections *connections;
     ncclResult_t rc;
     pthread_t thread;
-    int told; /* connectors that were ready */
+    int told;            /* connectors that were ready */
+    _Atomic bool failed; /* what it sends for others, with */
+    char text[KL_ERROR_TEXT];
 };
 
 struct test_ranks {
@@ -40,6 +42,8 @@ struct test_ranks {
     uint64_t patience_ms;                                  /* with who has answered; 0: TEST_HANG_MS */
     bool hasty;                                            /* rank 0 has no patience at all */
     uint64_t seed;
+    int relay;       /* 1 + the rank whose proxy sends for rank 0; 0: none */
+    bool relay_here; /* rank 0 knows that it is in this process */
 };
 
 static inline uint64_t test_draw(uint64_t *seed, uint64_t below)
@@ -90,6 +94,9 @@ static ncclResult_t test_choose(void *ctx, const struct kl_edge *edge, struct kl
 
     if (!t) return KL_FAIL(ncclSystemError, "no way from rank %d to rank %d", me->config.rank, edge->peer);
     connector->transport = t;
+    connector->relayed = me->all->relay && !me->config.rank && edge->sends;
+    connector->proxy = me->all->relay - 1;
+    connector->proxy_here = me->all->relay_here;
     for (*index = 0; kl_transports[*index] != t;) ++*index;
     return ncclSuccess;
 }
@@ -101,6 +108,15 @@ static void test_tell(void *ctx, const struct kl_edge *edge, const struct kl_con
     assert_int_equal(edge->peer, connector->peer);
     assert_true(connector->ready && edge->sends == connector->sends);
     me->told++;
+}
+
+static void test_fail(void *ctx, int culprit, ncclResult_t rc, const char *text)
+{
+    struct test_rank *me = ctx;
+
+    (void)culprit, (void)rc;
+    snprintf(me->text, sizeof me->text, "%s", text);
+    kl_store_release(&me->failed, true);
 }
 
 __attribute__((unused)) static const struct kl_transport *test_all_p2p(int a, int b)
@@ -129,6 +145,8 @@ __attribute__((unused)) static const struct kl_transport *test_mixed(int a, int 
 
 __attribute__((unused)) static void test_connections_create(struct test_ranks *t, int round_peers)
 {
+    const int32_t sender = 0;
+
     for (int r = 0; r < t->n; r++) {
         struct kl_connections_config config = {
             .bootstrap = t->rank[r].bootstrap,
@@ -143,6 +161,9 @@ __attribute__((unused)) static void test_connections_create(struct test_ranks *t
             .net = kl_nets[0],
             .choose = test_choose,
             .tell = test_tell,
+            .fail = test_fail,
+            .senders = &sender,
+            .nsenders = r && t->relay == r + 1,
             .ctx = &t->rank[r],
         };
         t->rank[r].told = 0;
@@ -155,7 +176,7 @@ __attribute__((unused)) static void test_connections_create(struct test_ranks *t
 __attribute__((unused)) static void test_connections_free(struct test_ranks *t)
 {
     for (int r = 0; r < t->n; r++) {
-        kl_connections_free(t->rank[r].connections);
+        kl_connections_free(t->rank[r].connections, false);
         t->rank[r].connections = NULL;
     }
 }

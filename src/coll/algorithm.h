@@ -41,10 +41,17 @@ struct kl_share {
     void *scratch; /* KL_SCRATCH_BYTES, for one hop at a time */
 };
 
+/** How far memory reaches that several ranks can map. */
+enum kl_reach {
+    KL_REACH_NONE,
+    KL_REACH_NODE, /* the ranks of each node */
+    KL_REACH_ALL   /* all ranks of the communicator */
+};
+
 struct kl_algorithm {
     enum kl_algo algo;
     uint32_t funcs, protos; /* bits that it serves */
-    bool one_memory;        /* it needs memory that all ranks of the communicator can map */
+    enum kl_reach memory;   /* it needs some that so many ranks can map */
     size_t op_bytes;
     const struct kl_schedule *schedule[KL_FUNCS]; /* for the mover; NULL: it has an op of its own */
 

@@ -2,21 +2,16 @@
 #include "coll/algorithms.h"
 
 const struct kl_algorithm *const kl_algorithms[] = {
-    &kl_algorithm_ring,
-    &kl_algorithm_tree,
-    &kl_algorithm_nvls,
-    &kl_algorithm_pat_gather,
-    &kl_algorithm_pat_scatter,
-    &kl_algorithm_oneshot,
-    NULL,
+    &kl_algorithm_ring,       &kl_algorithm_tree,        &kl_algorithm_nvls,    &kl_algorithm_nvls_tree,
+    &kl_algorithm_pat_gather, &kl_algorithm_pat_scatter, &kl_algorithm_oneshot, NULL,
 };
 _Static_assert(sizeof kl_algorithms / sizeof(void *) <= KL_ALGORITHM_ROWS + 1, "rows are kept in small tables");
 
-int kl_algorithm_find(int func, int algo, int proto, bool one_memory)
+int kl_algorithm_find(int func, int algo, int proto, enum kl_reach memory)
 {
     for (int i = 0; kl_algorithms[i]; i++) {
         const struct kl_algorithm *a = kl_algorithms[i];
-        if (a->one_memory && !one_memory) continue;
+        if (a->memory > memory) continue;
         if ((int)a->algo == algo && a->funcs >> func & 1 && a->protos >> proto & 1) return i;
     }
     return -1;

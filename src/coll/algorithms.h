@@ -5,15 +5,15 @@
 
 #include "coll/algorithm.h"
 
-extern const struct kl_algorithm kl_algorithm_ring, kl_algorithm_tree, kl_algorithm_nvls, kl_algorithm_pat_gather,
-    kl_algorithm_pat_scatter, kl_algorithm_oneshot;
+extern const struct kl_algorithm kl_algorithm_ring, kl_algorithm_tree, kl_algorithm_nvls, kl_algorithm_nvls_tree,
+    kl_algorithm_pat_gather, kl_algorithm_pat_scatter, kl_algorithm_oneshot;
 
 /** All of them; ends with NULL. */
 extern const struct kl_algorithm *const kl_algorithms[];
 
 enum { KL_ALGORITHM_ROWS = 8 }; /* at most, without the NULL */
 
-/** The row for a function, algorithm and protocol; `one_memory`: can all ranks map the same memory? -1: there is none. */
-int kl_algorithm_find(int func, int algo, int proto, bool one_memory);
+/** The row for a function, algorithm and protocol; `memory`: how far does it reach? -1: there is none. */
+int kl_algorithm_find(int func, int algo, int proto, enum kl_reach memory);
 
 #endif

@@ -9,7 +9,7 @@ static void drop_missing(const struct kl_chooser *c, int func, float cost[KL_ALG
 {
     for (int a = 0; a < KL_ALGOS; a++)
         for (int p = 0; p < KL_PROTOS; p++)
-            if (kl_algorithm_find(func, a, p, c->one_memory) < 0) cost[a][p] = -1;
+            if (kl_algorithm_find(func, a, p, c->memory) < 0) cost[a][p] = -1;
 }
 
 static ncclResult_t ask_tuner(const struct kl_chooser *c, const struct kl_tuning_op *op,
@@ -19,7 +19,7 @@ static ncclResult_t ask_tuner(const struct kl_chooser *c, const struct kl_tuning
     float cost[KL_ALGOS][KL_PROTOS];
 
     KL_TRY(kl_tuning_choose(tuning, op, choice, cost));
-    if (kl_algorithm_find(op->func, choice->algo, choice->proto, c->one_memory) >= 0) return ncclSuccess;
+    if (kl_algorithm_find(op->func, choice->algo, choice->proto, c->memory) >= 0) return ncclSuccess;
     drop_missing(c, op->func, cost);
     KL_TRY(kl_tuning_pick(tuning, op, cost, choice));
     kl_tuning_size(tuning, op->bytes, choice);
@@ -44,7 +44,7 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
         .ll = tuned.proto == KL_PROTO_LL,
     };
     *choice = (struct kl_choice){
-        .algorithm = (uint8_t)kl_algorithm_find(t->func, tuned.algo, tuned.proto, c->one_memory),
+        .algorithm = (uint8_t)kl_algorithm_find(t->func, tuned.algo, tuned.proto, c->memory),
         .proto = (uint8_t)tuned.proto,
         .cut = kl_cut_among(&cut),
     };

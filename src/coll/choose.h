@@ -10,6 +10,7 @@
 #ifndef KL_COLL_CHOOSE_H
 #define KL_COLL_CHOOSE_H
 
+#include "coll/algorithm.h"
 #include "coll/task.h"
 #include "graph/tuning.h"
 
@@ -17,7 +18,7 @@ enum { KL_CHOICES = 64 };
 
 struct kl_chooser {
     const struct kl_tuning *tuning; /* outlives the chooser */
-    bool one_memory;                /* all ranks can map the same */
+    enum kl_reach memory;           /* of the ranks */
     struct kl_remembered {
         size_t count;
         uint32_t what; /* function, type and operation; 0: nothing is remembered */

@@ -175,9 +175,9 @@ static void every_row_can_be_had_by_force(void **state)
         for (int f = 0; f < KL_FUNCS; f++)
             for (int p = 0; p < KL_PROTOS; p++) {
                 if (!(a->funcs >> f & 1 && a->protos >> p & 1)) continue;
-                int nnodes = a->one_memory ? 1 : 8;
+                int nnodes = a->memory == KL_REACH_ALL ? 1 : 8;
                 struct kl_tuning t = tuning_with(&kl_tuning_host, 8, nnodes, kl_algo_name[a->algo], kl_proto_name[p]);
-                struct kl_chooser chooser = {.tuning = &t, .one_memory = a->one_memory};
+                struct kl_chooser chooser = {.tuning = &t, .memory = a->memory};
                 if (t.bandwidth[f][a->algo][p] == 0)
                     t = tuning_with(&kl_tuning_host, 8, 1, kl_algo_name[a->algo], kl_proto_name[p]);
                 task.func = f;
@@ -187,18 +187,18 @@ static void every_row_can_be_had_by_force(void **state)
     }
 }
 
-static void what_needs_one_memory_falls_away_without(void **state)
+static void what_needs_memory_in_common_falls_away_without(void **state)
 {
     struct kl_tuning t = tuning_of(8, 1, NULL, NULL);
-    struct kl_chooser with = {.tuning = &t, .one_memory = true}, without = {.tuning = &t};
+    struct kl_chooser with = {.tuning = &t, .memory = KL_REACH_ALL}, without = {.tuning = &t};
     uint64_t seed = 3;
     int taken = 0;
 
     (void)state;
     for (int i = 0; i < 3000; i++) {
         struct kl_task task = draw_task(&seed);
-        taken += kl_algorithms[choose(&with, task).algorithm]->one_memory;
-        assert_false(kl_algorithms[choose(&without, task).algorithm]->one_memory);
+        taken += kl_algorithms[choose(&with, task).algorithm]->memory;
+        assert_false(kl_algorithms[choose(&without, task).algorithm]->memory);
     }
     assert_true(taken > 100);
 }
@@ -233,7 +233,7 @@ int main(void)
         cmocka_unit_test(what_is_remembered_is_what_would_be_chosen_now),
         cmocka_unit_test(what_no_row_serves_falls_away),
         cmocka_unit_test(every_row_can_be_had_by_force),
-        cmocka_unit_test(what_needs_one_memory_falls_away_without),
+        cmocka_unit_test(what_needs_memory_in_common_falls_away_without),
         cmocka_unit_test(an_error_says_what_is_set_and_what_there_is),
     };
 

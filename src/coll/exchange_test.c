@@ -446,7 +446,7 @@ static void what_was_sent_arrives_although_its_sender_ended_at_once(void **state
         }
         end_launch(0);
         kl_connections_leave(ranks.rank[0].connections);
-        kl_connections_free(ranks.rank[0].connections);
+        kl_connections_free(ranks.rank[0].connections, false);
         kl_bootstrap_leave(ranks.rank[0].bootstrap);
         ranks.rank[0].connections = NULL;
         ranks.rank[0].bootstrap = NULL;

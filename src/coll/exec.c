@@ -50,7 +50,7 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     memset(e, 0, sizeof *e);
     e->config = *config;
     e->chooser.tuning = config->tuning;
-    e->chooser.one_memory = config->one_memory;
+    e->chooser.memory = config->memory;
     e->op_stride = largest_op();
     e->ops = aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     e->wide = kl_lines_wide_works();
@@ -162,7 +162,7 @@ static bool is_of_use(const struct kl_exec *e, int row)
     const struct kl_tuning *t = e->config.tuning;
     const struct kl_algorithm *a = kl_algorithms[row];
 
-    if (a->one_memory && !e->config.one_memory) return false;
+    if (a->memory > e->config.memory) return false;
     for (int f = 0; f < KL_FUNCS; f++)
         for (int p = 0; p < KL_PROTOS; p++)
             if (a->funcs >> f & 1 && a->protos >> p & 1 && t->bandwidth[f][a->algo][p] > 0) return true;

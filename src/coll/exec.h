@@ -28,7 +28,7 @@ struct kl_exec_config {
     const struct kl_p2p_round *rounds;           /* nranks */
     const struct kl_redop (*redops)[ncclNumOps]; /* by type, by operation */
     struct kl_connections *connections;
-    bool one_memory; /* all ranks can map the same */
+    enum kl_reach memory; /* of the ranks */
 };
 
 ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec);

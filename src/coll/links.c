@@ -61,9 +61,37 @@ bool kl_links_send_on(struct kl_links *links, ncclResult_t *rc)
     return moved;
 }
 
+enum kl_progress kl_links_progress(struct kl_links *links, ncclResult_t *rc)
+{
+    bool sent = kl_links_send_on(links, rc), received = kl_links_receive(links, rc);
+
+    if (*rc) return KL_DONE;
+    return sent || received ? KL_MOVED : KL_STALLED;
+}
+
 bool kl_links_sleep_on(struct kl_connector *c)
 {
     return c->transport->sleep_on && c->transport->sleep_on(c);
+}
+
+bool kl_links_drained(const struct kl_links *links)
+{
+    for (int i = 0; i < links->nsend; i++)
+        if (links->send[i] && !kl_fifo_drained(&links->send[i]->tx)) return false;
+    return true;
+}
+
+int kl_links_waits_for_room(const struct kl_links *links, uint32_t set, bool gone)
+{
+    for (int i = 0; i < links->nsend; i++) {
+        struct kl_connector *c = links->send[i];
+        bool wants_room = set >> i & 1;
+        if (!c) continue;
+        if (gone ? kl_fifo_receiver_gone(&c->tx, wants_room)
+                 : (wants_room ? !kl_fifo_can_send(&c->tx) : !kl_fifo_drained(&c->tx)))
+            return c->peer;
+    }
+    return -1;
 }
 
 void kl_links_fini(struct kl_links *links)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** links.h - asking for the connectors of an algorithm's edges: for the files of algorithms. */
+/** links.h - asking for the connectors of an algorithm's edges, and what all do with them: for the files of algorithms. */
 #ifndef KL_COLL_LINKS_H
 #define KL_COLL_LINKS_H
 
 #include "coll/algorithm.h"
+
+#include <string.h>
 
 /** Edge `number` of a channel leads to, or comes from, `peer`; nothing for a negative one. */
 ncclResult_t kl_links_recv(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer);
@@ -17,8 +19,31 @@ bool kl_links_ready(struct kl_links *links);
 bool kl_links_receive(struct kl_links *links, ncclResult_t *rc);
 bool kl_links_send_on(struct kl_links *links, ncclResult_t *rc);
 
+/** Both. DONE: it failed. */
+enum kl_progress kl_links_progress(struct kl_links *links, ncclResult_t *rc);
+
 /** For a thread that is about to sleep: does this connector's data come, or leave, with a descriptor that wakes it? */
 bool kl_links_sleep_on(struct kl_connector *connector);
+
+/** Send the next step, for which there is room. `lasts`: the value stays where it is until kl_links_drained. */
+static inline void kl_links_pass_on(struct kl_fifo_tx *tx, const void *value, size_t bytes, bool lasts)
+{
+    enum { LEND_FROM = 4096 }; /* bytes: below, copying is cheaper than waiting for the reader */
+
+    if (lasts && tx->shares_memory && bytes >= LEND_FROM) {
+        kl_fifo_publish_direct(tx, value, bytes, false);
+        return;
+    }
+    void *slot = kl_fifo_reserve(tx, bytes);
+    if (slot != value) memcpy(slot, value, bytes);
+    kl_fifo_publish(tx, bytes, false);
+}
+
+/** Has everything been read that was lent? */
+bool kl_links_drained(const struct kl_links *links);
+
+/** A rank without room on an edge of `set`, or that still reads what was lent it; with `gone`, only one that has left. -1: none. */
+int kl_links_waits_for_room(const struct kl_links *links, uint32_t set, bool gone);
 
 /** Free what belongs to the links: not the connectors. */
 void kl_links_fini(struct kl_links *links);

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-enum { LEND_FROM = 4096 }; /* bytes: below, copying is cheaper than waiting for the reader */
-
 /* ---- loops ---- */
 
 /* How many chunks of a loop lie behind one another in the buffers. */
@@ -267,21 +265,13 @@ static char *target_of(struct kl_mover *op, const struct kl_move *m)
     return kl_fifo_reserve(&op->links->send[first_edge(m->hop.send)]->tx, m->bytes);
 }
 
-/* `lasts`: the value stays where it is until the end of the operation. */
 static void send_value(struct kl_mover *op, const struct kl_move *m, struct kl_connector *c, const char *value,
                        bool lasts)
 {
-    struct kl_fifo_tx *tx = &c->tx;
-
-    if (m->lines) {
-        kl_lines_publish(tx, value, m->bytes, op->share.wide);
-    } else if (lasts && tx->shares_memory && m->bytes >= LEND_FROM) {
-        kl_fifo_publish_direct(tx, value, m->bytes, false);
-    } else {
-        char *slot = kl_fifo_reserve(tx, m->bytes);
-        if (slot != value) memcpy(slot, value, m->bytes);
-        kl_fifo_publish(tx, m->bytes, false);
-    }
+    if (m->lines)
+        kl_lines_publish(&c->tx, value, m->bytes, op->share.wide);
+    else
+        kl_links_pass_on(&c->tx, value, m->bytes, lasts);
 }
 
 static bool try_move(struct kl_mover *op, const struct kl_move *m, ncclResult_t *rc)
@@ -333,13 +323,6 @@ static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResu
     return true;
 }
 
-static bool drained(const struct kl_mover *op)
-{
-    for (int i = 0; i < op->links->nsend; i++)
-        if (op->links->send[i] && !kl_fifo_drained(&op->links->send[i]->tx)) return false;
-    return true;
-}
-
 enum kl_progress kl_mover_progress(void *memory, ncclResult_t *rc)
 {
     struct kl_mover *op = memory;
@@ -350,7 +333,7 @@ enum kl_progress kl_mover_progress(void *memory, ncclResult_t *rc)
     op->begun = true;
     for (int i = 0; i < op->schedule->lanes && !*rc; i++) all &= progress_lane(op, i, &moved, rc);
     if (here && !*rc) moved |= kl_links_send_on(op->links, rc);
-    if (*rc || (all && drained(op))) return KL_DONE;
+    if (*rc || (all && kl_links_drained(op->links))) return KL_DONE;
     return moved ? KL_MOVED : KL_STALLED;
 }
 
@@ -399,19 +382,6 @@ static int waits_for_data(const struct kl_mover *op, const struct kl_move *m, bo
     return -1;
 }
 
-static int waits_for_room(const struct kl_mover *op, uint32_t set, bool gone)
-{
-    for (int i = 0; i < op->links->nsend; i++) {
-        struct kl_connector *c = op->links->send[i];
-        bool wants_room = set >> i & 1;
-        if (!c) continue;
-        if (gone ? kl_fifo_receiver_gone(&c->tx, wants_room)
-                 : (wants_room ? !kl_fifo_can_send(&c->tx) : !kl_fifo_drained(&c->tx)))
-            return c->peer;
-    }
-    return -1;
-}
-
 int kl_mover_blocked_on(void *memory, bool gone)
 {
     struct kl_mover *op = memory;
@@ -421,7 +391,7 @@ int kl_mover_blocked_on(void *memory, bool gone)
         const struct kl_lane *lane = &op->lane[i];
         struct kl_move m = lane->prepared ? lane->move : (struct kl_move){.count = 0};
         peer = waits_for_data(op, &m, gone);
-        if (peer < 0) peer = waits_for_room(op, m.hop.send, gone);
+        if (peer < 0) peer = kl_links_waits_for_room(op->links, m.hop.send, gone);
     }
     return peer;
 }

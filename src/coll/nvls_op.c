@@ -2,6 +2,7 @@
 #include "coll/nvls_op.h"
 
 #include "base/error.h"
+#include "coll/nvls_tree.h"
 
 #include <string.h>
 
@@ -131,7 +132,7 @@ void kl_nvls_op_start(struct kl_nvls_op *op, struct kl_nvls *nvls, const struct 
     op->most = task->most ? min_size(task->most, fits) : fits;
     op->task.grain = task->grain ? min_size(task->grain, op->most) : 1;
     op->blocks = (task->end - task->first + block_size(op) - 1) / block_size(op);
-    if (op->own < 0) op->headed = op->blocks;
+    if (op->own < 0) op->risen = op->headed = op->blocks;
     if (!task->kind->reduces) op->scatter.block = op->blocks;
     if (!task->kind->multicasts) op->gather.block = op->blocks;
     if (op->blocks && !task->kind->reduces) tell_taken(op);
@@ -146,10 +147,15 @@ static void count_steps(struct kl_nvls_op *op)
     }
     op->blocks = 0;
     op->scatter = op->gather = (struct kl_nvls_place){0};
-    op->headed = 0;
+    op->risen = op->headed = 0;
 }
 
 /* ---- what others say ---- */
+
+static int name_of(const struct kl_nvls_op *op, int rank)
+{
+    return op->task.ranks ? op->task.ranks[rank] : rank;
+}
 
 static ncclResult_t check(const struct kl_nvls_op *op, const struct kl_nvls_line *line, int from, size_t bytes)
 {
@@ -157,9 +163,10 @@ static ncclResult_t check(const struct kl_nvls_op *op, const struct kl_nvls_line
         return KL_FAIL(
             ncclInvalidUsage,
             "%s: rank %d came with %u bytes of a slice of %zu: the ranks call with different counts or types",
-            op->task.kind->name, from, line->bytes, bytes);
+            op->task.kind->name, name_of(op, from), line->bytes, bytes);
     if (line->operation != op->task.operation)
-        return KL_FAIL(ncclInvalidUsage, "%s: rank %d came with another operation or type", op->task.kind->name, from);
+        return KL_FAIL(ncclInvalidUsage, "%s: rank %d came with another operation or type", op->task.kind->name,
+                       name_of(op, from));
     return ncclSuccess;
 }
 
@@ -262,7 +269,7 @@ static void add_piece(const struct kl_nvls_op *op, const struct kl_nvls_head *h,
         if (a.n == sizeof a.partial / sizeof *a.partial) merge(redop, &a, dst, count);
     }
     merge(redop, &a, dst, count);
-    if (redop->last) redop->last(redop, dst, count);
+    if (redop->last && !op->task.tree) redop->last(redop, dst, count);
 }
 
 /* In pieces that stay in the nearest cache from the first addend to the last. */
@@ -279,35 +286,135 @@ static void copy(void *to, const void *from, size_t bytes)
     if (to != from) memcpy(to, from, bytes);
 }
 
-/* Others look at the line all the time: what lies in it is written once. */
-static void publish_slice(const struct kl_nvls_op *op, const struct kl_nvls_head *h, const struct slice *s)
+/* Is what this head adds up the result? */
+static bool is_top(const struct kl_nvls_op *op)
 {
-    const struct kl_nvls_kind *kind = op->task.kind;
-    alignas(KL_LINE) char small[KL_NVLS_INLINE];
-    char *told = kl_nvls_published(h, s->step, s->bytes), *sum = kind->multicasts ? told : s->result;
-    bool in_line = kind->multicasts && s->bytes <= sizeof small;
+    return !op->task.tree || !op->task.tree->position.up;
+}
 
-    if (kind->reduces) add_up(op, h, s, in_line ? small : sum);
-    if (kind->reduces && in_line) memcpy(told, small, s->bytes);
-    if (!kind->reduces) memcpy(told, s->own, s->bytes);
-    kl_nvls_announce(kl_nvls_result(h, s->step), s->step, kind->multicasts ? s->bytes : 0, op->task.operation);
-    if (kind->multicasts) copy(s->result, kind->reduces ? told : s->own, s->bytes);
+static struct kl_nvls_chunk chunk_of(const struct kl_nvls_op *op, const struct slice *s)
+{
+    return (struct kl_nvls_chunk){
+        .redop = op->task.redop, .count = s->count, .bytes = s->bytes, .name = op->task.kind->name};
+}
+
+/* dst = what all contribute, of this node and of those below it. */
+static bool sum_up(const struct kl_nvls_op *op, const struct kl_nvls_head *h, const struct slice *s, char *dst,
+                   ncclResult_t *rc)
+{
+    const struct kl_redop *redop = op->task.redop;
+    struct kl_nvls_chunk chunk = chunk_of(op, s);
+
+    add_up(op, h, s, dst);
+    if (!op->task.tree) return true;
+    if (!kl_nvls_tree_add(op->task.tree, &chunk, dst, rc)) return false;
+    if (redop->last && is_top(op)) redop->last(redop, dst, s->count);
+    return true;
+}
+
+/* The result is in its slot; the head is the first to take it. */
+static void tell_all(const struct kl_nvls_op *op, const struct kl_nvls_head *h, const struct slice *s)
+{
+    kl_nvls_announce(kl_nvls_result(h, s->step), s->step, s->bytes, op->task.operation);
+    copy(s->result, op->task.kind->reduces ? kl_nvls_published(h, s->step, s->bytes) : s->own, s->bytes);
+    if (op->task.tree) kl_nvls_tree_tell(op->task.tree, s->result, s->bytes);
+}
+
+/* Others look at the line all the time: what lies in it is written once. */
+static bool publish_sum(const struct kl_nvls_op *op, const struct kl_nvls_head *h, const struct slice *s,
+                        ncclResult_t *rc)
+{
+    alignas(KL_LINE) char small[KL_NVLS_INLINE];
+    char *told = kl_nvls_published(h, s->step, s->bytes);
+    bool in_line = s->bytes <= sizeof small;
+
+    if (!sum_up(op, h, s, in_line ? small : told, rc)) return false;
+    if (in_line) memcpy(told, small, s->bytes);
+    tell_all(op, h, s);
+    return true;
+}
+
+static bool send_up(const struct kl_nvls_op *op, const struct kl_nvls_head *h, const struct slice *s, ncclResult_t *rc)
+{
+    if (!sum_up(op, h, s, kl_nvls_tree_target(op->task.tree, s->bytes), rc)) return false;
+    kl_nvls_tree_rise(op->task.tree, s->bytes);
+    return true;
+}
+
+/* The head's own part: others only want to know that it has read what they sent. */
+static bool keep_sum(const struct kl_nvls_op *op, const struct kl_nvls_head *h, const struct slice *s)
+{
+    add_up(op, h, s, s->result);
+    kl_nvls_announce(kl_nvls_result(h, s->step), s->step, 0, op->task.operation);
+    return true;
+}
+
+static bool publish_own(const struct kl_nvls_op *op, const struct kl_nvls_head *h, const struct slice *s)
+{
+    memcpy(kl_nvls_published(h, s->step, s->bytes), s->own, s->bytes);
+    tell_all(op, h, s);
+    return true;
+}
+
+static bool lift(const struct kl_nvls_op *op, const struct kl_nvls_head *h, const struct slice *s, ncclResult_t *rc)
+{
+    if (!op->task.kind->reduces) return publish_own(op, h, s);
+    if (!op->task.kind->multicasts) return keep_sum(op, h, s);
+    return is_top(op) ? publish_sum(op, h, s, rc) : send_up(op, h, s, rc);
+}
+
+static bool may_rise(struct kl_nvls_op *op, const struct kl_nvls_head *h, const struct slice *s)
+{
+    return all_arrived(op, h, s) && (!op->task.tree || kl_nvls_tree_may_rise(op->task.tree));
+}
+
+static bool lift_some(struct kl_nvls_op *op, ncclResult_t *rc)
+{
+    bool moved = false;
+
+    for (; op->risen < op->blocks; op->risen++, op->arrived = 0) {
+        struct slice s = slice_at(op, op->risen, op->own);
+        struct kl_nvls_head h = head_of(op, &s);
+        if (!s.count) continue;
+        if (!may_rise(op, &h, &s)) break;
+        *rc = check_all(op, &h, &s);
+        if (*rc || !lift(op, &h, &s, rc)) break;
+        moved = true;
+    }
+    return moved;
+}
+
+/* What comes down the tree. All contributed to it before it rose, so its slot is free. */
+static bool lower(const struct kl_nvls_op *op, const struct slice *s, ncclResult_t *rc)
+{
+    struct kl_nvls_head h = head_of(op, s);
+    struct kl_nvls_chunk chunk = chunk_of(op, s);
+
+    if (!kl_nvls_tree_may_fall(op->task.tree)) return false;
+    if (!kl_nvls_tree_take(op->task.tree, &chunk, kl_nvls_published(&h, s->step, s->bytes), rc)) return false;
+    tell_all(op, &h, s);
+    return true;
+}
+
+static bool lower_some(struct kl_nvls_op *op, ncclResult_t *rc)
+{
+    bool moved = false;
+
+    if (is_top(op)) op->headed = op->risen;
+    for (; op->headed < op->risen; op->headed++) {
+        struct slice s = slice_at(op, op->headed, op->own);
+        if (!s.count) continue;
+        if (!lower(op, &s, rc)) break;
+        moved = true;
+    }
+    return moved;
 }
 
 static bool head_some(struct kl_nvls_op *op, ncclResult_t *rc)
 {
-    bool moved = false;
+    bool moved = lift_some(op, rc);
 
-    for (; op->headed < op->blocks; op->headed++, op->arrived = 0) {
-        struct slice s = slice_at(op, op->headed, op->own);
-        struct kl_nvls_head h = head_of(op, &s);
-        if (!s.count) continue;
-        if (!all_arrived(op, &h, &s)) break;
-        *rc = check_all(op, &h, &s);
-        if (*rc) break;
-        publish_slice(op, &h, &s);
-        moved = true;
-    }
+    if (!*rc) moved |= lower_some(op, rc);
     return moved;
 }
 
@@ -361,8 +468,8 @@ enum kl_progress kl_nvls_op_progress(struct kl_nvls_op *op, ncclResult_t *rc)
 static void find_blockers(const struct kl_nvls_op *op, int blocker[3])
 {
     blocker[0] = blocker[1] = blocker[2] = -1;
-    if (op->headed < op->blocks) {
-        struct slice s = slice_at(op, op->headed, op->own);
+    if (op->risen < op->blocks) {
+        struct slice s = slice_at(op, op->risen, op->own);
         struct kl_nvls_head h = head_of(op, &s);
         for (int r = op->arrived; s.count && blocker[0] < 0 && r < (int)op->nvls->shape.nranks; r++)
             if (!has_arrived(op, &h, &s, r)) blocker[0] = r;
@@ -379,14 +486,21 @@ static void find_blockers(const struct kl_nvls_op *op, int blocker[3])
     }
 }
 
+/* A head of another node. */
+static int blocked_beyond(const struct kl_nvls_op *op, bool gone)
+{
+    if (!op->task.tree) return -1;
+    return kl_nvls_tree_blocked_on(op->task.tree, op->risen < op->blocks, op->headed < op->risen, gone);
+}
+
 int kl_nvls_op_blocked_on(const struct kl_nvls_op *op)
 {
     int blocker[3];
 
     find_blockers(op, blocker);
     for (int i = 0; i < 3; i++)
-        if (blocker[i] >= 0) return blocker[i];
-    return -1;
+        if (blocker[i] >= 0) return name_of(op, blocker[i]);
+    return blocked_beyond(op, false);
 }
 
 int kl_nvls_op_waits_in_vain(const struct kl_nvls_op *op)
@@ -397,7 +511,7 @@ int kl_nvls_op_waits_in_vain(const struct kl_nvls_op *op)
     for (int i = 0; i < 3; i++) {
         if (before[i] < 0 || !kl_arena_left(op->nvls->mark, before[i])) continue;
         find_blockers(op, after); /* what a rank did before it left is visible now */
-        if (after[i] == before[i]) return after[i];
+        if (after[i] == before[i]) return name_of(op, after[i]);
     }
-    return -1;
+    return blocked_beyond(op, true);
 }

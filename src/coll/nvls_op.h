@@ -9,10 +9,12 @@
  *      head      add up its slice, or its part, and publish it
  *      gather    what the other heads have published                  not in a reduce-scatter
  *
- * Ranks begin with different heads. Scattering runs at most as many blocks ahead of gathering as there are slots.
+ * Ranks begin with different heads. Scattering runs at most as many blocks ahead of gathering as there are slots. In an
+ * all-reduce of several nodes what a head has added up goes up a tree between the nodes, and it publishes what comes down
+ * (nvls_tree.h): slice after slice, so that one is on its way while the next is added up.
  *
- * Results: each slice is computed once, by its head, from its own and then the other ranks' data by rank: all ranks get
- *          the same bits, and get them again with the same heads.
+ * Results: each slice is computed once, by its head, from its own and then the other ranks' data by rank, then the sums of
+ *          the nodes below: all ranks get the same bits, and get them again with the same heads and trees.
  * Aliasing: in place as NCCL defines it; buffers may be reused when the operation is DONE.
  * Errors:  ncclInvalidUsage when another rank came with another size or operation.
  * Threads: one at a time. Never blocks, allocates nothing. May be dropped at any point if nothing follows on the memory.
@@ -24,6 +26,8 @@
 #include "device/host/redop.h"
 #include "device/host/stream.h"
 
+struct kl_links;
+
 /** What kind of collective. */
 struct kl_nvls_kind {
     const char *name;
@@ -32,7 +36,7 @@ struct kl_nvls_kind {
 
 extern const struct kl_nvls_kind kl_nvls_allreduce, kl_nvls_allgather, kl_nvls_reducescatter;
 
-/** What to do, in terms of one rank. Ranks are those of the host. */
+/** What to do, in terms of one rank. Ranks are those that share the memory. */
 struct kl_nvls_task {
     const struct kl_nvls_kind *kind;
     const struct kl_redop *redop; /* NULL where nothing is reduced */
@@ -45,7 +49,9 @@ struct kl_nvls_task {
     size_t grain;     /* elements: slices of an all-reduce are multiples of it, but for the last */
     const int *heads; /* all-reduce: ranks that add up, each once; NULL: all */
     int nheads;
-    uint32_t operation; /* any number for type, operator, ...: the same at all ranks, or it is an error */
+    const int32_t *ranks;  /* their numbers in the communicator; NULL: the same */
+    struct kl_links *tree; /* all-reduce of several nodes: this rank's edges in its head's tree; NULL: one node */
+    uint32_t operation;    /* any number for type, operator, ...: the same at all ranks, or it is an error */
 };
 
 /** A place in the sequence of blocks and heads. */
@@ -60,17 +66,18 @@ struct kl_nvls_op {
     int nheads, own; /* own: this rank's number among the heads, -1 if it is none */
     size_t most, blocks;
     struct kl_nvls_place scatter, gather;
-    size_t headed; /* blocks this rank has published as a head */
-    int arrived;   /* ranks from which what the next one needs has come */
+    size_t risen;  /* blocks this rank has added up as a head, */
+    size_t headed; /* and published */
+    int arrived;   /* ranks from which what the next one to rise needs has come */
 };
 
 /** Begin. The share may be empty. */
 void kl_nvls_op_start(struct kl_nvls_op *op, struct kl_nvls *nvls, const struct kl_nvls_task *task);
 
-/** Go on; DONE when this rank's part is complete and its buffers may be reused. *rc is set on failure, with DONE. */
+/** Go on; DONE when this rank's part is complete and its buffers may be reused, with a tree once kl_links_drained. *rc is set on failure, with DONE. */
 enum kl_progress kl_nvls_op_progress(struct kl_nvls_op *op, ncclResult_t *rc);
 
-/** A rank that the operation waits for; -1: none. */
+/** A rank of the communicator that the operation waits for; -1: none. */
 int kl_nvls_op_blocked_on(const struct kl_nvls_op *op);
 
 /** The rank that a stalled operation waits for in vain because it has left; -1 if there is none. */

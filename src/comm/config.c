@@ -14,6 +14,8 @@ static const struct kl_param rows[] = {
                  "ranks that one rank connects with at a time"),
     KL_PARAM_STRING(struct kl_comm_config, hostid, "NCCL_HOSTID", "",
                     "name of this host for the question which ranks share one; tells emulated hosts apart"),
+    KL_PARAM_INT(struct kl_comm_config, mnnvl, "KOLO_MNNVL", "0", 0, INT32_MAX,
+                 "emulated hosts with the same number are one NVLink domain; 1: for `kolo graph`, all hosts are"),
 };
 
 const struct kl_param_set kl_comm_param_set = KL_PARAM_SET("comm", struct kl_comm_config, rows);

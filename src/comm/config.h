@@ -19,6 +19,7 @@ struct kl_comm_config {
     int64_t round_peers;  /* ranks connected with at a time */
 
     char hostid[KL_PARAM_TEXT]; /* "": this host is who it is */
+    int64_t mnnvl;              /* emulated hosts with the same number form one NVLink domain; 0: this one is none's */
 };
 
 extern const struct kl_param_set kl_comm_param_set;

@@ -12,6 +12,9 @@
 #include "transport/lines.h"
 #include "transport/pair.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 enum { SLOTS = 8, MESSAGE_SLOT_BYTES = 4096 };
 
 /* ---- which transport, and which NIC ---- */
@@ -21,28 +24,48 @@ static bool spans_hosts(ncclComm_t comm)
     return comm->local_ranks < comm->nranks;
 }
 
-/* The NIC that the plan gives to this rank on an edge, by its number on the machine that is played; -1: it has none. */
-static int planned_nic(ncclComm_t comm, const struct kl_edge *edge)
+/** What the plan says of an edge between hosts. */
+struct planned {
+    int nic;   /* by its number on the machine that is played; -1: it has none */
+    int proxy; /* rank whose proxy serves it */
+};
+
+static ncclResult_t ask_plan(ncclComm_t comm, const struct kl_edge *edge, struct kl_graph_nic *nic)
 {
     const struct kl_connect *c = comm->connect;
     const struct kl_topo *t = comm->topo;
-    struct kl_ring_links ring = kl_connect_ring(c, edge->channel, comm->rank);
-    bool in_ring = edge->peer == (edge->sends ? ring.next : ring.prev);
-    int graph = in_ring ? KL_GRAPH_RING : KL_GRAPH_TREE;
-    struct kl_graph_nic nic = {.net = -1};
+    int graph = kl_graph_of_edge(c, edge->channel, comm->rank, edge->peer, edge->sends);
+    int channel = graph == KL_GRAPH_NVLS ? edge->channel : c->source[edge->channel] % c->base;
     struct kl_p2p_net message;
-    ncclResult_t rc = ncclSuccess;
 
-    if (!t->count[KL_NODE_NET]) return -1;
-    int quiet = kl_error_quiet(1);
     if (edge->use == KL_EDGE_COLL)
-        rc = kl_graph_nic(t, comm->domain->graphs.graph[graph], c->base, c->source[edge->channel] % c->base, comm->rank,
-                          &nic);
-    else if (!(rc = kl_topo_p2p_net(t, comm->rank, comm->peers[edge->sends ? edge->peer : comm->rank].device,
-                                    edge->channel, &message)))
-        nic.net = message.net;
+        return kl_graph_nic(t, comm->domain->graphs.graph[graph], c->graph[graph].nchannels, channel, comm->rank, nic);
+    int receiver = edge->sends ? edge->peer : comm->rank;
+    KL_TRY(kl_topo_p2p_net(t, comm->rank, comm->peers[receiver].device, edge->channel, &message));
+    *nic = (struct kl_graph_nic){.net = message.net, .proxy = message.proxy};
+    return ncclSuccess;
+}
+
+static struct planned planned(ncclComm_t comm, const struct kl_edge *edge)
+{
+    const struct kl_topo *t = comm->topo;
+    struct planned none = {.nic = -1, .proxy = comm->rank};
+    struct kl_graph_nic nic = {.net = -1};
+
+    if (!t->count[KL_NODE_NET]) return none;
+    int quiet = kl_error_quiet(1);
+    ncclResult_t rc = ask_plan(comm, edge, &nic);
     kl_error_quiet(quiet);
-    return rc || nic.net < 0 ? -1 : t->node[kl_topo_at(t, KL_NODE_NET, nic.net)].net.dev;
+    if (rc || nic.net < 0) return none;
+    return (struct planned){.nic = t->node[kl_topo_at(t, KL_NODE_NET, nic.net)].net.dev, .proxy = nic.proxy};
+}
+
+/* Can the other rank's proxy see this one's data? Receivers see to their data themselves. */
+static bool can_hand_over(ncclComm_t comm, const struct kl_edge *edge, int proxy)
+{
+    const struct kl_pair_facts facts = {.a = &comm->peers[comm->rank], .b = &comm->peers[proxy]};
+
+    return edge->sends && proxy != comm->rank && !kl_transport_shm.refuses(&facts);
 }
 
 static ncclResult_t choose(void *ctx, const struct kl_edge *edge, struct kl_connector *connector, uint32_t *index)
@@ -58,18 +81,24 @@ static ncclResult_t choose(void *ctx, const struct kl_edge *edge, struct kl_conn
     if (kl_topo_gpu_of_rank(comm->topo, edge->peer) >= 0) KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts));
     KL_TRY(kl_transport_choose(&facts, &connector->transport, index));
     if (connector->transport != &kl_transport_net) return ncclSuccess;
-    connector->planned = planned_nic(comm, edge);
-    connector->device = (connector->planned < 0 ? 0 : connector->planned) % connector->common->net.net->devices();
+    struct planned plan = planned(comm, edge);
+    connector->planned = plan.nic;
+    connector->device = (plan.nic < 0 ? 0 : plan.nic) % connector->common->net.net->devices();
+    connector->relayed = can_hand_over(comm, edge, plan.proxy);
+    connector->proxy = plan.proxy;
+    connector->proxy_here = kl_world_has(comm->world, plan.proxy);
     return ncclSuccess;
 }
 
 static void log_network(ncclComm_t comm, const struct kl_edge *edge, const struct kl_connector *c)
 {
     int from = edge->sends ? comm->rank : edge->peer, to = edge->sends ? edge->peer : comm->rank;
+    char proxy[32] = "";
 
-    KL_INFO(KL_INIT | KL_NET, "Channel %02d/%d : %d[%d] -> %d[%d] [%s] via NET/%s/%d", edge->channel, edge->use, from,
+    if (c->relayed) snprintf(proxy, sizeof proxy, "(%d)/PXN", c->proxy);
+    KL_INFO(KL_INIT | KL_NET, "Channel %02d/%d : %d[%d] -> %d[%d] [%s] via NET/%s/%d%s", edge->channel, edge->use, from,
             comm->peers[from].device, to, comm->peers[to].device, edge->sends ? "send" : "receive",
-            c->common->net.net->name, c->planned < 0 ? c->device : c->planned);
+            c->common->net.net->name, c->planned < 0 ? c->device : c->planned, proxy);
 }
 
 static void log_connection(void *ctx, const struct kl_edge *edge, const struct kl_connector *connector)
@@ -85,12 +114,34 @@ static void log_connection(void *ctx, const struct kl_edge *edge, const struct k
 
 /* ---- life ---- */
 
-static ncclResult_t use_net(ncclComm_t comm, struct kl_connections_config *config)
+/* Which ranks may hand over to this one? Those of this host whose GPUs reach its by NVLink. */
+static int list_senders(ncclComm_t comm, int32_t *senders)
 {
-    if (!spans_hosts(comm)) return ncclSuccess;
+    const struct kl_topo *t = comm->topo;
+    int me = kl_topo_gpu_of_rank(t, comm->rank), n = 0;
+
+    if (!t->count[KL_NODE_NET] || t->options.pxn_disable) return 0;
+    for (int gpu = 0; gpu < t->count[KL_NODE_GPU]; gpu++) {
+        int rank = t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.rank;
+        if (gpu != me && comm->peers[rank].host == comm->peers[comm->rank].host &&
+            kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_GPU, me)->type <= KL_PATH_NVL)
+            senders[n++] = rank;
+    }
+    return n;
+}
+
+static void relaying_failed(void *ctx, int culprit, ncclResult_t rc, const char *text)
+{
+    kl_comm_fail(ctx, culprit, rc, text, true);
+}
+
+static ncclResult_t use_net(ncclComm_t comm, struct kl_connections_config *config, int32_t *senders)
+{
     KL_TRY(kl_nets[0]->init());
     config->net = kl_nets[0];
     config->net_key = kl_bootstrap_key(comm->bootstrap, "kolo net");
+    config->senders = senders;
+    config->nsenders = list_senders(comm, senders);
     return ncclSuccess;
 }
 
@@ -107,12 +158,16 @@ ncclResult_t kl_comm_connect(ncclComm_t comm)
         .patience_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
         .choose = choose,
         .tell = log_connection,
+        .fail = relaying_failed,
         .ctx = comm,
     };
+    int32_t *senders = malloc((size_t)comm->topo->count[KL_NODE_GPU] * sizeof *senders + 1);
 
-    KL_TRY(use_net(comm, &config));
-    ncclResult_t rc = kl_connections_create(&config, &comm->connections);
+    if (!senders) return KL_NOMEM("connections");
+    ncclResult_t rc = spans_hosts(comm) ? use_net(comm, &config, senders) : ncclSuccess;
+    if (!rc) rc = kl_connections_create(&config, &comm->connections);
     kl_key_wipe(&config.net_key);
+    free(senders);
     return rc;
 }
 
@@ -143,8 +198,9 @@ ncclResult_t kl_comm_connect_early(ncclComm_t comm)
 void kl_comm_disconnect(ncclComm_t comm)
 {
     if (!comm->connections) return;
+    bool failed = kl_load_acquire(&comm->failed);
     /* A failure is told to all by the bootstrap, with its cause; a mark of leaving would only hide that cause. */
-    if (!kl_load_acquire(&comm->failed)) kl_connections_leave(comm->connections);
-    kl_connections_free(comm->connections);
+    if (!failed) kl_connections_leave(comm->connections);
+    kl_connections_free(comm->connections, failed);
     comm->connections = NULL;
 }

@@ -48,12 +48,23 @@ static ncclResult_t fill_redops(ncclComm_t comm)
     return ncclSuccess;
 }
 
-/* Can all ranks map the same memory? */
-static bool have_one_memory(ncclComm_t comm)
+static bool share_memory(const struct kl_peer *a, const struct kl_peer *b)
 {
-    for (int r = 1; r < comm->nranks; r++)
-        if (comm->peers[r].host != comm->peers[0].host || comm->peers[r].memory != comm->peers[0].memory) return false;
-    return true;
+    return a->fabric == b->fabric && a->memory == b->memory;
+}
+
+/* How far does memory reach that all can map? The first of each node, and the first of all, stand for the others. */
+static enum kl_reach reach_of_memory(ncclComm_t comm)
+{
+    const struct kl_nodes *nodes = &comm->connect->nodes;
+    enum kl_reach reach = KL_REACH_ALL;
+
+    for (int r = 1; r < comm->nranks; r++) {
+        const struct kl_peer *first = &comm->peers[nodes->rank[nodes->first[nodes->of_rank[r]]]];
+        if (!share_memory(&comm->peers[r], first)) return KL_REACH_NONE;
+        if (!share_memory(&comm->peers[r], &comm->peers[0])) reach = KL_REACH_NODE;
+    }
+    return reach;
 }
 
 static ncclResult_t prepare_operations(ncclComm_t comm)
@@ -66,7 +77,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
         .rounds = comm->rounds,
         .redops = (const struct kl_redop(*)[ncclNumOps])comm->redops,
         .connections = comm->connections,
-        .one_memory = have_one_memory(comm),
+        .memory = reach_of_memory(comm),
     };
     struct kl_stream *stream;
 

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "device/host/backoff.h"
+#include "device/host/executor.h"
 #include "os/affinity.h"
 #include "os/hostinfo.h"
 
@@ -54,6 +55,18 @@ static uint64_t memory_reach(void)
     return stat("/proc/self/ns/net", &st) ? 0 : (uint64_t)st.st_ino;
 }
 
+/* The memory of another host's devices can be reached where one machine plays both. */
+static ncclResult_t find_fabric(const struct kl_comm_config *config, struct kl_peer *me)
+{
+    char name[96];
+
+    me->fabric = me->host;
+    if (!config->mnnvl) return ncclSuccess;
+    snprintf(name, sizeof name, "KOLO_MNNVL %lld of %llx, %llx", (long long)config->mnnvl,
+             (unsigned long long)me->machine, (unsigned long long)me->memory);
+    return kl_hostinfo_host_hash(name, &me->fabric);
+}
+
 static uint64_t fifo_bytes(const struct kl_comm_config *config)
 {
     return config->buffer_bytes > 0 ? (uint64_t)config->buffer_bytes : DEFAULT_FIFO_BYTES;
@@ -76,6 +89,7 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
     };
     KL_TRY(kl_hostinfo_host_hash(comm->config.hostid, &me->host));
     KL_TRY(kl_hostinfo_host_hash("", &me->machine));
+    KL_TRY(find_fabric(&comm->config, me));
     KL_TRY(kl_affinity_get(&cpus));
     memcpy(me->cpus, cpus.words, sizeof me->cpus);
     kl_hostinfo_name(name);
@@ -130,7 +144,8 @@ ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
     comm->local_ranks = comm->world->local_ranks;
     comm->device = comm->peers[comm->rank].device;
     /* With more ranks than CPUs here, whoever spins keeps the one it waits for from running. */
-    comm->spin = comm->world->core_each ? KL_SPIN_POLLS : 0;
+    comm->spin = comm->world->ranks_per_cpu > 1 ? 0 : KL_SPIN_POLLS;
+    kl_executor_share(comm->world->ranks_per_cpu);
     comm->devices->adopt(comm->device);
     kl_log_set_device(comm->device);
     return ncclSuccess;

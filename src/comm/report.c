@@ -40,6 +40,37 @@ static void log_trees(ncclComm_t comm)
     KL_INFO(KL_INIT | KL_GRAPH, "Trees%s", line);
 }
 
+/* The ranks that are a head, by node. */
+static void log_head(ncclComm_t comm, int head)
+{
+    char line[LINE_TEXT];
+    struct kl_text text = kl_text_over(line, sizeof line);
+
+    for (int i = 0; i < comm->nranks && !text.cut; i++) {
+        int rank = comm->connect->nodes.rank[i];
+        if (kl_connect_nvls(comm->connect, 0, rank).head == head) kl_text_add(&text, " %2d", rank);
+    }
+    KL_INFO(KL_INIT | KL_GRAPH, "NVLS Head %2d:%s", head, line);
+}
+
+/* Channels have them in turn. */
+static void log_nvls_trees(ncclComm_t comm)
+{
+    struct kl_nvls_links a = kl_connect_nvls(comm->connect, 0, comm->rank);
+    struct kl_nvls_links b = kl_connect_nvls(comm->connect, 1, comm->rank);
+
+    KL_INFO(KL_INIT | KL_GRAPH, "NVLS Trees : %d/%d/%d->%d->%d %d/%d/%d->%d->%d", a.tree_down[0], a.tree_down[1],
+            a.tree_down[2], comm->rank, a.tree_up, b.tree_down[0], b.tree_down[1], b.tree_down[2], comm->rank,
+            b.tree_up);
+}
+
+static void log_nvls(ncclComm_t comm)
+{
+    if (comm->connect->nodes.nnodes == 1) return;
+    for (int h = 0; h < comm->connect->nheads && !comm->rank; h++) log_head(comm, h);
+    if (comm->connect->nheads) log_nvls_trees(comm);
+}
+
 static void log_neighbours(ncclComm_t comm)
 {
     for (int c = 0; c < comm->connect->nchannels; c++) {
@@ -57,6 +88,7 @@ void kl_comm_log_channels(ncclComm_t comm)
     if (comm->rank == 0) log_rings(comm);
     log_neighbours(comm);
     log_trees(comm);
+    log_nvls(comm);
     KL_INFO(KL_INIT,
             "%d coll channels, %d collnet channels, %d nvls channels, %d p2p channels, %d p2p channels per peer",
             c->nchannels, c->nchannels, c->nvls_channels, comm->p2p.n, comm->p2p.per_peer);

@@ -163,16 +163,24 @@ int kl_roster_local_ranks(const struct kl_roster *r, int rank)
     return n;
 }
 
-bool kl_roster_core_each(const struct kl_roster *r, int rank)
+int kl_roster_fabric_ranks(const struct kl_roster *r, int rank)
+{
+    int n = 0;
+
+    for (int i = 0; i < r->nranks; i++) n += r->peer[i].fabric == r->peer[rank].fabric;
+    return n;
+}
+
+unsigned kl_roster_ranks_per_cpu(const struct kl_roster *r, int rank)
 {
     uint64_t words[KL_PEER_CPU_WORDS] = {0};
-    int ranks = 0, cpus = 0;
+    unsigned ranks = 0, cpus = 0;
 
     for (int i = 0; i < r->nranks; i++) {
         if (r->peer[i].machine != r->peer[rank].machine) continue;
         ranks++;
         for (int w = 0; w < KL_PEER_CPU_WORDS; w++) words[w] |= r->peer[i].cpus[w];
     }
-    for (int w = 0; w < KL_PEER_CPU_WORDS; w++) cpus += __builtin_popcountll(words[w]);
-    return ranks <= cpus;
+    for (int w = 0; w < KL_PEER_CPU_WORDS; w++) cpus += (unsigned)__builtin_popcountll(words[w]);
+    return cpus ? (ranks + cpus - 1) / cpus : ranks;
 }

@@ -45,7 +45,10 @@ static inline int kl_roster_members(const struct kl_roster *r, int process)
 /** How many ranks are on the host of a rank. */
 int kl_roster_local_ranks(const struct kl_roster *roster, int rank);
 
-/** May every rank of a rank's machine, whatever hosts it plays, run on a core of its own? */
-bool kl_roster_core_each(const struct kl_roster *roster, int rank);
+/** How many ranks are on the hosts of its NVLink domain. */
+int kl_roster_fabric_ranks(const struct kl_roster *roster, int rank);
+
+/** How many ranks share a CPU on a rank's machine, whatever hosts it plays: rounded up; 1: each may have one of its own. */
+unsigned kl_roster_ranks_per_cpu(const struct kl_roster *roster, int rank);
 
 #endif

@@ -68,9 +68,9 @@ static void hosts_count_ranks_and_machines_cores(void **state)
     struct kl_roster roster = roster_of(peer, 4);
     assert_int_equal(kl_roster_local_ranks(&roster, 0), 3);
     assert_int_equal(kl_roster_local_ranks(&roster, 2), 1);
-    assert_false(kl_roster_core_each(&roster, 0)); /* three ranks on CPUs 0 and 1, whatever hosts they are on */
-    assert_false(kl_roster_core_each(&roster, 2));
-    assert_true(kl_roster_core_each(&roster, 3));
+    assert_int_equal(kl_roster_ranks_per_cpu(&roster, 0), 2); /* three on CPUs 0 and 1, whatever hosts they are on */
+    assert_int_equal(kl_roster_ranks_per_cpu(&roster, 2), 2);
+    assert_int_equal(kl_roster_ranks_per_cpu(&roster, 3), 1);
     assert_int_equal(roster.nprocesses, 2); /* one process that plays two hosts */
     kl_roster_fini(&roster);
 }

@@ -116,6 +116,7 @@ enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *wo
     if (kl_load_acquire(&comm->failed)) return fail_launch(comm, stream, work);
 
     enum kl_progress got = progress_tasks(comm, end_of(work), &rc);
+    if (!rc && got == KL_STALLED) got = kl_connections_help(comm->connections);
     if (!rc && got == KL_STALLED) rc = check_patience(comm);
     if (rc) {
         kl_comm_fail(comm, comm->rank, rc, kl_error_text(), true);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * topology.c - the machine that the ranks of this host live on.
+ * topology.c - the machine that the ranks of this host live on; with those of other hosts, if one NVLink domain spans them.
  *
- * The first rank of the host describes it in a document: this machine, or that of NCCL_TOPO_FILE, with the ranks of the host
+ * The first of these ranks describes it in a document: this machine, or that of NCCL_TOPO_FILE, with these ranks
  * as its devices. The other processes get the document from it, so that all see the same machine, and each makes of it the
  * topology of every domain that its ranks are in.
  */
@@ -25,7 +25,7 @@ struct work {
     ncclComm_t comm;
     const struct kl_topo_config *config;
     struct kl_topo_options options;
-    struct kl_host_device *device; /* local_ranks of them */
+    struct kl_host_device *device; /* fabric_ranks of them */
     struct kl_xml *document;
     int *label;    /* by GPU of the whole machine: the lowest GPU of its domain */
     int *number;   /* by label: the domain's number in the world, NOT_MINE or NEW */
@@ -41,7 +41,19 @@ static const struct kl_peer *me(ncclComm_t comm)
 
 /* ---- the document ---- */
 
-/* The devices of this host in rank order; `count` is what the process has, 0 where their nodes do not matter. */
+/* Which of the hosts this is, in the order of their first ranks; `n` devices are listed. */
+static int place_of_host(const struct work *w, int n, const struct kl_peer *p)
+{
+    int hosts = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (w->comm->peers[w->device[i].rank].host == p->host) return w->device[i].host;
+        if (w->device[i].host >= hosts) hosts = w->device[i].host + 1;
+    }
+    return hosts;
+}
+
+/* The devices of the machine in rank order; `count` is what the process has, 0 where their nodes do not matter. */
 static void list_devices(struct work *w, int count)
 {
     int nodes[MAX_NODES], nnodes = count ? kl_machine_numa_nodes(NULL, nodes, MAX_NODES) : 0, n = 0;
@@ -49,14 +61,16 @@ static void list_devices(struct work *w, int count)
 
     for (int r = 0; r < comm->nranks; r++) {
         const struct kl_peer *p = &comm->peers[r];
-        if (p->host != me(comm)->host) continue;
-        w->device[n++] = (struct kl_host_device){
+        if (p->fabric != me(comm)->fabric) continue;
+        w->device[n] = (struct kl_host_device){
             .rank = r,
+            .host = place_of_host(w, n, p),
             .ordinal = p->device,
             .numa = count ? comm->devices->node(p->device, count, nodes, nnodes) : 0,
             .replica = p->replica,
             .shm_id = p->memory,
         };
+        n++;
     }
 }
 
@@ -64,7 +78,7 @@ static ncclResult_t check_ordinals(const struct work *w, const struct kl_xml *fi
 {
     int gpus = file ? kl_machine_file_gpus(file) : 0;
 
-    for (int i = 0; file && i < w->comm->local_ranks; i++)
+    for (int i = 0; file && i < w->comm->world->fabric_ranks; i++)
         if (w->device[i].ordinal >= gpus)
             return KL_FAIL(ncclInvalidUsage, "rank %d uses device %d, but NCCL_TOPO_FILE=%s has %d GPUs",
                            w->device[i].rank, w->device[i].ordinal, w->config->topo_file, gpus);
@@ -73,7 +87,7 @@ static ncclResult_t check_ordinals(const struct work *w, const struct kl_xml *fi
 
 static ncclResult_t describe_machine(struct work *w)
 {
-    struct kl_machine machine = {.device = w->device, .ndevices = w->comm->local_ranks};
+    struct kl_machine machine = {.device = w->device, .ndevices = w->comm->world->fabric_ranks};
     struct kl_xml *file;
 
     KL_TRY(kl_machine_read_file(w->config->topo_file, &file));
@@ -85,12 +99,12 @@ static ncclResult_t describe_machine(struct work *w)
     return rc;
 }
 
-static struct kl_among processes_of_host(struct work *w)
+static struct kl_among processes_of_machine(struct work *w)
 {
     const struct kl_roster *roster = &w->comm->world->roster;
 
     for (int p = 0; p < roster->nprocesses; p++)
-        w->with[p] = roster->peer[kl_roster_speaker(roster, p)].host == me(w->comm)->host;
+        w->with[p] = roster->peer[kl_roster_speaker(roster, p)].fabric == me(w->comm)->fabric;
     return kl_world_speakers(w->comm, w->with, w->list);
 }
 
@@ -110,7 +124,7 @@ static ncclResult_t tell_document(struct work *w, const struct kl_among *among)
 
 static ncclResult_t get_document(struct work *w)
 {
-    struct kl_among among = processes_of_host(w);
+    struct kl_among among = processes_of_machine(w);
 
     if (among.own)
         list_devices(w, 0);
@@ -151,7 +165,7 @@ static void number_domains(struct work *w, const struct kl_topo *whole)
         w->number[label_of_rank(w, whole, roster->rank[i])] = NEW;
     for (int r = 0; r < roster->nranks; r++) {
         world->domain_of[r] = NOT_MINE;
-        if (roster->peer[r].host != world->host) continue;
+        if (roster->peer[r].fabric != me(w->comm)->fabric) continue;
         int *number = &w->number[label_of_rank(w, whole, r)];
         if (*number == NEW) {
             *number = world->ndomains++;
@@ -163,7 +177,7 @@ static void number_domains(struct work *w, const struct kl_topo *whole)
 
 static ncclResult_t make_domains(struct work *w)
 {
-    struct kl_machine machine = {.device = w->device, .ndevices = w->comm->local_ranks};
+    struct kl_machine machine = {.device = w->device, .ndevices = w->comm->world->fabric_ranks};
     struct kl_world *world = w->comm->world;
     struct kl_topo *whole;
 
@@ -187,7 +201,7 @@ static ncclResult_t make_domains(struct work *w)
 static ncclResult_t allocate(struct work *w)
 {
     struct kl_world *world = w->comm->world;
-    size_t local = (size_t)w->comm->local_ranks, processes = (size_t)world->roster.nprocesses;
+    size_t local = (size_t)w->comm->world->fabric_ranks, processes = (size_t)world->roster.nprocesses;
 
     world->domain = calloc(local, sizeof *world->domain);
     world->domain_of = malloc((size_t)w->comm->nranks * sizeof *world->domain_of);

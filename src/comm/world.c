@@ -102,7 +102,8 @@ static ncclResult_t create(struct kl_peer *peers, int nranks, int rank, struct k
     w->process = w->roster.process[rank];
     w->members = kl_roster_members(&w->roster, w->process);
     w->local_ranks = kl_roster_local_ranks(&w->roster, rank);
-    w->core_each = kl_roster_core_each(&w->roster, rank);
+    w->fabric_ranks = kl_roster_fabric_ranks(&w->roster, rank);
+    w->ranks_per_cpu = kl_roster_ranks_per_cpu(&w->roster, rank);
     w->next = waiting;
     waiting = w;
     *world = w;

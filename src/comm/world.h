@@ -42,9 +42,10 @@ enum kl_world_stage { KL_WORLD_MACHINE, KL_WORLD_GRAPHS, KL_WORLD_RECORDS, KL_WO
 struct kl_world {
     uint64_t job, host; /* what it is found by */
     struct kl_roster roster;
-    int process;     /* this one's number in the roster */
-    int local_ranks; /* of this host, all processes */
-    bool core_each;  /* every rank of this machine may run on a core of its own */
+    int process;            /* this one's number in the roster */
+    int local_ranks;        /* of this host, all processes */
+    int fabric_ranks;       /* of the hosts of its NVLink domain: they have one machine together */
+    unsigned ranks_per_cpu; /* of this machine, rounded up */
 
     struct kl_domain *domain; /* those that ranks of this process are in */
     int ndomains;

@@ -4,6 +4,30 @@
 #include "base/error.h"
 #include "topo/paths.h"
 
+static bool in_tree(const struct kl_connect *c, int channel, int rank, int peer)
+{
+    struct kl_tree_neighbours t = kl_connect_tree(c, channel, rank);
+
+    return peer == t.up || peer == t.down[0] || peer == t.down[1] || peer == t.down[2];
+}
+
+static bool joins_heads(const struct kl_connect *c, int channel, int rank, int peer)
+{
+    if (!c->nvls || channel >= c->nvls_channels) return false;
+    struct kl_nvls_links l = kl_connect_nvls(c, channel, rank);
+
+    return peer == l.tree_up || peer == l.tree_down[1] || peer == l.tree_down[2];
+}
+
+int kl_graph_of_edge(const struct kl_connect *c, int channel, int rank, int peer, bool sends)
+{
+    struct kl_ring_links ring = kl_connect_ring(c, channel, rank);
+
+    if (peer == (sends ? ring.next : ring.prev)) return KL_GRAPH_RING;
+    if (in_tree(c, channel, rank, peer)) return KL_GRAPH_TREE;
+    return joins_heads(c, channel, rank, peer) ? KL_GRAPH_NVLS : KL_GRAPH_TREE;
+}
+
 static int head_of(const struct kl_graph *g, int channel)
 {
     return g->intra[(size_t)channel * (size_t)g->ngpus];

@@ -8,12 +8,18 @@
 #ifndef KL_GRAPH_NIC_H
 #define KL_GRAPH_NIC_H
 
-#include "graph/graph.h"
+#include "graph/connect.h"
 
 struct kl_graph_nic {
     int net;   /* index among NETs */
     int proxy; /* rank whose proxy serves it */
 };
+
+/**
+ * The graph whose NETs the edge between `rank` and `peer` uses, which is one of the channel's algorithms: ring, tree or NVLS. An edge
+ * that several have is the ring's or the tree's; one of an algorithm without a graph of its own is the tree's.
+ */
+int kl_graph_of_edge(const struct kl_connect *connect, int channel, int rank, int peer, bool sends);
 
 /**
  * The NET of a rank on a communicator's channel: the entry of the graph's channel for its first GPU, else the

@@ -139,9 +139,17 @@ static void limit_devices(struct kl_cluster *c)
     if (n < c->gpus) c->gpus = n;
 }
 
-bool kl_cluster_is_domain(const struct kl_xml *file, int hosts)
+/* A file of several hosts, one NVLink domain, counts for as many. */
+static ncclResult_t count_hosts(struct kl_cluster *c)
 {
-    return hosts == 1 && kl_machine_file_multihost(file);
+    int of_file = c->file ? kl_machine_file_hosts(c->file) : 1;
+
+    if (c->hosts == 1) return ncclSuccess;
+    if (c->hosts % of_file)
+        return KL_FAIL(ncclInvalidUsage, "%s holds %d hosts, so there can be %d, or a multiple of them, but not %d",
+                       c->name, of_file, of_file, c->hosts);
+    c->hosts /= of_file;
+    return ncclSuccess;
 }
 
 static void decide_mnnvl(struct kl_cluster *c, const struct kl_cluster_request *q)
@@ -151,7 +159,7 @@ static void decide_mnnvl(struct kl_cluster *c, const struct kl_cluster_request *
     if (q->mnnvl || (kl_settings_find(&c->settings, "KOLO_MNNVL", &set) && !strcmp(set.text, "1"))) {
         c->options.mnnvl = true;
         c->machine.hosts = c->hosts;
-    } else if (c->file && kl_cluster_is_domain(c->file, c->hosts))
+    } else if (c->file && kl_machine_file_multihost(c->file))
         c->options.mnnvl = true;
 }
 
@@ -218,6 +226,7 @@ ncclResult_t kl_cluster_open(const struct kl_cluster_request *q, struct kl_clust
     limit_devices(c);
     if (q->gpus) KL_TRY_OR(rc, fail, pick_devices(c, q->gpus));
     KL_TRY_OR(rc, fail, edit(c, q));
+    KL_TRY_OR(rc, fail, count_hosts(c));
     decide_mnnvl(c, q);
     set_ranks(c, 0);
     return ncclSuccess;

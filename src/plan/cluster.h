@@ -24,10 +24,10 @@ struct kl_cluster_request {
     const char *topo;  /* topology file, "-" for standard input */
     const char *sysfs; /* root of a recorded machine (topo/record.h) */
     const char *gpus;  /* "0,2,4": ordinals of the GPUs to use */
-    int hosts;         /* 0 counts as 1 */
-    int ranks;         /* host devices when there is no file; 0: as many as a process has here */
-    bool mnnvl;        /* all hosts form one NVLink domain */
-    bool as_document;  /* plan a machine that is looked at from the document that describes it, as edits need it */
+    int hosts; /* 0 counts as 1; of a file that holds several, which are one NVLink domain, a multiple of them, or 1: all */
+    int ranks;        /* host devices when there is no file; 0: as many as a process has here */
+    bool mnnvl;       /* all hosts form one NVLink domain */
+    bool as_document; /* plan a machine that is looked at from the document that describes it, as edits need it */
     const struct kl_xml *document; /* of a machine with ranks, as kl_machine_document makes it; instead of `topo` */
     const struct kl_tuning_constants *constants; /* of the tuning model; NULL: kl_tuning_reference */
     struct kl_edits edits;
@@ -44,7 +44,7 @@ struct kl_cluster {
     struct kl_xml *file;
     struct kl_recorded facts;      /* of the machine that is looked at, when there is no file */
     struct kl_host_device *device; /* host devices, unless `facts` has GPUs */
-    int hosts, gpus;               /* gpus: of each host */
+    int hosts, gpus;               /* gpus: of each host; the hosts of one file count as one */
     const char *name;              /* of the topology, for people */
     bool cpus;                     /* the devices are CPUs, and stand for no GPUs of a file */
     bool from_setting;             /* the file is that of NCCL_TOPO_FILE */
@@ -54,9 +54,6 @@ struct kl_cluster {
 /** Understand the request, load the file, and edit it. On failure nothing is held. */
 ncclResult_t kl_cluster_open(const struct kl_cluster_request *request, struct kl_cluster *cluster);
 void kl_cluster_close(struct kl_cluster *cluster);
-
-/** Do the hosts of a file share an NVLink domain? If numbers tell them apart, and it stands for the whole cluster. */
-bool kl_cluster_is_domain(const struct kl_xml *file, int hosts);
 
 /** The system that a rank works with: of its host, or of all hosts with MNNVL. */
 ncclResult_t kl_cluster_topo(struct kl_cluster *cluster, int rank, struct kl_topo **topo);

@@ -21,7 +21,7 @@ static ncclResult_t plan_mended(const struct trial *t, const struct kl_xml *mend
     struct kl_topo_options options = c->options;
     struct kl_plan_request request = kl_planned_request(c, &t->report->planned);
 
-    options.mnnvl |= kl_cluster_is_domain(mended, c->hosts);
+    options.mnnvl |= kl_machine_file_multihost(mended);
     request.machine = &machine;
     request.options = &options;
     request.hosts = hosts;

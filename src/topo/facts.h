@@ -63,7 +63,8 @@ struct kl_net_facts {
 struct kl_host_device {
     int rank;
     int ordinal;
-    int numa;    /* node it lives on; -1 counts as 0 */
+    int numa; /* node it lives on; -1 counts as 0 */
+    int host; /* of those that one NVLink domain spans, counted from 0: of a file, or like the one that it describes */
     int replica; /* 0, or k when this is the k-th further rank on the same device: it gets a function of its own */
     uint64_t shm_id;
 };

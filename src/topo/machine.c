@@ -82,9 +82,17 @@ static ncclResult_t fuse_ranks(struct kl_xml *to, const struct kl_xml *from, con
 
 /* ---- host devices that play the GPUs of a file ---- */
 
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+/* Twice, as the file's own numbers may have been made here. */
 static uint64_t hash_of_host(uint64_t hash, int host)
 {
-    return hash ^ (uint64_t)(host + 1) * 0x9e3779b97f4a7c15u;
+    return mix(mix(hash) + (uint64_t)host + 1);
 }
 
 /* Tell the cpus of identical hosts apart. */
@@ -97,20 +105,70 @@ static ncclResult_t number_host(struct kl_xml *xml, int host)
     return ncclSuccess;
 }
 
-/* The gpu element of each device, in the devices' order; ranks on a taken one get a copy of it. */
-static ncclResult_t give_ranks(const struct kl_machine *m, struct kl_xml *xml, const int *elem, int nelems, int shift,
-                               int *gpu)
+/* Hosts that the devices are on. */
+static int hosts_of_devices(const struct kl_machine *m)
 {
+    int hosts = m->hosts > 1 ? m->hosts : 1;
+
+    for (int i = 0; i < m->ndevices; i++)
+        if (m->device[i].host >= hosts) hosts = m->device[i].host + 1;
+    return hosts;
+}
+
+int kl_machine_file_hosts(const struct kl_xml *file)
+{
+    uint64_t *seen = kl_machine_file_multihost(file) ? calloc((size_t)kl_xml_count(file), sizeof *seen) : NULL;
+    int n = 0;
+
+    for (int e = KL_XML_ROOT; seen && e != KL_XML_NONE; e = kl_xml_walk(file, KL_XML_ROOT, e)) {
+        int i = 0;
+
+        if (strcmp(kl_xml_tag(file, e), "gpu") != 0) continue;
+        while (i < n && seen[i] != host_hash_of(file, e)) i++;
+        if (i == n) seen[n++] = host_hash_of(file, e);
+    }
+    free(seen);
+    return n ? n : 1;
+}
+
+/* Keep the gpu elements of one of the file's hosts, which count in the order of their first ones. How many there are. */
+static int keep_host(const struct kl_xml *xml, int *elem, int nelems, int host)
+{
+    uint64_t wanted = 0;
+    int nhosts = 0, n = 0;
+
+    for (int i = 0; i < nelems && nhosts <= host; i++) {
+        int k = 0;
+
+        wanted = host_hash_of(xml, elem[i]);
+        while (k < i && host_hash_of(xml, elem[k]) != wanted) k++;
+        nhosts += k == i;
+    }
+    for (int i = 0; i < nelems; i++)
+        if (host_hash_of(xml, elem[i]) == wanted) elem[n++] = elem[i];
+    return n;
+}
+
+/* The gpu element of each device of a host, in the devices' order; ranks on a taken one get a copy of it. How many there are, in
+ * *n. Of identical hosts, the devices are those of the first. */
+static ncclResult_t give_ranks(const struct kl_machine *m, struct kl_xml *xml, const int *elem, int nelems, int host,
+                               int *gpu, int *n)
+{
+    int shift = m->hosts > 1 ? host * m->ndevices : 0;
+
     for (int i = 0; i < m->ndevices; i++) {
         const struct kl_host_device *d = &m->device[i];
 
+        if (m->hosts <= 1 && d->host != host) continue;
         if (d->ordinal < 0 || d->ordinal >= nelems)
             return KL_FAIL(ncclInvalidUsage, "%s: rank %d uses device %d, but the file has %d", kl_xml_name(xml),
                            d->rank + shift, d->ordinal, nelems);
-        gpu[i] = elem[d->ordinal];
-        for (int k = 0; k < i && gpu[i] == elem[d->ordinal]; k++)
-            if (m->device[k].ordinal == d->ordinal) KL_TRY(kl_host_device_share(xml, elem[d->ordinal], &gpu[i]));
-        KL_TRY(kl_xml_set_int(xml, gpu[i], "rank", d->rank + shift));
+        int at = elem[d->ordinal];
+        for (int k = 0; k < i && at == elem[d->ordinal]; k++)
+            if (m->device[k].ordinal == d->ordinal && m->device[k].host == d->host)
+                KL_TRY(kl_host_device_share(xml, elem[d->ordinal], &at));
+        KL_TRY(kl_xml_set_int(xml, at, "rank", d->rank + shift));
+        gpu[(*n)++] = at;
     }
     return ncclSuccess;
 }
@@ -118,8 +176,9 @@ static ncclResult_t give_ranks(const struct kl_machine *m, struct kl_xml *xml, c
 /* One host of the file: complete it, hand out ranks, fuse what the ranks contribute into `to`. */
 static ncclResult_t fuse_file_host(const struct kl_machine *m, int host, struct kl_xml *to)
 {
-    int nelems = kl_machine_file_gpus(m->file), nranks = m->ndevices;
-    int *elem = calloc((size_t)nelems + 1, sizeof *elem), *gpu = calloc((size_t)nranks + 1, sizeof *gpu);
+    int hosts = hosts_of_devices(m), of_file = m->hosts > 1 ? 1 : kl_machine_file_hosts(m->file);
+    int nelems = kl_machine_file_gpus(m->file), nranks = 0;
+    int *elem = calloc((size_t)nelems + 1, sizeof *elem), *gpu = calloc((size_t)m->ndevices + 1, sizeof *gpu);
     struct kl_xml *xml = NULL;
     ncclResult_t rc;
 
@@ -127,8 +186,9 @@ static ncclResult_t fuse_file_host(const struct kl_machine *m, int host, struct 
     KL_TRY_OR(rc, out, kl_xml_clone(m->file, &xml));
     KL_TRY_OR(rc, out, kl_machine_complete(xml, elem));
     for (int i = 0; i < nelems; i++) kl_xml_unset(xml, elem[i], "rank");
-    KL_TRY_OR(rc, out, give_ranks(m, xml, elem, nelems, host * nranks, gpu));
-    if (m->hosts > 1) KL_TRY_OR(rc, out, number_host(xml, host));
+    if (hosts > 1 && of_file > 1) nelems = keep_host(xml, elem, nelems, host % of_file);
+    KL_TRY_OR(rc, out, give_ranks(m, xml, elem, nelems, host, gpu, &nranks));
+    if (hosts > of_file) KL_TRY_OR(rc, out, number_host(xml, host / of_file));
     KL_TRY_OR(rc, out, fuse_ranks(to, xml, gpu, nranks));
 out:
     free(elem);
@@ -139,12 +199,12 @@ out:
 
 static ncclResult_t fuse_file(const struct kl_machine *m, struct kl_xml *to)
 {
-    int hosts = m->hosts > 1 ? m->hosts : 1;
+    int hosts = hosts_of_devices(m), copies = m->hosts > 1 ? m->hosts : 1;
 
     KL_TRY(kl_machine_check_file(m->file));
-    if ((int64_t)hosts * m->ndevices > KL_MACHINE_MAX_GPUS)
+    if ((int64_t)copies * m->ndevices > KL_MACHINE_MAX_GPUS)
         return KL_FAIL(ncclInvalidUsage, "%s: %d hosts of %d GPUs in one NVLink domain; it may have %d GPUs",
-                       kl_xml_name(m->file), hosts, m->ndevices, KL_MACHINE_MAX_GPUS);
+                       kl_xml_name(m->file), copies, m->ndevices, KL_MACHINE_MAX_GPUS);
     for (int h = 0; h < hosts; h++) KL_TRY(fuse_file_host(m, h, to));
     return ncclSuccess;
 }
@@ -231,7 +291,7 @@ ncclResult_t kl_machine_document(const struct kl_machine *m, const struct kl_top
     struct kl_xml *xml = NULL;
     ncclResult_t rc;
 
-    if (m->hosts > 1 && (!m->file || m->ngpus))
+    if (hosts_of_devices(m) > 1 && (!m->file || m->ngpus))
         return KL_FAIL(ncclInvalidUsage, "several hosts in one NVLink domain need a topology file that describes one");
     KL_TRY(kl_xml_create(m->file ? kl_xml_name(m->file) : "this machine", &xml));
     if (kl_machine_plays_file(m))

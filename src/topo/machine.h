@@ -62,6 +62,9 @@ ncclResult_t kl_machine_check_file(const struct kl_xml *file);
 /** Does the file hold cpus of several hosts, told apart by numbers? They then share one NVLink domain. */
 bool kl_machine_file_multihost(const struct kl_xml *file);
 
+/** How many hosts have GPUs in a file; at least 1. */
+int kl_machine_file_hosts(const struct kl_xml *file);
+
 /**
  * Give every element what results depend on and the file leaves out: cpu arch x86_64, vendor GenuineIntel, family 6,
  * model 85, numaid 0; gpu sm 80, gdr 1, dev = order; net dev = order if no net has one; pci link speed and width

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "topo/machine.h"
 
+#include "base/error.h"
 #include "tests/kolo_test.h"
 #include "topo/paths.h"
 
@@ -343,6 +344,44 @@ static void hosts_of_one_file_stay_together(void **state)
     kl_xml_free(file);
 }
 
+/* Devices of several hosts: those of a file each have the GPUs of theirs, and more hosts than it has play it again. */
+static void devices_are_on_hosts(void **state)
+{
+    static const char text[] = "<system version=\"1\"><cpu host_hash=\"0xb\">" GPU("01", "rank=\"2\"")
+        GPU("02", "rank=\"3\"") "</cpu><cpu host_hash=\"0xa\">" GPU("01", "rank=\"0\"")
+            GPU("02", "rank=\"1\"") "</cpu></system>";
+    static const int dev[] = {3, 2, 0};
+    struct kl_host_device device[4] = {{.rank = 4, .ordinal = 1},
+                                       {.rank = 5, .ordinal = 0},
+                                       {.rank = 6, .ordinal = 0, .host = 1},
+                                       {.rank = 7, .ordinal = 1, .host = 2}};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_xml *file = parse(text);
+    struct kl_machine m = {.file = file, .device = device, .ndevices = 3};
+    struct kl_topo *t;
+
+    (void)state;
+    assert_int_equal(kl_machine_file_hosts(file), 2);
+    assert_int_equal(kl_machine_whole(&m, &options, &t, NULL), ncclSuccess);
+    assert_int_equal(t->count[KL_NODE_GPU], 3);
+    for (int r = 4; r < 7; r++) {
+        const struct kl_node *gpu = &t->node[kl_topo_at(t, KL_NODE_GPU, kl_topo_gpu_of_rank(t, r))];
+        assert_int_equal(t->host_hash[kl_id_host(gpu->id)], r < 6 ? 0xa : 0xb);
+        assert_int_equal(gpu->gpu.dev, dev[r - 4]); /* in the order of the file */
+    }
+    kl_topo_free(t);
+    m.ndevices = 4;
+    assert_int_equal(kl_machine_whole(&m, &options, &t, NULL), ncclSuccess);
+    assert_int_equal(t->count[KL_NODE_GPU], 4);
+    assert_int_equal(t->nhosts, 3);
+    kl_topo_free(t);
+    device[2].ordinal = 2; /* of two */
+    kl_error_quiet(1);
+    assert_int_equal(kl_machine_whole(&m, &options, &t, NULL), ncclInvalidUsage);
+    kl_error_quiet(0);
+    kl_xml_free(file);
+}
+
 static void hosts_are_told_apart_by_numbers(void **state)
 {
     struct kl_xml *two = parse("<system version=\"1\"><cpu host_hash=\"0xa\"/><cpu host_hash=\"0xb\"/></system>");
@@ -467,6 +506,7 @@ int main(void)
         cmocka_unit_test(machines_have_a_limit),
         cmocka_unit_test(hosts_of_one_nvlink_domain),
         cmocka_unit_test(hosts_of_one_file_stay_together),
+        cmocka_unit_test(devices_are_on_hosts),
         cmocka_unit_test(hosts_are_told_apart_by_numbers),
         cmocka_unit_test(this_machine_has_a_numa_node),
         cmocka_unit_test(a_document_gives_the_same_topology_elsewhere),

@@ -80,6 +80,7 @@ struct kl_fifo {
     _Atomic uint32_t receiver_left;
     _Atomic uint32_t has_pool;                     /* the receiver has mapped the sender's pool */
     alignas(KL_LINE) _Atomic uint32_t sender_left; /* written by the sender */
+    _Atomic uint32_t asleep;                       /* the receiver is a proxy that sleeps; who clears it rings */
     alignas(KL_LINE) uint32_t magic;               /* constant after kl_fifo_init, as all below */
     struct kl_fifo_shape {
         uint32_t nslots;     /* power of two */

@@ -56,10 +56,47 @@ static void refusals_are_those_of_the_topology(void **state)
     }
 }
 
+static const struct hosts_case {
+    const char *label;
+    uint64_t fabric, memory; /* of the other host */
+    bool p2p_disable;
+    const char *p2p;
+} hosts_cases[] = {
+    {"one domain", 1, 1, false, "allowed"},
+    {"two domains", 2, 1, false, "other_host"},
+    {"one domain without P2P", 1, 1, true, "disabled"},
+    {"one domain, in network namespaces", 1, 2, false, "other_namespace"},
+};
+
+/* Between hosts there is never shared memory, but P2P within an NVLink domain. */
+static void nvlink_joins_hosts(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, hosts_cases)
+    {
+        const struct kl_peer a = {.rank = 0, .host = 1, .fabric = 1, .memory = 1};
+        const struct kl_peer b = {.rank = 3, .host = 2, .fabric = c->fabric, .memory = c->memory};
+        struct kl_pair_facts facts = {.a = &a, .b = &b, .network = true};
+        struct kl_topo_options options = KL_TOPO_OPTIONS;
+        const struct kl_transport *chosen;
+        uint32_t index;
+
+        options.p2p_disable = c->p2p_disable;
+        struct kl_topo *t = machine(&options);
+        assert_int_equal(kl_pair_ask_topo(t, false, &facts), ncclSuccess);
+        expect_case(c->label, refuses(&kl_transport_p2p, &facts, c->p2p));
+        expect_case(c->label, refuses(&kl_transport_shm, &facts, "other_host"));
+        assert_int_equal(kl_transport_choose(&facts, &chosen, &index), ncclSuccess);
+        expect_case(c->label, chosen == (strcmp(c->p2p, "allowed") != 0 ? &kl_transport_net : &kl_transport_p2p_hosts));
+        kl_topo_free(t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refusals_are_those_of_the_topology),
+        cmocka_unit_test(nvlink_joins_hosts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,9 @@ ncclResult_t kl_transport_choose(const struct kl_pair_facts *facts, const struct
     for (uint32_t i = 0; kl_transports[i]; i++) {
         enum kl_refusal why = kl_transports[i]->refuses(facts);
         if (!why) {
-            *transport = kl_transports[i];
+            bool one_host = facts->a->host == facts->b->host;
+            *transport =
+                one_host || !kl_transports[i]->between_hosts ? kl_transports[i] : kl_transports[i]->between_hosts;
             *index = i;
             return ncclSuccess;
         }

@@ -132,6 +132,21 @@ wait $launcher 2>/dev/null
 # shellcheck disable=SC2046 # words
 gone $(cat "$dir/out")
 
+# Hosts of one NVLink domain.
+two=$(dirname "$0")/../data/examples/two-hosts.xml
+timeout 60 "$kolo" run -n 4 --hosts 4 --topo "$two" -- sh -c 'echo $KOLO_RANK $KOLO_MNNVL' >"$dir/out" 2>"$dir/err"
+what="kolo run --hosts 4 --topo two-hosts.xml"
+for line in "0 1" "1 1" "2 2" "3 2"; do out "$line"; done
+timeout 60 "$kolo" run -n 3 --hosts 3 --topo "$two" -- true >"$dir/out" 2>"$dir/err" && fail "no complaint"
+lines err 1
+grep -q "holds 2 hosts, so there can be 1, 2, or a multiple of them, but not 3" "$dir/err" || fail "another reason"
+for mnnvl in 0 1; do
+    [ $mnnvl -eq 1 ] && two=$(dirname "$0")/../data/examples/nvswitch.xml
+    KOLO_MNNVL=$mnnvl timeout 60 "$kolo" run -n 2 --hosts 2 --netns --topo "$two" -- true >"$dir/out" 2>"$dir/err" && fail "no complaint"
+    lines err 1
+    grep -q -- "--netns: hosts of one NVLink domain .* share memory" "$dir/err" || fail "another reason"
+done
+
 # Network namespaces, where they can be made.
 timeout 60 "$kolo" run -n 2 --hosts 2 --netns --tag -- sh -c 'echo $(grep -c kolo0 /proc/net/dev) $MASTER_ADDR' \
     >"$dir/out" 2>"$dir/err"

@@ -26,7 +26,7 @@ struct asked {
 static const struct kl_opt table[] = {
     {0, "topo", KL_OPT_TEXT, offsetof(struct asked, cluster.topo), 0, 0, "FILE",
      "topology of one host, - for standard input (default: this machine)"},
-    KL_CLUSTER_OPTIONS(struct asked, cluster, "number of identical hosts (1)"),
+    KL_CLUSTER_OPTIONS(struct asked, cluster, "number of identical hosts (1, or those that the file holds)"),
     KL_CONSTANTS_OPTION(struct asked, cluster),
     {0, "graph", KL_OPT_TEXT, offsetof(struct asked, graph), 0, 0, "ring|tree|collnet|nvls",
      "show only this kind of graph"},

@@ -106,6 +106,7 @@ static int launch(const struct kl_perf_config *c, struct watched *w, int fd, cha
         .nranks = c->nprocesses,
         .nhosts = c->nhosts,
         .netns = c->netns,
+        .link_rate = c->link_rate,
         .topo_file = c->topo ? topo : NULL,
         .grace_ms = GRACE_MS,
         .verdict = EXIT_PROBLEM,

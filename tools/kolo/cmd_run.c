@@ -18,7 +18,7 @@ enum { MAX_RANKS = 65536, GRACE_MS = 10000 };
 struct run_options {
     int nranks, nhosts, netns, tag, unbound, help;
     const char *topo;
-    uint64_t timeout_ms, grace_ms;
+    uint64_t timeout_ms, grace_ms, link_rate;
 };
 
 #define FIELD(name) offsetof(struct run_options, name)
@@ -28,6 +28,8 @@ static const struct kl_opt table[] = {
      "divide the ranks over H emulated hosts (NCCL_HOSTID), which reach each other by network only"},
     {0, "netns", KL_OPT_FLAG, FIELD(netns), 0, 0, NULL,
      "give each emulated host a network namespace with its own interface and address; needs root"},
+    {0, "link-rate", KL_OPT_RATE, FIELD(link_rate), 0, 0, "R",
+     "with --netns: the bandwidth of each host's link in each direction, 100M or 25G bits per second (no limit)"},
     {0, "topo", KL_OPT_TEXT, FIELD(topo), 0, 0, "FILE", "emulate the machine that this NCCL topology XML describes"},
     {0, "timeout", KL_OPT_TIME, FIELD(timeout_ms), 0, 0, "S", "end all ranks after S seconds (default: never)"},
     {0, "grace", KL_OPT_TIME, FIELD(grace_ms), 0, 0, "S",
@@ -71,6 +73,7 @@ static int start(const struct run_options *o, const char *path, char **argv)
         .nranks = o->nranks,
         .nhosts = o->nhosts,
         .netns = o->netns,
+        .link_rate = o->link_rate,
         .tag = o->tag,
         .unbound = o->unbound,
         .timeout_ms = o->timeout_ms,
@@ -107,6 +110,7 @@ int cmd_run(int argc, char **argv)
         snprintf(why, sizeof why, "%d ranks do not divide over %d hosts", o.nranks, o.nhosts);
         return wrong_usage(why);
     }
+    if (o.link_rate && !o.netns) return wrong_usage("--link-rate is for links of network namespaces: add --netns");
     char *path = kl_find_program(argv[at]);
     if (!path) {
         fprintf(stderr, "kolo run: no program \"%s\" that could be run\n", argv[at]);

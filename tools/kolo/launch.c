@@ -6,6 +6,7 @@
 #include "os/affinity.h"
 #include "tools/kolo/cmd.h"
 #include "tools/kolo/endings.h"
+#include "tools/kolo/fabric.h"
 #include "tools/kolo/jobid.h"
 #include "tools/kolo/lines.h"
 #include "tools/kolo/netns.h"
@@ -51,6 +52,7 @@ struct launcher {
     uint64_t deadline;   /* of the whole job */
     uint64_t next_watch; /* when is_stuck is asked again */
     char id[KL_JOBID_TEXT];
+    int domain_hosts; /* of each NVLink domain */
     char hostname[64], master_addr[32];
     int master_port;
 };
@@ -102,6 +104,15 @@ static int free_port(void)
     return port;
 }
 
+static int find_domains(struct launcher *l)
+{
+    const struct kl_launch *job = l->job;
+    char why[512];
+
+    if (!kl_fabric_find(job->topo_file, job->nhosts, job->netns, &l->domain_hosts, why, sizeof why)) return 0;
+    return complain(l, job->netns ? "--netns" : "--hosts", why);
+}
+
 static int make_network(struct launcher *l)
 {
     char why[256];
@@ -112,7 +123,8 @@ static int make_network(struct launcher *l)
         l->master_port = free_port();
         return 0;
     }
-    if (kl_netns_open(&l->netns, l->job->nhosts, why, sizeof why)) return complain(l, "--netns", why);
+    if (kl_netns_open(&l->netns, l->job->nhosts, l->job->link_rate, why, sizeof why))
+        return complain(l, "--netns", why);
     kl_netns_address(0, l->master_addr, sizeof l->master_addr);
     return 0;
 }
@@ -145,7 +157,7 @@ static int prepare(struct launcher *l)
 {
     if (allocate(l)) return -1;
     gethostname(l->hostname, sizeof l->hostname - 1);
-    if (open_null(l) || catch_signals(l) || make_network(l) || make_id(l)) return -1;
+    if (find_domains(l) || open_null(l) || catch_signals(l) || make_network(l) || make_id(l)) return -1;
     int err = kl_janitor_start(&l->janitor);
     return err ? complain(l, "starting the janitor", strerror(err)) : 0;
 }
@@ -167,6 +179,8 @@ static char **environment_of(const struct launcher *l, int rank, int host)
         .host_id = l->job->nhosts > 1 ? host_id : NULL,
         .topo_file = l->job->topo_file,
         .host_devices = l->job->host_devices,
+        .mnnvl = l->domain_hosts > 1 ? 1 + host / l->domain_hosts : 0,
+        .link_mbps = (int)(l->job->link_rate / 1000000),
     };
 
     snprintf(host_id, sizeof host_id, "%s-%d", l->hostname, host);

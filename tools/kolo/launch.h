@@ -24,6 +24,7 @@ struct kl_launch {
     char *const *argv;     /* with its own argv[0] */
     int nranks, nhosts;    /* nranks is a multiple of nhosts */
     bool netns;            /* each host in a network namespace of its own */
+    uint64_t link_rate;    /* with netns: of its link, bits per second in each direction; 0: no limit */
     bool tag;              /* begin each line with "[rank] " */
     bool unbound;          /* do not give each rank its share of the CPUs, where there are enough */
     const char *topo_file; /* NULL: as inherited */

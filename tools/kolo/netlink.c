@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
+#include <linux/neighbour.h>
+#include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
@@ -75,20 +77,22 @@ static int ask(int sock, const struct request *q)
     return errno ? -1 : 0;
 }
 
-int kl_netlink_add_bridge(int sock, const char *name)
+int kl_netlink_add_bridge(int sock, const char *name, const unsigned char mac[KL_NETLINK_MAC])
 {
     struct ifinfomsg link = {.ifi_family = AF_UNSPEC};
     struct request q;
 
     begin(&q, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &link, sizeof link);
     add(&q, IFLA_IFNAME, name, strlen(name) + 1);
+    add(&q, IFLA_ADDRESS, mac, KL_NETLINK_MAC);
     struct rtattr *info = add(&q, IFLA_LINKINFO, NULL, 0);
     add(&q, IFLA_INFO_KIND, "bridge", sizeof "bridge");
     close_nest(&q, info);
     return ask(sock, &q);
 }
 
-int kl_netlink_add_veth(int sock, const char *name, const char *peer_name, int peer_ns)
+int kl_netlink_add_veth(int sock, const char *name, const char *peer_name, int peer_ns,
+                        const unsigned char peer_mac[KL_NETLINK_MAC])
 {
     struct ifinfomsg link = {.ifi_family = AF_UNSPEC};
     struct request q;
@@ -101,6 +105,7 @@ int kl_netlink_add_veth(int sock, const char *name, const char *peer_name, int p
     struct rtattr *peer = add(&q, VETH_INFO_PEER, NULL, 0);
     append(&q, &link, sizeof link);
     add(&q, IFLA_IFNAME, peer_name, strlen(peer_name) + 1);
+    add(&q, IFLA_ADDRESS, peer_mac, KL_NETLINK_MAC);
     add(&q, IFLA_NET_NS_FD, &peer_ns, sizeof peer_ns);
     close_nest(&q, peer);
     close_nest(&q, data);
@@ -138,6 +143,54 @@ int kl_netlink_up(int sock, const char *name, const char *bridge)
         if (!master) return -1;
         add(&q, IFLA_MASTER, &master, sizeof master);
     }
+    return ask(sock, &q);
+}
+
+int kl_netlink_add_neighbour(int sock, const char *name, uint32_t address, const unsigned char mac[KL_NETLINK_MAC])
+{
+    struct ndmsg neighbour = {.ndm_family = AF_INET, .ndm_state = NUD_PERMANENT};
+    uint32_t wire = htonl(address);
+    struct request q;
+
+    neighbour.ndm_ifindex = (int)if_nametoindex(name);
+    if (!neighbour.ndm_ifindex) return -1;
+    begin(&q, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, &neighbour, sizeof neighbour);
+    add(&q, NDA_DST, &wire, sizeof wire);
+    add(&q, NDA_LLADDR, mac, KL_NETLINK_MAC);
+    return ask(sock, &q);
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint32_t clamped(uint64_t n)
+{
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+/* The bucket holds a millisecond, and never less than two of the largest packets; 20 ms more may wait before packets are dropped.
+ * A rate of 2^32 bytes a second or more does not fit its field, and has another. */
+int kl_netlink_limit(int sock, const char *name, uint64_t rate)
+{
+    enum { LARGEST_PACKET = 64 << 10, WAITING_MS = 20 };
+    uint64_t bytes = rate / 8, burst = most(bytes / 1000, 2 * LARGEST_PACKET);
+    struct tc_tbf_qopt shape = {.limit = clamped(burst + bytes * WAITING_MS / 1000)};
+    struct tcmsg queue = {.tcm_family = AF_UNSPEC, .tcm_parent = TC_H_ROOT};
+    uint32_t burst32 = clamped(burst);
+    struct request q;
+
+    queue.tcm_ifindex = (int)if_nametoindex(name);
+    if (!queue.tcm_ifindex) return -1;
+    shape.rate = (struct tc_ratespec){.linklayer = TC_LINKLAYER_ETHERNET, .rate = clamped(bytes)};
+    begin(&q, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, &queue, sizeof queue);
+    add(&q, TCA_KIND, "tbf", sizeof "tbf");
+    struct rtattr *options = add(&q, TCA_OPTIONS, NULL, 0);
+    add(&q, TCA_TBF_PARMS, &shape, sizeof shape);
+    add(&q, TCA_TBF_BURST, &burst32, sizeof burst32);
+    if (bytes > UINT32_MAX) add(&q, TCA_TBF_RATE64, &bytes, sizeof bytes);
+    close_nest(&q, options);
     return ask(sock, &q);
 }
 

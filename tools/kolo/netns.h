@@ -6,6 +6,12 @@
  *      bridge kolo-sw 10.77.255.254/16       kolo0 10.77.0.1/16     kolo0 10.77.0.2/16
  *          ports h0, h1, ...      -- veth pairs to the kolo0 of each host
  *
+ * A link may have a rate: then both ends of the pair have a token bucket, so that it holds for what a host sends, and for what it
+ * receives, however many send to it.
+ *
+ * Everybody knows everybody's hardware address from the start: asking would fill the kernel's table of neighbours, which all
+ * namespaces share and which has room for 1,024 unless told otherwise; for permanent entries it has no limit.
+ *
  * There is no IPv6: its addresses could be used only seconds after they appear, when duplicates have been looked for.
  *
  * The namespaces have no names: the kernel removes them, with their interfaces, when the last process in them and the
@@ -20,16 +26,18 @@
 #define KOLO_TOOL_NETNS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { KL_NETNS_MAX_HOSTS = 1000 };
 
 struct kl_netns {
     int nhosts;
+    uint64_t link_rate;
     int *fd; /* of each host's namespace, for setns; close-on-exec */
 };
 
-/** Needs CAP_SYS_ADMIN and CAP_NET_ADMIN. */
-int kl_netns_open(struct kl_netns *ns, int nhosts, char *why, size_t why_size);
+/** Needs CAP_SYS_ADMIN and CAP_NET_ADMIN. `link_rate`: of each host's link, bits per second in each direction; 0: no limit. */
+int kl_netns_open(struct kl_netns *ns, int nhosts, uint64_t link_rate, char *why, size_t why_size);
 
 /** Close the descriptors. Also for a zeroed struct. */
 void kl_netns_close(struct kl_netns *ns);

@@ -65,6 +65,22 @@ static void expect_reachable(const struct kl_netns *ns, int from, int to)
     close(peer), close(client), close(server);
 }
 
+/* Lines of /proc/net/arp: address, type, flags (2: complete, 4: permanent), hardware address, mask, interface. */
+static int count_neighbours(int ns)
+{
+    char line[256];
+    int n = 0;
+    unsigned flags;
+
+    assert_int_equal(setns(ns, CLONE_NEWNET), 0);
+    FILE *table = fopen("/proc/thread-self/net/arp", "re");
+    assert_non_null(table);
+    while (fgets(line, sizeof line, table))
+        if (sscanf(line, "%*s 0x%*x 0x%x", &flags) == 1) n += flags == 6;
+    fclose(table);
+    return n;
+}
+
 static void hosts_reach_each_other(void **state)
 {
     struct kl_netns ns;
@@ -72,7 +88,7 @@ static void hosts_reach_each_other(void **state)
     int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 
     (void)state;
-    if (kl_netns_open(&ns, 3, why, sizeof why)) {
+    if (kl_netns_open(&ns, 3, 0, why, sizeof why)) {
         if (!strstr(why, "not permitted") && !strstr(why, "not supported")) fail_msg("%s", why);
         print_message("no network namespaces here: %s\n", why);
         close(home);
@@ -82,6 +98,7 @@ static void hosts_reach_each_other(void **state)
                          0); /* we are in the switch's namespace, which has to outlive the test */
     int hub = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     assert_int_equal(if_nametoindex("h3"), 0);
+    for (int h = 0; h < 3; h++) assert_int_equal(count_neighbours(ns.fd[h]), 3); /* two hosts and the switch */
     expect_reachable(&ns, 0, 1);
     expect_reachable(&ns, 2, 0);
     expect_reachable(&ns, 1, 1);
@@ -104,7 +121,7 @@ static void without_rights_there_is_one_reason(void **state)
         skip();
     }
     assert_int_equal(seteuid(65534), 0);
-    assert_int_equal(kl_netns_open(&ns, 2, why, sizeof why), -1);
+    assert_int_equal(kl_netns_open(&ns, 2, 0, why, sizeof why), -1);
     assert_int_equal(seteuid(0), 0);
     assert_non_null(strstr(why, "Operation not permitted"));
     assert_non_null(strstr(why, "needs root"));

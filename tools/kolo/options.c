@@ -32,6 +32,22 @@ static int parse_ms(const char *text, uint64_t *ms)
     return 0;
 }
 
+/* What KOLO_NET_SPEED can say: from 1 to 2^31 - 1 Mb/s. */
+static int parse_rate(const char *text, uint64_t *bits)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)text[0])) return -1;
+    double rate = strtod(text, &end);
+    if (toupper((unsigned char)*end) == 'M')
+        rate *= 1e6, end++;
+    else if (toupper((unsigned char)*end) == 'G')
+        rate *= 1e9, end++;
+    if (*end || !(rate >= 1e6 && rate <= 1e6 * INT_MAX)) return -1;
+    *bits = (uint64_t)(rate + 0.5);
+    return 0;
+}
+
 static int store_int(struct parse *p, const struct kl_opt *opt, const char *text, int *field)
 {
     int64_t value;
@@ -68,6 +84,10 @@ static int store(struct parse *p, const struct kl_opt *opt, const char *text)
     case KL_OPT_TIME:
         if (!parse_ms(text, field)) return 0;
         SAY(p, "%s: \"%s\" is not a number of seconds", p->shown, text);
+        return -1;
+    case KL_OPT_RATE:
+        if (!parse_rate(text, field)) return 0;
+        SAY(p, "%s: \"%s\" is not a rate; write bits per second, 1M at least, or 100M, 25G", p->shown, text);
         return -1;
     case KL_OPT_LIST:
         return add_to_list(p, text, field);

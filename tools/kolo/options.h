@@ -21,6 +21,7 @@ enum kl_opt_kind {
     KL_OPT_INT,    /* int */
     KL_OPT_SIZE,   /* uint64_t bytes, with K, M or G */
     KL_OPT_TIME,   /* uint64_t milliseconds, written in seconds, fractions allowed */
+    KL_OPT_RATE,   /* uint64_t bits per second, with M or G for 10^6 or 10^9, fractions allowed */
     KL_OPT_TEXT,   /* const char *, points into argv */
     KL_OPT_LIST,   /* struct kl_opt_list: each time it is given adds a text */
     KL_OPT_REFUSED /* an option of nccl-tests without a meaning here: naming it is an error; doc says why */

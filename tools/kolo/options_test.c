@@ -8,7 +8,7 @@
 
 struct values {
     int number, flag, toggle;
-    uint64_t bytes, wait_ms;
+    uint64_t bytes, wait_ms, rate;
     const char *text;
     struct kl_opt_list words;
 };
@@ -20,6 +20,7 @@ static const struct kl_opt table[] = {
     {'I', "toggle", KL_OPT_SWITCH, offsetof(struct values, toggle), 0, 0, "[0|1]", "a switch"},
     {'b', "bytes", KL_OPT_SIZE, offsetof(struct values, bytes), 0, 0, "BYTES", "a size"},
     {0, "wait", KL_OPT_TIME, offsetof(struct values, wait_ms), 0, 0, "S", "a time"},
+    {0, "rate", KL_OPT_RATE, offsetof(struct values, rate), 0, 0, "R", "a rate"},
     {'t', "text", KL_OPT_TEXT, offsetof(struct values, text), 0, 0, "TEXT", "a text"},
     {'w', "word", KL_OPT_LIST, offsetof(struct values, words), 0, 0, "TEXT", "a text, and more of them"},
     {'G', "graph", KL_OPT_REFUSED, 0, 0, 0, NULL, "there are no graphs"},
@@ -52,6 +53,17 @@ static const struct parse_case {
     {"--num 4", -1, "unknown option --num", {0}},
     {"--numbers 4", -1, "unknown option --numbers", {0}},
     {"-q", -1, "unknown option -q", {0}},
+    {"--rate 10G", 3, NULL, {.rate = 10000000000}},
+    {"--rate 2.5g", 3, NULL, {.rate = 2500000000}},
+    {"--rate 100M", 3, NULL, {.rate = 100000000}},
+    {"--rate 1000000", 3, NULL, {.rate = 1000000}},
+    {"--rate 2147483647M", 3, NULL, {.rate = 2147483647000000}},
+    {"--rate 2147483648M", -1, "--rate: \"2147483648M\" is not a rate", {0}},
+    {"--rate 999999", -1, "is not a rate", {0}},
+    {"--rate 10Gb", -1, "is not a rate", {0}},
+    {"--rate -1G", -1, "is not a rate", {0}},
+    {"--rate nanG", -1, "is not a rate", {0}},
+    {"--rate G", -1, "is not a rate", {0}},
     {"-F", 2, NULL, {.flag = 1}},
     {"--flag=1", -1, "--flag takes no value", {0}},
     {"-I", 2, NULL, {.toggle = 1}},
@@ -102,7 +114,7 @@ static void options_parse(void **state)
             continue;
         }
         expect_case(c->line, v.number == c->want.number && v.flag == c->want.flag && v.toggle == c->want.toggle);
-        expect_case(c->line, v.bytes == c->want.bytes && v.wait_ms == c->want.wait_ms);
+        expect_case(c->line, v.bytes == c->want.bytes && v.wait_ms == c->want.wait_ms && v.rate == c->want.rate);
         expect_case(c->line, c->want.text ? v.text && !strcmp(v.text, c->want.text) : !v.text);
     }
 }

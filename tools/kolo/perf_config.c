@@ -67,6 +67,8 @@ static const struct kl_opt table[] = {
     {'T', "timeout", KL_OPT_TIME, FIELD(timeout_ms), 0, 0, "S", "end a test that is stuck for S seconds (never)"},
     INT(0, "hosts", nhosts, 1, KL_NETNS_MAX_HOSTS, "divide the processes over N emulated hosts (1)"),
     FLAG(0, "netns", netns, "give each emulated host a network namespace with its own interface; needs root"),
+    {0, "link-rate", KL_OPT_RATE, FIELD(link_rate), 0, 0, "R",
+     "with --netns: the bandwidth of each host's link in each direction, 100M or 25G bits per second (no limit)"},
     TEXT(0, "topo", topo, "FILE", "emulate the machine that this NCCL topology XML describes"),
     FLAG(0, "inline", inline_streams, "streams whose operations run inside the call, as in MPI"),
     FLAG('h', "help", help, "this text"),
@@ -149,6 +151,7 @@ static int check_launch(const struct kl_perf_config *c, char *why, size_t why_si
     if ((int64_t)c->nprocesses * c->nthreads * c->ndevices > MAX_RANKS)
         return SAY("--np, -t and -g together are more than %d ranks", MAX_RANKS);
     if (c->nprocesses % c->nhosts) return SAY("--np %d does not divide over --hosts %d", c->nprocesses, c->nhosts);
+    if (c->link_rate && !c->netns) return SAY("--link-rate is for links of network namespaces: add --netns");
     if (c->registration)
         return SAY("-R %d: buffers cannot be registered in this version; only -R 0 is served", c->registration);
     if (c->aggregated > 1 && c->coll == &kl_colls[KL_HYPERCUBE])

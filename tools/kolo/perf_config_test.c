@@ -35,6 +35,7 @@ static const struct wrong_case {
     {"all_reduce -b 64M", "is above -e 33554432"},
     {"all_reduce -b 8 -i 0", "-i 0 never gets"},
     {"all_reduce --np 3 --hosts 2", "--np 3 does not divide over --hosts 2"},
+    {"all_reduce --hosts 2 --link-rate 10G", "--link-rate is for links of network namespaces: add --netns"},
     {"all_reduce --np 65536 -t 4096 -g 4096", "more than 1048576 ranks"},
     {"all_reduce -R 1", "-R 1: buffers cannot be registered"},
     {"all_reduce --local_register 2", "-R 2: "},

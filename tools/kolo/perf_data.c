@@ -117,16 +117,14 @@ static struct recipe recipe_of(ncclDataType_t type, ncclRedOp_t op, int nranks)
 /* ---- contributions, as integers: the value itself, or the exponent of 2 for products of floats ---- */
 
 /* Contributors follow each other around the ranks, so that each has its turn within nranks / contributors elements. */
-static bool contributes(const struct recipe *r, int k, int rank)
+static int first_contributor(const struct recipe *r, int k)
 {
-    int64_t first = (int64_t)k * r->contributors % r->nranks;
-
-    return (rank - first + r->nranks) % r->nranks < r->contributors;
+    return (int)((int64_t)k * r->contributors % r->nranks);
 }
 
-static bool leads(const struct recipe *r, int k, int rank)
+static bool contributes(const struct recipe *r, int k, int rank)
 {
-    return (int64_t)k * r->contributors % r->nranks == rank;
+    return (rank - first_contributor(r, k) + r->nranks) % r->nranks < r->contributors;
 }
 
 static int64_t multiple(const struct recipe *r, uint64_t random)
@@ -165,16 +163,16 @@ static int64_t mean_part(const struct recipe *r, int k, int rank, uint64_t rando
     uint64_t shared = mix2((uint64_t)k, 2);
     int64_t value = multiple(r, random);
 
-    if (r->unit == r->nranks && r->t->kind != KL_VALUE_FLOAT && leads(r, k, rank))
+    if (r->unit == r->nranks && r->t->kind != KL_VALUE_FLOAT && first_contributor(r, k) == rank)
         value += (int64_t)(shared % (uint64_t)r->nranks);
     return r->t->kind != KL_VALUE_UNSIGNED && shared >> 63 ? -value : value;
 }
 
+/* Of a rank that contributes. */
 static int64_t part(const struct recipe *r, int k, int rank)
 {
     uint64_t random = mix2((uint64_t)k << 32 | (uint32_t)rank, (uint64_t)r->op);
 
-    if (!contributes(r, k, rank)) return 0;
     switch (r->op) {
     case ncclProd:
         return prod_part(r, random);
@@ -244,9 +242,10 @@ static void put_mean(const struct recipe *r, struct kl_data_table *table, int k,
 
 static void put_result(const struct recipe *r, struct kl_data_table *table, int k)
 {
-    int64_t total = part(r, k, 0);
+    int first = first_contributor(r, k);
+    int64_t total = part(r, k, first);
 
-    for (int rank = 1; rank < r->nranks; rank++) total = combine(r, total, part(r, k, rank));
+    for (int i = 1; i < r->contributors; i++) total = combine(r, total, part(r, k, (first + i) % r->nranks));
     if (r->op == ncclAvg)
         put_mean(r, table, k, total);
     else
@@ -284,7 +283,8 @@ int kl_data_contribution(struct kl_data_table *table, ncclDataType_t type, ncclR
     struct recipe r = recipe_of(type, op, nranks);
 
     if (allocate(table, type, false)) return -1;
-    for (int k = 0; k < KL_DATA_PERIOD; k++) put(&r, table->element + (size_t)k * r.t->bytes, part(&r, k, rank));
+    for (int k = 0; k < KL_DATA_PERIOD; k++)
+        put(&r, table->element + (size_t)k * r.t->bytes, contributes(&r, k, rank) ? part(&r, k, rank) : 0);
     wrap_around(table);
     return 0;
 }

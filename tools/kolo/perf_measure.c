@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "device/host/redop.h"
 #include "tools/kolo/perf_agree.h"
+#include "tools/kolo/perf_expected.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -230,7 +231,7 @@ static ncclResult_t look_at_results(struct kl_perf_thread *t, double *wrong)
 
     *wrong = 0;
     for (int i = 0; i < t->config->ndevices; i++) {
-        KL_TRY(kl_perf_rank_check(&t->rank[i], &t->reduced, t->seed, &nwrong, complaint, sizeof complaint));
+        KL_TRY(kl_perf_rank_check(&t->rank[i], t->reduced, t->seed, &nwrong, complaint, sizeof complaint));
         *wrong += (double)nwrong;
         if (nwrong && t->ncomplaints++ < MAX_COMPLAINTS)
             fprintf(stderr, "kolo perf: %s (%zu wrong)\n", complaint, nwrong);
@@ -346,9 +347,14 @@ static ncclResult_t run_type(struct kl_perf_thread *t, ncclDataType_t type, nccl
     const struct kl_perf_config *c = t->config;
 
     for (int i = 0; i < c->ndevices; i++) KL_TRY(kl_perf_rank_data(&t->rank[i], c->coll, type, op));
-    kl_data_free(&t->reduced);
-    if (c->coll->reduces && kl_data_reduced(&t->reduced, type, op, t->nranks)) return KL_NOMEM("test data");
-    return run_roots(t);
+    if (c->coll->reduces && c->checks) {
+        t->reduced = kl_expected_get(type, op, t->nranks);
+        if (!t->reduced) return KL_NOMEM("test data");
+    }
+    ncclResult_t rc = run_roots(t);
+    kl_expected_put(t->reduced);
+    t->reduced = NULL;
+    return rc;
 }
 
 static ncclResult_t run_everything(struct kl_perf_thread *t)
@@ -367,7 +373,6 @@ ncclResult_t kl_perf_measure(struct kl_perf_thread *t)
         if (!t->times_us) return KL_NOMEM("the times of iterations");
     }
     ncclResult_t rc = run_everything(t);
-    kl_data_free(&t->reduced);
     free(t->times_us);
     return rc;
 }

@@ -30,9 +30,10 @@ struct kl_perf_thread {
     struct kl_perf_summary summary; /* the same in all threads */
     int64_t own_wrong;              /* elements that this thread's ranks found wrong */
 
-    uint64_t seed;                /* of the test data; the same in all threads at the same time */
-    struct kl_data_table reduced; /* what the current reduction gives */
-    double *times_us;             /* of the iterations; NULL without -I */
+    uint64_t seed; /* of the test data; the same in all threads at the same time */
+    const struct kl_data_table
+        *reduced;     /* what the current reduction gives; NULL: nothing is reduced, or not checked */
+    double *times_us; /* of the iterations; NULL without -I */
     int ncomplaints;
 };
 

@@ -11,6 +11,14 @@ bool kl_perf_too_slow(const struct kl_perf_summary *s)
     return s->min_bandwidth >= 0 && kl_perf_mean_bandwidth(s) < 0.9 * s->min_bandwidth;
 }
 
+static void print_hosts(FILE *to, const struct kl_perf_config *c)
+{
+    if (c->nhosts <= 1 && !c->netns) return;
+    fprintf(to, "# Emulated hosts: %d%s", c->nhosts, c->netns ? ", each in a network namespace" : "");
+    if (c->link_rate) fprintf(to, ", with a link of %.10g Gb/s in each direction", (double)c->link_rate / 1e9);
+    fputs("\n", to);
+}
+
 static void print_parameters(FILE *to, const struct kl_perf_config *c)
 {
     bool by_factor = c->step_factor > 1;
@@ -25,6 +33,7 @@ static void print_parameters(FILE *to, const struct kl_perf_config *c)
             by_factor ? "factor" : "bytes", c->warmups, c->iterations, c->aggregated, c->checks);
     if (c->blocking) fputs("# Blocking Enabled: wait for completion after each collective\n", to);
     if (c->parallel_init) fputs("# Parallel Init Enabled: threads call into NcclInitRank concurrently\n", to);
+    print_hosts(to, c);
     fputs("#\n", to);
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SET = 16 };
+enum { MAX_SET = 24 };
 
 struct settings {
     const char *name[MAX_SET];
@@ -50,6 +50,8 @@ static void describe(struct settings *s, const struct kl_rank_env *r)
     if (r->host_id) set(s, "NCCL_HOSTID", r->host_id);
     if (r->topo_file) set(s, "NCCL_TOPO_FILE", r->topo_file);
     if (r->host_devices) set_int(s, "KOLO_HOST_DEVICES", r->host_devices);
+    if (r->mnnvl) set_int(s, "KOLO_MNNVL", r->mnnvl);
+    if (r->link_mbps) set_int(s, "KOLO_NET_SPEED", r->link_mbps);
 }
 
 static bool replaced(const struct settings *s, const char *line)

@@ -3,7 +3,7 @@
  * rankenv.h - the environment of one rank: the launcher's own, with the variables that describe the job put in.
  *
  * KOLO_RANK, KOLO_SIZE, KOLO_LOCAL_RANK, KOLO_LOCAL_SIZE, KOLO_COMM_ID, and torchrun's RANK, WORLD_SIZE, LOCAL_RANK,
- * LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT; NCCL_HOSTID, NCCL_TOPO_FILE and KOLO_HOST_DEVICES where they apply.
+ * LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT; NCCL_HOSTID, NCCL_TOPO_FILE, KOLO_MNNVL, KOLO_HOST_DEVICES and KOLO_NET_SPEED where they apply.
  */
 #ifndef KOLO_TOOL_RANKENV_H
 #define KOLO_TOOL_RANKENV_H
@@ -15,7 +15,9 @@ struct kl_rank_env {
     int master_port;
     const char *host_id; /* NULL: as inherited; the same for the two below */
     const char *topo_file;
-    int host_devices; /* 0: as inherited */
+    int host_devices; /* 0: as inherited; the same for the next two */
+    int mnnvl;        /* the number of its NVLink domain */
+    int link_mbps;    /* of the host's interface, in Mb/s */
 };
 
 /** A new environment, to be freed by kl_rank_environ_free. NULL: out of memory. */

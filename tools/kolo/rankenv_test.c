@@ -32,14 +32,15 @@ static void a_rank_is_described(void **state)
     static const struct {
         const char *name, *value;
     } want[] = {
-        {"KOLO_RANK", "3"},        {"KOLO_SIZE", "6"},
-        {"KOLO_LOCAL_RANK", "1"},  {"KOLO_LOCAL_SIZE", "2"},
-        {"KOLO_COMM_ID", "abc"},   {"RANK", "3"},
-        {"WORLD_SIZE", "6"},       {"LOCAL_RANK", "1"},
-        {"LOCAL_WORLD_SIZE", "2"}, {"MASTER_ADDR", "1.2.3.4"},
-        {"MASTER_PORT", "29500"},  {"NCCL_HOSTID", "h1"},
-        {"NCCL_TOPO_FILE", "/t"},  {"KOLO_HOST_DEVICES", "8"},
-        {"HOME", "/root"},         {"RANKED", "1"},
+        {"KOLO_RANK", "3"},          {"KOLO_SIZE", "6"},
+        {"KOLO_LOCAL_RANK", "1"},    {"KOLO_LOCAL_SIZE", "2"},
+        {"KOLO_COMM_ID", "abc"},     {"RANK", "3"},
+        {"WORLD_SIZE", "6"},         {"LOCAL_RANK", "1"},
+        {"LOCAL_WORLD_SIZE", "2"},   {"MASTER_ADDR", "1.2.3.4"},
+        {"MASTER_PORT", "29500"},    {"NCCL_HOSTID", "h1"},
+        {"NCCL_TOPO_FILE", "/t"},    {"KOLO_HOST_DEVICES", "8"},
+        {"HOME", "/root"},           {"RANKED", "1"},
+        {"KOLO_NET_SPEED", "10000"}, {"KOLO_MNNVL", "2"},
     };
     struct kl_rank_env rank = {.rank = 3,
                                .size = 6,
@@ -50,7 +51,9 @@ static void a_rank_is_described(void **state)
                                .master_port = 29500,
                                .host_id = "h1",
                                .topo_file = "/t",
-                               .host_devices = 8};
+                               .host_devices = 8,
+                               .mnnvl = 2,
+                               .link_mbps = 10000};
     char **env = kl_rank_environ(inherited, &rank);
 
     (void)state;

@@ -14,9 +14,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { TICK_NS = 100000, SLEEP_AFTER_NS = 10000000 };
+enum { TICK_NS = 100000, SLEEP_AFTER_NS = 10000000, LONGEST_TICK = 64 };
 
 _Atomic uint32_t kl_executor_state = KL_EXECUTOR_ABSENT;
+static _Atomic uint32_t ticks = 1; /* between looks */
 
 static void futex(int op, uint32_t value)
 {
@@ -122,9 +123,16 @@ static void *run_executor(void *unused)
         if (kl_now_ns() - last_push > SLEEP_AFTER_NS && !anything_left())
             sleep_until_work();
         else
-            nanosleep(&(struct timespec){.tv_nsec = TICK_NS}, NULL);
+            nanosleep(&(struct timespec){.tv_nsec = (long)TICK_NS * kl_load_relaxed(&ticks)}, NULL);
     }
     return NULL;
+}
+
+void kl_executor_share(unsigned ranks_per_cpu)
+{
+    unsigned wanted = ranks_per_cpu < 1 ? 1 : ranks_per_cpu < LONGEST_TICK ? ranks_per_cpu : LONGEST_TICK;
+
+    if (kl_load_relaxed(&ticks) != wanted) kl_store_relaxed(&ticks, wanted);
 }
 
 /* ---- starting ---- */

@@ -2,7 +2,8 @@
 /**
  * executor.h - the background thread that keeps calls asynchronous: it runs what nobody comes for.
  *
- * Started by the first push to any stream. While there is work it looks every 100 microseconds and takes over streams
+ * Started by the first push to any stream. While there is work it looks every 100 microseconds, less often where ranks share
+ * CPUs, and takes over streams
  * whose first piece of work it has seen before and that nobody waits for; once it runs something it runs everything
  * pending, until nothing is. When nothing was pushed for 10 milliseconds, and somebody waits for all there is, it sleeps on a
  * futex, at no cost, until it is woken by a push or by who leaves work that he has not waited for.
@@ -23,6 +24,9 @@ extern _Atomic uint32_t kl_executor_state; /* futex word */
 
 /** Start or wake it. */
 void kl_executor_wake(void);
+
+/** So many ranks share a CPU here: the executors of all their processes together would keep it busy by looking. */
+void kl_executor_share(unsigned ranks_per_cpu);
 
 /** In a forked child: its parent's does not exist here. */
 void kl_executor_forget(void);

@@ -3,6 +3,9 @@
 
 #include "base/error.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 ncclResult_t kl_net_home_listen(struct kl_net_home *home, int device, const struct kl_net_handle **handle)
 {
     const struct kl_net_end me = {.secret = home->secret, .rank = home->rank, .peer = -1};
@@ -19,6 +22,8 @@ void kl_net_home_fini(struct kl_net_home *home)
 {
     for (int i = 0; i < KL_NET_DEVICES; i++)
         if (home->device[i].listener) home->net->close_listen(home->device[i].listener);
+    for (int i = 0; i < home->nbells; i++) close(home->bell[i].fd);
+    free(home->bell);
     kl_key_wipe(&home->secret);
     *home = (struct kl_net_home){.net = NULL};
 }

@@ -11,10 +11,23 @@
 
 enum { KL_NET_DEVICES = 32 };
 
+struct kl_bootstrap;
+struct kl_proxy;
+
+/** What wakes the proxy of another rank of this host. */
+struct kl_net_bell {
+    int rank, fd;
+};
+
 struct kl_net_home {
     const struct kl_net *net; /* NULL: there is none */
     struct kl_key secret;     /* of the communicator */
     int rank;
+    struct kl_bootstrap *bootstrap; /* for handovers, as all below */
+    struct kl_proxy *proxy;         /* of this process; NULL: it relays nothing */
+    uint32_t handovers;             /* so far */
+    struct kl_net_bell *bell;
+    int nbells;
     struct {
         void *listener; /* NULL until the first connection */
         struct kl_net_handle handle;

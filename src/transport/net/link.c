@@ -7,20 +7,35 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_shape *shape, bool sends,
-                                struct kl_net_link **link)
+/* Zero pages that come into being when touched: for a fifo of `bytes`, and for flagged lines if its shape has any. */
+static ncclResult_t make(const struct kl_net *net, const struct kl_fifo_shape *shape, size_t bytes,
+                         struct kl_net_link **link)
 {
     struct kl_net_link *l = calloc(1, sizeof *l);
-    size_t fifo = kl_fifo_size(shape), bytes = fifo + (shape->ll_bytes ? KL_NET_IN_FLIGHT * KL_LINES_BYTES : 0);
+    size_t mapped = bytes + (shape->ll_bytes ? KL_NET_IN_FLIGHT * KL_LINES_BYTES : 0);
 
     if (!l) return KL_NOMEM("a network connection");
-    /* Zero pages that come into being when touched. */
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *l = (struct kl_net_link){.net = net, .mapped = mapped};
+    *link = l;
+    if (!mapped) return ncclSuccess;
+    void *memory = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
         free(l);
         return KL_NOMEM("the buffers of a network connection");
     }
-    *l = (struct kl_net_link){.net = net, .fifo = memory, .mapped = bytes, .whole = (unsigned char *)memory + fifo};
+    l->memory = memory;
+    l->whole = (unsigned char *)memory + bytes;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_shape *shape, bool sends,
+                                struct kl_net_link **link)
+{
+    size_t bytes = kl_fifo_size(shape);
+    struct kl_net_link *l;
+
+    KL_TRY(make(net, shape, bytes, &l));
+    l->fifo = l->memory;
     kl_fifo_init(l->fifo, shape);
     ncclResult_t rc =
         sends ? kl_fifo_attach_rx(&l->out, l->fifo, bytes, true) : kl_fifo_attach_tx(&l->in, l->fifo, bytes, false);
@@ -29,6 +44,14 @@ ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_s
         return rc;
     }
     *link = l;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_net_link_over(const struct kl_net *net, const struct kl_fifo_rx *rx, struct kl_net_link **link)
+{
+    KL_TRY(make(net, &rx->shape, 0, link));
+    (*link)->fifo = rx->fifo;
+    (*link)->out = *rx;
     return ncclSuccess;
 }
 
@@ -48,7 +71,7 @@ void kl_net_link_free(struct kl_net_link *l, bool sends)
 {
     if (!l) return;
     if (l->connection) (sends ? l->net->close_send : l->net->close_recv)(l->connection);
-    munmap(l->fifo, l->mapped);
+    if (l->memory) munmap(l->memory, l->mapped);
     free(l->loss);
     free(l);
 }

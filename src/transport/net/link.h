@@ -45,8 +45,9 @@ struct kl_net_link {
     const struct kl_net *net;
     void *connection; /* NULL: not there yet, or (not `connected`) an attempt */
     bool connected, cancelled;
-    struct kl_fifo *fifo; /* own memory */
-    size_t mapped;        /* bytes, of the fifo and, behind it, */
+    struct kl_fifo *fifo; /* in own memory, or in that of others */
+    void *memory;         /* own */
+    size_t mapped;        /* bytes of it: of the fifo and */
     unsigned char *whole; /* the data of steps in flagged lines, on their way: a slot may be smaller */
     struct kl_net_step step[KL_NET_IN_FLIGHT];
 
@@ -69,6 +70,9 @@ struct kl_net_link {
 /** With memory for a fifo of this shape. */
 ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_shape *shape, bool sends,
                                 struct kl_net_link **link);
+
+/** For a sender whose fifo is there already; `rx` is the view of whoever carries it. The fifo outlives the link. */
+ncclResult_t kl_net_link_over(const struct kl_net *net, const struct kl_fifo_rx *rx, struct kl_net_link **link);
 
 /** Where the data of a step in flagged lines are in one piece: KL_LINES_BYTES. */
 void *kl_net_link_whole(const struct kl_net_link *link, uint64_t step);

@@ -6,6 +6,7 @@
  */
 #include "base/error.h"
 #include "device/host/idle.h"
+#include "transport/net/handover.h"
 #include "transport/net/link.h"
 #include "transport/transport.h"
 
@@ -41,6 +42,7 @@ static ncclResult_t net_connect(struct kl_connector *c, const struct kl_card *ca
     const struct kl_net *net = c->common->net.net;
 
     (void)reply;
+    if (c->relayed) return kl_handover_connect(c, &kl_transport_shm, card, deadline);
     if (!c->link) KL_TRY(kl_net_link_create(net, c->shape, true, &c->link));
     if (!c->deadline) c->deadline = deadline;
     const struct kl_net_end me = end_of(c, c->deadline);
@@ -65,6 +67,7 @@ static ncclResult_t net_settle(struct kl_connector *c, uint64_t deadline, const 
 
 static enum kl_progress net_progress(struct kl_connector *c, ncclResult_t *rc)
 {
+    if (c->handover) return kl_handover_progress(c);
     return c->sends ? kl_net_outgoing_progress(c->link, rc) : kl_net_incoming_progress(c->link, &c->rx, rc);
 }
 
@@ -73,7 +76,7 @@ static bool net_sleep_on(struct kl_connector *c)
     const struct kl_net_link *l = c->link;
     int fd = -1, quiet;
 
-    if (l->cancelled || l->loss) return false;
+    if (c->handover || l->cancelled || l->loss) return false;
     quiet = kl_error_quiet(1); /* whoever uses the connection next says so */
     ncclResult_t rc = l->net->sleep_on(l->connection, &fd);
     kl_error_quiet(quiet);
@@ -82,17 +85,18 @@ static bool net_sleep_on(struct kl_connector *c)
 
 static void net_revoke(struct kl_connector *c)
 {
-    kl_net_link_cancel(c->link);
+    kl_net_link_cancel(c->link); /* what was handed over lies in no memory of users */
 }
 
 static const char *net_loss(const struct kl_connector *c)
 {
-    return c->link->loss;
+    return c->link ? c->link->loss : NULL;
 }
 
 static void net_free(struct kl_connector *c)
 {
     kl_net_link_free(c->link, c->sends);
+    if (c->handover) kl_handover_free(c);
 }
 
 const struct kl_transport kl_transport_net = {

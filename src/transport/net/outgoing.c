@@ -14,11 +14,12 @@ static struct kl_net_step *step_at(struct kl_net_link *l, uint64_t step)
 /* ---- a step that was published ---- */
 
 /* Up to KL_FIFO_INLINE bytes travel in the line, also those that were lent. */
-static bool is_in_line(struct kl_net_link *l, struct kl_fifo_line *line)
+static bool is_in_line(struct kl_net_link *l, struct kl_fifo_line *line, struct kl_net_step *s)
 {
-    size_t bytes = line->bytes & ~KL_FIFO_MORE;
+    size_t bytes = line->bytes & ~KL_FIFO_MORE; /* read once: another process may write it */
     bool more;
 
+    s->bytes = bytes;
     if (bytes > KL_FIFO_INLINE) return false;
     if (kl_load_relaxed(&line->claim) == KL_CLAIM_NONE) return true;
     const void *lent = kl_fifo_open(&l->out, &bytes, &more);
@@ -45,7 +46,7 @@ static bool open_step(struct kl_net_link *l, struct kl_net_step *s)
 
     if (l->out.step - l->released >= KL_NET_IN_FLIGHT || !kl_fifo_ready(&l->out)) return false;
     *s = (struct kl_net_step){.state = KL_NET_IDLE};
-    if (!is_in_line(l, line)) {
+    if (!is_in_line(l, line, s)) {
         bool lines = kl_load_relaxed(&line->claim) == KL_CLAIM_LINES;
         const void *data = find_data(l, line, &s->bytes);
         if (!data) return false;
@@ -64,8 +65,7 @@ static ncclResult_t send_first(struct kl_net_link *l, struct kl_net_step *s)
 
     if (s->first) return ncclSuccess;
     if (s->data) return l->net->isend(l->connection, &s->wire, sizeof s->wire, 0, NULL, &s->first);
-    return l->net->isend(l->connection, &line->signature, sizeof s->wire + (line->bytes & ~KL_FIFO_MORE), 0, NULL,
-                         &s->first);
+    return l->net->isend(l->connection, &line->signature, sizeof s->wire + s->bytes, 0, NULL, &s->first);
 }
 
 static ncclResult_t send_second(struct kl_net_link *l, struct kl_net_step *s)

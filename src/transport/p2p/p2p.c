@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * p2p.c - ranks of one process: the sender writes into the receiver's fifo, or lets it read the sender's own memory.
+ *
+ * Ranks of different hosts that share an NVLink domain are never in one process; kl_transport_p2p_hosts joins them.
  */
 #include "base/error.h"
 #include "transport/transport.h"
@@ -67,9 +69,17 @@ static void leave(struct kl_fifo_block *block)
     if (!left) munmap(block, block->bytes);
 }
 
+/* Host devices have no NVLink: hosts of one domain are played by one machine, whose processes share memory. */
+static enum kl_refusal refuses_hosts(const struct kl_pair_facts *facts)
+{
+    if (facts->a->fabric != facts->b->fabric || !facts->ruled) return KL_REFUSAL_OTHER_HOST;
+    if (!facts->why.p2p.p2p) return KL_REFUSAL_P2P;
+    return facts->a->memory == facts->b->memory ? KL_REFUSAL_NONE : KL_REFUSAL_OTHER_MEMORY;
+}
+
 static enum kl_refusal p2p_refuses(const struct kl_pair_facts *facts)
 {
-    if (facts->a->host != facts->b->host) return KL_REFUSAL_OTHER_HOST;
+    if (facts->a->host != facts->b->host) return refuses_hosts(facts);
     if (facts->ruled && !facts->why.p2p.p2p) return KL_REFUSAL_P2P;
     if (facts->a->process != facts->b->process && !facts->mappable) return KL_REFUSAL_NOT_MAPPABLE;
     return KL_REFUSAL_NONE;
@@ -133,6 +143,7 @@ static void p2p_free(struct kl_connector *connector)
 const struct kl_transport kl_transport_p2p = {
     .name = "P2P",
     .via = "P2P/direct",
+    .between_hosts = &kl_transport_p2p_hosts,
     .refuses = p2p_refuses,
     .setup = p2p_setup,
     .connect = p2p_connect,

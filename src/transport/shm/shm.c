@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * shm.c - ranks of one host: a fifo in a memory segment that both processes map; slots of messages in the sender's pool.
+ *
+ * The same stands for NVLink between hosts of one domain: memory of another process that a rank maps.
  */
 #include "base/error.h"
 #include "event/fdmap.h"
@@ -112,6 +114,16 @@ const struct kl_transport kl_transport_shm = {
     .name = "SHM",
     .via = "SHM/direct/direct",
     .refuses = shm_refuses,
+    .setup = shm_setup,
+    .connect = shm_connect,
+    .settle = shm_settle,
+    .free = shm_free,
+};
+
+/* Refuses nothing: kl_transport_p2p was asked. */
+const struct kl_transport kl_transport_p2p_hosts = {
+    .name = "P2P",
+    .via = "P2P/MNNVL",
     .setup = shm_setup,
     .connect = shm_connect,
     .settle = shm_settle,

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PXN: rank 0 sends to rank 2 through the proxy of rank 1, over real bootstraps, memory and sockets. */
+#include "channel/test_ranks.h"
+#include "coll/message.h"
+#include "tests/holdings.h"
+#include "transport/net/relay.h"
+
+enum { SENDER, RELAY, RECEIVER, RANKS };
+
+static struct test_ranks ranks;
+
+static struct {
+    struct kl_connector *out, *in;
+} pair;
+
+static const struct kl_edge out_edge = {.peer = RECEIVER, .use = KL_EDGE_COLL, .sends = true},
+                            in_edge = {.peer = SENDER, .use = KL_EDGE_COLL};
+static const struct kl_edge send_edge = {.peer = RECEIVER, .channel = 1, .use = KL_EDGE_MESSAGES, .sends = true},
+                            recv_edge = {.peer = SENDER, .channel = 1, .use = KL_EDGE_MESSAGES};
+
+/* ---- the jobs ---- */
+
+static void create(bool here)
+{
+    ranks.transport = test_all_net;
+    ranks.relay = RELAY + 1;
+    ranks.relay_here = here;
+    test_ranks_join(&ranks, RANKS);
+    test_connections_create(&ranks, 64);
+}
+
+static void end_rank(int rank, bool failed)
+{
+    kl_connections_free(ranks.rank[rank].connections, failed);
+    ranks.rank[rank].connections = NULL;
+}
+
+static void destroy(void)
+{
+    for (int r = 0; r < RANKS; r++) end_rank(r, false);
+    test_ranks_leave(&ranks);
+}
+
+static void progress(int rank)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    (void)kl_connections_progress(ranks.rank[rank].connections, &rc);
+    assert_int_equal(rc, ncclSuccess);
+}
+
+/* The relay's rank does nothing meanwhile. */
+static void connect_pair(const struct kl_edge *from, const struct kl_edge *to)
+{
+    struct test_patience patience = {0};
+
+    pair.out = test_get(&ranks, SENDER, from);
+    pair.in = test_get(&ranks, RECEIVER, to);
+    kl_connections_start(ranks.rank[SENDER].connections);
+    kl_connections_start(ranks.rank[RECEIVER].connections);
+    while (!pair.out->ready || !pair.in->ready) {
+        progress(SENDER);
+        progress(RECEIVER);
+        test_wait(&patience, false, "a connection through a relay");
+    }
+    assert_true(pair.out->relayed && !pair.out->link);
+}
+
+/* ---- steps ---- */
+
+static bool move(struct kl_connector *c)
+{
+    ncclResult_t rc = ncclSuccess;
+    enum kl_progress got = c->transport->progress(c, &rc);
+
+    assert_int_equal(rc, ncclSuccess);
+    return got == KL_MOVED;
+}
+
+static size_t bytes_of(uint64_t step)
+{
+    return step * 37 % 1025;
+}
+
+static bool put(uint64_t step)
+{
+    size_t bytes = bytes_of(step);
+
+    if (!kl_fifo_can_send(&pair.out->tx)) return false;
+    memset(kl_fifo_reserve(&pair.out->tx, bytes), (int)(step + 1), bytes);
+    kl_fifo_publish(&pair.out->tx, bytes, false);
+    return true;
+}
+
+static bool take(uint64_t step)
+{
+    size_t bytes;
+    bool more;
+
+    if (!kl_fifo_ready(&pair.in->rx)) return false;
+    const unsigned char *data = kl_fifo_open(&pair.in->rx, &bytes, &more);
+    assert_non_null(data);
+    assert_int_equal(bytes, bytes_of(step));
+    for (size_t i = 0; i < bytes; i++) assert_int_equal(data[i], (unsigned char)(step + 1));
+    kl_fifo_release(&pair.in->rx);
+    return true;
+}
+
+static void send_steps(uint64_t from, uint64_t end)
+{
+    struct test_patience patience = {0};
+    uint64_t sent = from, taken = from;
+
+    while (taken < end) {
+        bool moved = sent < end && put(sent);
+        sent += moved;
+        moved |= move(pair.out);
+        moved |= move(pair.in);
+        if (take(taken)) taken++, moved = true;
+        test_wait(&patience, moved, "steps through a relay");
+    }
+    while (!kl_fifo_drained(&pair.out->tx)) {
+        move(pair.out);
+        test_wait(&patience, false, "the end of the steps");
+    }
+}
+
+static void steps_arrive_by_the_bell_and_by_help(void **state)
+{
+    (void)state;
+    for (int here = 0; here < 2; here++) {
+        create(here);
+        connect_pair(&out_edge, &in_edge);
+        send_steps(0, 2000);
+        destroy();
+    }
+}
+
+/* ---- messages ---- */
+
+static void send_message(size_t bytes)
+{
+    char *from = malloc(bytes + 1), *to = calloc(1, bytes + 1);
+    struct kl_message out = {.data = from, .bytes = bytes}, in = {.data = to, .bytes = bytes};
+    struct test_patience patience = {0};
+    bool sent = false, received = false;
+    ncclResult_t rc = ncclSuccess;
+
+    for (size_t i = 0; i < bytes; i++) from[i] = (char)(i * 7 + i / 253);
+    while (!sent || !received) {
+        bool moved = move(pair.out);
+        kl_message_want(&in, pair.in);
+        moved |= move(pair.in);
+        if (!sent) sent = kl_message_send(&out, pair.out) == KL_DONE;
+        if (!received) received = kl_message_recv(&in, pair.in, &rc) == KL_DONE;
+        assert_int_equal(rc, ncclSuccess);
+        test_wait(&patience, moved, "a message through a relay");
+    }
+    assert_memory_equal(from, to, bytes);
+    free(from);
+    free(to);
+}
+
+static void messages_of_all_sizes_arrive(void **state)
+{
+    (void)state;
+    create(true);
+    connect_pair(&send_edge, &recv_edge);
+    for (size_t bytes = 0; bytes < 10 << 20; bytes = bytes * 5 + 3) send_message(bytes);
+    destroy();
+}
+
+/* ---- ends ---- */
+
+/* The relay's rank may be gone; what it took on goes on until the sender leaves, and then nothing is left. */
+static void a_relay_outlives_its_rank(void **state)
+{
+    int fds = count_fds(), segments = count_segments();
+
+    (void)state;
+    create(false);
+    connect_pair(&out_edge, &in_edge);
+    send_steps(0, 20);
+    end_rank(RELAY, false);
+    send_steps(20, 500);
+    end_rank(SENDER, false);
+    end_rank(RECEIVER, false);
+    test_ranks_leave(&ranks);
+    struct test_patience patience = {0};
+    while (count_fds() > fds || count_segments() > segments) test_wait(&patience, false, "the end of what was relayed");
+}
+
+/* What the sender published before it left arrives. */
+static void what_was_published_is_sent_when_the_sender_has_left(void **state)
+{
+    struct test_patience patience = {0};
+
+    (void)state;
+    create(false);
+    connect_pair(&out_edge, &in_edge);
+    for (uint64_t step = 0; step < 4; step++) assert_true(put(step));
+    kl_connections_leave(ranks.rank[SENDER].connections);
+    end_rank(SENDER, false);
+    for (uint64_t step = 0; step < 4; step++)
+        while (!take(step)) test_wait(&patience, move(pair.in), "the last steps");
+    while (!kl_fifo_sender_gone(&pair.in->rx)) test_wait(&patience, move(pair.in), "the end of the connection");
+    destroy();
+}
+
+static void wait_for_failure(int rank)
+{
+    struct test_patience patience = {0};
+
+    while (!kl_load_acquire(&ranks.rank[rank].failed)) {
+        move(pair.out);
+        test_wait(&patience, false, "a failure");
+    }
+}
+
+static void a_receiver_that_is_lost_fails_the_relay_which_says_for_whom_it_sends(void **state)
+{
+    (void)state;
+    create(false);
+    connect_pair(&out_edge, &in_edge);
+    send_steps(0, 3);
+    kl_connections_revoke(ranks.rank[RECEIVER].connections);
+    assert_true(put(3));
+    wait_for_failure(RELAY);
+    assert_non_null(strstr(ranks.rank[RELAY].text, "rank 1, which sends for rank 0 to rank 2: "));
+    destroy();
+}
+
+static void a_failed_rank_cancels_what_it_relays(void **state)
+{
+    struct test_patience patience = {0};
+    ncclResult_t rc = ncclSuccess;
+
+    (void)state;
+    create(false);
+    connect_pair(&out_edge, &in_edge);
+    send_steps(0, 3);
+    end_rank(RELAY, true);
+    while (!rc && !kl_fifo_sender_gone(&pair.in->rx)) {
+        (void)pair.in->transport->progress(pair.in, &rc);
+        test_wait(&patience, false, "the end of the connection");
+    }
+    destroy();
+}
+
+/* ---- nonsense ---- */
+
+static void expect_refusal(const struct kl_relay_ask *ask)
+{
+    create(false);
+    kl_store_release(&ranks.rank[RELAY].failed, false);
+    assert_int_equal(kl_bootstrap_post(ranks.rank[SENDER].bootstrap, RELAY, KL_RELAY_ASK, ask, sizeof *ask),
+                     ncclSuccess);
+    struct test_patience patience = {0};
+    while (!kl_load_acquire(&ranks.rank[RELAY].failed)) test_wait(&patience, false, "a refusal");
+    assert_non_null(strstr(ranks.rank[RELAY].text, "rank 0 asks rank 1 for a relay that cannot be"));
+    destroy();
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    const struct kl_relay_ask good = {.version = KL_RELAY_VERSION,
+                                      .receiver = RECEIVER,
+                                      .shape = {.nslots = 4, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = 1024}};
+    struct kl_relay_ask bad[9];
+
+    (void)state;
+    for (int i = 0; i < 9; i++) bad[i] = good;
+    bad[0].version = 2;
+    bad[1].receiver = RANKS;
+    bad[2].receiver = -1;
+    bad[3].device = 1000;
+    bad[4].shape.nslots = 3;
+    bad[5].shape.nslots = 0;
+    bad[6].shape.slot_bytes = UINT64_MAX - 127;
+    bad[7].shape.ll_bytes = 64;
+    bad[8].handover = KL_RELAY_HANDOVERS;
+    for (int i = 0; i < 9; i++) expect_refusal(&bad[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_arrive_by_the_bell_and_by_help),
+        cmocka_unit_test(messages_of_all_sizes_arrive),
+        cmocka_unit_test(a_relay_outlives_its_rank),
+        cmocka_unit_test(what_was_published_is_sent_when_the_sender_has_left),
+        cmocka_unit_test(a_receiver_that_is_lost_fails_the_relay_which_says_for_whom_it_sends),
+        cmocka_unit_test(a_failed_rank_cancels_what_it_relays),
+        cmocka_unit_test(what_cannot_be_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * nvls_group.h - the ranks that share the memory of NVLS on a channel, and which of them are heads: for the files of algorithms.
+ *
+ * Heads have the same order in all nodes: the i-th of one and the i-th of another work on the same slices.
+ */
+#ifndef KL_COLL_NVLS_GROUP_H
+#define KL_COLL_NVLS_GROUP_H
+
+#include "coll/algorithm.h"
+#include "coll/nvls_op.h"
+
+struct kl_nvls_group {
+    struct kl_nvls nvls;
+    int n, own, most; /* ranks, which of them this one is, and how many there are in the largest group */
+    int32_t *ranks;   /* n: their numbers in the communicator, ascending */
+    int nheads;
+    int *heads; /* n: which of them add up in an all-reduce */
+};
+
+/** All ranks of the communicator, or (`node`) those of this rank's node. The group is links->own, also after a failure. */
+ncclResult_t kl_nvls_group_link(const struct kl_connect *graph, struct kl_connections *cs, int channel, bool node,
+                                struct kl_links *links);
+void kl_nvls_group_unlink(struct kl_links *links);
+
+/** Begin a share of an operation. `tree`: as in struct kl_nvls_task. */
+void kl_nvls_group_start(struct kl_nvls_op *op, struct kl_links *links, struct kl_links *tree,
+                         const struct kl_share *share);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * nvls_tree.h - where NVLS goes on between nodes: heads of the same number are joined by a tree, up which sums go, and down
+ * which results come.
+ *
+ *     its node                          head                              its parent
+ *     contributions  --->  adds up, with the sums of its children  --->   ...
+ *     results        <---  publishes, and tells its children       <---   ...
+ *
+ * A slice is one step on each edge; edges are numbered as those of trees (schedule.h). The root turns slices round. Slices go up
+ * while others come down: as many as there are slots in the memory of the node (nvls.h).
+ *
+ * Errors:  ncclInvalidUsage when another head came with another size.
+ * Threads: one at a time. Nothing waits or allocates.
+ */
+#ifndef KL_COLL_NVLS_TREE_H
+#define KL_COLL_NVLS_TREE_H
+
+#include "coll/links.h"
+
+/** What travels in one step. */
+struct kl_nvls_chunk {
+    const struct kl_redop *redop;
+    size_t count, bytes;
+    const char *name; /* of the collective, for errors */
+};
+
+/** Are the sums of all children here, and is there room for what comes of them? */
+bool kl_nvls_tree_may_rise(const struct kl_links *tree);
+
+/** Where a sum is to be made that goes up. There is a parent, and room. */
+void *kl_nvls_tree_target(const struct kl_links *tree, size_t bytes);
+
+/** Add to `sum` what the children sent. False: there is an error in *rc, or one has taken it back and tells why by other ways. */
+bool kl_nvls_tree_add(const struct kl_links *tree, const struct kl_nvls_chunk *chunk, void *sum, ncclResult_t *rc);
+
+/** Send up what lies in the target. */
+void kl_nvls_tree_rise(const struct kl_links *tree, size_t bytes);
+
+/** Is the parent's result here, and room for it at the children? There is a parent. */
+bool kl_nvls_tree_may_fall(const struct kl_links *tree);
+
+/** Take it. False as above. */
+bool kl_nvls_tree_take(const struct kl_links *tree, const struct kl_nvls_chunk *chunk, void *to, ncclResult_t *rc);
+
+/** Tell the children a result, which stays where it is until kl_links_drained. */
+void kl_nvls_tree_tell(const struct kl_links *tree, const void *result, size_t bytes);
+
+/** A head that is waited for, by a slice that is to rise, or one that is to fall; with `gone`, only one that has left. -1: none. */
+int kl_nvls_tree_blocked_on(const struct kl_links *tree, bool rises, bool falls, bool gone);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** connector.h - one direction between two ranks, as both of them hold it, and what a transport is to it. See transport.h. */
+#ifndef KL_TRANSPORT_CONNECTOR_H
+#define KL_TRANSPORT_CONNECTOR_H
+
+#include "include/nccl.h"
+#include "device/host/stream.h"
+#include "event/fdshare.h"
+#include "topo/reasons.h"
+#include "transport/fifo.h"
+#include "transport/net/home.h"
+#include "transport/peer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** What the topology and the settings say about two ranks that it holds. */
+struct kl_pair_why {
+    struct kl_p2p p2p;
+    enum kl_shm_why shm;
+};
+
+/** What decides which transport joins two ranks. */
+struct kl_pair_facts {
+    const struct kl_peer *a, *b;
+    bool network;  /* a net reaches both */
+    bool mappable; /* other processes can map the devices' memory: that of GPUs, not of host devices */
+    bool ruled;    /* the topology was asked (pair.h); else nothing speaks against anything */
+    struct kl_pair_why why;
+};
+
+/** Why a transport does not join two ranks. */
+enum kl_refusal {
+    KL_REFUSAL_NONE,
+    KL_REFUSAL_OTHER_HOST,
+    KL_REFUSAL_P2P,          /* the topology's rule: facts->why.p2p */
+    KL_REFUSAL_SHM,          /* the topology's rule: facts->why.shm */
+    KL_REFUSAL_NOT_MAPPABLE, /* the memory of a host device, by another process */
+    KL_REFUSAL_OTHER_MEMORY, /* the processes can't hand each other descriptors */
+    KL_REFUSAL_NO_NETWORK,
+    KL_TRANSPORT_REFUSALS
+};
+
+/** What the receiver tells the sender. Raw bytes between processes of one job. */
+struct kl_card {
+    uint32_t transport; /* index in kl_transports[], filled and checked by the core */
+    uint32_t version;   /* of this record */
+    uint64_t bytes;     /* of the memory to map */
+    uint64_t offset;    /* of the fifo in it */
+    union {
+        uint64_t number;            /* p2p: of the block, in the common process */
+        struct kl_fd_ticket ticket; /* shm */
+        struct kl_net_handle net;
+        unsigned char room[232];
+    };
+};
+_Static_assert(sizeof(struct kl_card) == 256, "wire format");
+
+/** What the sender answers. */
+struct kl_card_reply {
+    uint64_t pool_bytes; /* of the pool of message slots; 0: it has none for this receiver */
+    struct kl_fd_ticket pool;
+    unsigned char room[32];
+};
+_Static_assert(sizeof(struct kl_card_reply) == 64, "wire format");
+
+enum { KL_CARD_VERSION = 3 };
+
+struct kl_fifo_block; /* p2p: a fifo in ordinary memory, counted by its two users */
+struct kl_shm_region; /* shm: memory of this process that fifos lie in */
+struct kl_fd_map;     /* shm: memory of another process, mapped here once for all its users */
+struct kl_shm_home;   /* shm: where the receiving fifos of messages lie together */
+struct kl_net_link;   /* net: a fifo of this side, and a connection */
+struct kl_handover;   /* net: a fifo of the rank that sends for this one */
+
+/** What the connectors of a communicator have in common. */
+struct kl_common {
+    struct kl_shm_home *home; /* made by shm when first needed, as the pool; freed by kl_common_fini */
+    struct kl_pool *pool;     /* of message slots */
+    struct kl_fd_ticket pool_ticket;
+    bool pool_offered;
+    struct kl_net_home net; /* given by who owns the connectors */
+};
+
+/** One half of a connector; zero before setup or connect, and after free. */
+struct kl_connector {
+    const struct kl_transport *transport; /* NULL: neither set up nor connected */
+    int peer;                             /* rank at the other end */
+    bool sends, messages;                 /* for sends and receives: slots come from a pool */
+    bool ready;                           /* data may be sent, or received */
+    const struct kl_fifo_shape *shape;    /* what the fifo is to be like */
+    uint32_t number;                      /* which of the connections to this peer, or from it; the same at both ends */
+    int device;                           /* NIC, for the net, */
+    int planned;                          /* and which it is on the machine that is played; -1: none */
+    bool relayed, proxy_here;             /* sent by the proxy of another rank of this host (PXN); in this process */
+    int proxy;                            /* if relayed: whose */
+    struct kl_fifo_tx tx;                 /* if it sends */
+    struct kl_fifo_rx rx;                 /* if it receives */
+    struct kl_common *common;
+
+    /* the transport's own */
+    struct kl_fifo_block *block;
+    struct kl_shm_region *region;
+    struct kl_fd_map *map, *pool_map;
+    struct kl_fd_request *request; /* for a descriptor that is on its way */
+    bool settled;                  /* the sender has mapped the region */
+    struct kl_net_link *link;
+    struct kl_handover *handover;
+    uint64_t deadline; /* until it is connected; 0: not begun */
+};
+
+struct kl_transport {
+    const char *name, *via; /* as NCCL prints them: of itself, and of a connection */
+
+    /** What joins ranks of different hosts in its place, which one NVLink domain spans; NULL: nothing. */
+    const struct kl_transport *between_hosts;
+
+    /** Can this pair use it, and if not, why? No side effects; symmetric. */
+    enum kl_refusal (*refuses)(const struct kl_pair_facts *facts);
+
+    /** Receiver: make the memory, attach `connector->rx`, fill in the card. */
+    ncclResult_t (*setup)(struct kl_connector *connector, const struct kl_fifo_shape *shape, struct kl_card *card);
+
+    /** Sender: map it, attach `connector->tx`, answer. ncclInProgress: call again; `deadline` is when to give up. Never waits. */
+    ncclResult_t (*connect)(struct kl_connector *connector, const struct kl_card *card, uint64_t deadline,
+                            struct kl_card_reply *reply);
+
+    /** Receiver: the sender has mapped it, and this is its answer. As connect. With `progress`: there is none to wait for, and
+     * the sender may come late: then `deadline` is none. */
+    ncclResult_t (*settle)(struct kl_connector *connector, uint64_t deadline, const struct kl_card_reply *reply);
+
+    /**
+     * Move what lies in the fifo of this side, or comes for it. *rc is set on failure, with DONE. NULL: both sides have the same
+     * fifo, which moves by itself.
+     */
+    enum kl_progress (*progress)(struct kl_connector *connector, ncclResult_t *rc);
+
+    /** Name the descriptor that a thread which is about to sleep has to wake for (device/host/idle.h). False: there is none now. NULL:
+     * there never is. */
+    bool (*sleep_on)(struct kl_connector *connector);
+
+    /** After a failed operation, in any state: touch no memory of users any more. NULL: it is in the fifo what was lent (kl_fifo_revoke). */
+    void (*revoke)(struct kl_connector *connector);
+
+    /** Why nothing more comes, where the sender has left; NULL if that is not known. NULL: it never is. */
+    const char *(*loss)(const struct kl_connector *connector);
+
+    /** Either side, in any state, also after one of the above has failed. The memory lives until both sides have freed theirs. */
+    void (*free)(struct kl_connector *connector);
+};
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * relay.h - PXN: a rank sends through the NIC of another rank of its host, whose process's proxy moves the data.
+ *
+ *      sender                          relay                                    receiver
+ *        ask: receiver's card, NIC ->    make memory
+ *        map it                   <-     card, bell
+ *        answer                    ->    settle, connect in the sender's name  ~~~>  accept the sender
+ *        algorithm -> fifo .................. kl_net_outgoing_progress         ~~~>  fifo -> algorithm
+ *
+ * The fifo lies in the relay's memory. The sender rings the proxy's bell if it sleeps (`asleep` in the fifo). To the
+ * receiver the connection is one from the sender. The messages before the fifo go through the bootstrap.
+ *
+ * Life:     a relay works for as long as its sender does, also when the communicator of its own rank is gone: that one is then
+ *           missed by nobody. A failed communicator cancels what it relays.
+ * Trust:    who asks is a rank of this communicator on this host; what it asks for is checked all the same.
+ * Threads:  create and end are the owner's; the rest happens in the proxy, or in those who help it.
+ * Source:   the runtime specification, 3.10.
+ */
+#ifndef KL_TRANSPORT_NET_RELAY_H
+#define KL_TRANSPORT_NET_RELAY_H
+
+#include "bootstrap/bootstrap.h"
+#include "proxy/proxy.h"
+#include "transport/net/relay_wire.h"
+
+/** What a rank relays for others. */
+struct kl_relays;
+
+struct kl_relays_config {
+    struct kl_bootstrap *bootstrap; /* outlives them until kl_relays_end */
+    const struct kl_net *net;
+    struct kl_key secret;
+    int rank, nranks;
+    const int32_t *senders; /* ranks of this host that may ask; copied */
+    int nsenders;
+    uint64_t patience_ms;                                                    /* until a connection is made */
+    void (*fail)(void *ctx, int culprit, ncclResult_t rc, const char *text); /* any thread */
+    void *ctx;
+};
+
+ncclResult_t kl_relays_create(const struct kl_relays_config *config, struct kl_relays **relays);
+
+/** Nothing is taken on any more. With `cancel` what there is ends at once, else when its senders have left. NULL is fine. */
+void kl_relays_end(struct kl_relays *relays, bool cancel);
+
+/** Is anything relayed? */
+bool kl_relays_busy(struct kl_relays *relays);
+
+/** The proxy, for who helps it. */
+struct kl_proxy *kl_relays_proxy(const struct kl_relays *relays);
+
+#endif

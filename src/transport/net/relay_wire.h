@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** relay_wire.h - what a sender and its relay (relay.h) say to each other, through the bootstrap. */
+#ifndef KL_TRANSPORT_NET_RELAY_WIRE_H
+#define KL_TRANSPORT_NET_RELAY_WIRE_H
+
+#include "transport/connector.h"
+
+enum {
+    KL_RELAY_VERSION = 1,
+    KL_RELAY_ASK = 0x4b040000,    /* tags of the bootstrap */
+    KL_RELAY_CARD = 0x4b050000,   /* and the number of the handover */
+    KL_RELAY_ANSWER = 0x4b060000, /* the same */
+    KL_RELAY_HANDOVERS = 1 << 16  /* of a sender, at most */
+};
+
+/** Sender to relay. */
+struct kl_relay_ask {
+    uint32_t version, handover; /* which of the sender's */
+    int32_t receiver, device;
+    uint32_t number;   /* of the connection from sender to receiver */
+    uint32_t messages; /* for sends and receives */
+    struct kl_fifo_shape shape;
+    struct kl_net_handle handle; /* of the receiver's listener */
+};
+_Static_assert(sizeof(struct kl_relay_ask) == 40 + KL_NET_HANDLE, "wire format");
+
+/** Relay to sender, who answers with struct kl_card_reply. */
+struct kl_relay_card {
+    struct kl_card card; /* of the fifo */
+    struct kl_fd_ticket bell;
+};
+_Static_assert(sizeof(struct kl_relay_card) == 280, "wire format");
+
+#endif

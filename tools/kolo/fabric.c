@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/fabric.h"
+
+#include "base/error.h"
+#include "topo/machine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int hosts_of_file(const char *path)
+{
+    struct kl_xml *file = NULL;
+    int quiet = kl_error_quiet(1), hosts = 1;
+
+    if (!kl_xml_load(path, kl_xml_topo_schema, &file)) hosts = kl_machine_file_hosts(file);
+    kl_error_quiet(quiet);
+    kl_xml_free(file);
+    return hosts;
+}
+
+int kl_fabric_find(const char *topo_file, int nhosts, bool netns, int *hosts, char *why, size_t why_size)
+{
+    const char *told = getenv("KOLO_MNNVL"), *path = topo_file ? topo_file : getenv("NCCL_TOPO_FILE");
+    bool decided = told && *told && strcmp(told, "0") != 0;
+
+    *hosts = 1;
+    if (nhosts == 1) return 0;
+    if (path && *path) *hosts = hosts_of_file(path);
+    if (nhosts % *hosts) {
+        snprintf(why, why_size, "%s holds %d hosts, so there can be 1, %d, or a multiple of them, but not %d", path,
+                 *hosts, *hosts, nhosts);
+        return -1;
+    }
+    if (netns && (decided || *hosts > 1)) {
+        snprintf(why, why_size,
+                 "hosts of one NVLink domain (%s) share memory, which ends with a network namespace; leave out --netns",
+                 decided ? "KOLO_MNNVL" : path);
+        return -1;
+    }
+    if (decided) *hosts = 1;
+    return 0;
+}
