@@ -314,6 +314,12 @@ static void prepare(struct kl_mover *op, int number)
     if (lane->prepared && op->links->moved_here) want_result(op, &lane->move);
 }
 
+/* Has the lane before this one to go on first? */
+static bool is_ahead(const struct kl_mover *op, int number)
+{
+    return op->schedule->follows && number && op->lane[number].first >= op->lane[0].first;
+}
+
 /* True: the lane is at its end. *rc is set on failure. */
 static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResult_t *rc)
 {
@@ -321,6 +327,7 @@ static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResu
 
     if (!lane->hops) return true;
     while (lane->first < op->share.end) {
+        if (is_ahead(op, number)) return false;
         for (; lane->hop < lane->hops; lane->hop++) {
             if (!lane->prepared) prepare(op, number);
             if (!lane->prepared) continue;
