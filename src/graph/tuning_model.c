@@ -180,7 +180,7 @@ static float one_shot_bandwidth(const struct terms *m)
     const struct kl_graph_facts *g = m->graph;
     int near = kl_grid_peers(&grid, grid.inside), far = kl_grid_peers(&grid, grid.dimensions) - near;
     double inside = lesser(m->t->constants->one_shot_bw, 0.8 * g->nchannels * g->bw_intra);
-    double outside = 0.8 * g->bw_inter;
+    double outside = g->bw_inter;
     double per_byte = (near ? near / inside : 0) + (far ? far / outside : 0);
 
     return g->nchannels ? (float)(1 / per_byte) : 0;
