@@ -39,8 +39,6 @@ static struct kl_tuning_input ranks(int nranks, int nnodes)
                                  .collnet_gather = nnodes > 1,
                                  .collnet_scatter = nnodes > 1,
                                  .collnet_heads = nnodes > 1 ? nranks / nnodes : 0,
-                                 .collnet_gather = true,
-                                 .collnet_scatter = true,
                                  .net_is_host = true};
 
     in.graph[KL_GRAPH_RING] = graph(KL_PATTERN_RING, 8, 20);

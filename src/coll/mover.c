@@ -171,7 +171,7 @@ static void take_in(const struct kl_redop *redop, const struct kl_move *m, char 
         redop->merge(redop, to, to, in, m->count);
     else if (m->hop.actions & KL_HOP_REDUCE)
         redop->combine(redop, to, in, m->own, m->count);
-    else
+    else if (to != in)
         memcpy(to, in, m->bytes);
 }
 
@@ -294,6 +294,16 @@ static bool try_move(struct kl_mover *op, const struct kl_move *m, ncclResult_t 
 
 /* ---- progress ---- */
 
+/* What is only kept may be received where it is kept. */
+static void want_result(const struct kl_mover *op, const struct kl_move *m)
+{
+    const bool one = m->hop.recv && !(m->hop.recv & (m->hop.recv - 1));
+
+    if (!one || op->lines || m->hop.actions & (KL_HOP_REDUCE | KL_HOP_MEET) || !(m->hop.actions & KL_HOP_KEEP)) return;
+    struct kl_connector *c = op->links->recv[first_edge(m->hop.recv)];
+    if (c->rx.places) kl_fifo_want(&c->rx, m->result, m->bytes);
+}
+
 /* Hops without elements are at the end of the last loop: the other ends skip them too. */
 static void prepare(struct kl_mover *op, int number)
 {
@@ -301,6 +311,13 @@ static void prepare(struct kl_mover *op, int number)
 
     lane->move = next_move(op, number);
     lane->prepared = lane->move.count;
+    if (lane->prepared && op->links->moved_here) want_result(op, &lane->move);
+}
+
+/* Has the lane before this one to go on first? */
+static bool is_ahead(const struct kl_mover *op, int number)
+{
+    return op->schedule->follows && number && op->lane[number].first >= op->lane[0].first;
 }
 
 /* True: the lane is at its end. *rc is set on failure. */
@@ -310,6 +327,7 @@ static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResu
 
     if (!lane->hops) return true;
     while (lane->first < op->share.end) {
+        if (is_ahead(op, number)) return false;
         for (; lane->hop < lane->hops; lane->hop++) {
             if (!lane->prepared) prepare(op, number);
             if (!lane->prepared) continue;

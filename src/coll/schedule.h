@@ -21,6 +21,7 @@
 
 #include "graph/grid.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { KL_LANES_MAX = 2, KL_EDGES_MAX = 32 }; /* of an algorithm on one channel, per direction */
@@ -76,6 +77,7 @@ struct kl_schedule {
     const char *name;
     enum kl_layout send, recv;
     int lanes;
+    bool follows; /* lane 1 begins a loop when lane 0 has done it: it may write where lane 0 reads */
     int (*hops)(const struct kl_position *p, int lane); /* of one loop; may be 0 */
     struct kl_hop (*hop)(const struct kl_position *p, int lane, int hop);
 };

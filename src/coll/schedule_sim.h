@@ -341,6 +341,7 @@ static bool sim_step(struct sim *sim, int rank, int lane)
     struct sim_lane *l = &sim->rank[rank].lane[lane];
 
     if (l->first >= sim->end) return false;
+    if (sim->schedule->follows && lane && l->first >= sim->rank[rank].lane[0].first) return false;
     if (l->hop < l->hops) {
         struct sim_move m = sim_next(sim, rank, lane);
         if (m.count && !sim_can_move(sim, rank, &m.hop)) return false;

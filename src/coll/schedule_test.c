@@ -695,13 +695,13 @@ static void stands_elsewhere(const struct kl_position *p, int lane, int hop, str
 static void stands_behind_nobody(const struct kl_position *p, int lane, int hop, struct kl_hop *h)
 {
     (void)lane, (void)hop;
-    if (p->rank == 3) h->before = 7;
+    if (p->rank == 3 && h->actions & KL_HOP_MEET) h->before = 7;
 }
 
 static void misses_one(const struct kl_position *p, int lane, int hop, struct kl_hop *h)
 {
     (void)lane, (void)hop;
-    if (p->rank == 3) h->recv &= ~1u, h->before--;
+    if (p->rank == 3 && h->actions & KL_HOP_MEET) h->recv &= ~1u, h->before--;
 }
 
 static void parks_for_ever(const struct kl_position *p, int lane, int hop, struct kl_hop *h)
@@ -712,8 +712,8 @@ static void parks_for_ever(const struct kl_position *p, int lane, int hop, struc
 
 static void resumes_too_early(const struct kl_position *p, int lane, int hop, struct kl_hop *h)
 {
-    (void)lane;
-    if (p->rank == 3 && hop == 1) h->actions |= KL_HOP_RESUME;
+    (void)hop;
+    if (p->rank == 3 && lane == 1) h->actions |= KL_HOP_RESUME;
 }
 
 static void chain_never_finishes(const struct kl_position *p, int lane, int hop, struct kl_hop *h)
@@ -814,6 +814,20 @@ static void broken_rules_are_seen(void **state)
     }
 }
 
+static void a_line_is_reduced_in_order(void **state)
+{
+    struct kl_grid two_by_three = {.dimensions = 2, .inside = 1, .side = {2, 3}};
+    const struct kl_position p = {.nranks = 6, .rank = 3, .index = 3, .grid = &two_by_three};
+    struct kl_hop first = kl_allreduce_oneshot.hop(&p, 0, 0), meet = kl_allreduce_oneshot.hop(&p, 1, 0),
+                  last = kl_allreduce_oneshot.hop(&p, 1, 1);
+
+    (void)state;
+    assert_int_equal(kl_allreduce_oneshot.hops(&p, 0), 1);
+    assert_int_equal(kl_allreduce_oneshot.hops(&p, 1), 2);
+    assert_true(first.send == 1 && meet.recv == 1 && meet.before == 1 && meet.send == 6);
+    assert_true(last.recv == 6 && last.before == 1 && !last.send && last.actions & KL_HOP_RESUME);
+}
+
 /* A rank that calls with another count. */
 static void sizes_that_differ_are_seen(void **state)
 {
@@ -859,6 +873,7 @@ int main(void)
         cmocka_unit_test(recursive_doubling_is_a_grid),
         cmocka_unit_test(chains_to_the_network),
         cmocka_unit_test(heads_that_meet_in_the_network),
+        cmocka_unit_test(a_line_is_reduced_in_order),
         cmocka_unit_test(schedules_agree_with_the_drawings),
         cmocka_unit_test(broken_rules_are_seen),
         cmocka_unit_test(sizes_that_differ_are_seen),

@@ -12,6 +12,7 @@
 #include "comm/devices.h"
 #include "device/device.h"
 #include "topo/config.h"
+#include "net/net.h"
 #include "topo/machine.h"
 #include "topo/paths.h"
 
@@ -85,16 +86,46 @@ static ncclResult_t check_ordinals(const struct work *w, const struct kl_xml *fi
     return ncclSuccess;
 }
 
+/* The NICs of this machine, as the net has them, for what leaves it. */
+static ncclResult_t list_nics(struct kl_machine *machine, struct kl_net_facts **nics)
+{
+    const struct kl_net *net = kl_nets[0];
+
+    KL_TRY(net->init());
+    *nics = calloc((size_t)net->devices(), sizeof **nics);
+    if (!*nics) return KL_NOMEM("the NICs of this machine");
+    for (int i = 0; i < net->devices(); i++) {
+        struct kl_net_facts *n = &(*nics)[i];
+        struct kl_net_properties p;
+        KL_TRY(net->properties(i, &p));
+        *n = (struct kl_net_facts){.dev = i,
+                                   .speed_mbps = p.speed_mbps,
+                                   .port = p.port,
+                                   .guid = p.guid,
+                                   .latency_us = p.latency_us,
+                                   .max_comms = p.max_comms};
+        snprintf(n->name, sizeof n->name, "%s", p.name);
+        snprintf(n->pci_path, sizeof n->pci_path, "%s", p.pci_path ? p.pci_path : "");
+    }
+    machine->net = *nics;
+    machine->nnets = net->devices();
+    return ncclSuccess;
+}
+
 static ncclResult_t describe_machine(struct work *w)
 {
     struct kl_machine machine = {.device = w->device, .ndevices = w->comm->world->fabric_ranks};
+    bool leaves = w->comm->world->fabric_ranks < w->comm->nranks;
+    struct kl_net_facts *nics = NULL;
     struct kl_xml *file;
 
     KL_TRY(kl_machine_read_file(w->config->topo_file, &file));
     machine.file = file;
     list_devices(w, kl_devices_count(file));
     ncclResult_t rc = check_ordinals(w, file);
+    if (!rc && leaves && !file) rc = list_nics(&machine, &nics);
     if (!rc) rc = kl_machine_document(&machine, &w->options, &w->document);
+    free(nics);
     kl_xml_free(file);
     return rc;
 }

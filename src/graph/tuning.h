@@ -75,7 +75,7 @@ struct kl_tuning_constants {
     float small_ring_bw;                        /* GB/s of all channels up to which a ring uses 256 threads */
     double pat_base, pat_rank;                  /* latency of PAT: to start, and for each rank */
     float one_shot_peer[2];                     /* OneShot: microseconds for each peer within the node, and outside */
-    float one_shot_bw;                          /* GB/s that a rank sends to all its peers together, at most */
+    float one_shot_bw;                          /* GB/s, of all messages to peers within the node, at most */
     /* NVLS and PAT reduce in software: every type and operation, scaled or not, and FP8 whatever the sm. */
     bool any_reduction;
     /* So does what CollNet is there: all-gather and reduce-scatter as well, whatever the plugin says. */

@@ -63,6 +63,8 @@ const struct kl_tuning_constants kl_tuning_reference =
  * what matters is their order, which was measured with 2 to 16 ranks. On one host Simple is the fastest at every size, as
  * up to 104 bytes of a step lie in the line of its flag with every protocol. A tree is a chain there, with as many hops one after
  * the other as a ring: it only wins with two ranks and small sums, as each rank then sends once instead of twice.
+ * One-shot is for what is small: it has no hops that wait for one another, each of which costs a switch of every core where ranks
+ * share cores (32 bytes, 8 processes on 2 cores: a quarter of a ring's time, and still less at 16 KiB); but every rank reduces all.
  * NVLS, where all meet twice in one segment, is for what is large. Through a network lines gain nothing: they become messages.
  */
 const struct kl_tuning_constants
@@ -123,7 +125,7 @@ const struct kl_tuning_constants
             .pat_base = 0.5,
             .pat_rank = 0.05,
             .one_shot_peer = {0.1f, 3},
-            .one_shot_bw = 4,
+            .one_shot_bw = 100,
             .any_reduction = true,
             .collnet_gathers = true,
 };

@@ -174,13 +174,17 @@ static struct kl_grid grid_of(const struct terms *m)
     return kl_grid_of(m->t->in.nranks, m->t->in.nnodes, m->t->in.max_local_ranks);
 }
 
-/* Everybody sends everything to every peer, on one channel. */
+/* Everybody sends everything to every peer, on one channel when it leaves the node, and reduces all of it. */
 static float one_shot_bandwidth(const struct terms *m)
 {
     const struct kl_grid grid = grid_of(m);
-    float bw = (float)lesser(channel_bandwidth(m), m->t->constants->one_shot_bw);
+    const struct kl_graph_facts *g = m->graph;
+    int near = kl_grid_peers(&grid, grid.inside), far = kl_grid_peers(&grid, grid.dimensions) - near;
+    double inside = lesser(m->t->constants->one_shot_bw, 0.8 * g->nchannels * g->bw_intra);
+    double outside = g->bw_inter;
+    double per_byte = (near ? near / inside : 0) + (far ? far / outside : 0);
 
-    return bw / (float)kl_grid_peers(&grid, grid.dimensions);
+    return g->nchannels ? (float)(1 / per_byte) : 0;
 }
 
 /* From what the links carry to what the user sees. */

@@ -21,6 +21,7 @@ FOR_TESTS = {
     "kl_log_reset": "a process that logs for the first time, again",
     "kl_connections_count": "how many connectors a first use makes",
     "kl_handle_callers": "whether another thread is inside a call",
+    "kl_idle_longest_ns": "sleeps that last so long that who is not woken up hangs",
     "kl_loop_inside": "whether a callback runs where it should",
     "kl_netif_list": "an address of this host",
     "kl_netif_select": "a host with other interfaces than this one",

@@ -10,7 +10,8 @@
 static const struct kl_opt table[] = {
     {0, "topo", KL_OPT_LIST, offsetof(struct kl_explain_request, topos), 0, 0, "FILE",
      "topology of one host, - for standard input (default: this machine); diff takes two"},
-    KL_CLUSTER_OPTIONS(struct kl_explain_request, options, "number of identical hosts (1, or those that the file holds)"),
+    KL_CLUSTER_OPTIONS(struct kl_explain_request, options,
+                       "number of identical hosts (1, or those that the file holds)"),
     KL_CONSTANTS_OPTION(struct kl_explain_request, options),
     {0, "type", KL_OPT_TEXT, offsetof(struct kl_explain_request, type), 0, 0, "TYPE",
      "of a collective's data: int8 ... float ... f8e5m2 (float)"},

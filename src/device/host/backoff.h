@@ -4,7 +4,8 @@
  *
  * Nobody has to wake anybody, so publishing stays a single release store. Waking a sleeping thread costs some 20
  * microseconds here, a hand-over by sched_yield 0.7, a line transfer 0.1: so spin first where every rank has a core,
- * yield at once where it has not, and sleep only after the peer has been away for milliseconds.
+ * yield at once where it has not, and sleep only after the peer has been away for milliseconds; where a descriptor tells, earlier
+ * (idle.h).
  *
  * Threads: a kl_backoff belongs to one thread.
  */

@@ -29,8 +29,8 @@ extern _Atomic uint32_t kl_idle_resting;
 extern uint64_t kl_idle_longest_ns;
 
 /**
- * Look at the work by `look` (true: something moved), and sleep if nothing moves. `wait` is past its first pauses
- * (kl_backoff.sleep_us). True: something moved, and nobody slept.
+ * Look at the work by `look` (true: something moved), and sleep if nothing moves. As long as `wait` is not past its first pauses
+ * (kl_backoff.sleep_us), only if all have told. True: something moved, and nobody slept.
  */
 bool kl_idle_rest(struct kl_backoff *wait, bool (*look)(void *ctx), void *ctx);
 

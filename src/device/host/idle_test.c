@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -152,18 +153,28 @@ static void pushing_wakes_the_executor(void **state)
     end(&second, t);
 }
 
+/* Without threads of its own: the parent wakes it. */
 static void a_child_sleeps_on_its_own(void **state)
 {
+    struct piece *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct kl_stream *s = begin(p, true);
     int status;
 
-    a_descriptor_wakes(state);
+    (void)state;
     pid_t pid = fork();
     if (!pid) {
-        a_descriptor_wakes(state);
+        const struct kl_work work = {.progress = await, .owner = p};
+        kl_stream_push(s, &work); /* the parent's is not the child's */
+        wait_for(s);
         _exit(0);
     }
+    await_sleeper(p);
+    put_byte(p);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
+    put_byte(p);
+    end(p, s);
+    munmap(p, sizeof *p);
     a_descriptor_wakes(state);
 }
 

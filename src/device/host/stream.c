@@ -14,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARK_NS = 20000000 };  /* a sleeper looks by itself so often */
+enum { PARK_NS = 20000000 }; /* a sleeper looks by itself so often */
+enum {
+    POLLS_PER_REST = 256
+}; /* polls without progress, each of them a system call where there is a network, between tries to rest */
 enum { MAX_DEFAULTS = 4096 }; /* devices that can have a default stream */
 
 /* All streams ever made, newest first. A reader follows `next` without the lock: entries are only added. */
@@ -253,6 +256,28 @@ static void hand_over(void)
     }
 }
 
+/* Is it worth a try, before the time of long sleeps? */
+static bool may_rest(const struct kl_backoff *wait)
+{
+    return wait->polls % POLLS_PER_REST == POLLS_PER_REST - 1;
+}
+
+/* What this thread waits for, and what it has pushed. */
+static bool run_mine(void *stream)
+{
+    uint32_t me = thread_number();
+    bool moved = false;
+
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
+        if (!kl_stream_pending(s) || (s != stream && kl_load_relaxed(&s->producer) != me)) continue;
+        if (kl_stream_run(s) != KL_STALLED)
+            moved = true;
+        else
+            kl_idle_stalled();
+    }
+    return moved;
+}
+
 static bool run_all(void *unused)
 {
     (void)unused;
@@ -265,10 +290,11 @@ static void lead(struct kl_stream *stream, uint64_t ticket)
     struct kl_backoff wait = KL_BACKOFF_START;
 
     while (!kl_stream_reached(stream, ticket)) {
-        bool moved = wait.sleep_us ? kl_idle_rest(&wait, run_all, NULL) : run_all(NULL);
+        bool sleeps = wait.sleep_us;
+        bool moved = sleeps || may_rest(&wait) ? kl_idle_rest(&wait, run_all, NULL) : run_all(NULL);
         if (moved)
             kl_backoff_reset(&wait);
-        else if (!wait.sleep_us)
+        else if (!sleeps)
             kl_backoff_pause(&wait, 0);
     }
     hand_over();
@@ -306,6 +332,8 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
             kl_backoff_reset(&wait);
         else if (wait.sleep_us)
             wait_for_long(stream, ticket);
+        else if (may_rest(&wait) && kl_idle_rest(&wait, run_mine, stream))
+            kl_backoff_reset(&wait);
         else
             kl_backoff_pause(&wait, kl_load_relaxed(&stream->spin));
     }
