@@ -125,15 +125,37 @@ static int wait_in_vain(struct rank *r)
 }
 
 /* Rank 2 has another count: whoever meets its data says so, and all hear of it. */
-static int disagree(struct rank *r)
+static int disagree_on(struct rank *r, size_t ours, size_t of_rank_2)
 {
-    size_t count = r->rank == 2 ? 1000 : COUNT;
+    size_t count = r->rank == 2 ? of_rank_2 : ours;
     ncclResult_t rc = reduce_once(r); /* everybody has joined */
 
     rc = rc ? rc : ncclAllReduce(r->send, r->recv, count, ncclFloat, ncclSum, r->comm, NULL);
 
     rc = rc ? rc : koloStreamSynchronize(NULL);
     bool fine = rc == ncclInvalidUsage && says(ncclGetLastError(r->comm), "different counts");
+    ncclCommDestroy(r->comm);
+    return fine ? EXIT_AS_EXPECTED : 1;
+}
+
+static int disagree(struct rank *r)
+{
+    return disagree_on(r, COUNT, COUNT - 1000);
+}
+
+static int disagree_on_little(struct rank *r)
+{
+    return disagree_on(r, 8, 16);
+}
+
+/* So different that they choose different algorithms: nobody comes to where another one waits. */
+static int diverge(struct rank *r)
+{
+    ncclResult_t rc = reduce_once(r);
+
+    rc = rc ? rc : ncclAllReduce(r->send, r->recv, r->rank == 2 ? 8 : COUNT, ncclFloat, ncclSum, r->comm, NULL);
+    rc = rc ? rc : koloStreamSynchronize(NULL);
+    bool fine = rc == ncclRemoteError && says(ncclGetLastError(r->comm), "nothing moved for 1 s, waiting for rank");
     ncclCommDestroy(r->comm);
     return fine ? EXIT_AS_EXPECTED : 1;
 }
@@ -276,6 +298,8 @@ static const struct role {
     {"abort", abort_rank_2, ncclSuccess, NULL},
     {"wait", wait_in_vain, ncclSuccess, NULL},
     {"disagree", disagree, ncclSuccess, NULL},
+    {"disagree_on_little", disagree_on_little, ncclSuccess, NULL},
+    {"diverge", diverge, ncclSuccess, NULL},
     {"desert", desert, ncclSuccess, NULL},
     {"fork", fork_children, ncclSuccess, NULL},
     {"miss", NULL, ncclRemoteError, "rank 2"},
@@ -455,6 +479,12 @@ static void ranks_that_disagree_or_leave_are_an_error_for_all(void **state)
     (void)state;
     start_job(c, "disagree", 0, RANKS - 1);
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+    start_job(c, "disagree_on_little", 0, RANKS - 1);
+    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+    setenv("KOLO_TIMEOUT", "1", 1);
+    start_job(c, "diverge", 0, RANKS - 1);
+    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+    unsetenv("KOLO_TIMEOUT");
     start_job(c, "desert", 0, RANKS - 1);
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
 }

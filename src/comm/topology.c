@@ -12,6 +12,7 @@
 #include "comm/devices.h"
 #include "device/device.h"
 #include "topo/config.h"
+#include "net/collnet.h"
 #include "net/net.h"
 #include "topo/machine.h"
 #include "topo/paths.h"
@@ -103,7 +104,8 @@ static ncclResult_t list_nics(struct kl_machine *machine, struct kl_net_facts **
                                    .port = p.port,
                                    .guid = p.guid,
                                    .latency_us = p.latency_us,
-                                   .max_comms = p.max_comms};
+                                   .max_comms = p.max_comms,
+                                   .coll = kl_collnets[0] != NULL};
         snprintf(n->name, sizeof n->name, "%s", p.name);
         snprintf(n->pci_path, sizeof n->pci_path, "%s", p.pci_path ? p.pci_path : "");
     }

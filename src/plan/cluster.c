@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "device/config.h"
 #include "device/device.h"
+#include "net/collnet.h"
 #include "topo/nics.h"
 
 #include <ctype.h>
@@ -92,6 +93,7 @@ static ncclResult_t open_machine(struct kl_cluster *c, const struct kl_cluster_r
 {
     if (q->sysfs) KL_TRY(kl_record_load(q->sysfs, &c->facts));
     if (!c->facts.nnets) KL_TRY(kl_nics_read(q->sysfs, &c->facts.net, &c->facts.nnets));
+    for (int i = 0; i < c->facts.nnets; i++) c->facts.net[i].coll = kl_collnets[0] != NULL; /* whatever they are */
     if (!c->facts.has_cpu) kl_cpu_facts_read(&c->facts.cpu);
     c->machine.cpu = &c->facts.cpu;
     c->machine.net = c->facts.net;
