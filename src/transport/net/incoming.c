@@ -51,7 +51,7 @@ static ncclResult_t ask_first(struct kl_net_link *l, struct kl_net_step *s)
 }
 
 /* Of an untrusted peer: what it says is checked before it is used. */
-static ncclResult_t read_first(struct kl_net_link *l, struct kl_net_step *s, size_t size, bool places)
+static ncclResult_t read_first(struct kl_net_link *l, struct kl_net_step *s, size_t size)
 {
     struct kl_fifo_line *line = line_at(l, l->expected);
     size_t bytes = line->bytes & ~KL_FIFO_MORE;
@@ -61,7 +61,7 @@ static ncclResult_t read_first(struct kl_net_link *l, struct kl_net_step *s, siz
     if (size != sizeof s->wire + (inside ? bytes : 0) || kind >= KL_WIRE_KINDS || (inside && kind != KL_WIRE_SLOT) ||
         (kind == KL_WIRE_LINES && (line->bytes > KL_LINES_BYTES || !l->in.shape.ll_bytes)))
         return KL_FAIL(ncclRemoteError, "a network message of %zu bytes is not the beginning of a step", size);
-    if (kind == KL_WIRE_SLOT && !places && bytes > l->in.shape.slot_bytes)
+    if (kind == KL_WIRE_SLOT && !l->long_steps && bytes > l->in.shape.slot_bytes)
         return KL_FAIL(ncclRemoteError, "a step of %zu bytes came from the network, where slots have %zu", bytes,
                        l->in.shape.slot_bytes);
     *s = (struct kl_net_step){
@@ -72,7 +72,7 @@ static ncclResult_t read_first(struct kl_net_link *l, struct kl_net_step *s, siz
     return ncclSuccess;
 }
 
-static ncclResult_t take_first(struct kl_net_link *l, struct kl_net_step *s, bool places)
+static ncclResult_t take_first(struct kl_net_link *l, struct kl_net_step *s)
 {
     size_t size;
     bool done;
@@ -83,7 +83,7 @@ static ncclResult_t take_first(struct kl_net_link *l, struct kl_net_step *s, boo
     if (rc) return lose(l, rc);
     if (!done) return ncclSuccess;
     s->first = NULL;
-    return read_first(l, s, size, places);
+    return read_first(l, s, size);
 }
 
 /* ---- where the data go ---- */
@@ -158,7 +158,7 @@ static bool receive_step(struct kl_net_link *l, const struct kl_fifo_rx *rx, ncc
     if (l->loss || l->refused || l->expected - l->in.step >= KL_NET_IN_FLIGHT)
         return false; /* then `s` is a step on its way */
     if (s->state == KL_NET_IDLE) *rc = ask_first(l, s);
-    if (!*rc && s->state == KL_NET_ASKED) *rc = take_first(l, s, rx->places);
+    if (!*rc && s->state == KL_NET_ASKED) *rc = take_first(l, s);
     if (!*rc && s->state == KL_NET_ARRIVED) *rc = ask_data(l, s, rx);
     if (*rc || (s->state != KL_NET_ASKED_DATA && s->state != KL_NET_COMPLETE)) return false;
     l->expected++;

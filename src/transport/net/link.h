@@ -63,8 +63,9 @@ struct kl_net_link {
         char *to;
         size_t left;
     } place;
-    bool refused; /* a step that does not fit was published: its data, and what follows, are not received */
-    char *loss;   /* why nothing more comes; NULL: it may */
+    bool long_steps; /* a step may be larger than a slot: then it waits until somebody wants it */
+    bool refused;    /* a step that does not fit was published: its data, and what follows, are not received */
+    char *loss;      /* why nothing more comes; NULL: it may */
 };
 
 /** With memory for a fifo of this shape. */

@@ -230,7 +230,7 @@ static void open_pair(struct pair *p, uint32_t nslots, size_t slot, const struct
     assert_int_equal(kl_fifo_attach_tx(&p->tx, p->link[1]->fifo, p->link[1]->mapped, true), ncclSuccess);
     assert_int_equal(kl_fifo_attach_rx(&p->rx, p->link[0]->fifo, p->link[0]->mapped, false), ncclSuccess);
     p->tx.lends_all = true;
-    p->rx.places = true;
+    p->rx.places = p->link[0]->long_steps = true;
 }
 
 static void close_pair(struct pair *p)
@@ -583,7 +583,7 @@ static void lies_are_refused(void **state)
         struct pair p;
         net_reset(1, 0);
         open_pair(&p, 8, SLOT, messages, 1);
-        p.rx.places = !lie->slots_only;
+        p.link[0]->long_steps = !lie->slots_only;
         memcpy(message, &lie->wire, sizeof lie->wire);
         forge(message, lie->bytes);
         for (int i = 0; i < 5 && !rc; i++) kl_net_incoming_progress(p.link[0], &p.rx, &rc);

@@ -32,7 +32,8 @@ static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape
     KL_TRY(kl_net_link_create(home->net, shape, false, &c->link));
     card->net = *handle;
     KL_TRY(kl_fifo_attach_rx(&c->rx, c->link->fifo, c->link->mapped, false));
-    c->rx.places = c->messages; /* a collective takes every step from its slot */
+    c->rx.places = true;
+    c->link->long_steps = c->messages; /* those of collectives fit into slots, wanted elsewhere or not */
     return ncclSuccess;
 }
 
@@ -77,7 +78,7 @@ static bool net_sleep_on(struct kl_connector *c)
     int fd = -1, quiet;
 
     if (!l || l->cancelled || l->loss) return false; /* handed over: who takes it says so in memory */
-    quiet = kl_error_quiet(1); /* whoever uses the connection next says so */
+    quiet = kl_error_quiet(1);                       /* whoever uses the connection next says so */
     ncclResult_t rc = l->net->sleep_on(l->connection, &fd);
     kl_error_quiet(quiet);
     return !rc && fd >= 0 && kl_idle_on(fd);
