@@ -44,12 +44,18 @@ try:
     for a, b in ((0, 1), (1, 0)):
         for end in ("send", "receive"):
             await_line(rf" {a}\[0\] -> {b}\[0\] \[{end}\] via NET/")  # all is connected: operations run
-    os.kill(pids[0], signal.SIGSTOP)
-    while not any(": RING, waits for rank 0" in line for line in lines):  # a moment ago it still had something to do
-        os.kill(pids[1], signal.SIGUSR1)
-        await_line(r"state of operations")
+    deadline = time.monotonic() + BOUND_S
+    while not any(": RING, waits for rank 0" in line for line in lines):  # between operations nobody waits
+        if time.monotonic() > deadline:
+            sys.exit("rank 1 never waits:\n" + "\n".join(lines[-40:]))
+        os.kill(pids[0], signal.SIGCONT)
         with said:
-            said.wait(0.2)
+            said.wait(0.05)  # wherever rank 0 gets meanwhile
+        os.kill(pids[0], signal.SIGSTOP)
+        os.kill(pids[1], signal.SIGUSR1)
+        with said:
+            said.wait_for(lambda: any(": RING, waits for rank 0" in line for line in lines), 0.5)
+    await_line(r"state of operations")
     await_line(r"rank 1 of 2: AllReduce of 262144 elements, operation \d+")
     await_line(r"rank 1: channel 00: RING, waits for rank 0$")
     await_line(r"rank 1: channel 00: from rank 0 by NET: \d+ steps taken, the next one is not here$")
