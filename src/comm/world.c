@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { REMEMBER_MS = 600000 }; /* for who is late */
+
 /* ---- the worlds that still wait for members ---- */
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -110,9 +112,27 @@ static ncclResult_t create(struct kl_peer *peers, int nranks, int rank, struct k
     return ncclSuccess;
 }
 
+/* Those who never came to a world that the others left. Under list_lock. */
+static void forget_deserted(void)
+{
+    for (struct kl_world **link = &waiting; *link;) {
+        struct kl_world *w = *link;
+        pthread_mutex_lock(&w->lock);
+        bool forget = w->left == w->joined && w->forgotten && kl_deadline_passed(w->forgotten);
+        pthread_mutex_unlock(&w->lock);
+        if (!forget) {
+            link = &w->next;
+            continue;
+        }
+        *link = w->next;
+        destroy(w);
+    }
+}
+
 /* Under list_lock. */
 static ncclResult_t join(struct kl_peer *peers, int nranks, int rank, struct kl_world **world)
 {
+    forget_deserted();
     struct kl_world *w = find(peers[0].job, peers[rank].host);
 
     if (w)
@@ -138,18 +158,26 @@ ncclResult_t kl_world_join(struct kl_peer *peers, int nranks, int rank, struct k
     return rc;
 }
 
-/* Who leaves while others have not joined yet has failed; they, too, will come and leave, or nobody is left to. */
+/* Under its lock. Who leaves while others have not joined yet has failed: they find out when they come. */
+static void fail_who_comes(struct kl_world *w)
+{
+    if (w->failed) return;
+    w->failed = ncclRemoteError;
+    snprintf(w->text, sizeof w->text, "another rank of this process has failed, and left");
+}
+
+/* A world that all have left, before others came, stays for them: in a new one they would wait for who is gone. */
 void kl_world_leave(struct kl_world *w)
 {
     if (!w) return;
     pthread_mutex_lock(&list_lock);
     pthread_mutex_lock(&w->lock);
-    bool last = ++w->left == w->joined;
-    bool listed = w->joined < w->members;
+    bool last = ++w->left == w->joined, listed = w->joined < w->members;
+    if (listed) fail_who_comes(w);
+    if (listed && last) w->forgotten = kl_deadline_in_ms(REMEMBER_MS);
     pthread_mutex_unlock(&w->lock);
-    if (last && listed) unlist(w);
     pthread_mutex_unlock(&list_lock);
-    if (last) destroy(w);
+    if (last && !listed) destroy(w);
 }
 
 /* ---- stages ---- */
@@ -232,6 +260,14 @@ static ncclResult_t await_stage(ncclComm_t comm, int stage)
     return give_up(comm, "the first rank");
 }
 
+static bool has_failed(struct kl_world *w)
+{
+    pthread_mutex_lock(&w->lock);
+    bool failed = w->failed;
+    pthread_mutex_unlock(&w->lock);
+    return failed;
+}
+
 static ncclResult_t run_stage(ncclComm_t comm, ncclResult_t (*run)(ncclComm_t comm))
 {
     struct kl_world *w = comm->world;
@@ -250,7 +286,7 @@ static ncclResult_t run_stage(ncclComm_t comm, ncclResult_t (*run)(ncclComm_t co
 
 ncclResult_t kl_world_stage(ncclComm_t comm, enum kl_world_stage stage, ncclResult_t (*run)(ncclComm_t comm))
 {
-    return speaks(comm) ? run_stage(comm, run) : await_stage(comm, (int)stage);
+    return speaks(comm) && !has_failed(comm->world) ? run_stage(comm, run) : await_stage(comm, (int)stage);
 }
 
 void kl_world_arrive(struct kl_world *w)

@@ -61,6 +61,7 @@ struct kl_world {
     int done;    /* stages */
     ncclResult_t failed;
     char text[KL_ERROR_TEXT];
+    uint64_t forgotten;    /* until when it waits for those who have not come; 0: somebody is here */
     struct kl_world *next; /* in the list of those that not all have joined */
 };
 

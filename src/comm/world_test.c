@@ -236,6 +236,12 @@ static void arrive_but_one(struct member *me)
         arrive(me);
 }
 
+static ncclResult_t fail_if_called(ncclComm_t comm)
+{
+    fail_msg("rank %d works in a world that has failed", comm->rank);
+    return ncclSuccess;
+}
+
 static void records_are_awaited(void **state)
 {
     (void)state;
@@ -249,7 +255,27 @@ static void records_are_awaited(void **state)
     leave(m);
 }
 
-/* Who fails before the others come leaves nothing behind that they could meet. */
+/* Else they would wait in a world of their own for a speaker who has gone. */
+static void who_comes_when_the_others_have_failed_and_left_fails_at_once(void **state)
+{
+    struct member *m = members_of(only_join);
+
+    (void)state;
+    kl_error_quiet(1);
+    for (int i = 0; i < 3; i++) {
+        struct ncclComm *comm = &m[i].comm;
+        assert_int_equal(kl_world_join(peers(), RANKS, comm->rank, &comm->world), ncclSuccess);
+        if (i) {
+            assert_int_equal(kl_world_stage(comm, KL_WORLD_MACHINE, fail_if_called), ncclRemoteError);
+            assert_non_null(strstr(kl_error_text(), "another rank of this process has failed"));
+        }
+        kl_world_leave(comm->world);
+        comm->world = NULL;
+    }
+    kl_error_quiet(0);
+    leave(m);
+}
+
 static void leaving_early_is_allowed(void **state)
 {
     struct member *m = members_of(only_join);
@@ -274,6 +300,7 @@ int main(void)
         cmocka_unit_test(waiting_is_bounded),
         cmocka_unit_test(records_are_awaited),
         cmocka_unit_test(leaving_early_is_allowed),
+        cmocka_unit_test(who_comes_when_the_others_have_failed_and_left_fails_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
