@@ -28,7 +28,7 @@ static void must(bool right, const char *what)
 
 static struct sockaddr_in address_of(const char *host, const char *port)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port))};
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(port, NULL, 10))};
 
     must(inet_pton(AF_INET, host, &a.sin_addr) == 1, host);
     return a;
@@ -97,9 +97,10 @@ int main(int argc, char **argv)
     int fd = *rank == '0' ? listen_for(&a) : call(&a);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     for (int i = 1; i < argc; i++) {
-        size_t bytes = 0;
-        int iterations = 0;
-        must(sscanf(argv[i], "%zu:%d", &bytes, &iterations) == 2, argv[i]);
+        char *rest;
+        size_t bytes = strtoul(argv[i], &rest, 10);
+        int iterations = *rest == ':' ? (int)strtol(rest + 1, NULL, 10) : 0;
+        must(iterations > 0, argv[i]);
         char *buffer = calloc(2, bytes);
         must(buffer, "memory");
         memset(buffer, 1, 2 * bytes);

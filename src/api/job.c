@@ -8,6 +8,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/parse.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/config.h"
 #include "comm/config.h"
@@ -76,8 +77,9 @@ static const struct launcher *find_launcher(void)
 static bool all_are_here(const struct launcher *l, const struct job *job)
 {
     const char *text = l->here ? getenv(l->here) : NULL;
+    int64_t n;
 
-    return text && atoi(text) == (l->counts_hosts ? 1 : job->size);
+    return text && kl_parse_int(text, &n) && n == (l->counts_hosts ? 1 : job->size);
 }
 
 static ncclResult_t leave_id(struct job *job, const char *path)

@@ -100,14 +100,6 @@ bool kl_links_send_on(struct kl_links *links, ncclResult_t *rc)
     return moved;
 }
 
-enum kl_progress kl_links_progress(struct kl_links *links, ncclResult_t *rc)
-{
-    bool sent = kl_links_send_on(links, rc), received = kl_links_receive(links, rc);
-
-    if (*rc) return KL_DONE;
-    return sent || received ? KL_MOVED : KL_STALLED;
-}
-
 bool kl_links_sleep_on(struct kl_connector *c)
 {
     return c->transport->sleep_on && c->transport->sleep_on(c);

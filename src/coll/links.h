@@ -26,9 +26,6 @@ bool kl_links_ready(struct kl_links *links);
 bool kl_links_receive(struct kl_links *links, ncclResult_t *rc);
 bool kl_links_send_on(struct kl_links *links, ncclResult_t *rc);
 
-/** Both. DONE: it failed. */
-enum kl_progress kl_links_progress(struct kl_links *links, ncclResult_t *rc);
-
 /** For a thread that is about to sleep: does this connector's data come, or leave, with a descriptor that wakes it? */
 bool kl_links_sleep_on(struct kl_connector *connector);
 

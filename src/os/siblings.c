@@ -21,7 +21,6 @@ enum { LOOK_NS = 2000000 };
 static unsigned long long parent_start(void)
 {
     char path[32], text[1024] = "";
-    unsigned long long ticks = 0;
 
     snprintf(path, sizeof path, "/proc/%d/stat", (int)getppid());
     FILE *f = fopen(path, "re");
@@ -30,8 +29,8 @@ static unsigned long long parent_start(void)
     fclose(f);
     text[n] = 0;
     const char *rest = strrchr(text, ')'); /* behind the name, which may hold anything; the start is field 22 */
-    if (rest) sscanf(rest + 1, " %*c%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s %llu", &ticks);
-    return ticks;
+    for (int field = 2; rest && field < 22; field++) rest = strchr(rest + 1, ' ');
+    return rest ? strtoull(rest + 1, NULL, 10) : 0;
 }
 
 static bool join_values(const char *const *settings, char *text, size_t size)
