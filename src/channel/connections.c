@@ -5,19 +5,13 @@
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/net/relay.h"
+#include "transport/tags.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_ROOM = 64, DOUBT_MS = 3000 };
-enum {
-    TAG_CARD = 0x4b000000,
-    TAG_REPLY = 0x4b010000,
-    TAG_ARENA = 0x4b020000,
-    TAG_NONE = 0x4b030000,
-    TAG_REDUCER = 0x4b040000
-};
 
 enum state { ASKED, BEGUN, ANSWERED, READY };
 
@@ -133,7 +127,7 @@ static ncclResult_t set_up(struct kl_connections *cs, struct connection *c)
     struct kl_card card = {.transport = c->transport, .version = KL_CARD_VERSION};
 
     KL_TRY(transport->setup(&c->connector, c->connector.shape, &card));
-    return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, TAG_CARD), &card, sizeof card);
+    return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, KL_TAG_CARD), &card, sizeof card);
 }
 
 static ncclResult_t begin(struct kl_connections *cs, struct connection *c)
@@ -177,7 +171,7 @@ static ncclResult_t ask_after(struct kl_connections *cs, const struct connection
     char nothing;
     bool here;
 
-    KL_TRY(kl_bootstrap_poll(cs->config.bootstrap, c->edge.peer, TAG_NONE, &nothing, 0, &here));
+    KL_TRY(kl_bootstrap_poll(cs->config.bootstrap, c->edge.peer, KL_TAG_NONE, &nothing, 0, &here));
     return ncclInProgress;
 }
 
@@ -210,17 +204,17 @@ static ncclResult_t try_to_send(struct kl_connections *cs, struct connection *c)
 {
     struct kl_card_reply reply = {.pool_bytes = 0};
 
-    KL_TRY(await(cs, c, TAG_CARD, &c->card, sizeof c->card));
+    KL_TRY(await(cs, c, KL_TAG_CARD, &c->card, sizeof c->card));
     KL_TRY(check_card(cs, c, &c->card));
     KL_TRY(reach(cs, c, &reply));
     if (c->connector.transport->progress) return ncclSuccess;
-    return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, TAG_REPLY), &reply, sizeof reply);
+    return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, KL_TAG_REPLY), &reply, sizeof reply);
 }
 
 static ncclResult_t try_to_receive(struct kl_connections *cs, struct connection *c)
 {
     if (!c->connector.transport->progress) {
-        KL_TRY(await(cs, c, TAG_REPLY, &c->reply, sizeof c->reply));
+        KL_TRY(await(cs, c, KL_TAG_REPLY, &c->reply, sizeof c->reply));
         return reach(cs, c, NULL);
     }
     ncclResult_t rc = reach(cs, c, NULL);
@@ -312,7 +306,7 @@ ncclResult_t kl_connections_share(struct kl_connections *cs, const int32_t *rank
         .ranks = ranks,
         .n = n,
         .own = own,
-        .tag = TAG_ARENA + cs->narenas,
+        .tag = KL_TAG_ARENA + cs->narenas,
         .bytes = bytes,
         .patience_ms = cs->config.patience_ms,
     };
@@ -382,7 +376,7 @@ ncclResult_t kl_connections_reduce(struct kl_connections *cs, enum kl_edge_use u
         .n = n,
         .own = own,
         .id = tag_of(&edge, 0),
-        .tag = tag_of(&edge, TAG_REDUCER),
+        .tag = tag_of(&edge, KL_TAG_REDUCER),
         .shape = &cs->config.shape[KL_EDGE_COLL],
         .patience_ms = cs->config.patience_ms,
     };

@@ -254,7 +254,7 @@ static void expect_refusal(const struct kl_relay_ask *ask)
 {
     create(false);
     kl_store_release(&ranks.rank[RELAY].failed, false);
-    assert_int_equal(kl_bootstrap_post(ranks.rank[SENDER].bootstrap, RELAY, KL_RELAY_ASK, ask, sizeof *ask),
+    assert_int_equal(kl_bootstrap_post(ranks.rank[SENDER].bootstrap, RELAY, KL_TAG_RELAY_ASK, ask, sizeof *ask),
                      ncclSuccess);
     struct test_patience patience = {0};
     while (!kl_load_acquire(&ranks.rank[RELAY].failed)) test_wait(&patience, false, "a refusal");

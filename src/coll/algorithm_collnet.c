@@ -11,16 +11,13 @@
 
 #include <stdlib.h>
 
-/* Edge `number` of the head of a node is the network, where it meets `heads`, by node. */
-static ncclResult_t link_network(const struct kl_connect *graph, struct kl_connections *cs, enum kl_edge_use use,
-                                 int channel, const int32_t *heads, int number, struct kl_links *links)
+static ncclResult_t meet(struct kl_links *links, const struct kl_connect *graph, struct kl_connections *cs,
+                         const struct kl_meeting *meeting)
 {
-    const struct kl_nodes *nodes = &graph->nodes;
     struct kl_collnet_link *link;
 
-    KL_TRY(kl_connections_reduce(cs, use, channel, heads, nodes->nnodes, nodes->of_rank[graph->rank], &link));
+    KL_TRY(kl_links_meet(links, graph, cs, meeting, &link));
     links->own = link;
-    kl_links_set(links, number, &link->recv, &link->send);
     return ncclSuccess;
 }
 
@@ -39,30 +36,22 @@ static void start(const struct kl_algorithm *a, void *op, struct kl_links *links
 
 /* ---- chain ---- */
 
-static ncclResult_t link_chain_head(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                                    struct kl_links *links)
-{
-    int nnodes = graph->nodes.nnodes;
-    int32_t *heads = malloc((size_t)nnodes * sizeof *heads);
-
-    if (!heads) return KL_NOMEM("heads of CollNet");
-    for (int node = 0; node < nnodes; node++) heads[node] = kl_connect_chain_head(graph, channel, node);
-    ncclResult_t rc = link_network(graph, cs, KL_EDGE_COLLNET_CHAIN, channel, heads, KL_TREE_UP, links);
-    free(heads);
-    return rc;
-}
-
 static ncclResult_t link_chain(const struct kl_connect *graph, struct kl_connections *cs, int channel,
                                struct kl_links *links)
 {
     const struct kl_collnet_links c = kl_connect_collnet(graph, channel, graph->rank);
     const bool head = c.chain_up == graph->ranks.nranks;
+    const struct kl_meeting meeting = {.use = KL_EDGE_COLLNET_CHAIN,
+                                       .channel = channel,
+                                       .edge = KL_TREE_UP,
+                                       .head = kl_connect_chain_head,
+                                       .of = channel};
 
     links->position = (struct kl_position){
         .nranks = graph->ranks.nranks, .rank = graph->rank, .ndown = c.chain_down >= 0, .up = 1, .head = head ? 0 : -1};
     KL_TRY(kl_links_recv(links, cs, channel, 0, c.chain_down));
     KL_TRY(kl_links_send(links, cs, channel, 0, c.chain_down));
-    if (head) return link_chain_head(graph, cs, channel, links);
+    if (head) return meet(links, graph, cs, &meeting);
     KL_TRY(kl_links_recv(links, cs, channel, KL_TREE_UP, c.chain_up));
     return kl_links_send(links, cs, channel, KL_TREE_UP, c.chain_up);
 }
@@ -114,18 +103,18 @@ static ncclResult_t link_to_heads(const struct kl_connect *graph, struct kl_conn
 static ncclResult_t link_head(const struct kl_connect *graph, struct kl_connections *cs, int channel,
                               const struct kl_collnet_links *c, struct kl_links *links)
 {
-    int nnodes = graph->nodes.nnodes;
-    int32_t *heads = malloc((size_t)nnodes * sizeof *heads);
+    const struct kl_meeting meeting = {.use = KL_EDGE_COLLNET_DIRECT,
+                                       .channel = channel,
+                                       .edge = KL_DIRECT_NET,
+                                       .head = kl_connect_direct_head,
+                                       .of = c->head};
 
-    if (!heads) return KL_NOMEM("heads of CollNet");
-    for (int node = 0; node < nnodes; node++) heads[node] = kl_connect_direct_head(graph, c->head, node);
-    ncclResult_t rc = link_network(graph, cs, KL_EDGE_COLLNET_DIRECT, channel, heads, KL_DIRECT_NET, links);
-    free(heads);
-    for (int i = 0; i < c->ndown && !rc; i++) {
-        rc = kl_links_recv_share(links, cs, channel, KL_DIRECT_DOWN + i, c->down[i]);
-        if (!rc) rc = kl_links_send(links, cs, channel, KL_DIRECT_DOWN + i, c->down[i]);
+    KL_TRY(meet(links, graph, cs, &meeting));
+    for (int i = 0; i < c->ndown; i++) {
+        KL_TRY(kl_links_recv_share(links, cs, channel, KL_DIRECT_DOWN + i, c->down[i]));
+        KL_TRY(kl_links_send(links, cs, channel, KL_DIRECT_DOWN + i, c->down[i]));
     }
-    return rc;
+    return ncclSuccess;
 }
 
 /* With more ranks in a node than edges it is never chosen. */

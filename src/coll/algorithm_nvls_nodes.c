@@ -56,19 +56,12 @@ static void start_tree(const struct kl_algorithm *a, void *memory, struct kl_lin
 static ncclResult_t join_network(const struct kl_connect *graph, struct kl_connections *cs, int channel, int head,
                                  struct kl_links *links)
 {
-    const struct kl_nodes *nodes = &graph->nodes;
     struct kl_nvls_group *group = links->own;
-    int32_t *heads = malloc((size_t)nodes->nnodes * sizeof *heads);
+    const struct kl_meeting meeting = {
+        .use = KL_EDGE_COLLNET_NVLS, .channel = channel, .edge = KL_TREE_UP, .head = kl_connect_nvls_head, .of = head};
 
-    if (!heads) return KL_NOMEM("heads of NVLS");
-    for (int node = 0; node < nodes->nnodes; node++) heads[node] = kl_connect_nvls_head(graph, head, node);
-    ncclResult_t rc = kl_connections_reduce(cs, KL_EDGE_COLLNET_NVLS, channel, heads, nodes->nnodes,
-                                            nodes->of_rank[graph->rank], &group->network);
-    free(heads);
-    KL_TRY(rc);
     links->position.up = 1;
-    kl_links_set(links, KL_TREE_UP, &group->network->recv, &group->network->send);
-    return ncclSuccess;
+    return kl_links_meet(links, graph, cs, &meeting, &group->network);
 }
 
 static ncclResult_t link_network(const struct kl_connect *graph, struct kl_connections *cs, int channel,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/links.h"
 
+#include "base/error.h"
+
 #include <stdlib.h>
 
 static ncclResult_t ask(struct kl_connections *cs, const struct kl_edge *edge, struct kl_connector **connector)
@@ -53,12 +55,32 @@ ncclResult_t kl_links_send_share(struct kl_links *links, struct kl_connections *
     return ask_send(links, cs, number, &edge);
 }
 
-void kl_links_set(struct kl_links *links, int number, struct kl_connector *recv, struct kl_connector *send)
+static ncclResult_t find_heads(const struct kl_connect *graph, const struct kl_meeting *m, int32_t **heads)
 {
-    if (number >= links->nrecv) links->nrecv = number + 1;
-    if (number >= links->nsend) links->nsend = number + 1;
-    links->recv[number] = recv;
-    links->send[number] = send;
+    int nnodes = graph->nodes.nnodes;
+
+    *heads = malloc((size_t)nnodes * sizeof **heads);
+    if (!*heads) return KL_NOMEM("heads of CollNet");
+    for (int node = 0; node < nnodes; node++) (*heads)[node] = m->head(graph, m->of, node);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_links_meet(struct kl_links *links, const struct kl_connect *graph, struct kl_connections *cs,
+                           const struct kl_meeting *m, struct kl_collnet_link **link)
+{
+    const struct kl_nodes *nodes = &graph->nodes;
+    int32_t *heads;
+
+    KL_TRY(find_heads(graph, m, &heads));
+    ncclResult_t rc =
+        kl_connections_reduce(cs, m->use, m->channel, heads, nodes->nnodes, nodes->of_rank[graph->rank], link);
+    free(heads);
+    KL_TRY(rc);
+    if (m->edge >= links->nrecv) links->nrecv = m->edge + 1;
+    if (m->edge >= links->nsend) links->nsend = m->edge + 1;
+    links->recv[m->edge] = &(*link)->recv;
+    links->send[m->edge] = &(*link)->send;
+    return ncclSuccess;
 }
 
 static bool is_moved_here(const struct kl_connector *c)

@@ -15,8 +15,20 @@ ncclResult_t kl_links_send(struct kl_links *links, struct kl_connections *cs, in
 ncclResult_t kl_links_recv_share(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer);
 ncclResult_t kl_links_send_share(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer);
 
-/** Edge `number`, both ways, has connectors of its own. */
-void kl_links_set(struct kl_links *links, int number, struct kl_connector *recv, struct kl_connector *send);
+/** Where the heads of all nodes meet: a network that reduces. */
+struct kl_meeting {
+    enum kl_edge_use use;
+    int channel;
+    int edge; /* the number that the network has among the head's edges, both ways */
+
+    /** The head of a node: kl_connect_chain_head and its like, which `of` is given to: a channel, or the number of a head. */
+    int (*head)(const struct kl_connect *graph, int of, int node);
+    int of;
+};
+
+/** This rank is the head of its node: ask for the way into the network. */
+ncclResult_t kl_links_meet(struct kl_links *links, const struct kl_connect *graph, struct kl_connections *cs,
+                           const struct kl_meeting *meeting, struct kl_collnet_link **link);
 
 /** Are all connectors ready? Remembers if so. */
 bool kl_links_ready(struct kl_links *links);

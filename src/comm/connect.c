@@ -24,28 +24,46 @@ static bool spans_hosts(ncclComm_t comm)
     return comm->local_ranks < comm->nranks;
 }
 
+static bool is_collnet(const struct kl_edge *edge)
+{
+    return edge->use >= KL_EDGE_COLLNET_CHAIN && edge->use <= KL_EDGE_COLLNET_NVLS;
+}
+
 /** What the plan says of an edge between hosts. */
 struct planned {
     int nic;   /* by its number on the machine that is played; -1: it has none */
     int proxy; /* rank whose proxy serves it */
 };
 
+/* The graph that an edge of collectives is of. */
+static int graph_of(ncclComm_t comm, const struct kl_edge *edge)
+{
+    static const int collnet[KL_EDGE_USES] = {[KL_EDGE_COLLNET_CHAIN] = KL_GRAPH_COLLNET_CHAIN,
+                                              [KL_EDGE_COLLNET_DIRECT] = KL_GRAPH_COLLNET_DIRECT,
+                                              [KL_EDGE_COLLNET_NVLS] = KL_GRAPH_NVLS};
+
+    if (is_collnet(edge)) return collnet[edge->use];
+    return kl_graph_of_edge(comm->connect, edge->channel, comm->rank, edge->peer, edge->sends);
+}
+
 static ncclResult_t ask_plan(ncclComm_t comm, const struct kl_edge *edge, struct kl_graph_nic *nic)
 {
     const struct kl_connect *c = comm->connect;
-    const struct kl_topo *t = comm->topo;
-    int graph = kl_graph_of_edge(c, edge->channel, comm->rank, edge->peer, edge->sends);
-    int channel = graph == KL_GRAPH_NVLS ? edge->channel : c->source[edge->channel] % c->base;
+    int receiver = edge->sends ? edge->peer : comm->rank;
     struct kl_p2p_net message;
 
-    if (edge->use == KL_EDGE_COLL)
-        return kl_graph_nic(t, comm->domain->graphs.graph[graph], c->graph[graph].nchannels, channel, comm->rank, nic);
-    int receiver = edge->sends ? edge->peer : comm->rank;
-    KL_TRY(kl_topo_p2p_net(t, comm->rank, comm->peers[receiver].device, edge->channel, &message));
+    if (edge->use != KL_EDGE_MESSAGES) {
+        int graph = graph_of(comm, edge);
+        int channel = graph == KL_GRAPH_NVLS ? edge->channel : c->source[edge->channel] % c->base;
+        return kl_graph_nic(comm->topo, comm->domain->graphs.graph[graph], c->graph[graph].nchannels, channel,
+                            comm->rank, nic);
+    }
+    KL_TRY(kl_topo_p2p_net(comm->topo, comm->rank, comm->peers[receiver].device, edge->channel, &message));
     *nic = (struct kl_graph_nic){.net = message.net, .proxy = message.proxy};
     return ncclSuccess;
 }
 
+/* Where the plan has no answer, as on machines without NICs, any will do. */
 static struct planned planned(ncclComm_t comm, const struct kl_edge *edge)
 {
     const struct kl_topo *t = comm->topo;
@@ -60,52 +78,28 @@ static struct planned planned(ncclComm_t comm, const struct kl_edge *edge)
     return (struct planned){.nic = t->node[kl_topo_at(t, KL_NODE_NET, nic.net)].net.dev, .proxy = nic.proxy};
 }
 
-/* Can the other rank's proxy see this one's data? Receivers see to their data themselves. */
-static bool can_hand_over(ncclComm_t comm, const struct kl_edge *edge, int proxy)
+static int use_planned_nic(ncclComm_t comm, const struct kl_edge *edge, struct kl_connector *connector)
 {
-    const struct kl_pair_facts facts = {.a = &comm->peers[comm->rank], .b = &comm->peers[proxy]};
+    struct planned plan = planned(comm, edge);
 
-    return edge->sends && proxy != comm->rank && !kl_transport_shm.refuses(&facts);
+    connector->planned = plan.nic;
+    connector->device = (plan.nic < 0 ? 0 : plan.nic) % connector->common->net.net->devices();
+    return plan.proxy;
 }
 
-/* ---- networks that reduce ---- */
-
-static bool is_collnet(const struct kl_edge *edge)
+/* Can a rank hand over to another one? Both ask, and must agree: one to ask for it, the other to listen. */
+static bool may_relay(ncclComm_t comm, int sender, int relay)
 {
-    return edge->use >= KL_EDGE_COLLNET_CHAIN && edge->use <= KL_EDGE_COLLNET_NVLS;
+    const struct kl_pair_facts facts = {.a = &comm->peers[sender], .b = &comm->peers[relay]};
+    int from = kl_topo_gpu_of_rank(comm->topo, sender), by = kl_topo_gpu_of_rank(comm->topo, relay);
+
+    return sender != relay && from >= 0 && by >= 0 && !kl_transport_shm.refuses(&facts) &&
+           kl_path_between(comm->topo, KL_NODE_GPU, from, KL_NODE_GPU, by)->type <= KL_PATH_NVL;
 }
 
-/* A head uses the NIC that the graph names for it, if any is described. */
-static ncclResult_t choose_collnet(ncclComm_t comm, const struct kl_edge *edge, struct kl_connector *connector)
+static ncclResult_t choose_transport(ncclComm_t comm, const struct kl_edge *edge, struct kl_connector *connector,
+                                     uint32_t *index)
 {
-    static const int graphs[KL_EDGE_USES] = {[KL_EDGE_COLLNET_CHAIN] = KL_GRAPH_COLLNET_CHAIN,
-                                             [KL_EDGE_COLLNET_DIRECT] = KL_GRAPH_COLLNET_DIRECT,
-                                             [KL_EDGE_COLLNET_NVLS] = KL_GRAPH_NVLS};
-    const struct kl_connect *c = comm->connect;
-    const struct kl_topo *t = comm->topo;
-    int id = graphs[edge->use], channel = id == KL_GRAPH_NVLS ? edge->channel : c->source[edge->channel] % c->base;
-    struct kl_graph_nic nic;
-
-    connector->planned = -1;
-    if (!t->count[KL_NODE_NET]) return ncclSuccess;
-    KL_TRY(kl_graph_nic(t, comm->domain->graphs.graph[id], c->graph[id].nchannels, channel, comm->rank, &nic));
-    connector->planned = t->node[kl_topo_at(t, KL_NODE_NET, nic.net)].net.dev;
-    connector->device = connector->planned % connector->common->net.net->devices();
-    return ncclSuccess;
-}
-
-static void log_collnet(ncclComm_t comm, const struct kl_edge *edge, const struct kl_connector *c)
-{
-    KL_INFO(KL_INIT | KL_NET, "CollNet %02d/%d : %d [%s] via COLLNET/%s/%d", edge->channel,
-            edge->use - KL_EDGE_COLLNET_CHAIN, comm->rank, edge->sends ? "send" : "receive", kl_collnets[0]->name,
-            c->planned < 0 ? c->device : c->planned);
-}
-
-/* ---- of an edge ---- */
-
-static ncclResult_t choose(void *ctx, const struct kl_edge *edge, struct kl_connector *connector, uint32_t *index)
-{
-    ncclComm_t comm = ctx;
     struct kl_pair_facts facts = {
         .a = &comm->peers[comm->rank],
         .b = &comm->peers[edge->peer],
@@ -113,17 +107,30 @@ static ncclResult_t choose(void *ctx, const struct kl_edge *edge, struct kl_conn
         .network = spans_hosts(comm),
     };
 
-    if (is_collnet(edge)) return choose_collnet(comm, edge, connector);
     if (kl_topo_gpu_of_rank(comm->topo, edge->peer) >= 0) KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts));
     KL_TRY(kl_transport_choose(&facts, &connector->transport, index));
     if (connector->transport != &kl_transport_net) return ncclSuccess;
-    struct planned plan = planned(comm, edge);
-    connector->planned = plan.nic;
-    connector->device = (plan.nic < 0 ? 0 : plan.nic) % connector->common->net.net->devices();
-    connector->relayed = can_hand_over(comm, edge, plan.proxy);
-    connector->proxy = plan.proxy;
-    connector->proxy_here = kl_world_has(comm->world, plan.proxy);
+    connector->proxy = use_planned_nic(comm, edge, connector);
+    connector->relayed = edge->sends && may_relay(comm, comm->rank, connector->proxy);
+    connector->proxy_here = kl_world_has(comm->world, connector->proxy);
     return ncclSuccess;
+}
+
+/* A way into a network that reduces has heads of its own, and needs a NIC only. */
+static ncclResult_t choose(void *ctx, const struct kl_edge *edge, struct kl_connector *connector, uint32_t *index)
+{
+    if (!is_collnet(edge)) return choose_transport(ctx, edge, connector, index);
+    use_planned_nic(ctx, edge, connector);
+    return ncclSuccess;
+}
+
+/* ---- the log ---- */
+
+static void log_collnet(ncclComm_t comm, const struct kl_edge *edge, const struct kl_connector *c)
+{
+    KL_INFO(KL_INIT | KL_NET, "CollNet %02d/%d : %d [%s] via COLLNET/%s/%d", edge->channel,
+            edge->use - KL_EDGE_COLLNET_CHAIN, comm->rank, edge->sends ? "send" : "receive", kl_collnets[0]->name,
+            c->planned < 0 ? c->device : c->planned);
 }
 
 static void log_network(ncclComm_t comm, const struct kl_edge *edge, const struct kl_connector *c)
@@ -152,18 +159,15 @@ static void log_connection(void *ctx, const struct kl_edge *edge, const struct k
 
 /* ---- life ---- */
 
-/* Which ranks may hand over to this one? Those of this host whose GPUs reach its by NVLink. */
 static int list_senders(ncclComm_t comm, int32_t *senders)
 {
     const struct kl_topo *t = comm->topo;
-    int me = kl_topo_gpu_of_rank(t, comm->rank), n = 0;
+    int n = 0;
 
     if (!t->count[KL_NODE_NET] || t->options.pxn_disable) return 0;
     for (int gpu = 0; gpu < t->count[KL_NODE_GPU]; gpu++) {
         int rank = t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.rank;
-        if (gpu != me && comm->peers[rank].host == comm->peers[comm->rank].host &&
-            kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_GPU, me)->type <= KL_PATH_NVL)
-            senders[n++] = rank;
+        if (may_relay(comm, rank, comm->rank)) senders[n++] = rank;
     }
     return n;
 }

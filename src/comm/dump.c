@@ -42,8 +42,7 @@ static void answer(void *ctx, uint32_t events)
     ssize_t heard = read(kl_load_relaxed(&armed.bell), &rung, sizeof rung);
 
     (void)ctx, (void)events, (void)heard;
-    kl_log_asked(
-        "state of operations (NCCL_PROXY_DUMP_SIGNAL): communicators that wait follow, the others have nothing to do");
+    kl_log_asked("state of operations (NCCL_PROXY_DUMP_SIGNAL): communicators whose operations wait say for whom");
 }
 
 static ncclResult_t open_bell(void)

@@ -77,7 +77,7 @@ static ncclResult_t ask(struct kl_connector *c, const struct kl_card *card)
         .shape = *c->shape,
         .handle = card->net,
     };
-    return kl_bootstrap_post(home->bootstrap, c->proxy, KL_RELAY_ASK, &ask, sizeof ask);
+    return kl_bootstrap_post(home->bootstrap, c->proxy, KL_TAG_RELAY_ASK, &ask, sizeof ask);
 }
 
 static ncclResult_t await_card(struct kl_connector *c, struct kl_handover *h, uint64_t deadline)
@@ -85,8 +85,8 @@ static ncclResult_t await_card(struct kl_connector *c, struct kl_handover *h, ui
     bool here;
 
     if (h->carded) return ncclSuccess;
-    KL_TRY(kl_bootstrap_poll(c->common->net.bootstrap, c->proxy, KL_RELAY_CARD | h->number, &h->card, sizeof h->card,
-                             &here));
+    KL_TRY(kl_bootstrap_poll(c->common->net.bootstrap, c->proxy, KL_TAG_RELAY_CARD | h->number, &h->card,
+                             sizeof h->card, &here));
     h->carded = here;
     if (here) return ncclSuccess;
     if (!kl_deadline_passed(deadline)) return ncclInProgress;
@@ -106,7 +106,7 @@ ncclResult_t kl_handover_connect(struct kl_connector *c, const struct kl_transpo
     c->handover->local = local;
     KL_TRY(local->connect(c, &c->handover->card.card, c->deadline, &answer));
     c->tx.lends_all = true; /* else an operation would be over with data that this process has to see off */
-    return kl_bootstrap_post(c->common->net.bootstrap, c->proxy, KL_RELAY_ANSWER | c->handover->number, &answer,
+    return kl_bootstrap_post(c->common->net.bootstrap, c->proxy, KL_TAG_RELAY_ANSWER | c->handover->number, &answer,
                              sizeof answer);
 }
 

@@ -85,7 +85,7 @@ static ncclResult_t set_up(struct relay *r)
     r->deadline = kl_deadline_in_ms(all->config.patience_ms);
     KL_TRY(check_ask(&all->config, r->sender, &r->ask));
     KL_TRY(kl_transport_shm.setup(&r->in, &r->ask.shape, &card.card));
-    return kl_bootstrap_post(all->config.bootstrap, r->sender, KL_RELAY_CARD | r->ask.handover, &card, sizeof card);
+    return kl_bootstrap_post(all->config.bootstrap, r->sender, KL_TAG_RELAY_CARD | r->ask.handover, &card, sizeof card);
 }
 
 static ncclResult_t await_answer(struct relay *r)
@@ -93,7 +93,7 @@ static ncclResult_t await_answer(struct relay *r)
     bool here;
 
     if (r->answered) return ncclSuccess;
-    KL_TRY(kl_bootstrap_poll(r->relays->config.bootstrap, r->sender, KL_RELAY_ANSWER | r->ask.handover, &r->answer,
+    KL_TRY(kl_bootstrap_poll(r->relays->config.bootstrap, r->sender, KL_TAG_RELAY_ANSWER | r->ask.handover, &r->answer,
                              sizeof r->answer, &here));
     if (!here) return ncclInProgress;
     r->answered = true;
@@ -171,7 +171,7 @@ static void take_asks_of(struct kl_relays *all, int sender)
     struct kl_relay_ask ask;
     bool here = true;
 
-    while (here && !kl_bootstrap_poll(all->config.bootstrap, sender, KL_RELAY_ASK, &ask, sizeof ask, &here))
+    while (here && !kl_bootstrap_poll(all->config.bootstrap, sender, KL_TAG_RELAY_ASK, &ask, sizeof ask, &here))
         if (here && take_on(all, sender, &ask)) return;
 }
 

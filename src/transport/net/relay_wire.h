@@ -4,13 +4,11 @@
 #define KL_TRANSPORT_NET_RELAY_WIRE_H
 
 #include "transport/connector.h"
+#include "transport/tags.h"
 
 enum {
     KL_RELAY_VERSION = 1,
-    KL_RELAY_ASK = 0x4b040000,    /* tags of the bootstrap */
-    KL_RELAY_CARD = 0x4b050000,   /* and the number of the handover */
-    KL_RELAY_ANSWER = 0x4b060000, /* the same */
-    KL_RELAY_HANDOVERS = 1 << 16  /* of a sender, at most */
+    KL_RELAY_HANDOVERS = 1 << 16 /* of a sender, at most */
 };
 
 /** Sender to relay. */
