@@ -228,6 +228,7 @@ static void a_receiver_that_is_lost_fails_the_relay_which_says_for_whom_it_sends
     kl_connections_revoke(ranks.rank[RECEIVER].connections);
     send_until_failure(3, RELAY);
     assert_non_null(strstr(ranks.rank[RELAY].text, "rank 1, which sends for rank 0 to rank 2: "));
+    assert_non_null(strstr(ranks.rank[RELAY].text, "; channel 0, step "));
     destroy();
 }
 

@@ -31,6 +31,9 @@ static bool has_room(struct kl_net_link *l)
 static ncclResult_t lose(struct kl_net_link *l, ncclResult_t rc)
 {
     if (rc != ncclRemoteError) return rc;
+    int quiet = kl_error_quiet(1);
+    (void)kl_net_link_say_where(l, rc, l->expected);
+    kl_error_quiet(quiet);
     l->loss = strdup(kl_error_text());
     if (!l->loss) return KL_NOMEM("the reason of a lost connection");
     kl_store_release(&l->fifo->sender_left, 1); /* pairs with kl_fifo_sender_gone */

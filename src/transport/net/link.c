@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "transport/lines.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -53,6 +54,14 @@ ncclResult_t kl_net_link_over(const struct kl_net *net, const struct kl_fifo_rx 
     (*link)->fifo = rx->fifo;
     (*link)->out = *rx;
     return ncclSuccess;
+}
+
+ncclResult_t kl_net_link_say_where(const struct kl_net_link *l, ncclResult_t rc, uint64_t step)
+{
+    char text[KL_ERROR_TEXT];
+
+    snprintf(text, sizeof text, "%s", kl_error_text());
+    return KL_FAIL(rc, "%.900s; channel %u, step %llu", text, l->number & 0xff, (unsigned long long)step);
 }
 
 void *kl_net_link_whole(const struct kl_net_link *l, uint64_t step)

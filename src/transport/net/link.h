@@ -45,6 +45,7 @@ struct kl_net_link {
     const struct kl_net *net;
     void *connection; /* NULL: not there yet, or (not `connected`) an attempt */
     bool connected, cancelled;
+    uint32_t number;      /* kl_connector.number, for texts: the channel is its last byte */
     struct kl_fifo *fifo; /* in own memory, or in that of others */
     void *memory;         /* own */
     size_t mapped;        /* bytes of it: of the fifo and */
@@ -74,6 +75,9 @@ ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_s
 
 /** For a sender whose fifo is there already; `rx` is the view of whoever carries it. The fifo outlives the link. */
 ncclResult_t kl_net_link_over(const struct kl_net *net, const struct kl_fifo_rx *rx, struct kl_net_link **link);
+
+/** Say where the thread's last failure, which is `rc`, happened: "...; channel 3, step 17". Returns `rc`. */
+ncclResult_t kl_net_link_say_where(const struct kl_net_link *link, ncclResult_t rc, uint64_t step);
 
 /** Where the data of a step in flagged lines are in one piece: KL_LINES_BYTES. */
 void *kl_net_link_whole(const struct kl_net_link *link, uint64_t step);

@@ -30,6 +30,7 @@ static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape
 
     KL_TRY(kl_net_home_listen(home, c->device, &handle));
     KL_TRY(kl_net_link_create(home->net, shape, false, &c->link));
+    c->link->number = c->number;
     card->net = *handle;
     KL_TRY(kl_fifo_attach_rx(&c->rx, c->link->fifo, c->link->mapped, false));
     c->rx.places = true;
@@ -45,6 +46,7 @@ static ncclResult_t net_connect(struct kl_connector *c, const struct kl_card *ca
     (void)reply;
     if (c->relayed) return kl_handover_connect(c, &kl_transport_shm, card, deadline);
     if (!c->link) KL_TRY(kl_net_link_create(net, c->shape, true, &c->link));
+    c->link->number = c->number;
     if (!c->deadline) c->deadline = deadline;
     const struct kl_net_end me = end_of(c, c->deadline);
     KL_TRY(net->connect(c->device, &me, &card->net, &c->link->connection));
@@ -68,8 +70,14 @@ static ncclResult_t net_settle(struct kl_connector *c, uint64_t deadline, const 
 
 static enum kl_progress net_progress(struct kl_connector *c, ncclResult_t *rc)
 {
+    struct kl_net_link *l = c->link;
+
     if (c->handover) return kl_handover_progress(c);
-    return c->sends ? kl_net_outgoing_progress(c->link, rc) : kl_net_incoming_progress(c->link, &c->rx, rc);
+    int quiet = kl_error_quiet(1);
+    enum kl_progress got = c->sends ? kl_net_outgoing_progress(l, rc) : kl_net_incoming_progress(l, &c->rx, rc);
+    kl_error_quiet(quiet);
+    if (*rc) *rc = kl_net_link_say_where(l, *rc, c->sends ? l->released : l->in.step);
+    return got;
 }
 
 static bool net_sleep_on(struct kl_connector *c)

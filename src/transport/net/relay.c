@@ -105,7 +105,9 @@ static ncclResult_t settle(struct relay *r)
     if (r->link) return ncclSuccess;
     KL_TRY(await_answer(r));
     KL_TRY(kl_transport_shm.settle(&r->in, r->deadline, &r->answer));
-    return kl_net_link_over(r->relays->config.net, &r->in.rx, &r->link);
+    KL_TRY(kl_net_link_over(r->relays->config.net, &r->in.rx, &r->link));
+    r->link->number = r->ask.number;
+    return ncclSuccess;
 }
 
 static ncclResult_t connect_on(struct relay *r)
@@ -132,7 +134,11 @@ static enum kl_progress progress_relay(struct relay *r)
     if (r->failed) return r->relays->duty.orphan ? KL_DONE : KL_STALLED;
     int quiet = kl_error_quiet(1);
     ncclResult_t rc = connect_on(r);
-    enum kl_progress got = rc ? KL_STALLED : kl_net_outgoing_progress(r->link, &rc);
+    enum kl_progress got = KL_STALLED;
+    if (!rc) {
+        got = kl_net_outgoing_progress(r->link, &rc);
+        if (rc) rc = kl_net_link_say_where(r->link, rc, r->link->released);
+    }
     kl_error_quiet(quiet);
     if (rc == ncclInProgress) return KL_STALLED;
     if (rc) {
