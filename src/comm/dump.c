@@ -4,11 +4,9 @@
 #include "base/log.h"
 #include "comm/launch.h"
 #include "event/loop.h"
-#include "os/files.h"
+#include "os/bell.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 _Atomic uint32_t kl_dump_asked;
@@ -19,38 +17,31 @@ static struct {
     struct sigaction before;
     struct kl_loop *loop;
     struct kl_source *source;
-    _Atomic int bell; /* eventfd that the handler writes to; -1: none */
+    _Atomic int bell; /* that the handler rings; -1: none */
 } armed = {.lock = PTHREAD_MUTEX_INITIALIZER, .bell = -1};
 
 /* ---- the signal ---- */
 
 static void on_signal(int number)
 {
-    const uint64_t one = 1;
-    int saved = errno, bell = kl_load_relaxed(&armed.bell);
+    int bell = kl_load_relaxed(&armed.bell);
 
     (void)number;
     kl_fetch_add_relaxed(&kl_dump_asked, 1);
-    ssize_t rung = bell < 0 ? 0 : write(bell, &one, sizeof one);
-    (void)rung;
-    errno = saved;
+    if (bell >= 0) kl_bell_ring(bell);
 }
 
 static void answer(void *ctx, uint32_t events)
 {
-    uint64_t rung;
-    ssize_t heard = read(kl_load_relaxed(&armed.bell), &rung, sizeof rung);
-
-    (void)ctx, (void)events, (void)heard;
+    (void)ctx, (void)events;
+    kl_bell_hear(kl_load_relaxed(&armed.bell));
     kl_log_asked("state of operations (NCCL_PROXY_DUMP_SIGNAL): communicators whose operations wait say for whom");
 }
 
 static ncclResult_t open_bell(void)
 {
-    int bell;
+    int bell = kl_bell_open();
 
-    do bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    while (bell < 0 && kl_files_make_room(errno));
     if (bell < 0) return KL_FAIL_ERRNO("cannot serve NCCL_PROXY_DUMP_SIGNAL; raise `ulimit -n`");
     kl_store_relaxed(&armed.bell, bell);
     KL_TRY(kl_loop_hold(&armed.loop));

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "os/bell.h"
 #include "os/files.h"
 #include "os/thread.h"
 
@@ -11,7 +12,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 enum { BATCH = 64 };
@@ -45,7 +45,7 @@ struct errand {
 struct kl_loop {
     struct kl_thread thread;
     int epoll;
-    int wake;       /* an eventfd: makes the thread look around */
+    int wake;       /* a bell: makes the thread look around */
     bool inherited; /* set in the child by fork only */
     int holders;    /* under the registry's lock */
 
@@ -126,19 +126,7 @@ static void arm(struct kl_loop *loop, struct kl_source *s, uint64_t deadline)
 
 static void wake(struct kl_loop *loop)
 {
-    uint64_t one = 1;
-
-    if (loop->inherited || kl_loop_inside(loop)) return;
-    ssize_t written = write(loop->wake, &one, sizeof one);
-    (void)written;
-}
-
-static void slept(struct kl_loop *loop)
-{
-    uint64_t count;
-    ssize_t got = read(loop->wake, &count, sizeof count);
-
-    (void)got;
+    if (!loop->inherited && !kl_loop_inside(loop)) kl_bell_ring(loop->wake);
 }
 
 /* Called with the lock held, and released meanwhile. */
@@ -158,7 +146,7 @@ static void call_ready(struct kl_loop *loop, const struct epoll_event *events, i
     for (int i = 0; i < n; i++) {
         struct kl_source *s = events[i].data.ptr;
         if (!s) {
-            slept(loop);
+            kl_bell_hear(loop->wake);
             continue;
         }
         /* An earlier callback of this batch may have removed it, or changed what it watches. */
@@ -248,10 +236,9 @@ static ncclResult_t open_descriptors(struct kl_loop *loop)
 
     do loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     while (loop->epoll < 0 && kl_files_make_room(errno));
-    do loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    while (loop->wake < 0 && kl_files_make_room(errno));
+    loop->wake = kl_bell_open();
     if (loop->epoll < 0 || loop->wake < 0) return KL_FAIL_ERRNO("cannot open the descriptors of the event loop");
-    if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->wake, &e)) return KL_FAIL_ERRNO("cannot watch an eventfd");
+    if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->wake, &e)) return KL_FAIL_ERRNO("cannot watch a bell");
     return ncclSuccess;
 }
 

@@ -2,19 +2,16 @@
 #include "os/stop.h"
 
 #include "base/error.h"
-#include "os/files.h"
+#include "os/bell.h"
 
 #include <errno.h>
 #include <stdint.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 ncclResult_t kl_stop_init(struct kl_stop *stop)
 {
-    int fd;
+    int fd = kl_bell_open();
 
-    do fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    while (fd < 0 && kl_files_make_room(errno));
     if (fd < 0) return KL_FAIL_ERRNO("cannot create an event descriptor");
     stop->fd = fd;
     return ncclSuccess;
@@ -28,8 +25,5 @@ void kl_stop_fini(struct kl_stop *stop)
 
 void kl_stop_raise(const struct kl_stop *stop)
 {
-    uint64_t one = 1;
-    ssize_t written = write(stop->fd, &one, sizeof one);
-
-    (void)written; /* can only fail by being raised 2^64 times */
+    kl_bell_ring(stop->fd);
 }

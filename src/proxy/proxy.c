@@ -3,15 +3,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "os/files.h"
+#include "os/bell.h"
 #include "os/process.h"
 #include "os/thread.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,7 +25,7 @@ struct kl_proxy {
     struct kl_thread thread;
     uint32_t generation; /* of the process that started it */
     int users;           /* under the registry's lock */
-    int bell;            /* eventfd */
+    int bell;
     _Atomic bool asleep; /* or about to; who clears it rings */
     _Atomic bool stop;
     _Atomic bool alone; /* the thread itself was the last user: it frees everything */
@@ -41,14 +39,6 @@ static struct {
     struct kl_proxy *proxy;      /* under lock */
     _Atomic uint32_t generation; /* of the process that has it */
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void ring(int bell)
-{
-    const uint64_t one = 1;
-    ssize_t n = write(bell, &one, sizeof one); /* only fails after 2^64 - 2 rings that nobody has heard */
-
-    (void)n;
-}
 
 /* ---- rounds ---- */
 
@@ -127,12 +117,9 @@ static bool prepare_sleep(struct kl_proxy *p)
 
 static void sleep_until_rung(struct kl_proxy *p)
 {
-    uint64_t rung;
-
     if (!prepare_sleep(p)) return;
     poll(p->rest.fd, p->rest.n, p->rest.ms);
-    ssize_t heard = read(p->bell, &rung, sizeof rung);
-    (void)heard;
+    kl_bell_hear(p->bell);
 }
 
 /* ---- life ---- */
@@ -177,8 +164,7 @@ static ncclResult_t start(struct kl_proxy **proxy)
     p->generation = kl_process_generation();
     kl_store_relaxed(&process.generation, p->generation);
     pthread_mutex_init(&p->running, NULL);
-    do p->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    while (p->bell < 0 && kl_files_make_room(errno));
+    p->bell = kl_bell_open();
     ncclResult_t rc = p->bell < 0 ? KL_FAIL_ERRNO("cannot start the proxy; raise `ulimit -n`")
                                   : kl_thread_start(&p->thread, "kolo proxy", run, p);
     if (rc)
@@ -218,7 +204,7 @@ void kl_proxy_drop(struct kl_proxy *p)
     if (inside) kl_store_release(&p->alone, true); /* pairs with run */
     kl_store_release(&p->stop, true);              /* pairs with run */
     if (inside) return;
-    ring(p->bell);
+    kl_bell_ring(p->bell);
     kl_thread_join(&p->thread);
     free_proxy(p);
 }
@@ -255,7 +241,7 @@ void kl_proxy_remove(struct kl_proxy *p, struct kl_duty *duty)
 
 void kl_proxy_wake(struct kl_proxy *p)
 {
-    if (kl_swap_acq_rel(&p->asleep, false)) ring(p->bell); /* pairs with prepare_sleep */
+    if (kl_swap_acq_rel(&p->asleep, false)) kl_bell_ring(p->bell); /* pairs with prepare_sleep */
 }
 
 int kl_proxy_bell(const struct kl_proxy *p)

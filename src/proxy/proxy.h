@@ -60,7 +60,7 @@ void kl_proxy_unlock(struct kl_proxy *proxy);
 /** There is something to do. If the proxy sleeps, it costs a system call. */
 void kl_proxy_wake(struct kl_proxy *proxy);
 
-/** An eventfd of the proxy's: a write to it wakes the proxy, also from other processes. */
+/** The proxy's bell (os/bell.h), which other processes may ring too. */
 int kl_proxy_bell(const struct kl_proxy *proxy);
 
 /** A round by a thread that waits. STALLED: nothing moved; DONE: somebody else is doing one. */

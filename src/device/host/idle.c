@@ -2,12 +2,12 @@
 #include "device/host/idle.h"
 
 #include "base/threadlocal.h"
+#include "os/bell.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ static KL_THREAD_LOCAL struct look now;
 static bool open_bell(int epoll)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = -1};
-    int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int bell = kl_bell_open();
 
     if (bell < 0) return false;
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, bell, &event)) {
@@ -85,10 +85,8 @@ void kl_idle_forget(void)
 void kl_idle_wake(void)
 {
     int bell = now.resting ? -1 : kl_load_acquire(&process.bell); /* this thread is awake */
-    uint64_t one = 1;
-    ssize_t rung = bell < 0 ? 0 : write(bell, &one, sizeof one);
 
-    (void)rung; /* a full bell rings already */
+    if (bell >= 0) kl_bell_ring(bell);
 }
 
 /* ---- work that stalls ---- */
@@ -126,13 +124,10 @@ void kl_idle_stalled(void)
 static void take_wakeups(int epoll)
 {
     struct epoll_event event[WOKEN_AT_ONCE];
-    uint64_t rung;
     int n = epoll_wait(epoll, event, WOKEN_AT_ONCE, 0);
 
     for (int i = 0; i < n; i++) {
-        if (event[i].data.fd != -1) continue;
-        ssize_t heard = read(kl_load_relaxed(&process.bell), &rung, sizeof rung);
-        (void)heard;
+        if (event[i].data.fd == -1) kl_bell_hear(kl_load_relaxed(&process.bell));
     }
 }
 

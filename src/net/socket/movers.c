@@ -2,21 +2,19 @@
 #include "net/socket/movers.h"
 
 #include "base/error.h"
-#include "os/files.h"
+#include "os/bell.h"
 #include "os/thread.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 struct mover {
     struct kl_movers *all;
     struct kl_thread thread;
     int index;
-    int bell; /* eventfd */
+    int bell;
 };
 
 struct kl_movers {
@@ -29,20 +27,12 @@ struct kl_movers {
     struct mover mover[KL_SOCKET_MAX_THREADS];
 };
 
-static void ring(int bell)
-{
-    const uint64_t one = 1;
-    ssize_t n = write(bell, &one, sizeof one); /* only fails after 2^64 - 2 rings that nobody has heard */
-
-    (void)n;
-}
-
 /* ---- a thread ---- */
 
 /* Pairs with the swap of who goes to sleep: it sees what was moved before, or is woken. */
 static void wake_sleeper(struct kl_sleeper *sleeper)
 {
-    if (kl_swap_acq_rel(&sleeper->asleep, false)) ring(sleeper->bell);
+    if (kl_swap_acq_rel(&sleeper->asleep, false)) kl_bell_ring(sleeper->bell);
 }
 
 /* True: it has got further, or ended. */
@@ -82,9 +72,7 @@ static void run(void *arg)
         int n = 1 + move_all(m, wait + 1);
 
         if (poll(wait, (nfds_t)n, -1) <= 0 || !wait[0].revents) continue;
-        uint64_t rung;
-        ssize_t heard = read(m->bell, &rung, sizeof rung);
-        (void)heard;
+        kl_bell_hear(m->bell);
     }
 }
 
@@ -96,8 +84,7 @@ static ncclResult_t start(struct kl_movers *all, int i)
     char name[KL_THREAD_NAME];
 
     *m = (struct mover){.all = all, .index = i};
-    do m->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    while (m->bell < 0 && kl_files_make_room(errno));
+    m->bell = kl_bell_open();
     if (m->bell < 0) return KL_FAIL_ERRNO("cannot start a thread for a connection; raise `ulimit -n`");
     all->n++;
     snprintf(name, sizeof name, "kolo net %d", i);
@@ -122,7 +109,7 @@ ncclResult_t kl_movers_start(struct kl_socket_lane *lanes, const struct kl_socke
 
 void kl_movers_wake(const struct kl_movers *movers)
 {
-    for (int i = 0; i < movers->n; i++) ring(movers->mover[i].bell);
+    for (int i = 0; i < movers->n; i++) kl_bell_ring(movers->mover[i].bell);
 }
 
 void kl_movers_stop(struct kl_movers *movers)

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/socket/sleep.h"
 
-#include "os/files.h"
-
-#include <errno.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include "base/error.h"
+#include "os/bell.h"
 
 /* Let helper threads wake who sleeps. */
 static ncclResult_t watch_movers(struct kl_conn *c)
 {
     struct kl_sleeper *s = &c->sleeper;
-    uint64_t rung;
 
-    while (s->bell < 0 && (s->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
-        if (!kl_files_make_room(errno)) return KL_FAIL_ERRNO("cannot watch a connection; raise `ulimit -n`");
-    ssize_t heard = read(s->bell, &rung, sizeof rung); /* the last one's */
-    (void)heard;
+    if (s->bell < 0) s->bell = kl_bell_open();
+    if (s->bell < 0) return KL_FAIL_ERRNO("cannot watch a connection; raise `ulimit -n`");
+    kl_bell_hear(s->bell); /* the last one's */
     (void)kl_swap_acq_rel(&s->asleep,
                           true); /* whoever moves something from now on rings; what was moved before is seen */
     return kl_watch(c->epoll, &c->watched_bell, s->bell, EPOLLIN);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
+#include "os/bell.h"
 #include "proxy/proxy.h"
 #include "transport/net/relay_wire.h"
 
@@ -114,11 +115,7 @@ ncclResult_t kl_handover_connect(struct kl_connector *c, const struct kl_transpo
 
 static void ring(const struct kl_connector *c)
 {
-    const uint64_t one = 1;
-
-    if (!kl_swap_acq_rel(&c->tx.fifo->asleep, 0u)) return;  /* pairs with the relay's sleep */
-    ssize_t n = write(c->handover->bell, &one, sizeof one); /* fails only where it has been rung enough */
-    (void)n;
+    if (kl_swap_acq_rel(&c->tx.fifo->asleep, 0u)) kl_bell_ring(c->handover->bell); /* pairs with the relay's sleep */
 }
 
 enum kl_progress kl_handover_progress(struct kl_connector *c)
