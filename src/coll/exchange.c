@@ -309,3 +309,8 @@ int kl_exchange_blocked_on(const struct kl_exchange *x, bool gone)
         if (!gone || waits_in_vain(x->active[i])) return x->active[i]->peer;
     return -1;
 }
+
+void kl_exchange_tell(const struct kl_exchange *x, const struct kl_teller *to)
+{
+    for (size_t i = 0; i < x->n; i++) kl_tell_message(to, x->active[i]);
+}

@@ -16,6 +16,7 @@
 
 #include "channel/connections.h"
 #include "coll/task.h"
+#include "coll/tell.h"
 #include "graph/p2p.h"
 
 struct kl_exchange {
@@ -50,6 +51,9 @@ void kl_exchange_reset(struct kl_exchange *x);
 
 /** For a thread that is about to sleep (device/host/idle.h): true if descriptors tell when a message may go on. */
 bool kl_exchange_sleep_on(struct kl_exchange *x);
+
+/** Say how far each message is. */
+void kl_exchange_tell(const struct kl_exchange *x, const struct kl_teller *to);
 
 /** A rank that is waited for; with `gone`, only one that has freed its communicator. -1: none. */
 int kl_exchange_blocked_on(const struct kl_exchange *x, bool gone);

@@ -7,8 +7,6 @@
 #include "coll/links.h"
 #include "coll/mover.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -312,54 +310,6 @@ int kl_exec_blocked_on(struct kl_exec *e, bool gone)
 
 /* ---- in words ---- */
 
-/** Where lines go. */
-struct teller {
-    void (*line)(void *ctx, const char *text);
-    void *ctx;
-    char what[32];
-};
-
-static void tell(const struct teller *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void tell(const struct teller *to, const char *fmt, ...)
-{
-    char text[256];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    to->line(to->ctx, text);
-}
-
-static void tell_connector(const struct teller *to, const struct kl_connector *c)
-{
-    char state[128];
-
-    if (c) tell(to, "%s: %s", to->what, kl_connector_state(c, state, sizeof state));
-}
-
-static void tell_op(struct kl_exec *e, int row, int channel, struct teller *to)
-{
-    const struct kl_links *links = e->links[row][channel];
-    int peer = e->running->blocked_on(op_of(e, channel), false);
-
-    tell(to, "channel %02d: %s, waits for rank %d", channel, algo_names[e->running->algo], peer);
-    snprintf(to->what, sizeof to->what, "channel %02d", channel);
-    for (int i = 0; i < links->nrecv; i++) tell_connector(to, links->recv[i]);
-    for (int i = 0; i < links->nsend; i++) tell_connector(to, links->send[i]);
-}
-
-static void tell_message(const struct kl_task *t, struct teller *to)
-{
-    bool sends = t->func == KL_FUNC_SEND;
-
-    snprintf(to->what, sizeof to->what, "%s", sends ? "send" : "receive");
-    tell(to, "%s: %zu of %zu bytes moved %s rank %d", to->what, t->message.moved, t->message.bytes,
-         sends ? "to" : "from", t->peer);
-    tell_connector(to, t->connector);
-}
-
 static int row_of(const struct kl_algorithm *a)
 {
     int row = 0;
@@ -368,16 +318,22 @@ static int row_of(const struct kl_algorithm *a)
     return row;
 }
 
-void kl_exec_tell(struct kl_exec *e, void (*line)(void *ctx, const char *text), void *ctx)
+static void tell_operations(struct kl_exec *e, const struct kl_teller *to)
 {
-    struct teller to = {.line = line, .ctx = ctx};
+    const struct kl_algorithm *a = e->running;
+    int row = row_of(a);
 
-    if (e->messages) {
-        for (size_t i = 0; i < e->exchange.n; i++) tell_message(e->exchange.active[i], &to);
-    } else if (!e->running) {
-        tell(&to, "is being connected, waits for rank %d", kl_connections_blocked_on(e->config.connections));
-    } else {
-        for (int c = 0; c < e->ops_used; c++)
-            if (!e->op_done[c]) tell_op(e, row_of(e->running), c, &to);
-    }
+    for (int c = 0; c < e->ops_used; c++)
+        if (!e->op_done[c])
+            kl_tell_operation(to, algo_names[a->algo], c, a->blocked_on(op_of(e, c), false), e->links[row][c]);
+}
+
+void kl_exec_tell(struct kl_exec *e, const struct kl_teller *to)
+{
+    if (e->messages)
+        kl_exchange_tell(&e->exchange, to);
+    else if (e->running)
+        tell_operations(e, to);
+    else
+        kl_tell(to, "is being connected, waits for rank %d", kl_connections_blocked_on(e->config.connections));
 }

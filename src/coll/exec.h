@@ -17,6 +17,7 @@
 
 #include "coll/choose.h"
 #include "coll/exchange.h"
+#include "coll/tell.h"
 #include "device/host/redop.h"
 
 struct kl_exec;
@@ -50,8 +51,8 @@ enum kl_progress kl_exec_messages(struct kl_exec *exec, struct kl_task *ring, ui
 /** Connect every algorithm on every channel now, for NCCL_RUNTIME_CONNECT=0. Again and again until DONE. */
 enum kl_progress kl_exec_connect_all(struct kl_exec *exec, ncclResult_t *rc);
 
-/** By the runner: say what is under way, and what it waits for, in lines. */
-void kl_exec_tell(struct kl_exec *exec, void (*line)(void *ctx, const char *text), void *ctx);
+/** By the runner: say what is under way, and what it waits for. */
+void kl_exec_tell(struct kl_exec *exec, const struct kl_teller *to);
 
 /** Forget what is under way, after a failure. */
 void kl_exec_reset(struct kl_exec *exec);

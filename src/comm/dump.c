@@ -109,5 +109,5 @@ void kl_comm_dump(ncclComm_t comm)
     kl_log_asked("rank %d of %d: %s of %zu elements, operation %llu, launch %llu", comm->rank, comm->nranks,
                  kl_func_info[t->func].name, t->count, (unsigned long long)comm->cursor,
                  (unsigned long long)kl_load_relaxed(&comm->finished));
-    kl_exec_tell(comm->exec, print, comm);
+    kl_exec_tell(comm->exec, &(struct kl_teller){.line = print, .ctx = comm});
 }

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/tell.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void kl_tell(const struct kl_teller *to, const char *fmt, ...)
+{
+    char text[256];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    to->line(to->ctx, text);
+}
+
+static void tell_connector(const struct kl_teller *to, const char *what, const struct kl_connector *c)
+{
+    char state[128];
+
+    if (c) kl_tell(to, "%s: %s", what, kl_connector_state(c, state, sizeof state));
+}
+
+void kl_tell_operation(const struct kl_teller *to, const char *algorithm, int channel, int waits_for,
+                       const struct kl_links *links)
+{
+    char what[32];
+
+    snprintf(what, sizeof what, "channel %02d", channel);
+    if (waits_for < 0)
+        kl_tell(to, "%s: %s, waits for nobody", what, algorithm);
+    else
+        kl_tell(to, "%s: %s, waits for rank %d", what, algorithm, waits_for);
+    for (int i = 0; i < links->nrecv; i++) tell_connector(to, what, links->recv[i]);
+    for (int i = 0; i < links->nsend; i++) tell_connector(to, what, links->send[i]);
+}
+
+void kl_tell_message(const struct kl_teller *to, const struct kl_task *t)
+{
+    bool sends = t->func == KL_FUNC_SEND;
+    const char *what = sends ? "send" : "receive";
+
+    kl_tell(to, "%s: %zu of %zu bytes moved %s rank %d", what, t->message.moved, t->message.bytes,
+            sends ? "to" : "from", t->peer);
+    tell_connector(to, what, t->connector);
+}

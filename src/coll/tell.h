@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** tell.h - what operations wait for, in lines for people. By whoever runs them: nothing else reads their state. */
+#ifndef KL_COLL_TELL_H
+#define KL_COLL_TELL_H
+
+#include "coll/algorithm.h"
+#include "coll/task.h"
+
+/** Where lines go. */
+struct kl_teller {
+    void (*line)(void *ctx, const char *text);
+    void *ctx;
+};
+
+void kl_tell(const struct kl_teller *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/** An operation on a channel, which waits for a rank (-1: for none), and how far its connectors are. */
+void kl_tell_operation(const struct kl_teller *to, const char *algorithm, int channel, int waits_for,
+                       const struct kl_links *links);
+
+/** A send or a receive. */
+void kl_tell_message(const struct kl_teller *to, const struct kl_task *task);
+
+#endif
