@@ -2,11 +2,11 @@
 #include "tools/kolo/fabric.h"
 
 #include "base/error.h"
+#include "comm/config.h"
+#include "topo/config.h"
 #include "topo/machine.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int hosts_of_file(const char *path)
 {
@@ -21,12 +21,17 @@ static int hosts_of_file(const char *path)
 
 int kl_fabric_find(const char *topo_file, int nhosts, bool netns, int *hosts, char *why, size_t why_size)
 {
-    const char *told = getenv("KOLO_MNNVL"), *path = topo_file ? topo_file : getenv("NCCL_TOPO_FILE");
-    bool decided = told && *told && strcmp(told, "0") != 0;
+    struct kl_comm_config comm;
+    struct kl_topo_config topo;
+    struct kl_topo_options options;
 
     *hosts = 1;
     if (nhosts == 1) return 0;
-    if (path && *path) *hosts = hosts_of_file(path);
+    kl_comm_config_load(&comm);
+    kl_topo_config_load(&topo, &options);
+    const char *path = topo_file ? topo_file : topo.topo_file;
+    bool decided = comm.mnnvl != 0;
+    if (*path) *hosts = hosts_of_file(path);
     if (nhosts % *hosts) {
         snprintf(why, why_size, "%s holds %d hosts, so there can be 1, %d, or a multiple of them, but not %d", path,
                  *hosts, *hosts, nhosts);
