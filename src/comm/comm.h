@@ -96,6 +96,7 @@ struct ncclComm {
     uint64_t cursor;                            /* task in progress */
     uint64_t stalled_since;                     /* ns; 0: not stalled, or not looked yet */
     uint32_t stalls;                            /* polls without progress */
+    struct kl_loss *loss;                       /* a lost connection, not told yet (run.c); NULL: none */
     uint32_t dumped;                            /* how often its state was asked for (dump.h) */
     _Atomic uint32_t joins_left;                /* pieces of join work that still look at the communicator */
     _Atomic uint32_t arrivals[KL_LAUNCHES];     /* streams that have reached a launch that joins several */

@@ -108,6 +108,7 @@ static void drop_operations(ncclComm_t comm)
     comm->dump_armed = false;
     kl_exec_free(comm->exec);
     free(comm->tasks);
+    free(comm->loss);
     free(comm->queued);
     comm->exec = NULL;
 }

@@ -49,17 +49,25 @@ void kl_comm_run_inline(ncclComm_t comm)
 
 /* ---- waiting ---- */
 
+static bool more_in_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
+{
+    return comm->tasks_taken - kl_load_acquire(&comm->tasks_done) > tasks || /* pairs with finish_launch */
+           comm->launched - kl_load_acquire(&comm->finished) > launches;
+}
+
 void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
 
-    while (comm->tasks_taken - kl_load_acquire(&comm->tasks_done) > tasks || /* pairs with finish_launch */
-           comm->launched - kl_load_acquire(&comm->finished) > launches) {
+    if (!more_in_flight(comm, tasks, launches)) return;
+    kl_stream_attend(comm->last_stream);
+    while (more_in_flight(comm, tasks, launches)) {
         if (kl_streams_poll(true) == KL_STALLED)
             kl_backoff_pause(&wait, comm->spin);
         else
             kl_backoff_reset(&wait);
     }
+    kl_stream_leave(comm->last_stream);
 }
 
 void kl_comm_quiesce(ncclComm_t comm)

@@ -9,8 +9,12 @@
 #include "device/host/idle.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
-enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two looks at the clock and at who is gone */
+enum {
+    POLLS_PER_LOOK = 256, /* polls without progress between two looks at the clock and at who is gone */
+    NEWS_MS = 1000        /* that a failure takes to be told to everybody, on a busy machine */
+};
 
 /* ---- turns ---- */
 
@@ -33,6 +37,8 @@ static enum kl_progress fail_launch(ncclComm_t comm, struct kl_stream *stream, s
 {
     ncclResult_t rc = kl_comm_failure(comm);
 
+    free(comm->loss);
+    comm->loss = NULL;
     kl_connections_revoke(comm->connections); /* half-finished: nobody may read our memory through them any more */
     kl_exec_reset(comm->exec);
     kl_stream_fail(stream, comm, rc, kl_comm_failure_text(comm));
@@ -84,6 +90,40 @@ static ncclResult_t check_patience(ncclComm_t comm)
     return now - comm->stalled_since < comm->timeout_ns ? ncclSuccess : give_up(comm, what);
 }
 
+/* ---- losses ---- */
+
+/** A connection that was lost may be the trace of a failure elsewhere, whose notice is on its way: that names the cause. */
+struct kl_loss {
+    ncclResult_t code;
+    uint64_t told_at; /* deadline: without other news it is the failure */
+    char text[KL_ERROR_TEXT];
+};
+
+/* False: it can't be kept, or need not. */
+static bool keep_loss(ncclComm_t comm, ncclResult_t rc)
+{
+    struct kl_loss *loss = rc == ncclRemoteError ? malloc(sizeof *loss) : NULL;
+
+    if (!loss) return false;
+    *loss = (struct kl_loss){.code = rc, .told_at = kl_deadline_in_ms(NEWS_MS)};
+    snprintf(loss->text, sizeof loss->text, "%s", kl_error_text());
+    comm->loss = loss;
+    return true;
+}
+
+static enum kl_progress fail(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work, ncclResult_t rc,
+                             const char *text)
+{
+    kl_comm_fail(comm, comm->rank, rc, text, true);
+    return fail_launch(comm, stream, work);
+}
+
+static enum kl_progress tell_loss(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work)
+{
+    if (!kl_deadline_passed(comm->loss->told_at)) return KL_STALLED;
+    return fail(comm, stream, work, comm->loss->code, comm->loss->text);
+}
+
 /* ---- tasks ---- */
 
 /* The messages of a launch come last, all together. */
@@ -116,14 +156,13 @@ enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *wo
     if (streams && kl_load_acquire(&comm->arrivals[launch % KL_LAUNCHES]) != streams) return KL_STALLED;
     if (kl_load_acquire(&comm->failed)) return fail_launch(comm, stream, work);
 
+    if (comm->loss) return tell_loss(comm, stream, work);
+
     enum kl_progress got = progress_tasks(comm, end_of(work), &rc);
     if (!rc && got == KL_STALLED) got = kl_connections_help(comm->connections);
     if (!rc && got == KL_STALLED && kl_dump_due(&comm->dumped)) kl_comm_dump(comm);
     if (!rc && got == KL_STALLED) rc = check_patience(comm);
-    if (rc) {
-        kl_comm_fail(comm, comm->rank, rc, kl_error_text(), true);
-        return fail_launch(comm, stream, work);
-    }
+    if (rc) return keep_loss(comm, rc) ? KL_STALLED : fail(comm, stream, work, rc, kl_error_text());
     if (got == KL_STALLED && kl_idle_arming() && kl_exec_sleep_on(comm->exec)) kl_idle_told();
     if (got == KL_MOVED) comm->stalls = 0, comm->stalled_since = 0;
     if (got == KL_DONE) finish_launch(comm, launch, end_of(work));

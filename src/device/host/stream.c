@@ -15,9 +15,8 @@
 #include <string.h>
 
 enum { PARK_NS = 20000000 }; /* a sleeper looks by itself so often */
-enum {
-    POLLS_PER_REST = 256
-}; /* polls without progress, each of them a system call where there is a network, between tries to rest */
+/* Polls without progress, each of them a system call where there is a network, between tries to rest. */
+enum { POLLS_PER_REST = 256 };
 enum { MAX_DEFAULTS = 4096 }; /* devices that can have a default stream */
 
 /* All streams ever made, newest first. A reader follows `next` without the lock: entries are only added. */
@@ -312,8 +311,12 @@ static void wait_for_long(struct kl_stream *stream, uint64_t ticket)
     kl_store_relaxed(&stream->parked, 0);
 }
 
-/* What is behind that which was waited for, is left to the executor, which may sleep. */
-static void leave(struct kl_stream *stream)
+void kl_stream_attend(struct kl_stream *stream)
+{
+    kl_store_relaxed(&stream->waiter, 1);
+}
+
+void kl_stream_leave(struct kl_stream *stream)
 {
     kl_store_relaxed(&stream->waiter, 0);
     if (!kl_stream_pending(stream) || kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE) return;
@@ -325,7 +328,7 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
 
-    kl_store_relaxed(&stream->waiter, 1);
+    kl_stream_attend(stream);
     /* Streams of other threads stand in the way only when a communicator is used on several streams: look rarely. */
     while (!kl_stream_reached(stream, ticket)) {
         if (kl_stream_run(stream) != KL_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
@@ -337,7 +340,7 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
         else
             kl_backoff_pause(&wait, kl_load_relaxed(&stream->spin));
     }
-    leave(stream);
+    kl_stream_leave(stream);
 }
 
 ncclResult_t kl_stream_synchronize(struct kl_stream *stream, uint64_t ticket)

@@ -89,7 +89,11 @@ enum kl_progress kl_stream_run(struct kl_stream *stream);
 /** Run until everything up to `ticket` (exclusive) is finished, driving the process's other streams where they stand in the way. */
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket);
 
-/** The same, and then what failed of that work (stream_failures.h), adopted as the calling thread's error text. */
+/** Around polls by a thread that waits for some of the stream's work in its own way: a hint that the executor need not run it. */
+void kl_stream_attend(struct kl_stream *stream);
+void kl_stream_leave(struct kl_stream *stream);
+
+/** As kl_stream_wait, and then what failed of that work (stream_failures.h), adopted as the calling thread's error text. */
 ncclResult_t kl_stream_synchronize(struct kl_stream *stream, uint64_t ticket);
 
 /** ncclInProgress, or what has become of the work so far: ncclSuccess or its failure. Runs the stream, once. */
