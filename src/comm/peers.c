@@ -129,11 +129,13 @@ static ncclResult_t gather(ncclComm_t comm, struct kl_peer *peers)
     return check_peers(comm, peers);
 }
 
-/* With more ranks than CPUs here, whoever spins keeps the one it waits for from running. */
+/* With more ranks than CPUs here, whoever spins keeps the one it waits for from running. Who waits for other hosts looks by a
+ * system call each time, and may share its CPU with what brings the answer: yielding costs little, and hands over. */
 static unsigned spin_of(const struct ncclComm *comm)
 {
-    if (comm->world->ranks_per_cpu > 1) return 0;
-    return comm->local_ranks == comm->nranks ? KL_SPIN_POLLS : KL_SPIN_POLLS_FAR;
+    bool far = comm->local_ranks < comm->nranks;
+
+    return far || comm->world->ranks_per_cpu > 1 ? 0 : KL_SPIN_POLLS;
 }
 
 ncclResult_t kl_comm_meet_peers(ncclComm_t comm)

@@ -18,9 +18,6 @@
 /** Polls before the first yield where every rank has a core of its own. */
 #define KL_SPIN_POLLS 200
 
-/** The same where ranks of other hosts are waited for: each poll is a system call or two, and what they wait for may share the core. */
-#define KL_SPIN_POLLS_FAR 16
-
 struct kl_backoff {
     unsigned polls;    /* since the last progress */
     unsigned sleep_us; /* of the next sleep; 0 before the first */
