@@ -13,6 +13,7 @@ void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, 
     struct kl_work work = {
         .progress = kl_comm_run_launch,
         .owner = comm,
+        .clique = comm->world,
         .arg = {[KL_ARG_LAUNCH] = comm->launched++,
                 [KL_ARG_FIRST] = comm->tasks_taken - ntasks,
                 [KL_ARG_COUNTS] = ntasks | (uint64_t)streams << 32},
