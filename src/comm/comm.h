@@ -80,6 +80,7 @@ struct ncclComm {
     /* the user thread's */
     alignas(KL_LINE) uint64_t launched; /* launches queued */
     uint64_t tasks_taken;               /* tasks recorded */
+    uint64_t collectives;               /* of them */
     struct kl_task *tasks;              /* ring; grows while nothing is in flight */
     uint64_t task_room;                 /* power of two */
     struct kl_stream *last_stream;      /* of the last launch */

@@ -3,6 +3,7 @@
  * record.c - what was asked: tasks in a ring of the communicator, by themselves or collected in a group.
  */
 #include "comm/comm.h"
+#include "coll/signature.h"
 #include "comm/launch.h"
 
 #include <stdlib.h>
@@ -33,16 +34,34 @@ static ncclResult_t make_room(ncclComm_t comm, uint64_t ntasks)
 
 /* ---- one ---- */
 
+static void record_collective(ncclComm_t comm, struct kl_task *t)
+{
+    t->number = ++comm->collectives;
+    const struct kl_call call = kl_call_of(t->func, t->type, t->op, t->peer, t->count, t->number);
+
+    t->signature = kl_call_signature(&call);
+}
+
+static void record_message(ncclComm_t comm, struct kl_task *t)
+{
+    t->message = (struct kl_message){
+        .data = t->func == KL_FUNC_SEND ? (char *)(uintptr_t)t->send : t->recv,
+        .bytes = t->count * kl_comm_elem_bytes(comm, t),
+        .count = t->count,
+        .type = t->type,
+        .signature = kl_message_signature(t->type, t->count),
+    };
+}
+
 static void record(ncclComm_t comm, const struct kl_task *task)
 {
     struct kl_task *t = kl_comm_task(comm, comm->tasks_taken++);
 
     *t = *task;
-    if (!kl_func_is_message(t->func)) return;
-    t->message = (struct kl_message){
-        .data = t->func == KL_FUNC_SEND ? (char *)(uintptr_t)t->send : t->recv,
-        .bytes = t->count * kl_comm_elem_bytes(comm, t),
-    };
+    if (kl_func_is_message(t->func))
+        record_message(comm, t);
+    else
+        record_collective(comm, t);
 }
 
 static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
