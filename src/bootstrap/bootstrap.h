@@ -107,17 +107,21 @@ ncclResult_t kl_bootstrap_barrier(struct kl_bootstrap *bootstrap);
 /**
  * Queue a message (a copy of it) for `peer`, which the event loop delivers, connecting first if need be. It may wait there in
  * the inbox for as long as the bootstrap lives. Order is kept for equal (sender, tag), also with kl_bootstrap_send.
- * What cannot be delivered is a failure of the bootstrap. Queued messages count for nothing but memory: post little.
+ * What cannot be delivered is a failure of the bootstrap, unless `peer` has left before: then it is the caller's to tell. Queued messages count for nothing but memory: post little.
  */
 ncclResult_t kl_bootstrap_post(struct kl_bootstrap *bootstrap, int peer, uint32_t tag, const void *data, size_t bytes);
 
 /**
  * Take a message of exactly `bytes` if it is here, and say so in `*here`; another size is ncclInternalError. Never waits.
  * While nothing has come from `peer`, it costs two loads. A failure of the bootstrap, or a peer that has left and sent
- * nothing more with this tag, is an error as in kl_bootstrap_recv.
+ * nothing more with this tag, is an error as in kl_bootstrap_recv; but what follows from who has left is the caller's to decide, and
+ * to tell.
  */
 ncclResult_t kl_bootstrap_poll(struct kl_bootstrap *bootstrap, int peer, uint32_t tag, void *data, size_t bytes,
                                bool *here);
+
+/** Has `peer`, which this rank was connected with, left in good order? Any thread. */
+bool kl_bootstrap_has_left(struct kl_bootstrap *bootstrap, int peer);
 
 /**
  * See to it that polls notice when `peer` leaves or dies, also where nothing has been posted to it: begins to connect if

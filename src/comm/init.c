@@ -96,7 +96,9 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     comm->timeout_ns = (uint64_t)comm->config.timeout_s * 1000000000u;
     comm->task_room = KL_TASKS;
     comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);
-    if (!comm->tasks) return KL_NOMEM("operations");
+    comm->calls = calloc(KL_CALLS, sizeof *comm->calls);
+    if (!comm->tasks || !comm->calls) return KL_NOMEM("operations");
+    kl_bootstrap_on_question(comm->bootstrap, kl_inquest_answer, comm);
     KL_TRY(kl_exec_reserve(comm->exec, comm->task_room));
     KL_TRY(comm->devices->stream_of(NULL, comm->device, &stream)); /* made now: no operation has to */
     return kl_comm_connect_early(comm);
@@ -106,8 +108,10 @@ static void drop_operations(ncclComm_t comm)
 {
     if (comm->dump_armed) kl_dump_disarm();
     comm->dump_armed = false;
+    if (comm->bootstrap) kl_bootstrap_on_question(comm->bootstrap, NULL, NULL);
     kl_exec_free(comm->exec);
     free(comm->tasks);
+    free(comm->calls);
     free(comm->queued);
     comm->exec = NULL;
 }

@@ -14,7 +14,7 @@ void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, 
         .progress = kl_comm_run_launch,
         .owner = comm,
         .arg = {[KL_ARG_LAUNCH] = comm->launched++,
-                [KL_ARG_FIRST] = comm->tasks_taken - ntasks,
+                [KL_ARG_FIRST] = kl_load_relaxed(&comm->tasks_taken) - ntasks,
                 [KL_ARG_COUNTS] = ntasks | (uint64_t)streams << 32},
     };
 
@@ -53,7 +53,8 @@ void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
 
-    while (comm->tasks_taken - kl_load_acquire(&comm->tasks_done) > tasks || /* pairs with finish_launch */
+    while (kl_load_relaxed(&comm->tasks_taken) - kl_load_acquire(&comm->tasks_done) >
+               tasks || /* pairs with finish_launch */
            comm->launched - kl_load_acquire(&comm->finished) > launches) {
         if (kl_streams_poll(true) == KL_STALLED)
             kl_backoff_pause(&wait, comm->spin);

@@ -3,7 +3,6 @@
  * record.c - what was asked: tasks in a ring of the communicator, by themselves or collected in a group.
  */
 #include "comm/comm.h"
-#include "coll/signature.h"
 #include "comm/launch.h"
 
 #include <stdlib.h>
@@ -36,10 +35,20 @@ static ncclResult_t make_room(ncclComm_t comm, uint64_t ntasks)
 
 static void record_collective(ncclComm_t comm, struct kl_task *t)
 {
-    t->number = ++comm->collectives;
-    const struct kl_call call = kl_call_of(t->func, t->type, t->op, t->peer, t->count, t->number);
+    t->number = kl_load_relaxed(&comm->collectives) + 1;
+    const struct kl_call call = kl_call_of_task(t);
+    struct kl_called_before *place = &comm->calls[t->number % KL_CALLS];
 
     t->signature = kl_call_signature(&call);
+    kl_store_relaxed(&place->what, call.what);
+    kl_store_relaxed(&place->count, call.count);
+    kl_store_release(&comm->collectives, t->number); /* pairs with kl_inquest_answer */
+}
+
+ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task)
+{
+    record_collective(comm, task);
+    return ncclSuccess;
 }
 
 static void record_message(ncclComm_t comm, struct kl_task *t)
@@ -55,13 +64,15 @@ static void record_message(ncclComm_t comm, struct kl_task *t)
 
 static void record(ncclComm_t comm, const struct kl_task *task)
 {
-    struct kl_task *t = kl_comm_task(comm, comm->tasks_taken++);
+    uint64_t number = kl_load_relaxed(&comm->tasks_taken);
+    struct kl_task *t = kl_comm_task(comm, number);
 
     *t = *task;
     if (kl_func_is_message(t->func))
         record_message(comm, t);
     else
         record_collective(comm, t);
+    kl_store_relaxed(&comm->tasks_taken, number + 1);
 }
 
 static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
