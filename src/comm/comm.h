@@ -24,6 +24,7 @@
 #include "bootstrap/bootstrap.h"
 #include "channel/connections.h"
 #include "coll/exec.h"
+#include "comm/compare.h"
 #include "comm/config.h"
 #include "comm/handle.h"
 #include "comm/inquest.h"
@@ -99,6 +100,7 @@ struct ncclComm {
     uint64_t cursor;                            /* task in progress */
     uint32_t stalls;                            /* polls without progress */
     uint32_t dumped;                            /* how often its state was asked for (dump.h) */
+    struct kl_compare compare;                  /* calls of all ranks, before data move */
     struct kl_inquest inquest;                  /* what is found out about an operation that cannot go on */
     _Atomic uint32_t joins_left;                /* pieces of join work that still look at the communicator */
     _Atomic uint32_t arrivals[KL_LAUNCHES];     /* streams that have reached a launch that joins several */

@@ -14,6 +14,7 @@
 
 enum {
     FIRST_LOOK_MS = 2000,
+    COMPARE_LOOK_MS = 200, /* where calls are compared */
     LAST_LOOK_MS = 60000,
     ASK_AGAIN_MS = 500, /* what is held: answers may be lost */
     ASK_LATE_MS = 50,   /* the same, while a rank may yet make the call */
@@ -56,6 +57,11 @@ void kl_inquest_answer(void *ctx, uint64_t question, unsigned char *answer)
     memcpy(answer, &s, sizeof s);
 }
 
+static int awaited(ncclComm_t comm)
+{
+    return comm->compare.awaited >= 0 ? comm->compare.awaited : kl_exec_blocked_on(comm->exec, false);
+}
+
 static void note(ncclComm_t comm, const struct kl_task *t, uint64_t since)
 {
     struct kl_inquest *q = &comm->inquest;
@@ -63,7 +69,7 @@ static void note(ncclComm_t comm, const struct kl_task *t, uint64_t since)
 
     kl_store_relaxed(&q->what, call.what);
     kl_store_relaxed(&q->count, call.count);
-    kl_store_relaxed(&q->waits_for, kl_exec_blocked_on(comm->exec, false));
+    kl_store_relaxed(&q->waits_for, awaited(comm));
     kl_store_release(&q->stalled_since, since); /* pairs with kl_inquest_answer */
 }
 
@@ -200,7 +206,7 @@ static void report(ncclComm_t comm, const struct kl_task *task, char *text, size
 {
     struct tables t;
 
-    comm->inquest.culprit = kl_exec_blocked_on(comm->exec, false);
+    comm->inquest.culprit = awaited(comm);
     if (read_tables(comm, &t)) {
         comm->inquest.culprit = kl_standings_report(&t.all, comm->rank, task->number, text, size);
         free_tables(&t);
@@ -237,8 +243,9 @@ static void say(ncclComm_t comm, const struct kl_task *t, uint64_t stalled)
 static uint64_t look_after(ncclComm_t comm, uint64_t stalled)
 {
     uint64_t next = 2 * stalled, timeout = comm->timeout_ns;
+    uint64_t first = (uint64_t)(comm->compare.awaited < 0 ? FIRST_LOOK_MS : COMPARE_LOOK_MS) * MS;
 
-    if (next < (uint64_t)FIRST_LOOK_MS * MS) next = (uint64_t)FIRST_LOOK_MS * MS;
+    if (next < first) next = first;
     if (next > stalled + (uint64_t)LAST_LOOK_MS * MS) next = stalled + (uint64_t)LAST_LOOK_MS * MS;
     return timeout && stalled < timeout && next > timeout ? timeout : next;
 }

@@ -77,6 +77,16 @@ static ncclResult_t check_patience(ncclComm_t comm)
 
 /* ---- tasks ---- */
 
+/* False: not yet, and `*got` is the progress. */
+static bool is_compared(ncclComm_t comm, const struct kl_task *t, enum kl_progress *got, ncclResult_t *rc)
+{
+    if (!comm->compare.on || comm->compare.number == t->number) return true;
+    enum kl_progress g = kl_compare_progress(comm, t, rc);
+    if (g == KL_DONE && !*rc) return true;
+    if (*rc || *got != KL_MOVED) *got = g;
+    return false;
+}
+
 /* The messages of a launch come last, all together. */
 static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult_t *rc)
 {
@@ -85,6 +95,7 @@ static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult
     while (comm->cursor < end) {
         struct kl_task *t = kl_comm_task(comm, comm->cursor);
         bool messages = kl_func_is_message(t->func);
+        if (!messages && !is_compared(comm, t, &got, rc)) return got;
         enum kl_progress g = messages
                                  ? kl_exec_messages(comm->exec, comm->tasks, comm->task_room - 1, comm->cursor, end, rc)
                                  : kl_exec_collective(comm->exec, t, rc);
@@ -162,7 +173,8 @@ enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *wo
     if (!rc && got == KL_STALLED && kl_dump_due(&comm->dumped)) kl_comm_dump(comm);
     if (!rc && got == KL_STALLED) rc = check_patience(comm);
     if (rc) return fail_with(comm, stream, work, rc);
-    if (got == KL_STALLED && kl_idle_arming() && kl_exec_sleep_on(comm->exec)) kl_idle_told();
+    if (got == KL_STALLED && kl_idle_arming() && comm->compare.awaited < 0 && kl_exec_sleep_on(comm->exec))
+        kl_idle_told();
     if (got == KL_MOVED) comm->stalls = 0, kl_inquest_moved(&comm->inquest);
     if (got == KL_DONE) finish_launch(comm, launch, end_of(work));
     return got;
