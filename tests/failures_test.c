@@ -124,7 +124,7 @@ static int wait_in_vain(struct rank *r)
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 
-/* Rank 2 has another count: whoever meets its data says so, and all hear of it. */
+/* Rank 2 has another count: all hear the same sentence about it. */
 static int disagree_on(struct rank *r, size_t ours, size_t of_rank_2)
 {
     size_t count = r->rank == 2 ? of_rank_2 : ours;
@@ -133,7 +133,8 @@ static int disagree_on(struct rank *r, size_t ours, size_t of_rank_2)
     rc = rc ? rc : ncclAllReduce(r->send, r->recv, count, ncclFloat, ncclSum, r->comm, NULL);
 
     rc = rc ? rc : koloStreamSynchronize(NULL);
-    bool fine = rc == ncclInvalidUsage && says(ncclGetLastError(r->comm), "different counts");
+    bool fine = rc == ncclInvalidUsage && says(ncclGetLastError(r->comm), "rank 2 called AllReduce(") &&
+                says(ncclGetLastError(r->comm), "as #2 where the others called AllReduce(");
     ncclCommDestroy(r->comm);
     return fine ? EXIT_AS_EXPECTED : 1;
 }
@@ -148,14 +149,14 @@ static int disagree_on_little(struct rank *r)
     return disagree_on(r, 8, 16);
 }
 
-/* So different that they choose different algorithms: nobody comes to where another one waits. */
+/* So different that they choose different algorithms: nobody comes to where another one waits, so that they ask. */
 static int diverge(struct rank *r)
 {
     ncclResult_t rc = reduce_once(r);
 
     rc = rc ? rc : ncclAllReduce(r->send, r->recv, r->rank == 2 ? 8 : COUNT, ncclFloat, ncclSum, r->comm, NULL);
     rc = rc ? rc : koloStreamSynchronize(NULL);
-    bool fine = rc == ncclRemoteError && says(ncclGetLastError(r->comm), "nothing moved for 1 s, waiting for rank");
+    bool fine = rc == ncclInvalidUsage && says(ncclGetLastError(r->comm), "rank 2 called AllReduce(8 elements) as #2");
     ncclCommDestroy(r->comm);
     return fine ? EXIT_AS_EXPECTED : 1;
 }

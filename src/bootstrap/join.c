@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "bootstrap/census.h"
 #include "bootstrap/failure.h"
 #include "bootstrap/link.h"
 #include "bootstrap/partners.h"
@@ -93,6 +94,7 @@ static ncclResult_t create(const struct kl_bootstrap_config *c, struct kl_bootst
     b->ctx = c->ctx;
     b->timeout_ms = c->timeout_ms;
     b->on_bad_news = kl_failure_hear;
+    b->on_census = kl_census_hear;
     *out = b;
     return ncclSuccess;
 }
@@ -174,6 +176,7 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
     KL_TRY(create(config, &b));
     KL_TRY_OR(rc, out, kl_loop_hold(&b->loop));
     KL_TRY_OR(rc, out, kl_loop_add(b->loop, -1, 0, kl_failure_on_clock, b, &b->clock));
+    KL_TRY_OR(rc, out, kl_census_create(b));
     KL_TRY_OR(rc, out, kl_stop_init(&b->stop));
     KL_TRY_OR(rc, out, obey(b, config->stop));
     KL_TRY_OR(rc, out, describe_me(b, &id));
@@ -213,8 +216,10 @@ void kl_bootstrap_leave(struct kl_bootstrap *b)
     kl_reach_finish(b, kl_deadline_in_ms(TELL_MS));
     if (b->loop) kl_reach_stop(b);
     kl_acceptor_close(b->acceptor);
+    kl_census_stop(b);
     leave_links(b);
     kl_source_remove(b->clock);
+    kl_census_free(b);
     kl_loop_drop(b->loop);
     kl_state_free(b);
 }

@@ -203,6 +203,7 @@ static void start(struct kl_exec *e, const struct kl_task *t)
         .func = t->func,
         .proto = t->choice.proto,
         .root = t->peer,
+        .signature = t->signature,
         .redop = info->reduces ? &e->config.redops[t->type][t->op] : NULL,
         .type = t->type,
         .op = t->op,

@@ -24,8 +24,10 @@
 #include "bootstrap/bootstrap.h"
 #include "channel/connections.h"
 #include "coll/exec.h"
+#include "comm/compare.h"
 #include "comm/config.h"
 #include "comm/handle.h"
+#include "comm/inquest.h"
 #include "comm/world.h"
 #include "device/device.h"
 #include "graph/p2p.h"
@@ -79,7 +81,9 @@ struct ncclComm {
 
     /* the user thread's */
     alignas(KL_LINE) uint64_t launched; /* launches queued */
-    uint64_t tasks_taken;               /* tasks recorded */
+    _Atomic uint64_t tasks_taken;       /* tasks recorded; written by the user thread, as: */
+    _Atomic uint64_t collectives;       /* of them, also those without elements */
+    struct kl_called_before *calls;     /* the last KL_CALLS of them, by number */
     struct kl_task *tasks;              /* ring; grows while nothing is in flight */
     uint64_t task_room;                 /* power of two */
     struct kl_stream *last_stream;      /* of the last launch */
@@ -94,10 +98,10 @@ struct ncclComm {
     alignas(KL_LINE) _Atomic uint64_t finished; /* launches */
     _Atomic uint64_t tasks_done;                /* tasks whose slots may be reused */
     uint64_t cursor;                            /* task in progress */
-    uint64_t stalled_since;                     /* ns; 0: not stalled, or not looked yet */
     uint32_t stalls;                            /* polls without progress */
-    struct kl_loss *loss;                       /* a lost connection, not told yet (run.c); NULL: none */
     uint32_t dumped;                            /* how often its state was asked for (dump.h) */
+    struct kl_compare compare;                  /* calls of all ranks, before data move */
+    struct kl_inquest inquest;                  /* what is found out about an operation that cannot go on */
     _Atomic uint32_t joins_left;                /* pieces of join work that still look at the communicator */
     _Atomic uint32_t arrivals[KL_LAUNCHES];     /* streams that have reached a launch that joins several */
 
@@ -165,6 +169,9 @@ void kl_comm_log_channels(ncclComm_t comm);
 
 /** Record a checked task, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
+
+/** A checked collective without elements: nothing is to be done, but that it was called counts. Success. */
+ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task);
 
 /** Check what the group collected, and make room for it. */
 ncclResult_t kl_comm_prepare_queued(ncclComm_t comm);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/config.h"
 
+static const char *const check_modes[] = {"DEFAULT", "DEBUG_LOCAL", "DEBUG_GLOBAL", "FIRST_USE", NULL};
+
 static const struct kl_param rows[] = {
     KL_PARAM_INT(struct kl_comm_config, bootstrap_timeout_s, "KOLO_BOOTSTRAP_TIMEOUT", "60", 1, 86400,
                  "seconds to wait for other ranks while a communicator is set up"),
@@ -12,6 +14,8 @@ static const struct kl_param rows[] = {
                   "connect what an algorithm needs at its first use; 0: when a communicator is made"),
     KL_PARAM_INT(struct kl_comm_config, round_peers, "NCCL_CONNECT_ROUND_MAX_PEERS", "128", 1, INT32_MAX,
                  "ranks that one rank connects with at a time"),
+    KL_PARAM_ENUM(struct kl_comm_config, check_mode, "NCCL_CHECK_MODE", "DEFAULT", check_modes,
+                  "DEBUG_GLOBAL compares the calls of all ranks before data move, FIRST_USE each call the first time"),
     KL_PARAM_INT(struct kl_comm_config, dump_signal, "NCCL_PROXY_DUMP_SIGNAL", "-1", 1, 64,
                  "number of a signal at which the process prints what its operations wait for"),
     KL_PARAM_STRING(struct kl_comm_config, hostid, "NCCL_HOSTID", "",

@@ -18,6 +18,8 @@ struct kl_comm_config {
     bool runtime_connect; /* at first use; else when the communicator is made */
     int64_t round_peers;  /* ranks connected with at a time */
 
+    int check_mode; /* enum kl_check_mode */
+
     int64_t dump_signal; /* at which states are printed; -1: none */
 
     char hostid[KL_PARAM_TEXT]; /* "": this host is who it is */

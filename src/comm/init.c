@@ -93,10 +93,13 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     KL_TRY(arm_dump(comm));
     KL_TRY(fill_redops(comm));
     KL_TRY(kl_exec_create(&config, &comm->exec));
+    kl_compare_init(&comm->compare, (enum kl_check_mode)comm->config.check_mode);
     comm->timeout_ns = (uint64_t)comm->config.timeout_s * 1000000000u;
     comm->task_room = KL_TASKS;
     comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);
-    if (!comm->tasks) return KL_NOMEM("operations");
+    comm->calls = calloc(KL_CALLS, sizeof *comm->calls);
+    if (!comm->tasks || !comm->calls) return KL_NOMEM("operations");
+    kl_bootstrap_on_question(comm->bootstrap, kl_inquest_answer, comm);
     KL_TRY(kl_exec_reserve(comm->exec, comm->task_room));
     KL_TRY(comm->devices->stream_of(NULL, comm->device, &stream)); /* made now: no operation has to */
     return kl_comm_connect_early(comm);
@@ -106,9 +109,10 @@ static void drop_operations(ncclComm_t comm)
 {
     if (comm->dump_armed) kl_dump_disarm();
     comm->dump_armed = false;
+    if (comm->bootstrap) kl_bootstrap_on_question(comm->bootstrap, NULL, NULL);
     kl_exec_free(comm->exec);
     free(comm->tasks);
-    free(comm->loss);
+    free(comm->calls);
     free(comm->queued);
     comm->exec = NULL;
 }

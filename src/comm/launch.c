@@ -15,7 +15,7 @@ void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, 
         .owner = comm,
         .clique = comm->world,
         .arg = {[KL_ARG_LAUNCH] = comm->launched++,
-                [KL_ARG_FIRST] = comm->tasks_taken - ntasks,
+                [KL_ARG_FIRST] = kl_load_relaxed(&comm->tasks_taken) - ntasks,
                 [KL_ARG_COUNTS] = ntasks | (uint64_t)streams << 32},
     };
 
@@ -52,7 +52,9 @@ void kl_comm_run_inline(ncclComm_t comm)
 
 static bool more_in_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
 {
-    return comm->tasks_taken - kl_load_acquire(&comm->tasks_done) > tasks || /* pairs with finish_launch */
+    uint64_t taken = kl_load_relaxed(&comm->tasks_taken);
+
+    return taken - kl_load_acquire(&comm->tasks_done) > tasks || /* pairs with finish_launch */
            comm->launched - kl_load_acquire(&comm->finished) > launches;
 }
 

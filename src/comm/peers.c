@@ -67,9 +67,9 @@ static ncclResult_t find_fabric(const struct kl_comm_config *config, struct kl_p
     return kl_hostinfo_host_hash(name, &me->fabric);
 }
 
-static uint64_t fifo_bytes(const struct kl_comm_config *config)
+static uint32_t fifo_bytes(const struct kl_comm_config *config)
 {
-    return config->buffer_bytes > 0 ? (uint64_t)config->buffer_bytes : DEFAULT_FIFO_BYTES;
+    return config->buffer_bytes > 0 ? (uint32_t)config->buffer_bytes : DEFAULT_FIFO_BYTES;
 }
 
 static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
@@ -86,6 +86,7 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
         .job = random_number(),
         .memory = memory_reach(),
         .fifo_bytes = fifo_bytes(&comm->config),
+        .check_mode = (uint32_t)comm->config.check_mode,
     };
     KL_TRY(kl_hostinfo_host_hash(comm->config.hostid, &me->host));
     KL_TRY(kl_hostinfo_host_hash("", &me->machine));
@@ -108,9 +109,12 @@ static ncclResult_t check_peer(ncclComm_t comm, const struct kl_peer *me, const 
                        p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
     if (p->fifo_bytes != me->fifo_bytes)
         return KL_FAIL(ncclInvalidUsage,
-                       "rank %d (host %.*s, pid %d) has NCCL_BUFFSIZE %llu, rank %d has %llu: they must agree", p->rank,
-                       KL_PEER_HOST_TEXT, p->host_name, p->pid, (unsigned long long)p->fifo_bytes, comm->rank,
-                       (unsigned long long)me->fifo_bytes);
+                       "rank %d (host %.*s, pid %d) has NCCL_BUFFSIZE %u, rank %d has %u: they must agree", p->rank,
+                       KL_PEER_HOST_TEXT, p->host_name, p->pid, p->fifo_bytes, comm->rank, me->fifo_bytes);
+    if (p->check_mode != me->check_mode)
+        return KL_FAIL(ncclInvalidUsage,
+                       "rank %d (host %.*s, pid %d) has another NCCL_CHECK_MODE than rank %d: they must agree", p->rank,
+                       KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
     return ncclSuccess;
 }
 

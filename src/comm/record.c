@@ -33,16 +33,46 @@ static ncclResult_t make_room(ncclComm_t comm, uint64_t ntasks)
 
 /* ---- one ---- */
 
-static void record(ncclComm_t comm, const struct kl_task *task)
+static void record_collective(ncclComm_t comm, struct kl_task *t)
 {
-    struct kl_task *t = kl_comm_task(comm, comm->tasks_taken++);
+    t->number = kl_load_relaxed(&comm->collectives) + 1;
+    const struct kl_call call = kl_call_of_task(t);
+    struct kl_called_before *place = &comm->calls[t->number % KL_CALLS];
 
-    *t = *task;
-    if (!kl_func_is_message(t->func)) return;
+    t->signature = kl_call_signature(&call);
+    kl_store_relaxed(&place->what, call.what);
+    kl_store_relaxed(&place->count, call.count);
+    kl_store_release(&comm->collectives, t->number); /* pairs with kl_inquest_answer */
+}
+
+ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task)
+{
+    record_collective(comm, task);
+    return ncclSuccess;
+}
+
+static void record_message(ncclComm_t comm, struct kl_task *t)
+{
     t->message = (struct kl_message){
         .data = t->func == KL_FUNC_SEND ? (char *)(uintptr_t)t->send : t->recv,
         .bytes = t->count * kl_comm_elem_bytes(comm, t),
+        .count = t->count,
+        .type = t->type,
+        .signature = kl_message_signature(t->type, t->count),
     };
+}
+
+static void record(ncclComm_t comm, const struct kl_task *task)
+{
+    uint64_t number = kl_load_relaxed(&comm->tasks_taken);
+    struct kl_task *t = kl_comm_task(comm, number);
+
+    *t = *task;
+    if (kl_func_is_message(t->func))
+        record_message(comm, t);
+    else
+        record_collective(comm, t);
+    kl_store_relaxed(&comm->tasks_taken, number + 1);
 }
 
 static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)

@@ -5,16 +5,9 @@
 #include "comm/dump.h"
 #include "comm/launch.h"
 
-#include "base/clock.h"
 #include "device/host/idle.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-enum {
-    POLLS_PER_LOOK = 256, /* polls without progress between two looks at the clock and at who is gone */
-    NEWS_MS = 1000        /* that a failure takes to be told to everybody, on a busy machine */
-};
+enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two looks at the clock and at who is gone */
 
 /* ---- turns ---- */
 
@@ -22,7 +15,7 @@ static void finish_launch(ncclComm_t comm, uint64_t launch, uint64_t end)
 {
     kl_store_relaxed(&comm->arrivals[launch % KL_LAUNCHES], 0);
     comm->stalls = 0;
-    comm->stalled_since = 0;
+    kl_inquest_moved(&comm->inquest);
     comm->cursor = end;
     kl_store_release(&comm->tasks_done, end);      /* pairs with kl_comm_wait_for_flight: slots may be reused */
     kl_store_release(&comm->finished, launch + 1); /* pairs with kl_comm_run_launch of the next one */
@@ -37,8 +30,6 @@ static enum kl_progress fail_launch(ncclComm_t comm, struct kl_stream *stream, s
 {
     ncclResult_t rc = kl_comm_failure(comm);
 
-    free(comm->loss);
-    comm->loss = NULL;
     kl_connections_revoke(comm->connections); /* half-finished: nobody may read our memory through them any more */
     kl_exec_reset(comm->exec);
     kl_stream_fail(stream, comm, rc, kl_comm_failure_text(comm));
@@ -47,23 +38,6 @@ static enum kl_progress fail_launch(ncclComm_t comm, struct kl_stream *stream, s
 }
 
 /* ---- patience ---- */
-
-static void name_task(ncclComm_t comm, char *text, size_t size)
-{
-    const struct kl_task *t = kl_comm_task(comm, comm->cursor);
-
-    snprintf(text, size, "%s of %zu elements", kl_func_info[t->func].name, t->count);
-}
-
-static ncclResult_t give_up(ncclComm_t comm, const char *what)
-{
-    char who[128] = "nobody";
-    int peer = kl_exec_blocked_on(comm->exec, false);
-
-    if (peer >= 0) kl_comm_describe(comm, peer, who, sizeof who);
-    return KL_FAIL(ncclRemoteError, "%s: nothing moved for %llu s, waiting for %s", what,
-                   (unsigned long long)(comm->timeout_ns / 1000000000u), who);
-}
 
 static ncclResult_t say_gone(ncclComm_t comm, const char *what, int peer)
 {
@@ -75,56 +49,43 @@ static ncclResult_t say_gone(ncclComm_t comm, const char *what, int peer)
                    kl_comm_describe(comm, peer, who, sizeof who));
 }
 
+static bool runs_collective(ncclComm_t comm)
+{
+    return !kl_func_is_message(kl_comm_task(comm, comm->cursor)->func);
+}
+
+/* One that is waited for has left: perhaps with another call than this one, which all ranks together know. */
+static ncclResult_t hear_gone(ncclComm_t comm, int peer)
+{
+    char what[KL_CALL_TEXT];
+    const struct kl_task *t = kl_comm_task(comm, comm->cursor);
+    ncclResult_t rc = say_gone(comm, kl_call_text(kl_call_of_task(t), what), peer);
+
+    if (!runs_collective(comm) && !kl_connections_loss(comm->connections, peer)) return rc;
+    kl_inquest_hold(comm, rc);
+    return ncclSuccess;
+}
+
 /* Called when nothing moved. The clock is looked at, and the neighbours are, once in some hundred polls and before a sleep. */
 static ncclResult_t check_patience(ncclComm_t comm)
 {
-    char what[64];
-
+    comm->inquest.culprit = comm->rank;
     if (++comm->stalls % POLLS_PER_LOOK && !kl_idle_arming()) return ncclSuccess;
     int gone = kl_exec_blocked_on(comm->exec, true);
-    name_task(comm, what, sizeof what);
-    if (gone >= 0) return say_gone(comm, what, gone);
-    if (!comm->timeout_ns) return ncclSuccess;
-    uint64_t now = kl_now_ns();
-    if (!comm->stalled_since) comm->stalled_since = now;
-    return now - comm->stalled_since < comm->timeout_ns ? ncclSuccess : give_up(comm, what);
-}
-
-/* ---- losses ---- */
-
-/** A connection that was lost may be the trace of a failure elsewhere, whose notice is on its way: that names the cause. */
-struct kl_loss {
-    ncclResult_t code;
-    uint64_t told_at; /* deadline: without other news it is the failure */
-    char text[KL_ERROR_TEXT];
-};
-
-/* False: it can't be kept, or need not. */
-static bool keep_loss(ncclComm_t comm, ncclResult_t rc)
-{
-    struct kl_loss *loss = rc == ncclRemoteError ? malloc(sizeof *loss) : NULL;
-
-    if (!loss) return false;
-    *loss = (struct kl_loss){.code = rc, .told_at = kl_deadline_in_ms(NEWS_MS)};
-    snprintf(loss->text, sizeof loss->text, "%s", kl_error_text());
-    comm->loss = loss;
-    return true;
-}
-
-static enum kl_progress fail(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work, ncclResult_t rc,
-                             const char *text)
-{
-    kl_comm_fail(comm, comm->rank, rc, text, true);
-    return fail_launch(comm, stream, work);
-}
-
-static enum kl_progress tell_loss(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work)
-{
-    if (!kl_deadline_passed(comm->loss->told_at)) return KL_STALLED;
-    return fail(comm, stream, work, comm->loss->code, comm->loss->text);
+    return gone < 0 ? kl_inquest_look(comm) : hear_gone(comm, gone);
 }
 
 /* ---- tasks ---- */
+
+/* False: not yet, and `*got` is the progress. */
+static bool is_compared(ncclComm_t comm, const struct kl_task *t, enum kl_progress *got, ncclResult_t *rc)
+{
+    if (!comm->compare.on || comm->compare.number == t->number) return true;
+    enum kl_progress g = kl_compare_progress(comm, t, rc);
+    if (g == KL_DONE && !*rc) return true;
+    if (*rc || *got != KL_MOVED) *got = g;
+    return false;
+}
 
 /* The messages of a launch come last, all together. */
 static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult_t *rc)
@@ -134,6 +95,7 @@ static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult
     while (comm->cursor < end) {
         struct kl_task *t = kl_comm_task(comm, comm->cursor);
         bool messages = kl_func_is_message(t->func);
+        if (!messages && !is_compared(comm, t, &got, rc)) return got;
         enum kl_progress g = messages
                                  ? kl_exec_messages(comm->exec, comm->tasks, comm->task_room - 1, comm->cursor, end, rc)
                                  : kl_exec_collective(comm->exec, t, rc);
@@ -145,6 +107,50 @@ static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult
     return KL_DONE;
 }
 
+/* ---- failures ---- */
+
+static enum kl_progress fail_with(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work, ncclResult_t rc)
+{
+    kl_comm_fail(comm, comm->inquest.culprit, rc, kl_error_text(), true);
+    return fail_launch(comm, stream, work);
+}
+
+/* The first of the launch's messages whose other end has left; NULL: it is not that. */
+static const struct kl_task *find_deserted(ncclComm_t comm, uint64_t end)
+{
+    for (uint64_t i = comm->cursor; i < end; i++)
+        if (kl_bootstrap_has_left(comm->bootstrap, kl_comm_task(comm, i)->peer)) return kl_comm_task(comm, i);
+    return NULL;
+}
+
+/*
+ * An operation has failed with `rc`. What all ranks together know may be a better sentence: then it is held. So is a connection
+ * that was lost: it may be the trace of a failure elsewhere, whose notice is on its way.
+ */
+static enum kl_progress fail_operation(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work, ncclResult_t rc)
+{
+    bool collective = runs_collective(comm);
+    const struct kl_task *t = collective || rc != ncclRemoteError ? NULL : find_deserted(comm, end_of(work));
+    char what[KL_CALL_TEXT];
+
+    if (!t && (rc == ncclRemoteError || (rc == ncclInvalidUsage && collective))) {
+        kl_inquest_hold(comm, rc);
+        return KL_MOVED;
+    }
+    comm->inquest.culprit = t ? t->peer : comm->rank;
+    if (t) rc = say_gone(comm, kl_call_text(kl_call_of_task(t), what), t->peer);
+    return fail_with(comm, stream, work, rc);
+}
+
+static enum kl_progress progress_held(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work)
+{
+    ncclResult_t rc = kl_inquest_progress(comm);
+
+    return rc == ncclInProgress ? KL_STALLED : fail_with(comm, stream, work, rc);
+}
+
+/* ---- a launch ---- */
+
 enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *work)
 {
     ncclComm_t comm = work->owner;
@@ -155,16 +161,17 @@ enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *wo
     if (kl_load_acquire(&comm->finished) != launch) return KL_STALLED; /* pairs with finish_launch */
     if (streams && kl_load_acquire(&comm->arrivals[launch % KL_LAUNCHES]) != streams) return KL_STALLED;
     if (kl_load_acquire(&comm->failed)) return fail_launch(comm, stream, work);
-
-    if (comm->loss) return tell_loss(comm, stream, work);
+    if (comm->inquest.held) return progress_held(comm, stream, work);
 
     enum kl_progress got = progress_tasks(comm, end_of(work), &rc);
+    if (rc) return fail_operation(comm, stream, work, rc);
     if (!rc && got == KL_STALLED) got = kl_connections_help(comm->connections);
     if (!rc && got == KL_STALLED && kl_dump_due(&comm->dumped)) kl_comm_dump(comm);
     if (!rc && got == KL_STALLED) rc = check_patience(comm);
-    if (rc) return keep_loss(comm, rc) ? KL_STALLED : fail(comm, stream, work, rc, kl_error_text());
-    if (got == KL_STALLED && kl_idle_arming() && kl_exec_sleep_on(comm->exec)) kl_idle_told();
-    if (got == KL_MOVED) comm->stalls = 0, comm->stalled_since = 0;
+    if (rc) return fail_with(comm, stream, work, rc);
+    if (got == KL_STALLED && kl_idle_arming() && comm->compare.awaited < 0 && kl_exec_sleep_on(comm->exec))
+        kl_idle_told();
+    if (got == KL_MOVED) comm->stalls = 0, kl_inquest_moved(&comm->inquest);
     if (got == KL_DONE) finish_launch(comm, launch, end_of(work));
     return got;
 }
