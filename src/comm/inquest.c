@@ -147,7 +147,6 @@ void kl_inquest_hold(ncclComm_t comm, ncclResult_t rc)
 
     q->held = rc;
     q->begun = kl_now_ns();
-    q->culprit = comm->rank;
     snprintf(q->text, sizeof q->text, "%s", kl_error_text());
     if (ask(comm, number_of(comm, t), q->begun)) q->begun = 0; /* there is nothing to wait for */
 }

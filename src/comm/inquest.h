@@ -50,7 +50,7 @@ struct ncclComm;
 /** For kl_bootstrap_on_question: where this rank is. */
 void kl_inquest_answer(void *comm, uint64_t question, unsigned char *answer);
 
-/** The thread's last failure, of code `rc`, concerns the running operation: hold it. */
+/** The thread's last failure, of code `rc` and by `culprit`, concerns the running operation: hold it. */
 void kl_inquest_hold(struct ncclComm *comm, ncclResult_t rc);
 
 /** With one held: ncclInProgress, or how it is to fail, with its sentence; then nothing is held any more. */

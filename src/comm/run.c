@@ -62,6 +62,7 @@ static ncclResult_t hear_gone(ncclComm_t comm, int peer)
     ncclResult_t rc = say_gone(comm, kl_call_text(kl_call_of_task(t), what), peer);
 
     if (!runs_collective(comm) && !kl_connections_loss(comm->connections, peer)) return rc;
+    comm->inquest.culprit = peer;
     kl_inquest_hold(comm, rc);
     return ncclSuccess;
 }
@@ -115,12 +116,19 @@ static enum kl_progress fail_with(ncclComm_t comm, struct kl_stream *stream, str
     return fail_launch(comm, stream, work);
 }
 
-/* The first of the launch's messages whose other end has left; NULL: it is not that. */
-static const struct kl_task *find_deserted(ncclComm_t comm, uint64_t end)
+/* Who has left, and cannot have known of the operation: -1: that is not why it failed. */
+static int find_deserter(ncclComm_t comm, uint64_t end, const struct kl_task **task)
 {
-    for (uint64_t i = comm->cursor; i < end; i++)
-        if (kl_bootstrap_has_left(comm->bootstrap, kl_comm_task(comm, i)->peer)) return kl_comm_task(comm, i);
-    return NULL;
+    if (runs_collective(comm)) {
+        for (int r = 0; r < comm->nranks; r++)
+            if (kl_bootstrap_has_left(comm->bootstrap, r)) return r;
+        return -1;
+    }
+    for (uint64_t i = comm->cursor; i < end; i++) {
+        *task = kl_comm_task(comm, i);
+        if (kl_bootstrap_has_left(comm->bootstrap, (*task)->peer)) return (*task)->peer;
+    }
+    return -1;
 }
 
 /*
@@ -129,17 +137,17 @@ static const struct kl_task *find_deserted(ncclComm_t comm, uint64_t end)
  */
 static enum kl_progress fail_operation(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work, ncclResult_t rc)
 {
-    bool collective = runs_collective(comm);
-    const struct kl_task *t = collective || rc != ncclRemoteError ? NULL : find_deserted(comm, end_of(work));
+    const struct kl_task *t = kl_comm_task(comm, comm->cursor);
+    int deserter = rc == ncclRemoteError ? find_deserter(comm, end_of(work), &t) : -1;
     char what[KL_CALL_TEXT];
 
-    if (!t && (rc == ncclRemoteError || (rc == ncclInvalidUsage && collective))) {
-        kl_inquest_hold(comm, rc);
-        return KL_MOVED;
-    }
-    comm->inquest.culprit = t ? t->peer : comm->rank;
-    if (t) rc = say_gone(comm, kl_call_text(kl_call_of_task(t), what), t->peer);
-    return fail_with(comm, stream, work, rc);
+    comm->inquest.culprit = deserter >= 0 ? deserter : comm->rank;
+    if (deserter >= 0) rc = say_gone(comm, kl_call_text(kl_call_of_task(t), what), deserter);
+    const bool told = runs_collective(comm) ? rc != ncclInvalidUsage && rc != ncclRemoteError
+                                            : rc != ncclRemoteError || deserter >= 0;
+    if (told) return fail_with(comm, stream, work, rc);
+    kl_inquest_hold(comm, rc);
+    return KL_MOVED;
 }
 
 static enum kl_progress progress_held(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work)
