@@ -26,6 +26,7 @@
 #include "coll/exec.h"
 #include "comm/config.h"
 #include "comm/handle.h"
+#include "comm/watch/flight.h"
 #include "comm/world.h"
 #include "device/device.h"
 #include "graph/p2p.h"
@@ -71,6 +72,7 @@ struct ncclComm {
     const struct kl_device_kind *devices; /* of which `device` is one */
     struct kl_exec *exec;
     struct kl_connections *connections;
+    struct kl_flight *flight; /* its last operations */
     struct kl_redop redops[ncclNumTypes][ncclNumOps];
     uint64_t timeout_ns; /* of an operation without progress; 0: none */
     unsigned spin;       /* polls before yielding */
@@ -94,6 +96,8 @@ struct ncclComm {
     alignas(KL_LINE) _Atomic uint64_t finished; /* launches */
     _Atomic uint64_t tasks_done;                /* tasks whose slots may be reused */
     uint64_t cursor;                            /* task in progress */
+    uint64_t begun;                             /* tasks that have had their turn */
+    bool timed_begin, timed_end;                /* of the task in progress: its begin is known, its end is wanted */
     uint64_t stalled_since;                     /* ns; 0: not stalled, or not looked yet */
     uint32_t stalls;                            /* polls without progress */
     uint32_t dumped;                            /* how often its state was asked for (dump.h) */
@@ -117,6 +121,9 @@ struct ncclComm {
     int local_ranks; /* on this host */
     ncclUniqueId id;
     struct kl_init init;
+    _Atomic(const char *) phase; /* of its beginning or its end; NULL while it lives */
+    _Atomic uint64_t name;       /* the same at every rank: rank 0's job (transport/peer.h); 0: not known yet */
+    _Atomic bool flown;          /* its flight record was written */
     bool dump_armed;
 };
 

@@ -14,6 +14,8 @@ static const struct kl_param rows[] = {
                  "ranks that one rank connects with at a time"),
     KL_PARAM_INT(struct kl_comm_config, dump_signal, "NCCL_PROXY_DUMP_SIGNAL", "-1", 1, 64,
                  "number of a signal at which the process prints what its operations wait for"),
+    KL_PARAM_STRING(struct kl_comm_config, flight_recorder, "KOLO_FLIGHT_RECORDER", "",
+                    "file for a communicator's last operations when it fails; %h host, %p process, %r rank, %c communicator"),
     KL_PARAM_STRING(struct kl_comm_config, hostid, "NCCL_HOSTID", "",
                     "name of this host for the question which ranks share one; tells emulated hosts apart"),
     KL_PARAM_INT(struct kl_comm_config, mnnvl, "KOLO_MNNVL", "0", 0, INT32_MAX,

@@ -18,7 +18,8 @@ struct kl_comm_config {
     bool runtime_connect; /* at first use; else when the communicator is made */
     int64_t round_peers;  /* ranks connected with at a time */
 
-    int64_t dump_signal; /* at which states are printed; -1: none */
+    int64_t dump_signal;                 /* at which states are printed; -1: none */
+    char flight_recorder[KL_PARAM_TEXT]; /* pattern of a file; "": it is written only when the program asks */
 
     char hostid[KL_PARAM_TEXT]; /* "": this host is who it is */
     int64_t mnnvl;              /* emulated hosts with the same number form one NVLink domain; 0: this one is none's */

@@ -4,6 +4,7 @@
  */
 #include "comm/comm.h"
 #include "comm/dump.h"
+#include "comm/watch/flight_file.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -149,11 +150,13 @@ static ncclResult_t run_phases(ncclComm_t comm)
     for (int i = 0; i < NPHASES; i++) {
         uint64_t begin = kl_now_ns();
         if (comm->bootstrap) kl_bootstrap_phase(comm->bootstrap, phases[i].name);
+        kl_store_release(&comm->phase, phases[i].name);
         comm->init.phases_done = i + 1; /* also when it fails: its undo copes */
         ncclResult_t rc = phases[i].run(comm);
         comm->init.times[i] = (struct kl_phase_time){.name = phases[i].name, .ns = kl_now_ns() - begin};
         if (rc) return rc;
     }
+    kl_store_release(&comm->phase, NULL);
     return ncclSuccess;
 }
 
@@ -197,6 +200,10 @@ static ncclComm_t allocate(const ncclUniqueId *id, int nranks, int rank, int dev
     comm->nranks = nranks;
     comm->device = device;
     comm->devices = kl_devices();
+    if (kl_flight_create(&comm->flight)) {
+        free(comm);
+        return NULL;
+    }
     pthread_mutex_init(&comm->failure.lock, NULL);
     return comm;
 }
@@ -204,23 +211,25 @@ static ncclComm_t allocate(const ncclUniqueId *id, int nranks, int rank, int dev
 /* Undo the phases and free. What is queued has finished or failed, and nobody is inside. */
 static void free_comm(ncclComm_t comm)
 {
+    kl_store_release(&comm->phase, "end");
     undo_phases(comm);
     kl_handle_release(comm);
     pthread_mutex_destroy(&comm->failure.lock);
+    kl_flight_free(comm->flight);
     free(comm);
 }
 
 /* A communicator that never lived: nobody has its handle. */
 static void discard(ncclComm_t comm)
 {
-    if (comm->slot) kl_handle_close(comm);
+    if (comm->slot && kl_handle_close(comm)) kl_handle_drain(comm); /* of those that look at all communicators */
     free_comm(comm);
 }
 
 static ncclResult_t set_up(ncclComm_t comm)
 {
-    KL_TRY(kl_handle_open(comm));
     kl_comm_config_load(&comm->config);
+    KL_TRY(kl_handle_open(comm));
     return run_phases(comm);
 }
 
@@ -235,6 +244,7 @@ ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int de
         if (c->bootstrap) rc = kl_bootstrap_cause(c->bootstrap, rc);
         snprintf(text, sizeof text, "%s", kl_error_text());
         tell_peers(c, rc);
+        kl_flight_on_failure(c, rc, text);
         discard(c);
         kl_error_adopt(text);
         return rc;

@@ -33,11 +33,12 @@ static ncclResult_t make_room(ncclComm_t comm, uint64_t ntasks)
 
 /* ---- one ---- */
 
-static void record(ncclComm_t comm, const struct kl_task *task)
+static void record(ncclComm_t comm, const struct kl_task *task, const struct kl_stream *stream)
 {
-    struct kl_task *t = kl_comm_task(comm, comm->tasks_taken++);
+    struct kl_task *t = kl_comm_task(comm, comm->tasks_taken);
 
     *t = *task;
+    kl_flight_issue(comm->flight, comm->tasks_taken++, task, stream);
     if (!kl_func_is_message(t->func)) return;
     t->message = (struct kl_message){
         .data = t->func == KL_FUNC_SEND ? (char *)(uintptr_t)t->send : t->recv,
@@ -65,7 +66,7 @@ ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stre
     if (!kl_func_is_message(task->func)) KL_TRY(kl_exec_choose(comm->exec, task));
     if (kl_load_relaxed(&comm->in_group)) return enqueue(comm, task, stream);
     KL_TRY(make_room(comm, 1));
-    record(comm, task);
+    record(comm, task, stream);
     kl_comm_launch(comm, stream, 1, 0);
     kl_comm_run_inline(comm);
     return ncclSuccess;
@@ -78,7 +79,8 @@ static void record_queued(ncclComm_t comm)
 {
     for (int messages = 0; messages < 2; messages++)
         for (size_t i = 0; i < comm->nqueued; i++)
-            if (kl_func_is_message(comm->queued[i].task.func) == messages) record(comm, &comm->queued[i].task);
+            if (kl_func_is_message(comm->queued[i].task.func) == messages)
+                record(comm, &comm->queued[i].task, comm->queued[i].stream);
 }
 
 /* The next queued message of the rank to itself, from position `i`; nqueued if there is none. */

@@ -10,15 +10,14 @@
 
 #include <stdio.h>
 
-enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two looks at the clock and at who is gone */
+enum { POLLS_PER_LOOK = 256 };    /* polls without progress between two looks at the clock and at who is gone */
+enum { LARGE = 4096, MANY = 16 }; /* elements, and messages, that take so long that the clock may be read */
 
 /* ---- turns ---- */
 
 static void finish_launch(ncclComm_t comm, uint64_t launch, uint64_t end)
 {
     kl_store_relaxed(&comm->arrivals[launch % KL_LAUNCHES], 0);
-    comm->stalls = 0;
-    comm->stalled_since = 0;
     comm->cursor = end;
     kl_store_release(&comm->tasks_done, end);      /* pairs with kl_comm_wait_for_flight: slots may be reused */
     kl_store_release(&comm->finished, launch + 1); /* pairs with kl_comm_run_launch of the next one */
@@ -49,6 +48,13 @@ static void name_task(ncclComm_t comm, char *text, size_t size)
     snprintf(text, size, "%s of %zu elements", kl_func_info[t->func].name, t->count);
 }
 
+static void go_on(ncclComm_t comm)
+{
+    comm->stalls = 0;
+    comm->stalled_since = 0;
+    kl_store_relaxed(&comm->flight->waits_for, -1);
+}
+
 static ncclResult_t give_up(ncclComm_t comm, const char *what)
 {
     char who[128] = "nobody";
@@ -69,12 +75,24 @@ static ncclResult_t say_gone(ncclComm_t comm, const char *what, int peer)
                    kl_comm_describe(comm, peer, who, sizeof who));
 }
 
+/* Nothing moves: there is time to look at the clock, and now and then at who is to blame. */
+static void note_waiting(ncclComm_t comm, bool look)
+{
+    if (!comm->timed_begin) kl_flight_time_begin(comm->flight, comm->cursor, comm->begun);
+    comm->timed_begin = true;
+    if (!look) return;
+    comm->timed_end = true;
+    kl_store_relaxed(&comm->flight->waits_for, kl_exec_blocked_on(comm->exec, false));
+}
+
 /* Called when nothing moved. The clock is looked at, and the neighbours are, once in some hundred polls and before a sleep. */
 static ncclResult_t check_patience(ncclComm_t comm)
 {
     char what[64];
 
-    if (++comm->stalls % POLLS_PER_LOOK && !kl_idle_arming()) return ncclSuccess;
+    bool look = !(++comm->stalls % POLLS_PER_LOOK) || kl_idle_arming();
+    note_waiting(comm, look);
+    if (!look) return ncclSuccess;
     int gone = kl_exec_blocked_on(comm->exec, true);
     name_task(comm, what, sizeof what);
     if (gone >= 0) return say_gone(comm, what, gone);
@@ -86,6 +104,23 @@ static ncclResult_t check_patience(ncclComm_t comm)
 
 /* ---- tasks ---- */
 
+/* From the task in progress up to `next`: one, or the messages of a launch. */
+static void begin_tasks(ncclComm_t comm, const struct kl_task *t, uint64_t next)
+{
+    bool large = t->count >= LARGE || next - comm->cursor > MANY;
+
+    comm->begun = kl_flight_begin(comm->flight, next);
+    comm->timed_begin = comm->timed_end = large;
+    if (large) kl_flight_time_begin(comm->flight, comm->cursor, next);
+}
+
+static void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collectives)
+{
+    if (comm->timed_end) kl_flight_time_end(comm->flight, comm->cursor, next);
+    kl_flight_end(comm->flight, next, collectives);
+    comm->cursor = next;
+}
+
 /* The messages of a launch come last, all together. */
 static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult_t *rc)
 {
@@ -94,13 +129,15 @@ static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult
     while (comm->cursor < end) {
         struct kl_task *t = kl_comm_task(comm, comm->cursor);
         bool messages = kl_func_is_message(t->func);
+        uint64_t next = messages ? end : comm->cursor + 1;
+        if (comm->begun < next) begin_tasks(comm, t, next);
         enum kl_progress g = messages
                                  ? kl_exec_messages(comm->exec, comm->tasks, comm->task_room - 1, comm->cursor, end, rc)
                                  : kl_exec_collective(comm->exec, t, rc);
         if (*rc) return KL_DONE;
         if (g != KL_DONE) return g == KL_MOVED ? g : got;
         got = KL_MOVED;
-        comm->cursor = messages ? end : comm->cursor + 1;
+        end_tasks(comm, next, !messages);
     }
     return KL_DONE;
 }
@@ -125,7 +162,7 @@ enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *wo
         return fail_launch(comm, stream, work);
     }
     if (got == KL_STALLED && kl_idle_arming() && kl_exec_sleep_on(comm->exec)) kl_idle_told();
-    if (got == KL_MOVED) comm->stalls = 0, comm->stalled_since = 0;
+    if (got != KL_STALLED && comm->stalls) go_on(comm);
     if (got == KL_DONE) finish_launch(comm, launch, end_of(work));
     return got;
 }
