@@ -190,6 +190,13 @@ static void hear_notice(struct kl_contact *peer, const struct kl_frame *f)
     peer->bootstrap->on_bad_news(peer->bootstrap, &why);
 }
 
+static void hear_aside(struct kl_contact *peer, const struct kl_frame *f)
+{
+    struct kl_bootstrap *b = peer->bootstrap;
+
+    if (b->on_aside) b->on_aside(b->ctx, b, peer->rank, f->body, f->head.length);
+}
+
 static void deliver(struct kl_contact *peer, struct kl_frame *f)
 {
     struct kl_bootstrap *b = peer->bootstrap;
@@ -203,13 +210,15 @@ static void deliver(struct kl_contact *peer, struct kl_frame *f)
 /* False: the connection has ended. Takes over the frame. */
 static bool hear(struct kl_contact *peer, struct kl_frame *f)
 {
-    bool goes_on = f->head.type == KL_FRAME_NOTICE;
+    bool goes_on = f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_ASIDE;
 
     if (f->head.type == KL_FRAME_DATA || f->head.type == KL_FRAME_STEP) {
         deliver(peer, f);
         return true;
     }
-    if (goes_on)
+    if (f->head.type == KL_FRAME_ASIDE)
+        hear_aside(peer, f);
+    else if (f->head.type == KL_FRAME_NOTICE)
         hear_notice(peer, f);
     else if (f->head.type == KL_FRAME_BYE)
         end_link(peer, KL_LINK_LEFT);

@@ -182,7 +182,7 @@ ncclResult_t kl_flight_write(ncclComm_t comm, const char *pattern, const char *w
 {
     struct document d = {.comm = comm, .why = why, .failed = (ncclResult_t)kl_load_acquire(&comm->failed)};
 
-    if (d.failed) d.text = kl_comm_failure_text(comm);
+    d.text = comm->failure.text; /* it stays, once there is a failure */
     return write_document(pattern, &d);
 }
 
