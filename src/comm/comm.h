@@ -26,7 +26,9 @@
 #include "coll/exec.h"
 #include "comm/config.h"
 #include "comm/handle.h"
+#include "comm/watch/clock.h"
 #include "comm/watch/flight.h"
+#include "comm/watch/trace.h"
 #include "comm/world.h"
 #include "device/device.h"
 #include "graph/p2p.h"
@@ -73,6 +75,7 @@ struct ncclComm {
     struct kl_exec *exec;
     struct kl_connections *connections;
     struct kl_flight *flight; /* its last operations */
+    struct kl_trace *trace;   /* NULL: nobody wants one */
     struct kl_redop redops[ncclNumTypes][ncclNumOps];
     uint64_t timeout_ns; /* of an operation without progress; 0: none */
     unsigned spin;       /* polls before yielding */
@@ -97,6 +100,8 @@ struct ncclComm {
     _Atomic uint64_t tasks_done;                /* tasks whose slots may be reused */
     uint64_t cursor;                            /* task in progress */
     uint64_t begun;                             /* tasks that have had their turn */
+    uint64_t begun_at, waits_since;             /* for the trace: ticks; 0: it does not wait */
+    int32_t waited_for;                         /* for the trace */
     bool timed_begin, timed_end;                /* of the task in progress: its begin is known, its end is wanted */
     uint64_t stalled_since;                     /* ns; 0: not stalled, or not looked yet */
     uint32_t stalls;                            /* polls without progress */
@@ -123,7 +128,8 @@ struct ncclComm {
     struct kl_init init;
     _Atomic(const char *) phase; /* of its beginning or its end; NULL while it lives */
     _Atomic uint64_t name;       /* the same at every rank: rank 0's job (transport/peer.h); 0: not known yet */
-    _Atomic bool flown;          /* its flight record was written */
+    struct kl_clock clock;
+    _Atomic bool flown; /* its flight record was written */
     bool dump_armed;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/comm.h"
 #include "comm/watch/flight_file.h"
+#include "comm/watch/trace_file.h"
 
 #include <stdio.h>
 
@@ -24,7 +25,10 @@ void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *t
     if (kl_load_relaxed(&comm->failed) == ncclSuccess) {
         snprintf(f->text, sizeof f->text, "%s", text);
         if (tell && comm->bootstrap) kl_bootstrap_report(comm->bootstrap, culprit, code, text);
-        if (!kl_load_acquire(&comm->phase)) kl_flight_on_failure(comm, code, f->text);
+        if (!kl_load_acquire(&comm->phase)) {
+            kl_flight_on_failure(comm, code, f->text);
+            kl_trace_write(comm);
+        }
         kl_store_release(&comm->failed, (uint32_t)code); /* pairs with kl_comm_failure */
     }
     pthread_mutex_unlock(&f->lock);

@@ -61,7 +61,7 @@ static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct 
     return ncclSuccess;
 }
 
-ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+static ncclResult_t issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
 {
     if (!kl_func_is_message(task->func)) KL_TRY(kl_exec_choose(comm->exec, task));
     if (kl_load_relaxed(&comm->in_group)) return enqueue(comm, task, stream);
@@ -70,6 +70,24 @@ ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stre
     kl_comm_launch(comm, stream, 1, 0);
     kl_comm_run_inline(comm);
     return ncclSuccess;
+}
+
+static ncclResult_t issue_traced(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+{
+    uint64_t begin = kl_ticks(), before = comm->tasks_taken;
+    ncclResult_t rc = issue(comm, task, stream);
+    struct kl_trace_event e = kl_trace_task(KL_TRACE_CALL, task);
+
+    e.number = comm->tasks_taken == before ? 0 : before + 1;
+    e.begin = begin;
+    e.end = kl_ticks();
+    if (!rc) kl_trace_add(comm->trace, KL_TRACE_CALLER, &e);
+    return rc;
+}
+
+ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+{
+    return comm->trace ? issue_traced(comm, task, stream) : issue(comm, task, stream);
 }
 
 /* ---- groups ---- */

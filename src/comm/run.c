@@ -48,8 +48,22 @@ static void name_task(ncclComm_t comm, char *text, size_t size)
     snprintf(text, size, "%s of %zu elements", kl_func_info[t->func].name, t->count);
 }
 
+static void trace_wait(ncclComm_t comm)
+{
+    const struct kl_trace_event e = {.kind = KL_TRACE_WAIT,
+                                     .from = -1,
+                                     .to = comm->waited_for,
+                                     .number = comm->begun,
+                                     .begin = comm->waits_since,
+                                     .end = kl_ticks()};
+
+    if (comm->waits_since) kl_trace_add(comm->trace, KL_TRACE_RUNNER, &e);
+    comm->waits_since = 0;
+}
+
 static void go_on(ncclComm_t comm)
 {
+    if (comm->trace) trace_wait(comm);
     comm->stalls = 0;
     comm->stalled_since = 0;
     kl_store_relaxed(&comm->flight->waits_for, -1);
@@ -75,11 +89,18 @@ static ncclResult_t say_gone(ncclComm_t comm, const char *what, int peer)
                    kl_comm_describe(comm, peer, who, sizeof who));
 }
 
+static void trace_waiting(ncclComm_t comm, bool look)
+{
+    if (!comm->waits_since) comm->waits_since = kl_ticks(), look = true;
+    if (look) comm->waited_for = kl_exec_blocked_on(comm->exec, false);
+}
+
 /* Nothing moves: there is time to look at the clock, and now and then at who is to blame. */
 static void note_waiting(ncclComm_t comm, bool look)
 {
     if (!comm->timed_begin) kl_flight_time_begin(comm->flight, comm->cursor, comm->begun);
     comm->timed_begin = true;
+    if (comm->trace) trace_waiting(comm, look);
     if (!look) return;
     comm->timed_end = true;
     kl_store_relaxed(&comm->flight->waits_for, kl_exec_blocked_on(comm->exec, false));
@@ -109,13 +130,30 @@ static void begin_tasks(ncclComm_t comm, const struct kl_task *t, uint64_t next)
 {
     bool large = t->count >= LARGE || next - comm->cursor > MANY;
 
+    if (comm->trace) comm->begun_at = kl_ticks();
     comm->begun = kl_flight_begin(comm->flight, next);
     comm->timed_begin = comm->timed_end = large;
     if (large) kl_flight_time_begin(comm->flight, comm->cursor, next);
 }
 
+static void trace_tasks(ncclComm_t comm, uint64_t next)
+{
+    uint64_t now = kl_ticks();
+
+    for (uint64_t i = comm->cursor; i < next; i++) {
+        struct kl_trace_event e = kl_trace_task(KL_TRACE_OP, kl_comm_task(comm, i));
+
+        e.number = i + 1;
+        if (!kl_func_is_message(e.func)) e.collective = (uint32_t)kl_load_relaxed(&comm->flight->collectives_ended) + 1;
+        e.begin = comm->begun_at;
+        e.end = now;
+        kl_trace_add(comm->trace, KL_TRACE_RUNNER, &e);
+    }
+}
+
 static void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collectives)
 {
+    if (comm->trace) trace_tasks(comm, next);
     if (comm->timed_end) kl_flight_time_end(comm->flight, comm->cursor, next);
     kl_flight_end(comm->flight, next, collectives);
     comm->cursor = next;

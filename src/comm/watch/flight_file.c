@@ -21,14 +21,6 @@ struct document {
     const char *text; /* of the failure */
 };
 
-static void own_host(ncclComm_t comm, char name[KL_HOSTNAME])
-{
-    if (*comm->config.hostid)
-        snprintf(name, KL_HOSTNAME, "%s", comm->config.hostid);
-    else
-        kl_hostinfo_name(name);
-}
-
 /* ---- operations ---- */
 
 static const char *state_of(const struct document *d, const struct kl_flight_op *op)
@@ -170,7 +162,7 @@ static ncclResult_t write_document(const char *pattern, struct document *d)
     char path[KL_WATCH_PATH], host[KL_HOSTNAME];
     struct kl_watch_name whose = {.host = host, .rank = d->comm->rank, .communicator = kl_load_relaxed(&d->comm->name)};
 
-    own_host(d->comm, host);
+    kl_comm_config_host(&d->comm->config, host, sizeof host);
     d->host = host;
     KL_TRY(kl_watch_file_name(pattern, &whose, path));
     KL_TRY(kl_watch_file_write(path, put_document, d));
