@@ -54,6 +54,12 @@ struct kl_bootstrap_config {
      * `text` a whole sentence (rank, host, cause). Must not call back into the bootstrap, except _report.
      */
     void (*on_failure)(void *ctx, int culprit, ncclResult_t code, const char *text);
+
+    /**
+     * Called by the event loop thread for each aside that comes, from the first moment of the bootstrap until it was left. Must
+     * not wait, and may answer with kl_bootstrap_aside. NULL: nobody listens.
+     */
+    void (*on_aside)(void *ctx, struct kl_bootstrap *bootstrap, int from, const void *data, size_t bytes);
     void *ctx;
 };
 
@@ -169,6 +175,17 @@ ncclResult_t kl_bootstrap_ask(struct kl_bootstrap *bootstrap, uint64_t question)
  */
 int kl_bootstrap_answers(struct kl_bootstrap *bootstrap, unsigned char *state,
                          unsigned char (*answers)[KL_STANDING_BYTES]);
+
+/* ---- asides: between those who look on. They disturb nobody: none of these is ever a failure of the bootstrap ---- */
+
+/**
+ * Say something to the other end's on_aside, over the connection that there is at this moment; also after a failure. False: there is
+ * none, or it is clogged. Never waits. Any thread.
+ */
+bool kl_bootstrap_aside(struct kl_bootstrap *bootstrap, int peer, const void *data, size_t bytes);
+
+/** The same to all that there are connections with, but `except` (-1: nobody). Returns to how many. */
+int kl_bootstrap_aside_all(struct kl_bootstrap *bootstrap, int except, const void *data, size_t bytes);
 
 /* ---- failures ---- */
 

@@ -91,6 +91,7 @@ static ncclResult_t create(const struct kl_bootstrap_config *c, struct kl_bootst
 
     KL_TRY(kl_state_create(c->rank, c->nranks, &b));
     b->on_failure = c->on_failure;
+    b->on_aside = c->on_aside;
     b->ctx = c->ctx;
     b->timeout_ms = c->timeout_ms;
     b->on_bad_news = kl_failure_hear;

@@ -28,6 +28,9 @@
 #include "comm/config.h"
 #include "comm/handle.h"
 #include "comm/inquest.h"
+#include "comm/watch/clock.h"
+#include "comm/watch/flight.h"
+#include "comm/watch/trace.h"
 #include "comm/world.h"
 #include "device/device.h"
 #include "graph/p2p.h"
@@ -73,6 +76,8 @@ struct ncclComm {
     const struct kl_device_kind *devices; /* of which `device` is one */
     struct kl_exec *exec;
     struct kl_connections *connections;
+    struct kl_flight *flight; /* its last operations */
+    struct kl_trace *trace;   /* NULL: nobody wants one */
     struct kl_redop redops[ncclNumTypes][ncclNumOps];
     uint64_t timeout_ns; /* of an operation without progress; 0: none */
     unsigned spin;       /* polls before yielding */
@@ -98,6 +103,10 @@ struct ncclComm {
     alignas(KL_LINE) _Atomic uint64_t finished; /* launches */
     _Atomic uint64_t tasks_done;                /* tasks whose slots may be reused */
     uint64_t cursor;                            /* task in progress */
+    uint64_t begun;                             /* tasks that have had their turn */
+    uint64_t begun_at, waits_since;             /* for the trace: ticks; 0: it does not wait */
+    int32_t waited_for;                         /* for the trace */
+    bool timed_begin, timed_end;                /* of the task in progress: its begin is known, its end is wanted */
     uint32_t stalls;                            /* polls without progress */
     uint32_t dumped;                            /* how often its state was asked for (dump.h) */
     struct kl_compare compare;                  /* calls of all ranks, before data move */
@@ -122,6 +131,10 @@ struct ncclComm {
     int local_ranks; /* on this host */
     ncclUniqueId id;
     struct kl_init init;
+    _Atomic(const char *) phase; /* of its beginning or its end; NULL while it lives */
+    _Atomic uint64_t name;       /* the same at every rank: rank 0's job (transport/peer.h); 0: not known yet */
+    struct kl_clock clock;
+    _Atomic bool flown; /* its flight record was written */
     bool dump_armed;
 };
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/config.h"
 
+#include "os/hostinfo.h"
+
+#include <stdio.h>
+
 static const char *const check_modes[] = {"DEFAULT", "DEBUG_LOCAL", "DEBUG_GLOBAL", "FIRST_USE", NULL};
 
 static const struct kl_param rows[] = {
@@ -18,6 +22,13 @@ static const struct kl_param rows[] = {
                   "DEBUG_GLOBAL compares the calls of all ranks before data move, FIRST_USE each call the first time"),
     KL_PARAM_INT(struct kl_comm_config, dump_signal, "NCCL_PROXY_DUMP_SIGNAL", "-1", 1, 64,
                  "number of a signal at which the process prints what its operations wait for"),
+    KL_PARAM_STRING(
+        struct kl_comm_config, flight_recorder, "KOLO_FLIGHT_RECORDER", "",
+        "file for a communicator's last operations when it fails; %h host, %p process, %r rank, %c communicator"),
+    KL_PARAM_STRING(struct kl_comm_config, trace, "KOLO_TRACE", "",
+                    "file for a trace in Chrome's format; %h host, %p process, %r rank, %c communicator"),
+    KL_PARAM_INT(struct kl_comm_config, trace_events, "KOLO_TRACE_EVENTS", "65536", 1024, 1 << 24,
+                 "calls, and other events, that a trace has room for: the last ones are kept"),
     KL_PARAM_STRING(struct kl_comm_config, hostid, "NCCL_HOSTID", "",
                     "name of this host for the question which ranks share one; tells emulated hosts apart"),
     KL_PARAM_INT(struct kl_comm_config, mnnvl, "KOLO_MNNVL", "0", 0, INT32_MAX,
@@ -29,4 +40,12 @@ const struct kl_param_set kl_comm_param_set = KL_PARAM_SET("comm", struct kl_com
 void kl_comm_config_load(struct kl_comm_config *config)
 {
     kl_param_load(&kl_comm_param_set, config);
+}
+
+void kl_comm_config_host(const struct kl_comm_config *config, char *name, size_t bytes)
+{
+    char own[KL_HOSTNAME];
+
+    kl_hostinfo_name(own);
+    snprintf(name, bytes, "%s", *config->hostid ? config->hostid : own);
 }

@@ -20,7 +20,10 @@ struct kl_comm_config {
 
     int check_mode; /* enum kl_check_mode */
 
-    int64_t dump_signal; /* at which states are printed; -1: none */
+    int64_t dump_signal;                 /* at which states are printed; -1: none */
+    char trace[KL_PARAM_TEXT];           /* pattern of a file; "": there is no trace */
+    int64_t trace_events;                /* room for so many; a power of two is used */
+    char flight_recorder[KL_PARAM_TEXT]; /* pattern of a file; "": it is written only when the program asks */
 
     char hostid[KL_PARAM_TEXT]; /* "": this host is who it is */
     int64_t mnnvl;              /* emulated hosts with the same number form one NVLink domain; 0: this one is none's */
@@ -30,5 +33,8 @@ extern const struct kl_param_set kl_comm_param_set;
 
 /** kl_param_load. */
 void kl_comm_config_load(struct kl_comm_config *config);
+
+/** What this host is called: NCCL_HOSTID, or what the system says. */
+void kl_comm_config_host(const struct kl_comm_config *config, char *name, size_t bytes);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/comm.h"
+#include "comm/watch/flight_file.h"
+#include "comm/watch/trace_file.h"
 
 #include <stdio.h>
 
@@ -14,18 +16,22 @@ const char *kl_comm_describe(ncclComm_t comm, int rank, char *text, size_t size)
     return text;
 }
 
+/* Whoever returns the failure to the program may be the last to run in this process: all has been told and written before. */
 void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *text, bool tell)
 {
     struct kl_failure *f = &comm->failure;
 
     pthread_mutex_lock(&f->lock);
-    bool first = kl_load_relaxed(&comm->failed) == ncclSuccess;
-    if (first) {
+    if (kl_load_relaxed(&comm->failed) == ncclSuccess) {
         snprintf(f->text, sizeof f->text, "%s", text);
+        if (tell && comm->bootstrap) kl_bootstrap_report(comm->bootstrap, culprit, code, text);
+        if (!kl_load_acquire(&comm->phase)) {
+            kl_flight_on_failure(comm, code, f->text);
+            kl_trace_write(comm);
+        }
         kl_store_release(&comm->failed, (uint32_t)code); /* pairs with kl_comm_failure */
     }
     pthread_mutex_unlock(&f->lock);
-    if (first && tell && comm->bootstrap) kl_bootstrap_report(comm->bootstrap, culprit, code, text);
 }
 
 ncclResult_t kl_comm_failure(ncclComm_t comm)

@@ -4,6 +4,9 @@
  */
 #include "comm/comm.h"
 #include "comm/dump.h"
+#include "comm/watch/aside.h"
+#include "comm/watch/flight_file.h"
+#include "comm/watch/trace_file.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -21,6 +24,15 @@ static void on_failure(void *ctx, int culprit, ncclResult_t code, const char *te
     kl_comm_fail(ctx, culprit, code, text, false);
 }
 
+static void on_aside(void *ctx, struct kl_bootstrap *bootstrap, int from, const void *data, size_t bytes)
+{
+    ncclComm_t comm = ctx;
+    const unsigned char *what = data;
+
+    if (bytes && (*what == KL_ASIDE_CLOCK_ASK || *what == KL_ASIDE_CLOCK_ANSWER))
+        kl_clock_hear(&comm->clock, bootstrap, from, data, bytes);
+}
+
 static ncclResult_t join_bootstrap(ncclComm_t comm)
 {
     struct kl_bootstrap_config config = {
@@ -29,6 +41,7 @@ static ncclResult_t join_bootstrap(ncclComm_t comm)
         .nranks = comm->nranks,
         .timeout_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
         .on_failure = on_failure,
+        .on_aside = on_aside,
         .ctx = comm,
     };
 
@@ -76,6 +89,31 @@ static ncclResult_t arm_dump(ncclComm_t comm)
     return ncclSuccess;
 }
 
+/* A trace as long as asked for, or a little longer. */
+static ncclResult_t begin_trace(ncclComm_t comm)
+{
+    size_t room = 1024;
+
+    if (!*comm->config.trace) return ncclSuccess;
+    while (room < (size_t)comm->config.trace_events) room *= 2;
+    return kl_trace_create(room, &comm->trace);
+}
+
+static void note_step(void *ctx, const struct kl_step *step)
+{
+    ncclComm_t comm = ctx;
+    const struct kl_trace_event event = {.kind = KL_TRACE_STEP,
+                                         .channel = step->channel,
+                                         .from = step->from,
+                                         .to = step->to,
+                                         .number = comm->cursor + 1,
+                                         .count = step->bytes,
+                                         .begin = step->begun,
+                                         .end = kl_ticks()};
+
+    kl_trace_add(comm->trace, KL_TRACE_RUNNER, &event);
+}
+
 static ncclResult_t prepare_operations(ncclComm_t comm)
 {
     struct kl_exec_config config = {
@@ -87,10 +125,12 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
         .redops = (const struct kl_redop(*)[ncclNumOps])comm->redops,
         .connections = comm->connections,
         .memory = reach_of_memory(comm),
+        .steps = {.step = *comm->config.trace ? note_step : NULL, .ctx = comm},
     };
     struct kl_stream *stream;
 
     KL_TRY(arm_dump(comm));
+    KL_TRY(begin_trace(comm));
     KL_TRY(fill_redops(comm));
     KL_TRY(kl_exec_create(&config, &comm->exec));
     kl_compare_init(&comm->compare, (enum kl_check_mode)comm->config.check_mode);
@@ -117,6 +157,16 @@ static void drop_operations(ncclComm_t comm)
     comm->exec = NULL;
 }
 
+/* For who looks at a trace of several ranks. */
+static ncclResult_t compare_clocks(ncclComm_t comm)
+{
+    if (!comm->trace) return ncclSuccess;
+    if (comm->rank && comm->peers[comm->rank].host != comm->peers[0].host)
+        return kl_clock_measure(&comm->clock, comm->bootstrap);
+    kl_clock_same(&comm->clock);
+    return ncclSuccess;
+}
+
 static ncclResult_t wait_for_all(ncclComm_t comm)
 {
     return kl_bootstrap_barrier(comm->bootstrap);
@@ -136,6 +186,7 @@ static const struct phase {
     {"agreement", kl_comm_agree, kl_comm_forget_agreement},
     {"connections", kl_comm_connect, kl_comm_disconnect},
     {"operations", prepare_operations, drop_operations},
+    {"clocks", compare_clocks, NULL},
     {"barrier", wait_for_all, NULL},
 };
 enum { NPHASES = sizeof phases / sizeof phases[0] };
@@ -154,11 +205,13 @@ static ncclResult_t run_phases(ncclComm_t comm)
     for (int i = 0; i < NPHASES; i++) {
         uint64_t begin = kl_now_ns();
         if (comm->bootstrap) kl_bootstrap_phase(comm->bootstrap, phases[i].name);
+        kl_store_release(&comm->phase, phases[i].name);
         comm->init.phases_done = i + 1; /* also when it fails: its undo copes */
         ncclResult_t rc = phases[i].run(comm);
         comm->init.times[i] = (struct kl_phase_time){.name = phases[i].name, .ns = kl_now_ns() - begin};
         if (rc) return rc;
     }
+    kl_store_release(&comm->phase, NULL);
     return ncclSuccess;
 }
 
@@ -202,30 +255,41 @@ static ncclComm_t allocate(const ncclUniqueId *id, int nranks, int rank, int dev
     comm->nranks = nranks;
     comm->device = device;
     comm->devices = kl_devices();
+    if (kl_flight_create(&comm->flight)) {
+        free(comm);
+        return NULL;
+    }
     pthread_mutex_init(&comm->failure.lock, NULL);
+    kl_clock_init(&comm->clock);
     return comm;
 }
 
 /* Undo the phases and free. What is queued has finished or failed, and nobody is inside. */
 static void free_comm(ncclComm_t comm)
 {
+    if (!kl_load_acquire(&comm->phase) && !kl_load_acquire(&comm->failed))
+        kl_trace_write(comm); /* else it was, or never lived */
+    kl_store_release(&comm->phase, "end");
     undo_phases(comm);
     kl_handle_release(comm);
     pthread_mutex_destroy(&comm->failure.lock);
+    kl_clock_fini(&comm->clock);
+    kl_trace_free(comm->trace);
+    kl_flight_free(comm->flight);
     free(comm);
 }
 
 /* A communicator that never lived: nobody has its handle. */
 static void discard(ncclComm_t comm)
 {
-    if (comm->slot) kl_handle_close(comm);
+    if (comm->slot && kl_handle_close(comm)) kl_handle_drain(comm); /* of those that look at all communicators */
     free_comm(comm);
 }
 
 static ncclResult_t set_up(ncclComm_t comm)
 {
-    KL_TRY(kl_handle_open(comm));
     kl_comm_config_load(&comm->config);
+    KL_TRY(kl_handle_open(comm));
     return run_phases(comm);
 }
 
@@ -240,6 +304,7 @@ ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int de
         if (c->bootstrap) rc = kl_bootstrap_cause(c->bootstrap, rc);
         snprintf(text, sizeof text, "%s", kl_error_text());
         tell_peers(c, rc);
+        kl_flight_on_failure(c, rc, text);
         discard(c);
         kl_error_adopt(text);
         return rc;

@@ -153,6 +153,7 @@ ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
         return rc;
     }
     KL_TRY(kl_world_join(peers, comm->nranks, comm->rank, &comm->world));
+    kl_store_relaxed(&comm->name, comm->world->roster.peer[0].job);
     comm->peers = comm->world->roster.peer;
     comm->local_ranks = comm->world->local_ranks;
     comm->device = comm->peers[comm->rank].device;
