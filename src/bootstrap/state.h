@@ -10,6 +10,7 @@
  *      exchange.c  send, recv, all-gather, barrier
  *      post.c      messages that nobody waits for
  *      join.c      from an id to a bootstrap, and back
+ *      derive.c    from a bootstrap to another one, of some of its ranks
  *
  * Threads: the caller's and the event loop's. What both touch is under `lock`; callbacks of the owner are called without it.
  */
@@ -72,6 +73,7 @@ struct kl_bootstrap {
     void (*on_failure)(void *ctx, int culprit, ncclResult_t code, const char *text);
     void *ctx;
     struct kl_retry retry;
+    bool early;            /* the others may not be there yet when we call them: there was no rendezvous */
     uint32_t scope;        /* of our link-local address, if we listen on one */
     uint32_t name;         /* of the job, for callers */
     struct kl_key key;     /* of the connections between ranks */

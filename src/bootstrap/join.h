@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** join.h - how every bootstrap begins, whether its ranks meet at a rendezvous or know each other. */
+#ifndef KL_BOOTSTRAP_JOIN_H
+#define KL_BOOTSTRAP_JOIN_H
+
+#include "bootstrap/state.h"
+
+/** A bootstrap on the event loop, that knows nobody. Whatever happens, kl_bootstrap_leave ends it. */
+ncclResult_t kl_join_begin(const struct kl_bootstrap_config *config, struct kl_bootstrap **bootstrap);
+
+/** Listen on the own card's addresses, as who has `name`; who calls before there is a key waits for it. */
+ncclResult_t kl_join_listen(struct kl_bootstrap *b);
+
+#endif
