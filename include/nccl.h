@@ -195,16 +195,32 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId *id);
 /**
  * Join communicator `id` as `rank` of `nranks`; returns when all ranks have. The device is the thread's current one, else
  * the next free of its host. Errors: ncclInvalidArgument; ncclRemoteError when a rank is missing, dead or has another
- * secret within KOLO_BOOTSTRAP_TIMEOUT; ncclSystemError. `*comm` is NULL unless the call succeeds.
+ * secret within KOLO_BOOTSTRAP_TIMEOUT; ncclSystemError. `*comm` is set before ranks are waited for, so that another
+ * thread can abort; it is NULL again when the call fails.
  */
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank);
 ncclResult_t pncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank);
+
+/**
+ * The same with a configuration, NULL for none: started with NCCL_CONFIG_INITIALIZER, of this or any other version of NCCL. With
+ * `blocking` 0 it returns ncclInProgress at once, and so do later calls that take long: until ncclCommGetAsyncError says
+ * something else, all other calls but ncclCommAbort are ncclInvalidArgument. `*comm` is there at once in either case, for
+ * an abort by another thread. Ranks ask for the same channels.
+ *
+ *     minCTAs, maxCTAs, nvlsCTAs, nChannelsPerNetPeer   numbers of channels
+ *     collnetEnable                                     reductions in the network
+ *     netName                                           a network by its name; one that is not there: ncclInvalidUsage
+ *     commName                                          appears in the log
+ *     the others                                        are checked, and have no effect on host devices
+ */
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config);
+ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config);
 
 /** One process, `ndev` ranks: comms[i] is rank i on device devlist[i] (NULL: i). A device twice: ncclInvalidUsage. */
 ncclResult_t ncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist);
 ncclResult_t pncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist);
 
-/** Finish everything that was issued; afterwards only destroy, abort and queries are allowed. */
+/** Finish everything that was issued; afterwards only destroy, abort and queries are allowed. Not blocking: ncclInProgress. */
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t pncclCommFinalize(ncclComm_t comm);
 
@@ -216,7 +232,10 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t pncclCommAbort(ncclComm_t comm);
 
-/** The sticky state: ncclSuccess, or the first asynchronous failure. Any thread. */
+/**
+ * The state: the first asynchronous failure, which stays; ncclInProgress while a call that is not blocking is under way; how
+ * the last of these ended. Any thread.
+ */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
 

@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "api/check.h"
 #include "comm/group.h"
+#include "comm/job.h"
 
 static ncclResult_t issue_checked(ncclComm_t comm, struct kl_task *task, cudaStream_t stream, const char *function)
 {
@@ -26,7 +27,7 @@ static ncclResult_t issue_checked(ncclComm_t comm, struct kl_task *task, cudaStr
 static ncclResult_t issue(ncclComm_t handle, struct kl_task *task, cudaStream_t stream, const char *function)
 {
     struct ncclComm *comm;
-    ncclResult_t rc = kl_handle_enter(handle, function, &comm);
+    ncclResult_t rc = kl_comm_enter(handle, function, &comm);
 
     if (!rc) {
         rc = issue_checked(comm, task, stream, function);

@@ -12,6 +12,10 @@ static const struct kl_param rows[] = {
                   "connect what an algorithm needs at its first use; 0: when a communicator is made"),
     KL_PARAM_INT(struct kl_comm_config, round_peers, "NCCL_CONNECT_ROUND_MAX_PEERS", "128", 1, INT32_MAX,
                  "ranks that one rank connects with at a time"),
+    KL_PARAM_INT(struct kl_comm_config, blocking, "NCCL_COMM_BLOCKING", "-1", 0, 1,
+                 "0: calls that take long return ncclInProgress; over `blocking` of ncclConfig_t"),
+    KL_PARAM_STRING(struct kl_comm_config, net, "NCCL_NET", "",
+                    "name of the network that ranks of several hosts use; over `netName` of ncclConfig_t"),
     KL_PARAM_INT(struct kl_comm_config, dump_signal, "NCCL_PROXY_DUMP_SIGNAL", "-1", 1, 64,
                  "number of a signal at which the process prints what its operations wait for"),
     KL_PARAM_STRING(struct kl_comm_config, hostid, "NCCL_HOSTID", "",
@@ -25,4 +29,14 @@ const struct kl_param_set kl_comm_param_set = KL_PARAM_SET("comm", struct kl_com
 void kl_comm_config_load(struct kl_comm_config *config)
 {
     kl_param_load(&kl_comm_param_set, config);
+}
+
+bool kl_comm_config_blocking(const struct kl_comm_config *config, const struct kl_wish *wish)
+{
+    return config->blocking >= 0 ? config->blocking : kl_wish_or(wish->blocking, 1);
+}
+
+const char *kl_comm_config_net(const struct kl_comm_config *config, const struct kl_wish *wish)
+{
+    return *config->net ? config->net : wish->net;
 }

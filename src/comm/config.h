@@ -9,6 +9,7 @@
 #define KL_COMM_CONFIG_H
 
 #include "base/param.h"
+#include "comm/wish.h"
 
 struct kl_comm_config {
     int64_t bootstrap_timeout_s; /* for joining, and for each exchange of the bootstrap */
@@ -17,6 +18,9 @@ struct kl_comm_config {
     int64_t buffer_bytes; /* of one connection with protocol SIMPLE; -2: Kolo decides */
     bool runtime_connect; /* at first use; else when the communicator is made */
     int64_t round_peers;  /* ranks connected with at a time */
+
+    int64_t blocking;        /* 0 or 1, over what a program asks for; -1: as that says */
+    char net[KL_PARAM_TEXT]; /* the same for the network; "" */
 
     int64_t dump_signal; /* at which states are printed; -1: none */
 
@@ -28,5 +32,11 @@ extern const struct kl_param_set kl_comm_param_set;
 
 /** kl_param_load. */
 void kl_comm_config_load(struct kl_comm_config *config);
+
+/** Does a call of a communicator return when it is done? */
+bool kl_comm_config_blocking(const struct kl_comm_config *config, const struct kl_wish *wish);
+
+/** Which network is asked for, by name; "": any. */
+const char *kl_comm_config_net(const struct kl_comm_config *config, const struct kl_wish *wish);
 
 #endif

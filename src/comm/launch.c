@@ -77,7 +77,7 @@ static void revoke_lent(void *owner)
 {
     ncclComm_t comm = owner;
 
-    kl_connections_revoke(comm->connections);
+    if (comm->connections) kl_connections_revoke(comm->connections);
 }
 
 void kl_comm_withdraw(ncclComm_t comm)
