@@ -220,6 +220,25 @@ ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId 
 ncclResult_t ncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist);
 ncclResult_t pncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist);
 
+/**
+ * Every rank of `comm` calls it: those with the same `color` (at least 0) become a communicator, ordered by `key` and then by rank;
+ * with NCCL_SPLIT_NOCOLOR a rank gets NULL. `config` NULL: that of `comm`. `*newcomm` is written when it is complete; `comm`, if it
+ * is not blocking, is in progress until then, and aborting it aborts this. Children have connections of their own (splitShare
+ * changes nothing). In a group: deferred to its end.
+ */
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config);
+ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config);
+
+/**
+ * A communicator without the ranks listed, which need not call this, nor live; the others do, with the same list, and keep
+ * their order. NCCL_SHRINK_ABORT: what `comm` has under way is given up first, and `comm`, also one that has failed, can only be
+ * ended afterwards. NCCL_SHRINK_DEFAULT: `comm` must be well, and stays so. Else as ncclCommSplit.
+ */
+ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
+                            ncclConfig_t *config, int shrinkFlags);
+ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
+                             ncclConfig_t *config, int shrinkFlags);
+
 /** Finish everything that was issued; afterwards only destroy, abort and queries are allowed. Not blocking: ncclInProgress. */
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t pncclCommFinalize(ncclComm_t comm);

@@ -40,7 +40,7 @@ static void undo_creation(struct kl_deferred *call)
     struct creation *c = (struct creation *)call;
 
     kl_api_abort(*c->user, "ncclGroupEnd");
-    *c->user = NULL;
+    kl_comm_publish(c->user, NULL);
 }
 
 /* What is asked for, and the ids, are copied: the call may be made later. */
@@ -86,7 +86,7 @@ static ncclResult_t create_rank(ncclComm_t *comm, int nranks, int rank, const nc
 {
     struct kl_birth birth = {.ids = ids, .nids = nids, .nranks = nranks, .rank = rank};
 
-    if (comm) *comm = NULL;
+    if (comm) kl_comm_publish(comm, NULL);
     KL_TRY(check_ranks(comm, nranks, rank, function));
     KL_TRY(kl_wish_read(config, function, &birth.wish));
     birth.device = chosen_device();

@@ -59,6 +59,14 @@ struct kl_job {
     struct kl_bootstrap *bootstrap; /* what an abort stops: from joining on, until it is left. NULL: nothing */
     struct ncclComm *child;         /* that is being made; it is aborted with its parent, */
     bool child_follows;             /* and fails with it */
+    bool ended;                     /* the communicator is aborted, and so is any child */
+};
+
+/** What children there were, so that no two have the same secret: of whom, and how many so far. children.c */
+struct kl_family {
+    uint32_t splits;
+    uint64_t *shrunk; /* the members of each child by shrinking, as a number */
+    size_t nshrunk;
 };
 
 /** How a communicator comes to be: from a rendezvous, or from some ranks of a parent. */
@@ -67,7 +75,8 @@ struct kl_birth {
     int nids;
     int nranks, rank, device;
     struct kl_wish wish;
-    struct ncclComm *parent; /* NULL: a rendezvous. It stays until the child is complete */
+    struct ncclComm *parent; /* NULL: a rendezvous. It stays until the child is complete, whose creation is its job */
+    bool follows;            /* the child fails if the parent does meanwhile */
     const int32_t *member;   /* the parent's ranks of its members, by new ranks */
     struct kl_salt salt;
 };
@@ -137,6 +146,7 @@ struct ncclComm {
     /* cold */
     struct kl_failure failure;
     struct kl_job job;
+    struct kl_family family;
     struct kl_comm_config config;
     struct kl_wish wish;
     bool blocking;
@@ -152,6 +162,12 @@ enum kl_in_group { KL_GROUP_NONE, KL_GROUP_JOINED, KL_GROUP_ORPHANED };
 
 /* ---- life: init.c ---- */
 
+/** Write what a user's pointer shall be, at which other threads may look. */
+static inline void kl_comm_publish(ncclComm_t *user, ncclComm_t handle)
+{
+    kl_store_release((_Atomic(ncclComm_t) *)user, handle);
+}
+
 /**
  * Make one that is nothing yet, and write its handle to `*user`: from now on any thread can abort it. It is entered and busy until
  * kl_comm_complete or kl_comm_drop. On failure `*user` is NULL.
@@ -159,8 +175,8 @@ enum kl_in_group { KL_GROUP_NONE, KL_GROUP_JOINED, KL_GROUP_ORPHANED };
 ncclResult_t kl_comm_begin(const struct kl_birth *birth, ncclComm_t *user, struct ncclComm **comm);
 
 /**
- * Join, all phases; `birth` is that of kl_comm_begin. If it fails, one that is blocking is freed and `*user` is NULL; another one stays,
- * as a failed one. Not busy any more, and left.
+ * Join, all phases; `birth` is that of kl_comm_begin. If it fails, one that is blocking, or a child, is freed and `*user` is NULL;
+ * another one stays, as a failed one. Not busy any more, and left.
  */
 ncclResult_t kl_comm_complete(struct ncclComm *comm, const struct kl_birth *birth, ncclComm_t *user);
 
@@ -233,8 +249,11 @@ void kl_comm_stoppable(struct ncclComm *comm, struct kl_bootstrap *bootstrap);
 /** `child` is being made: it is aborted with its parent, and, if it follows it, fails with it. NULL: none is. */
 void kl_comm_set_child(struct ncclComm *parent, struct ncclComm *child, bool follows);
 
-/** This rank ends the communicator, which has failed: tell the others, and end what waits here for them. */
+/** This rank ends what the communicator does, which has failed: tell the others, and end what waits here for them. */
 void kl_comm_stop(struct ncclComm *comm, const char *text);
+
+/** Nor shall there be children. */
+void kl_comm_stop_children(struct ncclComm *comm, const char *text);
 
 /** The sticky failure, adopted as the calling thread's error text; ncclSuccess if there is none. Any thread. */
 ncclResult_t kl_comm_failure(ncclComm_t comm);

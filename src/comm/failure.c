@@ -70,17 +70,25 @@ void kl_comm_set_child(struct ncclComm *parent, struct ncclComm *child, bool fol
     parent->job.child = child;
     parent->job.child_follows = follows;
     uint32_t failed = kl_load_relaxed(&parent->failed);
-    if (failed && child && follows) fail_child(child, (ncclResult_t)failed, parent->failure.text);
+    if (failed && child && (follows || parent->job.ended))
+        fail_child(child, (ncclResult_t)failed, parent->failure.text);
     pthread_mutex_unlock(&parent->failure.lock);
 }
 
 void kl_comm_stop(struct ncclComm *comm, const char *text)
 {
     pthread_mutex_lock(&comm->failure.lock);
-    if (comm->job.child) fail_child(comm->job.child, ncclInternalError, text);
     if (comm->job.bootstrap) {
         kl_bootstrap_report(comm->job.bootstrap, comm->rank, ncclRemoteError, text);
         kl_bootstrap_abort(comm->job.bootstrap);
     }
+    pthread_mutex_unlock(&comm->failure.lock);
+}
+
+void kl_comm_stop_children(struct ncclComm *comm, const char *text)
+{
+    pthread_mutex_lock(&comm->failure.lock);
+    comm->job.ended = true;
+    if (comm->job.child) fail_child(comm->job.child, ncclInternalError, text);
     pthread_mutex_unlock(&comm->failure.lock);
 }

@@ -222,22 +222,17 @@ static ncclComm_t allocate(const struct kl_birth *birth)
 static void free_comm(ncclComm_t comm)
 {
     undo_phases(comm);
+    free(comm->family.shrunk);
     kl_handle_release(comm);
     pthread_mutex_destroy(&comm->failure.lock);
     free(comm);
-}
-
-/* Other threads may look at the pointer that they were promised. */
-static void publish(ncclComm_t *user, ncclComm_t handle)
-{
-    kl_store_release((_Atomic(ncclComm_t) *)user, handle);
 }
 
 ncclResult_t kl_comm_begin(const struct kl_birth *birth, ncclComm_t *user, struct ncclComm **comm)
 {
     struct ncclComm *c = allocate(birth);
 
-    publish(user, NULL);
+    kl_comm_publish(user, NULL);
     if (!c) return KL_NOMEM("a communicator");
     ncclResult_t rc = kl_handle_open(c);
     if (rc) {
@@ -245,7 +240,7 @@ ncclResult_t kl_comm_begin(const struct kl_birth *birth, ncclComm_t *user, struc
         return rc;
     }
     (void)kl_handle_try(c->handle); /* nobody else has it: this cannot fail */
-    publish(user, c->handle);
+    kl_comm_publish(user, c->handle);
     *comm = c;
     return ncclSuccess;
 }
@@ -255,7 +250,7 @@ void kl_comm_drop(struct ncclComm *c, ncclComm_t *user)
 {
     bool mine = kl_handle_close(c);
 
-    publish(user, NULL);
+    kl_comm_publish(user, NULL);
     kl_handle_leave(c);
     if (!mine) return;
     kl_handle_drain(c);
@@ -266,7 +261,7 @@ void kl_comm_drop(struct ncclComm *c, ncclComm_t *user)
  * Undo what is half there. The first failure counts, be it another rank's, or an abort; but ranks that contradict each other all
  * find that out, and each says it itself.
  */
-static ncclResult_t give_up(ncclComm_t c, ncclResult_t rc, ncclComm_t *user)
+static ncclResult_t give_up(ncclComm_t c, ncclResult_t rc, bool child, ncclComm_t *user)
 {
     bool own = rc == ncclInvalidUsage;
     char text[KL_ERROR_TEXT];
@@ -278,7 +273,7 @@ static ncclResult_t give_up(ncclComm_t c, ncclResult_t rc, ncclComm_t *user)
     if (!own) rc = kl_comm_failure(c);
     if (!own) snprintf(text, sizeof text, "%s", kl_error_text());
     undo_phases(c);
-    if (c->blocking)
+    if (c->blocking || child)
         kl_comm_drop(c, user);
     else
         kl_job_end(c, ncclSuccess); /* it has failed, and says so */
@@ -289,9 +284,11 @@ static ncclResult_t give_up(ncclComm_t c, ncclResult_t rc, ncclComm_t *user)
 ncclResult_t kl_comm_complete(struct ncclComm *c, const struct kl_birth *birth, ncclComm_t *user)
 {
     c->birth = birth;
+    if (birth->parent) kl_comm_set_child(birth->parent, c, birth->follows);
     ncclResult_t rc = run_phases(c);
+    if (birth->parent) kl_comm_set_child(birth->parent, NULL, false);
     c->birth = NULL;
-    if (rc) return give_up(c, rc, user);
+    if (rc) return give_up(c, rc, birth->parent != NULL, user);
     kl_comm_move_back(c);
     log_times(c);
     KL_INFO(KL_INIT, "comm %p rank %d nranks %d device %d%s%s - Init COMPLETE", (void *)c->handle, c->rank, c->nranks,
@@ -341,6 +338,7 @@ void kl_comm_abort(ncclComm_t comm)
 
     describe_end(comm, text, sizeof text);
     kl_comm_fail(comm, comm->rank, ncclInternalError, text, false); /* first: what follows makes waiting callers fail */
+    kl_comm_stop_children(comm, text);
     kl_comm_stop(comm, text);
     kl_handle_drain(comm);
     kl_comm_withdraw(comm);
