@@ -26,6 +26,7 @@
 #include "coll/exec.h"
 #include "comm/config.h"
 #include "comm/handle.h"
+#include "comm/userops.h"
 #include "comm/wish.h"
 #include "comm/world.h"
 #include "device/device.h"
@@ -147,6 +148,9 @@ struct ncclComm {
     struct kl_failure failure;
     struct kl_job job;
     struct kl_family family;
+    struct kl_userops userops;
+    uint8_t barrier;                                 /* what barriers reduce */
+    struct kl_redop bits[ncclNumTypes][KL_BITS_OPS]; /* of kolo.h's operations, those that were used */
     struct kl_comm_config config;
     struct kl_wish wish;
     bool blocking;
