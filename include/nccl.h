@@ -182,6 +182,16 @@ const char *pncclGetErrorString(ncclResult_t result);
 const char *ncclGetLastError(ncclComm_t comm);
 const char *pncclGetLastError(ncclComm_t comm);
 
+/** Read NCCL_DEBUG and what belongs to it again. NCCL keeps it for old programs only. */
+#ifdef __GNUC__
+__attribute__((deprecated("ncclResetDebugInit will be removed from the NCCL API")))
+#endif
+void ncclResetDebugInit(void);
+#ifdef __GNUC__
+__attribute__((deprecated("pncclResetDebugInit will be removed from the NCCL API")))
+#endif
+void pncclResetDebugInit(void);
+
 /* ---- life of a communicator ---- */
 
 /**
@@ -364,6 +374,18 @@ ncclResult_t pncclMemAlloc(void **ptr, size_t size);
 ncclResult_t ncclMemFree(void *ptr);
 ncclResult_t pncclMemFree(void *ptr);
 
+/**
+ * Tell `comm` of a buffer that will be used again and again; `*handle` is for ncclCommDeregister. On host devices any memory is as
+ * good; a range that was registered stays mapped until it is deregistered, or the communicator ends. NCCL_LOCAL_REGISTER=0:
+ * nothing happens, and the handle is NULL.
+ */
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle);
+ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle);
+
+/** NULL is fine; anything else that is no handle of this communicator: ncclInvalidUsage. */
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle);
+ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle);
+
 /* ---- groups ---- */
 
 /** Open a group: calls until the matching ncclGroupEnd are collected. Nests; per thread. */
@@ -373,6 +395,13 @@ ncclResult_t pncclGroupStart(void);
 /** Close it; the outermost queues everything at once, or returns the first error and drops all. Without start: ncclInvalidUsage. */
 ncclResult_t ncclGroupEnd(void);
 ncclResult_t pncclGroupEnd(void);
+
+/**
+ * Close it without doing anything: what was collected is dropped, and `simInfo` (started with NCCL_SIM_INFO_INITIALIZER) gets the
+ * microseconds that the collectives would take, by the model that chooses their algorithms. Only the outermost group's end tells.
+ */
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo);
+ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *simInfo);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

@@ -342,6 +342,63 @@ static void bits_and_truths_are_reduced(void **state)
         }
 }
 
+/* ---- groups that are only simulated, buffers that are registered ---- */
+
+static float simulated(size_t count, int operations)
+{
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+
+    ok(ncclGroupStart());
+    for (int i = 0; i < operations; i++)
+        for (int r = 0; r < RANKS; r++) ok(ncclAllReduce(in[r], out[r], count, ncclInt32, ncclSum, comms[r], NULL));
+    ok(ncclGroupSimulateEnd(&info));
+    return info.estimatedTime;
+}
+
+static void a_simulated_group_takes_time_and_does_nothing(void **state)
+{
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+
+    (void)state;
+    fill();
+    float small = simulated(1, 1), large = simulated(ROOM, 1);
+    assert_true(small > 0 && large > small);
+    assert_true(simulated(1, 3) > 2.9f * small);
+    assert_true(simulated(1, 0) == 0);
+    synchronize_all();
+    for (int r = 0; r < RANKS; r++) assert_int_equal(out[r][0], -1);
+
+    expect_refused(ncclGroupSimulateEnd(&info), ncclInvalidUsage, "without ncclGroupStart");
+    ok(ncclGroupStart());
+    expect_refused(ncclGroupSimulateEnd(NULL), ncclInvalidArgument, "NCCL_SIM_INFO_INITIALIZER");
+    ok(ncclGroupStart());
+    info.magic = 3;
+    expect_refused(ncclGroupSimulateEnd(&info), ncclInvalidArgument, "NCCL_SIM_INFO_INITIALIZER");
+    expect_refused(ncclGroupEnd(), ncclInvalidUsage, "without ncclGroupStart");
+}
+
+static void buffers_are_registered_until_they_are_not(void **state)
+{
+    void *handle, *again, *memory;
+
+    (void)state;
+    ok(ncclMemAlloc(&memory, 1 << 20));
+    ok(ncclCommRegister(comms[0], memory, 1 << 20, &handle));
+    ok(ncclCommRegister(comms[0], memory, 1 << 20, &again));
+    assert_ptr_not_equal(handle, again);
+    ok(ncclCommDeregister(comms[0], handle));
+    expect_refused(ncclCommDeregister(comms[0], handle), ncclInvalidUsage, "no buffer that this communicator");
+    expect_refused(ncclCommDeregister(comms[1], again), ncclInvalidUsage, "no buffer that this communicator");
+    ok(ncclMemFree(memory)); /* it is mapped nevertheless */
+    memset(memory, 1, 1 << 20);
+    ok(ncclCommDeregister(comms[0], again));
+    ok(ncclCommDeregister(comms[0], NULL));
+    expect_refused(ncclCommRegister(comms[0], NULL, 1, &handle), ncclInvalidArgument, "is NULL");
+    expect_refused(ncclCommRegister(comms[0], in, 0, &handle), ncclInvalidArgument, "is empty");
+    expect_refused(ncclCommRegister(comms[0], in, 4, NULL), ncclInvalidArgument, "result pointer is NULL");
+    ok(ncclCommRegister(comms[0], in, sizeof in, &handle)); /* any memory; its communicator ends it */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +414,8 @@ int main(void)
         cmocka_unit_test(a_scalar_may_be_read_later),
         cmocka_unit_test(entries_are_used_again),
         cmocka_unit_test(bits_and_truths_are_reduced),
+        cmocka_unit_test(a_simulated_group_takes_time_and_does_nothing),
+        cmocka_unit_test(buffers_are_registered_until_they_are_not),
     };
 
     setenv("NCCL_DEBUG", "NONE", 0);

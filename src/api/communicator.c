@@ -4,6 +4,7 @@
  */
 #include "api/api.h"
 #include "api/create.h"
+#include "base/log.h"
 #include "comm/group.h"
 #include "comm/job.h"
 
@@ -34,6 +35,15 @@ const char *ncclGetLastError(ncclComm_t comm)
     }
     return kl_error_text();
 }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+KL_PNCCL(ncclResetDebugInit);
+void ncclResetDebugInit(void)
+{
+    kl_log_reset();
+}
+#pragma GCC diagnostic pop
 
 KL_PNCCL(ncclGetUniqueId);
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)

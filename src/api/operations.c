@@ -165,3 +165,20 @@ ncclResult_t ncclGroupEnd(void)
 {
     return kl_group_end();
 }
+
+/* As far as the program's version of the struct goes. */
+KL_PNCCL(ncclGroupSimulateEnd);
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
+{
+    enum { MAGIC = 0x74685283 };
+    float time_us = NCCL_UNDEF_FLOAT;
+    bool right = simInfo && simInfo->size >= offsetof(ncclSimInfo_t, estimatedTime) && simInfo->magic == MAGIC;
+
+    ncclResult_t rc = kl_group_simulate_end(&time_us);
+    if (rc) return rc;
+    if (!right)
+        return KL_FAIL(ncclInvalidArgument,
+                       "ncclGroupSimulateEnd: the struct is NULL or was not started with NCCL_SIM_INFO_INITIALIZER");
+    if (simInfo->size >= offsetof(ncclSimInfo_t, estimatedTime) + sizeof time_us) simInfo->estimatedTime = time_us;
+    return ncclSuccess;
+}

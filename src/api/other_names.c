@@ -73,7 +73,6 @@ const struct kl_param_name kl_other_names[] = {
     {"NCCL_LEGACY_CUDA_REGISTER", NULL},
     {"NCCL_LL128_BUFFSIZE", NULL},
     {"NCCL_LL_BUFFSIZE", NULL},
-    {"NCCL_LOCAL_REGISTER", NULL},
     {"NCCL_MEM_SYNC_DOMAIN", NULL},
     {"NCCL_MNNVL_CLIQUE_ID", NULL},
     {"NCCL_MNNVL_ENABLE", NULL},

@@ -47,6 +47,7 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
     *choice = (struct kl_choice){
         .algorithm = (uint8_t)kl_algorithm_find(t->func, tuned.algo, tuned.proto, c->memory),
         .proto = (uint8_t)tuned.proto,
+        .time_us = tuned.time,
         .cut = kl_cut_among(&cut),
     };
     return ncclSuccess;

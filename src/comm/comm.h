@@ -26,6 +26,7 @@
 #include "coll/exec.h"
 #include "comm/config.h"
 #include "comm/handle.h"
+#include "comm/registry.h"
 #include "comm/userops.h"
 #include "comm/wish.h"
 #include "comm/world.h"
@@ -148,6 +149,7 @@ struct ncclComm {
     struct kl_failure failure;
     struct kl_job job;
     struct kl_family family;
+    struct kl_registry registry;
     struct kl_userops userops;
     uint8_t barrier;                                 /* what barriers reduce */
     struct kl_redop bits[ncclNumTypes][KL_BITS_OPS]; /* of kolo.h's operations, those that were used */
@@ -232,6 +234,9 @@ void kl_comm_launch_queued(ncclComm_t comm);
 
 /** If the last launch went to a stream that runs inside the call, run it. */
 void kl_comm_run_inline(ncclComm_t comm);
+
+/** What the tuning model expects of what the group collected, microseconds; messages are not in the model. */
+float kl_comm_time_queued(ncclComm_t comm);
 
 /** Forget what the group collected. */
 void kl_comm_drop_queued(ncclComm_t comm);

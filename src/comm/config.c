@@ -12,6 +12,8 @@ static const struct kl_param rows[] = {
                   "connect what an algorithm needs at its first use; 0: when a communicator is made"),
     KL_PARAM_INT(struct kl_comm_config, round_peers, "NCCL_CONNECT_ROUND_MAX_PEERS", "128", 1, INT32_MAX,
                  "ranks that one rank connects with at a time"),
+    KL_PARAM_BOOL(struct kl_comm_config, local_register, "NCCL_LOCAL_REGISTER", "1",
+                  "keep buffers given to ncclCommRegister mapped; 0: that does nothing"),
     KL_PARAM_INT(struct kl_comm_config, blocking, "NCCL_COMM_BLOCKING", "-1", 0, 1,
                  "0: calls that take long return ncclInProgress; over `blocking` of ncclConfig_t"),
     KL_PARAM_STRING(struct kl_comm_config, net, "NCCL_NET", "",

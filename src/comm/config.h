@@ -19,6 +19,7 @@ struct kl_comm_config {
     bool runtime_connect; /* at first use; else when the communicator is made */
     int64_t round_peers;  /* ranks connected with at a time */
 
+    bool local_register;     /* ncclCommRegister does what it says */
     int64_t blocking;        /* 0 or 1, over what a program asks for; -1: as that says */
     char net[KL_PARAM_TEXT]; /* the same for the network; "" */
 

@@ -277,27 +277,72 @@ static ncclResult_t run_group(struct kl_deferred *calls, ncclComm_t comms)
     return rc;
 }
 
-ncclResult_t kl_group_end(void)
+/* What a group collected, when the thread has none any more. */
+struct collected {
+    ncclComm_t comms;
+    struct kl_deferred *calls;
+    ncclResult_t rc; /* the first error */
+};
+
+static ncclResult_t close_group(const char *function, bool *outermost, struct collected *c)
 {
     if (!kl_group_open()) {
         bool inherited = group.depth > 0;
         forget_inherited();
-        return KL_FAIL(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart%s",
+        return KL_FAIL(ncclInvalidUsage, "%s without ncclGroupStart%s", function,
                        inherited ? ": the group was opened by the process that this one was forked from" : "");
     }
-    if (--group.depth) return ncclSuccess;
-
-    ncclComm_t comms = group.comms;
-    struct kl_deferred *calls = group.calls;
-    ncclResult_t rc = group.first_error;
+    *outermost = !--group.depth;
+    if (!*outermost) return ncclSuccess;
+    *c = (struct collected){.comms = group.comms, .calls = group.calls, .rc = group.first_error};
     group.comms = group.last_comm = NULL;
     group.calls = NULL;
-    if (rc) {
-        drop_calls(calls, false);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_group_end(void)
+{
+    struct collected c;
+    bool outermost;
+
+    KL_TRY(close_group("ncclGroupEnd", &outermost, &c));
+    if (!outermost) return ncclSuccess;
+    if (c.rc) {
+        drop_calls(c.calls, false);
         kl_error_adopt(first_text);
     } else {
-        rc = run_group(calls, comms);
+        c.rc = run_group(c.calls, c.comms);
     }
-    leave_all(comms);
-    return rc;
+    leave_all(c.comms);
+    return c.rc;
+}
+
+/* Communicators that another thread has ended are not looked at. */
+static float longest(ncclComm_t comms)
+{
+    ncclComm_t ended = enter_all(comms);
+    float most = 0;
+
+    for (ncclComm_t c = comms; c != ended; c = c->group_next) {
+        float time = kl_comm_time_queued(c);
+        if (time > most) most = time;
+        kl_handle_leave(c);
+    }
+    return most;
+}
+
+ncclResult_t kl_group_simulate_end(float *time_us)
+{
+    struct collected c;
+    bool outermost;
+
+    KL_TRY(close_group("ncclGroupSimulateEnd", &outermost, &c));
+    if (!outermost) return ncclSuccess;
+    drop_calls(c.calls, false);
+    if (c.rc)
+        kl_error_adopt(first_text);
+    else
+        *time_us = longest(c.comms);
+    leave_all(c.comms);
+    return c.rc;
 }
