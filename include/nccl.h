@@ -226,6 +226,15 @@ ncclResult_t pncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, in
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config);
 ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config);
 
+/**
+ * The same with `nId` ids (1 to nranks), in the same order on all ranks: each has a root, which meets a share of the ranks. Worth
+ * it with thousands of ranks. Ids of one address (NCCL_COMM_ID) are one.
+ */
+ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds,
+                                      ncclConfig_t *config);
+ncclResult_t pncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds,
+                                       ncclConfig_t *config);
+
 /** One process, `ndev` ranks: comms[i] is rank i on device devlist[i] (NULL: i). A device twice: ncclInvalidUsage. */
 ncclResult_t ncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist);
 ncclResult_t pncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist);

@@ -105,6 +105,17 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId i
     return kl_group_note(create_rank(comm, nranks, rank, &id, 1, config, "ncclCommInitRankConfig"));
 }
 
+KL_PNCCL(ncclCommInitRankScalable);
+ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds,
+                                      ncclConfig_t *config)
+{
+    if (nId < 1 || nId > nranks || !commIds)
+        return kl_group_note(KL_FAIL(ncclInvalidArgument,
+                                     "ncclCommInitRankScalable: %d ids for %d ranks%s; there may be one for each", nId,
+                                     nranks, commIds ? "" : ", and a NULL array"));
+    return kl_group_note(create_rank(newcomm, nranks, myrank, commIds, nId, config, "ncclCommInitRankScalable"));
+}
+
 /* ---- all ranks of one process ---- */
 
 static ncclResult_t check_devices(int ndev, const int *devlist)

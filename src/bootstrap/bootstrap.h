@@ -85,6 +85,13 @@ void kl_bootstrap_id_format(const ncclUniqueId *id, char text[2 * NCCL_UNIQUE_ID
 ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct kl_bootstrap **bootstrap);
 
 /**
+ * The same with several ids, in the same order on all ranks: each root meets a share of them. config->id is not used. Ids whose
+ * address rank 0 opens name one rendezvous, and then the first one counts.
+ */
+ncclResult_t kl_bootstrap_join_many(const struct kl_bootstrap_config *config, const ncclUniqueId *ids, int nids,
+                                    struct kl_bootstrap **bootstrap);
+
+/**
  * Some ranks of a bootstrap make another one, without a rendezvous: they know each other's addresses, and have a secret. `member`
  * lists them by their new ranks; config->rank and nranks are the new ones, its id is not used. The children of one parent have
  * different salts. Works also when the parent has failed or was aborted: only the members take part. Those who come first wait for

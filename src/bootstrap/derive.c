@@ -17,21 +17,6 @@ static uint32_t name_of(const struct kl_key *key)
     return kl_get_u32(&r);
 }
 
-/* The parent's cards do not change any more. */
-static void take_over(struct kl_bootstrap *b, const struct kl_bootstrap *parent, const int32_t *member,
-                      const struct kl_salt *salt)
-{
-    for (int rank = 0; rank < b->nranks; rank++) {
-        b->cards[rank] = parent->cards[member[rank]];
-        b->cards[rank].rank = rank;
-    }
-    b->key = kl_key_derive(&parent->key, "kolo child", salt->bytes, sizeof salt->bytes);
-    b->name = name_of(&b->key);
-    b->retry = parent->retry;
-    b->scope = parent->scope;
-    b->early = true;
-}
-
 /* A card that has travelled says nothing about interfaces, and any port is the one that the process listens at. */
 static void ask_for_same(union kl_address *address, uint32_t scope)
 {
@@ -51,6 +36,27 @@ static ncclResult_t listen_again(struct kl_bootstrap *b)
             return KL_FAIL(ncclInternalError, "rank %d listens elsewhere than its parent does", b->rank);
     kl_acceptor_open(b->acceptor, &b->key);
     return ncclSuccess;
+}
+
+ncclResult_t kl_join_known(struct kl_bootstrap *b)
+{
+    b->name = name_of(&b->key);
+    b->early = true;
+    KL_TRY(listen_again(b));
+    return kl_bootstrap_barrier(b);
+}
+
+/* The parent's cards do not change any more. */
+static void take_over(struct kl_bootstrap *b, const struct kl_bootstrap *parent, const int32_t *member,
+                      const struct kl_salt *salt)
+{
+    for (int rank = 0; rank < b->nranks; rank++) {
+        b->cards[rank] = parent->cards[member[rank]];
+        b->cards[rank].rank = rank;
+    }
+    b->key = kl_key_derive(&parent->key, "kolo child", salt->bytes, sizeof salt->bytes);
+    b->retry = parent->retry;
+    b->scope = parent->scope;
 }
 
 static ncclResult_t check(const struct kl_bootstrap_config *c, const struct kl_bootstrap *parent, const int32_t *member)
@@ -74,8 +80,7 @@ ncclResult_t kl_bootstrap_derive(const struct kl_bootstrap_config *config, struc
     KL_TRY_OR(rc, out, kl_join_begin(config, &b));
     if (config->on_life) config->on_life(config->ctx, b);
     take_over(b, parent, member, salt);
-    KL_TRY_OR(rc, out, listen_again(b));
-    KL_TRY_OR(rc, out, kl_bootstrap_barrier(b));
+    KL_TRY_OR(rc, out, kl_join_known(b));
     KL_INFO(KL_BOOTSTRAP, "rank %d of %d has joined, who was rank %d of %d", b->rank, b->nranks, member[b->rank],
             parent->nranks);
     *out = b;

@@ -10,6 +10,7 @@
  *      exchange.c  send, recv, all-gather, barrier
  *      post.c      messages that nobody waits for
  *      join.c      from an id to a bootstrap, and back
+ *      many.c      the same from several ids
  *      derive.c    from a bootstrap to another one, of some of its ranks
  *
  * Threads: the caller's and the event loop's. What both touch is under `lock`; callbacks of the owner are called without it.

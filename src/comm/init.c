@@ -30,7 +30,6 @@ static ncclResult_t join_bootstrap(ncclComm_t comm)
 {
     const struct kl_birth *birth = comm->birth;
     struct kl_bootstrap_config config = {
-        .id = birth->parent ? (ncclUniqueId){{0}} : birth->ids[0],
         .rank = comm->rank,
         .nranks = comm->nranks,
         .timeout_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
@@ -39,7 +38,7 @@ static ncclResult_t join_bootstrap(ncclComm_t comm)
         .ctx = comm,
     };
 
-    if (!birth->parent) return kl_bootstrap_join(&config, &comm->bootstrap);
+    if (!birth->parent) return kl_bootstrap_join_many(&config, birth->ids, birth->nids, &comm->bootstrap);
     return kl_bootstrap_derive(&config, birth->parent->bootstrap, birth->member, &birth->salt, &comm->bootstrap);
 }
 
