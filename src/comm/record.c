@@ -180,6 +180,14 @@ void kl_comm_launch_queued(ncclComm_t comm)
     comm->nqueued = 0;
 }
 
+float kl_comm_time_queued(ncclComm_t comm)
+{
+    float time = 0;
+
+    for (size_t i = 0; i < comm->nqueued; i++) time += comm->queued[i].task.choice.time_us;
+    return time;
+}
+
 void kl_comm_drop_queued(ncclComm_t comm)
 {
     comm->nqueued = 0;
