@@ -133,6 +133,15 @@ static ncclResult_t gather(ncclComm_t comm, struct kl_peer *peers)
     return check_peers(comm, peers);
 }
 
+/* With more ranks than CPUs here, whoever spins keeps the one it waits for from running. Who waits for other hosts looks by a
+ * system call each time, and may share its CPU with what brings the answer: yielding costs little, and hands over. */
+static unsigned spin_of(const struct ncclComm *comm)
+{
+    bool far = comm->local_ranks < comm->nranks;
+
+    return far || comm->world->ranks_per_cpu > 1 ? 0 : KL_SPIN_POLLS;
+}
+
 ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
 {
     struct kl_peer *peers = calloc((size_t)comm->nranks, sizeof *peers);
@@ -147,8 +156,7 @@ ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
     comm->peers = comm->world->roster.peer;
     comm->local_ranks = comm->world->local_ranks;
     comm->device = comm->peers[comm->rank].device;
-    /* With more ranks than CPUs here, whoever spins keeps the one it waits for from running. */
-    comm->spin = comm->world->ranks_per_cpu > 1 ? 0 : KL_SPIN_POLLS;
+    comm->spin = spin_of(comm);
     kl_executor_share(comm->world->ranks_per_cpu);
     comm->devices->adopt(comm->device);
     kl_log_set_device(comm->device);

@@ -61,7 +61,7 @@ static ncclResult_t hear_gone(ncclComm_t comm, int peer)
     const struct kl_task *t = kl_comm_task(comm, comm->cursor);
     ncclResult_t rc = say_gone(comm, kl_call_text(kl_call_of_task(t), what), peer);
 
-    if (!runs_collective(comm) || kl_connections_loss(comm->connections, peer)) return rc;
+    if (!runs_collective(comm) && !kl_connections_loss(comm->connections, peer)) return rc;
     comm->inquest.culprit = peer;
     kl_inquest_hold(comm, rc);
     return ncclSuccess;
@@ -131,7 +131,10 @@ static int find_deserter(ncclComm_t comm, uint64_t end, const struct kl_task **t
     return -1;
 }
 
-/* An operation has failed with `rc`. What all ranks together know may be a better sentence: then it is held. */
+/*
+ * An operation has failed with `rc`. What all ranks together know may be a better sentence: then it is held. So is a connection
+ * that was lost: it may be the trace of a failure elsewhere, whose notice is on its way.
+ */
 static enum kl_progress fail_operation(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work, ncclResult_t rc)
 {
     const struct kl_task *t = kl_comm_task(comm, comm->cursor);
@@ -140,7 +143,9 @@ static enum kl_progress fail_operation(ncclComm_t comm, struct kl_stream *stream
 
     comm->inquest.culprit = deserter >= 0 ? deserter : comm->rank;
     if (deserter >= 0) rc = say_gone(comm, kl_call_text(kl_call_of_task(t), what), deserter);
-    if (!runs_collective(comm) || (rc != ncclInvalidUsage && deserter < 0)) return fail_with(comm, stream, work, rc);
+    const bool told = runs_collective(comm) ? rc != ncclInvalidUsage && rc != ncclRemoteError
+                                            : rc != ncclRemoteError || deserter >= 0;
+    if (told) return fail_with(comm, stream, work, rc);
     kl_inquest_hold(comm, rc);
     return KL_MOVED;
 }
