@@ -54,7 +54,24 @@ struct kl_bootstrap_config {
      * `text` a whole sentence (rank, host, cause). Must not call back into the bootstrap, except _report.
      */
     void (*on_failure)(void *ctx, int culprit, ncclResult_t code, const char *text);
+
+    /**
+     * Called by the event loop thread for each aside that comes, from the first moment of the bootstrap until it was left. Must
+     * not wait, and may answer with kl_bootstrap_aside. NULL: nobody listens.
+     */
+    void (*on_aside)(void *ctx, struct kl_bootstrap *bootstrap, int from, const void *data, size_t bytes);
+
+    /**
+     * Called by the joining thread when there is a bootstrap that can be aborted and reported to, and with NULL before it is freed
+     * because joining failed. NULL: nobody wants to know.
+     */
+    void (*on_life)(void *ctx, struct kl_bootstrap *bootstrap);
     void *ctx;
+};
+
+/** What tells children of one bootstrap apart: equal on all their members. */
+struct kl_salt {
+    unsigned char bytes[KL_KEY_BYTES];
 };
 
 /* ---- ids ---- */
@@ -72,6 +89,22 @@ void kl_bootstrap_id_format(const ncclUniqueId *id, char text[2 * NCCL_UNIQUE_ID
 
 /** Join: returns when every rank has joined. On failure nothing is held; telling the others may take a second. */
 ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct kl_bootstrap **bootstrap);
+
+/**
+ * The same with several ids, in the same order on all ranks: each root meets a share of them. config->id is not used. Ids whose
+ * address rank 0 opens name one rendezvous, and then the first one counts.
+ */
+ncclResult_t kl_bootstrap_join_many(const struct kl_bootstrap_config *config, const ncclUniqueId *ids, int nids,
+                                    struct kl_bootstrap **bootstrap);
+
+/**
+ * Some ranks of a bootstrap make another one, without a rendezvous: they know each other's addresses, and have a secret. `member`
+ * lists them by their new ranks; config->rank and nranks are the new ones, its id is not used. The children of one parent have
+ * different salts. Works also when the parent has failed or was aborted: only the members take part. Those who come first wait for
+ * the others, until the deadline.
+ */
+ncclResult_t kl_bootstrap_derive(const struct kl_bootstrap_config *config, struct kl_bootstrap *parent,
+                                 const int32_t *member, const struct kl_salt *salt, struct kl_bootstrap **bootstrap);
 
 /**
  * Say goodbye to the peers and free; no more callbacks afterwards. NULL is fine. Waits for nobody, but up to a second for
@@ -169,6 +202,17 @@ ncclResult_t kl_bootstrap_ask(struct kl_bootstrap *bootstrap, uint64_t question,
  */
 int kl_bootstrap_answers(struct kl_bootstrap *bootstrap, unsigned char *state,
                          unsigned char (*answers)[KL_STANDING_BYTES]);
+
+/* ---- asides: between those who look on. They disturb nobody: none of these is ever a failure of the bootstrap ---- */
+
+/**
+ * Say something to the other end's on_aside, over the connection that there is at this moment; also after a failure. False: there is
+ * none, or it is clogged. Never waits. Any thread.
+ */
+bool kl_bootstrap_aside(struct kl_bootstrap *bootstrap, int peer, const void *data, size_t bytes);
+
+/** The same to all that there are connections with, but `except` (-1: nobody). Returns to how many. */
+int kl_bootstrap_aside_all(struct kl_bootstrap *bootstrap, int except, const void *data, size_t bytes);
 
 /* ---- failures ---- */
 

@@ -197,6 +197,13 @@ static void hear_bye(struct kl_contact *peer, const struct kl_frame *f)
     end_link(peer, KL_LINK_LEFT);
 }
 
+static void hear_aside(struct kl_contact *peer, const struct kl_frame *f)
+{
+    struct kl_bootstrap *b = peer->bootstrap;
+
+    if (b->on_aside) b->on_aside(b->ctx, b, peer->rank, f->body, f->head.length);
+}
+
 static void deliver(struct kl_contact *peer, struct kl_frame *f)
 {
     struct kl_bootstrap *b = peer->bootstrap;
@@ -211,7 +218,7 @@ static void deliver(struct kl_contact *peer, struct kl_frame *f)
 static bool hear(struct kl_contact *peer, struct kl_frame *f)
 {
     bool census = f->head.type == KL_FRAME_QUESTION || f->head.type == KL_FRAME_ANSWERS;
-    bool goes_on = census || f->head.type == KL_FRAME_NOTICE;
+    bool goes_on = census || f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_ASIDE;
 
     if (f->head.type == KL_FRAME_DATA || f->head.type == KL_FRAME_STEP) {
         deliver(peer, f);
@@ -219,7 +226,9 @@ static bool hear(struct kl_contact *peer, struct kl_frame *f)
     }
     if (census)
         peer->bootstrap->on_census(peer, f);
-    else if (goes_on)
+    else if (f->head.type == KL_FRAME_ASIDE)
+        hear_aside(peer, f);
+    else if (f->head.type == KL_FRAME_NOTICE)
         hear_notice(peer, f);
     else if (f->head.type == KL_FRAME_BYE)
         hear_bye(peer, f);

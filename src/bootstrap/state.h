@@ -10,7 +10,10 @@
  *      exchange.c  send, recv, all-gather, barrier
  *      post.c      messages that nobody waits for
  *      census.c    where is everybody: questions to all, and answers
+ *      aside.c     messages of those who look on
  *      join.c      from an id to a bootstrap, and back
+ *      many.c      the same from several ids
+ *      derive.c    from a bootstrap to another one, of some of its ranks
  *
  * Threads: the caller's and the event loop's. What both touch is under `lock`; callbacks of the owner are called without it.
  */
@@ -73,8 +76,10 @@ struct kl_bootstrap {
     int rank, nranks;
     uint64_t timeout_ms;
     void (*on_failure)(void *ctx, int culprit, ncclResult_t code, const char *text);
+    void (*on_aside)(void *ctx, struct kl_bootstrap *b, int from, const void *data, size_t bytes);
     void *ctx;
     struct kl_retry retry;
+    bool early;            /* the others may not be there yet when we call them: there was no rendezvous */
     uint32_t scope;        /* of our link-local address, if we listen on one */
     uint32_t name;         /* of the job, for callers */
     struct kl_key key;     /* of the connections between ranks */

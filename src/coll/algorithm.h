@@ -14,6 +14,7 @@
 #include "channel/connections.h"
 #include "coll/func.h"
 #include "coll/schedule.h"
+#include "coll/steps.h"
 #include "device/host/redop.h"
 
 /** What a rank has for an algorithm on one channel. */
@@ -42,6 +43,8 @@ struct kl_share {
     size_t elem_bytes;
     bool wide;     /* LL128: with stores of 64 bytes */
     void *scratch; /* KL_SCRATCH_BYTES, for one hop at a time */
+    int channel;
+    const struct kl_step_watch *steps; /* who wants to know of each step; NULL: nobody */
 };
 
 /** How far memory reaches that several ranks can map. */

@@ -2,6 +2,7 @@
 #include "coll/mover.h"
 
 #include "base/error.h"
+#include "base/ticks.h"
 #include "coll/links.h"
 
 #include <string.h>
@@ -334,6 +335,22 @@ static bool is_ahead(const struct kl_mover *op, int number)
     return op->schedule->follows && number && op->lane[number].first >= op->lane[0].first;
 }
 
+static int first_rank(struct kl_connector *const *by_edge, uint32_t set)
+{
+    return set ? by_edge[first_edge(set)]->peer : -1;
+}
+
+static void tell_step(const struct kl_mover *op, const struct kl_move *m, uint64_t begun)
+{
+    const struct kl_step step = {.channel = op->share.channel,
+                                 .from = first_rank(op->links->recv, m->hop.recv),
+                                 .to = first_rank(op->links->send, m->hop.send),
+                                 .bytes = m->bytes,
+                                 .begun = begun};
+
+    op->share.steps->step(op->share.steps->ctx, &step);
+}
+
 /* True: the lane is at its end. *rc is set on failure. */
 static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResult_t *rc)
 {
@@ -345,7 +362,9 @@ static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResu
         for (; lane->hop < lane->hops; lane->hop++) {
             if (!lane->prepared) prepare(op, number);
             if (!lane->prepared) continue;
+            uint64_t begun = op->share.steps ? kl_ticks() : 0;
             if (!try_move(op, &lane->move, rc)) return false;
+            if (op->share.steps) tell_step(op, &lane->move, begun);
             lane->prepared = false;
             *moved = true;
         }

@@ -88,7 +88,7 @@ static void revoke_lent(void *owner)
 {
     ncclComm_t comm = owner;
 
-    kl_connections_revoke(comm->connections);
+    if (comm->connections) kl_connections_revoke(comm->connections);
 }
 
 void kl_comm_withdraw(ncclComm_t comm)
@@ -96,4 +96,7 @@ void kl_comm_withdraw(ncclComm_t comm)
     ncclResult_t rc = kl_comm_failure(comm);
 
     kl_streams_withdraw(comm, rc, kl_comm_failure_text(comm), revoke_lent);
+    kl_store_relaxed(&comm->joins_left, 0);
+    kl_store_release(&comm->tasks_done, comm->tasks_taken); /* pairs with kl_comm_wait_for_flight */
+    kl_store_release(&comm->finished, comm->launched);
 }

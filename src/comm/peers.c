@@ -87,6 +87,7 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
         .memory = memory_reach(),
         .fifo_bytes = fifo_bytes(&comm->config),
         .check_mode = (uint32_t)comm->config.check_mode,
+        .asked = {comm->wish.min_ctas, comm->wish.max_ctas, comm->wish.nvls_ctas, comm->wish.per_net_peer},
     };
     KL_TRY(kl_hostinfo_host_hash(comm->config.hostid, &me->host));
     KL_TRY(kl_hostinfo_host_hash("", &me->machine));
@@ -99,6 +100,29 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
 }
 
 /* ---- checks ---- */
+
+static const char *const asked_names[KL_PEER_ASKED] = {"minCTAs", "maxCTAs", "nvlsCTAs", "nChannelsPerNetPeer"};
+
+static const char *asked_text(int32_t value, char text[16])
+{
+    snprintf(text, 16, "%d", value);
+    return value == NCCL_CONFIG_UNDEF_INT ? "undefined" : text;
+}
+
+/* Ranks with different numbers of channels would wait for each other. */
+static ncclResult_t check_asked(ncclComm_t comm, const struct kl_peer *me, const struct kl_peer *p)
+{
+    char mine[16], its[16];
+
+    for (int i = 0; i < KL_PEER_ASKED; i++)
+        if (p->asked[i] != me->asked[i])
+            return KL_FAIL(ncclInvalidUsage,
+                           "%s of the configuration is %s on rank %d (host %.*s, pid %d) and %s on rank %d: all ranks "
+                           "need the same",
+                           asked_names[i], asked_text(p->asked[i], its), p->rank, KL_PEER_HOST_TEXT, p->host_name,
+                           p->pid, asked_text(me->asked[i], mine), comm->rank);
+    return ncclSuccess;
+}
 
 static ncclResult_t check_peer(ncclComm_t comm, const struct kl_peer *me, const struct kl_peer *p)
 {
@@ -115,7 +139,7 @@ static ncclResult_t check_peer(ncclComm_t comm, const struct kl_peer *me, const 
         return KL_FAIL(ncclInvalidUsage,
                        "rank %d (host %.*s, pid %d) has another NCCL_CHECK_MODE than rank %d: they must agree", p->rank,
                        KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
-    return ncclSuccess;
+    return check_asked(comm, me, p);
 }
 
 static ncclResult_t check_peers(ncclComm_t comm, const struct kl_peer *peers)
@@ -153,6 +177,7 @@ ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
         return rc;
     }
     KL_TRY(kl_world_join(peers, comm->nranks, comm->rank, &comm->world));
+    kl_store_relaxed(&comm->name, comm->world->roster.peer[0].job);
     comm->peers = comm->world->roster.peer;
     comm->local_ranks = comm->world->local_ranks;
     comm->device = comm->peers[comm->rank].device;

@@ -60,7 +60,7 @@ static void record_message(ncclComm_t comm, struct kl_task *t)
     };
 }
 
-static inline void record(ncclComm_t comm, const struct kl_task *task)
+static inline void record(ncclComm_t comm, const struct kl_task *task, const struct kl_stream *stream)
 {
     uint64_t number = kl_load_relaxed(&comm->tasks_taken);
     struct kl_task *t = kl_comm_task(comm, number);
@@ -70,6 +70,7 @@ static inline void record(ncclComm_t comm, const struct kl_task *task)
         record_message(comm, t);
     else
         record_collective(comm, t);
+    kl_flight_issue(comm->flight, number, t, stream);
     kl_store_relaxed(&comm->tasks_taken, number + 1);
 }
 
@@ -88,15 +89,33 @@ static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct 
     return ncclSuccess;
 }
 
-ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+static ncclResult_t issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
 {
     if (!kl_func_is_message(task->func)) KL_TRY(kl_exec_choose(comm->exec, task));
     if (kl_load_relaxed(&comm->in_group)) return enqueue(comm, task, stream);
     KL_TRY(make_room(comm, 1));
-    record(comm, task);
+    record(comm, task, stream);
     kl_comm_launch(comm, stream, 1, 0);
     kl_comm_run_inline(comm);
     return ncclSuccess;
+}
+
+static ncclResult_t issue_traced(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+{
+    uint64_t begin = kl_ticks(), before = kl_load_relaxed(&comm->tasks_taken);
+    ncclResult_t rc = issue(comm, task, stream);
+    struct kl_trace_event e = kl_trace_task(KL_TRACE_CALL, task);
+
+    e.number = kl_load_relaxed(&comm->tasks_taken) == before ? 0 : before + 1;
+    e.begin = begin;
+    e.end = kl_ticks();
+    if (!rc) kl_trace_add(comm->trace, KL_TRACE_CALLER, &e);
+    return rc;
+}
+
+ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+{
+    return comm->trace ? issue_traced(comm, task, stream) : issue(comm, task, stream);
 }
 
 /* ---- groups ---- */
@@ -106,7 +125,8 @@ static void record_queued(ncclComm_t comm)
 {
     for (int messages = 0; messages < 2; messages++)
         for (size_t i = 0; i < comm->nqueued; i++)
-            if (kl_func_is_message(comm->queued[i].task.func) == messages) record(comm, &comm->queued[i].task);
+            if (kl_func_is_message(comm->queued[i].task.func) == messages)
+                record(comm, &comm->queued[i].task, comm->queued[i].stream);
 }
 
 /* The next queued message of the rank to itself, from position `i`; nqueued if there is none. */
@@ -156,6 +176,14 @@ void kl_comm_launch_queued(ncclComm_t comm)
     record_queued(comm);
     kl_comm_launch(comm, stream, (uint32_t)n, joins);
     comm->nqueued = 0;
+}
+
+float kl_comm_time_queued(ncclComm_t comm)
+{
+    float time = 0;
+
+    for (size_t i = 0; i < comm->nqueued; i++) time += comm->queued[i].task.choice.time_us;
+    return time;
 }
 
 void kl_comm_drop_queued(ncclComm_t comm)

@@ -7,15 +7,14 @@
 
 #include "device/host/idle.h"
 
-enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two looks at the clock and at who is gone */
+enum { POLLS_PER_LOOK = 256 };    /* polls without progress between two looks at the clock and at who is gone */
+enum { LARGE = 4096, MANY = 16 }; /* elements, and messages, that take so long that the clock may be read */
 
 /* ---- turns ---- */
 
 static void finish_launch(ncclComm_t comm, uint64_t launch, uint64_t end)
 {
     kl_store_relaxed(&comm->arrivals[launch % KL_LAUNCHES], 0);
-    comm->stalls = 0;
-    kl_inquest_moved(&comm->inquest);
     comm->cursor = end;
     kl_store_release(&comm->tasks_done, end);      /* pairs with kl_comm_wait_for_flight: slots may be reused */
     kl_store_release(&comm->finished, launch + 1); /* pairs with kl_comm_run_launch of the next one */
@@ -38,6 +37,27 @@ static enum kl_progress fail_launch(ncclComm_t comm, struct kl_stream *stream, s
 }
 
 /* ---- patience ---- */
+
+static void trace_wait(ncclComm_t comm)
+{
+    const struct kl_trace_event e = {.kind = KL_TRACE_WAIT,
+                                     .from = -1,
+                                     .to = comm->waited_for,
+                                     .number = comm->begun,
+                                     .begin = comm->waits_since,
+                                     .end = kl_ticks()};
+
+    if (comm->waits_since) kl_trace_add(comm->trace, KL_TRACE_RUNNER, &e);
+    comm->waits_since = 0;
+}
+
+static void go_on(ncclComm_t comm)
+{
+    if (comm->trace) trace_wait(comm);
+    comm->stalls = 0;
+    kl_inquest_moved(&comm->inquest);
+    kl_store_relaxed(&comm->flight->waits_for, -1);
+}
 
 static ncclResult_t say_gone(ncclComm_t comm, const char *what, int peer)
 {
@@ -67,11 +87,30 @@ static ncclResult_t hear_gone(ncclComm_t comm, int peer)
     return ncclSuccess;
 }
 
+static void trace_waiting(ncclComm_t comm, bool look)
+{
+    if (!comm->waits_since) comm->waits_since = kl_ticks(), look = true;
+    if (look) comm->waited_for = kl_exec_blocked_on(comm->exec, false);
+}
+
+/* Nothing moves: there is time to look at the clock, and now and then at who is to blame. */
+static void note_waiting(ncclComm_t comm, bool look)
+{
+    if (!comm->timed_begin) kl_flight_time_begin(comm->flight, comm->cursor, comm->begun);
+    comm->timed_begin = true;
+    if (comm->trace) trace_waiting(comm, look);
+    if (!look) return;
+    comm->timed_end = true;
+    kl_store_relaxed(&comm->flight->waits_for, kl_exec_blocked_on(comm->exec, false));
+}
+
 /* Called when nothing moved. The clock is looked at, and the neighbours are, once in some hundred polls and before a sleep. */
 static ncclResult_t check_patience(ncclComm_t comm)
 {
     comm->inquest.culprit = comm->rank;
-    if (++comm->stalls % POLLS_PER_LOOK && !kl_idle_arming()) return ncclSuccess;
+    bool look = !(++comm->stalls % POLLS_PER_LOOK) || kl_idle_arming();
+    note_waiting(comm, look);
+    if (!look) return ncclSuccess;
     int gone = kl_exec_blocked_on(comm->exec, true);
     return gone < 0 ? kl_inquest_look(comm) : hear_gone(comm, gone);
 }
@@ -88,6 +127,40 @@ static bool is_compared(ncclComm_t comm, const struct kl_task *t, enum kl_progre
     return false;
 }
 
+/* From the task in progress up to `next`: one, or the messages of a launch. */
+static void begin_tasks(ncclComm_t comm, const struct kl_task *t, uint64_t next)
+{
+    bool large = t->count >= LARGE || next - comm->cursor > MANY;
+
+    if (comm->trace) comm->begun_at = kl_ticks();
+    comm->begun = kl_flight_begin(comm->flight, next);
+    comm->timed_begin = comm->timed_end = large;
+    if (large) kl_flight_time_begin(comm->flight, comm->cursor, next);
+}
+
+static void trace_tasks(ncclComm_t comm, uint64_t next)
+{
+    uint64_t now = kl_ticks();
+
+    for (uint64_t i = comm->cursor; i < next; i++) {
+        struct kl_trace_event e = kl_trace_task(KL_TRACE_OP, kl_comm_task(comm, i));
+
+        e.number = i + 1;
+        if (!kl_func_is_message(e.func)) e.collective = (uint32_t)kl_comm_task(comm, i)->number;
+        e.begin = comm->begun_at;
+        e.end = now;
+        kl_trace_add(comm->trace, KL_TRACE_RUNNER, &e);
+    }
+}
+
+static void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collective)
+{
+    if (comm->trace) trace_tasks(comm, next);
+    if (comm->timed_end) kl_flight_time_end(comm->flight, comm->cursor, next);
+    kl_flight_end(comm->flight, next, collective);
+    comm->cursor = next;
+}
+
 /* The messages of a launch come last, all together. */
 static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult_t *rc)
 {
@@ -97,13 +170,15 @@ static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult
         struct kl_task *t = kl_comm_task(comm, comm->cursor);
         bool messages = kl_func_is_message(t->func);
         if (!messages && !is_compared(comm, t, &got, rc)) return got;
+        uint64_t next = messages ? end : comm->cursor + 1;
+        if (comm->begun < next) begin_tasks(comm, t, next);
         enum kl_progress g = messages
                                  ? kl_exec_messages(comm->exec, comm->tasks, comm->task_room - 1, comm->cursor, end, rc)
                                  : kl_exec_collective(comm->exec, t, rc);
         if (*rc) return KL_DONE;
         if (g != KL_DONE) return g == KL_MOVED ? g : got;
         got = KL_MOVED;
-        comm->cursor = messages ? end : comm->cursor + 1;
+        end_tasks(comm, next, messages ? 0 : t->number);
     }
     return KL_DONE;
 }
@@ -179,7 +254,7 @@ enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *wo
     if (rc) return fail_with(comm, stream, work, rc);
     if (got == KL_STALLED && kl_idle_arming() && comm->compare.awaited < 0 && kl_exec_sleep_on(comm->exec))
         kl_idle_told();
-    if (got == KL_MOVED) comm->stalls = 0, kl_inquest_moved(&comm->inquest);
+    if (got != KL_STALLED && comm->stalls) go_on(comm);
     if (got == KL_DONE) finish_launch(comm, launch, end_of(work));
     return got;
 }
