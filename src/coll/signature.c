@@ -11,6 +11,8 @@ static const char *const type_names[ncclNumTypes] = {"int8",    "uint8",    "int
                                                      "int64",   "uint64",   "float16",    "float32",
                                                      "float64", "bfloat16", "float8e4m3", "float8e5m2"};
 static const char *const op_names[ncclNumOps] = {"sum", "prod", "max", "min", "avg"};
+static const char *const bits_names[] = {"bitwise and", "bitwise or", "bitwise xor",
+                                         "logical and", "logical or", "logical xor"};
 
 static unsigned bits(struct kl_call c, int from, int n)
 {
@@ -54,6 +56,8 @@ static const char *op_of(struct kl_call c)
 {
     unsigned op = bits(c, KL_CALL_OP, KL_CALL_ROOT - KL_CALL_OP);
 
+    if (op >= KL_CALL_BITS_OP && op < KL_CALL_BITS_OP + sizeof bits_names / sizeof bits_names[0])
+        return bits_names[op - KL_CALL_BITS_OP];
     return op < ncclNumOps ? op_names[op] : "an operator of its own";
 }
 

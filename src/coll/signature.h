@@ -28,19 +28,20 @@ struct kl_call {
 };
 
 /* Where the fields of `what` begin. */
-enum { KL_CALL_TYPE = 5, KL_CALL_OP = 10, KL_CALL_ROOT = 16, KL_CALL_NUMBER = 40, KL_CALL_LAST_OP = 63 };
+enum { KL_CALL_TYPE = 5, KL_CALL_OP = 10, KL_CALL_ROOT = 16, KL_CALL_NUMBER = 40 };
+
+/* Operators: NCCL's own numbers, then those of kolo.h from koloBitAnd on, and all that users made. */
+enum { KL_CALL_BITS_OP = 32, KL_CALL_USER_OP = 63 };
 
 /**
- * `number`: 1 is the first collective of a communicator. `peer`: the root, or the other end of a message; 0 for others. Operators
- * of users are all alike.
+ * `number`: 1 is the first collective of a communicator. `op`: below KL_CALL_USER_OP. `peer`: the root, or the other end of a message; 0 for
+ * others.
  */
-static inline struct kl_call kl_call_of(int func, ncclDataType_t type, ncclRedOp_t op, int peer, size_t count,
+static inline struct kl_call kl_call_of(int func, ncclDataType_t type, unsigned op, int peer, size_t count,
                                         uint64_t number)
 {
-    const uint64_t code = (unsigned)op < KL_CALL_LAST_OP ? (uint64_t)op : KL_CALL_LAST_OP;
-
     return (struct kl_call){
-        .what = number << KL_CALL_NUMBER | (uint64_t)(unsigned)peer << KL_CALL_ROOT | code << KL_CALL_OP |
+        .what = number << KL_CALL_NUMBER | (uint64_t)(unsigned)peer << KL_CALL_ROOT | (uint64_t)op << KL_CALL_OP |
                 (uint64_t)type << KL_CALL_TYPE | (uint64_t)(unsigned)func,
         .count = count,
     };

@@ -22,6 +22,7 @@ struct kl_task {
     ncclDataType_t type;
     ncclRedOp_t op;               /* built-in; ncclAvg stands for any other */
     const struct kl_redop *redop; /* NULL: that of `op` */
+    uint8_t op_code;              /* of an operation that is not built-in: as all ranks know it (signature.h) */
     const void *scalar; /* by which contributions are multiplied, read when the operation begins; NULL: see redop */
     int peer;           /* root, or the other end of a message */
     const void *send;

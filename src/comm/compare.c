@@ -20,8 +20,9 @@ static bool is_wanted(const struct kl_compare *c, const struct kl_task *t)
 /* Where a call like this is remembered. */
 static uint64_t *place_of(struct kl_compare *c, const struct kl_task *t, uint64_t *signature)
 {
-    const struct kl_call call = kl_call_of(t->func, t->type, t->op, t->peer, t->count, 0);
+    struct kl_call call = kl_call_of_task(t);
 
+    call.what &= ((uint64_t)1 << KL_CALL_NUMBER) - 1; /* whatever its number */
     *signature = kl_call_signature(&call);
     return &c->compared[*signature * 0x9e3779b97f4a7c15u >> 58]; /* KL_COMPARED */
 }

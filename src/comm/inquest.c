@@ -19,7 +19,7 @@ enum {
     ASK_AGAIN_MS = 500,    /* what is held: answers may be lost */
     ASK_INSTEAD_MS = 1500, /* of the rank that has asked */
     ASK_LATE_MS = 50,      /* the same, while a rank may yet make the call */
-    WAIT_LATE_MS = 500,    /* for it */
+    WAIT_LATE_MS = 2000,   /* for it */
     HOLD_MS = 3000,        /* for everybody's answer */
     LAST_WAIT_MS = 10000,  /* for who asks in this rank's place, after a timeout */
     FRESH_HELD_MS = 200,   /* how long another rank's question serves for one's own; */
@@ -172,6 +172,24 @@ static bool look_back(ncclComm_t comm, uint64_t now)
     return !ask(comm, q->question - KL_STANDING_CALLS, now);
 }
 
+/* A lost connection may be the trace of a rank that left without the running collective. */
+static void blame_who_left(ncclComm_t comm)
+{
+    struct kl_inquest *q = &comm->inquest;
+    const struct kl_task *t = kl_comm_task(comm, comm->cursor);
+    char what[KL_CALL_TEXT], who[128];
+    struct tables all;
+
+    if (q->held != ncclRemoteError || kl_func_is_message(t->func) || !read_tables(comm, &all)) return;
+    for (int r = comm->nranks - 1; r >= 0; r--) {
+        if (all.known[r] != KL_ANSWER_LEFT || all.of[r].issued >= t->number) continue;
+        q->culprit = r;
+        snprintf(q->text, sizeof q->text, "%s: %s destroyed its communicator without taking part",
+                 kl_call_text(kl_call_of_task(t), what), kl_comm_describe(comm, r, who, sizeof who));
+    }
+    free_tables(&all);
+}
+
 /* Ask again after so long; who waits for another one's question, later. */
 static void ask_after(ncclComm_t comm, uint64_t ms, uint64_t now)
 {
@@ -200,6 +218,7 @@ ncclResult_t kl_inquest_progress(ncclComm_t comm)
     }
     if (differ) return release(q, ncclInvalidUsage, text);
     if (!over && complete && look_back(comm, now)) return ncclInProgress;
+    if (complete) blame_who_left(comm);
     return release(q, q->held, q->text);
 }
 
@@ -309,6 +328,6 @@ ncclResult_t kl_inquest_look(ncclComm_t comm)
     }
     note(comm, t, since);
     const uint64_t stalled = now - since;
-    if (!q->asked && stalled >= q->next_look) KL_TRY(ask(comm, number_of(comm, t), now));
+    if (!q->asked && stalled >= q->next_look) (void)ask(comm, number_of(comm, t), now); /* or not: for want of memory */
     return q->asked && is_answered(comm, now) ? judge(comm, t, stalled, now) : ncclSuccess;
 }

@@ -77,9 +77,12 @@ static int end_of_chain(const struct kl_standings *s, int rank)
     return at;
 }
 
+/* Who is silent counts before all, also where nobody waits for it by name: what others send may pass through it. */
 static int find_culprit(const struct kl_standings *s, int me, uint64_t number)
 {
-    int rank = number ? first_silent(s) : -1;
+    int rank = end_of_chain(s, me);
+
+    if (s->known[rank]) rank = first_silent(s);
 
     if (rank < 0 && number) rank = first_behind(s, number);
     if (rank < 0) rank = end_of_chain(s, me);

@@ -156,6 +156,21 @@ static void who_waits_alike_is_told_together(void **state)
         "for rank 2; rank 2 is silent");
 }
 
+/* Ranks 0 and 1 wait for each other, because what they send passes through rank 3. */
+static void who_is_silent_is_named_where_nobody_waits_for_him(void **state)
+{
+    struct kl_standings s = all_have_called(1);
+
+    (void)state;
+    known[3] = KL_ANSWER_NONE;
+    waits(0, kl_call_of(KL_FUNC_SEND, ncclFloat32, 0, 1, 8, 0), 1);
+    waits(1, kl_call_of(KL_FUNC_RECV, ncclFloat32, 0, 0, 8, 0), 0);
+    expect_report(
+        &s, 0, 0, 3,
+        "waiting for rank 3 (host h, pid 103), which is silent: is it stopped, or cut off?; rank 0 waits in it for "
+        "rank 1; rank 1 waits in Recv of 8 float32 from rank 0 for rank 0");
+}
+
 /* What others say may be anything. */
 static void nonsense_does_no_harm(void **state)
 {
@@ -212,6 +227,7 @@ int main(void)
         cmocka_unit_test(who_is_held_up_elsewhere_is_not_blamed_before_who_is_not),
         cmocka_unit_test(ranks_that_wait_for_each_other_are_shown),
         cmocka_unit_test(who_waits_alike_is_told_together),
+        cmocka_unit_test(who_is_silent_is_named_where_nobody_waits_for_him),
         cmocka_unit_test(nonsense_does_no_harm),
         cmocka_unit_test(the_first_call_that_differs_is_told),
     };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/userops.h"
 
+#include "coll/signature.h"
 #include "comm/comm.h"
 #include "include/kolo.h"
 
@@ -111,6 +112,7 @@ static ncclResult_t resolve_bits(struct ncclComm *comm, struct kl_task *task)
 
     if (!redop->combine) KL_TRY(kl_redop_init_bits(redop, task->type, (enum kl_bits_op)(task->op - koloBitAnd)));
     task->redop = redop;
+    task->op_code = (uint8_t)(KL_CALL_BITS_OP + (task->op - koloBitAnd));
     task->op = ncclAvg;
     return ncclSuccess;
 }
@@ -128,6 +130,7 @@ ncclResult_t kl_userop_resolve(struct ncclComm *comm, struct kl_task *task, cons
         return KL_FAIL(ncclInvalidArgument, "%s: the operation was made for %s, the data are %s", function,
                        kl_type_name(u->type), kl_type_name(task->type));
     task->redop = &u->redop;
+    task->op_code = KL_CALL_USER_OP;
     task->scalar = u->scalar;
     task->op = ncclAvg;
     return ncclSuccess;
