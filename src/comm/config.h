@@ -18,7 +18,10 @@ struct kl_comm_config {
     bool runtime_connect; /* at first use; else when the communicator is made */
     int64_t round_peers;  /* ranks connected with at a time */
 
-    int64_t dump_signal;                 /* at which states are printed; -1: none */
+    int64_t dump_signal; /* at which states are printed; -1: none */
+    bool ras_enable;
+    char ras_address[256]; /* host:port */
+    int64_t ras_timeout_factor;
     char trace[KL_PARAM_TEXT];           /* pattern of a file; "": there is no trace */
     int64_t trace_events;                /* room for so many; a power of two is used */
     char flight_recorder[KL_PARAM_TEXT]; /* pattern of a file; "": it is written only when the program asks */

@@ -6,6 +6,8 @@
 #include "comm/dump.h"
 #include "comm/watch/aside.h"
 #include "comm/watch/flight_file.h"
+#include "comm/watch/gather.h"
+#include "comm/watch/ras.h"
 #include "comm/watch/trace_file.h"
 
 #include "base/clock.h"
@@ -29,8 +31,11 @@ static void on_aside(void *ctx, struct kl_bootstrap *bootstrap, int from, const 
     ncclComm_t comm = ctx;
     const unsigned char *what = data;
 
-    if (bytes && (*what == KL_ASIDE_CLOCK_ASK || *what == KL_ASIDE_CLOCK_ANSWER))
+    if (!bytes) return;
+    if (*what == KL_ASIDE_CLOCK_ASK || *what == KL_ASIDE_CLOCK_ANSWER)
         kl_clock_hear(&comm->clock, bootstrap, from, data, bytes);
+    else if (*what == KL_ASIDE_STATUS_ASK || *what == KL_ASIDE_STATUS_ANSWER)
+        kl_gather_hear(comm, bootstrap, from, data, bytes);
 }
 
 static ncclResult_t join_bootstrap(ncclComm_t comm)
@@ -266,6 +271,7 @@ static void free_comm(ncclComm_t comm)
         kl_trace_write(comm); /* else it was, or never lived */
     kl_store_release(&comm->phase, "end");
     undo_phases(comm);
+    if (comm->ras_held) kl_ras_drop();
     kl_handle_release(comm);
     pthread_mutex_destroy(&comm->failure.lock);
     kl_clock_fini(&comm->clock);
@@ -285,6 +291,8 @@ static ncclResult_t set_up(ncclComm_t comm)
 {
     kl_comm_config_load(&comm->config);
     KL_TRY(kl_handle_open(comm));
+    kl_ras_hold(&comm->config);
+    comm->ras_held = comm->config.ras_enable;
     return run_phases(comm);
 }
 
