@@ -14,6 +14,8 @@ static const char *const states[KL_STATUS_STATES] = {
     [KL_STATUS_FINALIZED] = "finalized",
     [KL_STATUS_FAILED] = "failed",
 };
+enum { MANY_NAMED = 4096 }; /* missing ranks that are listed */
+
 static const char *const op_states[] = {
     [KL_FLIGHT_QUEUED] = "queued", [KL_FLIGHT_RUNNING] = "running", [KL_FLIGHT_ENDED] = "ended"};
 
@@ -91,9 +93,11 @@ static void put_missing(struct kl_json *j, const struct kl_report *r, const stru
 {
     char who[KL_REPORT_WHO];
 
+    kl_json_int(j, "missing", c->init ? 0 : c->missing);
     kl_json_open(j, "missing_ranks", '[');
-    for (int rank = 0; rank < c->nranks && !c->init; rank++) {
+    for (int rank = 0, named = 0; rank < c->nranks && !c->init && named < MANY_NAMED; rank++) {
         if (kl_report_has(c, rank)) continue;
+        named++;
         kl_json_open(j, NULL, '{');
         kl_json_int(j, "rank", rank);
         kl_json_text(j, "who", r->describe(c->status->communicator, rank, who));

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { FEW = 16, NAMED = 10 }; /* ranks that are listed unasked, and missing ones that are named */
+enum { FEW = 16, NAMED = 10, MANY_NAMED = 4096 }; /* ranks that are listed unasked, and missing ones that are named */
 
 static const char *const states[KL_STATUS_STATES] = {
     [KL_STATUS_INIT] = "INIT",
@@ -138,16 +138,16 @@ static void put_ranks(const struct kl_report_comm *c, bool all, FILE *to)
 static void put_missing(const struct kl_report *r, const struct kl_report_comm *c, FILE *to)
 {
     char who[KL_REPORT_WHO];
-    int named = 0, most = r->verbose ? c->nranks : NAMED;
+    int named = 0, most = r->verbose ? MANY_NAMED : NAMED;
 
     if (c->init) { /* only those of this process can be asked */
         fprintf(to, "  INIT: %zu of %d ranks are known to be there\n", c->n, c->nranks);
         return;
     }
-    for (int rank = 0; rank < c->nranks && named < c->missing; rank++) {
+    for (int rank = 0; rank < c->nranks && named < c->missing && named < most; rank++) {
         if (kl_report_has(c, rank)) continue;
-        if (named++ < most)
-            fprintf(to, "  MISSING: %s has not answered\n", r->describe(c->status->communicator, rank, who));
+        named++;
+        fprintf(to, "  MISSING: %s has not answered\n", r->describe(c->status->communicator, rank, who));
     }
     if (c->missing > most) fprintf(to, "  MISSING: %d more\n", c->missing - most);
 }

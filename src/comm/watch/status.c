@@ -9,6 +9,8 @@
 
 /* ---- of a communicator ---- */
 
+enum { MOST_RANKS = 1 << 24 }; /* that a bootstrap takes */
+
 static enum kl_status_state state_of(ncclComm_t comm, const char *phase)
 {
     if (kl_load_acquire(&comm->failed)) return KL_STATUS_FAILED;
@@ -110,9 +112,9 @@ static void get_text(struct kl_reader *r, char *text, size_t bytes)
 
 static bool is_sound(const struct kl_status *s)
 {
-    return s->nranks > 0 && s->rank >= 0 && s->rank < s->nranks && s->state < KL_STATUS_STATES &&
-           s->func < KL_FUNC_ROWS && s->type < ncclNumTypes && s->op_state <= 2 && s->peer >= -1 &&
-           s->peer < s->nranks && s->waits_for >= -1 && s->waits_for < s->nranks && s->failed >= 0 &&
+    return s->nranks > 0 && s->nranks <= MOST_RANKS && s->rank >= 0 && s->rank < s->nranks &&
+           s->state < KL_STATUS_STATES && s->func < KL_FUNC_ROWS && s->type < ncclNumTypes && s->op_state <= 2 &&
+           s->peer >= -1 && s->peer < s->nranks && s->waits_for >= -1 && s->waits_for < s->nranks && s->failed >= 0 &&
            s->failed < ncclNumResults;
 }
 
