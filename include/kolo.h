@@ -34,6 +34,41 @@ typedef struct koloEvent *koloEvent_t;
 #define KOLO_STREAM_DEFAULT 0u
 #define KOLO_STREAM_INLINE  1u /* operations run inside the call that issues them, as in MPI */
 
+/* ---- more operations ----
+ *
+ * For every function that reduces, on integers: of their bits, and of truth values (what is not 0 is true, results are 0 or 1). Other
+ * types: ncclInvalidArgument.
+ */
+#define koloBitAnd     ((ncclRedOp_t)0x7b000000)
+#define koloBitOr      ((ncclRedOp_t)0x7b000001)
+#define koloBitXor     ((ncclRedOp_t)0x7b000002)
+#define koloLogicalAnd ((ncclRedOp_t)0x7b000003)
+#define koloLogicalOr  ((ncclRedOp_t)0x7b000004)
+#define koloLogicalXor ((ncclRedOp_t)0x7b000005)
+
+/* ---- more collectives ----
+ *
+ * As those of nccl.h, but for the number of elements, which may differ from rank to rank. Arrays have one entry for each rank, and are
+ * not looked at after the call; offsets and counts are elements. What a rank sends to another one is as much as that receives from it;
+ * where that is nothing, nothing moves.
+ */
+
+/** recvbuff[displs[r] ...] = the recvcounts[r] elements of rank r. sendcount is the own one of these. In place: sendbuff there. */
+ncclResult_t koloAllGatherV(const void *sendbuff, size_t sendcount, void *recvbuff, const size_t *recvcounts,
+                            const size_t *displs, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
+
+/** sendbuff has recvcounts[0] elements for rank 0, then those for rank 1, ...: recvbuff = op over ranks of the own part. */
+ncclResult_t koloReduceScatterV(const void *sendbuff, void *recvbuff, const size_t *recvcounts, ncclDataType_t datatype,
+                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
+
+/** To rank r go sendcounts[r] elements at sdispls[r], from it come recvcounts[r] to rdispls[r]. Not in place. */
+ncclResult_t koloAllToAllV(const void *sendbuff, const size_t *sendcounts, const size_t *sdispls, void *recvbuff,
+                           const size_t *recvcounts, const size_t *rdispls, ncclDataType_t datatype, ncclComm_t comm,
+                           cudaStream_t stream);
+
+/** What is behind it on `stream` runs when every rank has come so far. */
+ncclResult_t koloBarrier(ncclComm_t comm, cudaStream_t stream);
+
 /**
  * Number of host devices of this process: KOLO_HOST_DEVICES, else the topology file's GPUs, else the job's local size, else
  * the CPUs, but at least 8. `kolo topo` shows the same.

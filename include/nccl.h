@@ -182,6 +182,16 @@ const char *pncclGetErrorString(ncclResult_t result);
 const char *ncclGetLastError(ncclComm_t comm);
 const char *pncclGetLastError(ncclComm_t comm);
 
+/** Read NCCL_DEBUG and what belongs to it again. NCCL keeps it for old programs only. */
+#ifdef __GNUC__
+__attribute__((deprecated("ncclResetDebugInit will be removed from the NCCL API")))
+#endif
+void ncclResetDebugInit(void);
+#ifdef __GNUC__
+__attribute__((deprecated("pncclResetDebugInit will be removed from the NCCL API")))
+#endif
+void pncclResetDebugInit(void);
+
 /* ---- life of a communicator ---- */
 
 /**
@@ -195,16 +205,60 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId *id);
 /**
  * Join communicator `id` as `rank` of `nranks`; returns when all ranks have. The device is the thread's current one, else
  * the next free of its host. Errors: ncclInvalidArgument; ncclRemoteError when a rank is missing, dead or has another
- * secret within KOLO_BOOTSTRAP_TIMEOUT; ncclSystemError. `*comm` is NULL unless the call succeeds.
+ * secret within KOLO_BOOTSTRAP_TIMEOUT; ncclSystemError. `*comm` is set before ranks are waited for, so that another
+ * thread can abort; it is NULL again when the call fails.
  */
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank);
 ncclResult_t pncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank);
+
+/**
+ * The same with a configuration, NULL for none: started with NCCL_CONFIG_INITIALIZER, of this or any other version of NCCL. With
+ * `blocking` 0 it returns ncclInProgress at once, and so do later calls that take long: until ncclCommGetAsyncError says
+ * something else, all other calls but ncclCommAbort are ncclInvalidArgument. `*comm` is there at once in either case, for
+ * an abort by another thread. Ranks ask for the same channels.
+ *
+ *     minCTAs, maxCTAs, nvlsCTAs, nChannelsPerNetPeer   numbers of channels
+ *     collnetEnable                                     reductions in the network
+ *     netName                                           a network by its name; one that is not there: ncclInvalidUsage
+ *     commName                                          appears in the log
+ *     the others                                        are checked, and have no effect on host devices
+ */
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config);
+ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config);
+
+/**
+ * The same with `nId` ids (1 to nranks), in the same order on all ranks: each has a root, which meets a share of the ranks. Worth
+ * it with thousands of ranks. Ids of one address (NCCL_COMM_ID) are one.
+ */
+ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds,
+                                      ncclConfig_t *config);
+ncclResult_t pncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds,
+                                       ncclConfig_t *config);
 
 /** One process, `ndev` ranks: comms[i] is rank i on device devlist[i] (NULL: i). A device twice: ncclInvalidUsage. */
 ncclResult_t ncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist);
 ncclResult_t pncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist);
 
-/** Finish everything that was issued; afterwards only destroy, abort and queries are allowed. */
+/**
+ * Every rank of `comm` calls it: those with the same `color` (at least 0) become a communicator, ordered by `key` and then by rank;
+ * with NCCL_SPLIT_NOCOLOR a rank gets NULL. `config` NULL: that of `comm`. `*newcomm` is written when it is complete; `comm`, if it
+ * is not blocking, is in progress until then, and aborting it aborts this. Children have connections of their own (splitShare
+ * changes nothing). In a group: deferred to its end.
+ */
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config);
+ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config);
+
+/**
+ * A communicator without the ranks listed, which need not call this, nor live; the others do, with the same list, and keep
+ * their order. NCCL_SHRINK_ABORT: what `comm` has under way is given up first, and `comm`, also one that has failed, can only be
+ * ended afterwards. NCCL_SHRINK_DEFAULT: `comm` must be well, and stays so. Else as ncclCommSplit.
+ */
+ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
+                            ncclConfig_t *config, int shrinkFlags);
+ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
+                             ncclConfig_t *config, int shrinkFlags);
+
+/** Finish everything that was issued; afterwards only destroy, abort and queries are allowed. Not blocking: ncclInProgress. */
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t pncclCommFinalize(ncclComm_t comm);
 
@@ -216,7 +270,10 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t pncclCommAbort(ncclComm_t comm);
 
-/** The sticky state: ncclSuccess, or the first asynchronous failure. Any thread. */
+/**
+ * The state: the first asynchronous failure, which stays; ncclInProgress while a call that is not blocking is under way; how
+ * the last of these ended. Any thread.
+ */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
 
@@ -270,6 +327,24 @@ ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recv
 ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
                                 ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
 
+/** recvbuff[r * count ...] = sendbuff[rank * count ...] of rank r. Not in place. */
+ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
+                          cudaStream_t stream);
+ncclResult_t pncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
+                           cudaStream_t stream);
+
+/** recvbuff[r * count ...] = sendbuff of rank r, on `root`; recvbuff may be NULL elsewhere. In place: sendbuff there. */
+ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                        ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclGather(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                         ncclComm_t comm, cudaStream_t stream);
+
+/** recvbuff = sendbuff[rank * count ...] of `root`; sendbuff may be NULL elsewhere. In place: recvbuff there. */
+ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                         ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                          ncclComm_t comm, cudaStream_t stream);
+
 /** Send to `peer`, which calls ncclRecv with the same count and type. Sends and receives that need each other: group. */
 ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream);
@@ -281,6 +356,19 @@ ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int
                       cudaStream_t stream);
 ncclResult_t pncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                        cudaStream_t stream);
+
+/**
+ * An operation for `comm` and `datatype`: each rank multiplies what it contributes by its own `*scalar`, and then all is added.
+ * ncclScalarHostImmediate: the scalar is read now; ncclScalarDevice: whenever an operation begins. Errors: ncclInvalidArgument.
+ */
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
+                                      ncclScalarResidence_t residence, ncclComm_t comm);
+ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
+                                       ncclScalarResidence_t residence, ncclComm_t comm);
+
+/** Whatever was issued with it is done nevertheless. Built-in, or none of `comm`'s: ncclInvalidArgument. */
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
+ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
 
 /* ---- memory ---- */
 
@@ -295,6 +383,18 @@ ncclResult_t pncclMemAlloc(void **ptr, size_t size);
 ncclResult_t ncclMemFree(void *ptr);
 ncclResult_t pncclMemFree(void *ptr);
 
+/**
+ * Tell `comm` of a buffer that will be used again and again; `*handle` is for ncclCommDeregister. On host devices any memory is as
+ * good; a range that was registered stays mapped until it is deregistered, or the communicator ends. NCCL_LOCAL_REGISTER=0:
+ * nothing happens, and the handle is NULL.
+ */
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle);
+ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle);
+
+/** NULL is fine; anything else that is no handle of this communicator: ncclInvalidUsage. */
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle);
+ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle);
+
 /* ---- groups ---- */
 
 /** Open a group: calls until the matching ncclGroupEnd are collected. Nests; per thread. */
@@ -304,6 +404,13 @@ ncclResult_t pncclGroupStart(void);
 /** Close it; the outermost queues everything at once, or returns the first error and drops all. Without start: ncclInvalidUsage. */
 ncclResult_t ncclGroupEnd(void);
 ncclResult_t pncclGroupEnd(void);
+
+/**
+ * Close it without doing anything: what was collected is dropped, and `simInfo` (started with NCCL_SIM_INFO_INITIALIZER) gets the
+ * microseconds that the collectives would take, by the model that chooses their algorithms. Only the outermost group's end tells.
+ */
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo);
+ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *simInfo);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

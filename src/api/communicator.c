@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * communicator.c - version, ids, and the life of communicators.
+ * communicator.c - version, ids, what is asked about communicators, and their end.
  */
 #include "api/api.h"
-#include "api/param_sets.h"
-#include "comm/devices.h"
+#include "api/create.h"
+#include "base/log.h"
 #include "comm/group.h"
-#include "device/device.h"
+#include "comm/job.h"
 
 #include <stdlib.h>
 
@@ -36,6 +36,15 @@ const char *ncclGetLastError(ncclComm_t comm)
     return kl_error_text();
 }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+KL_PNCCL(ncclResetDebugInit);
+void ncclResetDebugInit(void)
+{
+    kl_log_reset();
+}
+#pragma GCC diagnostic pop
+
 KL_PNCCL(ncclGetUniqueId);
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
@@ -43,23 +52,9 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     return kl_bootstrap_id_create(id);
 }
 
-/* ---- creation: directly, or at the end of the open group ---- */
+/* ---- the end ---- */
 
-struct deferred_init {
-    struct kl_deferred call; /* first: the group frees it */
-    ncclUniqueId id;
-    int nranks, rank, device;
-    ncclComm_t *comm;
-};
-
-static ncclResult_t run_init(struct kl_deferred *call)
-{
-    struct deferred_init *d = (struct deferred_init *)call;
-
-    return kl_comm_create(&d->id, d->nranks, d->rank, d->device, d->comm);
-}
-
-static ncclResult_t abort_comm(ncclComm_t handle, const char *function)
+ncclResult_t kl_api_abort(ncclComm_t handle, const char *function)
 {
     struct ncclComm *comm;
 
@@ -72,96 +67,36 @@ static ncclResult_t abort_comm(ncclComm_t handle, const char *function)
     return ncclSuccess;
 }
 
-static void undo_init(struct kl_deferred *call)
+static void drop_job(struct kl_deferred *call)
 {
-    struct deferred_init *d = (struct deferred_init *)call;
-
-    abort_comm(*d->comm, "ncclGroupEnd");
-    *d->comm = NULL;
+    kl_job_cancel(call->comm);
 }
 
-static ncclResult_t create(ncclComm_t *comm, int nranks, const ncclUniqueId *id, int rank, int device)
+static ncclResult_t run_finalize(struct kl_deferred *call)
 {
-    *comm = NULL;
-    kl_param_sets_check_names();
-    if (!kl_group_open()) return kl_comm_create(id, nranks, rank, device, comm);
-
-    struct deferred_init *d = calloc(1, sizeof *d);
-    if (!d) return KL_NOMEM("a communicator's creation");
-    *d = (struct deferred_init){.call = {.run = run_init, .undo = undo_init},
-                                .id = *id,
-                                .nranks = nranks,
-                                .rank = rank,
-                                .device = device,
-                                .comm = comm};
-    kl_group_defer(&d->call);
-    return ncclSuccess;
+    return kl_job_end(call->comm, kl_comm_finalize(call->comm));
 }
 
-static ncclResult_t check_ranks(const ncclComm_t *comm, int nranks, int rank)
+static ncclResult_t call_finalize(struct ncclComm *comm)
 {
-    if (!comm) return KL_FAIL(ncclInvalidArgument, "ncclCommInitRank: the result pointer is NULL");
-    if (nranks < 1)
-        return KL_FAIL(ncclInvalidArgument, "ncclCommInitRank: %d ranks; there must be at least one", nranks);
-    if (rank < 0 || rank >= nranks)
-        return KL_FAIL(ncclInvalidArgument, "ncclCommInitRank: rank %d of %d; ranks are 0 to %d", rank, nranks,
-                       nranks - 1);
-    return ncclSuccess;
-}
+    struct kl_deferred *call = calloc(1, sizeof *call);
 
-KL_PNCCL(ncclCommInitRank);
-ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
-{
-    ncclResult_t rc = check_ranks(comm, nranks, rank);
-
-    /* Several ranks that a thread creates in a group without choosing get a device each, whatever it had before. */
-    if (!rc) rc = create(comm, nranks, &id, rank, kl_devices()->chosen(kl_group_open()));
-    return kl_group_note(rc);
-}
-
-static ncclResult_t check_devices(int ndev, const int *devlist)
-{
-    int count;
-
-    KL_TRY(kl_devices_count_now(&count));
-    for (int i = 0; i < ndev; i++) {
-        int device = devlist ? devlist[i] : i;
-        if (device < 0 || device >= count)
-            return KL_FAIL(ncclInvalidArgument, "ncclCommInitAll: device %d; there are %d (KOLO_HOST_DEVICES)", device,
-                           count);
-        for (int k = 0; k < i; k++)
-            if ((devlist ? devlist[k] : k) == device)
-                return KL_FAIL(ncclInvalidUsage, "ncclCommInitAll: device %d is listed twice", device);
+    if (!call) {
+        kl_job_cancel(comm);
+        return KL_NOMEM("finalizing a communicator");
     }
-    return ncclSuccess;
+    *call = (struct kl_deferred){.run = run_finalize, .drop = drop_job, .comm = comm, .background = true};
+    return kl_group_call(call);
 }
 
-static ncclResult_t create_all(ncclComm_t *comms, int ndev, const int *devlist)
-{
-    ncclUniqueId id;
-
-    if (!comms) return KL_FAIL(ncclInvalidArgument, "ncclCommInitAll: the result pointer is NULL");
-    if (ndev < 1) return KL_FAIL(ncclInvalidArgument, "ncclCommInitAll: %d devices; there must be at least one", ndev);
-    KL_TRY(check_devices(ndev, devlist));
-    KL_TRY(kl_bootstrap_id_create(&id));
-    KL_TRY(kl_group_start());
-    for (int i = 0; i < ndev; i++) kl_group_note(create(&comms[i], ndev, &id, i, devlist ? devlist[i] : i));
-    return kl_group_end();
-}
-
-KL_PNCCL(ncclCommInitAll);
-ncclResult_t ncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist)
-{
-    return kl_group_note(create_all(comms, ndev, devlist));
-}
-
-/* ---- the end ---- */
-
+/* Of one that is blocking it takes place at once, also in a group: what it waits for was launched before. */
 static ncclResult_t finalize(struct ncclComm *comm)
 {
-    if (kl_load_relaxed(&comm->finalized))
+    if (kl_load_relaxed(&comm->finalized)) {
+        kl_job_cancel(comm);
         return KL_FAIL(ncclInvalidArgument, "ncclCommFinalize: the communicator was finalized before");
-    return kl_comm_finalize(comm);
+    }
+    return comm->blocking ? kl_job_end(comm, kl_comm_finalize(comm)) : call_finalize(comm);
 }
 
 KL_PNCCL(ncclCommFinalize);
@@ -170,10 +105,8 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
     struct ncclComm *c;
 
     if (!comm) return ncclSuccess;
-    KL_TRY(kl_handle_enter(comm, "ncclCommFinalize", &c));
-    ncclResult_t rc = finalize(c);
-    kl_handle_leave(c);
-    return rc;
+    KL_TRY(kl_job_begin(comm, KL_BUSY_FINALIZE, "ncclCommFinalize", &c));
+    return kl_group_note(finalize(c));
 }
 
 /* An abort from another thread ends the wait for what is queued, and then frees the communicator itself. */
@@ -183,7 +116,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     struct ncclComm *c;
 
     if (!comm) return ncclSuccess;
-    KL_TRY(kl_handle_enter(comm, "ncclCommDestroy", &c));
+    KL_TRY(kl_comm_enter(comm, "ncclCommDestroy", &c));
     kl_group_forget(c);
     ncclResult_t rc = kl_comm_finalize(c); /* perhaps again: an open group may have queued something since */
     bool mine = kl_handle_close(c);
@@ -195,7 +128,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 KL_PNCCL(ncclCommAbort);
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
-    return comm ? abort_comm(comm, "ncclCommAbort") : ncclSuccess;
+    return comm ? kl_api_abort(comm, "ncclCommAbort") : ncclSuccess;
 }
 
 /* ---- questions ---- */
@@ -207,7 +140,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 
     if (!asyncError) return KL_FAIL(ncclInvalidArgument, "ncclCommGetAsyncError: the result pointer is NULL");
     KL_TRY(kl_handle_enter(comm, "ncclCommGetAsyncError", &c));
-    *asyncError = kl_comm_failure(c);
+    *asyncError = kl_comm_state(c);
     kl_handle_leave(c);
     return ncclSuccess;
 }
@@ -221,7 +154,7 @@ static ncclResult_t ask(ncclComm_t handle, const int *result, const char *functi
     struct ncclComm *comm;
 
     if (!result) return KL_FAIL(ncclInvalidArgument, "%s: the result pointer is NULL", function);
-    KL_TRY(kl_handle_enter(handle, function, &comm));
+    KL_TRY(kl_comm_enter(handle, function, &comm));
     *answers = (struct answers){.nranks = comm->nranks, .rank = comm->rank, .device = comm->device};
     kl_handle_leave(comm);
     return ncclSuccess;

@@ -4,7 +4,9 @@
  */
 #include "api/api.h"
 #include "api/check.h"
+#include "api/issue.h"
 #include "comm/group.h"
+#include "comm/job.h"
 
 static ncclResult_t issue_checked(ncclComm_t comm, struct kl_task *task, cudaStream_t stream, const char *function)
 {
@@ -13,9 +15,10 @@ static ncclResult_t issue_checked(ncclComm_t comm, struct kl_task *task, cudaStr
     KL_TRY(kl_comm_failure(comm));
     if (kl_load_relaxed(&comm->finalized))
         return KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
+    if ((unsigned)task->op >= ncclNumOps) KL_TRY(kl_userop_resolve(comm, task, function));
     KL_TRY(kl_check_task(comm, task, function));
     KL_TRY(kl_device_stream_of(comm->devices, stream, comm->device, &s));
-    if (!task->count && task->func < KL_FUNC_SEND) return ncclSuccess;
+    if (!task->count && task->func < KL_FUNC_SEND) return kl_comm_count_empty(comm, task);
     if (kl_group_open()) kl_group_join(comm);
     if (task->func >= KL_FUNC_SEND && task->peer == comm->rank && !kl_load_relaxed(&comm->in_group))
         return KL_FAIL(ncclInvalidUsage, "%s: rank %d with itself needs the opposite call in the same group", function,
@@ -23,10 +26,10 @@ static ncclResult_t issue_checked(ncclComm_t comm, struct kl_task *task, cudaStr
     return kl_comm_issue(comm, task, s);
 }
 
-static ncclResult_t issue(ncclComm_t handle, struct kl_task *task, cudaStream_t stream, const char *function)
+ncclResult_t kl_api_issue(ncclComm_t handle, struct kl_task *task, cudaStream_t stream, const char *function)
 {
     struct ncclComm *comm;
-    ncclResult_t rc = kl_handle_enter(handle, function, &comm);
+    ncclResult_t rc = kl_comm_enter(handle, function, &comm);
 
     if (!rc) {
         rc = issue_checked(comm, task, stream, function);
@@ -42,7 +45,7 @@ ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, n
     struct kl_task t = {
         .func = KL_FUNC_ALL_REDUCE, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .op = op};
 
-    return issue(comm, &t, stream, "ncclAllReduce");
+    return kl_api_issue(comm, &t, stream, "ncclAllReduce");
 }
 
 KL_PNCCL(ncclReduce);
@@ -57,7 +60,7 @@ ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, nccl
                         .op = op,
                         .peer = root};
 
-    return issue(comm, &t, stream, "ncclReduce");
+    return kl_api_issue(comm, &t, stream, "ncclReduce");
 }
 
 KL_PNCCL(ncclBroadcast);
@@ -67,7 +70,7 @@ ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, n
     struct kl_task t = {
         .func = KL_FUNC_BROADCAST, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .peer = root};
 
-    return issue(comm, &t, stream, "ncclBroadcast");
+    return kl_api_issue(comm, &t, stream, "ncclBroadcast");
 }
 
 KL_PNCCL(ncclBcast);
@@ -77,7 +80,7 @@ ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int ro
     struct kl_task t = {
         .func = KL_FUNC_BROADCAST, .send = buff, .recv = buff, .count = count, .type = datatype, .peer = root};
 
-    return issue(comm, &t, stream, "ncclBcast");
+    return kl_api_issue(comm, &t, stream, "ncclBcast");
 }
 
 KL_PNCCL(ncclAllGather);
@@ -87,7 +90,7 @@ ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcoun
     struct kl_task t = {
         .func = KL_FUNC_ALL_GATHER, .send = sendbuff, .recv = recvbuff, .count = sendcount, .type = datatype};
 
-    return issue(comm, &t, stream, "ncclAllGather");
+    return kl_api_issue(comm, &t, stream, "ncclAllGather");
 }
 
 KL_PNCCL(ncclReduceScatter);
@@ -101,7 +104,7 @@ ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recv
                         .type = datatype,
                         .op = op};
 
-    return issue(comm, &t, stream, "ncclReduceScatter");
+    return kl_api_issue(comm, &t, stream, "ncclReduceScatter");
 }
 
 KL_PNCCL(ncclSend);
@@ -110,7 +113,7 @@ ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatyp
 {
     struct kl_task t = {.func = KL_FUNC_SEND, .send = sendbuff, .count = count, .type = datatype, .peer = peer};
 
-    return issue(comm, &t, stream, "ncclSend");
+    return kl_api_issue(comm, &t, stream, "ncclSend");
 }
 
 KL_PNCCL(ncclRecv);
@@ -119,7 +122,36 @@ ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int
 {
     struct kl_task t = {.func = KL_FUNC_RECV, .recv = recvbuff, .count = count, .type = datatype, .peer = peer};
 
-    return issue(comm, &t, stream, "ncclRecv");
+    return kl_api_issue(comm, &t, stream, "ncclRecv");
+}
+
+KL_PNCCL(ncclRedOpCreatePreMulSum);
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
+                                      ncclScalarResidence_t residence, ncclComm_t comm)
+{
+    struct ncclComm *c;
+
+    if (!op || !scalar)
+        return KL_FAIL(ncclInvalidArgument, "ncclRedOpCreatePreMulSum: the %s is NULL",
+                       op ? "scalar" : "result pointer");
+    if ((unsigned)residence > ncclScalarHostImmediate)
+        return KL_FAIL(ncclInvalidArgument, "ncclRedOpCreatePreMulSum: residence %d, there are %d and %d",
+                       (int)residence, ncclScalarDevice, ncclScalarHostImmediate);
+    KL_TRY(kl_comm_enter(comm, "ncclRedOpCreatePreMulSum", &c));
+    ncclResult_t rc = kl_userop_create(c, datatype, scalar, residence == ncclScalarDevice, op);
+    kl_handle_leave(c);
+    return rc;
+}
+
+KL_PNCCL(ncclRedOpDestroy);
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
+{
+    struct ncclComm *c;
+
+    KL_TRY(kl_comm_enter(comm, "ncclRedOpDestroy", &c));
+    ncclResult_t rc = kl_userop_destroy(c, op);
+    kl_handle_leave(c);
+    return rc;
 }
 
 KL_PNCCL(ncclGroupStart);
@@ -132,4 +164,21 @@ KL_PNCCL(ncclGroupEnd);
 ncclResult_t ncclGroupEnd(void)
 {
     return kl_group_end();
+}
+
+/* As far as the program's version of the struct goes. */
+KL_PNCCL(ncclGroupSimulateEnd);
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
+{
+    enum { MAGIC = 0x74685283 };
+    float time_us = NCCL_UNDEF_FLOAT;
+    bool right = simInfo && simInfo->size >= offsetof(ncclSimInfo_t, estimatedTime) && simInfo->magic == MAGIC;
+
+    ncclResult_t rc = kl_group_simulate_end(&time_us);
+    if (rc) return rc;
+    if (!right)
+        return KL_FAIL(ncclInvalidArgument,
+                       "ncclGroupSimulateEnd: the struct is NULL or was not started with NCCL_SIM_INFO_INITIALIZER");
+    if (simInfo->size >= offsetof(ncclSimInfo_t, estimatedTime) + sizeof time_us) simInfo->estimatedTime = time_us;
+    return ncclSuccess;
 }

@@ -12,7 +12,7 @@ struct aside {
     char more[3000]; /* more than one read takes */
 };
 
-static _Atomic int questions, answers;
+static _Atomic int questions, answers, here;
 
 static void hear(void *ctx, struct kl_bootstrap *b, int from, const void *data, size_t bytes)
 {
@@ -35,6 +35,7 @@ static void run_listening_job(int n, void (*run)(struct rank *, struct kl_bootst
 
     kl_store_relaxed(&questions, 0);
     kl_store_relaxed(&answers, 0);
+    kl_store_relaxed(&here, 0);
     setup_job(ranks, n, run);
     for (int r = 0; r < n; r++) ranks[r].config.on_aside = hear;
     run_ranks(ranks, n);
@@ -98,10 +99,10 @@ static void ask_after_a_failure(struct rank *me, struct kl_bootstrap *b)
 {
     const struct aside question = {.what = ASKED, .from = me->config.rank};
 
-    for (int r = 1; r < 3 && me->config.rank == 0; r++)
-        must(!kl_bootstrap_recv(b, r, 1, NULL, 0)); /* nobody waits any more */
-    if (me->config.rank) must(!kl_bootstrap_send(b, 0, 1, NULL, 0));
+    must(!kl_bootstrap_barrier(b));
+    kl_fetch_add_acq_rel(&here, 1);
     if (me->config.rank == 0) {
+        await_count(&here, 3); /* whose barrier is over, too */
         kl_bootstrap_report(b, 1, ncclRemoteError, "something went wrong");
         must(kl_bootstrap_aside(b, 2, &question, sizeof question));
         await_count(&answers, 1);

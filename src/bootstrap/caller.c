@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TURN_MS = 1000 }; /* for one of several addresses */
+enum {
+    TURN_MS = 1000,      /* for one of several addresses */
+    EARLY_PAUSE_MS = 20, /* at most, before it is asked again whether somebody is there by now */
+};
 
 enum stage { PAUSING, CONNECTING, AWAITING_HELLO, AWAITING_ANSWER };
 
@@ -136,7 +139,16 @@ static void begin_round(struct kl_caller *c)
     c->at = 0;
     c->nrefused = 0;
     c->again = false;
+    if (c->call.early) c->outcome = 0;
     try_address(c);
+}
+
+/* Whom we want is expected any moment at first, and later less so. */
+static uint64_t pause_ms(const struct kl_caller *c, bool not_yet)
+{
+    int ms = c->rounds < 5 ? 1 << c->rounds : EARLY_PAUSE_MS;
+
+    return (uint64_t)(not_yet ? ms : kl_retry_pause_ms(&c->call.retry, c->rounds));
 }
 
 static void end_round(struct kl_caller *c)
@@ -144,11 +156,12 @@ static void end_round(struct kl_caller *c)
     bool gone = c->call.listening && c->nrefused == c->call.naddresses;
 
     if (c->outcome) c->io = KL_IO_DONE; /* somebody has answered, be it to refuse us */
-    if (!c->io || gone || !c->again || c->rounds > c->call.retry.count) {
+    bool not_yet = c->call.early && (c->outcome == KL_UNKNOWN || c->outcome == KL_NOT_HERE);
+    if (!not_yet && (!c->io || gone || !c->again || c->rounds > c->call.retry.count)) {
         end(c);
         return;
     }
-    uint64_t next = kl_deadline_in_ms((uint64_t)kl_retry_pause_ms(&c->call.retry, c->rounds));
+    uint64_t next = kl_deadline_in_ms(pause_ms(c, not_yet));
     c->stage = PAUSING;
     if (next >= c->call.deadline || !wait_for(c, -1, 0, next)) end(c);
 }

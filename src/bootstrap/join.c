@@ -4,7 +4,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "bootstrap/census.h"
 #include "bootstrap/failure.h"
+#include "bootstrap/join.h"
 #include "bootstrap/link.h"
 #include "bootstrap/partners.h"
 #include "bootstrap/reach.h"
@@ -84,7 +86,7 @@ static ncclResult_t check_config(const struct kl_bootstrap_config *c, struct kl_
     return ncclSuccess;
 }
 
-static ncclResult_t create(const struct kl_bootstrap_config *c, struct kl_bootstrap **out)
+ncclResult_t kl_join_begin(const struct kl_bootstrap_config *c, struct kl_bootstrap **out)
 {
     struct kl_bootstrap *b;
 
@@ -94,8 +96,11 @@ static ncclResult_t create(const struct kl_bootstrap_config *c, struct kl_bootst
     b->ctx = c->ctx;
     b->timeout_ms = c->timeout_ms;
     b->on_bad_news = kl_failure_hear;
+    b->on_census = kl_census_hear;
     *out = b;
-    return ncclSuccess;
+    KL_TRY(kl_loop_hold(&b->loop));
+    KL_TRY(kl_loop_add(b->loop, -1, 0, kl_failure_on_clock, b, &b->clock));
+    return kl_census_create(b);
 }
 
 static void on_outer_stop(void *ctx, uint32_t events)
@@ -142,12 +147,9 @@ static ncclResult_t describe_me(struct kl_bootstrap *b, const struct kl_id *id)
     return ncclSuccess;
 }
 
-/* Others hear where from the root. They may call before we know the key, and wait then. */
-static ncclResult_t listen_for_peers(struct kl_bootstrap *b, const struct kl_id *id)
+ncclResult_t kl_join_listen(struct kl_bootstrap *b)
 {
     struct kl_card *card = &b->cards[b->rank];
-
-    b->name = kl_id_name(id);
     const struct kl_hello me = {.version = KL_PROTOCOL,
                                 .type = KL_CONNECTION_PEER,
                                 .side = KL_HOST,
@@ -172,13 +174,13 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
     ncclResult_t rc;
 
     KL_TRY(check_config(config, &id));
-    KL_TRY(create(config, &b));
-    KL_TRY_OR(rc, out, kl_loop_hold(&b->loop));
-    KL_TRY_OR(rc, out, kl_loop_add(b->loop, -1, 0, kl_failure_on_clock, b, &b->clock));
+    KL_TRY_OR(rc, out, kl_join_begin(config, &b));
     KL_TRY_OR(rc, out, kl_stop_init(&b->stop));
+    if (config->on_life) config->on_life(config->ctx, b);
     KL_TRY_OR(rc, out, obey(b, config->stop));
     KL_TRY_OR(rc, out, describe_me(b, &id));
-    KL_TRY_OR(rc, out, listen_for_peers(b, &id));
+    b->name = kl_id_name(&id);
+    KL_TRY_OR(rc, out, kl_join_listen(b)); /* others hear where from the root */
     KL_TRY_OR(rc, out, kl_rendezvous_open(b, &id, &root));
     KL_TRY_OR(rc, out, kl_rendezvous_meet(b, &id));
     KL_TRY_OR(rc, out, join_partners(b));
@@ -190,6 +192,7 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
 out:
     kl_root_stop(root);
     kl_key_wipe(&id.secret);
+    if (b && config->on_life) config->on_life(config->ctx, NULL);
     kl_bootstrap_leave(b);
     return rc;
 }
@@ -214,8 +217,10 @@ void kl_bootstrap_leave(struct kl_bootstrap *b)
     kl_reach_finish(b, kl_deadline_in_ms(TELL_MS));
     if (b->loop) kl_reach_stop(b);
     kl_acceptor_close(b->acceptor);
+    kl_census_stop(b);
     leave_links(b);
     kl_source_remove(b->clock);
+    kl_census_free(b);
     kl_loop_drop(b->loop);
     kl_state_free(b);
 }

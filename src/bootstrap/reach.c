@@ -107,6 +107,7 @@ ncclResult_t kl_reach_begin(struct kl_contact *peer)
                            .retry = b->retry,
                            .deadline = kl_deadline_in_ms(b->timeout_ms),
                            .listening = true,
+                           .early = b->early,
                            .quiet = b->failed, /* it is told of that, if it can be reached */
                            .scope = b->scope};
     char text[KL_CALL_TEXT], who[KL_WHO_TEXT], address[KL_ADDRESS_TEXT];

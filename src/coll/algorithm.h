@@ -32,6 +32,7 @@ struct kl_links {
 /** A channel's share of an operation, in terms of one rank. */
 struct kl_share {
     int func, proto, root;        /* root: rank */
+    uint64_t signature;           /* of the operation (signature.h) */
     const struct kl_redop *redop; /* NULL where nothing is reduced */
     ncclDataType_t type;
     ncclRedOp_t op; /* what `redop` does */

@@ -34,6 +34,7 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
     struct kl_tuning_op op = kl_tuning_op_of(t->func, (int64_t)bytes, t->type, t->op);
     struct kl_tuning_choice tuned;
 
+    op.collnet = !t->redop; /* a network knows the built-in operations */
     KL_TRY(ask_tuner(c, &op, &tuned));
     struct kl_cut_request cut = {
         .func = t->func,
@@ -46,6 +47,7 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
     *choice = (struct kl_choice){
         .algorithm = (uint8_t)kl_algorithm_find(t->func, tuned.algo, tuned.proto, c->memory),
         .proto = (uint8_t)tuned.proto,
+        .time_us = tuned.time,
         .cut = kl_cut_among(&cut),
     };
     return ncclSuccess;
@@ -53,7 +55,8 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
 
 ncclResult_t kl_choose(struct kl_chooser *chooser, struct kl_task *t, size_t elem_bytes)
 {
-    uint32_t what = 1u << 31 | (uint32_t)t->func << 16 | (uint32_t)t->type << 8 | (uint32_t)t->op;
+    uint32_t what = 1u << 31 | (uint32_t)(t->redop != NULL) << 30 | (uint32_t)t->func << 16 | (uint32_t)t->type << 8 |
+                    (uint32_t)t->op;
     struct kl_remembered *r = &chooser->last[((t->count ^ what) * 0x9e3779b97f4a7c15u >> 40) % KL_CHOICES];
 
     if (r->what != what || r->count != t->count) {

@@ -27,6 +27,7 @@ struct kl_exec {
     bool messages;                 /* an exchange is under way */
     bool wide;
     struct kl_exchange exchange;
+    struct kl_redop scaled; /* of the collective that runs, if its scalar was read when it began */
     alignas(64) unsigned char scratch[KL_SCRATCH_BYTES];
 };
 
@@ -188,10 +189,24 @@ static void *op_of(const struct kl_exec *e, int channel)
     return e->ops + (size_t)channel * e->op_stride;
 }
 
-/* With one rank every collective is a copy: all operations are the identity on one contribution. */
-static enum kl_progress copy_alone(const struct kl_exec *e, const struct kl_task *t)
+/* The arithmetic of a collective that reduces. */
+static const struct kl_redop *redop_of(struct kl_exec *e, const struct kl_task *t)
 {
-    if (t->send != t->recv) memmove(t->recv, t->send, t->count * elem_bytes(e, t));
+    if (!t->redop) return &e->config.redops[t->type][t->op];
+    if (!t->scalar) return t->redop;
+    (void)kl_redop_init_scaled(&e->scaled, t->type, t->scalar); /* the type is a known one */
+    return &e->scaled;
+}
+
+/* With one rank every collective is a copy, of what that contributes. */
+static enum kl_progress copy_alone(struct kl_exec *e, const struct kl_task *t)
+{
+    const struct kl_redop *redop = t->redop ? redop_of(e, t) : NULL;
+
+    if (redop && redop->first)
+        redop->first(redop, t->recv, t->send, t->count);
+    else if (t->send != t->recv)
+        memmove(t->recv, t->send, t->count * elem_bytes(e, t));
     return KL_DONE;
 }
 
@@ -203,7 +218,8 @@ static void start(struct kl_exec *e, const struct kl_task *t)
         .func = t->func,
         .proto = t->choice.proto,
         .root = t->peer,
-        .redop = info->reduces ? &e->config.redops[t->type][t->op] : NULL,
+        .signature = t->signature,
+        .redop = info->reduces ? redop_of(e, t) : NULL,
         .type = t->type,
         .op = t->op,
         .send = t->send,

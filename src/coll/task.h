@@ -6,23 +6,28 @@
 #include "coll/cut.h"
 #include "coll/func.h"
 #include "coll/message.h"
+#include "device/host/redop.h"
 #include "include/nccl.h"
 
 /** How a collective is carried out; the same on every rank. */
 struct kl_choice {
     uint8_t algorithm; /* row of kl_algorithms */
     uint8_t proto;     /* enum kl_proto */
+    float time_us;     /* what the tuning model expects of it */
     struct kl_cut cut;
 };
 
 struct kl_task {
     int func; /* enum kl_func, KL_FUNC_SEND, KL_FUNC_RECV */
     ncclDataType_t type;
-    ncclRedOp_t op;
-    int peer; /* root, or the other end of a message */
+    ncclRedOp_t op;               /* built-in; ncclAvg stands for any other */
+    const struct kl_redop *redop; /* NULL: that of `op` */
+    const void *scalar; /* by which contributions are multiplied, read when the operation begins; NULL: see redop */
+    int peer;           /* root, or the other end of a message */
     const void *send;
     void *recv;
-    size_t count; /* as the user gave it */
+    size_t count;               /* as the user gave it */
+    uint64_t number, signature; /* of a collective: which one of the communicator's, from 1 on (signature.h) */
 
     struct kl_choice choice; /* of a collective */
 

@@ -90,8 +90,8 @@ static ncclResult_t join_graphs(ncclComm_t comm, const struct kl_graph_config *c
                                          .nvls = d->graphs.graph[KL_GRAPH_NVLS] != NULL,
                                          .no_collnet = d->no_collnet,
                                          .no_nvls = d->no_nvls,
-                                         .min_ctas = 1,
-                                         .max_ctas = KL_MAX_CHANNELS,
+                                         .min_ctas = kl_wish_or(comm->wish.min_ctas, 1),
+                                         .max_ctas = kl_wish_or(comm->wish.max_ctas, KL_MAX_CHANNELS),
                                          .params = config->channels};
 
     request.nvls_channels = kl_nvls_channels(own_sm(comm), &request);
@@ -138,11 +138,19 @@ static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
 
 /* ---- the phase ---- */
 
+/* What the program asks for counts where the user has not said anything. */
+static void add_wishes(const struct kl_wish *wish, struct kl_channel_params *params)
+{
+    if (params->nvls_channels < 0) params->nvls_channels = kl_wish_or(wish->nvls_ctas, (int)params->nvls_channels);
+    if (params->per_net_peer < 0) params->per_net_peer = kl_wish_or(wish->per_net_peer, (int)params->per_net_peer);
+}
+
 ncclResult_t kl_comm_agree(ncclComm_t comm)
 {
     struct kl_graph_config config;
 
     kl_graph_config_load(&config);
+    add_wishes(&comm->wish, &config.channels);
     describe_graphs(comm);
     KL_TRY(kl_world_stage(comm, KL_WORLD_RECORDS, gather_records));
     KL_TRY(join_graphs(comm, &config));

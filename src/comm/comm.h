@@ -24,11 +24,16 @@
 #include "bootstrap/bootstrap.h"
 #include "channel/connections.h"
 #include "coll/exec.h"
+#include "comm/compare.h"
 #include "comm/config.h"
 #include "comm/handle.h"
+#include "comm/inquest.h"
 #include "comm/watch/clock.h"
 #include "comm/watch/flight.h"
 #include "comm/watch/trace.h"
+#include "comm/registry.h"
+#include "comm/userops.h"
+#include "comm/wish.h"
 #include "comm/world.h"
 #include "device/device.h"
 #include "graph/p2p.h"
@@ -50,6 +55,37 @@ enum { KL_TASKS = 1024, KL_LAUNCHES = 1024, KL_PHASES_MAX = 16 }; /* powers of t
 struct kl_failure {
     pthread_mutex_t lock;
     char text[KL_ERROR_TEXT]; /* under lock */
+};
+
+/** What is in progress on a communicator, so that nothing else may begin: job.h. */
+enum kl_busy { KL_IDLE, KL_BUSY_INIT, KL_BUSY_FINALIZE, KL_BUSY_CHILD, KL_BUSY_KINDS };
+
+struct kl_job {
+    ncclResult_t rc; /* of the last one; under the failure's lock, as the following */
+    char text[KL_ERROR_TEXT];
+    struct kl_bootstrap *bootstrap; /* what an abort stops: from joining on, until it is left. NULL: nothing */
+    struct ncclComm *child;         /* that is being made; it is aborted with its parent, */
+    bool child_follows;             /* and fails with it */
+    bool ended;                     /* the communicator is aborted, and so is any child */
+};
+
+/** What children there were, so that no two have the same secret: of whom, and how many so far. children.c */
+struct kl_family {
+    uint32_t splits;
+    uint64_t *shrunk; /* the members of each child by shrinking, as a number */
+    size_t nshrunk;
+};
+
+/** How a communicator comes to be: from a rendezvous, or from some ranks of a parent. */
+struct kl_birth {
+    const ncclUniqueId *ids; /* of the rendezvous, the same on all ranks */
+    int nids;
+    int nranks, rank, device;
+    struct kl_wish wish;
+    struct ncclComm *parent; /* NULL: a rendezvous. It stays until the child is complete, whose creation is its job */
+    bool follows;            /* the child fails if the parent does meanwhile */
+    const int32_t *member;   /* the parent's ranks of its members, by new ranks */
+    struct kl_salt salt;
 };
 
 struct kl_phase_time {
@@ -81,10 +117,13 @@ struct ncclComm {
     unsigned spin;       /* polls before yielding */
 
     alignas(KL_LINE) _Atomic uint32_t failed; /* ncclResult_t of the first failure */
+    _Atomic uint32_t busy;                    /* enum kl_busy */
 
     /* the user thread's */
     alignas(KL_LINE) uint64_t launched; /* launches queued */
-    uint64_t tasks_taken;               /* tasks recorded */
+    _Atomic uint64_t tasks_taken;       /* tasks recorded; written by the user thread, as: */
+    _Atomic uint64_t collectives;       /* of them, also those without elements */
+    struct kl_called_before *calls;     /* the last KL_CALLS of them, by number */
     struct kl_task *tasks;              /* ring; grows while nothing is in flight */
     uint64_t task_room;                 /* power of two */
     struct kl_stream *last_stream;      /* of the last launch */
@@ -103,9 +142,10 @@ struct ncclComm {
     uint64_t begun_at, waits_since;             /* for the trace: ticks; 0: it does not wait */
     int32_t waited_for;                         /* for the trace */
     bool timed_begin, timed_end;                /* of the task in progress: its begin is known, its end is wanted */
-    uint64_t stalled_since;                     /* ns; 0: not stalled, or not looked yet */
     uint32_t stalls;                            /* polls without progress */
     uint32_t dumped;                            /* how often its state was asked for (dump.h) */
+    struct kl_compare compare;                  /* calls of all ranks, before data move */
+    struct kl_inquest inquest;                  /* what is found out about an operation that cannot go on */
     _Atomic uint32_t joins_left;                /* pieces of join work that still look at the communicator */
     _Atomic uint32_t arrivals[KL_LAUNCHES];     /* streams that have reached a launch that joins several */
 
@@ -121,10 +161,18 @@ struct ncclComm {
 
     /* cold */
     struct kl_failure failure;
+    struct kl_job job;
+    struct kl_family family;
+    struct kl_registry registry;
+    struct kl_userops userops;
+    uint8_t barrier;                                 /* what barriers reduce */
+    struct kl_redop bits[ncclNumTypes][KL_BITS_OPS]; /* of kolo.h's operations, those that were used */
     struct kl_comm_config config;
+    struct kl_wish wish;
+    bool blocking;
     struct kl_bootstrap *bootstrap;
-    int local_ranks; /* on this host */
-    ncclUniqueId id;
+    int local_ranks;              /* on this host */
+    const struct kl_birth *birth; /* while it is being made */
     struct kl_init init;
     _Atomic(const char *) phase; /* of its beginning or its end; NULL while it lives */
     _Atomic uint64_t name;       /* the same at every rank: rank 0's job (transport/peer.h); 0: not known yet */
@@ -138,8 +186,26 @@ enum kl_in_group { KL_GROUP_NONE, KL_GROUP_JOINED, KL_GROUP_ORPHANED };
 
 /* ---- life: init.c ---- */
 
-/** Create and join, all phases. On failure nothing is held. Any thread. */
-ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int device, ncclComm_t *handle);
+/** Write what a user's pointer shall be, at which other threads may look. */
+static inline void kl_comm_publish(ncclComm_t *user, ncclComm_t handle)
+{
+    kl_store_release((_Atomic(ncclComm_t) *)user, handle);
+}
+
+/**
+ * Make one that is nothing yet, and write its handle to `*user`: from now on any thread can abort it. It is entered and busy until
+ * kl_comm_complete or kl_comm_drop. On failure `*user` is NULL.
+ */
+ncclResult_t kl_comm_begin(const struct kl_birth *birth, ncclComm_t *user, struct ncclComm **comm);
+
+/**
+ * Join, all phases; `birth` is that of kl_comm_begin. If it fails, one that is blocking, or a child, is freed and `*user` is NULL;
+ * another one stays, as a failed one. Not busy any more, and left.
+ */
+ncclResult_t kl_comm_complete(struct ncclComm *comm, const struct kl_birth *birth, ncclComm_t *user);
+
+/** It shall not be: free it. `*user` is NULL. */
+void kl_comm_drop(struct ncclComm *comm, ncclComm_t *user);
 
 /** Run what is queued; then no more operations. From inside (handle.h). */
 ncclResult_t kl_comm_finalize(ncclComm_t comm);
@@ -178,6 +244,9 @@ void kl_comm_log_channels(ncclComm_t comm);
 /** Record a checked task, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
 
+/** A checked collective without elements: nothing is to be done, but that it was called counts. Success. */
+ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task);
+
 /** Check what the group collected, and make room for it. */
 ncclResult_t kl_comm_prepare_queued(ncclComm_t comm);
 
@@ -186,6 +255,9 @@ void kl_comm_launch_queued(ncclComm_t comm);
 
 /** If the last launch went to a stream that runs inside the call, run it. */
 void kl_comm_run_inline(ncclComm_t comm);
+
+/** What the tuning model expects of what the group collected, microseconds; messages are not in the model. */
+float kl_comm_time_queued(ncclComm_t comm);
 
 /** Forget what the group collected. */
 void kl_comm_drop_queued(ncclComm_t comm);
@@ -201,8 +273,23 @@ void kl_comm_withdraw(ncclComm_t comm);
 /** Record a failure (the first one counts) and, unless it came from them, tell the other ranks. Any thread. */
 void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *text, bool tell);
 
+/** An abort, or a failure, stops this from now on; NULL: nothing. */
+void kl_comm_stoppable(struct ncclComm *comm, struct kl_bootstrap *bootstrap);
+
+/** `child` is being made: it is aborted with its parent, and, if it follows it, fails with it. NULL: none is. */
+void kl_comm_set_child(struct ncclComm *parent, struct ncclComm *child, bool follows);
+
+/** This rank ends what the communicator does, which has failed: tell the others, and end what waits here for them. */
+void kl_comm_stop(struct ncclComm *comm, const char *text);
+
+/** Nor shall there be children. */
+void kl_comm_stop_children(struct ncclComm *comm, const char *text);
+
 /** The sticky failure, adopted as the calling thread's error text; ncclSuccess if there is none. Any thread. */
 ncclResult_t kl_comm_failure(ncclComm_t comm);
+
+/** The same for one whose jobs may be under way: ncclInProgress, or how the last one ended, if nothing has failed. Any thread. */
+ncclResult_t kl_comm_state(ncclComm_t comm);
 
 /** The text of the failure; "" if there is none. Valid as long as the communicator. */
 const char *kl_comm_failure_text(ncclComm_t comm);

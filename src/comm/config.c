@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+static const char *const check_modes[] = {"DEFAULT", "DEBUG_LOCAL", "DEBUG_GLOBAL", "FIRST_USE", NULL};
+
 static const struct kl_param rows[] = {
     KL_PARAM_INT(struct kl_comm_config, bootstrap_timeout_s, "KOLO_BOOTSTRAP_TIMEOUT", "60", 1, 86400,
                  "seconds to wait for other ranks while a communicator is set up"),
@@ -16,6 +18,14 @@ static const struct kl_param rows[] = {
                   "connect what an algorithm needs at its first use; 0: when a communicator is made"),
     KL_PARAM_INT(struct kl_comm_config, round_peers, "NCCL_CONNECT_ROUND_MAX_PEERS", "128", 1, INT32_MAX,
                  "ranks that one rank connects with at a time"),
+    KL_PARAM_ENUM(struct kl_comm_config, check_mode, "NCCL_CHECK_MODE", "DEFAULT", check_modes,
+                  "DEBUG_GLOBAL compares the calls of all ranks before data move, FIRST_USE each call the first time"),
+    KL_PARAM_BOOL(struct kl_comm_config, local_register, "NCCL_LOCAL_REGISTER", "1",
+                  "keep buffers given to ncclCommRegister mapped; 0: that does nothing"),
+    KL_PARAM_INT(struct kl_comm_config, blocking, "NCCL_COMM_BLOCKING", "-1", 0, 1,
+                 "0: calls that take long return ncclInProgress; over `blocking` of ncclConfig_t"),
+    KL_PARAM_STRING(struct kl_comm_config, net, "NCCL_NET", "",
+                    "name of the network that ranks of several hosts use; over `netName` of ncclConfig_t"),
     KL_PARAM_INT(struct kl_comm_config, dump_signal, "NCCL_PROXY_DUMP_SIGNAL", "-1", 1, 64,
                  "number of a signal at which the process prints what its operations wait for"),
     KL_PARAM_STRING(
@@ -50,4 +60,14 @@ void kl_comm_config_host(const struct kl_comm_config *config, char *name, size_t
 
     kl_hostinfo_name(own);
     snprintf(name, bytes, "%s", *config->hostid ? config->hostid : own);
+}
+
+bool kl_comm_config_blocking(const struct kl_comm_config *config, const struct kl_wish *wish)
+{
+    return config->blocking >= 0 ? config->blocking : kl_wish_or(wish->blocking, 1);
+}
+
+const char *kl_comm_config_net(const struct kl_comm_config *config, const struct kl_wish *wish)
+{
+    return *config->net ? config->net : wish->net;
 }

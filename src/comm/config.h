@@ -9,6 +9,7 @@
 #define KL_COMM_CONFIG_H
 
 #include "base/param.h"
+#include "comm/wish.h"
 
 struct kl_comm_config {
     int64_t bootstrap_timeout_s; /* for joining, and for each exchange of the bootstrap */
@@ -18,7 +19,12 @@ struct kl_comm_config {
     bool runtime_connect; /* at first use; else when the communicator is made */
     int64_t round_peers;  /* ranks connected with at a time */
 
-    int64_t dump_signal; /* at which states are printed; -1: none */
+    int check_mode;          /* enum kl_check_mode */
+    bool local_register;     /* ncclCommRegister does what it says */
+    int64_t blocking;        /* 0 or 1, over what a program asks for; -1: as that says */
+    char net[KL_PARAM_TEXT]; /* the same for the network; "" */
+
+    int64_t dump_signal;                 /* at which states are printed; -1: none */
     bool ras_enable;
     char ras_address[256]; /* host:port */
     int64_t ras_timeout_factor;
@@ -37,5 +43,10 @@ void kl_comm_config_load(struct kl_comm_config *config);
 
 /** What this host is called: NCCL_HOSTID, or what the system says. */
 void kl_comm_config_host(const struct kl_comm_config *config, char *name, size_t bytes);
+/** Does a call of a communicator return when it is done? */
+bool kl_comm_config_blocking(const struct kl_comm_config *config, const struct kl_wish *wish);
+
+/** Which network is asked for, by name; "": any. */
+const char *kl_comm_config_net(const struct kl_comm_config *config, const struct kl_wish *wish);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 enum { SLOTS = 8, MESSAGE_SLOT_BYTES = 4096 };
 
@@ -188,6 +189,17 @@ static ncclResult_t use_net(ncclComm_t comm, struct kl_connections_config *confi
     return ncclSuccess;
 }
 
+/* A network is chosen by its name, whatever the case of that, also where no rank needs one. */
+static ncclResult_t check_net(ncclComm_t comm)
+{
+    const char *name = kl_comm_config_net(&comm->config, &comm->wish);
+
+    if (!*name || !strcasecmp(name, kl_nets[0]->name)) return ncclSuccess;
+    return KL_FAIL(ncclInvalidUsage,
+                   "rank %d: there is no network \"%s\" (netName of the configuration, NCCL_NET), but %s", comm->rank,
+                   name, kl_nets[0]->name);
+}
+
 ncclResult_t kl_comm_connect(ncclComm_t comm)
 {
     uint64_t slot = comm->peers[comm->rank].fifo_bytes / SLOTS / KL_LINE * KL_LINE;
@@ -206,8 +218,8 @@ ncclResult_t kl_comm_connect(ncclComm_t comm)
         .fail = relaying_failed,
         .ctx = comm,
     };
+    KL_TRY(check_net(comm));
     int32_t *senders = malloc((size_t)comm->topo->count[KL_NODE_GPU] * sizeof *senders + 1);
-
     if (!senders) return KL_NOMEM("connections");
     bool uses_net = spans_hosts(comm) || comm->connect->collnet;
     ncclResult_t rc = uses_net ? use_net(comm, &config, senders) : ncclSuccess;

@@ -16,22 +16,35 @@ const char *kl_comm_describe(ncclComm_t comm, int rank, char *text, size_t size)
     return text;
 }
 
-/* Whoever returns the failure to the program may be the last to run in this process: all has been told and written before. */
+/* Under lock. Whoever returns the failure to the program may be the last to run in this process: all has been told and written before. */
+static bool record(ncclComm_t comm, int culprit, ncclResult_t code, const char *text, bool tell)
+{
+    if (kl_load_relaxed(&comm->failed)) return false;
+    snprintf(comm->failure.text, sizeof comm->failure.text, "%s", text);
+    if (tell && comm->bootstrap) kl_bootstrap_report(comm->bootstrap, culprit, code, text);
+    if (!kl_load_acquire(&comm->phase)) {
+        kl_flight_on_failure(comm, code, comm->failure.text);
+        kl_trace_write(comm);
+    }
+    kl_store_release(&comm->failed, (uint32_t)code); /* pairs with kl_comm_failure */
+    return true;
+}
+
+/* Under its parent's lock, so that it stays. What waits for others in it does so no longer. */
+static void fail_child(struct ncclComm *child, ncclResult_t code, const char *text)
+{
+    pthread_mutex_lock(&child->failure.lock);
+    record(child, child->rank, code, text, false);
+    if (child->job.bootstrap) kl_bootstrap_abort(child->job.bootstrap);
+    pthread_mutex_unlock(&child->failure.lock);
+}
+
 void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *text, bool tell)
 {
-    struct kl_failure *f = &comm->failure;
-
-    pthread_mutex_lock(&f->lock);
-    if (kl_load_relaxed(&comm->failed) == ncclSuccess) {
-        snprintf(f->text, sizeof f->text, "%s", text);
-        if (tell && comm->bootstrap) kl_bootstrap_report(comm->bootstrap, culprit, code, text);
-        if (!kl_load_acquire(&comm->phase)) {
-            kl_flight_on_failure(comm, code, f->text);
-            kl_trace_write(comm);
-        }
-        kl_store_release(&comm->failed, (uint32_t)code); /* pairs with kl_comm_failure */
-    }
-    pthread_mutex_unlock(&f->lock);
+    pthread_mutex_lock(&comm->failure.lock);
+    bool first = record(comm, culprit, code, text, tell);
+    if (first && comm->job.child && comm->job.child_follows) fail_child(comm->job.child, code, text);
+    pthread_mutex_unlock(&comm->failure.lock);
 }
 
 ncclResult_t kl_comm_failure(ncclComm_t comm)
@@ -45,4 +58,43 @@ ncclResult_t kl_comm_failure(ncclComm_t comm)
 const char *kl_comm_failure_text(ncclComm_t comm)
 {
     return kl_load_acquire(&comm->failed) ? comm->failure.text : "";
+}
+
+/* ---- what others end ---- */
+
+void kl_comm_stoppable(struct ncclComm *comm, struct kl_bootstrap *bootstrap)
+{
+    pthread_mutex_lock(&comm->failure.lock);
+    comm->job.bootstrap = bootstrap;
+    if (bootstrap && kl_load_relaxed(&comm->failed)) kl_bootstrap_abort(bootstrap); /* that came before there was one */
+    pthread_mutex_unlock(&comm->failure.lock);
+}
+
+void kl_comm_set_child(struct ncclComm *parent, struct ncclComm *child, bool follows)
+{
+    pthread_mutex_lock(&parent->failure.lock);
+    parent->job.child = child;
+    parent->job.child_follows = follows;
+    uint32_t failed = kl_load_relaxed(&parent->failed);
+    if (failed && child && (follows || parent->job.ended))
+        fail_child(child, (ncclResult_t)failed, parent->failure.text);
+    pthread_mutex_unlock(&parent->failure.lock);
+}
+
+void kl_comm_stop(struct ncclComm *comm, const char *text)
+{
+    pthread_mutex_lock(&comm->failure.lock);
+    if (comm->job.bootstrap) {
+        kl_bootstrap_report(comm->job.bootstrap, comm->rank, ncclRemoteError, text);
+        kl_bootstrap_abort(comm->job.bootstrap);
+    }
+    pthread_mutex_unlock(&comm->failure.lock);
+}
+
+void kl_comm_stop_children(struct ncclComm *comm, const char *text)
+{
+    pthread_mutex_lock(&comm->failure.lock);
+    comm->job.ended = true;
+    if (comm->job.child) fail_child(comm->job.child, ncclInternalError, text);
+    pthread_mutex_unlock(&comm->failure.lock);
 }

@@ -119,6 +119,12 @@ static void dump_graphs(ncclComm_t comm, const struct kl_graph_config *config)
     kl_xml_free(document);
 }
 
+/* The user's word is over the program's. */
+static bool wants_collnet(ncclComm_t comm, const struct kl_graph_config *config)
+{
+    return *config->collnet ? kl_graph_config_collnet(config) : kl_wish_or(comm->wish.collnet, 0) == 1;
+}
+
 static ncclResult_t find_graphs(ncclComm_t comm)
 {
     struct kl_graph_config config;
@@ -130,7 +136,7 @@ static ncclResult_t find_graphs(ncclComm_t comm)
     for (int i = 0; i < w->ndomains; i++) {
         struct kl_domain *d = &w->domain[i];
 
-        d->no_collnet = kl_offload_collnet(d->topo, kl_graph_config_collnet(&config), comm->nranks);
+        d->no_collnet = kl_offload_collnet(d->topo, wants_collnet(comm, &config), comm->nranks);
         d->no_nvls = kl_offload_nvls(d->topo, (int)config.nvls, kl_offload_guess_multicast(d->topo));
         KL_TRY(get_graphs(comm, &config, d));
     }

@@ -3,6 +3,7 @@
 
 #include "base/threadlocal.h"
 #include "os/process.h"
+#include "os/thread.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +23,11 @@ bool kl_group_open(void)
     return group.depth > 0 && kl_process_is(group.generation);
 }
 
-static void free_calls(struct kl_deferred *calls)
+static void drop_calls(struct kl_deferred *calls, bool inherited)
 {
     for (struct kl_deferred *next; calls; calls = next) {
         next = calls->next;
+        if (!inherited) calls->drop(calls);
         free(calls);
     }
 }
@@ -33,7 +35,7 @@ static void free_calls(struct kl_deferred *calls)
 /* What a child of fork finds was collected by its parent, of communicators that are none here. */
 static void forget_inherited(void)
 {
-    free_calls(group.calls);
+    drop_calls(group.calls, true);
     group.calls = NULL;
     group.comms = group.last_comm = NULL;
     group.depth = 0;
@@ -72,9 +74,23 @@ void kl_group_join(ncclComm_t comm)
     group.last_comm = comm;
 }
 
-void kl_group_forget(ncclComm_t comm)
+static void drop_calls_of(ncclComm_t comm)
 {
-    ncclComm_t before = NULL, c = kl_group_open() ? group.comms : NULL;
+    for (struct kl_deferred **link = &group.calls, *call; (call = *link);) {
+        if (call->comm != comm) {
+            link = &call->next;
+            continue;
+        }
+        *link = call->next;
+        call->drop(call);
+        free(call);
+    }
+    for (group.last_call = &group.calls; *group.last_call;) group.last_call = &(*group.last_call)->next;
+}
+
+static void leave(ncclComm_t comm)
+{
+    ncclComm_t before = NULL, c = group.comms;
 
     while (c && c != comm) before = c, c = c->group_next;
     if (!c) return;
@@ -86,7 +102,14 @@ void kl_group_forget(ncclComm_t comm)
     kl_store_relaxed(&comm->in_group, KL_GROUP_NONE);
 }
 
-void kl_group_defer(struct kl_deferred *call)
+void kl_group_forget(ncclComm_t comm)
+{
+    if (!kl_group_open()) return;
+    drop_calls_of(comm);
+    leave(comm);
+}
+
+static void defer(struct kl_deferred *call)
 {
     call->next = NULL;
     *group.last_call = call;
@@ -102,6 +125,42 @@ static void *run_call(void *arg)
     call->rc = call->run(call);
     if (call->rc) snprintf(call->text, sizeof call->text, "%s", kl_error_text());
     return NULL;
+}
+
+static void run_and_free(void *arg)
+{
+    struct kl_deferred *call = arg;
+
+    (void)call->run(call); /* its communicator knows */
+    free(call);
+}
+
+/* Where there is no thread to be had it takes its time here. */
+static ncclResult_t start_in_background(struct kl_deferred *call)
+{
+    if (kl_thread_detached("kolo job", run_and_free, call)) run_and_free(call);
+    return ncclInProgress;
+}
+
+ncclResult_t kl_group_call(struct kl_deferred *call)
+{
+    if (kl_group_open()) {
+        defer(call);
+        return ncclSuccess;
+    }
+    if (call->background) return start_in_background(call);
+    ncclResult_t rc = call->run(call);
+    free(call);
+    return rc;
+}
+
+static ncclResult_t start_all_in_background(struct kl_deferred *calls)
+{
+    for (struct kl_deferred *next; calls; calls = next) {
+        next = calls->next;
+        start_in_background(calls);
+    }
+    return ncclInProgress;
 }
 
 static void start_calls(struct kl_deferred *calls)
@@ -133,7 +192,7 @@ static ncclResult_t finish_calls(struct kl_deferred *calls)
     }
     for (struct kl_deferred *c = calls, *next; c; c = next) {
         next = c->next;
-        if (rc && !c->rc) c->undo(c);
+        if (rc && !c->rc && c->undo) c->undo(c);
         free(c);
     }
     return rc;
@@ -186,28 +245,104 @@ static void leave_all(ncclComm_t comms)
     }
 }
 
-ncclResult_t kl_group_end(void)
+/* All wait, or none does. */
+static ncclResult_t check_mix(const struct kl_deferred *calls, ncclComm_t comms)
+{
+    bool blocking = false, background = false;
+
+    for (const struct kl_deferred *c = calls; c; c = c->next) *(c->background ? &background : &blocking) = true;
+    for (ncclComm_t c = comms; c; c = c->group_next) *(c->blocking ? &blocking : &background) = true;
+    if (blocking && background)
+        return KL_FAIL(ncclInvalidArgument,
+                       "ncclGroupEnd: the group has communicators that are blocking and others that "
+                       "are not: give each kind a group of its own");
+    return ncclSuccess;
+}
+
+static ncclResult_t run_group(struct kl_deferred *calls, ncclComm_t comms)
+{
+    ncclResult_t rc = check_mix(calls, comms);
+
+    if (rc) {
+        drop_calls(calls, false);
+        return rc;
+    }
+    if (!calls || !calls->background) {
+        KL_TRY(finish_calls(calls));
+        return enter_and_launch(comms);
+    }
+    rc = enter_and_launch(comms);
+    if (!rc) return start_all_in_background(calls);
+    drop_calls(calls, false);
+    return rc;
+}
+
+/* What a group collected, when the thread has none any more. */
+struct collected {
+    ncclComm_t comms;
+    struct kl_deferred *calls;
+    ncclResult_t rc; /* the first error */
+};
+
+static ncclResult_t close_group(const char *function, bool *outermost, struct collected *c)
 {
     if (!kl_group_open()) {
         bool inherited = group.depth > 0;
         forget_inherited();
-        return KL_FAIL(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart%s",
+        return KL_FAIL(ncclInvalidUsage, "%s without ncclGroupStart%s", function,
                        inherited ? ": the group was opened by the process that this one was forked from" : "");
     }
-    if (--group.depth) return ncclSuccess;
-
-    ncclComm_t comms = group.comms;
-    struct kl_deferred *calls = group.calls;
-    ncclResult_t rc = group.first_error;
+    *outermost = !--group.depth;
+    if (!*outermost) return ncclSuccess;
+    *c = (struct collected){.comms = group.comms, .calls = group.calls, .rc = group.first_error};
     group.comms = group.last_comm = NULL;
     group.calls = NULL;
-    if (rc) {
+    return ncclSuccess;
+}
+
+ncclResult_t kl_group_end(void)
+{
+    struct collected c;
+    bool outermost;
+
+    KL_TRY(close_group("ncclGroupEnd", &outermost, &c));
+    if (!outermost) return ncclSuccess;
+    if (c.rc) {
+        drop_calls(c.calls, false);
         kl_error_adopt(first_text);
-        free_calls(calls);
     } else {
-        rc = finish_calls(calls);
-        if (!rc) rc = enter_and_launch(comms);
+        c.rc = run_group(c.calls, c.comms);
     }
-    leave_all(comms);
-    return rc;
+    leave_all(c.comms);
+    return c.rc;
+}
+
+/* Communicators that another thread has ended are not looked at. */
+static float longest(ncclComm_t comms)
+{
+    ncclComm_t ended = enter_all(comms);
+    float most = 0;
+
+    for (ncclComm_t c = comms; c != ended; c = c->group_next) {
+        float time = kl_comm_time_queued(c);
+        if (time > most) most = time;
+        kl_handle_leave(c);
+    }
+    return most;
+}
+
+ncclResult_t kl_group_simulate_end(float *time_us)
+{
+    struct collected c;
+    bool outermost;
+
+    KL_TRY(close_group("ncclGroupSimulateEnd", &outermost, &c));
+    if (!outermost) return ncclSuccess;
+    drop_calls(c.calls, false);
+    if (c.rc)
+        kl_error_adopt(first_text);
+    else
+        *time_us = longest(c.comms);
+    leave_all(c.comms);
+    return c.rc;
 }

@@ -4,7 +4,8 @@
  *
  * Two kinds of members: operations, which stay with their communicators until the end and are then queued communicator by
  * communicator, and deferred calls (the creation of a communicator), which run side by side in threads of their own, because
- * each waits for the others. The first error makes the whole group fail, and nothing of it is queued.
+ * each waits for the others. The first error makes the whole group fail, and nothing of it is queued. Calls of communicators
+ * that are not blocking each go on by themselves when the group has ended.
  *
  * Threads: a group belongs to the thread that opened it.
  */
@@ -13,10 +14,14 @@
 
 #include "comm/comm.h"
 
-/** A call that takes long: it is made at the end of the group, and waited for there. */
+/** A call that takes long: it is made at the end of the group, and waited for there unless it runs in the background. */
 struct kl_deferred {
     ncclResult_t (*run)(struct kl_deferred *call);
-    void (*undo)(struct kl_deferred *call); /* after success, when another one of the group failed */
+    void (*undo)(
+        struct kl_deferred *call); /* after success, when another one of the group failed; NULL: nothing to do */
+    void (*drop)(struct kl_deferred *call); /* instead of run, when the group comes to nothing */
+    struct ncclComm *comm;                  /* on which it is the job that is under way (job.h) */
+    bool background;                        /* its communicator is not blocking: who asks that hears how it ends */
     struct kl_deferred *next;
     pthread_t thread;
     ncclResult_t rc;
@@ -27,19 +32,28 @@ struct kl_deferred {
 ncclResult_t kl_group_start(void);
 ncclResult_t kl_group_end(void);
 
+/**
+ * End it without doing anything; the outermost says how long it would have taken in `*time_us`: the communicators at the same
+ * time, the operations of each one after the other. Inside of another group it says nothing.
+ */
+ncclResult_t kl_group_simulate_end(float *time_us);
+
 /** Is a group open in this thread? */
 bool kl_group_open(void);
 
 /** A communicator takes part: its operations are collected from now on. */
 void kl_group_join(ncclComm_t comm);
 
-/** The communicator is going away: take it out of the calling thread's group. */
+/** The communicator is going away: take it, and what was deferred of it, out of the calling thread's group. */
 void kl_group_forget(ncclComm_t comm);
 
 /** Remember the first error of a call inside the group; returns rc. */
 ncclResult_t kl_group_note(ncclResult_t rc);
 
-/** Defer a call; it is freed (free(3)) at the end of the group. Only inside a group. */
-void kl_group_defer(struct kl_deferred *call);
+/**
+ * Make a call that takes long, or defer it to the end of the open group. It is freed (free(3)) when it has run or was dropped.
+ * ncclInProgress: it runs in the background.
+ */
+ncclResult_t kl_group_call(struct kl_deferred *call);
 
 #endif

@@ -2,8 +2,8 @@
 /**
  * init.c - the life of a communicator: a table of phases, run forwards at creation and undone backwards at the end.
  */
-#include "comm/comm.h"
 #include "comm/dump.h"
+#include "comm/job.h"
 #include "comm/watch/aside.h"
 #include "comm/watch/flight_file.h"
 #include "comm/watch/gather.h"
@@ -38,23 +38,31 @@ static void on_aside(void *ctx, struct kl_bootstrap *bootstrap, int from, const 
         kl_gather_hear(comm, bootstrap, from, data, bytes);
 }
 
+static void on_life(void *ctx, struct kl_bootstrap *bootstrap)
+{
+    kl_comm_stoppable(ctx, bootstrap);
+}
+
 static ncclResult_t join_bootstrap(ncclComm_t comm)
 {
+    const struct kl_birth *birth = comm->birth;
     struct kl_bootstrap_config config = {
-        .id = comm->id,
         .rank = comm->rank,
         .nranks = comm->nranks,
         .timeout_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
         .on_failure = on_failure,
         .on_aside = on_aside,
+        .on_life = on_life,
         .ctx = comm,
     };
 
-    return kl_bootstrap_join(&config, &comm->bootstrap);
+    if (!birth->parent) return kl_bootstrap_join_many(&config, birth->ids, birth->nids, &comm->bootstrap);
+    return kl_bootstrap_derive(&config, birth->parent->bootstrap, birth->member, &birth->salt, &comm->bootstrap);
 }
 
 static void leave_bootstrap(ncclComm_t comm)
 {
+    kl_comm_stoppable(comm, NULL);
     kl_bootstrap_leave(comm->bootstrap);
     comm->bootstrap = NULL;
 }
@@ -138,10 +146,13 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     KL_TRY(begin_trace(comm));
     KL_TRY(fill_redops(comm));
     KL_TRY(kl_exec_create(&config, &comm->exec));
+    kl_compare_init(&comm->compare, (enum kl_check_mode)comm->config.check_mode);
     comm->timeout_ns = (uint64_t)comm->config.timeout_s * 1000000000u;
     comm->task_room = KL_TASKS;
     comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);
-    if (!comm->tasks) return KL_NOMEM("operations");
+    comm->calls = calloc(KL_CALLS, sizeof *comm->calls);
+    if (!comm->tasks || !comm->calls) return KL_NOMEM("operations");
+    kl_bootstrap_on_question(comm->bootstrap, kl_inquest_answer, comm);
     KL_TRY(kl_exec_reserve(comm->exec, comm->task_room));
     KL_TRY(comm->devices->stream_of(NULL, comm->device, &stream)); /* made now: no operation has to */
     return kl_comm_connect_early(comm);
@@ -151,8 +162,10 @@ static void drop_operations(ncclComm_t comm)
 {
     if (comm->dump_armed) kl_dump_disarm();
     comm->dump_armed = false;
+    if (comm->bootstrap) kl_bootstrap_on_question(comm->bootstrap, NULL, NULL);
     kl_exec_free(comm->exec);
     free(comm->tasks);
+    free(comm->calls);
     free(comm->queued);
     comm->exec = NULL;
 }
@@ -200,19 +213,24 @@ static void undo_phases(ncclComm_t comm)
     }
 }
 
+static ncclResult_t run_phase(ncclComm_t comm, int i)
+{
+    uint64_t begin = kl_now_ns();
+
+    KL_TRY(kl_comm_failure(comm)); /* an abort, say */
+    if (comm->bootstrap) kl_bootstrap_phase(comm->bootstrap, phases[i].name);
+    kl_store_release(&comm->phase, phases[i].name);
+    comm->init.phases_done = i + 1; /* also when it fails: its undo copes */
+    ncclResult_t rc = phases[i].run(comm);
+    comm->init.times[i] = (struct kl_phase_time){.name = phases[i].name, .ns = kl_now_ns() - begin};
+    return rc;
+}
+
 static ncclResult_t run_phases(ncclComm_t comm)
 {
-    for (int i = 0; i < NPHASES; i++) {
-        uint64_t begin = kl_now_ns();
-        if (comm->bootstrap) kl_bootstrap_phase(comm->bootstrap, phases[i].name);
-        kl_store_release(&comm->phase, phases[i].name);
-        comm->init.phases_done = i + 1; /* also when it fails: its undo copes */
-        ncclResult_t rc = phases[i].run(comm);
-        comm->init.times[i] = (struct kl_phase_time){.name = phases[i].name, .ns = kl_now_ns() - begin};
-        if (rc) return rc;
-    }
+    for (int i = 0; i < NPHASES; i++) KL_TRY(run_phase(comm, i));
     kl_store_release(&comm->phase, NULL);
-    return ncclSuccess;
+    return kl_comm_failure(comm);
 }
 
 static void log_times(ncclComm_t comm)
@@ -243,24 +261,28 @@ static void tell_peers(ncclComm_t comm, ncclResult_t rc)
     kl_bootstrap_report(comm->bootstrap, comm->rank, rc == ncclRemoteError ? rc : ncclRemoteError, text);
 }
 
-static ncclComm_t allocate(const ncclUniqueId *id, int nranks, int rank, int device)
+static ncclComm_t allocate(const struct kl_birth *birth)
 {
     ncclComm_t comm = aligned_alloc(KL_LINE, (sizeof *comm + KL_LINE - 1) / KL_LINE * KL_LINE);
 
     if (!comm) return NULL;
     memset(comm, 0, sizeof *comm);
     comm->generation = kl_process_generation();
-    comm->id = *id;
-    comm->rank = rank;
-    comm->nranks = nranks;
-    comm->device = device;
+    comm->rank = birth->rank;
+    comm->nranks = birth->nranks;
+    comm->device = birth->device;
+    comm->wish = birth->wish;
     comm->devices = kl_devices();
+    comm->busy = KL_BUSY_INIT;
+    kl_store_relaxed(&comm->phase, "begin");
     if (kl_flight_create(&comm->flight)) {
         free(comm);
         return NULL;
     }
-    pthread_mutex_init(&comm->failure.lock, NULL);
     kl_clock_init(&comm->clock);
+    pthread_mutex_init(&comm->failure.lock, NULL);
+    kl_comm_config_load(&comm->config);
+    comm->blocking = kl_comm_config_blocking(&comm->config, &comm->wish);
     return comm;
 }
 
@@ -272,6 +294,9 @@ static void free_comm(ncclComm_t comm)
     kl_store_release(&comm->phase, "end");
     undo_phases(comm);
     if (comm->ras_held) kl_ras_drop();
+    free(comm->family.shrunk);
+    kl_userops_fini(&comm->userops);
+    kl_registry_fini(&comm->registry, comm->devices);
     kl_handle_release(comm);
     pthread_mutex_destroy(&comm->failure.lock);
     kl_clock_fini(&comm->clock);
@@ -280,43 +305,75 @@ static void free_comm(ncclComm_t comm)
     free(comm);
 }
 
-/* A communicator that never lived: nobody has its handle. */
-static void discard(ncclComm_t comm)
+ncclResult_t kl_comm_begin(const struct kl_birth *birth, ncclComm_t *user, struct ncclComm **comm)
 {
-    if (comm->slot && kl_handle_close(comm)) kl_handle_drain(comm); /* of those that look at all communicators */
-    free_comm(comm);
-}
+    struct ncclComm *c = allocate(birth);
 
-static ncclResult_t set_up(ncclComm_t comm)
-{
-    kl_comm_config_load(&comm->config);
-    KL_TRY(kl_handle_open(comm));
-    kl_ras_hold(&comm->config);
-    comm->ras_held = comm->config.ras_enable;
-    return run_phases(comm);
-}
-
-ncclResult_t kl_comm_create(const ncclUniqueId *id, int nranks, int rank, int device, ncclComm_t *handle)
-{
-    ncclComm_t c = allocate(id, nranks, rank, device);
-    char text[KL_ERROR_TEXT];
-
+    kl_comm_publish(user, NULL);
     if (!c) return KL_NOMEM("a communicator");
-    ncclResult_t rc = set_up(c);
+    ncclResult_t rc = kl_handle_open(c);
     if (rc) {
-        if (c->bootstrap) rc = kl_bootstrap_cause(c->bootstrap, rc);
-        snprintf(text, sizeof text, "%s", kl_error_text());
-        tell_peers(c, rc);
-        kl_flight_on_failure(c, rc, text);
-        discard(c);
-        kl_error_adopt(text);
+        free_comm(c);
         return rc;
     }
+    (void)kl_handle_try(c->handle); /* nobody else has it: this cannot fail */
+    kl_ras_hold(&c->config);
+    c->ras_held = c->config.ras_enable;
+    kl_comm_publish(user, c->handle);
+    *comm = c;
+    return ncclSuccess;
+}
+
+/* Whoever has ended it meanwhile frees it. */
+void kl_comm_drop(struct ncclComm *c, ncclComm_t *user)
+{
+    bool mine = kl_handle_close(c);
+
+    kl_comm_publish(user, NULL);
+    kl_handle_leave(c);
+    if (!mine) return;
+    kl_handle_drain(c);
+    free_comm(c);
+}
+
+/*
+ * Undo what is half there. The first failure counts, be it another rank's, or an abort; but ranks that contradict each other all
+ * find that out, and each says it itself.
+ */
+static ncclResult_t give_up(ncclComm_t c, ncclResult_t rc, bool child, ncclComm_t *user)
+{
+    bool own = rc == ncclInvalidUsage;
+    char text[KL_ERROR_TEXT];
+
+    if (c->bootstrap && !own) rc = kl_bootstrap_cause(c->bootstrap, rc);
+    snprintf(text, sizeof text, "%s", kl_error_text());
+    tell_peers(c, rc);
+    kl_comm_fail(c, c->rank, rc, text, false);
+    kl_flight_on_failure(c, rc, text);
+    if (!own) rc = kl_comm_failure(c);
+    if (!own) snprintf(text, sizeof text, "%s", kl_error_text());
+    undo_phases(c);
+    if (c->blocking || child)
+        kl_comm_drop(c, user);
+    else
+        kl_job_end(c, ncclSuccess); /* it has failed, and says so */
+    kl_error_adopt(text);
+    return rc;
+}
+
+ncclResult_t kl_comm_complete(struct ncclComm *c, const struct kl_birth *birth, ncclComm_t *user)
+{
+    c->birth = birth;
+    if (birth->parent) kl_comm_set_child(birth->parent, c, birth->follows);
+    ncclResult_t rc = run_phases(c);
+    if (birth->parent) kl_comm_set_child(birth->parent, NULL, false);
+    c->birth = NULL;
+    if (rc) return give_up(c, rc, birth->parent != NULL, user);
     kl_comm_move_back(c);
     log_times(c);
-    KL_INFO(KL_INIT, "comm %p rank %d nranks %d device %d - Init COMPLETE", (void *)c->handle, rank, nranks, c->device);
-    *handle = c->handle;
-    return ncclSuccess;
+    KL_INFO(KL_INIT, "comm %p rank %d nranks %d device %d%s%s - Init COMPLETE", (void *)c->handle, c->rank, c->nranks,
+            c->device, *c->wish.name ? " commName " : "", c->wish.name);
+    return kl_job_end(c, ncclSuccess);
 }
 
 /* ---- the end ---- */
@@ -343,14 +400,26 @@ void kl_comm_destroy(ncclComm_t comm)
     free_or_orphan(comm);
 }
 
+/* While it is being made, what is known of the ranks comes and goes. */
+static const char *describe_end(ncclComm_t comm, char *text, size_t size)
+{
+    char me[128];
+
+    if (kl_load_acquire(&comm->busy) == KL_BUSY_INIT)
+        snprintf(text, size, "rank %d aborted the communicator while it was being made", comm->rank);
+    else
+        snprintf(text, size, "%s aborted the communicator", kl_comm_describe(comm, comm->rank, me, sizeof me));
+    return text;
+}
+
 void kl_comm_abort(ncclComm_t comm)
 {
-    char text[256], me[128];
+    char text[256];
 
-    snprintf(text, sizeof text, "%s aborted the communicator", kl_comm_describe(comm, comm->rank, me, sizeof me));
+    describe_end(comm, text, sizeof text);
     kl_comm_fail(comm, comm->rank, ncclInternalError, text, false); /* first: what follows makes waiting callers fail */
-    kl_bootstrap_report(comm->bootstrap, comm->rank, ncclRemoteError, text);
-    kl_bootstrap_abort(comm->bootstrap);
+    kl_comm_stop_children(comm, text);
+    kl_comm_stop(comm, text);
     kl_handle_drain(comm);
     kl_comm_withdraw(comm);
     kl_streams_end_owner(comm, true);

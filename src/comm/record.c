@@ -33,17 +33,47 @@ static ncclResult_t make_room(ncclComm_t comm, uint64_t ntasks)
 
 /* ---- one ---- */
 
-static void record(ncclComm_t comm, const struct kl_task *task, const struct kl_stream *stream)
+static void record_collective(ncclComm_t comm, struct kl_task *t)
 {
-    struct kl_task *t = kl_comm_task(comm, comm->tasks_taken);
+    t->number = kl_load_relaxed(&comm->collectives) + 1;
+    const struct kl_call call = kl_call_of_task(t);
+    struct kl_called_before *place = &comm->calls[t->number % KL_CALLS];
 
-    *t = *task;
-    kl_flight_issue(comm->flight, comm->tasks_taken++, task, stream);
-    if (!kl_func_is_message(t->func)) return;
+    t->signature = kl_call_signature(&call);
+    kl_store_relaxed(&place->what, call.what);
+    kl_store_relaxed(&place->count, call.count);
+    kl_store_release(&comm->collectives, t->number); /* pairs with kl_inquest_answer */
+}
+
+ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task)
+{
+    record_collective(comm, task);
+    return ncclSuccess;
+}
+
+static void record_message(ncclComm_t comm, struct kl_task *t)
+{
     t->message = (struct kl_message){
         .data = t->func == KL_FUNC_SEND ? (char *)(uintptr_t)t->send : t->recv,
         .bytes = t->count * kl_comm_elem_bytes(comm, t),
+        .count = t->count,
+        .type = t->type,
+        .signature = kl_message_signature(t->type, t->count),
     };
+}
+
+static void record(ncclComm_t comm, const struct kl_task *task, const struct kl_stream *stream)
+{
+    uint64_t number = kl_load_relaxed(&comm->tasks_taken);
+    struct kl_task *t = kl_comm_task(comm, number);
+
+    *t = *task;
+    if (kl_func_is_message(t->func))
+        record_message(comm, t);
+    else
+        record_collective(comm, t);
+    kl_flight_issue(comm->flight, number, t, stream);
+    kl_store_relaxed(&comm->tasks_taken, number + 1);
 }
 
 static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
@@ -74,11 +104,11 @@ static ncclResult_t issue(ncclComm_t comm, struct kl_task *task, struct kl_strea
 
 static ncclResult_t issue_traced(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
 {
-    uint64_t begin = kl_ticks(), before = comm->tasks_taken;
+    uint64_t begin = kl_ticks(), before = kl_load_relaxed(&comm->tasks_taken);
     ncclResult_t rc = issue(comm, task, stream);
     struct kl_trace_event e = kl_trace_task(KL_TRACE_CALL, task);
 
-    e.number = comm->tasks_taken == before ? 0 : before + 1;
+    e.number = kl_load_relaxed(&comm->tasks_taken) == before ? 0 : before + 1;
     e.begin = begin;
     e.end = kl_ticks();
     if (!rc) kl_trace_add(comm->trace, KL_TRACE_CALLER, &e);
@@ -148,6 +178,14 @@ void kl_comm_launch_queued(ncclComm_t comm)
     record_queued(comm);
     kl_comm_launch(comm, stream, (uint32_t)n, joins);
     comm->nqueued = 0;
+}
+
+float kl_comm_time_queued(ncclComm_t comm)
+{
+    float time = 0;
+
+    for (size_t i = 0; i < comm->nqueued; i++) time += comm->queued[i].task.choice.time_us;
+    return time;
 }
 
 void kl_comm_drop_queued(ncclComm_t comm)

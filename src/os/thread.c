@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static const int fault_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 
@@ -28,12 +29,12 @@ static sigset_t signals_to_block(void)
 }
 
 /* A thread inherits the mask of its creator: blocking here leaves no moment in which a signal could slip in. */
-static int create_with_signals_blocked(struct kl_thread *thread)
+static int create_with_signals_blocked(pthread_t *handle, void *(*begin)(void *), struct kl_thread *thread)
 {
     sigset_t before, blocked = signals_to_block();
 
     pthread_sigmask(SIG_BLOCK, &blocked, &before);
-    int err = pthread_create(&thread->handle, NULL, trampoline, thread);
+    int err = pthread_create(handle, NULL, begin, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return err;
 }
@@ -43,13 +44,40 @@ ncclResult_t kl_thread_start(struct kl_thread *thread, const char *name, void (*
     *thread = (struct kl_thread){.run = run, .arg = arg};
     snprintf(thread->name, sizeof thread->name, "%s", name);
 
-    int err = create_with_signals_blocked(thread);
+    int err = create_with_signals_blocked(&thread->handle, trampoline, thread);
     if (err) {
         errno = err; /* pthread_create returns its error instead of setting errno */
         return KL_FAIL_ERRNO("cannot start thread %s", thread->name);
     }
     thread->started = true;
     return ncclSuccess;
+}
+
+/* Nobody else knows it: it frees what it was started with. */
+static void *alone(void *arg)
+{
+    struct kl_thread *thread = arg, mine = *thread;
+
+    free(thread);
+    pthread_detach(pthread_self());
+    pthread_setname_np(pthread_self(), mine.name);
+    mine.run(mine.arg);
+    return NULL;
+}
+
+ncclResult_t kl_thread_detached(const char *name, void (*run)(void *arg), void *arg)
+{
+    struct kl_thread *thread = calloc(1, sizeof *thread);
+    pthread_t handle;
+
+    if (!thread) return KL_NOMEM("a thread");
+    *thread = (struct kl_thread){.run = run, .arg = arg};
+    snprintf(thread->name, sizeof thread->name, "%s", name);
+    int err = create_with_signals_blocked(&handle, alone, thread);
+    if (!err) return ncclSuccess;
+    free(thread);
+    errno = err;
+    return KL_FAIL_ERRNO("cannot start thread %s", name);
 }
 
 void kl_thread_join(struct kl_thread *thread)

@@ -32,6 +32,9 @@ struct kl_thread {
 /** Run `run(arg)` in a new thread called `name`, of which 15 characters are kept. */
 ncclResult_t kl_thread_start(struct kl_thread *thread, const char *name, void (*run)(void *arg), void *arg);
 
+/** The same in a thread that nobody joins: its last act is to return from `run`. */
+ncclResult_t kl_thread_detached(const char *name, void (*run)(void *arg), void *arg);
+
 /** Wait until `run` has returned. Works on a zeroed struct, after a failed start, and a second time. */
 void kl_thread_join(struct kl_thread *thread);
 

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-enum { KL_PEER_VERSION = 4, KL_PEER_HOST_TEXT = 48, KL_PEER_CPU_WORDS = 16 };
+enum { KL_PEER_VERSION = 5, KL_PEER_HOST_TEXT = 48, KL_PEER_CPU_WORDS = 16, KL_PEER_ASKED = 4 };
 
 struct kl_peer {
     uint64_t version; /* KL_PEER_VERSION and the NCCL API level, see comm/peers.c */
@@ -24,10 +24,12 @@ struct kl_peer {
     uint64_t process;    /* random per process: equal means the same address space */
     uint64_t job;        /* random; that of rank 0 names the communicator */
     uint64_t memory;     /* equal on ranks whose processes can share memory segments */
-    uint64_t fifo_bytes; /* NCCL_BUFFSIZE in force: must agree */
+    uint32_t fifo_bytes; /* NCCL_BUFFSIZE in force: must agree, as must */
+    uint32_t check_mode; /* NCCL_CHECK_MODE, and */
+    int32_t asked[KL_PEER_ASKED];     /* of ncclConfig_t, what decides about channels */
     uint64_t cpus[KL_PEER_CPU_WORDS]; /* affinity mask of the process, lowest CPUs first */
     char host_name[KL_PEER_HOST_TEXT];
 };
-_Static_assert(sizeof(struct kl_peer) == 256, "record of the all-gather");
+_Static_assert(sizeof(struct kl_peer) == 272, "record of the all-gather");
 
 #endif

@@ -42,7 +42,7 @@ struct kl_flight {
 
     /* the user's */
     alignas(KL_LINE) _Atomic uint64_t issued[KL_FUNC_ROWS]; /* operations, by function */
-    _Atomic uint64_t collectives;                           /* issued */
+    _Atomic uint64_t collectives;                           /* number of the last one */
 
     /* the runner's */
     alignas(KL_LINE) _Atomic uint64_t begun, ended; /* operations so far */
@@ -91,12 +91,9 @@ static inline void kl_flight_issue(struct kl_flight *f, uint64_t number, const s
 {
     struct kl_flight_record *r = kl_flight_record_of(f, number);
     const struct kl_choice *c = &t->choice;
-    uint64_t collective = 0;
+    const uint64_t collective = kl_func_is_message(t->func) ? 0 : t->number;
 
-    if (!kl_func_is_message(t->func)) {
-        kl_flight_count(&f->collectives, 1);
-        collective = kl_load_relaxed(&f->collectives);
-    }
+    if (collective) kl_store_relaxed(&f->collectives, collective);
     kl_store_relaxed(&r->number, 0);
     kl_store_release(&r->what, (uint64_t)(uint8_t)t->func | (uint64_t)(uint8_t)t->type << 8 |
                                    (uint64_t)(uint8_t)t->op << 16 | (uint64_t)c->algorithm << 24 |
@@ -118,11 +115,11 @@ static inline uint64_t kl_flight_begin(struct kl_flight *f, uint64_t end)
     return end;
 }
 
-/** Those before `end` are complete; `collectives` of the last ones are no messages. */
-static inline void kl_flight_end(struct kl_flight *f, uint64_t end, uint64_t collectives)
+/** Those before `end` are complete; the last one is collective number `collective`, or 0: a message. */
+static inline void kl_flight_end(struct kl_flight *f, uint64_t end, uint64_t collective)
 {
     kl_store_relaxed(&f->ended, end);
-    kl_flight_count(&f->collectives_ended, collectives);
+    if (collective) kl_store_relaxed(&f->collectives_ended, collective);
 }
 
 /* ---- on the path of those that wait, or are large ---- */

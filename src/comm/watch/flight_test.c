@@ -21,9 +21,10 @@ static int destroy(void **state)
     return 0;
 }
 
-static struct kl_task all_reduce(size_t count)
+static struct kl_task all_reduce(size_t count, uint64_t number)
 {
     return (struct kl_task){.func = KL_FUNC_ALL_REDUCE,
+                            .number = number,
                             .type = ncclFloat64,
                             .op = ncclMax,
                             .count = count,
@@ -32,7 +33,7 @@ static struct kl_task all_reduce(size_t count)
 
 static void what_was_issued_is_read(void **state)
 {
-    const struct kl_task send = {.func = KL_FUNC_SEND, .type = ncclInt8, .peer = 4, .count = 7}, t = all_reduce(99);
+    const struct kl_task send = {.func = KL_FUNC_SEND, .type = ncclInt8, .peer = 4, .count = 7}, t = all_reduce(99, 1);
     struct kl_flight_op op;
 
     (void)state;
@@ -62,11 +63,13 @@ static void what_was_issued_is_read(void **state)
 
 static void states_and_times_follow_each_other(void **state)
 {
-    const struct kl_task t = all_reduce(1);
     struct kl_flight_op op;
 
     (void)state;
-    for (uint64_t i = 0; i < 4; i++) kl_flight_issue(flight, i, &t, NULL);
+    for (uint64_t i = 0; i < 4; i++) {
+        const struct kl_task t = all_reduce(1, i + 1);
+        kl_flight_issue(flight, i, &t, NULL);
+    }
     assert_int_equal(kl_flight_begin(flight, 3), 3);
     kl_flight_time_begin(flight, 1, 3);
     kl_flight_end(flight, 2, 2);
@@ -84,12 +87,14 @@ static void states_and_times_follow_each_other(void **state)
 
 static void the_last_ones_are_kept(void **state)
 {
-    const struct kl_task t = all_reduce(1);
     struct kl_flight_op op;
     const uint64_t n = 3 * KL_FLIGHT_RECORDS + 7;
 
     (void)state;
-    for (uint64_t i = 0; i < n; i++) kl_flight_issue(flight, i, &t, NULL);
+    for (uint64_t i = 0; i < n; i++) {
+        const struct kl_task t = all_reduce(1, i + 1);
+        kl_flight_issue(flight, i, &t, NULL);
+    }
     kl_flight_time_begin(flight, 0, n); /* a group larger than the recorder: what is gone is left alone */
     kl_flight_time_end(flight, 0, n - 1);
     for (uint64_t i = 1; i <= n; i++) {
@@ -107,10 +112,10 @@ static void *write_many(void *unused)
 {
     (void)unused;
     for (uint64_t i = 0; i < 200000; i++) {
-        const struct kl_task t = all_reduce(1000 + i);
+        const struct kl_task t = all_reduce(1000 + i, i + 1);
         kl_flight_issue(flight, i, &t, (void *)(uintptr_t)(2000 + i));
         kl_flight_time_begin(flight, i, kl_flight_begin(flight, i + 1));
-        kl_flight_end(flight, i + 1, 1);
+        kl_flight_end(flight, i + 1, i + 1);
     }
     kl_store_release(&over, true);
     return NULL;

@@ -23,12 +23,14 @@
 #include "include/nccl.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct kl_redop {
     size_t elem_bytes;
     int nranks;
     float scale;       /* 1/nranks rounded to the type, for the mean of floating types */
     double scale_wide; /* the same for double */
+    uint64_t factor;   /* by which contributions of integers are multiplied, in kl_redop_init_scaled */
 
     /** dst = what this rank contributes, when it is the first. NULL: a plain copy. */
     void (*first)(const struct kl_redop *op, void *dst, const void *own, size_t count);
@@ -53,6 +55,15 @@ const char *kl_redop_name(ncclRedOp_t op);
 
 /** Unknown type or operation: ncclInvalidArgument. */
 ncclResult_t kl_redop_init(struct kl_redop *redop, ncclDataType_t type, ncclRedOp_t op, int nranks);
+
+/** The sum of contributions that each rank multiplies by its own `scalar`, an element of the type. Unknown type: ncclInvalidArgument. */
+ncclResult_t kl_redop_init_scaled(struct kl_redop *redop, ncclDataType_t type, const void *scalar);
+
+/** Of bits, and of truth: what is not 0 is true, and results are 0 or 1. */
+enum kl_bits_op { KL_BITS_AND, KL_BITS_OR, KL_BITS_XOR, KL_TRUTH_AND, KL_TRUTH_OR, KL_TRUTH_XOR, KL_BITS_OPS };
+
+/** Integers only; else ncclInvalidArgument. */
+ncclResult_t kl_redop_init_bits(struct kl_redop *redop, ncclDataType_t type, enum kl_bits_op op);
 
 /**
  * dst = `n` partial results, at least one, merged one after the other. dst may equal the first exactly. Best called for

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** create.h - what the files that make and end communicators share. */
+#ifndef KL_API_CREATE_H
+#define KL_API_CREATE_H
+
+#include "comm/comm.h"
+
+/** ncclCommAbort, for who is called `function`. */
+ncclResult_t kl_api_abort(ncclComm_t handle, const char *function);
+
+#endif

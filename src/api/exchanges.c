@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * exchanges.c - collectives that are made of others in a group: messages between all, or with one; reductions of unequal parts.
+ */
+#include "api/api.h"
+#include "api/issue.h"
+#include "comm/group.h"
+#include "comm/job.h"
+#include "include/kolo.h"
+
+#include <stdint.h>
+
+/* What is asked of each rank. */
+struct call {
+    const char *function;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    ncclDataType_t type;
+    size_t bytes; /* of an element */
+    int rank, nranks;
+};
+
+/* ---- before anything is issued ---- */
+
+static ncclResult_t begin(struct call *c)
+{
+    struct ncclComm *comm;
+
+    KL_TRY(kl_comm_enter(c->comm, c->function, &comm));
+    c->rank = comm->rank;
+    c->nranks = comm->nranks;
+    c->bytes = kl_type_bytes(c->type);
+    kl_handle_leave(comm);
+    if (!c->bytes)
+        return KL_FAIL(ncclInvalidArgument, "%s: data type %d, there are 0 to %d", c->function, (int)c->type,
+                       ncclNumTypes - 1);
+    return ncclSuccess;
+}
+
+static ncclResult_t check_count(const struct call *c, size_t count)
+{
+    if (count <= (size_t)PTRDIFF_MAX / c->bytes / (size_t)c->nranks) return ncclSuccess;
+    return KL_FAIL(ncclInvalidArgument, "%s: %zu elements of %zu bytes for %d ranks exceed the address space",
+                   c->function, count, c->bytes, c->nranks);
+}
+
+static ncclResult_t check_root(const struct call *c, int root)
+{
+    if (root >= 0 && root < c->nranks) return ncclSuccess;
+    return KL_FAIL(ncclInvalidArgument, "%s: root %d, the communicator has ranks 0 to %d", c->function, root,
+                   c->nranks - 1);
+}
+
+static ncclResult_t check_buffer(const struct call *c, const void *buffer, const char *which)
+{
+    return buffer ? ncclSuccess : KL_FAIL(ncclInvalidArgument, "%s: the %s is NULL", c->function, which);
+}
+
+/* ---- messages ---- */
+
+static const char *at(const struct call *c, const void *buffer, size_t element)
+{
+    return (const char *)buffer + element * c->bytes;
+}
+
+static void send(const struct call *c, int peer, const void *from, size_t count)
+{
+    struct kl_task t = {.func = KL_FUNC_SEND, .send = from, .count = count, .type = c->type, .peer = peer};
+
+    if (count) (void)kl_api_issue(c->comm, &t, c->stream, c->function); /* the group remembers what goes wrong */
+}
+
+static void receive(const struct call *c, int peer, const void *to, size_t count)
+{
+    struct kl_task t = {
+        .func = KL_FUNC_RECV, .recv = (void *)(uintptr_t)to, .count = count, .type = c->type, .peer = peer};
+
+    if (count) (void)kl_api_issue(c->comm, &t, c->stream, c->function);
+}
+
+/* ---- of equal parts ---- */
+
+static ncclResult_t all_to_all(struct call *c, const void *from, const void *to, size_t count)
+{
+    KL_TRY(begin(c));
+    KL_TRY(check_count(c, count));
+    if (!count) return ncclSuccess;
+    KL_TRY(check_buffer(c, from, "send buffer"));
+    KL_TRY(check_buffer(c, to, "receive buffer"));
+    if (from == to && c->nranks > 1)
+        return KL_FAIL(ncclInvalidArgument, "%s: it needs two buffers, and was given one for both", c->function);
+    KL_TRY(kl_group_start());
+    for (int r = 0; r < c->nranks; r++) {
+        send(c, r, at(c, from, (size_t)r * count), count);
+        receive(c, r, at(c, to, (size_t)r * count), count);
+    }
+    return kl_group_end();
+}
+
+KL_PNCCL(ncclAlltoAll);
+ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
+                          cudaStream_t stream)
+{
+    struct call c = {.function = "ncclAlltoAll", .comm = comm, .stream = stream, .type = datatype};
+
+    return kl_group_note(all_to_all(&c, sendbuff, recvbuff, count));
+}
+
+/* One rank has parts of all: `whole`; each has its own: `part`. */
+static ncclResult_t check_rooted(struct call *c, const void *part, const void *whole, size_t count, int root,
+                                 bool gathers)
+{
+    KL_TRY(begin(c));
+    KL_TRY(check_root(c, root));
+    KL_TRY(check_count(c, count));
+    if (!count) return ncclSuccess;
+    KL_TRY(check_buffer(c, part, gathers ? "send buffer" : "receive buffer"));
+    return c->rank == root ? check_buffer(c, whole, gathers ? "receive buffer" : "send buffer") : ncclSuccess;
+}
+
+static ncclResult_t gather(struct call *c, const void *part, const void *whole, size_t count, int root)
+{
+    KL_TRY(check_rooted(c, part, whole, count, root, true));
+    KL_TRY(kl_group_start());
+    send(c, root, part, count);
+    for (int r = 0; c->rank == root && r < c->nranks; r++) receive(c, r, at(c, whole, (size_t)r * count), count);
+    return kl_group_end();
+}
+
+KL_PNCCL(ncclGather);
+ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                        ncclComm_t comm, cudaStream_t stream)
+{
+    struct call c = {.function = "ncclGather", .comm = comm, .stream = stream, .type = datatype};
+
+    return kl_group_note(gather(&c, sendbuff, recvbuff, count, root));
+}
+
+static ncclResult_t scatter(struct call *c, const void *part, const void *whole, size_t count, int root)
+{
+    KL_TRY(check_rooted(c, part, whole, count, root, false));
+    KL_TRY(kl_group_start());
+    for (int r = 0; c->rank == root && r < c->nranks; r++) send(c, r, at(c, whole, (size_t)r * count), count);
+    receive(c, root, part, count);
+    return kl_group_end();
+}
+
+KL_PNCCL(ncclScatter);
+ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                         ncclComm_t comm, cudaStream_t stream)
+{
+    struct call c = {.function = "ncclScatter", .comm = comm, .stream = stream, .type = datatype};
+
+    return kl_group_note(scatter(&c, recvbuff, sendbuff, count, root));
+}
+
+/* ---- of unequal parts ---- */
+
+static ncclResult_t check_parts(const struct call *c, const size_t *counts, const size_t *places, const char *which)
+{
+    if (!counts || !places) return KL_FAIL(ncclInvalidArgument, "%s: an array of %s is NULL", c->function, which);
+    for (int r = 0; r < c->nranks; r++) {
+        KL_TRY(check_count(c, counts[r]));
+        KL_TRY(check_count(c, places[r]));
+    }
+    return ncclSuccess;
+}
+
+static bool any(const struct call *c, const size_t *counts)
+{
+    for (int r = 0; r < c->nranks; r++)
+        if (counts[r]) return true;
+    return false;
+}
+
+static ncclResult_t all_gather_v(struct call *c, const void *from, size_t count, const void *to, const size_t *counts,
+                                 const size_t *places)
+{
+    KL_TRY(begin(c));
+    KL_TRY(check_parts(c, counts, places, "the receive buffer"));
+    if (count != counts[c->rank])
+        return KL_FAIL(ncclInvalidArgument, "%s: rank %d sends %zu elements, and its entry in recvcounts is %zu",
+                       c->function, c->rank, count, counts[c->rank]);
+    if (count) KL_TRY(check_buffer(c, from, "send buffer"));
+    if (any(c, counts)) KL_TRY(check_buffer(c, to, "receive buffer"));
+    KL_TRY(kl_group_start());
+    for (int r = 0; r < c->nranks; r++) {
+        send(c, r, from, count);
+        receive(c, r, at(c, to, places[r]), counts[r]);
+    }
+    return kl_group_end();
+}
+
+ncclResult_t koloAllGatherV(const void *sendbuff, size_t sendcount, void *recvbuff, const size_t *recvcounts,
+                            const size_t *displs, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
+{
+    struct call c = {.function = "koloAllGatherV", .comm = comm, .stream = stream, .type = datatype};
+
+    return kl_group_note(all_gather_v(&c, sendbuff, sendcount, recvbuff, recvcounts, displs));
+}
+
+static ncclResult_t all_to_all_v(struct call *c, const void *from, const size_t *sendcounts, const size_t *sdispls,
+                                 const void *to, const size_t *recvcounts, const size_t *rdispls)
+{
+    KL_TRY(begin(c));
+    KL_TRY(check_parts(c, sendcounts, sdispls, "the send buffer"));
+    KL_TRY(check_parts(c, recvcounts, rdispls, "the receive buffer"));
+    if (any(c, sendcounts)) KL_TRY(check_buffer(c, from, "send buffer"));
+    if (any(c, recvcounts)) KL_TRY(check_buffer(c, to, "receive buffer"));
+    KL_TRY(kl_group_start());
+    for (int r = 0; r < c->nranks; r++) {
+        send(c, r, at(c, from, sdispls[r]), sendcounts[r]);
+        receive(c, r, at(c, to, rdispls[r]), recvcounts[r]);
+    }
+    return kl_group_end();
+}
+
+ncclResult_t koloAllToAllV(const void *sendbuff, const size_t *sendcounts, const size_t *sdispls, void *recvbuff,
+                           const size_t *recvcounts, const size_t *rdispls, ncclDataType_t datatype, ncclComm_t comm,
+                           cudaStream_t stream)
+{
+    struct call c = {.function = "koloAllToAllV", .comm = comm, .stream = stream, .type = datatype};
+
+    return kl_group_note(all_to_all_v(&c, sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls));
+}
+
+/* Each part is a reduction to its rank: those that are not of this rank need no room. */
+static ncclResult_t reduce_scatter_v(struct call *c, const void *from, void *to, const size_t *counts, ncclRedOp_t op)
+{
+    size_t first = 0;
+
+    KL_TRY(begin(c));
+    KL_TRY(check_parts(c, counts, counts, "counts"));
+    if (any(c, counts)) KL_TRY(check_buffer(c, from, "send buffer"));
+    KL_TRY(kl_group_start());
+    for (int r = 0; r < c->nranks; first += counts[r++]) {
+        struct kl_task t = {.func = KL_FUNC_REDUCE,
+                            .send = at(c, from, first),
+                            .recv = r == c->rank ? to : NULL,
+                            .count = counts[r],
+                            .type = c->type,
+                            .op = op,
+                            .peer = r};
+        (void)kl_api_issue(c->comm, &t, c->stream, c->function);
+    }
+    return kl_group_end();
+}
+
+ncclResult_t koloReduceScatterV(const void *sendbuff, void *recvbuff, const size_t *recvcounts, ncclDataType_t datatype,
+                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+    struct call c = {.function = "koloReduceScatterV", .comm = comm, .stream = stream, .type = datatype};
+
+    return kl_group_note(reduce_scatter_v(&c, sendbuff, recvbuff, recvcounts, op));
+}
+
+/* Nobody has the sum before everybody has contributed. Barriers of a communicator run one after the other, and share the byte. */
+ncclResult_t koloBarrier(ncclComm_t handle, cudaStream_t stream)
+{
+    struct ncclComm *comm;
+
+    KL_TRY(kl_group_note(kl_comm_enter(handle, "koloBarrier", &comm)));
+    struct kl_task t = {.func = KL_FUNC_ALL_REDUCE,
+                        .send = &comm->barrier,
+                        .recv = &comm->barrier,
+                        .count = 1,
+                        .type = ncclUint8,
+                        .op = ncclMax};
+    ncclResult_t rc = kl_api_issue(handle, &t, stream, "koloBarrier");
+    kl_handle_leave(comm);
+    return rc;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a bootstrap to another one, of some of its ranks. They have each other's cards and a secret already, and the process's
+ * sockets serve the child as well: what is new is a name, and a key, both made from the parent's key and the salt.
+ */
+#include "base/error.h"
+#include "base/log.h"
+#include "bootstrap/acceptor.h"
+#include "bootstrap/join.h"
+#include "bootstrap/wire.h"
+
+static uint32_t name_of(const struct kl_key *key)
+{
+    struct kl_key derived = kl_key_derive(key, "kolo name", NULL, 0);
+    struct kl_reader r = kl_reader_on(derived.bytes, sizeof derived.bytes);
+
+    return kl_get_u32(&r);
+}
+
+/* A card that has travelled says nothing about interfaces, and any port is the one that the process listens at. */
+static void ask_for_same(union kl_address *address, uint32_t scope)
+{
+    if (kl_address_is_link_local(address)) address->v6.sin6_scope_id = scope;
+    kl_address_set_port(address, 0);
+}
+
+/* On the sockets of the process, at which the others expect us. */
+static ncclResult_t listen_again(struct kl_bootstrap *b)
+{
+    struct kl_card known = b->cards[b->rank], *card = &b->cards[b->rank];
+
+    for (int i = 0; i < card->naddresses; i++) ask_for_same(&card->address[i], b->scope);
+    KL_TRY(kl_join_listen(b));
+    for (int i = 0; i < card->naddresses; i++)
+        if (kl_address_port(&card->address[i]) != kl_address_port(&known.address[i]))
+            return KL_FAIL(ncclInternalError, "rank %d listens elsewhere than its parent does", b->rank);
+    kl_acceptor_open(b->acceptor, &b->key);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_join_known(struct kl_bootstrap *b)
+{
+    b->name = name_of(&b->key);
+    b->early = true;
+    KL_TRY(listen_again(b));
+    return kl_bootstrap_barrier(b);
+}
+
+/* The parent's cards do not change any more. */
+static void take_over(struct kl_bootstrap *b, const struct kl_bootstrap *parent, const int32_t *member,
+                      const struct kl_salt *salt)
+{
+    for (int rank = 0; rank < b->nranks; rank++) {
+        b->cards[rank] = parent->cards[member[rank]];
+        b->cards[rank].rank = rank;
+    }
+    b->key = kl_key_derive(&parent->key, "kolo child", salt->bytes, sizeof salt->bytes);
+    b->retry = parent->retry;
+    b->scope = parent->scope;
+}
+
+static ncclResult_t check(const struct kl_bootstrap_config *c, const struct kl_bootstrap *parent, const int32_t *member)
+{
+    KL_TRY(kl_state_check_owner(parent));
+    if (c->nranks < 1 || c->nranks > parent->nranks || c->rank < 0 || c->rank >= c->nranks)
+        return KL_FAIL(ncclInvalidArgument, "rank %d of %d, of a bootstrap of %d", c->rank, c->nranks, parent->nranks);
+    for (int i = 0; i < c->nranks; i++)
+        if (member[i] < 0 || member[i] >= parent->nranks)
+            return KL_FAIL(ncclInvalidArgument, "no rank %d among %d", member[i], parent->nranks);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_bootstrap_derive(const struct kl_bootstrap_config *config, struct kl_bootstrap *parent,
+                                 const int32_t *member, const struct kl_salt *salt, struct kl_bootstrap **out)
+{
+    struct kl_bootstrap *b = NULL;
+    ncclResult_t rc;
+
+    KL_TRY(check(config, parent, member));
+    KL_TRY_OR(rc, out, kl_join_begin(config, &b));
+    if (config->on_life) config->on_life(config->ctx, b);
+    take_over(b, parent, member, salt);
+    KL_TRY_OR(rc, out, kl_join_known(b));
+    KL_INFO(KL_BOOTSTRAP, "rank %d of %d has joined, who was rank %d of %d", b->rank, b->nranks, member[b->rank],
+            parent->nranks);
+    *out = b;
+    return ncclSuccess;
+out:
+    if (b && config->on_life) config->on_life(config->ctx, NULL);
+    kl_bootstrap_leave(b);
+    return rc;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * children.h - communicators made of others: some ranks of one, by colour or without those that are to go.
+ *
+ * A child has a bootstrap of its own, made from what the parent's knows (kl_bootstrap_derive), and is then set up like any other.
+ * It shares nothing with its parent, which may go or fail afterwards.
+ *
+ * Each is a job of the parent (job.h), and ends it: the parent is not to be looked at afterwards.
+ *
+ * Threads: the job's.
+ */
+#ifndef KL_COMM_CHILDREN_H
+#define KL_COMM_CHILDREN_H
+
+#include "comm/job.h"
+
+/** A child as it is asked for; `wish` NULL: as the parent. */
+struct kl_child {
+    struct ncclComm *parent;
+    struct kl_wish wish;
+    ncclComm_t *user; /* is written when the child is complete */
+};
+
+/**
+ * Every rank of the parent calls it. Those of the same colour become a communicator, in the order of `key` and of their ranks;
+ * NCCL_SPLIT_NOCOLOR: none, and success.
+ */
+ncclResult_t kl_comm_split(const struct kl_child *child, int color, int key);
+
+/**
+ * Those ranks of the parent call it that are not among the `nexcluded`, with the same list. The others need not live. With `abort`,
+ * what the parent has under way is given up first, and it cannot be used any more.
+ */
+ncclResult_t kl_comm_shrink(const struct kl_child *child, const int *excluded, int nexcluded, bool abort);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/job.h"
+
+#include <stdio.h>
+
+static const char *const kinds[KL_BUSY_KINDS] = {
+    [KL_BUSY_INIT] = "its creation",
+    [KL_BUSY_FINALIZE] = "its finalization",
+    [KL_BUSY_CHILD] = "the creation of another one from it",
+};
+
+/* ---- entering ---- */
+
+static ncclResult_t refuse(struct ncclComm *comm, uint32_t busy, const char *function)
+{
+    int rank = comm->rank;
+
+    kl_handle_leave(comm);
+    return KL_FAIL(ncclInvalidArgument,
+                   "%s: the communicator of rank %d is not ready, %s is in progress: call ncclCommGetAsyncError until "
+                   "it is not",
+                   function, rank, kinds[busy]);
+}
+
+ncclResult_t kl_comm_enter(ncclComm_t handle, const char *function, struct ncclComm **comm)
+{
+    KL_TRY(kl_handle_enter(handle, function, comm));
+    uint32_t busy = kl_load_acquire(&(*comm)->busy); /* pairs with kl_job_cancel: what the job made is there */
+    return busy ? refuse(*comm, busy, function) : ncclSuccess;
+}
+
+ncclResult_t kl_job_begin(ncclComm_t handle, enum kl_busy kind, const char *function, struct ncclComm **comm)
+{
+    uint32_t idle = KL_IDLE;
+
+    KL_TRY(kl_handle_enter(handle, function, comm));
+    return kl_cas_acq_rel(&(*comm)->busy, &idle, (uint32_t)kind) ? ncclSuccess : refuse(*comm, idle, function);
+}
+
+void kl_job_cancel(struct ncclComm *comm)
+{
+    kl_store_release(&comm->busy, KL_IDLE); /* pairs with kl_comm_enter */
+    kl_handle_leave(comm);
+}
+
+ncclResult_t kl_job_end(struct ncclComm *comm, ncclResult_t rc)
+{
+    pthread_mutex_lock(&comm->failure.lock);
+    comm->job.rc = comm->blocking ? ncclSuccess : rc;
+    if (rc) snprintf(comm->job.text, sizeof comm->job.text, "%s", kl_error_text());
+    pthread_mutex_unlock(&comm->failure.lock);
+    kl_job_cancel(comm);
+    return rc;
+}
+
+ncclResult_t kl_comm_state(ncclComm_t comm)
+{
+    char text[KL_ERROR_TEXT];
+
+    KL_TRY(kl_comm_failure(comm));
+    if (kl_load_acquire(&comm->busy)) return ncclInProgress; /* pairs with kl_job_cancel */
+    pthread_mutex_lock(&comm->failure.lock);
+    ncclResult_t rc = comm->job.rc;
+    if (rc) snprintf(text, sizeof text, "%s", comm->job.text);
+    pthread_mutex_unlock(&comm->failure.lock);
+    if (rc) kl_error_adopt(text);
+    return rc;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * job.h - what takes long on a communicator: to make it, to finish its work, to make another one of it.
+ *
+ * A job runs in the thread that asked for it, or at the end of its group, or, where the communicator is not blocking, in a thread
+ * of its own, while the call returns ncclInProgress. Until it ends the communicator is busy: all calls but questions about its
+ * state and aborts are ncclInvalidArgument. The job is inside (handle.h) from its begin to its end, so whoever ends the communicator
+ * waits for it; an abort makes it fail at once.
+ *
+ * Threads: any.
+ */
+#ifndef KL_COMM_JOB_H
+#define KL_COMM_JOB_H
+
+#include "comm/comm.h"
+
+/** kl_handle_enter for calls that need a communicator on which no job is under way. */
+ncclResult_t kl_comm_enter(ncclComm_t handle, const char *function, struct ncclComm **comm);
+
+/** Enter, and be the job that is under way. */
+ncclResult_t kl_job_begin(ncclComm_t handle, enum kl_busy kind, const char *function, struct ncclComm **comm);
+
+/**
+ * It ended with `rc`, and the thread's last sentence if that is a failure: of a communicator that is not blocking, its state says so
+ * from now on. The last look at the communicator; returns `rc`.
+ */
+ncclResult_t kl_job_end(struct ncclComm *comm, ncclResult_t rc);
+
+/** It shall not be done. The last look at the communicator. */
+void kl_job_cancel(struct ncclComm *comm);
+
+#endif

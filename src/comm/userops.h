@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * userops.h - operations of one communicator that a program makes: sums of contributions that each rank multiplies before.
+ *
+ * A handle is a number behind the built-in operations: which entry, and which use of that by which communicator, so that one that was
+ * destroyed, or is another communicator's, is found out. What is queued with an operation keeps it: an entry is used again
+ * only when all that was launched before has finished.
+ *
+ * Threads: the user's.
+ */
+#ifndef KL_COMM_USEROPS_H
+#define KL_COMM_USEROPS_H
+
+#include "coll/task.h"
+
+#include <stdbool.h>
+
+struct ncclComm;
+struct kl_userop;
+
+/** Of a communicator; zeroed at first. */
+struct kl_userops {
+    struct kl_userop **entry; /* each stays where it is */
+    uint32_t n;
+};
+
+/** `scalar` is an element of `type`: read now, or, with `later`, whenever an operation with it begins. */
+ncclResult_t kl_userop_create(struct ncclComm *comm, ncclDataType_t type, const void *scalar, bool later,
+                              ncclRedOp_t *op);
+
+/** No such operation: ncclInvalidArgument. What is queued is done with it. */
+ncclResult_t kl_userop_destroy(struct ncclComm *comm, ncclRedOp_t op);
+
+/** A task whose operation is none of the built-in ones: find it. Unknown, or of another type: ncclInvalidArgument. */
+ncclResult_t kl_userop_resolve(struct ncclComm *comm, struct kl_task *task, const char *function);
+
+void kl_userops_fini(struct kl_userops *ops);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * wish.h - what a program asks of a communicator: ncclConfig_t, of every version of NCCL that has one.
+ *
+ * The struct grew at its end from version to version, and twice into its tail padding: so its size says how much may be read,
+ * and its version which of that means something.
+ *
+ * Values:  an integer that is undefined is NCCL_CONFIG_UNDEF_INT, a text that is undefined is "".
+ * Source:  features.md 1.11, the runtime specification 1.5; NCCL's documentation of ncclConfig_t.
+ */
+#ifndef KL_COMM_WISH_H
+#define KL_COMM_WISH_H
+
+#include "include/nccl.h"
+
+#include <stdbool.h>
+
+enum { KL_WISH_TEXT = 64 };
+
+struct kl_wish {
+    /* these have an effect: */
+    int blocking;            /* 0: what takes long returns ncclInProgress */
+    int min_ctas, max_ctas;  /* limits of the number of channels */
+    int nvls_ctas;           /* channels of NVLS */
+    int per_net_peer;        /* channels of messages towards ranks of other nodes */
+    int collnet;             /* reductions in the network are allowed */
+    int rma_contexts;        /* of one-sided operations */
+    char net[KL_WISH_TEXT];  /* the network by name */
+    char name[KL_WISH_TEXT]; /* of the communicator, for logs */
+
+    /* and these are checked, for host devices have no use for them: */
+    int cga_cluster;                 /* thread blocks of a cluster */
+    int split_share, shrink_share;   /* children have connections of their own, made when they first need them */
+    int traffic_class;               /* of a network that knows classes */
+    int cta_policy;                  /* how many cores of a GPU to leave */
+    int nvlink_centric;              /* order of all-to-all in kernels */
+    int graph_usage, graph_ordering; /* CUDA graphs */
+    int p2p_peers;                   /* resources of kernels for each peer */
+};
+
+/** Nothing is asked for. */
+extern const struct kl_wish kl_wish_none;
+
+/** Read an ncclConfig_t, of any version; NULL asks for nothing. A wrong magic or value: ncclInvalidArgument, naming it. */
+ncclResult_t kl_wish_read(const ncclConfig_t *config, const char *function, struct kl_wish *wish);
+
+/** A value, or what holds where nothing is asked for. */
+static inline int kl_wish_or(int value, int otherwise)
+{
+    return value == NCCL_CONFIG_UNDEF_INT ? otherwise : value;
+}
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/wish.h"
+
+#include "base/error.h"
+#include "tests/kolo_test.h"
+
+#include <stddef.h>
+
+/* As 2.30.7 has it, field by field; what a program of an older version passes is its beginning. */
+struct newest {
+    size_t size;
+    unsigned magic, version;
+    int blocking, cga, min_ctas, max_ctas;
+    const char *net;
+    int split_share, traffic_class;
+    const char *name;
+    int collnet, policy, shrink_share, nvls, per_net_peer, centric, graph_usage, rma, p2p_peers, ordering;
+};
+
+static struct newest filled(size_t size, unsigned version)
+{
+    return (struct newest){size, 0xcafebeef, version, 0, 2, 3, 5, "Socket", 1, 7, "mine", 1, 2, 1, 9, 4, 1, 1, 6, 8, 0};
+}
+
+/* Behind its size, and what its version does not have, is garbage that no rule would allow. */
+static struct newest spoilt(size_t size, unsigned version, size_t known)
+{
+    struct newest c = filled(size, version);
+
+    memset((char *)&c + known, 0x5a, sizeof c - known);
+    return c;
+}
+
+static ncclResult_t read(const struct newest *c, struct kl_wish *wish)
+{
+    return kl_wish_read((const ncclConfig_t *)(const void *)c, "test", wish);
+}
+
+#define U NCCL_CONFIG_UNDEF_INT
+
+static const struct version_case {
+    const char *label;
+    size_t size;
+    unsigned version;
+    size_t known; /* bytes that this version filled */
+    int blocking, cga, traffic, policy, centric, rma, peers, ordering;
+    const char *net, *name;
+} version_cases[] = {
+    {"2.13, 24 bytes", 24, 21300, 16, U, U, U, U, U, U, U, U, "", ""},
+    {"2.14, 24 bytes", 24, 21400, 20, 0, U, U, U, U, U, U, U, "", ""},
+    {"2.17, 40 bytes", 40, 21701, 40, 0, 2, U, U, U, U, U, U, "Socket", ""},
+    {"2.18, 48 bytes", 48, 21805, 44, 0, 2, U, U, U, U, U, U, "Socket", ""},
+    {"2.26, 48 bytes", 48, 22602, 48, 0, 2, 7, U, U, U, U, U, "Socket", ""},
+    {"2.27, 72 bytes", 72, 22705, 72, 0, 2, 7, 2, U, U, U, U, "Socket", "mine"},
+    {"2.28, 80 bytes", 80, 22809, 80, 0, 2, 7, 2, 1, U, U, U, "Socket", "mine"},
+    {"2.29, 88 bytes", 88, 22907, 88, 0, 2, 7, 2, 1, 6, U, U, "Socket", "mine"},
+    {"2.30.3, 96 bytes", 96, 23003, 92, 0, 2, 7, 2, 1, 6, 8, U, "Socket", "mine"},
+    {"2.30.7, 96 bytes", 96, 23007, 96, 0, 2, 7, 2, 1, 6, 8, 0, "Socket", "mine"},
+    {"2.31, 112 bytes", 112, 23100, 96, 0, 2, 7, 2, 1, 6, 8, 0, "Socket", "mine"},
+    {"a large size of an old version", 96, 21400, 20, 0, U, U, U, U, U, U, U, "", ""},
+    {"a small size of a new version", 40, 23007, 40, 0, 2, U, U, U, U, U, U, "Socket", ""},
+};
+
+static void every_version_is_read_as_far_as_it_goes(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(v, version_cases)
+    {
+        struct newest c = spoilt(v->size, v->version, v->known);
+        struct kl_wish w;
+
+        expect_case(v->label, read(&c, &w) == ncclSuccess);
+        expect_case(v->label, w.blocking == v->blocking && w.cga_cluster == v->cga && w.traffic_class == v->traffic);
+        expect_case(v->label, w.cta_policy == v->policy && w.nvlink_centric == v->centric);
+        expect_case(v->label, w.rma_contexts == v->rma && w.p2p_peers == v->peers && w.graph_ordering == v->ordering);
+        expect_case(v->label, !strcmp(w.net, v->net) && !strcmp(w.name, v->name));
+    }
+}
+
+static void what_is_undefined_stays_so(void **state)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    struct kl_wish w;
+
+    (void)state;
+    assert_int_equal(kl_wish_read(&config, "test", &w), ncclSuccess);
+    assert_memory_equal(&w, &kl_wish_none, sizeof w);
+    memset(&w, 1, sizeof w);
+    assert_int_equal(kl_wish_read(NULL, "test", &w), ncclSuccess);
+    assert_memory_equal(&w, &kl_wish_none, sizeof w);
+}
+
+static const struct value_case {
+    const char *words; /* "": it is allowed */
+    size_t at;
+    int value;
+} value_cases[] = {
+#define AT(field) offsetof(struct newest, field)
+    {"blocking is 2", AT(blocking), 2},
+    {"blocking is -1", AT(blocking), -1},
+    {"", AT(cga), 0},
+    {"", AT(cga), 9},
+    {"cgaClusterSize is -1", AT(cga), -1},
+    {"minCTAs is 0", AT(min_ctas), 0},
+    {"minCTAs 6 of the configuration exceeds maxCTAs 5", AT(min_ctas), 6},
+    {"", AT(min_ctas), U},
+    {"", AT(max_ctas), U}, /* only minCTAs is set */
+    {"maxCTAs is -3", AT(max_ctas), -3},
+    {"splitShare is 2", AT(split_share), 2},
+    {"", AT(traffic_class), -1},
+    {"collnetEnable is 2", AT(collnet), 2},
+    {"CTAPolicy is 4", AT(policy), 4},
+    {"shrinkShare is -1", AT(shrink_share), -1},
+    {"nvlsCTAs is 0", AT(nvls), 0},
+    {"nChannelsPerNetPeer is 65", AT(per_net_peer), 65},
+    {"nvlinkCentricSched is 3", AT(centric), 3},
+    {"graphUsageMode is 3", AT(graph_usage), 3},
+    {"numRmaCtx is 0", AT(rma), 0},
+    {"maxP2pPeers is 0", AT(p2p_peers), 0},
+    {"graphStreamOrdering is 2", AT(ordering), 2},
+#undef AT
+};
+
+static void wrong_values_are_refused_by_name(void **state)
+{
+    (void)state;
+    kl_error_quiet(1);
+    FOR_EACH_CASE(v, value_cases)
+    {
+        struct newest c = filled(sizeof c, 23007);
+        struct kl_wish w;
+
+        memcpy((char *)&c + v->at, &v->value, sizeof v->value);
+        ncclResult_t rc = read(&c, &w);
+        expect_case(v->words, rc == (*v->words ? ncclInvalidArgument : ncclSuccess));
+        expect_case(v->words, !*v->words || strstr(kl_error_text(), v->words));
+    }
+    kl_error_quiet(0);
+}
+
+static void what_is_no_configuration_is_refused(void **state)
+{
+    struct newest c = filled(sizeof c, 23007);
+    char longest[100];
+    struct kl_wish w;
+
+    (void)state;
+    kl_error_quiet(1);
+    c.magic = 0xdeadbeef;
+    assert_int_equal(read(&c, &w), ncclInvalidArgument);
+    assert_non_null(strstr(kl_error_text(), "NCCL_CONFIG_INITIALIZER"));
+    c = filled(8, 23007);
+    assert_int_equal(read(&c, &w), ncclInvalidArgument);
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    c = filled(sizeof c, 23007);
+    c.name = longest;
+    assert_int_equal(read(&c, &w), ncclInvalidArgument);
+    assert_non_null(strstr(kl_error_text(), "commName"));
+    kl_error_quiet(0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_version_is_read_as_far_as_it_goes),
+        cmocka_unit_test(what_is_undefined_stays_so),
+        cmocka_unit_test(wrong_values_are_refused_by_name),
+        cmocka_unit_test(what_is_no_configuration_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

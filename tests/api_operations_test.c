@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operations that are made of others, and reductions that are not built in, with several ranks in one thread.
+ */
+#include "tests/api_check.h"
+
+#include <stdlib.h>
+
+enum { RANKS = 5, COUNT = 700, ROOM = RANKS * COUNT };
+
+static ncclComm_t comms[RANKS];
+static int32_t in[RANKS][ROOM], out[RANKS][ROOM];
+
+static int create_comms(void **state)
+{
+    (void)state;
+    return ncclCommInitAll(comms, RANKS, NULL) != ncclSuccess;
+}
+
+static int destroy_comms(void **state)
+{
+    (void)state;
+    for (int r = 0; r < RANKS; r++)
+        if (ncclCommDestroy(comms[r])) return 1;
+    return 0;
+}
+
+static void synchronize_all(void)
+{
+    for (int r = 0; r < RANKS; r++) {
+        ok(koloSetDevice(r));
+        ok(koloStreamSynchronize(NULL));
+    }
+}
+
+static void fill(void)
+{
+    for (int r = 0; r < RANKS; r++)
+        for (int i = 0; i < ROOM; i++) in[r][i] = 100000 * (r + 1) + i;
+    memset(out, 0xff, sizeof out);
+}
+
+/* ---- messages between all, or with one ---- */
+
+static void all_to_all_exchanges_parts(void **state)
+{
+    (void)state;
+    fill();
+    ok(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) ok(ncclAlltoAll(in[r], out[r], COUNT, ncclInt32, comms[r], NULL));
+    ok(ncclGroupEnd());
+    synchronize_all();
+    for (int r = 0; r < RANKS; r++)
+        for (int from = 0; from < RANKS; from++)
+            for (int i = 0; i < COUNT; i++) assert_int_equal(out[r][from * COUNT + i], in[from][r * COUNT + i]);
+}
+
+static void gather_and_scatter_touch_only_what_they_should(void **state)
+{
+    (void)state;
+    for (int root = 0; root < RANKS; root++) {
+        fill();
+        ok(ncclGroupStart());
+        for (int r = 0; r < RANKS; r++)
+            ok(ncclGather(in[r], r == root ? out[r] : NULL, COUNT, ncclInt32, root, comms[r], NULL));
+        ok(ncclGroupEnd());
+        synchronize_all();
+        for (int r = 0; r < RANKS; r++)
+            for (int i = 0; i < COUNT; i++) assert_int_equal(out[root][r * COUNT + i], in[r][i]);
+        fill();
+        ok(ncclGroupStart());
+        for (int r = 0; r < RANKS; r++)
+            ok(ncclScatter(r == root ? in[r] : NULL, out[r], COUNT, ncclInt32, root, comms[r], NULL));
+        ok(ncclGroupEnd());
+        synchronize_all();
+        for (int r = 0; r < RANKS; r++) {
+            for (int i = 0; i < COUNT; i++) assert_int_equal(out[r][i], in[root][r * COUNT + i]);
+            for (int i = COUNT; i < ROOM; i++) assert_int_equal(out[r][i], -1);
+        }
+    }
+}
+
+static void gather_and_scatter_work_in_place(void **state)
+{
+    (void)state;
+    fill();
+    ok(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++)
+        ok(ncclGather(r == 1 ? in[r] + COUNT : in[r], in[r], COUNT, ncclInt32, 1, comms[r], NULL));
+    ok(ncclGroupEnd());
+    synchronize_all();
+    for (int r = 0; r < RANKS; r++)
+        for (int i = 0; i < COUNT; i++)
+            assert_int_equal(in[1][r * COUNT + i], 100000 * (r + 1) + i + (r == 1 ? COUNT : 0));
+    fill();
+    ok(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++)
+        ok(ncclScatter(in[r], r == 2 ? in[r] + 2 * COUNT : out[r], COUNT, ncclInt32, 2, comms[r], NULL));
+    ok(ncclGroupEnd());
+    synchronize_all();
+    for (int i = 0; i < COUNT; i++) assert_int_equal(out[4][i], 300000 + 4 * COUNT + i);
+    for (int i = 0; i < ROOM; i++) assert_int_equal(in[2][i], 300000 + i);
+}
+
+static void nothing_is_done_with_nothing(void **state)
+{
+    (void)state;
+    ok(ncclAlltoAll(NULL, NULL, 0, ncclInt32, comms[0], NULL)); /* alone: it would wait for the others */
+    ok(ncclGather(NULL, NULL, 0, ncclInt32, 1, comms[1], NULL));
+    ok(ncclScatter(NULL, NULL, 0, ncclInt32, 1, comms[1], NULL));
+    synchronize_all();
+}
+
+static void wrong_arguments_are_refused(void **state)
+{
+    int32_t *a = in[0], *b = out[0];
+    size_t counts[RANKS] = {1, 1, 1, 1, 1};
+    ncclComm_t c = comms[0];
+    ncclRedOp_t op;
+    float half = 0.5f;
+
+    (void)state;
+    expect_refused(ncclAlltoAll(a, b, 1, ncclInt32, NULL, NULL), ncclInvalidArgument, "ncclAlltoAll: the communicator");
+    expect_refused(ncclAlltoAll(NULL, b, 1, ncclInt32, c, NULL), ncclInvalidArgument, "send buffer is NULL");
+    expect_refused(ncclAlltoAll(a, NULL, 1, ncclInt32, c, NULL), ncclInvalidArgument, "receive buffer is NULL");
+    expect_refused(ncclAlltoAll(a, a, 1, ncclInt32, c, NULL), ncclInvalidArgument, "two buffers");
+    expect_refused(ncclAlltoAll(a, b, 1, (ncclDataType_t)40, c, NULL), ncclInvalidArgument, "data type 40");
+    expect_refused(ncclAlltoAll(a, b, SIZE_MAX / 4, ncclInt32, c, NULL), ncclInvalidArgument, "address space");
+    expect_refused(ncclGather(a, b, 1, ncclInt32, RANKS, c, NULL), ncclInvalidArgument, "ncclGather: root 5");
+    expect_refused(ncclGather(a, NULL, 1, ncclInt32, 0, c, NULL), ncclInvalidArgument, "receive buffer is NULL");
+    expect_refused(ncclScatter(a, b, 1, ncclInt32, -1, c, NULL), ncclInvalidArgument, "ncclScatter: root -1");
+    expect_refused(ncclScatter(NULL, b, 1, ncclInt32, 0, c, NULL), ncclInvalidArgument, "send buffer is NULL");
+    expect_refused(koloAllGatherV(a, 1, b, NULL, counts, ncclInt32, c, NULL), ncclInvalidArgument, "is NULL");
+    expect_refused(koloAllGatherV(a, 2, b, counts, counts, ncclInt32, c, NULL), ncclInvalidArgument,
+                   "sends 2 elements, and its entry in recvcounts is 1");
+    expect_refused(koloAllToAllV(a, counts, counts, b, counts, NULL, ncclInt32, c, NULL), ncclInvalidArgument,
+                   "is NULL");
+    expect_refused(koloReduceScatterV(NULL, b, counts, ncclInt32, ncclSum, c, NULL), ncclInvalidArgument,
+                   "send buffer is NULL");
+    expect_refused(koloBarrier(NULL, NULL), ncclInvalidArgument, "communicator is NULL");
+    expect_refused(ncclAllReduce(a, b, 1, ncclFloat, koloBitAnd, c, NULL), ncclInvalidArgument, "of integers");
+    expect_refused(ncclAllReduce(a, b, 1, ncclInt32, (ncclRedOp_t)77, c, NULL), ncclInvalidArgument, "operation 77");
+    expect_refused(ncclAllReduce(a, b, 1, ncclInt32, (ncclRedOp_t)-1, c, NULL), ncclInvalidArgument, "operation -1");
+    expect_refused(ncclRedOpCreatePreMulSum(NULL, &half, ncclFloat, ncclScalarHostImmediate, c), ncclInvalidArgument,
+                   "result pointer is NULL");
+    expect_refused(ncclRedOpCreatePreMulSum(&op, NULL, ncclFloat, ncclScalarHostImmediate, c), ncclInvalidArgument,
+                   "scalar is NULL");
+    expect_refused(ncclRedOpCreatePreMulSum(&op, &half, ncclFloat, (ncclScalarResidence_t)2, c), ncclInvalidArgument,
+                   "residence 2");
+    expect_refused(ncclRedOpCreatePreMulSum(&op, &half, (ncclDataType_t)12, ncclScalarDevice, c), ncclInvalidArgument,
+                   "data type 12");
+    expect_refused(ncclRedOpDestroy(ncclSum, c), ncclInvalidArgument, "no operation of this communicator");
+    expect_refused(ncclRedOpDestroy((ncclRedOp_t)5, c), ncclInvalidArgument, "no operation of this communicator");
+    ok(ncclRedOpCreatePreMulSum(&op, &half, ncclFloat, ncclScalarHostImmediate, c));
+    expect_refused(ncclAllReduce(a, b, 1, ncclInt32, op, c, NULL), ncclInvalidArgument, "made for float");
+    expect_refused(ncclRedOpDestroy(op, comms[1]), ncclInvalidArgument, "no operation of this communicator");
+    ok(ncclRedOpDestroy(op, c));
+    expect_refused(ncclRedOpDestroy(op, c), ncclInvalidArgument, "no operation of this communicator");
+}
+
+/* ---- parts of different sizes ---- */
+
+static size_t part_of(int rank)
+{
+    return rank == 3 ? 0 : 10 + 31 * (size_t)rank;
+}
+
+static void parts_may_differ(void **state)
+{
+    size_t counts[RANKS], displs[RANKS], first = 0, total = 0;
+
+    (void)state;
+    for (int r = RANKS - 1; r >= 0; first += counts[r--]) { /* placed backwards */
+        counts[r] = part_of(r);
+        displs[r] = first;
+    }
+    fill();
+    ok(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++)
+        ok(koloAllGatherV(in[r], counts[r], out[r], counts, displs, ncclInt32, comms[r], NULL));
+    ok(ncclGroupEnd());
+    synchronize_all();
+    for (int r = 0; r < RANKS; r++)
+        for (int from = 0; from < RANKS; from++)
+            for (size_t i = 0; i < counts[from]; i++) assert_int_equal(out[r][displs[from] + i], in[from][i]);
+
+    fill();
+    ok(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) ok(koloReduceScatterV(in[r], out[r], counts, ncclInt32, ncclMax, comms[r], NULL));
+    ok(ncclGroupEnd());
+    synchronize_all();
+    for (int r = 0; r < RANKS; total += counts[r++]) {
+        for (size_t i = 0; i < counts[r]; i++) assert_int_equal(out[r][i], in[RANKS - 1][total + i]);
+        assert_int_equal(out[r][counts[r]], -1);
+    }
+}
+
+static size_t from_to(int from, int to)
+{
+    return (from + 2 * to) % 3 ? (size_t)(7 * from + to) : 0;
+}
+
+static void everybody_sends_everybody_something_else(void **state)
+{
+    size_t send[RANKS][RANKS], recv[RANKS][RANKS], places[RANKS];
+
+    (void)state;
+    fill();
+    for (int r = 0; r < RANKS; r++) places[r] = (size_t)r * 100;
+    ok(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+        for (int k = 0; k < RANKS; k++) send[r][k] = from_to(r, k), recv[r][k] = from_to(k, r);
+        ok(koloAllToAllV(in[r], send[r], places, out[r], recv[r], places, ncclInt32, comms[r], NULL));
+    }
+    ok(ncclGroupEnd());
+    synchronize_all();
+    for (int r = 0; r < RANKS; r++)
+        for (int k = 0; k < RANKS; k++) {
+            for (size_t i = 0; i < recv[r][k]; i++) assert_int_equal(out[r][k * 100 + i], in[k][r * 100 + i]);
+            assert_int_equal(out[r][k * 100 + recv[r][k]], -1);
+        }
+}
+
+/* Behind a barrier is what everybody did before it. */
+static void a_barrier_waits_for_everybody(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        koloEvent_t event;
+        ok(koloEventCreate(&event));
+        ok(koloSetDevice(0));
+        ok(koloBarrier(comms[0], NULL));
+        ok(koloEventRecord(event, NULL));
+        for (int r = 1; r < RANKS; r++) {
+            assert_int_equal(koloEventQuery(event), ncclInProgress);
+            ok(koloBarrier(comms[r], NULL));
+        }
+        ok(koloEventSynchronize(event));
+        ok(koloEventDestroy(event));
+    }
+    synchronize_all();
+}
+
+/* ---- operations ---- */
+
+/* For each function that reduces, over sizes that choose different algorithms. */
+static void reduce_each_way(size_t count, ncclDataType_t type, const ncclRedOp_t *ops)
+{
+    ok(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) ok(ncclAllReduce(in[r], out[r], count, type, ops[r], comms[r], NULL));
+    ok(ncclGroupEnd());
+    synchronize_all();
+}
+
+static void contributions_are_scaled_by_each_rank(void **state)
+{
+    static const size_t counts[] = {1, 3, 100, ROOM};
+    ncclRedOp_t ops[RANKS];
+
+    (void)state;
+    FOR_EACH_CASE(count, counts)
+    {
+        fill();
+        for (int r = 0; r < RANKS; r++) {
+            int32_t scalar = r - 2;
+            ok(ncclRedOpCreatePreMulSum(&ops[r], &scalar, ncclInt32, ncclScalarHostImmediate, comms[r]));
+            assert_true(ops[r] >= ncclNumOps);
+        }
+        reduce_each_way(*count, ncclInt32, ops);
+        for (int r = 0; r < RANKS; r++)
+            for (size_t i = 0; i < *count; i++) {
+                int32_t want = 0;
+                for (int k = 0; k < RANKS; k++) want += (k - 2) * in[k][i];
+                assert_int_equal(out[r][i], want);
+            }
+        for (int r = 0; r < RANKS; r++) ok(ncclRedOpDestroy(ops[r], comms[r]));
+    }
+}
+
+/* It is read when the operation begins, and may be destroyed as soon as that was issued. */
+static void a_scalar_may_be_read_later(void **state)
+{
+    float scalar = 1, *a = (float *)(void *)in[0], *b = (float *)(void *)out[0];
+    ncclRedOp_t op;
+    ncclComm_t one;
+
+    (void)state;
+    ok(koloSetDevice(0));
+    ok(ncclCommInitAll(&one, 1, NULL));
+    for (int i = 0; i < COUNT; i++) a[i] = (float)i;
+    ok(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat, ncclScalarDevice, one));
+    ok(ncclGroupStart());
+    ok(ncclAllReduce(a, b, COUNT, ncclFloat, op, one, NULL));
+    ok(ncclRedOpDestroy(op, one));
+    scalar = 4;
+    ok(ncclGroupEnd());
+    ok(koloStreamSynchronize(NULL));
+    for (int i = 0; i < COUNT; i++) assert_true(b[i] == 4.0f * (float)i);
+    ok(ncclCommDestroy(one));
+}
+
+static void entries_are_used_again(void **state)
+{
+    ncclRedOp_t op, before = ncclSum;
+    float one = 1;
+
+    (void)state;
+    for (int i = 0; i < 40000; i++) {
+        ok(ncclRedOpCreatePreMulSum(&op, &one, ncclFloat, ncclScalarHostImmediate, comms[0]));
+        assert_int_not_equal(op, before);
+        ok(ncclRedOpDestroy(op, comms[0]));
+        before = op;
+    }
+}
+
+static int32_t expected(ncclRedOp_t op, int i)
+{
+    int32_t bits = in[0][i], truths = in[0][i] != 0;
+
+    for (int r = 1; r < RANKS; r++) {
+        int32_t x = in[r][i];
+        bits = op == koloBitAnd ? bits & x : op == koloBitOr ? bits | x : bits ^ x;
+        truths = op == koloLogicalAnd ? truths & (x != 0) : op == koloLogicalOr ? truths | (x != 0) : truths ^ (x != 0);
+    }
+    return op <= koloBitXor ? bits : truths;
+}
+
+static void bits_and_truths_are_reduced(void **state)
+{
+    static const size_t counts[] = {1, 100, ROOM};
+
+    (void)state;
+    for (int r = 0; r < RANKS; r++)
+        for (int i = 0; i < ROOM; i++) in[r][i] = (i + r) % 3 ? (i * 2654435761u) ^ (unsigned)(r << i % 20) : 0;
+    for (unsigned op = koloBitAnd; op <= koloLogicalXor; op++) FOR_EACH_CASE(count, counts)
+        {
+            ncclRedOp_t ops[RANKS];
+            for (int r = 0; r < RANKS; r++) ops[r] = (ncclRedOp_t)op;
+            reduce_each_way(*count, ncclInt32, ops);
+            for (int r = 0; r < RANKS; r++)
+                for (size_t i = 0; i < *count; i++) assert_int_equal(out[r][i], expected((ncclRedOp_t)op, (int)i));
+        }
+}
+
+/* ---- groups that are only simulated, buffers that are registered ---- */
+
+static float simulated(size_t count, int operations)
+{
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+
+    ok(ncclGroupStart());
+    for (int i = 0; i < operations; i++)
+        for (int r = 0; r < RANKS; r++) ok(ncclAllReduce(in[r], out[r], count, ncclInt32, ncclSum, comms[r], NULL));
+    ok(ncclGroupSimulateEnd(&info));
+    return info.estimatedTime;
+}
+
+static void a_simulated_group_takes_time_and_does_nothing(void **state)
+{
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+
+    (void)state;
+    fill();
+    float small = simulated(1, 1), large = simulated(ROOM, 1);
+    assert_true(small > 0 && large > small);
+    assert_true(simulated(1, 3) > 2.9f * small);
+    assert_true(simulated(1, 0) == 0);
+    synchronize_all();
+    for (int r = 0; r < RANKS; r++) assert_int_equal(out[r][0], -1);
+
+    expect_refused(ncclGroupSimulateEnd(&info), ncclInvalidUsage, "without ncclGroupStart");
+    ok(ncclGroupStart());
+    expect_refused(ncclGroupSimulateEnd(NULL), ncclInvalidArgument, "NCCL_SIM_INFO_INITIALIZER");
+    ok(ncclGroupStart());
+    info.magic = 3;
+    expect_refused(ncclGroupSimulateEnd(&info), ncclInvalidArgument, "NCCL_SIM_INFO_INITIALIZER");
+    expect_refused(ncclGroupEnd(), ncclInvalidUsage, "without ncclGroupStart");
+}
+
+static void buffers_are_registered_until_they_are_not(void **state)
+{
+    void *handle, *again, *memory;
+
+    (void)state;
+    ok(ncclMemAlloc(&memory, 1 << 20));
+    ok(ncclCommRegister(comms[0], memory, 1 << 20, &handle));
+    ok(ncclCommRegister(comms[0], memory, 1 << 20, &again));
+    assert_ptr_not_equal(handle, again);
+    ok(ncclCommDeregister(comms[0], handle));
+    expect_refused(ncclCommDeregister(comms[0], handle), ncclInvalidUsage, "no buffer that this communicator");
+    expect_refused(ncclCommDeregister(comms[1], again), ncclInvalidUsage, "no buffer that this communicator");
+    ok(ncclMemFree(memory)); /* it is mapped nevertheless */
+    memset(memory, 1, 1 << 20);
+    ok(ncclCommDeregister(comms[0], again));
+    ok(ncclCommDeregister(comms[0], NULL));
+    expect_refused(ncclCommRegister(comms[0], NULL, 1, &handle), ncclInvalidArgument, "is NULL");
+    expect_refused(ncclCommRegister(comms[0], in, 0, &handle), ncclInvalidArgument, "is empty");
+    expect_refused(ncclCommRegister(comms[0], in, 4, NULL), ncclInvalidArgument, "result pointer is NULL");
+    ok(ncclCommRegister(comms[0], in, sizeof in, &handle)); /* any memory; its communicator ends it */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_to_all_exchanges_parts),
+        cmocka_unit_test(gather_and_scatter_touch_only_what_they_should),
+        cmocka_unit_test(gather_and_scatter_work_in_place),
+        cmocka_unit_test(nothing_is_done_with_nothing),
+        cmocka_unit_test(wrong_arguments_are_refused),
+        cmocka_unit_test(parts_may_differ),
+        cmocka_unit_test(everybody_sends_everybody_something_else),
+        cmocka_unit_test(a_barrier_waits_for_everybody),
+        cmocka_unit_test(contributions_are_scaled_by_each_rank),
+        cmocka_unit_test(a_scalar_may_be_read_later),
+        cmocka_unit_test(entries_are_used_again),
+        cmocka_unit_test(bits_and_truths_are_reduced),
+        cmocka_unit_test(a_simulated_group_takes_time_and_does_nothing),
+        cmocka_unit_test(buffers_are_registered_until_they_are_not),
+    };
+
+    setenv("NCCL_DEBUG", "NONE", 0);
+    return cmocka_run_group_tests(tests, create_comms, destroy_comms);
+}
