@@ -24,7 +24,7 @@ struct kl_comm_config {
     int64_t blocking;        /* 0 or 1, over what a program asks for; -1: as that says */
     char net[KL_PARAM_TEXT]; /* the same for the network; "" */
 
-    int64_t dump_signal;                 /* at which states are printed; -1: none */
+    int64_t dump_signal; /* at which states are printed; -1: none */
     bool ras_enable;
     char ras_address[256]; /* host:port */
     int64_t ras_timeout_factor;
