@@ -178,7 +178,7 @@ struct ncclComm {
     _Atomic uint64_t name;       /* the same at every rank: rank 0's job (transport/peer.h); 0: not known yet */
     struct kl_clock clock;
     _Atomic bool flown; /* its flight record was written */
-    bool dump_armed;
+    bool dump_armed, ras_held;
 };
 
 /** Is it in the open group of a thread? If so, who ends it in another thread leaves the memory to the group's end. */

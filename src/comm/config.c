@@ -31,6 +31,12 @@ static const struct kl_param rows[] = {
     KL_PARAM_STRING(
         struct kl_comm_config, flight_recorder, "KOLO_FLIGHT_RECORDER", "",
         "file for a communicator's last operations when it fails; %h host, %p process, %r rank, %c communicator"),
+    KL_PARAM_BOOL(struct kl_comm_config, ras_enable, "NCCL_RAS_ENABLE", "1",
+                  "answer questions about the state of the job: `kolo ras`, and NCCL's ncclras"),
+    KL_PARAM_STRING(struct kl_comm_config, ras_address, "NCCL_RAS_ADDR", "localhost:28028",
+                    "host:port where one process of a host listens for such questions"),
+    KL_PARAM_INT(struct kl_comm_config, ras_timeout_factor, "NCCL_RAS_TIMEOUT_FACTOR", "1", 1, 1000,
+                 "how many times as long to wait for other processes, 2 seconds, before they count as missing"),
     KL_PARAM_STRING(struct kl_comm_config, trace, "KOLO_TRACE", "",
                     "file for a trace in Chrome's format; %h host, %p process, %r rank, %c communicator"),
     KL_PARAM_INT(struct kl_comm_config, trace_events, "KOLO_TRACE_EVENTS", "65536", 1024, 1 << 24,

@@ -24,7 +24,10 @@ struct kl_comm_config {
     int64_t blocking;        /* 0 or 1, over what a program asks for; -1: as that says */
     char net[KL_PARAM_TEXT]; /* the same for the network; "" */
 
-    int64_t dump_signal;                 /* at which states are printed; -1: none */
+    int64_t dump_signal; /* at which states are printed; -1: none */
+    bool ras_enable;
+    char ras_address[256]; /* host:port */
+    int64_t ras_timeout_factor;
     char trace[KL_PARAM_TEXT];           /* pattern of a file; "": there is no trace */
     int64_t trace_events;                /* room for so many; a power of two is used */
     char flight_recorder[KL_PARAM_TEXT]; /* pattern of a file; "": it is written only when the program asks */

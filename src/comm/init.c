@@ -6,6 +6,8 @@
 #include "comm/job.h"
 #include "comm/watch/aside.h"
 #include "comm/watch/flight_file.h"
+#include "comm/watch/gather.h"
+#include "comm/watch/ras.h"
 #include "comm/watch/trace_file.h"
 
 #include "base/clock.h"
@@ -29,8 +31,11 @@ static void on_aside(void *ctx, struct kl_bootstrap *bootstrap, int from, const 
     ncclComm_t comm = ctx;
     const unsigned char *what = data;
 
-    if (bytes && (*what == KL_ASIDE_CLOCK_ASK || *what == KL_ASIDE_CLOCK_ANSWER))
+    if (!bytes) return;
+    if (*what == KL_ASIDE_CLOCK_ASK || *what == KL_ASIDE_CLOCK_ANSWER)
         kl_clock_hear(&comm->clock, bootstrap, from, data, bytes);
+    else if (*what == KL_ASIDE_STATUS_ASK || *what == KL_ASIDE_STATUS_ANSWER)
+        kl_gather_hear(comm, bootstrap, from, data, bytes);
 }
 
 static void on_life(void *ctx, struct kl_bootstrap *bootstrap)
@@ -269,6 +274,7 @@ static ncclComm_t allocate(const struct kl_birth *birth)
     comm->wish = birth->wish;
     comm->devices = kl_devices();
     comm->busy = KL_BUSY_INIT;
+    kl_store_relaxed(&comm->phase, "begin");
     if (kl_flight_create(&comm->flight)) {
         free(comm);
         return NULL;
@@ -287,6 +293,7 @@ static void free_comm(ncclComm_t comm)
         kl_trace_write(comm); /* else it was, or never lived */
     kl_store_release(&comm->phase, "end");
     undo_phases(comm);
+    if (comm->ras_held) kl_ras_drop();
     free(comm->family.shrunk);
     kl_userops_fini(&comm->userops);
     kl_registry_fini(&comm->registry, comm->devices);
@@ -310,6 +317,8 @@ ncclResult_t kl_comm_begin(const struct kl_birth *birth, ncclComm_t *user, struc
         return rc;
     }
     (void)kl_handle_try(c->handle); /* nobody else has it: this cannot fail */
+    kl_ras_hold(&c->config);
+    c->ras_held = c->config.ras_enable;
     kl_comm_publish(user, c->handle);
     *comm = c;
     return ncclSuccess;

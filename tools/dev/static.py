@@ -27,7 +27,6 @@ FOR_TESTS = {
     "kl_netif_select": "a host with other interfaces than this one",
     "kl_settings_open": "another environment than the process's",
     "kl_settings_close": "the same",
-    "kl_socket_local": "the near end of a connection",
 }
 PUBLIC = re.compile(r"main$|p?nccl[A-Z]|kolo[A-Z]")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
