@@ -17,6 +17,7 @@
 
 #include <limits.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define NCCL_MAJOR  2
 #define NCCL_MINOR  28
@@ -66,6 +67,10 @@ typedef enum {
 
 #define NCCL_SHRINK_DEFAULT 0x00
 #define NCCL_SHRINK_ABORT   0x01
+
+#define NCCL_REVOKE_DEFAULT 0x00
+
+#define NCCL_SUSPEND_MEM 0x01
 
 typedef struct ncclConfig_v22800 {
     size_t size;        /* first three: set by NCCL_CONFIG_INITIALIZER */
@@ -258,6 +263,35 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeR
 ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
                              ncclConfig_t *config, int shrinkFlags);
 
+/** An id with which new ranks join the next communicator that ncclCommGrow makes of `comm`; one rank calls it. */
+ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId);
+ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId);
+
+/**
+ * A communicator of `nRanks`: all ranks of `comm`, which call it with rank -1 and keep theirs (`uniqueId` may be NULL but where it was
+ * made), and new ones, which call it with `comm` NULL, the id, and ranks from the size of `comm` on. Else as ncclCommSplit.
+ */
+ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm,
+                          ncclConfig_t *config);
+ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm,
+                           ncclConfig_t *config);
+
+/**
+ * Give up what is under way, on this rank: waits for it end with ncclInternalError. Afterwards `comm` does nothing more, but may be split,
+ * shrunk (also if it has failed) and grown, and is destroyed. Flags: NCCL_REVOKE_DEFAULT.
+ */
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags);
+ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags);
+
+/**
+ * Every rank calls it: finish what was issued, and give the memory of connections back (flags: NCCL_SUSPEND_MEM). Until
+ * ncclCommResume, which every rank calls too, all operations are ncclInvalidUsage. In a group: deferred to its end.
+ */
+ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags);
+ncclResult_t pncclCommSuspend(ncclComm_t comm, int flags);
+ncclResult_t ncclCommResume(ncclComm_t comm);
+ncclResult_t pncclCommResume(ncclComm_t comm);
+
 /** Finish everything that was issued; afterwards only destroy, abort and queries are allowed. Not blocking: ncclInProgress. */
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t pncclCommFinalize(ncclComm_t comm);
@@ -394,6 +428,17 @@ ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, v
 /** NULL is fine; anything else that is no handle of this communicator: ncclInvalidUsage. */
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle);
 ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle);
+
+typedef enum {
+    ncclStatGpuMemSuspend = 0,   /* bytes that suspending gives back */
+    ncclStatGpuMemSuspended = 1, /* 1 if it is suspended */
+    ncclStatGpuMemPersist = 2,   /* bytes that stay */
+    ncclStatGpuMemTotal = 3
+} ncclCommMemStat_t;
+
+/** What the communicator holds on this rank. */
+ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value);
+ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value);
 
 /* ---- groups ---- */
 

@@ -37,3 +37,46 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
     kl_handle_leave(c);
     return rc;
 }
+
+/* ---- what a communicator holds ---- */
+
+/* Its connections come and go; what describes the job and the machine is there as long as it lives. */
+static uint64_t lasting(const struct ncclComm *comm)
+{
+    return sizeof *comm + comm->task_room * sizeof *comm->tasks + comm->queued_room * sizeof *comm->queued +
+           (uint64_t)comm->nranks * (sizeof *comm->peers + sizeof *comm->rounds);
+}
+
+static ncclResult_t measure(const struct ncclComm *comm, ncclCommMemStat_t stat, uint64_t *value)
+{
+    uint64_t connections = comm->connections ? kl_connections_bytes(comm->connections) : 0;
+
+    switch (stat) {
+    case ncclStatGpuMemSuspend:
+        *value = connections;
+        return ncclSuccess;
+    case ncclStatGpuMemSuspended:
+        *value = comm->suspended;
+        return ncclSuccess;
+    case ncclStatGpuMemPersist:
+        *value = lasting(comm);
+        return ncclSuccess;
+    case ncclStatGpuMemTotal:
+        *value = connections + lasting(comm);
+        return ncclSuccess;
+    default:
+        return KL_FAIL(ncclInvalidArgument, "ncclCommMemStats: there is no number %d", (int)stat);
+    }
+}
+
+KL_PNCCL(ncclCommMemStats);
+ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value)
+{
+    struct ncclComm *c;
+
+    if (!value) return KL_FAIL(ncclInvalidArgument, "ncclCommMemStats: the result pointer is NULL");
+    KL_TRY(kl_comm_enter_suspended(comm, "ncclCommMemStats", &c));
+    ncclResult_t rc = measure(c, stat, value);
+    kl_handle_leave(c);
+    return rc;
+}

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "device/host/backoff.h"
 #include "os/process.h"
 
 #include <sched.h>
@@ -38,7 +39,7 @@ static ncclResult_t join_bootstrap(ncclComm_t comm)
         .ctx = comm,
     };
 
-    if (!birth->parent) return kl_bootstrap_join_many(&config, birth->ids, birth->nids, &comm->bootstrap);
+    if (birth->ids) return kl_bootstrap_join_many(&config, birth->ids, birth->nids, &comm->bootstrap);
     return kl_bootstrap_derive(&config, birth->parent->bootstrap, birth->member, &birth->salt, &comm->bootstrap);
 }
 
@@ -84,7 +85,7 @@ static ncclResult_t arm_dump(ncclComm_t comm)
     return ncclSuccess;
 }
 
-static ncclResult_t prepare_operations(ncclComm_t comm)
+static ncclResult_t create_exec(ncclComm_t comm)
 {
     struct kl_exec_config config = {
         .rank = comm->rank,
@@ -96,16 +97,22 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
         .connections = comm->connections,
         .memory = reach_of_memory(comm),
     };
+
+    KL_TRY(kl_exec_create(&config, &comm->exec));
+    return kl_exec_reserve(comm->exec, comm->task_room);
+}
+
+static ncclResult_t prepare_operations(ncclComm_t comm)
+{
     struct kl_stream *stream;
 
     KL_TRY(arm_dump(comm));
     KL_TRY(fill_redops(comm));
-    KL_TRY(kl_exec_create(&config, &comm->exec));
     comm->timeout_ns = (uint64_t)comm->config.timeout_s * 1000000000u;
     comm->task_room = KL_TASKS;
     comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);
     if (!comm->tasks) return KL_NOMEM("operations");
-    KL_TRY(kl_exec_reserve(comm->exec, comm->task_room));
+    KL_TRY(create_exec(comm));
     KL_TRY(comm->devices->stream_of(NULL, comm->device, &stream)); /* made now: no operation has to */
     return kl_comm_connect_early(comm);
 }
@@ -303,7 +310,55 @@ ncclResult_t kl_comm_finalize(ncclComm_t comm)
 {
     kl_comm_quiesce(comm);
     kl_store_relaxed(&comm->finalized, true);
-    return kl_comm_failure(comm);
+    return kl_comm_trouble(comm);
+}
+
+/* ---- breaks ---- */
+
+/* The calls of others that were inside before fail, and leave. Nothing is launched from then on. */
+static void wait_to_be_alone(ncclComm_t comm)
+{
+    struct kl_backoff wait = KL_BACKOFF_START;
+
+    while (kl_handle_callers(comm->handle) > 1 && !kl_load_acquire(&comm->job.ended)) kl_backoff_pause(&wait, 0);
+}
+
+ncclResult_t kl_comm_revoke(ncclComm_t comm)
+{
+    char text[256], me[128];
+
+    snprintf(text, sizeof text, "%s revoked the communicator", kl_comm_describe(comm, comm->rank, me, sizeof me));
+    kl_comm_fail(comm, comm->rank, ncclInternalError, text, false);
+    wait_to_be_alone(comm);
+    kl_comm_withdraw(comm);
+    kl_streams_end_owner(comm, true);
+    kl_store_release(&comm->revoked, true); /* pairs with kl_comm_trouble */
+    return ncclSuccess;
+}
+
+/* When all have come, nobody needs connections any more; when all have gone, none is left over. */
+ncclResult_t kl_comm_suspend(ncclComm_t comm)
+{
+    kl_comm_quiesce(comm);
+    KL_TRY(kl_comm_failure(comm));
+    kl_bootstrap_phase(comm->bootstrap, "suspend");
+    KL_TRY(kl_bootstrap_barrier(comm->bootstrap));
+    kl_exec_free(comm->exec);
+    comm->exec = NULL;
+    kl_comm_disconnect(comm);
+    comm->suspended = true;
+    return kl_bootstrap_barrier(comm->bootstrap);
+}
+
+ncclResult_t kl_comm_resume(ncclComm_t comm)
+{
+    KL_TRY(kl_comm_failure(comm));
+    kl_bootstrap_phase(comm->bootstrap, "resume");
+    KL_TRY(kl_comm_connect(comm));
+    KL_TRY(create_exec(comm));
+    KL_TRY(kl_bootstrap_barrier(comm->bootstrap));
+    comm->suspended = false;
+    return kl_comm_connect_early(comm);
 }
 
 /* Of a group that is open in another thread, its end frees the memory. */
