@@ -59,6 +59,7 @@ typedef enum {
 
 #define NCCL_WIN_DEFAULT            0x00
 #define NCCL_WIN_COLL_SYMMETRIC     0x01
+#define NCCL_WIN_STRICT_ORDERING    0x02
 #define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 
 #define NCCL_CTA_POLICY_DEFAULT    0x00
@@ -428,6 +429,22 @@ ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, v
 /** NULL is fine; anything else that is no handle of this communicator: ncclInvalidUsage. */
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle);
 ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle);
+
+/**
+ * Every rank calls it with its buffer (aligned to NCCL_WIN_REQUIRED_ALIGNMENT) and the same flags; `*win` is written when all have.
+ * On host devices collectives are as fast without. In a group: deferred to its end. Errors: ncclInvalidArgument;
+ * ncclInvalidUsage: flags that differ; ncclRemoteError: another rank could not.
+ */
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags);
+ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags);
+
+/** On this rank only. NULL is fine; what is no window of `comm`: ncclInvalidUsage. */
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
+ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
+
+/** The buffer that this rank registered. No window of `comm`: ncclInvalidArgument. */
+ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr);
+ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr);
 
 typedef enum {
     ncclStatGpuMemSuspend = 0,   /* bytes that suspending gives back */

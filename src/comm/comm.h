@@ -58,6 +58,7 @@ enum kl_busy {
     KL_BUSY_INIT,
     KL_BUSY_FINALIZE,
     KL_BUSY_CHILD,
+    KL_BUSY_WINDOW,
     KL_BUSY_REVOKE,
     KL_BUSY_SUSPEND,
     KL_SUSPENDED, /* by no job: until it is resumed */
@@ -163,7 +164,7 @@ struct ncclComm {
     struct kl_failure failure;
     struct kl_job job;
     struct kl_family family;
-    struct kl_registry registry;
+    struct kl_registry registry, windows;
     struct kl_userops userops;
     uint8_t barrier;                                 /* what barriers reduce */
     struct kl_redop bits[ncclNumTypes][KL_BITS_OPS]; /* of kolo.h's operations, those that were used */

@@ -231,6 +231,7 @@ static void free_comm(ncclComm_t comm)
     free(comm->family.shrunk);
     kl_userops_fini(&comm->userops);
     kl_registry_fini(&comm->registry, comm->devices);
+    kl_registry_fini(&comm->windows, comm->devices);
     kl_handle_release(comm);
     pthread_mutex_destroy(&comm->failure.lock);
     free(comm);

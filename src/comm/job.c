@@ -7,6 +7,7 @@ static const char *const kinds[KL_BUSY_KINDS] = {
     [KL_BUSY_INIT] = "its creation",
     [KL_BUSY_FINALIZE] = "its finalization",
     [KL_BUSY_CHILD] = "the creation of another one from it",
+    [KL_BUSY_WINDOW] = "the registration of a window",
     [KL_BUSY_REVOKE] = "its revocation",
     [KL_BUSY_SUSPEND] = "its suspension",
     [KL_BUSY_RESUME] = "its resumption",
