@@ -116,6 +116,17 @@ ncclResult_t koloEventDestroy(koloEvent_t event);
  */
 ncclResult_t koloInitFromEnv(ncclComm_t *comm);
 
+/**
+ * Write the communicator's flight record to a file, as JSON: its state, what it waits for, and its last 1,024 operations with
+ * function, type, operator, root, bytes, stream, algorithm, state and times. The record is always kept; the same document is
+ * written by itself when the communicator fails, if KOLO_FLIGHT_RECORDER names a file (docs/debugging.md).
+ *
+ * `file` is a pattern: %h stands for the host, %p for the process, %r for the rank, %c for the communicator, %% for %; one
+ * without %r gets ".%r" at its end. NULL: that of KOLO_FLIGHT_RECORDER; ncclInvalidArgument if it is not set. A file that is
+ * there is replaced. Errors: ncclSystemError, the file cannot be written. Works also when the communicator has failed.
+ */
+ncclResult_t koloFlightRecorder(ncclComm_t comm, const char *file);
+
 #ifdef __GNUC__
 #pragma GCC visibility pop
 #endif

@@ -118,13 +118,25 @@ static int wait_in_vain(struct rank *r)
         return 1;
     }
     ncclResult_t rc = reduce_until_failure(r);
-    bool fine = rc == ncclRemoteError && says(ncclGetLastError(r->comm), "nothing moved for 1 s");
+    bool fine = rc == ncclRemoteError &&
+                says(ncclGetLastError(r->comm), "nothing moved for 1 s, waiting for rank 2 (host ") &&
+                says(ncclGetLastError(r->comm), "which has not called it: so far it has called nothing");
     fine = fine && reduce_once(r) == rc && koloStreamSynchronize(NULL) == rc && koloStreamQuery(NULL) == rc;
     fine = fine && ncclCommDestroy(r->comm) == rc && koloStreamSynchronize(NULL) == ncclSuccess;
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 
-/* Rank 2 has another count: whoever meets its data says so, and all hear of it. */
+/* The parent stops rank 2 in the middle of it: whatever the others wait for, it is what all of them say. */
+static int miss_the_stopped(struct rank *r)
+{
+    if (r->rank == 2) return (int)reduce_until_failure(r);
+    ncclResult_t rc = reduce_until_failure(r);
+    bool fine = rc == ncclRemoteError && says(ncclGetLastError(r->comm), "waiting for rank 2 (host ") &&
+                says(ncclGetLastError(r->comm), "), which is silent: is it stopped, or cut off?");
+    return fine ? EXIT_AS_EXPECTED : 1;
+}
+
+/* Rank 2 has another count: all hear the same sentence about it. */
 static int disagree_on(struct rank *r, size_t ours, size_t of_rank_2)
 {
     size_t count = r->rank == 2 ? of_rank_2 : ours;
@@ -133,7 +145,8 @@ static int disagree_on(struct rank *r, size_t ours, size_t of_rank_2)
     rc = rc ? rc : ncclAllReduce(r->send, r->recv, count, ncclFloat, ncclSum, r->comm, NULL);
 
     rc = rc ? rc : koloStreamSynchronize(NULL);
-    bool fine = rc == ncclInvalidUsage && says(ncclGetLastError(r->comm), "different counts");
+    bool fine = rc == ncclInvalidUsage && says(ncclGetLastError(r->comm), "rank 2 called AllReduce(") &&
+                says(ncclGetLastError(r->comm), "as #2 where the others called AllReduce(");
     ncclCommDestroy(r->comm);
     return fine ? EXIT_AS_EXPECTED : 1;
 }
@@ -148,14 +161,14 @@ static int disagree_on_little(struct rank *r)
     return disagree_on(r, 8, 16);
 }
 
-/* So different that they choose different algorithms: nobody comes to where another one waits. */
+/* So different that they choose different algorithms: nobody comes to where another one waits, so that they ask. */
 static int diverge(struct rank *r)
 {
     ncclResult_t rc = reduce_once(r);
 
     rc = rc ? rc : ncclAllReduce(r->send, r->recv, r->rank == 2 ? 8 : COUNT, ncclFloat, ncclSum, r->comm, NULL);
     rc = rc ? rc : koloStreamSynchronize(NULL);
-    bool fine = rc == ncclRemoteError && says(ncclGetLastError(r->comm), "nothing moved for 1 s, waiting for rank");
+    bool fine = rc == ncclInvalidUsage && says(ncclGetLastError(r->comm), "rank 2 called AllReduce(8 elements) as #2");
     ncclCommDestroy(r->comm);
     return fine ? EXIT_AS_EXPECTED : 1;
 }
@@ -294,21 +307,14 @@ static const struct role {
     ncclResult_t rc;            /* the result of joining */
     const char *words;          /* and what its text says */
 } roles[] = {
-    {"lose", lose_rank_2, ncclSuccess, NULL},
-    {"abort", abort_rank_2, ncclSuccess, NULL},
-    {"wait", wait_in_vain, ncclSuccess, NULL},
-    {"disagree", disagree, ncclSuccess, NULL},
-    {"disagree_on_little", disagree_on_little, ncclSuccess, NULL},
-    {"diverge", diverge, ncclSuccess, NULL},
-    {"desert", desert, ncclSuccess, NULL},
-    {"fork", fork_children, ncclSuccess, NULL},
-    {"miss", NULL, ncclRemoteError, "rank 2"},
-    {"secret", NULL, ncclRemoteError, "secret"},
-    {"malformed", NULL, ncclInternalError, "topology.xml:3:"},
-    {"version", NULL, ncclInvalidUsage, "version"},
-    {"unreadable", reduce_alone, ncclSuccess, NULL},
-    {"taken", NULL, ncclSystemError, "in use"},
-    {"nointerface", NULL, ncclSystemError, "interface"},
+    {"lose", lose_rank_2, ncclSuccess, NULL},       {"abort", abort_rank_2, ncclSuccess, NULL},
+    {"wait", wait_in_vain, ncclSuccess, NULL},      {"stopped", miss_the_stopped, ncclSuccess, NULL},
+    {"disagree", disagree, ncclSuccess, NULL},      {"disagree_on_little", disagree_on_little, ncclSuccess, NULL},
+    {"diverge", diverge, ncclSuccess, NULL},        {"desert", desert, ncclSuccess, NULL},
+    {"fork", fork_children, ncclSuccess, NULL},     {"miss", NULL, ncclRemoteError, "rank 2"},
+    {"secret", NULL, ncclRemoteError, "secret"},    {"malformed", NULL, ncclInternalError, "topology.xml:3:"},
+    {"version", NULL, ncclInvalidUsage, "version"}, {"unreadable", reduce_alone, ncclSuccess, NULL},
+    {"taken", NULL, ncclSystemError, "in use"},     {"nointerface", NULL, ncclSystemError, "interface"},
 };
 
 static const struct role *role_named(const char *name)
@@ -472,6 +478,24 @@ static void a_rank_that_never_calls_is_waited_for_as_long_as_allowed(void **stat
     unsetenv("KOLO_TIMEOUT");
 }
 
+/* Wherever it stops, and whoever waits for whom then. */
+static void a_rank_that_is_stopped_is_named_by_all(void **state)
+{
+    (void)state;
+    setenv("KOLO_TIMEOUT", "1", 1);
+    for (int round = 0; round < 5; round++) {
+        struct child c[RANKS];
+        start_job(c, "stopped", 0, RANKS - 1);
+        for (int r = 0; r < RANKS; r++) wait_until_running(&c[r]);
+        kill(c[2].pid, SIGSTOP);
+        for (int r = 0; r < RANKS; r++)
+            if (r != 2) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+        kill(c[2].pid, SIGKILL);
+        wait_for_exit(&c[2]);
+    }
+    unsetenv("KOLO_TIMEOUT");
+}
+
 static void ranks_that_disagree_or_leave_are_an_error_for_all(void **state)
 {
     struct child c[RANKS];
@@ -583,6 +607,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_abort_reaches_every_rank),
         cmocka_unit_test(a_rank_that_never_comes_is_named),
         cmocka_unit_test(a_rank_that_never_calls_is_waited_for_as_long_as_allowed),
+        cmocka_unit_test(a_rank_that_is_stopped_is_named_by_all),
         cmocka_unit_test(ranks_that_disagree_or_leave_are_an_error_for_all),
         cmocka_unit_test(forked_children_are_refused_and_reach_nobody),
         cmocka_unit_test(another_secret_is_refused),

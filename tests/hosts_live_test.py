@@ -70,9 +70,23 @@ def check_namespaces(judge):
         judge.note("--netns", judge.fault(out, "", "all_reduce", None))
 
 
+def check_shared(judge):
+    """Two ranks that both send do so over one connection."""
+    with tempfile.TemporaryDirectory() as logs:
+        out = tool.run("perf", *"all_reduce --np 2 --hosts 2 -b 8 -e 1M -f 16 -n 1 -w 0".split(), NCCL_DEBUG="INFO",
+                       NCCL_DEBUG_SUBSYS="NET", NCCL_DEBUG_FILE=logs + "/%h.%p", NCCL_NSOCKS_PERTHREAD="1", NCCL_SOCKET_NTHREADS="0",
+                       NCCL_ALGO="ring")
+        log = matrix.log_of(logs)
+    fault = judge.fault(out, "", "all_reduce", None)
+    if not fault and "sends to rank 0" not in log: fault = "rank 1 sends nothing"
+    if not fault and "over the connection that goes the other way" not in log: fault = "each way has a connection of its own"
+    judge.note("one connection for both ways", fault)
+
+
 def main():
     judge, number = matrix.Judge(), 0
     check_namespaces(judge)
+    check_shared(judge)
     for collective, ways in WAYS.items():
         for way in ways:
             able = [layout for layout in LAYOUTS if serves(way, collective, layout)]

@@ -109,12 +109,24 @@ static ncclResult_t meet_siblings(const struct launcher *l, struct job *job)
 
 /* ---- where they meet ---- */
 
+/* torchrun's agent may hold the master's port itself, for its store, and says so: then the next one is rank 0's. */
+static ncclResult_t find_master(const char *host, struct job *job)
+{
+    const char *held = getenv("TORCHELASTIC_USE_AGENT_STORE");
+    char address[300];
+    int number;
+
+    KL_TRY(read_number("MASTER_PORT", &number));
+    if (held && !strcmp(held, "True")) number++;
+    snprintf(address, sizeof address, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, number);
+    return kl_bootstrap_id_parse(address, &job->id);
+}
+
 /* KOLO_COMM_ID, NCCL_COMM_ID or torchrun's master: rank 0 opens the address, the others come to it. */
 static ncclResult_t find_rendezvous(const struct launcher *l, struct job *job)
 {
     const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
     struct kl_bootstrap_params params;
-    char address[300];
 
     kl_param_load(&kl_bootstrap_param_set, &params);
     if (*params.kolo_comm_id) return kl_bootstrap_id_parse(params.kolo_comm_id, &job->id);
@@ -126,8 +138,7 @@ static ncclResult_t find_rendezvous(const struct launcher *l, struct job *job)
                        "koloInitFromEnv: %s says that this is one of several ranks, but not where they meet: set "
                        "KOLO_COMM_ID=host:port to a free port of rank 0's host",
                        l->name);
-    snprintf(address, sizeof address, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
-    return kl_bootstrap_id_parse(address, &job->id);
+    return find_master(host, job);
 }
 
 static ncclResult_t describe_job(struct job *job)

@@ -9,7 +9,6 @@ const struct kl_param_name kl_other_names[] = {
     {"NCCL_ALLOC_P2P_NET_LL_BUFFERS", NULL},
     {"NCCL_CGA_CLUSTER_SIZE", NULL},
     {"NCCL_CHECKS_DISABLE", NULL},
-    {"NCCL_CHECK_MODE", NULL},
     {"NCCL_CHECK_POINTERS", NULL},
     {"NCCL_CHUNK_SIZE", NULL},
     {"NCCL_COMM_SHRINK_SHARE_RESOURCES", NULL},

@@ -56,6 +56,12 @@ struct kl_bootstrap_config {
     void (*on_failure)(void *ctx, int culprit, ncclResult_t code, const char *text);
 
     /**
+     * Called by the event loop thread for each aside that comes, from the first moment of the bootstrap until it was left. Must
+     * not wait, and may answer with kl_bootstrap_aside. NULL: nobody listens.
+     */
+    void (*on_aside)(void *ctx, struct kl_bootstrap *bootstrap, int from, const void *data, size_t bytes);
+
+    /**
      * Called by the joining thread when there is a bootstrap that can be aborted and reported to, and with NULL before it is freed
      * because joining failed. NULL: nobody wants to know.
      */
@@ -134,17 +140,21 @@ ncclResult_t kl_bootstrap_barrier(struct kl_bootstrap *bootstrap);
 /**
  * Queue a message (a copy of it) for `peer`, which the event loop delivers, connecting first if need be. It may wait there in
  * the inbox for as long as the bootstrap lives. Order is kept for equal (sender, tag), also with kl_bootstrap_send.
- * What cannot be delivered is a failure of the bootstrap. Queued messages count for nothing but memory: post little.
+ * What cannot be delivered is a failure of the bootstrap, unless `peer` has left before: then it is the caller's to tell. Queued messages count for nothing but memory: post little.
  */
 ncclResult_t kl_bootstrap_post(struct kl_bootstrap *bootstrap, int peer, uint32_t tag, const void *data, size_t bytes);
 
 /**
  * Take a message of exactly `bytes` if it is here, and say so in `*here`; another size is ncclInternalError. Never waits.
  * While nothing has come from `peer`, it costs two loads. A failure of the bootstrap, or a peer that has left and sent
- * nothing more with this tag, is an error as in kl_bootstrap_recv.
+ * nothing more with this tag, is an error as in kl_bootstrap_recv; but what follows from who has left is the caller's to decide, and
+ * to tell.
  */
 ncclResult_t kl_bootstrap_poll(struct kl_bootstrap *bootstrap, int peer, uint32_t tag, void *data, size_t bytes,
                                bool *here);
+
+/** Has `peer`, which this rank was connected with, left in good order? Any thread. */
+bool kl_bootstrap_has_left(struct kl_bootstrap *bootstrap, int peer);
 
 /**
  * See to it that polls notice when `peer` leaves or dies, also where nothing has been posted to it: begins to connect if
@@ -157,6 +167,52 @@ ncclResult_t kl_bootstrap_watch(struct kl_bootstrap *bootstrap, int peer);
  * not call back. NULL: no more calls, and none is running.
  */
 void kl_bootstrap_on_message(struct kl_bootstrap *bootstrap, void (*fn)(void *ctx), void *ctx);
+
+/* ---- where is everybody: answered by the event loop, whatever a rank's own threads do; any thread ---- */
+
+enum { KL_STANDING_BYTES = 128 };
+
+#define KL_LAST_WORDS UINT64_MAX /* the question that a rank answers before it leaves */
+
+/** What is known of a rank. */
+enum kl_answered {
+    KL_ANSWER_NONE, /* it has not answered: it is stopped, or cut off, or its answer is on the way */
+    KL_ANSWER_HERE,
+    KL_ANSWER_LEFT /* it has left in good order; the answer is its last words */
+};
+
+/**
+ * From now on answer questions of other ranks by `answer`, which fills in KL_STANDING_BYTES zeroed bytes. By any thread, under a
+ * lock: it must not call back. NULL: no more calls, and none is running; it is asked for its last words, which others
+ * know after this rank has left.
+ */
+void kl_bootstrap_on_question(struct kl_bootstrap *bootstrap,
+                              void (*answer)(void *ctx, uint64_t question, unsigned char *answer), void *ctx);
+
+/**
+ * Ask all ranks. Waits for nothing. Where another rank has just asked the same, or a smaller question, nothing is asked: what comes
+ * of that is told by who asked (kl_bootstrap_report), or nothing does. Answers can be lost where a rank on their way leaves or dies:
+ * who misses some asks again.
+ */
+ncclResult_t kl_bootstrap_ask(struct kl_bootstrap *bootstrap, uint64_t question);
+
+/**
+ * How many ranks are known so far, this one included; -1 if another rank's question counts. With it, where not NULL: what is known
+ * of each rank (enum kl_answered), and its answer. In a child of fork: -1.
+ */
+int kl_bootstrap_answers(struct kl_bootstrap *bootstrap, unsigned char *state,
+                         unsigned char (*answers)[KL_STANDING_BYTES]);
+
+/* ---- asides: between those who look on. They disturb nobody: none of these is ever a failure of the bootstrap ---- */
+
+/**
+ * Say something to the other end's on_aside, over the connection that there is at this moment; also after a failure. False: there is
+ * none, or it is clogged. Never waits. Any thread.
+ */
+bool kl_bootstrap_aside(struct kl_bootstrap *bootstrap, int peer, const void *data, size_t bytes);
+
+/** The same to all that there are connections with, but `except` (-1: nobody). Returns to how many. */
+int kl_bootstrap_aside_all(struct kl_bootstrap *bootstrap, int except, const void *data, size_t bytes);
 
 /* ---- failures ---- */
 

@@ -36,6 +36,9 @@ enum kl_frame_type {
     KL_FRAME_ANNOUNCE,  /* rank to root: record.h */
     KL_FRAME_INTRODUCE, /* root to rank: record.h */
     KL_FRAME_REFUSE,    /* root to rank: a notice, instead of the introduction */
+    KL_FRAME_QUESTION,  /* where is everybody: census.h */
+    KL_FRAME_ANSWERS,   /* back to who asked */
+    KL_FRAME_ASIDE,     /* between who looks on at two ranks: kl_bootstrap_aside */
     KL_FRAME_TYPES
 };
 

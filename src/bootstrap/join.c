@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "bootstrap/census.h"
 #include "bootstrap/failure.h"
 #include "bootstrap/join.h"
 #include "bootstrap/link.h"
@@ -91,12 +92,15 @@ ncclResult_t kl_join_begin(const struct kl_bootstrap_config *c, struct kl_bootst
 
     KL_TRY(kl_state_create(c->rank, c->nranks, &b));
     b->on_failure = c->on_failure;
+    b->on_aside = c->on_aside;
     b->ctx = c->ctx;
     b->timeout_ms = c->timeout_ms;
     b->on_bad_news = kl_failure_hear;
+    b->on_census = kl_census_hear;
     *out = b;
     KL_TRY(kl_loop_hold(&b->loop));
-    return kl_loop_add(b->loop, -1, 0, kl_failure_on_clock, b, &b->clock);
+    KL_TRY(kl_loop_add(b->loop, -1, 0, kl_failure_on_clock, b, &b->clock));
+    return kl_census_create(b);
 }
 
 static void on_outer_stop(void *ctx, uint32_t events)
@@ -213,8 +217,10 @@ void kl_bootstrap_leave(struct kl_bootstrap *b)
     kl_reach_finish(b, kl_deadline_in_ms(TELL_MS));
     if (b->loop) kl_reach_stop(b);
     kl_acceptor_close(b->acceptor);
+    kl_census_stop(b);
     leave_links(b);
     kl_source_remove(b->clock);
+    kl_census_free(b);
     kl_loop_drop(b->loop);
     kl_state_free(b);
 }

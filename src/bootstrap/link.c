@@ -190,6 +190,20 @@ static void hear_notice(struct kl_contact *peer, const struct kl_frame *f)
     peer->bootstrap->on_bad_news(peer->bootstrap, &why);
 }
 
+/* With its last words, for a census. */
+static void hear_bye(struct kl_contact *peer, const struct kl_frame *f)
+{
+    peer->bootstrap->on_census(peer, f);
+    end_link(peer, KL_LINK_LEFT);
+}
+
+static void hear_aside(struct kl_contact *peer, const struct kl_frame *f)
+{
+    struct kl_bootstrap *b = peer->bootstrap;
+
+    if (b->on_aside) b->on_aside(b->ctx, b, peer->rank, f->body, f->head.length);
+}
+
 static void deliver(struct kl_contact *peer, struct kl_frame *f)
 {
     struct kl_bootstrap *b = peer->bootstrap;
@@ -203,16 +217,21 @@ static void deliver(struct kl_contact *peer, struct kl_frame *f)
 /* False: the connection has ended. Takes over the frame. */
 static bool hear(struct kl_contact *peer, struct kl_frame *f)
 {
-    bool goes_on = f->head.type == KL_FRAME_NOTICE;
+    bool census = f->head.type == KL_FRAME_QUESTION || f->head.type == KL_FRAME_ANSWERS;
+    bool goes_on = census || f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_ASIDE;
 
     if (f->head.type == KL_FRAME_DATA || f->head.type == KL_FRAME_STEP) {
         deliver(peer, f);
         return true;
     }
-    if (goes_on)
+    if (census)
+        peer->bootstrap->on_census(peer, f);
+    else if (f->head.type == KL_FRAME_ASIDE)
+        hear_aside(peer, f);
+    else if (f->head.type == KL_FRAME_NOTICE)
         hear_notice(peer, f);
     else if (f->head.type == KL_FRAME_BYE)
-        end_link(peer, KL_LINK_LEFT);
+        hear_bye(peer, f);
     else
         lose(peer, "it sent a frame that does not belong between ranks");
     free(f);
@@ -312,10 +331,11 @@ ncclResult_t kl_link_begin(struct kl_contact *peer, const struct kl_connection *
 /* The last words. What was sent before stays deliverable after the close, if nothing unread is in its way. */
 static void say_bye(struct kl_contact *peer)
 {
-    struct kl_frame_head bye = {.type = KL_FRAME_BYE};
+    const struct kl_bootstrap *b = peer->bootstrap;
+    struct kl_frame_head bye = {.type = KL_FRAME_BYE, .length = b->has_last_words ? KL_STANDING_BYTES : 0};
     char rest[4096];
 
-    kl_link_post(peer, &bye, NULL);
+    kl_link_post(peer, &bye, b->last_words);
     shutdown(peer->fd, SHUT_WR);
     while (recv(peer->fd, rest, sizeof rest, 0) > 0) continue;
 }
@@ -335,5 +355,6 @@ void kl_link_fini(struct kl_contact *peer)
     kl_socket_close(peer->fd);
     kl_outbox_fini(&peer->out);
     kl_inbox_fini(peer);
+    free(peer->last_words);
     kl_assembler_fini(&peer->assembler);
 }

@@ -136,6 +136,14 @@ int kl_outbox_flush(struct kl_outbox *o, int fd, bool *gone)
     return 0;
 }
 
+bool kl_outbox_holds_more(const struct kl_outbox *o, size_t n)
+{
+    const struct kl_queued_frame *q = o->first;
+
+    for (; q && n; n--) q = q->next;
+    return q;
+}
+
 void kl_outbox_drop(struct kl_outbox *o)
 {
     while (o->first) remove_first(o, KL_QUEUED_DROPPED);

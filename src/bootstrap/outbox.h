@@ -40,6 +40,9 @@ bool kl_outbox_take_back(struct kl_outbox *outbox, struct kl_queued_frame *frame
  */
 int kl_outbox_flush(struct kl_outbox *outbox, int fd, bool *gone);
 
+/** Are there more than `n` frames in it? */
+bool kl_outbox_holds_more(const struct kl_outbox *outbox, size_t n);
+
 /** Drop everything. */
 void kl_outbox_drop(struct kl_outbox *outbox);
 

@@ -6,6 +6,13 @@
 #include "bootstrap/link.h"
 #include "bootstrap/reach.h"
 
+static bool has_left(const struct kl_bootstrap *b, int peer)
+{
+    const struct kl_contact *contact = kl_contact_find(b, peer);
+
+    return contact && contact->state == KL_LINK_LEFT;
+}
+
 static ncclResult_t post_locked(struct kl_bootstrap *b, int peer, const struct kl_frame_head *head, const void *data)
 {
     struct kl_contact *to;
@@ -25,8 +32,9 @@ ncclResult_t kl_bootstrap_post(struct kl_bootstrap *b, int peer, uint32_t tag, c
     KL_TRY(kl_state_check_message(b, peer, bytes));
     pthread_mutex_lock(&b->lock);
     ncclResult_t rc = post_locked(b, peer, &head, data);
+    bool left = has_left(b, peer);
     pthread_mutex_unlock(&b->lock);
-    return kl_failure_settle(b, peer, rc);
+    return left ? rc : kl_failure_settle(b, peer, rc);
 }
 
 static ncclResult_t poll_locked(struct kl_bootstrap *b, int peer, const struct kl_frame_head *head, void *data,
@@ -64,9 +72,18 @@ ncclResult_t kl_bootstrap_poll(struct kl_bootstrap *b, int peer, uint32_t tag, v
     if (silent(b, peer)) return ncclSuccess;
     pthread_mutex_lock(&b->lock);
     ncclResult_t rc = poll_locked(b, peer, &head, data, here);
+    bool left = has_left(b, peer);
     pthread_mutex_unlock(&b->lock);
     if (rc) *here = false;
-    return kl_failure_settle(b, peer, rc);
+    return left ? rc : kl_failure_settle(b, peer, rc);
+}
+
+bool kl_bootstrap_has_left(struct kl_bootstrap *b, int peer)
+{
+    pthread_mutex_lock(&b->lock);
+    bool left = has_left(b, peer);
+    pthread_mutex_unlock(&b->lock);
+    return left;
 }
 
 /* One that has left may have posted before all that we need: polls find out. */

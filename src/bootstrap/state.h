@@ -9,6 +9,8 @@
  *      reach.c     opening connections: who calls whom, and which of two calls that cross survives
  *      exchange.c  send, recv, all-gather, barrier
  *      post.c      messages that nobody waits for
+ *      census.c    where is everybody: questions to all, and answers
+ *      aside.c     messages of those who look on
  *      join.c      from an id to a bootstrap, and back
  *      many.c      the same from several ids
  *      derive.c    from a bootstrap to another one, of some of its ranks
@@ -29,6 +31,7 @@
 
 struct kl_caller;
 struct kl_acceptor;
+struct kl_census;
 
 enum kl_link_state {
     KL_LINK_NONE,
@@ -59,6 +62,7 @@ struct kl_contact {
     bool mute;   /* writing failed: the end of the connection is about to be read */
     struct kl_outbox out;
     struct kl_frame *first_in, *last_in; /* the inbox */
+    unsigned char *last_words;           /* KL_STANDING_BYTES; NULL: it has said none */
 
     /* KL_ARRIVED_*; changed under lock, read without: a poll that finds 0 is over. */
     _Atomic uint32_t arrived;
@@ -72,6 +76,7 @@ struct kl_bootstrap {
     int rank, nranks;
     uint64_t timeout_ms;
     void (*on_failure)(void *ctx, int culprit, ncclResult_t code, const char *text);
+    void (*on_aside)(void *ctx, struct kl_bootstrap *b, int from, const void *data, size_t bytes);
     void *ctx;
     struct kl_retry retry;
     bool early;            /* the others may not be there yet when we call them: there was no rendezvous */
@@ -83,6 +88,9 @@ struct kl_bootstrap {
 
     /** A peer is lost, or says that somebody failed. On the event loop, without lock. */
     void (*on_bad_news)(struct kl_bootstrap *b, const struct kl_notice *why);
+
+    /** A frame of a census has come, or a goodbye. On the event loop, without lock. */
+    void (*on_census)(struct kl_contact *peer, const struct kl_frame *frame);
 
     struct kl_loop *loop;
     struct kl_acceptor *acceptor;
@@ -98,6 +106,9 @@ struct kl_bootstrap {
     pthread_cond_t changed; /* anything below, or a contact */
     /* under lock: */
     const char *phase;
+    struct kl_census *census;
+    unsigned char last_words[KL_STANDING_BYTES]; /* said with the goodbye */
+    bool has_last_words;
     size_t inbox_bytes;
     int npaused;
     void (*on_message)(void *ctx); /* NULL: nobody wants to know */

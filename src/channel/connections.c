@@ -99,6 +99,17 @@ static uint32_t tag_of(const struct kl_edge *e, uint32_t what)
     return what | (uint32_t)e->use << 8 | e->channel;
 }
 
+static void join_opposite(struct kl_connections *cs, struct connection *c)
+{
+    struct kl_edge other = c->edge;
+
+    other.sends = !other.sends;
+    struct connection *o = *slot_of(cs->table, cs->room, &other);
+    if (!o) return;
+    c->connector.opposite = &o->connector;
+    o->connector.opposite = &c->connector;
+}
+
 static ncclResult_t add(struct kl_connections *cs, const struct kl_edge *edge, struct connection **added)
 {
     if (2 * cs->used >= cs->room) KL_TRY(grow(cs));
@@ -113,6 +124,7 @@ static ncclResult_t add(struct kl_connections *cs, const struct kl_edge *edge, s
         .number = tag_of(edge, 0),
         .common = &cs->common,
     };
+    join_opposite(cs, c);
     *slot_of(cs->table, cs->room, edge) = c;
     cs->used++;
     *added = c;

@@ -14,6 +14,7 @@
 #include "channel/connections.h"
 #include "coll/func.h"
 #include "coll/schedule.h"
+#include "coll/steps.h"
 #include "device/host/redop.h"
 
 /** What a rank has for an algorithm on one channel. */
@@ -31,6 +32,7 @@ struct kl_links {
 /** A channel's share of an operation, in terms of one rank. */
 struct kl_share {
     int func, proto, root;        /* root: rank */
+    uint64_t signature;           /* of the operation (signature.h) */
     const struct kl_redop *redop; /* NULL where nothing is reduced */
     ncclDataType_t type;
     ncclRedOp_t op; /* what `redop` does */
@@ -41,6 +43,8 @@ struct kl_share {
     size_t elem_bytes;
     bool wide;     /* LL128: with stores of 64 bytes */
     void *scratch; /* KL_SCRATCH_BYTES, for one hop at a time */
+    int channel;
+    const struct kl_step_watch *steps; /* who wants to know of each step; NULL: nobody */
 };
 
 /** How far memory reaches that several ranks can map. */

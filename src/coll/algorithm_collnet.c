@@ -30,7 +30,7 @@ static void start(const struct kl_algorithm *a, void *op, struct kl_links *links
     };
     const struct kl_collnet_op redop = {.type = share->type, .op = share->op};
 
-    if (links->own) kl_collnet_link_begin(links->own, what[share->func], redop, share->elem_bytes);
+    if (links->own) kl_collnet_link_begin(links->own, what[share->func], redop, share->elem_bytes, share->signature);
     kl_mover_start(a, op, links, share);
 }
 

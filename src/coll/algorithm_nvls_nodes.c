@@ -79,7 +79,8 @@ static void start_network(const struct kl_algorithm *a, void *memory, struct kl_
     const struct kl_nvls_group *group = links->own;
     const struct kl_collnet_op redop = {.type = s->type, .op = s->op};
 
-    if (group->network) kl_collnet_link_begin(group->network, KL_COLLNET_ALL_REDUCE, redop, s->elem_bytes);
+    if (group->network)
+        kl_collnet_link_begin(group->network, KL_COLLNET_ALL_REDUCE, redop, s->elem_bytes, s->signature);
     start_tree(a, memory, links, s);
 }
 

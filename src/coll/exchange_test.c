@@ -57,8 +57,8 @@ static void ask(int rank, int func, int peer, void *data, size_t bytes)
     struct party *p = &party[rank];
 
     assert_true(p->ntasks < MOST_TASKS);
-    p->task[p->ntasks++] =
-        (struct kl_task){.func = func, .peer = peer, .count = bytes, .message = {.data = data, .bytes = bytes}};
+    p->task[p->ntasks++] = (struct kl_task){
+        .func = func, .peer = peer, .count = bytes, .message = {.data = data, .bytes = bytes, .signature = bytes}};
 }
 
 static void pass(int from, int to, void *out, void *in, size_t bytes)

@@ -218,6 +218,7 @@ static void start(struct kl_exec *e, const struct kl_task *t)
         .func = t->func,
         .proto = t->choice.proto,
         .root = t->peer,
+        .signature = t->signature,
         .redop = info->reduces ? redop_of(e, t) : NULL,
         .type = t->type,
         .op = t->op,
@@ -227,10 +228,12 @@ static void start(struct kl_exec *e, const struct kl_task *t)
         .elem_bytes = elem_bytes(e, t),
         .wide = e->wide && t->choice.proto == KL_PROTO_LL128,
         .scratch = e->scratch,
+        .steps = e->config.steps.step ? &e->config.steps : NULL,
     };
 
     for (int c = 0; c < t->choice.cut.nchannels; c++) {
         kl_cut_range(&t->choice.cut, c, &share.first, &share.end);
+        share.channel = c;
         a->start(a, op_of(e, c), e->links[t->choice.algorithm][c], &share);
         e->op_done[c] = false;
     }

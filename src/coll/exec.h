@@ -29,7 +29,8 @@ struct kl_exec_config {
     const struct kl_p2p_round *rounds;           /* nranks */
     const struct kl_redop (*redops)[ncclNumOps]; /* by type, by operation */
     struct kl_connections *connections;
-    enum kl_reach memory; /* of the ranks */
+    enum kl_reach memory;       /* of the ranks */
+    struct kl_step_watch steps; /* of the runner, by its thread */
 };
 
 ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec);

@@ -55,6 +55,13 @@ static inline void kl_links_pass_on(struct kl_fifo_tx *tx, const void *value, si
     kl_fifo_publish(tx, bytes, false);
 }
 
+/** The steps that are sent from here on are of the operation with this signature. */
+static inline void kl_links_sign(struct kl_links *links, uint64_t signature)
+{
+    for (int i = 0; i < links->nsend; i++)
+        if (links->send[i]) links->send[i]->tx.signature = signature;
+}
+
 /** Has everything been read that was lent? */
 bool kl_links_drained(const struct kl_links *links);
 

@@ -2,6 +2,7 @@
 #include "coll/message.h"
 
 #include "base/error.h"
+#include "coll/signature.h"
 #include "transport/pool.h"
 
 #include <string.h>
@@ -58,6 +59,7 @@ enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector
     struct kl_fifo_tx *tx = &connector->tx;
     enum kl_progress got = KL_STALLED;
 
+    tx->signature = message->signature;
     while (!message->ended) {
         if (!kl_fifo_can_send(tx)) return got;
         message->moved += send_step(message, tx);
@@ -67,11 +69,19 @@ enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector
     return kl_fifo_drained(tx) ? KL_DONE : got;
 }
 
-static ncclResult_t refuse(const struct kl_message *m, int peer, size_t bytes, bool more)
+static ncclResult_t refuse_call(const struct kl_message *m, int peer, uint64_t theirs)
+{
+    char text[KL_CALL_TEXT];
+
+    return KL_FAIL(ncclInvalidUsage, "%s: the counts or types differ",
+                   kl_message_differs(theirs, peer, m->type, m->count, text));
+}
+
+static ncclResult_t refuse_form(const struct kl_message *m, int peer, size_t bytes, bool more)
 {
     return KL_FAIL(ncclInvalidUsage,
-                   "recv: rank %d sent %s%zu bytes where %zu are received: the counts or types differ", peer,
-                   more ? "more than " : "", m->moved + bytes, m->bytes);
+                   "recv: rank %d sent %s%zu bytes where %zu are received, though the counts and types do not differ",
+                   peer, more ? "more than " : "", m->moved + bytes, m->bytes);
 }
 
 void kl_message_want(const struct kl_message *m, struct kl_connector *connector)
@@ -88,11 +98,15 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
         size_t bytes;
         bool more;
         if (!kl_fifo_ready(rx)) return got;
+        if (kl_fifo_signature(rx) != message->signature) {
+            *rc = refuse_call(message, connector->peer, kl_fifo_signature(rx));
+            return KL_DONE; /* nothing is claimed: a lender takes it back */
+        }
         const void *in = kl_fifo_open(rx, &bytes, &more);
         if (!in && kl_fifo_revoked(rx)) return got;
         size_t left = message->bytes - message->moved;
         if (!in || bytes > left || more != (bytes < left)) {
-            *rc = refuse(message, connector->peer, bytes, more);
+            *rc = refuse_form(message, connector->peer, bytes, more);
             if (in) kl_fifo_release(rx); /* a lender waits for its end */
             return KL_DONE;
         }

@@ -3,10 +3,10 @@
  * message.h - one send or one receive: a message cut into fifo steps. Resumable, allocates nothing.
  *
  * A message has at least one step, also when it is empty, and says in each whether more follows, so that a receive of
- * another size than the send is an error and not a hang. Between ranks of one address space long messages are lent, not
+ * another count or type than the send is an error and not a hang. Between ranks of one address space long messages are lent, not
  * copied: the receiver reads the sender's buffer. Between processes they go through slots of the sender's pool.
  *
- * Errors:  ncclInvalidUsage when the sizes differ.
+ * Errors:  ncclInvalidUsage when counts or types differ.
  * Threads: one at a time.
  */
 #ifndef KL_COLL_MESSAGE_H
@@ -19,7 +19,10 @@ struct kl_message {
     char *data; /* read only for a send */
     size_t bytes;
     size_t moved; /* bytes handed over or received so far */
-    bool ended;   /* the last step is done */
+    size_t count; /* elements, of */
+    ncclDataType_t type;
+    uint64_t signature; /* kl_message_signature */
+    bool ended;         /* the last step is done */
 };
 
 /** The connector is ready. DONE: the buffer may be reused. */

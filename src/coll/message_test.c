@@ -2,6 +2,7 @@
 #include "coll/message.h"
 
 #include "base/error.h"
+#include "coll/signature.h"
 #include "tests/kolo_test.h"
 #include "transport/pool.h"
 #include "transport/test_join.h"
@@ -53,7 +54,9 @@ static int end_of_pools(void **state)
 /* Both sides in turn, until both are done, one has failed, or nothing moves; the receiver's result. */
 static ncclResult_t transfer(struct link *l, char *from, size_t sent, char *to, size_t received)
 {
-    struct kl_message out = {.data = from, .bytes = sent}, in = {.data = to, .bytes = received};
+    struct kl_message out = {.data = from, .bytes = sent, .signature = kl_message_signature(ncclInt8, sent)};
+    struct kl_message in = {.data = to, .bytes = received, .count = received};
+    in.signature = kl_message_signature(ncclInt8, received);
     enum kl_progress s = KL_STALLED, r = KL_STALLED;
     ncclResult_t rc = ncclSuccess;
 

@@ -2,6 +2,7 @@
 #include "coll/mover.h"
 
 #include "base/error.h"
+#include "base/ticks.h"
 #include "coll/links.h"
 
 #include <string.h>
@@ -54,6 +55,7 @@ void kl_mover_start(const struct kl_algorithm *a, void *memory, struct kl_links 
     op->lines = share->proto != KL_PROTO_SIMPLE;
     op->begun = false;
     op->most = step_bytes(op) / share->elem_bytes;
+    kl_links_sign(links, share->signature);
     if (op->position.order && kl_func_info[share->func].rooted)
         op->position.root = ring_index(&op->position, share->root);
     for (int i = 0; i < op->schedule->lanes; i++) {
@@ -123,21 +125,30 @@ static bool can_move(const struct kl_mover *op, const struct kl_move *m)
     return true;
 }
 
-static ncclResult_t refuse(const struct kl_mover *op, const struct kl_move *m, const struct kl_connector *from,
-                           size_t bytes)
+/* What was sent is of another call. */
+static ncclResult_t refuse_call(const struct kl_mover *op, const struct kl_connector *from)
+{
+    return KL_FAIL(ncclInvalidUsage,
+                   "%s: rank %d sent what belongs to another call than that of rank %d: the ranks call with different "
+                   "counts, types or operations",
+                   kl_func_info[op->share.func].name, from->peer, op->position.rank);
+}
+
+/* It is of the same call, but cut otherwise. */
+static ncclResult_t refuse_form(const struct kl_mover *op, const struct kl_move *m, const struct kl_connector *from,
+                                size_t bytes)
 {
     const char *name = kl_func_info[op->share.func].name;
 
     if (bytes == m->bytes)
         return KL_FAIL(ncclInvalidUsage,
-                       "%s: rank %d sent by another protocol than rank %d expected: the ranks call with different "
-                       "counts, types or operations",
+                       "%s: rank %d sent by another protocol than rank %d expected: do they have the same settings "
+                       "(NCCL_PROTO, NCCL_ALGO)?",
                        name, from->peer, op->position.rank);
-    return KL_FAIL(
-        ncclInvalidUsage,
-        "%s: rank %d sent %zu bytes where rank %d expected %zu: the ranks call with different counts, types or "
-        "operations",
-        name, from->peer, bytes, op->position.rank, m->bytes);
+    return KL_FAIL(ncclInvalidUsage,
+                   "%s: rank %d sent %zu bytes where rank %d expected %zu: do they have the same settings "
+                   "(NCCL_BUFFSIZE, NCCL_ALGO, NCCL_PROTO)?",
+                   name, from->peer, bytes, op->position.rank, m->bytes);
 }
 
 /* A chunk of an edge, to be released; NULL with an error, or without one when it was taken back a moment ago. */
@@ -146,11 +157,15 @@ static const void *open_chunk(struct kl_mover *op, const struct kl_move *m, int 
     struct kl_connector *c = op->links->recv[edge];
     size_t bytes;
     bool more;
+    if (kl_fifo_signature(&c->rx) != op->share.signature) {
+        *rc = refuse_call(op, c); /* nothing is claimed: a lender takes it back */
+        return NULL;
+    }
     const void *in = m->lines ? kl_lines_open(&c->rx, op->share.scratch, &bytes) : kl_fifo_open(&c->rx, &bytes, &more);
 
     if (in && bytes == m->bytes) return in;
     if (!in && kl_fifo_revoked(&c->rx)) return NULL;
-    *rc = refuse(op, m, c, bytes);
+    *rc = refuse_form(op, m, c, bytes);
     if (in) kl_fifo_release(&c->rx); /* a lender waits for its end */
     return NULL;
 }
@@ -320,6 +335,22 @@ static bool is_ahead(const struct kl_mover *op, int number)
     return op->schedule->follows && number && op->lane[number].first >= op->lane[0].first;
 }
 
+static int first_rank(struct kl_connector *const *by_edge, uint32_t set)
+{
+    return set ? by_edge[first_edge(set)]->peer : -1;
+}
+
+static void tell_step(const struct kl_mover *op, const struct kl_move *m, uint64_t begun)
+{
+    const struct kl_step step = {.channel = op->share.channel,
+                                 .from = first_rank(op->links->recv, m->hop.recv),
+                                 .to = first_rank(op->links->send, m->hop.send),
+                                 .bytes = m->bytes,
+                                 .begun = begun};
+
+    op->share.steps->step(op->share.steps->ctx, &step);
+}
+
 /* True: the lane is at its end. *rc is set on failure. */
 static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResult_t *rc)
 {
@@ -331,7 +362,9 @@ static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResu
         for (; lane->hop < lane->hops; lane->hop++) {
             if (!lane->prepared) prepare(op, number);
             if (!lane->prepared) continue;
+            uint64_t begun = op->share.steps ? kl_ticks() : 0;
             if (!try_move(op, &lane->move, rc)) return false;
+            if (op->share.steps) tell_step(op, &lane->move, begun);
             lane->prepared = false;
             *moved = true;
         }

@@ -9,7 +9,8 @@
  *
  * Protocols:  Simple uses slots, LL and LL128 flagged lines (transport/lines.h). All ranks agree on slots and lines, so a
  *             chunk fits into one step everywhere.
- * Errors:     ncclInvalidUsage when a chunk has another size than this rank expects: the ranks disagree on count or type.
+ * Errors:     ncclInvalidUsage when a chunk is of another call than this rank's (its signature), or has another size than this
+ *             rank expects: the ranks have different settings.
  * Threads:    one at a time.
  */
 #ifndef KL_COLL_MOVER_H

@@ -9,6 +9,7 @@
 #include "coll/algorithms.h"
 #include "coll/cut.h"
 #include "coll/links.h"
+#include "coll/signature.h"
 #include "graph/tree.h"
 #include "tests/kolo_test.h"
 #include "transport/test_join.h"
@@ -236,6 +237,8 @@ static const char *label_of(const struct way *way, int n)
 struct call {
     int func, proto, root;
     size_t count;
+    ncclRedOp_t op; /* only in the signature, as is: */
+    uint64_t number;
     bool in_place;
     int channels; /* one after the other, over the same links */
 };
@@ -269,9 +272,11 @@ static struct kl_share share_of(struct world *w, int r, const struct call *c)
 {
     struct rank *rank = &w->rank[r];
     size_t own = (size_t)r * c->count;
+    const struct kl_call call = kl_call_of(c->func, ncclInt32, c->op, c->root, c->count, 1 + c->number);
     struct kl_share s = {.func = c->func,
                          .proto = c->proto,
                          .root = c->root,
+                         .signature = kl_call_signature(&call),
                          .redop = kl_func_info[c->func].reduces ? &w->redop : NULL,
                          .send = rank->send,
                          .recv = rank->recv,
@@ -567,6 +572,46 @@ static void different_counts_are_an_error_and_not_a_hang(void **state)
     free_world(w);
 }
 
+/* The bytes are as many, but not what is called for: whoever receives them sees it before it touches them. */
+static void another_call_fails(const struct way *way, void *ctx)
+{
+    static const size_t counts[] = {1, 100, MAX_COUNT};
+    struct world *w = ctx;
+
+    for (int func = 0; func < KL_FUNCS; func++)
+        for (int what = 0; what < 2; what++) FOR_EACH_CASE(count, counts)
+            {
+                struct call right = {.func = func, .proto = way->proto, .count = *count, .channels = 1}, wrong = right;
+                int failed = -1;
+                if (!(way->algorithm->funcs >> func & 1)) continue;
+                if (what)
+                    wrong.number = 7;
+                else
+                    wrong.op = ncclMax;
+                set_out(w, way, 4);
+                fill(w, &right);
+                for (int r = 0; r < 4; r++) {
+                    struct kl_share share = share_of(w, r, r == 1 ? &wrong : &right);
+                    start(w, r, &share);
+                }
+                ncclResult_t rc = run(w, &failed);
+                if (rc != ncclInvalidUsage)
+                    fail_msg("%s: %s of %zu: %d", label_of(way, 4), kl_func_info[func].name, *count, rc);
+                assert_non_null(strstr(kl_error_text(), "another call"));
+                revoke_all(w);
+                part(w);
+            }
+}
+
+static void another_call_is_an_error_before_data_are_touched(void **state)
+{
+    struct world *w = make_world();
+
+    (void)state;
+    for_each_way(another_call_fails, w);
+    free_world(w);
+}
+
 /* The tuner chooses by size: ranks that disagree about it may meet with different protocols. */
 static void different_protocols_are_an_error_and_not_a_hang(void **state)
 {
@@ -594,7 +639,7 @@ static void different_protocols_are_an_error_and_not_a_hang(void **state)
             if (rc != ncclInvalidUsage)
                 fail_msg("%s: %zu elements by protocols %d and %d: %d", label_of(&way, 3), *count, proto, odd_proto,
                          rc);
-            assert_non_null(strstr(kl_error_text(), "different counts, types or operations"));
+            assert_non_null(strstr(kl_error_text(), "same settings"));
             revoke_all(w);
             part(w);
         }
@@ -710,6 +755,7 @@ int main(void)
         cmocka_unit_test(threads_give_the_right_result_by_every_way),
         cmocka_unit_test(means_are_scaled_once),
         cmocka_unit_test(different_counts_are_an_error_and_not_a_hang),
+        cmocka_unit_test(another_call_is_an_error_before_data_are_touched),
         cmocka_unit_test(different_protocols_are_an_error_and_not_a_hang),
         cmocka_unit_test(revoked_memory_is_not_read),
         cmocka_unit_test(who_is_waited_for_is_known_and_who_has_left),

@@ -2,6 +2,8 @@
 #include "coll/nvls_group.h"
 
 #include "base/error.h"
+#include "coll/links.h"
+#include "coll/signature.h"
 
 #include <stdlib.h>
 
@@ -123,9 +125,11 @@ void kl_nvls_group_start(struct kl_nvls_op *op, struct kl_links *links, struct k
         .ranks = g->ranks,
         .tree = tree,
         .finish = g->network != NULL,
-        .operation = (uint32_t)s->func << 16 | (uint32_t)s->elem_bytes,
+        .operation = kl_call_short(s->signature),
+        .signature = s->signature,
     };
 
+    if (tree) kl_links_sign(tree, s->signature);
     kl_nvls_attach(&g->nvls, links->arena->memory, links->arena->mark);
     kl_nvls_op_start(op, &g->nvls, &task);
 }

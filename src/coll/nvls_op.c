@@ -159,14 +159,14 @@ static int name_of(const struct kl_nvls_op *op, int rank)
 
 static ncclResult_t check(const struct kl_nvls_op *op, const struct kl_nvls_line *line, int from, size_t bytes)
 {
-    if (line->bytes != bytes)
-        return KL_FAIL(
-            ncclInvalidUsage,
-            "%s: rank %d came with %u bytes of a slice of %zu: the ranks call with different counts or types",
-            op->task.kind->name, name_of(op, from), line->bytes, bytes);
     if (line->operation != op->task.operation)
-        return KL_FAIL(ncclInvalidUsage, "%s: rank %d came with another operation or type", op->task.kind->name,
-                       name_of(op, from));
+        return KL_FAIL(ncclInvalidUsage,
+                       "%s: rank %d came with another call: the ranks call with different counts, types or operations",
+                       op->task.kind->name, name_of(op, from));
+    if (line->bytes != bytes)
+        return KL_FAIL(ncclInvalidUsage,
+                       "%s: rank %d came with %u bytes of a slice of %zu: do the ranks have the same settings?",
+                       op->task.kind->name, name_of(op, from), line->bytes, bytes);
     return ncclSuccess;
 }
 
@@ -294,8 +294,11 @@ static bool is_top(const struct kl_nvls_op *op)
 
 static struct kl_nvls_chunk chunk_of(const struct kl_nvls_op *op, const struct slice *s)
 {
-    return (struct kl_nvls_chunk){
-        .redop = op->task.redop, .count = s->count, .bytes = s->bytes, .name = op->task.kind->name};
+    return (struct kl_nvls_chunk){.redop = op->task.redop,
+                                  .count = s->count,
+                                  .bytes = s->bytes,
+                                  .signature = op->task.signature,
+                                  .name = op->task.kind->name};
 }
 
 /* dst = what all contribute, of this node and of those below it. */

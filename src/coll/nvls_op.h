@@ -52,7 +52,8 @@ struct kl_nvls_task {
     const int32_t *ranks;  /* their numbers in the communicator; NULL: the same */
     bool finish;           /* what comes down is not finished: above is a network that only reduces */
     struct kl_links *tree; /* all-reduce of several nodes: this rank's edges in its head's tree; NULL: one node */
-    uint32_t operation;    /* any number for type, operator, ...: the same at all ranks, or it is an error */
+    uint32_t operation;    /* what the ranks that share the memory compare: kl_call_short of */
+    uint64_t signature;    /* what heads of several nodes compare (signature.h) */
 };
 
 /** A place in the sequence of blocks and heads. */

@@ -526,7 +526,7 @@ static void calls_that_differ_are_an_error(void **state)
         const char *says;
         size_t counts[2];
         uint32_t operations[2];
-    } cases[] = {{"different counts", {100, 60}, {1, 1}}, {"another operation", {100, 100}, {1, 2}}};
+    } cases[] = {{"same settings", {100, 60}, {1, 1}}, {"another call", {100, 100}, {1, 2}}};
     static struct world w;
     struct kl_redop redop;
 

@@ -34,11 +34,19 @@ static bool have_room(const struct kl_links *tree, uint32_t set)
     return true;
 }
 
+static ncclResult_t refuse_call(const struct kl_nvls_chunk *chunk, const struct kl_connector *from)
+{
+    return KL_FAIL(
+        ncclInvalidUsage,
+        "%s: rank %d sent what belongs to another call: the ranks call with different counts, types or operations",
+        chunk->name, from->peer);
+}
+
 static ncclResult_t refuse(const struct kl_nvls_chunk *chunk, const struct kl_connector *from, size_t bytes)
 {
     return KL_FAIL(ncclInvalidUsage,
-                   "%s: rank %d sent %zu bytes of a slice of %zu: the ranks call with different counts or types",
-                   chunk->name, from->peer, bytes, chunk->bytes);
+                   "%s: rank %d sent %zu bytes of a slice of %zu: do the ranks have the same settings?", chunk->name,
+                   from->peer, bytes, chunk->bytes);
 }
 
 /* What has come on an edge, to be released at once; NULL with an error, or without one when it was taken back a moment ago. */
@@ -46,8 +54,12 @@ static const void *open_chunk(struct kl_connector *c, const struct kl_nvls_chunk
 {
     size_t bytes;
     bool more;
-    const void *in = kl_fifo_open(&c->rx, &bytes, &more);
 
+    if (kl_fifo_signature(&c->rx) != chunk->signature) {
+        *rc = refuse_call(chunk, c); /* nothing is claimed: a lender takes it back */
+        return NULL;
+    }
+    const void *in = kl_fifo_open(&c->rx, &bytes, &more);
     if (in && bytes == chunk->bytes) return in;
     if (!in && kl_fifo_revoked(&c->rx)) return NULL;
     *rc = refuse(chunk, c, bytes);

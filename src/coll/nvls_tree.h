@@ -10,7 +10,7 @@
  * A slice is one step on each edge; edges are numbered as those of trees (schedule.h). The root turns slices round. Slices go up
  * while others come down: as many as there are slots in the memory of the node (nvls.h).
  *
- * Errors:  ncclInvalidUsage when another head came with another size.
+ * Errors:  ncclInvalidUsage when another head came with another call (signature.h) or size.
  * Threads: one at a time. Nothing waits or allocates.
  */
 #ifndef KL_COLL_NVLS_TREE_H
@@ -22,7 +22,8 @@
 struct kl_nvls_chunk {
     const struct kl_redop *redop;
     size_t count, bytes;
-    const char *name; /* of the collective, for errors */
+    uint64_t signature; /* of the operation */
+    const char *name;   /* of the collective, for errors */
 };
 
 /** Are the sums of all children here, and is there room for what comes of them? */

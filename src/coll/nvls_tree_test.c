@@ -265,6 +265,7 @@ static void start(struct world *w, const struct call *c, int rank)
                              .send = c->in_place ? r->recv : r->send,
                              .recv = r->recv,
                              .count = c->count,
+                             .signature = c->count,
                              .elem_bytes = c->redop.elem_bytes};
 
     fill(c, rank, c->in_place ? r->recv : r->send);
@@ -323,6 +324,7 @@ static bool reduce(struct world *w, int ch, int head, const struct kl_redop *red
     for (int node = 0; node < w->nnodes; node++) {
         const void *own = kl_fifo_open(&in[node]->rx, &bytes, &more);
         assert_true(own && bytes <= sizeof sum);
+        out[node]->tx.signature = kl_fifo_signature(&in[node]->rx);
         if (node)
             redop->merge(redop, sum, sum, own, bytes / redop->elem_bytes);
         else

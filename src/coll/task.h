@@ -26,7 +26,8 @@ struct kl_task {
     int peer;           /* root, or the other end of a message */
     const void *send;
     void *recv;
-    size_t count; /* as the user gave it */
+    size_t count;               /* as the user gave it */
+    uint64_t number, signature; /* of a collective: which one of the communicator's, from 1 on (signature.h) */
 
     struct kl_choice choice; /* of a collective */
 

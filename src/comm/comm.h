@@ -24,8 +24,13 @@
 #include "bootstrap/bootstrap.h"
 #include "channel/connections.h"
 #include "coll/exec.h"
+#include "comm/compare.h"
 #include "comm/config.h"
 #include "comm/handle.h"
+#include "comm/inquest.h"
+#include "comm/watch/clock.h"
+#include "comm/watch/flight.h"
+#include "comm/watch/trace.h"
 #include "comm/registry.h"
 #include "comm/userops.h"
 #include "comm/wish.h"
@@ -118,6 +123,8 @@ struct ncclComm {
     const struct kl_device_kind *devices; /* of which `device` is one */
     struct kl_exec *exec;
     struct kl_connections *connections;
+    struct kl_flight *flight; /* its last operations */
+    struct kl_trace *trace;   /* NULL: nobody wants one */
     struct kl_redop redops[ncclNumTypes][ncclNumOps];
     uint64_t timeout_ns; /* of an operation without progress; 0: none */
     unsigned spin;       /* polls before yielding */
@@ -127,7 +134,9 @@ struct ncclComm {
 
     /* the user thread's */
     alignas(KL_LINE) uint64_t launched; /* launches queued */
-    uint64_t tasks_taken;               /* tasks recorded */
+    _Atomic uint64_t tasks_taken;       /* tasks recorded; written by the user thread, as: */
+    _Atomic uint64_t collectives;       /* of them, also those without elements */
+    struct kl_called_before *calls;     /* the last KL_CALLS of them, by number */
     struct kl_task *tasks;              /* ring; grows while nothing is in flight */
     uint64_t task_room;                 /* power of two */
     struct kl_stream *last_stream;      /* of the last launch */
@@ -144,9 +153,14 @@ struct ncclComm {
     alignas(KL_LINE) _Atomic uint64_t finished; /* launches */
     _Atomic uint64_t tasks_done;                /* tasks whose slots may be reused */
     uint64_t cursor;                            /* task in progress */
-    uint64_t stalled_since;                     /* ns; 0: not stalled, or not looked yet */
+    uint64_t begun;                             /* tasks that have had their turn */
+    uint64_t begun_at, waits_since;             /* for the trace: ticks; 0: it does not wait */
+    int32_t waited_for;                         /* for the trace */
+    bool timed_begin, timed_end;                /* of the task in progress: its begin is known, its end is wanted */
     uint32_t stalls;                            /* polls without progress */
     uint32_t dumped;                            /* how often its state was asked for (dump.h) */
+    struct kl_compare compare;                  /* calls of all ranks, before data move */
+    struct kl_inquest inquest;                  /* what is found out about an operation that cannot go on */
     _Atomic uint32_t joins_left;                /* pieces of join work that still look at the communicator */
     _Atomic uint32_t arrivals[KL_LAUNCHES];     /* streams that have reached a launch that joins several */
 
@@ -175,6 +189,10 @@ struct ncclComm {
     int local_ranks;              /* on this host */
     const struct kl_birth *birth; /* while it is being made */
     struct kl_init init;
+    _Atomic(const char *) phase; /* of its beginning or its end; NULL while it lives */
+    _Atomic uint64_t name;       /* the same at every rank: rank 0's job (transport/peer.h); 0: not known yet */
+    struct kl_clock clock;
+    _Atomic bool flown; /* its flight record was written */
     bool dump_armed;
 };
 
@@ -249,6 +267,9 @@ void kl_comm_log_channels(ncclComm_t comm);
 
 /** Record a checked task, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
+
+/** A checked collective without elements: nothing is to be done, but that it was called counts. Success. */
+ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task);
 
 /** Check what the group collected, and make room for it. */
 ncclResult_t kl_comm_prepare_queued(ncclComm_t comm);

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/config.h"
 
+#include "os/hostinfo.h"
+
+#include <stdio.h>
+
+static const char *const check_modes[] = {"DEFAULT", "DEBUG_LOCAL", "DEBUG_GLOBAL", "FIRST_USE", NULL};
+
 static const struct kl_param rows[] = {
     KL_PARAM_INT(struct kl_comm_config, bootstrap_timeout_s, "KOLO_BOOTSTRAP_TIMEOUT", "60", 1, 86400,
                  "seconds to wait for other ranks while a communicator is set up"),
@@ -12,6 +18,8 @@ static const struct kl_param rows[] = {
                   "connect what an algorithm needs at its first use; 0: when a communicator is made"),
     KL_PARAM_INT(struct kl_comm_config, round_peers, "NCCL_CONNECT_ROUND_MAX_PEERS", "128", 1, INT32_MAX,
                  "ranks that one rank connects with at a time"),
+    KL_PARAM_ENUM(struct kl_comm_config, check_mode, "NCCL_CHECK_MODE", "DEFAULT", check_modes,
+                  "DEBUG_GLOBAL compares the calls of all ranks before data move, FIRST_USE each call the first time"),
     KL_PARAM_BOOL(struct kl_comm_config, local_register, "NCCL_LOCAL_REGISTER", "1",
                   "keep buffers given to ncclCommRegister mapped; 0: that does nothing"),
     KL_PARAM_INT(struct kl_comm_config, blocking, "NCCL_COMM_BLOCKING", "-1", 0, 1,
@@ -20,6 +28,13 @@ static const struct kl_param rows[] = {
                     "name of the network that ranks of several hosts use; over `netName` of ncclConfig_t"),
     KL_PARAM_INT(struct kl_comm_config, dump_signal, "NCCL_PROXY_DUMP_SIGNAL", "-1", 1, 64,
                  "number of a signal at which the process prints what its operations wait for"),
+    KL_PARAM_STRING(
+        struct kl_comm_config, flight_recorder, "KOLO_FLIGHT_RECORDER", "",
+        "file for a communicator's last operations when it fails; %h host, %p process, %r rank, %c communicator"),
+    KL_PARAM_STRING(struct kl_comm_config, trace, "KOLO_TRACE", "",
+                    "file for a trace in Chrome's format; %h host, %p process, %r rank, %c communicator"),
+    KL_PARAM_INT(struct kl_comm_config, trace_events, "KOLO_TRACE_EVENTS", "65536", 1024, 1 << 24,
+                 "calls, and other events, that a trace has room for: the last ones are kept"),
     KL_PARAM_STRING(struct kl_comm_config, hostid, "NCCL_HOSTID", "",
                     "name of this host for the question which ranks share one; tells emulated hosts apart"),
     KL_PARAM_INT(struct kl_comm_config, mnnvl, "KOLO_MNNVL", "0", 0, INT32_MAX,
@@ -31,6 +46,14 @@ const struct kl_param_set kl_comm_param_set = KL_PARAM_SET("comm", struct kl_com
 void kl_comm_config_load(struct kl_comm_config *config)
 {
     kl_param_load(&kl_comm_param_set, config);
+}
+
+void kl_comm_config_host(const struct kl_comm_config *config, char *name, size_t bytes)
+{
+    char own[KL_HOSTNAME];
+
+    kl_hostinfo_name(own);
+    snprintf(name, bytes, "%s", *config->hostid ? config->hostid : own);
 }
 
 bool kl_comm_config_blocking(const struct kl_comm_config *config, const struct kl_wish *wish)

@@ -19,11 +19,15 @@ struct kl_comm_config {
     bool runtime_connect; /* at first use; else when the communicator is made */
     int64_t round_peers;  /* ranks connected with at a time */
 
+    int check_mode;          /* enum kl_check_mode */
     bool local_register;     /* ncclCommRegister does what it says */
     int64_t blocking;        /* 0 or 1, over what a program asks for; -1: as that says */
     char net[KL_PARAM_TEXT]; /* the same for the network; "" */
 
-    int64_t dump_signal; /* at which states are printed; -1: none */
+    int64_t dump_signal;                 /* at which states are printed; -1: none */
+    char trace[KL_PARAM_TEXT];           /* pattern of a file; "": there is no trace */
+    int64_t trace_events;                /* room for so many; a power of two is used */
+    char flight_recorder[KL_PARAM_TEXT]; /* pattern of a file; "": it is written only when the program asks */
 
     char hostid[KL_PARAM_TEXT]; /* "": this host is who it is */
     int64_t mnnvl;              /* emulated hosts with the same number form one NVLink domain; 0: this one is none's */
@@ -34,6 +38,8 @@ extern const struct kl_param_set kl_comm_param_set;
 /** kl_param_load. */
 void kl_comm_config_load(struct kl_comm_config *config);
 
+/** What this host is called: NCCL_HOSTID, or what the system says. */
+void kl_comm_config_host(const struct kl_comm_config *config, char *name, size_t bytes);
 /** Does a call of a communicator return when it is done? */
 bool kl_comm_config_blocking(const struct kl_comm_config *config, const struct kl_wish *wish);
 

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "comm/launch.h"
+#include "comm/watch/flight_file.h"
 #include "event/loop.h"
 #include "os/bell.h"
 
@@ -36,6 +37,7 @@ static void answer(void *ctx, uint32_t events)
     (void)ctx, (void)events;
     kl_bell_hear(kl_load_relaxed(&armed.bell));
     kl_log_asked("state of operations (NCCL_PROXY_DUMP_SIGNAL): communicators whose operations wait say for whom");
+    kl_flight_on_signal();
 }
 
 static ncclResult_t open_bell(void)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/comm.h"
+#include "comm/watch/flight_file.h"
+#include "comm/watch/trace_file.h"
 
 #include <stdio.h>
 
@@ -14,11 +16,16 @@ const char *kl_comm_describe(ncclComm_t comm, int rank, char *text, size_t size)
     return text;
 }
 
-/* Under lock. */
-static bool record(ncclComm_t comm, ncclResult_t code, const char *text)
+/* Under lock. Whoever returns the failure to the program may be the last to run in this process: all has been told and written before. */
+static bool record(ncclComm_t comm, int culprit, ncclResult_t code, const char *text, bool tell)
 {
     if (kl_load_relaxed(&comm->failed)) return false;
     snprintf(comm->failure.text, sizeof comm->failure.text, "%s", text);
+    if (tell && comm->bootstrap) kl_bootstrap_report(comm->bootstrap, culprit, code, text);
+    if (!kl_load_acquire(&comm->phase)) {
+        kl_flight_on_failure(comm, code, comm->failure.text);
+        kl_trace_write(comm);
+    }
     kl_store_release(&comm->failed, (uint32_t)code); /* pairs with kl_comm_failure */
     return true;
 }
@@ -27,7 +34,7 @@ static bool record(ncclComm_t comm, ncclResult_t code, const char *text)
 static void fail_child(struct ncclComm *child, ncclResult_t code, const char *text)
 {
     pthread_mutex_lock(&child->failure.lock);
-    record(child, code, text);
+    record(child, child->rank, code, text, false);
     if (child->job.bootstrap) kl_bootstrap_abort(child->job.bootstrap);
     pthread_mutex_unlock(&child->failure.lock);
 }
@@ -35,10 +42,9 @@ static void fail_child(struct ncclComm *child, ncclResult_t code, const char *te
 void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *text, bool tell)
 {
     pthread_mutex_lock(&comm->failure.lock);
-    bool first = record(comm, code, text);
+    bool first = record(comm, culprit, code, text, tell);
     if (first && comm->job.child && comm->job.child_follows) fail_child(comm->job.child, code, text);
     pthread_mutex_unlock(&comm->failure.lock);
-    if (first && tell && comm->bootstrap) kl_bootstrap_report(comm->bootstrap, culprit, code, text);
 }
 
 ncclResult_t kl_comm_failure(ncclComm_t comm)

@@ -199,6 +199,24 @@ void kl_handle_leave(struct ncclComm *comm)
     kl_fetch_sub_acq_rel(&comm->slot->word, 1); /* pairs with callers_in */
 }
 
+static void visit(struct kl_slot *slot, void (*fn)(struct ncclComm *comm, void *ctx), void *ctx)
+{
+    struct ncclComm *comm = kl_handle_try(handle_of(slot, kl_load_acquire(&slot->word)));
+
+    if (!comm) return;
+    fn(comm, ctx);
+    kl_handle_leave(comm);
+}
+
+void kl_handle_each(void (*fn)(struct ncclComm *comm, void *ctx), void *ctx)
+{
+    for (int b = 0; b < BLOCKS; b++) {
+        struct kl_slot *block = kl_load_acquire(&registry.blocks[b]); /* pairs with add_block */
+        for (int i = 0; block && i < BLOCK_SLOTS; i++) visit(&block[i], fn, ctx);
+        if (!block) return;
+    }
+}
+
 unsigned kl_handle_callers(ncclComm_t handle)
 {
     struct kl_slot *slot = slot_of(handle);

@@ -56,6 +56,9 @@ struct ncclComm *kl_handle_try(ncclComm_t handle);
 /** The last look at the communicator. */
 void kl_handle_leave(struct ncclComm *comm);
 
+/** Call `fn` inside of every communicator of this process, one after the other, also of those whose init is not over. */
+void kl_handle_each(void (*fn)(struct ncclComm *comm, void *ctx), void *ctx);
+
 /** How many are inside at this moment. */
 unsigned kl_handle_callers(ncclComm_t handle);
 

@@ -4,6 +4,9 @@
  */
 #include "comm/dump.h"
 #include "comm/job.h"
+#include "comm/watch/aside.h"
+#include "comm/watch/flight_file.h"
+#include "comm/watch/trace_file.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,6 +25,15 @@ static void on_failure(void *ctx, int culprit, ncclResult_t code, const char *te
     kl_comm_fail(ctx, culprit, code, text, false);
 }
 
+static void on_aside(void *ctx, struct kl_bootstrap *bootstrap, int from, const void *data, size_t bytes)
+{
+    ncclComm_t comm = ctx;
+    const unsigned char *what = data;
+
+    if (bytes && (*what == KL_ASIDE_CLOCK_ASK || *what == KL_ASIDE_CLOCK_ANSWER))
+        kl_clock_hear(&comm->clock, bootstrap, from, data, bytes);
+}
+
 static void on_life(void *ctx, struct kl_bootstrap *bootstrap)
 {
     kl_comm_stoppable(ctx, bootstrap);
@@ -35,6 +47,7 @@ static ncclResult_t join_bootstrap(ncclComm_t comm)
         .nranks = comm->nranks,
         .timeout_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
         .on_failure = on_failure,
+        .on_aside = on_aside,
         .on_life = on_life,
         .ctx = comm,
     };
@@ -85,6 +98,31 @@ static ncclResult_t arm_dump(ncclComm_t comm)
     return ncclSuccess;
 }
 
+/* A trace as long as asked for, or a little longer. */
+static ncclResult_t begin_trace(ncclComm_t comm)
+{
+    size_t room = 1024;
+
+    if (!*comm->config.trace) return ncclSuccess;
+    while (room < (size_t)comm->config.trace_events) room *= 2;
+    return kl_trace_create(room, &comm->trace);
+}
+
+static void note_step(void *ctx, const struct kl_step *step)
+{
+    ncclComm_t comm = ctx;
+    const struct kl_trace_event event = {.kind = KL_TRACE_STEP,
+                                         .channel = step->channel,
+                                         .from = step->from,
+                                         .to = step->to,
+                                         .number = comm->cursor + 1,
+                                         .count = step->bytes,
+                                         .begin = step->begun,
+                                         .end = kl_ticks()};
+
+    kl_trace_add(comm->trace, KL_TRACE_RUNNER, &event);
+}
+
 static ncclResult_t create_exec(ncclComm_t comm)
 {
     struct kl_exec_config config = {
@@ -96,6 +134,7 @@ static ncclResult_t create_exec(ncclComm_t comm)
         .redops = (const struct kl_redop(*)[ncclNumOps])comm->redops,
         .connections = comm->connections,
         .memory = reach_of_memory(comm),
+        .steps = {.step = *comm->config.trace ? note_step : NULL, .ctx = comm},
     };
 
     KL_TRY(kl_exec_create(&config, &comm->exec));
@@ -107,11 +146,15 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     struct kl_stream *stream;
 
     KL_TRY(arm_dump(comm));
+    KL_TRY(begin_trace(comm));
     KL_TRY(fill_redops(comm));
+    kl_compare_init(&comm->compare, (enum kl_check_mode)comm->config.check_mode);
     comm->timeout_ns = (uint64_t)comm->config.timeout_s * 1000000000u;
     comm->task_room = KL_TASKS;
     comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);
-    if (!comm->tasks) return KL_NOMEM("operations");
+    comm->calls = calloc(KL_CALLS, sizeof *comm->calls);
+    if (!comm->tasks || !comm->calls) return KL_NOMEM("operations");
+    kl_bootstrap_on_question(comm->bootstrap, kl_inquest_answer, comm);
     KL_TRY(create_exec(comm));
     KL_TRY(comm->devices->stream_of(NULL, comm->device, &stream)); /* made now: no operation has to */
     return kl_comm_connect_early(comm);
@@ -121,10 +164,22 @@ static void drop_operations(ncclComm_t comm)
 {
     if (comm->dump_armed) kl_dump_disarm();
     comm->dump_armed = false;
+    if (comm->bootstrap) kl_bootstrap_on_question(comm->bootstrap, NULL, NULL);
     kl_exec_free(comm->exec);
     free(comm->tasks);
+    free(comm->calls);
     free(comm->queued);
     comm->exec = NULL;
+}
+
+/* For who looks at a trace of several ranks. */
+static ncclResult_t compare_clocks(ncclComm_t comm)
+{
+    if (!comm->trace) return ncclSuccess;
+    if (comm->rank && comm->peers[comm->rank].host != comm->peers[0].host)
+        return kl_clock_measure(&comm->clock, comm->bootstrap);
+    kl_clock_same(&comm->clock);
+    return ncclSuccess;
 }
 
 static ncclResult_t wait_for_all(ncclComm_t comm)
@@ -146,6 +201,7 @@ static const struct phase {
     {"agreement", kl_comm_agree, kl_comm_forget_agreement},
     {"connections", kl_comm_connect, kl_comm_disconnect},
     {"operations", prepare_operations, drop_operations},
+    {"clocks", compare_clocks, NULL},
     {"barrier", wait_for_all, NULL},
 };
 enum { NPHASES = sizeof phases / sizeof phases[0] };
@@ -165,6 +221,7 @@ static ncclResult_t run_phase(ncclComm_t comm, int i)
 
     KL_TRY(kl_comm_failure(comm)); /* an abort, say */
     if (comm->bootstrap) kl_bootstrap_phase(comm->bootstrap, phases[i].name);
+    kl_store_release(&comm->phase, phases[i].name);
     comm->init.phases_done = i + 1; /* also when it fails: its undo copes */
     ncclResult_t rc = phases[i].run(comm);
     comm->init.times[i] = (struct kl_phase_time){.name = phases[i].name, .ns = kl_now_ns() - begin};
@@ -174,6 +231,7 @@ static ncclResult_t run_phase(ncclComm_t comm, int i)
 static ncclResult_t run_phases(ncclComm_t comm)
 {
     for (int i = 0; i < NPHASES; i++) KL_TRY(run_phase(comm, i));
+    kl_store_release(&comm->phase, NULL);
     return kl_comm_failure(comm);
 }
 
@@ -218,6 +276,11 @@ static ncclComm_t allocate(const struct kl_birth *birth)
     comm->wish = birth->wish;
     comm->devices = kl_devices();
     comm->busy = KL_BUSY_INIT;
+    if (kl_flight_create(&comm->flight)) {
+        free(comm);
+        return NULL;
+    }
+    kl_clock_init(&comm->clock);
     pthread_mutex_init(&comm->failure.lock, NULL);
     kl_comm_config_load(&comm->config);
     comm->blocking = kl_comm_config_blocking(&comm->config, &comm->wish);
@@ -227,6 +290,9 @@ static ncclComm_t allocate(const struct kl_birth *birth)
 /* Undo the phases and free. What is queued has finished or failed, and nobody is inside. */
 static void free_comm(ncclComm_t comm)
 {
+    if (!kl_load_acquire(&comm->phase) && !kl_load_acquire(&comm->failed))
+        kl_trace_write(comm); /* else it was, or never lived */
+    kl_store_release(&comm->phase, "end");
     undo_phases(comm);
     free(comm->family.shrunk);
     kl_userops_fini(&comm->userops);
@@ -234,6 +300,9 @@ static void free_comm(ncclComm_t comm)
     kl_registry_fini(&comm->windows, comm->devices);
     kl_handle_release(comm);
     pthread_mutex_destroy(&comm->failure.lock);
+    kl_clock_fini(&comm->clock);
+    kl_trace_free(comm->trace);
+    kl_flight_free(comm->flight);
     free(comm);
 }
 
@@ -279,6 +348,7 @@ static ncclResult_t give_up(ncclComm_t c, ncclResult_t rc, bool child, ncclComm_
     snprintf(text, sizeof text, "%s", kl_error_text());
     tell_peers(c, rc);
     kl_comm_fail(c, c->rank, rc, text, false);
+    kl_flight_on_failure(c, rc, text);
     if (!own) rc = kl_comm_failure(c);
     if (!own) snprintf(text, sizeof text, "%s", kl_error_text());
     undo_phases(c);

@@ -13,8 +13,9 @@ void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, 
     struct kl_work work = {
         .progress = kl_comm_run_launch,
         .owner = comm,
+        .clique = comm->world,
         .arg = {[KL_ARG_LAUNCH] = comm->launched++,
-                [KL_ARG_FIRST] = comm->tasks_taken - ntasks,
+                [KL_ARG_FIRST] = kl_load_relaxed(&comm->tasks_taken) - ntasks,
                 [KL_ARG_COUNTS] = ntasks | (uint64_t)streams << 32},
     };
 
@@ -49,17 +50,27 @@ void kl_comm_run_inline(ncclComm_t comm)
 
 /* ---- waiting ---- */
 
+static bool more_in_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
+{
+    uint64_t taken = kl_load_relaxed(&comm->tasks_taken);
+
+    return taken - kl_load_acquire(&comm->tasks_done) > tasks || /* pairs with finish_launch */
+           comm->launched - kl_load_acquire(&comm->finished) > launches;
+}
+
 void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
 
-    while (comm->tasks_taken - kl_load_acquire(&comm->tasks_done) > tasks || /* pairs with finish_launch */
-           comm->launched - kl_load_acquire(&comm->finished) > launches) {
+    if (!more_in_flight(comm, tasks, launches)) return;
+    kl_stream_attend(comm->last_stream);
+    while (more_in_flight(comm, tasks, launches)) {
         if (kl_streams_poll(true) == KL_STALLED)
             kl_backoff_pause(&wait, comm->spin);
         else
             kl_backoff_reset(&wait);
     }
+    kl_stream_leave(comm->last_stream);
 }
 
 void kl_comm_quiesce(ncclComm_t comm)

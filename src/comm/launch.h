@@ -9,6 +9,7 @@
 #ifndef KL_COMM_LAUNCH_H
 #define KL_COMM_LAUNCH_H
 
+#include "coll/signature.h"
 #include "comm/comm.h"
 
 /** What a launch's work record says: owner is the communicator. */
@@ -22,6 +23,11 @@ enum {
 static inline struct kl_task *kl_comm_task(ncclComm_t comm, uint64_t number)
 {
     return &comm->tasks[number & (comm->task_room - 1)];
+}
+
+static inline struct kl_call kl_call_of_task(const struct kl_task *t)
+{
+    return kl_call_of(t->func, t->type, t->op, t->peer, t->count, t->number);
 }
 
 static inline size_t kl_comm_elem_bytes(ncclComm_t comm, const struct kl_task *t)

@@ -67,9 +67,9 @@ static ncclResult_t find_fabric(const struct kl_comm_config *config, struct kl_p
     return kl_hostinfo_host_hash(name, &me->fabric);
 }
 
-static uint64_t fifo_bytes(const struct kl_comm_config *config)
+static uint32_t fifo_bytes(const struct kl_comm_config *config)
 {
-    return config->buffer_bytes > 0 ? (uint64_t)config->buffer_bytes : DEFAULT_FIFO_BYTES;
+    return config->buffer_bytes > 0 ? (uint32_t)config->buffer_bytes : DEFAULT_FIFO_BYTES;
 }
 
 static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
@@ -86,6 +86,7 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
         .job = random_number(),
         .memory = memory_reach(),
         .fifo_bytes = fifo_bytes(&comm->config),
+        .check_mode = (uint32_t)comm->config.check_mode,
         .asked = {comm->wish.min_ctas, comm->wish.max_ctas, comm->wish.nvls_ctas, comm->wish.per_net_peer},
     };
     KL_TRY(kl_hostinfo_host_hash(comm->config.hostid, &me->host));
@@ -132,9 +133,12 @@ static ncclResult_t check_peer(ncclComm_t comm, const struct kl_peer *me, const 
                        p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
     if (p->fifo_bytes != me->fifo_bytes)
         return KL_FAIL(ncclInvalidUsage,
-                       "rank %d (host %.*s, pid %d) has NCCL_BUFFSIZE %llu, rank %d has %llu: they must agree", p->rank,
-                       KL_PEER_HOST_TEXT, p->host_name, p->pid, (unsigned long long)p->fifo_bytes, comm->rank,
-                       (unsigned long long)me->fifo_bytes);
+                       "rank %d (host %.*s, pid %d) has NCCL_BUFFSIZE %u, rank %d has %u: they must agree", p->rank,
+                       KL_PEER_HOST_TEXT, p->host_name, p->pid, p->fifo_bytes, comm->rank, me->fifo_bytes);
+    if (p->check_mode != me->check_mode)
+        return KL_FAIL(ncclInvalidUsage,
+                       "rank %d (host %.*s, pid %d) has another NCCL_CHECK_MODE than rank %d: they must agree", p->rank,
+                       KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
     return check_asked(comm, me, p);
 }
 
@@ -153,6 +157,15 @@ static ncclResult_t gather(ncclComm_t comm, struct kl_peer *peers)
     return check_peers(comm, peers);
 }
 
+/* With more ranks than CPUs here, whoever spins keeps the one it waits for from running. Who waits for other hosts looks by a
+ * system call each time, and may share its CPU with what brings the answer: yielding costs little, and hands over. */
+static unsigned spin_of(const struct ncclComm *comm)
+{
+    bool far = comm->local_ranks < comm->nranks;
+
+    return far || comm->world->ranks_per_cpu > 1 ? 0 : KL_SPIN_POLLS;
+}
+
 ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
 {
     struct kl_peer *peers = calloc((size_t)comm->nranks, sizeof *peers);
@@ -164,11 +177,11 @@ ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
         return rc;
     }
     KL_TRY(kl_world_join(peers, comm->nranks, comm->rank, &comm->world));
+    kl_store_relaxed(&comm->name, comm->world->roster.peer[0].job);
     comm->peers = comm->world->roster.peer;
     comm->local_ranks = comm->world->local_ranks;
     comm->device = comm->peers[comm->rank].device;
-    /* With more ranks than CPUs here, whoever spins keeps the one it waits for from running. */
-    comm->spin = comm->world->ranks_per_cpu > 1 ? 0 : KL_SPIN_POLLS;
+    comm->spin = spin_of(comm);
     kl_executor_share(comm->world->ranks_per_cpu);
     comm->devices->adopt(comm->device);
     kl_log_set_device(comm->device);

@@ -33,16 +33,47 @@ static ncclResult_t make_room(ncclComm_t comm, uint64_t ntasks)
 
 /* ---- one ---- */
 
-static void record(ncclComm_t comm, const struct kl_task *task)
+static void record_collective(ncclComm_t comm, struct kl_task *t)
 {
-    struct kl_task *t = kl_comm_task(comm, comm->tasks_taken++);
+    t->number = kl_load_relaxed(&comm->collectives) + 1;
+    const struct kl_call call = kl_call_of_task(t);
+    struct kl_called_before *place = &comm->calls[t->number % KL_CALLS];
 
-    *t = *task;
-    if (!kl_func_is_message(t->func)) return;
+    t->signature = kl_call_signature(&call);
+    kl_store_relaxed(&place->what, call.what);
+    kl_store_relaxed(&place->count, call.count);
+    kl_store_release(&comm->collectives, t->number); /* pairs with kl_inquest_answer */
+}
+
+ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task)
+{
+    record_collective(comm, task);
+    return ncclSuccess;
+}
+
+static void record_message(ncclComm_t comm, struct kl_task *t)
+{
     t->message = (struct kl_message){
         .data = t->func == KL_FUNC_SEND ? (char *)(uintptr_t)t->send : t->recv,
         .bytes = t->count * kl_comm_elem_bytes(comm, t),
+        .count = t->count,
+        .type = t->type,
+        .signature = kl_message_signature(t->type, t->count),
     };
+}
+
+static void record(ncclComm_t comm, const struct kl_task *task, const struct kl_stream *stream)
+{
+    uint64_t number = kl_load_relaxed(&comm->tasks_taken);
+    struct kl_task *t = kl_comm_task(comm, number);
+
+    *t = *task;
+    if (kl_func_is_message(t->func))
+        record_message(comm, t);
+    else
+        record_collective(comm, t);
+    kl_flight_issue(comm->flight, number, t, stream);
+    kl_store_relaxed(&comm->tasks_taken, number + 1);
 }
 
 static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
@@ -60,15 +91,33 @@ static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct 
     return ncclSuccess;
 }
 
-ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+static ncclResult_t issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
 {
     if (!kl_func_is_message(task->func)) KL_TRY(kl_exec_choose(comm->exec, task));
     if (kl_load_relaxed(&comm->in_group)) return enqueue(comm, task, stream);
     KL_TRY(make_room(comm, 1));
-    record(comm, task);
+    record(comm, task, stream);
     kl_comm_launch(comm, stream, 1, 0);
     kl_comm_run_inline(comm);
     return ncclSuccess;
+}
+
+static ncclResult_t issue_traced(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+{
+    uint64_t begin = kl_ticks(), before = kl_load_relaxed(&comm->tasks_taken);
+    ncclResult_t rc = issue(comm, task, stream);
+    struct kl_trace_event e = kl_trace_task(KL_TRACE_CALL, task);
+
+    e.number = kl_load_relaxed(&comm->tasks_taken) == before ? 0 : before + 1;
+    e.begin = begin;
+    e.end = kl_ticks();
+    if (!rc) kl_trace_add(comm->trace, KL_TRACE_CALLER, &e);
+    return rc;
+}
+
+ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+{
+    return comm->trace ? issue_traced(comm, task, stream) : issue(comm, task, stream);
 }
 
 /* ---- groups ---- */
@@ -78,7 +127,8 @@ static void record_queued(ncclComm_t comm)
 {
     for (int messages = 0; messages < 2; messages++)
         for (size_t i = 0; i < comm->nqueued; i++)
-            if (kl_func_is_message(comm->queued[i].task.func) == messages) record(comm, &comm->queued[i].task);
+            if (kl_func_is_message(comm->queued[i].task.func) == messages)
+                record(comm, &comm->queued[i].task, comm->queued[i].stream);
 }
 
 /* The next queued message of the rank to itself, from position `i`; nqueued if there is none. */

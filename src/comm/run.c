@@ -5,20 +5,16 @@
 #include "comm/dump.h"
 #include "comm/launch.h"
 
-#include "base/clock.h"
 #include "device/host/idle.h"
 
-#include <stdio.h>
-
-enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two looks at the clock and at who is gone */
+enum { POLLS_PER_LOOK = 256 };    /* polls without progress between two looks at the clock and at who is gone */
+enum { LARGE = 4096, MANY = 16 }; /* elements, and messages, that take so long that the clock may be read */
 
 /* ---- turns ---- */
 
 static void finish_launch(ncclComm_t comm, uint64_t launch, uint64_t end)
 {
     kl_store_relaxed(&comm->arrivals[launch % KL_LAUNCHES], 0);
-    comm->stalls = 0;
-    comm->stalled_since = 0;
     comm->cursor = end;
     kl_store_release(&comm->tasks_done, end);      /* pairs with kl_comm_wait_for_flight: slots may be reused */
     kl_store_release(&comm->finished, launch + 1); /* pairs with kl_comm_run_launch of the next one */
@@ -42,21 +38,25 @@ static enum kl_progress fail_launch(ncclComm_t comm, struct kl_stream *stream, s
 
 /* ---- patience ---- */
 
-static void name_task(ncclComm_t comm, char *text, size_t size)
+static void trace_wait(ncclComm_t comm)
 {
-    const struct kl_task *t = kl_comm_task(comm, comm->cursor);
+    const struct kl_trace_event e = {.kind = KL_TRACE_WAIT,
+                                     .from = -1,
+                                     .to = comm->waited_for,
+                                     .number = comm->begun,
+                                     .begin = comm->waits_since,
+                                     .end = kl_ticks()};
 
-    snprintf(text, size, "%s of %zu elements", kl_func_info[t->func].name, t->count);
+    if (comm->waits_since) kl_trace_add(comm->trace, KL_TRACE_RUNNER, &e);
+    comm->waits_since = 0;
 }
 
-static ncclResult_t give_up(ncclComm_t comm, const char *what)
+static void go_on(ncclComm_t comm)
 {
-    char who[128] = "nobody";
-    int peer = kl_exec_blocked_on(comm->exec, false);
-
-    if (peer >= 0) kl_comm_describe(comm, peer, who, sizeof who);
-    return KL_FAIL(ncclRemoteError, "%s: nothing moved for %llu s, waiting for %s", what,
-                   (unsigned long long)(comm->timeout_ns / 1000000000u), who);
+    if (comm->trace) trace_wait(comm);
+    comm->stalls = 0;
+    kl_inquest_moved(&comm->inquest);
+    kl_store_relaxed(&comm->flight->waits_for, -1);
 }
 
 static ncclResult_t say_gone(ncclComm_t comm, const char *what, int peer)
@@ -69,22 +69,97 @@ static ncclResult_t say_gone(ncclComm_t comm, const char *what, int peer)
                    kl_comm_describe(comm, peer, who, sizeof who));
 }
 
+static bool runs_collective(ncclComm_t comm)
+{
+    return !kl_func_is_message(kl_comm_task(comm, comm->cursor)->func);
+}
+
+/* One that is waited for has left: perhaps with another call than this one, which all ranks together know. */
+static ncclResult_t hear_gone(ncclComm_t comm, int peer)
+{
+    char what[KL_CALL_TEXT];
+    const struct kl_task *t = kl_comm_task(comm, comm->cursor);
+    ncclResult_t rc = say_gone(comm, kl_call_text(kl_call_of_task(t), what), peer);
+
+    if (!runs_collective(comm) && !kl_connections_loss(comm->connections, peer)) return rc;
+    comm->inquest.culprit = peer;
+    kl_inquest_hold(comm, rc);
+    return ncclSuccess;
+}
+
+static void trace_waiting(ncclComm_t comm, bool look)
+{
+    if (!comm->waits_since) comm->waits_since = kl_ticks(), look = true;
+    if (look) comm->waited_for = kl_exec_blocked_on(comm->exec, false);
+}
+
+/* Nothing moves: there is time to look at the clock, and now and then at who is to blame. */
+static void note_waiting(ncclComm_t comm, bool look)
+{
+    if (!comm->timed_begin) kl_flight_time_begin(comm->flight, comm->cursor, comm->begun);
+    comm->timed_begin = true;
+    if (comm->trace) trace_waiting(comm, look);
+    if (!look) return;
+    comm->timed_end = true;
+    kl_store_relaxed(&comm->flight->waits_for, kl_exec_blocked_on(comm->exec, false));
+}
+
 /* Called when nothing moved. The clock is looked at, and the neighbours are, once in some hundred polls and before a sleep. */
 static ncclResult_t check_patience(ncclComm_t comm)
 {
-    char what[64];
-
-    if (++comm->stalls % POLLS_PER_LOOK && !kl_idle_arming()) return ncclSuccess;
+    comm->inquest.culprit = comm->rank;
+    bool look = !(++comm->stalls % POLLS_PER_LOOK) || kl_idle_arming();
+    note_waiting(comm, look);
+    if (!look) return ncclSuccess;
     int gone = kl_exec_blocked_on(comm->exec, true);
-    name_task(comm, what, sizeof what);
-    if (gone >= 0) return say_gone(comm, what, gone);
-    if (!comm->timeout_ns) return ncclSuccess;
-    uint64_t now = kl_now_ns();
-    if (!comm->stalled_since) comm->stalled_since = now;
-    return now - comm->stalled_since < comm->timeout_ns ? ncclSuccess : give_up(comm, what);
+    return gone < 0 ? kl_inquest_look(comm) : hear_gone(comm, gone);
 }
 
 /* ---- tasks ---- */
+
+/* False: not yet, and `*got` is the progress. */
+static bool is_compared(ncclComm_t comm, const struct kl_task *t, enum kl_progress *got, ncclResult_t *rc)
+{
+    if (!comm->compare.on || comm->compare.number == t->number) return true;
+    enum kl_progress g = kl_compare_progress(comm, t, rc);
+    if (g == KL_DONE && !*rc) return true;
+    if (*rc || *got != KL_MOVED) *got = g;
+    return false;
+}
+
+/* From the task in progress up to `next`: one, or the messages of a launch. */
+static void begin_tasks(ncclComm_t comm, const struct kl_task *t, uint64_t next)
+{
+    bool large = t->count >= LARGE || next - comm->cursor > MANY;
+
+    if (comm->trace) comm->begun_at = kl_ticks();
+    comm->begun = kl_flight_begin(comm->flight, next);
+    comm->timed_begin = comm->timed_end = large;
+    if (large) kl_flight_time_begin(comm->flight, comm->cursor, next);
+}
+
+static void trace_tasks(ncclComm_t comm, uint64_t next)
+{
+    uint64_t now = kl_ticks();
+
+    for (uint64_t i = comm->cursor; i < next; i++) {
+        struct kl_trace_event e = kl_trace_task(KL_TRACE_OP, kl_comm_task(comm, i));
+
+        e.number = i + 1;
+        if (!kl_func_is_message(e.func)) e.collective = (uint32_t)kl_comm_task(comm, i)->number;
+        e.begin = comm->begun_at;
+        e.end = now;
+        kl_trace_add(comm->trace, KL_TRACE_RUNNER, &e);
+    }
+}
+
+static void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collective)
+{
+    if (comm->trace) trace_tasks(comm, next);
+    if (comm->timed_end) kl_flight_time_end(comm->flight, comm->cursor, next);
+    kl_flight_end(comm->flight, next, collective);
+    comm->cursor = next;
+}
 
 /* The messages of a launch come last, all together. */
 static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult_t *rc)
@@ -94,16 +169,70 @@ static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult
     while (comm->cursor < end) {
         struct kl_task *t = kl_comm_task(comm, comm->cursor);
         bool messages = kl_func_is_message(t->func);
+        if (!messages && !is_compared(comm, t, &got, rc)) return got;
+        uint64_t next = messages ? end : comm->cursor + 1;
+        if (comm->begun < next) begin_tasks(comm, t, next);
         enum kl_progress g = messages
                                  ? kl_exec_messages(comm->exec, comm->tasks, comm->task_room - 1, comm->cursor, end, rc)
                                  : kl_exec_collective(comm->exec, t, rc);
         if (*rc) return KL_DONE;
         if (g != KL_DONE) return g == KL_MOVED ? g : got;
         got = KL_MOVED;
-        comm->cursor = messages ? end : comm->cursor + 1;
+        end_tasks(comm, next, messages ? 0 : t->number);
     }
     return KL_DONE;
 }
+
+/* ---- failures ---- */
+
+static enum kl_progress fail_with(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work, ncclResult_t rc)
+{
+    kl_comm_fail(comm, comm->inquest.culprit, rc, kl_error_text(), true);
+    return fail_launch(comm, stream, work);
+}
+
+/* Who has left, and cannot have known of the operation: -1: that is not why it failed. */
+static int find_deserter(ncclComm_t comm, uint64_t end, const struct kl_task **task)
+{
+    if (runs_collective(comm)) {
+        for (int r = 0; r < comm->nranks; r++)
+            if (kl_bootstrap_has_left(comm->bootstrap, r)) return r;
+        return -1;
+    }
+    for (uint64_t i = comm->cursor; i < end; i++) {
+        *task = kl_comm_task(comm, i);
+        if (kl_bootstrap_has_left(comm->bootstrap, (*task)->peer)) return (*task)->peer;
+    }
+    return -1;
+}
+
+/*
+ * An operation has failed with `rc`. What all ranks together know may be a better sentence: then it is held. So is a connection
+ * that was lost: it may be the trace of a failure elsewhere, whose notice is on its way.
+ */
+static enum kl_progress fail_operation(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work, ncclResult_t rc)
+{
+    const struct kl_task *t = kl_comm_task(comm, comm->cursor);
+    int deserter = rc == ncclRemoteError ? find_deserter(comm, end_of(work), &t) : -1;
+    char what[KL_CALL_TEXT];
+
+    comm->inquest.culprit = deserter >= 0 ? deserter : comm->rank;
+    if (deserter >= 0) rc = say_gone(comm, kl_call_text(kl_call_of_task(t), what), deserter);
+    const bool told = runs_collective(comm) ? rc != ncclInvalidUsage && rc != ncclRemoteError
+                                            : rc != ncclRemoteError || deserter >= 0;
+    if (told) return fail_with(comm, stream, work, rc);
+    kl_inquest_hold(comm, rc);
+    return KL_MOVED;
+}
+
+static enum kl_progress progress_held(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work)
+{
+    ncclResult_t rc = kl_inquest_progress(comm);
+
+    return rc == ncclInProgress ? KL_STALLED : fail_with(comm, stream, work, rc);
+}
+
+/* ---- a launch ---- */
 
 enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *work)
 {
@@ -115,17 +244,17 @@ enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *wo
     if (kl_load_acquire(&comm->finished) != launch) return KL_STALLED; /* pairs with finish_launch */
     if (streams && kl_load_acquire(&comm->arrivals[launch % KL_LAUNCHES]) != streams) return KL_STALLED;
     if (kl_load_acquire(&comm->failed)) return fail_launch(comm, stream, work);
+    if (comm->inquest.held) return progress_held(comm, stream, work);
 
     enum kl_progress got = progress_tasks(comm, end_of(work), &rc);
+    if (rc) return fail_operation(comm, stream, work, rc);
     if (!rc && got == KL_STALLED) got = kl_connections_help(comm->connections);
     if (!rc && got == KL_STALLED && kl_dump_due(&comm->dumped)) kl_comm_dump(comm);
     if (!rc && got == KL_STALLED) rc = check_patience(comm);
-    if (rc) {
-        kl_comm_fail(comm, comm->rank, rc, kl_error_text(), true);
-        return fail_launch(comm, stream, work);
-    }
-    if (got == KL_STALLED && kl_idle_arming() && kl_exec_sleep_on(comm->exec)) kl_idle_told();
-    if (got == KL_MOVED) comm->stalls = 0, comm->stalled_since = 0;
+    if (rc) return fail_with(comm, stream, work, rc);
+    if (got == KL_STALLED && kl_idle_arming() && comm->compare.awaited < 0 && kl_exec_sleep_on(comm->exec))
+        kl_idle_told();
+    if (got != KL_STALLED && comm->stalls) go_on(comm);
     if (got == KL_DONE) finish_launch(comm, launch, end_of(work));
     return got;
 }

@@ -12,13 +12,19 @@
  *        irecv, test                             isend, test
  *        close_recv, close_listen                close_send
  *
+ * The same two ranks may send the other way over what they have: where the sender connected with `both_ways`,
+ *
+ *        send_back                --->           recv_back            again while ncclInProgress
+ *
+ * Then each of the two connections is used and closed as any other, but an error of one is an error of both.
+ *
  * Messages:  of one connection arrive in the order of isend. Each meets the first posted receive of its tag; one whose tag nobody
  *            has posted yet waits, and those behind it. A receive may be larger than its message, test says how large that
  *            was; a smaller one is ncclInvalidUsage at both ends. A message of 0 bytes is one.
  * Buffers:   belong to the net from isend and irecv until test says done or fails, or until cancel or a close returns.
  * Errors:    a lost connection is ncclRemoteError, and names the peer, its address and the cause. What fails once fails from
  *            then on, with the same sentence, which is logged once; requests that were finished before are still reported so.
- * Threads:   one at a time per listener and per connection; different ones at once.
+ * Threads:   one at a time per listener and per connection, or two that go both ways; different ones at once.
  * Source:    the runtime specification, 5.2 and 9.4.
  */
 #ifndef KL_NET_NET_H
@@ -68,6 +74,7 @@ struct kl_net_end {
     int rank, peer;       /* listen does not look at the peer */
     uint32_t id;          /* which of the connections from one to the other; both ends say the same. Nor at this */
     uint64_t deadline;    /* base/clock.h; for connect and accept */
+    bool both_ways;       /* for connect: it takes back over the same connection what the peer sends (recv_back) */
 };
 
 /** The messages of one irecv. */
@@ -97,6 +104,15 @@ struct kl_net {
 
     /** Take the connection of `me->peer` and `me->id`. ncclInProgress: not here yet. Others may be accepted before and after. */
     ncclResult_t (*accept)(void *listener, const struct kl_net_end *me, void **recv);
+
+    /**
+     * Send to whom `recv` receives from, over the same connection. `*send` NULL: it goes one way only, so connect. Like recv_back
+     * NULL in a net where all do.
+     */
+    ncclResult_t (*send_back)(void *recv, const struct kl_net_end *me, void **send);
+
+    /** Has the receiver of `send` begun to send back what `me->id` says? ncclInProgress: not yet, and perhaps it connects instead. */
+    ncclResult_t (*recv_back)(void *send, const struct kl_net_end *me, void **recv);
 
     /** Make memory known to the device; `mr` goes with every request that uses it. `memory`: one bit. */
     ncclResult_t (*reg_mr)(void *connection, void *data, size_t bytes, enum kl_net_memory memory, void **mr);

@@ -97,6 +97,7 @@ struct kl_connector {
     struct kl_fifo_tx tx;                 /* if it sends */
     struct kl_fifo_rx rx;                 /* if it receives */
     struct kl_common *common;
+    struct kl_connector *opposite; /* the other direction of the same pair, with the same number; NULL: there is none */
 
     /* the transport's own */
     struct kl_fifo_block *block;

@@ -69,7 +69,7 @@ enum kl_fifo_claim {
 
 struct kl_fifo_line {
     alignas(KL_LINE) _Atomic uint64_t ready; /* step + 1 once that step's data is here */
-    uint64_t signature;                      /* of the operation; 0: none given */
+    uint64_t signature;                      /* of the operation that the step is of */
     uint32_t bytes;                          /* and KL_FIFO_MORE */
     _Atomic uint32_t claim;                  /* enum kl_fifo_claim */
     unsigned char payload[KL_FIFO_INLINE]; /* the data or their beginning, their address, or their offset in the pool */
@@ -103,6 +103,7 @@ struct kl_fifo_tx {
     struct kl_fifo_shape shape;
     bool shares_memory;   /* direct data is allowed */
     bool lends_all;       /* the other end is this side's way into a network: nothing is over before it has left */
+    uint64_t signature;   /* of the operation whose steps are published now */
     struct kl_pool *pool; /* NULL: none */
 };
 
@@ -179,7 +180,7 @@ static inline void kl_fifo_publish_as(struct kl_fifo_tx *tx, enum kl_fifo_claim 
     struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, &tx->shape);
 
     line->bytes = (uint32_t)bytes | (more ? KL_FIFO_MORE : 0);
-    line->signature = 0;
+    line->signature = tx->signature;
     kl_store_relaxed(&line->claim, (uint32_t)claim);
     kl_store_release(&line->ready, ++tx->step); /* pairs with kl_fifo_ready */
 }
@@ -272,6 +273,12 @@ static inline void kl_fifo_want(struct kl_fifo_rx *rx, void *to, size_t bytes)
 static inline void kl_fifo_leave_rx(struct kl_fifo_rx *rx)
 {
     kl_store_release(&rx->fifo->receiver_left, 1); /* pairs with kl_fifo_receiver_gone */
+}
+
+/** The signature of the next step's operation, after kl_fifo_ready: whoever reads its data has compared it. */
+static inline uint64_t kl_fifo_signature(const struct kl_fifo_rx *rx)
+{
+    return kl_fifo_line(rx->fifo, rx->step, &rx->shape)->signature;
 }
 
 /**

@@ -24,8 +24,9 @@ struct kl_peer {
     uint64_t process;    /* random per process: equal means the same address space */
     uint64_t job;        /* random; that of rank 0 names the communicator */
     uint64_t memory;     /* equal on ranks whose processes can share memory segments */
-    uint64_t fifo_bytes; /* NCCL_BUFFSIZE in force: must agree */
-    int32_t asked[KL_PEER_ASKED];     /* of ncclConfig_t, what decides about channels: must agree */
+    uint32_t fifo_bytes; /* NCCL_BUFFSIZE in force: must agree, as must */
+    uint32_t check_mode; /* NCCL_CHECK_MODE, and */
+    int32_t asked[KL_PEER_ASKED];     /* of ncclConfig_t, what decides about channels */
     uint64_t cpus[KL_PEER_CPU_WORDS]; /* affinity mask of the process, lowest CPUs first */
     char host_name[KL_PEER_HOST_TEXT];
 };

@@ -14,6 +14,7 @@ enum kl_tag {
     KL_TAG_RELAY_ASK = 0x4b050000,    /* of a handover (net/relay_wire.h) */
     KL_TAG_RELAY_CARD = 0x4b060000,   /* the same */
     KL_TAG_RELAY_ANSWER = 0x4b070000, /* the same */
+    KL_TAG_CALL = 0x4b080000,         /* of a step in which calls are compared (comm/compare.h) */
 };
 
 #endif

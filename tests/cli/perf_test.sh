@@ -207,6 +207,24 @@ OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 KOLO_
     "$kolo" perf all_reduce -b 64 -e 64 >"$dir/out" 2>"$dir/err" && fail "no complaint"
 says err "rank 1 did not hear from rank 0 on this host within 1 s"
 
+what="ranks of torchrun, whose agent holds the master's port"
+python3 - "$kolo" <<'END' >"$dir/out" 2>"$dir/err" || fail "the ranks did not meet"
+import os, socket, subprocess, sys
+def free(port):
+    with socket.socket() as s:
+        return not s.connect_ex(("127.0.0.1", port)) == 0
+while True:
+    agent = socket.create_server(("127.0.0.1", 0))
+    port = agent.getsockname()[1]
+    if port < 65535 and free(port + 1):
+        break
+at = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True",
+      "KOLO_BOOTSTRAP_TIMEOUT": "30"}
+ranks = [subprocess.Popen([sys.argv[1], "perf", "all_reduce", "-b", "64", "-e", "64", "-n", "1"], env={**at, "RANK": str(r)}) for r in (0, 1)]
+sys.exit(any([r.wait() for r in ranks]))
+END
+out "# Out of bounds values : 0 OK"
+
 # ---- a library that errs ----
 
 # wrong FAULT: two sizes of all_reduce on three ranks.

@@ -16,5 +16,6 @@ int cmd_perf(int argc, char **argv);
 int cmd_perf_rank(int argc, char **argv); /* what `kolo perf` starts; not for people */
 int cmd_run(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
 
 #endif

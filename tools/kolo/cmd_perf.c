@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "tools/kolo/checks.h"
 #include "tools/kolo/launch.h"
 #include "tools/kolo/perf_config.h"
 #include "tools/kolo/perf_process.h"
@@ -176,6 +177,7 @@ int cmd_perf(int argc, char **argv)
         kl_perf_print_help(stdout);
         return EXIT_OK;
     }
+    kl_checks_by_default();
     if (!config.nprocesses && is_in_a_job()) {
         if (config.nhosts > 1 || config.netns || config.topo)
             return wrong_usage(

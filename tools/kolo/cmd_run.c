@@ -2,6 +2,7 @@
 #include "tools/kolo/cmd.h"
 
 #include "include/nccl.h"
+#include "tools/kolo/checks.h"
 #include "tools/kolo/launch.h"
 #include "tools/kolo/netns.h"
 #include "tools/kolo/options.h"
@@ -49,12 +50,14 @@ static void print_help(FILE *to)
           "  RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT   as from torchrun\n\n",
           to);
     kl_opts_help(table, to);
-    fputs("\nOutput comes line by line, stdout and stderr apart; rank 0 reads stdin. Signals are passed on to all "
-          "ranks.\n"
-          "When a rank dies, the others get the grace, then SIGTERM, and SIGKILL 2 seconds later; a report says how\n"
-          "each rank ended. Exit code: 0 when all ranks ended with 0, 1 when one did not, 2 for wrong usage.\n\n"
-          "example: kolo run -n 4 --hosts 2 --tag -- ./my_program\n",
-          to);
+    fputs(
+        "\nOutput comes line by line, stdout and stderr apart; rank 0 reads stdin. Signals are passed on to all "
+        "ranks.\n"
+        "When a rank dies, the others get the grace, then SIGTERM, and SIGKILL 2 seconds later; a report says how\n"
+        "each rank ended. Exit code: 0 when all ranks ended with 0, 1 when one did not, 2 for wrong usage.\n"
+        "Calls that differ between ranks are found before data move (NCCL_CHECK_MODE=FIRST_USE, unless it is set).\n\n"
+        "example: kolo run -n 4 --hosts 2 --tag -- ./my_program\n",
+        to);
 }
 
 static int wrong_usage(const char *why)
@@ -90,6 +93,7 @@ static int start(const struct run_options *o, const char *path, char **argv)
         }
         job.topo_file = topo; /* ranks may change their directory */
     }
+    kl_checks_by_default();
     return kl_launch(&job);
 }
 

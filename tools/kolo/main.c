@@ -23,6 +23,7 @@ static const struct command commands[] = {
     {"explain", cmd_explain, "why: algorithms, channels, transports, NICs, and what a change would change"},
     {"perf", cmd_perf, "measure and verify collectives"},
     {"perf-rank", cmd_perf_rank, NULL},
+    {"trace", cmd_trace, "put the traces of several ranks together, and say who is late"},
     {"run", cmd_run, "start a program on N ranks on this machine"},
     {NULL, NULL, NULL},
 };

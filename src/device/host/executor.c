@@ -15,6 +15,9 @@
 #include <unistd.h>
 
 enum { TICK_NS = 100000, SLEEP_AFTER_NS = 10000000, LONGEST_TICK = 64 };
+enum {
+    LONGEST_PAUSE = 16
+}; /* ticks between looks while others run everything: each look takes a core from one of them */
 
 _Atomic uint32_t kl_executor_state = KL_EXECUTOR_ABSENT;
 static _Atomic uint32_t ticks = 1; /* between looks */
@@ -58,6 +61,7 @@ static bool is_ours(struct kl_stream *s, bool busy)
 
 struct look {
     bool taken, moved;
+    bool lonely;     /* work that nobody waits for now: it is ours if it has not moved at the next look */
     uint64_t pushed; /* pieces of work ever pushed */
 };
 
@@ -71,7 +75,10 @@ static struct look look_around(bool busy)
             s->seen = 0;
             continue;
         }
-        if (!is_ours(s, busy)) continue;
+        if (!is_ours(s, busy)) {
+            l.lonely = l.lonely || !kl_load_relaxed(&s->waiter);
+            continue;
+        }
         l.taken = true;
         if (kl_stream_run(s) != KL_STALLED)
             l.moved = true;
@@ -100,10 +107,20 @@ static struct look rest(struct kl_backoff *wait)
     return l;
 }
 
+/* Soon again after work that seems to be ours; ever later while waiting threads run it all. */
+static void pause_between_looks(const struct look *l, unsigned *pause)
+{
+    unsigned n = l->lonely ? 1 : *pause;
+
+    if (!l->lonely && *pause < LONGEST_PAUSE) *pause *= 2;
+    nanosleep(&(struct timespec){.tv_nsec = (long)TICK_NS * n * kl_load_relaxed(&ticks)}, NULL);
+}
+
 static void *run_executor(void *unused)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
     uint64_t pushed = 0, last_push = kl_now_ns();
+    unsigned pause = 1;
     bool busy = false;
 
     (void)unused;
@@ -113,6 +130,7 @@ static void *run_executor(void *unused)
         busy = l.taken;
         if (l.moved) kl_backoff_reset(&wait);
         if (busy) {
+            pause = 1;
             if (!l.moved && !wait.sleep_us) kl_backoff_pause(&wait, 0);
             continue;
         }
@@ -121,9 +139,9 @@ static void *run_executor(void *unused)
             last_push = kl_now_ns();
         }
         if (kl_now_ns() - last_push > SLEEP_AFTER_NS && !anything_left())
-            sleep_until_work();
+            sleep_until_work(), pause = 1;
         else
-            nanosleep(&(struct timespec){.tv_nsec = (long)TICK_NS * kl_load_relaxed(&ticks)}, NULL);
+            pause_between_looks(&l, &pause);
     }
     return NULL;
 }

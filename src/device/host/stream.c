@@ -15,9 +15,8 @@
 #include <string.h>
 
 enum { PARK_NS = 20000000 }; /* a sleeper looks by itself so often */
-enum {
-    POLLS_PER_REST = 256
-}; /* polls without progress, each of them a system call where there is a network, between tries to rest */
+/* Polls without progress, each of them a system call where there is a network, between tries to rest. */
+enum { POLLS_PER_REST = 256 };
 enum { MAX_DEFAULTS = 4096 }; /* devices that can have a default stream */
 
 /* All streams ever made, newest first. A reader follows `next` without the lock: entries are only added. */
@@ -43,6 +42,90 @@ struct kl_stream *kl_streams_first(void)
     return kl_load_acquire(&registry.first); /* pairs with the release in add_stream */
 }
 
+/* ---- overflow ---- */
+
+enum { MOST_OVERFLOW = 1 << 16 };
+
+struct kl_overflow {
+    struct kl_overflow *next;
+    uint64_t ticket;
+    struct kl_work work;
+};
+
+static bool has_slot(struct kl_stream *s, uint64_t ticket)
+{
+    return ticket < KL_STREAM_SLOTS || kl_stream_reached(s, ticket - KL_STREAM_SLOTS + 1);
+}
+
+static void publish(struct kl_stream *s, uint64_t ticket, const struct kl_work *work)
+{
+    s->slots[ticket % KL_STREAM_SLOTS].work = *work;
+    kl_swap_seq_cst(&s->slots[ticket % KL_STREAM_SLOTS].seq, ticket + 1); /* before kl_executor_notify looks */
+}
+
+/* The caller holds the lock. */
+static bool take_back(struct kl_stream *s)
+{
+    bool any = false;
+
+    for (struct kl_overflow *o = s->overflow; o && has_slot(s, o->ticket); o = s->overflow, any = true) {
+        s->overflow = o->next;
+        s->noverflow--;
+        publish(s, o->ticket, &o->work);
+        free(o);
+    }
+    kl_store_relaxed(&s->overflowed, s->overflow != NULL);
+    return any;
+}
+
+/* Put what has a slot now into it. False: nothing had. */
+static bool refill(struct kl_stream *s)
+{
+    pthread_mutex_lock(&s->overflow_lock);
+    bool any = take_back(s);
+    pthread_mutex_unlock(&s->overflow_lock);
+    return any;
+}
+
+static void insert(struct kl_stream *s, struct kl_overflow *o)
+{
+    struct kl_overflow **link = &s->overflow;
+
+    while (*link && (*link)->ticket < o->ticket) link = &(*link)->next;
+    o->next = *link;
+    *link = o;
+    s->noverflow++;
+    kl_store_relaxed(&s->overflowed, 1);
+    take_back(s); /* the slots may have moved on meanwhile, and nobody look again */
+}
+
+/* False: there is too much, or no memory. */
+static bool put_aside(struct kl_stream *s, uint64_t ticket, const struct kl_work *work)
+{
+    struct kl_overflow *o = malloc(sizeof *o);
+
+    if (!o) return false;
+    *o = (struct kl_overflow){.ticket = ticket, .work = *work};
+    pthread_mutex_lock(&s->overflow_lock);
+    bool room = s->noverflow < MOST_OVERFLOW;
+    if (room) insert(s, o);
+    pthread_mutex_unlock(&s->overflow_lock);
+    if (!room) free(o);
+    return room;
+}
+
+static void free_overflow(struct kl_stream *s)
+{
+    for (struct kl_overflow *o = s->overflow, *next; o; o = next) {
+        next = o->next;
+        free(o);
+    }
+    s->overflow = NULL;
+    s->noverflow = 0;
+    kl_store_relaxed(&s->overflowed, 0);
+    pthread_mutex_init(&s->overflow_lock, NULL);
+}
+
 /* ---- fork: the child has the streams, empty: what is queued is the parent's, and who ran it does not exist there ---- */
 
 static void before_fork(void)
@@ -57,6 +140,7 @@ static void after_fork_in_parent(void)
 
 static void empty(struct kl_stream *s)
 {
+    free_overflow(s);
     kl_store_relaxed(&s->head, kl_load_relaxed(&s->tail));
     kl_store_relaxed(&s->running, 0);
     kl_store_relaxed(&s->waiter, 0);
@@ -102,6 +186,7 @@ static struct kl_stream *add_stream(void)
     if (!s) return NULL;
     memset(s, 0, sizeof *s);
     kl_failures_init(&s->failures);
+    pthread_mutex_init(&s->overflow_lock, NULL);
     s->next = kl_load_relaxed(&registry.first);
     kl_store_release(&registry.first, s); /* pairs with kl_streams_first */
     return s;
@@ -181,14 +266,48 @@ ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **st
 
 /* ---- running ---- */
 
+/* Run the queue until there is a slot, or nothing has moved for milliseconds: then not again before the head has moved. */
+static bool run_for_slot(struct kl_stream *stream, uint64_t ticket)
+{
+    struct kl_backoff wait = KL_BACKOFF_START;
+
+    if (kl_load_relaxed(&stream->stuck) == kl_load_relaxed(&stream->head) + 1) return false;
+    kl_stream_attend(stream);
+    while (!has_slot(stream, ticket) && !wait.sleep_us) {
+        if (kl_stream_run(stream) != KL_STALLED || kl_streams_poll(false) != KL_STALLED)
+            kl_backoff_reset(&wait);
+        else
+            kl_backoff_pause(&wait, kl_load_relaxed(&stream->spin));
+    }
+    kl_stream_leave(stream);
+    if (has_slot(stream, ticket)) return true;
+    kl_store_relaxed(&stream->stuck, kl_load_relaxed(&stream->head) + 1);
+    return false;
+}
+
+static __attribute__((noinline)) void push_into_full(struct kl_stream *stream, uint64_t ticket,
+                                                     const struct kl_work *work)
+{
+    if (!run_for_slot(stream, ticket)) {
+        if (put_aside(stream, ticket, work)) return;
+        kl_stream_wait(stream, ticket - KL_STREAM_SLOTS + 1);
+    }
+    publish(stream, ticket, work);
+}
+
 uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work)
 {
     uint64_t ticket = kl_fetch_add_relaxed(&stream->tail, 1);
 
-    if (ticket >= KL_STREAM_SLOTS) kl_stream_wait(stream, ticket - KL_STREAM_SLOTS + 1);
     kl_store_relaxed(&stream->producer, thread_number());
-    stream->slots[ticket % KL_STREAM_SLOTS].work = *work;
-    kl_swap_seq_cst(&stream->slots[ticket % KL_STREAM_SLOTS].seq, ticket + 1); /* before kl_executor_notify looks */
+    if (kl_load_relaxed(&stream->last_owner) != work->owner) {
+        kl_store_relaxed(&stream->last_owner, work->owner);
+        kl_store_relaxed(&stream->mixed, ticket);
+    }
+    if (has_slot(stream, ticket))
+        publish(stream, ticket, work);
+    else
+        push_into_full(stream, ticket, work);
     if (!(kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE))
         kl_executor_notify(); /* else the caller runs it at once */
     return ticket;
@@ -201,6 +320,61 @@ static void unpark(struct kl_stream *stream)
     kl_futex_wake(&stream->parked);
 }
 
+static enum kl_progress do_nothing(struct kl_stream *stream, struct kl_work *work)
+{
+    (void)stream, (void)work;
+    return KL_DONE;
+}
+
+/* The work of a ticket, if it is here. */
+static struct kl_work *work_at(struct kl_stream *stream, uint64_t ticket)
+{
+    uint32_t slot = (uint32_t)(ticket % KL_STREAM_SLOTS);
+
+    return kl_load_acquire(&stream->slots[slot].seq) == ticket + 1 /* pairs with the exchange in publish */
+               ? &stream->slots[slot].work
+               : NULL;
+}
+
+static enum kl_progress run_work(struct kl_stream *stream, uint64_t ticket, struct kl_work *work)
+{
+    stream->at = ticket;
+    return work->progress(stream, work);
+}
+
+/* Run work behind the head, if that may need it; what ends is not run again. False: the clique ends before it. */
+static bool run_behind(struct kl_stream *stream, uint64_t ticket, struct kl_work *w, const struct kl_work *head,
+                       enum kl_progress *got)
+{
+    if (w->clique != head->clique) return false;
+    if (w->owner == head->owner || w->progress == do_nothing) return true;
+    enum kl_progress s = run_work(stream, ticket, w);
+    if (s == KL_DONE) w->progress = do_nothing;
+    if (s != KL_STALLED) *got = KL_MOVED;
+    return true;
+}
+
+/* What was put aside stays there meanwhile. */
+static void run_aside(struct kl_stream *stream, const struct kl_work *head, enum kl_progress *got)
+{
+    pthread_mutex_lock(&stream->overflow_lock);
+    for (struct kl_overflow *o = stream->overflow; o && run_behind(stream, o->ticket, &o->work, head, got);)
+        o = o->next;
+    pthread_mutex_unlock(&stream->overflow_lock);
+}
+
+/* Run what is behind the head and of its clique, with other owners. */
+static enum kl_progress run_clique(struct kl_stream *stream, uint64_t head, const struct kl_work *first)
+{
+    enum kl_progress got = KL_STALLED;
+    struct kl_work *w;
+
+    for (uint64_t t = head + 1; t < head + KL_STREAM_SLOTS && (w = work_at(stream, t)); t++)
+        if (!run_behind(stream, t, w, first, &got)) return got;
+    if (kl_load_relaxed(&stream->overflowed)) run_aside(stream, first, &got);
+    return got;
+}
+
 /* Run work in order until it stalls or the queue is empty. The caller holds `running`. */
 static enum kl_progress run_held(struct kl_stream *stream)
 {
@@ -208,10 +382,15 @@ static enum kl_progress run_held(struct kl_stream *stream)
     uint64_t head = kl_load_relaxed(&stream->head);
 
     for (;;) {
-        uint32_t slot = (uint32_t)(head % KL_STREAM_SLOTS);
-        if (kl_load_acquire(&stream->slots[slot].seq) != head + 1) /* pairs with the exchange in kl_stream_push */
-            return head == kl_load_relaxed(&stream->tail) ? KL_DONE : got;
-        enum kl_progress s = stream->slots[slot].work.progress(stream, &stream->slots[slot].work);
+        struct kl_work *work = work_at(stream, head);
+        if (!work) {
+            if (head == kl_load_relaxed(&stream->tail)) return KL_DONE;
+            if (!kl_load_relaxed(&stream->overflowed) || !refill(stream)) return got;
+            continue;
+        }
+        enum kl_progress s = run_work(stream, head, work);
+        if (s == KL_STALLED && work->clique && kl_load_relaxed(&stream->mixed) > head)
+            s = run_clique(stream, head, work);
         if (s != KL_DONE) return s == KL_MOVED ? s : got;
         kl_store_release(&stream->head, ++head); /* pairs with kl_stream_reached */
         if (kl_load_relaxed(&stream->parked)) unpark(stream);
@@ -312,8 +491,12 @@ static void wait_for_long(struct kl_stream *stream, uint64_t ticket)
     kl_store_relaxed(&stream->parked, 0);
 }
 
-/* What is behind that which was waited for, is left to the executor, which may sleep. */
-static void leave(struct kl_stream *stream)
+void kl_stream_attend(struct kl_stream *stream)
+{
+    kl_store_relaxed(&stream->waiter, 1);
+}
+
+void kl_stream_leave(struct kl_stream *stream)
 {
     kl_store_relaxed(&stream->waiter, 0);
     if (!kl_stream_pending(stream) || kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE) return;
@@ -325,7 +508,7 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
 
-    kl_store_relaxed(&stream->waiter, 1);
+    kl_stream_attend(stream);
     /* Streams of other threads stand in the way only when a communicator is used on several streams: look rarely. */
     while (!kl_stream_reached(stream, ticket)) {
         if (kl_stream_run(stream) != KL_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
@@ -337,7 +520,7 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
         else
             kl_backoff_pause(&wait, kl_load_relaxed(&stream->spin));
     }
-    leave(stream);
+    kl_stream_leave(stream);
 }
 
 ncclResult_t kl_stream_synchronize(struct kl_stream *stream, uint64_t ticket)
@@ -365,12 +548,6 @@ static enum kl_progress stay(struct kl_stream *stream, struct kl_work *work)
     return KL_STALLED;
 }
 
-static enum kl_progress do_nothing(struct kl_stream *stream, struct kl_work *work)
-{
-    (void)stream, (void)work;
-    return KL_DONE;
-}
-
 enum { NOT_FOUND = -1 };
 
 /* The caller holds `running`. A slot that another producer has drawn and not filled yet is not ours. */
@@ -379,13 +556,26 @@ static int64_t replace_held(struct kl_stream *stream, const void *owner, const s
     int64_t first = NOT_FOUND;
 
     for (uint64_t t = kl_load_relaxed(&stream->head); t != kl_load_relaxed(&stream->tail); t++) {
-        uint32_t slot = (uint32_t)(t % KL_STREAM_SLOTS);
-        if (kl_load_acquire(&stream->slots[slot].seq) != t + 1 || /* pairs with the exchange in kl_stream_push */
-            stream->slots[slot].work.owner != owner)
-            continue;
-        stream->slots[slot].work = *by;
+        struct kl_work *work = work_at(stream, t);
+        if (!work || work->owner != owner) continue;
+        *work = *by;
         if (first == NOT_FOUND) first = (int64_t)t;
     }
+    return first;
+}
+
+/* The same, of what was put aside, which is behind all the others. */
+static int64_t replace_aside(struct kl_stream *stream, const void *owner, const struct kl_work *by)
+{
+    int64_t first = NOT_FOUND;
+
+    pthread_mutex_lock(&stream->overflow_lock);
+    for (struct kl_overflow *o = stream->overflow; o; o = o->next) {
+        if (o->work.owner != owner) continue;
+        o->work = *by;
+        if (first == NOT_FOUND) first = (int64_t)o->ticket;
+    }
+    pthread_mutex_unlock(&stream->overflow_lock);
     return first;
 }
 
@@ -395,9 +585,10 @@ static int64_t replace(struct kl_stream *stream, const void *owner, const struct
     struct kl_backoff wait = KL_BACKOFF_START;
 
     while (kl_swap_acquire(&stream->running, 1)) kl_backoff_pause(&wait, 0);
+    int64_t aside = replace_aside(stream, owner, by); /* first: it may get a slot at any time */
     int64_t first = replace_held(stream, owner, by);
     kl_store_release(&stream->running, 0); /* pairs with the exchange in the next runner */
-    return first;
+    return first == NOT_FOUND ? aside : first;
 }
 
 void kl_streams_withdraw(void *owner, ncclResult_t code, const char *text, void (*settle)(void *owner))
@@ -416,7 +607,7 @@ void kl_streams_withdraw(void *owner, ncclResult_t code, const char *text, void 
 
 void kl_stream_fail(struct kl_stream *stream, const void *owner, ncclResult_t code, const char *text)
 {
-    kl_failures_add(&stream->failures, owner, kl_load_relaxed(&stream->head), code, text);
+    kl_failures_add(&stream->failures, owner, stream->at, code, text);
 }
 
 ncclResult_t kl_stream_failure(struct kl_stream *stream, uint64_t ticket)

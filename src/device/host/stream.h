@@ -17,6 +17,10 @@
  *               executor's going to sleep is ordered against it. running is taken with acquire and given back with
  *               release: what one runner left half done is visible to the next. head is stored with release after the
  *               work, read with acquire by waiters: the results are visible.
+ * Full:         the caller runs the queue as long as that moves, and else puts the work aside: a thread may queue much for one
+ *               rank before it comes to what another rank needs to go on. A runner that gets there puts it into its slot.
+ * Cliques:      ranks of one communicator may use one stream: what is behind the head in the queue, and of its clique, is run
+ *               with it, because none of them could end alone.
  * Long waits:   of all threads of a process that wait for long, one leads: it runs everybody's streams, and rests (idle.h) when
  *               nothing moves. The others sleep until theirs has moved. So a process with a hundred ranks costs no more to wait in than one with a single rank.
  * Threads:      any for push, run, wait; the streams live in a registry, their memory is reused but never freed, so that a
@@ -45,23 +49,34 @@ struct kl_stream;
 struct kl_work {
     /** Do what can be done now. Never blocks. A failure is recorded by kl_stream_fail, and then the work is DONE. */
     enum kl_progress (*progress)(struct kl_stream *stream, struct kl_work *work);
-    void *owner; /* whose failures are kept until kl_streams_end_owner */
+    void *owner;        /* whose failures are kept until kl_streams_end_owner */
+    const void *clique; /* works of one clique that follow each other may need each other to end; NULL: of none */
     uint64_t arg[3];
 };
 
+struct kl_overflow; /* work that the slots had no room for */
+
 struct kl_stream {
     alignas(KL_LINE) _Atomic uint64_t tail;
-    _Atomic uint32_t producer; /* number of the thread that pushed last: whose work this probably is */
+    _Atomic uint32_t producer;  /* number of the thread that pushed last: whose work this probably is */
+    _Atomic(void *) last_owner; /* of what was pushed last */
+    _Atomic uint64_t mixed;     /* the last ticket whose owner is another than that before */
+    _Atomic uint64_t stuck;     /* 1 + the head where nothing moved for long; 0: none */
     alignas(KL_LINE) _Atomic uint64_t head;
     _Atomic uint32_t running;
-    _Atomic uint32_t parked; /* a waiter sleeps until the head moves */
-    _Atomic uint32_t waiter; /* a hint: somebody waits here and runs the stream, the executor need not */
-    uint64_t seen;           /* the executor's: head when it last looked */
+    _Atomic uint32_t parked;     /* a waiter sleeps until the head moves */
+    _Atomic uint32_t waiter;     /* a hint: somebody waits here and runs the stream, the executor need not */
+    uint64_t seen;               /* the executor's: head when it last looked */
+    uint64_t at;                 /* the runner's: ticket of the work that it runs */
+    _Atomic uint32_t overflowed; /* is there any? */
     alignas(KL_LINE) _Atomic uint32_t live;
     _Atomic uint32_t spin;  /* polls before yielding: 0 where ranks share cores */
     _Atomic uint32_t flags; /* KOLO_STREAM_*; constant while the stream lives */
     struct kl_stream *next; /* in the registry; constant once published */
     struct kl_stream_failures failures;
+    pthread_mutex_t overflow_lock;
+    struct kl_overflow *overflow; /* by ticket, under the lock */
+    uint32_t noverflow;           /* under the lock */
     struct {
         alignas(64) _Atomic uint64_t seq;
         struct kl_work work;
@@ -80,7 +95,7 @@ ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **st
 
 /* ---- use ---- */
 
-/** Queue a copy of `work`; returns its ticket. When the queue is full, runs it until there is room. */
+/** Queue a copy of `work`; returns its ticket. When the queue is full, runs it as long as it moves. */
 uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work);
 
 /** Run the stream if nobody else does. DONE: it is empty; MOVED: something happened; STALLED: not, or somebody else runs it. */
@@ -89,7 +104,11 @@ enum kl_progress kl_stream_run(struct kl_stream *stream);
 /** Run until everything up to `ticket` (exclusive) is finished, driving the process's other streams where they stand in the way. */
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket);
 
-/** The same, and then what failed of that work (stream_failures.h), adopted as the calling thread's error text. */
+/** Around polls by a thread that waits for some of the stream's work in its own way: a hint that the executor need not run it. */
+void kl_stream_attend(struct kl_stream *stream);
+void kl_stream_leave(struct kl_stream *stream);
+
+/** As kl_stream_wait, and then what failed of that work (stream_failures.h), adopted as the calling thread's error text. */
 ncclResult_t kl_stream_synchronize(struct kl_stream *stream, uint64_t ticket);
 
 /** ncclInProgress, or what has become of the work so far: ncclSuccess or its failure. Runs the stream, once. */

@@ -47,6 +47,7 @@ ncclResult_t kl_attempt_create(const struct kl_attempt_plan *plan, struct kl_att
                                  .name = me->id};
     a->key = kl_terms_handshake_key(&me->secret);
     a->terms = (struct kl_terms){.crypt = plan->crypt, .lanes = (unsigned)plan->lanes, .ciphers = kl_guard_ciphers()};
+    a->terms.both_ways = me->both_ways && !plan->lanes;
     kl_key_random(a->terms.group, sizeof a->terms.group);
     for (int i = 0; i < n; i++) a->call[i].opening.fd = -1;
     *attempt = a;
@@ -149,8 +150,8 @@ static ncclResult_t check_terms(const struct kl_attempt *a, const struct kl_open
 
     if (mine->crypt != theirs->crypt) return crypt_differs(a);
     bool one = cipher && !(cipher & (cipher - 1)) && (cipher & mine->ciphers);
-    bool same =
-        theirs->lane == mine->lane && theirs->lanes == mine->lanes && !memcmp(theirs->group, mine->group, KL_GROUP);
+    bool same = theirs->lane == mine->lane && theirs->lanes == mine->lanes && theirs->both_ways == mine->both_ways &&
+                !memcmp(theirs->group, mine->group, KL_GROUP);
     if (same && (mine->crypt ? one : !cipher)) return ncclSuccess;
     errno = EPROTO;
     return lost(a);

@@ -4,6 +4,7 @@
 #include "os/socket.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,14 @@ ncclResult_t kl_conn_attach(struct kl_conn *c, int i, int fd, enum kl_cipher cip
     return kl_out_init(&l->out);
 }
 
+/* Who has a twin leaves the socket to it; a receiver hears that no more is sent. */
+static void let_go(const struct kl_conn *c)
+{
+    c->twin->twin = NULL;
+    if (c->sends) shutdown(c->lane[0].fd, SHUT_WR);
+    c->lane[0].fd = -1;
+}
+
 static void free_lane(struct kl_socket_lane *l)
 {
     kl_socket_close(l->fd);
@@ -62,6 +71,7 @@ void kl_conn_free(struct kl_conn *c)
     if (!c) return;
     kl_movers_stop(c->movers);
     kl_attempt_free(c->attempt);
+    if (c->twin) let_go(c);
     for (int i = 0; i <= c->shape.lanes; i++) free_lane(&c->lane[i]);
     if (c->epoll >= 0) close(c->epoll);
     if (c->sleeper.bell >= 0) close(c->sleeper.bell);
@@ -84,6 +94,10 @@ ncclResult_t kl_conn_fail(struct kl_conn *c, ncclResult_t code, const char *fmt,
     vsnprintf(c->why, sizeof c->why, fmt, ap);
     va_end(ap);
     c->failed = code;
+    if (c->twin && !c->twin->failed) {
+        c->twin->failed = code;
+        memcpy(c->twin->why, c->why, sizeof c->why);
+    }
     return KL_FAIL(code, "%s", c->why);
 }
 
@@ -99,6 +113,19 @@ ncclResult_t kl_conn_lost(struct kl_conn *c, enum kl_flow flow)
                             c->rank, c->peer, c->where, c->peer);
     return kl_conn_fail(c, ncclRemoteError, "rank %d has lost its connection with rank %d at %s: %s", c->rank, c->peer,
                         c->where, why);
+}
+
+void kl_conn_refused(struct kl_conn *c, const struct kl_head *head)
+{
+    if (!c->headed) {
+        c->head = *head;
+        c->headed = true;
+        return;
+    }
+    kl_conn_fail(c, ncclInvalidUsage,
+                 "rank %d has sent %" PRIu64 " bytes (tag %d) to rank %d at %s, which has posted %" PRIu64
+                 "; sizes and settings have to be alike on all ranks",
+                 c->rank, c->head.bytes, (int)head->tag, c->peer, c->where, head->bytes);
 }
 
 ncclResult_t kl_conn_report(const struct kl_conn *c)

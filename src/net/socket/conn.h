@@ -57,6 +57,12 @@ struct kl_conn {
     struct kl_request *of;              /* whose */
     struct kl_request_message *message; /* NULL: it waits for a receive of its tag */
 
+    bool both_ways;       /* the other direction of its one socket is free for a twin, or was */
+    struct kl_conn *twin; /* that uses it (twin.h); NULL: none */
+    bool halved;          /* a twin has, or had, the half of the lane that this one does not need */
+    bool called_back;     /* sender: the receiver is about to send back, and nothing else is to be heard here */
+    uint32_t back;        /* which connection that is to be */
+
     struct kl_movers *movers; /* NULL: none run, be it that none were needed yet */
     int epoll;                /* of who sleeps on the connection; -1: not yet */
     struct kl_sleeper sleeper;
@@ -82,6 +88,9 @@ ncclResult_t kl_conn_fail(struct kl_conn *c, ncclResult_t code, const char *fmt,
 
 /** Fail because of what happened on a socket; errno as `flow` says. */
 ncclResult_t kl_conn_lost(struct kl_conn *c, enum kl_flow flow) __attribute__((cold));
+
+/** Sender: a message was refused. Two heads say of how many bytes it was, and what was posted; the second ends the connection. */
+void kl_conn_refused(struct kl_conn *c, const struct kl_head *head);
 
 /** ncclSuccess, or the failure, whose sentence becomes the thread's. */
 ncclResult_t kl_conn_report(const struct kl_conn *c);

@@ -20,6 +20,7 @@ enum kl_head_kind {
     KL_HEAD_MESSAGE = 1, /* its data follow */
     KL_HEAD_SPREAD,      /* its data go over the lanes */
     KL_HEAD_PART,        /* on a lane: the part that is next there */
+    KL_HEAD_BACK,        /* from the listener: messages of the connection that the tag names follow (twin.h) */
     KL_HEAD_TOO_LARGE,   /* to the sender, twice: the size of its message, and what was posted for that */
     KL_HEAD_KINDS
 };

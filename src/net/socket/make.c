@@ -16,6 +16,7 @@ static ncclResult_t attach(struct kl_conn *c, int i, struct kl_opening *o)
     const struct kl_terms *listeners = o->side == KL_CALLER ? &o->theirs : &o->mine;
     ncclResult_t rc = kl_conn_attach(c, i, o->fd, (enum kl_cipher)listeners->ciphers, &session);
 
+    c->both_ways = !c->shape.lanes && o->theirs.both_ways;
     o->fd = -1; /* it is the connection's, whatever has become of it */
     kl_key_wipe(&session);
     return rc;

@@ -6,6 +6,7 @@
 #include "net/socket/receive.h"
 #include "net/socket/send.h"
 #include "net/socket/sleep.h"
+#include "net/socket/twin.h"
 
 enum { MAX_COMMS = 65536 };
 
@@ -60,6 +61,24 @@ static ncclResult_t accept_from(void *listener, const struct kl_net_end *me, voi
 {
     struct kl_conn *c = NULL;
     ncclResult_t rc = kl_make_recv(listener, me, &c);
+
+    *recv = c;
+    return rc;
+}
+
+static ncclResult_t send_back(void *recv, const struct kl_net_end *me, void **send)
+{
+    struct kl_conn *c;
+    ncclResult_t rc = kl_twin_send(recv, me, &c);
+
+    *send = c;
+    return rc;
+}
+
+static ncclResult_t recv_back(void *send, const struct kl_net_end *me, void **recv)
+{
+    struct kl_conn *c;
+    ncclResult_t rc = kl_twin_recv(send, me, &c);
 
     *recv = c;
     return rc;
@@ -177,6 +196,8 @@ const struct kl_net kl_net_socket = {
     .listen = listen_on,
     .connect = connect_to,
     .accept = accept_from,
+    .send_back = send_back,
+    .recv_back = recv_back,
     .reg_mr = reg_mr,
     .dereg_mr = dereg_mr,
     .isend = isend,

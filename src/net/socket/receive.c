@@ -38,10 +38,11 @@ static void refuse(struct kl_conn *c)
 {
     const struct kl_request_message *m = c->message;
     const uint64_t sizes[] = {c->head.bytes, m->bytes};
+    struct kl_out *out = c->twin ? &c->twin->lane[0].out : c->halved ? NULL : &c->lane[0].out;
 
-    for (int i = 0; i < 2; i++) {
-        kl_out_begin(&c->lane[0].out, KL_HEAD_TOO_LARGE, sizes[i], m->tag, NULL, 0);
-        (void)kl_out_move(&c->lane[0].out);
+    for (int i = 0; out && i < 2 && kl_out_has_room(out); i++) {
+        kl_out_begin(out, KL_HEAD_TOO_LARGE, sizes[i], m->tag, NULL, 0);
+        (void)kl_out_move(out);
     }
     kl_conn_fail(c, ncclInvalidUsage,
                  "rank %d at %s has sent %" PRIu64 " bytes (tag %d) to rank %d, which has posted %zu; sizes and "
@@ -68,15 +69,32 @@ static void leave(struct kl_conn *c)
     kl_fetch_sub_acq_rel(&r->left, 1);
 }
 
+/* Get the next head of a message; what is for a twin between them is passed on. */
+static enum kl_flow get_head(struct kl_conn *c)
+{
+    while (!c->headed) {
+        enum kl_flow flow = kl_in_head(&c->lane[0].in, &c->head);
+        if (flow) return flow;
+        c->headed = c->head.kind != KL_HEAD_TOO_LARGE || !c->twin;
+        if (!c->headed) kl_conn_refused(c->twin, &c->head);
+        if (c->failed) return KL_FLOW_BLOCKED;
+    }
+    return KL_FLOW_DONE;
+}
+
+enum kl_flow kl_receive_look(struct kl_conn *c)
+{
+    enum kl_flow flow = c->failed || c->message ? KL_FLOW_BLOCKED : get_head(c);
+
+    return flow ? flow : KL_FLOW_BLOCKED;
+}
+
 /* Get the next head, and find its receive. BLOCKED: not now. */
 static enum kl_flow begin(struct kl_conn *c)
 {
-    if (!c->headed) {
-        if (!c->first) return KL_FLOW_BLOCKED;
-        enum kl_flow flow = kl_in_head(&c->lane[0].in, &c->head);
-        if (flow) return flow;
-        c->headed = true;
-    }
+    if (!c->headed && !c->first) return KL_FLOW_BLOCKED;
+    enum kl_flow flow = get_head(c);
+    if (flow) return flow;
     bool spread = c->head.kind == KL_HEAD_SPREAD;
     if (!spread && c->head.kind != KL_HEAD_MESSAGE) return KL_FLOW_FORGED;
     if (spread && (!c->shape.lanes || !c->head.bytes)) return KL_FLOW_FORGED;

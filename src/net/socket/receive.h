@@ -10,4 +10,7 @@ ncclResult_t kl_receive_post(struct kl_conn *c, int n, const struct kl_net_recv 
 /** Receive what has arrived for what is posted. A failure is the connection's. */
 void kl_receive_work(struct kl_conn *c);
 
+/** For the sender that is its twin: hear what comes next, whether or not anything is posted for it. */
+enum kl_flow kl_receive_look(struct kl_conn *c);
+
 #endif

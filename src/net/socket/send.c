@@ -2,29 +2,42 @@
 #include "net/socket/send.h"
 
 #include "net/socket/alive.h"
+#include "net/socket/receive.h"
 #include "net/socket/spread.h"
 
 #include <errno.h>
-#include <inttypes.h>
 
-/* The receiver says one thing, once, before it ends the connection: that a message was too large. Two heads say how large. */
-static enum kl_flow hear(struct kl_conn *c)
+static enum kl_flow hear_alone(struct kl_conn *c)
 {
     struct kl_head head;
 
-    for (;;) {
+    while (!c->failed && !c->called_back) {
         enum kl_flow flow = kl_in_head(&c->lane[0].in, &head);
         if (flow) return flow;
-        if (head.kind != KL_HEAD_TOO_LARGE) return KL_FLOW_FORGED;
-        if (c->headed) break;
-        c->head = head;
-        c->headed = true;
+        if (head.kind == KL_HEAD_BACK && c->both_ways && !c->headed) {
+            c->called_back = true;
+            c->back = head.tag;
+        } else if (head.kind == KL_HEAD_TOO_LARGE)
+            kl_conn_refused(c, &head);
+        else
+            return KL_FLOW_FORGED;
     }
-    kl_conn_fail(c, ncclInvalidUsage,
-                 "rank %d has sent %" PRIu64 " bytes (tag %d) to rank %d at %s, which has posted %" PRIu64
-                 "; sizes and settings have to be alike on all ranks",
-                 c->rank, c->head.bytes, (int)head.tag, c->peer, c->where, head.bytes);
     return KL_FLOW_DONE;
+}
+
+/* The receiver says little: that it sends back from now on, or, before it ends the connection, that a message was too large. */
+static enum kl_flow hear(struct kl_conn *c)
+{
+    if (c->twin) return kl_receive_look(c->twin);
+    return c->halved ? KL_FLOW_BLOCKED : hear_alone(c);
+}
+
+ncclResult_t kl_send_listen(struct kl_conn *c)
+{
+    enum kl_flow heard = c->failed ? KL_FLOW_DONE : hear(c);
+
+    if (heard && heard != KL_FLOW_BLOCKED) kl_conn_lost(c, heard);
+    return kl_conn_report(c);
 }
 
 /* Something has ended the connection; what the receiver said before says more. */
@@ -33,9 +46,10 @@ static void end(struct kl_conn *c, enum kl_flow flow)
     int err = errno;
     enum kl_flow heard = flow == KL_FLOW_LOST ? hear(c) : flow;
 
-    if (heard == KL_FLOW_BLOCKED) heard = flow;
+    if (c->failed) return;
+    if (heard != KL_FLOW_FORGED) heard = flow;
     if (heard == KL_FLOW_LOST) errno = err;
-    if (heard) kl_conn_lost(c, heard);
+    kl_conn_lost(c, heard);
 }
 
 /* Messages whose data go over the lanes have a head without data. */
@@ -68,7 +82,7 @@ static void end_begun(struct kl_conn *c)
 
 static enum kl_flow send_first_lane(struct kl_conn *c)
 {
-    while (c->first) {
+    while (c->first || c->lane[0].out.busy) {
         begin_more(c);
         enum kl_flow flow = kl_out_move(&c->lane[0].out);
         if (flow) return flow;
@@ -87,10 +101,7 @@ static bool lanes_wait(const struct kl_conn *c)
 /* What is posted waits for the receiver. Is there one? */
 static void look_after(struct kl_conn *c)
 {
-    enum kl_flow heard = hear(c);
-
-    if (heard && heard != KL_FLOW_BLOCKED) kl_conn_lost(c, heard);
-    if (c->failed || kl_alive(c)) return;
+    if (kl_send_listen(c) || kl_alive(c)) return;
     errno = ETIMEDOUT;
     kl_conn_lost(c, KL_FLOW_LOST);
 }

@@ -10,4 +10,7 @@ ncclResult_t kl_send_post(struct kl_conn *c, const void *data, size_t bytes, int
 /** Send what the sockets take. A failure is the connection's. */
 void kl_send_work(struct kl_conn *c);
 
+/** Hear what the receiver has to say; the failure, if it has ended the connection. */
+ncclResult_t kl_send_listen(struct kl_conn *c);
+
 #endif

@@ -17,9 +17,10 @@ static ncclResult_t watch_movers(struct kl_conn *c)
     return kl_watch(c->epoll, &c->watched_bell, s->bell, EPOLLIN);
 }
 
-/* Of lane 0: a sender hears of its receiver's end in any case. */
+/* Of lane 0: a sender hears of its receiver's end in any case, unless what comes is messages. */
 static uint32_t events_of_first(const struct kl_conn *c)
 {
+    if (c->sends && c->halved) return c->first ? EPOLLOUT : 0;
     if (c->sends) return c->first ? EPOLLIN | EPOLLOUT : EPOLLIN;
     return c->message || (c->first && !c->headed) ? EPOLLIN : 0;
 }

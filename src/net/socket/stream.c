@@ -33,8 +33,21 @@ ncclResult_t kl_out_init(struct kl_out *out)
 
 void kl_out_fini(struct kl_out *out)
 {
-    if (out->box != out->plain) free(out->box);
+    if (out->box != out->plain) free(out->box); /* NULL: taken, or never made */
     out->box = NULL;
+}
+
+void kl_out_take(struct kl_out *out, struct kl_out *from)
+{
+    *out = *from;
+    if (from->box == from->plain) out->box = out->plain;
+    sodium_memzero(from, sizeof *from);
+}
+
+void kl_in_take(struct kl_in *in, struct kl_in *from)
+{
+    *in = *from;
+    sodium_memzero(from, sizeof *from);
 }
 
 /* Put into the box what goes with the head: a record of data that are encrypted, or small data as they are. */

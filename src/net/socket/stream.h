@@ -60,6 +60,10 @@ struct kl_in {
 ncclResult_t kl_out_init(struct kl_out *out);
 void kl_out_fini(struct kl_out *out);
 
+/** Another connection goes on with the half; what was here before is dead. */
+void kl_out_take(struct kl_out *out, struct kl_out *from);
+void kl_in_take(struct kl_in *in, struct kl_in *from);
+
 /** Is there room for a frame behind those that have begun? */
 bool kl_out_has_room(const struct kl_out *out);
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 /* ---- keys ---- */
 
@@ -43,7 +43,7 @@ void kl_terms_encode(const struct kl_terms *terms, const struct kl_key *session,
     kl_put_u8(&w, VERSION);
     kl_put_u8(&w, terms->crypt);
     kl_put_u8(&w, (uint8_t)terms->ciphers);
-    kl_put_u8(&w, 0);
+    kl_put_u8(&w, terms->both_ways);
     kl_put_u16(&w, (uint16_t)terms->lane);
     kl_put_u16(&w, (uint16_t)terms->lanes);
     kl_put_bytes(&w, terms->group, KL_GROUP);
@@ -53,7 +53,7 @@ void kl_terms_encode(const struct kl_terms *terms, const struct kl_key *session,
 static bool sensible(const struct kl_terms *t, unsigned version)
 {
     return version == VERSION && t->ciphers <= (KL_CIPHER_CHACHA20 | KL_CIPHER_AES256) &&
-           t->lanes <= KL_SOCKET_MAX_LANES && t->lane <= t->lanes;
+           t->lanes <= KL_SOCKET_MAX_LANES && t->lane <= t->lanes && !(t->both_ways && t->lanes);
 }
 
 bool kl_terms_decode(const unsigned char wire[KL_TERMS_BYTES], const struct kl_key *session, enum kl_side side,
@@ -67,7 +67,7 @@ bool kl_terms_decode(const unsigned char wire[KL_TERMS_BYTES], const struct kl_k
     unsigned version = kl_get_u8(&r);
     *terms = (struct kl_terms){.crypt = kl_get_u8(&r) != 0};
     terms->ciphers = kl_get_u8(&r);
-    (void)kl_get_u8(&r);
+    terms->both_ways = kl_get_u8(&r) != 0;
     terms->lane = kl_get_u16(&r);
     terms->lanes = kl_get_u16(&r);
     kl_get_bytes(&r, terms->group, KL_GROUP);

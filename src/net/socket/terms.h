@@ -23,6 +23,7 @@ enum { KL_TERMS_BODY = 32, KL_TERMS_BYTES = KL_TERMS_BODY + KL_PROOF_BYTES, KL_G
 
 struct kl_terms {
     bool crypt;
+    bool both_ways; /* the listener may send over this connection, too; said by the sender, repeated by the listener */
     unsigned ciphers;              /* sender: those it has; listener: the one chosen, KL_CIPHER_PLAIN without crypt */
     unsigned lane, lanes;          /* this socket is number `lane` of 1 + `lanes` */
     unsigned char group[KL_GROUP]; /* names the connection that its sockets belong to; random, no secret */

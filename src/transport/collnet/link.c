@@ -58,11 +58,12 @@ ncclResult_t kl_collnet_link_create(const struct kl_collnet *collnet, const int3
 }
 
 void kl_collnet_link_begin(struct kl_collnet_link *l, enum kl_collnet_what what, struct kl_collnet_op op,
-                           size_t elem_bytes)
+                           size_t elem_bytes, uint64_t signature)
 {
     l->what = what;
     l->op = op;
     l->elem_bytes = elem_bytes;
+    l->in.signature = signature;
 }
 
 void kl_collnet_link_free(struct kl_collnet_link *l)

@@ -62,9 +62,10 @@ struct kl_collnet_link {
 ncclResult_t kl_collnet_link_create(const struct kl_collnet *collnet, const int32_t *ranks, int n, int own,
                                     const struct kl_fifo_shape *shape, struct kl_collnet_link **link);
 
-/** What the steps from here on mean; none is on its way. `op` only counts where something is reduced. */
+/** What the steps from here on mean, and the signature of their operation; none is on its way. `op` only counts where something
+ * is reduced. */
 void kl_collnet_link_begin(struct kl_collnet_link *link, enum kl_collnet_what what, struct kl_collnet_op op,
-                           size_t elem_bytes);
+                           size_t elem_bytes, uint64_t signature);
 
 /** In any state. NULL is fine. */
 void kl_collnet_link_free(struct kl_collnet_link *link);

@@ -173,6 +173,7 @@ static void publish(struct kl_net_link *l, const struct kl_net_step *s)
     size_t bytes = s->wire.bytes & ~KL_FIFO_MORE;
     bool more = s->wire.bytes & KL_FIFO_MORE;
 
+    l->in.signature = line_at(l, l->in.step)->signature; /* as it came */
     if (s->wire.kind == KL_WIRE_LINES)
         kl_lines_publish(&l->in, s->data, bytes, false);
     else if (s->in_place)

@@ -38,18 +38,60 @@ static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape
     return ncclSuccess;
 }
 
+/* ---- one connection for both directions: where the plan wants the same NIC for both, and the net can ---- */
+
+/* The other direction, if it uses the same NIC. Where it is handed over there is no connection here. */
+static struct kl_connector *like_opposite(const struct kl_connector *c)
+{
+    struct kl_connector *o = c->opposite;
+    bool alike = o && o->transport == c->transport && o->device == c->device && o->planned == c->planned;
+
+    return alike && !o->relayed && c->common->net.net->send_back ? o : NULL;
+}
+
+/* Both directions are being connected, and the lower rank begins. With collectives: there both need both; who sends a message may
+ * have to do so before the peer does. */
+static bool peer_begins(const struct kl_connector *c, const struct kl_connector *opposite)
+{
+    return !c->messages && c->peer < c->common->net.rank && !opposite->ready;
+}
+
+static ncclResult_t connect_link(struct kl_connector *c, const struct kl_card *card)
+{
+    const struct kl_net *net = c->common->net.net;
+    const struct kl_connector *o = like_opposite(c);
+    struct kl_net_end me = end_of(c, c->deadline);
+    struct kl_net_link *l = c->link;
+
+    if (o && !l->connection) {
+        if (peer_begins(c, o)) return ncclInProgress;
+        if (o->ready) KL_TRY(net->send_back(o->link->connection, &me, &l->connection));
+        if (l->connection) return ncclSuccess;
+    }
+    me.both_ways = o && !o->ready;
+    return net->connect(c->device, &me, &card->net, &l->connection);
+}
+
+static ncclResult_t accept_link(struct kl_connector *c)
+{
+    const struct kl_net_home *home = &c->common->net;
+    const struct kl_connector *o = like_opposite(c);
+    const struct kl_net_end me = end_of(c, c->deadline);
+    ncclResult_t rc = home->net->accept(home->device[c->device].listener, &me, &c->link->connection);
+
+    if (rc != ncclInProgress || !o || !o->ready) return rc;
+    return home->net->recv_back(o->link->connection, &me, &c->link->connection);
+}
+
 static ncclResult_t net_connect(struct kl_connector *c, const struct kl_card *card, uint64_t deadline,
                                 struct kl_card_reply *reply)
 {
-    const struct kl_net *net = c->common->net.net;
-
     (void)reply;
     if (c->relayed) return kl_handover_connect(c, &kl_transport_shm, card, deadline);
-    if (!c->link) KL_TRY(kl_net_link_create(net, c->shape, true, &c->link));
+    if (!c->link) KL_TRY(kl_net_link_create(c->common->net.net, c->shape, true, &c->link));
     c->link->number = c->number;
     if (!c->deadline) c->deadline = deadline;
-    const struct kl_net_end me = end_of(c, c->deadline);
-    KL_TRY(net->connect(c->device, &me, &card->net, &c->link->connection));
+    KL_TRY(connect_link(c, card));
     c->link->connected = true;
     KL_TRY(kl_fifo_attach_tx(&c->tx, c->link->fifo, c->link->mapped, true));
     c->tx.lends_all = true;
@@ -58,12 +100,9 @@ static ncclResult_t net_connect(struct kl_connector *c, const struct kl_card *ca
 
 static ncclResult_t net_settle(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
 {
-    const struct kl_net_home *home = &c->common->net;
-
     (void)reply;
     if (!c->deadline) c->deadline = deadline;
-    const struct kl_net_end me = end_of(c, c->deadline);
-    KL_TRY(home->net->accept(home->device[c->device].listener, &me, &c->link->connection));
+    KL_TRY(accept_link(c));
     c->link->connected = true;
     return ncclSuccess;
 }

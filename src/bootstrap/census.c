@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bootstrap/census.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "bootstrap/link.h"
+#include "bootstrap/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GATHER_MS = 2,   /* that answers wait for others, at each rank on their way */
+    FRESH_MS = 1000, /* so long another rank's question serves for one's own */
+    KEY_WIRE = 8 + 8 + 4,
+    ENTRY_WIRE = 4 + 1 + KL_STANDING_BYTES,
+    MOST_AT_ONCE = 1 << 20 /* bytes of answers in a frame */
+};
+
+/** Which question. */
+struct key {
+    uint64_t epoch, question; /* epoch 0: none yet */
+    int origin;
+};
+
+struct kl_census {
+    struct kl_source *clock;                                             /* NULL: this rank leaves */
+    void (*answer)(void *ctx, uint64_t question, unsigned char *answer); /* NULL: there is nothing to say */
+    void *ctx;
+
+    struct key key;
+    uint64_t since;      /* when it was heard, or asked */
+    int parent;          /* from whom; of an own one: this rank */
+    unsigned char *wait; /* answers for the parent */
+    size_t used, room;
+
+    /* of own questions: by rank */
+    unsigned char *state; /* enum kl_answered */
+    unsigned char (*answers)[KL_STANDING_BYTES];
+    int known;
+    bool asks;
+};
+
+/* ---- frames ---- */
+
+static void put_key(struct kl_writer *w, const struct key *k)
+{
+    kl_put_uint(w, k->epoch, 8);
+    kl_put_uint(w, k->question, 8);
+    kl_put_uint(w, (uint32_t)k->origin, 4);
+}
+
+static struct key get_key(struct kl_reader *r)
+{
+    struct key k = {.epoch = kl_get_uint(r, 8), .question = kl_get_uint(r, 8)};
+
+    k.origin = (int)kl_get_uint(r, 4);
+    return k;
+}
+
+static bool is_same(const struct key *a, const struct key *b)
+{
+    return a->epoch == b->epoch && a->question == b->question && a->origin == b->origin;
+}
+
+static bool goes_before(const struct key *a, const struct key *b)
+{
+    if (a->epoch != b->epoch) return a->epoch > b->epoch;
+    if (a->question != b->question) return a->question < b->question;
+    return a->origin < b->origin;
+}
+
+static void pass_on(struct kl_bootstrap *b, int but)
+{
+    unsigned char wire[KEY_WIRE];
+    struct kl_writer w = kl_writer_on(wire, sizeof wire);
+    const struct kl_frame_head head = {.type = KL_FRAME_QUESTION, .length = sizeof wire};
+
+    put_key(&w, &b->census->key);
+    for (int rank = 0; rank < b->nranks; rank++) {
+        struct kl_contact *peer = kl_contact_find(b, rank);
+        if (peer && rank != but && peer->state == KL_LINK_UP) kl_link_post(peer, &head, wire);
+    }
+}
+
+static void send_answers(struct kl_bootstrap *b)
+{
+    struct kl_census *c = b->census;
+    struct kl_contact *to = kl_contact_find(b, c->parent);
+    const struct kl_frame_head head = {.type = KL_FRAME_ANSWERS, .length = (uint32_t)c->used};
+
+    if (!to || to->state != KL_LINK_UP) to = kl_contact_find(b, c->key.origin); /* the way there has left */
+
+    if (c->used > KEY_WIRE && to && to->state == KL_LINK_UP) kl_link_post(to, &head, c->wait);
+    c->used = 0;
+}
+
+/* ---- answers ---- */
+
+/* Of this rank's own question. Who has answered may leave afterwards, which is no news. */
+static void take(struct kl_census *c, int rank, enum kl_answered how, const unsigned char *answer)
+{
+    if (c->state[rank]) return;
+    c->state[rank] = (unsigned char)how;
+    memcpy(c->answers[rank], answer, KL_STANDING_BYTES);
+    c->known++;
+}
+
+static bool make_room(struct kl_census *c, size_t bytes)
+{
+    size_t room = c->room ? c->room : 4096;
+
+    while (room < c->used + bytes) room *= 2;
+    if (room == c->room) return true;
+    unsigned char *grown = realloc(c->wait, room);
+    if (!grown) return false; /* then this answer is missed, as if its rank was silent */
+    c->wait = grown;
+    c->room = room;
+    return true;
+}
+
+/* For the parent. */
+static void gather(struct kl_bootstrap *b, int rank, enum kl_answered how, const unsigned char *answer)
+{
+    struct kl_census *c = b->census;
+
+    if (!make_room(c, KEY_WIRE + ENTRY_WIRE)) return;
+    if (!c->used) {
+        struct kl_writer head = kl_writer_on(c->wait, KEY_WIRE);
+        put_key(&head, &c->key);
+        c->used = KEY_WIRE;
+        if (c->clock) kl_source_deadline(c->clock, kl_deadline_in_ms(GATHER_MS));
+    }
+    struct kl_writer w = kl_writer_on(c->wait + c->used, ENTRY_WIRE);
+    kl_put_uint(&w, (uint32_t)rank, 4);
+    kl_put_uint(&w, (unsigned)how, 1);
+    kl_put_bytes(&w, answer, KL_STANDING_BYTES);
+    c->used += ENTRY_WIRE;
+    if (c->used >= MOST_AT_ONCE || !c->clock) send_answers(b);
+}
+
+static void hand_in(struct kl_bootstrap *b, int rank, enum kl_answered how, const unsigned char *answer)
+{
+    if (b->census->key.origin == b->rank)
+        take(b->census, rank, how, answer);
+    else
+        gather(b, rank, how, answer);
+}
+
+static const unsigned char *words_of(const struct kl_contact *peer)
+{
+    static const unsigned char nothing[KL_STANDING_BYTES];
+
+    return peer->last_words ? peer->last_words : nothing;
+}
+
+/* This rank's answer, and those of who has said goodbye to it. */
+static void answer_myself(struct kl_bootstrap *b)
+{
+    struct kl_census *c = b->census;
+    unsigned char own[KL_STANDING_BYTES] = {0};
+
+    if (c->answer) c->answer(c->ctx, c->key.question, own);
+    hand_in(b, b->rank, c->answer ? KL_ANSWER_HERE : KL_ANSWER_LEFT, c->answer ? own : b->last_words);
+    for (int rank = 0; rank < b->nranks; rank++) {
+        struct kl_contact *peer = kl_contact_find(b, rank);
+        if (peer && peer->state == KL_LINK_LEFT) hand_in(b, rank, KL_ANSWER_LEFT, words_of(peer));
+    }
+}
+
+static void on_clock(void *ctx, uint32_t events)
+{
+    struct kl_bootstrap *b = ctx;
+
+    (void)events;
+    pthread_mutex_lock(&b->lock);
+    send_answers(b);
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* ---- what comes ---- */
+
+static void hear_question(struct kl_contact *peer, const struct key *key)
+{
+    struct kl_bootstrap *b = peer->bootstrap;
+    struct kl_census *c = b->census;
+
+    if (key->origin < 0 || key->origin >= b->nranks || key->origin == b->rank || !goes_before(key, &c->key)) return;
+    c->key = *key;
+    c->parent = peer->rank;
+    c->since = kl_now_ns();
+    c->used = 0;
+    pass_on(b, peer->rank);
+    answer_myself(b);
+}
+
+static void hear_answers(struct kl_contact *peer, const struct key *key, struct kl_reader *r)
+{
+    struct kl_bootstrap *b = peer->bootstrap;
+
+    if (!is_same(key, &b->census->key)) return;
+    while (r->at < r->end) {
+        unsigned char answer[KL_STANDING_BYTES];
+        uint64_t rank = kl_get_uint(r, 4), how = kl_get_uint(r, 1);
+        kl_get_bytes(r, answer, sizeof answer);
+        if (r->bad || rank >= (uint64_t)b->nranks || how < KL_ANSWER_HERE || how > KL_ANSWER_LEFT) return;
+        hand_in(b, (int)rank, (enum kl_answered)how, answer);
+    }
+}
+
+/* Also while a question is on its way to it. */
+static void hear_last_words(struct kl_contact *peer, const struct kl_frame *f)
+{
+    unsigned char *words = f->head.length == KL_STANDING_BYTES ? malloc(KL_STANDING_BYTES) : NULL;
+
+    if (words) memcpy(words, f->body, KL_STANDING_BYTES);
+    free(peer->last_words);
+    peer->last_words = words;
+    if (peer->bootstrap->census->key.epoch) hand_in(peer->bootstrap, peer->rank, KL_ANSWER_LEFT, words_of(peer));
+}
+
+void kl_census_hear(struct kl_contact *peer, const struct kl_frame *f)
+{
+    struct kl_bootstrap *b = peer->bootstrap;
+    struct kl_reader r = kl_reader_on(f->body, f->head.length);
+    const struct key key = get_key(&r);
+
+    pthread_mutex_lock(&b->lock);
+    if (f->head.type == KL_FRAME_BYE) hear_last_words(peer, f);
+    if (!r.bad && f->head.type == KL_FRAME_QUESTION) hear_question(peer, &key);
+    if (!r.bad && f->head.type == KL_FRAME_ANSWERS) hear_answers(peer, &key, &r);
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* ---- asking ---- */
+
+static ncclResult_t make_tables(struct kl_bootstrap *b)
+{
+    struct kl_census *c = b->census;
+    size_t n = (size_t)b->nranks;
+
+    free(c->state);
+    free(c->answers);
+    c->state = calloc(n, 1);
+    c->answers = calloc(n, sizeof *c->answers); /* pages that are touched when answers come */
+    c->known = 0;
+    return c->state && c->answers ? ncclSuccess : KL_NOMEM("the answers of all ranks");
+}
+
+static bool serves(const struct kl_bootstrap *b, uint64_t question)
+{
+    const struct kl_census *c = b->census;
+
+    return c->key.epoch && c->key.origin != b->rank && c->key.question <= question &&
+           kl_now_ns() - c->since < (uint64_t)FRESH_MS * 1000000u;
+}
+
+static ncclResult_t ask(struct kl_bootstrap *b, uint64_t question)
+{
+    struct kl_census *c = b->census;
+
+    c->asks = !serves(b, question);
+    if (!c->asks) return ncclSuccess;
+    ncclResult_t rc = make_tables(b);
+    c->asks = !rc;
+    if (rc) return rc;
+    c->key = (struct key){.epoch = c->key.epoch + 1, .question = question, .origin = b->rank};
+    c->parent = b->rank;
+    c->since = kl_now_ns();
+    c->used = 0;
+    answer_myself(b);
+    pass_on(b, b->rank);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_bootstrap_ask(struct kl_bootstrap *b, uint64_t question)
+{
+    KL_TRY(kl_state_check_owner(b));
+    pthread_mutex_lock(&b->lock);
+    ncclResult_t rc = ask(b, question);
+    pthread_mutex_unlock(&b->lock);
+    return rc;
+}
+
+int kl_bootstrap_answers(struct kl_bootstrap *b, unsigned char *state, unsigned char (*answers)[KL_STANDING_BYTES])
+{
+    const struct kl_census *c = b->census;
+    size_t n = (size_t)b->nranks;
+    int known = -1;
+
+    if (kl_state_inherited(b)) return -1;
+    pthread_mutex_lock(&b->lock);
+    if (c->asks && c->key.origin == b->rank) {
+        known = c->known;
+        if (state) memcpy(state, c->state, n);
+        if (answers) memcpy(answers, c->answers, n * sizeof *answers);
+    }
+    pthread_mutex_unlock(&b->lock);
+    return known;
+}
+
+void kl_bootstrap_on_question(struct kl_bootstrap *b,
+                              void (*answer)(void *ctx, uint64_t question, unsigned char *answer), void *ctx)
+{
+    struct kl_census *c = b->census;
+
+    pthread_mutex_lock(&b->lock);
+    if (!answer && c->answer) {
+        c->answer(c->ctx, KL_LAST_WORDS, b->last_words);
+        b->has_last_words = true;
+    }
+    c->answer = answer;
+    c->ctx = ctx;
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* ---- life ---- */
+
+ncclResult_t kl_census_create(struct kl_bootstrap *b)
+{
+    b->census = calloc(1, sizeof *b->census);
+    if (!b->census) return KL_NOMEM("a bootstrap");
+    b->census->parent = b->rank;
+    return kl_loop_add(b->loop, -1, 0, on_clock, b, &b->census->clock);
+}
+
+void kl_census_stop(struct kl_bootstrap *b)
+{
+    if (!b->census) return;
+    pthread_mutex_lock(&b->lock);
+    struct kl_source *clock = b->census->clock;
+    b->census->clock = NULL;
+    send_answers(b);
+    pthread_mutex_unlock(&b->lock);
+    kl_source_remove(clock);
+}
+
+void kl_census_free(struct kl_bootstrap *b)
+{
+    if (!b->census) return;
+    free(b->census->wait);
+    free(b->census->state);
+    free(b->census->answers);
+    free(b->census);
+    b->census = NULL;
+}

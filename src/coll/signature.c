@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/signature.h"
+
+#include "base/text.h"
+
+#include <stdio.h>
+
+/* ---- words ---- */
+
+static const char *const type_names[ncclNumTypes] = {"int8",    "uint8",    "int32",      "uint32",
+                                                     "int64",   "uint64",   "float16",    "float32",
+                                                     "float64", "bfloat16", "float8e4m3", "float8e5m2"};
+static const char *const op_names[ncclNumOps] = {"sum", "prod", "max", "min", "avg"};
+
+static unsigned bits(struct kl_call c, int from, int n)
+{
+    return (unsigned)(c.what >> from & ((1u << n) - 1));
+}
+
+static unsigned func_of(struct kl_call c)
+{
+    return bits(c, KL_CALL_FUNC, 5);
+}
+
+static unsigned number_of(struct kl_call c)
+{
+    return bits(c, 0, KL_CALL_ROOT);
+}
+
+static unsigned root_of(struct kl_call c)
+{
+    return bits(c, KL_CALL_ROOT, KL_CALL_OP - KL_CALL_ROOT);
+}
+
+/* Calls come from other ranks, so their numbers may be any. */
+static const struct kl_func_info *info_of(struct kl_call c)
+{
+    static const struct kl_func_info unknown = {.name = "an unknown function"};
+
+    return func_of(c) < KL_FUNC_ROWS ? &kl_func_info[func_of(c)] : &unknown;
+}
+
+static const char *type_name(unsigned type)
+{
+    return type < ncclNumTypes ? type_names[type] : "an unknown type";
+}
+
+static const char *type_of(struct kl_call c)
+{
+    return type_name(bits(c, KL_CALL_TYPE, KL_CALL_FUNC - KL_CALL_TYPE));
+}
+
+static const char *op_of(struct kl_call c)
+{
+    unsigned op = bits(c, KL_CALL_OP, KL_CALL_TYPE - KL_CALL_OP);
+
+    return op < ncclNumOps ? op_names[op] : "an operator of its own";
+}
+
+const char *kl_call_text(struct kl_call c, char to[KL_CALL_TEXT])
+{
+    const struct kl_func_info *f = info_of(c);
+    struct kl_text t = kl_text_over(to, KL_CALL_TEXT);
+
+    kl_text_add(&t, "%s", f->name);
+    if (func_of(c) < KL_FUNC_SEND) kl_text_add(&t, " #%u", number_of(c));
+    kl_text_add(&t, " of %llu %s", (unsigned long long)c.count, type_of(c));
+    if (f->reduces) kl_text_add(&t, " (%s)", op_of(c));
+    if (f->rooted) kl_text_add(&t, " with root %u", root_of(c));
+    if (func_of(c) == KL_FUNC_SEND) kl_text_add(&t, " to rank %u", root_of(c));
+    if (func_of(c) == KL_FUNC_RECV) kl_text_add(&t, " from rank %u", root_of(c));
+    return to;
+}
+
+const char *kl_message_differs(uint64_t theirs, int from, ncclDataType_t type, size_t count, char to[KL_CALL_TEXT])
+{
+    struct kl_text t = kl_text_over(to, KL_CALL_TEXT);
+
+    kl_text_add(&t, "rank %d sends %llu %s where %zu %s are received", from,
+                (unsigned long long)(theirs & (((uint64_t)1 << 56) - 1)), type_name((unsigned)(theirs >> 56) & 0x1f),
+                count, type_name((unsigned)type));
+    return to;
+}
+
+/* ---- what differs ---- */
+
+enum { TYPE = 1, OP = 2, ROOT = 4, COUNT = 8, FUNC = 16 };
+
+static unsigned differences(struct kl_call a, struct kl_call b)
+{
+    const uint64_t d = a.what ^ b.what;
+    unsigned set = a.count == b.count ? 0 : COUNT;
+
+    if (d >> KL_CALL_FUNC) set |= FUNC;
+    if (bits((struct kl_call){.what = d}, KL_CALL_TYPE, 5)) set |= TYPE;
+    if (bits((struct kl_call){.what = d}, KL_CALL_OP, 6)) set |= OP;
+    if (bits((struct kl_call){.what = d}, KL_CALL_ROOT, 24)) set |= ROOT;
+    return set;
+}
+
+static bool same(struct kl_call a, struct kl_call b)
+{
+    return a.what == b.what && a.count == b.count;
+}
+
+/* "AllReduce", and in parentheses what is asked for. Of other functions, what the call has: a root, or an operator. */
+static void add_call(struct kl_text *t, struct kl_call c, unsigned differ)
+{
+    const struct kl_func_info *f = info_of(c);
+    const char *between = "(";
+
+    kl_text_add(t, "%s", f->name);
+    if (f->rooted && differ & (ROOT | FUNC)) kl_text_add(t, "%sroot %u", between, root_of(c)), between = ", ";
+    if (f->reduces && differ & OP && !(differ & FUNC)) kl_text_add(t, "%s%s", between, op_of(c)), between = ", ";
+    if (differ & TYPE) kl_text_add(t, "%s%s", between, type_of(c)), between = ", ";
+    if (differ & COUNT)
+        kl_text_add(t, "%s%llu element%s", between, (unsigned long long)c.count, c.count == 1 ? "" : "s"),
+            between = ", ";
+    if (*between == ',') kl_text_add(t, ")");
+}
+
+/* ---- the verdict ---- */
+
+/* How many made the call of rank `r`; 0: not known, or a rank before `r` made it. */
+static int votes(const struct kl_called *by_rank, int n, int r)
+{
+    int count = 0;
+
+    if (!by_rank[r].known) return 0;
+    for (int i = 0; i < n; i++) {
+        if (!by_rank[i].known || !same(by_rank[i].call, by_rank[r].call)) continue;
+        if (i < r) return 0;
+        count++;
+    }
+    return count;
+}
+
+struct vote {
+    int most, groups, known; /* the first rank of the largest group; -1: none */
+};
+
+static struct vote count_votes(const struct kl_called *by_rank, int n)
+{
+    struct vote v = {.most = -1};
+    int best = 0;
+
+    for (int r = 0; r < n; r++) {
+        int got = votes(by_rank, n, r);
+        v.groups += got > 0;
+        v.known += by_rank[r].known;
+        if (got > best) best = got, v.most = r;
+    }
+    return v;
+}
+
+enum { MOST_NAMED = 8 }; /* ranks of a group, and groups */
+
+static void add_ranks(struct kl_text *t, const struct kl_called *by_rank, int n, int like)
+{
+    int named = 0, total = 0;
+
+    for (int r = 0; r < n; r++) total += by_rank[r].known && same(by_rank[r].call, by_rank[like].call);
+    kl_text_add(t, total == 1 ? "rank " : "ranks ");
+    for (int r = 0; r < n && named < MOST_NAMED; r++) {
+        if (!by_rank[r].known || !same(by_rank[r].call, by_rank[like].call)) continue;
+        kl_text_add(t, "%s%d", !named ? "" : named + 1 == total ? " and " : ", ", r);
+        named++;
+    }
+    if (total > named) kl_text_add(t, " and %d more", total - named);
+}
+
+/* The fewest first, each as it differs from most. */
+static void add_odd(struct kl_text *t, const struct kl_called *by_rank, int n, int most)
+{
+    int named = 0;
+
+    for (int r = 0; r < n && named < MOST_NAMED; r++) {
+        if (r == most || !votes(by_rank, n, r)) continue;
+        kl_text_add(t, "%s", named++ ? "; " : "");
+        add_ranks(t, by_rank, n, r);
+        kl_text_add(t, " called ");
+        add_call(t, by_rank[r].call, differences(by_rank[r].call, by_rank[most].call));
+    }
+}
+
+static unsigned all_differences(const struct kl_called *by_rank, int n, int most)
+{
+    unsigned set = 0;
+
+    for (int r = 0; r < n; r++)
+        if (by_rank[r].known) set |= differences(by_rank[r].call, by_rank[most].call);
+    return set;
+}
+
+static int first_odd(const struct kl_called *by_rank, int n, int most)
+{
+    for (int r = 0; r < n; r++)
+        if (by_rank[r].known && !same(by_rank[r].call, by_rank[most].call)) return r;
+    return -1;
+}
+
+bool kl_call_verdict(const struct kl_called *by_rank, int n, char *text, size_t size, int *culprit)
+{
+    struct kl_text t = kl_text_over(text, size);
+    const struct vote v = count_votes(by_rank, n);
+
+    if (v.groups < 2) return false;
+    const int others = votes(by_rank, n, v.most), odd = v.known - others;
+    add_odd(&t, by_rank, n, v.most);
+    kl_text_add(&t, " as #%u where ", number_of(by_rank[v.most].call));
+    if (others > 1 && odd + others == n)
+        kl_text_add(&t, "the others");
+    else
+        add_ranks(&t, by_rank, n, v.most);
+    kl_text_add(&t, " called ");
+    add_call(&t, by_rank[v.most].call, all_differences(by_rank, n, v.most));
+    *culprit = first_odd(by_rank, n, v.most);
+    return true;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * signature.h - what tells one call from another, and what is said where ranks made different ones.
+ *
+ * All ranks make the same collectives in the same order: the n-th collective of a communicator is the same call everywhere. A
+ * *call* is what has to be the same, in 16 bytes; its *signature* is 8 bytes, which travel with every step of it
+ * (transport/fifo.h). Who receives compares before it touches data. A signature says that calls differ, not how: the ranks then
+ * tell each other their calls (comm/inquest.h), and the verdict is made here.
+ *
+ *      what     function  type  operator  root  number          count
+ *               5 bits    5     6         24    24 (the lowest)  64 bits
+ *
+ * Calls that differ in one of the fields have different signatures; calls that differ in several have, but for one in 2^64.
+ * Messages have no number: what counts is that the k-th send to a rank meets the k-th receive from it. Their signature is
+ * type and count themselves.
+ *
+ * Threads: pure functions.
+ */
+#ifndef KL_COLL_SIGNATURE_H
+#define KL_COLL_SIGNATURE_H
+
+#include "coll/func.h"
+#include "include/nccl.h"
+
+/** A collective as all ranks have to make it; of a message: `root` is the other rank. */
+struct kl_call {
+    uint64_t what, count;
+};
+
+enum { KL_CALL_ROOT = 24, KL_CALL_OP = 48, KL_CALL_TYPE = 54, KL_CALL_FUNC = 59, KL_CALL_LAST_OP = 63 };
+
+/**
+ * `number`: 1 is the first collective of a communicator. `peer`: the root, or the other end of a message; 0 for others. Operators
+ * of users are all alike.
+ */
+static inline struct kl_call kl_call_of(int func, ncclDataType_t type, ncclRedOp_t op, int peer, size_t count,
+                                        uint64_t number)
+{
+    const uint64_t mask = (1u << 24) - 1, code = (unsigned)op < KL_CALL_LAST_OP ? (uint64_t)op : KL_CALL_LAST_OP;
+
+    return (struct kl_call){
+        .what = (number & mask) | ((uint64_t)(unsigned)peer & mask) << KL_CALL_ROOT | code << KL_CALL_OP |
+                (uint64_t)type << KL_CALL_TYPE | (uint64_t)(unsigned)func << KL_CALL_FUNC,
+        .count = count,
+    };
+}
+
+/** Counts are spread over all bits: an odd factor keeps different ones different. */
+static inline uint64_t kl_call_signature(const struct kl_call *c)
+{
+    return c->what ^ c->count * 0x9e3779b97f4a7c15u;
+}
+
+/** Where a line has 4 bytes for it only. */
+static inline uint32_t kl_call_short(uint64_t signature)
+{
+    return (uint32_t)(signature ^ signature >> 32);
+}
+
+/** Of a message, by both sides. */
+static inline uint64_t kl_message_signature(ncclDataType_t type, size_t count)
+{
+    return (uint64_t)(0xa0 | type) << 56 | (count & (((uint64_t)1 << 56) - 1));
+}
+
+/* ---- in words ---- */
+
+enum { KL_CALL_TEXT = 160 };
+
+/** "AllReduce #17 of 1000 float32 (sum)", "Send of 8 int8 to rank 3". Returns `text`. */
+const char *kl_call_text(struct kl_call call, char text[KL_CALL_TEXT]);
+
+/** Of messages: "rank 1 sends 500 elements of float32 where 1000 are received". `theirs`: the sender's signature. Returns `text`. */
+const char *kl_message_differs(uint64_t theirs, int from, ncclDataType_t type, size_t count, char text[KL_CALL_TEXT]);
+
+/** What a rank called, if that is known. */
+struct kl_called {
+    struct kl_call call;
+    bool known;
+};
+
+/**
+ * Did ranks make different calls, of one number? Then the sentence: "rank 3 called Broadcast(root 1) as #17 where the others called
+ * AllReduce", and `*culprit` is the first rank of the fewest. False: those that are known are the same.
+ */
+bool kl_call_verdict(const struct kl_called *by_rank, int nranks, char *text, size_t size, int *culprit);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/compare.h"
+
+#include "comm/launch.h"
+#include "transport/tags.h"
+
+void kl_compare_init(struct kl_compare *c, enum kl_check_mode mode)
+{
+    *c = (struct kl_compare){.on = mode == KL_CHECK_DEBUG_GLOBAL || mode == KL_CHECK_FIRST_USE,
+                             .each = mode == KL_CHECK_DEBUG_GLOBAL,
+                             .awaited = -1};
+}
+
+/* Where a call like this is remembered. */
+static uint64_t *place_of(struct kl_compare *c, const struct kl_task *t, uint64_t *signature)
+{
+    const struct kl_call call = kl_call_of(t->func, t->type, t->op, t->peer, t->count, 0);
+
+    *signature = kl_call_signature(&call);
+    return &c->compared[*signature * 0x9e3779b97f4a7c15u >> 58]; /* KL_COMPARED */
+}
+
+static ncclResult_t refuse(ncclComm_t comm, const struct kl_call *mine, const struct kl_call *theirs, int from)
+{
+    char one[KL_CALL_TEXT], other[KL_CALL_TEXT];
+
+    return KL_FAIL(ncclInvalidUsage, "rank %d called %s where rank %d called %s", from, kl_call_text(*theirs, one),
+                   comm->rank, kl_call_text(*mine, other));
+}
+
+/* A step. True: it is done. */
+static bool exchange(ncclComm_t comm, const struct kl_call *mine, ncclResult_t *rc)
+{
+    struct kl_compare *c = &comm->compare;
+    const int n = comm->nranks, far = 1 << c->step, to = (comm->rank + far) % n, from = (comm->rank - far + n) % n;
+    const uint32_t tag = KL_TAG_CALL | (uint32_t)c->step;
+    struct kl_call theirs;
+    bool here;
+
+    if (!c->told && (*rc = kl_bootstrap_post(comm->bootstrap, to, tag, mine, sizeof *mine))) return false;
+    c->told = true;
+    c->awaited = from;
+    if ((*rc = kl_bootstrap_poll(comm->bootstrap, from, tag, &theirs, sizeof theirs, &here)) || !here) return false;
+    if (theirs.what != mine->what || theirs.count != mine->count) {
+        *rc = refuse(comm, mine, &theirs, from);
+        return false;
+    }
+    c->told = false;
+    return true;
+}
+
+enum kl_progress kl_compare_progress(ncclComm_t comm, const struct kl_task *t, ncclResult_t *rc)
+{
+    struct kl_compare *c = &comm->compare;
+    const struct kl_call mine = kl_call_of_task(t);
+    uint64_t signature, *place = place_of(c, t, &signature);
+
+    if (c->each || *place != signature)
+        for (; 1 << c->step < comm->nranks; c->step++)
+            if (!exchange(comm, &mine, rc)) return *rc ? KL_DONE : KL_STALLED;
+    *place = signature;
+    c->number = t->number;
+    c->step = 0;
+    c->awaited = -1;
+    return KL_DONE;
+}

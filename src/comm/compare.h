@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * compare.h - NCCL_CHECK_MODE: the calls of all ranks are compared before any data of them move.
+ *
+ * In step k a rank tells its call to the one 2^k above, and hears that of the one 2^k below; who hears another call than its own
+ * goes no further, so that who comes to the end knows that all made the same. The exchange goes through the bootstrap:
+ * log2 n messages, tens of microseconds each. FIRST_USE makes it once for every call that was not compared lately, whatever its
+ * number: a loop pays for its first turn.
+ *
+ * A rank that has compared such a call before does not wait for one that makes another call, and meets signatures that
+ * differ (coll/signature.h): it does not take data for what they are not.
+ *
+ * Threads: the runner's.
+ */
+#ifndef KL_COMM_COMPARE_H
+#define KL_COMM_COMPARE_H
+
+#include "device/host/stream.h"
+#include "include/nccl.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum kl_check_mode { KL_CHECK_DEFAULT, KL_CHECK_DEBUG_LOCAL, KL_CHECK_DEBUG_GLOBAL, KL_CHECK_FIRST_USE };
+
+enum { KL_COMPARED = 64 }; /* calls that are remembered */
+
+struct kl_compare {
+    bool on, each;   /* compare; and every call */
+    uint64_t number; /* of the last collective that was compared */
+    int step;
+    bool told;                      /* in this step */
+    int awaited;                    /* rank; -1: none */
+    uint64_t compared[KL_COMPARED]; /* signatures without number; 0: none */
+};
+
+struct ncclComm;
+struct kl_task;
+
+void kl_compare_init(struct kl_compare *compare, enum kl_check_mode mode);
+
+/** Compare a collective, if that is to be done; again and again until DONE. *rc is set on failure, with DONE. */
+enum kl_progress kl_compare_progress(struct ncclComm *comm, const struct kl_task *task, ncclResult_t *rc);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/inquest.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "comm/launch.h"
+#include "comm/standing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS 1000000u /* ns */
+
+enum {
+    FIRST_LOOK_MS = 2000,
+    COMPARE_LOOK_MS = 200, /* where calls are compared */
+    LAST_LOOK_MS = 60000,
+    ASK_AGAIN_MS = 500, /* what is held: answers may be lost */
+    ASK_LATE_MS = 50,   /* the same, while a rank may yet make the call */
+    WAIT_LATE_MS = 500, /* for it */
+    HOLD_MS = 3000,     /* for everybody's answer */
+    ANSWER_MS = 2000,   /* for everybody's, about what stalls */
+    MOST_BACK = 256     /* calls that are looked back over */
+};
+
+/* ---- what this rank tells ---- */
+
+static void tell_calls(ncclComm_t comm, uint64_t question, struct kl_standing *s)
+{
+    uint64_t last = question < s->issued ? question : s->issued;
+
+    s->first = last > KL_STANDING_CALLS ? last - KL_STANDING_CALLS + 1 : 1;
+    for (uint64_t i = s->first; i <= last; i++) {
+        const struct kl_called_before *c = &comm->calls[i % KL_CALLS];
+        s->calls[s->ncalls++] = (struct kl_call){kl_load_acquire(&c->what), kl_load_acquire(&c->count)};
+    }
+    /* A call is overwritten by one that is KL_CALLS later: not begun if that is far from being counted. */
+    if (kl_load_acquire(&comm->collectives) - s->first >= KL_CALLS - 1) s->ncalls = 0;
+}
+
+void kl_inquest_answer(void *ctx, uint64_t question, unsigned char *answer)
+{
+    ncclComm_t comm = ctx;
+    const struct kl_inquest *q = &comm->inquest;
+    uint64_t since = kl_load_acquire(&q->stalled_since); /* pairs with note */
+    bool idle = kl_load_relaxed(&comm->tasks_taken) == kl_load_relaxed(&comm->tasks_done);
+    struct kl_standing s = {.issued = kl_load_acquire(&comm->collectives), .waits_for = -1};
+
+    s.state = idle ? KL_STANDING_IDLE : since ? KL_STANDING_STALLED : KL_STANDING_AT_WORK;
+    if (s.state == KL_STANDING_STALLED) {
+        s.now = (struct kl_call){kl_load_relaxed(&q->what), kl_load_relaxed(&q->count)};
+        s.waits_for = kl_load_relaxed(&q->waits_for);
+        s.stalled_ms = (kl_now_ns() - since) / MS;
+    }
+    tell_calls(comm, question, &s);
+    memcpy(answer, &s, sizeof s);
+}
+
+static int awaited(ncclComm_t comm)
+{
+    return comm->compare.awaited >= 0 ? comm->compare.awaited : kl_exec_blocked_on(comm->exec, false);
+}
+
+static void note(ncclComm_t comm, const struct kl_task *t, uint64_t since)
+{
+    struct kl_inquest *q = &comm->inquest;
+    const struct kl_call call = kl_call_of_task(t);
+
+    kl_store_relaxed(&q->what, call.what);
+    kl_store_relaxed(&q->count, call.count);
+    kl_store_relaxed(&q->waits_for, awaited(comm));
+    kl_store_release(&q->stalled_since, since); /* pairs with kl_inquest_answer */
+}
+
+/* ---- what the others told ---- */
+
+struct tables {
+    unsigned char *known;
+    struct kl_standing *of;
+    struct kl_called *called;
+    struct kl_standings all;
+};
+
+static const char *describe(void *ctx, int rank, char *text, size_t size)
+{
+    return kl_comm_describe(ctx, rank, text, size);
+}
+
+static void free_tables(struct tables *t)
+{
+    free(t->known);
+    free(t->of);
+    free(t->called);
+}
+
+/* False: another rank's question counts, or there is no memory to speak of. */
+static bool read_tables(ncclComm_t comm, struct tables *t)
+{
+    size_t n = (size_t)comm->nranks;
+
+    *t = (struct tables){.known = calloc(n, 1), .of = calloc(n, sizeof *t->of), .called = calloc(n, sizeof *t->called)};
+    t->all =
+        (struct kl_standings){.n = comm->nranks, .known = t->known, .of = t->of, .describe = describe, .ctx = comm};
+    if (t->known && t->of && t->called && kl_bootstrap_answers(comm->bootstrap, t->known, (void *)t->of) > 0)
+        return true;
+    free_tables(t);
+    return false;
+}
+
+static bool find_difference(ncclComm_t comm, char *text, size_t size, bool *all)
+{
+    struct tables t;
+
+    *all = true;
+    if (!read_tables(comm, &t)) return false;
+    bool differ =
+        kl_standings_differ(&t.all, comm->inquest.question, t.called, text, size, &comm->inquest.culprit, all);
+    free_tables(&t);
+    return differ;
+}
+
+static bool all_have_answered(ncclComm_t comm)
+{
+    return kl_bootstrap_answers(comm->bootstrap, NULL, NULL) == comm->nranks;
+}
+
+static ncclResult_t ask(ncclComm_t comm, uint64_t question, uint64_t now)
+{
+    comm->inquest.question = question;
+    comm->inquest.asked = now;
+    return kl_bootstrap_ask(comm->bootstrap, question);
+}
+
+/* The collective that runs; while messages do, the last one that was called. */
+static uint64_t number_of(ncclComm_t comm, const struct kl_task *t)
+{
+    return kl_func_is_message(t->func) ? kl_load_relaxed(&comm->collectives) : t->number;
+}
+
+/* ---- a failure that is held ---- */
+
+void kl_inquest_hold(ncclComm_t comm, ncclResult_t rc)
+{
+    struct kl_inquest *q = &comm->inquest;
+    const struct kl_task *t = kl_comm_task(comm, comm->cursor);
+
+    q->held = rc;
+    q->begun = kl_now_ns();
+    snprintf(q->text, sizeof q->text, "%s", kl_error_text());
+    if (ask(comm, number_of(comm, t), q->begun)) q->begun = 0; /* there is nothing to wait for */
+}
+
+static ncclResult_t release(struct kl_inquest *q, ncclResult_t rc, const char *text)
+{
+    q->held = ncclSuccess;
+    q->asked = 0;
+    return KL_FAIL(rc, "%s", text);
+}
+
+/* The ranks came apart before: look at earlier calls. */
+static bool look_back(ncclComm_t comm, uint64_t now)
+{
+    struct kl_inquest *q = &comm->inquest;
+    uint64_t newest = kl_load_relaxed(&comm->collectives);
+
+    if (q->question <= KL_STANDING_CALLS || q->question + MOST_BACK < newest) return false;
+    return !ask(comm, q->question - KL_STANDING_CALLS, now);
+}
+
+ncclResult_t kl_inquest_progress(ncclComm_t comm)
+{
+    struct kl_inquest *q = &comm->inquest;
+    const uint64_t now = kl_now_ns();
+    const bool over = now - q->begun >= (uint64_t)HOLD_MS * MS, complete = all_have_answered(comm);
+    char text[KL_ERROR_TEXT];
+    bool all;
+
+    if (!complete && !over) {
+        if (now - q->asked >= (uint64_t)ASK_AGAIN_MS * MS && ask(comm, q->question, now)) q->begun = 0;
+        return ncclInProgress;
+    }
+    bool differ = find_difference(comm, text, sizeof text, &all);
+    if (!all && now - q->begun < (uint64_t)WAIT_LATE_MS * MS) {
+        if (now - q->asked >= (uint64_t)ASK_LATE_MS * MS && ask(comm, q->question, now)) q->begun = 0;
+        return ncclInProgress;
+    }
+    if (differ) return release(q, ncclInvalidUsage, text);
+    if (!over && complete && look_back(comm, now)) return ncclInProgress;
+    return release(q, q->held, q->text);
+}
+
+/* ---- patience ---- */
+
+static ncclResult_t fail_differing(ncclComm_t comm, bool *failed)
+{
+    char text[KL_ERROR_TEXT];
+    bool all;
+
+    *failed = find_difference(comm, text, sizeof text, &all);
+    return *failed ? KL_FAIL(ncclInvalidUsage, "%s", text) : ncclSuccess;
+}
+
+static void report(ncclComm_t comm, const struct kl_task *task, char *text, size_t size)
+{
+    struct tables t;
+
+    comm->inquest.culprit = awaited(comm);
+    if (read_tables(comm, &t)) {
+        comm->inquest.culprit = kl_standings_report(&t.all, comm->rank, task->number, text, size);
+        free_tables(&t);
+    } else if (comm->inquest.culprit >= 0) {
+        char who[128];
+        snprintf(text, size, "waiting for %s", kl_comm_describe(comm, comm->inquest.culprit, who, sizeof who));
+    } else {
+        snprintf(text, size, "waiting for nobody");
+    }
+}
+
+static ncclResult_t give_up(ncclComm_t comm, const struct kl_task *t, uint64_t stalled)
+{
+    const struct kl_call call = kl_call_of_task(t);
+    char what[KL_CALL_TEXT], text[800];
+
+    report(comm, t, text, sizeof text);
+    return KL_FAIL(ncclRemoteError, "%s at rank %d: nothing moved for %llu s, %s", kl_call_text(call, what), comm->rank,
+                   (unsigned long long)(stalled / (1000u * MS)), text);
+}
+
+static void say(ncclComm_t comm, const struct kl_task *t, uint64_t stalled)
+{
+    const struct kl_call call = kl_call_of_task(t);
+    char what[KL_CALL_TEXT], text[800];
+
+    if (!kl_log_on(KL_LOG_INFO, KL_COLL)) return;
+    report(comm, t, text, sizeof text);
+    KL_INFO(KL_COLL, "rank %d: %s: nothing moved for %llu s, %s", comm->rank, kl_call_text(call, what),
+            (unsigned long long)(stalled / (1000u * MS)), text);
+}
+
+/* When to ask next: more and more seldom, and when the patience ends. */
+static uint64_t look_after(ncclComm_t comm, uint64_t stalled)
+{
+    uint64_t next = 2 * stalled, timeout = comm->timeout_ns;
+    uint64_t first = (uint64_t)(comm->compare.awaited < 0 ? FIRST_LOOK_MS : COMPARE_LOOK_MS) * MS;
+
+    if (next < first) next = first;
+    if (next > stalled + (uint64_t)LAST_LOOK_MS * MS) next = stalled + (uint64_t)LAST_LOOK_MS * MS;
+    return timeout && stalled < timeout && next > timeout ? timeout : next;
+}
+
+/* Of what was asked: have all answered who will? Where another rank asks, it is the one to say what comes of it. */
+static bool is_answered(ncclComm_t comm, uint64_t now)
+{
+    int known = kl_bootstrap_answers(comm->bootstrap, NULL, NULL);
+    unsigned patience = known < 0 ? HOLD_MS : ANSWER_MS;
+
+    return known == comm->nranks || now - comm->inquest.asked >= (uint64_t)patience * MS;
+}
+
+static ncclResult_t judge(ncclComm_t comm, const struct kl_task *t, uint64_t stalled)
+{
+    struct kl_inquest *q = &comm->inquest;
+    bool failed;
+    ncclResult_t rc = fail_differing(comm, &failed);
+
+    if (failed) return rc;
+    if (comm->timeout_ns && stalled >= comm->timeout_ns) return give_up(comm, t, stalled);
+    if (stalled >= 2 * (uint64_t)FIRST_LOOK_MS * MS) say(comm, t, stalled);
+    q->next_look = look_after(comm, stalled);
+    q->asked = 0;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_inquest_look(ncclComm_t comm)
+{
+    struct kl_inquest *q = &comm->inquest;
+    const struct kl_task *t = kl_comm_task(comm, comm->cursor);
+    const uint64_t now = kl_now_ns();
+    uint64_t since = kl_load_relaxed(&q->stalled_since);
+
+    if (!since) {
+        since = now;
+        q->asked = 0;
+        q->next_look = look_after(comm, 0);
+    }
+    note(comm, t, since);
+    const uint64_t stalled = now - since;
+    if (!q->asked && stalled >= q->next_look) KL_TRY(ask(comm, number_of(comm, t), now));
+    return q->asked && is_answered(comm, now) ? judge(comm, t, stalled) : ncclSuccess;
+}

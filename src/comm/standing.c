@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/standing.h"
+
+#include "base/text.h"
+
+/* ---- calls ---- */
+
+static const struct kl_call *call_of(const struct kl_standing *s, uint64_t number)
+{
+    uint64_t n = s->ncalls < KL_STANDING_CALLS ? s->ncalls : KL_STANDING_CALLS;
+
+    return number >= s->first && number - s->first < n ? &s->calls[number - s->first] : NULL;
+}
+
+static bool differ_at(const struct kl_standings *s, uint64_t number, struct kl_called *called, char *text, size_t size,
+                      int *culprit, bool *all)
+{
+    *all = true;
+    for (int r = 0; r < s->n; r++) {
+        const struct kl_call *c = s->known[r] ? call_of(&s->of[r], number) : NULL;
+        called[r] = (struct kl_called){.known = c != NULL};
+        if (c)
+            called[r].call = *c;
+        else if (s->known[r] != KL_ANSWER_LEFT)
+            *all = false;
+    }
+    return kl_call_verdict(called, s->n, text, size, culprit);
+}
+
+bool kl_standings_differ(const struct kl_standings *s, uint64_t number, struct kl_called *called, char *text,
+                         size_t size, int *culprit, bool *all)
+{
+    uint64_t first = number > KL_STANDING_CALLS ? number - KL_STANDING_CALLS + 1 : 1;
+
+    *all = true;
+    for (uint64_t i = first; i <= number; i++)
+        if (differ_at(s, i, called, text, size, culprit, all)) return true;
+    return false;
+}
+
+/* ---- who is waited for ---- */
+
+static bool is_stalled(const struct kl_standings *s, int rank)
+{
+    return s->known[rank] == KL_ANSWER_HERE && s->of[rank].state == KL_STANDING_STALLED;
+}
+
+static int awaited_by(const struct kl_standings *s, int rank)
+{
+    int peer = is_stalled(s, rank) ? s->of[rank].waits_for : -1;
+
+    return peer >= 0 && peer < s->n && peer != rank ? peer : -1;
+}
+
+static int first_silent(const struct kl_standings *s)
+{
+    for (int r = 0; r < s->n; r++)
+        if (!s->known[r]) return r;
+    return -1;
+}
+
+/* Who has not come to a collective that others wait in; those first who wait for nobody. */
+static int first_behind(const struct kl_standings *s, uint64_t number)
+{
+    for (int stalled = 0; stalled < 2; stalled++)
+        for (int r = 0; r < s->n; r++)
+            if (s->known[r] && s->of[r].issued < number && is_stalled(s, r) == stalled) return r;
+    return -1;
+}
+
+/* Where it ends who waits for whom: at a rank that waits for nobody, or where it goes round in a circle. */
+static int end_of_chain(const struct kl_standings *s, int rank)
+{
+    int at = rank, next;
+
+    for (int steps = 0; steps < s->n && (next = awaited_by(s, at)) >= 0; steps++) at = next;
+    return at;
+}
+
+static int find_culprit(const struct kl_standings *s, int me, uint64_t number)
+{
+    int rank = number ? first_silent(s) : -1;
+
+    if (rank < 0 && number) rank = first_behind(s, number);
+    if (rank < 0) rank = end_of_chain(s, me);
+    return rank == me ? awaited_by(s, me) : rank;
+}
+
+/* ---- in words ---- */
+
+enum { MOST_TOLD = 6 };
+
+static void add_last_call(struct kl_text *t, const struct kl_standing *s)
+{
+    const struct kl_call *last = call_of(s, s->issued);
+    char text[KL_CALL_TEXT];
+
+    if (last)
+        kl_text_add(t, ": its last call was %s", kl_call_text(*last, text));
+    else if (s->issued)
+        kl_text_add(t, ": so far it has called %llu collectives", (unsigned long long)s->issued);
+    else
+        kl_text_add(t, ": so far it has called nothing");
+}
+
+static void add_stall(struct kl_text *t, const struct kl_standings *s, int rank)
+{
+    char text[KL_CALL_TEXT];
+
+    kl_text_add(t, "waits in %s", kl_call_text(s->of[rank].now, text));
+    if (awaited_by(s, rank) >= 0) kl_text_add(t, " for rank %d", awaited_by(s, rank));
+}
+
+/* What follows "rank 3, which ". */
+static void add_state(struct kl_text *t, const struct kl_standings *s, int rank, uint64_t number)
+{
+    const struct kl_standing *at = &s->of[rank];
+
+    if (!s->known[rank]) {
+        kl_text_add(t, "is silent: is it stopped, or cut off?");
+    } else if (s->known[rank] == KL_ANSWER_LEFT) {
+        kl_text_add(t, "has destroyed its communicator");
+        if (at->issued < number) add_last_call(t, at);
+    } else if (is_stalled(s, rank)) {
+        add_stall(t, s, rank);
+    } else if (at->issued < number) {
+        kl_text_add(t, "has not called it");
+        add_last_call(t, at);
+    } else if (at->state == KL_STANDING_IDLE) {
+        kl_text_add(t, "is in no operation");
+    } else {
+        kl_text_add(t, "has it queued behind other work of its stream, or is at work");
+    }
+}
+
+static void add_others(struct kl_text *t, const struct kl_standings *s, int culprit)
+{
+    int told = 0, more = 0;
+
+    for (int r = 0; r < s->n; r++) {
+        if (r == culprit || (!is_stalled(s, r) && s->known[r])) continue;
+        if (told++ >= MOST_TOLD) {
+            more++;
+            continue;
+        }
+        kl_text_add(t, "; rank %d ", r);
+        if (s->known[r])
+            add_stall(t, s, r);
+        else
+            kl_text_add(t, "is silent");
+    }
+    if (more) kl_text_add(t, "; %d more wait, or are silent", more);
+}
+
+int kl_standings_report(const struct kl_standings *s, int me, uint64_t number, char *text, size_t size)
+{
+    struct kl_text t = kl_text_over(text, size);
+    int culprit = find_culprit(s, me, number);
+    char who[128];
+
+    if (culprit < 0) {
+        kl_text_add(&t, "waiting for nobody");
+    } else {
+        kl_text_add(&t, "waiting for %s, which ", s->describe(s->ctx, culprit, who, sizeof who));
+        add_state(&t, s, culprit, number);
+    }
+    add_others(&t, s, culprit);
+    return culprit;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** aside.h - what those say to each other who look on at a communicator (kl_bootstrap_aside): the first byte says what it is about. */
+#ifndef KL_COMM_WATCH_ASIDE_H
+#define KL_COMM_WATCH_ASIDE_H
+
+enum kl_aside {
+    KL_ASIDE_CLOCK_ASK = 1, /* clock.c */
+    KL_ASIDE_CLOCK_ANSWER,
+    KL_ASIDE_STATUS_ASK, /* gather.c */
+    KL_ASIDE_STATUS_ANSWER,
+};
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * clock.h - how the clock of this rank stands to that of rank 0: asked for at init, if there will be a trace.
+ *
+ *     we      t0 --\              /--> t1        offset = T - (t0 + t1) / 2, wrong by at most (t1 - t0) / 2
+ *     rank 0        \---> T -----/
+ *
+ * Of some round trips, the fastest counts. Rank 0 answers from its event loop, whether it writes a trace or not. What drifts
+ * later is not noticed: some ten microseconds in a second, between hosts that nobody keeps together.
+ *
+ * Threads: kl_clock_measure by the thread of init; kl_clock_hear by the event loop.
+ * Source:  Cristian, Probabilistic clock synchronization (Distributed Computing 1989).
+ */
+#ifndef KL_COMM_WATCH_CLOCK_H
+#define KL_COMM_WATCH_CLOCK_H
+
+#include "comm/watch/trace.h"
+
+#include <pthread.h>
+
+struct kl_bootstrap;
+
+struct kl_clock {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* waits by the monotonic clock */
+    int answers;            /* under lock, as the next */
+    struct kl_trace_clock best;
+};
+
+void kl_clock_init(struct kl_clock *clock);
+void kl_clock_fini(struct kl_clock *clock);
+
+/** The two have one clock. */
+void kl_clock_same(struct kl_clock *clock);
+
+/** Ask rank 0 over the bootstrap. Waits for two seconds at most; without an answer the clock stays unknown. */
+ncclResult_t kl_clock_measure(struct kl_clock *clock, struct kl_bootstrap *bootstrap);
+
+/** An aside about clocks has come: a question, which is answered, or an answer. */
+void kl_clock_hear(struct kl_clock *clock, struct kl_bootstrap *bootstrap, int from, const void *data, size_t bytes);
+
+struct kl_trace_clock kl_clock_best(struct kl_clock *clock);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/watch/flight.h"
+
+#include "tests/kolo_test.h"
+
+#include <pthread.h>
+
+static struct kl_flight *flight;
+
+static int create(void **state)
+{
+    (void)state;
+    assert_int_equal(kl_flight_create(&flight), ncclSuccess);
+    return 0;
+}
+
+static int destroy(void **state)
+{
+    (void)state;
+    kl_flight_free(flight);
+    return 0;
+}
+
+static struct kl_task all_reduce(size_t count, uint64_t number)
+{
+    return (struct kl_task){.func = KL_FUNC_ALL_REDUCE,
+                            .number = number,
+                            .type = ncclFloat64,
+                            .op = ncclMax,
+                            .count = count,
+                            .choice = {.algorithm = 3, .proto = KL_PROTO_LL128, .cut.nchannels = 5}};
+}
+
+static void what_was_issued_is_read(void **state)
+{
+    const struct kl_task send = {.func = KL_FUNC_SEND, .type = ncclInt8, .peer = 4, .count = 7}, t = all_reduce(99, 1);
+    struct kl_flight_op op;
+
+    (void)state;
+    assert_false(kl_flight_read(flight, 1, &op));
+    kl_flight_issue(flight, 0, &send, NULL);
+    kl_flight_issue(flight, 1, &t, flight);
+    assert_true(kl_flight_read(flight, 1, &op));
+    assert_int_equal(op.func, KL_FUNC_SEND);
+    assert_int_equal(op.peer, 4);
+    assert_int_equal(op.collective, 0);
+    assert_int_equal(op.channels, 0);
+    assert_true(kl_flight_read(flight, 2, &op));
+    assert_int_equal(op.number, 2);
+    assert_int_equal(op.collective, 1);
+    assert_int_equal(op.func, KL_FUNC_ALL_REDUCE);
+    assert_int_equal(op.type, ncclFloat64);
+    assert_int_equal(op.op, ncclMax);
+    assert_int_equal(op.algorithm, 3);
+    assert_int_equal(op.proto, KL_PROTO_LL128);
+    assert_int_equal(op.channels, 5);
+    assert_int_equal(op.count, 99);
+    assert_int_equal(op.stream, (uintptr_t)flight);
+    assert_true(op.issued && !op.begun && !op.ended);
+    assert_false(kl_flight_read(flight, 3, &op));
+    assert_int_equal(kl_flight_issued(flight), 2);
+}
+
+static void states_and_times_follow_each_other(void **state)
+{
+    struct kl_flight_op op;
+
+    (void)state;
+    for (uint64_t i = 0; i < 4; i++) {
+        const struct kl_task t = all_reduce(1, i + 1);
+        kl_flight_issue(flight, i, &t, NULL);
+    }
+    assert_int_equal(kl_flight_begin(flight, 3), 3);
+    kl_flight_time_begin(flight, 1, 3);
+    kl_flight_end(flight, 2, 2);
+    kl_flight_time_end(flight, 1, 2);
+    assert_true(kl_flight_read(flight, 1, &op) && op.issued && !op.begun && !op.ended); /* it was quick */
+    assert_int_equal(op.state, KL_FLIGHT_ENDED);
+    assert_true(kl_flight_read(flight, 2, &op) && op.issued <= op.begun && op.begun <= op.ended);
+    assert_int_equal(op.state, KL_FLIGHT_ENDED);
+    assert_true(kl_flight_read(flight, 3, &op) && op.begun && !op.ended);
+    assert_int_equal(op.state, KL_FLIGHT_RUNNING);
+    assert_true(kl_flight_read(flight, 4, &op) && !op.begun);
+    assert_int_equal(op.state, KL_FLIGHT_QUEUED);
+    assert_int_equal(kl_load_relaxed(&flight->collectives_ended), 2);
+}
+
+static void the_last_ones_are_kept(void **state)
+{
+    struct kl_flight_op op;
+    const uint64_t n = 3 * KL_FLIGHT_RECORDS + 7;
+
+    (void)state;
+    for (uint64_t i = 0; i < n; i++) {
+        const struct kl_task t = all_reduce(1, i + 1);
+        kl_flight_issue(flight, i, &t, NULL);
+    }
+    kl_flight_time_begin(flight, 0, n); /* a group larger than the recorder: what is gone is left alone */
+    kl_flight_time_end(flight, 0, n - 1);
+    for (uint64_t i = 1; i <= n; i++) {
+        assert_int_equal(kl_flight_read(flight, i, &op), i > n - KL_FLIGHT_RECORDS);
+        if (i <= n - KL_FLIGHT_RECORDS) continue;
+        assert_int_equal(op.number, i);
+        assert_int_equal(op.collective, i);
+        assert_int_equal(!op.ended, i == n);
+    }
+}
+
+static _Atomic bool over;
+
+static void *write_many(void *unused)
+{
+    (void)unused;
+    for (uint64_t i = 0; i < 200000; i++) {
+        const struct kl_task t = all_reduce(1000 + i, i + 1);
+        kl_flight_issue(flight, i, &t, (void *)(uintptr_t)(2000 + i));
+        kl_flight_time_begin(flight, i, kl_flight_begin(flight, i + 1));
+        kl_flight_end(flight, i + 1, i + 1);
+    }
+    kl_store_release(&over, true);
+    return NULL;
+}
+
+/* Whatever is read while others are written belongs to one operation. */
+static void a_reader_sees_whole_records(void **state)
+{
+    pthread_t writer;
+    struct kl_flight_op op;
+    uint64_t seen = 0;
+
+    (void)state;
+    assert_int_equal(pthread_create(&writer, NULL, write_many, NULL), 0);
+    while (!kl_load_acquire(&over)) {
+        uint64_t last = kl_flight_issued(flight);
+        for (uint64_t i = last > KL_FLIGHT_RECORDS ? last - KL_FLIGHT_RECORDS : 1; i <= last; i++) {
+            if (!kl_flight_read(flight, i, &op)) continue;
+            seen++;
+            assert_int_equal(op.count, 1000 + i - 1);
+            assert_int_equal(op.stream, 2000 + i - 1);
+            assert_int_equal(op.collective, i);
+        }
+    }
+    pthread_join(writer, NULL);
+    assert_true(seen);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_was_issued_is_read, create, destroy),
+        cmocka_unit_test_setup_teardown(states_and_times_follow_each_other, create, destroy),
+        cmocka_unit_test_setup_teardown(the_last_ones_are_kept, create, destroy),
+        cmocka_unit_test_setup_teardown(a_reader_sees_whole_records, create, destroy),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * twin.h - two connections, one each way, over one socket.
+ *
+ *      rank 0                                   rank 1
+ *        sends      o=== messages =======>        receives              connected as usual, with both_ways
+ *        receives   <=== KL_HEAD_BACK, messages ===o  sends             its twin
+ *
+ * Between two hosts that both send, each message then carries the acknowledgement of the other, which otherwise is a packet
+ * of its own, sent and received while somebody waits: an all-reduce of 8 bytes took 16 us with two sockets and 13 with one.
+ *
+ * A connection is a sender or a receiver as any other, and has its half of the lane: the twin takes the other half over, with its
+ * keys and its place in the sequence. What a receiver tells its sender goes through the twin. An error of one is an error of
+ * both. The socket is closed with the second of them; when a sender is freed first, its receiver hears the end.
+ *
+ * Threads:  the twins' caller: one at a time for both.
+ */
+#ifndef KL_NET_SOCKET_TWIN_H
+#define KL_NET_SOCKET_TWIN_H
+
+#include "net/socket/conn.h"
+
+/** As send_back and recv_back of net.h. */
+ncclResult_t kl_twin_send(struct kl_conn *recv, const struct kl_net_end *me, struct kl_conn **send);
+ncclResult_t kl_twin_recv(struct kl_conn *send, const struct kl_net_end *me, struct kl_conn **recv);
+
+#endif
