@@ -342,6 +342,31 @@ static void bits_and_truths_are_reduced(void **state)
         }
 }
 
+/* A step says which operator it is of; ranks that disagree are told. */
+static void different_operators_are_found_out(void **state)
+{
+    ncclComm_t pair[2];
+    ncclResult_t rc[2];
+
+    (void)state;
+    ok(koloSetDevice(0));
+    ok(ncclCommInitAll(pair, 2, NULL));
+    ok(ncclGroupStart());
+    ok(ncclAllReduce(in[0], out[0], 4, ncclInt32, koloBitAnd, pair[0], NULL));
+    ok(ncclAllReduce(in[1], out[1], 4, ncclInt32, koloBitOr, pair[1], NULL));
+    ok(ncclGroupEnd());
+    for (int r = 0; r < 2; r++) {
+        ok(koloSetDevice(r));
+        rc[r] = koloStreamSynchronize(NULL);
+    }
+    assert_true(rc[0] || rc[1]);
+    for (int r = 0; r < 2; r++) ok(ncclCommAbort(pair[r]));
+    for (int r = 0; r < 2; r++) {
+        ok(koloSetDevice(r));
+        (void)koloStreamSynchronize(NULL); /* may say once what the abort took back */
+    }
+}
+
 /* ---- groups that are only simulated, buffers that are registered ---- */
 
 static float simulated(size_t count, int operations)
@@ -454,6 +479,7 @@ int main(void)
         cmocka_unit_test(a_scalar_may_be_read_later),
         cmocka_unit_test(entries_are_used_again),
         cmocka_unit_test(bits_and_truths_are_reduced),
+        cmocka_unit_test(different_operators_are_found_out),
         cmocka_unit_test(a_simulated_group_takes_time_and_does_nothing),
         cmocka_unit_test(buffers_are_registered_until_they_are_not),
         cmocka_unit_test(windows_are_of_all_ranks),

@@ -21,6 +21,7 @@ struct kl_task {
     int func; /* enum kl_func, KL_FUNC_SEND, KL_FUNC_RECV */
     ncclDataType_t type;
     ncclRedOp_t op;               /* built-in; ncclAvg stands for any other */
+    ncclRedOp_t called;           /* what it is in signatures, where `redop` is set */
     const struct kl_redop *redop; /* NULL: that of `op` */
     const void *scalar; /* by which contributions are multiplied, read when the operation begins; NULL: see redop */
     int peer;           /* root, or the other end of a message */
@@ -39,5 +40,11 @@ struct kl_task {
     uint32_t stalls;      /* looks in a row at which it could not move */
     bool waits;           /* for an earlier one */
 };
+
+/** The operator as it is compared with what other ranks called: those of users are all alike. */
+static inline ncclRedOp_t kl_task_operator(const struct kl_task *t)
+{
+    return t->redop ? t->called : t->op;
+}
 
 #endif

@@ -14,7 +14,7 @@ void kl_compare_init(struct kl_compare *c, enum kl_check_mode mode)
 /* Where a call like this is remembered. */
 static uint64_t *place_of(struct kl_compare *c, const struct kl_task *t, uint64_t *signature)
 {
-    const struct kl_call call = kl_call_of(t->func, t->type, t->op, t->peer, t->count, 0);
+    const struct kl_call call = kl_call_of(t->func, t->type, kl_task_operator(t), t->peer, t->count, 0);
 
     *signature = kl_call_signature(&call);
     return &c->compared[*signature * 0x9e3779b97f4a7c15u >> 58]; /* KL_COMPARED */

@@ -111,6 +111,7 @@ static ncclResult_t resolve_bits(struct ncclComm *comm, struct kl_task *task)
 
     if (!redop->combine) KL_TRY(kl_redop_init_bits(redop, task->type, (enum kl_bits_op)(task->op - koloBitAnd)));
     task->redop = redop;
+    task->called = (ncclRedOp_t)(ncclNumOps + 1 + (task->op - koloBitAnd));
     task->op = ncclAvg;
     return ncclSuccess;
 }
@@ -129,6 +130,7 @@ ncclResult_t kl_userop_resolve(struct ncclComm *comm, struct kl_task *task, cons
                        kl_type_name(u->type), kl_type_name(task->type));
     task->redop = &u->redop;
     task->scalar = u->scalar;
+    task->called = ncclNumOps;
     task->op = ncclAvg;
     return ncclSuccess;
 }
