@@ -474,6 +474,55 @@ ncclResult_t pncclGroupEnd(void);
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo);
 ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *simInfo);
 
+/* ---- parameters ----
+ *
+ * What is in force, as `kolo env` shows it: whatever the process was given, or a default. Any thread.
+ */
+
+typedef struct ncclParamHandle *ncclParamHandle_t;
+
+/** A parameter by its name, "NCCL_DEBUG" say. Unknown: ncclInvalidArgument. */
+ncclResult_t ncclParamBind(ncclParamHandle_t *out, const char *key);
+ncclResult_t pncclParamBind(ncclParamHandle_t *out, const char *key);
+
+/** Its number; of a choice, the number of that. A text, or one that does not fit: ncclInvalidArgument. */
+ncclResult_t ncclParamGetI8(ncclParamHandle_t handle, int8_t *out);
+ncclResult_t pncclParamGetI8(ncclParamHandle_t handle, int8_t *out);
+ncclResult_t ncclParamGetI16(ncclParamHandle_t handle, int16_t *out);
+ncclResult_t pncclParamGetI16(ncclParamHandle_t handle, int16_t *out);
+ncclResult_t ncclParamGetI32(ncclParamHandle_t handle, int32_t *out);
+ncclResult_t pncclParamGetI32(ncclParamHandle_t handle, int32_t *out);
+ncclResult_t ncclParamGetI64(ncclParamHandle_t handle, int64_t *out);
+ncclResult_t pncclParamGetI64(ncclParamHandle_t handle, int64_t *out);
+ncclResult_t ncclParamGetU8(ncclParamHandle_t handle, uint8_t *out);
+ncclResult_t pncclParamGetU8(ncclParamHandle_t handle, uint8_t *out);
+ncclResult_t ncclParamGetU16(ncclParamHandle_t handle, uint16_t *out);
+ncclResult_t pncclParamGetU16(ncclParamHandle_t handle, uint16_t *out);
+ncclResult_t ncclParamGetU32(ncclParamHandle_t handle, uint32_t *out);
+ncclResult_t pncclParamGetU32(ncclParamHandle_t handle, uint32_t *out);
+ncclResult_t ncclParamGetU64(ncclParamHandle_t handle, uint64_t *out);
+ncclResult_t pncclParamGetU64(ncclParamHandle_t handle, uint64_t *out);
+
+/** Its text; "(set)" for a secret. Valid until the thread's next call of these functions. */
+ncclResult_t ncclParamGetStr(ncclParamHandle_t handle, const char **out);
+ncclResult_t pncclParamGetStr(ncclParamHandle_t handle, const char **out);
+
+/** Its bytes: 8 of a number, or a text with its zero. More than maxLen: ncclInvalidArgument. */
+ncclResult_t ncclParamGet(ncclParamHandle_t handle, void *out, int maxLen, int *len);
+ncclResult_t pncclParamGet(ncclParamHandle_t handle, void *out, int maxLen, int *len);
+
+/** ncclParamBind and ncclParamGetStr in one; the length is without the zero. */
+ncclResult_t ncclParamGetParameter(const char *key, const char **value, int *valueLen);
+ncclResult_t pncclParamGetParameter(const char *key, const char **value, int *valueLen);
+
+/** The names of all; the table stays. */
+ncclResult_t ncclParamGetAllParameterKeys(const char ***table, int *tableLen);
+ncclResult_t pncclParamGetAllParameterKeys(const char ***table, int *tableLen);
+
+/** Log all (NCCL_DEBUG=INFO, subsystem ENV). */
+void ncclParamDumpAll(void);
+void pncclParamDumpAll(void);
+
 #ifdef __GNUC__
 #pragma GCC visibility pop
 #endif

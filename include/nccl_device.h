@@ -13,6 +13,8 @@
 
 #include "nccl.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -31,6 +33,31 @@ typedef struct ncclLLA2AHandle ncclLLA2AHandle_t;
 typedef struct ncclTeam {
     int nRanks, rank, stride;
 } ncclTeam_t;
+
+/** What a communicator can do. Started with NCCL_COMM_PROPERTIES_INITIALIZER. */
+typedef struct ncclCommProperties {
+    size_t size;
+    unsigned int magic; /* 0xcafebeef */
+    unsigned int version;
+    int rank, nRanks;
+    int cudaDev, nvmlDev;
+    bool deviceApiSupport; /* these are false, and the types 0: none */
+    bool multimemSupport;
+    int ginType;
+    int nLsaTeams;
+    bool hostRmaSupport;
+    int railedGinType;
+} ncclCommProperties_t;
+
+#define NCCL_COMM_PROPERTIES_INITIALIZER                                                                               \
+    {                                                                                                                  \
+        sizeof(ncclCommProperties_t), 0xcafebeef, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), 0, 0, 0, 0, false, \
+            false, 0, 0, false, 0                                                                                      \
+    }
+
+/** As far as the program's struct goes. Not started so: ncclInvalidArgument. */
+ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *properties);
+ncclResult_t pncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *properties);
 
 /** ncclInvalidUsage; a communicator that is none: ncclInvalidArgument. */
 ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *devComm);

@@ -6,6 +6,8 @@
 #include "comm/job.h"
 #include "include/nccl_device.h"
 
+#include <string.h>
+
 /* ---- what needs kernels ---- */
 
 static ncclResult_t no_kernels(const char *function)
@@ -72,6 +74,36 @@ ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle
     (void)handle;
     (void)requirements;
     return no_kernels("ncclLLA2ACreateRequirement");
+}
+
+/* ---- properties ---- */
+
+static ncclCommProperties_t properties_of(const struct ncclComm *comm)
+{
+    return (ncclCommProperties_t){.rank = comm->rank,
+                                  .nRanks = comm->nranks,
+                                  .cudaDev = comm->device,
+                                  .nvmlDev = comm->device,
+                                  .nLsaTeams = comm->nranks};
+}
+
+/* The head is the program's. */
+KL_PNCCL(ncclCommQueryProperties);
+ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *properties)
+{
+    enum { MAGIC = 0xcafebeef };
+    const size_t head = offsetof(ncclCommProperties_t, rank);
+    struct ncclComm *c;
+
+    if (!properties || properties->magic != MAGIC || properties->size < head)
+        return KL_FAIL(ncclInvalidArgument, "ncclCommQueryProperties: the struct is NULL or was not started with "
+                                            "NCCL_COMM_PROPERTIES_INITIALIZER");
+    KL_TRY(kl_comm_enter(comm, "ncclCommQueryProperties", &c));
+    const ncclCommProperties_t all = properties_of(c);
+    size_t size = properties->size < sizeof all ? properties->size : sizeof all;
+    memcpy((char *)properties + head, (const char *)&all + head, size - head);
+    kl_handle_leave(c);
+    return ncclSuccess;
 }
 
 /* ---- teams ---- */
