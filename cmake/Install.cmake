@@ -7,7 +7,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kolo)
 set(dropin_dir ${CMAKE_INSTALL_LIBDIR}/kolo/nccl)
 
 install(TARGETS kolo_library EXPORT kolo LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES include/nccl.h include/kolo.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/nccl.h include/nccl_device.h include/kolo.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(KOLO_TOOLS)
     install(TARGETS kolo_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

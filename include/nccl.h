@@ -17,6 +17,7 @@
 
 #include <limits.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define NCCL_MAJOR  2
 #define NCCL_MINOR  28
@@ -58,6 +59,7 @@ typedef enum {
 
 #define NCCL_WIN_DEFAULT            0x00
 #define NCCL_WIN_COLL_SYMMETRIC     0x01
+#define NCCL_WIN_STRICT_ORDERING    0x02
 #define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 
 #define NCCL_CTA_POLICY_DEFAULT    0x00
@@ -66,6 +68,10 @@ typedef enum {
 
 #define NCCL_SHRINK_DEFAULT 0x00
 #define NCCL_SHRINK_ABORT   0x01
+
+#define NCCL_REVOKE_DEFAULT 0x00
+
+#define NCCL_SUSPEND_MEM 0x01
 
 typedef struct ncclConfig_v22800 {
     size_t size;        /* first three: set by NCCL_CONFIG_INITIALIZER */
@@ -258,6 +264,35 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeR
 ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
                              ncclConfig_t *config, int shrinkFlags);
 
+/** An id with which new ranks join the next communicator that ncclCommGrow makes of `comm`; one rank calls it. */
+ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId);
+ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId);
+
+/**
+ * A communicator of `nRanks`: all ranks of `comm`, which call it with rank -1 and keep theirs (`uniqueId` may be NULL but where it was
+ * made), and new ones, which call it with `comm` NULL, the id, and ranks from the size of `comm` on. Else as ncclCommSplit.
+ */
+ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm,
+                          ncclConfig_t *config);
+ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm,
+                           ncclConfig_t *config);
+
+/**
+ * Give up what is under way, on this rank: waits for it end with ncclInternalError. Afterwards `comm` does nothing more, but may be split,
+ * shrunk (also if it has failed) and grown, and is destroyed. Flags: NCCL_REVOKE_DEFAULT.
+ */
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags);
+ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags);
+
+/**
+ * Every rank calls it: finish what was issued, and give the memory of connections back (flags: NCCL_SUSPEND_MEM). Until
+ * ncclCommResume, which every rank calls too, all operations are ncclInvalidUsage. In a group: deferred to its end.
+ */
+ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags);
+ncclResult_t pncclCommSuspend(ncclComm_t comm, int flags);
+ncclResult_t ncclCommResume(ncclComm_t comm);
+ncclResult_t pncclCommResume(ncclComm_t comm);
+
 /** Finish everything that was issued; afterwards only destroy, abort and queries are allowed. Not blocking: ncclInProgress. */
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t pncclCommFinalize(ncclComm_t comm);
@@ -395,6 +430,33 @@ ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, v
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle);
 ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle);
 
+/**
+ * Every rank calls it with its buffer (aligned to NCCL_WIN_REQUIRED_ALIGNMENT) and the same flags; `*win` is written when all have.
+ * On host devices collectives are as fast without. In a group: deferred to its end. Errors: ncclInvalidArgument;
+ * ncclInvalidUsage: flags that differ; ncclRemoteError: another rank could not.
+ */
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags);
+ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags);
+
+/** On this rank only. NULL is fine; what is no window of `comm`: ncclInvalidUsage. */
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
+ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
+
+/** The buffer that this rank registered. No window of `comm`: ncclInvalidArgument. */
+ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr);
+ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr);
+
+typedef enum {
+    ncclStatGpuMemSuspend = 0,   /* bytes that suspending gives back */
+    ncclStatGpuMemSuspended = 1, /* 1 if it is suspended */
+    ncclStatGpuMemPersist = 2,   /* bytes that stay */
+    ncclStatGpuMemTotal = 3
+} ncclCommMemStat_t;
+
+/** What the communicator holds on this rank. */
+ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value);
+ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value);
+
 /* ---- groups ---- */
 
 /** Open a group: calls until the matching ncclGroupEnd are collected. Nests; per thread. */
@@ -411,6 +473,55 @@ ncclResult_t pncclGroupEnd(void);
  */
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo);
 ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *simInfo);
+
+/* ---- parameters ----
+ *
+ * What is in force, as `kolo env` shows it: whatever the process was given, or a default. Any thread.
+ */
+
+typedef struct ncclParamHandle *ncclParamHandle_t;
+
+/** A parameter by its name, "NCCL_DEBUG" say. Unknown: ncclInvalidArgument. */
+ncclResult_t ncclParamBind(ncclParamHandle_t *out, const char *key);
+ncclResult_t pncclParamBind(ncclParamHandle_t *out, const char *key);
+
+/** Its number; of a choice, the number of that. A text, or one that does not fit: ncclInvalidArgument. */
+ncclResult_t ncclParamGetI8(ncclParamHandle_t handle, int8_t *out);
+ncclResult_t pncclParamGetI8(ncclParamHandle_t handle, int8_t *out);
+ncclResult_t ncclParamGetI16(ncclParamHandle_t handle, int16_t *out);
+ncclResult_t pncclParamGetI16(ncclParamHandle_t handle, int16_t *out);
+ncclResult_t ncclParamGetI32(ncclParamHandle_t handle, int32_t *out);
+ncclResult_t pncclParamGetI32(ncclParamHandle_t handle, int32_t *out);
+ncclResult_t ncclParamGetI64(ncclParamHandle_t handle, int64_t *out);
+ncclResult_t pncclParamGetI64(ncclParamHandle_t handle, int64_t *out);
+ncclResult_t ncclParamGetU8(ncclParamHandle_t handle, uint8_t *out);
+ncclResult_t pncclParamGetU8(ncclParamHandle_t handle, uint8_t *out);
+ncclResult_t ncclParamGetU16(ncclParamHandle_t handle, uint16_t *out);
+ncclResult_t pncclParamGetU16(ncclParamHandle_t handle, uint16_t *out);
+ncclResult_t ncclParamGetU32(ncclParamHandle_t handle, uint32_t *out);
+ncclResult_t pncclParamGetU32(ncclParamHandle_t handle, uint32_t *out);
+ncclResult_t ncclParamGetU64(ncclParamHandle_t handle, uint64_t *out);
+ncclResult_t pncclParamGetU64(ncclParamHandle_t handle, uint64_t *out);
+
+/** Its text; "(set)" for a secret. Valid until the thread's next call of these functions. */
+ncclResult_t ncclParamGetStr(ncclParamHandle_t handle, const char **out);
+ncclResult_t pncclParamGetStr(ncclParamHandle_t handle, const char **out);
+
+/** Its bytes: 8 of a number, or a text with its zero. More than maxLen: ncclInvalidArgument. */
+ncclResult_t ncclParamGet(ncclParamHandle_t handle, void *out, int maxLen, int *len);
+ncclResult_t pncclParamGet(ncclParamHandle_t handle, void *out, int maxLen, int *len);
+
+/** ncclParamBind and ncclParamGetStr in one; the length is without the zero. */
+ncclResult_t ncclParamGetParameter(const char *key, const char **value, int *valueLen);
+ncclResult_t pncclParamGetParameter(const char *key, const char **value, int *valueLen);
+
+/** The names of all; the table stays. */
+ncclResult_t ncclParamGetAllParameterKeys(const char ***table, int *tableLen);
+ncclResult_t pncclParamGetAllParameterKeys(const char ***table, int *tableLen);
+
+/** Log all (NCCL_DEBUG=INFO, subsystem ENV). */
+void ncclParamDumpAll(void);
+void pncclParamDumpAll(void);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

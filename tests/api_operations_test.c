@@ -342,6 +342,31 @@ static void bits_and_truths_are_reduced(void **state)
         }
 }
 
+/* A step says which operator it is of; ranks that disagree are told. */
+static void different_operators_are_found_out(void **state)
+{
+    ncclComm_t pair[2];
+    ncclResult_t rc[2];
+
+    (void)state;
+    ok(koloSetDevice(0));
+    ok(ncclCommInitAll(pair, 2, NULL));
+    ok(ncclGroupStart());
+    ok(ncclAllReduce(in[0], out[0], 4, ncclInt32, koloBitAnd, pair[0], NULL));
+    ok(ncclAllReduce(in[1], out[1], 4, ncclInt32, koloBitOr, pair[1], NULL));
+    ok(ncclGroupEnd());
+    for (int r = 0; r < 2; r++) {
+        ok(koloSetDevice(r));
+        rc[r] = koloStreamSynchronize(NULL);
+    }
+    assert_true(rc[0] || rc[1]);
+    for (int r = 0; r < 2; r++) ok(ncclCommAbort(pair[r]));
+    for (int r = 0; r < 2; r++) {
+        ok(koloSetDevice(r));
+        (void)koloStreamSynchronize(NULL); /* may say once what the abort took back */
+    }
+}
+
 /* ---- groups that are only simulated, buffers that are registered ---- */
 
 static float simulated(size_t count, int operations)
@@ -387,8 +412,10 @@ static void buffers_are_registered_until_they_are_not(void **state)
     ok(ncclCommRegister(comms[0], memory, 1 << 20, &again));
     assert_ptr_not_equal(handle, again);
     ok(ncclCommDeregister(comms[0], handle));
-    expect_refused(ncclCommDeregister(comms[0], handle), ncclInvalidUsage, "no buffer that this communicator");
-    expect_refused(ncclCommDeregister(comms[1], again), ncclInvalidUsage, "no buffer that this communicator");
+    expect_refused(ncclCommDeregister(comms[0], handle), ncclInvalidUsage,
+                   "nothing that this communicator has registered");
+    expect_refused(ncclCommDeregister(comms[1], again), ncclInvalidUsage,
+                   "nothing that this communicator has registered");
     ok(ncclMemFree(memory)); /* it is mapped nevertheless */
     memset(memory, 1, 1 << 20);
     ok(ncclCommDeregister(comms[0], again));
@@ -397,6 +424,44 @@ static void buffers_are_registered_until_they_are_not(void **state)
     expect_refused(ncclCommRegister(comms[0], in, 0, &handle), ncclInvalidArgument, "is empty");
     expect_refused(ncclCommRegister(comms[0], in, 4, NULL), ncclInvalidArgument, "result pointer is NULL");
     ok(ncclCommRegister(comms[0], in, sizeof in, &handle)); /* any memory; its communicator ends it */
+}
+
+static void windows_are_of_all_ranks(void **state)
+{
+    ncclWindow_t win[RANKS], second;
+    void *memory[RANKS], *ptr;
+
+    (void)state;
+    ok(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+        ok(ncclMemAlloc(&memory[r], 8192));
+        ok(ncclCommWindowRegister(comms[r], memory[r], 8192, &win[r], NCCL_WIN_COLL_SYMMETRIC));
+    }
+    ok(ncclGroupEnd());
+    for (int r = 0; r < RANKS; r++) {
+        ok(ncclWinGetUserPtr(comms[r], win[r], &ptr));
+        assert_ptr_equal(ptr, memory[r]);
+    }
+    expect_refused(ncclWinGetUserPtr(comms[0], win[1], &ptr), ncclInvalidArgument, "no window of this communicator");
+    expect_refused(ncclWinGetUserPtr(comms[0], win[0], NULL), ncclInvalidArgument, "NULL");
+    expect_refused(ncclCommWindowDeregister(comms[0], win[1]), ncclInvalidUsage, "nothing that this communicator");
+    expect_refused(ncclCommWindowRegister(comms[0], NULL, 1, &second, 0), ncclInvalidArgument, "is NULL");
+    expect_refused(ncclCommWindowRegister(comms[0], memory[0], 0, &second, 0), ncclInvalidArgument, "is empty");
+    expect_refused(ncclCommWindowRegister(comms[0], (char *)memory[0] + 64, 64, &second, 0), ncclInvalidArgument,
+                   "not aligned");
+    expect_refused(ncclCommWindowRegister(comms[0], memory[0], 64, &second, 8), ncclInvalidArgument, "flags 8");
+    expect_refused(ncclCommWindowRegister(comms[0], memory[0], 64, NULL, 0), ncclInvalidArgument, "result pointer");
+    ok(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+        ncclWindow_t *to = r ? &win[r] : &second;
+        ok(ncclCommWindowDeregister(comms[r], r ? win[r] : NULL));
+        ok(ncclCommWindowRegister(comms[r], memory[r], 4096, to, r == 2 ? NCCL_WIN_STRICT_ORDERING : NCCL_WIN_DEFAULT));
+    }
+    expect_refused(ncclGroupEnd(), ncclInvalidUsage, "they must agree");
+    assert_null(second);
+    ok(ncclCommWindowDeregister(comms[0], win[0]));
+    expect_refused(ncclCommWindowDeregister(comms[0], win[0]), ncclInvalidUsage, "nothing that this communicator");
+    for (int r = 0; r < RANKS; r++) ok(ncclMemFree(memory[r]));
 }
 
 int main(void)
@@ -414,8 +479,10 @@ int main(void)
         cmocka_unit_test(a_scalar_may_be_read_later),
         cmocka_unit_test(entries_are_used_again),
         cmocka_unit_test(bits_and_truths_are_reduced),
+        cmocka_unit_test(different_operators_are_found_out),
         cmocka_unit_test(a_simulated_group_takes_time_and_does_nothing),
         cmocka_unit_test(buffers_are_registered_until_they_are_not),
+        cmocka_unit_test(windows_are_of_all_ranks),
     };
 
     setenv("NCCL_DEBUG", "NONE", 0);

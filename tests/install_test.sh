@@ -26,8 +26,10 @@ mv "$scratch/first" "$prefix"
 lib=$(dirname "$(find "$prefix" -name libkolo.so)")
 export LD_LIBRARY_PATH="$lib" PKG_CONFIG_PATH="$lib/pkgconfig"
 
-[ -f "$prefix/include/nccl.h" ] && [ -f "$prefix/include/kolo.h" ] || fail "no headers in $prefix/include"
-[ "$(find "$prefix/include" -type f | wc -l)" -eq 2 ] || fail "more than nccl.h and kolo.h in $prefix/include"
+for header in nccl.h nccl_device.h kolo.h; do
+    [ -f "$prefix/include/$header" ] || fail "no $header in $prefix/include"
+done
+[ "$(find "$prefix/include" -type f | wc -l)" -eq 3 ] || fail "more than the public headers in $prefix/include"
 [ "$(readlink -f "$lib/kolo/nccl/libnccl.so.2")" = "$(readlink -f "$lib/libkolo.so.0")" ] ||
     fail "libnccl.so.2 does not lead to libkolo.so.0"
 "$prefix/bin/kolo" --version >/dev/null || fail "bin/kolo --version"

@@ -3,6 +3,7 @@
  * children.c - communicators made of others.
  */
 #include "api/api.h"
+#include "api/create.h"
 #include "comm/children.h"
 #include "comm/group.h"
 
@@ -12,8 +13,9 @@
 struct making {
     struct kl_deferred call; /* first: the group frees it */
     struct kl_child child;
-    int color, key;
-    bool abort;
+    int color, key, nranks;
+    bool abort, has_id;
+    ncclUniqueId id;
     int nexcluded, excluded[];
 };
 
@@ -59,7 +61,7 @@ static ncclResult_t run_split(struct kl_deferred *call)
 
 static ncclResult_t check_split(struct ncclComm *parent, int color)
 {
-    KL_TRY(kl_comm_failure(parent));
+    KL_TRY(kl_comm_trouble(parent));
     if (kl_load_relaxed(&parent->finalized))
         return KL_FAIL(ncclInvalidArgument, "ncclCommSplit: the communicator was finalized");
     if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
@@ -116,7 +118,7 @@ static ncclResult_t check_excluded(const struct ncclComm *parent, const int *exc
 
 static ncclResult_t check_shrink(struct ncclComm *parent, const int *excluded, int n, int flags)
 {
-    if (flags != NCCL_SHRINK_ABORT) KL_TRY(kl_comm_failure(parent));
+    if (flags != NCCL_SHRINK_ABORT) KL_TRY(kl_comm_trouble(parent));
     if (kl_load_relaxed(&parent->finalized))
         return KL_FAIL(ncclInvalidArgument, "ncclCommShrink: the communicator was finalized");
     return check_excluded(parent, excluded, n);
@@ -162,4 +164,71 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeR
                             ncclConfig_t *config, int shrinkFlags)
 {
     return kl_group_note(shrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags));
+}
+
+/* ---- grow ---- */
+
+KL_PNCCL(ncclCommGetUniqueId);
+ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId)
+{
+    struct ncclComm *c;
+
+    if (!uniqueId) return KL_FAIL(ncclInvalidArgument, "ncclCommGetUniqueId: the result pointer is NULL");
+    KL_TRY(kl_comm_enter(comm, "ncclCommGetUniqueId", &c));
+    ncclResult_t rc = kl_comm_mint_id(c, uniqueId);
+    kl_handle_leave(c);
+    return rc;
+}
+
+static ncclResult_t run_grow(struct kl_deferred *call)
+{
+    struct making *m = (struct making *)call;
+
+    return kl_comm_grow(&m->child, m->nranks, m->has_id ? &m->id : NULL);
+}
+
+static ncclResult_t check_grow(struct ncclComm *parent, int nranks, int rank)
+{
+    KL_TRY(kl_comm_trouble(parent));
+    if (kl_load_relaxed(&parent->finalized))
+        return KL_FAIL(ncclInvalidArgument, "ncclCommGrow: the communicator was finalized");
+    if (rank != -1)
+        return KL_FAIL(ncclInvalidArgument, "ncclCommGrow: rank %d for one that has a rank already: -1 keeps it", rank);
+    if (nranks <= parent->nranks)
+        return KL_FAIL(ncclInvalidArgument, "ncclCommGrow: %d ranks, of a communicator that has %d", nranks,
+                       parent->nranks);
+    return ncclSuccess;
+}
+
+static ncclResult_t grow(ncclComm_t comm, int nranks, const ncclUniqueId *id, int rank, ncclComm_t *newcomm,
+                         const ncclConfig_t *config)
+{
+    struct ncclComm *parent;
+    struct making *m;
+
+    KL_TRY(kl_job_begin(comm, KL_BUSY_CHILD, "ncclCommGrow", &parent));
+    ncclResult_t rc = check_grow(parent, nranks, rank);
+    if (rc) {
+        kl_job_cancel(parent);
+        return rc;
+    }
+    KL_TRY(prepare(parent, newcomm, config, 0, "ncclCommGrow", &m));
+    m->call.run = run_grow;
+    m->nranks = nranks;
+    m->has_id = id != NULL;
+    if (id) m->id = *id;
+    return kl_group_call(&m->call);
+}
+
+KL_PNCCL(ncclCommGrow);
+ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm,
+                          ncclConfig_t *config)
+{
+    if (!newcomm) return kl_group_note(KL_FAIL(ncclInvalidArgument, "ncclCommGrow: the result pointer is NULL"));
+    kl_comm_publish(newcomm, NULL);
+    if (comm) return kl_group_note(grow(comm, nRanks, uniqueId, rank, newcomm, config));
+    if (!uniqueId)
+        return kl_group_note(
+            KL_FAIL(ncclInvalidArgument, "ncclCommGrow: who joins needs the id of ncclCommGetUniqueId"));
+    return kl_group_note(kl_api_join(newcomm, nRanks, rank, uniqueId, config, "ncclCommGrow"));
 }

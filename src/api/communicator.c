@@ -72,31 +72,52 @@ static void drop_job(struct kl_deferred *call)
     kl_job_cancel(call->comm);
 }
 
-static ncclResult_t run_finalize(struct kl_deferred *call)
+/* What a communicator does with itself. */
+struct doing {
+    struct kl_deferred call; /* first: the group frees it */
+    ncclResult_t (*what)(struct ncclComm *comm);
+};
+
+static ncclResult_t run_doing(struct kl_deferred *call)
 {
-    return kl_job_end(call->comm, kl_comm_finalize(call->comm));
+    struct doing *d = (struct doing *)call;
+
+    return kl_job_end(call->comm, d->what(call->comm));
 }
 
-static ncclResult_t call_finalize(struct ncclComm *comm)
+/* The communicator is busy. */
+static ncclResult_t call_it(struct ncclComm *comm, ncclResult_t (*what)(struct ncclComm *comm))
 {
-    struct kl_deferred *call = calloc(1, sizeof *call);
+    struct doing *d = calloc(1, sizeof *d);
 
-    if (!call) {
+    if (!d) {
         kl_job_cancel(comm);
-        return KL_NOMEM("finalizing a communicator");
+        return KL_NOMEM("a call");
     }
-    *call = (struct kl_deferred){.run = run_finalize, .drop = drop_job, .comm = comm, .background = true};
-    return kl_group_call(call);
+    d->call = (struct kl_deferred){.run = run_doing, .drop = drop_job, .comm = comm, .background = !comm->blocking};
+    d->what = what;
+    return kl_group_call(&d->call);
+}
+
+static ncclResult_t check_finalize(struct ncclComm *comm)
+{
+    if (kl_load_relaxed(&comm->finalized))
+        return KL_FAIL(ncclInvalidArgument, "ncclCommFinalize: the communicator was finalized before");
+    if (kl_load_relaxed(&comm->revoked))
+        return KL_FAIL(ncclInvalidUsage, "ncclCommFinalize: the communicator was revoked: destroy it");
+    return ncclSuccess;
 }
 
 /* Of one that is blocking it takes place at once, also in a group: what it waits for was launched before. */
 static ncclResult_t finalize(struct ncclComm *comm)
 {
-    if (kl_load_relaxed(&comm->finalized)) {
+    ncclResult_t rc = check_finalize(comm);
+
+    if (rc) {
         kl_job_cancel(comm);
-        return KL_FAIL(ncclInvalidArgument, "ncclCommFinalize: the communicator was finalized before");
+        return rc;
     }
-    return comm->blocking ? kl_job_end(comm, kl_comm_finalize(comm)) : call_finalize(comm);
+    return comm->blocking ? kl_job_end(comm, kl_comm_finalize(comm)) : call_it(comm, kl_comm_finalize);
 }
 
 KL_PNCCL(ncclCommFinalize);
@@ -109,6 +130,58 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
     return kl_group_note(finalize(c));
 }
 
+/* It waits for nobody else, and takes place at once, as what else is in the group is to fail. */
+KL_PNCCL(ncclCommRevoke);
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags)
+{
+    struct ncclComm *c;
+
+    if (revokeFlags != NCCL_REVOKE_DEFAULT)
+        return KL_FAIL(ncclInvalidArgument, "ncclCommRevoke: flags %d; there is NCCL_REVOKE_DEFAULT", revokeFlags);
+    KL_TRY(kl_job_begin(comm, KL_BUSY_REVOKE, "ncclCommRevoke", &c));
+    return kl_job_end(c, kl_comm_revoke(c));
+}
+
+static ncclResult_t check_suspend(struct ncclComm *comm, int flags)
+{
+    if (flags != NCCL_SUSPEND_MEM)
+        return KL_FAIL(ncclInvalidArgument, "ncclCommSuspend: flags %d; there is NCCL_SUSPEND_MEM", flags);
+    if (kl_load_relaxed(&comm->finalized))
+        return KL_FAIL(ncclInvalidArgument, "ncclCommSuspend: the communicator was finalized");
+    return kl_comm_failure(comm);
+}
+
+static ncclResult_t suspend(ncclComm_t handle, int flags)
+{
+    struct ncclComm *comm;
+
+    KL_TRY(kl_job_begin(handle, KL_BUSY_SUSPEND, "ncclCommSuspend", &comm));
+    ncclResult_t rc = check_suspend(comm, flags);
+    if (!rc) return call_it(comm, kl_comm_suspend);
+    kl_job_cancel(comm);
+    return rc;
+}
+
+KL_PNCCL(ncclCommSuspend);
+ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags)
+{
+    return kl_group_note(suspend(comm, flags));
+}
+
+static ncclResult_t resume(ncclComm_t handle)
+{
+    struct ncclComm *comm;
+
+    KL_TRY(kl_job_begin(handle, KL_BUSY_RESUME, "ncclCommResume", &comm));
+    return call_it(comm, kl_comm_resume);
+}
+
+KL_PNCCL(ncclCommResume);
+ncclResult_t ncclCommResume(ncclComm_t comm)
+{
+    return kl_group_note(resume(comm));
+}
+
 /* An abort from another thread ends the wait for what is queued, and then frees the communicator itself. */
 KL_PNCCL(ncclCommDestroy);
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
@@ -116,7 +189,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     struct ncclComm *c;
 
     if (!comm) return ncclSuccess;
-    KL_TRY(kl_comm_enter(comm, "ncclCommDestroy", &c));
+    KL_TRY(kl_comm_enter_suspended(comm, "ncclCommDestroy", &c));
     kl_group_forget(c);
     ncclResult_t rc = kl_comm_finalize(c); /* perhaps again: an open group may have queued something since */
     bool mine = kl_handle_close(c);
@@ -154,7 +227,7 @@ static ncclResult_t ask(ncclComm_t handle, const int *result, const char *functi
     struct ncclComm *comm;
 
     if (!result) return KL_FAIL(ncclInvalidArgument, "%s: the result pointer is NULL", function);
-    KL_TRY(kl_comm_enter(handle, function, &comm));
+    KL_TRY(kl_comm_enter_suspended(handle, function, &comm));
     *answers = (struct answers){.nranks = comm->nranks, .rank = comm->rank, .device = comm->device};
     kl_handle_leave(comm);
     return ncclSuccess;

@@ -93,6 +93,12 @@ static ncclResult_t create_rank(ncclComm_t *comm, int nranks, int rank, const nc
     return create(comm, &birth);
 }
 
+ncclResult_t kl_api_join(ncclComm_t *comm, int nranks, int rank, const ncclUniqueId *id, const ncclConfig_t *config,
+                         const char *function)
+{
+    return create_rank(comm, nranks, rank, id, 1, config, function);
+}
+
 KL_PNCCL(ncclCommInitRank);
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
 {

@@ -8,4 +8,8 @@
 /** ncclCommAbort, for who is called `function`. */
 ncclResult_t kl_api_abort(ncclComm_t handle, const char *function);
 
+/** Join as a rank, by one id; for who is called `function`. */
+ncclResult_t kl_api_join(ncclComm_t *comm, int nranks, int rank, const ncclUniqueId *id, const ncclConfig_t *config,
+                         const char *function);
+
 #endif

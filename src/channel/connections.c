@@ -590,6 +590,25 @@ uint64_t kl_connections_step_bytes(const struct kl_connections *cs)
     return cs->config.shape[KL_EDGE_COLL].slot_bytes;
 }
 
+/* Fifos are the receiver's; through a network each end has one. */
+static uint64_t bytes_of(const struct kl_connections *cs, const struct connection *c)
+{
+    bool own = !c->edge.sends || c->connector.transport == &kl_transport_net;
+    int use = c->edge.use < KL_EDGE_COLLNET_CHAIN ? (int)c->edge.use : KL_EDGE_COLL;
+
+    return own && c->state != ASKED ? kl_fifo_size(&cs->config.shape[use]) : 0;
+}
+
+uint64_t kl_connections_bytes(const struct kl_connections *cs)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < cs->room; i++)
+        if (cs->table[i]) bytes += bytes_of(cs, cs->table[i]);
+    for (const struct kl_arena *a = cs->arenas; a; a = a->next) bytes += a->config.bytes / (size_t)a->config.n;
+    return bytes;
+}
+
 size_t kl_connections_count(const struct kl_connections *cs)
 {
     return cs->used;

@@ -109,6 +109,12 @@ int kl_connections_steps(const struct kl_connections *cs);
 /** What a step of them holds, in a slot: bytes, likewise. */
 uint64_t kl_connections_step_bytes(const struct kl_connections *cs);
 
+/**
+ * Bytes of the memory that its own ends of connectors hold, and its parts of what ranks share. Pools of message slots come and go
+ * with the messages, and are not in it.
+ */
+uint64_t kl_connections_bytes(const struct kl_connections *cs);
+
 /** How many connectors there are. */
 size_t kl_connections_count(const struct kl_connections *cs);
 

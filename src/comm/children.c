@@ -77,7 +77,7 @@ static ncclResult_t ask_all(struct ncclComm *parent, int color, int key, struct 
 static ncclResult_t join_color(const struct kl_child *child, struct ask *asks, int32_t *member, int color,
                                uint32_t split)
 {
-    struct kl_birth birth = {.member = member, .follows = true};
+    struct kl_birth birth = {.member = member, .follows = !kl_load_relaxed(&child->parent->revoked)};
 
     birth.nranks = gather_color(asks, child->parent->nranks, color);
     for (int i = 0; i < birth.nranks; i++) {
@@ -176,4 +176,69 @@ ncclResult_t kl_comm_shrink(const struct kl_child *child, const int *excluded, i
     ncclResult_t rc = member ? shrink(child, excluded, nexcluded, member) : KL_NOMEM("a shrink");
     free(member);
     return kl_job_end(child->parent, rc);
+}
+
+/* ---- grow ---- */
+
+ncclResult_t kl_comm_mint_id(struct ncclComm *comm, ncclUniqueId *id)
+{
+    KL_TRY(kl_bootstrap_id_create(&comm->family.id));
+    comm->family.has_id = true;
+    *id = comm->family.id;
+    return ncclSuccess;
+}
+
+struct offer {
+    uint64_t has_id;
+    ncclUniqueId id;
+};
+
+static ncclResult_t agree_on_id(const struct ncclComm *parent, const struct offer *offers, ncclUniqueId *id)
+{
+    const struct offer *first = NULL;
+
+    for (int r = 0; r < parent->nranks; r++) {
+        if (!offers[r].has_id) continue;
+        if (first && memcmp(&first->id, &offers[r].id, sizeof *id))
+            return KL_FAIL(ncclInvalidUsage,
+                           "ncclCommGrow: rank %d has another id than rank %d: only one of those that "
+                           "ncclCommGetUniqueId gave is for it",
+                           r, (int)(first - offers));
+        if (!first) first = &offers[r];
+    }
+    if (!first)
+        return KL_FAIL(ncclInvalidUsage,
+                       "ncclCommGrow: no rank has an id: one of them calls ncclCommGetUniqueId on this communicator");
+    *id = first->id;
+    return ncclSuccess;
+}
+
+static ncclResult_t find_id(struct ncclComm *parent, const ncclUniqueId *given, struct offer *offers, ncclUniqueId *id)
+{
+    struct offer *mine = &offers[parent->rank];
+
+    if (given || parent->family.has_id) *mine = (struct offer){.has_id = 1, .id = given ? *given : parent->family.id};
+    parent->family.has_id = false;
+    kl_bootstrap_phase(parent->bootstrap, "grow");
+    KL_TRY(kl_bootstrap_allgather(parent->bootstrap, offers, sizeof *offers));
+    return agree_on_id(parent, offers, id);
+}
+
+static ncclResult_t grow(const struct kl_child *child, int nranks, const ncclUniqueId *given)
+{
+    struct ncclComm *parent = child->parent;
+    struct offer *offers = calloc((size_t)parent->nranks, sizeof *offers);
+    ncclUniqueId id;
+    struct kl_birth birth = {.ids = &id, .nids = 1, .nranks = nranks, .rank = parent->rank};
+    ncclResult_t rc = offers ? find_id(parent, given, offers, &id) : KL_NOMEM("growing");
+
+    free(offers);
+    if (rc) return rc;
+    birth.follows = !kl_load_relaxed(&parent->revoked);
+    return make(child, &birth);
+}
+
+ncclResult_t kl_comm_grow(const struct kl_child *child, int nranks, const ncclUniqueId *id)
+{
+    return kl_job_end(child->parent, grow(child, nranks, id));
 }

@@ -33,4 +33,13 @@ ncclResult_t kl_comm_split(const struct kl_child *child, int color, int key);
  */
 ncclResult_t kl_comm_shrink(const struct kl_child *child, const int *excluded, int nexcluded, bool abort);
 
+/** An id for those who shall join the next communicator that is grown from this one; the last one counts. */
+ncclResult_t kl_comm_mint_id(struct ncclComm *comm, ncclUniqueId *id);
+
+/**
+ * Every rank of the parent calls it, and keeps its number; `nranks` minus these join by the id as any rank does (with numbers from
+ * there on). `id` NULL: another rank has it. Nobody has one, or there are several: ncclInvalidUsage.
+ */
+ncclResult_t kl_comm_grow(const struct kl_child *child, int nranks, const ncclUniqueId *id);
+
 #endif

@@ -58,7 +58,18 @@ struct kl_failure {
 };
 
 /** What is in progress on a communicator, so that nothing else may begin: job.h. */
-enum kl_busy { KL_IDLE, KL_BUSY_INIT, KL_BUSY_FINALIZE, KL_BUSY_CHILD, KL_BUSY_KINDS };
+enum kl_busy {
+    KL_IDLE,
+    KL_BUSY_INIT,
+    KL_BUSY_FINALIZE,
+    KL_BUSY_CHILD,
+    KL_BUSY_WINDOW,
+    KL_BUSY_REVOKE,
+    KL_BUSY_SUSPEND,
+    KL_SUSPENDED, /* by no job: until it is resumed */
+    KL_BUSY_RESUME,
+    KL_BUSY_KINDS
+};
 
 struct kl_job {
     ncclResult_t rc; /* of the last one; under the failure's lock, as the following */
@@ -66,7 +77,7 @@ struct kl_job {
     struct kl_bootstrap *bootstrap; /* what an abort stops: from joining on, until it is left. NULL: nothing */
     struct ncclComm *child;         /* that is being made; it is aborted with its parent, */
     bool child_follows;             /* and fails with it */
-    bool ended;                     /* the communicator is aborted, and so is any child */
+    _Atomic bool ended;             /* the communicator is aborted, and so is any child */
 };
 
 /** What children there were, so that no two have the same secret: of whom, and how many so far. children.c */
@@ -74,15 +85,17 @@ struct kl_family {
     uint32_t splits;
     uint64_t *shrunk; /* the members of each child by shrinking, as a number */
     size_t nshrunk;
+    bool has_id; /* for those who shall join the next that is grown */
+    ncclUniqueId id;
 };
 
 /** How a communicator comes to be: from a rendezvous, or from some ranks of a parent. */
 struct kl_birth {
-    const ncclUniqueId *ids; /* of the rendezvous, the same on all ranks */
+    const ncclUniqueId *ids; /* of the rendezvous, the same on all ranks; NULL: all members are the parent's */
     int nids;
     int nranks, rank, device;
     struct kl_wish wish;
-    struct ncclComm *parent; /* NULL: a rendezvous. It stays until the child is complete, whose creation is its job */
+    struct ncclComm *parent; /* NULL: none. It stays until the child is complete, whose creation is its job */
     bool follows;            /* the child fails if the parent does meanwhile */
     const int32_t *member;   /* the parent's ranks of its members, by new ranks */
     struct kl_salt salt;
@@ -129,6 +142,8 @@ struct ncclComm {
     struct kl_stream *last_stream;      /* of the last launch */
     uint64_t last_ticket;
     _Atomic bool finalized;
+    _Atomic bool revoked;     /* it failed because it shall do no more, and may have children */
+    bool suspended;           /* has no connections; the job's */
     struct kl_queued *queued; /* of the open group; grows, is kept */
     size_t nqueued, queued_room;
     struct ncclComm *group_next; /* in the list of the open group */
@@ -163,7 +178,7 @@ struct ncclComm {
     struct kl_failure failure;
     struct kl_job job;
     struct kl_family family;
-    struct kl_registry registry;
+    struct kl_registry registry, windows;
     struct kl_userops userops;
     uint8_t barrier;                                 /* what barriers reduce */
     struct kl_redop bits[ncclNumTypes][KL_BITS_OPS]; /* of kolo.h's operations, those that were used */
@@ -209,6 +224,15 @@ void kl_comm_drop(struct ncclComm *comm, ncclComm_t *user);
 
 /** Run what is queued; then no more operations. From inside (handle.h). */
 ncclResult_t kl_comm_finalize(ncclComm_t comm);
+
+/** Give up what is under way, here only. From inside, by a job. */
+ncclResult_t kl_comm_revoke(ncclComm_t comm);
+
+/** Every rank calls it: finish what is queued, and give connections and what belongs to them back. By a job. */
+ncclResult_t kl_comm_suspend(ncclComm_t comm);
+
+/** Every rank calls it: be ready for connections again. By a job. */
+ncclResult_t kl_comm_resume(ncclComm_t comm);
 
 /** Free a finalized communicator whose handle the caller has closed; waits (briefly) for callers to leave. */
 void kl_comm_destroy(ncclComm_t comm);
@@ -287,6 +311,9 @@ void kl_comm_stop_children(struct ncclComm *comm, const char *text);
 
 /** The sticky failure, adopted as the calling thread's error text; ncclSuccess if there is none. Any thread. */
 ncclResult_t kl_comm_failure(ncclComm_t comm);
+
+/** The same, but that it was revoked is no failure. */
+ncclResult_t kl_comm_trouble(ncclComm_t comm);
 
 /** The same for one whose jobs may be under way: ncclInProgress, or how the last one ended, if nothing has failed. Any thread. */
 ncclResult_t kl_comm_state(ncclComm_t comm);

@@ -55,6 +55,11 @@ ncclResult_t kl_comm_failure(ncclComm_t comm)
     return rc;
 }
 
+ncclResult_t kl_comm_trouble(ncclComm_t comm)
+{
+    return kl_load_acquire(&comm->revoked) ? ncclSuccess : kl_comm_failure(comm); /* pairs with kl_comm_revoke */
+}
+
 const char *kl_comm_failure_text(ncclComm_t comm)
 {
     return kl_load_acquire(&comm->failed) ? comm->failure.text : "";
@@ -76,7 +81,7 @@ void kl_comm_set_child(struct ncclComm *parent, struct ncclComm *child, bool fol
     parent->job.child = child;
     parent->job.child_follows = follows;
     uint32_t failed = kl_load_relaxed(&parent->failed);
-    if (failed && child && (follows || parent->job.ended))
+    if (failed && child && (follows || kl_load_relaxed(&parent->job.ended)))
         fail_child(child, (ncclResult_t)failed, parent->failure.text);
     pthread_mutex_unlock(&parent->failure.lock);
 }
@@ -94,7 +99,7 @@ void kl_comm_stop(struct ncclComm *comm, const char *text)
 void kl_comm_stop_children(struct ncclComm *comm, const char *text)
 {
     pthread_mutex_lock(&comm->failure.lock);
-    comm->job.ended = true;
+    kl_store_release(&comm->job.ended, true);
     if (comm->job.child) fail_child(comm->job.child, ncclInternalError, text);
     pthread_mutex_unlock(&comm->failure.lock);
 }

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "device/host/backoff.h"
 #include "os/process.h"
 
 #include <sched.h>
@@ -56,7 +57,7 @@ static ncclResult_t join_bootstrap(ncclComm_t comm)
         .ctx = comm,
     };
 
-    if (!birth->parent) return kl_bootstrap_join_many(&config, birth->ids, birth->nids, &comm->bootstrap);
+    if (birth->ids) return kl_bootstrap_join_many(&config, birth->ids, birth->nids, &comm->bootstrap);
     return kl_bootstrap_derive(&config, birth->parent->bootstrap, birth->member, &birth->salt, &comm->bootstrap);
 }
 
@@ -127,7 +128,7 @@ static void note_step(void *ctx, const struct kl_step *step)
     kl_trace_add(comm->trace, KL_TRACE_RUNNER, &event);
 }
 
-static ncclResult_t prepare_operations(ncclComm_t comm)
+static ncclResult_t create_exec(ncclComm_t comm)
 {
     struct kl_exec_config config = {
         .rank = comm->rank,
@@ -140,12 +141,18 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
         .memory = reach_of_memory(comm),
         .steps = {.step = *comm->config.trace ? note_step : NULL, .ctx = comm},
     };
+
+    KL_TRY(kl_exec_create(&config, &comm->exec));
+    return kl_exec_reserve(comm->exec, comm->task_room);
+}
+
+static ncclResult_t prepare_operations(ncclComm_t comm)
+{
     struct kl_stream *stream;
 
     KL_TRY(arm_dump(comm));
     KL_TRY(begin_trace(comm));
     KL_TRY(fill_redops(comm));
-    KL_TRY(kl_exec_create(&config, &comm->exec));
     kl_compare_init(&comm->compare, (enum kl_check_mode)comm->config.check_mode, comm->connect->collnet);
     comm->timeout_ns = (uint64_t)comm->config.timeout_s * 1000000000u;
     comm->task_room = KL_TASKS;
@@ -153,7 +160,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     comm->calls = calloc(KL_CALLS, sizeof *comm->calls);
     if (!comm->tasks || !comm->calls) return KL_NOMEM("operations");
     kl_bootstrap_on_question(comm->bootstrap, kl_inquest_answer, comm);
-    KL_TRY(kl_exec_reserve(comm->exec, comm->task_room));
+    KL_TRY(create_exec(comm));
     KL_TRY(comm->devices->stream_of(NULL, comm->device, &stream)); /* made now: no operation has to */
     return kl_comm_connect_early(comm);
 }
@@ -297,6 +304,7 @@ static void free_comm(ncclComm_t comm)
     free(comm->family.shrunk);
     kl_userops_fini(&comm->userops);
     kl_registry_fini(&comm->registry, comm->devices);
+    kl_registry_fini(&comm->windows, comm->devices);
     kl_handle_release(comm);
     pthread_mutex_destroy(&comm->failure.lock);
     kl_clock_fini(&comm->clock);
@@ -382,7 +390,55 @@ ncclResult_t kl_comm_finalize(ncclComm_t comm)
 {
     kl_comm_quiesce(comm);
     kl_store_relaxed(&comm->finalized, true);
-    return kl_comm_failure(comm);
+    return kl_comm_trouble(comm);
+}
+
+/* ---- breaks ---- */
+
+/* The calls of others that were inside before fail, and leave. Nothing is launched from then on. */
+static void wait_to_be_alone(ncclComm_t comm)
+{
+    struct kl_backoff wait = KL_BACKOFF_START;
+
+    while (kl_handle_callers(comm->handle) > 1 && !kl_load_acquire(&comm->job.ended)) kl_backoff_pause(&wait, 0);
+}
+
+ncclResult_t kl_comm_revoke(ncclComm_t comm)
+{
+    char text[256], me[128];
+
+    snprintf(text, sizeof text, "%s revoked the communicator", kl_comm_describe(comm, comm->rank, me, sizeof me));
+    kl_comm_fail(comm, comm->rank, ncclInternalError, text, false);
+    wait_to_be_alone(comm);
+    kl_comm_withdraw(comm);
+    kl_streams_end_owner(comm, true);
+    kl_store_release(&comm->revoked, true); /* pairs with kl_comm_trouble */
+    return ncclSuccess;
+}
+
+/* When all have come, nobody needs connections any more; when all have gone, none is left over. */
+ncclResult_t kl_comm_suspend(ncclComm_t comm)
+{
+    kl_comm_quiesce(comm);
+    KL_TRY(kl_comm_failure(comm));
+    kl_bootstrap_phase(comm->bootstrap, "suspend");
+    KL_TRY(kl_bootstrap_barrier(comm->bootstrap));
+    kl_exec_free(comm->exec);
+    comm->exec = NULL;
+    kl_comm_disconnect(comm);
+    comm->suspended = true;
+    return kl_bootstrap_barrier(comm->bootstrap);
+}
+
+ncclResult_t kl_comm_resume(ncclComm_t comm)
+{
+    KL_TRY(kl_comm_failure(comm));
+    kl_bootstrap_phase(comm->bootstrap, "resume");
+    KL_TRY(kl_comm_connect(comm));
+    KL_TRY(create_exec(comm));
+    KL_TRY(kl_bootstrap_barrier(comm->bootstrap));
+    comm->suspended = false;
+    return kl_comm_connect_early(comm);
 }
 
 /* Of a group that is open in another thread, its end frees the memory. */

@@ -7,6 +7,10 @@ static const char *const kinds[KL_BUSY_KINDS] = {
     [KL_BUSY_INIT] = "its creation",
     [KL_BUSY_FINALIZE] = "its finalization",
     [KL_BUSY_CHILD] = "the creation of another one from it",
+    [KL_BUSY_WINDOW] = "the registration of a window",
+    [KL_BUSY_REVOKE] = "its revocation",
+    [KL_BUSY_SUSPEND] = "its suspension",
+    [KL_BUSY_RESUME] = "its resumption",
 };
 
 /* ---- entering ---- */
@@ -16,6 +20,11 @@ static ncclResult_t refuse(struct ncclComm *comm, uint32_t busy, const char *fun
     int rank = comm->rank;
 
     kl_handle_leave(comm);
+    if (busy == KL_SUSPENDED)
+        return KL_FAIL(ncclInvalidUsage, "%s: the communicator of rank %d is suspended: call ncclCommResume", function,
+                       rank);
+    if (busy == KL_IDLE)
+        return KL_FAIL(ncclInvalidUsage, "%s: the communicator of rank %d is not suspended", function, rank);
     return KL_FAIL(ncclInvalidArgument,
                    "%s: the communicator of rank %d is not ready, %s is in progress: call ncclCommGetAsyncError until "
                    "it is not",
@@ -29,9 +38,16 @@ ncclResult_t kl_comm_enter(ncclComm_t handle, const char *function, struct ncclC
     return busy ? refuse(*comm, busy, function) : ncclSuccess;
 }
 
+ncclResult_t kl_comm_enter_suspended(ncclComm_t handle, const char *function, struct ncclComm **comm)
+{
+    KL_TRY(kl_handle_enter(handle, function, comm));
+    uint32_t busy = kl_load_acquire(&(*comm)->busy); /* pairs with kl_job_cancel */
+    return busy && busy != KL_SUSPENDED ? refuse(*comm, busy, function) : ncclSuccess;
+}
+
 ncclResult_t kl_job_begin(ncclComm_t handle, enum kl_busy kind, const char *function, struct ncclComm **comm)
 {
-    uint32_t idle = KL_IDLE;
+    uint32_t idle = kind == KL_BUSY_RESUME ? KL_SUSPENDED : KL_IDLE;
 
     KL_TRY(kl_handle_enter(handle, function, comm));
     return kl_cas_acq_rel(&(*comm)->busy, &idle, (uint32_t)kind) ? ncclSuccess : refuse(*comm, idle, function);
@@ -39,7 +55,7 @@ ncclResult_t kl_job_begin(ncclComm_t handle, enum kl_busy kind, const char *func
 
 void kl_job_cancel(struct ncclComm *comm)
 {
-    kl_store_release(&comm->busy, KL_IDLE); /* pairs with kl_comm_enter */
+    kl_store_release(&comm->busy, comm->suspended ? KL_SUSPENDED : KL_IDLE); /* pairs with kl_comm_enter */
     kl_handle_leave(comm);
 }
 
@@ -57,8 +73,10 @@ ncclResult_t kl_comm_state(ncclComm_t comm)
 {
     char text[KL_ERROR_TEXT];
 
-    KL_TRY(kl_comm_failure(comm));
-    if (kl_load_acquire(&comm->busy)) return ncclInProgress; /* pairs with kl_job_cancel */
+    uint32_t busy = kl_load_acquire(&comm->busy); /* pairs with kl_job_cancel */
+
+    KL_TRY(busy == KL_BUSY_REVOKE ? ncclInProgress : kl_comm_trouble(comm));
+    if (busy && busy != KL_SUSPENDED) return ncclInProgress;
     pthread_mutex_lock(&comm->failure.lock);
     ncclResult_t rc = comm->job.rc;
     if (rc) snprintf(text, sizeof text, "%s", comm->job.text);

@@ -17,7 +17,10 @@
 /** kl_handle_enter for calls that need a communicator on which no job is under way. */
 ncclResult_t kl_comm_enter(ncclComm_t handle, const char *function, struct ncclComm **comm);
 
-/** Enter, and be the job that is under way. */
+/** The same, also for one that is suspended. */
+ncclResult_t kl_comm_enter_suspended(ncclComm_t handle, const char *function, struct ncclComm **comm);
+
+/** Enter, and be the job that is under way. Only KL_BUSY_RESUME may begin with one that is suspended, and with no other. */
 ncclResult_t kl_job_begin(ncclComm_t handle, enum kl_busy kind, const char *function, struct ncclComm **comm);
 
 /**

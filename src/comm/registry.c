@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/registry.h"
 
+#include "base/atomic.h"
 #include "base/error.h"
 
 #include <stdlib.h>
@@ -17,28 +18,39 @@ static ncclResult_t make_room(struct kl_registry *r)
     return ncclSuccess;
 }
 
-ncclResult_t kl_registry_add(struct kl_registry *r, const struct kl_device_kind *devices, const void *ptr, size_t bytes,
-                             void **handle)
+static uintptr_t new_handle(void)
+{
+    static _Atomic uintptr_t last;
+
+    return kl_fetch_add_relaxed(&last, 1) + 1;
+}
+
+ncclResult_t kl_registry_add(struct kl_registry *r, const struct kl_device_kind *devices, void *ptr, size_t bytes,
+                             uintptr_t *handle)
 {
     uint64_t pin;
 
     KL_TRY(make_room(r));
     KL_TRY(devices->pin(ptr, bytes, &pin));
-    r->entry[r->n++] = (struct kl_registered){.handle = ++r->last, .pin = pin};
-    *handle = (void *)r->last;
+    *handle = new_handle();
+    r->entry[r->n++] = (struct kl_registered){.handle = *handle, .pin = pin, .ptr = ptr};
     return ncclSuccess;
 }
 
-ncclResult_t kl_registry_remove(struct kl_registry *r, const struct kl_device_kind *devices, const void *handle)
+const struct kl_registered *kl_registry_find(const struct kl_registry *r, uintptr_t handle)
 {
     for (size_t i = 0; i < r->n; i++)
-        if (r->entry[i].handle == (uintptr_t)handle) {
-            uint64_t pin = r->entry[i].pin;
-            r->entry[i] = r->entry[--r->n];
-            return devices->unpin(pin);
-        }
-    return KL_FAIL(ncclInvalidUsage, "ncclCommDeregister: %p is no buffer that this communicator has registered",
-                   handle);
+        if (r->entry[i].handle == handle) return &r->entry[i];
+    return NULL;
+}
+
+ncclResult_t kl_registry_remove(struct kl_registry *r, const struct kl_device_kind *devices,
+                                const struct kl_registered *entry)
+{
+    uint64_t pin = entry->pin;
+
+    r->entry[entry - r->entry] = r->entry[--r->n];
+    return devices->unpin(pin);
 }
 
 void kl_registry_fini(struct kl_registry *r, const struct kl_device_kind *devices)

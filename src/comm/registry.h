@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * registry.h - buffers that a program has told a communicator of.
+ * registry.h - buffers that a program has told a communicator of: registered ones, and windows.
  *
  * A registered range is pinned (device.h): it stays mapped, also when its owner frees it, until it is deregistered. Handles are
- * numbers that are not used twice.
+ * numbers that the process uses once.
  *
  * Threads: the user's.
  */
@@ -15,20 +15,24 @@
 struct kl_registered {
     uintptr_t handle;
     uint64_t pin;
+    void *ptr; /* as the program gave it */
 };
 
 /** Zeroed at first. */
 struct kl_registry {
     struct kl_registered *entry;
     size_t n, room;
-    uintptr_t last; /* handle given */
 };
 
-ncclResult_t kl_registry_add(struct kl_registry *registry, const struct kl_device_kind *devices, const void *ptr,
-                             size_t bytes, void **handle);
+ncclResult_t kl_registry_add(struct kl_registry *registry, const struct kl_device_kind *devices, void *ptr,
+                             size_t bytes, uintptr_t *handle);
 
-/** No such handle: ncclInvalidUsage. */
-ncclResult_t kl_registry_remove(struct kl_registry *registry, const struct kl_device_kind *devices, const void *handle);
+/** NULL: no such handle. Valid until the next change. */
+const struct kl_registered *kl_registry_find(const struct kl_registry *registry, uintptr_t handle);
+
+/** Of what was found. */
+ncclResult_t kl_registry_remove(struct kl_registry *registry, const struct kl_device_kind *devices,
+                                const struct kl_registered *entry);
 
 /** Unpin what is left, and free. */
 void kl_registry_fini(struct kl_registry *registry, const struct kl_device_kind *devices);

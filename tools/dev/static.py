@@ -18,9 +18,7 @@ import objects
 FOR_TESTS = {
     "kl_bootstrap_id_format": "an id that travels as text",
     "kl_conf_parse": "a file's text without the file",
-    "kl_log_reset": "a process that logs for the first time, again",
     "kl_connections_count": "how many connectors a first use makes",
-    "kl_handle_callers": "whether another thread is inside a call",
     "kl_idle_longest_ns": "sleeps that last so long that who is not woken up hangs",
     "kl_loop_inside": "whether a callback runs where it should",
     "kl_netif_list": "an address of this host",

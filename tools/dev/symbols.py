@@ -16,7 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIST = ROOT / "tools/dev/symbols.txt"
 COMMENT = "# The functions that libkolo.so exports; `tools/dev/symbols.py --write` writes them from the public headers.\n"
-DEFINITION = re.compile(r"^(?:ncclResult_t|const char \*|void)\s*((?:nccl|kolo)\w*)\(", re.M)
+DEFINITION = re.compile(r"^(?:ncclResult_t|ncclTeam_t|int|void|const char \*)\s*((?:nccl|kolo)\w*)\(|^GETTER\((\w+)", re.M)
 PROTOTYPE = re.compile(r"\b((?:p?nccl|kolo)\w*)\s*\(")
 
 
@@ -40,7 +40,7 @@ def exported(library):
 
 
 def defined():
-    return [name for file in sorted((ROOT / "src/api").glob("*.c")) for name in DEFINITION.findall(file.read_text(encoding="utf-8"))]
+    return [name for file in sorted((ROOT / "src/api").glob("*.c")) for name in map("".join, DEFINITION.findall(file.read_text(encoding="utf-8")))]
 
 
 def differences(want, want_name, got, got_name):

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The library has every host function of NCCL 2.30, but for those that are listed here with a reason."""
+import os
+import subprocess
+import sys
+
+# Since 2.28 or before.
+HOST = """
+ncclGetVersion ncclGetUniqueId ncclCommInitRank ncclCommInitRankConfig ncclCommInitRankScalable ncclCommInitAll
+ncclCommFinalize ncclCommDestroy ncclCommAbort ncclCommRevoke ncclCommSplit ncclCommShrink ncclCommCount ncclCommCuDevice
+ncclCommUserRank ncclCommGetAsyncError ncclGetErrorString ncclGetLastError ncclResetDebugInit ncclGroupStart ncclGroupEnd
+ncclGroupSimulateEnd ncclAllReduce ncclReduce ncclBroadcast ncclBcast ncclAllGather ncclReduceScatter ncclAlltoAll
+ncclGather ncclScatter ncclSend ncclRecv ncclRedOpCreatePreMulSum ncclRedOpDestroy ncclMemAlloc ncclMemFree
+ncclCommRegister ncclCommDeregister ncclCommWindowRegister ncclCommWindowDeregister
+""".split()
+
+# Of the device API's host side, since 2.28.
+DEVICE = """
+ncclDevCommCreate ncclDevCommDestroy ncclTeamWorld ncclTeamLsa ncclTeamRail ncclTeamRankToWorld ncclTeamRankToLsa
+ncclLsaBarrierCreateRequirement ncclGinBarrierCreateRequirement ncclLLA2ACreateRequirement
+""".split()
+
+# Since 2.29 and 2.30.
+LATER = """
+ncclCommGetUniqueId ncclCommGrow ncclCommSuspend ncclCommResume ncclCommMemStats ncclCommQueryProperties ncclWinGetUserPtr
+ncclParamBind ncclParamGetI8 ncclParamGetI16 ncclParamGetI32 ncclParamGetI64 ncclParamGetU8 ncclParamGetU16
+ncclParamGetU32 ncclParamGetU64 ncclParamGetStr ncclParamGet ncclParamGetParameter ncclParamGetAllParameterKeys
+ncclParamDumpAll
+""".split()
+
+MISSING = {
+    "ncclPutSignal": "one-sided operations need somebody who moves data at the target while its program does something else",
+    "ncclSignal": "as ncclPutSignal",
+    "ncclWaitSignal": "as ncclPutSignal",
+    "ncclLLA2ACalcSlots": "sizes a buffer of kernels, and has no code for failure",
+    "ncclGetLsaDevicePointer": "addresses for kernels",
+    "ncclGetPeerDevicePointer": "addresses for kernels",
+    "ncclGetLsaMultimemDevicePointer": "addresses for kernels",
+    "ncclGetMultimemDevicePointer": "addresses for kernels",
+}
+
+
+def main():
+    library = os.path.join(os.environ["KOLO_BUILD"], "libkolo.so")
+    lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    exported = {line.split()[-1] for line in lines.splitlines()}
+    wanted = [p + name for name in HOST + DEVICE + LATER for p in ("", "p")]
+    absent = [name for name in wanted if name not in exported]
+    stale = [name for name in MISSING if name in exported]
+    for name in absent:
+        print(f"{name}: missing, without a reason")
+    for name in stale:
+        print(f"{name}: is there, and listed as missing")
+    for name, reason in MISSING.items():
+        print(f"not provided: {name} ({reason})")
+    return bool(absent or stale)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
