@@ -74,3 +74,4 @@ class Job:
             self.process.terminate()
         self.process.wait()
         self.reader.join()
+        self.process.stdout.close()

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/watch/file.h"
 
+#include "base/atomic.h"
 #include "base/error.h"
 #include "base/text.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,8 +60,6 @@ ncclResult_t kl_watch_file_name(const char *pattern, const struct kl_watch_name 
 
 /* ---- writing ---- */
 
-static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
-
 static ncclResult_t fill_file(const char *part, const char *path, void (*fill)(void *ctx, FILE *to), void *ctx)
 {
     FILE *to = fopen(part, "we");
@@ -77,12 +75,12 @@ static ncclResult_t fill_file(const char *part, const char *path, void (*fill)(v
 
 ncclResult_t kl_watch_file_write(const char *path, void (*fill)(void *ctx, FILE *to), void *ctx)
 {
+    static _Atomic uint32_t
+        files; /* so that no two write the same one; and no lock, which a child of fork might find taken */
     char part[KL_WATCH_PATH + 32];
 
-    snprintf(part, sizeof part, "%s.part%d", path, (int)getpid());
-    pthread_mutex_lock(&writing);
+    snprintf(part, sizeof part, "%s.part%d-%u", path, (int)getpid(), kl_fetch_add_relaxed(&files, 1));
     ncclResult_t rc = fill_file(part, path, fill, ctx);
     if (rc) unlink(part);
-    pthread_mutex_unlock(&writing);
     return rc;
 }

@@ -7,7 +7,7 @@
  *
  * A file is there as a whole or not at all: it is written beside its place and then moved there, over an older one.
  *
- * Threads: any; one file at a time.
+ * Threads: any. Of two that write the same file at once, the last one counts.
  */
 #ifndef KL_COMM_WATCH_FILE_H
 #define KL_COMM_WATCH_FILE_H

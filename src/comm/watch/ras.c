@@ -328,6 +328,23 @@ static ncclResult_t end(void *ctx)
     return ncclSuccess;
 }
 
+/* fork: the child owns the lock. Installed behind the loop's handlers, so that this lock is taken before the loop's, as always. */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&held.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&held.lock);
+}
+
+static void install_fork_handlers(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 /* In a forked child: what is the parent's is forgotten, and its descriptors are closed already (event/loop.h). */
 static void forget_parent(void)
 {
@@ -339,6 +356,7 @@ static void forget_parent(void)
 
 void kl_ras_hold(const struct kl_comm_config *config)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     char before[KL_ERROR_TEXT];
 
     if (!config->ras_enable) return;
@@ -347,7 +365,9 @@ void kl_ras_hold(const struct kl_comm_config *config)
     if (!held.users++) {
         snprintf(before, sizeof before, "%s", kl_error_text());
         held.generation = kl_process_generation();
-        if (!kl_loop_hold(&held.loop)) (void)kl_loop_run(held.loop, begin, (void *)(uintptr_t)config);
+        bool served = !kl_loop_hold(&held.loop);
+        pthread_once(&once, install_fork_handlers);
+        if (served) (void)kl_loop_run(held.loop, begin, (void *)(uintptr_t)config);
         kl_error_adopt(before);
     }
     pthread_mutex_unlock(&held.lock);
