@@ -310,8 +310,7 @@ static const struct mismatch {
      1u << 1, NULL},
     {"one more", one_more, ncclRemoteError, "AllReduce #2 of 1000 float32 (sum): rank ", 1u << 0 | 1u << 2, NULL},
     {"all send first", all_send_first, ncclRemoteError, "nothing moved for 1 s, waiting for rank ", 0, "1"},
-    {"unmatched empty send", unmatched_empty_send, ncclRemoteError, "waits in Send of 0 float32 to rank 1 for rank 1",
-     0, "1"},
+    {"unmatched empty send", unmatched_empty_send, ncclRemoteError, "nothing moved for 1 s, waiting for rank ", 0, "1"},
 };
 enum { MISMATCHES = sizeof mismatches / sizeof mismatches[0] };
 

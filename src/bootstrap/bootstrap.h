@@ -190,11 +190,11 @@ void kl_bootstrap_on_question(struct kl_bootstrap *bootstrap,
                               void (*answer)(void *ctx, uint64_t question, unsigned char *answer), void *ctx);
 
 /**
- * Ask all ranks. Waits for nothing. Where another rank has just asked the same, or a smaller question, nothing is asked: what comes
- * of that is told by who asked (kl_bootstrap_report), or nothing does. Answers can be lost where a rank on their way leaves or dies:
+ * Ask all ranks. Waits for nothing. Where another rank has asked the same, or a smaller question, in the last `fresh_ms`, nothing is
+ * asked: what comes of that is told by who asked (kl_bootstrap_report), or nothing does. Answers can be lost where a rank on their way leaves or dies:
  * who misses some asks again.
  */
-ncclResult_t kl_bootstrap_ask(struct kl_bootstrap *bootstrap, uint64_t question);
+ncclResult_t kl_bootstrap_ask(struct kl_bootstrap *bootstrap, uint64_t question, uint64_t fresh_ms);
 
 /**
  * How many ranks are known so far, this one included; -1 if another rank's question counts. With it, where not NULL: what is known

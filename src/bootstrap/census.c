@@ -10,8 +10,7 @@
 #include <string.h>
 
 enum {
-    GATHER_MS = 2,   /* that answers wait for others, at each rank on their way */
-    FRESH_MS = 1000, /* so long another rank's question serves for one's own */
+    GATHER_MS = 2, /* that answers wait for others, at each rank on their way */
     KEY_WIRE = 8 + 8 + 4,
     ENTRY_WIRE = 4 + 1 + KL_STANDING_BYTES,
     MOST_AT_ONCE = 1 << 20 /* bytes of answers in a frame */
@@ -247,19 +246,20 @@ static ncclResult_t make_tables(struct kl_bootstrap *b)
     return c->state && c->answers ? ncclSuccess : KL_NOMEM("the answers of all ranks");
 }
 
-static bool serves(const struct kl_bootstrap *b, uint64_t question)
+/* Does another rank's question serve for one's own? */
+static bool serves(const struct kl_bootstrap *b, uint64_t question, uint64_t fresh_ms)
 {
     const struct kl_census *c = b->census;
 
     return c->key.epoch && c->key.origin != b->rank && c->key.question <= question &&
-           kl_now_ns() - c->since < (uint64_t)FRESH_MS * 1000000u;
+           kl_now_ns() - c->since < fresh_ms * 1000000u;
 }
 
-static ncclResult_t ask(struct kl_bootstrap *b, uint64_t question)
+static ncclResult_t ask(struct kl_bootstrap *b, uint64_t question, uint64_t fresh_ms)
 {
     struct kl_census *c = b->census;
 
-    c->asks = !serves(b, question);
+    c->asks = !serves(b, question, fresh_ms);
     if (!c->asks) return ncclSuccess;
     ncclResult_t rc = make_tables(b);
     c->asks = !rc;
@@ -273,11 +273,11 @@ static ncclResult_t ask(struct kl_bootstrap *b, uint64_t question)
     return ncclSuccess;
 }
 
-ncclResult_t kl_bootstrap_ask(struct kl_bootstrap *b, uint64_t question)
+ncclResult_t kl_bootstrap_ask(struct kl_bootstrap *b, uint64_t question, uint64_t fresh_ms)
 {
     KL_TRY(kl_state_check_owner(b));
     pthread_mutex_lock(&b->lock);
-    ncclResult_t rc = ask(b, question);
+    ncclResult_t rc = ask(b, question, fresh_ms);
     pthread_mutex_unlock(&b->lock);
     return rc;
 }

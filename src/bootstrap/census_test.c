@@ -48,12 +48,12 @@ static void ask_in_turn(struct rank *me, struct kl_bootstrap *b)
     for (int r = 0; r < n; r++) {
         must(!kl_bootstrap_barrier(b));
         if (r != me->config.rank) continue;
-        do must(!kl_bootstrap_ask(b, 5)); /* where another one has just asked: its question serves */
+        do must(!kl_bootstrap_ask(b, 5, 1000)); /* where another one has just asked: its question serves */
         while (kl_bootstrap_answers(b, NULL, NULL) < 0 && (sched_yield(), true));
         await_all(b, n, state, answers);
         for (int i = 0; i < n; i++) must(state[i] == KL_ANSWER_HERE);
         for (int i = 0; i < n; i++) expect_answer(answers[i], 5, i);
-        must(!kl_bootstrap_ask(b, 9)); /* nobody else has asked since */
+        must(!kl_bootstrap_ask(b, 9, 1000)); /* nobody else has asked since */
         await_all(b, n, state, answers);
         for (int i = 0; i < n; i++) expect_answer(answers[i], 9, i);
     }
@@ -79,7 +79,7 @@ static void ask_at_once(struct rank *me, struct kl_bootstrap *b)
 
     kl_bootstrap_on_question(b, answer, me);
     must(!kl_bootstrap_barrier(b));
-    must(!kl_bootstrap_ask(b, question));
+    must(!kl_bootstrap_ask(b, question, 1000));
     while ((known = kl_bootstrap_answers(b, state, answers)) >= 0 && known < n) sched_yield();
     if (known == n) kl_fetch_add_acq_rel(&complete, 1);
     for (int i = 0; known == n && i < n; i++) expect_answer(answers[i], question, i);
@@ -109,7 +109,7 @@ static void ask_after_one_left(struct rank *me, struct kl_bootstrap *b)
         kl_bootstrap_on_question(b, NULL, NULL);
     } else if (me->config.rank == 0) {
         do {
-            must(!kl_bootstrap_ask(b, 3));
+            must(!kl_bootstrap_ask(b, 3, 1000));
             uint64_t again = kl_deadline_in_ms(100); /* an answer may have been on its way through rank 1 */
             while (kl_bootstrap_answers(b, state, answers) != n && !kl_deadline_passed(again)) sched_yield();
         } while (kl_bootstrap_answers(b, state, answers) != n || state[1] != KL_ANSWER_LEFT);

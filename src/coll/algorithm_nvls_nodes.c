@@ -123,6 +123,7 @@ const struct kl_algorithm kl_algorithm_nvls_network = {
     .funcs = 1u << KL_FUNC_ALL_REDUCE,
     .protos = 1u << KL_PROTO_SIMPLE,
     .memory = KL_REACH_NODE,
+    .unsigned_data = true,
     .op_bytes = sizeof(struct op),
     .link = link_network,
     .unlink = kl_nvls_group_unlink,

@@ -74,7 +74,7 @@ static ncclResult_t refuse_call(const struct kl_message *m, int peer, uint64_t t
     char text[KL_CALL_TEXT];
 
     return KL_FAIL(ncclInvalidUsage, "%s: the counts or types differ",
-                   kl_message_differs(theirs, peer, m->type, m->count, text));
+                   kl_message_differs(theirs, peer, m->signature, text));
 }
 
 static ncclResult_t refuse_form(const struct kl_message *m, int peer, size_t bytes, bool more)

@@ -19,8 +19,6 @@ struct kl_message {
     char *data; /* read only for a send */
     size_t bytes;
     size_t moved; /* bytes handed over or received so far */
-    size_t count; /* elements, of */
-    ncclDataType_t type;
     uint64_t signature; /* kl_message_signature */
     bool ended;         /* the last step is done */
 };

@@ -55,7 +55,7 @@ static int end_of_pools(void **state)
 static ncclResult_t transfer(struct link *l, char *from, size_t sent, char *to, size_t received)
 {
     struct kl_message out = {.data = from, .bytes = sent, .signature = kl_message_signature(ncclInt8, sent)};
-    struct kl_message in = {.data = to, .bytes = received, .count = received};
+    struct kl_message in = {.data = to, .bytes = received};
     in.signature = kl_message_signature(ncclInt8, received);
     enum kl_progress s = KL_STALLED, r = KL_STALLED;
     ncclResult_t rc = ncclSuccess;

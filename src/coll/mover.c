@@ -55,7 +55,6 @@ void kl_mover_start(const struct kl_algorithm *a, void *memory, struct kl_links 
     op->lines = share->proto != KL_PROTO_SIMPLE;
     op->begun = false;
     op->most = step_bytes(op) / share->elem_bytes;
-    kl_links_sign(links, share->signature);
     if (op->position.order && kl_func_info[share->func].rooted)
         op->position.root = ring_index(&op->position, share->root);
     for (int i = 0; i < op->schedule->lanes; i++) {
@@ -283,6 +282,7 @@ static char *target_of(struct kl_mover *op, const struct kl_move *m)
 static void send_value(struct kl_mover *op, const struct kl_move *m, struct kl_connector *c, const char *value,
                        bool lasts)
 {
+    c->tx.signature = op->share.signature;
     if (m->lines)
         kl_lines_publish(&c->tx, value, m->bytes, op->share.wide);
     else

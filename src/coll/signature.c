@@ -19,17 +19,17 @@ static unsigned bits(struct kl_call c, int from, int n)
 
 static unsigned func_of(struct kl_call c)
 {
-    return bits(c, KL_CALL_FUNC, 5);
+    return bits(c, 0, KL_CALL_TYPE);
 }
 
 static unsigned number_of(struct kl_call c)
 {
-    return bits(c, 0, KL_CALL_ROOT);
+    return bits(c, KL_CALL_NUMBER, 24);
 }
 
 static unsigned root_of(struct kl_call c)
 {
-    return bits(c, KL_CALL_ROOT, KL_CALL_OP - KL_CALL_ROOT);
+    return bits(c, KL_CALL_ROOT, KL_CALL_NUMBER - KL_CALL_ROOT);
 }
 
 /* Calls come from other ranks, so their numbers may be any. */
@@ -47,12 +47,12 @@ static const char *type_name(unsigned type)
 
 static const char *type_of(struct kl_call c)
 {
-    return type_name(bits(c, KL_CALL_TYPE, KL_CALL_FUNC - KL_CALL_TYPE));
+    return type_name(bits(c, KL_CALL_TYPE, KL_CALL_OP - KL_CALL_TYPE));
 }
 
 static const char *op_of(struct kl_call c)
 {
-    unsigned op = bits(c, KL_CALL_OP, KL_CALL_TYPE - KL_CALL_OP);
+    unsigned op = bits(c, KL_CALL_OP, KL_CALL_ROOT - KL_CALL_OP);
 
     return op < ncclNumOps ? op_names[op] : "an operator of its own";
 }
@@ -72,13 +72,21 @@ const char *kl_call_text(struct kl_call c, char to[KL_CALL_TEXT])
     return to;
 }
 
-const char *kl_message_differs(uint64_t theirs, int from, ncclDataType_t type, size_t count, char to[KL_CALL_TEXT])
+static void add_message(struct kl_text *t, uint64_t signature)
+{
+    kl_text_add(t, "%llu %s", (unsigned long long)(signature & (((uint64_t)1 << 56) - 1)),
+                type_name((unsigned)(signature >> 56) & 0x1f));
+}
+
+const char *kl_message_differs(uint64_t theirs, int from, uint64_t mine, char to[KL_CALL_TEXT])
 {
     struct kl_text t = kl_text_over(to, KL_CALL_TEXT);
 
-    kl_text_add(&t, "rank %d sends %llu %s where %zu %s are received", from,
-                (unsigned long long)(theirs & (((uint64_t)1 << 56) - 1)), type_name((unsigned)(theirs >> 56) & 0x1f),
-                count, type_name((unsigned)type));
+    kl_text_add(&t, "rank %d sends ", from);
+    add_message(&t, theirs);
+    kl_text_add(&t, " where ");
+    add_message(&t, mine);
+    kl_text_add(&t, " are received");
     return to;
 }
 
@@ -88,13 +96,13 @@ enum { TYPE = 1, OP = 2, ROOT = 4, COUNT = 8, FUNC = 16 };
 
 static unsigned differences(struct kl_call a, struct kl_call b)
 {
-    const uint64_t d = a.what ^ b.what;
+    const struct kl_call d = {.what = a.what ^ b.what};
     unsigned set = a.count == b.count ? 0 : COUNT;
 
-    if (d >> KL_CALL_FUNC) set |= FUNC;
-    if (bits((struct kl_call){.what = d}, KL_CALL_TYPE, 5)) set |= TYPE;
-    if (bits((struct kl_call){.what = d}, KL_CALL_OP, 6)) set |= OP;
-    if (bits((struct kl_call){.what = d}, KL_CALL_ROOT, 24)) set |= ROOT;
+    if (func_of(d)) set |= FUNC;
+    if (bits(d, KL_CALL_TYPE, KL_CALL_OP - KL_CALL_TYPE)) set |= TYPE;
+    if (bits(d, KL_CALL_OP, KL_CALL_ROOT - KL_CALL_OP)) set |= OP;
+    if (root_of(d)) set |= ROOT;
     return set;
 }
 

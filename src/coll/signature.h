@@ -7,8 +7,8 @@
  * (transport/fifo.h). Who receives compares before it touches data. A signature says that calls differ, not how: the ranks then
  * tell each other their calls (comm/inquest.h), and the verdict is made here.
  *
- *      what     function  type  operator  root  number          count
- *               5 bits    5     6         24    24 (the lowest)  64 bits
+ *      what     number           root  operator  type  function         count
+ *               24 (the lowest)  24    6         5     5 bits           64 bits
  *
  * Calls that differ in one of the fields have different signatures; calls that differ in several have, but for one in 2^64.
  * Messages have no number: what counts is that the k-th send to a rank meets the k-th receive from it. Their signature is
@@ -27,7 +27,8 @@ struct kl_call {
     uint64_t what, count;
 };
 
-enum { KL_CALL_ROOT = 24, KL_CALL_OP = 48, KL_CALL_TYPE = 54, KL_CALL_FUNC = 59, KL_CALL_LAST_OP = 63 };
+/* Where the fields of `what` begin. */
+enum { KL_CALL_TYPE = 5, KL_CALL_OP = 10, KL_CALL_ROOT = 16, KL_CALL_NUMBER = 40, KL_CALL_LAST_OP = 63 };
 
 /**
  * `number`: 1 is the first collective of a communicator. `peer`: the root, or the other end of a message; 0 for others. Operators
@@ -36,11 +37,11 @@ enum { KL_CALL_ROOT = 24, KL_CALL_OP = 48, KL_CALL_TYPE = 54, KL_CALL_FUNC = 59,
 static inline struct kl_call kl_call_of(int func, ncclDataType_t type, ncclRedOp_t op, int peer, size_t count,
                                         uint64_t number)
 {
-    const uint64_t mask = (1u << 24) - 1, code = (unsigned)op < KL_CALL_LAST_OP ? (uint64_t)op : KL_CALL_LAST_OP;
+    const uint64_t code = (unsigned)op < KL_CALL_LAST_OP ? (uint64_t)op : KL_CALL_LAST_OP;
 
     return (struct kl_call){
-        .what = (number & mask) | ((uint64_t)(unsigned)peer & mask) << KL_CALL_ROOT | code << KL_CALL_OP |
-                (uint64_t)type << KL_CALL_TYPE | (uint64_t)(unsigned)func << KL_CALL_FUNC,
+        .what = number << KL_CALL_NUMBER | (uint64_t)(unsigned)peer << KL_CALL_ROOT | code << KL_CALL_OP |
+                (uint64_t)type << KL_CALL_TYPE | (uint64_t)(unsigned)func,
         .count = count,
     };
 }
@@ -70,8 +71,8 @@ enum { KL_CALL_TEXT = 160 };
 /** "AllReduce #17 of 1000 float32 (sum)", "Send of 8 int8 to rank 3". Returns `text`. */
 const char *kl_call_text(struct kl_call call, char text[KL_CALL_TEXT]);
 
-/** Of messages: "rank 1 sends 500 elements of float32 where 1000 are received". `theirs`: the sender's signature. Returns `text`. */
-const char *kl_message_differs(uint64_t theirs, int from, ncclDataType_t type, size_t count, char text[KL_CALL_TEXT]);
+/** Of messages, by their signatures: "rank 1 sends 500 float32 where 1000 float32 are received". Returns `text`. */
+const char *kl_message_differs(uint64_t theirs, int from, uint64_t mine, char text[KL_CALL_TEXT]);
 
 /** What a rank called, if that is known. */
 struct kl_called {

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/compare.h"
 
+#include "coll/algorithms.h"
 #include "comm/launch.h"
 #include "transport/tags.h"
 
-void kl_compare_init(struct kl_compare *c, enum kl_check_mode mode)
+void kl_compare_init(struct kl_compare *c, enum kl_check_mode mode, bool collnet)
 {
-    *c = (struct kl_compare){.on = mode == KL_CHECK_DEBUG_GLOBAL || mode == KL_CHECK_FIRST_USE,
-                             .each = mode == KL_CHECK_DEBUG_GLOBAL,
-                             .awaited = -1};
+    const bool each = mode == KL_CHECK_DEBUG_GLOBAL, all = each || mode == KL_CHECK_FIRST_USE;
+
+    *c = (struct kl_compare){.on = all || collnet, .all = all, .each = each, .awaited = -1};
+}
+
+static bool is_wanted(const struct kl_compare *c, const struct kl_task *t)
+{
+    return c->all || kl_algorithms[t->choice.algorithm]->unsigned_data;
 }
 
 /* Where a call like this is remembered. */
@@ -55,10 +61,10 @@ enum kl_progress kl_compare_progress(ncclComm_t comm, const struct kl_task *t, n
     const struct kl_call mine = kl_call_of_task(t);
     uint64_t signature, *place = place_of(c, t, &signature);
 
-    if (c->each || *place != signature)
+    if (is_wanted(c, t) && (c->each || *place != signature))
         for (; 1 << c->step < comm->nranks; c->step++)
             if (!exchange(comm, &mine, rc)) return *rc ? KL_DONE : KL_STALLED;
-    *place = signature;
+    if (is_wanted(c, t)) *place = signature;
     c->number = t->number;
     c->step = 0;
     c->awaited = -1;

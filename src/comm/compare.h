@@ -7,6 +7,8 @@
  * log2 n messages, tens of microseconds each. FIRST_USE makes it once for every call that was not compared lately, whatever its
  * number: a loop pays for its first turn.
  *
+ * Calls whose data pass through a network that reduces, which carries no signatures, are compared as with FIRST_USE in any case.
+ *
  * A rank that has compared such a call before does not wait for one that makes another call, and meets signatures that
  * differ (coll/signature.h): it does not take data for what they are not.
  *
@@ -26,7 +28,8 @@ enum kl_check_mode { KL_CHECK_DEFAULT, KL_CHECK_DEBUG_LOCAL, KL_CHECK_DEBUG_GLOB
 enum { KL_COMPARED = 64 }; /* calls that are remembered */
 
 struct kl_compare {
-    bool on, each;   /* compare; and every call */
+    bool on;         /* look whether calls are to be compared: */
+    bool all, each;  /* not only those without signatures; and not only the first time */
     uint64_t number; /* of the last collective that was compared */
     int step;
     bool told;                      /* in this step */
@@ -37,7 +40,8 @@ struct kl_compare {
 struct ncclComm;
 struct kl_task;
 
-void kl_compare_init(struct kl_compare *compare, enum kl_check_mode mode);
+/** `collnet`: there may be calls whose data carry no signatures. */
+void kl_compare_init(struct kl_compare *compare, enum kl_check_mode mode, bool collnet);
 
 /** Compare a collective, if that is to be done; again and again until DONE. *rc is set on failure, with DONE. */
 enum kl_progress kl_compare_progress(struct ncclComm *comm, const struct kl_task *task, ncclResult_t *rc);

@@ -148,7 +148,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     KL_TRY(arm_dump(comm));
     KL_TRY(begin_trace(comm));
     KL_TRY(fill_redops(comm));
-    kl_compare_init(&comm->compare, (enum kl_check_mode)comm->config.check_mode);
+    kl_compare_init(&comm->compare, (enum kl_check_mode)comm->config.check_mode, comm->connect->collnet);
     comm->timeout_ns = (uint64_t)comm->config.timeout_s * 1000000000u;
     comm->task_room = KL_TASKS;
     comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);

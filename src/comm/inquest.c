@@ -16,12 +16,16 @@ enum {
     FIRST_LOOK_MS = 2000,
     COMPARE_LOOK_MS = 200, /* where calls are compared */
     LAST_LOOK_MS = 60000,
-    ASK_AGAIN_MS = 500, /* what is held: answers may be lost */
-    ASK_LATE_MS = 50,   /* the same, while a rank may yet make the call */
-    WAIT_LATE_MS = 500, /* for it */
-    HOLD_MS = 3000,     /* for everybody's answer */
-    ANSWER_MS = 2000,   /* for everybody's, about what stalls */
-    MOST_BACK = 256     /* calls that are looked back over */
+    ASK_AGAIN_MS = 500,    /* what is held: answers may be lost */
+    ASK_INSTEAD_MS = 1500, /* of the rank that has asked */
+    ASK_LATE_MS = 50,      /* the same, while a rank may yet make the call */
+    WAIT_LATE_MS = 500,    /* for it */
+    HOLD_MS = 3000,        /* for everybody's answer */
+    LAST_WAIT_MS = 10000,  /* for who asks in this rank's place, after a timeout */
+    FRESH_HELD_MS = 200,   /* how long another rank's question serves for one's own; */
+    FRESH_MS = 3000,       /* longer than it waits for answers */
+    ANSWER_MS = 2000,      /* for everybody's, about what stalls */
+    MOST_BACK = 256        /* calls that are looked back over */
 };
 
 /* ---- what this rank tells ---- */
@@ -129,7 +133,7 @@ static ncclResult_t ask(ncclComm_t comm, uint64_t question, uint64_t now)
 {
     comm->inquest.question = question;
     comm->inquest.asked = now;
-    return kl_bootstrap_ask(comm->bootstrap, question);
+    return kl_bootstrap_ask(comm->bootstrap, question, comm->inquest.held ? FRESH_HELD_MS : FRESH_MS);
 }
 
 /* The collective that runs; while messages do, the last one that was called. */
@@ -168,6 +172,15 @@ static bool look_back(ncclComm_t comm, uint64_t now)
     return !ask(comm, q->question - KL_STANDING_CALLS, now);
 }
 
+/* Ask again after so long; who waits for another one's question, later. */
+static void ask_after(ncclComm_t comm, uint64_t ms, uint64_t now)
+{
+    struct kl_inquest *q = &comm->inquest;
+
+    if (kl_bootstrap_answers(comm->bootstrap, NULL, NULL) < 0) ms = ASK_INSTEAD_MS;
+    if (now - q->asked >= ms * MS && ask(comm, q->question, now)) q->begun = 0; /* then there is nothing to wait for */
+}
+
 ncclResult_t kl_inquest_progress(ncclComm_t comm)
 {
     struct kl_inquest *q = &comm->inquest;
@@ -177,12 +190,12 @@ ncclResult_t kl_inquest_progress(ncclComm_t comm)
     bool all;
 
     if (!complete && !over) {
-        if (now - q->asked >= (uint64_t)ASK_AGAIN_MS * MS && ask(comm, q->question, now)) q->begun = 0;
+        ask_after(comm, ASK_AGAIN_MS, now);
         return ncclInProgress;
     }
     bool differ = find_difference(comm, text, sizeof text, &all);
     if (!all && now - q->begun < (uint64_t)WAIT_LATE_MS * MS) {
-        if (now - q->asked >= (uint64_t)ASK_LATE_MS * MS && ask(comm, q->question, now)) q->begun = 0;
+        ask_after(comm, ASK_LATE_MS, now);
         return ncclInProgress;
     }
     if (differ) return release(q, ncclInvalidUsage, text);
@@ -246,7 +259,8 @@ static uint64_t look_after(ncclComm_t comm, uint64_t stalled)
 
     if (next < first) next = first;
     if (next > stalled + (uint64_t)LAST_LOOK_MS * MS) next = stalled + (uint64_t)LAST_LOOK_MS * MS;
-    return timeout && stalled < timeout && next > timeout ? timeout : next;
+    if (!timeout || next <= timeout) return next;
+    return stalled < timeout ? timeout : stalled;
 }
 
 /* Of what was asked: have all answered who will? Where another rank asks, it is the one to say what comes of it. */
@@ -258,14 +272,23 @@ static bool is_answered(ncclComm_t comm, uint64_t now)
     return known == comm->nranks || now - comm->inquest.asked >= (uint64_t)patience * MS;
 }
 
-static ncclResult_t judge(ncclComm_t comm, const struct kl_task *t, uint64_t stalled)
+/* Is it time to give up? On answers of after the patience's end; where another rank has asked, it gets some time to say why. */
+static bool is_over(ncclComm_t comm, uint64_t stalled, uint64_t now)
+{
+    uint64_t over = comm->timeout_ns, ago = now - comm->inquest.asked;
+
+    if (!over || stalled < over + ago) return false;
+    return kl_bootstrap_answers(comm->bootstrap, NULL, NULL) >= 0 || stalled >= over + (uint64_t)LAST_WAIT_MS * MS;
+}
+
+static ncclResult_t judge(ncclComm_t comm, const struct kl_task *t, uint64_t stalled, uint64_t now)
 {
     struct kl_inquest *q = &comm->inquest;
     bool failed;
     ncclResult_t rc = fail_differing(comm, &failed);
 
     if (failed) return rc;
-    if (comm->timeout_ns && stalled >= comm->timeout_ns) return give_up(comm, t, stalled);
+    if (is_over(comm, stalled, now)) return give_up(comm, t, stalled);
     if (stalled >= 2 * (uint64_t)FIRST_LOOK_MS * MS) say(comm, t, stalled);
     q->next_look = look_after(comm, stalled);
     q->asked = 0;
@@ -287,5 +310,5 @@ ncclResult_t kl_inquest_look(ncclComm_t comm)
     note(comm, t, since);
     const uint64_t stalled = now - since;
     if (!q->asked && stalled >= q->next_look) KL_TRY(ask(comm, number_of(comm, t), now));
-    return q->asked && is_answered(comm, now) ? judge(comm, t, stalled) : ncclSuccess;
+    return q->asked && is_answered(comm, now) ? judge(comm, t, stalled, now) : ncclSuccess;
 }

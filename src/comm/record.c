@@ -56,13 +56,11 @@ static void record_message(ncclComm_t comm, struct kl_task *t)
     t->message = (struct kl_message){
         .data = t->func == KL_FUNC_SEND ? (char *)(uintptr_t)t->send : t->recv,
         .bytes = t->count * kl_comm_elem_bytes(comm, t),
-        .count = t->count,
-        .type = t->type,
         .signature = kl_message_signature(t->type, t->count),
     };
 }
 
-static void record(ncclComm_t comm, const struct kl_task *task, const struct kl_stream *stream)
+static inline void record(ncclComm_t comm, const struct kl_task *task, const struct kl_stream *stream)
 {
     uint64_t number = kl_load_relaxed(&comm->tasks_taken);
     struct kl_task *t = kl_comm_task(comm, number);

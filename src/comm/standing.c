@@ -103,16 +103,23 @@ static void add_last_call(struct kl_text *t, const struct kl_standing *s)
         kl_text_add(t, ": so far it has called nothing");
 }
 
-static void add_stall(struct kl_text *t, const struct kl_standings *s, int rank)
+static bool is_in(const struct kl_standing *s, const struct kl_call *c)
+{
+    return s->now.what == c->what && s->now.count == c->count;
+}
+
+/* " in Recv of 8 int8 from rank 3 for rank 3"; `it`: what the text is about. */
+static void add_stall(struct kl_text *t, const struct kl_standings *s, int rank, const struct kl_call *it)
 {
     char text[KL_CALL_TEXT];
 
-    kl_text_add(t, "waits in %s", kl_call_text(s->of[rank].now, text));
+    kl_text_add(t, " in %s", is_in(&s->of[rank], it) ? "it" : kl_call_text(s->of[rank].now, text));
     if (awaited_by(s, rank) >= 0) kl_text_add(t, " for rank %d", awaited_by(s, rank));
 }
 
 /* What follows "rank 3, which ". */
-static void add_state(struct kl_text *t, const struct kl_standings *s, int rank, uint64_t number)
+static void add_state(struct kl_text *t, const struct kl_standings *s, int rank, uint64_t number,
+                      const struct kl_call *it)
 {
     const struct kl_standing *at = &s->of[rank];
 
@@ -122,7 +129,8 @@ static void add_state(struct kl_text *t, const struct kl_standings *s, int rank,
         kl_text_add(t, "has destroyed its communicator");
         if (at->issued < number) add_last_call(t, at);
     } else if (is_stalled(s, rank)) {
-        add_stall(t, s, rank);
+        kl_text_add(t, "waits");
+        add_stall(t, s, rank, it);
     } else if (at->issued < number) {
         kl_text_add(t, "has not called it");
         add_last_call(t, at);
@@ -133,28 +141,52 @@ static void add_state(struct kl_text *t, const struct kl_standings *s, int rank,
     }
 }
 
-static void add_others(struct kl_text *t, const struct kl_standings *s, int culprit)
+/* Who is told in the same words: all that are silent, and who waits in the same operation for the same rank. */
+static bool are_alike(const struct kl_standings *s, int a, int b)
 {
-    int told = 0, more = 0;
+    if (!s->known[a] || !s->known[b]) return !s->known[a] && !s->known[b];
+    if (!is_stalled(s, a) || !is_stalled(s, b)) return false;
+    return is_in(&s->of[a], &s->of[b].now) && awaited_by(s, a) == awaited_by(s, b);
+}
+
+/* The ranks like `first` but the culprit: none if one before it is. */
+static int add_alike(struct kl_text *t, const struct kl_standings *s, int first, int culprit)
+{
+    int n = 0, named = 0;
 
     for (int r = 0; r < s->n; r++) {
-        if (r == culprit || (!is_stalled(s, r) && s->known[r])) continue;
-        if (told++ >= MOST_TOLD) {
-            more++;
-            continue;
-        }
-        kl_text_add(t, "; rank %d ", r);
-        if (s->known[r])
-            add_stall(t, s, r);
-        else
-            kl_text_add(t, "is silent");
+        if (r == culprit || !are_alike(s, r, first)) continue;
+        if (!n++ && r < first) return 0;
     }
-    if (more) kl_text_add(t, "; %d more wait, or are silent", more);
+    if (n) kl_text_add(t, "; %s ", n == 1 ? "rank" : "ranks");
+    for (int r = first; r < s->n && named < MOST_TOLD; r++)
+        if (r != culprit && are_alike(s, r, first))
+            kl_text_add(t, "%s%d", !named ? "" : named + 1 == n ? " and " : ", ", r), named++;
+    if (n > named) kl_text_add(t, " and %d more", n - named);
+    return n;
+}
+
+static void add_others(struct kl_text *t, const struct kl_standings *s, int culprit, const struct kl_call *it)
+{
+    int groups = 0;
+
+    for (int r = 0; r < s->n && groups < MOST_TOLD; r++) {
+        int n = r == culprit ? 0 : add_alike(t, s, r, culprit);
+        if (!n) continue;
+        groups++;
+        if (!s->known[r]) {
+            kl_text_add(t, n == 1 ? " is silent" : " are silent");
+        } else {
+            kl_text_add(t, n == 1 ? " waits" : " wait");
+            add_stall(t, s, r, it);
+        }
+    }
 }
 
 int kl_standings_report(const struct kl_standings *s, int me, uint64_t number, char *text, size_t size)
 {
     struct kl_text t = kl_text_over(text, size);
+    const struct kl_call it = s->of[me].now;
     int culprit = find_culprit(s, me, number);
     char who[128];
 
@@ -162,8 +194,8 @@ int kl_standings_report(const struct kl_standings *s, int me, uint64_t number, c
         kl_text_add(&t, "waiting for nobody");
     } else {
         kl_text_add(&t, "waiting for %s, which ", s->describe(s->ctx, culprit, who, sizeof who));
-        add_state(&t, s, culprit, number);
+        add_state(&t, s, culprit, number, &it);
     }
-    add_others(&t, s, culprit);
+    add_others(&t, s, culprit, &it);
     return culprit;
 }

@@ -67,11 +67,10 @@ static void who_is_silent_is_named_before_who_waits_for_him(void **state)
     waits(3, allreduce(8, 17), 2);
     for (int me = 0; me < N; me++)
         if (me != 2)
-            expect_report(&s, me, 17, 2,
-                          "waiting for rank 2 (host h, pid 102), which is silent: is it stopped, or cut off?; "
-                          "rank 0 waits in AllReduce #17 of 8 float32 (sum) for rank 3; "
-                          "rank 1 waits in AllReduce #17 of 8 float32 (sum) for rank 0; "
-                          "rank 3 waits in AllReduce #17 of 8 float32 (sum) for rank 2");
+            expect_report(
+                &s, me, 17, 2,
+                "waiting for rank 2 (host h, pid 102), which is silent: is it stopped, or cut off?; "
+                "rank 0 waits in it for rank 3; rank 1 waits in it for rank 0; rank 3 waits in it for rank 2");
 }
 
 static void who_never_came_is_named_with_the_last_call(void **state)
@@ -121,22 +120,40 @@ static void ranks_that_wait_for_each_other_are_shown(void **state)
     waits(1, allreduce(8, 1), 0);
     expect_report(&s, 0, 0, 1,
                   "waiting for rank 1 (host h, pid 101), which waits in AllReduce #1 of 8 float32 (sum) for rank 0; "
-                  "rank 0 waits in Send of 8 float32 to rank 1 for rank 1");
+                  "rank 0 waits in it for rank 1");
     expect_report(&s, 1, 1, 0,
                   "waiting for rank 0 (host h, pid 100), which waits in Send of 8 float32 to rank 1 for rank 1; "
-                  "rank 1 waits in AllReduce #1 of 8 float32 (sum) for rank 0");
+                  "rank 1 waits in it for rank 0");
     waits(2, kl_call_of(KL_FUNC_RECV, ncclFloat32, 0, 3, 8, 0), 3);
     expect_report(
         &s, 2, 0, 3,
-        "waiting for rank 3 (host h, pid 103), which is in no operation; rank 0 waits in Send of 8 float32 to rank 1 "
-        "for rank 1; rank 1 waits in AllReduce #1 of 8 float32 (sum) for rank 0; rank 2 waits in Recv of 8 "
-        "float32 from rank 3 for rank 3");
+        "waiting for rank 3 (host h, pid 103), which is in no operation; rank 0 waits in Send of 8 float32 to "
+        "rank 1 for rank 1; rank 1 waits in AllReduce #1 of 8 float32 (sum) for rank 0; rank 2 waits in it for "
+        "rank 3");
     of[3].state = KL_STANDING_AT_WORK;
     of[0].state = of[1].state = KL_STANDING_IDLE;
+    expect_report(&s, 2, 0, 3,
+                  "waiting for rank 3 (host h, pid 103), which has it queued behind other work of its stream, or is at "
+                  "work; rank 2 waits in it for rank 3");
+}
+
+static void who_waits_alike_is_told_together(void **state)
+{
+    struct kl_standings s = all_have_called(17);
+
+    (void)state;
+    known[2] = KL_ANSWER_NONE;
+    for (int r = 0; r < N; r++)
+        if (r != 2) waits(r, allreduce(8, 17), 2);
     expect_report(
-        &s, 2, 0, 3,
-        "waiting for rank 3 (host h, pid 103), which has it queued behind other work of its stream, or is at work; "
-        "rank 2 waits in Recv of 8 float32 from rank 3 for rank 3");
+        &s, 3, 17, 2,
+        "waiting for rank 2 (host h, pid 102), which is silent: is it stopped, or cut off?; ranks 0, 1 and 3 wait in "
+        "it for rank 2");
+    known[1] = KL_ANSWER_NONE;
+    expect_report(
+        &s, 3, 17, 1,
+        "waiting for rank 1 (host h, pid 101), which is silent: is it stopped, or cut off?; ranks 0 and 3 wait in it "
+        "for rank 2; rank 2 is silent");
 }
 
 /* What others say may be anything. */
@@ -194,6 +211,7 @@ int main(void)
         cmocka_unit_test(who_never_came_is_named_with_the_last_call),
         cmocka_unit_test(who_is_held_up_elsewhere_is_not_blamed_before_who_is_not),
         cmocka_unit_test(ranks_that_wait_for_each_other_are_shown),
+        cmocka_unit_test(who_waits_alike_is_told_together),
         cmocka_unit_test(nonsense_does_no_harm),
         cmocka_unit_test(the_first_call_that_differs_is_told),
     };
