@@ -192,6 +192,36 @@ static void of_two_aborts_one_is_too_late(void **state)
     }
 }
 
+static void *destroy_now(void *arg)
+{
+    return (void *)(uintptr_t)ncclCommDestroy(arg);
+}
+
+/* What the destroy waits for stands behind an operation of another communicator that does not end. */
+static void an_abort_ends_a_destroy_behind_another_communicator(void **state)
+{
+    ncclComm_t stuck[2], pair[2];
+    pthread_t destroyer;
+    int32_t x = 1, y;
+    void *rc;
+
+    (void)state;
+    ok(koloSetDevice(0));
+    ok(ncclCommInitAll(stuck, 2, NULL));
+    ok(ncclCommInitAll(pair, 2, NULL));
+    ok(ncclRecv(&y, 1, ncclInt32, 1, stuck[0], NULL));
+    ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], NULL));
+    assert_int_equal(pthread_create(&destroyer, NULL, destroy_now, pair[0]), 0);
+    while (!kl_handle_callers(pair[0])) sched_yield();
+    ok(ncclCommAbort(pair[0]));
+    pthread_join(destroyer, &rc);
+    assert_int_equal((uintptr_t)rc, ncclInternalError);
+    ok(ncclCommAbort(pair[1]));
+    for (int r = 0; r < 2; r++) ok(ncclCommAbort(stuck[r]));
+    (void)koloStreamSynchronize(NULL); /* says once what the aborts took back */
+    ok(koloStreamSynchronize(NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +231,7 @@ int main(void)
         cmocka_unit_test(an_abort_meets_the_next_call),
         cmocka_unit_test(a_destroy_meets_a_watcher),
         cmocka_unit_test(of_two_aborts_one_is_too_late),
+        cmocka_unit_test(an_abort_ends_a_destroy_behind_another_communicator),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

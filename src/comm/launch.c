@@ -65,6 +65,7 @@ void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
     if (!more_in_flight(comm, tasks, launches)) return;
     kl_stream_attend(comm->last_stream);
     while (more_in_flight(comm, tasks, launches)) {
+        if (kl_load_acquire(&comm->job.ended)) kl_comm_withdraw(comm); /* it may be behind work that does not end */
         if (kl_streams_poll(true) == KL_STALLED)
             kl_backoff_pause(&wait, comm->spin);
         else
