@@ -2,6 +2,7 @@
 /**
  * parameters.c - what users have set, for programs that want to know: NCCL's parameter functions, over the tables of all modules.
  */
+#include "base/threadtext.h"
 #include "api/api.h"
 #include "api/param_sets.h"
 #include "base/error.h"
@@ -126,15 +127,26 @@ GETTER(ncclParamGetU64, uint64_t, 0, INT64_MAX)
 
 /* ---- texts ---- */
 
-static _Thread_local struct value shown; /* until the thread's next call */
+_Static_assert((int)KL_PARAM_TEXT <= (int)KL_THREAD_TEXT, "a parameter's text is one of a thread's");
+
+/* Until the thread's next call. */
+static ncclResult_t show(ncclParamHandle_t handle, const char *function, const char **text)
+{
+    char *shown = kl_thread_text(KL_TEXT_PARAM);
+    struct value value;
+
+    if (!shown) return KL_NOMEM("the text of a parameter");
+    KL_TRY(read_value(handle, function, &value));
+    memcpy(shown, value.text, sizeof value.text);
+    *text = shown;
+    return ncclSuccess;
+}
 
 KL_PNCCL(ncclParamGetStr);
 ncclResult_t ncclParamGetStr(ncclParamHandle_t handle, const char **out)
 {
     if (!out) return KL_FAIL(ncclInvalidArgument, "ncclParamGetStr: the result pointer is NULL");
-    KL_TRY(read_value(handle, "ncclParamGetStr", &shown));
-    *out = shown.text;
-    return ncclSuccess;
+    return show(handle, "ncclParamGetStr", out);
 }
 
 /* The bytes of a number, or a text with its zero. */
@@ -162,9 +174,8 @@ ncclResult_t ncclParamGetParameter(const char *key, const char **value, int *val
 
     if (!value || !valueLen) return KL_FAIL(ncclInvalidArgument, "ncclParamGetParameter: the result pointer is NULL");
     KL_TRY(pncclParamBind(&handle, key));
-    KL_TRY(read_value(handle, "ncclParamGetParameter", &shown));
-    *value = shown.text;
-    *valueLen = (int)strlen(shown.text);
+    KL_TRY(show(handle, "ncclParamGetParameter", value));
+    *valueLen = (int)strlen(*value);
     return ncclSuccess;
 }
 

@@ -2,13 +2,15 @@
 #include "base/error.h"
 
 #include "base/log.h"
+#include "base/threadtext.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local char last_text[KL_ERROR_TEXT];
+_Static_assert((int)KL_ERROR_TEXT == (int)KL_THREAD_TEXT, "a failure's text is one of a thread's");
+
 static _Thread_local int quiet_failures;
 
 static const char *const result_texts[] = {
@@ -29,9 +31,16 @@ const char *kl_result_text(ncclResult_t code)
     return i < sizeof result_texts / sizeof result_texts[0] ? result_texts[i] : "unknown result code";
 }
 
+static void keep(const char *text)
+{
+    char *last = kl_thread_text(KL_TEXT_ERROR);
+
+    if (last && last != text) snprintf(last, KL_ERROR_TEXT, "%s", text);
+}
+
 static void record(const char *file, int line, const char *text)
 {
-    snprintf(last_text, sizeof last_text, "%s", text);
+    keep(text);
     kl_log(quiet_failures ? KL_LOG_INFO : KL_LOG_WARN, KL_LOG_ALL, file, line, "%s", text);
 }
 
@@ -63,12 +72,14 @@ void kl_fail_errno(const char *file, int line, const char *fmt, ...)
 
 const char *kl_error_text(void)
 {
-    return last_text;
+    const char *last = kl_thread_text(KL_TEXT_ERROR);
+
+    return last ? last : "there is no memory for the text of the last failure";
 }
 
 void kl_error_adopt(const char *text)
 {
-    if (text != last_text) snprintf(last_text, sizeof last_text, "%s", text);
+    keep(text);
 }
 
 int kl_error_quiet(int quiet)

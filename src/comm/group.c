@@ -2,6 +2,7 @@
 #include "comm/group.h"
 
 #include "base/threadlocal.h"
+#include "base/threadtext.h"
 #include "os/process.h"
 #include "os/thread.h"
 
@@ -16,7 +17,6 @@ static KL_THREAD_LOCAL struct {
     ncclComm_t last_comm; /* by group_next */
     struct kl_deferred *calls, **last_call;
 } group;
-static _Thread_local char first_text[KL_ERROR_TEXT]; /* of the first error */
 
 bool kl_group_open(void)
 {
@@ -57,9 +57,17 @@ ncclResult_t kl_group_note(ncclResult_t rc)
 {
     if (rc && rc != ncclInProgress && kl_group_open() && !group.first_error) {
         group.first_error = rc;
-        snprintf(first_text, sizeof first_text, "%s", kl_error_text());
+        char *first = kl_thread_text(KL_TEXT_GROUP);
+        if (first) snprintf(first, KL_THREAD_TEXT, "%s", kl_error_text());
     }
     return rc;
+}
+
+static void adopt_first_error(void)
+{
+    const char *first = kl_thread_text(KL_TEXT_GROUP);
+
+    if (first) kl_error_adopt(first);
 }
 
 void kl_group_join(ncclComm_t comm)
@@ -309,7 +317,7 @@ ncclResult_t kl_group_end(void)
     if (!outermost) return ncclSuccess;
     if (c.rc) {
         drop_calls(c.calls, false);
-        kl_error_adopt(first_text);
+        adopt_first_error();
     } else {
         c.rc = run_group(c.calls, c.comms);
     }
@@ -340,7 +348,7 @@ ncclResult_t kl_group_simulate_end(float *time_us)
     if (!outermost) return ncclSuccess;
     drop_calls(c.calls, false);
     if (c.rc)
-        kl_error_adopt(first_text);
+        adopt_first_error();
     else
         *time_us = longest(c.comms);
     leave_all(c.comms);
