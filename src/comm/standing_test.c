@@ -151,9 +151,9 @@ static void who_waits_alike_is_told_together(void **state)
         "it for rank 2");
     known[1] = KL_ANSWER_NONE;
     expect_report(
-        &s, 3, 17, 1,
-        "waiting for rank 1 (host h, pid 101), which is silent: is it stopped, or cut off?; ranks 0 and 3 wait in it "
-        "for rank 2; rank 2 is silent");
+        &s, 3, 17, 2,
+        "waiting for rank 2 (host h, pid 102), which is silent: is it stopped, or cut off?; ranks 0 and 3 wait in it "
+        "for rank 2; rank 1 is silent");
 }
 
 /* Ranks 0 and 1 wait for each other, because what they send passes through rank 3. */
