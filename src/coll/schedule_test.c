@@ -85,7 +85,7 @@ static void run_sizes(const struct kl_schedule *s, int nranks, int root, int tur
 
     FOR_EACH_CASE(steps, capacities)
     {
-        struct sim *sim = sim_new(s, nranks, *steps, (uint64_t)(nranks * SIM_RANKS + root));
+        struct sim *sim = sim_new(s, nranks, *steps, (uint64_t)nranks * SIM_RANKS + (uint64_t)root);
 
         if (*steps < least_steps(s)) continue;
         for (int i = 0; i < nsizes; i++)

@@ -51,7 +51,7 @@ static bool is_free(const struct ncclComm *comm, const struct kl_userop *u)
 static ncclResult_t add_entry(struct kl_userops *ops)
 {
     if (ops->n == ENTRIES) return KL_FAIL(ncclInvalidUsage, "a communicator has %d operations at most", ENTRIES);
-    struct kl_userop **grown = realloc(ops->entry, (ops->n + 1) * sizeof *grown);
+    struct kl_userop **grown = realloc(ops->entry, (ops->n + 1) * sizeof(void *));
     if (!grown) return KL_NOMEM("an operation");
     ops->entry = grown;
     grown[ops->n] = calloc(1, sizeof **grown);
