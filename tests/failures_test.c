@@ -26,8 +26,6 @@
 
 enum { RANKS = 4, COUNT = 1 << 18, EXIT_AS_EXPECTED = 42, DEADLINE_S = 60, BOUND_S = 5 };
 
-extern char **environ;
-
 /* ---- a rank ---- */
 
 struct rank {
@@ -327,7 +325,7 @@ static const struct role *role_named(const char *name)
 static int run_rank(char **argv)
 {
     const struct role *role = role_named(argv[1]);
-    struct rank r = {.rank = atoi(argv[2]), .size = atoi(argv[3])};
+    struct rank r = {.rank = (int)strtol(argv[2], NULL, 10), .size = (int)strtol(argv[3], NULL, 10)};
     ncclUniqueId id;
 
     alarm(DEADLINE_S);

@@ -26,7 +26,7 @@ static bool find_name(char *line, struct kl_ras_process *p)
     name += 2;
     name[strcspn(name, "\n ")] = 0;
     if (strlen(name) >= sizeof p->name) return false;
-    *p = (struct kl_ras_process){.pid = atoi(name + strlen(KL_RAS_NAME))};
+    *p = (struct kl_ras_process){.pid = (int)strtol(name + strlen(KL_RAS_NAME), NULL, 10)};
     snprintf(p->name, sizeof p->name, "%s", name);
     return p->pid > 0;
 }
