@@ -2,15 +2,12 @@
 #include "coll/signature.h"
 
 #include "base/text.h"
+#include "device/host/redop.h"
 
 #include <stdio.h>
 
 /* ---- words ---- */
 
-static const char *const type_names[ncclNumTypes] = {"int8",    "uint8",    "int32",      "uint32",
-                                                     "int64",   "uint64",   "float16",    "float32",
-                                                     "float64", "bfloat16", "float8e4m3", "float8e5m2"};
-static const char *const op_names[ncclNumOps] = {"sum", "prod", "max", "min", "avg"};
 static const char *const bits_names[] = {"bitwise and", "bitwise or", "bitwise xor",
                                          "logical and", "logical or", "logical xor"};
 
@@ -44,7 +41,9 @@ static const struct kl_func_info *info_of(struct kl_call c)
 
 static const char *type_name(unsigned type)
 {
-    return type < ncclNumTypes ? type_names[type] : "an unknown type";
+    const char *name = kl_type_name((ncclDataType_t)type);
+
+    return name ? name : "an unknown type";
 }
 
 static const char *type_of(struct kl_call c)
@@ -52,13 +51,18 @@ static const char *type_of(struct kl_call c)
     return type_name(bits(c, KL_CALL_TYPE, KL_CALL_OP - KL_CALL_TYPE));
 }
 
+const char *kl_call_op_name(unsigned code)
+{
+    const char *built_in = kl_redop_name((ncclRedOp_t)code);
+
+    if (code >= KL_CALL_BITS_OP && code < KL_CALL_BITS_OP + sizeof bits_names / sizeof bits_names[0])
+        return bits_names[code - KL_CALL_BITS_OP];
+    return built_in ? built_in : "an operator of its own";
+}
+
 static const char *op_of(struct kl_call c)
 {
-    unsigned op = bits(c, KL_CALL_OP, KL_CALL_ROOT - KL_CALL_OP);
-
-    if (op >= KL_CALL_BITS_OP && op < KL_CALL_BITS_OP + sizeof bits_names / sizeof bits_names[0])
-        return bits_names[op - KL_CALL_BITS_OP];
-    return op < ncclNumOps ? op_names[op] : "an operator of its own";
+    return kl_call_op_name(bits(c, KL_CALL_OP, KL_CALL_ROOT - KL_CALL_OP));
 }
 
 const char *kl_call_text(struct kl_call c, char to[KL_CALL_TEXT])

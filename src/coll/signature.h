@@ -69,10 +69,13 @@ static inline uint64_t kl_message_signature(ncclDataType_t type, size_t count)
 
 enum { KL_CALL_TEXT = 160 };
 
-/** "AllReduce #17 of 1000 float32 (sum)", "Send of 8 int8 to rank 3". Returns `text`. */
+/** Of an operator as all ranks know it (kl_task_op_code); never NULL. */
+const char *kl_call_op_name(unsigned code);
+
+/** "AllReduce #17 of 1000 float (sum)", "Send of 8 int8 to rank 3". Returns `text`. */
 const char *kl_call_text(struct kl_call call, char text[KL_CALL_TEXT]);
 
-/** Of messages, by their signatures: "rank 1 sends 500 float32 where 1000 float32 are received". Returns `text`. */
+/** Of messages, by their signatures: "rank 1 sends 500 float where 1000 float are received". Returns `text`. */
 const char *kl_message_differs(uint64_t theirs, int from, uint64_t mine, char text[KL_CALL_TEXT]);
 
 /** What a rank called, if that is known. */

@@ -51,7 +51,7 @@ static void messages_say_type_and_count(void **state)
     assert_int_not_equal(kl_message_signature(ncclInt8, 1), kl_message_signature(ncclInt8, 2));
     assert_string_equal(kl_message_differs(kl_message_signature(ncclFloat32, 500), 1,
                                            kl_message_signature(ncclFloat8e5m2, (size_t)1 << 40), text),
-                        "rank 1 sends 500 float32 where 1099511627776 float8e5m2 are received");
+                        "rank 1 sends 500 float where 1099511627776 f8e5m2 are received");
     assert_string_equal(
         kl_message_differs(~(uint64_t)0, 1, kl_message_signature(ncclInt8, 1), text), /* what nobody should send */
         "rank 1 sends 72057594037927935 an unknown type where 1 int8 are received");
@@ -63,8 +63,8 @@ static void calls_are_named(void **state)
         struct kl_call call;
         const char *text;
     } cases[] = {
-        {allreduce(1000, 17), "AllReduce #17 of 1000 float32 (sum)"},
-        {broadcast(3, 8, 1), "Broadcast #1 of 8 float32 with root 3"},
+        {allreduce(1000, 17), "AllReduce #17 of 1000 float (sum)"},
+        {broadcast(3, 8, 1), "Broadcast #1 of 8 float with root 3"},
         {kl_call_of(KL_FUNC_REDUCE, ncclInt64, ncclMax, 2, 0, 5), "Reduce #5 of 0 int64 (max) with root 2"},
         {kl_call_of(KL_FUNC_ALL_GATHER, ncclBfloat16, 0, 0, 7, 2), "AllGather #2 of 7 bfloat16"},
         {kl_call_of(KL_FUNC_ALL_REDUCE, ncclInt8, KL_CALL_USER_OP, 0, 7, 2),
@@ -109,11 +109,11 @@ static void verdicts_name_the_odd_one_and_what_differs(void **state)
         {{a, a, kl_call_of(KL_FUNC_ALL_REDUCE, ncclInt32, ncclSum, 0, 1000, 17)},
          3,
          2,
-         "rank 2 called AllReduce(int32) as #17 where the others called AllReduce(float32)"},
+         "rank 2 called AllReduce(int32) as #17 where the others called AllReduce(float)"},
         {{a, a, kl_call_of(KL_FUNC_ALL_REDUCE, ncclInt32, ncclMax, 0, 5, 17)},
          3,
          2,
-         "rank 2 called AllReduce(max, int32, 5 elements) as #17 where the others called AllReduce(sum, float32, 1000 "
+         "rank 2 called AllReduce(max, int32, 5 elements) as #17 where the others called AllReduce(sum, float, 1000 "
          "elements)"},
         {{broadcast(0, 8, 17), b, broadcast(0, 8, 17)},
          3,

@@ -41,4 +41,10 @@ struct kl_task {
     bool waits;           /* for an earlier one */
 };
 
+/** The operator as all ranks know it (kl_call_of). */
+static inline unsigned kl_task_op_code(const struct kl_task *t)
+{
+    return t->redop ? t->op_code : (unsigned)t->op;
+}
+
 #endif

@@ -27,7 +27,7 @@ static inline struct kl_task *kl_comm_task(ncclComm_t comm, uint64_t number)
 
 static inline struct kl_call kl_call_of_task(const struct kl_task *t)
 {
-    return kl_call_of(t->func, t->type, t->redop ? t->op_code : (unsigned)t->op, t->peer, t->count, t->number);
+    return kl_call_of(t->func, t->type, kl_task_op_code(t), t->peer, t->count, t->number);
 }
 
 static inline size_t kl_comm_elem_bytes(ncclComm_t comm, const struct kl_task *t)

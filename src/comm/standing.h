@@ -50,7 +50,7 @@ bool kl_standings_differ(const struct kl_standings *s, uint64_t number, struct k
 
 /**
  * Rank `me` waits in the collective `number` (0: in messages): "waiting for rank 2 (host b, pid 12), which has not called it: its
- * last call was AllReduce #16 of 8 float32 (sum); ranks 0 and 3 wait in it for rank 2". Returns the rank it names first, -1: none.
+ * last call was AllReduce #16 of 8 float (sum); ranks 0 and 3 wait in it for rank 2". Returns the rank it names first, -1: none.
  */
 int kl_standings_report(const struct kl_standings *s, int me, uint64_t number, char *text, size_t size);
 

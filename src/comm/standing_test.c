@@ -83,7 +83,7 @@ static void who_never_came_is_named_with_the_last_call(void **state)
     of[0].state = of[2].state = of[3].state = KL_STANDING_IDLE; /* short */
     expect_report(&s, 0, 17, 1,
                   "waiting for rank 1 (host h, pid 101), which has not called it: its last call was AllReduce #16 of 8 "
-                  "float32 (sum)");
+                  "float (sum)");
     has_called(1, 0, 17);
     expect_report(&s, 3, 17, 1,
                   "waiting for rank 1 (host h, pid 101), which has not called it: so far it has called nothing");
@@ -108,7 +108,7 @@ static void who_is_held_up_elsewhere_is_not_blamed_before_who_is_not(void **stat
     waits(1, kl_call_of(KL_FUNC_RECV, ncclInt8, 0, 3, 8, 0), 3);
     expect_report(&s, 0, 17, 3,
                   "waiting for rank 3 (host h, pid 103), which has not called it: its last call was AllReduce #16 of 8 "
-                  "float32 (sum); rank 1 waits in Recv of 8 int8 from rank 3 for rank 3");
+                  "float (sum); rank 1 waits in Recv of 8 int8 from rank 3 for rank 3");
 }
 
 static void ranks_that_wait_for_each_other_are_shown(void **state)
@@ -119,17 +119,16 @@ static void ranks_that_wait_for_each_other_are_shown(void **state)
     waits(0, kl_call_of(KL_FUNC_SEND, ncclFloat32, 0, 1, 8, 0), 1);
     waits(1, allreduce(8, 1), 0);
     expect_report(&s, 0, 0, 1,
-                  "waiting for rank 1 (host h, pid 101), which waits in AllReduce #1 of 8 float32 (sum) for rank 0; "
+                  "waiting for rank 1 (host h, pid 101), which waits in AllReduce #1 of 8 float (sum) for rank 0; "
                   "rank 0 waits in it for rank 1");
     expect_report(&s, 1, 1, 0,
-                  "waiting for rank 0 (host h, pid 100), which waits in Send of 8 float32 to rank 1 for rank 1; "
+                  "waiting for rank 0 (host h, pid 100), which waits in Send of 8 float to rank 1 for rank 1; "
                   "rank 1 waits in it for rank 0");
     waits(2, kl_call_of(KL_FUNC_RECV, ncclFloat32, 0, 3, 8, 0), 3);
-    expect_report(
-        &s, 2, 0, 3,
-        "waiting for rank 3 (host h, pid 103), which is in no operation; rank 0 waits in Send of 8 float32 to "
-        "rank 1 for rank 1; rank 1 waits in AllReduce #1 of 8 float32 (sum) for rank 0; rank 2 waits in it for "
-        "rank 3");
+    expect_report(&s, 2, 0, 3,
+                  "waiting for rank 3 (host h, pid 103), which is in no operation; rank 0 waits in Send of 8 float to "
+                  "rank 1 for rank 1; rank 1 waits in AllReduce #1 of 8 float (sum) for rank 0; rank 2 waits in it for "
+                  "rank 3");
     of[3].state = KL_STANDING_AT_WORK;
     of[0].state = of[1].state = KL_STANDING_IDLE;
     expect_report(&s, 2, 0, 3,
@@ -168,7 +167,7 @@ static void who_is_silent_is_named_where_nobody_waits_for_him(void **state)
     expect_report(
         &s, 0, 0, 3,
         "waiting for rank 3 (host h, pid 103), which is silent: is it stopped, or cut off?; rank 0 waits in it for "
-        "rank 1; rank 1 waits in Recv of 8 float32 from rank 0 for rank 0");
+        "rank 1; rank 1 waits in Recv of 8 float from rank 0 for rank 0");
 }
 
 /* What others say may be anything. */

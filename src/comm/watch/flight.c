@@ -44,7 +44,7 @@ bool kl_flight_read(struct kl_flight *f, uint64_t number, struct kl_flight_op *o
         .func = byte_of(what, 0),
         .peer = (int32_t)(uint32_t)who,
         .type = (ncclDataType_t)byte_of(what, 1),
-        .op = (ncclRedOp_t)byte_of(what, 2),
+        .op = byte_of(what, 2),
         .algorithm = byte_of(what, 3),
         .proto = byte_of(what, 4),
         .channels = byte_of(what, 5),

@@ -59,7 +59,7 @@ struct kl_flight_op {
     enum kl_flight_state state;
     int func, peer;
     ncclDataType_t type;
-    ncclRedOp_t op;
+    unsigned op;                    /* kl_task_op_code */
     int algorithm, proto, channels; /* channels 0: nothing was chosen */
     uint64_t count, stream, issued, begun, ended;
 };
@@ -96,7 +96,7 @@ static inline void kl_flight_issue(struct kl_flight *f, uint64_t number, const s
     if (collective) kl_store_relaxed(&f->collectives, collective);
     kl_store_relaxed(&r->number, 0);
     kl_store_release(&r->what, (uint64_t)(uint8_t)t->func | (uint64_t)(uint8_t)t->type << 8 |
-                                   (uint64_t)(uint8_t)t->op << 16 | (uint64_t)c->algorithm << 24 |
+                                   (uint64_t)(uint8_t)kl_task_op_code(t) << 16 | (uint64_t)c->algorithm << 24 |
                                    (uint64_t)c->proto << 32 | (uint64_t)(uint8_t)c->cut.nchannels << 40);
     kl_store_release(&r->who, (uint32_t)t->peer | collective << 32);
     kl_store_release(&r->count, t->count);

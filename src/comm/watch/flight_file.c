@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/watch/flight_file.h"
+#include "coll/signature.h"
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -52,7 +53,7 @@ static void put_call(struct kl_json *j, ncclComm_t comm, const struct kl_flight_
 
     kl_json_text(j, "function", f->name);
     kl_json_text(j, "type", kl_type_name(op->type));
-    if (f->reduces) kl_json_text(j, "operator", kl_redop_name(op->op));
+    if (f->reduces) kl_json_text(j, "operator", kl_call_op_name(op->op));
     if (f->rooted) kl_json_int(j, "root", op->peer);
     if (kl_func_is_message(op->func)) kl_json_int(j, "peer", op->peer);
     kl_json_uint(j, "count", op->count);

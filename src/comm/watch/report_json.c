@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/watch/report.h"
+#include "coll/signature.h"
 
 #include "base/error.h"
 #include "base/json.h"
@@ -53,7 +54,7 @@ static void put_operation(struct kl_json *j, const struct kl_status *s)
     if (s->collective) kl_json_uint(j, "collective", s->collective);
     kl_json_text(j, "function", f->name);
     kl_json_text(j, "type", kl_type_name((ncclDataType_t)s->type));
-    if (f->reduces) kl_json_text(j, "operator", kl_redop_name((ncclRedOp_t)s->op));
+    if (f->reduces) kl_json_text(j, "operator", kl_call_op_name(s->op));
     if (f->rooted) kl_json_int(j, "root", s->peer);
     if (kl_func_is_message(s->func)) kl_json_int(j, "peer", s->peer);
     kl_json_uint(j, "count", s->count);

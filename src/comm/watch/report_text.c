@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/watch/report.h"
+#include "coll/signature.h"
 
 #include "base/error.h"
 #include "comm/watch/flight.h"
@@ -94,7 +95,7 @@ static void put_operation(const struct kl_status *s, FILE *to)
     fprintf(to, "%s of ", f->name);
     put_bytes(s->bytes, to);
     fprintf(to, ", %s", or_unknown(kl_type_name((ncclDataType_t)s->type)));
-    if (f->reduces) fprintf(to, " %s", or_unknown(kl_redop_name((ncclRedOp_t)s->op)));
+    if (f->reduces) fprintf(to, " %s", kl_call_op_name(s->op));
     if (f->rooted) fprintf(to, ", root %d", s->peer);
     if (kl_func_is_message(s->func)) fprintf(to, " %s rank %d", s->func == KL_FUNC_SEND ? "to" : "from", s->peer);
 }

@@ -129,7 +129,7 @@ struct kl_trace_event kl_trace_task(enum kl_trace_kind kind, const struct kl_tas
     return (struct kl_trace_event){.kind = kind,
                                    .func = t->func,
                                    .type = t->type,
-                                   .op = t->op,
+                                   .op = (int)kl_task_op_code(t),
                                    .algorithm = t->choice.algorithm,
                                    .proto = t->choice.proto,
                                    .channels = t->choice.cut.nchannels,

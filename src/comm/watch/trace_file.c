@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/watch/trace_file.h"
+#include "coll/signature.h"
 
 #include "base/json.h"
 #include "base/log.h"
@@ -61,7 +62,7 @@ static void put_task(struct kl_json *j, ncclComm_t comm, const struct kl_trace_e
     kl_json_uint(j, "bytes", e->count * comm->redops[e->type][ncclSum].elem_bytes);
     kl_json_uint(j, "count", e->count);
     kl_json_text(j, "type", kl_type_name((ncclDataType_t)e->type));
-    if (f->reduces) kl_json_text(j, "operator", kl_redop_name((ncclRedOp_t)e->op));
+    if (f->reduces) kl_json_text(j, "operator", kl_call_op_name((unsigned)e->op));
     if (e->to >= 0) kl_json_int(j, f->rooted ? "root" : "peer", e->to);
     if (!e->channels) return;
     kl_json_text(j, "algorithm", kl_algo_name[kl_algorithms[e->algorithm]->algo]);
