@@ -2,35 +2,15 @@
 /*
  * Communicators that grow, that are revoked, and that give back for a while what they hold.
  */
-#include "tests/api_check.h"
 #include "tests/holdings.h"
 
 #include <stdlib.h>
 
 enum { RANKS = 4, COUNT = 100000 };
 
-static ncclComm_t comms[RANKS];
+#include "tests/api_comms.h"
+
 static int in[RANKS][COUNT], out[RANKS][COUNT];
-
-static int create_comms(void **state)
-{
-    (void)state;
-    return ncclCommInitAll(comms, RANKS, NULL) != ncclSuccess;
-}
-
-static int destroy_comms(void **state)
-{
-    (void)state;
-    for (int r = 0; r < RANKS; r++)
-        if (ncclCommDestroy(comms[r])) return 1;
-    return 0;
-}
-
-static ncclResult_t synchronize(int device)
-{
-    ok(koloSetDevice(device));
-    return koloStreamSynchronize(NULL);
-}
 
 static void sum_over(ncclComm_t *which, int n)
 {
@@ -42,7 +22,7 @@ static void sum_over(ncclComm_t *which, int n)
     for (int r = 0; r < n; r++) {
         int device;
         ok(ncclCommCuDevice(which[r], &device));
-        ok(synchronize(device));
+        ok(synchronize_device(device));
         for (int i = 0; i < COUNT; i++) assert_int_equal(out[r][i], n * (n + 1) / 2 * i);
     }
 }
@@ -121,8 +101,8 @@ static void revoked_ones_have_children_and_nothing_else(void **state)
     expect_refused(ncclCommRevoke(parents[0], 1), ncclInvalidArgument, "flags 1");
     for (int r = 0; r < RANKS; r++) ok(ncclCommRevoke(parents[r], NCCL_REVOKE_DEFAULT));
     for (int r = 0; r < RANKS; r++) {
-        assert_int_equal(synchronize(r), r < RANKS - 1 ? ncclInternalError : ncclSuccess);
-        ok(synchronize(r)); /* said once; the stream is as new */
+        assert_int_equal(synchronize_device(r), r < RANKS - 1 ? ncclInternalError : ncclSuccess);
+        ok(synchronize_device(r)); /* said once; the stream is as new */
         ok(ncclCommGetAsyncError(parents[r], &code));
         assert_int_equal(code, ncclSuccess);
     }
@@ -168,7 +148,7 @@ static void exchange_messages(void)
         ok(ncclRecv(out[r], COUNT, ncclInt, (r + RANKS - 1) % RANKS, comms[r], NULL));
     }
     ok(ncclGroupEnd());
-    for (int r = 0; r < RANKS; r++) ok(synchronize(r));
+    for (int r = 0; r < RANKS; r++) ok(synchronize_device(r));
 }
 
 static void a_suspended_one_holds_no_connections(void **state)

@@ -3,7 +3,6 @@
  * Communicators made of others: split by colours and keys, shrunk, also without the dead, and aborted on the way.
  */
 #include "base/atomic.h"
-#include "tests/api_check.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -13,29 +12,14 @@
 
 enum { RANKS = 4, COUNT = 3000 };
 
-static ncclComm_t comms[RANKS];
-
-static int create_comms(void **state)
-{
-    (void)state;
-    return ncclCommInitAll(comms, RANKS, NULL) != ncclSuccess;
-}
-
-static int destroy_comms(void **state)
-{
-    (void)state;
-    for (int r = 0; r < RANKS; r++)
-        if (ncclCommDestroy(comms[r])) return 1;
-    return 0;
-}
+#include "tests/api_comms.h"
 
 static void synchronize(ncclComm_t comm)
 {
     int device;
 
     ok(ncclCommCuDevice(comm, &device));
-    ok(koloSetDevice(device));
-    ok(koloStreamSynchronize(NULL));
+    ok(synchronize_device(device));
 }
 
 /* The sum over the ranks that contribute `value` each, of one of several communicators that one thread drives. */

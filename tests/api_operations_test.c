@@ -2,36 +2,14 @@
 /*
  * Operations that are made of others, and reductions that are not built in, with several ranks in one thread.
  */
-#include "tests/api_check.h"
 
 #include <stdlib.h>
 
 enum { RANKS = 5, COUNT = 700, ROOM = RANKS * COUNT };
 
-static ncclComm_t comms[RANKS];
+#include "tests/api_comms.h"
+
 static int32_t in[RANKS][ROOM], out[RANKS][ROOM];
-
-static int create_comms(void **state)
-{
-    (void)state;
-    return ncclCommInitAll(comms, RANKS, NULL) != ncclSuccess;
-}
-
-static int destroy_comms(void **state)
-{
-    (void)state;
-    for (int r = 0; r < RANKS; r++)
-        if (ncclCommDestroy(comms[r])) return 1;
-    return 0;
-}
-
-static void synchronize_all(void)
-{
-    for (int r = 0; r < RANKS; r++) {
-        ok(koloSetDevice(r));
-        ok(koloStreamSynchronize(NULL));
-    }
-}
 
 static void fill(void)
 {

@@ -5,37 +5,12 @@
  */
 #include "include/kolo.h"
 
-#include "tests/api_check.h"
-
 #include <pthread.h>
 #include <stdlib.h>
 
 enum { RANKS = 4, COUNT = 50000 };
 
-static ncclComm_t comms[RANKS];
-
-static int create_comms(void **state)
-{
-    (void)state;
-    return ncclCommInitAll(comms, RANKS, NULL) != ncclSuccess;
-}
-
-static int destroy_comms(void **state)
-{
-    (void)state;
-    for (int r = 0; r < RANKS; r++)
-        if (ncclCommDestroy(comms[r])) return 1;
-    return 0;
-}
-
-/* Default streams of all devices. */
-static void synchronize_all(void)
-{
-    for (int r = 0; r < RANKS; r++) {
-        ok(koloSetDevice(r));
-        ok(koloStreamSynchronize(NULL));
-    }
-}
+#include "tests/api_comms.h"
 
 /* ---- what is refused ---- */
 

@@ -61,7 +61,7 @@ static bool is_ours(struct kl_stream *s, bool busy)
 
 struct look {
     bool taken, moved;
-    bool lonely;     /* work that nobody waits for now: it is ours if it has not moved at the next look */
+    bool unattended; /* some work has no waiter at this moment: it is ours if it has not moved at the next look */
     uint64_t pushed; /* pieces of work ever pushed */
 };
 
@@ -76,7 +76,7 @@ static struct look look_around(bool busy)
             continue;
         }
         if (!is_ours(s, busy)) {
-            l.lonely = l.lonely || !kl_load_relaxed(&s->waiter);
+            l.unattended = l.unattended || !kl_load_relaxed(&s->waiter);
             continue;
         }
         l.taken = true;
@@ -110,9 +110,9 @@ static struct look rest(struct kl_backoff *wait)
 /* Soon again after work that seems to be ours; ever later while waiting threads run it all. */
 static void pause_between_looks(const struct look *l, unsigned *pause)
 {
-    unsigned n = l->lonely ? 1 : *pause;
+    unsigned n = l->unattended ? 1 : *pause;
 
-    if (!l->lonely && *pause < LONGEST_PAUSE) *pause *= 2;
+    if (!l->unattended && *pause < LONGEST_PAUSE) *pause *= 2;
     nanosleep(&(struct timespec){.tv_nsec = (long)TICK_NS * n * kl_load_relaxed(&ticks)}, NULL);
 }
 

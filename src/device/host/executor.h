@@ -2,10 +2,9 @@
 /**
  * executor.h - the background thread that keeps calls asynchronous: it runs what nobody comes for.
  *
- * Started by the first push to any stream. While there is work it looks every 100 microseconds, less often where ranks share
- * CPUs, and takes over streams
- * whose first piece of work it has seen before and that nobody waits for; once it runs something it runs everything
- * pending, until nothing is. When nothing was pushed for 10 milliseconds, and somebody waits for all there is, it sleeps on a
+ * Started by the first push to any stream. While there is work it looks every 100 microseconds, where threads that wait run all of
+ * it more and more seldom, up to every 1.6 milliseconds, and less often where ranks share CPUs. It takes over streams whose first
+ * piece of work it has seen before and that nobody waits for; once it runs something it runs everything pending, until nothing is. When nothing was pushed for 10 milliseconds, and somebody waits for all there is, it sleeps on a
  * futex, at no cost, until it is woken by a push or by who leaves work that he has not waited for.
  *
  * Threads: kl_executor_notify from any. A forked child starts its own.

@@ -42,15 +42,7 @@ struct kl_stream *kl_streams_first(void)
     return kl_load_acquire(&registry.first); /* pairs with the release in add_stream */
 }
 
-/* ---- overflow ---- */
-
-enum { MOST_OVERFLOW = 1 << 16 };
-
-struct kl_overflow {
-    struct kl_overflow *next;
-    uint64_t ticket;
-    struct kl_work work;
-};
+/* ---- slots ---- */
 
 static bool has_slot(struct kl_stream *s, uint64_t ticket)
 {
@@ -63,67 +55,19 @@ static void publish(struct kl_stream *s, uint64_t ticket, const struct kl_work *
     kl_swap_seq_cst(&s->slots[ticket % KL_STREAM_SLOTS].seq, ticket + 1); /* before kl_executor_notify looks */
 }
 
-/* The caller holds the lock. */
-static bool take_back(struct kl_stream *s)
-{
-    bool any = false;
-
-    for (struct kl_overflow *o = s->overflow; o && has_slot(s, o->ticket); o = s->overflow, any = true) {
-        s->overflow = o->next;
-        s->noverflow--;
-        publish(s, o->ticket, &o->work);
-        free(o);
-    }
-    kl_store_relaxed(&s->overflowed, s->overflow != NULL);
-    return any;
-}
-
-/* Put what has a slot now into it. False: nothing had. */
+/* What was put aside and has a slot now goes into it. False: nothing had. */
 static bool refill(struct kl_stream *s)
 {
-    pthread_mutex_lock(&s->overflow_lock);
-    bool any = take_back(s);
-    pthread_mutex_unlock(&s->overflow_lock);
-    return any;
-}
+    const struct kl_overflow_work *w;
+    bool any = false;
 
-static void insert(struct kl_stream *s, struct kl_overflow *o)
-{
-    struct kl_overflow **link = &s->overflow;
-
-    while (*link && (*link)->ticket < o->ticket) link = &(*link)->next;
-    o->next = *link;
-    *link = o;
-    s->noverflow++;
-    kl_store_relaxed(&s->overflowed, 1);
-    take_back(s); /* the slots may have moved on meanwhile, and nobody look again */
-}
-
-/* False: there is too much, or no memory. */
-static bool put_aside(struct kl_stream *s, uint64_t ticket, const struct kl_work *work)
-{
-    struct kl_overflow *o = malloc(sizeof *o);
-
-    if (!o) return false;
-    *o = (struct kl_overflow){.ticket = ticket, .work = *work};
-    pthread_mutex_lock(&s->overflow_lock);
-    bool room = s->noverflow < MOST_OVERFLOW;
-    if (room) insert(s, o);
-    pthread_mutex_unlock(&s->overflow_lock);
-    if (!room) free(o);
-    return room;
-}
-
-static void free_overflow(struct kl_stream *s)
-{
-    for (struct kl_overflow *o = s->overflow, *next; o; o = next) {
-        next = o->next;
-        free(o);
+    kl_overflow_hold(&s->overflow);
+    for (; (w = s->overflow.first) && has_slot(s, w->ticket); any = true) {
+        publish(s, w->ticket, &w->work);
+        kl_overflow_drop_first(&s->overflow);
     }
-    s->overflow = NULL;
-    s->noverflow = 0;
-    kl_store_relaxed(&s->overflowed, 0);
-    pthread_mutex_init(&s->overflow_lock, NULL);
+    kl_overflow_release(&s->overflow);
+    return any;
 }
 
 /* ---- fork: the child has the streams, empty: what is queued is the parent's, and who ran it does not exist there ---- */
@@ -140,7 +84,7 @@ static void after_fork_in_parent(void)
 
 static void empty(struct kl_stream *s)
 {
-    free_overflow(s);
+    kl_overflow_clear(&s->overflow);
     kl_store_relaxed(&s->head, kl_load_relaxed(&s->tail));
     kl_store_relaxed(&s->running, 0);
     kl_store_relaxed(&s->waiter, 0);
@@ -186,7 +130,7 @@ static struct kl_stream *add_stream(void)
     if (!s) return NULL;
     memset(s, 0, sizeof *s);
     kl_failures_init(&s->failures);
-    pthread_mutex_init(&s->overflow_lock, NULL);
+    kl_overflow_init(&s->overflow);
     s->next = kl_load_relaxed(&registry.first);
     kl_store_release(&registry.first, s); /* pairs with kl_streams_first */
     return s;
@@ -289,7 +233,10 @@ static __attribute__((noinline)) void push_into_full(struct kl_stream *stream, u
                                                      const struct kl_work *work)
 {
     if (!run_for_slot(stream, ticket)) {
-        if (put_aside(stream, ticket, work)) return;
+        if (kl_overflow_put(&stream->overflow, ticket, work)) {
+            refill(stream); /* the slots may have moved on meanwhile, and nobody look again */
+            return;
+        }
         kl_stream_wait(stream, ticket - KL_STREAM_SLOTS + 1);
     }
     publish(stream, ticket, work);
@@ -357,10 +304,10 @@ static bool run_behind(struct kl_stream *stream, uint64_t ticket, struct kl_work
 /* What was put aside stays there meanwhile. */
 static void run_aside(struct kl_stream *stream, const struct kl_work *head, enum kl_progress *got)
 {
-    pthread_mutex_lock(&stream->overflow_lock);
-    for (struct kl_overflow *o = stream->overflow; o && run_behind(stream, o->ticket, &o->work, head, got);)
-        o = o->next;
-    pthread_mutex_unlock(&stream->overflow_lock);
+    kl_overflow_hold(&stream->overflow);
+    for (struct kl_overflow_work *w = stream->overflow.first; w && run_behind(stream, w->ticket, &w->work, head, got);)
+        w = w->next;
+    kl_overflow_release(&stream->overflow);
 }
 
 /* Run what is behind the head and of its clique, with other owners. */
@@ -371,7 +318,7 @@ static enum kl_progress run_clique(struct kl_stream *stream, uint64_t head, cons
 
     for (uint64_t t = head + 1; t < head + KL_STREAM_SLOTS && (w = work_at(stream, t)); t++)
         if (!run_behind(stream, t, w, first, &got)) return got;
-    if (kl_load_relaxed(&stream->overflowed)) run_aside(stream, first, &got);
+    if (kl_load_relaxed(&stream->overflow.any)) run_aside(stream, first, &got);
     return got;
 }
 
@@ -385,7 +332,7 @@ static enum kl_progress run_held(struct kl_stream *stream)
         struct kl_work *work = work_at(stream, head);
         if (!work) {
             if (head == kl_load_relaxed(&stream->tail)) return KL_DONE;
-            if (!kl_load_relaxed(&stream->overflowed) || !refill(stream)) return got;
+            if (!kl_load_relaxed(&stream->overflow.any) || !refill(stream)) return got;
             continue;
         }
         enum kl_progress s = run_work(stream, head, work);
@@ -569,13 +516,13 @@ static int64_t replace_aside(struct kl_stream *stream, const void *owner, const 
 {
     int64_t first = NOT_FOUND;
 
-    pthread_mutex_lock(&stream->overflow_lock);
-    for (struct kl_overflow *o = stream->overflow; o; o = o->next) {
-        if (o->work.owner != owner) continue;
-        o->work = *by;
-        if (first == NOT_FOUND) first = (int64_t)o->ticket;
+    kl_overflow_hold(&stream->overflow);
+    for (struct kl_overflow_work *w = stream->overflow.first; w; w = w->next) {
+        if (w->work.owner != owner) continue;
+        w->work = *by;
+        if (first == NOT_FOUND) first = (int64_t)w->ticket;
     }
-    pthread_mutex_unlock(&stream->overflow_lock);
+    kl_overflow_release(&stream->overflow);
     return first;
 }
 

@@ -4,7 +4,7 @@
  *
  * Work is a small record with a progress function that never blocks. It is queued by any thread (kl_stream_push) and
  * run by one thread at a time: the one that synchronises or queries (caller-run, the fast path), or the executor
- * (executor.h) when nobody has come for about 100 microseconds. A thread may leave a piece of work half done; the next
+ * (executor.h) when nobody has come for a while: 100 microseconds to some 2 milliseconds. A thread may leave a piece of work half done; the next
  * one continues it.
  *
  *     tail: tickets drawn by producers          slot: seq = ticket + 1 once its work may be run
@@ -32,6 +32,7 @@
 #define KL_DEVICE_HOST_STREAM_H
 
 #include "base/atomic.h"
+#include "device/host/overflow.h"
 #include "device/host/stream_failures.h"
 #include "include/kolo.h"
 
@@ -41,21 +42,6 @@
 
 #define KL_STREAM_SLOTS 256u
 
-enum kl_progress { KL_STALLED, KL_MOVED, KL_DONE };
-
-struct kl_stream;
-
-/** One piece of work; copied into the queue. */
-struct kl_work {
-    /** Do what can be done now. Never blocks. A failure is recorded by kl_stream_fail, and then the work is DONE. */
-    enum kl_progress (*progress)(struct kl_stream *stream, struct kl_work *work);
-    void *owner;        /* whose failures are kept until kl_streams_end_owner */
-    const void *clique; /* works of one clique that follow each other may need each other to end; NULL: of none */
-    uint64_t arg[3];
-};
-
-struct kl_overflow; /* work that the slots had no room for */
-
 struct kl_stream {
     alignas(KL_LINE) _Atomic uint64_t tail;
     _Atomic uint32_t producer;  /* number of the thread that pushed last: whose work this probably is */
@@ -64,19 +50,16 @@ struct kl_stream {
     _Atomic uint64_t stuck;     /* 1 + the head where nothing moved for long; 0: none */
     alignas(KL_LINE) _Atomic uint64_t head;
     _Atomic uint32_t running;
-    _Atomic uint32_t parked;     /* a waiter sleeps until the head moves */
-    _Atomic uint32_t waiter;     /* a hint: somebody waits here and runs the stream, the executor need not */
-    uint64_t seen;               /* the executor's: head when it last looked */
-    uint64_t at;                 /* the runner's: ticket of the work that it runs */
-    _Atomic uint32_t overflowed; /* is there any? */
+    _Atomic uint32_t parked; /* a waiter sleeps until the head moves */
+    _Atomic uint32_t waiter; /* a hint: somebody waits here and runs the stream, the executor need not */
+    uint64_t seen;           /* the executor's: head when it last looked */
+    uint64_t at;             /* the runner's: ticket of the work that it runs */
     alignas(KL_LINE) _Atomic uint32_t live;
     _Atomic uint32_t spin;  /* polls before yielding: 0 where ranks share cores */
     _Atomic uint32_t flags; /* KOLO_STREAM_*; constant while the stream lives */
     struct kl_stream *next; /* in the registry; constant once published */
     struct kl_stream_failures failures;
-    pthread_mutex_t overflow_lock;
-    struct kl_overflow *overflow; /* by ticket, under the lock */
-    uint32_t noverflow;           /* under the lock */
+    struct kl_overflow overflow;
     struct {
         alignas(64) _Atomic uint64_t seq;
         struct kl_work work;

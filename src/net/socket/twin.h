@@ -7,7 +7,7 @@
  *        receives   <=== KL_HEAD_BACK, messages ===o  sends             its twin
  *
  * Between two hosts that both send, each message then carries the acknowledgement of the other, which otherwise is a packet
- * of its own, sent and received while somebody waits: an all-reduce of 8 bytes took 16 us with two sockets and 13 with one.
+ * of its own, sent and received while somebody waits: 1.05 packets for an all-reduce of 8 bytes instead of 1.49, each way.
  *
  * A connection is a sender or a receiver as any other, and has its half of the lane: the twin takes the other half over, with its
  * keys and its place in the sequence. What a receiver tells its sender goes through the twin. An error of one is an error of

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** work.h - a piece of resumable work, as streams queue and run it (stream.h). */
+#ifndef KL_DEVICE_HOST_WORK_H
+#define KL_DEVICE_HOST_WORK_H
+
+#include <stdint.h>
+
+enum kl_progress { KL_STALLED, KL_MOVED, KL_DONE };
+
+struct kl_stream;
+
+/** One piece of work; copied into the queue. */
+struct kl_work {
+    /** Do what can be done now. Never blocks. A failure is recorded by kl_stream_fail, and then the work is DONE. */
+    enum kl_progress (*progress)(struct kl_stream *stream, struct kl_work *work);
+    void *owner;        /* whose failures are kept until kl_streams_end_owner */
+    const void *clique; /* works of one clique that follow each other may need each other to end; NULL: of none */
+    uint64_t arg[3];
+};
+
+#endif
