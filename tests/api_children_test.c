@@ -5,7 +5,6 @@
 #include "base/atomic.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -225,17 +224,6 @@ static void survivors_of_a_death_go_on_together(void **state)
 }
 
 /* ---- in the background, and aborted ---- */
-
-static ncclResult_t await(ncclComm_t comm)
-{
-    ncclResult_t state = ncclInProgress;
-
-    while (state == ncclInProgress) {
-        ok(ncclCommGetAsyncError(comm, &state));
-        sched_yield();
-    }
-    return state;
-}
 
 static void create_unblocking(ncclComm_t *parents, int n)
 {

@@ -20,18 +20,6 @@ static ncclConfig_t config_with(int blocking)
     return config;
 }
 
-/* Until it is not in progress any more. */
-static ncclResult_t await(ncclComm_t comm)
-{
-    ncclResult_t state = ncclInProgress;
-
-    while (state == ncclInProgress) {
-        ok(ncclCommGetAsyncError(comm, &state));
-        sched_yield();
-    }
-    return state;
-}
-
 static void await_all(ncclComm_t *comms)
 {
     for (int r = 0; r < RANKS; r++) assert_int_equal(await(comms[r]), ncclSuccess);
