@@ -182,7 +182,7 @@ class Protocol(tool.Case):
 
         def open_now():
             try:
-                return "2 rank(s) have answered" in self.say("STATUS\n")
+                return "2 ranks of 1 communicator in " in self.say("STATUS\n")
             except ConnectionRefusedError:
                 return False
 
@@ -193,7 +193,7 @@ class Protocol(tool.Case):
             self.await_door(job)
             said = self.say("CLIENT PROTOCOL 2\nTIMEOUT 5\nVERBOSE STATUS\n")
             self.assertTrue(said.startswith("SERVER PROTOCOL 2\nOK\n"), said)
-            for want in ("Job summary", "1 node(s), 2 process(es)", "rank 0 ", "rank 1 ", "RUNNING"):
+            for want in ("Job summary", "2 ranks of 1 communicator in 2 processes on 1 host answered within ", "rank 0 ", "rank 1 ", "RUNNING"):
                 self.assertIn(want, said)
             said = self.say("client protocol 2\r\nset format JSON\r\nstatus\r\n").split("\n", 2)
             self.assertEqual(said[:2], ["SERVER PROTOCOL 2", "OK"])

@@ -199,8 +199,6 @@ struct placement {
     bool mappable;        /* their memory */
 };
 
-static int used[8]; /* by transport: in how many placements; the receiver's */
-
 static void live(struct end *e, const struct placement *p)
 {
     struct kl_common common = {.pool = NULL};
@@ -217,7 +215,6 @@ static void live(struct end *e, const struct placement *p)
         if (usable && is_net(e) && !p->mappable) {
             fail_to_reach(e, &before);
         } else if (usable) {
-            used[e->index]++;
             for (e->messages = false;; e->messages = true) {
                 behave(e, &before);
                 if (e->messages) break;

@@ -121,6 +121,15 @@ wait $launcher || fail "ranks that ended well are no failure"
 lines out 4
 out terminated
 
+# However often they come, and however late.
+: >"$dir/out"
+"$kolo" run -n 2 -- sh -c 'trap "exit 0" TERM; echo ready; while :; do sleep 0.02; done' >"$dir/out" 2>"$dir/err" &
+launcher=$!
+what="kolo run, terminated again and again"
+await_lines 2
+while kill -TERM $launcher 2>/dev/null; do :; done
+wait $launcher || fail "ranks that ended well are no failure"
+
 # Nothing outlives the launcher: neither ranks, nor what they started.
 : >"$dir/out"
 "$kolo" run -n 2 -- sh -c 'sleep 1000 & echo $$ $!; wait' >"$dir/out" 2>"$dir/err" &

@@ -48,6 +48,7 @@ struct launcher {
     struct kl_janitor janitor;
     sigset_t inherited_mask;
     int signals;         /* signalfd */
+    int asked;           /* the signal that asked us to end; 0: none did */
     int null;            /* /dev/null */
     uint64_t deadline;   /* of the whole job */
     uint64_t next_watch; /* when is_stuck is asked again */
@@ -326,8 +327,10 @@ static void pass_signal(struct launcher *l, int signal)
 {
     signal_ranks(l, signal);
     if (signal == SIGTSTP) raise(SIGSTOP); /* ours was caught */
-    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) {
+        l->asked = signal;
         kl_endings_asked(&l->endings, signal, kl_now_ns());
+    }
 }
 
 static void take_signals(struct launcher *l)
@@ -417,11 +420,12 @@ static void report(const struct launcher *l)
 }
 
 /* A signal that came when there was nobody left to pass it to has had its effect: it must not end us, who have an exit
- * code to return. */
+ * code to return. Nor must one that comes twice (timeout(1) signals its child, then its group), however late. */
 static void drop_signals(const struct launcher *l)
 {
     struct signalfd_siginfo info;
 
+    if (l->asked) signal(l->asked, SIG_IGN);
     while (l->signals >= 0 && read(l->signals, &info, sizeof info) == sizeof info) continue;
 }
 

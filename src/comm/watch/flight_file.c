@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/watch/flight_file.h"
-#include "coll/signature.h"
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "coll/algorithms.h"
+#include "coll/signature.h"
 #include "comm/comm.h"
 #include "comm/watch/file.h"
-#include "coll/algorithms.h"
 #include "device/host/redop.h"
 #include "os/hostinfo.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/watch/report.h"
-#include "coll/signature.h"
 
 #include "base/error.h"
 #include "base/json.h"
+#include "coll/signature.h"
 #include "comm/watch/flight.h"
 #include "device/host/redop.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/watch/report.h"
-#include "coll/signature.h"
 
 #include "base/error.h"
+#include "base/text.h"
+#include "coll/signature.h"
 #include "comm/watch/flight.h"
 #include "device/host/redop.h"
 
@@ -34,6 +35,11 @@ static bool new_host(const struct kl_gathered *g, size_t i)
     return true;
 }
 
+static const char *plural(size_t n)
+{
+    return kl_plural((long long)n);
+}
+
 static void put_summary(const struct kl_gathered *g, FILE *to)
 {
     size_t hosts = 0, processes = 0, comms = 0;
@@ -44,8 +50,9 @@ static void put_summary(const struct kl_gathered *g, FILE *to)
         comms += !i || g->status[i].communicator != g->status[i - 1].communicator;
     }
     fprintf(to, "Kolo, NCCL API %d.%d.%d\n\nJob summary\n", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
-    fprintf(to, "  %zu node(s), %zu process(es), %zu communicator(s), %zu rank(s) have answered within %.1f ms\n\n",
-            hosts, processes, comms, g->n, (double)g->took_ns / 1e6);
+    fprintf(to, "  %zu rank%s of %zu communicator%s in %zu process%s on %zu host%s answered within %.1f ms\n\n", g->n,
+            plural(g->n), comms, plural(comms), processes, processes == 1 ? "" : "es", hosts, plural(hosts),
+            (double)g->took_ns / 1e6);
 }
 
 static void put_table(const struct kl_gathered *g, FILE *to)
@@ -131,7 +138,9 @@ static void put_ranks(const struct kl_report_comm *c, bool all, FILE *to)
                 states[s->state], s->collectives_issued, s->collectives_ended);
         put_doing(s, to);
     }
-    if (left_out) fprintf(to, "  %zu other rank(s): VERBOSE STATUS lists them\n", left_out);
+    if (left_out)
+        fprintf(to, "  %zu other rank%s: VERBOSE STATUS lists %s\n", left_out, plural(left_out),
+                left_out == 1 ? "it" : "them");
 }
 
 /* ---- what is wrong ---- */
@@ -198,8 +207,8 @@ static void put_behind(const struct kl_report_comm *c, FILE *to)
 
 static void put_comm(const struct kl_report *r, const struct kl_report_comm *c, FILE *to)
 {
-    fprintf(to, "\nCommunicator 0x%" PRIx64 ", %d rank(s): %s\n", c->status->communicator, c->nranks,
-            kl_report_verdict(c));
+    fprintf(to, "\nCommunicator 0x%" PRIx64 ", %d rank%s: %s\n", c->status->communicator, c->nranks,
+            plural((size_t)c->nranks), kl_report_verdict(c));
     put_ranks(c, r->verbose || c->nranks <= FEW, to);
     if (c->missing) put_missing(r, c, to);
     put_failures(c, to);

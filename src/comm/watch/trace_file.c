@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/watch/trace_file.h"
-#include "coll/signature.h"
 
 #include "base/json.h"
 #include "base/log.h"
 #include "coll/algorithms.h"
+#include "coll/signature.h"
 #include "comm/comm.h"
 #include "comm/watch/file.h"
 #include "comm/watch/trace.h"
