@@ -139,6 +139,7 @@ static ncclResult_t create_exec(ncclComm_t comm)
         .redops = (const struct kl_redop(*)[ncclNumOps])comm->redops,
         .connections = comm->connections,
         .memory = reach_of_memory(comm),
+        .ordered = comm->config.deterministic,
         .steps = {.step = *comm->config.trace ? note_step : NULL, .ctx = comm},
     };
 
