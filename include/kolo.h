@@ -117,6 +117,14 @@ ncclResult_t koloEventDestroy(koloEvent_t event);
 ncclResult_t koloInitFromEnv(ncclComm_t *comm);
 
 /**
+ * How long operations that this rank calls from now on may stand still, in milliseconds; 0: for ever. It begins with what KOLO_TIMEOUT
+ * says, also in communicators that are made from this one. The first rank whose patience ends asks all where they are (2
+ * seconds more where one is silent), and the operation fails on all with that: ncclRemoteError. Between two calls it is a
+ * timeout for one operation. Like the operations, from one thread at a time. More than a year: ncclInvalidArgument.
+ */
+ncclResult_t koloSetTimeout(ncclComm_t comm, unsigned long long milliseconds);
+
+/**
  * Write the communicator's flight record to a file, as JSON: its state, what it waits for, and its last 1,024 operations with
  * function, type, operator, root, bytes, stream, algorithm, state and times. The record is always kept; the same document is
  * written by itself when the communicator fails, if KOLO_FLIGHT_RECORDER names a file (docs/debugging.md).

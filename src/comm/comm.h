@@ -126,8 +126,7 @@ struct ncclComm {
     struct kl_flight *flight; /* its last operations */
     struct kl_trace *trace;   /* NULL: nobody wants one */
     struct kl_redop redops[ncclNumTypes][ncclNumOps];
-    uint64_t timeout_ns; /* of an operation without progress; 0: none */
-    unsigned spin;       /* polls before yielding */
+    unsigned spin; /* polls before yielding */
 
     alignas(KL_LINE) _Atomic uint32_t failed; /* ncclResult_t of the first failure */
     _Atomic uint32_t busy;                    /* enum kl_busy */
@@ -139,6 +138,7 @@ struct ncclComm {
     struct kl_called_before *calls;     /* the last KL_CALLS of them, by number */
     struct kl_task *tasks;              /* ring; grows while nothing is in flight */
     uint64_t task_room;                 /* power of two */
+    uint64_t timeout_ns;                /* of the next ones, as in a task */
     struct kl_stream *last_stream;      /* of the last launch */
     uint64_t last_ticket;
     _Atomic bool finalized;

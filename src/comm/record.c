@@ -66,6 +66,7 @@ static inline void record(ncclComm_t comm, const struct kl_task *task, const str
     struct kl_task *t = kl_comm_task(comm, number);
 
     *t = *task;
+    t->timeout_ns = comm->timeout_ns;
     if (kl_func_is_message(t->func))
         record_message(comm, t);
     else
