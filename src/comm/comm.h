@@ -38,6 +38,7 @@
 #include "device/device.h"
 #include "graph/p2p.h"
 #include "graph/tuning.h"
+#include "rma/rma.h"
 #include "topo/topo.h"
 #include "transport/peer.h"
 
@@ -179,6 +180,7 @@ struct ncclComm {
     struct kl_job job;
     struct kl_family family;
     struct kl_registry registry, windows;
+    struct kl_rma *rma; /* NULL until the first window is made */
     struct kl_userops userops;
     uint8_t barrier;                                 /* what barriers reduce */
     struct kl_redop bits[ncclNumTypes][KL_BITS_OPS]; /* of kolo.h's operations, those that were used */
@@ -259,6 +261,9 @@ void kl_comm_disconnect(ncclComm_t comm);
 
 /** With NCCL_RUNTIME_CONNECT=0: connect what algorithms need, which else happens at their first use. */
 ncclResult_t kl_comm_connect_early(ncclComm_t comm);
+
+/** The device of the net by which other hosts reach this rank. The net was initialised. */
+int kl_comm_net_device(ncclComm_t comm);
 
 /** Rings, trees and numbers of channels, in NCCL's words (INFO): report.c. */
 void kl_comm_log_channels(ncclComm_t comm);

@@ -72,7 +72,7 @@ static inline void record(ncclComm_t comm, const struct kl_task *task, const str
     else
         record_collective(comm, t);
     kl_flight_issue(comm->flight, number, t, stream);
-    kl_store_relaxed(&comm->tasks_taken, number + 1);
+    kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_rma_receive */
 }
 
 static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)

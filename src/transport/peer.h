@@ -8,6 +8,7 @@
 #ifndef KL_TRANSPORT_PEER_H
 #define KL_TRANSPORT_PEER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { KL_PEER_VERSION = 6, KL_PEER_HOST_TEXT = 48, KL_PEER_CPU_WORDS = 16, KL_PEER_ASKED = 4 };
@@ -32,5 +33,11 @@ struct kl_peer {
     char host_name[KL_PEER_HOST_TEXT];
 };
 _Static_assert(sizeof(struct kl_peer) == 272, "record of the all-gather");
+
+/** Can each map memory of the other? */
+static inline bool kl_peers_share_memory(const struct kl_peer *a, const struct kl_peer *b)
+{
+    return a->fabric == b->fabric && a->memory == b->memory;
+}
 
 #endif
