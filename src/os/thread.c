@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 static const int fault_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 
@@ -85,4 +86,13 @@ void kl_thread_join(struct kl_thread *thread)
     if (!thread->started) return;
     pthread_join(thread->handle, NULL);
     thread->started = false;
+}
+
+bool kl_thread_join_by(struct kl_thread *thread, uint64_t deadline)
+{
+    const struct timespec by = {.tv_sec = (time_t)(deadline / 1000000000u), .tv_nsec = (long)(deadline % 1000000000u)};
+
+    if (thread->started && pthread_clockjoin_np(thread->handle, NULL, CLOCK_MONOTONIC, &by)) return false;
+    thread->started = false;
+    return true;
 }
