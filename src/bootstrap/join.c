@@ -190,6 +190,7 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
     *out = b;
     b = NULL;
 out:
+    if (rc) kl_root_give_up(root, kl_deadline_in_ms(b && !b->aborted ? TELL_MS : 0));
     kl_root_stop(root);
     kl_key_wipe(&id.secret);
     if (b && config->on_life) config->on_life(config->ctx, NULL);

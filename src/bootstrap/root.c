@@ -11,6 +11,7 @@
 #include "os/files.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,9 @@ struct kl_root {
     bool held;                    /* until kl_root_stop, who frees it if it has retired */
     bool stopping;
     bool retired;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool over; /* retired; under lock, for its holder */
 };
 
 /* ---- ending ---- */
@@ -85,6 +89,8 @@ static void root_free(struct kl_root *root)
 {
     struct kl_loop *loop = root->loop;
 
+    pthread_cond_destroy(&root->changed);
+    pthread_mutex_destroy(&root->lock);
     free(root->cards);
     free(root);
     kl_loop_drop(loop);
@@ -98,6 +104,10 @@ static void retire(struct kl_root *root)
     kl_source_remove(root->clock);
     root->clock = NULL;
     root->retired = true;
+    pthread_mutex_lock(&root->lock);
+    root->over = true;
+    pthread_cond_broadcast(&root->changed);
+    pthread_mutex_unlock(&root->lock);
     if (!root->held) root_free(root);
 }
 
@@ -442,9 +452,23 @@ static ncclResult_t start(void *ctx)
     return rc;
 }
 
-ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **out)
+static struct kl_root *allocate(void)
 {
     struct kl_root *root = calloc(1, sizeof *root);
+    pthread_condattr_t monotonic;
+
+    if (!root) return NULL;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&root->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&root->lock, NULL);
+    return root;
+}
+
+ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **out)
+{
+    struct kl_root *root = allocate();
     struct kl_id opened = *id;
     struct start s = {.root = root, .id = &opened};
     ncclResult_t rc;
@@ -459,6 +483,37 @@ ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **out)
 out:
     root_free(root);
     return rc;
+}
+
+struct giving_up {
+    struct kl_root *root;
+    const char *why;
+};
+
+static ncclResult_t give_up(void *ctx)
+{
+    struct giving_up *g = ctx;
+
+    if (g->root->retired) return ncclSuccess;
+    fail(g->root, 0, ncclRemoteError, g->why);
+    retire_if_done(g->root);
+    return ncclSuccess;
+}
+
+void kl_root_give_up(struct kl_root *root, uint64_t deadline)
+{
+    const struct timespec until = {.tv_sec = (time_t)(deadline / 1000000000u),
+                                   .tv_nsec = (long)(deadline % 1000000000u)};
+
+    char why[KL_ERROR_TEXT];
+    struct giving_up g = {.root = root, .why = why};
+
+    if (!root) return;
+    snprintf(why, sizeof why, "rank 0, which opened the rendezvous, did not join: %.800s", kl_error_text());
+    (void)kl_loop_run(root->loop, give_up, &g);
+    pthread_mutex_lock(&root->lock);
+    while (!root->over && !pthread_cond_timedwait(&root->changed, &root->lock, &until)) continue;
+    pthread_mutex_unlock(&root->lock);
 }
 
 /* Who has been answered gets the answer; the others see their connection end. */
