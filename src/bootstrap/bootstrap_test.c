@@ -473,6 +473,26 @@ static void who_comes_late_hears_who_failed(void **state)
     }
 }
 
+/* It fails before it has announced itself; who waits in the same process, or at a root of it, hears that at once. */
+static void who_cannot_even_begin_is_heard_of(void **state)
+{
+    union kl_address nowhere = free_address("127.0.0.1:0");
+    struct rank ranks[2];
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    char answer;
+
+    (void)state;
+    setup_job(ranks, 2, NULL);
+    int fd = announce_somebody(&ranks[0].config.id, 0, 2, &nowhere);
+    setenv("NCCL_SOCKET_IFNAME", "=nosuchinterface", 1);
+    run_ranks(&ranks[1], 1);
+    unsetenv("NCCL_SOCKET_IFNAME");
+    assert_int_equal(ranks[1].joined, ncclSystemError);
+    assert_int_equal(kl_socket_recv(fd, &answer, 1, &wait),
+                     KL_IO_DONE); /* it is not introduced: the other has not come */
+    kl_socket_close(fd);
+}
+
 /* And where nobody opens it, or it is closed again, the text says who should have kept it open. */
 static void a_rendezvous_that_is_not_open_names_rank_0(void **state)
 {
@@ -703,6 +723,7 @@ int main(int argc, char **argv)
         leak_test(jobs_run_beside_each_other),
         leak_test(ranks_meet_at_an_address),
         leak_test(who_comes_late_hears_who_failed),
+        leak_test(who_cannot_even_begin_is_heard_of),
         leak_test(a_rendezvous_that_is_not_open_names_rank_0),
         leak_test(who_is_dropped_tries_again),
         leak_test(a_taken_address_is_an_error),
