@@ -98,7 +98,7 @@ ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags);
 ncclResult_t koloStreamSynchronize(koloStream_t stream);
 /** ncclSuccess when everything queued has run, ncclInProgress while not, or what failed; a call also advances the work. */
 ncclResult_t koloStreamQuery(koloStream_t stream);
-/** Finish what is queued, then free. */
+/** Finish what is queued, then free. An open group with operations on it fails when it ends, with ncclInvalidUsage. */
 ncclResult_t koloStreamDestroy(koloStream_t stream);
 
 ncclResult_t koloEventCreate(koloEvent_t *event);

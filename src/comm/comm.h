@@ -49,6 +49,7 @@
 struct kl_queued {
     struct kl_task task;
     struct kl_stream *stream;
+    uint32_t life; /* of the stream, when the call was made */
 };
 
 enum { KL_TASKS = 1024, KL_LAUNCHES = 1024, KL_PHASES_MAX = 16 }; /* powers of two */

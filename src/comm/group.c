@@ -6,6 +6,7 @@
 #include "os/process.h"
 #include "os/thread.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -181,8 +182,10 @@ static void start_calls(struct kl_deferred *calls)
         int err = pthread_create(&c->thread, NULL, run_call, c);
         c->started = !err;
         if (err) {
-            c->rc = KL_FAIL(ncclSystemError, "cannot start a thread to create a communicator (error %d)", err);
+            errno = err;
+            c->rc = KL_FAIL_ERRNO("cannot start a thread to create a communicator");
             snprintf(c->text, sizeof c->text, "%s", kl_error_text());
+            c->drop(c); /* now: the others may wait for it */
         }
     }
 }

@@ -86,7 +86,7 @@ static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct 
         comm->queued = grown;
         comm->queued_room = room;
     }
-    comm->queued[comm->nqueued++] = (struct kl_queued){.task = *task, .stream = stream};
+    comm->queued[comm->nqueued++] = (struct kl_queued){.task = *task, .stream = stream, .life = kl_stream_life(stream)};
     return ncclSuccess;
 }
 
@@ -161,8 +161,19 @@ static ncclResult_t check_self(ncclComm_t comm)
     return ncclSuccess;
 }
 
+static ncclResult_t check_streams(ncclComm_t comm)
+{
+    for (size_t i = 0; i < comm->nqueued; i++)
+        if (kl_stream_life(comm->queued[i].stream) != comm->queued[i].life)
+            return KL_FAIL(ncclInvalidUsage,
+                           "rank %d: the stream of %s was destroyed between ncclGroupStart and ncclGroupEnd",
+                           comm->rank, kl_func_info[comm->queued[i].task.func].name);
+    return ncclSuccess;
+}
+
 ncclResult_t kl_comm_prepare_queued(ncclComm_t comm)
 {
+    KL_TRY(check_streams(comm));
     KL_TRY(check_self(comm));
     return make_room(comm, comm->nqueued);
 }
