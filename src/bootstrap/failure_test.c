@@ -348,7 +348,6 @@ int main(void)
         leak_test(a_report_reaches_everybody_once),
         leak_test(a_silent_rank_is_named_to_everybody),
         leak_test(a_write_that_fails_is_told),
-        leak_test(a_write_that_fails_is_told),
         leak_test(the_wake_of_a_failure_does_not_hide_it),
         leak_test(a_suspicion_becomes_a_failure),
         leak_test(an_abort_ends_a_wait),

@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum {
-    PAUSE_MS =
-        100, /* before accepting again when the process has no descriptor left, say; twice as long after each failure */
+    /* Before accepting again when the process has no descriptor left, say; twice as long after each failure. */
+    PAUSE_MS = 100,
     LONGEST_PAUSE_MS = 3200,
     REMEMBERED = 16, /* ports */
 };

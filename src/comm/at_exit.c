@@ -33,6 +33,7 @@ static bool is_idle(struct ncclComm *comm)
 
     if (busy != KL_IDLE && busy != KL_SUSPENDED) return false;
     if (kl_load_acquire(&comm->failed) || kl_load_acquire(&comm->in_group) != KL_GROUP_NONE) return false;
+    if (kl_load_acquire(&comm->joins_left)) return false;
     return kl_load_acquire(&comm->tasks_taken) == kl_load_acquire(&comm->tasks_done);
 }
 

@@ -19,10 +19,10 @@ struct kl_deferred {
     ncclResult_t (*run)(struct kl_deferred *call);
     void (*undo)(
         struct kl_deferred *call); /* after success, when another one of the group failed; NULL: nothing to do */
-    void (*drop)(struct kl_deferred
-                     *call); /* instead of run, when the group comes to nothing, with the thread's last sentence */
-    struct ncclComm *comm;   /* on which it is the job that is under way (job.h) */
-    bool background;         /* its communicator is not blocking: who asks that hears how it ends */
+    /** Instead of run, when the group comes to nothing; the thread's last sentence says why. */
+    void (*drop)(struct kl_deferred *call);
+    struct ncclComm *comm; /* on which it is the job that is under way (job.h) */
+    bool background;       /* its communicator is not blocking: who asks that hears how it ends */
     struct kl_deferred *next;
     pthread_t thread;
     ncclResult_t rc;
