@@ -2,6 +2,7 @@
 #include "tests/soak/stage.h"
 
 #include "base/atomic.h"
+#include "tests/leftovers.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -67,6 +68,7 @@ static int run_process(const struct soak_program *p, int process, struct shared 
 {
     struct rank rank[SOAK_RANKS];
 
+    kolo_test_look_from_here();
     put_settings(p, process);
     for (int t = 0; t < p->threads; t++) {
         rank[t] = (struct rank){.p = p, .shared = shared, .rank = process * p->threads + t};
