@@ -2,10 +2,10 @@
 /**
  * group.h - what a thread collects between ncclGroupStart and the matching ncclGroupEnd.
  *
- * Two kinds of members: operations, which stay with their communicators until the end and are then queued communicator by
- * communicator, and deferred calls (the creation of a communicator), which run side by side in threads of their own, because
- * each waits for the others. The first error makes the whole group fail, and nothing of it is queued. Calls of communicators
- * that are not blocking each go on by themselves when the group has ended.
+ * Two kinds of members: operations, which stay with their communicators until the end and are then queued, communicator by
+ * communicator in an order that is the same at all ranks, and deferred calls (the creation of a communicator), which run side
+ * by side in threads of their own, because each waits for the others. The first error makes the whole group fail, and nothing
+ * of it is queued. Calls of communicators that are not blocking each go on by themselves when the group has ended.
  *
  * Threads: a group belongs to the thread that opened it.
  */
