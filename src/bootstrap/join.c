@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "bootstrap/census.h"
 #include "bootstrap/failure.h"
+#include "bootstrap/home.h"
 #include "bootstrap/join.h"
 #include "bootstrap/link.h"
 #include "bootstrap/partners.h"
@@ -45,7 +46,7 @@ static ncclResult_t learn_all_cards(struct kl_bootstrap *b)
     }
     pthread_mutex_unlock(&b->lock);
     free(cards);
-    return rc;
+    return rc ? rc : kl_home_enter(b);
 }
 
 /* Partners may not be connected with us yet: without a word from us, they would take us for the one who failed. */
@@ -222,5 +223,6 @@ void kl_bootstrap_leave(struct kl_bootstrap *b)
     kl_source_remove(b->clock);
     kl_census_free(b);
     kl_loop_drop(b->loop);
+    kl_home_leave(b);
     kl_state_free(b);
 }

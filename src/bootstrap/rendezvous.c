@@ -136,6 +136,9 @@ static enum kl_io announce(struct kl_bootstrap *b, struct kl_connection *root, c
     kl_announce_encode(&a, body);
     kl_frame_seal_head(&root->out, &head, bytes);
     kl_frame_seal_piece(&root->out, body, sizeof body, bytes + KL_FRAME_SEALED_HEAD);
+    pthread_mutex_lock(&b->lock);
+    kl_state_count_message(b, sizeof body);
+    pthread_mutex_unlock(&b->lock);
     return kl_socket_send(root->fd, bytes, sizeof bytes, wait);
 }
 
