@@ -12,6 +12,7 @@
 
 enum {
     NO_DESCRIPTORS_MS = 100, /* before accepting again when the process has no descriptor left */
+    AT_ONCE = 64,            /* connections, before the loop looks at those that it has */
     REMEMBERED = 16,         /* ports */
 };
 
@@ -92,10 +93,13 @@ static void on_listener(void *ctx, uint32_t events)
     struct kl_listener *l = ctx;
     const struct kl_wait at_once = {.deadline = 0};
     enum kl_io io;
-    int fd;
+    int fd, n = 0;
 
     if (!events) kl_source_watch(l->source, EPOLLIN); /* a pause is over */
-    while (!(io = kl_socket_accept(l->fd, &at_once, &fd))) l->fn(l, l->owner, fd);
+    while (!(io = kl_socket_accept(l->fd, &at_once, &fd))) {
+        l->fn(l, l->owner, fd);
+        if (++n == AT_ONCE) return;
+    }
     if (io != KL_IO_BROKEN) return;
     KL_INFO(KL_BOOTSTRAP, "cannot accept connections: %s; raise the limit of open files", strerror(errno));
     kl_source_watch(l->source, 0);

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-    ANNOUNCE_MS = 5000,           /* between a right proof and the announcement */
+    ANNOUNCE_MS = 60000,          /* between a right proof and the announcement: it may have to wait for a core */
     TELL_MS = 60000,              /* for telling a failure to the ranks, when none has said how long it waits */
     PATIENCE_MAX_MS = 1000000000, /* eleven days */
     SPARE_DESCRIPTORS = 100,      /* of the process, beside one for each rank */
@@ -235,6 +235,7 @@ static bool begin(struct kl_root *root, const struct kl_announce *a)
     root->first = a->card;
     root->patience_ms = a->patience_ms;
     need_descriptors(root);
+    if (!root->failed) kl_acceptor_expect(root->acceptor, root->nranks);
     return true;
 }
 
