@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "bootstrap/exchange.h"
 #include "bootstrap/failure.h"
+#include "bootstrap/partners.h"
+#include "bootstrap/processes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,14 +36,15 @@ struct round {
 struct kl_home {
     struct kl_home *next; /* in the list of those that not all have entered */
     struct kl_key name;
-    struct kl_card *cards; /* by rank */
     int nranks, process, nprocesses, nmembers;
-    int32_t *first; /* by process, one more at the end: where its ranks begin in `rank`; */
-    int32_t *rank;  /* all, by process and ascending; processes by their lowest */
+
+    /* once the cards are known: */
+    struct kl_card *cards;         /* by rank */
+    struct kl_processes processes; /* of the first that enters, or as the speakers tell each other */
 
     pthread_mutex_t lock;
     /* under lock: */
-    struct kl_bootstrap **member; /* by place among the members; NULL: not here */
+    struct kl_bootstrap **member; /* by place; NULL: not here */
     int entered, left;            /* so far */
     int gone;                     /* the rank that left first; -1 */
     struct round *rounds;
@@ -72,126 +75,35 @@ static void install_fork_handlers(void)
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-/* ---- who lives where ---- */
-
-/* Any order that brings those of one process together. */
-static int compare_processes(const struct kl_card *a, const struct kl_card *b)
-{
-    if (a->pid != b->pid) return a->pid < b->pid ? -1 : 1;
-    if (a->naddresses != b->naddresses) return a->naddresses < b->naddresses ? -1 : 1;
-    int addresses = memcmp(a->address, b->address, (size_t)a->naddresses * sizeof a->address[0]);
-    return addresses ? addresses : strncmp(a->host, b->host, sizeof a->host);
-}
-
-static int by_process(const void *a, const void *b)
-{
-    const struct kl_card *const *x = a, *const *y = b;
-    int order = compare_processes(*x, *y);
-
-    return order ? order : (*x)->rank - (*y)->rank;
-}
-
-/* `process` by rank: the lowest rank of the same process. */
-static void find_speakers(const struct kl_card **sorted, int n, int32_t *speaker)
-{
-    for (int i = 0, begin = 0; i < n; i++) {
-        if (compare_processes(sorted[i], sorted[begin])) begin = i;
-        speaker[sorted[i]->rank] = sorted[begin]->rank;
-    }
-}
-
-/* Processes in the order of their speakers. */
-static void number_processes(struct kl_home *h, const int32_t *speaker, int32_t *number)
-{
-    int at = 0;
-
-    for (int r = 0; r < h->nranks; r++)
-        if (speaker[r] == r) {
-            number[r] = h->nprocesses++;
-            h->first[number[r] + 1] = 0;
-        }
-    for (int r = 0; r < h->nranks; r++) h->first[number[speaker[r]] + 1]++;
-    for (int p = 0; p < h->nprocesses; p++) h->first[p + 1] += h->first[p];
-    for (int r = 0; r < h->nranks; r++) { /* first[p] moves to the end of p, which is where p + 1 begins */
-        at = h->first[number[speaker[r]]]++;
-        h->rank[at] = r;
-    }
-    memmove(h->first + 1, h->first, (size_t)h->nprocesses * sizeof *h->first);
-    h->first[0] = 0;
-}
-
-static ncclResult_t group(struct kl_home *h, int rank)
-{
-    size_t n = (size_t)h->nranks;
-    const struct kl_card **sorted = malloc(n * sizeof(const struct kl_card *));
-    int32_t *speaker = malloc(2 * n * sizeof *speaker), *number = speaker + n;
-    bool there = sorted && speaker;
-
-    for (size_t r = 0; there && r < n; r++) sorted[r] = &h->cards[r];
-    if (there) {
-        qsort(sorted, n, sizeof(const struct kl_card *), by_process);
-        find_speakers(sorted, h->nranks, speaker);
-        number_processes(h, speaker, number);
-        h->process = number[speaker[rank]];
-        h->nmembers = h->first[h->process + 1] - h->first[h->process];
-    }
-    free(sorted);
-    free(speaker);
-    return there ? ncclSuccess : KL_NOMEM("who lives where");
-}
-
-static int speaker_of(const struct kl_home *h, int process)
-{
-    return h->rank[h->first[process]];
-}
-
-/* The place of a rank among the members; -1 for others. */
-static int place_of(const struct kl_home *h, int rank)
-{
-    const int32_t *members = h->rank + h->first[h->process];
-    int low = 0, high = h->nmembers;
-
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (members[middle] < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < h->nmembers && members[low] == rank ? low : -1;
-}
-
 /* ---- life ---- */
 
 static void destroy(struct kl_home *h)
 {
     pthread_mutex_destroy(&h->lock);
+    kl_processes_fini(&h->processes);
     free(h->cards);
-    free(h->first);
-    free(h->rank);
     free(h->member);
     free(h);
 }
 
-/* It takes over the cards, if it succeeds. */
-static ncclResult_t create(struct kl_bootstrap *b, const struct kl_key *name, struct kl_home **out)
+/* For whoever has the lodging `l`. Under list_lock. */
+static ncclResult_t create(int nranks, const struct kl_lodging *l, const struct kl_key *name, struct kl_home **out)
 {
     struct kl_home *h = calloc(1, sizeof *h);
-    size_t n = (size_t)b->nranks;
 
     if (!h) return KL_NOMEM("what the ranks of a process share");
-    *h = (struct kl_home){.name = *name, .cards = b->cards, .nranks = b->nranks, .gone = -1};
-    pthread_mutex_init(&h->lock, NULL);
-    h->first = calloc(n + 1, sizeof *h->first);
-    h->rank = malloc(n * sizeof *h->rank);
-    ncclResult_t rc = h->first && h->rank ? group(h, b->rank) : KL_NOMEM("who lives where");
-    if (!rc) h->member = calloc((size_t)h->nmembers, sizeof(struct kl_bootstrap *));
-    if (!rc && !h->member) rc = KL_NOMEM("the ranks of a process");
-    if (rc) {
-        h->cards = NULL;
-        destroy(h);
-        return rc;
+    *h = (struct kl_home){.name = *name,
+                          .nranks = nranks,
+                          .process = l->process,
+                          .nprocesses = l->nprocesses,
+                          .nmembers = l->nmembers,
+                          .gone = -1};
+    h->member = calloc((size_t)l->nmembers, sizeof(struct kl_bootstrap *));
+    if (!h->member) {
+        free(h);
+        return KL_NOMEM("the ranks of a process");
     }
+    pthread_mutex_init(&h->lock, NULL);
     h->next = waiting;
     waiting = h;
     *out = h;
@@ -206,11 +118,13 @@ static void unlist(const struct kl_home *home)
     if (*link) *link = home->next;
 }
 
-static struct kl_home *find(const struct kl_key *name, int rank)
+static struct kl_home *find(const struct kl_bootstrap *b, const struct kl_key *name)
 {
+    const struct kl_lodging *l = &b->lodging;
     struct kl_home *h = waiting;
 
-    while (h && (memcmp(&h->name, name, sizeof *name) || place_of(h, rank) < 0 || h->member[place_of(h, rank)]))
+    while (h && (memcmp(&h->name, name, sizeof *name) || h->process != l->process || h->nmembers != l->nmembers ||
+                 h->member[l->place]))
         h = h->next;
     return h;
 }
@@ -224,31 +138,62 @@ static void use_cards(struct kl_bootstrap *b, struct kl_home *h)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* Under list_lock. */
-static ncclResult_t enter(struct kl_bootstrap *b)
+/* Under list_lock; as the following. */
+static void move_in(struct kl_bootstrap *b, struct kl_home *h)
 {
-    const struct kl_key name = kl_bootstrap_key(b, "kolo home");
-    struct kl_home *h = find(&name, b->rank);
-
-    if (!h) KL_TRY(create(b, &name, &h));
-    use_cards(b, h);
     pthread_mutex_lock(&h->lock);
-    h->member[place_of(h, b->rank)] = b;
+    h->member[b->lodging.place] = b;
     bool complete = ++h->entered == h->nmembers;
     pthread_mutex_unlock(&h->lock);
     if (complete) unlist(h);
     b->home = h;
+}
+
+static ncclResult_t enter(struct kl_bootstrap *b)
+{
+    const struct kl_key name = kl_bootstrap_key(b, "kolo home");
+    struct kl_home *h = find(b, &name);
+
+    if (!h) KL_TRY(create(b->nranks, &b->lodging, &name, &h));
+    move_in(b, h);
     return ncclSuccess;
 }
 
-ncclResult_t kl_home_enter(struct kl_bootstrap *b)
+/* With the cards of all ranks. The first one's, and who is where, become the home's. */
+static ncclResult_t enter_known(struct kl_bootstrap *b, struct kl_processes *processes)
+{
+    KL_TRY(enter(b));
+    if (!b->home->cards) {
+        b->home->cards = b->cards;
+        b->home->processes = *processes;
+        *processes = (struct kl_processes){0};
+    }
+    use_cards(b, b->home);
+    return ncclSuccess;
+}
+
+static ncclResult_t lodge(struct kl_bootstrap *b, struct kl_processes *processes)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, install_fork_handlers);
     pthread_mutex_lock(&list_lock);
-    ncclResult_t rc = enter(b);
+    ncclResult_t rc = processes ? enter_known(b, processes) : enter(b);
     pthread_mutex_unlock(&list_lock);
+    return rc;
+}
+
+ncclResult_t kl_home_enter(struct kl_bootstrap *b)
+{
+    struct kl_processes p;
+
+    KL_TRY(kl_processes_find(b->cards, b->nranks, &p));
+    b->lodging = (struct kl_lodging){.process = p.of_rank[b->rank],
+                                     .nprocesses = p.n,
+                                     .place = kl_processes_place(&p, b->rank),
+                                     .nmembers = kl_processes_members(&p, p.of_rank[b->rank])};
+    ncclResult_t rc = lodge(b, &p);
+    kl_processes_fini(&p);
     return rc;
 }
 
@@ -313,8 +258,8 @@ static struct round *arrive(struct kl_home *h, const struct kl_bootstrap *b, con
     if (!r) r = create_round(h, b->exchanges, bytes);
     if (!r) return NULL;
     r->holders++;
-    memcpy(r->table + (size_t)b->rank * bytes, record, bytes);
-    r->here[place_of(h, b->rank)] = true;
+    if (bytes) memcpy(r->table + (size_t)b->rank * bytes, record, bytes);
+    r->here[b->lodging.place] = true;
     if (++r->arrived == h->nmembers && kl_load_relaxed(&r->state) == GATHERING) set_state(r, COMPLETE);
     return r;
 }
@@ -344,7 +289,7 @@ void kl_home_leave(struct kl_bootstrap *b)
     struct kl_home *h = b->home;
 
     if (!h) return;
-    int place = place_of(h, b->rank);
+    int place = b->lodging.place;
     pthread_mutex_lock(&list_lock);
     pthread_mutex_lock(&h->lock);
     h->member[place] = NULL;
@@ -356,7 +301,7 @@ void kl_home_leave(struct kl_bootstrap *b)
     pthread_mutex_unlock(&h->lock);
     pthread_mutex_unlock(&list_lock);
     b->home = NULL;
-    b->cards = NULL;
+    if (b->cards == h->cards) b->cards = NULL;
     if (!last) return;
     free_rounds(h);
     destroy(h);
@@ -379,61 +324,83 @@ static ncclResult_t await(struct kl_bootstrap *b, struct round *r, uint32_t stat
     return r->rc;
 }
 
+/* A rank of this process, or, before it is known which ones those are, any. */
+static int rank_at(const struct kl_home *h, int place)
+{
+    return h->processes.n ? h->processes.rank[h->processes.first[h->process] + place] : -1;
+}
+
 static ncclResult_t nothing_came(struct kl_bootstrap *b, int rank)
 {
-    char who[KL_WHO_TEXT];
+    char who[KL_WHO_TEXT] = "another rank";
 
     pthread_mutex_lock(&b->lock);
+    if (rank >= 0) kl_who(b, rank, who);
     ncclResult_t rc =
         KL_FAIL(ncclRemoteError,
                 "rank %d: nothing came from %s, of the same process, within %g s in phase %s; see whether it "
                 "is stuck, or raise KOLO_BOOTSTRAP_TIMEOUT",
-                b->rank, kl_who(b, rank, who), (double)b->timeout_ms / 1000, b->phase);
+                b->rank, who, (double)b->timeout_ms / 1000, b->phase);
     pthread_mutex_unlock(&b->lock);
-    return kl_failure_settle(b, rank, rc);
+    return kl_failure_settle(b, rank >= 0 ? rank : b->rank, rc);
 }
 
 static int first_missing(struct round *r)
 {
-    const struct kl_home *h = r->home;
+    struct kl_home *h = r->home;
     int place = 0;
 
-    pthread_mutex_lock(&r->home->lock);
+    pthread_mutex_lock(&h->lock);
     while (place < h->nmembers - 1 && r->here[place]) place++;
-    pthread_mutex_unlock(&r->home->lock);
-    return h->rank[h->first[h->process] + place];
+    pthread_mutex_unlock(&h->lock);
+    return rank_at(h, place);
 }
 
 /* ---- between processes ---- */
 
-/* How many ranks there are in `count` processes from the own one on. */
-static size_t ranks_from_here(const struct kl_home *h, int count)
-{
-    int end = h->process + count;
+/* Of an exchange: `units` of records by process, and how many bytes a unit has. */
+struct parcels {
+    const int32_t *first; /* by process: where its units begin; NULL: one each */
+    size_t bytes;
+};
 
-    if (end <= h->nprocesses) return (size_t)(h->first[end] - h->first[h->process]);
-    return (size_t)(h->nranks - h->first[h->process] + h->first[end - h->nprocesses]);
+/* Bytes of `count` processes from the own one on. */
+static size_t bytes_from_here(const struct kl_home *h, const struct parcels *p, int count)
+{
+    int own = h->process, end = own + count, n = h->nprocesses;
+
+    if (!p->first) return (size_t)count * p->bytes;
+    if (end <= n) return (size_t)(p->first[end] - p->first[own]) * p->bytes;
+    return (size_t)(p->first[n] - p->first[own] + p->first[end - n]) * p->bytes;
 }
 
-static int speaker_at(const struct kl_home *h, int distance)
+/* The rank that speaks for the process so many further on; before all cards are known, that is what the root has said. */
+static int speaker_at(const struct kl_bootstrap *b, int distance)
 {
-    return speaker_of(h, (h->process + distance + h->nprocesses) % h->nprocesses);
+    const struct kl_home *h = b->home;
+    int process = kl_rank_at(h->process, distance, h->nprocesses), partner[KL_MAX_PARTNERS], i = 0;
+
+    if (h->processes.n) return kl_processes_speaker(&h->processes, process);
+    kl_partners(h->process, h->nprocesses, partner);
+    while (partner[i] != process) i++;
+    return b->speakers[i];
 }
 
 /* Bruck: after each step there are twice as many processes' records, the own ones and those after them, in order. */
-static ncclResult_t gather_onwards(struct kl_bootstrap *b, const struct kl_home *h, unsigned char *mine, size_t bytes)
+static ncclResult_t gather_onwards(struct kl_bootstrap *b, const struct parcels *p, unsigned char *mine)
 {
     uint64_t deadline = kl_deadline_in_ms(b->timeout_ms + GRACE_MS);
+    const struct kl_home *h = b->home;
 
     for (int have = 1; have < h->nprocesses; have *= 2) {
         int more = have < h->nprocesses - have ? have : h->nprocesses - have;
-        size_t had = ranks_from_here(h, have) * bytes;
-        struct kl_step s = {.to = speaker_at(h, -have),
-                            .from = speaker_at(h, have),
+        size_t had = bytes_from_here(h, p, have);
+        struct kl_step s = {.to = speaker_at(b, -have),
+                            .from = speaker_at(b, have),
                             .out = mine,
                             .in = mine + had,
-                            .out_bytes = ranks_from_here(h, more) * bytes,
-                            .in_bytes = ranks_from_here(h, have + more) * bytes - had};
+                            .out_bytes = bytes_from_here(h, p, more),
+                            .in_bytes = bytes_from_here(h, p, have + more) - had};
         KL_TRY(kl_exchange_step(b, &s, deadline));
     }
     return ncclSuccess;
@@ -443,29 +410,126 @@ static ncclResult_t gather_onwards(struct kl_bootstrap *b, const struct kl_home 
 static ncclResult_t exchange(struct kl_bootstrap *b, struct round *r)
 {
     const struct kl_home *h = r->home;
-    size_t bytes = r->bytes, n = (size_t)h->nranks;
-    const int32_t *list = h->rank;
-    size_t first = (size_t)h->first[h->process], own = (size_t)h->nmembers;
+    const struct kl_processes *all = &h->processes;
+    const struct parcels p = {.first = all->first, .bytes = r->bytes};
+    size_t n = (size_t)h->nranks, first = (size_t)all->first[h->process], own = (size_t)h->nmembers;
     unsigned char *mine;
 
     if (h->nprocesses == 1) return ncclSuccess;
-    mine = malloc(n * bytes);
+    mine = malloc(n * r->bytes + 1);
     if (!mine) return KL_NOMEM("an all-gather");
-    for (size_t i = 0; i < own; i++) memcpy(mine + i * bytes, r->table + (size_t)list[first + i] * bytes, bytes);
-    ncclResult_t rc = gather_onwards(b, h, mine, bytes);
+    for (size_t i = 0; i < own; i++)
+        memcpy(mine + i * r->bytes, r->table + (size_t)all->rank[first + i] * r->bytes, r->bytes);
+    ncclResult_t rc = gather_onwards(b, &p, mine);
     for (size_t i = own; i < n && !rc; i++)
-        memcpy(r->table + (size_t)list[(first + i) % n] * bytes, mine + i * bytes, bytes);
+        memcpy(r->table + (size_t)all->rank[(first + i) % n] * r->bytes, mine + i * r->bytes, r->bytes);
     free(mine);
     return rc;
 }
 
-static ncclResult_t speak(struct kl_bootstrap *b, struct round *r)
+/* ---- cards ---- */
+
+static ncclResult_t no_sense(const struct kl_bootstrap *b)
+{
+    return KL_FAIL(ncclInternalError, "rank %d: the addresses of all ranks are damaged", b->rank);
+}
+
+/* How many ranks each process has. */
+static ncclResult_t count_members(struct kl_bootstrap *b, struct kl_processes *p)
+{
+    const struct kl_home *h = b->home;
+    const struct parcels one = {.bytes = sizeof(int32_t)};
+    int32_t *count = calloc((size_t)h->nprocesses, sizeof *count);
+    int64_t total = 0;
+
+    if (!count) return KL_NOMEM("how many ranks each process has");
+    count[0] = h->nmembers;
+    ncclResult_t rc = gather_onwards(b, &one, (unsigned char *)count);
+    for (int i = 0; i < h->nprocesses && !rc; i++) {
+        int32_t members = count[(i - h->process + h->nprocesses) % h->nprocesses];
+        total += members;
+        if (members < 1 || total > h->nranks) rc = no_sense(b);
+        p->first[i + 1] = (int32_t)total;
+    }
+    free(count);
+    if (!rc && total != h->nranks) rc = no_sense(b);
+    return rc;
+}
+
+/* What came is in the order of processes, from the own one on. */
+static ncclResult_t note_cards(struct kl_bootstrap *b, const unsigned char *wire, struct kl_processes *p,
+                               struct kl_card *cards)
+{
+    size_t n = (size_t)b->nranks, first = (size_t)p->first[b->home->process];
+
+    for (size_t i = 0; i < n; i++) {
+        struct kl_card card;
+        if (!kl_card_decode(wire + i * KL_CARD_WIRE, &card) || card.rank >= b->nranks || cards[card.rank].naddresses)
+            return no_sense(b);
+        cards[card.rank] = card;
+        p->rank[(first + i) % n] = card.rank;
+    }
+    for (int i = 0; i < p->n; i++)
+        for (int k = p->first[i]; k < p->first[i + 1]; k++) p->of_rank[p->rank[k]] = i;
+    return ncclSuccess;
+}
+
+/* By place, as the members have them. */
+static void write_own_cards(struct kl_home *h, unsigned char *wire)
+{
+    pthread_mutex_lock(&h->lock);
+    for (int i = 0; i < h->nmembers; i++) {
+        const struct kl_bootstrap *m = h->member[i]; /* all are here, or the exchange is broken */
+        if (m) kl_card_encode(&m->cards[m->rank], wire + (size_t)i * KL_CARD_WIRE);
+    }
+    pthread_mutex_unlock(&h->lock);
+}
+
+static ncclResult_t gather_cards(struct kl_bootstrap *b, struct kl_processes *p, unsigned char *wire,
+                                 struct kl_card *cards)
+{
+    struct parcels parcels = {.first = p->first, .bytes = KL_CARD_WIRE};
+
+    KL_TRY(count_members(b, p));
+    write_own_cards(b->home, wire);
+    KL_TRY(gather_onwards(b, &parcels, wire));
+    return note_cards(b, wire, p, cards);
+}
+
+static ncclResult_t exchange_cards(struct kl_bootstrap *b, struct round *r)
+{
+    struct kl_home *h = r->home;
+    size_t n = (size_t)h->nranks;
+    unsigned char *wire = malloc(n * KL_CARD_WIRE);
+    struct kl_card *cards = calloc(n, sizeof *cards);
+    struct kl_processes p = {.n = h->nprocesses,
+                             .of_rank = malloc(n * sizeof *p.of_rank),
+                             .first = calloc((size_t)h->nprocesses + 1, sizeof *p.first),
+                             .rank = malloc(n * sizeof *p.rank)};
+    bool there = wire && cards && p.of_rank && p.first && p.rank;
+    ncclResult_t rc = there ? gather_cards(b, &p, wire, cards) : KL_NOMEM("the addresses of all ranks");
+
+    free(wire);
+    if (rc) {
+        free(cards);
+        kl_processes_fini(&p);
+        return rc;
+    }
+    h->cards = cards;
+    h->processes = p;
+    return ncclSuccess;
+}
+
+/* ---- exchanges ---- */
+
+static ncclResult_t speak(struct kl_bootstrap *b, struct round *r,
+                          ncclResult_t (*fn)(struct kl_bootstrap *b, struct round *r))
 {
     bool late;
 
     ncclResult_t rc = await(b, r, COMPLETE, kl_deadline_in_ms(b->timeout_ms), &late);
     if (late) rc = nothing_came(b, first_missing(r));
-    if (!rc) rc = exchange(b, r);
+    if (!rc) rc = fn(b, r);
     pthread_mutex_lock(&r->home->lock);
     if (rc)
         breaks(r, rc, kl_error_text());
@@ -475,33 +539,52 @@ static ncclResult_t speak(struct kl_bootstrap *b, struct round *r)
     return rc;
 }
 
+/* The speaker waits for its members, and then for other speakers. */
 static ncclResult_t hear(struct kl_bootstrap *b, struct round *r)
 {
     bool late;
 
-    /* the speaker waits for its members, and then for other speakers */
     ncclResult_t rc = await(b, r, DONE, kl_deadline_in_ms(2 * (b->timeout_ms + GRACE_MS)), &late);
-    return late ? nothing_came(b, speaker_of(r->home, r->home->process)) : rc;
+    return late ? nothing_came(b, rank_at(r->home, 0)) : rc;
 }
 
-/* ---- */
-
-ncclResult_t kl_bootstrap_gather(struct kl_bootstrap *b, const void *record, size_t bytes, struct kl_records **out)
+static ncclResult_t run_round(struct kl_bootstrap *b, const void *record, size_t bytes,
+                              ncclResult_t (*fn)(struct kl_bootstrap *b, struct round *r), struct round **out)
 {
     struct kl_home *h = b->home;
 
-    KL_TRY(kl_state_check_owner(b));
     b->exchanges++;
     pthread_mutex_lock(&h->lock);
     struct round *r = arrive(h, b, record, bytes);
     pthread_mutex_unlock(&h->lock);
     if (!r) return KL_NOMEM("the records of all ranks");
-    ncclResult_t rc = b->rank == speaker_of(h, h->process) ? speak(b, r) : hear(b, r);
+    ncclResult_t rc = b->lodging.place ? hear(b, r) : speak(b, r, fn);
     if (rc)
         kl_records_drop(&r->records);
     else
-        *out = &r->records;
+        *out = r;
     return rc;
+}
+
+ncclResult_t kl_home_meet(struct kl_bootstrap *b)
+{
+    struct round *r;
+
+    KL_TRY(lodge(b, NULL));
+    KL_TRY(run_round(b, NULL, 0, exchange_cards, &r));
+    use_cards(b, b->home);
+    kl_records_drop(&r->records);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_bootstrap_gather(struct kl_bootstrap *b, const void *record, size_t bytes, struct kl_records **out)
+{
+    struct round *r;
+
+    KL_TRY(kl_state_check_owner(b));
+    KL_TRY(run_round(b, record, bytes, exchange, &r));
+    *out = &r->records;
+    return ncclSuccess;
 }
 
 void kl_records_drop(struct kl_records *records)

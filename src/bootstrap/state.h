@@ -86,8 +86,10 @@ struct kl_bootstrap {
     uint32_t name;         /* of the job, for callers */
     struct kl_key key;     /* of the connections between ranks */
     struct kl_card *cards; /* by rank; naddresses 0: not known yet. Under lock until all have joined; then the home's */
-    struct kl_home *home;  /* NULL until all have joined */
-    uint32_t exchanges;    /* collective ones so far; tags their frames */
+    struct kl_lodging lodging;
+    int32_t speakers[KL_MAX_PARTNERS]; /* of a speaker: the ranks that speak for its process's partners (partners.h) */
+    struct kl_home *home;              /* NULL until all have joined */
+    uint32_t exchanges;                /* collective ones so far; tags their frames */
 
     /** A peer is lost, or says that somebody failed. On the event loop, without lock. */
     void (*on_bad_news)(struct kl_bootstrap *b, const struct kl_notice *why);
