@@ -312,5 +312,6 @@ int main(int argc, char **argv)
         if (!fork()) run_process();
     while (wait(&status) > 0) bad |= status;
     if (!bad) print_all();
+    else fprintf(stderr, "a process ended with status %d\n", bad);
     return bad != 0;
 }
