@@ -64,6 +64,7 @@ static void flush(struct kl_contact *peer)
 bool kl_link_post(struct kl_contact *peer, const struct kl_frame_head *head, const void *body)
 {
     if (!kl_outbox_add(&peer->out, head, body)) return false;
+    kl_state_count_message(peer->bootstrap, head->length);
     flush(peer);
     return true;
 }
@@ -95,6 +96,7 @@ ncclResult_t kl_link_send(struct kl_contact *peer, const struct kl_frame_head *h
     ncclResult_t rc = ncclSuccess;
 
     if (!q) return KL_NOMEM("a message");
+    kl_state_count_message(b, head->length);
     flush(peer);
     while (kl_queued_state(q) == KL_QUEUED && !b->failed && !b->aborted && !rc)
         if (!kl_state_wait(b, deadline)) rc = not_taken(peer);
@@ -345,6 +347,7 @@ ncclResult_t kl_link_begin(struct kl_contact *peer, const struct kl_connection *
         peer->fd = -1;
     }
     peer->state = rc ? KL_LINK_UNREACHED : KL_LINK_UP;
+    b->traffic.connections += !rc;
     flush(peer);
     pthread_cond_broadcast(&b->changed);
     return rc;

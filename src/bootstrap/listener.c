@@ -14,6 +14,7 @@ enum {
     /* Before accepting again when the process has no descriptor left, say; twice as long after each failure. */
     PAUSE_MS = 100,
     LONGEST_PAUSE_MS = 3200,
+    AT_ONCE = 64,    /* connections, before the loop looks at those that it has */
     REMEMBERED = 16, /* ports */
 };
 
@@ -108,12 +109,13 @@ static void on_listener(void *ctx, uint32_t events)
     struct kl_listener *l = ctx;
     const struct kl_wait at_once = {.deadline = 0};
     enum kl_io io;
-    int fd;
+    int fd, n = 0;
 
     if (!events) kl_source_watch(l->source, EPOLLIN); /* a pause is over */
     while (!(io = kl_socket_accept(l->fd, &at_once, &fd))) {
         l->pause_ms = 0;
         l->fn(l, l->owner, fd);
+        if (++n == AT_ONCE) return;
     }
     if (io == KL_IO_BROKEN) pause_after(l, errno);
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/caller.h"
+#include "bootstrap/partners.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,6 +143,9 @@ static enum kl_io announce(struct kl_bootstrap *b, struct kl_connection *root, c
     kl_announce_encode(&a, body);
     kl_frame_seal_head(&root->out, &head, bytes);
     kl_frame_seal_piece(&root->out, body, sizeof body, bytes + KL_FRAME_SEALED_HEAD);
+    pthread_mutex_lock(&b->lock);
+    kl_state_count_message(b, sizeof body);
+    pthread_mutex_unlock(&b->lock);
     return kl_socket_send(root->fd, bytes, sizeof bytes, wait);
 }
 
@@ -156,7 +160,7 @@ static enum kl_io hear_root(const struct kl_connection *root, const struct kl_wa
         size_t room;
         unsigned char *to = kl_assembler_room(&assembler, &room);
         io = kl_socket_recv(root->fd, to, room, wait);
-        if (!io) *fault = kl_assembler_filled(&assembler, room, KL_INTRODUCTION_WIRE(KL_MAX_PARTNERS), frame);
+        if (!io) *fault = kl_assembler_filled(&assembler, room, KL_INTRODUCTION_WIRE(2 * KL_MAX_PARTNERS), frame);
     }
     kl_assembler_fini(&assembler);
     return io;
@@ -182,10 +186,15 @@ static ncclResult_t introduced(struct kl_bootstrap *b, const struct kl_id *id, c
     if (f->head.type == KL_FRAME_REFUSE) return refused(b, f);
     if (f->head.type != KL_FRAME_INTRODUCE) return no_sense(b);
     if (!kl_introduction_decode(f->body, f->head.length, &introduction)) return no_sense(b);
-    for (int i = 0; i < introduction.npartners; i++) {
+    const struct kl_lodging *l = &introduction.lodging;
+    int partner[KL_MAX_PARTNERS], nspeakers = l->place ? 0 : kl_partners(l->process, l->nprocesses, partner);
+    if (l->nprocesses > b->nranks || l->nmembers > b->nranks || introduction.nspeakers != nspeakers) return no_sense(b);
+    b->lodging = *l;
+    for (int i = 0; i < introduction.npartners + nspeakers; i++) {
         const struct kl_card *card = &introduction.partner[i];
         if (card->rank >= b->nranks || card->rank == b->rank) return no_sense(b);
         b->cards[card->rank] = *card;
+        if (i >= introduction.npartners) b->speakers[i - introduction.npartners] = card->rank;
     }
     b->key = kl_key_derive(&id->secret, "kolo peer", introduction.session, sizeof introduction.session);
     return ncclSuccess;

@@ -7,6 +7,7 @@
 #include "bootstrap/acceptor.h"
 #include "bootstrap/outbox.h"
 #include "bootstrap/partners.h"
+#include "bootstrap/processes.h"
 #include "bootstrap/ranges.h"
 #include "os/files.h"
 
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    ANNOUNCE_MS = 5000,           /* between a right proof and the announcement */
+    ANNOUNCE_MS = 60000,          /* between a right proof and the announcement: it may have to wait for a core */
     TELL_MS = 60000,              /* for telling a failure to the ranks, when none has said how long it waits */
     PATIENCE_MAX_MS = 1000000000, /* eleven days */
     SPARE_DESCRIPTORS = 100,      /* of the process, beside one for each rank */
@@ -167,20 +168,35 @@ static void refuse(struct visitor *v)
     answer(v, KL_FRAME_REFUSE, wire, kl_notice_encode(&v->root->failure, wire));
 }
 
-static void introduce(struct visitor *v, struct kl_introduction *introduction)
+static struct kl_lodging lodging_of(const struct kl_processes *p, int rank)
+{
+    int process = p->of_rank[rank];
+
+    return (struct kl_lodging){.process = process,
+                               .nprocesses = p->n,
+                               .place = kl_processes_place(p, rank),
+                               .nmembers = kl_processes_members(p, process)};
+}
+
+static void introduce(struct visitor *v, const struct kl_processes *p, struct kl_introduction *introduction)
 {
     struct kl_root *root = v->root;
-    int partner[KL_MAX_PARTNERS];
-    unsigned char wire[KL_INTRODUCTION_WIRE(KL_MAX_PARTNERS)];
+    int partner[KL_MAX_PARTNERS], n = kl_partners(v->rank, root->nranks, partner);
+    unsigned char wire[KL_INTRODUCTION_WIRE(2 * KL_MAX_PARTNERS)];
+    struct kl_card *card = introduction->partner;
 
-    introduction->npartners = kl_partners(v->rank, root->nranks, partner);
-    for (int i = 0; i < introduction->npartners; i++) introduction->partner[i] = root->cards[partner[i]];
+    introduction->lodging = lodging_of(p, v->rank);
+    introduction->npartners = n;
+    for (int i = 0; i < n; i++) *card++ = root->cards[partner[i]];
+    n = introduction->lodging.place ? 0 : kl_partners(introduction->lodging.process, p->n, partner);
+    introduction->nspeakers = n;
+    for (int i = 0; i < n; i++) *card++ = root->cards[kl_processes_speaker(p, partner[i])];
     kl_introduction_encode(introduction, wire);
-    answer(v, KL_FRAME_INTRODUCE, wire, KL_INTRODUCTION_WIRE(introduction->npartners));
+    answer(v, KL_FRAME_INTRODUCE, wire, KL_INTRODUCTION_WIRE(introduction->npartners + introduction->nspeakers));
 }
 
 /* Nobody else may come: whoever has been introduced may open the next rendezvous at the same address. */
-static void introduce_all(struct kl_root *root)
+static void introduce_all(struct kl_root *root, const struct kl_processes *processes)
 {
     struct kl_introduction introduction = {0};
 
@@ -191,7 +207,7 @@ static void introduce_all(struct kl_root *root)
     for (struct visitor *v = root->visitors, *next; v; v = next) {
         next = v->next;
         if (v->rank >= 0)
-            introduce(v, &introduction);
+            introduce(v, processes, &introduction);
         else
             visitor_end(v);
     }
@@ -263,6 +279,7 @@ static bool begin(struct kl_root *root, const struct kl_announce *a)
     root->first = a->card;
     root->patience_ms = a->patience_ms;
     need_descriptors(root);
+    if (!root->failed) kl_acceptor_expect(root->acceptor, root->nranks);
     return true;
 }
 
@@ -285,6 +302,18 @@ static bool contradicts(struct kl_root *root, const struct kl_announce *a)
                  a->card.rank);
     if (*text) fail(root, a->card.rank, ncclInvalidUsage, text);
     return *text;
+}
+
+static void all_have_come(struct kl_root *root)
+{
+    struct kl_processes processes;
+
+    if (kl_processes_find(root->cards, root->nranks, &processes)) {
+        fail(root, -1, ncclSystemError, "the rendezvous has no memory to introduce the ranks to each other");
+        return;
+    }
+    introduce_all(root, &processes);
+    kl_processes_fini(&processes);
 }
 
 static void set_deadline(struct kl_root *root, uint64_t patience_ms)
@@ -315,7 +344,7 @@ static bool hear(struct visitor *v, const struct kl_frame *f)
         root->cards[v->rank] = a.card;
         root->nannounced++;
         set_deadline(root, a.patience_ms);
-        if (root->nannounced == root->nranks) introduce_all(root);
+        if (root->nannounced == root->nranks) all_have_come(root);
     }
     return true;
 }

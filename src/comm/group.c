@@ -14,9 +14,8 @@ static KL_THREAD_LOCAL struct {
     int depth;
     uint32_t generation; /* of the process that opened it: in a forked child there is no group */
     ncclResult_t first_error;
-    ncclComm_t
-        comms; /* by name, so that all ranks queue what they share in one order; those of one name as they joined; */
-    ncclComm_t last_comm; /* by group_next */
+    /* By name, so that all ranks queue what they share in one order; those of one name as they joined. */
+    ncclComm_t comms, last_comm; /* linked by group_next */
     struct kl_deferred *calls, **last_call;
 } group;
 

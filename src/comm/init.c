@@ -243,14 +243,16 @@ static void log_times(ncclComm_t comm)
     char text[256] = "";
     size_t used = 0;
     uint64_t total = 0;
+    const struct kl_bootstrap_traffic sent = kl_bootstrap_traffic(comm->bootstrap);
 
     for (int i = 0; i < NPHASES && used < sizeof text; i++) {
         total += comm->init.times[i].ns;
         used += (size_t)snprintf(text + used, sizeof text - used, "%s %s %.2f", i ? "," : "", comm->init.times[i].name,
                                  (double)comm->init.times[i].ns / 1e6);
     }
-    KL_INFO(KL_INIT | KL_PROFILE, "Init timings: rank %d nranks %d total %.2f ms (%s )", comm->rank, comm->nranks,
-            (double)total / 1e6, text);
+    KL_INFO(KL_INIT | KL_PROFILE, "Init timings: rank %d nranks %d total %.2f ms (%s ), sent %llu messages %.1f KiB",
+            comm->rank, comm->nranks, (double)total / 1e6, text, (unsigned long long)sent.messages,
+            (double)sent.bytes / 1024);
 }
 
 /* ---- creation ---- */
