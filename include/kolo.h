@@ -21,6 +21,8 @@
 
 #include "nccl.h"
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -89,7 +91,9 @@ ncclResult_t koloMalloc(void **ptr, size_t bytes);
 /** Free memory of koloMalloc or ncclMemAlloc; anything else, or a second time: ncclInvalidArgument. NULL is fine. */
 ncclResult_t koloFree(void *ptr);
 
-/** A new stream of the current device. Unknown flags: ncclInvalidArgument. */
+/* ---- streams ---- */
+
+/** A new stream of the current device. It costs memory, no thread. Unknown flags: ncclInvalidArgument. */
 ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags);
 /**
  * Wait until everything queued so far has run, running it here where possible. NULL: the device's default stream. Returns
@@ -100,14 +104,53 @@ ncclResult_t koloStreamSynchronize(koloStream_t stream);
 ncclResult_t koloStreamQuery(koloStream_t stream);
 /** Finish what is queued, then free. */
 ncclResult_t koloStreamDestroy(koloStream_t stream);
+/** Free without waiting: what is queued still runs. From now on the handle is ncclInvalidArgument. */
+ncclResult_t koloStreamRelease(koloStream_t stream);
+
+/* ---- more work for streams ----
+ *
+ * As asynchronous as a collective: queued, in the stream's order, and run by whoever runs the stream.
+ */
+
+/**
+ * Call `fn(arg)` when everything queued before has run; what is queued behind it runs when it has returned. It may take long, block,
+ * and queue work, but not wait for its own stream. It runs in a thread that waits for this stream, or in one that the library keeps for
+ * such functions, one for each that runs: those of different streams may wait for each other, and delay nobody else.
+ * fn NULL: ncclInvalidArgument.
+ */
+ncclResult_t koloStreamLaunch(koloStream_t stream, void (*fn)(void *arg), void *arg);
+
+/** Copy `bytes` when the stream gets there. The ranges may overlap, and are the caller's to keep until then. NULL with bytes: ncclInvalidArgument. */
+ncclResult_t koloMemcpyAsync(void *dst, const void *src, size_t bytes, koloStream_t stream);
+/** Set `bytes` bytes to the lowest byte of `value`; else as koloMemcpyAsync. */
+ncclResult_t koloMemsetAsync(void *dst, int value, size_t bytes, koloStream_t stream);
+
+/* ---- events ---- */
+
+#define KOLO_EVENT_DEFAULT        0u
+#define KOLO_EVENT_BLOCKING_SYNC  1u /* as in CUDA; here every wait gives the CPU away when nothing moves */
+#define KOLO_EVENT_DISABLE_TIMING 2u /* it has no time; records are some 30 ns faster */
 
 ncclResult_t koloEventCreate(koloEvent_t *event);
+/** Unknown flags: ncclInvalidArgument. */
+ncclResult_t koloEventCreateWithFlags(koloEvent_t *event, unsigned flags);
 /** The event is done when everything queued on `stream` before this call has run. */
 ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream);
 /** ncclSuccess, ncclInProgress, or what failed before the event. An event that was never recorded is done. */
 ncclResult_t koloEventQuery(koloEvent_t event);
 ncclResult_t koloEventSynchronize(koloEvent_t event);
+/** It may be pending: whatever waits for it still does. */
 ncclResult_t koloEventDestroy(koloEvent_t event);
+/**
+ * What is queued on `stream` from now on runs after the event's last record before this call, of any device's stream; a later record changes
+ * nothing. An event that was never recorded orders nothing. A failure before the event is not this stream's. flags: 0.
+ */
+ncclResult_t koloStreamWaitEvent(koloStream_t stream, koloEvent_t event, unsigned flags);
+/**
+ * Nanoseconds from when `start` was reached in its stream to when `end` was, negative if it was the other way round. Either was never
+ * recorded, or made with KOLO_EVENT_DISABLE_TIMING: ncclInvalidUsage. Either is not done: ncclInProgress.
+ */
+ncclResult_t koloEventElapsedTime(int64_t *ns, koloEvent_t start, koloEvent_t end);
 
 /**
  * Join the job that the environment describes, and get its communicator: rank, size and rendezvous from KOLO_RANK,

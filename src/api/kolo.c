@@ -103,6 +103,46 @@ ncclResult_t koloStreamDestroy(koloStream_t stream)
     return kl_devices()->stream_destroy(s);
 }
 
+ncclResult_t koloStreamRelease(koloStream_t stream)
+{
+    struct kl_stream *s;
+
+    if (!stream) return KL_FAIL(ncclInvalidArgument, "koloStreamRelease: the default stream stays");
+    KL_TRY(find_stream(stream, &s));
+    kl_devices()->stream_release(s);
+    return ncclSuccess;
+}
+
+/* ---- their work ---- */
+
+ncclResult_t koloStreamLaunch(koloStream_t stream, void (*fn)(void *arg), void *arg)
+{
+    struct kl_stream *s;
+
+    if (!fn) return KL_FAIL(ncclInvalidArgument, "koloStreamLaunch: the function is NULL");
+    KL_TRY(find_stream(stream, &s));
+    return kl_devices()->stream_call(s, fn, arg);
+}
+
+ncclResult_t koloMemcpyAsync(void *dst, const void *src, size_t bytes, koloStream_t stream)
+{
+    struct kl_stream *s;
+
+    if (bytes && (!dst || !src))
+        return KL_FAIL(ncclInvalidArgument, "koloMemcpyAsync: the %s is NULL", dst ? "source" : "destination");
+    KL_TRY(find_stream(stream, &s));
+    return kl_devices()->copy_on(s, dst, src, bytes);
+}
+
+ncclResult_t koloMemsetAsync(void *dst, int value, size_t bytes, koloStream_t stream)
+{
+    struct kl_stream *s;
+
+    if (bytes && !dst) return KL_FAIL(ncclInvalidArgument, "koloMemsetAsync: the destination is NULL");
+    KL_TRY(find_stream(stream, &s));
+    return kl_devices()->fill_on(s, dst, value, bytes);
+}
+
 /* ---- events ---- */
 
 static struct kl_event *event_of(koloEvent_t handle)
@@ -112,10 +152,15 @@ static struct kl_event *event_of(koloEvent_t handle)
 
 ncclResult_t koloEventCreate(koloEvent_t *event)
 {
+    return koloEventCreateWithFlags(event, KOLO_EVENT_DEFAULT);
+}
+
+ncclResult_t koloEventCreateWithFlags(koloEvent_t *event, unsigned flags)
+{
     struct kl_event *e;
 
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventCreate: the result pointer is NULL");
-    KL_TRY(kl_devices()->event_create(&e));
+    KL_TRY(kl_devices()->event_create(flags, &e));
     *event = (koloEvent_t)(void *)e;
     return ncclSuccess;
 }
@@ -126,8 +171,24 @@ ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream)
 
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventRecord: the event is NULL");
     KL_TRY(find_stream(stream, &s));
-    kl_devices()->event_record(event_of(event), s);
-    return ncclSuccess;
+    return kl_devices()->event_record(event_of(event), s);
+}
+
+ncclResult_t koloStreamWaitEvent(koloStream_t stream, koloEvent_t event, unsigned flags)
+{
+    struct kl_stream *s;
+
+    if (!event) return KL_FAIL(ncclInvalidArgument, "koloStreamWaitEvent: the event is NULL");
+    if (flags) return KL_FAIL(ncclInvalidArgument, "koloStreamWaitEvent: flags 0x%x; there are none", flags);
+    KL_TRY(find_stream(stream, &s));
+    return kl_devices()->event_order(event_of(event), s);
+}
+
+ncclResult_t koloEventElapsedTime(int64_t *ns, koloEvent_t start, koloEvent_t end)
+{
+    if (!ns) return KL_FAIL(ncclInvalidArgument, "koloEventElapsedTime: the result pointer is NULL");
+    if (!start || !end) return KL_FAIL(ncclInvalidArgument, "koloEventElapsedTime: an event is NULL");
+    return kl_devices()->event_elapsed(event_of(start), event_of(end), ns);
 }
 
 ncclResult_t koloEventQuery(koloEvent_t event)

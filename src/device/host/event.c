@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/host/event.h"
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "device/host/follow.h"
+#include "device/host/submit.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -28,10 +31,12 @@ static void install_fork_handlers(void)
     pthread_atfork(lock_registry, unlock_registry, unlock_registry);
 }
 
-ncclResult_t kl_event_create(struct kl_event **event)
+ncclResult_t kl_event_create(unsigned flags, struct kl_event **event)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+    if (flags & ~(KOLO_EVENT_BLOCKING_SYNC | KOLO_EVENT_DISABLE_TIMING))
+        return KL_FAIL(ncclInvalidArgument, "unknown event flags 0x%x", flags);
     pthread_once(&once, install_fork_handlers);
     pthread_mutex_lock(&registry.lock);
     struct kl_event *e = registry.spare;
@@ -42,6 +47,7 @@ ncclResult_t kl_event_create(struct kl_event **event)
     if (!e) return KL_NOMEM("an event");
     kl_store_relaxed(&e->done, kl_load_relaxed(&e->recorded)); /* an event never recorded is done */
     e->stream = NULL;
+    e->flags = flags;
     *event = e;
     return ncclSuccess;
 }
@@ -60,21 +66,30 @@ static enum kl_progress store_done(struct kl_stream *stream, struct kl_work *wor
     uint64_t before = kl_load_relaxed(&e->done);
 
     (void)stream;
+    if (before < work->arg[0] && !(e->flags & KOLO_EVENT_DISABLE_TIMING)) kl_store_relaxed(&e->time, kl_now_ns());
     while (before < work->arg[0] && !kl_cas_acq_rel(&e->done, &before, work->arg[0])) continue;
     return KL_DONE;
 }
 
-void kl_event_record(struct kl_event *event, struct kl_stream *stream)
+/* If nothing is before it, its time is now, not when somebody comes by. */
+static void run_first(struct kl_event *event, struct kl_stream *stream, uint64_t ticket)
+{
+    if (!(event->flags & KOLO_EVENT_DISABLE_TIMING) && kl_stream_reached(stream, ticket)) kl_stream_run(stream);
+}
+
+ncclResult_t kl_event_record(struct kl_event *event, struct kl_stream *stream)
 {
     uint64_t number = kl_load_relaxed(&event->recorded) + 1;
     struct kl_work work = {.progress = store_done, .owner = event, .arg = {number}};
-    uint64_t ticket = kl_stream_push(stream, &work) + 1;
+    uint64_t ticket = kl_stream_push(stream, &work);
 
     pthread_mutex_lock(&registry.lock);
     event->stream = stream;
-    event->ticket = ticket;
+    event->ticket = ticket + 1;
     kl_store_relaxed(&event->recorded, number); /* from here on, and not before, others ask for this record */
     pthread_mutex_unlock(&registry.lock);
+    run_first(event, stream, ticket);
+    return ncclSuccess;
 }
 
 /* Stream and ticket belong together. */
@@ -109,4 +124,41 @@ ncclResult_t kl_event_synchronize(struct kl_event *event)
     struct kl_stream *stream = last_record(event, &ticket);
 
     return stream ? kl_stream_synchronize(stream, ticket) : ncclSuccess;
+}
+
+ncclResult_t kl_event_order(struct kl_event *event, struct kl_stream *stream)
+{
+    uint64_t ticket;
+    struct kl_stream *recorded_on = last_record(event, &ticket);
+
+    if (recorded_on) kl_follow(stream, recorded_on, ticket);
+    return ncclSuccess;
+}
+
+/* ---- time ---- */
+
+static ncclResult_t time_of(struct kl_event *event, const char *which, uint64_t *ns)
+{
+    uint64_t ticket;
+    struct kl_stream *stream = last_record(event, &ticket);
+
+    if (event->flags & KOLO_EVENT_DISABLE_TIMING)
+        return KL_FAIL(ncclInvalidUsage, "the %s event was made with KOLO_EVENT_DISABLE_TIMING: it has no time", which);
+    if (!stream) return KL_FAIL(ncclInvalidUsage, "the %s event was never recorded", which);
+    if (!is_done(event)) kl_stream_run(stream);
+    if (!is_done(event) && !kl_stream_reached(stream, ticket)) return ncclInProgress;
+    *ns = kl_load_relaxed(&event->time);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_event_elapsed(struct kl_event *start, struct kl_event *end, int64_t *ns)
+{
+    uint64_t begun, ended;
+    ncclResult_t first = time_of(start, "first", &begun), second = time_of(end, "second", &ended);
+
+    if (first && first != ncclInProgress) return first;
+    if (second) return second;
+    KL_TRY(first);
+    *ns = (int64_t)(ended - begun);
+    return ncclSuccess;
 }

@@ -5,6 +5,7 @@
 #include "base/threadlocal.h"
 #include "device/host/executor.h"
 #include "device/host/backoff.h"
+#include "device/host/current.h"
 #include "device/host/idle.h"
 #include "os/futex.h"
 
@@ -88,6 +89,8 @@ static void empty(struct kl_stream *s)
     kl_store_relaxed(&s->head, kl_load_relaxed(&s->tail));
     kl_store_relaxed(&s->running, 0);
     kl_store_relaxed(&s->waiter, 0);
+    kl_store_relaxed(&s->call, 0);
+    if (kl_load_relaxed(&s->live) == KL_STREAM_LEAVING) kl_store_relaxed(&s->live, KL_STREAM_FREE);
     kl_failures_init(&s->failures);
 }
 
@@ -119,7 +122,7 @@ static void lock_for_life(void)
 static struct kl_stream *reuse_stream(void)
 {
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
-        if (!kl_load_relaxed(&s->live)) return s;
+        if (kl_load_acquire(&s->live) == KL_STREAM_FREE) return s; /* pairs with retire */
     return NULL;
 }
 
@@ -136,7 +139,7 @@ static struct kl_stream *add_stream(void)
     return s;
 }
 
-static struct kl_stream *take_stream(unsigned flags)
+static struct kl_stream *take_stream(unsigned flags, int device)
 {
     struct kl_stream *s = reuse_stream();
 
@@ -144,7 +147,8 @@ static struct kl_stream *take_stream(unsigned flags)
     if (!s) return NULL;
     kl_store_relaxed(&s->flags, flags);
     kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
-    kl_store_release(&s->live, 1);
+    s->device = device;
+    kl_store_release(&s->live, KL_STREAM_LIVE);
     return s;
 }
 
@@ -152,7 +156,7 @@ ncclResult_t kl_stream_create(unsigned flags, struct kl_stream **stream)
 {
     if (flags & ~KOLO_STREAM_INLINE) return KL_FAIL(ncclInvalidArgument, "unknown stream flags 0x%x", flags);
     lock_for_life();
-    struct kl_stream *s = take_stream(flags);
+    struct kl_stream *s = take_stream(flags, kl_host_current());
     pthread_mutex_unlock(&registry.lock);
     if (!s) return KL_NOMEM("a stream");
     *stream = s;
@@ -163,8 +167,24 @@ ncclResult_t kl_stream_destroy(struct kl_stream *stream)
 {
     ncclResult_t rc = kl_stream_synchronize(stream, kl_stream_tail(stream));
     kl_failures_clear(&stream->failures);
-    kl_store_release(&stream->live, 0);
+    kl_store_release(&stream->live, KL_STREAM_FREE);
     return rc;
+}
+
+/* The last work of a stream. Whoever has it next may queue work at once. */
+static enum kl_progress retire(struct kl_stream *stream, struct kl_work *work)
+{
+    (void)work;
+    kl_failures_clear(&stream->failures);
+    kl_store_release(&stream->live, KL_STREAM_FREE);
+    return KL_DONE;
+}
+
+void kl_stream_release(struct kl_stream *stream)
+{
+    kl_store_relaxed(&stream->live, KL_STREAM_LEAVING);
+    kl_fetch_and_acq_rel(&stream->flags, ~KOLO_STREAM_INLINE); /* nobody comes any more: the executor runs it */
+    kl_stream_push(stream, &(struct kl_work){.progress = retire});
 }
 
 /* Made at first use. Apart from kl_stream_of, whose other way is that of every operation. */
@@ -177,7 +197,7 @@ static __attribute__((noinline)) ncclResult_t default_stream(int device, struct 
     if (!s) {
         lock_for_life();
         s = kl_load_relaxed(&registry.defaults[device]);
-        if (!s) s = take_stream(KOLO_STREAM_DEFAULT);
+        if (!s) s = take_stream(KOLO_STREAM_DEFAULT, device);
         if (s) kl_store_release(&registry.defaults[device], s);
         pthread_mutex_unlock(&registry.lock);
         if (!s) return KL_NOMEM("a default stream");
@@ -193,7 +213,7 @@ static struct kl_stream *find_stream(const void *handle)
 
     if (last != handle)
         for (last = kl_streams_first(); last && last != handle;) last = last->next;
-    return last && kl_load_relaxed(&last->live) ? last : NULL;
+    return last && kl_load_relaxed(&last->live) == KL_STREAM_LIVE ? last : NULL;
 }
 
 ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **stream)
@@ -451,6 +471,20 @@ void kl_stream_leave(struct kl_stream *stream)
     kl_executor_notify();
 }
 
+/* Nobody else does what is offered once the word says TAKEN, and the head stays where it is. */
+bool kl_stream_take_call(struct kl_stream *stream, uint64_t ticket)
+{
+    uint64_t head = kl_load_acquire(&stream->head), offered = kl_call_word(head, KL_CALL_OFFERED);
+
+    if (head >= ticket || kl_load_relaxed(&stream->call) != offered) return false;
+    if (!kl_cas_acq_rel(&stream->call, &offered, kl_call_word(head, KL_CALL_TAKEN))) return false;
+    const struct kl_work *work = &stream->slots[head % KL_STREAM_SLOTS].work;
+    ((kl_call_fn)work->arg[KL_CALL_FN])((void *)(uintptr_t)work->arg[KL_CALL_ARG]);
+    kl_swap_seq_cst(&stream->call, kl_call_word(head, KL_CALL_ENDED)); /* before kl_idle_ring looks */
+    kl_idle_ring();
+    return true;
+}
+
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
@@ -458,7 +492,9 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
     kl_stream_attend(stream);
     /* Streams of other threads stand in the way only when a communicator is used on several streams: look rarely. */
     while (!kl_stream_reached(stream, ticket)) {
-        if (kl_stream_run(stream) != KL_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
+        if (kl_stream_take_call(stream, ticket))
+            kl_backoff_reset(&wait);
+        else if (kl_stream_run(stream) != KL_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
             kl_backoff_reset(&wait);
         else if (wait.sleep_us)
             wait_for_long(stream, ticket);
