@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "comm/devices.h"
 #include "device/device.h"
+#include "device/host/capture.h"
+#include "device/host/legacy.h"
 #include "include/kolo.h"
 
 /* ---- devices and memory ---- */
@@ -65,7 +67,24 @@ static ncclResult_t find_stream(koloStream_t handle, struct kl_stream **stream)
 {
     const struct kl_device_kind *devices = kl_devices();
 
-    return kl_device_stream_of(devices, handle, handle ? 0 : devices->current(), stream); /* NULL is of a device */
+    return kl_device_stream_of(devices, handle, kl_stream_handle_is_devices(handle) ? devices->current() : 0, stream);
+}
+
+/* For who waits for it, or asks. The default stream is in order with what its device's blocking streams have. */
+static ncclResult_t find_to_wait(koloStream_t handle, struct kl_stream **stream, const char *function)
+{
+    KL_TRY(find_stream(handle, stream));
+    if (kl_capturing(*stream)) return kl_capture_refuse_wait(*stream, function);
+    return kl_stream_is_default(*stream) ? kl_legacy_order(*stream) : ncclSuccess;
+}
+
+static ncclResult_t find_to_end(koloStream_t handle, struct kl_stream **stream, const char *function)
+{
+    if (kl_stream_handle_is_devices(handle))
+        return KL_FAIL(ncclInvalidArgument, "%s: the default stream, and those of threads, stay", function);
+    KL_TRY(find_stream(handle, stream));
+    kl_capture_leave(*stream);
+    return ncclSuccess;
 }
 
 ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags)
@@ -82,7 +101,7 @@ ncclResult_t koloStreamSynchronize(koloStream_t stream)
 {
     struct kl_stream *s;
 
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(find_to_wait(stream, &s, "koloStreamSynchronize"));
     return kl_device_synchronize(kl_devices(), s, kl_stream_tail(s));
 }
 
@@ -90,7 +109,7 @@ ncclResult_t koloStreamQuery(koloStream_t stream)
 {
     struct kl_stream *s;
 
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(find_to_wait(stream, &s, "koloStreamQuery"));
     return kl_devices()->stream_query(s);
 }
 
@@ -98,8 +117,7 @@ ncclResult_t koloStreamDestroy(koloStream_t stream)
 {
     struct kl_stream *s;
 
-    if (!stream) return KL_FAIL(ncclInvalidArgument, "koloStreamDestroy: the default stream stays");
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(find_to_end(stream, &s, "koloStreamDestroy"));
     return kl_devices()->stream_destroy(s);
 }
 
@@ -107,9 +125,32 @@ ncclResult_t koloStreamRelease(koloStream_t stream)
 {
     struct kl_stream *s;
 
-    if (!stream) return KL_FAIL(ncclInvalidArgument, "koloStreamRelease: the default stream stays");
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(find_to_end(stream, &s, "koloStreamRelease"));
     kl_devices()->stream_release(s);
+    return ncclSuccess;
+}
+
+ncclResult_t koloDeviceSynchronize(void)
+{
+    int device = kl_devices()->current();
+    ncclResult_t first = ncclSuccess;
+
+    for (struct kl_stream *s = kl_streams_next_of(device, NULL); s; s = kl_streams_next_of(device, s))
+        if (kl_capturing(s)) return kl_capture_refuse_wait(s, "koloDeviceSynchronize");
+    for (struct kl_stream *s = kl_streams_next_of(device, NULL); s; s = kl_streams_next_of(device, s)) {
+        ncclResult_t rc = kl_device_synchronize(kl_devices(), s, kl_stream_tail(s));
+        if (!first) first = rc;
+    }
+    return first;
+}
+
+ncclResult_t koloStreamGetInfo(koloStream_t stream, int *device, unsigned *flags)
+{
+    struct kl_stream *s;
+
+    KL_TRY(find_stream(stream, &s));
+    if (device) *device = s->device;
+    if (flags) *flags = kl_load_relaxed(&s->flags) & (KOLO_STREAM_INLINE | KOLO_STREAM_BLOCKING);
     return ncclSuccess;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/threadlocal.h"
 #include "base/threadtext.h"
+#include "comm/captured.h"
 #include "os/process.h"
 #include "os/thread.h"
 
@@ -223,10 +224,15 @@ static ncclComm_t enter_all(ncclComm_t comms)
 /* What can be wrong is found before anything is queued. */
 static ncclResult_t launch_all(ncclComm_t comms)
 {
+    bool captured;
+
     for (ncclComm_t c = comms; c; c = c->group_next) {
         KL_TRY(kl_comm_failure(c));
-        KL_TRY(kl_comm_prepare_queued(c));
+        KL_TRY(kl_comm_check_queued(c));
     }
+    KL_TRY(kl_captured_group(comms, &captured));
+    if (captured) return ncclSuccess;
+    for (ncclComm_t c = comms; c; c = c->group_next) KL_TRY(kl_comm_make_room(c, c->nqueued));
     for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_launch_queued(c);
     for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_run_inline(c);
     return ncclSuccess;

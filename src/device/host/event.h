@@ -12,6 +12,7 @@
 #ifndef KL_DEVICE_HOST_EVENT_H
 #define KL_DEVICE_HOST_EVENT_H
 
+#include "device/host/capture.h"
 #include "device/host/stream.h"
 
 struct kl_event {
@@ -20,8 +21,9 @@ struct kl_event {
     _Atomic uint64_t time;     /* of that, ns of base/clock.h; 0: unknown */
     unsigned flags;            /* KOLO_EVENT_* */
     struct kl_stream
-        *stream;     /* of the last record, NULL if there is none; guarded by the lock of events, as the next two */
+        *stream;     /* of the last record, NULL if there is none; guarded by the lock of events, as the next three */
     uint64_t ticket; /* of the last record in its stream */
+    struct kl_mark mark;   /* the last record, if that was in a capture */
     struct kl_event *next; /* in the list of free events */
 };
 

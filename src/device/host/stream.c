@@ -43,6 +43,13 @@ struct kl_stream *kl_streams_first(void)
     return kl_load_acquire(&registry.first); /* pairs with the release in add_stream */
 }
 
+struct kl_stream *kl_streams_next_of(int device, struct kl_stream *s)
+{
+    s = s ? s->next : kl_streams_first();
+    while (s && (kl_load_acquire(&s->live) == KL_STREAM_FREE || s->device != device)) s = s->next;
+    return s;
+}
+
 /* ---- slots ---- */
 
 static bool has_slot(struct kl_stream *s, uint64_t ticket)
@@ -90,6 +97,7 @@ static void empty(struct kl_stream *s)
     kl_store_relaxed(&s->running, 0);
     kl_store_relaxed(&s->waiter, 0);
     kl_store_relaxed(&s->call, 0);
+    kl_fetch_and_acq_rel(&s->flags, ~KL_STREAM_CAPTURING);
     if (kl_load_relaxed(&s->live) == KL_STREAM_LEAVING) kl_store_relaxed(&s->live, KL_STREAM_FREE);
     kl_failures_init(&s->failures);
 }
@@ -148,15 +156,47 @@ static struct kl_stream *take_stream(unsigned flags, int device)
     kl_store_relaxed(&s->flags, flags);
     kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
     s->device = device;
+    s->thread = 0;
     kl_store_release(&s->live, KL_STREAM_LIVE);
     return s;
 }
 
+/* Under lock. NULL: there is no memory. */
+static struct kl_stream *take_default(int device)
+{
+    struct kl_stream *s = kl_load_relaxed(&registry.defaults[device]);
+
+    if (!s) s = take_stream(KL_STREAM_IS_DEFAULT, device);
+    if (s) kl_store_release(&registry.defaults[device], s); /* pairs with stream_of_device */
+    return s;
+}
+
+static bool has_default(int device)
+{
+    return device >= 0 && device < MAX_DEFAULTS;
+}
+
+/* Under lock. The device's default stream looks after it from now on. */
+static struct kl_stream *take_blocking(unsigned flags, int device)
+{
+    struct kl_stream *own = has_default(device) ? take_default(device) : NULL;
+
+    if (!own) return NULL;
+    kl_fetch_or_acq_rel(&own->flags, KL_STREAM_ORDERED);
+    return take_stream(flags | KL_STREAM_ORDERED, device);
+}
+
+static struct kl_stream *take_new(unsigned flags, int device)
+{
+    return flags & KOLO_STREAM_BLOCKING ? take_blocking(flags, device) : take_stream(flags, device);
+}
+
 ncclResult_t kl_stream_create(unsigned flags, struct kl_stream **stream)
 {
-    if (flags & ~KOLO_STREAM_INLINE) return KL_FAIL(ncclInvalidArgument, "unknown stream flags 0x%x", flags);
+    if (flags & ~(KOLO_STREAM_INLINE | KOLO_STREAM_BLOCKING))
+        return KL_FAIL(ncclInvalidArgument, "unknown stream flags 0x%x", flags);
     lock_for_life();
-    struct kl_stream *s = take_stream(flags, kl_host_current());
+    struct kl_stream *s = take_new(flags, kl_host_current());
     pthread_mutex_unlock(&registry.lock);
     if (!s) return KL_NOMEM("a stream");
     *stream = s;
@@ -187,23 +227,72 @@ void kl_stream_release(struct kl_stream *stream)
     kl_stream_push(stream, &(struct kl_work){.progress = retire});
 }
 
-/* Made at first use. Apart from kl_stream_of, whose other way is that of every operation. */
-static __attribute__((noinline)) ncclResult_t default_stream(int device, struct kl_stream **stream)
+static ncclResult_t make_default(int device, struct kl_stream **stream)
 {
-    if (device < 0 || device >= MAX_DEFAULTS)
-        return KL_FAIL(ncclInvalidArgument, "device %d has no default stream (0 to %d have)", device, MAX_DEFAULTS - 1);
+    lock_for_life();
+    *stream = take_default(device);
+    pthread_mutex_unlock(&registry.lock);
+    return *stream ? ncclSuccess : KL_NOMEM("a default stream");
+}
 
-    struct kl_stream *s = kl_load_acquire(&registry.defaults[device]); /* pairs with the release below */
-    if (!s) {
+/* ---- the streams of threads ---- */
+
+static pthread_key_t at_thread_end;
+
+static void release_own(void *unused)
+{
+    uint32_t me = thread_number();
+
+    (void)unused;
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
+        if (kl_load_acquire(&s->live) == KL_STREAM_LIVE && s->thread == me) kl_stream_release(s);
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&at_thread_end, release_own);
+}
+
+/* Under lock. */
+static struct kl_stream *take_own(int device)
+{
+    uint32_t me = thread_number();
+
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
+        if (kl_load_acquire(&s->live) == KL_STREAM_LIVE && s->thread == me && s->device == device) return s;
+    struct kl_stream *s = take_blocking(KOLO_STREAM_BLOCKING, device);
+    if (s) s->thread = me;
+    return s;
+}
+
+static ncclResult_t own_stream(int device, struct kl_stream **stream)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static KL_THREAD_LOCAL struct kl_stream *last;
+
+    if (!last || last->device != device) {
+        pthread_once(&once, make_key);
         lock_for_life();
-        s = kl_load_relaxed(&registry.defaults[device]);
-        if (!s) s = take_stream(KOLO_STREAM_DEFAULT, device);
-        if (s) kl_store_release(&registry.defaults[device], s);
+        last = take_own(device);
         pthread_mutex_unlock(&registry.lock);
-        if (!s) return KL_NOMEM("a default stream");
+        if (!last) return KL_NOMEM("a thread's stream");
+        pthread_setspecific(at_thread_end, last);
     }
-    *stream = s;
+    *stream = last;
     return ncclSuccess;
+}
+
+/* ---- handles ---- */
+
+/* Apart from kl_stream_of, whose other way is that of every operation. */
+static __attribute__((noinline)) ncclResult_t stream_of_device(cudaStream_t handle, int device,
+                                                               struct kl_stream **stream)
+{
+    if (!has_default(device))
+        return KL_FAIL(ncclInvalidArgument, "device %d has no default stream (0 to %d have)", device, MAX_DEFAULTS - 1);
+    if (handle == koloStreamPerThread) return own_stream(device, stream);
+    *stream = kl_load_acquire(&registry.defaults[device]); /* pairs with take_default */
+    return *stream ? ncclSuccess : make_default(device, stream);
 }
 
 /* A handle is looked up, never followed: it may be anything. The last one found is usually asked for again. */
@@ -218,7 +307,7 @@ static struct kl_stream *find_stream(const void *handle)
 
 ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **stream)
 {
-    if (!handle) return default_stream(device, stream);
+    if (kl_stream_handle_is_devices(handle)) return stream_of_device(handle, device, stream);
     struct kl_stream *s = find_stream(handle);
     if (s) {
         *stream = s;

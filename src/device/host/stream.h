@@ -44,6 +44,9 @@
 
 #define KL_STREAM_SLOTS 256u
 
+/** Flags of its own, beside those of koloStreamCreate: capture.h, legacy.h. */
+enum { KL_STREAM_CAPTURING = 1 << 16, KL_STREAM_ORDERED = 1 << 17, KL_STREAM_IS_DEFAULT = 1 << 18 };
+
 /** LEAVING: its handle names nothing any more, and its memory is reused when what is queued has run. */
 enum kl_stream_life { KL_STREAM_FREE, KL_STREAM_LIVE, KL_STREAM_LEAVING };
 
@@ -61,6 +64,8 @@ static inline uint64_t kl_call_word(uint64_t ticket, enum kl_call_state state)
 /** What a function is, in its work record. */
 enum { KL_CALL_FN, KL_CALL_ARG };
 typedef void (*kl_call_fn)(void *arg);
+
+struct kl_capture;
 
 struct kl_stream {
     alignas(KL_LINE) _Atomic uint64_t tail;
@@ -80,7 +85,12 @@ struct kl_stream {
     _Atomic uint32_t spin;                  /* polls before yielding: 0 where ranks share cores */
     _Atomic uint32_t flags;                 /* KOLO_STREAM_*, constant while the stream lives, and KL_STREAM_* */
     int device;                             /* constant while it lives */
-    struct kl_stream *next;                 /* in the registry; constant once published */
+    uint32_t thread;                        /* whose own stream it is (koloStreamPerThread); 0: nobody's */
+    _Atomic uint64_t waits_for,
+        waited_for;             /* tickets up to which it, and the default stream, wait for the other: legacy.h */
+    struct kl_capture *capture; /* capture.h, under its lock, as the next */
+    uint32_t lane;
+    struct kl_stream *next; /* in the registry; constant once published */
     struct kl_stream_failures failures;
     struct kl_overflow overflow;
     struct {
@@ -99,8 +109,22 @@ ncclResult_t kl_stream_destroy(struct kl_stream *stream);
 /** The same without waiting, and without a word about failures. */
 void kl_stream_release(struct kl_stream *stream);
 
-/** A user's handle to a stream: NULL is the default stream of `device`, made at first use; what is no stream is ncclInvalidArgument. */
+/**
+ * A user's handle to a stream: NULL and koloStreamLegacy are the default stream of `device`, koloStreamPerThread is the calling thread's own
+ * stream of it; both are made at first use. What is no stream is ncclInvalidArgument.
+ */
 ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **stream);
+
+/** Is it a handle that names another stream for each device? */
+static inline bool kl_stream_handle_is_devices(cudaStream_t handle)
+{
+    return (uintptr_t)handle <= (uintptr_t)koloStreamPerThread;
+}
+
+static inline bool kl_stream_is_default(struct kl_stream *stream)
+{
+    return kl_load_relaxed(&stream->flags) & KL_STREAM_IS_DEFAULT;
+}
 
 /* ---- use ---- */
 
@@ -158,6 +182,9 @@ ncclResult_t kl_stream_failure(struct kl_stream *stream, uint64_t ticket);
 
 /** An owner that has nothing queued ends: streams do not report its failures any more, but see kl_failures_end on `tell`. */
 void kl_streams_end_owner(const void *owner, bool tell);
+
+/** The next stream of `device` that is in use, behind `stream`; NULL: the first one, or none is left. */
+struct kl_stream *kl_streams_next_of(int device, struct kl_stream *stream);
 
 /* ---- for the executor ---- */
 
