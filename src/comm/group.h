@@ -22,6 +22,7 @@ struct kl_deferred {
     void (*drop)(struct kl_deferred *call); /* instead of run, when the group comes to nothing */
     struct ncclComm *comm;                  /* on which it is the job that is under way (job.h) */
     bool background;                        /* its communicator is not blocking: who asks that hears how it ends */
+    bool last;                              /* it comes after the operations of the group, not before */
     struct kl_deferred *next;
     pthread_t thread;
     ncclResult_t rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/host/workers.h"
 
+#include "base/error.h"
 #include "os/thread.h"
 
 #include <pthread.h>
@@ -76,6 +77,7 @@ static void work(void *arg)
     struct worker *w = arg;
     bool called;
 
+    kl_error_apart(false); /* it runs functions of the program */
     do {
         w->run(w->arg);
         pthread_mutex_lock(&pool.lock);
