@@ -21,8 +21,8 @@ enum { DESCRIPTORS = 4096, NAME = 256 };
 
 __attribute__((weak)) const char *const kolo_test_keeps[] = {NULL};
 
-/* The executor sleeps until the process ends; who rests while other hosts work sleeps in one epoll, with a bell. */
-static const char *const library_keeps[] = {"kolo-executor", NULL};
+/* The executor and workers sleep until the process ends; who rests while other hosts work sleeps in one epoll, with a bell. */
+static const char *const library_keeps[] = {"kolo-executor", "kolo worker", NULL};
 enum { RESTS = 1 };
 
 static bool open_before[DESCRIPTORS];
