@@ -5,10 +5,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/acceptor.h"
+#include "bootstrap/guests.h"
 #include "bootstrap/outbox.h"
 #include "bootstrap/partners.h"
 #include "bootstrap/ranges.h"
 #include "os/files.h"
+#include "os/socket.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -40,6 +42,8 @@ struct visitor {
 struct kl_root {
     struct kl_root *next; /* of this process's */
     struct kl_id id;
+    char *
+        open_to; /* everybody knows its key: of other hosts only those in this list come (guests.h); NULL: nobody else knows */
     struct kl_loop *loop;
     struct kl_source *clock; /* armed with the deadline, once somebody waits */
     uint64_t deadline;       /* of the least patient rank, who gives it patience_ms */
@@ -105,6 +109,7 @@ static void root_free(struct kl_root *root)
 {
     struct kl_loop *loop = root->loop;
 
+    free(root->open_to);
     kl_key_wipe(&root->id.secret);
     pthread_cond_destroy(&root->changed);
     pthread_mutex_destroy(&root->lock);
@@ -395,12 +400,30 @@ static void on_visitor(void *ctx, uint32_t events)
     retire_if_done(root);
 }
 
+/* Has it a right to be here? */
+static bool is_welcome(const struct kl_root *root, int fd)
+{
+    union kl_address from = kl_socket_peer(fd);
+    char text[KL_ADDRESS_TEXT];
+
+    if (!root->open_to || kl_guests_admit(root->open_to, kl_socket_local(fd), from)) return true;
+    KL_WARN(
+        "refused somebody at %s: without KOLO_SECRET only this host may join; set it to the same text on all ranks, or "
+        "allow other hosts with KOLO_OPEN_TO",
+        kl_address_format(&from, text));
+    return false;
+}
+
 static void on_incoming(void *ctx, struct kl_incoming *incoming)
 {
     struct kl_root *root = ctx;
     struct visitor *v;
     struct kl_connection c;
 
+    if (!is_welcome(root, kl_incoming_fd(incoming))) {
+        kl_incoming_decline(incoming, KL_REFUSED);
+        return;
+    }
     if (kl_incoming_rank(incoming) >= KL_MAX_RANKS) {
         kl_incoming_decline(incoming, KL_NOT_HERE);
         return;
@@ -483,6 +506,16 @@ static ncclResult_t start(void *ctx)
     return rc;
 }
 
+static ncclResult_t load_guests(struct kl_root *root, const struct kl_id *id)
+{
+    struct kl_bootstrap_params params;
+
+    if (!kl_id_is_public(id)) return ncclSuccess;
+    kl_param_load(&kl_bootstrap_param_set, &params);
+    root->open_to = strdup(params.open_to);
+    return root->open_to ? ncclSuccess : KL_NOMEM("a rendezvous");
+}
+
 static struct kl_root *allocate(void)
 {
     struct kl_root *root = calloc(1, sizeof *root);
@@ -506,6 +539,7 @@ ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **out)
 
     if (!root) return KL_NOMEM("a rendezvous");
     root->held = out != NULL;
+    KL_TRY_OR(rc, out, load_guests(root, id));
     KL_TRY_OR(rc, out, kl_loop_hold(&root->loop));
     KL_TRY_OR(rc, out, kl_loop_run(root->loop, start, &s));
     *id = opened;
