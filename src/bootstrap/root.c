@@ -23,7 +23,9 @@ enum {
     ANNOUNCE_MS = 5000,           /* between a right proof and the announcement */
     TELL_MS = 60000,              /* for telling a failure to the ranks, when none has said how long it waits */
     PATIENCE_MAX_MS = 1000000000, /* eleven days */
-    SPARE_DESCRIPTORS = 100,      /* of the process, beside one for each rank */
+    SPARE_DESCRIPTORS = 100,      /* of the process, beside one for each rank: asked for, */
+    LEAST_DESCRIPTORS =
+        10, /* and what the least program needs: the standard ones, the event loop's, listeners, a segment */
 };
 
 /* The connection of one rank. Belongs to the event loop, as everything here. */
@@ -247,7 +249,8 @@ static void card_text(const struct kl_card *card, char text[128])
 /* All ranks stay connected until the last has come: a limit of 1024 open files is too low for as many ranks. */
 static void need_descriptors(struct kl_root *root)
 {
-    uint64_t need = (uint64_t)root->nranks + SPARE_DESCRIPTORS, have = kl_files_allow(need);
+    uint64_t need = (uint64_t)root->nranks + LEAST_DESCRIPTORS;
+    uint64_t have = kl_files_allow((uint64_t)root->nranks + SPARE_DESCRIPTORS);
     char text[KL_ERROR_TEXT];
 
     if (have >= need) return;
