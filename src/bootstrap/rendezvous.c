@@ -237,6 +237,7 @@ static ncclResult_t talk(struct kl_bootstrap *b, const struct kl_id *id, struct 
     enum kl_frame_fault fault = KL_FRAME_SOUND;
     struct kl_frame *frame = NULL;
 
+    b->announced = true; /* or a part of it is on the way */
     enum kl_io io = announce(b, root, &wait);
     wait.deadline = deadline + GRACE_MS * 1000000ull;
     if (!io) io = hear_root(root, &wait, &frame, &fault);

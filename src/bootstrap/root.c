@@ -317,7 +317,6 @@ static bool hear(struct visitor *v, const struct kl_frame *f)
     v->rank = a.card.rank;
     kl_source_deadline(v->source, KL_NO_DEADLINE);
     if (root->failed) {
-        if (v->rank < root->nranks) root->cards[v->rank] = a.card;
         refuse(v);
     } else if (!contradicts(root, &a)) {
         root->cards[v->rank] = a.card;
@@ -575,11 +574,6 @@ struct declining {
     const char *why;
 };
 
-static bool has_come(const struct kl_root *root, int rank)
-{
-    return root->nranks && rank < root->nranks && !is_missing(root, rank);
-}
-
 static bool is_of(const struct kl_root *root, const struct kl_id *id)
 {
     ncclUniqueId its, asked;
@@ -597,7 +591,7 @@ static ncclResult_t decline(void *ctx)
     while (root && !is_of(root, d->id)) root = root->next;
     if (!root) return ncclSuccess;
     fail(root, d->rank, ncclRemoteError, d->why);
-    root->ndone += !has_come(root, d->rank); /* nobody waits for it any more */
+    root->ndone++; /* it will not come to hear it */
     retire_if_done(root);
     return ncclSuccess;
 }

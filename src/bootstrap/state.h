@@ -85,6 +85,7 @@ struct kl_bootstrap {
     uint32_t scope;        /* of our link-local address, if we listen on one */
     uint32_t name;         /* of the job, for callers */
     struct kl_key key;     /* of the connections between ranks */
+    bool announced;        /* at the rendezvous, which tells it of failures, and sees it go; the joining thread's */
     struct kl_card *cards; /* by rank; naddresses 0: not known yet. Under lock until all have joined */
     uint32_t exchanges;    /* collective ones so far; tags their frames */
 
