@@ -58,7 +58,7 @@ measure_kolo() { # measure_kolo NAME SETTINGS
     for c in $sizes; do
         port=$((port + 1))
         : >"$work/table"
-        common="KOLO_COMM_ID=10.99.0.1:$port KOLO_SIZE=2 NCCL_SOCKET_IFNAME=eth0 $2"
+        common="KOLO_COMM_ID=10.99.0.1:$port KOLO_SECRET=bench KOLO_SIZE=2 NCCL_SOCKET_IFNAME=eth0 $2"
         command="$kolo perf all_reduce -b ${c%:*} -e ${c%:*} -n ${c#*:} -w 5 -c 0 -a max"
         "$work/at" 10.99.0.2 "KOLO_RANK=1 $common $command" >/dev/null &
         "$work/at" 10.99.0.1 "KOLO_RANK=0 $common $command" >"$work/table"

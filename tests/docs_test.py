@@ -8,11 +8,15 @@ sentences; everything else is asserted on JSON. KOLO_RENEW=1 writes them anew, t
 docs/explain.md and README.md quote pages and nothing else: in their blocks the lines behind `$ kolo ...` are those of the page with
 that command, a line `...` standing for any number of lines; README.md shows first lines only. A command without lines behind it must
 succeed. Commands about the machine they run on, and those that write files, are left out.
+
+docs/faults.md quotes what jobs print that fail. Each of its commands is run, and says what stands there, but for numbers and order.
 """
 import glob
 import os
 import re
 import shlex
+import subprocess
+import unittest
 
 import tool
 
@@ -104,6 +108,37 @@ class Pages(tool.Case):
             with self.subTest(command):
                 page = pages()[command.replace("--topo ", f"--topo {MACHINES}")]
                 self.assertEqual(page.split("\n")[0], text.rstrip("\n"))
+
+
+# What is told of each fault of docs/faults.md, by its heading.
+FAULTS = {
+    "A rank that dies": r"rank 2 \(host .*, pid \d+\) is gone: its connection ",
+    "A rank that stands still": r"waiting for rank 2 \(host .*, pid \d+\), which is silent: is it stopped, or cut off\?",
+    "A rank that never comes": r"1 of 2 ranks did not join within 2 s: rank 1; see whether it started",
+    "Nobody at the rendezvous, or no way to it":
+        r"rank 1 cannot join the rendezvous at 127\.0\.0\.1:4712, which rank 0 opens: Connection refused",
+    "A wrong secret": r"rank 1 cannot join .*: secret mismatch with 127\.0\.0\.1:4713; all ranks need the same",
+    "Calls that differ": r"rank 2 called AllReduce\(4 elements\) as #1 where the others called AllReduce\(2 elements\)",
+    "Too few descriptors": r"joining the communicator: .*: Too many open files; raise `ulimit -n`",
+    "No interface": r'no network interface matches NCCL_SOCKET_IFNAME="=ib7"; there are: ',
+    "A setting that leaves nothing": r'rank \d: joining the communicator: NCCL_ALGO: no name "nonsense"; known are Tree, ',
+}
+
+
+class Faults(unittest.TestCase):
+    def test_faults(self):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
+        env = {**clean, "HOME": "/nonexistent", "PATH": os.path.dirname(tool.KOLO) + ":" + os.environ["PATH"]}
+        found = dict(re.findall(r"^## (.*)\n\n```console\n\$ ((?:.*\n)+?)```$", read("docs/faults.md"), re.M))
+        self.assertEqual(list(found), list(FAULTS))
+        for heading, block in found.items():
+            with self.subTest(heading):
+                command, _, quoted = block.partition("\n")
+                p = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
+                                   timeout=60, env=env, check=False)
+                self.assertNotEqual(p.returncode, 0)
+                self.assertRegex(quoted, FAULTS[heading])
+                self.assertRegex(p.stdout, FAULTS[heading])
 
 
 if __name__ == "__main__":

@@ -20,12 +20,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 4, COUNT = 1 << 18, EXIT_AS_EXPECTED = 42, DEADLINE_S = 60, BOUND_S = 5 };
+enum { RANKS = 4, COUNT = 1 << 18, EXIT_AS_EXPECTED = 42, DEADLINE_S = 60, BOUND_S = 5, FEW_FILES = 32, NO_FILES = 6 };
 
 /* ---- a rank ---- */
 
@@ -307,6 +308,15 @@ static int reduce_alone(struct rank *r)
     return rc ? 1 : EXIT_AS_EXPECTED;
 }
 
+/* With no more descriptors than the standard ones, the loop's, the rendezvous's, one for each connection, and two or three for memory. */
+static int reduce_with_few_files(struct rank *r)
+{
+    ncclResult_t rc = reduce_once(r);
+
+    if (rc) fprintf(stderr, "rank %d: %d %s\n", r->rank, rc, ncclGetLastError(r->comm));
+    return rc || ncclCommDestroy(r->comm) ? 1 : EXIT_AS_EXPECTED;
+}
+
 /* ---- joining that fails: the rank itself says what it got ---- */
 
 static int expect_no_join(ncclResult_t rc, ncclComm_t comm, ncclResult_t want, const char *words)
@@ -340,6 +350,8 @@ static const struct role {
     {"unreadable", reduce_alone, ncclSuccess, NULL},
     {"taken", NULL, ncclSystemError, "in use"},
     {"nointerface", NULL, ncclSystemError, "interface"},
+    {"few_files", reduce_with_few_files, ncclSuccess, NULL},
+    {"no_files", NULL, ncclSystemError, "raise `ulimit -n`"},
 };
 
 static const struct role *role_named(const char *name)
@@ -349,6 +361,11 @@ static const struct role *role_named(const char *name)
     return NULL;
 }
 
+static void allow_files(rlim_t n)
+{
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){.rlim_cur = n, .rlim_max = n});
+}
+
 static int run_rank(char **argv)
 {
     const struct role *role = role_named(argv[1]);
@@ -356,6 +373,8 @@ static int run_rank(char **argv)
     ncclUniqueId id;
 
     alarm(DEADLINE_S);
+    if (!strcmp(role->name, "few_files")) allow_files(FEW_FILES);
+    if (!strcmp(role->name, "no_files")) allow_files(NO_FILES);
     ncclResult_t rc = *argv[4] ? kl_bootstrap_id_parse(argv[4], &id) : ncclGetUniqueId(&id);
     rc = rc ? rc : ncclCommInitRank(&r.comm, r.size, id, r.rank);
     if (!role->run) return expect_no_join(rc, r.comm, role->rc, role->words);
@@ -556,6 +575,26 @@ static void forked_children_are_refused_and_reach_nobody(void **state)
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
 }
 
+static void expect_alone(const char *variable, const char *value, const char *role)
+{
+    struct child c;
+
+    setenv(variable, value, 1);
+    start_child(&c, role, 0, 2, "");
+    assert_int_equal(wait_for_exit(&c), EXIT_AS_EXPECTED);
+    unsetenv(variable);
+}
+
+static void few_descriptors_are_enough_and_too_few_are_an_error(void **state)
+{
+    struct child c[RANKS];
+
+    (void)state;
+    start_job(c, "few_files", 0, RANKS - 1);
+    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+    expect_alone("KOLO_BOOTSTRAP_TIMEOUT", "5", "no_files");
+}
+
 /* ---- rendezvous by address ---- */
 
 #define ADDRESS "127.0.0.1:47911"
@@ -575,16 +614,6 @@ static void another_secret_is_refused(void **state)
     wait_for_exit(&zero);
     unsetenv("KOLO_SECRET");
     unsetenv("KOLO_BOOTSTRAP_TIMEOUT");
-}
-
-static void expect_alone(const char *variable, const char *value, const char *role)
-{
-    struct child c;
-
-    setenv(variable, value, 1);
-    start_child(&c, role, 0, 2, "");
-    assert_int_equal(wait_for_exit(&c), EXIT_AS_EXPECTED);
-    unsetenv(variable);
 }
 
 static int listen_on(uint16_t port)
@@ -645,6 +674,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_rank_that_is_stopped_is_named_by_all),
         cmocka_unit_test(ranks_that_disagree_or_leave_are_an_error_for_all),
         cmocka_unit_test(forked_children_are_refused_and_reach_nobody),
+        cmocka_unit_test(few_descriptors_are_enough_and_too_few_are_an_error),
         cmocka_unit_test(another_secret_is_refused),
         cmocka_unit_test(wrong_topology_files_are_told_apart),
         cmocka_unit_test(a_taken_port_and_a_missing_interface_are_system_errors),

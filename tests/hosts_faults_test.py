@@ -178,6 +178,24 @@ class Faults(unittest.TestCase):
             lines = [line for line in err.splitlines() if re.match(rf"kolo perf: rank {rank}: ", line)]
             self.assertTrue(any(re.search(words, line) for line in lines), (rank, words, err))
 
+    def meet_at_an_address(self, port, **settings):
+        """Two hosts that know an address only."""
+        there = [f"{name}={value}" for name, value in settings.items()]
+        return tool.run("run", "-n", "2", "--hosts", "2", "--netns", "--", "env", f"KOLO_COMM_ID=10.77.0.1:{port}",
+                        "KOLO_BOOTSTRAP_TIMEOUT=5", *there, tool.KOLO, "perf", "all_reduce", "-b", "8", "-e", "8", "-n", "1",
+                        "-w", "0")
+
+    def test_without_a_secret_other_hosts_stay_outside(self):
+        p = self.meet_at_an_address(4711, NCCL_DEBUG="WARN")
+        self.assertNotEqual(p.returncode, 0)
+        self.assertRegex(p.stdout + p.stderr, r"refused somebody at 10\.77\.0\.2:\d+: without KOLO_SECRET only this host may join")
+        self.assertRegex(p.stderr, "1 of 2 ranks did not join within 5 s: rank 1")
+        for port, settings in ((4712, {"KOLO_SECRET": "swordfish"}), (4713, {"KOLO_OPEN_TO": "10.77.0.0/16"}),
+                               (4714, {"KOLO_OPEN_TO": "1"})):
+            with self.subTest(**settings):
+                p = self.meet_at_an_address(port, **settings)
+                self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+
     def test_a_rank_is_killed(self):
         job = Job(self, LONG)
         os.kill(job.pid[3], signal.SIGKILL)

@@ -110,6 +110,13 @@ void kl_fail(const char *file, int line, const char *fmt, ...)
     record(file, line, text);
 }
 
+static const char *remedy(int err)
+{
+    if (err == EMFILE) return "; raise `ulimit -n`";
+    if (err == ENFILE) return "; the system has too many files open: raise fs.file-max";
+    return "";
+}
+
 void kl_fail_errno(const char *file, int line, const char *fmt, ...)
 {
     int saved = errno;
@@ -120,7 +127,8 @@ void kl_fail_errno(const char *file, int line, const char *fmt, ...)
     int used = vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     if (used >= 0 && (size_t)used < sizeof text)
-        snprintf(text + used, sizeof text - (size_t)used, ": %s", strerror_r(saved, reason, sizeof reason));
+        snprintf(text + used, sizeof text - (size_t)used, ": %s%s", strerror_r(saved, reason, sizeof reason),
+                 remedy(saved));
     record(file, line, text);
     errno = saved;
 }

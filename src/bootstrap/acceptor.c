@@ -108,6 +108,11 @@ static bool answer(struct kl_incoming *in, enum kl_handshake_outcome outcome)
     return say(in, bytes, sizeof bytes);
 }
 
+int kl_incoming_fd(const struct kl_incoming *in)
+{
+    return in->fd;
+}
+
 uint32_t kl_incoming_rank(const struct kl_incoming *in)
 {
     return kl_hello_decode(in->handshake.caller).from;

@@ -53,6 +53,9 @@ void kl_acceptor_close(struct kl_acceptor *acceptor);
 /** The caller's rank, as it says. */
 uint32_t kl_incoming_rank(const struct kl_incoming *incoming);
 
+/** Its socket, for who asks where it comes from. */
+int kl_incoming_fd(const struct kl_incoming *incoming);
+
 /** Let it in; the connection is the callee's from now on. False when the caller has gone meanwhile: there is none. */
 bool kl_incoming_admit(struct kl_incoming *incoming, struct kl_connection *connection);
 

@@ -10,6 +10,8 @@ static const struct kl_param rows[] = {
                             "the job's id for koloInitFromEnv: 256 hex digits, or host:port of a rendezvous"),
     KL_PARAM_SECRET(struct kl_bootstrap_params, secret, "KOLO_SECRET", "",
                     "password that all ranks of a job share when an id is only host:port"),
+    KL_PARAM_STRING(struct kl_bootstrap_params, open_to, "KOLO_OPEN_TO", "",
+                    "other hosts that may join at a host:port without KOLO_SECRET: addresses, networks, or 1 for all"),
     KL_PARAM_STRING(struct kl_bootstrap_params, socket_ifname, "NCCL_SOCKET_IFNAME", "",
                     "network interfaces to use: prefixes \"eth,ib\", all others \"^docker,lo\", exact names \"=eth0\""),
     KL_PARAM_ENUM(struct kl_bootstrap_params, socket_family, "NCCL_SOCKET_FAMILY", "", families,

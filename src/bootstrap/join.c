@@ -184,7 +184,7 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
     *out = b;
     b = NULL;
 out:
-    if (rc && !root) kl_root_decline(&id, config->rank);
+    if (rc && !root && !(b && b->announced)) kl_root_decline(&id, config->rank);
     if (rc) kl_root_give_up(root, kl_deadline_in_ms(b && !was_aborted(b) ? TELL_MS : 0));
     kl_root_stop(root);
     kl_key_wipe(&id.secret);

@@ -315,7 +315,7 @@ static void too_few_descriptors_are_an_error(void **state)
 
     (void)state;
     pid_t child = fork();
-    if (!child) _exit(lack_descriptors(64, 500, 1000, "needs 1100 open files, and may have 500; raise `ulimit -n`"));
+    if (!child) _exit(lack_descriptors(64, 500, 1000, "needs 1010 open files, and may have 500; raise `ulimit -n`"));
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     child = fork();

@@ -5,10 +5,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/caller.h"
+#include "bootstrap/guests.h"
 #include "bootstrap/partners.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The root answers when the time is up, and has to be given the time for it. */
 enum { GRACE_MS = 2000 };
@@ -32,14 +34,28 @@ ncclResult_t kl_bootstrap_id_create(ncclUniqueId *out)
     return ncclSuccess;
 }
 
-ncclResult_t kl_rendezvous_open(struct kl_bootstrap *b, struct kl_id *id, struct kl_root **root)
+/* Whoever knows its address also knows its key. */
+static ncclResult_t say_who_may_come(const struct kl_id *id)
 {
+    struct kl_bootstrap_params params;
     char text[KL_ADDRESS_TEXT];
 
+    kl_param_load(&kl_bootstrap_param_set, &params);
+    KL_TRY(kl_guests_check(params.open_to));
+    kl_address_format(&id->address[0], text);
+    if (*params.open_to)
+        KL_WARN(
+            "without KOLO_SECRET everybody at %s may join at %s, and end the job: set it to the same text on all ranks",
+            strcmp(params.open_to, "1") ? params.open_to : "any address", text);
+    else
+        KL_INFO(KL_BOOTSTRAP, "without KOLO_SECRET only this host may join at %s; KOLO_OPEN_TO allows others", text);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_rendezvous_open(struct kl_bootstrap *b, struct kl_id *id, struct kl_root **root)
+{
     if (b->rank != 0 || id->kind != KL_ID_RANK0_OPENS) return ncclSuccess;
-    if (kl_id_is_public(id))
-        KL_WARN("the rendezvous at %s is open to everybody: set KOLO_SECRET to the same text on all ranks",
-                kl_address_format(&id->address[0], text));
+    if (kl_id_is_public(id)) KL_TRY(say_who_may_come(id));
     return kl_root_start(id, root);
 }
 
@@ -230,6 +246,7 @@ static ncclResult_t talk(struct kl_bootstrap *b, const struct kl_id *id, struct 
     enum kl_frame_fault fault = KL_FRAME_SOUND;
     struct kl_frame *frame = NULL;
 
+    b->announced = true; /* or a part of it is on the way */
     enum kl_io io = announce(b, root, &wait);
     wait.deadline = deadline + GRACE_MS * 1000000ull;
     if (!io) io = hear_root(root, &wait, &frame, &fault);
@@ -240,13 +257,31 @@ static ncclResult_t talk(struct kl_bootstrap *b, const struct kl_id *id, struct 
     return rc;
 }
 
+/* What a root says that has the key that everybody has proves nothing about it. */
+static ncclResult_t check_host(const struct kl_bootstrap *b, int fd)
+{
+    union kl_address there = kl_socket_peer(fd);
+    struct kl_bootstrap_params params;
+    char text[KL_ADDRESS_TEXT];
+
+    kl_param_load(&kl_bootstrap_param_set, &params);
+    KL_TRY(kl_guests_check(params.open_to));
+    if (kl_guests_admit(params.open_to, kl_socket_local(fd), there)) return ncclSuccess;
+    return KL_FAIL(
+        ncclInvalidUsage,
+        "rank %d does not join at %s, another host, without KOLO_SECRET, as anybody could be there: set it to "
+        "the same text on all ranks, or allow that host with KOLO_OPEN_TO",
+        b->rank, kl_address_format(&there, text));
+}
+
 ncclResult_t kl_rendezvous_meet(struct kl_bootstrap *b, const struct kl_id *id)
 {
     uint64_t deadline = kl_deadline_in_ms(b->timeout_ms);
     struct kl_connection root;
 
     KL_TRY(call_root(b, id, deadline, &root));
-    ncclResult_t rc = talk(b, id, &root, deadline);
+    ncclResult_t rc = kl_id_is_public(id) ? check_host(b, root.fd) : ncclSuccess;
+    if (!rc) rc = talk(b, id, &root, deadline);
     kl_socket_close(root.fd);
     kl_connection_forget(&root);
     return rc;

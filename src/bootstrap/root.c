@@ -5,11 +5,13 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/acceptor.h"
+#include "bootstrap/guests.h"
 #include "bootstrap/outbox.h"
 #include "bootstrap/partners.h"
 #include "bootstrap/processes.h"
 #include "bootstrap/ranges.h"
 #include "os/files.h"
+#include "os/socket.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +24,9 @@ enum {
     ANNOUNCE_MS = 60000,          /* between a right proof and the announcement: it may have to wait for a core */
     TELL_MS = 60000,              /* for telling a failure to the ranks, when none has said how long it waits */
     PATIENCE_MAX_MS = 1000000000, /* eleven days */
-    SPARE_DESCRIPTORS = 100,      /* of the process, beside one for each rank */
+    SPARE_DESCRIPTORS = 100,      /* of the process, beside one for each rank: asked for, */
+    LEAST_DESCRIPTORS =
+        10, /* and what the least program needs: the standard ones, the event loop's, listeners, a segment */
 };
 
 /* The connection of one rank. Belongs to the event loop, as everything here. */
@@ -41,6 +45,8 @@ struct visitor {
 struct kl_root {
     struct kl_root *next; /* of this process's */
     struct kl_id id;
+    char *
+        open_to; /* everybody knows its key: of other hosts only those in this list come (guests.h); NULL: nobody else knows */
     struct kl_loop *loop;
     struct kl_source *clock; /* armed with the deadline, once somebody waits */
     uint64_t deadline;       /* of the least patient rank, who gives it patience_ms */
@@ -106,6 +112,7 @@ static void root_free(struct kl_root *root)
 {
     struct kl_loop *loop = root->loop;
 
+    free(root->open_to);
     kl_key_wipe(&root->id.secret);
     pthread_cond_destroy(&root->changed);
     pthread_mutex_destroy(&root->lock);
@@ -258,7 +265,8 @@ static void card_text(const struct kl_card *card, char text[128])
 /* All ranks stay connected until the last has come: a limit of 1024 open files is too low for as many ranks. */
 static void need_descriptors(struct kl_root *root)
 {
-    uint64_t need = (uint64_t)root->nranks + SPARE_DESCRIPTORS, have = kl_files_allow(need);
+    uint64_t need = (uint64_t)root->nranks + LEAST_DESCRIPTORS;
+    uint64_t have = kl_files_allow((uint64_t)root->nranks + SPARE_DESCRIPTORS);
     char text[KL_ERROR_TEXT];
 
     if (have >= need) return;
@@ -338,7 +346,6 @@ static bool hear(struct visitor *v, const struct kl_frame *f)
     v->rank = a.card.rank;
     kl_source_deadline(v->source, KL_NO_DEADLINE);
     if (root->failed) {
-        if (v->rank < root->nranks) root->cards[v->rank] = a.card;
         refuse(v);
     } else if (!contradicts(root, &a)) {
         root->cards[v->rank] = a.card;
@@ -424,12 +431,30 @@ static void on_visitor(void *ctx, uint32_t events)
     retire_if_done(root);
 }
 
+/* Has it a right to be here? */
+static bool is_welcome(const struct kl_root *root, int fd)
+{
+    union kl_address from = kl_socket_peer(fd);
+    char text[KL_ADDRESS_TEXT];
+
+    if (!root->open_to || kl_guests_admit(root->open_to, kl_socket_local(fd), from)) return true;
+    KL_WARN(
+        "refused somebody at %s: without KOLO_SECRET only this host may join; set it to the same text on all ranks, or "
+        "allow other hosts with KOLO_OPEN_TO",
+        kl_address_format(&from, text));
+    return false;
+}
+
 static void on_incoming(void *ctx, struct kl_incoming *incoming)
 {
     struct kl_root *root = ctx;
     struct visitor *v;
     struct kl_connection c;
 
+    if (!is_welcome(root, kl_incoming_fd(incoming))) {
+        kl_incoming_decline(incoming, KL_REFUSED);
+        return;
+    }
     if (kl_incoming_rank(incoming) >= KL_MAX_RANKS) {
         kl_incoming_decline(incoming, KL_NOT_HERE);
         return;
@@ -512,6 +537,16 @@ static ncclResult_t start(void *ctx)
     return rc;
 }
 
+static ncclResult_t load_guests(struct kl_root *root, const struct kl_id *id)
+{
+    struct kl_bootstrap_params params;
+
+    if (!kl_id_is_public(id)) return ncclSuccess;
+    kl_param_load(&kl_bootstrap_param_set, &params);
+    root->open_to = strdup(params.open_to);
+    return root->open_to ? ncclSuccess : KL_NOMEM("a rendezvous");
+}
+
 static struct kl_root *allocate(void)
 {
     struct kl_root *root = calloc(1, sizeof *root);
@@ -535,6 +570,7 @@ ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **out)
 
     if (!root) return KL_NOMEM("a rendezvous");
     root->held = out != NULL;
+    KL_TRY_OR(rc, out, load_guests(root, id));
     KL_TRY_OR(rc, out, kl_loop_hold(&root->loop));
     KL_TRY_OR(rc, out, kl_loop_run(root->loop, start, &s));
     *id = opened;
@@ -567,11 +603,6 @@ struct declining {
     const char *why;
 };
 
-static bool has_come(const struct kl_root *root, int rank)
-{
-    return root->nranks && rank < root->nranks && !is_missing(root, rank);
-}
-
 static bool is_of(const struct kl_root *root, const struct kl_id *id)
 {
     ncclUniqueId its, asked;
@@ -589,7 +620,7 @@ static ncclResult_t decline(void *ctx)
     while (root && !is_of(root, d->id)) root = root->next;
     if (!root) return ncclSuccess;
     fail(root, d->rank, ncclRemoteError, d->why);
-    root->ndone += !has_come(root, d->rank); /* nobody waits for it any more */
+    root->ndone++; /* it will not come to hear it */
     retire_if_done(root);
     return ncclSuccess;
 }

@@ -29,7 +29,7 @@ ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **root);
 void kl_root_give_up(struct kl_root *root, uint64_t deadline);
 
 /**
- * `rank` does not join, for the reason that the calling thread's last sentence says: who waits at this process's root of the id, if there
+ * `rank`, which has not announced itself, does not join, for the reason that the calling thread's last sentence says: who waits at this process's root of the id, if there
  * is one, hears it.
  */
 void kl_root_decline(const struct kl_id *id, int rank);

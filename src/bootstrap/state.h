@@ -87,6 +87,7 @@ struct kl_bootstrap {
     uint32_t scope;        /* of our link-local address, if we listen on one */
     uint32_t name;         /* of the job, for callers */
     struct kl_key key;     /* of the connections between ranks */
+    bool announced;        /* at the rendezvous, which tells it of failures, and sees it go; the joining thread's */
     struct kl_card *cards; /* by rank; naddresses 0: not known yet. Under lock until all have joined; then the home's */
     struct kl_lodging lodging;
     int32_t speakers[KL_MAX_PARTNERS]; /* of a speaker: the ranks that speak for its process's partners (partners.h) */

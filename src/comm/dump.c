@@ -44,7 +44,7 @@ static ncclResult_t open_bell(void)
 {
     int bell = kl_bell_open();
 
-    if (bell < 0) return KL_FAIL_ERRNO("cannot serve NCCL_PROXY_DUMP_SIGNAL; raise `ulimit -n`");
+    if (bell < 0) return KL_FAIL_ERRNO("cannot serve NCCL_PROXY_DUMP_SIGNAL");
     kl_store_relaxed(&armed.bell, bell);
     KL_TRY(kl_loop_hold(&armed.loop));
     return kl_loop_add(armed.loop, bell, EPOLLIN, answer, NULL, &armed.source);

@@ -85,7 +85,7 @@ static ncclResult_t start(struct kl_movers *all, int i)
 
     *m = (struct mover){.all = all, .index = i};
     m->bell = kl_bell_open();
-    if (m->bell < 0) return KL_FAIL_ERRNO("cannot start a thread for a connection; raise `ulimit -n`");
+    if (m->bell < 0) return KL_FAIL_ERRNO("cannot start a thread for a connection");
     all->n++;
     snprintf(name, sizeof name, "kolo net %d", i);
     return kl_thread_start(&m->thread, name, run, m);

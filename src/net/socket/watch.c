@@ -11,7 +11,7 @@ ncclResult_t kl_watch_open(int *epoll)
     if (*epoll >= 0) return ncclSuccess;
     do *epoll = epoll_create1(EPOLL_CLOEXEC);
     while (*epoll < 0 && kl_files_make_room(errno));
-    return *epoll < 0 ? KL_FAIL_ERRNO("cannot watch a connection; raise `ulimit -n`") : ncclSuccess;
+    return *epoll < 0 ? KL_FAIL_ERRNO("cannot watch a connection") : ncclSuccess;
 }
 
 ncclResult_t kl_watch(int epoll, struct kl_watched *watched, int fd, uint32_t events)
