@@ -8,6 +8,7 @@
 #include "device/host/backoff.h"
 #include "device/host/executor.h"
 #include "os/affinity.h"
+#include "os/chaos.h"
 #include "os/hostinfo.h"
 
 #include <sodium.h>
@@ -168,7 +169,7 @@ static unsigned spin_of(const struct ncclComm *comm)
 
 ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
 {
-    struct kl_peer *peers = calloc((size_t)comm->nranks, sizeof *peers);
+    struct kl_peer *peers = kl_chaos_calloc((size_t)comm->nranks, sizeof *peers);
 
     if (!peers) return KL_NOMEM("peer records");
     ncclResult_t rc = gather(comm, peers);
