@@ -116,7 +116,7 @@ static uint64_t draw(enum kl_chaos_kind kind)
     return mix(seed + ((uint64_t)kind << 56) + turn * 0x9e3779b97f4a7c15u);
 }
 
-bool kl_chaos_strikes(enum kl_chaos_kind kind)
+static bool strikes(enum kl_chaos_kind kind)
 {
     if (!(wanted >> kind & 1) || draw(kind) % kinds[kind].once_in) return false;
     if (kind > KL_CHAOS_SHORT) KL_INFO(KL_LOG_ALL, "KOLO_CHAOS: %s strikes", kinds[kind].name);
@@ -125,13 +125,13 @@ bool kl_chaos_strikes(enum kl_chaos_kind kind)
 
 static void maybe_end(void)
 {
-    if (kl_chaos_strikes(KL_CHAOS_KILL)) raise(SIGKILL);
-    if (kl_chaos_strikes(KL_CHAOS_STOP)) kill(getpid(), SIGSTOP);
+    if (strikes(KL_CHAOS_KILL)) raise(SIGKILL);
+    if (strikes(KL_CHAOS_STOP)) kill(getpid(), SIGSTOP);
 }
 
 static void maybe_delay(void)
 {
-    if (!kl_chaos_strikes(KL_CHAOS_DELAY)) return;
+    if (!strikes(KL_CHAOS_DELAY)) return;
     struct timespec t = {.tv_nsec = (long)(draw(KL_CHAOS_DELAY) % MOST_DELAY_US) * 1000};
     nanosleep(&t, NULL);
 }
@@ -140,14 +140,14 @@ bool kl_chaos_refuse(void)
 {
     maybe_end();
     maybe_delay();
-    if (!kl_chaos_strikes(KL_CHAOS_DESCRIPTORS)) return false;
+    if (!strikes(KL_CHAOS_DESCRIPTORS)) return false;
     errno = draw(KL_CHAOS_DESCRIPTORS) & 1 ? EMFILE : ENFILE;
     return true;
 }
 
 bool kl_chaos_fail_allocation(void)
 {
-    if (!kl_chaos_strikes(KL_CHAOS_MEMORY)) return false;
+    if (!strikes(KL_CHAOS_MEMORY)) return false;
     errno = ENOMEM;
     return true;
 }
@@ -156,8 +156,8 @@ size_t kl_chaos_before_io(int fd, size_t bytes)
 {
     maybe_end();
     maybe_delay();
-    if (kl_chaos_strikes(KL_CHAOS_DROP)) shutdown(fd, SHUT_RDWR);
-    if (bytes < 2 || !kl_chaos_strikes(KL_CHAOS_SHORT)) return bytes;
+    if (strikes(KL_CHAOS_DROP)) shutdown(fd, SHUT_RDWR);
+    if (bytes < 2 || !strikes(KL_CHAOS_SHORT)) return bytes;
     return 1 + draw(KL_CHAOS_SHORT) % (bytes - 1);
 }
 

@@ -48,9 +48,6 @@ static inline bool kl_chaos_is_on(void)
     return kl_load_relaxed(&kl_chaos_state) != 1 && kl_chaos_first_use();
 }
 
-/** Does it strike now? Call it only if chaos is on. */
-bool kl_chaos_strikes(enum kl_chaos_kind kind);
-
 /** An allocation may fail here: true, with errno. */
 bool kl_chaos_fail_allocation(void);
 static inline bool kl_chaos_no_memory(void)
