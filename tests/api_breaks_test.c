@@ -199,7 +199,7 @@ static void a_suspended_one_can_be_ended(void **state)
 }
 
 /* Ids that nobody joins stay open for a while, and the loop with them. */
-const char *const kolo_test_keeps[] = {"kolo-loop", "anon_inode:", "socket:", NULL};
+const char *kolo_test_keeps[] = {"kolo-loop", "anon_inode:", "socket:", NULL};
 
 int main(void)
 {

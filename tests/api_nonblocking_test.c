@@ -286,7 +286,7 @@ static void wrong_configurations_are_refused(void **state)
 }
 
 /* Ids that nobody joins stay open for a while, and the loop with them. */
-const char *const kolo_test_keeps[] = {"kolo-loop", "anon_inode:", "socket:", NULL};
+const char *kolo_test_keeps[] = {"kolo-loop", "anon_inode:", "socket:", NULL};
 
 int main(void)
 {

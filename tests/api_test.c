@@ -601,7 +601,7 @@ static void a_destroy_waits_for_a_group_that_was_open_in_finalize(void **state)
 }
 
 /* Ids that nobody joins stay open for a while, and the loop with them. */
-const char *const kolo_test_keeps[] = {"kolo-loop", "anon_inode:", "socket:", NULL};
+const char *kolo_test_keeps[] = {"kolo-loop", "anon_inode:", "socket:", NULL};
 
 int main(void)
 {

@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DESCRIPTORS = 4096, NAME = 256 };
+enum { DESCRIPTORS = 4096, NAME = 256, LOOKS = 100 };
 
-__attribute__((weak)) const char *const kolo_test_keeps[] = {NULL};
+__attribute__((weak)) const char *kolo_test_keeps[] = {NULL};
 
 /* The executor and workers sleep until the process ends; who rests while other hosts work sleeps in one epoll, with a bell. */
 static const char *const library_keeps[] = {"kolo-executor", "kolo worker", NULL};
@@ -28,6 +28,7 @@ enum { RESTS = 1 };
 static bool open_before[DESCRIPTORS];
 static pid_t owner; /* forked children are others */
 static int polls, bells;
+static bool aloud;
 
 /* ---- looking ---- */
 
@@ -67,7 +68,7 @@ static void tell(int *left, const char *what, const char *name)
 {
     if (begins_with_one_of(library_keeps, name) || begins_with_one_of(kolo_test_keeps, name)) return;
     (*left)++;
-    fprintf(stderr, "left behind: %s %s\n", what, name);
+    if (aloud) fprintf(stderr, "left behind: %s %s\n", what, name);
 }
 
 /* ---- each kind ---- */
@@ -135,17 +136,26 @@ static void look_at_children(int *left)
     tell(left, "child process", text);
 }
 
-static void look(int status, void *unused)
+static int count(void)
 {
     int left = 0;
 
-    (void)unused;
-    if (status || getpid() != owner) return;
+    polls = bells = 0;
     for_each_number("/proc/self/fd", look_at_descriptor, &left);
     for_each_number("/proc/self/task", look_at_thread, &left);
     look_at_segments(&left);
     look_at_children(&left);
-    if (!left) return;
+    return left;
+}
+
+/* A thread that was joined may be seen a moment longer. */
+static void look(int status, void *unused)
+{
+    (void)unused;
+    if (status || getpid() != owner) return;
+    for (int i = 0; i < LOOKS && count(); i++) usleep(10000);
+    aloud = true;
+    if (!count()) return;
     fflush(NULL);
     _exit(1);
 }

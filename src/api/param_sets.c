@@ -9,11 +9,12 @@
 #include "device/config.h"
 #include "graph/config.h"
 #include "net/net.h"
+#include "os/chaos.h"
 #include "topo/config.h"
 
-static const struct kl_param_set *const sets[] = {
-    &kl_log_param_set, &kl_bootstrap_param_set, &kl_comm_param_set,  &kl_device_param_set,
-    &kl_net_param_set, &kl_topo_param_set,      &kl_graph_param_set, NULL};
+static const struct kl_param_set *const sets[] = {&kl_log_param_set,    &kl_bootstrap_param_set, &kl_comm_param_set,
+                                                  &kl_device_param_set, &kl_net_param_set,       &kl_topo_param_set,
+                                                  &kl_graph_param_set,  &kl_chaos_param_set,     NULL};
 
 const struct kl_param_registry kl_param_registry = {.sets = sets, .others = kl_other_names};
 

@@ -109,7 +109,7 @@ static void unknown_names_are_reported_once(void **state)
 }
 
 /* The log. */
-const char *const kolo_test_keeps[] = {"/tmp/kolo_names_", NULL};
+const char *kolo_test_keeps[] = {"/tmp/kolo_names_", NULL};
 
 int main(void)
 {

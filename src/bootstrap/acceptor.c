@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "bootstrap/listener.h"
 #include "bootstrap/record.h"
+#include "os/chaos.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -227,7 +228,7 @@ static bool listen_to(struct kl_incoming *in)
         bool hello = in->stage == AWAITING_HELLO;
         unsigned char *to = hello ? in->handshake.caller : in->proof;
         size_t whole = hello ? sizeof in->handshake.caller : sizeof in->proof;
-        ssize_t n = recv(in->fd, to + in->have, whole - in->have, 0);
+        ssize_t n = kl_chaos_recv(in->fd, to + in->have, whole - in->have, 0);
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
         if (n <= 0) return false;
@@ -253,7 +254,7 @@ static void on_incoming(void *ctx, uint32_t events)
 
 static void receive(struct kl_listener *listener, void *owner, int fd)
 {
-    struct kl_incoming *in = calloc(1, sizeof *in);
+    struct kl_incoming *in = kl_chaos_calloc(1, sizeof *in);
 
     if (!in) {
         kl_socket_close(fd);
@@ -355,7 +356,7 @@ static ncclResult_t begin(void *ctx)
 ncclResult_t kl_acceptor_create(struct kl_loop *loop, union kl_address *addresses, int *n, const struct kl_hello *me,
                                 kl_acceptor_fn *fn, void *ctx, struct kl_acceptor **out)
 {
-    struct kl_acceptor *a = calloc(1, sizeof *a);
+    struct kl_acceptor *a = kl_chaos_calloc(1, sizeof *a);
     struct creation c = {.acceptor = a, .addresses = addresses, .n = n};
 
     if (!a) return KL_NOMEM("an acceptor");

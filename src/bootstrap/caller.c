@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/record.h"
+#include "os/chaos.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -273,7 +274,7 @@ static enum kl_io hear(struct kl_caller *c)
     size_t whole = c->stage == AWAITING_HELLO ? sizeof c->handshake.host : sizeof c->answer;
 
     while (c->have < whole) {
-        ssize_t n = recv(c->fd, to + c->have, whole - c->have, 0);
+        ssize_t n = kl_chaos_recv(c->fd, to + c->have, whole - c->have, 0);
         if (n > 0)
             c->have += (size_t)n;
         else if (!n || errno == ECONNRESET)
@@ -320,7 +321,7 @@ static void on_caller(void *ctx, uint32_t events)
 ncclResult_t kl_caller_start(struct kl_loop *loop, const struct kl_call *call, kl_caller_fn *fn, void *ctx,
                              struct kl_caller **out)
 {
-    struct kl_caller *c = calloc(1, sizeof *c);
+    struct kl_caller *c = kl_chaos_calloc(1, sizeof *c);
 
     if (!c) return KL_NOMEM("a call");
     *c = (struct kl_caller){.loop = loop, .fn = fn, .ctx = ctx, .call = *call, .key = *call->key, .fd = -1};

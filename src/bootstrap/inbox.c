@@ -2,6 +2,7 @@
 #include "bootstrap/inbox.h"
 
 #include "base/error.h"
+#include "os/chaos.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ ncclResult_t kl_inbox_put_own(struct kl_bootstrap *b, const struct kl_frame_head
     struct kl_frame *f;
 
     KL_TRY(kl_contact_make(b, b->rank, &me));
-    f = malloc(sizeof *f + head->length);
+    f = kl_chaos_malloc(sizeof *f + head->length);
     if (!f) return KL_NOMEM("a message");
     f->head = *head;
     if (head->length) memcpy(f->body, data, head->length);

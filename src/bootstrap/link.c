@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/inbox.h"
+#include "os/chaos.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -294,7 +295,7 @@ static bool read_some(struct kl_contact *peer, size_t *total)
     size_t room;
     unsigned char *to = kl_assembler_room(&peer->assembler, &room);
     struct iovec parts[2] = {{.iov_base = to, .iov_len = room}, {.iov_base = more, .iov_len = sizeof more}};
-    ssize_t n = readv(peer->fd, parts, 2);
+    ssize_t n = kl_chaos_readv(peer->fd, parts, 2);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
     if (n <= 0) {

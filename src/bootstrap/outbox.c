@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bootstrap/outbox.h"
 
+#include "os/chaos.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +128,7 @@ int kl_outbox_flush(struct kl_outbox *o, int fd, bool *gone)
 {
     for (struct kl_queued_frame *q; (q = o->first);) {
         if (q->sent == q->sealed) seal_next(o, q);
-        ssize_t n = send(fd, q->wire + q->sent, q->sealed - q->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = kl_chaos_send(fd, q->wire + q->sent, q->sealed - q->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno != EINTR) return errno;
         if (n > 0) q->sent += (size_t)n;
         if (q->sent < q->sealed || !all_sealed(q)) continue;

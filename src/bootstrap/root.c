@@ -10,6 +10,7 @@
 #include "bootstrap/partners.h"
 #include "bootstrap/processes.h"
 #include "bootstrap/ranges.h"
+#include "os/chaos.h"
 #include "os/files.h"
 #include "os/socket.h"
 
@@ -395,7 +396,7 @@ static void listen_to(struct visitor *v)
         struct kl_frame *frame;
         size_t room;
         unsigned char *to = kl_assembler_room(&v->assembler, &room);
-        ssize_t n = recv(v->fd, to, room, 0);
+        ssize_t n = kl_chaos_recv(v->fd, to, room, 0);
 
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
+#include "os/chaos.h"
 #include "transport/net/relay.h"
 #include "transport/tags.h"
 
@@ -83,7 +84,7 @@ static struct connection **slot_of(struct connection **table, size_t room, const
 static ncclResult_t grow(struct kl_connections *cs)
 {
     size_t room = cs->room ? 2 * cs->room : FIRST_ROOM;
-    struct connection **table = calloc(room, sizeof(void *));
+    struct connection **table = kl_chaos_calloc(room, sizeof(void *));
 
     if (!table) return KL_NOMEM("connections");
     for (size_t i = 0; i < cs->room; i++)
@@ -113,7 +114,7 @@ static void join_opposite(struct kl_connections *cs, struct connection *c)
 static ncclResult_t add(struct kl_connections *cs, const struct kl_edge *edge, struct connection **added)
 {
     if (2 * cs->used >= cs->room) KL_TRY(grow(cs));
-    struct connection *c = aligned_alloc(KL_LINE, (sizeof *c + KL_LINE - 1) / KL_LINE * KL_LINE);
+    struct connection *c = kl_chaos_aligned_alloc(KL_LINE, (sizeof *c + KL_LINE - 1) / KL_LINE * KL_LINE);
     if (!c) return KL_NOMEM("a connection");
     *c = (struct connection){.edge = *edge};
     c->connector = (struct kl_connector){
@@ -322,7 +323,7 @@ ncclResult_t kl_connections_share(struct kl_connections *cs, const int32_t *rank
         .bytes = bytes,
         .patience_ms = cs->config.patience_ms,
     };
-    struct kl_arena *a = calloc(1, sizeof *a);
+    struct kl_arena *a = kl_chaos_calloc(1, sizeof *a);
 
     if (!a) return KL_NOMEM("memory that ranks share");
     ncclResult_t rc = kl_arena_begin(a, &config);
@@ -454,9 +455,9 @@ static ncclResult_t relay(struct kl_connections *cs)
 
 ncclResult_t kl_connections_create(const struct kl_connections_config *config, struct kl_connections **connections)
 {
-    struct kl_connections *cs = calloc(1, sizeof *cs);
+    struct kl_connections *cs = kl_chaos_calloc(1, sizeof *cs);
 
-    if (cs) cs->busy = calloc((size_t)config->nranks, sizeof *cs->busy);
+    if (cs) cs->busy = kl_chaos_calloc((size_t)config->nranks, sizeof *cs->busy);
     if (!cs || !cs->busy) {
         free(cs);
         return KL_NOMEM("connections");

@@ -7,6 +7,7 @@
 #include "coll/links.h"
 #include "coll/mover.h"
 #include "coll/ordered.h"
+#include "os/chaos.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static size_t largest_op(void)
 
 ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec)
 {
-    struct kl_exec *e = aligned_alloc(OP_ALIGN, (sizeof *e + OP_ALIGN - 1) / OP_ALIGN * OP_ALIGN);
+    struct kl_exec *e = kl_chaos_aligned_alloc(OP_ALIGN, (sizeof *e + OP_ALIGN - 1) / OP_ALIGN * OP_ALIGN);
     int nchannels = config->nranks > 1 ? config->graph->nchannels : 1;
 
     if (!e) return KL_NOMEM("operations");
@@ -55,7 +56,7 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     e->chooser.memory = config->memory;
     e->chooser.ordered = config->ordered;
     e->op_stride = largest_op();
-    e->ops = aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
+    e->ops = kl_chaos_aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     e->wide = kl_lines_wide_works();
     ncclResult_t rc =
         e->ops ? kl_exchange_init(&e->exchange, config->rank, config->nranks, config->connections, config->rounds)
@@ -126,7 +127,7 @@ static ncclResult_t make_links(struct kl_exec *e, int row, int channel)
     const struct kl_exec_config *c = &e->config;
 
     if (e->links[row][channel]) return ncclSuccess;
-    e->links[row][channel] = calloc(1, sizeof *e->links[row][channel]);
+    e->links[row][channel] = kl_chaos_calloc(1, sizeof *e->links[row][channel]);
     if (!e->links[row][channel]) return KL_NOMEM("the links of an algorithm");
     return kl_algorithms[row]->link(c->graph, c->connections, channel, e->links[row][channel]);
 }

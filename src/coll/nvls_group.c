@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "coll/links.h"
 #include "coll/signature.h"
+#include "os/chaos.h"
 
 #include <stdlib.h>
 
@@ -23,8 +24,8 @@ static ncclResult_t list_ranks(const struct kl_connect *graph, bool node, struct
     g->n = node ? kl_nodes_size(nodes, of) : graph->ranks.nranks;
     g->own = node ? nodes->local_rank[graph->rank] : graph->rank;
     g->most = node ? nodes->max_local : g->n;
-    g->heads = calloc((size_t)g->n, sizeof *g->heads);
-    g->ranks = calloc((size_t)g->n, sizeof *g->ranks);
+    g->heads = kl_chaos_calloc((size_t)g->n, sizeof *g->heads);
+    g->ranks = kl_chaos_calloc((size_t)g->n, sizeof *g->ranks);
     if (!g->heads || !g->ranks) return KL_NOMEM("ranks of NVLS");
     for (int i = 0; i < g->n; i++) g->ranks[i] = node ? nodes->rank[nodes->first[of] + i] : i;
     return ncclSuccess;
@@ -69,7 +70,7 @@ static ncclResult_t make(const struct kl_connect *graph, int channel, bool node,
 ncclResult_t kl_nvls_group_link(const struct kl_connect *graph, struct kl_connections *cs, int channel, bool node,
                                 struct kl_links *links)
 {
-    struct kl_nvls_group *g = calloc(1, sizeof *g);
+    struct kl_nvls_group *g = kl_chaos_calloc(1, sizeof *g);
 
     if (!g) return KL_NOMEM("NVLS");
     links->own = g;

@@ -8,6 +8,7 @@
 #include "device/host/backoff.h"
 #include "device/host/executor.h"
 #include "os/affinity.h"
+#include "os/chaos.h"
 #include "os/hostinfo.h"
 
 #include <sodium.h>

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "comm/devices.h"
 #include "device/device.h"
+#include "os/chaos.h"
 #include "topo/config.h"
 #include "net/collnet.h"
 #include "net/net.h"
@@ -93,7 +94,7 @@ static ncclResult_t list_nics(struct kl_machine *machine, struct kl_net_facts **
     const struct kl_net *net = kl_nets[0];
 
     KL_TRY(net->init());
-    *nics = calloc((size_t)net->devices(), sizeof **nics);
+    *nics = kl_chaos_calloc((size_t)net->devices(), sizeof **nics);
     if (!*nics) return KL_NOMEM("the NICs of this machine");
     for (int i = 0; i < net->devices(); i++) {
         struct kl_net_facts *n = &(*nics)[i];
@@ -236,12 +237,12 @@ static ncclResult_t allocate(struct work *w)
     struct kl_world *world = w->comm->world;
     size_t local = (size_t)w->comm->world->fabric_ranks, processes = (size_t)world->roster.nprocesses;
 
-    world->domain = calloc(local, sizeof *world->domain);
-    world->domain_of = malloc((size_t)w->comm->nranks * sizeof *world->domain_of);
-    w->device = calloc(local, sizeof *w->device);
-    w->label = malloc(2 * local * sizeof *w->label);
-    w->with = malloc(processes * sizeof *w->with);
-    w->list = malloc(processes * sizeof *w->list);
+    world->domain = kl_chaos_calloc(local, sizeof *world->domain);
+    world->domain_of = kl_chaos_malloc((size_t)w->comm->nranks * sizeof *world->domain_of);
+    w->device = kl_chaos_calloc(local, sizeof *w->device);
+    w->label = kl_chaos_malloc(2 * local * sizeof *w->label);
+    w->with = kl_chaos_malloc(processes * sizeof *w->with);
+    w->list = kl_chaos_malloc(processes * sizeof *w->list);
     if (!world->domain || !world->domain_of || !w->device || !w->label || !w->with || !w->list)
         return KL_NOMEM("the machine");
     w->number = w->label + local;

@@ -2,6 +2,7 @@
 #include "event/fdmap.h"
 
 #include "base/error.h"
+#include "os/chaos.h"
 #include "os/segment.h"
 
 #include <pthread.h>
@@ -41,7 +42,7 @@ static struct kl_fd_map *find(const struct kl_fd_ticket *ticket)
 
 static ncclResult_t map_now(const struct kl_fd_ticket *ticket, int fd, size_t bytes, struct kl_fd_map **map)
 {
-    struct kl_fd_map *m = calloc(1, sizeof *m);
+    struct kl_fd_map *m = kl_chaos_calloc(1, sizeof *m);
 
     if (!m) {
         close(fd);

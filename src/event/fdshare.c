@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "os/chaos.h"
 #include "os/fdpass.h"
 #include "os/files.h"
 #include "os/socket.h"
@@ -83,7 +84,7 @@ static int open_socket(void)
 {
     int sock;
 
-    do sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    do sock = kl_chaos_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK);
     while (sock < 0 && kl_files_make_room(errno));
     return sock;
 }
@@ -207,7 +208,7 @@ static void on_listener(void *ctx, uint32_t events)
         return;
     }
     if (!events && s->nclients < CLIENTS) kl_source_watch(s->source, EPOLLIN); /* a pause is over */
-    int sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int sock = kl_chaos_accept(s->listener, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (sock >= 0) {
         s->warned = false;
         receive_client(s, sock);
@@ -255,7 +256,7 @@ static void install_fork_handlers(void)
 
 static ncclResult_t service_start(struct service **out)
 {
-    struct service *s = calloc(1, sizeof *s);
+    struct service *s = kl_chaos_calloc(1, sizeof *s);
     ncclResult_t rc;
 
     if (!s) return KL_NOMEM("the service that shares descriptors");
@@ -287,7 +288,7 @@ static ncclResult_t add_offer(struct offer *o, uint64_t *service)
 
 ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_ticket *ticket)
 {
-    struct offer *o = calloc(1, sizeof *o);
+    struct offer *o = kl_chaos_calloc(1, sizeof *o);
     struct kl_fd_ticket made;
 
     if (!o) return KL_NOMEM("an offer of a descriptor");
@@ -346,7 +347,7 @@ struct kl_fd_request {
 
 ncclResult_t kl_fdshare_ask(const struct kl_fd_ticket *ticket, uint64_t deadline, struct kl_fd_request **request)
 {
-    struct kl_fd_request *r = calloc(1, sizeof *r);
+    struct kl_fd_request *r = kl_chaos_calloc(1, sizeof *r);
 
     if (!r) return KL_NOMEM("a request for a descriptor");
     *r = (struct kl_fd_request){.ticket = *ticket, .deadline = deadline};

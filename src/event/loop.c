@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "os/bell.h"
+#include "os/chaos.h"
 #include "os/files.h"
 #include "os/thread.h"
 
@@ -244,7 +245,7 @@ static ncclResult_t open_descriptors(struct kl_loop *loop)
 
 static ncclResult_t loop_create(struct kl_loop **out)
 {
-    struct kl_loop *loop = calloc(1, sizeof *loop);
+    struct kl_loop *loop = kl_chaos_calloc(1, sizeof *loop);
     ncclResult_t rc;
 
     if (!loop) return KL_NOMEM("the event loop");
@@ -372,7 +373,7 @@ static ncclResult_t apply(struct kl_source *s, uint32_t events)
 ncclResult_t kl_loop_add(struct kl_loop *loop, int fd, uint32_t events, kl_source_fn *fn, void *ctx,
                          struct kl_source **source)
 {
-    struct kl_source *s = calloc(1, sizeof *s);
+    struct kl_source *s = kl_chaos_calloc(1, sizeof *s);
 
     if (!s) return KL_NOMEM("a source of the event loop");
     *s = (struct kl_source){.loop = loop, .fn = fn, .ctx = ctx, .fd = fd, .deadline = KL_NO_DEADLINE};

@@ -2,6 +2,7 @@
 #include "os/segment.h"
 
 #include "base/error.h"
+#include "os/chaos.h"
 #include "os/files.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ static size_t whole_pages(size_t bytes)
 
 static ncclResult_t map(struct kl_segment *seg, int fd, size_t bytes)
 {
-    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *base = kl_chaos_no_memory() ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
     if (base == MAP_FAILED) return KL_FAIL_ERRNO("cannot map a shared segment of %zu bytes", bytes);
     seg->base = base;
@@ -53,7 +54,7 @@ ncclResult_t kl_segment_create(struct kl_segment *seg, const char *label, size_t
 
     if (!size) return KL_FAIL(ncclInvalidArgument, "shared segment %s of %zu bytes", label, bytes);
     snprintf(name, sizeof name, "%s", label);
-    do made.fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    do made.fd = kl_chaos_no_descriptor() ? -1 : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     while (made.fd < 0 && kl_files_make_room(errno));
     if (made.fd < 0) return KL_FAIL_ERRNO("cannot create shared segment %s of %zu bytes", name, size);
     KL_TRY_OR(rc, out, set_size(made.fd, name, size));

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "os/chaos.h"
 #include "os/files.h"
 
 #include <errno.h>
@@ -73,7 +74,7 @@ static int open_socket(const union kl_address *address)
 {
     int fd;
 
-    do fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    do fd = kl_chaos_socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC);
     while (fd < 0 && kl_files_make_room(errno));
     return fd;
 }
@@ -143,7 +144,7 @@ enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd)
     for (;;) {
         enum kl_io io = wait_for(listener, POLLIN, wait);
         if (io) return io;
-        int s = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int s = kl_chaos_accept(listener, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (s >= 0) {
             set_nodelay(s);
             probe_while_silent(s);
@@ -229,7 +230,7 @@ enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct k
     enum kl_io io = KL_IO_DONE;
 
     while (bytes && !io) {
-        ssize_t n = send(fd, from, bytes, MSG_NOSIGNAL);
+        ssize_t n = kl_chaos_send(fd, from, bytes, MSG_NOSIGNAL);
         if (n >= 0) {
             from += n;
             bytes -= (size_t)n;
@@ -248,7 +249,7 @@ enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_wait
     enum kl_io io = KL_IO_DONE;
 
     while (bytes && !io) {
-        ssize_t n = recv(fd, to, bytes, 0);
+        ssize_t n = kl_chaos_recv(fd, to, bytes, 0);
         if (n > 0) {
             to += n;
             bytes -= (size_t)n;

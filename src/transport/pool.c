@@ -2,6 +2,7 @@
 #include "transport/pool.h"
 
 #include "base/error.h"
+#include "os/chaos.h"
 
 #include <stdlib.h>
 
@@ -43,13 +44,13 @@ static void reclaim(struct kl_pool *pool)
 
 ncclResult_t kl_pool_create(uint32_t nslots, size_t slot_bytes, struct kl_pool **pool)
 {
-    struct kl_pool *p = calloc(1, sizeof *p);
+    struct kl_pool *p = kl_chaos_calloc(1, sizeof *p);
     ncclResult_t rc;
 
     if (!p) return KL_NOMEM("a pool of message slots");
     *p = (struct kl_pool){.segment = KL_SEGMENT_NONE, .slot_bytes = slot_bytes, .nslots = nslots, .nfree = nslots};
-    p->free_slots = malloc(nslots * sizeof *p->free_slots);
-    p->taken = calloc(nslots, sizeof *p->taken);
+    p->free_slots = kl_chaos_malloc(nslots * sizeof *p->free_slots);
+    p->taken = kl_chaos_calloc(nslots, sizeof *p->taken);
     rc = p->free_slots && p->taken ? kl_segment_create(&p->segment, "kolo-messages", nslots * slot_bytes)
                                    : KL_NOMEM("a pool of message slots");
     if (rc) {

@@ -9,7 +9,8 @@ enum soak_outcome {
     SOAK_RUNNING,
     SOAK_RIGHT,  /* every result, and every failure that was asked for has a name */
     SOAK_FAILED, /* a call failed, and said why */
-    SOAK_WRONG   /* wrong data, memory written that nobody gave, or a failure without a name */
+    SOAK_WRONG,  /* wrong data, memory written that nobody gave, or a failure without a name */
+    SOAK_GONE    /* its process was killed, or stopped for ever */
 };
 
 /** What a rank tells whoever watches; shared by processes. */

@@ -266,6 +266,22 @@ static void draw_step(struct drawing *d, struct soak_step *s)
     }
 }
 
+void soak_program_disturb(struct soak_program *p, bool hard)
+{
+    static const char *const also[] = {",descriptors", ",memory", ",drop",
+                                       ",kill",        ",stop",   ",descriptors,memory,drop"};
+    uint64_t seed = soak_key(p->seed, 1000);
+    char text[64];
+
+    p->hard = hard;
+    snprintf(text, sizeof text, "%llu:delay,short%s", (unsigned long long)p->seed,
+             hard ? also[soak_pick(&seed, sizeof also / sizeof also[0])] : "");
+    set(p, "KOLO_CHAOS", text);
+    if (!hard) return;
+    set(p, "KOLO_TIMEOUT", "2"); /* who is stopped is waited for no longer */
+    set(p, "KOLO_BOOTSTRAP_TIMEOUT", "3");
+}
+
 void soak_program_draw(struct soak_program *p, uint64_t seed)
 {
     struct drawing d = {.p = p, .seed = soak_key(seed, 0)};

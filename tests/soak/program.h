@@ -22,7 +22,7 @@ enum {
     SOAK_STEPS = 16,
     SOAK_GROUP = 5,    /* operations of one step */
     SOAK_MESSAGES = 8, /* of one operation */
-    SOAK_SETTINGS = 10
+    SOAK_SETTINGS = 16
 };
 
 enum soak_kind {
@@ -105,11 +105,15 @@ struct soak_program {
     bool blocking;
     int nsettings, ncomms, nsteps;
     char setting[SOAK_SETTINGS][64]; /* "NAME=value" */
+    bool hard;                       /* faults that nobody can do without failing are injected */
     struct soak_comm comm[SOAK_COMMS];
     struct soak_step step[SOAK_STEPS];
 };
 
 void soak_program_draw(struct soak_program *p, uint64_t seed);
+
+/** Faults are injected while it runs (KOLO_CHAOS): delays and short reads and writes, or `hard` ones of another kind as well. */
+void soak_program_disturb(struct soak_program *p, bool hard);
 
 /** For people. */
 void soak_program_print(const struct soak_program *p, FILE *to);

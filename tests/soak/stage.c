@@ -38,6 +38,8 @@ static void put_settings(const struct soak_program *p, int process)
     for (int i = 0; i < p->nsettings; i++) putenv(strdup(p->setting[i]));
     snprintf(host, sizeof host, "soak-%d", process * p->hosts / p->processes);
     if (p->hosts > 1) setenv("NCCL_HOSTID", host, 1);
+    snprintf(host, sizeof host, "%d", process);
+    setenv("KOLO_RANK", host, 1); /* tells apart where faults are injected */
 }
 
 /* Rank 0 makes the id; whoever waits for it in vain is ended with the job. */
@@ -64,11 +66,15 @@ static void *run_rank(void *arg)
     return NULL;
 }
 
+/* An id that some never joined, because they failed before, stays open for a while. */
+const char *kolo_test_keeps[] = {"kolo-loop", "socket:", NULL};
+
 static int run_process(const struct soak_program *p, int process, struct shared *shared)
 {
     struct rank rank[SOAK_RANKS];
 
     kolo_test_look_from_here();
+    if (!p->hard) kolo_test_keeps[0] = NULL;
     put_settings(p, process);
     for (int t = 0; t < p->threads; t++) {
         rank[t] = (struct rank){.p = p, .shared = shared, .rank = process * p->threads + t};
@@ -85,6 +91,7 @@ struct watch {
     struct shared *shared;
     struct soak_ending *ending;
     pid_t pid[SOAK_RANKS]; /* 0: over */
+    pid_t stopped[SOAK_RANKS];
     int running;
 };
 
@@ -98,11 +105,32 @@ __attribute__((format(printf, 2, 3))) static void add_line(struct soak_ending *e
     va_end(args);
 }
 
+/* Nobody shall wait for its ranks. */
+static void note_gone(struct watch *w, int process)
+{
+    uint32_t none = 0;
+
+    w->ending->killed++;
+    for (int t = 0; t < w->p->threads; t++) {
+        struct soak_note *note = &w->shared->note[process * w->p->threads + t];
+        if (kl_load_acquire(&note->outcome) == SOAK_RUNNING) kl_store_release(&note->outcome, SOAK_GONE);
+    }
+    if (!process) kl_cas_acq_rel(&w->shared->id_there, &none, 2);
+}
+
 static void note_end(struct watch *w, int process, int status)
 {
+    if (WIFSTOPPED(status)) {
+        if (!w->p->hard) return;
+        w->stopped[process] = w->pid[process];
+    }
     w->pid[process] = 0;
     w->running--;
     if (!status) return;
+    if (w->p->hard && (WIFSTOPPED(status) || WTERMSIG(status) == SIGKILL)) {
+        note_gone(w, process);
+        return;
+    }
     w->ending->crashed++;
     if (WIFSIGNALED(status))
         add_line(w->ending, "  process %d ended by signal %d\n", process, WTERMSIG(status));
@@ -114,7 +142,7 @@ static void reap(struct watch *w)
 {
     for (int i = 0; i < w->p->processes; i++) {
         int status;
-        if (w->pid[i] && waitpid(w->pid[i], &status, WNOHANG) == w->pid[i]) note_end(w, i, status);
+        if (w->pid[i] && waitpid(w->pid[i], &status, WNOHANG | WUNTRACED) == w->pid[i]) note_end(w, i, status);
     }
 }
 
@@ -153,7 +181,8 @@ static void sum_up(const struct watch *w)
     for (int r = 0; r < w->p->n; r++) {
         uint32_t outcome = kl_load_acquire(&w->shared->note[r].outcome);
         w->ending->ranks[outcome]++;
-        if (outcome != SOAK_RIGHT && *w->shared->note[r].text) add_line(w->ending, "  %s\n", w->shared->note[r].text);
+        if (outcome != SOAK_RIGHT && outcome != SOAK_GONE && *w->shared->note[r].text)
+            add_line(w->ending, "  %s\n", w->shared->note[r].text);
     }
 }
 
@@ -179,6 +208,11 @@ void soak_stage(const struct soak_program *p, int limit_s, struct soak_ending *e
     if (w.shared == MAP_FAILED) abort();
     start(&w);
     watch(&w, limit_s);
+    for (int i = 0; i < p->processes; i++) {
+        if (!w.stopped[i]) continue;
+        kill(w.stopped[i], SIGKILL);
+        waitpid(w.stopped[i], NULL, 0);
+    }
     sum_up(&w);
     munmap(w.shared, sizeof *w.shared);
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "net/socket/guard.h"
 #include "net/socket/watch.h"
+#include "os/chaos.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,7 +35,7 @@ ncclResult_t kl_attempt_create(const struct kl_attempt_plan *plan, struct kl_att
 {
     const struct kl_net_end *me = plan->me;
     int n = 1 + plan->lanes;
-    struct kl_attempt *a = calloc(1, sizeof *a + (size_t)n * sizeof a->call[0]);
+    struct kl_attempt *a = kl_chaos_calloc(1, sizeof *a + (size_t)n * sizeof a->call[0]);
 
     if (!a) return KL_NOMEM("an attempt to connect");
     *a = (struct kl_attempt){.address = plan->address, .retry = plan->retry, .deadline = me->deadline, .n = n};

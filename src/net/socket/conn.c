@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/socket/conn.h"
 
+#include "os/chaos.h"
 #include "os/socket.h"
 
 #include <errno.h>
@@ -16,8 +17,8 @@
 ncclResult_t kl_conn_create(bool sends, const struct kl_net_end *me, struct kl_socket_shape shape,
                             struct kl_conn **connection)
 {
-    struct kl_conn *c = calloc(1, sizeof *c);
-    struct kl_socket_lane *lane = calloc((size_t)shape.lanes + 1, sizeof *lane);
+    struct kl_conn *c = kl_chaos_calloc(1, sizeof *c);
+    struct kl_socket_lane *lane = kl_chaos_calloc((size_t)shape.lanes + 1, sizeof *lane);
 
     if (!c || !lane) {
         free(c);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "net/socket/watch.h"
+#include "os/chaos.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -56,7 +57,7 @@ static struct kl_arrival **find(struct kl_door *d, unsigned peer, unsigned id)
 static struct kl_arrival *arrival_create(const struct kl_hello *from, const struct kl_terms *terms)
 {
     int n = 1 + (int)terms->lanes;
-    struct kl_arrival *a = calloc(1, sizeof *a + (size_t)n * sizeof a->opening[0]);
+    struct kl_arrival *a = kl_chaos_calloc(1, sizeof *a + (size_t)n * sizeof a->opening[0]);
 
     if (!a) return NULL;
     a->peer = from->from;
@@ -179,7 +180,7 @@ static void drop_oldest(struct kl_door *d)
 
 static void receive(struct kl_door *d, int fd)
 {
-    struct stranger *s = calloc(1, sizeof *s), **last = &d->oldest;
+    struct stranger *s = kl_chaos_calloc(1, sizeof *s), **last = &d->oldest;
 
     if (!s) {
         kl_socket_close(fd);
@@ -212,7 +213,7 @@ ncclResult_t kl_door_move(struct kl_door *d)
 ncclResult_t kl_door_create(const struct kl_socket_device *device, const struct kl_net_end *me, bool crypt,
                             union kl_address *address, struct kl_door **door)
 {
-    struct kl_door *d = calloc(1, sizeof *d);
+    struct kl_door *d = kl_chaos_calloc(1, sizeof *d);
 
     if (!d) return KL_NOMEM("a listener");
     *d = (struct kl_door){.fd = -1, .epoll = -1, .crypt = crypt, .threads = device->shape.threads};

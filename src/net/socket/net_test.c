@@ -460,6 +460,29 @@ static void a_sender_that_closes(void **state)
     pair_close(&p);
 }
 
+/* The first socket has ended before the others were read. */
+static void a_sender_that_closes_when_all_is_on_its_way(void **state)
+{
+    enum { BYTES = 200 << 10 };
+    unsigned char *from = malloc(BYTES), *to = calloc(2, BYTES);
+    struct pair p;
+
+    (void)state;
+    pair_open(&p);
+    fill(from, BYTES, 1);
+    void *first = post_recv(p.recv, to, BYTES, 0), *second = post_recv(p.recv, to + BYTES, BYTES, 0);
+    assert_int_equal(outcome_of(post_send(p.send, from, BYTES, 0)), ncclSuccess);
+    net->close_send(p.send);
+    p.send = NULL;
+    assert_int_equal(outcome_of(first), ncclSuccess);
+    assert_true(filled(to, BYTES, 1));
+    assert_int_equal(outcome_of(second), ncclRemoteError);
+    expect_in_error("the other side closed it");
+    pair_close(&p);
+    free(from);
+    free(to);
+}
+
 static void a_sender_that_closes_in_the_middle(void **state)
 {
     enum { BYTES = 128 << 20 };
@@ -732,6 +755,7 @@ static int traffic(void)
         T(large_sizes_that_differ_are_named),
         T(a_tag_that_nobody_can_want),
         T(a_sender_that_closes),
+        T(a_sender_that_closes_when_all_is_on_its_way),
         T(a_sender_that_closes_in_the_middle),
         T(a_receiver_that_closes),
         T(cancel_ends_both),

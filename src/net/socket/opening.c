@@ -2,6 +2,7 @@
 #include "net/socket/opening.h"
 
 #include "net/socket/guard.h"
+#include "os/chaos.h"
 #include "os/socket.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ static bool say(const struct kl_opening *o, const void *bytes, size_t n)
 static enum kl_opened hear(struct kl_opening *o, size_t whole)
 {
     while (o->have < whole) {
-        ssize_t n = recv(o->fd, o->in + o->have, whole - o->have, MSG_DONTWAIT);
+        ssize_t n = kl_chaos_recv(o->fd, o->in + o->have, whole - o->have, MSG_DONTWAIT);
 
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? KL_OPENED_NOT_YET : KL_OPENED_LOST;

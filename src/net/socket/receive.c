@@ -3,6 +3,7 @@
 
 #include "net/socket/spread.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 /* ---- which receive a message is for ---- */
@@ -127,13 +128,20 @@ static enum kl_flow receive_first_lane(struct kl_conn *c)
     }
 }
 
+/* A sender that is done may have closed: what its other lanes brought is still to be taken when the first has ended. */
 void kl_receive_work(struct kl_conn *c)
 {
     if (c->failed) return;
-    enum kl_flow flow = receive_first_lane(c);
+    enum kl_flow first = receive_first_lane(c);
+    int err = errno;
     if (c->failed) return;
-    if (flow == KL_FLOW_BLOCKED) flow = kl_spread_work(c);
-    if (flow) kl_conn_lost(c, flow);
+    enum kl_flow flow = first == KL_FLOW_BLOCKED || first == KL_FLOW_LOST ? kl_spread_work(c) : first;
+    if (flow) {
+        kl_conn_lost(c, flow);
+    } else if (first == KL_FLOW_LOST && (c->message || kl_spread_is_idle(c))) {
+        errno = err;
+        kl_conn_lost(c, first);
+    }
 }
 
 /* ---- posting ---- */

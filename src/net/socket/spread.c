@@ -16,6 +16,13 @@ bool kl_spread_has_room(const struct kl_conn *c)
     return true;
 }
 
+bool kl_spread_is_idle(const struct kl_conn *c)
+{
+    for (int i = 1; i <= c->shape.lanes; i++)
+        if (!kl_lane_is_idle(&c->lane[i])) return false;
+    return true;
+}
+
 static size_t part_bytes(const struct kl_conn *c, size_t bytes)
 {
     size_t each = (bytes - 1) / (size_t)c->shape.lanes + 1;

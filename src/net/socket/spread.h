@@ -15,6 +15,9 @@ bool kl_spread_wanted(const struct kl_conn *c, size_t bytes);
 /** Is there room for the parts of a message? */
 bool kl_spread_has_room(const struct kl_conn *c);
 
+/** Have all parts been moved? */
+bool kl_spread_is_idle(const struct kl_conn *c);
+
 /** Put a message's parts into the lanes; the request's `left` grows by them. Fails as kl_conn_fail. */
 ncclResult_t kl_spread_put(struct kl_conn *c, struct kl_request *r, void *data, size_t bytes);
 

@@ -2,6 +2,7 @@
 #include "net/socket/stream.h"
 
 #include "base/error.h"
+#include "os/chaos.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -104,8 +105,8 @@ static ssize_t send_some(const struct kl_out *out)
     struct msghdr message = {.msg_iov = part, .msg_iovlen = 2};
 
     if (out->guard.cipher || !out->left)
-        return send(out->fd, part[0].iov_base, part[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    return sendmsg(out->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        return kl_chaos_send(out->fd, part[0].iov_base, part[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return kl_chaos_sendmsg(out->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 enum kl_flow kl_out_move(struct kl_out *out)
@@ -133,8 +134,8 @@ static enum kl_flow read_more(struct kl_in *in, struct iovec *place, int places,
     ssize_t n;
 
     do
-        n = places > 1 ? recvmsg(in->fd, &message, MSG_DONTWAIT)
-                       : recv(in->fd, place->iov_base, place->iov_len, MSG_DONTWAIT);
+        n = places > 1 ? kl_chaos_recvmsg(in->fd, &message, MSG_DONTWAIT)
+                       : kl_chaos_recv(in->fd, place->iov_base, place->iov_len, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     if (n < 0) return flow_of_errno();
     errno = 0;

@@ -2,6 +2,7 @@
 #include "transport/net/link.h"
 
 #include "base/error.h"
+#include "os/chaos.h"
 #include "transport/lines.h"
 
 #include <stdio.h>
@@ -12,7 +13,7 @@
 static ncclResult_t make(const struct kl_net *net, const struct kl_fifo_shape *shape, size_t bytes,
                          struct kl_net_link **link)
 {
-    struct kl_net_link *l = calloc(1, sizeof *l);
+    struct kl_net_link *l = kl_chaos_calloc(1, sizeof *l);
     size_t mapped = bytes + (shape->ll_bytes ? KL_NET_IN_FLIGHT * KL_LINES_BYTES : 0);
 
     if (!l) return KL_NOMEM("a network connection");

@@ -3,6 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "os/chaos.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -45,7 +46,7 @@ static void drop(struct kl_shm_region *r)
 
 static ncclResult_t create(size_t fifo_bytes, uint32_t room, struct kl_shm_region **region)
 {
-    struct kl_shm_region *r = calloc(1, sizeof *r);
+    struct kl_shm_region *r = kl_chaos_calloc(1, sizeof *r);
 
     if (!r) return KL_NOMEM("a connection");
     *r = (struct kl_shm_region){.segment = KL_SEGMENT_NONE, .room = room};
@@ -106,7 +107,7 @@ static ncclResult_t open_region(struct kl_shm_home *home)
 
 static ncclResult_t make_home(size_t fifo_bytes, struct kl_shm_home **home)
 {
-    struct kl_shm_home *h = calloc(1, sizeof *h);
+    struct kl_shm_home *h = kl_chaos_calloc(1, sizeof *h);
 
     if (!h) return KL_NOMEM("connections of messages");
     *h = (struct kl_shm_home){.fifo_bytes = fifo_bytes, .next_room = FIRST_ROOM};

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/chaos.h"
+
+#include "tests/kolo_test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TURNS = 400 };
+
+/* What happens in a process whose variable is `value`: a bit per kind that struck, and when memory was refused. */
+struct story {
+    unsigned struck;
+    int refused;
+    unsigned char memory[TURNS];
+};
+
+static void live(struct story *s)
+{
+    int pair[2];
+    char data[64] = "";
+
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair)) _exit(1);
+    for (int i = 0; i < TURNS; i++) {
+        s->memory[i] = kl_chaos_no_memory();
+        if (s->memory[i]) s->struck |= 1u << KL_CHAOS_MEMORY;
+        if (kl_chaos_no_descriptor()) {
+            s->struck |= 1u << KL_CHAOS_DESCRIPTORS;
+            s->refused |= errno == EMFILE ? 1 : errno == ENFILE ? 2 : 4;
+        }
+        ssize_t n = kl_chaos_send(pair[0], data, sizeof data, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n > 0 && n < (ssize_t)sizeof data) s->struck |= 1u << KL_CHAOS_SHORT;
+        if (n < 0 && errno == EPIPE) s->struck |= 1u << KL_CHAOS_DROP;
+        while (recv(pair[1], data, sizeof data, MSG_DONTWAIT) > 0) continue;
+    }
+    _exit(0);
+}
+
+static int process_with(const char *value, const char *rank, struct story *s)
+{
+    struct story *shared = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status = -1;
+
+    assert_ptr_not_equal(shared, MAP_FAILED);
+    pid_t child = fork();
+    assert_int_not_equal(child, -1);
+    if (!child) {
+        setenv("KOLO_RANK", rank, 1);
+        setenv("KOLO_CHAOS", value, 1);
+        live(shared);
+    }
+    assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+    if (WIFSTOPPED(status)) {
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    *s = *shared;
+    munmap(shared, sizeof *s);
+    return status;
+}
+
+static void only_what_is_asked_for_strikes(void **state)
+{
+    static const struct {
+        const char *value;
+        unsigned struck;
+    } cases[] = {
+        {"", 0},
+        {"5:short", 1u << KL_CHAOS_SHORT},
+        {"5:memory", 1u << KL_CHAOS_MEMORY},
+        {"5:descriptors", 1u << KL_CHAOS_DESCRIPTORS},
+        {"5:short,memory", 1u << KL_CHAOS_SHORT | 1u << KL_CHAOS_MEMORY},
+        {"many", 0},
+        {"5:elephants", 0},
+        {"5 short", 0},
+    };
+    struct story s;
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        expect_case(c->value, process_with(c->value, "0", &s) == 0);
+        expect_case(c->value, s.struck == c->struck);
+    }
+    assert_int_equal(process_with("5:descriptors", "0", &s), 0);
+    assert_int_equal(s.refused, 3);
+}
+
+static void connections_break_and_processes_end(void **state)
+{
+    unsigned dropped = 0;
+    int killed = 0, stopped = 0;
+    char value[32];
+    struct story s;
+
+    (void)state;
+    for (int seed = 0; seed < 12; seed++) {
+        snprintf(value, sizeof value, "%d:drop", seed);
+        assert_int_equal(process_with(value, "0", &s), 0);
+        dropped |= s.struck;
+        snprintf(value, sizeof value, "%d:kill", seed);
+        int status = process_with(value, "0", &s);
+        killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+        snprintf(value, sizeof value, "%d:stop", seed);
+        stopped += WIFSTOPPED(process_with(value, "0", &s));
+    }
+    assert_int_equal(dropped, 1u << KL_CHAOS_DROP);
+    assert_true(killed && stopped);
+}
+
+static void a_seed_is_one_story_for_each_rank(void **state)
+{
+    struct story first, again, other;
+
+    (void)state;
+    assert_int_equal(process_with("17:memory", "1", &first), 0);
+    assert_int_equal(process_with("17:memory", "1", &again), 0);
+    assert_int_equal(process_with("17:memory", "2", &other), 0);
+    assert_memory_equal(first.memory, again.memory, sizeof first.memory);
+    assert_memory_not_equal(first.memory, other.memory, sizeof first.memory);
+    assert_int_equal(process_with("18:memory", "1", &other), 0);
+    assert_memory_not_equal(first.memory, other.memory, sizeof first.memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_what_is_asked_for_strikes),
+        cmocka_unit_test(connections_break_and_processes_end),
+        cmocka_unit_test(a_seed_is_one_story_for_each_rank),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
