@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hundreds of ranks, which are threads of several processes that play hosts: what init costs each of them is bounded by the logarithm
- * of how many there are, whether there is one root or several. The bounds are those of docs/scale.md.
+ * of how many there are, whether there is one root or several. The bounds are those of docs/emulation.md.
  */
 #include "comm/comm.h"
 #include "include/kolo.h"
