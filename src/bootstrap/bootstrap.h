@@ -98,6 +98,12 @@ ncclResult_t kl_bootstrap_join_many(const struct kl_bootstrap_config *config, co
                                     struct kl_bootstrap **bootstrap);
 
 /**
+ * This rank will not join, for the reason that the calling thread's last sentence says. Ranks that wait at a rendezvous of this process
+ * hear it; those at one elsewhere wait until their deadline.
+ */
+void kl_bootstrap_decline(const ncclUniqueId *ids, int nids, int rank);
+
+/**
  * Some ranks of a bootstrap make another one, without a rendezvous: they know each other's addresses, and have a secret. `member`
  * lists them by their new ranks; config->rank and nranks are the new ones, its id is not used. The children of one parent have
  * different salts. Works also when the parent has failed or was aborted: only the members take part. Those who come first wait for

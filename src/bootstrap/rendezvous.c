@@ -45,6 +45,12 @@ ncclResult_t kl_rendezvous_open(struct kl_bootstrap *b, struct kl_id *id, struct
 
 /* ---- calling the root ---- */
 
+/* If there is no answer, it is because of whom? */
+static const char *keeper(const struct kl_id *id)
+{
+    return id->kind == KL_ID_RANK0_OPENS ? "which rank 0 opens" : "kept by the process that made the unique id";
+}
+
 /* A call that somebody waits for. */
 struct awaited_call {
     struct kl_bootstrap *b;
@@ -116,8 +122,8 @@ static ncclResult_t call_root(struct kl_bootstrap *b, const struct kl_id *id, ui
                            .scope = b->scope,
                            .who_calls_whom = text};
 
-    snprintf(text, sizeof text, "rank %d cannot join the rendezvous at %s", b->rank,
-             kl_address_format(&id->address[0], address));
+    snprintf(text, sizeof text, "rank %d cannot join the rendezvous at %s, %s", b->rank,
+             kl_address_format(&id->address[0], address), keeper(id));
     ncclResult_t rc = kl_caller_start(b->loop, &call, called, &a, &a.caller);
     if (!rc) rc = await(&a, root);
     kl_connection_forget(&a.connection);
@@ -201,9 +207,9 @@ static ncclResult_t no_word(struct kl_bootstrap *b, const struct kl_id *id, enum
 
     kl_address_format(&id->address[0], address);
     if (io == KL_IO_LATE)
-        return KL_FAIL(ncclRemoteError, "rank %d: the rendezvous at %s says nothing for %g s", b->rank, address,
-                       (double)b->timeout_ms / 1000);
-    return kl_io_fail(io, "rank %d waits at the rendezvous %s for the other ranks", b->rank, address);
+        return KL_FAIL(ncclRemoteError, "rank %d: the rendezvous at %s, %s, says nothing for %g s", b->rank, address,
+                       keeper(id), (double)b->timeout_ms / 1000);
+    return kl_io_fail(io, "rank %d waits for the other ranks at the rendezvous %s, %s", b->rank, address, keeper(id));
 }
 
 static ncclResult_t bad_frame(const struct kl_bootstrap *b, const struct kl_id *id, enum kl_frame_fault fault)

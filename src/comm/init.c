@@ -76,11 +76,6 @@ static ncclResult_t fill_redops(ncclComm_t comm)
     return ncclSuccess;
 }
 
-static bool share_memory(const struct kl_peer *a, const struct kl_peer *b)
-{
-    return a->fabric == b->fabric && a->memory == b->memory;
-}
-
 /* How far does memory reach that all can map? The first of each node, and the first of all, stand for the others. */
 static enum kl_reach reach_of_memory(ncclComm_t comm)
 {
@@ -89,8 +84,8 @@ static enum kl_reach reach_of_memory(ncclComm_t comm)
 
     for (int r = 1; r < comm->nranks; r++) {
         const struct kl_peer *first = &comm->peers[nodes->rank[nodes->first[nodes->of_rank[r]]]];
-        if (!share_memory(&comm->peers[r], first)) return KL_REACH_NONE;
-        if (!share_memory(&comm->peers[r], &comm->peers[0])) reach = KL_REACH_NODE;
+        if (!kl_peers_share_memory(&comm->peers[r], first)) return KL_REACH_NONE;
+        if (!kl_peers_share_memory(&comm->peers[r], &comm->peers[0])) reach = KL_REACH_NODE;
     }
     return reach;
 }
@@ -139,6 +134,7 @@ static ncclResult_t create_exec(ncclComm_t comm)
         .redops = (const struct kl_redop(*)[ncclNumOps])comm->redops,
         .connections = comm->connections,
         .memory = reach_of_memory(comm),
+        .ordered = comm->config.deterministic,
         .steps = {.step = *comm->config.trace ? note_step : NULL, .ctx = comm},
     };
 
@@ -167,6 +163,8 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
 
 static void drop_operations(ncclComm_t comm)
 {
+    kl_rma_free(comm->rma);
+    comm->rma = NULL;
     if (comm->dump_armed) kl_dump_disarm();
     comm->dump_armed = false;
     if (comm->bootstrap) kl_bootstrap_on_question(comm->bootstrap, NULL, NULL);

@@ -86,7 +86,8 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
         .job = random_number(),
         .memory = memory_reach(),
         .fifo_bytes = fifo_bytes(&comm->config),
-        .check_mode = (uint32_t)comm->config.check_mode,
+        .check_mode = (uint16_t)comm->config.check_mode,
+        .deterministic = comm->config.deterministic,
         .asked = {comm->wish.min_ctas, comm->wish.max_ctas, comm->wish.nvls_ctas, comm->wish.per_net_peer},
     };
     KL_TRY(kl_hostinfo_host_hash(comm->config.hostid, &me->host));
@@ -139,6 +140,10 @@ static ncclResult_t check_peer(ncclComm_t comm, const struct kl_peer *me, const 
         return KL_FAIL(ncclInvalidUsage,
                        "rank %d (host %.*s, pid %d) has another NCCL_CHECK_MODE than rank %d: they must agree", p->rank,
                        KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
+    if (p->deterministic != me->deterministic)
+        return KL_FAIL(
+            ncclInvalidUsage, "rank %d (host %.*s, pid %d) has KOLO_DETERMINISTIC %d, rank %d has %d: they must agree",
+            p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, p->deterministic, comm->rank, me->deterministic);
     return check_asked(comm, me, p);
 }
 

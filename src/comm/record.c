@@ -66,12 +66,13 @@ static inline void record(ncclComm_t comm, const struct kl_task *task, const str
     struct kl_task *t = kl_comm_task(comm, number);
 
     *t = *task;
+    t->timeout_ns = comm->timeout_ns;
     if (kl_func_is_message(t->func))
         record_message(comm, t);
     else
         record_collective(comm, t);
     kl_flight_issue(comm->flight, number, t, stream);
-    kl_store_relaxed(&comm->tasks_taken, number + 1);
+    kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_rma_receive */
 }
 
 static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
@@ -85,7 +86,7 @@ static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct 
         comm->queued = grown;
         comm->queued_room = room;
     }
-    comm->queued[comm->nqueued++] = (struct kl_queued){.task = *task, .stream = stream};
+    comm->queued[comm->nqueued++] = (struct kl_queued){.task = *task, .stream = stream, .life = kl_stream_life(stream)};
     return ncclSuccess;
 }
 
@@ -160,8 +161,19 @@ static ncclResult_t check_self(ncclComm_t comm)
     return ncclSuccess;
 }
 
+static ncclResult_t check_streams(ncclComm_t comm)
+{
+    for (size_t i = 0; i < comm->nqueued; i++)
+        if (kl_stream_life(comm->queued[i].stream) != comm->queued[i].life)
+            return KL_FAIL(ncclInvalidUsage,
+                           "rank %d: the stream of %s was destroyed between ncclGroupStart and ncclGroupEnd",
+                           comm->rank, kl_func_info[comm->queued[i].task.func].name);
+    return ncclSuccess;
+}
+
 ncclResult_t kl_comm_prepare_queued(ncclComm_t comm)
 {
+    KL_TRY(check_streams(comm));
     KL_TRY(check_self(comm));
     return make_room(comm, comm->nqueued);
 }

@@ -26,6 +26,7 @@ static struct {
     _Atomic uint32_t threads;
     _Atomic uint32_t leading; /* a thread that waits runs all streams */
     pthread_mutex_t lock;     /* create, destroy */
+    uint32_t lives;           /* that streams have had; under lock */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A small number that identifies the calling thread; never 0. */
@@ -144,7 +145,8 @@ static struct kl_stream *take_stream(unsigned flags)
     if (!s) return NULL;
     kl_store_relaxed(&s->flags, flags);
     kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
-    kl_store_release(&s->live, 1);
+    if (!++registry.lives) registry.lives = 1;
+    kl_store_release(&s->live, registry.lives);
     return s;
 }
 

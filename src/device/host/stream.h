@@ -50,14 +50,14 @@ struct kl_stream {
     _Atomic uint64_t stuck;     /* 1 + the head where nothing moved for long; 0: none */
     alignas(KL_LINE) _Atomic uint64_t head;
     _Atomic uint32_t running;
-    _Atomic uint32_t parked; /* a waiter sleeps until the head moves */
-    _Atomic uint32_t waiter; /* a hint: somebody waits here and runs the stream, the executor need not */
-    uint64_t seen;           /* the executor's: head when it last looked */
-    uint64_t at;             /* the runner's: ticket of the work that it runs */
-    alignas(KL_LINE) _Atomic uint32_t live;
-    _Atomic uint32_t spin;  /* polls before yielding: 0 where ranks share cores */
-    _Atomic uint32_t flags; /* KOLO_STREAM_*; constant while the stream lives */
-    struct kl_stream *next; /* in the registry; constant once published */
+    _Atomic uint32_t parked;                /* a waiter sleeps until the head moves */
+    _Atomic uint32_t waiter;                /* a hint: somebody waits here and runs the stream, the executor need not */
+    uint64_t seen;                          /* the executor's: head when it last looked */
+    uint64_t at;                            /* the runner's: ticket of the work that it runs */
+    alignas(KL_LINE) _Atomic uint32_t live; /* the number of its life; 0: it may be reused */
+    _Atomic uint32_t spin;                  /* polls before yielding: 0 where ranks share cores */
+    _Atomic uint32_t flags;                 /* KOLO_STREAM_*; constant while the stream lives */
+    struct kl_stream *next;                 /* in the registry; constant once published */
     struct kl_stream_failures failures;
     struct kl_overflow overflow;
     struct {
@@ -75,6 +75,12 @@ ncclResult_t kl_stream_destroy(struct kl_stream *stream);
 
 /** A user's handle to a stream: NULL is the default stream of `device`, made at first use; what is no stream is ncclInvalidArgument. */
 ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **stream);
+
+/** Another number for each life of a stream, never 0: who keeps a stream sees whether it was destroyed meanwhile. */
+static inline uint32_t kl_stream_life(const struct kl_stream *stream)
+{
+    return kl_load_relaxed(&stream->live);
+}
 
 /* ---- use ---- */
 
