@@ -170,12 +170,12 @@ static void refuse(struct visitor *v)
 
 static struct kl_lodging lodging_of(const struct kl_processes *p, int rank)
 {
-    int process = p->of_rank[rank];
+    int home = p->of_rank[rank];
 
-    return (struct kl_lodging){.process = process,
+    return (struct kl_lodging){.process = home,
                                .nprocesses = p->n,
                                .place = kl_processes_place(p, rank),
-                               .nmembers = kl_processes_members(p, process)};
+                               .nmembers = kl_processes_members(p, home)};
 }
 
 static void introduce(struct visitor *v, const struct kl_processes *p, struct kl_introduction *introduction)
