@@ -21,6 +21,8 @@
 
 #include "nccl.h"
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -31,8 +33,40 @@ extern "C" {
 typedef struct CUstream_st *koloStream_t; /* a host stream is passed where NCCL takes a cudaStream_t */
 typedef struct koloEvent *koloEvent_t;
 
-#define KOLO_STREAM_DEFAULT 0u
-#define KOLO_STREAM_INLINE  1u /* operations run inside the call that issues them, as in MPI */
+#define KOLO_STREAM_DEFAULT  0u
+#define KOLO_STREAM_INLINE   1u /* operations run inside the call that issues them, as in MPI */
+#define KOLO_STREAM_BLOCKING 2u /* in order with its device's default stream, as CUDA's streams are */
+
+/**
+ * Handles that every call takes: the default stream of the device, as NULL is, and a stream of the calling thread, made at its first use for each
+ * device, with KOLO_STREAM_BLOCKING. Of the current device; in operations: of the communicator's.
+ */
+#define koloStreamLegacy    ((koloStream_t)0x1)
+#define koloStreamPerThread ((koloStream_t)0x2)
+
+/**
+ * Why a call of a stream, an event or a graph was ncclInvalidUsage: one for each case that CUDA has an error for, whose name and
+ * number are given.
+ */
+typedef enum {
+    koloReasonNone = 0,
+    koloReasonCaptureUnsupported =
+        1, /* cudaErrorStreamCaptureUnsupported, 900: a wait, a question, the default stream */
+    koloReasonCaptureInvalidated = 2, /* ...Invalidated, 901: what went wrong before made the capture void */
+    koloReasonCaptureMerge = 3,       /* ...Merge, 902: two captures would become one */
+    koloReasonCaptureUnmatched = 4,   /* ...Unmatched, 903: the end on another stream than the begin */
+    koloReasonCaptureUnjoined = 5,    /* ...Unjoined, 904: work that the first stream does not wait for */
+    koloReasonCaptureIsolation = 6,   /* ...Isolation, 905: a wait for an event of outside */
+    koloReasonCaptureImplicit = 7,    /* ...Implicit, 906: the default stream would wait for a stream that captures */
+    koloReasonCapturedEvent = 8,      /* cudaErrorCapturedEvent, 907: a question about an event of a capture */
+    koloReasonCaptureWrongThread = 9, /* cudaErrorStreamCaptureWrongThread, 908 */
+    koloReasonCaptureState = 10,      /* cudaErrorIllegalState, 401: begun twice, or ended without a begin */
+    koloReasonGraphUpdate = 11,       /* cudaErrorGraphExecUpdateFailure, 910 */
+    koloReasonEventTime = 12          /* cudaErrorInvalidResourceHandle, 400: an event without time */
+} koloReason_t;
+
+/** Of the calling thread's last call that was refused for one of these. */
+koloReason_t koloGetLastReason(void);
 
 /* ---- more operations ----
  *
@@ -89,7 +123,15 @@ ncclResult_t koloMalloc(void **ptr, size_t bytes);
 /** Free memory of koloMalloc or ncclMemAlloc; anything else, or a second time: ncclInvalidArgument. NULL is fine. */
 ncclResult_t koloFree(void *ptr);
 
-/** A new stream of the current device. Unknown flags: ncclInvalidArgument. */
+/* ---- streams ---- */
+
+/**
+ * A new stream of the current device. It costs memory, no thread. Unknown flags: ncclInvalidArgument.
+ *
+ * With KOLO_STREAM_BLOCKING: its work waits for all that the device's default stream was given before, and what that is given waits
+ * for all that the device's blocking streams were. Other streams take no part. While one captures, work for the default stream is
+ * ncclInvalidUsage. Waits and questions about the default stream are of what it was given, and of the blocking streams.
+ */
 ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags);
 /**
  * Wait until everything queued so far has run, running it here where possible. NULL: the device's default stream. Returns
@@ -100,14 +142,127 @@ ncclResult_t koloStreamSynchronize(koloStream_t stream);
 ncclResult_t koloStreamQuery(koloStream_t stream);
 /** Finish what is queued, then free. An open group with operations on it fails when it ends, with ncclInvalidUsage. */
 ncclResult_t koloStreamDestroy(koloStream_t stream);
+/** Free without waiting: what is queued still runs. From now on the handle is ncclInvalidArgument. */
+ncclResult_t koloStreamRelease(koloStream_t stream);
+/** Wait for all streams of the current device; returns the first failure. */
+ncclResult_t koloDeviceSynchronize(void);
+/** What the stream was created with; each result may be NULL. */
+ncclResult_t koloStreamGetInfo(koloStream_t stream, int *device, unsigned *flags);
+
+/* ---- more work for streams ----
+ *
+ * As asynchronous as a collective: queued, in the stream's order, and run by whoever runs the stream.
+ */
+
+/**
+ * Call `fn(arg)` when everything queued before has run; what is queued behind it runs when it has returned. It may take long, block,
+ * and queue work, but not wait for its own stream. It runs in a thread that waits for this stream, or in one that the library keeps for
+ * such functions, one for each that runs: those of different streams may wait for each other, and delay nobody else.
+ * fn NULL: ncclInvalidArgument.
+ */
+ncclResult_t koloStreamLaunch(koloStream_t stream, void (*fn)(void *arg), void *arg);
+
+/** Copy `bytes` when the stream gets there. The ranges may overlap, and are the caller's to keep until then. NULL with bytes: ncclInvalidArgument. */
+ncclResult_t koloMemcpyAsync(void *dst, const void *src, size_t bytes, koloStream_t stream);
+/** Set `bytes` bytes to the lowest byte of `value`; else as koloMemcpyAsync. */
+ncclResult_t koloMemsetAsync(void *dst, int value, size_t bytes, koloStream_t stream);
+
+/* ---- events ---- */
+
+#define KOLO_EVENT_DEFAULT        0u
+#define KOLO_EVENT_BLOCKING_SYNC  1u /* as in CUDA; here every wait gives the CPU away when nothing moves */
+#define KOLO_EVENT_DISABLE_TIMING 2u /* it has no time; records are some 30 ns faster */
 
 ncclResult_t koloEventCreate(koloEvent_t *event);
+/** Unknown flags: ncclInvalidArgument. */
+ncclResult_t koloEventCreateWithFlags(koloEvent_t *event, unsigned flags);
 /** The event is done when everything queued on `stream` before this call has run. */
 ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream);
 /** ncclSuccess, ncclInProgress, or what failed before the event. An event that was never recorded is done. */
 ncclResult_t koloEventQuery(koloEvent_t event);
 ncclResult_t koloEventSynchronize(koloEvent_t event);
+/** It may be pending: whatever waits for it still does. */
 ncclResult_t koloEventDestroy(koloEvent_t event);
+/**
+ * What is queued on `stream` from now on runs after the event's last record before this call, of any device's stream; a later record changes
+ * nothing. An event that was never recorded orders nothing. A failure before the event is not this stream's. flags: 0.
+ */
+ncclResult_t koloStreamWaitEvent(koloStream_t stream, koloEvent_t event, unsigned flags);
+/**
+ * Nanoseconds from when `start` was reached in its stream to when `end` was, negative if it was the other way round. Either was never
+ * recorded, or made with KOLO_EVENT_DISABLE_TIMING: ncclInvalidUsage. Either is not done: ncclInProgress.
+ */
+ncclResult_t koloEventElapsedTime(int64_t *ns, koloEvent_t start, koloEvent_t end);
+
+/* ---- capture and graphs ----
+ *
+ * A stream that captures runs nothing: what it is given becomes a graph, to be run as often as wanted: collectives and messages, alone
+ * and in groups, functions, copies. Events that are recorded meanwhile are marks in the graph; a stream that waits for one joins
+ * the capture, and the first stream has to wait for it, by the same means, before the end. Data are read when the graph runs, from
+ * the buffers of the capture.
+ *
+ * Of operations a graph keeps what was checked and chosen for them, and the communicator's handle: one that was destroyed or has
+ * failed makes its launches fail, before anything of them is queued. All ranks launch their graphs in the same order, and equally often;
+ * other calls may stand between. In a group, all streams capture into one graph, or none: else ncclInvalidUsage.
+ *
+ * While a stream captures, whoever waits for it, or asks for its work, is refused. A refusal that concerns a capture (koloReason_t) makes
+ * it void: all that is left is to end it, which is refused too, with graph NULL.
+ */
+typedef struct koloGraph *koloGraph_t;
+typedef struct koloGraphExec *koloGraphExec_t;
+
+typedef enum {
+    koloCaptureModeGlobal = 0,      /* until it ends no thread makes an unsafe call (koloCaptureUnsafeCall) */
+    koloCaptureModeThreadLocal = 1, /* nor does this thread */
+    koloCaptureModeRelaxed = 2      /* any does, and any thread may end it */
+} koloCaptureMode_t;
+
+typedef enum {
+    koloCaptureStatusNone = 0,
+    koloCaptureStatusActive = 1,
+    koloCaptureStatusInvalidated = 2
+} koloCaptureStatus_t;
+
+/** Not the default stream, nor one that captures: ncclInvalidUsage. Unknown mode: ncclInvalidArgument. */
+ncclResult_t koloStreamBeginCapture(koloStream_t stream, koloCaptureMode_t mode);
+/** On the stream, and unless relaxed by the thread, that began it. On failure *graph is NULL. */
+ncclResult_t koloStreamEndCapture(koloStream_t stream, koloGraph_t *graph);
+/** Legal at any time. `id`, which may be NULL, is another one for each capture of the process; 0: it does not capture. */
+ncclResult_t koloStreamGetCaptureInfo(koloStream_t stream, koloCaptureStatus_t *status, uint64_t *id);
+/** Call `release(object)` when the graph that `stream` captures into, and all that was made of it, is gone and has run; from any thread. */
+ncclResult_t koloStreamCaptureKeep(koloStream_t stream, void (*release)(void *object), void *object);
+
+/** Set the calling thread's mode, at first global, and get the one before: relaxed makes no call of it unsafe, thread-local none by other threads' captures. */
+ncclResult_t koloThreadExchangeCaptureMode(koloCaptureMode_t *mode);
+/** For who emulates calls that a capture does not see, such as allocations: ncclInvalidUsage, and the captures are void, if one forbids it now. */
+ncclResult_t koloCaptureUnsafeCall(void);
+
+/** Make a graph ready to be launched; the graph may be destroyed at once. */
+ncclResult_t koloGraphInstantiate(koloGraphExec_t *exec, koloGraph_t graph);
+/**
+ * Queue all of it on `stream`, in order with what else that is given. Launches of one `exec` run one after the other. Threads: any for `exec`;
+ * but it is a call of every communicator in it.
+ */
+ncclResult_t koloGraphLaunch(koloGraphExec_t exec, koloStream_t stream);
+
+typedef enum {
+    koloGraphUpdateSuccess = 0, /* numbers as cudaGraphExecUpdateResult */
+    koloGraphUpdateTopologyChanged = 2,
+    koloGraphUpdateNodeTypeChanged = 3,
+    koloGraphUpdateParametersChanged = 5 /* of an operation: another communicator or function */
+} koloGraphUpdateResult_t;
+
+/**
+ * Later launches of `exec` are of `graph`, which was captured in the same shape: other buffers, sizes, functions of the program. Else
+ * ncclInvalidUsage, `exec` is as before, and *result and *node (NULL: not wanted) say why, and at which node, in the order of capture.
+ */
+ncclResult_t koloGraphExecUpdate(koloGraphExec_t exec, koloGraph_t graph, koloGraphUpdateResult_t *result,
+                                 size_t *node);
+/** Number of nodes; waits between streams count. */
+ncclResult_t koloGraphGetNodeCount(koloGraph_t graph, size_t *nodes);
+/** Either in any order, also while launches run. NULL is fine. */
+ncclResult_t koloGraphDestroy(koloGraph_t graph);
+ncclResult_t koloGraphExecDestroy(koloGraphExec_t exec);
 
 /**
  * Join the job that the environment describes, and get its communicator: rank, size and rendezvous from KOLO_RANK,

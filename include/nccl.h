@@ -191,8 +191,8 @@ const char *ncclGetErrorString(ncclResult_t result);
 const char *pncclGetErrorString(ncclResult_t result);
 
 /**
- * The sentence of the last failure: of `comm` if it has failed, else of the calling thread. Empty when nothing failed.
- * Valid until the next failure of that communicator or thread.
+ * The sentence of the last failure: of `comm` if it has failed, else of the last call of this process that failed, in any thread. Empty when
+ * nothing failed. Valid until the calling thread's next call.
  */
 const char *ncclGetLastError(ncclComm_t comm);
 const char *pncclGetLastError(ncclComm_t comm);
@@ -250,7 +250,10 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myran
 ncclResult_t pncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds,
                                        ncclConfig_t *config);
 
-/** One process, `ndev` ranks: comms[i] is rank i on device devlist[i] (NULL: i). A device twice: ncclInvalidUsage. */
+/**
+ * One process, `ndev` ranks: comms[i] is rank i on device devlist[i] (NULL: i). A device twice: ncclInvalidUsage; one that is not there:
+ * ncclInvalidArgument; without a list, more than there are: ncclUnhandledCudaError.
+ */
 ncclResult_t ncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist);
 ncclResult_t pncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist);
 
@@ -302,7 +305,10 @@ ncclResult_t pncclCommSuspend(ncclComm_t comm, int flags);
 ncclResult_t ncclCommResume(ncclComm_t comm);
 ncclResult_t pncclCommResume(ncclComm_t comm);
 
-/** Finish everything that was issued; afterwards only destroy, abort and queries are allowed. Not blocking: ncclInProgress. */
+/**
+ * Finish everything that was issued; afterwards only destroy, abort and queries are allowed. Not blocking: ncclInProgress. Waits for
+ * own operations only, whoever has left. In a group: after the group's operations.
+ */
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t pncclCommFinalize(ncclComm_t comm);
 

@@ -583,7 +583,7 @@ static void ranks_of_a_thread_that_chose_no_device_get_one_each_every_time(void 
     if (failed) fail_msg("%s", failed);
 }
 
-/* What a group collected before is queued behind the finalize, and finished by the destroy. */
+/* One rank of two finalizes: that comes behind what the group has collected, and the other is finished by its destroy. */
 static void a_destroy_waits_for_a_group_that_was_open_in_finalize(void **state)
 {
     ncclComm_t pair[2];

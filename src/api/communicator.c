@@ -30,10 +30,11 @@ const char *ncclGetLastError(ncclComm_t comm)
     struct ncclComm *c = kl_handle_try(comm);
 
     if (c) {
-        kl_comm_failure(c); /* what it failed of, if it has, is from now on this thread's last sentence */
+        ncclResult_t rc = kl_comm_failure(c); /* that is from now on this thread's last sentence */
         kl_handle_leave(c);
+        if (rc) return kl_error_text();
     }
-    return kl_error_text();
+    return kl_error_of_process();
 }
 
 #pragma GCC diagnostic push
@@ -85,8 +86,8 @@ static ncclResult_t run_doing(struct kl_deferred *call)
     return kl_job_end(call->comm, d->what(call->comm));
 }
 
-/* The communicator is busy. */
-static ncclResult_t call_it(struct ncclComm *comm, ncclResult_t (*what)(struct ncclComm *comm))
+/* The communicator is busy. `last`: after the operations of the open group. */
+static ncclResult_t call_it(struct ncclComm *comm, ncclResult_t (*what)(struct ncclComm *comm), bool last)
 {
     struct doing *d = calloc(1, sizeof *d);
 
@@ -94,7 +95,8 @@ static ncclResult_t call_it(struct ncclComm *comm, ncclResult_t (*what)(struct n
         kl_job_cancel(comm);
         return KL_NOMEM("a call");
     }
-    d->call = (struct kl_deferred){.run = run_doing, .drop = drop_job, .comm = comm, .background = !comm->blocking};
+    d->call = (struct kl_deferred){
+        .run = run_doing, .drop = drop_job, .comm = comm, .background = !comm->blocking, .last = last};
     d->what = what;
     return kl_group_call(&d->call);
 }
@@ -108,7 +110,6 @@ static ncclResult_t check_finalize(struct ncclComm *comm)
     return ncclSuccess;
 }
 
-/* Of one that is blocking it takes place at once, also in a group: what it waits for was launched before. */
 static ncclResult_t finalize(struct ncclComm *comm)
 {
     ncclResult_t rc = check_finalize(comm);
@@ -117,7 +118,7 @@ static ncclResult_t finalize(struct ncclComm *comm)
         kl_job_cancel(comm);
         return rc;
     }
-    return comm->blocking ? kl_job_end(comm, kl_comm_finalize(comm)) : call_it(comm, kl_comm_finalize);
+    return call_it(comm, kl_comm_finalize, true);
 }
 
 KL_PNCCL(ncclCommFinalize);
@@ -157,7 +158,7 @@ static ncclResult_t suspend(ncclComm_t handle, int flags)
 
     KL_TRY(kl_job_begin(handle, KL_BUSY_SUSPEND, "ncclCommSuspend", &comm));
     ncclResult_t rc = check_suspend(comm, flags);
-    if (!rc) return call_it(comm, kl_comm_suspend);
+    if (!rc) return call_it(comm, kl_comm_suspend, false);
     kl_job_cancel(comm);
     return rc;
 }
@@ -173,7 +174,7 @@ static ncclResult_t resume(ncclComm_t handle)
     struct ncclComm *comm;
 
     KL_TRY(kl_job_begin(handle, KL_BUSY_RESUME, "ncclCommResume", &comm));
-    return call_it(comm, kl_comm_resume);
+    return call_it(comm, kl_comm_resume, false);
 }
 
 KL_PNCCL(ncclCommResume);

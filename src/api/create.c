@@ -130,6 +130,9 @@ static ncclResult_t check_devices(int ndev, const int *devlist)
     int count;
 
     KL_TRY(kl_devices_count_now(&count));
+    if (!devlist && ndev > count)
+        return KL_FAIL(ncclUnhandledCudaError, "ncclCommInitAll: %d devices; there are %d (KOLO_HOST_DEVICES)", ndev,
+                       count);
     for (int i = 0; i < ndev; i++) {
         int device = devlist ? devlist[i] : i;
         if (device < 0 || device >= count)

@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "comm/devices.h"
 #include "device/device.h"
+#include "device/host/capture.h"
+#include "device/host/legacy.h"
 #include "include/kolo.h"
 
 /* ---- devices and memory ---- */
@@ -65,7 +67,24 @@ static ncclResult_t find_stream(koloStream_t handle, struct kl_stream **stream)
 {
     const struct kl_device_kind *devices = kl_devices();
 
-    return kl_device_stream_of(devices, handle, handle ? 0 : devices->current(), stream); /* NULL is of a device */
+    return kl_device_stream_of(devices, handle, kl_stream_handle_is_devices(handle) ? devices->current() : 0, stream);
+}
+
+/* For who waits for it, or asks. The default stream is in order with what its device's blocking streams have. */
+static ncclResult_t find_to_wait(koloStream_t handle, struct kl_stream **stream, const char *function)
+{
+    KL_TRY(find_stream(handle, stream));
+    if (kl_capturing(*stream)) return kl_capture_refuse_wait(*stream, function);
+    return kl_stream_is_default(*stream) ? kl_legacy_order(*stream) : ncclSuccess;
+}
+
+static ncclResult_t find_to_end(koloStream_t handle, struct kl_stream **stream, const char *function)
+{
+    if (kl_stream_handle_is_devices(handle))
+        return KL_FAIL(ncclInvalidArgument, "%s: the default stream, and those of threads, stay", function);
+    KL_TRY(find_stream(handle, stream));
+    kl_capture_leave(*stream);
+    return ncclSuccess;
 }
 
 ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags)
@@ -82,7 +101,7 @@ ncclResult_t koloStreamSynchronize(koloStream_t stream)
 {
     struct kl_stream *s;
 
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(find_to_wait(stream, &s, "koloStreamSynchronize"));
     return kl_device_synchronize(kl_devices(), s, kl_stream_tail(s));
 }
 
@@ -90,7 +109,7 @@ ncclResult_t koloStreamQuery(koloStream_t stream)
 {
     struct kl_stream *s;
 
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(find_to_wait(stream, &s, "koloStreamQuery"));
     return kl_devices()->stream_query(s);
 }
 
@@ -98,9 +117,71 @@ ncclResult_t koloStreamDestroy(koloStream_t stream)
 {
     struct kl_stream *s;
 
-    if (!stream) return KL_FAIL(ncclInvalidArgument, "koloStreamDestroy: the default stream stays");
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(find_to_end(stream, &s, "koloStreamDestroy"));
     return kl_devices()->stream_destroy(s);
+}
+
+ncclResult_t koloStreamRelease(koloStream_t stream)
+{
+    struct kl_stream *s;
+
+    KL_TRY(find_to_end(stream, &s, "koloStreamRelease"));
+    kl_devices()->stream_release(s);
+    return ncclSuccess;
+}
+
+ncclResult_t koloDeviceSynchronize(void)
+{
+    int device = kl_devices()->current();
+    ncclResult_t first = ncclSuccess;
+
+    for (struct kl_stream *s = kl_streams_next_of(device, NULL); s; s = kl_streams_next_of(device, s))
+        if (kl_capturing(s)) return kl_capture_refuse_wait(s, "koloDeviceSynchronize");
+    for (struct kl_stream *s = kl_streams_next_of(device, NULL); s; s = kl_streams_next_of(device, s)) {
+        ncclResult_t rc = kl_device_synchronize(kl_devices(), s, kl_stream_tail(s));
+        if (!first) first = rc;
+    }
+    return first;
+}
+
+ncclResult_t koloStreamGetInfo(koloStream_t stream, int *device, unsigned *flags)
+{
+    struct kl_stream *s;
+
+    KL_TRY(find_stream(stream, &s));
+    if (device) *device = s->device;
+    if (flags) *flags = kl_load_relaxed(&s->flags) & (KOLO_STREAM_INLINE | KOLO_STREAM_BLOCKING);
+    return ncclSuccess;
+}
+
+/* ---- their work ---- */
+
+ncclResult_t koloStreamLaunch(koloStream_t stream, void (*fn)(void *arg), void *arg)
+{
+    struct kl_stream *s;
+
+    if (!fn) return KL_FAIL(ncclInvalidArgument, "koloStreamLaunch: the function is NULL");
+    KL_TRY(find_stream(stream, &s));
+    return kl_devices()->stream_call(s, fn, arg);
+}
+
+ncclResult_t koloMemcpyAsync(void *dst, const void *src, size_t bytes, koloStream_t stream)
+{
+    struct kl_stream *s;
+
+    if (bytes && (!dst || !src))
+        return KL_FAIL(ncclInvalidArgument, "koloMemcpyAsync: the %s is NULL", dst ? "source" : "destination");
+    KL_TRY(find_stream(stream, &s));
+    return kl_devices()->copy_on(s, dst, src, bytes);
+}
+
+ncclResult_t koloMemsetAsync(void *dst, int value, size_t bytes, koloStream_t stream)
+{
+    struct kl_stream *s;
+
+    if (bytes && !dst) return KL_FAIL(ncclInvalidArgument, "koloMemsetAsync: the destination is NULL");
+    KL_TRY(find_stream(stream, &s));
+    return kl_devices()->fill_on(s, dst, value, bytes);
 }
 
 /* ---- events ---- */
@@ -112,10 +193,15 @@ static struct kl_event *event_of(koloEvent_t handle)
 
 ncclResult_t koloEventCreate(koloEvent_t *event)
 {
+    return koloEventCreateWithFlags(event, KOLO_EVENT_DEFAULT);
+}
+
+ncclResult_t koloEventCreateWithFlags(koloEvent_t *event, unsigned flags)
+{
     struct kl_event *e;
 
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventCreate: the result pointer is NULL");
-    KL_TRY(kl_devices()->event_create(&e));
+    KL_TRY(kl_devices()->event_create(flags, &e));
     *event = (koloEvent_t)(void *)e;
     return ncclSuccess;
 }
@@ -126,8 +212,24 @@ ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream)
 
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventRecord: the event is NULL");
     KL_TRY(find_stream(stream, &s));
-    kl_devices()->event_record(event_of(event), s);
-    return ncclSuccess;
+    return kl_devices()->event_record(event_of(event), s);
+}
+
+ncclResult_t koloStreamWaitEvent(koloStream_t stream, koloEvent_t event, unsigned flags)
+{
+    struct kl_stream *s;
+
+    if (!event) return KL_FAIL(ncclInvalidArgument, "koloStreamWaitEvent: the event is NULL");
+    if (flags) return KL_FAIL(ncclInvalidArgument, "koloStreamWaitEvent: flags 0x%x; there are none", flags);
+    KL_TRY(find_stream(stream, &s));
+    return kl_devices()->event_order(event_of(event), s);
+}
+
+ncclResult_t koloEventElapsedTime(int64_t *ns, koloEvent_t start, koloEvent_t end)
+{
+    if (!ns) return KL_FAIL(ncclInvalidArgument, "koloEventElapsedTime: the result pointer is NULL");
+    if (!start || !end) return KL_FAIL(ncclInvalidArgument, "koloEventElapsedTime: an event is NULL");
+    return kl_devices()->event_elapsed(event_of(start), event_of(end), ns);
 }
 
 ncclResult_t koloEventQuery(koloEvent_t event)

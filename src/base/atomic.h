@@ -24,6 +24,8 @@
 #define kl_fetch_add_acq_rel(p, v) atomic_fetch_add_explicit((p), (v), memory_order_acq_rel)
 #define kl_fetch_add_seq_cst(p, v) atomic_fetch_add_explicit((p), (v), memory_order_seq_cst)
 #define kl_fetch_sub_acq_rel(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_acq_rel)
+#define kl_fetch_or_acq_rel(p, v)  atomic_fetch_or_explicit((p), (v), memory_order_acq_rel)
+#define kl_fetch_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
 #define kl_swap_acquire(p, v)      atomic_exchange_explicit((p), (v), memory_order_acquire)
 #define kl_swap_acq_rel(p, v)      atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 #define kl_swap_seq_cst(p, v)      atomic_exchange_explicit((p), (v), memory_order_seq_cst)

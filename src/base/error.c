@@ -5,6 +5,7 @@
 #include "base/threadtext.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,13 @@
 _Static_assert((int)KL_ERROR_TEXT == (int)KL_THREAD_TEXT, "a failure's text is one of a thread's");
 
 static _Thread_local int quiet_failures;
+static _Thread_local bool apart;
+
+/* Of all threads. */
+static struct {
+    pthread_mutex_t lock;
+    char text[KL_ERROR_TEXT]; /* under lock */
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const char *const result_texts[] = {
     [ncclSuccess] = "no error",
@@ -32,10 +40,56 @@ const char *kl_result_text(ncclResult_t code)
     return i < sizeof result_texts / sizeof result_texts[0] ? result_texts[i] : "unknown result code";
 }
 
+/* ---- the process's; in a forked child too ---- */
+
+static void lock_process(void)
+{
+    pthread_mutex_lock(&process.lock);
+}
+
+static void unlock_process(void)
+{
+    pthread_mutex_unlock(&process.lock);
+}
+
+static void install_fork_handlers(void)
+{
+    pthread_atfork(lock_process, unlock_process, unlock_process);
+}
+
+static void keep_for_all(const char *text)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, install_fork_handlers);
+    lock_process();
+    snprintf(process.text, sizeof process.text, "%s", text);
+    unlock_process();
+}
+
+void kl_error_apart(bool is_apart)
+{
+    apart = is_apart;
+}
+
+const char *kl_error_of_process(void)
+{
+    char *own = kl_thread_text(KL_TEXT_ERROR);
+
+    if (!own) return kl_error_text();
+    lock_process();
+    snprintf(own, KL_ERROR_TEXT, "%s", process.text);
+    unlock_process();
+    return own;
+}
+
+/* ---- a thread's ---- */
+
 static void keep(const char *text)
 {
     char *last = kl_thread_text(KL_TEXT_ERROR);
 
+    if (!apart && !quiet_failures) keep_for_all(text);
     if (last && last != text) snprintf(last, KL_ERROR_TEXT, "%s", text);
 }
 

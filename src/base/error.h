@@ -7,12 +7,15 @@
  * was decided at, and logged at NCCL_DEBUG=WARN. A sentence names the thing, the place and the remedy, without a
  * final period. These are the only macros in Kolo that change control flow.
  *
- * Threads: the text belongs to the calling thread; whoever carries a failure to another thread copies it.
+ * Threads: the text belongs to the calling thread; whoever carries a failure to another thread copies it. The last sentence of all of
+ *          the program's threads is kept as well.
  */
 #ifndef KL_BASE_ERROR_H
 #define KL_BASE_ERROR_H
 
 #include "include/nccl.h"
+
+#include <stdbool.h>
 
 /** Bytes of the longest text kept, its final zero included. */
 #define KL_ERROR_TEXT 1024
@@ -54,6 +57,12 @@ const char *kl_error_text(void);
 
 /** Make `text` the calling thread's last sentence, without logging: for a failure that another thread reported. */
 void kl_error_adopt(const char *text);
+
+/** The last sentence of any thread of the process, from now on the calling thread's; "" if none. */
+const char *kl_error_of_process(void);
+
+/** With `apart`, what fails in this thread is not the program's to know: it is one of the library's, whose failures are carried on. */
+void kl_error_apart(bool apart);
 
 /** Log the thread's failures at INFO instead of WARN while `quiet`; returns the earlier state. For expected failures. */
 int kl_error_quiet(int quiet);

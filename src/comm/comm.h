@@ -6,7 +6,7 @@
  * user's stream. Launches of one communicator run one after the other, whatever streams they are on: launch n starts when
  * `finished` is n. So there is one operation in progress at a time, and its state needs no allocation.
  *
- *     user thread:  check -> choose -> tasks[] -> stream push              record.c, launch.c
+ *     user thread:  check -> choose -> tasks[] -> stream push              issue.c, record.c, launch.c
  *     runner:       wait for `finished` -> progress tasks -> finished + 1  run.c, coll/exec.c
  *
  * Failures: the first one wins, is kept (code and sentence), fails every later operation, is told to the other ranks, and
@@ -49,7 +49,7 @@
 struct kl_queued {
     struct kl_task task;
     struct kl_stream *stream;
-    uint32_t life; /* of the stream, when the call was made */
+    uint32_t number; /* of the stream, when the call was made */
 };
 
 enum { KL_TASKS = 1024, KL_LAUNCHES = 1024, KL_PHASES_MAX = 16 }; /* powers of two */
@@ -269,7 +269,7 @@ int kl_comm_net_device(ncclComm_t comm);
 /** Rings, trees and numbers of channels, in NCCL's words (INFO): report.c. */
 void kl_comm_log_channels(ncclComm_t comm);
 
-/* ---- operations: record.c, launch.c, run.c ---- */
+/* ---- operations: issue.c, record.c, launch.c, run.c ---- */
 
 /** Record a checked task, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
@@ -277,10 +277,16 @@ ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stre
 /** A checked collective without elements: nothing is to be done, but that it was called counts. Success. */
 ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task);
 
-/** Check what the group collected, and make room for it. */
-ncclResult_t kl_comm_prepare_queued(ncclComm_t comm);
+/** Check what the group collected. */
+ncclResult_t kl_comm_check_queued(ncclComm_t comm);
 
-/** Queue it, once prepared. */
+/** Make room for `n` operations of a launch. */
+ncclResult_t kl_comm_make_room(ncclComm_t comm, size_t n);
+
+/** Launch them, at least one, together: there is room. */
+void kl_comm_launch_together(ncclComm_t comm, const struct kl_queued *ops, size_t n);
+
+/** What the group collected, once checked and with room. */
 void kl_comm_launch_queued(ncclComm_t comm);
 
 /** If the last launch went to a stream that runs inside the call, run it. */

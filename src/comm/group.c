@@ -3,6 +3,7 @@
 
 #include "base/threadlocal.h"
 #include "base/threadtext.h"
+#include "comm/captured.h"
 #include "os/process.h"
 #include "os/thread.h"
 
@@ -238,10 +239,15 @@ static ncclComm_t enter_all(ncclComm_t comms)
 /* What can be wrong is found before anything is queued. */
 static ncclResult_t launch_all(ncclComm_t comms)
 {
+    bool captured;
+
     for (ncclComm_t c = comms; c; c = c->group_next) {
         KL_TRY(kl_comm_failure(c));
-        KL_TRY(kl_comm_prepare_queued(c));
+        KL_TRY(kl_comm_check_queued(c));
     }
+    KL_TRY(kl_captured_group(comms, &captured));
+    if (captured) return ncclSuccess;
+    for (ncclComm_t c = comms; c; c = c->group_next) KL_TRY(kl_comm_make_room(c, c->nqueued));
     for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_launch_queued(c);
     for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_run_inline(c);
     return ncclSuccess;
@@ -282,6 +288,35 @@ static ncclResult_t check_mix(const struct kl_deferred *calls, ncclComm_t comms)
     return ncclSuccess;
 }
 
+/* Take those out of the list that come after the operations. */
+static struct kl_deferred *take_last(struct kl_deferred **calls)
+{
+    struct kl_deferred *taken = NULL, **end = &taken;
+
+    for (struct kl_deferred **link = calls, *c; (c = *link);) {
+        if (!c->last) {
+            link = &c->next;
+            continue;
+        }
+        *link = c->next;
+        c->next = NULL;
+        *end = c;
+        end = &c->next;
+    }
+    return taken;
+}
+
+static ncclResult_t run_blocking(struct kl_deferred *calls, ncclComm_t comms)
+{
+    struct kl_deferred *last = take_last(&calls);
+    ncclResult_t rc = finish_calls(calls);
+
+    if (!rc) rc = enter_and_launch(comms);
+    if (!rc) return finish_calls(last);
+    drop_calls(last, false);
+    return rc;
+}
+
 static ncclResult_t run_group(struct kl_deferred *calls, ncclComm_t comms)
 {
     ncclResult_t rc = check_mix(calls, comms);
@@ -290,10 +325,7 @@ static ncclResult_t run_group(struct kl_deferred *calls, ncclComm_t comms)
         drop_calls(calls, false);
         return rc;
     }
-    if (!calls || !calls->background) {
-        KL_TRY(finish_calls(calls));
-        return enter_and_launch(comms);
-    }
+    if (!calls || !calls->background) return run_blocking(calls, comms);
     rc = enter_and_launch(comms);
     if (!rc) return start_all_in_background(calls);
     drop_calls(calls, false);

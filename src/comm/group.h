@@ -23,6 +23,7 @@ struct kl_deferred {
     void (*drop)(struct kl_deferred *call);
     struct ncclComm *comm; /* on which it is the job that is under way (job.h) */
     bool background;       /* its communicator is not blocking: who asks that hears how it ends */
+    bool last;             /* it comes after the operations of the group, not before */
     struct kl_deferred *next;
     pthread_t thread;
     ncclResult_t rc;

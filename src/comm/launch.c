@@ -24,15 +24,16 @@ void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, 
     comm->last_ticket = kl_device_push(comm->devices, stream, &work) + 1;
 }
 
-uint32_t kl_comm_launch_joins(ncclComm_t comm, const struct kl_stream *launch_stream)
+uint32_t kl_comm_launch_joins(ncclComm_t comm, const struct kl_queued *ops, size_t n,
+                              const struct kl_stream *launch_stream)
 {
     uint32_t joins = 0;
 
-    for (size_t i = 0; i < comm->nqueued; i++) {
-        struct kl_stream *s = comm->queued[i].stream;
+    for (size_t i = 0; i < n; i++) {
+        struct kl_stream *s = ops[i].stream;
         size_t j = 0;
         if (s == launch_stream) continue;
-        while (j < i && comm->queued[j].stream != s) j++;
+        while (j < i && ops[j].stream != s) j++;
         if (j < i) continue;
         struct kl_work work = {.progress = kl_comm_join_launch, .owner = comm, .arg = {comm->launched}};
         kl_fetch_add_relaxed(&comm->joins_left, 1);

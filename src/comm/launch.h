@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * launch.h - how record.c, launch.c and run.c work together.
+ * launch.h - how issue.c, record.c, launch.c and run.c work together.
  *
+ *     issue.c   where it goes           a stream, the open group, a graph (captured.h)
  *     record.c  what was asked          tasks in a ring
  *     launch.c  streams and order       one launch per call or group, on the user's stream; joins on its other streams
  *     run.c     the runner              wait for the turn, progress the tasks through coll/exec.h
@@ -38,11 +39,15 @@ static inline size_t kl_comm_elem_bytes(ncclComm_t comm, const struct kl_task *t
 /** Drive the process until at most `tasks` tasks and `launches` launches are in flight. */
 void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches);
 
+/** Record one operation, for which there is room, and launch it. */
+void kl_comm_launch_one(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream);
+
 /** Queue a launch of the last `ntasks` tasks, which begins when `streams` joins have arrived. */
 void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, uint32_t streams);
 
-/** Before it: queue a join on each of the group's streams but the launch's own. Returns how many. */
-uint32_t kl_comm_launch_joins(ncclComm_t comm, const struct kl_stream *launch_stream);
+/** Before it: queue a join on each of the operations' streams but the launch's own. Returns how many. */
+uint32_t kl_comm_launch_joins(ncclComm_t comm, const struct kl_queued *ops, size_t n,
+                              const struct kl_stream *launch_stream);
 
 /** Progress functions. A join tells the launch that its stream has come so far, and waits for the launch's end. */
 enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *work);

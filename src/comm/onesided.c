@@ -2,6 +2,8 @@
 #include "comm/onesided.h"
 
 #include "base/clock.h"
+#include "device/host/capture.h"
+#include "device/host/legacy.h"
 #include "device/host/backoff.h"
 
 #include <inttypes.h>
@@ -116,6 +118,14 @@ static ncclResult_t check_counter(ncclComm_t comm, const char *function, int pee
     return ncclSuccess;
 }
 
+static ncclResult_t check_stream(struct kl_stream *stream, const char *function)
+{
+    if (kl_capturing(stream))
+        return KL_FAIL(ncclInvalidUsage, "%s: the stream captures, and one-sided operations are not captured",
+                       function);
+    return kl_legacy_order(stream);
+}
+
 static ncclResult_t check_range(const struct kl_put *p, const struct kl_rma_window *window)
 {
     size_t room = kl_rma_bytes(window, p->peer);
@@ -138,6 +148,7 @@ ncclResult_t kl_comm_put(ncclComm_t comm, const struct kl_put *p, struct kl_stre
                            (void *)p->window);
         KL_TRY(check_range(p, window));
     }
+    KL_TRY(check_stream(stream, p->function));
     struct kl_rma_op *op = take(comm);
     if (!op) return kl_comm_failure(comm);
     op->peer = p->peer;
@@ -181,6 +192,7 @@ static ncclResult_t await_some(ncclComm_t comm, const ncclWaitSignalDesc_t *want
 ncclResult_t kl_comm_await_signals(ncclComm_t comm, const ncclWaitSignalDesc_t *wanted, int n, struct kl_stream *stream)
 {
     KL_TRY(check_wanted(comm, wanted, n));
+    KL_TRY(check_stream(stream, "ncclWaitSignal"));
     for (int i = 0; i < n; i += KL_RMA_WAITS)
         KL_TRY(await_some(comm, wanted + i, n - i < KL_RMA_WAITS ? n - i : KL_RMA_WAITS, stream));
     return ncclSuccess;

@@ -186,7 +186,7 @@ ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
     comm->device = comm->peers[comm->rank].device;
     comm->spin = spin_of(comm);
     kl_executor_share(comm->world->ranks_per_cpu);
-    comm->devices->adopt(comm->device);
+    if (comm->birth->device < 0) comm->devices->adopt(comm->device);
     kl_log_set_device(comm->device);
     return ncclSuccess;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * record.c - what was asked: tasks in a ring of the communicator, by themselves or collected in a group.
+ * record.c - what was asked: tasks in a ring of the communicator, launched by themselves or as a group has collected them.
  */
 #include "comm/comm.h"
 #include "comm/launch.h"
@@ -24,7 +24,7 @@ static ncclResult_t grow_ring(ncclComm_t comm, uint64_t ntasks)
     return kl_exec_reserve(comm->exec, room);
 }
 
-static ncclResult_t make_room(ncclComm_t comm, uint64_t ntasks)
+ncclResult_t kl_comm_make_room(ncclComm_t comm, size_t ntasks)
 {
     KL_TRY(grow_ring(comm, ntasks));
     kl_comm_wait_for_flight(comm, comm->task_room - ntasks, KL_LAUNCHES - 1);
@@ -75,59 +75,20 @@ static inline void record(ncclComm_t comm, const struct kl_task *task, const str
     kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_rma_receive */
 }
 
-static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
+void kl_comm_launch_one(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
 {
-    size_t room = comm->queued_room;
-
-    if (comm->nqueued == room) {
-        room = room ? 2 * room : 16;
-        struct kl_queued *grown = realloc(comm->queued, room * sizeof *grown);
-        if (!grown) return KL_NOMEM("the operations of a group");
-        comm->queued = grown;
-        comm->queued_room = room;
-    }
-    comm->queued[comm->nqueued++] = (struct kl_queued){.task = *task, .stream = stream, .life = kl_stream_life(stream)};
-    return ncclSuccess;
-}
-
-static ncclResult_t issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
-{
-    if (!kl_func_is_message(task->func)) KL_TRY(kl_exec_choose(comm->exec, task));
-    if (kl_load_relaxed(&comm->in_group)) return enqueue(comm, task, stream);
-    KL_TRY(make_room(comm, 1));
     record(comm, task, stream);
     kl_comm_launch(comm, stream, 1, 0);
-    kl_comm_run_inline(comm);
-    return ncclSuccess;
-}
-
-static ncclResult_t issue_traced(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
-{
-    uint64_t begin = kl_ticks(), before = kl_load_relaxed(&comm->tasks_taken);
-    ncclResult_t rc = issue(comm, task, stream);
-    struct kl_trace_event e = kl_trace_task(KL_TRACE_CALL, task);
-
-    e.number = kl_load_relaxed(&comm->tasks_taken) == before ? 0 : before + 1;
-    e.begin = begin;
-    e.end = kl_ticks();
-    if (!rc) kl_trace_add(comm->trace, KL_TRACE_CALLER, &e);
-    return rc;
-}
-
-ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
-{
-    return comm->trace ? issue_traced(comm, task, stream) : issue(comm, task, stream);
 }
 
 /* ---- groups ---- */
 
 /* Collectives first, then all messages together: every rank orders a group the same way. */
-static void record_queued(ncclComm_t comm)
+static void record_all(ncclComm_t comm, const struct kl_queued *ops, size_t n)
 {
     for (int messages = 0; messages < 2; messages++)
-        for (size_t i = 0; i < comm->nqueued; i++)
-            if (kl_func_is_message(comm->queued[i].task.func) == messages)
-                record(comm, &comm->queued[i].task, comm->queued[i].stream);
+        for (size_t i = 0; i < n; i++)
+            if (kl_func_is_message(ops[i].task.func) == messages) record(comm, &ops[i].task, ops[i].stream);
 }
 
 /* The next queued message of the rank to itself, from position `i`; nqueued if there is none. */
@@ -164,18 +125,26 @@ static ncclResult_t check_self(ncclComm_t comm)
 static ncclResult_t check_streams(ncclComm_t comm)
 {
     for (size_t i = 0; i < comm->nqueued; i++)
-        if (kl_stream_life(comm->queued[i].stream) != comm->queued[i].life)
+        if (kl_stream_number(comm->queued[i].stream) != comm->queued[i].number)
             return KL_FAIL(ncclInvalidUsage,
                            "rank %d: the stream of %s was destroyed between ncclGroupStart and ncclGroupEnd",
                            comm->rank, kl_func_info[comm->queued[i].task.func].name);
     return ncclSuccess;
 }
 
-ncclResult_t kl_comm_prepare_queued(ncclComm_t comm)
+ncclResult_t kl_comm_check_queued(ncclComm_t comm)
 {
     KL_TRY(check_streams(comm));
-    KL_TRY(check_self(comm));
-    return make_room(comm, comm->nqueued);
+    return check_self(comm);
+}
+
+void kl_comm_launch_together(ncclComm_t comm, const struct kl_queued *ops, size_t n)
+{
+    struct kl_stream *stream = ops[n - 1].stream;
+    uint32_t joins = kl_comm_launch_joins(comm, ops, n, stream);
+
+    record_all(comm, ops, n);
+    kl_comm_launch(comm, stream, (uint32_t)n, joins);
 }
 
 void kl_comm_launch_queued(ncclComm_t comm)
@@ -183,10 +152,7 @@ void kl_comm_launch_queued(ncclComm_t comm)
     size_t n = comm->nqueued;
 
     if (!n) return;
-    struct kl_stream *stream = comm->queued[n - 1].stream;
-    uint32_t joins = kl_comm_launch_joins(comm, stream);
-    record_queued(comm);
-    kl_comm_launch(comm, stream, (uint32_t)n, joins);
+    kl_comm_launch_together(comm, comm->queued, n);
     comm->nqueued = 0;
 }
 

@@ -68,6 +68,9 @@ struct kl_device_kind {
     /** Run what is queued, then give the stream back. Returns what failed of its work. */
     ncclResult_t (*stream_destroy)(struct kl_stream *stream);
 
+    /** The same without waiting for it. */
+    void (*stream_release)(struct kl_stream *stream);
+
     /** The stream that a user's handle names; NULL is the default stream of `device`. */
     ncclResult_t (*stream_of)(cudaStream_t handle, int device, struct kl_stream **stream);
 
@@ -80,11 +83,16 @@ struct kl_device_kind {
     /** ncclInProgress, or what has become of the work so far. Advances it. */
     ncclResult_t (*stream_query)(struct kl_stream *stream);
 
+    /** Queue a call of `fn(arg)`, which may block. */
+    ncclResult_t (*stream_call)(struct kl_stream *stream, kl_call_fn fn, void *arg);
+
     /* ---- events: host/event.h says what they do ---- */
 
-    ncclResult_t (*event_create)(struct kl_event **event);
+    ncclResult_t (*event_create)(unsigned flags, struct kl_event **event);
     void (*event_destroy)(struct kl_event *event);
-    void (*event_record)(struct kl_event *event, struct kl_stream *stream);
+    ncclResult_t (*event_record)(struct kl_event *event, struct kl_stream *stream);
+    ncclResult_t (*event_order)(struct kl_event *event, struct kl_stream *stream);
+    ncclResult_t (*event_elapsed)(struct kl_event *start, struct kl_event *end, int64_t *ns);
     ncclResult_t (*event_query)(struct kl_event *event);
     ncclResult_t (*event_synchronize)(struct kl_event *event);
 
@@ -99,9 +107,12 @@ struct kl_device_kind {
     /** What a pointer is: any address. */
     void (*lookup)(const void *ptr, struct kl_memory *memory);
 
-    /** Copy between devices of this kind, now or when the stream gets there. The ranges don't overlap. */
+    /** Copy between devices of this kind, now or when the stream gets there. */
     ncclResult_t (*copy)(void *to, const void *from, size_t bytes);
     ncclResult_t (*copy_on)(struct kl_stream *stream, void *to, const void *from, size_t bytes);
+
+    /** When the stream gets there, all bytes are `value`. */
+    ncclResult_t (*fill_on)(struct kl_stream *stream, void *to, int value, size_t bytes);
 
     /* ---- ranges, never empty ---- */
 

@@ -200,7 +200,7 @@ static void an_event_is_done_when_what_is_before_it_is(kind_t kind)
     struct gate before, after;
 
     ok(kind->stream_create(KOLO_STREAM_DEFAULT, &s));
-    ok(kind->event_create(&e));
+    ok(kind->event_create(KOLO_EVENT_DEFAULT, &e));
     ok(kind->event_query(e)); /* never recorded */
     push_gate(kind, s, &before);
     kind->event_record(e, s);

@@ -18,6 +18,7 @@ static void *trampoline(void *arg)
     struct kl_thread *thread = arg;
 
     pthread_setname_np(pthread_self(), thread->name);
+    kl_error_apart(true);
     thread->run(thread->arg);
     return NULL;
 }
@@ -64,6 +65,7 @@ static void *alone(void *arg)
     free(thread);
     pthread_detach(pthread_self());
     pthread_setname_np(pthread_self(), mine.name);
+    kl_error_apart(true);
     mine.run(mine.arg);
     return NULL;
 }

@@ -16,7 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIST = ROOT / "tools/dev/symbols.txt"
 COMMENT = "# The functions that libkolo.so exports; `tools/dev/symbols.py --write` writes them from the public headers.\n"
-DEFINITION = re.compile(r"^(?:ncclResult_t|ncclTeam_t|int|void|const char \*)\s*((?:nccl|kolo)\w*)\(|^GETTER\((\w+)", re.M)
+DEFINITION = re.compile(r"^(?:ncclResult_t|koloReason_t|ncclTeam_t|int|void|const char \*)\s*((?:nccl|kolo)\w*)\(|^GETTER\((\w+)", re.M)
 PROTOTYPE = re.compile(r"\b((?:p?nccl|kolo)\w*)\s*\(")
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** copy.h - copies between host devices, as device/device.h says. */
+/** copy.h - copies between host devices, and filling of their memory, as device/device.h says. */
 #ifndef KL_DEVICE_HOST_COPY_H
 #define KL_DEVICE_HOST_COPY_H
 
@@ -9,5 +9,6 @@
 
 ncclResult_t kl_host_copy(void *to, const void *from, size_t bytes);
 ncclResult_t kl_host_copy_on(struct kl_stream *stream, void *to, const void *from, size_t bytes);
+ncclResult_t kl_host_fill_on(struct kl_stream *stream, void *to, int value, size_t bytes);
 
 #endif

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/host/event.h"
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "device/host/follow.h"
+#include "device/host/legacy.h"
+#include "device/host/refuse.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -28,10 +32,12 @@ static void install_fork_handlers(void)
     pthread_atfork(lock_registry, unlock_registry, unlock_registry);
 }
 
-ncclResult_t kl_event_create(struct kl_event **event)
+ncclResult_t kl_event_create(unsigned flags, struct kl_event **event)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+    if (flags & ~(KOLO_EVENT_BLOCKING_SYNC | KOLO_EVENT_DISABLE_TIMING))
+        return KL_FAIL(ncclInvalidArgument, "unknown event flags 0x%x", flags);
     pthread_once(&once, install_fork_handlers);
     pthread_mutex_lock(&registry.lock);
     struct kl_event *e = registry.spare;
@@ -42,6 +48,8 @@ ncclResult_t kl_event_create(struct kl_event **event)
     if (!e) return KL_NOMEM("an event");
     kl_store_relaxed(&e->done, kl_load_relaxed(&e->recorded)); /* an event never recorded is done */
     e->stream = NULL;
+    e->mark = (struct kl_mark){.capture = 0};
+    e->flags = flags;
     *event = e;
     return ncclSuccess;
 }
@@ -60,31 +68,59 @@ static enum kl_progress store_done(struct kl_stream *stream, struct kl_work *wor
     uint64_t before = kl_load_relaxed(&e->done);
 
     (void)stream;
+    if (before < work->arg[0] && !(e->flags & KOLO_EVENT_DISABLE_TIMING)) kl_store_relaxed(&e->time, kl_now_ns());
     while (before < work->arg[0] && !kl_cas_acq_rel(&e->done, &before, work->arg[0])) continue;
     return KL_DONE;
 }
 
-void kl_event_record(struct kl_event *event, struct kl_stream *stream)
+/* If nothing is before it, its time is now, not when somebody comes by. */
+static void run_first(struct kl_event *event, struct kl_stream *stream, uint64_t ticket)
 {
+    if (!(event->flags & KOLO_EVENT_DISABLE_TIMING) && kl_stream_reached(stream, ticket)) kl_stream_run(stream);
+}
+
+static ncclResult_t record_in_capture(struct kl_event *event, struct kl_stream *stream)
+{
+    struct kl_mark mark;
+
+    KL_TRY(kl_capture_mark(stream, &mark));
+    pthread_mutex_lock(&registry.lock);
+    event->mark = mark;
+    pthread_mutex_unlock(&registry.lock);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_event_record(struct kl_event *event, struct kl_stream *stream)
+{
+    if (kl_capturing(stream)) return record_in_capture(event, stream);
+    KL_TRY(kl_legacy_order(stream));
     uint64_t number = kl_load_relaxed(&event->recorded) + 1;
     struct kl_work work = {.progress = store_done, .owner = event, .arg = {number}};
-    uint64_t ticket = kl_stream_push(stream, &work) + 1;
+    uint64_t ticket = kl_stream_push(stream, &work);
 
     pthread_mutex_lock(&registry.lock);
     event->stream = stream;
-    event->ticket = ticket;
+    event->ticket = ticket + 1;
+    event->mark.capture = 0;
     kl_store_relaxed(&event->recorded, number); /* from here on, and not before, others ask for this record */
     pthread_mutex_unlock(&registry.lock);
+    run_first(event, stream, ticket);
+    return ncclSuccess;
 }
 
-/* Stream and ticket belong together. */
-static struct kl_stream *last_record(struct kl_event *event, uint64_t *ticket)
+/* The last record. Stream, ticket and mark belong together. */
+struct record {
+    struct kl_stream *stream;
+    uint64_t ticket;
+    struct kl_mark mark;
+};
+
+static struct record last_record(struct kl_event *event)
 {
     pthread_mutex_lock(&registry.lock);
-    struct kl_stream *stream = event->stream;
-    *ticket = event->ticket;
+    struct record r = {.stream = event->stream, .ticket = event->ticket, .mark = event->mark};
     pthread_mutex_unlock(&registry.lock);
-    return stream;
+    return r;
 }
 
 static bool is_done(struct kl_event *event)
@@ -95,18 +131,60 @@ static bool is_done(struct kl_event *event)
 /* What the stream has got past is done; in a forked child, whose streams are empty, also what was never run. */
 ncclResult_t kl_event_query(struct kl_event *event)
 {
-    uint64_t ticket;
-    struct kl_stream *stream = last_record(event, &ticket);
+    const struct record r = last_record(event);
 
-    if (!stream) return ncclSuccess;
-    if (!is_done(event)) kl_stream_run(stream);
-    return is_done(event) || kl_stream_reached(stream, ticket) ? kl_stream_failure(stream, ticket) : ncclInProgress;
+    if (r.mark.capture) return kl_capture_refuse_mark(&r.mark, "koloEventQuery");
+    if (!r.stream) return ncclSuccess;
+    if (!is_done(event)) kl_stream_run(r.stream);
+    return is_done(event) || kl_stream_reached(r.stream, r.ticket) ? kl_stream_failure(r.stream, r.ticket)
+                                                                   : ncclInProgress;
 }
 
 ncclResult_t kl_event_synchronize(struct kl_event *event)
 {
-    uint64_t ticket;
-    struct kl_stream *stream = last_record(event, &ticket);
+    const struct record r = last_record(event);
 
-    return stream ? kl_stream_synchronize(stream, ticket) : ncclSuccess;
+    if (r.mark.capture) return kl_capture_refuse_mark(&r.mark, "koloEventSynchronize");
+    return r.stream ? kl_stream_synchronize(r.stream, r.ticket) : ncclSuccess;
+}
+
+ncclResult_t kl_event_order(struct kl_event *event, struct kl_stream *stream)
+{
+    const struct record r = last_record(event);
+
+    if (r.mark.capture) return kl_capture_join(stream, &r.mark);
+    if (!r.stream) return ncclSuccess;
+    if (kl_capturing(stream)) return kl_capture_refuse_event(stream);
+    KL_TRY(kl_legacy_order(stream));
+    kl_follow(stream, r.stream, r.ticket);
+    return ncclSuccess;
+}
+
+/* ---- time ---- */
+
+static ncclResult_t time_of(struct kl_event *event, const char *which, uint64_t *ns)
+{
+    const struct record r = last_record(event);
+
+    if (event->flags & KOLO_EVENT_DISABLE_TIMING)
+        return KL_REFUSE(koloReasonEventTime, "the %s event was made with KOLO_EVENT_DISABLE_TIMING: it has no time",
+                         which);
+    if (r.mark.capture) return kl_capture_refuse_mark(&r.mark, "koloEventElapsedTime");
+    if (!r.stream) return KL_REFUSE(koloReasonEventTime, "the %s event was never recorded", which);
+    if (!is_done(event)) kl_stream_run(r.stream);
+    if (!is_done(event) && !kl_stream_reached(r.stream, r.ticket)) return ncclInProgress;
+    *ns = kl_load_relaxed(&event->time);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_event_elapsed(struct kl_event *start, struct kl_event *end, int64_t *ns)
+{
+    uint64_t begun, ended;
+    ncclResult_t first = time_of(start, "first", &begun), second = time_of(end, "second", &ended);
+
+    if (first && first != ncclInProgress) return first;
+    if (second) return second;
+    KL_TRY(first);
+    *ns = (int64_t)(ended - begun);
+    return ncclSuccess;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * event.h - a mark in a stream that can be asked for, and waited on.
+ * event.h - a mark in a stream that can be asked for, waited on, by threads and by other streams, and that says when it was.
  *
- * Record k of an event queues work that stores k; the event is done when the last record's number is stored. Events are
- * reused, never freed, so that work queued before a destroy may still store into them.
+ * Record k of an event queues work that stores k, and before it the time; the event is done when the last record's number is
+ * stored. Events are reused, never freed, so that work queued before a destroy may still store into them.
  *
  * Memory order: done is stored with release after the work before it, loaded with acquire: the results are visible.
  * Threads: any; one thread at a time records a given event. Queries and waits at the same time mean that record or the one
@@ -12,20 +12,30 @@
 #ifndef KL_DEVICE_HOST_EVENT_H
 #define KL_DEVICE_HOST_EVENT_H
 
+#include "device/host/capture.h"
 #include "device/host/stream.h"
 
 struct kl_event {
     _Atomic uint64_t recorded; /* number of the last record */
     _Atomic uint64_t done;     /* highest number stored */
+    _Atomic uint64_t time;     /* of that, ns of base/clock.h; 0: unknown */
+    unsigned flags;            /* KOLO_EVENT_* */
     struct kl_stream
-        *stream;     /* of the last record, NULL if there is none; guarded by the lock of events, as the next two */
+        *stream;     /* of the last record, NULL if there is none; guarded by the lock of events, as the next three */
     uint64_t ticket; /* of the last record in its stream */
+    struct kl_mark mark;   /* the last record, if that was in a capture */
     struct kl_event *next; /* in the list of free events */
 };
 
-ncclResult_t kl_event_create(struct kl_event **event);
+ncclResult_t kl_event_create(unsigned flags, struct kl_event **event);
 void kl_event_destroy(struct kl_event *event);
-void kl_event_record(struct kl_event *event, struct kl_stream *stream);
+ncclResult_t kl_event_record(struct kl_event *event, struct kl_stream *stream);
+
+/** What is queued on `stream` from now on runs after the last record so far; nothing if there is none. */
+ncclResult_t kl_event_order(struct kl_event *event, struct kl_stream *stream);
+
+/** From the record of `start` to that of `end`, ns. Not recorded, or without time: ncclInvalidUsage; not done: ncclInProgress. */
+ncclResult_t kl_event_elapsed(struct kl_event *start, struct kl_event *end, int64_t *ns);
 
 /**
  * ncclInProgress, or what has become of the work before it: ncclSuccess or its failure (stream_failures.h). Advances the

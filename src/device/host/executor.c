@@ -2,6 +2,7 @@
 #include "device/host/executor.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "device/host/stream.h"
 #include "device/host/backoff.h"
@@ -125,6 +126,7 @@ static void *run_executor(void *unused)
 
     (void)unused;
     pthread_setname_np(pthread_self(), "kolo-executor");
+    kl_error_apart(true);
     for (;;) {
         struct look l = busy && wait.sleep_us ? rest(&wait) : look_around(busy);
         busy = l.taken;

@@ -9,6 +9,7 @@
 #include "device/host/memory.h"
 #include "device/host/ranges.h"
 #include "device/host/stream.h"
+#include "device/host/submit.h"
 
 static int count(const struct kl_device_hints *hints)
 {
@@ -28,14 +29,18 @@ const struct kl_device_kind kl_host_devices = {
 
     .stream_create = kl_stream_create,
     .stream_destroy = kl_stream_destroy,
+    .stream_release = kl_stream_release,
     .stream_of = kl_stream_of,
     .stream_push = kl_stream_push,
     .stream_synchronize = kl_stream_synchronize,
     .stream_query = kl_stream_query,
+    .stream_call = kl_submit_call,
 
     .event_create = kl_event_create,
     .event_destroy = kl_event_destroy,
     .event_record = kl_event_record,
+    .event_order = kl_event_order,
+    .event_elapsed = kl_event_elapsed,
     .event_query = kl_event_query,
     .event_synchronize = kl_event_synchronize,
 
@@ -44,6 +49,7 @@ const struct kl_device_kind kl_host_devices = {
     .lookup = kl_block_lookup,
     .copy = kl_host_copy,
     .copy_on = kl_host_copy_on,
+    .fill_on = kl_host_fill_on,
 
     .pin = kl_range_pin,
     .unpin = kl_range_unpin,

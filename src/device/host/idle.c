@@ -153,11 +153,12 @@ bool kl_idle_rest(struct kl_backoff *wait, bool (*look)(void *), void *ctx)
     const struct look got = now;
     bool all_told = got.told == got.stalled;
     now.arming = false;
-    if (!moved && got.armed) moved = look(ctx);
-    if (!moved && got.armed && (all_told || wait->sleep_us)) sleep_on_descriptors(wait, all_told);
+    bool wakeable = got.armed || (got.told && all_told && epoll_of_process() >= 0);
+    if (!moved && wakeable) moved = look(ctx);
+    if (!moved && wakeable && (all_told || wait->sleep_us)) sleep_on_descriptors(wait, all_told);
     now.resting = false;
     kl_fetch_sub_acq_rel(&kl_idle_resting, 1);
-    if (moved || got.armed || !wait->sleep_us) return moved;
+    if (moved || wakeable || !wait->sleep_us) return moved;
     wait->woken = false;
     kl_backoff_pause(wait, 0);
     return false;

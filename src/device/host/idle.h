@@ -50,7 +50,7 @@ bool kl_idle_arming(void);
 /** `fd` becomes readable when the work may go on; again before each sleep. False: nobody can sleep on it. */
 bool kl_idle_on(int fd);
 
-/** The work that is looked at waits for nothing but the descriptors it has named. */
+/** The work that is looked at waits for nothing but the descriptors it has named, and such as call kl_idle_ring. */
 void kl_idle_told(void);
 
 /** A look at work has ended without progress; called for each piece of work, also such as somebody else looks at now. */

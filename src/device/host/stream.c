@@ -5,6 +5,7 @@
 #include "base/threadlocal.h"
 #include "device/host/executor.h"
 #include "device/host/backoff.h"
+#include "device/host/current.h"
 #include "device/host/idle.h"
 #include "os/futex.h"
 
@@ -26,7 +27,7 @@ static struct {
     _Atomic uint32_t threads;
     _Atomic uint32_t leading; /* a thread that waits runs all streams */
     pthread_mutex_t lock;     /* create, destroy */
-    uint32_t lives;           /* that streams have had; under lock */
+    uint32_t streams;         /* that ever were; under lock */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A small number that identifies the calling thread; never 0. */
@@ -41,6 +42,13 @@ static uint32_t thread_number(void)
 struct kl_stream *kl_streams_first(void)
 {
     return kl_load_acquire(&registry.first); /* pairs with the release in add_stream */
+}
+
+struct kl_stream *kl_streams_next_of(int device, struct kl_stream *s)
+{
+    s = s ? s->next : kl_streams_first();
+    while (s && (kl_load_acquire(&s->live) == KL_STREAM_FREE || s->device != device)) s = s->next;
+    return s;
 }
 
 /* ---- slots ---- */
@@ -89,6 +97,9 @@ static void empty(struct kl_stream *s)
     kl_store_relaxed(&s->head, kl_load_relaxed(&s->tail));
     kl_store_relaxed(&s->running, 0);
     kl_store_relaxed(&s->waiter, 0);
+    kl_store_relaxed(&s->call, 0);
+    kl_fetch_and_acq_rel(&s->flags, ~KL_STREAM_CAPTURING);
+    if (kl_load_relaxed(&s->live) == KL_STREAM_LEAVING) kl_store_relaxed(&s->live, KL_STREAM_FREE);
     kl_failures_init(&s->failures);
 }
 
@@ -120,7 +131,7 @@ static void lock_for_life(void)
 static struct kl_stream *reuse_stream(void)
 {
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
-        if (!kl_load_relaxed(&s->live)) return s;
+        if (kl_load_acquire(&s->live) == KL_STREAM_FREE) return s; /* pairs with retire */
     return NULL;
 }
 
@@ -137,7 +148,7 @@ static struct kl_stream *add_stream(void)
     return s;
 }
 
-static struct kl_stream *take_stream(unsigned flags)
+static struct kl_stream *take_stream(unsigned flags, int device)
 {
     struct kl_stream *s = reuse_stream();
 
@@ -145,16 +156,49 @@ static struct kl_stream *take_stream(unsigned flags)
     if (!s) return NULL;
     kl_store_relaxed(&s->flags, flags);
     kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
-    if (!++registry.lives) registry.lives = 1;
-    kl_store_release(&s->live, registry.lives);
+    s->device = device;
+    s->thread = 0;
+    kl_store_relaxed(&s->number, ++registry.streams);
+    kl_store_release(&s->live, KL_STREAM_LIVE);
     return s;
+}
+
+/* Under lock. NULL: there is no memory. */
+static struct kl_stream *take_default(int device)
+{
+    struct kl_stream *s = kl_load_relaxed(&registry.defaults[device]);
+
+    if (!s) s = take_stream(KL_STREAM_IS_DEFAULT, device);
+    if (s) kl_store_release(&registry.defaults[device], s); /* pairs with stream_of_device */
+    return s;
+}
+
+static bool has_default(int device)
+{
+    return device >= 0 && device < MAX_DEFAULTS;
+}
+
+/* Under lock. The device's default stream looks after it from now on. */
+static struct kl_stream *take_blocking(unsigned flags, int device)
+{
+    struct kl_stream *own = has_default(device) ? take_default(device) : NULL;
+
+    if (!own) return NULL;
+    kl_fetch_or_acq_rel(&own->flags, KL_STREAM_ORDERED);
+    return take_stream(flags | KL_STREAM_ORDERED, device);
+}
+
+static struct kl_stream *take_new(unsigned flags, int device)
+{
+    return flags & KOLO_STREAM_BLOCKING ? take_blocking(flags, device) : take_stream(flags, device);
 }
 
 ncclResult_t kl_stream_create(unsigned flags, struct kl_stream **stream)
 {
-    if (flags & ~KOLO_STREAM_INLINE) return KL_FAIL(ncclInvalidArgument, "unknown stream flags 0x%x", flags);
+    if (flags & ~(KOLO_STREAM_INLINE | KOLO_STREAM_BLOCKING))
+        return KL_FAIL(ncclInvalidArgument, "unknown stream flags 0x%x", flags);
     lock_for_life();
-    struct kl_stream *s = take_stream(flags);
+    struct kl_stream *s = take_new(flags, kl_host_current());
     pthread_mutex_unlock(&registry.lock);
     if (!s) return KL_NOMEM("a stream");
     *stream = s;
@@ -165,27 +209,95 @@ ncclResult_t kl_stream_destroy(struct kl_stream *stream)
 {
     ncclResult_t rc = kl_stream_synchronize(stream, kl_stream_tail(stream));
     kl_failures_clear(&stream->failures);
-    kl_store_release(&stream->live, 0);
+    kl_store_relaxed(&stream->number, 0);
+    kl_store_release(&stream->live, KL_STREAM_FREE);
     return rc;
 }
 
-/* Made at first use. Apart from kl_stream_of, whose other way is that of every operation. */
-static __attribute__((noinline)) ncclResult_t default_stream(int device, struct kl_stream **stream)
+/* The last work of a stream. Whoever has it next may queue work at once. */
+static enum kl_progress retire(struct kl_stream *stream, struct kl_work *work)
 {
-    if (device < 0 || device >= MAX_DEFAULTS)
-        return KL_FAIL(ncclInvalidArgument, "device %d has no default stream (0 to %d have)", device, MAX_DEFAULTS - 1);
+    (void)work;
+    kl_failures_clear(&stream->failures);
+    kl_store_relaxed(&stream->number, 0);
+    kl_store_release(&stream->live, KL_STREAM_FREE);
+    return KL_DONE;
+}
 
-    struct kl_stream *s = kl_load_acquire(&registry.defaults[device]); /* pairs with the release below */
-    if (!s) {
+void kl_stream_release(struct kl_stream *stream)
+{
+    kl_store_relaxed(&stream->number, 0);
+    kl_store_relaxed(&stream->live, KL_STREAM_LEAVING);
+    kl_fetch_and_acq_rel(&stream->flags, ~KOLO_STREAM_INLINE); /* nobody comes any more: the executor runs it */
+    kl_stream_push(stream, &(struct kl_work){.progress = retire});
+}
+
+static ncclResult_t make_default(int device, struct kl_stream **stream)
+{
+    lock_for_life();
+    *stream = take_default(device);
+    pthread_mutex_unlock(&registry.lock);
+    return *stream ? ncclSuccess : KL_NOMEM("a default stream");
+}
+
+/* ---- the streams of threads ---- */
+
+static pthread_key_t at_thread_end;
+
+static void release_own(void *unused)
+{
+    uint32_t me = thread_number();
+
+    (void)unused;
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
+        if (kl_load_acquire(&s->live) == KL_STREAM_LIVE && s->thread == me) kl_stream_release(s);
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&at_thread_end, release_own);
+}
+
+/* Under lock. */
+static struct kl_stream *take_own(int device)
+{
+    uint32_t me = thread_number();
+
+    for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
+        if (kl_load_acquire(&s->live) == KL_STREAM_LIVE && s->thread == me && s->device == device) return s;
+    struct kl_stream *s = take_blocking(KOLO_STREAM_BLOCKING, device);
+    if (s) s->thread = me;
+    return s;
+}
+
+static ncclResult_t own_stream(int device, struct kl_stream **stream)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static KL_THREAD_LOCAL struct kl_stream *last;
+
+    if (!last || last->device != device) {
+        pthread_once(&once, make_key);
         lock_for_life();
-        s = kl_load_relaxed(&registry.defaults[device]);
-        if (!s) s = take_stream(KOLO_STREAM_DEFAULT);
-        if (s) kl_store_release(&registry.defaults[device], s);
+        last = take_own(device);
         pthread_mutex_unlock(&registry.lock);
-        if (!s) return KL_NOMEM("a default stream");
+        if (!last) return KL_NOMEM("a thread's stream");
+        pthread_setspecific(at_thread_end, last);
     }
-    *stream = s;
+    *stream = last;
     return ncclSuccess;
+}
+
+/* ---- handles ---- */
+
+/* Apart from kl_stream_of, whose other way is that of every operation. */
+static __attribute__((noinline)) ncclResult_t stream_of_device(cudaStream_t handle, int device,
+                                                               struct kl_stream **stream)
+{
+    if (!has_default(device))
+        return KL_FAIL(ncclInvalidArgument, "device %d has no default stream (0 to %d have)", device, MAX_DEFAULTS - 1);
+    if (handle == koloStreamPerThread) return own_stream(device, stream);
+    *stream = kl_load_acquire(&registry.defaults[device]); /* pairs with take_default */
+    return *stream ? ncclSuccess : make_default(device, stream);
 }
 
 /* A handle is looked up, never followed: it may be anything. The last one found is usually asked for again. */
@@ -195,12 +307,12 @@ static struct kl_stream *find_stream(const void *handle)
 
     if (last != handle)
         for (last = kl_streams_first(); last && last != handle;) last = last->next;
-    return last && kl_load_relaxed(&last->live) ? last : NULL;
+    return last && kl_load_relaxed(&last->live) == KL_STREAM_LIVE ? last : NULL;
 }
 
 ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **stream)
 {
-    if (!handle) return default_stream(device, stream);
+    if (kl_stream_handle_is_devices(handle)) return stream_of_device(handle, device, stream);
     struct kl_stream *s = find_stream(handle);
     if (s) {
         *stream = s;
@@ -453,6 +565,20 @@ void kl_stream_leave(struct kl_stream *stream)
     kl_executor_notify();
 }
 
+/* Nobody else does what is offered once the word says TAKEN, and the head stays where it is. */
+bool kl_stream_take_call(struct kl_stream *stream, uint64_t ticket)
+{
+    uint64_t head = kl_load_acquire(&stream->head), offered = kl_call_word(head, KL_CALL_OFFERED);
+
+    if (head >= ticket || kl_load_relaxed(&stream->call) != offered) return false;
+    if (!kl_cas_acq_rel(&stream->call, &offered, kl_call_word(head, KL_CALL_TAKEN))) return false;
+    const struct kl_work *work = &stream->slots[head % KL_STREAM_SLOTS].work;
+    ((kl_call_fn)work->arg[KL_CALL_FN])((void *)(uintptr_t)work->arg[KL_CALL_ARG]);
+    kl_swap_seq_cst(&stream->call, kl_call_word(head, KL_CALL_ENDED)); /* before kl_idle_ring looks */
+    kl_idle_ring();
+    return true;
+}
+
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
@@ -460,7 +586,9 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
     kl_stream_attend(stream);
     /* Streams of other threads stand in the way only when a communicator is used on several streams: look rarely. */
     while (!kl_stream_reached(stream, ticket)) {
-        if (kl_stream_run(stream) != KL_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
+        if (kl_stream_take_call(stream, ticket))
+            kl_backoff_reset(&wait);
+        else if (kl_stream_run(stream) != KL_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
             kl_backoff_reset(&wait);
         else if (wait.sleep_us)
             wait_for_long(stream, ticket);

@@ -23,6 +23,8 @@
  *               with it, because none of them could end alone.
  * Long waits:   of all threads of a process that wait for long, one leads: it runs everybody's streams, and rests (idle.h) when
  *               nothing moves. The others sleep until theirs has moved. So a process with a hundred ranks costs no more to wait in than one with a single rank.
+ * Functions:    a piece of work may be a function of the program (call.h), which may block. No thread runs one but such as wait for
+ *               this stream, and threads that are there for nothing else.
  * Threads:      any for push, run, wait; the streams live in a registry, their memory is reused but never freed, so that a
  *               thread may look at any of them at any time.
  * Fork:         a child has the same streams, empty and without failures; events recorded in them are done.
@@ -42,6 +44,29 @@
 
 #define KL_STREAM_SLOTS 256u
 
+/** Flags of its own, beside those of koloStreamCreate: capture.h, legacy.h. */
+enum { KL_STREAM_CAPTURING = 1 << 16, KL_STREAM_ORDERED = 1 << 17, KL_STREAM_IS_DEFAULT = 1 << 18 };
+
+/** LEAVING: its handle names nothing any more, and its memory is reused when what is queued has run. */
+enum kl_stream_life { KL_STREAM_FREE, KL_STREAM_LIVE, KL_STREAM_LEAVING };
+
+/**
+ * How far the function at the head is. OFFERED: whoever waits for the stream may run it, and a worker if nobody does. One that
+ * the word does not name by its ticket has not been looked at.
+ */
+enum kl_call_state { KL_CALL_NEW, KL_CALL_OFFERED, KL_CALL_TAKEN, KL_CALL_ENDED, KL_CALL_STATES };
+
+static inline uint64_t kl_call_word(uint64_t ticket, enum kl_call_state state)
+{
+    return ticket * KL_CALL_STATES + state;
+}
+
+/** What a function is, in its work record. */
+enum { KL_CALL_FN, KL_CALL_ARG };
+typedef void (*kl_call_fn)(void *arg);
+
+struct kl_capture;
+
 struct kl_stream {
     alignas(KL_LINE) _Atomic uint64_t tail;
     _Atomic uint32_t producer;  /* number of the thread that pushed last: whose work this probably is */
@@ -50,14 +75,23 @@ struct kl_stream {
     _Atomic uint64_t stuck;     /* 1 + the head where nothing moved for long; 0: none */
     alignas(KL_LINE) _Atomic uint64_t head;
     _Atomic uint32_t running;
-    _Atomic uint32_t parked;                /* a waiter sleeps until the head moves */
-    _Atomic uint32_t waiter;                /* a hint: somebody waits here and runs the stream, the executor need not */
-    uint64_t seen;                          /* the executor's: head when it last looked */
-    uint64_t at;                            /* the runner's: ticket of the work that it runs */
-    alignas(KL_LINE) _Atomic uint32_t live; /* the number of its life; 0: it may be reused */
+    _Atomic uint32_t parked; /* a waiter sleeps until the head moves */
+    _Atomic uint32_t waiter; /* a hint: somebody waits here and runs the stream, the executor need not */
+    uint64_t seen;           /* the executor's: head when it last looked */
+    uint64_t at;             /* the runner's: ticket of the work that it runs */
+    _Atomic uint64_t call;   /* of the function at the head: its ticket and how far it is, see kl_call_word */
+    uint32_t call_looks;     /* the runner's: at that function since it was offered */
+    alignas(KL_LINE) _Atomic uint32_t live; /* enum kl_stream_life */
     _Atomic uint32_t spin;                  /* polls before yielding: 0 where ranks share cores */
-    _Atomic uint32_t flags;                 /* KOLO_STREAM_*; constant while the stream lives */
-    struct kl_stream *next;                 /* in the registry; constant once published */
+    _Atomic uint32_t flags;                 /* KOLO_STREAM_*, constant while the stream lives, and KL_STREAM_* */
+    int device;                             /* constant while it lives */
+    uint32_t thread;                        /* whose own stream it is (koloStreamPerThread); 0: nobody's */
+    _Atomic uint64_t waits_for,
+        waited_for;             /* tickets up to which it, and the default stream, wait for the other: legacy.h */
+    struct kl_capture *capture; /* capture.h, under its lock, as the next */
+    uint32_t lane;
+    _Atomic uint32_t number; /* kl_stream_number */
+    struct kl_stream *next;  /* in the registry; constant once published */
     struct kl_stream_failures failures;
     struct kl_overflow overflow;
     struct {
@@ -73,13 +107,30 @@ ncclResult_t kl_stream_create(unsigned flags, struct kl_stream **stream);
 /** Run what is queued, then give the stream back. Returns what failed of its work. */
 ncclResult_t kl_stream_destroy(struct kl_stream *stream);
 
-/** A user's handle to a stream: NULL is the default stream of `device`, made at first use; what is no stream is ncclInvalidArgument. */
+/** The same without waiting, and without a word about failures. */
+void kl_stream_release(struct kl_stream *stream);
+
+/**
+ * A user's handle to a stream: NULL and koloStreamLegacy are the default stream of `device`, koloStreamPerThread is the calling thread's own
+ * stream of it; both are made at first use. What is no stream is ncclInvalidArgument.
+ */
 ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **stream);
 
-/** Another number for each life of a stream, never 0: who keeps a stream sees whether it was destroyed meanwhile. */
-static inline uint32_t kl_stream_life(const struct kl_stream *stream)
+/** Another number for each stream that ever was: who keeps one sees whether it was destroyed meanwhile. */
+static inline uint32_t kl_stream_number(const struct kl_stream *stream)
 {
-    return kl_load_relaxed(&stream->live);
+    return kl_load_relaxed(&stream->number);
+}
+
+/** Is it a handle that names another stream for each device? */
+static inline bool kl_stream_handle_is_devices(cudaStream_t handle)
+{
+    return (uintptr_t)handle <= (uintptr_t)koloStreamPerThread;
+}
+
+static inline bool kl_stream_is_default(struct kl_stream *stream)
+{
+    return kl_load_relaxed(&stream->flags) & KL_STREAM_IS_DEFAULT;
 }
 
 /* ---- use ---- */
@@ -89,6 +140,9 @@ uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work);
 
 /** Run the stream if nobody else does. DONE: it is empty; MOVED: something happened; STALLED: not, or somebody else runs it. */
 enum kl_progress kl_stream_run(struct kl_stream *stream);
+
+/** If a function is offered, and its ticket is below `ticket`: run it here. */
+bool kl_stream_take_call(struct kl_stream *stream, uint64_t ticket);
 
 /** Run until everything up to `ticket` (exclusive) is finished, driving the process's other streams where they stand in the way. */
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket);
@@ -135,6 +189,9 @@ ncclResult_t kl_stream_failure(struct kl_stream *stream, uint64_t ticket);
 
 /** An owner that has nothing queued ends: streams do not report its failures any more, but see kl_failures_end on `tell`. */
 void kl_streams_end_owner(const void *owner, bool tell);
+
+/** The next stream of `device` that is in use, behind `stream`; NULL: the first one, or none is left. */
+struct kl_stream *kl_streams_next_of(int device, struct kl_stream *stream);
 
 /* ---- for the executor ---- */
 

@@ -170,8 +170,8 @@ static void a_forked_child_finds_streams_empty_and_events_done(void **state)
 
     (void)state;
     assert_int_equal(kl_stream_create(KOLO_STREAM_INLINE, &s), ncclSuccess); /* the executor never sees it */
-    assert_int_equal(kl_event_create(&e), ncclSuccess);
-    assert_int_equal(kl_event_create(&other), ncclSuccess);
+    assert_int_equal(kl_event_create(KOLO_EVENT_DEFAULT, &e), ncclSuccess);
+    assert_int_equal(kl_event_create(KOLO_EVENT_DEFAULT, &other), ncclSuccess);
     push_append(s, l, 1, 2);
     kl_event_record(e, s);
     kl_store_relaxed(&s->running, 1); /* as if a thread ran it */
@@ -256,8 +256,8 @@ static void a_failure_is_returned_by_every_wait_behind_it(void **state)
     struct kl_work fail = {.progress = fail_twice, .owner = s};
 
     (void)state;
-    assert_int_equal(kl_event_create(&before), ncclSuccess);
-    assert_int_equal(kl_event_create(&after), ncclSuccess);
+    assert_int_equal(kl_event_create(KOLO_EVENT_DEFAULT, &before), ncclSuccess);
+    assert_int_equal(kl_event_create(KOLO_EVENT_DEFAULT, &after), ncclSuccess);
     push_append(s, l, 1, 0);
     kl_event_record(before, s);
     kl_stream_push(s, &fail);
@@ -344,7 +344,7 @@ static void events_mark_a_place_in_a_stream(void **state)
     struct kl_event *e, *f;
 
     (void)state;
-    assert_int_equal(kl_event_create(&e), ncclSuccess);
+    assert_int_equal(kl_event_create(KOLO_EVENT_DEFAULT, &e), ncclSuccess);
     assert_int_equal(kl_event_query(e), ncclSuccess); /* never recorded */
     push_append(s, l, 1, 5);
     kl_event_record(e, s);
@@ -355,7 +355,7 @@ static void events_mark_a_place_in_a_stream(void **state)
     while (kl_event_query(e) == ncclInProgress) continue;
     assert_int_equal(l->n, 2);
     kl_event_destroy(e);
-    assert_int_equal(kl_event_create(&f), ncclSuccess);
+    assert_int_equal(kl_event_create(KOLO_EVENT_DEFAULT, &f), ncclSuccess);
     assert_int_equal(kl_event_query(f), ncclSuccess); /* also when it was somebody's before */
     kl_event_destroy(f);
     assert_int_equal(kl_stream_destroy(s), ncclSuccess);
@@ -385,7 +385,7 @@ static void an_event_may_be_waited_for_while_it_moves_to_another_stream(void **s
     pthread_t recorder;
 
     (void)state;
-    assert_int_equal(kl_event_create(&r.event), ncclSuccess);
+    assert_int_equal(kl_event_create(KOLO_EVENT_DEFAULT, &r.event), ncclSuccess);
     assert_int_equal(pthread_create(&recorder, NULL, record_here_and_there, &r), 0);
     while (!kl_load_acquire(&r.over)) {
         kl_event_query(r.event);
@@ -394,7 +394,7 @@ static void an_event_may_be_waited_for_while_it_moves_to_another_stream(void **s
     pthread_join(recorder, NULL);
     assert_int_equal(kl_event_synchronize(r.event), ncclSuccess);
     kl_event_destroy(r.event);
-    assert_int_equal(kl_event_create(&old), ncclSuccess);
+    assert_int_equal(kl_event_create(KOLO_EVENT_DEFAULT, &old), ncclSuccess);
     assert_null(old->stream); /* whatever becomes of that stream is nothing to the new owner */
     kl_event_destroy(old);
     for (int i = 0; i < 2; i++) assert_int_equal(kl_stream_destroy(r.streams[i]), ncclSuccess);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * captured.h - operations on streams that capture (device/host/capture.h): what was checked and chosen for them is kept in a node of
+ * the graph, for one launch of one communicator, and launched from there whenever the graph is.
+ *
+ * The node has the communicator's handle: one that was ended meanwhile, or has failed, is found before a graph's launch queues anything.
+ *
+ * Threads: the user's.
+ */
+#ifndef KL_COMM_CAPTURED_H
+#define KL_COMM_CAPTURED_H
+
+#include "comm/comm.h"
+
+/** An operation whose stream captures, or has to be put in order (legacy.h). `*captured`: it is not to be launched. */
+ncclResult_t kl_captured_op(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream, bool *captured);
+
+/** The same for what the communicators of a group have queued. Streams of two kinds, or of two captures: ncclInvalidUsage. */
+ncclResult_t kl_captured_group(ncclComm_t comms, bool *captured);
+
+#endif

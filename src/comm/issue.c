@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * issue.c - where an operation goes that was asked for: to its stream, into the open group, or into a graph.
+ */
+#include "comm/captured.h"
+#include "comm/comm.h"
+#include "comm/launch.h"
+
+#include <stdlib.h>
+
+static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
+{
+    size_t room = comm->queued_room;
+
+    if (comm->nqueued == room) {
+        room = room ? 2 * room : 16;
+        struct kl_queued *grown = realloc(comm->queued, room * sizeof *grown);
+        if (!grown) return KL_NOMEM("the operations of a group");
+        comm->queued = grown;
+        comm->queued_room = room;
+    }
+    comm->queued[comm->nqueued++] =
+        (struct kl_queued){.task = *task, .stream = stream, .number = kl_stream_number(stream)};
+    return ncclSuccess;
+}
+
+static ncclResult_t issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+{
+    if (!kl_func_is_message(task->func)) KL_TRY(kl_exec_choose(comm->exec, task));
+    if (kl_load_relaxed(&comm->in_group)) return enqueue(comm, task, stream);
+    if (kl_load_relaxed(&stream->flags) & (KL_STREAM_CAPTURING | KL_STREAM_ORDERED)) {
+        bool captured;
+        KL_TRY(kl_captured_op(comm, task, stream, &captured));
+        if (captured) return ncclSuccess;
+    }
+    KL_TRY(kl_comm_make_room(comm, 1));
+    kl_comm_launch_one(comm, task, stream);
+    kl_comm_run_inline(comm);
+    return ncclSuccess;
+}
+
+static ncclResult_t issue_traced(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+{
+    uint64_t begin = kl_ticks(), before = kl_load_relaxed(&comm->tasks_taken);
+    ncclResult_t rc = issue(comm, task, stream);
+    struct kl_trace_event e = kl_trace_task(KL_TRACE_CALL, task);
+
+    e.number = kl_load_relaxed(&comm->tasks_taken) == before ? 0 : before + 1;
+    e.begin = begin;
+    e.end = kl_ticks();
+    if (!rc) kl_trace_add(comm->trace, KL_TRACE_CALLER, &e);
+    return rc;
+}
+
+ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+{
+    return comm->trace ? issue_traced(comm, task, stream) : issue(comm, task, stream);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/host/legacy.h"
+
+#include "device/host/capture.h"
+#include "device/host/follow.h"
+
+/* Once for each ticket that is new; `waited` is of the one that waits for the other. */
+static void follow(struct kl_stream *stream, struct kl_stream *other, _Atomic uint64_t *waited)
+{
+    uint64_t tail = kl_fetch_add_seq_cst(&other->tail, 0);
+
+    if (kl_load_relaxed(waited) == tail) return;
+    kl_follow(stream, other, tail);
+    kl_store_relaxed(waited, tail); /* behind that: another thread may wait twice, but never in vain */
+}
+
+static struct kl_stream *next_blocking(int device, struct kl_stream *s)
+{
+    do {
+        s = kl_streams_next_of(device, s);
+    } while (s && !(kl_load_relaxed(&s->flags) & KOLO_STREAM_BLOCKING));
+    return s;
+}
+
+static ncclResult_t order_default(struct kl_stream *own)
+{
+    int device = own->device;
+
+    for (struct kl_stream *s = next_blocking(device, NULL); s; s = next_blocking(device, s))
+        if (kl_capturing(s)) return kl_capture_refuse_implicit(s);
+    for (struct kl_stream *s = next_blocking(device, NULL); s; s = next_blocking(device, s))
+        follow(own, s, &s->waited_for);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_legacy_put_in_order(struct kl_stream *stream)
+{
+    struct kl_stream *own;
+
+    if (kl_stream_is_default(stream)) return order_default(stream);
+    KL_TRY(kl_stream_of(NULL, stream->device, &own));
+    follow(stream, own, &stream->waits_for);
+    return ncclSuccess;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/host/workers.h"
+
+#include "base/error.h"
+#include "os/thread.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { IDLE_S = 1 };
+
+struct worker {
+    pthread_cond_t called;
+    void (*run)(void *arg); /* NULL: nothing to do */
+    void *arg;
+    struct worker *next; /* in the list of idle ones */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct worker *idle; /* under lock, as what is in workers */
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- fork: the child owns the lock, and has no workers ---- */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&pool.lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static void after_fork_in_child(void)
+{
+    pool.idle = NULL;
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static void install_fork_handlers(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* ---- a worker ---- */
+
+static void remove_idle(const struct worker *w)
+{
+    struct worker **link = &pool.idle;
+
+    while (*link != w) link = &(*link)->next;
+    *link = w->next;
+}
+
+/* Under lock. False: nobody has called. */
+static bool wait_for_call(struct worker *w)
+{
+    struct timespec until;
+    int err = 0;
+
+    w->run = NULL;
+    w->next = pool.idle;
+    pool.idle = w;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += IDLE_S;
+    while (!w->run && !err) err = pthread_cond_timedwait(&w->called, &pool.lock, &until);
+    if (w->run) return true;
+    remove_idle(w);
+    return false;
+}
+
+static void work(void *arg)
+{
+    struct worker *w = arg;
+    bool called;
+
+    kl_error_apart(false); /* it runs functions of the program */
+    do {
+        w->run(w->arg);
+        pthread_mutex_lock(&pool.lock);
+        called = wait_for_call(w);
+        pthread_mutex_unlock(&pool.lock);
+    } while (called);
+    pthread_cond_destroy(&w->called);
+    free(w);
+}
+
+static bool start_worker(void (*run)(void *), void *arg)
+{
+    struct worker *w = calloc(1, sizeof *w);
+    pthread_condattr_t monotonic;
+
+    if (!w) return false;
+    w->run = run;
+    w->arg = arg;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->called, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    if (!kl_thread_detached("kolo worker", work, w)) return true;
+    pthread_cond_destroy(&w->called);
+    free(w);
+    return false;
+}
+
+/* ---- calling ---- */
+
+static bool call_idle(void (*run)(void *), void *arg)
+{
+    pthread_mutex_lock(&pool.lock);
+    struct worker *w = pool.idle;
+    if (w) {
+        pool.idle = w->next;
+        w->run = run;
+        w->arg = arg;
+        pthread_cond_signal(&w->called);
+    }
+    pthread_mutex_unlock(&pool.lock);
+    return w;
+}
+
+bool kl_workers_run(void (*run)(void *), void *arg)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, install_fork_handlers);
+    return call_idle(run, arg) || start_worker(run, arg);
+}

@@ -1,0 +1,887 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Streams that capture, and graphs: what is captured does not run, and runs as often as it is launched, with what is in its buffers
+ * then. What a capture cannot be is refused with the reason that CUDA has an error for.
+ */
+#include "base/atomic.h"
+#include "tests/api_check.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { RANKS = 4, COUNT = 500, LAUNCHES = 100 };
+
+typedef _Atomic uint32_t flag;
+
+static koloStream_t make_stream(void)
+{
+    koloStream_t s;
+
+    ok(koloStreamCreate(&s, KOLO_STREAM_DEFAULT));
+    return s;
+}
+
+static koloEvent_t make_event(void)
+{
+    koloEvent_t e;
+
+    ok(koloEventCreate(&e));
+    return e;
+}
+
+static koloStream_t begin(koloCaptureMode_t mode)
+{
+    koloStream_t s = make_stream();
+
+    ok(koloStreamBeginCapture(s, mode));
+    return s;
+}
+
+static koloGraphExec_t instantiate(koloGraph_t graph)
+{
+    koloGraphExec_t exec;
+
+    ok(koloGraphInstantiate(&exec, graph));
+    ok(koloGraphDestroy(graph));
+    return exec;
+}
+
+static koloGraphExec_t end(koloStream_t s)
+{
+    koloGraph_t graph;
+
+    ok(koloStreamEndCapture(s, &graph));
+    return instantiate(graph);
+}
+
+static void expect_reason(ncclResult_t rc, koloReason_t reason)
+{
+    assert_int_equal(rc, ncclInvalidUsage);
+    assert_int_equal(koloGetLastReason(), reason);
+    assert_true(*ncclGetLastError(NULL));
+}
+
+/* A capture that is void can only be ended. */
+static void expect_void(koloStream_t s)
+{
+    koloCaptureStatus_t status;
+    koloGraph_t graph = (koloGraph_t)(void *)s;
+    char a = 0;
+
+    ok(koloStreamGetCaptureInfo(s, &status, NULL));
+    assert_int_equal(status, koloCaptureStatusInvalidated);
+    expect_reason(koloMemsetAsync(&a, 1, 1, s), koloReasonCaptureInvalidated);
+    expect_reason(koloStreamEndCapture(s, &graph), koloReasonCaptureInvalidated);
+    assert_null(graph);
+    ok(koloStreamGetCaptureInfo(s, &status, NULL));
+    assert_int_equal(status, koloCaptureStatusNone);
+    ok(koloMemsetAsync(&a, 1, 1, s)); /* as if nothing had been */
+    ok(koloStreamDestroy(s));
+    assert_int_equal(a, 1);
+}
+
+static void increment(void *n)
+{
+    ++*(int *)n;
+}
+
+static void await_flag(void *f)
+{
+    while (!kl_load_acquire((flag *)f)) sched_yield();
+}
+
+static void raise_flag(void *f)
+{
+    kl_store_release((flag *)f, 1);
+}
+
+/* ---- what runs ---- */
+
+static void nothing_runs_before_the_launch_and_all_at_each(void **state)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    int n = 0, copy = -1, zero = -1;
+    koloGraph_t graph;
+    size_t nodes;
+
+    (void)state;
+    ok(koloStreamLaunch(s, increment, &n));
+    ok(koloMemcpyAsync(&copy, &n, sizeof n, s));
+    ok(koloMemsetAsync(&zero, 0, sizeof zero, s));
+    ok(koloStreamEndCapture(s, &graph));
+    ok(koloGraphGetNodeCount(graph, &nodes));
+    assert_int_equal(nodes, 3);
+    koloGraphExec_t exec = instantiate(graph);
+    ok(koloStreamSynchronize(s));
+    assert_true(n == 0 && copy == -1 && zero == -1);
+    for (int i = 1; i <= LAUNCHES; i++) {
+        ok(koloGraphLaunch(exec, s));
+        if (i % 10) continue;
+        ok(koloStreamSynchronize(s));
+        assert_true(n == i && copy == i && zero == 0);
+    }
+    ok(koloGraphExecDestroy(exec));
+    ok(koloStreamDestroy(s));
+}
+
+static void an_empty_graph_does_nothing(void **state)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    koloGraphExec_t exec = end(s);
+
+    (void)state;
+    ok(koloGraphLaunch(exec, s));
+    ok(koloGraphLaunch(exec, NULL));
+    ok(koloStreamDestroy(s));
+    ok(koloGraphExecDestroy(exec));
+}
+
+struct fork_join {
+    koloStream_t a, b;
+    koloEvent_t forked, joined;
+    int from, left, right, sum[2];
+};
+
+/* left = from on one stream, right = from on the other, then both to sum. */
+static koloGraphExec_t capture_fork_join(struct fork_join *f)
+{
+    *f = (struct fork_join){.a = make_stream(), .b = make_stream(), .forked = make_event(), .joined = make_event()};
+    ok(koloStreamBeginCapture(f->a, koloCaptureModeGlobal));
+    ok(koloStreamLaunch(f->a, increment, &f->from));
+    ok(koloEventRecord(f->forked, f->a));
+    ok(koloStreamWaitEvent(f->b, f->forked, 0));
+    ok(koloMemcpyAsync(&f->left, &f->from, sizeof f->left, f->a));
+    ok(koloMemcpyAsync(&f->right, &f->from, sizeof f->right, f->b));
+    ok(koloEventRecord(f->joined, f->b));
+    ok(koloStreamWaitEvent(f->a, f->joined, 0));
+    ok(koloMemcpyAsync(&f->sum[0], &f->left, sizeof f->left, f->a));
+    ok(koloMemcpyAsync(&f->sum[1], &f->right, sizeof f->left, f->a));
+    return end(f->a);
+}
+
+static void free_fork_join(struct fork_join *f)
+{
+    ok(koloStreamDestroy(f->a));
+    ok(koloStreamDestroy(f->b));
+    ok(koloEventDestroy(f->forked));
+    ok(koloEventDestroy(f->joined));
+}
+
+static void streams_fork_and_join_by_events(void **state)
+{
+    struct fork_join f;
+    koloGraphExec_t exec = capture_fork_join(&f);
+    koloCaptureStatus_t status;
+    uint64_t id;
+
+    (void)state;
+    ok(koloStreamGetCaptureInfo(f.b, &status, &id));
+    assert_true(status == koloCaptureStatusNone && id == 0);
+    free_fork_join(&f); /* the graph needs none of them */
+    for (int i = 1; i <= LAUNCHES; i++) {
+        ok(koloGraphLaunch(exec, NULL));
+        ok(koloStreamSynchronize(NULL));
+        assert_true(f.sum[0] == i && f.sum[1] == i);
+    }
+    ok(koloGraphExecDestroy(exec));
+}
+
+/* Functions on two lanes that wait for each other: lanes run side by side. */
+static void lanes_run_side_by_side(void **state)
+{
+    koloStream_t a = begin(koloCaptureModeGlobal), b = make_stream();
+    koloEvent_t e = make_event();
+    flag here, there;
+
+    (void)state;
+    ok(koloEventRecord(e, a));
+    ok(koloStreamWaitEvent(b, e, 0));
+    ok(koloStreamLaunch(a, raise_flag, &here));
+    ok(koloStreamLaunch(a, await_flag, &there));
+    ok(koloStreamLaunch(b, await_flag, &here));
+    ok(koloStreamLaunch(b, raise_flag, &there));
+    ok(koloEventRecord(e, b));
+    ok(koloStreamWaitEvent(a, e, 0));
+    koloGraphExec_t exec = end(a);
+    for (int i = 0; i < 20; i++) {
+        here = there = 0;
+        ok(koloGraphLaunch(exec, a));
+        ok(koloStreamSynchronize(a));
+    }
+    ok(koloGraphExecDestroy(exec));
+    ok(koloStreamDestroy(a));
+    ok(koloStreamDestroy(b));
+    ok(koloEventDestroy(e));
+}
+
+struct overlap {
+    _Atomic int inside, most;
+};
+
+static void enter_and_leave(void *overlap)
+{
+    struct overlap *o = overlap;
+    int now = kl_fetch_add_acq_rel(&o->inside, 1) + 1;
+
+    if (now > kl_load_relaxed(&o->most)) kl_store_relaxed(&o->most, now);
+    for (int i = 0; i < 20; i++) sched_yield();
+    kl_fetch_sub_acq_rel(&o->inside, 1);
+}
+
+struct launcher {
+    koloGraphExec_t exec;
+    koloStream_t stream;
+};
+
+static void *launch_often(void *launcher)
+{
+    struct launcher *l = launcher;
+
+    for (int i = 0; i < 50; i++) ok(koloGraphLaunch(l->exec, l->stream));
+    ok(koloStreamSynchronize(l->stream));
+    return NULL;
+}
+
+static void launches_of_one_exec_run_one_after_the_other(void **state)
+{
+    enum { THREADS = 4 };
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    struct overlap o = {0};
+    pthread_t thread[THREADS];
+    struct launcher l[THREADS];
+
+    (void)state;
+    ok(koloStreamLaunch(s, enter_and_leave, &o));
+    koloGraphExec_t exec = end(s);
+    for (int i = 0; i < THREADS; i++) {
+        l[i] = (struct launcher){.exec = exec, .stream = make_stream()};
+        assert_int_equal(pthread_create(&thread[i], NULL, launch_often, &l[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+        ok(koloStreamDestroy(l[i].stream));
+    }
+    assert_int_equal(o.most, 1);
+    ok(koloGraphExecDestroy(exec));
+    ok(koloStreamDestroy(s));
+}
+
+static void what_is_kept_goes_when_the_last_launch_has_run(void **state)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    flag go = 0, gone = 0;
+
+    (void)state;
+    ok(koloStreamLaunch(s, await_flag, &go));
+    ok(koloStreamCaptureKeep(s, raise_flag, &gone));
+    koloGraphExec_t exec = end(s);
+    ok(koloGraphLaunch(exec, s));
+    ok(koloGraphExecDestroy(exec));
+    ok(koloStreamRelease(s));
+    usleep(5000);
+    assert_int_equal(gone, 0);
+    raise_flag(&go);
+    await_flag(&gone);
+}
+
+static void a_graph_that_was_never_made_keeps_nothing(void **state)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    flag gone = 0;
+
+    (void)state;
+    ok(koloStreamCaptureKeep(s, raise_flag, &gone));
+    ok(koloStreamDestroy(s)); /* the capture cannot end any more */
+    assert_int_equal(gone, 1);
+    s = make_stream();
+    expect_reason(koloStreamCaptureKeep(s, raise_flag, &gone), koloReasonCaptureState);
+    ok(koloStreamDestroy(s));
+}
+
+static void on_a_stream_that_runs_inside_the_call_a_launch_is_done_at_once(void **state)
+{
+    koloStream_t s, captured = begin(koloCaptureModeGlobal);
+    int n = 0;
+
+    (void)state;
+    ok(koloStreamLaunch(captured, increment, &n));
+    koloGraphExec_t exec = end(captured);
+    ok(koloStreamCreate(&s, KOLO_STREAM_INLINE));
+    ok(koloGraphLaunch(exec, s));
+    assert_int_equal(n, 1);
+    ok(koloGraphExecDestroy(exec));
+    ok(koloStreamDestroy(s));
+    ok(koloStreamDestroy(captured));
+}
+
+/* ---- update ---- */
+
+static koloGraph_t capture_copy(void (*fn)(void *), int *to, const int *from)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    koloGraph_t graph;
+
+    if (fn) ok(koloStreamLaunch(s, fn, to));
+    ok(koloMemcpyAsync(to, from, sizeof *to, s));
+    ok(koloStreamEndCapture(s, &graph));
+    ok(koloStreamDestroy(s));
+    return graph;
+}
+
+static void an_update_takes_another_graph_of_the_same_shape(void **state)
+{
+    int from[2] = {1, 2}, to[2] = {0, 0};
+    koloGraph_t first = capture_copy(increment, &to[0], &from[0]), second = capture_copy(increment, &to[1], &from[1]);
+    koloGraph_t shorter = capture_copy(NULL, &to[0], &from[0]);
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    koloGraphUpdateResult_t result;
+    koloGraphExec_t exec;
+    koloGraph_t other;
+    size_t node;
+
+    (void)state;
+    ok(koloMemcpyAsync(&to[0], &from[0], sizeof to[0], s));
+    ok(koloStreamLaunch(s, increment, &to[0]));
+    ok(koloStreamEndCapture(s, &other));
+    ok(koloGraphInstantiate(&exec, first));
+    ok(koloGraphLaunch(exec, s)); /* in flight */
+    ok(koloGraphExecUpdate(exec, second, &result, &node));
+    assert_int_equal(result, koloGraphUpdateSuccess);
+    ok(koloGraphLaunch(exec, s));
+    ok(koloStreamSynchronize(s));
+    assert_true(to[0] == 1 && to[1] == 2);
+    expect_reason(koloGraphExecUpdate(exec, shorter, &result, &node), koloReasonGraphUpdate);
+    assert_int_equal(result, koloGraphUpdateTopologyChanged);
+    expect_reason(koloGraphExecUpdate(exec, other, &result, &node), koloReasonGraphUpdate);
+    assert_true(result == koloGraphUpdateNodeTypeChanged && node == 0);
+    to[1] = 0;
+    ok(koloGraphLaunch(exec, s)); /* as before */
+    ok(koloStreamSynchronize(s));
+    assert_int_equal(to[1], 2);
+    koloGraph_t all[] = {first, second, shorter, other};
+    for (int i = 0; i < 4; i++) ok(koloGraphDestroy(all[i]));
+    ok(koloGraphExecDestroy(exec));
+    ok(koloStreamDestroy(s));
+}
+
+/* ---- collectives ---- */
+
+struct ranks {
+    ncclComm_t comm[RANKS];
+    koloStream_t stream[RANKS];
+    int32_t send[RANKS][COUNT], recv[RANKS][COUNT], got[RANKS][COUNT];
+    koloGraphExec_t exec[RANKS];
+};
+
+static void make_ranks(struct ranks *all)
+{
+    memset(all, 0, sizeof *all);
+    ok(ncclCommInitAll(all->comm, RANKS, NULL));
+    for (int r = 0; r < RANKS; r++) {
+        ok(koloSetDevice(r));
+        all->stream[r] = make_stream();
+    }
+    ok(koloSetDevice(0));
+}
+
+static void free_ranks(struct ranks *all)
+{
+    for (int r = 0; r < RANKS; r++) {
+        if (all->exec[r]) ok(koloGraphExecDestroy(all->exec[r]));
+        ok(koloStreamDestroy(all->stream[r]));
+        if (all->comm[r]) ok(ncclCommDestroy(all->comm[r]));
+    }
+}
+
+static void fill(struct ranks *all, int seed)
+{
+    for (int r = 0; r < RANKS; r++)
+        for (int i = 0; i < COUNT; i++) all->send[r][i] = (seed + r) * (i + 1);
+}
+
+static int32_t sum(int seed, int i)
+{
+    return (RANKS * seed + RANKS * (RANKS - 1) / 2) * (i + 1);
+}
+
+static void wait_for_all(struct ranks *all)
+{
+    for (int r = 0; r < RANKS; r++) ok(koloStreamSynchronize(all->stream[r]));
+}
+
+static void all_reduce(struct ranks *all, int r)
+{
+    ok(ncclAllReduce(all->send[r], all->recv[r], COUNT, ncclInt32, ncclSum, all->comm[r], all->stream[r]));
+}
+
+static void exchange(struct ranks *all, int r)
+{
+    ok(ncclGroupStart());
+    ok(ncclSend(all->recv[r], COUNT, ncclInt32, (r + 1) % RANKS, all->comm[r], all->stream[r]));
+    ok(ncclRecv(all->got[r], COUNT, ncclInt32, (r + RANKS - 1) % RANKS, all->comm[r], all->stream[r]));
+    ok(ncclGroupEnd());
+}
+
+/* Each rank has a graph of its own: all-reduce, add one, send it round. Ordinary calls stand between the launches. */
+static void each_rank_replays_its_collectives(void **state)
+{
+    static struct ranks all;
+
+    (void)state;
+    make_ranks(&all);
+    for (int r = 0; r < RANKS; r++) {
+        ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeThreadLocal));
+        all_reduce(&all, r);
+        ok(koloStreamLaunch(all.stream[r], increment, all.recv[r]));
+        exchange(&all, r);
+        all.exec[r] = end(all.stream[r]);
+    }
+    for (int n = 1; n <= LAUNCHES; n++) {
+        fill(&all, n);
+        for (int r = 0; r < RANKS; r++) ok(koloGraphLaunch(all.exec[r], all.stream[r]));
+        wait_for_all(&all);
+        for (int r = 0; r < RANKS; r++)
+            for (int i = 0; i < COUNT; i++) assert_int_equal(all.got[r][i], sum(n, i) + !i);
+        for (int r = 0; r < RANKS && n % 7 == 0; r++) all_reduce(&all, r);
+        wait_for_all(&all);
+    }
+    free_ranks(&all);
+}
+
+/* All ranks in one graph: streams joined by events, operations in one group. */
+static void capture_all_in_one(struct ranks *all, bool grouped)
+{
+    koloEvent_t e = make_event();
+
+    ok(koloStreamBeginCapture(all->stream[0], koloCaptureModeGlobal));
+    ok(koloEventRecord(e, all->stream[0]));
+    for (int r = 1; r < RANKS; r++) ok(koloStreamWaitEvent(all->stream[r], e, 0));
+    if (grouped) ok(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) all_reduce(all, r);
+    if (grouped) ok(ncclGroupEnd());
+    for (int r = 1; r < RANKS; r++) {
+        ok(koloEventRecord(e, all->stream[r]));
+        ok(koloStreamWaitEvent(all->stream[0], e, 0));
+    }
+    all->exec[0] = end(all->stream[0]);
+    ok(koloEventDestroy(e));
+}
+
+static void one_graph_has_all_ranks(void **state)
+{
+    static struct ranks all;
+
+    (void)state;
+    for (int grouped = 0; grouped < 2; grouped++) {
+        make_ranks(&all);
+        capture_all_in_one(&all, grouped);
+        for (int n = 1; n <= 30; n++) {
+            fill(&all, n);
+            ok(koloGraphLaunch(all.exec[0], all.stream[n % RANKS]));
+            ok(koloStreamSynchronize(all.stream[n % RANKS]));
+            for (int r = 0; r < RANKS; r++)
+                for (int i = 0; i < COUNT; i++) assert_int_equal(all.recv[r][i], sum(n, i));
+        }
+        free_ranks(&all);
+    }
+}
+
+/* A group whose operations of one communicator are on two streams: it begins when both are there, and both go on after it. */
+static void a_group_joins_streams(void **state)
+{
+    static struct ranks all;
+    int32_t copy[RANKS][COUNT];
+
+    (void)state;
+    make_ranks(&all);
+    for (int r = 0; r < RANKS; r++) {
+        koloStream_t other = make_stream();
+        koloEvent_t e = make_event();
+        ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeGlobal));
+        ok(koloEventRecord(e, all.stream[r]));
+        ok(koloStreamWaitEvent(other, e, 0));
+        ok(koloStreamLaunch(other, increment, all.send[r]));
+        ok(ncclGroupStart());
+        all_reduce(&all, r);
+        ok(ncclBroadcast(all.send[r], all.got[r], COUNT, ncclInt32, 1, all.comm[r], other));
+        ok(ncclGroupEnd());
+        ok(koloMemcpyAsync(copy[r], all.recv[r], sizeof copy[r], all.stream[r]));
+        ok(koloEventRecord(e, other));
+        ok(koloStreamWaitEvent(all.stream[r], e, 0));
+        all.exec[r] = end(all.stream[r]);
+        ok(koloStreamDestroy(other));
+        ok(koloEventDestroy(e));
+    }
+    for (int n = 1; n <= 30; n++) {
+        fill(&all, n);
+        for (int r = 0; r < RANKS; r++) ok(koloGraphLaunch(all.exec[r], all.stream[r]));
+        wait_for_all(&all);
+        for (int r = 0; r < RANKS; r++) {
+            assert_int_equal(copy[r][0], sum(n, 0) + RANKS);
+            assert_int_equal(copy[r][COUNT - 1], sum(n, COUNT - 1));
+            assert_int_equal(all.got[r][0], n + 2);
+        }
+    }
+    free_ranks(&all);
+}
+
+static void a_graph_keeps_the_operator_that_it_was_captured_with(void **state)
+{
+    static struct ranks all;
+
+    (void)state;
+    make_ranks(&all);
+    for (int32_t r = 0, three = 3; r < RANKS; r++) {
+        ncclRedOp_t op, another;
+        ok(ncclRedOpCreatePreMulSum(&op, &three, ncclInt32, ncclScalarHostImmediate, all.comm[r]));
+        ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeGlobal));
+        ok(ncclAllReduce(all.send[r], all.recv[r], COUNT, ncclInt32, op, all.comm[r], all.stream[r]));
+        all.exec[r] = end(all.stream[r]);
+        ok(ncclRedOpDestroy(op, all.comm[r]));
+        int32_t seven = 7; /* in the same place */
+        ok(ncclRedOpCreatePreMulSum(&another, &seven, ncclInt32, ncclScalarHostImmediate, all.comm[r]));
+    }
+    fill(&all, 1);
+    for (int r = 0; r < RANKS; r++) ok(koloGraphLaunch(all.exec[r], all.stream[r]));
+    wait_for_all(&all);
+    for (int i = 0; i < COUNT; i++) assert_int_equal(all.recv[0][i], 3 * sum(1, i));
+    free_ranks(&all);
+}
+
+static void a_graph_outlives_its_communicator(void **state)
+{
+    static struct ranks all;
+
+    (void)state;
+    make_ranks(&all);
+    for (int r = 0; r < RANKS; r++) {
+        ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeGlobal));
+        ok(koloMemsetAsync(all.send[r], 0, sizeof all.send[r], all.stream[r]));
+        all_reduce(&all, r);
+        all.exec[r] = end(all.stream[r]);
+    }
+    fill(&all, 1);
+    for (int r = 0; r < RANKS; r++) {
+        ok(ncclCommDestroy(all.comm[r]));
+        all.comm[r] = NULL;
+    }
+    for (int r = 0; r < RANKS; r++) {
+        expect_refused(koloGraphLaunch(all.exec[r], all.stream[r]), ncclInvalidArgument, "destroyed");
+        ok(koloStreamSynchronize(all.stream[r]));
+        assert_int_equal(all.send[r][COUNT - 1], (1 + r) * COUNT); /* nothing was queued */
+    }
+    free_ranks(&all);
+}
+
+static void a_group_is_captured_as_a_whole_or_not(void **state)
+{
+    static struct ranks all;
+    koloGraph_t graph;
+
+    (void)state;
+    make_ranks(&all);
+    ok(koloStreamBeginCapture(all.stream[0], koloCaptureModeGlobal));
+    for (int two = 0; two < 2; two++) {
+        if (two) ok(koloStreamBeginCapture(all.stream[1], koloCaptureModeGlobal));
+        ok(ncclGroupStart());
+        all_reduce(&all, 0);
+        all_reduce(&all, 1);
+        assert_int_equal(ncclGroupEnd(), ncclInvalidUsage);
+        assert_non_null(strstr(ncclGetLastError(NULL), "captures"));
+    }
+    for (int r = 0; r < 2; r++) {
+        ok(koloStreamEndCapture(all.stream[r], &graph));
+        ok(koloGraphDestroy(graph));
+    }
+    fill(&all, 1);
+    for (int r = 0; r < RANKS; r++) all_reduce(&all, r); /* nothing was left behind */
+    wait_for_all(&all);
+    assert_int_equal(all.recv[0][1], sum(1, 1));
+    free_ranks(&all);
+}
+
+/* ---- refusals ---- */
+
+static void what_waits_makes_a_capture_void(void **state)
+{
+    koloStream_t s;
+
+    (void)state;
+    expect_reason(koloStreamSynchronize(s = begin(koloCaptureModeGlobal)), koloReasonCaptureUnsupported);
+    expect_void(s);
+    expect_reason(koloStreamQuery(s = begin(koloCaptureModeRelaxed)), koloReasonCaptureUnsupported);
+    expect_void(s);
+    s = begin(koloCaptureModeGlobal);
+    expect_reason(koloDeviceSynchronize(), koloReasonCaptureUnsupported);
+    expect_void(s);
+}
+
+static void events_of_a_capture_are_marks(void **state)
+{
+    koloEvent_t e = make_event();
+    koloStream_t s, other = make_stream();
+    int64_t ns;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        ok(koloEventRecord(e, s = begin(koloCaptureModeGlobal)));
+        expect_reason(i == 0   ? koloEventQuery(e)
+                      : i == 1 ? koloEventSynchronize(e)
+                               : koloEventElapsedTime(&ns, e, e),
+                      koloReasonCapturedEvent);
+        expect_void(s);
+    }
+    expect_reason(koloStreamWaitEvent(other, e, 0), koloReasonCapturedEvent); /* the capture has ended */
+    ok(koloEventRecord(e, other));                                            /* an ordinary one again */
+    ok(koloEventSynchronize(e));
+    expect_reason(koloStreamWaitEvent(s = begin(koloCaptureModeGlobal), e, 0), koloReasonCaptureIsolation);
+    expect_void(s);
+    ok(koloEventDestroy(e));
+    e = make_event();
+    ok(koloStreamWaitEvent(s = begin(koloCaptureModeGlobal), e, 0)); /* never recorded */
+    ok(koloGraphExecDestroy(end(s)));
+    ok(koloStreamDestroy(s));
+    ok(koloStreamDestroy(other));
+    ok(koloEventDestroy(e));
+}
+
+static void two_captures_stay_two(void **state)
+{
+    koloStream_t a = begin(koloCaptureModeGlobal), b = begin(koloCaptureModeGlobal);
+    koloEvent_t e = make_event();
+
+    (void)state;
+    ok(koloEventRecord(e, a));
+    expect_reason(koloStreamWaitEvent(b, e, 0), koloReasonCaptureMerge);
+    expect_void(a);
+    expect_void(b);
+    ok(koloEventDestroy(e));
+}
+
+static void all_work_is_joined_at_the_end(void **state)
+{
+    koloStream_t a = begin(koloCaptureModeGlobal), b = make_stream();
+    koloEvent_t e = make_event();
+    koloGraph_t graph;
+    int n = 0;
+
+    (void)state;
+    ok(koloEventRecord(e, a));
+    ok(koloStreamWaitEvent(b, e, 0));
+    ok(koloStreamLaunch(b, increment, &n));
+    ok(koloEventRecord(e, b));
+    ok(koloStreamLaunch(b, increment, &n)); /* behind what is waited for */
+    ok(koloStreamWaitEvent(a, e, 0));
+    expect_reason(koloStreamEndCapture(a, &graph), koloReasonCaptureUnjoined);
+    assert_null(graph);
+    ok(koloStreamLaunch(b, increment, &n)); /* captures no more */
+    ok(koloStreamSynchronize(b));
+    assert_int_equal(n, 1);
+
+    ok(koloStreamBeginCapture(a, koloCaptureModeGlobal));
+    ok(koloEventRecord(e, a));
+    ok(koloStreamWaitEvent(b, e, 0)); /* without work there is nothing to join */
+    ok(koloGraphExecDestroy(end(a)));
+    ok(koloStreamDestroy(a));
+    ok(koloStreamDestroy(b));
+    ok(koloEventDestroy(e));
+}
+
+/* c waits for b, and a for c: that is enough. */
+static void work_is_joined_by_way_of_others(void **state)
+{
+    koloStream_t a = begin(koloCaptureModeGlobal), b = make_stream(), c = make_stream();
+    koloEvent_t e = make_event();
+    int n = 0;
+
+    (void)state;
+    ok(koloEventRecord(e, a));
+    ok(koloStreamWaitEvent(b, e, 0));
+    ok(koloStreamLaunch(b, increment, &n));
+    ok(koloEventRecord(e, b));
+    ok(koloStreamWaitEvent(c, e, 0));
+    ok(koloStreamLaunch(c, increment, &n));
+    ok(koloEventRecord(e, c));
+    ok(koloStreamWaitEvent(a, e, 0));
+    ok(koloStreamLaunch(a, increment, &n));
+    koloGraphExec_t exec = end(a);
+    for (int i = 0; i < LAUNCHES; i++) ok(koloGraphLaunch(exec, a));
+    ok(koloStreamSynchronize(a));
+    assert_int_equal(n, 3 * LAUNCHES);
+    ok(koloGraphExecDestroy(exec));
+    ok(koloStreamDestroy(a));
+    ok(koloStreamDestroy(b));
+    ok(koloStreamDestroy(c));
+    ok(koloEventDestroy(e));
+}
+
+static void *end_it(void *stream)
+{
+    koloGraph_t graph;
+
+    if (koloStreamEndCapture(stream, &graph)) return (void *)(uintptr_t)koloGetLastReason();
+    ok(koloGraphDestroy(graph));
+    return NULL;
+}
+
+static uintptr_t end_in_another_thread(koloStream_t s)
+{
+    pthread_t thread;
+    void *reason;
+
+    assert_int_equal(pthread_create(&thread, NULL, end_it, s), 0);
+    pthread_join(thread, &reason);
+    return (uintptr_t)reason;
+}
+
+static void a_capture_ends_where_it_began(void **state)
+{
+    koloStream_t a = begin(koloCaptureModeThreadLocal), b = make_stream();
+    koloEvent_t e = make_event();
+    koloGraph_t graph;
+
+    (void)state;
+    assert_int_equal(end_in_another_thread(a), koloReasonCaptureWrongThread);
+    ok(koloEventRecord(e, a));
+    ok(koloStreamWaitEvent(b, e, 0));
+    expect_reason(koloStreamEndCapture(b, &graph), koloReasonCaptureUnmatched);
+    expect_void(a);
+    a = begin(koloCaptureModeRelaxed);
+    assert_int_equal(end_in_another_thread(a), 0);
+    expect_reason(koloStreamEndCapture(a, &graph), koloReasonCaptureState);
+    ok(koloStreamBeginCapture(a, koloCaptureModeGlobal));
+    expect_reason(koloStreamBeginCapture(a, koloCaptureModeGlobal), koloReasonCaptureState);
+    ok(koloGraphExecDestroy(end(a)));
+    ok(koloStreamDestroy(a));
+    ok(koloStreamDestroy(b));
+    ok(koloEventDestroy(e));
+}
+
+static void a_stream_that_goes_takes_its_capture_along(void **state)
+{
+    koloStream_t a = begin(koloCaptureModeGlobal), b = make_stream();
+    koloEvent_t e = make_event();
+
+    (void)state;
+    ok(koloEventRecord(e, a));
+    ok(koloStreamWaitEvent(b, e, 0));
+    ok(koloStreamDestroy(b));
+    expect_void(a);
+    ok(koloEventDestroy(e));
+}
+
+static koloCaptureMode_t exchange_mode(koloCaptureMode_t mode)
+{
+    ok(koloThreadExchangeCaptureMode(&mode));
+    return mode;
+}
+
+static void *call_unsafe(void *mode)
+{
+    assert_int_equal(exchange_mode(*(koloCaptureMode_t *)mode), koloCaptureModeGlobal); /* a thread's first */
+    return (void *)(uintptr_t)koloCaptureUnsafeCall();
+}
+
+static bool allows_another_thread(koloCaptureMode_t mode)
+{
+    pthread_t thread;
+    void *rc;
+
+    assert_int_equal(pthread_create(&thread, NULL, call_unsafe, &mode), 0);
+    pthread_join(thread, &rc);
+    return !rc;
+}
+
+static void modes_say_who_may_make_unsafe_calls(void **state)
+{
+    static const struct {
+        koloCaptureMode_t capture, caller;
+        bool own, other;
+    } cases[] = {
+        {koloCaptureModeGlobal, koloCaptureModeGlobal, false, false},
+        {koloCaptureModeGlobal, koloCaptureModeThreadLocal, false, true},
+        {koloCaptureModeGlobal, koloCaptureModeRelaxed, true, true},
+        {koloCaptureModeThreadLocal, koloCaptureModeGlobal, false, true},
+        {koloCaptureModeThreadLocal, koloCaptureModeThreadLocal, false, true},
+        {koloCaptureModeThreadLocal, koloCaptureModeRelaxed, true, true},
+        {koloCaptureModeRelaxed, koloCaptureModeGlobal, true, true},
+        {koloCaptureModeRelaxed, koloCaptureModeRelaxed, true, true},
+    };
+
+    (void)state;
+    ok(koloCaptureUnsafeCall());
+    FOR_EACH_CASE(c, cases)
+    {
+        for (int other = 0; other < 2; other++) {
+            koloStream_t s = begin(c->capture);
+            koloGraph_t graph;
+            koloCaptureMode_t before = exchange_mode(c->caller);
+            bool allowed = other ? allows_another_thread(c->caller) : !koloCaptureUnsafeCall();
+            exchange_mode(before);
+            assert_int_equal(allowed, other ? c->other : c->own);
+            assert_int_equal(koloStreamEndCapture(s, &graph), allowed ? ncclSuccess : ncclInvalidUsage);
+            ok(koloGraphDestroy(graph));
+            ok(koloStreamDestroy(s));
+        }
+    }
+}
+
+static void what_is_wrong_is_refused(void **state)
+{
+    koloStream_t s = make_stream();
+    koloCaptureMode_t mode = (koloCaptureMode_t)9;
+    koloGraph_t graph;
+    koloGraphExec_t exec;
+
+    (void)state;
+    expect_reason(koloStreamBeginCapture(NULL, koloCaptureModeGlobal), koloReasonCaptureUnsupported);
+    expect_reason(koloStreamBeginCapture(koloStreamLegacy, koloCaptureModeGlobal), koloReasonCaptureUnsupported);
+    expect_refused(koloStreamBeginCapture(s, mode), ncclInvalidArgument, "mode 9");
+    expect_refused(koloThreadExchangeCaptureMode(&mode), ncclInvalidArgument, "none of the three");
+    expect_refused(koloThreadExchangeCaptureMode(NULL), ncclInvalidArgument, "NULL");
+    expect_reason(koloStreamEndCapture(s, &graph), koloReasonCaptureState);
+    expect_refused(koloStreamEndCapture(s, NULL), ncclInvalidArgument, "NULL");
+    expect_refused(koloStreamGetCaptureInfo(s, NULL, NULL), ncclInvalidArgument, "NULL");
+    expect_refused(koloGraphInstantiate(NULL, NULL), ncclInvalidArgument, "NULL");
+    expect_refused(koloGraphInstantiate(&exec, NULL), ncclInvalidArgument, "NULL");
+    expect_refused(koloGraphLaunch(NULL, s), ncclInvalidArgument, "NULL");
+    expect_refused(koloGraphExecUpdate(NULL, NULL, NULL, NULL), ncclInvalidArgument, "NULL");
+    expect_refused(koloGraphGetNodeCount(NULL, NULL), ncclInvalidArgument, "NULL");
+    expect_refused(koloStreamCaptureKeep(s, NULL, NULL), ncclInvalidArgument, "NULL");
+    ok(koloGraphDestroy(NULL));
+    ok(koloGraphExecDestroy(NULL));
+    ok(koloStreamDestroy(s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_runs_before_the_launch_and_all_at_each),
+        cmocka_unit_test(an_empty_graph_does_nothing),
+        cmocka_unit_test(streams_fork_and_join_by_events),
+        cmocka_unit_test(lanes_run_side_by_side),
+        cmocka_unit_test(launches_of_one_exec_run_one_after_the_other),
+        cmocka_unit_test(what_is_kept_goes_when_the_last_launch_has_run),
+        cmocka_unit_test(a_graph_that_was_never_made_keeps_nothing),
+        cmocka_unit_test(on_a_stream_that_runs_inside_the_call_a_launch_is_done_at_once),
+        cmocka_unit_test(an_update_takes_another_graph_of_the_same_shape),
+        cmocka_unit_test(each_rank_replays_its_collectives),
+        cmocka_unit_test(one_graph_has_all_ranks),
+        cmocka_unit_test(a_group_joins_streams),
+        cmocka_unit_test(a_graph_keeps_the_operator_that_it_was_captured_with),
+        cmocka_unit_test(a_graph_outlives_its_communicator),
+        cmocka_unit_test(a_group_is_captured_as_a_whole_or_not),
+        cmocka_unit_test(what_waits_makes_a_capture_void),
+        cmocka_unit_test(events_of_a_capture_are_marks),
+        cmocka_unit_test(two_captures_stay_two),
+        cmocka_unit_test(all_work_is_joined_at_the_end),
+        cmocka_unit_test(work_is_joined_by_way_of_others),
+        cmocka_unit_test(a_capture_ends_where_it_began),
+        cmocka_unit_test(a_stream_that_goes_takes_its_capture_along),
+        cmocka_unit_test(modes_say_who_may_make_unsafe_calls),
+        cmocka_unit_test(what_is_wrong_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
