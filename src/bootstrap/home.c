@@ -290,6 +290,8 @@ void kl_home_leave(struct kl_bootstrap *b)
 
     if (!h) return;
     int place = b->lodging.place;
+    b->home = NULL;
+    if (b->cards == h->cards) b->cards = NULL;
     pthread_mutex_lock(&list_lock);
     pthread_mutex_lock(&h->lock);
     h->member[place] = NULL;
@@ -300,8 +302,6 @@ void kl_home_leave(struct kl_bootstrap *b)
     if (last && h->entered < h->nmembers) unlist(h);
     pthread_mutex_unlock(&h->lock);
     pthread_mutex_unlock(&list_lock);
-    b->home = NULL;
-    if (b->cards == h->cards) b->cards = NULL;
     if (!last) return;
     free_rounds(h);
     destroy(h);

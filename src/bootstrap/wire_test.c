@@ -191,26 +191,53 @@ static void announcements_out_of_range_are_refused(void **state)
 static void introductions_survive(void **state)
 {
     static const int counts[] = {0, 1, KL_MAX_PARTNERS};
-    struct kl_introduction a = {0}, b;
-    unsigned char wire[KL_INTRODUCTION_WIRE(KL_MAX_PARTNERS) + 1];
+    struct kl_introduction a = {.lodging = {.process = 1, .nprocesses = 3, .place = 4, .nmembers = 5}}, b;
+    unsigned char wire[KL_INTRODUCTION_WIRE(2 * KL_MAX_PARTNERS) + 1];
 
     (void)state;
     memset(a.session, 0xab, sizeof a.session);
-    for (int i = 0; i < KL_MAX_PARTNERS; i++) a.partner[i] = some_card(i);
+    for (int i = 0; i < 2 * KL_MAX_PARTNERS; i++) a.partner[i] = some_card(i);
     FOR_EACH_CASE(n, counts)
     {
-        a.npartners = *n;
-        kl_introduction_encode(&a, wire);
-        assert_true(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(*n), &b));
-        assert_int_equal(b.npartners, *n);
-        assert_memory_equal(b.session, a.session, sizeof a.session);
-        assert_memory_equal(b.partner, a.partner, (size_t)*n * sizeof a.partner[0]);
-        assert_false(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(*n) + 1, &b));
-        assert_false(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(*n) - 1, &b));
+        FOR_EACH_CASE(m, counts)
+        {
+            size_t ncards = (size_t)(*n + *m);
+            a.npartners = *n;
+            a.nspeakers = *m;
+            kl_introduction_encode(&a, wire);
+            assert_true(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(ncards), &b));
+            assert_int_equal(b.npartners, *n);
+            assert_int_equal(b.nspeakers, *m);
+            assert_memory_equal(b.session, a.session, sizeof a.session);
+            assert_memory_equal(&b.lodging, &a.lodging, sizeof a.lodging);
+            assert_memory_equal(b.partner, a.partner, ncards * sizeof a.partner[0]);
+            assert_false(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(ncards) + 1, &b));
+            assert_false(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(ncards) - 1, &b));
+        }
     }
-    wire[KL_SESSION] = KL_MAX_PARTNERS + 1;
+    wire[KL_SESSION + 16] = KL_MAX_PARTNERS + 1; /* partners, behind four numbers of the lodging */
     assert_false(kl_introduction_decode(wire, sizeof wire, &b));
     assert_false(kl_introduction_decode(wire, 3, &b));
+}
+
+static void lodgings_out_of_range_are_refused(void **state)
+{
+    static const struct {
+        const char *label;
+        struct kl_lodging lodging;
+    } cases[] = {{"no process", {0, 0, 0, 1}},        {"nobody in it", {0, 1, 0, 0}},
+                 {"a process too far", {2, 2, 0, 1}}, {"a place too far", {0, 1, 3, 3}},
+                 {"a negative place", {0, 1, -1, 3}}, {"too many", {0, KL_MAX_RANKS + 1, 0, 1}}};
+    unsigned char wire[KL_INTRODUCTION_WIRE(0)];
+    struct kl_introduction b;
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        const struct kl_introduction a = {.lodging = c->lodging};
+        kl_introduction_encode(&a, wire);
+        expect_case(c->label, !kl_introduction_decode(wire, sizeof wire, &b));
+    }
 }
 
 static void notices_survive(void **state)
@@ -524,6 +551,7 @@ int main(void)
         cmocka_unit_test(announcements_survive),
         cmocka_unit_test(announcements_out_of_range_are_refused),
         cmocka_unit_test(introductions_survive),
+        cmocka_unit_test(lodgings_out_of_range_are_refused),
         cmocka_unit_test(notices_survive),
         cmocka_unit_test(notices_out_of_range_are_refused),
         cmocka_unit_test(only_the_same_handshake_accepts_a_proof),

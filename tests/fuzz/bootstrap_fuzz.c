@@ -54,8 +54,9 @@ static void read_introduction(const struct kl_frame *m)
     struct kl_introduction i;
 
     if (!kl_introduction_decode(m->body, m->head.length, &i)) return;
-    CHECK(i.npartners <= KL_MAX_PARTNERS);
-    for (int k = 0; k < i.npartners; k++) check_card(&i.partner[k]);
+    CHECK(i.npartners <= KL_MAX_PARTNERS && i.nspeakers <= KL_MAX_PARTNERS);
+    CHECK(i.lodging.process < i.lodging.nprocesses && i.lodging.place < i.lodging.nmembers);
+    for (int k = 0; k < i.npartners + i.nspeakers; k++) check_card(&i.partner[k]);
 }
 
 static void read_notice(const struct kl_frame *m)
