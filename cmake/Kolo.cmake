@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # A few helpers; everything else in the build is a list of files.
 
+# The words to put before a script or a program that starts others: afterwards, does anything of it still run?
+set(KOLO_LEFTOVERS python3 ${PROJECT_SOURCE_DIR}/tests/leftovers.py)
+
 # kolo_sources(a.c b.c ...): add sources of the current folder to the library.
 function(kolo_sources)
     foreach(file IN LISTS ARGN)
@@ -9,11 +12,11 @@ function(kolo_sources)
 endfunction()
 
 # kolo_test(host/stream_test [LABEL ...]): build host/stream_test.c against the library with its private symbols and
-# register it as stream_test. The label "slow" keeps a test out of `./dev test quick`.
+# register it as stream_test. It fails if it leaves something behind (tests/leftovers.h). The label "slow" keeps a test out of `./dev test quick`.
 function(kolo_test path)
     if(KOLO_TESTS)
         cmake_path(GET path FILENAME name)
-        add_executable(${name} ${path}.c)
+        add_executable(${name} ${path}.c ${PROJECT_SOURCE_DIR}/tests/leftovers.c)
         target_link_libraries(${name} PRIVATE kolo_objects cmocka)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
         add_test(NAME ${name} COMMAND ${KOLO_TEST_WRAPPER} $<TARGET_FILE:${name}> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
@@ -31,7 +34,7 @@ function(kolo_script_test file)
         else()
             set(interpreter sh)
         endif()
-        add_test(NAME ${name} COMMAND ${KOLO_TEST_WRAPPER} ${interpreter} ${CMAKE_CURRENT_SOURCE_DIR}/${file}
+        add_test(NAME ${name} COMMAND ${KOLO_TEST_WRAPPER} ${KOLO_LEFTOVERS} ${interpreter} ${CMAKE_CURRENT_SOURCE_DIR}/${file}
                  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
         kolo_test_defaults(${name} "${ARGN}")
     endif()

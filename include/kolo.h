@@ -146,7 +146,7 @@ ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags);
 ncclResult_t koloStreamSynchronize(koloStream_t stream);
 /** ncclSuccess when everything queued has run, ncclInProgress while not, or what failed; a call also advances the work. */
 ncclResult_t koloStreamQuery(koloStream_t stream);
-/** Finish what is queued, then free. */
+/** Finish what is queued, then free. An open group with operations on it fails when it ends, with ncclInvalidUsage. */
 ncclResult_t koloStreamDestroy(koloStream_t stream);
 /** Free without waiting: what is queued still runs. From now on the handle is ncclInvalidArgument. */
 ncclResult_t koloStreamRelease(koloStream_t stream);
@@ -276,6 +276,14 @@ ncclResult_t koloGraphExecDestroy(koloGraphExec_t exec);
  * ranks of Open MPI's and MPICH's launchers. Without any of them: one rank. Half a description: ncclInvalidUsage.
  */
 ncclResult_t koloInitFromEnv(ncclComm_t *comm);
+
+/**
+ * How long operations that this rank calls from now on may stand still, in milliseconds; 0: for ever. It begins with what KOLO_TIMEOUT
+ * says, also in communicators that are made from this one. The first rank whose patience ends asks all where they are (2
+ * seconds more where one is silent), and the operation fails on all with that: ncclRemoteError. Between two calls it is a
+ * timeout for one operation. Like the operations, from one thread at a time. More than a year: ncclInvalidArgument.
+ */
+ncclResult_t koloSetTimeout(ncclComm_t comm, unsigned long long milliseconds);
 
 /**
  * Write the communicator's flight record to a file, as JSON: its state, what it waits for, and its last 1,024 operations with

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nccl.h - the NCCL API, as Kolo provides it (API level 2.28).
+ * nccl.h - the NCCL API, as Kolo provides it (API level 2.30).
  *
  * Names, enum values, macro values and struct layouts are NCCL's, so that a program compiled against NVIDIA's header
  * runs with Kolo's library and the other way round. Every function has a twin with the prefix `p`, which tools that
@@ -20,11 +20,11 @@
 #include <stdint.h>
 
 #define NCCL_MAJOR  2
-#define NCCL_MINOR  28
-#define NCCL_PATCH  9
+#define NCCL_MINOR  30
+#define NCCL_PATCH  7
 #define NCCL_SUFFIX ""
 
-#define NCCL_VERSION_CODE     22809
+#define NCCL_VERSION_CODE     23007
 #define NCCL_VERSION(X, Y, Z) (((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) : (X)*10000 + (Y)*100 + (Z))
 
 #ifdef __cplusplus
@@ -47,7 +47,8 @@ typedef enum {
     ncclInvalidUsage = 5,
     ncclRemoteError = 6,
     ncclInProgress = 7,
-    ncclNumResults = 8
+    ncclTimeout = 8, /* of kernels only */
+    ncclNumResults = 9
 } ncclResult_t;
 
 /* ---- configuration ---- */
@@ -73,7 +74,7 @@ typedef enum {
 
 #define NCCL_SUSPEND_MEM 0x01
 
-typedef struct ncclConfig_v22800 {
+typedef struct ncclConfig_v23000 {
     size_t size;        /* first three: set by NCCL_CONFIG_INITIALIZER */
     unsigned int magic; /* 0xcafebeef */
     unsigned int version;
@@ -91,6 +92,10 @@ typedef struct ncclConfig_v22800 {
     int nvlsCTAs;
     int nChannelsPerNetPeer;
     int nvlinkCentricSched;
+    int graphUsageMode;
+    int numRmaCtx;
+    int maxP2pPeers;
+    int graphStreamOrdering;
 } ncclConfig_t;
 
 #define NCCL_CONFIG_INITIALIZER                                                                                        \
@@ -111,7 +116,11 @@ typedef struct ncclConfig_v22800 {
             NCCL_CONFIG_UNDEF_INT,                            /* shrinkShare */                                        \
             NCCL_CONFIG_UNDEF_INT,                            /* nvlsCTAs */                                           \
             NCCL_CONFIG_UNDEF_INT,                            /* nChannelsPerNetPeer */                                \
-            NCCL_CONFIG_UNDEF_INT                             /* nvlinkCentricSched */                                 \
+            NCCL_CONFIG_UNDEF_INT,                            /* nvlinkCentricSched */                                 \
+            NCCL_CONFIG_UNDEF_INT,                            /* graphUsageMode */                                     \
+            NCCL_CONFIG_UNDEF_INT,                            /* numRmaCtx */                                          \
+            NCCL_CONFIG_UNDEF_INT,                            /* maxP2pPeers */                                        \
+            NCCL_CONFIG_UNDEF_INT                             /* graphStreamOrdering */                                \
     }
 
 typedef struct ncclSimInfo_v22200 {
@@ -173,7 +182,7 @@ typedef enum { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarRes
 
 /* ---- version, errors ---- */
 
-/** The version of the library, 22809 for 2.28.9. NULL: ncclInvalidArgument. Any thread. */
+/** The version of the library, 23007 for 2.30.7. NULL: ncclInvalidArgument. Any thread. */
 ncclResult_t ncclGetVersion(int *version);
 ncclResult_t pncclGetVersion(int *version);
 
@@ -438,7 +447,7 @@ ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle);
 
 /**
  * Every rank calls it with its buffer (aligned to NCCL_WIN_REQUIRED_ALIGNMENT) and the same flags; `*win` is written when all have.
- * On host devices collectives are as fast without. In a group: deferred to its end. Errors: ncclInvalidArgument;
+ * On host devices collectives are as fast without; one-sided operations need it. In a group: deferred to its end. Errors: ncclInvalidArgument;
  * ncclInvalidUsage: flags that differ; ncclRemoteError: another rank could not.
  */
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags);
@@ -451,6 +460,42 @@ ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
 /** The buffer that this rank registered. No window of `comm`: ncclInvalidArgument. */
 ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr);
 ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr);
+
+/* ---- one-sided operations: what others write into windows, and how they tell ----
+ *
+ * Queued on `stream`, in its order, in a group as outside of one. The target does nothing for it but wait for signals: it may be in
+ * other operations, or in none. Signals have a context (below numRmaCtx of the configuration, 1 by default), a number
+ * (0 to 15) and a source, and are counted. Contexts and numbers beyond, windows and ranges that are not there, and flags
+ * other than 0: ncclInvalidArgument. Before the first window: ncclInvalidUsage. Memory of ncclMemAlloc can be written by all
+ * processes of a host directly; other memory, and that of other hosts, over the network.
+ */
+
+/**
+ * Write `count` elements at byte `peerWinOffset` of the window of `peer` (which `peerWin` names on this rank), then signal it. Done
+ * when the buffer may be reused. Puts to one peer arrive in the order of their streams, and before their signals.
+ */
+ncclResult_t ncclPutSignal(const void *localbuff, size_t count, ncclDataType_t datatype, int peer, ncclWindow_t peerWin,
+                           size_t peerWinOffset, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm,
+                           cudaStream_t stream);
+ncclResult_t pncclPutSignal(const void *localbuff, size_t count, ncclDataType_t datatype, int peer,
+                            ncclWindow_t peerWin, size_t peerWinOffset, int sigIdx, int ctx, unsigned int flags,
+                            ncclComm_t comm, cudaStream_t stream);
+
+/** Signal `peer`, behind what was put there before on this stream. */
+ncclResult_t ncclSignal(int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclSignal(int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t stream);
+
+/** So many signals of a source. */
+typedef struct {
+    int opCnt, peer, sigIdx, ctx;
+} ncclWaitSignalDesc_t;
+
+/**
+ * What is behind it on `stream` runs when all these have come, beyond those that were waited for before; then what was put
+ * before them is there. `signalDescs` is not needed after the call.
+ */
+ncclResult_t ncclWaitSignal(int nDesc, ncclWaitSignalDesc_t *signalDescs, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclWaitSignal(int nDesc, ncclWaitSignalDesc_t *signalDescs, ncclComm_t comm, cudaStream_t stream);
 
 typedef enum {
     ncclStatGpuMemSuspend = 0,   /* bytes that suspending gives back */

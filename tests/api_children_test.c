@@ -285,6 +285,51 @@ static void a_shrink_for_which_others_do_not_come_is_aborted(void **state)
     ok(ncclCommAbort(parents[2]));
 }
 
+/* ---- groups of several ---- */
+
+struct twice {
+    ncclComm_t first, second;
+    int sum[2];
+};
+
+/* On one stream, so that one waits for the other. */
+static void *reduce_in_one_group(void *arg)
+{
+    struct twice *t = arg;
+    static const int one = 1;
+    koloStream_t stream;
+
+    ok(koloStreamCreate(&stream, KOLO_STREAM_DEFAULT));
+    ok(ncclGroupStart());
+    ok(ncclAllReduce(&one, &t->sum[0], 1, ncclInt, ncclSum, t->first, stream));
+    ok(ncclAllReduce(&one, &t->sum[1], 1, ncclInt, ncclSum, t->second, stream));
+    ok(ncclGroupEnd());
+    ok(koloStreamSynchronize(stream));
+    ok(koloStreamDestroy(stream));
+    return NULL;
+}
+
+static void a_group_of_several_has_no_order(void **state)
+{
+    static const int color[RANKS], key[RANKS];
+    ncclComm_t copies[RANKS];
+    struct twice twice[RANKS];
+    pthread_t thread[RANKS];
+
+    (void)state;
+    split_all(comms, RANKS, color, key, copies);
+    for (int r = 0; r < RANKS; r++) {
+        twice[r] = (struct twice){r % 2 ? comms[r] : copies[r], r % 2 ? copies[r] : comms[r], {0, 0}};
+        assert_int_equal(pthread_create(&thread[r], NULL, reduce_in_one_group, &twice[r]), 0);
+    }
+    for (int r = 0; r < RANKS; r++) {
+        pthread_join(thread[r], NULL);
+        assert_int_equal(twice[r].sum[0], RANKS);
+        assert_int_equal(twice[r].sum[1], RANKS);
+    }
+    destroy_all(copies, RANKS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +342,7 @@ int main(void)
         cmocka_unit_test(a_split_goes_on_in_the_background),
         cmocka_unit_test(an_abort_of_the_parent_ends_a_split),
         cmocka_unit_test(a_shrink_for_which_others_do_not_come_is_aborted),
+        cmocka_unit_test_setup_teardown(a_group_of_several_has_no_order, create_comms, destroy_comms),
     };
 
     setenv("NCCL_DEBUG", "NONE", 0);

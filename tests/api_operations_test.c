@@ -345,6 +345,31 @@ static void different_operators_are_found_out(void **state)
     }
 }
 
+/* ---- streams in groups ---- */
+
+/* Its memory may be another stream's by then; nothing of the group is queued, and the communicators go on. */
+static void a_stream_that_is_destroyed_in_a_group_fails_the_group(void **state)
+{
+    int32_t x[2] = {1, 2}, y[2] = {0};
+    koloStream_t streams[2], other;
+
+    (void)state;
+    for (int reused = 0; reused < 2; reused++) {
+        for (int i = 0; i < 2; i++) ok(koloStreamCreate(&streams[i], 0));
+        ok(ncclGroupStart());
+        for (int i = 0; i < 2; i++)
+            ok(ncclAllReduce(&x[i], &y[i], 1, ncclInt32, ncclSum, comms[i], (cudaStream_t)(void *)streams[i]));
+        ok(koloStreamDestroy(streams[1]));
+        if (reused) ok(koloStreamCreate(&other, 0));
+        expect_refused(ncclGroupEnd(), ncclInvalidUsage,
+                       "the stream of AllReduce was destroyed between ncclGroupStart");
+        ok(koloStreamQuery(streams[0]));
+        ok(koloStreamDestroy(streams[0]));
+        if (reused) ok(koloStreamDestroy(other));
+        assert_int_equal(y[0] + y[1], 0);
+    }
+}
+
 /* ---- groups that are only simulated, buffers that are registered ---- */
 
 static float simulated(size_t count, int operations)
@@ -458,6 +483,7 @@ int main(void)
         cmocka_unit_test(entries_are_used_again),
         cmocka_unit_test(bits_and_truths_are_reduced),
         cmocka_unit_test(different_operators_are_found_out),
+        cmocka_unit_test(a_stream_that_is_destroyed_in_a_group_fails_the_group),
         cmocka_unit_test(a_simulated_group_takes_time_and_does_nothing),
         cmocka_unit_test(buffers_are_registered_until_they_are_not),
         cmocka_unit_test(windows_are_of_all_ranks),

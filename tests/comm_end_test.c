@@ -222,6 +222,30 @@ static void an_abort_ends_a_destroy_behind_another_communicator(void **state)
     ok(koloStreamSynchronize(NULL));
 }
 
+/* ---- those that never begin ---- */
+
+/* Of the threads of a group some are not to be had: their ranks never announce themselves, and the others do not wait for them. */
+static void a_group_that_gets_no_threads_fails_at_once(void **state)
+{
+    ncclComm_t comms[3] = {NULL};
+    pthread_attr_t usual, huge;
+    ncclUniqueId id;
+
+    (void)state;
+    ok(ncclGetUniqueId(&id)); /* the library's own threads are there */
+    assert_int_equal(pthread_getattr_default_np(&usual), 0);
+    assert_int_equal(pthread_attr_init(&huge), 0);
+    assert_int_equal(pthread_attr_setstacksize(&huge, (size_t)1 << 47), 0);
+    assert_int_equal(pthread_setattr_default_np(&huge), 0);
+    expect_refused(ncclCommInitAll(comms, 3, NULL), ncclSystemError, "cannot start a thread");
+    assert_int_equal(pthread_setattr_default_np(&usual), 0);
+    for (int i = 0; i < 3; i++) assert_null(comms[i]);
+    pthread_attr_destroy(&huge);
+    pthread_attr_destroy(&usual);
+    ok(ncclCommInitAll(comms, 3, NULL));
+    for (int i = 0; i < 3; i++) ok(ncclCommDestroy(comms[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +256,7 @@ int main(void)
         cmocka_unit_test(a_destroy_meets_a_watcher),
         cmocka_unit_test(of_two_aborts_one_is_too_late),
         cmocka_unit_test(an_abort_ends_a_destroy_behind_another_communicator),
+        cmocka_unit_test(a_group_that_gets_no_threads_fails_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

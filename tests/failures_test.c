@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -121,6 +122,23 @@ static int wait_in_vain(struct rank *r)
                 says(ncclGetLastError(r->comm), "which has not called it: so far it has called nothing");
     fine = fine && reduce_once(r) == rc && koloStreamSynchronize(NULL) == rc && koloStreamQuery(NULL) == rc;
     fine = fine && ncclCommDestroy(r->comm) == rc && koloStreamSynchronize(NULL) == ncclSuccess;
+    return fine ? EXIT_AS_EXPECTED : 1;
+}
+
+/* Rank 0 has patience with its other operations, the others have it with all. */
+static int lose_patience(struct rank *r)
+{
+    ncclResult_t rc = koloSetTimeout(r->comm, 60000);
+
+    rc = rc ? rc : reduce_once(r);
+    if (!rc && !r->rank) rc = koloSetTimeout(r->comm, 300);
+    if (rc) return 1;
+    rc = r->rank == 2 ? ncclRemoteError : reduce_once(r);
+    while (r->rank == 2 && !ncclCommGetAsyncError(r->comm, &rc) && !rc) sched_yield();
+    bool fine = rc == ncclRemoteError && says(ncclGetLastError(r->comm), "at rank 0: nothing moved for ") &&
+                says(ncclGetLastError(r->comm), " ms, waiting for rank 2 (host ");
+    fine = fine && koloSetTimeout(r->comm, 1ull << 60) == ncclInvalidArgument;
+    ncclCommDestroy(r->comm);
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 
@@ -305,14 +323,23 @@ static const struct role {
     ncclResult_t rc;            /* the result of joining */
     const char *words;          /* and what its text says */
 } roles[] = {
-    {"lose", lose_rank_2, ncclSuccess, NULL},       {"abort", abort_rank_2, ncclSuccess, NULL},
-    {"wait", wait_in_vain, ncclSuccess, NULL},      {"stopped", miss_the_stopped, ncclSuccess, NULL},
-    {"disagree", disagree, ncclSuccess, NULL},      {"disagree_on_little", disagree_on_little, ncclSuccess, NULL},
-    {"diverge", diverge, ncclSuccess, NULL},        {"desert", desert, ncclSuccess, NULL},
-    {"fork", fork_children, ncclSuccess, NULL},     {"miss", NULL, ncclRemoteError, "rank 2"},
-    {"secret", NULL, ncclRemoteError, "secret"},    {"malformed", NULL, ncclInternalError, "topology.xml:3:"},
-    {"version", NULL, ncclInvalidUsage, "version"}, {"unreadable", reduce_alone, ncclSuccess, NULL},
-    {"taken", NULL, ncclSystemError, "in use"},     {"nointerface", NULL, ncclSystemError, "interface"},
+    {"lose", lose_rank_2, ncclSuccess, NULL},
+    {"abort", abort_rank_2, ncclSuccess, NULL},
+    {"wait", wait_in_vain, ncclSuccess, NULL},
+    {"stopped", miss_the_stopped, ncclSuccess, NULL},
+    {"impatient", lose_patience, ncclSuccess, NULL},
+    {"disagree", disagree, ncclSuccess, NULL},
+    {"disagree_on_little", disagree_on_little, ncclSuccess, NULL},
+    {"diverge", diverge, ncclSuccess, NULL},
+    {"desert", desert, ncclSuccess, NULL},
+    {"fork", fork_children, ncclSuccess, NULL},
+    {"miss", NULL, ncclRemoteError, "rank 2"},
+    {"secret", NULL, ncclRemoteError, "secret"},
+    {"malformed", NULL, ncclInternalError, "topology.xml:3:"},
+    {"version", NULL, ncclInvalidUsage, "version"},
+    {"unreadable", reduce_alone, ncclSuccess, NULL},
+    {"taken", NULL, ncclSystemError, "in use"},
+    {"nointerface", NULL, ncclSystemError, "interface"},
 };
 
 static const struct role *role_named(const char *name)
@@ -476,6 +503,15 @@ static void a_rank_that_never_calls_is_waited_for_as_long_as_allowed(void **stat
     unsetenv("KOLO_TIMEOUT");
 }
 
+static void one_operation_may_have_less_time(void **state)
+{
+    struct child c[RANKS];
+
+    (void)state;
+    start_job(c, "impatient", 0, RANKS - 1);
+    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+}
+
 /* Wherever it stops, and whoever waits for whom then. */
 static void a_rank_that_is_stopped_is_named_by_all(void **state)
 {
@@ -605,6 +641,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_abort_reaches_every_rank),
         cmocka_unit_test(a_rank_that_never_comes_is_named),
         cmocka_unit_test(a_rank_that_never_calls_is_waited_for_as_long_as_allowed),
+        cmocka_unit_test(one_operation_may_have_less_time),
         cmocka_unit_test(a_rank_that_is_stopped_is_named_by_all),
         cmocka_unit_test(ranks_that_disagree_or_leave_are_an_error_for_all),
         cmocka_unit_test(forked_children_are_refused_and_reach_nobody),

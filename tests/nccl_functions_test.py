@@ -27,13 +27,10 @@ LATER = """
 ncclCommGetUniqueId ncclCommGrow ncclCommSuspend ncclCommResume ncclCommMemStats ncclCommQueryProperties ncclWinGetUserPtr
 ncclParamBind ncclParamGetI8 ncclParamGetI16 ncclParamGetI32 ncclParamGetI64 ncclParamGetU8 ncclParamGetU16
 ncclParamGetU32 ncclParamGetU64 ncclParamGetStr ncclParamGet ncclParamGetParameter ncclParamGetAllParameterKeys
-ncclParamDumpAll
+ncclParamDumpAll ncclPutSignal ncclSignal ncclWaitSignal
 """.split()
 
 MISSING = {
-    "ncclPutSignal": "one-sided operations need somebody who moves data at the target while its program does something else",
-    "ncclSignal": "as ncclPutSignal",
-    "ncclWaitSignal": "as ncclPutSignal",
     "ncclLLA2ACalcSlots": "sizes a buffer of kernels, and has no code for failure",
     "ncclGetLsaDevicePointer": "addresses for kernels",
     "ncclGetPeerDevicePointer": "addresses for kernels",

@@ -84,7 +84,8 @@ static ncclCommProperties_t properties_of(const struct ncclComm *comm)
                                   .nRanks = comm->nranks,
                                   .cudaDev = comm->device,
                                   .nvmlDev = comm->peers[comm->rank].device,
-                                  .nLsaTeams = comm->nranks};
+                                  .nLsaTeams = comm->nranks,
+                                  .hostRmaSupport = true};
 }
 
 /* The head is the program's. */

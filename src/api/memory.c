@@ -20,13 +20,12 @@ static ncclResult_t add(struct ncclComm *comm, void *buff, size_t size, void **h
     return ncclSuccess;
 }
 
-static ncclResult_t take_out(struct ncclComm *comm, struct kl_registry *registry, uintptr_t handle,
-                             const char *function)
+static ncclResult_t take_out(struct ncclComm *comm, uintptr_t handle)
 {
-    const struct kl_registered *entry = kl_registry_find(registry, handle);
+    const struct kl_registered *entry = kl_registry_find(&comm->registry, handle);
 
-    if (entry) return kl_registry_remove(registry, comm->devices, entry);
-    return KL_FAIL(ncclInvalidUsage, "%s: %p is nothing that this communicator has registered", function,
+    if (entry) return kl_registry_remove(&comm->registry, comm->devices, entry);
+    return KL_FAIL(ncclInvalidUsage, "ncclCommDeregister: %p is nothing that this communicator has registered",
                    (void *)handle);
 }
 
@@ -50,7 +49,7 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
     struct ncclComm *c;
 
     KL_TRY(kl_comm_enter(comm, "ncclCommDeregister", &c));
-    ncclResult_t rc = handle ? take_out(c, &c->registry, (uintptr_t)handle, "ncclCommDeregister") : ncclSuccess;
+    ncclResult_t rc = handle ? take_out(c, (uintptr_t)handle) : ncclSuccess;
     kl_handle_leave(c);
     return rc;
 }
@@ -127,7 +126,7 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
     struct ncclComm *c;
 
     KL_TRY(kl_comm_enter(comm, "ncclCommWindowDeregister", &c));
-    ncclResult_t rc = win ? take_out(c, &c->windows, (uintptr_t)win, "ncclCommWindowDeregister") : ncclSuccess;
+    ncclResult_t rc = win ? kl_comm_close_window(c, win) : ncclSuccess;
     kl_handle_leave(c);
     return rc;
 }

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "tests/kolo_test.h"
+#include "tests/leftovers.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -106,6 +107,9 @@ static void unknown_names_are_reported_once(void **state)
     assert_null(strstr(text, "NCCL_IB_HCA"));
     assert_null(strstr(text, "KOLO_RANK"));
 }
+
+/* The log. */
+const char *const kolo_test_keeps[] = {"/tmp/kolo_names_", NULL};
 
 int main(void)
 {

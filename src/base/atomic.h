@@ -30,6 +30,9 @@
 #define kl_swap_acq_rel(p, v)      atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 #define kl_swap_seq_cst(p, v)      atomic_exchange_explicit((p), (v), memory_order_seq_cst)
 
+/** A single read of what a peer may be writing: whoever checks the result and then uses it has checked what it uses. */
+#define kl_read_once(p) (*(const volatile __typeof__(*(p)) *)(p))
+
 /** Compare and swap; acquire and release on success, acquire on failure. `expected` is updated on failure. */
 #define kl_cas_acq_rel(p, expected, v)                                                                                 \
     atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acq_rel, memory_order_acquire)

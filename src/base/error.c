@@ -30,6 +30,7 @@ static const char *const result_texts[] = {
     [ncclInvalidUsage] = "invalid usage (run with NCCL_DEBUG=WARN for details)",
     [ncclRemoteError] = "remote process exited or there was a network error",
     [ncclInProgress] = "operation in progress",
+    [ncclTimeout] = "a kernel waited for too long",
 };
 
 const char *kl_result_text(ncclResult_t code)

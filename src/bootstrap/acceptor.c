@@ -22,6 +22,7 @@ struct kl_acceptor {
     struct kl_hello me;
     struct kl_key key;
     bool open; /* the key is known */
+    int expected;
     kl_acceptor_fn *fn;
     void *ctx;
     int nlisteners;
@@ -48,6 +49,7 @@ static struct {
     struct kl_loop *loop;
     struct kl_acceptor *bucket[BUCKETS];
     int nacceptors;
+    int expected; /* callers, beside those that any acceptor has */
     struct kl_incoming *oldest, *newest;
     int nincoming;
 } process;
@@ -261,7 +263,7 @@ static void receive(struct kl_listener *listener, void *owner, int fd)
         return;
     }
     kl_source_deadline(in->source, kl_deadline_in_ms(PATIENCE_MS));
-    if (process.nincoming > KL_INCOMING_MAX(process.nacceptors)) end(process.oldest);
+    if (process.nincoming > KL_INCOMING_MAX(process.nacceptors) + process.expected) end(process.oldest);
 }
 
 /* Those who wait for an acceptor: it may have got its key, or be gone. */
@@ -292,6 +294,7 @@ static void unlink_from_bucket(const struct kl_acceptor *a)
     if (!*link) return;
     *link = a->next;
     process.nacceptors--;
+    process.expected -= a->expected;
 }
 
 static void drop_listeners(struct kl_acceptor *a)
@@ -380,6 +383,12 @@ void kl_acceptor_open(struct kl_acceptor *a, const struct kl_key *key)
     struct opening o = {.acceptor = a, .key = key};
 
     (void)kl_loop_run(a->loop, open_it, &o);
+}
+
+void kl_acceptor_expect(struct kl_acceptor *a, int callers)
+{
+    process.expected += callers - a->expected;
+    a->expected = callers;
 }
 
 static ncclResult_t close_it(void *ctx)

@@ -6,7 +6,7 @@
  * (kl_id_name). That only chooses whose key its proof is tried with; nothing else of it counts before the proof was right.
  * The event loop accepts, plays the host's part of the handshake, and hands over the connections that prove themselves.
  * Others are dropped: at once when they speak something else, after 5 seconds when they say nothing, and the oldest first
- * when there are more than KL_INCOMING_MAX in the middle of it. Whoever was dropped for lack of room tries again. Who wants
+ * when there are more in the middle of it than KL_INCOMING_MAX and those who are expected. Whoever was dropped for lack of room tries again. Who wants
  * an acceptor that has no key yet waits for that.
  *
  * A fixed port has one acceptor, whatever name a caller asks for: another name is another secret.
@@ -43,6 +43,9 @@ ncclResult_t kl_acceptor_create(struct kl_loop *loop, union kl_address *addresse
 
 /** Begin to accept who proves to hold `key`. */
 void kl_acceptor_open(struct kl_acceptor *acceptor, const struct kl_key *key);
+
+/** So many may call at the same time: there is room for them among those in the middle of a handshake. On the event loop. */
+void kl_acceptor_expect(struct kl_acceptor *acceptor, int callers);
 
 /** Free; no callbacks afterwards. NULL is fine. */
 void kl_acceptor_close(struct kl_acceptor *acceptor);

@@ -98,6 +98,12 @@ ncclResult_t kl_bootstrap_join_many(const struct kl_bootstrap_config *config, co
                                     struct kl_bootstrap **bootstrap);
 
 /**
+ * This rank will not join, for the reason that the calling thread's last sentence says. Ranks that wait at a rendezvous of this process
+ * hear it; those at one elsewhere wait until their deadline.
+ */
+void kl_bootstrap_decline(const ncclUniqueId *ids, int nids, int rank);
+
+/**
  * Some ranks of a bootstrap make another one, without a rendezvous: they know each other's addresses, and have a secret. `member`
  * lists them by their new ranks; config->rank and nranks are the new ones, its id is not used. The children of one parent have
  * different salts. Works also when the parent has failed or was aborted: only the members take part. Those who come first wait for
@@ -118,6 +124,13 @@ struct kl_key kl_bootstrap_key(const struct kl_bootstrap *bootstrap, const char 
 /** Make every wait in progress, and all later ones, return ncclInternalError soon. Any thread. */
 void kl_bootstrap_abort(struct kl_bootstrap *bootstrap);
 
+/** What a rank has cost the network so far. */
+struct kl_bootstrap_traffic {
+    uint64_t messages, bytes; /* sent, to the root and to other ranks; without handshakes */
+    uint32_t connections;     /* made with other ranks, by whichever of the two */
+};
+struct kl_bootstrap_traffic kl_bootstrap_traffic(struct kl_bootstrap *bootstrap);
+
 /* ---- exchanges: all ranks call the collective ones in the same order ---- */
 
 /** What the following exchanges are for; appears in error texts. `name` must outlive the bootstrap. */
@@ -131,6 +144,19 @@ ncclResult_t kl_bootstrap_recv(struct kl_bootstrap *bootstrap, int peer, uint32_
 
 /** `all` holds nranks records of `bytes`; the own one is in place. O(log nranks) steps. */
 ncclResult_t kl_bootstrap_allgather(struct kl_bootstrap *bootstrap, void *all, size_t bytes);
+
+/** Records of all ranks, by rank. */
+struct kl_records {
+    const void *all;
+};
+
+/**
+ * The same for large records, of which the ranks of a process get one table together: one of them talks to the other processes, in
+ * O(log nprocesses) steps. Each drops the table when it has read it, before it leaves.
+ */
+ncclResult_t kl_bootstrap_gather(struct kl_bootstrap *bootstrap, const void *record, size_t bytes,
+                                 struct kl_records **records);
+void kl_records_drop(struct kl_records *records);
 
 /** Returns when every rank has called it. O(log nranks) steps. */
 ncclResult_t kl_bootstrap_barrier(struct kl_bootstrap *bootstrap);

@@ -442,6 +442,83 @@ static void ranks_meet_at_an_address(void **state)
     unsetenv("KOLO_SECRET");
 }
 
+static void await_root(const ncclUniqueId *id)
+{
+    int quiet = kl_error_quiet(1);
+    struct kl_connection root;
+
+    while (knock(id, 1, &root)) sched_yield();
+    kl_socket_close(root.fd);
+    kl_error_quiet(quiet);
+}
+
+/* Rank 0, which opens the rendezvous and is told of the failure first, stays for who comes later. */
+static void who_comes_late_hears_who_failed(void **state)
+{
+    union kl_address address = free_address("127.0.0.1:0"), nowhere = free_address("127.0.0.1:0");
+    struct rank ranks[3];
+
+    (void)state;
+    set_address("NCCL_COMM_ID", &address);
+    setup_job(ranks, 3, NULL);
+    unsetenv("NCCL_COMM_ID");
+    assert_int_equal(pthread_create(&ranks[0].thread, NULL, rank_main, &ranks[0]), 0);
+    await_root(&ranks[0].config.id);
+    kl_socket_close(announce_somebody(&ranks[0].config.id, 1, 3, &nowhere));
+    run_ranks(&ranks[2], 1);
+    pthread_join(ranks[0].thread, NULL);
+    for (int r = 0; r < 3; r += 2) {
+        assert_int_equal(ranks[r].joined, ncclRemoteError);
+        assert_non_null(strstr(ranks[r].text, "rank 1 (host elsewhere, pid 77) has gone again"));
+    }
+}
+
+/* It fails before it has announced itself; who waits in the same process, or at a root of it, hears that at once. */
+static void who_cannot_even_begin_is_heard_of(void **state)
+{
+    union kl_address nowhere = free_address("127.0.0.1:0");
+    struct rank ranks[2];
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    char answer;
+
+    (void)state;
+    setup_job(ranks, 2, NULL);
+    int fd = announce_somebody(&ranks[0].config.id, 0, 2, &nowhere);
+    setenv("NCCL_SOCKET_IFNAME", "=nosuchinterface", 1);
+    run_ranks(&ranks[1], 1);
+    unsetenv("NCCL_SOCKET_IFNAME");
+    assert_int_equal(ranks[1].joined, ncclSystemError);
+    assert_int_equal(kl_socket_recv(fd, &answer, 1, &wait),
+                     KL_IO_DONE); /* it is not introduced: the other has not come */
+    kl_socket_close(fd);
+}
+
+/* And where nobody opens it, or it is closed again, the text says who should have kept it open. */
+static void a_rendezvous_that_is_not_open_names_rank_0(void **state)
+{
+    union kl_address address = free_address("127.0.0.1:0");
+    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct rank rank[2];
+    int listener, fd;
+
+    (void)state;
+    set_address("NCCL_COMM_ID", &address);
+    setup_job(rank, 2, NULL);
+    unsetenv("NCCL_COMM_ID");
+    rank[1].config.timeout_ms = 50;
+    run_ranks(&rank[1], 1);
+    assert_int_equal(rank[1].joined, ncclRemoteError);
+    assert_non_null(strstr(rank[1].text, ", which rank 0 opens: "));
+    assert_int_equal(kl_socket_listen(&address, &listener), ncclSuccess);
+    assert_int_equal(pthread_create(&rank[1].thread, NULL, rank_main, &rank[1]), 0);
+    assert_int_equal(kl_socket_accept(listener, &wait, &fd), KL_IO_DONE); /* and it says nothing */
+    pthread_join(rank[1].thread, NULL);
+    assert_int_equal(rank[1].joined, ncclRemoteError);
+    assert_non_null(strstr(rank[1].text, ", which rank 0 opens: "));
+    kl_socket_close(fd);
+    kl_socket_close(listener);
+}
+
 /* Somebody else's listener, which goes away: an earlier job's, or one that had no room. */
 static void who_is_dropped_tries_again(void **state)
 {
@@ -645,6 +722,9 @@ int main(int argc, char **argv)
         leak_test(nobody_behind_an_id_is_an_error),
         leak_test(jobs_run_beside_each_other),
         leak_test(ranks_meet_at_an_address),
+        leak_test(who_comes_late_hears_who_failed),
+        leak_test(who_cannot_even_begin_is_heard_of),
+        leak_test(a_rendezvous_that_is_not_open_names_rank_0),
         leak_test(who_is_dropped_tries_again),
         leak_test(a_taken_address_is_an_error),
         leak_test(addresses_that_are_not_to_be_had_are_left_out),

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/acceptor.h"
+#include "bootstrap/home.h"
 #include "bootstrap/join.h"
 #include "bootstrap/wire.h"
 
@@ -43,7 +44,8 @@ ncclResult_t kl_join_known(struct kl_bootstrap *b)
     b->name = name_of(&b->key);
     b->early = true;
     KL_TRY(listen_again(b));
-    return kl_bootstrap_barrier(b);
+    KL_TRY(kl_bootstrap_barrier(b));
+    return kl_home_enter(b);
 }
 
 /* The parent's cards do not change any more. */

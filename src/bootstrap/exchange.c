@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "bootstrap/exchange.h"
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/failure.h"
@@ -96,26 +98,26 @@ ncclResult_t kl_bootstrap_recv(struct kl_bootstrap *b, int peer, uint32_t tag, v
 
 /* ---- collective ---- */
 
-/* One step of a collective exchange: what goes to `to` is as long as what comes from `from`. */
-struct step {
-    int to, from;
-    const unsigned char *out;
-    unsigned char *in;
-    size_t bytes;
-};
-
-/* In pieces, each received before the next is sent: no rank has more than one piece per peer in its inbox. */
-static ncclResult_t take_step(struct kl_bootstrap *b, const struct step *s, uint64_t deadline)
+static size_t piece_of(size_t left)
 {
-    size_t done = 0;
+    return left < KL_FRAME_MAX ? left : KL_FRAME_MAX;
+}
 
-    do {
-        size_t piece = s->bytes - done < KL_FRAME_MAX ? s->bytes - done : KL_FRAME_MAX;
-        struct kl_frame_head head = {.type = KL_FRAME_STEP, .tag = b->exchanges, .length = (uint32_t)piece};
-        KL_TRY(send_frame(b, s->to, &head, s->out + done, deadline));
-        KL_TRY(recv_frame(b, s->from, &head, s->in + done, deadline));
-        done += piece;
-    } while (done < s->bytes);
+/* Who has nothing to say says so, once. */
+ncclResult_t kl_exchange_step(struct kl_bootstrap *b, const struct kl_step *s, uint64_t deadline)
+{
+    size_t sent = 0, got = 0;
+    bool first = true;
+
+    for (; first || sent < s->out_bytes || got < s->in_bytes; first = false) {
+        size_t out = piece_of(s->out_bytes - sent), in = piece_of(s->in_bytes - got);
+        struct kl_frame_head head = {.type = KL_FRAME_STEP, .tag = b->exchanges, .length = (uint32_t)out};
+        if (out || first) KL_TRY(send_frame(b, s->to, &head, s->out + sent, deadline));
+        head.length = (uint32_t)in;
+        if (in || first) KL_TRY(recv_frame(b, s->from, &head, s->in + got, deadline));
+        sent += out;
+        got += in;
+    }
     return ncclSuccess;
 }
 
@@ -126,12 +128,13 @@ static ncclResult_t gather_upwards(struct kl_bootstrap *b, unsigned char *mine, 
 
     for (long have = 1; have < b->nranks; have *= 2) {
         long more = have < b->nranks - have ? have : b->nranks - have;
-        struct step s = {.to = kl_rank_at(b->rank, (int)-have, b->nranks),
-                         .from = kl_rank_at(b->rank, (int)have, b->nranks),
-                         .out = mine,
-                         .in = mine + (size_t)have * bytes,
-                         .bytes = (size_t)more * bytes};
-        KL_TRY(take_step(b, &s, deadline));
+        struct kl_step s = {.to = kl_rank_at(b->rank, (int)-have, b->nranks),
+                            .from = kl_rank_at(b->rank, (int)have, b->nranks),
+                            .out = mine,
+                            .in = mine + (size_t)have * bytes,
+                            .out_bytes = (size_t)more * bytes,
+                            .in_bytes = (size_t)more * bytes};
+        KL_TRY(kl_exchange_step(b, &s, deadline));
     }
     return ncclSuccess;
 }
@@ -166,11 +169,11 @@ ncclResult_t kl_bootstrap_barrier(struct kl_bootstrap *b)
     KL_TRY(kl_state_check_owner(b));
     b->exchanges++;
     for (long distance = 1; distance < b->nranks; distance *= 2) {
-        struct step s = {.to = kl_rank_at(b->rank, (int)distance, b->nranks),
-                         .from = kl_rank_at(b->rank, (int)-distance, b->nranks),
-                         .out = nothing,
-                         .in = nothing};
-        KL_TRY(take_step(b, &s, deadline));
+        struct kl_step s = {.to = kl_rank_at(b->rank, (int)distance, b->nranks),
+                            .from = kl_rank_at(b->rank, (int)-distance, b->nranks),
+                            .out = nothing,
+                            .in = nothing};
+        KL_TRY(kl_exchange_step(b, &s, deadline));
     }
     return ncclSuccess;
 }

@@ -8,9 +8,11 @@
 #include "bootstrap/state.h"
 #include "tests/kolo_test.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* ---- failures, aborts, goodbyes ---- */
 
@@ -76,6 +78,38 @@ static void a_silent_rank_is_named_to_everybody(void **state)
     for (int r = 0; r < 3; r++) ranks[r].after_join_timeout_ms = 100;
     run_ranks(ranks, 3);
     expect_joined(ranks, 3);
+}
+
+/* What the system says of a write is the news, at once: the end of the connection may never come. */
+static void write_in_vain(struct rank *me, struct kl_bootstrap *b)
+{
+    int word = 1;
+
+    kl_error_quiet(1);
+    (void)kl_bootstrap_barrier(b);
+    if (me->config.rank == 0) {
+        struct kl_contact *peer = kl_contact_find(b, 1);
+        int kept = dup(peer->fd), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+        must(kept >= 0 && nothing >= 0 && dup2(nothing, peer->fd) == peer->fd);
+        close(nothing);
+        (void)kl_bootstrap_post(b, 1, 5, &word, sizeof word);
+        await_failure(me);
+        must(me->culprit == 1);
+        must(strstr(me->failure, "rank 1 (host ") && strstr(me->failure, "is gone: writing to it failed: "));
+        close(kept); /* which the other hears */
+    } else {
+        await_failure(me);
+    }
+}
+
+static void a_write_that_fails_is_told(void **state)
+{
+    struct rank ranks[2];
+
+    (void)state;
+    setup_job(ranks, 2, write_in_vain);
+    run_ranks(ranks, 2);
+    expect_joined(ranks, 2);
 }
 
 static sem_t stumbled;
@@ -313,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         leak_test(a_report_reaches_everybody_once),
         leak_test(a_silent_rank_is_named_to_everybody),
+        leak_test(a_write_that_fails_is_told),
         leak_test(the_wake_of_a_failure_does_not_hide_it),
         leak_test(a_suspicion_becomes_a_failure),
         leak_test(an_abort_ends_a_wait),

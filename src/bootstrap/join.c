@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "bootstrap/census.h"
 #include "bootstrap/failure.h"
+#include "bootstrap/home.h"
 #include "bootstrap/join.h"
 #include "bootstrap/link.h"
 #include "bootstrap/partners.h"
@@ -26,26 +27,11 @@ enum { TELL_MS = 1000 };
 
 /* ---- connecting with the others ---- */
 
-/* Partners know each other from the root; afterwards everybody knows everybody. */
-static ncclResult_t learn_all_cards(struct kl_bootstrap *b)
+/* Partners know each other from the root; afterwards everybody is connected with them, and knows everybody. */
+static ncclResult_t meet_partners(struct kl_bootstrap *b)
 {
-    unsigned char *cards = calloc((size_t)b->nranks, KL_CARD_WIRE);
-    ncclResult_t rc = ncclSuccess;
-
-    if (!cards) return KL_NOMEM("the addresses of all ranks");
-    kl_card_encode(&b->cards[b->rank], cards + (size_t)b->rank * KL_CARD_WIRE);
-    rc = kl_bootstrap_allgather(b, cards, KL_CARD_WIRE);
-    pthread_mutex_lock(&b->lock);
-    for (int rank = 0; rank < b->nranks && !rc; rank++) {
-        struct kl_card card;
-        if (!kl_card_decode(cards + (size_t)rank * KL_CARD_WIRE, &card) || card.rank != rank)
-            rc = KL_FAIL(ncclInternalError, "rank %d: the record of rank %d is damaged", b->rank, rank);
-        else
-            b->cards[rank] = card;
-    }
-    pthread_mutex_unlock(&b->lock);
-    free(cards);
-    return rc;
+    KL_TRY(kl_bootstrap_barrier(b));
+    return kl_home_meet(b);
 }
 
 /* Partners may not be connected with us yet: without a word from us, they would take us for the one who failed. */
@@ -69,7 +55,7 @@ static void tell_partners(struct kl_bootstrap *b)
 static ncclResult_t join_partners(struct kl_bootstrap *b)
 {
     kl_acceptor_open(b->acceptor, &b->key);
-    ncclResult_t rc = learn_all_cards(b);
+    ncclResult_t rc = meet_partners(b);
     if (rc) tell_partners(b);
     return rc;
 }
@@ -166,6 +152,14 @@ static void end_stop(struct kl_bootstrap *b)
     pthread_mutex_unlock(&b->lock);
 }
 
+static bool was_aborted(struct kl_bootstrap *b)
+{
+    pthread_mutex_lock(&b->lock);
+    bool aborted = b->aborted;
+    pthread_mutex_unlock(&b->lock);
+    return aborted;
+}
+
 ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct kl_bootstrap **out)
 {
     struct kl_bootstrap *b = NULL;
@@ -190,11 +184,23 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
     *out = b;
     b = NULL;
 out:
+    if (rc && !root) kl_root_decline(&id, config->rank);
+    if (rc) kl_root_give_up(root, kl_deadline_in_ms(b && !was_aborted(b) ? TELL_MS : 0));
     kl_root_stop(root);
     kl_key_wipe(&id.secret);
     if (b && config->on_life) config->on_life(config->ctx, NULL);
     kl_bootstrap_leave(b);
     return rc;
+}
+
+void kl_bootstrap_decline(const ncclUniqueId *ids, int nids, int rank)
+{
+    struct kl_id id;
+
+    for (int i = 0; i < nids; i++) {
+        if (kl_id_unpack(&ids[i], &id)) kl_root_decline(&id, rank);
+        kl_key_wipe(&id.secret);
+    }
 }
 
 static void leave_links(struct kl_bootstrap *b)
@@ -222,5 +228,6 @@ void kl_bootstrap_leave(struct kl_bootstrap *b)
     kl_source_remove(b->clock);
     kl_census_free(b);
     kl_loop_drop(b->loop);
+    kl_home_leave(b);
     kl_state_free(b);
 }

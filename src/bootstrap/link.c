@@ -14,6 +14,7 @@
 enum {
     READ_AT_ONCE = 1 << 20, /* bytes from one peer before the loop looks at the others */
     READ_MORE = 4096,       /* bytes beyond what the assembler wants next */
+    NO_MEMORY_MS = 50,      /* before writing again when the system had none */
 };
 
 /* ---- outgoing; under lock ---- */
@@ -29,7 +30,7 @@ static uint32_t wanted(const struct kl_contact *peer)
     uint32_t events = peer->paused ? EPOLLRDHUP : EPOLLIN;
 
     if (peer->state != KL_LINK_UP) return 0;
-    return kl_link_flushing(peer) ? events | EPOLLOUT : events;
+    return kl_link_flushing(peer) && !peer->rests ? events | EPOLLOUT : events;
 }
 
 static void watch(struct kl_contact *peer)
@@ -37,15 +38,25 @@ static void watch(struct kl_contact *peer)
     if (peer->source) kl_source_watch(peer->source, wanted(peer)); /* else we are leaving */
 }
 
+/* What errno means after a write. The end of the connection is news for the reader, who may have more to read before it. */
+static void after_write(struct kl_contact *peer, int err)
+{
+    bool ended = err == EPIPE || err == ECONNRESET;
+
+    peer->rests = err == ENOBUFS || err == ENOMEM;
+    if (!err || err == EAGAIN) return;
+    peer->mute = !peer->rests;
+    if (ended || !peer->source) return;
+    if (peer->mute) peer->broken = err;
+    kl_source_deadline(peer->source, peer->rests ? kl_deadline_in_ms(NO_MEMORY_MS) : 0); /* on_link goes on */
+}
+
 static void flush(struct kl_contact *peer)
 {
     bool gone = false;
 
     if (peer->state != KL_LINK_UP) return;
-    if (!peer->mute) {
-        int err = kl_outbox_flush(&peer->out, peer->fd, &gone);
-        peer->mute = err && err != EAGAIN;
-    }
+    if (!peer->mute) after_write(peer, kl_outbox_flush(&peer->out, peer->fd, &gone));
     if (gone) pthread_cond_broadcast(&peer->bootstrap->changed);
     watch(peer);
 }
@@ -53,6 +64,7 @@ static void flush(struct kl_contact *peer)
 bool kl_link_post(struct kl_contact *peer, const struct kl_frame_head *head, const void *body)
 {
     if (!kl_outbox_add(&peer->out, head, body)) return false;
+    kl_state_count_message(peer->bootstrap, head->length);
     flush(peer);
     return true;
 }
@@ -84,6 +96,7 @@ ncclResult_t kl_link_send(struct kl_contact *peer, const struct kl_frame_head *h
     ncclResult_t rc = ncclSuccess;
 
     if (!q) return KL_NOMEM("a message");
+    kl_state_count_message(b, head->length);
     flush(peer);
     while (kl_queued_state(q) == KL_QUEUED && !b->failed && !b->aborted && !rc)
         if (!kl_state_wait(b, deadline)) rc = not_taken(peer);
@@ -293,17 +306,28 @@ static bool read_some(struct kl_contact *peer, size_t *total)
     return filled(peer, first) && fill(peer, more, got - first) && got == room + sizeof more;
 }
 
+/* Write what there is room for, or memory again. False: the connection has ended. */
+static bool write_on(struct kl_contact *peer)
+{
+    char how[160], reason[128];
+
+    pthread_mutex_lock(&peer->bootstrap->lock);
+    if (!peer->broken) flush(peer);
+    int broken = peer->broken;
+    pthread_mutex_unlock(&peer->bootstrap->lock);
+    if (!broken) return true;
+    snprintf(how, sizeof how, "writing to it failed: %s", strerror_r(broken, reason, sizeof reason));
+    lose(peer, how);
+    return false;
+}
+
 static void on_link(void *ctx, uint32_t events)
 {
     struct kl_contact *peer = ctx;
     size_t total = 0;
 
     if (peer->ended) return; /* while we are leaving, events still come that are no longer wanted */
-    if (events & EPOLLOUT) {
-        pthread_mutex_lock(&peer->bootstrap->lock);
-        flush(peer);
-        pthread_mutex_unlock(&peer->bootstrap->lock);
-    }
+    if ((!events || events & EPOLLOUT) && !write_on(peer)) return;
     if (!(events & ~(uint32_t)EPOLLOUT)) return;
     while (total < READ_AT_ONCE && read_some(peer, &total)) continue;
 }
@@ -323,6 +347,7 @@ ncclResult_t kl_link_begin(struct kl_contact *peer, const struct kl_connection *
         peer->fd = -1;
     }
     peer->state = rc ? KL_LINK_UNREACHED : KL_LINK_UP;
+    b->traffic.connections += !rc;
     flush(peer);
     pthread_cond_broadcast(&b->changed);
     return rc;

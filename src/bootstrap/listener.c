@@ -11,14 +11,18 @@
 #include <string.h>
 
 enum {
-    NO_DESCRIPTORS_MS = 100, /* before accepting again when the process has no descriptor left */
-    REMEMBERED = 16,         /* ports */
+    /* Before accepting again when the process has no descriptor left, say; twice as long after each failure. */
+    PAUSE_MS = 100,
+    LONGEST_PAUSE_MS = 3200,
+    AT_ONCE = 64,    /* connections, before the loop looks at those that it has */
+    REMEMBERED = 16, /* ports */
 };
 
 struct kl_listener {
     struct kl_listener *next; /* of those that are shared */
     struct kl_source *source;
     int fd;
+    int pause_ms; /* 0: the last time it went well */
     union kl_address address;
     kl_listener_fn *fn;
     void *owner; /* NULL: it is shared */
@@ -87,19 +91,33 @@ static ncclResult_t listen_on(union kl_address *address, int *fd)
 
 /* ---- connections ---- */
 
+/* Whoever calls waits in the backlog meanwhile. */
+static void pause_after(struct kl_listener *l, int err)
+{
+    char address[KL_ADDRESS_TEXT], reason[128];
+
+    if (!l->pause_ms)
+        KL_WARN("cannot accept connections at %s: %s%s; trying again", kl_address_format(&l->address, address),
+                strerror_r(err, reason, sizeof reason), kl_io_remedy(err));
+    l->pause_ms = !l->pause_ms ? PAUSE_MS : 2 * l->pause_ms < LONGEST_PAUSE_MS ? 2 * l->pause_ms : LONGEST_PAUSE_MS;
+    kl_source_watch(l->source, 0);
+    kl_source_deadline(l->source, kl_deadline_in_ms((uint64_t)l->pause_ms));
+}
+
 static void on_listener(void *ctx, uint32_t events)
 {
     struct kl_listener *l = ctx;
     const struct kl_wait at_once = {.deadline = 0};
     enum kl_io io;
-    int fd;
+    int fd, n = 0;
 
     if (!events) kl_source_watch(l->source, EPOLLIN); /* a pause is over */
-    while (!(io = kl_socket_accept(l->fd, &at_once, &fd))) l->fn(l, l->owner, fd);
-    if (io != KL_IO_BROKEN) return;
-    KL_INFO(KL_BOOTSTRAP, "cannot accept connections: %s; raise the limit of open files", strerror(errno));
-    kl_source_watch(l->source, 0);
-    kl_source_deadline(l->source, kl_deadline_in_ms(NO_DESCRIPTORS_MS));
+    while (!(io = kl_socket_accept(l->fd, &at_once, &fd))) {
+        l->pause_ms = 0;
+        l->fn(l, l->owner, fd);
+        if (++n == AT_ONCE) return;
+    }
+    if (io == KL_IO_BROKEN) pause_after(l, errno);
 }
 
 /* ---- holders ---- */

@@ -173,6 +173,20 @@ static ncclResult_t read_table(const struct meeting *m, struct kl_bootstrap *b)
     return ncclSuccess;
 }
 
+/* What has been sent up to here belongs to it. */
+static void take_over_traffic(const struct meeting *m, struct kl_bootstrap *b)
+{
+    struct kl_bootstrap *before[] = {m->mine, m->top == m->mine ? NULL : m->top};
+
+    for (int i = 0; i < 2; i++) {
+        if (!before[i]) continue;
+        const struct kl_bootstrap_traffic t = kl_bootstrap_traffic(before[i]);
+        b->traffic.messages += t.messages;
+        b->traffic.bytes += t.bytes;
+        b->traffic.connections += t.connections;
+    }
+}
+
 static ncclResult_t found(const struct meeting *m, struct kl_bootstrap **out)
 {
     struct kl_bootstrap *b = NULL;
@@ -181,6 +195,7 @@ static ncclResult_t found(const struct meeting *m, struct kl_bootstrap **out)
     KL_TRY_OR(rc, out, kl_join_begin(m->config, &b));
     tell_owner(m, b);
     KL_TRY_OR(rc, out, read_table(m, b));
+    take_over_traffic(m, b);
     KL_TRY_OR(rc, out, kl_join_known(b));
     *out = b;
     return ncclSuccess;

@@ -104,13 +104,41 @@ bool kl_announce_decode(const void *wire, size_t bytes, struct kl_announce *anno
 
 /* ---- introduction ---- */
 
+static void put_lodging(struct kl_writer *w, const struct kl_lodging *l)
+{
+    kl_put_u32(w, (uint32_t)l->process);
+    kl_put_u32(w, (uint32_t)l->nprocesses);
+    kl_put_u32(w, (uint32_t)l->place);
+    kl_put_u32(w, (uint32_t)l->nmembers);
+}
+
+static int get_below(struct kl_reader *r, uint32_t end)
+{
+    uint32_t value = kl_get_u32(r);
+
+    if (value >= end) r->bad = true;
+    return r->bad ? 0 : (int)value;
+}
+
+static void get_lodging(struct kl_reader *r, struct kl_lodging *l)
+{
+    l->process = get_below(r, KL_MAX_RANKS);
+    l->nprocesses = get_below(r, KL_MAX_RANKS + 1);
+    l->place = get_below(r, KL_MAX_RANKS);
+    l->nmembers = get_below(r, KL_MAX_RANKS + 1);
+    if (l->process >= l->nprocesses || l->place >= l->nmembers) r->bad = true;
+}
+
 void kl_introduction_encode(const struct kl_introduction *introduction, unsigned char *wire)
 {
-    struct kl_writer w = kl_writer_on(wire, KL_INTRODUCTION_WIRE(introduction->npartners));
+    int ncards = introduction->npartners + introduction->nspeakers;
+    struct kl_writer w = kl_writer_on(wire, KL_INTRODUCTION_WIRE(ncards));
 
     kl_put_bytes(&w, introduction->session, KL_SESSION);
+    put_lodging(&w, &introduction->lodging);
     kl_put_u32(&w, (uint32_t)introduction->npartners);
-    for (int i = 0; i < introduction->npartners; i++) put_card(&w, &introduction->partner[i]);
+    kl_put_u32(&w, (uint32_t)introduction->nspeakers);
+    for (int i = 0; i < ncards; i++) put_card(&w, &introduction->partner[i]);
 }
 
 bool kl_introduction_decode(const void *wire, size_t bytes, struct kl_introduction *introduction)
@@ -118,10 +146,12 @@ bool kl_introduction_decode(const void *wire, size_t bytes, struct kl_introducti
     struct kl_reader r = kl_reader_on(wire, bytes);
 
     kl_get_bytes(&r, introduction->session, KL_SESSION);
-    uint32_t n = kl_get_u32(&r);
-    if (r.bad || n > KL_MAX_PARTNERS || bytes != KL_INTRODUCTION_WIRE(n)) return false;
-    introduction->npartners = (int)n;
-    for (uint32_t i = 0; i < n; i++) get_card(&r, &introduction->partner[i]);
+    get_lodging(&r, &introduction->lodging);
+    introduction->npartners = get_below(&r, KL_MAX_PARTNERS + 1);
+    introduction->nspeakers = get_below(&r, KL_MAX_PARTNERS + 1);
+    int n = introduction->npartners + introduction->nspeakers;
+    if (r.bad || bytes != KL_INTRODUCTION_WIRE(n)) return false;
+    for (int i = 0; i < n; i++) get_card(&r, &introduction->partner[i]);
     return !r.bad;
 }
 

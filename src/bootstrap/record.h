@@ -37,13 +37,23 @@ struct kl_announce {
 };
 #define KL_ANNOUNCE_WIRE (4 + 4 + 8 + KL_CARD_WIRE)
 
-/** Root to rank, when all have announced: its partners at distances 1, 2, 4, ... in both directions. */
+/** Which process a rank lives in (processes.h), and with how many. */
+struct kl_lodging {
+    int process, nprocesses;
+    int place, nmembers; /* among the ranks of the process; 0: it speaks for them */
+};
+
+/**
+ * Root to rank, when all have announced: its partners at distances 1, 2, 4, ... in both directions; and for who speaks for a process,
+ * who does at the same distances in processes.
+ */
 struct kl_introduction {
     unsigned char session[KL_SESSION]; /* random; with the id's secret, it keys the connections between ranks */
-    int npartners;
-    struct kl_card partner[KL_MAX_PARTNERS];
+    struct kl_lodging lodging;
+    int npartners, nspeakers;
+    struct kl_card partner[2 * KL_MAX_PARTNERS]; /* partners, then speakers */
 };
-#define KL_INTRODUCTION_WIRE(npartners) (KL_SESSION + 4 + (size_t)(npartners)*KL_CARD_WIRE)
+#define KL_INTRODUCTION_WIRE(ncards) (KL_SESSION + 4 * 4 + 2 * 4 + (size_t)(ncards)*KL_CARD_WIRE)
 
 /** Somebody failed. */
 struct kl_notice {
@@ -59,7 +69,7 @@ bool kl_card_decode(const unsigned char wire[KL_CARD_WIRE], struct kl_card *card
 void kl_announce_encode(const struct kl_announce *announce, unsigned char wire[KL_ANNOUNCE_WIRE]);
 bool kl_announce_decode(const void *wire, size_t bytes, struct kl_announce *announce);
 
-/** `wire` has room for KL_INTRODUCTION_WIRE(npartners) bytes. */
+/** `wire` has room for KL_INTRODUCTION_WIRE(npartners + nspeakers) bytes. */
 void kl_introduction_encode(const struct kl_introduction *introduction, unsigned char *wire);
 bool kl_introduction_decode(const void *wire, size_t bytes, struct kl_introduction *introduction);
 

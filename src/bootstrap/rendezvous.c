@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/caller.h"
+#include "bootstrap/partners.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,12 @@ ncclResult_t kl_rendezvous_open(struct kl_bootstrap *b, struct kl_id *id, struct
 }
 
 /* ---- calling the root ---- */
+
+/* If there is no answer, it is because of whom? */
+static const char *keeper(const struct kl_id *id)
+{
+    return id->kind == KL_ID_RANK0_OPENS ? "which rank 0 opens" : "kept by the process that made the unique id";
+}
 
 /* A call that somebody waits for. */
 struct awaited_call {
@@ -115,8 +122,8 @@ static ncclResult_t call_root(struct kl_bootstrap *b, const struct kl_id *id, ui
                            .scope = b->scope,
                            .who_calls_whom = text};
 
-    snprintf(text, sizeof text, "rank %d cannot join the rendezvous at %s", b->rank,
-             kl_address_format(&id->address[0], address));
+    snprintf(text, sizeof text, "rank %d cannot join the rendezvous at %s, %s", b->rank,
+             kl_address_format(&id->address[0], address), keeper(id));
     ncclResult_t rc = kl_caller_start(b->loop, &call, called, &a, &a.caller);
     if (!rc) rc = await(&a, root);
     kl_connection_forget(&a.connection);
@@ -136,6 +143,9 @@ static enum kl_io announce(struct kl_bootstrap *b, struct kl_connection *root, c
     kl_announce_encode(&a, body);
     kl_frame_seal_head(&root->out, &head, bytes);
     kl_frame_seal_piece(&root->out, body, sizeof body, bytes + KL_FRAME_SEALED_HEAD);
+    pthread_mutex_lock(&b->lock);
+    kl_state_count_message(b, sizeof body);
+    pthread_mutex_unlock(&b->lock);
     return kl_socket_send(root->fd, bytes, sizeof bytes, wait);
 }
 
@@ -150,7 +160,7 @@ static enum kl_io hear_root(const struct kl_connection *root, const struct kl_wa
         size_t room;
         unsigned char *to = kl_assembler_room(&assembler, &room);
         io = kl_socket_recv(root->fd, to, room, wait);
-        if (!io) *fault = kl_assembler_filled(&assembler, room, KL_INTRODUCTION_WIRE(KL_MAX_PARTNERS), frame);
+        if (!io) *fault = kl_assembler_filled(&assembler, room, KL_INTRODUCTION_WIRE(2 * KL_MAX_PARTNERS), frame);
     }
     kl_assembler_fini(&assembler);
     return io;
@@ -176,10 +186,15 @@ static ncclResult_t introduced(struct kl_bootstrap *b, const struct kl_id *id, c
     if (f->head.type == KL_FRAME_REFUSE) return refused(b, f);
     if (f->head.type != KL_FRAME_INTRODUCE) return no_sense(b);
     if (!kl_introduction_decode(f->body, f->head.length, &introduction)) return no_sense(b);
-    for (int i = 0; i < introduction.npartners; i++) {
+    const struct kl_lodging *l = &introduction.lodging;
+    int partner[KL_MAX_PARTNERS], nspeakers = l->place ? 0 : kl_partners(l->process, l->nprocesses, partner);
+    if (l->nprocesses > b->nranks || l->nmembers > b->nranks || introduction.nspeakers != nspeakers) return no_sense(b);
+    b->lodging = *l;
+    for (int i = 0; i < introduction.npartners + nspeakers; i++) {
         const struct kl_card *card = &introduction.partner[i];
         if (card->rank >= b->nranks || card->rank == b->rank) return no_sense(b);
         b->cards[card->rank] = *card;
+        if (i >= introduction.npartners) b->speakers[i - introduction.npartners] = card->rank;
     }
     b->key = kl_key_derive(&id->secret, "kolo peer", introduction.session, sizeof introduction.session);
     return ncclSuccess;
@@ -192,9 +207,9 @@ static ncclResult_t no_word(struct kl_bootstrap *b, const struct kl_id *id, enum
 
     kl_address_format(&id->address[0], address);
     if (io == KL_IO_LATE)
-        return KL_FAIL(ncclRemoteError, "rank %d: the rendezvous at %s says nothing for %g s", b->rank, address,
-                       (double)b->timeout_ms / 1000);
-    return kl_io_fail(io, "rank %d waits at the rendezvous %s for the other ranks", b->rank, address);
+        return KL_FAIL(ncclRemoteError, "rank %d: the rendezvous at %s, %s, says nothing for %g s", b->rank, address,
+                       keeper(id), (double)b->timeout_ms / 1000);
+    return kl_io_fail(io, "rank %d waits for the other ranks at the rendezvous %s, %s", b->rank, address, keeper(id));
 }
 
 static ncclResult_t bad_frame(const struct kl_bootstrap *b, const struct kl_id *id, enum kl_frame_fault fault)

@@ -7,17 +7,19 @@
 #include "bootstrap/acceptor.h"
 #include "bootstrap/outbox.h"
 #include "bootstrap/partners.h"
+#include "bootstrap/processes.h"
 #include "bootstrap/ranges.h"
 #include "os/files.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum {
-    ANNOUNCE_MS = 5000,           /* between a right proof and the announcement */
+    ANNOUNCE_MS = 60000,          /* between a right proof and the announcement: it may have to wait for a core */
     TELL_MS = 60000,              /* for telling a failure to the ranks, when none has said how long it waits */
     PATIENCE_MAX_MS = 1000000000, /* eleven days */
     SPARE_DESCRIPTORS = 100,      /* of the process, beside one for each rank */
@@ -37,6 +39,8 @@ struct visitor {
 };
 
 struct kl_root {
+    struct kl_root *next; /* of this process's */
+    struct kl_id id;
     struct kl_loop *loop;
     struct kl_source *clock; /* armed with the deadline, once somebody waits */
     uint64_t deadline;       /* of the least patient rank, who gives it patience_ms */
@@ -55,9 +59,26 @@ struct kl_root {
     bool held;                    /* until kl_root_stop, who frees it if it has retired */
     bool stopping;
     bool retired;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool over; /* retired; under lock, for its holder */
 };
 
+/* Those that live. Belongs to the event loop; after a fork the child has another one, and what is in the list is its parent's. */
+static struct {
+    struct kl_loop *loop;
+    struct kl_root *first;
+} process;
+
 /* ---- ending ---- */
+
+static void leave_list(const struct kl_root *root)
+{
+    struct kl_root **link = &process.first;
+
+    while (*link && *link != root) link = &(*link)->next;
+    if (*link) *link = root->next;
+}
 
 static void stop_listening(struct kl_root *root)
 {
@@ -85,6 +106,9 @@ static void root_free(struct kl_root *root)
 {
     struct kl_loop *loop = root->loop;
 
+    kl_key_wipe(&root->id.secret);
+    pthread_cond_destroy(&root->changed);
+    pthread_mutex_destroy(&root->lock);
     free(root->cards);
     free(root);
     kl_loop_drop(loop);
@@ -97,7 +121,12 @@ static void retire(struct kl_root *root)
     while (root->visitors) visitor_end(root->visitors);
     kl_source_remove(root->clock);
     root->clock = NULL;
+    leave_list(root);
     root->retired = true;
+    pthread_mutex_lock(&root->lock);
+    root->over = true;
+    pthread_cond_broadcast(&root->changed);
+    pthread_mutex_unlock(&root->lock);
     if (!root->held) root_free(root);
 }
 
@@ -139,20 +168,35 @@ static void refuse(struct visitor *v)
     answer(v, KL_FRAME_REFUSE, wire, kl_notice_encode(&v->root->failure, wire));
 }
 
-static void introduce(struct visitor *v, struct kl_introduction *introduction)
+static struct kl_lodging lodging_of(const struct kl_processes *p, int rank)
+{
+    int home = p->of_rank[rank];
+
+    return (struct kl_lodging){.process = home,
+                               .nprocesses = p->n,
+                               .place = kl_processes_place(p, rank),
+                               .nmembers = kl_processes_members(p, home)};
+}
+
+static void introduce(struct visitor *v, const struct kl_processes *p, struct kl_introduction *introduction)
 {
     struct kl_root *root = v->root;
-    int partner[KL_MAX_PARTNERS];
-    unsigned char wire[KL_INTRODUCTION_WIRE(KL_MAX_PARTNERS)];
+    int partner[KL_MAX_PARTNERS], n = kl_partners(v->rank, root->nranks, partner);
+    unsigned char wire[KL_INTRODUCTION_WIRE(2 * KL_MAX_PARTNERS)];
+    struct kl_card *card = introduction->partner;
 
-    introduction->npartners = kl_partners(v->rank, root->nranks, partner);
-    for (int i = 0; i < introduction->npartners; i++) introduction->partner[i] = root->cards[partner[i]];
+    introduction->lodging = lodging_of(p, v->rank);
+    introduction->npartners = n;
+    for (int i = 0; i < n; i++) *card++ = root->cards[partner[i]];
+    n = introduction->lodging.place ? 0 : kl_partners(introduction->lodging.process, p->n, partner);
+    introduction->nspeakers = n;
+    for (int i = 0; i < n; i++) *card++ = root->cards[kl_processes_speaker(p, partner[i])];
     kl_introduction_encode(introduction, wire);
-    answer(v, KL_FRAME_INTRODUCE, wire, KL_INTRODUCTION_WIRE(introduction->npartners));
+    answer(v, KL_FRAME_INTRODUCE, wire, KL_INTRODUCTION_WIRE(introduction->npartners + introduction->nspeakers));
 }
 
 /* Nobody else may come: whoever has been introduced may open the next rendezvous at the same address. */
-static void introduce_all(struct kl_root *root)
+static void introduce_all(struct kl_root *root, const struct kl_processes *processes)
 {
     struct kl_introduction introduction = {0};
 
@@ -163,7 +207,7 @@ static void introduce_all(struct kl_root *root)
     for (struct visitor *v = root->visitors, *next; v; v = next) {
         next = v->next;
         if (v->rank >= 0)
-            introduce(v, &introduction);
+            introduce(v, processes, &introduction);
         else
             visitor_end(v);
     }
@@ -235,6 +279,7 @@ static bool begin(struct kl_root *root, const struct kl_announce *a)
     root->first = a->card;
     root->patience_ms = a->patience_ms;
     need_descriptors(root);
+    if (!root->failed) kl_acceptor_expect(root->acceptor, root->nranks);
     return true;
 }
 
@@ -259,6 +304,18 @@ static bool contradicts(struct kl_root *root, const struct kl_announce *a)
     return *text;
 }
 
+static void all_have_come(struct kl_root *root)
+{
+    struct kl_processes processes;
+
+    if (kl_processes_find(root->cards, root->nranks, &processes)) {
+        fail(root, -1, ncclSystemError, "the rendezvous has no memory to introduce the ranks to each other");
+        return;
+    }
+    introduce_all(root, &processes);
+    kl_processes_fini(&processes);
+}
+
 static void set_deadline(struct kl_root *root, uint64_t patience_ms)
 {
     uint64_t deadline = kl_deadline_in_ms(patience_ms);
@@ -281,12 +338,13 @@ static bool hear(struct visitor *v, const struct kl_frame *f)
     v->rank = a.card.rank;
     kl_source_deadline(v->source, KL_NO_DEADLINE);
     if (root->failed) {
+        if (v->rank < root->nranks) root->cards[v->rank] = a.card;
         refuse(v);
     } else if (!contradicts(root, &a)) {
         root->cards[v->rank] = a.card;
         root->nannounced++;
         set_deadline(root, a.patience_ms);
-        if (root->nannounced == root->nranks) introduce_all(root);
+        if (root->nannounced == root->nranks) all_have_come(root);
     }
     return true;
 }
@@ -427,6 +485,15 @@ static ncclResult_t listen_for_ranks(struct kl_root *root, struct kl_id *id)
     return ncclSuccess;
 }
 
+static void enter_list(struct kl_root *root, const struct kl_id *id)
+{
+    if (process.loop != root->loop) process.first = NULL;
+    process.loop = root->loop;
+    root->id = *id;
+    root->next = process.first;
+    process.first = root;
+}
+
 struct start {
     struct kl_root *root;
     struct kl_id *id;
@@ -438,13 +505,30 @@ static ncclResult_t start(void *ctx)
 
     KL_TRY(kl_loop_add(s->root->loop, -1, 0, on_clock, s->root, &s->root->clock));
     ncclResult_t rc = listen_for_ranks(s->root, s->id);
-    if (rc) kl_source_remove(s->root->clock);
+    if (rc)
+        kl_source_remove(s->root->clock);
+    else
+        enter_list(s->root, s->id);
     return rc;
+}
+
+static struct kl_root *allocate(void)
+{
+    struct kl_root *root = calloc(1, sizeof *root);
+    pthread_condattr_t monotonic;
+
+    if (!root) return NULL;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&root->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&root->lock, NULL);
+    return root;
 }
 
 ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **out)
 {
-    struct kl_root *root = calloc(1, sizeof *root);
+    struct kl_root *root = allocate();
     struct kl_id opened = *id;
     struct start s = {.root = root, .id = &opened};
     ncclResult_t rc;
@@ -459,6 +543,82 @@ ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **out)
 out:
     root_free(root);
     return rc;
+}
+
+struct giving_up {
+    struct kl_root *root;
+    const char *why;
+};
+
+static ncclResult_t give_up(void *ctx)
+{
+    struct giving_up *g = ctx;
+
+    if (g->root->retired) return ncclSuccess;
+    fail(g->root, 0, ncclRemoteError, g->why);
+    retire_if_done(g->root);
+    return ncclSuccess;
+}
+
+struct declining {
+    struct kl_loop *loop;
+    const struct kl_id *id;
+    int rank;
+    const char *why;
+};
+
+static bool has_come(const struct kl_root *root, int rank)
+{
+    return root->nranks && rank < root->nranks && !is_missing(root, rank);
+}
+
+static bool is_of(const struct kl_root *root, const struct kl_id *id)
+{
+    ncclUniqueId its, asked;
+
+    kl_id_pack(&root->id, &its);
+    kl_id_pack(id, &asked);
+    return !memcmp(&its, &asked, sizeof its);
+}
+
+static ncclResult_t decline(void *ctx)
+{
+    const struct declining *d = ctx;
+    struct kl_root *root = process.loop == d->loop ? process.first : NULL;
+
+    while (root && !is_of(root, d->id)) root = root->next;
+    if (!root) return ncclSuccess;
+    fail(root, d->rank, ncclRemoteError, d->why);
+    root->ndone += !has_come(root, d->rank); /* nobody waits for it any more */
+    retire_if_done(root);
+    return ncclSuccess;
+}
+
+void kl_root_decline(const struct kl_id *id, int rank)
+{
+    char why[KL_ERROR_TEXT];
+    struct declining d = {.id = id, .rank = rank, .why = why};
+
+    snprintf(why, sizeof why, "rank %d did not join: %.900s", rank, kl_error_text());
+    if (kl_loop_hold(&d.loop)) return; /* then there is no root either */
+    (void)kl_loop_run(d.loop, decline, &d);
+    kl_loop_drop(d.loop);
+}
+
+void kl_root_give_up(struct kl_root *root, uint64_t deadline)
+{
+    const struct timespec until = {.tv_sec = (time_t)(deadline / 1000000000u),
+                                   .tv_nsec = (long)(deadline % 1000000000u)};
+
+    char why[KL_ERROR_TEXT];
+    struct giving_up g = {.root = root, .why = why};
+
+    if (!root) return;
+    snprintf(why, sizeof why, "rank 0, which opened the rendezvous, did not join: %.800s", kl_error_text());
+    (void)kl_loop_run(root->loop, give_up, &g);
+    pthread_mutex_lock(&root->lock);
+    while (!root->over && !pthread_cond_timedwait(&root->changed, &root->lock, &until)) continue;
+    pthread_mutex_unlock(&root->lock);
 }
 
 /* Who has been answered gets the answer; the others see their connection end. */

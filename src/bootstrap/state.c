@@ -79,6 +79,23 @@ ncclResult_t kl_contact_make(struct kl_bootstrap *b, int rank, struct kl_contact
 
 /* ---- questions ---- */
 
+void kl_state_count_message(struct kl_bootstrap *b, size_t bytes)
+{
+    b->traffic.messages++;
+    b->traffic.bytes += bytes;
+}
+
+struct kl_bootstrap_traffic kl_bootstrap_traffic(struct kl_bootstrap *b)
+{
+    struct kl_bootstrap_traffic traffic = {0};
+
+    if (kl_state_inherited(b)) return traffic;
+    pthread_mutex_lock(&b->lock);
+    traffic = b->traffic;
+    pthread_mutex_unlock(&b->lock);
+    return traffic;
+}
+
 const char *kl_who(const struct kl_bootstrap *b, int rank, char text[KL_WHO_TEXT])
 {
     const struct kl_card *card = &b->cards[rank];

@@ -8,6 +8,7 @@
  *      failure.c   the one failure of a bootstrap: deciding, spreading and reporting it
  *      reach.c     opening connections: who calls whom, and which of two calls that cross survives
  *      exchange.c  send, recv, all-gather, barrier
+ *      home.c      what the ranks of one process have together
  *      post.c      messages that nobody waits for
  *      census.c    where is everybody: questions to all, and answers
  *      aside.c     messages of those who look on
@@ -32,6 +33,7 @@
 struct kl_caller;
 struct kl_acceptor;
 struct kl_census;
+struct kl_home;
 
 enum kl_link_state {
     KL_LINK_NONE,
@@ -59,7 +61,9 @@ struct kl_contact {
     struct kl_source *source;
     bool paused; /* not read, because the inbox is full */
     bool polled; /* while it was, a poll has found nothing: it is read whatever the inbox holds */
-    bool mute;   /* writing failed: the end of the connection is about to be read */
+    bool mute;   /* writing failed: the end of the connection is about to be read, or is told because of: */
+    int broken;  /* errno of writing, if that is not what the end of the connection looks like */
+    bool rests;  /* the system had no memory for what is to be written: it is tried again a little later */
     struct kl_outbox out;
     struct kl_frame *first_in, *last_in; /* the inbox */
     unsigned char *last_words;           /* KL_STANDING_BYTES; NULL: it has said none */
@@ -83,8 +87,11 @@ struct kl_bootstrap {
     uint32_t scope;        /* of our link-local address, if we listen on one */
     uint32_t name;         /* of the job, for callers */
     struct kl_key key;     /* of the connections between ranks */
-    struct kl_card *cards; /* by rank; naddresses 0: not known yet. Under lock until all have joined */
-    uint32_t exchanges;    /* collective ones so far; tags their frames */
+    struct kl_card *cards; /* by rank; naddresses 0: not known yet. Under lock until all have joined; then the home's */
+    struct kl_lodging lodging;
+    int32_t speakers[KL_MAX_PARTNERS]; /* of a speaker: the ranks that speak for its process's partners (partners.h) */
+    struct kl_home *home;              /* NULL until all have joined */
+    uint32_t exchanges;                /* collective ones so far; tags their frames */
 
     /** A peer is lost, or says that somebody failed. On the event loop, without lock. */
     void (*on_bad_news)(struct kl_bootstrap *b, const struct kl_notice *why);
@@ -110,6 +117,7 @@ struct kl_bootstrap {
     unsigned char last_words[KL_STANDING_BYTES]; /* said with the goodbye */
     bool has_last_words;
     size_t inbox_bytes;
+    struct kl_bootstrap_traffic traffic;
     int npaused;
     void (*on_message)(void *ctx); /* NULL: nobody wants to know */
     void *on_message_ctx;
@@ -140,6 +148,9 @@ ncclResult_t kl_contact_make(struct kl_bootstrap *b, int rank, struct kl_contact
 
 /** "rank 3 (host h, pid 7)", or "rank 3" while no more is known. Under lock. Returns `text`. */
 const char *kl_who(const struct kl_bootstrap *b, int rank, char text[KL_WHO_TEXT]);
+
+/** A message of so many bytes goes out. Under lock. */
+void kl_state_count_message(struct kl_bootstrap *b, size_t bytes);
 
 /** Wait until something under lock changes; false when the deadline has passed. Under lock. */
 bool kl_state_wait(struct kl_bootstrap *b, uint64_t deadline);

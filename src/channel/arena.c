@@ -6,6 +6,11 @@
 #include "bootstrap/bootstrap.h"
 #include "event/fdmap.h"
 #include "transport/shm/region.h"
+#include "transport/tags.h"
+
+#include <stdio.h>
+
+enum { DOUBT_MS = 3000 };
 
 /** What the first member tells the others. Raw bytes between processes of one job. */
 struct card {
@@ -77,13 +82,42 @@ static ncclResult_t await_card(struct kl_arena *a)
     return ncclSuccess;
 }
 
+/* Whose memory is out of reach has ended or failed. The bootstrap knows why, or will in a moment: that is the news. */
+static ncclResult_t hear_why(struct kl_arena *a)
+{
+    const struct kl_arena_config *c = &a->config;
+    char nothing;
+    bool here;
+
+    if (!a->doubt) a->doubt = kl_deadline_in_ms(DOUBT_MS);
+    KL_TRY(kl_bootstrap_poll(c->bootstrap, c->ranks[0], KL_TAG_NONE, &nothing, 0, &here));
+    return ncclInProgress;
+}
+
+static ncclResult_t map_it(struct kl_arena *a)
+{
+    const struct kl_arena_config *c = &a->config;
+    char text[KL_ERROR_TEXT];
+
+    if (a->doubt && !kl_deadline_passed(a->doubt)) return hear_why(a);
+    int quiet = kl_error_quiet(1);
+    ncclResult_t rc =
+        kl_fdmap_get(&a->ticket, segment_bytes(a), kl_deadline_in_ms(c->patience_ms), &a->request, &a->map);
+    kl_error_quiet(quiet);
+    if (!rc || rc == ncclInProgress) return rc;
+    if (rc == ncclRemoteError && !a->doubt) return hear_why(a);
+    snprintf(text, sizeof text, "%s", kl_error_text());
+    return KL_FAIL(rc, "rank %d cannot map the memory that rank %d shares: %.900s", c->ranks[c->own], c->ranks[0],
+                   text);
+}
+
 static ncclResult_t enter(struct kl_arena *a)
 {
     const struct kl_arena_config *c = &a->config;
     const uint8_t reply = 1;
 
     if (!a->invited) KL_TRY(await_card(a));
-    KL_TRY(kl_fdmap_get(&a->ticket, segment_bytes(a), kl_deadline_in_ms(c->patience_ms), &a->request, &a->map));
+    KL_TRY(map_it(a));
     lay_out(a, kl_fdmap_base(a->map));
     return kl_bootstrap_post(c->bootstrap, c->ranks[0], c->tag, &reply, sizeof reply);
 }

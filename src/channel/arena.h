@@ -53,6 +53,7 @@ struct kl_arena {
     struct kl_shm_region *region;
     struct kl_fd_ticket ticket; /* of others: once invited */
     bool invited;
+    uint64_t doubt; /* deadline: what the first has offered is out of reach, and why will be heard; 0: it is not */
     struct kl_fd_request *request;
     struct kl_fd_map *map;
     struct kl_arena *next; /* the owner's */

@@ -82,11 +82,63 @@ static void sizes_must_agree(void **state)
     run_job(2, expect_another_size);
 }
 
+/* The first offers memory and takes the offer back, as one that fails does; nothing else is heard of it. */
+static void find_the_offer_withdrawn(struct rank *me, struct kl_bootstrap *b)
+{
+    struct kl_arena_config config = config_of(me, b, BYTES);
+    struct kl_arena a;
+
+    if (me->config.rank == 0) {
+        must(!kl_arena_begin(&a, &config));
+        kl_arena_fini(&a);
+    }
+    must(!kl_bootstrap_barrier(b));
+    if (me->config.rank == 1) {
+        must(!kl_arena_begin(&a, &config));
+        must(progress_until_ready(&a) == ncclRemoteError);
+        must(strstr(kl_error_text(), "cannot map the memory that rank 0 shares: "));
+        kl_arena_fini(&a);
+    }
+    must(!kl_bootstrap_barrier(b));
+}
+
+static void who_shared_what_is_out_of_reach_is_named(void **state)
+{
+    (void)state;
+    run_job(2, find_the_offer_withdrawn);
+}
+
+/* It fails while others are about to map what it offered: what they hear of it is the news. */
+static void find_the_offer_withdrawn_and_hear_why(struct rank *me, struct kl_bootstrap *b)
+{
+    struct kl_arena_config config = config_of(me, b, BYTES);
+    struct kl_arena a;
+
+    (void)kl_bootstrap_barrier(b); /* all have joined; the last step may already hear of the failure */
+    must(!kl_arena_begin(&a, &config));
+    if (me->config.rank == 0) {
+        kl_arena_fini(&a);
+        kl_bootstrap_report(b, 0, ncclRemoteError, "rank 0 has had enough");
+        return;
+    }
+    must(progress_until_ready(&a) == ncclRemoteError);
+    must(strstr(kl_error_text(), "rank 0 has had enough"));
+    kl_arena_fini(&a);
+}
+
+static void the_reason_is_heard_before(void **state)
+{
+    (void)state;
+    run_job(3, find_the_offer_withdrawn_and_hear_why);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         leak_test(all_see_the_same),
         leak_test(sizes_must_agree),
+        leak_test(who_shared_what_is_out_of_reach_is_named),
+        leak_test(the_reason_is_heard_before),
     };
 
     for (int r = 0; r < MAX_RANKS; r++) everybody[r] = r;

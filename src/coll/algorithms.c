@@ -12,6 +12,8 @@ const struct kl_algorithm *const kl_algorithms[] = {
     &kl_algorithm_chain,
     &kl_algorithm_direct,
     &kl_algorithm_oneshot,
+    &kl_algorithm_ordered,
+    &kl_algorithm_ordered_ring,
     NULL,
 };
 _Static_assert(sizeof kl_algorithms / sizeof(void *) <= KL_ALGORITHM_ROWS + 1, "rows are kept in small tables");

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "coll/algorithms.h"
+#include "coll/ordered.h"
 
 /* Candidates that no algorithm here serves. */
 static void drop_missing(const struct kl_chooser *c, int func, float cost[KL_ALGOS][KL_PROTOS])
@@ -26,6 +27,24 @@ static ncclResult_t ask_tuner(const struct kl_chooser *c, const struct kl_tuning
     return ncclSuccess;
 }
 
+/* The tuner has no say; it estimates a ring. */
+static void choose_ordered(const struct kl_chooser *c, const struct kl_tuning_op *op, struct kl_tuning_choice *choice)
+{
+    struct kl_tuning_choice ring = {.algo = KL_ALGO_RING, .proto = KL_PROTO_SIMPLE};
+    struct kl_tuning_terms terms;
+
+    kl_tuning_terms(c->tuning, op, ring.algo, ring.proto, &terms);
+    kl_tuning_size(c->tuning, op->bytes, &ring);
+    *choice = ring;
+    choice->algo = c->tuning->in.nranks <= KL_ORDERED_DIRECT_RANKS ? KL_ALGO_ORDERED : KL_ALGO_ORDERED_RING;
+    choice->time = terms.time;
+}
+
+static bool is_ordered(const struct kl_chooser *c, const struct kl_task *t)
+{
+    return c->ordered && kl_func_info[t->func].reduces && kl_ordered_matters(t->type, t->op, t->redop);
+}
+
 static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, size_t elem_bytes,
                            struct kl_choice *choice)
 {
@@ -35,7 +54,10 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
     struct kl_tuning_choice tuned;
 
     op.collnet = !t->redop; /* a network knows the built-in operations */
-    KL_TRY(ask_tuner(c, &op, &tuned));
+    if (is_ordered(c, t))
+        choose_ordered(c, &op, &tuned);
+    else
+        KL_TRY(ask_tuner(c, &op, &tuned));
     struct kl_cut_request cut = {
         .func = t->func,
         .nranks = tuning->in.nranks,

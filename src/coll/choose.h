@@ -19,6 +19,7 @@ enum { KL_CHOICES = 64 };
 struct kl_chooser {
     const struct kl_tuning *tuning; /* outlives the chooser */
     enum kl_reach memory;           /* of the ranks */
+    bool ordered;                   /* what depends on the order of a reduction is done in that of the ranks */
     struct kl_remembered {
         size_t count;
         uint32_t what; /* function, type and operation; 0: nothing is remembered */

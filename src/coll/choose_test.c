@@ -176,7 +176,7 @@ static void every_row_can_be_had_by_force(void **state)
         const struct kl_algorithm *a = kl_algorithms[row];
         for (int f = 0; f < KL_FUNCS; f++)
             for (int p = 0; p < KL_PROTOS; p++) {
-                if (!(a->funcs >> f & 1 && a->protos >> p & 1)) continue;
+                if (!(a->funcs >> f & 1 && a->protos >> p & 1) || a->algo >= KL_ALGOS) continue;
                 int nnodes = a->memory == KL_REACH_ALL ? 1 : 8;
                 struct kl_tuning t = tuning_with(&kl_tuning_host, 8, nnodes, kl_algo_name[a->algo], kl_proto_name[p]);
                 struct kl_chooser chooser = {.tuning = &t, .memory = a->memory};
@@ -187,6 +187,36 @@ static void every_row_can_be_had_by_force(void **state)
                 assert_true(c.algorithm == row && c.proto == p);
             }
     }
+}
+
+static enum kl_algo ordered_algo(int nranks, const char *algo, int func, ncclDataType_t type, ncclRedOp_t op)
+{
+    struct kl_tuning t = tuning_of(nranks, 1, algo, NULL);
+    struct kl_chooser chooser = {.tuning = &t, .ordered = true};
+
+    return kl_algorithms[choose(&chooser, (struct kl_task){.func = func, .type = type, .op = op, .count = 1000})
+                             .algorithm]
+        ->algo;
+}
+
+static void what_depends_on_the_order_is_done_in_order(void **state)
+{
+    static const ncclDataType_t floats[] = {ncclFloat16,  ncclFloat32,    ncclFloat64,
+                                            ncclBfloat16, ncclFloat8e4m3, ncclFloat8e5m2};
+    static const int funcs[] = {KL_FUNC_REDUCE, KL_FUNC_REDUCE_SCATTER, KL_FUNC_ALL_REDUCE};
+
+    (void)state;
+    FOR_EACH_CASE(func, funcs)
+    FOR_EACH_CASE(type, floats)
+    {
+        assert_int_equal(ordered_algo(8, NULL, *func, *type, ncclSum), KL_ALGO_ORDERED);
+        assert_int_equal(ordered_algo(8, "ring", *func, *type, ncclAvg), KL_ALGO_ORDERED);
+        assert_int_equal(ordered_algo(33, "tree,ring", *func, *type, ncclProd), KL_ALGO_ORDERED);
+        assert_int_equal(ordered_algo(34, NULL, *func, *type, ncclSum), KL_ALGO_ORDERED_RING);
+        assert_int_equal(ordered_algo(8, "ring", *func, *type, ncclMax), KL_ALGO_RING);
+    }
+    assert_int_equal(ordered_algo(8, "ring", KL_FUNC_ALL_REDUCE, ncclInt32, ncclSum), KL_ALGO_RING);
+    assert_int_equal(ordered_algo(8, "ring", KL_FUNC_ALL_GATHER, ncclFloat32, ncclSum), KL_ALGO_RING);
 }
 
 static void what_needs_memory_in_common_falls_away_without(void **state)
@@ -236,6 +266,7 @@ int main(void)
         cmocka_unit_test(what_is_remembered_is_what_would_be_chosen_now),
         cmocka_unit_test(what_no_row_serves_falls_away),
         cmocka_unit_test(every_row_can_be_had_by_force),
+        cmocka_unit_test(what_depends_on_the_order_is_done_in_order),
         cmocka_unit_test(what_needs_memory_in_common_falls_away_without),
         cmocka_unit_test(an_error_says_what_is_set_and_what_there_is),
     };

@@ -6,6 +6,7 @@
 #include "coll/algorithms.h"
 #include "coll/links.h"
 #include "coll/mover.h"
+#include "coll/ordered.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,7 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     e->config = *config;
     e->chooser.tuning = config->tuning;
     e->chooser.memory = config->memory;
+    e->chooser.ordered = config->ordered;
     e->op_stride = largest_op();
     e->ops = aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     e->wide = kl_lines_wide_works();
@@ -86,8 +88,9 @@ void kl_exec_free(struct kl_exec *e)
 
 /* ---- the user's side ---- */
 
-static const char *const algo_names[KL_ALGOS] = {
-    "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT", "ONE_SHOT",
+static const char *const algo_names[KL_ALGO_NAMES] = {
+    "TREE",      "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS",
+    "NVLS_TREE", "PAT",  "ONE_SHOT",       "ORDERED",       "ORDERED_RING",
 };
 static const char *const proto_names[KL_PROTOS] = {"LL", "LL128", "SIMPLE"};
 
@@ -162,7 +165,9 @@ static bool is_of_use(const struct kl_exec *e, int row)
 {
     const struct kl_tuning *t = e->config.tuning;
     const struct kl_algorithm *a = kl_algorithms[row];
+    const bool few = e->config.nranks <= KL_ORDERED_DIRECT_RANKS;
 
+    if (a->algo >= KL_ALGOS) return e->config.ordered && a->algo == (few ? KL_ALGO_ORDERED : KL_ALGO_ORDERED_RING);
     for (int f = 0; f < KL_FUNCS; f++)
         for (int p = 0; p < KL_PROTOS; p++)
             if (t->bandwidth[f][a->algo][p] > 0 && kl_algorithm_find(f, a->algo, p, e->config.memory) == row)

@@ -30,6 +30,7 @@ struct kl_exec_config {
     const struct kl_redop (*redops)[ncclNumOps]; /* by type, by operation */
     struct kl_connections *connections;
     enum kl_reach memory;       /* of the ranks */
+    bool ordered;               /* reductions give the bits of a loop over the ranks (ordered.h) */
     struct kl_step_watch steps; /* of the runner, by its thread */
 };
 

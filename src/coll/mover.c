@@ -55,8 +55,8 @@ void kl_mover_start(const struct kl_algorithm *a, void *memory, struct kl_links 
     op->lines = share->proto != KL_PROTO_SIMPLE;
     op->begun = false;
     op->most = step_bytes(op) / share->elem_bytes;
-    if (op->position.order && kl_func_info[share->func].rooted)
-        op->position.root = ring_index(&op->position, share->root);
+    if (kl_func_info[share->func].rooted)
+        op->position.root = op->position.order ? ring_index(&op->position, share->root) : share->root;
     for (int i = 0; i < op->schedule->lanes; i++) {
         op->lane[i].first = share->first;
         op->lane[i].hops = op->schedule->hops(&op->position, i);

@@ -9,6 +9,7 @@
 #include "coll/algorithms.h"
 #include "coll/cut.h"
 #include "coll/links.h"
+#include "coll/ordered.h"
 #include "coll/signature.h"
 #include "graph/tree.h"
 #include "tests/kolo_test.h"
@@ -147,6 +148,20 @@ static void join_lines(struct world *w)
             }
 }
 
+static void join_all(struct world *w)
+{
+    for (int r = 0; r < w->n; r++) w->rank[r].links.position = (struct kl_position){.nranks = w->n, .rank = r};
+    for (int r = 0; r < w->n; r++)
+        for (int peer = 0; peer < w->n; peer++)
+            if (peer != r) join(w, r, kl_ordered_edge(r, peer), peer, kl_ordered_edge(peer, r));
+}
+
+static void join_in_order(struct world *w)
+{
+    for (int r = 0; r < w->n; r++) w->rank[r].links.position = (struct kl_position){.nranks = w->n, .rank = r};
+    for (int r = 0; r < w->n; r++) join(w, r, 0, kl_wrap(r + 1, w->n), 0);
+}
+
 static void join_ranks(struct world *w)
 {
     w->nconnectors = 0;
@@ -156,6 +171,8 @@ static void join_ranks(struct world *w)
     if (w->algorithm == &kl_algorithm_pat_gather) join_pat(w, 1);
     if (w->algorithm == &kl_algorithm_pat_scatter) join_pat(w, -1);
     if (w->algorithm == &kl_algorithm_oneshot) join_lines(w);
+    if (w->algorithm == &kl_algorithm_ordered) join_all(w);
+    if (w->algorithm == &kl_algorithm_ordered_ring) join_in_order(w);
 }
 
 static void part(struct world *w)
@@ -196,8 +213,9 @@ struct way {
     uint64_t slot_bytes; /* in large ones chunks are lent, where memory is shared */
 };
 
-static const struct kl_algorithm *const rows[] = {&kl_algorithm_ring, &kl_algorithm_tree, &kl_algorithm_pat_gather,
-                                                  &kl_algorithm_pat_scatter, &kl_algorithm_oneshot};
+static const struct kl_algorithm *const rows[] = {
+    &kl_algorithm_ring,    &kl_algorithm_tree,    &kl_algorithm_pat_gather,  &kl_algorithm_pat_scatter,
+    &kl_algorithm_oneshot, &kl_algorithm_ordered, &kl_algorithm_ordered_ring};
 static const struct {
     const struct kl_transport *transport;
     uint64_t slot_bytes;

@@ -59,9 +59,9 @@ enum kl_layout {
 /** Where a rank stands in the graph of a schedule. */
 struct kl_position {
     int nranks, rank;
-    int steps; /* PAT: chunks that every edge holds; the same at all ranks. 0 is 1 */
-    int index,
-        root; /* ring: distance from rank 0 along the ring, of the rank and of the operation's root. Grid: index */
+    int steps;       /* PAT: chunks that every edge holds; the same at all ranks. 0 is 1 */
+    int index, root; /* ring: distance from rank 0 along the ring, of the rank and of the operation's root. Grid: index.
+                 Without an order, the root itself */
     const int
         *order; /* ring: the ranks from this one on; CollNetDirect: all, by head and node, or NULL; NULL elsewhere */
     int ndown;  /* tree: children; a head of CollNetDirect: other ranks of the node */

@@ -4,6 +4,7 @@
 #define KL_COLL_SCHEDULE_GRAPHS_H
 
 #include "coll/direct.h"
+#include "coll/ordered.h"
 #include "coll/schedule_sim.h"
 #include "graph/tree.h"
 #include "tests/kolo_test.h"
@@ -20,12 +21,17 @@ static inline bool gathers(const struct kl_schedule *s)
     return s->send != KL_LAYOUT_PARTS && s->recv == KL_LAYOUT_PARTS;
 }
 
+static inline bool is_rooted_reduce(const struct kl_schedule *s)
+{
+    return s == &kl_reduce_ring || s == &kl_reduce_ordered || s == &kl_reduce_ordered_ring;
+}
+
 /* Contributions in an element of a rank's result; 0: the rank keeps nothing. */
 static inline uint64_t wanted(const struct sim *sim, int rank, int root, size_t element)
 {
     if (gathers(sim->schedule)) return 1ull << element / sim->count;
     if (sim->schedule == &kl_broadcast_ring) return 1ull << root;
-    if (sim->schedule == &kl_reduce_ring && rank != root) return 0;
+    if (is_rooted_reduce(sim->schedule) && rank != root) return 0;
     return everybody(sim->nranks);
 }
 
@@ -106,6 +112,36 @@ static inline void connect_ring(struct sim *sim, int (*orders)[SIM_RANKS], int r
         r->to[0] = ring[(i + 1) % n];
         r->from[0] = ring[(i + n - 1) % n];
     }
+}
+
+struct ordered_context {
+    int root;
+};
+
+/* The ranks themselves, in their order: to all others, or in a ring. */
+static inline void connect_ordered(struct sim *sim, int root)
+{
+    int n = sim->nranks;
+    bool ring = sim->schedule == &kl_allreduce_ordered_ring || sim->schedule == &kl_reduce_ordered_ring ||
+                sim->schedule == &kl_reducescatter_ordered_ring;
+
+    sim_disconnect(sim);
+    for (int r = 0; r < n; r++) {
+        struct sim_rank *rank = &sim->rank[r];
+        rank->at.root = root;
+        for (int i = 1; i < n && !ring; i++) {
+            int peer = kl_wrap(r + i, n), edge = kl_ordered_edge(r, peer);
+            rank->to[edge] = rank->from[edge] = peer;
+        }
+        if (ring) rank->to[0] = kl_wrap(r + 1, n);
+        if (ring) rank->from[0] = kl_wrap(r - 1, n);
+    }
+}
+
+static inline void ordered_of(struct sim *sim, int channel, void *context)
+{
+    (void)channel;
+    connect_ordered(sim, ((struct ordered_context *)context)->root);
 }
 
 static inline void connect_pat(struct sim *sim)

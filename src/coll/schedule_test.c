@@ -13,7 +13,9 @@ static const int capacities[] = {1, KL_EDGE_STEPS, SIM_STEPS};
 /* Chunks an edge must hold. Where all ranks send first and then receive to send, in a circle, one is not enough. */
 static int least_steps(const struct kl_schedule *s)
 {
-    bool circle = s == &kl_allreduce_ring || s == &kl_allgather_ring || s == &kl_reducescatter_ring;
+    bool circle = s == &kl_allreduce_ring || s == &kl_allgather_ring || s == &kl_reducescatter_ring ||
+                  s == &kl_allreduce_ordered || s == &kl_allreduce_ordered_ring || s == &kl_reduce_ordered_ring ||
+                  s == &kl_reducescatter_ordered_ring;
 
     return circle ? KL_EDGE_STEPS : 1;
 }
@@ -56,6 +58,23 @@ static const struct size loop_sizes[] = {
 
 static size_t cases; /* runs of a channel */
 
+static struct ordered_context ordered;
+
+/* What there is of results was computed as by a loop over the ranks. */
+static void judge_order(struct sim *sim)
+{
+    struct sim_value want = sim_own(0);
+
+    want.state = SIM_PARTIAL;
+    for (int r = 1; r < sim->nranks; r++) want = sim_add(sim, r, want, sim_own(r));
+    want = sim_end(sim, 0, want);
+    for (int r = 0; r < sim->nranks; r++)
+        for (size_t i = 0; i < result_elements(sim); i++) {
+            const struct sim_value *v = sim_kept(sim, r, i);
+            if (v->ranks && v->form != want.form) SIM_WRONG(sim, "rank %d has element %zu in another order", r, i);
+        }
+}
+
 static void run(struct sim *sim, const struct size *size, int root, connect_fn *connect, void *context)
 {
     sim->count = size->count;
@@ -71,6 +90,7 @@ static void run(struct sim *sim, const struct size *size, int root, connect_fn *
         if (*sim_run(sim)) break;
     }
     if (!*sim->wrong) judge(sim, root);
+    if (!*sim->wrong && context == &ordered) judge_order(sim);
     if (*sim->wrong)
         fail_msg("%s of %zu in chunks of %zu, %d ranks, root %d, %d steps: %s", sim->schedule->name, size->count,
                  size->most, sim->nranks, root, sim->steps, sim->wrong);
@@ -133,6 +153,32 @@ static void chains_from_and_to_every_root(void **state)
     for (int n = 1; n <= SIM_RANKS; n++)
         for (context.root = 0; context.root < n; context.root++)
             run_sizes(*s, n, context.root, context.root, ring_of, &context);
+}
+
+/* ---- in the order of ranks ---- */
+
+static void loops_over_the_ranks(void **state)
+{
+    static const struct kl_schedule *const rings[] = {&kl_allreduce_ordered_ring, &kl_reducescatter_ordered_ring},
+                                           *const direct[] = {&kl_allreduce_ordered, &kl_reducescatter_ordered};
+
+    (void)state;
+    ordered.root = 0;
+    FOR_EACH_CASE(s, rings)
+    for (int n = 1; n <= SIM_RANKS; n++) run_sizes(*s, n, 0, n, ordered_of, &ordered);
+    FOR_EACH_CASE(s, direct)
+    for (int n = 2; n <= KL_ORDERED_DIRECT_RANKS; n++) run_sizes(*s, n, 0, n, ordered_of, &ordered);
+}
+
+static void loops_over_the_ranks_for_every_root(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= SIM_RANKS; n++)
+        for (ordered.root = 0; ordered.root < n; ordered.root++) {
+            run_sizes(&kl_reduce_ordered_ring, n, ordered.root, ordered.root, ordered_of, &ordered);
+            if (n < 2 || n > KL_ORDERED_DIRECT_RANKS) continue;
+            run_sizes(&kl_reduce_ordered, n, ordered.root, ordered.root, ordered_of, &ordered);
+        }
 }
 
 /* ---- trees ---- */
@@ -351,6 +397,8 @@ int main(void)
         cmocka_unit_test(rings),
         cmocka_unit_test(rings_need_room_for_two),
         cmocka_unit_test(chains_from_and_to_every_root),
+        cmocka_unit_test(loops_over_the_ranks),
+        cmocka_unit_test(loops_over_the_ranks_for_every_root),
         cmocka_unit_test(trees),
         cmocka_unit_test(trees_of_a_communicator),
         cmocka_unit_test(tree_overlaps_both_ways),

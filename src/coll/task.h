@@ -28,6 +28,7 @@ struct kl_task {
     const void *send;
     void *recv;
     size_t count;               /* as the user gave it */
+    uint64_t timeout_ns;        /* after which it fails when nothing moves; 0: never */
     uint64_t number, signature; /* of a collective: which one of the communicator's, from 1 on (signature.h) */
 
     struct kl_choice choice; /* of a collective */

@@ -38,6 +38,7 @@
 #include "device/device.h"
 #include "graph/p2p.h"
 #include "graph/tuning.h"
+#include "rma/rma.h"
 #include "topo/topo.h"
 #include "transport/peer.h"
 
@@ -48,6 +49,7 @@
 struct kl_queued {
     struct kl_task task;
     struct kl_stream *stream;
+    uint32_t number; /* of the stream, when the call was made */
 };
 
 enum { KL_TASKS = 1024, KL_LAUNCHES = 1024, KL_PHASES_MAX = 16 }; /* powers of two */
@@ -126,8 +128,7 @@ struct ncclComm {
     struct kl_flight *flight; /* its last operations */
     struct kl_trace *trace;   /* NULL: nobody wants one */
     struct kl_redop redops[ncclNumTypes][ncclNumOps];
-    uint64_t timeout_ns; /* of an operation without progress; 0: none */
-    unsigned spin;       /* polls before yielding */
+    unsigned spin; /* polls before yielding */
 
     alignas(KL_LINE) _Atomic uint32_t failed; /* ncclResult_t of the first failure */
     _Atomic uint32_t busy;                    /* enum kl_busy */
@@ -139,6 +140,7 @@ struct ncclComm {
     struct kl_called_before *calls;     /* the last KL_CALLS of them, by number */
     struct kl_task *tasks;              /* ring; grows while nothing is in flight */
     uint64_t task_room;                 /* power of two */
+    uint64_t timeout_ns;                /* of the next ones, as in a task */
     struct kl_stream *last_stream;      /* of the last launch */
     uint64_t last_ticket;
     _Atomic bool finalized;
@@ -179,6 +181,7 @@ struct ncclComm {
     struct kl_job job;
     struct kl_family family;
     struct kl_registry registry, windows;
+    struct kl_rma *rma; /* NULL until the first window is made */
     struct kl_userops userops;
     uint8_t barrier;                                 /* what barriers reduce */
     struct kl_redop bits[ncclNumTypes][KL_BITS_OPS]; /* of kolo.h's operations, those that were used */
@@ -259,6 +262,9 @@ void kl_comm_disconnect(ncclComm_t comm);
 
 /** With NCCL_RUNTIME_CONNECT=0: connect what algorithms need, which else happens at their first use. */
 ncclResult_t kl_comm_connect_early(ncclComm_t comm);
+
+/** The device of the net by which other hosts reach this rank. The net was initialised. */
+int kl_comm_net_device(ncclComm_t comm);
 
 /** Rings, trees and numbers of channels, in NCCL's words (INFO): report.c. */
 void kl_comm_log_channels(ncclComm_t comm);

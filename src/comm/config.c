@@ -20,6 +20,9 @@ static const struct kl_param rows[] = {
                  "ranks that one rank connects with at a time"),
     KL_PARAM_ENUM(struct kl_comm_config, check_mode, "NCCL_CHECK_MODE", "DEFAULT", check_modes,
                   "DEBUG_GLOBAL compares the calls of all ranks before data move, FIRST_USE each call the first time"),
+    KL_PARAM_BOOL(
+        struct kl_comm_config, deterministic, "KOLO_DETERMINISTIC", "0",
+        "reduce floating-point numbers in the order of ranks: the same bits on any machine, whatever NCCL_ALGO says"),
     KL_PARAM_BOOL(struct kl_comm_config, local_register, "NCCL_LOCAL_REGISTER", "1",
                   "keep buffers given to ncclCommRegister mapped; 0: that does nothing"),
     KL_PARAM_INT(struct kl_comm_config, blocking, "NCCL_COMM_BLOCKING", "-1", 0, 1,

@@ -88,6 +88,14 @@ static int use_planned_nic(ncclComm_t comm, const struct kl_edge *edge, struct k
     return plan.proxy;
 }
 
+int kl_comm_net_device(ncclComm_t comm)
+{
+    const struct kl_edge edge = {.use = KL_EDGE_MESSAGES, .peer = comm->rank};
+    struct planned plan = planned(comm, &edge);
+
+    return (plan.nic < 0 ? 0 : plan.nic) % kl_nets[0]->devices();
+}
+
 /* Can a rank hand over to another one? Both ask, and must agree: one to ask for it, the other to listen. */
 static bool may_relay(ncclComm_t comm, int sender, int relay)
 {

@@ -7,6 +7,7 @@
 #include "os/process.h"
 #include "os/thread.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,8 +15,8 @@ static KL_THREAD_LOCAL struct {
     int depth;
     uint32_t generation; /* of the process that opened it: in a forked child there is no group */
     ncclResult_t first_error;
-    ncclComm_t comms;     /* in the order in which they joined, */
-    ncclComm_t last_comm; /* by group_next */
+    /* By name, so that all ranks queue what they share in one order; those of one name as they joined. */
+    ncclComm_t comms, last_comm; /* linked by group_next */
     struct kl_deferred *calls, **last_call;
 } group;
 
@@ -71,16 +72,28 @@ static void adopt_first_error(void)
     if (first) kl_error_adopt(first);
 }
 
+static bool stands_before(ncclComm_t a, ncclComm_t b)
+{
+    return kl_load_relaxed(&a->name) <= kl_load_relaxed(&b->name);
+}
+
+/* Behind all that it does not stand before; mostly that is the end. */
+static void insert(ncclComm_t comm)
+{
+    ncclComm_t *link = &group.comms;
+
+    if (group.last_comm && stands_before(group.last_comm, comm)) link = &group.last_comm->group_next;
+    while (*link && stands_before(*link, comm)) link = &(*link)->group_next;
+    comm->group_next = *link;
+    *link = comm;
+    if (!comm->group_next) group.last_comm = comm;
+}
+
 void kl_group_join(ncclComm_t comm)
 {
     if (kl_load_relaxed(&comm->in_group)) return;
     kl_store_relaxed(&comm->in_group, KL_GROUP_JOINED); /* in a call, whose end publishes it to an abort */
-    comm->group_next = NULL;
-    if (group.last_comm)
-        group.last_comm->group_next = comm;
-    else
-        group.comms = comm;
-    group.last_comm = comm;
+    insert(comm);
 }
 
 static void drop_calls_of(ncclComm_t comm)
@@ -182,8 +195,10 @@ static void start_calls(struct kl_deferred *calls)
         int err = pthread_create(&c->thread, NULL, run_call, c);
         c->started = !err;
         if (err) {
-            c->rc = KL_FAIL(ncclSystemError, "cannot start a thread to create a communicator (error %d)", err);
+            errno = err;
+            c->rc = KL_FAIL_ERRNO("cannot start a thread to create a communicator");
             snprintf(c->text, sizeof c->text, "%s", kl_error_text());
+            c->drop(c); /* now: the others may wait for it */
         }
     }
 }

@@ -2,10 +2,10 @@
 /**
  * group.h - what a thread collects between ncclGroupStart and the matching ncclGroupEnd.
  *
- * Two kinds of members: operations, which stay with their communicators until the end and are then queued communicator by
- * communicator, and deferred calls (the creation of a communicator), which run side by side in threads of their own, because
- * each waits for the others. The first error makes the whole group fail, and nothing of it is queued. Calls of communicators
- * that are not blocking each go on by themselves when the group has ended.
+ * Two kinds of members: operations, which stay with their communicators until the end and are then queued, communicator by
+ * communicator in an order that is the same at all ranks, and deferred calls (the creation of a communicator), which run side
+ * by side in threads of their own, because each waits for the others. The first error makes the whole group fail, and nothing
+ * of it is queued. Calls of communicators that are not blocking each go on by themselves when the group has ended.
  *
  * Threads: a group belongs to the thread that opened it.
  */
@@ -19,10 +19,11 @@ struct kl_deferred {
     ncclResult_t (*run)(struct kl_deferred *call);
     void (*undo)(
         struct kl_deferred *call); /* after success, when another one of the group failed; NULL: nothing to do */
-    void (*drop)(struct kl_deferred *call); /* instead of run, when the group comes to nothing */
-    struct ncclComm *comm;                  /* on which it is the job that is under way (job.h) */
-    bool background;                        /* its communicator is not blocking: who asks that hears how it ends */
-    bool last;                              /* it comes after the operations of the group, not before */
+    /** Instead of run, when the group comes to nothing; the thread's last sentence says why. */
+    void (*drop)(struct kl_deferred *call);
+    struct ncclComm *comm; /* on which it is the job that is under way (job.h) */
+    bool background;       /* its communicator is not blocking: who asks that hears how it ends */
+    bool last;             /* it comes after the operations of the group, not before */
     struct kl_deferred *next;
     pthread_t thread;
     ncclResult_t rc;

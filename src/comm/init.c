@@ -76,11 +76,6 @@ static ncclResult_t fill_redops(ncclComm_t comm)
     return ncclSuccess;
 }
 
-static bool share_memory(const struct kl_peer *a, const struct kl_peer *b)
-{
-    return a->fabric == b->fabric && a->memory == b->memory;
-}
-
 /* How far does memory reach that all can map? The first of each node, and the first of all, stand for the others. */
 static enum kl_reach reach_of_memory(ncclComm_t comm)
 {
@@ -89,8 +84,8 @@ static enum kl_reach reach_of_memory(ncclComm_t comm)
 
     for (int r = 1; r < comm->nranks; r++) {
         const struct kl_peer *first = &comm->peers[nodes->rank[nodes->first[nodes->of_rank[r]]]];
-        if (!share_memory(&comm->peers[r], first)) return KL_REACH_NONE;
-        if (!share_memory(&comm->peers[r], &comm->peers[0])) reach = KL_REACH_NODE;
+        if (!kl_peers_share_memory(&comm->peers[r], first)) return KL_REACH_NONE;
+        if (!kl_peers_share_memory(&comm->peers[r], &comm->peers[0])) reach = KL_REACH_NODE;
     }
     return reach;
 }
@@ -139,6 +134,7 @@ static ncclResult_t create_exec(ncclComm_t comm)
         .redops = (const struct kl_redop(*)[ncclNumOps])comm->redops,
         .connections = comm->connections,
         .memory = reach_of_memory(comm),
+        .ordered = comm->config.deterministic,
         .steps = {.step = *comm->config.trace ? note_step : NULL, .ctx = comm},
     };
 
@@ -167,6 +163,8 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
 
 static void drop_operations(ncclComm_t comm)
 {
+    kl_rma_free(comm->rma);
+    comm->rma = NULL;
     if (comm->dump_armed) kl_dump_disarm();
     comm->dump_armed = false;
     if (comm->bootstrap) kl_bootstrap_on_question(comm->bootstrap, NULL, NULL);
@@ -245,14 +243,16 @@ static void log_times(ncclComm_t comm)
     char text[256] = "";
     size_t used = 0;
     uint64_t total = 0;
+    const struct kl_bootstrap_traffic sent = kl_bootstrap_traffic(comm->bootstrap);
 
     for (int i = 0; i < NPHASES && used < sizeof text; i++) {
         total += comm->init.times[i].ns;
         used += (size_t)snprintf(text + used, sizeof text - used, "%s %s %.2f", i ? "," : "", comm->init.times[i].name,
                                  (double)comm->init.times[i].ns / 1e6);
     }
-    KL_INFO(KL_INIT | KL_PROFILE, "Init timings: rank %d nranks %d total %.2f ms (%s )", comm->rank, comm->nranks,
-            (double)total / 1e6, text);
+    KL_INFO(KL_INIT | KL_PROFILE, "Init timings: rank %d nranks %d total %.2f ms (%s ), sent %llu messages %.1f KiB",
+            comm->rank, comm->nranks, (double)total / 1e6, text, (unsigned long long)sent.messages,
+            (double)sent.bytes / 1024);
 }
 
 /* ---- creation ---- */

@@ -249,31 +249,39 @@ static void report(ncclComm_t comm, const struct kl_task *task, char *text, size
     }
 }
 
+static const char *time_text(uint64_t ns, char text[32])
+{
+    bool seconds = ns >= 1000ull * MS;
+
+    snprintf(text, 32, "%llu %s", (unsigned long long)(ns / (seconds ? 1000ull * MS : MS)), seconds ? "s" : "ms");
+    return text;
+}
+
 static ncclResult_t give_up(ncclComm_t comm, const struct kl_task *t, uint64_t stalled)
 {
     const struct kl_call call = kl_call_of_task(t);
-    char what[KL_CALL_TEXT], text[800];
+    char what[KL_CALL_TEXT], text[800], time[32];
 
     report(comm, t, text, sizeof text);
-    return KL_FAIL(ncclRemoteError, "%s at rank %d: nothing moved for %llu s, %s", kl_call_text(call, what), comm->rank,
-                   (unsigned long long)(stalled / (1000u * MS)), text);
+    return KL_FAIL(ncclRemoteError, "%s at rank %d: nothing moved for %s, %s", kl_call_text(call, what), comm->rank,
+                   time_text(stalled, time), text);
 }
 
 static void say(ncclComm_t comm, const struct kl_task *t, uint64_t stalled)
 {
     const struct kl_call call = kl_call_of_task(t);
-    char what[KL_CALL_TEXT], text[800];
+    char what[KL_CALL_TEXT], text[800], time[32];
 
     if (!kl_log_on(KL_LOG_INFO, KL_COLL)) return;
     report(comm, t, text, sizeof text);
-    KL_INFO(KL_COLL, "rank %d: %s: nothing moved for %llu s, %s", comm->rank, kl_call_text(call, what),
-            (unsigned long long)(stalled / (1000u * MS)), text);
+    KL_INFO(KL_COLL, "rank %d: %s: nothing moved for %s, %s", comm->rank, kl_call_text(call, what),
+            time_text(stalled, time), text);
 }
 
 /* When to ask next: more and more seldom, and when the patience ends. */
-static uint64_t look_after(ncclComm_t comm, uint64_t stalled)
+static uint64_t look_after(ncclComm_t comm, const struct kl_task *t, uint64_t stalled)
 {
-    uint64_t next = 2 * stalled, timeout = comm->timeout_ns;
+    uint64_t next = 2 * stalled, timeout = t->timeout_ns;
     uint64_t first = (uint64_t)(comm->compare.awaited < 0 ? FIRST_LOOK_MS : COMPARE_LOOK_MS) * MS;
 
     if (next < first) next = first;
@@ -292,9 +300,9 @@ static bool is_answered(ncclComm_t comm, uint64_t now)
 }
 
 /* Is it time to give up? On answers of after the patience's end; where another rank has asked, it gets some time to say why. */
-static bool is_over(ncclComm_t comm, uint64_t stalled, uint64_t now)
+static bool is_over(ncclComm_t comm, const struct kl_task *t, uint64_t stalled, uint64_t now)
 {
-    uint64_t over = comm->timeout_ns, ago = now - comm->inquest.asked;
+    uint64_t over = t->timeout_ns, ago = now - comm->inquest.asked;
 
     if (!over || stalled < over + ago) return false;
     return kl_bootstrap_answers(comm->bootstrap, NULL, NULL) >= 0 || stalled >= over + (uint64_t)LAST_WAIT_MS * MS;
@@ -307,9 +315,9 @@ static ncclResult_t judge(ncclComm_t comm, const struct kl_task *t, uint64_t sta
     ncclResult_t rc = fail_differing(comm, &failed);
 
     if (failed) return rc;
-    if (is_over(comm, stalled, now)) return give_up(comm, t, stalled);
+    if (is_over(comm, t, stalled, now)) return give_up(comm, t, stalled);
     if (stalled >= 2 * (uint64_t)FIRST_LOOK_MS * MS) say(comm, t, stalled);
-    q->next_look = look_after(comm, stalled);
+    q->next_look = look_after(comm, t, stalled);
     q->asked = 0;
     return ncclSuccess;
 }
@@ -324,7 +332,7 @@ ncclResult_t kl_inquest_look(ncclComm_t comm)
     if (!since) {
         since = now;
         q->asked = 0;
-        q->next_look = look_after(comm, 0);
+        q->next_look = look_after(comm, t, 0);
     }
     note(comm, t, since);
     const uint64_t stalled = now - since;

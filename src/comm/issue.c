@@ -19,7 +19,8 @@ static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct 
         comm->queued = grown;
         comm->queued_room = room;
     }
-    comm->queued[comm->nqueued++] = (struct kl_queued){.task = *task, .stream = stream};
+    comm->queued[comm->nqueued++] =
+        (struct kl_queued){.task = *task, .stream = stream, .number = kl_stream_number(stream)};
     return ncclSuccess;
 }
 

@@ -91,6 +91,7 @@ static void revoke_lent(void *owner)
     ncclComm_t comm = owner;
 
     if (comm->connections) kl_connections_revoke(comm->connections);
+    if (comm->rma) kl_rma_cancel(comm->rma);
 }
 
 void kl_comm_withdraw(ncclComm_t comm)

@@ -98,7 +98,8 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
         .job = random_number(),
         .memory = memory_reach(),
         .fifo_bytes = fifo_bytes(&comm->config),
-        .check_mode = (uint32_t)comm->config.check_mode,
+        .check_mode = (uint16_t)comm->config.check_mode,
+        .deterministic = comm->config.deterministic,
         .asked = {comm->wish.min_ctas, comm->wish.max_ctas, comm->wish.nvls_ctas, comm->wish.per_net_peer},
     };
     KL_TRY(choose_device(comm, &me->device));
@@ -152,6 +153,10 @@ static ncclResult_t check_peer(ncclComm_t comm, const struct kl_peer *me, const 
         return KL_FAIL(ncclInvalidUsage,
                        "rank %d (host %.*s, pid %d) has another NCCL_CHECK_MODE than rank %d: they must agree", p->rank,
                        KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
+    if (p->deterministic != me->deterministic)
+        return KL_FAIL(
+            ncclInvalidUsage, "rank %d (host %.*s, pid %d) has KOLO_DETERMINISTIC %d, rank %d has %d: they must agree",
+            p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, p->deterministic, comm->rank, me->deterministic);
     return check_asked(comm, me, p);
 }
 
@@ -163,11 +168,17 @@ static ncclResult_t check_peers(ncclComm_t comm, const struct kl_peer *peers)
 
 /* ---- the phase ---- */
 
-static ncclResult_t gather(ncclComm_t comm, struct kl_peer *peers)
+static ncclResult_t join_world(ncclComm_t comm)
 {
-    KL_TRY(describe_myself(comm, &peers[comm->rank]));
-    KL_TRY(kl_bootstrap_allgather(comm->bootstrap, peers, sizeof *peers));
-    return check_peers(comm, peers);
+    struct kl_records *peers;
+    struct kl_peer me;
+
+    KL_TRY(describe_myself(comm, &me));
+    KL_TRY(kl_bootstrap_gather(comm->bootstrap, &me, sizeof me, &peers));
+    ncclResult_t rc = check_peers(comm, peers->all);
+    if (!rc) rc = kl_world_join(peers->all, comm->nranks, comm->rank, &comm->world);
+    kl_records_drop(peers);
+    return rc;
 }
 
 /* With more ranks than CPUs here, whoever spins keeps the one it waits for from running. Who waits for other hosts looks by a
@@ -181,15 +192,7 @@ static unsigned spin_of(const struct ncclComm *comm)
 
 ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
 {
-    struct kl_peer *peers = calloc((size_t)comm->nranks, sizeof *peers);
-
-    if (!peers) return KL_NOMEM("peer records");
-    ncclResult_t rc = gather(comm, peers);
-    if (rc) {
-        free(peers);
-        return rc;
-    }
-    KL_TRY(kl_world_join(peers, comm->nranks, comm->rank, &comm->world));
+    KL_TRY(join_world(comm));
     kl_store_relaxed(&comm->name, comm->world->roster.peer[0].job);
     comm->peers = comm->world->roster.peer;
     comm->local_ranks = comm->world->local_ranks;

@@ -66,12 +66,13 @@ static inline void record(ncclComm_t comm, const struct kl_task *task, const str
     struct kl_task *t = kl_comm_task(comm, number);
 
     *t = *task;
+    t->timeout_ns = comm->timeout_ns;
     if (kl_func_is_message(t->func))
         record_message(comm, t);
     else
         record_collective(comm, t);
     kl_flight_issue(comm->flight, number, t, stream);
-    kl_store_relaxed(&comm->tasks_taken, number + 1);
+    kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_rma_receive */
 }
 
 void kl_comm_launch_one(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
@@ -121,8 +122,19 @@ static ncclResult_t check_self(ncclComm_t comm)
     return ncclSuccess;
 }
 
+static ncclResult_t check_streams(ncclComm_t comm)
+{
+    for (size_t i = 0; i < comm->nqueued; i++)
+        if (kl_stream_number(comm->queued[i].stream) != comm->queued[i].number)
+            return KL_FAIL(ncclInvalidUsage,
+                           "rank %d: the stream of %s was destroyed between ncclGroupStart and ncclGroupEnd",
+                           comm->rank, kl_func_info[comm->queued[i].task.func].name);
+    return ncclSuccess;
+}
+
 ncclResult_t kl_comm_check_queued(ncclComm_t comm)
 {
+    KL_TRY(check_streams(comm));
     return check_self(comm);
 }
 

@@ -8,8 +8,58 @@
 struct offer {
     uint64_t bytes;
     int32_t flags;
-    int32_t failed; /* an ncclResult_t */
+    int32_t failed;   /* an ncclResult_t */
+    int32_t contexts; /* of one-sided operations */
+    int32_t listens;  /* for those of ranks that cannot map it */
+    struct kl_rma_card card;
+    struct kl_rma_part part;
 };
+
+/* How a rank is reached over the net. */
+struct door {
+    struct kl_net_handle handle;
+    int32_t failed;
+};
+
+/* ---- this rank ---- */
+
+static void putting_failed(void *ctx, int culprit, ncclResult_t rc, const char *text)
+{
+    kl_comm_fail(ctx, culprit, rc, text, true);
+}
+
+static ncclResult_t prepare_rma(struct ncclComm *comm)
+{
+    const struct kl_rma_config config = {
+        .rank = comm->rank,
+        .nranks = comm->nranks,
+        .contexts = kl_wish_or(comm->wish.rma_contexts, 1),
+        .device = comm->device,
+        .devices = comm->devices,
+        .secret = kl_bootstrap_key(comm->bootstrap, "kolo rma"),
+        .issued = &comm->tasks_taken,
+        .patience_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
+        .fail = putting_failed,
+        .ctx = comm,
+    };
+
+    if (comm->rma) return ncclSuccess;
+    if (config.contexts > KL_RMA_CONTEXTS)
+        return KL_FAIL(ncclInvalidArgument, "numRmaCtx of the configuration is %d, at most %d are possible",
+                       config.contexts, KL_RMA_CONTEXTS);
+    return kl_rma_create(&config, &comm->rma);
+}
+
+/* Others may write to it from here on, before this rank knows theirs. */
+static ncclResult_t make_offer(struct ncclComm *comm, void *ptr, struct offer *mine, struct kl_rma_window **window)
+{
+    KL_TRY(prepare_rma(comm));
+    kl_rma_describe(comm->rma, &mine->card);
+    mine->listens = kl_rma_listens(comm->rma);
+    return kl_rma_open(comm->rma, ptr, mine->bytes, &mine->part, window);
+}
+
+/* ---- all ranks ---- */
 
 static ncclResult_t check_offers(const struct ncclComm *comm, const struct offer *offers)
 {
@@ -22,19 +72,91 @@ static ncclResult_t check_offers(const struct ncclComm *comm, const struct offer
                            offers[r].flags, comm->rank, mine->flags);
         if (offers[r].failed && r != comm->rank)
             return KL_FAIL(ncclRemoteError, "ncclCommWindowRegister: rank %d could not register its buffer", r);
+        if (offers[r].contexts != mine->contexts)
+            return KL_FAIL(ncclInvalidUsage,
+                           "numRmaCtx of the configuration is %d on rank %d and %d on rank %d: all ranks need the same",
+                           offers[r].contexts, r, mine->contexts, comm->rank);
     }
     return ncclSuccess;
 }
 
-static ncclResult_t meet(struct ncclComm *comm, const struct offer *mine)
+static enum kl_rma_reach reach_of(const struct ncclComm *comm, int rank)
 {
-    struct offer *offers = calloc((size_t)comm->nranks, sizeof *offers);
+    const struct kl_peer *me = &comm->peers[comm->rank], *peer = &comm->peers[rank];
+
+    if (!kl_peers_share_memory(me, peer)) return KL_RMA_NET;
+    return me->process == peer->process ? KL_RMA_PROCESS : KL_RMA_HOST;
+}
+
+/* Can some rank only be reached over the net, and has not all been done for that? The same on all ranks. */
+static bool needs_net(const struct ncclComm *comm, const struct offer *offers)
+{
+    bool alone = true, mapped = true, all_listen = true;
+
+    for (int r = 0; r < comm->nranks; r++) {
+        mapped &= kl_peers_share_memory(&comm->peers[r], &comm->peers[0]) && offers[r].part.exported;
+        alone &=
+            kl_peers_share_memory(&comm->peers[r], &comm->peers[0]) && comm->peers[r].process == comm->peers[0].process;
+        all_listen &= offers[r].listens;
+    }
+    return !mapped && !alone && !all_listen;
+}
+
+static ncclResult_t open_door(struct ncclComm *comm, struct kl_net_handle *handle)
+{
+    if (kl_rma_listens(comm->rma)) return KL_FAIL(ncclInternalError, "another rank could not listen before");
+    KL_TRY(kl_nets[0]->init());
+    return kl_rma_listen(comm->rma, kl_nets[0], kl_comm_net_device(comm), handle);
+}
+
+static ncclResult_t exchange_doors(struct ncclComm *comm, struct door *doors)
+{
+    struct door *mine = &doors[comm->rank];
+
+    mine->failed = (int32_t)open_door(comm, &mine->handle);
+    if (mine->failed) kl_comm_fail(comm, comm->rank, (ncclResult_t)mine->failed, kl_error_text(), true);
+    KL_TRY(kl_bootstrap_allgather(comm->bootstrap, doors, sizeof *doors));
+    for (int r = 0; r < comm->nranks; r++) {
+        if (doors[r].failed) return KL_FAIL(ncclRemoteError, "ncclCommWindowRegister: rank %d could not listen", r);
+        kl_rma_meet_net(comm->rma, r, &doors[r].handle);
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t meet_over_net(struct ncclComm *comm)
+{
+    struct door *doors = calloc((unsigned)comm->nranks, sizeof *doors);
+
+    if (!doors) return KL_NOMEM("a window");
+    ncclResult_t rc = exchange_doors(comm, doors);
+    free(doors);
+    return rc;
+}
+
+static ncclResult_t complete(struct ncclComm *comm, const struct offer *offers, struct kl_rma_window *window)
+{
+    struct kl_rma_part *parts = calloc((unsigned)comm->nranks, sizeof *parts);
+
+    if (!parts) return KL_NOMEM("a window");
+    for (int r = 0; r < comm->nranks; r++) {
+        parts[r] = offers[r].part;
+        kl_rma_meet(comm->rma, r, reach_of(comm, r), &offers[r].card);
+    }
+    ncclResult_t rc = kl_rma_complete(window, parts);
+    free(parts);
+    return !rc && needs_net(comm, offers) ? meet_over_net(comm) : rc;
+}
+
+static ncclResult_t meet(struct ncclComm *comm, const struct offer *mine, struct kl_rma_window *window)
+{
+    struct offer *offers = calloc((unsigned)comm->nranks, sizeof *offers);
 
     if (!offers) return KL_NOMEM("a window");
     offers[comm->rank] = *mine;
     kl_bootstrap_phase(comm->bootstrap, "window");
     ncclResult_t rc = kl_bootstrap_allgather(comm->bootstrap, offers, sizeof *offers);
     if (!rc && !mine->failed) rc = check_offers(comm, offers);
+    if (!rc && !mine->failed) rc = complete(comm, offers, window);
     free(offers);
     return rc;
 }
@@ -43,19 +165,36 @@ static ncclResult_t open_window(struct ncclComm *comm, void *ptr, size_t bytes, 
 {
     char text[KL_ERROR_TEXT];
     uintptr_t handle = 0;
-    ncclResult_t rc = kl_registry_add(&comm->windows, comm->devices, ptr, bytes, &handle);
-    struct offer mine = {.bytes = bytes, .flags = flags, .failed = (int32_t)rc};
+    struct kl_rma_window *memory = NULL;
+    struct offer mine = {.bytes = bytes, .flags = flags, .contexts = kl_wish_or(comm->wish.rma_contexts, 1)};
+    ncclResult_t rc = kl_registry_add(&comm->windows, comm->devices, ptr, bytes, &handle), added = rc;
 
+    if (!rc) rc = make_offer(comm, ptr, &mine, &memory);
+    mine.failed = (int32_t)rc;
     snprintf(text, sizeof text, "%s", kl_error_text());
-    ncclResult_t met = meet(comm, &mine);
+    ncclResult_t met = meet(comm, &mine, memory);
     if (rc) kl_error_adopt(text);
-    if (met && !rc) (void)kl_registry_remove(&comm->windows, comm->devices, kl_registry_find(&comm->windows, handle));
     if (!rc) rc = met;
-    if (!rc) *window = (ncclWindow_t)handle;
-    return rc;
+    if (rc && memory) kl_rma_close(comm->rma, memory);
+    if (rc && !added) (void)kl_registry_remove(&comm->windows, comm->devices, kl_registry_find(&comm->windows, handle));
+    if (rc) return rc;
+    kl_rma_name(memory, handle);
+    *window = (ncclWindow_t)handle;
+    return ncclSuccess;
 }
 
 ncclResult_t kl_comm_open_window(struct ncclComm *comm, void *ptr, size_t bytes, int flags, ncclWindow_t *window)
 {
     return kl_job_end(comm, open_window(comm, ptr, bytes, flags, window));
+}
+
+ncclResult_t kl_comm_close_window(struct ncclComm *comm, ncclWindow_t window)
+{
+    const struct kl_registered *entry = kl_registry_find(&comm->windows, (uintptr_t)window);
+
+    if (!entry)
+        return KL_FAIL(ncclInvalidUsage,
+                       "ncclCommWindowDeregister: %p is nothing that this communicator has registered", (void *)window);
+    kl_rma_close(comm->rma, kl_rma_find(comm->rma, (uintptr_t)window));
+    return kl_registry_remove(&comm->windows, comm->devices, entry);
 }

@@ -11,4 +11,7 @@
  */
 ncclResult_t kl_comm_open_window(struct ncclComm *comm, void *ptr, size_t bytes, int flags, ncclWindow_t *window);
 
+/** No window of this communicator: ncclInvalidUsage. */
+ncclResult_t kl_comm_close_window(struct ncclComm *comm, ncclWindow_t window);
+
 #endif

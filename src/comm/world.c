@@ -85,18 +85,21 @@ static void destroy(struct kl_world *w)
     free(w);
 }
 
-static ncclResult_t create(struct kl_peer *peers, int nranks, int rank, struct kl_world **world)
+static ncclResult_t create(const struct kl_peer *peers, int nranks, int rank, struct kl_world **world)
 {
+    struct kl_peer *copy = malloc((size_t)nranks * sizeof *copy);
     struct kl_world *w = calloc(1, sizeof *w);
 
-    if (!w) {
-        free(peers);
+    if (!w || !copy) {
+        free(copy);
+        free(w);
         return KL_NOMEM("what the ranks of a process share");
     }
+    memcpy(copy, peers, (size_t)nranks * sizeof *copy);
     w->job = peers[0].job;
     w->host = peers[rank].host;
     init_lock(w);
-    ncclResult_t rc = kl_roster_init(&w->roster, peers, nranks);
+    ncclResult_t rc = kl_roster_init(&w->roster, copy, nranks);
     if (rc) {
         destroy(w);
         return rc;
@@ -130,15 +133,12 @@ static void forget_deserted(void)
 }
 
 /* Under list_lock. */
-static ncclResult_t join(struct kl_peer *peers, int nranks, int rank, struct kl_world **world)
+static ncclResult_t join(const struct kl_peer *peers, int nranks, int rank, struct kl_world **world)
 {
     forget_deserted();
     struct kl_world *w = find(peers[0].job, peers[rank].host);
 
-    if (w)
-        free(peers);
-    else
-        KL_TRY(create(peers, nranks, rank, &w));
+    if (!w) KL_TRY(create(peers, nranks, rank, &w));
     pthread_mutex_lock(&w->lock);
     bool complete = ++w->joined == w->members;
     pthread_mutex_unlock(&w->lock);
@@ -147,7 +147,7 @@ static ncclResult_t join(struct kl_peer *peers, int nranks, int rank, struct kl_
     return ncclSuccess;
 }
 
-ncclResult_t kl_world_join(struct kl_peer *peers, int nranks, int rank, struct kl_world **world)
+ncclResult_t kl_world_join(const struct kl_peer *peers, int nranks, int rank, struct kl_world **world)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 

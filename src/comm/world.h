@@ -66,10 +66,10 @@ struct kl_world {
 };
 
 /**
- * The world of `rank`, whose peers' records are `peers` (taken over, also on failure). Every member that joined leaves by
+ * The world of `rank`, whose peers' records are `peers`, which are copied if it is new. Every member that joined leaves by
  * kl_world_leave.
  */
-ncclResult_t kl_world_join(struct kl_peer *peers, int nranks, int rank, struct kl_world **world);
+ncclResult_t kl_world_join(const struct kl_peer *peers, int nranks, int rank, struct kl_world **world);
 void kl_world_leave(struct kl_world *world);
 
 /**

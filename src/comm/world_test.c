@@ -21,14 +21,14 @@ struct member {
 
 static uint64_t job;
 
-static struct kl_peer *peers(void)
+static ncclResult_t join_world(struct ncclComm *comm)
 {
     static const uint64_t process[RANKS] = {10, 20, 20, 30, 20, 10};
-    struct kl_peer *peer = calloc(RANKS, sizeof *peer);
+    struct kl_peer peer[RANKS];
 
     for (int r = 0; r < RANKS; r++)
         peer[r] = (struct kl_peer){.rank = r, .device = -1, .host = 5, .process = process[r], .job = job + (uint64_t)r};
-    return peer;
+    return kl_world_join(peer, RANKS, comm->rank, &comm->world);
 }
 
 static void *member_main(void *arg)
@@ -36,7 +36,7 @@ static void *member_main(void *arg)
     struct member *me = arg;
 
     kl_error_quiet(1);
-    me->rc = kl_world_join(peers(), RANKS, me->comm.rank, &me->comm.world);
+    me->rc = join_world(&me->comm);
     if (!me->rc) me->run(me);
     if (me->rc) snprintf(me->text, sizeof me->text, "%s", kl_error_text());
     return NULL;
@@ -264,7 +264,7 @@ static void who_comes_when_the_others_have_failed_and_left_fails_at_once(void **
     kl_error_quiet(1);
     for (int i = 0; i < 3; i++) {
         struct ncclComm *comm = &m[i].comm;
-        assert_int_equal(kl_world_join(peers(), RANKS, comm->rank, &comm->world), ncclSuccess);
+        assert_int_equal(join_world(comm), ncclSuccess);
         if (i) {
             assert_int_equal(kl_world_stage(comm, KL_WORLD_MACHINE, fail_if_called), ncclRemoteError);
             assert_non_null(strstr(kl_error_text(), "another rank of this process has failed"));
@@ -282,7 +282,7 @@ static void leaving_early_is_allowed(void **state)
 
     (void)state;
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(kl_world_join(peers(), RANKS, m[i].comm.rank, &m[i].comm.world), ncclSuccess);
+        assert_int_equal(join_world(&m[i].comm), ncclSuccess);
         kl_world_leave(m[i].comm.world);
         m[i].comm.world = NULL;
     }

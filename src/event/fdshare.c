@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "os/fdpass.h"
 #include "os/files.h"
+#include "os/socket.h"
 #include "event/loop.h"
 
 #include <errno.h>
@@ -52,6 +53,7 @@ struct service {
     int listener;
     struct client *clients; /* the event loop's, as the next one */
     int nclients;
+    bool warned; /* that it cannot accept */
 
     /* under the registry's lock: */
     struct offer *offers;
@@ -186,6 +188,16 @@ static bool is_ending(const struct service *s)
     return ending;
 }
 
+static void warn_once(struct service *s, int err)
+{
+    char reason[128];
+
+    if (!s->warned)
+        KL_WARN("cannot hand out shared memory: %s%s; trying again", strerror_r(err, reason, sizeof reason),
+                kl_io_remedy(err));
+    s->warned = true;
+}
+
 static void on_listener(void *ctx, uint32_t events)
 {
     struct service *s = ctx;
@@ -197,8 +209,10 @@ static void on_listener(void *ctx, uint32_t events)
     if (!events && s->nclients < CLIENTS) kl_source_watch(s->source, EPOLLIN); /* a pause is over */
     int sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (sock >= 0) {
+        s->warned = false;
         receive_client(s, sock);
     } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED && !kl_files_make_room(errno)) {
+        warn_once(s, errno);
         kl_source_watch(s->source, 0);
         kl_source_deadline(s->source, kl_deadline_in_ms(PAUSE_MS));
     }

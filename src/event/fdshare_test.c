@@ -209,6 +209,7 @@ static int redeemer(const char *hex)
     from_hex(hex, &ticket, sizeof ticket);
     ncclResult_t rc = redeem(&ticket, soon(), &fd);
     if (!rc && pwrite(fd, "from the child", 14, 0) != 14) return 99;
+    if (!rc) close(fd);
     return rc;
 }
 

@@ -44,13 +44,16 @@ enum kl_algo {
     KL_ALGO_PAT,
     KL_NCCL_ALGOS,                    /* so far; */
     KL_ALGO_ONE_SHOT = KL_NCCL_ALGOS, /* of host devices only */
-    KL_ALGOS
+    KL_ALGOS,                         /* that are weighed */
+    KL_ALGO_ORDERED = KL_ALGOS,
+    KL_ALGO_ORDERED_RING, /* that are asked for (coll/ordered.h) */
+    KL_ALGO_NAMES
 };
 
 enum kl_proto { KL_PROTO_LL, KL_PROTO_LL128, KL_PROTO_SIMPLE, KL_PROTOS };
 
 extern const char *const kl_func_name[KL_FUNCS];
-extern const char *const kl_algo_name[KL_ALGOS];
+extern const char *const kl_algo_name[KL_ALGO_NAMES];
 extern const char *const kl_proto_name[KL_PROTOS];
 
 /** The kind of graph that an algorithm runs on. */

@@ -265,6 +265,14 @@ enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_wait
 
 /* ---- errors ---- */
 
+const char *kl_io_remedy(int err)
+{
+    if (err == EMFILE) return "; raise `ulimit -n`";
+    if (err == ENFILE) return "; the system has too many files open: raise fs.file-max";
+    if (err == ENOMEM || err == ENOBUFS) return "; the system has no memory for sockets";
+    return "";
+}
+
 ncclResult_t kl_io_fail(enum kl_io io, const char *doing, ...)
 {
     char text[KL_ERROR_TEXT], reason[128];
@@ -287,7 +295,6 @@ ncclResult_t kl_io_fail(enum kl_io io, const char *doing, ...)
         break;
     }
     bool theirs = kl_retry_worth(err) || err == EPROTO;
-    const char *remedy = err == EMFILE ? "; raise `ulimit -n`" : "";
     return KL_FAIL(theirs ? ncclRemoteError : ncclSystemError, "%s: %s%s", text, strerror_r(err, reason, sizeof reason),
-                   remedy);
+                   kl_io_remedy(err));
 }

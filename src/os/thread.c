@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/thread.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 static const int fault_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 
@@ -87,4 +90,22 @@ void kl_thread_join(struct kl_thread *thread)
     if (!thread->started) return;
     pthread_join(thread->handle, NULL);
     thread->started = false;
+}
+
+/* There is a join by the monotonic clock as well, which ThreadSanitizer does not know. */
+bool kl_thread_join_by(struct kl_thread *thread, uint64_t deadline)
+{
+    int left = kl_deadline_left_ms(deadline, INT_MAX);
+    struct timespec by;
+
+    clock_gettime(CLOCK_REALTIME, &by);
+    by.tv_sec += left / 1000;
+    by.tv_nsec += left % 1000 * 1000000L;
+    if (by.tv_nsec >= 1000000000L) {
+        by.tv_sec++;
+        by.tv_nsec -= 1000000000L;
+    }
+    if (thread->started && pthread_timedjoin_np(thread->handle, NULL, &by)) return false;
+    thread->started = false;
+    return true;
 }

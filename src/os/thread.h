@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /** Bytes of a name, its final zero included (a limit of the kernel). */
 #define KL_THREAD_NAME 16
@@ -37,5 +38,8 @@ ncclResult_t kl_thread_detached(const char *name, void (*run)(void *arg), void *
 
 /** Wait until `run` has returned. Works on a zeroed struct, after a failed start, and a second time. */
 void kl_thread_join(struct kl_thread *thread);
+
+/** The same until `deadline` (base/clock.h) at the latest: false, and it still runs. */
+bool kl_thread_join_by(struct kl_thread *thread, uint64_t deadline);
 
 #endif

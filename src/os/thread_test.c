@@ -3,6 +3,7 @@
 
 #include "tests/kolo_test.h"
 
+#include <semaphore.h>
 #include <signal.h>
 #include <string.h>
 
@@ -80,12 +81,33 @@ static void join_works_on_nothing_and_twice(void **state)
     assert_int_equal(seen.ran, 1);
 }
 
+static void sleep_until_told(void *arg)
+{
+    sem_wait(arg);
+}
+
+static void a_join_has_a_deadline(void **state)
+{
+    struct kl_thread thread = {0};
+    sem_t told;
+
+    (void)state;
+    sem_init(&told, 0, 0);
+    assert_int_equal(kl_thread_start(&thread, "test", sleep_until_told, &told), ncclSuccess);
+    assert_false(kl_thread_join_by(&thread, 0));
+    sem_post(&told);
+    assert_true(kl_thread_join_by(&thread, UINT64_MAX / 2));
+    assert_true(kl_thread_join_by(&thread, 0));
+    sem_destroy(&told);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(has_its_name),
         cmocka_unit_test(takes_no_signals_but_faults),
         cmocka_unit_test(join_works_on_nothing_and_twice),
+        cmocka_unit_test(a_join_has_a_deadline),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

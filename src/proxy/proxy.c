@@ -295,7 +295,7 @@ static bool is_needed(void)
     return needed;
 }
 
-__attribute__((destructor)) static void finish_duties(void)
+__attribute__((destructor(1000))) static void finish_duties(void)
 {
     uint64_t deadline = kl_deadline_in_ms(LAST_WAIT_MS);
     const struct timespec nap = {.tv_nsec = 200000};

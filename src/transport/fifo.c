@@ -32,7 +32,9 @@ static ncclResult_t read_shape(const struct kl_fifo *fifo, size_t size, struct k
     if (size < sizeof *fifo || fifo->magic != FIFO_MAGIC)
         return KL_FAIL(ncclInternalError,
                        "the memory shared with a peer holds no fifo: do all ranks run the same library?");
-    *shape = fifo->shape;
+    *shape = (struct kl_fifo_shape){.nslots = kl_read_once(&fifo->shape.nslots),
+                                    .ll_bytes = kl_read_once(&fifo->shape.ll_bytes),
+                                    .slot_bytes = kl_read_once(&fifo->shape.slot_bytes)};
     if (!is_sound(shape, size))
         return KL_FAIL(ncclInternalError,
                        "a peer's fifo of %u slots of %llu bytes does not fit into the %zu bytes mapped", shape->nslots,
@@ -88,7 +90,7 @@ void kl_fifo_revoke(struct kl_fifo_tx *tx)
 
 static const void *open_pooled(const struct kl_fifo_rx *rx, const struct kl_fifo_line *line, size_t bytes)
 {
-    uint64_t offset = *(const uint64_t *)(const void *)line->payload;
+    uint64_t offset = kl_read_once((const uint64_t *)(const void *)line->payload);
 
     return offset <= rx->pool_bytes && bytes <= rx->pool_bytes - offset ? rx->pool + offset : NULL;
 }

@@ -298,8 +298,10 @@ static inline const void *kl_fifo_open(struct kl_fifo_rx *rx, size_t *bytes, boo
 {
     struct kl_fifo_line *line = kl_fifo_line(rx->fifo, rx->step, &rx->shape);
 
-    *bytes = line->bytes & ~KL_FIFO_MORE;
-    *more = line->bytes & KL_FIFO_MORE;
+    uint32_t said = kl_read_once(&line->bytes);
+
+    *bytes = said & ~KL_FIFO_MORE;
+    *more = said & KL_FIFO_MORE;
     if (*bytes <= KL_FIFO_INLINE && kl_load_relaxed(&line->claim) == KL_CLAIM_NONE) return line->payload;
     return kl_fifo_open_other(rx, line, bytes);
 }

@@ -225,6 +225,52 @@ static void every_byte_is_visible_to_the_other_thread(void **state)
     if (kl_lines_wide_works()) receive_from_a_thread(true);
 }
 
+#ifndef __SANITIZE_THREAD__ /* what a broken peer does is a race */
+
+struct liar {
+    struct kl_fifo_line *line;
+    _Atomic bool enough;
+};
+
+/* A peer that changes what it has published, between what fits and what does not. */
+static void *lie(void *arg)
+{
+    struct liar *l = arg;
+    volatile uint32_t *bytes = &l->line->bytes;
+
+    for (uint32_t i = 0; !kl_load_relaxed(&l->enough); i++) *bytes = i % 2 ? KL_FIFO_INLINE + 1 : 1u << 30;
+    return NULL;
+}
+
+static void what_is_checked_is_what_is_used(void **state)
+{
+    struct pair p;
+    struct liar liar = {0};
+    pthread_t thread;
+    bool more;
+
+    (void)state;
+    make_pair(&p, KL_LINES_LL_BYTES, false);
+    liar.line = &p.fifo->lines[0];
+    put(&p, 0, KL_FIFO_INLINE + 1, false);
+    assert_int_equal(pthread_create(&thread, NULL, lie, &liar), 0);
+    for (int i = 0; i < 2000000; i++) {
+        size_t got;
+        (void)kl_lines_ready(&p.rx);
+        const void *data = kl_lines_open(&p.rx, p.scratch, &got);
+        assert_true(!data || got == KL_FIFO_INLINE + 1);
+        kl_store_relaxed(&liar.line->claim, (uint32_t)KL_CLAIM_NONE);
+        data = kl_fifo_open(&p.rx, &got, &more);
+        assert_true(!data || got == KL_FIFO_INLINE + 1);
+        kl_store_relaxed(&liar.line->claim, (uint32_t)KL_CLAIM_LINES);
+    }
+    kl_store_relaxed(&liar.enough, true);
+    pthread_join(thread, NULL);
+    free(p.fifo);
+}
+
+#endif
+
 static void *ask(void *answer)
 {
     *(bool *)answer = kl_lines_wide_works();
@@ -251,6 +297,9 @@ int main(void)
         cmocka_unit_test(every_size_arrives_whole_in_wide_stores),
         cmocka_unit_test(a_step_is_not_ready_before_its_last_line),
         cmocka_unit_test(too_many_bytes_are_refused),
+#ifndef __SANITIZE_THREAD__
+        cmocka_unit_test(what_is_checked_is_what_is_used),
+#endif
         cmocka_unit_test(steps_of_the_other_protocol_are_refused),
         cmocka_unit_test(every_byte_is_visible_to_the_other_thread),
     };

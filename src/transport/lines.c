@@ -49,13 +49,13 @@ void kl_lines_publish(struct kl_fifo_tx *tx, const void *data, size_t bytes, boo
 /* ---- receiver ---- */
 
 /* Is the step, which is here, one that lines can hold? What is in the step's line alone always is. */
-static bool fits(const struct kl_fifo_rx *rx, const struct kl_fifo_line *line)
+static bool fits(const struct kl_fifo_rx *rx, const struct kl_fifo_line *line, uint32_t bytes)
 {
     uint32_t claim = kl_load_relaxed(&line->claim);
 
-    if (line->bytes <= KL_FIFO_INLINE) return claim == KL_CLAIM_NONE;
-    return claim == KL_CLAIM_LINES && line->bytes <= KL_LINES_BYTES &&
-           line_count(line->bytes) <= rx->shape.ll_bytes / sizeof(struct line);
+    if (bytes <= KL_FIFO_INLINE) return claim == KL_CLAIM_NONE;
+    return claim == KL_CLAIM_LINES && bytes <= KL_LINES_BYTES &&
+           line_count(bytes) <= rx->shape.ll_bytes / sizeof(struct line);
 }
 
 bool kl_lines_ready(struct kl_fifo_rx *rx)
@@ -63,8 +63,8 @@ bool kl_lines_ready(struct kl_fifo_rx *rx)
     const struct kl_fifo_line *line = kl_fifo_line(rx->fifo, rx->step, &rx->shape);
 
     if (!kl_fifo_ready(rx)) return false;
-    size_t bytes = line->bytes;
-    if (bytes <= KL_FIFO_INLINE || !fits(rx, line)) return true; /* kl_lines_open takes it, or refuses */
+    uint32_t bytes = kl_read_once(&line->bytes);
+    if (bytes <= KL_FIFO_INLINE || !fits(rx, line, bytes)) return true; /* kl_lines_open takes it, or refuses */
 
     struct line *lines = kl_fifo_lines(rx->fifo, rx->step, &rx->shape);
     uint32_t n = (uint32_t)line_count(bytes);
@@ -76,11 +76,12 @@ const void *kl_lines_open(struct kl_fifo_rx *rx, void *scratch, size_t *bytes)
 {
     const struct kl_fifo_line *line = kl_fifo_line(rx->fifo, rx->step, &rx->shape);
     const struct line *lines = kl_fifo_lines(rx->fifo, rx->step, &rx->shape);
+    uint32_t said = kl_read_once(&line->bytes);
     unsigned char *to = scratch;
 
-    *bytes = line->bytes & ~KL_FIFO_MORE;
+    *bytes = said & ~KL_FIFO_MORE;
     rx->lines_seen = 0;
-    if (!fits(rx, line)) return NULL;
+    if (!fits(rx, line, said)) return NULL;
     if (*bytes <= KL_FIFO_INLINE) return line->payload;
     memcpy(to, line->payload, KL_FIFO_INLINE);
     to += KL_FIFO_INLINE;

@@ -15,7 +15,7 @@ import re
 import sys
 
 ORDER = ["base", "os", "event", "bootstrap", "device", "net", "topo", "graph", "proxy", "transport", "plan", "channel",
-         "coll", "comm", "api"]
+         "coll", "rma", "comm", "api"]
 PURE = {"topo": {"event", "bootstrap", "device", "net"}, "graph": {"event", "bootstrap", "device", "net"}}
 TESTS = (("tests", "kolo_test.h"), ("tests", "holdings.h"))
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)

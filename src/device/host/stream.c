@@ -27,6 +27,7 @@ static struct {
     _Atomic uint32_t threads;
     _Atomic uint32_t leading; /* a thread that waits runs all streams */
     pthread_mutex_t lock;     /* create, destroy */
+    uint32_t streams;         /* that ever were; under lock */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A small number that identifies the calling thread; never 0. */
@@ -157,6 +158,7 @@ static struct kl_stream *take_stream(unsigned flags, int device)
     kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
     s->device = device;
     s->thread = 0;
+    kl_store_relaxed(&s->number, ++registry.streams);
     kl_store_release(&s->live, KL_STREAM_LIVE);
     return s;
 }
@@ -207,6 +209,7 @@ ncclResult_t kl_stream_destroy(struct kl_stream *stream)
 {
     ncclResult_t rc = kl_stream_synchronize(stream, kl_stream_tail(stream));
     kl_failures_clear(&stream->failures);
+    kl_store_relaxed(&stream->number, 0);
     kl_store_release(&stream->live, KL_STREAM_FREE);
     return rc;
 }
@@ -216,12 +219,14 @@ static enum kl_progress retire(struct kl_stream *stream, struct kl_work *work)
 {
     (void)work;
     kl_failures_clear(&stream->failures);
+    kl_store_relaxed(&stream->number, 0);
     kl_store_release(&stream->live, KL_STREAM_FREE);
     return KL_DONE;
 }
 
 void kl_stream_release(struct kl_stream *stream)
 {
+    kl_store_relaxed(&stream->number, 0);
     kl_store_relaxed(&stream->live, KL_STREAM_LEAVING);
     kl_fetch_and_acq_rel(&stream->flags, ~KOLO_STREAM_INLINE); /* nobody comes any more: the executor runs it */
     kl_stream_push(stream, &(struct kl_work){.progress = retire});

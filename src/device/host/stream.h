@@ -90,7 +90,8 @@ struct kl_stream {
         waited_for;             /* tickets up to which it, and the default stream, wait for the other: legacy.h */
     struct kl_capture *capture; /* capture.h, under its lock, as the next */
     uint32_t lane;
-    struct kl_stream *next; /* in the registry; constant once published */
+    _Atomic uint32_t number; /* kl_stream_number */
+    struct kl_stream *next;  /* in the registry; constant once published */
     struct kl_stream_failures failures;
     struct kl_overflow overflow;
     struct {
@@ -114,6 +115,12 @@ void kl_stream_release(struct kl_stream *stream);
  * stream of it; both are made at first use. What is no stream is ncclInvalidArgument.
  */
 ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **stream);
+
+/** Another number for each stream that ever was: who keeps one sees whether it was destroyed meanwhile. */
+static inline uint32_t kl_stream_number(const struct kl_stream *stream)
+{
+    return kl_load_relaxed(&stream->number);
+}
 
 /** Is it a handle that names another stream for each device? */
 static inline bool kl_stream_handle_is_devices(cudaStream_t handle)

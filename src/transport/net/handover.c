@@ -8,6 +8,7 @@
 #include "proxy/proxy.h"
 #include "transport/net/relay_wire.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -95,6 +96,17 @@ static ncclResult_t await_card(struct kl_connector *c, struct kl_handover *h, ui
                    c->common->net.rank);
 }
 
+/* Not the peer's memory is out of reach. */
+static ncclResult_t say_through_whom(const struct kl_connector *c, ncclResult_t rc)
+{
+    char text[KL_ERROR_TEXT];
+
+    if (rc == ncclInProgress) return rc;
+    snprintf(text, sizeof text, "%s", kl_error_text());
+    return KL_FAIL(rc, "rank %d, which sends for rank %d (PXN), cannot be reached: %.900s", c->proxy,
+                   c->common->net.rank, text);
+}
+
 ncclResult_t kl_handover_connect(struct kl_connector *c, const struct kl_transport *local, const struct kl_card *card,
                                  uint64_t deadline)
 {
@@ -103,9 +115,10 @@ ncclResult_t kl_handover_connect(struct kl_connector *c, const struct kl_transpo
     if (!c->deadline) c->deadline = deadline;
     if (!c->handover) KL_TRY(ask(c, card));
     KL_TRY(await_card(c, c->handover, c->deadline));
-    KL_TRY(get_bell(c, c->handover, c->deadline));
     c->handover->local = local;
-    KL_TRY(local->connect(c, &c->handover->card.card, c->deadline, &answer));
+    ncclResult_t rc = get_bell(c, c->handover, c->deadline);
+    if (!rc) rc = local->connect(c, &c->handover->card.card, c->deadline, &answer);
+    if (rc) return say_through_whom(c, rc);
     c->tx.lends_all = true; /* else an operation would be over with data that this process has to see off */
     return kl_bootstrap_post(c->common->net.bootstrap, c->proxy, KL_TAG_RELAY_ANSWER | c->handover->number, &answer,
                              sizeof answer);

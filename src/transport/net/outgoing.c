@@ -16,27 +16,33 @@ static struct kl_net_step *step_at(struct kl_net_link *l, uint64_t step)
 /* Up to KL_FIFO_INLINE bytes travel in the line, also those that were lent. */
 static bool is_in_line(struct kl_net_link *l, struct kl_fifo_line *line, struct kl_net_step *s)
 {
-    size_t bytes = line->bytes & ~KL_FIFO_MORE; /* read once: another process may write it */
+    size_t bytes = kl_read_once(&line->bytes) & ~KL_FIFO_MORE; /* another process may write it */
     bool more;
 
     s->bytes = bytes;
     if (bytes > KL_FIFO_INLINE) return false;
     if (kl_load_relaxed(&line->claim) == KL_CLAIM_NONE) return true;
-    const void *lent = kl_fifo_open(&l->out, &bytes, &more);
-    if (!lent) return false;
+    const void *lent = kl_fifo_open(&l->out, &s->bytes, &more);
+    if (!lent || s->bytes != bytes) return false;
     memmove(line->payload, lent, bytes);
     kl_store_relaxed(&line->claim, (uint32_t)KL_CLAIM_NONE);
     return true;
 }
 
-/* Where the data are, in one piece. NULL: not there, or revoked. */
-static const void *find_data(struct kl_net_link *l, const struct kl_fifo_line *line, size_t *bytes)
+/* Where the data are, in one piece, and what the other host is told of them. NULL: not there, or revoked. */
+static const void *find_data(struct kl_net_link *l, const struct kl_fifo_line *line, struct kl_net_step *s)
 {
-    bool more;
+    bool lines = kl_load_relaxed(&line->claim) == KL_CLAIM_LINES, more = false;
+    const void *data = NULL;
 
-    if (kl_load_relaxed(&line->claim) != KL_CLAIM_LINES) return kl_fifo_open(&l->out, bytes, &more);
-    if (!kl_lines_ready(&l->out)) return NULL;
-    return kl_lines_open(&l->out, kl_net_link_whole(l, l->out.step), bytes);
+    if (!lines)
+        data = kl_fifo_open(&l->out, &s->bytes, &more);
+    else if (kl_lines_ready(&l->out))
+        data = kl_lines_open(&l->out, kl_net_link_whole(l, l->out.step), &s->bytes);
+    s->wire = (struct kl_wire){.signature = line->signature,
+                               .bytes = (uint32_t)s->bytes | (more ? KL_FIFO_MORE : 0),
+                               .kind = lines ? KL_WIRE_LINES : KL_WIRE_SLOT};
+    return data;
 }
 
 /* Is the next step here, with all its data? */
@@ -47,11 +53,9 @@ static bool open_step(struct kl_net_link *l, struct kl_net_step *s)
     if (l->out.step - l->released >= KL_NET_IN_FLIGHT || !kl_fifo_ready(&l->out)) return false;
     *s = (struct kl_net_step){.state = KL_NET_IDLE};
     if (!is_in_line(l, line, s)) {
-        bool lines = kl_load_relaxed(&line->claim) == KL_CLAIM_LINES;
-        const void *data = find_data(l, line, &s->bytes);
+        const void *data = find_data(l, line, s);
         if (!data) return false;
         s->data = (void *)(uintptr_t)data; /* only read */
-        s->wire = (struct kl_wire){line->signature, line->bytes, lines ? KL_WIRE_LINES : KL_WIRE_SLOT};
     }
     s->state = KL_NET_WHOLE;
     return true;

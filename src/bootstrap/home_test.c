@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bootstrap/home.h"
+
+#include "bootstrap/jobs.h"
+#include "bootstrap/processes.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- who lives where ---- */
+
+static void ranks_with_the_same_card_are_of_one_process(void **state)
+{
+    static const uint64_t pid[] = {7, 5, 7, 9, 5, 5, 9};
+    static const int process[] = {0, 1, 0, 2, 1, 1, 2}, place[] = {0, 0, 1, 0, 1, 2, 1};
+    enum { N = 7 };
+    struct kl_card cards[N];
+    struct kl_processes p;
+
+    (void)state;
+    for (int r = 0; r < N; r++) cards[r] = (struct kl_card){.rank = r, .pid = pid[r], .host = "h", .naddresses = 1};
+    assert_int_equal(kl_processes_find(cards, N, &p), ncclSuccess);
+    assert_int_equal(p.n, 3);
+    for (int r = 0; r < N; r++) {
+        assert_int_equal(p.of_rank[r], process[r]);
+        assert_int_equal(kl_processes_place(&p, r), place[r]);
+    }
+    assert_int_equal(kl_processes_speaker(&p, 1), 1);
+    assert_int_equal(kl_processes_members(&p, 1), 3);
+    kl_processes_fini(&p);
+
+    cards[2].address[0].v4.sin_port = 1; /* it listens elsewhere */
+    cards[4].host[0] = 'x';
+    assert_int_equal(kl_processes_find(cards, N, &p), ncclSuccess);
+    assert_int_equal(p.n, 5);
+    kl_processes_fini(&p);
+}
+
+/* ---- gathering ---- */
+
+struct record {
+    int rank, twice;
+    char much[1000];
+};
+
+static struct record record_of(int rank)
+{
+    struct record r = {.rank = rank, .twice = 2 * rank};
+
+    memset(r.much, rank, sizeof r.much);
+    return r;
+}
+
+static bool is_all_of(const struct record *all, int n)
+{
+    for (int r = 0; r < n; r++) {
+        const struct record want = record_of(r);
+        if (memcmp(&all[r], &want, sizeof want)) return false;
+    }
+    return true;
+}
+
+static void gather_twice(struct rank *me, struct kl_bootstrap *b)
+{
+    struct record mine = record_of(b->rank);
+    struct kl_records *first, *second;
+
+    (void)me;
+    must(!kl_bootstrap_gather(b, &mine, sizeof mine, &first));
+    must(!kl_bootstrap_gather(b, &mine.rank, sizeof mine.rank, &second));
+    must(is_all_of(first->all, b->nranks));
+    for (int r = 0; r < b->nranks; r++) must(((const int *)second->all)[r] == r);
+    must(!kl_bootstrap_barrier(b)); /* its table is the same for all, and everybody's to read until the last drops it */
+    must(is_all_of(first->all, b->nranks));
+    kl_records_drop(second);
+    kl_records_drop(first);
+    for (int r = 0; r < b->nranks; r++) must(b->cards[r].rank == r && b->cards[r].naddresses);
+}
+
+static void threads_gather(void **state)
+{
+    static const int sizes[] = {1, 2, 3, 16, MAX_RANKS};
+    struct rank ranks[MAX_RANKS];
+
+    (void)state;
+    FOR_EACH_CASE(n, sizes)
+    {
+        setup_job(ranks, *n, gather_twice);
+        run_ranks(ranks, *n);
+        expect_joined(ranks, *n);
+    }
+}
+
+/* The ranks r with r % nprocesses == which, of a job whose id the parent has. */
+static int live_in_child(const ncclUniqueId *id, int n, int nprocesses, int which)
+{
+    struct rank ranks[MAX_RANKS];
+    int mine = 0;
+
+    setup_ranks(ranks, n, id, gather_twice);
+    for (int r = which; r < n; r += nprocesses, mine++)
+        must(!pthread_create(&ranks[r].thread, NULL, rank_main, &ranks[r]));
+    for (int r = which; r < n; r += nprocesses) {
+        pthread_join(ranks[r].thread, NULL);
+        if (ranks[r].joined) fprintf(stderr, "rank %d: %s\n", r, ranks[r].text);
+        mine -= !ranks[r].joined;
+    }
+    return mine;
+}
+
+/* Shares of different sizes, of ranks that do not stand beside each other. */
+static void processes_gather(void **state)
+{
+    static const struct {
+        int n, nprocesses;
+    } cases[] = {{2, 2}, {5, 2}, {7, 3}, {16, 5}, {MAX_RANKS, 4}, {8, 8}};
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        ncclUniqueId id;
+        int status;
+        assert_int_equal(kl_bootstrap_id_create(&id), ncclSuccess);
+        for (int p = 0; p < c->nprocesses; p++)
+            if (!fork()) _exit(live_in_child(&id, c->n, c->nprocesses, p));
+        for (int p = 0; p < c->nprocesses; p++) {
+            assert_true(wait(&status) > 0);
+            assert_int_equal(status, 0);
+        }
+    }
+}
+
+/* ---- when one does not come ---- */
+
+static void all_but_rank_2(struct rank *me, struct kl_bootstrap *b)
+{
+    struct kl_records *records;
+
+    if (b->rank == 2) return; /* in good order */
+    me->joined = kl_bootstrap_gather(b, &b->rank, sizeof b->rank, &records);
+    snprintf(me->text, sizeof me->text, "%s", kl_error_text());
+}
+
+static void who_leaves_without_gathering_is_named(void **state)
+{
+    struct rank ranks[5];
+
+    (void)state;
+    setup_job(ranks, 5, all_but_rank_2);
+    run_ranks(ranks, 5);
+    for (int r = 0; r < 5; r++) {
+        if (r == 2) continue;
+        assert_int_equal(ranks[r].joined, ncclRemoteError);
+        assert_non_null(strstr(ranks[r].text, "rank 2"));
+    }
+}
+
+static sem_t over;
+
+static void all_but_rank_3(struct rank *me, struct kl_bootstrap *b)
+{
+    struct kl_records *records;
+
+    if (b->rank == 3) {
+        while (sem_wait(&over)) continue;
+        return;
+    }
+    me->joined = kl_bootstrap_gather(b, &b->rank, sizeof b->rank, &records);
+    snprintf(me->text, sizeof me->text, "%s", kl_error_text());
+    if (b->rank == 0) sem_post(&over);
+}
+
+static void who_does_not_come_in_time_is_named(void **state)
+{
+    struct rank ranks[5];
+
+    (void)state;
+    sem_init(&over, 0, 0);
+    setup_job(ranks, 5, all_but_rank_3);
+    for (int r = 0; r < 5; r++) ranks[r].after_join_timeout_ms = 200;
+    run_ranks(ranks, 5);
+    for (int r = 0; r < 5; r++) {
+        if (r == 3) continue;
+        assert_int_equal(ranks[r].joined, ncclRemoteError);
+        assert_non_null(strstr(ranks[r].text, "nothing came from rank 3"));
+    }
+}
+
+static void all_but_rank_1(struct rank *me, struct kl_bootstrap *b)
+{
+    struct kl_records *records;
+
+    if (b->rank == 1) {
+        kl_bootstrap_report(b, 1, ncclRemoteError, "rank 1 has had enough");
+        return;
+    }
+    me->joined = kl_bootstrap_gather(b, &b->rank, sizeof b->rank, &records);
+    snprintf(me->text, sizeof me->text, "%s", kl_error_text());
+}
+
+/* Long before the deadline: it stays at that of joining. */
+static void a_failure_ends_the_wait(void **state)
+{
+    struct rank ranks[5];
+
+    (void)state;
+    setup_job(ranks, 5, all_but_rank_1);
+    run_ranks(ranks, 5);
+    for (int r = 0; r < 5; r++) {
+        if (r == 1) continue;
+        assert_int_equal(ranks[r].joined, ncclRemoteError);
+        assert_non_null(strstr(ranks[r].text, "rank 1"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_with_the_same_card_are_of_one_process),
+        leak_test(threads_gather),
+        leak_test(processes_gather),
+        leak_test(who_leaves_without_gathering_is_named),
+        leak_test(who_does_not_come_in_time_is_named),
+        leak_test(a_failure_ends_the_wait),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * processes.h - which ranks live in one process: those whose cards are the same but for the rank. The lowest speaks for it. Pure.
+ */
+#ifndef KL_BOOTSTRAP_PROCESSES_H
+#define KL_BOOTSTRAP_PROCESSES_H
+
+#include "bootstrap/record.h"
+
+/** Processes are numbered by their lowest ranks, ascending. */
+struct kl_processes {
+    int n;
+    int32_t *of_rank;
+    int32_t *first; /* by process, one more at the end: where its ranks begin in `rank` */
+    int32_t *rank;  /* all ranks, by process and ascending */
+};
+
+/** From the cards of all ranks. */
+ncclResult_t kl_processes_find(const struct kl_card *cards, int nranks, struct kl_processes *processes);
+
+/** Harmless on a zeroed one. */
+void kl_processes_fini(struct kl_processes *processes);
+
+static inline int kl_processes_speaker(const struct kl_processes *p, int process)
+{
+    return p->rank[p->first[process]];
+}
+
+static inline int kl_processes_members(const struct kl_processes *p, int process)
+{
+    return p->first[process + 1] - p->first[process];
+}
+
+/** The place of a rank among those of its process. */
+int kl_processes_place(const struct kl_processes *p, int rank);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * at_exit.c - a process that ends leaves the communicators that it has not destroyed, if they are idle.
+ *
+ * Otherwise its connections would just break, and that is what a rank that died looks like: it would fail those who are still
+ * in the last operation, which this rank has done its part of. Where something is under way here, it is what it looks like.
+ *
+ * Deadline: other threads still run, and one may be stopped, or interrupted by the handler that has called exit, with a lock in its
+ *           hands. So a thread of its own does it, for which the end of the process does not wait for ever.
+ * Fork:     a child that ends leaves nothing: what it has are its parent's.
+ */
+#include "comm/comm.h"
+
+#include "base/clock.h"
+#include "os/thread.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 3000 };
+
+/* Static, as the thread may outlive the wait for it. */
+static struct {
+    struct kl_thread thread;
+    ncclComm_t *handle;
+    size_t n, room;
+} leaving;
+
+/* Has it done all that was asked of it? Looked at from inside; what was asked may be more a moment later. */
+static bool is_idle(struct ncclComm *comm)
+{
+    uint32_t busy = kl_load_acquire(&comm->busy); /* pairs with kl_job_cancel: it was made */
+
+    if (busy != KL_IDLE && busy != KL_SUSPENDED) return false;
+    if (kl_load_acquire(&comm->failed) || kl_load_acquire(&comm->in_group) != KL_GROUP_NONE) return false;
+    if (kl_load_acquire(&comm->joins_left)) return false;
+    return kl_load_acquire(&comm->tasks_taken) == kl_load_acquire(&comm->tasks_done);
+}
+
+/* A child that was made without the handlers of fork(2) has them too. */
+static bool is_ours(const struct ncclComm *comm)
+{
+    return comm->peers && comm->peers[comm->rank].pid == (int32_t)getpid();
+}
+
+static bool has_room(void)
+{
+    size_t room = leaving.room ? 2 * leaving.room : 16;
+
+    if (leaving.n < leaving.room) return true;
+    ncclComm_t *handle = realloc(leaving.handle, room * sizeof(ncclComm_t));
+    if (!handle) return false;
+    leaving.handle = handle;
+    leaving.room = room;
+    return true;
+}
+
+static void collect(struct ncclComm *comm, void *ctx)
+{
+    (void)ctx;
+    if (is_idle(comm) && is_ours(comm) && has_room()) leaving.handle[leaving.n++] = comm->handle;
+}
+
+/* From its closing on no thread can ask anything of it; one that is inside does, and may be stuck there. */
+static void leave(ncclComm_t handle)
+{
+    struct ncclComm *comm = kl_handle_try(handle);
+
+    if (!comm) return;
+    bool mine = kl_handle_callers(handle) == 1 && kl_handle_close(comm);
+    kl_handle_leave(comm);
+    if (!mine) return;
+    kl_handle_drain(comm);
+    if (is_idle(comm)) kl_comm_destroy(comm);
+}
+
+static void leave_all(void *arg)
+{
+    (void)arg;
+    for (size_t i = 0; i < leaving.n; i++) leave(leaving.handle[i]);
+}
+
+__attribute__((destructor)) static void end_of_process(void)
+{
+    kl_handle_each(collect, NULL);
+    if (!leaving.n) return;
+    if (kl_thread_start(&leaving.thread, "kolo-exit", leave_all, NULL)) leave_all(NULL);
+    kl_thread_join_by(&leaving.thread, kl_deadline_in_ms(PATIENCE_MS));
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/onesided.h"
+
+#include "base/clock.h"
+#include "device/host/capture.h"
+#include "device/host/legacy.h"
+#include "device/host/backoff.h"
+
+#include <inttypes.h>
+
+/* ---- running ---- */
+
+static enum kl_progress end(ncclComm_t comm)
+{
+    kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last look at the communicator */
+    return KL_DONE;
+}
+
+static enum kl_progress fail(ncclComm_t comm, struct kl_stream *stream, struct kl_rma_op *op)
+{
+    kl_rma_drop(comm->rma, op);
+    kl_stream_fail(stream, comm, kl_comm_failure(comm), kl_comm_failure_text(comm));
+    return end(comm);
+}
+
+static const char *name_of(const struct kl_rma_op *op)
+{
+    return op->waits ? "WaitSignal" : op->window ? "PutSignal" : "Signal";
+}
+
+/* Some signals, or a peer, do not come: because it has left, or for too long. */
+static ncclResult_t check_patience(ncclComm_t comm, struct kl_rma_op *op)
+{
+    uint64_t missing, now = kl_now_ns();
+    int peer = kl_rma_blocked_on(comm->rma, op, &missing);
+    char who[128];
+
+    if (!op->stalled_since) op->stalled_since = now;
+    if (peer < 0 || peer == comm->rank) return ncclSuccess;
+    kl_comm_describe(comm, peer, who, sizeof who);
+    if (kl_bootstrap_has_left(comm->bootstrap, peer) && kl_rma_blocked_on(comm->rma, op, &missing) == peer)
+        return KL_FAIL(ncclRemoteError, "%s: %s destroyed its communicator without taking part", name_of(op), who);
+    if (!op->timeout_ns || now - op->stalled_since < op->timeout_ns) return ncclSuccess;
+    if (!op->waits)
+        return KL_FAIL(ncclRemoteError, "%s at rank %d: nothing moved for %" PRIu64 " ms, waiting for %s", name_of(op),
+                       comm->rank, op->timeout_ns / 1000000u, who);
+    return KL_FAIL(ncclRemoteError, "%s at rank %d: no signal for %" PRIu64 " ms, waiting for %" PRIu64 " of %s",
+                   name_of(op), comm->rank, op->timeout_ns / 1000000u, missing, who);
+}
+
+static enum kl_progress run(struct kl_stream *stream, struct kl_work *work)
+{
+    ncclComm_t comm = work->owner;
+    struct kl_rma_op *op = (struct kl_rma_op *)(uintptr_t)work->arg[0];
+    ncclResult_t rc = ncclSuccess;
+    uint64_t missing;
+
+    if (kl_load_acquire(&comm->failed)) return fail(comm, stream, op);
+    enum kl_progress got = kl_rma_progress(comm->rma, op, &rc);
+    if (!rc && got == KL_STALLED) got = kl_rma_help(comm->rma);
+    if (!rc && got == KL_STALLED) rc = check_patience(comm, op);
+    if (got == KL_MOVED) op->stalled_since = 0;
+    if (rc) {
+        int peer = kl_rma_blocked_on(comm->rma, op, &missing);
+        kl_comm_fail(comm, peer < 0 ? comm->rank : peer, rc, kl_error_text(), true);
+        return fail(comm, stream, op);
+    }
+    if (got != KL_DONE) return got;
+    kl_rma_give(op);
+    return end(comm);
+}
+
+/* ---- issuing ---- */
+
+/* Any of those that are under way may be the next to end. */
+static struct kl_rma_op *take(ncclComm_t comm)
+{
+    struct kl_backoff wait = KL_BACKOFF_START;
+    struct kl_rma_op *op;
+
+    while (!(op = kl_rma_take(comm->rma))) {
+        if (kl_load_acquire(&comm->job.ended)) kl_comm_withdraw(comm); /* it may be behind work that does not end */
+        if (kl_load_acquire(&comm->failed)) return NULL;
+        if (kl_streams_poll(true) == KL_STALLED)
+            kl_backoff_pause(&wait, comm->spin);
+        else
+            kl_backoff_reset(&wait);
+    }
+    op->timeout_ns = comm->timeout_ns;
+    return op;
+}
+
+static void launch(ncclComm_t comm, struct kl_rma_op *op, struct kl_stream *stream)
+{
+    struct kl_work work = {.progress = run, .owner = comm, .clique = comm->world, .arg = {(uintptr_t)op}};
+
+    kl_fetch_add_relaxed(&comm->joins_left, 1);
+    kl_store_relaxed(&stream->spin, comm->spin);
+    comm->last_stream = stream;
+    comm->last_ticket = kl_device_push(comm->devices, stream, &work) + 1;
+    if (!kl_load_relaxed(&comm->in_group)) kl_comm_run_inline(comm);
+}
+
+static ncclResult_t check_counter(ncclComm_t comm, const char *function, int peer, int context, int signal)
+{
+    int contexts = kl_wish_or(comm->wish.rma_contexts, 1);
+
+    if (!comm->rma)
+        return KL_FAIL(ncclInvalidUsage, "%s: no window was registered yet; signals come with the first one", function);
+    if (peer < 0 || peer >= comm->nranks)
+        return KL_FAIL(ncclInvalidArgument, "%s: rank %d, the communicator has ranks 0 to %d", function, peer,
+                       comm->nranks - 1);
+    if (context < 0 || context >= contexts)
+        return KL_FAIL(ncclInvalidArgument, "%s: context %d, there are 0 to %d (numRmaCtx of the configuration)",
+                       function, context, contexts - 1);
+    if (signal < 0 || signal >= KL_RMA_SIGNALS)
+        return KL_FAIL(ncclInvalidArgument, "%s: signal %d, there are 0 to %d", function, signal, KL_RMA_SIGNALS - 1);
+    return ncclSuccess;
+}
+
+static ncclResult_t check_stream(struct kl_stream *stream, const char *function)
+{
+    if (kl_capturing(stream))
+        return KL_FAIL(ncclInvalidUsage, "%s: the stream captures, and one-sided operations are not captured",
+                       function);
+    return kl_legacy_order(stream);
+}
+
+static ncclResult_t check_range(const struct kl_put *p, const struct kl_rma_window *window)
+{
+    size_t room = kl_rma_bytes(window, p->peer);
+
+    if (!p->data && p->bytes) return KL_FAIL(ncclInvalidArgument, "%s: the buffer is NULL", p->function);
+    if (p->offset <= room && p->bytes <= room - p->offset) return ncclSuccess;
+    return KL_FAIL(ncclInvalidArgument, "%s: %zu bytes at offset %zu, the window of rank %d has %zu", p->function,
+                   p->bytes, p->offset, p->peer, room);
+}
+
+ncclResult_t kl_comm_put(ncclComm_t comm, const struct kl_put *p, struct kl_stream *stream)
+{
+    struct kl_rma_window *window = NULL;
+
+    KL_TRY(check_counter(comm, p->function, p->peer, p->context, p->signal));
+    if (p->window) {
+        window = kl_rma_find(comm->rma, (uintptr_t)p->window);
+        if (!window)
+            return KL_FAIL(ncclInvalidArgument, "%s: %p is no window of this communicator", p->function,
+                           (void *)p->window);
+        KL_TRY(check_range(p, window));
+    }
+    KL_TRY(check_stream(stream, p->function));
+    struct kl_rma_op *op = take(comm);
+    if (!op) return kl_comm_failure(comm);
+    op->peer = p->peer;
+    op->window = window;
+    op->offset = p->offset;
+    op->bytes = p->bytes;
+    op->data = p->data;
+    op->counter = kl_rma_counter(p->context, p->signal);
+    launch(comm, op, stream);
+    return ncclSuccess;
+}
+
+static ncclResult_t check_wanted(ncclComm_t comm, const ncclWaitSignalDesc_t *wanted, int n)
+{
+    for (int i = 0; i < n; i++) {
+        KL_TRY(check_counter(comm, "ncclWaitSignal", wanted[i].peer, wanted[i].ctx, wanted[i].sigIdx));
+        if (wanted[i].opCnt < 0)
+            return KL_FAIL(ncclInvalidArgument, "ncclWaitSignal: opCnt %d of descriptor %d is negative",
+                           wanted[i].opCnt, i);
+    }
+    return ncclSuccess;
+}
+
+/* As many as one operation waits for. */
+static ncclResult_t await_some(ncclComm_t comm, const ncclWaitSignalDesc_t *wanted, int n, struct kl_stream *stream)
+{
+    struct kl_rma_op *op = take(comm);
+
+    if (!op) return kl_comm_failure(comm);
+    op->waits = true;
+    op->nwaits = n;
+    for (int i = 0; i < n; i++) {
+        op->wait[i].peer = wanted[i].peer;
+        op->wait[i].counter = kl_rma_counter(wanted[i].ctx, wanted[i].sigIdx);
+        op->wait[i].until = kl_rma_expect(comm->rma, wanted[i].peer, op->wait[i].counter, wanted[i].opCnt);
+    }
+    launch(comm, op, stream);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_comm_await_signals(ncclComm_t comm, const ncclWaitSignalDesc_t *wanted, int n, struct kl_stream *stream)
+{
+    KL_TRY(check_wanted(comm, wanted, n));
+    KL_TRY(check_stream(stream, "ncclWaitSignal"));
+    for (int i = 0; i < n; i += KL_RMA_WAITS)
+        KL_TRY(await_some(comm, wanted + i, n - i < KL_RMA_WAITS ? n - i : KL_RMA_WAITS, stream));
+    return ncclSuccess;
+}

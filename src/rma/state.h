@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** state.h - what the files of this folder share. */
+#ifndef KL_RMA_STATE_H
+#define KL_RMA_STATE_H
+
+#include "proxy/proxy.h"
+#include "rma/rma.h"
+
+#include <stdbool.h>
+
+enum { KL_RMA_NO_WINDOW = -1, KL_RMA_CONNECTION = 0x524d41 }; /* the number of the connection between two ranks */
+
+/** What a put says over the net; then its data, behind it if they are few. From an untrusted peer. */
+struct kl_rma_header {
+    uint64_t offset, bytes;
+    int32_t window;
+    uint32_t counter;
+    uint32_t signals; /* 0 or 1 */
+    uint32_t reserved;
+};
+_Static_assert(sizeof(struct kl_rma_header) == 32, "wire format");
+
+struct kl_rma_far {
+    struct kl_rma_part part;
+    struct kl_import *import; /* once it was begun */
+    void *memory;             /* NULL: not mapped yet */
+};
+
+struct kl_rma_window {
+    int number;
+    uintptr_t handle;
+    const struct kl_device_kind *devices;
+    int nranks;
+    char *own; /* NULL: closed; under the proxy's lock where there is one */
+    size_t bytes;
+    bool exported;
+    struct kl_range_ticket ticket;
+    struct kl_rma_far *far; /* by rank; under the peer's `busy` */
+    struct kl_rma_window *next;
+};
+
+/** What this rank has to write to another one. */
+struct kl_rma_out {
+    _Atomic bool busy; /* somebody looks at it */
+    enum kl_rma_reach reach;
+    struct kl_rma_card card;
+    struct kl_import *import;  /* of its signals */
+    _Atomic uint64_t *signals; /* NULL: not mapped yet */
+    struct kl_net_handle handle;
+    void *connection;
+    bool connected;
+    uint64_t deadline;              /* of connecting, or of mapping; 0: not begun */
+    const struct kl_rma_op *sender; /* whose messages the connection carries */
+};
+
+enum kl_rma_stage { KL_RMA_IDLE, KL_RMA_HEADER, KL_RMA_DATA };
+
+/** How far a put is: over memory, or over the net. */
+enum kl_rma_put_stage { KL_RMA_ROUTE, KL_RMA_MAP, KL_RMA_COPY, KL_RMA_CONNECT, KL_RMA_POST, KL_RMA_AWAIT };
+
+/** What comes from another rank over the net. The proxy's. */
+struct kl_rma_in {
+    void *connection; /* NULL: not here yet */
+    bool comes;       /* it may: the rank is in another process */
+    bool dead;
+    enum kl_rma_stage stage;
+    void *request;
+    struct kl_rma_header header;
+    struct kl_rma_window *window;
+    unsigned char wire[sizeof(struct kl_rma_header) + KL_RMA_IN_HEADER];
+};
+
+struct kl_rma {
+    struct kl_duty duty; /* first */
+    struct kl_rma_config config;
+    _Atomic uint64_t *signals; /* [counter][source]; of shareable memory */
+    struct kl_range_ticket ticket;
+    uint64_t *expected; /* alike; the user's */
+    uint32_t counters;
+    int windows;
+    _Atomic(struct kl_rma_window *) window; /* the last one */
+    struct kl_rma_out *out;
+    struct kl_rma_in *in; /* NULL: no net */
+    const struct kl_net *net;
+    int device;
+    void *listener;
+    struct kl_proxy *proxy;
+    int unconnected; /* of those that may come */
+    bool cancelled;
+    int next_op;
+    struct kl_rma_op op[KL_RMA_OPS];
+};
+
+static inline void kl_rma_signal(_Atomic uint64_t *signals, const struct kl_rma *rma, uint32_t counter, int source)
+{
+    /* Pairs with kl_rma_progress of who waits: what was put before is seen. */
+    kl_fetch_add_acq_rel(&signals[(size_t)counter * (size_t)rma->config.nranks + (size_t)source], 1);
+}
+
+/** incoming.c: the duty's functions. */
+enum kl_progress kl_rma_receive(struct kl_duty *duty);
+void kl_rma_rest(struct kl_duty *duty, struct kl_rest *rest);
+
+/** outgoing.c: put over the net. Under the peer's `busy`. */
+enum kl_progress kl_rma_send(struct kl_rma *rma, struct kl_rma_op *op, ncclResult_t *rc);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Linked into every unit test: when its tests have passed, what does the process still hold that it did not hold before main?
+ *
+ * Descriptors, mapped segments, threads and children that are left make the test fail, with their names. What the library keeps until the
+ * process ends is in a table; what is left on purpose by a test stands in one of its own. Memory is the business of LeakSanitizer, in the
+ * asan build. A process that fails anyway, or ends by _exit, is not looked at.
+ */
+#include "tests/leftovers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { DESCRIPTORS = 4096, NAME = 256 };
+
+__attribute__((weak)) const char *const kolo_test_keeps[] = {NULL};
+
+/* The executor sleeps until the process ends; workers wait a second for the next function of a stream; who rests while other hosts work sleeps in one epoll, with a bell. */
+static const char *const library_keeps[] = {"kolo-executor", "kolo worker", NULL};
+enum { RESTS = 1 };
+
+static bool open_before[DESCRIPTORS];
+static pid_t owner; /* forked children are others */
+static int polls, bells;
+
+/* ---- looking ---- */
+
+/* Every entry of a folder of /proc/self that is a number. */
+static void for_each_number(const char *folder, void (*look)(int number, int *left), int *left)
+{
+    DIR *d = opendir(folder);
+
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (*e->d_name != '.' && atoi(e->d_name) != dirfd(d)) look(atoi(e->d_name), left);
+    if (d) closedir(d);
+}
+
+static void read_name(const char *path, char name[NAME])
+{
+    FILE *f = fopen(path, "re");
+
+    if (!f || !fgets(name, NAME, f)) *name = 0;
+    if (f) fclose(f);
+    name[strcspn(name, "\n")] = 0;
+}
+
+static bool begins_with_one_of(const char *const *kept, const char *name)
+{
+    for (; *kept; kept++)
+        if (!strncmp(*kept, name, strlen(*kept))) return true;
+    return false;
+}
+
+static bool is_rest(const char *name)
+{
+    if (!strcmp(name, "anon_inode:[eventpoll]")) return ++polls <= RESTS;
+    return !strcmp(name, "anon_inode:[eventfd]") && ++bells <= RESTS;
+}
+
+static void tell(int *left, const char *what, const char *name)
+{
+    if (begins_with_one_of(library_keeps, name) || begins_with_one_of(kolo_test_keeps, name)) return;
+    (*left)++;
+    fprintf(stderr, "left behind: %s %s\n", what, name);
+}
+
+/* ---- each kind ---- */
+
+static void note_descriptor(int fd, int *left)
+{
+    (void)left;
+    if (fd < DESCRIPTORS) open_before[fd] = true;
+}
+
+static void look_at_descriptor(int fd, int *left)
+{
+    char path[64], name[NAME];
+
+    if (fd < DESCRIPTORS && open_before[fd]) return;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(path, name, sizeof name - 1);
+    if (n < 0) return; /* closed meanwhile */
+    name[n] = 0;
+    if (!is_rest(name)) tell(left, "descriptor", name);
+}
+
+/* ThreadSanitizer has a thread, which is called as the program is. */
+static bool is_sanitizers(const char *name)
+{
+#ifdef __SANITIZE_THREAD__
+    return !strncmp(name, program_invocation_short_name, 15);
+#else
+    (void)name;
+    return false;
+#endif
+}
+
+static void look_at_thread(int thread, int *left)
+{
+    char path[64], name[NAME];
+
+    if (thread == (int)owner) return;
+    snprintf(path, sizeof path, "/proc/self/task/%d/comm", thread);
+    read_name(path, name);
+    if (*name && !is_sanitizers(name)) tell(left, "thread", name);
+}
+
+static void look_at_segments(int *left)
+{
+    FILE *f = fopen("/proc/self/maps", "re");
+    char line[512];
+
+    while (f && fgets(line, sizeof line, f)) {
+        const char *name = strstr(line, "/memfd:");
+        if (!name) name = strstr(line, "/dev/shm/");
+        line[strcspn(line, "\n")] = 0;
+        if (name) tell(left, "segment", name);
+    }
+    if (f) fclose(f);
+}
+
+static void look_at_children(int *left)
+{
+    siginfo_t info = {0};
+    char text[64];
+
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT)) return; /* there are none */
+    snprintf(text, sizeof text, info.si_pid ? "%d, which ended and was not waited for" : "that runs", (int)info.si_pid);
+    tell(left, "child process", text);
+}
+
+static void look(int status, void *unused)
+{
+    int left = 0;
+
+    (void)unused;
+    if (status || getpid() != owner) return;
+    for_each_number("/proc/self/fd", look_at_descriptor, &left);
+    for_each_number("/proc/self/task", look_at_thread, &left);
+    look_at_segments(&left);
+    look_at_children(&left);
+    if (!left) return;
+    fflush(NULL);
+    _exit(1);
+}
+
+void kolo_test_look_from_here(void)
+{
+    owner = getpid();
+    for_each_number("/proc/self/fd", note_descriptor, NULL);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    kolo_test_look_from_here();
+    on_exit(look, NULL);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One-sided operations: what is put is there when its signal is, by threads, processes and hosts, into memory of every kind. */
+#include "bootstrap/bootstrap.h"
+#include "tests/api_check.h"
+
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RANKS = 3, ROUNDS = 12, DEADLINE_S = 60, PART = 3 << 20, WINDOW = RANKS * PART, CONTEXTS = 2 };
+
+struct rank {
+    int rank;
+    bool foreign; /* its window is memory of malloc */
+    ncclComm_t comm;
+    koloStream_t stream;
+    unsigned char *own, *from;
+    ncclWindow_t window;
+};
+
+static unsigned char byte_of(int from, int to, int round, size_t i)
+{
+    return (unsigned char)(i * 7 + i / 251 + (size_t)(from * 31 + to * 5 + round * 3));
+}
+
+static void open_rank(struct rank *r, const ncclUniqueId *id)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+
+    config.numRmaCtx = CONTEXTS;
+    ok(ncclCommInitRankConfig(&r->comm, RANKS, *id, r->rank, &config));
+    ok(koloStreamCreate(&r->stream, 0));
+    if (r->foreign)
+        r->own = aligned_alloc(4096, WINDOW);
+    else
+        ok(ncclMemAlloc((void **)&r->own, WINDOW));
+    r->from = malloc(PART);
+    ok(ncclCommWindowRegister(r->comm, r->own, WINDOW, &r->window, NCCL_WIN_COLL_SYMMETRIC));
+}
+
+static void close_rank(struct rank *r)
+{
+    ok(ncclCommWindowDeregister(r->comm, r->window));
+    ok(ncclCommDestroy(r->comm));
+    ok(koloStreamDestroy(r->stream));
+    if (r->foreign)
+        free(r->own);
+    else
+        ok(ncclMemFree(r->own));
+    free(r->from);
+}
+
+/* ---- what a rank does ---- */
+
+/* Everybody writes a part of everybody, itself included, by every context and several signals. */
+static bool put_round(struct rank *r, int round, size_t bytes)
+{
+    const int context = round % CONTEXTS, signal = round % 3;
+    ncclWaitSignalDesc_t wanted[RANKS];
+    bool right = true;
+
+    for (int to = 0; to < RANKS; to++) {
+        for (size_t i = 0; i < bytes; i++) r->from[i] = byte_of(r->rank, to, round, i);
+        ok(ncclPutSignal(r->from, bytes, ncclUint8, to, r->window, (size_t)r->rank * PART + (size_t)round, signal,
+                         context, 0, r->comm, r->stream));
+        ok(koloStreamSynchronize(r->stream)); /* the buffer may be filled again */
+    }
+    for (int from = 0; from < RANKS; from++) wanted[from] = (ncclWaitSignalDesc_t){1, from, signal, context};
+    ok(ncclWaitSignal(RANKS, wanted, r->comm, r->stream));
+    ok(koloStreamSynchronize(r->stream));
+    for (int from = 0; from < RANKS; from++)
+        for (size_t i = 0; i < bytes; i++)
+            right &= r->own[(size_t)from * PART + (size_t)round + i] == byte_of(from, r->rank, round, i);
+    ok(koloBarrier(r->comm, r->stream)); /* read before it is written again */
+    ok(koloStreamSynchronize(r->stream));
+    return right;
+}
+
+/* The target waits in another operation meanwhile, in which the source takes part later: somebody else has to receive. */
+static bool put_to_the_busy(struct rank *r)
+{
+    const size_t bytes = PART;
+    float in = 1, out = 0;
+    bool right = true;
+
+    if (!r->rank) {
+        for (int to = 1; to < RANKS; to++) {
+            for (size_t i = 0; i < bytes; i++) r->from[i] = byte_of(0, to, 99, i);
+            ok(ncclPutSignal(r->from, bytes, ncclUint8, to, r->window, 0, 0, 0, 0, r->comm, r->stream));
+            ok(koloStreamSynchronize(r->stream));
+        }
+    }
+    ok(ncclAllReduce(&in, &out, 1, ncclFloat, ncclSum, r->comm, r->stream));
+    if (r->rank) ok(ncclWaitSignal(1, &(ncclWaitSignalDesc_t){1, 0, 0, 0}, r->comm, r->stream));
+    ok(koloStreamSynchronize(r->stream));
+    for (size_t i = 0; r->rank && i < bytes; i++) right &= r->own[i] == byte_of(0, r->rank, 99, i);
+    ok(koloBarrier(r->comm, r->stream));
+    ok(koloStreamSynchronize(r->stream));
+    return right && out == RANKS;
+}
+
+/* Many small ones without a look in between, and more than can be under way; then one wait for all. */
+static bool ring_of_signals(struct rank *r)
+{
+    enum { MANY = 700 };
+    int next = (r->rank + 1) % RANKS, before = (r->rank + RANKS - 1) % RANKS;
+    bool right = true;
+    int *values = malloc(sizeof *values * MANY);
+
+    for (int i = 0; i < MANY; i++) {
+        values[i] = 1000 * r->rank + i;
+        ok(ncclPutSignal(&values[i], 1, ncclInt32, next, r->window, sizeof(int) * (size_t)i, 5, 1, 0, r->comm,
+                         r->stream));
+    }
+    ok(ncclSignal(next, 6, 0, 0, r->comm, r->stream));
+    ok(ncclWaitSignal(2, (ncclWaitSignalDesc_t[]){{MANY, before, 5, 1}, {1, before, 6, 0}}, r->comm, r->stream));
+    ok(koloStreamSynchronize(r->stream));
+    for (int i = 0; i < MANY; i++) right &= ((int *)(void *)r->own)[i] == 1000 * before + i;
+    free(values);
+    ok(koloBarrier(r->comm, r->stream));
+    ok(koloStreamSynchronize(r->stream));
+    return right;
+}
+
+static bool run_rank(int rank, bool foreign, const ncclUniqueId *id)
+{
+    static const size_t sizes[] = {0, 1, 200, 256, 257, 5000, 1 << 20, PART - ROUNDS};
+    struct rank r = {.rank = rank, .foreign = foreign};
+    bool right = true;
+
+    open_rank(&r, id);
+    for (int round = 0; round < ROUNDS; round++) right &= put_round(&r, round, sizes[round % 8]);
+    if (!right) fprintf(stderr, "rank %d: other data than were put\n", rank);
+    right &= put_to_the_busy(&r);
+    if (!right) fprintf(stderr, "rank %d: while it was busy\n", rank);
+    right &= ring_of_signals(&r);
+    if (!right) fprintf(stderr, "rank %d: in a ring\n", rank);
+    close_rank(&r);
+    return right;
+}
+
+/* ---- threads ---- */
+
+struct thread {
+    const ncclUniqueId *id;
+    int rank;
+    bool foreign, right;
+};
+
+static void *run_thread(void *arg)
+{
+    struct thread *t = arg;
+
+    t->right = run_rank(t->rank, t->foreign, t->id);
+    return NULL;
+}
+
+static void threads(void **state)
+{
+    (void)state;
+    for (int foreign = 0; foreign < 2; foreign++) {
+        pthread_t thread[RANKS];
+        struct thread t[RANKS];
+        ncclUniqueId id;
+        ok(ncclGetUniqueId(&id));
+        for (int r = 0; r < RANKS; r++) {
+            t[r] = (struct thread){.id = &id, .rank = r, .foreign = foreign};
+            assert_int_equal(pthread_create(&thread[r], NULL, run_thread, &t[r]), 0);
+        }
+        for (int r = 0; r < RANKS; r++) {
+            pthread_join(thread[r], NULL);
+            assert_true(t[r].right);
+        }
+    }
+}
+
+/* ---- processes ---- */
+
+/* Ranks of `foreign` have memory of malloc. */
+static void run_processes(int nhosts, unsigned foreign)
+{
+    char text[2 * NCCL_UNIQUE_ID_BYTES + 1];
+    pid_t pid[RANKS];
+    ncclUniqueId id;
+
+    ok(ncclGetUniqueId(&id));
+    kl_bootstrap_id_format(&id, text);
+    for (int r = 0; r < RANKS; r++) {
+        char rank[12], kind[12], host[12];
+        char *argv[] = {(char *)"one_sided_test", text, rank, kind, NULL};
+        snprintf(rank, sizeof rank, "%d", r);
+        snprintf(kind, sizeof kind, "%u", foreign >> r & 1);
+        snprintf(host, sizeof host, "h%d", r % nhosts);
+        if (nhosts > 1) setenv("NCCL_HOSTID", host, 1);
+        assert_int_equal(posix_spawn(&pid[r], "/proc/self/exe", NULL, NULL, argv, environ), 0);
+        unsetenv("NCCL_HOSTID");
+    }
+    for (int r = 0; r < RANKS; r++) {
+        int status;
+        waitpid(pid[r], &status, 0);
+        assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+    }
+}
+
+static int process_main(char **argv)
+{
+    ncclUniqueId id;
+
+    alarm(DEADLINE_S);
+    if (kl_bootstrap_id_parse(argv[1], &id)) return 1;
+    return !run_rank((int)strtol(argv[2], NULL, 10), *argv[3] == '1', &id);
+}
+
+static void processes_that_map_each_other(void **state)
+{
+    (void)state;
+    run_processes(1, 0);
+}
+
+static void processes_that_cannot(void **state)
+{
+    (void)state;
+    run_processes(1, 7);
+    run_processes(1, 2);
+}
+
+static void hosts(void **state)
+{
+    (void)state;
+    run_processes(RANKS, 0);
+    run_processes(2, 5);
+}
+
+/* ---- what is refused, and what ends a wait ---- */
+
+static void wrong_calls_are_refused(void **state)
+{
+    ncclUniqueId id;
+    ncclComm_t comm;
+    ncclWindow_t window;
+    void *own;
+    int x = 0;
+
+    (void)state;
+    ok(ncclGetUniqueId(&id));
+    ok(ncclCommInitRank(&comm, 1, id, 0));
+    ok(ncclMemAlloc(&own, 8192));
+    expect_refused(ncclSignal(0, 0, 0, 0, comm, NULL), ncclInvalidUsage, "no window was registered yet");
+    ok(ncclCommWindowRegister(comm, own, 8192, &window, 0));
+    expect_refused(ncclSignal(1, 0, 0, 0, comm, NULL), ncclInvalidArgument, "ncclSignal: rank 1");
+    expect_refused(ncclSignal(0, 16, 0, 0, comm, NULL), ncclInvalidArgument, "signal 16");
+    expect_refused(ncclSignal(0, 0, 1, 0, comm, NULL), ncclInvalidArgument, "context 1");
+    expect_refused(ncclSignal(0, 0, 0, 8, comm, NULL), ncclInvalidArgument, "flags 8");
+    expect_refused(ncclPutSignal(&x, 1, ncclInt, 0, window, 8189, 0, 0, 0, comm, NULL), ncclInvalidArgument,
+                   "4 bytes at offset 8189, the window of rank 0 has 8192");
+    expect_refused(ncclPutSignal(&x, SIZE_MAX / 2, ncclInt, 0, window, 0, 0, 0, 0, comm, NULL), ncclInvalidArgument,
+                   "exceed the address space");
+    expect_refused(ncclPutSignal(NULL, 1, ncclInt, 0, window, 0, 0, 0, 0, comm, NULL), ncclInvalidArgument, "is NULL");
+    expect_refused(ncclPutSignal(&x, 1, ncclInt, 0, NULL, 0, 0, 0, 0, comm, NULL), ncclInvalidArgument, "is NULL");
+    expect_refused(ncclPutSignal(&x, 1, ncclInt, 0, (ncclWindow_t)&x, 0, 0, 0, 0, comm, NULL), ncclInvalidArgument,
+                   "is no window");
+    expect_refused(ncclPutSignal(&x, 1, (ncclDataType_t)99, 0, window, 0, 0, 0, 0, comm, NULL), ncclInvalidArgument,
+                   "data type 99");
+    expect_refused(ncclWaitSignal(1, &(ncclWaitSignalDesc_t){-1, 0, 0, 0}, comm, NULL), ncclInvalidArgument,
+                   "opCnt -1");
+    expect_refused(ncclWaitSignal(1, NULL, comm, NULL), ncclInvalidArgument, "1 descriptors");
+    ok(ncclWaitSignal(0, NULL, comm, NULL));
+    ok(ncclCommWindowDeregister(comm, window));
+    expect_refused(ncclPutSignal(&x, 1, ncclInt, 0, window, 0, 0, 0, 0, comm, NULL), ncclInvalidArgument,
+                   "is no window");
+    ok(ncclCommDestroy(comm));
+    ok(ncclMemFree(own));
+}
+
+static void a_signal_that_does_not_come_has_a_timeout(void **state)
+{
+    ncclComm_t all[2];
+    ncclWindow_t windows[2];
+    void *own;
+
+    (void)state;
+    ok(ncclCommInitAll(all, 2, NULL));
+    ok(ncclMemAlloc(&own, 8192));
+    ok(ncclGroupStart());
+    for (int r = 0; r < 2; r++) ok(ncclCommWindowRegister(all[r], (char *)own + 4096 * r, 4096, &windows[r], 0));
+    ok(ncclGroupEnd());
+    ok(koloSetTimeout(all[0], 50));
+    ok(ncclWaitSignal(1, &(ncclWaitSignalDesc_t){3, 1, 0, 0}, all[0], NULL));
+    ok(ncclSignal(0, 0, 0, 0, all[1], NULL));
+    expect_refused(koloStreamSynchronize(NULL), ncclRemoteError,
+                   "WaitSignal at rank 0: no signal for 50 ms, waiting for 2 of rank 1");
+    for (int r = 0; r < 2; r++) (void)ncclCommDestroy(all[r]);
+    ok(ncclMemFree(own));
+}
+
+static void an_abort_ends_a_wait(void **state)
+{
+    ncclUniqueId id;
+    ncclComm_t comm;
+    ncclWindow_t window;
+    void *own;
+
+    (void)state;
+    ok(ncclGetUniqueId(&id));
+    ok(ncclCommInitRank(&comm, 1, id, 0));
+    ok(ncclMemAlloc(&own, 8192));
+    ok(ncclCommWindowRegister(comm, own, 8192, &window, 0));
+    ok(ncclWaitSignal(1, &(ncclWaitSignalDesc_t){1, 0, 0, 0}, comm, NULL));
+    ok(ncclCommAbort(comm));
+    assert_int_not_equal(koloStreamQuery(NULL), ncclInProgress);
+    ok(ncclMemFree(own));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads),
+        cmocka_unit_test(processes_that_map_each_other),
+        cmocka_unit_test(processes_that_cannot),
+        cmocka_unit_test(hosts),
+        cmocka_unit_test(wrong_calls_are_refused),
+        cmocka_unit_test(a_signal_that_does_not_come_has_a_timeout),
+        cmocka_unit_test(an_abort_ends_a_wait),
+    };
+
+    if (argc == 4) return process_main(argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** perform.h - one rank of a job carries out a program, and compares all that it gets with the model. */
+#ifndef KOLO_SOAK_PERFORM_H
+#define KOLO_SOAK_PERFORM_H
+
+#include "tests/soak/program.h"
+
+enum soak_outcome {
+    SOAK_RUNNING,
+    SOAK_RIGHT,  /* every result, and every failure that was asked for has a name */
+    SOAK_FAILED, /* a call failed, and said why */
+    SOAK_WRONG   /* wrong data, memory written that nobody gave, or a failure without a name */
+};
+
+/** What a rank tells whoever watches; shared by processes. */
+struct soak_note {
+    _Atomic uint32_t step;    /* that it is in; nsteps: the end */
+    _Atomic uint32_t settled; /* steps before this one are done, all of them */
+    _Atomic uint32_t outcome; /* written last */
+    char text[480];           /* unless it is right: in which step, what */
+};
+
+/** Joins as rank `rank`, and leaves. When it returns the rank holds nothing any more, whatever the outcome. `notes` are those of all ranks. */
+void soak_perform(const struct soak_program *p, int rank, ncclUniqueId id, struct soak_note *notes);
+
+#endif

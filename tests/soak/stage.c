@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/soak/stage.h"
+
+#include "base/atomic.h"
+#include "tests/leftovers.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Shared by all processes of a job. */
+struct shared {
+    _Atomic uint32_t id_there;
+    ncclUniqueId id;
+    struct soak_note note[SOAK_RANKS];
+};
+
+struct rank {
+    const struct soak_program *p;
+    struct shared *shared;
+    int rank;
+    pthread_t thread;
+};
+
+/* ---- in a process of the job ---- */
+
+static void put_settings(const struct soak_program *p, int process)
+{
+    char host[32];
+
+    for (int i = 0; i < p->nsettings; i++) putenv(strdup(p->setting[i]));
+    snprintf(host, sizeof host, "soak-%d", process * p->hosts / p->processes);
+    if (p->hosts > 1) setenv("NCCL_HOSTID", host, 1);
+}
+
+/* Rank 0 makes the id; whoever waits for it in vain is ended with the job. */
+static bool get_id(struct rank *r)
+{
+    if (!r->rank) {
+        ncclResult_t rc = ncclGetUniqueId(&r->shared->id);
+        if (rc)
+            snprintf(r->shared->note[0].text, sizeof r->shared->note[0].text,
+                     "rank 0: ncclGetUniqueId: result %d, %.300s", rc, ncclGetLastError(NULL));
+        kl_store_release(&r->shared->id_there, rc ? 2 : 1);
+    }
+    while (!kl_load_acquire(&r->shared->id_there)) usleep(200);
+    if (kl_load_acquire(&r->shared->id_there) == 1) return true;
+    kl_store_release(&r->shared->note[r->rank].outcome, SOAK_FAILED);
+    return false;
+}
+
+static void *run_rank(void *arg)
+{
+    struct rank *r = arg;
+
+    if (get_id(r)) soak_perform(r->p, r->rank, r->shared->id, r->shared->note);
+    return NULL;
+}
+
+static int run_process(const struct soak_program *p, int process, struct shared *shared)
+{
+    struct rank rank[SOAK_RANKS];
+
+    kolo_test_look_from_here();
+    put_settings(p, process);
+    for (int t = 0; t < p->threads; t++) {
+        rank[t] = (struct rank){.p = p, .shared = shared, .rank = process * p->threads + t};
+        if (pthread_create(&rank[t].thread, NULL, run_rank, &rank[t])) return 3;
+    }
+    for (int t = 0; t < p->threads; t++) pthread_join(rank[t].thread, NULL);
+    return 0;
+}
+
+/* ---- whoever watches ---- */
+
+struct watch {
+    const struct soak_program *p;
+    struct shared *shared;
+    struct soak_ending *ending;
+    pid_t pid[SOAK_RANKS]; /* 0: over */
+    int running;
+};
+
+__attribute__((format(printf, 2, 3))) static void add_line(struct soak_ending *e, const char *form, ...)
+{
+    size_t used = strlen(e->text);
+    va_list args;
+
+    va_start(args, form);
+    vsnprintf(e->text + used, sizeof e->text - used, form, args);
+    va_end(args);
+}
+
+static void note_end(struct watch *w, int process, int status)
+{
+    w->pid[process] = 0;
+    w->running--;
+    if (!status) return;
+    w->ending->crashed++;
+    if (WIFSIGNALED(status))
+        add_line(w->ending, "  process %d ended by signal %d\n", process, WTERMSIG(status));
+    else
+        add_line(w->ending, "  process %d ended with exit code %d\n", process, WEXITSTATUS(status));
+}
+
+static void reap(struct watch *w)
+{
+    for (int i = 0; i < w->p->processes; i++) {
+        int status;
+        if (w->pid[i] && waitpid(w->pid[i], &status, WNOHANG) == w->pid[i]) note_end(w, i, status);
+    }
+}
+
+static void kill_rest(struct watch *w)
+{
+    w->ending->late = true;
+    for (int r = 0; r < w->p->n; r++)
+        if (kl_load_acquire(&w->shared->note[r].outcome) == SOAK_RUNNING)
+            add_line(w->ending, "  rank %d is in step %u of %d\n", r, kl_load_relaxed(&w->shared->note[r].step),
+                     w->p->nsteps);
+    for (int i = 0; i < w->p->processes; i++) {
+        if (!w->pid[i]) continue;
+        kill(w->pid[i], SIGKILL);
+        waitpid(w->pid[i], NULL, 0);
+        add_line(w->ending, "  process %d did not end\n", i);
+    }
+}
+
+/* Looks are counted, not time: who was stopped together with the job finds it no older. */
+static void watch(struct watch *w, int limit_s)
+{
+    const struct timespec between = {.tv_nsec = 2000000};
+
+    for (long looks = 0; w->running; looks++) {
+        reap(w);
+        if (looks > limit_s * 500L) {
+            kill_rest(w);
+            return;
+        }
+        if (w->running) nanosleep(&between, NULL);
+    }
+}
+
+static void sum_up(const struct watch *w)
+{
+    for (int r = 0; r < w->p->n; r++) {
+        uint32_t outcome = kl_load_acquire(&w->shared->note[r].outcome);
+        w->ending->ranks[outcome]++;
+        if (outcome != SOAK_RIGHT && *w->shared->note[r].text) add_line(w->ending, "  %s\n", w->shared->note[r].text);
+    }
+}
+
+static void start(struct watch *w)
+{
+    fflush(NULL);
+    for (int i = 0; i < w->p->processes; i++) {
+        w->pid[i] = fork();
+        if (!w->pid[i]) exit(run_process(w->p, i, w->shared));
+        if (w->pid[i] > 0)
+            w->running++;
+        else
+            w->pid[i] = 0, w->ending->crashed++;
+    }
+}
+
+void soak_stage(const struct soak_program *p, int limit_s, struct soak_ending *ending)
+{
+    struct watch w = {.p = p, .ending = ending};
+
+    memset(ending, 0, sizeof *ending);
+    w.shared = mmap(NULL, sizeof *w.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (w.shared == MAP_FAILED) abort();
+    start(&w);
+    watch(&w, limit_s);
+    sum_up(&w);
+    munmap(w.shared, sizeof *w.shared);
+}
