@@ -105,9 +105,15 @@ ncclResult_t koloBarrier(ncclComm_t comm, cudaStream_t stream);
 
 /**
  * Number of host devices of this process: KOLO_HOST_DEVICES, else the topology file's GPUs, else the job's local size, else
- * the CPUs, but at least 8. `kolo topo` shows the same.
+ * the CPUs, but at least 8. `kolo topo` shows the same. With CUDA_VISIBLE_DEVICES, read once: those that it lists, in its order, by ordinals
+ * or UUIDs, as CUDA reads it; every device of this interface is counted so.
  */
 ncclResult_t koloGetDeviceCount(int *count);
+
+/** The device's ordinal on its host, which CUDA_VISIBLE_DEVICES does not change. Out of range: ncclInvalidArgument, as below. */
+ncclResult_t koloGetDeviceOrdinal(int device, int *ordinal);
+/** 16 bytes, which the device has whenever its host (NCCL_HOSTID, or its name) and its ordinal are the same. */
+ncclResult_t koloGetDeviceUuid(int device, unsigned char uuid[16]);
 
 /** Choose the device that this thread's next communicators use. Out of range: ncclInvalidArgument. */
 ncclResult_t koloSetDevice(int device);

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { RANKS = 3 };
 
@@ -145,6 +147,45 @@ static void joining_does_not_change_the_current_device(void **state)
     pthread_join(thread, NULL);
 }
 
+/* In a process of its own: the variable is read once. */
+static int look_at_devices(const char *visible, int want, const int *ordinals)
+{
+    int count, ordinal, device, one = 1, sum = 0;
+    ncclComm_t comm;
+
+    setenv("KOLO_HOST_DEVICES", "4", 1);
+    setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+    if (koloGetDeviceCount(&count) || count != want) return 1;
+    if (koloGetDeviceOrdinal(count, &ordinal) != ncclInvalidArgument || koloSetDevice(count) != ncclInvalidArgument)
+        return 2;
+    for (int i = 0; i < count; i++) {
+        if (koloGetDeviceOrdinal(i, &ordinal) || ordinal != ordinals[i]) return 3;
+        if (koloSetDevice(i) || ncclCommInitAll(&comm, 1, &i)) return 4;
+        if (ncclCommCuDevice(comm, &device) || device != i) return 5;
+        if (ncclAllReduce(&one, &sum, 1, ncclInt32, ncclSum, comm, NULL) || koloStreamSynchronize(NULL)) return 6;
+        if (ncclCommDestroy(comm)) return 7;
+    }
+    return ncclCommInitAll(&comm, count + 1, NULL) == ncclUnhandledCudaError ? 0 : 8;
+}
+
+static void a_process_sees_the_devices_that_it_is_told(void **state)
+{
+    static const struct {
+        const char *visible;
+        int n, ordinals[4];
+    } cases[] = {{"2,0", 2, {2, 0}}, {"", 0, {0}}, {"0,2,-1,1", 2, {0, 2}}, {"3", 1, {3}}, {"1,4", 1, {1}}};
+    int status;
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        pid_t child = fork();
+        if (!child) _exit(look_at_devices(c->visible, c->n, c->ordinals));
+        waitpid(child, &status, 0);
+        expect_case(c->visible, status == 0);
+    }
+}
+
 static void two_ranks_may_have_one_device(void **state)
 {
     ncclComm_t comm[2];
@@ -182,7 +223,8 @@ static void more_ranks_than_devices_are_an_error_of_the_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(joining_does_not_change_the_current_device), /* first: no thread has chosen */
+        cmocka_unit_test(a_process_sees_the_devices_that_it_is_told), /* first: nothing has been looked at */
+        cmocka_unit_test(joining_does_not_change_the_current_device), /* nor has any thread chosen */
         cmocka_unit_test(a_collective_and_a_finalize_in_one_group_both_happen),
         cmocka_unit_test(a_group_that_fails_finalizes_nothing),
         cmocka_unit_test(who_has_left_does_not_matter_to_a_finalize),

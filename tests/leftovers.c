@@ -21,7 +21,8 @@ enum { DESCRIPTORS = 4096, NAME = 256, LOOKS = 100 };
 
 __attribute__((weak)) const char *kolo_test_keeps[] = {NULL};
 
-/* The executor and workers sleep until the process ends; who rests while other hosts work sleeps in one epoll, with a bell. */
+/* The executor sleeps until the process ends; workers wait a second for the next function of a stream; who rests while other hosts
+ * work sleeps in one epoll, with a bell. */
 static const char *const library_keeps[] = {"kolo-executor", "kolo worker", NULL};
 enum { RESTS = 1 };
 

@@ -83,7 +83,7 @@ static ncclCommProperties_t properties_of(const struct ncclComm *comm)
     return (ncclCommProperties_t){.rank = comm->rank,
                                   .nRanks = comm->nranks,
                                   .cudaDev = comm->device,
-                                  .nvmlDev = comm->device,
+                                  .nvmlDev = comm->peers[comm->rank].device,
                                   .nLsaTeams = comm->nranks,
                                   .hostRmaSupport = true};
 }

@@ -30,6 +30,18 @@ ncclResult_t koloSetDevice(int device)
     return ncclSuccess;
 }
 
+ncclResult_t koloGetDeviceUuid(int device, unsigned char uuid[16])
+{
+    if (!uuid) return KL_FAIL(ncclInvalidArgument, "koloGetDeviceUuid: the result pointer is NULL");
+    return kl_devices_uuid(device, uuid);
+}
+
+ncclResult_t koloGetDeviceOrdinal(int device, int *ordinal)
+{
+    if (!ordinal) return KL_FAIL(ncclInvalidArgument, "koloGetDeviceOrdinal: the result pointer is NULL");
+    return kl_devices_ordinal(device, ordinal);
+}
+
 ncclResult_t koloGetDevice(int *device)
 {
     if (!device) return KL_FAIL(ncclInvalidArgument, "koloGetDevice: the result pointer is NULL");

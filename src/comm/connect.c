@@ -163,7 +163,7 @@ static void log_connection(void *ctx, const struct kl_edge *edge, const struct k
         log_network(comm, edge, connector);
     else if (edge->sends)
         KL_INFO(KL_INIT | KL_P2P, "Channel %02d/%d : %d[%d] -> %d[%d] via %s", edge->channel, edge->use, comm->rank,
-                comm->device, edge->peer, comm->peers[edge->peer].device, connector->transport->via);
+                comm->peers[comm->rank].device, edge->peer, comm->peers[edge->peer].device, connector->transport->via);
 }
 
 /* ---- life ---- */

@@ -5,10 +5,10 @@
 #include "comm/comm.h"
 
 #include "base/log.h"
+#include "comm/devices.h"
 #include "device/host/backoff.h"
 #include "device/host/executor.h"
 #include "os/affinity.h"
-#include "os/chaos.h"
 #include "os/hostinfo.h"
 
 #include <sodium.h>
@@ -73,6 +73,18 @@ static uint32_t fifo_bytes(const struct kl_comm_config *config)
     return config->buffer_bytes > 0 ? (uint32_t)config->buffer_bytes : DEFAULT_FIFO_BYTES;
 }
 
+/* Where devices were selected, a rank that chose none has the first one, as in CUDA. */
+static ncclResult_t choose_device(ncclComm_t comm, int32_t *ordinal)
+{
+    int count;
+
+    *ordinal = comm->device;
+    if (!kl_devices_selected()) return ncclSuccess;
+    KL_TRY(kl_devices_count_now(&count));
+    if (comm->device < 0 && count) comm->device = 0;
+    return comm->device < 0 ? ncclSuccess : kl_devices_ordinal(comm->device, ordinal);
+}
+
 static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
 {
     char name[KL_HOSTNAME];
@@ -81,7 +93,6 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
     *me = (struct kl_peer){
         .version = KL_PEER_VERSION << 16 | NCCL_MINOR << 8 | NCCL_PATCH,
         .rank = comm->rank,
-        .device = comm->device,
         .pid = getpid(),
         .process = process_number(),
         .job = random_number(),
@@ -91,6 +102,7 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
         .deterministic = comm->config.deterministic,
         .asked = {comm->wish.min_ctas, comm->wish.max_ctas, comm->wish.nvls_ctas, comm->wish.per_net_peer},
     };
+    KL_TRY(choose_device(comm, &me->device));
     KL_TRY(kl_hostinfo_host_hash(comm->config.hostid, &me->host));
     KL_TRY(kl_hostinfo_host_hash("", &me->machine));
     KL_TRY(find_fabric(&comm->config, me));
@@ -184,7 +196,7 @@ ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
     kl_store_relaxed(&comm->name, comm->world->roster.peer[0].job);
     comm->peers = comm->world->roster.peer;
     comm->local_ranks = comm->world->local_ranks;
-    comm->device = comm->peers[comm->rank].device;
+    if (comm->device < 0) comm->device = comm->peers[comm->rank].device;
     comm->spin = spin_of(comm);
     kl_executor_share(comm->world->ranks_per_cpu);
     if (comm->birth->device < 0) comm->devices->adopt(comm->device);
