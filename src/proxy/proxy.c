@@ -165,8 +165,8 @@ static ncclResult_t start(struct kl_proxy **proxy)
     kl_store_relaxed(&process.generation, p->generation);
     pthread_mutex_init(&p->running, NULL);
     p->bell = kl_bell_open();
-    ncclResult_t rc = p->bell < 0 ? KL_FAIL_ERRNO("cannot start the proxy")
-                                  : kl_thread_start(&p->thread, "kolo proxy", run, p);
+    ncclResult_t rc =
+        p->bell < 0 ? KL_FAIL_ERRNO("cannot start the proxy") : kl_thread_start(&p->thread, "kolo proxy", run, p);
     if (rc)
         free_proxy(p);
     else
