@@ -311,7 +311,9 @@ int main(int argc, char **argv)
     for (process = 0; process < nprocesses; process++)
         if (!fork()) run_process();
     while (wait(&status) > 0) bad |= status;
-    if (!bad) print_all();
-    else fprintf(stderr, "a process ended with status %d\n", bad);
+    if (!bad)
+        print_all();
+    else
+        fprintf(stderr, "a process ended with status %d\n", bad);
     return bad != 0;
 }

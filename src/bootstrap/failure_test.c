@@ -345,16 +345,11 @@ static void who_leaves_is_not_a_failure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        leak_test(a_report_reaches_everybody_once),
-        leak_test(a_silent_rank_is_named_to_everybody),
-        leak_test(a_write_that_fails_is_told),
-        leak_test(the_wake_of_a_failure_does_not_hide_it),
-        leak_test(a_suspicion_becomes_a_failure),
-        leak_test(an_abort_ends_a_wait),
-        leak_test(a_raised_stop_ends_joining),
-        leak_test(a_call_that_has_begun_is_ended_in_good_order),
-        leak_test(who_was_told_to_call_finds_somebody),
-        leak_test(failing_and_leaving_go_together),
+        leak_test(a_report_reaches_everybody_once),     leak_test(a_silent_rank_is_named_to_everybody),
+        leak_test(a_write_that_fails_is_told),          leak_test(the_wake_of_a_failure_does_not_hide_it),
+        leak_test(a_suspicion_becomes_a_failure),       leak_test(an_abort_ends_a_wait),
+        leak_test(a_raised_stop_ends_joining),          leak_test(a_call_that_has_begun_is_ended_in_good_order),
+        leak_test(who_was_told_to_call_finds_somebody), leak_test(failing_and_leaving_go_together),
         leak_test(who_leaves_is_not_a_failure),
     };
 
