@@ -26,8 +26,7 @@ enum {
     TELL_MS = 60000,              /* for telling a failure to the ranks, when none has said how long it waits */
     PATIENCE_MAX_MS = 1000000000, /* eleven days */
     SPARE_DESCRIPTORS = 100,      /* of the process, beside one for each rank: asked for, */
-    LEAST_DESCRIPTORS =
-        10, /* and what the least program needs: the standard ones, the event loop's, listeners, a segment */
+    LEAST_DESCRIPTORS = 10,       /* and needed: the standard ones, the event loop's, listeners, a segment */
 };
 
 /* The connection of one rank. Belongs to the event loop, as everything here. */
@@ -46,8 +45,8 @@ struct visitor {
 struct kl_root {
     struct kl_root *next; /* of this process's */
     struct kl_id id;
-    char *
-        open_to; /* everybody knows its key: of other hosts only those in this list come (guests.h); NULL: nobody else knows */
+    /* Everybody knows its key: of other hosts only those in this list come (guests.h). NULL: only ranks know it. */
+    char *open_to;
     struct kl_loop *loop;
     struct kl_source *clock; /* armed with the deadline, once somebody waits */
     uint64_t deadline;       /* of the least patient rank, who gives it patience_ms */

@@ -85,8 +85,7 @@ static uint32_t decide(void)
     }
     if (!parse(config.chaos)) {
         KL_WARN("KOLO_CHAOS=%s is ignored: it is neither a number, nor one with a colon and a list of delay, short, "
-                "descriptors, "
-                "memory, drop, kill, stop",
+                "descriptors, memory, drop, kill, stop",
                 said);
         return OFF;
     }
