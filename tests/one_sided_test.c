@@ -125,6 +125,23 @@ static bool ring_of_signals(struct rank *r)
     return right;
 }
 
+/* Who has put something, and finished, may go: it comes all the same. */
+static bool put_and_leave(struct rank *r)
+{
+    bool right = true;
+
+    if (!r->rank) {
+        for (size_t i = 0; i < PART; i++) r->from[i] = byte_of(0, 1, 7, i);
+        for (int to = 1; to < RANKS; to++)
+            ok(ncclPutSignal(r->from, PART, ncclUint8, to, r->window, 0, 9, 0, 0, r->comm, r->stream));
+        return true;
+    }
+    ok(ncclWaitSignal(1, &(ncclWaitSignalDesc_t){1, 0, 9, 0}, r->comm, r->stream));
+    ok(koloStreamSynchronize(r->stream));
+    for (size_t i = 0; i < PART; i++) right &= r->own[i] == byte_of(0, 1, 7, i);
+    return right;
+}
+
 static bool run_rank(int rank, bool foreign, const ncclUniqueId *id)
 {
     static const size_t sizes[] = {0, 1, 200, 256, 257, 5000, 1 << 20, PART - ROUNDS};
@@ -138,6 +155,8 @@ static bool run_rank(int rank, bool foreign, const ncclUniqueId *id)
     if (!right) fprintf(stderr, "rank %d: while it was busy\n", rank);
     right &= ring_of_signals(&r);
     if (!right) fprintf(stderr, "rank %d: in a ring\n", rank);
+    right &= put_and_leave(&r);
+    if (!right) fprintf(stderr, "rank %d: of one that leaves\n", rank);
     close_rank(&r);
     return right;
 }

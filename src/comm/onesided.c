@@ -28,6 +28,19 @@ static const char *name_of(const struct kl_rma_op *op)
     return op->waits ? "WaitSignal" : op->window ? "PutSignal" : "Signal";
 }
 
+enum { ARRIVAL_MS = 5000 }; /* for what a rank sent that has left, if its connection does not end */
+
+/* A rank that has left has done its part before: what it sent may still have to come. */
+static bool is_deserted(ncclComm_t comm, struct kl_rma_op *op, int peer, uint64_t now)
+{
+    uint64_t missing;
+
+    if (!kl_bootstrap_has_left(comm->bootstrap, peer)) return false;
+    if (!op->left_since) op->left_since = now;
+    if (op->waits && kl_rma_may_come(comm->rma, peer) && now - op->left_since < ARRIVAL_MS * 1000000ull) return false;
+    return kl_rma_blocked_on(comm->rma, op, &missing) == peer;
+}
+
 /* Some signals, or a peer, do not come: because it has left, or for too long. */
 static ncclResult_t check_patience(ncclComm_t comm, struct kl_rma_op *op)
 {
@@ -38,7 +51,7 @@ static ncclResult_t check_patience(ncclComm_t comm, struct kl_rma_op *op)
     if (!op->stalled_since) op->stalled_since = now;
     if (peer < 0 || peer == comm->rank) return ncclSuccess;
     kl_comm_describe(comm, peer, who, sizeof who);
-    if (kl_bootstrap_has_left(comm->bootstrap, peer) && kl_rma_blocked_on(comm->rma, op, &missing) == peer)
+    if (is_deserted(comm, op, peer, now))
         return KL_FAIL(ncclRemoteError, "%s: %s destroyed its communicator without taking part", name_of(op), who);
     if (!op->timeout_ns || now - op->stalled_since < op->timeout_ns) return ncclSuccess;
     if (!op->waits)

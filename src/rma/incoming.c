@@ -94,7 +94,7 @@ static void lose(struct kl_rma *r, struct kl_rma_in *in, int peer, ncclResult_t 
     char text[KL_ERROR_TEXT];
     bool quiet = in->stage == KL_RMA_HEADER && in->request;
 
-    in->dead = true;
+    kl_store_release(&in->ended, true); /* pairs with kl_rma_may_come: what came before is counted */
     if (quiet) return;
     snprintf(text, sizeof text, "what rank %d puts here: %.900s", peer, kl_error_text());
     r->config.fail(r->config.ctx, peer, rc, text);
@@ -128,7 +128,7 @@ enum kl_progress kl_rma_receive(struct kl_duty *duty)
     for (int i = 0; i < r->config.nranks && !r->cancelled; i++) {
         struct kl_rma_in *in = &r->in[i];
         ncclResult_t rc = ncclSuccess;
-        if (!in->comes || in->dead) continue;
+        if (!in->comes || kl_load_relaxed(&in->ended)) continue;
         if (!in->connection && !accept_peer(r, in, i)) continue;
         moved |= receive(r, in, i, &rc);
         if (rc) lose(r, in, i, rc);
@@ -146,7 +146,8 @@ void kl_rma_rest(struct kl_duty *duty, struct kl_rest *rest)
     if (r->unconnected && !r->net->sleep_on_listener(r->listener, &fd) && fd >= 0) kl_rest_until(rest, fd);
     for (int i = 0; i < r->config.nranks; i++) {
         struct kl_rma_in *in = &r->in[i];
-        if (in->connection && !in->dead && !r->net->sleep_on(in->connection, &fd) && fd >= 0) kl_rest_until(rest, fd);
+        if (in->connection && !kl_load_relaxed(&in->ended) && !r->net->sleep_on(in->connection, &fd) && fd >= 0)
+            kl_rest_until(rest, fd);
     }
     kl_rest_at_most(rest, 1000);
 }

@@ -226,7 +226,7 @@ static void drop_incoming(struct kl_rma *r, const struct kl_rma_window *w)
         struct kl_rma_in *in = &r->in[i];
         if (in->stage != KL_RMA_DATA || in->window != w) continue;
         r->net->cancel(in->connection);
-        in->dead = true;
+        kl_store_release(&in->ended, true);
         r->config.fail(r->config.ctx, i, ncclInvalidUsage,
                        "data were on their way into a window that was deregistered");
     }
@@ -371,6 +371,11 @@ enum kl_progress kl_rma_progress(struct kl_rma *r, struct kl_rma_op *op, ncclRes
     enum kl_progress got = put(r, op, out, rc);
     kl_store_release(&out->busy, false); /* pairs with the swap */
     return got;
+}
+
+bool kl_rma_may_come(const struct kl_rma *r, int peer)
+{
+    return r->in && r->in[peer].comes && !kl_load_acquire(&r->in[peer].ended); /* pairs with lose */
 }
 
 enum kl_progress kl_rma_help(struct kl_rma *r)

@@ -66,7 +66,7 @@ struct kl_rma_op {
     const char *data;
     uint32_t counter;    /* kl_rma_counter without the source */
     uint64_t timeout_ns; /* the owner's, as: */
-    uint64_t stalled_since;
+    uint64_t stalled_since, left_since;
     int nwaits;
     struct {
         uint32_t counter;
@@ -141,6 +141,9 @@ enum kl_progress kl_rma_help(struct kl_rma *rma);
 
 /** The rank that an operation waits for. -1: none. `missing`: signals that have not come. */
 int kl_rma_blocked_on(const struct kl_rma *rma, const struct kl_rma_op *op, uint64_t *missing);
+
+/** Of a rank that has left: may signals of its still be on their way? They come, or the connection ends, in no time. */
+bool kl_rma_may_come(const struct kl_rma *rma, int peer);
 
 /** After a failure: nobody's memory is touched any more. Any thread, while no operation is in progress. */
 void kl_rma_cancel(struct kl_rma *rma);

@@ -60,9 +60,9 @@ enum kl_rma_put_stage { KL_RMA_ROUTE, KL_RMA_MAP, KL_RMA_COPY, KL_RMA_CONNECT, K
 
 /** What comes from another rank over the net. The proxy's. */
 struct kl_rma_in {
-    void *connection; /* NULL: not here yet */
-    bool comes;       /* it may: the rank is in another process */
-    bool dead;
+    void *connection;   /* NULL: not here yet */
+    bool comes;         /* it may: the rank is in another process */
+    _Atomic bool ended; /* nothing more comes; written by the proxy */
     enum kl_rma_stage stage;
     void *request;
     struct kl_rma_header header;
