@@ -8,6 +8,8 @@
 #include "bootstrap/partners.h"
 #include "bootstrap/processes.h"
 
+#include <stdalign.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +31,8 @@ struct round {
     int arrived, holders;
     bool *here; /* by member */
     ncclResult_t rc;
-    char text[KL_ERROR_TEXT]; /* where it is broken */
-    unsigned char table[];    /* by rank */
+    char text[KL_ERROR_TEXT];                   /* where it is broken */
+    alignas(max_align_t) unsigned char table[]; /* by rank */
 };
 
 struct kl_home {
