@@ -33,13 +33,18 @@ static bool aloud;
 
 /* ---- looking ---- */
 
+static void look_unless(int own, int number, void (*look)(int number, int *left), int *left)
+{
+    if (number != own) look(number, left);
+}
+
 /* Every entry of a folder of /proc/self that is a number. */
 static void for_each_number(const char *folder, void (*look)(int number, int *left), int *left)
 {
     DIR *d = opendir(folder);
 
     for (struct dirent *e; d && (e = readdir(d));)
-        if (*e->d_name != '.' && atoi(e->d_name) != dirfd(d)) look(atoi(e->d_name), left);
+        if (*e->d_name != '.') look_unless(dirfd(d), (int)strtol(e->d_name, NULL, 10), look, left);
     if (d) closedir(d);
 }
 
@@ -92,11 +97,14 @@ static void look_at_descriptor(int fd, int *left)
     if (!is_rest(name)) tell(left, "descriptor", name);
 }
 
-/* ThreadSanitizer has a thread, which is called as the program is. */
+/* ThreadSanitizer has a thread, which is called as the first one is. */
 static bool is_sanitizers(const char *name)
 {
 #ifdef __SANITIZE_THREAD__
-    return !strncmp(name, program_invocation_short_name, 15);
+    char first[NAME];
+
+    read_name("/proc/self/comm", first);
+    return !strcmp(name, first);
 #else
     (void)name;
     return false;

@@ -52,16 +52,14 @@ static void unlock_process(void)
     pthread_mutex_unlock(&process.lock);
 }
 
-static void install_fork_handlers(void)
+/* Before all others: so a fork takes this lock last, as everybody does who fails with another one in hand. */
+__attribute__((constructor(101))) static void install_fork_handlers(void)
 {
     pthread_atfork(lock_process, unlock_process, unlock_process);
 }
 
 static void keep_for_all(const char *text)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, install_fork_handlers);
     lock_process();
     snprintf(process.text, sizeof process.text, "%s", text);
     unlock_process();
