@@ -35,7 +35,7 @@ static uint64_t *make_tickets(const struct kl_recording *g)
 
 ncclResult_t kl_replay_create(struct kl_recording *graph, struct kl_replay **replay)
 {
-    struct kl_replay *r = calloc(1, sizeof *r + graph->lanes * sizeof r->lane[0]);
+    struct kl_replay *r = calloc(1, sizeof *r + graph->lanes * sizeof(struct kl_stream *));
 
     if (!r) return KL_NOMEM("a graph's replay");
     pthread_mutex_init(&r->lock, NULL);
