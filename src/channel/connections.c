@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ROOM = 64, DOUBT_MS = 3000 };
+enum { FIRST_ROOM = 64, DOUBT_MS = 3000, ARRIVAL_MS = 1000 };
 
 enum state { ASKED, BEGUN, ANSWERED, READY };
 
@@ -22,6 +22,7 @@ struct connection {
     uint32_t transport; /* index in the table; once begun */
     struct kl_connector connector;
     uint64_t doubt; /* until when it is not known why the peer's memory is out of reach; 0: it is not */
+    uint64_t left;  /* until when a peer that has left may still be heard of; 0: it has not */
     union {         /* once answered: what the peer says */
         struct kl_card card;
         struct kl_card_reply reply;
@@ -224,6 +225,23 @@ static ncclResult_t try_to_send(struct kl_connections *cs, struct connection *c)
     return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, KL_TAG_REPLY), &reply, sizeof reply);
 }
 
+/*
+ * A peer may have connected, sent all, and left. Its goodbye comes by another connection than that, and can be heard first: only when
+ * nothing comes for a while after it, nothing will.
+ */
+static ncclResult_t ask_after_sender(struct kl_connections *cs, struct connection *c)
+{
+    if (!c->left) {
+        int quiet = kl_error_quiet(1);
+        ncclResult_t rc = ask_after(cs, c);
+        kl_error_quiet(quiet);
+        if (rc == ncclInProgress) return rc;
+        if (!kl_bootstrap_has_left(cs->config.bootstrap, c->edge.peer)) return ask_after(cs, c);
+        c->left = kl_deadline_in_ms(ARRIVAL_MS);
+    }
+    return kl_deadline_passed(c->left) ? ask_after(cs, c) : ncclInProgress;
+}
+
 static ncclResult_t try_to_receive(struct kl_connections *cs, struct connection *c)
 {
     if (!c->connector.transport->progress) {
@@ -231,7 +249,7 @@ static ncclResult_t try_to_receive(struct kl_connections *cs, struct connection 
         return reach(cs, c, NULL);
     }
     ncclResult_t rc = reach(cs, c, NULL);
-    return rc == ncclInProgress ? ask_after(cs, c) : rc; /* in this order: it may have left, and its data be here */
+    return rc == ncclInProgress ? ask_after_sender(cs, c) : rc;
 }
 
 /* ---- rounds ---- */

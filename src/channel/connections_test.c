@@ -480,6 +480,46 @@ static void a_peer_that_left_before_it_was_needed_is_named(void **state)
         }
 }
 
+static bool progress_both(void)
+{
+    bool all = true;
+
+    for (int r = 0; r < 2; r++) {
+        ncclResult_t rc = ncclSuccess;
+        all &= kl_connections_progress(ranks.rank[r].connections, &rc) == KL_DONE;
+        if (rc) fail_msg("rank %d: %s", r, kl_error_text());
+    }
+    return all;
+}
+
+/* The goodbye of a sender is heard before the connection that it made: what it sent comes all the same. */
+static void a_sender_may_leave_before_it_is_heard(void **state)
+{
+    const struct kl_edge in = {.peer = 1, .use = KL_EDGE_MESSAGES},
+                         out = {.peer = 0, .use = KL_EDGE_MESSAGES, .sends = true};
+    struct test_patience patience = {0};
+    ncclResult_t rc = ncclSuccess;
+
+    (void)state;
+    test_ranks_join(&ranks, 2);
+    ranks.transport = test_all_net;
+    test_connections_create(&ranks, 1);
+    struct kl_connector *rx = test_get(&ranks, 0, &in), *tx = test_get(&ranks, 1, &out);
+    (void)kl_connections_progress(ranks.rank[0].connections, &rc);
+    while (!tx->link && !rc) { /* it has the receiver's card, and needs nothing more of the bootstrap */
+        (void)kl_connections_progress(ranks.rank[1].connections, &rc);
+        test_wait(&patience, false, "the card");
+    }
+    assert_int_equal(rc, ncclSuccess);
+    kl_bootstrap_leave(ranks.rank[1].bootstrap);
+    ranks.rank[1].bootstrap = NULL;
+    while (!kl_bootstrap_has_left(ranks.rank[0].bootstrap, 1)) test_wait(&patience, false, "the goodbye");
+    while (!progress_both()) test_wait(&patience, false, "the connection");
+    assert_true(rx->ready && tx->ready);
+    test_connections_free(&ranks);
+    test_ranks_leave(&ranks);
+}
+
 /* ---- the end, anywhere ---- */
 
 static void connections_end_in_any_state(void **state)
@@ -523,6 +563,7 @@ int main(void)
         cmocka_unit_test(cards_that_make_no_sense_are_refused),
         cmocka_unit_test(a_peer_that_stands_still_holds_nobody_up),
         cmocka_unit_test(a_peer_that_left_before_it_was_needed_is_named),
+        cmocka_unit_test(a_sender_may_leave_before_it_is_heard),
         cmocka_unit_test(connections_end_in_any_state),
     };
 

@@ -67,19 +67,12 @@ static bool run(uint64_t seed)
     return good;
 }
 
-/* What fails is tried again: there are races in a thousand programs that no single one shows. Both are printed, and twice is a failure. */
 static int run_all(uint64_t first, uint64_t last)
 {
-    int wrong = 0, once = 0;
+    int wrong = 0;
 
-    for (uint64_t seed = first; seed <= last; seed++) {
-        if (run(seed)) continue;
-        bool again = !run(seed);
-        wrong += again;
-        once += !again;
-    }
+    for (uint64_t seed = first; seed <= last; seed++) wrong += !run(seed);
     printf("%llu programs, %d failed", (unsigned long long)(last - first + 1), wrong);
-    if (once) printf(" twice, %d once", once);
     if (job.hard) printf("; %d ended with failures that said why", job.failing);
     printf("\n");
     return wrong != 0;
