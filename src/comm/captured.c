@@ -2,6 +2,7 @@
 #include "comm/captured.h"
 
 #include "comm/job.h"
+#include "comm/onesided.h"
 #include "device/host/capture.h"
 #include "device/host/legacy.h"
 
@@ -150,12 +151,16 @@ static ncclResult_t check_same(ncclComm_t comms)
     struct kl_stream *pair[2] = {NULL};
     bool capturing;
 
-    for (ncclComm_t c = comms; c; c = c->group_next)
+    for (ncclComm_t c = comms; c; c = c->group_next) {
+        if (kl_comm_has_onesided(c))
+            return KL_FAIL(ncclInvalidUsage,
+                           "ncclGroupEnd: the group is captured, which one-sided operations cannot be");
         for (size_t i = 0; i < c->nqueued; i++) {
             pair[1] = c->queued[i].stream;
             if (!pair[0]) pair[0] = pair[1];
             KL_TRY(kl_capture_same(pair, 2, &capturing));
         }
+    }
     return ncclSuccess;
 }
 
