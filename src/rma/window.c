@@ -125,7 +125,7 @@ static int cut_off(struct kl_rma *r, const struct kl_rma_window *w)
 {
     int culprit = -1;
 
-    for (int i = 0; kl_rma_listens(r) && i < r->config.nranks; i++) {
+    for (int i = 0; kl_load_relaxed(&r->proxy) && i < r->config.nranks; i++) {
         struct kl_rma_in *in = &r->in[i];
         if (!in->data || in->window != w || kl_load_relaxed(&in->ended)) continue;
         r->net->cancel(in->connection);
