@@ -123,13 +123,15 @@ static void *write_until_enough(void *unused)
 
 static uint64_t torn;
 
-/* Whether some records could be read while others were written. */
+/* Whether some records could be read while others were written: those that are the next to be written over. */
 static bool read_in_the_midst(uint64_t last)
 {
+    enum { NEXT = 16 };
+    const uint64_t oldest = last > KL_FLIGHT_RECORDS ? last - KL_FLIGHT_RECORDS : 1;
     struct kl_flight_op op;
     bool some = false;
 
-    for (uint64_t i = last > KL_FLIGHT_RECORDS ? last - KL_FLIGHT_RECORDS : 1; i <= last; i++) {
+    for (uint64_t i = oldest; i <= last && i < oldest + NEXT; i++) {
         if (!kl_flight_read(flight, i, &op)) continue;
         some = true;
         torn += op.count != 1000 + i - 1 || op.stream != 2000 + i - 1 || op.collective != i;
