@@ -181,7 +181,7 @@ static void who_does_not_come_in_time_is_named(void **state)
     (void)state;
     sem_init(&over, 0, 0);
     setup_job(ranks, 5, all_but_rank_3);
-    for (int r = 0; r < 5; r++) ranks[r].after_join_timeout_ms = 200;
+    for (int r = 0; r < 5; r++) ranks[r].after_join_timeout_ms = 2000;
     run_ranks(ranks, 5);
     for (int r = 0; r < 5; r++) {
         if (r == 3) continue;

@@ -38,7 +38,7 @@ static void start(struct many *ranks, int n, const ncclUniqueId *ids, int nids, 
         ranks[r].rank.config.nranks = n;
         ranks[r].ids = ids;
         ranks[r].nids = nids;
-        if (missing >= 0) ranks[r].rank.config.timeout_ms = 300;
+        if (missing >= 0) ranks[r].rank.config.timeout_ms = 3000;
     }
     for (int r = 0; r < n; r++)
         if (r != missing) assert_int_equal(pthread_create(&ranks[r].rank.thread, NULL, many_main, &ranks[r]), 0);
