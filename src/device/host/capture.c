@@ -444,6 +444,13 @@ ncclResult_t kl_capture_refuse_wait(struct kl_stream *s, const char *function)
     return KL_REFUSE(koloReasonCaptureUnsupported, "%s: the stream captures: what it is given does not run", function);
 }
 
+ncclResult_t kl_capture_refuse_unsupported(struct kl_stream *s, const char *function)
+{
+    make_void(s);
+    return KL_REFUSE(koloReasonCaptureUnsupported,
+                     "%s: the stream captures, and a graph cannot have this: call it outside of the capture", function);
+}
+
 ncclResult_t kl_capture_refuse_event(struct kl_stream *s)
 {
     make_void(s);

@@ -60,6 +60,9 @@ ncclResult_t kl_capture_join(struct kl_stream *stream, const struct kl_mark *mar
 /** `function` waits for a stream that captures, or asks what it has done. */
 ncclResult_t kl_capture_refuse_wait(struct kl_stream *stream, const char *function);
 
+/** `function` gives a stream that captures what no graph can have. */
+ncclResult_t kl_capture_refuse_unsupported(struct kl_stream *stream, const char *function);
+
 /** A stream that captures shall wait for an event that is in no capture. */
 ncclResult_t kl_capture_refuse_event(struct kl_stream *stream);
 
