@@ -772,6 +772,49 @@ static void a_stream_that_goes_takes_its_capture_along(void **state)
     ok(koloEventDestroy(e));
 }
 
+static void *begin_on_own_stream(void *gone)
+{
+    ok(koloStreamBeginCapture(koloStreamPerThread, koloCaptureModeGlobal));
+    ok(koloStreamCaptureKeep(koloStreamPerThread, raise_flag, gone));
+    return NULL;
+}
+
+static void *join_with_own_stream(void *event)
+{
+    ok(koloStreamWaitEvent(koloStreamPerThread, event, 0));
+    return NULL;
+}
+
+static void call_in_another_thread(void *(*fn)(void *), void *arg)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, fn, arg), 0);
+    pthread_join(thread, NULL);
+}
+
+static void a_thread_that_ends_takes_its_capture_along(void **state)
+{
+    koloStream_t a, next;
+    koloEvent_t e = make_event();
+    char byte = 0;
+    flag gone = 0;
+
+    (void)state;
+    call_in_another_thread(begin_on_own_stream, &gone);
+    assert_int_equal(gone, 1);
+    ok(koloCaptureUnsafeCall()); /* no capture is left */
+    a = begin(koloCaptureModeGlobal);
+    ok(koloEventRecord(e, a));
+    call_in_another_thread(join_with_own_stream, e);
+    next = make_stream(); /* perhaps in the place of the thread's */
+    expect_void(a);
+    ok(koloMemsetAsync(&byte, 1, 1, next));
+    ok(koloStreamDestroy(next));
+    assert_int_equal(byte, 1);
+    ok(koloEventDestroy(e));
+}
+
 static koloCaptureMode_t exchange_mode(koloCaptureMode_t mode)
 {
     ok(koloThreadExchangeCaptureMode(&mode));
@@ -880,6 +923,7 @@ int main(void)
         cmocka_unit_test(work_is_joined_by_way_of_others),
         cmocka_unit_test(a_capture_ends_where_it_began),
         cmocka_unit_test(a_stream_that_goes_takes_its_capture_along),
+        cmocka_unit_test(a_thread_that_ends_takes_its_capture_along),
         cmocka_unit_test(modes_say_who_may_make_unsafe_calls),
         cmocka_unit_test(what_is_wrong_is_refused),
     };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/host/replay.h"
 
+#include "device/host/capture.h"
 #include "device/host/follow.h"
 #include "device/host/legacy.h"
 #include "device/host/refuse.h"
@@ -136,6 +137,7 @@ static ncclResult_t launch(struct kl_replay *r, struct kl_stream *stream)
 
 ncclResult_t kl_replay_launch(struct kl_replay *r, struct kl_stream *stream)
 {
+    if (kl_capturing(stream)) return kl_capture_refuse_unsupported(stream, "koloGraphLaunch");
     pthread_mutex_lock(&r->lock);
     pthread_mutex_lock(&r->graph->lock);
     ncclResult_t rc = launch(r, stream);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/host/event.h"
-#include "device/host/stream.h"
+#include "device/host/user_stream.h"
 
 #include "base/error.h"
 #include "tests/kolo_test.h"
@@ -323,17 +323,18 @@ static void handles_are_looked_up_and_not_followed(void **state)
     int no_stream;
 
     (void)state;
-    assert_int_equal(kl_stream_of((cudaStream_t)(void *)s, 0, &found), ncclSuccess);
+    assert_int_equal(kl_user_stream_of((cudaStream_t)(void *)s, 0, &found), ncclSuccess);
     assert_ptr_equal(found, s);
-    assert_int_equal(kl_stream_of((cudaStream_t)(void *)&no_stream, 0, &found), ncclInvalidArgument);
+    assert_int_equal(kl_user_stream_of((cudaStream_t)(void *)&no_stream, 0, &found), ncclInvalidArgument);
     assert_int_equal(kl_stream_destroy(s), ncclSuccess);
-    assert_int_equal(kl_stream_of((cudaStream_t)(void *)s, 0, &found), ncclInvalidArgument);
-    assert_int_equal(kl_stream_of(NULL, 5, &found), ncclSuccess);
-    assert_int_equal(kl_stream_of(NULL, 5, &again), ncclSuccess);
+    assert_int_equal(kl_user_stream_of((cudaStream_t)(void *)s, 0, &found), ncclInvalidArgument);
+    assert_int_equal(kl_user_stream_of(NULL, 5, &found), ncclSuccess);
+    assert_int_equal(kl_user_stream_of(NULL, 5, &again), ncclSuccess);
     assert_ptr_equal(found, again);
-    assert_int_equal(kl_stream_of(NULL, 6, &again), ncclSuccess);
+    assert_int_equal(kl_user_stream_of(NULL, 6, &again), ncclSuccess);
     assert_ptr_not_equal(found, again);
-    assert_int_equal(kl_stream_of(NULL, -1, &found), ncclInvalidArgument);
+    assert_int_equal(kl_user_stream_of(NULL, -1, &found), ncclInvalidArgument);
+    assert_int_equal(kl_user_stream_of(koloStreamPerThread, -1, &found), ncclInvalidArgument);
     assert_int_equal(kl_stream_create(1u << 30, &found), ncclInvalidArgument);
 }
 
