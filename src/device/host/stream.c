@@ -157,6 +157,8 @@ static struct kl_stream *take_stream(unsigned flags, int device)
     kl_store_relaxed(&s->flags, flags);
     kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
     kl_store_relaxed(&s->device, device);
+    kl_store_relaxed(&s->waits_for, 0); /* the default stream of another device, perhaps */
+    kl_store_relaxed(&s->waited_for, 0);
     kl_store_relaxed(&s->number, ++registry.streams);
     kl_store_release(&s->live, KL_STREAM_LIVE);
     return s;
@@ -367,6 +369,19 @@ static enum kl_progress run_clique(struct kl_stream *stream, uint64_t head, cons
     return got;
 }
 
+/* Who rests may wait for just this. That who follows it is not overlooked takes an order that costs more: idle.h. */
+static void move_head(struct kl_stream *stream, uint64_t head)
+{
+    if (head <= kl_load_relaxed(&stream->followed)) {
+        kl_swap_seq_cst(&stream->head, head);
+        kl_idle_ring();
+    } else {
+        kl_store_release(&stream->head, head); /* pairs with kl_stream_reached */
+        if (kl_load_relaxed(&kl_idle_resting)) kl_idle_wake();
+    }
+    if (kl_load_relaxed(&stream->parked)) unpark(stream);
+}
+
 /* Run work in order until it stalls or the queue is empty. The caller holds `running`. */
 static enum kl_progress run_held(struct kl_stream *stream)
 {
@@ -384,9 +399,7 @@ static enum kl_progress run_held(struct kl_stream *stream)
         if (s == KL_STALLED && work->clique && kl_load_relaxed(&stream->mixed) > head)
             s = run_clique(stream, head, work);
         if (s != KL_DONE) return s == KL_MOVED ? s : got;
-        kl_store_release(&stream->head, ++head); /* pairs with kl_stream_reached */
-        if (kl_load_relaxed(&stream->parked)) unpark(stream);
-        if (kl_load_relaxed(&kl_idle_resting)) kl_idle_wake(); /* who rests may wait for just this */
+        move_head(stream, ++head);
         got = KL_MOVED;
     }
 }

@@ -75,12 +75,13 @@ struct kl_stream {
     _Atomic uint64_t stuck;     /* 1 + the head where nothing moved for long; 0: none */
     alignas(KL_LINE) _Atomic uint64_t head;
     _Atomic uint32_t running;
-    _Atomic uint32_t parked; /* a waiter sleeps until the head moves */
-    _Atomic uint32_t waiter; /* a hint: somebody waits here and runs the stream, the executor need not */
-    uint64_t seen;           /* the executor's: head when it last looked */
-    uint64_t at;             /* the runner's: ticket of the work that it runs */
-    _Atomic uint64_t call;   /* of the function at the head: its ticket and how far it is, see kl_call_word */
-    uint32_t call_looks;     /* the runner's: at that function since it was offered */
+    _Atomic uint32_t parked;   /* a waiter sleeps until the head moves */
+    _Atomic uint32_t waiter;   /* a hint: somebody waits here and runs the stream, the executor need not */
+    _Atomic uint64_t followed; /* ticket up to which others wait for it: follow.h */
+    uint64_t seen;             /* the executor's: head when it last looked */
+    uint64_t at;               /* the runner's: ticket of the work that it runs */
+    _Atomic uint64_t call;     /* of the function at the head: its ticket and how far it is, see kl_call_word */
+    uint32_t call_looks;       /* the runner's: at that function since it was offered */
     alignas(KL_LINE) _Atomic uint32_t live; /* enum kl_stream_life */
     _Atomic uint32_t spin;                  /* polls before yielding: 0 where ranks share cores */
     _Atomic uint32_t flags;                 /* KOLO_STREAM_*, constant while the stream lives, and KL_STREAM_* */
