@@ -571,6 +571,34 @@ static void times_that_are_not_there(void **state)
     for (int i = 0; i < 4; i++) ok(koloEventDestroy(all[i]));
 }
 
+static void a_forked_child_has_no_time_of_what_did_not_run_in_it(void **state)
+{
+    koloEvent_t done = make_event(KOLO_EVENT_DEFAULT), pending = make_event(KOLO_EVENT_DEFAULT);
+    koloStream_t s = make_stream();
+    flag go = 0;
+    int status;
+
+    (void)state;
+    ok(koloEventRecord(done, s));
+    ok(koloEventSynchronize(done));
+    ok(koloStreamLaunch(s, await_flag, &go));
+    ok(koloEventRecord(pending, s));
+    pid_t child = fork();
+    if (!child) {
+        int64_t ns;
+        if (koloEventQuery(pending)) _exit(1);
+        if (koloEventElapsedTime(&ns, done, done)) _exit(2);
+        if (koloEventElapsedTime(&ns, done, pending) != ncclInvalidUsage) _exit(3);
+        _exit(koloGetLastReason() == koloReasonEventTime ? 0 : 4);
+    }
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    raise_flag(&go);
+    ok(koloStreamDestroy(s));
+    ok(koloEventDestroy(done));
+    ok(koloEventDestroy(pending));
+}
+
 /* ---- refusals ---- */
 
 static void what_is_wrong_is_refused(void **state)
@@ -620,6 +648,7 @@ int main(void)
         cmocka_unit_test(time_passes_between_events),
         cmocka_unit_test(an_idle_stream_marks_at_once),
         cmocka_unit_test(times_that_are_not_there),
+        cmocka_unit_test(a_forked_child_has_no_time_of_what_did_not_run_in_it),
         cmocka_unit_test(what_is_wrong_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

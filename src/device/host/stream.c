@@ -530,9 +530,8 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
     kl_stream_attend(stream);
     /* Streams of other threads stand in the way only when a communicator is used on several streams: look rarely. */
     while (!kl_stream_reached(stream, ticket)) {
-        if (kl_stream_take_call(stream, ticket))
-            kl_backoff_reset(&wait);
-        else if (kl_stream_run(stream) != KL_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
+        if (kl_stream_run(stream) != KL_STALLED || kl_stream_take_call(stream, ticket) ||
+            kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
             kl_backoff_reset(&wait);
         else if (wait.sleep_us)
             wait_for_long(stream, ticket);
