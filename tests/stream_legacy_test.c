@@ -2,38 +2,12 @@
 /*
  * The default stream of a device and its blocking streams are in order with each other; others take no part. Handles 0x1 and 0x2.
  */
-#include "base/atomic.h"
-#include "tests/api_check.h"
+#include "tests/stream_check.h"
 
 #include <pthread.h>
 #include <unistd.h>
 
 enum { STREAMS = 8, THREADS = 4, OFTEN = 300, RANKS = 2 };
-
-typedef _Atomic uint32_t flag;
-
-static koloStream_t make_stream(unsigned flags)
-{
-    koloStream_t s;
-
-    ok(koloStreamCreate(&s, flags));
-    return s;
-}
-
-static void await_flag(void *f)
-{
-    while (!kl_load_acquire((flag *)f)) sched_yield();
-}
-
-static void raise_flag(void *f)
-{
-    kl_store_release((flag *)f, 1);
-}
-
-static void increment(void *n)
-{
-    ++*(int *)n;
-}
 
 static void expect_held(koloStream_t s)
 {
