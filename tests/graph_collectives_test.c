@@ -255,6 +255,97 @@ static void a_group_is_captured_as_a_whole_or_not(void **state)
     free_ranks(&all);
 }
 
+/* One of the communicators is for no graphs: nothing of the group is in one. */
+static void a_group_with_a_communicator_for_no_graphs_is_refused(void **state)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t graphs, none;
+    int32_t a = 1, b = 0;
+    koloGraph_t graph;
+
+    (void)state;
+    ok(ncclCommInitAll(&graphs, 1, NULL));
+    config.graphUsageMode = 0;
+    ok(ncclCommSplit(graphs, 0, 0, &none, &config));
+    ok(ncclGroupStart());
+    ok(ncclAllReduce(&a, &b, 1, ncclInt32, ncclSum, graphs, s));
+    ok(ncclAllReduce(&a, &b, 1, ncclInt32, ncclSum, none, s));
+    expect_reason(ncclGroupEnd(), koloReasonCaptureUnsupported);
+    expect_reason(koloStreamEndCapture(s, &graph), koloReasonCaptureInvalidated);
+    for (int empty = 0; empty < 2; empty++) {
+        ok(koloStreamBeginCapture(s, koloCaptureModeGlobal));
+        expect_reason(ncclAllReduce(&a, &b, !empty, ncclInt32, ncclSum, none, s), koloReasonCaptureUnsupported);
+        expect_reason(koloStreamEndCapture(s, &graph), koloReasonCaptureInvalidated);
+    }
+    ok(ncclAllReduce(&a, &b, 1, ncclInt32, ncclSum, none, s));
+    ok(koloStreamDestroy(s));
+    assert_int_equal(b, 1);
+    ok(ncclCommDestroy(none));
+    ok(ncclCommDestroy(graphs));
+}
+
+/* A call without elements counts: who launches it twice is where those are who have called it twice. */
+static void an_empty_collective_counts_when_it_is_launched(void **state)
+{
+    static struct ranks all;
+
+    (void)state;
+    make_ranks(&all);
+    for (int r = 0; r < RANKS; r += 2) {
+        ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeThreadLocal));
+        ok(ncclAllReduce(NULL, NULL, 0, ncclInt32, ncclSum, all.comm[r], all.stream[r]));
+        all.exec[r] = end(all.stream[r]);
+    }
+    fill(&all, 1);
+    for (int launches = 0; launches < 3; launches += 2) {
+        for (int r = 0; r < RANKS; r++)
+            for (int i = 0; i < launches; i++)
+                ok(all.exec[r] ? koloGraphLaunch(all.exec[r], all.stream[r])
+                               : ncclAllReduce(NULL, NULL, 0, ncclInt32, ncclSum, all.comm[r], all.stream[r]));
+        for (int r = 0; r < RANKS; r++) all_reduce(&all, r);
+        wait_for_all(&all);
+        for (int r = 0; r < RANKS; r++) assert_int_equal(all.recv[r][1], sum(1, 1));
+    }
+    free_ranks(&all);
+}
+
+static koloGraph_t capture_one(ncclComm_t comm, bool broadcast)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    static int32_t a, b;
+    koloGraph_t graph;
+
+    ok(broadcast ? ncclBroadcast(&a, &b, 1, ncclInt32, 0, comm, s)
+                 : ncclAllReduce(&a, &b, 1, ncclInt32, ncclSum, comm, s));
+    ok(koloStreamEndCapture(s, &graph));
+    ok(koloStreamDestroy(s));
+    return graph;
+}
+
+static void an_update_keeps_function_and_communicator(void **state)
+{
+    koloGraphUpdateResult_t result;
+    koloGraphExec_t exec;
+    ncclComm_t comm[2];
+    size_t node = 9;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) ok(ncclCommInitAll(&comm[i], 1, NULL));
+    koloGraph_t same = capture_one(comm[0], false), function = capture_one(comm[0], true),
+                other = capture_one(comm[1], false);
+    ok(koloGraphInstantiate(&exec, same));
+    expect_reason(koloGraphExecUpdate(exec, function, &result, &node), koloReasonGraphUpdate);
+    assert_true(result == koloGraphUpdateParametersChanged && node == 0);
+    expect_reason(koloGraphExecUpdate(exec, other, &result, NULL), koloReasonGraphUpdate);
+    assert_int_equal(result, koloGraphUpdateParametersChanged);
+    ok(koloGraphExecUpdate(exec, same, &result, NULL));
+    koloGraph_t all[] = {same, function, other};
+    for (int i = 0; i < 3; i++) ok(koloGraphDestroy(all[i]));
+    ok(koloGraphExecDestroy(exec));
+    for (int i = 0; i < 2; i++) ok(ncclCommDestroy(comm[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +355,9 @@ int main(void)
         cmocka_unit_test(a_graph_keeps_the_operator_that_it_was_captured_with),
         cmocka_unit_test(a_graph_outlives_its_communicator),
         cmocka_unit_test(a_group_is_captured_as_a_whole_or_not),
+        cmocka_unit_test(a_group_with_a_communicator_for_no_graphs_is_refused),
+        cmocka_unit_test(an_empty_collective_counts_when_it_is_launched),
+        cmocka_unit_test(an_update_keeps_function_and_communicator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

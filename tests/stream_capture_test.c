@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { LAUNCHES = 100 };
@@ -218,6 +219,111 @@ static void a_graph_that_was_never_made_keeps_nothing(void **state)
     ok(koloStreamDestroy(s));
 }
 
+/* What programs do when an object goes. */
+static void ask_the_library(void *gone)
+{
+    koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
+    koloCaptureStatus_t status;
+
+    ok(koloCaptureUnsafeCall());
+    ok(koloStreamGetCaptureInfo(s, &status, NULL));
+    ok(koloStreamDestroy(s));
+    raise_flag(gone);
+}
+
+static void what_is_kept_may_use_the_library_when_it_goes(void **state)
+{
+    koloStream_t s;
+    koloGraph_t graph;
+
+    (void)state;
+    for (int destroyed = 0; destroyed < 2; destroyed++) {
+        flag gone = 0;
+        s = begin(koloCaptureModeGlobal);
+        ok(koloStreamCaptureKeep(s, ask_the_library, &gone));
+        if (!destroyed) {
+            expect_reason(koloStreamSynchronize(s), koloReasonCaptureUnsupported);
+            expect_reason(koloStreamEndCapture(s, &graph), koloReasonCaptureInvalidated);
+        }
+        ok(koloStreamDestroy(s));
+        assert_int_equal(gone, 1);
+    }
+}
+
+struct relaunch {
+    koloGraphExec_t exec;
+    koloStream_t stream;
+};
+
+static void launch_again(void *relaunch)
+{
+    const struct relaunch *r = relaunch;
+
+    ok(koloGraphLaunch(r->exec, r->stream));
+}
+
+static void what_an_update_drops_may_launch_the_graph(void **state)
+{
+    struct relaunch r = {.stream = make_stream(KOLO_STREAM_DEFAULT)};
+    int n = 0;
+
+    (void)state;
+    for (int graphs = 0; graphs < 2; graphs++) {
+        koloGraph_t graph;
+        koloStream_t s = begin(koloCaptureModeGlobal);
+        ok(koloStreamLaunch(s, increment, &n));
+        if (!graphs) ok(koloStreamCaptureKeep(s, launch_again, &r));
+        ok(koloStreamEndCapture(s, &graph));
+        if (graphs) ok(koloGraphExecUpdate(r.exec, graph, NULL, NULL));
+        if (!graphs) ok(koloGraphInstantiate(&r.exec, graph));
+        ok(koloGraphDestroy(graph));
+        ok(koloStreamDestroy(s));
+    }
+    ok(koloStreamSynchronize(r.stream));
+    assert_int_equal(n, 1);
+    ok(koloGraphExecDestroy(r.exec));
+    ok(koloStreamDestroy(r.stream));
+}
+
+struct gate {
+    flag reached, open, passed;
+};
+
+static void pass_gate(void *gate)
+{
+    struct gate *g = gate;
+
+    raise_flag(&g->reached);
+    await_flag(&g->open);
+    raise_flag(&g->passed);
+}
+
+/* It runs like any function of the program: others are not kept by it. */
+static void what_is_kept_may_take_its_time_to_go(void **state)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    struct gate release = {0};
+    flag go = 0;
+
+    (void)state;
+    ok(koloStreamLaunch(s, await_flag, &go));
+    ok(koloStreamCaptureKeep(s, pass_gate, &release));
+    koloGraphExec_t exec = end(s);
+    ok(koloGraphLaunch(exec, s));
+    ok(koloGraphExecDestroy(exec));
+    raise_flag(&go);
+    ok(koloStreamSynchronize(s));
+    await_flag(&release.reached);
+    for (int i = 0; i < 3; i++) {
+        flag done = 0;
+        ok(koloStreamLaunch(s, raise_flag, &done));
+        await_flag(&done); /* the background thread is free */
+    }
+    raise_flag(&release.open);
+    await_flag(&release.passed);
+    ok(koloStreamDestroy(s));
+}
+
 static void on_a_stream_that_runs_inside_the_call_a_launch_is_done_at_once(void **state)
 {
     koloStream_t s, captured = begin(koloCaptureModeGlobal);
@@ -300,6 +406,18 @@ static void what_waits_invalidates_a_capture(void **state)
     expect_invalidated(s);
 }
 
+static void a_graph_is_no_part_of_another(void **state)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    koloGraphExec_t exec = end(s);
+
+    (void)state;
+    ok(koloStreamBeginCapture(s, koloCaptureModeGlobal));
+    expect_reason(koloGraphLaunch(exec, s), koloReasonCaptureUnsupported);
+    expect_invalidated(s);
+    ok(koloGraphExecDestroy(exec));
+}
+
 static void events_of_a_capture_are_marks(void **state)
 {
     koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
@@ -371,28 +489,36 @@ static void all_work_is_joined_at_the_end(void **state)
     ok(koloEventDestroy(e));
 }
 
-/* c waits for b, and a for c: that is enough. */
+/* c waits for b, and a for c: that is enough. Each finds what the one before has left. */
 static void work_is_joined_by_way_of_others(void **state)
 {
     koloStream_t a = begin(koloCaptureModeGlobal), b = make_stream(KOLO_STREAM_DEFAULT),
                  c = make_stream(KOLO_STREAM_DEFAULT);
     koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
-    int n = 0;
+    int from = 0, by_b = 0, by_c = 0, by_a = 0;
+    flag go;
 
     (void)state;
     ok(koloEventRecord(e, a));
     ok(koloStreamWaitEvent(b, e, 0));
-    ok(koloStreamLaunch(b, increment, &n));
+    ok(koloStreamLaunch(b, await_flag, &go));
+    ok(koloMemcpyAsync(&by_b, &from, sizeof from, b));
     ok(koloEventRecord(e, b));
     ok(koloStreamWaitEvent(c, e, 0));
-    ok(koloStreamLaunch(c, increment, &n));
+    ok(koloMemcpyAsync(&by_c, &by_b, sizeof from, c));
     ok(koloEventRecord(e, c));
     ok(koloStreamWaitEvent(a, e, 0));
-    ok(koloStreamLaunch(a, increment, &n));
+    ok(koloMemcpyAsync(&by_a, &by_c, sizeof from, a));
     koloGraphExec_t exec = end(a);
-    for (int i = 0; i < LAUNCHES; i++) ok(koloGraphLaunch(exec, a));
-    ok(koloStreamSynchronize(a));
-    assert_int_equal(n, 3 * LAUNCHES);
+    for (int i = 1; i <= LAUNCHES; i++) {
+        go = 0;
+        from = i;
+        ok(koloGraphLaunch(exec, a));
+        assert_int_equal(koloStreamQuery(a), ncclInProgress);
+        raise_flag(&go);
+        ok(koloStreamSynchronize(a));
+        assert_int_equal(by_a, i);
+    }
     ok(koloGraphExecDestroy(exec));
     ok(koloStreamDestroy(a));
     ok(koloStreamDestroy(b));
@@ -498,6 +624,47 @@ static void a_thread_that_ends_takes_its_capture_along(void **state)
     ok(koloEventDestroy(e));
 }
 
+/* Its parent's captures are none of its own: the streams run what they are given, and no call is unsafe. */
+static int use_in_child(koloStream_t s, koloEvent_t e)
+{
+    koloCaptureStatus_t status;
+    koloGraph_t graph;
+    char a = 0;
+
+    if (koloStreamGetCaptureInfo(s, &status, NULL) || status != koloCaptureStatusNone) return 1;
+    if (koloCaptureUnsafeCall()) return 2;
+    if (koloMemsetAsync(&a, 1, 1, s) || koloStreamSynchronize(s) || a != 1) return 3;
+    if (koloStreamEndCapture(s, &graph) != ncclInvalidUsage) return 4;
+    if (koloStreamWaitEvent(s, e, 0) != ncclInvalidUsage || koloGetLastReason() != koloReasonCapturedEvent) return 5;
+    if (koloStreamBeginCapture(s, koloCaptureModeGlobal) || koloStreamEndCapture(s, &graph)) return 6;
+    return koloGraphDestroy(graph) ? 7 : 0;
+}
+
+static void a_forked_child_captures_nothing(void **state)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
+    int status, n = 0;
+
+    (void)state;
+    ok(koloStreamLaunch(s, increment, &n));
+    ok(koloEventRecord(e, s));
+    pid_t child = fork();
+    if (!child) {
+        alarm(20);
+        _exit(use_in_child(s, e));
+    }
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    koloGraphExec_t exec = end(s); /* the parent's goes on */
+    ok(koloGraphLaunch(exec, s));
+    ok(koloStreamSynchronize(s));
+    assert_int_equal(n, 1);
+    ok(koloGraphExecDestroy(exec));
+    ok(koloEventDestroy(e));
+    ok(koloStreamDestroy(s));
+}
+
 static koloCaptureMode_t exchange_mode(koloCaptureMode_t mode)
 {
     ok(koloThreadExchangeCaptureMode(&mode));
@@ -591,9 +758,13 @@ int main(void)
         cmocka_unit_test(launches_of_one_exec_run_one_after_the_other),
         cmocka_unit_test(what_is_kept_goes_when_the_last_launch_has_run),
         cmocka_unit_test(a_graph_that_was_never_made_keeps_nothing),
+        cmocka_unit_test(what_is_kept_may_use_the_library_when_it_goes),
+        cmocka_unit_test(what_an_update_drops_may_launch_the_graph),
+        cmocka_unit_test(what_is_kept_may_take_its_time_to_go),
         cmocka_unit_test(on_a_stream_that_runs_inside_the_call_a_launch_is_done_at_once),
         cmocka_unit_test(an_update_takes_another_graph_of_the_same_shape),
         cmocka_unit_test(what_waits_invalidates_a_capture),
+        cmocka_unit_test(a_graph_is_no_part_of_another),
         cmocka_unit_test(events_of_a_capture_are_marks),
         cmocka_unit_test(two_captures_stay_two),
         cmocka_unit_test(all_work_is_joined_at_the_end),
@@ -601,6 +772,7 @@ int main(void)
         cmocka_unit_test(a_capture_ends_where_it_began),
         cmocka_unit_test(a_stream_that_goes_takes_its_capture_along),
         cmocka_unit_test(a_thread_that_ends_takes_its_capture_along),
+        cmocka_unit_test(a_forked_child_captures_nothing),
         cmocka_unit_test(modes_say_who_may_make_unsafe_calls),
         cmocka_unit_test(what_is_wrong_is_refused),
     };

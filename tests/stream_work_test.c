@@ -430,29 +430,48 @@ static void a_wait_means_the_record_before_it(void **state)
     ok(koloStreamDestroy(b));
 }
 
-/* A ring of streams that each wait for the one before, waited for by many threads from its end. */
+struct turn {
+    flag *turns;
+    uint32_t at;
+};
+
+static void take_turn(void *turn)
+{
+    const struct turn *t = turn;
+
+    kl_fetch_add_acq_rel(t->turns, kl_load_acquire(t->turns) == t->at);
+}
+
+/* Streams that each wait for the one before, waited for by a thread each, from the end: they run in their order. */
 static void a_chain_of_streams_unwinds(void **state)
 {
     koloStream_t s[STREAMS];
     pthread_t thread[STREAMS];
-    flag go = 0;
+    struct turn turn[STREAMS];
+    flag go = 0, turns = 0;
 
     (void)state;
-    for (int i = 0; i < STREAMS; i++) s[i] = make_stream(KOLO_STREAM_DEFAULT);
+    for (uint32_t i = 0; i < STREAMS; i++) {
+        s[i] = make_stream(KOLO_STREAM_DEFAULT);
+        turn[i] = (struct turn){.turns = &turns, .at = i};
+    }
     ok(koloStreamLaunch(s[0], await_flag, &go));
+    ok(koloStreamLaunch(s[0], take_turn, &turn[0]));
     for (int i = 1; i < STREAMS; i++) {
         koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
         ok(koloEventRecord(e, s[i - 1]));
         ok(koloStreamWaitEvent(s[i], e, 0));
+        ok(koloStreamLaunch(s[i], take_turn, &turn[i]));
         ok(koloEventDestroy(e)); /* pending */
     }
     for (int i = STREAMS; i-- > 0;) assert_int_equal(pthread_create(&thread[i], NULL, synchronize, s[i]), 0);
-    usleep(10000);
+    usleep(10000); /* some sleep by then, one leads: any of it will do */
     raise_flag(&go);
     for (int i = 0; i < STREAMS; i++) {
         pthread_join(thread[i], NULL);
         ok(koloStreamDestroy(s[i]));
     }
+    assert_int_equal(turns, STREAMS);
 }
 
 static void spin(void *ns)

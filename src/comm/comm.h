@@ -274,7 +274,10 @@ void kl_comm_log_channels(ncclComm_t comm);
 /** Record a checked task, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
 
-/** A checked collective without elements: nothing is to be done, but that it was called counts. Success. */
+/** The same for a collective without elements: nothing is to be done, but that it was called counts. */
+ncclResult_t kl_comm_issue_empty(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
+
+/** Count it. Success. */
 ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task);
 
 /** Check what the group collected. */
