@@ -434,7 +434,9 @@ static void events_of_a_capture_are_marks(void **state)
         expect_invalidated(s);
     }
     expect_reason(koloStreamWaitEvent(other, e, 0), koloReasonCapturedEvent); /* the capture has ended */
-    ok(koloEventRecord(e, other));                                            /* an ordinary one again */
+    expect_reason(koloStreamWaitEvent(s = begin(koloCaptureModeGlobal), e, 0), koloReasonCapturedEvent);
+    expect_invalidated(s);
+    ok(koloEventRecord(e, other)); /* an ordinary one again */
     ok(koloEventSynchronize(e));
     expect_reason(koloStreamWaitEvent(s = begin(koloCaptureModeGlobal), e, 0), koloReasonCaptureIsolation);
     expect_invalidated(s);

@@ -36,7 +36,7 @@ static ncclResult_t check_comm(struct ncclComm *comm, size_t n)
     KL_TRY(kl_comm_failure(comm));
     if (kl_load_relaxed(&comm->finalized))
         return KL_FAIL(ncclInvalidArgument, "koloGraphLaunch: the communicator of rank %d was finalized", comm->rank);
-    return kl_comm_make_room(comm, n);
+    return kl_comm_reserve(comm, n);
 }
 
 static ncclResult_t check(void *data)

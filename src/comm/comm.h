@@ -283,7 +283,10 @@ ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task);
 /** Check what the group collected. */
 ncclResult_t kl_comm_check_queued(ncclComm_t comm);
 
-/** Make room for `n` operations of a launch. */
+/** Memory for `n` operations of one launch. */
+ncclResult_t kl_comm_reserve(ncclComm_t comm, size_t n);
+
+/** Make room for `n` operations of a launch: the same, and wait until no more are in flight than leave it. */
 ncclResult_t kl_comm_make_room(ncclComm_t comm, size_t n);
 
 /** Launch them, at least one, together: there is room. */

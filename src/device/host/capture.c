@@ -347,9 +347,11 @@ static ncclResult_t join(struct kl_stream *s, const struct kl_mark *mark)
 {
     struct kl_capture *c = find_capture(mark->capture), *own = capture_of(s);
 
-    if (!c)
+    if (!c) {
+        if (own) own->invalidated = true;
         return KL_REFUSE(koloReasonCapturedEvent,
                          "koloStreamWaitEvent: the event was last recorded in a capture that has ended");
+    }
     if (own && own != c) {
         own->invalidated = c->invalidated = true;
         return KL_REFUSE(koloReasonCaptureMerge, "koloStreamWaitEvent: the event is of another capture");
