@@ -282,13 +282,19 @@ void kl_comm_log_channels(ncclComm_t comm);
 /** Record a checked task, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
 
-/** A checked collective without elements: nothing is to be done, but that it was called counts. Success. */
+/** The same for a collective without elements: nothing is to be done, but that it was called counts. */
+ncclResult_t kl_comm_issue_empty(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
+
+/** Count it. Success. */
 ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task);
 
 /** Check what the group collected. */
 ncclResult_t kl_comm_check_queued(ncclComm_t comm);
 
-/** Make room for `n` operations of a launch. */
+/** Memory for `n` operations of one launch. */
+ncclResult_t kl_comm_reserve(ncclComm_t comm, size_t n);
+
+/** Make room for `n` operations of a launch: the same, and wait until no more are in flight than leave it. */
 ncclResult_t kl_comm_make_room(ncclComm_t comm, size_t n);
 
 /** Launch them, at least one, together: there is room. */

@@ -28,7 +28,7 @@ static enum kl_progress fail(ncclComm_t comm, struct kl_stream *stream, struct k
 
 static const char *name_of(const struct kl_rma_op *op)
 {
-    return op->waits ? "WaitSignal" : op->window ? "PutSignal" : "Signal";
+    return op->waits ? "ncclWaitSignal" : op->window ? "ncclPutSignal" : "ncclSignal";
 }
 
 /* A rank that has left has done its part before: what it sent may still have to come. */
@@ -112,10 +112,7 @@ static void launch(ncclComm_t comm, struct kl_rma_op *op)
 
 static ncclResult_t put_in_order(struct kl_stream *stream, const char *function)
 {
-    if (kl_capturing(stream))
-        return KL_FAIL(ncclInvalidUsage, "nccl%s: the stream captures, and one-sided operations are not captured",
-                       function);
-    return kl_legacy_order(stream);
+    return kl_capturing(stream) ? kl_capture_refuse_unsupported(stream, function) : kl_legacy_order(stream);
 }
 
 static ncclResult_t launch_now(ncclComm_t comm, struct kl_rma_op *op)

@@ -11,7 +11,7 @@
 /* ---- room ---- */
 
 /* Make the ring hold `ntasks` at once. Only a group larger than any before has to wait and allocate. */
-static ncclResult_t grow_ring(ncclComm_t comm, uint64_t ntasks)
+ncclResult_t kl_comm_reserve(ncclComm_t comm, size_t ntasks)
 {
     uint64_t room = comm->task_room;
 
@@ -27,7 +27,7 @@ static ncclResult_t grow_ring(ncclComm_t comm, uint64_t ntasks)
 
 ncclResult_t kl_comm_make_room(ncclComm_t comm, size_t ntasks)
 {
-    KL_TRY(grow_ring(comm, ntasks));
+    KL_TRY(kl_comm_reserve(comm, ntasks));
     kl_comm_wait_for_flight(comm, comm->task_room - ntasks, KL_LAUNCHES - 1);
     return ncclSuccess;
 }
