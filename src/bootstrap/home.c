@@ -14,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Speakers wait for each other longer than for their own members, and members longer than speakers: who knows best complains first. */
+/*
+ * A speaker waits for its members, and then once for all that other speakers have to say, a little longer; its members wait longer than
+ * that: who knows best complains first.
+ */
 enum { GRACE_MS = 1000 };
 
 enum { GATHERING, COMPLETE, DONE, BROKEN };
@@ -326,10 +329,18 @@ static ncclResult_t await(struct kl_bootstrap *b, struct round *r, uint32_t stat
     return r->rc;
 }
 
-/* A rank of this process, or, before it is known which ones those are, any. */
-static int rank_at(const struct kl_home *h, int place)
+/* A rank of this process; -1: it has not come here, and before all know each other nobody can say who it is. */
+static int rank_at(struct kl_home *h, int place)
 {
-    return h->processes.n ? h->processes.rank[h->processes.first[h->process] + place] : -1;
+    int rank = -1;
+
+    pthread_mutex_lock(&h->lock);
+    if (h->processes.n)
+        rank = h->processes.rank[h->processes.first[h->process] + place];
+    else if (h->member[place])
+        rank = h->member[place]->rank;
+    pthread_mutex_unlock(&h->lock);
+    return rank;
 }
 
 static ncclResult_t nothing_came(struct kl_bootstrap *b, int rank)
@@ -344,7 +355,7 @@ static ncclResult_t nothing_came(struct kl_bootstrap *b, int rank)
                 "is stuck, or raise KOLO_BOOTSTRAP_TIMEOUT",
                 b->rank, who, (double)b->timeout_ms / 1000, b->phase);
     pthread_mutex_unlock(&b->lock);
-    return kl_failure_settle(b, rank >= 0 ? rank : b->rank, rc);
+    return kl_failure_settle(b, rank, rc);
 }
 
 static int first_missing(struct round *r)
@@ -389,9 +400,9 @@ static int speaker_at(const struct kl_bootstrap *b, int distance)
 }
 
 /* Bruck: after each step there are twice as many processes' records, the own ones and those after them, in order. */
-static ncclResult_t gather_onwards(struct kl_bootstrap *b, const struct parcels *p, unsigned char *mine)
+static ncclResult_t gather_onwards(struct kl_bootstrap *b, const struct parcels *p, unsigned char *mine,
+                                   uint64_t deadline)
 {
-    uint64_t deadline = kl_deadline_in_ms(b->timeout_ms + GRACE_MS);
     const struct kl_home *h = b->home;
 
     for (int have = 1; have < h->nprocesses; have *= 2) {
@@ -409,7 +420,7 @@ static ncclResult_t gather_onwards(struct kl_bootstrap *b, const struct parcels 
 }
 
 /* All members' records are in the table; then those of all ranks. */
-static ncclResult_t exchange(struct kl_bootstrap *b, struct round *r)
+static ncclResult_t exchange(struct kl_bootstrap *b, struct round *r, uint64_t deadline)
 {
     const struct kl_home *h = r->home;
     const struct kl_processes *all = &h->processes;
@@ -422,7 +433,7 @@ static ncclResult_t exchange(struct kl_bootstrap *b, struct round *r)
     if (!mine) return KL_NOMEM("an all-gather");
     for (size_t i = 0; i < own; i++)
         memcpy(mine + i * r->bytes, r->table + (size_t)all->rank[first + i] * r->bytes, r->bytes);
-    ncclResult_t rc = gather_onwards(b, &p, mine);
+    ncclResult_t rc = gather_onwards(b, &p, mine, deadline);
     for (size_t i = own; i < n && !rc; i++)
         memcpy(r->table + (size_t)all->rank[(first + i) % n] * r->bytes, mine + i * r->bytes, r->bytes);
     free(mine);
@@ -437,7 +448,7 @@ static ncclResult_t no_sense(const struct kl_bootstrap *b)
 }
 
 /* How many ranks each process has. */
-static ncclResult_t count_members(struct kl_bootstrap *b, struct kl_processes *p)
+static ncclResult_t count_members(struct kl_bootstrap *b, struct kl_processes *p, uint64_t deadline)
 {
     const struct kl_home *h = b->home;
     const struct parcels one = {.bytes = sizeof(int32_t)};
@@ -446,7 +457,7 @@ static ncclResult_t count_members(struct kl_bootstrap *b, struct kl_processes *p
 
     if (!count) return KL_NOMEM("how many ranks each process has");
     count[0] = h->nmembers;
-    ncclResult_t rc = gather_onwards(b, &one, (unsigned char *)count);
+    ncclResult_t rc = gather_onwards(b, &one, (unsigned char *)count, deadline);
     for (int i = 0; i < h->nprocesses && !rc; i++) {
         int32_t members = count[(i - h->process + h->nprocesses) % h->nprocesses];
         total += members;
@@ -488,17 +499,17 @@ static void write_own_cards(struct kl_home *h, unsigned char *wire)
 }
 
 static ncclResult_t gather_cards(struct kl_bootstrap *b, struct kl_processes *p, unsigned char *wire,
-                                 struct kl_card *cards)
+                                 struct kl_card *cards, uint64_t deadline)
 {
     struct parcels parcels = {.first = p->first, .bytes = KL_CARD_WIRE};
 
-    KL_TRY(count_members(b, p));
+    KL_TRY(count_members(b, p, deadline));
     write_own_cards(b->home, wire);
-    KL_TRY(gather_onwards(b, &parcels, wire));
+    KL_TRY(gather_onwards(b, &parcels, wire, deadline));
     return note_cards(b, wire, p, cards);
 }
 
-static ncclResult_t exchange_cards(struct kl_bootstrap *b, struct round *r)
+static ncclResult_t exchange_cards(struct kl_bootstrap *b, struct round *r, uint64_t deadline)
 {
     struct kl_home *h = r->home;
     size_t n = (size_t)h->nranks;
@@ -509,7 +520,7 @@ static ncclResult_t exchange_cards(struct kl_bootstrap *b, struct round *r)
                              .first = calloc((size_t)h->nprocesses + 1, sizeof *p.first),
                              .rank = malloc(n * sizeof *p.rank)};
     bool there = wire && cards && p.of_rank && p.first && p.rank;
-    ncclResult_t rc = there ? gather_cards(b, &p, wire, cards) : KL_NOMEM("the addresses of all ranks");
+    ncclResult_t rc = there ? gather_cards(b, &p, wire, cards, deadline) : KL_NOMEM("the addresses of all ranks");
 
     free(wire);
     if (rc) {
@@ -525,13 +536,13 @@ static ncclResult_t exchange_cards(struct kl_bootstrap *b, struct round *r)
 /* ---- exchanges ---- */
 
 static ncclResult_t speak(struct kl_bootstrap *b, struct round *r,
-                          ncclResult_t (*fn)(struct kl_bootstrap *b, struct round *r))
+                          ncclResult_t (*fn)(struct kl_bootstrap *b, struct round *r, uint64_t deadline))
 {
     bool late;
 
     ncclResult_t rc = await(b, r, COMPLETE, kl_deadline_in_ms(b->timeout_ms), &late);
     if (late) rc = nothing_came(b, first_missing(r));
-    if (!rc) rc = fn(b, r);
+    if (!rc) rc = fn(b, r, kl_deadline_in_ms(b->timeout_ms + GRACE_MS));
     pthread_mutex_lock(&r->home->lock);
     if (rc)
         breaks(r, rc, kl_error_text());
@@ -551,7 +562,8 @@ static ncclResult_t hear(struct kl_bootstrap *b, struct round *r)
 }
 
 static ncclResult_t run_round(struct kl_bootstrap *b, const void *record, size_t bytes,
-                              ncclResult_t (*fn)(struct kl_bootstrap *b, struct round *r), struct round **out)
+                              ncclResult_t (*fn)(struct kl_bootstrap *b, struct round *r, uint64_t deadline),
+                              struct round **out)
 {
     struct kl_home *h = b->home;
 

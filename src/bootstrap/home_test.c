@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bootstrap/home.h"
 
+#include "bootstrap/exchange.h"
 #include "bootstrap/jobs.h"
+#include "bootstrap/partners.h"
 #include "bootstrap/processes.h"
 
 #include <sys/wait.h>
@@ -134,6 +136,67 @@ static void processes_gather(void **state)
     }
 }
 
+/* ---- processes that share this one ---- */
+
+/* Whoever talks to other processes; each by one thread. */
+static struct {
+    bool watched;
+    int steps;
+    uint64_t deadline; /* of all of them */
+} exchange_of[MAX_RANKS];
+
+ncclResult_t __real_kl_exchange_step(struct kl_bootstrap *b, const struct kl_step *step, uint64_t deadline);
+ncclResult_t __wrap_kl_exchange_step(struct kl_bootstrap *b, const struct kl_step *step, uint64_t deadline);
+
+ncclResult_t __wrap_kl_exchange_step(struct kl_bootstrap *b, const struct kl_step *step, uint64_t deadline)
+{
+    if (!exchange_of[b->rank].steps++) exchange_of[b->rank].deadline = deadline;
+    must(!exchange_of[b->rank].watched || deadline == exchange_of[b->rank].deadline);
+    return __real_kl_exchange_step(b, step, deadline);
+}
+
+/* Back to where the ranks know little of each other. */
+static void move_out(struct kl_bootstrap *b)
+{
+    struct kl_card own = b->cards[b->rank];
+
+    must(!kl_bootstrap_barrier(b)); /* nobody is inside an exchange any more */
+    kl_home_leave(b);
+    must((b->cards = calloc((size_t)b->nranks, sizeof *b->cards)));
+    b->cards[b->rank] = own;
+    must(!kl_bootstrap_barrier(b));
+}
+
+/* As if this rank lived in one of some processes that have `nmembers` each. */
+static void pretend_to_live(struct kl_bootstrap *b, int nmembers)
+{
+    int partner[KL_MAX_PARTNERS], process = b->rank / nmembers, nprocesses = b->nranks / nmembers;
+
+    move_out(b);
+    b->lodging = (struct kl_lodging){process, nprocesses, b->rank % nmembers, nmembers};
+    b->cards[b->rank].pid = (uint64_t)process;
+    for (int i = kl_partners(process, nprocesses, partner); i--;) b->speakers[i] = partner[i] * nmembers;
+}
+
+static void meet_once_more(struct rank *me, struct kl_bootstrap *b)
+{
+    (void)me;
+    pretend_to_live(b, 2);
+    exchange_of[b->rank].watched = true;
+    exchange_of[b->rank].steps = 0;
+    must(!kl_home_meet(b));
+    exchange_of[b->rank].watched = false;
+    for (int r = 0; r < b->nranks; r++) must(b->cards[r].rank == r && b->cards[r].pid == (uint64_t)(r / 2));
+    must(exchange_of[b->rank].steps == (b->rank % 2 ? 0 : 2 * 3)); /* how many ranks, and their cards */
+    must(!kl_bootstrap_barrier(b));
+}
+
+static void an_exchange_has_one_deadline(void **state)
+{
+    (void)state;
+    run_job(12, meet_once_more); /* each has one, or its members would lose patience before the speaker does */
+}
+
 /* ---- when one does not come ---- */
 
 static void all_but_rank_2(struct rank *me, struct kl_bootstrap *b)
@@ -217,15 +280,51 @@ static void a_failure_ends_the_wait(void **state)
     }
 }
 
+static sem_t not_met;
+
+/* Ranks 0 to 2 pretend to be a process of four; nobody comes from the other place. */
+static void three_of_four(struct rank *me, struct kl_bootstrap *b)
+{
+    move_out(b);
+    b->lodging = (struct kl_lodging){0, 1, b->rank, 4};
+    if (b->rank == 3) {
+        while (sem_wait(&not_met)) continue;
+        return;
+    }
+    b->timeout_ms = 200;
+    me->joined = kl_home_meet(b);
+    snprintf(me->text, sizeof me->text, "%s", kl_error_text());
+    if (b->rank == 0) sem_post(&not_met);
+}
+
+/* The speaker knows neither who should have come, nor of a fault of its own. */
+static void nobody_is_blamed_who_is_not_known(void **state)
+{
+    struct rank ranks[4];
+
+    (void)state;
+    sem_init(&not_met, 0, 0);
+    setup_job(ranks, 4, three_of_four);
+    run_ranks(ranks, 4);
+    for (int r = 0; r < 3; r++) {
+        assert_int_equal(ranks[r].joined, ncclRemoteError);
+        assert_non_null(strstr(ranks[r].text, "rank 0: nothing came from another rank, of the same process"));
+    }
+    await_failure(&ranks[3]);
+    assert_int_equal(ranks[3].culprit, -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_with_the_same_card_are_of_one_process),
         leak_test(threads_gather),
         leak_test(processes_gather),
+        leak_test(an_exchange_has_one_deadline),
         leak_test(who_leaves_without_gathering_is_named),
         leak_test(who_does_not_come_in_time_is_named),
         leak_test(a_failure_ends_the_wait),
+        leak_test(nobody_is_blamed_who_is_not_known),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
