@@ -43,11 +43,10 @@ struct kl_home {
     struct kl_key name;
     int nranks, process, nprocesses, nmembers;
 
-    /* once the cards are known: */
+    pthread_mutex_t lock;
+    /* Once all ranks are known; written under lock, read so by who may not have seen an exchange end since: */
     struct kl_card *cards;         /* by rank */
     struct kl_processes processes; /* of the first that enters, or as the speakers tell each other */
-
-    pthread_mutex_t lock;
     /* under lock: */
     struct kl_bootstrap **member; /* by place; NULL: not here */
     int entered, left;            /* so far */
@@ -168,12 +167,15 @@ static ncclResult_t enter(struct kl_bootstrap *b)
 static ncclResult_t enter_known(struct kl_bootstrap *b, struct kl_processes *processes)
 {
     KL_TRY(enter(b));
-    if (!b->home->cards) {
-        b->home->cards = b->cards;
-        b->home->processes = *processes;
+    struct kl_home *h = b->home;
+    pthread_mutex_lock(&h->lock);
+    if (!h->cards) {
+        h->cards = b->cards;
+        h->processes = *processes;
         *processes = (struct kl_processes){0};
     }
-    use_cards(b, b->home);
+    pthread_mutex_unlock(&h->lock);
+    use_cards(b, h);
     return ncclSuccess;
 }
 
@@ -296,9 +298,9 @@ void kl_home_leave(struct kl_bootstrap *b)
     if (!h) return;
     int place = b->lodging.place;
     b->home = NULL;
-    if (b->cards == h->cards) b->cards = NULL;
     pthread_mutex_lock(&list_lock);
     pthread_mutex_lock(&h->lock);
+    if (b->cards == h->cards) b->cards = NULL;
     h->member[place] = NULL;
     if (h->gone < 0) h->gone = b->rank;
     for (struct round *r = h->rounds; r; r = r->next)
@@ -528,8 +530,10 @@ static ncclResult_t exchange_cards(struct kl_bootstrap *b, struct round *r, uint
         kl_processes_fini(&p);
         return rc;
     }
+    pthread_mutex_lock(&h->lock);
     h->cards = cards;
     h->processes = p;
+    pthread_mutex_unlock(&h->lock);
     return ncclSuccess;
 }
 

@@ -148,8 +148,21 @@ static struct {
 ncclResult_t __real_kl_exchange_step(struct kl_bootstrap *b, const struct kl_step *step, uint64_t deadline);
 ncclResult_t __wrap_kl_exchange_step(struct kl_bootstrap *b, const struct kl_step *step, uint64_t deadline);
 
+/* Where rank 0 waits, before it gets the cards of other processes, until one of its own ranks has left. Relaxed: they order nothing. */
+static struct {
+    bool used;
+    _Atomic uint32_t reached, open;
+} gate;
+
+static void pass_gate(void)
+{
+    kl_store_relaxed(&gate.reached, 1);
+    while (!kl_load_relaxed(&gate.open)) sched_yield();
+}
+
 ncclResult_t __wrap_kl_exchange_step(struct kl_bootstrap *b, const struct kl_step *step, uint64_t deadline)
 {
+    if (gate.used && b->rank == 0 && step->out_bytes == 2 * KL_CARD_WIRE) pass_gate();
     if (!exchange_of[b->rank].steps++) exchange_of[b->rank].deadline = deadline;
     must(!exchange_of[b->rank].watched || deadline == exchange_of[b->rank].deadline);
     return __real_kl_exchange_step(b, step, deadline);
@@ -195,6 +208,39 @@ static void an_exchange_has_one_deadline(void **state)
 {
     (void)state;
     run_job(12, meet_once_more); /* each has one, or its members would lose patience before the speaker does */
+}
+
+static void *abort_at_gate(void *b)
+{
+    while (!kl_load_relaxed(&gate.reached)) sched_yield();
+    kl_bootstrap_abort(b);
+    return NULL;
+}
+
+static void rank_1_is_aborted(struct rank *me, struct kl_bootstrap *b)
+{
+    pthread_t aborter;
+
+    (void)me;
+    pretend_to_live(b, 2);
+    if (b->rank != 1) {
+        must(!kl_home_meet(b));
+        return;
+    }
+    must(!pthread_create(&aborter, NULL, abort_at_gate, b));
+    must(kl_home_meet(b) == ncclInternalError);
+    kl_home_leave(b);
+    kl_store_relaxed(&gate.open, 1);
+    pthread_join(aborter, NULL);
+}
+
+/* ThreadSanitizer sees what nothing keeps apart. */
+static void one_leaves_while_all_are_made_known(void **state)
+{
+    (void)state;
+    gate.used = true;
+    run_job(4, rank_1_is_aborted);
+    gate.used = false;
 }
 
 /* ---- when one does not come ---- */
@@ -321,6 +367,7 @@ int main(void)
         leak_test(threads_gather),
         leak_test(processes_gather),
         leak_test(an_exchange_has_one_deadline),
+        leak_test(one_leaves_while_all_are_made_known),
         leak_test(who_leaves_without_gathering_is_named),
         leak_test(who_does_not_come_in_time_is_named),
         leak_test(a_failure_ends_the_wait),
