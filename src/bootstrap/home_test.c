@@ -151,7 +151,7 @@ ncclResult_t __wrap_kl_exchange_step(struct kl_bootstrap *b, const struct kl_ste
 /* Where rank 0 waits, before it gets the cards of other processes, until one of its own ranks has left. Relaxed: they order nothing. */
 static struct {
     bool used;
-    _Atomic uint32_t reached, open;
+    _Atomic uint32_t reached, open, behind;
 } gate;
 
 static void pass_gate(void)
@@ -225,12 +225,14 @@ static void rank_1_is_aborted(struct rank *me, struct kl_bootstrap *b)
     pretend_to_live(b, 2);
     if (b->rank != 1) {
         must(!kl_home_meet(b));
+        if (!b->rank) kl_store_relaxed(&gate.behind, 1);
         return;
     }
     must(!pthread_create(&aborter, NULL, abort_at_gate, b));
     must(kl_home_meet(b) == ncclInternalError);
     kl_home_leave(b);
     kl_store_relaxed(&gate.open, 1);
+    while (!kl_load_relaxed(&gate.behind)) sched_yield(); /* nothing else that this rank does orders them */
     pthread_join(aborter, NULL);
 }
 
