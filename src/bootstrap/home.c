@@ -7,6 +7,7 @@
 #include "bootstrap/failure.h"
 #include "bootstrap/partners.h"
 #include "bootstrap/processes.h"
+#include "bootstrap/wire.h"
 
 #include <stdalign.h>
 #include <stddef.h>
@@ -15,10 +16,13 @@
 #include <string.h>
 
 /*
- * A speaker waits for its members, and then once for all that other speakers have to say, a little longer; its members wait longer than
- * that: who knows best complains first.
+ * A speaker waits for its members, and then once for all that other speakers have to say, a little longer; its members
+ * wait longer than that: who knows best complains first.
  */
-enum { GRACE_MS = 1000 };
+enum {
+    GRACE_MS = 1000,
+    REMEMBER_MS = 600000, /* what all have left, for who has not come yet */
+};
 
 enum { GATHERING, COMPLETE, DONE, BROKEN };
 
@@ -51,6 +55,7 @@ struct kl_home {
     struct kl_bootstrap **member; /* by place; NULL: not here */
     int entered, left;            /* so far */
     int gone;                     /* the rank that left first; -1 */
+    uint64_t forgotten;           /* until when it waits for those who have not come; 0: somebody is here */
     struct round *rounds;
 };
 
@@ -81,8 +86,18 @@ static void install_fork_handlers(void)
 
 /* ---- life ---- */
 
+static void free_rounds(struct kl_home *h)
+{
+    for (struct round *r; (r = h->rounds);) {
+        h->rounds = r->next;
+        free(r->here);
+        free(r);
+    }
+}
+
 static void destroy(struct kl_home *h)
 {
+    free_rounds(h);
     pthread_mutex_destroy(&h->lock);
     kl_processes_fini(&h->processes);
     free(h->cards);
@@ -90,7 +105,26 @@ static void destroy(struct kl_home *h)
     free(h);
 }
 
-/* For whoever has the lodging `l`. Under list_lock. */
+static void unlist(const struct kl_home *home)
+{
+    struct kl_home **link = &waiting;
+
+    while (*link && *link != home) link = &(*link)->next;
+    if (*link) *link = home->next;
+}
+
+/* Those who never came to what the others left. Under list_lock, as the following. */
+static void forget_deserted(void)
+{
+    for (struct kl_home *h = waiting, *next; h; h = next) {
+        next = h->next;
+        if (!h->forgotten || !kl_deadline_passed(h->forgotten)) continue;
+        unlist(h);
+        destroy(h);
+    }
+}
+
+/* For whoever has the lodging `l`. */
 static ncclResult_t create(int nranks, const struct kl_lodging *l, const struct kl_key *name, struct kl_home **out)
 {
     struct kl_home *h = calloc(1, sizeof *h);
@@ -114,12 +148,24 @@ static ncclResult_t create(int nranks, const struct kl_lodging *l, const struct 
     return ncclSuccess;
 }
 
-static void unlist(const struct kl_home *home)
+static void move_in(struct kl_bootstrap *b, struct kl_home *h)
 {
-    struct kl_home **link = &waiting;
+    pthread_mutex_lock(&h->lock);
+    h->member[b->lodging.place] = b;
+    bool complete = ++h->entered == h->nmembers;
+    h->forgotten = 0;
+    pthread_mutex_unlock(&h->lock);
+    if (complete) unlist(h);
+    b->home = h;
+}
 
-    while (*link && *link != home) link = &(*link)->next;
-    if (*link) *link = home->next;
+/* The table of the home instead of the own one, which a new home has taken. */
+static void use_cards(struct kl_bootstrap *b, struct kl_home *h)
+{
+    pthread_mutex_lock(&b->lock);
+    if (b->cards != h->cards) free(b->cards);
+    b->cards = h->cards;
+    pthread_mutex_unlock(&b->lock);
 }
 
 static struct kl_home *find(const struct kl_bootstrap *b, const struct kl_key *name)
@@ -133,26 +179,6 @@ static struct kl_home *find(const struct kl_bootstrap *b, const struct kl_key *n
     return h;
 }
 
-/* The table of the home instead of the own one, which a new home has taken. */
-static void use_cards(struct kl_bootstrap *b, struct kl_home *h)
-{
-    pthread_mutex_lock(&b->lock);
-    if (b->cards != h->cards) free(b->cards);
-    b->cards = h->cards;
-    pthread_mutex_unlock(&b->lock);
-}
-
-/* Under list_lock; as the following. */
-static void move_in(struct kl_bootstrap *b, struct kl_home *h)
-{
-    pthread_mutex_lock(&h->lock);
-    h->member[b->lodging.place] = b;
-    bool complete = ++h->entered == h->nmembers;
-    pthread_mutex_unlock(&h->lock);
-    if (complete) unlist(h);
-    b->home = h;
-}
-
 static ncclResult_t enter(struct kl_bootstrap *b)
 {
     const struct kl_key name = kl_bootstrap_key(b, "kolo home");
@@ -163,45 +189,59 @@ static ncclResult_t enter(struct kl_bootstrap *b)
     return ncclSuccess;
 }
 
-/* With the cards of all ranks. The first one's, and who is where, become the home's. */
-static ncclResult_t enter_known(struct kl_bootstrap *b, struct kl_processes *processes)
+/* Its lodging is not known yet, but all cards are: where one process pretends to be several, the home is that of its rank. */
+static struct kl_home *find_known(const struct kl_bootstrap *b, const struct kl_key *name)
 {
-    KL_TRY(enter(b));
-    struct kl_home *h = b->home;
-    pthread_mutex_lock(&h->lock);
-    if (!h->cards) {
-        h->cards = b->cards;
-        h->processes = *processes;
-        *processes = (struct kl_processes){0};
+    struct kl_home *h = waiting;
+
+    while (h && (memcmp(&h->name, name, sizeof *name) || h->processes.of_rank[b->rank] != h->process)) h = h->next;
+    return h;
+}
+
+/* With the cards of the first that enters. */
+static ncclResult_t create_known(struct kl_bootstrap *b, const struct kl_key *name, struct kl_home **out)
+{
+    struct kl_processes p;
+
+    KL_TRY(kl_processes_find(b->cards, b->nranks, &p));
+    const struct kl_lodging l = kl_processes_lodging(&p, b->rank);
+    ncclResult_t rc = create(b->nranks, &l, name, out);
+    if (rc) {
+        kl_processes_fini(&p);
+        return rc;
     }
-    pthread_mutex_unlock(&h->lock);
+    (*out)->cards = b->cards;
+    (*out)->processes = p;
+    return ncclSuccess;
+}
+
+static ncclResult_t enter_known(struct kl_bootstrap *b)
+{
+    const struct kl_key name = kl_bootstrap_key(b, "kolo home");
+    struct kl_home *h = find_known(b, &name);
+
+    if (!h) KL_TRY(create_known(b, &name, &h));
+    b->lodging = kl_processes_lodging(&h->processes, b->rank);
+    move_in(b, h);
     use_cards(b, h);
     return ncclSuccess;
 }
 
-static ncclResult_t lodge(struct kl_bootstrap *b, struct kl_processes *processes)
+static ncclResult_t lodge(struct kl_bootstrap *b, ncclResult_t (*how)(struct kl_bootstrap *b))
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, install_fork_handlers);
     pthread_mutex_lock(&list_lock);
-    ncclResult_t rc = processes ? enter_known(b, processes) : enter(b);
+    forget_deserted();
+    ncclResult_t rc = how(b);
     pthread_mutex_unlock(&list_lock);
     return rc;
 }
 
 ncclResult_t kl_home_enter(struct kl_bootstrap *b)
 {
-    struct kl_processes p;
-
-    KL_TRY(kl_processes_find(b->cards, b->nranks, &p));
-    b->lodging = (struct kl_lodging){.process = p.of_rank[b->rank],
-                                     .nprocesses = p.n,
-                                     .place = kl_processes_place(&p, b->rank),
-                                     .nmembers = kl_processes_members(&p, p.of_rank[b->rank])};
-    ncclResult_t rc = lodge(b, &p);
-    kl_processes_fini(&p);
-    return rc;
+    return lodge(b, enter_known);
 }
 
 /* ---- rounds; under the home's lock ---- */
@@ -282,15 +322,7 @@ static void drop(struct round *r)
     free(r);
 }
 
-static void free_rounds(struct kl_home *h)
-{
-    for (struct round *r; (r = h->rounds);) {
-        h->rounds = r->next;
-        free(r->here);
-        free(r);
-    }
-}
-
+/* What all have left, before others came, stays for them: in a new one they would wait for who is gone. */
 void kl_home_leave(struct kl_bootstrap *b)
 {
     struct kl_home *h = b->home;
@@ -305,13 +337,11 @@ void kl_home_leave(struct kl_bootstrap *b)
     if (h->gone < 0) h->gone = b->rank;
     for (struct round *r = h->rounds; r; r = r->next)
         if (!r->here[place]) break_without(r, b->rank);
-    bool last = ++h->left == h->entered;
-    if (last && h->entered < h->nmembers) unlist(h);
+    bool last = ++h->left == h->entered, listed = h->entered < h->nmembers;
+    if (last && listed) h->forgotten = kl_deadline_in_ms(REMEMBER_MS);
     pthread_mutex_unlock(&h->lock);
     pthread_mutex_unlock(&list_lock);
-    if (!last) return;
-    free_rounds(h);
-    destroy(h);
+    if (last && !listed) destroy(h);
 }
 
 /* ---- waiting ---- */
@@ -444,30 +474,43 @@ static ncclResult_t exchange(struct kl_bootstrap *b, struct round *r, uint64_t d
 
 /* ---- cards ---- */
 
+enum { COUNT_WIRE = 4 };
+
 static ncclResult_t no_sense(const struct kl_bootstrap *b)
 {
     return KL_FAIL(ncclInternalError, "rank %d: the addresses of all ranks are damaged", b->rank);
+}
+
+/* `wire` has a number for each process, from the own one on. */
+static ncclResult_t read_counts(const struct kl_bootstrap *b, const unsigned char *wire, struct kl_processes *p)
+{
+    const struct kl_home *h = b->home;
+    uint64_t total = 0, most = (uint64_t)h->nranks;
+
+    for (int i = 0; i < h->nprocesses; i++) {
+        size_t place = (size_t)(i - h->process + h->nprocesses) % (size_t)h->nprocesses;
+        struct kl_reader r = kl_reader_on(wire + place * COUNT_WIRE, COUNT_WIRE);
+        uint32_t members = kl_get_u32(&r);
+        total += members;
+        if (members < 1 || total > most) return no_sense(b);
+        p->first[i + 1] = (int32_t)total;
+    }
+    return total == most ? ncclSuccess : no_sense(b);
 }
 
 /* How many ranks each process has. */
 static ncclResult_t count_members(struct kl_bootstrap *b, struct kl_processes *p, uint64_t deadline)
 {
     const struct kl_home *h = b->home;
-    const struct parcels one = {.bytes = sizeof(int32_t)};
-    int32_t *count = calloc((size_t)h->nprocesses, sizeof *count);
-    int64_t total = 0;
+    const struct parcels one = {.bytes = COUNT_WIRE};
+    unsigned char *wire = calloc((size_t)h->nprocesses, COUNT_WIRE);
 
-    if (!count) return KL_NOMEM("how many ranks each process has");
-    count[0] = h->nmembers;
-    ncclResult_t rc = gather_onwards(b, &one, (unsigned char *)count, deadline);
-    for (int i = 0; i < h->nprocesses && !rc; i++) {
-        int32_t members = count[(i - h->process + h->nprocesses) % h->nprocesses];
-        total += members;
-        if (members < 1 || total > h->nranks) rc = no_sense(b);
-        p->first[i + 1] = (int32_t)total;
-    }
-    free(count);
-    if (!rc && total != h->nranks) rc = no_sense(b);
+    if (!wire) return KL_NOMEM("how many ranks each process has");
+    struct kl_writer w = kl_writer_on(wire, COUNT_WIRE);
+    kl_put_u32(&w, (uint32_t)h->nmembers);
+    ncclResult_t rc = gather_onwards(b, &one, wire, deadline);
+    if (!rc) rc = read_counts(b, wire, p);
+    free(wire);
     return rc;
 }
 
@@ -588,7 +631,7 @@ ncclResult_t kl_home_meet(struct kl_bootstrap *b)
 {
     struct round *r;
 
-    KL_TRY(lodge(b, NULL));
+    KL_TRY(lodge(b, enter));
     KL_TRY(run_round(b, NULL, 0, exchange_cards, &r));
     use_cards(b, b->home);
     kl_records_drop(&r->records);

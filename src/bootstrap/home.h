@@ -4,7 +4,8 @@
  *
  * The lowest of these ranks *speaks*: records that they gather are handed to it, it exchanges them with the other speakers, and all of
  * them read the one table that comes of it. So with P processes of T ranks each, P of them talk, in log2 P steps, and there are
- * P tables instead of P * T.
+ * P tables instead of P * T. Until all have joined each rank has a table of its own, of which only what it writes, some of its
+ * partners, takes memory.
  *
  * Threads: one per member.
  */

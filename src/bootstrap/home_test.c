@@ -25,7 +25,7 @@ static void ranks_with_the_same_card_are_of_one_process(void **state)
     assert_int_equal(p.n, 3);
     for (int r = 0; r < N; r++) {
         assert_int_equal(p.of_rank[r], process[r]);
-        assert_int_equal(kl_processes_place(&p, r), place[r]);
+        assert_int_equal(kl_processes_lodging(&p, r).place, place[r]);
     }
     assert_int_equal(kl_processes_speaker(&p, 1), 1);
     assert_int_equal(kl_processes_members(&p, 1), 3);
@@ -247,13 +247,27 @@ static void one_leaves_while_all_are_made_known(void **state)
 
 /* ---- when one does not come ---- */
 
-static void all_but_rank_2(struct rank *me, struct kl_bootstrap *b)
+static void gather_alone(struct rank *me, struct kl_bootstrap *b)
 {
     struct kl_records *records;
 
-    if (b->rank == 2) return; /* in good order */
     me->joined = kl_bootstrap_gather(b, &b->rank, sizeof b->rank, &records);
     snprintf(me->text, sizeof me->text, "%s", kl_error_text());
+}
+
+/* Those failed, and say so much. */
+static void expect_all_but(const struct rank *ranks, int n, int who, const char *text)
+{
+    for (int r = 0; r < n; r++) {
+        if (r == who) continue;
+        assert_int_equal(ranks[r].joined, ncclRemoteError);
+        if (!strstr(ranks[r].text, text)) fail_msg("rank %d: \"%s\" is not in \"%s\"", r, text, ranks[r].text);
+    }
+}
+
+static void all_but_rank_2(struct rank *me, struct kl_bootstrap *b)
+{
+    if (b->rank != 2) gather_alone(me, b); /* who leaves in good order */
 }
 
 static void who_leaves_without_gathering_is_named(void **state)
@@ -263,25 +277,18 @@ static void who_leaves_without_gathering_is_named(void **state)
     (void)state;
     setup_job(ranks, 5, all_but_rank_2);
     run_ranks(ranks, 5);
-    for (int r = 0; r < 5; r++) {
-        if (r == 2) continue;
-        assert_int_equal(ranks[r].joined, ncclRemoteError);
-        assert_non_null(strstr(ranks[r].text, "rank 2"));
-    }
+    expect_all_but(ranks, 5, 2, "rank 2 has left its process's exchange");
 }
 
 static sem_t over;
 
 static void all_but_rank_3(struct rank *me, struct kl_bootstrap *b)
 {
-    struct kl_records *records;
-
     if (b->rank == 3) {
         while (sem_wait(&over)) continue;
         return;
     }
-    me->joined = kl_bootstrap_gather(b, &b->rank, sizeof b->rank, &records);
-    snprintf(me->text, sizeof me->text, "%s", kl_error_text());
+    gather_alone(me, b);
     if (b->rank == 0) sem_post(&over);
 }
 
@@ -294,23 +301,15 @@ static void who_does_not_come_in_time_is_named(void **state)
     setup_job(ranks, 5, all_but_rank_3);
     for (int r = 0; r < 5; r++) ranks[r].after_join_timeout_ms = 200;
     run_ranks(ranks, 5);
-    for (int r = 0; r < 5; r++) {
-        if (r == 3) continue;
-        assert_int_equal(ranks[r].joined, ncclRemoteError);
-        assert_non_null(strstr(ranks[r].text, "nothing came from rank 3"));
-    }
+    expect_all_but(ranks, 5, 3, "nothing came from rank 3");
 }
 
 static void all_but_rank_1(struct rank *me, struct kl_bootstrap *b)
 {
-    struct kl_records *records;
-
-    if (b->rank == 1) {
+    if (b->rank == 1)
         kl_bootstrap_report(b, 1, ncclRemoteError, "rank 1 has had enough");
-        return;
-    }
-    me->joined = kl_bootstrap_gather(b, &b->rank, sizeof b->rank, &records);
-    snprintf(me->text, sizeof me->text, "%s", kl_error_text());
+    else
+        gather_alone(me, b);
 }
 
 /* Long before the deadline: it stays at that of joining. */
@@ -321,11 +320,7 @@ static void a_failure_ends_the_wait(void **state)
     (void)state;
     setup_job(ranks, 5, all_but_rank_1);
     run_ranks(ranks, 5);
-    for (int r = 0; r < 5; r++) {
-        if (r == 1) continue;
-        assert_int_equal(ranks[r].joined, ncclRemoteError);
-        assert_non_null(strstr(ranks[r].text, "rank 1"));
-    }
+    expect_all_but(ranks, 5, 1, "rank 1 has had enough");
 }
 
 static sem_t not_met;
@@ -354,12 +349,38 @@ static void nobody_is_blamed_who_is_not_known(void **state)
     sem_init(&not_met, 0, 0);
     setup_job(ranks, 4, three_of_four);
     run_ranks(ranks, 4);
-    for (int r = 0; r < 3; r++) {
-        assert_int_equal(ranks[r].joined, ncclRemoteError);
-        assert_non_null(strstr(ranks[r].text, "rank 0: nothing came from another rank, of the same process"));
-    }
+    expect_all_but(ranks, 4, 3, "rank 0: nothing came from another rank, of the same process");
     await_failure(&ranks[3]);
     assert_int_equal(ranks[3].culprit, -1);
+}
+
+static sem_t left;
+
+/* Rank 0 is there, and gone again, before rank 1 comes. */
+static void one_after_the_other(struct rank *me, struct kl_bootstrap *b)
+{
+    move_out(b);
+    b->lodging = (struct kl_lodging){0, 1, b->rank, 2};
+    b->timeout_ms = 200;
+    if (b->rank == 0) kl_bootstrap_abort(b);
+    while (b->rank && sem_wait(&left)) continue;
+    me->joined = kl_home_meet(b);
+    snprintf(me->text, sizeof me->text, "%s", kl_error_text());
+    kl_home_leave(b);
+    if (b->rank == 0) sem_post(&left);
+}
+
+static void who_comes_when_all_have_left_hears_it(void **state)
+{
+    struct rank ranks[2];
+
+    (void)state;
+    sem_init(&left, 0, 0);
+    setup_job(ranks, 2, one_after_the_other);
+    run_ranks(ranks, 2);
+    assert_int_equal(ranks[0].joined, ncclInternalError);
+    assert_int_equal(ranks[1].joined, ncclRemoteError);
+    assert_non_null(strstr(ranks[1].text, "rank 0 has left its process's exchange"));
 }
 
 int main(void)
@@ -374,6 +395,7 @@ int main(void)
         leak_test(who_does_not_come_in_time_is_named),
         leak_test(a_failure_ends_the_wait),
         leak_test(nobody_is_blamed_who_is_not_known),
+        leak_test(who_comes_when_all_have_left_hears_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,16 +175,6 @@ static void refuse(struct visitor *v)
     answer(v, KL_FRAME_REFUSE, wire, kl_notice_encode(&v->root->failure, wire));
 }
 
-static struct kl_lodging lodging_of(const struct kl_processes *p, int rank)
-{
-    int home = p->of_rank[rank];
-
-    return (struct kl_lodging){.process = home,
-                               .nprocesses = p->n,
-                               .place = kl_processes_place(p, rank),
-                               .nmembers = kl_processes_members(p, home)};
-}
-
 static void introduce(struct visitor *v, const struct kl_processes *p, struct kl_introduction *introduction)
 {
     struct kl_root *root = v->root;
@@ -192,7 +182,7 @@ static void introduce(struct visitor *v, const struct kl_processes *p, struct kl
     unsigned char wire[KL_INTRODUCTION_WIRE(2 * KL_MAX_PARTNERS)];
     struct kl_card *card = introduction->partner;
 
-    introduction->lodging = lodging_of(p, v->rank);
+    introduction->lodging = kl_processes_lodging(p, v->rank);
     introduction->npartners = n;
     for (int i = 0; i < n; i++) *card++ = root->cards[partner[i]];
     n = introduction->lodging.place ? 0 : kl_partners(introduction->lodging.process, p->n, partner);
