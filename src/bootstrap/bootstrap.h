@@ -98,10 +98,10 @@ ncclResult_t kl_bootstrap_join_many(const struct kl_bootstrap_config *config, co
                                     struct kl_bootstrap **bootstrap);
 
 /**
- * This rank will not join, for the reason that the calling thread's last sentence says. Ranks that wait at a rendezvous of this process
- * hear it; those at one elsewhere wait until their deadline.
+ * This rank will not join, with these ids, for the reason that the calling thread's last sentence says. Ranks that wait
+ * at a rendezvous of this process hear it; those at one elsewhere wait until their deadline.
  */
-void kl_bootstrap_decline(const ncclUniqueId *ids, int nids, int rank);
+void kl_bootstrap_decline(const ncclUniqueId *ids, int nids, int rank, int nranks);
 
 /**
  * Some ranks of a bootstrap make another one, without a rendezvous: they know each other's addresses, and have a secret. `member`

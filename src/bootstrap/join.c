@@ -184,23 +184,14 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
     *out = b;
     b = NULL;
 out:
-    if (rc && !root && !(b && b->announced)) kl_root_decline(&id, config->rank);
-    if (rc) kl_root_give_up(root, kl_deadline_in_ms(b && !was_aborted(b) ? TELL_MS : 0));
+    bool announced = b && b->announced;
+    if (rc && !root && !announced) kl_root_decline(&id, config->rank);
+    if (rc) kl_root_give_up(root, announced, kl_deadline_in_ms(b && !was_aborted(b) ? TELL_MS : 0));
     kl_root_stop(root);
     kl_key_wipe(&id.secret);
     if (b && config->on_life) config->on_life(config->ctx, NULL);
     kl_bootstrap_leave(b);
     return rc;
-}
-
-void kl_bootstrap_decline(const ncclUniqueId *ids, int nids, int rank)
-{
-    struct kl_id id;
-
-    for (int i = 0; i < nids; i++) {
-        if (kl_id_unpack(&ids[i], &id)) kl_root_decline(&id, rank);
-        kl_key_wipe(&id.secret);
-    }
 }
 
 static void leave_links(struct kl_bootstrap *b)

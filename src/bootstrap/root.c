@@ -573,6 +573,7 @@ out:
 
 struct giving_up {
     struct kl_root *root;
+    bool announced;
     const char *why;
 };
 
@@ -582,6 +583,7 @@ static ncclResult_t give_up(void *ctx)
 
     if (g->root->retired) return ncclSuccess;
     fail(g->root, 0, ncclRemoteError, g->why);
+    if (!g->announced) g->root->ndone++; /* it will not come to hear it */
     retire_if_done(g->root);
     return ncclSuccess;
 }
@@ -599,7 +601,10 @@ static bool is_of(const struct kl_root *root, const struct kl_id *id)
 
     kl_id_pack(&root->id, &its);
     kl_id_pack(id, &asked);
-    return !memcmp(&its, &asked, sizeof its);
+    bool same = !memcmp(&its, &asked, sizeof its);
+    explicit_bzero(&its, sizeof its); /* their secrets */
+    explicit_bzero(&asked, sizeof asked);
+    return same;
 }
 
 static ncclResult_t decline(void *ctx)
@@ -621,18 +626,17 @@ void kl_root_decline(const struct kl_id *id, int rank)
     struct declining d = {.id = id, .rank = rank, .why = why};
 
     snprintf(why, sizeof why, "rank %d did not join: %.900s", rank, kl_error_text());
-    if (kl_loop_hold(&d.loop)) return; /* then there is no root either */
+    if (!kl_loop_hold_existing(&d.loop)) return; /* then there is no root either */
     (void)kl_loop_run(d.loop, decline, &d);
     kl_loop_drop(d.loop);
 }
 
-void kl_root_give_up(struct kl_root *root, uint64_t deadline)
+void kl_root_give_up(struct kl_root *root, bool announced, uint64_t deadline)
 {
     const struct timespec until = {.tv_sec = (time_t)(deadline / 1000000000u),
                                    .tv_nsec = (long)(deadline % 1000000000u)};
-
     char why[KL_ERROR_TEXT];
-    struct giving_up g = {.root = root, .why = why};
+    struct giving_up g = {.root = root, .announced = announced, .why = why};
 
     if (!root) return;
     snprintf(why, sizeof why, "rank 0, which opened the rendezvous, did not join: %.800s", kl_error_text());
