@@ -43,57 +43,60 @@ static bool parse(char *item, struct network *n)
     return set_mask(&n->mask, n->address.any.sa_family, slash);
 }
 
-/* The next item, copied to where it can be cut; false at the end. */
-static bool next_item(const char **list, char item[64])
+struct item {
+    const char *text; /* in the list: so many bytes */
+    size_t bytes;
+};
+
+/* False at the end. */
+static bool next_item(const char **list, struct item *item)
 {
-    while (**list == ',' || **list == ' ') ++*list;
-    if (!**list) return false;
-    size_t n = strcspn(*list, ", ");
-    size_t kept = n < 63 ? n : 63;
-    memcpy(item, *list, kept);
-    item[kept] = '\0';
-    *list += n;
-    return true;
+    *list += strspn(*list, ", ");
+    *item = (struct item){.text = *list, .bytes = strcspn(*list, ", ")};
+    *list += item->bytes;
+    return item->bytes;
 }
 
-static bool is_all(const char *list)
+/* No network takes as many characters as would not fit. */
+static bool parse_item(const struct item *item, struct network *n)
+{
+    char text[64];
+
+    if (item->bytes >= sizeof text) return false;
+    memcpy(text, item->text, item->bytes);
+    text[item->bytes] = '\0';
+    return parse(text, n);
+}
+
+bool kl_guests_are_all(const char *list)
 {
     return !strcmp(list, "1");
 }
 
 ncclResult_t kl_guests_check(const char *list)
 {
-    char item[64], cut[64];
+    struct item item;
     struct network n;
 
-    if (is_all(list)) return ncclSuccess;
-    while (next_item(&list, item)) {
-        memcpy(cut, item, sizeof cut);
-        if (!parse(cut, &n))
-            return KL_FAIL(
-                ncclInvalidArgument,
-                "KOLO_OPEN_TO: \"%s\" is no address or network; it is a list such as 10.99.0.0/24,192.0.2.7, "
-                "or 1 for everybody",
-                item);
-    }
+    if (kl_guests_are_all(list)) return ncclSuccess;
+    while (next_item(&list, &item))
+        if (!parse_item(&item, &n))
+            return KL_FAIL(ncclInvalidArgument,
+                           "KOLO_OPEN_TO: \"%.*s\" is no address or network; it is a list such as "
+                           "10.99.0.0/24,192.0.2.7, or 1 for everybody",
+                           item.bytes < 100 ? (int)item.bytes : 100, item.text);
     return ncclSuccess;
-}
-
-static bool is_this_host(union kl_address here, union kl_address there)
-{
-    kl_address_set_port(&here, 0);
-    kl_address_set_port(&there, 0);
-    return kl_address_is_loopback(&there) || !memcmp(&here, &there, sizeof here);
 }
 
 bool kl_guests_admit(const char *list, union kl_address here, union kl_address there)
 {
+    struct item item;
     struct network n;
-    char item[64];
 
-    if (is_this_host(here, there) || is_all(list)) return true;
+    if (kl_address_is_loopback(&there) || kl_address_same_host(&here, &there)) return true;
+    if (kl_guests_are_all(list)) return true;
     if (there.any.sa_family == AF_INET6) there.v6.sin6_scope_id = 0; /* lists have none */
-    while (next_item(&list, item))
-        if (parse(item, &n) && kl_address_same_subnet(&n.address, &there, &n.mask)) return true;
+    while (next_item(&list, &item))
+        if (parse_item(&item, &n) && kl_address_same_subnet(&n.address, &there, &n.mask)) return true;
     return false;
 }

@@ -14,6 +14,9 @@
 
 #include <stdbool.h>
 
+/** Does the list admit everybody? */
+bool kl_guests_are_all(const char *list);
+
 /** Is every item of the list an address or a network? Else ncclInvalidArgument, with the item in the sentence. */
 ncclResult_t kl_guests_check(const char *list);
 

@@ -46,7 +46,7 @@ static ncclResult_t say_who_may_come(const struct kl_id *id)
     if (*params.open_to)
         KL_WARN(
             "without KOLO_SECRET everybody at %s may join at %s, and end the job: set it to the same text on all ranks",
-            strcmp(params.open_to, "1") ? params.open_to : "any address", text);
+            kl_guests_are_all(params.open_to) ? "any address" : params.open_to, text);
     else
         KL_INFO(KL_BOOTSTRAP, "without KOLO_SECRET only this host may join at %s; KOLO_OPEN_TO allows others", text);
     return ncclSuccess;
