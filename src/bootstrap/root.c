@@ -47,6 +47,7 @@ struct kl_root {
     struct kl_id id;
     /* Everybody knows its key: of other hosts only those in this list come (guests.h). NULL: only ranks know it. */
     char *open_to;
+    bool has_warned; /* of somebody else who came */
     struct kl_loop *loop;
     struct kl_source *clock; /* armed with the deadline, once somebody waits */
     uint64_t deadline;       /* of the least patient rank, who gives it patience_ms */
@@ -421,17 +422,18 @@ static void on_visitor(void *ctx, uint32_t events)
     retire_if_done(root);
 }
 
-/* Has it a right to be here? */
-static bool is_welcome(const struct kl_root *root, int fd)
+/* Has it a right to be here? Strangers can knock as often as they like: only the first is worth a warning. */
+static bool is_welcome(struct kl_root *root, int fd)
 {
     union kl_address from = kl_socket_peer(fd);
     char text[KL_ADDRESS_TEXT];
 
     if (!root->open_to || kl_guests_admit(root->open_to, kl_socket_local(fd), from)) return true;
-    KL_WARN(
-        "refused somebody at %s: without KOLO_SECRET only this host may join; set it to the same text on all ranks, or "
-        "allow other hosts with KOLO_OPEN_TO",
-        kl_address_format(&from, text));
+    KL_LOG(root->has_warned ? KL_LOG_INFO : KL_LOG_WARN, KL_BOOTSTRAP,
+           "refused somebody at %s: without KOLO_SECRET only this host may join; set it to the same text on all ranks, "
+           "or allow other hosts with KOLO_OPEN_TO",
+           kl_address_format(&from, text));
+    root->has_warned = true;
     return false;
 }
 
