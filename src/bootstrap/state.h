@@ -61,8 +61,8 @@ struct kl_contact {
     struct kl_source *source;
     bool paused; /* not read, because the inbox is full */
     bool polled; /* while it was, a poll has found nothing: it is read whatever the inbox holds */
-    bool mute;   /* writing failed: the end of the connection is about to be read, or is told because of: */
-    int broken;  /* errno of writing, if that is not what the end of the connection looks like */
+    bool mute;   /* writing failed: nothing more is written */
+    int broken;  /* with which errno; 0: it has not, or as the connection has ended, which is about to be read */
     bool rests;  /* the system had no memory for what is to be written: it is tried again a little later */
     struct kl_outbox out;
     struct kl_frame *first_in, *last_in; /* the inbox */
