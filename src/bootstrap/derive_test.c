@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bootstraps of some ranks of another one: they find each other without a rendezvous, also when the parent has failed. */
-#include "bootstrap/home.h"
+#include "bootstrap/process_table.h"
 #include "bootstrap/jobs.h"
 
 enum { PATIENCE_MS = 300 };
@@ -140,12 +140,12 @@ static void it_can_be_aborted_while_it_is_made(void **state)
 /* The rank of a child that gets no memory when all others are there; -1: none. */
 static int poor = -1;
 
-ncclResult_t __real_kl_home_enter(struct kl_bootstrap *b);
-ncclResult_t __wrap_kl_home_enter(struct kl_bootstrap *b);
+ncclResult_t __real_kl_process_table_share(struct kl_bootstrap *b);
+ncclResult_t __wrap_kl_process_table_share(struct kl_bootstrap *b);
 
-ncclResult_t __wrap_kl_home_enter(struct kl_bootstrap *b)
+ncclResult_t __wrap_kl_process_table_share(struct kl_bootstrap *b)
 {
-    return b->rank == poor ? KL_NOMEM("what a test shares") : __real_kl_home_enter(b);
+    return b->rank == poor ? KL_NOMEM("what a test shares") : __real_kl_process_table_share(b);
 }
 
 static void with_a_poor_rank(struct rank *me, struct kl_bootstrap *b)

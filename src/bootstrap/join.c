@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "bootstrap/census.h"
 #include "bootstrap/failure.h"
-#include "bootstrap/home.h"
+#include "bootstrap/process_table.h"
 #include "bootstrap/join.h"
 #include "bootstrap/link.h"
 #include "bootstrap/partners.h"
@@ -31,7 +31,7 @@ enum { TELL_MS = 1000 };
 static ncclResult_t meet_partners(struct kl_bootstrap *b)
 {
     KL_TRY(kl_bootstrap_barrier(b));
-    return kl_home_meet(b);
+    return kl_process_table_gather(b);
 }
 
 /* Partners may not be connected with us yet: without a word from us, they would take us for the one who failed. */
@@ -219,6 +219,6 @@ void kl_bootstrap_leave(struct kl_bootstrap *b)
     kl_source_remove(b->clock);
     kl_census_free(b);
     kl_loop_drop(b->loop);
-    kl_home_leave(b);
+    kl_process_table_leave(b);
     kl_state_free(b);
 }

@@ -91,12 +91,12 @@ static int place_of(const struct kl_processes *p, int rank)
     return low - p->first[process];
 }
 
-struct kl_lodging kl_processes_lodging(const struct kl_processes *p, int rank)
+struct kl_placement kl_processes_placement(const struct kl_processes *p, int rank)
 {
     int process = p->of_rank[rank];
 
-    return (struct kl_lodging){.process = process,
-                               .nprocesses = p->n,
-                               .place = place_of(p, rank),
-                               .nmembers = kl_processes_members(p, process)};
+    return (struct kl_placement){.process = process,
+                                 .nprocesses = p->n,
+                                 .place = place_of(p, rank),
+                                 .nmembers = kl_processes_members(p, process)};
 }

@@ -32,6 +32,6 @@ static inline int kl_processes_members(const struct kl_processes *p, int process
 }
 
 /** Where a rank lives, and its place among those of its process. */
-struct kl_lodging kl_processes_lodging(const struct kl_processes *p, int rank);
+struct kl_placement kl_processes_placement(const struct kl_processes *p, int rank);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/acceptor.h"
-#include "bootstrap/guests.h"
+#include "bootstrap/admission.h"
 #include "bootstrap/outbox.h"
 #include "bootstrap/partners.h"
 #include "bootstrap/processes.h"
@@ -45,7 +45,7 @@ struct visitor {
 struct kl_root {
     struct kl_root *next; /* of this process's */
     struct kl_id id;
-    /* Everybody knows its key: of other hosts only those in this list come (guests.h). NULL: only ranks know it. */
+    /* Everybody knows its key: of other hosts only those in this list come (admission.h). NULL: only ranks know it. */
     char *open_to;
     bool has_warned; /* of somebody else who came */
     struct kl_loop *loop;
@@ -183,10 +183,10 @@ static void introduce(struct visitor *v, const struct kl_processes *p, struct kl
     unsigned char wire[KL_INTRODUCTION_WIRE(2 * KL_MAX_PARTNERS)];
     struct kl_card *card = introduction->partner;
 
-    introduction->lodging = kl_processes_lodging(p, v->rank);
+    introduction->placement = kl_processes_placement(p, v->rank);
     introduction->npartners = n;
     for (int i = 0; i < n; i++) *card++ = root->cards[partner[i]];
-    n = introduction->lodging.place ? 0 : kl_partners(introduction->lodging.process, p->n, partner);
+    n = introduction->placement.place ? 0 : kl_partners(introduction->placement.process, p->n, partner);
     introduction->nspeakers = n;
     for (int i = 0; i < n; i++) *card++ = root->cards[kl_processes_speaker(p, partner[i])];
     kl_introduction_encode(introduction, wire);
@@ -428,7 +428,7 @@ static bool is_welcome(struct kl_root *root, int fd)
     union kl_address from = kl_socket_peer(fd);
     char text[KL_ADDRESS_TEXT];
 
-    if (!root->open_to || kl_guests_admit(root->open_to, kl_socket_local(fd), from)) return true;
+    if (!root->open_to || kl_admission_allows(root->open_to, kl_socket_local(fd), from)) return true;
     KL_LOG(root->has_warned ? KL_LOG_INFO : KL_LOG_WARN, KL_BOOTSTRAP,
            "refused somebody at %s: without KOLO_SECRET only this host may join; set it to the same text on all ranks, "
            "or allow other hosts with KOLO_OPEN_TO",
@@ -529,7 +529,7 @@ static ncclResult_t start(void *ctx)
     return rc;
 }
 
-static ncclResult_t load_guests(struct kl_root *root, const struct kl_id *id)
+static ncclResult_t load_admission(struct kl_root *root, const struct kl_id *id)
 {
     struct kl_bootstrap_params params;
 
@@ -562,7 +562,7 @@ ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **out)
 
     if (!root) return KL_NOMEM("a rendezvous");
     root->held = out != NULL;
-    KL_TRY_OR(rc, out, load_guests(root, id));
+    KL_TRY_OR(rc, out, load_admission(root, id));
     KL_TRY_OR(rc, out, kl_loop_hold(&root->loop));
     KL_TRY_OR(rc, out, kl_loop_run(root->loop, start, &s));
     *id = opened;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bootstrap/home.h"
+#include "bootstrap/process_table.h"
 
 #include "bootstrap/exchange.h"
 #include "bootstrap/jobs.h"
@@ -25,7 +25,7 @@ static void ranks_with_the_same_card_are_of_one_process(void **state)
     assert_int_equal(p.n, 3);
     for (int r = 0; r < N; r++) {
         assert_int_equal(p.of_rank[r], process[r]);
-        assert_int_equal(kl_processes_lodging(&p, r).place, place[r]);
+        assert_int_equal(kl_processes_placement(&p, r).place, place[r]);
     }
     assert_int_equal(kl_processes_speaker(&p, 1), 1);
     assert_int_equal(kl_processes_members(&p, 1), 3);
@@ -174,7 +174,7 @@ static void move_out(struct kl_bootstrap *b)
     struct kl_card own = b->cards[b->rank];
 
     must(!kl_bootstrap_barrier(b)); /* nobody is inside an exchange any more */
-    kl_home_leave(b);
+    kl_process_table_leave(b);
     must((b->cards = calloc((size_t)b->nranks, sizeof *b->cards)));
     b->cards[b->rank] = own;
     must(!kl_bootstrap_barrier(b));
@@ -186,7 +186,7 @@ static void pretend_to_live(struct kl_bootstrap *b, int nmembers)
     int partner[KL_MAX_PARTNERS], process = b->rank / nmembers, nprocesses = b->nranks / nmembers;
 
     move_out(b);
-    b->lodging = (struct kl_lodging){process, nprocesses, b->rank % nmembers, nmembers};
+    b->placement = (struct kl_placement){process, nprocesses, b->rank % nmembers, nmembers};
     b->cards[b->rank].pid = (uint64_t)process;
     for (int i = kl_partners(process, nprocesses, partner); i--;) b->speakers[i] = partner[i] * nmembers;
 }
@@ -197,7 +197,7 @@ static void meet_once_more(struct rank *me, struct kl_bootstrap *b)
     pretend_to_live(b, 2);
     exchange_of[b->rank].watched = true;
     exchange_of[b->rank].steps = 0;
-    must(!kl_home_meet(b));
+    must(!kl_process_table_gather(b));
     exchange_of[b->rank].watched = false;
     for (int r = 0; r < b->nranks; r++) must(b->cards[r].rank == r && b->cards[r].pid == (uint64_t)(r / 2));
     must(exchange_of[b->rank].steps == (b->rank % 2 ? 0 : 2 * 3)); /* how many ranks, and their cards */
@@ -224,13 +224,13 @@ static void rank_1_is_aborted(struct rank *me, struct kl_bootstrap *b)
     (void)me;
     pretend_to_live(b, 2);
     if (b->rank != 1) {
-        must(!kl_home_meet(b));
+        must(!kl_process_table_gather(b));
         if (!b->rank) kl_store_relaxed(&gate.behind, 1);
         return;
     }
     must(!pthread_create(&aborter, NULL, abort_at_gate, b));
-    must(kl_home_meet(b) == ncclInternalError);
-    kl_home_leave(b);
+    must(kl_process_table_gather(b) == ncclInternalError);
+    kl_process_table_leave(b);
     kl_store_relaxed(&gate.open, 1);
     while (!kl_load_relaxed(&gate.behind)) sched_yield(); /* nothing else that this rank does orders them */
     pthread_join(aborter, NULL);
@@ -329,13 +329,13 @@ static sem_t not_met;
 static void three_of_four(struct rank *me, struct kl_bootstrap *b)
 {
     move_out(b);
-    b->lodging = (struct kl_lodging){0, 1, b->rank, 4};
+    b->placement = (struct kl_placement){0, 1, b->rank, 4};
     if (b->rank == 3) {
         while (sem_wait(&not_met)) continue;
         return;
     }
     b->timeout_ms = 200;
-    me->joined = kl_home_meet(b);
+    me->joined = kl_process_table_gather(b);
     snprintf(me->text, sizeof me->text, "%s", kl_error_text());
     if (b->rank == 0) sem_post(&not_met);
 }
@@ -360,13 +360,13 @@ static sem_t left;
 static void one_after_the_other(struct rank *me, struct kl_bootstrap *b)
 {
     move_out(b);
-    b->lodging = (struct kl_lodging){0, 1, b->rank, 2};
+    b->placement = (struct kl_placement){0, 1, b->rank, 2};
     b->timeout_ms = 200;
     if (b->rank == 0) kl_bootstrap_abort(b);
     while (b->rank && sem_wait(&left)) continue;
-    me->joined = kl_home_meet(b);
+    me->joined = kl_process_table_gather(b);
     snprintf(me->text, sizeof me->text, "%s", kl_error_text());
-    kl_home_leave(b);
+    kl_process_table_leave(b);
     if (b->rank == 0) sem_post(&left);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * home.h - what the ranks of a bootstrap that live in one process have together: the cards of all ranks, and what they gather.
+ * process_table.h - what the ranks of a bootstrap that live in one process have together: a table of the cards of all
+ * ranks, and what they gather.
  *
  * The lowest of these ranks *speaks*: records that they gather are handed to it, it exchanges them with the other speakers, and all of
  * them read the one table that comes of it. So with P processes of T ranks each, P of them talk, in log2 P steps, and there are
@@ -9,18 +10,18 @@
  *
  * Threads: one per member.
  */
-#ifndef KL_BOOTSTRAP_HOME_H
-#define KL_BOOTSTRAP_HOME_H
+#ifndef KL_BOOTSTRAP_PROCESS_TABLE_H
+#define KL_BOOTSTRAP_PROCESS_TABLE_H
 
 #include "bootstrap/state.h"
 
-/** b->lodging and b->speakers are known: find the others, and gather all cards, of which b->cards becomes the process's table. */
-ncclResult_t kl_home_meet(struct kl_bootstrap *b);
+/** b->placement and b->speakers are known: find the others, and gather all cards, of which b->cards becomes the process's table. */
+ncclResult_t kl_process_table_gather(struct kl_bootstrap *b);
 
 /** All cards are known: find the others, and have one table of them. */
-ncclResult_t kl_home_enter(struct kl_bootstrap *b);
+ncclResult_t kl_process_table_share(struct kl_bootstrap *b);
 
 /** Who waits for this rank there hears that it has left. Harmless if it never entered. */
-void kl_home_leave(struct kl_bootstrap *b);
+void kl_process_table_leave(struct kl_bootstrap *b);
 
 #endif

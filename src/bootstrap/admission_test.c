@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bootstrap/guests.h"
+#include "bootstrap/admission.h"
 
 #include "base/error.h"
 #include "tests/kolo_test.h"
@@ -42,7 +42,7 @@ static void who_is_of_this_host_or_listed_may_come(void **state)
     (void)state;
     FOR_EACH_CASE(c, cases)
     {
-        bool admitted = kl_guests_admit(c->list, address_of(c->here), address_of(c->there));
+        bool admitted = kl_admission_allows(c->list, address_of(c->here), address_of(c->there));
         expect_case(c->label, admitted == c->admitted);
     }
 }
@@ -53,8 +53,8 @@ static void who_is_not_known_does_not_come(void **state)
     const union kl_address none = {0};
 
     (void)state;
-    assert_false(kl_guests_admit("", none, none));
-    assert_false(kl_guests_admit("0.0.0.0/0", none, none));
+    assert_false(kl_admission_allows("", none, none));
+    assert_false(kl_admission_allows("0.0.0.0/0", none, none));
 }
 
 static void what_is_no_network_is_refused(void **state)
@@ -65,8 +65,8 @@ static void what_is_no_network_is_refused(void **state)
 
     (void)state;
     kl_error_quiet(1);
-    FOR_EACH_CASE(text, sound) expect_case(*text, kl_guests_check(*text) == ncclSuccess);
-    FOR_EACH_CASE(text, broken) expect_case(*text, kl_guests_check(*text) == ncclInvalidArgument);
+    FOR_EACH_CASE(text, sound) expect_case(*text, kl_admission_check(*text) == ncclSuccess);
+    FOR_EACH_CASE(text, broken) expect_case(*text, kl_admission_check(*text) == ncclInvalidArgument);
 }
 
 int main(void)

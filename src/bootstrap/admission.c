@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bootstrap/guests.h"
+#include "bootstrap/admission.h"
 
 #include "base/error.h"
 
@@ -68,17 +68,17 @@ static bool parse_item(const struct item *item, struct network *n)
     return parse(text, n);
 }
 
-bool kl_guests_are_all(const char *list)
+bool kl_admission_is_open(const char *list)
 {
     return !strcmp(list, "1");
 }
 
-ncclResult_t kl_guests_check(const char *list)
+ncclResult_t kl_admission_check(const char *list)
 {
     struct item item;
     struct network n;
 
-    if (kl_guests_are_all(list)) return ncclSuccess;
+    if (kl_admission_is_open(list)) return ncclSuccess;
     while (next_item(&list, &item))
         if (!parse_item(&item, &n))
             return KL_FAIL(ncclInvalidArgument,
@@ -88,13 +88,13 @@ ncclResult_t kl_guests_check(const char *list)
     return ncclSuccess;
 }
 
-bool kl_guests_admit(const char *list, union kl_address here, union kl_address there)
+bool kl_admission_allows(const char *list, union kl_address here, union kl_address there)
 {
     struct item item;
     struct network n;
 
     if (kl_address_is_loopback(&there) || kl_address_same_host(&here, &there)) return true;
-    if (kl_guests_are_all(list)) return true;
+    if (kl_admission_is_open(list)) return true;
     if (there.any.sa_family == AF_INET6) there.v6.sin6_scope_id = 0; /* lists have none */
     while (next_item(&list, &item))
         if (parse_item(&item, &n) && kl_address_same_subnet(&n.address, &there, &n.mask)) return true;
