@@ -534,15 +534,20 @@ static ncclResult_t note_cards(struct kl_bootstrap *b, const unsigned char *wire
     return ncclSuccess;
 }
 
-/* By place, as the members have them. */
-static void write_own_cards(struct kl_process_table *t, unsigned char *wire)
+/* By place, as the members have them. All have been here; who has left since took its card along. */
+static ncclResult_t write_own_cards(struct kl_bootstrap *b, unsigned char *wire)
 {
+    struct kl_process_table *t = b->table;
+
     pthread_mutex_lock(&t->lock);
-    for (int i = 0; i < t->nmembers; i++) {
-        const struct kl_bootstrap *m = t->member[i]; /* all are here, or the exchange is broken */
-        if (m) kl_card_encode(&m->cards[m->rank], wire + (size_t)i * KL_CARD_WIRE);
+    int gone = t->gone;
+    for (int i = 0; i < t->nmembers && gone < 0; i++) {
+        const struct kl_bootstrap *m = t->member[i];
+        kl_card_encode(&m->cards[m->rank], wire + (size_t)i * KL_CARD_WIRE);
     }
     pthread_mutex_unlock(&t->lock);
+    if (gone < 0) return ncclSuccess;
+    return kl_failure_settle(b, gone, KL_FAIL(ncclRemoteError, "rank %d has left while the others were joining", gone));
 }
 
 static ncclResult_t gather_cards(struct kl_bootstrap *b, struct kl_processes *p, unsigned char *wire,
@@ -551,7 +556,7 @@ static ncclResult_t gather_cards(struct kl_bootstrap *b, struct kl_processes *p,
     struct parcels parcels = {.first = p->first, .bytes = KL_CARD_WIRE};
 
     KL_TRY(count_members(b, p, deadline));
-    write_own_cards(b->table, wire);
+    KL_TRY(write_own_cards(b, wire));
     KL_TRY(gather_onwards(b, &parcels, wire, deadline));
     return note_cards(b, wire, p, cards);
 }

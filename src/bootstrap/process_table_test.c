@@ -138,6 +138,16 @@ static void processes_gather(void **state)
 
 /* ---- processes that share this one ---- */
 
+/* Those failed, and say so much. */
+static void expect_all_but(const struct rank *ranks, int n, int who, const char *text)
+{
+    for (int r = 0; r < n; r++) {
+        if (r == who) continue;
+        assert_int_equal(ranks[r].joined, ncclRemoteError);
+        if (!strstr(ranks[r].text, text)) fail_msg("rank %d: \"%s\" is not in \"%s\"", r, text, ranks[r].text);
+    }
+}
+
 /* Whoever talks to other processes; each by one thread. */
 static struct {
     bool watched;
@@ -148,11 +158,19 @@ static struct {
 ncclResult_t __real_kl_exchange_step(struct kl_bootstrap *b, const struct kl_step *step, uint64_t deadline);
 ncclResult_t __wrap_kl_exchange_step(struct kl_bootstrap *b, const struct kl_step *step, uint64_t deadline);
 
-/* Where rank 0 waits, before it gets the cards of other processes, until one of its own ranks has left. Relaxed: they order nothing. */
+/* Where rank 0 waits, when it sends so much to another process, until one of its own ranks has left. Relaxed: they order nothing. */
 static struct {
-    bool used;
+    size_t bytes; /* 0: nowhere */
     _Atomic uint32_t reached, open, behind;
 } gate;
+
+static void close_gate(size_t bytes)
+{
+    gate.bytes = bytes;
+    kl_store_relaxed(&gate.reached, 0);
+    kl_store_relaxed(&gate.open, 0);
+    kl_store_relaxed(&gate.behind, 0);
+}
 
 static void pass_gate(void)
 {
@@ -162,7 +180,7 @@ static void pass_gate(void)
 
 ncclResult_t __wrap_kl_exchange_step(struct kl_bootstrap *b, const struct kl_step *step, uint64_t deadline)
 {
-    if (gate.used && b->rank == 0 && step->out_bytes == 2 * KL_CARD_WIRE) pass_gate();
+    if (gate.bytes && b->rank == 0 && step->out_bytes == gate.bytes) pass_gate();
     if (!exchange_of[b->rank].steps++) exchange_of[b->rank].deadline = deadline;
     must(!exchange_of[b->rank].watched || deadline == exchange_of[b->rank].deadline);
     return __real_kl_exchange_step(b, step, deadline);
@@ -221,10 +239,10 @@ static void rank_1_is_aborted(struct rank *me, struct kl_bootstrap *b)
 {
     pthread_t aborter;
 
-    (void)me;
     pretend_to_live(b, 2);
     if (b->rank != 1) {
-        must(!kl_process_table_gather(b));
+        me->joined = kl_process_table_gather(b);
+        snprintf(me->text, sizeof me->text, "%s", kl_error_text());
         if (!b->rank) kl_store_relaxed(&gate.behind, 1);
         return;
     }
@@ -239,10 +257,16 @@ static void rank_1_is_aborted(struct rank *me, struct kl_bootstrap *b)
 /* ThreadSanitizer sees what nothing keeps apart. */
 static void one_leaves_while_all_are_made_known(void **state)
 {
+    struct rank ranks[4];
+
     (void)state;
-    gate.used = true;
+    close_gate(2 * KL_CARD_WIRE);
     run_job(4, rank_1_is_aborted);
-    gate.used = false;
+    close_gate(4); /* before their cards: how many ranks a process has */
+    setup_job(ranks, 4, rank_1_is_aborted);
+    run_ranks(ranks, 4);
+    close_gate(0);
+    expect_all_but(ranks, 4, 1, "rank 1 has left while the others were joining");
 }
 
 /* ---- when one does not come ---- */
@@ -253,16 +277,6 @@ static void gather_alone(struct rank *me, struct kl_bootstrap *b)
 
     me->joined = kl_bootstrap_gather(b, &b->rank, sizeof b->rank, &records);
     snprintf(me->text, sizeof me->text, "%s", kl_error_text());
-}
-
-/* Those failed, and say so much. */
-static void expect_all_but(const struct rank *ranks, int n, int who, const char *text)
-{
-    for (int r = 0; r < n; r++) {
-        if (r == who) continue;
-        assert_int_equal(ranks[r].joined, ncclRemoteError);
-        if (!strstr(ranks[r].text, text)) fail_msg("rank %d: \"%s\" is not in \"%s\"", r, text, ranks[r].text);
-    }
 }
 
 static void all_but_rank_2(struct rank *me, struct kl_bootstrap *b)
