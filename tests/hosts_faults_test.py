@@ -178,10 +178,10 @@ class Faults(unittest.TestCase):
             lines = [line for line in err.splitlines() if re.match(rf"kolo perf: rank {rank}: ", line)]
             self.assertTrue(any(re.search(words, line) for line in lines), (rank, words, err))
 
-    def meet_at_an_address(self, port, **settings):
+    def meet_at_an_address(self, port, ranks=2, **settings):
         """Two hosts that know an address only."""
         there = [f"{name}={value}" for name, value in settings.items()]
-        return tool.run("run", "-n", "2", "--hosts", "2", "--netns", "--", "env", f"KOLO_COMM_ID=10.77.0.1:{port}",
+        return tool.run("run", "-n", str(ranks), "--hosts", "2", "--netns", "--", "env", f"KOLO_COMM_ID=10.77.0.1:{port}",
                         "KOLO_BOOTSTRAP_TIMEOUT=5", *there, tool.KOLO, "perf", "all_reduce", "-b", "8", "-e", "8", "-n", "1",
                         "-w", "0")
 
@@ -195,6 +195,12 @@ class Faults(unittest.TestCase):
             with self.subTest(**settings):
                 p = self.meet_at_an_address(port, **settings)
                 self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+
+    def test_strangers_do_not_fill_the_log(self):
+        p = self.meet_at_an_address(4715, ranks=6, NCCL_DEBUG="INFO")
+        lines = [line for line in (p.stdout + p.stderr).splitlines() if "refused somebody" in line]
+        self.assertEqual(len(lines), 3, p.stdout + p.stderr)
+        self.assertEqual(sum("NCCL WARN" in line for line in lines), 1, lines)
 
     def test_a_rank_is_killed(self):
         job = Job(self, LONG)

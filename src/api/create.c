@@ -32,7 +32,7 @@ static void drop_creation(struct kl_deferred *call)
 {
     struct creation *c = (struct creation *)call;
 
-    kl_bootstrap_decline(c->ids, c->birth.nids, c->birth.rank);
+    kl_bootstrap_decline(c->ids, c->birth.nids, c->birth.rank, c->birth.nranks);
     kl_comm_drop(call->comm, c->user);
 }
 

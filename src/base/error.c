@@ -108,10 +108,11 @@ void kl_fail(const char *file, int line, const char *fmt, ...)
     record(file, line, text);
 }
 
-static const char *remedy(int err)
+const char *kl_errno_remedy(int err)
 {
     if (err == EMFILE) return "; raise `ulimit -n`";
     if (err == ENFILE) return "; the system has too many files open: raise fs.file-max";
+    if (err == ENOBUFS) return "; the system has no memory for sockets";
     return "";
 }
 
@@ -126,7 +127,7 @@ void kl_fail_errno(const char *file, int line, const char *fmt, ...)
     va_end(ap);
     if (used >= 0 && (size_t)used < sizeof text)
         snprintf(text + used, sizeof text - (size_t)used, ": %s%s", strerror_r(saved, reason, sizeof reason),
-                 remedy(saved));
+                 kl_errno_remedy(saved));
     record(file, line, text);
     errno = saved;
 }

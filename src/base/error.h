@@ -46,6 +46,9 @@
 void kl_fail(const char *file, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4), cold));
 void kl_fail_errno(const char *file, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4), cold));
 
+/** What to do about an errno: "; raise `ulimit -n`", say, or "". */
+const char *kl_errno_remedy(int err);
+
 /** Inline, so that compilers and analysers see at every KL_FAIL that what it yields is not success. */
 static inline ncclResult_t kl_failed(ncclResult_t code)
 {
@@ -61,7 +64,7 @@ void kl_error_adopt(const char *text);
 /** The last sentence of any thread of the process, from now on the calling thread's; "" if none. */
 const char *kl_error_of_process(void);
 
-/** With `apart`, what fails in this thread is not the program's to know: it is one of the library's, whose failures are carried on. */
+/** With `apart`, failures of this thread do not become the process's last one: it is the library's, which carries them on. */
 void kl_error_apart(bool apart);
 
 /** Log the thread's failures at INFO instead of WARN while `quiet`; returns the earlier state. For expected failures. */

@@ -6,8 +6,8 @@
  * (kl_id_name). That only chooses whose key its proof is tried with; nothing else of it counts before the proof was right.
  * The event loop accepts, plays the host's part of the handshake, and hands over the connections that prove themselves.
  * Others are dropped: at once when they speak something else, after 5 seconds when they say nothing, and the oldest first
- * when there are more in the middle of it than KL_INCOMING_MAX and those who are expected. Whoever was dropped for lack of room tries again. Who wants
- * an acceptor that has no key yet waits for that.
+ * when there are more in the middle of it than KL_INCOMING_MAX and those who are expected. Whoever was dropped for lack of
+ * room tries again. Who wants an acceptor that has no key yet waits for that.
  *
  * A fixed port has one acceptor, whatever name a caller asks for: another name is another secret.
  *

@@ -19,8 +19,8 @@
  * Inbox:    64 MiB per bootstrap; beyond that, connections are read only for a rank that somebody waits for, and
  *           senders wait. A notice can be stuck behind such messages; it also comes by other ways.
  * Errors:   ncclRemoteError: a rank is missing, dead, silent past the deadline, has another secret, or what it said was
- *           altered on the way; the text names ranks, hosts and the phase. ncclInvalidUsage: ranks contradict each other (how many there are, who is who,
- *           which version). ncclSystemError: no interface, port taken. ncclInternalError: aborted.
+ *           altered on the way; the text names ranks, hosts and the phase. ncclInvalidUsage: ranks contradict each other
+ *           (how many there are, who is who, which version). ncclSystemError: no interface, port taken. ncclInternalError: aborted.
  *           An exchange that fails for a reason outside of this rank is a failure of the bootstrap: the others hear of
  *           it, and all later exchanges return the same.
  * Threads:  one thread at a time makes exchanges; kl_bootstrap_post, kl_bootstrap_poll, kl_bootstrap_watch,
@@ -98,10 +98,10 @@ ncclResult_t kl_bootstrap_join_many(const struct kl_bootstrap_config *config, co
                                     struct kl_bootstrap **bootstrap);
 
 /**
- * This rank will not join, for the reason that the calling thread's last sentence says. Ranks that wait at a rendezvous of this process
- * hear it; those at one elsewhere wait until their deadline.
+ * This rank will not join, with these ids, for the reason that the calling thread's last sentence says. Ranks that wait
+ * at a rendezvous of this process hear it; those at one elsewhere wait until their deadline.
  */
-void kl_bootstrap_decline(const ncclUniqueId *ids, int nids, int rank);
+void kl_bootstrap_decline(const ncclUniqueId *ids, int nids, int rank, int nranks);
 
 /**
  * Some ranks of a bootstrap make another one, without a rendezvous: they know each other's addresses, and have a secret. `member`
@@ -126,7 +126,7 @@ void kl_bootstrap_abort(struct kl_bootstrap *bootstrap);
 
 /** What a rank has cost the network so far. */
 struct kl_bootstrap_traffic {
-    uint64_t messages, bytes; /* sent, to the root and to other ranks; without handshakes */
+    uint64_t messages, bytes; /* sent, to the root and to other ranks; without handshakes, bytes of bodies only */
     uint32_t connections;     /* made with other ranks, by whichever of the two */
 };
 struct kl_bootstrap_traffic kl_bootstrap_traffic(struct kl_bootstrap *bootstrap);
@@ -166,7 +166,8 @@ ncclResult_t kl_bootstrap_barrier(struct kl_bootstrap *bootstrap);
 /**
  * Queue a message (a copy of it) for `peer`, which the event loop delivers, connecting first if need be. It may wait there in
  * the inbox for as long as the bootstrap lives. Order is kept for equal (sender, tag), also with kl_bootstrap_send.
- * What cannot be delivered is a failure of the bootstrap, unless `peer` has left before: then it is the caller's to tell. Queued messages count for nothing but memory: post little.
+ * What cannot be delivered is a failure of the bootstrap, unless `peer` has left before: then it is the caller's to tell.
+ * Queued messages count for nothing but memory: post little.
  */
 ncclResult_t kl_bootstrap_post(struct kl_bootstrap *bootstrap, int peer, uint32_t tag, const void *data, size_t bytes);
 
@@ -216,9 +217,9 @@ void kl_bootstrap_on_question(struct kl_bootstrap *bootstrap,
                               void (*answer)(void *ctx, uint64_t question, unsigned char *answer), void *ctx);
 
 /**
- * Ask all ranks. Waits for nothing. Where another rank has asked the same, or a smaller question, in the last `fresh_ms`, nothing is
- * asked: what comes of that is told by who asked (kl_bootstrap_report), or nothing does. Answers can be lost where a rank on their way leaves or dies:
- * who misses some asks again.
+ * Ask all ranks. Waits for nothing. Where another rank has asked the same, or a smaller question, in the last `fresh_ms`,
+ * nothing is asked: what comes of that is told by who asked (kl_bootstrap_report), or nothing does. Answers can be lost
+ * where a rank on their way leaves or dies: who misses some asks again.
  */
 ncclResult_t kl_bootstrap_ask(struct kl_bootstrap *bootstrap, uint64_t question, uint64_t fresh_ms);
 

@@ -660,6 +660,28 @@ static bool find_link_local(union kl_address *address)
     return false;
 }
 
+/* Rank 1 has announced itself, and rank 0 will not come to hear why it does not: nobody is waited for. */
+static void a_rendezvous_that_is_given_up_ends_when_all_are_told(void **state)
+{
+    struct kl_id id = {.kind = KL_ID_ROOT_RUNS, .naddresses = 1, .address = {free_address("127.0.0.1:0")}};
+    uint64_t deadline = kl_deadline_in_ms(TIMEOUT_MS);
+    ncclUniqueId packed;
+    struct kl_root *root;
+    char answer;
+
+    (void)state;
+    assert_int_equal(kl_root_start(&id, &root), ncclSuccess);
+    kl_id_pack(&id, &packed);
+    int fd = announce_somebody(&packed, 1, 2, &id.address[0]);
+    kl_root_give_up(root, false, deadline);
+    assert_false(kl_deadline_passed(deadline));
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&p, 1, TIMEOUT_MS), 1);
+    assert_int_equal(recv(fd, &answer, 1, 0), 1);
+    kl_socket_close(fd);
+    kl_root_stop(root);
+}
+
 /* Another host's number of its interface is of no use here. */
 static void link_local_addresses_are_reached(void **state)
 {
@@ -730,6 +752,7 @@ int main(int argc, char **argv)
         leak_test(addresses_that_are_not_to_be_had_are_left_out),
         leak_test(secrets_must_agree),
         leak_test(jobs_run_over_ipv6),
+        leak_test(a_rendezvous_that_is_given_up_ends_when_all_are_told),
         leak_test(link_local_addresses_are_reached),
         leak_test(no_interface_is_an_error),
     };

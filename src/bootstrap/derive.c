@@ -6,7 +6,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/acceptor.h"
-#include "bootstrap/home.h"
+#include "bootstrap/failure.h"
+#include "bootstrap/process_table.h"
 #include "bootstrap/join.h"
 #include "bootstrap/wire.h"
 
@@ -45,7 +46,7 @@ ncclResult_t kl_join_known(struct kl_bootstrap *b)
     b->early = true;
     KL_TRY(listen_again(b));
     KL_TRY(kl_bootstrap_barrier(b));
-    return kl_home_enter(b);
+    return kl_failure_settle(b, b->rank, kl_process_table_share(b)); /* or those of its process would wait for it */
 }
 
 /* The parent's cards do not change any more. */

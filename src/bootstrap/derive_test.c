@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bootstraps of some ranks of another one: they find each other without a rendezvous, also when the parent has failed. */
+#include "bootstrap/process_table.h"
 #include "bootstrap/jobs.h"
 
 enum { PATIENCE_MS = 300 };
@@ -136,6 +137,42 @@ static void it_can_be_aborted_while_it_is_made(void **state)
     run_job(2, aborted);
 }
 
+/* The rank of a child that gets no memory when all others are there; -1: none. */
+static int poor = -1;
+
+ncclResult_t __real_kl_process_table_share(struct kl_bootstrap *b);
+ncclResult_t __wrap_kl_process_table_share(struct kl_bootstrap *b);
+
+ncclResult_t __wrap_kl_process_table_share(struct kl_bootstrap *b)
+{
+    return b->rank == poor ? KL_NOMEM("what a test shares") : __real_kl_process_table_share(b);
+}
+
+static void with_a_poor_rank(struct rank *me, struct kl_bootstrap *b)
+{
+    struct kl_bootstrap *child;
+    struct kl_records *records;
+
+    ncclResult_t rc = derive(me, b, 1, 1, &child);
+    if (me->config.rank == poor) {
+        must(rc == ncclSystemError);
+    } else if (!rc) { /* or it has heard of it already */
+        rc = kl_bootstrap_gather(child, &me->config.rank, sizeof me->config.rank, &records);
+        kl_bootstrap_leave(child);
+    }
+    must(rc && strstr(kl_error_text(), "out of memory for what a test shares"));
+}
+
+static void who_fails_last_says_so(void **state)
+{
+    (void)state;
+    kl_error_quiet(1);
+    poor = 2;
+    run_job(4, with_a_poor_rank);
+    poor = -1;
+    kl_error_quiet(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +180,7 @@ int main(void)
         leak_test(a_failed_parent_has_children),
         leak_test(who_does_not_come_is_waited_for_until_the_deadline),
         leak_test(it_can_be_aborted_while_it_is_made),
+        leak_test(who_fails_last_says_so),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "bootstrap/census.h"
 #include "bootstrap/failure.h"
-#include "bootstrap/home.h"
+#include "bootstrap/process_table.h"
 #include "bootstrap/join.h"
 #include "bootstrap/link.h"
 #include "bootstrap/partners.h"
@@ -31,7 +31,7 @@ enum { TELL_MS = 1000 };
 static ncclResult_t meet_partners(struct kl_bootstrap *b)
 {
     KL_TRY(kl_bootstrap_barrier(b));
-    return kl_home_meet(b);
+    return kl_process_table_gather(b);
 }
 
 /* Partners may not be connected with us yet: without a word from us, they would take us for the one who failed. */
@@ -184,23 +184,14 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
     *out = b;
     b = NULL;
 out:
-    if (rc && !root && !(b && b->announced)) kl_root_decline(&id, config->rank);
-    if (rc) kl_root_give_up(root, kl_deadline_in_ms(b && !was_aborted(b) ? TELL_MS : 0));
+    bool announced = b && b->announced;
+    if (rc && !root && !announced) kl_root_decline(&id, config->rank);
+    if (rc) kl_root_give_up(root, announced, kl_deadline_in_ms(b && !was_aborted(b) ? TELL_MS : 0));
     kl_root_stop(root);
     kl_key_wipe(&id.secret);
     if (b && config->on_life) config->on_life(config->ctx, NULL);
     kl_bootstrap_leave(b);
     return rc;
-}
-
-void kl_bootstrap_decline(const ncclUniqueId *ids, int nids, int rank)
-{
-    struct kl_id id;
-
-    for (int i = 0; i < nids; i++) {
-        if (kl_id_unpack(&ids[i], &id)) kl_root_decline(&id, rank);
-        kl_key_wipe(&id.secret);
-    }
 }
 
 static void leave_links(struct kl_bootstrap *b)
@@ -228,6 +219,6 @@ void kl_bootstrap_leave(struct kl_bootstrap *b)
     kl_source_remove(b->clock);
     kl_census_free(b);
     kl_loop_drop(b->loop);
-    kl_home_leave(b);
+    kl_process_table_leave(b);
     kl_state_free(b);
 }

@@ -98,7 +98,7 @@ static void pause_after(struct kl_listener *l, int err)
 
     if (!l->pause_ms)
         KL_WARN("cannot accept connections at %s: %s%s; trying again", kl_address_format(&l->address, address),
-                strerror_r(err, reason, sizeof reason), kl_io_remedy(err));
+                strerror_r(err, reason, sizeof reason), kl_errno_remedy(err));
     l->pause_ms = !l->pause_ms ? PAUSE_MS : 2 * l->pause_ms < LONGEST_PAUSE_MS ? 2 * l->pause_ms : LONGEST_PAUSE_MS;
     kl_source_watch(l->source, 0);
     kl_source_deadline(l->source, kl_deadline_in_ms((uint64_t)l->pause_ms));

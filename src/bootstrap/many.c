@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "bootstrap/id.h"
 #include "bootstrap/join.h"
+#include "bootstrap/root.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -43,6 +44,13 @@ static int share_of(const struct meeting *m, int rank)
 
     while (share + 1 < m->nids && first_of(m, share + 1) <= rank) share++;
     return share;
+}
+
+static void find_share(struct meeting *m)
+{
+    m->share = share_of(m, m->config->rank);
+    m->first = first_of(m, m->share);
+    m->end = first_of(m, m->share + 1);
 }
 
 static unsigned char *card_in(const struct meeting *m, int rank)
@@ -85,13 +93,28 @@ static int place_at_top(const struct meeting *m, int share)
     return share ? first_of(m, 1) + share - 1 : 0;
 }
 
+static void decline(const ncclUniqueId *packed, int rank)
+{
+    struct kl_id id;
+
+    if (kl_id_unpack(packed, &id)) kl_root_decline(&id, rank);
+    kl_key_wipe(&id.secret);
+}
+
+/* The first rank of a share comes to root 0 as well. */
+static bool leads_to_top(const struct meeting *m)
+{
+    return m->share && m->config->rank == m->first;
+}
+
 static ncclResult_t join_roots(struct meeting *m)
 {
-    int rank = m->config->rank;
+    ncclResult_t rc = join_root(m, m->share, m->config->rank - m->first, &m->mine);
 
-    KL_TRY(join_root(m, m->share, rank - m->first, &m->mine));
+    if (rc && leads_to_top(m)) decline(&m->ids[0], place_at_top(m, m->share));
+    if (rc) return rc;
     if (!m->share) m->top = m->mine;
-    return m->share && rank == m->first ? join_root(m, 0, place_at_top(m, m->share), &m->top) : ncclSuccess;
+    return leads_to_top(m) ? join_root(m, 0, place_at_top(m, m->share), &m->top) : ncclSuccess;
 }
 
 /* ---- the table ---- */
@@ -218,18 +241,34 @@ static ncclResult_t meet(struct meeting *m, struct kl_bootstrap **out)
 
 /* ---- */
 
-static ncclResult_t check_ids(const ncclUniqueId *ids, int nids, bool *one_rendezvous)
+/* Those that rank 0 opens are one rendezvous. */
+static bool is_one_rendezvous(const ncclUniqueId *ids, int nids)
 {
-    struct kl_id id;
+    bool one = nids == 1;
 
-    *one_rendezvous = false;
-    for (int i = 0; i < nids; i++) {
-        if (!kl_id_unpack(&ids[i], &id))
-            return KL_FAIL(ncclInvalidArgument, "id %d is no unique id of this library; use ncclGetUniqueId", i);
-        *one_rendezvous |= id.kind == KL_ID_RANK0_OPENS;
+    for (int i = 0; i < nids && !one; i++) {
+        struct kl_id id = {.kind = KL_ID_ROOT_RUNS};
+        one = kl_id_unpack(&ids[i], &id) && id.kind == KL_ID_RANK0_OPENS;
         kl_key_wipe(&id.secret);
     }
-    for (int i = 1; i < nids && !*one_rendezvous; i++)
+    return one;
+}
+
+static ncclResult_t check_ids(const ncclUniqueId *ids, int nids)
+{
+    for (int i = 0; i < nids; i++) {
+        struct kl_id id = {0};
+        bool sound = kl_id_unpack(&ids[i], &id);
+        kl_key_wipe(&id.secret);
+        if (!sound)
+            return KL_FAIL(ncclInvalidArgument, "id %d is no unique id of this library; use ncclGetUniqueId", i);
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t check_differ(const ncclUniqueId *ids, int nids)
+{
+    for (int i = 1; i < nids; i++)
         for (int k = 0; k < i; k++)
             if (!memcmp(&ids[i], &ids[k], sizeof ids[i]))
                 return KL_FAIL(ncclInvalidArgument, "ids %d and %d are the same: each needs a call of ncclGetUniqueId",
@@ -250,18 +289,28 @@ ncclResult_t kl_bootstrap_join_many(const struct kl_bootstrap_config *config, co
                                     struct kl_bootstrap **out)
 {
     struct meeting m = {.config = config, .ids = ids, .nids = nids};
-    bool one = nids == 1;
 
     if (nids < 1 || nids > config->nranks)
         return KL_FAIL(ncclInvalidArgument, "%d ids for %d ranks; there may be one for each", nids, config->nranks);
-    if (!one) KL_TRY(check_ids(ids, nids, &one));
-    if (one) return join_first(config, ids, out);
-    m.share = share_of(&m, config->rank);
-    m.first = first_of(&m, m.share);
-    m.end = first_of(&m, m.share + 1);
+    if (nids > 1) KL_TRY(check_ids(ids, nids));
+    if (is_one_rendezvous(ids, nids)) return join_first(config, ids, out);
+    KL_TRY(check_differ(ids, nids));
+    find_share(&m);
     ncclResult_t rc = meet(&m, out);
     if (m.top != m.mine) kl_bootstrap_leave(m.top);
     kl_bootstrap_leave(m.mine);
     free(m.table);
     return rc;
+}
+
+void kl_bootstrap_decline(const ncclUniqueId *ids, int nids, int rank, int nranks)
+{
+    const struct kl_bootstrap_config config = {.rank = rank, .nranks = nranks};
+    struct meeting m = {.config = &config, .ids = ids, .nids = nids};
+
+    if (nids < 1 || nids > nranks) return;
+    if (is_one_rendezvous(ids, nids)) m.nids = 1;
+    find_share(&m);
+    decline(&ids[m.share], rank - m.first);
+    if (leads_to_top(&m)) decline(&ids[0], place_at_top(&m, m.share));
 }

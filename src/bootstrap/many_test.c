@@ -30,7 +30,7 @@ static void make_ids(ncclUniqueId *ids, int n)
     for (int i = 0; i < n; i++) assert_int_equal(kl_bootstrap_id_create(&ids[i]), ncclSuccess);
 }
 
-static void start(struct many *ranks, int n, const ncclUniqueId *ids, int nids, int missing)
+static void setup(struct many *ranks, int n, const ncclUniqueId *ids, int nids)
 {
     for (int r = 0; r < n; r++) {
         setup_ranks(&ranks[r].rank, 1, &ids[0], NULL);
@@ -38,12 +38,22 @@ static void start(struct many *ranks, int n, const ncclUniqueId *ids, int nids, 
         ranks[r].rank.config.nranks = n;
         ranks[r].ids = ids;
         ranks[r].nids = nids;
-        if (missing >= 0) ranks[r].rank.config.timeout_ms = 3000;
     }
+}
+
+static void run_all_but(struct many *ranks, int n, int missing)
+{
     for (int r = 0; r < n; r++)
         if (r != missing) assert_int_equal(pthread_create(&ranks[r].rank.thread, NULL, many_main, &ranks[r]), 0);
     for (int r = 0; r < n; r++)
         if (r != missing) pthread_join(ranks[r].rank.thread, NULL);
+}
+
+static void start(struct many *ranks, int n, const ncclUniqueId *ids, int nids, int missing)
+{
+    setup(ranks, n, ids, nids);
+    for (int r = 0; r < n && missing >= 0; r++) ranks[r].rank.config.timeout_ms = 3000;
+    run_all_but(ranks, n, missing);
 }
 
 static void any_number_of_roots_will_do(void **state)
@@ -75,6 +85,46 @@ static void who_is_missing_is_named(void **state)
     assert_non_null(strstr(ranks[3].rank.text, "in share 1 of 3, where ranks count from 3 on"));
 }
 
+static void decline(const ncclUniqueId *ids, int nids, int rank, int nranks)
+{
+    kl_error_quiet(1);
+    kl_error_adopt("a test would not have it");
+    kl_bootstrap_decline(ids, nids, rank, nranks);
+    kl_error_quiet(0);
+}
+
+static void expect_failure(const struct many *m, const char *text)
+{
+    assert_int_equal(m->rank.joined, ncclRemoteError);
+    if (!strstr(m->rank.text, text)) fail_msg("\"%s\" is not in \"%s\"", text, m->rank.text);
+}
+
+/* Long before the deadline. */
+static void all_hear_of_who_declines(void **state)
+{
+    static struct many ranks[MAX_RANKS];
+    ncclUniqueId ids[2];
+
+    (void)state;
+    make_ids(ids, 2);
+    decline(ids, 2, 2, 4); /* who would have come to both roots */
+    setup(ranks, 4, ids, 2);
+    run_all_but(ranks, 4, 2);
+    expect_failure(&ranks[0], "rank 2 did not join: a test would not have it (in share 0 of 2");
+    expect_failure(&ranks[1], "rank 2 did not join: a test would not have it (in share 0 of 2");
+    expect_failure(&ranks[3],
+                   "rank 0 did not join: a test would not have it (in share 1 of 2, where ranks count from 2");
+
+    make_ids(ids, 2);
+    decline(ids, 2, 3, 4); /* who would have come to one; its neighbour tells those at the other */
+    setup(ranks, 4, ids, 2);
+    run_all_but(ranks, 4, 3);
+    expect_failure(&ranks[2],
+                   "rank 1 did not join: a test would not have it (in share 1 of 2, where ranks count from 2");
+    expect_failure(&ranks[0], "rank 2 did not join: rank 1 did not join: a test would not have it (in share 1 of 2");
+    expect_failure(&ranks[1], "rank 2 did not join: rank 1 did not join: a test would not have it (in share 1 of 2");
+}
+
 static void wrong_ids_are_refused(void **state)
 {
     static struct many ranks[MAX_RANKS];
@@ -103,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         leak_test(any_number_of_roots_will_do),
+        leak_test(all_hear_of_who_declines),
         cmocka_unit_test(who_is_missing_is_named), /* a root without its ranks stays for a while */
         cmocka_unit_test(wrong_ids_are_refused),
     };

@@ -77,7 +77,7 @@ void kl_processes_fini(struct kl_processes *p)
     *p = (struct kl_processes){0};
 }
 
-int kl_processes_place(const struct kl_processes *p, int rank)
+static int place_of(const struct kl_processes *p, int rank)
 {
     int process = p->of_rank[rank], low = p->first[process], high = p->first[process + 1];
 
@@ -89,4 +89,14 @@ int kl_processes_place(const struct kl_processes *p, int rank)
             high = middle;
     }
     return low - p->first[process];
+}
+
+struct kl_placement kl_processes_placement(const struct kl_processes *p, int rank)
+{
+    int process = p->of_rank[rank];
+
+    return (struct kl_placement){.process = process,
+                                 .nprocesses = p->n,
+                                 .place = place_of(p, rank),
+                                 .nmembers = kl_processes_members(p, process)};
 }

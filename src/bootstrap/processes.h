@@ -31,7 +31,7 @@ static inline int kl_processes_members(const struct kl_processes *p, int process
     return p->first[process + 1] - p->first[process];
 }
 
-/** The place of a rank among those of its process. */
-int kl_processes_place(const struct kl_processes *p, int rank);
+/** Where a rank lives, and its place among those of its process. */
+struct kl_placement kl_processes_placement(const struct kl_processes *p, int rank);
 
 #endif

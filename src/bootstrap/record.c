@@ -104,7 +104,7 @@ bool kl_announce_decode(const void *wire, size_t bytes, struct kl_announce *anno
 
 /* ---- introduction ---- */
 
-static void put_lodging(struct kl_writer *w, const struct kl_lodging *l)
+static void put_placement(struct kl_writer *w, const struct kl_placement *l)
 {
     kl_put_u32(w, (uint32_t)l->process);
     kl_put_u32(w, (uint32_t)l->nprocesses);
@@ -120,7 +120,7 @@ static int get_below(struct kl_reader *r, uint32_t end)
     return r->bad ? 0 : (int)value;
 }
 
-static void get_lodging(struct kl_reader *r, struct kl_lodging *l)
+static void get_placement(struct kl_reader *r, struct kl_placement *l)
 {
     l->process = get_below(r, KL_MAX_RANKS);
     l->nprocesses = get_below(r, KL_MAX_RANKS + 1);
@@ -135,7 +135,7 @@ void kl_introduction_encode(const struct kl_introduction *introduction, unsigned
     struct kl_writer w = kl_writer_on(wire, KL_INTRODUCTION_WIRE(ncards));
 
     kl_put_bytes(&w, introduction->session, KL_SESSION);
-    put_lodging(&w, &introduction->lodging);
+    put_placement(&w, &introduction->placement);
     kl_put_u32(&w, (uint32_t)introduction->npartners);
     kl_put_u32(&w, (uint32_t)introduction->nspeakers);
     for (int i = 0; i < ncards; i++) put_card(&w, &introduction->partner[i]);
@@ -146,7 +146,7 @@ bool kl_introduction_decode(const void *wire, size_t bytes, struct kl_introducti
     struct kl_reader r = kl_reader_on(wire, bytes);
 
     kl_get_bytes(&r, introduction->session, KL_SESSION);
-    get_lodging(&r, &introduction->lodging);
+    get_placement(&r, &introduction->placement);
     introduction->npartners = get_below(&r, KL_MAX_PARTNERS + 1);
     introduction->nspeakers = get_below(&r, KL_MAX_PARTNERS + 1);
     int n = introduction->npartners + introduction->nspeakers;

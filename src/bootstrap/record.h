@@ -38,7 +38,7 @@ struct kl_announce {
 #define KL_ANNOUNCE_WIRE (4 + 4 + 8 + KL_CARD_WIRE)
 
 /** Which process a rank lives in (processes.h), and with how many. */
-struct kl_lodging {
+struct kl_placement {
     int process, nprocesses;
     int place, nmembers; /* among the ranks of the process; 0: it speaks for them */
 };
@@ -49,7 +49,7 @@ struct kl_lodging {
  */
 struct kl_introduction {
     unsigned char session[KL_SESSION]; /* random; with the id's secret, it keys the connections between ranks */
-    struct kl_lodging lodging;
+    struct kl_placement placement;
     int npartners, nspeakers;
     struct kl_card partner[2 * KL_MAX_PARTNERS]; /* partners, then speakers */
 };

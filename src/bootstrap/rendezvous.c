@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/caller.h"
-#include "bootstrap/guests.h"
+#include "bootstrap/admission.h"
 #include "bootstrap/partners.h"
 
 #include <stdio.h>
@@ -41,12 +41,12 @@ static ncclResult_t say_who_may_come(const struct kl_id *id)
     char text[KL_ADDRESS_TEXT];
 
     kl_param_load(&kl_bootstrap_param_set, &params);
-    KL_TRY(kl_guests_check(params.open_to));
+    KL_TRY(kl_admission_check(params.open_to));
     kl_address_format(&id->address[0], text);
     if (*params.open_to)
         KL_WARN(
             "without KOLO_SECRET everybody at %s may join at %s, and end the job: set it to the same text on all ranks",
-            strcmp(params.open_to, "1") ? params.open_to : "any address", text);
+            kl_admission_is_open(params.open_to) ? "any address" : params.open_to, text);
     else
         KL_INFO(KL_BOOTSTRAP, "without KOLO_SECRET only this host may join at %s; KOLO_OPEN_TO allows others", text);
     return ncclSuccess;
@@ -202,10 +202,10 @@ static ncclResult_t introduced(struct kl_bootstrap *b, const struct kl_id *id, c
     if (f->head.type == KL_FRAME_REFUSE) return refused(b, f);
     if (f->head.type != KL_FRAME_INTRODUCE) return no_sense(b);
     if (!kl_introduction_decode(f->body, f->head.length, &introduction)) return no_sense(b);
-    const struct kl_lodging *l = &introduction.lodging;
+    const struct kl_placement *l = &introduction.placement;
     int partner[KL_MAX_PARTNERS], nspeakers = l->place ? 0 : kl_partners(l->process, l->nprocesses, partner);
     if (l->nprocesses > b->nranks || l->nmembers > b->nranks || introduction.nspeakers != nspeakers) return no_sense(b);
-    b->lodging = *l;
+    b->placement = *l;
     for (int i = 0; i < introduction.npartners + nspeakers; i++) {
         const struct kl_card *card = &introduction.partner[i];
         if (card->rank >= b->nranks || card->rank == b->rank) return no_sense(b);
@@ -265,8 +265,8 @@ static ncclResult_t check_host(const struct kl_bootstrap *b, int fd)
     char text[KL_ADDRESS_TEXT];
 
     kl_param_load(&kl_bootstrap_param_set, &params);
-    KL_TRY(kl_guests_check(params.open_to));
-    if (kl_guests_admit(params.open_to, kl_socket_local(fd), there)) return ncclSuccess;
+    KL_TRY(kl_admission_check(params.open_to));
+    if (kl_admission_allows(params.open_to, kl_socket_local(fd), there)) return ncclSuccess;
     return KL_FAIL(
         ncclInvalidUsage,
         "rank %d does not join at %s, another host, without KOLO_SECRET, as anybody could be there: set it to "

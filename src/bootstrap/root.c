@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/acceptor.h"
-#include "bootstrap/guests.h"
+#include "bootstrap/admission.h"
 #include "bootstrap/outbox.h"
 #include "bootstrap/partners.h"
 #include "bootstrap/processes.h"
@@ -45,8 +45,9 @@ struct visitor {
 struct kl_root {
     struct kl_root *next; /* of this process's */
     struct kl_id id;
-    /* Everybody knows its key: of other hosts only those in this list come (guests.h). NULL: only ranks know it. */
+    /* Everybody knows its key: of other hosts only those in this list come (admission.h). NULL: only ranks know it. */
     char *open_to;
+    bool has_warned; /* of somebody else who came */
     struct kl_loop *loop;
     struct kl_source *clock; /* armed with the deadline, once somebody waits */
     uint64_t deadline;       /* of the least patient rank, who gives it patience_ms */
@@ -175,16 +176,6 @@ static void refuse(struct visitor *v)
     answer(v, KL_FRAME_REFUSE, wire, kl_notice_encode(&v->root->failure, wire));
 }
 
-static struct kl_lodging lodging_of(const struct kl_processes *p, int rank)
-{
-    int home = p->of_rank[rank];
-
-    return (struct kl_lodging){.process = home,
-                               .nprocesses = p->n,
-                               .place = kl_processes_place(p, rank),
-                               .nmembers = kl_processes_members(p, home)};
-}
-
 static void introduce(struct visitor *v, const struct kl_processes *p, struct kl_introduction *introduction)
 {
     struct kl_root *root = v->root;
@@ -192,10 +183,10 @@ static void introduce(struct visitor *v, const struct kl_processes *p, struct kl
     unsigned char wire[KL_INTRODUCTION_WIRE(2 * KL_MAX_PARTNERS)];
     struct kl_card *card = introduction->partner;
 
-    introduction->lodging = lodging_of(p, v->rank);
+    introduction->placement = kl_processes_placement(p, v->rank);
     introduction->npartners = n;
     for (int i = 0; i < n; i++) *card++ = root->cards[partner[i]];
-    n = introduction->lodging.place ? 0 : kl_partners(introduction->lodging.process, p->n, partner);
+    n = introduction->placement.place ? 0 : kl_partners(introduction->placement.process, p->n, partner);
     introduction->nspeakers = n;
     for (int i = 0; i < n; i++) *card++ = root->cards[kl_processes_speaker(p, partner[i])];
     kl_introduction_encode(introduction, wire);
@@ -431,17 +422,18 @@ static void on_visitor(void *ctx, uint32_t events)
     retire_if_done(root);
 }
 
-/* Has it a right to be here? */
-static bool is_welcome(const struct kl_root *root, int fd)
+/* Has it a right to be here? Strangers can knock as often as they like: only the first is worth a warning. */
+static bool is_welcome(struct kl_root *root, int fd)
 {
     union kl_address from = kl_socket_peer(fd);
     char text[KL_ADDRESS_TEXT];
 
-    if (!root->open_to || kl_guests_admit(root->open_to, kl_socket_local(fd), from)) return true;
-    KL_WARN(
-        "refused somebody at %s: without KOLO_SECRET only this host may join; set it to the same text on all ranks, or "
-        "allow other hosts with KOLO_OPEN_TO",
-        kl_address_format(&from, text));
+    if (!root->open_to || kl_admission_allows(root->open_to, kl_socket_local(fd), from)) return true;
+    KL_LOG(root->has_warned ? KL_LOG_INFO : KL_LOG_WARN, KL_BOOTSTRAP,
+           "refused somebody at %s: without KOLO_SECRET only this host may join; set it to the same text on all ranks, "
+           "or allow other hosts with KOLO_OPEN_TO",
+           kl_address_format(&from, text));
+    root->has_warned = true;
     return false;
 }
 
@@ -537,7 +529,7 @@ static ncclResult_t start(void *ctx)
     return rc;
 }
 
-static ncclResult_t load_guests(struct kl_root *root, const struct kl_id *id)
+static ncclResult_t load_admission(struct kl_root *root, const struct kl_id *id)
 {
     struct kl_bootstrap_params params;
 
@@ -570,7 +562,7 @@ ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **out)
 
     if (!root) return KL_NOMEM("a rendezvous");
     root->held = out != NULL;
-    KL_TRY_OR(rc, out, load_guests(root, id));
+    KL_TRY_OR(rc, out, load_admission(root, id));
     KL_TRY_OR(rc, out, kl_loop_hold(&root->loop));
     KL_TRY_OR(rc, out, kl_loop_run(root->loop, start, &s));
     *id = opened;
@@ -583,6 +575,7 @@ out:
 
 struct giving_up {
     struct kl_root *root;
+    bool announced;
     const char *why;
 };
 
@@ -592,6 +585,7 @@ static ncclResult_t give_up(void *ctx)
 
     if (g->root->retired) return ncclSuccess;
     fail(g->root, 0, ncclRemoteError, g->why);
+    if (!g->announced) g->root->ndone++; /* it will not come to hear it */
     retire_if_done(g->root);
     return ncclSuccess;
 }
@@ -609,7 +603,10 @@ static bool is_of(const struct kl_root *root, const struct kl_id *id)
 
     kl_id_pack(&root->id, &its);
     kl_id_pack(id, &asked);
-    return !memcmp(&its, &asked, sizeof its);
+    bool same = !memcmp(&its, &asked, sizeof its);
+    explicit_bzero(&its, sizeof its); /* their secrets */
+    explicit_bzero(&asked, sizeof asked);
+    return same;
 }
 
 static ncclResult_t decline(void *ctx)
@@ -631,18 +628,17 @@ void kl_root_decline(const struct kl_id *id, int rank)
     struct declining d = {.id = id, .rank = rank, .why = why};
 
     snprintf(why, sizeof why, "rank %d did not join: %.900s", rank, kl_error_text());
-    if (kl_loop_hold(&d.loop)) return; /* then there is no root either */
+    if (!kl_loop_hold_existing(&d.loop)) return; /* then there is no root either */
     (void)kl_loop_run(d.loop, decline, &d);
     kl_loop_drop(d.loop);
 }
 
-void kl_root_give_up(struct kl_root *root, uint64_t deadline)
+void kl_root_give_up(struct kl_root *root, bool announced, uint64_t deadline)
 {
     const struct timespec until = {.tv_sec = (time_t)(deadline / 1000000000u),
                                    .tv_nsec = (long)(deadline % 1000000000u)};
-
     char why[KL_ERROR_TEXT];
-    struct giving_up g = {.root = root, .why = why};
+    struct giving_up g = {.root = root, .announced = announced, .why = why};
 
     if (!root) return;
     snprintf(why, sizeof why, "rank 0, which opened the rendezvous, did not join: %.800s", kl_error_text());

@@ -22,15 +22,15 @@ struct kl_root;
 ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **root);
 
 /**
- * The rank that holds it does not join, for the reason that the calling thread's last sentence says: everybody hears that, or of the
- * failure that came before. Returns when all ranks have, or at the deadline. Nothing happens if they have been introduced. NULL
- * is fine.
+ * Rank 0, which holds it, does not join, for the reason that the calling thread's last sentence says: everybody hears
+ * that, or of the failure that came before. Returns when all ranks have, or at the deadline; unless it has `announced`
+ * itself, nobody waits for it to hear. Nothing happens if they have been introduced. NULL is fine.
  */
-void kl_root_give_up(struct kl_root *root, uint64_t deadline);
+void kl_root_give_up(struct kl_root *root, bool announced, uint64_t deadline);
 
 /**
- * `rank`, which has not announced itself, does not join, for the reason that the calling thread's last sentence says: who waits at this process's root of the id, if there
- * is one, hears it.
+ * `rank`, which has not announced itself, does not join, for the reason that the calling thread's last sentence says: who
+ * waits at this process's root of the id, if there is one, hears it.
  */
 void kl_root_decline(const struct kl_id *id, int rank);
 

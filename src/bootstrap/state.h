@@ -2,19 +2,19 @@
 /**
  * state.h - what a bootstrap is made of, for the files of this folder that share it. Each file below knows those above it only:
  *
- *      state.c     the lock, waiting, naming ranks
- *      inbox.c     frames that wait for somebody to ask for them
- *      link.c      connections to peers: frames in and out, on the event loop
- *      failure.c   the one failure of a bootstrap: deciding, spreading and reporting it
- *      reach.c     opening connections: who calls whom, and which of two calls that cross survives
- *      exchange.c  send, recv, all-gather, barrier
- *      home.c      what the ranks of one process have together
- *      post.c      messages that nobody waits for
- *      census.c    where is everybody: questions to all, and answers
- *      aside.c     messages of those who look on
- *      join.c      from an id to a bootstrap, and back
- *      many.c      the same from several ids
- *      derive.c    from a bootstrap to another one, of some of its ranks
+ *      state.c          the lock, waiting, naming ranks
+ *      inbox.c          frames that wait for somebody to ask for them
+ *      link.c           connections to peers: frames in and out, on the event loop
+ *      failure.c        the one failure of a bootstrap: deciding, spreading and reporting it
+ *      reach.c          opening connections: who calls whom, and which of two calls that cross survives
+ *      exchange.c       send, recv, all-gather, barrier
+ *      process_table.c  what the ranks of one process have together
+ *      post.c           messages that nobody waits for
+ *      census.c         where is everybody: questions to all, and answers
+ *      aside.c          messages of those who look on
+ *      join.c           from an id to a bootstrap, and back
+ *      many.c           the same from several ids
+ *      derive.c         from a bootstrap to another one, of some of its ranks
  *
  * Threads: the caller's and the event loop's. What both touch is under `lock`; callbacks of the owner are called without it.
  */
@@ -33,7 +33,7 @@
 struct kl_caller;
 struct kl_acceptor;
 struct kl_census;
-struct kl_home;
+struct kl_process_table;
 
 enum kl_link_state {
     KL_LINK_NONE,
@@ -61,8 +61,8 @@ struct kl_contact {
     struct kl_source *source;
     bool paused; /* not read, because the inbox is full */
     bool polled; /* while it was, a poll has found nothing: it is read whatever the inbox holds */
-    bool mute;   /* writing failed: the end of the connection is about to be read, or is told because of: */
-    int broken;  /* errno of writing, if that is not what the end of the connection looks like */
+    bool mute;   /* writing failed: nothing more is written */
+    int broken;  /* with which errno; 0: it has not, or as the connection has ended, which is about to be read */
     bool rests;  /* the system had no memory for what is to be written: it is tried again a little later */
     struct kl_outbox out;
     struct kl_frame *first_in, *last_in; /* the inbox */
@@ -83,15 +83,16 @@ struct kl_bootstrap {
     void (*on_aside)(void *ctx, struct kl_bootstrap *b, int from, const void *data, size_t bytes);
     void *ctx;
     struct kl_retry retry;
-    bool early;            /* the others may not be there yet when we call them: there was no rendezvous */
-    uint32_t scope;        /* of our link-local address, if we listen on one */
-    uint32_t name;         /* of the job, for callers */
-    struct kl_key key;     /* of the connections between ranks */
-    bool announced;        /* at the rendezvous, which tells it of failures, and sees it go; the joining thread's */
-    struct kl_card *cards; /* by rank; naddresses 0: not known yet. Under lock until all have joined; then the home's */
-    struct kl_lodging lodging;
+    bool early;        /* the others may not be there yet when we call them: there was no rendezvous */
+    uint32_t scope;    /* of our link-local address, if we listen on one */
+    uint32_t name;     /* of the job, for callers */
+    struct kl_key key; /* of the connections between ranks */
+    bool announced;    /* at the rendezvous, which tells it of failures, and sees it go; the joining thread's */
+    struct kl_card
+        *cards; /* by rank; naddresses 0: not known yet. Under lock until all have joined; then the table's */
+    struct kl_placement placement;
     int32_t speakers[KL_MAX_PARTNERS]; /* of a speaker: the ranks that speak for its process's partners (partners.h) */
-    struct kl_home *home;              /* NULL until all have joined */
+    struct kl_process_table *table;    /* NULL until all have joined */
     uint32_t exchanges;                /* collective ones so far; tags their frames */
 
     /** A peer is lost, or says that somebody failed. On the event loop, without lock. */

@@ -191,7 +191,7 @@ static void announcements_out_of_range_are_refused(void **state)
 static void introductions_survive(void **state)
 {
     static const int counts[] = {0, 1, KL_MAX_PARTNERS};
-    struct kl_introduction a = {.lodging = {.process = 1, .nprocesses = 3, .place = 4, .nmembers = 5}}, b;
+    struct kl_introduction a = {.placement = {.process = 1, .nprocesses = 3, .place = 4, .nmembers = 5}}, b;
     unsigned char wire[KL_INTRODUCTION_WIRE(2 * KL_MAX_PARTNERS) + 1];
 
     (void)state;
@@ -209,13 +209,13 @@ static void introductions_survive(void **state)
             assert_int_equal(b.npartners, *n);
             assert_int_equal(b.nspeakers, *m);
             assert_memory_equal(b.session, a.session, sizeof a.session);
-            assert_memory_equal(&b.lodging, &a.lodging, sizeof a.lodging);
+            assert_memory_equal(&b.placement, &a.placement, sizeof a.placement);
             assert_memory_equal(b.partner, a.partner, ncards * sizeof a.partner[0]);
             assert_false(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(ncards) + 1, &b));
             assert_false(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(ncards) - 1, &b));
         }
     }
-    wire[KL_SESSION + 16] = KL_MAX_PARTNERS + 1; /* partners, behind four numbers of the lodging */
+    wire[KL_SESSION + 16] = KL_MAX_PARTNERS + 1; /* partners, behind four numbers of the placement */
     assert_false(kl_introduction_decode(wire, sizeof wire, &b));
     assert_false(kl_introduction_decode(wire, 3, &b));
 }
@@ -224,7 +224,7 @@ static void lodgings_out_of_range_are_refused(void **state)
 {
     static const struct {
         const char *label;
-        struct kl_lodging lodging;
+        struct kl_placement placement;
     } cases[] = {{"no process", {0, 0, 0, 1}},        {"nobody in it", {0, 1, 0, 0}},
                  {"a process too far", {2, 2, 0, 1}}, {"a place too far", {0, 1, 3, 3}},
                  {"a negative place", {0, 1, -1, 3}}, {"too many", {0, KL_MAX_RANKS + 1, 0, 1}}};
@@ -234,7 +234,7 @@ static void lodgings_out_of_range_are_refused(void **state)
     (void)state;
     FOR_EACH_CASE(c, cases)
     {
-        const struct kl_introduction a = {.lodging = c->lodging};
+        const struct kl_introduction a = {.placement = c->placement};
         kl_introduction_encode(&a, wire);
         expect_case(c->label, !kl_introduction_decode(wire, sizeof wire, &b));
     }

@@ -4,13 +4,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
+#include "channel/doubt.h"
 #include "event/fdmap.h"
 #include "transport/shm/region.h"
 #include "transport/tags.h"
 
 #include <stdio.h>
-
-enum { DOUBT_MS = 3000 };
 
 /** What the first member tells the others. Raw bytes between processes of one job. */
 struct card {
@@ -89,7 +88,7 @@ static ncclResult_t hear_why(struct kl_arena *a)
     char nothing;
     bool here;
 
-    if (!a->doubt) a->doubt = kl_deadline_in_ms(DOUBT_MS);
+    if (!a->doubt) a->doubt = kl_deadline_in_ms(KL_DOUBT_MS);
     KL_TRY(kl_bootstrap_poll(c->bootstrap, c->ranks[0], KL_TAG_NONE, &nothing, 0, &here));
     return ncclInProgress;
 }

@@ -53,7 +53,7 @@ struct kl_arena {
     struct kl_shm_region *region;
     struct kl_fd_ticket ticket; /* of others: once invited */
     bool invited;
-    uint64_t doubt; /* deadline: what the first has offered is out of reach, and why will be heard; 0: it is not */
+    uint64_t doubt; /* until when to wait for the reason why the memory is out of reach; 0: it has not been */
     struct kl_fd_request *request;
     struct kl_fd_map *map;
     struct kl_arena *next; /* the owner's */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
+#include "channel/doubt.h"
 #include "os/chaos.h"
 #include "transport/net/relay.h"
 #include "transport/tags.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ROOM = 64, DOUBT_MS = 3000, ARRIVAL_MS = 1000 };
+enum { FIRST_ROOM = 64, ARRIVAL_MS = 1000 };
 
 enum state { ASKED, BEGUN, ANSWERED, READY };
 
@@ -192,7 +193,7 @@ static ncclResult_t ask_after(struct kl_connections *cs, const struct connection
 /* A peer whose memory is out of reach has ended or failed. The bootstrap knows why, or will in a moment: that is the news. */
 static ncclResult_t hear_why(struct kl_connections *cs, struct connection *c)
 {
-    if (!c->doubt) c->doubt = kl_deadline_in_ms(DOUBT_MS);
+    if (!c->doubt) c->doubt = kl_deadline_in_ms(KL_DOUBT_MS);
     return ask_after(cs, c);
 }
 

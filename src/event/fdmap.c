@@ -63,10 +63,11 @@ static ncclResult_t redeem(const struct kl_fd_ticket *ticket, uint64_t deadline,
                            int *fd)
 {
     if (!*request) KL_TRY(kl_fdshare_ask(ticket, deadline, request));
-    KL_TRY(kl_fdshare_answer(*request, fd));
-    kl_fdshare_end(*request);
+    ncclResult_t rc = kl_fdshare_answer(*request, fd);
+    if (rc == ncclInProgress) return rc;
+    kl_fdshare_end(*request); /* refused or not: who asks again makes another one */
     *request = NULL;
-    return ncclSuccess;
+    return rc;
 }
 
 /* Two threads may map the same at the same time: the second one throws its map away. */

@@ -17,8 +17,9 @@
 struct kl_fd_map;
 
 /**
- * Map what another process offers, at least `bytes`, or share the map that there is. ncclInProgress: call again, with the same
- * `request`, which is NULL at first and ends by kl_fdshare_end; the first `deadline` counts. Never waits.
+ * Map what another process offers, at least `bytes`, or share the map that there is. ncclInProgress: call again, with the
+ * same `request`, which is NULL at first and ends by kl_fdshare_end; the first `deadline` counts. After a failure it is
+ * NULL again, and a call asks anew. Never waits.
  */
 ncclResult_t kl_fdmap_get(const struct kl_fd_ticket *ticket, size_t bytes, uint64_t deadline,
                           struct kl_fd_request **request, struct kl_fd_map **map);

@@ -195,7 +195,7 @@ static void warn_once(struct service *s, int err)
 
     if (!s->warned)
         KL_WARN("cannot hand out shared memory: %s%s; trying again", strerror_r(err, reason, sizeof reason),
-                kl_io_remedy(err));
+                kl_errno_remedy(err));
     s->warned = true;
 }
 

@@ -313,6 +313,18 @@ ncclResult_t kl_loop_hold(struct kl_loop **loop)
     return rc;
 }
 
+bool kl_loop_hold_existing(struct kl_loop **loop)
+{
+    pthread_mutex_lock(&registry.lock);
+    bool here = registry.loop;
+    if (here) {
+        registry.loop->holders++;
+        *loop = registry.loop;
+    }
+    pthread_mutex_unlock(&registry.lock);
+    return here;
+}
+
 /* After the last drop nobody but the thread knows the loop; a new holder gets a new one. */
 static void loop_end(struct kl_loop *loop)
 {

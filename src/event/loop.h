@@ -33,6 +33,9 @@ typedef void kl_source_fn(void *ctx, uint32_t events);
 /** Get the process's loop, starting it if there is none. */
 ncclResult_t kl_loop_hold(struct kl_loop **loop);
 
+/** Get it if there is one; false: there is none. */
+bool kl_loop_hold_existing(struct kl_loop **loop);
+
 /** Give it back; all own sources are removed before. The last holder ends the thread. NULL is fine. */
 void kl_loop_drop(struct kl_loop *loop);
 

@@ -58,6 +58,23 @@ static void signal_event(int fd)
     assert_int_equal(eventfd_write(fd, 1), 0);
 }
 
+/* Who only asks starts nothing. */
+static void only_a_loop_that_exists_is_held(void **state)
+{
+    struct kl_loop *loop, *same;
+
+    (void)state;
+    assert_false(kl_loop_hold_existing(&loop));
+    loop = hold();
+    assert_true(kl_loop_hold_existing(&same));
+    assert_ptr_equal(same, loop);
+    kl_loop_drop(loop);
+    assert_true(kl_loop_hold_existing(&loop)); /* it lives on */
+    kl_loop_drop(loop);
+    kl_loop_drop(same);
+    assert_false(kl_loop_hold_existing(&loop));
+}
+
 /* A source that counts its callbacks, and consumes its event. */
 struct counter {
     struct kl_loop *loop;
@@ -661,6 +678,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(holders_share_one_loop_and_the_last_ends_it),
+        cmocka_unit_test(only_a_loop_that_exists_is_held),
         cmocka_unit_test(the_thread_has_a_name),
         cmocka_unit_test(a_callback_may_end_the_loop),
         cmocka_unit_test(events_reach_their_callback),

@@ -181,6 +181,15 @@ bool kl_address_same_subnet(const union kl_address *a, const union kl_address *b
     return a->any.sa_family == AF_INET6 && same_v6_subnet(&a->v6, &b->v6, &mask->v6);
 }
 
+bool kl_address_same_host(const union kl_address *a, const union kl_address *b)
+{
+    union kl_address x = *a, y = *b;
+
+    kl_address_set_port(&x, 0);
+    kl_address_set_port(&y, 0);
+    return !kl_address_is_none(a) && !memcmp(&x, &y, sizeof x);
+}
+
 static void put_u16(unsigned char *to, unsigned value)
 {
     to[0] = value & 0xff;

@@ -48,6 +48,9 @@ bool kl_address_is_loopback(const union kl_address *address);
 /** An IPv6 address that means something on one link only (fe80::/10). */
 bool kl_address_is_link_local(const union kl_address *address);
 
+/** The same address, whatever the ports? What is no address is that of no host. */
+bool kl_address_same_host(const union kl_address *a, const union kl_address *b);
+
 /** Same family and the same bits under `mask`; link-local addresses need the same scope, too. Ports do not matter. */
 bool kl_address_same_subnet(const union kl_address *a, const union kl_address *b, const union kl_address *mask);
 

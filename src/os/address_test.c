@@ -138,6 +138,30 @@ static void subnets_are_compared_under_the_mask(void **state)
     }
 }
 
+static const struct host_case {
+    const char *a, *b;
+    bool same;
+} host_cases[] = {
+    {"10.1.2.3:1", "10.1.2.3:2", true},       {"10.1.2.3:1", "10.1.2.4:1", false},
+    {"[fd00::1]:1", "[fd00::1]:2", true},     {"[fd00::1]:1", "[fd00::2]:1", false},
+    {"[fe80::1%lo]:1", "[fe80::1]:1", false}, /* another link */
+    {"127.0.0.1:1", "[::1]:1", false},
+};
+
+static void hosts_are_compared_without_ports(void **state)
+{
+    const union kl_address none = {0}, some = address("10.1.2.3:1");
+
+    (void)state;
+    FOR_EACH_CASE(c, host_cases)
+    {
+        union kl_address a = address(c->a), b = address(c->b);
+        expect_case(c->b, kl_address_same_host(&a, &b) == c->same);
+    }
+    assert_false(kl_address_same_host(&none, &none)); /* nobody knows */
+    assert_false(kl_address_same_host(&none, &some) || kl_address_same_host(&some, &none));
+}
+
 static void kinds_of_addresses_are_told_apart(void **state)
 {
     union kl_address v4 = address("127.9.9.9:1"), v6 = address("[::1]:1"), link = address("[fe80::1]:1"),
@@ -158,6 +182,7 @@ int main(void)
         cmocka_unit_test(text_is_parsed_and_formatted),        cmocka_unit_test(names_are_looked_up),
         cmocka_unit_test(wire_form_survives_a_round_trip),     cmocka_unit_test(wire_form_is_the_documented_one),
         cmocka_unit_test(subnets_are_compared_under_the_mask), cmocka_unit_test(kinds_of_addresses_are_told_apart),
+        cmocka_unit_test(hosts_are_compared_without_ports),
     };
 
     return cmocka_run_group_tests_name("address", tests, NULL, NULL);

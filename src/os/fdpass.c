@@ -133,7 +133,7 @@ static ncclResult_t recv_some(int sock, int *fd, struct iovec *io, uint64_t dead
     if (n < 0) return after_failure(sock, POLLIN, deadline);
     if (take_fds(&msg, fd) + had_one > 1) return KL_FAIL(ncclRemoteError, "a local peer sent more than one descriptor");
     if (msg.msg_flags & MSG_CTRUNC)
-        return KL_FAIL(ncclSystemError, "no room for a descriptor that a local peer sent; raise `ulimit -n`");
+        return KL_FAIL(ncclSystemError, "no room for a descriptor that a local peer sent%s", kl_errno_remedy(EMFILE));
     if (msg.msg_flags & MSG_TRUNC)
         return KL_FAIL(ncclRemoteError, "a local peer sent more than %zu bytes", io->iov_len);
     if (!n) return KL_FAIL(ncclRemoteError, "a local peer closed its connection before its message was complete");

@@ -52,9 +52,7 @@ static bool is_within_host(int fd)
 {
     union kl_address here = kl_socket_local(fd), there = kl_socket_peer(fd);
 
-    kl_address_set_port(&here, 0);
-    kl_address_set_port(&there, 0);
-    return !memcmp(&here, &there, sizeof here);
+    return kl_address_same_host(&here, &there);
 }
 
 /* A host tells its own sockets when the other end has gone. And of thousands that fall silent together it would send all probes
@@ -266,14 +264,6 @@ enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_wait
 
 /* ---- errors ---- */
 
-const char *kl_io_remedy(int err)
-{
-    if (err == EMFILE) return "; raise `ulimit -n`";
-    if (err == ENFILE) return "; the system has too many files open: raise fs.file-max";
-    if (err == ENOMEM || err == ENOBUFS) return "; the system has no memory for sockets";
-    return "";
-}
-
 ncclResult_t kl_io_fail(enum kl_io io, const char *doing, ...)
 {
     char text[KL_ERROR_TEXT], reason[128];
@@ -297,5 +287,5 @@ ncclResult_t kl_io_fail(enum kl_io io, const char *doing, ...)
     }
     bool theirs = kl_retry_worth(err) || err == EPROTO;
     return KL_FAIL(theirs ? ncclRemoteError : ncclSystemError, "%s: %s%s", text, strerror_r(err, reason, sizeof reason),
-                   kl_io_remedy(err));
+                   kl_errno_remedy(err));
 }

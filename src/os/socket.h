@@ -70,9 +70,6 @@ void kl_socket_close(int fd);
 union kl_address kl_socket_local(int fd);
 union kl_address kl_socket_peer(int fd);
 
-/** What to do about an errno of sockets: "; raise `ulimit -n`", say, or "". */
-const char *kl_io_remedy(int err);
-
 /**
  * Make an error of a result: CLOSED and LATE are ncclRemoteError, STOPPED ncclInternalError, BROKEN ncclSystemError, or
  * ncclRemoteError when errno says that the peer cannot be reached, or (EPROTO) speaks something else. Reads "<doing what>: <why>".

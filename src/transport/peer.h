@@ -16,19 +16,22 @@ enum { KL_PEER_VERSION = 6, KL_PEER_HOST_TEXT = 48, KL_PEER_CPU_WORDS = 16, KL_P
 struct kl_peer {
     uint64_t version; /* KL_PEER_VERSION and the NCCL API level, see comm/peers.c */
     int32_t rank;
-    int32_t device;      /* ordinal on its host; -1: the next free one is given to it */
-    int32_t pid;         /* for texts only: it means nothing across pid namespaces */
-    int32_t replica;     /* k: the k-th further rank on the same device of the same host */
-    uint64_t host;       /* equal on ranks that share a machine (or an emulated host) */
-    uint64_t fabric;     /* equal on ranks whose hosts share an NVLink domain */
-    uint64_t machine;    /* equal on ranks that share a machine, whatever hosts it plays: whose cores the ranks share */
-    uint64_t process;    /* random per process: equal means the same address space */
-    uint64_t job;        /* random; that of rank 0 names the communicator */
-    uint64_t memory;     /* equal on ranks whose processes can share memory segments */
-    uint32_t fifo_bytes; /* NCCL_BUFFSIZE in force: must agree, as must */
-    uint16_t check_mode; /* NCCL_CHECK_MODE, */
-    uint16_t deterministic;           /* KOLO_DETERMINISTIC, and */
-    int32_t asked[KL_PEER_ASKED];     /* of ncclConfig_t, what decides about channels */
+    int32_t device;   /* ordinal on its host; -1: the next free one is given to it */
+    int32_t pid;      /* for texts only: it means nothing across pid namespaces */
+    int32_t replica;  /* k: the k-th further rank on the same device of the same host */
+    uint64_t host;    /* equal on ranks that share a machine (or an emulated host) */
+    uint64_t fabric;  /* equal on ranks whose hosts share an NVLink domain */
+    uint64_t machine; /* equal on ranks that share a machine, whatever hosts it plays: whose cores the ranks share */
+    uint64_t process; /* random per process: equal means the same address space */
+    uint64_t job;     /* random; that of rank 0 names the communicator */
+    uint64_t memory;  /* equal on ranks whose processes can share memory segments */
+
+    /* These must agree on all ranks: */
+    uint32_t fifo_bytes;          /* NCCL_BUFFSIZE in force */
+    uint16_t check_mode;          /* NCCL_CHECK_MODE */
+    uint16_t deterministic;       /* KOLO_DETERMINISTIC */
+    int32_t asked[KL_PEER_ASKED]; /* of ncclConfig_t, what decides about channels */
+
     uint64_t cpus[KL_PEER_CPU_WORDS]; /* affinity mask of the process, lowest CPUs first */
     char host_name[KL_PEER_HOST_TEXT];
 };

@@ -55,7 +55,7 @@ static void read_introduction(const struct kl_frame *m)
 
     if (!kl_introduction_decode(m->body, m->head.length, &i)) return;
     CHECK(i.npartners <= KL_MAX_PARTNERS && i.nspeakers <= KL_MAX_PARTNERS);
-    CHECK(i.lodging.process < i.lodging.nprocesses && i.lodging.place < i.lodging.nmembers);
+    CHECK(i.placement.process < i.placement.nprocesses && i.placement.place < i.placement.nmembers);
     for (int k = 0; k < i.npartners + i.nspeakers; k++) check_card(&i.partner[k]);
 }
 

@@ -12,8 +12,8 @@ static ncclResult_t watch_movers(struct kl_conn *c)
     if (s->bell < 0) s->bell = kl_bell_open();
     if (s->bell < 0) return KL_FAIL_ERRNO("cannot watch a connection");
     kl_bell_hear(s->bell); /* the last one's */
-    (void)kl_swap_acq_rel(&s->asleep,
-                          true); /* whoever moves something from now on rings; what was moved before is seen */
+    /* Whoever moves something from now on rings; what was moved before is seen. */
+    (void)kl_swap_acq_rel(&s->asleep, true);
     return kl_watch(c->epoll, &c->watched_bell, s->bell, EPOLLIN);
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bootstrap/guests.h"
+#include "bootstrap/admission.h"
 
 #include "base/error.h"
 #include "tests/kolo_test.h"
+
+#define ZEROES "000000000000000000000000000000000000000000000000000000000000"
 
 static union kl_address address_of(const char *text)
 {
@@ -33,33 +35,45 @@ static void who_is_of_this_host_or_listed_may_come(void **state)
         {"whole space", "0.0.0.0/0", "10.1.2.3:7", "203.0.113.9:9", true},
         {"of the other version", "0.0.0.0/0", "[fd00::1]:7", "[fd00::2]:9", false},
         {"version 6 network", "fd00::/8", "[fd00::1]:7", "[fd12::2]:9", true},
+        {"too long", "10.0.0.0/" ZEROES "8", "10.1.2.3:7", "203.0.113.9:9", false}, /* cut short it would be /0 */
         {"no network at all", "10.1.2", "10.1.2.3:7", "10.1.2.5:9", false},
     };
 
     (void)state;
     FOR_EACH_CASE(c, cases)
     {
-        bool admitted = kl_guests_admit(c->list, address_of(c->here), address_of(c->there));
+        bool admitted = kl_admission_allows(c->list, address_of(c->here), address_of(c->there));
         expect_case(c->label, admitted == c->admitted);
     }
+}
+
+/* A connection that is broken already has no addresses. */
+static void who_is_not_known_does_not_come(void **state)
+{
+    const union kl_address none = {0};
+
+    (void)state;
+    assert_false(kl_admission_allows("", none, none));
+    assert_false(kl_admission_allows("0.0.0.0/0", none, none));
 }
 
 static void what_is_no_network_is_refused(void **state)
 {
     static const char *const sound[] = {"", "1", "10.0.0.1", "10.0.0.0/8,fd00::/8", " 10.0.0.1 , ::1/128 "};
-    static const char *const broken[] = {"10.0.0", "10.0.0.0/33", "10.0.0.0/",  "10.0.0.0/8x",
-                                         "host",   "1,",          "fd00::/129", "10.0.0.0/-1"};
+    static const char *const broken[] = {"10.0.0", "10.0.0.0/33", "10.0.0.0/",   "10.0.0.0/8x",         "host",
+                                         "1,",     "fd00::/129",  "10.0.0.0/-1", "10.0.0.0/" ZEROES "8"};
 
     (void)state;
     kl_error_quiet(1);
-    FOR_EACH_CASE(text, sound) expect_case(*text, kl_guests_check(*text) == ncclSuccess);
-    FOR_EACH_CASE(text, broken) expect_case(*text, kl_guests_check(*text) == ncclInvalidArgument);
+    FOR_EACH_CASE(text, sound) expect_case(*text, kl_admission_check(*text) == ncclSuccess);
+    FOR_EACH_CASE(text, broken) expect_case(*text, kl_admission_check(*text) == ncclInvalidArgument);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_of_this_host_or_listed_may_come),
+        cmocka_unit_test(who_is_not_known_does_not_come),
         cmocka_unit_test(what_is_no_network_is_refused),
     };
 
