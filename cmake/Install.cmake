@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # What is installed: the library and its headers, the tool, a CMake package (kolo::kolo), a pkg-config file, and the
-# drop-in: a folder of its own with a link named libnccl.so.2, to be put in a program's library path.
+# drop-in, a folder of its own with a libnccl.so.2.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kolo)
-set(dropin_dir ${CMAKE_INSTALL_LIBDIR}/kolo/nccl)
 
 install(TARGETS kolo_library EXPORT kolo LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/nccl.h include/nccl_device.h include/kolo.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -21,6 +20,3 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PRE
            OUTPUT_VARIABLE prefix_from_pc)
 configure_file(cmake/kolo.pc.in kolo.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/kolo.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-
-file(CREATE_LINK ../../libkolo.so.0 ${PROJECT_BINARY_DIR}/libnccl.so.2 SYMBOLIC)
-install(FILES ${PROJECT_BINARY_DIR}/libnccl.so.2 DESTINATION ${dropin_dir})

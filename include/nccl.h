@@ -19,6 +19,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Programs may rely on NCCL's header to bring CUDA's: where the compiler finds those. Nothing here needs them. */
+#ifdef __has_include
+#if __has_include(<cuda_runtime.h>)
+#include <cuda_runtime.h>
+#endif
+#if __has_include(<cuda_fp16.h>)
+#include <cuda_fp16.h>
+#endif
+#if __has_include(<cuda_bf16.h>)
+#include <cuda_bf16.h>
+#endif
+#if defined(__cplusplus) && __has_include(<cuda_fp8.h>)
+#include <cuda_fp8.h>
+#endif
+#endif
+
 #define NCCL_MAJOR  2
 #define NCCL_MINOR  30
 #define NCCL_PATCH  7

@@ -30,8 +30,6 @@ for header in nccl.h nccl_device.h kolo.h; do
     [ -f "$prefix/include/$header" ] || fail "no $header in $prefix/include"
 done
 [ "$(find "$prefix/include" -type f | wc -l)" -eq 3 ] || fail "more than the public headers in $prefix/include"
-[ "$(readlink -f "$lib/kolo/nccl/libnccl.so.2")" = "$(readlink -f "$lib/libkolo.so.0")" ] ||
-    fail "libnccl.so.2 does not lead to libkolo.so.0"
 "$prefix/bin/kolo" --version >/dev/null || fail "bin/kolo --version"
 
 mkdir "$scratch/user"
@@ -89,9 +87,30 @@ int main(void)
 END
 ./by_watching || fail "a program with an ncclGetVersion of its own"
 
-# The drop-in: a program linked with a library named libnccl.so.2 runs with Kolo's through the library path alone.
+# The drop-in, with nothing but its own folder in the library path: for a program that was linked with another libnccl.so.2,
+nccl=$lib/kolo/nccl
+unset LD_LIBRARY_PATH
 gcc -shared -fPIC -Wl,-soname,libnccl.so.2 -o libnccl.so -x c - <<'END'
 int ncclGetVersion(int *version) { return *version = 1; }
 END
 gcc user.c -I"$prefix/include" -o by_dropin ./libnccl.so
-LD_LIBRARY_PATH="$lib/kolo/nccl" ./by_dropin >/dev/null || fail "libnccl.so.2 in the library path"
+LD_LIBRARY_PATH="$nccl" ./by_dropin >/dev/null || fail "libnccl.so.2 in the library path"
+
+# for one that is linked with this one, and asks for libnccl.so.2 afterwards,
+gcc user.c -I"$nccl/include" -L"$nccl/lib" -o by_home -lnccl || fail "linking with NCCL_HOME=$nccl"
+readelf -d by_home | grep -q 'NEEDED.*libnccl.so.2' || fail "a program linked with -lnccl does not ask for libnccl.so.2"
+LD_LIBRARY_PATH="$nccl" ./by_home >/dev/null || fail "a program linked with -lnccl"
+
+# and for one that opens it while it has libkolo.so as well: both are one library.
+gcc -x c - -I"$prefix/include" -L"$lib" -o by_dlopen -lkolo -ldl <<'END'
+#include <dlfcn.h>
+#include <kolo.h>
+
+int main(void)
+{
+    void *nccl = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+
+    return !nccl || dlsym(nccl, "ncclAllReduce") != (void *)ncclAllReduce;
+}
+END
+LD_LIBRARY_PATH="$nccl:$lib" ./by_dlopen || fail "libnccl.so.2 beside libkolo.so"
