@@ -50,9 +50,8 @@ typedef struct koloEvent *koloEvent_t;
  */
 typedef enum {
     koloReasonNone = 0,
-    koloReasonCaptureUnsupported =
-        1, /* cudaErrorStreamCaptureUnsupported, 900: a wait, a question, the default stream */
-    koloReasonCaptureInvalidated = 2, /* ...Invalidated, 901: what went wrong before made the capture void */
+    koloReasonCaptureUnsupported = 1, /* cudaErrorStreamCaptureUnsupported, 900: what a capture cannot have */
+    koloReasonCaptureInvalidated = 2, /* ...Invalidated, 901: what went wrong before invalidated the capture */
     koloReasonCaptureMerge = 3,       /* ...Merge, 902: two captures would become one */
     koloReasonCaptureUnmatched = 4,   /* ...Unmatched, 903: the end on another stream than the begin */
     koloReasonCaptureUnjoined = 5,    /* ...Unjoined, 904: work that the first stream does not wait for */
@@ -65,7 +64,10 @@ typedef enum {
     koloReasonEventTime = 12          /* cudaErrorInvalidResourceHandle, 400: an event without time */
 } koloReason_t;
 
-/** Of the calling thread's last call that was refused for one of these. */
+/**
+ * Of the calling thread's last call that was refused for one of these; koloReasonNone before the first. Other calls do not change it: ask
+ * right after a call of a stream, an event or a graph was ncclInvalidUsage.
+ */
 koloReason_t koloGetLastReason(void);
 
 /* ---- more operations ----
@@ -196,7 +198,7 @@ ncclResult_t koloEventDestroy(koloEvent_t event);
 ncclResult_t koloStreamWaitEvent(koloStream_t stream, koloEvent_t event, unsigned flags);
 /**
  * Nanoseconds from when `start` was reached in its stream to when `end` was, negative if it was the other way round. Either was never
- * recorded, or made with KOLO_EVENT_DISABLE_TIMING: ncclInvalidUsage. Either is not done: ncclInProgress.
+ * recorded, made with KOLO_EVENT_DISABLE_TIMING, or pending when this process was forked: ncclInvalidUsage. Either is not done: ncclInProgress.
  */
 ncclResult_t koloEventElapsedTime(int64_t *ns, koloEvent_t start, koloEvent_t end);
 
@@ -211,8 +213,9 @@ ncclResult_t koloEventElapsedTime(int64_t *ns, koloEvent_t start, koloEvent_t en
  * failed makes its launches fail, before anything of them is queued. All ranks launch their graphs in the same order, and equally often;
  * other calls may stand between. In a group, all streams capture into one graph, or none: else ncclInvalidUsage.
  *
- * While a stream captures, whoever waits for it, or asks for its work, is refused. A refusal that concerns a capture (koloReason_t) makes
- * it void: all that is left is to end it, which is refused too, with graph NULL.
+ * While a stream captures, whoever waits for it, or asks for its work, is refused, and so are one-sided operations, launches of graphs, and
+ * communicators with graphUsageMode 0. Unless it is a second begin, an end by the wrong thread, or a group that mixes captures, a refusal with a
+ * koloReason_t invalidates the capture: all that is left is to end it, which is refused too, with graph NULL.
  */
 typedef struct koloGraph *koloGraph_t;
 typedef struct koloGraphExec *koloGraphExec_t;
@@ -235,19 +238,28 @@ ncclResult_t koloStreamBeginCapture(koloStream_t stream, koloCaptureMode_t mode)
 ncclResult_t koloStreamEndCapture(koloStream_t stream, koloGraph_t *graph);
 /** Legal at any time. `id`, which may be NULL, is another one for each capture of the process; 0: it does not capture. */
 ncclResult_t koloStreamGetCaptureInfo(koloStream_t stream, koloCaptureStatus_t *status, uint64_t *id);
-/** Call `release(object)` when the graph that `stream` captures into, and all that was made of it, is gone and has run; from any thread. */
+/**
+ * Call `release(object)` when the graph that `stream` captures into, and all that was made of it, is gone and has run: in the thread that ends the
+ * last of it, or as a function of a stream (koloStreamLaunch). It may call any function of this library, and take long.
+ */
 ncclResult_t koloStreamCaptureKeep(koloStream_t stream, void (*release)(void *object), void *object);
 
-/** Set the calling thread's mode, at first global, and get the one before: relaxed makes no call of it unsafe, thread-local none by other threads' captures. */
+/**
+ * Exchange the calling thread's mode (initially global) with *mode. Relaxed: no call of this thread is unsafe. Thread-local: only this
+ * thread's own captures make its calls unsafe.
+ */
 ncclResult_t koloThreadExchangeCaptureMode(koloCaptureMode_t *mode);
-/** For who emulates calls that a capture does not see, such as allocations: ncclInvalidUsage, and the captures are void, if one forbids it now. */
+/**
+ * For emulations of calls that a capture cannot record, such as allocations. If a capture forbids them now: ncclInvalidUsage, and that
+ * capture is invalidated.
+ */
 ncclResult_t koloCaptureUnsafeCall(void);
 
 /** Make a graph ready to be launched; the graph may be destroyed at once. */
 ncclResult_t koloGraphInstantiate(koloGraphExec_t *exec, koloGraph_t graph);
 /**
- * Queue all of it on `stream`, in order with what else that is given. Launches of one `exec` run one after the other. Threads: any for `exec`;
- * but it is a call of every communicator in it.
+ * Queue all of it on `stream`, in order with what else that is given. Launches of one `exec` run one after the other. Any thread may launch;
+ * it counts as a call on each communicator in the graph.
  */
 ncclResult_t koloGraphLaunch(koloGraphExec_t exec, koloStream_t stream);
 

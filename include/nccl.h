@@ -463,8 +463,9 @@ ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUse
 
 /* ---- one-sided operations: what others write into windows, and how they tell ----
  *
- * Queued on `stream`, in its order, in a group as outside of one. The target does nothing for it but wait for signals: it may be in
- * other operations, or in none. Signals have a context (below numRmaCtx of the configuration, 1 by default), a number
+ * Work of `stream`, in its order. In a group: queued at its end; those that were called before the communicator's first collective
+ * or message run before all of these, the others after all of them. They cannot be captured. The target does nothing for
+ * them but wait for signals: it may be in other operations, or in none. Signals have a context (below numRmaCtx of the configuration, 1 by default), a number
  * (0 to 15) and a source, and are counted. Contexts and numbers beyond, windows and ranges that are not there, and flags
  * other than 0: ncclInvalidArgument. Before the first window: ncclInvalidUsage. Memory of ncclMemAlloc can be written by all
  * processes of a host directly; other memory, and that of other hosts, over the network.

@@ -224,10 +224,13 @@ class Faults(unittest.TestCase):
         self.survivors_say(err, r"rank [0-3] (\(host|at 10\.77\.)", (0, 1, 2, 3))
 
     def test_strangers_change_nothing(self):
-        job = Job(self, ("-b", "8", "-e", "256K", "-f", "2", "-n", "50"))
-        met = sum(in_network_of(job.pid[rank], disturb) for rank in (0, 2) for _ in range(5))
-        job.is_right()
-        self.assertGreater(met, 0)
+        for _ in range(10):  # one job may have ended before they came
+            job = Job(self, ("-b", "8", "-e", "256K", "-f", "2", "-n", "50"))
+            met = sum(in_network_of(job.pid[rank], disturb) for rank in (0, 2) for _ in range(5))
+            job.is_right()
+            if met:
+                return
+        self.fail("they came too late each time")
 
     def check_network(self, trouble, **settings):
         """Something happens to the network of the second host."""

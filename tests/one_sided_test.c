@@ -125,6 +125,69 @@ static bool ring_of_signals(struct rank *r)
     return right;
 }
 
+/* What a group's all-reduce gives is what its put, called after it, sends on; a signal called before both goes first. */
+static bool in_a_group(struct rank *r)
+{
+    enum { SUMS = 1000 };
+    int next = (r->rank + 1) % RANKS, before = (r->rank + RANKS - 1) % RANKS;
+    const float *got = (const float *)(const void *)r->own;
+    float in[SUMS], sum[SUMS];
+    bool right = true;
+
+    for (int i = 0; i < SUMS; i++) in[i] = (float)(r->rank + i);
+    ok(ncclGroupStart());
+    ok(ncclSignal(next, 7, 0, 0, r->comm, r->stream));
+    ok(ncclAllReduce(in, sum, SUMS, ncclFloat, ncclSum, r->comm, r->stream));
+    ok(ncclPutSignal(sum, SUMS, ncclFloat, next, r->window, 0, 8, 0, 0, r->comm, r->stream));
+    ok(ncclWaitSignal(2, (ncclWaitSignalDesc_t[]){{1, before, 8, 0}, {1, before, 7, 0}}, r->comm, r->stream));
+    ok(ncclGroupEnd());
+    ok(koloStreamSynchronize(r->stream));
+    for (int i = 0; i < SUMS; i++) right &= got[i] == (float)(RANKS * i + RANKS * (RANKS - 1) / 2);
+    ok(koloBarrier(r->comm, r->stream));
+    ok(koloStreamSynchronize(r->stream));
+    return right;
+}
+
+static bool swap_words(struct rank *r, ncclWindow_t window, const int *own)
+{
+    int next = (r->rank + 1) % RANKS, before = (r->rank + RANKS - 1) % RANKS, mine = r->rank + 50;
+
+    ok(ncclPutSignal(&mine, 1, ncclInt32, next, window, sizeof mine, 10, 0, 0, r->comm, r->stream));
+    ok(ncclWaitSignal(1, &(ncclWaitSignalDesc_t){1, before, 10, 0}, r->comm, r->stream));
+    ok(koloStreamSynchronize(r->stream));
+    bool right = own[1] == before + 50;
+    ok(koloBarrier(r->comm, r->stream));
+    ok(koloStreamSynchronize(r->stream));
+    return right;
+}
+
+/* More windows, of the other kind of memory; a registration that fails leaves all ranks with the same numbers. */
+static bool more_windows(struct rank *r)
+{
+    ncclWindow_t none, second;
+    void *memory;
+    bool right = true;
+
+    if (r->foreign)
+        ok(ncclMemAlloc(&memory, 4096));
+    else
+        memory = aligned_alloc(4096, 4096);
+    assert_int_equal(ncclCommWindowRegister(r->comm, memory, 4096, &none, r->rank ? NCCL_WIN_COLL_SYMMETRIC : 0),
+                     ncclInvalidUsage); /* flags that differ */
+    ok(ncclCommWindowRegister(r->comm, memory, 4096, &second, NCCL_WIN_COLL_SYMMETRIC));
+    right &= swap_words(r, second, memory);
+    right &= swap_words(r, r->window, (const int *)(const void *)r->own);
+    ok(ncclCommWindowDeregister(r->comm, second));
+    assert_int_equal(ncclPutSignal(r->from, 1, ncclInt, 0, second, 0, 0, 0, 0, r->comm, r->stream),
+                     ncclInvalidArgument);
+    right &= swap_words(r, r->window, (const int *)(const void *)r->own);
+    if (r->foreign)
+        ok(ncclMemFree(memory));
+    else
+        free(memory);
+    return right;
+}
+
 /* Who has put something, and finished, may go: it comes all the same. */
 static bool put_and_leave(struct rank *r)
 {
@@ -155,6 +218,10 @@ static bool run_rank(int rank, bool foreign, const ncclUniqueId *id)
     if (!right) fprintf(stderr, "rank %d: while it was busy\n", rank);
     right &= ring_of_signals(&r);
     if (!right) fprintf(stderr, "rank %d: in a ring\n", rank);
+    right &= in_a_group(&r);
+    if (!right) fprintf(stderr, "rank %d: in a group\n", rank);
+    right &= more_windows(&r);
+    if (!right) fprintf(stderr, "rank %d: in another window\n", rank);
     right &= put_and_leave(&r);
     if (!right) fprintf(stderr, "rank %d: of one that leaves\n", rank);
     close_rank(&r);
@@ -294,25 +361,81 @@ static void wrong_calls_are_refused(void **state)
     ok(ncclMemFree(own));
 }
 
+/* Two ranks of this thread, each with half of `own`. */
+struct couple {
+    ncclComm_t comm[2];
+    ncclWindow_t window[2];
+    void *own;
+};
+
+static void open_couple(struct couple *c)
+{
+    ok(ncclCommInitAll(c->comm, 2, NULL));
+    ok(ncclMemAlloc(&c->own, 8192));
+    ok(ncclGroupStart());
+    for (int r = 0; r < 2; r++)
+        ok(ncclCommWindowRegister(c->comm[r], (char *)c->own + 4096 * r, 4096, &c->window[r], 0));
+    ok(ncclGroupEnd());
+}
+
 static void a_signal_that_does_not_come_has_a_timeout(void **state)
 {
-    ncclComm_t all[2];
-    ncclWindow_t windows[2];
-    void *own;
+    struct couple c;
 
     (void)state;
-    ok(ncclCommInitAll(all, 2, NULL));
-    ok(ncclMemAlloc(&own, 8192));
-    ok(ncclGroupStart());
-    for (int r = 0; r < 2; r++) ok(ncclCommWindowRegister(all[r], (char *)own + 4096 * r, 4096, &windows[r], 0));
-    ok(ncclGroupEnd());
-    ok(koloSetTimeout(all[0], 50));
-    ok(ncclWaitSignal(1, &(ncclWaitSignalDesc_t){3, 1, 0, 0}, all[0], NULL));
-    ok(ncclSignal(0, 0, 0, 0, all[1], NULL));
+    open_couple(&c);
+    ok(ncclSignal(0, 0, 0, 0, c.comm[1], NULL));
+    ok(koloSetDevice(1));
+    ok(koloStreamSynchronize(NULL)); /* it has come before the wait begins */
+    ok(koloSetDevice(0));
+    ok(koloSetTimeout(c.comm[0], 50));
+    ok(ncclWaitSignal(1, &(ncclWaitSignalDesc_t){3, 1, 0, 0}, c.comm[0], NULL));
     expect_refused(koloStreamSynchronize(NULL), ncclRemoteError,
-                   "WaitSignal at rank 0: no signal for 50 ms, waiting for 2 of rank 1");
-    for (int r = 0; r < 2; r++) (void)ncclCommDestroy(all[r]);
-    ok(ncclMemFree(own));
+                   "ncclWaitSignal at rank 0: no signal for 50 ms, waiting for 2 of rank 1");
+    for (int r = 0; r < 2; r++) (void)ncclCommDestroy(c.comm[r]);
+    ok(ncclMemFree(c.own));
+}
+
+/* What a rank has been told of another one's memory holds until it lets go itself: nothing is written where nothing is. */
+static void a_rank_that_has_gone_can_be_written_to(void **state)
+{
+    struct couple c;
+
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        open_couple(&c);
+        if (round) ok(ncclSignal(1, 0, 0, 0, c.comm[0], NULL)); /* mapped before it goes, and not before */
+        ok(koloStreamSynchronize(NULL));
+        ok(ncclCommDestroy(c.comm[1]));
+        ok(ncclSignal(1, 0, 0, 0, c.comm[0], NULL));
+        (void)koloStreamSynchronize(NULL); /* it may say that the rank has gone */
+        (void)ncclCommDestroy(c.comm[0]);
+        ok(ncclMemFree(c.own));
+    }
+}
+
+static void a_group_whose_stream_captures_is_refused(void **state)
+{
+    struct couple c;
+    koloStream_t stream;
+    koloGraph_t graph;
+    float x = 1;
+
+    (void)state;
+    open_couple(&c);
+    ok(koloStreamCreate(&stream, 0));
+    ok(koloStreamBeginCapture(stream, koloCaptureModeThreadLocal));
+    expect_refused(ncclSignal(0, 0, 0, 0, c.comm[0], stream), ncclInvalidUsage, "the stream captures");
+    expect_refused(koloStreamEndCapture(stream, &graph), ncclInvalidUsage, "invalid");
+    ok(koloStreamBeginCapture(stream, koloCaptureModeThreadLocal));
+    ok(ncclGroupStart());
+    ok(ncclAllReduce(&x, &x, 1, ncclFloat, ncclSum, c.comm[0], stream));
+    ok(ncclSignal(0, 0, 0, 0, c.comm[0], NULL));
+    expect_refused(ncclGroupEnd(), ncclInvalidUsage, "a one-sided operation of the group");
+    expect_refused(koloStreamEndCapture(stream, &graph), ncclInvalidUsage, "invalid");
+    ok(koloStreamDestroy(stream));
+    for (int r = 0; r < 2; r++) ok(ncclCommDestroy(c.comm[r]));
+    ok(ncclMemFree(c.own));
 }
 
 static void an_abort_ends_a_wait(void **state)
@@ -342,6 +465,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(hosts),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(a_signal_that_does_not_come_has_a_timeout),
+        cmocka_unit_test(a_rank_that_has_gone_can_be_written_to),
+        cmocka_unit_test(a_group_whose_stream_captures_is_refused),
         cmocka_unit_test(an_abort_ends_a_wait),
     };
 

@@ -3,99 +3,15 @@
  * Streams that capture, and graphs: what is captured does not run, and runs as often as it is launched, with what is in its buffers
  * then. What a capture cannot be is refused with the reason that CUDA has an error for.
  */
-#include "base/atomic.h"
-#include "tests/api_check.h"
+#include "tests/stream_check.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS = 4, COUNT = 500, LAUNCHES = 100 };
-
-typedef _Atomic uint32_t flag;
-
-static koloStream_t make_stream(void)
-{
-    koloStream_t s;
-
-    ok(koloStreamCreate(&s, KOLO_STREAM_DEFAULT));
-    return s;
-}
-
-static koloEvent_t make_event(void)
-{
-    koloEvent_t e;
-
-    ok(koloEventCreate(&e));
-    return e;
-}
-
-static koloStream_t begin(koloCaptureMode_t mode)
-{
-    koloStream_t s = make_stream();
-
-    ok(koloStreamBeginCapture(s, mode));
-    return s;
-}
-
-static koloGraphExec_t instantiate(koloGraph_t graph)
-{
-    koloGraphExec_t exec;
-
-    ok(koloGraphInstantiate(&exec, graph));
-    ok(koloGraphDestroy(graph));
-    return exec;
-}
-
-static koloGraphExec_t end(koloStream_t s)
-{
-    koloGraph_t graph;
-
-    ok(koloStreamEndCapture(s, &graph));
-    return instantiate(graph);
-}
-
-static void expect_reason(ncclResult_t rc, koloReason_t reason)
-{
-    assert_int_equal(rc, ncclInvalidUsage);
-    assert_int_equal(koloGetLastReason(), reason);
-    assert_true(*ncclGetLastError(NULL));
-}
-
-/* A capture that is void can only be ended. */
-static void expect_void(koloStream_t s)
-{
-    koloCaptureStatus_t status;
-    koloGraph_t graph = (koloGraph_t)(void *)s;
-    char a = 0;
-
-    ok(koloStreamGetCaptureInfo(s, &status, NULL));
-    assert_int_equal(status, koloCaptureStatusInvalidated);
-    expect_reason(koloMemsetAsync(&a, 1, 1, s), koloReasonCaptureInvalidated);
-    expect_reason(koloStreamEndCapture(s, &graph), koloReasonCaptureInvalidated);
-    assert_null(graph);
-    ok(koloStreamGetCaptureInfo(s, &status, NULL));
-    assert_int_equal(status, koloCaptureStatusNone);
-    ok(koloMemsetAsync(&a, 1, 1, s)); /* as if nothing had been */
-    ok(koloStreamDestroy(s));
-    assert_int_equal(a, 1);
-}
-
-static void increment(void *n)
-{
-    ++*(int *)n;
-}
-
-static void await_flag(void *f)
-{
-    while (!kl_load_acquire((flag *)f)) sched_yield();
-}
-
-static void raise_flag(void *f)
-{
-    kl_store_release((flag *)f, 1);
-}
+enum { LAUNCHES = 100 };
 
 /* ---- what runs ---- */
 
@@ -147,7 +63,10 @@ struct fork_join {
 /* left = from on one stream, right = from on the other, then both to sum. */
 static koloGraphExec_t capture_fork_join(struct fork_join *f)
 {
-    *f = (struct fork_join){.a = make_stream(), .b = make_stream(), .forked = make_event(), .joined = make_event()};
+    *f = (struct fork_join){.a = make_stream(KOLO_STREAM_DEFAULT),
+                            .b = make_stream(KOLO_STREAM_DEFAULT),
+                            .forked = make_event(KOLO_EVENT_DEFAULT),
+                            .joined = make_event(KOLO_EVENT_DEFAULT)};
     ok(koloStreamBeginCapture(f->a, koloCaptureModeGlobal));
     ok(koloStreamLaunch(f->a, increment, &f->from));
     ok(koloEventRecord(f->forked, f->a));
@@ -189,10 +108,10 @@ static void streams_fork_and_join_by_events(void **state)
 }
 
 /* Functions on two lanes that wait for each other: lanes run side by side. */
-static void lanes_run_side_by_side(void **state)
+static void captured_streams_run_side_by_side(void **state)
 {
-    koloStream_t a = begin(koloCaptureModeGlobal), b = make_stream();
-    koloEvent_t e = make_event();
+    koloStream_t a = begin(koloCaptureModeGlobal), b = make_stream(KOLO_STREAM_DEFAULT);
+    koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
     flag here, there;
 
     (void)state;
@@ -256,7 +175,7 @@ static void launches_of_one_exec_run_one_after_the_other(void **state)
     ok(koloStreamLaunch(s, enter_and_leave, &o));
     koloGraphExec_t exec = end(s);
     for (int i = 0; i < THREADS; i++) {
-        l[i] = (struct launcher){.exec = exec, .stream = make_stream()};
+        l[i] = (struct launcher){.exec = exec, .stream = make_stream(KOLO_STREAM_DEFAULT)};
         assert_int_equal(pthread_create(&thread[i], NULL, launch_often, &l[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
@@ -295,8 +214,113 @@ static void a_graph_that_was_never_made_keeps_nothing(void **state)
     ok(koloStreamCaptureKeep(s, raise_flag, &gone));
     ok(koloStreamDestroy(s)); /* the capture cannot end any more */
     assert_int_equal(gone, 1);
-    s = make_stream();
+    s = make_stream(KOLO_STREAM_DEFAULT);
     expect_reason(koloStreamCaptureKeep(s, raise_flag, &gone), koloReasonCaptureState);
+    ok(koloStreamDestroy(s));
+}
+
+/* What programs do when an object goes. */
+static void ask_the_library(void *gone)
+{
+    koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
+    koloCaptureStatus_t status;
+
+    ok(koloCaptureUnsafeCall());
+    ok(koloStreamGetCaptureInfo(s, &status, NULL));
+    ok(koloStreamDestroy(s));
+    raise_flag(gone);
+}
+
+static void what_is_kept_may_use_the_library_when_it_goes(void **state)
+{
+    koloStream_t s;
+    koloGraph_t graph;
+
+    (void)state;
+    for (int destroyed = 0; destroyed < 2; destroyed++) {
+        flag gone = 0;
+        s = begin(koloCaptureModeGlobal);
+        ok(koloStreamCaptureKeep(s, ask_the_library, &gone));
+        if (!destroyed) {
+            expect_reason(koloStreamSynchronize(s), koloReasonCaptureUnsupported);
+            expect_reason(koloStreamEndCapture(s, &graph), koloReasonCaptureInvalidated);
+        }
+        ok(koloStreamDestroy(s));
+        assert_int_equal(gone, 1);
+    }
+}
+
+struct relaunch {
+    koloGraphExec_t exec;
+    koloStream_t stream;
+};
+
+static void launch_again(void *relaunch)
+{
+    const struct relaunch *r = relaunch;
+
+    ok(koloGraphLaunch(r->exec, r->stream));
+}
+
+static void what_an_update_drops_may_launch_the_graph(void **state)
+{
+    struct relaunch r = {.stream = make_stream(KOLO_STREAM_DEFAULT)};
+    int n = 0;
+
+    (void)state;
+    for (int graphs = 0; graphs < 2; graphs++) {
+        koloGraph_t graph;
+        koloStream_t s = begin(koloCaptureModeGlobal);
+        ok(koloStreamLaunch(s, increment, &n));
+        if (!graphs) ok(koloStreamCaptureKeep(s, launch_again, &r));
+        ok(koloStreamEndCapture(s, &graph));
+        if (graphs) ok(koloGraphExecUpdate(r.exec, graph, NULL, NULL));
+        if (!graphs) ok(koloGraphInstantiate(&r.exec, graph));
+        ok(koloGraphDestroy(graph));
+        ok(koloStreamDestroy(s));
+    }
+    ok(koloStreamSynchronize(r.stream));
+    assert_int_equal(n, 1);
+    ok(koloGraphExecDestroy(r.exec));
+    ok(koloStreamDestroy(r.stream));
+}
+
+struct gate {
+    flag reached, open, passed;
+};
+
+static void pass_gate(void *gate)
+{
+    struct gate *g = gate;
+
+    raise_flag(&g->reached);
+    await_flag(&g->open);
+    raise_flag(&g->passed);
+}
+
+/* It runs like any function of the program: others are not kept by it. */
+static void what_is_kept_may_take_its_time_to_go(void **state)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    struct gate release = {0};
+    flag go = 0;
+
+    (void)state;
+    ok(koloStreamLaunch(s, await_flag, &go));
+    ok(koloStreamCaptureKeep(s, pass_gate, &release));
+    koloGraphExec_t exec = end(s);
+    ok(koloGraphLaunch(exec, s));
+    ok(koloGraphExecDestroy(exec));
+    raise_flag(&go);
+    ok(koloStreamSynchronize(s));
+    await_flag(&release.reached);
+    for (int i = 0; i < 3; i++) {
+        flag done = 0;
+        ok(koloStreamLaunch(s, raise_flag, &done));
+        await_flag(&done); /* the background thread is free */
+    }
+    raise_flag(&release.open);
+    await_flag(&release.passed);
     ok(koloStreamDestroy(s));
 }
 
@@ -366,262 +390,38 @@ static void an_update_takes_another_graph_of_the_same_shape(void **state)
     ok(koloStreamDestroy(s));
 }
 
-/* ---- collectives ---- */
-
-struct ranks {
-    ncclComm_t comm[RANKS];
-    koloStream_t stream[RANKS];
-    int32_t send[RANKS][COUNT], recv[RANKS][COUNT], got[RANKS][COUNT];
-    koloGraphExec_t exec[RANKS];
-};
-
-static void make_ranks(struct ranks *all)
-{
-    memset(all, 0, sizeof *all);
-    ok(ncclCommInitAll(all->comm, RANKS, NULL));
-    for (int r = 0; r < RANKS; r++) {
-        ok(koloSetDevice(r));
-        all->stream[r] = make_stream();
-    }
-    ok(koloSetDevice(0));
-}
-
-static void free_ranks(struct ranks *all)
-{
-    for (int r = 0; r < RANKS; r++) {
-        if (all->exec[r]) ok(koloGraphExecDestroy(all->exec[r]));
-        ok(koloStreamDestroy(all->stream[r]));
-        if (all->comm[r]) ok(ncclCommDestroy(all->comm[r]));
-    }
-}
-
-static void fill(struct ranks *all, int seed)
-{
-    for (int r = 0; r < RANKS; r++)
-        for (int i = 0; i < COUNT; i++) all->send[r][i] = (seed + r) * (i + 1);
-}
-
-static int32_t sum(int seed, int i)
-{
-    return (RANKS * seed + RANKS * (RANKS - 1) / 2) * (i + 1);
-}
-
-static void wait_for_all(struct ranks *all)
-{
-    for (int r = 0; r < RANKS; r++) ok(koloStreamSynchronize(all->stream[r]));
-}
-
-static void all_reduce(struct ranks *all, int r)
-{
-    ok(ncclAllReduce(all->send[r], all->recv[r], COUNT, ncclInt32, ncclSum, all->comm[r], all->stream[r]));
-}
-
-static void exchange(struct ranks *all, int r)
-{
-    ok(ncclGroupStart());
-    ok(ncclSend(all->recv[r], COUNT, ncclInt32, (r + 1) % RANKS, all->comm[r], all->stream[r]));
-    ok(ncclRecv(all->got[r], COUNT, ncclInt32, (r + RANKS - 1) % RANKS, all->comm[r], all->stream[r]));
-    ok(ncclGroupEnd());
-}
-
-/* Each rank has a graph of its own: all-reduce, add one, send it round. Ordinary calls stand between the launches. */
-static void each_rank_replays_its_collectives(void **state)
-{
-    static struct ranks all;
-
-    (void)state;
-    make_ranks(&all);
-    for (int r = 0; r < RANKS; r++) {
-        ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeThreadLocal));
-        all_reduce(&all, r);
-        ok(koloStreamLaunch(all.stream[r], increment, all.recv[r]));
-        exchange(&all, r);
-        all.exec[r] = end(all.stream[r]);
-    }
-    for (int n = 1; n <= LAUNCHES; n++) {
-        fill(&all, n);
-        for (int r = 0; r < RANKS; r++) ok(koloGraphLaunch(all.exec[r], all.stream[r]));
-        wait_for_all(&all);
-        for (int r = 0; r < RANKS; r++)
-            for (int i = 0; i < COUNT; i++) assert_int_equal(all.got[r][i], sum(n, i) + !i);
-        for (int r = 0; r < RANKS && n % 7 == 0; r++) all_reduce(&all, r);
-        wait_for_all(&all);
-    }
-    free_ranks(&all);
-}
-
-/* All ranks in one graph: streams joined by events, operations in one group. */
-static void capture_all_in_one(struct ranks *all, bool grouped)
-{
-    koloEvent_t e = make_event();
-
-    ok(koloStreamBeginCapture(all->stream[0], koloCaptureModeGlobal));
-    ok(koloEventRecord(e, all->stream[0]));
-    for (int r = 1; r < RANKS; r++) ok(koloStreamWaitEvent(all->stream[r], e, 0));
-    if (grouped) ok(ncclGroupStart());
-    for (int r = 0; r < RANKS; r++) all_reduce(all, r);
-    if (grouped) ok(ncclGroupEnd());
-    for (int r = 1; r < RANKS; r++) {
-        ok(koloEventRecord(e, all->stream[r]));
-        ok(koloStreamWaitEvent(all->stream[0], e, 0));
-    }
-    all->exec[0] = end(all->stream[0]);
-    ok(koloEventDestroy(e));
-}
-
-static void one_graph_has_all_ranks(void **state)
-{
-    static struct ranks all;
-
-    (void)state;
-    for (int grouped = 0; grouped < 2; grouped++) {
-        make_ranks(&all);
-        capture_all_in_one(&all, grouped);
-        for (int n = 1; n <= 30; n++) {
-            fill(&all, n);
-            ok(koloGraphLaunch(all.exec[0], all.stream[n % RANKS]));
-            ok(koloStreamSynchronize(all.stream[n % RANKS]));
-            for (int r = 0; r < RANKS; r++)
-                for (int i = 0; i < COUNT; i++) assert_int_equal(all.recv[r][i], sum(n, i));
-        }
-        free_ranks(&all);
-    }
-}
-
-/* A group whose operations of one communicator are on two streams: it begins when both are there, and both go on after it. */
-static void a_group_joins_streams(void **state)
-{
-    static struct ranks all;
-    int32_t copy[RANKS][COUNT];
-
-    (void)state;
-    make_ranks(&all);
-    for (int r = 0; r < RANKS; r++) {
-        koloStream_t other = make_stream();
-        koloEvent_t e = make_event();
-        ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeGlobal));
-        ok(koloEventRecord(e, all.stream[r]));
-        ok(koloStreamWaitEvent(other, e, 0));
-        ok(koloStreamLaunch(other, increment, all.send[r]));
-        ok(ncclGroupStart());
-        all_reduce(&all, r);
-        ok(ncclBroadcast(all.send[r], all.got[r], COUNT, ncclInt32, 1, all.comm[r], other));
-        ok(ncclGroupEnd());
-        ok(koloMemcpyAsync(copy[r], all.recv[r], sizeof copy[r], all.stream[r]));
-        ok(koloEventRecord(e, other));
-        ok(koloStreamWaitEvent(all.stream[r], e, 0));
-        all.exec[r] = end(all.stream[r]);
-        ok(koloStreamDestroy(other));
-        ok(koloEventDestroy(e));
-    }
-    for (int n = 1; n <= 30; n++) {
-        fill(&all, n);
-        for (int r = 0; r < RANKS; r++) ok(koloGraphLaunch(all.exec[r], all.stream[r]));
-        wait_for_all(&all);
-        for (int r = 0; r < RANKS; r++) {
-            assert_int_equal(copy[r][0], sum(n, 0) + RANKS);
-            assert_int_equal(copy[r][COUNT - 1], sum(n, COUNT - 1));
-            assert_int_equal(all.got[r][0], n + 2);
-        }
-    }
-    free_ranks(&all);
-}
-
-static void a_graph_keeps_the_operator_that_it_was_captured_with(void **state)
-{
-    static struct ranks all;
-
-    (void)state;
-    make_ranks(&all);
-    for (int32_t r = 0, three = 3; r < RANKS; r++) {
-        ncclRedOp_t op, another;
-        ok(ncclRedOpCreatePreMulSum(&op, &three, ncclInt32, ncclScalarHostImmediate, all.comm[r]));
-        ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeGlobal));
-        ok(ncclAllReduce(all.send[r], all.recv[r], COUNT, ncclInt32, op, all.comm[r], all.stream[r]));
-        all.exec[r] = end(all.stream[r]);
-        ok(ncclRedOpDestroy(op, all.comm[r]));
-        int32_t seven = 7; /* in the same place */
-        ok(ncclRedOpCreatePreMulSum(&another, &seven, ncclInt32, ncclScalarHostImmediate, all.comm[r]));
-    }
-    fill(&all, 1);
-    for (int r = 0; r < RANKS; r++) ok(koloGraphLaunch(all.exec[r], all.stream[r]));
-    wait_for_all(&all);
-    for (int i = 0; i < COUNT; i++) assert_int_equal(all.recv[0][i], 3 * sum(1, i));
-    free_ranks(&all);
-}
-
-static void a_graph_outlives_its_communicator(void **state)
-{
-    static struct ranks all;
-
-    (void)state;
-    make_ranks(&all);
-    for (int r = 0; r < RANKS; r++) {
-        ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeGlobal));
-        ok(koloMemsetAsync(all.send[r], 0, sizeof all.send[r], all.stream[r]));
-        all_reduce(&all, r);
-        all.exec[r] = end(all.stream[r]);
-    }
-    fill(&all, 1);
-    for (int r = 0; r < RANKS; r++) {
-        ok(ncclCommDestroy(all.comm[r]));
-        all.comm[r] = NULL;
-    }
-    for (int r = 0; r < RANKS; r++) {
-        expect_refused(koloGraphLaunch(all.exec[r], all.stream[r]), ncclInvalidArgument, "destroyed");
-        ok(koloStreamSynchronize(all.stream[r]));
-        assert_int_equal(all.send[r][COUNT - 1], (1 + r) * COUNT); /* nothing was queued */
-    }
-    free_ranks(&all);
-}
-
-static void a_group_is_captured_as_a_whole_or_not(void **state)
-{
-    static struct ranks all;
-    koloGraph_t graph;
-
-    (void)state;
-    make_ranks(&all);
-    ok(koloStreamBeginCapture(all.stream[0], koloCaptureModeGlobal));
-    for (int two = 0; two < 2; two++) {
-        if (two) ok(koloStreamBeginCapture(all.stream[1], koloCaptureModeGlobal));
-        ok(ncclGroupStart());
-        all_reduce(&all, 0);
-        all_reduce(&all, 1);
-        assert_int_equal(ncclGroupEnd(), ncclInvalidUsage);
-        assert_non_null(strstr(ncclGetLastError(NULL), "captures"));
-    }
-    for (int r = 0; r < 2; r++) {
-        ok(koloStreamEndCapture(all.stream[r], &graph));
-        ok(koloGraphDestroy(graph));
-    }
-    fill(&all, 1);
-    for (int r = 0; r < RANKS; r++) all_reduce(&all, r); /* nothing was left behind */
-    wait_for_all(&all);
-    assert_int_equal(all.recv[0][1], sum(1, 1));
-    free_ranks(&all);
-}
-
 /* ---- refusals ---- */
 
-static void what_waits_makes_a_capture_void(void **state)
+static void what_waits_invalidates_a_capture(void **state)
 {
     koloStream_t s;
 
     (void)state;
     expect_reason(koloStreamSynchronize(s = begin(koloCaptureModeGlobal)), koloReasonCaptureUnsupported);
-    expect_void(s);
+    expect_invalidated(s);
     expect_reason(koloStreamQuery(s = begin(koloCaptureModeRelaxed)), koloReasonCaptureUnsupported);
-    expect_void(s);
+    expect_invalidated(s);
     s = begin(koloCaptureModeGlobal);
     expect_reason(koloDeviceSynchronize(), koloReasonCaptureUnsupported);
-    expect_void(s);
+    expect_invalidated(s);
+}
+
+static void a_graph_is_no_part_of_another(void **state)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    koloGraphExec_t exec = end(s);
+
+    (void)state;
+    ok(koloStreamBeginCapture(s, koloCaptureModeGlobal));
+    expect_reason(koloGraphLaunch(exec, s), koloReasonCaptureUnsupported);
+    expect_invalidated(s);
+    ok(koloGraphExecDestroy(exec));
 }
 
 static void events_of_a_capture_are_marks(void **state)
 {
-    koloEvent_t e = make_event();
-    koloStream_t s, other = make_stream();
+    koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
+    koloStream_t s, other = make_stream(KOLO_STREAM_DEFAULT);
     int64_t ns;
 
     (void)state;
@@ -631,15 +431,17 @@ static void events_of_a_capture_are_marks(void **state)
                       : i == 1 ? koloEventSynchronize(e)
                                : koloEventElapsedTime(&ns, e, e),
                       koloReasonCapturedEvent);
-        expect_void(s);
+        expect_invalidated(s);
     }
     expect_reason(koloStreamWaitEvent(other, e, 0), koloReasonCapturedEvent); /* the capture has ended */
-    ok(koloEventRecord(e, other));                                            /* an ordinary one again */
+    expect_reason(koloStreamWaitEvent(s = begin(koloCaptureModeGlobal), e, 0), koloReasonCapturedEvent);
+    expect_invalidated(s);
+    ok(koloEventRecord(e, other)); /* an ordinary one again */
     ok(koloEventSynchronize(e));
     expect_reason(koloStreamWaitEvent(s = begin(koloCaptureModeGlobal), e, 0), koloReasonCaptureIsolation);
-    expect_void(s);
+    expect_invalidated(s);
     ok(koloEventDestroy(e));
-    e = make_event();
+    e = make_event(KOLO_EVENT_DEFAULT);
     ok(koloStreamWaitEvent(s = begin(koloCaptureModeGlobal), e, 0)); /* never recorded */
     ok(koloGraphExecDestroy(end(s)));
     ok(koloStreamDestroy(s));
@@ -650,20 +452,20 @@ static void events_of_a_capture_are_marks(void **state)
 static void two_captures_stay_two(void **state)
 {
     koloStream_t a = begin(koloCaptureModeGlobal), b = begin(koloCaptureModeGlobal);
-    koloEvent_t e = make_event();
+    koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
 
     (void)state;
     ok(koloEventRecord(e, a));
     expect_reason(koloStreamWaitEvent(b, e, 0), koloReasonCaptureMerge);
-    expect_void(a);
-    expect_void(b);
+    expect_invalidated(a);
+    expect_invalidated(b);
     ok(koloEventDestroy(e));
 }
 
 static void all_work_is_joined_at_the_end(void **state)
 {
-    koloStream_t a = begin(koloCaptureModeGlobal), b = make_stream();
-    koloEvent_t e = make_event();
+    koloStream_t a = begin(koloCaptureModeGlobal), b = make_stream(KOLO_STREAM_DEFAULT);
+    koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
     koloGraph_t graph;
     int n = 0;
 
@@ -689,27 +491,36 @@ static void all_work_is_joined_at_the_end(void **state)
     ok(koloEventDestroy(e));
 }
 
-/* c waits for b, and a for c: that is enough. */
+/* c waits for b, and a for c: that is enough. Each finds what the one before has left. */
 static void work_is_joined_by_way_of_others(void **state)
 {
-    koloStream_t a = begin(koloCaptureModeGlobal), b = make_stream(), c = make_stream();
-    koloEvent_t e = make_event();
-    int n = 0;
+    koloStream_t a = begin(koloCaptureModeGlobal), b = make_stream(KOLO_STREAM_DEFAULT),
+                 c = make_stream(KOLO_STREAM_DEFAULT);
+    koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
+    int from = 0, by_b = 0, by_c = 0, by_a = 0;
+    flag go;
 
     (void)state;
     ok(koloEventRecord(e, a));
     ok(koloStreamWaitEvent(b, e, 0));
-    ok(koloStreamLaunch(b, increment, &n));
+    ok(koloStreamLaunch(b, await_flag, &go));
+    ok(koloMemcpyAsync(&by_b, &from, sizeof from, b));
     ok(koloEventRecord(e, b));
     ok(koloStreamWaitEvent(c, e, 0));
-    ok(koloStreamLaunch(c, increment, &n));
+    ok(koloMemcpyAsync(&by_c, &by_b, sizeof from, c));
     ok(koloEventRecord(e, c));
     ok(koloStreamWaitEvent(a, e, 0));
-    ok(koloStreamLaunch(a, increment, &n));
+    ok(koloMemcpyAsync(&by_a, &by_c, sizeof from, a));
     koloGraphExec_t exec = end(a);
-    for (int i = 0; i < LAUNCHES; i++) ok(koloGraphLaunch(exec, a));
-    ok(koloStreamSynchronize(a));
-    assert_int_equal(n, 3 * LAUNCHES);
+    for (int i = 1; i <= LAUNCHES; i++) {
+        go = 0;
+        from = i;
+        ok(koloGraphLaunch(exec, a));
+        assert_int_equal(koloStreamQuery(a), ncclInProgress);
+        raise_flag(&go);
+        ok(koloStreamSynchronize(a));
+        assert_int_equal(by_a, i);
+    }
     ok(koloGraphExecDestroy(exec));
     ok(koloStreamDestroy(a));
     ok(koloStreamDestroy(b));
@@ -738,8 +549,8 @@ static uintptr_t end_in_another_thread(koloStream_t s)
 
 static void a_capture_ends_where_it_began(void **state)
 {
-    koloStream_t a = begin(koloCaptureModeThreadLocal), b = make_stream();
-    koloEvent_t e = make_event();
+    koloStream_t a = begin(koloCaptureModeThreadLocal), b = make_stream(KOLO_STREAM_DEFAULT);
+    koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
     koloGraph_t graph;
 
     (void)state;
@@ -747,7 +558,7 @@ static void a_capture_ends_where_it_began(void **state)
     ok(koloEventRecord(e, a));
     ok(koloStreamWaitEvent(b, e, 0));
     expect_reason(koloStreamEndCapture(b, &graph), koloReasonCaptureUnmatched);
-    expect_void(a);
+    expect_invalidated(a);
     a = begin(koloCaptureModeRelaxed);
     assert_int_equal(end_in_another_thread(a), 0);
     expect_reason(koloStreamEndCapture(a, &graph), koloReasonCaptureState);
@@ -761,15 +572,99 @@ static void a_capture_ends_where_it_began(void **state)
 
 static void a_stream_that_goes_takes_its_capture_along(void **state)
 {
-    koloStream_t a = begin(koloCaptureModeGlobal), b = make_stream();
-    koloEvent_t e = make_event();
+    koloStream_t a = begin(koloCaptureModeGlobal), b = make_stream(KOLO_STREAM_DEFAULT);
+    koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
 
     (void)state;
     ok(koloEventRecord(e, a));
     ok(koloStreamWaitEvent(b, e, 0));
     ok(koloStreamDestroy(b));
-    expect_void(a);
+    expect_invalidated(a);
     ok(koloEventDestroy(e));
+}
+
+static void *begin_on_own_stream(void *gone)
+{
+    ok(koloStreamBeginCapture(koloStreamPerThread, koloCaptureModeGlobal));
+    ok(koloStreamCaptureKeep(koloStreamPerThread, raise_flag, gone));
+    return NULL;
+}
+
+static void *join_with_own_stream(void *event)
+{
+    ok(koloStreamWaitEvent(koloStreamPerThread, event, 0));
+    return NULL;
+}
+
+static void call_in_another_thread(void *(*fn)(void *), void *arg)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, fn, arg), 0);
+    pthread_join(thread, NULL);
+}
+
+static void a_thread_that_ends_takes_its_capture_along(void **state)
+{
+    koloStream_t a, next;
+    koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
+    char byte = 0;
+    flag gone = 0;
+
+    (void)state;
+    call_in_another_thread(begin_on_own_stream, &gone);
+    assert_int_equal(gone, 1);
+    ok(koloCaptureUnsafeCall()); /* no capture is left */
+    a = begin(koloCaptureModeGlobal);
+    ok(koloEventRecord(e, a));
+    call_in_another_thread(join_with_own_stream, e);
+    next = make_stream(KOLO_STREAM_DEFAULT); /* perhaps in the place of the thread's */
+    expect_invalidated(a);
+    ok(koloMemsetAsync(&byte, 1, 1, next));
+    ok(koloStreamDestroy(next));
+    assert_int_equal(byte, 1);
+    ok(koloEventDestroy(e));
+}
+
+/* Its parent's captures are none of its own: the streams run what they are given, and no call is unsafe. */
+static int use_in_child(koloStream_t s, koloEvent_t e)
+{
+    koloCaptureStatus_t status;
+    koloGraph_t graph;
+    char a = 0;
+
+    if (koloStreamGetCaptureInfo(s, &status, NULL) || status != koloCaptureStatusNone) return 1;
+    if (koloCaptureUnsafeCall()) return 2;
+    if (koloMemsetAsync(&a, 1, 1, s) || koloStreamSynchronize(s) || a != 1) return 3;
+    if (koloStreamEndCapture(s, &graph) != ncclInvalidUsage) return 4;
+    if (koloStreamWaitEvent(s, e, 0) != ncclInvalidUsage || koloGetLastReason() != koloReasonCapturedEvent) return 5;
+    if (koloStreamBeginCapture(s, koloCaptureModeGlobal) || koloStreamEndCapture(s, &graph)) return 6;
+    return koloGraphDestroy(graph) ? 7 : 0;
+}
+
+static void a_forked_child_captures_nothing(void **state)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal);
+    koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
+    int status, n = 0;
+
+    (void)state;
+    ok(koloStreamLaunch(s, increment, &n));
+    ok(koloEventRecord(e, s));
+    pid_t child = fork();
+    if (!child) {
+        alarm(20);
+        _exit(use_in_child(s, e));
+    }
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    koloGraphExec_t exec = end(s); /* the parent's goes on */
+    ok(koloGraphLaunch(exec, s));
+    ok(koloStreamSynchronize(s));
+    assert_int_equal(n, 1);
+    ok(koloGraphExecDestroy(exec));
+    ok(koloEventDestroy(e));
+    ok(koloStreamDestroy(s));
 }
 
 static koloCaptureMode_t exchange_mode(koloCaptureMode_t mode)
@@ -830,7 +725,7 @@ static void modes_say_who_may_make_unsafe_calls(void **state)
 
 static void what_is_wrong_is_refused(void **state)
 {
-    koloStream_t s = make_stream();
+    koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
     koloCaptureMode_t mode = (koloCaptureMode_t)9;
     koloGraph_t graph;
     koloGraphExec_t exec;
@@ -861,25 +756,25 @@ int main(void)
         cmocka_unit_test(nothing_runs_before_the_launch_and_all_at_each),
         cmocka_unit_test(an_empty_graph_does_nothing),
         cmocka_unit_test(streams_fork_and_join_by_events),
-        cmocka_unit_test(lanes_run_side_by_side),
+        cmocka_unit_test(captured_streams_run_side_by_side),
         cmocka_unit_test(launches_of_one_exec_run_one_after_the_other),
         cmocka_unit_test(what_is_kept_goes_when_the_last_launch_has_run),
         cmocka_unit_test(a_graph_that_was_never_made_keeps_nothing),
+        cmocka_unit_test(what_is_kept_may_use_the_library_when_it_goes),
+        cmocka_unit_test(what_an_update_drops_may_launch_the_graph),
+        cmocka_unit_test(what_is_kept_may_take_its_time_to_go),
         cmocka_unit_test(on_a_stream_that_runs_inside_the_call_a_launch_is_done_at_once),
         cmocka_unit_test(an_update_takes_another_graph_of_the_same_shape),
-        cmocka_unit_test(each_rank_replays_its_collectives),
-        cmocka_unit_test(one_graph_has_all_ranks),
-        cmocka_unit_test(a_group_joins_streams),
-        cmocka_unit_test(a_graph_keeps_the_operator_that_it_was_captured_with),
-        cmocka_unit_test(a_graph_outlives_its_communicator),
-        cmocka_unit_test(a_group_is_captured_as_a_whole_or_not),
-        cmocka_unit_test(what_waits_makes_a_capture_void),
+        cmocka_unit_test(what_waits_invalidates_a_capture),
+        cmocka_unit_test(a_graph_is_no_part_of_another),
         cmocka_unit_test(events_of_a_capture_are_marks),
         cmocka_unit_test(two_captures_stay_two),
         cmocka_unit_test(all_work_is_joined_at_the_end),
         cmocka_unit_test(work_is_joined_by_way_of_others),
         cmocka_unit_test(a_capture_ends_where_it_began),
         cmocka_unit_test(a_stream_that_goes_takes_its_capture_along),
+        cmocka_unit_test(a_thread_that_ends_takes_its_capture_along),
+        cmocka_unit_test(a_forked_child_captures_nothing),
         cmocka_unit_test(modes_say_who_may_make_unsafe_calls),
         cmocka_unit_test(what_is_wrong_is_refused),
     };

@@ -2,38 +2,12 @@
 /*
  * The default stream of a device and its blocking streams are in order with each other; others take no part. Handles 0x1 and 0x2.
  */
-#include "base/atomic.h"
-#include "tests/api_check.h"
+#include "tests/stream_check.h"
 
 #include <pthread.h>
 #include <unistd.h>
 
 enum { STREAMS = 8, THREADS = 4, OFTEN = 300, RANKS = 2 };
-
-typedef _Atomic uint32_t flag;
-
-static koloStream_t make_stream(unsigned flags)
-{
-    koloStream_t s;
-
-    ok(koloStreamCreate(&s, flags));
-    return s;
-}
-
-static void await_flag(void *f)
-{
-    while (!kl_load_acquire((flag *)f)) sched_yield();
-}
-
-static void raise_flag(void *f)
-{
-    kl_store_release((flag *)f, 1);
-}
-
-static void increment(void *n)
-{
-    ++*(int *)n;
-}
 
 static void expect_held(koloStream_t s)
 {
@@ -123,6 +97,34 @@ static void who_waits_for_the_default_stream_waits_for_blocking_ones(void **stat
     ok(koloStreamSynchronize(NULL));
     assert_int_equal(n, 1);
     ok(koloStreamDestroy(s));
+}
+
+static void *wait_for_default(void *unused)
+{
+    (void)unused;
+    ok(koloStreamSynchronize(NULL));
+    return NULL;
+}
+
+/* Who asks, or waits, gives the default stream no work that a blocking stream would have to wait for. */
+static void blocking_streams_do_not_wait_for_who_asks_for_the_default_one(void **state)
+{
+    koloStream_t a = make_stream(KOLO_STREAM_BLOCKING), b = make_stream(KOLO_STREAM_BLOCKING);
+    pthread_t thread;
+
+    (void)state;
+    for (int waits = 0; waits < 2; waits++) {
+        flag go = 0;
+        ok(koloStreamLaunch(a, await_flag, &go));
+        expect_held(NULL);
+        if (waits) assert_int_equal(pthread_create(&thread, NULL, wait_for_default, NULL), 0);
+        ok(koloStreamLaunch(b, raise_flag, &go));
+        ok(koloStreamSynchronize(a));
+        if (waits) pthread_join(thread, NULL);
+    }
+    ok(koloStreamQuery(NULL));
+    ok(koloStreamDestroy(a));
+    ok(koloStreamDestroy(b));
 }
 
 /* Each piece of work finds what the one before has left, whatever stream that was on. */
@@ -308,6 +310,7 @@ static void the_default_stream_cannot_wait_for_a_stream_that_captures(void **sta
     ok(koloStreamBeginCapture(s, koloCaptureModeGlobal));
     expect_implicit(koloMemsetAsync(&a, 1, 1, NULL), s);
     expect_implicit(koloStreamSynchronize(NULL), s);
+    expect_implicit(koloStreamQuery(NULL), s);
     expect_implicit(ncclAllReduce(&a, &a, 1, ncclInt8, ncclSum, comm, NULL), s);
     ok(koloMemsetAsync(&a, 1, 1, other));
     ok(koloStreamSynchronize(other));
@@ -356,6 +359,7 @@ int main(void)
         cmocka_unit_test(blocking_streams_wait_for_the_default_one),
         cmocka_unit_test(other_streams_take_no_part),
         cmocka_unit_test(who_waits_for_the_default_stream_waits_for_blocking_ones),
+        cmocka_unit_test(blocking_streams_do_not_wait_for_who_asks_for_the_default_one),
         cmocka_unit_test(work_goes_to_and_fro),
         cmocka_unit_test(threads_that_use_both_kinds_do_not_tie_them_up),
         cmocka_unit_test(handles_of_the_default_stream_are_one_stream),

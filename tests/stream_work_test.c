@@ -3,45 +3,16 @@
  * What a program itself gives to streams: functions, copies, marks of events, and order between streams. None of the calls waits;
  * functions may take long, block, and wait for each other.
  */
-#include "base/atomic.h"
 #include "base/clock.h"
-#include "tests/api_check.h"
+#include "tests/holdings.h"
+#include "tests/stream_check.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { RANKS = 2, STREAMS = 24, MANY = 700 };
-
-typedef _Atomic uint32_t flag;
-
-static koloStream_t make_stream(void)
-{
-    koloStream_t s;
-
-    ok(koloStreamCreate(&s, KOLO_STREAM_DEFAULT));
-    return s;
-}
-
-static koloEvent_t make_event(unsigned flags)
-{
-    koloEvent_t e;
-
-    ok(koloEventCreateWithFlags(&e, flags));
-    return e;
-}
-
-static void await_flag(void *f)
-{
-    while (!kl_load_acquire((flag *)f)) sched_yield();
-}
-
-static void raise_flag(void *f)
-{
-    kl_store_release((flag *)f, 1);
-}
 
 /* ---- order ---- */
 
@@ -65,7 +36,7 @@ static void functions_run_in_the_order_of_the_stream(void **state)
 {
     static struct entry entries[MANY];
     static struct log log;
-    koloStream_t s = make_stream();
+    koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
 
     (void)state;
     for (int i = 0; i < MANY; i++) {
@@ -82,7 +53,7 @@ static void copies_and_functions_see_each_other(void **state)
 {
     enum { BYTES = 3 << 20 }; /* several pieces */
     unsigned char *a = malloc(BYTES), *b = malloc(BYTES);
-    koloStream_t s = make_stream();
+    koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
     flag go = 0;
 
     (void)state;
@@ -136,7 +107,7 @@ static void on_a_stream_that_runs_inside_the_call_all_is_done_at_once(void **sta
 
 static void a_function_runs_although_nobody_waits(void **state)
 {
-    koloStream_t s = make_stream();
+    koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
 
     (void)state;
     for (int i = 0; i < 20; i++) {
@@ -171,7 +142,7 @@ static void meet_here(void *pair)
 
 static void functions_of_two_streams_may_wait_for_each_other(void **state)
 {
-    koloStream_t a = make_stream(), b = make_stream();
+    koloStream_t a = make_stream(KOLO_STREAM_DEFAULT), b = make_stream(KOLO_STREAM_DEFAULT);
 
     (void)state;
     for (int i = 0; i < 100; i++) {
@@ -197,7 +168,7 @@ static void functions_of_many_streams_may_wait_for_each_other(void **state)
 
     (void)state;
     pthread_barrier_init(&all, NULL, STREAMS);
-    for (int i = 0; i < STREAMS; i++) s[i] = make_stream();
+    for (int i = 0; i < STREAMS; i++) s[i] = make_stream(KOLO_STREAM_DEFAULT);
     for (int round = 0; round < 5; round++)
         for (int i = 0; i < STREAMS; i++) ok(koloStreamLaunch(s[i], meet_all, &all));
     for (int i = 0; i < STREAMS; i++) {
@@ -209,7 +180,7 @@ static void functions_of_many_streams_may_wait_for_each_other(void **state)
 
 static void who_waits_for_one_stream_is_not_kept_by_a_function_of_another(void **state)
 {
-    koloStream_t slow = make_stream(), quick = make_stream();
+    koloStream_t slow = make_stream(KOLO_STREAM_DEFAULT), quick = make_stream(KOLO_STREAM_DEFAULT);
     int from = 5, to = 0;
     flag go = 0, f = 0;
 
@@ -227,7 +198,7 @@ static void who_waits_for_one_stream_is_not_kept_by_a_function_of_another(void *
 
 static void who_waits_for_an_event_is_not_kept_by_a_function_behind_it(void **state)
 {
-    koloStream_t s = make_stream();
+    koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
     koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
     flag go = 0;
 
@@ -256,7 +227,7 @@ static void threads_that_wait_for_long_do_not_keep_each_other(void **state)
 
     (void)state;
     for (int i = 0; i < THREADS; i++) {
-        s[i] = make_stream();
+        s[i] = make_stream(KOLO_STREAM_DEFAULT);
         ok(koloStreamLaunch(s[i], await_flag, &go[i]));
         ok(koloStreamLaunch(s[i], raise_flag, &go[(i + 1) % THREADS]));
         assert_int_equal(pthread_create(&thread[i], NULL, synchronize, s[i]), 0);
@@ -281,7 +252,7 @@ static void launch_next(void *relay)
 
 static void a_function_may_queue_work_on_its_own_stream(void **state)
 {
-    struct relay r = {.stream = make_stream(), .left = MANY};
+    struct relay r = {.stream = make_stream(KOLO_STREAM_DEFAULT), .left = MANY};
 
     (void)state;
     ok(koloStreamLaunch(r.stream, launch_next, &r));
@@ -293,7 +264,7 @@ static void a_function_may_queue_work_on_its_own_stream(void **state)
 
 static void a_forked_child_runs_functions_of_its_own(void **state)
 {
-    koloStream_t s = make_stream();
+    koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
     flag go = 0;
     int status;
 
@@ -315,16 +286,6 @@ static void a_forked_child_runs_functions_of_its_own(void **state)
     ok(koloStreamDestroy(s));
 }
 
-static int count_threads(void)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    int n = 0;
-
-    while (readdir(tasks)) n++;
-    closedir(tasks);
-    return n;
-}
-
 static void streams_cost_no_threads(void **state)
 {
     static koloStream_t s[8 * 64];
@@ -333,12 +294,12 @@ static void streams_cost_no_threads(void **state)
     (void)state;
     ok(koloMemcpyAsync(&b, &a, sizeof a, NULL)); /* the executor */
     ok(koloStreamSynchronize(NULL));
-    int before = count_threads();
+    int before = count_entries("/proc/self/task");
     for (int i = 0; i < 8 * 64; i++) {
-        s[i] = make_stream();
+        s[i] = make_stream(KOLO_STREAM_DEFAULT);
         ok(koloMemcpyAsync(&b, &a, sizeof a, s[i]));
     }
-    assert_true(count_threads() <= before);
+    assert_true(count_entries("/proc/self/task") <= before);
     for (int i = 0; i < 8 * 64; i++) ok(koloStreamDestroy(s[i]));
 }
 
@@ -356,7 +317,7 @@ static void make_ranks(struct ranks *all)
     ok(ncclCommInitAll(all->comm, RANKS, NULL));
     for (int r = 0; r < RANKS; r++) {
         ok(koloSetDevice(r));
-        all->stream[r] = make_stream();
+        all->stream[r] = make_stream(KOLO_STREAM_DEFAULT);
     }
 }
 
@@ -401,7 +362,7 @@ static void nothing_waits_for_a_rank_that_has_not_called_yet(void **state)
 
 static void a_released_stream_runs_what_it_has(void **state)
 {
-    koloStream_t s = make_stream(), other;
+    koloStream_t s = make_stream(KOLO_STREAM_DEFAULT), other;
     flag go = 0, done = 0;
 
     (void)state;
@@ -410,7 +371,7 @@ static void a_released_stream_runs_what_it_has(void **state)
     ok(koloStreamRelease(s));
     expect_refused(koloStreamSynchronize(s), ncclInvalidArgument, "not a host stream");
     expect_refused(koloStreamRelease(s), ncclInvalidArgument, "not a host stream");
-    other = make_stream();
+    other = make_stream(KOLO_STREAM_DEFAULT);
     assert_ptr_not_equal(other, s);
     assert_int_equal(done, 0);
     raise_flag(&go);
@@ -424,12 +385,12 @@ static void a_stream_waits_for_an_event_of_another_device(void **state)
 {
     koloEvent_t e = make_event(KOLO_EVENT_DISABLE_TIMING);
     int from = 1, between = 0, to = 0;
-    koloStream_t a = make_stream(), b;
+    koloStream_t a = make_stream(KOLO_STREAM_DEFAULT), b;
     flag go = 0;
 
     (void)state;
     ok(koloSetDevice(1));
-    b = make_stream();
+    b = make_stream(KOLO_STREAM_DEFAULT);
     ok(koloSetDevice(0));
     ok(koloStreamLaunch(a, await_flag, &go));
     ok(koloMemcpyAsync(&between, &from, sizeof from, a));
@@ -448,7 +409,7 @@ static void a_stream_waits_for_an_event_of_another_device(void **state)
 static void a_wait_means_the_record_before_it(void **state)
 {
     koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
-    koloStream_t a = make_stream(), b = make_stream();
+    koloStream_t a = make_stream(KOLO_STREAM_DEFAULT), b = make_stream(KOLO_STREAM_DEFAULT);
     flag first = 0, second = 0;
 
     (void)state;
@@ -469,29 +430,48 @@ static void a_wait_means_the_record_before_it(void **state)
     ok(koloStreamDestroy(b));
 }
 
-/* A ring of streams that each wait for the one before, waited for by many threads from its end. */
+struct turn {
+    flag *turns;
+    uint32_t at;
+};
+
+static void take_turn(void *turn)
+{
+    const struct turn *t = turn;
+
+    kl_fetch_add_acq_rel(t->turns, kl_load_acquire(t->turns) == t->at);
+}
+
+/* Streams that each wait for the one before, waited for by a thread each, from the end: they run in their order. */
 static void a_chain_of_streams_unwinds(void **state)
 {
     koloStream_t s[STREAMS];
     pthread_t thread[STREAMS];
-    flag go = 0;
+    struct turn turn[STREAMS];
+    flag go = 0, turns = 0;
 
     (void)state;
-    for (int i = 0; i < STREAMS; i++) s[i] = make_stream();
+    for (uint32_t i = 0; i < STREAMS; i++) {
+        s[i] = make_stream(KOLO_STREAM_DEFAULT);
+        turn[i] = (struct turn){.turns = &turns, .at = i};
+    }
     ok(koloStreamLaunch(s[0], await_flag, &go));
+    ok(koloStreamLaunch(s[0], take_turn, &turn[0]));
     for (int i = 1; i < STREAMS; i++) {
         koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
         ok(koloEventRecord(e, s[i - 1]));
         ok(koloStreamWaitEvent(s[i], e, 0));
+        ok(koloStreamLaunch(s[i], take_turn, &turn[i]));
         ok(koloEventDestroy(e)); /* pending */
     }
     for (int i = STREAMS; i-- > 0;) assert_int_equal(pthread_create(&thread[i], NULL, synchronize, s[i]), 0);
-    usleep(10000);
+    usleep(10000); /* some sleep by then, one leads: any of it will do */
     raise_flag(&go);
     for (int i = 0; i < STREAMS; i++) {
         pthread_join(thread[i], NULL);
         ok(koloStreamDestroy(s[i]));
     }
+    assert_int_equal(turns, STREAMS);
 }
 
 static void spin(void *ns)
@@ -505,7 +485,7 @@ static void spin(void *ns)
 static void time_passes_between_events(void **state)
 {
     koloEvent_t a = make_event(KOLO_EVENT_DEFAULT), b = make_event(KOLO_EVENT_BLOCKING_SYNC);
-    koloStream_t s = make_stream();
+    koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
     int64_t ran, passed, back;
 
     (void)state;
@@ -528,7 +508,7 @@ static void time_passes_between_events(void **state)
 static void an_idle_stream_marks_at_once(void **state)
 {
     koloEvent_t a = make_event(KOLO_EVENT_DEFAULT), b = make_event(KOLO_EVENT_DEFAULT);
-    koloStream_t s = make_stream();
+    koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
     int64_t ran, passed;
 
     (void)state;
@@ -547,7 +527,7 @@ static void times_that_are_not_there(void **state)
 {
     koloEvent_t done = make_event(KOLO_EVENT_DEFAULT), never = make_event(KOLO_EVENT_DEFAULT);
     koloEvent_t untimed = make_event(KOLO_EVENT_DISABLE_TIMING), pending = make_event(KOLO_EVENT_DEFAULT);
-    koloStream_t s = make_stream();
+    koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
     int64_t ns = 42;
     flag go = 0;
 
@@ -569,6 +549,34 @@ static void times_that_are_not_there(void **state)
     ok(koloEventElapsedTime(&ns, done, pending));
     koloEvent_t all[] = {done, never, untimed, pending};
     for (int i = 0; i < 4; i++) ok(koloEventDestroy(all[i]));
+}
+
+static void a_forked_child_has_no_time_of_what_did_not_run_in_it(void **state)
+{
+    koloEvent_t done = make_event(KOLO_EVENT_DEFAULT), pending = make_event(KOLO_EVENT_DEFAULT);
+    koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
+    flag go = 0;
+    int status;
+
+    (void)state;
+    ok(koloEventRecord(done, s));
+    ok(koloEventSynchronize(done));
+    ok(koloStreamLaunch(s, await_flag, &go));
+    ok(koloEventRecord(pending, s));
+    pid_t child = fork();
+    if (!child) {
+        int64_t ns;
+        if (koloEventQuery(pending)) _exit(1);
+        if (koloEventElapsedTime(&ns, done, done)) _exit(2);
+        if (koloEventElapsedTime(&ns, done, pending) != ncclInvalidUsage) _exit(3);
+        _exit(koloGetLastReason() == koloReasonEventTime ? 0 : 4);
+    }
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    raise_flag(&go);
+    ok(koloStreamDestroy(s));
+    ok(koloEventDestroy(done));
+    ok(koloEventDestroy(pending));
 }
 
 /* ---- refusals ---- */
@@ -620,6 +628,7 @@ int main(void)
         cmocka_unit_test(time_passes_between_events),
         cmocka_unit_test(an_idle_stream_marks_at_once),
         cmocka_unit_test(times_that_are_not_there),
+        cmocka_unit_test(a_forked_child_has_no_time_of_what_did_not_run_in_it),
         cmocka_unit_test(what_is_wrong_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,8 @@
 /**
  * graph.c - streams that capture, and the graphs that they make.
  */
+#include "api/api.h"
 #include "base/error.h"
-#include "device/device.h"
 #include "device/host/capture.h"
 #include "device/host/refuse.h"
 #include "device/host/replay.h"
@@ -14,18 +14,13 @@ koloReason_t koloGetLastReason(void)
     return kl_refuse_reason();
 }
 
-static ncclResult_t find_stream(koloStream_t handle, struct kl_stream **stream)
-{
-    return kl_devices()->stream_of(handle, kl_stream_handle_is_devices(handle) ? kl_devices()->current() : 0, stream);
-}
-
 /* ---- capture ---- */
 
 ncclResult_t koloStreamBeginCapture(koloStream_t stream, koloCaptureMode_t mode)
 {
     struct kl_stream *s;
 
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(kl_api_stream(stream, &s));
     return kl_capture_begin(s, mode);
 }
 
@@ -36,7 +31,7 @@ ncclResult_t koloStreamEndCapture(koloStream_t stream, koloGraph_t *graph)
 
     if (!graph) return KL_FAIL(ncclInvalidArgument, "koloStreamEndCapture: the result pointer is NULL");
     *graph = NULL;
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(kl_api_stream(stream, &s));
     KL_TRY(kl_capture_end(s, &g));
     *graph = (koloGraph_t)(void *)g;
     return ncclSuccess;
@@ -48,7 +43,7 @@ ncclResult_t koloStreamGetCaptureInfo(koloStream_t stream, koloCaptureStatus_t *
     uint64_t number;
 
     if (!status) return KL_FAIL(ncclInvalidArgument, "koloStreamGetCaptureInfo: the result pointer is NULL");
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(kl_api_stream(stream, &s));
     *status = kl_capture_status(s, &number);
     if (id) *id = number;
     return ncclSuccess;
@@ -59,7 +54,7 @@ ncclResult_t koloStreamCaptureKeep(koloStream_t stream, void (*release)(void *ob
     struct kl_stream *s;
 
     if (!release) return KL_FAIL(ncclInvalidArgument, "koloStreamCaptureKeep: the function is NULL");
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(kl_api_stream(stream, &s));
     return kl_capture_keep(s, release, object);
 }
 
@@ -106,8 +101,7 @@ ncclResult_t koloGraphLaunch(koloGraphExec_t exec, koloStream_t stream)
     struct kl_stream *s;
 
     if (!exec) return KL_FAIL(ncclInvalidArgument, "koloGraphLaunch: the graph is NULL");
-    KL_TRY(find_stream(stream, &s));
-    if (kl_capturing(s)) return kl_capture_refuse_wait(s, "koloGraphLaunch");
+    KL_TRY(kl_api_stream(stream, &s));
     return kl_replay_launch(replay_of(exec), s);
 }
 

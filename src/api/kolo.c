@@ -6,8 +6,6 @@
 #include "base/error.h"
 #include "comm/devices.h"
 #include "device/device.h"
-#include "device/host/capture.h"
-#include "device/host/legacy.h"
 #include "include/kolo.h"
 
 /* ---- devices and memory ---- */
@@ -75,28 +73,11 @@ ncclResult_t ncclMemFree(void *ptr)
 
 /* ---- streams ---- */
 
-static ncclResult_t find_stream(koloStream_t handle, struct kl_stream **stream)
-{
-    const struct kl_device_kind *devices = kl_devices();
-
-    return kl_device_stream_of(devices, handle, kl_stream_handle_is_devices(handle) ? devices->current() : 0, stream);
-}
-
-/* For who waits for it, or asks. The default stream is in order with what its device's blocking streams have. */
-static ncclResult_t find_to_wait(koloStream_t handle, struct kl_stream **stream, const char *function)
-{
-    KL_TRY(find_stream(handle, stream));
-    if (kl_capturing(*stream)) return kl_capture_refuse_wait(*stream, function);
-    return kl_stream_is_default(*stream) ? kl_legacy_order(*stream) : ncclSuccess;
-}
-
 static ncclResult_t find_to_end(koloStream_t handle, struct kl_stream **stream, const char *function)
 {
-    if (kl_stream_handle_is_devices(handle))
+    if (kl_user_stream_is_devices(handle))
         return KL_FAIL(ncclInvalidArgument, "%s: the default stream, and those of threads, stay", function);
-    KL_TRY(find_stream(handle, stream));
-    kl_capture_leave(*stream);
-    return ncclSuccess;
+    return kl_api_stream(handle, stream);
 }
 
 ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags)
@@ -113,15 +94,15 @@ ncclResult_t koloStreamSynchronize(koloStream_t stream)
 {
     struct kl_stream *s;
 
-    KL_TRY(find_to_wait(stream, &s, "koloStreamSynchronize"));
-    return kl_device_synchronize(kl_devices(), s, kl_stream_tail(s));
+    KL_TRY(kl_api_stream(stream, &s));
+    return kl_device_synchronize(kl_devices(), s);
 }
 
 ncclResult_t koloStreamQuery(koloStream_t stream)
 {
     struct kl_stream *s;
 
-    KL_TRY(find_to_wait(stream, &s, "koloStreamQuery"));
+    KL_TRY(kl_api_stream(stream, &s));
     return kl_devices()->stream_query(s);
 }
 
@@ -144,24 +125,15 @@ ncclResult_t koloStreamRelease(koloStream_t stream)
 
 ncclResult_t koloDeviceSynchronize(void)
 {
-    int device = kl_devices()->current();
-    ncclResult_t first = ncclSuccess;
-
-    for (struct kl_stream *s = kl_streams_next_of(device, NULL); s; s = kl_streams_next_of(device, s))
-        if (kl_capturing(s)) return kl_capture_refuse_wait(s, "koloDeviceSynchronize");
-    for (struct kl_stream *s = kl_streams_next_of(device, NULL); s; s = kl_streams_next_of(device, s)) {
-        ncclResult_t rc = kl_device_synchronize(kl_devices(), s, kl_stream_tail(s));
-        if (!first) first = rc;
-    }
-    return first;
+    return kl_devices()->synchronize(kl_devices()->current());
 }
 
 ncclResult_t koloStreamGetInfo(koloStream_t stream, int *device, unsigned *flags)
 {
     struct kl_stream *s;
 
-    KL_TRY(find_stream(stream, &s));
-    if (device) *device = s->device;
+    KL_TRY(kl_api_stream(stream, &s));
+    if (device) *device = kl_stream_device(s);
     if (flags) *flags = kl_load_relaxed(&s->flags) & (KOLO_STREAM_INLINE | KOLO_STREAM_BLOCKING);
     return ncclSuccess;
 }
@@ -173,7 +145,7 @@ ncclResult_t koloStreamLaunch(koloStream_t stream, void (*fn)(void *arg), void *
     struct kl_stream *s;
 
     if (!fn) return KL_FAIL(ncclInvalidArgument, "koloStreamLaunch: the function is NULL");
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(kl_api_stream(stream, &s));
     return kl_devices()->stream_call(s, fn, arg);
 }
 
@@ -183,7 +155,7 @@ ncclResult_t koloMemcpyAsync(void *dst, const void *src, size_t bytes, koloStrea
 
     if (bytes && (!dst || !src))
         return KL_FAIL(ncclInvalidArgument, "koloMemcpyAsync: the %s is NULL", dst ? "source" : "destination");
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(kl_api_stream(stream, &s));
     return kl_devices()->copy_on(s, dst, src, bytes);
 }
 
@@ -192,7 +164,7 @@ ncclResult_t koloMemsetAsync(void *dst, int value, size_t bytes, koloStream_t st
     struct kl_stream *s;
 
     if (bytes && !dst) return KL_FAIL(ncclInvalidArgument, "koloMemsetAsync: the destination is NULL");
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(kl_api_stream(stream, &s));
     return kl_devices()->fill_on(s, dst, value, bytes);
 }
 
@@ -223,7 +195,7 @@ ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream)
     struct kl_stream *s;
 
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventRecord: the event is NULL");
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(kl_api_stream(stream, &s));
     return kl_devices()->event_record(event_of(event), s);
 }
 
@@ -233,7 +205,7 @@ ncclResult_t koloStreamWaitEvent(koloStream_t stream, koloEvent_t event, unsigne
 
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloStreamWaitEvent: the event is NULL");
     if (flags) return KL_FAIL(ncclInvalidArgument, "koloStreamWaitEvent: flags 0x%x; there are none", flags);
-    KL_TRY(find_stream(stream, &s));
+    KL_TRY(kl_api_stream(stream, &s));
     return kl_devices()->event_order(event_of(event), s);
 }
 

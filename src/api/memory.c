@@ -22,11 +22,10 @@ static ncclResult_t add(struct ncclComm *comm, void *buff, size_t size, void **h
 
 static ncclResult_t take_out(struct ncclComm *comm, uintptr_t handle)
 {
-    const struct kl_registered *entry = kl_registry_find(&comm->registry, handle);
+    const struct kl_registered *entry;
 
-    if (entry) return kl_registry_remove(&comm->registry, comm->devices, entry);
-    return KL_FAIL(ncclInvalidUsage, "ncclCommDeregister: %p is nothing that this communicator has registered",
-                   (void *)handle);
+    KL_TRY(kl_registry_get(&comm->registry, handle, "ncclCommDeregister", &entry));
+    return kl_registry_remove(&comm->registry, comm->devices, entry);
 }
 
 KL_PNCCL(ncclCommRegister);

@@ -27,6 +27,7 @@ static ncclResult_t put(ncclComm_t handle, const struct kl_put *p, unsigned flag
 
     if (flags) return KL_FAIL(ncclInvalidArgument, "%s: flags %u, there are none yet", p->function, flags);
     KL_TRY(enter(handle, p->function, stream, &comm, &s));
+    if (kl_group_open()) kl_group_join(comm);
     ncclResult_t rc = kl_comm_put(comm, p, s);
     kl_handle_leave(comm);
     return rc;
@@ -81,6 +82,7 @@ static ncclResult_t await_signals(int n, const ncclWaitSignalDesc_t *wanted, ncc
         return KL_FAIL(ncclInvalidArgument, "ncclWaitSignal: %d descriptors%s", n,
                        n < 0 ? "" : ", and no list of them");
     KL_TRY(enter(handle, "ncclWaitSignal", stream, &comm, &s));
+    if (kl_group_open()) kl_group_join(comm);
     ncclResult_t rc = kl_comm_await_signals(comm, wanted, n, s);
     kl_handle_leave(comm);
     return rc;

@@ -18,7 +18,7 @@ static ncclResult_t issue_checked(ncclComm_t comm, struct kl_task *task, cudaStr
     if ((unsigned)task->op >= ncclNumOps) KL_TRY(kl_userop_resolve(comm, task, function));
     KL_TRY(kl_check_task(comm, task, function));
     KL_TRY(kl_device_stream_of(comm->devices, stream, comm->device, &s));
-    if (!task->count && task->func < KL_FUNC_SEND) return kl_comm_count_empty(comm, task);
+    if (!task->count && task->func < KL_FUNC_SEND) return kl_comm_issue_empty(comm, task, s);
     if (kl_group_open()) kl_group_join(comm);
     if (task->func >= KL_FUNC_SEND && task->peer == comm->rank && !kl_load_relaxed(&comm->in_group))
         return KL_FAIL(ncclInvalidUsage, "%s: rank %d with itself needs the opposite call in the same group", function,

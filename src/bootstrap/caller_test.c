@@ -199,7 +199,7 @@ static void the_deadline_ends_all_tries(void **state)
 
     (void)state;
     call.retry.count = 1 << 20;
-    call.deadline = kl_deadline_in_ms(500);                       /* enough for the first try */
+    call.deadline = kl_deadline_in_ms(2000);                      /* enough for the first try */
     expect_failure(&call, ncclRemoteError, "Connection refused"); /* which says more than that it is late */
     silent = listen_silently(&address);
     call.deadline = kl_deadline_in_ms(30);

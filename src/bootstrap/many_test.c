@@ -52,7 +52,7 @@ static void run_all_but(struct many *ranks, int n, int missing)
 static void start(struct many *ranks, int n, const ncclUniqueId *ids, int nids, int missing)
 {
     setup(ranks, n, ids, nids);
-    for (int r = 0; r < n && missing >= 0; r++) ranks[r].rank.config.timeout_ms = 300;
+    for (int r = 0; r < n && missing >= 0; r++) ranks[r].rank.config.timeout_ms = 3000;
     run_all_but(ranks, n, missing);
 }
 

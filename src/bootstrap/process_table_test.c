@@ -313,7 +313,7 @@ static void who_does_not_come_in_time_is_named(void **state)
     (void)state;
     sem_init(&over, 0, 0);
     setup_job(ranks, 5, all_but_rank_3);
-    for (int r = 0; r < 5; r++) ranks[r].after_join_timeout_ms = 200;
+    for (int r = 0; r < 5; r++) ranks[r].after_join_timeout_ms = 2000;
     run_ranks(ranks, 5);
     expect_all_but(ranks, 5, 3, "nothing came from rank 3");
 }
@@ -348,7 +348,7 @@ static void three_of_four(struct rank *me, struct kl_bootstrap *b)
         while (sem_wait(&not_met)) continue;
         return;
     }
-    b->timeout_ms = 200;
+    b->timeout_ms = 2000;
     me->joined = kl_process_table_gather(b);
     snprintf(me->text, sizeof me->text, "%s", kl_error_text());
     if (b->rank == 0) sem_post(&not_met);

@@ -303,7 +303,7 @@ static int lack_descriptors(rlim_t soft, rlim_t hard, int nranks, const char *te
     must(!setrlimit(RLIMIT_NOFILE, &limit));
     setup_job(&me, 1, NULL);
     me.config.nranks = nranks;
-    me.config.timeout_ms = 100;
+    me.config.timeout_ms = 2000;
     rank_main(&me);
     must(!getrlimit(RLIMIT_NOFILE, &limit));
     return !(strstr(me.text, text) && limit.rlim_cur >= soft);

@@ -58,7 +58,7 @@ const struct kl_algorithm kl_algorithm_ordered = {
 const struct kl_algorithm kl_algorithm_ordered_ring = {
     .algo = KL_ALGO_ORDERED_RING,
     .funcs = FUNCS,
-    .protos = 1u << KL_PROTO_SIMPLE | 1u << KL_PROTO_LL | 1u << KL_PROTO_LL128,
+    .protos = 1u << KL_PROTO_SIMPLE,
     .op_bytes = sizeof(struct kl_mover),
     .schedule = {[KL_FUNC_ALL_REDUCE] = &kl_allreduce_ordered_ring,
                  [KL_FUNC_REDUCE] = &kl_reduce_ordered_ring,

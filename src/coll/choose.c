@@ -36,7 +36,7 @@ static void choose_ordered(const struct kl_chooser *c, const struct kl_tuning_op
     kl_tuning_terms(c->tuning, op, ring.algo, ring.proto, &terms);
     kl_tuning_size(c->tuning, op->bytes, &ring);
     *choice = ring;
-    choice->algo = c->tuning->in.nranks <= KL_ORDERED_DIRECT_RANKS ? KL_ALGO_ORDERED : KL_ALGO_ORDERED_RING;
+    choice->algo = kl_ordered_algo(c->tuning->in.nranks);
     choice->time = terms.time;
 }
 

@@ -166,9 +166,8 @@ static bool is_of_use(const struct kl_exec *e, int row)
 {
     const struct kl_tuning *t = e->config.tuning;
     const struct kl_algorithm *a = kl_algorithms[row];
-    const bool few = e->config.nranks <= KL_ORDERED_DIRECT_RANKS;
 
-    if (a->algo >= KL_ALGOS) return e->config.ordered && a->algo == (few ? KL_ALGO_ORDERED : KL_ALGO_ORDERED_RING);
+    if (a->algo >= KL_ALGOS) return e->config.ordered && a->algo == kl_ordered_algo(e->config.nranks);
     for (int f = 0; f < KL_FUNCS; f++)
         for (int p = 0; p < KL_PROTOS; p++)
             if (t->bandwidth[f][a->algo][p] > 0 && kl_algorithm_find(f, a->algo, p, e->config.memory) == row)

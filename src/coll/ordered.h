@@ -13,9 +13,16 @@
 #define KL_COLL_ORDERED_H
 
 #include "coll/schedule.h"
+#include "graph/tuning.h"
 #include "include/nccl.h"
 
 enum { KL_ORDERED_DIRECT_RANKS = KL_EDGES_MAX + 1 };
+
+/** The way of so many ranks. */
+static inline enum kl_algo kl_ordered_algo(int nranks)
+{
+    return nranks <= KL_ORDERED_DIRECT_RANKS ? KL_ALGO_ORDERED : KL_ALGO_ORDERED_RING;
+}
 
 extern const struct kl_schedule kl_allreduce_ordered, kl_reduce_ordered, kl_reducescatter_ordered;
 extern const struct kl_schedule kl_allreduce_ordered_ring, kl_reduce_ordered_ring, kl_reducescatter_ordered_ring;

@@ -56,21 +56,24 @@ enum kl_layout {
     KL_LAYOUT_PARTS /* the buffer has one part per rank; where there is an order, a place is the part of the rank there */
 };
 
-/** Where a rank stands in the graph of a schedule. */
+/** Where a rank stands in the graph of a schedule. What a graph has not is 0. */
 struct kl_position {
     int nranks, rank;
-    int steps;       /* PAT: chunks that every edge holds; the same at all ranks. 0 is 1 */
-    int index, root; /* ring: distance from rank 0 along the ring, of the rank and of the operation's root. Grid: index.
-                 Without an order, the root itself */
-    const int
-        *order; /* ring: the ranks from this one on; CollNetDirect: all, by head and node, or NULL; NULL elsewhere */
-    int ndown;  /* tree: children; a head of CollNetDirect: other ranks of the node */
-    int up;     /* tree: 1 if there is a parent */
-    int head;   /* CollNet: the rank's number among those of its node that meet the network; -1: it is none */
-    int nheads; /* CollNetDirect: of a node; 0 elsewhere, */
-    int nnodes; /* nodes, */
-    int shift;  /* and with which head the rank begins, if it is none */
-    const struct kl_grid *grid; /* NULL elsewhere */
+    /** PAT: chunks that every edge holds; the same at all ranks. 0 is 1. */
+    int steps;
+    /** Ring: distance from rank 0 along it, of the rank and of the root. Without an order, the root itself. Grid: index. */
+    int index, root;
+    /** Ring: the ranks from this one on. CollNetDirect: all, by head and node, or NULL. */
+    const int *order;
+    /** Tree: children. A head of CollNetDirect: other ranks of the node. */
+    int ndown;
+    /** Tree: 1 if there is a parent. */
+    int up;
+    /** CollNet: the rank's number among those of its node that meet the network; -1: it is none. */
+    int head;
+    /** CollNetDirect: heads of a node; nodes; with which head the rank begins, if it is none. */
+    int nheads, nnodes, shift;
+    const struct kl_grid *grid;
 };
 
 struct kl_schedule {

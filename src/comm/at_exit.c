@@ -84,6 +84,7 @@ __attribute__((destructor)) static void end_of_process(void)
 {
     kl_handle_each(collect, NULL);
     if (!leaving.n) return;
-    if (kl_thread_start(&leaving.thread, "kolo-exit", leave_all, NULL)) leave_all(NULL);
+    if (kl_thread_start(&leaving.thread, "kolo-exit", leave_all, NULL))
+        return; /* then it looks like a rank that died */
     kl_thread_join_by(&leaving.thread, kl_deadline_in_ms(PATIENCE_MS));
 }

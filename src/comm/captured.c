@@ -2,8 +2,10 @@
 #include "comm/captured.h"
 
 #include "comm/job.h"
+#include "comm/onesided.h"
 #include "device/host/capture.h"
 #include "device/host/legacy.h"
+#include "device/host/refuse.h"
 
 #include <stdlib.h>
 
@@ -35,7 +37,7 @@ static ncclResult_t check_comm(struct ncclComm *comm, size_t n)
     KL_TRY(kl_comm_failure(comm));
     if (kl_load_relaxed(&comm->finalized))
         return KL_FAIL(ncclInvalidArgument, "koloGraphLaunch: the communicator of rank %d was finalized", comm->rank);
-    return kl_comm_make_room(comm, n);
+    return kl_comm_reserve(comm, n);
 }
 
 static ncclResult_t check(void *data)
@@ -62,6 +64,19 @@ static ncclResult_t launch(void *data, struct kl_stream *const *lanes)
     return rc;
 }
 
+/* A collective without elements does nothing but count, when it is launched, as everybody's does. */
+static ncclResult_t count(void *data, struct kl_stream *const *lanes)
+{
+    struct captured *c = data;
+    struct ncclComm *comm;
+
+    (void)lanes;
+    KL_TRY(kl_comm_enter(c->handle, "koloGraphLaunch", &comm));
+    ncclResult_t rc = kl_comm_count_empty(comm, &c->op[0].task);
+    kl_handle_leave(comm);
+    return rc;
+}
+
 static bool alike(const void *data, const void *other)
 {
     const struct captured *a = data, *b = other;
@@ -72,9 +87,16 @@ static bool alike(const void *data, const void *other)
     return true;
 }
 
-static const struct kl_recorded_kind kind = {
+static const struct kl_recorded_kind operations = {
     .check = check,
     .launch = launch,
+    .alike = alike,
+    .free = free_captured,
+};
+
+static const struct kl_recorded_kind empty_operation = {
+    .check = check,
+    .launch = count,
     .alike = alike,
     .free = free_captured,
 };
@@ -96,12 +118,18 @@ static struct captured *allocate(size_t n)
     return NULL;
 }
 
-static ncclResult_t capture(ncclComm_t comm, const struct kl_queued *ops, size_t n)
+static ncclResult_t check_usage(ncclComm_t comm, struct kl_stream *stream)
 {
-    if (comm->wish.graph_usage == 0)
-        return KL_FAIL(ncclInvalidUsage,
-                       "the communicator of rank %d was made for no graphs (graphUsageMode 0), and a stream captures",
-                       comm->rank);
+    if (comm->wish.graph_usage) return ncclSuccess;
+    kl_capture_invalidate(stream);
+    return KL_REFUSE(koloReasonCaptureUnsupported,
+                     "the communicator of rank %d was made for no graphs (graphUsageMode 0), and a stream captures",
+                     comm->rank);
+}
+
+static ncclResult_t capture(ncclComm_t comm, const struct kl_queued *ops, size_t n, const struct kl_recorded_kind *kind)
+{
+    KL_TRY(check_usage(comm, ops[0].stream));
     struct captured *c = allocate(n);
     if (!c) return KL_NOMEM("captured operations");
     c->handle = comm->handle;
@@ -112,7 +140,7 @@ static ncclResult_t capture(ncclComm_t comm, const struct kl_queued *ops, size_t
         c->redop[i] = *ops[i].task.redop;
         c->op[i].task.redop = &c->redop[i];
     }
-    ncclResult_t rc = kl_capture_other(c->used, n, &kind, c, c->lane);
+    ncclResult_t rc = kl_capture_other(c->used, n, kind, c, c->lane);
     if (rc) free_captured(c);
     return rc;
 }
@@ -122,7 +150,14 @@ ncclResult_t kl_captured_op(ncclComm_t comm, const struct kl_task *task, struct 
     struct kl_queued op = {.task = *task, .stream = stream};
 
     *captured = kl_capturing(stream);
-    return *captured ? capture(comm, &op, 1) : kl_legacy_order(stream);
+    return *captured ? capture(comm, &op, 1, &operations) : kl_legacy_order(stream);
+}
+
+ncclResult_t kl_captured_empty(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
+{
+    struct kl_queued op = {.task = *task, .stream = stream};
+
+    return capture(comm, &op, 1, &empty_operation);
 }
 
 /* ---- groups ---- */
@@ -144,18 +179,31 @@ static ncclResult_t put_in_order(ncclComm_t comms)
     return ncclSuccess;
 }
 
-/* Each stream is of the same capture as the first one. */
-static ncclResult_t check_same(ncclComm_t comms)
+/* Each stream is of the same capture as the first one, and each communicator may be in it. */
+static ncclResult_t check_all(ncclComm_t comms)
 {
-    struct kl_stream *pair[2] = {NULL};
-    bool capturing;
+    struct kl_stream *first = NULL;
 
     for (ncclComm_t c = comms; c; c = c->group_next)
         for (size_t i = 0; i < c->nqueued; i++) {
-            pair[1] = c->queued[i].stream;
-            if (!pair[0]) pair[0] = pair[1];
-            KL_TRY(kl_capture_same(pair, 2, &capturing));
+            if (!first) first = c->queued[i].stream;
+            KL_TRY(kl_capture_same(first, c->queued[i].stream));
         }
+    for (ncclComm_t c = comms; c; c = c->group_next) {
+        if (kl_comm_has_onesided(c)) return kl_capture_refuse_unsupported(first, "a one-sided operation of the group");
+        if (c->nqueued) KL_TRY(check_usage(c, first));
+    }
+    return ncclSuccess;
+}
+
+/* As a whole or not: a graph with some of the operations cannot be had. */
+static ncclResult_t capture_all(ncclComm_t comms)
+{
+    for (ncclComm_t c = comms; c; c = c->group_next) {
+        ncclResult_t rc = c->nqueued ? capture(c, c->queued, c->nqueued, &operations) : ncclSuccess;
+        if (rc) kl_capture_invalidate(c->queued[0].stream);
+        if (rc) return rc;
+    }
     return ncclSuccess;
 }
 
@@ -165,10 +213,8 @@ ncclResult_t kl_captured_group(ncclComm_t comms, bool *captured)
 
     *captured = flags & KL_STREAM_CAPTURING;
     if (flags & KL_STREAM_CAPTURING) {
-        KL_TRY(check_same(comms));
-        for (ncclComm_t c = comms; c; c = c->group_next)
-            if (c->nqueued) KL_TRY(capture(c, c->queued, c->nqueued));
-        return ncclSuccess;
+        KL_TRY(check_all(comms));
+        return capture_all(comms);
     }
     return flags & KL_STREAM_ORDERED ? put_in_order(comms) : ncclSuccess;
 }

@@ -15,7 +15,10 @@
 /** An operation whose stream captures, or has to be put in order (legacy.h). `*captured`: it is not to be launched. */
 ncclResult_t kl_captured_op(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream, bool *captured);
 
-/** The same for what the communicators of a group have queued. Streams of two kinds, or of two captures: ncclInvalidUsage. */
+/** A collective without elements, whose stream captures. */
+ncclResult_t kl_captured_empty(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream);
+
+/** As kl_captured_op for what the communicators of a group have queued. Streams of two kinds, or of two captures: ncclInvalidUsage. */
 ncclResult_t kl_captured_group(ncclComm_t comms, bool *captured);
 
 #endif

@@ -52,6 +52,12 @@ struct kl_queued {
     uint32_t number; /* of the stream, when the call was made */
 };
 
+/** One-sided operations of a group: called before its first collective or message, or later. */
+enum kl_onesided_turn { KL_ONESIDED_BEFORE, KL_ONESIDED_AFTER, KL_ONESIDED_TURNS };
+struct kl_onesided {
+    struct kl_rma_op *first, *last;
+};
+
 enum { KL_TASKS = 1024, KL_LAUNCHES = 1024, KL_PHASES_MAX = 16 }; /* powers of two */
 
 struct kl_failure {
@@ -148,8 +154,9 @@ struct ncclComm {
     bool suspended;           /* has no connections; the job's */
     struct kl_queued *queued; /* of the open group; grows, is kept */
     size_t nqueued, queued_room;
-    struct ncclComm *group_next; /* in the list of the open group */
-    _Atomic uint32_t in_group;   /* enum kl_in_group */
+    struct kl_onesided onesided[KL_ONESIDED_TURNS]; /* of the open group */
+    struct ncclComm *group_next;                    /* in the list of the open group */
+    _Atomic uint32_t in_group;                      /* enum kl_in_group */
 
     /* the runner's: passed on with `finished` */
     alignas(KL_LINE) _Atomic uint64_t finished; /* launches */
@@ -181,7 +188,8 @@ struct ncclComm {
     struct kl_job job;
     struct kl_family family;
     struct kl_registry registry, windows;
-    struct kl_rma *rma; /* NULL until the first window is made */
+    struct kl_rma *rma; /* NULL until the first window is made, of which there were so many attempts */
+    int windows_asked;
     struct kl_userops userops;
     uint8_t barrier;                                 /* what barriers reduce */
     struct kl_redop bits[ncclNumTypes][KL_BITS_OPS]; /* of kolo.h's operations, those that were used */
@@ -274,13 +282,19 @@ void kl_comm_log_channels(ncclComm_t comm);
 /** Record a checked task, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
 
-/** A checked collective without elements: nothing is to be done, but that it was called counts. Success. */
+/** The same for a collective without elements: nothing is to be done, but that it was called counts. */
+ncclResult_t kl_comm_issue_empty(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
+
+/** Count it. Success. */
 ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task);
 
 /** Check what the group collected. */
 ncclResult_t kl_comm_check_queued(ncclComm_t comm);
 
-/** Make room for `n` operations of a launch. */
+/** Memory for `n` operations of one launch. */
+ncclResult_t kl_comm_reserve(ncclComm_t comm, size_t n);
+
+/** Make room for `n` operations of a launch: the same, and wait until no more are in flight than leave it. */
 ncclResult_t kl_comm_make_room(ncclComm_t comm, size_t n);
 
 /** Launch them, at least one, together: there is room. */

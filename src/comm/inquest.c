@@ -48,7 +48,8 @@ void kl_inquest_answer(void *ctx, uint64_t question, unsigned char *answer)
     ncclComm_t comm = ctx;
     const struct kl_inquest *q = &comm->inquest;
     uint64_t since = kl_load_acquire(&q->stalled_since); /* pairs with note */
-    bool idle = kl_load_relaxed(&comm->tasks_taken) == kl_load_relaxed(&comm->tasks_done);
+    bool idle = kl_load_relaxed(&comm->tasks_taken) == kl_load_relaxed(&comm->tasks_done) &&
+                !kl_load_relaxed(&comm->joins_left);
     struct kl_standing s = {.issued = kl_load_acquire(&comm->collectives), .waits_for = -1};
 
     s.state = idle ? KL_STANDING_IDLE : since ? KL_STANDING_STALLED : KL_STANDING_AT_WORK;

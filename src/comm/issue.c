@@ -56,3 +56,9 @@ ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stre
 {
     return comm->trace ? issue_traced(comm, task, stream) : issue(comm, task, stream);
 }
+
+ncclResult_t kl_comm_issue_empty(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+{
+    if (kl_load_relaxed(&stream->flags) & KL_STREAM_CAPTURING) return kl_captured_empty(comm, task, stream);
+    return kl_comm_count_empty(comm, task);
+}

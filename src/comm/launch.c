@@ -45,7 +45,7 @@ uint32_t kl_comm_launch_joins(ncclComm_t comm, const struct kl_queued *ops, size
 
 void kl_comm_run_inline(ncclComm_t comm)
 {
-    if (kl_load_relaxed(&comm->last_stream->flags) & KOLO_STREAM_INLINE)
+    if (comm->last_stream && kl_load_relaxed(&comm->last_stream->flags) & KOLO_STREAM_INLINE)
         kl_stream_wait(comm->last_stream, comm->last_ticket);
 }
 
@@ -59,19 +59,23 @@ static bool more_in_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
            comm->launched - kl_load_acquire(&comm->finished) > launches;
 }
 
+/* Look at all streams of the process; an abort ends what may be behind work that does not end. */
+static void drive(ncclComm_t comm, struct kl_backoff *wait)
+{
+    if (kl_load_acquire(&comm->job.ended)) kl_comm_withdraw(comm);
+    if (kl_streams_poll(true) == KL_STALLED)
+        kl_backoff_pause(wait, comm->spin);
+    else
+        kl_backoff_reset(wait);
+}
+
 void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
 
     if (!more_in_flight(comm, tasks, launches)) return;
     kl_stream_attend(comm->last_stream);
-    while (more_in_flight(comm, tasks, launches)) {
-        if (kl_load_acquire(&comm->job.ended)) kl_comm_withdraw(comm); /* it may be behind work that does not end */
-        if (kl_streams_poll(true) == KL_STALLED)
-            kl_backoff_pause(&wait, comm->spin);
-        else
-            kl_backoff_reset(&wait);
-    }
+    while (more_in_flight(comm, tasks, launches)) drive(comm, &wait);
     kl_stream_leave(comm->last_stream);
 }
 
@@ -80,8 +84,7 @@ void kl_comm_quiesce(ncclComm_t comm)
     struct kl_backoff wait = KL_BACKOFF_START;
 
     kl_comm_wait_for_flight(comm, 0, 0);
-    while (kl_load_acquire(&comm->joins_left)) /* pairs with join_launch */
-        if (kl_streams_poll(true) == KL_STALLED) kl_backoff_pause(&wait, comm->spin);
+    while (kl_load_acquire(&comm->joins_left)) drive(comm, &wait); /* pairs with join_launch */
 }
 
 /* ---- taking back ---- */

@@ -3,10 +3,13 @@
 
 #include "base/clock.h"
 #include "device/host/capture.h"
+#include "device/host/idle.h"
 #include "device/host/legacy.h"
-#include "device/host/backoff.h"
 
 #include <inttypes.h>
+
+/* For what a rank sent that has left, if its connection does not end; a guess. */
+enum { ARRIVAL_MS = 5000 };
 
 /* ---- running ---- */
 
@@ -18,24 +21,22 @@ static enum kl_progress end(ncclComm_t comm)
 
 static enum kl_progress fail(ncclComm_t comm, struct kl_stream *stream, struct kl_rma_op *op)
 {
-    kl_rma_drop(comm->rma, op);
+    kl_rma_give_up(comm->rma, op);
     kl_stream_fail(stream, comm, kl_comm_failure(comm), kl_comm_failure_text(comm));
     return end(comm);
 }
 
 static const char *name_of(const struct kl_rma_op *op)
 {
-    return op->waits ? "WaitSignal" : op->window ? "PutSignal" : "Signal";
+    return op->waits ? "ncclWaitSignal" : op->window ? "ncclPutSignal" : "ncclSignal";
 }
-
-enum { ARRIVAL_MS = 5000 }; /* for what a rank sent that has left, if its connection does not end */
 
 /* A rank that has left has done its part before: what it sent may still have to come. */
 static bool is_deserted(ncclComm_t comm, struct kl_rma_op *op, int peer, uint64_t now)
 {
     uint64_t missing;
 
-    if (!kl_bootstrap_has_left(comm->bootstrap, peer)) return false;
+    if (peer == comm->rank || !kl_bootstrap_has_left(comm->bootstrap, peer)) return false;
     if (!op->left_since) op->left_since = now;
     if (op->waits && kl_rma_may_come(comm->rma, peer) && now - op->left_since < ARRIVAL_MS * 1000000ull) return false;
     return kl_rma_blocked_on(comm->rma, op, &missing) == peer;
@@ -49,16 +50,27 @@ static ncclResult_t check_patience(ncclComm_t comm, struct kl_rma_op *op)
     char who[128];
 
     if (!op->stalled_since) op->stalled_since = now;
-    if (peer < 0 || peer == comm->rank) return ncclSuccess;
+    if (peer < 0) return ncclSuccess;
     kl_comm_describe(comm, peer, who, sizeof who);
     if (is_deserted(comm, op, peer, now))
-        return KL_FAIL(ncclRemoteError, "%s: %s destroyed its communicator without taking part", name_of(op), who);
+        return KL_FAIL(ncclRemoteError, "%s: %s destroyed its communicator before %s", name_of(op), who,
+                       op->waits ? "all its signals had come" : "it was done");
     if (!op->timeout_ns || now - op->stalled_since < op->timeout_ns) return ncclSuccess;
     if (!op->waits)
         return KL_FAIL(ncclRemoteError, "%s at rank %d: nothing moved for %" PRIu64 " ms, waiting for %s", name_of(op),
                        comm->rank, op->timeout_ns / 1000000u, who);
     return KL_FAIL(ncclRemoteError, "%s at rank %d: no signal for %" PRIu64 " ms, waiting for %" PRIu64 " of %s",
                    name_of(op), comm->rank, op->timeout_ns / 1000000u, missing, who);
+}
+
+/* Who waits moves what others put here; that is not this operation's own progress. */
+static enum kl_progress stall(ncclComm_t comm, struct kl_rma_op *op, ncclResult_t *rc)
+{
+    enum kl_progress helped = kl_rma_help(comm->rma);
+
+    *rc = check_patience(comm, op);
+    if (!*rc && helped == KL_STALLED && kl_idle_arming() && kl_rma_sleep_on(comm->rma, op)) kl_idle_told();
+    return helped;
 }
 
 static enum kl_progress run(struct kl_stream *stream, struct kl_work *work)
@@ -70,9 +82,10 @@ static enum kl_progress run(struct kl_stream *stream, struct kl_work *work)
 
     if (kl_load_acquire(&comm->failed)) return fail(comm, stream, op);
     enum kl_progress got = kl_rma_progress(comm->rma, op, &rc);
-    if (!rc && got == KL_STALLED) got = kl_rma_help(comm->rma);
-    if (!rc && got == KL_STALLED) rc = check_patience(comm, op);
-    if (got == KL_MOVED) op->stalled_since = 0;
+    if (!rc && got == KL_STALLED)
+        got = stall(comm, op, &rc);
+    else
+        op->stalled_since = op->left_since = 0;
     if (rc) {
         int peer = kl_rma_blocked_on(comm->rma, op, &missing);
         kl_comm_fail(comm, peer < 0 ? comm->rank : peer, rc, kl_error_text(), true);
@@ -83,35 +96,101 @@ static enum kl_progress run(struct kl_stream *stream, struct kl_work *work)
     return end(comm);
 }
 
-/* ---- issuing ---- */
+/* ---- launching ---- */
 
-/* Any of those that are under way may be the next to end. */
-static struct kl_rma_op *take(ncclComm_t comm)
-{
-    struct kl_backoff wait = KL_BACKOFF_START;
-    struct kl_rma_op *op;
-
-    while (!(op = kl_rma_take(comm->rma))) {
-        if (kl_load_acquire(&comm->job.ended)) kl_comm_withdraw(comm); /* it may be behind work that does not end */
-        if (kl_load_acquire(&comm->failed)) return NULL;
-        if (kl_streams_poll(true) == KL_STALLED)
-            kl_backoff_pause(&wait, comm->spin);
-        else
-            kl_backoff_reset(&wait);
-    }
-    op->timeout_ns = comm->timeout_ns;
-    return op;
-}
-
-static void launch(ncclComm_t comm, struct kl_rma_op *op, struct kl_stream *stream)
+static void launch(ncclComm_t comm, struct kl_rma_op *op)
 {
     struct kl_work work = {.progress = run, .owner = comm, .clique = comm->world, .arg = {(uintptr_t)op}};
+    struct kl_stream *stream = op->stream;
 
+    kl_rma_expect(comm->rma, op);
     kl_fetch_add_relaxed(&comm->joins_left, 1);
     kl_store_relaxed(&stream->spin, comm->spin);
     comm->last_stream = stream;
     comm->last_ticket = kl_device_push(comm->devices, stream, &work) + 1;
-    if (!kl_load_relaxed(&comm->in_group)) kl_comm_run_inline(comm);
+}
+
+static ncclResult_t put_in_order(struct kl_stream *stream, const char *function)
+{
+    return kl_capturing(stream) ? kl_capture_refuse_unsupported(stream, function) : kl_legacy_order(stream);
+}
+
+static ncclResult_t launch_now(ncclComm_t comm, struct kl_rma_op *op)
+{
+    ncclResult_t rc = put_in_order(op->stream, name_of(op));
+
+    if (rc) {
+        kl_rma_give(op);
+        return rc;
+    }
+    launch(comm, op);
+    kl_comm_run_inline(comm);
+    return ncclSuccess;
+}
+
+static ncclResult_t launch_or_queue(ncclComm_t comm, struct kl_rma_op *op)
+{
+    struct kl_onesided *q = &comm->onesided[comm->nqueued ? KL_ONESIDED_AFTER : KL_ONESIDED_BEFORE];
+
+    if (!kl_load_relaxed(&comm->in_group)) return launch_now(comm, op);
+    if (q->first)
+        q->last->next = op;
+    else
+        q->first = op;
+    q->last = op;
+    return ncclSuccess;
+}
+
+ncclResult_t kl_comm_check_onesided(ncclComm_t comm)
+{
+    for (int turn = 0; turn < KL_ONESIDED_TURNS; turn++)
+        for (struct kl_rma_op *op = comm->onesided[turn].first; op; op = op->next) {
+            if (kl_stream_number(op->stream) != op->stream_number)
+                return KL_FAIL(ncclInvalidUsage,
+                               "rank %d: the stream of %s was destroyed between ncclGroupStart and ncclGroupEnd",
+                               comm->rank, name_of(op));
+            KL_TRY(put_in_order(op->stream, name_of(op)));
+        }
+    return ncclSuccess;
+}
+
+bool kl_comm_has_onesided(const struct ncclComm *comm)
+{
+    return comm->onesided[KL_ONESIDED_BEFORE].first || comm->onesided[KL_ONESIDED_AFTER].first;
+}
+
+/* The first of a queue that is being emptied. */
+static struct kl_rma_op *next_of(struct kl_onesided *q)
+{
+    struct kl_rma_op *op = q->first;
+
+    if (op) q->first = op->next;
+    return op;
+}
+
+void kl_comm_launch_onesided(ncclComm_t comm, enum kl_onesided_turn turn)
+{
+    for (struct kl_rma_op *op; (op = next_of(&comm->onesided[turn]));) launch(comm, op);
+}
+
+void kl_comm_drop_onesided(ncclComm_t comm)
+{
+    for (int turn = 0; turn < KL_ONESIDED_TURNS; turn++)
+        for (struct kl_rma_op *op; (op = next_of(&comm->onesided[turn]));) kl_rma_give(op);
+}
+
+/* ---- calls ---- */
+
+static ncclResult_t take(ncclComm_t comm, struct kl_stream *stream, struct kl_rma_op **out)
+{
+    struct kl_rma_op *op = kl_rma_take(comm->rma);
+
+    if (!op) return KL_NOMEM("a one-sided operation");
+    op->stream = stream;
+    op->stream_number = kl_stream_number(stream);
+    op->timeout_ns = comm->timeout_ns;
+    *out = op;
+    return ncclSuccess;
 }
 
 static ncclResult_t check_counter(ncclComm_t comm, const char *function, int peer, int context, int signal)
@@ -129,14 +208,6 @@ static ncclResult_t check_counter(ncclComm_t comm, const char *function, int pee
     if (signal < 0 || signal >= KL_RMA_SIGNALS)
         return KL_FAIL(ncclInvalidArgument, "%s: signal %d, there are 0 to %d", function, signal, KL_RMA_SIGNALS - 1);
     return ncclSuccess;
-}
-
-static ncclResult_t check_stream(struct kl_stream *stream, const char *function)
-{
-    if (kl_capturing(stream))
-        return KL_FAIL(ncclInvalidUsage, "%s: the stream captures, and one-sided operations are not captured",
-                       function);
-    return kl_legacy_order(stream);
 }
 
 static ncclResult_t check_range(const struct kl_put *p, const struct kl_rma_window *window)
@@ -161,17 +232,15 @@ ncclResult_t kl_comm_put(ncclComm_t comm, const struct kl_put *p, struct kl_stre
                            (void *)p->window);
         KL_TRY(check_range(p, window));
     }
-    KL_TRY(check_stream(stream, p->function));
-    struct kl_rma_op *op = take(comm);
-    if (!op) return kl_comm_failure(comm);
+    struct kl_rma_op *op;
+    KL_TRY(take(comm, stream, &op));
     op->peer = p->peer;
-    op->window = window;
+    if (window) kl_rma_aim(op, window);
     op->offset = p->offset;
     op->bytes = p->bytes;
     op->data = p->data;
     op->counter = kl_rma_counter(p->context, p->signal);
-    launch(comm, op, stream);
-    return ncclSuccess;
+    return launch_or_queue(comm, op);
 }
 
 static ncclResult_t check_wanted(ncclComm_t comm, const ncclWaitSignalDesc_t *wanted, int n)
@@ -188,24 +257,22 @@ static ncclResult_t check_wanted(ncclComm_t comm, const ncclWaitSignalDesc_t *wa
 /* As many as one operation waits for. */
 static ncclResult_t await_some(ncclComm_t comm, const ncclWaitSignalDesc_t *wanted, int n, struct kl_stream *stream)
 {
-    struct kl_rma_op *op = take(comm);
+    struct kl_rma_op *op;
 
-    if (!op) return kl_comm_failure(comm);
+    KL_TRY(take(comm, stream, &op));
     op->waits = true;
     op->nwaits = n;
     for (int i = 0; i < n; i++) {
         op->wait[i].peer = wanted[i].peer;
         op->wait[i].counter = kl_rma_counter(wanted[i].ctx, wanted[i].sigIdx);
-        op->wait[i].until = kl_rma_expect(comm->rma, wanted[i].peer, op->wait[i].counter, wanted[i].opCnt);
+        op->wait[i].count = wanted[i].opCnt;
     }
-    launch(comm, op, stream);
-    return ncclSuccess;
+    return launch_or_queue(comm, op);
 }
 
 ncclResult_t kl_comm_await_signals(ncclComm_t comm, const ncclWaitSignalDesc_t *wanted, int n, struct kl_stream *stream)
 {
     KL_TRY(check_wanted(comm, wanted, n));
-    KL_TRY(check_stream(stream, "ncclWaitSignal"));
     for (int i = 0; i < n; i += KL_RMA_WAITS)
         KL_TRY(await_some(comm, wanted + i, n - i < KL_RMA_WAITS ? n - i : KL_RMA_WAITS, stream));
     return ncclSuccess;

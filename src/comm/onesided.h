@@ -2,7 +2,8 @@
 /**
  * onesided.h - one-sided operations of a communicator, as work of streams.
  *
- * They keep the order of their stream, and none with the communicator's other operations.
+ * They keep the order of their stream, and none with the communicator's other operations. In a group they are launched at its end:
+ * before its collectives and messages, which are one launch, if they were called before the first of these, and else after them.
  */
 #ifndef KL_COMM_ONESIDED_H
 #define KL_COMM_ONESIDED_H
@@ -17,9 +18,19 @@ struct kl_put {
     ncclWindow_t window;
 };
 
-/** Wrong arguments: ncclInvalidArgument. No window was made yet: ncclInvalidUsage. */
+/** Wrong arguments: ncclInvalidArgument. No window was made yet, or the stream captures: ncclInvalidUsage. */
 ncclResult_t kl_comm_put(ncclComm_t comm, const struct kl_put *put, struct kl_stream *stream);
 ncclResult_t kl_comm_await_signals(ncclComm_t comm, const ncclWaitSignalDesc_t *wanted, int n,
                                    struct kl_stream *stream);
+
+/* ---- of the open group ---- */
+
+bool kl_comm_has_onesided(const struct ncclComm *comm);
+
+/** Does the stream of each still exist, and not capture? Then it runs on after what the default stream has to do. */
+ncclResult_t kl_comm_check_onesided(ncclComm_t comm);
+
+void kl_comm_launch_onesided(ncclComm_t comm, enum kl_onesided_turn turn);
+void kl_comm_drop_onesided(ncclComm_t comm);
 
 #endif

@@ -4,13 +4,14 @@
  */
 #include "comm/comm.h"
 #include "comm/launch.h"
+#include "comm/onesided.h"
 
 #include <stdlib.h>
 
 /* ---- room ---- */
 
 /* Make the ring hold `ntasks` at once. Only a group larger than any before has to wait and allocate. */
-static ncclResult_t grow_ring(ncclComm_t comm, uint64_t ntasks)
+ncclResult_t kl_comm_reserve(ncclComm_t comm, size_t ntasks)
 {
     uint64_t room = comm->task_room;
 
@@ -26,7 +27,7 @@ static ncclResult_t grow_ring(ncclComm_t comm, uint64_t ntasks)
 
 ncclResult_t kl_comm_make_room(ncclComm_t comm, size_t ntasks)
 {
-    KL_TRY(grow_ring(comm, ntasks));
+    KL_TRY(kl_comm_reserve(comm, ntasks));
     kl_comm_wait_for_flight(comm, comm->task_room - ntasks, KL_LAUNCHES - 1);
     return ncclSuccess;
 }
@@ -135,6 +136,7 @@ static ncclResult_t check_streams(ncclComm_t comm)
 ncclResult_t kl_comm_check_queued(ncclComm_t comm)
 {
     KL_TRY(check_streams(comm));
+    KL_TRY(kl_comm_check_onesided(comm));
     return check_self(comm);
 }
 
@@ -151,9 +153,10 @@ void kl_comm_launch_queued(ncclComm_t comm)
 {
     size_t n = comm->nqueued;
 
-    if (!n) return;
-    kl_comm_launch_together(comm, comm->queued, n);
+    kl_comm_launch_onesided(comm, KL_ONESIDED_BEFORE);
+    if (n) kl_comm_launch_together(comm, comm->queued, n);
     comm->nqueued = 0;
+    kl_comm_launch_onesided(comm, KL_ONESIDED_AFTER);
 }
 
 float kl_comm_time_queued(ncclComm_t comm)
@@ -166,5 +169,6 @@ float kl_comm_time_queued(ncclComm_t comm)
 
 void kl_comm_drop_queued(ncclComm_t comm)
 {
+    kl_comm_drop_onesided(comm);
     comm->nqueued = 0;
 }

@@ -44,6 +44,15 @@ const struct kl_registered *kl_registry_find(const struct kl_registry *r, uintpt
     return NULL;
 }
 
+ncclResult_t kl_registry_get(const struct kl_registry *r, uintptr_t handle, const char *function,
+                             const struct kl_registered **entry)
+{
+    *entry = kl_registry_find(r, handle);
+    if (*entry) return ncclSuccess;
+    return KL_FAIL(ncclInvalidUsage, "%s: %p is nothing that this communicator has registered", function,
+                   (void *)handle);
+}
+
 ncclResult_t kl_registry_remove(struct kl_registry *r, const struct kl_device_kind *devices,
                                 const struct kl_registered *entry)
 {

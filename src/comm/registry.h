@@ -30,6 +30,10 @@ ncclResult_t kl_registry_add(struct kl_registry *registry, const struct kl_devic
 /** NULL: no such handle. Valid until the next change. */
 const struct kl_registered *kl_registry_find(const struct kl_registry *registry, uintptr_t handle);
 
+/** For `function`, which needs it. There is none: ncclInvalidUsage. */
+ncclResult_t kl_registry_get(const struct kl_registry *registry, uintptr_t handle, const char *function,
+                             const struct kl_registered **entry);
+
 /** Of what was found. */
 ncclResult_t kl_registry_remove(struct kl_registry *registry, const struct kl_device_kind *devices,
                                 const struct kl_registered *entry);

@@ -17,7 +17,7 @@ struct offer {
 
 /* How a rank is reached over the net. */
 struct door {
-    struct kl_net_handle handle;
+    struct kl_net_handle address;
     int32_t failed;
 };
 
@@ -51,12 +51,13 @@ static ncclResult_t prepare_rma(struct ncclComm *comm)
 }
 
 /* Others may write to it from here on, before this rank knows theirs. */
-static ncclResult_t make_offer(struct ncclComm *comm, void *ptr, struct offer *mine, struct kl_rma_window **window)
+static ncclResult_t make_offer(struct ncclComm *comm, int number, void *ptr, struct offer *mine,
+                               struct kl_rma_window **window)
 {
     KL_TRY(prepare_rma(comm));
     kl_rma_describe(comm->rma, &mine->card);
     mine->listens = kl_rma_listens(comm->rma);
-    return kl_rma_open(comm->rma, ptr, mine->bytes, &mine->part, window);
+    return kl_rma_open(comm->rma, number, ptr, mine->bytes, &mine->part, window);
 }
 
 /* ---- all ranks ---- */
@@ -102,23 +103,23 @@ static bool needs_net(const struct ncclComm *comm, const struct offer *offers)
     return !mapped && !alone && !all_listen;
 }
 
-static ncclResult_t open_door(struct ncclComm *comm, struct kl_net_handle *handle)
+static ncclResult_t open_door(struct ncclComm *comm, struct kl_net_handle *address)
 {
     if (kl_rma_listens(comm->rma)) return KL_FAIL(ncclInternalError, "another rank could not listen before");
     KL_TRY(kl_nets[0]->init());
-    return kl_rma_listen(comm->rma, kl_nets[0], kl_comm_net_device(comm), handle);
+    return kl_rma_listen(comm->rma, kl_nets[0], kl_comm_net_device(comm), address);
 }
 
 static ncclResult_t exchange_doors(struct ncclComm *comm, struct door *doors)
 {
     struct door *mine = &doors[comm->rank];
 
-    mine->failed = (int32_t)open_door(comm, &mine->handle);
-    if (mine->failed) kl_comm_fail(comm, comm->rank, (ncclResult_t)mine->failed, kl_error_text(), true);
+    mine->failed = (int32_t)open_door(comm, &mine->address);
+    if (mine->failed) return (ncclResult_t)mine->failed;
     KL_TRY(kl_bootstrap_allgather(comm->bootstrap, doors, sizeof *doors));
     for (int r = 0; r < comm->nranks; r++) {
         if (doors[r].failed) return KL_FAIL(ncclRemoteError, "ncclCommWindowRegister: rank %d could not listen", r);
-        kl_rma_meet_net(comm->rma, r, &doors[r].handle);
+        kl_rma_meet_net(comm->rma, r, &doors[r].address);
     }
     return ncclSuccess;
 }
@@ -156,7 +157,10 @@ static ncclResult_t meet(struct ncclComm *comm, const struct offer *mine, struct
     kl_bootstrap_phase(comm->bootstrap, "window");
     ncclResult_t rc = kl_bootstrap_allgather(comm->bootstrap, offers, sizeof *offers);
     if (!rc && !mine->failed) rc = check_offers(comm, offers);
-    if (!rc && !mine->failed) rc = complete(comm, offers, window);
+    if (!rc && !mine->failed) {
+        rc = complete(comm, offers, window);
+        if (rc) kl_comm_fail(comm, comm->rank, rc, kl_error_text(), true); /* others go on, and would wait */
+    }
     free(offers);
     return rc;
 }
@@ -167,9 +171,10 @@ static ncclResult_t open_window(struct ncclComm *comm, void *ptr, size_t bytes, 
     uintptr_t handle = 0;
     struct kl_rma_window *memory = NULL;
     struct offer mine = {.bytes = bytes, .flags = flags, .contexts = kl_wish_or(comm->wish.rma_contexts, 1)};
+    const int number = comm->windows_asked++; /* the same at all ranks, whatever comes of it */
     ncclResult_t rc = kl_registry_add(&comm->windows, comm->devices, ptr, bytes, &handle), added = rc;
 
-    if (!rc) rc = make_offer(comm, ptr, &mine, &memory);
+    if (!rc) rc = make_offer(comm, number, ptr, &mine, &memory);
     mine.failed = (int32_t)rc;
     snprintf(text, sizeof text, "%s", kl_error_text());
     ncclResult_t met = meet(comm, &mine, memory);
@@ -190,11 +195,9 @@ ncclResult_t kl_comm_open_window(struct ncclComm *comm, void *ptr, size_t bytes,
 
 ncclResult_t kl_comm_close_window(struct ncclComm *comm, ncclWindow_t window)
 {
-    const struct kl_registered *entry = kl_registry_find(&comm->windows, (uintptr_t)window);
+    const struct kl_registered *entry;
 
-    if (!entry)
-        return KL_FAIL(ncclInvalidUsage,
-                       "ncclCommWindowDeregister: %p is nothing that this communicator has registered", (void *)window);
+    KL_TRY(kl_registry_get(&comm->windows, (uintptr_t)window, "ncclCommWindowDeregister", &entry));
     kl_rma_close(comm->rma, kl_rma_find(comm->rma, (uintptr_t)window));
     return kl_registry_remove(&comm->windows, comm->devices, entry);
 }

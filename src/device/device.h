@@ -22,7 +22,7 @@
 #define KL_DEVICE_DEVICE_H
 
 #include "device/config.h"
-#include "device/host/stream.h"
+#include "device/host/user_stream.h"
 #include "device/memory.h"
 #include "include/nccl.h"
 
@@ -77,11 +77,14 @@ struct kl_device_kind {
     /** Queue a copy of `work` behind everything that the stream was given so far; returns its ticket. */
     uint64_t (*stream_push)(struct kl_stream *stream, const struct kl_work *work);
 
-    /** Wait until everything before `ticket` is finished, running it where possible. Returns what failed of it. */
-    ncclResult_t (*stream_synchronize)(struct kl_stream *stream, uint64_t ticket);
+    /** Wait until what it was given before this call is finished, running it where possible. Returns what failed of it. */
+    ncclResult_t (*stream_synchronize)(struct kl_stream *stream);
 
     /** ncclInProgress, or what has become of the work so far. Advances it. */
     ncclResult_t (*stream_query)(struct kl_stream *stream);
+
+    /** Wait for all streams of a device. Returns the first failure. */
+    ncclResult_t (*synchronize)(int device);
 
     /** Queue a call of `fn(arg)`, which may block. */
     ncclResult_t (*stream_call)(struct kl_stream *stream, kl_call_fn fn, void *arg);
@@ -162,7 +165,8 @@ static inline int kl_device_count(const struct kl_device_config *config, int fil
 static inline ncclResult_t kl_device_stream_of(const struct kl_device_kind *kind, cudaStream_t handle, int device,
                                                struct kl_stream **stream)
 {
-    return kind == &kl_host_devices ? kl_stream_of(handle, device, stream) : kind->stream_of(handle, device, stream);
+    return kind == &kl_host_devices ? kl_user_stream_of(handle, device, stream)
+                                    : kind->stream_of(handle, device, stream);
 }
 
 static inline uint64_t kl_device_push(const struct kl_device_kind *kind, struct kl_stream *stream,
@@ -171,10 +175,9 @@ static inline uint64_t kl_device_push(const struct kl_device_kind *kind, struct 
     return kind == &kl_host_devices ? kl_stream_push(stream, work) : kind->stream_push(stream, work);
 }
 
-static inline ncclResult_t kl_device_synchronize(const struct kl_device_kind *kind, struct kl_stream *stream,
-                                                 uint64_t ticket)
+static inline ncclResult_t kl_device_synchronize(const struct kl_device_kind *kind, struct kl_stream *stream)
 {
-    return kind == &kl_host_devices ? kl_stream_synchronize(stream, ticket) : kind->stream_synchronize(stream, ticket);
+    return kind == &kl_host_devices ? kl_user_stream_synchronize(stream) : kind->stream_synchronize(stream);
 }
 
 #endif

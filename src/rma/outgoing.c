@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** outgoing.c - puts over the net: a header, with small data behind it, then large data from where they lie. */
+/** outgoing.c - puts over the net: a header, with small data behind it, then large data from where they lie, in pieces. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "rma/state.h"
@@ -15,7 +15,7 @@ static ncclResult_t connect_peer(struct kl_rma *r, struct kl_rma_out *out, int p
                                   .peer = peer,
                                   .id = KL_RMA_CONNECTION,
                                   .deadline = out->deadline};
-    ncclResult_t rc = r->net->connect(r->device, &me, &out->handle, &out->connection);
+    ncclResult_t rc = r->net->connect(r->device, &me, &out->address, &out->connection);
     if (rc) return rc;
     out->connected = true;
     out->deadline = 0;
@@ -27,8 +27,7 @@ static void write_header(struct kl_rma_op *op)
     const struct kl_rma_header h = {.offset = op->offset,
                                     .bytes = op->bytes,
                                     .window = op->window ? op->window->number : KL_RMA_NO_WINDOW,
-                                    .counter = op->counter,
-                                    .signals = !op->quietly};
+                                    .counter = op->counter};
     bool behind = op->bytes <= KL_RMA_IN_HEADER;
 
     memcpy(op->wire, &h, sizeof h);
@@ -37,58 +36,68 @@ static void write_header(struct kl_rma_op *op)
     op->done = behind ? op->bytes : 0;
 }
 
-/* Both messages in a row; nobody else sends meanwhile. */
-static ncclResult_t post(struct kl_rma *r, struct kl_rma_op *op, void *connection)
+/* The next message, if there is one and the net takes it. */
+static ncclResult_t post(struct kl_rma *r, struct kl_rma_op *op, void *connection, void **request)
 {
-    if (!op->request[0] && op->stage == KL_RMA_POST) {
-        KL_TRY(r->net->isend(connection, op->wire, op->wire_bytes, 0, NULL, &op->request[0]));
-        if (!op->request[0]) return ncclInProgress;
-    }
-    if (op->done < op->bytes) {
-        KL_TRY(r->net->isend(connection, op->data, op->bytes, 0, NULL, &op->request[1]));
-        if (!op->request[1]) return ncclInProgress;
-        op->done = op->bytes;
+    size_t left = op->bytes - op->done, n = left < KL_RMA_PIECE_BYTES ? left : KL_RMA_PIECE_BYTES;
+
+    if (op->wire_bytes) {
+        KL_TRY(r->net->isend(connection, op->wire, op->wire_bytes, 0, NULL, request));
+        if (*request) op->wire_bytes = 0;
+    } else if (n) {
+        KL_TRY(r->net->isend(connection, op->data + op->done, n, 0, NULL, request));
+        if (*request) op->done += n;
     }
     return ncclSuccess;
 }
 
-static ncclResult_t test(struct kl_rma *r, struct kl_rma_op *op)
+/* Two messages are with the net at a time. */
+static ncclResult_t post_and_test(struct kl_rma *r, struct kl_rma_op *op, void *connection, bool *moved)
 {
     for (int i = 0; i < 2; i++) {
-        bool done = true;
-        if (op->request[i]) KL_TRY(r->net->test(op->request[i], &done, NULL));
-        if (!done) return ncclInProgress;
-        op->request[i] = NULL;
+        void **request = &op->request[i];
+        bool done = false;
+        if (!*request) KL_TRY(post(r, op, connection, request));
+        if (!*request) continue;
+        KL_TRY(r->net->test(*request, &done, NULL));
+        if (!done) continue;
+        *request = NULL;
+        *moved = true;
     }
     return ncclSuccess;
 }
 
-static ncclResult_t go_on(struct kl_rma *r, struct kl_rma_op *op, struct kl_rma_out *out)
+static bool is_sent(const struct kl_rma_op *op)
 {
-    ncclResult_t rc;
+    return !op->wire_bytes && op->done == op->bytes && !op->request[0] && !op->request[1];
+}
+
+/* ncclInProgress: not yet. Nobody else sends until all is sent. */
+static ncclResult_t go_on(struct kl_rma *r, struct kl_rma_op *op, bool *moved)
+{
+    struct kl_rma_out *out = &r->out[op->peer];
 
     if (out->sender && out->sender != op) return ncclInProgress;
     if (op->stage == KL_RMA_CONNECT) {
-        if ((rc = connect_peer(r, out, op->peer))) return rc;
+        ncclResult_t rc = connect_peer(r, out, op->peer);
+        if (rc) return rc;
         write_header(op);
-        op->stage = KL_RMA_POST;
+        op->stage = KL_RMA_SEND;
+        *moved = true;
     }
     out->sender = op;
-    if (op->stage == KL_RMA_POST) {
-        if ((rc = post(r, op, out->connection))) return rc;
-        op->stage = KL_RMA_AWAIT;
-    }
-    if ((rc = test(r, op))) return rc;
+    KL_TRY(post_and_test(r, op, out->connection, moved));
+    if (!is_sent(op)) return ncclInProgress;
     out->sender = NULL;
     return ncclSuccess;
 }
 
 enum kl_progress kl_rma_send(struct kl_rma *r, struct kl_rma_op *op, ncclResult_t *rc)
 {
-    int before = op->stage;
+    bool moved = false;
 
-    *rc = go_on(r, op, &r->out[op->peer]);
+    *rc = go_on(r, op, &moved);
     if (*rc != ncclInProgress) return KL_DONE;
     *rc = ncclSuccess;
-    return op->stage == before ? KL_STALLED : KL_MOVED;
+    return moved ? KL_MOVED : KL_STALLED;
 }

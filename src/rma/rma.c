@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** rma.c - life, windows, operations. */
+/** rma.c - life, and operations. */
 #include "rma/rma.h"
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "device/host/idle.h"
 #include "rma/state.h"
 
 #include <stdlib.h>
@@ -19,10 +20,9 @@ static size_t table_bytes(const struct kl_rma *r)
 static ncclResult_t make_tables(struct kl_rma *r)
 {
     const struct kl_device_kind *d = r->config.devices;
-    size_t n = (size_t)r->config.nranks;
     void *signals;
 
-    r->out = calloc(n, sizeof *r->out);
+    r->out = calloc((size_t)r->config.nranks, sizeof *r->out);
     r->expected = calloc(1, table_bytes(r));
     if (!r->out || !r->expected) return KL_NOMEM("one-sided operations");
     KL_TRY(d->alloc(r->config.device, KL_MEMORY_SHAREABLE, table_bytes(r), &signals));
@@ -39,50 +39,48 @@ ncclResult_t kl_rma_create(const struct kl_rma_config *config, struct kl_rma **r
     r->config = *config;
     r->counters = (uint32_t)(config->contexts * KL_RMA_SIGNALS);
     ncclResult_t rc = make_tables(r);
-    if (rc) {
+    if (rc)
         kl_rma_free(r);
-        return rc;
-    }
-    *rma = r;
-    return ncclSuccess;
-}
-
-static void free_window(struct kl_rma_window *w)
-{
-    for (int i = 0; w->far && i < w->nranks; i++) w->devices->unimport(w->far[i].import);
-    if (w->exported) (void)w->devices->unexport(&w->ticket);
-    free(w->far);
-    free(w);
+    else
+        *rma = r;
+    return rc;
 }
 
 static void free_net(struct kl_rma *r)
 {
-    if (r->proxy) kl_proxy_remove(r->proxy, &r->duty);
+    struct kl_proxy *proxy = kl_load_relaxed(&r->proxy);
+
+    if (proxy) kl_proxy_remove(proxy, &r->duty);
     for (int i = 0; r->net && i < r->config.nranks; i++) {
         r->net->close_send(r->out[i].connection);
         if (r->in) r->net->close_recv(r->in[i].connection);
     }
     if (r->listener) r->net->close_listen(r->listener);
-    kl_proxy_drop(r->proxy);
+    kl_proxy_drop(proxy);
     free(r->in);
+}
+
+static void free_blocks(struct kl_rma *r)
+{
+    for (struct kl_rma_block *b; (b = r->block.next);) {
+        r->block.next = b->next;
+        free(b);
+    }
 }
 
 void kl_rma_free(struct kl_rma *r)
 {
     if (!r) return;
     const struct kl_device_kind *d = r->config.devices;
-    struct kl_rma_window *next;
 
     free_net(r);
-    for (struct kl_rma_window *w = kl_load_relaxed(&r->window); w; w = next) {
-        next = w->next;
-        free_window(w);
-    }
+    kl_rma_free_windows(r);
     for (int i = 0; r->out && i < r->config.nranks; i++) d->unimport(r->out[i].import);
     if (r->signals) {
         (void)d->unexport(&r->ticket);
         (void)d->free((void *)r->signals);
     }
+    free_blocks(r);
     free(r->out);
     free(r->expected);
     kl_key_wipe(&r->config.secret);
@@ -91,66 +89,104 @@ void kl_rma_free(struct kl_rma *r)
 
 void kl_rma_describe(const struct kl_rma *r, struct kl_rma_card *card)
 {
-    *card = (struct kl_rma_card){.signals = (uintptr_t)r->signals, .ticket = r->ticket};
+    *card = (struct kl_rma_card){.signals = r->ticket};
 }
 
 void kl_rma_meet(struct kl_rma *r, int peer, enum kl_rma_reach reach, const struct kl_rma_card *card)
 {
     struct kl_rma_out *out = &r->out[peer];
 
+    if (out->met) return;
+    out->met = true;
     out->reach = reach;
     out->card = *card;
-    if (reach == KL_RMA_PROCESS) out->signals = (_Atomic uint64_t *)(uintptr_t)card->signals;
 }
 
-ncclResult_t kl_rma_listen(struct kl_rma *r, const struct kl_net *net, int device, struct kl_net_handle *handle)
+ncclResult_t kl_rma_listen(struct kl_rma *r, const struct kl_net *net, int device, struct kl_net_handle *address)
 {
     const struct kl_net_end me = {.secret = r->config.secret, .rank = r->config.rank, .peer = -1};
+    struct kl_proxy *proxy;
 
     r->net = net;
     r->device = device;
     r->in = calloc((size_t)r->config.nranks, sizeof *r->in);
     if (!r->in) return KL_NOMEM("one-sided operations");
-    KL_TRY(net->listen(device, &me, handle, &r->listener));
+    KL_TRY(net->listen(device, &me, address, &r->listener));
     for (int i = 0; i < r->config.nranks; i++) {
         r->in[i].comes = r->out[i].reach != KL_RMA_PROCESS;
         r->unconnected += r->in[i].comes;
     }
-    KL_TRY(kl_proxy_hold(&r->proxy));
+    KL_TRY(kl_proxy_hold(&proxy));
     r->duty = (struct kl_duty){.progress = kl_rma_receive, .rest = kl_rma_rest};
-    kl_proxy_add(r->proxy, &r->duty);
-    kl_proxy_wake(r->proxy);
+    kl_store_release(&r->proxy, proxy); /* pairs with kl_rma_help, among others */
+    kl_proxy_add(proxy, &r->duty);
     return ncclSuccess;
 }
 
-void kl_rma_meet_net(struct kl_rma *r, int peer, const struct kl_net_handle *handle)
+bool kl_rma_listens(const struct kl_rma *r)
 {
-    r->out[peer].handle = *handle;
+    return kl_load_relaxed(&r->proxy) != NULL;
 }
 
-static void lock(struct kl_rma *r)
+void kl_rma_meet_net(struct kl_rma *r, int peer, const struct kl_net_handle *address)
 {
-    if (r->proxy) kl_proxy_lock(r->proxy);
-}
-
-static void unlock(struct kl_rma *r)
-{
-    if (r->proxy) kl_proxy_unlock(r->proxy);
+    r->out[peer].address = *address;
 }
 
 void kl_rma_cancel(struct kl_rma *r)
 {
-    lock(r);
+    struct kl_proxy *proxy = kl_load_acquire(&r->proxy);
+
+    if (!proxy) return;
+    kl_proxy_lock(proxy);
     r->cancelled = true;
-    for (int i = 0; r->net && i < r->config.nranks; i++) {
+    for (int i = 0; i < r->config.nranks; i++) {
         if (r->out[i].connected) r->net->cancel(r->out[i].connection);
         if (r->in[i].connection) r->net->cancel(r->in[i].connection);
     }
-    unlock(r);
+    kl_proxy_unlock(proxy);
+}
+
+/* ---- the pool ---- */
+
+static struct kl_rma_op *take_of(struct kl_rma_block *b)
+{
+    for (int i = 0; i < KL_RMA_OPS; i++) {
+        struct kl_rma_op *op = &b->op[b->at++ % KL_RMA_OPS];
+        if (kl_load_acquire(&op->taken)) continue; /* pairs with kl_rma_give */
+        memset(op, 0, offsetof(struct kl_rma_op, wire));
+        kl_store_relaxed(&op->taken, true);
+        return op;
+    }
+    return NULL;
+}
+
+/* A thread may queue many for one rank before it comes to what another one needs to go on: nobody waits here. */
+struct kl_rma_op *kl_rma_take(struct kl_rma *r)
+{
+    struct kl_rma_block *b = &r->block;
+    struct kl_rma_op *op;
+
+    while (!(op = take_of(b)) && b->next) b = b->next;
+    if (op) return op;
+    b->next = calloc(1, sizeof *b->next);
+    return b->next ? take_of(b->next) : NULL;
+}
+
+void kl_rma_aim(struct kl_rma_op *op, struct kl_rma_window *window)
+{
+    kl_fetch_add_relaxed(&window->users, 1);
+    op->window = window;
+}
+
+void kl_rma_give(struct kl_rma_op *op)
+{
+    if (op->window) kl_fetch_sub_acq_rel(&op->window->users, 1); /* the last look at it; pairs with kl_rma_close */
+    kl_store_release(&op->taken, false);
 }
 
 /* The connection is lost to the others too: after a failure nobody goes on. */
-void kl_rma_drop(struct kl_rma *r, struct kl_rma_op *op)
+void kl_rma_give_up(struct kl_rma *r, struct kl_rma_op *op)
 {
     struct kl_rma_out *out = op->waits ? NULL : &r->out[op->peer];
 
@@ -160,150 +196,69 @@ void kl_rma_drop(struct kl_rma *r, struct kl_rma_op *op)
     kl_rma_give(op);
 }
 
-bool kl_rma_listens(const struct kl_rma *r)
-{
-    return r->listener;
-}
-
-/* ---- windows ---- */
-
-ncclResult_t kl_rma_open(struct kl_rma *r, void *ptr, size_t bytes, struct kl_rma_part *part,
-                         struct kl_rma_window **window)
-{
-    const struct kl_device_kind *d = r->config.devices;
-    struct kl_rma_window *w = calloc(1, sizeof *w);
-    struct kl_memory memory;
-
-    if (!w) return KL_NOMEM("a window");
-    d->lookup(ptr, &memory);
-    *w = (struct kl_rma_window){
-        .number = r->windows++, .devices = d, .nranks = r->config.nranks, .own = ptr, .bytes = bytes};
-    ncclResult_t rc = ncclSuccess;
-    if (memory.kind == KL_MEMORY_SHAREABLE) rc = d->export_range(ptr, bytes, &w->ticket);
-    if (rc) {
-        free(w);
-        return rc;
-    }
-    w->exported = memory.kind == KL_MEMORY_SHAREABLE;
-    *part =
-        (struct kl_rma_part){.address = (uintptr_t)ptr, .bytes = bytes, .exported = w->exported, .ticket = w->ticket};
-    w->next = kl_load_relaxed(&r->window);
-    kl_store_release(&r->window, w); /* pairs with find_window of incoming.c */
-    *window = w;
-    return ncclSuccess;
-}
-
-void kl_rma_name(struct kl_rma_window *w, uintptr_t handle)
-{
-    w->handle = handle;
-}
-
-ncclResult_t kl_rma_complete(struct kl_rma_window *w, const struct kl_rma_part *parts)
-{
-    w->far = calloc((size_t)w->nranks, sizeof *w->far);
-    if (!w->far) return KL_NOMEM("a window");
-    for (int i = 0; i < w->nranks; i++) w->far[i].part = parts[i];
-    return ncclSuccess;
-}
-
-struct kl_rma_window *kl_rma_find(struct kl_rma *r, uintptr_t handle)
-{
-    struct kl_rma_window *w = r ? kl_load_relaxed(&r->window) : NULL;
-
-    while (w && (w->handle != handle || !w->own)) w = w->next;
-    return w;
-}
-
-size_t kl_rma_bytes(const struct kl_rma_window *w, int peer)
-{
-    return w->far[peer].part.bytes;
-}
-
-/* Who is in the middle of receiving in it is cut off: its sender has not waited for this rank. */
-static void drop_incoming(struct kl_rma *r, const struct kl_rma_window *w)
-{
-    for (int i = 0; r->in && i < r->config.nranks; i++) {
-        struct kl_rma_in *in = &r->in[i];
-        if (in->stage != KL_RMA_DATA || in->window != w) continue;
-        r->net->cancel(in->connection);
-        kl_store_release(&in->ended, true);
-        r->config.fail(r->config.ctx, i, ncclInvalidUsage,
-                       "data were on their way into a window that was deregistered");
-    }
-}
-
-void kl_rma_close(struct kl_rma *r, struct kl_rma_window *w)
-{
-    if (!w) return;
-    lock(r);
-    drop_incoming(r, w);
-    w->own = NULL;
-    unlock(r);
-}
-
-/* ---- operations ---- */
-
-struct kl_rma_op *kl_rma_take(struct kl_rma *r)
-{
-    for (int i = 0; i < KL_RMA_OPS; i++) {
-        struct kl_rma_op *op = &r->op[r->next_op++ % KL_RMA_OPS];
-        if (kl_load_acquire(&op->taken)) continue; /* pairs with kl_rma_give */
-        memset(op, 0, offsetof(struct kl_rma_op, wire));
-        kl_store_relaxed(&op->taken, true);
-        return op;
-    }
-    return NULL;
-}
-
-void kl_rma_give(struct kl_rma_op *op)
-{
-    kl_store_release(&op->taken, false);
-}
-
-uint64_t kl_rma_expect(struct kl_rma *r, int peer, uint32_t counter, int n)
-{
-    return r->expected[(size_t)counter * (size_t)r->config.nranks + (size_t)peer] += (uint64_t)n;
-}
-
 /* ---- waiting ---- */
+
+static size_t place_of(const struct kl_rma *r, uint32_t counter, int source)
+{
+    return (size_t)counter * (size_t)r->config.nranks + (size_t)source;
+}
+
+void kl_rma_expect(struct kl_rma *r, struct kl_rma_op *op)
+{
+    for (int i = 0; i < op->nwaits; i++)
+        op->wait[i].until = r->expected[place_of(r, op->wait[i].counter, op->wait[i].peer)] +=
+            (uint64_t)op->wait[i].count;
+}
 
 static uint64_t missing(const struct kl_rma *r, const struct kl_rma_op *op, int i)
 {
-    size_t at = (size_t)op->wait[i].counter * (size_t)r->config.nranks + (size_t)op->wait[i].peer;
-    uint64_t now = kl_load_acquire(&r->signals[at]); /* pairs with kl_rma_signal */
+    /* Pairs with kl_rma_signal. */
+    uint64_t now = kl_load_acquire(&r->signals[place_of(r, op->wait[i].counter, op->wait[i].peer)]);
 
     return now >= op->wait[i].until ? 0 : op->wait[i].until - now;
 }
 
 int kl_rma_blocked_on(const struct kl_rma *r, const struct kl_rma_op *op, uint64_t *count)
 {
+    int self = -1;
+
     *count = 0;
     if (!op->waits) return op->peer;
-    for (int i = 0; i < op->nwaits; i++)
-        if ((*count = missing(r, op, i))) return op->wait[i].peer;
-    return -1;
+    for (int i = 0; i < op->nwaits; i++) {
+        uint64_t n = missing(r, op, i);
+        if (!n) continue;
+        *count = n;
+        if (op->wait[i].peer != r->config.rank) return op->wait[i].peer;
+        self = op->wait[i].peer;
+    }
+    return self;
 }
 
 static enum kl_progress wait_for_signals(const struct kl_rma *r, struct kl_rma_op *op)
 {
+    uint64_t all = 0, before = op->missing;
+
     while (op->nwaits && !missing(r, op, op->nwaits - 1)) op->nwaits--;
-    return op->nwaits ? KL_STALLED : KL_DONE;
+    if (!op->nwaits) return KL_DONE;
+    for (int i = 0; i < op->nwaits; i++) all += missing(r, op, i);
+    op->missing = all;
+    return all == before ? KL_STALLED : KL_MOVED;
 }
 
 /* ---- putting ---- */
 
-enum { PIECE = 512 << 10 }; /* bytes copied before others get a turn */
+enum { COPY_BYTES = 512 << 10 }; /* before others get a turn */
 
-static bool is_mappable(const struct kl_rma_op *op)
+static bool is_mappable(const struct kl_rma_op *op, const struct kl_rma_out *out)
 {
-    return !op->window || op->window->far[op->peer].part.exported;
+    return out->reach == KL_RMA_PROCESS || !op->window || op->window->far[op->peer].part.exported;
 }
 
 static ncclResult_t choose_way(struct kl_rma *r, struct kl_rma_op *op, struct kl_rma_out *out)
 {
-    if (out->reach == KL_RMA_HOST && !is_mappable(op)) out->reach = KL_RMA_NET;
+    if (!is_mappable(op, out)) out->reach = KL_RMA_NET;
     op->stage = out->reach == KL_RMA_NET ? KL_RMA_CONNECT : KL_RMA_MAP;
-    if (op->stage == KL_RMA_CONNECT && !r->net)
+    if (op->stage == KL_RMA_CONNECT && !kl_load_acquire(&r->proxy)) /* pairs with kl_rma_listen */
         return KL_FAIL(ncclInternalError, "there is no network to write to rank %d", op->peer);
     return ncclSuccess;
 }
@@ -313,23 +268,23 @@ static ncclResult_t import(struct kl_rma *r, struct kl_rma_out *out, const struc
 {
     if (!out->deadline) out->deadline = kl_deadline_in_ms(r->config.patience_ms);
     ncclResult_t rc = r->config.devices->import(ticket, out->deadline, import, memory);
-    if (!rc) out->deadline = 0;
+    if (rc != ncclInProgress) out->deadline = 0;
     return rc;
 }
 
-/* ncclInProgress: not yet. */
+/* ncclInProgress: not yet. What cannot be exported is written to where it is, in the same process. */
 static ncclResult_t map(struct kl_rma *r, struct kl_rma_op *op, struct kl_rma_out *out)
 {
     void *signals = NULL;
 
     if (!out->signals) {
-        ncclResult_t rc = import(r, out, &out->card.ticket, &out->import, &signals);
+        ncclResult_t rc = import(r, out, &out->card.signals, &out->import, &signals);
         if (rc) return rc;
         out->signals = signals;
     }
     if (!op->window) return ncclSuccess;
     struct kl_rma_far *far = &op->window->far[op->peer];
-    if (!far->memory && out->reach == KL_RMA_PROCESS) far->memory = (void *)(uintptr_t)far->part.address;
+    if (!far->memory && !far->part.exported) far->memory = (void *)(uintptr_t)far->part.address;
     if (!far->memory) {
         ncclResult_t rc = import(r, out, &far->part.ticket, &far->import, &far->memory);
         if (rc) return rc;
@@ -340,12 +295,12 @@ static ncclResult_t map(struct kl_rma *r, struct kl_rma_op *op, struct kl_rma_ou
 
 static enum kl_progress copy(const struct kl_rma *r, struct kl_rma_op *op, const struct kl_rma_out *out)
 {
-    size_t left = op->bytes - op->done, n = left < PIECE ? left : PIECE;
+    size_t left = op->bytes - op->done, n = left < COPY_BYTES ? left : COPY_BYTES;
 
     if (n) memmove(op->to + op->done, op->data + op->done, n); /* into the own window it may overlap */
     op->done += n;
     if (op->done < op->bytes) return KL_MOVED;
-    if (!op->quietly) kl_rma_signal(out->signals, r, op->counter, r->config.rank);
+    kl_rma_signal(out->signals, r, op->counter, r->config.rank);
     return KL_DONE;
 }
 
@@ -373,13 +328,28 @@ enum kl_progress kl_rma_progress(struct kl_rma *r, struct kl_rma_op *op, ncclRes
     return got;
 }
 
+/* ---- for who waits ---- */
+
+bool kl_rma_sleep_on(struct kl_rma *r, struct kl_rma_op *op)
+{
+    struct kl_rma_out *out = op->waits ? NULL : &r->out[op->peer];
+    int fd = -1;
+
+    if (!out || op->stage != KL_RMA_SEND || kl_swap_acquire(&out->busy, true)) return false;
+    bool known = out->sender == op && !r->net->sleep_on(out->connection, &fd) && fd >= 0;
+    kl_store_release(&out->busy, false);
+    return known && kl_idle_on(fd);
+}
+
 bool kl_rma_may_come(const struct kl_rma *r, int peer)
 {
-    return r->in && r->in[peer].comes && !kl_load_acquire(&r->in[peer].ended); /* pairs with lose */
+    if (!kl_load_acquire(&r->proxy)) return false;
+    return r->in[peer].comes && !kl_load_acquire(&r->in[peer].ended); /* pairs with lose */
 }
 
 enum kl_progress kl_rma_help(struct kl_rma *r)
 {
-    if (!r->proxy) return KL_STALLED;
-    return kl_proxy_help(r->proxy) == KL_MOVED ? KL_MOVED : KL_STALLED;
+    struct kl_proxy *proxy = kl_load_acquire(&r->proxy); /* pairs with kl_rma_listen */
+
+    return proxy && kl_proxy_help(proxy) == KL_MOVED ? KL_MOVED : KL_STALLED;
 }

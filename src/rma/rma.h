@@ -2,16 +2,17 @@
 /**
  * rma.h - one-sided operations: a rank writes into windows of others and signals them; they do nothing for it but wait for signals.
  *
- *      same process    the runner of a put copies into the window, and counts in the target's table of signals
- *      same host       the same, where the window is memory that other processes can map
- *      else            over the net: a header, then the data, which the target's proxy receives in the window before it counts
+ *      memory    the runner of a put copies into the window, and counts in the target's table of signals: where that is memory
+ *                that this process can map, and for any memory of the same process
+ *      net       a header, then the data in pieces, which the target's proxy receives in the window before it counts
  *
  * Which way a peer is written to is decided when it is first written to; once over the net, always: so what is put in one
  * order is signalled in this order. A table has a counter per signal and source. Counters only grow; who waits knows how many it
  * has waited for so far.
  *
- * Windows are made by all ranks together and numbered alike, and so is what this needs (comm/window.c exchanges the records).
+ * All ranks make windows together and number them alike (comm/window.c exchanges the records).
  *
+ * Life:    what is mapped of another rank stays mapped until this one lets go of it, whatever becomes of that rank.
  * Threads: take and windows are the user's; progress may run in several threads, of different operations; the rest is the owner's.
  */
 #ifndef KL_RMA_RMA_H
@@ -21,27 +22,26 @@
 #include "device/device.h"
 #include "net/net.h"
 
-enum { KL_RMA_SIGNALS = 16 };    /* of a context, of each source */
-enum { KL_RMA_CONTEXTS = 64 };   /* at most */
-enum { KL_RMA_OPS = 256 };       /* under way at a time */
-enum { KL_RMA_WAITS = 16 };      /* signals that one operation waits for */
-enum { KL_RMA_IN_HEADER = 256 }; /* bytes that travel with the header */
+enum { KL_RMA_SIGNALS = 16 };          /* of a context, of each source */
+enum { KL_RMA_CONTEXTS = 64 };         /* at most */
+enum { KL_RMA_WAITS = 16 };            /* signals that one operation waits for */
+enum { KL_RMA_IN_HEADER = 256 };       /* bytes of data that travel with the header */
+enum { KL_RMA_PIECE_BYTES = 1 << 20 }; /* of data, in one message of the net */
 
 struct kl_rma;
 struct kl_rma_window;
 
 enum kl_rma_reach { KL_RMA_PROCESS, KL_RMA_HOST, KL_RMA_NET };
 
-/** What a rank tells all others when the first window is made; then, where needed, how to reach it over the net. */
+/** What a rank tells all others of its table of signals. */
 struct kl_rma_card {
-    uint64_t signals; /* address */
-    struct kl_range_ticket ticket;
+    struct kl_range_ticket signals;
 };
 
-/** Of a window. */
+/** Of its part of a window. */
 struct kl_rma_part {
     uint64_t address, bytes;
-    uint32_t exported, reserved; /* the ticket is one */
+    uint32_t exported, reserved; /* is there a ticket? */
     struct kl_range_ticket ticket;
 };
 
@@ -49,38 +49,53 @@ struct kl_rma_config {
     int rank, nranks, contexts, device;
     const struct kl_device_kind *devices;
     struct kl_key secret;           /* for the net */
-    const _Atomic uint64_t *issued; /* other operations of this rank; stored with release */
+    const _Atomic uint64_t *issued; /* operations of this rank; stored with release */
     uint64_t patience_ms;           /* until a peer is connected, or mapped */
     void (*fail)(void *ctx, int culprit, ncclResult_t rc, const char *text); /* any thread */
     void *ctx;
 };
 
-/** An operation that is under way. Of the pool; the fields below are the caller's to fill in. */
+/** What a put says over the net; then its data, behind it if they are few. From an untrusted peer. */
+struct kl_rma_header {
+    uint64_t offset, bytes;
+    int32_t window; /* KL_RMA_NO_WINDOW: only a signal */
+    uint32_t counter;
+};
+_Static_assert(sizeof(struct kl_rma_header) == 24, "wire format");
+enum { KL_RMA_NO_WINDOW = -1 };
+
+/** An operation that is under way, of the pool. */
 struct kl_rma_op {
     _Atomic bool taken;
-    bool waits;   /* for signals; else it puts, */
-    bool quietly; /* without a signal */
+
+    /* the caller's */
+    struct kl_rma_op *next;
+    struct kl_stream *stream;
+    uint32_t stream_number; /* kl_stream_number */
+    uint64_t timeout_ns, stalled_since, left_since;
+
+    /* what it does */
+    bool waits; /* for signals; else it puts */
     int peer;
-    struct kl_rma_window *window; /* of the target; NULL: only a signal */
+    struct kl_rma_window *window; /* of the target; NULL: only a signal. By kl_rma_aim */
     size_t offset, bytes;
     const char *data;
-    uint32_t counter;    /* kl_rma_counter without the source */
-    uint64_t timeout_ns; /* the owner's, as: */
-    uint64_t stalled_since, left_since;
+    uint32_t counter; /* kl_rma_counter */
     int nwaits;
     struct {
         uint32_t counter;
-        int peer;
-        uint64_t until;
+        int peer, count;
+        uint64_t until; /* by kl_rma_expect */
     } wait[KL_RMA_WAITS];
 
     /* progress */
-    int stage; /* enum kl_rma_put_stage */
-    size_t done;
+    int stage;        /* enum kl_rma_stage */
+    uint64_t missing; /* signals, at the last look */
+    size_t done;      /* bytes that were copied, or given to the net */
     char *to;
     void *request[2];
-    size_t wire_bytes;
-    unsigned char wire[48 + KL_RMA_IN_HEADER];
+    size_t wire_bytes; /* 0: the header was given to the net */
+    unsigned char wire[sizeof(struct kl_rma_header) + KL_RMA_IN_HEADER];
 };
 
 /** With its table of signals. */
@@ -92,37 +107,44 @@ void kl_rma_describe(const struct kl_rma *rma, struct kl_rma_card *card);
 /** Nothing is under way, or was cancelled. NULL is fine. */
 void kl_rma_free(struct kl_rma *rma);
 
-/** Another rank: its card, and how it is reached at best. */
+/** A rank, this one included: its card, and how it is reached at best. What is said of it first holds. */
 void kl_rma_meet(struct kl_rma *rma, int peer, enum kl_rma_reach reach, const struct kl_rma_card *card);
 
 /** Listen, for those that can only be reached over the net. `device`: of the net. Once. */
-ncclResult_t kl_rma_listen(struct kl_rma *rma, const struct kl_net *net, int device, struct kl_net_handle *handle);
+ncclResult_t kl_rma_listen(struct kl_rma *rma, const struct kl_net *net, int device, struct kl_net_handle *address);
 bool kl_rma_listens(const struct kl_rma *rma);
-void kl_rma_meet_net(struct kl_rma *rma, int peer, const struct kl_net_handle *handle);
+void kl_rma_meet_net(struct kl_rma *rma, int peer, const struct kl_net_handle *address);
 
-/** A window: this rank's part, which others may write to from now on. `handle`: how the program names it. */
-ncclResult_t kl_rma_open(struct kl_rma *rma, void *ptr, size_t bytes, struct kl_rma_part *part,
+/* ---- windows ---- */
+
+/** Window `number`: this rank's part, into which others may write from now on. */
+ncclResult_t kl_rma_open(struct kl_rma *rma, int number, void *ptr, size_t bytes, struct kl_rma_part *part,
                          struct kl_rma_window **window);
-void kl_rma_name(struct kl_rma_window *window, uintptr_t handle);
 
-/** The parts of all ranks, copied. */
+/** The parts of all ranks, copied, and how the program names it. */
 ncclResult_t kl_rma_complete(struct kl_rma_window *window, const struct kl_rma_part *parts);
+void kl_rma_name(struct kl_rma_window *window, uintptr_t name);
 
 /** NULL: there is none. */
-struct kl_rma_window *kl_rma_find(struct kl_rma *rma, uintptr_t handle);
+struct kl_rma_window *kl_rma_find(struct kl_rma *rma, uintptr_t name);
 
 /** Bytes of the part of `peer`. */
 size_t kl_rma_bytes(const struct kl_rma_window *window, int peer);
 
-/** Its memory is not written to any more. NULL is fine. */
+/** Nothing more is received into it over the net, or mapped; who has mapped it can still write. NULL is fine. */
 void kl_rma_close(struct kl_rma *rma, struct kl_rma_window *window);
 
-/** An operation of the pool, zeroed; NULL: all are under way. */
+/* ---- operations ---- */
+
+/** An operation of the pool, zeroed. NULL: there is no memory for another one. */
 struct kl_rma_op *kl_rma_take(struct kl_rma *rma);
 void kl_rma_give(struct kl_rma_op *op);
 
-/** Give back one that shall not go on: its buffer is not touched any more. */
-void kl_rma_drop(struct kl_rma *rma, struct kl_rma_op *op);
+/** Give back one that shall not go on: its buffer is not touched any more. Nobody progresses it. */
+void kl_rma_give_up(struct kl_rma *rma, struct kl_rma_op *op);
+
+/** It puts into this window, which stays until the operation is given back. */
+void kl_rma_aim(struct kl_rma_op *op, struct kl_rma_window *window);
 
 /** Which counter: of this context and signal. */
 static inline uint32_t kl_rma_counter(int context, int signal)
@@ -130,8 +152,8 @@ static inline uint32_t kl_rma_counter(int context, int signal)
     return (uint32_t)(context * KL_RMA_SIGNALS + signal);
 }
 
-/** Signals of `peer` that are waited for from now on: the `n` next ones. Returns what its counter will be. */
-uint64_t kl_rma_expect(struct kl_rma *rma, int peer, uint32_t counter, int n);
+/** The signals that it waits for are the next ones from here on. In the order in which operations are launched. */
+void kl_rma_expect(struct kl_rma *rma, struct kl_rma_op *op);
 
 /** Go on. *rc is set on failure, with DONE. */
 enum kl_progress kl_rma_progress(struct kl_rma *rma, struct kl_rma_op *op, ncclResult_t *rc);
@@ -139,7 +161,10 @@ enum kl_progress kl_rma_progress(struct kl_rma *rma, struct kl_rma_op *op, ncclR
 /** For a thread that waits: receive, if there is a net. MOVED: something did. */
 enum kl_progress kl_rma_help(struct kl_rma *rma);
 
-/** The rank that an operation waits for. -1: none. `missing`: signals that have not come. */
+/** For a thread that is about to sleep (device/host/idle.h): true if a descriptor tells when a stalled operation may go on. */
+bool kl_rma_sleep_on(struct kl_rma *rma, struct kl_rma_op *op);
+
+/** The rank that an operation waits for, another one if there is one. -1: none. `missing`: signals of it that have not come. */
 int kl_rma_blocked_on(const struct kl_rma *rma, const struct kl_rma_op *op, uint64_t *missing);
 
 /** Of a rank that has left: may signals of its still be on their way? They come, or the connection ends, in no time. */

@@ -8,18 +8,10 @@
 
 #include <stdbool.h>
 
-enum { KL_RMA_NO_WINDOW = -1, KL_RMA_CONNECTION = 0x524d41 }; /* the number of the connection between two ranks */
+enum { KL_RMA_CONNECTION = 0x524d41 }; /* the number of the connection between two ranks */
+enum { KL_RMA_OPS = 256 };             /* of a block */
 
-/** What a put says over the net; then its data, behind it if they are few. From an untrusted peer. */
-struct kl_rma_header {
-    uint64_t offset, bytes;
-    int32_t window;
-    uint32_t counter;
-    uint32_t signals; /* 0 or 1 */
-    uint32_t reserved;
-};
-_Static_assert(sizeof(struct kl_rma_header) == 32, "wire format");
-
+/** The part of a rank in a window. Under that rank's `busy`. */
 struct kl_rma_far {
     struct kl_rma_part part;
     struct kl_import *import; /* once it was begun */
@@ -28,78 +20,90 @@ struct kl_rma_far {
 
 struct kl_rma_window {
     int number;
-    uintptr_t handle;
+    uintptr_t name;
     const struct kl_device_kind *devices;
     int nranks;
-    char *own; /* NULL: closed; under the proxy's lock where there is one */
+    char *own; /* NULL: closed. Under the proxy's lock where there is one */
     size_t bytes;
     bool exported;
     struct kl_range_ticket ticket;
-    struct kl_rma_far *far; /* by rank; under the peer's `busy` */
+    struct kl_rma_far *far; /* by rank */
+    _Atomic uint32_t users; /* operations that put into it */
     struct kl_rma_window *next;
 };
 
 /** What this rank has to write to another one. */
 struct kl_rma_out {
-    _Atomic bool busy; /* somebody looks at it */
+    _Atomic bool busy; /* somebody looks at what follows */
+    bool met;
     enum kl_rma_reach reach;
     struct kl_rma_card card;
     struct kl_import *import;  /* of its signals */
     _Atomic uint64_t *signals; /* NULL: not mapped yet */
-    struct kl_net_handle handle;
+    struct kl_net_handle address;
     void *connection;
     bool connected;
     uint64_t deadline;              /* of connecting, or of mapping; 0: not begun */
     const struct kl_rma_op *sender; /* whose messages the connection carries */
 };
 
-enum kl_rma_stage { KL_RMA_IDLE, KL_RMA_HEADER, KL_RMA_DATA };
-
 /** How far a put is: over memory, or over the net. */
-enum kl_rma_put_stage { KL_RMA_ROUTE, KL_RMA_MAP, KL_RMA_COPY, KL_RMA_CONNECT, KL_RMA_POST, KL_RMA_AWAIT };
+enum kl_rma_stage { KL_RMA_ROUTE, KL_RMA_MAP, KL_RMA_COPY, KL_RMA_CONNECT, KL_RMA_SEND };
 
 /** What comes from another rank over the net. The proxy's. */
 struct kl_rma_in {
     void *connection;   /* NULL: not here yet */
     bool comes;         /* it may: the rank is in another process */
-    _Atomic bool ended; /* nothing more comes; written by the proxy */
-    enum kl_rma_stage stage;
+    _Atomic bool ended; /* nothing more comes */
+    bool data;          /* the header is here, and data are on their way */
     void *request;
     struct kl_rma_header header;
     struct kl_rma_window *window;
+    size_t got; /* bytes of the data */
     unsigned char wire[sizeof(struct kl_rma_header) + KL_RMA_IN_HEADER];
+};
+
+struct kl_rma_block {
+    struct kl_rma_block *next;
+    unsigned at; /* where a free one is looked for first */
+    struct kl_rma_op op[KL_RMA_OPS];
 };
 
 struct kl_rma {
     struct kl_duty duty; /* first */
     struct kl_rma_config config;
-    _Atomic uint64_t *signals; /* [counter][source]; of shareable memory */
+    _Atomic uint64_t *signals; /* [counter][source]; shareable memory */
     struct kl_range_ticket ticket;
     uint64_t *expected; /* alike; the user's */
     uint32_t counters;
-    int windows;
     _Atomic(struct kl_rma_window *) window; /* the last one */
     struct kl_rma_out *out;
-    struct kl_rma_in *in; /* NULL: no net */
+
+    /* once it listens: `proxy` is stored last, with release, and whoever has not read it does not look at the others */
+    _Atomic(struct kl_proxy *) proxy;
     const struct kl_net *net;
     int device;
     void *listener;
-    struct kl_proxy *proxy;
+    struct kl_rma_in *in;
     int unconnected; /* of those that may come */
+    bool look_again; /* who has just come may belong to a rank that was looked at before */
     bool cancelled;
-    int next_op;
-    struct kl_rma_op op[KL_RMA_OPS];
+
+    struct kl_rma_block block; /* the first one */
 };
 
 static inline void kl_rma_signal(_Atomic uint64_t *signals, const struct kl_rma *rma, uint32_t counter, int source)
 {
     /* Pairs with kl_rma_progress of who waits: what was put before is seen. */
-    kl_fetch_add_acq_rel(&signals[(size_t)counter * (size_t)rma->config.nranks + (size_t)source], 1);
+    kl_fetch_add_seq_cst(&signals[(size_t)counter * (size_t)rma->config.nranks + (size_t)source], 1);
 }
 
 /** incoming.c: the duty's functions. */
 enum kl_progress kl_rma_receive(struct kl_duty *duty);
 void kl_rma_rest(struct kl_duty *duty, struct kl_rest *rest);
+
+/** window.c. */
+void kl_rma_free_windows(struct kl_rma *rma);
 
 /** outgoing.c: put over the net. Under the peer's `busy`. */
 enum kl_progress kl_rma_send(struct kl_rma *rma, struct kl_rma_op *op, ncclResult_t *rc);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/watch/flight.h"
 
+#include "base/clock.h"
 #include "tests/kolo_test.h"
 
 #include <pthread.h>
@@ -106,42 +107,56 @@ static void the_last_ones_are_kept(void **state)
     }
 }
 
-static _Atomic bool over;
+static _Atomic bool enough;
 
-static void *write_many(void *unused)
+static void *write_until_enough(void *unused)
 {
     (void)unused;
-    for (uint64_t i = 0; i < 200000; i++) {
+    for (uint64_t i = 0; !kl_load_acquire(&enough); i++) {
         const struct kl_task t = all_reduce(1000 + i, i + 1);
         kl_flight_issue(flight, i, &t, (void *)(uintptr_t)(2000 + i));
         kl_flight_time_begin(flight, i, kl_flight_begin(flight, i + 1));
         kl_flight_end(flight, i + 1, i + 1);
     }
-    kl_store_release(&over, true);
     return NULL;
 }
 
-/* Whatever is read while others are written belongs to one operation. */
+static uint64_t torn;
+
+/* Whether some records could be read while others were written: those that are the next to be written over. */
+static bool read_in_the_midst(uint64_t last)
+{
+    enum { NEXT = 16 };
+    const uint64_t oldest = last > KL_FLIGHT_RECORDS ? last - KL_FLIGHT_RECORDS : 1;
+    struct kl_flight_op op;
+    bool some = false;
+
+    for (uint64_t i = oldest; i <= last && i < oldest + NEXT; i++) {
+        if (!kl_flight_read(flight, i, &op)) continue;
+        some = true;
+        torn += op.count != 1000 + i - 1 || op.stream != 2000 + i - 1 || op.collective != i;
+    }
+    return some && kl_flight_issued(flight) != last;
+}
+
+/* Whatever is read while others are written belongs to one operation. The writer goes on until that was seen a few times. */
 static void a_reader_sees_whole_records(void **state)
 {
+    const uint64_t deadline = kl_deadline_in_ms(120000);
+    uint64_t last = 0;
+    int times = 0;
     pthread_t writer;
-    struct kl_flight_op op;
-    uint64_t seen = 0;
 
     (void)state;
-    assert_int_equal(pthread_create(&writer, NULL, write_many, NULL), 0);
-    while (!kl_load_acquire(&over)) {
-        uint64_t last = kl_flight_issued(flight);
-        for (uint64_t i = last > KL_FLIGHT_RECORDS ? last - KL_FLIGHT_RECORDS : 1; i <= last; i++) {
-            if (!kl_flight_read(flight, i, &op)) continue;
-            seen++;
-            assert_int_equal(op.count, 1000 + i - 1);
-            assert_int_equal(op.stream, 2000 + i - 1);
-            assert_int_equal(op.collective, i);
-        }
+    assert_int_equal(pthread_create(&writer, NULL, write_until_enough, NULL), 0);
+    while ((times < 3 || last < 200000) && !kl_deadline_passed(deadline)) {
+        last = kl_flight_issued(flight);
+        times += read_in_the_midst(last);
     }
+    kl_store_release(&enough, true);
     pthread_join(writer, NULL);
-    assert_true(seen);
+    assert_int_equal(torn, 0);
+    assert_true(times >= 3 && last >= 200000);
 }
 
 int main(void)

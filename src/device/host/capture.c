@@ -27,7 +27,7 @@ struct kl_capture {
     uint64_t id;
     koloCaptureMode_t mode;
     pthread_t thread;
-    bool is_void;
+    bool invalidated;
     struct kl_recording *graph;
     struct lane *lane;
     uint32_t nlanes;
@@ -82,23 +82,26 @@ static ncclResult_t release_all(ncclResult_t rc)
 
 /* ---- what lanes know ---- */
 
-static ncclResult_t know(struct knowledge *k, uint32_t lane, uint32_t last)
+static ncclResult_t make_room(struct knowledge *k, uint32_t lanes)
 {
-    if (lane >= k->n) {
-        uint32_t *grown = realloc(k->last, (lane + 1) * sizeof *grown);
-        if (!grown) return KL_NOMEM("a capture");
-        memset(grown + k->n, 0, (lane + 1 - k->n) * sizeof *grown);
-        k->last = grown;
-        k->n = lane + 1;
-    }
-    if (k->last[lane] < last) k->last[lane] = last;
+    if (lanes <= k->n) return ncclSuccess;
+    uint32_t *grown = realloc(k->last, lanes * sizeof *grown);
+    if (!grown) return KL_NOMEM("a capture");
+    memset(grown + k->n, 0, (lanes - k->n) * sizeof *grown);
+    k->last = grown;
+    k->n = lanes;
     return ncclSuccess;
 }
 
-static ncclResult_t know_all(struct knowledge *k, const struct knowledge *of)
+/* There is room. */
+static void know(struct knowledge *k, uint32_t lane, uint32_t last)
 {
-    for (uint32_t i = of->n; i-- > 0;) KL_TRY(know(k, i, of->last[i]));
-    return ncclSuccess;
+    if (k->last[lane] < last) k->last[lane] = last;
+}
+
+static void know_all(struct knowledge *k, const struct knowledge *of)
+{
+    for (uint32_t i = 0; i < of->n; i++) know(k, i, of->last[i]);
 }
 
 static uint32_t known(const struct knowledge *k, uint32_t lane)
@@ -122,10 +125,10 @@ static struct kl_capture *capture_of(struct kl_stream *s)
     return kl_capturing(s) ? s->capture : NULL;
 }
 
-static ncclResult_t refuse_void(void)
+static ncclResult_t refuse_invalidated(void)
 {
     return KL_REFUSE(koloReasonCaptureInvalidated,
-                     "the capture of this stream is void since an earlier call: end it and begin again");
+                     "the capture of this stream was invalidated by an earlier call: end it and begin again");
 }
 
 static ncclResult_t refuse_idle(const char *function)
@@ -154,9 +157,11 @@ static void detach(struct kl_stream *s)
     kl_fetch_and_acq_rel(&s->flags, ~KL_STREAM_CAPTURING);
 }
 
-static void free_capture(struct kl_capture *c)
+/* What it has recorded is the caller's, to be dropped without the lock: functions of the program run then. */
+static struct kl_recording *free_capture(struct kl_capture *c)
 {
     struct kl_capture **link = &all.first;
+    struct kl_recording *graph = c->graph;
 
     while (*link && *link != c) link = &(*link)->next;
     if (*link) *link = c->next;
@@ -167,8 +172,8 @@ static void free_capture(struct kl_capture *c)
     for (uint32_t i = 0; i < c->nmarks; i++) free(c->mark[i].knows.last);
     free(c->lane);
     free(c->mark);
-    kl_recording_drop(c->graph);
     free(c);
+    return graph;
 }
 
 /* ---- begin ---- */
@@ -181,7 +186,7 @@ static ncclResult_t make_capture(struct kl_stream *s, koloCaptureMode_t mode)
     ncclResult_t rc = kl_recording_create(&c->graph);
     if (!rc) rc = add_lane(c, s);
     if (rc) {
-        free_capture(c);
+        kl_recording_drop(free_capture(c)); /* nothing is kept in it */
         return rc;
     }
     c->id = ++all.ids;
@@ -212,17 +217,18 @@ static ncclResult_t add_node(struct kl_capture *c, const struct kl_recorded *nod
 {
     struct lane *lane = &c->lane[node->lane];
 
-    KL_TRY(know(&lane->knows, node->lane, 0)); /* room first */
+    KL_TRY(make_room(&lane->knows, c->nlanes)); /* first: what was added is not taken back */
     KL_TRY(kl_recording_add(c->graph, node));
     if (node->type != KL_RECORDED_WAIT) lane->last_work = c->graph->n;
-    return know(&lane->knows, node->lane, c->graph->n);
+    know(&lane->knows, node->lane, c->graph->n);
+    return ncclSuccess;
 }
 
 static ncclResult_t enter(struct kl_stream *s, const char *function, struct kl_capture **c)
 {
     *c = capture_of(s);
     if (!*c) return refuse_idle(function);
-    return (*c)->is_void ? refuse_void() : ncclSuccess;
+    return (*c)->invalidated ? refuse_invalidated() : ncclSuccess;
 }
 
 static ncclResult_t add_work(struct kl_stream *s, const struct kl_work *work)
@@ -240,23 +246,47 @@ ncclResult_t kl_capture_work(struct kl_stream *s, const struct kl_work *work)
     return release_all(add_work(s, work));
 }
 
+static ncclResult_t refuse_merge(void)
+{
+    return KL_REFUSE(koloReasonCaptureMerge,
+                     "a group has operations on streams that capture and on others, or on streams of two captures: "
+                     "give each a group of its own");
+}
+
+/* Who they are, and room for what they will know. */
+static ncclResult_t prepare_lanes(struct kl_capture *c, struct kl_stream *const *streams, size_t n, uint32_t *lanes)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (capture_of(streams[i]) != c) return refuse_merge();
+        lanes[i] = streams[i]->lane;
+        KL_TRY(make_room(&c->lane[lanes[i]].knows, c->nlanes));
+    }
+    return ncclSuccess;
+}
+
+/* The lane of the node, which is the last one, learns what all know, and they that. */
+static void tell_lanes(struct kl_capture *c, const uint32_t *lanes, size_t n)
+{
+    struct knowledge *knows = &c->lane[lanes[n - 1]].knows;
+
+    for (size_t i = 0; i < n; i++) know_all(knows, &c->lane[lanes[i]].knows);
+    for (size_t i = 0; i < n; i++) {
+        c->lane[lanes[i]].last_work = c->graph->n;
+        know(knows, lanes[i], c->graph->n);
+    }
+    for (size_t i = 0; i < n; i++) know_all(&c->lane[lanes[i]].knows, knows);
+}
+
 /* Each of the lanes runs on after the node, and the node after all of them. */
 static ncclResult_t add_joint(struct kl_stream *const *streams, size_t n, struct kl_recorded *node, uint32_t *lanes)
 {
     struct kl_capture *c;
 
     KL_TRY(enter(streams[n - 1], "a collective", &c));
-    node->lane = streams[n - 1]->lane;
-    for (size_t i = 0; i < n; i++) {
-        lanes[i] = streams[i]->lane;
-        KL_TRY(know_all(&c->lane[node->lane].knows, &c->lane[lanes[i]].knows));
-    }
+    KL_TRY(prepare_lanes(c, streams, n, lanes));
+    node->lane = lanes[n - 1];
     KL_TRY(add_node(c, node));
-    for (size_t i = 0; i < n; i++) {
-        c->lane[lanes[i]].last_work = c->graph->n;
-        KL_TRY(know_all(&c->lane[lanes[i]].knows, &c->lane[node->lane].knows));
-        KL_TRY(know(&c->lane[lanes[i]].knows, lanes[i], c->graph->n));
-    }
+    tell_lanes(c, lanes, n);
     return ncclSuccess;
 }
 
@@ -269,20 +299,12 @@ ncclResult_t kl_capture_other(struct kl_stream *const *streams, size_t n, const 
     return release_all(add_joint(streams, n, &node, lanes));
 }
 
-ncclResult_t kl_capture_same(struct kl_stream *const *streams, size_t n, bool *capturing)
+ncclResult_t kl_capture_same(struct kl_stream *a, struct kl_stream *b)
 {
-    bool any = false, same = true;
-
-    for (size_t i = 0; i < n; i++) any = any || kl_capturing(streams[i]);
-    *capturing = any;
-    if (!any) return ncclSuccess;
     hold_all();
-    for (size_t i = 0; i < n; i++) same = same && capture_of(streams[i]) == capture_of(streams[0]);
+    bool same = capture_of(a) == capture_of(b);
     pthread_mutex_unlock(&all.lock);
-    if (same) return ncclSuccess;
-    return KL_REFUSE(koloReasonCaptureMerge,
-                     "a group has operations on streams that capture and on others, or on streams of two captures: "
-                     "give each a group of its own");
+    return same ? ncclSuccess : refuse_merge();
 }
 
 /* ---- events ---- */
@@ -297,8 +319,10 @@ static ncclResult_t add_mark(struct kl_stream *s, struct kl_mark *mark)
     c->mark = grown;
     struct mark *m = &c->mark[c->nmarks];
     *m = (struct mark){.lane = s->lane};
+    KL_TRY(make_room(&m->knows, c->lane[s->lane].knows.n));
+    know_all(&m->knows, &c->lane[s->lane].knows);
     *mark = (struct kl_mark){.capture = c->id, .number = c->nmarks++};
-    return know_all(&m->knows, &c->lane[s->lane].knows);
+    return ncclSuccess;
 }
 
 ncclResult_t kl_capture_mark(struct kl_stream *s, struct kl_mark *mark)
@@ -314,23 +338,27 @@ static ncclResult_t wait_for_mark(struct kl_capture *c, uint32_t lane, const str
     struct kl_recorded node = {.type = KL_RECORDED_WAIT, .lane = lane, .after = last - 1};
 
     if (lane != m->lane && last > known(&c->lane[lane].knows, m->lane)) KL_TRY(add_node(c, &node));
-    return know_all(&c->lane[lane].knows, &m->knows);
+    KL_TRY(make_room(&c->lane[lane].knows, c->nlanes));
+    know_all(&c->lane[lane].knows, &m->knows);
+    return ncclSuccess;
 }
 
 static ncclResult_t join(struct kl_stream *s, const struct kl_mark *mark)
 {
     struct kl_capture *c = find_capture(mark->capture), *own = capture_of(s);
 
-    if (!c)
+    if (!c) {
+        if (own) own->invalidated = true;
         return KL_REFUSE(koloReasonCapturedEvent,
                          "koloStreamWaitEvent: the event was last recorded in a capture that has ended");
+    }
     if (own && own != c) {
-        own->is_void = c->is_void = true;
+        own->invalidated = c->invalidated = true;
         return KL_REFUSE(koloReasonCaptureMerge, "koloStreamWaitEvent: the event is of another capture");
     }
-    if (c->is_void) return refuse_void();
+    if (c->invalidated) return refuse_invalidated();
     if (!own && kl_stream_is_default(s)) {
-        c->is_void = true;
+        c->invalidated = true;
         return KL_REFUSE(koloReasonCaptureImplicit, "koloStreamWaitEvent: the default stream cannot join a capture");
     }
     if (!own) KL_TRY(add_lane(c, s));
@@ -352,16 +380,16 @@ static bool is_joined(const struct kl_capture *c)
     return true;
 }
 
+/* The graph is there whatever comes of it. */
 static ncclResult_t end_own(struct kl_capture *c, struct kl_recording **graph)
 {
-    ncclResult_t rc = c->is_void     ? refuse_void()
+    ncclResult_t rc = c->invalidated ? refuse_invalidated()
                       : is_joined(c) ? ncclSuccess
                                      : KL_REFUSE(koloReasonCaptureUnjoined,
                                                  "koloStreamEndCapture: a stream that joined the capture has work that "
                                                  "the first stream does not wait for: record an event behind it");
 
-    if (!rc) *graph = kl_recording_hold(c->graph);
-    free_capture(c);
+    *graph = free_capture(c);
     return rc;
 }
 
@@ -371,7 +399,7 @@ static ncclResult_t end(struct kl_stream *s, struct kl_recording **graph)
 
     if (!c) return refuse_idle("koloStreamEndCapture");
     if (s->lane) {
-        c->is_void = true;
+        c->invalidated = true;
         return KL_REFUSE(koloReasonCaptureUnmatched, "koloStreamEndCapture: the capture began on another stream");
     }
     if (c->mode != koloCaptureModeRelaxed && !pthread_equal(c->thread, pthread_self()))
@@ -382,9 +410,13 @@ static ncclResult_t end(struct kl_stream *s, struct kl_recording **graph)
 
 ncclResult_t kl_capture_end(struct kl_stream *s, struct kl_recording **graph)
 {
-    *graph = NULL;
+    struct kl_recording *ended = NULL;
+
     hold_all();
-    return release_all(end(s, graph));
+    ncclResult_t rc = release_all(end(s, &ended));
+    *graph = rc ? NULL : ended;
+    if (rc) kl_recording_drop(ended);
+    return rc;
 }
 
 /* ---- questions, and what is kept ---- */
@@ -399,7 +431,7 @@ koloCaptureStatus_t kl_capture_status(struct kl_stream *s, uint64_t *id)
     struct kl_capture *c = capture_of(s);
     if (c) {
         *id = c->id;
-        status = c->is_void ? koloCaptureStatusInvalidated : koloCaptureStatusActive;
+        status = c->invalidated ? koloCaptureStatusInvalidated : koloCaptureStatusActive;
     }
     pthread_mutex_unlock(&all.lock);
     return status;
@@ -417,43 +449,52 @@ ncclResult_t kl_capture_keep(struct kl_stream *s, void (*release)(void *), void 
 void kl_capture_leave(struct kl_stream *s)
 {
     if (!kl_capturing(s)) return;
+    struct kl_recording *graph = NULL;
     hold_all();
     struct kl_capture *c = capture_of(s);
     if (c && !s->lane) {
-        free_capture(c); /* nobody else can end it */
+        graph = free_capture(c); /* nobody else can end it */
     } else if (c) {
-        c->is_void = true;
+        c->invalidated = true;
         detach(s);
     }
     pthread_mutex_unlock(&all.lock);
+    kl_recording_drop(graph);
 }
 
 /* ---- refusals ---- */
 
-static void make_void(struct kl_stream *s)
+void kl_capture_invalidate(struct kl_stream *s)
 {
     hold_all();
     struct kl_capture *c = capture_of(s);
-    if (c) c->is_void = true;
+    if (c) c->invalidated = true;
     pthread_mutex_unlock(&all.lock);
 }
 
 ncclResult_t kl_capture_refuse_wait(struct kl_stream *s, const char *function)
 {
-    make_void(s);
+    kl_capture_invalidate(s);
     return KL_REFUSE(koloReasonCaptureUnsupported, "%s: the stream captures: what it is given does not run", function);
+}
+
+ncclResult_t kl_capture_refuse_unsupported(struct kl_stream *s, const char *function)
+{
+    kl_capture_invalidate(s);
+    return KL_REFUSE(koloReasonCaptureUnsupported,
+                     "%s: the stream captures, and a graph cannot have this: call it outside of the capture", function);
 }
 
 ncclResult_t kl_capture_refuse_event(struct kl_stream *s)
 {
-    make_void(s);
+    kl_capture_invalidate(s);
     return KL_REFUSE(koloReasonCaptureIsolation,
                      "koloStreamWaitEvent: the stream captures, and the event was recorded outside of the capture");
 }
 
 ncclResult_t kl_capture_refuse_implicit(struct kl_stream *s)
 {
-    make_void(s);
+    kl_capture_invalidate(s);
     return KL_REFUSE(koloReasonCaptureImplicit,
                      "the default stream waits for all blocking streams of its device, and one of them captures");
 }
@@ -462,7 +503,7 @@ ncclResult_t kl_capture_refuse_mark(const struct kl_mark *mark, const char *func
 {
     hold_all();
     struct kl_capture *c = find_capture(mark->capture);
-    if (c) c->is_void = true;
+    if (c) c->invalidated = true;
     pthread_mutex_unlock(&all.lock);
     return KL_REFUSE(koloReasonCapturedEvent, "%s: the event was last recorded in a stream that captures", function);
 }
@@ -491,7 +532,7 @@ ncclResult_t kl_capture_unsafe(void)
     if (thread_mode == koloCaptureModeRelaxed) return ncclSuccess;
     hold_all();
     for (struct kl_capture *c = all.first; c; c = c->next)
-        if (forbids(c)) forbidden = c->is_void = true;
+        if (forbids(c)) forbidden = c->invalidated = true;
     pthread_mutex_unlock(&all.lock);
     if (!forbidden) return ncclSuccess;
     return KL_REFUSE(koloReasonCaptureUnsupported,

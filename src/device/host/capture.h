@@ -4,7 +4,7 @@
  *
  * A capture begins on one stream and ends there. A stream that waits for an event recorded in it joins, and must have been waited
  * for, by the same means, before the end. While a stream captures, KL_STREAM_CAPTURING is among its flags: whoever gives it work
- * looks there, and comes here. What is not possible (koloReason_t) makes the capture void: it can only be ended.
+ * looks there, and comes here. What is not possible (koloReason_t) invalidates the capture: it can only be ended.
  *
  * Order:    each lane knows, for each other one, the last node that it runs after. A wait takes over what the event's lane knew
  *           when it was recorded; at the end lane 0 has to know all.
@@ -42,23 +42,29 @@ ncclResult_t kl_capture_work(struct kl_stream *stream, const struct kl_work *wor
 
 /**
  * A node that runs on all of `streams`, which capture; it is launched on the last one. `lanes` gets their lanes. On failure
- * `data` stays the caller's.
+ * `data` stays the caller's. Not all of one capture: ncclInvalidUsage.
  */
 ncclResult_t kl_capture_other(struct kl_stream *const *streams, size_t n, const struct kl_recorded_kind *kind,
                               void *data, uint32_t *lanes);
 
-/** Do they capture, all into the same graph? Some do and some do not, or two graphs: ncclInvalidUsage. */
-ncclResult_t kl_capture_same(struct kl_stream *const *streams, size_t n, bool *capturing);
+/** Do both capture into the same graph, or both not? Else: ncclInvalidUsage. */
+ncclResult_t kl_capture_same(struct kl_stream *a, struct kl_stream *b);
 
 ncclResult_t kl_capture_mark(struct kl_stream *stream, struct kl_mark *mark);
 
 /** The stream, which may capture or not, runs on after the mark. */
 ncclResult_t kl_capture_join(struct kl_stream *stream, const struct kl_mark *mark);
 
+/** What it was given was not taken as a whole. */
+void kl_capture_invalidate(struct kl_stream *stream);
+
 /* ---- refusals: none of them succeeds ---- */
 
 /** `function` waits for a stream that captures, or asks what it has done. */
 ncclResult_t kl_capture_refuse_wait(struct kl_stream *stream, const char *function);
+
+/** `function` gives a stream that captures what no graph can have. */
+ncclResult_t kl_capture_refuse_unsupported(struct kl_stream *stream, const char *function);
 
 /** A stream that captures shall wait for an event that is in no capture. */
 ncclResult_t kl_capture_refuse_event(struct kl_stream *stream);
@@ -66,12 +72,12 @@ ncclResult_t kl_capture_refuse_event(struct kl_stream *stream);
 /** `function` waits for an event that is a mark. */
 ncclResult_t kl_capture_refuse_mark(const struct kl_mark *mark, const char *function);
 
-/** The legacy stream would have to wait for a stream that captures. */
+/** The default stream would have to wait for a stream that captures. */
 ncclResult_t kl_capture_refuse_implicit(struct kl_stream *stream);
 
 /* ---- other calls ---- */
 
-/** The stream goes: its capture is void. */
+/** The stream goes, and its capture with it, or, where it only joined, is invalidated. */
 void kl_capture_leave(struct kl_stream *stream);
 
 void kl_capture_exchange_mode(koloCaptureMode_t *mode);

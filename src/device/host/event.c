@@ -62,13 +62,24 @@ void kl_event_destroy(struct kl_event *event)
     pthread_mutex_unlock(&registry.lock);
 }
 
+static void store_with_time(struct kl_event *e, uint64_t number)
+{
+    pthread_mutex_lock(&registry.lock);
+    if (kl_load_relaxed(&e->done) < number) {
+        e->time = kl_now_ns();
+        kl_store_release(&e->done, number); /* pairs with is_done */
+    }
+    pthread_mutex_unlock(&registry.lock);
+}
+
+/* Of records on several streams an older one may come later. */
 static enum kl_progress store_done(struct kl_stream *stream, struct kl_work *work)
 {
     struct kl_event *e = work->owner;
     uint64_t before = kl_load_relaxed(&e->done);
 
     (void)stream;
-    if (before < work->arg[0] && !(e->flags & KOLO_EVENT_DISABLE_TIMING)) kl_store_relaxed(&e->time, kl_now_ns());
+    if (!(e->flags & KOLO_EVENT_DISABLE_TIMING)) store_with_time(e, work->arg[0]);
     while (before < work->arg[0] && !kl_cas_acq_rel(&e->done, &before, work->arg[0])) continue;
     return KL_DONE;
 }
@@ -162,6 +173,16 @@ ncclResult_t kl_event_order(struct kl_event *event, struct kl_stream *stream)
 
 /* ---- time ---- */
 
+/* False: the last record was passed without having run. */
+static bool read_time(struct kl_event *event, uint64_t *ns)
+{
+    pthread_mutex_lock(&registry.lock);
+    bool ran = is_done(event);
+    *ns = event->time;
+    pthread_mutex_unlock(&registry.lock);
+    return ran;
+}
+
 static ncclResult_t time_of(struct kl_event *event, const char *which, uint64_t *ns)
 {
     const struct record r = last_record(event);
@@ -173,8 +194,9 @@ static ncclResult_t time_of(struct kl_event *event, const char *which, uint64_t 
     if (!r.stream) return KL_REFUSE(koloReasonEventTime, "the %s event was never recorded", which);
     if (!is_done(event)) kl_stream_run(r.stream);
     if (!is_done(event) && !kl_stream_reached(r.stream, r.ticket)) return ncclInProgress;
-    *ns = kl_load_relaxed(&event->time);
-    return ncclSuccess;
+    if (read_time(event, ns)) return ncclSuccess;
+    return KL_REFUSE(koloReasonEventTime, "the %s event has no time: it was recorded before this process was forked",
+                     which);
 }
 
 ncclResult_t kl_event_elapsed(struct kl_event *start, struct kl_event *end, int64_t *ns)

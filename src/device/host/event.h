@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * event.h - a mark in a stream that can be asked for, waited on, by threads and by other streams, and that says when it was.
+ * event.h - a point in a stream that can be asked for, waited on, by threads and by other streams, and that says when it was.
  *
  * Record k of an event queues work that stores k, and before it the time; the event is done when the last record's number is
  * stored. Events are reused, never freed, so that work queued before a destroy may still store into them.
@@ -18,13 +18,13 @@
 struct kl_event {
     _Atomic uint64_t recorded; /* number of the last record */
     _Atomic uint64_t done;     /* highest number stored */
-    _Atomic uint64_t time;     /* of that, ns of base/clock.h; 0: unknown */
     unsigned flags;            /* KOLO_EVENT_* */
-    struct kl_stream
-        *stream;     /* of the last record, NULL if there is none; guarded by the lock of events, as the next three */
-    uint64_t ticket; /* of the last record in its stream */
-    struct kl_mark mark;   /* the last record, if that was in a capture */
-    struct kl_event *next; /* in the list of free events */
+    /* Guarded by the lock of events: */
+    uint64_t time;            /* of the record `done`, ns of base/clock.h */
+    struct kl_stream *stream; /* of the last record, NULL if there is none */
+    uint64_t ticket;          /* of the last record in its stream */
+    struct kl_mark mark;      /* the last record, if that was in a capture */
+    struct kl_event *next;    /* in the list of free events */
 };
 
 ncclResult_t kl_event_create(unsigned flags, struct kl_event **event);

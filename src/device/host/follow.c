@@ -5,7 +5,7 @@
 
 enum { ARG_OTHER, ARG_TICKET };
 
-/* The other stream's head wakes who rests when it moves. */
+/* The other stream's head rings when it moves: announce. */
 static enum kl_progress await_other(struct kl_stream *stream, struct kl_work *work)
 {
     struct kl_stream *other = (struct kl_stream *)(uintptr_t)work->arg[ARG_OTHER];
@@ -16,9 +16,19 @@ static enum kl_progress await_other(struct kl_stream *stream, struct kl_work *wo
     return KL_STALLED;
 }
 
+/* From now on the other stream rings when it has come so far. */
+static void announce(struct kl_stream *other, uint64_t ticket)
+{
+    uint64_t before = kl_load_relaxed(&other->followed);
+
+    while (before < ticket && !kl_cas_acq_rel(&other->followed, &before, ticket)) continue;
+}
+
 void kl_follow(struct kl_stream *stream, struct kl_stream *other, uint64_t ticket)
 {
     struct kl_work work = {.progress = await_other, .arg = {[ARG_OTHER] = (uintptr_t)other, [ARG_TICKET] = ticket}};
 
-    if (stream != other && !kl_stream_reached(other, ticket)) kl_stream_push(stream, &work);
+    if (stream == other || kl_stream_reached(other, ticket)) return;
+    announce(other, ticket);
+    kl_stream_push(stream, &work);
 }

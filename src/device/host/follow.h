@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * follow.h - work that waits until another stream has come somewhere: what events, the legacy stream and graphs put streams in
+ * follow.h - work that waits until another stream has come somewhere: what events, the default stream and graphs put streams in
  * order with.
  *
  * It waits for a ticket, so it means what was queued before it was made, whatever becomes of the event or the stream later.

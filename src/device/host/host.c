@@ -10,6 +10,7 @@
 #include "device/host/ranges.h"
 #include "device/host/stream.h"
 #include "device/host/submit.h"
+#include "device/host/user_stream.h"
 
 static int count(const struct kl_device_hints *hints)
 {
@@ -28,12 +29,13 @@ const struct kl_device_kind kl_host_devices = {
     .adopt = kl_host_adopt,
 
     .stream_create = kl_stream_create,
-    .stream_destroy = kl_stream_destroy,
-    .stream_release = kl_stream_release,
-    .stream_of = kl_stream_of,
+    .stream_destroy = kl_user_stream_destroy,
+    .stream_release = kl_user_stream_release,
+    .stream_of = kl_user_stream_of,
     .stream_push = kl_stream_push,
-    .stream_synchronize = kl_stream_synchronize,
-    .stream_query = kl_stream_query,
+    .stream_synchronize = kl_user_stream_synchronize,
+    .stream_query = kl_user_stream_query,
+    .synchronize = kl_user_stream_synchronize_all,
     .stream_call = kl_submit_call,
 
     .event_create = kl_event_create,

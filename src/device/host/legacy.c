@@ -24,7 +24,7 @@ static struct kl_stream *next_blocking(int device, struct kl_stream *s)
 
 static ncclResult_t order_default(struct kl_stream *own)
 {
-    int device = own->device;
+    int device = kl_stream_device(own);
 
     for (struct kl_stream *s = next_blocking(device, NULL); s; s = next_blocking(device, s))
         if (kl_capturing(s)) return kl_capture_refuse_implicit(s);
@@ -38,7 +38,7 @@ ncclResult_t kl_legacy_put_in_order(struct kl_stream *stream)
     struct kl_stream *own;
 
     if (kl_stream_is_default(stream)) return order_default(stream);
-    KL_TRY(kl_stream_of(NULL, stream->device, &own));
+    KL_TRY(kl_stream_default(kl_stream_device(stream), &own));
     follow(stream, own, &stream->waits_for);
     return ncclSuccess;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/host/replay.h"
 
+#include "device/host/call.h"
+#include "device/host/capture.h"
 #include "device/host/follow.h"
 #include "device/host/legacy.h"
 #include "device/host/refuse.h"
@@ -50,25 +52,23 @@ ncclResult_t kl_replay_create(struct kl_recording *graph, struct kl_replay **rep
     return rc;
 }
 
-static enum kl_progress drop(struct kl_stream *stream, struct kl_work *work)
+static void drop(void *graph)
 {
-    (void)stream;
-    kl_recording_drop((struct kl_recording *)(uintptr_t)work->arg[0]);
-    return KL_DONE;
+    kl_recording_drop(graph);
 }
 
-/* The graph is dropped when the last launch has run: by a stream that is there for that. */
-static void drop_graph_later(struct kl_replay *r)
+/* When what was launched of it has run: as a function of a stream that is there for that, as functions of the program run then. */
+static void drop_behind(struct kl_recording *graph, struct kl_stream *last, uint64_t ticket)
 {
-    struct kl_work work = {.progress = drop, .arg = {(uintptr_t)r->graph}};
+    struct kl_work work = kl_call_work(drop, graph);
     struct kl_stream *s;
 
-    if (!r->last || kl_stream_reached(r->last, r->last_ticket)) {
-        kl_recording_drop(r->graph);
+    if (!last || kl_stream_reached(last, ticket)) {
+        kl_recording_drop(graph);
         return;
     }
     if (kl_stream_create(KOLO_STREAM_DEFAULT, &s)) return; /* no memory: it stays */
-    kl_follow(s, r->last, r->last_ticket);
+    kl_follow(s, last, ticket);
     kl_stream_push(s, &work);
     kl_stream_release(s);
 }
@@ -76,7 +76,7 @@ static void drop_graph_later(struct kl_replay *r)
 void kl_replay_destroy(struct kl_replay *r)
 {
     if (!r) return;
-    drop_graph_later(r);
+    drop_behind(r->graph, r->last, r->last_ticket);
     for (uint32_t i = 1; i < r->lanes; i++) kl_stream_release(r->lane[i]);
     pthread_mutex_destroy(&r->lock);
     free(r->ticket);
@@ -129,6 +129,7 @@ static ncclResult_t launch(struct kl_replay *r, struct kl_stream *stream)
     uint64_t begin = kl_stream_tail(stream);
     for (uint32_t i = 1; i < r->lanes; i++) kl_follow(r->lane[i], stream, begin);
     ncclResult_t rc = queue_nodes(r);
+    for (uint32_t i = 1; rc && i < r->lanes; i++) kl_follow(stream, r->lane[i], kl_stream_tail(r->lane[i]));
     r->last = stream;
     r->last_ticket = kl_stream_tail(stream);
     return rc;
@@ -136,6 +137,7 @@ static ncclResult_t launch(struct kl_replay *r, struct kl_stream *stream)
 
 ncclResult_t kl_replay_launch(struct kl_replay *r, struct kl_stream *stream)
 {
+    if (kl_capturing(stream)) return kl_capture_refuse_unsupported(stream, "koloGraphLaunch");
     pthread_mutex_lock(&r->lock);
     pthread_mutex_lock(&r->graph->lock);
     ncclResult_t rc = launch(r, stream);
@@ -171,16 +173,27 @@ static koloGraphUpdateResult_t compare_graphs(const struct kl_recording *a, cons
     return result;
 }
 
+/* Returns what is dropped then. */
+static struct kl_recording *take_graph(struct kl_replay *r, struct kl_recording *graph)
+{
+    struct kl_recording *before = r->graph;
+
+    r->graph = kl_recording_hold(graph);
+    return before;
+}
+
 ncclResult_t kl_replay_update(struct kl_replay *r, struct kl_recording *graph, koloGraphUpdateResult_t *result,
                               uint32_t *node)
 {
+    struct kl_recording *before = NULL;
+
     pthread_mutex_lock(&r->lock);
     *result = compare_graphs(r->graph, graph, node);
-    if (!*result && graph != r->graph) {
-        drop_graph_later(r);
-        r->graph = kl_recording_hold(graph);
-    }
+    if (!*result) before = take_graph(r, graph);
+    struct kl_stream *last = r->last;
+    uint64_t ticket = r->last_ticket;
     pthread_mutex_unlock(&r->lock);
+    if (before) drop_behind(before, last, ticket);
     if (!*result) return ncclSuccess;
     return KL_REFUSE(koloReasonGraphUpdate,
                      "koloGraphExecUpdate: the graph is not of the same shape, first at node %u: instantiate it",

@@ -47,7 +47,7 @@ struct kl_stream *kl_streams_first(void)
 struct kl_stream *kl_streams_next_of(int device, struct kl_stream *s)
 {
     s = s ? s->next : kl_streams_first();
-    while (s && (kl_load_acquire(&s->live) == KL_STREAM_FREE || s->device != device)) s = s->next;
+    while (s && (kl_load_acquire(&s->live) == KL_STREAM_FREE || kl_stream_device(s) != device)) s = s->next;
     return s;
 }
 
@@ -156,8 +156,9 @@ static struct kl_stream *take_stream(unsigned flags, int device)
     if (!s) return NULL;
     kl_store_relaxed(&s->flags, flags);
     kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
-    s->device = device;
-    s->thread = 0;
+    kl_store_relaxed(&s->device, device);
+    kl_store_relaxed(&s->waits_for, 0); /* the default stream of another device, perhaps */
+    kl_store_relaxed(&s->waited_for, 0);
     kl_store_relaxed(&s->number, ++registry.streams);
     kl_store_release(&s->live, KL_STREAM_LIVE);
     return s;
@@ -169,19 +170,20 @@ static struct kl_stream *take_default(int device)
     struct kl_stream *s = kl_load_relaxed(&registry.defaults[device]);
 
     if (!s) s = take_stream(KL_STREAM_IS_DEFAULT, device);
-    if (s) kl_store_release(&registry.defaults[device], s); /* pairs with stream_of_device */
+    if (s) kl_store_release(&registry.defaults[device], s); /* pairs with kl_stream_default */
     return s;
 }
 
-static bool has_default(int device)
+static ncclResult_t check_default(int device)
 {
-    return device >= 0 && device < MAX_DEFAULTS;
+    if (device >= 0 && device < MAX_DEFAULTS) return ncclSuccess;
+    return KL_FAIL(ncclInvalidArgument, "device %d has no default stream (0 to %d have)", device, MAX_DEFAULTS - 1);
 }
 
 /* Under lock. The device's default stream looks after it from now on. */
 static struct kl_stream *take_blocking(unsigned flags, int device)
 {
-    struct kl_stream *own = has_default(device) ? take_default(device) : NULL;
+    struct kl_stream *own = take_default(device);
 
     if (!own) return NULL;
     kl_fetch_or_acq_rel(&own->flags, KL_STREAM_ORDERED);
@@ -193,16 +195,22 @@ static struct kl_stream *take_new(unsigned flags, int device)
     return flags & KOLO_STREAM_BLOCKING ? take_blocking(flags, device) : take_stream(flags, device);
 }
 
-ncclResult_t kl_stream_create(unsigned flags, struct kl_stream **stream)
+ncclResult_t kl_stream_create_on(int device, unsigned flags, struct kl_stream **stream)
 {
     if (flags & ~(KOLO_STREAM_INLINE | KOLO_STREAM_BLOCKING))
         return KL_FAIL(ncclInvalidArgument, "unknown stream flags 0x%x", flags);
+    if (flags & KOLO_STREAM_BLOCKING) KL_TRY(check_default(device));
     lock_for_life();
-    struct kl_stream *s = take_new(flags, kl_host_current());
+    struct kl_stream *s = take_new(flags, device);
     pthread_mutex_unlock(&registry.lock);
     if (!s) return KL_NOMEM("a stream");
     *stream = s;
     return ncclSuccess;
+}
+
+ncclResult_t kl_stream_create(unsigned flags, struct kl_stream **stream)
+{
+    return kl_stream_create_on(kl_host_current(), flags, stream);
 }
 
 ncclResult_t kl_stream_destroy(struct kl_stream *stream)
@@ -240,86 +248,11 @@ static ncclResult_t make_default(int device, struct kl_stream **stream)
     return *stream ? ncclSuccess : KL_NOMEM("a default stream");
 }
 
-/* ---- the streams of threads ---- */
-
-static pthread_key_t at_thread_end;
-
-static void release_own(void *unused)
+ncclResult_t kl_stream_default(int device, struct kl_stream **stream)
 {
-    uint32_t me = thread_number();
-
-    (void)unused;
-    for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
-        if (kl_load_acquire(&s->live) == KL_STREAM_LIVE && s->thread == me) kl_stream_release(s);
-}
-
-static void make_key(void)
-{
-    pthread_key_create(&at_thread_end, release_own);
-}
-
-/* Under lock. */
-static struct kl_stream *take_own(int device)
-{
-    uint32_t me = thread_number();
-
-    for (struct kl_stream *s = kl_streams_first(); s; s = s->next)
-        if (kl_load_acquire(&s->live) == KL_STREAM_LIVE && s->thread == me && s->device == device) return s;
-    struct kl_stream *s = take_blocking(KOLO_STREAM_BLOCKING, device);
-    if (s) s->thread = me;
-    return s;
-}
-
-static ncclResult_t own_stream(int device, struct kl_stream **stream)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    static KL_THREAD_LOCAL struct kl_stream *last;
-
-    if (!last || last->device != device) {
-        pthread_once(&once, make_key);
-        lock_for_life();
-        last = take_own(device);
-        pthread_mutex_unlock(&registry.lock);
-        if (!last) return KL_NOMEM("a thread's stream");
-        pthread_setspecific(at_thread_end, last);
-    }
-    *stream = last;
-    return ncclSuccess;
-}
-
-/* ---- handles ---- */
-
-/* Apart from kl_stream_of, whose other way is that of every operation. */
-static __attribute__((noinline)) ncclResult_t stream_of_device(cudaStream_t handle, int device,
-                                                               struct kl_stream **stream)
-{
-    if (!has_default(device))
-        return KL_FAIL(ncclInvalidArgument, "device %d has no default stream (0 to %d have)", device, MAX_DEFAULTS - 1);
-    if (handle == koloStreamPerThread) return own_stream(device, stream);
+    KL_TRY(check_default(device));
     *stream = kl_load_acquire(&registry.defaults[device]); /* pairs with take_default */
     return *stream ? ncclSuccess : make_default(device, stream);
-}
-
-/* A handle is looked up, never followed: it may be anything. The last one found is usually asked for again. */
-static struct kl_stream *find_stream(const void *handle)
-{
-    static KL_THREAD_LOCAL struct kl_stream *last;
-
-    if (last != handle)
-        for (last = kl_streams_first(); last && last != handle;) last = last->next;
-    return last && kl_load_relaxed(&last->live) == KL_STREAM_LIVE ? last : NULL;
-}
-
-ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **stream)
-{
-    if (kl_stream_handle_is_devices(handle)) return stream_of_device(handle, device, stream);
-    struct kl_stream *s = find_stream(handle);
-    if (s) {
-        *stream = s;
-        return ncclSuccess;
-    }
-    return KL_FAIL(ncclInvalidArgument, "stream %p is not a host stream: make one with koloStreamCreate, or pass NULL",
-                   (void *)handle);
 }
 
 /* ---- running ---- */
@@ -436,6 +369,19 @@ static enum kl_progress run_clique(struct kl_stream *stream, uint64_t head, cons
     return got;
 }
 
+/* Who rests may wait for just this. That who follows it is not overlooked takes an order that costs more: idle.h. */
+static void move_head(struct kl_stream *stream, uint64_t head)
+{
+    if (head <= kl_load_relaxed(&stream->followed)) {
+        kl_swap_seq_cst(&stream->head, head);
+        kl_idle_ring();
+    } else {
+        kl_store_release(&stream->head, head); /* pairs with kl_stream_reached */
+        if (kl_load_relaxed(&kl_idle_resting)) kl_idle_wake();
+    }
+    if (kl_load_relaxed(&stream->parked)) unpark(stream);
+}
+
 /* Run work in order until it stalls or the queue is empty. The caller holds `running`. */
 static enum kl_progress run_held(struct kl_stream *stream)
 {
@@ -453,9 +399,7 @@ static enum kl_progress run_held(struct kl_stream *stream)
         if (s == KL_STALLED && work->clique && kl_load_relaxed(&stream->mixed) > head)
             s = run_clique(stream, head, work);
         if (s != KL_DONE) return s == KL_MOVED ? s : got;
-        kl_store_release(&stream->head, ++head); /* pairs with kl_stream_reached */
-        if (kl_load_relaxed(&stream->parked)) unpark(stream);
-        if (kl_load_relaxed(&kl_idle_resting)) kl_idle_wake(); /* who rests may wait for just this */
+        move_head(stream, ++head);
         got = KL_MOVED;
     }
 }
@@ -586,9 +530,8 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
     kl_stream_attend(stream);
     /* Streams of other threads stand in the way only when a communicator is used on several streams: look rarely. */
     while (!kl_stream_reached(stream, ticket)) {
-        if (kl_stream_take_call(stream, ticket))
-            kl_backoff_reset(&wait);
-        else if (kl_stream_run(stream) != KL_STALLED || kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
+        if (kl_stream_run(stream) != KL_STALLED || kl_stream_take_call(stream, ticket) ||
+            kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
             kl_backoff_reset(&wait);
         else if (wait.sleep_us)
             wait_for_long(stream, ticket);

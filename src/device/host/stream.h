@@ -75,20 +75,20 @@ struct kl_stream {
     _Atomic uint64_t stuck;     /* 1 + the head where nothing moved for long; 0: none */
     alignas(KL_LINE) _Atomic uint64_t head;
     _Atomic uint32_t running;
-    _Atomic uint32_t parked; /* a waiter sleeps until the head moves */
-    _Atomic uint32_t waiter; /* a hint: somebody waits here and runs the stream, the executor need not */
-    uint64_t seen;           /* the executor's: head when it last looked */
-    uint64_t at;             /* the runner's: ticket of the work that it runs */
-    _Atomic uint64_t call;   /* of the function at the head: its ticket and how far it is, see kl_call_word */
-    uint32_t call_looks;     /* the runner's: at that function since it was offered */
+    _Atomic uint32_t parked;   /* a waiter sleeps until the head moves */
+    _Atomic uint32_t waiter;   /* a hint: somebody waits here and runs the stream, the executor need not */
+    _Atomic uint64_t followed; /* ticket up to which others wait for it: follow.h */
+    uint64_t seen;             /* the executor's: head when it last looked */
+    uint64_t at;               /* the runner's: ticket of the work that it runs */
+    _Atomic uint64_t call;     /* of the function at the head: its ticket and how far it is, see kl_call_word */
+    uint32_t call_looks;       /* the runner's: at that function since it was offered */
     alignas(KL_LINE) _Atomic uint32_t live; /* enum kl_stream_life */
     _Atomic uint32_t spin;                  /* polls before yielding: 0 where ranks share cores */
     _Atomic uint32_t flags;                 /* KOLO_STREAM_*, constant while the stream lives, and KL_STREAM_* */
-    int device;                             /* constant while it lives */
-    uint32_t thread;                        /* whose own stream it is (koloStreamPerThread); 0: nobody's */
-    _Atomic uint64_t waits_for,
-        waited_for;             /* tickets up to which it, and the default stream, wait for the other: legacy.h */
-    struct kl_capture *capture; /* capture.h, under its lock, as the next */
+    _Atomic int device;                     /* constant while it lives */
+    _Atomic uint64_t waits_for;             /* ticket up to which it waits for the default stream: legacy.h */
+    _Atomic uint64_t waited_for;            /* ticket up to which the default stream waits for it */
+    struct kl_capture *capture;             /* capture.h, under its lock, as the next */
     uint32_t lane;
     _Atomic uint32_t number; /* kl_stream_number */
     struct kl_stream *next;  /* in the registry; constant once published */
@@ -102,7 +102,12 @@ struct kl_stream {
 
 /* ---- life ---- */
 
+/** Of the current device, or of `device`. */
 ncclResult_t kl_stream_create(unsigned flags, struct kl_stream **stream);
+ncclResult_t kl_stream_create_on(int device, unsigned flags, struct kl_stream **stream);
+
+/** The default stream of `device`, made at first use. Out of range: ncclInvalidArgument. */
+ncclResult_t kl_stream_default(int device, struct kl_stream **stream);
 
 /** Run what is queued, then give the stream back. Returns what failed of its work. */
 ncclResult_t kl_stream_destroy(struct kl_stream *stream);
@@ -110,22 +115,15 @@ ncclResult_t kl_stream_destroy(struct kl_stream *stream);
 /** The same without waiting, and without a word about failures. */
 void kl_stream_release(struct kl_stream *stream);
 
-/**
- * A user's handle to a stream: NULL and koloStreamLegacy are the default stream of `device`, koloStreamPerThread is the calling thread's own
- * stream of it; both are made at first use. What is no stream is ncclInvalidArgument.
- */
-ncclResult_t kl_stream_of(cudaStream_t handle, int device, struct kl_stream **stream);
-
 /** Another number for each stream that ever was: who keeps one sees whether it was destroyed meanwhile. */
 static inline uint32_t kl_stream_number(const struct kl_stream *stream)
 {
     return kl_load_relaxed(&stream->number);
 }
 
-/** Is it a handle that names another stream for each device? */
-static inline bool kl_stream_handle_is_devices(cudaStream_t handle)
+static inline int kl_stream_device(struct kl_stream *stream)
 {
-    return (uintptr_t)handle <= (uintptr_t)koloStreamPerThread;
+    return kl_load_relaxed(&stream->device);
 }
 
 static inline bool kl_stream_is_default(struct kl_stream *stream)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/host/event.h"
-#include "device/host/stream.h"
+#include "device/host/legacy.h"
+#include "device/host/user_stream.h"
 
 #include "base/error.h"
 #include "tests/kolo_test.h"
@@ -92,6 +93,52 @@ static void a_waiter_runs_the_stream_it_depends_on(void **state)
     assert_int_equal(kl_stream_destroy(b), ncclSuccess);
 }
 
+static struct kl_stream *make_blocking(int device)
+{
+    struct kl_stream *s;
+
+    assert_int_equal(kl_stream_create_on(device, KOLO_STREAM_BLOCKING, &s), ncclSuccess);
+    return s;
+}
+
+/* The default streams of two devices, which have had equally much. */
+static void make_alike(struct kl_stream **a, struct kl_stream **b)
+{
+    static struct list l;
+
+    assert_int_equal(kl_stream_default(6, a), ncclSuccess);
+    assert_int_equal(kl_stream_default(7, b), ncclSuccess);
+    while (kl_stream_tail(*a) != kl_stream_tail(*b)) {
+        struct kl_stream *behind = kl_stream_tail(*a) < kl_stream_tail(*b) ? *a : *b;
+        l.n = 0;
+        push_append(behind, &l, 0, 0);
+        kl_stream_wait(behind, kl_stream_tail(behind));
+    }
+}
+
+/* Up to which ticket it waits is of the default stream of its device before. */
+static void a_reused_stream_waits_for_the_default_one_of_its_new_device(void **state)
+{
+    struct kl_stream *first, *second, *s, *again;
+    struct list order = {0};
+
+    (void)state;
+    make_alike(&first, &second);
+    s = make_blocking(6);
+    push_append(first, &order, 0, 0);
+    assert_int_equal(kl_legacy_order(s), ncclSuccess);
+    assert_int_equal(kl_stream_destroy(s), ncclSuccess);
+    again = make_blocking(7);
+    assert_ptr_equal(again, s);
+    push_append(second, &order, 1, 100);
+    assert_int_equal(kl_legacy_order(again), ncclSuccess);
+    push_append(again, &order, 2, 0);
+    kl_stream_wait(again, kl_stream_tail(again));
+    assert_int_equal(order.n, 3);
+    assert_int_equal(order.number[2], 2);
+    assert_int_equal(kl_stream_destroy(again), ncclSuccess);
+}
+
 static void wait_for_flag(_Atomic uint32_t *flag)
 {
     while (!kl_load_acquire(flag)) usleep(1000);
@@ -124,7 +171,7 @@ static void a_forked_child_has_an_executor_of_its_own(void **state)
         struct kl_work raise = {.progress = raise_flag, .owner = &flag};
         if (kl_stream_create(0, &s)) _exit(1);
         kl_stream_push(s, &raise);
-        alarm(20);
+        alarm(100);
         wait_for_flag(&flag);
         _exit(0);
     }
@@ -145,7 +192,7 @@ static void a_forked_child_does_not_run_the_work_of_its_parent(void **state)
     while (!kl_stream_reached(s, 0) || kl_stream_pending(s)) {
         pid_t child = fork();
         if (!child) {
-            alarm(20);
+            alarm(100);
             kl_stream_wait(s, kl_stream_tail(s));
             int n = l->n;
             push_append(s, l, 3, 0);
@@ -179,7 +226,7 @@ static void a_forked_child_finds_streams_empty_and_events_done(void **state)
     kl_event_record(other, failed); /* the work that has failed */
     pid_t child = fork();
     if (!child) {
-        alarm(20);
+        alarm(100);
         if (kl_stream_pending(s) || kl_event_query(e)) _exit(1);
         if (kl_stream_synchronize(failed, kl_stream_tail(failed)) || kl_event_synchronize(e)) _exit(3);
         kl_stream_wait(s, kl_stream_tail(s));
@@ -323,17 +370,18 @@ static void handles_are_looked_up_and_not_followed(void **state)
     int no_stream;
 
     (void)state;
-    assert_int_equal(kl_stream_of((cudaStream_t)(void *)s, 0, &found), ncclSuccess);
+    assert_int_equal(kl_user_stream_of((cudaStream_t)(void *)s, 0, &found), ncclSuccess);
     assert_ptr_equal(found, s);
-    assert_int_equal(kl_stream_of((cudaStream_t)(void *)&no_stream, 0, &found), ncclInvalidArgument);
+    assert_int_equal(kl_user_stream_of((cudaStream_t)(void *)&no_stream, 0, &found), ncclInvalidArgument);
     assert_int_equal(kl_stream_destroy(s), ncclSuccess);
-    assert_int_equal(kl_stream_of((cudaStream_t)(void *)s, 0, &found), ncclInvalidArgument);
-    assert_int_equal(kl_stream_of(NULL, 5, &found), ncclSuccess);
-    assert_int_equal(kl_stream_of(NULL, 5, &again), ncclSuccess);
+    assert_int_equal(kl_user_stream_of((cudaStream_t)(void *)s, 0, &found), ncclInvalidArgument);
+    assert_int_equal(kl_user_stream_of(NULL, 5, &found), ncclSuccess);
+    assert_int_equal(kl_user_stream_of(NULL, 5, &again), ncclSuccess);
     assert_ptr_equal(found, again);
-    assert_int_equal(kl_stream_of(NULL, 6, &again), ncclSuccess);
+    assert_int_equal(kl_user_stream_of(NULL, 6, &again), ncclSuccess);
     assert_ptr_not_equal(found, again);
-    assert_int_equal(kl_stream_of(NULL, -1, &found), ncclInvalidArgument);
+    assert_int_equal(kl_user_stream_of(NULL, -1, &found), ncclInvalidArgument);
+    assert_int_equal(kl_user_stream_of(koloStreamPerThread, -1, &found), ncclInvalidArgument);
     assert_int_equal(kl_stream_create(1u << 30, &found), ncclInvalidArgument);
 }
 
@@ -407,6 +455,7 @@ int main(void)
         cmocka_unit_test(a_forked_child_has_an_executor_of_its_own),
         cmocka_unit_test(work_runs_in_order_also_when_the_queue_was_full),
         cmocka_unit_test(a_waiter_runs_the_stream_it_depends_on),
+        cmocka_unit_test(a_reused_stream_waits_for_the_default_one_of_its_new_device),
         cmocka_unit_test(work_that_nobody_waits_for_is_done_by_the_executor),
         cmocka_unit_test(a_forked_child_has_an_executor_of_its_own), /* and after */
         cmocka_unit_test(a_forked_child_does_not_run_the_work_of_its_parent),
