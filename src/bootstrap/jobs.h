@@ -208,7 +208,7 @@ static inline ncclResult_t call_and_wait(struct kl_call *call, struct kl_connect
 /* Fails when they do not go: a test that failed may have left something for ever. */
 static inline int await_fds(int most)
 {
-    uint64_t deadline = kl_deadline_in_ms(20000);
+    uint64_t deadline = kl_deadline_in_ms(TIMEOUT_MS);
 
     while (count_fds() > most && !kl_deadline_passed(deadline)) sched_yield();
     return count_fds() > most;

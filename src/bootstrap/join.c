@@ -165,6 +165,7 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
     struct kl_bootstrap *b = NULL;
     struct kl_root *root = NULL;
     struct kl_id id;
+    bool announced;
     ncclResult_t rc;
 
     KL_TRY(check_config(config, &id));
@@ -184,7 +185,7 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
     *out = b;
     b = NULL;
 out:
-    bool announced = b && b->announced;
+    announced = b && b->announced;
     if (rc && !root && !announced) kl_root_decline(&id, config->rank);
     if (rc) kl_root_give_up(root, announced, kl_deadline_in_ms(b && !was_aborted(b) ? TELL_MS : 0));
     kl_root_stop(root);

@@ -348,7 +348,7 @@ static void three_of_four(struct rank *me, struct kl_bootstrap *b)
         while (sem_wait(&not_met)) continue;
         return;
     }
-    b->timeout_ms = 200;
+    b->timeout_ms = 2000;
     me->joined = kl_process_table_gather(b);
     snprintf(me->text, sizeof me->text, "%s", kl_error_text());
     if (b->rank == 0) sem_post(&not_met);

@@ -33,18 +33,22 @@ static void find_speakers(const struct kl_card **sorted, int n, int32_t *speaker
 }
 
 /* A speaker comes before its other ranks: its number is there when they come. */
-static void number(struct kl_processes *p, int nranks)
+int kl_processes_number(int32_t *of_rank, int nranks)
 {
-    for (int r = 0; r < nranks; r++) p->of_rank[r] = p->of_rank[r] == r ? p->n++ : p->of_rank[p->of_rank[r]];
+    int n = 0;
+
+    for (int r = 0; r < nranks; r++) of_rank[r] = of_rank[r] == r ? n++ : of_rank[of_rank[r]];
+    return n;
 }
 
-static void list(struct kl_processes *p, int nranks)
+void kl_processes_list(const int32_t *of_rank, int nranks, int n, int32_t *first, int32_t *rank)
 {
-    for (int r = 0; r < nranks; r++) p->first[p->of_rank[r] + 1]++;
-    for (int i = 0; i < p->n; i++) p->first[i + 1] += p->first[i];
-    for (int r = 0; r < nranks; r++) p->rank[p->first[p->of_rank[r]]++] = r; /* first[i] moves to where i + 1 begins */
-    memmove(p->first + 1, p->first, (size_t)p->n * sizeof *p->first);
-    p->first[0] = 0;
+    memset(first, 0, ((size_t)n + 1) * sizeof *first);
+    for (int r = 0; r < nranks; r++) first[of_rank[r] + 1]++;
+    for (int i = 0; i < n; i++) first[i + 1] += first[i];
+    for (int r = 0; r < nranks; r++) rank[first[of_rank[r]]++] = r; /* first[i] moves to where i + 1 begins */
+    memmove(first + 1, first, (size_t)n * sizeof *first);
+    first[0] = 0;
 }
 
 ncclResult_t kl_processes_find(const struct kl_card *cards, int nranks, struct kl_processes *p)
@@ -53,7 +57,7 @@ ncclResult_t kl_processes_find(const struct kl_card *cards, int nranks, struct k
     const struct kl_card **sorted = malloc(n * sizeof(const struct kl_card *));
 
     *p = (struct kl_processes){.of_rank = malloc(n * sizeof *p->of_rank),
-                               .first = calloc(n + 1, sizeof *p->first),
+                               .first = malloc((n + 1) * sizeof *p->first),
                                .rank = malloc(n * sizeof *p->rank)};
     if (!sorted || !p->of_rank || !p->first || !p->rank) {
         free(sorted);
@@ -64,8 +68,8 @@ ncclResult_t kl_processes_find(const struct kl_card *cards, int nranks, struct k
     qsort(sorted, n, sizeof(const struct kl_card *), by_process);
     find_speakers(sorted, nranks, p->of_rank);
     free(sorted);
-    number(p, nranks);
-    list(p, nranks);
+    p->n = kl_processes_number(p->of_rank, nranks);
+    kl_processes_list(p->of_rank, nranks, p->n, p->first, p->rank);
     return ncclSuccess;
 }
 

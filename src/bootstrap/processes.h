@@ -15,6 +15,12 @@ struct kl_processes {
     int32_t *rank;  /* all ranks, by process and ascending */
 };
 
+/** `of_rank` holds the lowest rank of each rank's process, and becomes that process's number. Returns how many there are. */
+int kl_processes_number(int32_t *of_rank, int nranks);
+
+/** `rank` gets all ranks by process and ascending, `first` (room for one more than processes) where those of each begin. */
+void kl_processes_list(const int32_t *of_rank, int nranks, int nprocesses, int32_t *first, int32_t *rank);
+
 /** From the cards of all ranks. */
 ncclResult_t kl_processes_find(const struct kl_card *cards, int nranks, struct kl_processes *processes);
 

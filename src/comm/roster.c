@@ -2,6 +2,7 @@
 #include "comm/roster.h"
 
 #include "base/error.h"
+#include "bootstrap/processes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +95,7 @@ static void number_replicas(const struct kl_roster *r, int32_t *order)
 
 /* ---- processes ---- */
 
-/* Note for every rank which rank speaks for it, then number the speakers. */
+/* Note for every rank which rank speaks for it, then number the speakers, and list their ranks. */
 static void number_processes(struct kl_roster *r, int32_t *order)
 {
     int speaker = 0;
@@ -106,19 +107,8 @@ static void number_processes(struct kl_roster *r, int32_t *order)
         if (!before || before->host != p->host || before->process != p->process) speaker = order[i];
         r->process[order[i]] = speaker;
     }
-    for (int rank = 0; rank < r->nranks; rank++)
-        r->process[rank] = r->process[rank] == rank ? r->nprocesses++ : r->process[r->process[rank]];
-}
-
-static void list_ranks(struct kl_roster *r, int32_t *used)
-{
-    memset(used, 0, (size_t)r->nranks * sizeof *used);
-    for (int rank = 0; rank < r->nranks; rank++) r->first[r->process[rank] + 1]++;
-    for (int p = 0; p < r->nprocesses; p++) r->first[p + 1] += r->first[p];
-    for (int rank = 0; rank < r->nranks; rank++) {
-        int p = r->process[rank];
-        r->rank[r->first[p] + used[p]++] = rank;
-    }
+    r->nprocesses = kl_processes_number(r->process, r->nranks);
+    kl_processes_list(r->process, r->nranks, r->nprocesses, r->first, r->rank);
 }
 
 /* ---- life ---- */
@@ -135,7 +125,6 @@ ncclResult_t kl_roster_init(struct kl_roster *roster, struct kl_peer *peer, int 
         give_devices(&r, scratch, taken);
         number_replicas(&r, scratch);
         number_processes(&r, scratch);
-        list_ranks(&r, scratch);
         *roster = r;
     }
     free(scratch);
