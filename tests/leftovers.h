@@ -13,12 +13,10 @@ struct kolo_test_keep {
 /** Defined by the test; else nothing may be left. */
 extern struct kolo_test_keep kolo_test_keeps[];
 
-/** What ids hold that nobody has joined, for a while: they share the loop, and a listener for each interface. */
-#define KOLO_TEST_UNUSED_IDS                                                                                           \
-    {"kolo-loop", 1, 0}, {"anon_inode:", 2, 0},                                                                        \
-    {                                                                                                                  \
-        "socket:", 4, 0                                                                                                \
-    }
+/* clang-format off */
+/** What ids hold that nobody has joined, for a while: they share the loop, and a listener for each address of the host. */
+#define KOLO_TEST_UNUSED_IDS {"kolo-loop", 1, 0}, {"anon_inode:", 2, 0}, {"socket:", 8, 0}
+/* clang-format on */
 
 /** In a forked child that ends by exit: look at it too, at what it gets from now on. */
 void kolo_test_look_from_here(void);
