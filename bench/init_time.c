@@ -14,8 +14,9 @@
 #include "bench/ring_join.h"
 #include "comm/comm.h"
 #include "include/kolo.h"
+#include "tests/holdings.h"
+#include "transport/peer.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,9 +29,6 @@
 #include <unistd.h>
 
 enum { MAX_PROCESSES = 1024, MAX_THREADS = 4096, MAX_ROOTS = 64, COUNT = 1000, STACK = 1 << 20, LOOK_MS = 20 };
-
-/* What the linear bootstrap exchanges: the sizes of a card of bootstrap/record.h, and of a peer of transport/peer.h. */
-enum { CARD = 160, PEER = 272 };
 
 /* The moments at which all threads meet. */
 enum { BEGIN, MET, INITED, MEASURED, REDUCED, ENDED, MOMENTS };
@@ -51,6 +49,9 @@ static int nprocesses, nthreads, nranks, nroots;
 /* Of this process. */
 static int process;
 static uint64_t kib_before;
+static _Atomic bool watched; /* init is over */
+
+enum { FDS_OF_COUNTING = 3 }; /* ".", "..", and the directory */
 
 static void meet(int moment)
 {
@@ -66,32 +67,19 @@ static void at_least(_Atomic uint64_t *most, uint64_t value)
 
 /* ---- what a process holds ---- */
 
-static uint64_t resident_kib(void)
-{
-    FILE *f = fopen("/proc/self/statm", "r");
-    char line[128] = "", *rest = line;
-
-    if (f && fgets(line, sizeof line, f)) (void)strtoul(line, &rest, 10); /* size, then resident, in pages */
-    if (f) fclose(f);
-    return strtoul(rest, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
-}
-
+/* Without those of the count itself. */
 static uint64_t descriptors(void)
 {
-    DIR *d = opendir("/proc/self/fd");
-    uint64_t n = 0;
-
-    while (d && readdir(d)) n++;
-    if (d) closedir(d);
-    return n - 3; /* ".", "..", and the directory */
+    return (uint64_t)(count_fds() - FDS_OF_COUNTING);
 }
 
+/* Until init has ended: what comes then is a rank's. */
 static void *watch_descriptors(void *arg)
 {
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
 
     (void)arg;
-    for (;;) {
+    while (!kl_load_acquire(&watched)) {
         at_least(&shared->root_fds, descriptors());
         nanosleep(&pause, NULL);
     }
@@ -157,6 +145,7 @@ static ncclResult_t live_in_kolo(int rank)
     KL_TRY(ncclCommInitRankScalable(&comm, nranks, rank, nroots, shared->id, NULL));
     meet(MET);
     meet(INITED);
+    kl_store_release(&watched, true);
     KL_TRY(measure_comm(comm));
     if (rank % nthreads == 0) measure_process();
     meet(MEASURED);
@@ -182,10 +171,11 @@ static ncclResult_t live_in_ring(int rank)
     struct ring *ring;
 
     KL_TRY(ring_join(&shared->ring_root, rank, nranks, &ring));
-    KL_TRY(gather(ring, CARD));
-    KL_TRY(gather(ring, PEER));
+    KL_TRY(gather(ring, ring_card_bytes));
+    KL_TRY(gather(ring, sizeof(struct kl_peer)));
     meet(MET);
     meet(INITED);
+    kl_store_release(&watched, true);
     at_least(&shared->messages, ring_messages(ring));
     if (rank % nthreads == 0) measure_process();
     meet(MEASURED);
@@ -247,9 +237,10 @@ static void run_process(void)
     pthread_t watcher;
 
     snprintf(host, sizeof host, "host%d", process);
+    signal(SIGTERM, SIG_DFL);
     setenv("NCCL_HOSTID", host, 1);
     kib_before = resident_kib();
-    if (start_roots()) pthread_create(&watcher, NULL, watch_descriptors, NULL);
+    if (start_roots() && pthread_create(&watcher, NULL, watch_descriptors, NULL)) kill(0, SIGTERM);
     pthread_barrier_wait(&shared->roots_run);
     run_threads();
     measure_rest();
@@ -308,6 +299,8 @@ int main(int argc, char **argv)
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) return 1;
     make_barriers();
+    setpgid(0, 0); /* what a failing rank ends */
+    signal(SIGTERM, SIG_IGN);
     for (process = 0; process < nprocesses; process++)
         if (!fork()) run_process();
     while (wait(&status) > 0) bad |= status;

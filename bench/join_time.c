@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
+#include "tests/holdings.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -43,30 +43,10 @@ static void meet(int moment)
     if (pthread_barrier_wait(&shared->barrier)) shared->at[moment] = kl_now_ns();
 }
 
-static uint64_t resident_kib(void)
-{
-    FILE *f = fopen("/proc/self/statm", "r");
-    char line[128] = "", *rest = line;
-
-    if (f && fgets(line, sizeof line, f)) (void)strtoul(line, &rest, 10); /* size, then resident, in pages */
-    if (f) fclose(f);
-    return strtoul(rest, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
-}
-
-static uint64_t descriptors(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    uint64_t n = 0;
-
-    while (d && readdir(d)) n++;
-    if (d) closedir(d);
-    return n;
-}
-
 static void measure_process(void)
 {
     kl_fetch_add_acq_rel(&shared->kib, resident_kib() - kib_before);
-    kl_fetch_add_acq_rel(&shared->fds, descriptors() - fds_before);
+    kl_fetch_add_acq_rel(&shared->fds, (uint64_t)count_fds() - fds_before);
 }
 
 static ncclResult_t exchange(struct kl_bootstrap *b, int rank)
@@ -114,8 +94,9 @@ static void run_process(void)
     static pthread_t threads[MAX_THREADS];
     struct rusage u;
 
+    signal(SIGTERM, SIG_DFL);
     kib_before = resident_kib();
-    fds_before = descriptors();
+    fds_before = (uint64_t)count_fds();
     for (int i = 0; i < nthreads; i++)
         if (pthread_create(&threads[i], NULL, rank_main, (void *)(intptr_t)i)) _exit(1);
     for (int i = 0; i < nthreads; i++) pthread_join(threads[i], NULL);
@@ -143,6 +124,7 @@ int main(int argc, char **argv)
     nthreads = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0;
     pthread_barrierattr_t between_processes;
     nranks = nprocesses * nthreads;
+    int bad = 0, status;
 
     if (nprocesses < 1 || nprocesses > MAX_PROCESSES || nthreads < 1 || nthreads > MAX_THREADS) {
         fprintf(stderr, "usage: join_time PROCESSES THREADS\n");
@@ -153,11 +135,13 @@ int main(int argc, char **argv)
     pthread_barrierattr_init(&between_processes);
     pthread_barrierattr_setpshared(&between_processes, PTHREAD_PROCESS_SHARED);
     pthread_barrier_init(&shared->barrier, &between_processes, (unsigned)nranks);
+    setpgid(0, 0); /* what a failing rank ends */
+    signal(SIGTERM, SIG_IGN);
     for (int p = 0; p < nprocesses; p++) {
         first_rank = p * nthreads;
         if (!fork()) run_process();
     }
-    while (wait(NULL) > 0) continue;
-    print_all();
-    return 0;
+    while (wait(&status) > 0) bad |= status;
+    if (!bad) print_all();
+    return bad != 0;
 }

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "bootstrap/record.h"
 #include "os/socket.h"
 
 #include <errno.h>
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 static const struct kl_wait for_ever = {.deadline = KL_NO_DEADLINE};
+
+const size_t ring_card_bytes = KL_CARD_WIRE;
 
 struct announcement {
     int rank;

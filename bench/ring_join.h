@@ -9,9 +9,13 @@
 
 #include "os/address.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct ring;
+
+/** What a rank tells the others of itself when it joins: as much as a card of bootstrap/record.h. */
+extern const size_t ring_card_bytes;
 
 /** Listen on the loopback interface, and serve `nranks` ranks once in a thread of its own. */
 ncclResult_t ring_root_start(union kl_address *root, int nranks);

@@ -198,8 +198,7 @@ static void a_suspended_one_can_be_ended(void **state)
     assert_true(count_fds() <= before + 4); /* what the process has once */
 }
 
-/* Ids that nobody joins stay open for a while, and the loop with them. */
-const char *kolo_test_keeps[] = {"kolo-loop", "anon_inode:", "socket:", NULL};
+struct kolo_test_keep kolo_test_keeps[] = {KOLO_TEST_UNUSED_IDS, {NULL, 0, 0}};
 
 int main(void)
 {

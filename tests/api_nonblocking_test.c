@@ -285,8 +285,7 @@ static void wrong_configurations_are_refused(void **state)
     ok(ncclCommDestroy(comm));
 }
 
-/* Ids that nobody joins stay open for a while, and the loop with them. */
-const char *kolo_test_keeps[] = {"kolo-loop", "anon_inode:", "socket:", NULL};
+struct kolo_test_keep kolo_test_keeps[] = {KOLO_TEST_UNUSED_IDS, {NULL, 0, 0}};
 
 int main(void)
 {

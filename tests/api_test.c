@@ -600,8 +600,7 @@ static void a_destroy_waits_for_a_group_that_was_open_in_finalize(void **state)
     assert_true(y[0] == 2 && y[1] == 2);
 }
 
-/* Ids that nobody joins stay open for a while, and the loop with them. */
-const char *kolo_test_keeps[] = {"kolo-loop", "anon_inode:", "socket:", NULL};
+struct kolo_test_keep kolo_test_keeps[] = {KOLO_TEST_UNUSED_IDS, {NULL, 0, 0}};
 
 int main(void)
 {

@@ -8,12 +8,14 @@
 #include "include/kolo.h"
 
 #include "bootstrap/bootstrap.h"
+#include "comm/handle.h"
 #include "tests/kolo_test.h"
 #include "tests/leftovers.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -138,24 +140,26 @@ static int leave_in_the_midst(struct rank *r)
     return fine(r, ncclRecv(r->data, 1, ncclInt32, 0, r->comm, NULL), "receive") ? 0 : 1;
 }
 
-static void *wait_in_library(void *arg)
+static sem_t inside;
+
+static void *stay_inside(void *comm)
 {
-    (void)arg;
-    koloStreamSynchronize(NULL);
-    return NULL;
+    if (!kl_handle_try(comm)) return NULL;
+    sem_post(&inside);
+    for (;;) pause();
 }
 
-/* The same while another thread waits for it inside of the library. */
+/* Nothing is queued, but another thread is in the middle of a call. */
 static int leave_another_thread(struct rank *r)
 {
-    static struct rank kept; /* the thread and the library still look at it */
     pthread_t thread;
 
     if (!wait_for_others(r)) return 1;
     if (r->rank != LEAVES) return hears_of_loss(r) ? 0 : 1;
-    kept = *r;
-    if (!fine(r, ncclRecv(kept.data, 1, ncclInt32, 0, r->comm, NULL), "receive")) return 1;
-    return pthread_create(&thread, NULL, wait_in_library, NULL);
+    sem_init(&inside, 0, 0);
+    if (pthread_create(&thread, NULL, stay_inside, r->comm)) return 1;
+    while (sem_wait(&inside)) continue;
+    return 0;
 }
 
 static const struct role {
@@ -254,7 +258,8 @@ static void who_ends_in_the_midst_is_lost(void **state)
 }
 
 /* A rank's, which is looked at before the library leaves; "exe" is its own thread. */
-const char *kolo_test_keeps[] = {"kolo-", "/memfd:kolo", "anon_inode:", "socket:", "exe", NULL};
+struct kolo_test_keep kolo_test_keeps[] = {{"kolo-", 3, 0},    {"/memfd:kolo", 50, 0}, {"anon_inode:", 10, 0},
+                                           {"socket:", 20, 0}, {"exe", 1, 0},          {NULL, 0, 0}};
 
 int main(int argc, char **argv)
 {
@@ -264,6 +269,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(who_ends_in_the_midst_is_lost),
     };
 
-    if (argc == 1) kolo_test_keeps[0] = NULL;
+    if (argc == 1) kolo_test_keeps[0].name = NULL;
     return argc > 1 ? run_rank(argv) : cmocka_run_group_tests(tests, NULL, NULL);
 }

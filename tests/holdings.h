@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** holdings.h - for tests: what the process holds, to be compared before and after. Any thread; forked children too. */
+/** holdings.h - for tests and benchmarks: what the process holds, to be compared before and after. Any thread; forked children too. */
 #ifndef KOLO_HOLDINGS_H
 #define KOLO_HOLDINGS_H
 
 #include <dirent.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /** Entries of a folder, "." and ".." included; 0 where there is none. */
 static inline int count_entries(const char *folder)
@@ -40,6 +43,17 @@ static inline int count_maps(const char *name)
 static inline int count_segments(void)
 {
     return count_maps("memfd:kolo");
+}
+
+/** Resident memory. */
+static inline uint64_t resident_kib(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    char line[128] = "", *rest = line;
+
+    if (f && fgets(line, sizeof line, f)) (void)strtoul(line, &rest, 10); /* size, then resident, in pages */
+    if (f) fclose(f);
+    return strtoul(rest, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
 #endif

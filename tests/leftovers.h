@@ -3,8 +3,20 @@
 #ifndef KOLO_LEFTOVERS_H
 #define KOLO_LEFTOVERS_H
 
-/** How the names of threads, files and segments begin that may be left, NULL at the end. Defined by the test; else nothing is. */
-extern const char *kolo_test_keeps[];
+/** How the names of threads, files and segments begin that may be left, and how many of each. */
+struct kolo_test_keep {
+    const char *name; /* NULL: the end */
+    int most;
+    int seen; /* 0 in the table */
+};
+
+/** Defined by the test; else nothing may be left. */
+extern struct kolo_test_keep kolo_test_keeps[];
+
+/* clang-format off */
+/** What ids hold that nobody has joined, for a while: they share the loop, and a listener for each address of the host. */
+#define KOLO_TEST_UNUSED_IDS {"kolo-loop", 1, 0}, {"anon_inode:", 2, 0}, {"socket:", 8, 0}
+/* clang-format on */
 
 /** In a forked child that ends by exit: look at it too, at what it gets from now on. */
 void kolo_test_look_from_here(void);

@@ -9,6 +9,7 @@
 
 #include "base/atomic.h"
 #include "tests/kolo_test.h"
+#include "tests/soak/draw.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -20,19 +21,11 @@ enum { MOST_RANKS = 4, JOBS = 3, STEPS = 90, ABORTED_JOBS = 12, MOST_COUNT = 700
 
 /* ---- random numbers: the same for all ranks of a job ---- */
 
-static uint64_t draw(uint64_t *seed)
-{
-    *seed += 0x9e3779b97f4a7c15u; /* splitmix64 */
-    uint64_t z = (*seed ^ *seed >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 static size_t draw_count(uint64_t *seed)
 {
     static const size_t most[] = {2, 30, 3000, MOST_COUNT};
 
-    return draw(seed) % (most[draw(seed) % 4] + 1);
+    return soak_draw(seed) % (most[soak_draw(seed) % 4] + 1);
 }
 
 /* ---- a job ---- */
@@ -89,12 +82,12 @@ static struct step draw_step(struct rank *r, uint64_t *seed, int number)
 {
     struct step s = {.number = number};
 
-    s.kind = (enum kind)(draw(seed) % KINDS);
-    s.root = (int)(draw(seed) % (unsigned)r->job->n);
+    s.kind = (enum kind)(soak_draw(seed) % KINDS);
+    s.root = (int)(soak_draw(seed) % (unsigned)r->job->n);
     s.count = draw_count(seed);
-    s.stream = r->streams[draw(seed) % STREAMS];
-    s.other = r->streams[draw(seed) % STREAMS];
-    s.event = draw(seed) % 4 == 0;
+    s.stream = r->streams[soak_draw(seed) % STREAMS];
+    s.other = r->streams[soak_draw(seed) % STREAMS];
+    s.event = soak_draw(seed) % 4 == 0;
     return s;
 }
 

@@ -2,6 +2,7 @@
 #include "api/other_names.h"
 
 const struct kl_param_name kl_other_names[] = {
+    {"CUDA_VISIBLE_DEVICES", "which devices of the host this process sees, and in which order"},
     {"KOLO_LOCAL_RANK", "rank of this process among those of its host"},
     {"KOLO_LOCAL_SIZE", "number of ranks on this host"},
     {"KOLO_RANK", "rank of this process, for koloInitFromEnv"},

@@ -109,7 +109,7 @@ static void unknown_names_are_reported_once(void **state)
 }
 
 /* The log. */
-const char *kolo_test_keeps[] = {"/tmp/kolo_names_", NULL};
+struct kolo_test_keep kolo_test_keeps[] = {{"/tmp/kolo_names_", 1, 0}, {NULL, 0, 0}};
 
 int main(void)
 {

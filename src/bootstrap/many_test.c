@@ -146,8 +146,7 @@ static void wrong_ids_are_refused(void **state)
     kl_error_quiet(0);
 }
 
-/* Ids that nobody joins stay open for a while, and the loop with them. */
-const char *kolo_test_keeps[] = {"kolo-loop", "anon_inode:", "socket:", NULL};
+struct kolo_test_keep kolo_test_keeps[] = {KOLO_TEST_UNUSED_IDS, {NULL, 0, 0}};
 
 int main(void)
 {

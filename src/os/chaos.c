@@ -2,6 +2,7 @@
 #include "os/chaos.h"
 
 #include "base/log.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -20,8 +21,15 @@ static const struct {
     const char *name;
     unsigned once_in;
 } kinds[KL_CHAOS_KINDS] = {
-    [KL_CHAOS_DELAY] = {"delay", 12},   [KL_CHAOS_SHORT] = {"short", 3}, [KL_CHAOS_DESCRIPTORS] = {"descriptors", 60},
-    [KL_CHAOS_MEMORY] = {"memory", 60}, [KL_CHAOS_DROP] = {"drop", 500}, [KL_CHAOS_KILL] = {"kill", 600},
+    /* what is done all the same */
+    [KL_CHAOS_DELAY] = {"delay", 12},
+    [KL_CHAOS_SHORT] = {"short", 3},
+    /* what a call has to report */
+    [KL_CHAOS_DESCRIPTORS] = {"descriptors", 60},
+    [KL_CHAOS_MEMORY] = {"memory", 60},
+    /* what ends a connection or a process */
+    [KL_CHAOS_DROP] = {"drop", 500},
+    [KL_CHAOS_KILL] = {"kill", 600},
     [KL_CHAOS_STOP] = {"stop", 900},
 };
 
@@ -71,6 +79,14 @@ static bool parse(char *text)
     return true;
 }
 
+static const char *list_names(char *buffer, size_t bytes)
+{
+    struct kl_text text = kl_text_over(buffer, bytes);
+
+    for (int k = 0; k < KL_CHAOS_KINDS; k++) kl_text_add(&text, "%s%s", k ? ", " : "", kinds[k].name);
+    return buffer;
+}
+
 static uint32_t decide(void)
 {
     struct kl_chaos_config config;
@@ -84,9 +100,9 @@ static uint32_t decide(void)
         return OFF;
     }
     if (!parse(config.chaos)) {
-        KL_WARN("KOLO_CHAOS=%s is ignored: it is neither a number, nor one with a colon and a list of delay, short, "
-                "descriptors, memory, drop, kill, stop",
-                said);
+        char names[128];
+        KL_WARN("KOLO_CHAOS=%s is ignored: it is neither a number, nor one with a colon and a list of %s", said,
+                list_names(names, sizeof names));
         return OFF;
     }
     KL_INFO(KL_LOG_ALL, "KOLO_CHAOS=%s: faults are injected on purpose", said);

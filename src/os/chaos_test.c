@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/chaos.h"
 
+#include "base/clock.h"
 #include "tests/kolo_test.h"
 
 #include <errno.h>
@@ -16,7 +17,9 @@ enum { TURNS = 400 };
 
 /* What happens in a process whose variable is `value`: a bit per kind that struck, and when memory was refused. */
 struct story {
+    bool on;
     unsigned struck;
+    uint64_t took_ns;
     int refused;
     unsigned char memory[TURNS];
 };
@@ -26,6 +29,9 @@ static void live(struct story *s)
     int pair[2];
     char data[64] = "";
 
+    const uint64_t began = kl_now_ns();
+
+    s->on = kl_chaos_is_on();
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair)) _exit(1);
     for (int i = 0; i < TURNS; i++) {
         s->memory[i] = kl_chaos_no_memory();
@@ -39,6 +45,7 @@ static void live(struct story *s)
         if (n < 0 && errno == EPIPE) s->struck |= 1u << KL_CHAOS_DROP;
         while (recv(pair[1], data, sizeof data, MSG_DONTWAIT) > 0) continue;
     }
+    s->took_ns = kl_now_ns() - began;
     _exit(0);
 }
 
@@ -92,6 +99,53 @@ static void only_what_is_asked_for_strikes(void **state)
     assert_int_equal(s.refused, 3);
 }
 
+static void every_kind_that_the_parameter_names_is_known(void **state)
+{
+    const char *list = strstr(kl_chaos_param_set.params[0].doc, "SEED:KIND,... of ");
+    char names[128], value[64], *rest = NULL;
+    struct story s;
+    int n = 0;
+
+    (void)state;
+    assert_non_null(list);
+    snprintf(names, sizeof names, "%s", strstr(list, " of ") + 4);
+    for (char *name = strtok_r(names, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest), n++) {
+        snprintf(value, sizeof value, "5:%s", name);
+        (void)process_with(value, "0", &s);
+        expect_case(name, s.on);
+    }
+    assert_int_equal(n, KL_CHAOS_KINDS);
+}
+
+/* Some 60 of 800 calls, 1.5 ms each. */
+static void calls_are_late(void **state)
+{
+    struct story s;
+
+    (void)state;
+    assert_int_equal(process_with("5:delay", "0", &s), 0);
+    assert_int_equal(s.struck, 0);
+    assert_true(s.took_ns > 20 * 1000000u);
+}
+
+static void a_bare_seed_asks_for_all(void **state)
+{
+    unsigned struck = 0;
+    int ended = 0;
+    struct story s;
+
+    (void)state;
+    for (int seed = 0; seed < 12; seed++) {
+        char value[16];
+        snprintf(value, sizeof value, "%d", seed);
+        ended += process_with(value, "0", &s) != 0;
+        struck |= s.struck;
+    }
+    assert_int_equal(struck & ~(1u << KL_CHAOS_DROP),
+                     1u << KL_CHAOS_SHORT | 1u << KL_CHAOS_DESCRIPTORS | 1u << KL_CHAOS_MEMORY);
+    assert_true(ended);
+}
+
 static void connections_break_and_processes_end(void **state)
 {
     unsigned dropped = 0;
@@ -132,6 +186,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_what_is_asked_for_strikes),
+        cmocka_unit_test(every_kind_that_the_parameter_names_is_known),
+        cmocka_unit_test(calls_are_late),
+        cmocka_unit_test(a_bare_seed_asks_for_all),
         cmocka_unit_test(connections_break_and_processes_end),
         cmocka_unit_test(a_seed_is_one_story_for_each_rank),
     };

@@ -44,7 +44,7 @@ await_lines() {
 gone() {
     for pid in "$@"; do
         tries=0
-        while grep -qs '^State:[[:space:]]*[A-WY]' "/proc/$pid/status"; do
+        while grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$pid/status"; do
             tries=$((tries + 1))
             [ $tries -lt 500 ] || { fail "process $pid lives on" && return; }
             sleep 0.02

@@ -129,7 +129,6 @@ ncclResult_t soak_issue(const struct soak_operation *o, int n, int me, const str
     ncclResult_t rc = ncclRedOpCreatePreMulSum(&op, scalar, o->type, ncclScalarHostImmediate, comm);
     if (rc) return rc;
     rc = issue(o, &c, op);
-    if (rc == ncclInProgress)
-        return rc; /* until it is done the communicator takes no other call; the operator ends with it */
+    if (rc == ncclInProgress) return rc; /* it takes no other call until it is done; the operator ends with it */
     return soak_worse(rc, ncclRedOpDestroy(op, comm));
 }

@@ -67,14 +67,14 @@ static void *run_rank(void *arg)
 }
 
 /* An id that some never joined, because they failed before, stays open for a while. */
-const char *kolo_test_keeps[] = {"kolo-loop", "socket:", NULL};
+struct kolo_test_keep kolo_test_keeps[] = {KOLO_TEST_UNUSED_IDS, {NULL, 0, 0}};
 
 static int run_process(const struct soak_program *p, int process, struct shared *shared)
 {
     struct rank rank[SOAK_RANKS];
 
     kolo_test_look_from_here();
-    if (!p->hard) kolo_test_keeps[0] = NULL;
+    if (!p->hard) kolo_test_keeps[0].name = NULL;
     put_settings(p, process);
     for (int t = 0; t < p->threads; t++) {
         rank[t] = (struct rank){.p = p, .shared = shared, .rank = process * p->threads + t};

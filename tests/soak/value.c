@@ -46,55 +46,62 @@ static size_t all_between(const struct soak_operation *o, int n, int me, bool se
     return sum;
 }
 
-size_t soak_sends(const struct soak_operation *o, int n, int me)
+enum amount { COUNT, NOTHING, ALL, ROOT_COUNT, ROOT_ALL, PART, PARTS, BETWEEN, MESSAGES };
+
+/* What a rank sends and gets; else the count. */
+static const struct {
+    enum amount sends, gets;
+} amounts[SOAK_KINDS] = {
+    /* with a root */
+    [SOAK_REDUCE] = {COUNT, ROOT_COUNT},
+    [SOAK_BROADCAST] = {ROOT_COUNT, COUNT},
+    [SOAK_BCAST] = {ROOT_COUNT, COUNT},
+    [SOAK_GATHER] = {COUNT, ROOT_ALL},
+    [SOAK_SCATTER] = {ROOT_ALL, COUNT},
+    /* all alike */
+    [SOAK_ALL_GATHER] = {COUNT, ALL},
+    [SOAK_REDUCE_SCATTER] = {ALL, COUNT},
+    [SOAK_ALL_TO_ALL] = {ALL, ALL},
+    [SOAK_BARRIER] = {NOTHING, NOTHING},
+    /* each its own */
+    [SOAK_ALL_GATHER_V] = {PART, PARTS},
+    [SOAK_REDUCE_SCATTER_V] = {PARTS, PART},
+    [SOAK_ALL_TO_ALL_V] = {BETWEEN, BETWEEN},
+    [SOAK_MESSAGE] = {MESSAGES, MESSAGES},
+};
+
+static size_t how_much(enum amount amount, const struct soak_operation *o, int n, int me, bool sent)
 {
-    switch (o->kind) {
-    case SOAK_BROADCAST:
-    case SOAK_BCAST:
-        return me == o->root ? o->count : 0;
-    case SOAK_REDUCE_SCATTER:
-    case SOAK_ALL_TO_ALL:
-        return o->count * (size_t)n;
-    case SOAK_SCATTER:
-        return me == o->root ? o->count * (size_t)n : 0;
-    case SOAK_ALL_GATHER_V:
-        return soak_part(o, me);
-    case SOAK_REDUCE_SCATTER_V:
-        return all_parts(o, n);
-    case SOAK_ALL_TO_ALL_V:
-        return all_between(o, n, me, true);
-    case SOAK_BARRIER:
+    switch (amount) {
+    case NOTHING:
         return 0;
-    case SOAK_MESSAGE:
-        return all_messages(o, me, -1);
+    case ALL:
+        return o->count * (size_t)n;
+    case ROOT_COUNT:
+        return me == o->root ? o->count : 0;
+    case ROOT_ALL:
+        return me == o->root ? o->count * (size_t)n : 0;
+    case PART:
+        return soak_part(o, me);
+    case PARTS:
+        return all_parts(o, n);
+    case BETWEEN:
+        return all_between(o, n, me, sent);
+    case MESSAGES:
+        return sent ? all_messages(o, me, -1) : all_messages(o, -1, me);
     default:
         return o->count;
     }
 }
 
+size_t soak_sends(const struct soak_operation *o, int n, int me)
+{
+    return how_much(amounts[o->kind].sends, o, n, me, true);
+}
+
 size_t soak_gets(const struct soak_operation *o, int n, int me)
 {
-    switch (o->kind) {
-    case SOAK_REDUCE:
-        return me == o->root ? o->count : 0;
-    case SOAK_ALL_GATHER:
-    case SOAK_ALL_TO_ALL:
-        return o->count * (size_t)n;
-    case SOAK_GATHER:
-        return me == o->root ? o->count * (size_t)n : 0;
-    case SOAK_ALL_GATHER_V:
-        return all_parts(o, n);
-    case SOAK_REDUCE_SCATTER_V:
-        return soak_part(o, me);
-    case SOAK_ALL_TO_ALL_V:
-        return all_between(o, n, me, false);
-    case SOAK_BARRIER:
-        return 0;
-    case SOAK_MESSAGE:
-        return all_messages(o, -1, me);
-    default:
-        return o->count;
-    }
+    return how_much(amounts[o->kind].gets, o, n, me, false);
 }
 
 /* ---- contributions ---- */
