@@ -87,7 +87,7 @@ struct kl_device_kind {
     ncclResult_t (*synchronize)(int device);
 
     /** Queue a call of `fn(arg)`, which may block. */
-    ncclResult_t (*stream_call)(struct kl_stream *stream, kl_call_fn fn, void *arg);
+    ncclResult_t (*stream_call)(struct kl_stream *stream, kl_function fn, void *arg);
 
     /* ---- events: host/event.h says what they do ---- */
 

@@ -36,7 +36,7 @@ const struct kl_device_kind kl_host_devices = {
     .stream_synchronize = kl_user_stream_synchronize,
     .stream_query = kl_user_stream_query,
     .synchronize = kl_user_stream_synchronize_all,
-    .stream_call = kl_submit_call,
+    .stream_call = kl_submit_function,
 
     .event_create = kl_event_create,
     .event_destroy = kl_event_destroy,

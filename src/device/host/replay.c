@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/host/replay.h"
 
-#include "device/host/call.h"
 #include "device/host/capture.h"
 #include "device/host/follow.h"
+#include "device/host/function.h"
 #include "device/host/legacy.h"
 #include "device/host/refuse.h"
 
@@ -60,7 +60,7 @@ static void drop(void *graph)
 /* When what was launched of it has run: as a function of a stream that is there for that, as functions of the program run then. */
 static void drop_behind(struct kl_recording *graph, struct kl_stream *last, uint64_t ticket)
 {
-    struct kl_work work = kl_call_work(drop, graph);
+    struct kl_work work = kl_function_work(drop, graph);
     struct kl_stream *s;
 
     if (!last || kl_stream_reached(last, ticket)) {

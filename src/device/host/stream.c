@@ -97,7 +97,7 @@ static void empty(struct kl_stream *s)
     kl_store_relaxed(&s->head, kl_load_relaxed(&s->tail));
     kl_store_relaxed(&s->running, 0);
     kl_store_relaxed(&s->waiter, 0);
-    kl_store_relaxed(&s->call, 0);
+    kl_store_relaxed(&s->function, 0);
     kl_fetch_and_acq_rel(&s->flags, ~KL_STREAM_CAPTURING);
     if (kl_load_relaxed(&s->live) == KL_STREAM_LEAVING) kl_store_relaxed(&s->live, KL_STREAM_FREE);
     kl_failures_init(&s->failures);
@@ -510,15 +510,15 @@ void kl_stream_leave(struct kl_stream *stream)
 }
 
 /* Nobody else does what is offered once the word says TAKEN, and the head stays where it is. */
-bool kl_stream_take_call(struct kl_stream *stream, uint64_t ticket)
+bool kl_stream_take_function(struct kl_stream *stream, uint64_t ticket)
 {
-    uint64_t head = kl_load_acquire(&stream->head), offered = kl_call_word(head, KL_CALL_OFFERED);
+    uint64_t head = kl_load_acquire(&stream->head), offered = kl_function_word(head, KL_FUNCTION_OFFERED);
 
-    if (head >= ticket || kl_load_relaxed(&stream->call) != offered) return false;
-    if (!kl_cas_acq_rel(&stream->call, &offered, kl_call_word(head, KL_CALL_TAKEN))) return false;
+    if (head >= ticket || kl_load_relaxed(&stream->function) != offered) return false;
+    if (!kl_cas_acq_rel(&stream->function, &offered, kl_function_word(head, KL_FUNCTION_TAKEN))) return false;
     const struct kl_work *work = &stream->slots[head % KL_STREAM_SLOTS].work;
-    ((kl_call_fn)work->arg[KL_CALL_FN])((void *)(uintptr_t)work->arg[KL_CALL_ARG]);
-    kl_swap_seq_cst(&stream->call, kl_call_word(head, KL_CALL_ENDED)); /* before kl_idle_ring looks */
+    ((kl_function)work->arg[KL_FUNCTION_FN])((void *)(uintptr_t)work->arg[KL_FUNCTION_ARG]);
+    kl_swap_seq_cst(&stream->function, kl_function_word(head, KL_FUNCTION_ENDED)); /* before kl_idle_ring looks */
     kl_idle_ring();
     return true;
 }
@@ -530,7 +530,7 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
     kl_stream_attend(stream);
     /* Streams of other threads stand in the way only when a communicator is used on several streams: look rarely. */
     while (!kl_stream_reached(stream, ticket)) {
-        if (kl_stream_run(stream) != KL_STALLED || kl_stream_take_call(stream, ticket) ||
+        if (kl_stream_run(stream) != KL_STALLED || kl_stream_take_function(stream, ticket) ||
             kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
             kl_backoff_reset(&wait);
         else if (wait.sleep_us)

@@ -23,7 +23,7 @@
  *               with it, because none of them could end alone.
  * Long waits:   of all threads of a process that wait for long, one leads: it runs everybody's streams, and rests (idle.h) when
  *               nothing moves. The others sleep until theirs has moved. So a process with a hundred ranks costs no more to wait in than one with a single rank.
- * Functions:    a piece of work may be a function of the program (call.h), which may block. No thread runs one but such as wait for
+ * Functions:    a piece of work may be a function of the program (function.h), which may block. No thread runs one but such as wait for
  *               this stream, and threads that are there for nothing else.
  * Threads:      any for push, run, wait; the streams live in a registry, their memory is reused but never freed, so that a
  *               thread may look at any of them at any time.
@@ -54,16 +54,22 @@ enum kl_stream_life { KL_STREAM_FREE, KL_STREAM_LIVE, KL_STREAM_LEAVING };
  * How far the function at the head is. OFFERED: whoever waits for the stream may run it, and a worker if nobody does. One that
  * the word does not name by its ticket has not been looked at.
  */
-enum kl_call_state { KL_CALL_NEW, KL_CALL_OFFERED, KL_CALL_TAKEN, KL_CALL_ENDED, KL_CALL_STATES };
+enum kl_function_state {
+    KL_FUNCTION_NEW,
+    KL_FUNCTION_OFFERED,
+    KL_FUNCTION_TAKEN,
+    KL_FUNCTION_ENDED,
+    KL_FUNCTION_STATES
+};
 
-static inline uint64_t kl_call_word(uint64_t ticket, enum kl_call_state state)
+static inline uint64_t kl_function_word(uint64_t ticket, enum kl_function_state state)
 {
-    return ticket * KL_CALL_STATES + state;
+    return ticket * KL_FUNCTION_STATES + state;
 }
 
 /** What a function is, in its work record. */
-enum { KL_CALL_FN, KL_CALL_ARG };
-typedef void (*kl_call_fn)(void *arg);
+enum { KL_FUNCTION_FN, KL_FUNCTION_ARG };
+typedef void (*kl_function)(void *arg);
 
 struct kl_capture;
 
@@ -80,8 +86,8 @@ struct kl_stream {
     _Atomic uint64_t followed; /* ticket up to which others wait for it: follow.h */
     uint64_t seen;             /* the executor's: head when it last looked */
     uint64_t at;               /* the runner's: ticket of the work that it runs */
-    _Atomic uint64_t call;     /* of the function at the head: its ticket and how far it is, see kl_call_word */
-    uint32_t call_looks;       /* the runner's: at that function since it was offered */
+    _Atomic uint64_t function; /* of the function at the head: its ticket and how far it is, see kl_function_word */
+    uint32_t function_looks;   /* the runner's: at that function since it was offered */
     alignas(KL_LINE) _Atomic uint32_t live; /* enum kl_stream_life */
     _Atomic uint32_t spin;                  /* polls before yielding: 0 where ranks share cores */
     _Atomic uint32_t flags;                 /* KOLO_STREAM_*, constant while the stream lives, and KL_STREAM_* */
@@ -140,7 +146,7 @@ uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work);
 enum kl_progress kl_stream_run(struct kl_stream *stream);
 
 /** If a function is offered, and its ticket is below `ticket`: run it here. */
-bool kl_stream_take_call(struct kl_stream *stream, uint64_t ticket);
+bool kl_stream_take_function(struct kl_stream *stream, uint64_t ticket);
 
 /** Run until everything up to `ticket` (exclusive) is finished, driving the process's other streams where they stand in the way. */
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/host/submit.h"
 
-#include "device/host/call.h"
 #include "device/host/capture.h"
+#include "device/host/function.h"
 #include "device/host/legacy.h"
 
 ncclResult_t kl_submit(struct kl_stream *stream, const struct kl_work *work)
@@ -14,9 +14,9 @@ ncclResult_t kl_submit(struct kl_stream *stream, const struct kl_work *work)
     return ncclSuccess;
 }
 
-ncclResult_t kl_submit_call(struct kl_stream *stream, kl_call_fn fn, void *arg)
+ncclResult_t kl_submit_function(struct kl_stream *stream, kl_function fn, void *arg)
 {
-    struct kl_work work = kl_call_work(fn, arg);
+    struct kl_work work = kl_function_work(fn, arg);
 
     return kl_submit(stream, &work);
 }

@@ -12,7 +12,7 @@
 /** Queue a copy of `work`; on a stream that runs inside the call it has run when this returns. */
 ncclResult_t kl_submit(struct kl_stream *stream, const struct kl_work *work);
 
-/** The same for `fn(arg)`: call.h. */
-ncclResult_t kl_submit_call(struct kl_stream *stream, kl_call_fn fn, void *arg);
+/** The same for `fn(arg)`: function.h. */
+ncclResult_t kl_submit_function(struct kl_stream *stream, kl_function fn, void *arg);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * call.h - functions of the program as work of a stream. They may take long, and block.
+ * function.h - functions of the program as work of a stream. They may take long, and block.
  *
  * Progress functions never block, and whoever runs a stream has others to look after. So who finds a function at the head of a
  * stream does not run it, but offers it: to a thread that waits for this stream, which has nothing better to do, or, if nobody
@@ -13,12 +13,12 @@
  *               sequentially consistent operation after the function, read with acquire by who moves the head.
  * Threads:      progress by who runs the stream.
  */
-#ifndef KL_DEVICE_HOST_CALL_H
-#define KL_DEVICE_HOST_CALL_H
+#ifndef KL_DEVICE_HOST_FUNCTION_H
+#define KL_DEVICE_HOST_FUNCTION_H
 
 #include "device/host/stream.h"
 
 /** The work that calls `fn(arg)`. */
-struct kl_work kl_call_work(kl_call_fn fn, void *arg);
+struct kl_work kl_function_work(kl_function fn, void *arg);
 
 #endif
