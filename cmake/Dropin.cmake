@@ -19,7 +19,7 @@ function(kolo_dropin folder)
                           BUILD_RPATH "$ORIGIN/../../.." INSTALL_RPATH "$ORIGIN/../..")
     target_compile_options(kolo_dropin PRIVATE -fno-builtin)
     target_link_options(kolo_dropin PRIVATE -Wl,--filter=libkolo.so.0 -Wl,--enable-new-dtags)
-    add_dependencies(kolo_dropin kolo_library)
+    add_dependencies(kolo_library kolo_dropin) # whoever builds the one can install both
 
     # As NCCL_HOME: include/ and lib/.
     file(MAKE_DIRECTORY ${output})

@@ -127,8 +127,62 @@ static void a_communicator_says_what_it_can_do(void **state)
     expect_refused(ncclLsaBarrierCreateRequirement(world, 1, NULL, NULL), ncclInvalidUsage, "host devices run none");
     expect_refused(ncclGinBarrierCreateRequirement(pair[0], world, 1, NULL, NULL), ncclInvalidUsage,
                    "host devices run none");
+    ncclDevCommRequirements_t wanted = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
+    ncclDevComm_t none = {.nRanks = 9};
+    expect_refused(ncclDevCommCreate(pair[0], &wanted, &none), ncclInvalidUsage, "host devices run none");
+    ok(ncclDevCommDestroy(pair[0], &none));
     expect_refused(ncclLLA2ACreateRequirement(1, 1, NULL, NULL), ncclInvalidUsage, "host devices run none");
     for (int r = 0; r < 2; r++) ok(ncclCommDestroy(pair[r]));
+}
+
+static void a_window_says_where_its_memory_is(void **state)
+{
+    ncclWindow_t window[2];
+    ncclComm_t pair[2];
+    void *own[2], *at;
+
+    (void)state;
+    ok(ncclCommInitAll(pair, 2, NULL));
+    ok(ncclGroupStart());
+    for (int r = 0; r < 2; r++) {
+        ok(ncclMemAlloc(&own[r], 8192));
+        ok(ncclCommWindowRegister(pair[r], own[r], 8192, &window[r], 0));
+    }
+    ok(ncclGroupEnd());
+    ok(ncclGetPeerDevicePointer(window[1], 100, 1, &at));
+    assert_ptr_equal(at, (char *)own[1] + 100);
+    ok(ncclGetPeerDevicePointer(window[1], 100, 0, &at));
+    assert_null(at);
+    ok(ncclGetLsaDevicePointer(window[0], 8192, 0, &at));
+    assert_ptr_equal(at, (char *)own[0] + 8192);
+    ok(ncclGetLsaMultimemDevicePointer(window[0], 0, &at));
+    assert_null(at);
+    expect_refused(ncclGetLsaDevicePointer(window[0], 0, 1, &at), ncclInvalidArgument, "has rank 0 alone");
+    expect_refused(ncclGetPeerDevicePointer(window[0], 0, 2, &at), ncclInvalidArgument, "ranks 0 to 1");
+    expect_refused(ncclGetPeerDevicePointer(window[0], 8193, 0, &at), ncclInvalidArgument, "has no byte 8193");
+    expect_refused(ncclGetPeerDevicePointer(window[0], 0, 0, NULL), ncclInvalidArgument, "is NULL");
+    expect_refused(ncclGetPeerDevicePointer((ncclWindow_t)own[0], 0, 0, &at), ncclInvalidArgument, "is no window");
+    ok(ncclCommWindowDeregister(pair[0], window[0]));
+    expect_refused(ncclGetPeerDevicePointer(window[0], 0, 0, &at), ncclInvalidArgument, "is no window");
+    for (int r = 0; r < 2; r++) {
+        ok(ncclCommDestroy(pair[r]));
+        ok(ncclMemFree(own[r]));
+    }
+    expect_refused(ncclGetPeerDevicePointer(window[1], 0, 0, &at), ncclInvalidArgument, "is no window");
+}
+
+static void teams_are_arithmetic(void **state)
+{
+    const ncclTeam_t world = {12, 5, 1}, inner = ncclTeamInnerFactor(world, 4), outer = ncclTeamOuterFactor(world, 4);
+
+    (void)state;
+    assert_true(inner.nRanks == 4 && inner.rank == 1 && inner.stride == 1);
+    assert_true(outer.nRanks == 3 && outer.rank == 1 && outer.stride == 4);
+    assert_true(ncclTeamRankIsMember(outer, world, 9) && !ncclTeamRankIsMember(outer, world, 8));
+    assert_true(ncclTeamRankIsMember(inner, world, 7) && !ncclTeamRankIsMember(inner, world, 8));
+    assert_int_equal(ncclTeamRankToTeam(outer, world, 9), 2);
+    assert_int_equal(ncclTeamRankToTeam(world, outer, 0), 1);
+    assert_int_equal(ncclLLA2ACalcSlots(3, 9), 6);
 }
 
 int main(void)
@@ -139,6 +193,8 @@ int main(void)
         cmocka_unit_test(all_are_listed),
         cmocka_unit_test(what_is_no_parameter_is_refused),
         cmocka_unit_test(a_communicator_says_what_it_can_do),
+        cmocka_unit_test(a_window_says_where_its_memory_is),
+        cmocka_unit_test(teams_are_arithmetic),
     };
 
     setenv("NCCL_DEBUG", "NONE", 0);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The library has every host function of NCCL 2.30, but for those that are listed here with a reason, and is loaded by Python."""
+"""The library has every host function of NCCL 2.30, and is loaded by Python."""
 import ctypes
 import os
 import subprocess
@@ -19,7 +19,7 @@ ncclCommRegister ncclCommDeregister ncclCommWindowRegister ncclCommWindowDeregis
 # Of the device API's host side, since 2.28.
 DEVICE = """
 ncclDevCommCreate ncclDevCommDestroy ncclTeamWorld ncclTeamLsa ncclTeamRail ncclTeamRankToWorld ncclTeamRankToLsa
-ncclLsaBarrierCreateRequirement ncclGinBarrierCreateRequirement ncclLLA2ACreateRequirement
+ncclLsaBarrierCreateRequirement ncclGinBarrierCreateRequirement ncclLLA2ACreateRequirement ncclLLA2ACalcSlots
 """.split()
 
 # Since 2.29 and 2.30.
@@ -27,16 +27,9 @@ LATER = """
 ncclCommGetUniqueId ncclCommGrow ncclCommSuspend ncclCommResume ncclCommMemStats ncclCommQueryProperties ncclWinGetUserPtr
 ncclParamBind ncclParamGetI8 ncclParamGetI16 ncclParamGetI32 ncclParamGetI64 ncclParamGetU8 ncclParamGetU16
 ncclParamGetU32 ncclParamGetU64 ncclParamGetStr ncclParamGet ncclParamGetParameter ncclParamGetAllParameterKeys
-ncclParamDumpAll ncclPutSignal ncclSignal ncclWaitSignal
+ncclParamDumpAll ncclPutSignal ncclSignal ncclWaitSignal ncclGetLsaDevicePointer ncclGetPeerDevicePointer
+ncclGetLsaMultimemDevicePointer ncclGetMultimemDevicePointer
 """.split()
-
-MISSING = {
-    "ncclLLA2ACalcSlots": "sizes a buffer of kernels, and has no code for failure",
-    "ncclGetLsaDevicePointer": "addresses for kernels",
-    "ncclGetPeerDevicePointer": "addresses for kernels",
-    "ncclGetLsaMultimemDevicePointer": "addresses for kernels",
-    "ncclGetMultimemDevicePointer": "addresses for kernels",
-}
 
 
 def main():
@@ -45,14 +38,9 @@ def main():
     exported = {line.split()[-1] for line in lines.splitlines()}
     wanted = [p + name for name in HOST + DEVICE + LATER for p in ("", "p")]
     absent = [name for name in wanted if name not in exported]
-    stale = [name for name in MISSING if name in exported]
     for name in absent:
-        print(f"{name}: missing, without a reason")
-    for name in stale:
-        print(f"{name}: is there, and listed as missing")
-    for name, reason in MISSING.items():
-        print(f"not provided: {name} ({reason})")
-    return bool(absent or stale) or not loads_late(library)
+        print(f"{name}: missing")
+    return bool(absent) or not loads_late(library)
 
 
 def loads_late(library):

@@ -4,6 +4,7 @@
  */
 #include "api/api.h"
 #include "comm/job.h"
+#include "comm/window.h"
 #include "include/nccl_device.h"
 
 #include <string.h>
@@ -31,14 +32,14 @@ KL_PNCCL(ncclDevCommCreate);
 ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *devComm)
 {
     (void)requirements;
-    (void)devComm;
+    if (devComm) *devComm = (ncclDevComm_t){0};
     return refuse(comm, "ncclDevCommCreate");
 }
 
 KL_PNCCL(ncclDevCommDestroy);
 ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t *devComm)
 {
-    (void)devComm;
+    if (devComm && !devComm->nRanks) return ncclSuccess; /* what a refused create has left */
     return refuse(comm, "ncclDevCommDestroy");
 }
 
@@ -172,4 +173,88 @@ int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank)
     struct place p;
 
     return find(comm, "ncclTeamRankToLsa", &p) ? to_world(&p, team, rank) - p.rank : -1;
+}
+
+/* ---- the memory of windows ---- */
+
+struct part {
+    char *at;
+    int rank, nranks;
+};
+
+static ncclResult_t look_up(const struct ncclComm *comm, ncclWindow_t window, size_t offset, struct part *part)
+{
+    const struct kl_registered *entry = kl_registry_find(&comm->windows, (uintptr_t)window);
+    const struct kl_rma_window *memory = kl_rma_find(comm->rma, (uintptr_t)window);
+
+    if (!entry || !memory || offset > kl_rma_bytes(memory, comm->rank)) return ncclInvalidArgument;
+    *part = (struct part){.at = (char *)entry->ptr + offset, .rank = comm->rank, .nranks = comm->nranks};
+    return ncclSuccess;
+}
+
+/* The window names its communicator. */
+static ncclResult_t find_part(ncclWindow_t window, size_t offset, const char *function, void **out, struct part *part)
+{
+    struct ncclComm *comm = kl_handle_try_number((unsigned)((uintptr_t)window & UINT16_MAX));
+    ncclResult_t rc = ncclInvalidArgument;
+
+    if (comm) {
+        rc = look_up(comm, window, offset, part);
+        kl_handle_leave(comm);
+    }
+    if (rc) return KL_FAIL(rc, "%s: %p is no window, or has no byte %zu", function, (void *)window, offset);
+    if (!out) return KL_FAIL(ncclInvalidArgument, "%s: the result pointer is NULL", function);
+    *out = NULL;
+    return ncclSuccess;
+}
+
+KL_PNCCL(ncclGetLsaDevicePointer);
+ncclResult_t ncclGetLsaDevicePointer(ncclWindow_t window, size_t offset, int lsaRank, void **outPtr)
+{
+    struct part part;
+
+    KL_TRY(find_part(window, offset, "ncclGetLsaDevicePointer", outPtr, &part));
+    if (lsaRank)
+        return KL_FAIL(ncclInvalidArgument, "ncclGetLsaDevicePointer: rank %d, the LSA team has rank 0 alone", lsaRank);
+    *outPtr = part.at;
+    return ncclSuccess;
+}
+
+KL_PNCCL(ncclGetPeerDevicePointer);
+ncclResult_t ncclGetPeerDevicePointer(ncclWindow_t window, size_t offset, int peer, void **outPtr)
+{
+    struct part part;
+
+    KL_TRY(find_part(window, offset, "ncclGetPeerDevicePointer", outPtr, &part));
+    if (peer < 0 || peer >= part.nranks)
+        return KL_FAIL(ncclInvalidArgument, "ncclGetPeerDevicePointer: rank %d, the communicator has ranks 0 to %d",
+                       peer, part.nranks - 1);
+    if (peer == part.rank) *outPtr = part.at;
+    return ncclSuccess;
+}
+
+KL_PNCCL(ncclGetLsaMultimemDevicePointer);
+ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t window, size_t offset, void **outPtr)
+{
+    struct part part;
+
+    return find_part(window, offset, "ncclGetLsaMultimemDevicePointer", outPtr, &part);
+}
+
+KL_PNCCL(ncclGetMultimemDevicePointer);
+ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset, ncclMultimemHandle_t multimem,
+                                          void **outPtr)
+{
+    struct part part;
+
+    (void)multimem;
+    return find_part(window, offset, "ncclGetMultimemDevicePointer", outPtr, &part);
+}
+
+/* ---- slots ---- */
+
+KL_PNCCL(ncclLLA2ACalcSlots);
+int ncclLLA2ACalcSlots(int maxElts, int maxEltSize)
+{
+    return maxElts * ((maxEltSize + 7) / 8);
 }

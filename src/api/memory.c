@@ -15,7 +15,7 @@ static ncclResult_t add(struct ncclComm *comm, void *buff, size_t size, void **h
     KL_TRY(kl_comm_failure(comm));
     *handle = NULL;
     if (!comm->config.local_register) return ncclSuccess;
-    KL_TRY(kl_registry_add(&comm->registry, comm->devices, buff, size, &number));
+    KL_TRY(kl_registry_add(&comm->registry, kl_handle_number(comm), comm->devices, buff, size, &number));
     *handle = (void *)number;
     return ncclSuccess;
 }

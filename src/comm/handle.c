@@ -54,13 +54,18 @@ static ncclComm_t handle_of(const struct kl_slot *slot, uint64_t word)
     return (ncclComm_t)(uintptr_t)((word & ~CALLERS) | slot->number);
 }
 
-/* The slot that a handle names, be it in that use or not; NULL if there is none. */
-static struct kl_slot *slot_of(ncclComm_t handle)
+/* NULL: nobody has lived there yet. */
+static struct kl_slot *slot_at(unsigned number)
 {
-    uint32_t number = (uint32_t)((uintptr_t)handle & CALLERS);
     struct kl_slot *block = kl_load_acquire(&registry.blocks[number / BLOCK_SLOTS]); /* pairs with add_block */
 
     return block ? &block[number % BLOCK_SLOTS] : NULL;
+}
+
+/* The slot that a handle names, be it in that use or not; NULL if there is none. */
+static struct kl_slot *slot_of(ncclComm_t handle)
+{
+    return slot_at((unsigned)((uintptr_t)handle & CALLERS));
 }
 
 /* Is this the word of a slot in the use of the handle? Handles have an odd use. */
@@ -169,6 +174,18 @@ struct ncclComm *kl_handle_try(ncclComm_t handle)
     if (!comm || kl_process_is(comm->generation)) return comm;
     kl_handle_leave(comm);
     return NULL;
+}
+
+unsigned kl_handle_number(const struct ncclComm *comm)
+{
+    return comm->slot->number;
+}
+
+struct ncclComm *kl_handle_try_number(unsigned number)
+{
+    struct kl_slot *slot = slot_at(number);
+
+    return slot ? kl_handle_try(handle_of(slot, kl_load_acquire(&slot->word))) : NULL;
 }
 
 static ncclResult_t refuse_inherited(struct ncclComm *comm, const char *function)

@@ -53,6 +53,12 @@ ncclResult_t kl_handle_enter(ncclComm_t handle, const char *function, struct ncc
 /** The same without a word: NULL if it cannot be entered. */
 struct ncclComm *kl_handle_try(ncclComm_t handle);
 
+/** Where it lives, below 65,536; others live there later. */
+unsigned kl_handle_number(const struct ncclComm *comm);
+
+/** As kl_handle_try: whichever communicator lives there now. */
+struct ncclComm *kl_handle_try_number(unsigned number);
+
 /** The last look at the communicator. */
 void kl_handle_leave(struct ncclComm *comm);
 

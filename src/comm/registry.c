@@ -18,21 +18,21 @@ static ncclResult_t make_room(struct kl_registry *r)
     return ncclSuccess;
 }
 
-static uintptr_t new_handle(void)
+static uintptr_t new_handle(unsigned number)
 {
     static _Atomic uintptr_t last;
 
-    return kl_fetch_add_relaxed(&last, 1) + 1;
+    return (kl_fetch_add_relaxed(&last, 1) + 1) << 16 | number;
 }
 
-ncclResult_t kl_registry_add(struct kl_registry *r, const struct kl_device_kind *devices, void *ptr, size_t bytes,
-                             uintptr_t *handle)
+ncclResult_t kl_registry_add(struct kl_registry *r, unsigned number, const struct kl_device_kind *devices, void *ptr,
+                             size_t bytes, uintptr_t *handle)
 {
     uint64_t pin;
 
     KL_TRY(make_room(r));
     KL_TRY(devices->pin(ptr, bytes, &pin));
-    *handle = new_handle();
+    *handle = new_handle(number);
     r->entry[r->n++] = (struct kl_registered){.handle = *handle, .pin = pin, .ptr = ptr};
     return ncclSuccess;
 }

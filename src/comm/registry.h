@@ -3,7 +3,7 @@
  * registry.h - buffers that a program has told a communicator of: registered ones, and windows.
  *
  * A registered range is pinned (device.h): it stays mapped, also when its owner frees it, until it is deregistered. Handles are
- * numbers that the process uses once.
+ * numbers that the process uses once; the lower 16 bits say where its communicator lives (kl_handle_number).
  *
  * Threads: the user's.
  */
@@ -24,8 +24,9 @@ struct kl_registry {
     size_t n, room;
 };
 
-ncclResult_t kl_registry_add(struct kl_registry *registry, const struct kl_device_kind *devices, void *ptr,
-                             size_t bytes, uintptr_t *handle);
+/** Of the communicator that lives at `number`. */
+ncclResult_t kl_registry_add(struct kl_registry *registry, unsigned number, const struct kl_device_kind *devices,
+                             void *ptr, size_t bytes, uintptr_t *handle);
 
 /** NULL: no such handle. Valid until the next change. */
 const struct kl_registered *kl_registry_find(const struct kl_registry *registry, uintptr_t handle);

@@ -172,7 +172,8 @@ static ncclResult_t open_window(struct ncclComm *comm, void *ptr, size_t bytes, 
     struct kl_rma_window *memory = NULL;
     struct offer mine = {.bytes = bytes, .flags = flags, .contexts = kl_wish_or(comm->wish.rma_contexts, 1)};
     const int number = comm->windows_asked++; /* the same at all ranks, whatever comes of it */
-    ncclResult_t rc = kl_registry_add(&comm->windows, comm->devices, ptr, bytes, &handle), added = rc;
+    ncclResult_t rc = kl_registry_add(&comm->windows, kl_handle_number(comm), comm->devices, ptr, bytes, &handle);
+    const ncclResult_t added = rc;
 
     if (!rc) rc = make_offer(comm, number, ptr, &mine, &memory);
     mine.failed = (int32_t)rc;

@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIST = ROOT / "tools/dev/symbols.txt"
 COMMENT = "# The functions that libkolo.so exports; `tools/dev/symbols.py --write` writes them from the public headers.\n"
 DEFINITION = re.compile(r"^(?:ncclResult_t|koloReason_t|ncclTeam_t|int|void|const char \*)\s*((?:nccl|kolo)\w*)\(|^GETTER\((\w+)", re.M)
+INLINE = re.compile(r"^static inline .*?^\}", re.M | re.S)
 PROTOTYPE = re.compile(r"\b((?:p?nccl|kolo)\w*)\s*\(")
 
 
@@ -27,7 +28,7 @@ def output(*command, text=None):
 def declared():
     headers = sorted((ROOT / "include").glob("*.h"))
     text = "".join(f'#include "{h}"\n' for h in headers)
-    return set(PROTOTYPE.findall(output("cc", "-E", "-P", "-x", "c", "-", text=text)))
+    return set(PROTOTYPE.findall(INLINE.sub("", output("cc", "-E", "-P", "-x", "c", "-", text=text))))
 
 
 def listed():

@@ -143,8 +143,6 @@ static void put_document(void *ctx, FILE *to)
     kl_json_open(&j, NULL, '{');
     kl_json_int(&j, "kolo_flight_record", FORMAT);
     kl_json_text(&j, "why", d->why);
-    kl_json_uint(&j, "unix_ns", real_ns());
-    kl_json_uint(&j, "monotonic_ns", kl_now_ns());
     kl_json_text(&j, "host", d->host);
     kl_json_int(&j, "pid", getpid());
     kl_json_hex(&j, "communicator", kl_load_relaxed(&comm->name));
@@ -155,6 +153,8 @@ static void put_document(void *ctx, FILE *to)
     put_rank_or_null(&j, "waits_for", kl_load_relaxed(&comm->flight->waits_for));
     put_counts(&j, comm);
     put_ops(&j, d);
+    kl_json_uint(&j, "unix_ns", real_ns());
+    kl_json_uint(&j, "monotonic_ns", kl_now_ns()); /* the last: operations go on meanwhile, and none ends later */
     kl_json_close(&j, '}');
 }
 
