@@ -69,6 +69,51 @@ static void one_thread_makes_and_ends_several_without_a_group(void **state)
     for (int r = 0; r < RANKS; r++) ok(ncclCommDestroy(comms[r]));
 }
 
+static _Atomic bool let_go;
+
+static void hold_on(void *unused)
+{
+    (void)unused;
+    while (!kl_load_acquire(&let_go)) sched_yield();
+}
+
+static void await_failure_of(ncclComm_t handle)
+{
+    struct ncclComm *comm = kl_handle_try(handle);
+
+    while (!kl_load_acquire(&comm->failed)) sched_yield();
+    kl_handle_leave(comm);
+}
+
+/* How it ends is told when it has ended: who hears that can destroy it. */
+static void one_whose_end_fails_can_be_destroyed_at_once(void **state)
+{
+    static int in[COUNT], out[COUNT];
+    ncclConfig_t config = config_with(0);
+    ncclComm_t comms[RANKS];
+    ncclResult_t code;
+    ncclUniqueId id;
+
+    (void)state;
+    ok(ncclGetUniqueId(&id));
+    for (int r = 0; r < RANKS; r++) {
+        ok(koloSetDevice(r));
+        assert_int_equal(ncclCommInitRankConfig(&comms[r], RANKS, id, r, &config), ncclInProgress);
+    }
+    await_all(comms);
+    ok(koloSetDevice(0));
+    ok(koloStreamLaunch(NULL, hold_on, NULL));
+    ok(ncclAllReduce(in, out, COUNT, ncclInt, ncclSum, comms[0], NULL));
+    assert_int_equal(ncclCommFinalize(comms[0]), ncclInProgress);
+    for (int r = 1; r < RANKS; r++) ok(ncclCommAbort(comms[r]));
+    await_failure_of(comms[0]);
+    ok(ncclCommGetAsyncError(comms[0], &code));
+    assert_int_equal(code, ncclInProgress);
+    kl_store_release(&let_go, true);
+    assert_int_equal(await(comms[0]), ncclRemoteError);
+    assert_int_not_equal(ncclCommDestroy(comms[0]), ncclInvalidArgument);
+}
+
 static void a_group_of_them_goes_on_in_the_background(void **state)
 {
     ncclConfig_t config = config_with(0);
@@ -291,6 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_thread_makes_and_ends_several_without_a_group),
+        cmocka_unit_test(one_whose_end_fails_can_be_destroyed_at_once),
         cmocka_unit_test(a_group_of_them_goes_on_in_the_background),
         cmocka_unit_test(one_that_is_not_ready_can_be_asked_and_aborted_only),
         cmocka_unit_test(a_failure_while_it_is_made_is_its_state),
