@@ -15,7 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_RANKS = 40, COUNT = 3001, PARTS_COUNT = 257, DEADLINE_S = 120, MAX_BYTES = 8, EXIT_REFUSED = 7 };
+enum {
+    FEW_RANKS = 5,
+    MAX_RANKS = 40,
+    COUNT = 3001,
+    PARTS_COUNT = 257,
+    DEADLINE_S = 120,
+    MAX_BYTES = 8,
+    EXIT_REFUSED = 7
+};
 enum { SCALED = ncclNumOps }; /* the sum of contributions that each rank multiplies by its own factor */
 
 static const ncclDataType_t types[] = {ncclFloat32,  ncclFloat64,    ncclFloat16,
@@ -205,6 +213,15 @@ static bool reduce_all(struct work *w, ncclDataType_t type, ncclRedOp_t op)
     return right;
 }
 
+static bool few_kinds; /* the ranks of this process; set before they start */
+
+/* Of many ranks each computes what all contribute: only what differs in kind. */
+static bool is_run(int nranks, ncclDataType_t type, ncclRedOp_t op)
+{
+    if (nranks <= FEW_RANKS && !few_kinds) return true;
+    return (type == ncclFloat32 && op == ncclSum) || (type == ncclBfloat16 && op == (ncclRedOp_t)SCALED);
+}
+
 static bool run_rank(const ncclUniqueId *id, int rank, int nranks)
 {
     const size_t room = MAX_BYTES * (COUNT + (size_t)nranks * PARTS_COUNT);
@@ -219,7 +236,7 @@ static bool run_rank(const ncclUniqueId *id, int rank, int nranks)
     FOR_EACH_CASE(type, types)
     FOR_EACH_CASE(op, ops)
     {
-        bool right = reduce_all(&w, *type, *op);
+        bool right = !is_run(nranks, *type, *op) || reduce_all(&w, *type, *op);
         if (!right)
             fprintf(stderr, "rank %d of %d: other bits, %s %s\n", rank, nranks, kl_type_name(*type),
                     *op == (ncclRedOp_t)SCALED ? "scaled" : kl_redop_name(*op));
@@ -373,12 +390,14 @@ static void whatever_is_set(void **state)
     };
 
     (void)state;
+    few_kinds = true;
     FOR_EACH_CASE(s, settings)
     {
         setenv(s->name, s->value, 1);
         assert_true(run_threads(3));
         unsetenv(s->name);
     }
+    few_kinds = false;
 }
 
 /* The library's arithmetic is not judge in its own cause. */
