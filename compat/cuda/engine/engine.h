@@ -103,6 +103,10 @@ void kl_engine_set_stack_bytes(size_t bytes);
 KL_ENGINE_EXPORT void __koloRegisterKernel(const void *host_function, const struct kl_engine_kernel *kernel);
 KL_ENGINE_EXPORT void __koloRegisterVariable(struct kl_engine_variable *variable);
 
+/** The object that holds them is unloaded. */
+KL_ENGINE_EXPORT void __koloUnregisterKernel(const void *host_function, const struct kl_engine_kernel *kernel);
+KL_ENGINE_EXPORT void __koloUnregisterVariable(struct kl_engine_variable *variable);
+
 /** Keep the configuration of a launch for the kernel that is called next in this thread. Returns 0: call it. */
 KL_ENGINE_EXPORT int __koloPushLaunch(struct kl_engine_dim grid, struct kl_engine_dim block, size_t shared_bytes,
                                       void *stream);
