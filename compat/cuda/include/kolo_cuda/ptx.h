@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KOLO_CUDA_PTX_H
+#define KOLO_CUDA_PTX_H
+#endif
