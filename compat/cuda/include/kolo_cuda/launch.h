@@ -57,7 +57,7 @@ inline int push(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t str
 
 template <class T> inline void *address(T &parameter)
 {
-    return const_cast<void *>(static_cast<const volatile void *>(std::addressof(parameter)));
+    return (void *)std::addressof(parameter);
 }
 
 /** Where the arguments of a function lie in one block, as a structure would have them. */
