@@ -321,8 +321,8 @@ static int compile(struct driver *d, const struct input *in, const char *object)
 
 static void put_libraries(const struct driver *d, struct words *to)
 {
-    put_print(to, "-L%s/lib64", d->p->cuda);
-    put_print(to, "-Wl,-rpath,%s/lib64", d->p->cuda);
+    put_print(to, "-L%s", d->p->libraries);
+    put_print(to, "-Wl,-rpath,%s", d->p->libraries);
     if (d->p->nccl) {
         put_print(to, "-L%s", d->p->nccl);
         put_print(to, "-Wl,-rpath,%s", d->p->nccl);

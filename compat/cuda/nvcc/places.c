@@ -34,9 +34,9 @@ static char *first_below(const char *folder, const char *const *patterns, const 
 bool places_find(struct places *p)
 {
     static const char *const cuda[] = {
-        "../" KOLO_LIBDIR "/kolo/cuda", "../lib/kolo/cuda", "cuda", "../cuda", "..", NULL};
-    static const char *const nccl[] = {"../" KOLO_LIBDIR "/kolo/nccl", "../lib/kolo/nccl", "nccl", "../nccl", NULL};
-    static const char *const include[] = {"../include", "nccl/include", "../nccl/include", NULL};
+        "../" KOLO_LIBDIR "/kolo/cuda", "../lib/kolo/cuda", "lib/kolo/cuda", "..", NULL};
+    static const char *const nccl[] = {"../" KOLO_LIBDIR "/kolo/nccl", "../lib/kolo/nccl", "lib/kolo/nccl", NULL};
+    static const char *const include[] = {"../include", "include", NULL};
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     char *slash;
@@ -46,6 +46,8 @@ bool places_find(struct places *p)
     slash = strrchr(self, '/');
     if (slash) *slash = 0;
     p->cuda = first_below(self, cuda, "include/kolo_cuda/device.h");
+    p->libraries = p->cuda ? below(p->cuda, "lib64", "libcudart.so") : NULL;
+    if (p->cuda && !p->libraries) p->libraries = must_print("%s", p->cuda);
     p->nccl = first_below(self, nccl, "libnccl.so");
     p->nccl_include = first_below(self, include, "nccl.h");
     if (p->cuda) return true;
@@ -57,6 +59,7 @@ bool places_find(struct places *p)
 void places_drop(struct places *p)
 {
     free(p->cuda);
+    free(p->libraries);
     free(p->nccl);
     free(p->nccl_include);
 }

@@ -2,10 +2,10 @@
 /**
  * places.h - where the stand-in's headers and libraries are, from where the program itself is.
  *
- *     PREFIX/bin/kolo-nvcc                        BUILD/kolo-nvcc
- *     PREFIX/lib/kolo/cuda/{bin,include,lib64}    BUILD/cuda/{bin,include,lib64}
- *     PREFIX/lib/kolo/nccl/libnccl.so             BUILD/nccl/libnccl.so
- *     PREFIX/include/nccl.h                       BUILD/nccl/include/nccl.h
+ *     PREFIX/bin/kolo-nvcc               BUILD/kolo-nvcc
+ *     PREFIX/lib/kolo/cuda/include       BUILD/lib/kolo/cuda/include
+ *     PREFIX/lib/kolo/nccl/libnccl.so    BUILD/lib/kolo/nccl/libnccl.so
+ *     PREFIX/include/nccl.h              BUILD/include/nccl.h
  */
 #ifndef KL_NVCC_PLACES_H
 #define KL_NVCC_PLACES_H
@@ -14,6 +14,7 @@
 
 struct places {
     char *cuda;         /* a tree of the toolkit's shape */
+    char *libraries;    /* the folder of libcudart.so */
     char *nccl;         /* the folder of libnccl.so; NULL: not found */
     char *nccl_include; /* the folder of nccl.h; NULL: not found, or found by any compiler */
 };

@@ -3,6 +3,8 @@
 #ifndef KOLO_CUDA_ACCESS_H
 #define KOLO_CUDA_ACCESS_H
 
+#pragma GCC system_header
+
 #include "abi.h"
 
 /* clang-format off */

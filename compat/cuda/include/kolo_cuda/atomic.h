@@ -7,6 +7,8 @@
 #ifndef KOLO_CUDA_ATOMIC_H
 #define KOLO_CUDA_ATOMIC_H
 
+#pragma GCC system_header
+
 #include "sync.h"
 
 namespace __kolo

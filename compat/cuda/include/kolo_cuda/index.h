@@ -3,6 +3,8 @@
 #ifndef KOLO_CUDA_INDEX_H
 #define KOLO_CUDA_INDEX_H
 
+#pragma GCC system_header
+
 #include "abi.h"
 
 #define KOLO_CUDA_INDEX(type, name, symbol)                                                                                                \

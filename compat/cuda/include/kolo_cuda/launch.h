@@ -3,6 +3,8 @@
 #ifndef KOLO_CUDA_LAUNCH_H
 #define KOLO_CUDA_LAUNCH_H
 
+#pragma GCC system_header
+
 #include "abi.h"
 
 #include <memory>

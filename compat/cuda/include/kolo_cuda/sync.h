@@ -7,6 +7,8 @@
 #ifndef KOLO_CUDA_SYNC_H
 #define KOLO_CUDA_SYNC_H
 
+#pragma GCC system_header
+
 #include "abi.h"
 
 #include <cstring>
