@@ -24,7 +24,7 @@ static void push(struct translation *t, enum scope_kind kind, bool device)
         t->scope_room = t->scope_room ? 2 * t->scope_room : 64;
         t->scopes = must_grow(t->scopes, t->scope_room * sizeof *t->scopes);
     }
-    t->scopes[t->depth++] = (struct scope){kind, device};
+    t->scopes[t->depth++] = (struct scope){kind, device, NO_TOKEN};
 }
 
 /* ---- what a brace opens ---- */
@@ -74,17 +74,17 @@ static struct scope opened_by(const struct translation *t, uint32_t brace)
 
     if (token_is(k, from, "namespace") || (token_is(k, from, "inline") && token_is(k, from + 1, "namespace")) ||
         (token_is(k, from, "extern") && brace == from + 2))
-        return (struct scope){SCOPE_NAMESPACE, false};
+        return (struct scope){SCOPE_NAMESPACE, false, NO_TOKEN};
     if (parameters_of(k, from, brace) == NO_TOKEN || token_is(k, from, "enum")) {
         if (defines_type(k, from, brace))
-            return (struct scope){find_outside(k, from, brace, " enum ") == NO_TOKEN ? SCOPE_CLASS : SCOPE_DATA, false};
+            return (struct scope){find_outside(k, from, brace, " enum ") == NO_TOKEN ? SCOPE_CLASS : SCOPE_DATA, false, NO_TOKEN};
         if (find_outside(k, from, brace, " [ ") != NO_TOKEN && token_is(k, brace - 1, ")"))
-            return (struct scope){SCOPE_CODE, device}; /* a lambda that a variable is made of */
-        return (struct scope){SCOPE_DATA, false};
+            return (struct scope){SCOPE_CODE, device, NO_TOKEN}; /* a lambda that a variable is made of */
+        return (struct scope){SCOPE_DATA, false, NO_TOKEN};
     }
-    if (defines_type(k, from, brace)) return (struct scope){SCOPE_CLASS, false};
-    if (is_member_initialiser(k, from, brace)) return (struct scope){SCOPE_DATA, false};
-    return (struct scope){SCOPE_CODE, device};
+    if (defines_type(k, from, brace)) return (struct scope){SCOPE_CLASS, false, NO_TOKEN};
+    if (is_member_initialiser(k, from, brace)) return (struct scope){SCOPE_DATA, false, NO_TOKEN};
+    return (struct scope){SCOPE_CODE, device, NO_TOKEN};
 }
 
 static void enter(struct translation *t, uint32_t brace)
@@ -103,6 +103,7 @@ static void enter(struct translation *t, uint32_t brace)
     if (s.kind == SCOPE_CODE && find_outside(k, from, brace, " __global__ ") != NO_TOKEN) translate_kernel(t, brace);
     parameters = s.kind == SCOPE_CODE ? parameters_of(k, from, brace) : NO_TOKEN;
     push(t, s.kind, s.device);
+    if (s.kind == SCOPE_NAMESPACE && brace && token_is_name(k, brace - 1)) t->scopes[t->depth - 1].name = brace - 1;
     if (s.device && parameters != NO_TOKEN && k->at[parameters].partner != NO_TOKEN)
         hide_parameters(t, parameters + 1, k->at[parameters].partner, t->depth);
     if (s.kind == SCOPE_NAMESPACE || s.kind == SCOPE_CLASS) t->statement = brace + 1;
@@ -168,6 +169,7 @@ bool translate(const char *text, size_t bytes, struct text *out)
     if (good) source_render(&t.source, out);
     for (size_t i = 0; i < t.alias_count; i++) free(t.aliases[i].name);
     free(t.aliases);
+    text_drop(&t.declared);
     free(t.shadows);
     free(t.scopes);
     source_close(&t.source);

@@ -21,7 +21,8 @@ enum scope_kind { SCOPE_NAMESPACE, SCOPE_CLASS, SCOPE_CODE, SCOPE_DATA };
 
 struct scope {
     enum scope_kind kind;
-    bool device; /* its code runs in kernels */
+    bool device;   /* its code runs in kernels */
+    uint32_t name; /* of a namespace, NO_TOKEN if it has none */
 };
 
 /** A name that device code uses for what is another one here; `hidden` counts declarations of the same name in scopes around. */
@@ -43,6 +44,7 @@ struct translation {
     bool lambda_device; /* the next brace opens code for the device */
     struct alias *aliases;
     size_t alias_count;
+    struct text declared; /* variables of devices with their namespaces, each in a line */
     struct shadow *shadows;
     size_t shadow_count;
 };

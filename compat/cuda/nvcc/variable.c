@@ -123,12 +123,36 @@ static bool is_constant(const struct tokens *k, uint32_t from, uint32_t to)
     return pointer == NO_TOKEN || find_outside(k, pointer, to, " const ") != NO_TOKEN;
 }
 
-static void put_variable(const char *name, const char *space, struct text *out)
+/* The variable's name with the namespaces around it, between line ends. */
+static char *full_name(const struct translation *t, const char *name)
 {
-    text_print(out,
-               " __attribute__((unused)) static __kolo::variable<decltype(%s)> %s__kolo_images{&%s, \"%s\", %s};"
-               " __attribute__((unused)) static inline decltype(%s) &%s__kolo() { return %s__kolo_images.here(); }",
-               name, name, name, name, space, name, name, name);
+    struct text full = {0};
+    char *result;
+
+    for (uint32_t i = 0; i < t->depth; i++) {
+        char *word = t->scopes[i].name == NO_TOKEN ? must_copy("", 0) : source_word(&t->source, t->scopes[i].name);
+
+        text_print(&full, "%s%s::", i ? "" : "\n", word);
+        free(word);
+    }
+    result = must_print("%s%s\n", full.at ? full.at : "\n", name);
+    text_drop(&full);
+    return result;
+}
+
+/* Declared with extern and defined afterwards, a variable has its function already; what the definition knows is its size. */
+static void put_variable(struct translation *t, const char *name, const char *kind, uint32_t token, struct text *out)
+{
+    char *full = full_name(t, name);
+    bool again = t->declared.at && strstr(t->declared.at, full);
+
+    text_print(out, " __attribute__((unused)) static __kolo::variable<decltype(%s)> %s__kolo_images%u{&%s, \"%s\", %s};", name, name, token, name,
+               name, kind);
+    if (!again)
+        text_print(out, " __attribute__((unused)) static inline decltype(%s) &%s__kolo() { return %s__kolo_images%u.here(); }", name, name, name,
+                   token);
+    if (!again) text_put(&t->declared, full);
+    free(full);
 }
 
 /* An attribute between the words of a declaration is no declarator. */
@@ -168,7 +192,7 @@ void translate_variables(struct translation *t, uint32_t end)
         word = source_word(&t->source, name);
         if (constant && find_outside(k, from, end, " extern ") == NO_TOKEN)
             text_print(&out, " static_assert(sizeof(%s) <= 65536, \"constant memory has 64 KiB\");", word);
-        put_variable(word, managed ? "__kolo::managed" : constant ? "__kolo::constant" : "__kolo::device", &out);
+        put_variable(t, word, managed ? "__kolo::managed" : constant ? "__kolo::constant" : "__kolo::device", name, &out);
         if (!managed) add_alias(t, word);
         free(word);
     }
