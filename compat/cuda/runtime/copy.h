@@ -15,6 +15,11 @@ cudaError_t kl_cudart_fill(void *ptr, int value, size_t bytes, cudaStream_t stre
 cudaError_t kl_cudart_fill_box(struct cudaPitchedPtr p, int value, struct cudaExtent e, cudaStream_t stream,
                                enum kl_cuda_how how);
 
+cudaError_t kl_cudart_to_symbol(const void *symbol, const void *from, size_t bytes, size_t offset,
+                                enum cudaMemcpyKind kind, cudaStream_t stream, enum kl_cuda_how how);
+cudaError_t kl_cudart_from_symbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
+                                  cudaStream_t stream, enum kl_cuda_how how);
+
 /** The box that the parameters of a copy describe. Arrays: 801. */
 cudaError_t kl_cudart_box(const struct cudaMemcpy3DParms *p, struct kl_cuda_box *box);
 

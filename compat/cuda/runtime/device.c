@@ -9,6 +9,7 @@
 #include "compat/cuda/core/peer.h"
 #include "compat/cuda/core/pool.h"
 #include "compat/cuda/core/stream.h"
+#include "compat/cuda/engine/engine.h"
 #include "compat/cuda/runtime/entry.h"
 
 #include <stdio.h>
@@ -100,6 +101,7 @@ static cudaError_t reset(int device)
     kl_cuda_events_reset(device);
     kl_cuda_memory_reset(device);
     kl_cuda_peers_reset(device);
+    kl_engine_reset_variables(device);
     return cudaSuccess;
 }
 
