@@ -65,7 +65,7 @@ typedef enum {
     koloReasonEventTime = 12          /* cudaErrorInvalidResourceHandle, 400: an event without time */
 } koloReason_t;
 
-/** Of the calling thread's last call that was refused for one of these. */
+/** Of the calling thread's last call that was refused for one of these, once: it is forgotten when it has been read. */
 koloReason_t koloGetLastReason(void);
 
 /* ---- more operations ----
@@ -109,6 +109,9 @@ ncclResult_t koloBarrier(ncclComm_t comm, cudaStream_t stream);
  * or UUIDs, as CUDA reads it; every device of this interface is counted so.
  */
 ncclResult_t koloGetDeviceCount(int *count);
+
+/** Number of this host's devices, whatever CUDA_VISIBLE_DEVICES says: ordinals are below it. */
+ncclResult_t koloGetHostDeviceCount(int *count);
 
 /** The device's ordinal on its host, which CUDA_VISIBLE_DEVICES does not change. Out of range: ncclInvalidArgument, as below. */
 ncclResult_t koloGetDeviceOrdinal(int device, int *ordinal);
