@@ -106,6 +106,7 @@ static void enter(struct translation *t, uint32_t brace)
     if (s.kind == SCOPE_NAMESPACE && brace && token_is_name(k, brace - 1)) t->scopes[t->depth - 1].name = brace - 1;
     if (s.device && parameters != NO_TOKEN && k->at[parameters].partner != NO_TOKEN)
         hide_parameters(t, parameters + 1, k->at[parameters].partner, t->depth);
+    if (s.kind == SCOPE_CLASS) hide_members(t, brace, t->depth);
     if (s.kind == SCOPE_NAMESPACE || s.kind == SCOPE_CLASS) t->statement = brace + 1;
     t->lambda_device = false;
 }

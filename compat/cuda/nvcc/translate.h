@@ -76,6 +76,8 @@ void translate_name(struct translation *t, uint32_t i);
 
 /** Names that are declared between [from, to), parameters of code that begins at `depth`, hide aliases. */
 void hide_parameters(struct translation *t, uint32_t from, uint32_t to, uint32_t depth);
+/** So do the members of the class whose body the brace opens. */
+void hide_members(struct translation *t, uint32_t brace, uint32_t depth);
 void forget_shadows(struct translation *t);
 
 /** The asm statement at `i`; returns the token to go on with. */

@@ -80,6 +80,20 @@ void hide_parameters(struct translation *t, uint32_t from, uint32_t to, uint32_t
     }
 }
 
+void hide_members(struct translation *t, uint32_t brace, uint32_t depth)
+{
+    const struct tokens *k = &t->source.tokens;
+    uint32_t end = k->at[brace].partner;
+
+    if (!t->alias_count || end == NO_TOKEN) return;
+    for (uint32_t i = brace + 1; i < end; i++) {
+        size_t alias = token_is_name(k, i) ? find_alias(t, i) : SIZE_MAX;
+
+        if (token_is(k, i, "{") && k->at[i].partner != NO_TOKEN) i = k->at[i].partner;
+        if (alias != SIZE_MAX && is_declared(k, i)) hide(t, alias, depth);
+    }
+}
+
 void translate_name(struct translation *t, uint32_t i)
 {
     const struct tokens *k = &t->source.tokens;
