@@ -154,6 +154,18 @@ static cudaError_t legal(cudaStream_t stream, enum kl_cuda_how how)
     return kl_cuda_failure(device);
 }
 
+/*
+ * Has a synchronous call nothing before it? Then it is waited for, even where CUDA lets it return before: GPUs begin such work at once, and programs
+ * rely on it that go on in a non-blocking stream, which does not wait for the default one. Waiting for it cannot hang: no other rank is in between.
+ */
+static cudaError_t goes_first(cudaStream_t stream, enum kl_cuda_how how, bool *first)
+{
+    cudaError_t rc = how == KL_CUDA_SYNC ? kl_cuda_stream_query(stream) : cudaErrorNotReady;
+
+    *first = rc == cudaSuccess;
+    return rc == cudaErrorNotReady ? cudaSuccess : rc;
+}
+
 cudaError_t kl_cuda_copy(const struct kl_cuda_box *box, int kind, cudaStream_t stream, enum kl_cuda_how how)
 {
     if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
@@ -161,12 +173,14 @@ cudaError_t kl_cuda_copy(const struct kl_cuda_box *box, int kind, cudaStream_t s
     if (empty(box)) return cudaSuccess;
     KL_CUDA_TRY(check(box, true));
     KL_CUDA_TRY(legal(stream, how));
-    bool captures = kl_cuda_stream_captures(stream);
+    bool captures = kl_cuda_stream_captures(stream), first;
+    KL_CUDA_TRY(goes_first(stream, how, &first));
     bool from_pageable = pageable(box->from, !from_host_memory(kind));
     bool to_pageable = pageable(box->to, !to_host_memory(kind));
     bool small = box->width * box->height * box->depth <= EARLY_BYTES;
-    bool early = from_pageable && !captures && (how == KL_CUDA_ASYNC || (small && !to_pageable));
-    bool waits = !captures && (to_pageable || (how == KL_CUDA_SYNC && !early && kind != cudaMemcpyDeviceToDevice));
+    bool early = from_pageable && !captures && !first && (how == KL_CUDA_ASYNC || (small && !to_pageable));
+    bool waits =
+        !captures && (to_pageable || first || (how == KL_CUDA_SYNC && !early && kind != cudaMemcpyDeviceToDevice));
 
     KL_CUDA_TRY(queue_copy(box, early, stream));
     return waits ? kl_cuda_stream_synchronize(stream) : cudaSuccess;
@@ -178,12 +192,14 @@ cudaError_t kl_cuda_fill(const struct kl_cuda_box *box, unsigned value, int elem
                          enum kl_cuda_how how)
 {
     struct kl_cuda_range range;
+    bool first;
 
     KL_CUDA_TRY(kl_cuda_enter());
     if (empty(box)) return cudaSuccess;
     KL_CUDA_TRY(check(box, false));
     if ((uintptr_t)box->to % (size_t)element_bytes) return cudaErrorInvalidValue;
     KL_CUDA_TRY(legal(stream, how));
+    KL_CUDA_TRY(goes_first(stream, how, &first));
     if (box->height == 1 && box->depth == 1 && element_bytes == 1) {
         KL_CUDA_TRY(kl_cuda_from_kolo(koloMemsetAsync(box->to, (int)value, box->width, stream),
                                       cudaErrorInvalidResourceHandle));
@@ -197,5 +213,5 @@ cudaError_t kl_cuda_fill(const struct kl_cuda_box *box, unsigned value, int elem
     }
     bool of_device = kl_cuda_book_find(box->to, &range) &&
                      (range.kind == KL_CUDA_MEMORY_DEVICE || range.kind == KL_CUDA_MEMORY_POOL);
-    return how == KL_CUDA_SYNC && !of_device ? kl_cuda_stream_synchronize(stream) : cudaSuccess;
+    return first || (how == KL_CUDA_SYNC && !of_device) ? kl_cuda_stream_synchronize(stream) : cudaSuccess;
 }

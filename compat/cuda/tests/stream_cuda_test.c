@@ -64,6 +64,22 @@ static void the_legacy_stream_and_blocking_streams_wait_for_each_other(void **st
     cudaGetLastError();
 }
 
+/* What goes on in a non-blocking stream relies on it, though CUDA promises it for some kinds of memory only. */
+static void a_synchronous_call_with_nothing_before_it_is_done_at_once(void **state)
+{
+    int *device;
+
+    (void)state;
+    OK(cudaMalloc((void **)&device, sizeof *device));
+    for (int i = 1; i < 100; i++) {
+        OK(cudaMemcpy(device, &i, sizeof i, cudaMemcpyHostToDevice));
+        assert_int_equal(*device, i); /* device memory is host memory */
+        OK(cudaMemset(device, 0, sizeof *device));
+        assert_int_equal(*device, 0);
+    }
+    OK(cudaFree(device));
+}
+
 static void the_threads_stream_is_its_own(void **state)
 {
     atomic_int done = 0;
@@ -443,6 +459,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(non_blocking_streams_overlap),
         cmocka_unit_test(the_legacy_stream_and_blocking_streams_wait_for_each_other),
+        cmocka_unit_test(a_synchronous_call_with_nothing_before_it_is_done_at_once),
         cmocka_unit_test(the_threads_stream_is_its_own),
         cmocka_unit_test(streams_know_what_they_are),
         cmocka_unit_test(a_busy_stream_may_be_destroyed),
