@@ -83,9 +83,11 @@ static void translate_dynamic(struct translation *t, uint32_t start, uint32_t en
     put_rest(k, bracket + 2, end, &rows);
     word = source_word(&t->source, name);
     if (in_code(t)) {
-        text_print(&out, rows.at ? "__attribute__((unused)) %s(*const %s)%s = reinterpret_cast<%s(*)%s>(__koloShared)"
-                                 : "__attribute__((unused)) %s*const %s%s = reinterpret_cast<%s*%s>(__koloShared)",
-                   type.at ? type.at : "", word, rows.at ? rows.at : "", type.at ? type.at : "", rows.at ? rows.at : "");
+        text_print(&out,
+                   rows.at ? "__attribute__((unused)) %s(*const %s)%s = reinterpret_cast<%s(*)%s>(__koloShared)"
+                           : "__attribute__((unused)) %s*const %s%s = reinterpret_cast<%s*%s>(__koloShared)",
+                   type.at ? type.at : "", word, rows.at ? rows.at : "", type.at ? type.at : "",
+                   rows.at ? rows.at : "");
     } else {
         text_print(
             &out,

@@ -12,14 +12,17 @@ void source_open(struct source *s, const char *text, size_t bytes)
     s->edits = must_have(((size_t)s->tokens.count + 1) * sizeof *s->edits);
 }
 
+static void free_edit(struct edit *e)
+{
+    free(e->before);
+    free(e->between);
+    free(e->instead);
+    free(e->after);
+}
+
 void source_close(struct source *s)
 {
-    for (uint32_t i = 0; i < s->tokens.count; i++) {
-        free(s->edits[i].before);
-        free(s->edits[i].between);
-        free(s->edits[i].instead);
-        free(s->edits[i].after);
-    }
+    for (uint32_t i = 0; i < s->tokens.count; i++) free_edit(&s->edits[i]);
     free(s->edits);
     tokens_drop(&s->tokens);
 }
@@ -28,12 +31,13 @@ void source_close(struct source *s)
 
 void source_drop(struct source *s, uint32_t token)
 {
-    s->edits[token].dropped = true;
+    free_edit(&s->edits[token]);
+    s->edits[token] = (struct edit){.dropped = true, .moved = s->edits[token].moved};
 }
 
 void source_drop_range(struct source *s, uint32_t from, uint32_t to)
 {
-    for (uint32_t i = from; i < to; i++) s->edits[i].dropped = true;
+    for (uint32_t i = from; i < to; i++) source_drop(s, i);
 }
 
 void source_replace(struct source *s, uint32_t token, const char *by)

@@ -34,6 +34,7 @@ void source_render(const struct source *s, struct text *out);
 /** Tokens [from, to), changed, on one line. */
 void source_render_range(const struct source *s, uint32_t from, uint32_t to, struct text *out);
 
+/** Write nothing for a token, nor what was noted on it. */
 void source_drop(struct source *s, uint32_t token);
 void source_drop_range(struct source *s, uint32_t from, uint32_t to);
 void source_replace(struct source *s, uint32_t token, const char *by);

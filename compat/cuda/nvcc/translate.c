@@ -77,7 +77,8 @@ static struct scope opened_by(const struct translation *t, uint32_t brace)
         return (struct scope){SCOPE_NAMESPACE, false, NO_TOKEN};
     if (parameters_of(k, from, brace) == NO_TOKEN || token_is(k, from, "enum")) {
         if (defines_type(k, from, brace))
-            return (struct scope){find_outside(k, from, brace, " enum ") == NO_TOKEN ? SCOPE_CLASS : SCOPE_DATA, false, NO_TOKEN};
+            return (struct scope){find_outside(k, from, brace, " enum ") == NO_TOKEN ? SCOPE_CLASS : SCOPE_DATA, false,
+                                  NO_TOKEN};
         if (find_outside(k, from, brace, " [ ") != NO_TOKEN && token_is(k, brace - 1, ")"))
             return (struct scope){SCOPE_CODE, device, NO_TOKEN}; /* a lambda that a variable is made of */
         return (struct scope){SCOPE_DATA, false, NO_TOKEN};

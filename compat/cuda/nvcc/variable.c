@@ -160,11 +160,13 @@ static void put_variable(struct translation *t, const char *name, const char *ki
     char *full = full_name(t, name);
     bool again = t->declared.at && strstr(t->declared.at, full);
 
-    text_print(out, " __attribute__((unused)) static __kolo::variable<decltype(%s)> %s__kolo_images%u{&%s, \"%s\", %s};", name, name, token, name,
-               name, kind);
+    text_print(out,
+               " __attribute__((unused)) static __kolo::variable<decltype(%s)> %s__kolo_images%u{&%s, \"%s\", %s};",
+               name, name, token, name, name, kind);
     if (!again)
-        text_print(out, " __attribute__((unused)) static inline decltype(%s) &%s__kolo() { return %s__kolo_images%u.here(); }", name, name, name,
-                   token);
+        text_print(
+            out, " __attribute__((unused)) static inline decltype(%s) &%s__kolo() { return %s__kolo_images%u.here(); }",
+            name, name, name, token);
     if (!again) text_put(&t->declared, full);
     free(full);
 }
@@ -206,7 +208,11 @@ void translate_variables(struct translation *t, uint32_t end)
         word = source_word(&t->source, name);
         if (constant && find_outside(k, from, end, " extern ") == NO_TOKEN)
             text_print(&out, " static_assert(sizeof(%s) <= 65536, \"constant memory has 64 KiB\");", word);
-        put_variable(t, word, managed ? "__kolo::managed" : constant ? "__kolo::constant" : "__kolo::device", name, &out);
+        put_variable(t, word,
+                     managed    ? "__kolo::managed"
+                     : constant ? "__kolo::constant"
+                                : "__kolo::device",
+                     name, &out);
         if (!managed) add_alias(t, word);
         free(word);
     }

@@ -81,9 +81,22 @@ template <class T> inline T of_bits(uint64_t bits)
     return value;
 }
 
+/** The value of lane `source`; what is larger than 8 bytes in several steps. */
 template <class T> inline T take_from(unsigned mask, T value, unsigned source, const char *file, int line)
 {
-    return of_bits<T>(__koloWarp(mask, KOLO_WARP_SHUFFLE, to_bits(value), source, file, line));
+    if constexpr (sizeof(T) <= 8) {
+        return of_bits<T>(__koloWarp(mask, KOLO_WARP_SHUFFLE, to_bits(value), source, file, line));
+    } else {
+        for (size_t at = 0; at < sizeof(T); at += 8) {
+            size_t bytes = sizeof(T) - at < 8 ? sizeof(T) - at : 8;
+            uint64_t bits = 0;
+
+            memcpy(&bits, (const char *)&value + at, bytes);
+            bits = __koloWarp(mask, KOLO_WARP_SHUFFLE, bits, source, file, line);
+            memcpy((char *)&value + at, &bits, bytes);
+        }
+        return value;
+    }
 }
 
 template <class T> inline T reduce(unsigned mask, int operation, T value, const char *file, int line)
