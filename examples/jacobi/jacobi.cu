@@ -125,7 +125,7 @@ static void open_band(band &b, ncclUniqueId id, int device)
     CUDACHECK(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking));
     for (double *&p : b.plate) {
         CUDACHECK(cudaMalloc((void **)&p, plate.size() * sizeof *p));
-        CUDACHECK(cudaMemcpy(p, plate.data(), plate.size() * sizeof *p, cudaMemcpyHostToDevice));
+        CUDACHECK(cudaMemcpyAsync(p, plate.data(), plate.size() * sizeof *p, cudaMemcpyHostToDevice, b.stream));
     }
     CUDACHECK(cudaMalloc((void **)&b.here, sizeof *b.here));
     CUDACHECK(cudaMalloc((void **)&b.all, sizeof *b.all));

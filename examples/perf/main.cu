@@ -94,7 +94,7 @@ static double sum_over_workers(worker &w, double value)
 {
     for (rank &r : w.mine) {
         CUDACHECK(cudaSetDevice(r.device));
-        CUDACHECK(cudaMemcpy(r.shared, &value, sizeof value, cudaMemcpyHostToDevice));
+        CUDACHECK(cudaMemcpyAsync(r.shared, &value, sizeof value, cudaMemcpyHostToDevice, r.stream));
         value = 0; /* once for a worker */
     }
     NCCLCHECK(ncclGroupStart());
@@ -125,7 +125,7 @@ static void list_devices(worker &w)
         snprintf(line, LINE, "#  Rank %2d Pid %6d on %10s device %2d [%04x:%02x:%02x] %.40s", r.number, getpid(), host,
                  r.device, properties.pciDomainID, properties.pciBusID, properties.pciDeviceID, properties.name);
         CUDACHECK(cudaMalloc((void **)&list, lines.size()));
-        CUDACHECK(cudaMemcpy(list + (size_t)r.number * LINE, line, LINE, cudaMemcpyHostToDevice));
+        CUDACHECK(cudaMemcpyAsync(list + (size_t)r.number * LINE, line, LINE, cudaMemcpyHostToDevice, r.stream));
         all.push_back(list);
     }
     NCCLCHECK(ncclGroupStart());

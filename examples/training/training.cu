@@ -194,6 +194,7 @@ static void open_trainer(trainer &t, ncclUniqueId id, int device)
     t.target = device_copy(target);
     for (float *&delta : t.delta) delta = device_copy(std::vector<float>(SAMPLES * N));
     t.loss = device_copy(std::vector<float>(t.steps));
+    CUDACHECK(cudaDeviceSynchronize()); /* the streams are non-blocking: they do not wait for the copies */
     NCCLCHECK(ncclCommInitRank(&t.comm, t.ranks, id, t.rank));
 }
 
