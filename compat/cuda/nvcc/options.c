@@ -162,7 +162,7 @@ static void keep(char **place, const char *value)
     *place = must_copy(value, strlen(value));
 }
 
-static bool read_list(struct options *o, int argc, char **argv);
+static bool read_list(struct options *o, int argc, const char *const *argv);
 
 static bool set_flag(struct options *o, const char *which)
 {
@@ -265,7 +265,7 @@ static bool read_file(struct options *o, const char *path)
     if (inside) words_add(&words, word.at ? word.at : "");
     text_drop(&word);
     (void)fclose(f);
-    good = read_list(o, (int)words.count, words.at);
+    good = read_list(o, (int)words.count, (const char *const *)words.at);
     words_drop(&words);
     return good;
 }
@@ -424,7 +424,7 @@ static bool read_one(struct options *o, const char *word, const char *next, bool
     return apply(o, option, value);
 }
 
-static bool read_list(struct options *o, int argc, char **argv)
+static bool read_list(struct options *o, int argc, const char *const *argv)
 {
     bool used_next;
 
@@ -447,7 +447,7 @@ static void put_in_directory(struct options *o)
     o->output = path;
 }
 
-bool options_read(struct options *o, int argc, char **argv)
+bool options_read(struct options *o, int argc, const char *const *argv)
 {
     bool good;
 

@@ -53,7 +53,7 @@ struct options {
 };
 
 /** Read the command line. False: something was wrong with it, and has been told. */
-bool options_read(struct options *o, int argc, char **argv);
+bool options_read(struct options *o, int argc, const char *const *argv);
 void options_drop(struct options *o);
 
 #endif
