@@ -40,7 +40,7 @@ sed -n 's/^NEEDS(\(.*\))$/int \1(void) { return 0; }/p' $here/twelve.c >"$dir/12
 mkdir "$dir/12"
 cc -w -shared -fPIC "$dir/12.c" -o "$dir/12/libcudart.so.12" -Wl,-soname,libcudart.so.12,--version-script="$dir/12.map" || exit 1
 cc -DCUDART_VERSION=12080 -I compat/cuda/include $here/twelve.c -o "$dir/twelve" "$dir/12/libcudart.so.12" || exit 1
-nm -D "$dir/twelve" | grep -q 'cudaMalloc@libcudart.so.12' || fail "the program does not ask for CUDA 12"
+nm -D "$dir/twelve" | grep -q 'cudaMallocManaged@libcudart.so.12' || fail "the program does not ask for CUDA 12"
 run "a program of CUDA 12" -- "$dir/twelve"
 
 # NVIDIA's headers and libraries.
@@ -51,7 +51,7 @@ done
 [ -n "$toolkit" ] || { echo "no CUDA toolkit in CUDA_HOME or /usr/local/cuda: the rest is left out"; exit 0; }
 
 for headers in compat/cuda/include "$toolkit/include"; do
-    cc -I "$headers" $here/layouts.c -o "$dir/layouts" || exit 1
+    cc -w -I "$headers" $here/layouts.c -o "$dir/layouts" || exit 1
     "$dir/layouts" >"$dir/layouts.$(echo "$headers" | cksum | cut -d' ' -f1)"
 done
 cmp "$dir"/layouts.* || { diff "$dir"/layouts.*; fail "layouts differ from those of $toolkit"; }
@@ -74,6 +74,10 @@ for lib in "$toolkit/lib64" "$toolkit/lib"; do
         run "a binary of nvcc" -- "$dir/kernel"
         grep -q "launch 209" "$dir/out" || { cat "$dir/out"; fail "its launch was not refused"; }
         grep -q "kolo-nvcc" "$dir/err" || fail "it was not said why"
+        if "$toolkit/bin/nvcc" -cudart static $here/kernel.cu -o "$dir/static" -L "$lib" 2>"$dir/nvcc"; then
+            timeout 60 "$KOLO_BUILD/kolo" run --cuda -- "$dir/static" >"$dir/out" 2>"$dir/err" && fail "the static runtime ran"
+            grep -q "cudart shared" "$dir/err" || fail "it was not said that the runtime must be shared"
+        fi
     else
         echo "no nvcc that works: its binaries are left out"
     fi
