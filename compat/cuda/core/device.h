@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KL_CUDA_NVLINKS = 36 };
+enum { KL_CUDA_NVLINKS = 36, KL_CUDA_SWITCHES = 8 };
 
 enum kl_cuda_link_end { KL_CUDA_LINK_GPU, KL_CUDA_LINK_SWITCH, KL_CUDA_LINK_CPU };
 
@@ -35,6 +35,7 @@ struct kl_cuda_device {
     int sm, numa;
     size_t memory; /* bytes that it gives */
     const struct kl_cuda_model *model;
+    uint64_t above[KL_CUDA_SWITCHES]; /* PCI ids of the switches that it hangs on, nearest first; 0: no more */
     int nlinks;
     struct kl_cuda_link link[KL_CUDA_NVLINKS];
 };

@@ -100,12 +100,23 @@ static void add_links(const struct kl_xml *xml, int elem, struct kl_cuda_device 
                                                      .device = end.device};
 }
 
+static void read_switches(const struct kl_xml *xml, int elem, struct kl_cuda_device *d)
+{
+    for (int n = 0; n < KL_CUDA_SWITCHES && elem != KL_XML_NONE && !strcmp(kl_xml_tag(xml, elem), "pci"); n++) {
+        const char *busid = kl_xml_attr(xml, elem, "busid");
+
+        d->above[n] = busid ? kl_busid_parse(busid) + 1 : 1;
+        elem = kl_xml_parent(xml, elem);
+    }
+}
+
 static void read_gpu(const struct kl_xml *xml, int gpu, struct kl_cuda_device *d)
 {
     int up = kl_xml_parent(xml, gpu);
 
     d->sm = kl_xml_int(xml, gpu, "sm", 80);
     if (up != KL_XML_NONE && !strcmp(kl_xml_tag(xml, up), "pci")) read_pci(xml, up, d);
+    if (up != KL_XML_NONE) read_switches(xml, kl_xml_parent(xml, up), d);
     while (up != KL_XML_NONE && strcmp(kl_xml_tag(xml, up), "cpu") != 0) up = kl_xml_parent(xml, up);
     d->numa = up == KL_XML_NONE ? 0 : kl_xml_int(xml, up, "numaid", 0);
     for (int c = kl_xml_child(xml, gpu, "nvlink"); c != KL_XML_NONE; c = kl_xml_next_same(xml, c)) add_links(xml, c, d);
