@@ -33,7 +33,7 @@ int main(int argc, char **argv)
     struct places places = {0};
     int rc = 1;
 
-    if (options_read(&options, argc, argv)) {
+    if (options_read(&options, argc, (const char *const *)argv)) {
         if (options.version) {
             rc = fputs(version, stdout) < 0;
         } else if (options.help) {

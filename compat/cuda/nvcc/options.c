@@ -83,7 +83,7 @@ static const struct option table[] = {
     {" -Xcudafe ", IGNORE_VALUE, NULL},
     {" -Xarchive --archive-options ", IGNORE_VALUE, NULL},
     {" -m --machine ", IGNORE_VALUE, NULL},
-    {" -keep-dir --keep-dir ", IGNORE_VALUE, NULL},
+    {" -keep-dir --keep-dir ", VALUE, "keep"},
     {" -idp --input-drive-prefix -ddp --dependency-drive-prefix -dp --drive-prefix ", IGNORE_VALUE, NULL},
     {" -ldir --libdevice-directory -target-dir --target-directory -dopt --dopt -compress-mode --compress-mode ",
      IGNORE_VALUE, NULL},
@@ -162,7 +162,7 @@ static void keep(char **place, const char *value)
     *place = must_copy(value, strlen(value));
 }
 
-static bool read_list(struct options *o, int argc, char **argv);
+static bool read_list(struct options *o, int argc, const char *const *argv);
 
 static bool set_flag(struct options *o, const char *which)
 {
@@ -265,7 +265,7 @@ static bool read_file(struct options *o, const char *path)
     if (inside) words_add(&words, word.at ? word.at : "");
     text_drop(&word);
     (void)fclose(f);
-    good = read_list(o, (int)words.count, words.at);
+    good = read_list(o, (int)words.count, (const char *const *)words.at);
     words_drop(&words);
     return good;
 }
@@ -277,6 +277,7 @@ static bool set_value(struct options *o, const char *which, const char *value)
 {
     if (!strcmp(which, "output")) keep(&o->output, value);
     if (!strcmp(which, "standard")) keep(&o->standard, value);
+    if (!strcmp(which, "keep")) keep(&o->keep_folder, value);
     if (!strcmp(which, "compiler")) keep(&o->compiler, value);
     if (!strcmp(which, "directory")) keep(&directory_now, value);
     if (!strcmp(which, "architecture")) set_architecture(o, value);
@@ -424,7 +425,7 @@ static bool read_one(struct options *o, const char *word, const char *next, bool
     return apply(o, option, value);
 }
 
-static bool read_list(struct options *o, int argc, char **argv)
+static bool read_list(struct options *o, int argc, const char *const *argv)
 {
     bool used_next;
 
@@ -447,7 +448,7 @@ static void put_in_directory(struct options *o)
     o->output = path;
 }
 
-bool options_read(struct options *o, int argc, char **argv)
+bool options_read(struct options *o, int argc, const char *const *argv)
 {
     bool good;
 
@@ -468,6 +469,7 @@ void options_drop(struct options *o)
     free(o->compiler);
     free(o->standard);
     free(o->architecture);
+    free(o->keep_folder);
     words_drop(&o->compile);
     words_drop(&o->dependencies);
     words_drop(&o->link);

@@ -40,6 +40,7 @@ struct options {
     char *output;
     char *compiler;     /* -ccbin */
     char *standard;     /* c++17, NULL: none asked for */
+    char *keep_folder;     /* --keep-dir */
     char *architecture; /* the number behind sm_ of the last one asked for, NULL: none */
     struct input *inputs;
     size_t input_count;
@@ -53,7 +54,7 @@ struct options {
 };
 
 /** Read the command line. False: something was wrong with it, and has been told. */
-bool options_read(struct options *o, int argc, char **argv);
+bool options_read(struct options *o, int argc, const char *const *argv);
 void options_drop(struct options *o);
 
 #endif

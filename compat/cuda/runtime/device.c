@@ -4,10 +4,9 @@
  */
 #include "compat/cuda/core/device.h"
 
-#include "compat/cuda/core/event.h"
-#include "compat/cuda/core/memory.h"
 #include "compat/cuda/core/peer.h"
 #include "compat/cuda/core/pool.h"
+#include "compat/cuda/core/reset.h"
 #include "compat/cuda/core/stream.h"
 #include "compat/cuda/engine/engine.h"
 #include "compat/cuda/runtime/entry.h"
@@ -93,14 +92,9 @@ cudaError_t cudaDeviceSynchronize(void)
 }
 KL_CUDART_ENTRY(cudaDeviceSynchronize);
 
-/* What failed for good stays: on a GPU, too, the process has to end. */
 static cudaError_t reset(int device)
 {
-    KL_CUDA_TRY(kl_cuda_device_wait(device));
-    kl_cuda_streams_reset(device);
-    kl_cuda_events_reset(device);
-    kl_cuda_memory_reset(device);
-    kl_cuda_peers_reset(device);
+    KL_CUDA_TRY(kl_cuda_reset(device));
     kl_engine_reset_variables(device);
     return cudaSuccess;
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any text is translated or refused, and what is between its tokens stays. */
+#include "compat/cuda/nvcc/translate.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static size_t lines(const char *text, size_t bytes)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < bytes; i++) n += text[i] == '\n';
+    return n;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct text out = {0};
+    static int quiet;
+
+    if (!quiet++ && !freopen("/dev/null", "w", stderr)) return 0;
+    if (translate((const char *)data, size, &out) && lines(out.at, out.bytes) < lines((const char *)data, size)) abort();
+    text_drop(&out);
+    return 0;
+}
