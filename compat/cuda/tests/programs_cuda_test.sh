@@ -29,6 +29,11 @@ done
 run "two processes" -n 2 --tag -- "$dir/devices"
 [ "$(grep -c 'devices 4' "$dir/out")" = 2 ] || fail "two processes did not say so"
 
+CUDA_VISIBLE_DEVICES=-1 "$KOLO_BUILD/kolo" run --cuda -- "$dir/devices" >"$dir/out" 2>"$dir/err" && fail "it ran without devices"
+grep -q "error 100 count 0" "$dir/out" || { cat "$dir/out"; fail "no devices are another error"; }
+CUDA_VISIBLE_DEVICES=2,0,-1,1 "$KOLO_BUILD/kolo" run --cuda -- "$dir/devices" >"$dir/out" || fail "two visible devices"
+grep -q "devices 2" "$dir/out" || { cat "$dir/out"; fail "not two devices are visible"; }
+
 # A stream of each thread, chosen before the header.
 cc -DCUDA_API_PER_THREAD_DEFAULT_STREAM -I compat/cuda/include $here/per_thread.c -o "$dir/per_thread" -L "$libs" -lcudart -lpthread || exit 1
 run "the threads' default streams" -- "$dir/per_thread"
