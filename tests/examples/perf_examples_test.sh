@@ -17,7 +17,7 @@ build() {
 build "$dir/perf"
 for name in all_reduce all_gather reduce_scatter broadcast alltoall sendrecv; do
     KOLO_HOST_DEVICES=8 expect "$fine" "$dir/perf/${name}_perf" -b 64 -e 4K -f 64 -g 3 -t 2 -n 1 -d all -o all -r 4
-    expect "$fine" "$KOLO_BUILD/kolo" run --topo $machine --hosts 2 -n 16 -- "$dir/perf/${name}_perf" -b 1K -e 256K -f 16 -n 2
+    expect "$fine" "$KOLO_BUILD/kolo" run --cuda --topo $machine --hosts 2 -n 16 -- "$dir/perf/${name}_perf" -b 1K -e 256K -f 16 -n 2
     grep -q "^#  Rank 15 .* device  7 \[0000:62:00\] NVIDIA A100" "$dir/out"
 done
 
