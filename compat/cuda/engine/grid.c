@@ -5,6 +5,7 @@
 #include "compat/cuda/engine/fault.h"
 #include "compat/cuda/engine/variables.h"
 #include "compat/cuda/engine/worker.h"
+#include "compat/cuda/include/kolo_cuda/abi.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -336,13 +337,15 @@ int kl_engine_run(const struct kl_engine_launch *launch)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct kl_grid grid = {.launch = launch};
-    int rc;
+    int rc, pending = __koloPending;
 
     if (!is_possible(launch)) return KL_CUDA_CONFIGURATION;
     (void)pthread_once(&once, watch_forks);
     rc = kl_variables_prepare(launch->device);
     if (rc) return rc;
     kl_fault_watch();
+    __koloPending =
+        0; /* whoever waits for a stream may be about to launch: the kernels that run meanwhile are none of that */
     grid.blocks = (uint64_t)launch->grid.x * launch->grid.y * launch->grid.z;
     if (grid.blocks == 1)
         run_blocks(&grid);
@@ -350,6 +353,7 @@ int kl_engine_run(const struct kl_engine_launch *launch)
         run_together(&grid);
     else
         run_shared(&grid);
+    __koloPending = pending;
     return kl_load_acquire(&grid.error);
 }
 

@@ -20,22 +20,31 @@ static void tell(const char *text, int length)
     if (length > 0 && write(STDERR_FILENO, text, (size_t)length) < 0) return;
 }
 
-static const char *kernel_name(const struct kl_worker *w)
+/* The name, which the compiler gave as `... [with auto F = NAME]` or `... [F = &NAME]`. */
+static const char *kernel_name(const struct kl_worker *w, char *room, size_t bytes)
 {
-    const char *name = kl_grid_launch(w->grid)->kernel->name;
+    const char *name = kl_grid_launch(w->grid)->kernel->name, *start = name ? strstr(name, "F = ") : NULL;
+    size_t n;
 
-    return name ? name : "without a name";
+    if (!name) return "without a name";
+    if (!start) return name;
+    start += 4 + (start[4] == '&');
+    n = strlen(start);
+    if (n && start[n - 1] == ']') n--;
+    (void)snprintf(room, bytes, "%.*s", (int)n, start);
+    return room;
 }
 
 void kl_report(const struct kl_worker *w, const char *what, ...)
 {
     struct kl_engine_dim t = __koloThreadIdx;
-    char text[TEXT];
+    char text[TEXT], name[TEXT / 4];
     va_list args;
     int n;
 
     if (kl_grid_failed(w->grid)) return;
-    n = snprintf(text, sizeof text, "kolo: kernel %s, block (%u, %u, %u), thread (%u, %u, %u): ", kernel_name(w),
+    n = snprintf(text, sizeof text,
+                 "kolo: kernel %s, block (%u, %u, %u), thread (%u, %u, %u): ", kernel_name(w, name, sizeof name),
                  w->block.x, w->block.y, w->block.z, t.x, t.y, t.z);
     if (n > TEXT / 2) n = TEXT / 2;
     va_start(args, what);
@@ -66,13 +75,13 @@ static int describe(char *text, size_t bytes, const struct kl_fibre *f, unsigned
 
 void kl_report_deadlock(const struct kl_worker *w)
 {
-    char text[TEXT];
+    char text[TEXT], name[TEXT / 4];
     int n;
 
     if (kl_grid_failed(w->grid)) return;
     n = snprintf(text, sizeof text,
                  "kolo: kernel %s, block (%u, %u, %u): all %u threads that have not returned wait for each other:\n",
-                 kernel_name(w), w->block.x, w->block.y, w->block.z, w->live);
+                 kernel_name(w, name, sizeof name), w->block.x, w->block.y, w->block.z, w->live);
     for (uint32_t i = 0; i < w->begun && n < TEXT - 256; i++) {
         const struct kl_fibre *f = &w->fibre[i];
         unsigned count = 0;

@@ -17,7 +17,7 @@ struct driver {
     const struct options *o;
     const struct places *p;
     const char *compiler;
-    char folder[64]; /* of what lies between phases */
+    char *folder; /* of what lies between phases */
     struct words scratch;
 };
 
@@ -26,8 +26,12 @@ struct driver {
 static void show(const struct words *command)
 {
     fputs("#$ ", stderr);
-    for (size_t i = 0; i < command->count; i++)
-        fprintf(stderr, strpbrk(command->at[i], " \"'$") ? "\"%s\" " : "%s ", command->at[i]);
+    for (size_t i = 0; i < command->count; i++) {
+        bool quoted = strpbrk(command->at[i], " \"'$") ||
+                      !strncmp(command->at[i], "-L", 2); /* as LIBRARIES= has them: CMake compares */
+
+        fprintf(stderr, quoted ? "\"%s\" " : "%s ", command->at[i]);
+    }
     fputc('\n', stderr);
 }
 
@@ -124,8 +128,9 @@ static char *scratch(struct driver *d, const char *name)
 {
     char *path;
 
-    if (!d->folder[0]) {
-        strcpy(d->folder, "/tmp/kolo-nvcc-XXXXXX");
+    if (!d->folder && d->o->keep) d->folder = must_print("%s", d->o->keep_folder ? d->o->keep_folder : ".");
+    if (!d->folder) {
+        d->folder = must_print("/tmp/kolo-nvcc-XXXXXX");
         if (!mkdtemp(d->folder)) {
             perror("kolo-nvcc: no folder for what is between phases");
             exit(1);
@@ -459,9 +464,9 @@ static int all_together(struct driver *d)
 
 static void clean_up(struct driver *d)
 {
-    if (d->o->keep && d->folder[0]) fprintf(stderr, "kolo-nvcc: what was between phases is in %s\n", d->folder);
     for (size_t i = 0; i < d->scratch.count && !d->o->keep; i++) (void)unlink(d->scratch.at[i]);
-    if (d->folder[0] && !d->o->keep) (void)rmdir(d->folder);
+    if (d->folder && !d->o->keep) (void)rmdir(d->folder);
+    free(d->folder);
     words_drop(&d->scratch);
 }
 
@@ -472,9 +477,10 @@ static void tell_places(const struct driver *d)
 
     fprintf(stderr, "#$ _NVVM_BRANCH_=nvvm\n#$ _SPACE_= \n#$ _CUDART_=cudart\n#$ _HERE_=%s/bin\n#$ _THERE_=%s/bin\n",
             d->p->cuda, d->p->cuda);
-    fprintf(stderr, "#$ TOP=%s\n#$ PATH=%s/bin:%s\n", d->p->cuda, d->p->cuda, path ? path : "");
-    fprintf(stderr, "#$ INCLUDES=\"-I%s/include\"  \n#$ LIBRARIES=  \"-L%s/lib64/stubs\" \"-L%s/lib64\"\n", d->p->cuda,
-            d->p->cuda, d->p->cuda);
+    fprintf(stderr, "#$ TOP=%s\n#$ NVVMIR_LIBRARY_DIR=%s/nvvm/libdevice\n#$ PATH=%s/bin:%s\n", d->p->cuda, d->p->cuda,
+            d->p->cuda, path ? path : "");
+    fprintf(stderr, "#$ _ARCHITECTURE_=-arch compute_%s\n", d->o->architecture ? d->o->architecture : "90");
+    fprintf(stderr, "#$ INCLUDES=\"-I%s/include\"  \n#$ LIBRARIES=  \"-L%s\"\n", d->p->cuda, d->p->libraries);
 }
 
 int drive(const struct options *o, const struct places *p)

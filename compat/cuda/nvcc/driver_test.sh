@@ -108,6 +108,7 @@ set_target_properties(p PROPERTIES CUDA_STANDARD 17)
 END
     cmake -S project -B build -DCMAKE_TOOLCHAIN_FILE="$KOLO_BUILD/lib/kolo/cuda/cmake/kolo-cuda.cmake" >out 2>&1 || { cat out; fail "cmake"; }
     cmake --build build >out 2>&1 || { cat out; fail "cmake --build"; }
-    [ "$(build/p)" = "106 8 7" ] || fail "built by cmake: $(build/p)"
+    said=$(LD_LIBRARY_PATH=$KOLO_BUILD/lib/kolo/cuda build/p)
+    [ "$said" = "106 8 7" ] || fail "built by cmake: $said"
 fi
 echo done

@@ -83,7 +83,7 @@ static const struct option table[] = {
     {" -Xcudafe ", IGNORE_VALUE, NULL},
     {" -Xarchive --archive-options ", IGNORE_VALUE, NULL},
     {" -m --machine ", IGNORE_VALUE, NULL},
-    {" -keep-dir --keep-dir ", IGNORE_VALUE, NULL},
+    {" -keep-dir --keep-dir ", VALUE, "keep"},
     {" -idp --input-drive-prefix -ddp --dependency-drive-prefix -dp --drive-prefix ", IGNORE_VALUE, NULL},
     {" -ldir --libdevice-directory -target-dir --target-directory -dopt --dopt -compress-mode --compress-mode ",
      IGNORE_VALUE, NULL},
@@ -277,6 +277,7 @@ static bool set_value(struct options *o, const char *which, const char *value)
 {
     if (!strcmp(which, "output")) keep(&o->output, value);
     if (!strcmp(which, "standard")) keep(&o->standard, value);
+    if (!strcmp(which, "keep")) keep(&o->keep_folder, value);
     if (!strcmp(which, "compiler")) keep(&o->compiler, value);
     if (!strcmp(which, "directory")) keep(&directory_now, value);
     if (!strcmp(which, "architecture")) set_architecture(o, value);
@@ -468,6 +469,7 @@ void options_drop(struct options *o)
     free(o->compiler);
     free(o->standard);
     free(o->architecture);
+    free(o->keep_folder);
     words_drop(&o->compile);
     words_drop(&o->dependencies);
     words_drop(&o->link);
