@@ -130,7 +130,9 @@ static char *scratch(struct driver *d, const char *name)
 
     if (!d->folder && d->o->keep) d->folder = must_print("%s", d->o->keep_folder ? d->o->keep_folder : ".");
     if (!d->folder) {
-        d->folder = must_print("/tmp/kolo-nvcc-XXXXXX");
+        const char *temporary = getenv("TMPDIR");
+
+        d->folder = must_print("%s/kolo-nvcc-XXXXXX", temporary && *temporary ? temporary : "/tmp");
         if (!mkdtemp(d->folder)) {
             perror("kolo-nvcc: no folder for what is between phases");
             exit(1);

@@ -6,6 +6,8 @@ nvcc=$KOLO_BUILD/kolo-nvcc
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
+mkdir between
+export TMPDIR="$scratch/between"
 
 fail() {
     echo "FAILED: $*"
@@ -93,7 +95,7 @@ printf '__global__ void k(int *p)\n{\n    *p = __shfl(1, 2);\n}\n' >bad.cu
 says "name the lanes that take part" "$nvcc" -c bad.cu
 printf '__constant__ char c[70000];\n' >bad.cu
 says "constant memory has 64 KiB" "$nvcc" -c bad.cu
-ls /tmp/kolo-nvcc-* >/dev/null 2>&1 && fail "something is left between phases" || true
+[ -z "$(ls between)" ] || fail "left between phases: $(ls between)"
 
 # CMake takes it by its toolchain file.
 if command -v cmake >/dev/null; then

@@ -40,7 +40,7 @@ struct options {
     char *output;
     char *compiler;     /* -ccbin */
     char *standard;     /* c++17, NULL: none asked for */
-    char *keep_folder;     /* --keep-dir */
+    char *keep_folder;  /* --keep-dir */
     char *architecture; /* the number behind sm_ of the last one asked for, NULL: none */
     struct input *inputs;
     size_t input_count;

@@ -148,6 +148,8 @@ static void walk(struct translation *t)
                 translate_word(t, i);
         } else if (k->at[i].kind != TOKEN_SIGN) {
             continue;
+        } else if (token_is(k, i, "(")) {
+            if (in_device_code(t)) translate_cast(t, i);
         } else if (token_is(k, i, "{")) {
             enter(t, i);
         } else if (token_is(k, i, "}")) {

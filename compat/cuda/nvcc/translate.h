@@ -10,6 +10,7 @@
  *     shared.c    __shared__ float x[32];           one for each OS thread, which runs one block at a time
  *     variable.c  __device__ int n;                 n stays for the host, device code calls what gives the device's own
  *     ptx.c       asm("red.global.add.u64 ...")     what the instruction does, in C++
+ *     cast.c      (int)x                            saturates, as on devices
  *     words.c     __device__, __align__(8), ...     nothing, or what GNU calls it
  */
 #ifndef KL_NVCC_TRANSLATE_H
@@ -82,6 +83,10 @@ void forget_shadows(struct translation *t);
 
 /** The asm statement at `i`; returns the token to go on with. */
 uint32_t translate_asm(struct translation *t, uint32_t i);
+
+/** The parenthesis at `open`, or the word static_cast at `i`, in device code: perhaps a cast to an integer. */
+void translate_cast(struct translation *t, uint32_t open);
+void translate_static_cast(struct translation *t, uint32_t i);
 
 /** A word of CUDA's, or of the host's that kernels need otherwise. */
 void translate_word(struct translation *t, uint32_t i);

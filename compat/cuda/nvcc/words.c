@@ -44,6 +44,8 @@ static void translate_function(struct translation *t, uint32_t i)
         source_replace(&t->source, i, "__koloAssert");
     else if (token_is(k, i, "printf") && token_is(k, i + 1, "(") && !(i && token_among(k, i - 1, " . -> :: ")))
         source_replace(&t->source, i, "__kolo_printf");
+    else if (token_is(k, i, "static_cast"))
+        translate_static_cast(t, i);
     else
         translate_name(t, i);
 }

@@ -275,12 +275,13 @@ template <class R, class F, class... A> inline R rounded(int mode, F operation, 
 }
 
 /** `x`, which is a whole number, as an integer; the nearest one there is, 0 for what is no number. */
-template <class To, class From> inline To saturate(From x)
+template <class To, class From> inline constexpr To saturate(From x)
 {
+    constexpr From limit = (From)(1ull << (std::numeric_limits<To>::digits - 1)) * (From)2;
+
     if (x != x) return 0;
-    if (x >= std::ldexp((From)1, std::numeric_limits<To>::digits)) return std::numeric_limits<To>::max();
-    if (std::is_signed<To>::value ? x < -std::ldexp((From)1, std::numeric_limits<To>::digits) : x <= (From)-1)
-        return std::numeric_limits<To>::min();
+    if (x >= limit) return std::numeric_limits<To>::max();
+    if (std::is_signed<To>::value ? x < -limit : x <= (From)-1) return std::numeric_limits<To>::min();
     return (To)x;
 }
 
