@@ -65,8 +65,8 @@ typedef enum {
 } koloReason_t;
 
 /**
- * Of the calling thread's last call that was refused for one of these; koloReasonNone before the first. Other calls do not change it: ask
- * right after a call of a stream, an event or a graph was ncclInvalidUsage.
+ * Of the calling thread's last call that was refused for one of these, once: it is forgotten when it has been read; koloReasonNone before the
+ * first. Other calls do not change it: ask right after a call of a stream, an event or a graph was ncclInvalidUsage.
  */
 koloReason_t koloGetLastReason(void);
 
@@ -111,6 +111,9 @@ ncclResult_t koloBarrier(ncclComm_t comm, cudaStream_t stream);
  * or UUIDs, as CUDA reads it; every device of this interface is counted so.
  */
 ncclResult_t koloGetDeviceCount(int *count);
+
+/** Number of this host's devices, whatever CUDA_VISIBLE_DEVICES says: ordinals are below it. */
+ncclResult_t koloGetHostDeviceCount(int *count);
 
 /** The device's ordinal on its host, which CUDA_VISIBLE_DEVICES does not change. Out of range: ncclInvalidArgument, as below. */
 ncclResult_t koloGetDeviceOrdinal(int device, int *ordinal);

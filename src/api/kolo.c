@@ -16,6 +16,12 @@ ncclResult_t koloGetDeviceCount(int *count)
     return kl_devices_count_now(count);
 }
 
+ncclResult_t koloGetHostDeviceCount(int *count)
+{
+    if (!count) return KL_FAIL(ncclInvalidArgument, "koloGetHostDeviceCount: the result pointer is NULL");
+    return kl_devices_count_of_host(count);
+}
+
 ncclResult_t koloSetDevice(int device)
 {
     int count;

@@ -46,7 +46,7 @@ int kl_devices_count(const struct kl_xml *file)
     return config.host_devices || gpus || named < count ? count : named;
 }
 
-static ncclResult_t count_of_host(int *count)
+ncclResult_t kl_devices_count_of_host(int *count)
 {
     struct kl_topo_config config;
     struct kl_topo_options options;
@@ -73,7 +73,7 @@ static ncclResult_t list_visible(int **list, int *n)
     uint64_t host;
     int count;
 
-    KL_TRY(count_of_host(&count));
+    KL_TRY(kl_devices_count_of_host(&count));
     KL_TRY(host_number(&host));
     *list = calloc((size_t)count + 1, sizeof **list);
     if (!*list) return KL_NOMEM("a list of devices");
@@ -85,7 +85,7 @@ ncclResult_t kl_devices_count_now(int *count)
 {
     int *list;
 
-    if (!kl_devices_selected()) return count_of_host(count);
+    if (!kl_devices_selected()) return kl_devices_count_of_host(count);
     KL_TRY(list_visible(&list, count));
     free(list);
     return ncclSuccess;

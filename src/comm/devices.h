@@ -22,6 +22,9 @@ int kl_devices_count(const struct kl_xml *file);
 /** The number that this process sees, with the topology file of the moment. */
 ncclResult_t kl_devices_count_now(int *count);
 
+/** The number that this host has, with the same file. */
+ncclResult_t kl_devices_count_of_host(int *count);
+
 /** Are only some of them visible, or in another order? */
 bool kl_devices_selected(void);
 

@@ -6,7 +6,8 @@
 #include "base/param.h"
 
 struct kl_device_config {
-    int64_t host_devices; /* 0: as the topology, the job or the CPUs suggest */
+    int64_t host_devices;  /* 0: as the topology, the job or the CPUs suggest */
+    int64_t device_memory; /* bytes of each, for who emulates memory of devices; 0: the machine's, divided by them */
 };
 
 extern const struct kl_param_set kl_device_param_set;

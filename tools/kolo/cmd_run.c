@@ -3,6 +3,7 @@
 
 #include "include/nccl.h"
 #include "tools/kolo/checks.h"
+#include "tools/kolo/cuda_path.h"
 #include "tools/kolo/launch.h"
 #include "tools/kolo/netns.h"
 #include "tools/kolo/options.h"
@@ -17,7 +18,7 @@
 enum { MAX_RANKS = 65536, GRACE_MS = 10000 };
 
 struct run_options {
-    int nranks, nhosts, netns, tag, unbound, help;
+    int nranks, nhosts, netns, tag, unbound, cuda, help;
     const char *topo;
     uint64_t timeout_ms, grace_ms, link_rate;
 };
@@ -32,6 +33,9 @@ static const struct kl_opt table[] = {
     {0, "link-rate", KL_OPT_RATE, FIELD(link_rate), 0, 0, "R",
      "with --netns: the bandwidth of each host's link in each direction, 100M or 25G bits per second (no limit)"},
     {0, "topo", KL_OPT_TEXT, FIELD(topo), 0, 0, "FILE", "emulate the machine that this NCCL topology XML describes"},
+    {0, "cuda", KL_OPT_FLAG, FIELD(cuda), 0, 0, NULL,
+     "programs for CUDA and NCCL find the libraries that stand for those (LD_LIBRARY_PATH); without -n it is one "
+     "process"},
     {0, "timeout", KL_OPT_TIME, FIELD(timeout_ms), 0, 0, "S", "end all ranks after S seconds (default: never)"},
     {0, "grace", KL_OPT_TIME, FIELD(grace_ms), 0, 0, "S",
      "when a rank dies, let the others end by themselves for S seconds before SIGTERM (default: 10)"},
@@ -56,7 +60,8 @@ static void print_help(FILE *to)
         "When a rank dies, the others get the grace, then SIGTERM, and SIGKILL 2 seconds later; a report says how\n"
         "each rank ended. Exit code: 0 when all ranks ended with 0, 1 when one did not, 2 for wrong usage.\n"
         "Calls that differ between ranks are found before data move (NCCL_CHECK_MODE=FIRST_USE, unless it is set).\n\n"
-        "example: kolo run -n 4 --hosts 2 --tag -- ./my_program\n",
+        "example: kolo run -n 4 --hosts 2 --tag -- ./my_program\n"
+        "         kolo run --cuda --topo dgx.xml --hosts 2 -n 16 -- ./all_reduce_perf\n",
         to);
 }
 
@@ -93,6 +98,11 @@ static int start(const struct run_options *o, const char *path, char **argv)
         }
         job.topo_file = topo; /* ranks may change their directory */
     }
+    char why[256];
+    if (o->cuda && !kl_cuda_path_use(why, sizeof why)) {
+        fprintf(stderr, "kolo run: --cuda: %s\n", why);
+        return EXIT_PROBLEM;
+    }
     kl_checks_by_default();
     return kl_launch(&job);
 }
@@ -108,6 +118,7 @@ int cmd_run(int argc, char **argv)
         print_help(stdout);
         return EXIT_OK;
     }
+    if (!o.nranks && o.cuda) o.nranks = o.nhosts;
     if (!o.nranks) return wrong_usage("say how many ranks: -n N");
     if (at == argc) return wrong_usage("no program to run");
     if (o.nranks % o.nhosts) {

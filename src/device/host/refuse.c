@@ -10,5 +10,8 @@ void kl_refuse(koloReason_t reason)
 
 koloReason_t kl_refuse_reason(void)
 {
-    return last;
+    koloReason_t reason = last;
+
+    last = koloReasonNone;
+    return reason;
 }

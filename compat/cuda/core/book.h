@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * book.h - what every range of memory that the stand-in knows is, found by any address within it.
+ *
+ * Ranges do not overlap.
+ * Threads: any.
+ */
+#ifndef KL_CUDA_BOOK_H
+#define KL_CUDA_BOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum kl_cuda_memory {
+    KL_CUDA_MEMORY_DEVICE,     /* cudaMalloc */
+    KL_CUDA_MEMORY_MANAGED,    /* cudaMallocManaged */
+    KL_CUDA_MEMORY_PINNED,     /* cudaMallocHost, cudaHostAlloc */
+    KL_CUDA_MEMORY_REGISTERED, /* cudaHostRegister */
+    KL_CUDA_MEMORY_POOL,       /* cudaMallocAsync */
+    KL_CUDA_MEMORY_IMPORTED,   /* another process's */
+    KL_CUDA_MEMORY_MAPPED      /* cuMemMap */
+};
+
+struct kl_cuda_range {
+    char *base;
+    size_t bytes; /* as asked for */
+    enum kl_cuda_memory kind;
+    int device;     /* that the process sees; current when it was made, for host memory */
+    unsigned flags; /* it was made with */
+    uint64_t id;    /* another one for each range of the process */
+    void *owner;    /* of who made it */
+};
+
+/** Enter a range; its id is set. False: memory is short, or it overlaps another one. */
+bool kl_cuda_book_add(struct kl_cuda_range *range);
+
+/** The range that an address is in. */
+bool kl_cuda_book_find(const void *address, struct kl_cuda_range *range);
+
+/** Does any range overlap these bytes? */
+bool kl_cuda_book_overlaps(const void *address, size_t bytes);
+
+/** Take out the range that begins here, if its kind is in `kinds` (a bit for each). */
+bool kl_cuda_book_take(const void *base, unsigned kinds, struct kl_cuda_range *range);
+
+/** The first range behind `after` (NULL: the first of all). */
+bool kl_cuda_book_next(const void *after, struct kl_cuda_range *range);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * device.h - the emulated devices: what they say of themselves, and how they are joined.
+ *
+ * All of it is of the topology file, or of this machine's host devices, and of a table of models (model.h) for what a file does not
+ * say. Read once; constant then. NVML counts the host's devices; the runtime and the driver those that CUDA_VISIBLE_DEVICES leaves.
+ *
+ * Threads: any.
+ */
+#ifndef KL_CUDA_DEVICE_H
+#define KL_CUDA_DEVICE_H
+
+#include "compat/cuda/core/model.h"
+#include "compat/cuda/core/state.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { KL_CUDA_NVLINKS = 36, KL_CUDA_SWITCHES = 8 };
+
+enum kl_cuda_link_end { KL_CUDA_LINK_GPU, KL_CUDA_LINK_SWITCH, KL_CUDA_LINK_CPU };
+
+/** One NVLink. */
+struct kl_cuda_link {
+    enum kl_cuda_link_end end;
+    unsigned domain, bus, device; /* of what it leads to */
+};
+
+struct kl_cuda_device {
+    int ordinal; /* on its host */
+    unsigned char uuid[16];
+    unsigned domain, bus, device; /* where it is on PCI */
+    unsigned pci_device, pci_subsystem;
+    unsigned pcie_width, pcie_generation;
+    int sm, numa;
+    size_t memory; /* bytes that it gives */
+    const struct kl_cuda_model *model;
+    uint64_t above[KL_CUDA_SWITCHES]; /* PCI ids of the switches that it hangs on, nearest first; 0: no more */
+    int nlinks;
+    struct kl_cuda_link link[KL_CUDA_NVLINKS];
+};
+
+/** Devices of the host, by ordinal. Errors: 999 when the topology cannot be read. */
+cudaError_t kl_cuda_host_devices(const struct kl_cuda_device **list, int *count);
+
+/** The number that this process sees, at most KL_CUDA_DEVICES. */
+cudaError_t kl_cuda_device_count(int *count);
+
+/** One that this process sees: 101 if it does not. */
+cudaError_t kl_cuda_device(int device, const struct kl_cuda_device **out);
+
+/** "GPU-..." */
+void kl_cuda_uuid_text(const unsigned char uuid[16], char text[41]);
+
+/** What joins two devices of the host, by ordinal. */
+struct kl_cuda_path {
+    bool p2p; /* may one read and write the other's memory directly? */
+    int type; /* enum kl_path_type */
+    float bw; /* GB/s */
+};
+struct kl_cuda_path kl_cuda_path(int from, int to);
+
+/** An attribute by CUDA's number. Unknown: 1. */
+cudaError_t kl_cuda_attribute(const struct kl_cuda_device *device, int attribute, int *value);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** error.h - the table of errors: number, the runtime's name, text. Names of the driver: driver/error.c. */
+#ifndef KL_CUDA_ERROR_H
+#define KL_CUDA_ERROR_H
+
+struct kl_cuda_error {
+    int number;
+    const char *name, *text;
+};
+
+/** NULL: no such number. */
+const struct kl_cuda_error *kl_cuda_error(int number);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compat/cuda/core/ipc.h"
+
+#include "compat/cuda/core/event.h"
+#include "compat/cuda/core/memory.h"
+#include "compat/cuda/core/stream.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, MEMORY = 0x4b4f4c4d, EVENT = 0x4b4f4c45 };
+
+/* What the bytes of a handle are. */
+struct handle {
+    uint32_t magic;
+    int32_t pid, fd;
+    uint32_t unused;
+    uint64_t offset, bytes, id;
+    uint64_t inode; /* of the segment: a descriptor may be another one by now */
+    uint64_t zero[2];
+};
+_Static_assert(sizeof(struct handle) == sizeof(cudaIpcMemHandle_t), "both are CUDA's");
+_Static_assert(sizeof(struct handle) == sizeof(cudaIpcEventHandle_t), "both are CUDA's");
+
+static uint64_t inode_of(int fd)
+{
+    struct stat s;
+
+    return fstat(fd, &s) ? 0 : s.st_ino;
+}
+
+/* The descriptor that a handle is of; -1: the process has it no more. */
+static int open_segment(const struct handle *h)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", h->pid, h->fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0 && inode_of(fd) != h->inode) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* ---- memory ---- */
+
+cudaError_t kl_cuda_ipc_memory_handle(cudaIpcMemHandle_t *handle, const void *ptr)
+{
+    struct kl_cuda_range r;
+    struct handle h = {.magic = MEMORY, .pid = getpid()};
+    size_t offset;
+
+    if (!handle) return cudaErrorInvalidValue;
+    KL_CUDA_TRY(kl_cuda_enter());
+    if (!kl_cuda_book_find(ptr, &r) || r.kind != KL_CUDA_MEMORY_DEVICE) return cudaErrorInvalidValue;
+    kl_cuda_memory_place(&r, &h.fd, &offset);
+    h.offset = offset;
+    h.bytes = r.bytes;
+    h.id = r.id;
+    h.inode = inode_of(h.fd);
+    memcpy(handle, &h, sizeof h);
+    return cudaSuccess;
+}
+
+/* What is open: by who made it and the number that it gave it. */
+struct opened {
+    int32_t pid;
+    uint64_t id, inode;
+    unsigned count;
+    char *ptr, *map;
+    size_t map_bytes;
+    struct opened *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct opened *all;
+
+static cudaError_t map(const struct handle *h, struct opened *o)
+{
+    size_t lead = h->offset % PAGE;
+    struct stat s;
+    int fd = open_segment(h);
+
+    if (fd < 0) return cudaErrorInvalidValue;
+    bool fits = !fstat(fd, &s) && h->offset <= (uint64_t)s.st_size && h->bytes <= (uint64_t)s.st_size - h->offset;
+    o->map_bytes = h->bytes + lead;
+    o->map =
+        fits ? mmap(NULL, o->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(h->offset - lead)) : MAP_FAILED;
+    close(fd);
+    if (o->map == MAP_FAILED) return cudaErrorInvalidValue;
+    o->ptr = o->map + lead;
+    return cudaSuccess;
+}
+
+static cudaError_t open_new(const struct handle *h, struct opened **out)
+{
+    struct kl_cuda_range range = {.bytes = h->bytes, .kind = KL_CUDA_MEMORY_IMPORTED, .device = kl_cuda_current()};
+    struct opened *o = calloc(1, sizeof *o);
+
+    if (!o) return cudaErrorMemoryAllocation;
+    cudaError_t rc = map(h, o);
+    range.base = o->ptr;
+    if (!rc && !kl_cuda_book_add(&range)) {
+        munmap(o->map, o->map_bytes);
+        rc = cudaErrorMemoryAllocation;
+    }
+    if (rc) {
+        free(o);
+        return rc;
+    }
+    o->pid = h->pid;
+    o->id = h->id;
+    o->inode = h->inode;
+    o->next = all;
+    *out = all = o;
+    return cudaSuccess;
+}
+
+cudaError_t kl_cuda_ipc_memory_open(void **ptr, const cudaIpcMemHandle_t *handle, unsigned flags)
+{
+    struct handle h;
+    struct opened *o;
+    cudaError_t rc = cudaSuccess;
+
+    memcpy(&h, handle, sizeof h);
+    if (!ptr || flags != cudaIpcMemLazyEnablePeerAccess || h.magic != MEMORY || !h.bytes) return cudaErrorInvalidValue;
+    KL_CUDA_TRY(kl_cuda_enter());
+    KL_CUDA_TRY(kl_cuda_unsafe());
+    if (h.pid == getpid()) return cudaErrorDeviceUninitialized;
+    pthread_mutex_lock(&lock);
+    for (o = all; o && (o->pid != h.pid || o->id != h.id || o->inode != h.inode);) o = o->next;
+    if (!o) rc = open_new(&h, &o);
+    if (!rc) {
+        o->count++;
+        *ptr = o->ptr;
+    }
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+static cudaError_t close_locked(const void *ptr)
+{
+    struct kl_cuda_range range;
+
+    for (struct opened **at = &all; *at; at = &(*at)->next) {
+        struct opened *o = *at;
+
+        if (o->ptr != ptr) continue;
+        if (--o->count) return cudaSuccess;
+        *at = o->next;
+        kl_cuda_book_take(ptr, 1u << KL_CUDA_MEMORY_IMPORTED, &range);
+        munmap(o->map, o->map_bytes);
+        free(o);
+        return cudaSuccess;
+    }
+    return cudaErrorInvalidValue;
+}
+
+cudaError_t kl_cuda_ipc_memory_close(void *ptr)
+{
+    struct kl_cuda_range range;
+
+    KL_CUDA_TRY(kl_cuda_enter());
+    KL_CUDA_TRY(kl_cuda_unsafe());
+    if (!kl_cuda_book_find(ptr, &range)) return cudaErrorInvalidValue;
+    KL_CUDA_TRY(kl_cuda_device_wait(range.device));
+    pthread_mutex_lock(&lock);
+    cudaError_t rc = close_locked(ptr);
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+/* ---- events ---- */
+
+cudaError_t kl_cuda_ipc_event_handle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
+{
+    struct handle h = {.magic = EVENT, .pid = getpid()};
+
+    if (!handle) return cudaErrorInvalidValue;
+    KL_CUDA_TRY(kl_cuda_enter());
+    KL_CUDA_TRY(kl_cuda_event_segment(event, &h.fd));
+    h.inode = inode_of(h.fd);
+    memcpy(handle, &h, sizeof h);
+    return cudaSuccess;
+}
+
+cudaError_t kl_cuda_ipc_event_open(cudaEvent_t *event, const cudaIpcEventHandle_t *handle)
+{
+    struct handle h;
+
+    memcpy(&h, handle, sizeof h);
+    if (!event || h.magic != EVENT) return cudaErrorInvalidValue;
+    KL_CUDA_TRY(kl_cuda_enter());
+    if (h.pid == getpid()) return cudaErrorDeviceUninitialized;
+    int fd = open_segment(&h);
+    return fd < 0 ? cudaErrorInvalidValue : kl_cuda_event_open(event, fd);
+}

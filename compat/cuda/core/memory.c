@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compat/cuda/core/memory.h"
+
+#include "base/atomic.h"
+#include "compat/cuda/core/arena.h"
+#include "compat/cuda/core/device.h"
+#include "compat/cuda/core/pool.h"
+#include "compat/cuda/core/stream.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096 };
+#define KIND(kind) (1u << KL_CUDA_MEMORY_##kind)
+
+/* ---- what a device has given ---- */
+
+static _Atomic int64_t given[KL_CUDA_DEVICES];
+
+bool kl_cuda_count(int device, int64_t bytes)
+{
+    const struct kl_cuda_device *d;
+    int64_t before = kl_load_relaxed(&given[device]);
+
+    if (kl_cuda_device(device, &d)) return false;
+    do {
+        if (bytes > 0 && (uint64_t)before + (uint64_t)bytes > d->memory) return false;
+    } while (!atomic_compare_exchange_weak_explicit(&given[device], &before, before + bytes, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+cudaError_t kl_cuda_memory_info(int device, size_t *free_bytes, size_t *total_bytes)
+{
+    const struct kl_cuda_device *d;
+
+    KL_CUDA_TRY(kl_cuda_device(device, &d));
+    int64_t used = kl_load_relaxed(&given[device]);
+    if (free_bytes) *free_bytes = d->memory - (size_t)used;
+    if (total_bytes) *total_bytes = d->memory;
+    return cudaSuccess;
+}
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + KL_CUDA_PIECE - 1) / KL_CUDA_PIECE * KL_CUDA_PIECE;
+}
+
+/* ---- arenas ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kl_cuda_arena *arenas[KL_CUDA_DEVICES];
+
+/* Twice the memory of the device, as room between pieces costs nothing. */
+static struct kl_cuda_arena *arena_of(int device)
+{
+    const struct kl_cuda_device *d;
+
+    pthread_mutex_lock(&lock);
+    if (!arenas[device] && !kl_cuda_device(device, &d)) arenas[device] = kl_cuda_arena_create(2 * d->memory);
+    struct kl_cuda_arena *arena = arenas[device];
+    pthread_mutex_unlock(&lock);
+    return arena;
+}
+
+cudaError_t kl_cuda_alloc(int device, enum kl_cuda_memory kind, size_t bytes, unsigned flags, void *owner, void **ptr)
+{
+    struct kl_cuda_range range = {.bytes = bytes, .kind = kind, .device = device, .flags = flags, .owner = owner};
+
+    if (!ptr) return cudaErrorInvalidValue;
+    if (!bytes) {
+        *ptr = NULL;
+        return cudaSuccess;
+    }
+    if (bytes > INT64_MAX / 2 || !kl_cuda_count(device, (int64_t)rounded(bytes))) return cudaErrorMemoryAllocation;
+    struct kl_cuda_arena *arena = arena_of(device);
+    range.base = arena ? kl_cuda_arena_cut(arena, bytes, KL_CUDA_PIECE) : NULL;
+    if (range.base && kl_cuda_book_add(&range)) {
+        *ptr = range.base;
+        return cudaSuccess;
+    }
+    if (range.base) kl_cuda_arena_free(arena, range.base);
+    kl_cuda_count(device, -(int64_t)rounded(bytes));
+    return cudaErrorMemoryAllocation;
+}
+
+void kl_cuda_memory_place(const struct kl_cuda_range *range, int *fd, size_t *offset)
+{
+    struct kl_cuda_arena *arena = arena_of(range->device);
+
+    *fd = kl_cuda_arena_fd(arena);
+    *offset = kl_cuda_arena_offset(arena, range->base);
+}
+
+void kl_cuda_release(const struct kl_cuda_range *range)
+{
+    switch (range->kind) {
+    case KL_CUDA_MEMORY_DEVICE:
+    case KL_CUDA_MEMORY_MANAGED:
+    case KL_CUDA_MEMORY_POOL:
+        kl_cuda_arena_free(arena_of(range->device), range->base);
+        kl_cuda_count(range->device, -(int64_t)rounded(range->bytes));
+        break;
+    case KL_CUDA_MEMORY_PINNED:
+        munmap(range->base, (range->bytes + PAGE - 1) / PAGE * PAGE);
+        break;
+    case KL_CUDA_MEMORY_REGISTERED:
+    case KL_CUDA_MEMORY_IMPORTED:
+    case KL_CUDA_MEMORY_MAPPED:
+        break; /* somebody else's */
+    }
+}
+
+cudaError_t kl_cuda_free(void *ptr)
+{
+    struct kl_cuda_range range;
+
+    KL_CUDA_TRY(kl_cuda_enter());
+    if (!ptr) return cudaSuccess;
+    KL_CUDA_TRY(kl_cuda_unsafe());
+    if (!kl_cuda_book_find(ptr, &range) || range.base != ptr) return cudaErrorInvalidValue;
+    KL_CUDA_TRY(kl_cuda_device_wait(range.device));
+    if (range.kind == KL_CUDA_MEMORY_POOL) return kl_cuda_pool_free_now(ptr);
+    if (!kl_cuda_book_take(ptr, KIND(DEVICE) | KIND(MANAGED), &range)) return cudaErrorInvalidValue;
+    kl_cuda_release(&range);
+    return cudaSuccess;
+}
+
+void kl_cuda_memory_reset(int device)
+{
+    const unsigned kinds = KIND(DEVICE) | KIND(MANAGED);
+    struct kl_cuda_range range;
+    char *at = NULL;
+
+    while (kl_cuda_book_next(at, &range)) {
+        at = range.base;
+        if (range.device != device) continue;
+        if (range.kind == KL_CUDA_MEMORY_POOL)
+            kl_cuda_pool_free_now(range.base);
+        else if (kl_cuda_book_take(range.base, kinds, &range))
+            kl_cuda_release(&range);
+    }
+    kl_cuda_pools_reset(device);
+}
+
+/* ---- of the host ---- */
+
+cudaError_t kl_cuda_host_alloc(size_t bytes, unsigned flags, void **ptr)
+{
+    struct kl_cuda_range range = {.bytes = bytes, .kind = KL_CUDA_MEMORY_PINNED, .flags = flags};
+
+    if (!ptr || flags & ~7u) return cudaErrorInvalidValue;
+    KL_CUDA_TRY(kl_cuda_enter());
+    KL_CUDA_TRY(kl_cuda_unsafe());
+    if (!bytes) {
+        *ptr = NULL;
+        return cudaSuccess;
+    }
+    if (bytes > SIZE_MAX / 2) return cudaErrorMemoryAllocation;
+    range.device = kl_cuda_current();
+    range.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (range.base == MAP_FAILED) return cudaErrorMemoryAllocation;
+    if (!kl_cuda_book_add(&range)) {
+        munmap(range.base, bytes);
+        return cudaErrorMemoryAllocation;
+    }
+    *ptr = range.base;
+    return cudaSuccess;
+}
+
+cudaError_t kl_cuda_host_free(void *ptr)
+{
+    struct kl_cuda_range range;
+
+    KL_CUDA_TRY(kl_cuda_enter());
+    if (!ptr) return cudaSuccess;
+    KL_CUDA_TRY(kl_cuda_unsafe());
+    if (!kl_cuda_book_find(ptr, &range) || range.base != ptr || range.kind != KL_CUDA_MEMORY_PINNED)
+        return cudaErrorInvalidValue;
+    KL_CUDA_TRY(kl_cuda_device_wait(range.device));
+    if (!kl_cuda_book_take(ptr, KIND(PINNED), &range)) return cudaErrorInvalidValue;
+    kl_cuda_release(&range);
+    return cudaSuccess;
+}
+
+cudaError_t kl_cuda_host_register(void *ptr, size_t bytes, unsigned flags)
+{
+    struct kl_cuda_range range = {.base = ptr, .bytes = bytes, .kind = KL_CUDA_MEMORY_REGISTERED, .flags = flags};
+
+    if (!ptr || !bytes || flags & ~15u) return cudaErrorInvalidValue;
+    KL_CUDA_TRY(kl_cuda_enter());
+    KL_CUDA_TRY(kl_cuda_unsafe());
+    range.device = kl_cuda_current();
+    if (kl_cuda_book_overlaps(ptr, bytes)) return cudaErrorHostMemoryAlreadyRegistered;
+    return kl_cuda_book_add(&range) ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t kl_cuda_host_unregister(void *ptr)
+{
+    struct kl_cuda_range range;
+
+    KL_CUDA_TRY(kl_cuda_enter());
+    KL_CUDA_TRY(kl_cuda_unsafe());
+    if (!ptr) return cudaErrorInvalidValue;
+    if (!kl_cuda_book_take(ptr, KIND(REGISTERED), &range)) return cudaErrorHostMemoryNotRegistered;
+    return cudaSuccess;
+}

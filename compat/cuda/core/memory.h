@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * memory.h - memory of devices and of the host, as CUDA gives it: all of it is host memory that is counted.
+ *
+ * What a device gives out (cudaMalloc, pools, managed memory, cuMemCreate) is counted in this process against the device's memory.
+ * Errors:  as CUDA's; too much is 2.
+ * Threads: any.
+ */
+#ifndef KL_CUDA_MEMORY_H
+#define KL_CUDA_MEMORY_H
+
+#include "compat/cuda/core/book.h"
+#include "compat/cuda/core/state.h"
+
+/** cudaMalloc and the like: `kind` is device, managed, or pool. bytes 0: *ptr = NULL. */
+cudaError_t kl_cuda_alloc(int device, enum kl_cuda_memory kind, size_t bytes, unsigned flags, void *owner, void **ptr);
+
+/** Pinned memory of the host. */
+cudaError_t kl_cuda_host_alloc(size_t bytes, unsigned flags, void **ptr);
+
+/** cudaFree: waits for the work of its device. NULL is fine; what was not given is 1. */
+cudaError_t kl_cuda_free(void *ptr);
+
+/** Free a range that has been taken out of the book. */
+void kl_cuda_release(const struct kl_cuda_range *range);
+
+cudaError_t kl_cuda_host_free(void *ptr);
+cudaError_t kl_cuda_host_register(void *ptr, size_t bytes, unsigned flags);
+cudaError_t kl_cuda_host_unregister(void *ptr);
+
+/** Count `bytes` of a device as given out, or, negative, as back. False: so much is not left. */
+bool kl_cuda_count(int device, int64_t bytes);
+cudaError_t kl_cuda_memory_info(int device, size_t *free_bytes, size_t *total_bytes);
+
+/** Free all that a device gave, without waiting. */
+void kl_cuda_memory_reset(int device);
+
+/** Descriptor and offset of a piece of a device's memory. */
+void kl_cuda_memory_place(const struct kl_cuda_range *range, int *fd, size_t *offset);
+
+#endif

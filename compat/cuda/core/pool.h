@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * pool.h - memory that is given and taken in stream order.
+ *
+ * An address is valid at the call. What is freed in a stream is free when the stream gets there, and may be given again to the same
+ * stream at once, as that is in order; to others afterwards. A pool keeps what is free; what is above its release threshold goes back to the
+ * device when somebody synchronises, or trims. In a capture, memory is the graph's: it stays as long as that.
+ *
+ * Threads: any.
+ */
+#ifndef KL_CUDA_POOL_H
+#define KL_CUDA_POOL_H
+
+#include "compat/cuda/core/state.h"
+
+cudaError_t kl_cuda_pool_default(cudaMemPool_t *pool, int device);
+cudaError_t kl_cuda_pool_current(cudaMemPool_t *pool, int device);
+cudaError_t kl_cuda_pool_choose(int device, cudaMemPool_t pool);
+cudaError_t kl_cuda_pool_create(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties);
+cudaError_t kl_cuda_pool_destroy(cudaMemPool_t pool);
+cudaError_t kl_cuda_pool_trim(cudaMemPool_t pool, size_t keep_bytes);
+cudaError_t kl_cuda_pool_set(cudaMemPool_t pool, int attribute, const void *value);
+cudaError_t kl_cuda_pool_get(cudaMemPool_t pool, int attribute, void *value);
+cudaError_t kl_cuda_pool_device(cudaMemPool_t pool, int *device);
+
+/** `pool` NULL: the current one of the stream's device. */
+cudaError_t kl_cuda_pool_alloc(cudaMemPool_t pool, void **ptr, size_t bytes, cudaStream_t stream);
+
+/** Also memory of cudaMalloc. */
+cudaError_t kl_cuda_pool_free(void *ptr, cudaStream_t stream);
+
+/** By cudaFree: now. */
+cudaError_t kl_cuda_pool_free_now(void *ptr);
+
+/** What pools of a device hold above their thresholds goes back: somebody has synchronised. */
+void kl_cuda_pool_relax(int device);
+
+/** Forget what pools of a device have: it is gone. */
+void kl_cuda_pools_reset(int device);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * state.h - what every call of the stand-in begins with: is the process able, which device does the thread mean, has it failed.
+ *
+ * All of the stand-in's libraries share this: the thread's current context, which is the runtime's current device, and the failures of
+ * kernels, which end a device for the process as CUDA's sticky errors do. Codes are the runtime's; the driver's are the same numbers.
+ *
+ * Fork:    a child of a process that has used the stand-in gets cudaErrorInitializationError from every call.
+ * Threads: any.
+ */
+#ifndef KL_CUDA_STATE_H
+#define KL_CUDA_STATE_H
+
+#include "compat/cuda/include/driver_types.h"
+#include "include/kolo.h"
+
+#include <stdbool.h>
+
+#define KL_CUDA_DEVICES 128 /* that a process may see */
+
+#define KL_CUDA_TRY(expr)                                                                                              \
+    do {                                                                                                               \
+        cudaError_t kl_cuda_try_rc = (expr);                                                                           \
+        if (kl_cuda_try_rc) return kl_cuda_try_rc;                                                                     \
+    } while (0)
+
+/* ---- contexts ---- */
+
+/** A context is a device, for the driver's functions. Each device has one primary context, which the runtime uses. */
+struct kl_cuda_context {
+    int device;
+    bool primary;
+    bool alive;     /* of others than primary ones: not destroyed */
+    unsigned count; /* of a primary one: how often it is retained; the runtime's use is one */
+    unsigned flags;
+};
+
+/** May calls be made? 0, 3 in a forked child, 100 without devices. */
+cudaError_t kl_cuda_ready(void);
+
+/** The same, and the thread has a current device, whose failure is returned. What most calls begin with. */
+cudaError_t kl_cuda_enter(void);
+
+/** The thread is, or is no more, within a function that a stream calls, which must not call CUDA: 800 from what would, else, wait for itself. */
+void kl_cuda_inside(bool inside);
+
+/** The current device of the thread; 0 if it never chose one. Does not use the device. */
+int kl_cuda_current(void);
+
+/** Make `device` current, with its primary context. Out of range: 101, and nothing changes. */
+cudaError_t kl_cuda_select(int device);
+
+/** The thread's current context; NULL: none. */
+struct kl_cuda_context *kl_cuda_context(void);
+struct kl_cuda_context *kl_cuda_primary(int device);
+
+/** Replace the top of the thread's stack of contexts; NULL takes it away. */
+void kl_cuda_context_set(struct kl_cuda_context *context);
+cudaError_t kl_cuda_context_push(struct kl_cuda_context *context);
+struct kl_cuda_context *kl_cuda_context_pop(void);
+
+/* ---- failures ---- */
+
+/** The work of a device failed for good: every later call that concerns it returns `code`. The first counts. */
+void kl_cuda_fail_device(int device, cudaError_t code);
+cudaError_t kl_cuda_failure(int device);
+
+/** The code of a refused call of kolo.h; `invalid` for ncclInvalidArgument. What failed in a collective is not one: for waits, below. */
+cudaError_t kl_cuda_from_kolo(ncclResult_t rc, cudaError_t invalid);
+
+/** The code of a wait or a query: work that failed is done, as a failed collective is its communicator's. */
+cudaError_t kl_cuda_from_wait(ncclResult_t rc);
+
+/** Is it forbidden by a capture to do something now that no stream orders? */
+cudaError_t kl_cuda_unsafe(void);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compat/cuda/core/stream.h"
+
+#include "base/atomic.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* ---- the streams that programs made ---- */
+
+struct entry {
+    cudaStream_t stream;
+    int device, priority;
+    bool blocking;
+    unsigned long long id;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct entry *entries;
+static size_t count, room;
+static unsigned long long last_id = 2; /* those of the streams that are always there come before */
+
+static bool enter_table(struct entry e)
+{
+    bool fits = true;
+
+    pthread_mutex_lock(&lock);
+    if (count == room) {
+        struct entry *grown = realloc(entries, (room ? 2 * room : 64) * sizeof *grown);
+
+        fits = grown != NULL;
+        if (grown) {
+            entries = grown;
+            room = room ? 2 * room : 64;
+        }
+    }
+    if (fits) {
+        e.id = ++last_id;
+        entries[count++] = e;
+    }
+    pthread_mutex_unlock(&lock);
+    return fits;
+}
+
+static bool find(cudaStream_t stream, struct entry *found, bool take)
+{
+    bool there = false;
+
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < count && !there; i++) {
+        if (entries[i].stream != stream) continue;
+        there = true;
+        *found = entries[i];
+        if (take) entries[i] = entries[--count];
+    }
+    pthread_mutex_unlock(&lock);
+    return there;
+}
+
+/* The streams of a device, to be freed; NULL when there are none. */
+static struct entry *list_of(int device, size_t *n)
+{
+    struct entry *list;
+
+    *n = 0;
+    pthread_mutex_lock(&lock);
+    list = count ? malloc(count * sizeof *list) : NULL;
+    for (size_t i = 0; list && i < count; i++)
+        if (entries[i].device == device) list[(*n)++] = entries[i];
+    pthread_mutex_unlock(&lock);
+    return list;
+}
+
+/* ---- life ---- */
+
+cudaError_t kl_cuda_stream_create(cudaStream_t *stream, unsigned flags, int priority)
+{
+    struct entry e = {.blocking = flags == cudaStreamDefault};
+
+    if (!stream || flags > cudaStreamNonBlocking) return cudaErrorInvalidValue;
+    KL_CUDA_TRY(kl_cuda_enter());
+    e.device = kl_cuda_current();
+    e.priority = priority > KL_CUDA_PRIORITY_LEAST      ? KL_CUDA_PRIORITY_LEAST
+                 : priority < KL_CUDA_PRIORITY_GREATEST ? KL_CUDA_PRIORITY_GREATEST
+                                                        : priority;
+    ncclResult_t rc = koloStreamCreate(&e.stream, e.blocking ? KOLO_STREAM_BLOCKING : KOLO_STREAM_DEFAULT);
+    if (rc) return kl_cuda_from_kolo(rc, cudaErrorInvalidValue);
+    if (!enter_table(e)) {
+        koloStreamRelease(e.stream);
+        return cudaErrorMemoryAllocation;
+    }
+    *stream = e.stream;
+    return cudaSuccess;
+}
+
+cudaError_t kl_cuda_stream_destroy(cudaStream_t stream)
+{
+    struct entry e;
+
+    KL_CUDA_TRY(kl_cuda_ready());
+    if (!find(stream, &e, true)) return cudaErrorInvalidResourceHandle;
+    return kl_cuda_from_kolo(koloStreamRelease(stream), cudaErrorInvalidResourceHandle);
+}
+
+void kl_cuda_streams_reset(int device)
+{
+    size_t n;
+    struct entry *list = list_of(device, &n);
+
+    for (size_t i = 0; i < n; i++) kl_cuda_stream_destroy(list[i].stream);
+    free(list);
+}
+
+cudaError_t kl_cuda_stream_info(cudaStream_t stream, struct kl_cuda_stream_info *info)
+{
+    unsigned flags;
+    struct entry e;
+
+    KL_CUDA_TRY(kl_cuda_enter());
+    *info = (struct kl_cuda_stream_info){.id = (uintptr_t)stream <= 2 ? (uintptr_t)stream : 0};
+    if (koloStreamGetInfo(stream, &info->device, &flags)) return cudaErrorInvalidResourceHandle;
+    info->flags = (uintptr_t)stream > 2 && !(flags & KOLO_STREAM_BLOCKING) ? cudaStreamNonBlocking : cudaStreamDefault;
+    if (stream == cudaStreamLegacy) info->id = 0;
+    if (!find(stream, &e, false)) return cudaSuccess;
+    info->priority = e.priority;
+    info->id = e.id;
+    return cudaSuccess;
+}
+
+/* ---- waiting ---- */
+
+bool kl_cuda_stream_captures(cudaStream_t stream)
+{
+    koloCaptureStatus_t status = koloCaptureStatusNone;
+
+    return !koloStreamGetCaptureInfo(stream, &status, NULL) && status != koloCaptureStatusNone;
+}
+
+static cudaError_t wait_or_ask(cudaStream_t stream, ncclResult_t (*call)(koloStream_t))
+{
+    int device;
+
+    KL_CUDA_TRY(kl_cuda_enter());
+    if (koloStreamGetInfo(stream, &device, NULL)) return cudaErrorInvalidResourceHandle;
+    koloGetLastReason(); /* what was refused before does not count */
+    KL_CUDA_TRY(kl_cuda_from_wait(call(stream)));
+    return kl_cuda_failure(device);
+}
+
+cudaError_t kl_cuda_stream_synchronize(cudaStream_t stream)
+{
+    return wait_or_ask(stream, koloStreamSynchronize);
+}
+
+cudaError_t kl_cuda_stream_query(cudaStream_t stream)
+{
+    return wait_or_ask(stream, koloStreamQuery);
+}
+
+cudaError_t kl_cuda_device_wait(int device)
+{
+    size_t n;
+    int current = kl_cuda_current();
+    bool legacy = true;
+    struct entry *list = list_of(device, &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (!kl_cuda_stream_captures(list[i].stream))
+            koloStreamSynchronize(list[i].stream);
+        else
+            legacy = false;
+    free(list);
+    if (!legacy) return kl_cuda_failure(device); /* to wait for the default stream would end the capture */
+    if (device != current) koloSetDevice(device);
+    koloStreamSynchronize(NULL);
+    if (device != current) koloSetDevice(current);
+    return kl_cuda_failure(device);
+}
+
+cudaError_t kl_cuda_device_synchronize(void)
+{
+    KL_CUDA_TRY(kl_cuda_enter());
+    koloGetLastReason();
+    KL_CUDA_TRY(kl_cuda_from_wait(koloDeviceSynchronize()));
+    return kl_cuda_failure(kl_cuda_current());
+}
+
+/* ---- calls ---- */
+
+struct call {
+    void (*run)(void *data);
+    void (*drop)(void *data);
+    void *data;
+};
+
+static void run_often(void *arg)
+{
+    struct call *c = arg;
+
+    kl_cuda_inside(true);
+    c->run(c->data);
+    kl_cuda_inside(false);
+}
+
+static void drop(void *arg)
+{
+    struct call *c = arg;
+
+    if (c->drop) c->drop(c->data);
+    free(c);
+}
+
+static void run_once(void *arg)
+{
+    run_often(arg);
+    drop(arg);
+}
+
+cudaError_t kl_cuda_stream_call(cudaStream_t stream, void (*run)(void *data), void (*drop_data)(void *data), void *data)
+{
+    struct call *c = malloc(sizeof *c);
+
+    if (!c) {
+        if (drop_data) drop_data(data);
+        return cudaErrorMemoryAllocation;
+    }
+    *c = (struct call){.run = run, .drop = drop_data, .data = data};
+    bool captures = kl_cuda_stream_captures(stream);
+    ncclResult_t rc = koloStreamLaunch(stream, captures ? run_often : run_once, c);
+    if (!rc && captures) rc = koloStreamCaptureKeep(stream, drop, c);
+    if (!rc) return cudaSuccess;
+    drop(c);
+    return kl_cuda_from_kolo(rc, cudaErrorInvalidResourceHandle);
+}

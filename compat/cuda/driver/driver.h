@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * driver.h - what the driver's functions begin with. Their codes are the runtime's numbers.
+ *
+ * Threads: any.
+ */
+#ifndef KL_CU_DRIVER_H
+#define KL_CU_DRIVER_H
+
+#include "compat/cuda/core/state.h"
+#include "compat/cuda/include/cuda.h"
+
+#define KL_CU_TRY(expr)                                                                                                \
+    do {                                                                                                               \
+        CUresult kl_cu_try_rc = (CUresult)(expr);                                                                      \
+        if (kl_cu_try_rc) return kl_cu_try_rc;                                                                         \
+    } while (0)
+
+/** 3 before cuInit, unless the runtime has begun. */
+CUresult kl_cu_ready(void);
+
+/** The same, and 201 without a current context. */
+CUresult kl_cu_enter(void);
+
+/** Say once per process what cannot be loaded; yields 209. */
+CUresult kl_cu_refuse_code(void);
+
+static inline void *kl_cu_address(CUdeviceptr ptr)
+{
+    return (void *)(uintptr_t)ptr;
+}
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * virtual.c - memory and addresses apart: a handle is a segment, a reservation a range of addresses, and mapping joins them.
+ *
+ * What is created counts as memory of its device until its last handle and mapping are gone.
+ */
+#include "compat/cuda/core/device.h"
+#include "compat/cuda/core/handle.h"
+#include "compat/cuda/core/memory.h"
+#include "compat/cuda/core/stream.h"
+#include "compat/cuda/driver/driver.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const size_t granularity = 2 << 20;
+
+struct allocation {
+    int fd, device;
+    size_t bytes;
+    unsigned count;   /* handles and mappings */
+    unsigned handles; /* how often it is to be released */
+    bool imported;    /* counted where it was made */
+    CUmemAllocationProp properties;
+    void *handle;
+};
+
+struct reservation {
+    char *base;
+    size_t bytes;
+    struct reservation *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct reservation *reservations;
+
+/* ---- allocations ---- */
+
+static struct allocation *find(CUmemGenericAllocationHandle handle)
+{
+    return kl_cuda_handle_find(KL_CUDA_ALLOCATION, (void *)(uintptr_t)handle);
+}
+
+static void drop(struct allocation *a) /* with the lock */
+{
+    if (--a->count) return;
+    if (a->handle) kl_cuda_handle_take(KL_CUDA_ALLOCATION, a->handle);
+    close(a->fd);
+    if (!a->imported) kl_cuda_count(a->device, -(int64_t)a->bytes);
+    free(a);
+}
+
+static CUresult check(const CUmemAllocationProp *p)
+{
+    const struct kl_cuda_device *d;
+
+    if (!p || p->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (p->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    if (p->location.type == CU_MEM_LOCATION_TYPE_DEVICE) return (CUresult)kl_cuda_device(p->location.id, &d);
+    return p->location.type == CU_MEM_LOCATION_TYPE_HOST || p->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *properties,
+                                       CUmemAllocationGranularity_flags which)
+{
+    KL_CU_TRY(kl_cu_ready());
+    if (!bytes || (unsigned)which > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) return CUDA_ERROR_INVALID_VALUE;
+    KL_CU_TRY(check(properties));
+    *bytes = granularity;
+    return CUDA_SUCCESS;
+}
+
+static CUresult publish(struct allocation *a, CUmemGenericAllocationHandle *handle)
+{
+    a->handle = kl_cuda_handle_make(KL_CUDA_ALLOCATION, a);
+    if (!a->handle) {
+        drop(a);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *handle = (uintptr_t)a->handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
+                     unsigned long long flags)
+{
+    KL_CU_TRY(kl_cu_ready());
+    if (!handle || !bytes || bytes % granularity || flags) return CUDA_ERROR_INVALID_VALUE;
+    KL_CU_TRY(check(properties));
+    bool of_device = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+    int device = of_device ? properties->location.id : 0;
+    if (bytes > INT64_MAX / 2 || (of_device && !kl_cuda_count(device, (int64_t)bytes))) return CUDA_ERROR_OUT_OF_MEMORY;
+    struct allocation *a = calloc(1, sizeof *a);
+    int fd = a ? memfd_create("kolo-cuda", MFD_CLOEXEC) : -1;
+    if (fd < 0 || ftruncate(fd, (off_t)bytes)) {
+        if (fd >= 0) close(fd);
+        free(a);
+        if (of_device) kl_cuda_count(device, -(int64_t)bytes);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *a = (struct allocation){.fd = fd,
+                             .device = device,
+                             .bytes = bytes,
+                             .count = 1,
+                             .handles = 1,
+                             .imported = !of_device,
+                             .properties = *properties};
+    return publish(a, handle);
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    KL_CU_TRY(kl_cu_ready());
+    pthread_mutex_lock(&lock);
+    struct allocation *a = find(handle);
+    bool held = a && a->handles;
+    if (held) {
+        a->handles--;
+        drop(a);
+    }
+    pthread_mutex_unlock(&lock);
+    return held ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties, CUmemGenericAllocationHandle handle)
+{
+    KL_CU_TRY(kl_cu_ready());
+    const struct allocation *a = find(handle);
+    if (!a || !properties) return CUDA_ERROR_INVALID_VALUE;
+    *properties = a->properties;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
+{
+    struct kl_cuda_range range;
+
+    KL_CU_TRY(kl_cu_ready());
+    if (!handle || !kl_cuda_book_find(address, &range) || range.kind != KL_CUDA_MEMORY_MAPPED)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct allocation *a = range.owner;
+    pthread_mutex_lock(&lock);
+    a->count++;
+    a->handles++;
+    pthread_mutex_unlock(&lock);
+    *handle = (uintptr_t)a->handle;
+    return CUDA_SUCCESS;
+}
+
+/* ---- other processes ---- */
+
+CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                                      unsigned long long flags)
+{
+    KL_CU_TRY(kl_cu_ready());
+    const struct allocation *a = find(handle);
+    if (!a || !out || flags) return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!(a->properties.requestedHandleTypes & type)) return CUDA_ERROR_INVALID_VALUE;
+    int fd = fcntl(a->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+    *(int *)out = fd;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *in, CUmemAllocationHandleType type)
+{
+    struct stat s;
+
+    KL_CU_TRY(kl_cu_ready());
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    int fd = fcntl((int)(intptr_t)in, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) return CUDA_ERROR_INVALID_VALUE;
+    struct allocation *a = fstat(fd, &s) || s.st_size <= 0 ? NULL : calloc(1, sizeof *a);
+    if (!a) {
+        close(fd);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *a = (struct allocation){.fd = fd,
+                             .device = kl_cuda_current(),
+                             .bytes = (size_t)s.st_size,
+                             .count = 1,
+                             .handles = 1,
+                             .imported = true,
+                             .properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                            .requestedHandleTypes = type,
+                                            .location = {CU_MEM_LOCATION_TYPE_DEVICE, kl_cuda_current()}}};
+    return publish(a, handle);
+}
+
+/* ---- addresses ---- */
+
+CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t alignment, CUdeviceptr wanted,
+                             unsigned long long flags)
+{
+    size_t align = alignment > granularity ? alignment : granularity;
+
+    KL_CU_TRY(kl_cu_ready());
+    if (!ptr || !bytes || bytes % granularity || bytes > SIZE_MAX / 4 || align & (align - 1) || align > SIZE_MAX / 4 ||
+        flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct reservation *r = calloc(1, sizeof *r);
+    char *p =
+        r ? mmap(kl_cu_address(wanted), bytes + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+          : MAP_FAILED;
+    if (p == MAP_FAILED) {
+        free(r);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    char *base = (char *)(((uintptr_t)p + align - 1) & ~(align - 1)); /* give back what is around it */
+    if (base > p) munmap(p, (size_t)(base - p));
+    munmap(base + bytes, (size_t)(p + align - base));
+    pthread_mutex_lock(&lock);
+    *r = (struct reservation){.base = base, .bytes = bytes, .next = reservations};
+    reservations = r;
+    pthread_mutex_unlock(&lock);
+    *ptr = (uintptr_t)base;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t bytes)
+{
+    CUresult rc = CUDA_ERROR_INVALID_VALUE;
+
+    KL_CU_TRY(kl_cu_ready());
+    pthread_mutex_lock(&lock);
+    for (struct reservation **at = &reservations; *at; at = &(*at)->next) {
+        struct reservation *r = *at;
+
+        if (r->base != kl_cu_address(ptr) || r->bytes != bytes || kl_cuda_book_overlaps(r->base, bytes)) continue;
+        *at = r->next;
+        munmap(r->base, bytes);
+        free(r);
+        rc = CUDA_SUCCESS;
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+static bool is_reserved(const char *p, size_t bytes) /* with the lock */
+{
+    const struct reservation *r = reservations;
+
+    while (r && !(p >= r->base && p < r->base + r->bytes && bytes <= r->bytes - (size_t)(p - r->base))) r = r->next;
+    return r;
+}
+
+/* ---- together ---- */
+
+static CUresult map(char *p, size_t bytes, size_t offset, struct allocation *a) /* with the lock */
+{
+    struct kl_cuda_range range = {
+        .base = p, .bytes = bytes, .kind = KL_CUDA_MEMORY_MAPPED, .device = a->device, .owner = a};
+
+    if (!is_reserved(p, bytes) || offset > a->bytes || bytes > a->bytes - offset) return CUDA_ERROR_INVALID_VALUE;
+    if (kl_cuda_book_overlaps(p, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (mmap(p, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, a->fd, (off_t)offset) == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!kl_cuda_book_add(&range)) return CUDA_ERROR_OUT_OF_MEMORY;
+    a->count++;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags)
+{
+    KL_CU_TRY(kl_cu_ready());
+    if (flags || !bytes || bytes % granularity || ptr % granularity || offset % granularity)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    struct allocation *a = find(handle);
+    CUresult rc = a ? map(kl_cu_address(ptr), bytes, offset, a) : CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+/* Do the mappings from here on make up exactly this range? */
+static bool is_covered(char *p, size_t bytes)
+{
+    struct kl_cuda_range range;
+
+    for (char *end = p + bytes; p < end; p += range.bytes) {
+        if (!kl_cuda_book_find(p, &range) || range.kind != KL_CUDA_MEMORY_MAPPED || range.base != p) return false;
+        if (range.bytes > (size_t)(end - p)) return false;
+    }
+    return true;
+}
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
+{
+    struct kl_cuda_range range;
+    char *p = kl_cu_address(ptr), *end = p + bytes;
+
+    KL_CU_TRY(kl_cu_ready());
+    if (!bytes || !is_covered(p, bytes) || !kl_cuda_book_find(p, &range)) return CUDA_ERROR_INVALID_VALUE;
+    KL_CU_TRY(kl_cuda_device_wait(range.device));
+    pthread_mutex_lock(&lock);
+    while (p < end && kl_cuda_book_take(p, 1u << KL_CUDA_MEMORY_MAPPED, &range)) {
+        mmap(p, range.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        drop(range.owner);
+        p += range.bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+/* All devices are this process: the most that any of them may do, it may do. */
+CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *list, size_t count)
+{
+    int protection = PROT_NONE;
+
+    KL_CU_TRY(kl_cu_ready());
+    if (!bytes || !list || !count || !is_covered(kl_cu_address(ptr), bytes)) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].flags & CU_MEM_ACCESS_FLAGS_PROT_READ) protection |= PROT_READ;
+        if (list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) protection |= PROT_WRITE;
+    }
+    return mprotect(kl_cu_address(ptr), bytes, protection) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *where, CUdeviceptr ptr)
+{
+    struct kl_cuda_range range;
+
+    KL_CU_TRY(kl_cu_ready());
+    if (!flags || !where || !kl_cuda_book_find(kl_cu_address(ptr), &range)) return CUDA_ERROR_INVALID_VALUE;
+    *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    return CUDA_SUCCESS;
+}

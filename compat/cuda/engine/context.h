@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * context.h - a place in a computation, to leave and to come back to: what makes fibres cheap.
+ *
+ * A switch saves the registers that a call preserves and changes the stack: no system call, no signal mask. A context belongs to one OS
+ * thread for good, so that compilers may keep addresses of thread-local variables.
+ */
+#ifndef KL_ENGINE_CONTEXT_H
+#define KL_ENGINE_CONTEXT_H
+
+#include "compat/cuda/engine/context_machine.h"
+
+#include <stddef.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define KL_ENGINE_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KL_ENGINE_ASAN 1
+#endif
+#endif
+
+/** Where to continue. `low` and `bytes` are the stack, for sanitizers; NULL and 0 until a thread's own is known. */
+struct kl_context {
+    struct kl_machine_context machine;
+    const void *low;
+    size_t bytes;
+    void *fake;
+};
+
+/** Let `c` begin with `entry`, which never returns, on a stack of `bytes` at `low`. */
+void kl_context_prepare(struct kl_context *c, void *low, size_t bytes, void (*entry)(void));
+
+/** Keep the place in `from` and continue in `to`; returns when somebody continues in `from`. */
+void kl_context_switch(struct kl_context *from, struct kl_context *to);
+
+/** Continue in `to`, and never come back. */
+void kl_context_leave(struct kl_context *to) __attribute__((noreturn));
+
+/** To be called first by an entry function. */
+void kl_context_begin(void);
+
+/** In a signal handler: when it returns, the thread continues in `to`, not where the signal met it. */
+void kl_context_divert(void *ucontext, struct kl_context *to);
+
+#endif

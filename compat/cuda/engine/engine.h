@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * engine.h - runs CUDA kernels on CPUs: a grid is given, its blocks are shared out over cores, the threads of a block are a loop, and
+ * fibres from the first barrier on.
+ *
+ * What kolo-nvcc compiles registers its kernels and variables here while it is loaded, before main and with nothing of the runtime
+ * initialised. The runtime finds them by the address of the host function or variable, packs the arguments, and runs the grid when its
+ * stream has come to it.
+ *
+ * Errors: codes are those of cudaError_t. What goes wrong in a kernel is written to stderr, once for a grid, with kernel, block and thread.
+ * Threads: all functions may be called from any thread at any time.
+ */
+#ifndef KL_CUDA_ENGINE_H
+#define KL_CUDA_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Devices that may have variables of their own. */
+#define KL_ENGINE_DEVICES 128
+
+/** Where an argument lies in the block of arguments, in bytes. */
+struct kl_engine_parameter {
+    uint32_t offset, bytes;
+};
+
+/** A kernel: what its translation unit knows of it. Constant; lives as long as the code. */
+struct kl_engine_kernel {
+    const char *name;                     /**< as a person would write it, for messages */
+    void (*entry)(const void *arguments); /**< one thread of it, with the block of arguments */
+    const struct kl_engine_parameter *parameters;
+    uint32_t parameter_count;
+    uint32_t max_threads;       /**< of a block, by __launch_bounds__; 0: none said */
+    size_t argument_bytes;      /**< of the block of arguments, which is aligned to 16 or more */
+    const size_t *shared_bytes; /**< what its __shared__ variables take; NULL: not known */
+};
+
+/** Extents of a grid or a block, as dim3. */
+struct kl_engine_dim {
+    uint32_t x, y, z;
+};
+
+/** All that a grid is made of. */
+struct kl_engine_launch {
+    const struct kl_engine_kernel *kernel;
+    struct kl_engine_dim grid, block;
+    size_t shared_bytes;   /**< dynamic shared memory of a block */
+    const void *arguments; /**< packed by kl_engine_pack; read until the grid is done */
+    int device;            /**< whose variables it sees; below KL_ENGINE_DEVICES */
+    bool cooperative;      /**< all blocks live at once, and may wait for each other */
+};
+
+/**
+ * Run a whole grid and return when it is done. May block, and calls the kernel in this thread and in others.
+ * Errors: 0; 2 no memory for stacks; 9 extents or shared memory that no device has; 700 an access to memory that is not there; 710 an
+ * assertion; 719 a trap, or a block whose threads wait for each other forever.
+ */
+int kl_engine_run(const struct kl_engine_launch *launch);
+
+/** The kernel behind the address of a host function, NULL if there is none. */
+const struct kl_engine_kernel *kl_engine_find_kernel(const void *host_function);
+
+/** Copy arguments, given by their addresses as in cudaLaunchKernel, into a block of kernel->argument_bytes bytes. */
+void kl_engine_pack(const struct kl_engine_kernel *kernel, void *const *arguments, void *block);
+
+enum kl_engine_space { KL_ENGINE_DEVICE = 0, KL_ENGINE_CONSTANT = 1, KL_ENGINE_MANAGED = 2 };
+
+/**
+ * A variable of the device: what host code names is its shadow, which holds the initial value. image[0] is the shadow, image[1 + d] the
+ * copy of device d, NULL until d needs it. Each translation unit that names the variable has one of these.
+ */
+struct kl_engine_variable {
+    void *shadow;
+    const char *name;
+    size_t bytes; /**< 0: declared here with no size, defined elsewhere */
+    enum kl_engine_space space;
+    struct kl_engine_variable *next; /**< the registry's */
+    void *image[1 + KL_ENGINE_DEVICES];
+};
+
+/** The copy of a variable that belongs to a device, made if it is not there yet. Errors: 13 no such variable, 2 no memory, 101. */
+int kl_engine_find_variable(const void *shadow, int device, void **address, size_t *bytes, enum kl_engine_space *space);
+
+/** The variables of a device have their initial values again (cudaDeviceReset). No grid may run on the device. */
+void kl_engine_reset_variables(int device);
+
+/** Is the calling thread running a kernel? Functions of the runtime that are for the host only refuse then. */
+bool kl_engine_inside(void);
+
+/** Bytes of stack that a thread of a kernel has, 64 KiB unless set (cudaDeviceSetLimit); rounded up to pages, at least 16 KiB. */
+size_t kl_engine_stack_bytes(void);
+void kl_engine_set_stack_bytes(size_t bytes);
+
+/* What kolo-nvcc's objects call: exported by the runtime's library under these names. */
+
+#define KL_ENGINE_EXPORT __attribute__((visibility("default")))
+
+KL_ENGINE_EXPORT void __koloRegisterKernel(const void *host_function, const struct kl_engine_kernel *kernel);
+KL_ENGINE_EXPORT void __koloRegisterVariable(struct kl_engine_variable *variable);
+
+/** The object that holds them is unloaded. */
+KL_ENGINE_EXPORT void __koloUnregisterKernel(const void *host_function, const struct kl_engine_kernel *kernel);
+KL_ENGINE_EXPORT void __koloUnregisterVariable(struct kl_engine_variable *variable);
+
+/** Keep the configuration of a launch for the kernel that is called next in this thread. Returns 0: call it. */
+KL_ENGINE_EXPORT int __koloPushLaunch(struct kl_engine_dim grid, struct kl_engine_dim block, size_t shared_bytes,
+                                      void *stream);
+
+/** The kernel was called: take the configuration and hand the addresses of the arguments to cudaLaunchKernel. */
+KL_ENGINE_EXPORT void __koloLaunch(const void *host_function, void **arguments);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

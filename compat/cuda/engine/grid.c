@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The caller of kl_engine_run takes blocks itself, and helpers take blocks of whatever grids run: as many as there are cores, made when
+ * they are needed, gone when for a while they are not. A cooperative grid has a thread for each block instead. */
+#include "compat/cuda/engine/grid.h"
+#include "compat/cuda/engine/fault.h"
+#include "compat/cuda/engine/variables.h"
+#include "compat/cuda/engine/worker.h"
+#include "compat/cuda/include/kolo_cuda/abi.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+enum { IDLE_MS = 200, HELPERS_MAX = 512, SHARED_MAX = 1 << 20 };
+
+struct kl_grid {
+    const struct kl_engine_launch *launch;
+    uint64_t blocks;
+    _Atomic uint64_t next; /* block that nobody has taken */
+    _Atomic int error;
+    unsigned helpers; /* under the pool's lock, as the next two */
+    struct kl_grid *link;
+    bool starved;
+    /* of a cooperative grid */
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    uint64_t live, waiting, turn;
+    bool open; /* the threads of all blocks are there */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+    struct kl_grid *grids;
+    unsigned helpers, idle;
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
+
+const struct kl_engine_launch *kl_grid_launch(const struct kl_grid *grid)
+{
+    return grid->launch;
+}
+
+bool kl_grid_failed(const struct kl_grid *grid)
+{
+    return kl_load_relaxed(&grid->error) != KL_CUDA_SUCCESS;
+}
+
+bool kl_grid_fail(struct kl_grid *grid, int error)
+{
+    int none = KL_CUDA_SUCCESS;
+    bool first = kl_cas_acq_rel(&grid->error, &none, error);
+
+    if (grid->launch->cooperative && grid->blocks > 1) {
+        (void)pthread_mutex_lock(&grid->lock);
+        (void)pthread_cond_broadcast(&grid->moved);
+        (void)pthread_mutex_unlock(&grid->lock);
+    }
+    return first;
+}
+
+/* ---- blocks ---- */
+
+static void run_block(struct kl_worker *w, struct kl_grid *grid, uint64_t block)
+{
+    int error;
+
+    w->grid = grid;
+    error = kl_block_run(w, block);
+    if (error) (void)kl_grid_fail(grid, error);
+}
+
+static void run_blocks(struct kl_grid *grid)
+{
+    struct kl_worker *w = kl_worker_take(grid->launch->shared_bytes);
+    struct kl_fault_guard guard;
+    uint64_t block;
+
+    if (!w) { /* somebody else may have one, so only without any worker it is an error */
+        if (kl_load_relaxed(&grid->next) == 0) (void)kl_grid_fail(grid, KL_CUDA_MEMORY);
+        return;
+    }
+    kl_fault_enter(&guard, w->signal_stack);
+    while (!kl_grid_failed(grid) && (block = kl_fetch_add_relaxed(&grid->next, 1)) < grid->blocks)
+        run_block(w, grid, block);
+    kl_fault_leave(&guard);
+    kl_worker_give(w);
+}
+
+static bool has_blocks(const struct kl_grid *grid)
+{
+    return kl_load_relaxed(&grid->next) < grid->blocks && !kl_grid_failed(grid);
+}
+
+/* ---- helpers ---- */
+
+static struct kl_grid *grid_with_blocks(void)
+{
+    struct kl_grid *grid = pool.grids;
+
+    while (grid && !has_blocks(grid)) grid = grid->link;
+    return grid;
+}
+
+/* Under the lock. False: nothing has come for a while. */
+static bool wait_for_work(void)
+{
+    struct timespec until;
+    int rc = 0;
+
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += IDLE_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    pool.idle++;
+    while (rc != ETIMEDOUT && !grid_with_blocks()) rc = pthread_cond_timedwait(&pool.work, &pool.lock, &until);
+    pool.idle--;
+    return grid_with_blocks() != NULL;
+}
+
+static void *help(void *nothing)
+{
+    (void)prctl(PR_SET_NAME, "kolo-kernels");
+    (void)pthread_mutex_lock(&pool.lock);
+    while (wait_for_work()) {
+        struct kl_grid *grid = grid_with_blocks();
+
+        grid->helpers++;
+        (void)pthread_mutex_unlock(&pool.lock);
+        run_blocks(grid);
+        (void)pthread_mutex_lock(&pool.lock);
+        if (--grid->helpers == 0) (void)pthread_cond_broadcast(&pool.done);
+    }
+    pool.helpers--;
+    (void)pthread_mutex_unlock(&pool.lock);
+    return nothing;
+}
+
+/* Signals of the program are for its own threads; what a kernel does wrong comes to the thread that did it. */
+static bool start_thread(void *(*run)(void *), void *arg)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    pthread_t thread;
+    int rc;
+
+    (void)sigfillset(&all);
+    (void)sigdelset(&all, SIGSEGV);
+    (void)sigdelset(&all, SIGBUS);
+    (void)sigdelset(&all, SIGFPE);
+    (void)sigdelset(&all, SIGILL);
+    (void)sigdelset(&all, SIGTRAP);
+    (void)pthread_attr_init(&attributes);
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&thread, &attributes, run, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attributes);
+    return rc == 0;
+}
+
+static unsigned cores(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
+}
+
+/* Under the lock: wake or make helpers until `wanted` are there that have nothing to do. */
+static void call_helpers(uint64_t wanted, unsigned limit)
+{
+    for (unsigned i = 0; i < wanted && i < pool.idle; i++) (void)pthread_cond_signal(&pool.work);
+    for (uint64_t have = pool.idle; have < wanted && pool.helpers < limit; have++) {
+        if (!start_thread(help, NULL)) return;
+        pool.helpers++;
+    }
+}
+
+void kl_grid_starved(struct kl_grid *grid)
+{
+    if (grid->launch->cooperative || !has_blocks(grid)) return;
+    (void)pthread_mutex_lock(&pool.lock);
+    call_helpers(1, HELPERS_MAX);
+    (void)pthread_mutex_unlock(&pool.lock);
+}
+
+/* After a fork the child has none of the helpers, and what they held is as nobody left it. */
+static void forget_helpers(void)
+{
+    pool.grids = NULL;
+    pool.helpers = pool.idle = 0;
+    (void)pthread_mutex_init(&pool.lock, NULL);
+    (void)pthread_cond_init(&pool.work, NULL);
+    (void)pthread_cond_init(&pool.done, NULL);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, forget_helpers);
+}
+
+/* ---- ordinary grids ---- */
+
+static void unlink_grid(struct kl_grid *grid)
+{
+    struct kl_grid **at = &pool.grids;
+
+    while (*at != grid) at = &(*at)->link;
+    *at = grid->link;
+}
+
+static void run_shared(struct kl_grid *grid)
+{
+    unsigned others = cores() - 1;
+
+    (void)pthread_mutex_lock(&pool.lock);
+    grid->link = pool.grids;
+    pool.grids = grid;
+    call_helpers(grid->blocks - 1 < others ? grid->blocks - 1 : others, others);
+    (void)pthread_mutex_unlock(&pool.lock);
+
+    run_blocks(grid);
+
+    (void)pthread_mutex_lock(&pool.lock);
+    unlink_grid(grid);
+    while (grid->helpers) (void)pthread_cond_wait(&pool.done, &pool.lock);
+    (void)pthread_mutex_unlock(&pool.lock);
+}
+
+/* ---- cooperative grids ---- */
+
+bool kl_grid_barrier(struct kl_grid *grid)
+{
+    uint64_t turn;
+
+    if (grid->blocks == 1) return true;
+    (void)pthread_mutex_lock(&grid->lock);
+    turn = grid->turn;
+    if (++grid->waiting >= grid->live) {
+        grid->waiting = 0;
+        grid->turn++;
+        (void)pthread_cond_broadcast(&grid->moved);
+    }
+    while (turn == grid->turn && !kl_grid_failed(grid)) (void)pthread_cond_wait(&grid->moved, &grid->lock);
+    (void)pthread_mutex_unlock(&grid->lock);
+    return !kl_grid_failed(grid);
+}
+
+/* A block that is done is waited for no more. */
+static void leave_grid(struct kl_grid *grid)
+{
+    (void)pthread_mutex_lock(&grid->lock);
+    grid->live--;
+    if (grid->waiting && grid->waiting >= grid->live) {
+        grid->waiting = 0;
+        grid->turn++;
+    }
+    (void)pthread_cond_broadcast(&grid->moved);
+    (void)pthread_mutex_unlock(&grid->lock);
+}
+
+static void run_one_of_all(struct kl_grid *grid)
+{
+    struct kl_worker *w = kl_worker_take(grid->launch->shared_bytes);
+    struct kl_fault_guard guard;
+
+    if (w) {
+        kl_fault_enter(&guard, w->signal_stack);
+        if (!kl_grid_failed(grid)) run_block(w, grid, kl_fetch_add_relaxed(&grid->next, 1));
+        kl_fault_leave(&guard);
+        kl_worker_give(w);
+    } else {
+        (void)kl_grid_fail(grid, KL_CUDA_MEMORY);
+    }
+    leave_grid(grid);
+}
+
+static void *run_when_open(void *arg)
+{
+    struct kl_grid *grid = arg;
+
+    (void)prctl(PR_SET_NAME, "kolo-kernels");
+    (void)pthread_mutex_lock(&grid->lock);
+    while (!grid->open) (void)pthread_cond_wait(&grid->moved, &grid->lock);
+    (void)pthread_mutex_unlock(&grid->lock);
+    run_one_of_all(grid);
+    (void)pthread_mutex_lock(&pool.lock);
+    if (--grid->helpers == 0) (void)pthread_cond_broadcast(&pool.done);
+    (void)pthread_mutex_unlock(&pool.lock);
+    return NULL;
+}
+
+static void run_together(struct kl_grid *grid)
+{
+    uint64_t threads = 1;
+
+    (void)pthread_mutex_init(&grid->lock, NULL);
+    (void)pthread_cond_init(&grid->moved, NULL);
+    grid->live = grid->blocks;
+    while (threads < grid->blocks && start_thread(run_when_open, grid)) threads++;
+    if (threads < grid->blocks) kl_store_relaxed(&grid->error, KL_CUDA_COOPERATIVE);
+
+    (void)pthread_mutex_lock(&pool.lock);
+    grid->helpers += (unsigned)(threads - 1);
+    (void)pthread_mutex_unlock(&pool.lock);
+    (void)pthread_mutex_lock(&grid->lock);
+    grid->open = true;
+    (void)pthread_cond_broadcast(&grid->moved);
+    (void)pthread_mutex_unlock(&grid->lock);
+    run_one_of_all(grid);
+
+    (void)pthread_mutex_lock(&pool.lock);
+    while (grid->helpers) (void)pthread_cond_wait(&pool.done, &pool.lock);
+    (void)pthread_mutex_unlock(&pool.lock);
+    (void)pthread_cond_destroy(&grid->moved);
+    (void)pthread_mutex_destroy(&grid->lock);
+}
+
+/* ---- the way in ---- */
+
+static bool within(struct kl_engine_dim d, uint64_t x, uint64_t y, uint64_t z)
+{
+    return d.x && d.y && d.z && d.x <= x && d.y <= y && d.z <= z;
+}
+
+static bool is_possible(const struct kl_engine_launch *l)
+{
+    return within(l->grid, INT32_MAX, 65535, 65535) && within(l->block, 1024, 1024, 64) &&
+           (uint64_t)l->block.x * l->block.y * l->block.z <= KL_BLOCK_THREADS && l->shared_bytes <= SHARED_MAX &&
+           l->device >= 0 && l->device < KL_ENGINE_DEVICES;
+}
+
+int kl_engine_run(const struct kl_engine_launch *launch)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct kl_grid grid = {.launch = launch};
+    int rc, pending = __koloPending;
+
+    if (!is_possible(launch)) return KL_CUDA_CONFIGURATION;
+    (void)pthread_once(&once, watch_forks);
+    rc = kl_variables_prepare(launch->device);
+    if (rc) return rc;
+    kl_fault_watch();
+    __koloPending =
+        0; /* whoever waits for a stream may be about to launch: the kernels that run meanwhile are none of that */
+    grid.blocks = (uint64_t)launch->grid.x * launch->grid.y * launch->grid.z;
+    if (grid.blocks == 1)
+        run_blocks(&grid);
+    else if (launch->cooperative)
+        run_together(&grid);
+    else
+        run_shared(&grid);
+    __koloPending = pending;
+    return kl_load_acquire(&grid.error);
+}
+
+bool kl_engine_inside(void)
+{
+    return kl_worker_here != NULL;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * worker.h - who runs blocks: an OS thread lent to a grid, with all that the threads of one block need.
+ *
+ * The threads of a block run one after the other on one stack, as a plain loop. A thread that has to wait keeps the stack, which is its
+ * fibre then, and the loop goes on with the next thread on another one. Ready threads continue before new ones begin: what only meets
+ * in its warp needs 32 stacks.
+ *
+ *     unstarted --begin--> running --wait--> waiting --released--> ready --> running --return--> gone
+ */
+#ifndef KL_ENGINE_WORKER_H
+#define KL_ENGINE_WORKER_H
+
+#include "compat/cuda/engine/context.h"
+#include "compat/cuda/engine/engine.h"
+#include "compat/cuda/engine/stacks.h"
+#include "src/base/atomic.h"
+
+#include <signal.h>
+
+enum {
+    KL_BLOCK_THREADS = 1024,
+    KL_WARP_LANES = 32,
+    KL_BLOCK_WARPS = KL_BLOCK_THREADS / KL_WARP_LANES,
+    KL_GRID_BARRIER = 16, /* behind those with a number */
+    KL_BLOCK_BARRIERS,
+    KL_NO_THREAD = 0xffff
+};
+
+/** Errors of cudaError_t that the engine gives. */
+enum {
+    KL_CUDA_SUCCESS = 0,
+    KL_CUDA_MEMORY = 2,
+    KL_CUDA_CONFIGURATION = 9,
+    KL_CUDA_SYMBOL = 13,
+    KL_CUDA_DEVICE = 101,
+    KL_CUDA_ADDRESS = 700,
+    KL_CUDA_ASSERT = 710,
+    KL_CUDA_LAUNCH = 719,
+    KL_CUDA_COOPERATIVE = 720
+};
+
+/** What a thread that waits waits for. */
+enum kl_wait { KL_WAIT_NOTHING, KL_WAIT_BARRIER, KL_WAIT_WARP };
+
+/** A thread of the block that has had to wait: a fibre. */
+struct kl_fibre {
+    struct kl_context context;
+    struct kl_stack *stack;
+    struct kl_engine_dim index;
+    int patience;
+    uint16_t next; /* in the list of those that are ready, or that wait at a barrier */
+    uint8_t wait;
+    uint8_t operation;
+    uint8_t barrier, lane_source;
+    uint32_t mask;
+    uint64_t value, result;
+    const char *file; /* where it waits */
+    int line;
+};
+
+/** Lanes of a warp that wait for each other, and those that are gone or were never there. */
+struct kl_warp {
+    uint32_t waiting, gone;
+};
+
+struct kl_barrier {
+    uint16_t first, last; /* who waits, in the order of arrival */
+    uint16_t arrived, positive;
+    uint16_t result_arrived, result_positive; /* of the last time it opened: read by all before it can open again */
+    uint16_t expected;                        /* with a count; 0: all that live */
+};
+
+struct kl_list {
+    uint16_t first, last;
+};
+
+struct kl_grid;
+
+struct kl_worker {
+    struct kl_worker *next; /* in the store */
+    struct kl_context home; /* the OS thread's own stack, where the block was begun */
+    struct kl_stacks stacks;
+    struct kl_stack *stack; /* of the thread that runs */
+    struct kl_grid *grid;
+    struct kl_engine_dim block; /* which one */
+    uint32_t threads, begun, live, waiting;
+    uint32_t current;
+    uint32_t yields; /* since anything else than a yield happened */
+    struct kl_list ready;
+    void *shared;
+    size_t shared_bytes;
+    void *signal_stack;
+    int fault;        /* what ended the block before its end, 0 nothing */
+    int fault_signal; /* that raised it, 0 none */
+    const void *fault_address;
+    struct kl_barrier barrier[KL_BLOCK_BARRIERS];
+    struct kl_warp warp[KL_BLOCK_WARPS];
+    struct kl_fibre fibre[KL_BLOCK_THREADS];
+};
+
+/** The worker that runs a block in this thread, NULL outside of kernels. */
+extern __thread struct kl_worker *kl_worker_here __attribute__((tls_model("initial-exec")));
+
+/** A worker with `shared_bytes` of shared memory and stacks of the size that is set now; NULL: no memory. */
+struct kl_worker *kl_worker_take(size_t shared_bytes);
+void kl_worker_give(struct kl_worker *worker);
+
+/** Run one block of the worker's grid to its end; 0 or the error that ended it, which has been told. */
+int kl_block_run(struct kl_worker *worker, uint64_t block);
+
+/** The running thread waits until somebody readies it. */
+void kl_block_wait(struct kl_worker *worker);
+
+/** A thread that waited may go on. */
+void kl_block_ready(struct kl_worker *worker, uint32_t thread);
+
+/** The running thread lets all others that can run go first. */
+void kl_block_yield(struct kl_worker *worker);
+
+/** End the running block with an error, from within it. */
+void kl_block_abandon(struct kl_worker *worker, int error) __attribute__((noreturn));
+
+/** End the running thread, from within it. */
+void kl_block_exit(struct kl_worker *worker) __attribute__((noreturn));
+
+/** A thread is gone: who waits for it need not any more. */
+void kl_barrier_leave(struct kl_worker *worker);
+void kl_warp_leave(struct kl_worker *worker, uint32_t thread);
+
+/** The list of those that may run. */
+void kl_list_push(struct kl_worker *worker, struct kl_list *list, uint32_t thread);
+
+/** Write to stderr what ended a block: kernel, block, thread and `what`. */
+void kl_report(const struct kl_worker *worker, const char *what, ...) __attribute__((format(printf, 2, 3)));
+
+/** Write to stderr who waits where, when nobody can run. */
+void kl_report_deadlock(const struct kl_worker *worker);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * abi.h - what kernels that kolo-nvcc compiled call in the runtime's library, in C: the engine implements it, device.h wraps it.
+ *
+ * All of it is for code that runs inside of a kernel, in one thread of one block. `file` and `line` are where the program calls: they are
+ * shown when the threads of a block wait for each other forever. The thread-local variables are read by kernels as constants: they
+ * change between the threads of a block only.
+ */
+#ifndef KOLO_CUDA_ABI_H
+#define KOLO_CUDA_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KOLO_CUDA_API __attribute__((visibility("default")))
+#define KOLO_CUDA_TLS extern KOLO_CUDA_API __thread __attribute__((tls_model("initial-exec")))
+
+KOLO_CUDA_TLS void *__koloShared; /* dynamic shared memory of the block, aligned to a page */
+KOLO_CUDA_TLS int __koloImage;    /* whose copies of variables this thread sees: 0 the host's, 1 + d those of device d */
+KOLO_CUDA_TLS int __koloPending;  /* launches of this thread that have their configuration and wait for their kernel */
+KOLO_CUDA_TLS int __koloPatience; /* how often it may still look at what others write before it lets them run */
+
+/* What a barrier of the block gives each of its threads. */
+enum { KOLO_BARRIER_PLAIN, KOLO_BARRIER_COUNT, KOLO_BARRIER_AND, KOLO_BARRIER_OR };
+
+/** Wait for the threads of the block that have not returned; `count` threads of them if that is not 0. `id` is 0 to 15. */
+KOLO_CUDA_API int __koloBarrier(unsigned id, unsigned count, int kind, int predicate, const char *file, int line);
+
+/** Arrive at such a barrier without waiting. */
+KOLO_CUDA_API void __koloBarrierArrive(unsigned id, unsigned count);
+
+/** Wait for all threads of all blocks of a cooperative launch; anywhere else that is a trap. */
+KOLO_CUDA_API void __koloGridBarrier(const char *file, int line);
+
+/** Was the grid launched as a cooperative one? */
+KOLO_CUDA_API int __koloCooperative(void);
+
+/* What the lanes of a warp do together. The value returned, by operation: nothing; the lanes whose value is not 0; the value of lane
+ * `source`, or the own one if it takes no part; the lanes with the same value; all lanes if all values are equal, else 0; the reduction. */
+enum {
+    KOLO_WARP_SYNC,
+    KOLO_WARP_BALLOT,
+    KOLO_WARP_SHUFFLE,
+    KOLO_WARP_MATCH_ANY,
+    KOLO_WARP_MATCH_ALL,
+    KOLO_WARP_ADD,
+    KOLO_WARP_MIN,
+    KOLO_WARP_MAX,
+    KOLO_WARP_MIN_SIGNED,
+    KOLO_WARP_MAX_SIGNED,
+    KOLO_WARP_AND,
+    KOLO_WARP_OR,
+    KOLO_WARP_XOR
+};
+
+/** Wait for the lanes of `mask` that have not returned, and combine their values. */
+KOLO_CUDA_API uint64_t __koloWarp(unsigned mask, int operation, uint64_t value, unsigned source, const char *file, int line);
+
+/** Let other threads run: of this block, of others, of the host. */
+KOLO_CUDA_API void __koloYield(void);
+
+/** End the grid: 719, with a sentence; outside of kernels, the process. */
+KOLO_CUDA_API void __koloTrap(const char *why) __attribute__((noreturn));
+
+/** End this thread of the kernel. */
+KOLO_CUDA_API void __koloExit(void) __attribute__((noreturn));
+
+/** End the grid: 710, with the message of a device's assertion; outside of kernels, assert's own. */
+KOLO_CUDA_API void __koloAssert(const char *expression, const char *file, unsigned line, const char *function) __attribute__((noreturn));
+
+/** Monotonic: cycles of about 1 ns, and nanoseconds. */
+KOLO_CUDA_API uint64_t __koloClock(void);
+KOLO_CUDA_API uint64_t __koloNanoseconds(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

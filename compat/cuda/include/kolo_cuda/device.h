@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** device.h - what kernels use without including anything. Included by cuda_runtime.h in what kolo-nvcc compiles; C++17. */
+#ifndef KOLO_CUDA_DEVICE_H
+#define KOLO_CUDA_DEVICE_H
+
+#if defined(__cplusplus)
+
+#include <cassert>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <math.h>
+#include <new>
+
+/* clang-format off */
+#include "index.h"
+#include "launch.h"
+#include "sync.h"
+#include "atomic.h"
+#include "access.h"
+#include "arithmetic.h"
+#include "ptx.h"
+/* clang-format on */
+
+/** printf in kernels gives the number of arguments. */
+template <class... A> static inline int __kolo_printf(const char *format, A... arguments)
+{
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-security"
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    (void)::printf(format, arguments...);
+#pragma GCC diagnostic pop
+    return (int)sizeof...(A);
+}
+
+#if !defined(__clang__)
+#define __builtin_assume(condition) ((void)0)
+#endif
+
+#endif
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** launch.h - what translated launches, kernels and variables call: how they come to the engine. For kolo-nvcc's output only. */
+#ifndef KOLO_CUDA_LAUNCH_H
+#define KOLO_CUDA_LAUNCH_H
+
+#pragma GCC system_header
+
+#include "abi.h"
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+/* The structures of the engine (compat/cuda/engine/engine.h), which is not installed. */
+extern "C" {
+struct kl_engine_parameter {
+    uint32_t offset, bytes;
+};
+struct kl_engine_kernel {
+    const char *name;
+    void (*entry)(const void *arguments);
+    const struct kl_engine_parameter *parameters;
+    uint32_t parameter_count;
+    uint32_t max_threads;
+    size_t argument_bytes;
+    const size_t *shared_bytes;
+};
+struct kl_engine_dim {
+    uint32_t x, y, z;
+};
+struct kl_engine_variable {
+    void *shadow;
+    const char *name;
+    size_t bytes;
+    int space;
+    struct kl_engine_variable *next;
+    void *image[1 + 128];
+};
+
+KOLO_CUDA_API void __koloRegisterKernel(const void *host_function, const struct kl_engine_kernel *kernel);
+KOLO_CUDA_API void __koloUnregisterKernel(const void *host_function, const struct kl_engine_kernel *kernel);
+KOLO_CUDA_API void __koloRegisterVariable(struct kl_engine_variable *variable);
+KOLO_CUDA_API void __koloUnregisterVariable(struct kl_engine_variable *variable);
+KOLO_CUDA_API int __koloPushLaunch(struct kl_engine_dim grid, struct kl_engine_dim block, size_t shared_bytes, void *stream);
+KOLO_CUDA_API void __koloLaunch(const void *host_function, void **arguments);
+}
+
+namespace __kolo
+{
+
+/** `<<<grid, block, shared, stream>>>`: keep it for the kernel that is called next. 0: call it. */
+inline int push(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = 0)
+{
+#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
+    if (!stream) stream = (cudaStream_t)2;
+#endif
+    return __koloPushLaunch(kl_engine_dim{grid.x, grid.y, grid.z}, kl_engine_dim{block.x, block.y, block.z}, shared_bytes, (void *)stream);
+}
+
+template <class T> inline void *address(T &parameter)
+{
+    return (void *)std::addressof(parameter);
+}
+
+/** Where the arguments of a function lie in one block, as a structure would have them. */
+template <class... P> struct layout {
+    static constexpr uint32_t count = sizeof...(P);
+
+    struct table {
+        kl_engine_parameter at[count ? count : 1];
+        size_t bytes;
+    };
+
+    static constexpr table make()
+    {
+        constexpr size_t sizes[] = {sizeof(P)..., 1}, alignments[] = {alignof(P)..., 1};
+        table t{};
+
+        for (uint32_t i = 0; i < count; i++) {
+            t.bytes = (t.bytes + alignments[i] - 1) / alignments[i] * alignments[i];
+            t.at[i].offset = (uint32_t)t.bytes;
+            t.at[i].bytes = (uint32_t)sizes[i];
+            t.bytes += sizes[i];
+        }
+        return t;
+    }
+
+    static constexpr table parameters = make();
+};
+
+template <auto F> inline const char *kernel_name()
+{
+    return __PRETTY_FUNCTION__; /* the engine takes the name out of it */
+}
+
+template <auto F, unsigned Bound, class T = decltype(F)> struct kernel;
+
+template <auto F, unsigned Bound, class... P> struct kernel<F, Bound, void (*)(P...)> {
+    template <size_t... I> static inline void call(const char *block, std::index_sequence<I...>)
+    {
+        F(*reinterpret_cast<const std::remove_reference_t<P> *>(block + layout<P...>::parameters.at[I].offset)...);
+    }
+
+    static void entry(const void *arguments)
+    {
+        call(static_cast<const char *>(arguments), std::index_sequence_for<P...>{});
+    }
+
+    struct registration {
+        kl_engine_kernel kernel;
+
+        registration()
+            : kernel{kernel_name<F>(), entry, layout<P...>::parameters.at, sizeof...(P), Bound, layout<P...>::parameters.bytes, nullptr}
+        {
+            __koloRegisterKernel((const void *)F, &kernel);
+        }
+        ~registration()
+        {
+            __koloUnregisterKernel((const void *)F, &kernel);
+        }
+    };
+
+    static inline registration registered;
+};
+
+/** Called by the kernel's own function: launch it with the configuration that was kept. */
+template <auto F, unsigned Bound> inline void launch(void **arguments)
+{
+    (void)&kernel<F, Bound>::registered;
+    __koloLaunch((const void *)F, arguments);
+}
+
+enum kind { device, constant, managed };
+
+/** The copies of a variable, by device. */
+template <class T> struct variable : kl_engine_variable {
+    template <class U> static constexpr size_t size_of(U *)
+    {
+        return sizeof(U);
+    }
+    template <class U> static constexpr size_t size_of(U (*)[])
+    {
+        return 0;
+    }
+
+    variable(T *host, const char *host_name, kind where) : kl_engine_variable{}
+    {
+        shadow = const_cast<void *>(static_cast<const volatile void *>(host));
+        name = host_name;
+        bytes = size_of(host);
+        space = where;
+        image[0] = shadow;
+        __koloRegisterVariable(this);
+    }
+    ~variable()
+    {
+        __koloUnregisterVariable(this);
+    }
+
+    T &here() const
+    {
+        return *static_cast<T *>(image[__koloImage]);
+    }
+};
+
+} // namespace __kolo
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** ptx.h - what translated PTX calls: operands of an instruction's type, whatever the program's variables are. */
+#ifndef KOLO_CUDA_PTX_H
+#define KOLO_CUDA_PTX_H
+
+#pragma GCC system_header
+
+#include "access.h"
+#include "atomic.h"
+
+namespace __kolo
+{
+namespace ptx
+{
+
+/** The orders of instructions. */
+enum { relaxed = __ATOMIC_RELAXED, acquire = __ATOMIC_ACQUIRE, release = __ATOMIC_RELEASE, acq_rel = __ATOMIC_ACQ_REL, seq_cst = __ATOMIC_SEQ_CST };
+
+/** A register holds bits: what has the same size is copied, else it is a number. */
+template <class D, class T> inline void put(D &to, T value)
+{
+    if constexpr (sizeof(D) == sizeof(T))
+        memcpy((void *)&to, &value, sizeof value);
+    else
+        to = (D)value;
+}
+
+template <class T, class S> inline T take(const S &from)
+{
+    if constexpr (sizeof(S) == sizeof(T)) {
+        T value;
+
+        memcpy(&value, &from, sizeof value);
+        return value;
+    } else {
+        return (T)from;
+    }
+}
+
+template <class T, class A> inline T *global(A address, long offset)
+{
+    return (T *)((char *)(uintptr_t)address + offset);
+}
+
+/** An address in shared memory: 32 bits that cvta or __cvta_generic_to_shared gave, or a pointer. */
+template <class T, class A> inline T *shared(A address, long offset)
+{
+    uint64_t bits = (uint64_t)(uintptr_t)address;
+
+    return (T *)((bits >> 32 ? (char *)bits : (char *)__cvta_shared_to_generic(bits)) + offset);
+}
+
+template <class A> inline uint64_t to_shared(A address)
+{
+    return __cvta_generic_to_shared((const void *)(uintptr_t)address);
+}
+
+template <class A> inline uint64_t of_shared(A address)
+{
+    return (uint64_t)__cvta_shared_to_generic((size_t)address);
+}
+
+template <int Order, class T> inline T load(const T *p)
+{
+    word<T> bits = __atomic_load_n(reinterpret_cast<const word<T> *>(p), Order);
+
+    patience();
+    return take<T>(bits);
+}
+
+template <int Order, class T> inline void store(T *p, T value)
+{
+    __atomic_store_n(reinterpret_cast<word<T> *>(p), take<word<T>>(value), Order);
+}
+
+template <class T> inline T fenced(T old)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* the operation before is a locked one: nothing passes it either */
+    return old;
+}
+
+/* clang-format off */
+template <class T> inline T atomic_add(T *p, T v) { return update(p, [v](T old) { return (T)(old + v); }); }
+template <class T> inline T atomic_min(T *p, T v) { return update(p, [v](T old) { return v < old ? v : old; }); }
+template <class T> inline T atomic_max(T *p, T v) { return update(p, [v](T old) { return v > old ? v : old; }); }
+template <class T> inline T atomic_and(T *p, T v) { return update(p, [v](T old) { return (T)(old & v); }); }
+template <class T> inline T atomic_or(T *p, T v) { return update(p, [v](T old) { return (T)(old | v); }); }
+template <class T> inline T atomic_xor(T *p, T v) { return update(p, [v](T old) { return (T)(old ^ v); }); }
+template <class T> inline T atomic_inc(T *p, T v) { return update(p, [v](T old) { return (T)(old >= v ? 0 : old + 1); }); }
+template <class T> inline T atomic_dec(T *p, T v) { return update(p, [v](T old) { return (T)(old == 0 || old > v ? v : old - 1); }); }
+template <class T> inline T atomic_exch(T *p, T v) { return exchange(p, v); }
+template <class T> inline T atomic_cas(T *p, T expected, T v) { return compare_and_swap(p, expected, v); }
+/* clang-format on */
+
+} // namespace ptx
+} // namespace __kolo
+
+#endif

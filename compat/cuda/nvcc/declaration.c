@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compat/cuda/nvcc/translate.h"
+
+static bool opens(const struct tokens *t, uint32_t i)
+{
+    return token_among(t, i, " ( [ { ") && t->at[i].partner != NO_TOKEN;
+}
+
+/* Past a bracketed group, or past template arguments behind a name. */
+static uint32_t step(const struct tokens *t, uint32_t i, uint32_t end)
+{
+    uint32_t close;
+
+    if (opens(t, i)) return t->at[i].partner + 1;
+    if (token_is(t, i, "<") && i && (token_is_name(t, i - 1))) {
+        close = angle_end(t, i);
+        if (close != NO_TOKEN && close < end) return close + 1;
+    }
+    return i + 1;
+}
+
+bool next_piece(const struct tokens *t, uint32_t *at, uint32_t end, struct piece *piece)
+{
+    uint32_t i = *at;
+
+    if (i >= end) return false;
+    while (i < end && !token_is(t, i, ",")) i = step(t, i, end);
+    if (i > end) i = end;
+    *piece = (struct piece){*at, i};
+    *at = i + 1;
+    return true;
+}
+
+uint32_t find_outside(const struct tokens *t, uint32_t from, uint32_t to, const char *words)
+{
+    for (uint32_t i = from; i < to; i = opens(t, i) ? t->at[i].partner + 1 : i + 1)
+        if (token_among(t, i, words)) return i;
+    return NO_TOKEN;
+}
+
+uint32_t skip_template_headers(const struct tokens *t, uint32_t from, uint32_t to, uint32_t *header)
+{
+    *header = NO_TOKEN;
+    while (from < to && token_is(t, from, "template") && token_is(t, from + 1, "<")) {
+        uint32_t close = angle_end(t, from + 1);
+
+        if (close == NO_TOKEN || close >= to) return from;
+        *header = from + 1;
+        from = close + 1;
+    }
+    return from;
+}
+
+/* What has parentheses and is no function. */
+static const char attributes[] =
+    " __attribute__ __attribute __launch_bounds__ __align__ alignas __maxnreg__ __cluster_dims__ __block_size__ "
+    "decltype noexcept requires __declspec explicit throw ";
+
+uint32_t parameters_of(const struct tokens *t, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i = step(t, i, to)) {
+        if (token_is(t, i, "=")) return NO_TOKEN;
+        if (token_among(t, i, attributes) && token_is(t, i + 1, "(")) {
+            if (!opens(t, i + 1)) return NO_TOKEN;
+            i = t->at[i + 1].partner;
+        } else if (token_is(t, i, "operator")) {
+            while (i + 1 < to && !token_is(t, i + 1, "(")) i++;
+            if (token_is(t, i + 1, "(") && token_is(t, i + 2, ")") && token_is(t, i + 3, "(")) i += 2;
+        } else if (token_is(t, i, "(")) {
+            if (token_among(t, i + 1, " * & && ^ ")) return NO_TOKEN;
+            return i;
+        }
+    }
+    return NO_TOKEN;
+}

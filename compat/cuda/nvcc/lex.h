@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * lex.h - preprocessed C++ as tokens, with brackets paired.
+ *
+ * What stands between tokens (spaces, line markers, pragmas, comments that -C kept) belongs to none: it is what separates the end of one
+ * from the start of the next. `<` and `>` are always tokens of one character, so that three of them side by side are seen as they are;
+ * who needs to know whether they touch compares offsets.
+ */
+#ifndef KL_NVCC_LEX_H
+#define KL_NVCC_LEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum token_kind { TOKEN_NAME, TOKEN_NUMBER, TOKEN_STRING, TOKEN_CHARACTER, TOKEN_SIGN };
+
+/** No token: the partner of a bracket that has none, the end of a search without result. */
+#define NO_TOKEN UINT32_MAX
+
+struct token {
+    uint32_t start, end; /* bytes in the text */
+    uint32_t partner;    /* of a bracket ( ) [ ] { }, else NO_TOKEN */
+    uint8_t kind;
+};
+
+struct tokens {
+    const char *text;
+    size_t bytes;
+    struct token *at;
+    uint32_t count;
+};
+
+/** Any text has tokens: what is no C++ becomes signs of one character. Up to 2 GiB. Drop them with tokens_drop. */
+struct tokens tokens_of(const char *text, size_t bytes);
+void tokens_drop(struct tokens *t);
+
+/** Is token `i` this word or sign? False as well past the end. */
+bool token_is(const struct tokens *t, uint32_t i, const char *word);
+bool token_is_name(const struct tokens *t, uint32_t i);
+
+/** Is token `i` one of `words`, which are separated and enclosed by single spaces? */
+bool token_among(const struct tokens *t, uint32_t i, const char *words);
+
+/** Do tokens i and i + 1 touch? */
+bool token_touches(const struct tokens *t, uint32_t i);
+
+/** The `>` that closes the `<` at `i`, with brackets and further angles between them in pairs; NO_TOKEN: it is a comparison. */
+uint32_t angle_end(const struct tokens *t, uint32_t i);
+
+/** The `<` that is closed by the `>` at `i`. */
+uint32_t angle_begin(const struct tokens *t, uint32_t i);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * options.h - the command line, as nvcc reads it: what is to be done, with which files, and what the C++ compiler and the linker get.
+ */
+#ifndef KL_NVCC_OPTIONS_H
+#define KL_NVCC_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/** Words, in order; ends with NULL. */
+struct words {
+    char **at;
+    size_t count;
+};
+
+void words_add(struct words *w, const char *word);
+void words_add_all(struct words *w, const struct words *more);
+void words_drop(struct words *w);
+
+enum phase {
+    PHASE_LINK,
+    PHASE_COMPILE,
+    PHASE_PREPROCESS,
+    PHASE_DEPENDENCIES,
+    PHASE_DEVICE_LINK,
+    PHASE_ARCHIVE,
+    PHASE_TRANSLATE
+};
+
+enum language { LANGUAGE_BY_NAME, LANGUAGE_CUDA, LANGUAGE_CXX, LANGUAGE_C };
+
+struct input {
+    char *path;
+    enum language language;
+};
+
+struct options {
+    enum phase phase;
+    char *output;
+    char *compiler;     /* -ccbin */
+    char *standard;     /* c++17, NULL: none asked for */
+    char *keep_folder;  /* --keep-dir */
+    char *architecture; /* the number behind sm_ of the last one asked for, NULL: none */
+    struct input *inputs;
+    size_t input_count;
+    struct words compile; /* for every compilation */
+    struct words
+        dependencies;   /* -MD and what belongs to it: for compilations, but not for what is preprocessed already */
+    struct words link;  /* libraries, their folders, what -Xlinker says */
+    struct words order; /* inputs that are libraries or objects, and -l, as they came */
+    bool shared, verbose, dry_run, keep, version, help, fast_math, per_thread, debug_device;
+    bool run; /* -run: start what was linked */
+};
+
+/** Read the command line. False: something was wrong with it, and has been told. */
+bool options_read(struct options *o, int argc, const char *const *argv);
+void options_drop(struct options *o);
+
+#endif

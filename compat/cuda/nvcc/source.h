@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * source.h - a preprocessed translation unit, what is to be changed in it, and the result.
+ *
+ * Changes are notes on tokens; the text between tokens stays as it is, so that every line keeps its number. A range of tokens can be
+ * moved before an earlier one; its line ends stay where they were.
+ */
+#ifndef KL_NVCC_SOURCE_H
+#define KL_NVCC_SOURCE_H
+
+#include "compat/cuda/nvcc/lex.h"
+#include "compat/cuda/nvcc/text.h"
+
+/** What is written for a token: before, then the range that was moved here, then between, the token or what is instead of it, after. */
+struct edit {
+    char *before, *between, *instead, *after;
+    uint32_t moved_from, moved_to; /* [from, to), empty if equal */
+    bool dropped;                  /* the token itself is not written */
+    bool moved;                    /* it is written elsewhere */
+};
+
+struct source {
+    struct tokens tokens;
+    struct edit *edits;
+    bool failed; /* an error was told */
+};
+
+void source_open(struct source *s, const char *text, size_t bytes);
+void source_close(struct source *s);
+
+/** The text changed. */
+void source_render(const struct source *s, struct text *out);
+
+/** Tokens [from, to), changed, on one line. */
+void source_render_range(const struct source *s, uint32_t from, uint32_t to, struct text *out);
+
+/** Write nothing for a token, nor what was noted on it. */
+void source_drop(struct source *s, uint32_t token);
+void source_drop_range(struct source *s, uint32_t from, uint32_t to);
+void source_replace(struct source *s, uint32_t token, const char *by);
+
+/** Add text before or after a token; what was added to the same side earlier stays outside of it before, inside after. */
+void source_before(struct source *s, uint32_t token, const char *what);
+void source_after(struct source *s, uint32_t token, const char *what);
+
+/** Write tokens [from, to) before `token`, with `before` before them and `behind` behind them. */
+void source_move(struct source *s, uint32_t token, const char *before, uint32_t from, uint32_t to, const char *behind);
+
+/** An error at the place of a token, in the form of a compiler's. */
+void source_error(struct source *s, uint32_t token, const char *what, ...) __attribute__((format(printf, 3, 4)));
+
+/** The text of a token, to be freed. */
+char *source_word(const struct source *s, uint32_t token);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compat/cuda/nvcc/translate.h"
+
+#include <stdlib.h>
+
+bool in_code(const struct translation *t)
+{
+    return t->depth && t->scopes[t->depth - 1].kind == SCOPE_CODE;
+}
+
+bool in_device_code(const struct translation *t)
+{
+    return in_code(t) && t->scopes[t->depth - 1].device;
+}
+
+static enum scope_kind kind_here(const struct translation *t)
+{
+    return t->depth ? t->scopes[t->depth - 1].kind : SCOPE_NAMESPACE;
+}
+
+static void push(struct translation *t, enum scope_kind kind, bool device)
+{
+    if (t->depth == t->scope_room) {
+        t->scope_room = t->scope_room ? 2 * t->scope_room : 64;
+        t->scopes = must_grow(t->scopes, t->scope_room * sizeof *t->scopes);
+    }
+    t->scopes[t->depth++] = (struct scope){kind, device, NO_TOKEN};
+}
+
+/* ---- what a brace opens ---- */
+
+/* Does the declaration [from, brace) name a class or an enumeration that the brace defines? */
+static bool defines_type(const struct tokens *t, uint32_t from, uint32_t brace)
+{
+    uint32_t i = find_outside(t, from, brace, " class struct union enum ");
+
+    if (i == NO_TOKEN) return false;
+    for (i++; i < brace; i++) {
+        if (token_is(t, i, ":")) return true;
+        if (token_among(t, i, " __align__ alignas __attribute__ __builtin_align__ ") && token_is(t, i + 1, "(") &&
+            t->at[i + 1].partner != NO_TOKEN) {
+            i = t->at[i + 1].partner;
+        } else if (token_is(t, i, "[") && t->at[i].partner != NO_TOKEN) {
+            i = t->at[i].partner;
+        } else if (token_is(t, i, "<")) {
+            uint32_t close = angle_end(t, i);
+
+            if (close == NO_TOKEN) return false;
+            i = close;
+        } else if (!token_is_name(t, i) && !token_is(t, i, "::")) {
+            return false;
+        } else if (token_is_name(t, i) && i + 1 < brace && token_is_name(t, i + 1) &&
+                   !token_among(t, i + 1, " final ") && !token_among(t, i, " class struct __align__ ")) {
+            if (token_is(t, i + 1, "operator")) return false;
+        }
+    }
+    return true;
+}
+
+/* `a{1}` among the initialisers of a constructor, whose body is yet to come. */
+static bool is_member_initialiser(const struct tokens *t, uint32_t from, uint32_t brace)
+{
+    if (!brace || !(token_is_name(t, brace - 1) || token_is(t, brace - 1, ">"))) return false;
+    for (uint32_t i = find_outside(t, from, brace, " : "); i != NO_TOKEN; i = find_outside(t, i + 1, brace, " : "))
+        if (i && token_is(t, i - 1, ")")) return true;
+    return false;
+}
+
+static struct scope opened_by(const struct translation *t, uint32_t brace)
+{
+    const struct tokens *k = &t->source.tokens;
+    uint32_t header, from = skip_template_headers(k, t->statement, brace, &header);
+    bool device = find_outside(k, from, brace, " __global__ __device__ ") != NO_TOKEN;
+
+    if (token_is(k, from, "namespace") || (token_is(k, from, "inline") && token_is(k, from + 1, "namespace")) ||
+        (token_is(k, from, "extern") && brace == from + 2))
+        return (struct scope){SCOPE_NAMESPACE, false, NO_TOKEN};
+    if (parameters_of(k, from, brace) == NO_TOKEN || token_is(k, from, "enum")) {
+        if (defines_type(k, from, brace))
+            return (struct scope){find_outside(k, from, brace, " enum ") == NO_TOKEN ? SCOPE_CLASS : SCOPE_DATA, false,
+                                  NO_TOKEN};
+        if (find_outside(k, from, brace, " [ ") != NO_TOKEN && token_is(k, brace - 1, ")"))
+            return (struct scope){SCOPE_CODE, device, NO_TOKEN}; /* a lambda that a variable is made of */
+        return (struct scope){SCOPE_DATA, false, NO_TOKEN};
+    }
+    if (defines_type(k, from, brace)) return (struct scope){SCOPE_CLASS, false, NO_TOKEN};
+    if (is_member_initialiser(k, from, brace)) return (struct scope){SCOPE_DATA, false, NO_TOKEN};
+    return (struct scope){SCOPE_CODE, device, NO_TOKEN};
+}
+
+static void enter(struct translation *t, uint32_t brace)
+{
+    const struct tokens *k = &t->source.tokens;
+    uint32_t header, from, parameters;
+    struct scope s;
+
+    if (kind_here(t) == SCOPE_CODE || kind_here(t) == SCOPE_DATA) {
+        push(t, kind_here(t), (t->depth && t->scopes[t->depth - 1].device) || t->lambda_device);
+        t->lambda_device = false;
+        return;
+    }
+    s = opened_by(t, brace);
+    from = skip_template_headers(k, t->statement, brace, &header);
+    if (s.kind == SCOPE_CODE && find_outside(k, from, brace, " __global__ ") != NO_TOKEN) translate_kernel(t, brace);
+    parameters = s.kind == SCOPE_CODE ? parameters_of(k, from, brace) : NO_TOKEN;
+    push(t, s.kind, s.device);
+    if (s.kind == SCOPE_NAMESPACE && brace && token_is_name(k, brace - 1)) t->scopes[t->depth - 1].name = brace - 1;
+    if (s.device && parameters != NO_TOKEN && k->at[parameters].partner != NO_TOKEN)
+        hide_parameters(t, parameters + 1, k->at[parameters].partner, t->depth);
+    if (s.kind == SCOPE_CLASS) hide_members(t, brace, t->depth);
+    if (s.kind == SCOPE_NAMESPACE || s.kind == SCOPE_CLASS) t->statement = brace + 1;
+    t->lambda_device = false;
+}
+
+static void leave(struct translation *t, uint32_t brace)
+{
+    enum scope_kind closed = kind_here(t);
+
+    if (t->depth) t->depth--;
+    forget_shadows(t);
+    if (closed != SCOPE_DATA && (kind_here(t) == SCOPE_NAMESPACE || kind_here(t) == SCOPE_CLASS))
+        t->statement = brace + 1;
+}
+
+static void end_statement(struct translation *t, uint32_t semicolon)
+{
+    if (kind_here(t) == SCOPE_NAMESPACE) translate_variables(t, semicolon);
+    if (kind_here(t) != SCOPE_CODE && kind_here(t) != SCOPE_DATA) t->statement = semicolon + 1;
+    t->lambda_device = false;
+}
+
+static bool is_launch(const struct tokens *k, uint32_t i)
+{
+    return token_is(k, i, "<") && token_touches(k, i) && token_is(k, i + 1, "<") && token_touches(k, i + 1) &&
+           token_is(k, i + 2, "<");
+}
+
+static void walk(struct translation *t)
+{
+    const struct tokens *k = &t->source.tokens;
+
+    for (uint32_t i = 0; i < k->count; i++) {
+        if (t->source.edits[i].dropped) continue; /* part of a declaration that is another one by now */
+        if (k->at[i].kind == TOKEN_NAME) {
+            if (in_device_code(t) && token_among(k, i, " asm __asm__ __asm "))
+                i = translate_asm(t, i);
+            else
+                translate_word(t, i);
+        } else if (k->at[i].kind != TOKEN_SIGN) {
+            continue;
+        } else if (token_is(k, i, "(")) {
+            if (in_device_code(t)) translate_cast(t, i);
+        } else if (token_is(k, i, "{")) {
+            enter(t, i);
+        } else if (token_is(k, i, "}")) {
+            leave(t, i);
+        } else if (token_is(k, i, ";")) {
+            end_statement(t, i);
+        } else if (is_launch(k, i)) {
+            i = translate_launch(t, i);
+        }
+    }
+}
+
+bool translate(const char *text, size_t bytes, struct text *out)
+{
+    struct translation t = {0};
+    bool good;
+
+    source_open(&t.source, text, bytes);
+    walk(&t);
+    good = !t.source.failed;
+    if (good) source_render(&t.source, out);
+    for (size_t i = 0; i < t.alias_count; i++) free(t.aliases[i].name);
+    free(t.aliases);
+    text_drop(&t.declared);
+    free(t.shadows);
+    free(t.scopes);
+    source_close(&t.source);
+    return good;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * translate.h - CUDA C++, preprocessed, to C++ that other compilers take.
+ *
+ * One walk over the tokens that knows which braces belong to namespaces, classes and code, and which code is for the device. Each of the
+ * files behind this header changes one thing:
+ *
+ *     launch.c    k<<<grid, block>>>(x)             (push(grid, block) ? (void)0 : k(x))
+ *     kernel.c    __global__ void k(int n) { ...    the body begins with: called with a configuration? Then launch me, and return
+ *     shared.c    __shared__ float x[32];           one for each OS thread, which runs one block at a time
+ *     variable.c  __device__ int n;                 n stays for the host, device code calls what gives the device's own
+ *     ptx.c       asm("red.global.add.u64 ...")     what the instruction does, in C++
+ *     cast.c      (int)x                            saturates, as on devices
+ *     words.c     __device__, __align__(8), ...     nothing, or what GNU calls it
+ */
+#ifndef KL_NVCC_TRANSLATE_H
+#define KL_NVCC_TRANSLATE_H
+
+#include "compat/cuda/nvcc/source.h"
+
+enum scope_kind { SCOPE_NAMESPACE, SCOPE_CLASS, SCOPE_CODE, SCOPE_DATA };
+
+struct scope {
+    enum scope_kind kind;
+    bool device;   /* its code runs in kernels */
+    uint32_t name; /* of a namespace, NO_TOKEN if it has none */
+};
+
+/** A name that device code uses for what is another one here; `hidden` counts declarations of the same name in scopes around. */
+struct alias {
+    char *name;
+};
+
+/** In the scope at `depth` and those in it the alias is an ordinary name. */
+struct shadow {
+    size_t alias;
+    uint32_t depth;
+};
+
+struct translation {
+    struct source source;
+    struct scope *scopes;
+    uint32_t depth, scope_room;
+    uint32_t statement; /* where the declaration began that is being walked over */
+    bool lambda_device; /* the next brace opens code for the device */
+    struct alias *aliases;
+    size_t alias_count;
+    struct text declared; /* variables of devices with their namespaces, each in a line */
+    struct shadow *shadows;
+    size_t shadow_count;
+};
+
+/** Translate `text`, with errors on stderr. False: there were some, and `out` is not to be used. */
+bool translate(const char *text, size_t bytes, struct text *out);
+
+/** Is the walk in code, and is it for the device? */
+bool in_code(const struct translation *t);
+bool in_device_code(const struct translation *t);
+
+/** The launch whose first `<` is token `i`; returns the token to go on with. */
+uint32_t translate_launch(struct translation *t, uint32_t i);
+
+/** The kernel whose declaration begins at t->statement and whose body at the brace `body`. */
+void translate_kernel(struct translation *t, uint32_t body);
+
+/** The word __shared__ at `i`. */
+void translate_shared(struct translation *t, uint32_t i);
+
+/** The declaration from t->statement to the semicolon `end`, if it declares variables of the device. */
+void translate_variables(struct translation *t, uint32_t end);
+
+/** From now on device code that says `name` means name__kolo(). */
+void add_alias(struct translation *t, const char *name);
+
+/** A name in device code: another one, if it has an alias. */
+void translate_name(struct translation *t, uint32_t i);
+
+/** Names that are declared between [from, to), parameters of code that begins at `depth`, hide aliases. */
+void hide_parameters(struct translation *t, uint32_t from, uint32_t to, uint32_t depth);
+/** So do the members of the class whose body the brace opens. */
+void hide_members(struct translation *t, uint32_t brace, uint32_t depth);
+void forget_shadows(struct translation *t);
+
+/** The asm statement at `i`; returns the token to go on with. */
+uint32_t translate_asm(struct translation *t, uint32_t i);
+
+/** The parenthesis at `open`, or the word static_cast at `i`, in device code: perhaps a cast to an integer. */
+void translate_cast(struct translation *t, uint32_t open);
+void translate_static_cast(struct translation *t, uint32_t i);
+
+/** A word of CUDA's, or of the host's that kernels need otherwise. */
+void translate_word(struct translation *t, uint32_t i);
+
+/* ---- declarations ---- */
+
+/** Tokens [from, to). */
+struct piece {
+    uint32_t from, to;
+};
+
+/** The next of the pieces of [*at, end) that commas separate; moves *at behind it. False: there is none. */
+bool next_piece(const struct tokens *t, uint32_t *at, uint32_t end, struct piece *piece);
+
+/** The first token in [from, to), outside of brackets, that is one of `words`; NO_TOKEN if none is. */
+uint32_t find_outside(const struct tokens *t, uint32_t from, uint32_t to, const char *words);
+
+/** The first token of [from, to) behind template headers; *header is the `<` of the last one, NO_TOKEN if there is none. */
+uint32_t skip_template_headers(const struct tokens *t, uint32_t from, uint32_t to, uint32_t *header);
+
+/** The parenthesis that opens the parameters of the function declared in [from, to), NO_TOKEN if it is none. */
+uint32_t parameters_of(const struct tokens *t, uint32_t from, uint32_t to);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compat/cuda/nvcc/translate.h"
+
+#include "tests/kolo_test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* What is written to stderr while `text` is translated; *good is the result. */
+static char *errors_of(const char *text, bool *good, struct text *out)
+{
+    char *said = calloc(1, 4096);
+    int ends[2], before;
+
+    assert_int_equal(pipe(ends), 0);
+    fflush(stderr);
+    before = dup(2);
+    dup2(ends[1], 2);
+    *good = translate(text, strlen(text), out);
+    fflush(stderr);
+    dup2(before, 2);
+    close(before);
+    close(ends[1]);
+    assert_true(read(ends[0], said, 4095) >= 0);
+    close(ends[0]);
+    return said;
+}
+
+/* ---- what becomes of things ---- */
+
+static const struct {
+    const char *text, *has, *lacks;
+} translations[] = {
+    {"void f(){k<<<1,2>>>(x);}", "(__kolo::push(1,2) ? (void)0 : k(x))", "<<<"},
+    {"void f(){k<<<1,\n2>>>\n(x);\ng();}", "\n\n(x));\ng();", "<<<"},
+    {"void f(){a::b<int>::k<c<d>><<<n>>1, 2>>>(x);}", "? (void)0 : a::b<int>::k<c<d>> (x))", "<<<"},
+    {"void f(){(*p)<<<1,1>>>();t[2]<<<1,1>>>();}", ": t[2]())", "<<<"},
+    {"void f(){o.p->k<<<1,1>>>();}", ": o.p->k())", "<<<"},
+    {"const char *s = \"k<<<1,1>>>()\"; // k<<<1,1>>>()", "\"k<<<1,1>>>()\"; // k<<<1,1>>>()", "push"},
+    {"const char *s = R\"x(k<<<1,\")1>>>())x\"; int a = 1'000;", "k<<<1,\")1>>>()", "push"},
+    {"char c = '<'; int a = b << c >> d;", "b << c >> d", "push"},
+    {"__global__ void k(int a, T *) {}", "__kolo::address(a), __kolo::address(__kolo_p1)", "__global__"},
+    {"__global__ void k(int a, T *) {}", "T * __kolo_p1)", NULL},
+    {"template <class T, int N> __global__ void k(T (*p)[N]) {}", "&k <T, N>), (unsigned)(0)>", NULL},
+    {"template <typename... A> __global__ void k(A... a) {}", "decltype(a)...)>(&k <A...>)", NULL},
+    {"template <class T, class = X<T>> __global__ void k(T a) {}", "class __kolo_t1 = X<T>", NULL},
+    {"__global__ void __launch_bounds__(64, 2) k() {}", "(unsigned)( 64)>", "__launch_bounds__"},
+    {"__global__ void k(int);", "void k(int);", "push"},
+    {"__device__ __forceinline__ int f();", "inline int f();", "__device__"},
+    {"__device__ inline __forceinline__ int f();", "inline  int f();", "inline inline"},
+    {"struct __align__(16) S { int a; };", "struct __attribute__((aligned(16))) S", "__align__"},
+    {"void f() { __shared__ float s[32]; }", "static __thread float s[32]", "__shared__"},
+    {"void f() { extern __shared__ __align__(16) T s[]; }", "T *const s = reinterpret_cast<T *>(__koloShared)",
+     "__shared__"},
+    {"void f() { extern __shared__ float s[][4]; }",
+     "float (*const s)[4] = reinterpret_cast<float (*)[4]>(__koloShared)", "extern"},
+    {"__device__ int n; __device__ int f() { return n; } int g() { return n; }", "return n__kolo();", NULL},
+    {"__device__ int n; int g() { return n; }", "{ return n; }", NULL},
+    {"__device__ int n; __device__ int f(int n) { return n; }", "{ return n; }", NULL},
+    {"__device__ int n; __device__ int f() { int n = 1; return n; }", "return n; }", NULL},
+    {"__device__ int n; __device__ int f() { { T *n = 0; } return n; }", "return n__kolo(); }", NULL},
+    {"__device__ int n; __device__ int f() { return a.n + b->n + c::n; }", "a.n + b->n + c::n__kolo();", NULL},
+    {"__device__ int n; void f() { g([=] __device__ (int i) { return n; }); return n; }",
+     "{ return n__kolo(); }); return n; }", NULL},
+    {"__device__ const int n = 4; __device__ int f() { return n; }", "return n; }", "__kolo"},
+    {"__constant__ float a[2] = {1, 2}, b;", "__kolo::constant};", "__constant__"},
+    {"__device__ int f(int); __device__ int (*p)(int) = f;", "decltype(p)", "decltype(f)"},
+    {"__device__ void f() { printf(\"%d\", 1); } void g() { printf(\"\"); }",
+     "__kolo_printf(\"%d\", 1); } void g() { printf(\"\")", NULL},
+    {"__device__ void f() { asm volatile(\"bar.sync 0;\"); }", "__koloBarrier(0, 0, KOLO_BARRIER_PLAIN", "asm"},
+    {"__device__ void f() { a = (int)x * 2; }", "a = __kolo::cast<int>(x) * 2;", NULL},
+    {"__device__ void f() { a = (unsigned)-x[1].y(3)->z < b; }", "__kolo::cast<unsigned>(-x[1].y(3)->z) < b", NULL},
+    {"__device__ void f() { a = (int)(long)floor<T>(x) + 1; }",
+     "__kolo::cast<int>(__kolo::cast<long>(floor<T>(x))) + 1", NULL},
+    {"__device__ void f() { g((int)(x + 1), static_cast<size_t>(y)); }",
+     "g(__kolo::cast<int>((x + 1)), __kolo::cast<size_t>(y))", NULL},
+    {"__device__ void f() { a = sizeof(int) * x; g(int); (int)sizeof(x); }", "sizeof(int) * x; g(int); (int)sizeof(x);",
+     "cast"},
+    {"void f() { a = (int)x; }", "a = (int)x;", "cast"},
+    {"void f() { asm volatile(\"pause\"); }", "asm volatile(\"pause\")", "kolo"},
+    {"#pragma unroll 4\nint a;\n#pragma once\n", "\nint a;\n#pragma once\n", "unroll"},
+    {"void f() __attribute__((__noinline__)); __noinline__ void g();",
+     "__attribute__((__noinline__)); __attribute__((noinline)) void g()", NULL},
+};
+
+static void translates(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, translations)
+    {
+        struct text out = {0};
+        bool good = translate(c->text, strlen(c->text), &out);
+
+        expect_case(c->text, good);
+        if (!strstr(out.at, c->has)) fail_msg("%s\n  became %s\n  without %s", c->text, out.at, c->has);
+        if (c->lacks && strstr(out.at, c->lacks)) fail_msg("%s\n  became %s\n  with %s", c->text, out.at, c->lacks);
+        text_drop(&out);
+    }
+}
+
+/* ---- errors ---- */
+
+static const struct {
+    const char *text, *error;
+} errors[] = {
+    {"void f() {\n  3 <<<1, 1>>>(x);\n}", "input:2: error: what is launched with <<<...>>> must be"},
+    {"# 40 \"a b.cu\"\nvoid f() {\n  k<<<1, 1>>(x);\n}", "a b.cu:41: error: no >>> followed by ("},
+    {"# 1 \"x.cu\"\n# 7 \"y.cuh\" 1\nvoid f() { k<<<1, 1>>>(x; }", "y.cuh:7: error: the arguments of this launch"},
+    {"void f() { k<<<>>>(x); }", "input:1: error: a launch needs at least"},
+    {"# 9 \"p.cu\"\n__device__ void f() {\n\n asm(\"wgmma.fence;\"); }",
+     "p.cu:11: error: no translation to CPUs for the PTX instruction \"wgmma.fence\""},
+    {"__device__ void f() { asm(\"@p bra X;\"); }", "input:1: error: no translation"},
+    {"__device__ void f() { asm(x); }", "input:1: error: this asm statement"},
+    {"__device__ void f() { asm volatile(\"ld.u32 %3, [%1];\" : \"=r\"(a) : \"l\"(p)); }", "no translation"},
+    {"void f() { extern __shared__ int a[], b[]; }", "input:1: error: extern __shared__ is for one array"},
+    {"__global__ void k(int[4]) {}", "input:1: error: give this parameter"},
+    {"__shared__ int a", "input:1: error: this declaration has no end"},
+};
+
+static void tells_errors_with_their_place(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, errors)
+    {
+        struct text out = {0};
+        bool good;
+        char *said = errors_of(c->text, &good, &out);
+
+        expect_case(c->text, !good);
+        if (!strstr(said, c->error)) fail_msg("%s\n  said %s\n  not %s", c->text, said, c->error);
+        free(said);
+        text_drop(&out);
+    }
+}
+
+/* Any cut of a text ends: with a result or an error, never otherwise. */
+static void survives_any_end(void **state)
+{
+    static const char text[] =
+        "template <class T, int N = (1 < 2)> __global__ void __launch_bounds__(N) k(T a, int (*p)[N], ...) { extern "
+        "__shared__ T s[]; __shared__ alignas(16) int t[N]; asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(a)); }\n# 3 \"f\"\n"
+        "__device__ int n[3] = {1}; void f() { a::k<b<c>, 4><<<dim3{1, 2}, n>>1>>>([=] __device__ (int i) { n[i]++; "
+        "}); }";
+
+    (void)state;
+    for (size_t n = 0; n < sizeof text; n++) {
+        char *copy = must_copy(text, n);
+        struct text out = {0};
+        bool good;
+
+        free(errors_of(copy, &good, &out));
+        free(copy);
+        text_drop(&out);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(translates), cmocka_unit_test(tells_errors_with_their_place),
+                                       cmocka_unit_test(survives_any_end)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each device has its own copy of a variable. The variable itself stays where it was, as what host code names and as the initial value;
+ * device code calls name__kolo(), which gives the copy of the device that it runs on. */
+#include "compat/cuda/nvcc/translate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names that mean something else in device code ---- */
+
+static size_t find_alias(const struct translation *t, uint32_t i)
+{
+    const struct token *k = &t->source.tokens.at[i];
+    size_t n = k->end - k->start;
+
+    for (size_t a = 0; a < t->alias_count; a++)
+        if (strlen(t->aliases[a].name) == n && !memcmp(t->aliases[a].name, t->source.tokens.text + k->start, n))
+            return a;
+    return SIZE_MAX;
+}
+
+void add_alias(struct translation *t, const char *name)
+{
+    for (size_t a = 0; a < t->alias_count; a++)
+        if (!strcmp(t->aliases[a].name, name)) return;
+    t->aliases = must_grow(t->aliases, (t->alias_count + 1) * sizeof *t->aliases);
+    t->aliases[t->alias_count++].name = must_copy(name, strlen(name));
+}
+
+static void hide(struct translation *t, size_t alias, uint32_t depth)
+{
+    t->shadows = must_grow(t->shadows, (t->shadow_count + 1) * sizeof *t->shadows);
+    t->shadows[t->shadow_count++] = (struct shadow){alias, depth};
+}
+
+static bool is_hidden(const struct translation *t, size_t alias)
+{
+    for (size_t i = 0; i < t->shadow_count; i++)
+        if (t->shadows[i].alias == alias) return true;
+    return false;
+}
+
+void forget_shadows(struct translation *t)
+{
+    while (t->shadow_count && t->shadows[t->shadow_count - 1].depth > t->depth) t->shadow_count--;
+}
+
+static const char no_type_before[] =
+    " return else case goto throw delete new sizeof do co_return co_yield co_await and or not typename "
+    "operator ";
+
+/* Is the name at `i` being declared? Two names side by side always are a declaration; with * and & only where a statement begins. */
+static bool is_declared(const struct tokens *k, uint32_t i)
+{
+    uint32_t from = i;
+
+    if (!i) return false;
+    if (token_is_name(k, i - 1)) return !token_among(k, i - 1, no_type_before);
+    if (!token_among(k, i - 1, " * & && > ") || !token_among(k, i + 1, " = ; , [ { ( : ")) return false;
+    while (from && !token_among(k, from - 1, " ; { } ( ")) {
+        from--;
+        if (!token_is_name(k, from) && !token_among(k, from, " :: * & && < > , ")) return false;
+        if (token_among(k, from, no_type_before)) return false;
+    }
+    if (from && token_is(k, from - 1, "(") && !(from >= 2 && token_among(k, from - 2, " for if while switch ")))
+        return false;
+    return token_is_name(k, from) && from < i - 1;
+}
+
+void hide_parameters(struct translation *t, uint32_t from, uint32_t to, uint32_t depth)
+{
+    const struct tokens *k = &t->source.tokens;
+
+    for (uint32_t i = from; i < to; i++) {
+        size_t alias;
+
+        if (!token_is_name(k, i) || !(token_is_name(k, i - 1) || token_among(k, i - 1, " * & && > ... "))) continue;
+        alias = find_alias(t, i);
+        if (alias != SIZE_MAX) hide(t, alias, depth);
+    }
+}
+
+void hide_members(struct translation *t, uint32_t brace, uint32_t depth)
+{
+    const struct tokens *k = &t->source.tokens;
+    uint32_t end = k->at[brace].partner;
+
+    if (!t->alias_count || end == NO_TOKEN) return;
+    for (uint32_t i = brace + 1; i < end; i++) {
+        size_t alias = token_is_name(k, i) ? find_alias(t, i) : SIZE_MAX;
+
+        if (token_is(k, i, "{") && k->at[i].partner != NO_TOKEN) i = k->at[i].partner;
+        if (alias != SIZE_MAX && is_declared(k, i)) hide(t, alias, depth);
+    }
+}
+
+void translate_name(struct translation *t, uint32_t i)
+{
+    const struct tokens *k = &t->source.tokens;
+    size_t alias = t->alias_count ? find_alias(t, i) : SIZE_MAX;
+    char *word;
+
+    if (alias == SIZE_MAX || (i && token_among(k, i - 1, " . -> "))) return;
+    if (is_declared(k, i)) {
+        hide(t, alias, t->depth);
+        return;
+    }
+    if (is_hidden(t, alias) && !(i && token_is(k, i - 1, "::"))) return;
+    word = must_print("%s__kolo()", t->aliases[alias].name);
+    source_replace(&t->source, i, word);
+    free(word);
+}
+
+/* ---- declarations ---- */
+
+/* The name that a declarator gives: `x`, `x[4]`, `(*x)(int)`, `x = 5`. */
+static uint32_t declared_name(const struct tokens *k, struct piece p)
+{
+    uint32_t end = find_outside(k, p.from, p.to, " = { [ "), group;
+
+    if (end == NO_TOKEN) end = p.to;
+    group = find_outside(k, p.from, end, " ( ");
+    if (group != NO_TOKEN && token_among(k, group + 1, " * & ") && k->at[group].partner != NO_TOKEN)
+        end = k->at[group].partner;
+    while (end > p.from && token_is(k, end - 1, "]") && k->at[end - 1].partner != NO_TOKEN)
+        end = k->at[end - 1].partner;
+    return end > p.from && token_is_name(k, end - 1) ? end - 1 : NO_TOKEN;
+}
+
+/* Where the declarator begins or its type has pointers: a const before that is of what is pointed to. */
+static bool is_constant(const struct tokens *k, uint32_t from, uint32_t to)
+{
+    uint32_t constant = find_outside(k, from, to, " const constexpr "), pointer = find_outside(k, from, to, " * & ");
+
+    if (find_outside(k, from, to, " constexpr ") != NO_TOKEN) return true;
+    if (constant == NO_TOKEN) return false;
+    return pointer == NO_TOKEN || find_outside(k, pointer, to, " const ") != NO_TOKEN;
+}
+
+/* The variable's name with the namespaces around it, between line ends. */
+static char *full_name(const struct translation *t, const char *name)
+{
+    struct text full = {0};
+    char *result;
+
+    for (uint32_t i = 0; i < t->depth; i++) {
+        char *word = t->scopes[i].name == NO_TOKEN ? must_copy("", 0) : source_word(&t->source, t->scopes[i].name);
+
+        text_print(&full, "%s%s::", i ? "" : "\n", word);
+        free(word);
+    }
+    result = must_print("%s%s\n", full.at ? full.at : "\n", name);
+    text_drop(&full);
+    return result;
+}
+
+/* Declared with extern and defined afterwards, a variable has its function already; what the definition knows is its size. */
+static void put_variable(struct translation *t, const char *name, const char *kind, uint32_t token, struct text *out)
+{
+    char *full = full_name(t, name);
+    bool again = t->declared.at && strstr(t->declared.at, full);
+
+    text_print(out,
+               " __attribute__((unused)) static __kolo::variable<decltype(%s)> %s__kolo_images%u{&%s, \"%s\", %s};",
+               name, name, token, name, name, kind);
+    if (!again)
+        text_print(
+            out, " __attribute__((unused)) static inline decltype(%s) &%s__kolo() { return %s__kolo_images%u.here(); }",
+            name, name, name, token);
+    if (!again) text_put(&t->declared, full);
+    free(full);
+}
+
+/* An attribute between the words of a declaration is no declarator. */
+static uint32_t skip_attributes(const struct tokens *k, uint32_t i)
+{
+    while (token_among(k, i, " __align__ alignas __attribute__ __builtin_align__ ") && token_is(k, i + 1, "(") &&
+           k->at[i + 1].partner != NO_TOKEN)
+        i = k->at[i + 1].partner + 1;
+    return i;
+}
+
+static bool is_variable(const struct tokens *k, uint32_t from, uint32_t end)
+{
+    if (find_outside(k, from, end, " typedef using friend operator __global__ __shared__ static_assert template ") !=
+        NO_TOKEN)
+        return false;
+    return parameters_of(k, from, end) == NO_TOKEN;
+}
+
+void translate_variables(struct translation *t, uint32_t end)
+{
+    const struct tokens *k = &t->source.tokens;
+    uint32_t from = t->statement, at, name;
+    bool managed, constant;
+    struct text out = {0};
+    struct piece p;
+
+    if (find_outside(k, from, end, " __device__ __constant__ __managed__ ") == NO_TOKEN || !is_variable(k, from, end))
+        return;
+    managed = find_outside(k, from, end, " __managed__ ") != NO_TOKEN;
+    constant = find_outside(k, from, end, " __constant__ ") != NO_TOKEN;
+    for (at = skip_attributes(k, from); next_piece(k, &at, end, &p);) {
+        char *word;
+
+        name = declared_name(k, p);
+        if (name == NO_TOKEN || is_constant(k, from, name)) continue;
+        word = source_word(&t->source, name);
+        if (constant && find_outside(k, from, end, " extern ") == NO_TOKEN)
+            text_print(&out, " static_assert(sizeof(%s) <= 65536, \"constant memory has 64 KiB\");", word);
+        put_variable(t, word,
+                     managed    ? "__kolo::managed"
+                     : constant ? "__kolo::constant"
+                                : "__kolo::device",
+                     name, &out);
+        if (!managed) add_alias(t, word);
+        free(word);
+    }
+    if (out.at) source_after(&t->source, end, out.at);
+    text_drop(&out);
+}

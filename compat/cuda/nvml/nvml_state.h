@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * nvml_state.h - what all functions of NVML begin with: has somebody initialised it, and is the handle one?
+ *
+ * Handles are the host's devices, whatever CUDA_VISIBLE_DEVICES says.
+ * Threads: any.
+ */
+#ifndef KL_NVML_STATE_H
+#define KL_NVML_STATE_H
+
+#include "compat/cuda/core/device.h"
+#include "compat/cuda/include/nvml.h"
+
+#define KL_NVML_TRY(expr)                                                                                              \
+    do {                                                                                                               \
+        nvmlReturn_t kl_nvml_try_rc = (expr);                                                                          \
+        if (kl_nvml_try_rc) return kl_nvml_try_rc;                                                                     \
+    } while (0)
+
+/** 1 before nvmlInit. */
+nvmlReturn_t kl_nvml_ready(void);
+
+/** The device behind a handle; 2: there is none. */
+nvmlReturn_t kl_nvml_device(nvmlDevice_t handle, const struct kl_cuda_device **device);
+nvmlDevice_t kl_nvml_handle(const struct kl_cuda_device *device);
+
+/** Copy a text; 7: it does not fit. */
+nvmlReturn_t kl_nvml_text(const char *from, char *to, unsigned bytes);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * capture.c - from the begin of a capture to its end. The graph has a handle from the begin on, so that objects can be tied to it.
+ */
+#include "compat/cuda/runtime/capture.h"
+
+#include "compat/cuda/core/handle.h"
+#include "compat/cuda/core/stream.h"
+#include "compat/cuda/runtime/entry.h"
+
+cudaError_t kl_cudart_capture_begin(cudaStream_t stream, int mode)
+{
+    KL_CUDA_TRY(kl_cuda_enter());
+    if (mode < cudaStreamCaptureModeGlobal || mode > cudaStreamCaptureModeRelaxed) return cudaErrorInvalidValue;
+    if (koloStreamGetInfo(stream, NULL, NULL)) return cudaErrorInvalidResourceHandle;
+    struct kl_cudart_graph *g = kl_cudart_graph_make();
+    if (!g) return cudaErrorMemoryAllocation;
+    ncclResult_t rc = koloStreamBeginCapture(stream, (koloCaptureMode_t)mode);
+    if (rc) {
+        cudaError_t code = kl_cuda_from_kolo(rc, cudaErrorInvalidValue);
+
+        kl_cudart_graph_free(g);
+        return code;
+    }
+    g->stream = stream;
+    g->capturing = true;
+    koloStreamGetCaptureInfo(stream, &(koloCaptureStatus_t){0}, &g->capture);
+    return cudaSuccess;
+}
+
+struct search {
+    uint64_t id;
+    struct kl_cudart_graph *found;
+};
+
+static bool of_capture(void *ctx, void *handle, void *object)
+{
+    struct search *s = ctx;
+    struct kl_cudart_graph *g = object;
+
+    (void)handle;
+    if (g->capturing && g->capture == s->id) s->found = g;
+    return s->found;
+}
+
+static struct kl_cudart_graph *find(uint64_t id)
+{
+    struct search s = {.id = id};
+
+    if (id) kl_cuda_handle_each(KL_CUDA_GRAPH, of_capture, &s);
+    return s.found;
+}
+
+cudaError_t kl_cudart_capture_end(cudaStream_t stream, cudaGraph_t *graph)
+{
+    koloGraph_t captured = NULL;
+    koloCaptureStatus_t status = koloCaptureStatusNone;
+    uint64_t id = 0;
+
+    if (!graph) return cudaErrorInvalidValue;
+    *graph = NULL;
+    KL_CUDA_TRY(kl_cuda_enter());
+    if (koloStreamGetCaptureInfo(stream, &status, &id)) return cudaErrorInvalidResourceHandle;
+    struct kl_cudart_graph *g = find(id);
+    koloGetLastReason();
+    cudaError_t rc = kl_cuda_from_kolo(koloStreamEndCapture(stream, &captured), cudaErrorInvalidValue);
+    if (rc) { /* refused, and perhaps over */
+        if (g && !kl_cuda_stream_captures(g->stream)) kl_cudart_graph_free(g);
+        return rc;
+    }
+    if (!g && !(g = kl_cudart_graph_make())) {
+        koloGraphDestroy(captured);
+        return cudaErrorMemoryAllocation;
+    }
+    g->captured = captured;
+    g->capturing = false;
+    *graph = g->handle;
+    return cudaSuccess;
+}
+
+cudaError_t kl_cudart_capture_info(cudaStream_t stream, struct kl_cudart_capture_info *info)
+{
+    koloCaptureStatus_t status;
+    uint64_t id;
+
+    KL_CUDA_TRY(kl_cuda_enter());
+    if (koloStreamGetCaptureInfo(stream, &status, &id)) return cudaErrorInvalidResourceHandle;
+    const struct kl_cudart_graph *g = find(id);
+    *info = (struct kl_cudart_capture_info){
+        .status = (enum cudaStreamCaptureStatus)status, .id = id, .graph = g ? g->handle : NULL};
+    return cudaSuccess;
+}
+
+/* ---- as programs call it ---- */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+    return kl_cudart_done(kl_cudart_capture_begin(stream, (int)mode));
+}
+KL_CUDART_ENTRY(cudaStreamBeginCapture);
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    return kl_cudart_done(kl_cudart_capture_end(stream, graph));
+}
+KL_CUDART_ENTRY(cudaStreamEndCapture);
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+{
+    struct kl_cudart_capture_info info;
+    cudaError_t rc = status ? kl_cudart_capture_info(stream, &info) : cudaErrorInvalidValue;
+
+    if (!rc) *status = info.status;
+    return kl_cudart_done(rc);
+}
+KL_CUDART_ENTRY(cudaStreamIsCapturing);
+
+/* Dependencies are kolo's to know: there are none to be told. */
+static cudaError_t get_info(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
+                            cudaGraph_t *graph, const cudaGraphNode_t **dependencies, size_t *count)
+{
+    struct kl_cudart_capture_info info;
+    cudaError_t rc = status ? kl_cudart_capture_info(stream, &info) : cudaErrorInvalidValue;
+
+    if (rc) return kl_cudart_done(rc);
+    *status = info.status;
+    if (id) *id = info.id;
+    if (graph) *graph = info.graph;
+    if (dependencies) *dependencies = NULL;
+    if (count) *count = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
+                                     cudaGraph_t *graph, const cudaGraphNode_t **dependencies,
+                                     const cudaGraphEdgeData **edges, size_t *count)
+{
+    if (edges) *edges = NULL;
+    return get_info(stream, status, id, graph, dependencies, count);
+}
+KL_CUDART_ENTRY_12(cudaStreamGetCaptureInfo_v3, cudaStreamGetCaptureInfo);
+KL_CUDART_ENTRY_13(cudaStreamGetCaptureInfo);
+
+static cudaError_t get_info_12(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
+                               cudaGraph_t *graph, const cudaGraphNode_t **dependencies, size_t *count)
+{
+    return get_info(stream, status, id, graph, dependencies, count);
+}
+KL_CUDART_ENTRY_12(cudaStreamGetCaptureInfo_v2, get_info_12);
+
+static cudaError_t get_info_11(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id)
+{
+    return get_info(stream, status, id, NULL, NULL, NULL);
+}
+KL_CUDART_ENTRY_12(cudaStreamGetCaptureInfo, get_info_11);
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+    koloCaptureMode_t swapped;
+
+    if (!mode || (unsigned)*mode > cudaStreamCaptureModeRelaxed) return kl_cudart_done(cudaErrorInvalidValue);
+    swapped = (koloCaptureMode_t)*mode;
+    cudaError_t rc = kl_cuda_from_kolo(koloThreadExchangeCaptureMode(&swapped), cudaErrorInvalidValue);
+    if (!rc) *mode = (enum cudaStreamCaptureMode)swapped;
+    return kl_cudart_done(rc);
+}
+KL_CUDART_ENTRY(cudaThreadExchangeStreamCaptureMode);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * error.c - the last error of a thread, and names and texts of all.
+ */
+#include "compat/cuda/core/error.h"
+
+#include "compat/cuda/runtime/entry.h"
+
+static _Thread_local cudaError_t last;
+
+cudaError_t kl_cudart_done(cudaError_t rc)
+{
+    if (rc) last = rc;
+    return rc;
+}
+
+/* What the thread did wrong, or what a device has failed of, which stays. */
+static cudaError_t sticky_or(cudaError_t rc)
+{
+    cudaError_t failure = kl_cuda_failure(kl_cuda_current());
+
+    return failure ? failure : rc;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t rc = last;
+
+    last = cudaSuccess;
+    return sticky_or(rc);
+}
+KL_CUDART_ENTRY(cudaGetLastError);
+
+cudaError_t cudaPeekAtLastError(void)
+{
+    return sticky_or(last);
+}
+KL_CUDART_ENTRY(cudaPeekAtLastError);
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    const struct kl_cuda_error *row = kl_cuda_error((int)error);
+
+    return row ? row->name : "unrecognized error code";
+}
+KL_CUDART_ENTRY(cudaGetErrorName);
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    const struct kl_cuda_error *row = kl_cuda_error((int)error);
+
+    return row ? row->text : "unrecognized error code";
+}
+KL_CUDART_ENTRY(cudaGetErrorString);

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** driver_cuda_test.c - the driver's library, and what it shares with the runtime. */
+#include "cuda_test.h"
+
+#include "cuda.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
+
+/* The first of all: nothing has begun. */
+static void nothing_works_before_the_start(void **state)
+{
+    int count, version;
+    const char *text;
+
+    (void)state;
+    assert_int_equal(cuDeviceGetCount(&count), CUDA_ERROR_NOT_INITIALIZED);
+    assert_int_equal(cuInit(1), CUDA_ERROR_INVALID_VALUE);
+    CU(cuDriverGetVersion(&version));
+    assert_int_equal(version, 13000);
+    CU(cuGetErrorName(CUDA_ERROR_NO_BINARY_FOR_GPU, &text));
+    assert_string_equal(text, "CUDA_ERROR_NO_BINARY_FOR_GPU");
+    CU(cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text));
+    assert_string_equal(text, "out of memory");
+    assert_int_equal(cuGetErrorString((CUresult)12345, &text), CUDA_ERROR_INVALID_VALUE);
+    assert_null(text);
+    CU(cuInit(0));
+    CU(cuDeviceGetCount(&count));
+    assert_int_equal(count, 4);
+}
+
+static void primary_contexts_become_active_when_they_are_used(void **state)
+{
+    unsigned flags;
+    int active, device;
+    CUcontext context, current;
+
+    (void)state;
+    CU(cuDevicePrimaryCtxGetState(2, &flags, &active));
+    assert_int_equal(active, 0);
+    CU(cuCtxGetCurrent(&current));
+    assert_null(current);
+    assert_int_equal(cuCtxGetDevice(&device), CUDA_ERROR_INVALID_CONTEXT);
+    CU(cuDevicePrimaryCtxRetain(&context, 2));
+    CU(cuDevicePrimaryCtxGetState(2, &flags, &active));
+    assert_int_equal(active, 1);
+    CU(cuDevicePrimaryCtxRelease(2));
+    CU(cuDevicePrimaryCtxGetState(2, &flags, &active));
+    assert_int_equal(active, 0);
+    assert_int_equal(cuDevicePrimaryCtxRelease(2), CUDA_ERROR_INVALID_CONTEXT);
+    CU(cuDevicePrimaryCtxGetState(3, &flags, &active));
+    assert_int_equal(active, 0);
+    OK(cudaSetDevice(3));
+    CU(cuDevicePrimaryCtxGetState(3, &flags, &active));
+    assert_int_equal(active, 1);
+    CU(cuCtxGetDevice(&device));
+    assert_int_equal(device, 3);
+    CU(cuCtxSetCurrent(context));
+    OK(cudaGetDevice(&device));
+    assert_int_equal(device, 2);
+    CU(cuCtxSetCurrent(NULL));
+    CU(cuCtxGetCurrent(&current));
+    assert_null(current);
+    assert_int_equal(cuCtxSetCurrent((CUcontext)&current), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void *own_stack(void *arg)
+{
+    CUcontext current;
+
+    (void)arg;
+    return cuCtxGetCurrent(&current) ? (void *)1 : (void *)current;
+}
+
+static void contexts_are_a_stack_of_each_thread(void **state)
+{
+    CUcontext first, second, popped;
+    pthread_t thread;
+    void *seen;
+    int device;
+
+    (void)state;
+    CU(cuCtxCreate(&first, NULL, 0, 1));
+    CU(cuCtxCreate(&second, NULL, 0, 2));
+    CU(cuCtxGetDevice(&device));
+    assert_int_equal(device, 2);
+    pthread_create(&thread, NULL, own_stack, NULL);
+    pthread_join(thread, &seen);
+    assert_null(seen);
+    CU(cuCtxPopCurrent(&popped));
+    assert_ptr_equal(popped, second);
+    CU(cuCtxGetDevice(&device));
+    assert_int_equal(device, 1);
+    CU(cuCtxPushCurrent(second));
+    CU(cuCtxDestroy(second));
+    assert_int_equal(cuCtxPushCurrent(second), CUDA_ERROR_INVALID_CONTEXT);
+    CU(cuCtxDestroy(first));
+    assert_int_equal(cuCtxPopCurrent(&popped), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void runtime_and_driver_share_memory_and_streams(void **state)
+{
+    CUdeviceptr p, base;
+    void *q;
+    size_t bytes;
+    unsigned type, value = 0;
+    int device = -7;
+    cudaStream_t stream;
+    CUpointer_attribute attributes[2] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    void *values[2] = {&type, &device};
+
+    (void)state;
+    OK(cudaSetDevice(1));
+    CU(cuMemAlloc(&p, 4096));
+    OK(cudaMemset((void *)(uintptr_t)p, 1, 4096));
+    OK(cudaStreamCreate(&stream));
+    CU(cuMemsetD32Async(p, 0xabcdef01, 3, stream));
+    CU(cuStreamSynchronize(stream));
+    CU(cuMemcpyDtoH(&value, p + 8, 4));
+    assert_int_equal(value, 0xabcdef01);
+    CU(cuMemcpyDtoH(&value, p + 12, 4));
+    assert_int_equal(value, 0x01010101);
+    OK(cudaMalloc(&q, 100));
+    CU(cuMemGetAddressRange(&base, &bytes, (CUdeviceptr)(uintptr_t)q + 50));
+    assert_int_equal(base, (uintptr_t)q);
+    assert_int_equal(bytes, 100);
+    CU(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, base));
+    assert_int_equal(type, CU_MEMORYTYPE_DEVICE);
+    assert_int_equal(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)&q),
+                     CUDA_ERROR_INVALID_VALUE);
+    CU(cuPointerGetAttributes(2, attributes, values, (CUdeviceptr)(uintptr_t)&q));
+    assert_int_equal(type, 0);
+    assert_int_equal(device, CU_DEVICE_INVALID);
+    CU(cuMemFree((CUdeviceptr)(uintptr_t)q));
+    OK(cudaFree((void *)(uintptr_t)p));
+    CU(cuStreamDestroy(stream));
+    OK(cudaSetDevice(0));
+}
+
+static void streams_write_and_wait_for_values(void **state)
+{
+    CUstream a, b;
+    CUdeviceptr p;
+    uint32_t *value;
+
+    (void)state;
+    CU(cuMemAlloc(&p, 8));
+    value = (void *)(uintptr_t)p;
+    CU(cuStreamCreate(&a, CU_STREAM_NON_BLOCKING));
+    CU(cuStreamCreate(&b, CU_STREAM_NON_BLOCKING));
+    CU(cuStreamWaitValue32(a, p, 5, CU_STREAM_WAIT_VALUE_GEQ));
+    CU(cuStreamWriteValue32(a, p + 4, 9, 0));
+    assert_int_equal(cuStreamQuery(a), CUDA_ERROR_NOT_READY);
+    CU(cuStreamWriteValue32(b, p, 6, 0));
+    CU(cuStreamSynchronize(a));
+    assert_int_equal(value[1], 9);
+    assert_int_equal(cuStreamWaitValue32(a, p, 5, 7), CUDA_ERROR_INVALID_VALUE);
+    CU(cuStreamDestroy(a));
+    CU(cuStreamDestroy(b));
+    CU(cuMemFree(p));
+}
+
+static void functions_are_found_by_name_and_version(void **state)
+{
+    static const char *const needed[] = {"cuDeviceGetAttribute",
+                                         "cuMemAddressReserve",
+                                         "cuMemRelease",
+                                         "cuMemMap",
+                                         "cuMemAddressFree",
+                                         "cuMemSetAccess",
+                                         "cuMemUnmap",
+                                         "cuMemCreate",
+                                         "cuMemGetAllocationGranularity",
+                                         "cuMemExportToShareableHandle",
+                                         "cuMemImportFromShareableHandle",
+                                         "cuMemsetD32Async",
+                                         "cuStreamWriteValue32",
+                                         "cuGetErrorString",
+                                         "cuCtxGetCurrent",
+                                         "cuPointerGetAttribute",
+                                         "cuMemGetHandleForAddressRange",
+                                         "cuLaunchKernelEx"};
+    CUdriverProcAddressQueryResult status;
+    enum cudaDriverEntryPointQueryResult found;
+    CUresult (*alloc)(CUdeviceptr *, size_t) = NULL;
+    void *function, *older;
+
+    (void)state;
+    FOR_EACH_CASE(name, needed)
+    {
+        CU(cuGetProcAddress(*name, &function, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &status));
+        expect_case(*name, function && status == CU_GET_PROC_ADDRESS_SUCCESS);
+    }
+    CU(cuGetProcAddress("cuMemAlloc", &function, 12000, 0, &status));
+    memcpy(&alloc, &function, sizeof alloc);
+    assert_true(alloc == cuMemAlloc);
+    CU(cuGetProcAddress("cuMemAlloc", &older, 2000, 0, &status));
+    assert_ptr_not_equal(older, function);
+    CU(cuGetProcAddress("cuMemCreate", &function, 9000, 0, &status));
+    assert_null(function);
+    assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+    CU(cuGetProcAddress("cuNothing", &function, 12000, 0, &status));
+    assert_int_equal(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    assert_int_equal(cuGetProcAddress("cuInit", &function, 14000, 0, &status), CUDA_ERROR_INVALID_VALUE);
+    OK(cudaGetDriverEntryPointByVersion("cuMemAlloc", &function, 12000, cudaEnableDefault, &found));
+    memcpy(&alloc, &function, sizeof alloc);
+    assert_true(alloc == cuMemAlloc);
+    OK(cudaGetDriverEntryPoint("cuNothing", &function, cudaEnableDefault, &found));
+    assert_int_equal(found, cudaDriverEntryPointSymbolNotFound);
+    assert_null(function);
+}
+
+static void machine_code_is_refused(void **state)
+{
+    CUmodule module;
+    CUuuid id = {{0}};
+    const void *table;
+
+    (void)state;
+    assert_int_equal(cuModuleLoadData(&module, "code"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    assert_int_equal(cuModuleLoad(&module, "file"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    assert_int_equal(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_FOUND);
+}
+
+/* ---- addresses and memory apart ---- */
+
+static void memory_is_mapped_where_it_is_wanted(void **state)
+{
+    const size_t unit = 2 << 20;
+    CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                      .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    const CUmemAccessDesc access = {properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle handle, imported;
+    CUdeviceptr p;
+    size_t granularity, before, after, total;
+    int fd;
+
+    (void)state;
+    OK(cudaSetDevice(0));
+    CU(cuMemGetInfo(&before, &total));
+    CU(cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    assert_int_equal(granularity, unit);
+    assert_int_equal(cuMemCreate(&handle, 1000, &properties, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuMemCreate(&handle, 1 << 30, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+    CU(cuMemCreate(&handle, 2 * unit, &properties, 0));
+    CU(cuMemGetInfo(&after, &total));
+    assert_int_equal(before - after, 2 * unit);
+    CU(cuMemAddressReserve(&p, 8 * unit, 0, 0, 0));
+    assert_int_equal(p % unit, 0);
+    CU(cuMemMap(p + unit, 2 * unit, 0, handle, 0));
+    assert_int_equal(cuMemMap(p + 2 * unit, 2 * unit, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+    CU(cuMemSetAccess(p + unit, 2 * unit, &access, 1));
+    ((char *)(uintptr_t)p)[unit] = 77;
+    CU(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    assert_int_equal(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_FABRIC, 0), CUDA_ERROR_NOT_SUPPORTED);
+    CU(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    close(fd);
+    CU(cuMemMap(p + 4 * unit, unit, 0, imported, 0));
+    CU(cuMemSetAccess(p + 4 * unit, unit, &access, 1));
+    assert_int_equal(((char *)(uintptr_t)p)[4 * unit], 77);
+    assert_int_equal(cuMemAddressFree(p, 8 * unit), CUDA_ERROR_INVALID_VALUE);
+    CU(cuMemRelease(handle)); /* the mapping keeps it */
+    assert_int_equal(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
+    CU(cuMemRelease(imported));
+    assert_int_equal(((char *)(uintptr_t)p)[unit], 77);
+    CU(cuMemUnmap(p + 4 * unit, unit));
+    CU(cuMemUnmap(p + unit, 2 * unit));
+    CU(cuMemAddressFree(p, 8 * unit));
+    CU(cuMemGetInfo(&after, &total));
+    assert_int_equal(after, before);
+    assert_int_equal(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* ---- between processes ---- */
+
+struct parcel {
+    cudaIpcMemHandle_t memory;
+    cudaIpcEventHandle_t event;
+};
+
+static int receive(int from, int to)
+{
+    struct parcel parcel;
+    char *p, *again, answer = 0;
+    cudaEvent_t event;
+    cudaStream_t stream;
+
+    if (read(from, &parcel, sizeof parcel) != sizeof parcel) return 1;
+    if (cudaIpcOpenMemHandle((void **)&p, parcel.memory, cudaIpcMemLazyEnablePeerAccess)) return 2;
+    if (cudaIpcOpenMemHandle((void **)&again, parcel.memory, cudaIpcMemLazyEnablePeerAccess) || again != p) return 3;
+    if (cudaIpcOpenEventHandle(&event, parcel.event)) return 4;
+    if (cudaStreamCreate(&stream) || cudaStreamWaitEvent(stream, event, 0)) return 5;
+    if (cudaMemsetAsync(p + 5, 9, 1, stream)) return 6;
+    if (cudaStreamQuery(stream) != cudaErrorNotReady) return 7;
+    if (write(to, &answer, 1) != 1 || cudaStreamSynchronize(stream)) return 8;
+    if (p[0] != 42) return 9;
+    if (cudaIpcCloseMemHandle(p) || cudaMemset(p + 6, 10, 1) || cudaIpcCloseMemHandle(p)) return 10;
+    if (cudaIpcCloseMemHandle(p) != cudaErrorInvalidValue) return 11;
+    if (cudaEventDestroy(event) || cudaStreamDestroy(stream)) return 12;
+    return 0;
+}
+
+struct gate {
+    int fd;
+};
+
+static void wait_for_answer(void *arg)
+{
+    char answer;
+
+    if (read(((struct gate *)arg)->fd, &answer, 1) != 1) abort();
+}
+
+/* The second process is a fresh program, as a child of this one could not use CUDA. */
+static void processes_share_memory_and_events(void **state)
+{
+    int there[2], back[2], status;
+    char *block, *p, path[64], from[16], to[16];
+    struct parcel parcel;
+    cudaStream_t stream;
+
+    (void)state;
+    OK(cudaSetDevice(0));
+    assert_int_equal(pipe(there), 0);
+    assert_int_equal(pipe(back), 0);
+    OK(cudaMalloc((void **)&block, 3000));
+    OK(cudaMalloc((void **)&p, 3000));
+    OK(cudaMemset(p, 0, 3000));
+    cudaEvent_t event, plain;
+    OK(cudaEventCreateWithFlags(&event, cudaEventInterprocess | cudaEventDisableTiming));
+    OK(cudaEventCreate(&plain));
+    OK(cudaStreamCreate(&stream));
+    OK(cudaIpcGetMemHandle(&parcel.memory, p + 100)); /* the handle of the whole allocation */
+    OK(cudaIpcGetEventHandle(&parcel.event, event));
+    FAILS(cudaErrorInvalidValue, cudaIpcGetEventHandle(&parcel.event, plain));
+    FAILS(cudaErrorInvalidValue, cudaIpcGetMemHandle(&parcel.memory, &status));
+    OK(cudaIpcGetMemHandle(&parcel.memory, p));
+    void *mine;
+    FAILS(cudaErrorDeviceUninitialized, cudaIpcOpenMemHandle(&mine, parcel.memory, cudaIpcMemLazyEnablePeerAccess));
+    struct gate gate = {back[0]};
+    OK(cudaLaunchHostFunc(stream, wait_for_answer, &gate));
+    OK(cudaMemsetAsync(p, 42, 1, stream));
+    OK(cudaEventRecord(event, stream));
+    FAILS(cudaErrorNotReady, cudaEventQuery(event));
+    pid_t child = fork();
+    if (!child) {
+        snprintf(path, sizeof path, "/proc/self/exe");
+        snprintf(from, sizeof from, "%d", there[0]);
+        snprintf(to, sizeof to, "%d", back[1]);
+        execl(path, "driver_cuda_test", from, to, (char *)NULL);
+        _exit(99);
+    }
+    assert_int_equal(write(there[1], &parcel, sizeof parcel), sizeof parcel);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(WEXITSTATUS(status), 0);
+    OK(cudaEventSynchronize(event));
+    assert_int_equal(p[5], 9);
+    assert_int_equal(p[6], 10);
+    OK(cudaFree(p));
+    OK(cudaFree(block));
+    OK(cudaEventDestroy(event));
+    OK(cudaEventDestroy(plain));
+    OK(cudaStreamDestroy(stream));
+    for (int i = 0; i < 2; i++) {
+        close(there[i]);
+        close(back[i]);
+    }
+    cudaGetLastError();
+}
+
+/* A child of a process that has used CUDA gets an error, and does not hang. */
+static void a_forked_child_is_told(void **state)
+{
+    int status;
+
+    (void)state;
+    pid_t child = fork();
+    if (!child) {
+        void *p;
+        _exit(cudaMalloc(&p, 10) == cudaErrorInitializationError ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_works_before_the_start),
+        cmocka_unit_test(primary_contexts_become_active_when_they_are_used),
+        cmocka_unit_test(contexts_are_a_stack_of_each_thread),
+        cmocka_unit_test(runtime_and_driver_share_memory_and_streams),
+        cmocka_unit_test(streams_write_and_wait_for_values),
+        cmocka_unit_test(functions_are_found_by_name_and_version),
+        cmocka_unit_test(machine_code_is_refused),
+        cmocka_unit_test(memory_is_mapped_where_it_is_wanted),
+        cmocka_unit_test(processes_share_memory_and_events),
+        cmocka_unit_test(a_forked_child_is_told),
+    };
+
+    setenv("KOLO_HOST_DEVICES", "4", 1);
+    setenv("KOLO_DEVICE_MEMORY", "64M", 1);
+    if (argc == 3) return receive(atoi(argv[1]), atoi(argv[2]));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Real numbers to integers: saturated, 0 for what is no number, towards zero; by casts and by functions that name the rounding. */
+#include "check.h"
+
+#include <climits>
+#include <cmath>
+
+struct converted {
+    int c_style, by_static_cast, nearest, up, down;
+    unsigned u, u_function;
+    long long large, large_function;
+    unsigned long long ull;
+    short narrow;
+    int of_double;
+};
+
+__global__ void convert(const float *in, converted *out)
+{
+    int i = threadIdx.x;
+    float x = in[i];
+    converted *c = &out[i];
+
+    c->c_style = (int)x;
+    c->by_static_cast = static_cast<int>(in[i]) + 0;
+    c->nearest = __float2int_rn(x);
+    c->up = __float2int_ru(x);
+    c->down = __float2int_rd(x);
+    c->u = (unsigned int)x;
+    c->u_function = __float2uint_rz(x);
+    c->large = (long long)x;
+    c->large_function = __float2ll_rz(x);
+    c->ull = (unsigned long long)(x * 1.0f);
+    c->narrow = (short)i;
+    c->of_double = (int)(double)x;
+}
+
+static void test(int)
+{
+    const float values[] = {2.5f, -2.5f, 3e9f, -3e9f, 1e30f, -1e30f, NAN, INFINITY, -INFINITY, 0.9f};
+    const int n = sizeof values / sizeof values[0];
+    float *in = managed<float>(n);
+    converted *c = managed<converted>(n);
+
+    for (int i = 0; i < n; i++) in[i] = values[i];
+    convert<<<1, n>>>(in, c);
+    DONE();
+    for (int i = 0; i < n; i++) {
+        EXPECT(c[i].c_style == c[i].by_static_cast && c[i].c_style == c[i].of_double && c[i].narrow == i);
+        EXPECT(c[i].u == c[i].u_function && c[i].large == c[i].large_function);
+    }
+    EXPECT(c[0].c_style == 2 && c[0].nearest == 2 && c[0].up == 3 && c[0].down == 2 && c[0].u == 2);
+    EXPECT(c[1].c_style == -2 && c[1].nearest == -2 && c[1].up == -2 && c[1].down == -3 && c[1].u == 0);
+    EXPECT(c[2].c_style == INT_MAX && c[2].u == 3000000000u && c[2].large == 3000000000ll && c[2].nearest == INT_MAX);
+    EXPECT(c[3].c_style == INT_MIN && c[3].u == 0 && c[3].large == -3000000000ll);
+    EXPECT(c[4].large == LLONG_MAX && c[4].ull == ULLONG_MAX && c[4].u == UINT_MAX);
+    EXPECT(c[5].large == LLONG_MIN && c[5].ull == 0);
+    EXPECT(c[6].c_style == 0 && c[6].u == 0 && c[6].nearest == 0);
+    EXPECT(c[7].c_style == INT_MAX && c[8].c_style == INT_MIN && c[9].c_style == 0 && c[9].up == 1);
+    CUDA(cudaFree(in));
+    CUDA(cudaFree(c));
+}
+
+int main()
+{
+    return on_all_devices(test);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kernels do wrong: the code it gives, that it stays, what is said of it, and that the process goes on. Each in a process of its own. */
+#include "check.h"
+
+#include <cassert>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+__global__ void writes_to(int *p)
+{
+    if (threadIdx.x == 5 && blockIdx.x == 2) *p = 1;
+}
+
+__global__ void asserts(int limit)
+{
+    assert((int)threadIdx.x < limit);
+}
+
+__global__ void traps()
+{
+    if (threadIdx.x == 3) __trap();
+}
+
+__global__ void waits_forever(int *p)
+{
+    __shared__ int s[64];
+
+    s[threadIdx.x] = threadIdx.x;
+    if (threadIdx.x < 32)
+        __syncthreads();
+    else
+        s[threadIdx.x] += __shfl_sync(threadIdx.x == 40 ? 0xffffffffu : 0xfffffffeu, s[threadIdx.x], 1);
+    *p = s[0];
+}
+
+__device__ int deep(int n, int *p)
+{
+    volatile int room[256];
+
+    room[n & 255] = n;
+    return n ? deep(n - 1, p) + room[n & 255] : *p;
+}
+
+__global__ void recurses(int *p)
+{
+    *p = deep(*p, p);
+}
+
+__global__ void divides(int *results, const int *operands, const long long *large)
+{
+    int i = threadIdx.x;
+    int a = operands[2 * i], b = operands[2 * i + 1];
+    long long c = large[2 * i], d = large[2 * i + 1];
+
+    results[4 * i] = a / b;
+    results[4 * i + 1] = a % b;
+    results[4 * i + 2] = (int)(c / d);
+    results[4 * i + 3] = (int)((unsigned)a / (unsigned)b) + (short)((short)a / (short)1);
+}
+
+__global__ void says(int *count)
+{
+    count[threadIdx.x] = printf("thread %d of %s\n", (int)threadIdx.x, "two");
+}
+
+static int fails_with(cudaError_t code)
+{
+    int *p = nullptr;
+    cudaError_t error = cudaDeviceSynchronize();
+
+    EXPECT(error == code);
+    EXPECT(cudaDeviceSynchronize() == code && cudaGetLastError() == code); /* it stays */
+    EXPECT(cudaMalloc((void **)&p, 4) == code);
+    return 0;
+}
+
+/* Run `act` in a child; its exit status must be 0, and what it writes to stderr contain all of `words`, which | separates. */
+static void child(const char *name, const std::function<int()> &act, const char *words)
+{
+    int ends[2], status = -1;
+    std::string said;
+    char chunk[512];
+    ssize_t n;
+    pid_t pid;
+
+    std::fflush(stdout);
+    EXPECT(pipe(ends) == 0);
+    pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], 2);
+        dup2(ends[1], 1);
+        int rc = act();
+        std::fflush(stdout);
+        _exit(rc);
+    }
+    close(ends[1]);
+    while ((n = read(ends[0], chunk, sizeof chunk)) > 0) said.append(chunk, (size_t)n);
+    close(ends[0]);
+    EXPECT(waitpid(pid, &status, 0) == pid);
+    bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    for (std::string rest = words; good && !rest.empty();) {
+        size_t bar = rest.find('|');
+
+        good = said.find(rest.substr(0, bar)) != std::string::npos;
+        rest = bar == std::string::npos ? "" : rest.substr(bar + 1);
+    }
+    if (good) return;
+    std::fprintf(stderr, "%s: status %x, expected \"%s\", said:\n%s\n", name, status, words, said.c_str());
+    std::exit(1);
+}
+
+static int divisions()
+{
+    const int least = -2147483647 - 1;
+    int *operands = managed<int>(8), *results = managed<int>(16);
+    long long *large = managed<long long>(8);
+
+    operands[0] = 7, operands[1] = 0;
+    operands[2] = least, operands[3] = -1;
+    operands[4] = -7, operands[5] = 2;
+    operands[6] = 0, operands[7] = 0;
+    for (int i = 0; i < 8; i++) large[i] = operands[i];
+    large[2] = -9223372036854775807ll - 1;
+    divides<<<1, 4>>>(results, operands, large);
+    DONE();
+    EXPECT(results[0] == -1 && results[1] == -1 && results[2] == -1 && results[3] == -1 + 7);
+    EXPECT(results[4] == least && results[5] == 0 && results[6] == 0);
+    EXPECT(results[8] == -3 && results[9] == -1 && results[10] == -3 && results[12] == -1);
+    return 0;
+}
+
+static int prints()
+{
+    int *count = managed<int>(2);
+
+    says<<<1, 2>>>(count);
+    DONE();
+    EXPECT(count[0] == 2 && count[1] == 2);
+    return 0;
+}
+
+static int own_handler()
+{
+    int *p = managed<int>(1);
+
+    writes_to<<<1, 1>>>(p);
+    DONE();
+    raise(SIGSEGV); /* not of a kernel */
+    return 1;
+}
+
+static int recursion(size_t stack, int depth)
+{
+    int *p = managed<int>(1);
+
+    CUDA(cudaDeviceSetLimit(cudaLimitStackSize, stack));
+    *p = depth;
+    recurses<<<1, 1>>>(p);
+    return 0;
+}
+
+int main()
+{
+    child("null", [] { return writes_to<<<3, 32>>>(nullptr), fails_with(cudaErrorIllegalAddress); },
+          "kernel|writes_to|block (2, 0, 0), thread (5, 0, 0)|access to memory that is not there");
+    child("wild", [] { return writes_to<<<3, 32>>>((int *)0x123456789000), fails_with(cudaErrorIllegalAddress); }, "0x123456789000");
+    child("assert", [] { return asserts<<<2, 32>>>(7), fails_with(cudaErrorAssert); },
+          "faults.cu:20: |asserts|block: [|,0,0], thread: [7,0,0] Assertion `(int)threadIdx.x < limit` failed.");
+    child("trap", [] { return traps<<<2, 32>>>(), fails_with(cudaErrorLaunchFailure); }, "traps|thread (3, 0, 0)|__trap");
+    child("deadlock", [] { return waits_forever<<<1, 64>>>(managed<int>(1)), fails_with(cudaErrorLaunchFailure); },
+          "waits_forever|all 64 threads that have not returned wait for each other|32 at |faults.cu:34, at barrier 0 of the block|2 at |faults.cu:36, for the "
+          "lanes of mask 0xffffffff, thread (32, 0, 0)");
+    child("overflow", [] { return recursion(65536, 1000), fails_with(cudaErrorIllegalAddress); }, "stack of 65536 bytes is full");
+    child("larger stack", [] { return recursion(4 << 20, 1000), cudaDeviceSynchronize() != cudaSuccess; }, "");
+    child("division", divisions, "");
+    child("printf", prints, "thread 0 of two|thread 1 of two");
+    child("signal of the program", [] {
+        signal(SIGSEGV, [](int) { _exit(0); });
+        return own_handler();
+    }, "");
+    std::printf("done\n");
+    return 0;
+}

@@ -1,0 +1,18 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# kernel_test.sh NAME [OPTION...] - compile NAME.cu (and NAME_more.cu) with kolo-nvcc, and run it on one device and on all.
+# Reads KOLO_BUILD; SANITIZE has what -fsanitize= the libraries were built with.
+set -eu
+here=$(dirname "$0")
+name=$1
+shift
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+sources=$here/$name.cu
+[ ! -f "$here/${name}_more.cu" ] || sources="$sources $here/${name}_more.cu"
+[ -z "${SANITIZE:-}" ] || set -- "$@" -Xcompiler "-fsanitize=$(echo "$SANITIZE" | sed 's/,/\\,/g'),-fno-sanitize-recover=all"
+
+# shellcheck disable=SC2086 # names of sources, without spaces
+"$KOLO_BUILD/kolo-nvcc" -std=c++17 --extended-lambda -arch=sm_90 -O2 -Xcompiler -Wall,-Wextra "$@" $sources -o "$scratch/$name"
+CUDA_VISIBLE_DEVICES=0 "$scratch/$name" >"$scratch/one" 2>&1 || { cat "$scratch/one"; exit 1; }
+"$scratch/$name"

@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# nvcc_test.sh NAME [OPTION...] - does NVIDIA's compiler take the same source? There is no GPU to run it on.
+set -eu
+here=$(dirname "$0")
+nvcc=${KOLO_NVIDIA_NVCC:-/usr/local/cuda/bin/nvcc}
+if [ ! -x "$nvcc" ]; then
+    echo "skipped: no $nvcc"
+    exit 77
+fi
+name=$1
+shift
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+for source in "$here/$name.cu" "$here/${name}_more.cu"; do
+    [ ! -f "$source" ] || "$nvcc" -std=c++17 --extended-lambda -arch=sm_90 -c "$@" "$source" -o "$scratch/$name.o"
+done

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes and places of what programs and the library share, as a header has them. */
+#include <cuda_runtime_api.h>
+#include <cuda.h>
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define SIZE(type)         printf("%s %zu\n", #type, sizeof(type))
+#define PLACE(type, field) printf("%s.%s %zu\n", #type, #field, offsetof(type, field))
+#define VALUE(name)        printf("%s %lld\n", #name, (long long)(name))
+
+typedef struct cudaDeviceProp prop;
+typedef struct cudaPointerAttributes pointer;
+typedef struct cudaFuncAttributes func;
+typedef struct cudaMemPoolProps pool;
+
+int main(void)
+{
+    SIZE(prop);
+    PLACE(prop, uuid);
+    PLACE(prop, totalGlobalMem);
+    PLACE(prop, warpSize);
+    PLACE(prop, maxGridSize);
+    PLACE(prop, major);
+    PLACE(prop, multiProcessorCount);
+    PLACE(prop, concurrentKernels);
+    PLACE(prop, pciBusID);
+    PLACE(prop, unifiedAddressing);
+    PLACE(prop, memoryBusWidth);
+    PLACE(prop, l2CacheSize);
+    PLACE(prop, sharedMemPerMultiprocessor);
+    PLACE(prop, managedMemory);
+    PLACE(prop, cooperativeLaunch);
+    PLACE(prop, sharedMemPerBlockOptin);
+    PLACE(prop, maxBlocksPerMultiProcessor);
+    PLACE(prop, memoryPoolsSupported);
+    PLACE(prop, ipcEventSupported);
+    PLACE(prop, hostNumaId);
+    PLACE(prop, reserved);
+    SIZE(pointer);
+    PLACE(pointer, device);
+    PLACE(pointer, devicePointer);
+    PLACE(pointer, hostPointer);
+    SIZE(func);
+    PLACE(func, maxThreadsPerBlock);
+    PLACE(func, maxDynamicSharedSizeBytes);
+    SIZE(pool);
+    PLACE(pool, location);
+    PLACE(pool, maxSize);
+    PLACE(pool, usage);
+    SIZE(cudaIpcMemHandle_t);
+    SIZE(cudaIpcEventHandle_t);
+    SIZE(struct cudaMemLocation);
+    SIZE(struct cudaMemAccessDesc);
+    SIZE(struct cudaMemPoolPtrExportData);
+    SIZE(cudaLaunchConfig_t);
+    PLACE(cudaLaunchConfig_t, stream);
+    SIZE(cudaLaunchAttribute);
+    PLACE(cudaLaunchAttribute, val);
+    SIZE(struct cudaKernelNodeParams);
+    SIZE(struct cudaHostNodeParams);
+    SIZE(struct cudaMemsetParams);
+    SIZE(struct cudaMemcpy3DParms);
+    SIZE(struct cudaMemcpy3DPeerParms);
+    SIZE(cudaGraphEdgeData);
+    SIZE(cudaGraphExecUpdateResultInfo);
+    SIZE(cudaGraphInstantiateParams);
+    SIZE(struct cudaPitchedPtr);
+    SIZE(struct cudaExtent);
+    SIZE(dim3);
+    SIZE(float4);
+    SIZE(double4);
+    SIZE(uchar3);
+    SIZE(CUmemAllocationProp);
+    PLACE(CUmemAllocationProp, location);
+    SIZE(CUmemAccessDesc);
+    SIZE(CUipcMemHandle);
+    SIZE(CUuuid);
+    VALUE(cudaErrorGraphExecUpdateFailure);
+    VALUE(cudaErrorStreamCaptureImplicit);
+    VALUE(cudaDevAttrHostNumaId);
+    VALUE(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    VALUE(cudaMemPoolAttrUsedMemHigh);
+    VALUE(cudaLaunchAttributePriority);
+    VALUE(cudaGraphNodeTypeMemFree);
+    VALUE(CUDA_ERROR_NO_BINARY_FOR_GPU);
+    VALUE(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE);
+    VALUE(CU_STREAM_WAIT_VALUE_NOR);
+    VALUE(CUDART_VERSION);
+    VALUE(CUDA_VERSION);
+    return 0;
+}
