@@ -360,6 +360,7 @@ static void processes_share_memory_and_events(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(WEXITSTATUS(status), 0);
     OK(cudaEventSynchronize(event));
+    OK(cudaDeviceSynchronize());
     assert_int_equal(p[5], 9);
     assert_int_equal(p[6], 10);
     OK(cudaFree(p));
