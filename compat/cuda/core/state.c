@@ -15,7 +15,8 @@ static _Atomic bool used, forked;
 static _Thread_local struct {
     struct kl_cuda_context *stack[DEPTH];
     int depth;
-    int told; /* the device that kolo was told of, plus 1 */
+    int told;   /* the device that kolo was told of, plus 1 */
+    int inside; /* functions of streams, one within the other */
 } thread;
 
 /* ---- the process ---- */
@@ -113,8 +114,14 @@ static void use_primary(int device)
     kl_cuda_context_set(context);
 }
 
+void kl_cuda_inside(bool inside)
+{
+    thread.inside += inside ? 1 : -1;
+}
+
 cudaError_t kl_cuda_enter(void)
 {
+    if (thread.inside) return cudaErrorNotPermitted;
     KL_CUDA_TRY(kl_cuda_ready());
     if (!thread.depth) use_primary(0);
     if (!thread.told) KL_CUDA_TRY(tell_kolo());

@@ -41,6 +41,9 @@ cudaError_t kl_cuda_ready(void);
 /** The same, and the thread has a current device, whose failure is returned. What most calls begin with. */
 cudaError_t kl_cuda_enter(void);
 
+/** The thread is, or is no more, within a function that a stream calls, which must not call CUDA: 800 from what would, else, wait for itself. */
+void kl_cuda_inside(bool inside);
+
 /** The current device of the thread; 0 if it never chose one. Does not use the device. */
 int kl_cuda_current(void);
 

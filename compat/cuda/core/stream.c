@@ -197,7 +197,9 @@ static void run_often(void *arg)
 {
     struct call *c = arg;
 
+    kl_cuda_inside(true);
     c->run(c->data);
+    kl_cuda_inside(false);
 }
 
 static void drop(void *arg)

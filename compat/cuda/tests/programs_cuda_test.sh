@@ -29,6 +29,19 @@ done
 run "two processes" -n 2 --tag -- "$dir/devices"
 [ "$(grep -c 'devices 4' "$dir/out")" = 2 ] || fail "two processes did not say so"
 
+CUDA_VISIBLE_DEVICES=-1 "$KOLO_BUILD/kolo" run --cuda -- "$dir/devices" >"$dir/out" 2>"$dir/err" && fail "it ran without devices"
+grep -q "error 100 count 0" "$dir/out" || { cat "$dir/out"; fail "no devices are another error"; }
+CUDA_VISIBLE_DEVICES=2,0,-1,1 "$KOLO_BUILD/kolo" run --cuda -- "$dir/devices" >"$dir/out" || fail "two visible devices"
+grep -q "devices 2" "$dir/out" || { cat "$dir/out"; fail "not two devices are visible"; }
+
+# One device for each process, also on emulated hosts.
+cc -I compat/cuda/include -I include $here/ranks.c -o "$dir/ranks" -L "$libs" -lcudart -L "$KOLO_BUILD" -lkolo -Wl,-rpath,"$(realpath "$KOLO_BUILD")" || exit 1
+for hosts in 1 2; do
+    rm -f "$dir/id"
+    run "four processes on $hosts hosts" -n 4 --hosts $hosts -- "$dir/ranks" "$dir/id"
+    [ "$(grep -c 'right' "$dir/out")" = 4 ] || { cat "$dir/out"; fail "a result is wrong"; }
+done
+
 # A stream of each thread, chosen before the header.
 cc -DCUDA_API_PER_THREAD_DEFAULT_STREAM -I compat/cuda/include $here/per_thread.c -o "$dir/per_thread" -L "$libs" -lcudart -lpthread || exit 1
 run "the threads' default streams" -- "$dir/per_thread"

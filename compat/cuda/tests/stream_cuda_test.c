@@ -44,14 +44,14 @@ static void non_blocking_streams_overlap(void **state)
 
 static void the_legacy_stream_and_blocking_streams_wait_for_each_other(void **state)
 {
-    atomic_int go = 0, after = 0, later = 0;
+    atomic_int go = 0, after = 0, later = 0, unordered = 0;
     cudaStream_t blocking = new_stream(cudaStreamDefault), free_one = new_stream(cudaStreamNonBlocking);
 
     (void)state;
     OK(cudaLaunchHostFunc(blocking, wait_for_flag, &go));
     OK(cudaLaunchHostFunc(cudaStreamLegacy, set_flag, &after));
     OK(cudaLaunchHostFunc(blocking, set_flag, &later));
-    OK(cudaLaunchHostFunc(free_one, set_flag, &(atomic_int){0}));
+    OK(cudaLaunchHostFunc(free_one, set_flag, &unordered));
     OK(cudaStreamSynchronize(free_one));
     FAILS(cudaErrorNotReady, cudaStreamQuery(NULL));
     assert_int_equal(atomic_load(&after), 0);
@@ -315,6 +315,26 @@ static void host_functions_run_in_order(void **state)
     cudaGetLastError();
 }
 
+static void call_cuda(void *arg)
+{
+    void *p;
+
+    *(cudaError_t *)arg = cudaMalloc(&p, 10);
+}
+
+static void host_functions_may_not_call_cuda(void **state)
+{
+    cudaStream_t s = new_stream(cudaStreamNonBlocking);
+    cudaError_t rc = cudaSuccess;
+
+    (void)state;
+    OK(cudaLaunchHostFunc(s, call_cuda, &rc));
+    OK(cudaStreamSynchronize(s));
+    assert_int_equal(rc, cudaErrorNotPermitted);
+    OK(cudaStreamDestroy(s));
+    cudaGetLastError();
+}
+
 /* Each waits for the other; more of them than there are cores. */
 static void host_functions_of_different_streams_may_wait_for_each_other(void **state)
 {
@@ -452,6 +472,7 @@ int main(void)
         cmocka_unit_test(elapsed_time_is_that_of_the_work_between),
         cmocka_unit_test(events_order_streams_of_different_devices),
         cmocka_unit_test(host_functions_run_in_order),
+        cmocka_unit_test(host_functions_may_not_call_cuda),
         cmocka_unit_test(host_functions_of_different_streams_may_wait_for_each_other),
         cmocka_unit_test(peers_are_enabled_one_way),
         cmocka_unit_test(attributes_and_properties_agree),
