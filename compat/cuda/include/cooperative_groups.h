@@ -21,7 +21,7 @@ namespace cooperative_groups
 /** Threads of a block. */
 class thread_block
 {
-public:
+  public:
     static constexpr unsigned _max_size = 1024;
 
     void sync(KOLO_CUDA_HERE) const
@@ -61,7 +61,7 @@ public:
 /** All threads of a cooperative launch. */
 class grid_group
 {
-public:
+  public:
     bool is_valid() const
     {
         return __koloCooperative();
@@ -107,7 +107,7 @@ public:
 /** Neighbouring lanes, a power of two of them. */
 class tile_base
 {
-protected:
+  protected:
     unsigned width_;
 
     unsigned first() const
@@ -119,7 +119,7 @@ protected:
         return (width_ == 32 ? 0xffffffffu : (1u << width_) - 1) << first();
     }
 
-public:
+  public:
     explicit tile_base(unsigned width) : width_(width)
     {
     }
@@ -191,7 +191,7 @@ template <unsigned Size, class Parent = thread_block> class thread_block_tile : 
 {
     static_assert(Size && Size <= 32 && !(Size & (Size - 1)), "tiles have 1, 2, 4, 8, 16 or 32 threads");
 
-public:
+  public:
     thread_block_tile() : tile_base(Size)
     {
     }
@@ -203,7 +203,7 @@ public:
 /** The lanes that are known to be here: this one. */
 class coalesced_group
 {
-public:
+  public:
     void sync() const
     {
     }
@@ -263,14 +263,15 @@ class thread_group
     enum { BLOCK, TILE, ALONE } kind_;
     unsigned width_;
 
-public:
+  public:
     thread_group(const thread_block &) : kind_(BLOCK), width_(0)
     {
     }
     thread_group(const coalesced_group &) : kind_(ALONE), width_(1)
     {
     }
-    template <unsigned Size, class Parent> thread_group(const thread_block_tile<Size, Parent> &) : kind_(TILE), width_(Size)
+    template <unsigned Size, class Parent>
+    thread_group(const thread_block_tile<Size, Parent> &) : kind_(TILE), width_(Size)
     {
     }
     explicit thread_group(unsigned width) : kind_(TILE), width_(width)

@@ -27,7 +27,8 @@ namespace __kolo
 
 inline unsigned char to_fp8(double x, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind)
 {
-    unsigned sign = (unsigned)(double_bits(x) >> 56 & 0x80u), largest = kind == __NV_E4M3 ? 0x7e : 0x7b, beyond = kind == __NV_E4M3 ? 0x7f : 0x7c;
+    unsigned sign = (unsigned)(double_bits(x) >> 56 & 0x80u), largest = kind == __NV_E4M3 ? 0x7e : 0x7b,
+             beyond = kind == __NV_E4M3 ? 0x7f : 0x7c;
     uint32_t code;
 
     if (x != x) return kind == __NV_E4M3 ? (unsigned char)(sign | 0x7f) : (unsigned char)(sign | 0x7e);
@@ -42,28 +43,33 @@ inline float of_fp8(unsigned char code, __nv_fp8_interpretation_t kind)
 
     if (kind == __NV_E5M2) return half_format::decode((uint16_t)(code << 8));
     if ((code & 0x7f) == 0x7f) return bits_float(0x7fffffffu);
-    magnitude = code & 0x78 ? bits_float((code & 0x7fu) << 20) * 0x1p120f : (float)(code & 7) * 0x1p-9f; /* biases of 127 and 7 */
+    magnitude = code & 0x78 ? bits_float((code & 0x7fu) << 20) * 0x1p120f
+                            : (float)(code & 7) * 0x1p-9f; /* biases of 127 and 7 */
     return code & 0x80 ? -magnitude : magnitude;
 }
 
 } // namespace __kolo
 
-static inline __nv_fp8_storage_t __nv_cvt_double_to_fp8(double x, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind)
+static inline __nv_fp8_storage_t __nv_cvt_double_to_fp8(double x, __nv_saturation_t saturate,
+                                                        __nv_fp8_interpretation_t kind)
 {
     return __kolo::to_fp8(x, saturate, kind);
 }
 
-static inline __nv_fp8_storage_t __nv_cvt_float_to_fp8(float x, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind)
+static inline __nv_fp8_storage_t __nv_cvt_float_to_fp8(float x, __nv_saturation_t saturate,
+                                                       __nv_fp8_interpretation_t kind)
 {
     return __kolo::to_fp8(x, saturate, kind);
 }
 
-static inline __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(__half_raw x, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind)
+static inline __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(__half_raw x, __nv_saturation_t saturate,
+                                                         __nv_fp8_interpretation_t kind)
 {
     return __kolo::to_fp8(__kolo::half_format::decode(x.x), saturate, kind);
 }
 
-static inline __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_fp8(__nv_bfloat16_raw x, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind)
+static inline __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_fp8(__nv_bfloat16_raw x, __nv_saturation_t saturate,
+                                                             __nv_fp8_interpretation_t kind)
 {
     return __kolo::to_fp8(__kolo::bfloat16_format::decode(x.x), saturate, kind);
 }
@@ -73,22 +79,27 @@ static inline __nv_fp8x2_storage_t __kolo_pair(unsigned char low, unsigned char 
     return (__nv_fp8x2_storage_t)(low | high << 8);
 }
 
-static inline __nv_fp8x2_storage_t __nv_cvt_float2_to_fp8x2(float2 x, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind)
+static inline __nv_fp8x2_storage_t __nv_cvt_float2_to_fp8x2(float2 x, __nv_saturation_t saturate,
+                                                            __nv_fp8_interpretation_t kind)
 {
     return __kolo_pair(__kolo::to_fp8(x.x, saturate, kind), __kolo::to_fp8(x.y, saturate, kind));
 }
 
-static inline __nv_fp8x2_storage_t __nv_cvt_double2_to_fp8x2(double2 x, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind)
+static inline __nv_fp8x2_storage_t __nv_cvt_double2_to_fp8x2(double2 x, __nv_saturation_t saturate,
+                                                             __nv_fp8_interpretation_t kind)
 {
     return __kolo_pair(__kolo::to_fp8(x.x, saturate, kind), __kolo::to_fp8(x.y, saturate, kind));
 }
 
-static inline __nv_fp8x2_storage_t __nv_cvt_halfraw2_to_fp8x2(__half2_raw x, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind)
+static inline __nv_fp8x2_storage_t __nv_cvt_halfraw2_to_fp8x2(__half2_raw x, __nv_saturation_t saturate,
+                                                              __nv_fp8_interpretation_t kind)
 {
-    return __kolo_pair(__kolo::to_fp8(__kolo::half_format::decode(x.x), saturate, kind), __kolo::to_fp8(__kolo::half_format::decode(x.y), saturate, kind));
+    return __kolo_pair(__kolo::to_fp8(__kolo::half_format::decode(x.x), saturate, kind),
+                       __kolo::to_fp8(__kolo::half_format::decode(x.y), saturate, kind));
 }
 
-static inline __nv_fp8x2_storage_t __nv_cvt_bfloat16raw2_to_fp8x2(__nv_bfloat162_raw x, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind)
+static inline __nv_fp8x2_storage_t __nv_cvt_bfloat16raw2_to_fp8x2(__nv_bfloat162_raw x, __nv_saturation_t saturate,
+                                                                  __nv_fp8_interpretation_t kind)
 {
     return __kolo_pair(__kolo::to_fp8(__kolo::bfloat16_format::decode(x.x), saturate, kind),
                        __kolo::to_fp8(__kolo::bfloat16_format::decode(x.y), saturate, kind));
@@ -98,7 +109,8 @@ static inline __half_raw __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t x, __nv_fp8_
 {
     __half_raw r;
 
-    r.x = kind == __NV_E5M2 && (x & 0x7f) <= 0x7c ? (unsigned short)(x << 8) : __kolo::half_format::nearest(__kolo::of_fp8(x, kind));
+    r.x = kind == __NV_E5M2 && (x & 0x7f) <= 0x7c ? (unsigned short)(x << 8)
+                                                  : __kolo::half_format::nearest(__kolo::of_fp8(x, kind));
     return r;
 }
 

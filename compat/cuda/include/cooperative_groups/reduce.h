@@ -20,7 +20,8 @@ template <class T> struct bit_xor { T operator()(T a, T b) const { return a ^ b;
 /* clang-format on */
 
 /** Halves of the group are combined, then quarters; where lanes are missing, all values in their order. */
-template <unsigned Size, class Parent, class T, class F> inline T reduce(const thread_block_tile<Size, Parent> &tile, T value, F operation)
+template <unsigned Size, class Parent, class T, class F>
+inline T reduce(const thread_block_tile<Size, Parent> &tile, T value, F operation)
 {
     T result = value;
 
@@ -38,7 +39,8 @@ template <class T, class F> inline T reduce(const coalesced_group &, T value, F)
     return value;
 }
 
-template <unsigned Size, class Parent, class T, class F> inline T inclusive_scan(const thread_block_tile<Size, Parent> &tile, T value, F operation)
+template <unsigned Size, class Parent, class T, class F>
+inline T inclusive_scan(const thread_block_tile<Size, Parent> &tile, T value, F operation)
 {
     for (unsigned d = 1; d < Size; d *= 2) {
         T below = tile.shfl_up(value, d);
@@ -48,12 +50,14 @@ template <unsigned Size, class Parent, class T, class F> inline T inclusive_scan
     return value;
 }
 
-template <unsigned Size, class Parent, class T> inline T inclusive_scan(const thread_block_tile<Size, Parent> &tile, T value)
+template <unsigned Size, class Parent, class T>
+inline T inclusive_scan(const thread_block_tile<Size, Parent> &tile, T value)
 {
     return inclusive_scan(tile, value, plus<T>());
 }
 
-template <unsigned Size, class Parent, class T> inline T exclusive_scan(const thread_block_tile<Size, Parent> &tile, T value)
+template <unsigned Size, class Parent, class T>
+inline T exclusive_scan(const thread_block_tile<Size, Parent> &tile, T value)
 {
     T below = tile.shfl_up(inclusive_scan(tile, value, plus<T>()), 1);
 

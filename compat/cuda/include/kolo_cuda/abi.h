@@ -20,8 +20,8 @@ extern "C" {
 #define KOLO_CUDA_TLS extern KOLO_CUDA_API __thread __attribute__((tls_model("initial-exec")))
 
 KOLO_CUDA_TLS void *__koloShared; /* dynamic shared memory of the block, aligned to a page */
-KOLO_CUDA_TLS int __koloImage;    /* whose copies of variables this thread sees: 0 the host's, 1 + d those of device d */
-KOLO_CUDA_TLS int __koloPending;  /* launches of this thread that have their configuration and wait for their kernel */
+KOLO_CUDA_TLS int __koloImage;   /* whose copies of variables this thread sees: 0 the host's, 1 + d those of device d */
+KOLO_CUDA_TLS int __koloPending; /* launches of this thread that have their configuration and wait for their kernel */
 KOLO_CUDA_TLS int __koloPatience; /* how often it may still look at what others write before it lets them run */
 
 /* What a barrier of the block gives each of its threads. */
@@ -58,7 +58,8 @@ enum {
 };
 
 /** Wait for the lanes of `mask` that have not returned, and combine their values. */
-KOLO_CUDA_API uint64_t __koloWarp(unsigned mask, int operation, uint64_t value, unsigned source, const char *file, int line);
+KOLO_CUDA_API uint64_t __koloWarp(unsigned mask, int operation, uint64_t value, unsigned source, const char *file,
+                                  int line);
 
 /** Let other threads run: of this block, of others, of the host. */
 KOLO_CUDA_API void __koloYield(void);
@@ -70,7 +71,8 @@ KOLO_CUDA_API void __koloTrap(const char *why) __attribute__((noreturn));
 KOLO_CUDA_API void __koloExit(void) __attribute__((noreturn));
 
 /** End the grid: 710, with the message of a device's assertion; outside of kernels, assert's own. */
-KOLO_CUDA_API void __koloAssert(const char *expression, const char *file, unsigned line, const char *function) __attribute__((noreturn));
+KOLO_CUDA_API void __koloAssert(const char *expression, const char *file, unsigned line, const char *function)
+    __attribute__((noreturn));
 
 /** Monotonic: cycles of about 1 ns, and nanoseconds. */
 KOLO_CUDA_API uint64_t __koloClock(void);

@@ -70,7 +70,8 @@ template <class T> inline T compare_and_swap(T *p, T expected, T value)
 
     memcpy(&bits, &value, sizeof bits);
     memcpy(&old, &expected, sizeof old);
-    (void)__atomic_compare_exchange_n(reinterpret_cast<word<T> *>(p), &old, bits, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    (void)__atomic_compare_exchange_n(reinterpret_cast<word<T> *>(p), &old, bits, false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED);
     memcpy(&value, &old, sizeof value);
     patience();
     return value;

@@ -7,7 +7,7 @@
 
 #include "abi.h"
 
-#define KOLO_CUDA_INDEX(type, name, symbol)                                                                                                \
+#define KOLO_CUDA_INDEX(type, name, symbol)                                                                            \
     extern "C" KOLO_CUDA_API __thread const type name __asm__(symbol) __attribute__((tls_model("initial-exec")));
 
 KOLO_CUDA_INDEX(uint3, threadIdx, "__koloThreadIdx")

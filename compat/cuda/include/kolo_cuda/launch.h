@@ -41,7 +41,8 @@ KOLO_CUDA_API void __koloRegisterKernel(const void *host_function, const struct 
 KOLO_CUDA_API void __koloUnregisterKernel(const void *host_function, const struct kl_engine_kernel *kernel);
 KOLO_CUDA_API void __koloRegisterVariable(struct kl_engine_variable *variable);
 KOLO_CUDA_API void __koloUnregisterVariable(struct kl_engine_variable *variable);
-KOLO_CUDA_API int __koloPushLaunch(struct kl_engine_dim grid, struct kl_engine_dim block, size_t shared_bytes, void *stream);
+KOLO_CUDA_API int __koloPushLaunch(struct kl_engine_dim grid, struct kl_engine_dim block, size_t shared_bytes,
+                                   void *stream);
 KOLO_CUDA_API void __koloLaunch(const void *host_function, void **arguments);
 }
 
@@ -54,7 +55,8 @@ inline int push(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t str
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
     if (!stream) stream = (cudaStream_t)2;
 #endif
-    return __koloPushLaunch(kl_engine_dim{grid.x, grid.y, grid.z}, kl_engine_dim{block.x, block.y, block.z}, shared_bytes, (void *)stream);
+    return __koloPushLaunch(kl_engine_dim{grid.x, grid.y, grid.z}, kl_engine_dim{block.x, block.y, block.z},
+                            shared_bytes, (void *)stream);
 }
 
 template <class T> inline void *address(T &parameter)
@@ -110,7 +112,9 @@ template <auto F, unsigned Bound, class... P> struct kernel<F, Bound, void (*)(P
         kl_engine_kernel kernel;
 
         registration()
-            : kernel{kernel_name<F>(), entry, layout<P...>::parameters.at, sizeof...(P), Bound, layout<P...>::parameters.bytes, nullptr}
+            : kernel{kernel_name<F>(), entry, layout<P...>::parameters.at,
+                     sizeof...(P),     Bound, layout<P...>::parameters.bytes,
+                     nullptr}
         {
             __koloRegisterKernel((const void *)F, &kernel);
         }

@@ -14,7 +14,13 @@ namespace ptx
 {
 
 /** The orders of instructions. */
-enum { relaxed = __ATOMIC_RELAXED, acquire = __ATOMIC_ACQUIRE, release = __ATOMIC_RELEASE, acq_rel = __ATOMIC_ACQ_REL, seq_cst = __ATOMIC_SEQ_CST };
+enum {
+    relaxed = __ATOMIC_RELAXED,
+    acquire = __ATOMIC_ACQUIRE,
+    release = __ATOMIC_RELEASE,
+    acq_rel = __ATOMIC_ACQ_REL,
+    seq_cst = __ATOMIC_SEQ_CST
+};
 
 /** A register holds bits: what has the same size is copied, else it is a number. */
 template <class D, class T> inline void put(D &to, T value)

@@ -51,7 +51,8 @@ inline double bits_double(uint64_t bits)
 /** `magnitude` shifted right by `n`, rounded; `up` is whether the rounding away from zero is the one asked for. */
 inline uint64_t shift_rounded(uint64_t magnitude, int n, rounding mode, bool up)
 {
-    uint64_t kept = n > 63 ? 0 : magnitude >> n, rest = n > 63 ? magnitude : magnitude & ((1ull << n) - 1), half = n > 63 ? 0 : 1ull << (n - 1);
+    uint64_t kept = n > 63 ? 0 : magnitude >> n, rest = n > 63 ? magnitude : magnitude & ((1ull << n) - 1),
+             half = n > 63 ? 0 : 1ull << (n - 1);
 
     if (!n) return magnitude;
     if (mode == to_nearest) return kept + (n <= 63 && (rest > half || (rest == half && (kept & 1))));
@@ -74,7 +75,8 @@ template <int E, int M> inline uint32_t encode(double x, rounding mode)
     if (exponent) mantissa |= 1ull << 52;
     exponent = (exponent ? exponent : 1) - 1023;
     scale = exponent > least ? exponent : least;
-    return (uint32_t)(((uint64_t)(scale + bias - 1) << M) + shift_rounded(mantissa, 52 - M + (scale - exponent), mode, up));
+    return (uint32_t)(((uint64_t)(scale + bias - 1) << M) +
+                      shift_rounded(mantissa, 52 - M + (scale - exponent), mode, up));
 }
 
 /** The float next to `x` of which the last bit is 1, unless x is a float: what rounds right when it is rounded again. */
@@ -115,7 +117,8 @@ struct half_format {
 
     static float decode(uint16_t code)
     {
-        float f = bits_float((code & 0x7fffu) << 13) * bits_float(0x77800000u); /* 2^112: the difference of the biases */
+        float f =
+            bits_float((code & 0x7fffu) << 13) * bits_float(0x77800000u); /* 2^112: the difference of the biases */
 
         if ((code & 0x7c00u) == 0x7c00u) f = bits_float((code & 0x7fffu) << 13 | 0x7f800000u);
         return bits_float(float_bits(f) | (code & 0x8000u) << 16);
@@ -128,7 +131,8 @@ struct half_format {
         bits &= 0x7fffffffu;
         if (bits > 0x7f800000u) return nan;
         if (bits >= 0x477ff000u) return (uint16_t)(sign | infinity);
-        if (bits < 0x38800000u) return (uint16_t)(sign | (float_bits(bits_float(bits) + 0.5f) - 0x3f000000u)); /* the sum rounds */
+        if (bits < 0x38800000u)
+            return (uint16_t)(sign | (float_bits(bits_float(bits) + 0.5f) - 0x3f000000u)); /* the sum rounds */
         return (uint16_t)(sign | (bits + 0xc8000fffu + (bits >> 13 & 1)) >> 13);
     }
 
@@ -177,8 +181,10 @@ template <class F> inline uint16_t round_to(double x, rounding mode)
 template <class T> inline T saturate_whole(double x)
 {
     if (x != x) return 0;
-    if (x >= std::ldexp(1.0, (int)sizeof(T) * 8 - std::is_signed<T>::value)) return (T)(~(T)0 ^ (std::is_signed<T>::value ? (T)((T)1 << (sizeof(T) * 8 - 1)) : 0));
-    if (x < (std::is_signed<T>::value ? -std::ldexp(1.0, (int)sizeof(T) * 8 - 1) : 0.0)) return std::is_signed<T>::value ? (T)((T)1 << (sizeof(T) * 8 - 1)) : 0;
+    if (x >= std::ldexp(1.0, (int)sizeof(T) * 8 - std::is_signed<T>::value))
+        return (T)(~(T)0 ^ (std::is_signed<T>::value ? (T)((T)1 << (sizeof(T) * 8 - 1)) : 0));
+    if (x < (std::is_signed<T>::value ? -std::ldexp(1.0, (int)sizeof(T) * 8 - 1) : 0.0))
+        return std::is_signed<T>::value ? (T)((T)1 << (sizeof(T) * 8 - 1)) : 0;
     return (T)x;
 }
 

@@ -135,14 +135,16 @@ template <class T> static inline T __shfl_sync(unsigned mask, T value, int sourc
     return __kolo::take_from(mask, value, group + ((unsigned)source & (unsigned)(width - 1)), file, line);
 }
 
-template <class T> static inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, KOLO_CUDA_HERE)
+template <class T>
+static inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, KOLO_CUDA_HERE)
 {
     unsigned lane = __kolo::lane(), group = lane & ~(unsigned)(width - 1);
 
     return __kolo::take_from(mask, value, lane - group < delta ? lane : lane - delta, file, line);
 }
 
-template <class T> static inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, KOLO_CUDA_HERE)
+template <class T>
+static inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, KOLO_CUDA_HERE)
 {
     unsigned lane = __kolo::lane(), end = (lane & ~(unsigned)(width - 1)) + (unsigned)width;
 
@@ -151,7 +153,8 @@ template <class T> static inline T __shfl_down_sync(unsigned mask, T value, unsi
 
 template <class T> static inline T __shfl_xor_sync(unsigned mask, T value, int other, int width = 32, KOLO_CUDA_HERE)
 {
-    unsigned lane = __kolo::lane(), end = (lane & ~(unsigned)(width - 1)) + (unsigned)width, source = lane ^ (unsigned)other;
+    unsigned lane = __kolo::lane(), end = (lane & ~(unsigned)(width - 1)) + (unsigned)width,
+             source = lane ^ (unsigned)other;
 
     return __kolo::take_from(mask, value, source >= end ? lane : source, file, line);
 }
@@ -169,10 +172,10 @@ template <class T> static inline unsigned __match_all_sync(unsigned mask, T valu
     return lanes;
 }
 
-#define KOLO_CUDA_REDUCE(name, type, operation)                                                                                            \
-    static inline type name(unsigned mask, type value, KOLO_CUDA_HERE)                                                                     \
-    {                                                                                                                                      \
-        return __kolo::reduce(mask, operation, value, file, line);                                                                         \
+#define KOLO_CUDA_REDUCE(name, type, operation)                                                                        \
+    static inline type name(unsigned mask, type value, KOLO_CUDA_HERE)                                                 \
+    {                                                                                                                  \
+        return __kolo::reduce(mask, operation, value, file, line);                                                     \
     }
 KOLO_CUDA_REDUCE(__reduce_add_sync, unsigned, KOLO_WARP_ADD)
 KOLO_CUDA_REDUCE(__reduce_add_sync, int, KOLO_WARP_ADD)

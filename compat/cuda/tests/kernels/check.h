@@ -7,28 +7,28 @@
 #include <cstdlib>
 
 /** End the program with a sentence unless the call succeeds. */
-#define CUDA(call)                                                                                                                         \
-    do {                                                                                                                                   \
-        cudaError_t error_ = (call);                                                                                                       \
-        if (error_ != cudaSuccess) {                                                                                                       \
-            std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error_));                                \
-            std::exit(1);                                                                                                                  \
-        }                                                                                                                                  \
+#define CUDA(call)                                                                                                     \
+    do {                                                                                                               \
+        cudaError_t error_ = (call);                                                                                   \
+        if (error_ != cudaSuccess) {                                                                                   \
+            std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error_));            \
+            std::exit(1);                                                                                              \
+        }                                                                                                              \
     } while (0)
 
-#define EXPECT(condition)                                                                                                                  \
-    do {                                                                                                                                   \
-        if (!(condition)) {                                                                                                                \
-            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                                                   \
-            std::exit(1);                                                                                                                  \
-        }                                                                                                                                  \
+#define EXPECT(condition)                                                                                              \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                               \
+            std::exit(1);                                                                                              \
+        }                                                                                                              \
     } while (0)
 
 /** The launches before are right, and done. */
-#define DONE()                                                                                                                             \
-    do {                                                                                                                                   \
-        CUDA(cudaGetLastError());                                                                                                          \
-        CUDA(cudaDeviceSynchronize());                                                                                                     \
+#define DONE()                                                                                                         \
+    do {                                                                                                               \
+        CUDA(cudaGetLastError());                                                                                      \
+        CUDA(cudaDeviceSynchronize());                                                                                 \
     } while (0)
 
 /** Memory that both sides use. */
