@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 
 sources() { # sources PATTERN...: files of the project by name
     for pattern in "$@"; do
-        find include src tools tests examples $([ -d bench ] && echo bench) -name "$pattern" -type f
+        find include src compat tools tests examples $([ -d bench ] && echo bench) -name "$pattern" -type f
     done | sort
 }
 
@@ -25,7 +25,7 @@ compile_alone() { # compile_alone HEADER COMPILER ARGUMENT...
 
 case ${1-} in
 format)
-    found=$(sources '*.c' '*.h' '*.cu' '*.cuh' | xargs clang-format-14 --dry-run -Werror 2>&1) && exit 0
+    found=$(sources '*.c' '*.h' '*.cu' '*.cuh' | grep -v '^compat/.*\.cu$' | xargs clang-format-14 --dry-run -Werror 2>&1) && exit 0
     echo "not as ./dev fmt would have it:"
     printf '%s\n' "$found" | sed -n 's/^\([^ ]*\):[0-9]*:[0-9]*: error.*/\1/p; /^xargs/p' | uniq
     exit 1

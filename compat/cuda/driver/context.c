@@ -112,7 +112,8 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *a
 /* ---- others ---- */
 
 __attribute__((visibility("default"))) CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
-__attribute__((visibility("default"))) CUresult cuCtxCreate_v3(CUcontext *context, void *parameters, int count, unsigned int flags, CUdevice device);
+__attribute__((visibility("default"))) CUresult cuCtxCreate_v3(CUcontext *context, void *parameters, int count,
+                                                               unsigned int flags, CUdevice device);
 
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
