@@ -5,6 +5,8 @@
 machine=tests/data/topologies/synthetic/a100-nvsw-8nic-200g.xml
 fine="# Out of bounds values : 0 OK"
 
+command -v make >/dev/null || { echo "skipped: no make"; exit 77; }
+
 # build FOLDER SETTING...: all of them.
 build() {
     folder=$1
