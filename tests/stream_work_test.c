@@ -8,6 +8,7 @@
 #include "tests/stream_check.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -117,6 +118,33 @@ static void a_function_runs_although_nobody_waits(void **state)
         await_flag(&f);
         while (koloStreamQuery(s) == ncclInProgress) sched_yield();
     }
+    ok(koloStreamDestroy(s));
+}
+
+struct mask {
+    sigset_t blocked;
+    flag seen;
+};
+
+static void look_at_mask(void *arg)
+{
+    struct mask *m = arg;
+
+    pthread_sigmask(SIG_SETMASK, NULL, &m->blocked);
+    raise_flag(&m->seen);
+}
+
+/* The program's handlers of faults are for these too, whoever runs them; other signals are not. */
+static void a_fault_in_a_function_would_be_handled(void **state)
+{
+    koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
+    struct mask m = {0};
+
+    (void)state;
+    ok(koloStreamLaunch(s, look_at_mask, &m));
+    await_flag(&m.seen);
+    assert_false(sigismember(&m.blocked, SIGSEGV) || sigismember(&m.blocked, SIGFPE));
+    assert_true(sigismember(&m.blocked, SIGINT));
     ok(koloStreamDestroy(s));
 }
 
@@ -612,6 +640,7 @@ int main(void)
         cmocka_unit_test(ranges_of_a_copy_may_overlap),
         cmocka_unit_test(on_a_stream_that_runs_inside_the_call_all_is_done_at_once),
         cmocka_unit_test(a_function_runs_although_nobody_waits),
+        cmocka_unit_test(a_fault_in_a_function_would_be_handled),
         cmocka_unit_test(functions_of_two_streams_may_wait_for_each_other),
         cmocka_unit_test(functions_of_many_streams_may_wait_for_each_other),
         cmocka_unit_test(who_waits_for_one_stream_is_not_kept_by_a_function_of_another),

@@ -32,12 +32,12 @@ static sigset_t signals_to_block(void)
     return set;
 }
 
-/* A thread inherits the mask of its creator: blocking here leaves no moment in which a signal could slip in. */
+/* A thread inherits the mask of its creator, whatever that blocks: setting it here leaves no moment in which a signal could slip in. */
 static int create_with_signals_blocked(pthread_t *handle, void *(*begin)(void *), struct kl_thread *thread)
 {
     sigset_t before, blocked = signals_to_block();
 
-    pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
     int err = pthread_create(handle, NULL, begin, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return err;

@@ -7,11 +7,9 @@
 #include "device/host/stream.h"
 #include "device/host/backoff.h"
 #include "device/host/idle.h"
+#include "os/thread.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -117,7 +115,7 @@ static void pause_between_looks(const struct look *l, unsigned *pause)
     nanosleep(&(struct timespec){.tv_nsec = (long)TICK_NS * n * kl_load_relaxed(&ticks)}, NULL);
 }
 
-static void *run_executor(void *unused)
+static void run_executor(void *unused)
 {
     struct kl_backoff wait = KL_BACKOFF_START;
     uint64_t pushed = 0, last_push = kl_now_ns();
@@ -125,8 +123,6 @@ static void *run_executor(void *unused)
     bool busy = false;
 
     (void)unused;
-    pthread_setname_np(pthread_self(), "kolo-executor");
-    kl_error_apart(true);
     for (;;) {
         struct look l = busy && wait.sleep_us ? rest(&wait) : look_around(busy);
         busy = l.taken;
@@ -145,7 +141,6 @@ static void *run_executor(void *unused)
         else
             pause_between_looks(&l, &pause);
     }
-    return NULL;
 }
 
 void kl_executor_share(unsigned ranks_per_cpu)
@@ -162,23 +157,6 @@ void kl_executor_forget(void)
     kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_ABSENT);
 }
 
-/* All signals stay with the program's own threads. */
-static int start_thread(void)
-{
-    sigset_t all, before;
-    pthread_attr_t attr;
-    pthread_t thread;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    int err = pthread_create(&thread, &attr, run_executor, NULL);
-    pthread_attr_destroy(&attr);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return err;
-}
-
 void kl_executor_wake(void)
 {
     uint32_t before = kl_swap_acq_rel(&kl_executor_state, KL_EXECUTOR_AWAKE);
@@ -186,9 +164,11 @@ void kl_executor_wake(void)
     if (before == KL_EXECUTOR_ASLEEP) futex(FUTEX_WAKE_PRIVATE, 1);
     if (before == KL_EXECUTOR_RESTING) kl_idle_wake();
     if (before != KL_EXECUTOR_ABSENT) return;
-    int err = start_thread();
-    if (!err) return;
+    int quiet = kl_error_quiet(1);
+    ncclResult_t rc = kl_thread_detached("kolo-executor", run_executor, NULL);
+    kl_error_quiet(quiet);
+    if (!rc) return;
     kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_ABSENT); /* the next push tries again; waiting still runs work */
     KL_WARN("cannot start the background executor (%s): operations run only when somebody waits for them",
-            strerror(err));
+            kl_error_text());
 }
