@@ -6,8 +6,7 @@ static const struct kl_param rows[] = {
         struct kl_device_config, host_devices, "KOLO_HOST_DEVICES", "0", 1, 4096,
         "CPU devices of this process; 0: the topology file's, else the job's ranks here, else the CPUs (at least 8)"),
     KL_PARAM_SIZE(struct kl_device_config, device_memory, "KOLO_DEVICE_MEMORY", "0", 1 << 20, (int64_t)1 << 46,
-                  "memory of each emulated GPU, of which its CUDA stand-in gives no more; 0: this machine's, divided "
-                  "by the devices"),
+                  "memory of each GPU that the CUDA stand-in emulates; 0: this machine's, divided by the devices"),
 };
 
 const struct kl_param_set kl_device_param_set = KL_PARAM_SET("device", struct kl_device_config, rows);
