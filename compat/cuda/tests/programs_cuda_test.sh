@@ -56,6 +56,11 @@ cc -DCUDART_VERSION=12080 -I compat/cuda/include $here/twelve.c -o "$dir/twelve"
 nm -D "$dir/twelve" | grep -q 'cudaMallocManaged@libcudart.so.12' || fail "the program does not ask for CUDA 12"
 run "a program of CUDA 12" -- "$dir/twelve"
 
+# Kernels of NCCL's device API compile; there is no device communicator to run them with.
+"$KOLO_BUILD/kolo-nvcc" -std=c++17 $here/device_api.cu -o "$dir/device_api" -lnccl || exit 1
+run "a program with NCCL's device API" -- "$dir/device_api"
+grep -q "device API 0, create 5, destroy 0" "$dir/out" || { cat "$dir/out"; fail "its device API is another one"; }
+
 # NVIDIA's headers and libraries.
 toolkit=
 for t in "${CUDA_HOME:-/none}" /usr/local/cuda; do
