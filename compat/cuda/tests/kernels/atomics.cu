@@ -37,7 +37,7 @@ static __global__ void count(counters *c)
     atomicMin(&c->least_ull, (unsigned long long)i + 9);
     atomicMax(&c->most_ull, 1ull << 63);
     atomicOr(&c->any_ull, 1ull << i % 60);
-    atomicMin(&c->least_ll, -(long long)i << 33);
+    atomicMin(&c->least_ll, -(long long)i * (1ll << 33));
     atomicMax(&c->most_ll, (long long)i << 33);
     atomicAdd(&c->sum, 1.0f);
     atomicAdd(&c->precise, 0.5);
