@@ -4,18 +4,19 @@
 #include "device/config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* What a file of the control group allows; 0: it says nothing. */
 static size_t allowed_by(const char *path)
 {
     FILE *file = fopen(path, "re");
-    unsigned long long bytes = 0;
+    char text[32] = "";
 
     if (!file) return 0;
-    if (fscanf(file, "%llu", &bytes) != 1) bytes = 0; /* "max" */
+    const char *line = fgets(text, sizeof text, file);
     fclose(file);
-    return (size_t)bytes;
+    return line ? (size_t)strtoull(line, NULL, 10) : 0; /* "max" is 0, too */
 }
 
 static size_t of_machine(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/core/topology.h"
 
+#include "compat/cuda/core/place.h"
 #include "topo/config.h"
 #include "topo/machine.h"
 #include "topo/paths.h"
@@ -51,9 +52,12 @@ static ncclResult_t open_source(struct source *s, int count)
 
 static void place(struct kl_cuda_device *d, const char *busid)
 {
-    unsigned function;
+    unsigned at[3];
 
-    if (busid) sscanf(busid, "%x:%x:%x.%x", &d->domain, &d->bus, &d->device, &function);
+    if (!busid || !kl_cuda_read_place(busid, at)) return;
+    d->domain = at[0];
+    d->bus = at[1];
+    d->device = at[2];
 }
 
 static unsigned hex(const struct kl_xml *xml, int elem, const char *key)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** device.c - start, and devices. */
 #include "compat/cuda/core/device.h"
+#include "compat/cuda/core/place.h"
 
 #include "base/atomic.h"
 #include "compat/cuda/core/error.h"
@@ -158,13 +159,13 @@ CUresult cuDeviceGetPCIBusId(char *text, int bytes, CUdevice device)
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text)
 {
-    unsigned domain, bus, slot;
+    unsigned at[3];
     const struct kl_cuda_device *d;
 
     KL_CU_TRY(kl_cu_ready());
-    if (!device || !text || sscanf(text, "%x:%x:%x", &domain, &bus, &slot) < 3) return CUDA_ERROR_INVALID_VALUE;
+    if (!device || !text || !kl_cuda_read_place(text, at)) return CUDA_ERROR_INVALID_VALUE;
     for (int i = 0; !kl_cuda_device(i, &d); i++) {
-        if (d->domain != domain || d->bus != bus || d->device != slot) continue;
+        if (d->domain != at[0] || d->bus != at[1] || d->device != at[2]) continue;
         *device = i;
         return CUDA_SUCCESS;
     }

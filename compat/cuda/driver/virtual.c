@@ -298,18 +298,21 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 {
     struct kl_cuda_range range;
     char *p = kl_cu_address(ptr), *end = p + bytes;
+    CUresult rc = CUDA_SUCCESS;
 
     KL_CU_TRY(kl_cu_ready());
     if (!bytes || !is_covered(p, bytes) || !kl_cuda_book_find(p, &range)) return CUDA_ERROR_INVALID_VALUE;
     KL_CU_TRY(kl_cuda_device_wait(range.device));
     pthread_mutex_lock(&lock);
     while (p < end && kl_cuda_book_take(p, 1u << KL_CUDA_MEMORY_MAPPED, &range)) {
-        mmap(p, range.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        void *hole = mmap(p, range.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+
+        if (hole == MAP_FAILED) rc = CUDA_ERROR_OPERATING_SYSTEM;
         drop(range.owner);
         p += range.bytes;
     }
     pthread_mutex_unlock(&lock);
-    return CUDA_SUCCESS;
+    return rc;
 }
 
 /* All devices are this process: the most that any of them may do, it may do. */

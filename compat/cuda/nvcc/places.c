@@ -33,8 +33,9 @@ static char *first_below(const char *folder, const char *const *patterns, const 
 
 bool places_find(struct places *p)
 {
-    static const char *const cuda[] = {"../" KOLO_LIBDIR "/kolo/cuda", "../lib/kolo/cuda", "lib/kolo/cuda", "..", NULL};
-    static const char *const nccl[] = {"../" KOLO_LIBDIR "/kolo/nccl", "../lib/kolo/nccl", "lib/kolo/nccl", NULL};
+    static const char *const cuda[] = {("../" KOLO_LIBDIR "/kolo/cuda"), "../lib/kolo/cuda", "lib/kolo/cuda", "..",
+                                       NULL};
+    static const char *const nccl[] = {("../" KOLO_LIBDIR "/kolo/nccl"), "../lib/kolo/nccl", "lib/kolo/nccl", NULL};
     static const char *const include[] = {"../include", "include", NULL};
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);

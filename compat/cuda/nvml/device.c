@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** device.c - the host's devices: found, and what they say of themselves. */
+#include "compat/cuda/core/place.h"
 #include "compat/cuda/core/memory.h"
 #include "compat/cuda/nvml/nvml_state.h"
 
@@ -92,10 +93,7 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *id, nvmlDevice_t *devi
 
     KL_NVML_TRY(kl_nvml_ready());
     if (!id || !device) return NVML_ERROR_INVALID_ARGUMENT;
-    if (sscanf(id, "%x:%x:%x", &place[0], &place[1], &place[2]) < 3) {
-        place[0] = 0;
-        if (sscanf(id, "%x:%x", &place[1], &place[2]) < 2) return NVML_ERROR_INVALID_ARGUMENT;
-    }
+    if (!kl_cuda_read_place(id, place)) return NVML_ERROR_INVALID_ARGUMENT;
     return find(has_place, place, device);
 }
 

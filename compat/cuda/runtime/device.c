@@ -3,6 +3,7 @@
  * device.c - devices: which there are, which is the thread's, and what they say of themselves.
  */
 #include "compat/cuda/core/device.h"
+#include "compat/cuda/core/place.h"
 
 #include "compat/cuda/core/peer.h"
 #include "compat/cuda/core/pool.h"
@@ -166,7 +167,7 @@ KL_CUDART_ENTRY(cudaDeviceGetPCIBusId);
 
 cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *text)
 {
-    unsigned domain = 0, bus, slot, function = 0;
+    unsigned at[3];
     const struct kl_cuda_device *d;
     int count;
     cudaError_t rc = kl_cuda_ready();
@@ -174,12 +175,9 @@ cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *text)
     if (!rc) rc = kl_cuda_device_count(&count);
     if (rc) return kl_cudart_done(rc);
     if (!device || !text) return kl_cudart_done(cudaErrorInvalidValue);
-    if (sscanf(text, "%x:%x:%x.%x", &domain, &bus, &slot, &function) < 3) {
-        domain = 0;
-        if (sscanf(text, "%x:%x.%x", &bus, &slot, &function) < 2) return kl_cudart_done(cudaErrorInvalidValue);
-    }
+    if (!kl_cuda_read_place(text, at)) return kl_cudart_done(cudaErrorInvalidValue);
     for (int i = 0; i < count; i++) {
-        if (kl_cuda_device(i, &d) || d->domain != domain || d->bus != bus || d->device != slot) continue;
+        if (kl_cuda_device(i, &d) || d->domain != at[0] || d->bus != at[1] || d->device != at[2]) continue;
         *device = i;
         return cudaSuccess;
     }

@@ -16,7 +16,7 @@
 struct kl_cudart_node *kl_cudart_node_make(struct kl_cudart_graph *g, enum cudaGraphNodeType type)
 {
     struct kl_cudart_node *n = calloc(1, sizeof *n);
-    struct kl_cudart_node **grown = n ? realloc(g->node, (g->nnodes + 1) * sizeof *grown) : NULL;
+    struct kl_cudart_node **grown = n ? realloc(g->node, (g->nnodes + 1) * sizeof(struct kl_cudart_node *)) : NULL;
 
     if (grown) g->node = grown;
     if (grown) n->handle = kl_cuda_handle_make(KL_CUDA_NODE, n);
@@ -81,7 +81,7 @@ static cudaError_t add(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphN
         const struct kl_cudart_node *n = find(after[i]);
         if (!n || n->graph != g) return cudaErrorInvalidValue;
     }
-    struct kl_cudart_node **list = calloc(count + 1, sizeof *list);
+    struct kl_cudart_node **list = calloc(count + 1, sizeof(struct kl_cudart_node *));
     struct kl_cudart_node *n = list ? kl_cudart_node_make(g, made->type) : NULL;
     if (!n) {
         free(list);
@@ -222,7 +222,7 @@ static bool copy_node(struct kl_cudart_graph *to, const struct kl_cudart_node *f
     n->arguments = NULL;
     n->packed = NULL;
     n->child = NULL;
-    n->after = calloc(from->nafter + 1, sizeof *n->after);
+    n->after = calloc(from->nafter + 1, sizeof(struct kl_cudart_node *));
     if (!n->after) return false;
     for (size_t i = 0; i < from->nafter; i++) n->after[i] = to->node[number_of(from->graph, from->after[i])];
     if (from->child && !(n->child = kl_cudart_graph_copy(from->child))) return false;

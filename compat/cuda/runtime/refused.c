@@ -14,7 +14,7 @@ static void read_environment(void)
 {
     const char *text = getenv("KOLO_CUDA_DEBUG");
 
-    tells = text && atoi(text) != 0;
+    tells = text && strtol(text, NULL, 10) != 0;
 }
 
 cudaError_t kl_cudart_refuse(const char *name)

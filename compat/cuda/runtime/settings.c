@@ -17,7 +17,7 @@ static void read_environment(void)
 {
     const char *text = getenv("CUDA_LAUNCH_BLOCKING");
 
-    blocking = text && atoi(text) != 0;
+    blocking = text && strtol(text, NULL, 10) != 0;
 }
 
 bool kl_cudart_launch_blocking(void)
