@@ -175,13 +175,11 @@ static int expect(int *p, int value)
     return 0;
 }
 
-static void test(int)
+/* What stands between the brackets. */
+static void configurations(int *p)
 {
-    int *p = managed<int>(64), n = 64;
-    float *f = managed<float>(1);
-    kernel_type fp = set, table[2] = {set, set};
+    int n = 64;
     dim3 grid(1), block(1, 1);
-    large l = {};
 
     EXPECT(std::string(text) == "kernel<<<1, 1>>>(p)" && raw[8] == '<' && separated == 1000000);
     set<<<1, 1>>>(p, 1), expect(p, 1);
@@ -192,6 +190,11 @@ static void test(int)
     set<<<first_of<int, first_of<int, wrapped<wrapped<int>>>>::type(1), 1>>>(p, 6), expect(p, 6);
     set<<<(n > 3 ? 1 : 2), n > 3 ? 1 : 2>>>(p, 7), expect(p, 7);
     set<<<[] { return 1; }(), [&](int a) { return a > 0 ? 1 : 2; }(n)>>>(p, 8), expect(p, 8);
+}
+
+/* What stands before them. */
+static void plain_kernels(int *p)
+{
     with_default<<<1, 1>>>(p), expect(p, 41);
     unnamed<<<1, 1>>>(p, 0, 0, NULL), expect(p, 5);
     unnamed<<<1, 1>>>(p, 0, 0, 0), expect(p, 5);
@@ -201,6 +204,14 @@ static void test(int)
     bounded<<<1, 1>>>(p, nullptr), expect(p, 8);
     overloaded<<<1, 1>>>(p), expect(p, 9);
     overloaded<<<1, 1>>>(p, 0), expect(p, 10);
+    outer::hidden<<<1, 1>>>(p), expect(p, 11);
+    ::outer::inner::nested<<<1, 1>>>(p), expect(p, 12);
+}
+
+static void templates(int *p)
+{
+    float *f = managed<float>(1);
+
     with_arguments<int, 3><<<1, 1>>>(p), expect(p, 3);
     with_arguments<int, (5 > 3)><<<1, 1>>>(p), expect(p, 1);
     with_arguments<float, 3><<<1, 1>>>(f);
@@ -211,12 +222,18 @@ static void test(int)
     pack<<<1, 1>>>(p, 1, 2.0, 'a'), expect(p, 100);
     with_template<<<1, 1>>>(p, wrapped<int>{15}), expect(p, 15);
     constrained<<<1, 1>>>(p), expect(p, 4);
-    outer::hidden<<<1, 1>>>(p), expect(p, 11);
-    ::outer::inner::nested<<<1, 1>>>(p), expect(p, 12);
+    (with_arguments<int, 19>)<<<1, 1>>>(p), expect(p, 19);
+    CUDA(cudaFree(f));
+}
+
+static void expressions(int *p)
+{
+    kernel_type fp = set, table[2] = {set, set};
+    int n = 64;
+
     fp<<<1, 1>>>(p, 16), expect(p, 16);
     (*fp)<<<1, 1>>>(p, 17), expect(p, 17);
     table[n > 3]<<<1, 1>>>(p, 18), expect(p, 18);
-    (with_arguments<int, 19>)<<<1, 1>>>(p), expect(p, 19);
     launcher{p}.go(20), expect(p, 20);
     launcher{p}.go_with<21>(), expect(p, 21);
     launch_from_template(p), expect(p, 13);
@@ -227,10 +244,26 @@ static void test(int)
     LAUNCH((from_header<int>), 1, 1, p, 24);
     expect(p, 24);
     launch_from_header(p), expect(p, 77);
+}
+
+/* Arguments are evaluated once, and copied at the launch. */
+static void arguments(int *p)
+{
+    large l = {};
+
     l.at[299] = 25;
     by_value<<<1, 1>>>(p, l);
-    l.at[299] = 0; /* the launch has its own copy */
+    l.at[299] = 0;
     expect(p, 25);
+    evaluated = 0;
+    set<<<counted(1), counted(1), counted(0)>>>((counted(0), p), counted(30)), expect(p, 30);
+    EXPECT(evaluated == 5);
+}
+
+static void statements(int *p)
+{
+    int n = 64;
+
     if (n)
         set<<<1, 1>>>(p, 26);
     else
@@ -238,29 +271,42 @@ static void test(int)
     expect(p, 26);
     n ? set<<<1, 1>>>(p, 28) : set<<<1, 1>>>(p, 29);
     expect(p, 28);
-    evaluated = 0;
-    set<<<counted(1), counted(1), counted(0)>>>((counted(0), p), counted(30)), expect(p, 30);
-    EXPECT(evaluated == 5);
+    for (int i = 0; i < 3; i++) set<<<1, 1>>>(p + i, i);
+    DONE();
+    EXPECT(p[2] == 2);
+}
+
+static void lambdas(int *p)
+{
+    int n = 64;
+
     call<<<1, 32>>>([=] __device__(int i) { p[i] = i * n; }, 32);
     DONE();
     EXPECT(p[31] == 31 * 64);
     call<<<1, 1>>>([=] __host__ __device__(int i) mutable { p[i] = 31; }, 1), expect(p, 31);
-    for (int i = 0; i < 3; i++) set<<<1, 1>>>(p + i, i);
-    DONE();
-    EXPECT(p[2] == 2);
-    {
-        int value = 32;
-        void *arguments[] = {&p, &value};
+}
 
-        CUDA(cudaLaunchKernel((const void *)set, dim3(2), dim3(4), arguments, 0, 0));
-        value = 0;
-        DONE();
-        EXPECT(p[7] == 32);
-        CUDA(cudaLaunchKernel((const void *)&with_arguments<int, 99>, dim3(1), dim3(1), arguments, 0, 0));
-        expect(p, 99);
-    }
+static void by_address(int *p)
+{
+    int value = 32;
+    void *list[] = {&p, &value};
+
+    CUDA(cudaLaunchKernel((const void *)set, dim3(2), dim3(4), list, 0, 0));
+    value = 0;
+    DONE();
+    EXPECT(p[7] == 32);
+    CUDA(cudaLaunchKernel((const void *)&with_arguments<int, 99>, dim3(1), dim3(1), list, 0, 0));
+    expect(p, 99);
+}
+
+static void test(int)
+{
+    static void (*const tests[])(int *) = {configurations, plain_kernels, templates,  expressions,
+                                           arguments,      statements,    lambdas,    by_address};
+    int *p = managed<int>(64);
+
+    for (auto t : tests) t(p);
     CUDA(cudaFree(p));
-    CUDA(cudaFree(f));
 }
 
 int main()

@@ -15,7 +15,7 @@ typedef struct cudaPointerAttributes pointer;
 typedef struct cudaFuncAttributes func;
 typedef struct cudaMemPoolProps pool;
 
-int main(void)
+static void device_properties(void)
 {
     SIZE(prop);
     PLACE(prop, uuid);
@@ -38,6 +38,10 @@ int main(void)
     PLACE(prop, ipcEventSupported);
     PLACE(prop, hostNumaId);
     PLACE(prop, reserved);
+}
+
+static void structs_of_the_runtime(void)
+{
     SIZE(pointer);
     PLACE(pointer, device);
     PLACE(pointer, devicePointer);
@@ -72,11 +76,19 @@ int main(void)
     SIZE(float4);
     SIZE(double4);
     SIZE(uchar3);
+}
+
+static void structs_of_the_driver(void)
+{
     SIZE(CUmemAllocationProp);
     PLACE(CUmemAllocationProp, location);
     SIZE(CUmemAccessDesc);
     SIZE(CUipcMemHandle);
     SIZE(CUuuid);
+}
+
+static void values(void)
+{
     VALUE(cudaErrorGraphExecUpdateFailure);
     VALUE(cudaErrorStreamCaptureImplicit);
     VALUE(cudaDevAttrHostNumaId);
@@ -89,5 +101,13 @@ int main(void)
     VALUE(CU_STREAM_WAIT_VALUE_NOR);
     VALUE(CUDART_VERSION);
     VALUE(CUDA_VERSION);
+}
+
+int main(void)
+{
+    device_properties();
+    structs_of_the_runtime();
+    structs_of_the_driver();
+    values();
     return 0;
 }
