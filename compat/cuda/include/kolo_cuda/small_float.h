@@ -190,4 +190,20 @@ template <class T> inline T saturate_whole(double x)
 
 } // namespace __kolo
 
+/* Conversions `from` and `to` a type of whole numbers, for the four ways to round. */
+#define KOLO_WHOLE_NUMBERS(half, format, bits, type, from, to)                                                         \
+    KOLO_WHOLE_NUMBERS_ROUNDED(half, format, bits, type, from##_rn, to##_rn, to_nearest, nearbyint)                    \
+    KOLO_WHOLE_NUMBERS_ROUNDED(half, format, bits, type, from##_rz, to##_rz, to_zero, trunc)                           \
+    KOLO_WHOLE_NUMBERS_ROUNDED(half, format, bits, type, from##_ru, to##_ru, upward, ceil)                             \
+    KOLO_WHOLE_NUMBERS_ROUNDED(half, format, bits, type, from##_rd, to##_rd, downward, floor)
+#define KOLO_WHOLE_NUMBERS_ROUNDED(half, format, bits, type, from, to, mode, function)                                 \
+    static inline half from(type v)                                                                                    \
+    {                                                                                                                  \
+        return bits(__kolo::round_to<format>(__kolo::whole(v), __kolo::mode));                                         \
+    }                                                                                                                  \
+    static inline type to(half v)                                                                                      \
+    {                                                                                                                  \
+        return __kolo::saturate_whole<type>(std::function((double)(float)v));                                          \
+    }
+
 #endif
