@@ -136,5 +136,6 @@ options read_options(int argc, char **argv, const char *name)
         }
     if (o.gpus < 1 || o.threads < 1 || o.iterations < 1 || (o.factor <= 1 && o.step == 0)) usage(name, 1);
     if (o.last < o.first) o.last = o.first;
+    if (!o.first && o.factor > 1) o.first = 1; /* nothing times a factor is nothing for ever */
     return o;
 }

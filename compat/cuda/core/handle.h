@@ -17,7 +17,8 @@ enum kl_cuda_kind {
     KL_CUDA_POOL,
     KL_CUDA_OBJECT,
     KL_CUDA_ALLOCATION,
-    KL_CUDA_CONTEXT
+    KL_CUDA_CONTEXT,
+    KL_CUDA_EVENT_SET
 };
 
 /** A handle for `object`, NULL when memory is short. */

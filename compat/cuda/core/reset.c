@@ -13,5 +13,6 @@ cudaError_t kl_cuda_reset(int device)
     kl_cuda_events_reset(device);
     kl_cuda_memory_reset(device);
     kl_cuda_peers_reset(device);
+    __atomic_store_n(&kl_cuda_primary(device)->alive, false, __ATOMIC_RELAXED);
     return cudaSuccess;
 }

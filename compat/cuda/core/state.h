@@ -30,8 +30,8 @@
 struct kl_cuda_context {
     int device;
     bool primary;
-    bool alive;     /* of others than primary ones: not destroyed */
-    unsigned count; /* of a primary one: how often it is retained; the runtime's use is one */
+    bool alive;     /* not destroyed; of a primary one: the runtime has used it since its last reset */
+    unsigned count; /* of a primary one: how often it is retained */
     unsigned flags;
 };
 

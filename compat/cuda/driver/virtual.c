@@ -29,6 +29,12 @@ struct allocation {
     void *handle;
 };
 
+/* Of an allocation, at an address: the owner of a range in the book. */
+struct mapping {
+    struct allocation *of;
+    unsigned char access[KL_CUDA_DEVICES + 1]; /* CU_MEM_ACCESS_FLAGS_* of each device, and of the host */
+};
+
 struct reservation {
     char *base;
     size_t bytes;
@@ -131,10 +137,18 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties, CUmemGenericAllocationHandle handle)
 {
     KL_CU_TRY(kl_cu_ready());
+    if (!properties) return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
     const struct allocation *a = find(handle);
-    if (!a || !properties) return CUDA_ERROR_INVALID_VALUE;
-    *properties = a->properties;
-    return CUDA_SUCCESS;
+    if (a) *properties = a->properties;
+    pthread_mutex_unlock(&lock);
+    return a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* With the lock; NULL: nothing is mapped there. */
+static struct mapping *mapping_at(const void *address, struct kl_cuda_range *range)
+{
+    return kl_cuda_book_find(address, range) && range->kind == KL_CUDA_MEMORY_MAPPED ? range->owner : NULL;
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
@@ -142,31 +156,39 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
     struct kl_cuda_range range;
 
     KL_CU_TRY(kl_cu_ready());
-    if (!handle || !kl_cuda_book_find(address, &range) || range.kind != KL_CUDA_MEMORY_MAPPED)
-        return CUDA_ERROR_INVALID_VALUE;
-    struct allocation *a = range.owner;
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
-    a->count++;
-    a->handles++;
+    const struct mapping *m = mapping_at(address, &range);
+    if (m) {
+        m->of->count++;
+        m->of->handles++;
+        *handle = (uintptr_t)m->of->handle;
+    }
     pthread_mutex_unlock(&lock);
-    *handle = (uintptr_t)a->handle;
-    return CUDA_SUCCESS;
+    return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- other processes ---- */
+
+static CUresult export(const struct allocation *a, CUmemAllocationHandleType type, int *out) /* with the lock */
+{
+    if (!a || !(a->properties.requestedHandleTypes & type)) return CUDA_ERROR_INVALID_VALUE;
+    int fd = fcntl(a->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+    *out = fd;
+    return CUDA_SUCCESS;
+}
 
 CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
                                       unsigned long long flags)
 {
     KL_CU_TRY(kl_cu_ready());
-    const struct allocation *a = find(handle);
-    if (!a || !out || flags) return CUDA_ERROR_INVALID_VALUE;
+    if (!out || flags) return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
-    if (!(a->properties.requestedHandleTypes & type)) return CUDA_ERROR_INVALID_VALUE;
-    int fd = fcntl(a->fd, F_DUPFD_CLOEXEC, 0);
-    if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
-    *(int *)out = fd;
-    return CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    CUresult rc = export(find(handle), type, out);
+    pthread_mutex_unlock(&lock);
+    return rc;
 }
 
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *in, CUmemAllocationHandleType type)
@@ -257,14 +279,19 @@ static bool is_reserved(const char *p, size_t bytes) /* with the lock */
 
 static CUresult map(char *p, size_t bytes, size_t offset, struct allocation *a) /* with the lock */
 {
-    struct kl_cuda_range range = {
-        .base = p, .bytes = bytes, .kind = KL_CUDA_MEMORY_MAPPED, .device = a->device, .owner = a};
+    struct kl_cuda_range range = {.base = p, .bytes = bytes, .kind = KL_CUDA_MEMORY_MAPPED, .device = a->device};
 
     if (!is_reserved(p, bytes) || offset > a->bytes || bytes > a->bytes - offset) return CUDA_ERROR_INVALID_VALUE;
     if (kl_cuda_book_overlaps(p, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    if (mmap(p, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, a->fd, (off_t)offset) == MAP_FAILED)
+    struct mapping *m = calloc(1, sizeof *m);
+    if (!m) return CUDA_ERROR_OUT_OF_MEMORY;
+    m->of = a;
+    range.owner = m;
+    if (mmap(p, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, a->fd, (off_t)offset) == MAP_FAILED ||
+        !kl_cuda_book_add(&range)) {
+        free(m);
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (!kl_cuda_book_add(&range)) return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     a->count++;
     return CUDA_SUCCESS;
 }
@@ -294,6 +321,16 @@ static bool is_covered(char *p, size_t bytes)
     return true;
 }
 
+/* For the work of all devices whose memory is mapped there. */
+static CUresult wait_for_devices(const char *p, size_t bytes)
+{
+    struct kl_cuda_range range;
+
+    for (const char *end = p + bytes; p < end && kl_cuda_book_find(p, &range); p += range.bytes)
+        KL_CU_TRY(kl_cuda_device_wait(range.device));
+    return CUDA_SUCCESS;
+}
+
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 {
     struct kl_cuda_range range;
@@ -301,32 +338,68 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
     CUresult rc = CUDA_SUCCESS;
 
     KL_CU_TRY(kl_cu_ready());
-    if (!bytes || !is_covered(p, bytes) || !kl_cuda_book_find(p, &range)) return CUDA_ERROR_INVALID_VALUE;
-    KL_CU_TRY(kl_cuda_device_wait(range.device));
+    if (!bytes || !is_covered(p, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    KL_CU_TRY(wait_for_devices(p, bytes));
     pthread_mutex_lock(&lock);
     while (p < end && kl_cuda_book_take(p, 1u << KL_CUDA_MEMORY_MAPPED, &range)) {
         void *hole = mmap(p, range.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 
         if (hole == MAP_FAILED) rc = CUDA_ERROR_OPERATING_SYSTEM;
-        drop(range.owner);
+        drop(((struct mapping *)range.owner)->of);
+        free(range.owner);
         p += range.bytes;
     }
     pthread_mutex_unlock(&lock);
     return rc;
 }
 
-/* All devices are this process: the most that any of them may do, it may do. */
-CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *list, size_t count)
+/* ---- access ---- */
+
+/* Where the access of a device, or of the host, is kept; -1: of nobody. */
+static int place_of(const CUmemLocation *where)
+{
+    const struct kl_cuda_device *d;
+
+    if (where->type == CU_MEM_LOCATION_TYPE_DEVICE) return kl_cuda_device(where->id, &d) ? -1 : where->id;
+    return where->type == CU_MEM_LOCATION_TYPE_HOST ? KL_CUDA_DEVICES : -1;
+}
+
+/* All devices are this process: what one of them may do, it may do. */
+static int protection_of(const struct mapping *m)
 {
     int protection = PROT_NONE;
 
-    KL_CU_TRY(kl_cu_ready());
-    if (!bytes || !list || !count || !is_covered(kl_cu_address(ptr), bytes)) return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < count; i++) {
-        if (list[i].flags & CU_MEM_ACCESS_FLAGS_PROT_READ) protection |= PROT_READ;
-        if (list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) protection |= PROT_WRITE;
+    for (int i = 0; i <= KL_CUDA_DEVICES; i++) {
+        if (m->access[i] & CU_MEM_ACCESS_FLAGS_PROT_READ) protection |= PROT_READ;
+        if (m->access[i] == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) protection |= PROT_WRITE;
     }
-    return mprotect(kl_cu_address(ptr), bytes, protection) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    return protection;
+}
+
+static CUresult set_access(char *p, size_t bytes, const CUmemAccessDesc *list, size_t count) /* with the lock */
+{
+    struct kl_cuda_range range;
+
+    if (!is_covered(p, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    for (char *end = p + bytes; p < end; p += range.bytes) {
+        struct mapping *m = mapping_at(p, &range);
+        for (size_t i = 0; i < count; i++) m->access[place_of(&list[i].location)] = (unsigned char)list[i].flags;
+        if (mprotect(p, range.bytes, protection_of(m))) return CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *list, size_t count)
+{
+    KL_CU_TRY(kl_cu_ready());
+    if (!bytes || !list || !count) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++)
+        if (place_of(&list[i].location) < 0 || (unsigned)list[i].flags > CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    CUresult rc = set_access(kl_cu_address(ptr), bytes, list, count);
+    pthread_mutex_unlock(&lock);
+    return rc;
 }
 
 CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *where, CUdeviceptr ptr)
@@ -334,7 +407,11 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *where, C
     struct kl_cuda_range range;
 
     KL_CU_TRY(kl_cu_ready());
-    if (!flags || !where || !kl_cuda_book_find(kl_cu_address(ptr), &range)) return CUDA_ERROR_INVALID_VALUE;
-    *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    return CUDA_SUCCESS;
+    int place = where ? place_of(where) : -1;
+    if (!flags || place < 0) return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    const struct mapping *m = mapping_at(kl_cu_address(ptr), &range);
+    if (m) *flags = m->access[place];
+    pthread_mutex_unlock(&lock);
+    return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

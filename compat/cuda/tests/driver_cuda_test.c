@@ -229,6 +229,27 @@ static void machine_code_is_refused(void **state)
 
 /* ---- addresses and memory apart ---- */
 
+/* What device 0 may do stays; device 1 may only read. */
+static void give_another_device_less(CUdeviceptr p, size_t bytes)
+{
+    const CUmemLocation device[3] = {
+        {CU_MEM_LOCATION_TYPE_DEVICE, 0}, {CU_MEM_LOCATION_TYPE_DEVICE, 1}, {CU_MEM_LOCATION_TYPE_DEVICE, 99}};
+    CUmemAccessDesc read = {.location = device[1], .flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
+    unsigned long long flags;
+
+    CU(cuMemGetAccess(&flags, &device[1], p));
+    assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    CU(cuMemSetAccess(p, bytes, &read, 1));
+    CU(cuMemGetAccess(&flags, &device[1], p));
+    assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
+    CU(cuMemGetAccess(&flags, &device[0], p + bytes - 1));
+    assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    assert_int_equal(cuMemGetAccess(&flags, &device[2], p), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuMemGetAccess(&flags, &device[0], p + bytes), CUDA_ERROR_INVALID_VALUE);
+    read.location = device[2];
+    assert_int_equal(cuMemSetAccess(p, bytes, &read, 1), CUDA_ERROR_INVALID_VALUE);
+}
+
 static void memory_is_mapped_where_it_is_wanted(void **state)
 {
     const size_t unit = 2 << 20;
@@ -256,6 +277,7 @@ static void memory_is_mapped_where_it_is_wanted(void **state)
     CU(cuMemMap(p + unit, 2 * unit, 0, handle, 0));
     assert_int_equal(cuMemMap(p + 2 * unit, 2 * unit, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
     CU(cuMemSetAccess(p + unit, 2 * unit, &access, 1));
+    give_another_device_less(p + unit, 2 * unit);
     ((char *)(uintptr_t)p)[unit] = 77;
     CU(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     assert_int_equal(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_FABRIC, 0), CUDA_ERROR_NOT_SUPPORTED);
@@ -358,7 +380,7 @@ static void processes_share_memory_and_events(void **state)
     }
     assert_int_equal(write(there[1], &parcel, sizeof parcel), sizeof parcel);
     assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(status, 0);
     OK(cudaEventSynchronize(event));
     OK(cudaDeviceSynchronize());
     assert_int_equal(p[5], 9);

@@ -216,6 +216,8 @@ static void what_is_unknown_is_not_supported(void **state)
     NVML(nvmlEventSetCreate(&set));
     assert_int_equal(nvmlEventSetWait_v2(set, &data, 1), NVML_ERROR_TIMEOUT);
     NVML(nvmlEventSetFree(set));
+    assert_int_equal(nvmlEventSetFree(set), NVML_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(nvmlEventSetWait_v2(set, &data, 1), NVML_ERROR_INVALID_ARGUMENT);
     NVML(nvmlDeviceGetComputeRunningProcesses_v3(device_at(1), &count, NULL));
     assert_int_equal(count, 0);
     assert_string_equal(nvmlErrorString(NVML_ERROR_NOT_SUPPORTED), "Not Supported");
