@@ -9,6 +9,9 @@ install(TARGETS kolo_library EXPORT kolo LIBRARY DESTINATION ${CMAKE_INSTALL_LIB
 install(FILES include/nccl.h include/nccl_device.h include/kolo.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(KOLO_TOOLS)
     install(TARGETS kolo_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    if(NOT KOLO_SANITIZE) # the known machines as files, for NCCL_TOPO_FILE and for reading
+        install(DIRECTORY ${PROJECT_BINARY_DIR}/machines DESTINATION ${CMAKE_INSTALL_DATADIR}/kolo)
+    endif()
 endif()
 
 install(EXPORT kolo NAMESPACE kolo:: FILE koloConfig.cmake DESTINATION ${package_dir})

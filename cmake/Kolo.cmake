@@ -43,7 +43,7 @@ endfunction()
 # What all tests have in common.
 function(kolo_test_defaults name labels)
     set_tests_properties(${name} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 LABELS "${labels}"
-        ENVIRONMENT "KOLO_BUILD=${PROJECT_BINARY_DIR};UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=20")
+        ENVIRONMENT "KOLO_BUILD=${PROJECT_BINARY_DIR};XDG_CACHE_HOME=/dev/null/cache;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=20")
 endfunction()
 
 # kolo_fuzz(xml): build the libFuzzer target xml_fuzz from xml_fuzz.c; its corpus is corpus/xml/, its dictionary, if

@@ -217,7 +217,7 @@ ncclResult_t koloEventElapsedTime(int64_t *ns, koloEvent_t start, koloEvent_t en
  * other calls may stand between. In a group, all streams capture into one graph, or none: else ncclInvalidUsage.
  *
  * While a stream captures, whoever waits for it, or asks for its work, is refused, and so are one-sided operations, launches of graphs, and
- * communicators with graphUsageMode 0. Unless it is a second begin, an end by the wrong thread, or a group that mixes captures, a refusal with a
+ * communicators with graphUsageMode 0. Unless it is a second begin, or a group that mixes captures, a refusal with a
  * koloReason_t invalidates the capture: all that is left is to end it, which is refused too, with graph NULL.
  */
 typedef struct koloGraph *koloGraph_t;

@@ -135,7 +135,7 @@ def free_port():
 class Faults(unittest.TestCase):
     def test_faults(self):
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
-        env = {**clean, "HOME": "/nonexistent", "PATH": os.path.dirname(tool.KOLO) + ":" + os.environ["PATH"]}
+        env = {**clean, "HOME": "/dev/null/home", "PATH": os.path.dirname(tool.KOLO) + ":" + os.environ["PATH"]}
         found = dict(re.findall(r"^## (.*)\n\n```console\n\$ ((?:.*\n)+?)```$", read("docs/faults.md"), re.M))
         self.assertEqual(list(found), list(FAULTS))
         for heading, block in found.items():

@@ -71,10 +71,12 @@ class Collective(tool.Case):
                 self.assertRegex(r["reason"]["code"], "^[a-z0-9_]+$")
                 self.assertNotIn("%", r["reason"]["text"])
 
-    def test_one_shot_is_an_algorithm_of_hosts(self):
+    def test_one_shot_and_flat_are_algorithms_of_hosts(self):
         host = ["--topo", A100, "--constants", "host"]
         o = self.json("allreduce", "64", *host)
-        self.assertEqual((len(o["candidates"] + o["refused"]), o["choice"]["algorithm"], o["choice"]["channels"]), (24, "OneShot", 1))
+        self.assertEqual((len(o["candidates"] + o["refused"]), o["choice"]["algorithm"], o["choice"]["channels"]), (27, "Flat", 1))
+        self.assertEqual(self.json("allreduce", "64", *host, "--hosts", "2")["choice"]["algorithm"], "OneShot")
+        self.assertEqual(self.reason(["broadcast", "64", *host, "--hosts", "2"], {}, "Flat", "Simple"), ["no_board"])
         self.assertEqual({c["algorithm"] for c in self.json("allreduce", "64", *host, NCCL_ALGO="oneshot")["candidates"]}, {"OneShot"})
         self.assertEqual(self.reason(["allgather", "64", *host], {}, "OneShot", "Simple"), ["function"])
         self.assertEqual(self.reason(["allreduce", "64", *host], {}, "OneShot", "LL128"), ["protocol"])

@@ -123,7 +123,7 @@ class Diff(tool.Case):
         for args, why in (
             (["--topo", "dgx1v-hcm-4nic", "--topo", "dgx1v-hcm-4nic"], "same_input"),
             (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_P2P_DISABLE=0"], "same_value"),
-            (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_IB_HCA=x"], "no_parameter"),
+            (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_IB_TIMEOUT=x"], "no_parameter"),
             (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_CONF_FILE_X=1"], None),
             (["--topo", "dgx1v-hcm-0nic", "--with", "NCCL_CROSS_NIC=0"], "no_rule"),
             (["--topo", "h100-rail-8nic-400g", "--without", "NET/3"], "no_network"),
@@ -135,6 +135,12 @@ class Diff(tool.Case):
             c = self.json(*args)["cause"]
             self.assertEqual((c["code"], c["why_code"]), ("nothing_changes", why), args)
             self.assertTrue(self.good(*args).startswith("nothing changes: "))
+
+    def test_two_releases(self):
+        out = self.good("--topo", "gb200-4gpu-4nic", "--hosts", "2", "--nccl", "2.26.3", "--nccl", "2.29.7")
+        self.assertTrue(out.startswith("NCCL 2.29.7 instead of 2.26.3: "), out)
+        self.assertIn("NVLS has channels of its own", out.partition("what changed between NCCL 2.26.3 and 2.29.7:")[2])
+        self.refused(2, "compares two releases", "--topo", "gb200-4gpu-4nic", *(3 * ["--nccl", "2.29"]))
 
     def test_threads_are_a_change(self):
         e = self.effects("--topo", "a100-nvsw-8nic-200g", "--with", "NCCL_NTHREADS=64")["time"]

@@ -18,8 +18,9 @@ class Nics(tool.Case):
             ("h100-rail-8nic-400g", (), {}, 8, 8, {1}, {True}),
             ("h100-rail-8nic-400g", ("--hosts", "1"), {}, 0, 8, {1}, {True}),
             ("gb200-4gpu-4nic", (), {"NCCL_NET_GDR_LEVEL": "PHB"}, 4, 4, {1}, {True}),
-            ("gb200-4gpu-4nic", (), {}, 4, 4, {1}, {False}),
-            ("gb200-4gpu-4nic", ("--hosts", "2", "--mnnvl"), {}, 0, 4, {1}, {False}),
+            ("gb200-4gpu-4nic", (), {}, 4, 4, {1}, {True}),
+            ("gb200-4gpu-4nic", ("--nccl", "2.26.3"), {}, 4, 4, {1}, {False}),
+            ("gb200-4gpu-4nic", ("--hosts", "2", "--mnnvl"), {}, 0, 4, {1}, {True}),
             ("dgx1v-hcm-4nic", (), {}, 4, 4, {2}, {True}),
             ("single-gpu-1nic", (), {}, 1, 1, {1}, {True}),
             ("pcie-2cpu-4gpu", (), {}, 0, 0, set(), set()),
@@ -86,18 +87,20 @@ class Nics(tool.Case):
                          [("used", None), ("unused", "slower")])
 
     def test_nics_that_look_like_one(self):
-        """As in AWS' file of the p5: guids in decimal count as 0, and all NICs as one port."""
+        """As in AWS' file of the p5: before 2.28.7 guids in decimal counted as 0, and all NICs as one port."""
         nets = [(f"0000:1{i}:00.0", f'dev="{i - 2}" name="n{i}" speed="100000" port="1" guid="{i}"', 16) for i in range(2, 6)]
         with self.fabric(nets) as t:
-            o = self.answer(t.name)
+            o = self.answer(t.name, "--nccl", "2.28.3")
+            now = self.answer(t.name)
         self.assertTrue(o["bad_guids"])
         self.assertEqual([n["same_port_as"] for n in o["nics"]], [None, 0, 0, 0])
         self.assertEqual({(n["guid"], n["port"]) for n in o["nics"]}, {("0x0", 1)})
         self.assertEqual({n["reason"]["code"] for n in o["nics"] if n["state"] != "used"}, {"same_port"})
         with self.fabric([(b, n.replace('guid="', 'guid="0x'), w) for b, n, w in nets]) as t:
-            o = self.answer(t.name)
-        self.assertFalse(o["bad_guids"])
-        self.assertEqual([n["same_port_as"] for n in o["nics"]], 4 * [None])
+            o = self.answer(t.name, "--nccl", "2.28.3")
+        for o in (o, now):
+            self.assertFalse(o["bad_guids"])
+            self.assertEqual([n["same_port_as"] for n in o["nics"]], 4 * [None])
 
     def test_merging(self):
         ports = [("0000:12:00.0", 'dev="0" name="mlx5_0" speed="100000" guid="0x1" port="1"', 16),
@@ -119,7 +122,7 @@ class Nics(tool.Case):
 
     def test_the_p5_has_equal_nics(self):
         for file, used in (("real/aws-p5.48xlarge-h100", 2), ("derived/aws-p5-nvs18", 8)):
-            o = self.answer(self.shared(file))
+            o = self.answer(self.shared(file), "--nccl", "2.26.3")
             self.assertEqual((o["used"], o["total"], o["bad_guids"]), (used, 32, True))
             self.assertEqual([n["same_port_as"] for n in o["nics"]], [None] + 31 * [0])
 

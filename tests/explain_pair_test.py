@@ -21,7 +21,8 @@ class Pair(tool.Case):
             (("pcie-2cpu-4gpu", "GPU/0", "GPU/3"), ("SHM", 10)),
             (("pcie-1cpu-2gpu-amd", "0", "1"), ("P2P", 24)),
             (("gb200-4gpu-4nic", "0", "5", "--hosts", "2"), ("NET", 48)),
-            (("gb200-4gpu-4nic", "0", "5", "--hosts", "2", "--mnnvl"), ("P2P", 720)),
+            (("gb200-4gpu-4nic", "0", "5", "--hosts", "2", "--mnnvl"), ("P2P", 721.8)),
+            (("gb200-4gpu-4nic", "0", "5", "--hosts", "2", "--mnnvl", "--nccl", "2.26.3"), ("P2P", 720)),
         ):
             o = self.answer(name, *args)
             self.assertEqual((o["transport"], o["bw"]), want, (name, args))
@@ -71,18 +72,19 @@ class Pair(tool.Case):
             self.assertEqual(self.good(*args).split("\n")[0], self.json(*args)["summary"] + ".")
 
     def test_nics_of_sends_are_those_of_the_graph(self):
+        seen = 0
         for name in ("a100-nvsw-8nic-200g", "h100-nvsw-4nic-400g", "dgx1v-hcm-4nic", "gb200-4gpu-4nic"):
             plan = json.loads(tool.good("graph", "--topo", machine(name), "--hosts", "2", "--json"))
-            gpus, seen = plan["gpus_per_host"], 0
+            gpus = plan["gpus_per_host"]
             for a, b in ((0, gpus), (0, gpus + 1), (1, 2 * gpus - 1), (gpus - 1, gpus)):
                 o = self.json(str(a), str(b), "--topo", machine(name), "--hosts", "2")
                 for r in o["routes"]:
                     for c in r["channels"]:
-                        if r["for"] == "send/recv" and c < 2:
+                        if r["for"] == "send/recv":  # the plan tells of two channels; here at most two NICs take turns
                             seen += 1
                             self.assertEqual([r["send"]["net"], r["send"]["proxy"]],
-                                             plan["queries"]["p2p_net"][a][b - gpus][c], (name, a, b, c))
-            self.assertGreater(seen, 0, name)
+                                             plan["queries"]["p2p_net"][a][b - gpus][c % 2], (name, a, b, c))
+        self.assertGreater(seen, 10)
 
     def test_nics_of_rings_are_those_of_the_graph(self):
         f = machine("a100-nvsw-8nic-200g")

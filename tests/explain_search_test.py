@@ -39,9 +39,11 @@ class Search(tool.Case):
             self.assertEqual((o["verdict"]["code"], g["limit"], g["nchannels"], g["bw_intra"]), (verdict, limit, *result), machine)
             lacking = {(l["from"].split("/")[0], l["to"].split("/")[0]) for l in g["links"] if l["lacks"] > 0}
             self.assertEqual(full in lacking, full is not None, (machine, lacking))
-        o = self.answer("a100-rail-8nic-200g", "--hosts", "2")
+        o = self.answer("a100-rail-8nic-200g", "--hosts", "2", "--nccl", "2.26.3")
         tree = next(g for g in o["graphs"] if g["graph"] == "tree")
         self.assertEqual((o["verdict"]["code"], tree["end"]["code"], tree["bw_intra"], o["channels"]["nchannels"]), ("fallback", "fallback", 0.1, 2))
+        o = self.answer("a100-rail-8nic-200g", "--hosts", "2")  # which may use NICs as far as SYS
+        self.assertEqual((o["verdict"]["code"], o["channels"]["nchannels"]), ("limit", 16))
 
     def test_faults_are_tried_without(self):
         for machine, now, without in (("a100-nvsw-8nic-broken-gpu3", (6, 20), (12, 20)), ("dgx1v-hcm-4nic-missing-0-4", (4, 20), (6, 20))):
@@ -84,18 +86,18 @@ class Search(tool.Case):
     def test_nics_of_one_guid_are_named_on_one_host_too(self):
         f = self.edited("h100-rail-8nic-400g", ('guid="0x', 'guid="'))
         for hosts in (1, 2):
-            o = self.json("--topo", f, "--hosts", str(hosts))
+            o = self.json("--topo", f, "--hosts", str(hosts), "--nccl", "2.28.3")
             (fault,) = o["faults"]
             self.assertEqual((o["verdict"]["code"], fault["code"], fault["hosts"], fault["graph"]), ("fault", "shared_port", 2, "ring"))
             self.assertEqual([(fault[k]["nchannels"], fault[k]["bw_intra"]) for k in ("now", "without")], [(2, 24), (8, 48)])
 
     def test_faults_that_cost_more_together(self):
         f = self.edited("a100-nvsw-8nic-broken-gpu3", ('guid="0x', 'guid="'))
-        o = self.json("ring", "--topo", f, "--hosts", "2")
+        o = self.json("ring", "--topo", f, "--hosts", "2", "--nccl", "2.28.3")
         self.assertEqual([(x["code"], x["together"]) for x in o["faults"]], [("few_nvlinks", True), ("shared_port", True)])
         sound = self.json("ring", "--topo", tool.machine("a100-nvsw-8nic-200g"), "--hosts", "2")["graphs"][0]
         self.assertEqual(o["faults"][0]["without"]["nchannels"], sound["nchannels"])
-        o = self.json("ring", "--topo", f)  # one host: each costs something by itself, in another place
+        o = self.json("ring", "--topo", f, "--nccl", "2.28.3")  # one host: each costs something by itself, in another place
         self.assertEqual([(x["code"], x["together"], x["hosts"]) for x in o["faults"]], [("few_nvlinks", False, 1), ("shared_port", False, 2)])
 
     def test_a_topology_of_a_setting_is_named_with_who_set_it(self):
@@ -140,7 +142,7 @@ class Search(tool.Case):
     def test_nics_of_one_number_are_not_mixed_up(self):
         """Odd files number two NICs alike; the channel must be charged to the one that can carry it."""
         f = self.edited("dualport-2gpu", ('dev="0" speed="100000"', 'dev="0" speed="1000"'), ('name="mlx5_1" dev="1"', 'name="mlx5_1" dev="0"'))
-        g = self.json("ring", "--topo", f, "--hosts", "2")["graphs"][0]
+        g = self.json("ring", "--topo", f, "--hosts", "2", "--nccl", "2.26.3")["graphs"][0]
         self.assertGreater(g["nchannels"] * g["bw_inter"], 1)
         for l in g["links"] + g["ports"]:
             self.assertLessEqual(l["used"], l["bw"], l)
@@ -156,13 +158,15 @@ class Search(tool.Case):
             ({}, [("ring", 8), ("twice", 16)]),
             ({"NCCL_MAX_NCHANNELS": "10", "NCCL_NVLS_ENABLE": "0"}, [("ring", 8), ("twice", 16), ("max_channels", 10)]),
             ({"NCCL_MAX_NCHANNELS": "4", "NCCL_MIN_NCHANNELS": "6"},
+             [("ring", 8), ("twice", 16), ("max_channels", 4), ("min_channels", 6)]),
+            ({"NCCL_MAX_NCHANNELS": "4", "NCCL_MIN_NCHANNELS": "6", "KOLO_NCCL_VERSION": "2.27.7"},
              [("ring", 8), ("twice", 16), ("max_channels", 4), ("min_channels", 6), ("nvls", 16)]),
             ({"NCCL_MAX_CTAS": "6", "NCCL_NVLS_ENABLE": "0"}, [("ring", 8), ("twice", 16), ("max_ctas", 6)]),
         ):
             o = self.json("ring", "--topo", machine, "--hosts", "2", **env)["channels"]
             self.assertEqual([(s["code"], s["after"]) for s in o["steps"]], want, env)
             self.assertEqual(o["nchannels"], want[-1][1])
-        o = self.json("tree", "--topo", tool.machine("a100-rail-8nic-200g"), "--hosts", "2")["channels"]
+        o = self.json("tree", "--topo", tool.machine("a100-rail-8nic-200g"), "--hosts", "2", "--nccl", "2.26.3")["channels"]
         self.assertEqual([(s["code"], s["after"]) for s in o["steps"]], [("ring", 8), ("tree", 1), ("twice", 2)])
 
     def test_wrong_questions(self):
@@ -187,10 +191,11 @@ class Search(tool.Case):
             ("from-public/gb300-nvl72-2tray-rank5-no-nvlink", [nvl, "host_hash"], (16, 45)),
             ("real/2xa100pcie-nvbridge-degraded", ["unequal_nvlinks"], (12, 20)),
             ("real/2xa100pcie-nvbridge-degraded-fusednic", ["unequal_nvlinks"], (12, 20)),
-            ("real/aws-p5.48xlarge-h100", [port], (2, 12)),
+            ("real/aws-p5.48xlarge-h100", [port, "no_nvlinks"], (2, 12)),
             ("derived/aws-p5-nvs18", [port], (32, 12)),
         ):
-            o = self.json("--topo", self.shared(name))
+            nccl = "2.26.3" if port in codes else "2.30.7"  # which reads guids in decimal as well
+            o = self.json("--topo", self.shared(name), "--nccl", nccl)
             costly = [f for f in o["faults"] if f["costs"]]
             self.assertEqual((o["verdict"]["code"], [f["code"] for f in costly]), ("fault", codes), name)
             self.assertEqual((costly[0]["without"]["nchannels"], costly[0]["without"]["bw_intra"]), without, name)

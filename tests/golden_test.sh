@@ -10,4 +10,13 @@ if [ ! -f "$compare" ]; then
     echo "golden_test: no recorded results (KOLO_SHARED)"
     exit 77
 fi
-exec python3 "$compare" --kolo "$KOLO_BUILD/kolo" -j "$(nproc)"
+# One folder of records for each release; each record names its own, which is passed as --nccl.
+seen=
+for records in "$KOLO_SHARED"/golden "$KOLO_SHARED"/golden-*; do
+    if [ -d "$records" ]; then
+        seen=1
+        echo "$records"
+        python3 "$compare" --kolo "$KOLO_BUILD/kolo" --golden "$records" -j "$(nproc)"
+    fi
+done
+[ "$seen" ] || { echo "golden_test: no records in $KOLO_SHARED"; exit 1; }

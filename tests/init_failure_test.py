@@ -25,7 +25,7 @@ class InitFailure(tool.Case):
 
     def test_the_first_rank_cannot_read_the_machine(self):
         with tool.written('<system version="1">\n<cpu numaid="0">\n<pci') as broken:
-            self.fails(r"\.xml:3: ", "--topo", broken.name)
+            self.fails(r"\.xml:3: ", NCCL_TOPO_FILE=broken.name)
 
     def test_the_first_rank_finds_too_few_devices(self):
         with tool.written('<system version="1"><cpu numaid="0"><pci busid="0000:01:00.0" class="0x030200"><gpu dev="0"/>'

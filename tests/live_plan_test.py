@@ -45,7 +45,7 @@ SETTINGS = (
     ("h100-nvsw-8nic-400g", "all_gather", ("NCCL_PAT_ENABLE=1",)),
     ("dgx1v-hcm-4nic", "all_reduce", ("NCCL_NTHREADS=64",)),
     ("pcie-8gpu-4nic-100g", "all_reduce", ("NCCL_NET_OVERHEAD=500000",)),  # its two sockets are two nodes
-    ("2 x dgx1v-hcm-4nic", "all_reduce", ("NCCL_NCHANNELS_PER_NET_PEER=1",)),
+    ("2 x dgx1v-hcm-4nic", "all_reduce", ("NCCL_NCHANNELS_PER_NET_PEER=2",)),
 )
 
 
@@ -167,11 +167,13 @@ def nvls_neighbours(plan, channel, rank):
 def planned_nic(m, plan, rank, peer, channel, sends):
     """Of an edge between hosts: the entry of the graph for its first GPU, else the exit; a head of NVLS takes the entries of its
     channels in turn. None: the rank is in another domain of its host than that whose graphs are printed."""
-    ring = plan["rings"][channel]
-    at = ring.index(rank)
-    tree = next(t for t in plan["trees"][channel] if t["rank"] == rank)
-    name = "ring" if peer == ring[(at + (1 if sends else -1)) % m.ranks] else "tree"
-    if name == "tree" and peer not in (tree["up"], *tree["down"]) and peer in nvls_neighbours(plan, channel, rank):
+    name, in_tree = "tree", ()
+    if channel < plan["nchannels"]:  # NVLS may have more
+        ring = plan["rings"][channel]
+        tree = next(t for t in plan["trees"][channel] if t["rank"] == rank)
+        name = "ring" if peer == ring[(ring.index(rank) + (1 if sends else -1)) % m.ranks] else "tree"
+        in_tree = (tree["up"], *tree["down"])
+    if name == "tree" and peer not in in_tree and peer in nvls_neighbours(plan, channel, rank):
         graph = plan["graphs"]["nvls"]
         own = [i for i in range(graph["nChannels"]) if graph["intra"][i][0] == rank % m.together]
         counted["edge of NVLS"] += 1

@@ -5,7 +5,7 @@ import os
 import re
 
 RING, TREE = ([(algorithm, proto) for proto in ("LL", "LL128", "Simple")] for algorithm in ("Ring", "Tree"))
-PAT, NVLS, ONE_SHOT = [("PAT", "Simple")], [("NVLS", "Simple")], [("OneShot", "Simple")]
+PAT, NVLS, ONE_SHOT, FLAT = ([(algorithm, "Simple")] for algorithm in ("PAT", "NVLS", "OneShot", "Flat"))
 MESSAGES = {name: [None] for name in ("alltoall", "alltoallv", "gather", "scatter", "sendrecv", "hypercube")}  # they have neither
 TOLD = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "broadcast": "Broadcast",
         "reduce": "Reduce"}

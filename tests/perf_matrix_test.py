@@ -10,18 +10,18 @@ import tempfile
 
 import matrix
 import tool
-from matrix import ALL, NVLS, ONE_SHOT, PAT, RING, TREE
+from matrix import ALL, FLAT, NVLS, ONE_SHOT, PAT, RING, TREE
 
 LAYOUTS = [("processes", 2, "--np 2"), ("threads", 3, "--np 1 -t 3"), ("processes", 5, "--np 5"), ("both", 4, "--np 2 -t 2"),
            ("threads", 8, "--np 1 -t 8"), ("processes", 3, "--np 3"), ("threads", 2, "--np 1 -t 2"), ("both", 8, "--np 4 -t 2"),
            ("threads", 5, "--np 1 -t 5"), ("processes", 8, "--np 8"), ("both", 16, "--np 8 -t 2"), ("processes", 16, "--np 16"),
            ("threads", 16, "--np 1 -t 16")]
 WAYS = {
-    "all_reduce": RING + TREE + NVLS + ONE_SHOT,
-    "all_gather": RING + PAT + NVLS,
-    "reduce_scatter": RING + PAT + NVLS,
-    "broadcast": RING,
-    "reduce": RING,
+    "all_reduce": RING + TREE + NVLS + ONE_SHOT + FLAT,
+    "all_gather": RING + PAT + NVLS + FLAT,
+    "reduce_scatter": RING + PAT + NVLS + FLAT,
+    "broadcast": RING + FLAT,
+    "reduce": RING + FLAT,
     **matrix.MESSAGES,
 }
 SWITCHED = tool.machine("h100-nvsw-0nic")  # a machine that has NVLS, for 3 to 8 ranks

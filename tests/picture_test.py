@@ -52,6 +52,67 @@ def loads(root):
     return found
 
 
+# ---- texts and lines of a drawing, without a browser ----
+
+SIZES = {"heading": 20, "second": 15, "sub": 13, "title": 13, "caption": 12, "label": 12, "name": 12.5, "below": 10.5, "count": 10.5}
+NARROW = dict.fromkeys("ijl|'", 0.28) | dict.fromkeys(" .,:;!()[]ftr/-–", 0.38)
+
+
+def shift_of(g, by):
+    m = re.fullmatch(r"translate\(0 ([\d.]+)\)", g.get("transform", ""))
+    return by + (float(m[1]) if m else 0)
+
+
+def elements(root, by=0.0):
+    """(element, shift down) of everything that can be seen."""
+    for e in root:
+        if e.tag in (f"{SVG}defs", f"{SVG}title", f"{SVG}style") or "none" in e.get("class", "").split():
+            continue
+        yield e, by
+        yield from elements(e, shift_of(e, by))
+
+
+def text_box(e, by):
+    """About where a text is: (left, top, right, bottom)."""
+    classes, text = e.get("class").split(), "".join(e.itertext())
+    size = 11 if "low" in classes else 10 if "small" in classes else next(SIZES[c] for c in classes if c in SIZES)
+    m = re.fullmatch(r"font-size:([\d.]+)px", e.get("style", ""))
+    size = float(m[1]) if m else size
+    bold = 1.06 if {"name", "title", "count", "strong", "heading", "second"} & set(classes) else 1
+    width = size * bold * sum(NARROW.get(c, 0.6) for c in text)
+    x, y = float(e.get("x")) - (width / 2 if {"name", "below", "count"} & set(classes) else 0), float(e.get("y")) + by
+    return x, y - 0.75 * size, x + width, y + 0.2 * size
+
+
+def rect_box(e, by):
+    x, y, w, h = (float(e.get(k)) for k in ("x", "y", "width", "height"))
+    return x, y + by, x + w, y + h + by
+
+
+def meet(a, b, slack=0.5):
+    return a[0] + slack < b[2] and b[0] + slack < a[2] and a[1] + slack < b[3] and b[1] + slack < a[3]
+
+
+def curve(a, b, c, d, t):
+    """The point of a Bezier curve."""
+    return tuple((1 - t) ** 3 * p + 3 * (1 - t) ** 2 * t * q + 3 * (1 - t) * t ** 2 * r + t ** 3 * s for p, q, r, s in zip(a, b, c, d))
+
+
+def pieces(d, by):
+    """The pieces of path data, as boxes."""
+    at, found = None, []
+    for command, numbers in re.findall(r"([MLCh])([-\d. ]+)", d):
+        values = [float(v) for v in numbers.split()]
+        ends = [(at[0] + values[0], at[1])] if command == "h" else [(values[i], values[i + 1] + by) for i in range(0, len(values), 2)]
+        if command == "C":
+            ends = [curve(at, *ends, t / 20) for t in range(1, 21)]
+        for end in ends:
+            if command != "M":
+                found.append((min(at[0], end[0]), min(at[1], end[1]), max(at[0], end[0]), max(at[1], end[1])))
+            at = end
+    return found
+
+
 class Page(html.parser.HTMLParser):
     """What is in an HTML file: elements in order, texts of scripts and styles, and tags that are never closed."""
 
@@ -101,6 +162,69 @@ class Svg(tool.Case):
                 apart = x + w <= x2 or x2 + w2 <= x or y + h <= y2 or y2 + h2 <= y
                 self.assertTrue(apart, f"{what}: {name} lies over {other}")
 
+    def check_texts(self, root, what):
+        """All that is drawn is within the page, texts lie over no other texts, and no link or way runs through a label."""
+        width, height = float(root.get("width")), float(root.get("height"))
+        texts, lines = [], []
+        for e, by in elements(root):
+            if e.tag == f"{SVG}text" and e.get("class") not in ("sub", "heading"):
+                texts.append((text_box(e, by), e))
+            if e.tag == f"{SVG}rect" and e.get("class"):
+                self.assertFalse(not 0 <= rect_box(e, by)[0] <= rect_box(e, by)[2] <= width + 0.5
+                                 or not 0 <= rect_box(e, by)[1] <= rect_box(e, by)[3] <= height + 0.5, (what, ET.tostring(e)))
+            if e.tag == f"{SVG}path" and e.get("class") in ("line", "leg"):
+                lines += pieces(e.get("d"), by)
+        for box, _ in texts + [(line, None) for line in lines]:
+            self.assertTrue(0 <= box[0] and box[2] <= width and 0 <= box[1] and box[3] <= height, (what, box, width, height))
+        texts.sort(key=lambda t: t[0][1])
+        for i, (box, e) in enumerate(texts):
+            for other, o in texts[i + 1:]:
+                if other[1] >= box[3]:
+                    break
+                self.assertFalse(meet(box, other), f"{what}: {e.text} over {o.text}")
+        for box, e in texts:
+            if e.get("class") in ("label", "title", "caption", "caption low"):
+                self.assertNotIn("\u2026", e.text, what)
+                crossing = [line for line in lines if meet(box, line, 0)]
+                self.assertEqual(crossing, [], f"{what}: crosses {e.text} at {box}")
+
+    def test_all_nics_of_a_host_with_many(self):
+        """32 NICs, 4 to a switch: two rows, and every name stands whole in its tile."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = svg("--topo", many_nics(folder, 4), "--hosts", "2")
+        names = collections.Counter(name for kind, _, name in boxes(root) if "nic" in kind.split())
+        self.assertEqual(names, {f"NET/{i}": 2 for i in range(32)})
+        rows = {y for kind, (_, y, _, _), _ in boxes(root) if "nic" in kind.split()}
+        self.assertEqual(len(rows), 4)  # of two hosts, one below the other
+        shown = collections.Counter(e.text for e in root.iter(f"{SVG}text") if "small" in e.get("class"))
+        self.assertEqual(shown, names)
+        self.check_layout(root, "many NICs")
+        self.check_texts(root, "many NICs")
+
+    def test_legend_has_the_widths_of_the_machine(self):
+        for name in ("dgx1v-hcm-4nic", "h100-nvsw-8nic-400g", "gb200-4gpu-4nic"):
+            root = svg("--topo", machine(name), "--hosts", "2")
+            bandwidths = {m[1] for g in root.iter(f"{SVG}g") if "wire" in g.get("class", "").split()
+                          for m in re.finditer(r"([\d.]+) GB/s each way", g.findtext(f"{SVG}title"))}
+            texts = [e.text for e in root.iter(f"{SVG}text")]
+            legend = [t.split()[0] for t in texts[texts.index("GB/s each way") + 1:] if re.match(r"[\d.]+ (PCIe|NVLink|port|between CPUs|$)", t)]
+            self.assertEqual(sorted(float(v) for v in legend), sorted(float(f"{float(b):.4g}") for b in bandwidths), name)
+
+    def test_identical_channels_are_told_once(self):
+        """One ring over one NIC: all of its channels look alike, in the text as in the picture."""
+        text = good("--topo", machine("a100-nvsw-1nic-100g"), "--hosts", "2", "--graph", "ring")
+        lines = [line.split(": ", 1)[1] for line in text.split("\n\n")[1].splitlines()[1:]]
+        self.assertEqual(len(lines), len(set(lines)))
+        for name in ("a100-nvsw-1nic-100g", "a100-nvsw-8nic-200g", "h100-nvsw-8nic-400g-coll", "pcie-8gpu-0nic-l40s"):
+            where = ("--topo", machine(name), "--hosts", "1" if "0nic" in name else "2")
+            plan = json.loads(good(*where, "--json"))
+            for g in Page(good(*where, "--format", "html")).facts()["graphs"]:
+                drawn = [json.dumps([way["paths"], way["numbers"]]) for way in g["ways"]]
+                self.assertEqual(len(drawn), len(set(drawn)), (name, g["name"]))
+                channels = [c for way in g["ways"] for c in way["channels"]]
+                self.assertEqual(sorted(channels), list(range(len(channels))), (name, g["name"]))
+            self.assertGreaterEqual(plan["nchannels"], 1)
+
     def test_every_machine_can_be_drawn(self):
         shown = 0
         for f in tool.machines("synthetic", "random") + self.shared_machines("real", "derived", "from-public"):
@@ -111,6 +235,7 @@ class Svg(tool.Case):
                     self.assertNotIn("kolo graph", p.stderr.split(":")[0])
                     continue
                 self.check_layout(ET.fromstring(p.stdout), f)
+                self.check_texts(ET.fromstring(p.stdout), f)
                 shown += 1
         print(f"{shown} pictures", file=sys.stderr)
         self.assertGreater(shown, 100)
@@ -217,6 +342,27 @@ class Svg(tool.Case):
         self.assertIn("svg (a picture) or html", good("--help"))
 
 
+def many_nics(folder, each):
+    """The A100 machine with so many cards in each switch as there are GPUs and cards of, and the ports numbered anew."""
+    tree = ET.parse(A100)
+    parents = [(p, n) for p in tree.iter("pci") for n in p.findall("pci") if n.find("nic") is not None]
+    nets = [n.find("nic/net") for _, n in parents]
+    for copy in range(1, each):
+        for p, n in parents:
+            more = ET.fromstring(ET.tostring(n))
+            net = more.find("nic/net")
+            more.set("busid", n.get("busid")[:-1] + str(copy))
+            net.set("name", f"{net.get('name')}_{copy}")
+            net.set("guid", hex(int(net.get("guid", "0"), 16) + 4096 * copy))
+            p.append(more)
+            nets.append(net)
+    for dev, net in enumerate(nets):
+        net.set("dev", str(dev))
+    name = os.path.join(folder, "many.xml")
+    tree.write(name)
+    return name
+
+
 EVIL = "</script><script>alert(1)</script><b>&amp;\"'"
 
 
@@ -266,6 +412,49 @@ class Html(tool.Case):
         for g in facts["graphs"]:
             for way in g["ways"]:
                 self.assertTrue(way["paths"] and way["uses"] and len(way["numbers"]) == 16)
+
+    def test_hosts_can_be_chosen(self):
+        """The last hosts and those where a channel begins and ends are the same drawing, with texts and ways of their own."""
+        for where in (("--topo", machine("h100-nvsw-8nic-400g"), "--hosts", "16"), ("--topo", machine("dgx1v-hcm-4nic"), "--hosts", "100"),
+                      ("--topo", machine("gb200-4gpu-4nic"), "--hosts", "18", "--mnnvl")):
+            plan = json.loads(good(*where, "--json"))
+            facts = Page(good(*where, "--format", "html")).facts()
+            first, last, *others = facts["views"]["list"]
+            hosts = int(where[3])
+            self.assertEqual(first["hosts"], list(range(len(first["hosts"]))))
+            self.assertEqual(last["hosts"], list(range(hosts - len(last["hosts"]), hosts)))
+            per_host = len(plan["rings"][0]) // hosts
+            for view in facts["views"]["list"]:
+                self.assertEqual([n.split(":")[0] for n in view["names"] if n.startswith("host")], [f"host {h}" for h in view["hosts"]])
+                ranks = [int(n[4:]) for n in view["names"] if n.startswith("GPU/")]
+                self.assertEqual(sorted(ranks), [h * per_host + i for h in view["hosts"] for i in range(per_host)])
+                self.assertEqual((len(view["names"]), len(view["wires"])), (len(facts["boxes"]), len(facts["wires"])))
+            for g, of_ways in zip(facts["graphs"], facts["views"]["of_ways"]):
+                for way, view in enumerate(of_ways):
+                    found = facts["views"]["list"][view]
+                    if g["name"] == "ring":
+                        self.assertTrue({0, hosts - 1} <= set(found["hosts"]), where)
+                    if g["name"] == "tree":
+                        numbers = (found["ways"][0 if len(found["ways"]) == 1 else facts["graphs"].index(g)][way] if view else g["ways"][way])["numbers"]
+                        self.assertIn("root", numbers.values(), where)
+
+    def test_few_hosts_need_no_choice(self):
+        self.assertNotIn('id="hosts"', self.text)
+        self.assertEqual(self.page.facts()["views"]["list"], [])
+
+    def test_tells_which_link_is_busy_when(self):
+        """A section for each graph that has one, and none where there would be too many ranks."""
+        sections = [a for tag, a in self.page.elements if a.get("class") == "times"]
+        self.assertEqual([(a["data-graph"], "hidden" in a) for a in sections], [("0", False), ("1", True)])
+        self.assertIn("AllReduce of 256 MiB", self.page.text)
+        big = Page(good("--topo", A100, "--hosts", "64", "--format", "html"))
+        self.assertEqual([a for _, a in big.elements if a.get("class") == "times"], [])
+
+    def test_captions_stay_in_place(self):
+        rows = next(a for tag, a in self.page.elements if a.get("id") == "rows")
+        drawing = next(a for tag, a in self.page.elements if a.get("id") == "drawing")
+        self.assertEqual(float(rows["viewbox"].split()[2]), float(drawing["viewbox"].split()[0]))
+        self.assertRegex(next(t for tag, _, t in self.page.script if tag == "style"), r"#rows \{ position: sticky; left: 0;")
 
     def test_says_the_same_as_the_svg(self):
         facts = self.page.facts()

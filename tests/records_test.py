@@ -5,6 +5,7 @@ refused. The records of others are compared by golden_test.sh."""
 import glob
 import json
 import os
+import re
 
 import tool
 
@@ -37,7 +38,10 @@ class Records(tool.Case):
             r = json.load(f)
         topology = f"{tool.DATA}/{r.pop('topology')}"
         env = {k: f"{tool.DATA}/{v}" if k.endswith("_FILE") else str(v) for k, v in r.get("env", {}).items()}
-        return r, topology, ("--topo", topology, "--hosts", str(r["hosts"])), env
+        return r, topology, ("--topo", topology, "--hosts", str(r["hosts"]), "--nccl", self.release(r)), env
+
+    def release(self, record):
+        return re.search(r"NCCL (\d+\.\d+\.\d+)", record["reference"]).group(1)
 
     def test_every_record(self):
         agreed = 0

@@ -555,6 +555,8 @@ static void a_capture_ends_where_it_began(void **state)
 
     (void)state;
     assert_int_equal(end_in_another_thread(a), koloReasonCaptureWrongThread);
+    expect_invalidated(a);
+    a = begin(koloCaptureModeThreadLocal);
     ok(koloEventRecord(e, a));
     ok(koloStreamWaitEvent(b, e, 0));
     expect_reason(koloStreamEndCapture(b, &graph), koloReasonCaptureUnmatched);

@@ -29,10 +29,10 @@ NO_SHARED = "no machines of others (KOLO_SHARED)"
 
 
 def run(*words, stdin="", stdout=subprocess.PIPE, **env):
-    """Run the tool with no settings but those of `env`."""
+    """Run the tool with no settings but those of `env`, and as if this machine had no GPUs."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
     return subprocess.run([KOLO, *words], input=stdin, stdout=stdout, stderr=subprocess.PIPE, encoding="utf-8", timeout=120,
-                          env={**clean, "HOME": "/nonexistent", **env}, check=False)
+                          env={**clean, "HOME": "/nonexistent", "KOLO_NVML": "0", **env}, check=False)
 
 
 def checked(p):
@@ -68,6 +68,23 @@ def written(text):
     t.write(text)
     t.flush()
     return t
+
+
+def recorded(name):
+    """A folder for --sysfs, laid out from tests/data/sysfs/NAME.tree as tests/sysfs_tree.h does; lives as long as the returned object."""
+    d = tempfile.TemporaryDirectory(prefix="kolo_sysfs_")
+    with open(f"tests/data/sysfs/{name}.tree", encoding="utf-8") as tree:
+        for line in tree.read().splitlines():
+            at = min((line.find(sep), sep) for sep in (" : ", " -> ") if sep in line)
+            path = os.path.join(d.name, line[:at[0]])
+            content = line[at[0] + len(at[1]):]
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if at[1] == " -> ":
+                os.symlink(content, path)
+            else:
+                with open(path, "w", encoding="utf-8") as f:
+                    f.write(content.replace("\\n", "\n") + "\n")
+    return d
 
 
 # ---- tests ----

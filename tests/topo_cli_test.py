@@ -10,27 +10,11 @@ import tool
 A100 = tool.machine("a100-nvsw-8nic-200g")
 
 # Files that are no machines with GPUs in NCCL's format, and why.
-NO_GPU = "placement of PCI devices only, for NCCL to complete on such a machine"
 REFUSED = {
-    "aws-g5.12xlarge-a10g-user.xml": NO_GPU,
-    "aws-g5.48xlarge-a10g.xml": NO_GPU,
-    "aws-p4d.24xlarge-a100.xml": NO_GPU,
-    "aws-p4de.24xlarge-a100.xml": NO_GPU,
-    "azure-ndv2-healthcheck-variant.xml": NO_GPU,
-    "azure-ndv2-v100.xml": NO_GPU,
-    "azure-ndv4-a100-fairseq-variant.xml": NO_GPU,
-    "azure-ndv4-a100.xml": NO_GPU,
-    "azure-ndv4-healthcheck-variant.xml": NO_GPU,
-    "azure-ndv5-h100.xml": NO_GPU,
-    "azure-ndv5-healthcheck-variant.xml": NO_GPU,
-    "nccl-history-ndv5-topo-new.xml": NO_GPU,
-    "oci-topo-flattened-b4.xml": NO_GPU,
-    "oci-topo-flattened.xml": NO_GPU,
-    "flagcx-topo-dump.xml": "FlagCX's dialect: <apu> instead of <gpu>",
     "flagcx-topo-demo.xml": "FlagCX's dialect: only <gpu> elements, below the root",
     "bad-mismatch.xml": "malformed: an end tag without its start",
     "bad-truncated.xml": "malformed: ends within a tag",
-    "bad-version2.xml": "version 2",
+    "bad-version2.xml": "version 2 without AMD's GPUs",
     "bad-nogpu.xml": "no GPU",
 }
 
@@ -80,14 +64,15 @@ class Topo(tool.Case):
 
     def test_json_has_its_keys(self):
         o = self.json("--topo", A100)
-        self.assertEqual(set(o), {"topology", "system", "max_bw", "total_bw", "paths", "queries", "warnings"})
+        self.assertEqual(set(o), {"topology", "nccl", "assumed", "finding", "system", "max_bw", "total_bw", "paths", "queries", "nics_unused", "warnings"})
         self.assertEqual(sum(n["type"] == "NET" for n in o["system"]), 8)  # before trimming
-        self.assertEqual(o["paths"]["gpu_gpu"][0][7], {"type": "NVL", "bw": 240, "hops": 2})
+        self.assertEqual(o["paths"]["gpu_gpu"][0][7], {"type": "NVL", "bw": 240, "hops": 4})  # from rank to rank
         self.assertEqual(o["warnings"], [])
 
     def test_hosts_show_what_rank_0_works_with(self):
-        nets = [sum(n["type"] == "NET" for n in self.json("--topo", A100, "--hosts", str(h))["system"]) for h in (1, 2)]
-        self.assertEqual(nets, [0, 8])
+        for nccl, want in (("2.26.3", [0, 8]), ("2.30.7", [8, 8])):
+            systems = [self.json("--topo", A100, "--hosts", h, "--nccl", nccl)["system"] for h in ("1", "2")]
+            self.assertEqual([sum(n["type"] == "NET" for n in s) for s in systems], want, nccl)
 
     def test_part_of_a_machine(self):
         o = self.json("--topo", A100, "--gpus", "5,2")
@@ -133,6 +118,59 @@ class Topo(tool.Case):
         with tempfile.TemporaryDirectory() as d:
             self.good("--record", d)
             self.assertEqual(self.good("--format", "xml"), self.good("--sysfs", d, "--format", "xml"))
+
+    def test_network_devices_that_are_not_used_have_reasons(self):
+        with tool.recorded("cluster-node") as d:
+            o = self.json("--sysfs", d)
+            self.assertEqual(sum(n["type"] == "NET" for n in o["system"]), 3)
+            self.assertEqual({x["name"]: (x["kind"], x["reason"]["code"], x["operand"]) for x in o["nics_unused"]}, {
+                "mlx5_1": ("rdma", "down", "DOWN"), "mlx5_3": ("rdma", "no_speed", None),
+                "docker0": ("interface", "container", None), "eno1": ("interface", "rdma", "mlx5_0"),
+                "ib0": ("interface", "rdma", "mlx5_0"), "lo": ("interface", "loopback", None),
+                "virbr0": ("interface", "bridge", None), "wg0": ("interface", "tunnel", None)})
+            self.assertIn("virbr0: ", self.good("--sysfs", d))
+            filtered = self.json("--sysfs", d, "--with", "NCCL_IB_HCA=^mlx5_0,mlx5_2", NCCL_SOCKET_IFNAME="wg,virbr")
+            self.assertEqual([n["id"] for n in filtered["system"] if n["type"] == "NET"], ["0-0"])
+            why = {x["name"]: (x["reason"]["code"], x["operand"]) for x in filtered["nics_unused"]}
+            self.assertEqual(why["mlx5_2:2"], ("ib_hca", "^mlx5_0,mlx5_2"))
+            self.assertEqual(why["eno1"], ("socket_ifname", "wg,virbr"))
+            self.assertNotIn("wg0", why)
+
+    def with_gpus(self, machine, kind="lib"):
+        return {"KOLO_NVML": "1", "FAKE_NVML": machine,
+                "LD_LIBRARY_PATH": os.path.join(os.environ["KOLO_BUILD"], "fake_nvml", kind)}
+
+    def test_gpus_of_this_machine_are_those_of_nvml(self):
+        env = self.with_gpus("hopper")
+        gpus = [n for n in self.json(**env)["system"] if n["type"] == "GPU"]
+        self.assertEqual([(n["id"], n["sm"]) for n in gpus], [("0-1b000", 90), ("0-ab000", 90)])
+        here = self.gpus()
+        self.assertEqual(self.gpus("--ranks", "3", **env), 3)
+        self.assertEqual(self.gpus(KOLO_HOST_DEVICES="4", **env), 4)
+        self.assertEqual(self.gpus(**dict(env, KOLO_NVML="0")), here)
+        self.assertEqual(self.gpus(**self.with_gpus("empty")), here)
+        self.assertEqual(self.gpus(**self.with_gpus("hopper", "standin")), here)
+        p = self.run_tool(**self.with_gpus("mismatch"))
+        self.assertIn("warning: NVML does not start", p.stderr)
+        p = self.run_tool("--nccl", "2.30.7", **env)
+        self.assertRegex(p.stderr, "warning: 0000:1b:00.0 and others: PCIe generation 1 x16 at the moment, 5 x16 at best")
+
+    def test_records_keep_gpus(self):
+        env = self.with_gpus("hopper")
+        with tempfile.TemporaryDirectory() as d:
+            self.good("--record", d, **env)
+            self.assertEqual(self.good("--format", "xml", **env), self.good("--sysfs", d, "--format", "xml"))
+            with tempfile.TemporaryDirectory() as e:
+                self.good("--sysfs", d, "--record", e)
+                self.assertEqual(self.good("--sysfs", d, "--format", "xml"), self.good("--sysfs", e, "--format", "xml"))
+
+    def test_a_folder_that_is_no_record_is_refused(self):
+        with tempfile.TemporaryDirectory() as d:
+            self.refused(1, f"^{d} is no recorded machine: ", "--sysfs", d)
+            self.refused(1, f"^{d}/none: No such file", "--sysfs", f"{d}/none")
+            self.refused(1, f"^{d}/none: No such file", "--sysfs", f"{d}/none", "--record", f"{d}/new")
+            self.assertFalse(os.path.exists(f"{d}/new"))
+        self.refused(1, "^/dev/null is a file", "--sysfs", "/dev/null")
 
     def test_this_machine_has_the_devices_of_a_process(self):
         job = ("KOLO_LOCAL_SIZE", "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")

@@ -6,6 +6,7 @@
 #include "api/issue.h"
 #include "comm/group.h"
 #include "comm/job.h"
+#include "comm/comm.h"
 #include "include/kolo.h"
 
 #include <stdint.h>
@@ -80,8 +81,39 @@ static void receive(const struct call *c, int peer, const void *to, size_t count
 
 /* ---- of equal parts ---- */
 
+/* One operation where all ranks share memory. */
+static ncclResult_t issue_whole(const struct call *c, const void *from, const void *to, size_t count)
+{
+    struct kl_task t = {
+        .func = KL_FUNC_ALL_TO_ALL, .send = from, .recv = (void *)(uintptr_t)to, .count = count, .type = c->type};
+
+    return kl_api_issue(c->comm, &t, c->stream, c->function);
+}
+
+static ncclResult_t send_all(const struct call *c, const void *from, const void *to, size_t count)
+{
+    KL_TRY(kl_group_start());
+    for (int r = 0; r < c->nranks; r++) {
+        send(c, r, at(c, from, (size_t)r * count), count);
+        receive(c, r, at(c, to, (size_t)r * count), count);
+    }
+    return kl_group_end();
+}
+
+static ncclResult_t is_whole(const struct call *c, size_t count, bool *whole)
+{
+    struct ncclComm *comm;
+
+    KL_TRY(kl_comm_enter(c->comm, c->function, &comm));
+    *whole = kl_exec_is_all_to_all(comm->exec, count, c->type);
+    kl_handle_leave(comm);
+    return ncclSuccess;
+}
+
 static ncclResult_t all_to_all(struct call *c, const void *from, const void *to, size_t count)
 {
+    bool whole;
+
     KL_TRY(begin(c));
     KL_TRY(check_count(c, count));
     if (!count) return ncclSuccess;
@@ -89,12 +121,8 @@ static ncclResult_t all_to_all(struct call *c, const void *from, const void *to,
     KL_TRY(check_buffer(c, to, "receive buffer"));
     if (from == to && c->nranks > 1)
         return KL_FAIL(ncclInvalidArgument, "%s: it needs two buffers, and was given one for both", c->function);
-    KL_TRY(kl_group_start());
-    for (int r = 0; r < c->nranks; r++) {
-        send(c, r, at(c, from, (size_t)r * count), count);
-        receive(c, r, at(c, to, (size_t)r * count), count);
-    }
-    return kl_group_end();
+    KL_TRY(is_whole(c, count, &whole));
+    return whole ? issue_whole(c, from, to, count) : send_all(c, from, to, count);
 }
 
 KL_PNCCL(ncclAlltoAll);

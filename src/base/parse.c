@@ -25,34 +25,61 @@ bool kl_parse_int(const char *text, int64_t *value)
     return true;
 }
 
-/* Bits by which a suffix shifts, or -1. */
+/* Bits by which a suffix shifts, or -1: "", K, M and G, and behind them, or alone, B or iB. */
 static int suffix_shift(const char *suffix)
 {
-    if (!suffix[0]) return 0;
-    if (suffix[1]) return -1;
-    switch (toupper((unsigned char)suffix[0])) {
-    case 'K':
-        return 10;
-    case 'M':
-        return 20;
-    case 'G':
-        return 30;
-    default:
-        return -1;
+    static const char letters[] = "KMG";
+    const char *letter = *suffix ? strchr(letters, toupper((unsigned char)*suffix)) : NULL;
+    const char *unit = suffix + (letter != NULL);
+
+    if (*unit && strcasecmp(unit, "B") != 0 && !(letter && !strcasecmp(unit, "iB"))) return -1;
+    return letter ? 10 * (int)(letter - letters + 1) : 0;
+}
+
+/* The digits behind the point of "1.5K": what they are of a unit of 2^shift bytes, rounded to whole ones. */
+static uint64_t fraction_of(const char *digits, int shift)
+{
+    double part = 0, place = 0.1;
+
+    for (; isdigit((unsigned char)*digits); digits++) {
+        part += (*digits - '0') * place;
+        place /= 10;
     }
+    return (uint64_t)(part * (double)(UINT64_C(1) << shift) + 0.5);
 }
 
 bool kl_parse_size(const char *text, uint64_t *bytes)
 {
     char *end;
+    const char *digits = NULL;
 
     if (!starts_with_digit(text)) return false;
     errno = 0;
     unsigned long long v = strtoull(text, &end, 0);
+    if (*end == '.' && isdigit((unsigned char)end[1])) {
+        digits = end + 1;
+        v = strtoull(text, &end, 10); /* 0.5, and not 0 in base 8 */
+        end += 1 + strspn(digits, "0123456789");
+    }
     int shift = suffix_shift(end);
-    if (errno || shift < 0 || v > (uint64_t)INT64_MAX >> shift) return false;
-    *bytes = (uint64_t)v << shift;
+    if (errno || shift < 0 || v > (uint64_t)INT64_MAX >> shift || (digits && !shift)) return false;
+    uint64_t part = digits ? fraction_of(digits, shift) : 0;
+    if (part > (uint64_t)INT64_MAX - ((uint64_t)v << shift)) return false;
+    *bytes = ((uint64_t)v << shift) + part;
     return true;
+}
+
+int kl_parse_hex_fields(const char *text, unsigned *field, int n)
+{
+    for (int i = 0; i < n; i++) {
+        char *end;
+        unsigned long value = strtoul(text, &end, 16);
+        if (end == text || value > UINT32_MAX) return i;
+        field[i] = (unsigned)value;
+        if (!*end) return i + 1;
+        text = end + 1;
+    }
+    return n;
 }
 
 bool kl_parse_bool(const char *text, bool *value)

@@ -14,8 +14,14 @@
 /** "16", "-2", "0x10", "020" (octal). */
 bool kl_parse_int(const char *text, int64_t *value);
 
-/** "4096", "0x1000", "4K", "1M", "2G": bytes, at most INT64_MAX; K, M and G (either case) are powers of 1024. */
+/**
+ * "4096", "0x1000", "4K", "1.5M", "2GB", "64KiB": bytes, at most INT64_MAX. K, M and G (either case) are powers of 1024, with and
+ * without B or iB; a decimal fraction of them is rounded to whole bytes.
+ */
 bool kl_parse_size(const char *text, uint64_t *bytes);
+
+/** "17:00.1": hexadecimal numbers with one character between each two, at most `n`; how many there are. What follows does not matter. */
+int kl_parse_hex_fields(const char *text, unsigned *field, int n);
 
 /** "1", "on", "0", "off"; either case. */
 bool kl_parse_bool(const char *text, bool *value);

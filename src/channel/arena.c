@@ -46,10 +46,22 @@ static ncclResult_t invite(const struct kl_arena *a)
     return ncclSuccess;
 }
 
+/* Ranks of one process use one map, the first of them as well: what orders them (base/atomic.h) is then one variable for whoever watches
+ * addresses. */
+static ncclResult_t map_own(struct kl_arena *a)
+{
+    if (a->map) return ncclSuccess;
+    KL_TRY(kl_fdmap_get(kl_shm_region_ticket(a->region), segment_bytes(a), kl_deadline_in_ms(a->config.patience_ms),
+                        &a->request, &a->map));
+    lay_out(a, kl_fdmap_base(a->map));
+    return ncclSuccess;
+}
+
 static ncclResult_t await_replies(struct kl_arena *a)
 {
     const struct kl_arena_config *c = &a->config;
 
+    KL_TRY(map_own(a));
     for (; a->answered < c->n; a->answered++) {
         uint8_t reply;
         bool here;
@@ -128,7 +140,6 @@ ncclResult_t kl_arena_begin(struct kl_arena *arena, const struct kl_arena_config
     *arena = (struct kl_arena){.config = *config};
     if (config->own) return ncclSuccess;
     KL_TRY(kl_shm_region_create(segment_bytes(arena), &arena->region));
-    lay_out(arena, kl_shm_region_base(arena->region));
     return invite(arena);
 }
 
@@ -151,6 +162,11 @@ int kl_arena_blocked_on(const struct kl_arena *a)
 void kl_arena_leave(struct kl_arena *a)
 {
     if (a->mark) kl_store_release(&a->mark[a->config.own].left, 1); /* pairs with kl_arena_left */
+}
+
+void kl_arena_revoke(struct kl_arena *a)
+{
+    if (a->mark) kl_swap_seq_cst(&a->mark[a->config.own].revoked, 1); /* before anything that follows it */
 }
 
 void kl_arena_fini(struct kl_arena *a)

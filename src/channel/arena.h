@@ -32,6 +32,7 @@ struct kl_fd_map;
 /** A member's line. */
 struct kl_arena_mark {
     alignas(KL_LINE) _Atomic uint32_t left;
+    _Atomic uint32_t revoked; /* nobody may rely on what it lent any more (kl_arena_revoke) */
 };
 _Static_assert(sizeof(struct kl_arena_mark) == KL_LINE, "one writer per line");
 
@@ -71,8 +72,17 @@ int kl_arena_blocked_on(const struct kl_arena *arena);
 /** Say that this rank will not use it any more. Any state. */
 void kl_arena_leave(struct kl_arena *arena);
 
+/** An operation of this rank has failed: what others read of its own memory from now on may be anything. Any state. */
+void kl_arena_revoke(struct kl_arena *arena);
+
 /** Let go of the memory, which lives until all have. Any state after kl_arena_begin, also when it failed. */
 void kl_arena_fini(struct kl_arena *arena);
+
+/** After reading a member's own memory: may what was read be relied on? */
+static inline bool kl_arena_lends(const struct kl_arena_mark *mark, int member)
+{
+    return !kl_load_acquire(&mark[member].revoked); /* pairs with kl_arena_revoke, after which the memory may change */
+}
 
 /** Has a member left? */
 static inline bool kl_arena_left(const struct kl_arena_mark *mark, int member)

@@ -647,6 +647,7 @@ void kl_connections_revoke(struct kl_connections *cs)
     for (size_t i = 0; i < cs->room; i++)
         if (cs->table[i] && cs->table[i]->state == READY) kl_connector_revoke(&cs->table[i]->connector);
     for (struct kl_reducer *r = cs->reducers; r; r = r->next) kl_connector_revoke(&r->link->send);
+    for (struct kl_arena *a = cs->arenas; a; a = a->next) kl_arena_revoke(a);
 }
 
 void kl_connections_leave(struct kl_connections *cs)

@@ -3,7 +3,10 @@
 
 #include "base/error.h"
 #include "coll/algorithms.h"
+#include "coll/flat_direct.h"
 #include "coll/ordered.h"
+
+enum { MOST_READERS = 16 }; /* ranks */
 
 /* Candidates that no algorithm here serves. */
 static void drop_missing(const struct kl_chooser *c, int func, float cost[KL_ALGOS][KL_PROTOS])
@@ -45,6 +48,24 @@ static bool is_ordered(const struct kl_chooser *c, const struct kl_task *t)
     return c->ordered && kl_func_info[t->func].reduces && kl_ordered_matters(t->type, t->op, t->redop);
 }
 
+/* Through a board, which is estimated as what an all-gather takes. */
+static ncclResult_t choose_all_to_all(const struct kl_chooser *c, const struct kl_task *t, size_t elem_bytes,
+                                      struct kl_choice *choice)
+{
+    size_t bytes = kl_func_bytes(t->func, t->count * elem_bytes, c->tuning->in.nranks);
+    struct kl_tuning_op op = kl_tuning_op_of(KL_FUNC_ALL_GATHER, (int64_t)bytes, t->type, t->op);
+    struct kl_tuning_terms terms;
+
+    kl_tuning_terms(c->tuning, &op, KL_ALGO_FLAT, KL_PROTO_SIMPLE, &terms);
+    *choice = (struct kl_choice){
+        .algorithm = (uint8_t)kl_algorithm_find(t->func, KL_ALGO_FLAT, KL_PROTO_SIMPLE, c->memory),
+        .proto = KL_PROTO_SIMPLE,
+        .time_us = terms.time,
+        .cut = {.nchannels = 1, .lo = t->count},
+    };
+    return ncclSuccess;
+}
+
 static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, size_t elem_bytes,
                            struct kl_choice *choice)
 {
@@ -75,6 +96,18 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
     return ncclSuccess;
 }
 
+/* Large parts are read where they lie, if all ranks can and want to, which they find out when they meet. Threads lend each other what
+ * they send in messages, which also serve two ranks better. Where reading is refused all has to be staged, in pieces that shrink with
+ * the number of ranks: many of them do better without. */
+bool kl_chooser_takes_board(const struct kl_chooser *c, size_t part)
+{
+    const bool fits =
+        part <= KL_FLAT_STAGED || (c->processes && c->tuning->in.nranks > 2 && c->tuning->in.nranks <= MOST_READERS);
+
+    return fits && c->tuning->bandwidth[KL_FUNC_ALL_GATHER][KL_ALGO_FLAT][KL_PROTO_SIMPLE] > 0 &&
+           kl_algorithm_find(KL_FUNC_ALL_TO_ALL, KL_ALGO_FLAT, KL_PROTO_SIMPLE, c->memory) >= 0;
+}
+
 ncclResult_t kl_choose(struct kl_chooser *chooser, struct kl_task *t, size_t elem_bytes)
 {
     uint32_t what = 1u << 31 | (uint32_t)(t->redop != NULL) << 30 | (uint32_t)t->func << 16 | (uint32_t)t->type << 8 |
@@ -83,7 +116,7 @@ ncclResult_t kl_choose(struct kl_chooser *chooser, struct kl_task *t, size_t ele
 
     if (r->what != what || r->count != t->count) {
         struct kl_choice choice;
-        KL_TRY(choose(chooser, t, elem_bytes, &choice));
+        KL_TRY((t->func == KL_FUNC_ALL_TO_ALL ? choose_all_to_all : choose)(chooser, t, elem_bytes, &choice));
         *r = (struct kl_remembered){.count = t->count, .what = what, .choice = choice};
     }
     t->choice = r->choice;

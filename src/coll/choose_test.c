@@ -260,6 +260,37 @@ static void an_error_says_what_is_set_and_what_there_is(void **state)
     expect_nothing("NVLS", NULL, 2, KL_FUNC_ALL_REDUCE, "NCCL_ALGO=NVLS leaves nothing"); /* no row */
 }
 
+static void an_all_to_all_goes_through_a_board_where_that_is_faster(void **state)
+{
+    static const struct board_case {
+        const char *text, *algo;
+        int nranks, nnodes;
+        enum kl_reach memory;
+        bool processes;
+        size_t part;
+        bool takes;
+    } cases[] = {
+        {"small parts", NULL, 4, 1, KL_REACH_ALL, false, 8192, true},
+        {"large parts of threads", NULL, 4, 1, KL_REACH_ALL, false, 8193, false},
+        {"large parts of processes", NULL, 4, 1, KL_REACH_ALL, true, 1 << 20, true},
+        {"large parts of many", NULL, 17, 1, KL_REACH_ALL, true, 8193, false},
+        {"large parts of two", NULL, 2, 1, KL_REACH_ALL, true, 8193, false},
+        {"small parts of two", NULL, 2, 1, KL_REACH_ALL, true, 8, true},
+        {"no common memory", NULL, 4, 1, KL_REACH_NODE, true, 8, false},
+        {"several nodes", NULL, 4, 2, KL_REACH_ALL, true, 8, false},
+        {"another algorithm by force", "ring", 4, 1, KL_REACH_ALL, true, 8, false},
+    };
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        struct kl_tuning t = tuning_with(&kl_tuning_host, c->nranks, c->nnodes, c->algo, NULL);
+        struct kl_chooser chooser = {.tuning = &t, .memory = c->memory, .processes = c->processes};
+
+        expect_case(c->text, kl_chooser_takes_board(&chooser, c->part) == c->takes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +300,7 @@ int main(void)
         cmocka_unit_test(what_depends_on_the_order_is_done_in_order),
         cmocka_unit_test(what_needs_memory_in_common_falls_away_without),
         cmocka_unit_test(an_error_says_what_is_set_and_what_there_is),
+        cmocka_unit_test(an_all_to_all_goes_through_a_board_where_that_is_faster),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,7 +47,7 @@ static size_t largest_op(void)
 ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec)
 {
     struct kl_exec *e = kl_chaos_aligned_alloc(OP_ALIGN, (sizeof *e + OP_ALIGN - 1) / OP_ALIGN * OP_ALIGN);
-    int nchannels = config->nranks > 1 ? config->graph->nchannels : 1;
+    int nchannels = config->nranks > 1 ? kl_connect_most_channels(config->graph) : 1;
 
     if (!e) return KL_NOMEM("operations");
     memset(e, 0, sizeof *e);
@@ -55,6 +55,7 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     e->chooser.tuning = config->tuning;
     e->chooser.memory = config->memory;
     e->chooser.ordered = config->ordered;
+    e->chooser.processes = config->processes;
     e->op_stride = largest_op();
     e->ops = kl_chaos_aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     e->wide = kl_lines_wide_works();
@@ -90,8 +91,8 @@ void kl_exec_free(struct kl_exec *e)
 /* ---- the user's side ---- */
 
 static const char *const algo_names[KL_ALGO_NAMES] = {
-    "TREE",      "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS",
-    "NVLS_TREE", "PAT",  "ONE_SHOT",       "ORDERED",       "ORDERED_RING",
+    "TREE", "RING",     "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS",         "NVLS_TREE",
+    "PAT",  "ONE_SHOT", "FLAT",           "ORDERED",       "ORDERED_RING",
 };
 static const char *const proto_names[KL_PROTOS] = {"LL", "LL128", "SIMPLE"};
 
@@ -113,6 +114,13 @@ ncclResult_t kl_exec_choose(struct kl_exec *e, struct kl_task *t)
     KL_TRY(kl_choose(&e->chooser, t, elem_bytes(e, t)));
     if (!e->config.rank) log_choice(e, t);
     return ncclSuccess;
+}
+
+bool kl_exec_is_all_to_all(const struct kl_exec *e, size_t count, ncclDataType_t type)
+{
+    size_t part = count * e->config.redops[type][ncclSum].elem_bytes;
+
+    return e->config.nranks > 1 && kl_chooser_takes_board(&e->chooser, part);
 }
 
 ncclResult_t kl_exec_reserve(struct kl_exec *e, size_t messages)
@@ -231,6 +239,7 @@ static void start(struct kl_exec *e, const struct kl_task *t)
         .recv = t->recv,
         .count = t->count,
         .elem_bytes = elem_bytes(e, t),
+        .peer_reads = e->config.peer_reads,
         .wide = e->wide && t->choice.proto == KL_PROTO_LL128,
         .scratch = e->scratch,
         .steps = e->config.steps.step ? &e->config.steps : NULL,

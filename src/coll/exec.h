@@ -31,6 +31,8 @@ struct kl_exec_config {
     struct kl_connections *connections;
     enum kl_reach memory;       /* of the ranks */
     bool ordered;               /* reductions give the bits of a loop over the ranks (ordered.h) */
+    bool peer_reads;            /* this rank wants to read the memory of other processes */
+    bool processes;             /* the ranks live in several */
     struct kl_step_watch steps; /* of the runner, by its thread */
 };
 
@@ -39,6 +41,9 @@ void kl_exec_free(struct kl_exec *exec);
 
 /** Choose for a collective; rank 0 logs the choice (TUNING). Errors as kl_choose. */
 ncclResult_t kl_exec_choose(struct kl_exec *exec, struct kl_task *task);
+
+/** Is an all-to-all of `count` elements for each rank one operation (KL_FUNC_ALL_TO_ALL)? Else it is messages. */
+bool kl_exec_is_all_to_all(const struct kl_exec *exec, size_t count, ncclDataType_t type);
 
 /** Make room for a group with so many messages; nothing is running. */
 ncclResult_t kl_exec_reserve(struct kl_exec *exec, size_t messages);

@@ -7,6 +7,7 @@ const struct kl_func_info kl_func_info[KL_FUNC_ROWS] = {
     [KL_FUNC_ALL_GATHER] = {.name = "AllGather", .recv_parts = true},
     [KL_FUNC_REDUCE_SCATTER] = {.name = "ReduceScatter", .reduces = true, .send_parts = true},
     [KL_FUNC_ALL_REDUCE] = {.name = "AllReduce", .reduces = true},
+    [KL_FUNC_ALL_TO_ALL] = {.name = "AlltoAll", .send_parts = true, .recv_parts = true},
     [KL_FUNC_SEND] = {.name = "Send"},
     [KL_FUNC_RECV] = {.name = "Recv"},
 };

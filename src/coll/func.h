@@ -7,7 +7,12 @@
 
 #include "graph/tuning.h"
 
-enum { KL_FUNC_SEND = KL_FUNCS, KL_FUNC_RECV, KL_FUNC_ROWS };
+enum {
+    KL_FUNC_ALL_TO_ALL = KL_FUNCS, /* through a board (flat.h); without one it is messages */
+    KL_FUNC_SEND,
+    KL_FUNC_RECV,
+    KL_FUNC_ROWS
+};
 
 struct kl_func_info {
     const char *name; /* as NCCL prints it */

@@ -9,6 +9,7 @@
 #include "comm/comm.h"
 
 #include "graph/config.h"
+#include "graph/tuning_file.h"
 
 #include <stdlib.h>
 
@@ -21,14 +22,18 @@ static int own_sm(ncclComm_t comm)
     return comm->topo->node[kl_topo_at(comm->topo, KL_NODE_GPU, gpu)].gpu.sm;
 }
 
-static void describe_graphs(ncclComm_t comm)
+static ncclResult_t describe_graphs(ncclComm_t comm, const struct kl_graph_config *config)
 {
     const struct kl_node *cpu = kl_topo_first_cpu(comm->topo);
     struct kl_rank_record *me = &comm->world->record[comm->rank];
 
     kl_connect_record(&comm->domain->graphs, comm->rank, cpu ? cpu->cpu.arch : -1, cpu ? cpu->cpu.vendor : -1, me);
     me->sm = own_sm(comm);
+    const struct kl_tuning_measured *measured = kl_tuning_file_known(config->tuning_file);
+    me->measured = measured ? kl_tuning_measured_mark(measured) : 0;
+    KL_TRY(kl_p2p_record(comm->topo, comm->rank, comm->nranks, &config->channels, me));
     kl_world_arrive(comm->world);
+    return ncclSuccess;
 }
 
 /* What the speakers need to exchange their processes' records. */
@@ -94,7 +99,8 @@ static ncclResult_t join_graphs(ncclComm_t comm, const struct kl_graph_config *c
                                          .max_ctas = kl_wish_or(comm->wish.max_ctas, KL_MAX_CHANNELS),
                                          .params = config->channels};
 
-    request.nvls_channels = kl_nvls_channels(own_sm(comm), &request);
+    request.nvls_channels = kl_nvls_channels(own_sm(comm), comm->nranks > comm->topo->count[KL_NODE_GPU],
+                                             comm->topo->options.nccl, &request);
     return kl_connect_create(&ranks, &request, &comm->connect);
 }
 
@@ -126,6 +132,16 @@ static int count_collnet_heads(ncclComm_t comm)
     return kl_connect_collnet(comm->connect, 0, comm->rank).nheads;
 }
 
+/* Measured times count where all ranks have the same. */
+static const struct kl_tuning_measured *agreed_times(ncclComm_t comm, const struct kl_graph_config *config)
+{
+    const struct kl_rank_record *record = comm->world->record;
+
+    for (int r = 0; r < comm->nranks; r++)
+        if (!record[r].measured || record[r].measured != record[0].measured) return NULL;
+    return kl_tuning_file_known(config->tuning_file);
+}
+
 static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
 {
     struct kl_tuning_input in = kl_tuning_input_of(comm->connect, comm->topo);
@@ -133,6 +149,7 @@ static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
     in.min_sm = comm->world->min_sm;
     in.max_sm = comm->world->max_sm;
     in.collnet_heads = count_collnet_heads(comm);
+    in.measured = agreed_times(comm, config);
     return kl_tuning_compute(&kl_tuning_host, &in, &config->tuning, &comm->tuning);
 }
 
@@ -151,7 +168,7 @@ ncclResult_t kl_comm_agree(ncclComm_t comm)
 
     kl_graph_config_load(&config);
     add_wishes(&comm->wish, &config.channels);
-    describe_graphs(comm);
+    KL_TRY(describe_graphs(comm, &config));
     KL_TRY(kl_world_stage(comm, KL_WORLD_RECORDS, gather_records));
     KL_TRY(join_graphs(comm, &config));
     count_p2p_channels(comm, &config);

@@ -173,7 +173,7 @@ static int list_senders(ncclComm_t comm, int32_t *senders)
     const struct kl_topo *t = comm->topo;
     int n = 0;
 
-    if (!t->count[KL_NODE_NET] || t->options.pxn_disable) return 0;
+    if (!kl_topo_needs_net(t) || t->options.pxn_disable) return 0;
     for (int gpu = 0; gpu < t->count[KL_NODE_GPU]; gpu++) {
         int rank = t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.rank;
         if (may_relay(comm, rank, comm->rank)) senders[n++] = rank;

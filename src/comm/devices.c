@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/devices.h"
 
+#include "base/atomic.h"
 #include "base/error.h"
 #include "comm/config.h"
 #include "device/device.h"
@@ -11,6 +12,7 @@
 #include "topo/xml.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,28 +38,80 @@ bool kl_devices_selected(void)
     return selected() != NULL;
 }
 
-int kl_devices_count(const struct kl_xml *file)
+/* ---- how many ---- */
+
+static int count_with(int gpus)
 {
     struct kl_device_config config;
-    int gpus = file ? kl_machine_file_gpus(file) : 0, named = kl_visible_extent(selected());
+    int named = kl_visible_extent(selected());
 
     kl_param_load(&kl_device_param_set, &config);
     int count = kl_device_count(&config, gpus);
     return config.host_devices || gpus || named < count ? count : named;
 }
 
+int kl_devices_count(const struct kl_xml *file)
+{
+    return count_with(file ? kl_machine_file_gpus(file) : 0);
+}
+
+/* The machines that were read: programs ask for devices all the time, and a file does not change while they run. Only grows. */
+struct known_machine {
+    struct known_machine *next;
+    int gpus;
+    char path[KL_PARAM_TEXT], name[KL_PARAM_TEXT];
+};
+
+static _Atomic(struct known_machine *) known_machines;
+
+static const struct known_machine *find_machine(const struct kl_topo_config *c)
+{
+    const struct known_machine *m = kl_load_acquire(&known_machines);
+
+    while (m && (strcmp(m->path, c->topo_file) != 0 || strcmp(m->name, c->machine) != 0)) m = m->next;
+    return m;
+}
+
+/* Two threads may both enter a machine, with the same number. */
+static ncclResult_t read_gpus(const struct kl_topo_config *c, int *gpus)
+{
+    struct kl_xml *file;
+
+    KL_TRY(kl_machine_read_file(c->topo_file, c->machine, NULL, &file));
+    *gpus = file ? kl_machine_file_gpus(file) : 0;
+    kl_xml_free(file);
+    struct known_machine *m = malloc(sizeof *m);
+    if (!m) return ncclSuccess; /* read again then */
+    m->gpus = *gpus;
+    snprintf(m->path, sizeof m->path, "%s", c->topo_file);
+    snprintf(m->name, sizeof m->name, "%s", c->machine);
+    m->next = kl_load_relaxed(&known_machines);
+    while (!kl_cas_acq_rel(&known_machines, &m->next, m)) {
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t gpus_of(const struct kl_topo_config *c, int *gpus)
+{
+    const struct known_machine *m = find_machine(c);
+
+    *gpus = m ? m->gpus : 0;
+    return m || !(*c->topo_file || *c->machine) ? ncclSuccess : read_gpus(c, gpus);
+}
+
 ncclResult_t kl_devices_count_of_host(int *count)
 {
     struct kl_topo_config config;
     struct kl_topo_options options;
-    struct kl_xml *file;
+    int gpus;
 
     kl_topo_config_load(&config, &options);
-    KL_TRY(kl_machine_read_file(config.topo_file, &file));
-    *count = kl_devices_count(file);
-    kl_xml_free(file);
+    KL_TRY(gpus_of(&config, &gpus));
+    *count = count_with(gpus);
     return ncclSuccess;
 }
+
+/* ---- which ---- */
 
 static ncclResult_t host_number(uint64_t *host)
 {

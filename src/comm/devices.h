@@ -19,7 +19,7 @@ struct kl_xml;
 /** The number of devices of this host; `file` is its topology file, NULL without one. */
 int kl_devices_count(const struct kl_xml *file);
 
-/** The number that this process sees, with the topology file of the moment. */
+/** The number that this process sees, with the topology file of the moment, which is read once for each name. */
 ncclResult_t kl_devices_count_now(int *count);
 
 /** The number that this host has, with the same file. */

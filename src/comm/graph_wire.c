@@ -173,7 +173,7 @@ static ncclResult_t read_all(struct reader *r, struct kl_graphs *graphs)
 
 ncclResult_t kl_graphs_unpack(const void *bytes, size_t size, const struct kl_topo *topo, struct kl_graphs *graphs)
 {
-    struct kl_graphs read = {.has_nets = topo->count[KL_NODE_NET] > 0};
+    struct kl_graphs read = {.has_nets = kl_topo_needs_net(topo)};
     struct reader r = {.at = bytes, .end = (const char *)bytes + size, .topo = topo};
     ncclResult_t rc = read_all(&r, &read);
 

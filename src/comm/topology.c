@@ -122,7 +122,7 @@ static ncclResult_t describe_machine(struct work *w)
     struct kl_net_facts *nics = NULL;
     struct kl_xml *file;
 
-    KL_TRY(kl_machine_read_file(w->config->topo_file, &file));
+    KL_TRY(kl_machine_read_file(w->config->topo_file, w->config->machine, NULL, &file));
     machine.file = file;
     list_devices(w, kl_devices_count(file));
     ncclResult_t rc = check_ordinals(w, file);

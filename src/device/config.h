@@ -6,6 +6,7 @@
 #include "base/param.h"
 
 struct kl_device_config {
+    bool nvml;             /* do plans look for GPUs? */
     int64_t host_devices;  /* 0: as the topology, the job or the CPUs suggest */
     int64_t device_memory; /* bytes of each, for who emulates memory of devices; 0: the machine's, divided by them */
 };

@@ -31,14 +31,14 @@ static inline bool visit(struct kl_backtrack *bt)
 static inline bool follow(struct kl_backtrack *bt, const struct kl_route *p, enum kl_charge charge, int limit)
 {
     if (!kl_route_fits(bt, p, limit) || !kl_reserve_take(&bt->reserve, p, charge)) return false;
-    bt->work->nhops += p->hops;
+    bt->work->nhops += p->length;
     return true;
 }
 
 static inline void leave(struct kl_backtrack *bt, const struct kl_route *p, enum kl_charge charge)
 {
     kl_reserve_give(&bt->reserve, p, charge);
-    bt->work->nhops -= p->hops;
+    bt->work->nhops -= p->length;
 }
 
 /* ---- solutions ---- */
@@ -120,9 +120,10 @@ static bool may_leave_through(struct kl_backtrack *bt, const struct kl_laying *l
     int64_t entry = l->nets[0], id = bt->routes->same_net[net];
 
     if (g->pattern == KL_PATTERN_TREE && id != entry) return false;
+    if (!kl_routes_same_plane(bt->routes, (int)entry, net)) return false;
     if (g->pattern == KL_PATTERN_RING && g->cross_nic == 2) {
         if (g->nchannels % 2 && id != l[-1].nets[0]) return false;
-    } else if (!g->cross_nic && bt->routes->same_port[net] != bt->routes->same_port[entry]) {
+    } else if (!g->cross_nic && !kl_routes_same_rail(bt->routes, (int)entry, net)) {
         return false;
     }
     return !same_exit || id == l->nets[1];
@@ -299,6 +300,21 @@ static void try_nearest_gpus(struct kl_backtrack *bt, int net)
     for (int k = 0; k < i; k++) enter(bt, net, gpu[k], ANY_ORDER);
 }
 
+/* Start at the GPU that uses the NET first, then at the others near it in index order. False: it reaches none. */
+static bool try_local_gpus(struct kl_backtrack *bt, int net)
+{
+    const struct kl_routes *r = bt->routes;
+    const struct kl_nearest *near = &r->nearest[net];
+    const int32_t *gpu = r->near_gpu + near->first;
+    int local = kl_nccl_has(r->nccl, KL_CHANGE_START_LOCAL) ? r->local_gpu[net] : -1;
+
+    if (near->type >= KL_PATH_DIS) return false;
+    if (local >= 0) enter(bt, net, local, ANY_ORDER);
+    for (int k = 0; k < near->n; k++)
+        if (gpu[k] != local) enter(bt, net, gpu[k], ANY_ORDER);
+    return true;
+}
+
 /* Start at the GPU that the NET belongs to, unless it is a head already; false if nothing was tried. */
 static bool try_head(struct kl_backtrack *bt, int net, int nlist)
 {
@@ -340,15 +356,19 @@ static void set_bound(struct kl_backtrack *bt)
     bt->bound = kl_bound_channels(bt->routes, bt->work);
 }
 
-static void start_at_net(struct kl_backtrack *bt, int net)
+/* False: what was taken from the NET's port is not given back. */
+static bool start_at_net(struct kl_backtrack *bt, int net)
 {
     const struct kl_graph *g = bt->work;
     int c = g->nchannels;
+    bool replay = c > 0 && (g->same_channels || !kl_nccl_has(bt->routes->nccl, KL_CHANGE_START_LOCAL));
 
-    if (c > 0) enter(bt, net, bt->laying[c - 1].order[0], REPLAY);
-    if (c > 0 && g->same_channels) return;
+    if (replay) enter(bt, net, bt->laying[c - 1].order[0], REPLAY);
+    if (c > 0 && g->same_channels) return true;
     if (c == 0) try_pci_order_if_it_may_win(bt, net);
+    if (kl_nccl_has(bt->routes->nccl, KL_CHANGE_START_NEAREST)) return try_local_gpus(bt, net);
     try_nearest_gpus(bt, net);
+    return true;
 }
 
 static void start_from_net(struct kl_backtrack *bt)
@@ -367,10 +387,12 @@ static void start_from_net(struct kl_backtrack *bt)
         bt->laying[c].nets[0] = bt->routes->same_net[net];
         g->latency_inter = kl_routes_net(bt->routes, net)->net.latency;
         charge_port(bt, net, (float)bt->entry_bw);
-        if (heads)
+        if (heads) {
             found = try_head(bt, net, n);
-        else
-            start_at_net(bt, net);
+        } else if (!start_at_net(bt, net)) {
+            bt->version++; /* no later round is like an earlier one */
+            continue;
+        }
         charge_port(bt, net, -(float)bt->entry_bw);
     }
 }

@@ -145,7 +145,7 @@ static int fewest_hops(const struct kl_route *p, int n)
     int fewest = UINT16_MAX;
 
     for (int i = 0; i < n; i++)
-        if (p[i].hops && p[i].hops < fewest) fewest = p[i].hops;
+        if (p[i].hops && p[i].length < fewest) fewest = p[i].length;
     return fewest == UINT16_MAX ? 0 : fewest;
 }
 

@@ -23,7 +23,7 @@ static void fill_net_list(struct kl_backtrack *bt, int type)
 
     l->of[type].filled = true;
     l->of[type].count = malloc(rows * sizeof(int));
-    l->of[type].net = malloc(rows * nn * sizeof(int));
+    l->of[type].net = malloc((rows * nn + 1) * sizeof(int));
     l->of[type].broken = !l->of[type].count || !l->of[type].net;
     if (l->of[type].broken) kl_backtrack_out_of_memory(bt);
     for (size_t i = 0; i < rows && !l->of[type].broken; i++)

@@ -63,13 +63,42 @@ static void cta_limits(const struct kl_connect_request *q, int *min, int *max)
     if (*min > *max) *min = *max;
 }
 
-int kl_nvls_channels(int sm, const struct kl_connect_request *q)
+/* Older releases took 0 for a number, too. */
+static bool nvls_is_set(int nccl, int64_t channels)
 {
-    int64_t n = q->params.nvls_channels >= 0 ? q->params.nvls_channels : sm >= 100 ? 32 : 16;
-    int min, max;
+    return kl_nccl_has(nccl, KL_CHANGE_NVLS_24) ? channels > 0 : channels >= 0;
+}
+
+int kl_nvls_channels(int sm, bool several, int nccl, const struct kl_connect_request *q)
+{
+    int blackwell = several || !kl_nccl_has(nccl, KL_CHANGE_NVLS_24) ? 32 : 24, min, max;
+    int64_t n = nvls_is_set(nccl, q->params.nvls_channels) ? q->params.nvls_channels : sm >= 100 ? blackwell : 16;
 
     cta_limits(q, &min, &max);
     return clamp(n, min, max);
+}
+
+/* Between nodes: as many as it takes to fill NICs of this bandwidth. */
+static int channels_for_nets(const struct kl_connect *c)
+{
+    int local = c->nodes.max_local;
+
+    for (int i = 0; i < c->nodes.nnodes; i++)
+        if (kl_nodes_size(&c->nodes, i) < local) local = kl_nodes_size(&c->nodes, i);
+    if (c->nodes.nnodes == 2 && c->net_bw >= 48) return 32;
+    if (c->net_bw >= 96) return local <= 8 ? 24 : 32;
+    return c->net_bw >= 48 ? 24 : 32;
+}
+
+/* Newer releases decide when they know all nodes. */
+static void set_nvls_channels(struct kl_connect *c, const struct kl_connect_request *q)
+{
+    int min, max;
+
+    if (!c->nvls || !kl_nccl_has(c->nccl, KL_CHANGE_NVLS_BY_NETS)) return;
+    if (q->min_sm < 100 || c->nodes.nnodes == 1 || nvls_is_set(c->nccl, q->params.nvls_channels)) return;
+    cta_limits(q, &min, &max);
+    c->nvls_channels = clamp(channels_for_nets(c), min, max);
 }
 
 static void apply_limits(struct kl_connect *c, const struct kl_connect_request *q)
@@ -116,9 +145,10 @@ void kl_channels_set(struct kl_connect *c, const struct kl_connect_request *q)
         grow(c, 2 * c->nchannels, KL_CHANNELS_UNPACK);
     apply_limits(c, q);
     c->coll_channels = c->nchannels;
+    set_nvls_channels(c, q);
     if (q->parent_nvls_channels && q->parent_nvls_channels < c->nvls_channels)
         c->nvls_channels = q->parent_nvls_channels;
-    if (c->nvls) grow(c, c->nvls_channels, KL_CHANNELS_NVLS);
+    if (c->nvls && !kl_nccl_has(c->nccl, KL_CHANGE_NVLS_APART)) grow(c, c->nvls_channels, KL_CHANNELS_NVLS);
     if (!c->nheads) c->nvls_channels = 0;
     if (!q->parent_channels) return;
     cut(c, q->parent_channels, KL_CHANNELS_PARENT);

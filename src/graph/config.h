@@ -22,6 +22,7 @@ struct kl_graph_config {
     char algo[KL_PARAM_TEXT], proto[KL_PARAM_TEXT];                 /* "" or a list, as NCCL_ALGO is written */
     char graph_file[KL_PARAM_TEXT], graph_dump_file[KL_PARAM_TEXT]; /* "": none */
     int64_t graph_dump_rank;
+    char tuning_file[KL_PARAM_TEXT]; /* KOLO_TUNING: see tuning_file.h */
 };
 
 extern const struct kl_param_set kl_graph_param_set;

@@ -137,6 +137,9 @@ static void align(struct kl_connect *c)
     const struct kl_rank_record *own = kl_record(&c->ranks, c->rank);
 
     memcpy(c->graph, own->graph, sizeof c->graph);
+    c->nccl = own->nccl;
+    c->net_bw = own->net_bw;
+    c->all_nvlink = true;
     c->cpu_arch = own->cpu_arch;
     c->cpu_vendor = own->cpu_vendor;
     for (int i = 0; i < c->ranks.nrecords; i++) {
@@ -144,6 +147,8 @@ static void align(struct kl_connect *c)
 
         for (int g = 0; g < KL_GRAPHS; g++) align_graph(&c->graph[g], &r->graph[g]);
         c->max_tree_pattern = most(c->max_tree_pattern, r->graph[KL_GRAPH_TREE].pattern);
+        c->net_bw = r->net_bw < c->net_bw ? r->net_bw : c->net_bw;
+        c->all_nvlink &= r->all_nvlink != 0;
         if (r->cpu_arch != own->cpu_arch) c->cpu_arch = KL_ARCH_MIXED;
         if (r->cpu_vendor != own->cpu_vendor) c->cpu_vendor = KL_VENDOR_MIXED;
     }
@@ -158,7 +163,11 @@ static const struct kl_channel_record *ring_record(const struct kl_connect *c, i
 {
     int base = c->source[channel] % c->base;
 
-    if (c->graph[KL_GRAPH_RING].cross_nic == 2 && c->base % 2 == 0 && c->nodes.of_rank[rank] % 2) base ^= 1;
+    int cross_nic = kl_nccl_has(c->nccl, KL_CHANGE_CROSS_BY_RANK)
+                        ? kl_record(&c->ranks, rank)->graph[KL_GRAPH_RING].cross_nic
+                        : c->graph[KL_GRAPH_RING].cross_nic;
+
+    if (cross_nic == 2 && c->base % 2 == 0 && c->nodes.of_rank[rank] % 2) base ^= 1;
     return &kl_record(&c->ranks, rank)->channel[base];
 }
 
@@ -383,6 +392,22 @@ static ncclResult_t check_scalars(const struct kl_connect *c)
     return ncclSuccess;
 }
 
+/* Whoever follows another release has other channels. */
+static ncclResult_t check_releases(const struct kl_connect *c)
+{
+    char one[KL_NCCL_TEXT], other[KL_NCCL_TEXT];
+
+    for (int r = 0; r < c->ranks.nranks; r++) {
+        int a = kl_record(&c->ranks, 0)->nccl, b = kl_record(&c->ranks, r)->nccl;
+
+        if (a != b)
+            return KL_FAIL(ncclInvalidUsage,
+                           "rank 0 follows NCCL %s and rank %d NCCL %s: set KOLO_NCCL_VERSION alike on all ranks",
+                           kl_nccl_text(a, one), r, kl_nccl_text(b, other));
+    }
+    return ncclSuccess;
+}
+
 static ncclResult_t check_channels(const struct kl_connect *c)
 {
     for (int r = 0; r < c->ranks.nranks; r++)
@@ -390,6 +415,27 @@ static ncclResult_t check_channels(const struct kl_connect *c)
             return KL_FAIL(ncclInternalError, "the graph record of rank %d names ranks beyond %d", r,
                            c->ranks.nranks - 1);
     return ncclSuccess;
+}
+
+static int common_divisor(int a, int b)
+{
+    while (b) {
+        int rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Groups do not cross nodes, and are all of one size. */
+static void set_p2p_group(struct kl_connect *c, const struct kl_connect_request *q)
+{
+    int group = q->params.p2p_group > c->nodes.max_local ? c->nodes.max_local : (int)q->params.p2p_group;
+
+    if (!kl_nccl_has(c->nccl, KL_CHANGE_P2P_GROUPS) || group < 1) return;
+    for (int i = 0; i < c->nodes.nnodes; i++) group = common_divisor(group, kl_nodes_size(&c->nodes, i));
+    c->p2p_group = group;
 }
 
 ncclResult_t kl_connect_create(const struct kl_ranks *ranks, const struct kl_connect_request *request,
@@ -402,6 +448,7 @@ ncclResult_t kl_connect_create(const struct kl_ranks *ranks, const struct kl_con
     c->ranks = *ranks;
     c->rank = request->rank;
     KL_TRY_OR(rc, out, check_scalars(c));
+    KL_TRY_OR(rc, out, check_releases(c));
     KL_TRY_OR(rc, out, kl_nodes_create(ranks, &c->nodes));
     align(c);
     if (c->base < 1) {
@@ -410,6 +457,7 @@ ncclResult_t kl_connect_create(const struct kl_ranks *ranks, const struct kl_con
     }
     KL_TRY_OR(rc, out, check_channels(c));
     set_support(c, request);
+    set_p2p_group(c, request);
     kl_channels_set(c, request);
     *connect = c;
     c = NULL;
@@ -423,4 +471,25 @@ void kl_connect_free(struct kl_connect *c)
     if (!c) return;
     kl_nodes_fini(&c->nodes);
     free(c);
+}
+
+/* ---- comparing ---- */
+
+bool kl_connect_same_ring(const struct kl_connect *c, int a, int b)
+{
+    if (c->source[a] % c->base == c->source[b] % c->base) return true;
+    for (int r = 0; r < c->ranks.nranks; r++)
+        if (kl_connect_ring(c, a, r).next != kl_connect_ring(c, b, r).next) return false;
+    return true;
+}
+
+bool kl_connect_same_tree(const struct kl_connect *c, int a, int b)
+{
+    if (c->source[a] == c->source[b]) return true;
+    for (int r = 0; r < c->ranks.nranks; r++) {
+        struct kl_tree_neighbours s = kl_connect_tree(c, a, r), t = kl_connect_tree(c, b, r);
+
+        if (s.up != t.up || s.down[0] != t.down[0] || s.down[1] != t.down[1] || s.down[2] != t.down[2]) return false;
+    }
+    return true;
 }

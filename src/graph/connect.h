@@ -54,10 +54,16 @@ struct kl_rank_record {
     int32_t ndirect;                       /* CollNetDirect: different first ranks of its channels, */
     int32_t direct[KL_COLLNET_HEADS];      /* which are its heads, */
     int32_t direct_down[KL_COLLNET_ARITY]; /* and the others of the own channel, if the rank is one; -1 for none */
+    int32_t nccl;                          /* the release that the rank follows; 0 where nobody says */
+    int32_t p2p_wanted;                    /* channels that it wants for a peer at least; 0 where nobody asks */
+    int32_t p2p_far;                       /* the rank that wants these; -1: one of another node */
+    int32_t all_nvlink;                    /* are all GPUs of its machine joined by NVLink? */
+    float net_bw;                          /* GB/s to the slowest of its own NETs; 0 without */
+    uint32_t measured;                     /* mark of the times that its process knows; 0 without */
     struct kl_channel_record channel[KL_GRAPH_CHANNELS];
 };
 _Static_assert(sizeof(struct kl_channel_record) == 48, "wire format");
-_Static_assert(sizeof(struct kl_rank_record) == KL_GRAPHS * 36 + 80 + KL_GRAPH_CHANNELS * 52, "wire format");
+_Static_assert(sizeof(struct kl_rank_record) == KL_GRAPHS * 36 + 104 + KL_GRAPH_CHANNELS * 52, "wire format");
 
 /** The graphs of one rank; NULL where there is none. */
 struct kl_graphs {
@@ -93,6 +99,9 @@ struct kl_channel_params {
     int64_t collnet_node_threshold;         /* NCCL_COLLNET_NODE_THRESHOLD */
     int64_t unpack_double;                  /* NCCL_UNPACK_DOUBLE_NCHANNELS */
     int64_t min_p2p, max_p2p, per_net_peer; /* NCCL_MIN_P2P_NCHANNELS, NCCL_MAX_..., NCCL_NCHANNELS_PER_NET_PEER */
+    int64_t per_channel_net_bw;             /* NCCL_P2P_PER_CHANNEL_NET_BW: GB/s */
+    int64_t max_p2p_peers;                  /* NCCL_P2P_MAX_PEERS; -2: all ranks */
+    int64_t p2p_group;                      /* NCCL_P2P_SCHEDULE_GROUP_SIZE */
     int64_t work_args_bytes;                /* NCCL_WORK_ARGS_BYTES; INT64_MAX: no limit */
 };
 
@@ -109,6 +118,9 @@ struct kl_channel_params {
                                 .min_p2p = 1,                                                                          \
                                 .max_p2p = 64,                                                                         \
                                 .per_net_peer = -1,                                                                    \
+                                .per_channel_net_bw = 14,                                                              \
+                                .max_p2p_peers = -2,                                                                   \
+                                .p2p_group = 8,                                                                        \
                                 .work_args_bytes = INT64_MAX})
 
 /** What else decides how many channels there will be. */
@@ -155,6 +167,10 @@ struct kl_connect {
     int rank;
     int cpu_arch, cpu_vendor; /* KL_ARCH_MIXED, KL_VENDOR_MIXED when ranks differ */
     int max_tree_pattern;
+    int nccl;        /* the release that all ranks follow */
+    float net_bw;    /* GB/s to the slowest NET of any rank; 0 without */
+    bool all_nvlink; /* joins all GPUs of every machine */
+    int p2p_group;   /* ranks of a group of the schedule of messages; 0: a node's */
     bool collnet, nvls;
     enum kl_offload no_collnet, no_nvls; /* why not */
     int base;          /* channels of the graphs: c and c + base have the same ring and complementary trees */
@@ -167,14 +183,23 @@ struct kl_connect {
     int nsteps;
 };
 
+/** As many channels as an operation can have: NVLS may have more than rings and trees, in newer releases. */
+static inline int kl_connect_most_channels(const struct kl_connect *c)
+{
+    return c->nvls_channels > c->nchannels ? c->nvls_channels : c->nchannels;
+}
+
 /* ---- a rank's own part ---- */
 
 /** Channels of the tree graph that preset uses: what both ring and tree have. */
 void kl_connect_record(const struct kl_graphs *graphs, int rank, int cpu_arch, int cpu_vendor,
                        struct kl_rank_record *record);
 
-/** Channels that NVLS wants: 16, 32 from sm 100 on, or what the user says, within the limits of the configuration. */
-int kl_nvls_channels(int sm, const struct kl_connect_request *request);
+/**
+ * Channels that NVLS wants: 16, more from sm 100 on, or what the user says, within the limits of the configuration. `several`: is
+ * the communicator larger than the node? `nccl`: the release.
+ */
+int kl_nvls_channels(int sm, bool several, int nccl, const struct kl_connect_request *request);
 
 /* ---- all ranks together ---- */
 
@@ -188,22 +213,15 @@ struct kl_ring_links {
 };
 struct kl_ring_links kl_connect_ring(const struct kl_connect *c, int channel, int rank);
 
-/** Do two channels have the same ring, or the same tree? */
-static inline bool kl_connect_same_ring(const struct kl_connect *c, int a, int b)
-{
-    return c->source[a] % c->base == c->source[b] % c->base;
-}
-
-static inline bool kl_connect_same_tree(const struct kl_connect *c, int a, int b)
-{
-    return c->source[a] == c->source[b];
-}
-
 /** Neighbours in a tree; -1 for none. down[]: the node's own chain first, then child 0 and 1 of the node, packed. */
 struct kl_tree_neighbours {
     int up, down[3];
 };
 struct kl_tree_neighbours kl_connect_tree(const struct kl_connect *c, int channel, int rank);
+
+/** Do all ranks have the same neighbours in two channels' rings, or trees? */
+bool kl_connect_same_ring(const struct kl_connect *c, int a, int b);
+bool kl_connect_same_tree(const struct kl_connect *c, int a, int b);
 
 /** Longest way from a leaf to the root, in hops. */
 int kl_connect_tree_depth(const struct kl_connect *c);

@@ -51,6 +51,19 @@ void kl_graph_copy(struct kl_graph *to, const struct kl_graph *from)
     memcpy(inter, from->inter, 2 * (size_t)from->nchannels * sizeof *inter);
 }
 
+bool kl_graph_same_nets(const struct kl_graph *g, int a, int b)
+{
+    return g->inter[2 * a] == g->inter[2 * b] && g->inter[2 * a + 1] == g->inter[2 * b + 1];
+}
+
+bool kl_graph_same_channel(const struct kl_graph *g, int a, int b)
+{
+    size_t n = g->pattern == KL_PATTERN_NVLS ? 1 : (size_t)g->ngpus;
+    const int32_t *order = g->intra + (size_t)a * (size_t)g->ngpus, *other = g->intra + (size_t)b * (size_t)g->ngpus;
+
+    return kl_graph_same_nets(g, a, b) && !memcmp(order, other, n * sizeof *order);
+}
+
 void kl_graph_free(struct kl_graph *graph)
 {
     free(graph);

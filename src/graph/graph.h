@@ -169,6 +169,10 @@ ncclResult_t kl_graph_create(int max_channels, int ngpus, struct kl_graph **grap
 void kl_graph_copy(struct kl_graph *to, const struct kl_graph *from);
 
 void kl_graph_free(struct kl_graph *graph);
+
+/** Are two channels entered and left through the same NETs; and do they visit the GPUs in the same order as well? */
+bool kl_graph_same_nets(const struct kl_graph *graph, int a, int b);
+bool kl_graph_same_channel(const struct kl_graph *graph, int a, int b);
 void kl_graph_why_free(struct kl_graph_why *why);
 
 /** Log a graph in the reference's form (INFO, GRAPH). */

@@ -55,7 +55,7 @@ static ncclResult_t add_channel(struct kl_xml *xml, int parent, const struct kl_
                                 int c)
 {
     int channel, ngpus = g->id == KL_GRAPH_NVLS ? 1 : g->ngpus;
-    bool nets = t->count[KL_NODE_NET] > 0;
+    bool nets = kl_topo_needs_net(t);
 
     KL_TRY(kl_xml_add(xml, parent, "channel", &channel));
     if (nets) KL_TRY(add_device(xml, channel, "net", (uint64_t)g->inter[2 * c]));
@@ -245,7 +245,7 @@ static bool read_gpu(const struct reader *r, int elem, int32_t *order, int n)
 /* Taken nevertheless, as NCCL does: only a connection that needs the NET fails. */
 static void warn_of_unknown_nets(const struct reader *r, int elem, const int64_t *net)
 {
-    for (int i = 0; i < 2 && r->topo->count[KL_NODE_NET]; i++)
+    for (int i = 0; i < 2 && kl_topo_needs_net(r->topo); i++)
         if (kl_topo_find(r->topo, KL_NODE_NET, (uint64_t)net[i]) < 0)
             KL_WARN("%s:%d: net dev=\"%#llx\" is not on this machine; device numbers in graph files are hexadecimal",
                     kl_xml_name(r->xml), kl_xml_line(r->xml, elem), (unsigned long long)net[i]);

@@ -33,7 +33,7 @@ static ncclResult_t compute(struct kl_search *search, const struct kl_graphs_req
 ncclResult_t kl_graphs_compute(const struct kl_topo *topo, const struct kl_graphs_request *request,
                                struct kl_graphs *graphs)
 {
-    struct kl_graphs g = {.has_nets = topo->count[KL_NODE_NET] > 0};
+    struct kl_graphs g = {.has_nets = kl_topo_needs_net(topo)};
     uint64_t start = thread_ns();
     struct kl_search *search;
     ncclResult_t rc;

@@ -5,7 +5,7 @@
 /* Hops count by their share, in whole numbers, each time: that is not exact, and part of results. */
 static void count_hops(struct kl_backtrack *bt, const struct kl_spoke *s, int sign)
 {
-    bt->work->nhops = (int)((float)bt->work->nhops + (float)sign * s->m * (float)s->route->hops);
+    bt->work->nhops = (int)((float)bt->work->nhops + (float)sign * s->m * (float)s->route->length);
 }
 
 static bool try_spoke(struct kl_backtrack *bt, const struct kl_spoke *s)

@@ -21,6 +21,7 @@ static bool joins_heads(const struct kl_connect *c, int channel, int rank, int p
 
 int kl_graph_of_edge(const struct kl_connect *c, int channel, int rank, int peer, bool sends)
 {
+    if (channel >= c->nchannels) return KL_GRAPH_NVLS; /* which alone has so many */
     struct kl_ring_links ring = kl_connect_ring(c, channel, rank);
 
     if (peer == (sends ? ring.next : ring.prev)) return KL_GRAPH_RING;

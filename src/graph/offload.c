@@ -23,7 +23,7 @@ enum kl_offload kl_offload_collnet(const struct kl_topo *t, bool asked, int nran
 {
     if (!asked) return KL_OFFLOAD_NOT_ASKED;
     if (!t->count[KL_NODE_NET] && t->count[KL_NODE_GPU] < nranks) return KL_OFFLOAD_OK;
-    for (int i = 0; i < t->count[KL_NODE_NET]; i++)
+    for (int i = 0; kl_topo_needs_net(t) && i < t->count[KL_NODE_NET]; i++)
         if (t->node[kl_topo_at(t, KL_NODE_NET, i)].net.coll) return KL_OFFLOAD_OK;
     return KL_OFFLOAD_NO_NIC;
 }
@@ -31,7 +31,7 @@ enum kl_offload kl_offload_collnet(const struct kl_topo *t, bool asked, int nran
 enum kl_offload kl_offload_nvls(const struct kl_topo *t, int enable, enum kl_offload multicast)
 {
     if (!enable) return KL_OFFLOAD_SWITCHED_OFF;
-    if (t->count[KL_NODE_GPU] <= 2) return KL_OFFLOAD_FEW_GPUS;
+    if (t->count[KL_NODE_GPU] < (kl_nccl_has(t->options.nccl, KL_CHANGE_NVLS_PAIR) ? 2 : 3)) return KL_OFFLOAD_FEW_GPUS;
     return enable == 1 ? KL_OFFLOAD_OK : multicast;
 }
 

@@ -27,10 +27,10 @@ static struct score score_of(const struct kl_routes *r, int from, int start, int
 {
     int gpu = (from + start) % r->ngpus;
     const struct kl_route *p = kl_gpu_gpu(r, from, gpu);
-    struct score s = {.gpu = gpu, .start = start, .hops = p->hops, .bw = kl_whole(p->bw)};
+    struct score s = {.gpu = gpu, .start = start, .hops = p->length, .bw = kl_whole(p->bw)};
 
     if (net >= 0) {
-        s.net_hops = kl_net_gpu(r, net, gpu)->hops;
+        s.net_hops = kl_net_gpu(r, net, gpu)->length;
         s.net_bw = kl_whole(kl_net_gpu(r, net, gpu)->bw);
     }
     return s;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "graph/levels.h"
+#include "graph/records.h"
 #include "graph/tree.h"
 #include "topo/paths.h"
 
@@ -42,9 +43,12 @@ static int wanted_locally(const struct kl_topo *t, int from, int gpu, int *share
     const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, from, KL_NODE_GPU, gpu);
     int links;
 
-    *share = p->type == KL_PATH_NVL ? KL_P2P_NVLINKS : KL_P2P_TWO;
-    if (p->type != KL_PATH_NVL) return 2;
-    links = kl_whole(p->bw / kl_nvlink_bw(t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.sm));
+    int nccl = t->options.nccl;
+    bool nvlink = p->type == KL_PATH_NVL || (p->type == KL_PATH_NVB && kl_nccl_has(nccl, KL_CHANGE_P2P_NVB));
+
+    *share = nvlink ? KL_P2P_NVLINKS : KL_P2P_TWO;
+    if (!nvlink) return 2;
+    links = kl_whole(p->bw / kl_nvlink_bw(t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.sm, nccl));
     return 2 * (links > KL_MAX_CHANNELS ? KL_MAX_CHANNELS : links > 1 ? links : 1);
 }
 
@@ -120,14 +124,166 @@ static void limit_channels(const struct kl_channel_params *p, int nchannels, int
     if (parent && why->limited > parent) limit(why, parent, KL_P2P_PARENT);
 }
 
+/* ---- by the own GPU: newer releases ---- */
+
+/* Whole GB/s of the NETs that a GPU spreads over, as far as it can send to its CPU, and how many these are. */
+static ncclResult_t own_nets(const struct kl_topo *t, int gpu, int *count, float *bw)
+{
+    int cpu, first = -1, net;
+
+    *count = 0;
+    *bw = 0;
+    KL_TRY(kl_path_cpu_of_gpu(t, gpu, &cpu));
+    float wanted = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_CPU, cpu)->bw;
+    for (int c = 0; c < KL_MAX_CHANNELS; c++) {
+        KL_TRY(kl_topo_local_net(t, gpu, c, &net));
+        if (c && net == first) break;
+        if (!c) first = net;
+        *bw += kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net)->bw;
+        ++*count;
+        if (*bw >= wanted) break;
+    }
+    return ncclSuccess;
+}
+
+/* The slowest of them. */
+static float slowest_net(const struct kl_topo *t, int gpu)
+{
+    int first = -1, net;
+    float least = 0;
+
+    for (int c = 0; c < KL_MAX_CHANNELS && !kl_topo_local_net(t, gpu, c, &net) && (!c || net != first); c++) {
+        float bw = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net)->bw;
+
+        if (!c) first = net;
+        if (!c || bw < least) least = bw;
+    }
+    return least;
+}
+
+/* Towards another node. */
+static ncclResult_t wanted_by_bandwidth(const struct kl_topo *t, int gpu, const struct kl_channel_params *p,
+                                        int *wanted)
+{
+    int count, by_bw;
+    float bw;
+
+    *wanted = (int)p->per_net_peer;
+    if (p->per_net_peer >= 0 || !t->count[KL_NODE_NET]) {
+        if (p->per_net_peer < 0) *wanted = 2;
+        return ncclSuccess;
+    }
+    KL_TRY(own_nets(t, gpu, &count, &bw));
+    by_bw = (int)((kl_whole(bw) + p->per_channel_net_bw - 1) / p->per_channel_net_bw);
+    *wanted = !count ? 2 : by_bw > count ? by_bw : count;
+    return ncclSuccess;
+}
+
+static void want_own(struct kl_rank_record *r, int wanted, int far)
+{
+    if (wanted >= r->p2p_wanted) return;
+    r->p2p_wanted = wanted;
+    r->p2p_far = far;
+}
+
+static ncclResult_t record_wanted(const struct kl_topo *t, int gpu, int nranks, const struct kl_channel_params *p,
+                                  struct kl_rank_record *r)
+{
+    int ng = t->count[KL_NODE_GPU], share, wanted;
+
+    r->p2p_wanted = KL_MAX_CHANNELS;
+    for (int g = 0; g < ng; g++)
+        if (g != gpu) want_own(r, wanted_locally(t, gpu, g, &share), t->node[kl_topo_at(t, KL_NODE_GPU, g)].gpu.rank);
+    if (nranks <= ng) return ncclSuccess;
+    KL_TRY(wanted_by_bandwidth(t, gpu, p, &wanted));
+    want_own(r, wanted, -1);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_p2p_record(const struct kl_topo *t, int rank, int nranks, const struct kl_channel_params *p,
+                           struct kl_rank_record *r)
+{
+    int gpu = kl_topo_gpu_of_rank(t, rank), quiet;
+
+    if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
+    r->nccl = t->options.nccl;
+    r->all_nvlink = kl_topo_all_nvlink(t);
+    r->p2p_wanted = 0;
+    r->p2p_far = -1;
+    quiet = kl_error_quiet(1);
+    r->net_bw = slowest_net(t, gpu);
+    kl_error_quiet(quiet);
+    return kl_nccl_has(r->nccl, KL_CHANGE_P2P_OWN_GPU) ? record_wanted(t, gpu, nranks, p, r) : ncclSuccess;
+}
+
+/* The fewest that any rank wants; of a rank that shares its record with others, the first is named. */
+static void fewest_recorded(const struct kl_connect *c, struct kl_p2p_channels_why *why)
+{
+    why->wanted = KL_MAX_CHANNELS;
+    for (int r = 0; r < c->ranks.nranks; r++) {
+        const struct kl_rank_record *record = kl_record(&c->ranks, r);
+
+        if (record->p2p_wanted >= why->wanted) continue;
+        why->wanted = record->p2p_wanted;
+        why->gpu = r;
+        why->far = kl_shifted(record->p2p_far, kl_shift(&c->ranks, r));
+    }
+}
+
+static enum kl_p2p_share share_of(const struct kl_topo *t, const struct kl_channel_params *p,
+                                  const struct kl_p2p_channels_why *why)
+{
+    int a = kl_topo_gpu_of_rank(t, why->gpu), b = kl_topo_gpu_of_rank(t, why->far), share = KL_P2P_ALL;
+
+    if (why->gpu < 0) return KL_P2P_ALL;
+    if (why->far < 0) return p->per_net_peer >= 0 ? KL_P2P_PER_PEER : KL_P2P_BANDWIDTH;
+    if (a < 0 || b < 0) return KL_P2P_NVLINKS;
+    wanted_locally(t, a, b, &share);
+    return (enum kl_p2p_share)share;
+}
+
+/* Of a power of two, so many that 8 ranks of each peer's group find channels of their own. */
+static int share_among_peers(const struct kl_connect *c, const struct kl_channel_params *p, int n, int per_peer)
+{
+    int64_t peers = c->ranks.nranks;
+
+    if (kl_nccl_has(c->nccl, KL_CHANGE_P2P_PEERS) && p->max_p2p_peers > 0 && p->max_p2p_peers < peers)
+        peers = p->max_p2p_peers;
+    while (per_peer > 1 && per_peer * ((peers + 7) / 8) > n) per_peer /= 2;
+    return per_peer;
+}
+
+static struct kl_p2p_channels by_own_gpus(const struct kl_topo *t, const struct kl_connect *c,
+                                          const struct kl_channel_params *p, struct kl_p2p_channels ch, int most)
+{
+    fewest_recorded(c, &ch.why);
+    ch.why.share = share_of(t, p, &ch.why);
+    ch.per_peer = power_at_least(ch.why.wanted);
+    ch.n = power_at_least(ch.n);
+    if (ch.n > most) limit(&ch.why, most, KL_P2P_ARGS);
+    ch.n = least(ch.n, most);
+    if (c->nodes.nnodes > 1 && p->per_net_peer < 0) {
+        int shared = share_among_peers(c, p, ch.n, ch.per_peer);
+
+        if (shared < ch.per_peer) ch.why.share = KL_P2P_PEERS;
+        ch.per_peer = shared;
+    }
+    ch.per_peer = least(ch.per_peer, ch.n);
+    return ch;
+}
+
 struct kl_p2p_channels kl_p2p_channels_of(const struct kl_topo *topo, const struct kl_connect *connect,
                                           const struct kl_channel_params *params, int parent)
 {
     int *nets = malloc(((size_t)topo->count[KL_NODE_NET] + 1) * sizeof *nets), most = batches(params);
-    struct kl_p2p_channels c = {.why = {.share = KL_P2P_ALL, .gpu = -1, .far = -1}};
+    struct kl_p2p_channels c = {.nccl = connect->nccl, .why = {.share = KL_P2P_ALL, .gpu = -1, .far = -1}};
 
     limit_channels(params, connect->nchannels, parent, &c.why);
     c.n = c.why.wanted = c.why.limited;
+    if (kl_nccl_has(connect->nccl, KL_CHANGE_P2P_OWN_GPU)) {
+        free(nets);
+        return by_own_gpus(topo, connect, params, c, most);
+    }
     struct demand d = {topo, connect->ranks.nranks, c.n, (int)params->per_net_peer, nets};
     if (nets)
         fewest_wanted(&d, &c.why);
@@ -163,6 +319,8 @@ static const struct words shares[KL_P2P_SHARES] = {
     [KL_P2P_TWO]      = {"no_nvlink", "two, between GPUs of a node without NVLink"},
     [KL_P2P_NICS]     = {"nics", "as many as NICs that it takes to carry what a GPU can send to another node"},
     [KL_P2P_REMOTE]   = {"remote", "two towards ranks of other nodes, or one where there are more than two ranks per channel"},
+    [KL_P2P_BANDWIDTH] = {"net_bandwidth", "one for every 14 GB/s (NCCL_P2P_PER_CHANNEL_NET_BW) that its NICs carry, towards other nodes"},
+    [KL_P2P_PEERS]    = {"peers", "fewer than it takes to fill the NICs, as several peers are sent to at a time (NCCL_P2P_MAX_PEERS)"},
     [KL_P2P_PER_PEER] = {"nchannels_per_net_peer", "NCCL_NCHANNELS_PER_NET_PEER, towards ranks of other nodes"},
 };
 /* clang-format on */
@@ -202,7 +360,7 @@ static int next_delta(int delta, int *k, int n)
 /* The two levels of the schedule; flat when nodes have different sizes. */
 struct levels {
     const struct kl_nodes *nodes;
-    bool flat;
+    bool flat, groups; /* groups: all of one size, each within a node */
     int nouter, ninner, outer, inner;
 };
 
@@ -211,6 +369,16 @@ static struct levels levels_of(const struct kl_connect *c)
     const struct kl_nodes *n = &c->nodes;
     struct levels l = {.nodes = n, .nouter = n->nnodes, .ninner = n->max_local};
 
+    if (c->p2p_group) {
+        int own = n->first[n->of_rank[c->rank]] + n->local_rank[c->rank];
+
+        return (struct levels){.nodes = n,
+                               .groups = true,
+                               .nouter = c->ranks.nranks / c->p2p_group,
+                               .ninner = c->p2p_group,
+                               .outer = own / c->p2p_group,
+                               .inner = own % c->p2p_group};
+    }
     for (int i = 0; i < n->nnodes; i++) l.flat |= kl_nodes_size(n, i) != n->max_local;
     l.outer = n->of_rank[c->rank];
     l.inner = n->local_rank[c->rank];
@@ -227,6 +395,7 @@ static int rank_at(const struct levels *l, int outer, int inner)
 {
     outer = (outer + l->nouter) % l->nouter;
     inner = (inner + l->ninner) % l->ninner;
+    if (l->groups) return l->nodes->rank[outer * l->ninner + inner];
     return l->flat ? inner : l->nodes->rank[l->nodes->first[outer] + inner];
 }
 
@@ -236,7 +405,7 @@ ncclResult_t kl_p2p_schedule(const struct kl_connect *c, struct kl_p2p_round *ro
     int rounds = 0;
 
     for (int i = 0, outer = 0, ko = 0; i < l.nouter; i++, outer = next_delta(outer, &ko, l.nouter))
-        for (int j = 0, inner = 0, ki = 0; j < l.ninner; j++, inner = next_delta(inner, &ki, l.ninner))
+        for (int j = 0, inner = 0, ki = 0; j < l.ninner; j++, inner = l.groups ? j : next_delta(inner, &ki, l.ninner))
             round[rounds++] = (struct kl_p2p_round){.send = rank_at(&l, l.outer + outer, l.inner + inner),
                                                     .recv = rank_at(&l, l.outer - outer, l.inner - inner)};
     if (rounds != c->ranks.nranks)
@@ -248,7 +417,7 @@ ncclResult_t kl_p2p_schedule(const struct kl_connect *c, struct kl_p2p_round *ro
 
 int kl_p2p_base(const struct kl_connect *c, int round)
 {
-    int local = c->nodes.max_local, base = round;
+    int local = c->p2p_group ? c->p2p_group : c->nodes.max_local, base = round;
 
     if (c->nodes.nnodes > 1) base = round / local * ((local + 7) / 8) + round % local / 8;
     return base & 0xff;
@@ -262,7 +431,10 @@ static int mirror(int x, int bits)
     return y;
 }
 
-int kl_p2p_channel(int base, int part, int n)
+int kl_p2p_channel(int base, int part, int n, int nccl)
 {
-    return (base + mirror(part, kl_log2((unsigned)n))) & (n - 1);
+    int bits = kl_log2((unsigned)n);
+
+    if (kl_nccl_has(nccl, KL_CHANGE_P2P_PARTS)) return (mirror(base & (n - 1), bits) + part) & (n - 1);
+    return (base + mirror(part, bits)) & (n - 1);
 }

@@ -25,12 +25,14 @@ enum kl_p2p_channels_limit {
 
 /** What decided how many of them serve one peer: the pair of a GPU of this machine and a rank that wants fewest. */
 enum kl_p2p_share {
-    KL_P2P_ALL,      /* nobody wants fewer than there are */
-    KL_P2P_NVLINKS,  /* two for each NVLink between two GPUs */
-    KL_P2P_TWO,      /* two, between GPUs without NVLink */
-    KL_P2P_NICS,     /* as many as NICs that carry what a GPU can send, towards other nodes */
-    KL_P2P_REMOTE,   /* two, or one where there are many ranks for the channels, towards other nodes */
-    KL_P2P_PER_PEER, /* NCCL_NCHANNELS_PER_NET_PEER, towards other nodes */
+    KL_P2P_ALL,       /* nobody wants fewer than there are */
+    KL_P2P_NVLINKS,   /* two for each NVLink between two GPUs */
+    KL_P2P_TWO,       /* two, between GPUs without NVLink */
+    KL_P2P_NICS,      /* as many as NICs that carry what a GPU can send, towards other nodes */
+    KL_P2P_REMOTE,    /* two, or one where there are many ranks for the channels, towards other nodes */
+    KL_P2P_BANDWIDTH, /* as many as it takes to carry what its NICs can, towards other nodes */
+    KL_P2P_PEERS,     /* fewer, as several peers are sent to at a time */
+    KL_P2P_PER_PEER,  /* NCCL_NCHANNELS_PER_NET_PEER, towards other nodes */
     KL_P2P_SHARES
 };
 
@@ -45,6 +47,7 @@ struct kl_p2p_channels_why {
 struct kl_p2p_channels {
     int n;        /* channels that carry point-to-point traffic, a power of two */
     int per_peer; /* of these, for one peer */
+    int nccl;     /* the release that decides which */
     struct kl_p2p_channels_why why;
 };
 
@@ -57,6 +60,13 @@ const char *kl_p2p_share_text(enum kl_p2p_share share);
 /** `parent` limits the channels of a communicator that shares its parent's resources; 0: own resources. */
 struct kl_p2p_channels kl_p2p_channels_of(const struct kl_topo *topo, const struct kl_connect *connect,
                                           const struct kl_channel_params *params, int parent);
+
+/**
+ * Fill what a rank says about its machine for all to agree on: the release, what channels it wants for messages, how fast its
+ * NETs are. `sm` and what kl_connect_record sets stay as they are.
+ */
+ncclResult_t kl_p2p_record(const struct kl_topo *topo, int rank, int nranks, const struct kl_channel_params *params,
+                           struct kl_rank_record *record);
 
 struct kl_p2p_round {
     int32_t send, recv; /* ranks */
@@ -71,7 +81,7 @@ ncclResult_t kl_p2p_schedule(const struct kl_connect *connect, struct kl_p2p_rou
 /** First channel of a round, before it is wrapped. */
 int kl_p2p_base(const struct kl_connect *connect, int round);
 
-/** The channel that carries a part of a round's traffic, of n channels (a power of two). */
-int kl_p2p_channel(int base, int part, int n);
+/** The channel that carries a part of a round's traffic, of n channels (a power of two), in a release. */
+int kl_p2p_channel(int base, int part, int n, int nccl);
 
 #endif

@@ -103,13 +103,13 @@ static void parts_spread_over_channels(void **state)
     static const int order[16] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
 
     (void)state;
-    for (int i = 0; i < 16; i++) assert_int_equal(kl_p2p_channel(0, i, 16), order[i]);
+    for (int i = 0; i < 16; i++) assert_int_equal(kl_p2p_channel(0, i, 16, KL_NCCL_2_26_3), order[i]);
     for (int n = 1; n <= 64; n *= 2)
         for (int base = 0; base < 70; base += 7) {
             uint64_t used = 0;
 
             for (int part = 0; part < n; part++) {
-                int channel = kl_p2p_channel(base, part, n);
+                int channel = kl_p2p_channel(base, part, n, KL_NCCL_2_26_3);
 
                 assert_in_range(channel, 0, n - 1);
                 assert_false(used >> channel & 1); /* each has one of its own */

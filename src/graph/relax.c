@@ -3,27 +3,76 @@
 
 /* ---- speeds ---- */
 
+/* A speed that is tried from one change on, and until another. */
+enum { ALWAYS = -1, NEVER = KL_CHANGES };
+
+struct dated {
+    float speed;
+    int since, until;
+};
+
+static void choose_dated(struct kl_run *run, const struct dated *table, int n)
+{
+    run->speed = run->own_speed;
+    run->nspeeds = 0;
+    for (int i = 0; i < n && run->nspeeds < KL_RUN_SPEEDS; i++) {
+        if (table[i].since != ALWAYS && !kl_nccl_has(run->routes->nccl, table[i].since)) continue;
+        if (table[i].until != NEVER && kl_nccl_has(run->routes->nccl, table[i].until)) continue;
+        run->own_speed[run->nspeeds++] = table[i].speed;
+    }
+}
+
 static void set_speeds(struct kl_run *run)
 {
     const struct kl_routes *r = run->routes;
     static const float intra[] = {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
     static const float intra90[] = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
-    static const float intra100[] = {90, 80, 70, 60, 50, 40, 30, 24, 20, 19};
     static const float inter[] = {48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4f, 1.2f, 0.24f, 0.12f};
     static const float inter90[] = {48, 45, 42, 40, 30, 24, 22, 20, 17.5f, 15, 12, 6, 3, 2.4f, 1.2f, 0.24f, 0.12f};
+    static const struct dated intra100[] = {{90, ALWAYS, NEVER}, {80, ALWAYS, NEVER}, {70, ALWAYS, NEVER},
+                                            {60, ALWAYS, NEVER}, {50, ALWAYS, NEVER}, {45, KL_CHANGE_INTRA_45, NEVER},
+                                            {40, ALWAYS, NEVER}, {30, ALWAYS, NEVER}, {24, ALWAYS, NEVER},
+                                            {20, ALWAYS, NEVER}, {19, ALWAYS, NEVER}, {18, KL_CHANGE_INTRA_18, NEVER}};
+    static const struct dated inter100[] = {{96, KL_CHANGE_INTER_96, NEVER},
+                                            {86, KL_CHANGE_INTER_86, NEVER},
+                                            {80, KL_CHANGE_INTER_80, NEVER},
+                                            {48, ALWAYS, KL_CHANGE_INTER_47_9},
+                                            {48, KL_CHANGE_INTER_45_1, NEVER},
+                                            {47.9f, KL_CHANGE_INTER_47_9, KL_CHANGE_INTER_45_1},
+                                            {45.1f, KL_CHANGE_INTER_45_1, NEVER},
+                                            {45, ALWAYS, KL_CHANGE_INTER_45_1},
+                                            {42, ALWAYS, NEVER},
+                                            {40, ALWAYS, NEVER},
+                                            {30, ALWAYS, NEVER},
+                                            {24, ALWAYS, NEVER},
+                                            {22, ALWAYS, NEVER},
+                                            {20, ALWAYS, NEVER},
+                                            {17.5f, ALWAYS, NEVER},
+                                            {15, ALWAYS, NEVER},
+                                            {12, ALWAYS, NEVER},
+                                            {6, ALWAYS, NEVER},
+                                            {3, ALWAYS, NEVER},
+                                            {2.4f, ALWAYS, NEVER},
+                                            {1.2f, ALWAYS, NEVER},
+                                            {0.24f, ALWAYS, NEVER},
+                                            {0.12f, ALWAYS, NEVER}};
+#define DATED(table)  choose_dated(run, (table), (int)(sizeof(table) / sizeof((table)[0])))
 #define SPEEDS(table) run->speed = (table), run->nspeeds = (int)(sizeof(table) / sizeof((table)[0]))
 
-    if (r->nnets && r->min_sm >= 90)
+    if (r->nnets && r->min_sm >= 100)
+        DATED(inter100);
+    else if (r->nnets && r->min_sm >= 90)
         SPEEDS(inter90);
     else if (r->nnets)
         SPEEDS(inter);
     else if (r->min_sm >= 100)
-        SPEEDS(intra100);
+        DATED(intra100);
     else if (r->min_sm >= 90)
         SPEEDS(intra90);
     else
         SPEEDS(intra);
 #undef SPEEDS
+#undef DATED
 }
 
 static bool last_speed(const struct kl_run *run)
@@ -85,14 +134,27 @@ static bool relax_pattern(struct kl_run *run)
     return false;
 }
 
+static int next_type(const struct kl_run *run, int type)
+{
+    bool p2c = kl_nccl_has(run->routes->nccl, KL_CHANGE_P2C);
+
+    return type + 1 == KL_PATH_P2C && !p2c ? KL_PATH_P2C + 1 : type + 1;
+}
+
+/* Older releases also allow what is no path. */
+static bool is_way(const struct kl_run *run, int type)
+{
+    return type < KL_PATH_DIS || !kl_nccl_has(run->routes->nccl, KL_CHANGE_NO_WAY_DIS);
+}
+
 static bool relax_type_intra(struct kl_run *run)
 {
     struct kl_graph *w = run->work, *b = run->best;
     int limit = run->routes->nnets ? w->type_inter : run->max_intra;
 
     if (w->type_intra < limit && (!b->nchannels || w->type_intra < b->type_intra)) {
-        w->type_intra++;
-        return true;
+        w->type_intra = next_type(run, w->type_intra);
+        if (is_way(run, w->type_intra)) return true;
     }
     w->type_intra = run->min_intra;
     return false;
@@ -104,8 +166,8 @@ static bool relax_type_inter(struct kl_run *run)
 
     if (run->routes->nnets && w->type_inter < run->max_inter &&
         (!b->nchannels || w->type_inter < b->type_inter || w->type_inter < KL_PATH_PXN)) {
-        w->type_inter++;
-        return true;
+        w->type_inter = next_type(run, w->type_inter);
+        if (is_way(run, w->type_inter)) return true;
     }
     w->type_inter = run->min_inter;
     return false;

@@ -71,6 +71,7 @@ static unsigned fill_routes(struct kl_routes *r, enum kl_node_type from, int n, 
 
             route->first = *used;
             route->hops = p->hops;
+            route->length = (uint16_t)kl_path_length(t, p);
             route->type = p->type;
             route->bw = p->bw;
             route->both = back > p->type ? back : p->type;
@@ -105,7 +106,7 @@ static ncclResult_t alloc_routes(struct kl_routes *r)
     r->link = malloc(((size_t)hops + 1) * sizeof *r->link);
     r->net_bw = malloc((nn + 1) * sizeof *r->net_bw);
     r->level = malloc(((size_t)t->nlinks + 1) * sizeof *r->level);
-    r->pci_up = malloc((5 * ng + 3 * nn + ng * nn) * sizeof *r->pci_up);
+    r->pci_up = malloc((5 * ng + 4 * nn + ng * nn) * sizeof *r->pci_up);
     r->nearest = malloc((nn + 1) * sizeof *r->nearest);
     if (!r->gpu_gpu || !r->back || !r->link || !r->net_bw || !r->level || !r->pci_up || !r->nearest)
         return KL_NOMEM("a graph search");
@@ -122,6 +123,7 @@ static ncclResult_t alloc_routes(struct kl_routes *r)
     r->near_gpu = r->next_port + nn;
     r->way_out = r->near_gpu + ng * nn;
     r->way_in = r->way_out + ng;
+    r->local_gpu = r->way_in + ng;
     return ncclSuccess;
 }
 
@@ -153,6 +155,7 @@ static void fill_net(struct kl_routes *r, int k)
         r->next_port[i] = k;
     }
     r->net_bw[k] = n->net.bw;
+    r->local_gpu[k] = kl_topo_local_gpu(r->topo, k);
 }
 
 /* The link that all routes out of a GPU begin with, or all into it end with. */
@@ -169,6 +172,19 @@ static int only_way(const struct kl_routes *r, int gpu, bool out)
         link = end;
     }
     return link;
+}
+
+/* Without regard to hops. `near_gpu` has room for all GPUs of each NET. */
+static void fill_nearest_by_type(struct kl_routes *r, int net, int32_t *used)
+{
+    struct kl_nearest *near = &r->nearest[net];
+
+    *near = (struct kl_nearest){.first = *used, .type = KL_PATH_DIS};
+    near->n = kl_topo_nearest(r->topo, KL_NODE_NET, net, KL_NODE_GPU, r->near_gpu + *used);
+    if (!near->n) return;
+    near->bw = kl_net_gpu(r, net, r->near_gpu[*used])->bw;
+    near->type = kl_net_gpu(r, net, r->near_gpu[*used])->type;
+    *used += near->n;
 }
 
 static void fill_nearest(struct kl_routes *r, int net, int32_t *used)
@@ -211,7 +227,9 @@ ncclResult_t kl_routes_create(const struct kl_topo *topo, struct kl_routes **rou
     if (!r) return KL_NOMEM("a graph search");
     r->topo = topo;
     r->ngpus = topo->count[KL_NODE_GPU];
-    r->nnets = topo->count[KL_NODE_NET];
+    r->nccl = topo->options.nccl;
+    r->all_nets = topo->count[KL_NODE_NET];
+    r->nnets = kl_topo_needs_net(topo) ? r->all_nets : 0;
     r->nvs = topo->count[KL_NODE_NVS] > 0;
     r->min_sm = INT32_MAX;
     r->amd = cpu && cpu->cpu.arch == KL_ARCH_X86 && cpu->cpu.vendor == KL_VENDOR_AMD;
@@ -221,7 +239,8 @@ ncclResult_t kl_routes_create(const struct kl_topo *topo, struct kl_routes **rou
     for (int k = 0; k < r->nnets; k++) fill_net(r, k);
     fill_all_routes(r);
     for (int g = 0; g < r->ngpus; g++) r->way_out[g] = only_way(r, g, true), r->way_in[g] = only_way(r, g, false);
-    for (int k = 0; k < r->nnets; k++) fill_nearest(r, k, &near);
+    for (int k = 0; k < r->nnets; k++)
+        (kl_nccl_has(r->nccl, KL_CHANGE_START_NEAREST) ? fill_nearest_by_type : fill_nearest)(r, k, &near);
     if (r->levels.nomem) {
         rc = KL_NOMEM("a graph search");
         goto out;
@@ -231,6 +250,31 @@ ncclResult_t kl_routes_create(const struct kl_topo *topo, struct kl_routes **rou
 out:
     kl_routes_free(r);
     return rc;
+}
+
+/* ---- rails ---- */
+
+static bool defined(int a, int b)
+{
+    return a >= 0 && b >= 0;
+}
+
+bool kl_routes_same_plane(const struct kl_routes *r, int entry, int exit)
+{
+    int a = kl_routes_net(r, entry)->net.plane, b = kl_routes_net(r, exit)->net.plane;
+
+    return !kl_nccl_has(r->nccl, KL_CHANGE_RAILS) || !defined(a, b) || a == b;
+}
+
+bool kl_routes_same_rail(const struct kl_routes *r, int entry, int exit)
+{
+    const struct kl_node *a = kl_routes_net(r, entry), *b = kl_routes_net(r, exit);
+    bool per_host = r->topo->options.rail_per_host && kl_nccl_has(r->nccl, KL_CHANGE_RAIL_PER_HOST);
+
+    if (kl_nccl_has(r->nccl, KL_CHANGE_RAILS) && defined(a->net.rail, b->net.rail)) return a->net.rail == b->net.rail;
+    if (per_host && kl_id_host(a->id) != kl_id_host(b->id))
+        return a->net.pci == b->net.pci && a->net.port == b->net.port;
+    return r->same_port[entry] == r->same_port[exit];
 }
 
 void kl_routes_charge(struct kl_routes *r, enum kl_charge charge, float bw)

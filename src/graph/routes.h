@@ -35,8 +35,9 @@ struct kl_back {
 struct kl_route {
     uint32_t first; /* its hops are [first .. first + hops) in link, share and back */
     uint16_t hops;
-    uint8_t type; /* enum kl_path_type */
-    uint8_t both; /* the worse of its type and of the type of the way back */
+    uint16_t length; /* as the search counts it: kl_path_length */
+    uint8_t type;    /* enum kl_path_type */
+    uint8_t both;    /* the worse of its type and of the type of the way back */
     float bw;
     bool plain; /* its links are all different, and nothing is taken from opposite directions */
 };
@@ -53,15 +54,18 @@ enum kl_charge {
     KL_GIVE = 3 * KL_SHARES
 };
 
-/** The GPUs that a NET reaches best: by bandwidth, then by hops. */
+/** The GPUs that a NET reaches best: by bandwidth, then by hops, or in newer releases by type. */
 struct kl_nearest {
     float bw;
+    int type;         /* KL_PATH_DIS: none is reached */
     int32_t first, n; /* near_gpu[first .. first + n), ascending */
 };
 
 struct kl_routes {
     const struct kl_topo *topo;
-    int ngpus, nnets;
+    int nccl;         /* the release that is followed */
+    int ngpus, nnets; /* nnets: 0 where no ranks are elsewhere */
+    int all_nets;
     bool nvs; /* has an NVSwitch */
     int min_sm;
     bool amd; /* the first CPU is an x86 from AMD */
@@ -86,6 +90,7 @@ struct kl_routes {
 
     struct kl_nearest *nearest; /* by NET */
     int32_t *near_gpu;
+    int32_t *local_gpu; /* by NET: the GPU that uses it first; -1 */
 
     unsigned shares;                   /* bit enum kl_share of every hop, and of what it takes back */
     unsigned intra_types, inter_types; /* bit `type` of every path between GPUs and NVSwitch, and to and from NETs */
@@ -116,6 +121,12 @@ static inline const struct kl_node *kl_routes_gpu(const struct kl_routes *m, int
 {
     return &m->topo->node[kl_topo_at(m->topo, KL_NODE_GPU, gpu)];
 }
+
+/** May a channel that is entered through one NET be left through another, as far as planes say? */
+bool kl_routes_same_plane(const struct kl_routes *routes, int entry, int exit);
+
+/** Do two NETs count as one rail: the same port, or what the network says? */
+bool kl_routes_same_rail(const struct kl_routes *routes, int entry, int exit);
 
 static inline const struct kl_node *kl_routes_net(const struct kl_routes *m, int net)
 {

@@ -22,6 +22,8 @@ enum {
     KL_BUDGET_SAME = 1 << 8 /* when all channels have the same order */
 };
 
+enum { KL_RUN_SPEEDS = 32 };
+
 struct kl_search {
     struct kl_routes *routes;
     bool thorough; /* make every attempt and every step, proofs or not: for tests of the proofs */
@@ -40,9 +42,10 @@ struct kl_outcome {
 struct kl_run {
     struct kl_routes *routes;
     struct kl_backtrack *backtrack;
-    struct kl_graph *work, *best; /* the backtracking's: wishes, and the best solution so far */
-    const float *speed;           /* bandwidths per channel that are tried, fastest first */
-    int nspeeds, idx;             /* idx: the one tried now */
+    struct kl_graph *work, *best;   /* the backtracking's: wishes, and the best solution so far */
+    const float *speed;             /* bandwidths per channel that are tried, fastest first */
+    float own_speed[KL_RUN_SPEEDS]; /* where the release decides which there are */
+    int nspeeds, idx;               /* idx: the one tried now */
     int pass;
     int budget; /* left by the last attempt */
     int global_budget;

@@ -60,6 +60,26 @@ static ncclResult_t search_loop(struct kl_run *run)
     }
 }
 
+/* The NETs of the first and the last GPU, which older releases do not ask for. */
+static void fall_back_nets(struct kl_run *run)
+{
+    const struct kl_routes *r = run->routes;
+    struct kl_graph *b = run->best;
+    int entry, exit, quiet = kl_error_quiet(1);
+
+    b->inter[0] = b->inter[1] = -1;
+    if (r->nnets && kl_nccl_has(r->nccl, KL_CHANGE_FALLBACK_NETS)) {
+        if (!kl_topo_local_net(r->topo, 0, 0, &entry) && !kl_topo_local_net(r->topo, r->ngpus - 1, 0, &exit)) {
+            b->inter[0] = entry;
+            b->inter[1] = exit;
+        } else {
+            b->bw_inter = 0;
+            b->type_inter = KL_PATH_DIS;
+        }
+    }
+    kl_error_quiet(quiet);
+}
+
 /* Nothing found: the devices as they come, so that a communicator can be made at all. */
 static void fall_back(struct kl_run *run)
 {
@@ -69,9 +89,9 @@ static void fall_back(struct kl_run *run)
     KL_WARN("no %s was found on this machine: falling back to the GPUs in their order at 0.1 GB/s",
             kl_graph_pattern_name(b->pattern));
     for (int g = 0; g < b->ngpus; g++) b->intra[g] = g;
-    b->inter[0] = b->inter[1] = -1;
     b->bw_intra = b->bw_inter = 0.1f;
     b->type_intra = b->type_inter = KL_PATH_SYS;
+    fall_back_nets(run);
     b->nchannels = 1;
     run->why->end = KL_END_FALLBACK;
 }
@@ -89,8 +109,9 @@ static void set_types(struct kl_run *run)
     }
     if (run->routes->nnets) {
         run->min_inter = kl_path_min_type(t, KL_NODE_NET);
-        run->max_inter = kl_path_max_type(t, KL_NODE_NET);
-        run->max_intra = run->max_inter;
+        run->max_intra = run->max_inter = kl_path_max_type(t, KL_NODE_NET);
+        if (run->routes->min_sm < 90 && kl_nccl_has(run->routes->nccl, KL_CHANGE_INTER_UP_TO_SYS))
+            run->max_inter = KL_PATH_SYS;
     }
 }
 
@@ -106,7 +127,7 @@ static void set_wishes(struct kl_run *run, const struct kl_graph_request *q)
     w->collnet = q->collnet;
     w->min_channels = q->min_channels;
     w->max_channels = q->max_channels;
-    run->cross_nic = r->nnets > 1 && crossable ? r->topo->options.cross_nic : 0;
+    run->cross_nic = r->all_nets > 1 && crossable ? r->topo->options.cross_nic : 0;
     w->cross_nic = run->cross_nic == 1;
     set_types(run);
     w->type_intra = run->min_intra;

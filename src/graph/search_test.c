@@ -164,7 +164,7 @@ static int net_at(const struct kl_topo *t, const struct kl_graph *g, int c, int 
 static void load_channel(const struct kl_topo *t, const struct kl_graph *g, int c, double *used)
 {
     int n = g->ngpus;
-    bool nets = t->count[KL_NODE_NET] > 0, ring = g->pattern == KL_PATTERN_RING;
+    bool nets = kl_topo_needs_net(t), ring = g->pattern == KL_PATTERN_RING;
 
     for (int i = 0; i + 1 < n; i++)
         load(t, kl_path_between(t, KL_NODE_GPU, gpu_at(t, g, c, i), KL_NODE_GPU, gpu_at(t, g, c, i + 1)), g->bw_intra,

@@ -44,11 +44,14 @@ enum kl_algo {
     KL_ALGO_PAT,
     KL_NCCL_ALGOS,                    /* so far; */
     KL_ALGO_ONE_SHOT = KL_NCCL_ALGOS, /* of host devices only */
+    KL_ALGO_FLAT,                     /* the same */
     KL_ALGOS,                         /* that are weighed */
     KL_ALGO_ORDERED = KL_ALGOS,
     KL_ALGO_ORDERED_RING, /* that are asked for (coll/ordered.h) */
     KL_ALGO_NAMES
 };
+
+enum { KL_FLAT_RANKS = 64 }; /* of Flat, at most */
 
 enum kl_proto { KL_PROTO_LL, KL_PROTO_LL128, KL_PROTO_SIMPLE, KL_PROTOS };
 
@@ -62,7 +65,7 @@ int kl_algo_graph(enum kl_algo algo);
 /* ---- constants ---- */
 
 enum kl_hw { KL_HW_NVLINK, KL_HW_PCI, KL_HW_NET, KL_HWS };
-enum { KL_GENERATIONS = 4, KL_TREE_SIZES = 23, KL_TUNING_TEXT = 128 };
+enum { KL_GENERATIONS = 4, KL_TREE_SIZES = 24, KL_TREE_OWN_SIZES = 23, KL_TUNING_TEXT = 128 };
 
 struct kl_tuning_constants {
     const char *name;
@@ -70,23 +73,36 @@ struct kl_tuning_constants {
     float base_latency[KL_ALGOS][KL_PROTOS];
     float hw_latency[KL_HWS][KL_ALGOS][KL_PROTOS];
     /* Rows: sm below 80, 90, 100, and above. Columns: one node, two, more. */
-    double ll_max[KL_GENERATIONS][3];           /* GB/s of LL, all channels together */
-    double ring_ll128[KL_GENERATIONS][3];       /* GB/s per channel */
-    double tree_ll128[KL_GENERATIONS][3];       /* GB/s per channel */
-    double tree[KL_GENERATIONS][3];             /* GB/s per channel, all protocols */
-    float tree_share[KL_PROTOS][KL_TREE_SIZES]; /* of a tree's bandwidth, for 64 B, 128 B, ... 256 MB */
-    float small_ring_bw;                        /* GB/s of all channels up to which a ring uses 256 threads */
-    double pat_base, pat_rank;                  /* latency of PAT: to start, and for each rank */
-    float one_shot_peer[2];                     /* OneShot: microseconds for each peer within the node, and outside */
-    float one_shot_bw;                          /* GB/s, of all messages to peers within the node, at most */
+    double ll_max[KL_GENERATIONS][3];       /* GB/s of LL, all channels together */
+    double ring_ll128[KL_GENERATIONS][3];   /* GB/s per channel */
+    double tree_ll128[KL_GENERATIONS][3];   /* GB/s per channel */
+    double tree[KL_GENERATIONS][3];         /* GB/s per channel, all protocols */
+    double nvls_tree[KL_GENERATIONS][3];    /* GB/s per channel */
+    double nvls_efficiency[KL_GENERATIONS]; /* of the bandwidth within a node */
+    float tree_share[KL_PROTOS]
+                    [KL_TREE_SIZES]; /* of a tree's bandwidth, for 64 B, 128 B, ... 256 MB, and for NVLSTree 512 MB */
+    float small_ring_bw;             /* GB/s of all channels up to which a ring uses 256 threads */
+    double pat_base, pat_rank;       /* latency of PAT: to start, and for each rank */
+    float one_shot_peer[2];          /* OneShot: microseconds for each peer within the node, and outside */
+    float one_shot_bw;               /* GB/s, of all messages to peers within the node, at most */
+    float flat_peer;                 /* Flat: microseconds for each other rank */
+    float flat_bw;                   /* GB/s that a rank writes and reads of a board */
+    float flat_moved[KL_FUNCS]
+                    [3]; /* bytes of these for each of the operation's: always, times ranks, divided by ranks */
     /* NVLS and PAT reduce in software: every type and operation, scaled or not, and FP8 whatever the sm. */
     bool any_reduction;
     /* So does what CollNet is there: all-gather and reduce-scatter as well, whatever the plugin says. */
     bool collnet_gathers;
+    /* They change with the release of NCCL that is followed (kl_tuning_constants_at). Others are measured: its rules count as
+     * the first release has them. */
+    bool follows_nccl;
 };
 
 extern const struct kl_tuning_constants kl_tuning_reference;
 extern const struct kl_tuning_constants kl_tuning_host;
+
+/** Constants as a release has them. */
+struct kl_tuning_constants kl_tuning_constants_at(const struct kl_tuning_constants *constants, int nccl);
 
 /* ---- NCCL_ALGO and NCCL_PROTO ---- */
 
@@ -100,19 +116,24 @@ ncclResult_t kl_tuning_parse(const char *what, const char *text, const char *con
 
 /* ---- the model ---- */
 
+struct kl_tuning_measured; /* times of this machine: tuning_measured.h */
+
 /** What the user may set; texts may be NULL. -2 is "not set". */
 struct kl_tuning_params {
     const char *algo, *proto;         /* NCCL_ALGO, NCCL_PROTO */
     const char *thread_thresholds;    /* NCCL_THREAD_THRESHOLDS */
     int64_t nthreads, ll128_nthreads; /* NCCL_NTHREADS, NCCL_LL128_NTHREADS */
     int64_t pat;                      /* NCCL_PAT_ENABLE: 0, 1, 2 */
+    int64_t ll128_c2c;                /* NCCL_LL128_C2C: 0, 1 */
     int64_t net_overhead;             /* NCCL_NET_OVERHEAD, nanoseconds */
 };
 
-#define KL_TUNING_PARAMS ((struct kl_tuning_params){.nthreads = -2, .ll128_nthreads = -2, .pat = 2, .net_overhead = -2})
+#define KL_TUNING_PARAMS                                                                                               \
+    ((struct kl_tuning_params){.nthreads = -2, .ll128_nthreads = -2, .pat = 2, .ll128_c2c = 1, .net_overhead = -2})
 
 /** What all ranks agree on. */
 struct kl_tuning_input {
+    int nccl; /* the release that is followed */
     int nranks, nnodes, max_local_ranks;
     int nchannels, nvls_channels;
     int min_sm, max_sm;
@@ -126,6 +147,8 @@ struct kl_tuning_input {
     bool collnet_gather, collnet_scatter; /* the plugin offers all-gather, reduce-scatter */
     bool net_is_host;                     /* the network device is an ordinary one: PAT may be used by default */
     bool cuda11;                          /* built for CUDA 11: one LL128 restriction more */
+    /* What all ranks have measured, for the constants of hosts, and within a host; NULL: nothing. It outlives the model. */
+    const struct kl_tuning_measured *measured;
 };
 
 /** What follows from the joined graphs; the caller adds min_sm, max_sm and collnet_heads. `topo`: the own machine. */
@@ -143,6 +166,7 @@ enum kl_tuning_refusal {
     KL_REFUSED_PAT_RANKS,      /* by default: one rank per node only */
     KL_REFUSED_PAT_NET,        /* by default: ordinary network devices only */
     KL_REFUSED_NO_GRID,        /* OneShot */
+    KL_REFUSED_NO_BOARD,       /* Flat: several nodes, or more than KL_FLAT_RANKS */
     KL_REFUSED_NO_COLLNET,     /* see kl_tuning_input.no_collnet */
     KL_REFUSED_NO_NVLS,        /* see kl_tuning_input.no_nvls */
     KL_REFUSED_NO_NVSWITCH,    /* CollNetDirect */
@@ -160,9 +184,9 @@ enum kl_tuning_refusal {
     KL_REFUSED_NO_GRAPH,       /* the search found no channels */
     /* For this operation. */
     KL_REFUSED_COLLNET_OP,    /* the network can't reduce this type so */
-    KL_REFUSED_COLLNET_LOCAL, /* CollNetDirect: more than eight ranks of a node */
+    KL_REFUSED_COLLNET_LOCAL, /* CollNetDirect, in newer releases also the chain: more than eight ranks of a node */
     KL_REFUSED_NVLS_OP,       /* the NVSwitch can't reduce this type so */
-    KL_REFUSED_NVLS_GATHER,   /* all-gather and reduce-scatter: one node, up to 32 ranks */
+    KL_REFUSED_NVLS_GATHER,   /* all-gather and reduce-scatter: up to 32 ranks of a node; in older releases one node */
     KL_REFUSED_PAT_OP,        /* reduce-scatter with values scaled before or after */
     KL_REFUSALS
 };
@@ -176,7 +200,9 @@ struct kl_tuning_latency {
 };
 
 struct kl_tuning {
-    const struct kl_tuning_constants *constants;
+    const struct kl_tuning_constants *constants; /* as named */
+    struct kl_tuning_constants at;               /* as of the release */
+    bool ll128_c2c;                              /* NCCL_LL128_C2C */
     struct kl_tuning_input in;
     float latency[KL_FUNCS][KL_ALGOS][KL_PROTOS];
     float bandwidth[KL_FUNCS][KL_ALGOS][KL_PROTOS];
@@ -246,6 +272,8 @@ struct kl_tuning_terms {
     float transfer;   /* the bytes, at `bandwidth` */
     float fp8;        /* what is put on long rings, which lose the precision of FP8 sums */
     float time;
+    float modelled; /* the time without measurements */
+    bool measured;  /* is the time measured, or, of what was not, scaled as the ring's? Then it starts, and transfers */
 
     float bandwidth; /* GB/s at this size: of the model, times tree_share */
     float tree_share, latency_factor;

@@ -2,6 +2,7 @@
 #include "graph/tuning_rules.h"
 
 #include "base/error.h"
+#include "graph/tuning_measured.h"
 
 /* ---- times ---- */
 
@@ -23,24 +24,47 @@ struct corrections {
     int count; /* how often the latency counts */
 };
 
+/* Does NVLSTree lose at small sizes what trees lose? */
+static bool shares_like_trees(const struct kl_tuning *t)
+{
+    return t->in.min_sm >= 100 && t->in.cpu_arch == KL_ARCH_X86 && kl_nccl_has(t->in.nccl, KL_CHANGE_NVLS_TREE_SHARE);
+}
+
 static struct corrections corrections_of(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
 {
     struct corrections c = {1, 1, algo == KL_ALGO_RING ? op->npipe : (op->npipe + 9) / 10};
     int size = log2_of((uint64_t)op->bytes >> 6);
 
     if (op->func != KL_FUNC_ALL_REDUCE) return c;
-    if (algo == KL_ALGO_TREE && size >= 0 && size < KL_TREE_SIZES) c.tree_share = t->constants->tree_share[proto][size];
+    if (algo == KL_ALGO_TREE && size >= 0 && size < KL_TREE_OWN_SIZES) c.tree_share = t->at.tree_share[proto][size];
+    if (algo == KL_ALGO_NVLS_TREE && size >= 0 && size < KL_TREE_SIZES && shares_like_trees(t))
+        c.tree_share = t->at.tree_share[proto][size];
     if (algo == KL_ALGO_RING && proto == KL_PROTO_SIMPLE && t->in.nnodes > 1 && op->bytes >= large_ring(t))
         c.latency_factor = t->in.min_sm < 80 ? 1.9f : 1.4f;
     return c;
 }
 
+/* The measured times that count here; they are of one host. */
+static const struct kl_tuning_measured *measured_of(const struct kl_tuning *t)
+{
+    return t->at.follows_nccl || t->in.nnodes > 1 ? NULL : t->in.measured;
+}
+
+/* Times of pieces of a line have their own steps. */
+static int64_t next_measured(const struct kl_tuning *t, int64_t bytes)
+{
+    for (int i = 0; measured_of(t) && i < KL_MEASURED_SIZES; i++)
+        if (kl_measured_bytes[i] > bytes) return kl_measured_bytes[i];
+    return INT64_MAX;
+}
+
 int64_t kl_tuning_next_step(const struct kl_tuning *t, int64_t bytes)
 {
     int64_t share = bytes < 64 ? 64 : bytes > INT64_MAX / 2 ? INT64_MAX : (int64_t)2 << log2_of((uint64_t)bytes);
-    int64_t ring = large_ring(t);
+    int64_t ring = large_ring(t), measured = next_measured(t, bytes);
 
     if (log2_of((uint64_t)bytes >> 6) >= KL_TREE_SIZES) share = INT64_MAX;
+    if (measured < share) share = measured;
     return bytes < ring && ring < share ? ring : share;
 }
 
@@ -49,7 +73,7 @@ static float transfer_time(int64_t bytes, float bandwidth)
     return (float)bytes / (1000 * bandwidth);
 }
 
-static float time_of(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
+static float model_time(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
 {
     float bw = t->bandwidth[op->func][algo][proto], latency = t->latency[op->func][algo][proto];
     struct corrections c = corrections_of(t, op, algo, proto);
@@ -58,6 +82,39 @@ static float time_of(const struct kl_tuning *t, const struct kl_tuning_op *op, i
     bw *= c.tree_share;
     latency *= c.latency_factor;
     return latency * (float)c.count + transfer_time(op->bytes, bw);
+}
+
+static float measured_us(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto, int64_t bytes)
+{
+    const struct kl_tuning_measured *m = measured_of(t);
+
+    return m && proto == KL_PROTO_SIMPLE ? kl_tuning_measured_us(m, op->func, algo, t->in.nranks, bytes) : 0;
+}
+
+/* How much longer than modelled the ring takes, which is always measured: so does what was not. 0: it was not. */
+static float measured_ratio(const struct kl_tuning *t, const struct kl_tuning_op *op)
+{
+    float us = measured_us(t, op, KL_ALGO_RING, KL_PROTO_SIMPLE, op->bytes);
+    float model = us > 0 ? model_time(t, op, KL_ALGO_RING, KL_PROTO_SIMPLE) : 0;
+
+    return model > 0 ? us / model : 0;
+}
+
+/* Members of a group after the first start again. */
+static float measured_time(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
+{
+    int more = corrections_of(t, op, algo, proto).count - 1;
+
+    return measured_us(t, op, algo, proto, op->bytes) + (float)more * measured_us(t, op, algo, proto, 0);
+}
+
+static float time_of(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
+{
+    float model = model_time(t, op, algo, proto), ratio = model > 0 ? measured_ratio(t, op) : 0;
+
+    if (ratio <= 0) return model;
+    if (measured_us(t, op, algo, proto, op->bytes) > 0) return measured_time(t, op, algo, proto);
+    return model * ratio;
 }
 
 /* FP8 sums lose precision along long rings. */
@@ -100,8 +157,10 @@ void kl_tuning_size(const struct kl_tuning *t, int64_t bytes, struct kl_tuning_c
     if (c->algo == KL_ALGO_COLLNET_DIRECT) {
         nc = collnet_channels(t, bytes, nc, nt, threshold);
     } else if (c->algo == KL_ALGO_NVLS || c->algo == KL_ALGO_NVLS_TREE) {
-        nc = t->in.nvls_channels;
-    } else if (c->algo == KL_ALGO_ONE_SHOT) {
+        bool bounded = c->algo == KL_ALGO_NVLS && t->in.nnodes > 1 && kl_nccl_has(t->in.nccl, KL_CHANGE_NVLS_SIZE);
+
+        nc = bounded && t->in.nvls_channels > nc ? nc : t->in.nvls_channels;
+    } else if (c->algo == KL_ALGO_ONE_SHOT || c->algo == KL_ALGO_FLAT) {
         nc = 1;
     } else {
         while (bytes < (int64_t)nc * nt * threshold && nc >= 2) nc--;
@@ -161,8 +220,8 @@ ncclResult_t kl_tuning_choose(const struct kl_tuning *t, const struct kl_tuning_
 
 /* ---- explanations ---- */
 
-void kl_tuning_terms(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto,
-                     struct kl_tuning_terms *terms)
+static void model_terms(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto,
+                        struct kl_tuning_terms *terms)
 {
     float bw = t->bandwidth[op->func][algo][proto], latency = t->latency[op->func][algo][proto];
     struct corrections c = corrections_of(t, op, algo, proto);
@@ -173,8 +232,34 @@ void kl_tuning_terms(const struct kl_tuning *t, const struct kl_tuning_op *op, i
                                       .bandwidth = bw * c.tree_share,
                                       .tree_share = c.tree_share,
                                       .latency_factor = c.latency_factor,
-                                      .time = cost_of(t, op, algo, proto)};
+                                      .modelled = model_time(t, op, algo, proto)};
     terms->timeless_hops = terms->latency.inside_hops > 0 && terms->latency.inside <= 0;
     terms->transfer = transfer_time(op->bytes, terms->bandwidth);
+}
+
+/* What the smallest operation takes is the start, the rest is transfer. */
+static void measured_terms(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto,
+                           struct kl_tuning_terms *terms)
+{
+    float all = time_of(t, op, algo, proto), start = measured_us(t, op, algo, proto, 0);
+    int more = corrections_of(t, op, algo, proto).count - 1;
+
+    if (start <= 0) start = all - terms->transfer * measured_ratio(t, op), more = 0;
+    *terms = (struct kl_tuning_terms){.latency = {.base = start},
+                                      .group = start * (float)more,
+                                      .transfer = all - start * (float)(1 + more),
+                                      .tree_share = 1,
+                                      .latency_factor = 1,
+                                      .modelled = terms->modelled,
+                                      .measured = true};
+    if (terms->transfer > 0) terms->bandwidth = (float)op->bytes / (1000 * terms->transfer);
+}
+
+void kl_tuning_terms(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto,
+                     struct kl_tuning_terms *terms)
+{
+    model_terms(t, op, algo, proto, terms);
+    if (measured_ratio(t, op) > 0) measured_terms(t, op, algo, proto, terms);
+    terms->time = cost_of(t, op, algo, proto);
     terms->fp8 = terms->time - time_of(t, op, algo, proto);
 }

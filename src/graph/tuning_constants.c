@@ -6,6 +6,7 @@ const struct kl_tuning_constants kl_tuning_reference =
     {
         .name = "reference",
         .algos = KL_NCCL_ALGOS,
+        .follows_nccl = true,
         .base_latency =
             {
                 [KL_ALGO_TREE] = {6.8f, 14.0f, 8.4f},
@@ -43,14 +44,16 @@ const struct kl_tuning_constants kl_tuning_reference =
         .ring_ll128 = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {73.4, 73.4, 73.4}},
         .tree_ll128 = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29.0}, {73.4, 73.4, 58.0}},
         .tree = {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {38.7, 41.4, 36.0}, {77.4, 82.8, 72.0}},
+        .nvls_tree = {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96.0, 43.1}},
+        .nvls_efficiency = {0, 0, 0.85, 0.74},
         .tree_share =
             {
                 [KL_PROTO_LL] = {1,   1,   1,   1,   .9f, .8f, .7f, .7f, .7f, .7f, .6f, .5f,
-                                 .4f, .4f, .5f, .6f, .7f, .8f, .9f, 1,   1,   1,   1},
+                                 .4f, .4f, .5f, .6f, .7f, .8f, .9f, 1,   1,   1,   1,   1},
                 [KL_PROTO_LL128] = {1,   1,   1,   1,   1,   .9f, .8f, .8f, .8f, .7f, .6f, .6f,
-                                    .6f, .6f, .6f, .6f, .8f, .9f, .9f, .9f, .9f, 1,   1},
+                                    .6f, .6f, .6f, .6f, .8f, .9f, .9f, .9f, .9f, 1,   1,   1},
                 [KL_PROTO_SIMPLE] = {.9f, .9f, .9f, .9f, .9f, .9f, .9f, .8f, .7f, .6f, .6f, .5f,
-                                     .5f, .5f, .5f, .6f, .7f, .8f, .7f, .7f, .8f, .9f, .9f},
+                                     .5f, .5f, .5f, .6f, .7f, .8f, .7f, .7f, .8f, .9f, .9f, .9f},
             },
         .small_ring_bw = 12.0f,
         .pat_base = 8,
@@ -63,8 +66,10 @@ const struct kl_tuning_constants kl_tuning_reference =
  * what matters is their order, which was measured with 2 to 16 ranks. On one host Simple is the fastest at every size, as
  * up to 104 bytes of a step lie in the line of its flag with every protocol. A tree is a chain there, with as many hops one after
  * the other as a ring: it only wins with two ranks and small sums, as each rank then sends once instead of twice.
- * One-shot is for what is small: it has no hops that wait for one another, each of which costs a switch of every core where ranks
- * share cores (32 bytes, 8 processes on 2 cores: a quarter of a ring's time, and still less at 16 KiB); but every rank reduces all.
+ * Flat is for what is small: one flag or two, whatever the number of ranks, where hops that wait for one another each cost a switch of
+ * every core that ranks share (32 bytes, 8 processes on 2 cores: a third of a ring's time, and an all-gather's up to megabytes);
+ * but it copies twice, so two ranks leave it at some 16 KiB. Where no memory is shared, and between nodes, one-shot does the same over
+ * connections, for all-reduce; every rank reduces all.
  * NVLS, where all meet twice in one segment, is for what is large. Through a network lines gain nothing: they become messages.
  */
 const struct kl_tuning_constants
@@ -77,6 +82,7 @@ const struct kl_tuning_constants
                     [KL_ALGO_TREE] = {0.5f, 0.5f, 0.1f},
                     [KL_ALGO_RING] = {0.6f, 0.6f, 0.5f},
                     [KL_ALGO_ONE_SHOT] = {0, 0, 0.1f},
+                    [KL_ALGO_FLAT] = {0, 0, 0.1f},
                 },
             .hw_latency =
                 {
@@ -89,6 +95,7 @@ const struct kl_tuning_constants
                             [KL_ALGO_NVLS] = {0, 0, 10},
                             [KL_ALGO_NVLS_TREE] = {0, 0, 10},
                             [KL_ALGO_ONE_SHOT] = {0, 0, 0.2f},
+                            [KL_ALGO_FLAT] = {0, 0, 0.1f},
                         },
                     [KL_HW_PCI] =
                         {
@@ -97,6 +104,7 @@ const struct kl_tuning_constants
                             [KL_ALGO_COLLNET_DIRECT] = {0, 0, 0.6f},
                             [KL_ALGO_COLLNET_CHAIN] = {0, 0, 0.6f},
                             [KL_ALGO_ONE_SHOT] = {0, 0, 0.2f},
+                            [KL_ALGO_FLAT] = {0, 0, 0.1f},
                         },
                     [KL_HW_NET] =
                         {
@@ -126,6 +134,66 @@ const struct kl_tuning_constants
             .pat_rank = 0.05,
             .one_shot_peer = {0.1f, 3},
             .one_shot_bw = 100,
+            .flat_peer = 0.05f,
+            .flat_bw = 40,
+            .flat_moved =
+                {
+                    [KL_FUNC_BROADCAST] = {2.6f, 0, 3.2f},
+                    [KL_FUNC_REDUCE] = {3, 0.5f, 0},
+                    [KL_FUNC_ALL_GATHER] = {2.7f, 0, 0},
+                    [KL_FUNC_REDUCE_SCATTER] = {3.4f, 0, 0},
+                    [KL_FUNC_ALL_REDUCE] = {4, 0.33f, 0},
+                },
             .any_reduction = true,
             .collnet_gathers = true,
 };
+
+/* ---- what changed ---- */
+
+enum { BLACKWELL = 3 };
+
+static void set(double to[3], double one, double two, double more)
+{
+    to[0] = one;
+    to[1] = two;
+    to[2] = more;
+}
+
+static void set_trees(struct kl_tuning_constants *k, int nccl)
+{
+    if (kl_nccl_has(nccl, KL_CHANGE_TREE_BLACKWELL)) {
+        set(k->tree_ll128[BLACKWELL], 55.6, 31.67, 20.0);
+        set(k->tree[BLACKWELL], 70.0, 42.8, 24.0);
+    }
+    if (kl_nccl_has(nccl, KL_CHANGE_NVLS_TREE_43_8)) set(k->nvls_tree[BLACKWELL], 0, 96.0, 43.8);
+    if (kl_nccl_has(nccl, KL_CHANGE_NVLS_TREE_80)) set(k->nvls_tree[BLACKWELL], 0, 96.0, 80.0);
+}
+
+static void set_ll128(struct kl_tuning_constants *k, int nccl)
+{
+    if (kl_nccl_has(nccl, KL_CHANGE_LL128_34_6)) set(k->ring_ll128[BLACKWELL], 73.4, 34.6, 73.4);
+    if (kl_nccl_has(nccl, KL_CHANGE_LL128_34_5)) set(k->ring_ll128[BLACKWELL], 34.5, 34.6, 34.5);
+    if (kl_nccl_has(nccl, KL_CHANGE_LL128_40)) set(k->ring_ll128[BLACKWELL], 40, 40, 40);
+}
+
+static void set_latencies(struct kl_tuning_constants *k, int nccl)
+{
+    if (kl_nccl_has(nccl, KL_CHANGE_NVLS_TREE_LATENCY))
+        k->hw_latency[KL_HW_NET][KL_ALGO_NVLS_TREE][KL_PROTO_SIMPLE] = 20.9f;
+    if (!kl_nccl_has(nccl, KL_CHANGE_PAT_TABLE)) return;
+    for (int p = 0; p < KL_PROTOS; p++) k->base_latency[KL_ALGO_PAT][p] = 8.0f;
+    k->hw_latency[KL_HW_NVLINK][KL_ALGO_PAT][KL_PROTO_SIMPLE] = 4.0f;
+    k->hw_latency[KL_HW_PCI][KL_ALGO_PAT][KL_PROTO_SIMPLE] = 4.0f;
+    k->hw_latency[KL_HW_NET][KL_ALGO_PAT][KL_PROTO_SIMPLE] = 14.0f;
+}
+
+struct kl_tuning_constants kl_tuning_constants_at(const struct kl_tuning_constants *constants, int nccl)
+{
+    struct kl_tuning_constants k = *constants;
+
+    if (!k.follows_nccl) return k;
+    set_trees(&k, nccl);
+    set_ll128(&k, nccl);
+    set_latencies(&k, nccl);
+    return k;
+}

@@ -243,7 +243,7 @@ static void extreme_sizes_have_ranges(void **state)
 
 /* Two hosts of eight A100, and what each rule sees changed. */
 struct change {
-    int nnodes, sm, max_sm, type_intra, type_inter, local;
+    int nccl, nnodes, sm, max_sm, type_intra, type_inter, local;
     bool nvls, collnet, gather, one_rank_per_node;
     int pat;
     const char *algo, *proto;
@@ -272,7 +272,12 @@ static const struct refusal_case {
      "scales"},
     {"no CollNet", KL_ALGO_COLLNET_CHAIN, 2, {.op.func = KL_FUNC_ALL_REDUCE}, KL_REFUSED_NO_COLLNET, "COLLNET_ENABLE"},
     {"no NVLS", KL_ALGO_NVLS_TREE, 2, {.op.func = KL_FUNC_ALL_REDUCE}, KL_REFUSED_NO_NVLS, "sm 90"},
-    {"NVLS op", KL_ALGO_NVLS_TREE, 2, {.op.func = KL_FUNC_ALL_REDUCE, .nvls = true}, KL_REFUSED_NVLS_OP, "NVSwitch"},
+    {"NVLS op",
+     KL_ALGO_NVLS_TREE,
+     2,
+     {.op.func = KL_FUNC_ALL_REDUCE, .nvls = true, .sm = 90},
+     KL_REFUSED_NVLS_OP,
+     "NVSwitch"},
     {"NVLS nodes",
      KL_ALGO_NVLS,
      2,
@@ -329,7 +334,14 @@ static const struct refusal_case {
      {.op.func = KL_FUNC_ALL_REDUCE, .max_sm = 90},
      KL_REFUSED_LL128_MIXED,
      "down to sm 80"},
-    {"LL128 sm", KL_ALGO_RING, KL_PROTO_LL128, {.op.func = KL_FUNC_ALL_REDUCE, .sm = 86}, KL_REFUSED_LL128_SM, "sm 86"},
+    {"LL128 sm", KL_ALGO_RING, KL_PROTO_LL128, {.op.func = KL_FUNC_ALL_REDUCE, .sm = 60}, KL_REFUSED_LL128_SM, "sm 60"},
+    {"LL128 sm once",
+     KL_ALGO_RING,
+     KL_PROTO_LL128,
+     {.op.func = KL_FUNC_ALL_REDUCE, .sm = 86, .nccl = KL_NCCL_2_26_3},
+     KL_REFUSED_LL128_SM,
+     "sm 86"},
+    {"LL128 sm now", KL_ALGO_RING, KL_PROTO_LL128, {.op.func = KL_FUNC_ALL_REDUCE, .sm = 86}, KL_TUNING_ALLOWED, ""},
 };
 
 static struct kl_tuning changed(const struct kl_tuning *plain, const struct change *x)
@@ -338,6 +350,7 @@ static struct kl_tuning changed(const struct kl_tuning *plain, const struct chan
     struct kl_tuning_params params = KL_TUNING_PARAMS;
     struct kl_tuning t;
 
+    if (x->nccl) in.nccl = x->nccl;
     if (x->nnodes) in.nnodes = x->nnodes;
     if (x->sm) in.min_sm = in.max_sm = x->sm;
     if (x->max_sm) in.max_sm = x->max_sm;
@@ -403,7 +416,8 @@ static const struct offload_case {
     {"h100-nvsw-8nic-400g", 2, 2, "1", KL_OFFLOAD_OK, KL_OFFLOAD_NO_NIC},
     {"h100-nvsw-0nic", 2, 2, "1", KL_OFFLOAD_OK, KL_OFFLOAD_OK}, /* no NICs are described at all */
     {"h100-nvsw-0nic", 1, 2, "1", KL_OFFLOAD_OK, KL_OFFLOAD_NO_NIC},
-    {"h100-rail-2gpu-2nic-400g", 2, 2, "", KL_OFFLOAD_FEW_GPUS, KL_OFFLOAD_NOT_ASKED},
+    {"h100-rail-2gpu-2nic-400g", 2, 2, "", KL_OFFLOAD_OK, KL_OFFLOAD_NOT_ASKED},
+    {"single-gpu-1nic", 2, 2, "", KL_OFFLOAD_FEW_GPUS, KL_OFFLOAD_NOT_ASKED},
     {"a100-nvsw-8nic-200g", 2, 2, "", KL_OFFLOAD_OLD_GPUS, KL_OFFLOAD_NOT_ASKED},
     {"pcie-8gpu-4nic-100g", 2, 1, "", KL_OFFLOAD_NO_CHANNELS, KL_OFFLOAD_NOT_ASKED},
 };

@@ -4,6 +4,7 @@
 struct kl_tuning_input kl_tuning_input_of(const struct kl_connect *c, const struct kl_topo *topo)
 {
     struct kl_tuning_input in = {
+        .nccl = c->nccl,
         .nranks = c->ranks.nranks,
         .nnodes = c->nodes.nnodes,
         .max_local_ranks = c->nodes.max_local,

@@ -68,7 +68,7 @@ static int threads(const char *name, int64_t wanted, int lo, int hi, int otherwi
 static void set_threads(struct kl_tuning *t, const struct kl_tuning_params *p)
 {
     const struct kl_graph_facts *ring = &t->in.graph[KL_GRAPH_RING];
-    bool small = ring->bw_intra * (float)ring->nchannels <= t->constants->small_ring_bw;
+    bool small = ring->bw_intra * (float)ring->nchannels <= t->at.small_ring_bw;
     int all = threads("NCCL_NTHREADS", p->nthreads, 64, 512, 512);
     int ll128 = threads("NCCL_LL128_NTHREADS", p->ll128_nthreads, 160, 640, 640);
 
@@ -78,7 +78,7 @@ static void set_threads(struct kl_tuning *t, const struct kl_tuning_params *p)
     }
     if (small && p->nthreads <= 0) t->max_threads[KL_ALGO_RING][KL_PROTO_SIMPLE] = 256;
     for (int a = KL_ALGO_COLLNET_DIRECT; a <= KL_ALGO_NVLS_TREE; a++) t->max_threads[a][KL_PROTO_SIMPLE] = 640;
-    t->max_threads[KL_ALGO_ONE_SHOT][KL_PROTO_SIMPLE] = 96;
+    t->max_threads[KL_ALGO_ONE_SHOT][KL_PROTO_SIMPLE] = t->max_threads[KL_ALGO_FLAT][KL_PROTO_SIMPLE] = 96;
 }
 
 static void set_thresholds(struct kl_tuning *t, const struct kl_tuning_params *p)
@@ -101,6 +101,35 @@ static void set_thresholds(struct kl_tuning *t, const struct kl_tuning_params *p
 
 /* ---- bandwidth ---- */
 
+static bool has(const struct terms *m, enum kl_change change)
+{
+    return kl_nccl_has(m->t->in.nccl, change);
+}
+
+/* All that is within a node is lost by at least a channel; what crosses nodes is used by both of a pair. */
+static float nvls_bandwidth(const struct terms *m)
+{
+    const struct kl_graph_facts *g = m->graph;
+    const struct kl_tuning_input *in = &m->t->in;
+    int gen = generation(in->min_sm), column = in->nnodes == 1 ? 0 : in->nnodes == 2 ? 1 : 2;
+    bool tree = m->algo == KL_ALGO_NVLS_TREE;
+    float intra = (float)(g->bw_intra * m->t->at.nvls_efficiency[gen] * (g->nchannels - 1) / g->nchannels);
+    float inter = g->bw_inter * (in->nnodes <= 2 && tree ? 2 : 1), bw;
+
+    intra *= m->func == KL_FUNC_ALL_REDUCE ? 2.0f : (m->ppn - 1) / m->ppn;
+    bw = (float)lesser(intra, inter);
+    return tree ? (float)lesser(bw, m->t->at.nvls_tree[gen][column]) : bw;
+}
+
+/* As it was modelled before its efficiency was known. */
+static float early_nvls_bandwidth(const struct terms *m)
+{
+    const struct kl_graph_facts *g = m->graph;
+
+    if (!gathers(m->func) || !has(m, KL_CHANGE_NVLS_GATHERS)) return (float)lesser(g->bw_intra, g->bw_inter);
+    return (float)lesser(g->bw_intra * (m->ppn - 1) / m->ppn, g->bw_inter * 0.9f);
+}
+
 /* GB/s of one channel. */
 static float channel_bandwidth(const struct terms *m)
 {
@@ -108,7 +137,8 @@ static float channel_bandwidth(const struct terms *m)
     int nnodes = m->t->in.nnodes;
     float bw = nnodes <= 2 || is_collnet(m->algo) ? g->bw_intra : g->bw_inter;
 
-    if (m->algo == KL_ALGO_NVLS) bw = (float)lesser(g->bw_intra, g->bw_inter);
+    if (is_nvls(m->algo) && has(m, KL_CHANGE_NVLS_MODEL)) return nvls_bandwidth(m);
+    if (m->algo == KL_ALGO_NVLS) bw = early_nvls_bandwidth(m);
     if (m->algo == KL_ALGO_NVLS_TREE) bw = (float)lesser(g->bw_intra, nnodes <= 2 ? g->bw_inter : g->bw_inter / 2);
     return bw;
 }
@@ -116,7 +146,7 @@ static float channel_bandwidth(const struct terms *m)
 /* What protocols of rings and trees leave of the bandwidth. */
 static float chain_bandwidth(const struct terms *m, float bus)
 {
-    const struct kl_tuning_constants *k = m->t->constants;
+    const struct kl_tuning_constants *k = &m->t->at;
     const struct kl_tuning_input *in = &m->t->in;
     int gen = generation(in->min_sm), column = in->nnodes == 1 ? 0 : in->nnodes == 2 ? 1 : 2;
     bool amd = in->cpu_vendor == KL_VENDOR_AMD || in->cpu_vendor == KL_VENDOR_MIXED;
@@ -139,11 +169,13 @@ static float collnet_direct_bandwidth(struct terms *m, float bus, float bw)
 {
     const struct kl_tuning_input *in = &m->t->in;
     bool offered =
-        m->t->constants->collnet_gathers || (m->func == KL_FUNC_ALL_GATHER ? in->collnet_gather : in->collnet_scatter);
+        m->t->at.collnet_gathers || (m->func == KL_FUNC_ALL_GATHER ? in->collnet_gather : in->collnet_scatter);
     float factor, weight;
 
     if (gathers(m->func)) {
         bus = m->ppn * bw;
+        if (has(m, KL_CHANGE_COLLNET_GATHERS))
+            return m->ppn * (float)lesser(m->graph->bw_intra, m->graph->bw_inter * 0.9f);
         if (in->nnodes > 1 && !offered) m->refusal = KL_REFUSED_COLLNET_GATHER;
         if (in->nnodes > 1 && offered && m->ppn > (float)in->collnet_heads) m->refusal = KL_REFUSED_COLLNET_HEADS;
         if (m->refusal) bus = 0;
@@ -180,11 +212,21 @@ static float one_shot_bandwidth(const struct terms *m)
     const struct kl_grid grid = grid_of(m);
     const struct kl_graph_facts *g = m->graph;
     int near = kl_grid_peers(&grid, grid.inside), far = kl_grid_peers(&grid, grid.dimensions) - near;
-    double inside = lesser(m->t->constants->one_shot_bw, 0.8 * g->nchannels * g->bw_intra);
+    double inside = lesser(m->t->at.one_shot_bw, 0.8 * g->nchannels * g->bw_intra);
     double outside = g->bw_inter;
     double per_byte = (near ? near / inside : 0) + (far ? far / outside : 0);
 
     return g->nchannels ? (float)(1 / per_byte) : 0;
+}
+
+/* Everybody writes once and reads what all others write. */
+static float flat_bandwidth(const struct terms *m)
+{
+    const float *moved = m->t->at.flat_moved[m->func];
+
+    const float n = (float)m->t->in.nranks;
+
+    return m->graph->nchannels ? m->t->at.flat_bw / (moved[0] + moved[1] * n + moved[2] / n) : 0;
 }
 
 /* From what the links carry to what the user sees. */
@@ -193,9 +235,11 @@ static float algorithm_bandwidth(struct terms *m)
     float bus = bus_bandwidth(m), ratio = 0.5f;
 
     if (m->algo == KL_ALGO_ONE_SHOT) return one_shot_bandwidth(m);
+    if (m->algo == KL_ALGO_FLAT) return flat_bandwidth(m);
     if (gathers(m->func) && m->algo != KL_ALGO_RING) return bus;
     if (m->algo == KL_ALGO_RING) ratio = (float)((1.0 * m->t->in.nranks) / m->nsteps);
-    if (is_nvls(m->algo)) ratio = (float)(5.0 / 6.0);
+    if (is_nvls(m->algo))
+        ratio = has(m, KL_CHANGE_NVLS_MODEL) ? (float)((1.0 * m->t->in.nranks) / m->nsteps) : (float)(5.0 / 6.0);
     return bus * ratio;
 }
 
@@ -212,7 +256,7 @@ static float hw_latency(const struct terms *m, int hw, int algo, int proto)
     /* NVLink of POWER machines reaches the CPU, and trees gain nothing there over rings. */
     if (m->t->in.cpu_arch == KL_ARCH_POWER && hw == KL_HW_PCI && algo == KL_ALGO_TREE && proto == KL_PROTO_SIMPLE)
         algo = KL_ALGO_RING;
-    return m->t->constants->hw_latency[hw][algo][proto];
+    return m->t->at.hw_latency[hw][algo][proto];
 }
 
 /* The parts are set beside each sum, whose order is the reference's: single precision shows it. */
@@ -266,7 +310,7 @@ static float collnet_direct_latency(struct terms *m, float intra, float inter, i
 static float pat_latency(struct terms *m, float inter, int levels)
 {
     struct kl_tuning_latency *p = &m->parts;
-    const struct kl_tuning_constants *k = m->t->constants;
+    const struct kl_tuning_constants *k = &m->t->at;
     double between = levels * (inter / 3.5), extra = m->t->in.nranks * k->pat_rank;
 
     *p = (struct kl_tuning_latency){(float)k->pat_base, 0, (float)between, (float)extra, 0, levels};
@@ -288,13 +332,20 @@ static float hops_latency(struct terms *m, float intra, float inter, int inside,
 /* An exchange for each dimension of the grid, and in each a message to every peer. */
 static float one_shot_latency(struct terms *m, float intra)
 {
-    const float *peer = m->t->constants->one_shot_peer;
+    const float *peer = m->t->at.one_shot_peer;
     const struct kl_grid grid = grid_of(m);
     int near = kl_grid_peers(&grid, grid.inside), far = kl_grid_peers(&grid, grid.dimensions) - near;
     float inter = hw_latency(m, KL_HW_NET, m->algo, m->proto) + 2 * m->graph->latency_inter;
 
     m->parts.extra = (float)near * peer[0] + (float)far * peer[1];
     return hops_latency(m, intra, inter, grid.inside, grid.dimensions - grid.inside) + m->parts.extra;
+}
+
+/* One flag, which every rank looks for at every other. */
+static float flat_latency(struct terms *m, float intra)
+{
+    m->parts.extra = (float)(m->t->in.nranks - 1) * m->t->at.flat_peer;
+    return hops_latency(m, intra, 0, 1, 0) + m->parts.extra;
 }
 
 static float model_latency(struct terms *m)
@@ -305,7 +356,7 @@ static float model_latency(struct terms *m)
     float intra = hw_latency(m, intra_hw, m->algo, m->proto);
     float inter = hw_latency(m, KL_HW_NET, m->ppn == 1 ? KL_ALGO_TREE : m->algo, m->proto) + m->graph->latency_inter;
 
-    m->parts = (struct kl_tuning_latency){.base = m->t->constants->base_latency[m->algo][m->proto]};
+    m->parts = (struct kl_tuning_latency){.base = m->t->at.base_latency[m->algo][m->proto]};
     if (m->proto == KL_PROTO_SIMPLE) inter += m->graph->latency_inter;
     switch (m->algo) {
     case KL_ALGO_RING:
@@ -323,6 +374,8 @@ static float model_latency(struct terms *m)
         return hops_latency(m, intra, inter, 1, 2 * levels);
     case KL_ALGO_ONE_SHOT:
         return one_shot_latency(m, intra);
+    case KL_ALGO_FLAT:
+        return flat_latency(m, intra);
     default:
         return pat_latency(m, inter, levels);
     }
@@ -342,6 +395,20 @@ static int steps_of(int func, int nranks)
     return gathers(func) ? nranks - 1 : nranks;
 }
 
+/* Between nodes what gathers or scatters in the network needs a plugin that does, and a head for every rank. */
+static void refuse_gather(struct kl_tuning *t, struct terms *m)
+{
+    const struct kl_tuning_input *in = &t->in;
+    bool concerned = m->algo == KL_ALGO_COLLNET_DIRECT || m->algo == KL_ALGO_NVLS;
+    bool offered = m->func == KL_FUNC_ALL_GATHER ? in->collnet_gather : in->collnet_scatter;
+
+    if (!has(m, KL_CHANGE_COLLNET_GATHERS) || !concerned || !gathers(m->func)) return;
+    if (m->proto != KL_PROTO_SIMPLE || in->nnodes == 1) return;
+    if (in->max_local_ranks > in->collnet_heads) m->refusal = KL_REFUSED_COLLNET_HEADS;
+    if (!offered || !in->collnet) m->refusal = KL_REFUSED_COLLNET_GATHER;
+    if (m->refusal) t->bandwidth[m->func][m->algo][m->proto] = 0;
+}
+
 static void model_one(struct kl_tuning *t, const struct kl_tuning_params *p, struct terms *m)
 {
     uint8_t *refusal = &t->refusal[m->func][m->algo][m->proto];
@@ -350,7 +417,9 @@ static void model_one(struct kl_tuning *t, const struct kl_tuning_params *p, str
     if (*refusal) return;
     m->graph = &t->in.graph[kl_algo_graph(m->algo)];
     m->refusal = KL_TUNING_ALLOWED;
+    if (is_nvls(m->algo) && m->graph->nchannels < 2 && has(m, KL_CHANGE_NVLS_MODEL)) return; /* nor a latency */
     t->bandwidth[m->func][m->algo][m->proto] = algorithm_bandwidth(m);
+    refuse_gather(t, m);
     t->latency[m->func][m->algo][m->proto] = model_latency(m);
     t->parts[m->func][m->algo][m->proto] = m->parts;
     *refusal = m->refusal;
@@ -362,7 +431,7 @@ static void model_func(struct kl_tuning *t, const struct kl_tuning_params *p, in
 
     m.overhead = net_overhead(&t->in, p->net_overhead);
     m.ppn = (float)t->in.nranks / (float)t->in.nnodes;
-    for (m.algo = 0; m.algo < t->constants->algos; m.algo++)
+    for (m.algo = 0; m.algo < t->at.algos; m.algo++)
         for (m.proto = 0; m.proto < KL_PROTOS; m.proto++) model_one(t, p, &m);
 }
 
@@ -377,10 +446,13 @@ static void keep_text(char to[KL_TUNING_TEXT], const char *text)
 ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, const struct kl_tuning_input *in,
                                const struct kl_tuning_params *params, struct kl_tuning *tuning)
 {
-    struct kl_tuning t = {.constants = constants, .in = *in};
+    int nccl = constants->follows_nccl ? in->nccl : KL_NCCL_2_26_3;
+    struct kl_tuning t = {.constants = constants, .at = kl_tuning_constants_at(constants, nccl), .in = *in};
     struct kl_tuning_wishes wishes;
 
     KL_TRY(kl_tuning_wishes_read(params, constants->algos, &wishes));
+    t.in.nccl = nccl;
+    t.ll128_c2c = params->ll128_c2c != 0;
     t.forced = wishes.any;
     keep_text(t.algo, params->algo);
     keep_text(t.proto, params->proto);

@@ -3,8 +3,9 @@
 #include "graph/tuning.h"
 
 const char *const kl_func_name[KL_FUNCS] = {"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"};
-const char *const kl_algo_name[KL_ALGO_NAMES] = {"Tree",     "Ring", "CollNetDirect", "CollNetChain", "NVLS",
-                                                 "NVLSTree", "PAT",  "OneShot",       "Ordered",      "OrderedRing"};
+const char *const kl_algo_name[KL_ALGO_NAMES] = {"Tree", "Ring",     "CollNetDirect", "CollNetChain",
+                                                 "NVLS", "NVLSTree", "PAT",           "OneShot",
+                                                 "Flat", "Ordered",  "OrderedRing"};
 const char *const kl_proto_name[KL_PROTOS] = {"LL", "LL128", "Simple"};
 
 int kl_algo_graph(enum kl_algo algo)
@@ -18,6 +19,7 @@ int kl_algo_graph(enum kl_algo algo)
         [KL_ALGO_NVLS_TREE] = KL_GRAPH_NVLS,
         [KL_ALGO_PAT] = KL_GRAPH_TREE,
         [KL_ALGO_ONE_SHOT] = KL_GRAPH_RING,
+        [KL_ALGO_FLAT] = KL_GRAPH_RING,
     };
 
     return graph[algo];

@@ -21,21 +21,27 @@ static enum kl_tuning_refusal refuse_grid(const struct kl_tuning_input *in)
     return grid.dimensions ? KL_TUNING_ALLOWED : KL_REFUSED_NO_GRID;
 }
 
+static enum kl_tuning_refusal refuse_board(const struct kl_tuning_input *in)
+{
+    return in->nnodes == 1 && in->nranks <= KL_FLAT_RANKS ? KL_TUNING_ALLOWED : KL_REFUSED_NO_BOARD;
+}
+
 static bool can_do(int algo, int func)
 {
     if (algo == KL_ALGO_PAT) return kl_func_gathers(func);
-    if (func == KL_FUNC_ALL_REDUCE || algo == KL_ALGO_RING) return true;
+    if (func == KL_FUNC_ALL_REDUCE || algo == KL_ALGO_RING || algo == KL_ALGO_FLAT) return true;
     return kl_func_gathers(func) && (algo == KL_ALGO_NVLS || algo == KL_ALGO_COLLNET_DIRECT);
 }
 
 enum kl_tuning_refusal kl_tuning_not_modelled(const struct kl_tuning_input *in, int64_t pat, int func, int algo,
                                               int proto)
 {
-    bool simple_only = kl_algo_is_nvls(algo) || algo == KL_ALGO_PAT || algo == KL_ALGO_ONE_SHOT;
+    bool simple_only = kl_algo_is_nvls(algo) || algo == KL_ALGO_PAT || algo == KL_ALGO_ONE_SHOT || algo == KL_ALGO_FLAT;
 
     if (!can_do(algo, func)) return KL_REFUSED_FUNC;
     if (simple_only && proto != KL_PROTO_SIMPLE) return KL_REFUSED_PROTO;
     if (algo == KL_ALGO_ONE_SHOT) return refuse_grid(in);
+    if (algo == KL_ALGO_FLAT) return refuse_board(in);
     return algo == KL_ALGO_PAT ? refuse_pat(in, pat) : KL_TUNING_ALLOWED;
 }
 
@@ -43,21 +49,37 @@ enum kl_tuning_refusal kl_tuning_not_modelled(const struct kl_tuning_input *in, 
 
 static enum kl_tuning_refusal refuse_generation(const struct kl_tuning_input *in, int func, int algo)
 {
-    if (in->min_sm != in->max_sm) return KL_REFUSED_LL128_MIXED;
+    bool mixed_ok = in->min_sm >= 90 && kl_nccl_has(in->nccl, KL_CHANGE_LL128_MIXED);
+
+    if (in->min_sm != in->max_sm && !mixed_ok) return KL_REFUSED_LL128_MIXED;
     if (in->min_sm == 90) {
         bool broken = in->cuda11 && algo == KL_ALGO_RING && func == KL_FUNC_ALL_REDUCE && in->nranks == 2;
 
         return broken ? KL_REFUSED_LL128_CUDA11 : KL_TUNING_ALLOWED;
     }
+    if (kl_nccl_has(in->nccl, KL_CHANGE_LL128_SM)) return in->min_sm >= 70 ? KL_TUNING_ALLOWED : KL_REFUSED_LL128_SM;
     if (in->min_sm == 70 || in->min_sm == 80 || in->min_sm == 100 || in->min_sm == 120) return KL_TUNING_ALLOWED;
     return KL_REFUSED_LL128_SM;
 }
 
-/* LL128 needs stores of 128 bytes to arrive whole, which NVLink and some NICs keep. */
-static enum kl_tuning_refusal refuse_ll128(const struct kl_tuning_input *in, int func, int algo)
+/* The worst path to a NIC. */
+static int ll128_limit(const struct kl_tuning_input *in, bool c2c)
 {
+    if (in->min_sm < 90) return KL_PATH_PXB;
+    if (kl_nccl_has(in->nccl, KL_CHANGE_LL128_PXN)) return c2c ? KL_PATH_PXN : KL_PATH_PXB;
+    return KL_PATH_PXN;
+}
+
+/* LL128 needs stores of 128 bytes to arrive whole, which NVLink and some NICs keep. */
+static enum kl_tuning_refusal refuse_ll128(const struct kl_tuning *t, int func, int algo)
+{
+    const struct kl_tuning_input *in = &t->in;
     const struct kl_graph_facts *g = &in->graph[kl_algo_graph(algo)];
-    bool inter = g->type_inter <= KL_PATH_PXB || (in->min_sm >= 90 && g->type_inter <= KL_PATH_PXN);
+    bool inter = g->type_inter <= ll128_limit(in, t->ll128_c2c);
+
+    /* Between these releases a GPU may be farther than another one is, but P2C only where it is asked for. */
+    if (kl_nccl_has(in->nccl, KL_CHANGE_LL128_P2C) && !kl_nccl_has(in->nccl, KL_CHANGE_LL128_PXN))
+        inter &= g->type_inter != KL_PATH_P2C || t->ll128_c2c;
 
     if (!inter) return KL_REFUSED_LL128_INTER;
     if (g->type_intra > KL_PATH_NVB) return KL_REFUSED_LL128_INTRA;
@@ -97,16 +119,16 @@ ncclResult_t kl_tuning_wishes_read(const struct kl_tuning_params *p, int algos, 
 
 /* ---- for every operation ---- */
 
-static enum kl_tuning_refusal exclude(const struct kl_tuning_input *in, const struct kl_tuning_wishes *w, int func,
-                                      int algo, int proto)
+static enum kl_tuning_refusal exclude(const struct kl_tuning *t, const struct kl_tuning_wishes *w, int func, int algo,
+                                      int proto)
 {
-    enum kl_tuning_refusal why = refuse_algo(in, algo);
+    enum kl_tuning_refusal why = refuse_algo(&t->in, algo);
 
     if (why) return why;
     if (!w->algo[func][algo]) return KL_REFUSED_BY_ALGO;
     if (!w->proto[func][proto]) return KL_REFUSED_BY_PROTO;
     if (proto != KL_PROTO_LL128 || w->proto[func][proto] != AUTOMATIC) return KL_TUNING_ALLOWED;
-    return refuse_ll128(in, func, algo);
+    return refuse_ll128(t, func, algo);
 }
 
 /* Why the model found nothing. */
@@ -124,7 +146,7 @@ static void exclude_one(struct kl_tuning *t, const struct kl_tuning_wishes *w, i
 {
     uint8_t *refusal = &t->refusal[func][algo][proto];
     float *bandwidth = &t->bandwidth[func][algo][proto];
-    enum kl_tuning_refusal why = exclude(&t->in, w, func, algo, proto);
+    enum kl_tuning_refusal why = exclude(t, w, func, algo, proto);
 
     if (t->in.nranks == 1) note(refusal, KL_REFUSED_ONE_RANK);
     if (!(*bandwidth > 0)) note(refusal, without_bandwidth(&t->in, algo));
@@ -145,7 +167,9 @@ static enum kl_tuning_refusal unfit_collnet(const struct kl_tuning_input *in, co
 {
     if (!in->collnet) return KL_REFUSED_NO_COLLNET;
     if (!op->collnet) return KL_REFUSED_COLLNET_OP;
-    return algo == KL_ALGO_COLLNET_DIRECT && in->max_local_ranks > 8 ? KL_REFUSED_COLLNET_LOCAL : KL_TUNING_ALLOWED;
+    bool bounded = algo == KL_ALGO_COLLNET_DIRECT || kl_nccl_has(in->nccl, KL_CHANGE_COLLNET_CHAIN_8);
+
+    return bounded && in->max_local_ranks > 8 ? KL_REFUSED_COLLNET_LOCAL : KL_TUNING_ALLOWED;
 }
 
 static enum kl_tuning_refusal unfit_nvls(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo)
@@ -153,11 +177,14 @@ static enum kl_tuning_refusal unfit_nvls(const struct kl_tuning *t, const struct
     const struct kl_tuning_input *in = &t->in;
     bool gathers = kl_func_gathers(op->func), reducible = op->nvls || t->constants->any_reduction;
 
-    if (op->func != KL_FUNC_ALL_GATHER && !in->nvls) return KL_REFUSED_NO_NVLS;
+    bool newer = kl_nccl_has(in->nccl, KL_CHANGE_NVLS_RULES);
+
+    if ((newer || op->func != KL_FUNC_ALL_GATHER) && !in->nvls) return KL_REFUSED_NO_NVLS;
     if (op->func != KL_FUNC_ALL_GATHER && !reducible) return KL_REFUSED_NVLS_OP;
+    if (newer && op->func != KL_FUNC_ALL_REDUCE && in->max_local_ranks > 32) return KL_REFUSED_NVLS_GATHER;
     if (algo == KL_ALGO_NVLS_TREE) return KL_TUNING_ALLOWED;
     if (in->nnodes > 1 && !(in->collnet && op->collnet)) return KL_REFUSED_NVLS_NODES;
-    return gathers && (in->nnodes > 1 || in->nranks > 32) ? KL_REFUSED_NVLS_GATHER : KL_TUNING_ALLOWED;
+    return !newer && gathers && (in->nnodes > 1 || in->nranks > 32) ? KL_REFUSED_NVLS_GATHER : KL_TUNING_ALLOWED;
 }
 
 static enum kl_tuning_refusal unfit_pat(const struct kl_tuning *t, const struct kl_tuning_op *op)

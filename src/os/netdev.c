@@ -97,14 +97,23 @@ bool kl_netdev_device(const char *sysfs, const char *name, char path[PATH_MAX])
 
 /* ---- what it is for ---- */
 
-static bool named_like_plumbing(const char *name)
+/* Names that engines and tools give. */
+static enum kl_netdev_role role_by_name(const char *name)
 {
-    static const char *const prefixes[] = {"docker", "br-", "virbr", "veth",   "cni",  "flannel", "cali", "vxlan",
-                                           "lxcbr",  "lxd", "vnet",  "podman", "kube", "tun",     "tap",  "wg"};
+    static const struct {
+        const char *prefix;
+        enum kl_netdev_role role;
+    } names[] = {{"docker", KL_NETDEV_CONTAINER}, {"veth", KL_NETDEV_CONTAINER},  {"cni", KL_NETDEV_CONTAINER},
+                 {"cali", KL_NETDEV_CONTAINER},   {"lxcbr", KL_NETDEV_CONTAINER}, {"lxd", KL_NETDEV_CONTAINER},
+                 {"podman", KL_NETDEV_CONTAINER}, {"kube", KL_NETDEV_CONTAINER},  {"vnet", KL_NETDEV_CONTAINER},
+                 {"br-", KL_NETDEV_BRIDGE},       {"virbr", KL_NETDEV_BRIDGE},    {"flannel", KL_NETDEV_TUNNEL},
+                 {"vxlan", KL_NETDEV_TUNNEL},     {"tun", KL_NETDEV_TUNNEL},      {"tap", KL_NETDEV_TUNNEL},
+                 {"wg", KL_NETDEV_TUNNEL}};
 
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return true;
-    return false;
+    if (!strcmp(name, "lo")) return KL_NETDEV_LOOPBACK;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strncmp(name, names[i].prefix, strlen(names[i].prefix))) return names[i].role;
+    return KL_NETDEV_NIC;
 }
 
 static bool is_tunnel(const char *dir)
@@ -123,11 +132,16 @@ static bool is_tunnel(const char *dir)
     return has(dir, "tun_flags");
 }
 
-bool kl_netdev_is_plumbing(const char *sysfs, const char *name)
+enum kl_netdev_role kl_netdev_role(const char *sysfs, const char *name, char master[KL_NETDEV_TEXT])
 {
-    char dir[PATH_MAX];
+    enum kl_netdev_role named = role_by_name(name);
+    char dir[PATH_MAX], above[KL_NETDEV_TEXT] = "";
 
-    if (named_like_plumbing(name)) return true;
-    if (!dir_of(sysfs, name, dir)) return false;
-    return has(dir, "bridge") || has(dir, "master") || is_tunnel(dir);
+    if (dir_of(sysfs, name, dir)) kl_sysfs_link_name(dir, "master", above, sizeof above);
+    if (master) memcpy(master, above, sizeof above);
+    if (named != KL_NETDEV_NIC || !dir_of(sysfs, name, dir)) return named;
+    if (number(dir, "type") == ARPHRD_LOOPBACK) return KL_NETDEV_LOOPBACK;
+    if (has(dir, "bridge")) return KL_NETDEV_BRIDGE;
+    if (*above) return KL_NETDEV_PORT;
+    return is_tunnel(dir) ? KL_NETDEV_TUNNEL : KL_NETDEV_NIC;
 }

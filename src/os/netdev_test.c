@@ -62,24 +62,31 @@ static void devices_are_found(void **state)
 
 static const struct {
     const char *name;
-    bool plumbing;
+    enum kl_netdev_role role;
+    const char *master;
 } uses[] = {
-    {"eth0", true},  /* a slave */
-    {"eth3", false}, /* a NIC */
-    {"bond0", false},  {"bond0.8", false}, {"mac0", false},
-    {"dummy0", false}, {"lan", true},                         /* a bridge, whatever it is called */
-    {"port", true},                                           /* of that bridge */
-    {"gre1", true},    {"vpn0", true},     {"overlay", true}, /* tunnels by type, by flags, by kind */
-    {"docker0", true}, {"br-4f2", true},   {"veth1a2b", true},
-    {"virbr0", true},  {"absent", false},
+    {"eth0", KL_NETDEV_PORT, "bond0"}, /* a slave */
+    {"eth3", KL_NETDEV_NIC, ""},          {"bond0", KL_NETDEV_NIC, ""},
+    {"bond0.8", KL_NETDEV_NIC, ""},       {"mac0", KL_NETDEV_NIC, ""},
+    {"dummy0", KL_NETDEV_NIC, ""},        {"lan", KL_NETDEV_BRIDGE, ""},  /* whatever it is called */
+    {"port", KL_NETDEV_PORT, "lan"},      {"gre1", KL_NETDEV_TUNNEL, ""}, /* by type, by flags, by kind */
+    {"vpn0", KL_NETDEV_TUNNEL, ""},       {"overlay", KL_NETDEV_TUNNEL, ""},
+    {"docker0", KL_NETDEV_CONTAINER, ""}, /* by name, here and below */
+    {"br-4f2", KL_NETDEV_BRIDGE, ""},     {"veth1a2b", KL_NETDEV_CONTAINER, ""},
+    {"virbr0", KL_NETDEV_BRIDGE, ""},     {"lo", KL_NETDEV_LOOPBACK, ""},
+    {"absent", KL_NETDEV_NIC, ""},
 };
 
-static void plumbing_is_recognised(void **state)
+static void roles_are_recognised(void **state)
 {
+    char master[KL_NETDEV_TEXT];
+
     (void)state;
     FOR_EACH_CASE(c, uses)
     {
-        expect_case(c->name, kl_netdev_is_plumbing(root, c->name) == c->plumbing);
+        expect_case(c->name, kl_netdev_role(root, c->name, master) == c->role);
+        expect_case(c->name, !strcmp(master, c->master));
+        expect_case(c->name, kl_netdev_is_plumbing(root, c->name) == (c->role > KL_NETDEV_LOOPBACK));
     }
 }
 
@@ -88,7 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(speeds_follow_what_carries),
         cmocka_unit_test(devices_are_found),
-        cmocka_unit_test(plumbing_is_recognised),
+        cmocka_unit_test(roles_are_recognised),
     };
 
     return cmocka_run_group_tests(tests, make, unmake);

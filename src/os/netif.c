@@ -19,16 +19,16 @@ static bool starts_with(const char *text, const char *prefix)
 }
 
 /* One entry of a list, `bytes` long. */
-static bool entry_matches(const char *name, const char *entry, size_t bytes, bool exact)
+static bool entry_matches(const char *name, int port, const char *entry, size_t bytes, bool exact)
 {
     const char *colon = memchr(entry, ':', bytes);
 
+    if (colon && port >= 0 && strtol(colon + 1, NULL, 10) != port) return false;
     if (colon) bytes = (size_t)(colon - entry);
     return bytes && !strncmp(name, entry, bytes) && (!exact || !name[bytes]);
 }
 
-/* Does `name` match a list of names as netif.h describes it? An empty list matches all. */
-static bool name_matches(const char *name, const char *names)
+bool kl_netif_name_matches(const char *name, int port, const char *names)
 {
     bool exclude = *names == '^';
     names += exclude;
@@ -38,7 +38,7 @@ static bool name_matches(const char *name, const char *names)
     if (!*names) return true;
     for (const char *entry = names; *entry;) {
         size_t bytes = strcspn(entry, ",");
-        if (entry_matches(name, entry, bytes, exact)) return !exclude;
+        if (entry_matches(name, port, entry, bytes, exact)) return !exclude;
         entry += bytes + (entry[bytes] == ',');
     }
     return exclude;
@@ -104,7 +104,7 @@ static int select_named(const struct kl_netif *list, int n, const struct kl_neti
     int count = 0;
 
     for (int i = 0; i < n; i++)
-        if (usable(&list[i], wish->family) && name_matches(list[i].name, wish->names))
+        if (usable(&list[i], wish->family) && kl_netif_name_matches(list[i].name, -1, wish->names))
             count = add(chosen, count, &list[i]);
     return count;
 }

@@ -21,6 +21,7 @@
 #include "os/address.h"
 
 #include <net/if.h>
+#include <stdbool.h>
 
 /** Most interfaces that are ever chosen. */
 #define KL_NETIF_MAX 16
@@ -37,6 +38,17 @@ struct kl_netif_wish {
     int family;                   /* AF_INET or AF_INET6 (NCCL_SOCKET_FAMILY); 0: both */
     const union kl_address *near; /* NCCL_COMM_ID; NULL: no wish */
 };
+
+/**
+ * Does a name match such a list? With a `port` other than -1 a ":port" in it counts, as in NCCL_IB_HCA; an empty list matches all.
+ */
+bool kl_netif_name_matches(const char *name, int port, const char *names);
+
+/** Does a list name interfaces, instead of nothing or those that are not to be used? */
+static inline bool kl_netif_names_some(const char *names)
+{
+    return names && *names && *names != '^';
+}
 
 /** Every address of every interface that is up, at most `max`, in the system's order. */
 ncclResult_t kl_netif_list(struct kl_netif *list, int max, int *count);

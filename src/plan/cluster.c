@@ -5,7 +5,7 @@
 #include "device/config.h"
 #include "device/device.h"
 #include "net/collnet.h"
-#include "topo/nics.h"
+#include "topo/smi.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -18,13 +18,18 @@ static void load_options(struct kl_cluster *c)
     if (c->settings.nover) kl_topo_config_load_from(&c->config, &c->settings, &c->options);
 }
 
+static void load_device_config(const struct kl_cluster *c, struct kl_device_config *config)
+{
+    kl_param_load(&kl_device_param_set, config);
+    if (c->settings.nover) kl_param_load_from(&kl_device_param_set, config, &c->settings);
+}
+
 /* Host devices that a process has here; `file` may be NULL. */
 static int count_devices(const struct kl_cluster *c, const struct kl_xml *file)
 {
     struct kl_device_config config;
 
-    kl_param_load(&kl_device_param_set, &config);
-    if (c->settings.nover) kl_param_load_from(&kl_device_param_set, &config, &c->settings);
+    load_device_config(c, &config);
     return kl_device_count(&config, file ? kl_machine_file_gpus(file) : 0);
 }
 
@@ -83,16 +88,44 @@ static void spread_devices(struct kl_cluster *c)
     for (int i = 0; i < c->gpus; i++) c->device[i].numa = kl_host_devices.node(i, c->gpus, node, nnodes);
 }
 
+/* Unless CPUs are asked for, in whatever way. */
+static ncclResult_t look_for_gpus(struct kl_cluster *c, const struct kl_cluster_request *q)
+{
+    struct kl_device_config config;
+
+    if (q->sysfs || q->ranks) return ncclSuccess;
+    load_device_config(c, &config);
+    if (!config.nvml || config.host_devices) return ncclSuccess;
+    return kl_gpus_read(&c->facts.gpu, &c->facts.ngpus, c->problem);
+}
+
 static int by_dev(const void *x, const void *y)
 {
     return ((const struct kl_gpu_facts *)x)->dev - ((const struct kl_gpu_facts *)y)->dev;
 }
 
+static ncclResult_t look_at_nics(struct kl_cluster *c, const char *sysfs)
+{
+    struct kl_setting ifname;
+    struct kl_nics_wish wish = {.hca = c->config.ib_hca, .ib_disable = c->config.ib_disable};
+    struct kl_nics_seen seen;
+
+    if (kl_settings_find(&c->settings, "NCCL_SOCKET_IFNAME", &ifname)) wish.ifname = ifname.text;
+    KL_TRY(kl_nics_read(sysfs, &wish, &seen));
+    c->facts.net = seen.net;
+    c->facts.nnets = seen.nnets;
+    c->skip = seen.skip;
+    c->nskips = seen.nskips;
+    return ncclSuccess;
+}
+
 /* A machine without a file: as it was recorded, or this one; its GPUs, or host devices. */
 static ncclResult_t open_machine(struct kl_cluster *c, const struct kl_cluster_request *q)
 {
+    if (q->sysfs) KL_TRY(kl_record_check(q->sysfs));
     if (q->sysfs) KL_TRY(kl_record_load(q->sysfs, &c->facts));
-    if (!c->facts.nnets) KL_TRY(kl_nics_read(q->sysfs, &c->facts.net, &c->facts.nnets));
+    KL_TRY(look_for_gpus(c, q));
+    if (!c->facts.nnets) KL_TRY(look_at_nics(c, q->sysfs));
     for (int i = 0; i < c->facts.nnets; i++) c->facts.net[i].coll = kl_collnets[0] != NULL; /* whatever they are */
     if (!c->facts.has_cpu) kl_cpu_facts_read(&c->facts.cpu);
     c->machine.cpu = &c->facts.cpu;
@@ -118,18 +151,26 @@ static ncclResult_t use_file(struct kl_cluster *c)
     return make_devices(c, kl_machine_file_gpus(c->file));
 }
 
+/* NCCL_TOPO_FILE and KOLO_MACHINE, as far as the library would use them. */
+static ncclResult_t open_setting(struct kl_cluster *c)
+{
+    KL_TRY(kl_machine_read_file(c->config.topo_file, c->config.machine, &c->assumed, &c->file));
+    c->from_setting = c->file != NULL;
+    c->setting_failed = !c->file;
+    return ncclSuccess;
+}
+
 /* A file that is asked for, NCCL_TOPO_FILE as far as the library would use it, a record, or this machine. */
 static ncclResult_t open_source(struct kl_cluster *c, const struct kl_cluster_request *q)
 {
     if (q->document)
         KL_TRY(kl_xml_clone(q->document, &c->file));
-    else if (q->topo)
-        KL_TRY(kl_xml_load(q->topo, kl_xml_topo_schema, &c->file));
-    else if (!q->sysfs && *c->config.topo_file) {
-        KL_TRY(kl_machine_read_file(c->config.topo_file, &c->file));
-        c->from_setting = c->file != NULL;
-        c->setting_failed = !c->file;
-    }
+    else if (q->nsmi)
+        KL_TRY(kl_smi_load(q->smi, q->nsmi, &c->assumed, &c->file));
+    else if (q->topo || q->machine)
+        KL_TRY(kl_machine_load(q->topo, q->machine ? q->machine : c->config.machine, &c->assumed, &c->file));
+    else if (!q->sysfs && (*c->config.topo_file || *c->config.machine))
+        KL_TRY(open_setting(c));
     return c->file ? use_file(c) : open_machine(c, q);
 }
 
@@ -205,14 +246,30 @@ static ncclResult_t edit(struct kl_cluster *c, const struct kl_cluster_request *
     return kl_edits_change_machine(&q->edits) ? kl_edit_machine(&q->edits, c) : ncclSuccess;
 }
 
-static ncclResult_t use_settings(struct kl_cluster *c, const struct kl_edits *edits)
+static const char *const release_name = "KOLO_NCCL_VERSION";
+
+/* Whoever waits for an answer is told that a text is no release. */
+static ncclResult_t check_release(const struct kl_cluster *c)
 {
+    struct kl_setting set;
+    char origin[KL_ORIGIN_TEXT];
+
+    if (!kl_settings_find(&c->settings, release_name, &set) || kl_nccl_parse(set.text) >= 0) return ncclSuccess;
+    return KL_FAIL(ncclInvalidArgument, "%s %s: expected a release of NCCL from 2.26.3 on, as in 2.29.7 or 2.29",
+                   set.file && !set.line ? kl_setting_origin(&set, origin) : release_name, set.text);
+}
+
+/* What --with says, then the release that was asked for. */
+static ncclResult_t use_settings(struct kl_cluster *c, const struct kl_cluster_request *q)
+{
+    size_t n = (size_t)q->edits.with.n;
+
     c->settings = *kl_settings_process();
-    c->params = edits->params;
-    if (!edits->with.n) return ncclSuccess;
-    KL_TRY(kl_edit_settings(edits, &c->over));
-    c->settings = kl_settings_over(kl_settings_process(), c->over, (size_t)edits->with.n);
-    return ncclSuccess;
+    c->params = q->edits.params;
+    if (n || q->nccl) KL_TRY(kl_edit_settings(&q->edits, &c->over));
+    if (q->nccl) c->over[n++] = (struct kl_setting){.name = release_name, .text = q->nccl, .file = "--nccl"};
+    if (n) c->settings = kl_settings_over(kl_settings_process(), c->over, n);
+    return check_release(c);
 }
 
 ncclResult_t kl_cluster_open(const struct kl_cluster_request *q, struct kl_cluster *c)
@@ -222,7 +279,7 @@ ncclResult_t kl_cluster_open(const struct kl_cluster_request *q, struct kl_clust
     *c = (struct kl_cluster){.hosts = q->hosts ? q->hosts : 1, .name = "this machine"};
     c->machine.sysfs = q->sysfs;
     c->constants = q->constants ? q->constants : &kl_tuning_reference;
-    KL_TRY(use_settings(c, &q->edits));
+    KL_TRY_OR(rc, fail, use_settings(c, q));
     load_options(c);
     KL_TRY_OR(rc, fail, open_source(c, q));
     limit_devices(c);
@@ -241,6 +298,7 @@ void kl_cluster_close(struct kl_cluster *c)
 {
     kl_xml_free(c->file);
     kl_record_free(&c->facts);
+    free(c->skip);
     free(c->device);
     free(c->over);
     *c = (struct kl_cluster){0};

@@ -15,14 +15,21 @@
 #include "base/setting.h"
 #include "graph/tuning.h"
 #include "plan/edit.h"
+#include "plan/found.h"
+#include "plan/gpus.h"
 #include "topo/config.h"
 #include "topo/machine.h"
+#include "topo/nics.h"
 #include "topo/record.h"
 
 /** What is asked for; NULL and 0 where nothing is. What it points to must outlive the cluster. */
 struct kl_cluster_request {
-    const char *topo;  /* topology file, "-" for standard input */
+    const char *topo;       /* topology file, "-" for standard input */
+    const char *machine;    /* name of a known machine (topo/known.h): this one, or what `topo` is a file of */
+    const char *const *smi; /* texts of nvidia-smi (topo/smi.h), instead of `topo` */
+    int nsmi;
     const char *sysfs; /* root of a recorded machine (topo/record.h) */
+    const char *nccl;  /* release that is followed, "2.29.7"; NULL: KOLO_NCCL_VERSION, or the default */
     const char *gpus;  /* "0,2,4": ordinals of the GPUs to use */
     int hosts; /* 0 counts as 1; of a file that holds several, which are one NVLink domain, a multiple of them, or 1: all */
     int ranks;        /* host devices when there is no file; 0: as many as a process has here */
@@ -33,6 +40,12 @@ struct kl_cluster_request {
     struct kl_edits edits;
 };
 
+/** Does the request name a machine? Else it is NCCL_TOPO_FILE's, or this one. */
+static inline bool kl_cluster_is_named(const struct kl_cluster_request *q)
+{
+    return q->topo || q->machine || q->nsmi || q->sysfs || q->document;
+}
+
 struct kl_cluster {
     struct kl_machine machine; /* host 0 */
     struct kl_topo_config config;
@@ -42,12 +55,17 @@ struct kl_cluster {
     const struct kl_param_registry *params;
     const struct kl_tuning_constants *constants;
     struct kl_xml *file;
-    struct kl_recorded facts;      /* of the machine that is looked at, when there is no file */
-    struct kl_host_device *device; /* host devices, unless `facts` has GPUs */
-    int hosts, gpus;               /* gpus: of each host; the hosts of one file count as one */
-    const char *name;              /* of the topology, for people */
-    bool cpus;                     /* the devices are CPUs, and stand for no GPUs of a file */
-    bool from_setting;             /* the file is that of NCCL_TOPO_FILE */
+    struct kl_assumed assumed; /* what the file does not say */
+    struct kl_finding finding; /* none until whoever opened the cluster looks */
+    struct kl_recorded facts;  /* of the machine that is looked at, when there is no file */
+    struct kl_net_skip *skip;  /* network devices of it that the plan does not use, and why */
+    int nskips;
+    char problem[KL_GPUS_PROBLEM_TEXT]; /* what hides GPUs of this machine, "" else */
+    struct kl_host_device *device;      /* host devices, unless `facts` has GPUs */
+    int hosts, gpus;                    /* gpus: of each host; the hosts of one file count as one */
+    const char *name;                   /* of the topology, for people */
+    bool cpus;                          /* the devices are CPUs, and stand for no GPUs of a file */
+    bool from_setting;                  /* the file is that of NCCL_TOPO_FILE */
     bool setting_failed; /* NCCL_TOPO_FILE cannot be read or has no GPU, so that this machine is looked at instead */
 };
 

@@ -205,7 +205,7 @@ static ncclResult_t compare(struct docs *d, int ea, int eb)
 {
     KL_TRY(compare_attributes(d, ea, eb));
     if (is(d->a, ea, "gpu")) {
-        KL_TRY(kl_diff_compare_links(d->a, d->b, ea, eb, d->facts));
+        KL_TRY(kl_diff_compare_links(d->a, d->b, ea, eb, d->side_a->cluster.options.nccl, d->facts));
         KL_TRY(compare_rank(d, ea, eb));
     }
     for (int e = kl_xml_first(d->a, ea); e != KL_XML_NONE; e = kl_xml_next(d->a, e)) {

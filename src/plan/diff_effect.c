@@ -245,8 +245,7 @@ static enum kl_diff_why why_fact(struct kl_diff *d, const struct kl_fact *f)
 
     if (f->kind == KL_FACT_SETTING) return why_setting(d, f);
     if (f->kind == KL_FACT_LINK) return plan_uses(p, f->ends) ? KL_SAME_LINK_LEFT : KL_SAME_LINK_UNUSED;
-    if (f->kind == KL_FACT_NET && !p->domain[p->domain_of[0]].topo->count[KL_NODE_NET] &&
-        d->a.whole->count[KL_NODE_NET])
+    if (f->kind == KL_FACT_NET && !kl_topo_needs_net(p->domain[p->domain_of[0]].topo) && d->a.whole->count[KL_NODE_NET])
         return KL_SAME_NO_NETWORK;
     return KL_SAME_UNUSED;
 }

@@ -101,7 +101,7 @@ static ncclResult_t add_link_ops(const struct two_gpus *d, struct kl_facts *fact
     return ncclSuccess;
 }
 
-ncclResult_t kl_diff_compare_links(const struct kl_xml *a, const struct kl_xml *b, int ga, int gb,
+ncclResult_t kl_diff_compare_links(const struct kl_xml *a, const struct kl_xml *b, int ga, int gb, int nccl,
                                    struct kl_facts *facts)
 {
     const struct two_gpus d = {a, b, ga, gb};
@@ -117,7 +117,7 @@ ncclResult_t kl_diff_compare_links(const struct kl_xml *a, const struct kl_xml *
         if (end[i].type == KL_NODE_GPU) far = rank_at(a, end[i].busid, ga);
         if (far == -1) continue; /* to a GPU that is not used: its absence is a fact of its own */
         KL_TRY(link_fact(facts, rank, far, &end[i], &fact));
-        facts->fact[fact].gbps = kl_nvlink_bw(kl_xml_int(a, ga, "sm", 80));
+        facts->fact[fact].gbps = kl_nvlink_bw(kl_xml_int(a, ga, "sm", 80), nccl);
         KL_TRY(add_link_ops(&d, facts, fact, &end[i]));
     }
     return ncclSuccess;

@@ -20,7 +20,7 @@ ncclResult_t kl_facts_apply(const struct kl_facts *facts, const struct kl_diff_s
 
 /* ---- diff_links.c ---- */
 
-ncclResult_t kl_diff_compare_links(const struct kl_xml *a, const struct kl_xml *b, int gpu_a, int gpu_b,
+ncclResult_t kl_diff_compare_links(const struct kl_xml *a, const struct kl_xml *b, int gpu_a, int gpu_b, int nccl,
                                    struct kl_facts *facts);
 
 /** The host hash of an element; 0 for none. */

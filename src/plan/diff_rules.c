@@ -106,7 +106,7 @@ static ncclResult_t nics_of(const struct kl_diff_side *side, int rank, union kl_
     int gpu, first = -1, net;
     const struct kl_topo *t = kl_diff_topo(side, rank, &gpu);
 
-    for (int c = 0; c < KL_ROW_NICS && t->count[KL_NODE_NET]; c++) {
+    for (int c = 0; c < KL_ROW_NICS && kl_topo_needs_net(t); c++) {
         KL_TRY(kl_topo_local_net(t, gpu, c, &net));
         if (net == first) break;
         if (first < 0) first = net;
@@ -130,7 +130,7 @@ static ncclResult_t send_of(const struct kl_diff_side *side, int rank, int peer,
     const struct kl_topo *t = kl_diff_topo(side, rank, &gpu);
 
     v->send.net = -1;
-    if (!t->count[KL_NODE_NET]) return ncclSuccess;
+    if (!kl_topo_needs_net(t)) return ncclSuccess;
     KL_TRY(kl_topo_p2p_net(t, rank, dev_of(side, peer), 0, &out));
     v->send.net = t->node[kl_topo_at(t, KL_NODE_NET, out.net)].net.dev;
     if (out.proxy != rank) v->send.proxy = through(side, out.proxy);

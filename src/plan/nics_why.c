@@ -23,13 +23,13 @@ static void find_same(const struct kl_topo *t, struct kl_nics *n)
         }
 }
 
-static void find_bad_guids(const struct kl_xml *document, struct kl_nics *n)
+static void find_bad_guids(const struct kl_xml *document, int nccl, struct kl_nics *n)
 {
     for (int i = 0; i < n->nnics; i++) {
         int elem = kl_net_elem(document, n->nic[i].dev);
         const char *guid = elem == KL_XML_NONE ? NULL : kl_xml_attr(document, elem, "guid");
 
-        n->bad_guids |= guid && !kl_net_guid_counts(guid);
+        n->bad_guids |= guid && !kl_net_guid_counts(guid, nccl);
     }
 }
 
@@ -121,7 +121,7 @@ static ncclResult_t explain(const struct kl_topo *t, const struct kl_nics *n, st
 ncclResult_t kl_nics_find_why(const struct kl_nics_source *q, struct kl_nics *n)
 {
     find_same(q->whole, n);
-    find_bad_guids(q->document, n);
+    find_bad_guids(q->document, q->whole->options.nccl, n);
     KL_TRY(find_merges(q, n));
     for (int i = 0; i < n->nnics; i++) KL_TRY(explain(q->whole, n, &n->nic[i]));
     return ncclSuccess;

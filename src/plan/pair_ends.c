@@ -54,9 +54,10 @@ static ncclResult_t set_node(const struct kl_topo *t, const struct kl_xml *docum
 
     if (t->count[KL_NODE_NET]) kl_topo_name(t, kl_topo_at(t, KL_NODE_NET, 0), nic);
     if (type == KL_NODE_PCI || type == KL_NODE_NIC)
-        return KL_FAIL(ncclInvalidUsage,
-                       "%s: %s; ends are GPUs by rank (3, GPU/3), NICs (%s, or by name), CPU and NVS nodes", word,
-                       node < 0 ? "no such end" : "no path is kept for switches and cards", nic);
+        return KL_FAIL(
+            ncclInvalidUsage,
+            "%s: %s; ends are GPUs by rank (3, GPU/3), NICs (%s, or by name), either by PCI address, CPU and NVS nodes",
+            word, node < 0 ? "no such end" : "no path is kept for switches and cards", nic);
     end->type = type;
     end->rank = end->dev = -1;
     end->local = kl_topo_index(t, node);

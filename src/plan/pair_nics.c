@@ -158,7 +158,7 @@ static ncclResult_t add_sendrecv(const struct question *q, struct kl_pair_route 
 
     KL_TRY(round_of(q->plan->connect, r->a.rank, r->b.rank, &round));
     for (int part = 0; part < channels->per_peer; part++) {
-        int channel = kl_p2p_channel(kl_p2p_base(q->plan->connect, round), part, channels->n);
+        int channel = kl_p2p_channel(kl_p2p_base(q->plan->connect, round), part, channels->n, channels->nccl);
         struct kl_pair_nics one = {.traffic = KL_TRAFFIC_SENDRECV};
 
         find_sendrecv(q, &r->a, r->b.dev, true, channel, &one.send);

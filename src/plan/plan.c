@@ -2,6 +2,7 @@
 #include "plan/plan.h"
 
 #include "base/error.h"
+#include "graph/tuning_file.h"
 
 #include <stdlib.h>
 
@@ -59,18 +60,20 @@ static void sm_range(const struct kl_plan *p, int *min, int *max)
     }
 }
 
-static void record_ranks(struct kl_plan *p)
+static ncclResult_t record_ranks(struct kl_plan *p, const struct kl_plan_request *q)
 {
     for (int r = 0; r < p->ranks_per_host; r++) {
         const struct kl_plan_domain *d = &p->domain[p->domain_of[r]];
         const struct kl_node *cpu = kl_topo_first_cpu(d->topo);
 
         kl_connect_record(&d->graphs, r, cpu ? cpu->cpu.arch : -1, cpu ? cpu->cpu.vendor : -1, &p->record[r]);
+        KL_TRY(kl_p2p_record(d->topo, r, p->nranks, &q->config->channels, &p->record[r]));
     }
     for (int r = 0; r < p->nranks; r++) {
         p->which[r] = r % p->ranks_per_host;
         p->shift[r] = r - p->which[r];
     }
+    return ncclSuccess;
 }
 
 static ncclResult_t join_ranks(struct kl_plan *p, const struct kl_plan_request *q)
@@ -87,9 +90,9 @@ static ncclResult_t join_ranks(struct kl_plan *p, const struct kl_plan_request *
                                          .params = q->config->channels};
     int max_sm;
 
-    record_ranks(p);
+    KL_TRY(record_ranks(p, q));
     sm_range(p, &request.min_sm, &max_sm);
-    request.nvls_channels = kl_nvls_channels(sm_of_rank(own->topo, 0), &request);
+    request.nvls_channels = kl_nvls_channels(sm_of_rank(own->topo, 0), p->hosts > 1, q->options->nccl, &request);
     KL_TRY(kl_connect_create(&ranks, &request, &p->connect));
     p->p2p = kl_p2p_channels_of(own->topo, p->connect, &q->config->channels, 0);
     return ncclSuccess;
@@ -108,6 +111,7 @@ static ncclResult_t tune(struct kl_plan *p, const struct kl_plan_request *q)
 
     sm_range(p, &in.min_sm, &in.max_sm);
     in.collnet_heads = count_collnet_heads(p);
+    if (q->constants == &kl_tuning_host) in.measured = kl_tuning_file_known(q->config->tuning_file);
     return kl_tuning_compute(q->constants ? q->constants : &kl_tuning_reference, &in, &q->config->tuning, &p->tuning);
 }
 

@@ -140,21 +140,29 @@ static void sixteen_thousand_gpus(void **state)
 /* ---- sends and receives ---- */
 
 static const struct p2p_case {
+    int nccl;
     const char *file;
     int hosts;
     int64_t max, min, args, per_net_peer;
     int n, per_peer, limit, share, far;
 } p2p[] = {
-    {"a100-nvsw-8nic-200g", 2, 64, 1, INT64_MAX, -1, 16, 2, KL_P2P_CHANNELS, KL_P2P_REMOTE, -1},
-    {"a100-nvsw-8nic-200g", 9, 64, 1, INT64_MAX, -1, 16, 1, KL_P2P_CHANNELS, KL_P2P_REMOTE, -1},
-    {"a100-nvsw-8nic-200g", 2, 64, 1, INT64_MAX, 4, 16, 4, KL_P2P_CHANNELS, KL_P2P_PER_PEER, -1},
-    {"a100-nvsw-8nic-200g", 2, 5, 1, INT64_MAX, -1, 8, 1, KL_P2P_MAX, KL_P2P_REMOTE, -1},
-    {"a100-nvsw-8nic-200g", 1, 64, 33, INT64_MAX, -1, 64, 32, KL_P2P_MIN, KL_P2P_NVLINKS, 1},
-    {"a100-nvsw-8nic-200g", 1, 64, 1, 100, -1, 4, 4, KL_P2P_ARGS, KL_P2P_ALL, -1},
-    {"dgx1v-hcm-4nic", 1, 64, 1, INT64_MAX, -1, 16, 2, KL_P2P_CHANNELS, KL_P2P_NVLINKS, 1},
-    {"pcie-8gpu-0nic-l40s", 1, 64, 8, INT64_MAX, -1, 8, 2, KL_P2P_MIN, KL_P2P_TWO, 1},
-    {"pcie-8gpu-4nic-100g", 1, 64, 1, INT64_MAX, -1, 2, 1, KL_P2P_CHANNELS, KL_P2P_REMOTE, -1},
-    {"gb200-4gpu-4nic", 33, 64, 1, INT64_MAX, -1, 32, 2, KL_P2P_CHANNELS, KL_P2P_NICS, -1},
+    {KL_NCCL_2_26_3, "a100-nvsw-8nic-200g", 2, 64, 1, INT64_MAX, -1, 16, 2, KL_P2P_CHANNELS, KL_P2P_REMOTE, -1},
+    {KL_NCCL_2_26_3, "a100-nvsw-8nic-200g", 9, 64, 1, INT64_MAX, -1, 16, 1, KL_P2P_CHANNELS, KL_P2P_REMOTE, -1},
+    {KL_NCCL_2_26_3, "a100-nvsw-8nic-200g", 2, 64, 1, INT64_MAX, 4, 16, 4, KL_P2P_CHANNELS, KL_P2P_PER_PEER, -1},
+    {KL_NCCL_2_26_3, "a100-nvsw-8nic-200g", 2, 5, 1, INT64_MAX, -1, 8, 1, KL_P2P_MAX, KL_P2P_REMOTE, -1},
+    {KL_NCCL_2_26_3, "a100-nvsw-8nic-200g", 1, 64, 33, INT64_MAX, -1, 64, 32, KL_P2P_MIN, KL_P2P_NVLINKS, 1},
+    {KL_NCCL_2_26_3, "a100-nvsw-8nic-200g", 1, 64, 1, 100, -1, 4, 4, KL_P2P_ARGS, KL_P2P_ALL, -1},
+    {KL_NCCL_2_26_3, "dgx1v-hcm-4nic", 1, 64, 1, INT64_MAX, -1, 16, 2, KL_P2P_CHANNELS, KL_P2P_NVLINKS, 1},
+    {KL_NCCL_2_26_3, "pcie-8gpu-0nic-l40s", 1, 64, 8, INT64_MAX, -1, 8, 2, KL_P2P_MIN, KL_P2P_TWO, 1},
+    {KL_NCCL_2_26_3, "pcie-8gpu-4nic-100g", 1, 64, 1, INT64_MAX, -1, 2, 1, KL_P2P_CHANNELS, KL_P2P_REMOTE, -1},
+    {KL_NCCL_2_26_3, "gb200-4gpu-4nic", 33, 64, 1, INT64_MAX, -1, 32, 2, KL_P2P_CHANNELS, KL_P2P_NICS, -1},
+    {KL_NCCL_DEFAULT, "a100-nvsw-8nic-200g", 2, 64, 1, INT64_MAX, -1, 16, 2, KL_P2P_CHANNELS, KL_P2P_BANDWIDTH, -1},
+    {KL_NCCL_DEFAULT, "a100-nvsw-8nic-200g", 9, 64, 1, INT64_MAX, -1, 16, 1, KL_P2P_CHANNELS, KL_P2P_PEERS, -1},
+    {KL_NCCL_DEFAULT, "a100-nvsw-8nic-200g", 1, 64, 33, INT64_MAX, -1, 64, 32, KL_P2P_MIN, KL_P2P_NVLINKS, 1},
+    {KL_NCCL_DEFAULT, "dgx1v-hcm-4nic", 1, 64, 1, INT64_MAX, -1, 16, 2, KL_P2P_CHANNELS, KL_P2P_NVLINKS, 1},
+    {KL_NCCL_DEFAULT, "dgx1v-hcm-4nic", 3, 64, 1, INT64_MAX, -1, 8, 1, KL_P2P_CHANNELS, KL_P2P_BANDWIDTH, -1},
+    {KL_NCCL_DEFAULT, "pcie-8gpu-0nic-l40s", 1, 64, 8, INT64_MAX, -1, 8, 2, KL_P2P_MIN, KL_P2P_TWO, 1},
+    {KL_NCCL_DEFAULT, "gb200-4gpu-4nic", 33, 64, 1, INT64_MAX, -1, 16, 1, KL_P2P_CHANNELS, KL_P2P_PEERS, -1},
 };
 
 /* How many channels sends and receives have, and what decided it. */
@@ -166,7 +174,10 @@ static void p2p_channels_say_why(void **state)
         char file[128];
 
         snprintf(file, sizeof file, "tests/data/topologies/synthetic/%s.xml", q->file);
-        struct cluster *c = plan_for(file, q->hosts, true);
+        struct cluster *c = open_cluster(file);
+
+        c->options.nccl = q->nccl;
+        plan_cluster(c, q->hosts);
         const struct kl_plan_domain *d = &c->plan->domain[0];
         struct kl_channel_params params = KL_CHANNEL_PARAMS;
 

@@ -76,12 +76,12 @@ static ncclResult_t try_network(struct trial *t, const struct kl_xml *mended, st
 }
 
 /* Mend all faults of some kinds at once. */
-static ncclResult_t mend(struct kl_xml *xml, unsigned codes, bool *any)
+static ncclResult_t mend(struct kl_xml *xml, unsigned codes, int nccl, bool *any)
 {
     for (int code = 0; code < KL_FAULTS; code++) {
         bool mended = false;
 
-        if (codes >> code & 1) KL_TRY(kl_fault_mend(xml, (enum kl_fault_code)code, &mended));
+        if (codes >> code & 1) KL_TRY(kl_fault_mend(xml, (enum kl_fault_code)code, nccl, &mended));
         *any |= mended;
     }
     return ncclSuccess;
@@ -94,7 +94,7 @@ static ncclResult_t try_without(struct trial *t, unsigned codes, struct kl_fault
     ncclResult_t rc;
 
     KL_TRY(kl_xml_clone(t->document, &mended));
-    KL_TRY_OR(rc, out, mend(mended, codes, &cost->mended));
+    KL_TRY_OR(rc, out, mend(mended, codes, t->report->cluster->options.nccl, &cost->mended));
     if (!cost->mended) goto out;
     KL_TRY_OR(rc, out, try_hosts(t, mended, now, now->hosts, cost));
     if (!cost->costs) rc = try_network(t, mended, cost);
@@ -200,7 +200,7 @@ ncclResult_t kl_search_find_faults(struct kl_search_report *report)
 
     KL_TRY(one_host(c, &document));
     t.document = document;
-    KL_TRY_OR(rc, out, kl_faults_find(document, &faults));
+    KL_TRY_OR(rc, out, kl_faults_find(document, c->options.nccl, &faults));
     KL_TRY_OR(rc, out, take_faults(report, &faults));
     t.device = calloc((size_t)c->gpus + 1, sizeof *t.device);
     KL_TRY_OR(rc, out, t.device ? ncclSuccess : KL_NOMEM("devices"));

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "topo/builder.h"
+#include "topo/product.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,9 +38,9 @@ static int lane_speed(const char *text)
     return 60;
 }
 
-float kl_nvlink_bw(int sm)
+float kl_nvlink_bw(int sm, int nccl)
 {
-    if (sm >= 100) return 40.0f;
+    if (sm >= 100) return kl_nccl_has(nccl, KL_CHANGE_NVLINK_40_1) ? 40.1f : 40.0f;
     if (sm >= 90) return 20.6f;
     if (sm == 86) return 12.0f;
     if (sm >= 70) return 20.0f;
@@ -61,6 +62,7 @@ ncclResult_t kl_nvlink_end(const struct kl_xml *xml, int elem, enum kl_node_type
 struct place {
     const struct kl_xml *xml;
     struct kl_builder *b;
+    int nccl; /* the release that is followed */
     int host;
     int cpu; /* node */
 };
@@ -76,29 +78,44 @@ static ncclResult_t link_both(struct kl_builder *b, int x, int y, enum kl_path_t
     return kl_builder_link(b, y, x, type, bw);
 }
 
-bool kl_net_guid_counts(const char *guid)
+bool kl_net_guid_counts(const char *guid, int nccl)
 {
-    return !strncmp(guid, "0x", 2);
+    return !strncmp(guid, "0x", 2) || kl_nccl_has(nccl, KL_CHANGE_ASIC_BY_NODE);
 }
 
-uint64_t kl_net_asic(const struct kl_xml *xml, int elem, int dev)
+uint64_t kl_net_asic(const struct kl_xml *xml, int elem, uint64_t node, int nccl)
 {
     const char *guid = kl_xml_attr(xml, elem, "guid");
 
-    if (!guid) return (uint64_t)(int64_t)dev;
-    return kl_net_guid_counts(guid) ? strtoull(guid, NULL, 16) : 0;
+    if (!guid && kl_nccl_has(nccl, KL_CHANGE_ASIC_BY_NODE)) return node;
+    if (!guid) return (uint64_t)(int64_t)kl_xml_int(xml, elem, "dev", -1);
+    return kl_net_guid_counts(guid, nccl) ? strtoull(guid, NULL, 16) : 0;
+}
+
+static float net_bw(const struct kl_xml *xml, int elem)
+{
+    int mbps = kl_xml_int(xml, elem, "speed", 0);
+
+    return (float)((mbps > 0 ? mbps : 10000) / 8000.0);
+}
+
+static uint64_t net_id(const struct place *p, int elem)
+{
+    return node_id(p->host, (uint64_t)(int64_t)kl_xml_int(p->xml, elem, "dev", -1));
 }
 
 static ncclResult_t add_net(const struct place *p, int elem, int nic)
 {
-    int dev = kl_xml_int(p->xml, elem, "dev", -1), mbps = kl_xml_int(p->xml, elem, "speed", 0), node;
+    int dev = kl_xml_int(p->xml, elem, "dev", -1), node;
 
-    if (mbps <= 0) mbps = 10000;
-    KL_TRY(kl_builder_add(p->b, KL_NODE_NET, node_id(p->host, (uint64_t)(int64_t)dev), &node));
+    KL_TRY(kl_builder_add(p->b, KL_NODE_NET, net_id(p, elem), &node));
     struct kl_node *n = &p->b->node[node].node;
     n->net.dev = dev;
-    n->net.asic = kl_net_asic(p->xml, elem, dev);
-    n->net.bw = (float)(mbps / 8000.0);
+    n->net.asic = kl_net_asic(p->xml, elem, n->id, p->nccl);
+    n->net.pci = kl_id_local(p->b->node[nic].node.id) ? kl_id_local(p->b->node[nic].node.id) : n->net.asic;
+    n->net.rail = kl_xml_int(p->xml, elem, "rail", -1);
+    n->net.plane = kl_xml_int(p->xml, elem, "plane", -1);
+    n->net.bw = net_bw(p->xml, elem);
     n->net.latency = kl_latency(kl_xml_float(p->xml, elem, "latency", 0));
     n->net.port = kl_xml_int(p->xml, elem, "port", 0);
     n->net.gdr = kl_xml_int(p->xml, elem, "gdr", 0);
@@ -107,10 +124,29 @@ static ncclResult_t add_net(const struct place *p, int elem, int nic)
     return link_both(p->b, nic, node, KL_PATH_NET, n->net.bw);
 }
 
+/* What a NIC does besides, in a node of its own. */
+static ncclResult_t add_role(const struct place *p, int elem, int nic, const char *attr, enum kl_node_type type)
+{
+    int node;
+
+    if (kl_xml_int(p->xml, elem, attr, 0) != 1) return ncclSuccess;
+    KL_TRY(kl_builder_add(p->b, type, net_id(p, elem), &node));
+    return link_both(p->b, nic, node, KL_PATH_NET, net_bw(p->xml, elem));
+}
+
+static ncclResult_t add_roles(const struct place *p, int elem, int nic)
+{
+    bool roles = kl_nccl_has(p->nccl, KL_CHANGE_GIN_NODES);
+
+    if (!roles || kl_xml_int(p->xml, elem, "net", 1)) KL_TRY(add_net(p, elem, nic));
+    if (roles) KL_TRY(add_role(p, elem, nic, "gin", KL_NODE_GIN));
+    return kl_nccl_has(p->nccl, KL_CHANGE_RMA_NODES) ? add_role(p, elem, nic, "rma", KL_NODE_RMA) : ncclSuccess;
+}
+
 static ncclResult_t add_nets(const struct place *p, int nic_elem, int nic)
 {
     for (int e = kl_xml_child(p->xml, nic_elem, "net"); e != KL_XML_NONE; e = kl_xml_next_same(p->xml, e))
-        if (kl_xml_attr(p->xml, e, "dev")) KL_TRY(add_net(p, e, nic));
+        if (kl_xml_attr(p->xml, e, "dev")) KL_TRY(add_roles(p, e, nic));
     return ncclSuccess;
 }
 
@@ -143,6 +179,7 @@ static ncclResult_t add_gpu(const struct place *p, int elem, uint64_t busid, int
     KL_TRY(kl_xml_need_int(p->xml, elem, "gdr", &gdr));
     KL_TRY(kl_builder_add(p->b, KL_NODE_GPU, node_id(p->host, busid), node));
     struct kl_node *n = &p->b->node[*node].node;
+    n->gpu.made = *node;
     n->gpu.sm = sm;
     n->gpu.rank = rank;
     n->gpu.dev = dev;
@@ -181,6 +218,15 @@ static ncclResult_t add_switch(const struct place *p, int elem, uint64_t busid, 
     return ncclSuccess;
 }
 
+static ncclResult_t refuse_function(const struct place *p, int elem, const char *busid)
+{
+    char nccl[KL_NCCL_TEXT];
+
+    return kl_xml_fail(p->xml, elem, ncclInternalError,
+                       "GPU %s: NCCL %s takes no GPU on a function whose lowest two bits are set; give it function 0",
+                       busid, kl_nccl_text(p->nccl, nccl));
+}
+
 /* A device becomes the node of what it holds; a switch links its children before itself, which their order shows. */
 static ncclResult_t add_pci(const struct place *p, int elem, int parent)
 {
@@ -194,6 +240,8 @@ static ncclResult_t add_pci(const struct place *p, int elem, int parent)
     uint64_t busid = kl_busid_parse(text);
     if (gpu != KL_XML_NONE) {
         if (!kl_xml_attr(p->xml, gpu, "rank")) return ncclSuccess;
+        if (busid & 3 && !kl_xml_attr(p->xml, gpu, "replica") && kl_nccl_has(p->nccl, KL_CHANGE_GPU_FUNCTIONS))
+            return refuse_function(p, elem, text);
         KL_TRY(add_gpu(p, gpu, busid, &node));
     }
     if (nic != KL_XML_NONE) {
@@ -303,7 +351,7 @@ static ncclResult_t add_nvlink(const struct place *p, int elem)
     KL_TRY(kl_xml_need_int(p->xml, elem, "count", &count));
     KL_TRY(kl_nvlink_end(p->xml, elem, &end));
     if (count <= 0) return ncclSuccess;
-    float bw = (float)count * kl_nvlink_bw(p->b->node[gpu].node.gpu.sm);
+    float bw = (float)count * kl_nvlink_bw(p->b->node[gpu].node.gpu.sm, p->nccl);
     if (end == KL_NODE_GPU) {
         KL_TRY(kl_xml_need(p->xml, elem, "target", &target));
         peer = kl_builder_find(p->b, KL_NODE_GPU, node_id(p->host, kl_busid_parse(target)));
@@ -315,6 +363,27 @@ static ncclResult_t add_nvlink(const struct place *p, int elem)
     }
     KL_TRY(nvswitch(p->b, &peer));
     return link_both(p->b, gpu, peer, KL_PATH_NVL, bw);
+}
+
+/* AMD's link between GPUs. */
+static ncclResult_t add_xgmi(const struct place *p, int elem)
+{
+    int gpu = owner_node(p, elem, KL_NODE_GPU), count, peer;
+    const char *target, *gcn = kl_xml_attr(p->xml, kl_xml_parent(p->xml, elem), "gcn");
+
+    if (gpu < 0) return ncclSuccess;
+    KL_TRY(kl_xml_need_int(p->xml, elem, "count", &count));
+    KL_TRY(kl_xml_need(p->xml, elem, "target", &target));
+    peer = kl_builder_find(p->b, KL_NODE_GPU, node_id(p->host, kl_busid_parse(target)));
+    float bw = gcn ? kl_xgmi_bw(gcn) : 0;
+    if (peer < 0 || count <= 0) return ncclSuccess;
+    if (bw <= 0)
+        return kl_xml_fail(
+            p->xml, elem, ncclInvalidUsage,
+            "the GPU's gcn \"%s\" is not known, so neither is the speed of its XGMI links; known are 906, 908, "
+            "90a, 910, 94x and 95x",
+            gcn ? gcn : "");
+    return kl_builder_link(p->b, gpu, peer, KL_PATH_NVL, (float)count * bw);
 }
 
 static ncclResult_t add_c2c(const struct place *p, int elem)
@@ -394,13 +463,14 @@ static void uplinks_last(struct kl_builder *b, int node, int up)
 
 /* ---- the whole ---- */
 
-static ncclResult_t build(struct kl_builder *b, const struct kl_xml *xml)
+static ncclResult_t build(struct kl_builder *b, const struct kl_xml *xml, int nccl)
 {
-    struct place p = {.xml = xml, .b = b};
+    struct place p = {.xml = xml, .b = b, .nccl = nccl};
 
     for (int e = kl_xml_child(xml, KL_XML_ROOT, "cpu"); e != KL_XML_NONE; e = kl_xml_next_same(xml, e))
         KL_TRY(add_cpu(&p, e));
     KL_TRY(for_each(&p, "nvlink", add_nvlink));
+    KL_TRY(for_each(&p, "xgmi", add_xgmi));
     KL_TRY(for_each(&p, "c2c", add_c2c));
     KL_TRY(for_each(&p, "pcilink", add_pcilink));
     KL_TRY(kl_builder_flatten_switches(b));
@@ -417,7 +487,7 @@ ncclResult_t kl_topo_build(const struct kl_xml *xml, const struct kl_topo_option
     ncclResult_t rc;
 
     KL_TRY(kl_xml_check_system(xml));
-    KL_TRY_OR(rc, out, build(&b, xml));
+    KL_TRY_OR(rc, out, build(&b, xml, options->nccl));
     KL_TRY_OR(rc, out, kl_builder_finish(&b, &t));
     t->options = *options;
     t->options.force_merge = NULL; /* its text need not last */

@@ -16,13 +16,29 @@ static const struct kl_node *reached(const struct kl_topo *t, const struct kl_pa
     return &t->node[t->link[kl_path_hops(t, p)[k]].to];
 }
 
+/* To a CPU: the highest bandwidth, then the lowest type. NULL without CPUs. */
+static const struct kl_path *best_path(const struct kl_topo *t, int gpu)
+{
+    const struct kl_path *best = NULL;
+
+    for (int c = 0; c < t->count[KL_NODE_CPU]; c++) {
+        const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_CPU, c);
+
+        if (!best || p->bw > best->bw || (p->bw == best->bw && p->type < best->type)) best = p;
+    }
+    return best;
+}
+
 ncclResult_t kl_path_cpu_of_gpu(const struct kl_topo *t, int gpu, int *cpu)
 {
+    bool nearest = kl_nccl_has(t->options.nccl, KL_CHANGE_CPU_BY_BANDWIDTH);
+    const struct kl_path *nearer = nearest ? best_path(t, gpu) : NULL;
     int best = -1, hops = 0;
     char text[KL_NODE_TEXT];
 
     for (int c = 0; c < t->count[KL_NODE_CPU]; c++) {
         const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_CPU, c);
+        if (nearer && (p->bw != nearer->bw || p->type != nearer->type)) continue;
         if (!p->hops || (best >= 0 && p->hops >= hops)) continue;
         best = c;
         hops = p->hops;
@@ -30,6 +46,15 @@ ncclResult_t kl_path_cpu_of_gpu(const struct kl_topo *t, int gpu, int *cpu)
     if (best < 0) return KL_FAIL(ncclInternalError, "%s reaches no CPU", kl_node_text(gpu_at(t, gpu), text));
     *cpu = best;
     return ncclSuccess;
+}
+
+/* How far the GPU next to a NIC may be from it. */
+int kl_path_relay_limit(const struct kl_topo *t)
+{
+    int set = t->options.pxn_c2c;
+    bool on = set < 0 ? kl_nccl_has(t->options.nccl, KL_CHANGE_PXN_C2C_DEFAULT) : set != 0;
+
+    return on && kl_nccl_has(t->options.nccl, KL_CHANGE_PXN_C2C) ? KL_PATH_P2C : KL_PATH_PXB;
 }
 
 /* ---- P2P ---- */
@@ -194,6 +219,19 @@ static enum kl_gdr_why judge_devices(const struct kl_topo *t, int gpu, int net, 
     return read ? judge_read(t, gpu) : KL_GDR_ALLOWED;
 }
 
+static bool gdr_over_c2c(const struct kl_topo *t)
+{
+    int set = t->options.gdr_c2c;
+
+    return set < 0 ? kl_nccl_has(t->options.nccl, KL_CHANGE_GDR_C2C_DEFAULT) : set != 0;
+}
+
+/* How far the NIC may be, unless NCCL_NET_GDR_LEVEL says. */
+static int default_gdr_level(const struct kl_topo *t)
+{
+    return gdr_over_c2c(t) && kl_nccl_has(t->options.nccl, KL_CHANGE_GDR_LEVEL_P2C) ? KL_PATH_P2C : KL_PATH_PXB;
+}
+
 /* From the GPU that the NIC reaches. */
 static ncclResult_t judge_distance(const struct kl_topo *t, int gpu, int net, struct kl_gdr *gdr)
 {
@@ -202,21 +240,23 @@ static ncclResult_t judge_distance(const struct kl_topo *t, int gpu, int net, st
 
     KL_TRY(kl_path_cpu_of_gpu(t, gpu, &cpu));
     bool c2c = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_CPU, cpu)->type == KL_PATH_C2C;
-    bool over_c2c = distance == KL_PATH_PHB && c2c;
-    if (t->options.gdr_c2c && over_c2c) distance = KL_PATH_C2C;
+    bool marked = kl_nccl_has(t->options.nccl, KL_CHANGE_P2C);
+    bool by_level = kl_nccl_has(t->options.nccl, KL_CHANGE_GDR_LEVEL_P2C);
+    bool over_c2c = marked ? distance == KL_PATH_P2C : distance == KL_PATH_PHB && c2c;
+    if (gdr_over_c2c(t) && over_c2c && !by_level) distance = KL_PATH_C2C;
     if (distance <= gdr->level)
-        gdr->mode = c2c && distance != KL_PATH_C2C ? KL_GDR_PCI : KL_GDR_DEFAULT;
+        gdr->mode = c2c && distance != (by_level ? KL_PATH_P2C : KL_PATH_C2C) ? KL_GDR_PCI : KL_GDR_DEFAULT;
     else
         gdr->why = KL_GDR_TOO_FAR;
     gdr->type = distance > gdr->level && p->was > gdr->level ? p->was : distance;
-    gdr->c2c = over_c2c && !t->options.gdr_c2c && gdr->level >= KL_PATH_C2C;
+    gdr->c2c = over_c2c && !gdr_over_c2c(t) && (by_level ? !gdr->level_set : gdr->level >= KL_PATH_C2C);
     return ncclSuccess;
 }
 
 ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, struct kl_gdr *answer)
 {
     int gpu = kl_topo_gpu_of_rank(t, rank);
-    struct kl_gdr gdr = {.rank = rank, .level = KL_PATH_PXB, .level_set = t->options.gdr_level >= 0};
+    struct kl_gdr gdr = {.rank = rank, .level = default_gdr_level(t), .level_set = t->options.gdr_level >= 0};
 
     if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
     if (gdr.level_set) gdr.level = t->options.gdr_level;
@@ -230,16 +270,18 @@ ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, 
     return ncclSuccess;
 }
 
-ncclResult_t kl_topo_need_flush(const struct kl_topo *t, int rank, int net, bool *flush)
+ncclResult_t kl_topo_need_flush(const struct kl_topo *t, int rank, int net, enum kl_flush *flush)
 {
     int gpu = kl_topo_gpu_of_rank(t, rank), cpu = 0;
 
     if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
-    *flush = true;
+    *flush = KL_FLUSH_NEEDED;
     if (t->options.net_force_flush || gpu_at(t, gpu)->gpu.sm < 90) return ncclSuccess;
     KL_TRY(kl_path_cpu_of_gpu(t, gpu, &cpu));
-    *flush = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net)->type <= KL_PATH_PXB &&
-             kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_CPU, cpu)->type == KL_PATH_C2C;
+    *flush = KL_FLUSH_NONE;
+    if (kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net)->type <= KL_PATH_PXB &&
+        kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_CPU, cpu)->type == KL_PATH_C2C)
+        *flush = kl_nccl_has(t->options.nccl, KL_CHANGE_FLUSH_C2C) ? KL_FLUSH_C2C : KL_FLUSH_NEEDED;
     return ncclSuccess;
 }
 

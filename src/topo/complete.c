@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "topo/machine.h"
+#include "topo/placement.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,34 +26,91 @@ ncclResult_t kl_machine_check_file(const struct kl_xml *file)
         return KL_FAIL(ncclInvalidUsage, "%s: %d GPUs; at most %d can be one machine, describe fewer hosts",
                        kl_xml_name(file), gpus, KL_MACHINE_MAX_GPUS);
     if (gpus) return ncclSuccess;
-    return kl_xml_fail(file, KL_XML_ROOT, ncclInvalidUsage,
-                       "no <gpu> element, so no devices; add <gpu dev=\"0\" sm=\"80\"/> to the <pci> elements of GPUs");
+    return kl_xml_fail(
+        file, KL_XML_ROOT, ncclInvalidUsage,
+        "no <gpu> element and no <pci> element that could be one, so no devices; add <gpu dev=\"0\" sm=\"80\"/> to "
+        "the <pci> elements of GPUs");
 }
 
-ncclResult_t kl_machine_read_file(const char *path, struct kl_xml **file)
+static ncclResult_t find_machine(const char *name, const struct kl_known **machine, int *trays)
 {
+    *machine = name && *name ? kl_known_named(name, trays) : NULL;
+    if (*machine || !name || !*name) return ncclSuccess;
+    return KL_FAIL(ncclInvalidUsage,
+                   "machine %s: there is none of this name, or it has not so many trays; kolo topo --machines "
+                   "lists them",
+                   name);
+}
+
+ncclResult_t kl_machine_load(const char *path, const char *name, struct kl_assumed *assumed, struct kl_xml **file)
+{
+    const struct kl_known *machine;
     struct kl_xml *xml = NULL;
-    ncclResult_t rc;
+    int trays;
+
+    KL_TRY(find_machine(name, &machine, &trays));
+    if (!path || !*path) return kl_known_document(machine, trays, file);
+    KL_TRY(kl_xml_load(path, kl_xml_topo_schema, &xml));
+    ncclResult_t rc = kl_xml_check_system(xml);
+    if (!rc) rc = kl_placement_complete(xml, machine, assumed);
+    if (rc)
+        kl_xml_free(xml);
+    else
+        *file = xml;
+    return rc;
+}
+
+static void log_assumed(const char *path, const struct kl_assumed *assumed)
+{
+    for (int i = 0; i < assumed->n; i++) {
+        char text[KL_ASSUMED_TEXT];
+
+        KL_INFO(KL_GRAPH, "%s: %s (%s)", path, kl_assumed_text(&assumed->at[i], text),
+                kl_assumed_from_text(assumed->at[i].from));
+    }
+}
+
+/* Without GPUs, or with some that cannot be told, it describes where devices are, not which. */
+static ncclResult_t complete_or_drop(const char *path, const struct kl_known *machine, struct kl_assumed *assumed,
+                                     struct kl_xml **xml)
+{
+    ncclResult_t rc = kl_xml_empty(*xml) ? ncclSuccess : kl_xml_check_system(*xml);
+    const char *why = "it has no <gpu> element";
+
+    int quiet = kl_error_quiet(1);
+    bool told = !rc && !kl_placement_complete(*xml, machine, assumed);
+    kl_error_quiet(quiet);
+    if (!rc && !told)
+        why = kl_error_text();
+    else if (!rc && !kl_xml_empty(*xml) && kl_machine_file_gpus(*xml)) {
+        log_assumed(path, assumed);
+        return ncclSuccess;
+    }
+    if (!rc) KL_WARN("%s is not used: %s", path, why);
+    kl_xml_free(*xml);
+    *xml = NULL;
+    return rc;
+}
+
+ncclResult_t kl_machine_read_file(const char *path, const char *name, struct kl_assumed *assumed, struct kl_xml **file)
+{
+    struct kl_assumed unasked = {.n = 0};
+    const struct kl_known *machine;
+    struct kl_xml *xml = NULL;
+    int trays;
 
     *file = NULL;
-    if (!*path) return ncclSuccess;
+    KL_TRY(find_machine(name, &machine, &trays));
+    if (!*path) return machine ? kl_known_document(machine, trays, file) : ncclSuccess;
     if (access(path, R_OK)) {
         KL_WARN("%s cannot be read (%s), so the machine is looked at instead; check NCCL_TOPO_FILE", path,
                 strerror(errno));
         return ncclSuccess;
     }
     KL_TRY(kl_xml_load(path, kl_xml_topo_schema, &xml));
-    rc = kl_xml_empty(xml) ? ncclSuccess : kl_xml_check_system(xml);
-    if (!rc && (kl_xml_empty(xml) || !kl_machine_file_gpus(xml))) {
-        KL_WARN("%s has no <gpu> element and is not used: it describes where devices are, not which", path);
-        kl_xml_free(xml);
-        return ncclSuccess;
-    }
-    if (rc)
-        kl_xml_free(xml);
-    else
-        *file = xml;
-    return rc;
+    KL_TRY(complete_or_drop(path, machine, assumed ? assumed : &unasked, &xml));
+    *file = xml;
+    return ncclSuccess;
 }
 
 static bool is_number(const char *hash)

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "topo/config.h"
 
+#include "base/log.h"
+
 #include <stddef.h>
+#include <stdlib.h>
+#include <strings.h>
 
 /* The names of path types in their order, then the numbers that NCCL took before it had names. */
-static const char *const levels[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "PHB",
+static const char *const levels[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB",
                                      "SYS", "0",   "1",   "2",   "3",   "4",   "5",   NULL};
-static const char *const merge_levels[] = {"LOC", "PORT", "PIX", "PXB", "PXN", "PHB", "SYS", NULL};
+static const char *const merge_levels[] = {"LOC", "PORT", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", NULL};
 
 static const struct kl_param rows[] = {
     KL_PARAM_BOOL(struct kl_topo_config, p2p_disable, "NCCL_P2P_DISABLE", "0",
@@ -17,6 +21,8 @@ static const struct kl_param rows[] = {
                   "do not connect ranks of one host through shared memory"),
     KL_PARAM_STRING(struct kl_topo_config, topo_file, "NCCL_TOPO_FILE", "",
                     "topology to use instead of what is found on this machine (XML)"),
+    KL_PARAM_STRING(struct kl_topo_config, machine, "KOLO_MACHINE", "",
+                    "known machine to use instead, as in dgx-h100; with NCCL_TOPO_FILE: what that is a file of"),
     KL_PARAM_STRING(struct kl_topo_config, topo_dump_file, "NCCL_TOPO_DUMP_FILE", "",
                     "file to write the topology in use to (XML)"),
     KL_PARAM_INT(struct kl_topo_config, topo_dump_rank, "NCCL_TOPO_DUMP_FILE_RANK", "0", 0, INT32_MAX,
@@ -31,8 +37,19 @@ static const struct kl_param rows[] = {
                   "longest path between GPU and NIC for which GPUDirect RDMA is used; unset lets Kolo decide"),
     KL_PARAM_INT(struct kl_topo_config, gdr_read, "NCCL_NET_GDR_READ", "-2", 0, 1,
                  "let NICs read GPU memory when sending; -2 lets Kolo decide"),
-    KL_PARAM_BOOL(struct kl_topo_config, gdr_c2c, "NCCL_NET_GDR_C2C", "0",
-                  "use GPUDirect RDMA through a CPU that is joined with the GPU by C2C"),
+    KL_PARAM_STRING(
+        struct kl_topo_config, nccl, "KOLO_NCCL_VERSION", "",
+        "release of NCCL whose rules and constants are followed, as in 2.27.7 or 2.29; unset: " KL_NCCL_NEWEST),
+    KL_PARAM_INT(struct kl_topo_config, gdr_c2c, "NCCL_NET_GDR_C2C", "-2", 0, 1,
+                 "use GPUDirect RDMA through a CPU that is joined with the GPU by C2C; -2: from 2.27.3 on"),
+    KL_PARAM_INT(struct kl_topo_config, pxn_c2c, "NCCL_PXN_C2C", "-2", 0, 1,
+                 "send to a NIC through a GPU that reaches it over C2C; -2: from 2.28.3 on"),
+    KL_PARAM_STRING(struct kl_topo_config, netdevs, "NCCL_NETDEVS_POLICY", "AUTO",
+                    "NICs that a GPU uses of those nearest to it: AUTO, its share, ALL, or MAX:k (from 2.28.3 on)"),
+    KL_PARAM_BOOL(struct kl_topo_config, scatter_nets, "NCCL_MNNVL_SCATTER_NETS_ENABLE", "1",
+                  "spread channels over the NICs of all hosts of an NVLink domain (from 2.27.5 on)"),
+    KL_PARAM_BOOL(struct kl_topo_config, rail_per_host, "NCCL_MNNVL_RAIL_PER_HOST", "0",
+                  "NICs of different hosts of an NVLink domain count as one rail (from 2.28.7 on)"),
     KL_PARAM_BOOL(struct kl_topo_config, net_force_flush, "NCCL_NET_FORCE_FLUSH", "0",
                   "flush after each receive into GPU memory, even where it is not needed"),
     KL_PARAM_BOOL(struct kl_topo_config, net_disable_intra, "NCCL_NET_DISABLE_INTRA", "0",
@@ -43,6 +60,11 @@ static const struct kl_param rows[] = {
                   "how far apart NICs may be that are used as one; LOC keeps them all apart"),
     KL_PARAM_STRING(struct kl_topo_config, force_merge, "NCCL_NET_FORCE_MERGE", "",
                     "NICs to use as one, as in \"mlx5_0,mlx5_1;mlx5_2:1,mlx5_3:1\""),
+    KL_PARAM_STRING(
+        struct kl_topo_config, ib_hca, "NCCL_IB_HCA", "",
+        "RDMA ports to plan with: prefixes \"mlx5_0:1,mlx5_2\", all others \"^mlx5_3\", exact names \"=mlx5_0\""),
+    KL_PARAM_BOOL(struct kl_topo_config, ib_disable, "NCCL_IB_DISABLE", "0",
+                  "plan with sockets, even where a machine has InfiniBand or RoCE"),
     KL_PARAM_INT(struct kl_topo_config, ignore_disabled_p2p, "NCCL_IGNORE_DISABLED_P2P", "0", 0, 2,
                  "where the driver reports P2P as broken: 0 fail on NVLink, 1 do without it, 2 do not ask"),
     KL_PARAM_BOOL(struct kl_topo_config, p2p_cuda_memcpy, "NCCL_P2P_USE_CUDA_MEMCPY", "0",
@@ -56,19 +78,55 @@ const struct kl_param_set kl_topo_param_set = KL_PARAM_SET("topo", struct kl_top
 static int merge_level_of(int choice)
 {
     static const int meanings[] = {KL_PATH_LOC, KL_PATH_PORT, KL_PATH_PIX, KL_PATH_PXB,
-                                   KL_PATH_PXN, KL_PATH_PHB,  KL_PATH_SYS};
+                                   KL_PATH_P2C, KL_PATH_PXN,  KL_PATH_PHB, KL_PATH_SYS};
 
     return meanings[choice];
+}
+
+/* A text that is none is reported by whoever asked for the release (kl_nccl_parse); the default is followed then. */
+static int release_of(const char *text)
+{
+    int nccl = *text ? kl_nccl_parse(text) : KL_NCCL_DEFAULT;
+
+    if (nccl < 0)
+        KL_WARN("KOLO_NCCL_VERSION=%s: expected a release from 2.26.3 on, as in 2.29.7; following " KL_NCCL_NEWEST,
+                text);
+    return nccl < 0 ? KL_NCCL_DEFAULT : nccl;
+}
+
+static int netdevs_of(const char *text)
+{
+    char *end;
+
+    if (!strcasecmp(text, "AUTO")) return KL_NETDEVS_AUTO;
+    if (!strcasecmp(text, "ALL")) return KL_NETDEVS_ALL;
+    if (!strncasecmp(text, "MAX:", 4)) {
+        long n = strtol(text + 4, &end, 10);
+
+        if (n > 0 && n < INT32_MAX && !*end) return (int)n;
+    }
+    KL_WARN("NCCL_NETDEVS_POLICY=%s: expected AUTO, ALL, or MAX and a number as in MAX:2; using AUTO", text);
+    return KL_NETDEVS_AUTO;
+}
+
+/* Older releases do not know the name P2C. */
+static int level_of(int choice, int nccl)
+{
+    int level = choice < 0 ? -1 : kl_path_level(levels[choice]);
+
+    return level == KL_PATH_P2C && !kl_nccl_has(nccl, KL_CHANGE_P2C) ? -1 : level;
 }
 
 static struct kl_topo_options options_of(const struct kl_topo_config *c)
 {
     struct kl_topo_options o = KL_TOPO_OPTIONS;
 
-    o.p2p_level = c->p2p_level < 0 ? -1 : kl_path_level(levels[c->p2p_level]);
+    o.nccl = release_of(c->nccl);
+
+    o.p2p_level = level_of(c->p2p_level, o.nccl);
     o.p2p_disable = c->p2p_disable;
     o.shm_disable = c->shm_disable;
-    o.gdr_level = c->gdr_level < 0 ? -1 : kl_path_level(levels[c->gdr_level]);
+    o.gdr_level = level_of(c->gdr_level, o.nccl);
     o.merge_level = merge_level_of(c->merge_level);
     o.gdr_read = (int)c->gdr_read;
     o.cross_nic = (int)c->cross_nic;
@@ -77,7 +135,11 @@ static struct kl_topo_options options_of(const struct kl_topo_config *c)
     o.nvb_disable = c->nvb_disable;
     o.pxn_disable = c->pxn_disable;
     o.net_disable_intra = c->net_disable_intra;
-    o.gdr_c2c = c->gdr_c2c;
+    o.gdr_c2c = c->gdr_c2c < 0 ? -1 : (int)c->gdr_c2c;
+    o.pxn_c2c = c->pxn_c2c < 0 ? -1 : (int)c->pxn_c2c;
+    o.netdevs = netdevs_of(c->netdevs);
+    o.scatter_nets = c->scatter_nets;
+    o.rail_per_host = c->rail_per_host;
     o.net_force_flush = c->net_force_flush;
     o.p2p_cuda_memcpy = c->p2p_cuda_memcpy;
     o.ignore_cpu_affinity = c->ignore_cpu_affinity;

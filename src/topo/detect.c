@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "topo/release.h"
 #include "topo/sysfs.h"
 
 #include <ctype.h>
@@ -250,10 +251,29 @@ static ncclResult_t complete_pci(const struct kl_detect *d, int elem)
     return complete_cpu(d, elem);
 }
 
-/* The element of a device, complete, with a class even where sysfs does not tell. */
-static ncclResult_t place_pci(const struct kl_detect *d, const char *busid, const char *class, int *elem)
+/* As NCCL has it: an unknown generation counts as 4. */
+static const char *speed_of(int generation)
+{
+    static const char *const speeds[] = {"16.0 GT/s",      "2.5 GT/s PCIe",  "5.0 GT/s PCIe", "8.0 GT/s PCIe",
+                                         "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe"};
+
+    return speeds[generation > 0 && generation < (int)(sizeof speeds / sizeof speeds[0]) ? generation : 0];
+}
+
+/* What the driver says about a GPU's link now counts before what sysfs says it can be. */
+static ncclResult_t set_current_link(const struct kl_detect *d, int pci, const struct kl_gpu_facts *gpu)
+{
+    if (!gpu->pcie_gen || !kl_nccl_has(d->nccl, KL_CHANGE_CURRENT_LINK)) return ncclSuccess;
+    KL_TRY(set_if_absent(d->xml, pci, "link_speed", speed_of(gpu->pcie_gen)));
+    return set_int_if_absent(d->xml, pci, "link_width", gpu->pcie_width > 0 ? gpu->pcie_width : 16);
+}
+
+/* The element of a device, complete, with a class even where sysfs does not tell. `gpu`: NULL for other devices. */
+static ncclResult_t place_pci(const struct kl_detect *d, const char *busid, const char *class,
+                              const struct kl_gpu_facts *gpu, int *elem)
 {
     KL_TRY(find_or_make_pci(d, busid, elem));
+    if (gpu) KL_TRY(set_current_link(d, *elem, gpu));
     KL_TRY(set_if_absent(d->xml, *elem, "class", class));
     return complete_pci(d, *elem);
 }
@@ -338,7 +358,7 @@ ncclResult_t kl_detect_gpu(const struct kl_detect *d, const struct kl_gpu_facts 
     int pci, elem;
 
     normalise(gpu->busid, busid);
-    KL_TRY(place_pci(d, busid, "0x03", &pci));
+    KL_TRY(place_pci(d, busid, "0x03", gpu, &pci));
     KL_TRY(find_or_add(d->xml, pci, "gpu", &elem));
     KL_TRY(set_int_if_absent(d->xml, elem, "dev", gpu->dev));
     if (kl_xml_int(d->xml, elem, "dev", -1) == -1) return ncclSuccess;
@@ -361,7 +381,7 @@ static ncclResult_t net_parent(const struct kl_detect *d, const struct kl_net_fa
     kl_sysfs_below(d->sysfs, net->pci_path, path);
     if (*path) kl_sysfs_link_name(path, "subsystem", subsystem, sizeof subsystem);
     slash = strrchr(path, '/');
-    if (slash && !strcmp(subsystem, "pci")) return place_pci(d, slash + 1, "0x02", parent);
+    if (slash && !strcmp(subsystem, "pci")) return place_pci(d, slash + 1, "0x02", NULL, parent);
     if (*path) KL_INFO(KL_GRAPH, "NET %s: %s is not a PCI device, the NET is put on the first CPU", net->name, path);
     *parent = kl_xml_child(d->xml, KL_XML_ROOT, "cpu");
     return *parent == KL_XML_NONE ? kl_detect_cpu(d, -1, parent) : ncclSuccess;

@@ -18,6 +18,7 @@ struct kl_detect {
     const char *sysfs;
     const struct kl_cpu_facts *cpu;
     uint64_t host_hash; /* written into cpus that detection adds, unless 0 */
+    int nccl;           /* the release that is followed */
     int only_numa;      /* the machine's one NUMA node, -1 if it has several */
 };
 

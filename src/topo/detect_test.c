@@ -3,6 +3,7 @@
 #include "topo/detect.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "tests/sysfs_tree.h"
 #include "topo/machine.h"
 #include "topo/nics.h"
@@ -16,9 +17,25 @@
 struct recorded {
     char root[64];
     struct kl_recorded facts;
+    struct kl_net_skip *skip; /* if sysfs was asked */
+    int nskips;
     struct kl_host_device device[2];
     struct kl_machine machine;
 };
+
+static const struct kl_nics_wish no_wish;
+
+/* NICs as a plan would have them. */
+static void look_at_nics(struct recorded *r, const struct kl_nics_wish *wish)
+{
+    struct kl_nics_seen seen;
+
+    assert_int_equal(kl_nics_read(r->root, wish, &seen), ncclSuccess);
+    r->facts.net = seen.net;
+    r->facts.nnets = seen.nnets;
+    r->skip = seen.skip;
+    r->nskips = seen.nskips;
+}
 
 static void open_recorded(const char *name, struct recorded *r)
 {
@@ -26,7 +43,7 @@ static void open_recorded(const char *name, struct recorded *r)
     sysfs_tree_make(name, r->root);
     assert_int_equal(kl_record_load(r->root, &r->facts), ncclSuccess);
     assert_true(r->facts.has_cpu);
-    if (!r->facts.nnets) assert_int_equal(kl_nics_read(r->root, &r->facts.net, &r->facts.nnets), ncclSuccess);
+    if (!r->facts.nnets) look_at_nics(r, &no_wish);
     for (int i = 0; i < r->facts.ngpus; i++) r->facts.gpu[i].rank = i;
     r->machine = (struct kl_machine){.gpu = r->facts.gpu,
                                      .ngpus = r->facts.ngpus,
@@ -42,6 +59,7 @@ static void open_recorded(const char *name, struct recorded *r)
 static void close_recorded(struct recorded *r)
 {
     kl_record_free(&r->facts);
+    free(r->skip);
     sysfs_tree_remove(r->root);
 }
 
@@ -117,6 +135,7 @@ static void this_machine_can_be_recorded(void **state)
 {
     char root[] = "/tmp/kolo_record_XXXXXX";
     struct kl_recorded facts = {.has_cpu = true};
+    struct kl_nics_seen seen, again;
     struct kl_host_device device = {.rank = 0};
     struct kl_machine m = {.device = &device, .ndevices = 1};
 
@@ -124,16 +143,24 @@ static void this_machine_can_be_recorded(void **state)
     assert_non_null(mkdtemp(root));
     kl_cpu_facts_read(&facts.cpu);
     assert_int_equal(kl_record_sysfs("/sys", root), ncclSuccess);
-    assert_int_equal(kl_nics_read(NULL, &facts.net, &facts.nnets), ncclSuccess);
-    m.net = facts.net;
-    m.nnets = facts.nnets;
+    assert_int_equal(kl_nics_read(NULL, &no_wish, &seen), ncclSuccess);
+    m.net = seen.net;
+    m.nnets = seen.nnets;
     char *live = document_of(&m);
     m.sysfs = root;
     char *replayed = document_of(&m);
     assert_string_equal(live, replayed);
     free(live);
     free(replayed);
-    kl_record_free(&facts);
+    assert_int_equal(kl_nics_read(root, &no_wish, &again), ncclSuccess);
+    assert_int_equal(again.nnets, seen.nnets);
+    assert_int_equal(again.nskips, seen.nskips);
+    for (int i = 0; i < seen.nskips; i++) {
+        assert_string_equal(again.skip[i].name, seen.skip[i].name);
+        expect_case(seen.skip[i].name, kl_net_skip_same(&again.skip[i], &seen.skip[i]));
+    }
+    kl_nics_seen_fini(&seen);
+    kl_nics_seen_fini(&again);
     sysfs_tree_remove(root);
 }
 
@@ -343,26 +370,132 @@ static void virtual_machines_paths(void **state)
 }
 
 /* Bonds by what carries them; not their slaves, nor what is down, nor what only joins others. */
+static const struct {
+    const char *name;
+    int mbps;
+} interfaces[] = {{"bond0", 50000}, {"bond1", 25000}, {"eth3", 100000}};
+
+static const struct skip_case {
+    const char *name, *code, *other;
+} interface_skips[] = {
+    {"bond0.8", "down", "unknown"}, {"dummy0", "down", "unknown"}, {"eth0", "port", "bond0"},
+    {"eth0.7", "down", "unknown"},  {"eth1", "port", "bond0"},     {"eth2", "down", "down"},
+    {"gre1", "tunnel", ""},         {"knot0", "down", "unknown"},  {"knot1", "down", "unknown"},
+    {"lan", "bridge", ""},          {"mac0", "down", "unknown"},   {"overlay", "tunnel", ""},
+    {"port", "port", "lan"},        {"vpn0", "tunnel", ""},
+};
+
+static void expect_skips(const struct kl_nics_seen *s, const struct skip_case *want, int n)
+{
+    assert_int_equal(s->nskips, n);
+    for (int i = 0; i < n; i++) {
+        assert_string_equal(s->skip[i].name, want[i].name);
+        if (strcmp(kl_net_skip_code(s->skip[i].why), want[i].code) || strcmp(s->skip[i].other, want[i].other))
+            fail_msg("%s: %s \"%s\"", want[i].name, kl_net_skip_code(s->skip[i].why), s->skip[i].other);
+    }
+}
+
 static void interfaces_are_taken_as_the_sockets_do(void **state)
 {
-    static const struct {
-        const char *name;
-        int mbps;
-    } expected[] = {{"bond0", 50000}, {"bond1", 25000}, {"eth3", 100000}};
-    struct kl_net_facts *net;
-    char root[64];
-    int n;
+    struct kl_nics_seen s;
+    char root[64], text[KL_NET_SKIP_TEXT];
 
     (void)state;
     sysfs_tree_make("interfaces", root);
-    assert_int_equal(kl_nics_read(root, &net, &n), ncclSuccess);
-    assert_int_equal(n, 3);
-    for (int i = 0; i < n; i++) {
-        assert_string_equal(net[i].name, expected[i].name);
-        assert_int_equal(net[i].speed_mbps, expected[i].mbps);
+    assert_int_equal(kl_nics_read(root, &no_wish, &s), ncclSuccess);
+    assert_int_equal(s.nnets, 3);
+    for (int i = 0; i < s.nnets; i++) {
+        assert_string_equal(s.net[i].name, interfaces[i].name);
+        assert_int_equal(s.net[i].speed_mbps, interfaces[i].mbps);
     }
-    free(net);
+    expect_skips(&s, interface_skips, sizeof interface_skips / sizeof interface_skips[0]);
+    assert_string_equal(kl_net_skip_text(&s.skip[2], text), "a port of bond0");
+    kl_nics_seen_fini(&s);
     sysfs_tree_remove(root);
+}
+
+/* What of the machines' devices is used and what is not, whatever is asked for. */
+static const struct wish_case {
+    const char *machine;
+    struct kl_nics_wish wish;
+    const char *used, *skips;
+} wish_cases[] = {
+    {"cluster-node",
+     {0},
+     "mlx5_0 mlx5_2 mlx5_2:2 ",
+     "mlx5_1/down mlx5_3/no_speed docker0/container eno1/rdma ib0/rdma lo/loopback virbr0/bridge wg0/tunnel "},
+    {"cluster-node",
+     {.hca = "mlx5_2:2"},
+     "mlx5_2:2 ",
+     "mlx5_0/ib_hca mlx5_1/down mlx5_2/ib_hca mlx5_3/ib_hca docker0/container eno1/rdma ib0/rdma lo/loopback "
+     "virbr0/bridge "
+     "wg0/tunnel "},
+    {"cluster-node",
+     {.hca = "^mlx5_0"},
+     "mlx5_2 mlx5_2:2 ",
+     "mlx5_0/ib_hca mlx5_1/down mlx5_3/no_speed docker0/container eno1/rdma ib0/rdma lo/loopback virbr0/bridge "
+     "wg0/tunnel "},
+    {"cluster-node",
+     {.ib_disable = true},
+     "ib0 ",
+     "mlx5_0/ib_disable mlx5_1/ib_disable mlx5_2/ib_disable mlx5_2:2/ib_disable mlx5_3/ib_disable docker0/container "
+     "eno1/ib_first lo/loopback virbr0/bridge wg0/tunnel "},
+    {"cluster-node",
+     {.ib_disable = true, .ifname = "wg0,docker"},
+     "docker0 wg0 ",
+     "mlx5_0/ib_disable mlx5_1/ib_disable mlx5_2/ib_disable mlx5_2:2/ib_disable mlx5_3/ib_disable eno1/socket_ifname "
+     "ib0/socket_ifname lo/socket_ifname virbr0/socket_ifname "},
+    {"cluster-node",
+     {.ib_disable = true, .ifname = "^ib"},
+     "eno1 ",
+     "mlx5_0/ib_disable mlx5_1/ib_disable mlx5_2/ib_disable mlx5_2:2/ib_disable mlx5_3/ib_disable docker0/container "
+     "ib0/socket_ifname lo/loopback virbr0/bridge wg0/tunnel "},
+};
+
+/* What tells a bridge from a NIC is in records. */
+static void records_keep_the_reasons(void **state)
+{
+    static const char *const trees[] = {"interfaces", "cluster-node"};
+
+    (void)state;
+    FOR_EACH_CASE(name, trees)
+    {
+        char root[64], again[] = "/tmp/kolo_record_XXXXXX";
+        struct kl_nics_seen before, after;
+
+        sysfs_tree_make(*name, root);
+        assert_non_null(mkdtemp(again));
+        assert_int_equal(kl_record_sysfs(root, again), ncclSuccess);
+        assert_int_equal(kl_nics_read(root, &no_wish, &before), ncclSuccess);
+        assert_int_equal(kl_nics_read(again, &no_wish, &after), ncclSuccess);
+        assert_int_equal(before.nnets, after.nnets);
+        assert_int_equal(before.nskips, after.nskips);
+        for (int i = 0; i < before.nskips; i++)
+            expect_case(before.skip[i].name, kl_net_skip_same(&before.skip[i], &after.skip[i]));
+        kl_nics_seen_fini(&before);
+        kl_nics_seen_fini(&after);
+        sysfs_tree_remove(root);
+        sysfs_tree_remove(again);
+    }
+}
+
+static void wishes_choose_devices(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, wish_cases)
+    {
+        struct kl_nics_seen s;
+        char root[64], used[512], skips[1024];
+        struct kl_text u = kl_text_over(used, sizeof used), k = kl_text_over(skips, sizeof skips);
+
+        sysfs_tree_make(c->machine, root);
+        assert_int_equal(kl_nics_read(root, &c->wish, &s), ncclSuccess);
+        for (int i = 0; i < s.nnets; i++) kl_text_add(&u, "%s ", s.net[i].name);
+        for (int i = 0; i < s.nskips; i++) kl_text_add(&k, "%s/%s ", s.skip[i].name, kl_net_skip_code(s.skip[i].why));
+        if (strcmp(used, c->used) || strcmp(skips, c->skips)) fail_msg("%s: %s; not %s", c->machine, used, skips);
+        kl_nics_seen_fini(&s);
+        sysfs_tree_remove(root);
+    }
 }
 
 int main(void)
@@ -380,6 +513,8 @@ int main(void)
         cmocka_unit_test(facts_survive_writing),
         cmocka_unit_test(virtual_machines_paths),
         cmocka_unit_test(interfaces_are_taken_as_the_sockets_do),
+        cmocka_unit_test(wishes_choose_devices),
+        cmocka_unit_test(records_keep_the_reasons),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@
 enum {
     KL_NET_NAME_TEXT = 128, /* fused names are "mlx5_0+mlx5_1+..." */
     KL_SYSFS_PATH_TEXT = 512,
+    KL_GPU_NAME_TEXT = 96,
     KL_GPU_MAX_NVLINKS = 36, /* 18 today */
     KL_NET_MAX_MEMBERS = 4   /* devices fused into a virtual one */
 };
@@ -41,6 +42,13 @@ struct kl_gpu_facts {
     int c2c_count;   /* active chip-to-chip links to a CPU */
     int c2c_mbps;    /* MB/s of one of them */
     uint64_t shm_id; /* identity of its process's /dev/shm: ranks with different ones cannot share memory */
+
+    /* For people and for records; "" and 0: not known. */
+    char name[KL_GPU_NAME_TEXT];
+    uint64_t memory;                /* bytes */
+    uint32_t pci_id, pci_subsystem; /* device in the upper half, vendor in the lower */
+    int pcie_gen, pcie_width;       /* now; newer releases of NCCL go by it (KL_CHANGE_CURRENT_LINK) */
+    int pcie_max_gen, pcie_max_width;
 };
 
 /** One device of a network, as the net plugin describes it. */

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "topo/parts.h"
+#include "topo/placement.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +129,44 @@ static ncclResult_t look_at_counts(struct look *l)
     return ncclSuccess;
 }
 
+/* ---- NVLinks that the product has ---- */
+
+const struct kl_gpu_product *kl_parts_board(const struct kl_xml *xml, const struct kl_parts *parts, bool more, int *n)
+{
+    const struct kl_gpu_product *board = NULL;
+
+    *n = 0;
+    for (int i = 0; i < parts->ngpus; i++) {
+        const struct kl_gpu_part *g = &parts->gpu[i];
+        const struct kl_gpu_product *p = kl_placement_product(xml, g->pci);
+
+        if (!p || p->form != KL_FORM_BOARD || !p->links) continue;
+        if (more ? g->links > p->links && (!board || p == board) : !g->links && (!board || p == board)) {
+            board = p;
+            ++*n;
+        } else if (!more && p == board)
+            return NULL; /* some have links: few_nvlinks tells more */
+    }
+    return *n > 1 ? board : NULL;
+}
+
+static ncclResult_t look_at_boards(struct look *l)
+{
+    int n;
+    const struct kl_gpu_product *board = kl_parts_board(l->xml, &l->parts, false, &n);
+
+    if (board) {
+        kl_text_add(&l->text, "%d SXM GPUs (%s) have no NVLink in the file, while this product has %d", n, board->name,
+                    board->links);
+        KL_TRY(add(l->faults, KL_FAULT_NO_NVLINK, &l->text));
+    }
+    board = kl_parts_board(l->xml, &l->parts, true, &n);
+    if (!board) return ncclSuccess;
+    kl_text_add(&l->text, "%d GPUs (%s) have more NVLinks in the file than the %d that this product has", n,
+                board->name, board->links);
+    return add(l->faults, KL_FAULT_MANY_NVLINKS, &l->text);
+}
+
 /* ---- PCI and NICs ---- */
 
 static void slot_name(const struct look *l, int pci, struct kl_text *t)
@@ -229,7 +268,7 @@ static ncclResult_t look_at_hosts(struct look *l)
 
 /* ---- the whole ---- */
 
-ncclResult_t kl_faults_find(const struct kl_xml *xml, struct kl_faults *faults)
+ncclResult_t kl_faults_find(const struct kl_xml *xml, int nccl, struct kl_faults *faults)
 {
     char text[KL_FAULT_TEXT];
     struct look l = {.xml = xml, .faults = faults, .text = kl_text_over(text, sizeof text)};
@@ -237,12 +276,13 @@ ncclResult_t kl_faults_find(const struct kl_xml *xml, struct kl_faults *faults)
 
     *faults = (struct kl_faults){.n = 0};
     if (kl_xml_empty(xml) || kl_xml_count(xml) > KL_FAULT_ELEMENTS) return ncclSuccess;
-    KL_TRY_OR(rc, out, kl_parts_gather(xml, &l.parts));
+    KL_TRY_OR(rc, out, kl_parts_gather(xml, nccl, &l.parts));
     KL_TRY_OR(rc, out, look_at_ends(&l));
     KL_TRY_OR(rc, out, look_at_counts(&l));
     KL_TRY_OR(rc, out, look_at_slots(&l));
     KL_TRY_OR(rc, out, look_at_ports(&l));
     KL_TRY_OR(rc, out, look_at_speeds(&l));
+    KL_TRY_OR(rc, out, look_at_boards(&l));
     KL_TRY_OR(rc, out, look_at_hosts(&l));
 out:
     kl_parts_fini(&l.parts);
@@ -259,6 +299,11 @@ static const struct {
     [KL_FAULT_FEW_NVLINKS] =
         {"few_nvlinks", "with as many NVLinks as the others",
          "Look for links that are down: nvidia-smi nvlink --status, and the fabric manager's log."},
+    [KL_FAULT_NO_NVLINK] =
+        {"no_nvlinks", "with the NVLinks that this product has",
+         "Take a dump of the machine itself (NCCL_TOPO_DUMP_FILE): NVLinks may be missing in the file only."},
+    [KL_FAULT_MANY_NVLINKS] = {"many_nvlinks", "with as many NVLinks as this product has",
+                               "Take a dump of the machine itself (NCCL_TOPO_DUMP_FILE): the file seems to be edited."},
     [KL_FAULT_NARROW_PCI] = {"narrow_pci", "with PCI links like the others",
                              "Reseat the card, and compare LnkSta with LnkCap in lspci -vv."},
     [KL_FAULT_SHARED_PORT] = {"shared_port", "with a guid of its own for every card",

@@ -2,8 +2,8 @@
 /**
  * fault.h - what is probably broken in a machine: parts that differ from their like, and the machine without that.
  *
- * A fault is never decided by a model's name: a part is compared with the others of its kind in the same document, and
- * the two ends of a link with each other. So machines that are odd on purpose may be suspected; whether a fault costs
+ * A part is compared with the others of its kind in the same document, and the two ends of a link with each other. Only GPUs on
+ * boards with NVLinks (SXM) are also compared with their product, by PCI device id: there all of them may lack the same. So machines that are odd on purpose may be suspected; whether a fault costs
  * anything tells a plan of the mended document (kl_fault_mend) beside one of the document as it is.
  *
  * Names:   GPU/<rank> (its `dev` where there is no rank) and NET/<dev>, as the tools print them.
@@ -23,6 +23,8 @@ enum kl_fault_code {
     KL_FAULT_NARROW_PCI,   /* a GPU or NIC whose PCI link is slower than that of most of its kind */
     KL_FAULT_SHARED_PORT,  /* NICs of different cards that count as one port */
     KL_FAULT_SLOW_NET,     /* a NIC that is slower than most of its kind */
+    KL_FAULT_NO_NVLINK,    /* GPUs on a board that has NVLinks, and none in the file */
+    KL_FAULT_MANY_NVLINKS, /* more than such GPUs have */
     KL_FAULT_HOST_HASH,    /* GPUs of several hosts that count as one, because the hosts' hashes are no numbers */
     KL_FAULTS
 };
@@ -38,11 +40,11 @@ struct kl_faults {
 };
 
 /** Look at a document as kl_machine_document makes it. Free with kl_faults_fini. */
-ncclResult_t kl_faults_find(const struct kl_xml *xml, struct kl_faults *faults);
+ncclResult_t kl_faults_find(const struct kl_xml *xml, int nccl, struct kl_faults *faults);
 void kl_faults_fini(struct kl_faults *faults);
 
 /** Change a document so that it has no fault of this kind. What cannot be guessed stays; `mended`: something changed. */
-ncclResult_t kl_fault_mend(struct kl_xml *xml, enum kl_fault_code code, bool *mended);
+ncclResult_t kl_fault_mend(struct kl_xml *xml, enum kl_fault_code code, int nccl, bool *mended);
 
 const char *kl_fault_name(int code);   /* "few_nvlinks" */
 const char *kl_fault_mended(int code); /* "with as many NVLinks as the others": how to call the mended machine */

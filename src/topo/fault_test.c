@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts that differ from their like are named, and a mended document has them no more; odd but sound machines have none. */
 #include "topo/fault.h"
+#include "topo/release.h"
 
 #include "base/error.h"
 #include "tests/kolo_test.h"
@@ -100,7 +101,7 @@ static void faults_are_named(void **state)
         struct kl_xml *xml = document(c->body);
         struct kl_faults f;
 
-        assert_int_equal(kl_faults_find(xml, &f), ncclSuccess);
+        assert_int_equal(kl_faults_find(xml, KL_NCCL_2_26_3, &f), ncclSuccess);
         expect_case(c->name, f.n == (c->code >= 0));
         if (f.n) expect_case(c->name, f.fault[0].code == c->code);
         if (f.n && strcmp(f.fault[0].text, c->text) != 0) fail_msg("%s: %s", c->name, f.fault[0].text);
@@ -119,10 +120,10 @@ static void mended_documents_have_none(void **state)
         bool mended = false;
 
         if (c->code >= 0) {
-            assert_int_equal(kl_fault_mend(xml, (enum kl_fault_code)c->code, &mended), ncclSuccess);
+            assert_int_equal(kl_fault_mend(xml, (enum kl_fault_code)c->code, KL_NCCL_2_26_3, &mended), ncclSuccess);
             expect_case(c->name, mended);
         }
-        assert_int_equal(kl_faults_find(xml, &f), ncclSuccess);
+        assert_int_equal(kl_faults_find(xml, KL_NCCL_2_26_3, &f), ncclSuccess);
         expect_case(c->name, f.n == 0);
         kl_faults_fini(&f);
         kl_xml_free(xml);
@@ -141,16 +142,16 @@ static void hosts_are_told_apart_by_numbers(void **state)
 
     (void)state;
     assert_int_equal(kl_xml_parse("t.xml", text, strlen(text), kl_xml_topo_schema, &xml), ncclSuccess);
-    assert_int_equal(kl_faults_find(xml, &f), ncclSuccess);
+    assert_int_equal(kl_faults_find(xml, KL_NCCL_2_26_3, &f), ncclSuccess);
     assert_int_equal(f.n, 1);
     assert_int_equal(f.fault[0].code, KL_FAULT_HOST_HASH);
     assert_string_equal(f.fault[0].text,
                         "GPU/0 and GPU/1 count as one GPU, and their hosts as one host (host_hash \"0xALPHA\" and "
                         "\"0xALFA\" read as the same number)");
     kl_faults_fini(&f);
-    assert_int_equal(kl_fault_mend(xml, KL_FAULT_HOST_HASH, &mended), ncclSuccess);
+    assert_int_equal(kl_fault_mend(xml, KL_FAULT_HOST_HASH, KL_NCCL_2_26_3, &mended), ncclSuccess);
     assert_true(mended);
-    assert_int_equal(kl_faults_find(xml, &f), ncclSuccess);
+    assert_int_equal(kl_faults_find(xml, KL_NCCL_2_26_3, &f), ncclSuccess);
     assert_int_equal(f.n, 0);
     kl_faults_fini(&f);
     kl_xml_free(xml);
@@ -175,7 +176,7 @@ static void hosts_stay_whole(void **state)
 
     (void)state;
     assert_int_equal(kl_xml_parse("t.xml", text, strlen(text), kl_xml_topo_schema, &xml), ncclSuccess);
-    assert_int_equal(kl_fault_mend(xml, KL_FAULT_HOST_HASH, &mended), ncclSuccess);
+    assert_int_equal(kl_fault_mend(xml, KL_FAULT_HOST_HASH, KL_NCCL_2_26_3, &mended), ncclSuccess);
     assert_true(mended);
     assert_int_equal(hosts_with(xml, "0x10000000"), 2);
     assert_int_equal(hosts_with(xml, "0x10000001"), 1);
@@ -190,7 +191,7 @@ static void counts_beyond_any_machine_are_bounded(void **state)
     struct kl_faults f;
 
     (void)state;
-    assert_int_equal(kl_faults_find(xml, &f), ncclSuccess);
+    assert_int_equal(kl_faults_find(xml, KL_NCCL_2_26_3, &f), ncclSuccess);
     assert_int_equal(f.n, 1);
     assert_string_equal(f.fault[0].text, "GPU/2 has no NVLink while 2 other GPUs of the same kind have 262144 each");
     kl_faults_fini(&f);
@@ -212,7 +213,7 @@ static void what_cannot_be_guessed_stays(void **state)
         struct kl_xml *xml = document(bodies[i]);
         bool mended = true;
 
-        assert_int_equal(kl_fault_mend(xml, KL_FAULT_FEW_NVLINKS, &mended), ncclSuccess);
+        assert_int_equal(kl_fault_mend(xml, KL_FAULT_FEW_NVLINKS, KL_NCCL_2_26_3, &mended), ncclSuccess);
         assert_false(mended);
         kl_xml_free(xml);
     }
@@ -225,7 +226,7 @@ static void an_empty_document_has_none(void **state)
 
     (void)state;
     assert_int_equal(kl_xml_create("empty", &xml), ncclSuccess);
-    assert_int_equal(kl_faults_find(xml, &f), ncclSuccess);
+    assert_int_equal(kl_faults_find(xml, KL_NCCL_2_26_3, &f), ncclSuccess);
     assert_int_equal(f.n, 0);
     kl_xml_free(xml);
 }

@@ -48,6 +48,7 @@ ncclResult_t kl_host_device_place(const struct kl_detect *d, const struct kl_hos
     KL_TRY(kl_xml_set(d->xml, gpu, "sm", "80"));
     KL_TRY(kl_xml_set_int(d->xml, gpu, "rank", device->rank));
     KL_TRY(kl_xml_set(d->xml, gpu, "gdr", "1"));
+    if (device->replica) KL_TRY(kl_xml_set_int(d->xml, gpu, "replica", device->replica));
     return kl_xml_set(d->xml, gpu, "keep", "1");
 }
 
@@ -95,5 +96,5 @@ ncclResult_t kl_host_device_share(struct kl_xml *xml, int gpu, int *copy)
     KL_TRY(kl_xml_set(xml, twin, "busid", busid));
     KL_TRY(link_back(xml, old, busid));
     *copy = kl_xml_child(xml, twin, "gpu");
-    return ncclSuccess;
+    return kl_xml_set(xml, *copy, "replica", "1");
 }

@@ -273,7 +273,8 @@ out:
 static ncclResult_t fuse_detected(const struct kl_machine *m, const struct kl_topo_options *options, struct kl_xml *to)
 {
     struct kl_cpu_facts here;
-    struct kl_detect d = {.sysfs = sysfs_of(m), .cpu = m->cpu ? m->cpu : &here, .host_hash = m->host_hash};
+    struct kl_detect d = {
+        .sysfs = sysfs_of(m), .cpu = m->cpu ? m->cpu : &here, .host_hash = m->host_hash, .nccl = options->nccl};
     int node[2];
 
     if (!m->cpu) kl_cpu_facts_read(&here);

@@ -14,6 +14,7 @@
 #ifndef KL_TOPO_MACHINE_H
 #define KL_TOPO_MACHINE_H
 
+#include "topo/assume.h"
 #include "topo/facts.h"
 #include "topo/topo.h"
 
@@ -47,11 +48,19 @@ ncclResult_t kl_machine_topo(const struct kl_machine *machine, const struct kl_t
 /* ---- files that describe machines ---- */
 
 /**
- * Load NCCL_TOPO_FILE as a communicator does: one that cannot be read, or that host devices cannot play for want of
- * GPUs, is warned about and leaves *file NULL, as does "", silently; malformed text is ncclInternalError, another version
- * ncclInvalidUsage. The caller frees it.
+ * Load a topology file and complete it where it says only where devices are (placement.h), noting in `assumed` (may be NULL)
+ * what the file does not say. `machine` names what it is ("dgx-h100"), NULL or "" where nobody says so; without a path it is
+ * itself the machine. ncclInvalidUsage for an unknown name, and where GPUs cannot be told. The caller frees it.
  */
-ncclResult_t kl_machine_read_file(const char *path, struct kl_xml **file);
+ncclResult_t kl_machine_load(const char *path, const char *machine, struct kl_assumed *assumed, struct kl_xml **file);
+
+/**
+ * The same as a communicator does it, with NCCL_TOPO_FILE and KOLO_MACHINE: a file that cannot be read, or that host devices cannot
+ * play for want of GPUs that can be told, is warned about and leaves *file NULL, as do "" and "", silently; malformed text is
+ * ncclInternalError, another version ncclInvalidUsage. What was assumed is logged, and noted in `assumed` (may be NULL). The caller frees it.
+ */
+ncclResult_t kl_machine_read_file(const char *path, const char *machine, struct kl_assumed *assumed,
+                                  struct kl_xml **file);
 
 /** Number of GPUs: the devices that a file provides. */
 int kl_machine_file_gpus(const struct kl_xml *file);

@@ -30,7 +30,8 @@ static void four_devices_on_one_node(void **state)
     m.nnets = 1;
     assert_int_equal(kl_machine_topo(&m, &options, 2, 4, &t, NULL), ncclSuccess);
     assert_int_equal(t->count[KL_NODE_GPU], 4);
-    assert_int_equal(t->count[KL_NODE_NET], 0); /* all ranks are here */
+    assert_int_equal(t->count[KL_NODE_NET], 1);
+    assert_false(t->inter); /* all ranks are here */
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 4; k++) {
             const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, i, KL_NODE_GPU, k);
@@ -93,7 +94,7 @@ static void document_of_host_devices(void **state)
         "        <gpu dev=\"0\" sm=\"80\" rank=\"0\" gdr=\"1\"/>\n"
         "      </pci>\n"
         "      <pci busid=\"ff00:01:00.1\" class=\"0x030200\" link_speed=\"8.0 GT/s PCIe\" link_width=\"16\">\n"
-        "        <gpu dev=\"0\" sm=\"80\" rank=\"1\" gdr=\"1\"/>\n"
+        "        <gpu dev=\"0\" sm=\"80\" rank=\"1\" gdr=\"1\" replica=\"1\"/>\n"
         "      </pci>\n"
         "      <pci busid=\"ff00:02:01.0\" class=\"0x030200\" link_speed=\"8.0 GT/s PCIe\" link_width=\"16\">\n"
         "        <gpu dev=\"33\" sm=\"80\" rank=\"2\" gdr=\"1\"/>\n"
@@ -252,7 +253,7 @@ static void files_are_loaded_as_communicators_do(void **state)
         if (c->text) assert_true(write(fd, c->text, strlen(c->text)) == (ssize_t)strlen(c->text));
         close(fd);
         if (!c->text) unlink(path);
-        expect_case(c->text ? c->text : "missing", kl_machine_read_file(path, &file) == c->rc);
+        expect_case(c->text ? c->text : "missing", kl_machine_read_file(path, NULL, NULL, &file) == c->rc);
         expect_case(c->text ? c->text : "missing", (file != NULL) == c->used);
         kl_xml_free(file);
         unlink(path);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "topo/parts.h"
+#include "topo/placement.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -111,6 +112,57 @@ static ncclResult_t mend_counts(struct edit *e)
     return e->any ? ncclSuccess : join_two(e);
 }
 
+/* ---- NVLinks that the product has ---- */
+
+static void drop_links(struct edit *e, int gpu)
+{
+    int next;
+
+    for (int x = kl_xml_child(e->xml, e->parts.gpu[gpu].elem, "nvlink"); x != KL_XML_NONE; x = next) {
+        next = kl_xml_next_same(e->xml, x);
+        kl_xml_remove(e->xml, x);
+    }
+}
+
+static ncclResult_t wire_to_switch(struct edit *e, const struct kl_gpu_product *board)
+{
+    for (int i = 0; i < e->parts.ngpus; i++) {
+        if (kl_placement_product(e->xml, e->parts.gpu[i].pci) != board) continue;
+        drop_links(e, i);
+        KL_TRY(kl_known_link(e->xml, e->parts.gpu[i].elem, NULL, board->links));
+        e->any = true;
+    }
+    return ncclSuccess;
+}
+
+/* Eight of a kind without a switch are a cube mesh. */
+static ncclResult_t wire_cube(struct edit *e, const struct kl_gpu_product *board)
+{
+    int pci[8];
+
+    if (e->parts.ngpus != 8 || (board->links != 4 && board->links != 6)) return ncclSuccess;
+    for (int i = 0; i < 8; i++) pci[i] = e->parts.gpu[i].pci;
+    return kl_known_wire(e->xml, pci, 8, board->links == 4 ? KL_WIRING_CUBE : KL_WIRING_CUBE_V100, board->links,
+                         &e->any);
+}
+
+static ncclResult_t mend_none(struct edit *e)
+{
+    int n;
+    const struct kl_gpu_product *board = kl_parts_board(e->xml, &e->parts, false, &n);
+
+    if (!board) return ncclSuccess;
+    return board->switched ? wire_to_switch(e, board) : wire_cube(e, board);
+}
+
+static ncclResult_t mend_many(struct edit *e)
+{
+    int n;
+    const struct kl_gpu_product *board = kl_parts_board(e->xml, &e->parts, true, &n);
+
+    return board && board->switched ? wire_to_switch(e, board) : ncclSuccess;
+}
+
 /* ---- PCI and NICs ---- */
 
 static ncclResult_t mend_slots(struct edit *e)
@@ -190,16 +242,17 @@ static ncclResult_t mend_hosts(struct edit *e)
     return ncclSuccess;
 }
 
-ncclResult_t kl_fault_mend(struct kl_xml *xml, enum kl_fault_code code, bool *mended)
+ncclResult_t kl_fault_mend(struct kl_xml *xml, enum kl_fault_code code, int nccl, bool *mended)
 {
     static ncclResult_t (*const mend[KL_FAULTS])(struct edit *) = {
         [KL_FAULT_UNEQUAL_ENDS] = mend_ends, [KL_FAULT_FEW_NVLINKS] = mend_counts, [KL_FAULT_NARROW_PCI] = mend_slots,
-        [KL_FAULT_SHARED_PORT] = mend_ports, [KL_FAULT_SLOW_NET] = mend_speeds,    [KL_FAULT_HOST_HASH] = mend_hosts,
+        [KL_FAULT_SHARED_PORT] = mend_ports, [KL_FAULT_SLOW_NET] = mend_speeds,    [KL_FAULT_NO_NVLINK] = mend_none,
+        [KL_FAULT_MANY_NVLINKS] = mend_many, [KL_FAULT_HOST_HASH] = mend_hosts,
     };
     struct edit e = {.xml = xml};
     ncclResult_t rc;
 
-    KL_TRY_OR(rc, out, kl_parts_gather(xml, &e.parts));
+    KL_TRY_OR(rc, out, kl_parts_gather(xml, nccl, &e.parts));
     rc = mend[code](&e);
     *mended = e.any;
 out:

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "os/netdev.h"
+#include "os/netif.h"
 #include "topo/sysfs.h"
 
 #include <dirent.h>
@@ -10,27 +11,44 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct list {
-    struct kl_net_facts *net;
-    int n, max;
+    struct kl_nics_seen *seen;
     const char *sysfs;
-    bool plumbing; /* interfaces that join or carry others, instead of the rest */
+    const struct kl_nics_wish *wish;
+    char ib_first[KL_NET_NAME_TEXT]; /* an interface named ib* that is up; "" for none */
 };
 
-static ncclResult_t append(struct list *l, const struct kl_net_facts *net)
+static ncclResult_t one_more(void **array, int n, size_t bytes)
 {
-    if (l->n == l->max) {
-        int max = l->max ? 2 * l->max : 8;
-        struct kl_net_facts *grown = realloc(l->net, (size_t)max * sizeof *grown);
+    void *grown = realloc(*array, ((size_t)n + 1) * bytes);
 
-        if (!grown) return KL_NOMEM("network devices");
-        l->net = grown;
-        l->max = max;
-    }
-    l->net[l->n] = *net;
-    l->net[l->n].dev = l->n;
-    l->n++;
+    if (!grown) return KL_NOMEM("network devices");
+    *array = grown;
+    return ncclSuccess;
+}
+
+static ncclResult_t take(struct list *l, const struct kl_net_facts *net)
+{
+    struct kl_nics_seen *s = l->seen;
+
+    KL_TRY(one_more((void **)&s->net, s->nnets, sizeof *s->net));
+    s->net[s->nnets] = *net;
+    s->net[s->nnets].dev = s->nnets;
+    s->nnets++;
+    return ncclSuccess;
+}
+
+static ncclResult_t leave(struct list *l, const char *name, bool rdma, enum kl_net_skip_why why, const char *other)
+{
+    struct kl_nics_seen *s = l->seen;
+
+    KL_TRY(one_more((void **)&s->skip, s->nskips, sizeof *s->skip));
+    struct kl_net_skip *skip = &s->skip[s->nskips++];
+    *skip = (struct kl_net_skip){.why = why, .rdma = rdma};
+    snprintf(skip->name, sizeof skip->name, "%s", name);
+    snprintf(skip->other, sizeof skip->other, "%s", other);
     return ncclSuccess;
 }
 
@@ -78,18 +96,31 @@ static uint64_t guid_of(const char *dir)
     return guid;
 }
 
+/* "4: ACTIVE" as "ACTIVE". */
+static const char *state_word(const char *state)
+{
+    const char *colon = strchr(state, ':');
+
+    return !*state ? "unknown" : colon ? colon + 1 + strspn(colon + 1, " ") : state;
+}
+
 static ncclResult_t add_port(struct list *l, const char *dir, const char *name, int port)
 {
     struct kl_net_facts net = {.port = port, .max_comms = 131072, .guid = guid_of(dir), .gdr = true};
-    char path[KL_SYSFS_PATH_TEXT], text[64];
+    char path[KL_SYSFS_PATH_TEXT], state[64], rate[64];
+    const char *hca = l->wish->hca ? l->wish->hca : "";
 
     if (snprintf(path, sizeof path, "%s/ports/%d", dir, port) >= (int)sizeof path) return ncclSuccess;
-    if (!kl_sysfs_text(path, "state", text, sizeof text) || strncmp(text, "4:", 2) != 0)
-        return ncclSuccess; /* not active */
-    if (kl_sysfs_text(path, "rate", text, sizeof text)) net.speed_mbps = (int)(strtod(text, NULL) * 1000);
+    if (!kl_sysfs_text(path, "state", state, sizeof state)) return ncclSuccess; /* no such port */
     snprintf(net.name, sizeof net.name, port > 1 ? "%.100s:%d" : "%.100s", name, port);
+    if (l->wish->ib_disable) return leave(l, net.name, true, KL_NET_SKIP_IB_DISABLED, "");
+    if (strncmp(state, "4:", 2) != 0) return leave(l, net.name, true, KL_NET_SKIP_DOWN, state_word(state));
+    if (!kl_netif_name_matches(name, port, hca)) return leave(l, net.name, true, KL_NET_SKIP_HCA, hca);
+    if (kl_sysfs_text(path, "rate", rate, sizeof rate)) net.speed_mbps = (int)(strtod(rate, NULL) * 1000);
+    if (net.speed_mbps <= 0) return leave(l, net.name, true, KL_NET_SKIP_NO_SPEED, "");
+    if (l->seen->nnets == KL_NICS_MAX_PORTS) return leave(l, net.name, true, KL_NET_SKIP_LIMIT, "");
     device_dir(l, "infiniband", name, net.pci_path);
-    return append(l, &net);
+    return take(l, &net);
 }
 
 static ncclResult_t add_card(struct list *l, const char *class_dir, const char *name)
@@ -103,34 +134,106 @@ static ncclResult_t add_card(struct list *l, const char *class_dir, const char *
 
 /* ---- sockets ---- */
 
-static ncclResult_t add_interface(struct list *l, const char *class_dir, const char *name)
+static bool names_some(const struct list *l)
 {
-    struct kl_net_facts net = {.max_comms = 65536};
-    char dir[KL_SYSFS_PATH_TEXT], text[64];
+    return kl_netif_names_some(l->wish->ifname);
+}
 
-    if (!strcmp(name, "lo") || kl_netdev_is_plumbing(l->sysfs, name) != l->plumbing) return ncclSuccess;
-    if (snprintf(dir, sizeof dir, "%s/%s", class_dir, name) >= (int)sizeof dir) return ncclSuccess;
-    if (!kl_sysfs_text(dir, "operstate", text, sizeof text) || strcmp(text, "up") != 0) return ncclSuccess;
-    net.speed_mbps = kl_netdev_speed(l->sysfs, name);
+/* The state of an interface; false: it is no directory, but a file such as bonding_masters. */
+static bool read_state(const struct list *l, const char *name, char *state, size_t bytes)
+{
+    char dir[PATH_MAX];
+    struct stat st;
+
+    if (snprintf(dir, sizeof dir, "%s/class/net/%s", l->sysfs, name) >= (int)sizeof dir) return false;
+    if (stat(dir, &st) || !S_ISDIR(st.st_mode)) return false;
+    if (!kl_sysfs_text(dir, "operstate", state, bytes)) snprintf(state, bytes, "unknown");
+    return true;
+}
+
+/* Found before the others are looked at: where one is up, and nobody chose, it is taken before them. */
+static ncclResult_t find_ib_first(struct list *l, const char *class_dir, const char *name)
+{
+    char state[32];
+
+    (void)class_dir;
+    if (*l->ib_first || names_some(l) || strncmp(name, "ib", 2) != 0) return ncclSuccess;
+    if (l->wish->ifname && !kl_netif_name_matches(name, -1, l->wish->ifname)) return ncclSuccess;
+    if (read_state(l, name, state, sizeof state) && !strcmp(state, "up"))
+        snprintf(l->ib_first, sizeof l->ib_first, "%s", name);
+    return ncclSuccess;
+}
+
+/* What an interface is, before it matters whether it is up. */
+static bool refused_by_role(const struct list *l, const char *name, enum kl_net_skip_why *why,
+                            char master[KL_NETDEV_TEXT])
+{
+    static const enum kl_net_skip_why whys[] = {[KL_NETDEV_LOOPBACK] = KL_NET_SKIP_LOOPBACK,
+                                                [KL_NETDEV_CONTAINER] = KL_NET_SKIP_CONTAINER,
+                                                [KL_NETDEV_BRIDGE] = KL_NET_SKIP_BRIDGE,
+                                                [KL_NETDEV_TUNNEL] = KL_NET_SKIP_TUNNEL,
+                                                [KL_NETDEV_PORT] = KL_NET_SKIP_PORT};
+    enum kl_netdev_role role = kl_netdev_role(l->sysfs, name, master);
+
+    if (role == KL_NETDEV_NIC || names_some(l)) return false;
+    *why = whys[role];
+    if (role != KL_NETDEV_PORT) *master = 0;
+    return true;
+}
+
+static ncclResult_t take_interface(struct list *l, const char *name)
+{
+    struct kl_net_facts net = {.max_comms = 65536, .speed_mbps = kl_netdev_speed(l->sysfs, name)};
+
     if (!net.speed_mbps) net.speed_mbps = 10000; /* virtual devices do not tell */
     snprintf(net.name, sizeof net.name, "%.100s", name);
     device_dir(l, "net", name, net.pci_path);
-    return append(l, &net);
+    return take(l, &net);
 }
 
-ncclResult_t kl_nics_read(const char *sysfs, struct kl_net_facts **net, int *n)
+static bool rdma_is_used(const struct list *l)
 {
-    struct list l = {.sysfs = sysfs ? sysfs : "/sys"};
+    return l->seen->nnets && l->seen->net[0].gdr;
+}
+
+static ncclResult_t add_interface(struct list *l, const char *class_dir, const char *name)
+{
+    const char *ifname = l->wish->ifname ? l->wish->ifname : "";
+    char state[32], master[KL_NETDEV_TEXT];
+    enum kl_net_skip_why why;
+
+    (void)class_dir;
+    if (!read_state(l, name, state, sizeof state)) return ncclSuccess;
+    if (!kl_netif_name_matches(name, -1, ifname)) return leave(l, name, false, KL_NET_SKIP_IFNAME, ifname);
+    if (refused_by_role(l, name, &why, master)) return leave(l, name, false, why, master);
+    if (strcmp(state, "up") != 0 && !(names_some(l) && !strcmp(state, "unknown"))) /* tunnels do not know */
+        return leave(l, name, false, KL_NET_SKIP_DOWN, state);
+    if (rdma_is_used(l)) return leave(l, name, false, KL_NET_SKIP_RDMA, l->seen->net[0].name);
+    if (*l->ib_first && strncmp(name, "ib", 2) != 0) return leave(l, name, false, KL_NET_SKIP_IB_FIRST, l->ib_first);
+    if (l->seen->nnets == KL_NICS_MAX_INTERFACES) return leave(l, name, false, KL_NET_SKIP_LIMIT, "");
+    return take_interface(l, name);
+}
+
+/* ---- all ---- */
+
+void kl_nics_seen_fini(struct kl_nics_seen *s)
+{
+    free(s->net);
+    free(s->skip);
+    *s = (struct kl_nics_seen){0};
+}
+
+ncclResult_t kl_nics_read(const char *sysfs, const struct kl_nics_wish *wish, struct kl_nics_seen *seen)
+{
+    struct kl_nics_seen s = {0};
+    struct list l = {.seen = &s, .sysfs = sysfs ? sysfs : "/sys", .wish = wish};
     ncclResult_t rc = each(&l, "infiniband", add_card);
 
-    if (!rc && !l.n) rc = each(&l, "net", add_interface);
-    l.plumbing = true; /* better than nothing */
-    if (!rc && !l.n) rc = each(&l, "net", add_interface);
-    if (rc) {
-        free(l.net);
-        return rc;
-    }
-    *net = l.net;
-    *n = l.n;
-    return ncclSuccess;
+    if (!rc) rc = each(&l, "net", find_ib_first);
+    if (!rc) rc = each(&l, "net", add_interface);
+    if (rc)
+        kl_nics_seen_fini(&s);
+    else
+        *seen = s;
+    return rc;
 }

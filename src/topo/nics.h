@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nics.h - the network devices that sysfs shows, for looking at a machine without opening any.
+ * nics.h - the network devices that sysfs shows, for looking at a machine without opening any: those that plans use, and why
+ * not the others.
  *
- * As NCCL chooses: InfiniBand and RoCE ports that are active, else the network interfaces that are up, without lo and
- * docker*. Communicators use what net/ finds instead, which can also tell addresses and capabilities.
+ * As NCCL chooses: InfiniBand and RoCE ports that are active, else the network interfaces that are up, ib* before others.
+ * Bridges, tunnels and ends of containers are taken only if NCCL_SOCKET_IFNAME names them. Communicators use what net/ finds
+ * instead, which can also tell addresses and capabilities.
+ *
+ * Source: the runtime specification, 2.2, 5.5 and 5.6.
  */
 #ifndef KL_TOPO_NICS_H
 #define KL_TOPO_NICS_H
@@ -11,7 +15,57 @@
 #include "include/nccl.h"
 #include "topo/facts.h"
 
-/** Fresh memory in `net` (free() it), numbered from 0 in the order of names. No devices are no failure. */
-ncclResult_t kl_nics_read(const char *sysfs, struct kl_net_facts **net, int *n);
+enum { KL_NICS_MAX_PORTS = 32, KL_NICS_MAX_INTERFACES = 16, KL_NET_SKIP_TEXT = 1280 };
+
+/** What the user asked for. */
+struct kl_nics_wish {
+    const char *ifname, *hca; /* NCCL_SOCKET_IFNAME, NCCL_IB_HCA; NULL or "": no wish */
+    bool ib_disable;          /* NCCL_IB_DISABLE */
+};
+
+/** Why plans do not use a device. */
+enum kl_net_skip_why {
+    KL_NET_SKIP_DOWN, /* `other`: the state that the kernel tells */
+    KL_NET_SKIP_LOOPBACK,
+    KL_NET_SKIP_CONTAINER,
+    KL_NET_SKIP_BRIDGE,
+    KL_NET_SKIP_TUNNEL,
+    KL_NET_SKIP_PORT,   /* `other`: the bridge or bond */
+    KL_NET_SKIP_IFNAME, /* `other`: NCCL_SOCKET_IFNAME */
+    KL_NET_SKIP_HCA,    /* `other`: NCCL_IB_HCA */
+    KL_NET_SKIP_IB_DISABLED,
+    KL_NET_SKIP_NO_SPEED, /* an InfiniBand or RoCE port that tells none */
+    KL_NET_SKIP_RDMA,     /* an interface where InfiniBand or RoCE is used; `other`: the first such port */
+    KL_NET_SKIP_IB_FIRST, /* an interface where another is called ib*; `other`: that one */
+    KL_NET_SKIP_LIMIT,    /* one too many */
+    KL_NET_SKIP_WHYS
+};
+
+struct kl_net_skip {
+    char name[KL_NET_NAME_TEXT];
+    enum kl_net_skip_why why;
+    bool rdma;                    /* a port of InfiniBand or RoCE, not an interface */
+    char other[KL_NET_NAME_TEXT]; /* a longer setting is cut */
+};
+
+/** Owns both arrays. */
+struct kl_nics_seen {
+    struct kl_net_facts *net; /* to use, numbered from 0 in the order of names */
+    struct kl_net_skip *skip;
+    int nnets, nskips;
+};
+
+/** Look below `sysfs` (NULL: "/sys"). No devices are no failure. Free with kl_nics_seen_fini. */
+ncclResult_t kl_nics_read(const char *sysfs, const struct kl_nics_wish *wish, struct kl_nics_seen *seen);
+void kl_nics_seen_fini(struct kl_nics_seen *seen);
+
+/* ---- reasons ---- */
+
+/** "bridge", and a phrase without a full stop. */
+const char *kl_net_skip_code(enum kl_net_skip_why why);
+const char *kl_net_skip_text(const struct kl_net_skip *skip, char text[KL_NET_SKIP_TEXT]);
+
+/** Have two the same reason, with the same operand? */
+bool kl_net_skip_same(const struct kl_net_skip *a, const struct kl_net_skip *b);
 
 #endif

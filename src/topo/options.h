@@ -8,16 +8,27 @@
 #ifndef KL_TOPO_OPTIONS_H
 #define KL_TOPO_OPTIONS_H
 
+#include "topo/release.h"
 #include "topo/types.h"
 
 #include <stdbool.h>
 
 enum { KL_NET_MERGE_TEXT = 1024 };
 
+/** Over how many of its nearest NICs the channels of a GPU spread. */
+enum kl_netdevs {
+    KL_NETDEVS_AUTO = 0, /* those that are its share among the GPUs there */
+    KL_NETDEVS_ALL = -1
+};
+
 struct kl_topo_options {
+    int nccl;                 /* the release that is followed (release.h): KOLO_NCCL_VERSION */
     int p2p_level;            /* enum kl_path_type that P2P may use, -1: by rule */
     int gdr_level;            /* the same for GPUDirect RDMA; -1: PXB */
     int gdr_read;             /* NCCL_NET_GDR_READ: -2 by rule, 0, 1 */
+    int gdr_c2c;              /* NCCL_NET_GDR_C2C: -1 as the release has it, 0, 1 */
+    int pxn_c2c;              /* NCCL_PXN_C2C: the same */
+    int netdevs;              /* NCCL_NETDEVS_POLICY: enum kl_netdevs, or how many NICs a GPU uses at most */
     int cross_nic;            /* NCCL_CROSS_NIC: 0, 1, 2 */
     int p2p_pxn_level;        /* NCCL_P2P_PXN_LEVEL: 0, 1, 2 */
     int ignore_disabled_p2p;  /* NCCL_IGNORE_DISABLED_P2P: 0, 1, 2 */
@@ -27,7 +38,8 @@ struct kl_topo_options {
     bool p2p_disable;         /* NCCL_P2P_DISABLE: as if the level were LOC */
     bool shm_disable;         /* NCCL_SHM_DISABLE */
     bool net_disable_intra;   /* NCCL_NET_DISABLE_INTRA */
-    bool gdr_c2c;             /* NCCL_NET_GDR_C2C */
+    bool scatter_nets;        /* NCCL_MNNVL_SCATTER_NETS_ENABLE */
+    bool rail_per_host;       /* NCCL_MNNVL_RAIL_PER_HOST */
     bool net_force_flush;     /* NCCL_NET_FORCE_FLUSH */
     bool p2p_cuda_memcpy;     /* NCCL_P2P_USE_CUDA_MEMCPY */
     bool ignore_cpu_affinity; /* NCCL_IGNORE_CPU_AFFINITY */
@@ -44,7 +56,11 @@ struct kl_topo_options {
 };
 
 #define KL_TOPO_OPTIONS                                                                                                \
-    ((struct kl_topo_options){.p2p_level = -1,                                                                         \
+    ((struct kl_topo_options){.nccl = KL_NCCL_DEFAULT,                                                                 \
+                              .gdr_c2c = -1,                                                                           \
+                              .pxn_c2c = -1,                                                                           \
+                              .scatter_nets = true,                                                                    \
+                              .p2p_level = -1,                                                                         \
                               .gdr_level = -1,                                                                         \
                               .gdr_read = -2,                                                                          \
                               .cross_nic = 2,                                                                          \

@@ -78,14 +78,14 @@ static void add_gpu(const struct kl_xml *xml, struct kl_parts *p, int elem)
         (struct kl_gpu_part){.elem = elem, .pci = pci, .host = host_of(xml, elem), .looks = looks_of_slot(xml, pci)};
 }
 
-static void add_net(const struct kl_xml *xml, struct kl_parts *p, int elem)
+static void add_net(const struct kl_xml *xml, struct kl_parts *p, int elem, int nccl)
 {
     int dev = kl_xml_int(xml, elem, "dev", -1), pci = card_of(xml, elem);
 
     p->net[p->nnets++] = (struct kl_net_part){.elem = elem,
                                               .pci = pci,
                                               .host = host_of(xml, elem),
-                                              .asic = kl_net_asic(xml, elem, dev),
+                                              .asic = kl_net_asic(xml, elem, (uint64_t)(int64_t)dev, nccl),
                                               .looks = pci == KL_XML_NONE ? 0 : looks_of_device(xml, pci),
                                               .port = kl_xml_int(xml, elem, "port", 0),
                                               .dev = dev,
@@ -102,7 +102,7 @@ static void add_slot(const struct kl_xml *xml, struct kl_parts *p, int elem)
     if (!kl_pci_bw(xml, elem, &s.bw)) p->slot[p->nslots++] = s;
 }
 
-static ncclResult_t gather(const struct kl_xml *xml, struct kl_parts *p)
+static ncclResult_t gather(const struct kl_xml *xml, int nccl, struct kl_parts *p)
 {
     size_t most = (size_t)kl_xml_count(xml) + 1;
 
@@ -114,7 +114,7 @@ static ncclResult_t gather(const struct kl_xml *xml, struct kl_parts *p)
     if (!p->gpu || !p->slot || !p->net || !p->nvlink) return KL_NOMEM("the parts of a machine");
     for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e)) {
         if (is(xml, e, "gpu")) add_gpu(xml, p, e);
-        if (is(xml, e, "net")) add_net(xml, p, e);
+        if (is(xml, e, "net")) add_net(xml, p, e, nccl);
         if (is(xml, e, "pci")) add_slot(xml, p, e);
     }
     return ncclSuccess;
@@ -390,10 +390,10 @@ static void compare_ports(const struct kl_xml *xml, struct kl_parts *p)
         }
 }
 
-ncclResult_t kl_parts_gather(const struct kl_xml *xml, struct kl_parts *p)
+ncclResult_t kl_parts_gather(const struct kl_xml *xml, int nccl, struct kl_parts *p)
 {
     *p = (struct kl_parts){.ngpus = 0};
-    KL_TRY(gather(xml, p));
+    KL_TRY(gather(xml, nccl, p));
     KL_TRY(count_links(xml, p));
     sort_into_kinds(xml, p);
     compare_gpus(xml, p);

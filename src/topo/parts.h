@@ -51,7 +51,7 @@ struct kl_parts {
 };
 
 /** Free with kl_parts_fini, also after a failure. The document must outlive the parts. */
-ncclResult_t kl_parts_gather(const struct kl_xml *xml, struct kl_parts *parts);
+ncclResult_t kl_parts_gather(const struct kl_xml *xml, int nccl, struct kl_parts *parts);
 void kl_parts_fini(struct kl_parts *parts);
 
 /** The count of an nvlink element; so much that a document's sum fits an int, whatever stands there. */
@@ -59,6 +59,13 @@ int kl_parts_count(const struct kl_xml *xml, int nvlink);
 
 /** NVLinks that GPU `from` saw to GPU `to` when the parts were gathered. */
 int kl_parts_links(const struct kl_xml *xml, const struct kl_parts *parts, int from, int to);
+
+struct kl_gpu_product;
+/**
+ * The product of GPUs on a board none of which has a NVLink, or, with `more`, that have more than the product; *n: how many they
+ * are. NULL if there are not two of them.
+ */
+const struct kl_gpu_product *kl_parts_board(const struct kl_xml *xml, const struct kl_parts *parts, bool more, int *n);
 
 /** Are these different hosts to a reader, but one to NCCL, which reads their hashes as numbers? */
 bool kl_parts_hash_lost(const char *host_a, const char *host_b);

@@ -8,7 +8,7 @@
 
 static float widest_path(const struct kl_topo *t, int gpu)
 {
-    enum kl_node_type to = t->count[KL_NODE_NET] ? KL_NODE_NET : KL_NODE_GPU;
+    enum kl_node_type to = kl_topo_needs_net(t) ? KL_NODE_NET : KL_NODE_GPU;
     float bw = 0;
 
     for (int i = 0; i < t->count[to]; i++) {
@@ -30,10 +30,10 @@ static float own_links(const struct kl_topo *t, const struct kl_node *gpu)
     return nvlink > pci ? nvlink : pci;
 }
 
-static void set_bounds(struct kl_topo *t)
+void kl_path_set_bounds(struct kl_topo *t)
 {
     t->max_bw = t->total_bw = 0;
-    if (!t->count[KL_NODE_NET] && t->count[KL_NODE_GPU] == 1) {
+    if (!kl_topo_needs_net(t) && t->count[KL_NODE_GPU] == 1) {
         t->max_bw = t->total_bw = KL_BW_LOCAL;
         return;
     }
@@ -41,6 +41,11 @@ static void set_bounds(struct kl_topo *t)
         float path = widest_path(t, g), links = own_links(t, &t->node[kl_topo_at(t, KL_NODE_GPU, g)]);
 
         if (path > t->max_bw) t->max_bw = path;
+        if (links > t->total_bw) t->total_bw = links;
+    }
+    for (int i = 0; i < t->count[KL_NODE_DEV]; i++) {
+        float links = own_links(t, &t->node[kl_topo_at(t, KL_NODE_DEV, i)]);
+
         if (links > t->total_bw) t->total_bw = links;
     }
 }
@@ -51,7 +56,7 @@ static ncclResult_t compute(struct kl_topo *t)
 {
     KL_TRY(kl_path_find_shortest(t));
     KL_TRY(kl_path_apply_rules(t));
-    set_bounds(t);
+    kl_path_set_bounds(t);
     return ncclSuccess;
 }
 

@@ -38,6 +38,19 @@ static inline const struct kl_path *kl_path(const struct kl_topo *t, int a, int 
     return kl_path_between(t, from, a - t->first[from], to, b - t->first[to]);
 }
 
+/**
+ * How long a path counts: its links, and where ranks and devices are nodes of their own, one for each end that is a GPU, and for a
+ * relay, whose GPU it enters and leaves.
+ */
+static inline int kl_path_length(const struct kl_topo *t, const struct kl_path *p)
+{
+    if (!p->hops || !kl_nccl_has(t->options.nccl, KL_CHANGE_DEVICE_NODES)) return p->hops;
+    const struct kl_link *first = &t->link[t->hop[p->first]], *last = &t->link[t->hop[p->first + p->hops - 1u]];
+
+    return p->hops + (t->node[first->from].type == KL_NODE_GPU) + (t->node[last->to].type == KL_NODE_GPU) +
+           (p->rule == KL_RULE_PXN ? 2 : 0);
+}
+
 /** The links of a path: `p->hops` indices into t->link. */
 static inline const int32_t *kl_path_hops(const struct kl_topo *t, const struct kl_path *p)
 {
@@ -54,7 +67,10 @@ static inline bool kl_path_has_table(const struct kl_topo *t, int a, enum kl_nod
 int kl_path_min_type(const struct kl_topo *t, enum kl_node_type to);
 int kl_path_max_type(const struct kl_topo *t, enum kl_node_type to);
 
-/** Nearest CPU of a GPU by hops, as an index among CPUs; ncclInternalError if it reaches none. */
+/** How far from a NIC a GPU may be that others send to it through (PXN): PXB, or P2C. */
+int kl_path_relay_limit(const struct kl_topo *t);
+
+/** Nearest CPU of a GPU by hops, in newer releases of those by bandwidth, as an index among CPUs; ncclInternalError if it reaches none. */
 ncclResult_t kl_path_cpu_of_gpu(const struct kl_topo *t, int gpu, int *cpu);
 
 /* ---- questions; GPUs and NETs are given by index, ranks where it says so ---- */
@@ -74,8 +90,9 @@ enum kl_shm_why kl_topo_shm(const struct kl_topo *t, int rank_a, int rank_b);
 /** How a NIC reaches a GPU's memory; `read`: the NIC reads (sends). `net` is an index among NETs. */
 ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, struct kl_gdr *answer);
 
-/** Must received data be flushed before the GPU may read it? */
-ncclResult_t kl_topo_need_flush(const struct kl_topo *t, int rank, int net, bool *flush);
+/** Must received data be flushed before the GPU may read it? KL_FLUSH_C2C where that is because of C2C, and told apart. */
+enum kl_flush { KL_FLUSH_NONE, KL_FLUSH_NEEDED, KL_FLUSH_C2C };
+ncclResult_t kl_topo_need_flush(const struct kl_topo *t, int rank, int net, enum kl_flush *flush);
 
 /** The rank whose GPU talks to the NIC for `rank`: itself, or its PXN relay. */
 ncclResult_t kl_topo_pxn_rank(const struct kl_topo *t, int rank, int net, int *relay);

@@ -11,6 +11,9 @@ static inline bool kl_path_base(enum kl_node_type type)
     return type == KL_NODE_GPU || type == KL_NODE_NVS || type == KL_NODE_CPU || type == KL_NODE_NET;
 }
 
+/** The bounds of the searches, from the paths as they are and whether ranks are elsewhere. */
+void kl_path_set_bounds(struct kl_topo *t);
+
 /** Make room for `n` more entries of the hop pool. */
 ncclResult_t kl_path_reserve(struct kl_topo *t, uint32_t n);
 

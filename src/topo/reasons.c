@@ -174,10 +174,15 @@ const char *kl_pxn_why_text(enum kl_pxn_why why, int relay, char text[KL_WHY_TEX
 }
 
 static const char *const p2p_net_names[] = {
-    [KL_P2P_NET_RAIL] = "rail",           [KL_P2P_NET_CROSS_NIC] = "same_nic_forced",
-    [KL_P2P_NET_NO_PXN] = "no_pxn",       [KL_P2P_NET_NO_RAIL] = "no_rail",
-    [KL_P2P_NET_RAIL_FAR] = "rail_far",   [KL_P2P_NET_NO_RELAY] = "no_relay",
-    [KL_P2P_NET_NO_NVLINK] = "no_nvlink", [KL_P2P_NET_RELAY_FAR] = "relay_far",
+    [KL_P2P_NET_RAIL] = "rail",
+    [KL_P2P_NET_CROSS_NIC] = "same_nic_forced",
+    [KL_P2P_NET_NO_PXN] = "no_pxn",
+    [KL_P2P_NET_NO_RAIL] = "no_rail",
+    [KL_P2P_NET_RAIL_FAR] = "rail_far",
+    [KL_P2P_NET_NO_RELAY] = "no_relay",
+    [KL_P2P_NET_NO_NVLINK] = "no_nvlink",
+    [KL_P2P_NET_RELAY_FAR] = "relay_far",
+    [KL_P2P_NET_RELAY_NO_GDR] = "relay_no_gdr",
 };
 
 static const char *const p2p_net_texts[] = {
@@ -191,6 +196,8 @@ static const char *const p2p_net_texts[] = {
     [KL_P2P_NET_NO_NVLINK] =
         "the sender's own NIC: NVLink does not lead to the GPU next to that of the receiver's rail",
     [KL_P2P_NET_RELAY_FAR] = "the sender's own NIC: that of the receiver's rail is farther than PXB from its own GPU",
+    [KL_P2P_NET_RELAY_NO_GDR] =
+        "the sender's own NIC: that of the receiver's rail may not use GPUDirect with its own GPU",
 };
 
 const char *kl_p2p_net_why_name(enum kl_p2p_net_why why)
@@ -224,6 +231,7 @@ static const char *const type_texts[KL_PATH_TYPES] = {
     [KL_PATH_C2C] = "the chip-to-chip link between GPU and CPU",
     [KL_PATH_PIX] = "at most one PCI switch",
     [KL_PATH_PXB] = "several PCI switches, no host bridge",
+    [KL_PATH_P2C] = "over C2C to the CPU, and from there over PCIe",
     [KL_PATH_PXN] = "through another GPU, which is near the NIC",
     [KL_PATH_PHB] = "through a PCI host bridge, that is a CPU",
     [KL_PATH_SYS] = "through the link between CPU sockets",

@@ -112,14 +112,15 @@ const char *kl_pxn_why_text(enum kl_pxn_why why, int relay, char text[KL_WHY_TEX
 
 /** How point-to-point traffic comes to its NIC: the sender's own, or that of the receiver's rail. */
 enum kl_p2p_net_why {
-    KL_P2P_NET_RAIL,      /* of the rail, PXN through the GPU next to it */
-    KL_P2P_NET_CROSS_NIC, /* of the rail, as NCCL_CROSS_NIC=0 demands */
-    KL_P2P_NET_NO_PXN,    /* own: NCCL_PXN_DISABLE or NCCL_P2P_PXN_LEVEL=0 */
-    KL_P2P_NET_NO_RAIL,   /* own: no GPU of this host has the receiver's device number */
-    KL_P2P_NET_RAIL_FAR,  /* own: the rail's NIC is farther than PXN */
-    KL_P2P_NET_NO_RELAY,  /* own: no GPU uses the rail's NIC first */
-    KL_P2P_NET_NO_NVLINK, /* own: none to the GPU next to the rail's NIC */
-    KL_P2P_NET_RELAY_FAR  /* own: that GPU is farther than PXB from the rail's NIC */
+    KL_P2P_NET_RAIL,        /* of the rail, PXN through the GPU next to it */
+    KL_P2P_NET_CROSS_NIC,   /* of the rail, as NCCL_CROSS_NIC=0 demands */
+    KL_P2P_NET_NO_PXN,      /* own: NCCL_PXN_DISABLE or NCCL_P2P_PXN_LEVEL=0 */
+    KL_P2P_NET_NO_RAIL,     /* own: no GPU of this host has the receiver's device number */
+    KL_P2P_NET_RAIL_FAR,    /* own: the rail's NIC is farther than PXN */
+    KL_P2P_NET_NO_RELAY,    /* own: no GPU uses the rail's NIC first */
+    KL_P2P_NET_NO_NVLINK,   /* own: none to the GPU next to the rail's NIC */
+    KL_P2P_NET_RELAY_FAR,   /* own: that GPU is farther than PXB from the rail's NIC */
+    KL_P2P_NET_RELAY_NO_GDR /* own: that GPU may not use GPUDirect with the rail's NIC */
 };
 
 struct kl_p2p_net {

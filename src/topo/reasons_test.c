@@ -167,7 +167,7 @@ static void gdr(void **state)
     struct kl_topo *t = machine("nvswitch", &options);
 
     (void)state;
-    check_gdr(t, 0, 0, true, KL_GDR_ALLOWED, "GPU/0 to the NIC is PIX and the limit is PXB (the default)");
+    check_gdr(t, 0, 0, true, KL_GDR_ALLOWED, "GPU/0 to the NIC is PIX and the limit is P2C (the default)");
     check_gdr(t, 0, 3, true, KL_GDR_ALLOWED, "GPU/3 to the NIC"); /* through the relay */
     t->options.gdr_read = 0;
     check_gdr(t, 0, 0, true, KL_GDR_READ_DISABLED, "NCCL_NET_GDR_READ=0");
@@ -179,7 +179,7 @@ static void gdr(void **state)
     kl_topo_free(t);
 
     t = machine("two-sockets", &options);
-    check_gdr(t, 0, 0, false, KL_GDR_TOO_FAR, "is PHB and the limit is PXB (the default); NCCL_NET_GDR_LEVEL=PHB");
+    check_gdr(t, 0, 0, false, KL_GDR_TOO_FAR, "is PHB and the limit is P2C (the default); NCCL_NET_GDR_LEVEL=PHB");
     kl_topo_free(t);
 }
 
@@ -332,7 +332,7 @@ static void nics_that_no_gpu_chooses(void **state)
 static void nics_that_device_numbers_pass_over(void **state)
 {
     struct kl_topo *t = parsed(
-        "<system version=\"1\">" INTEL("0", BELOW("01", GPU("02", "0", "0") GPU("03", "3", "1") NIC("04", "0", "16")
+        "<system version=\"1\">" INTEL("0", BELOW("01", GPU("02", "0", "0") GPU("03", "2", "1") NIC("04", "0", "16")
                                                             NIC("05", "1", "16") NIC("06", "2", "16"))) "</system>");
     struct kl_net_usage usage;
 

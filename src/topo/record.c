@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { MAX_THINGS = 4096, LINE_TEXT = 4096 };
 
@@ -58,6 +60,15 @@ static void set_nvlinks(struct kl_gpu_facts *g, char *value)
     }
 }
 
+/* "4x16" */
+static void set_link(const char *value, int *gen, int *width)
+{
+    const char *x = strchr(value, 'x');
+
+    *gen = number(value);
+    *width = x ? number(x + 1) : 0;
+}
+
 static void set_gpu(struct kl_gpu_facts *g, const char *key, char *value)
 {
     if (!strcmp(key, "busid")) set_text(g->busid, sizeof g->busid, value);
@@ -65,6 +76,12 @@ static void set_gpu(struct kl_gpu_facts *g, const char *key, char *value)
     if (!strcmp(key, "sm")) g->sm = number(value);
     if (!strcmp(key, "gdr")) g->gdr = number(value);
     if (!strcmp(key, "nvlink")) set_nvlinks(g, value);
+    if (!strcmp(key, "name")) set_text(g->name, sizeof g->name, value);
+    if (!strcmp(key, "memory")) g->memory = strtoull(value, NULL, 10);
+    if (!strcmp(key, "id")) g->pci_id = (uint32_t)strtoul(value, NULL, 16);
+    if (!strcmp(key, "subsystem")) g->pci_subsystem = (uint32_t)strtoul(value, NULL, 16);
+    if (!strcmp(key, "pcie")) set_link(value, &g->pcie_gen, &g->pcie_width);
+    if (!strcmp(key, "pciemax")) set_link(value, &g->pcie_max_gen, &g->pcie_max_width);
     if (!strcmp(key, "c2c")) g->c2c_mbps = number(value);
     if (!strcmp(key, "c2c") && strchr(value, '*')) g->c2c_count = number(strchr(value, '*') + 1);
 }
@@ -93,7 +110,7 @@ static ncclResult_t one_more(void **array, int *n, size_t bytes)
     return ncclSuccess;
 }
 
-/* A vendor may hold blanks ("  Shanghai  "); they are written as '_'. */
+/* Vendors ("  Shanghai  ") and names may hold blanks; they are written as '_'. */
 static void underscores_to_blanks(char *text)
 {
     for (; *text; text++)
@@ -123,7 +140,24 @@ static ncclResult_t read_line(struct kl_recorded *r, char *text, const char *pat
         if (!strcmp(thing, "net")) set_net(&r->net[r->nnets - 1], word, value);
     }
     underscores_to_blanks(r->cpu.vendor);
+    if (r->ngpus) underscores_to_blanks(r->gpu[r->ngpus - 1].name);
     return ncclSuccess;
+}
+
+ncclResult_t kl_record_check(const char *dir)
+{
+    static const char *const parts[] = {"kolo-facts", "class", "devices", "bus"};
+    char path[KL_SYSFS_PATH_TEXT];
+    struct stat st;
+
+    if (stat(dir, &st)) return KL_FAIL(ncclInvalidUsage, "%s: %s", dir, strerror(errno));
+    if (!S_ISDIR(st.st_mode)) return KL_FAIL(ncclInvalidUsage, "%s is a file; --sysfs takes a folder", dir);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (snprintf(path, sizeof path, "%s/%s", dir, parts[i]) < (int)sizeof path && !access(path, R_OK))
+            return ncclSuccess;
+    return KL_FAIL(
+        ncclInvalidUsage,
+        "%s is no recorded machine: it has no kolo-facts, class or devices; `kolo topo --record DIR` makes one", dir);
 }
 
 ncclResult_t kl_record_load(const char *dir, struct kl_recorded *facts)
@@ -147,13 +181,18 @@ ncclResult_t kl_record_load(const char *dir, struct kl_recorded *facts)
 
 /* ---- writing ---- */
 
+static void blanks_to_underscores(char *text)
+{
+    for (; *text; text++)
+        if (strchr(" \t\n", *text)) *text = '_';
+}
+
 static void write_cpu(const struct kl_cpu_facts *c, FILE *to)
 {
     char vendor[sizeof c->vendor];
 
     snprintf(vendor, sizeof vendor, "%s", c->vendor);
-    for (char *at = vendor; *at; at++)
-        if (*at == ' ') *at = '_';
+    blanks_to_underscores(vendor);
     fprintf(to, "cpu arch=%s", c->arch);
     if (*vendor) fprintf(to, " vendor=%s family=%d model=%d", vendor, c->family, c->model);
     fprintf(to, " hypervisor=%d\n", c->hypervisor);
@@ -161,10 +200,19 @@ static void write_cpu(const struct kl_cpu_facts *c, FILE *to)
 
 static void write_gpu(const struct kl_gpu_facts *g, FILE *to)
 {
+    char name[sizeof g->name];
+
     fprintf(to, "gpu busid=%s dev=%d sm=%d gdr=%d", g->busid, g->dev, g->sm, g->gdr);
     for (int i = 0; i < g->nnvlinks; i++)
         fprintf(to, "%s%s*%d", i ? "," : " nvlink=", g->nvlink[i].target, g->nvlink[i].count);
     if (g->c2c_count) fprintf(to, " c2c=%d*%d", g->c2c_mbps, g->c2c_count);
+    snprintf(name, sizeof name, "%s", g->name);
+    blanks_to_underscores(name);
+    if (*name) fprintf(to, " name=%s", name);
+    if (g->memory) fprintf(to, " memory=%" PRIu64, g->memory);
+    if (g->pci_id) fprintf(to, " id=%08" PRIx32 " subsystem=%08" PRIx32, g->pci_id, g->pci_subsystem);
+    if (g->pcie_gen) fprintf(to, " pcie=%dx%d", g->pcie_gen, g->pcie_width);
+    if (g->pcie_max_gen) fprintf(to, " pciemax=%dx%d", g->pcie_max_gen, g->pcie_max_width);
     putc('\n', to);
 }
 

@@ -7,7 +7,10 @@
  *
  *     cpu arch=x86_64 vendor=GenuineIntel family=6 model=85 hypervisor=0
  *     gpu busid=0000:17:00.0 dev=0 sm=80 gdr=1 nvlink=0000:c4:00.0*2,0000:c5:00.0*2 c2c=44712*5
+         name=NVIDIA_A100-SXM4-80GB memory=85899345920 id=20b210de subsystem=147f10de pcie=4x16 pciemax=4x16
  *     net name=mlx5_0 dev=0 path=/sys/devices/... speed=200000 port=1 guid=0x1 latency=0 maxconn=131072 gdr=1 coll=0
+ *
+ * (each in one line). In names _ stands for a blank; `pcie` is generation and width of the link as it was.
  *
  * Lines that begin with # and words that are not known are passed over.
  *
@@ -27,6 +30,9 @@ struct kl_recorded {
     struct kl_net_facts *net;
     int ngpus, nnets;
 };
+
+/** Is `dir` sysfs, or a record? Else ncclInvalidUsage: from a folder that is none a machine would be made up. */
+ncclResult_t kl_record_check(const char *dir);
 
 /** Read DIR/kolo-facts. */
 ncclResult_t kl_record_load(const char *dir, struct kl_recorded *facts);

@@ -39,11 +39,27 @@ static const char *const kept_files[] = {
     "sys_image_guid",
 };
 
-static bool is_kept(const char *name)
+/* And those of interfaces: what tells bridges, tunnels, ports and bonds. */
+static const char *const kept_of_interfaces[] = {"type",      "uevent",  "tun_flags", "master",      "bridge",
+                                                 "bridge_id", "bonding", "slaves",    "active_slave"};
+
+static bool is_among(const char *name, const char *const *names, size_t n)
 {
-    for (size_t i = 0; i < sizeof kept_files / sizeof kept_files[0]; i++)
-        if (!strcmp(name, kept_files[i])) return true;
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(name, names[i])) return true;
     return false;
+}
+
+static bool is_of_interface(const char *dir, const char *name)
+{
+    if (!strstr(dir, "/net/")) return false;
+    return is_among(name, kept_of_interfaces, sizeof kept_of_interfaces / sizeof kept_of_interfaces[0]) ||
+           !strncmp(name, "lower_", 6);
+}
+
+static bool is_kept(const char *dir, const char *name)
+{
+    return is_among(name, kept_files, sizeof kept_files / sizeof kept_files[0]) || is_of_interface(dir, name);
 }
 
 static bool starts(const char *text, const char *start)
@@ -51,13 +67,22 @@ static bool starts(const char *text, const char *start)
     return !strncmp(text, start, strlen(start));
 }
 
-/* Directories that lead to devices, below devices/pci* and its likes. */
-static bool is_entered(const char *name)
+/* Is it the directory of interfaces? */
+static bool is_net(const char *dir)
 {
-    static const char *const starts_of[] = {"pci", "virtio", "net", "infiniband", "ports",
-                                            "mlx", "node",   "eth", "en",         "ib"};
+    const char *slash = strrchr(dir, '/');
 
-    if (kl_sysfs_is_busid(name) || strspn(name, "0123456789abcdef:.") == strlen(name)) return true;
+    return slash && !strcmp(slash, "/net");
+}
+
+/* Directories of `dir` that lead to devices, below devices/pci* and its likes. */
+static bool is_entered(const char *dir, const char *name)
+{
+    static const char *const starts_of[] = {"pci", "virtio", "net", "infiniband", "ports", "mlx", "node"};
+
+    if (is_net(dir) || is_of_interface(dir, name) || kl_sysfs_is_busid(name) ||
+        strspn(name, "0123456789abcdef:.") == strlen(name))
+        return true;
     for (size_t i = 0; i < sizeof starts_of / sizeof starts_of[0]; i++)
         if (starts(name, starts_of[i])) return true;
     return false;
@@ -113,10 +138,10 @@ static ncclResult_t copy_entry(const struct copy *c, const char *dir, const stru
 
     if (e->d_name[0] == '.') return ncclSuccess;
     if (e->d_type == DT_LNK)
-        return is_kept(e->d_name) || starts(dir, "class/") ? copy_link(c, dir, e->d_name) : ncclSuccess;
+        return is_kept(dir, e->d_name) || starts(dir, "class/") ? copy_link(c, dir, e->d_name) : ncclSuccess;
     if (e->d_type == DT_REG)
-        return is_kept(e->d_name) || kl_sysfs_is_busid(e->d_name) ? copy_file(c, dir, e->d_name) : ncclSuccess;
-    if (e->d_type != DT_DIR || depth == MAX_DEPTH || !is_entered(e->d_name) || !join(path, dir, e->d_name))
+        return is_kept(dir, e->d_name) || kl_sysfs_is_busid(e->d_name) ? copy_file(c, dir, e->d_name) : ncclSuccess;
+    if (e->d_type != DT_DIR || depth == MAX_DEPTH || !is_entered(dir, e->d_name) || !join(path, dir, e->d_name))
         return ncclSuccess;
     return copy_dir(c, path, depth + 1);
 }

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "topo/paths_make.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static struct kl_path *path_at(struct kl_topo *t, enum kl_node_type from, int i, enum kl_node_type to, int j)
@@ -15,12 +16,19 @@ static void copy_hops(struct kl_topo *t, const struct kl_path *p)
     t->nhops += p->hops;
 }
 
+static uint8_t type_of_legs(const struct kl_topo *t, uint8_t x, uint8_t y)
+{
+    if (kl_nccl_has(t->options.nccl, KL_CHANGE_P2C_LEGS) &&
+        ((x == KL_PATH_C2C && y == KL_PATH_PHB) || (x == KL_PATH_PHB && y == KL_PATH_C2C)))
+        return KL_PATH_P2C;
+    return x > y ? x : y;
+}
+
 /* Node `a` reaches `b` by way of `via` from now on. */
 static ncclResult_t reroute(struct kl_topo *t, int a, int via, int b, enum kl_path_rule rule)
 {
     enum kl_node_type from = t->node[a].type, to = t->node[b].type;
     struct kl_path x = *kl_path(t, a, via), y = *kl_path(t, via, b), old = *kl_path(t, a, b);
-    uint8_t worse = x.type > y.type ? x.type : y.type;
     uint32_t first = t->nhops, hops = (uint32_t)x.hops + y.hops;
 
     if (hops > UINT16_MAX) return KL_FAIL(ncclInternalError, "a path of %u links", (unsigned)hops);
@@ -30,7 +38,7 @@ static ncclResult_t reroute(struct kl_topo *t, int a, int via, int b, enum kl_pa
     *path_at(t, from, kl_topo_index(t, a), to, kl_topo_index(t, b)) =
         (struct kl_path){.first = first,
                          .hops = (uint16_t)hops,
-                         .type = t->node[via].type == KL_NODE_GPU ? KL_PATH_PXN : worse,
+                         .type = t->node[via].type == KL_NODE_GPU ? KL_PATH_PXN : type_of_legs(t, x.type, y.type),
                          .rule = (uint8_t)(rule & 15),
                          .was = old.was,
                          .bw = x.bw < y.bw ? x.bw : y.bw};
@@ -80,6 +88,56 @@ static ncclResult_t settle_gpus(struct kl_topo *t)
 
 /* ---- GPU and NIC ---- */
 
+static void mark_p2c(struct kl_topo *t, int gpu, int net)
+{
+    struct kl_path *way[] = {path_at(t, KL_NODE_GPU, gpu, KL_NODE_NET, net),
+                             path_at(t, KL_NODE_NET, net, KL_NODE_GPU, gpu)};
+
+    for (int i = 0; i < 2; i++)
+        if (way[i]->type > KL_PATH_P2C) way[i]->type = way[i]->was = KL_PATH_P2C;
+}
+
+/* Does the way from GPU to NIC lead over C2C to the CPU, and over its PCIe? */
+static bool is_p2c(const struct kl_topo *t, int gpu, int net, int cpu)
+{
+    int to_cpu = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_CPU, cpu)->type;
+    int from_net = kl_path_between(t, KL_NODE_NET, net, KL_NODE_CPU, cpu)->type;
+
+    if (!kl_nccl_has(t->options.nccl, KL_CHANGE_P2C_BY_CPU))
+        return to_cpu == KL_PATH_C2C && kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net)->type == KL_PATH_PHB;
+    return (to_cpu == KL_PATH_C2C && from_net == KL_PATH_PHB) || (to_cpu == KL_PATH_PHB && from_net == KL_PATH_C2C);
+}
+
+/* `nets`: the NETs that are asked about, by index. */
+static ncclResult_t settle_p2c(struct kl_topo *t, int gpu, const int *nets, int nnets)
+{
+    int cpu;
+
+    if (!nnets) return ncclSuccess;
+    KL_TRY(kl_path_cpu_of_gpu(t, gpu, &cpu));
+    for (int i = 0; i < nnets; i++)
+        if (is_p2c(t, gpu, nets[i], cpu)) mark_p2c(t, gpu, nets[i]);
+    return ncclSuccess;
+}
+
+static ncclResult_t settle_c2c(struct kl_topo *t)
+{
+    int nnets = t->count[KL_NODE_NET];
+    bool nearest = kl_nccl_has(t->options.nccl, KL_CHANGE_P2C_NEAREST);
+    int *nets = kl_nccl_has(t->options.nccl, KL_CHANGE_P2C) ? malloc(((size_t)nnets + 1) * sizeof *nets) : NULL;
+    ncclResult_t rc = ncclSuccess;
+
+    if (!nets) return kl_nccl_has(t->options.nccl, KL_CHANGE_P2C) ? KL_NOMEM("paths") : ncclSuccess;
+    for (int i = 0; i < nnets; i++) nets[i] = i;
+    for (int g = 0; !rc && g < t->count[KL_NODE_GPU]; g++) {
+        int n = nearest ? kl_topo_nearest(t, KL_NODE_GPU, g, KL_NODE_NET, nets) : nnets;
+
+        rc = settle_p2c(t, g, nets, n);
+    }
+    free(nets);
+    return rc;
+}
+
 /* NVLinks may lead over a CPU (POWER); a relay must be reached without. */
 static bool passes_cpu(const struct kl_topo *t, const struct kl_path *p)
 {
@@ -88,6 +146,13 @@ static bool passes_cpu(const struct kl_topo *t, const struct kl_path *p)
     for (int k = 0; k < p->hops; k++)
         if (t->node[t->link[hop[k]].to].type == KL_NODE_CPU) return true;
     return false;
+}
+
+/* What is as near to a NIC as this gains by a relay only if that is faster. */
+static int content_with(const struct kl_topo *t)
+{
+    if (kl_nccl_has(t->options.nccl, KL_CHANGE_PXN_BEHIND_PXN)) return KL_PATH_PXN;
+    return kl_nccl_has(t->options.nccl, KL_CHANGE_PXN_BY_LEVEL) ? kl_path_relay_limit(t) : KL_PATH_PXB;
 }
 
 /* What speaks against sending through the relay, if anything does. */
@@ -101,9 +166,9 @@ static enum kl_pxn_why judge_pxn(const struct kl_topo *t, int relay, int gpu, in
                          *b = &t->node[kl_topo_at(t, KL_NODE_GPU, gpu)];
 
     if (kl_id_host(a->id) != kl_id_host(b->id)) return KL_PXN_OTHER_HOST;
-    if (near->type > KL_PATH_PXB) return KL_PXN_RELAY_FAR;
+    if (near->type > kl_path_relay_limit(t)) return KL_PXN_RELAY_FAR;
     if (back->type > KL_PATH_NVL) return KL_PXN_NO_NVLINK;
-    if (near->bw <= own->bw && own->type <= KL_PATH_PXB) return KL_PXN_NO_BETTER;
+    if (near->bw <= own->bw && own->type <= content_with(t)) return KL_PXN_NO_BETTER;
     return passes_cpu(t, out) ? KL_PXN_OVER_CPU : KL_PXN_USED;
 }
 
@@ -119,6 +184,12 @@ static ncclResult_t settle_pxn(struct kl_topo *t, int relay, int gpu, int net, b
         answer->why = KL_PXN_NO_GPU;
     else
         answer->why = relay == gpu ? KL_PXN_OWN : judge_pxn(t, relay, gpu, net);
+    if (answer->why == KL_PXN_USED && kl_nccl_has(t->options.nccl, KL_CHANGE_PXN_NEEDS_GDR)) {
+        struct kl_gdr gdr;
+
+        KL_TRY(kl_topo_gdr(t, t->node[kl_topo_at(t, KL_NODE_GPU, relay)].gpu.rank, net, true, &gdr));
+        if (gdr.mode == KL_GDR_OFF) answer->why = KL_PXN_NO_GDR;
+    }
     if (answer->why != KL_PXN_USED) return ncclSuccess;
     *changed = true;
     return reroute(t, kl_topo_at(t, KL_NODE_GPU, gpu), kl_topo_at(t, KL_NODE_GPU, relay),
@@ -184,6 +255,7 @@ ncclResult_t kl_path_apply_rules(struct kl_topo *t)
 {
     note_near_nets(t);
     KL_TRY(settle_gpus(t));
+    KL_TRY(settle_c2c(t));
     KL_TRY(settle_nets(t));
     note_near_nets(t);
     return ncclSuccess;

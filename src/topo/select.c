@@ -52,6 +52,15 @@ static int bits_of(int power_of_two)
     return bits;
 }
 
+/* Over how many of its nearest NETs a GPU spreads. */
+static int step_of(const struct kl_topo *t, int nnets, int ngpus)
+{
+    int most = kl_nccl_has(t->options.nccl, KL_CHANGE_NETDEVS_POLICY) ? t->options.netdevs : KL_NETDEVS_AUTO;
+
+    if (most == KL_NETDEVS_AUTO) return (nnets + ngpus - 1) / ngpus;
+    return most > 0 && most < nnets ? most : nnets;
+}
+
 /* `scratch` holds count[GPU] + count[NET]; the choice points into it. False when the GPU reaches no NET. */
 static bool make_choice(const struct kl_topo *t, int gpu, int *scratch, struct choice *c)
 {
@@ -62,8 +71,9 @@ static bool make_choice(const struct kl_topo *t, int gpu, int *scratch, struct c
     if (!c->nnets) return false;
     int ngpus = kl_topo_nearest(t, KL_NODE_NET, c->net[0], KL_NODE_GPU, scratch); /* that share them */
     if (!ngpus) ngpus = 1;
-    c->step = (c->nnets + ngpus - 1) / ngpus;
+    c->step = step_of(t, c->nnets, ngpus);
     c->start = dev > 0 ? dev : 0;
+    if (kl_nccl_has(t->options.nccl, KL_CHANGE_NET_BY_RAIL)) c->start %= ngpus;
     if (!(c->nnets & (c->nnets - 1))) c->start = mirrored(c->start, bits_of(c->nnets));
     c->start %= c->nnets;
     return true;
@@ -153,19 +163,20 @@ int kl_topo_local_gpu(const struct kl_topo *t, int net)
 /* ---- NETs in the order a search tries them ---- */
 
 struct net_list {
-    int *net, n;
+    int *net, n, most;
     bool *listed; /* per NET */
 };
 
 static void append(struct net_list *l, int net)
 {
-    if (l->listed[net]) return;
+    if (l->listed[net] || l->n >= l->most) return;
     l->listed[net] = true;
     l->net[l->n++] = net;
 }
 
-/* A GPU's own NETs in channel order, until the first comes again. */
-static ncclResult_t append_own(const struct kl_topo *t, int gpu, int *scratch, struct net_list *l)
+/* A GPU's own NETs in channel order, until the first comes again; from channel `first` on, at most `n`. False: no more. */
+static ncclResult_t append_own(const struct kl_topo *t, int gpu, int first, int n, int *scratch, struct net_list *l,
+                               bool *more)
 {
     struct choice c;
     char text[KL_NODE_TEXT];
@@ -173,9 +184,55 @@ static ncclResult_t append_own(const struct kl_topo *t, int gpu, int *scratch, s
     if (!make_choice(t, gpu, scratch, &c))
         return KL_FAIL(ncclInternalError, "%s reaches no NET",
                        kl_node_text(&t->node[kl_topo_at(t, KL_NODE_GPU, gpu)], text));
-    for (int channel = 0; channel < MAX_CHANNELS && (!channel || choose(&c, channel) != choose(&c, 0)); channel++)
+    *more = true;
+    for (int channel = first; channel < first + n; channel++) {
+        *more = !channel || choose(&c, channel) != choose(&c, 0);
+        if (!*more) break;
         append(l, choose(&c, channel));
+    }
     return ncclSuccess;
+}
+
+/* One GPU after the other. */
+static ncclResult_t append_by_gpu(const struct kl_topo *t, int first, int end, int *scratch, struct net_list *l)
+{
+    bool more;
+
+    for (int g = first; g < end; g++) KL_TRY(append_own(t, g, 0, MAX_CHANNELS, scratch, l, &more));
+    return ncclSuccess;
+}
+
+/* One channel after the other. */
+static ncclResult_t append_by_channel(const struct kl_topo *t, int first, int end, int *scratch, struct net_list *l)
+{
+    bool *done = calloc((size_t)t->count[KL_NODE_GPU] + 1, sizeof *done), more;
+    ncclResult_t rc = done ? ncclSuccess : KL_NOMEM("a list of NETs");
+
+    for (int channel = 0, left = end - first; !rc && left > 0 && channel < MAX_CHANNELS; channel++)
+        for (int g = first; !rc && g < end; g++) {
+            if (done[g]) continue;
+            rc = append_own(t, g, channel, 1, scratch, l, &more);
+            done[g] = !rc && !more;
+            left -= done[g];
+        }
+    free(done);
+    return rc;
+}
+
+/* NETs of a domain of several hosts take turns, so that channels use all hosts'. */
+static bool scatters(const struct kl_topo *t)
+{
+    return t->nhosts > 1 && t->options.scatter_nets && kl_nccl_has(t->options.nccl, KL_CHANGE_SCATTER_NETS);
+}
+
+/* How long a list for so many GPUs may get. */
+static int list_limit(const struct kl_topo *t, int ngpus)
+{
+    int most = t->options.netdevs;
+
+    if (most <= 0 || !kl_nccl_has(t->options.nccl, KL_CHANGE_NET_LIST_LIMIT) || most > INT32_MAX / (ngpus + 1))
+        return INT32_MAX;
+    return most * ngpus;
 }
 
 static void append_of_type(const struct kl_topo *t, int gpu, int type, struct net_list *l)
@@ -187,11 +244,13 @@ static void append_of_type(const struct kl_topo *t, int gpu, int type, struct ne
 ncclResult_t kl_topo_net_list(const struct kl_topo *t, int max_type, int gpu, int *out, int *n)
 {
     int first = gpu < 0 ? 0 : gpu, end = gpu < 0 ? t->count[KL_NODE_GPU] : gpu + 1, *scratch = make_scratch(t);
-    struct net_list l = {.net = out, .listed = calloc((size_t)t->count[KL_NODE_NET] + 1, sizeof *l.listed)};
+    struct net_list l = {.net = out,
+                         .most = list_limit(t, end - first),
+                         .listed = calloc((size_t)t->count[KL_NODE_NET] + 1, sizeof *l.listed)};
     ncclResult_t rc = ncclSuccess;
 
     KL_TRY_OR(rc, out, scratch && l.listed ? ncclSuccess : KL_NOMEM("a list of NETs"));
-    for (int g = first; g < end; g++) KL_TRY_OR(rc, out, append_own(t, g, scratch, &l));
+    KL_TRY_OR(rc, out, (scatters(t) ? append_by_channel : append_by_gpu)(t, first, end, scratch, &l));
     for (int type = KL_PATH_LOC; type <= max_type; type++)
         for (int g = first; g < end; g++) append_of_type(t, g, type, &l);
     *n = l.n;
@@ -218,7 +277,8 @@ static enum kl_p2p_net_why judge_relay(const struct kl_topo *t, int gpu, int rel
 {
     if (relay < 0) return KL_P2P_NET_NO_RELAY;
     if (kl_path_between(t, KL_NODE_GPU, relay, KL_NODE_GPU, gpu)->type > KL_PATH_NVL) return KL_P2P_NET_NO_NVLINK;
-    if (kl_path_between(t, KL_NODE_GPU, relay, KL_NODE_NET, net)->type > KL_PATH_PXB) return KL_P2P_NET_RELAY_FAR;
+    int limit = kl_nccl_has(t->options.nccl, KL_CHANGE_P2P_PXN_C2C) ? kl_path_relay_limit(t) : KL_PATH_PXB;
+    if (kl_path_between(t, KL_NODE_GPU, relay, KL_NODE_NET, net)->type > limit) return KL_P2P_NET_RELAY_FAR;
     return KL_P2P_NET_RAIL;
 }
 
@@ -234,6 +294,12 @@ static ncclResult_t reach_rail(const struct kl_topo *t, int gpu, int net, int le
     }
     relay = kl_topo_local_gpu(t, net);
     answer->why = judge_relay(t, gpu, relay, net);
+    if (answer->why == KL_P2P_NET_RAIL && kl_nccl_has(t->options.nccl, KL_CHANGE_PXN_NEEDS_GDR)) {
+        struct kl_gdr gdr;
+
+        KL_TRY(kl_topo_gdr(t, t->node[kl_topo_at(t, KL_NODE_GPU, relay)].gpu.rank, net, false, &gdr));
+        if (gdr.mode == KL_GDR_OFF) answer->why = KL_P2P_NET_RELAY_NO_GDR;
+    }
     if (answer->why == KL_P2P_NET_RAIL) answer->proxy = t->node[kl_topo_at(t, KL_NODE_GPU, relay)].gpu.rank;
     return ncclSuccess;
 }

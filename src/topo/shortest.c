@@ -47,7 +47,7 @@ static ncclResult_t make_tables(struct kl_topo *t)
         return KL_FAIL(ncclInternalError,
                        "%d GPUs, NETs and CPUs with %d links: too many for paths; describe fewer hosts", ends,
                        t->nlinks);
-    t->touched = calloc((size_t)t->nnodes + 1, 1);
+    t->touched = calloc((size_t)t->nnodes + 1, sizeof *t->touched);
     t->near_net = calloc((size_t)t->count[KL_NODE_GPU] + 1, sizeof *t->near_net);
     t->pxn = calloc((size_t)t->count[KL_NODE_GPU] * (size_t)t->count[KL_NODE_NET] + 1, sizeof *t->pxn);
     if (!t->touched || !t->near_net || !t->pxn) return KL_NOMEM("paths");
@@ -63,9 +63,14 @@ static ncclResult_t make_tables(struct kl_topo *t)
 struct way {
     float bw; /* 0: not found yet */
     int hops;
-    int link; /* first link of the way */
+    int32_t first; /* cell of its first link; -1 at the base */
     uint8_t type;
     int listed; /* round in which it was put on the frontier */
+};
+
+/* A link of a way, and the rest of the way: ways share their ends, and stay as they were when they were found. */
+struct cell {
+    int32_t link, next;
 };
 
 struct search {
@@ -73,24 +78,33 @@ struct search {
     int base;        /* node */
     int named;       /* the node that its id names: itself, or the first of several with one id */
     struct way *way; /* per node */
+    struct cell *cell;
+    int32_t ncells, max_cells;
+    bool by_type; /* better types win, even if longer */
     int *frontier, *next;
     int nfrontier, nnext, round;
     int *same;     /* per node: the next one with the same type and id, -1 for the last */
     bool *repeats; /* per node: not the first of them */
 };
 
+static bool is_device(const struct kl_node *n)
+{
+    return n->type == KL_NODE_GPU || n->type == KL_NODE_DEV;
+}
+
 /* GPUs pass traffic on only from NVLink to NVLink, and only one of them. */
 static bool may_pass(const struct search *s, int node, const struct kl_link *l)
 {
     const struct kl_topo *t = s->t;
 
-    if (node == s->base || t->node[node].type != KL_NODE_GPU) return true;
-    return !t->options.nvb_disable && l->type == KL_PATH_NVL && t->node[l->to].type == KL_NODE_GPU &&
-           s->way[node].hops <= 1;
+    if (node == s->base || !is_device(&t->node[node])) return true;
+    return !t->options.nvb_disable && l->type == KL_PATH_NVL && is_device(&t->node[l->to]) && s->way[node].hops <= 1;
 }
 
-static bool is_better(const struct way *there, const struct way *here, float bw)
+static bool is_better(const struct search *s, const struct way *there, const struct way *here, float bw, uint8_t type)
 {
+    if (s->by_type && type != there->type) return type < there->type;
+    if (s->by_type) return bw > there->bw || (bw == there->bw && there->hops > here->hops + 1);
     return (there->bw == 0 || there->hops > here->hops) && there->bw < bw;
 }
 
@@ -101,7 +115,8 @@ static uint8_t step_type(const struct search *s, int node, const struct kl_link 
 
     if (here == KL_NODE_PCI && there == KL_NODE_PCI) type = KL_PATH_PXB;
     if (l->type == KL_PATH_PCI && (here == KL_NODE_CPU || there == KL_NODE_CPU)) type = KL_PATH_PHB;
-    if (here == KL_NODE_GPU && s->way[node].type == KL_PATH_NVL && type == KL_PATH_NVL && s->way[node].hops > 0)
+    if (is_device(&s->t->node[node]) && s->way[node].type == KL_PATH_NVL && type == KL_PATH_NVL &&
+        s->way[node].hops > 0)
         type = KL_PATH_NVB;
     return type > s->way[node].type ? type : s->way[node].type;
 }
@@ -115,19 +130,35 @@ static ncclResult_t no_way_back(const struct kl_topo *t, const struct kl_link *l
         kl_node_text(&t->node[l->from], from), kl_link_type_name[l->type], kl_node_text(&t->node[l->to], to));
 }
 
+static ncclResult_t add_cell(struct search *s, int32_t link, int32_t next, int32_t *at)
+{
+    if (s->ncells == s->max_cells) {
+        int32_t max = s->max_cells ? 2 * s->max_cells : 256;
+        struct cell *grown = max < 1 << 28 ? realloc(s->cell, (size_t)max * sizeof *grown) : NULL;
+
+        if (!grown) return KL_NOMEM("paths");
+        s->cell = grown;
+        s->max_cells = max;
+    }
+    s->cell[s->ncells] = (struct cell){link, next};
+    *at = s->ncells++;
+    return ncclSuccess;
+}
+
 static ncclResult_t take_step(struct search *s, int node, const struct kl_link *l)
 {
     const struct way *here = &s->way[node];
     struct way *there = &s->way[l->to];
     float bw = here->bw < l->bw ? here->bw : l->bw;
+    uint8_t type = step_type(s, node, l);
 
-    s->t->touched[l->to] |= (uint8_t)(1 << s->t->node[s->base].type);
-    if (!may_pass(s, node, l) || !is_better(there, here, bw)) return ncclSuccess;
+    s->t->touched[l->to] |= (uint16_t)(1 << s->t->node[s->base].type);
+    if (!may_pass(s, node, l) || !is_better(s, there, here, bw, type)) return ncclSuccess;
     if (l->reverse < 0) return no_way_back(s->t, l);
     there->bw = bw;
     there->hops = here->hops + 1;
-    there->link = l->reverse;
-    there->type = step_type(s, node, l);
+    there->type = type;
+    KL_TRY(add_cell(s, l->reverse, here->first, &there->first));
     if (there->listed == s->round) return ncclSuccess;
     there->listed = s->round;
     s->next[s->nnext++] = l->to;
@@ -140,12 +171,13 @@ static void begin(struct search *s, int base, int named)
     s->base = base;
     s->named = named;
     s->round = 0;
+    if (base == named) s->ncells = 0;
     for (int i = 0; i < s->t->nnodes; i++) {
-        if (base == named) s->way[i] = (struct way){.link = -1, .type = KL_PATH_DIS};
+        if (base == named) s->way[i] = (struct way){.first = -1, .type = KL_PATH_DIS};
         s->way[i].listed = 0;
     }
-    s->way[base] = (struct way){.bw = KL_BW_LOCAL, .link = -1, .type = KL_PATH_LOC};
-    s->t->touched[base] |= (uint8_t)(1 << s->t->node[base].type);
+    s->way[base] = (struct way){.bw = KL_BW_LOCAL, .first = -1, .type = KL_PATH_LOC};
+    s->t->touched[base] |= (uint16_t)(1 << s->t->node[base].type);
     s->frontier[0] = base;
     s->nfrontier = 1;
 }
@@ -167,7 +199,6 @@ static ncclResult_t search_from(struct search *s, int base, int named)
     return ncclSuccess;
 }
 
-/* Ways share their ends: every node's way goes on with that of the node its first link leads to. */
 static ncclResult_t store(const struct search *s, int from)
 {
     struct kl_topo *t = s->t;
@@ -179,7 +210,7 @@ static ncclResult_t store(const struct search *s, int from)
     t->path[type][to][(size_t)kl_topo_index(t, from) * (size_t)t->count[to] + (size_t)kl_topo_index(t, s->named)] =
         (struct kl_path){
             .first = t->nhops, .hops = (uint16_t)w->hops, .type = w->type, .was = w->type & 15, .bw = w->bw};
-    for (int node = from; node != s->base; node = t->link[s->way[node].link].to) t->hop[t->nhops++] = s->way[node].link;
+    for (int32_t c = w->first; c >= 0; c = s->cell[c].next) t->hop[t->nhops++] = s->cell[c].link;
     return ncclSuccess;
 }
 
@@ -241,6 +272,7 @@ ncclResult_t kl_path_find_shortest(struct kl_topo *t)
 {
     size_t n = (size_t)t->nnodes + 1;
     struct search s = {.t = t,
+                       .by_type = kl_nccl_has(t->options.nccl, KL_CHANGE_PATH_BY_TYPE),
                        .way = malloc(n * sizeof *s.way),
                        .frontier = malloc(n * sizeof *s.frontier),
                        .next = malloc(n * sizeof *s.next),
@@ -250,6 +282,7 @@ ncclResult_t kl_path_find_shortest(struct kl_topo *t)
     ncclResult_t rc = run(&s);
 
     free(s.way);
+    free(s.cell);
     free(s.frontier);
     free(s.next);
     free(s.same);

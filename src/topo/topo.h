@@ -41,6 +41,7 @@ struct kl_node {
     union {
         struct {
             int rank, dev, sm, gdr;
+            int made; /* ascending in the order of the document */
             uint64_t shm_id;
         } gpu;
         struct {
@@ -52,8 +53,10 @@ struct kl_node {
         } cpu;
         struct {
             uint64_t asic;
+            uint64_t pci; /* bus id of its card; the chip where it is below a cpu */
             float bw, latency;
             int dev, port, gdr, coll, max_channels;
+            int rail, plane; /* -1: the network names none */
         } net;
     };
 };
@@ -88,12 +91,14 @@ struct kl_topo {
     uint64_t *host_hash; /* by host: the top byte of an id. Hosts are numbered as they appear in the document */
     int nhosts;
     int own_host; /* the first until kl_topo_trim */
+    bool trimmed; /* by kl_topo_trim */
+    bool inter;   /* not all ranks are here, so that the network is needed: decided by kl_topo_trim */
 
     struct kl_topo_options options; /* under which paths are computed and questions answered */
 
     /* Filled by kl_topo_paths: see paths.h. */
     struct kl_path *path[KL_NODE_TYPES][KL_NODE_TYPES];
-    uint8_t *touched;   /* per node, bit `type`: a search from a node of this type came by */
+    uint16_t *touched;  /* per node, bit `type`: a search from a node of this type came by */
     float *near_net;    /* per GPU: widest of its paths to NETs that are PXB or better */
     struct kl_pxn *pxn; /* per GPU and NET: what was decided about PXN when the path was settled */
     int32_t *hop;
@@ -116,7 +121,7 @@ void kl_topo_drop_paths(struct kl_topo *topo);
 
 /**
  * Drop the GPUs that can be reached from `own_rank` only through the network, and, when the GPUs left are all
- * `nranks` ranks, all NETs; note which host is the rank's own. Needs paths. Unless all is kept it leaves none: compute them
+ * `nranks` ranks, in older releases all NETs; note whether ranks are elsewhere, and which host is the rank's own. Needs paths. Unless all is kept it leaves none: compute them
  * again.
  */
 ncclResult_t kl_topo_trim(struct kl_topo **topo, int own_rank, int nranks);
@@ -157,6 +162,12 @@ static inline int kl_topo_index(const struct kl_topo *t, int node)
     return node - t->first[t->node[node].type];
 }
 
+/** Are there ranks elsewhere, and NETs to them? Before trimming nobody knows, and any NET counts. */
+static inline bool kl_topo_needs_net(const struct kl_topo *t)
+{
+    return t->count[KL_NODE_NET] && (!t->trimmed || t->inter);
+}
+
 /** Index among the GPUs of a rank's GPU; -1 if it is not in this topology. */
 int kl_topo_gpu_of_rank(const struct kl_topo *t, int rank);
 
@@ -166,8 +177,8 @@ static inline bool kl_net_same_port(const struct kl_node *a, const struct kl_nod
     return a->net.asic == b->net.asic && a->net.port == b->net.port;
 }
 
-/** Does the guid of a net element count? Only one written as 0x... does; others count as 0, and so as equal. */
-bool kl_net_guid_counts(const char *guid);
+/** Does the guid of a net element count? For older releases only one written as 0x... does; others count as 0, and so as equal. */
+bool kl_net_guid_counts(const char *guid, int nccl);
 
 /** Node index of the first node of `type` with this id; -1 if none. */
 int kl_topo_find(const struct kl_topo *t, enum kl_node_type type, uint64_t id);
@@ -181,16 +192,16 @@ char *kl_node_text(const struct kl_node *node, char text[KL_NODE_TEXT]);
 /** What the NVLinks of an <nvlink> element lead to: a GPU (which its target names), the GPU's own CPU, or the NVSwitch. */
 ncclResult_t kl_nvlink_end(const struct kl_xml *xml, int elem, enum kl_node_type *end);
 
-/** Rule of NVLink generations: GB/s of one link for a compute capability. */
-float kl_nvlink_bw(int sm);
+/** Rule of NVLink generations: GB/s of one link for a compute capability, in a release. */
+float kl_nvlink_bw(int sm, int nccl);
 
 /** Rule of a PCI element's own link: GB/s. ncclInternalError without width or speed. */
 ncclResult_t kl_pci_bw(const struct kl_xml *xml, int elem, float *bw);
 
 /**
- * Rule of what chip a NET belongs to: its guid, 0 if that is not written as 0x..., and `dev` if there is none. NETs of
- * equal chip and port share one port's bandwidth.
+ * Rule of what chip a NET belongs to: its guid if that counts, else 0; without one its id `node`, or in older releases its
+ * device number. NETs of equal chip and port share one port's bandwidth.
  */
-uint64_t kl_net_asic(const struct kl_xml *xml, int elem, int dev);
+uint64_t kl_net_asic(const struct kl_xml *xml, int elem, uint64_t node, int nccl);
 
 #endif

@@ -27,9 +27,9 @@ static const struct {
     const char *text;
     int level; /* as paths are numbered */
 } levels[] = {
-    {"LOC", 0}, {"NVL", 1}, {"NVB", 2}, {"C2C", 3}, {"PIX", 4}, {"PXB", 5},   {"PXN", 6},
-    {"PHB", 7}, {"SYS", 8}, {"sys", 8}, {"0", 0},   {"1", 4},   {"2", 5},     {"3", 7},
-    {"4", 8},   {"5", 8},   {"6", -1},  {"-1", -1}, {"", -1},   {"NODE", -1},
+    {"LOC", 0}, {"NVL", 1}, {"NVB", 2}, {"C2C", 3}, {"PIX", 4}, {"PXB", 5},   {"PXN", 7},
+    {"PHB", 8}, {"SYS", 9}, {"sys", 9}, {"0", 0},   {"1", 4},   {"2", 5},     {"3", 8},
+    {"4", 9},   {"5", 9},   {"6", -1},  {"-1", -1}, {"", -1},   {"NODE", -1},
 };
 
 static void levels_have_names_and_old_numbers(void **state)

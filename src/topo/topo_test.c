@@ -198,7 +198,7 @@ static const struct net_case {
     float bw;
 } net_cases[] = {
     {"dev=\"1\" speed=\"-1\"", 1, 1.25f},       {"dev=\"1\"", 1, 1.25f},
-    {"dev=\"1\" speed=\"0\"", 1, 1.25f},        {"dev=\"3\" speed=\"200000\" guid=\"7\"", 0, 25},
+    {"dev=\"1\" speed=\"0\"", 1, 1.25f},        {"dev=\"3\" speed=\"200000\" guid=\"1f\"", 0x1f, 25},
     {"dev=\"3\" guid=\"0xAbC\"", 0xabc, 1.25f}, {"dev=\"3\" guid=\"\"", 0, 1.25f},
 };
 
@@ -317,7 +317,7 @@ static const struct nvlink_case {
 static void nvlinks_have_generations(void **state)
 {
     (void)state;
-    FOR_EACH_CASE(c, nvlink_cases) assert_true(kl_nvlink_bw(c->sm) == c->bw);
+    FOR_EACH_CASE(c, nvlink_cases) assert_true(kl_nvlink_bw(c->sm, KL_NCCL_2_26_3) == c->bw);
 }
 
 static void one_gpu_alone(void **state)

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const kl_node_type_name[KL_NODE_TYPES] = {"GPU", "PCI", "NVS", "CPU", "NIC", "NET"};
+const char *const kl_node_type_name[KL_NODE_TYPES] = {"GPU", "PCI", "NVS", "CPU", "NIC", "NET", "GIN", "RMA", "DEV"};
 
 const char *const kl_path_type_name[KL_PATH_TYPES] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
-                                                      "PXN", "PHB", "SYS", "NET", "DIS"};
+                                                      "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
 
-const char *const kl_link_type_name[KL_PATH_TYPES] = {"LOC", "NVL", "", "C2C", "PCI", "", "", "", "SYS", "NET", ""};
+const char *const kl_link_type_name[KL_PATH_TYPES] = {"LOC", "NVL", "", "C2C", "PCI", "", "", "", "", "SYS", "NET", ""};
 
 int kl_path_level(const char *text)
 {

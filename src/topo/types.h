@@ -20,6 +20,9 @@ enum kl_node_type {
     KL_NODE_CPU, /* a NUMA node */
     KL_NODE_NIC, /* a card */
     KL_NODE_NET, /* a port of a card, or a virtual device */
+    KL_NODE_GIN, /* one that the GPU starts transfers on by itself; the search does not use it */
+    KL_NODE_RMA, /* the same for one-sided operations */
+    KL_NODE_DEV, /* a GPU whose rank is in another domain, where releases keep these; without paths */
     KL_NODE_TYPES
 };
 
@@ -32,6 +35,7 @@ enum kl_path_type {
     KL_PATH_PIX,                /* at most one PCI switch; as a link: PCI */
     KL_PATH_PCI = KL_PATH_PIX,
     KL_PATH_PXB, /* several PCI switches, no host bridge */
+    KL_PATH_P2C, /* GPU to NIC over C2C to the CPU, and PCIe; only where the release knows it */
     KL_PATH_PXN, /* GPU to NIC through another GPU */
     KL_PATH_PHB, /* through a PCI host bridge: a CPU */
     KL_PATH_SYS, /* through the link between sockets */

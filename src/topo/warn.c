@@ -91,11 +91,11 @@ static void look_at_net(const struct look *l, int elem, struct tally *slow, stru
 
 /* ---- parts that differ from their like ---- */
 
-static void look_for_faults(const struct look *l)
+static void look_for_faults(const struct look *l, int nccl)
 {
     struct kl_faults faults;
 
-    if (kl_faults_find(l->xml, &faults)) return;
+    if (kl_faults_find(l->xml, nccl, &faults)) return;
     for (int i = 0; i < faults.n; i++) say(l, "%s. %s", faults.fault[i].text, kl_fault_remedy(faults.fault[i].code));
     kl_faults_fini(&faults);
 }
@@ -124,7 +124,7 @@ static void look_for_switches(const struct look *l, const struct kl_cpu_facts *c
             "set NCCL_TOPO_FILE to the provider's topology");
 }
 
-void kl_topo_warn(const struct kl_xml *xml, const struct kl_cpu_facts *cpu, kl_topo_warning *warn, void *ctx)
+void kl_topo_warn(const struct kl_xml *xml, int nccl, const struct kl_cpu_facts *cpu, kl_topo_warning *warn, void *ctx)
 {
     struct look l = {.xml = xml, .warn = warn, .ctx = ctx};
     struct tally widths = {0}, speeds = {0}, slow = {0}, repeated = {0};
@@ -141,6 +141,6 @@ void kl_topo_warn(const struct kl_xml *xml, const struct kl_cpu_facts *cpu, kl_t
     say_tally(&l, &speeds, "busid", "PCI devices", "link speed is not known, 8 GT/s is assumed");
     say_tally(&l, &slow, "name", "NETs", "speed is not known, 10 Gb/s is assumed");
     say_tally(&l, &repeated, "name", "NETs", "there is another one with this name and number before it, which counts");
-    look_for_faults(&l);
+    look_for_faults(&l, nccl);
     look_for_switches(&l, cpu);
 }

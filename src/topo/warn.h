@@ -18,6 +18,6 @@ typedef void kl_topo_warning(void *ctx, const char *text);
  * what differs from its like (topo/fault.h), and devices that hang on the CPU directly in a virtual machine. `cpu` says
  * whether it is one; NULL when the document describes another machine.
  */
-void kl_topo_warn(const struct kl_xml *xml, const struct kl_cpu_facts *cpu, kl_topo_warning *warn, void *ctx);
+void kl_topo_warn(const struct kl_xml *xml, int nccl, const struct kl_cpu_facts *cpu, kl_topo_warning *warn, void *ctx);
 
 #endif

@@ -135,7 +135,10 @@ ncclResult_t kl_xml_fail(const struct kl_xml *xml, int elem, ncclResult_t code, 
 
 /* ---- what the topology pipeline does with documents ---- */
 
-/** Root `system` of version 1: ncclInternalError when missing, ncclInvalidUsage for another version. */
+/**
+ * Root `system` of version 1, or of version 2 with AMD's GPUs, as RCCL writes it: ncclInternalError when missing, ncclInvalidUsage
+ * for another version.
+ */
 ncclResult_t kl_xml_check_system(const struct kl_xml *xml);
 
 /**

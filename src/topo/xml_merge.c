@@ -6,6 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Only RCCL writes version 2, and tells the kind of each of its GPUs. */
+static bool has_amd_gpu(const struct kl_xml *xml)
+{
+    for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e))
+        if (!strcmp(xml->elem[e].tag, "gpu") && kl_xml_attr(xml, e, "gcn")) return true;
+    return false;
+}
+
 ncclResult_t kl_xml_check_system(const struct kl_xml *xml)
 {
     const char *version;
@@ -14,11 +22,13 @@ ncclResult_t kl_xml_check_system(const struct kl_xml *xml)
         return KL_FAIL(ncclInternalError, "%s: no <system> element; a topology starts with <system version=\"1\">",
                        xml->name);
     KL_TRY(kl_xml_need(xml, KL_XML_ROOT, "version", &version));
-    if (strtol(version, NULL, 0) != 1)
-        return kl_xml_fail(xml, KL_XML_ROOT, ncclInvalidUsage,
-                           "topology version %s, as AMD's RCCL writes it; Kolo reads version 1, as NCCL writes it",
-                           version);
-    return ncclSuccess;
+    long number = strtol(version, NULL, 0);
+    if (number == 1 || (number == 2 && has_amd_gpu(xml))) return ncclSuccess;
+    return kl_xml_fail(
+        xml, KL_XML_ROOT, ncclInvalidUsage,
+        "topology version %s; Kolo reads version 1, as NCCL writes it, and 2 where its GPUs are AMD's (gcn), as "
+        "RCCL does",
+        version);
 }
 
 /* Elements compared over the life of a document: files from outside must not keep us busy for hours. The 576 GPUs and

@@ -10,8 +10,9 @@
 #include <string.h>
 
 const struct kl_xml_rule kl_xml_topo_schema[] = {
-    {NULL, "system"}, {"system", "cpu"},  {"cpu", "pci"},    {"cpu", "nic"}, {"pci", "pci"}, {"pci", "gpu"},
-    {"pci", "nic"},   {"pci", "pcilink"}, {"gpu", "nvlink"}, {"gpu", "c2c"}, {"nic", "net"}, {NULL, NULL},
+    {NULL, "system"}, {"system", "cpu"}, {"cpu", "pci"},     {"cpu", "nic"},    {"pci", "pci"},
+    {"pci", "gpu"},   {"pci", "nic"},    {"pci", "pcilink"}, {"gpu", "nvlink"}, {"gpu", "xgmi"},
+    {"gpu", "c2c"},   {"nic", "net"},    {NULL, NULL},
 };
 
 const struct kl_xml_rule kl_xml_graph_schema[] = {

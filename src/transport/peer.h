@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { KL_PEER_VERSION = 6, KL_PEER_HOST_TEXT = 48, KL_PEER_CPU_WORDS = 16, KL_PEER_ASKED = 4 };
+enum { KL_PEER_VERSION = 7, KL_PEER_HOST_TEXT = 48, KL_PEER_CPU_WORDS = 16, KL_PEER_ASKED = 4 };
 
 struct kl_peer {
     uint64_t version; /* KL_PEER_VERSION and the NCCL API level, see comm/peers.c */

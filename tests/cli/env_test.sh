@@ -61,10 +61,10 @@ no NCCL_DEBUG
 
 run 1 "--set" NCCL_BUFFSIZE=lots
 out '  NCCL_BUFFSIZE = -2 (default; refused: "lots" from environment)'
-run 1 "--set" NCCL_BUFSIZE=4M KOLO_ELEPHANTS=3 NCCL_IB_HCA=mlx5 KOLO_RANK=0 NCCL_TESTS_DEVICE=1
+run 1 "--set" NCCL_BUFSIZE=4M KOLO_ELEPHANTS=3 NCCL_IB_TIMEOUT=mlx5 KOLO_RANK=0 NCCL_TESTS_DEVICE=1
 out "NCCL_BUFSIZE (environment): unknown, no effect; did you mean NCCL_BUFFSIZE?"
 out "KOLO_ELEPHANTS (environment): unknown, no effect"
-out "NCCL_IB_HCA (environment): known to NCCL, no effect in Kolo"
+out "NCCL_IB_TIMEOUT (environment): known to NCCL, no effect in Kolo"
 out "KOLO_RANK (environment): rank of this process, for koloInitFromEnv"
 out "NCCL_TESTS_DEVICE (environment): for the benchmark programs"
 run 1 "NCCL_BUFSIZE" NCCL_BUFSIZE=4M
@@ -116,7 +116,7 @@ done
 run 0 "NCCL_ALGO" NCCL_ALGO="$(printf 'a\033[2Jb')"
 out "  NCCL_ALGO = a?[2Jb (environment)"
 
-run 1 "--json" NCCL_ALGO="$(printf 'a\377')" NCCL_BUFSIZE=1 NCCL_DEBUG=LOUD NCCL_IB_HCA=x
+run 1 "--json" NCCL_ALGO="$(printf 'a\377')" NCCL_BUFSIZE=1 NCCL_DEBUG=LOUD NCCL_IB_TIMEOUT=x
 if command -v python3 >/dev/null; then
     python3 - "$dir/out" >"$dir/err" 2>&1 <<'PY' || fail "wrong JSON"
 import json, sys
@@ -128,7 +128,7 @@ assert row["NCCL_DEBUG"]["value"] == "NONE" and row["NCCL_DEBUG"]["choices"][2] 
 assert row["NCCL_BUFFSIZE"]["max"] == 1 << 30 and row["NCCL_BUFFSIZE"]["source"] is None
 assert row["NCCL_BUFFSIZE"]["module"] == "comm" and row["NCCL_BUFFSIZE"]["type"] == "size"
 assert d["unknown"] == [{"name": "NCCL_BUFSIZE", "source": "environment", "nearest": "NCCL_BUFFSIZE"}]
-assert d["others"] == [{"name": "NCCL_IB_HCA", "source": "environment", "note": None}]
+assert d["others"] == [{"name": "NCCL_IB_TIMEOUT", "source": "environment", "note": None}]
 assert d["problems"] == []
 PY
 fi

@@ -76,7 +76,7 @@ fi
 
 # ---- usage ----
 
-for arguments in "" "allreduce" "all_reduce -d floaty" "all_reduce -o x" "all_reduce -b 2" "all_reduce -b 64M" \
+for arguments in "" "allreduced" "all_reduce -d floaty" "all_reduce -o x" "all_reduce -b 2" "all_reduce -b 64M" \
     "all_reduce --np 3 --hosts 2" "all_reduce -R 1" "all_reduce -G 1" "all_reduce -x 1" "all_reduce -D 1" "all_reduce -V 1" \
     "all_reduce -q" "reduce --np 2 -r 2" "hypercube --np 3" "all_reduce -n" "all_reduce reduce"; do
     # shellcheck disable=SC2086 # words
@@ -173,7 +173,7 @@ timeout 100 "$kolo" run -n 2 -- "$kolo" perf all_gather -b 64 -e 64 -n 2 -t 2 >"
 fine 1
 says out "#  Rank  3 "
 timeout 100 "$kolo" run -n 2 -- "$kolo" perf all_gather -b 64 -e 64 --hosts 2 >"$dir/out" 2>"$dir/err" && fail "no complaint"
-says err "--hosts, --netns and --topo are for processes started here"
+says err "--hosts, --netns, --topo and --machine are for processes started here"
 free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])' || echo 45871
 }

@@ -79,9 +79,9 @@ out "[0] 0/4 0/2 0/4 0/2 256 0 addr port"
 out "[1] 1/4 1/2 1/4 1/2 256 0 addr port"
 out "[2] 2/4 0/2 2/4 0/2 256 1 addr port"
 out "[3] 3/4 1/2 3/4 1/2 256 1 addr port"
-echo "<system/>" >"$dir/machine.xml"
+echo "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"><gpu dev=\"0\" sm=\"80\"/></pci></cpu></system>" >"$dir/machine.xml"
 run 0 -n 2 --topo "$dir/machine.xml" -- sh -c 'cd / && cat "$NCCL_TOPO_FILE"'
-out "<system/>"
+out "$(cat "$dir/machine.xml")"
 
 # Streams stay apart; rank 0 reads.
 run 0 -n 2 -- sh -c 'echo to out; echo to err >&2'

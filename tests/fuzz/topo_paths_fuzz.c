@@ -22,7 +22,7 @@ static void ask(const struct kl_topo *t)
     struct kl_p2p_net p2p;
     struct kl_gdr gdr;
     int net, relay;
-    bool flush;
+    enum kl_flush flush;
 
     for (int g = 0; g < t->count[KL_NODE_GPU]; g++) {
         int rank = t->node[g].gpu.rank;
@@ -47,7 +47,7 @@ static void run(const struct kl_machine *m, const struct kl_topo_options *option
     if (kl_machine_topo(m, options, 0, m->ndevices + 1, &t, &document)) return;
     ask(t);
     print_topo(t, nowhere);
-    kl_topo_warn(document, NULL, ignore_warning, NULL);
+    kl_topo_warn(document, KL_NCCL_DEFAULT, NULL, ignore_warning, NULL);
     kl_topo_free(t);
     kl_xml_free(document);
 }

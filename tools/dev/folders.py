@@ -14,7 +14,7 @@ import pathlib
 import re
 import sys
 
-ORDER = ["base", "os", "event", "bootstrap", "device", "net", "topo", "graph", "proxy", "transport", "plan", "channel",
+ORDER = ["base", "os", "event", "bootstrap", "device", "net", "topo", "graph", "proxy", "transport", "plan", "logs", "channel",
          "coll", "rma", "comm", "api"]
 PURE = {"topo": {"event", "bootstrap", "device", "net"}, "graph": {"event", "bootstrap", "device", "net"}}
 TESTS = (("tests", "kolo_test.h"), ("tests", "holdings.h"))

@@ -16,6 +16,7 @@ import sys
 import objects
 
 FOR_TESTS = {
+    "kl_bench_add_text": "a table's text without the file",
     "kl_bootstrap_id_format": "an id that travels as text",
     "kl_conf_parse": "a file's text without the file",
     "kl_connections_count": "how many connectors a first use makes",
@@ -23,8 +24,11 @@ FOR_TESTS = {
     "kl_loop_inside": "whether a callback runs where it should",
     "kl_netif_list": "an address of this host",
     "kl_netif_select": "a host with other interfaces than this one",
+    "kl_nics_seen_fini": "what a test has read",
     "kl_settings_open": "another environment than the process's",
     "kl_settings_close": "the same",
+    "kl_smi_init": "texts without the files",
+    "kl_smi_parse": "the same",
 }
 PUBLIC = re.compile(r"main$|p?nccl[A-Z]|kolo[A-Z]")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { KL_CHANNELS_TEXT = 256 }; /* enough for any set */
+
 /** "0-3, 8"; "-" for none. Returns `text`. */
 const char *kl_channels_text(uint64_t channels, char *text, size_t size);
 

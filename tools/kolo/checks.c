@@ -3,6 +3,9 @@
 
 #include "base/setting.h"
 
+#include "topo/release.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 
 void kl_checks_by_default(void)
@@ -11,4 +14,13 @@ void kl_checks_by_default(void)
 
     if (!kl_settings_find(kl_settings_process(), "NCCL_CHECK_MODE", &found))
         setenv("NCCL_CHECK_MODE", "FIRST_USE", 1); /* an empty one sets nothing */
+}
+
+bool kl_follow_release(const char *command, const char *nccl)
+{
+    if (!nccl) return true;
+    if (kl_nccl_parse(nccl) >= 0) return !setenv("KOLO_NCCL_VERSION", nccl, 1);
+    fprintf(stderr, "kolo %s: --nccl %s: expected a release of NCCL from 2.26.3 on, as in 2.29.7 or 2.29\n", command,
+            nccl);
+    return false;
 }

@@ -3,6 +3,7 @@
 
 #include "api/param_sets.h"
 #include "base/error.h"
+#include "plan/finding.h"
 
 #include <string.h>
 
@@ -23,7 +24,11 @@ static struct kl_edit_list edits_of(const struct kl_opt_list *list)
 ncclResult_t kl_cluster_options_read(const struct kl_cluster_options *o, struct kl_cluster_request *q)
 {
     *q = (struct kl_cluster_request){.topo = o->topo,
+                                     .machine = o->machine,
+                                     .smi = o->smi.text,
+                                     .nsmi = o->smi.n,
                                      .sysfs = o->sysfs,
+                                     .nccl = o->nccl,
                                      .gpus = o->gpus,
                                      .hosts = o->hosts,
                                      .ranks = o->ranks,
@@ -35,6 +40,24 @@ ncclResult_t kl_cluster_options_read(const struct kl_cluster_options *o, struct 
     return find_constants(o->constants, &q->constants);
 }
 
+/* They may be asleep, and are seen as they are. */
+static void warn_of_low_links(const struct kl_cluster *c)
+{
+    const struct kl_gpu_facts *first = NULL;
+    int n = 0;
+
+    for (int i = 0; i < c->facts.ngpus; i++) {
+        if (!kl_gpu_link_is_low(&c->facts.gpu[i], c->options.nccl)) continue;
+        if (!n++) first = &c->facts.gpu[i];
+    }
+    if (!n) return;
+    fprintf(stderr,
+            "warning: %s%s: PCIe generation %d x%d at the moment, %d x%d at best; this release of NCCL plans with the "
+            "former\n",
+            first->busid, n > 1 ? " and others" : "", first->pcie_gen, first->pcie_width, first->pcie_max_gen,
+            first->pcie_max_width);
+}
+
 /* The library only logs it. */
 void kl_cluster_options_warn(const struct kl_cluster *c)
 {
@@ -42,13 +65,18 @@ void kl_cluster_options_warn(const struct kl_cluster *c)
 
     if (c->setting_failed && kl_settings_find(&c->settings, "NCCL_TOPO_FILE", &setting))
         fprintf(stderr,
-                "warning: NCCL_TOPO_FILE=%s cannot be read or has no <gpu> element, so this machine is looked at\n",
+                "warning: NCCL_TOPO_FILE=%s cannot be read or holds no GPUs that can be told, so this machine is "
+                "looked at\n",
                 setting.text);
+    if (*c->problem) fprintf(stderr, "warning: %s\n", c->problem);
+    warn_of_low_links(c);
 }
 
 ncclResult_t kl_cluster_options_open(const struct kl_cluster_request *q, struct kl_cluster *c)
 {
     KL_TRY(kl_cluster_open(q, c));
     kl_cluster_options_warn(c);
-    return ncclSuccess;
+    ncclResult_t rc = kl_finding_look(q, c, &c->finding);
+    if (rc) kl_cluster_close(c);
+    return rc;
 }

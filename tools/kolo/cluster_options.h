@@ -8,9 +8,9 @@
 
 /** What the command line gave; NULL and 0 where it did not. */
 struct kl_cluster_options {
-    const char *topo, *sysfs, *gpus, *constants;
+    const char *topo, *machine, *sysfs, *gpus, *constants, *nccl;
     int hosts, ranks, mnnvl;
-    struct kl_opt_list with, without, without_link;
+    struct kl_opt_list smi, with, without, without_link;
 };
 
 /**
@@ -19,6 +19,8 @@ struct kl_cluster_options {
  */
 #define KL_CLUSTER_OPTIONS(T, field, of_hosts)                                                                         \
     KL_CLUSTER_TEXT(T, field.sysfs, "sysfs", "DIR", "the machine recorded in DIR instead of /sys"),                    \
+        KL_CLUSTER_LIST(T, field.smi, "smi", "FILE",                                                                   \
+                        "output of nvidia-smi topo -m, and of nvidia-smi nvlink -s as a second --smi FILE"),           \
         KL_CLUSTER_NUMBER(T, field.hosts, "hosts", 65536, of_hosts),                                                   \
         KL_CLUSTER_NUMBER(T, field.ranks, "ranks", 4096,                                                               \
                           "host devices, when there is no FILE (default: those of a process here)"),                   \
@@ -29,6 +31,14 @@ struct kl_cluster_options {
         KL_CLUSTER_LIST(                                                                                               \
             T, field.without_link, "without-link", "A-B[:N]",                                                          \
             "remove the NVLinks from GPU/0-GPU/1, or N of them; GPU/3-NVS is to the switch; any number of times")
+
+/** A row before them. */
+#define KL_MACHINE_DOC              "a known machine, as in dgx-h100 (kolo topo --machines); with a FILE: what it is a file of"
+#define KL_MACHINE_OPTION(T, field) KL_CLUSTER_TEXT(T, field.machine, "machine", "NAME", KL_MACHINE_DOC)
+
+/** Another row before them. */
+#define KL_RELEASE_DOC              "release of NCCL whose rules count, as in 2.29.7 or 2.29 (" KL_NCCL_NEWEST ")"
+#define KL_RELEASE_OPTION(T, field) KL_CLUSTER_TEXT(T, field.nccl, "nccl", "VERSION", KL_RELEASE_DOC)
 
 /** One more row, for commands that look at times. */
 #define KL_CONSTANTS_OPTION(T, field)                                                                                  \

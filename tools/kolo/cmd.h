@@ -18,5 +18,6 @@ int cmd_ras(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
+int cmd_tune(int argc, char **argv);
 
 #endif

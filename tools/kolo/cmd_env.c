@@ -354,7 +354,7 @@ static void print_page(void)
            "Sources, the first counts: the environment; the file named by `NCCL_CONF_FILE`, else `~/.nccl.conf`;\n"
            "`/etc/nccl.conf`. Files hold lines `NAME=VALUE`, taken literally; lines that begin with `#` are comments.\n"
            "An empty value is the default. A value that is refused is reported (`NCCL_DEBUG=WARN`) and the default\n"
-           "stays in force. Sizes take the suffixes K, M and G, powers of 1024.\n");
+           "stays in force. Sizes take K, M and G, powers of 1024, as in 64K, 1.5M, 1GB.\n");
     for (const struct kl_param_set *const *set = kl_param_registry.sets; *set; set++) page_set(*set);
 
     printf("\n## Elsewhere\n\n| variable | meaning |\n|---|---|\n");

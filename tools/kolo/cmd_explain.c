@@ -10,14 +10,22 @@
 static const struct kl_opt table[] = {
     {0, "topo", KL_OPT_LIST, offsetof(struct kl_explain_request, topos), 0, 0, "FILE",
      "topology of one host, - for standard input (default: this machine); diff takes two"},
+    {0, "machine", KL_OPT_LIST, offsetof(struct kl_explain_request, machines), 0, 0, "NAME",
+     KL_MACHINE_DOC "; diff takes two"},
+    {0, "nccl", KL_OPT_LIST, offsetof(struct kl_explain_request, releases), 0, 0, "VERSION",
+     KL_RELEASE_DOC "; diff takes two"},
     KL_CLUSTER_OPTIONS(struct kl_explain_request, options,
                        "number of identical hosts (1, or those that the file holds)"),
     KL_CONSTANTS_OPTION(struct kl_explain_request, options),
+    {0, "log", KL_OPT_LIST, offsetof(struct kl_explain_request, logs), 0, 0, "FILE...",
+     "what a log of NCCL (NCCL_DEBUG=INFO) shows, and what is wrong; instead of a QUESTION"},
+    {0, "bench", KL_OPT_LIST, offsetof(struct kl_explain_request, benches), 0, 0, "FILE",
+     "what a table of nccl-tests shows, beside the model; instead of a QUESTION"},
     {0, "type", KL_OPT_TEXT, offsetof(struct kl_explain_request, type), 0, 0, "TYPE",
      "of a collective's data: int8 ... float ... f8e5m2 (float)"},
     {0, "op", KL_OPT_TEXT, offsetof(struct kl_explain_request, op), 0, 0, "OP", "sum prod max min avg (sum)"},
     {0, "all", KL_OPT_FLAG, offsetof(struct kl_explain_request, all), 0, 0, NULL,
-     "search: every attempt and every link, one by one"},
+     "search: every attempt and every link, one by one; --log: every difference"},
     {0, "json", KL_OPT_FLAG, offsetof(struct kl_explain_request, json), 0, 0, NULL,
      "for programs; see docs/explain.md"},
     {'h', "help", KL_OPT_FLAG, offsetof(struct kl_explain_request, help), 0, 0, NULL, "print this"},
@@ -43,7 +51,8 @@ static const struct kl_explain_question questions[] = {
 
 static int usage(FILE *to)
 {
-    fprintf(to, "usage: kolo explain QUESTION [options]\n\nSay why: on any topology, without devices.\n\n");
+    fprintf(to, "usage: kolo explain QUESTION [options]\n       kolo explain --log FILE... | --bench FILE "
+                "[options]\n\nSay why: on any topology, without devices.\n\n");
     for (const struct kl_explain_question *k = questions; k->name; k++) {
         char form[64];
 
@@ -75,6 +84,14 @@ static int gather_words(int argc, char **argv, struct kl_explain_request *q, cha
     return n;
 }
 
+/* A file among the words is a --topo forgotten; NULL if there is none. */
+static const char *file_among(int n, char **words)
+{
+    for (int i = 0; i < n; i++)
+        if (kl_opts_is_file(words[i])) return words[i];
+    return NULL;
+}
+
 static int refuse(const char *why)
 {
     fprintf(stderr, "kolo explain: %s; see kolo explain --help\n", why);
@@ -83,12 +100,33 @@ static int refuse(const char *why)
 
 static int answer(const struct kl_explain_question *k, struct kl_explain_request *q)
 {
+    if (q->releases.n) q->options.nccl = q->releases.text[q->releases.n - 1];
     ncclResult_t rc = kl_cluster_options_read(&q->options, &q->cluster);
 
     if (!rc) rc = k->answer(q, stdout);
     if (rc == ncclInvalidArgument) return refuse(kl_error_text());
     if (rc) fprintf(stderr, "%s\n", kl_error_text());
     return rc ? EXIT_PROBLEM : EXIT_OK;
+}
+
+/* --log and --bench are questions by themselves: their files may go on as words. */
+/* Only diff takes several machines. */
+static void use_last(struct kl_explain_request *q)
+{
+    if (q->topos.n) q->options.topo = q->topos.text[q->topos.n - 1];
+    if (q->machines.n) q->options.machine = q->machines.text[q->machines.n - 1];
+}
+
+static int answer_file(char **argv, int n, struct kl_explain_request *q)
+{
+    static const struct kl_explain_question log = {.name = "--log", .answer = kl_explain_log},
+                                            bench = {.name = "--bench", .answer = kl_explain_bench};
+
+    if (q->logs.n && q->benches.n) return refuse("--log and --bench are two questions");
+    use_last(q);
+    q->word = (const char *const *)argv;
+    q->nwords = n;
+    return answer(q->logs.n ? &log : &bench, q);
 }
 
 int cmd_explain(int argc, char **argv)
@@ -99,16 +137,23 @@ int cmd_explain(int argc, char **argv)
 
     if (n < 0) return refuse(why);
     if (q.help) return usage(stdout);
-    if (!n) return refuse("what is to be explained?");
+    if (q.logs.n || q.benches.n) return answer_file(argv, n, &q);
+    if (!n) return refuse("a question is missing: a collective, search, pair, nics or diff");
 
+    const char *file = file_among(n, argv);
     const struct kl_explain_question *k = question_named(argv[0]);
+
+    if (file) {
+        kl_opts_refuse_word(table, file, why, sizeof why);
+        return refuse(why);
+    }
 
     if (!k) {
         snprintf(why, sizeof why, "no question or collective \"%s\"", argv[0]);
         return refuse(why);
     }
     q.question = argv[0];
-    if (q.topos.n) q.options.topo = q.topos.text[q.topos.n - 1];
+    use_last(&q);
     q.word = (const char *const *)argv + 1;
     q.nwords = n - 1;
     if (q.nwords < k->min_words || q.nwords > k->max_words) {

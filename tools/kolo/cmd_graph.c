@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "graph/graph_xml.h"
 #include "plan/planned.h"
+#include "tools/kolo/assumed.h"
 #include "tools/kolo/cluster_options.h"
 #include "tools/kolo/graph_name.h"
 #include "tools/kolo/graph_text.h"
@@ -26,6 +27,8 @@ struct asked {
 static const struct kl_opt table[] = {
     {0, "topo", KL_OPT_TEXT, offsetof(struct asked, cluster.topo), 0, 0, "FILE",
      "topology of one host, - for standard input (default: this machine)"},
+    KL_MACHINE_OPTION(struct asked, cluster),
+    KL_RELEASE_OPTION(struct asked, cluster),
     KL_CLUSTER_OPTIONS(struct asked, cluster, "number of identical hosts (1, or those that the file holds)"),
     KL_CONSTANTS_OPTION(struct asked, cluster),
     {0, "graph", KL_OPT_TEXT, offsetof(struct asked, graph), 0, 0, "ring|tree|collnet|nvls",
@@ -83,7 +86,7 @@ static json_t *warnings_of(const struct kl_cluster *cluster, const struct kl_pla
         json_decref(warnings);
         return NULL;
     }
-    kl_topo_warn(document, cluster->file ? NULL : &cluster->facts.cpu, collect, warnings);
+    kl_topo_warn(document, cluster->options.nccl, cluster->file ? NULL : &cluster->facts.cpu, collect, warnings);
     for (int i = 0; i < plan->ndomains; i++) warn_of_fallback(&plan->domain[i], warnings);
     kl_topo_free(topo);
     kl_xml_free(document);
@@ -123,6 +126,7 @@ static ncclResult_t print(const char *format, int channel, const struct kl_plan_
     if (!warnings) return ncclSystemError;
     if (!strcmp(format, "json")) return kl_plan_json(v, warnings, stdout);
     print_warnings(warnings);
+    if (strcmp(format, "text") != 0) kl_finding_warn(v->cluster);
     if (!strcmp(format, "xml")) return print_xml(v);
     if (!strcmp(format, "svg")) return kl_picture_svg(v, channel, stdout);
     if (!strcmp(format, "html")) return kl_picture_html(v, channel, stdout);
@@ -168,7 +172,7 @@ int cmd_graph(int argc, char **argv)
     unsigned graphs = kl_graphs_named(a.graph);
 
     if (next >= 0 && a.help) return usage(stdout);
-    if (next >= 0 && next < argc) snprintf(why, sizeof why, "no operand is expected, but \"%s\" was given", argv[next]);
+    if (next >= 0 && next < argc) kl_opts_refuse_word(table, argv[next], why, sizeof why);
     if (next == argc && !graphs) snprintf(why, sizeof why, "no graph \"%s\": " KL_GRAPHS_NAMES, a.graph);
     if (next == argc && !is_format(a.format))
         snprintf(why, sizeof why, "no format \"%s\": text, json, xml, svg or html", a.format);

@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "tools/kolo/checks.h"
 #include "tools/kolo/launch.h"
+#include "tools/kolo/machines.h"
 #include "tools/kolo/perf_config.h"
 #include "tools/kolo/perf_process.h"
 
@@ -119,9 +120,9 @@ static int launch(const struct kl_perf_config *c, struct watched *w, int fd, cha
         .context = w,
     };
 
-    if (check_files(c, topo)) return EXIT_PROBLEM;
+    if (check_files(c, topo) || !kl_machines_use("perf", c->topo, c->machine)) return EXIT_PROBLEM;
     /* The library would count one device per process. */
-    if (nown > 1 && !c->topo && !getenv("KOLO_HOST_DEVICES") && !getenv("NCCL_TOPO_FILE"))
+    if (nown > 1 && !c->topo && !c->machine && !getenv("KOLO_HOST_DEVICES") && !getenv("NCCL_TOPO_FILE"))
         job.host_devices = c->nprocesses / c->nhosts * nown;
     return kl_launch(&job);
 }
@@ -177,11 +178,12 @@ int cmd_perf(int argc, char **argv)
         kl_perf_print_help(stdout);
         return EXIT_OK;
     }
+    if (!kl_follow_release("perf", config.nccl)) return EXIT_USAGE;
     kl_checks_by_default();
     if (!config.nprocesses && is_in_a_job()) {
-        if (config.nhosts > 1 || config.netns || config.topo)
+        if (config.nhosts > 1 || config.netns || config.topo || config.machine)
             return wrong_usage(
-                "--hosts, --netns and --topo are for processes started here; give --np, or leave them out");
+                "--hosts, --netns, --topo and --machine are for processes started here; give --np, or leave them out");
         return outer_code(kl_perf_process(&config, NULL, argc, argv));
     }
     if (!config.nprocesses) config.nprocesses = config.nhosts > DEFAULT_PROCESSES ? config.nhosts : DEFAULT_PROCESSES;

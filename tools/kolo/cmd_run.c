@@ -5,6 +5,7 @@
 #include "tools/kolo/checks.h"
 #include "tools/kolo/cuda_path.h"
 #include "tools/kolo/launch.h"
+#include "tools/kolo/machines.h"
 #include "tools/kolo/netns.h"
 #include "tools/kolo/options.h"
 #include "tools/kolo/spawn.h"
@@ -19,7 +20,7 @@ enum { MAX_RANKS = 65536, GRACE_MS = 10000 };
 
 struct run_options {
     int nranks, nhosts, netns, tag, unbound, cuda, help;
-    const char *topo;
+    const char *topo, *machine, *nccl;
     uint64_t timeout_ms, grace_ms, link_rate;
 };
 
@@ -33,9 +34,13 @@ static const struct kl_opt table[] = {
     {0, "link-rate", KL_OPT_RATE, FIELD(link_rate), 0, 0, "R",
      "with --netns: the bandwidth of each host's link in each direction, 100M or 25G bits per second (no limit)"},
     {0, "topo", KL_OPT_TEXT, FIELD(topo), 0, 0, "FILE", "emulate the machine that this NCCL topology XML describes"},
+    {0, "machine", KL_OPT_TEXT, FIELD(machine), 0, 0, "NAME",
+     "emulate this known machine, as in dgx-h100 (kolo topo --machines); with --topo: what FILE is a file of"},
     {0, "cuda", KL_OPT_FLAG, FIELD(cuda), 0, 0, NULL,
      "programs for CUDA and NCCL find the libraries that stand for those (LD_LIBRARY_PATH); without -n it is one "
      "process"},
+    {0, "nccl", KL_OPT_TEXT, FIELD(nccl), 0, 0, "VERSION",
+     "release of NCCL whose rules count (KOLO_NCCL_VERSION), as in 2.29.7 or 2.29 (" KL_NCCL_NEWEST ")"},
     {0, "timeout", KL_OPT_TIME, FIELD(timeout_ms), 0, 0, "S", "end all ranks after S seconds (default: never)"},
     {0, "grace", KL_OPT_TIME, FIELD(grace_ms), 0, 0, "S",
      "when a rank dies, let the others end by themselves for S seconds before SIGTERM (default: 10)"},
@@ -91,6 +96,7 @@ static int start(const struct run_options *o, const char *path, char **argv)
         .make_id = ncclGetUniqueId,
     };
 
+    if (!kl_follow_release("run", o->nccl)) return EXIT_USAGE;
     if (o->topo) {
         if (!realpath(o->topo, topo) || access(topo, R_OK)) {
             fprintf(stderr, "kolo run: --topo %s: %s\n", o->topo, strerror(errno));
@@ -98,6 +104,7 @@ static int start(const struct run_options *o, const char *path, char **argv)
         }
         job.topo_file = topo; /* ranks may change their directory */
     }
+    if (!kl_machines_use("run", o->topo, o->machine)) return EXIT_PROBLEM;
     char why[256];
     if (o->cuda && !kl_cuda_path_use(why, sizeof why)) {
         fprintf(stderr, "kolo run: --cuda: %s\n", why);

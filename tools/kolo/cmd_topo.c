@@ -4,8 +4,11 @@
 #include "base/error.h"
 #include "plan/cluster.h"
 #include "plan/topo_name.h"
+#include "tools/kolo/assumed.h"
 #include "tools/kolo/cluster_options.h"
+#include "tools/kolo/machines.h"
 #include "tools/kolo/graph_json.h"
+#include "tools/kolo/nic_skips.h"
 #include "tools/kolo/output.h"
 #include "tools/kolo/topo_path_json.h"
 #include "tools/kolo/topo_text.h"
@@ -20,19 +23,23 @@
 struct asked {
     struct kl_cluster_options cluster;
     const char *format, *record, *path;
-    int json, help;
+    int json, help, machines;
 };
 
 static const struct kl_opt table[] = {
     {0, "topo", KL_OPT_TEXT, offsetof(struct asked, cluster.topo), 0, 0, "FILE",
      "topology file, - for standard input (default: this machine)"},
+    KL_MACHINE_OPTION(struct asked, cluster),
+    KL_RELEASE_OPTION(struct asked, cluster),
     KL_CLUSTER_OPTIONS(struct asked, cluster, "what rank 0 of N such hosts works with (default: the whole machine)"),
     {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "text|xml|json|dot",
      "what to print (default: text)"},
     {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "the same as --format json"},
     {0, "path", KL_OPT_TEXT, offsetof(struct asked, path), 0, 0, "FROM TO", "explain a path, as in --path GPU/0 NET/3"},
+    {0, "machines", KL_OPT_FLAG, offsetof(struct asked, machines), 0, 0, NULL,
+     "list the machines that --machine knows, and where each is known from"},
     {0, "record", KL_OPT_TEXT, offsetof(struct asked, record), 0, 0, "DIR",
-     "write this machine down in DIR, for --sysfs"},
+     "write this machine down in DIR, for --sysfs; with --machines: a file for each of them"},
     {'h', "help", KL_OPT_FLAG, offsetof(struct asked, help), 0, 0, NULL, "print this"},
     KL_OPT_END,
 };
@@ -69,19 +76,24 @@ static void collect_warning(void *ctx, const char *text)
 
 static void look(const struct view *v, kl_topo_warning *warn, void *ctx)
 {
-    kl_topo_warn(v->document, v->cluster->file ? NULL : &v->cluster->facts.cpu, warn, ctx);
+    kl_topo_warn(v->document, v->topo->options.nccl, v->cluster->file ? NULL : &v->cluster->facts.cpu, warn, ctx);
 }
 
 static ncclResult_t print_text(const struct view *v)
 {
     look(v, print_warning, NULL);
+    kl_finding_print(v->cluster, stdout);
     kl_topo_text(v->topo, v->cluster->name, stdout);
+    if (v->cluster->assumed.n) printf("\n");
+    kl_assumed_print(v->cluster, "", stdout);
+    kl_nic_skips_text(v->cluster->skip, v->cluster->nskips, stdout);
     return ncclSuccess;
 }
 
 static ncclResult_t print_xml(const struct view *v)
 {
     look(v, print_warning, NULL);
+    kl_finding_warn(v->cluster);
     return kl_output_xml(v->document, stdout);
 }
 
@@ -97,12 +109,17 @@ static ncclResult_t print_json(const struct view *v)
     const struct kl_topo *t = v->topo;
 
     look(v, collect_warning, warnings);
+    char nccl[KL_NCCL_TEXT];
     int failed = json_object_set_new(o, "topology", json_string(v->cluster->name)) ||
+                 json_object_set_new(o, "nccl", json_string(kl_nccl_text(t->options.nccl, nccl))) ||
+                 json_object_set_new(o, "assumed", kl_assumed_json(v->cluster)) ||
+                 json_object_set_new(o, "finding", kl_finding_json(v->cluster)) ||
                  json_object_set_new(o, "system", kl_json_system(t)) ||
                  json_object_set_new(o, "max_bw", kl_json_float(t->max_bw)) ||
                  json_object_set_new(o, "total_bw", kl_json_float(t->total_bw)) ||
                  json_object_set_new(o, "paths", kl_json_paths(t)) ||
                  json_object_set_new(o, "queries", kl_json_queries(t, v->cluster)) ||
+                 json_object_set_new(o, "nics_unused", kl_nic_skips_json(v->cluster->skip, v->cluster->nskips)) ||
                  json_object_set(o, "warnings", warnings);
     json_decref(warnings);
     if (!failed) return kl_output_json(o, stdout);
@@ -139,16 +156,25 @@ static const struct {
 
 /* ---- the command ---- */
 
+static ncclResult_t copy_record(const char *from, struct kl_recorded *facts)
+{
+    KL_TRY(kl_record_check(from));
+    return kl_record_load(from, facts);
+}
+
+/* This machine, or a record of one again. NICs are in sysfs; GPUs are not. */
 static ncclResult_t record(const char *dir, const char *sysfs)
 {
-    struct kl_recorded facts = {.has_cpu = true};
+    char problem[KL_GPUS_PROBLEM_TEXT] = "";
+    struct kl_recorded facts = {0};
     ncclResult_t rc;
 
-    if (mkdir(dir, 0777) && errno != EEXIST) return KL_FAIL_ERRNO("creating %s", dir);
-    if (sysfs) KL_TRY(kl_record_load(sysfs, &facts));
-    if (!sysfs || !facts.has_cpu) kl_cpu_facts_read(&facts.cpu);
+    KL_TRY(sysfs ? copy_record(sysfs, &facts) : kl_gpus_read(&facts.gpu, &facts.ngpus, problem));
+    if (*problem) fprintf(stderr, "warning: %s\n", problem);
+    if (!facts.has_cpu) kl_cpu_facts_read(&facts.cpu);
     facts.has_cpu = true;
-    rc = kl_record_sysfs(sysfs ? sysfs : "/sys", dir);
+    rc = mkdir(dir, 0777) && errno != EEXIST ? KL_FAIL_ERRNO("creating %s", dir) : ncclSuccess;
+    if (!rc) rc = kl_record_sysfs(sysfs ? sysfs : "/sys", dir);
     if (!rc) rc = kl_record_save(dir, &facts);
     kl_record_free(&facts);
     return rc;
@@ -194,10 +220,13 @@ int cmd_topo(int argc, char **argv)
         next = kl_opts_parse(table, argc, argv, next + 1, &a, why, sizeof why);
     }
     if (a.help) return usage(stdout);
+    if (next >= 0 && next < argc) kl_opts_refuse_word(table, argv[next], why, sizeof why);
     if (next != argc || (a.path && !to)) {
-        fprintf(stderr, "kolo topo: %s\n", next < 0 ? why : next < argc ? argv[next] : "--path takes two nodes");
+        fprintf(stderr, "kolo topo: %s\n", next != argc ? why : "--path takes two nodes, as in --path GPU/0 NET/3");
         return EXIT_USAGE;
     }
+    if (a.machines && a.record) return finish(kl_machines_write(a.record));
+    if (a.machines) return finish(kl_machines_list(a.json, stdout));
     if (a.record) return finish(record(a.record, a.cluster.sysfs));
     if (a.path) return finish(show(&a, to, print_path));
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)

@@ -8,12 +8,12 @@
 
 #include <stdio.h>
 
-static int hosts_of_file(const char *path)
+static int hosts_of_file(const char *path, const char *machine)
 {
     struct kl_xml *file = NULL;
     int quiet = kl_error_quiet(1), hosts = 1;
 
-    if (!kl_xml_load(path, kl_xml_topo_schema, &file)) hosts = kl_machine_file_hosts(file);
+    if (!kl_machine_load(path, machine, NULL, &file)) hosts = kl_machine_file_hosts(file);
     kl_error_quiet(quiet);
     kl_xml_free(file);
     return hosts;
@@ -31,7 +31,7 @@ int kl_fabric_find(const char *topo_file, int nhosts, bool netns, int *hosts, ch
     kl_topo_config_load(&topo, &options);
     const char *path = topo_file ? topo_file : topo.topo_file;
     bool decided = comm.mnnvl != 0;
-    if (*path) *hosts = hosts_of_file(path);
+    if (*path || *topo.machine) *hosts = hosts_of_file(path, topo.machine);
     if (nhosts % *hosts) {
         snprintf(why, why_size, "%s holds %d hosts, so there can be 1, %d, or a multiple of them, but not %d", path,
                  *hosts, *hosts, nhosts);

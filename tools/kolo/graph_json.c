@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { CHANNELS_SHOWN = 8, P2P_CHANNELS_SHOWN = 2 };
 
@@ -76,6 +77,24 @@ static json_t *id_text(const struct kl_node *n)
     return json_sprintf("%x-%" PRIx64, (unsigned)kl_id_host(n->id), kl_id_local(n->id));
 }
 
+static json_t *link_json(int type, float bw, const char *to)
+{
+    return json_pack("{s:s, s:o, s:s}", "type", kl_link_type_name[type], "bw", kl_json_float(bw), "to", to);
+}
+
+static bool has_devices(const struct kl_topo *t)
+{
+    return kl_nccl_has(t->options.nccl, KL_CHANGE_DEVICE_NODES);
+}
+
+/* "DEV/0-17000" for the GPU's node. */
+static const char *device_text(const struct kl_node *gpu, char text[KL_NODE_TEXT])
+{
+    kl_node_text(gpu, text);
+    for (int i = 0; i < 3; i++) text[i] = "DEV"[i];
+    return text;
+}
+
 static json_t *links_of(const struct kl_topo *t, const struct kl_node *n)
 {
     json_t *list = json_array();
@@ -84,34 +103,77 @@ static json_t *links_of(const struct kl_topo *t, const struct kl_node *n)
     for (int k = n->first_link; k < n->first_link + n->nlinks; k++) {
         const struct kl_link *l = &t->link[k];
 
-        json_array_append_new(list, json_pack("{s:s, s:o, s:s}", "type", kl_link_type_name[l->type], "bw",
-                                              kl_json_float(l->bw), "to", kl_node_text(&t->node[l->to], to)));
+        const struct kl_node *far = &t->node[l->to];
+        bool device = far->type == KL_NODE_GPU && has_devices(t);
+
+        json_array_append_new(list, link_json(l->type, l->bw, device ? device_text(far, to) : kl_node_text(far, to)));
     }
     return list;
+}
+
+/* ---- devices: where ranks are nodes of their own, what has the links is the device ---- */
+
+static json_t *gpu_links(const struct kl_node *n)
+{
+    char to[KL_NODE_TEXT];
+
+    return json_pack("[o]", link_json(KL_PATH_LOC, KL_BW_LOCAL, device_text(n, to)));
+}
+
+/* The link to the rank's node, if that is here, stands behind wider ones. */
+static json_t *device_json(const struct kl_topo *t, const struct kl_node *n)
+{
+    char to[KL_NODE_TEXT];
+    json_t *links = links_of(t, n);
+    int at = 0;
+
+    while (at < n->nlinks && t->link[n->first_link + at].bw > KL_BW_LOCAL) at++;
+    if (n->type == KL_NODE_GPU)
+        json_array_insert_new(links, (size_t)at, link_json(KL_PATH_LOC, KL_BW_LOCAL, kl_node_text(n, to)));
+    return json_pack("{s:s, s:o, s:i, s:i, s:o}", "type", "DEV", "id", id_text(n), "dev", n->gpu.dev, "sm", n->gpu.sm,
+                     "links", links);
+}
+
+/* Those of ranks here and those of others, as they stand in the document. */
+static void add_devices(const struct kl_topo *t, json_t *list)
+{
+    int own = 0, other = 0;
+
+    while (own < t->count[KL_NODE_GPU] || other < t->count[KL_NODE_DEV]) {
+        const struct kl_node *a = &t->node[kl_topo_at(t, KL_NODE_GPU, own)];
+        const struct kl_node *b = &t->node[kl_topo_at(t, KL_NODE_DEV, other)];
+        bool is_own = other == t->count[KL_NODE_DEV] || (own < t->count[KL_NODE_GPU] && a->gpu.made < b->gpu.made);
+
+        json_array_append_new(list, device_json(t, is_own ? a : b));
+        own += is_own;
+        other += !is_own;
+    }
 }
 
 json_t *kl_json_system(const struct kl_topo *t)
 {
     json_t *list = json_array();
 
-    for (int i = 0; i < t->nnodes; i++) {
+    for (int i = 0; i < t->first[KL_NODE_DEV]; i++) {
         const struct kl_node *n = &t->node[i];
+        bool device = n->type == KL_NODE_GPU && has_devices(t);
         json_t *o = json_pack("{s:s, s:o}", "type", kl_node_type_name[n->type], "id", id_text(n));
 
-        if (set_facts(o, n) || json_object_set_new(o, "links", links_of(t, n)) || json_array_append_new(list, o)) {
+        if (set_facts(o, n) || json_object_set_new(o, "links", device ? gpu_links(n) : links_of(t, n)) ||
+            json_array_append_new(list, o)) {
             json_decref(list);
             return NULL;
         }
     }
+    if (has_devices(t)) add_devices(t, list);
     return list;
 }
 
 /* ---- paths ---- */
 
-static json_t *path_value(const struct kl_path *p)
+static json_t *path_value(const struct kl_path *p, int length)
 {
-    return json_pack("{s:s, s:o, s:i}", "type", kl_path_type_name[p->type], "bw", kl_json_float(p->bw), "hops",
-                     (int)p->hops);
+    return json_pack("{s:s, s:o, s:i}", "type", kl_path_type_name[p->type], "bw", kl_json_float(p->bw), "hops", length);
 }
 
 static json_t *matrix(const struct kl_topo *t, enum kl_node_type from, enum kl_node_type to)
@@ -122,8 +184,11 @@ static json_t *matrix(const struct kl_topo *t, enum kl_node_type from, enum kl_n
         json_t *row = json_array();
         bool table = kl_path_has_table(t, kl_topo_at(t, from, i), to);
 
-        for (int k = 0; k < t->count[to]; k++)
-            json_array_append_new(row, table ? path_value(kl_path_between(t, from, i, to, k)) : json_null());
+        for (int k = 0; k < t->count[to]; k++) {
+            const struct kl_path *p = table ? kl_path_between(t, from, i, to, k) : NULL;
+
+            json_array_append_new(row, p ? path_value(p, kl_path_length(t, p)) : json_null());
+        }
         json_array_append_new(rows, row);
     }
     return rows;
@@ -167,7 +232,7 @@ static int named_net(const struct kl_topo *t, int net)
 static json_t *gdr_of(const struct kl_topo *t, int gpu, int net)
 {
     struct kl_gdr write, read;
-    bool flush = true;
+    enum kl_flush flush;
     int rank = rank_of(t, gpu);
 
     net = named_net(t, net);
@@ -271,7 +336,7 @@ static json_t *p2p_nets(const struct kl_topo *t, const struct kl_cluster *cluste
     json_t *rows = json_array();
     int *dev;
 
-    if (!t->count[KL_NODE_NET] || cluster->hosts < 2) return rows;
+    if (!kl_topo_needs_net(t) || cluster->hosts < 2) return rows;
     dev = peer_devs(cluster);
     if (!dev) {
         json_decref(rows);

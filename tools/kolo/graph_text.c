@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/story.h"
+#include "tools/kolo/assumed.h"
+#include "tools/kolo/channels.h"
 
 /* ---- graphs ---- */
 
@@ -25,11 +27,24 @@ static void print_net(int64_t id, FILE *to)
         fprintf(to, "NET/%lld", (long long)id);
 }
 
+/* Channels like `c`, as bits; 0: an earlier one is the same. */
+static uint64_t channels_like(const struct kl_graph *g, int c)
+{
+    uint64_t like = 0;
+
+    for (int i = 0; i < g->nchannels; i++) like |= (uint64_t)kl_graph_same_channel(g, c, i) << i;
+    return like & ((1ull << c) - 1) ? 0 : like;
+}
+
 static void print_channel(const struct kl_graph *g, int c, bool nets, FILE *to)
 {
     int n = g->pattern == KL_PATTERN_NVLS ? 1 : g->ngpus;
 
-    fprintf(to, "  %d: ", c);
+    uint64_t like = channels_like(g, c);
+    char numbers[KL_CHANNELS_TEXT];
+
+    if (!like) return;
+    fprintf(to, "  %s: ", kl_channels_text(like, numbers, sizeof numbers));
     if (nets) {
         print_net(g->inter[2 * c], to);
         fprintf(to, " → ");
@@ -70,8 +85,11 @@ enum { RANKS_SHOWN = 64 };
 static void print_same_channels(const struct kl_connect *c, int channel,
                                 bool (*same)(const struct kl_connect *, int, int), FILE *to)
 {
-    for (int i = channel; i < c->nchannels; i++)
-        if (same(c, channel, i)) fprintf(to, "%s%d", i == channel ? "" : ", ", i);
+    uint64_t like = 0;
+    char numbers[KL_CHANNELS_TEXT];
+
+    for (int i = channel; i < c->nchannels; i++) like |= (uint64_t)same(c, channel, i) << i;
+    fputs(kl_channels_text(like, numbers, sizeof numbers), to);
 }
 
 static bool is_first(const struct kl_connect *c, int channel, bool (*same)(const struct kl_connect *, int, int))
@@ -212,8 +230,12 @@ ncclResult_t kl_plan_text(const struct kl_plan_view *v, FILE *to)
     const struct kl_plan *p = v->plan;
     const struct kl_plan_domain *own = &p->domain[p->domain_of[0]];
 
-    fprintf(to, "%s: %d host%s with %d GPU%s each\n\n", v->cluster->name, v->cluster->hosts,
-            kl_plural(v->cluster->hosts), v->cluster->gpus, kl_plural(v->cluster->gpus));
+    char nccl[KL_NCCL_TEXT];
+
+    kl_finding_print(v->cluster, to);
+    fprintf(to, "%s: %d host%s with %d GPU%s each, as NCCL %s has it\n\n", v->cluster->name, v->cluster->hosts,
+            kl_plural(v->cluster->hosts), v->cluster->gpus, kl_plural(v->cluster->gpus),
+            kl_nccl_text(v->cluster->options.nccl, nccl));
     for (int i = 0; i < p->ndomains; i++) print_domain(v, &p->domain[i], to);
     print_connection(p, to);
     fprintf(to, "what a sum of floats would take%s:\n",
@@ -223,5 +245,7 @@ ncclResult_t kl_plan_text(const struct kl_plan_view *v, FILE *to)
     for (int i = 0; i < KL_GRAPHS; i++)
         if (own->graphs.why[kl_graph_order[i]] && (v->graphs >> kl_graph_order[i] & 1))
             KL_TRY(print_why(own->topo, kl_graph_order[i], own->graphs.why[kl_graph_order[i]], to));
+    if (v->cluster->assumed.n) fprintf(to, "\n");
+    kl_assumed_print(v->cluster, "", to);
     return ncclSuccess;
 }

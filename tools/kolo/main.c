@@ -25,16 +25,19 @@ static const struct command commands[] = {
     {"perf-rank", cmd_perf_rank, NULL},
     {"ras", cmd_ras, "what the ranks of running jobs do, who is behind, who is missing"},
     {"trace", cmd_trace, "put the traces of several ranks together, and say who is late"},
+    {"tune", cmd_tune, "measure this machine, for communicators to choose by"},
     {"run", cmd_run, "start a program on N ranks on this machine"},
     {NULL, NULL, NULL},
 };
 
 static void usage(FILE *to)
 {
-    fprintf(to, "usage: kolo <command> [options]\n\n");
+    fprintf(to, "usage: kolo COMMAND [options]\n\n");
     for (const struct command *c = commands; c->name; c++)
         if (c->summary) fprintf(to, "  %-8s %s\n", c->name, c->summary);
-    fprintf(to, "\n`kolo <command> --help` explains a command.\n");
+    fprintf(to, "  %-8s %s\n  %-8s %s\n", "help", "this, or with a COMMAND the same as COMMAND --help", "version",
+            "the version of Kolo and of the NCCL API");
+    fprintf(to, "\n`kolo COMMAND --help` lists the options of a command.\n");
 }
 
 static int is_any(const char *text, const char *a, const char *b)
@@ -50,6 +53,28 @@ static int finish(int status)
     return EXIT_PROBLEM;
 }
 
+static int run_command(int argc, char **argv)
+{
+    for (const struct command *c = commands; c->name; c++)
+        if (!strcmp(argv[0], c->name)) return finish(c->run(argc, argv));
+
+    fprintf(stderr, "kolo: no command \"%s\"; `kolo --help` lists them\n", argv[0]);
+    return EXIT_USAGE;
+}
+
+/* help, or help COMMAND as COMMAND --help. */
+static int help(const char *command)
+{
+    char name[32], option[] = "--help", *words[] = {name, option, NULL};
+
+    if (!command) {
+        usage(stdout);
+        return finish(EXIT_OK);
+    }
+    snprintf(name, sizeof name, "%s", command);
+    return run_command(2, words);
+}
+
 int main(int argc, char **argv)
 {
     kl_spawn_hidden(argc, argv);
@@ -57,17 +82,10 @@ int main(int argc, char **argv)
         usage(stderr);
         return EXIT_USAGE;
     }
-    if (is_any(argv[1], "--help", "-h")) {
-        usage(stdout);
-        return finish(EXIT_OK);
-    }
-    if (is_any(argv[1], "--version", "-V")) {
+    if (is_any(argv[1], "--help", "-h") || !strcmp(argv[1], "help")) return help(argc > 2 ? argv[2] : NULL);
+    if (is_any(argv[1], "--version", "-V") || !strcmp(argv[1], "version")) {
         printf("kolo 0.1.0 (NCCL API %d.%d.%d)\n", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
         return finish(EXIT_OK);
     }
-    for (const struct command *c = commands; c->name; c++)
-        if (!strcmp(argv[1], c->name)) return finish(c->run(argc - 1, argv + 1));
-
-    fprintf(stderr, "kolo: no command \"%s\"; `kolo --help` lists them\n", argv[1]);
-    return EXIT_USAGE;
+    return run_command(argc - 1, argv + 1);
 }

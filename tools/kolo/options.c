@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SAY(parse, ...) snprintf((parse)->why, (parse)->why_size, __VA_ARGS__)
 
@@ -79,7 +80,7 @@ static int store(struct parse *p, const struct kl_opt *opt, const char *text)
         return store_int(p, opt, text, field);
     case KL_OPT_SIZE:
         if (kl_parse_size(text, field)) return 0;
-        SAY(p, "%s: \"%s\" is not a size; write bytes, or 64K, 32M, 1G", p->shown, text);
+        SAY(p, "%s: \"%s\" is not a size; write bytes, or 64K, 1.5M, 1GB", p->shown, text);
         return -1;
     case KL_OPT_TIME:
         if (!parse_ms(text, field)) return 0;
@@ -162,6 +163,24 @@ int kl_opts_parse(const struct kl_opt *table, int argc, char **argv, int first, 
         if (word[1] == '-' ? take_long(&p, word + 2) : take_short(&p, word + 1)) return -1;
     }
     return argc;
+}
+
+bool kl_opts_is_file(const char *word)
+{
+    size_t n = strlen(word);
+
+    return (n > 4 && !strcmp(word + n - 4, ".xml")) || (strchr(word, '/') && !access(word, F_OK));
+}
+
+void kl_opts_refuse_word(const struct kl_opt *table, const char *word, char *why, size_t why_size)
+{
+    bool has_topo = false;
+
+    for (const struct kl_opt *o = table; o->letter || o->name; o++) has_topo |= o->name && !strcmp(o->name, "topo");
+    if (has_topo && kl_opts_is_file(word))
+        snprintf(why, why_size, "\"%s\" is no operand; use --topo %s", word, word);
+    else
+        snprintf(why, why_size, "unexpected operand \"%s\"", word);
 }
 
 static void print_doc(FILE *to, const char *doc)

@@ -11,6 +11,7 @@
 #ifndef KOLO_TOOL_OPTIONS_H
 #define KOLO_TOOL_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ enum kl_opt_kind {
     KL_OPT_FLAG,   /* int, 1 when given; takes no value */
     KL_OPT_SWITCH, /* int; a following 0 or 1 is its value, else 1 */
     KL_OPT_INT,    /* int */
-    KL_OPT_SIZE,   /* uint64_t bytes, with K, M or G */
+    KL_OPT_SIZE,   /* uint64_t bytes, as in 64K, 1.5M, 1GB */
     KL_OPT_TIME,   /* uint64_t milliseconds, written in seconds, fractions allowed */
     KL_OPT_RATE,   /* uint64_t bits per second, with M or G for 10^6 or 10^9, fractions allowed */
     KL_OPT_TEXT,   /* const char *, points into argv */
@@ -57,6 +58,12 @@ struct kl_opt {
  */
 int kl_opts_parse(const struct kl_opt *table, int argc, char **argv, int first, void *values, char *why,
                   size_t why_size);
+
+/** Why a word that is no option is refused: one that looks like a topology file belongs to --topo, if the table has that. */
+void kl_opts_refuse_word(const struct kl_opt *table, const char *word, char *why, size_t why_size);
+
+/** Is it a file, or called like one? */
+bool kl_opts_is_file(const char *word);
 
 /** Print the table as the option part of a help text. */
 void kl_opts_help(const struct kl_opt *table, FILE *to);

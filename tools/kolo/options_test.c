@@ -74,7 +74,9 @@ static const struct parse_case {
     {"-b 64K", 3, NULL, {.bytes = 64 << 10}},
     {"-b 2g", 3, NULL, {.bytes = 2ull << 30}},
     {"-b -1", -1, "-b: \"-1\" is not a size", {0}},
-    {"-b 64KB", -1, "-b: \"64KB\" is not a size", {0}},
+    {"-b 64KB", 3, NULL, {.bytes = 64 << 10}},
+    {"-b 1.5K", 3, NULL, {.bytes = 1536}},
+    {"-b 64KX", -1, "-b: \"64KX\" is not a size", {0}},
     {"--wait 0.25", 3, NULL, {.wait_ms = 250}},
     {"--wait -1", -1, "--wait: \"-1\" is not a number of seconds", {0}},
     {"--wait nan", -1, "--wait", {0}},
@@ -136,6 +138,23 @@ static void lists_grow_with_each_time(void **state)
     assert_non_null(strstr(why, "at most 64 times"));
 }
 
+/* A file in place of an option's value is what people try first. */
+static void files_are_told_their_option(void **state)
+{
+    static const struct kl_opt topo[] = {{0, "topo", KL_OPT_TEXT, 0, 0, 0, "FILE", "a machine"}, KL_OPT_END};
+    char why[256];
+
+    (void)state;
+    kl_opts_refuse_word(topo, "a100.xml", why, sizeof why);
+    assert_string_equal(why, "\"a100.xml\" is no operand; use --topo a100.xml");
+    kl_opts_refuse_word(topo, "/dev/null", why, sizeof why);
+    assert_string_equal(why, "\"/dev/null\" is no operand; use --topo /dev/null");
+    kl_opts_refuse_word(topo, "a100", why, sizeof why);
+    assert_string_equal(why, "unexpected operand \"a100\"");
+    kl_opts_refuse_word(table, "a100.xml", why, sizeof why); /* has no such option */
+    assert_string_equal(why, "unexpected operand \"a100.xml\"");
+}
+
 static void help_lists_what_can_be_given(void **state)
 {
     char *text = NULL;
@@ -156,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_parse),
         cmocka_unit_test(lists_grow_with_each_time),
+        cmocka_unit_test(files_are_told_their_option),
         cmocka_unit_test(help_lists_what_can_be_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/perf_coll.h"
 
+#include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 enum { PIECE_BYTES = 16 }; /* pieces are multiples of it */
 
@@ -22,10 +24,21 @@ const struct kl_coll kl_colls[KL_NCOLLS] = {
 };
 /* clang-format on */
 
+static bool same_letters(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        while (*a == '_' || *a == '-') a++;
+        while (*b == '_' || *b == '-') b++;
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b)) return false;
+        if (!*a) return true;
+    }
+}
+
 const struct kl_coll *kl_coll_find(const char *name)
 {
+    if (!strncasecmp(name, "nccl", 4)) name += 4;
     for (int i = 0; i < KL_NCOLLS; i++)
-        if (!strcmp(kl_colls[i].name, name)) return &kl_colls[i];
+        if (same_letters(kl_colls[i].name, name)) return &kl_colls[i];
     return NULL;
 }
 

@@ -49,7 +49,7 @@ struct kl_coll {
 
 extern const struct kl_coll kl_colls[KL_NCOLLS];
 
-/** NULL: no such collective. */
+/** Only letters and digits count: all_reduce, allreduce, AllReduce, ncclAllReduce. NULL: no such collective. */
 const struct kl_coll *kl_coll_find(const char *name);
 enum kl_coll_id kl_coll_id(const struct kl_coll *coll);
 

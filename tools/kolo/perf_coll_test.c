@@ -32,7 +32,12 @@ static void shapes_are_those_of_nccl_tests(void **state)
         expect_case(c->name, s.count == c->count && s.send == c->send && s.recv == c->recv);
         expect_case(c->name, s.send_at == c->send_at && s.recv_at == c->recv_at);
     }
-    assert_null(kl_coll_find("allreduce"));
+    assert_ptr_equal(kl_coll_find("allreduce"), &kl_colls[KL_ALL_REDUCE]);
+    assert_ptr_equal(kl_coll_find("AllToAll"), &kl_colls[KL_ALLTOALL]);
+    assert_ptr_equal(kl_coll_find("reduce-scatter"), &kl_colls[KL_REDUCE_SCATTER]);
+    assert_ptr_equal(kl_coll_find("ncclBroadcast"), &kl_colls[KL_BROADCAST]);
+    assert_null(kl_coll_find("all"));
+    assert_null(kl_coll_find("nccl"));
     for (int i = 0; i < KL_NCOLLS; i++) assert_int_equal(kl_coll_id(kl_coll_find(kl_colls[i].name)), i);
 }
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/perf_config.h"
 
+#include "topo/release.h"
+
 #include "device/host/redop.h"
 #include "tools/kolo/netns.h"
 #include "tools/kolo/options.h"
+#include "tools/kolo/type_named.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -69,7 +72,11 @@ static const struct kl_opt table[] = {
     FLAG(0, "netns", netns, "give each emulated host a network namespace with its own interface; needs root"),
     {0, "link-rate", KL_OPT_RATE, FIELD(link_rate), 0, 0, "R",
      "with --netns: the bandwidth of each host's link in each direction, 100M or 25G bits per second (no limit)"},
+    TEXT(0, "nccl", nccl, "VERSION",
+         "release of NCCL whose rules count (KOLO_NCCL_VERSION), as in 2.29.7 or 2.29 (" KL_NCCL_NEWEST ")"),
     TEXT(0, "topo", topo, "FILE", "emulate the machine that this NCCL topology XML describes"),
+    TEXT(0, "machine", machine, "NAME",
+         "emulate this known machine, as in dgx-h100 (kolo topo --machines); with --topo: what FILE is a file of"),
     FLAG(0, "inline", inline_streams, "streams whose operations run inside the call, as in MPI"),
     FLAG('h', "help", help, "this text"),
     REFUSED('G', "cudagraph", "host streams have no graphs to capture"),
@@ -83,9 +90,12 @@ static const struct kl_opt table[] = {
 
 static int find_type(const char *text, struct kl_perf_config *c)
 {
-    for (int t = 0; t < ncclNumTypes; t++)
-        if (!strcasecmp(text, "all") || !strcasecmp(text, kl_type_name((ncclDataType_t)t)))
-            c->types[c->ntypes++] = (ncclDataType_t)t;
+    ncclDataType_t one;
+
+    if (kl_type_named(text, &one))
+        c->types[c->ntypes++] = one;
+    else if (!strcasecmp(text, "all"))
+        for (int t = 0; t < ncclNumTypes; t++) c->types[c->ntypes++] = (ncclDataType_t)t;
     return c->ntypes ? 0 : -1;
 }
 
@@ -187,13 +197,17 @@ static int parse_words(int argc, char **argv, struct kl_perf_config *c, char *wh
         at = kl_opts_parse(table, argc, argv, at, c, why, why_size);
         if (at < 0) return -1;
         if (at == argc || c->help) break;
+        if (kl_opts_is_file(argv[at])) {
+            kl_opts_refuse_word(table, argv[at], why, why_size);
+            return -1;
+        }
         if (name) return SAY("one collective at a time: %s or %s", name, argv[at]);
         name = argv[at];
     }
     if (c->help) return 0;
     if (!name) return SAY("which collective? all_reduce, for example");
     c->coll = kl_coll_find(name);
-    return c->coll ? 0 : SAY("no collective \"%s\"", name);
+    return c->coll ? 0 : SAY("no collective \"%s\"; `kolo perf --help` lists them", name);
 }
 
 int kl_perf_configure(int argc, char **argv, struct kl_perf_config *c, char *why, size_t why_size)

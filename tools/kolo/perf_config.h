@@ -27,7 +27,7 @@ struct kl_perf_config {
     int nprocesses; /* 0: not given */
     int nhosts, netns, inline_streams, help;
     uint64_t link_rate; /* with netns: bits per second; 0: no limit */
-    const char *topo;
+    const char *topo, *machine, *nccl;
 
     ncclDataType_t types[ncclNumTypes];
     ncclRedOp_t ops[ncclNumOps];

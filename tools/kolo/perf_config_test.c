@@ -22,7 +22,8 @@ static const struct wrong_case {
 } wrong_cases[] = {
     {"", "which collective?"},
     {"-b 8", "which collective?"},
-    {"allreduce", "no collective \"allreduce\""},
+    {"all_reduce a100.xml", "\"a100.xml\" is no operand; use --topo a100.xml"},
+    {"allreduced", "no collective \"allreduced\""},
     {"all_reduce reduce", "one collective at a time: all_reduce or reduce"},
     {"all_reduce -d floaty", "-d: no data type \"floaty\""},
     {"all_reduce -o mul", "-o: no operation \"mul\""},

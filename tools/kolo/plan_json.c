@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "graph/codes.h"
 #include "graph/nic.h"
+#include "tools/kolo/assumed.h"
 #include "tools/kolo/graph_json.h"
 #include "tools/kolo/output.h"
 #include "topo/paths.h"
@@ -267,7 +268,7 @@ static void write_tuning(struct writer *w, const struct kl_tuning *t)
 
 static json_t *attempt_json(const struct kl_topo *t, const struct kl_attempt *a)
 {
-    static const char *const ends[] = {"perfect", "exhausted", "out of steps", "not made: hopeless"};
+    static const char *const ends[] = {"perfect", "exhausted", "step limit reached", "pruned"};
     char from[KL_NODE_TEXT], to[KL_NODE_TEXT];
     json_t *o = json_pack("{s:i,s:s,s:o,s:o,s:s,s:s,s:i,s:b,s:i,s:i,s:i,s:s,s:s}", "pass", a->pass, "pattern",
                           kl_graph_pattern_name(a->pattern), "bwIntra", kl_json_float(a->bw_intra), "bwInter",
@@ -363,6 +364,11 @@ static void write_head(struct writer *w, const struct kl_plan_view *v)
     member_int(w, "hosts", v->cluster->hosts);
     member_int(w, "gpus_per_host", v->cluster->gpus);
     member_int(w, "ranks_total", v->plan->nranks);
+    char nccl[KL_NCCL_TEXT];
+
+    member(w, "nccl", json_string(kl_nccl_text(v->cluster->options.nccl, nccl)));
+    member(w, "assumed", kl_assumed_json(v->cluster));
+    member(w, "finding", kl_finding_json(v->cluster));
     member(w, "constants", json_string(v->cluster->constants->name));
     member_int(w, "nnodes", v->plan->connect->nodes.nnodes);
     member(w, "rank_to_node", int_array(v->plan->connect->nodes.of_rank, v->plan->nranks));

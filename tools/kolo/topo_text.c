@@ -140,9 +140,11 @@ void kl_topo_text(const struct kl_topo *t, const char *name, FILE *to)
 {
     int gpus = t->count[KL_NODE_GPU], nics = t->count[KL_NODE_NET], cpus = t->count[KL_NODE_CPU];
 
-    fprintf(to, "%s: %d GPU%s, %d NIC%s, %d CPU%s%s; widest path %g GB/s, widest GPU %g GB/s\n", name, gpus,
-            plural(gpus), nics, plural(nics), cpus, plural(cpus), t->count[KL_NODE_NVS] ? ", NVSwitch" : "",
-            (double)t->max_bw, (double)t->total_bw);
+    char nccl[KL_NCCL_TEXT];
+
+    fprintf(to, "%s: %d GPU%s, %d NIC%s, %d CPU%s%s; widest path %g GB/s, widest GPU %g GB/s, as NCCL %s has it\n",
+            name, gpus, plural(gpus), nics, plural(nics), cpus, plural(cpus), t->count[KL_NODE_NVS] ? ", NVSwitch" : "",
+            (double)t->max_bw, (double)t->total_bw, kl_nccl_text(t->options.nccl, nccl));
     for (int i = 0; i < t->count[KL_NODE_CPU]; i++) {
         putc('\n', to);
         print_tree(t, kl_topo_at(t, KL_NODE_CPU, i), -1, 0, to);
@@ -156,7 +158,8 @@ void kl_topo_text(const struct kl_topo *t, const char *name, FILE *to)
 
 /* ---- picture ---- */
 
-static const char *const shapes[KL_NODE_TYPES] = {"box", "ellipse", "hexagon", "box3d", "component", "cds"};
+static const char *const shapes[KL_NODE_TYPES] = {"box", "ellipse",   "hexagon",   "box3d", "component",
+                                                  "cds", "component", "component", "box"};
 
 /* A label must not end its own quotes. */
 static void print_quoted(const char *text, FILE *to)

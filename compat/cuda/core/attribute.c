@@ -179,11 +179,11 @@ static int value_of(const struct kl_cuda_device *d, const struct row *row)
     case PROCESSORS:
         return (int)m->processors;
     case BUS:
-        return (int)d->bus;
+        return (int)d->at.bus;
     case DEVICE:
-        return (int)d->device;
+        return (int)d->at.device;
     case DOMAIN:
-        return (int)d->domain;
+        return (int)d->at.domain;
     case MAJOR:
         return d->sm / 10;
     case MINOR:

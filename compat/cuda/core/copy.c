@@ -178,7 +178,8 @@ cudaError_t kl_cuda_copy(const struct kl_cuda_box *box, int kind, cudaStream_t s
     bool from_pageable = pageable(box->from, !from_host_memory(kind));
     bool to_pageable = pageable(box->to, !to_host_memory(kind));
     bool small = box->width * box->height * box->depth <= EARLY_BYTES;
-    bool early = from_pageable && !captures && !first && (how == KL_CUDA_ASYNC || (small && !to_pageable));
+    bool early = how == KL_CUDA_READ_AT_ONCE ||
+                 (from_pageable && !captures && !first && (how == KL_CUDA_ASYNC || (small && !to_pageable)));
     bool waits =
         !captures && (to_pageable || first || (how == KL_CUDA_SYNC && !early && kind != cudaMemcpyDeviceToDevice));
 

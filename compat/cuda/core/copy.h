@@ -22,8 +22,9 @@ struct kl_cuda_box {
 };
 
 enum kl_cuda_how {
-    KL_CUDA_ASYNC, /* ...Async */
-    KL_CUDA_SYNC   /* returns when it is done, except from device to device */
+    KL_CUDA_ASYNC,        /* ...Async */
+    KL_CUDA_READ_AT_ONCE, /* the same, but any source has been read when it returns */
+    KL_CUDA_SYNC          /* returns when it is done, except from device to device */
 };
 
 /** One row is cudaMemcpy(Async). */

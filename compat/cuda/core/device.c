@@ -94,6 +94,20 @@ cudaError_t kl_cuda_device(int device, const struct kl_cuda_device **out)
     return cudaSuccess;
 }
 
+cudaError_t kl_cuda_device_at(const char *text, int *device)
+{
+    struct kl_cuda_place place;
+
+    KL_CUDA_TRY(kl_cuda_ready());
+    if (!text || !device || !kl_cuda_place_read(text, &place)) return cudaErrorInvalidValue;
+    for (int i = 0; i < all.nvisible; i++) {
+        if (!kl_cuda_place_same(&all.device[all.visible[i]].at, &place)) continue;
+        *device = i;
+        return cudaSuccess;
+    }
+    return cudaErrorInvalidDevice;
+}
+
 void kl_cuda_uuid_text(const unsigned char uuid[16], char text[41])
 {
     char *at = text + sprintf(text, "GPU-");

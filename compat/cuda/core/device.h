@@ -11,6 +11,7 @@
 #define KL_CUDA_DEVICE_H
 
 #include "compat/cuda/core/model.h"
+#include "compat/cuda/core/place.h"
 #include "compat/cuda/core/state.h"
 
 #include <stddef.h>
@@ -23,19 +24,20 @@ enum kl_cuda_link_end { KL_CUDA_LINK_GPU, KL_CUDA_LINK_SWITCH, KL_CUDA_LINK_CPU 
 /** One NVLink. */
 struct kl_cuda_link {
     enum kl_cuda_link_end end;
-    unsigned domain, bus, device; /* of what it leads to */
+    struct kl_cuda_place at; /* of what it leads to */
 };
 
 struct kl_cuda_device {
     int ordinal; /* on its host */
     unsigned char uuid[16];
-    unsigned domain, bus, device; /* where it is on PCI */
+    struct kl_cuda_place at; /* where it is on PCI */
     unsigned pci_device, pci_subsystem;
     unsigned pcie_width, pcie_generation;
     int sm, numa;
     size_t memory; /* bytes that it gives */
     const struct kl_cuda_model *model;
     uint64_t above[KL_CUDA_SWITCHES]; /* PCI ids of the switches that it hangs on, nearest first; 0: no more */
+    int nc2c;                         /* links to the CPU's own fabric, as Grace Hopper has them */
     int nlinks;
     struct kl_cuda_link link[KL_CUDA_NVLINKS];
 };
@@ -48,6 +50,9 @@ cudaError_t kl_cuda_device_count(int *count);
 
 /** One that this process sees: 101 if it does not. */
 cudaError_t kl_cuda_device(int device, const struct kl_cuda_device **out);
+
+/** The device that this process sees at a place. No place: 1; none there: 101. */
+cudaError_t kl_cuda_device_at(const char *place, int *device);
 
 /** "GPU-..." */
 void kl_cuda_uuid_text(const unsigned char uuid[16], char text[41]);

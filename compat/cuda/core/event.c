@@ -154,11 +154,21 @@ static bool passed(const struct shared *s, uint64_t number)
     return recorder && kill(recorder, 0) && errno == ESRCH;
 }
 
+/* Another process may be doing the same, with another number. */
+static void reach(struct shared *s, uint64_t number)
+{
+    uint64_t before = kl_load_relaxed(&s->done);
+
+    while (before < number && !atomic_compare_exchange_weak_explicit(&s->done, &before, number, memory_order_release,
+                                                                     memory_order_relaxed)) {
+    }
+}
+
 static void pass(void *data)
 {
     struct passage *p = data;
 
-    if (kl_load_relaxed(&p->shared->done) < p->number) kl_store_release(&p->shared->done, p->number);
+    reach(p->shared, p->number);
 }
 
 static void wait_until_passed(const struct shared *s, uint64_t number)
@@ -216,7 +226,9 @@ cudaError_t kl_cuda_event_record(cudaEvent_t event, cudaStream_t stream)
     if (kl_cuda_stream_captures(stream)) return cudaErrorStreamCaptureUnsupported;
     kl_store_relaxed(&e->shared->recorder, getpid());
     uint64_t number = atomic_fetch_add_explicit(&e->shared->recorded, 1, memory_order_acq_rel) + 1;
-    return queue(e, stream, number, pass);
+    cudaError_t rc = queue(e, stream, number, pass);
+    if (rc) reach(e->shared, number); /* nobody else will */
+    return rc;
 }
 
 cudaError_t kl_cuda_event_order(cudaStream_t stream, cudaEvent_t event, unsigned flags)

@@ -128,7 +128,7 @@ cudaError_t kl_cuda_free(void *ptr)
 
 void kl_cuda_memory_reset(int device)
 {
-    const unsigned kinds = KIND(DEVICE) | KIND(MANAGED);
+    const unsigned kinds = KIND(DEVICE) | KIND(MANAGED) | KIND(PINNED) | KIND(REGISTERED);
     struct kl_cuda_range range;
     char *at = NULL;
 

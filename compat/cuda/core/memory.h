@@ -32,7 +32,7 @@ cudaError_t kl_cuda_host_unregister(void *ptr);
 bool kl_cuda_count(int device, int64_t bytes);
 cudaError_t kl_cuda_memory_info(int device, size_t *free_bytes, size_t *total_bytes);
 
-/** Free all that a device gave, without waiting. */
+/** Free all that a device gave, and memory of the host that was pinned or registered while it was current, without waiting. */
 void kl_cuda_memory_reset(int device);
 
 /** Descriptor and offset of a piece of a device's memory. */

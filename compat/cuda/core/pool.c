@@ -1,37 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/core/pool.h"
 
+#include "base/atomic.h"
 #include "compat/cuda/core/device.h"
 #include "compat/cuda/core/handle.h"
 #include "compat/cuda/core/memory.h"
+#include "compat/cuda/core/peer.h"
 #include "compat/cuda/core/stream.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum state { GIVEN, LEAVING, FREE }; /* leaving: the free is being queued */
+
 struct block {
     struct pool *pool;
     void *ptr;
     size_t bytes;
-    bool graphs;         /* it belongs to a graph, whose end frees it */
-    cudaStream_t stream; /* that it was freed in */
-    koloEvent_t freed;   /* when that has come to the free */
-    struct block *next;  /* of the pool's free ones */
+    enum state state;
+    bool graphs;        /* it belongs to a graph, whose end frees it */
+    uint64_t lane;      /* that it was freed in */
+    koloEvent_t freed;  /* when that has come to the free */
+    struct block *next; /* of the pool's free ones */
 };
 
 struct pool {
     cudaMemPool_t handle;
+    struct pool *next; /* of all */
     int device;
     bool alive;    /* not destroyed; its blocks may outlive it */
     size_t blocks; /* given and free */
     struct block *free;
-    uint64_t threshold, used, used_high, reserved, reserved_high,
-        most;     /* bytes; most: 0, or the limit it was made with */
-    int reuse[4]; /* by attribute */
+    uint64_t threshold, used, used_high, reserved, reserved_high; /* bytes */
+    uint64_t most;                                                /* that it was made with; 0: no limit */
+    int reuse[4];                                                 /* by attribute */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pool *all_pools; /* under lock, as all that is in pools; also those that are destroyed and have blocks */
 static struct pool *default_pool[KL_CUDA_DEVICES];
 static cudaMemPool_t current_pool[KL_CUDA_DEVICES];
 
@@ -40,8 +47,44 @@ static struct pool *find(cudaMemPool_t pool)
     return kl_cuda_handle_find(KL_CUDA_POOL, pool);
 }
 
+/* The pool, with the lock, which give_up releases in any case. */
+static cudaError_t take_hold(cudaMemPool_t handle, struct pool **pool)
+{
+    KL_CUDA_TRY(kl_cuda_enter());
+    pthread_mutex_lock(&lock);
+    *pool = find(handle);
+    if (*pool) return cudaSuccess;
+    pthread_mutex_unlock(&lock);
+    return cudaErrorInvalidValue;
+}
+
+static cudaError_t give_up(cudaError_t rc)
+{
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+/* ---- lanes: what is done one after the other. 0: not known ---- */
+
+/* Handles do not tell: a thread's stream is another one in each thread, and an address is used again. */
+static cudaError_t lane_of(cudaStream_t stream, int *device, uint64_t *lane)
+{
+    static _Atomic uint64_t threads;
+    static _Thread_local uint64_t this_thread;
+    struct kl_cuda_stream_info info;
+
+    KL_CUDA_TRY(kl_cuda_stream_info(stream, &info));
+    *device = info.device;
+    *lane = info.id << 8;
+    if (!this_thread) this_thread = kl_fetch_add_relaxed(&threads, 1) + 1;
+    if (stream == cudaStreamPerThread) *lane = (uint64_t)1 << 63 | this_thread << 8 | (uint64_t)info.device;
+    if (!stream || stream == cudaStreamLegacy) *lane = (uint64_t)1 << 62 | (uint64_t)info.device;
+    return cudaSuccess;
+}
+
 /* ---- life ---- */
 
+/* With the lock. */
 static struct pool *make(int device)
 {
     struct pool *p = calloc(1, sizeof *p);
@@ -49,9 +92,23 @@ static struct pool *make(int device)
     if (!p) return NULL;
     *p = (struct pool){.device = device, .alive = true, .reuse = {0, 1, 1, 1}};
     p->handle = kl_cuda_handle_make(KL_CUDA_POOL, p);
-    if (p->handle) return p;
+    if (!p->handle) {
+        free(p);
+        return NULL;
+    }
+    p->next = all_pools;
+    all_pools = p;
+    return p;
+}
+
+/* With the lock. */
+static void end(struct pool *p)
+{
+    struct pool **at = &all_pools;
+
+    while (*at != p) at = &(*at)->next;
+    *at = p->next;
     free(p);
-    return NULL;
 }
 
 static cudaError_t check_device(int device)
@@ -89,13 +146,12 @@ cudaError_t kl_cuda_pool_current(cudaMemPool_t *pool, int device)
 
 cudaError_t kl_cuda_pool_choose(int device, cudaMemPool_t pool)
 {
+    struct pool *p;
+
     KL_CUDA_TRY(check_device(device));
-    struct pool *p = find(pool);
-    if (!p || p->device != device) return cudaErrorInvalidValue;
-    pthread_mutex_lock(&lock);
-    current_pool[device] = pool;
-    pthread_mutex_unlock(&lock);
-    return cudaSuccess;
+    KL_CUDA_TRY(take_hold(pool, &p));
+    if (p->device == device) current_pool[device] = pool;
+    return give_up(p->device == device ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 cudaError_t kl_cuda_pool_create(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties)
@@ -105,11 +161,12 @@ cudaError_t kl_cuda_pool_create(cudaMemPool_t *pool, const struct cudaMemPoolPro
         return cudaErrorInvalidValue;
     if (properties->handleTypes) return cudaErrorNotSupported;
     KL_CUDA_TRY(check_device(properties->location.id));
+    pthread_mutex_lock(&lock);
     struct pool *p = make(properties->location.id);
-    if (!p) return cudaErrorMemoryAllocation;
+    if (!p) return give_up(cudaErrorMemoryAllocation);
     p->most = properties->maxSize;
     *pool = p->handle;
-    return cudaSuccess;
+    return give_up(cudaSuccess);
 }
 
 /* ---- blocks; all with the lock held ---- */
@@ -123,8 +180,7 @@ static void forget(struct pool *p, struct block *b)
     p->reserved -= b->bytes;
     p->blocks--;
     free(b);
-    if (p->alive || p->blocks) return;
-    free(p);
+    if (!p->alive && !p->blocks) end(p);
 }
 
 static bool is_ready(const struct block *b)
@@ -149,13 +205,14 @@ static void shrink(struct pool *p, uint64_t keep)
     }
 }
 
-/* A free block that fits, without being much too large. */
-static struct block *reuse(struct pool *p, size_t bytes, cudaStream_t stream)
+/* A free block that fits, without being much too large. In a lane it may be given before the free has come; 0: not. */
+static struct block *reuse(struct pool *p, size_t bytes, uint64_t lane)
 {
     for (struct block **at = &p->free; *at; at = &(*at)->next) {
         struct block *b = *at;
+        bool in_order = lane && b->lane == lane;
 
-        if (b->bytes < bytes || b->bytes > 2 * bytes || (b->stream != stream && !is_ready(b))) continue;
+        if (b->bytes < bytes || b->bytes > 2 * bytes || !(in_order || is_ready(b))) continue;
         *at = b->next;
         return b;
     }
@@ -164,8 +221,9 @@ static struct block *reuse(struct pool *p, size_t bytes, cudaStream_t stream)
 
 static struct block *grow(struct pool *p, size_t bytes)
 {
-    struct block *b = p->most && p->reserved + bytes > p->most ? NULL : calloc(1, sizeof *b);
-
+    if (p->most && p->reserved + bytes > p->most) shrink(p, p->most > bytes ? p->most - bytes : 0);
+    if (p->most && p->reserved + bytes > p->most) return NULL;
+    struct block *b = calloc(1, sizeof *b);
     if (!b) return NULL;
     *b = (struct block){.pool = p, .bytes = bytes};
     cudaError_t rc = kl_cuda_alloc(p->device, KL_CUDA_MEMORY_POOL, bytes, 0, b, &b->ptr);
@@ -183,23 +241,25 @@ static struct block *grow(struct pool *p, size_t bytes)
     return b;
 }
 
-static struct block *take(struct pool *p, size_t bytes, cudaStream_t stream)
+static struct block *take(struct pool *p, size_t bytes, uint64_t lane)
 {
-    struct block *b = reuse(p, bytes, stream);
+    struct block *b = reuse(p, bytes, lane);
 
     if (!b) b = grow(p, bytes);
     if (!b) return NULL;
+    b->state = GIVEN;
     p->used += b->bytes;
     if (p->used > p->used_high) p->used_high = p->used;
     return b;
 }
 
-static void put(struct block *b, cudaStream_t stream)
+static void put(struct block *b, uint64_t lane)
 {
     struct pool *p = b->pool;
 
     p->used -= b->bytes;
-    b->stream = stream;
+    b->state = FREE;
+    b->lane = lane;
     b->next = p->free;
     p->free = b;
     if (!p->alive) shrink(p, 0);
@@ -217,35 +277,36 @@ static void end_of_graph(void *data)
     pthread_mutex_unlock(&lock);
 }
 
-static cudaError_t pool_of(cudaMemPool_t handle, cudaStream_t stream, struct pool **pool)
-{
-    int device;
-
-    if (koloStreamGetInfo(stream, &device, NULL)) return cudaErrorInvalidResourceHandle;
-    if (!handle) KL_CUDA_TRY(kl_cuda_pool_current(&handle, device));
-    *pool = find(handle);
-    return *pool ? cudaSuccess : cudaErrorInvalidValue;
-}
-
-cudaError_t kl_cuda_pool_alloc(cudaMemPool_t handle, void **ptr, size_t bytes, cudaStream_t stream)
+/* A block that a graph gets must be ready: the graph runs in other streams. */
+static cudaError_t take_block(cudaMemPool_t handle, size_t bytes, uint64_t lane, bool captures, struct block **block)
 {
     const size_t unit = 512;
     struct pool *p;
 
+    KL_CUDA_TRY(take_hold(handle, &p));
+    *block = take(p, (bytes + unit - 1) / unit * unit, captures ? 0 : lane);
+    if (!*block) return give_up(cudaErrorMemoryAllocation);
+    (*block)->graphs = captures;
+    return give_up(cudaSuccess);
+}
+
+cudaError_t kl_cuda_pool_alloc(cudaMemPool_t handle, void **ptr, size_t bytes, cudaStream_t stream)
+{
+    struct block *b;
+    uint64_t lane;
+    int device;
+
     if (!ptr) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_enter());
-    KL_CUDA_TRY(pool_of(handle, stream, &p));
+    KL_CUDA_TRY(lane_of(stream, &device, &lane));
     if (!bytes) {
         *ptr = NULL;
         return cudaSuccess;
     }
     if (bytes > SIZE_MAX / 4) return cudaErrorMemoryAllocation;
     bool captures = kl_cuda_stream_captures(stream);
-    pthread_mutex_lock(&lock);
-    struct block *b = take(p, (bytes + unit - 1) / unit * unit, stream);
-    if (b) b->graphs = captures;
-    pthread_mutex_unlock(&lock);
-    if (!b) return cudaErrorMemoryAllocation;
+    if (!handle) KL_CUDA_TRY(kl_cuda_pool_current(&handle, device));
+    KL_CUDA_TRY(take_block(handle, bytes, lane, captures, &b));
     if (captures) {
         ncclResult_t rc = koloStreamCaptureKeep(stream, end_of_graph, b);
 
@@ -258,19 +319,16 @@ cudaError_t kl_cuda_pool_alloc(cudaMemPool_t handle, void **ptr, size_t bytes, c
     return cudaSuccess;
 }
 
-static struct block *block_of(const void *ptr)
+/* ---- frees ---- */
+
+/* With the lock: one that is given. */
+static struct block *given(const void *ptr)
 {
     struct kl_cuda_range range;
 
-    return kl_cuda_book_find(ptr, &range) && range.base == ptr && range.kind == KL_CUDA_MEMORY_POOL ? range.owner
-                                                                                                    : NULL;
-}
-
-static bool is_free(const struct block *b)
-{
-    for (const struct block *f = b->pool->free; f; f = f->next)
-        if (f == b) return true;
-    return false;
+    if (!kl_cuda_book_find(ptr, &range) || range.base != ptr || range.kind != KL_CUDA_MEMORY_POOL) return NULL;
+    struct block *b = range.owner;
+    return b->state == GIVEN ? b : NULL;
 }
 
 /* Of cudaMalloc, in stream order. */
@@ -281,90 +339,103 @@ static void free_device_memory(void *data)
     if (kl_cuda_book_take(data, 1u << KL_CUDA_MEMORY_DEVICE, &range)) kl_cuda_release(&range);
 }
 
+/* From here until put the block is the caller's alone. NULL: a graph's, which stays. */
+static cudaError_t begin_free(void *ptr, bool captures, struct block **block)
+{
+    pthread_mutex_lock(&lock);
+    struct block *b = given(ptr);
+    *block = b && !b->graphs ? b : NULL;
+    if (!b) return give_up(cudaErrorInvalidValue);
+    if (*block && captures) return give_up(cudaErrorStreamCaptureUnsupported);
+    if (*block) b->state = LEAVING;
+    return give_up(cudaSuccess);
+}
+
+/* Without the lock: a stream that is full runs what it has, also functions of the program. */
+static cudaError_t mark_free(struct block *b, cudaStream_t stream)
+{
+    if (!b->freed && koloEventCreateWithFlags(&b->freed, KOLO_EVENT_DISABLE_TIMING)) return cudaErrorMemoryAllocation;
+    return kl_cuda_from_kolo(koloEventRecord(b->freed, stream), cudaErrorInvalidResourceHandle);
+}
+
+static cudaError_t free_block(void *ptr, cudaStream_t stream)
+{
+    struct block *b;
+    uint64_t lane;
+    int device;
+
+    KL_CUDA_TRY(lane_of(stream, &device, &lane));
+    KL_CUDA_TRY(begin_free(ptr, kl_cuda_stream_captures(stream), &b));
+    if (!b) return cudaSuccess;
+    cudaError_t rc = mark_free(b, stream);
+    pthread_mutex_lock(&lock);
+    if (rc)
+        b->state = GIVEN;
+    else
+        put(b, lane);
+    return give_up(rc);
+}
+
 cudaError_t kl_cuda_pool_free(void *ptr, cudaStream_t stream)
 {
     struct kl_cuda_range range;
-    cudaError_t rc = cudaSuccess;
 
     KL_CUDA_TRY(kl_cuda_enter());
     if (!ptr) return cudaSuccess;
     if (koloStreamGetInfo(stream, NULL, NULL)) return cudaErrorInvalidResourceHandle;
     if (kl_cuda_book_find(ptr, &range) && range.base == ptr && range.kind == KL_CUDA_MEMORY_DEVICE)
         return kl_cuda_stream_call(stream, free_device_memory, NULL, ptr);
-    pthread_mutex_lock(&lock);
-    struct block *b = block_of(ptr);
-    if (!b || (!b->graphs && is_free(b)))
-        rc = cudaErrorInvalidValue;
-    else if (!b->graphs && kl_cuda_stream_captures(stream))
-        rc = cudaErrorStreamCaptureUnsupported;
-    else if (!b->graphs) {
-        if (!b->freed && koloEventCreateWithFlags(&b->freed, KOLO_EVENT_DISABLE_TIMING)) b->freed = NULL;
-        if (b->freed && koloEventRecord(b->freed, stream))
-            rc = cudaErrorInvalidResourceHandle;
-        else
-            put(b, stream);
-    }
-    pthread_mutex_unlock(&lock);
-    return rc;
+    return free_block(ptr, stream);
 }
 
 cudaError_t kl_cuda_pool_free_now(void *ptr)
 {
-    cudaError_t rc = cudaSuccess;
-
     pthread_mutex_lock(&lock);
-    struct block *b = block_of(ptr);
-    if (!b || (!b->graphs && is_free(b))) {
-        rc = cudaErrorInvalidValue;
-    } else if (!b->graphs) {
-        if (b->freed) koloEventDestroy(b->freed);
-        b->freed = NULL;
-        struct pool *p = b->pool;
-        bool alive = p->alive;
-        put(b, NULL);
-        if (alive) shrink(p, p->threshold);
-    }
-    pthread_mutex_unlock(&lock);
-    return rc;
+    struct block *b = given(ptr);
+    if (!b || b->graphs) return give_up(b ? cudaSuccess : cudaErrorInvalidValue);
+    if (b->freed) koloEventDestroy(b->freed);
+    b->freed = NULL;
+    struct pool *p = b->pool;
+    bool alive = p->alive;
+    put(b, 0);
+    if (alive) shrink(p, p->threshold);
+    return give_up(cudaSuccess);
 }
 
 /* ---- pools ---- */
 
 cudaError_t kl_cuda_pool_destroy(cudaMemPool_t handle)
 {
-    KL_CUDA_TRY(kl_cuda_enter());
-    struct pool *p = find(handle);
-    if (!p || p == default_pool[p->device]) return cudaErrorInvalidValue;
-    pthread_mutex_lock(&lock);
+    struct pool *p;
+
+    KL_CUDA_TRY(take_hold(handle, &p));
+    if (p == default_pool[p->device]) return give_up(cudaErrorInvalidValue);
     kl_cuda_handle_take(KL_CUDA_POOL, handle);
     p->alive = false;
     p->handle = NULL;
-    if (!p->blocks)
-        free(p);
-    else
+    if (p->blocks)
         shrink(p, 0);
-    pthread_mutex_unlock(&lock);
-    return cudaSuccess;
+    else
+        end(p);
+    return give_up(cudaSuccess);
 }
 
 cudaError_t kl_cuda_pool_trim(cudaMemPool_t handle, size_t keep_bytes)
 {
-    KL_CUDA_TRY(kl_cuda_enter());
-    struct pool *p = find(handle);
-    if (!p) return cudaErrorInvalidValue;
-    pthread_mutex_lock(&lock);
+    struct pool *p;
+
+    KL_CUDA_TRY(take_hold(handle, &p));
     shrink(p, keep_bytes);
-    pthread_mutex_unlock(&lock);
-    return cudaSuccess;
+    return give_up(cudaSuccess);
 }
 
 cudaError_t kl_cuda_pool_device(cudaMemPool_t handle, int *device)
 {
-    KL_CUDA_TRY(kl_cuda_enter());
-    struct pool *p = find(handle);
-    if (!p) return cudaErrorInvalidValue;
+    struct pool *p;
+
+    KL_CUDA_TRY(take_hold(handle, &p));
     *device = p->device;
-    return cudaSuccess;
+    return give_up(cudaSuccess);
 }
 
 static cudaError_t set_locked(struct pool *p, int attribute, const void *value)
@@ -413,56 +484,74 @@ static cudaError_t get_locked(const struct pool *p, int attribute, void *value)
 
 cudaError_t kl_cuda_pool_set(cudaMemPool_t handle, int attribute, const void *value)
 {
-    KL_CUDA_TRY(kl_cuda_enter());
-    struct pool *p = find(handle);
-    if (!p || !value) return cudaErrorInvalidValue;
-    pthread_mutex_lock(&lock);
-    cudaError_t rc = set_locked(p, attribute, value);
-    pthread_mutex_unlock(&lock);
-    return rc;
+    struct pool *p;
+
+    if (!value) return cudaErrorInvalidValue;
+    KL_CUDA_TRY(take_hold(handle, &p));
+    return give_up(set_locked(p, attribute, value));
 }
 
 cudaError_t kl_cuda_pool_get(cudaMemPool_t handle, int attribute, void *value)
 {
-    KL_CUDA_TRY(kl_cuda_enter());
-    struct pool *p = find(handle);
-    if (!p || !value) return cudaErrorInvalidValue;
-    pthread_mutex_lock(&lock);
-    cudaError_t rc = get_locked(p, attribute, value);
-    pthread_mutex_unlock(&lock);
-    return rc;
+    struct pool *p;
+
+    if (!value) return cudaErrorInvalidValue;
+    KL_CUDA_TRY(take_hold(handle, &p));
+    return give_up(get_locked(p, attribute, value));
+}
+
+/* All memory here can be accessed from everywhere: what is asked for is checked against the topology, and given. */
+static cudaError_t check_access(cudaMemPool_t pool, const struct cudaMemAccessDesc *d)
+{
+    int own, can;
+
+    KL_CUDA_TRY(kl_cuda_pool_device(pool, &own));
+    if (d->location.type != cudaMemLocationTypeDevice) return cudaErrorInvalidValue;
+    if (d->location.id == own)
+        return d->flags == cudaMemAccessFlagsProtReadWrite ? cudaSuccess : cudaErrorInvalidDevice;
+    KL_CUDA_TRY(kl_cuda_peer_can(&can, d->location.id, own));
+    return can || d->flags == cudaMemAccessFlagsProtNone ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t kl_cuda_pool_set_access(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t count)
+{
+    if (count && !list) return cudaErrorInvalidValue;
+    for (size_t i = 0; i < count; i++) KL_CUDA_TRY(check_access(pool, &list[i]));
+    return cudaSuccess;
+}
+
+cudaError_t kl_cuda_pool_get_access(enum cudaMemAccessFlags *flags, cudaMemPool_t pool,
+                                    const struct cudaMemLocation *where)
+{
+    struct cudaMemAccessDesc d = {.flags = cudaMemAccessFlagsProtReadWrite};
+
+    if (!flags || !where) return cudaErrorInvalidValue;
+    d.location = *where;
+    cudaError_t rc = check_access(pool, &d);
+    *flags = rc ? cudaMemAccessFlagsProtNone : cudaMemAccessFlagsProtReadWrite;
+    return rc == cudaErrorInvalidDevice ? cudaSuccess : rc;
 }
 
 /* ---- of a device ---- */
 
-struct visit {
-    int device;
-    bool reset;
-};
-
-static bool visit(void *ctx, void *handle, void *object)
+static void shrink_all(int device, bool reset)
 {
-    const struct visit *v = ctx;
-    struct pool *p = object;
+    struct pool *next;
 
-    (void)handle;
-    if (p->device == v->device) shrink(p, v->reset ? 0 : p->threshold);
-    return false;
-}
-
-static void visit_pools(struct visit v)
-{
     pthread_mutex_lock(&lock);
-    kl_cuda_handle_each(KL_CUDA_POOL, visit, &v);
+    for (struct pool *p = all_pools; p; p = next) {
+        next = p->next; /* shrinking may end it */
+        if (p->device == device) shrink(p, reset || !p->alive ? 0 : p->threshold);
+    }
     pthread_mutex_unlock(&lock);
 }
 
 void kl_cuda_pool_relax(int device)
 {
-    visit_pools((struct visit){.device = device});
+    shrink_all(device, false);
 }
 
 void kl_cuda_pools_reset(int device)
 {
-    visit_pools((struct visit){.device = device, .reset = true});
+    shrink_all(device, true);
 }

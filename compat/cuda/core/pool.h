@@ -23,6 +23,11 @@ cudaError_t kl_cuda_pool_set(cudaMemPool_t pool, int attribute, const void *valu
 cudaError_t kl_cuda_pool_get(cudaMemPool_t pool, int attribute, void *value);
 cudaError_t kl_cuda_pool_device(cudaMemPool_t pool, int *device);
 
+/** Who may access its memory, as the topology allows. Errors: 101 no way from there, or the pool's own device shall lose it. */
+cudaError_t kl_cuda_pool_set_access(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t count);
+cudaError_t kl_cuda_pool_get_access(enum cudaMemAccessFlags *flags, cudaMemPool_t pool,
+                                    const struct cudaMemLocation *where);
+
 /** `pool` NULL: the current one of the stream's device. */
 cudaError_t kl_cuda_pool_alloc(cudaMemPool_t pool, void **ptr, size_t bytes, cudaStream_t stream);
 

@@ -105,13 +105,17 @@ struct kl_cuda_context *kl_cuda_context_pop(void)
     return top;
 }
 
-/* The runtime's first use of a device makes its primary context active, which lasts. */
-static void use_primary(int device)
+void kl_cuda_activate(int device)
 {
     struct kl_cuda_context *context = &primary[device];
 
     if (!__atomic_load_n(&context->alive, __ATOMIC_RELAXED)) __atomic_store_n(&context->alive, true, __ATOMIC_RELAXED);
-    kl_cuda_context_set(context);
+}
+
+static void use_primary(int device)
+{
+    kl_cuda_activate(device);
+    kl_cuda_context_set(&primary[device]);
 }
 
 void kl_cuda_inside(bool inside)

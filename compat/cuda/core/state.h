@@ -54,6 +54,9 @@ cudaError_t kl_cuda_select(int device);
 struct kl_cuda_context *kl_cuda_context(void);
 struct kl_cuda_context *kl_cuda_primary(int device);
 
+/** The runtime's first use of a device makes its primary context active, which lasts until it is reset. */
+void kl_cuda_activate(int device);
+
 /** Replace the top of the thread's stack of contexts; NULL takes it away. */
 void kl_cuda_context_set(struct kl_cuda_context *context);
 cudaError_t kl_cuda_context_push(struct kl_cuda_context *context);

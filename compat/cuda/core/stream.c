@@ -167,10 +167,10 @@ cudaError_t kl_cuda_device_wait(int device)
     for (size_t i = 0; i < n; i++)
         if (!kl_cuda_stream_captures(list[i].stream))
             koloStreamSynchronize(list[i].stream);
-        else
+        else if (list[i].blocking)
             legacy = false;
     free(list);
-    if (!legacy) return kl_cuda_failure(device); /* to wait for the default stream would end the capture */
+    if (!legacy) return kl_cuda_failure(device); /* to wait for the default stream would end that capture */
     if (device != current) koloSetDevice(device);
     koloStreamSynchronize(NULL);
     if (device != current) koloSetDevice(current);

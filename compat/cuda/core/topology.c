@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/core/topology.h"
 
-#include "compat/cuda/core/place.h"
 #include "topo/config.h"
 #include "topo/machine.h"
 #include "topo/paths.h"
@@ -36,7 +35,7 @@ static ncclResult_t open_source(struct source *s, int count)
     *s = (struct source){.device = calloc((size_t)count + 1, sizeof *s->device)};
     if (!s->device) return ncclSystemError;
     kl_topo_config_load_from(&s->config, kl_settings_process(), &s->options);
-    ncclResult_t rc = kl_machine_read_file(s->config.topo_file, &s->file);
+    ncclResult_t rc = kl_machine_read_file(s->config.topo_file, s->config.machine, NULL, &s->file);
     if (rc) {
         close_source(s);
         return rc;
@@ -50,14 +49,12 @@ static ncclResult_t open_source(struct source *s, int count)
 
 /* ---- what a document says ---- */
 
-static void place(struct kl_cuda_device *d, const char *busid)
+static struct kl_cuda_place place(const char *busid)
 {
-    unsigned at[3];
+    struct kl_cuda_place at = {0};
 
-    if (!busid || !kl_cuda_read_place(busid, at)) return;
-    d->domain = at[0];
-    d->bus = at[1];
-    d->device = at[2];
+    if (busid) kl_cuda_place_read(busid, &at);
+    return at;
 }
 
 static unsigned hex(const struct kl_xml *xml, int elem, const char *key)
@@ -80,7 +77,7 @@ static unsigned generation(const char *speed)
 
 static void read_pci(const struct kl_xml *xml, int pci, struct kl_cuda_device *d)
 {
-    place(d, kl_xml_attr(xml, pci, "busid"));
+    d->at = place(kl_xml_attr(xml, pci, "busid"));
     d->pci_device = hex(xml, pci, "device");
     d->pci_subsystem = hex(xml, pci, "subsystem_device") << 16 | hex(xml, pci, "subsystem_vendor");
     d->pcie_generation = generation(kl_xml_attr(xml, pci, "link_speed"));
@@ -91,17 +88,14 @@ static void read_pci(const struct kl_xml *xml, int pci, struct kl_cuda_device *d
 static void add_links(const struct kl_xml *xml, int elem, struct kl_cuda_device *d)
 {
     enum kl_node_type type;
-    struct kl_cuda_device end = {0};
 
     if (kl_nvlink_end(xml, elem, &type)) return;
-    place(&end, kl_xml_attr(xml, elem, "target"));
+    struct kl_cuda_place end = place(kl_xml_attr(xml, elem, "target"));
     for (int n = kl_xml_int(xml, elem, "count", 0); n > 0 && d->nlinks < KL_CUDA_NVLINKS; n--)
         d->link[d->nlinks++] = (struct kl_cuda_link){.end = type == KL_NODE_GPU   ? KL_CUDA_LINK_GPU
                                                             : type == KL_NODE_CPU ? KL_CUDA_LINK_CPU
                                                                                   : KL_CUDA_LINK_SWITCH,
-                                                     .domain = end.domain,
-                                                     .bus = end.bus,
-                                                     .device = end.device};
+                                                     .at = end};
 }
 
 static void read_switches(const struct kl_xml *xml, int elem, struct kl_cuda_device *d)
@@ -123,6 +117,8 @@ static void read_gpu(const struct kl_xml *xml, int gpu, struct kl_cuda_device *d
     if (up != KL_XML_NONE) read_switches(xml, kl_xml_parent(xml, up), d);
     while (up != KL_XML_NONE && strcmp(kl_xml_tag(xml, up), "cpu") != 0) up = kl_xml_parent(xml, up);
     d->numa = up == KL_XML_NONE ? 0 : kl_xml_int(xml, up, "numaid", 0);
+    for (int c = kl_xml_child(xml, gpu, "c2c"); c != KL_XML_NONE; c = kl_xml_next_same(xml, c))
+        d->nc2c += kl_xml_int(xml, c, "count", 0);
     for (int c = kl_xml_child(xml, gpu, "nvlink"); c != KL_XML_NONE; c = kl_xml_next_same(xml, c)) add_links(xml, c, d);
 }
 

@@ -201,6 +201,19 @@ CUresult cuCtxGetDevice(CUdevice *device)
     return CUDA_SUCCESS;
 }
 
+/* Of a context, or of the thread's own. */
+CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
+{
+    struct kl_cuda_context *c;
+
+    if (!context) return cuCtxGetDevice(device);
+    KL_CU_TRY(kl_cu_ready());
+    KL_CU_TRY(find(context, &c));
+    if (!device) return CUDA_ERROR_INVALID_VALUE;
+    *device = c->device;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuCtxGetFlags(unsigned int *flags)
 {
     KL_CU_TRY(kl_cu_enter());
@@ -224,6 +237,16 @@ CUresult cuCtxSynchronize(void)
 {
     KL_CU_TRY(kl_cu_enter());
     return (CUresult)kl_cuda_device_synchronize();
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext context)
+{
+    struct kl_cuda_context *c;
+
+    if (!context) return cuCtxSynchronize();
+    KL_CU_TRY(kl_cu_ready());
+    KL_CU_TRY(find(context, &c));
+    return (CUresult)kl_cuda_device_wait(c->device);
 }
 
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)

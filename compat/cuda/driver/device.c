@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** device.c - start, and devices. */
 #include "compat/cuda/core/device.h"
-#include "compat/cuda/core/place.h"
 
 #include "base/atomic.h"
 #include "compat/cuda/core/error.h"
@@ -149,27 +148,20 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 
 CUresult cuDeviceGetPCIBusId(char *text, int bytes, CUdevice device)
 {
+    char place[KL_CUDA_PLACE_TEXT];
     const struct kl_cuda_device *d;
 
     KL_CU_TRY(find(device, &d));
-    if (!text || bytes < 13) return CUDA_ERROR_INVALID_VALUE;
-    snprintf(text, (size_t)bytes, "%04x:%02x:%02x.0", d->domain, d->bus, d->device);
+    kl_cuda_place_text(&d->at, place);
+    if (!text || bytes <= (int)strlen(place)) return CUDA_ERROR_INVALID_VALUE;
+    strcpy(text, place);
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text)
 {
-    unsigned at[3];
-    const struct kl_cuda_device *d;
-
     KL_CU_TRY(kl_cu_ready());
-    if (!device || !text || !kl_cuda_read_place(text, at)) return CUDA_ERROR_INVALID_VALUE;
-    for (int i = 0; !kl_cuda_device(i, &d); i++) {
-        if (d->domain != at[0] || d->bus != at[1] || d->device != at[2]) continue;
-        *device = i;
-        return CUDA_SUCCESS;
-    }
-    return CUDA_ERROR_INVALID_DEVICE;
+    return (CUresult)kl_cuda_device_at(text, device);
 }
 
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)

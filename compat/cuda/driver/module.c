@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** module.c - machine code of GPUs, which is refused, and NVIDIA's static runtime, which is told so. */
+/** module.c - machine code of GPUs, which is refused, and NVIDIA's static runtime, whose users are told what to do. */
 #include "compat/cuda/driver/driver.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** refused.c - functions of the driver that are not there: CUDA_ERROR_NOT_SUPPORTED from each. */
+/** refused.c - functions of the driver that CPUs cannot do: each returns CUDA_ERROR_NOT_SUPPORTED. */
 
 #define REFUSED(name)                                                                                                  \
     __attribute__((visibility("default"))) int name(void);                                                             \

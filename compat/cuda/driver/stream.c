@@ -207,6 +207,37 @@ CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value,
                  wait_value);
 }
 
+static CUresult queue_one(CUstream stream, const CUstreamBatchMemOpParams *p)
+{
+    CUdeviceptr at = p->waitValue.address;
+
+    switch (p->operation) {
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+        return cuStreamWaitValue32(stream, at, p->waitValue.value, p->waitValue.flags);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+        return cuStreamWaitValue64(stream, at, p->waitValue.value64, p->waitValue.flags);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+        return cuStreamWriteValue32(stream, at, p->writeValue.value, p->writeValue.flags);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+        return cuStreamWriteValue64(stream, at, p->writeValue.value64, p->writeValue.flags);
+    case CU_STREAM_MEM_OP_BARRIER:
+    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+        return CUDA_SUCCESS; /* what comes before is seen by what comes behind, anyway */
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *list, unsigned int flags)
+{
+    enum { MOST = 256 };
+
+    if (!list || !count || count > MOST || flags) return CUDA_ERROR_INVALID_VALUE;
+    KL_CU_TRY(kl_cu_enter());
+    for (unsigned i = 0; i < count; i++) KL_CU_TRY(queue_one(stream, &list[i]));
+    return CUDA_SUCCESS;
+}
+
 /* ---- events ---- */
 
 CUresult cuEventCreate(CUevent *event, unsigned int flags)

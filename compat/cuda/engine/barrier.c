@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/engine/grid.h"
 #include "compat/cuda/engine/worker.h"
-#include "compat/cuda/include/kolo_cuda/abi.h"
 
 static bool complete(const struct kl_worker *w, const struct kl_barrier *b)
 {
-    return b->arrived && b->arrived >= (b->expected ? b->expected : w->live);
+    return b->tally.arrived && b->tally.arrived >= (b->expected ? b->expected : w->live);
 }
 
+/* What was written before the barrier is seen behind it by whoever the block's threads tell, on other CPUs as well. */
 static void open_barrier(struct kl_worker *w, struct kl_barrier *b)
 {
+    struct kl_tally tally = b->tally;
     uint32_t thread = b->first;
 
     if (b == &w->barrier[KL_GRID_BARRIER] && !kl_grid_barrier(w->grid)) kl_block_abandon(w, KL_CUDA_LAUNCH);
-    b->result_arrived = b->arrived;
-    b->result_positive = b->positive;
-    b->arrived = b->positive = b->expected = 0;
-    b->first = KL_NO_THREAD;
+    __atomic_thread_fence(__ATOMIC_ACQ_REL);
+    *b = (struct kl_barrier){.first = KL_NO_THREAD};
+    w->arrived &= ~(1ULL << (b - w->barrier));
     while (thread != KL_NO_THREAD) {
         uint32_t next = w->fibre[thread].next; /* pushing it to another list changes it */
 
+        w->fibre[thread].tally = tally;
         kl_block_ready(w, thread);
         thread = next;
     }
@@ -27,20 +28,21 @@ static void open_barrier(struct kl_worker *w, struct kl_barrier *b)
 
 static void arrive(struct kl_worker *w, struct kl_barrier *b, unsigned count, int predicate)
 {
-    b->arrived++;
-    b->positive += predicate != 0;
+    b->tally.arrived++;
+    b->tally.positive += predicate != 0;
+    w->arrived |= 1ULL << (b - w->barrier);
     if (count) b->expected = (uint16_t)count;
-    (void)w;
 }
 
-static void wait_at(struct kl_worker *w, struct kl_barrier *b, const char *file, int line)
+static struct kl_tally wait_at(struct kl_worker *w, struct kl_barrier *b, const char *file, int line)
 {
     struct kl_fibre *me = &w->fibre[w->current];
     struct kl_list list = {b->first, b->last};
+    struct kl_tally tally = b->tally;
 
     if (complete(w, b)) {
         open_barrier(w, b);
-        return;
+        return tally;
     }
     me->wait = KL_WAIT_BARRIER;
     me->barrier = (uint8_t)(b - w->barrier);
@@ -51,24 +53,26 @@ static void wait_at(struct kl_worker *w, struct kl_barrier *b, const char *file,
     b->last = list.last;
     kl_block_wait(w);
     me->wait = KL_WAIT_NOTHING;
+    return me->tally;
 }
 
 int __koloBarrier(unsigned id, unsigned count, int kind, int predicate, const char *file, int line)
 {
     struct kl_worker *w = kl_worker_here;
     struct kl_barrier *b;
+    struct kl_tally tally;
 
     if (!w) return predicate != 0;
     b = &w->barrier[id % KL_GRID_BARRIER];
     arrive(w, b, count, predicate);
-    wait_at(w, b, file, line);
+    tally = wait_at(w, b, file, line);
     switch (kind) {
     case KOLO_BARRIER_COUNT:
-        return b->result_positive;
+        return tally.positive;
     case KOLO_BARRIER_AND:
-        return b->result_positive == b->result_arrived;
+        return tally.positive == tally.arrived;
     case KOLO_BARRIER_OR:
-        return b->result_positive > 0;
+        return tally.positive > 0;
     default:
         return 0;
     }
@@ -85,6 +89,17 @@ void __koloBarrierArrive(unsigned id, unsigned count)
     if (complete(w, b)) open_barrier(w, b);
 }
 
+void __koloTileBarrier(unsigned which, unsigned count, const char *file, int line)
+{
+    struct kl_worker *w = kl_worker_here;
+    struct kl_barrier *b;
+
+    if (!w) return;
+    b = &w->barrier[KL_TILE_BARRIERS + which % KOLO_TILE_BARRIERS];
+    arrive(w, b, count, 0);
+    (void)wait_at(w, b, file, line);
+}
+
 int __koloCooperative(void)
 {
     return kl_worker_here && kl_grid_launch(kl_worker_here->grid)->cooperative;
@@ -97,11 +112,14 @@ void __koloGridBarrier(const char *file, int line)
     if (!__koloCooperative())
         __koloTrap("grid-wide barrier in a kernel that was not launched with cudaLaunchCooperativeKernel");
     arrive(w, &w->barrier[KL_GRID_BARRIER], 0, 0);
-    wait_at(w, &w->barrier[KL_GRID_BARRIER], file, line);
+    (void)wait_at(w, &w->barrier[KL_GRID_BARRIER], file, line);
 }
 
 void kl_barrier_leave(struct kl_worker *w)
 {
-    for (struct kl_barrier *b = w->barrier; b < w->barrier + KL_BLOCK_BARRIERS; b++)
+    for (uint64_t rest = w->arrived; rest; rest &= rest - 1) {
+        struct kl_barrier *b = &w->barrier[__builtin_ctzll(rest)];
+
         if (complete(w, b)) open_barrier(w, b);
+    }
 }

@@ -33,6 +33,7 @@ void kl_block_ready(struct kl_worker *worker, uint32_t thread)
 {
     worker->waiting--;
     worker->yields = 0;
+    kl_warp_resume(worker, thread);
     kl_list_push(worker, &worker->ready, thread);
 }
 
@@ -151,6 +152,7 @@ void kl_block_wait(struct kl_worker *w)
 
     keep_place(w);
     w->waiting++;
+    kl_warp_stop(w, w->current);
     if (w->ready.first != KL_NO_THREAD) {
         give_way(w, &pop_ready(w)->context);
     } else if (w->begun < w->threads) {
@@ -168,8 +170,10 @@ void kl_block_yield(struct kl_worker *w)
 
     if (kl_grid_failed(w->grid)) kl_block_abandon(w, KL_CUDA_LAUNCH);
     if (++w->yields % YIELDS_OF_BLOCK == 0) kl_grid_starved(w->grid);
+    kl_warp_stop(w, w->current);
     if (w->begun == w->threads && w->ready.first == KL_NO_THREAD) {
         __koloPatience = PATIENCE;
+        kl_warp_resume(w, w->current);
         (void)sched_yield();
         return;
     }
@@ -182,6 +186,7 @@ void kl_block_yield(struct kl_worker *w)
         if (w->yields % w->live == 0) (void)sched_yield();
         give_way(w, &pop_ready(w)->context);
     }
+    kl_warp_resume(w, w->current);
 }
 
 void kl_block_abandon(struct kl_worker *w, int error)
@@ -215,8 +220,9 @@ static void set_out(struct kl_worker *w, uint64_t block)
     w->begun = w->waiting = w->current = w->yields = 0;
     w->fault = KL_CUDA_SUCCESS;
     w->ready.first = KL_NO_THREAD;
-    for (uint32_t i = 0; i < KL_BLOCK_BARRIERS; i++) w->barrier[i] = (struct kl_barrier){.first = KL_NO_THREAD};
-    for (uint32_t i = 0; i * KL_WARP_LANES < w->threads; i++) w->warp[i] = (struct kl_warp){0, 0};
+    for (; w->arrived; w->arrived &= w->arrived - 1)
+        w->barrier[__builtin_ctzll(w->arrived)] = (struct kl_barrier){.first = KL_NO_THREAD};
+    for (uint32_t i = 0; i * KL_WARP_LANES < w->threads; i++) w->warp[i] = (struct kl_warp){0};
     if (w->threads % KL_WARP_LANES)
         w->warp[w->threads / KL_WARP_LANES].gone = UINT32_MAX
                                                    << w->threads % KL_WARP_LANES; /* lanes that are not there */
@@ -244,7 +250,9 @@ static void collect_stacks(struct kl_worker *w)
 
 static void tell_fault(struct kl_worker *w)
 {
-    if (w->fault_signal == SIGFPE)
+    if (w->fault_signal == SIGILL)
+        kl_report(w, "an illegal instruction at %p", w->fault_address);
+    else if (w->fault_signal == SIGFPE)
         kl_report(w, "an arithmetic exception at %p", w->fault_address);
     else if (w->stack && kl_stack_overflowed(w->stack, w->fault_address))
         kl_report(w, "its stack of %zu bytes is full; cudaDeviceSetLimit(cudaLimitStackSize, ...) makes it larger",

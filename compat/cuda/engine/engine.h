@@ -58,7 +58,7 @@ struct kl_engine_launch {
 /**
  * Run a whole grid and return when it is done. May block, and calls the kernel in this thread and in others.
  * Errors: 0; 2 no memory for stacks; 9 extents or shared memory that no device has; 700 an access to memory that is not there; 710 an
- * assertion; 719 a trap, or a block whose threads wait for each other forever.
+ * assertion; 715 an illegal instruction; 719 a trap, or a block whose threads wait for each other forever.
  */
 int kl_engine_run(const struct kl_engine_launch *launch);
 
@@ -92,7 +92,7 @@ void kl_engine_reset_variables(int device);
 /** Is the calling thread running a kernel? Functions of the runtime that are for the host only refuse then. */
 bool kl_engine_inside(void);
 
-/** Bytes of stack that a thread of a kernel has, 64 KiB unless set (cudaDeviceSetLimit); rounded up to pages, at least 16 KiB. */
+/** Bytes of stack that a thread of a kernel has, 256 KiB unless set (cudaDeviceSetLimit); rounded up to pages, at least 64 KiB. */
 size_t kl_engine_stack_bytes(void);
 void kl_engine_set_stack_bytes(size_t bytes);
 
@@ -106,6 +106,9 @@ KL_ENGINE_EXPORT void __koloRegisterVariable(struct kl_engine_variable *variable
 /** The object that holds them is unloaded. */
 KL_ENGINE_EXPORT void __koloUnregisterKernel(const void *host_function, const struct kl_engine_kernel *kernel);
 KL_ENGINE_EXPORT void __koloUnregisterVariable(struct kl_engine_variable *variable);
+
+/** The copy of a variable that the running kernel sees, of one that was registered since its grid was begun. A trap if there is no memory. */
+KL_ENGINE_EXPORT void *__koloFindImage(struct kl_engine_variable *variable);
 
 /** Keep the configuration of a launch for the kernel that is called next in this thread. Returns 0: call it. */
 KL_ENGINE_EXPORT int __koloPushLaunch(struct kl_engine_dim grid, struct kl_engine_dim block, size_t shared_bytes,

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-static const int watched[] = {SIGSEGV, SIGBUS, SIGFPE};
+static const int watched[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 enum { WATCHED = sizeof watched / sizeof watched[0] };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -14,8 +14,10 @@ static struct sigaction before[WATCHED];
 /* Nothing of ours: the program's own handler has it, or the default, which meets the same instruction again. */
 static void pass_on(int number, siginfo_t *info, void *ucontext)
 {
-    const struct sigaction *old = &before[number == SIGSEGV ? 0 : number == SIGBUS ? 1 : 2];
+    const struct sigaction *old = before;
 
+    for (int i = 0; i < WATCHED; i++)
+        if (watched[i] == number) old = &before[i];
     if (old->sa_flags & SA_SIGINFO) {
         old->sa_sigaction(number, info, ucontext);
     } else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
@@ -35,7 +37,7 @@ static void on_fault(int number, siginfo_t *info, void *ucontext)
         return;
     }
     if (number == SIGFPE && kl_divide_step(ucontext)) return;
-    w->fault = number == SIGFPE ? KL_CUDA_LAUNCH : KL_CUDA_ADDRESS;
+    w->fault = number == SIGFPE ? KL_CUDA_LAUNCH : number == SIGILL ? KL_CUDA_INSTRUCTION : KL_CUDA_ADDRESS;
     w->fault_signal = number;
     w->fault_address = info->si_addr;
     kl_context_divert(ucontext, &w->home);

@@ -65,6 +65,9 @@ static int describe(char *text, size_t bytes, const struct kl_fibre *f, unsigned
 {
     const char *file = f->file ? f->file : "unknown place";
 
+    if (f->barrier >= KL_TILE_BARRIERS && f->wait == KL_WAIT_BARRIER)
+        return snprintf(text, bytes, "  %u at %s:%d, at the barrier of a tile, thread (%u, %u, %u) the first\n", count,
+                        file, f->line, f->index.x, f->index.y, f->index.z);
     if (f->wait == KL_WAIT_WARP)
         return snprintf(text, bytes, "  %u at %s:%d, for the lanes of mask 0x%08x, thread (%u, %u, %u) the first\n",
                         count, file, f->line, f->mask, f->index.x, f->index.y, f->index.z);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/engine/variables.h"
 #include "compat/cuda/engine/engine.h"
+#include "compat/cuda/include/kolo_cuda/abi.h"
 #include "src/base/atomic.h"
 
 #include <pthread.h>
@@ -71,7 +72,7 @@ static int make_image(struct kl_engine_variable *v, int device)
         if (other->shadow == v->shadow) image = other->image[1 + device];
     if (!image) image = v->space == KL_ENGINE_MANAGED ? v->shadow : new_image(v);
     for (struct kl_engine_variable *other = all; other; other = other->next)
-        if (other->shadow == v->shadow) other->image[1 + device] = image;
+        if (other->shadow == v->shadow) __atomic_store_n(&other->image[1 + device], image, __ATOMIC_RELEASE);
     return image ? SUCCESS : NO_MEMORY;
 }
 
@@ -105,6 +106,17 @@ int kl_engine_find_variable(const void *shadow, int device, void **address, size
     }
     (void)pthread_mutex_unlock(&lock);
     return rc;
+}
+
+void *__koloFindImage(struct kl_engine_variable *variable)
+{
+    int rc;
+
+    (void)pthread_mutex_lock(&lock);
+    rc = make_image(variable, __koloImage - 1);
+    (void)pthread_mutex_unlock(&lock);
+    if (rc) __koloTrap("no memory for a variable of the device");
+    return variable->image[__koloImage];
 }
 
 void kl_engine_reset_variables(int device)

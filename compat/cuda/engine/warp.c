@@ -144,10 +144,75 @@ uint64_t __koloWarp(unsigned mask, int operation, uint64_t value, unsigned sourc
     return me->result;
 }
 
+/* ---- who is here ---- */
+
+/* Those that ask at the place of the first of them. */
+static uint32_t asking_together(const struct kl_fibre *lane, uint32_t asking)
+{
+    const struct kl_fibre *first = &lane[__builtin_ctz(asking)];
+    uint32_t group = 0;
+
+    for (; asking; asking &= asking - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(asking);
+        if (lane[i].file == first->file && lane[i].line == first->line) group |= 1U << i;
+    }
+    return group;
+}
+
+/* If no lane can run, those that ask for who is with them are told: nobody else will come. */
+static void answer(struct kl_worker *w, uint32_t thread)
+{
+    struct kl_warp *warp = &w->warp[thread / KL_WARP_LANES];
+    uint32_t first_thread = thread - thread % KL_WARP_LANES, group;
+    struct kl_fibre *lane = &w->fibre[first_thread];
+
+    if (!warp->asking || ~(warp->stopped | warp->gone)) return;
+    group = asking_together(lane, warp->asking);
+    warp->asking &= ~group;
+    for (uint32_t rest = group; rest; rest &= rest - 1) {
+        lane[__builtin_ctz(rest)].result = group;
+        kl_block_ready(w, first_thread + (uint32_t)__builtin_ctz(rest));
+    }
+}
+
+void kl_warp_stop(struct kl_worker *w, uint32_t thread)
+{
+    w->warp[thread / KL_WARP_LANES].stopped |= 1U << thread % KL_WARP_LANES;
+    answer(w, thread);
+}
+
+void kl_warp_resume(struct kl_worker *w, uint32_t thread)
+{
+    w->warp[thread / KL_WARP_LANES].stopped &= ~(1U << thread % KL_WARP_LANES);
+}
+
+unsigned __koloActiveMask(const char *file, int line)
+{
+    struct kl_worker *w = kl_worker_here;
+    struct kl_fibre *me;
+    struct kl_warp *warp;
+    uint32_t own;
+
+    if (!w) return 1;
+    me = &w->fibre[w->current];
+    warp = &w->warp[w->current / KL_WARP_LANES];
+    own = 1U << w->current % KL_WARP_LANES;
+    if (!~(warp->gone | own)) return own;
+    warp->asking |= own;
+    me->wait = KL_WAIT_ACTIVE;
+    me->file = file;
+    me->line = line;
+    kl_block_wait(w);
+    me->wait = KL_WAIT_NOTHING;
+    return (unsigned)me->result;
+}
+
 void kl_warp_leave(struct kl_worker *w, uint32_t thread)
 {
     struct kl_warp *warp = &w->warp[thread / KL_WARP_LANES];
     uint32_t first_thread = thread - thread % KL_WARP_LANES;
+
+    answer(w, thread);
 
     for (uint32_t rest = warp->waiting; rest; rest &= rest - 1) {
         struct group g = {&w->fibre[first_thread], 0};

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { MORE = 64 << 10, STACK_MIN = 16 << 10, STACK_DEFAULT = 64 << 10, PAGE = 4096 };
+enum { MORE = 64 << 10, STACK_MIN = 64 << 10, STACK_DEFAULT = 256 << 10, PAGE = 4096 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kl_worker *store;
@@ -40,6 +40,7 @@ static struct kl_worker *make(void)
         free(w);
         return NULL;
     }
+    for (uint32_t i = 0; i < KL_BLOCK_BARRIERS; i++) w->barrier[i] = (struct kl_barrier){.first = KL_NO_THREAD};
     return w;
 }
 

@@ -14,6 +14,7 @@
 #include "compat/cuda/engine/context.h"
 #include "compat/cuda/engine/engine.h"
 #include "compat/cuda/engine/stacks.h"
+#include "compat/cuda/include/kolo_cuda/abi.h"
 #include "src/base/atomic.h"
 
 #include <signal.h>
@@ -23,7 +24,8 @@ enum {
     KL_WARP_LANES = 32,
     KL_BLOCK_WARPS = KL_BLOCK_THREADS / KL_WARP_LANES,
     KL_GRID_BARRIER = 16, /* behind those with a number */
-    KL_BLOCK_BARRIERS,
+    KL_TILE_BARRIERS,
+    KL_BLOCK_BARRIERS = KL_TILE_BARRIERS + KOLO_TILE_BARRIERS,
     KL_NO_THREAD = 0xffff
 };
 
@@ -36,12 +38,18 @@ enum {
     KL_CUDA_DEVICE = 101,
     KL_CUDA_ADDRESS = 700,
     KL_CUDA_ASSERT = 710,
+    KL_CUDA_INSTRUCTION = 715,
     KL_CUDA_LAUNCH = 719,
     KL_CUDA_COOPERATIVE = 720
 };
 
 /** What a thread that waits waits for. */
-enum kl_wait { KL_WAIT_NOTHING, KL_WAIT_BARRIER, KL_WAIT_WARP };
+enum kl_wait { KL_WAIT_NOTHING, KL_WAIT_BARRIER, KL_WAIT_WARP, KL_WAIT_ACTIVE };
+
+/** Who came to a barrier when it opened, and how many of them said yes. */
+struct kl_tally {
+    uint16_t arrived, positive;
+};
 
 /** A thread of the block that has had to wait: a fibre. */
 struct kl_fibre {
@@ -55,20 +63,21 @@ struct kl_fibre {
     uint8_t barrier, lane_source;
     uint32_t mask;
     uint64_t value, result;
+    struct kl_tally tally;
     const char *file; /* where it waits */
     int line;
 };
 
-/** Lanes of a warp that wait for each other, and those that are gone or were never there. */
+/** Lanes of a warp that wait for each other, and those that are gone or were never there. `stopped` are all that wait for something, or
+ * let others run; `asking` want to know who is with them. */
 struct kl_warp {
-    uint32_t waiting, gone;
+    uint32_t waiting, gone, stopped, asking;
 };
 
 struct kl_barrier {
     uint16_t first, last; /* who waits, in the order of arrival */
-    uint16_t arrived, positive;
-    uint16_t result_arrived, result_positive; /* of the last time it opened: read by all before it can open again */
-    uint16_t expected;                        /* with a count; 0: all that live */
+    struct kl_tally tally;
+    uint16_t expected; /* with a count; 0: all that live */
 };
 
 struct kl_list {
@@ -94,6 +103,7 @@ struct kl_worker {
     int fault;        /* what ended the block before its end, 0 nothing */
     int fault_signal; /* that raised it, 0 none */
     const void *fault_address;
+    uint64_t arrived; /* barriers that somebody has come to: bits */
     struct kl_barrier barrier[KL_BLOCK_BARRIERS];
     struct kl_warp warp[KL_BLOCK_WARPS];
     struct kl_fibre fibre[KL_BLOCK_THREADS];
@@ -127,6 +137,10 @@ void kl_block_exit(struct kl_worker *worker) __attribute__((noreturn));
 /** A thread is gone: who waits for it need not any more. */
 void kl_barrier_leave(struct kl_worker *worker);
 void kl_warp_leave(struct kl_worker *worker, uint32_t thread);
+
+/** The running thread will not run for a while, and when it does again. */
+void kl_warp_stop(struct kl_worker *worker, uint32_t thread);
+void kl_warp_resume(struct kl_worker *worker, uint32_t thread);
 
 /** The list of those that may run. */
 void kl_list_push(struct kl_worker *worker, struct kl_list *list, uint32_t thread);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * cooperative_groups.h - groups of threads that wait for each other and exchange values: grids, blocks, tiles of up to 32 lanes.
- *
- * coalesced_threads() is the calling thread alone: whether others are at the same place nobody knows, and it is always a right answer.
+ * cooperative_groups.h - groups of threads that wait for each other and exchange values: grids, blocks, tiles, and lanes of a warp that
+ * have come to the same place.
  */
 #ifndef KOLO_CUDA_COOPERATIVE_GROUPS_H
 #define KOLO_CUDA_COOPERATIVE_GROUPS_H
@@ -14,6 +13,8 @@
 #endif
 
 #pragma GCC system_header
+
+#include <type_traits>
 
 namespace cooperative_groups
 {
@@ -123,6 +124,10 @@ class tile_base
     explicit tile_base(unsigned width) : width_(width)
     {
     }
+    unsigned lanes(KOLO_CUDA_HERE) const
+    {
+        return __kolo::present(mask(), file, line);
+    }
     void sync(KOLO_CUDA_HERE) const
     {
         ::__syncwarp(mask(), file, line);
@@ -187,37 +192,143 @@ class tile_base
     }
 };
 
-template <unsigned Size, class Parent = thread_block> class thread_block_tile : public tile_base
+/** Neighbouring threads that are more than a warp: 64 and more of them. */
+template <unsigned Size> class large_tile
 {
-    static_assert(Size && Size <= 32 && !(Size & (Size - 1)), "tiles have 1, 2, 4, 8, 16 or 32 threads");
+    /* Tiles of the same width have barriers next to each other, those of the next width behind them. */
+    static constexpr unsigned first_barrier = Size == 64 ? 0 : Size == 128 ? 16 : Size == 256 ? 24 : 28;
 
   public:
-    thread_block_tile() : tile_base(Size)
+    void sync(KOLO_CUDA_HERE) const
     {
+        if (Size >= thread_block().size())
+            ::__syncthreads(file, line);
+        else
+            __koloTileBarrier(first_barrier + meta_group_rank(), size(), file, line);
     }
-    template <class Other> thread_block_tile(const thread_block_tile<Size, Other> &) : tile_base(Size)
+    unsigned thread_rank() const
+    {
+        return __kolo::thread_rank() % Size;
+    }
+    unsigned size() const
+    {
+        unsigned threads = thread_block().size() - __kolo::thread_rank() / Size * Size;
+
+        return threads < Size ? threads : Size;
+    }
+    unsigned num_threads() const
+    {
+        return size();
+    }
+    unsigned meta_group_rank() const
+    {
+        return __kolo::thread_rank() / Size;
+    }
+    unsigned meta_group_size() const
+    {
+        return (thread_block().size() + Size - 1) / Size;
+    }
+    /** Of each warp's one value, all that the tile has: `use(values, n, mine)` is called with them. */
+    template <class T, class F> T with_values(T of_warp, F use, KOLO_CUDA_HERE) const
+    {
+        alignas(T) static thread_local unsigned char room[32][sizeof(T)]; /* the block's, as all that it shares */
+        unsigned first = __kolo::thread_rank() / Size * (Size / 32), mine = thread_rank() / 32;
+        T *values = reinterpret_cast<T *>(room[first]);
+
+        if (thread_rank() % 32 == 0) memcpy((void *)&values[mine], &of_warp, sizeof(T));
+        sync(file, line);
+        T result = use(values, (size() + 31) / 32, mine);
+        sync(file, line);
+        return result;
+    }
+    template <class T> T shfl(T value, unsigned source, KOLO_CUDA_HERE) const
+    {
+        T of_warp = tile_base(32).shfl(value, (int)(source % 32), file, line);
+
+        return with_values(
+            of_warp, [=](const T *values, unsigned, unsigned) { return values[source % Size / 32]; }, file, line);
+    }
+    int any(int predicate, KOLO_CUDA_HERE) const
+    {
+        return with_values(
+            tile_base(32).any(predicate, file, line),
+            [](const int *values, unsigned n, unsigned) {
+                int result = 0;
+                for (unsigned i = 0; i < n; i++) result |= values[i];
+                return result;
+            },
+            file, line);
+    }
+    int all(int predicate, KOLO_CUDA_HERE) const
+    {
+        return !any(!predicate, file, line);
+    }
+};
+
+template <unsigned Size> class small_tile : public tile_base
+{
+  public:
+    small_tile() : tile_base(Size)
     {
     }
 };
 
-/** The lanes that are known to be here: this one. */
+template <unsigned Size, class Parent = thread_block>
+class thread_block_tile : public std::conditional_t<(Size > 32), large_tile<Size>, small_tile<Size>>
+{
+    static_assert(Size && Size <= 1024 && !(Size & (Size - 1)), "tiles have a power of two of threads, up to 1024");
+
+  public:
+    thread_block_tile() = default;
+    template <class Other> thread_block_tile(const thread_block_tile<Size, Other> &)
+    {
+    }
+};
+
+/** Lanes of a warp, in their order. */
 class coalesced_group
 {
-  public:
-    void sync() const
+    unsigned mask_;
+
+    /* The lane of rank `n`. */
+    unsigned lane_of(unsigned n) const
     {
+        unsigned rest = mask_;
+
+        while (n--) rest &= rest - 1;
+        return (unsigned)__builtin_ctz(rest);
+    }
+    unsigned packed(unsigned lanes) const
+    {
+        unsigned result = 0, n = 0;
+
+        for (unsigned rest = mask_; rest; rest &= rest - 1, n++) result |= (lanes >> __builtin_ctz(rest) & 1u) << n;
+        return result;
+    }
+
+  public:
+    explicit coalesced_group(unsigned mask) : mask_(mask)
+    {
+    }
+    unsigned lanes() const
+    {
+        return mask_;
+    }
+    void sync(KOLO_CUDA_HERE) const
+    {
+        ::__syncwarp(mask_, file, line);
     }
     unsigned thread_rank() const
     {
-        return 0;
+        return (unsigned)__builtin_popcount(mask_ & ((1u << __kolo::lane()) - 1));
     }
     unsigned size() const
     {
-        return 1;
+        return (unsigned)__builtin_popcount(mask_);
     }
     unsigned num_threads() const
     {
-        return 1;
+        return size();
     }
     unsigned meta_group_rank() const
     {
@@ -227,52 +338,74 @@ class coalesced_group
     {
         return 1;
     }
-    template <class T> T shfl(T value, int) const
+    /** The lanes of it that say the same. */
+    template <class T> coalesced_group of_same(T value, KOLO_CUDA_HERE) const
     {
-        return value;
+        return coalesced_group(::__match_any_sync(mask_, value, file, line));
     }
-    template <class T> T shfl_up(T value, unsigned) const
+    /** Its lanes by their order, `width` each. */
+    coalesced_group part(unsigned width) const
     {
-        return value;
+        unsigned first = thread_rank() / width * width, lanes = 0;
+
+        for (unsigned n = first; n < first + width && n < size(); n++) lanes |= 1u << lane_of(n);
+        return coalesced_group(lanes);
     }
-    template <class T> T shfl_down(T value, unsigned) const
+    template <class T> T shfl(T value, unsigned source, KOLO_CUDA_HERE) const
     {
-        return value;
+        return __kolo::take_from(mask_, value, lane_of(source % size()), file, line);
     }
-    int any(int predicate) const
+    template <class T> T shfl_up(T value, unsigned delta, KOLO_CUDA_HERE) const
     {
-        return predicate != 0;
+        unsigned rank = thread_rank();
+
+        return __kolo::take_from(mask_, value, lane_of(rank < delta ? rank : rank - delta), file, line);
     }
-    int all(int predicate) const
+    template <class T> T shfl_down(T value, unsigned delta, KOLO_CUDA_HERE) const
     {
-        return predicate != 0;
+        unsigned rank = thread_rank();
+
+        return __kolo::take_from(mask_, value, lane_of(delta >= size() - rank ? rank : rank + delta), file, line);
     }
-    unsigned ballot(int predicate) const
+    int any(int predicate, KOLO_CUDA_HERE) const
     {
-        return predicate != 0;
+        return ::__any_sync(mask_, predicate, file, line);
     }
-    template <class T> unsigned match_any(T) const
+    int all(int predicate, KOLO_CUDA_HERE) const
     {
-        return 1;
+        return ::__all_sync(mask_, predicate, file, line);
+    }
+    unsigned ballot(int predicate, KOLO_CUDA_HERE) const
+    {
+        return packed(::__ballot_sync(mask_, predicate, file, line));
+    }
+    template <class T> unsigned match_any(T value, KOLO_CUDA_HERE) const
+    {
+        return packed(::__match_any_sync(mask_, value, file, line));
+    }
+    template <class T> unsigned match_all(T value, int &all, KOLO_CUDA_HERE) const
+    {
+        return packed(::__match_all_sync(mask_, value, &all, file, line));
     }
 };
 
 /** Any of these. */
 class thread_group
 {
-    enum { BLOCK, TILE, ALONE } kind_;
-    unsigned width_;
+    enum { BLOCK, TILE, LANES } kind_;
+    unsigned width_; /* of a tile; the lanes */
 
   public:
     thread_group(const thread_block &) : kind_(BLOCK), width_(0)
     {
     }
-    thread_group(const coalesced_group &) : kind_(ALONE), width_(1)
+    thread_group(const coalesced_group &group) : kind_(LANES), width_(group.lanes())
     {
     }
     template <unsigned Size, class Parent>
     thread_group(const thread_block_tile<Size, Parent> &) : kind_(TILE), width_(Size)
     {
+        static_assert(Size <= 32, "a thread_group has up to 32 threads, or is a block");
     }
     explicit thread_group(unsigned width) : kind_(TILE), width_(width)
     {
@@ -281,10 +414,13 @@ class thread_group
     {
         if (kind_ == BLOCK) ::__syncthreads(file, line);
         if (kind_ == TILE) tile_base(width_).sync(file, line);
+        if (kind_ == LANES) coalesced_group(width_).sync(file, line);
     }
     unsigned size() const
     {
-        return kind_ == BLOCK ? thread_block().size() : kind_ == TILE ? tile_base(width_).size() : 1;
+        return kind_ == BLOCK  ? thread_block().size()
+               : kind_ == TILE ? tile_base(width_).size()
+                               : coalesced_group(width_).size();
     }
     unsigned num_threads() const
     {
@@ -292,11 +428,23 @@ class thread_group
     }
     unsigned thread_rank() const
     {
-        return kind_ == BLOCK ? __kolo::thread_rank() : kind_ == TILE ? tile_base(width_).thread_rank() : 0;
+        return kind_ == BLOCK  ? __kolo::thread_rank()
+               : kind_ == TILE ? tile_base(width_).thread_rank()
+                               : coalesced_group(width_).thread_rank();
     }
 };
 
+/** What GPUs need for tiles of more than a warp. */
+template <unsigned MaxBlockSize = 1024> struct block_tile_memory {
+    char unused;
+};
+
 inline thread_block this_thread_block()
+{
+    return thread_block();
+}
+
+template <unsigned Max> inline thread_block this_thread_block(block_tile_memory<Max> &)
 {
     return thread_block();
 }
@@ -306,9 +454,9 @@ inline grid_group this_grid()
     return grid_group();
 }
 
-inline coalesced_group coalesced_threads()
+inline coalesced_group coalesced_threads(KOLO_CUDA_HERE)
 {
-    return coalesced_group();
+    return coalesced_group(::__activemask(file, line));
 }
 
 template <unsigned Size, class Parent> inline thread_block_tile<Size, Parent> tiled_partition(const Parent &)
@@ -322,11 +470,37 @@ inline thread_group tiled_partition(const thread_group &, unsigned width)
     return thread_group(width);
 }
 
+inline coalesced_group tiled_partition(const coalesced_group &group, unsigned width)
+{
+    return group.part(width);
+}
+
+/** Those of a group of one warp that have the same label. */
+template <class T> inline coalesced_group labeled_partition(const coalesced_group &group, T label, KOLO_CUDA_HERE)
+{
+    return group.of_same(label, file, line);
+}
+
+template <unsigned Size, class Parent, class T>
+inline coalesced_group labeled_partition(const thread_block_tile<Size, Parent> &tile, T label, KOLO_CUDA_HERE)
+{
+    return coalesced_group(tile.lanes()).of_same(label, file, line);
+}
+
+template <class Group> inline coalesced_group binary_partition(const Group &group, bool label, KOLO_CUDA_HERE)
+{
+    return labeled_partition(group, (int)label, file, line);
+}
+
+/** One thread of the group calls it. */
+template <class Group, class F, class... A> inline void invoke_one(const Group &group, F &&f, A &&...arguments)
+{
+    if (group.thread_rank() == 0) static_cast<F &&>(f)(static_cast<A &&>(arguments)...);
+}
+
 template <class Group> inline void sync(const Group &group, KOLO_CUDA_HERE)
 {
-    (void)file;
-    (void)line;
-    group.sync();
+    group.sync(file, line);
 }
 
 template <class Group> inline auto thread_rank(const Group &group)
@@ -340,7 +514,5 @@ template <class Group> inline auto group_size(const Group &group)
 }
 
 } // namespace cooperative_groups
-
-#include "cooperative_groups/reduce.h"
 
 #endif

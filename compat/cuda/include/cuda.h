@@ -294,6 +294,99 @@ typedef struct {
 
 typedef void(CUDA_CB *CUhostFn)(void *argument);
 
+typedef enum {
+    CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
+    CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
+    CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3,
+    CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
+    CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
+    CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
+    CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
+    CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8
+} CUmemPool_attribute;
+
+typedef struct CUmemPoolProps_st {
+    CUmemAllocationType allocType;
+    CUmemAllocationHandleType handleTypes;
+    CUmemLocation location;
+    void *win32SecurityAttributes;
+    size_t maxSize;
+    unsigned short usage;
+    unsigned char reserved[54];
+} CUmemPoolProps;
+
+typedef struct CUarray_st *CUarray;
+
+typedef struct CUDA_MEMCPY2D_st {
+    size_t srcXInBytes, srcY;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    size_t srcPitch;
+    size_t dstXInBytes, dstY;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    size_t dstPitch;
+    size_t WidthInBytes, Height;
+} CUDA_MEMCPY2D;
+
+typedef struct CUDA_MEMCPY3D_st {
+    size_t srcXInBytes, srcY, srcZ, srcLOD;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    void *reserved0;
+    size_t srcPitch, srcHeight;
+    size_t dstXInBytes, dstY, dstZ, dstLOD;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    void *reserved1;
+    size_t dstPitch, dstHeight;
+    size_t WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D;
+
+typedef enum {
+    CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
+    CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL = 2,
+    CU_MEMCPY_SRC_ACCESS_ORDER_ANY = 3
+} CUmemcpySrcAccessOrder;
+
+typedef struct CUmemcpyAttributes_st {
+    CUmemcpySrcAccessOrder srcAccessOrder;
+    CUmemLocation srcLocHint, dstLocHint;
+    unsigned int flags;
+} CUmemcpyAttributes;
+
+typedef enum {
+    CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
+    CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
+    CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES = 3,
+    CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4,
+    CU_STREAM_MEM_OP_WRITE_VALUE_64 = 5,
+    CU_STREAM_MEM_OP_BARRIER = 6
+} CUstreamBatchMemOpType;
+
+typedef union CUstreamBatchMemOpParams_union {
+    CUstreamBatchMemOpType operation;
+    struct {
+        CUstreamBatchMemOpType operation;
+        CUdeviceptr address;
+        union {
+            cuuint32_t value;
+            cuuint64_t value64;
+        };
+        unsigned int flags;
+        CUdeviceptr alias;
+    } waitValue, writeValue; /* of the same layout */
+    cuuint64_t pad[6];
+} CUstreamBatchMemOpParams;
+
 /* ---- names that stand for a version ---- */
 
 #define cuDeviceTotalMem           cuDeviceTotalMem_v2
@@ -318,12 +411,23 @@ typedef void(CUDA_CB *CUhostFn)(void *argument);
 #define cuMemcpyHtoDAsync          cuMemcpyHtoDAsync_v2
 #define cuMemcpyDtoHAsync          cuMemcpyDtoHAsync_v2
 #define cuMemcpyDtoDAsync          cuMemcpyDtoDAsync_v2
+#define cuMemAllocPitch            cuMemAllocPitch_v2
+#define cuMemcpy2D                 cuMemcpy2D_v2
+#define cuMemcpy2DUnaligned        cuMemcpy2DUnaligned_v2
+#define cuMemcpy2DAsync            cuMemcpy2DAsync_v2
+#define cuMemcpy3D                 cuMemcpy3D_v2
+#define cuMemcpy3DAsync            cuMemcpy3DAsync_v2
+#define cuMemcpyBatchAsync         cuMemcpyBatchAsync_v2
+#define cuMemsetD2D8               cuMemsetD2D8_v2
+#define cuMemsetD2D16              cuMemsetD2D16_v2
+#define cuMemsetD2D32              cuMemsetD2D32_v2
 #define cuMemsetD8                 cuMemsetD8_v2
 #define cuMemsetD16                cuMemsetD16_v2
 #define cuMemsetD32                cuMemsetD32_v2
 #define cuIpcOpenMemHandle         cuIpcOpenMemHandle_v2
 #define cuStreamDestroy            cuStreamDestroy_v2
 #define cuStreamBeginCapture       cuStreamBeginCapture_v2
+#define cuStreamBatchMemOp         cuStreamBatchMemOp_v2
 #define cuStreamWaitValue32        cuStreamWaitValue32_v2
 #define cuStreamWriteValue32       cuStreamWriteValue32_v2
 #define cuStreamWaitValue64        cuStreamWaitValue64_v2
@@ -367,9 +471,11 @@ CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxPushCurrent(CUcontext context);
 CUresult cuCtxPopCurrent(CUcontext *context);
 CUresult cuCtxGetDevice(CUdevice *device);
+CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context);
 CUresult cuCtxGetFlags(unsigned int *flags);
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version);
 CUresult cuCtxSynchronize(void);
+CUresult cuCtxSynchronize_v2(CUcontext context);
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags);
 CUresult cuCtxDisablePeerAccess(CUcontext peer);
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest);
@@ -390,6 +496,34 @@ CUresult cuMemHostUnregister(void *ptr);
 CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned int flags);
 CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t bytes, CUstream stream);
 CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool, CUstream stream);
+CUresult cuMemAllocPitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height, unsigned int element);
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties);
+CUresult cuMemPoolDestroy(CUmemoryPool pool);
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes);
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value);
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value);
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *list, size_t count);
+CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *where);
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
+CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device);
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool);
+CUresult cuMemcpy2D(const CUDA_MEMCPY2D *copy);
+CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *copy);
+CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream);
+CUresult cuMemcpy3D(const CUDA_MEMCPY3D *copy);
+CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *copy, CUstream stream);
+CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
+                            CUmemcpyAttributes *attributes, size_t *first, size_t nattributes, CUstream stream);
+CUresult cuMemsetD2D8(CUdeviceptr ptr, size_t pitch, unsigned char value, size_t width, size_t height);
+CUresult cuMemsetD2D16(CUdeviceptr ptr, size_t pitch, unsigned short value, size_t width, size_t height);
+CUresult cuMemsetD2D32(CUdeviceptr ptr, size_t pitch, unsigned int value, size_t width, size_t height);
+CUresult cuMemsetD2D8Async(CUdeviceptr ptr, size_t pitch, unsigned char value, size_t width, size_t height,
+                           CUstream stream);
+CUresult cuMemsetD2D16Async(CUdeviceptr ptr, size_t pitch, unsigned short value, size_t width, size_t height,
+                            CUstream stream);
+CUresult cuMemsetD2D32Async(CUdeviceptr ptr, size_t pitch, unsigned int value, size_t width, size_t height,
+                            CUstream stream);
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes);
@@ -455,6 +589,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *argument);
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags);
 CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value, unsigned int flags);
+CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *list, unsigned int flags);
 CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags);
 CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value, unsigned int flags);
 CUresult cuEventCreate(CUevent *event, unsigned int flags);

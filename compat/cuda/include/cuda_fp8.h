@@ -31,10 +31,18 @@ inline unsigned char to_fp8(double x, __nv_saturation_t saturate, __nv_fp8_inter
              beyond = kind == __NV_E4M3 ? 0x7f : 0x7c;
     uint32_t code;
 
-    if (x != x) return kind == __NV_E4M3 ? (unsigned char)(sign | 0x7f) : (unsigned char)(sign | 0x7e);
+    if (x != x)
+        return kind == __NV_E4M3 ? (unsigned char)(sign | 0x7f)
+                                 : (unsigned char)(sign | 0x7e | (double_bits(x) >> 50 & 3));
     code = kind == __NV_E4M3 ? encode<4, 3>(x, to_nearest) : encode<5, 2>(x, to_nearest);
     if (code > largest) code = saturate == __NV_SATFINITE ? largest : beyond;
     return (unsigned char)(sign | code);
+}
+
+/** Of types that have no more bits than float, what is no number becomes one code, without a sign. */
+inline unsigned char to_fp8(float x, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind)
+{
+    return x != x ? (unsigned char)0x7f : to_fp8((double)x, saturate, kind);
 }
 
 inline float of_fp8(unsigned char code, __nv_fp8_interpretation_t kind)

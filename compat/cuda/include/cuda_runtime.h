@@ -138,6 +138,54 @@ static inline cudaError_t cudaMemcpyFromSymbolAsync(void *to, const T &symbol, s
 }
 
 template <class T>
+static inline cudaError_t
+cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
+                               const T &symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind)
+{
+    return ::cudaGraphAddMemcpyNodeToSymbol(node, graph, after, count, (const void *)&symbol, from, bytes, offset,
+                                            kind);
+}
+
+template <class T>
+static inline cudaError_t
+cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
+                                 void *to, const T &symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind)
+{
+    return ::cudaGraphAddMemcpyNodeFromSymbol(node, graph, after, count, to, (const void *)&symbol, bytes, offset,
+                                              kind);
+}
+
+template <class T>
+static inline cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const T &symbol, const void *from,
+                                                               size_t bytes, size_t offset, enum cudaMemcpyKind kind)
+{
+    return ::cudaGraphMemcpyNodeSetParamsToSymbol(node, (const void *)&symbol, from, bytes, offset, kind);
+}
+
+template <class T>
+static inline cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *to, const T &symbol,
+                                                                 size_t bytes, size_t offset, enum cudaMemcpyKind kind)
+{
+    return ::cudaGraphMemcpyNodeSetParamsFromSymbol(node, to, (const void *)&symbol, bytes, offset, kind);
+}
+
+template <class T>
+static inline cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                                                   const T &symbol, const void *from, size_t bytes,
+                                                                   size_t offset, enum cudaMemcpyKind kind)
+{
+    return ::cudaGraphExecMemcpyNodeSetParamsToSymbol(exec, node, (const void *)&symbol, from, bytes, offset, kind);
+}
+
+template <class T>
+static inline cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                                                     void *to, const T &symbol, size_t bytes,
+                                                                     size_t offset, enum cudaMemcpyKind kind)
+{
+    return ::cudaGraphExecMemcpyNodeSetParamsFromSymbol(exec, node, to, (const void *)&symbol, bytes, offset, kind);
+}
+
+template <class T>
 static inline cudaError_t cudaLaunchKernel(T *function, dim3 grid, dim3 block, void **arguments,
                                            size_t shared_bytes = 0, cudaStream_t stream = 0)
 {
@@ -180,6 +228,18 @@ static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
 {
     return ::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, (const void *)function, block_threads,
                                                                     shared_bytes, flags);
+}
+
+template <class T>
+static inline cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, T *function, int blocks,
+                                                                    int block_threads)
+{
+    return ::cudaOccupancyAvailableDynamicSMemPerBlock(bytes, (const void *)function, blocks, block_threads);
+}
+
+template <class T> static inline cudaError_t cudaFuncGetName(const char **name, T *function)
+{
+    return ::cudaFuncGetName(name, (const void *)function);
 }
 
 /* The block with which most threads are active on a multiprocessor, and as many of them as fill the device. */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On devices a cast from a real number to an integer saturates, and gives 0 for what is no number; on CPUs it does what the processor
- * does. In device code `(int)x` becomes __kolo::cast<int>(x). Where the end of what is cast is not plain the cast stays as it is. */
+/* On devices a conversion from a real number to an integer saturates; on CPUs it does what the processor does. In device code `(int)x`, `int(x)` and `int i = x` become __kolo::cast<int>(x); so do casts to a template's parameter,
+ * which may be an integer. Where the end of what is cast is not plain the cast stays as it is. */
 #include "compat/cuda/nvcc/translate.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static const char integers[] =
     " int unsigned signed long short char int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t "
@@ -21,6 +24,51 @@ static bool is_any_type(const struct tokens *k, uint32_t from, uint32_t to)
         if (!token_among(k, i, integers) && !token_among(k, i, " float double bool const * ")) return false;
     return from < to;
 }
+
+/* ---- parameters of templates ---- */
+
+void note_type_parameters(struct translation *t, uint32_t from, uint32_t to, uint32_t depth)
+{
+    const struct tokens *k = &t->source.tokens;
+
+    for (uint32_t i = from; i + 1 < to; i++) {
+        if (!token_among(k, i, " typename class ") || !token_is_name(k, i + 1) || !token_among(k, i + 2, " , > = "))
+            continue;
+        t->type_parameters = must_grow(t->type_parameters, (t->type_parameter_count + 1) * sizeof *t->type_parameters);
+        t->type_parameters[t->type_parameter_count++] = (struct type_parameter){i + 1, depth};
+    }
+}
+
+void forget_type_parameters(struct translation *t)
+{
+    while (t->type_parameter_count && t->type_parameters[t->type_parameter_count - 1].depth > t->depth)
+        t->type_parameter_count--;
+}
+
+static bool same_word(const struct tokens *k, uint32_t a, uint32_t b)
+{
+    uint32_t n = k->at[a].end - k->at[a].start;
+
+    return k->at[b].end - k->at[b].start == n && !memcmp(k->text + k->at[a].start, k->text + k->at[b].start, n);
+}
+
+static bool is_type_parameter(const struct translation *t, uint32_t i)
+{
+    const struct tokens *k = &t->source.tokens;
+
+    for (size_t p = 0; p < t->type_parameter_count && token_is_name(k, i); p++)
+        if (same_word(k, t->type_parameters[p].name, i)) return true;
+    return false;
+}
+
+/* What casts to the type of [from, to): NULL: nothing that saturates. */
+static const char *cast_to(const struct translation *t, uint32_t from, uint32_t to)
+{
+    if (is_integer(&t->source.tokens, from, to)) return "__kolo::cast";
+    return to == from + 1 && is_type_parameter(t, from) ? "__kolo::cast_to" : NULL;
+}
+
+/* ---- casts ---- */
 
 /* Template arguments behind a name, of names and numbers only: anything else may be two comparisons. */
 static uint32_t skip_arguments(const struct tokens *k, uint32_t i)
@@ -74,13 +122,16 @@ void translate_cast(struct translation *t, uint32_t open)
 {
     const struct tokens *k = &t->source.tokens;
     uint32_t close = k->at[open].partner, end;
-
+    char *text;
+    const char *cast = close == NO_TOKEN ? NULL : cast_to(t, open + 1, close);
     bool behind_cast = open && token_is(k, open - 1, ")") && t->source.edits[open - 1].instead;
 
-    if (close == NO_TOKEN || !is_integer(k, open + 1, close) || !(behind_cast || begins_expression(k, open))) return;
+    if (!cast || !(behind_cast || begins_expression(k, open))) return;
     end = operand_end(k, close + 1);
     if (end == NO_TOKEN || end == close + 1) return;
-    source_replace(&t->source, open, "__kolo::cast<");
+    text = must_print("%s<", cast);
+    source_replace(&t->source, open, text);
+    free(text);
     source_replace(&t->source, close, ">(");
     source_after(&t->source, end - 1, ")");
 }
@@ -90,5 +141,88 @@ void translate_static_cast(struct translation *t, uint32_t i)
     const struct tokens *k = &t->source.tokens;
     uint32_t end = token_is(k, i + 1, "<") ? angle_end(k, i + 1) : NO_TOKEN;
 
-    if (end != NO_TOKEN && is_integer(k, i + 2, end)) source_replace(&t->source, i, "__kolo::cast");
+    const char *cast = end == NO_TOKEN ? NULL : cast_to(t, i + 2, end);
+
+    if (cast) source_replace(&t->source, i, cast);
+}
+
+/* `int(x)`, not a declaration or the type of a function. */
+static bool translate_functional_cast(struct translation *t, uint32_t i)
+{
+    const struct tokens *k = &t->source.tokens;
+    uint32_t open = i + 1, close = k->at[open].partner;
+    const char *cast = cast_to(t, i, i + 1);
+    char *text;
+
+    if (!cast || close == NO_TOKEN || close == open + 1 || is_any_type(k, open + 1, close)) return false;
+    if (!i || !(token_is(k, i - 1, "return") ||
+                (k->at[i - 1].kind == TOKEN_SIGN && !token_among(k, i - 1, " ; { } ) ] < :: . -> ~ "))))
+        return false;
+    if (token_among(k, open + 1, " { * & ") || find_outside(k, open + 1, close, " , ... ") != NO_TOKEN) return false;
+    if (token_is(k, i - 1, ">") && !token_among(k, close + 1, " ; ) , + - * / % & | ^ && || ? : ")) return false;
+    text = must_print("%s<%.*s>", cast, (int)(k->at[i].end - k->at[i].start), k->text + k->at[i].start);
+    source_replace(&t->source, i, text);
+    free(text);
+    return true;
+}
+
+/* A point, or the sign of an exponent; a hexadecimal digit like it does no harm. */
+static bool has_fraction(const struct tokens *k, uint32_t i)
+{
+    return strcspn(k->text + k->at[i].start, ".eE") < k->at[i].end - k->at[i].start;
+}
+
+/* Are these only numbers without a fraction and places in the grid? They need no conversion. */
+static bool is_whole(const struct tokens *k, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        bool number = k->at[i].kind == TOKEN_NUMBER && !has_fraction(k, i),
+             place = token_among(k, i, " threadIdx blockIdx blockDim gridDim ") && token_is(k, i + 1, ".");
+
+        if (place)
+            i += 2; /* .x */
+        else if (!number && k->at[i].kind != TOKEN_CHARACTER && !token_among(k, i, " warpSize + - * / % ( ) & | ^ "))
+            return false;
+    }
+    return true;
+}
+
+/* `int i = x, j = y` where a statement begins. */
+static void translate_initialisers(struct translation *t, uint32_t i)
+{
+    const struct tokens *k = &t->source.tokens;
+    uint32_t name = i, at, end;
+    struct text type = {0};
+    struct piece p;
+
+    while (token_among(k, name, integers)) {
+        text_print(&type, "%s%.*s", type.at ? " " : "", (int)(k->at[name].end - k->at[name].start),
+                   k->text + k->at[name].start);
+        name++;
+    }
+    end = token_is_name(k, name) && token_is(k, name + 1, "=") ? find_outside(k, name, k->count, " ; ) ") : NO_TOKEN;
+    for (at = name; end != NO_TOKEN && next_piece(k, &at, end, &p);) {
+        char *cast;
+
+        if (!token_is_name(k, p.from) || !token_is(k, p.from + 1, "=") || p.to < p.from + 3 ||
+            token_is(k, p.from + 2, "{") || is_whole(k, p.from + 2, p.to))
+            continue;
+        cast = must_print("__kolo::cast<%s>(", type.at);
+        source_before(&t->source, p.from + 2, cast);
+        source_after(&t->source, p.to - 1, ")");
+        free(cast);
+    }
+    text_drop(&type);
+}
+
+bool translate_type(struct translation *t, uint32_t i)
+{
+    const struct tokens *k = &t->source.tokens;
+
+    if (token_is(k, i + 1, "(")) return translate_functional_cast(t, i);
+    if (!token_among(k, i, integers) || !i) return false;
+    if (token_among(k, i - 1, " ; { } ( ) : ") ||
+        (token_is(k, i - 1, "const") && i > 1 && token_among(k, i - 2, " ; { } ( ) : ")))
+        translate_initialisers(t, i);
+    return true;
 }

@@ -73,3 +73,16 @@ uint32_t parameters_of(const struct tokens *t, uint32_t from, uint32_t to)
     }
     return NO_TOKEN;
 }
+
+uint32_t declared_name(const struct tokens *t, struct piece p)
+{
+    uint32_t end = find_outside(t, p.from, p.to, " = { [ "), group;
+
+    if (end == NO_TOKEN) end = p.to;
+    group = find_outside(t, p.from, end, " ( ");
+    if (group != NO_TOKEN && token_among(t, group + 1, " * & ") && t->at[group].partner != NO_TOKEN)
+        end = t->at[group].partner;
+    while (end > p.from && token_is(t, end - 1, "]") && t->at[end - 1].partner != NO_TOKEN)
+        end = t->at[end - 1].partner;
+    return end > p.from && token_is_name(t, end - 1) ? end - 1 : NO_TOKEN;
+}

@@ -117,6 +117,8 @@ static void put_code_options(const struct driver *d, struct words *to)
 {
     words_add(to, "-ffp-contract=off");
     words_add(to, "-fno-strict-aliasing");
+    words_add(to,
+              "-fstack-clash-protection"); /* a frame that is too large for a thread's stack meets the page below it */
     if (!says(&d->o->compile, "-O")) words_add(to, d->o->debug_device ? "-O0" : "-O2");
 }
 

@@ -145,7 +145,8 @@ static void put_own_name(struct translation *t, uint32_t header, uint32_t open, 
 void translate_kernel(struct translation *t, uint32_t body)
 {
     const struct tokens *k = &t->source.tokens;
-    struct text list = {0}, types = {0}, stub = {0};
+    struct text list = {0}, types = {0}, name = {0};
+    char *stub;
     uint32_t header, from = skip_template_headers(k, t->statement, body, &header), open = parameters_of(k, from, body),
                      at, close;
     struct piece p;
@@ -159,23 +160,28 @@ void translate_kernel(struct translation *t, uint32_t body)
     at = open + 1;
     if (close == open + 2 && token_is(k, at, "void")) at = close;
     for (unsigned n = 0; next_piece(k, &at, close, &p); n++) {
-        char *name = name_of(t, p, "p", n, &pack);
+        char *word = name_of(t, p, "p", n, &pack);
 
-        if (!name) break;
-        text_print(&list, "__kolo::address(%s)%s, ", name, pack ? "..." : "");
-        text_print(&types, "%sdecltype(%s)%s", n ? ", " : "", name, pack ? "..." : "");
-        free(name);
+        if (!word) break;
+        text_print(&list, "__kolo::address(%s)%s, ", word, pack ? "..." : "");
+        text_print(&types, "%s__kolo::parameter<decltype(%s)>%s", n ? ", " : "", word, pack ? "..." : "");
+        free(word);
     }
-    text_print(&stub,
-               " if (__builtin_expect(__koloPending, 0)) { void *__kolo_list[] = {%snullptr}; "
-               "__kolo::launch<static_cast<void (*)(%s)>(&",
-               list.at ? list.at : "", types.at ? types.at : "");
-    put_own_name(t, header, open, &stub);
-    text_put(&stub, "), ");
-    put_bound(t, from, body, &stub);
-    text_put(&stub, ">(__kolo_list); return; }");
-    source_after(&t->source, body, stub.at);
+    text_print(&name, "static_cast<void (*)(%s)>(&", types.at ? types.at : "");
+    put_own_name(t, header, open, &name);
+    text_put(&name, ")");
+    free(t->kernel);
+    t->kernel = must_copy(name.at, name.bytes);
+    t->kernel_depth = t->depth;
+    t->kernel_shared = 0;
+    text_put(&name, ", ");
+    put_bound(t, from, body, &name);
+    stub = must_print(" if (__builtin_expect(__koloPending, 0)) { void *__kolo_list[] = {%snullptr}; "
+                      "__kolo::launch<%s>(__kolo_list); return; }",
+                      list.at ? list.at : "", name.at);
+    source_after(&t->source, body, stub);
+    free(stub);
     text_drop(&list);
     text_drop(&types);
-    text_drop(&stub);
+    text_drop(&name);
 }

@@ -27,14 +27,38 @@ static void pull_alignments(struct translation *t, uint32_t start, uint32_t end)
     }
 }
 
+/* The kernel's attributes have the bytes of what its own body declares in [i, end). */
+static void count_bytes(struct translation *t, uint32_t i, uint32_t end)
+{
+    struct text out = {0};
+    uint32_t at = i + 1, defined = find_outside(&t->source.tokens, i, end, " { ");
+    struct piece p;
+
+    if (defined != NO_TOKEN && t->source.tokens.at[defined].partner != NO_TOKEN)
+        at = t->source.tokens.at[defined].partner + 1; /* __shared__ struct { ... } x; */
+    while (next_piece(&t->source.tokens, &at, end, &p)) {
+        uint32_t name = declared_name(&t->source.tokens, p);
+        char *word = name == NO_TOKEN ? NULL : source_word(&t->source, name);
+
+        if (word)
+            text_print(&out, " (void)&__kolo::shared_variable<%s, sizeof(%s), alignof(decltype(%s)), %u>::registered;",
+                       t->kernel, word, word, t->kernel_shared++);
+        free(word);
+    }
+    if (out.at) source_after(&t->source, end, out.at);
+    text_drop(&out);
+}
+
 static void translate_static(struct translation *t, uint32_t i, uint32_t start, uint32_t end)
 {
     const struct tokens *k = &t->source.tokens;
 
     for (uint32_t s = start; s < end; s++)
         if (token_is(k, s, "static")) source_drop(&t->source, s);
-    source_replace(&t->source, i, "static __thread");
+    source_replace(&t->source, i,
+                   "static thread_local"); /* not __thread: types may have constructors that do nothing */
     pull_alignments(t, start, end);
+    if (t->kernel) count_bytes(t, i, end);
 }
 
 /* The words of the element's type in [start, name), without what tells of storage and alignment. */

@@ -13,18 +13,23 @@ bool in_device_code(const struct translation *t)
     return in_code(t) && t->scopes[t->depth - 1].device;
 }
 
+bool in_device_code_only(const struct translation *t)
+{
+    return in_device_code(t) && !t->scopes[t->depth - 1].host;
+}
+
 static enum scope_kind kind_here(const struct translation *t)
 {
     return t->depth ? t->scopes[t->depth - 1].kind : SCOPE_NAMESPACE;
 }
 
-static void push(struct translation *t, enum scope_kind kind, bool device)
+static void push(struct translation *t, struct scope s)
 {
     if (t->depth == t->scope_room) {
         t->scope_room = t->scope_room ? 2 * t->scope_room : 64;
         t->scopes = must_grow(t->scopes, t->scope_room * sizeof *t->scopes);
     }
-    t->scopes[t->depth++] = (struct scope){kind, device, NO_TOKEN};
+    t->scopes[t->depth++] = s;
 }
 
 /* ---- what a brace opens ---- */
@@ -70,22 +75,33 @@ static struct scope opened_by(const struct translation *t, uint32_t brace)
 {
     const struct tokens *k = &t->source.tokens;
     uint32_t header, from = skip_template_headers(k, t->statement, brace, &header);
-    bool device = find_outside(k, from, brace, " __global__ __device__ ") != NO_TOKEN;
+    bool device = find_outside(k, from, brace, " __global__ __device__ ") != NO_TOKEN,
+         host = find_outside(k, from, brace, " __host__ ") != NO_TOKEN;
+    struct scope code = {SCOPE_CODE, device, host, NO_TOKEN}, data = {.kind = SCOPE_DATA, .name = NO_TOKEN},
+                 class = {.kind = SCOPE_CLASS, .name = NO_TOKEN};
 
     if (token_is(k, from, "namespace") || (token_is(k, from, "inline") && token_is(k, from + 1, "namespace")) ||
         (token_is(k, from, "extern") && brace == from + 2))
-        return (struct scope){SCOPE_NAMESPACE, false, NO_TOKEN};
+        return (struct scope){.kind = SCOPE_NAMESPACE, .name = NO_TOKEN};
     if (parameters_of(k, from, brace) == NO_TOKEN || token_is(k, from, "enum")) {
-        if (defines_type(k, from, brace))
-            return (struct scope){find_outside(k, from, brace, " enum ") == NO_TOKEN ? SCOPE_CLASS : SCOPE_DATA, false,
-                                  NO_TOKEN};
+        if (defines_type(k, from, brace)) return find_outside(k, from, brace, " enum ") == NO_TOKEN ? class : data;
         if (find_outside(k, from, brace, " [ ") != NO_TOKEN && token_is(k, brace - 1, ")"))
-            return (struct scope){SCOPE_CODE, device, NO_TOKEN}; /* a lambda that a variable is made of */
-        return (struct scope){SCOPE_DATA, false, NO_TOKEN};
+            return code; /* a lambda that a variable is made of */
+        return data;
     }
-    if (defines_type(k, from, brace)) return (struct scope){SCOPE_CLASS, false, NO_TOKEN};
-    if (is_member_initialiser(k, from, brace)) return (struct scope){SCOPE_DATA, false, NO_TOKEN};
-    return (struct scope){SCOPE_CODE, device, NO_TOKEN};
+    if (defines_type(k, from, brace)) return class;
+    return is_member_initialiser(k, from, brace) ? data : code;
+}
+
+/* A brace in code, or in what data are made of: the same again, or a lambda with specifiers of its own. */
+static void enter_more(struct translation *t)
+{
+    struct scope s = {.kind = kind_here(t), .name = NO_TOKEN};
+
+    s.device = t->lambda_device || t->scopes[t->depth - 1].device;
+    s.host = t->lambda_device ? t->lambda_host : t->scopes[t->depth - 1].host;
+    push(t, s);
+    t->lambda_device = t->lambda_host = false;
 }
 
 static void enter(struct translation *t, uint32_t brace)
@@ -95,21 +111,27 @@ static void enter(struct translation *t, uint32_t brace)
     struct scope s;
 
     if (kind_here(t) == SCOPE_CODE || kind_here(t) == SCOPE_DATA) {
-        push(t, kind_here(t), (t->depth && t->scopes[t->depth - 1].device) || t->lambda_device);
-        t->lambda_device = false;
+        enter_more(t);
         return;
     }
     s = opened_by(t, brace);
     from = skip_template_headers(k, t->statement, brace, &header);
     if (s.kind == SCOPE_CODE && find_outside(k, from, brace, " __global__ ") != NO_TOKEN) translate_kernel(t, brace);
     parameters = s.kind == SCOPE_CODE ? parameters_of(k, from, brace) : NO_TOKEN;
-    push(t, s.kind, s.device);
+    push(t, s);
+    note_type_parameters(t, t->statement, from, t->depth);
     if (s.kind == SCOPE_NAMESPACE && brace && token_is_name(k, brace - 1)) t->scopes[t->depth - 1].name = brace - 1;
     if (s.device && parameters != NO_TOKEN && k->at[parameters].partner != NO_TOKEN)
         hide_parameters(t, parameters + 1, k->at[parameters].partner, t->depth);
     if (s.kind == SCOPE_CLASS) hide_members(t, brace, t->depth);
     if (s.kind == SCOPE_NAMESPACE || s.kind == SCOPE_CLASS) t->statement = brace + 1;
-    t->lambda_device = false;
+    t->lambda_device = t->lambda_host = false;
+}
+
+static void leave_kernel(struct translation *t)
+{
+    free(t->kernel);
+    t->kernel = NULL;
 }
 
 static void leave(struct translation *t, uint32_t brace)
@@ -118,6 +140,8 @@ static void leave(struct translation *t, uint32_t brace)
 
     if (t->depth) t->depth--;
     forget_shadows(t);
+    forget_type_parameters(t);
+    if (t->depth <= t->kernel_depth) leave_kernel(t);
     if (closed != SCOPE_DATA && (kind_here(t) == SCOPE_NAMESPACE || kind_here(t) == SCOPE_CLASS))
         t->statement = brace + 1;
 }
@@ -125,8 +149,9 @@ static void leave(struct translation *t, uint32_t brace)
 static void end_statement(struct translation *t, uint32_t semicolon)
 {
     if (kind_here(t) == SCOPE_NAMESPACE) translate_variables(t, semicolon);
+    if (kind_here(t) == SCOPE_CLASS) refuse_member_variable(t, semicolon);
     if (kind_here(t) != SCOPE_CODE && kind_here(t) != SCOPE_DATA) t->statement = semicolon + 1;
-    t->lambda_device = false;
+    t->lambda_device = t->lambda_host = false;
 }
 
 static bool is_launch(const struct tokens *k, uint32_t i)
@@ -175,6 +200,8 @@ bool translate(const char *text, size_t bytes, struct text *out)
     free(t.aliases);
     text_drop(&t.declared);
     free(t.shadows);
+    free(t.type_parameters);
+    leave_kernel(&t);
     free(t.scopes);
     source_close(&t.source);
     return good;

@@ -10,7 +10,8 @@
  *     shared.c    __shared__ float x[32];           one for each OS thread, which runs one block at a time
  *     variable.c  __device__ int n;                 n stays for the host, device code calls what gives the device's own
  *     ptx.c       asm("red.global.add.u64 ...")     what the instruction does, in C++
- *     cast.c      (int)x                            saturates, as on devices
+ *     cast.c      (int)x, int(x), int i = x;        saturates, as on devices
+ *     refused.c   tex2D<float>(t, x, y)             an error, with the reason
  *     words.c     __device__, __align__(8), ...     nothing, or what GNU calls it
  */
 #ifndef KL_NVCC_TRANSLATE_H
@@ -23,6 +24,7 @@ enum scope_kind { SCOPE_NAMESPACE, SCOPE_CLASS, SCOPE_CODE, SCOPE_DATA };
 struct scope {
     enum scope_kind kind;
     bool device;   /* its code runs in kernels */
+    bool host;     /* and, or only, on the host */
     uint32_t name; /* of a namespace, NO_TOKEN if it has none */
 };
 
@@ -37,12 +39,22 @@ struct shadow {
     uint32_t depth;
 };
 
+/** A type parameter of a template, in the scope at `depth` and those in it. */
+struct type_parameter {
+    uint32_t name, depth;
+};
+
 struct translation {
     struct source source;
     struct scope *scopes;
     uint32_t depth, scope_room;
-    uint32_t statement; /* where the declaration began that is being walked over */
-    bool lambda_device; /* the next brace opens code for the device */
+    uint32_t statement;              /* where the declaration began that is being walked over */
+    bool lambda_device, lambda_host; /* what the next brace opens code for */
+    char *kernel; /* the template argument that names the kernel whose body is walked over, NULL: none */
+    uint32_t kernel_depth;
+    unsigned kernel_shared; /* variables of its own so far */
+    struct type_parameter *type_parameters;
+    size_t type_parameter_count;
     struct alias *aliases;
     size_t alias_count;
     struct text declared; /* variables of devices with their namespaces, each in a line */
@@ -53,9 +65,10 @@ struct translation {
 /** Translate `text`, with errors on stderr. False: there were some, and `out` is not to be used. */
 bool translate(const char *text, size_t bytes, struct text *out);
 
-/** Is the walk in code, and is it for the device? */
+/** Is the walk in code, is it for the device, and for nothing else? */
 bool in_code(const struct translation *t);
 bool in_device_code(const struct translation *t);
+bool in_device_code_only(const struct translation *t);
 
 /** The launch whose first `<` is token `i`; returns the token to go on with. */
 uint32_t translate_launch(struct translation *t, uint32_t i);
@@ -68,6 +81,12 @@ void translate_shared(struct translation *t, uint32_t i);
 
 /** The declaration from t->statement to the semicolon `end`, if it declares variables of the device. */
 void translate_variables(struct translation *t, uint32_t end);
+
+/** The word `static` at `i` in device code: of a variable, which each device has its own of. */
+void translate_local_static(struct translation *t, uint32_t i);
+
+/** The declaration from t->statement to the semicolon `end` is of a member: none is in a memory of its own. */
+void refuse_member_variable(struct translation *t, uint32_t end);
 
 /** From now on device code that says `name` means name__kolo(). */
 void add_alias(struct translation *t, const char *name);
@@ -88,6 +107,16 @@ uint32_t translate_asm(struct translation *t, uint32_t i);
 void translate_cast(struct translation *t, uint32_t open);
 void translate_static_cast(struct translation *t, uint32_t i);
 
+/** A name in device code: perhaps a cast int(x), perhaps of a declaration int i = x. True: it was one. */
+bool translate_type(struct translation *t, uint32_t i);
+
+/** The template headers in [from, to) name types, until the scope at `depth` ends. */
+void note_type_parameters(struct translation *t, uint32_t from, uint32_t to, uint32_t depth);
+void forget_type_parameters(struct translation *t);
+
+/** The name at `i`, if it is of something that only GPUs have: an error is told. */
+void refuse_name(struct translation *t, uint32_t i);
+
 /** A word of CUDA's, or of the host's that kernels need otherwise. */
 void translate_word(struct translation *t, uint32_t i);
 
@@ -106,6 +135,9 @@ uint32_t find_outside(const struct tokens *t, uint32_t from, uint32_t to, const 
 
 /** The first token of [from, to) behind template headers; *header is the `<` of the last one, NO_TOKEN if there is none. */
 uint32_t skip_template_headers(const struct tokens *t, uint32_t from, uint32_t to, uint32_t *header);
+
+/** The name that a declarator gives, `x` in `x[4]`, `(*x)(int)` or `x = 5`; NO_TOKEN: it has none. */
+uint32_t declared_name(const struct tokens *t, struct piece p);
 
 /** The parenthesis that opens the parameters of the function declared in [from, to), NO_TOKEN if it is none. */
 uint32_t parameters_of(const struct tokens *t, uint32_t from, uint32_t to);

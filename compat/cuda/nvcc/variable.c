@@ -113,20 +113,6 @@ void translate_name(struct translation *t, uint32_t i)
 
 /* ---- declarations ---- */
 
-/* The name that a declarator gives: `x`, `x[4]`, `(*x)(int)`, `x = 5`. */
-static uint32_t declared_name(const struct tokens *k, struct piece p)
-{
-    uint32_t end = find_outside(k, p.from, p.to, " = { [ "), group;
-
-    if (end == NO_TOKEN) end = p.to;
-    group = find_outside(k, p.from, end, " ( ");
-    if (group != NO_TOKEN && token_among(k, group + 1, " * & ") && k->at[group].partner != NO_TOKEN)
-        end = k->at[group].partner;
-    while (end > p.from && token_is(k, end - 1, "]") && k->at[end - 1].partner != NO_TOKEN)
-        end = k->at[end - 1].partner;
-    return end > p.from && token_is_name(k, end - 1) ? end - 1 : NO_TOKEN;
-}
-
 /* Where the declarator begins or its type has pointers: a const before that is of what is pointed to. */
 static bool is_constant(const struct tokens *k, uint32_t from, uint32_t to)
 {
@@ -215,6 +201,48 @@ void translate_variables(struct translation *t, uint32_t end)
                      name, &out);
         if (!managed) add_alias(t, word);
         free(word);
+    }
+    if (out.at) source_after(&t->source, end, out.at);
+    text_drop(&out);
+}
+
+void refuse_member_variable(struct translation *t, uint32_t end)
+{
+    const struct tokens *k = &t->source.tokens;
+    uint32_t word = find_outside(k, t->statement, end, " __device__ __constant__ __managed__ __shared__ ");
+
+    if (word != NO_TOKEN && find_outside(k, t->statement, end, " static ") != NO_TOKEN &&
+        is_variable(k, t->statement, end))
+        source_error(&t->source, word,
+                     "a member of a class is in no memory of its own: declare the variable in a namespace");
+}
+
+/* ---- static variables of functions ---- */
+
+void translate_local_static(struct translation *t, uint32_t i)
+{
+    const struct tokens *k = &t->source.tokens;
+    uint32_t end = find_outside(k, i, k->count, " ; "), at = i + 1, name;
+    struct text out = {0};
+    struct piece p;
+
+    if (i && !token_among(k, i - 1, " ; { } __device__ const ")) return;
+    if (end == NO_TOKEN || !is_variable(k, i, end) || is_constant(k, i - (i && token_is(k, i - 1, "const")), end))
+        return;
+    for (at = skip_attributes(k, at); next_piece(k, &at, end, &p);) {
+        char *word, *initial;
+
+        name = declared_name(k, p);
+        if (name == NO_TOKEN) continue;
+        word = source_word(&t->source, name);
+        initial = must_print("%s__kolo_initial", word);
+        source_replace(&t->source, name, initial);
+        text_print(&out,
+                   " static __kolo::variable<decltype(%s)> %s__kolo_images{&%s, \"%s\", __kolo::device}; "
+                   "__attribute__((unused)) auto &%s = %s__kolo_images.found();",
+                   initial, word, initial, word, word, word);
+        free(word);
+        free(initial);
     }
     if (out.at) source_after(&t->source, end, out.at);
     text_drop(&out);

@@ -46,7 +46,9 @@ static void translate_function(struct translation *t, uint32_t i)
         source_replace(&t->source, i, "__kolo_printf");
     else if (token_is(k, i, "static_cast"))
         translate_static_cast(t, i);
-    else
+    else if (token_is(k, i, "static"))
+        translate_local_static(t, i);
+    else if (!translate_type(t, i))
         translate_name(t, i);
 }
 
@@ -54,9 +56,11 @@ void translate_word(struct translation *t, uint32_t i)
 {
     const struct tokens *k = &t->source.tokens;
 
+    refuse_name(t, i);
     if (token_among(k, i, specifiers)) {
         source_drop(&t->source, i);
         if (in_code(t) && token_is(k, i, "__device__")) t->lambda_device = true;
+        if (in_code(t) && token_is(k, i, "__host__")) t->lambda_host = true;
     } else if (token_among(k, i, bounds)) {
         drop_with_arguments(t, i);
     } else if (token_is(k, i, "__shared__")) {

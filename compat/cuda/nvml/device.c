@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** device.c - the host's devices: found, and what they say of themselves. */
-#include "compat/cuda/core/place.h"
 #include "compat/cuda/core/memory.h"
 #include "compat/cuda/nvml/nvml_state.h"
 
@@ -82,19 +81,17 @@ static nvmlReturn_t find(bool (*is)(const struct kl_cuda_device *d, const void *
 
 static bool has_place(const struct kl_cuda_device *d, const void *what)
 {
-    const unsigned *place = what;
-
-    return d->domain == place[0] && d->bus == place[1] && d->device == place[2];
+    return kl_cuda_place_same(&d->at, what);
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *id, nvmlDevice_t *device)
 {
-    unsigned place[3] = {0};
+    struct kl_cuda_place place;
 
     KL_NVML_TRY(kl_nvml_ready());
     if (!id || !device) return NVML_ERROR_INVALID_ARGUMENT;
-    if (!kl_cuda_read_place(id, place)) return NVML_ERROR_INVALID_ARGUMENT;
-    return find(has_place, place, device);
+    if (!kl_cuda_place_read(id, &place)) return NVML_ERROR_INVALID_ARGUMENT;
+    return find(has_place, &place, device);
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *id, nvmlDevice_t *device)
@@ -223,20 +220,25 @@ nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned i
 
 /* ---- PCI ---- */
 
+nvmlPciInfo_t kl_nvml_pci(const struct kl_cuda_place *at)
+{
+    nvmlPciInfo_t pci = {.domain = at->domain, .bus = at->bus, .device = at->device};
+    const struct kl_cuda_place legacy = {.domain = at->domain & 0xffff, .bus = at->bus, .device = at->device};
+
+    kl_cuda_place_text(&legacy, pci.busIdLegacy);
+    snprintf(pci.busId, sizeof pci.busId, "%08X:%02X:%02X.0", at->domain, at->bus & 0xff, at->device & 0xff);
+    return pci;
+}
+
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 {
     const struct kl_cuda_device *d;
 
     KL_NVML_TRY(kl_nvml_device(device, &d));
     if (!pci) return NVML_ERROR_INVALID_ARGUMENT;
-    *pci = (nvmlPciInfo_t){.domain = d->domain,
-                           .bus = d->bus,
-                           .device = d->device,
-                           .pciDeviceId = d->pci_device << 16 | 0x10de,
-                           .pciSubSystemId = d->pci_subsystem};
-    snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "%04x:%02x:%02x.0", d->domain & 0xffff, d->bus & 0xff,
-             d->device & 0xff);
-    snprintf(pci->busId, sizeof pci->busId, "%08X:%02X:%02X.0", d->domain, d->bus, d->device);
+    *pci = kl_nvml_pci(&d->at);
+    pci->pciDeviceId = d->pci_device << 16 | 0x10de;
+    pci->pciSubSystemId = d->pci_subsystem;
     return NVML_SUCCESS;
 }
 
@@ -362,14 +364,11 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned 
 
 static nvmlReturn_t field(const struct kl_cuda_device *d, nvmlFieldValue_t *f)
 {
-    unsigned links = 0;
+    bool c2c = f->fieldId == NVML_FI_DEV_C2C_LINK_COUNT;
 
-    if (f->fieldId != NVML_FI_DEV_NVLINK_LINK_COUNT && f->fieldId != NVML_FI_DEV_C2C_LINK_COUNT)
-        return NVML_ERROR_NOT_SUPPORTED;
-    for (int i = 0; i < d->nlinks; i++)
-        links += (d->link[i].end == KL_CUDA_LINK_CPU) == (f->fieldId == NVML_FI_DEV_C2C_LINK_COUNT);
+    if (f->fieldId != NVML_FI_DEV_NVLINK_LINK_COUNT && !c2c) return NVML_ERROR_NOT_SUPPORTED;
     f->valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
-    f->value.uiVal = links;
+    f->value.uiVal = (unsigned)(c2c ? d->nc2c : d->nlinks);
     return NVML_SUCCESS;
 }
 

@@ -3,8 +3,6 @@
 #include "compat/cuda/nvml/nvml_state.h"
 #include "topo/types.h"
 
-#include <stdio.h>
-
 /* ---- between two ---- */
 
 static nvmlGpuTopologyLevel_t level_of(const struct kl_cuda_device *a, const struct kl_cuda_device *b)
@@ -97,11 +95,7 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned i
 
     KL_NVML_TRY(find(device, link, &d, &up));
     if (!pci || !up) return NVML_ERROR_INVALID_ARGUMENT;
-    const struct kl_cuda_link *l = &d->link[link];
-    *pci = (nvmlPciInfo_t){.domain = l->domain, .bus = l->bus, .device = l->device};
-    snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "%04x:%02x:%02x.0", l->domain & 0xffff, l->bus & 0xff,
-             l->device & 0xff);
-    snprintf(pci->busId, sizeof pci->busId, "%08X:%02X:%02X.0", l->domain, l->bus, l->device);
+    *pci = kl_nvml_pci(&d->link[link].at);
     return NVML_SUCCESS;
 }
 
@@ -125,7 +119,7 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned i
     return NVML_SUCCESS;
 }
 
-/* ---- the fabric: hosts that share an NVLink domain, which a topology of one host has not ---- */
+/* ---- the fabric: hosts that share an NVLink domain, which a topology of one host does not describe ---- */
 
 nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *info)
 {

@@ -24,6 +24,9 @@ nvmlReturn_t kl_nvml_ready(void);
 nvmlReturn_t kl_nvml_device(nvmlDevice_t handle, const struct kl_cuda_device **device);
 nvmlDevice_t kl_nvml_handle(const struct kl_cuda_device *device);
 
+/** A place, with its texts. */
+nvmlPciInfo_t kl_nvml_pci(const struct kl_cuda_place *at);
+
 /** Copy a text; 7: it does not fit. */
 nvmlReturn_t kl_nvml_text(const char *from, char *to, unsigned bytes);
 

@@ -8,6 +8,8 @@
 #include "compat/cuda/core/stream.h"
 #include "compat/cuda/runtime/entry.h"
 
+#include <stdlib.h>
+
 cudaError_t kl_cudart_capture_begin(cudaStream_t stream, int mode)
 {
     KL_CUDA_TRY(kl_cuda_enter());
@@ -68,11 +70,15 @@ cudaError_t kl_cudart_capture_end(cudaStream_t stream, cudaGraph_t *graph)
         if (g && !kl_cuda_stream_captures(g->stream)) kl_cudart_graph_free(g);
         return rc;
     }
-    if (!g && !(g = kl_cudart_graph_make())) {
+    if (!g) g = kl_cudart_graph_make();
+    struct kl_cudart_captured *c = g ? malloc(sizeof *c) : NULL;
+    if (!c) {
         koloGraphDestroy(captured);
+        kl_cudart_graph_free(g);
         return cudaErrorMemoryAllocation;
     }
-    g->captured = captured;
+    *c = (struct kl_cudart_captured){.count = 1, .own = captured};
+    g->captured = c;
     g->capturing = false;
     *graph = g->handle;
     return cudaSuccess;

@@ -20,6 +20,9 @@ cudaError_t kl_cudart_to_symbol(const void *symbol, const void *from, size_t byt
 cudaError_t kl_cudart_from_symbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
                                   cudaStream_t stream, enum kl_cuda_how how);
 
+/** Where `bytes` of a variable of the current device are, from `offset` on. Errors: 1 it is smaller, 13. */
+cudaError_t kl_cudart_symbol_part(const void *symbol, size_t offset, size_t bytes, char **address);
+
 /** The box that the parameters of a copy describe. Arrays: 801. */
 cudaError_t kl_cudart_box(const struct cudaMemcpy3DParms *p, struct kl_cuda_box *box);
 

@@ -3,8 +3,6 @@
  * device.c - devices: which there are, which is the thread's, and what they say of themselves.
  */
 #include "compat/cuda/core/device.h"
-#include "compat/cuda/core/place.h"
-
 #include "compat/cuda/core/peer.h"
 #include "compat/cuda/core/pool.h"
 #include "compat/cuda/core/reset.h"
@@ -61,8 +59,10 @@ KL_CUDART_ENTRY(cudaSetValidDevices);
 cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int flags)
 {
     (void)device_flags;
-    if (flags & ~(unsigned)cudaInitDeviceFlagsAreValid) return kl_cudart_done(cudaErrorInvalidValue);
-    return kl_cudart_done(check(device));
+    cudaError_t rc = flags & ~(unsigned)cudaInitDeviceFlagsAreValid ? cudaErrorInvalidValue : check(device);
+
+    if (!rc) kl_cuda_activate(device);
+    return kl_cudart_done(rc);
 }
 KL_CUDART_ENTRY(cudaInitDevice);
 
@@ -152,36 +152,21 @@ KL_CUDART_ENTRY(cudaDeviceGetAttribute);
 
 cudaError_t cudaDeviceGetPCIBusId(char *text, int bytes, int device)
 {
-    char id[32];
+    char place[KL_CUDA_PLACE_TEXT];
     const struct kl_cuda_device *d;
     cudaError_t rc = kl_cuda_device(device, &d);
 
     if (rc) return kl_cudart_done(rc);
-    if (!text || bytes <= 0) return kl_cudart_done(cudaErrorInvalidValue);
-    int needed = snprintf(id, sizeof id, "%04x:%02x:%02x.0", d->domain, d->bus, d->device);
-    if (needed >= bytes) return kl_cudart_done(cudaErrorInvalidValue);
-    memcpy(text, id, (size_t)needed + 1);
+    kl_cuda_place_text(&d->at, place);
+    if (!text || bytes <= (int)strlen(place)) return kl_cudart_done(cudaErrorInvalidValue);
+    strcpy(text, place);
     return cudaSuccess;
 }
 KL_CUDART_ENTRY(cudaDeviceGetPCIBusId);
 
 cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *text)
 {
-    unsigned at[3];
-    const struct kl_cuda_device *d;
-    int count;
-    cudaError_t rc = kl_cuda_ready();
-
-    if (!rc) rc = kl_cuda_device_count(&count);
-    if (rc) return kl_cudart_done(rc);
-    if (!device || !text) return kl_cudart_done(cudaErrorInvalidValue);
-    if (!kl_cuda_read_place(text, at)) return kl_cudart_done(cudaErrorInvalidValue);
-    for (int i = 0; i < count; i++) {
-        if (kl_cuda_device(i, &d) || d->domain != at[0] || d->bus != at[1] || d->device != at[2]) continue;
-        *device = i;
-        return cudaSuccess;
-    }
-    return kl_cudart_done(cudaErrorInvalidDevice);
+    return kl_cudart_done(kl_cuda_device_at(text, device));
 }
 KL_CUDART_ENTRY(cudaDeviceGetByPCIBusId);
 

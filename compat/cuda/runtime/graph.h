@@ -2,30 +2,27 @@
 /**
  * graph.h - graphs: captured ones are kolo's; those made by hand are lists of nodes that are captured when they are instantiated.
  *
- * Nodes made by hand run one after the other, in an order that their dependencies allow.
- * Threads: one at a time changes a graph.
+ * Nodes made by hand run one after the other, in an order that their dependencies allow. Of what was captured only the number of nodes is
+ * known; it does not change, so copies share it.
+ *
+ * Threads: one at a time changes a graph, or its executable.
  */
 #ifndef KL_CUDART_GRAPH_H
 #define KL_CUDART_GRAPH_H
 
-#include "compat/cuda/core/copy.h"
+#include "compat/cuda/runtime/work.h"
+
 #include "compat/cuda/core/state.h"
 
 struct kl_cudart_node {
     cudaGraphNode_t handle;
+    cudaGraphNode_t of; /* that it is a copy of; NULL: none */
     struct kl_cudart_graph *graph;
-    enum cudaGraphNodeType type;
+    struct kl_cudart_work work;
     struct kl_cudart_node **after; /* what it waits for */
     size_t nafter;
-    struct cudaKernelNodeParams kernel; /* kernelParams: `arguments` */
-    void **arguments;
-    void *packed; /* what they point to */
-    struct kl_cuda_box box;
-    int copy_kind;
-    unsigned fill_value;
-    int fill_element;
-    struct cudaHostNodeParams host;
-    struct kl_cudart_graph *child;
+    bool captured; /* the work is kolo's, and not known */
+    bool disabled; /* in an executable: it is left out */
     bool emitted;
 };
 
@@ -37,32 +34,60 @@ struct kl_cudart_kept {
     struct kl_cudart_kept *next;
 };
 
+struct kl_cudart_captured {
+    _Atomic uint64_t count; /* of graphs that have it */
+    koloGraph_t own;
+};
+
 struct kl_cudart_graph {
-    cudaGraph_t handle;  /* NULL: a child's copy */
+    cudaGraph_t handle;  /* NULL: nobody outside knows it */
+    bool part;           /* of a node: not the program's to destroy */
     bool capturing;      /* not there yet */
     uint64_t capture;    /* of this number */
     cudaStream_t stream; /* that began it */
-    koloGraph_t captured;
+    struct kl_cudart_captured *captured;
     struct kl_cudart_node **node;
     size_t nnodes;
     struct kl_cudart_kept *kept;
 };
 
-/** NULL: no graph. */
+/* ---- graphs ---- */
+
+/** NULL: no graph, or one that is being captured. */
 struct kl_cudart_graph *kl_cudart_graph(cudaGraph_t graph);
+
+/** Also one that is being captured. */
+struct kl_cudart_graph *kl_cudart_graph_begun(cudaGraph_t graph);
 
 struct kl_cudart_graph *kl_cudart_graph_make(void);
 void kl_cudart_graph_free(struct kl_cudart_graph *graph);
+
+/** Without a handle. NULL: memory is short. */
 struct kl_cudart_graph *kl_cudart_graph_copy(const struct kl_cudart_graph *graph);
 
-/** A node, by hand or of a capture, NULL when memory is short. */
-struct kl_cudart_node *kl_cudart_node_make(struct kl_cudart_graph *graph, enum cudaGraphNodeType type);
+/** Give it a handle, if it has none. */
+bool kl_cudart_graph_publish(struct kl_cudart_graph *graph);
+
+/* ---- nodes ---- */
+
+/** NULL: no node. */
+struct kl_cudart_node *kl_cudart_node(cudaGraphNode_t node);
+
+/** A node without work, NULL when memory is short. */
+struct kl_cudart_node *kl_cudart_node_make(struct kl_cudart_graph *graph);
 void kl_cudart_node_free(struct kl_cudart_node *node);
 
-/** Queue what a node does on a stream that captures. Not of child graphs. */
-cudaError_t kl_cudart_node_emit(const struct kl_cudart_node *node, cudaStream_t stream);
+/** Which of its graph's nodes it is. */
+size_t kl_cudart_node_number(const struct kl_cudart_node *node);
 
-/** Objects that graphs keep. */
+/** The node waits for another one. False: memory is short. */
+bool kl_cudart_node_wait(struct kl_cudart_node *node, struct kl_cudart_node *after);
+
+/** A graph that was captured gets its nodes' handles when somebody asks. */
+cudaError_t kl_cudart_graph_name_captured(struct kl_cudart_graph *graph);
+
+/* ---- objects that graphs keep ---- */
+
 void kl_cudart_kept_release(struct kl_cudart_kept *list);
 struct kl_cudart_kept *kl_cudart_kept_copy(const struct kl_cudart_kept *list);
 

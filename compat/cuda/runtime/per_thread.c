@@ -82,6 +82,13 @@ PTSZ(cudaMallocFromPoolAsync, (void **ptr, size_t n, cudaMemPool_t pool, cudaStr
 PTSZ(cudaMemPrefetchAsync, (const void *ptr, size_t n, struct cudaMemLocation where, unsigned flags, cudaStream_t s),
      (ptr, n, where, flags, own(s)));
 
+PTSZ(cudaMemcpyBatchAsync,
+     (void *const *to, const void *const *from, const size_t *n, size_t count, struct cudaMemcpyAttributes *attributes,
+      size_t *first, size_t nattributes, cudaStream_t s),
+     (to, from, n, count, attributes, first, nattributes, own(s)));
+PTSZ(cudaMemcpy3DBatchAsync, (size_t count, struct cudaMemcpy3DBatchOp *list, unsigned long long flags, cudaStream_t s),
+     (count, list, flags, own(s)));
+
 /* ---- streams, events ---- */
 
 PTSZ(cudaStreamSynchronize, (cudaStream_t s), (own(s)));

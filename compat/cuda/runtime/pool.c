@@ -2,8 +2,6 @@
 /** pool.c - memory in stream order, and its pools. */
 #include "compat/cuda/core/pool.h"
 
-#include "compat/cuda/core/device.h"
-#include "compat/cuda/core/peer.h"
 #include "compat/cuda/runtime/entry.h"
 
 cudaError_t cudaMallocAsync(void **ptr, size_t bytes, cudaStream_t stream)
@@ -73,36 +71,14 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
 }
 KL_CUDART_ENTRY(cudaMemPoolGetAttribute);
 
-/* All memory here can be accessed from everywhere: what is asked for is checked against the topology, and given. */
-static cudaError_t check_access(cudaMemPool_t pool, const struct cudaMemAccessDesc *d)
-{
-    int own, can;
-
-    KL_CUDA_TRY(kl_cuda_pool_device(pool, &own));
-    if (d->location.type != cudaMemLocationTypeDevice) return cudaErrorInvalidValue;
-    if (d->location.id == own)
-        return d->flags == cudaMemAccessFlagsProtReadWrite ? cudaSuccess : cudaErrorInvalidDevice;
-    KL_CUDA_TRY(kl_cuda_peer_can(&can, d->location.id, own));
-    return can || d->flags == cudaMemAccessFlagsProtNone ? cudaSuccess : cudaErrorInvalidDevice;
-}
-
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t count)
 {
-    cudaError_t rc = count && !list ? cudaErrorInvalidValue : cudaSuccess;
-
-    for (size_t i = 0; i < count && !rc; i++) rc = check_access(pool, &list[i]);
-    return kl_cudart_done(rc);
+    return kl_cudart_done(kl_cuda_pool_set_access(pool, list, count));
 }
 KL_CUDART_ENTRY(cudaMemPoolSetAccess);
 
 cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t pool, struct cudaMemLocation *where)
 {
-    struct cudaMemAccessDesc d = {.flags = cudaMemAccessFlagsProtReadWrite};
-
-    if (!flags || !where) return kl_cudart_done(cudaErrorInvalidValue);
-    d.location = *where;
-    cudaError_t rc = check_access(pool, &d);
-    *flags = rc ? cudaMemAccessFlagsProtNone : cudaMemAccessFlagsProtReadWrite;
-    return kl_cudart_done(rc == cudaErrorInvalidDevice ? cudaSuccess : rc);
+    return kl_cudart_done(kl_cuda_pool_get_access(flags, pool, where));
 }
 KL_CUDART_ENTRY(cudaMemPoolGetAccess);

@@ -30,9 +30,9 @@
         (p)->textureAlignment = (p)->surfaceAlignment = 512;                                                           \
         (p)->texturePitchAlignment = 32;                                                                               \
         (p)->multiProcessorCount = (int)m->processors;                                                                 \
-        (p)->pciBusID = (int)(d)->bus;                                                                                 \
-        (p)->pciDeviceID = (int)(d)->device;                                                                           \
-        (p)->pciDomainID = (int)(d)->domain;                                                                           \
+        (p)->pciBusID = (int)(d)->at.bus;                                                                              \
+        (p)->pciDeviceID = (int)(d)->at.device;                                                                        \
+        (p)->pciDomainID = (int)(d)->at.domain;                                                                        \
         (p)->asyncEngineCount = 3;                                                                                     \
         (p)->memoryBusWidth = (int)m->bus_bits;                                                                        \
         (p)->l2CacheSize = (int)m->l2_mib << 20;                                                                       \

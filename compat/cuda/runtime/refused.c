@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * refused.c - functions that a program may be linked against and that are not there: cudaErrorNotSupported from each.
+ * refused.c - functions that a program may be linked against, but that CPUs cannot do: each returns cudaErrorNotSupported.
  */
 #include "compat/cuda/runtime/entry.h"
 
@@ -22,7 +22,7 @@ cudaError_t kl_cudart_refuse(const char *name)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, read_environment);
-    if (tells) fprintf(stderr, "kolo: %s is not there on CPUs: cudaErrorNotSupported\n", name);
+    if (tells) fprintf(stderr, "kolo: %s is not supported on CPUs: cudaErrorNotSupported\n", name);
     return kl_cudart_done(cudaErrorNotSupported);
 }
 

@@ -5,6 +5,7 @@
  * All of it may come before main, in the order of the loader.
  * Source: the host code that nvcc 13.0 leaves with --keep.
  */
+#include "base/atomic.h"
 #include "compat/cuda/runtime/entry.h"
 #include "compat/cuda/runtime/kernel.h"
 
@@ -17,6 +18,7 @@
 struct foreign {
     const void *function;
     const char *name; /* the object's */
+    void **object;
     struct foreign *next;
 };
 
@@ -34,20 +36,16 @@ const char *kl_cudart_foreign_kernel(const void *function)
     return name;
 }
 
-static void say_so(void)
-{
-    fputs("kolo: this program has kernels that NVIDIA's compiler made for a GPU, and there is none: cudaLaunchKernel "
-          "returns "
-          "cudaErrorNoKernelImageForDevice (209). Compile it with kolo-nvcc to run them on CPUs\n",
-          stderr);
-}
-
 cudaError_t kl_cudart_refuse_kernel(const char *name)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static _Atomic bool said;
 
-    (void)name;
-    pthread_once(&once, say_so);
+    if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
+        fprintf(stderr,
+                "kolo: %s is a kernel that NVIDIA's compiler made for a GPU, and there is none: cudaLaunchKernel "
+                "returns cudaErrorNoKernelImageForDevice (209). Compile the program with kolo-nvcc to run its kernels "
+                "on CPUs\n",
+                name);
     return cudaErrorNoKernelImageForDevice;
 }
 
@@ -85,8 +83,21 @@ void __cudaRegisterFatBinaryEnd(void **handle)
 }
 KL_CUDART_ENTRY(__cudaRegisterFatBinaryEnd);
 
+/* The object goes, perhaps with a library that is unloaded. */
 void __cudaUnregisterFatBinary(void **handle)
 {
+    pthread_mutex_lock(&lock);
+    for (struct foreign **at = &all; *at;) {
+        struct foreign *f = *at;
+
+        if (f->object == handle) {
+            *at = f->next;
+            free(f);
+        } else {
+            at = &f->next;
+        }
+    }
+    pthread_mutex_unlock(&lock);
     free(handle);
 }
 KL_CUDART_ENTRY(__cudaUnregisterFatBinary);
@@ -96,10 +107,10 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
 {
     struct foreign *f = malloc(sizeof *f);
 
-    (void)handle, (void)device, (void)limit, (void)thread, (void)block, (void)block_dim, (void)grid_dim, (void)warp;
+    (void)device, (void)limit, (void)thread, (void)block, (void)block_dim, (void)grid_dim, (void)warp;
     if (!f) return;
     pthread_mutex_lock(&lock);
-    *f = (struct foreign){.function = host, .name = name, .next = all};
+    *f = (struct foreign){.function = host, .name = name, .object = handle, .next = all};
     all = f;
     pthread_mutex_unlock(&lock);
 }

@@ -41,9 +41,10 @@ KL_CUDART_ENTRY(cudaStreamDestroy);
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
+    int device;
     cudaError_t rc = kl_cuda_stream_synchronize(stream);
 
-    if (!rc) kl_cuda_pool_relax(kl_cuda_current());
+    if (!rc && !koloStreamGetInfo(stream, &device, NULL)) kl_cuda_pool_relax(device);
     return kl_cudart_done(rc);
 }
 KL_CUDART_ENTRY(cudaStreamSynchronize);

@@ -15,7 +15,7 @@ static cudaError_t find(const void *symbol, char **address, size_t *bytes)
     return cudaSuccess;
 }
 
-static cudaError_t find_part(const void *symbol, size_t offset, size_t count, char **address)
+cudaError_t kl_cudart_symbol_part(const void *symbol, size_t offset, size_t count, char **address)
 {
     size_t bytes;
 
@@ -49,7 +49,7 @@ cudaError_t kl_cudart_to_symbol(const void *symbol, const void *from, size_t byt
 {
     char *to;
     bool legal = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
-    cudaError_t rc = legal ? find_part(symbol, offset, bytes, &to) : cudaErrorInvalidMemcpyDirection;
+    cudaError_t rc = legal ? kl_cudart_symbol_part(symbol, offset, bytes, &to) : cudaErrorInvalidMemcpyDirection;
 
     if (kind == cudaMemcpyDefault) kind = cudaMemcpyHostToDevice; /* where it goes is known */
     return rc ? kl_cudart_done(rc) : kl_cudart_copy(to, from, bytes, kind, stream, how);
@@ -60,7 +60,7 @@ cudaError_t kl_cudart_from_symbol(void *to, const void *symbol, size_t bytes, si
 {
     char *from;
     bool legal = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
-    cudaError_t rc = legal ? find_part(symbol, offset, bytes, &from) : cudaErrorInvalidMemcpyDirection;
+    cudaError_t rc = legal ? kl_cudart_symbol_part(symbol, offset, bytes, &from) : cudaErrorInvalidMemcpyDirection;
 
     if (kind == cudaMemcpyDefault) kind = cudaMemcpyDeviceToHost;
     return rc ? kl_cudart_done(rc) : kl_cudart_copy(to, from, bytes, kind, stream, how);

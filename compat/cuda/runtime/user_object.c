@@ -97,24 +97,36 @@ static void release_one(void *object)
     release(object, 1);
 }
 
-static cudaError_t tie(struct kl_cudart_graph *g, struct kl_cudart_object *o, unsigned count)
+/* *kept: how many references the graph has, also after a failure. */
+static cudaError_t tie(struct kl_cudart_graph *g, struct kl_cudart_object *o, unsigned count, unsigned *kept)
 {
-    if (!g->capturing) return keep(&g->kept, o, count) ? cudaSuccess : cudaErrorMemoryAllocation;
-    for (unsigned i = 0; i < count; i++)
-        KL_CUDA_TRY(kl_cuda_from_kolo(koloStreamCaptureKeep(g->stream, release_one, o), cudaErrorInvalidValue));
-    return cudaSuccess;
+    cudaError_t rc = cudaSuccess;
+
+    *kept = 0;
+    if (!g->capturing) {
+        bool fits = keep(&g->kept, o, count);
+        *kept = fits ? count : 0;
+        return fits ? cudaSuccess : cudaErrorMemoryAllocation;
+    }
+    while (!rc && *kept < count) {
+        rc = kl_cuda_from_kolo(koloStreamCaptureKeep(g->stream, release_one, o), cudaErrorInvalidValue);
+        *kept += !rc;
+    }
+    return rc;
 }
 
 cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count,
                                       unsigned int flags)
 {
     struct kl_cudart_object *o = kl_cuda_handle_find(KL_CUDA_OBJECT, object);
-    struct kl_cudart_graph *g = kl_cudart_graph(graph);
+    struct kl_cudart_graph *g = kl_cudart_graph_begun(graph);
 
     if (!o || !g || !count || flags & ~(unsigned)cudaGraphUserObjectMove) return kl_cudart_done(cudaErrorInvalidValue);
-    if (!(flags & cudaGraphUserObjectMove)) kl_fetch_add_relaxed(&o->count, count);
-    cudaError_t rc = tie(g, o, count);
-    if (rc && !(flags & cudaGraphUserObjectMove)) release(o, count);
+    kl_fetch_add_relaxed(&o->count, count);
+    unsigned kept;
+    cudaError_t rc = tie(g, o, count, &kept);
+    if (rc) release(o, count - kept);
+    if (!rc && flags & cudaGraphUserObjectMove) release(o, count); /* the caller's */
     return kl_cudart_done(rc);
 }
 KL_CUDART_ENTRY(cudaGraphRetainUserObject);
@@ -122,7 +134,7 @@ KL_CUDART_ENTRY(cudaGraphRetainUserObject);
 cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count)
 {
     struct kl_cudart_object *o = kl_cuda_handle_find(KL_CUDA_OBJECT, object);
-    struct kl_cudart_graph *g = kl_cudart_graph(graph);
+    struct kl_cudart_graph *g = kl_cudart_graph_begun(graph);
 
     for (struct kl_cudart_kept **at = g ? &g->kept : NULL; o && at && *at; at = &(*at)->next) {
         struct kl_cudart_kept *k = *at;

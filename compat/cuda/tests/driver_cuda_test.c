@@ -5,6 +5,7 @@
 #include "cuda.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -89,6 +90,10 @@ static void contexts_are_a_stack_of_each_thread(void **state)
     CU(cuCtxCreate(&second, NULL, 0, 2));
     CU(cuCtxGetDevice(&device));
     assert_int_equal(device, 2);
+    CU(cuCtxGetDevice_v2(&device, first));
+    assert_int_equal(device, 1);
+    CU(cuCtxSynchronize_v2(first));
+    assert_int_equal(cuCtxSynchronize_v2((CUcontext)(uintptr_t)64), CUDA_ERROR_INVALID_CONTEXT);
     pthread_create(&thread, NULL, own_stack, NULL);
     pthread_join(thread, &seen);
     assert_null(seen);
@@ -163,6 +168,159 @@ static void streams_write_and_wait_for_values(void **state)
     CU(cuStreamDestroy(a));
     CU(cuStreamDestroy(b));
     CU(cuMemFree(p));
+}
+
+static void every_condition_is_met_by_its_values(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned condition;
+        uint64_t wanted, not_yet, met;
+        bool wide;
+    } cases[] = {
+        {"at least", CU_STREAM_WAIT_VALUE_GEQ, 5, 4, 6, false},
+        {"at least, in a circle", CU_STREAM_WAIT_VALUE_GEQ, 0xfffffffe, 0xfffffff0, 5, false},
+        {"at least, 64 bits", CU_STREAM_WAIT_VALUE_GEQ, 5ull << 32, 4ull << 32 | 9, 5ull << 32, true},
+        {"at least, 64 bits, in a circle", CU_STREAM_WAIT_VALUE_GEQ, UINT64_MAX - 1, UINT64_MAX - 9, 4, true},
+        {"equal", CU_STREAM_WAIT_VALUE_EQ, 5, 6, 5, false},
+        {"equal, 64 bits", CU_STREAM_WAIT_VALUE_EQ, 5ull << 32, 5, 5ull << 32, true},
+        {"and", CU_STREAM_WAIT_VALUE_AND, 4, 3, 6, false},
+        {"and, 64 bits", CU_STREAM_WAIT_VALUE_AND, 4ull << 40, 4, 7ull << 40, true},
+        {"nor", CU_STREAM_WAIT_VALUE_NOR, 0xffffff00, 0xff, 0xfe, false},
+        {"nor, 64 bits", CU_STREAM_WAIT_VALUE_NOR, UINT64_MAX - 1, 1, 2, true},
+    };
+    CUstream stream;
+    CUdeviceptr p;
+
+    (void)state;
+    CU(cuMemAlloc(&p, 8));
+    CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    FOR_EACH_CASE(c, cases)
+    {
+        CUstreamBatchMemOpParams op[3] = {0};
+
+        memcpy((void *)(uintptr_t)p, &c->not_yet, c->wide ? 8 : 4);
+        op[0].waitValue.operation = c->wide ? CU_STREAM_MEM_OP_WAIT_VALUE_64 : CU_STREAM_MEM_OP_WAIT_VALUE_32;
+        op[0].waitValue.address = p;
+        op[0].waitValue.value64 = c->wanted;
+        op[0].waitValue.flags = c->condition;
+        op[1].operation = CU_STREAM_MEM_OP_BARRIER;
+        op[2].writeValue.operation = c->wide ? CU_STREAM_MEM_OP_WRITE_VALUE_64 : CU_STREAM_MEM_OP_WRITE_VALUE_32;
+        op[2].writeValue.address = p;
+        op[2].writeValue.value64 = 77;
+        CU(cuStreamBatchMemOp(stream, 3, op, 0));
+        expect_case(c->text, cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
+        if (c->wide)
+            __atomic_store_n((uint64_t *)(uintptr_t)p, c->met, __ATOMIC_RELEASE);
+        else
+            __atomic_store_n((uint32_t *)(uintptr_t)p, (uint32_t)c->met, __ATOMIC_RELEASE);
+        CU(cuStreamSynchronize(stream));
+        expect_case(c->text, *(uint32_t *)(uintptr_t)p == 77);
+    }
+    CUstreamBatchMemOpParams wrong = {.operation = (CUstreamBatchMemOpType)9};
+    assert_int_equal(cuStreamBatchMemOp(stream, 1, &wrong, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuStreamBatchMemOp(stream, 0, &wrong, 0), CUDA_ERROR_INVALID_VALUE);
+    CU(cuStreamDestroy(stream));
+    CU(cuMemFree(p));
+}
+
+/* ---- rows, boxes, pools ---- */
+
+static void rows_and_boxes_are_copied_and_filled(void **state)
+{
+    char host[2][3][4], back[4 * 4] = {0};
+    CUdeviceptr p;
+    size_t pitch;
+
+    (void)state;
+    for (int i = 0; i < 24; i++) (&host[0][0][0])[i] = (char)(i + 1);
+    CU(cuMemAllocPitch(&p, &pitch, 4, 6, 4));
+    assert_int_equal(pitch % 512, 0);
+    assert_int_equal(cuMemAllocPitch(&p, &pitch, 4, 6, 3), CUDA_ERROR_INVALID_VALUE);
+    const CUDA_MEMCPY3D in = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                              .srcHost = host,
+                              .srcPitch = 4,
+                              .srcHeight = 3,
+                              .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                              .dstDevice = p,
+                              .dstPitch = pitch,
+                              .dstHeight = 3,
+                              .WidthInBytes = 4,
+                              .Height = 3,
+                              .Depth = 2};
+    CU(cuMemcpy3D(&in));
+    CUDA_MEMCPY2D out = {.srcXInBytes = 1,
+                         .srcY = 4, /* the second row of the second slice */
+                         .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                         .srcDevice = p,
+                         .srcPitch = pitch,
+                         .dstXInBytes = 1,
+                         .dstMemoryType = CU_MEMORYTYPE_HOST,
+                         .dstHost = back,
+                         .dstPitch = 4,
+                         .WidthInBytes = 2,
+                         .Height = 2};
+    CU(cuMemcpy2D(&out));
+    assert_memory_equal(back, ((char[]){0, host[1][1][1], host[1][1][2], 0, 0, host[1][2][1]}), 6);
+    out.WidthInBytes = 4; /* with the column that is left out, more than a row */
+    assert_int_equal(cuMemcpy2DUnaligned(&out), CUDA_ERROR_INVALID_VALUE);
+    out.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    assert_int_equal(cuMemcpy2DAsync(&out, NULL), CUDA_ERROR_NOT_SUPPORTED);
+    CU(cuMemsetD2D16(p, pitch, 0x0201, 1, 2));
+    CU(cuMemsetD2D8Async(p + pitch, pitch, 9, 1, 1, NULL));
+    CU(cuCtxSynchronize());
+    assert_int_equal(((char *)(uintptr_t)p)[1], 2);
+    assert_int_equal(((char *)(uintptr_t)p)[2], 3);
+    assert_int_equal(((char *)(uintptr_t)p)[pitch], 9);
+    assert_int_equal(((char *)(uintptr_t)p)[pitch + 1], 2);
+    assert_int_equal(cuMemsetD2D32(p, pitch + 2, 0, 1, 2), CUDA_ERROR_INVALID_VALUE);
+
+    CUdeviceptr to[1] = {p}, from[1] = {p + 1};
+    size_t bytes[1] = {1}, first[1] = {0};
+    CUmemcpyAttributes how = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    CU(cuMemcpyBatchAsync(to, from, bytes, 1, &how, first, 1, CU_STREAM_PER_THREAD));
+    CU(cuCtxSynchronize());
+    assert_int_equal(((char *)(uintptr_t)p)[0], 2);
+    CU(cuMemFree(p));
+}
+
+static void pools_are_those_of_the_runtime(void **state)
+{
+    const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    CUmemLocation peer = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
+    CUmemAccessDesc access = {peer, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemAccess_flags flags;
+    CUmemoryPool pool, current, default_pool;
+    cudaMemPool_t same;
+    CUdeviceptr p;
+    uint64_t used = 0;
+
+    (void)state;
+    CU(cuMemPoolCreate(&pool, &properties));
+    CU(cuDeviceGetDefaultMemPool(&default_pool, 0));
+    OK(cudaDeviceGetDefaultMemPool(&same, 0));
+    assert_ptr_equal((void *)default_pool, (void *)same);
+    CU(cuDeviceSetMemPool(0, pool));
+    CU(cuDeviceGetMemPool(&current, 0));
+    assert_ptr_equal((void *)current, (void *)pool);
+    assert_int_equal(cuDeviceSetMemPool(1, pool), CUDA_ERROR_INVALID_VALUE);
+    CU(cuMemAllocFromPoolAsync(&p, 1000, pool, NULL));
+    CU(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    assert_int_equal(used, 1024);
+    CU(cuMemPoolSetAccess(pool, &access, 1));
+    CU(cuMemPoolGetAccess(&flags, pool, &peer));
+    assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    used = UINT64_MAX;
+    CU(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &used));
+    CU(cuMemFreeAsync(p, NULL));
+    CU(cuCtxSynchronize());
+    CU(cuMemPoolTrimTo(pool, 0));
+    CU(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &used));
+    assert_int_equal(used, 0);
+    CU(cuMemPoolDestroy(pool));
+    assert_int_equal(cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuMemAllocFromPoolAsync(&p, 10, pool, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void functions_are_found_by_name_and_version(void **state)
@@ -420,6 +578,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(contexts_are_a_stack_of_each_thread),
         cmocka_unit_test(runtime_and_driver_share_memory_and_streams),
         cmocka_unit_test(streams_write_and_wait_for_values),
+        cmocka_unit_test(every_condition_is_met_by_its_values),
+        cmocka_unit_test(rows_and_boxes_are_copied_and_filled),
+        cmocka_unit_test(pools_are_those_of_the_runtime),
         cmocka_unit_test(functions_are_found_by_name_and_version),
         cmocka_unit_test(machine_code_is_refused),
         cmocka_unit_test(memory_is_mapped_where_it_is_wanted),

@@ -4,6 +4,7 @@
 #include "nccl.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -200,6 +201,47 @@ static void the_legacy_stream_may_not_wait_for_a_capture(void **state)
     OK(cudaStreamDestroy(blocking));
 }
 
+struct freeing {
+    void *ptr;
+    atomic_int go, begun, done;
+};
+
+static void wait_for_go(void *arg)
+{
+    while (!atomic_load(&((struct freeing *)arg)->go)) continue;
+}
+
+static void *free_relaxed(void *arg)
+{
+    struct freeing *f = arg;
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    atomic_store(&f->begun, 1);
+    cudaFree(f->ptr);
+    atomic_store(&f->done, 1);
+    return NULL;
+}
+
+static void a_free_waits_for_the_legacy_stream_whoever_captures(void **state)
+{
+    struct freeing f = {0};
+    pthread_t thread;
+    cudaGraph_t graph;
+
+    (void)state;
+    OK(cudaMalloc(&f.ptr, 100));
+    OK(cudaLaunchHostFunc(NULL, wait_for_go, &f));
+    OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+    pthread_create(&thread, NULL, free_relaxed, &f);
+    while (!atomic_load(&f.begun)) continue;
+    for (int i = 0; i < 1000; i++) assert_int_equal(atomic_load(&f.done), 0);
+    atomic_store(&f.go, 1);
+    pthread_join(thread, NULL);
+    OK(cudaStreamEndCapture(s, &graph));
+    OK(cudaGraphDestroy(graph));
+}
+
 static void *end_it(void *arg)
 {
     cudaGraph_t graph;
@@ -226,8 +268,9 @@ static void only_a_relaxed_capture_ends_in_another_thread(void **state)
     (void)state;
     OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
     assert_int_equal(end_in_another_thread(), cudaErrorStreamCaptureWrongThread);
-    OK(cudaStreamEndCapture(s, &graph));
-    OK(cudaGraphDestroy(graph));
+    expect_status(s, cudaStreamCaptureStatusInvalidated);
+    FAILS(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(s, &graph));
+    assert_null(graph);
     OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
     OK(end_in_another_thread());
 }
@@ -376,6 +419,256 @@ static void nodes_made_by_hand_run_in_order(void **state)
     OK(cudaFree(device));
 }
 
+static size_t count_of(cudaError_t (*ask)(cudaGraph_t, cudaGraphNode_t *, size_t *), cudaGraph_t graph)
+{
+    size_t n = 99;
+
+    OK(ask(graph, NULL, &n));
+    return n;
+}
+
+static void edges_are_told_and_changed(void **state)
+{
+    cudaGraph_t graph;
+    cudaGraphNode_t a, b, c, from[4], to[4], list[4];
+    cudaGraphEdgeData data[4];
+    size_t n = 4;
+
+    (void)state;
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphAddEmptyNode(&a, graph, NULL, 0));
+    OK(cudaGraphAddEmptyNode(&b, graph, &a, 1));
+    OK(cudaGraphAddEmptyNode(&c, graph, NULL, 0));
+    assert_int_equal(count_of(cudaGraphGetNodes, graph), 3);
+    assert_int_equal(count_of(cudaGraphGetRootNodes, graph), 2);
+    OK(cudaGraphAddDependencies(graph, &b, &c, NULL, 1));
+    FAILS(cudaErrorInvalidValue, cudaGraphAddDependencies(graph, &b, &c, NULL, 1)); /* twice */
+    FAILS(cudaErrorInvalidValue, cudaGraphAddDependencies(graph, &b, &b, NULL, 1));
+    OK(cudaGraphGetEdges(graph, from, to, data, &n));
+    assert_int_equal(n, 2);
+    assert_ptr_equal(from[0], a);
+    assert_ptr_equal(to[0], b);
+    assert_ptr_equal(from[1], b);
+    assert_ptr_equal(to[1], c);
+    assert_null(from[2]);
+    n = 4;
+    OK(cudaGraphNodeGetDependencies(c, list, NULL, &n));
+    assert_int_equal(n, 1);
+    assert_ptr_equal(list[0], b);
+    n = 1;
+    OK(cudaGraphNodeGetDependentNodes(a, list, NULL, &n));
+    assert_ptr_equal(list[0], b);
+    OK(cudaGraphRemoveDependencies(graph, &a, &b, NULL, 1));
+    FAILS(cudaErrorInvalidValue, cudaGraphRemoveDependencies(graph, &a, &b, NULL, 1));
+    assert_int_equal(count_of(cudaGraphGetRootNodes, graph), 2);
+    OK(cudaGraphAddDependencies(graph, &c, &a, NULL, 1)); /* before one that was made earlier */
+    OK(cudaGraphAddDependencies(graph, &a, &b, NULL, 1));
+    cudaGraphExec_t exec;
+    FAILS(cudaErrorInvalidValue, cudaGraphInstantiate(&exec, graph, 0)); /* a circle */
+    OK(cudaGraphDestroyNode(b));
+    FAILS(cudaErrorInvalidValue, cudaGraphDestroyNode(b));
+    assert_int_equal(count_of(cudaGraphGetNodes, graph), 2);
+    assert_int_equal(count_of(cudaGraphGetRootNodes, graph), 1);
+    OK(cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(graph));
+}
+
+/* A copy from `from`, a fill behind it, and a function behind that. */
+struct chain {
+    cudaGraph_t graph;
+    cudaGraphNode_t copy, fill, call;
+};
+
+static struct chain make_chain(char *to, const char *from, int *times)
+{
+    struct chain c;
+    const struct cudaMemsetParams fill = {.dst = to, .value = 'x', .elementSize = 1, .width = 2, .height = 1};
+    const struct cudaHostNodeParams call = {.fn = add_one, .userData = times};
+
+    OK(cudaGraphCreate(&c.graph, 0));
+    OK(cudaGraphAddMemcpyNode1D(&c.copy, c.graph, NULL, 0, to, from, 8, cudaMemcpyDefault));
+    OK(cudaGraphAddMemsetNode(&c.fill, c.graph, &c.copy, 1, &fill));
+    OK(cudaGraphAddHostNode(&c.call, c.graph, &c.fill, 1, &call));
+    return c;
+}
+
+static void launch(cudaGraphExec_t exec)
+{
+    OK(cudaGraphLaunch(exec, s));
+    OK(cudaStreamSynchronize(s));
+}
+
+static void nodes_say_what_they_do_and_change_it(void **state)
+{
+    int times = 0, others = 0;
+    char to[9] = "", from[] = "abcdefgh", more[] = "ABCDEFGH";
+    struct chain c = make_chain(to, from, &times);
+    struct cudaMemcpy3DParms copy;
+    struct cudaMemsetParams fill;
+    struct cudaHostNodeParams call;
+    cudaGraphExec_t exec;
+    unsigned enabled;
+
+    (void)state;
+    OK(cudaGraphMemcpyNodeGetParams(c.copy, &copy));
+    assert_ptr_equal(copy.srcPtr.ptr, from);
+    assert_int_equal(copy.extent.width, 8);
+    OK(cudaGraphMemsetNodeGetParams(c.fill, &fill));
+    assert_int_equal(fill.value, 'x');
+    OK(cudaGraphHostNodeGetParams(c.call, &call));
+    assert_ptr_equal(call.userData, &times);
+    FAILS(cudaErrorInvalidValue, cudaGraphMemsetNodeGetParams(c.copy, &fill));
+    OK(cudaGraphInstantiate(&exec, c.graph, 0));
+    launch(exec);
+    assert_string_equal(to, "xxcdefgh");
+
+    copy.srcPtr.ptr = more;
+    OK(cudaGraphExecMemcpyNodeSetParams(exec, c.copy, &copy));
+    fill.width = 1;
+    OK(cudaGraphExecMemsetNodeSetParams(exec, c.fill, &fill));
+    call.userData = &others;
+    OK(cudaGraphExecHostNodeSetParams(exec, c.call, &call));
+    FAILS(cudaErrorInvalidValue, cudaGraphExecHostNodeSetParams(exec, c.copy, &call));
+    launch(exec);
+    assert_string_equal(to, "xBCDEFGH");
+    assert_int_equal(times, 1);
+    assert_int_equal(others, 1);
+    OK(cudaGraphExecMemcpyNodeSetParams1D(exec, c.copy, to, from, 4, cudaMemcpyDefault));
+    OK(cudaGraphNodeSetEnabled(exec, c.fill, 0));
+    OK(cudaGraphNodeGetEnabled(exec, c.fill, &enabled));
+    assert_int_equal(enabled, 0);
+    FAILS(cudaErrorInvalidValue, cudaGraphNodeSetEnabled(exec, c.call, 0)); /* functions may not be left out */
+    launch(exec);
+    assert_string_equal(to, "abcdEFGH");
+    OK(cudaGraphExecDestroy(exec));
+
+    OK(cudaGraphMemcpyNodeSetParams(c.copy, &copy)); /* in the graph: for what is made of it from here on */
+    fill.value = 'y';
+    OK(cudaGraphMemsetNodeSetParams(c.fill, &fill));
+    OK(cudaGraphHostNodeSetParams(c.call, &call));
+    exec = instantiate_and_drop(c.graph);
+    launch(exec);
+    assert_string_equal(to, "yBCDEFGH");
+    assert_int_equal(others, 3);
+    assert_int_equal(times, 1);
+    FAILS(cudaErrorInvalidValue, cudaGraphMemcpyNodeSetParams1D(c.copy, to, from, 4, cudaMemcpyDefault)); /* gone */
+    OK(cudaGraphExecDestroy(exec));
+}
+
+static void nodes_of_any_kind_are_made_by_one_function(void **state)
+{
+    int times = 0;
+    cudaGraph_t graph, inner, child;
+    cudaGraphNode_t call, nested, in_child;
+    struct cudaGraphNodeParams p = {.type = cudaGraphNodeTypeHost, .host = {.fn = add_one, .userData = &times}};
+    size_t n = 1;
+
+    (void)state;
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphCreate(&inner, 0));
+    OK(cudaGraphAddNode(&call, inner, NULL, NULL, 0, &p));
+    OK(cudaGraphAddNode(&call, graph, NULL, NULL, 0, &p));
+    p = (struct cudaGraphNodeParams){.type = cudaGraphNodeTypeGraph, .graph = {.graph = inner}};
+    OK(cudaGraphAddNode(&nested, graph, &call, NULL, 1, &p));
+    p.type = cudaGraphNodeTypeConditional;
+    FAILS(cudaErrorNotSupported, cudaGraphAddNode(&nested, graph, NULL, NULL, 0, &p));
+    OK(cudaGraphChildGraphNodeGetGraph(nested, &child));
+    FAILS(cudaErrorInvalidValue, cudaGraphDestroy(child)); /* the node's */
+    OK(cudaGraphGetNodes(child, &in_child, &n));
+    cudaGraphExec_t exec;
+    OK(cudaGraphInstantiate(&exec, graph, 0));
+    launch(exec);
+    assert_int_equal(times, 2);
+    int others = 0;
+    p = (struct cudaGraphNodeParams){.type = cudaGraphNodeTypeHost, .host = {.fn = add_one, .userData = &others}};
+    OK(cudaGraphExecNodeSetParams(exec, in_child, &p));
+    launch(exec);
+    assert_int_equal(times, 3);
+    assert_int_equal(others, 1);
+    OK(cudaGraphExecChildGraphNodeSetParams(exec, nested, inner));
+    OK(cudaGraphNodeSetParams(call, &p));
+    launch(exec);
+    assert_int_equal(times, 5);
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(inner));
+    OK(cudaGraphDestroy(graph));
+}
+
+static void what_was_captured_can_be_cloned_and_counted(void **state)
+{
+    int count = 0;
+    cudaGraph_t graph = capture_adds(&count, 3), clone, outer;
+    cudaGraphNode_t node[3], same;
+    size_t n = 3;
+    const struct cudaHostNodeParams call = {.fn = add_one, .userData = &count};
+
+    (void)state;
+    OK(cudaGraphGetNodes(graph, node, &n));
+    assert_int_equal(n, 3);
+    OK(cudaGraphClone(&clone, graph));
+    OK(cudaGraphNodeFindInClone(&same, node[1], clone));
+    assert_int_equal(count_of(cudaGraphGetNodes, clone), 3);
+    FAILS(cudaErrorNotSupported, cudaGraphGetRootNodes(clone, NULL, &n));
+    OK(cudaGraphDestroy(graph));
+    OK(cudaGraphCreate(&outer, 0));
+    FAILS(cudaErrorNotSupported, cudaGraphAddChildGraphNode(&same, outer, NULL, 0, clone));
+    OK(cudaGraphDestroy(outer));
+    FAILS(cudaErrorInvalidValue, cudaGraphAddHostNode(&same, clone, NULL, 0, &call));
+    cudaGraphExec_t exec = instantiate_and_drop(clone);
+    launch(exec);
+    assert_int_equal(count, 3);
+    OK(cudaGraphExecDestroy(exec));
+}
+
+static void updates_by_hand_need_the_same_edges(void **state)
+{
+    int times = 0;
+    char to[8], from[8] = "1234567", another[8] = "abcdefg";
+    struct chain c = make_chain(to, from, &times), second = make_chain(to, another, &times);
+    cudaGraphExecUpdateResultInfo info;
+    cudaGraphExec_t exec;
+
+    (void)state;
+    OK(cudaGraphInstantiate(&exec, c.graph, 0));
+    OK(cudaGraphNodeSetEnabled(exec, c.fill, 0));
+    OK(cudaGraphExecUpdate(exec, second.graph, &info));
+    launch(exec);
+    assert_string_equal(to, another); /* what was disabled still is */
+    OK(cudaGraphNodeSetEnabled(exec, c.fill, 1));
+    launch(exec);
+    assert_string_equal(to, "xxcdefg");
+    assert_int_equal(times, 2);
+    OK(cudaGraphDestroy(c.graph));
+    OK(cudaGraphRemoveDependencies(second.graph, &second.fill, &second.call, NULL, 1));
+    FAILS(cudaErrorGraphExecUpdateFailure, cudaGraphExecUpdate(exec, second.graph, &info));
+    assert_int_equal(info.result, cudaGraphExecUpdateErrorTopologyChanged);
+    assert_ptr_equal(info.errorNode, second.call);
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(second.graph));
+}
+
+/* Each edge is there once: a node that goes takes its own along. */
+static void edges_are_given_once(void **state)
+{
+    int times = 0;
+    char to[8], from[8] = "1234567";
+    struct chain c = make_chain(to, from, &times);
+    const struct cudaHostNodeParams call = {.fn = add_one, .userData = &times};
+    const cudaGraphNode_t twice[] = {c.copy, c.copy}, behind[] = {c.call, c.call};
+    cudaGraphNode_t node;
+
+    (void)state;
+    FAILS(cudaErrorInvalidValue, cudaGraphAddHostNode(&node, c.graph, twice, 2, &call));
+    FAILS(cudaErrorInvalidValue, cudaGraphAddDependencies(c.graph, twice, behind, NULL, 2));
+    OK(cudaGraphAddDependencies(c.graph, twice, behind, NULL, 1));
+    OK(cudaGraphDestroyNode(c.copy));
+    cudaGraphExec_t exec = instantiate_and_drop(c.graph);
+    launch(exec);
+    assert_int_equal(times, 1);
+    OK(cudaGraphExecDestroy(exec));
+}
+
 /* ---- collectives ---- */
 
 enum { RANKS = 4, COUNT = 1000, REPLAYS = 100 };
@@ -462,11 +755,18 @@ int main(void)
         cmocka_unit_test_setup_teardown(captures_refuse_to_be_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(captures_begin_and_end_where_they_should, setup, teardown),
         cmocka_unit_test_setup_teardown(the_legacy_stream_may_not_wait_for_a_capture, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_free_waits_for_the_legacy_stream_whoever_captures, setup, teardown),
         cmocka_unit_test_setup_teardown(only_a_relaxed_capture_ends_in_another_thread, setup, teardown),
         cmocka_unit_test_setup_teardown(memory_in_stream_order_is_the_graphs, setup, teardown),
         cmocka_unit_test_setup_teardown(executables_are_updated_with_the_same_shape, setup, teardown),
         cmocka_unit_test_setup_teardown(objects_live_as_long_as_their_graphs, setup, teardown),
         cmocka_unit_test_setup_teardown(nodes_made_by_hand_run_in_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(edges_are_told_and_changed, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_say_what_they_do_and_change_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_of_any_kind_are_made_by_one_function, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_captured_can_be_cloned_and_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(updates_by_hand_need_the_same_edges, setup, teardown),
+        cmocka_unit_test_setup_teardown(edges_are_given_once, setup, teardown),
         cmocka_unit_test(collectives_are_replayed),
     };
 

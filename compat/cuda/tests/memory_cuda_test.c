@@ -374,16 +374,70 @@ static void copies_between_devices(void **state)
     cudaGetLastError();
 }
 
+static void many_copies_go_by_one_call(void **state)
+{
+    enum { N = 3, EACH = 1000 };
+    char *device, *pinned, own[EACH], back[EACH] = {0}, plane[4] = "ABCD";
+    atomic_int go = 0;
+    cudaStream_t stream;
+
+    (void)state;
+    memset(own, 3, sizeof own);
+    OK(cudaMalloc((void **)&device, N * EACH));
+    OK(cudaMallocHost((void **)&pinned, 2 * EACH));
+    OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    memset(pinned, 1, 2 * EACH);
+    void *to[N] = {device, device + EACH, device + 2 * EACH};
+    const void *from[N] = {pinned, pinned + EACH, own};
+    size_t bytes[N] = {EACH, EACH, EACH}, first[2] = {0, 1};
+    struct cudaMemcpyAttributes how[2] = {{.srcAccessOrder = cudaMemcpySrcAccessOrderStream},
+                                          {.srcAccessOrder = cudaMemcpySrcAccessOrderDuringApiCall}};
+    OK(cudaLaunchHostFunc(stream, wait_for_flag, &go));
+    OK(cudaMemcpyBatchAsync(to, from, bytes, N, how, first, 2, stream));
+    memset(pinned, 2, 2 * EACH); /* the first is read in its turn, the second has been */
+    memset(own, 4, sizeof own);
+    atomic_store(&go, 1);
+    for (int i = 0; i < N; i++) {
+        OK(cudaMemcpyAsync(back, device + i * EACH, EACH, cudaMemcpyDeviceToHost, stream));
+        assert_int_equal(back[EACH - 1], i == 0 ? 2 : i == 1 ? 1 : 3);
+    }
+    first[1] = 0;
+    FAILS(cudaErrorInvalidValue, cudaMemcpyBatchAsync(to, from, bytes, N, how, first, 2, stream));
+    how[0].srcAccessOrder = cudaMemcpySrcAccessOrderInvalid;
+    FAILS(cudaErrorInvalidValue, cudaMemcpyBatchAsync(to, from, bytes, N, how, first, 1, stream));
+    how[0].srcAccessOrder = cudaMemcpySrcAccessOrderAny;
+    FAILS(cudaErrorInvalidValue, cudaMemcpyBatchAsync(to, from, bytes, N, how, first, 1, NULL));
+    OK(cudaMemcpyBatchAsync(to, from, bytes, N, how, first, 1, cudaStreamPerThread));
+    OK(cudaStreamSynchronize(cudaStreamPerThread));
+
+    struct cudaMemcpy3DBatchOp box = {
+        .src = {.type = cudaMemcpyOperandTypePointer, .op.ptr = {.ptr = plane}}, /* 2 rows of 2, without gaps */
+        .dst = {.type = cudaMemcpyOperandTypePointer, .op.ptr = {.ptr = device, .rowLength = 100}},
+        .extent = {.width = 2, .height = 2, .depth = 1},
+        .srcAccessOrder = cudaMemcpySrcAccessOrderStream};
+    OK(cudaMemcpy3DBatchAsync(1, &box, 0, stream));
+    OK(cudaMemcpyAsync(back, device, 102, cudaMemcpyDeviceToHost, stream));
+    assert_memory_equal(back, "AB\2", 3);
+    assert_memory_equal(back + 100, "CD", 2);
+    box.src.type = cudaMemcpyOperandTypeArray;
+    FAILS(cudaErrorNotSupported, cudaMemcpy3DBatchAsync(1, &box, 0, stream));
+    OK(cudaFree(device));
+    OK(cudaFreeHost(pinned));
+    OK(cudaStreamDestroy(stream));
+    cudaGetLastError();
+}
+
 static void a_reset_frees_what_the_device_gave(void **state)
 {
     size_t before, after, total;
     cudaStream_t stream;
     cudaEvent_t event;
-    void *p;
+    void *p, *pinned;
 
     (void)state;
     OK(cudaSetDevice(3));
     OK(cudaMemGetInfo(&before, &total));
+    OK(cudaMallocHost(&pinned, mib));
     OK(cudaMalloc(&p, mib));
     OK(cudaStreamCreate(&stream));
     OK(cudaMallocAsync(&p, mib, stream));
@@ -393,6 +447,7 @@ static void a_reset_frees_what_the_device_gave(void **state)
     assert_int_equal(after, before);
     FAILS(cudaErrorInvalidResourceHandle, cudaStreamSynchronize(stream));
     FAILS(cudaErrorInvalidResourceHandle, cudaEventQuery(event));
+    FAILS(cudaErrorInvalidValue, cudaFreeHost(pinned));
     OK(cudaSetDevice(0));
     cudaGetLastError();
 }
@@ -467,6 +522,70 @@ static void pools_are_made_and_destroyed(void **state)
     cudaGetLastError();
 }
 
+static void a_pool_that_is_destroyed_gives_back_what_comes_later(void **state)
+{
+    struct cudaMemPoolProps properties = {
+        .allocType = cudaMemAllocationTypePinned, .location = {.type = cudaMemLocationTypeDevice}, .maxSize = 2 * mib};
+    size_t before, after, total;
+    atomic_int go = 0;
+    cudaMemPool_t pool;
+    cudaStream_t stream;
+    void *p, *q;
+
+    (void)state;
+    OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    OK(cudaMemGetInfo(&before, &total));
+    OK(cudaMemPoolCreate(&pool, &properties));
+    OK(cudaMallocFromPoolAsync(&p, mib + 1, pool, stream));
+    FAILS(cudaErrorMemoryAllocation, cudaMallocFromPoolAsync(&q, mib, pool, stream)); /* its own limit */
+    OK(cudaLaunchHostFunc(stream, wait_for_flag, &go));
+    OK(cudaFreeAsync(p, stream));
+    OK(cudaMemPoolDestroy(pool)); /* the stream has not come to the free */
+    OK(cudaMemGetInfo(&after, &total));
+    assert_true(after < before);
+    atomic_store(&go, 1);
+    OK(cudaStreamSynchronize(stream));
+    OK(cudaMemGetInfo(&after, &total));
+    assert_int_equal(after, before);
+    OK(cudaStreamDestroy(stream));
+    cudaGetLastError();
+}
+
+struct borrower {
+    void *freed;
+    atomic_int go, is_freed;
+};
+
+/* Frees in its own stream, which stands. */
+static void *free_in_the_threads_stream(void *arg)
+{
+    struct borrower *b = arg;
+
+    cudaMallocAsync(&b->freed, mib, cudaStreamPerThread);
+    cudaLaunchHostFunc(cudaStreamPerThread, wait_for_flag, &b->go);
+    cudaFreeAsync(b->freed, cudaStreamPerThread);
+    atomic_store(&b->is_freed, 1);
+    cudaStreamSynchronize(cudaStreamPerThread);
+    return NULL;
+}
+
+static void streams_of_threads_are_not_the_same(void **state)
+{
+    struct borrower b = {0};
+    pthread_t thread;
+    void *p;
+
+    (void)state;
+    pthread_create(&thread, NULL, free_in_the_threads_stream, &b);
+    while (!atomic_load(&b.is_freed)) continue;
+    OK(cudaMallocAsync(&p, mib, cudaStreamPerThread));
+    assert_ptr_not_equal(p, b.freed);
+    atomic_store(&b.go, 1);
+    pthread_join(thread, NULL);
+    OK(cudaFreeAsync(p, cudaStreamPerThread));
+    OK(cudaDeviceSynchronize());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,9 +603,12 @@ int main(void)
         cmocka_unit_test(copies_check_their_arguments),
         cmocka_unit_test(rows_and_boxes_move),
         cmocka_unit_test(copies_between_devices),
+        cmocka_unit_test(many_copies_go_by_one_call),
         cmocka_unit_test(a_reset_frees_what_the_device_gave),
         cmocka_unit_test(pools_keep_what_they_are_told_to),
         cmocka_unit_test(pools_are_made_and_destroyed),
+        cmocka_unit_test(a_pool_that_is_destroyed_gives_back_what_comes_later),
+        cmocka_unit_test(streams_of_threads_are_not_the_same),
     };
 
     setenv("KOLO_HOST_DEVICES", "4", 1);

@@ -34,7 +34,7 @@ static const char topology[] =
     "    <pci busid=\"0000:ca:00.0\" class=\"0x030200\" vendor=\"0x10de\" device=\"0x1eb8\" link_speed=\"8.0 GT/s "
     "PCIe\" "
     "link_width=\"8\">\n"
-    "      <gpu dev=\"2\" sm=\"75\" rank=\"2\" gdr=\"0\"/>\n"
+    "      <gpu dev=\"2\" sm=\"75\" rank=\"2\" gdr=\"0\"><c2c bw=\"44712\" count=\"5\"/></gpu>\n"
     "    </pci>\n"
     "  </cpu>\n"
     "</system>\n";
@@ -171,11 +171,15 @@ static void paths_are_those_of_the_topology(void **state)
     NVML(nvmlDeviceGetFieldValues(device_at(0), 2, field));
     assert_int_equal(field[0].value.uiVal, LINKS);
     assert_int_equal(field[1].nvmlReturn, NVML_ERROR_NOT_SUPPORTED);
+    field[1].fieldId = NVML_FI_DEV_C2C_LINK_COUNT;
+    NVML(nvmlDeviceGetFieldValues(device_at(2), 2, field));
+    assert_int_equal(field[0].value.uiVal, 0);
+    assert_int_equal(field[1].value.uiVal, 5);
     OK(cudaDeviceCanAccessPeer(&can, 0, 1)); /* visible 0 is the host's 2 */
     assert_int_equal(can, 0);
 }
 
-/* CUDA_VISIBLE_DEVICES=2,0: two devices in another order, of which NVML knows nothing. */
+/* CUDA_VISIBLE_DEVICES=2,0: two devices in another order. NVML ignores it. */
 static void cuda_sees_what_is_visible(void **state)
 {
     struct cudaDeviceProp p;
@@ -191,6 +195,13 @@ static void cuda_sees_what_is_visible(void **state)
     assert_int_equal(p.pciBusID, 0xca);
     OK(cudaDeviceGetByPCIBusId(&device, "0000:17:00.0"));
     assert_int_equal(device, 1);
+    OK(cudaDeviceGetByPCIBusId(&device, "CA:00"));
+    assert_int_equal(device, 0);
+    FAILS(cudaErrorInvalidDevice, cudaDeviceGetByPCIBusId(&device, "0000:17:00.1"));
+    FAILS(cudaErrorInvalidValue, cudaDeviceGetByPCIBusId(&device, "0000:17:00.0 "));
+    FAILS(cudaErrorInvalidValue, cudaDeviceGetByPCIBusId(&device, "0000:17:00."));
+    FAILS(cudaErrorInvalidValue, cudaDeviceGetByPCIBusId(&device, "17"));
+    FAILS(cudaErrorInvalidValue, cudaDeviceGetByPCIBusId(&device, "0:0:17:00"));
     OK(cudaGetDeviceProperties(&p, 1));
     char *at = text + 4;
     for (int i = 0; i < 16; i++)

@@ -402,9 +402,11 @@ static ncclResult_t end(struct kl_stream *s, struct kl_recording **graph)
         c->invalidated = true;
         return KL_REFUSE(koloReasonCaptureUnmatched, "koloStreamEndCapture: the capture began on another stream");
     }
-    if (c->mode != koloCaptureModeRelaxed && !pthread_equal(c->thread, pthread_self()))
+    if (c->mode != koloCaptureModeRelaxed && !pthread_equal(c->thread, pthread_self())) {
+        c->invalidated = true;
         return KL_REFUSE(koloReasonCaptureWrongThread,
                          "koloStreamEndCapture: another thread began the capture, and not as koloCaptureModeRelaxed");
+    }
     return end_own(c, graph);
 }
 

@@ -65,7 +65,7 @@ static ncclResult_t find(void)
                                                                                         : 0};
 
     KL_TRY(kl_netif_choose(&wish, netif, &n));
-    if (!boot.socket_ifname[0]) n = without_plumbing(netif, n);
+    if (!kl_netif_names_some(boot.socket_ifname)) n = without_plumbing(netif, n);
     process.retry = (struct kl_retry){.count = (int)boot.retries, .sleep_ms = (int)boot.retry_sleep_ms};
     for (int i = 0; i < n; i++) {
         char text[KL_ADDRESS_TEXT];

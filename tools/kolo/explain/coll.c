@@ -3,10 +3,11 @@
 #include "base/parse.h"
 #include "device/host/redop.h"
 #include "plan/planned.h"
+#include "tools/kolo/assumed.h"
 #include "tools/kolo/explain/coll_print.h"
 #include "tools/kolo/explain/explain.h"
+#include "tools/kolo/type_named.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -32,23 +33,10 @@ static const struct {
     [KL_BARRIER] = {"Barrier (an AllReduce of one element)", KL_FUNC_ALL_REDUCE, KL_PEERS_ALL},
 };
 
-/* Letters only matter, not their case: all_reduce, AllReduce, all-reduce. */
-static bool same_letters(const char *a, const char *b)
-{
-    for (;; a++, b++) {
-        while (*a == '_' || *a == '-') a++;
-        while (*b == '_' || *b == '-') b++;
-        if (tolower((unsigned char)*a) != tolower((unsigned char)*b)) return false;
-        if (!*a) return true;
-    }
-}
-
 static const struct kl_coll *coll_named(const char *name)
 {
-    if (same_letters(name, "send") || same_letters(name, "recv")) return &kl_colls[KL_SENDRECV];
-    for (int i = 0; i < KL_NCOLLS; i++)
-        if (same_letters(name, kl_colls[i].name)) return &kl_colls[i];
-    return NULL;
+    if (!strcasecmp(name, "send") || !strcasecmp(name, "recv")) return &kl_colls[KL_SENDRECV];
+    return kl_coll_find(name);
 }
 
 bool kl_explain_is_coll(const char *name)
@@ -58,8 +46,7 @@ bool kl_explain_is_coll(const char *name)
 
 static ncclResult_t type_named(const char *name, ncclDataType_t *type)
 {
-    for (int t = 0; t < ncclNumTypes; t++)
-        if (!strcasecmp(name, kl_type_name((ncclDataType_t)t))) return *type = (ncclDataType_t)t, ncclSuccess;
+    if (kl_type_named(name, type)) return ncclSuccess;
     return KL_FAIL(ncclInvalidArgument,
                    "--type %s: none of int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2",
                    name);
@@ -81,7 +68,8 @@ static ncclResult_t read_size(const char *text, size_t length, int64_t *bytes)
 
     snprintf(copy, sizeof copy, "%.*s", (int)length, text);
     if (length >= sizeof copy || !kl_parse_size(copy, &value) || !value)
-        return KL_FAIL(ncclInvalidArgument, "\"%.*s\" is no size: expected bytes, as in 1024, 64M, 1G, or 1K-1G",
+        return KL_FAIL(ncclInvalidArgument,
+                       "\"%.*s\" is no size: expected bytes, as in 1024, 1.5K, 64M, 1GB, or a range, as in 1K-1G",
                        (int)length, text);
     *bytes = (int64_t)value;
     return ncclSuccess;
@@ -179,8 +167,10 @@ ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to)
     asked.cluster = &cluster;
     asked.ranks = planned.plan->nranks;
     asked.nodes = planned.plan->connect->nodes.nnodes;
+    if (!q->json) kl_finding_print(&cluster, to);
     rc = asked.func < 0 ? answer_rounds(q, &asked, planned.plan, to)
                         : answer_choice(q, &asked, &planned.plan->tuning, to);
+    if (!rc && !q->json) kl_assumed_print(&cluster, "", to);
 out:
     kl_planned_fini(&planned);
     kl_cluster_close(&cluster);

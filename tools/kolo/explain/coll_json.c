@@ -11,11 +11,14 @@
 
 static json_t *question_json(const struct kl_coll_asked *a)
 {
-    return json_pack("{s:s,s:s,s:o,s:i,s:i,s:i,s:I,s:I,s:s,s:o}", "collective", a->coll->name, "topology",
-                     a->cluster->name, "topology_origin", kl_explain_origin(a->cluster), "hosts", a->cluster->hosts,
-                     "nodes", a->nodes, "ranks", a->ranks, "first_bytes", (json_int_t)a->first, "last_bytes",
-                     (json_int_t)a->last, "type", kl_type_name(a->type), "op",
-                     a->coll->reduces ? json_string(kl_redop_name(a->op)) : json_null());
+    json_t *o = json_pack("{s:s,s:s,s:o,s:i,s:i,s:i,s:I,s:I,s:s,s:o}", "collective", a->coll->name, "topology",
+                          a->cluster->name, "topology_origin", kl_explain_origin(a->cluster), "hosts",
+                          a->cluster->hosts, "nodes", a->nodes, "ranks", a->ranks, "first_bytes", (json_int_t)a->first,
+                          "last_bytes", (json_int_t)a->last, "type", kl_type_name(a->type), "op",
+                          a->coll->reduces ? json_string(kl_redop_name(a->op)) : json_null());
+
+    kl_explain_assumed(a->cluster, o);
+    return o;
 }
 
 /* ---- algorithms ---- */
@@ -49,6 +52,7 @@ static json_t *candidate_json(const struct kl_coll_asked *a, const struct kl_op_
                                         x->latency.between_hops, "transfer_gbs", kl_json_float(x->bandwidth),
                                         "tree_share", kl_json_float(x->tree_share), "latency_factor",
                                         kl_json_float(x->latency_factor), "timeless_hops", x->timeless_hops));
+    if (x->measured) json_object_set_new(o, "modelled_us", kl_json_float(x->modelled));
     return o;
 }
 
@@ -118,7 +122,7 @@ static json_t *round_json(const struct kl_op_rounds *m, const struct kl_op_round
     json_t *channels = json_array();
 
     for (int k = 0; k < m->channels.per_peer; k++)
-        json_array_append_new(channels, json_integer(kl_p2p_channel(r->base, k, m->channels.n)));
+        json_array_append_new(channels, json_integer(kl_p2p_channel(r->base, k, m->channels.n, m->channels.nccl)));
     return json_pack("{s:i,s:o,s:o,s:o}", "round", r->round, "send", rank_json(r->send), "recv", rank_json(r->recv),
                      "channels", channels);
 }

@@ -57,7 +57,7 @@ static void print_round(const struct kl_op_rounds *m, const struct kl_op_round *
         return;
     }
     for (int k = 0; k < n && k < CHANNELS_SHOWN; k++)
-        fprintf(to, "%s%d", k ? ", " : "", kl_p2p_channel(r->base, k, m->channels.n));
+        fprintf(to, "%s%d", k ? ", " : "", kl_p2p_channel(r->base, k, m->channels.n, m->channels.nccl));
     fprintf(to, "%s\n", n > CHANNELS_SHOWN ? ", ..." : "");
 }
 

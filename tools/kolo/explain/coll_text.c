@@ -119,7 +119,10 @@ static void print_terms_of_use(const struct kl_coll_asked *a, const struct kl_op
     fprintf(to, "  %s: %s%s%s; one call by itself%s\n", a->cluster->name, kl_type_name(a->type), reduces ? ", " : "",
             reduces ? kl_redop_name(a->op) : "",
             is_barrier(a) ? "" : ", size in bytes of the whole (nccl-tests' size)");
-    if (f->npossible)
+    if (f->npossible && f->candidate[0].terms.measured)
+        fprintf(to, "  times are those that `kolo tune` measured on this machine; modelled: of NCCL's model with "
+                    "constants for CPUs\n");
+    else if (f->npossible)
         fprintf(to, "  times are those of NCCL's model with %s: assumed, not measured on this cluster\n",
                 kl_coll_for_host(a) ? "constants for CPUs" : "its built-in constants");
     print_timeless(f, to);
@@ -134,7 +137,7 @@ static void print_terms_of_use(const struct kl_coll_asked *a, const struct kl_op
 
 /* Columns that not every table has. */
 struct columns {
-    bool extra, correction;
+    bool extra, correction, measured;
 };
 
 static float corrections(const struct kl_tuning_terms *x)
@@ -144,11 +147,12 @@ static float corrections(const struct kl_tuning_terms *x)
 
 static struct columns columns_of(const struct kl_op_choice *f)
 {
-    struct columns c = {false, false};
+    struct columns c = {false, false, false};
 
     for (int i = 0; i < f->npossible; i++) {
         c.extra |= f->candidate[i].terms.latency.extra > 0;
         c.correction |= corrections(&f->candidate[i].terms) > 0;
+        c.measured |= f->candidate[i].terms.measured;
     }
     return c;
 }
@@ -181,7 +185,9 @@ static void print_candidate(const struct kl_op_candidate *c, struct columns colu
     print_hops(x->latency.between, x->latency.between_hops, to);
     print_amount(columns.extra, x->latency.extra, to);
     print_amount(columns.correction, corrections(x), to);
-    fprintf(to, " %10.1f %8.4g\n", (double)x->transfer, (double)x->bandwidth);
+    fprintf(to, " %10.1f %8.4g", (double)x->transfer, (double)x->bandwidth);
+    if (columns.measured) fprintf(to, " %10.1f", (double)x->modelled);
+    fprintf(to, "\n");
 }
 
 static void print_remarks(const struct kl_op_candidate *c, FILE *to)
@@ -206,9 +212,9 @@ static void print_candidates(const struct kl_op_choice *f, FILE *to)
     if (!f->npossible) return;
     fprintf(to,
             "\ncandidates, fastest first: us, what they consist of (number of hops), and the GB/s of the transfer\n");
-    fprintf(to, "  %-20s %8s %7s %10s   %5s %13s %13s%s%s %10s %8s\n", "", "channels", "threads", "time", "start",
+    fprintf(to, "  %-20s %8s %7s %10s   %5s %13s %13s%s%s %10s %8s%s\n", "", "channels", "threads", "time", "start",
             "hops inside", "hops between", columns.extra ? "   per rank" : "", columns.correction ? " correction" : "",
-            "transfer", "GB/s");
+            "transfer", "GB/s", columns.measured ? "   modelled" : "");
     for (int i = 0; i < f->npossible; i++) print_candidate(&f->candidate[i], columns, to);
     for (int i = 0; i < f->npossible; i++) print_remarks(&f->candidate[i], to);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
+#include "plan/finding.h"
+#include "tools/kolo/assumed.h"
 #include "tools/kolo/explain/diff_print.h"
 #include "tools/kolo/explain/explain.h"
 
@@ -11,7 +13,7 @@ static bool is_stdin(const char *file)
     return !strcmp(file, "-");
 }
 
-/* A is the first file as it is; B is the second one, or the first again, with the changes that were asked for. */
+/* A is the first file or machine as it is; B is the second one, or the first again, with the changes that were asked for. */
 static ncclResult_t split_sides(const struct kl_explain_request *q, struct kl_cluster_request *a,
                                 struct kl_cluster_request *b)
 {
@@ -21,16 +23,36 @@ static ncclResult_t split_sides(const struct kl_explain_request *q, struct kl_cl
     if (q->topos.n > 2) return KL_FAIL(ncclInvalidArgument, "diff compares two files, %d were given", q->topos.n);
     if (q->topos.n == 2 && is_stdin(q->topos.text[0]) && is_stdin(q->topos.text[1]))
         return KL_FAIL(ncclInvalidArgument, "standard input can be one side only");
-    if (q->topos.n < 2 && !edits->with.n && !kl_edits_change_machine(edits))
-        return KL_FAIL(ncclInvalidArgument, "compare with what? Give a second --topo, or changes: --with NCCL_X=Y, "
-                                            "--without NET/3, --without-link GPU/0-GPU/1");
+    if (q->machines.n > 2 || (q->machines.n == 2 && q->topos.n))
+        return KL_FAIL(ncclInvalidArgument, "diff compares two machines, or files; too many were given");
+    if (q->releases.n > 2)
+        return KL_FAIL(ncclInvalidArgument, "diff compares two releases, %d were given", q->releases.n);
+    if (q->topos.n < 2 && q->machines.n < 2 && q->releases.n < 2 && !edits->with.n && !kl_edits_change_machine(edits))
+        return KL_FAIL(ncclInvalidArgument,
+                       "compare with what? Give a second --topo, --machine or --nccl, or changes: --with NCCL_X=Y, "
+                       "--without NET/3, --without-link GPU/0-GPU/1");
     if (q->topos.n == 1 && is_stdin(q->topos.text[0]))
         return KL_FAIL(ncclInvalidArgument, "standard input can be read only once; save it to a file");
     a->topo = q->topos.n ? q->topos.text[0] : NULL;
     b->topo = q->topos.n == 2 ? q->topos.text[1] : a->topo;
+    a->nccl = q->releases.n ? q->releases.text[0] : NULL;
+    a->machine = q->machines.n ? q->machines.text[0] : NULL;
     a->edits = (struct kl_edits){.params = edits->params};
     a->as_document = b->as_document = true;
     return ncclSuccess;
+}
+
+/* What both sides have is said once. */
+static void print_findings(const struct kl_diff *d, FILE *to)
+{
+    kl_finding_print(&d->a.cluster, to);
+    if (d->b.cluster.finding.code != d->a.cluster.finding.code) kl_finding_print(&d->b.cluster, to);
+}
+
+static void print_assumed(const struct kl_diff *d, FILE *to)
+{
+    kl_assumed_print(&d->a.cluster, "A: ", to);
+    if (strcmp(d->a.cluster.name, d->b.cluster.name) != 0) kl_assumed_print(&d->b.cluster, "B: ", to);
 }
 
 ncclResult_t kl_explain_diff(const struct kl_explain_request *q, FILE *to)
@@ -44,10 +66,14 @@ ncclResult_t kl_explain_diff(const struct kl_explain_request *q, FILE *to)
     KL_TRY_OR(rc, out, kl_diff_find(&a, &b, d));
     kl_cluster_options_warn(&d->a.cluster);
     kl_cluster_options_warn(&d->b.cluster);
+    KL_TRY_OR(rc, out, kl_finding_look(&a, &d->a.cluster, &d->a.cluster.finding));
+    KL_TRY_OR(rc, out, kl_finding_look(&b, &d->b.cluster, &d->b.cluster.finding));
+    if (!q->json) print_findings(d, to);
     if (q->json)
         rc = kl_diff_json(d, to);
     else
         kl_diff_text(d, to);
+    if (!q->json) print_assumed(d, to);
 out:
     kl_diff_fini(d);
     free(d);

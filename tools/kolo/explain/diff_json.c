@@ -122,11 +122,14 @@ static json_t *side_of(const struct kl_diff_side *side)
     const struct kl_plan *p = side->planned.plan;
     const struct kl_edits *edit = &side->request->edits;
 
-    return json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "topology", side->cluster.name,
-                     "topology_origin", kl_explain_origin(&side->cluster), "hosts", side->cluster.hosts,
-                     "gpus_per_host", side->cluster.gpus, "ranks_total", p->nranks, "nchannels", p->connect->nchannels,
-                     "with", texts_of(&edit->with), "without", texts_of(&edit->without), "without_link",
-                     texts_of(&edit->without_link), "graphs", graphs_of(side));
+    json_t *o = json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "topology", side->cluster.name,
+                          "topology_origin", kl_explain_origin(&side->cluster), "hosts", side->cluster.hosts,
+                          "gpus_per_host", side->cluster.gpus, "ranks_total", p->nranks, "nchannels",
+                          p->connect->nchannels, "with", texts_of(&edit->with), "without", texts_of(&edit->without),
+                          "without_link", texts_of(&edit->without_link), "graphs", graphs_of(side));
+
+    kl_explain_assumed(&side->cluster, o);
+    return o;
 }
 
 /* Names are those of A: what its GPUs are called in B. */

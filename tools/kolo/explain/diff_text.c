@@ -253,9 +253,12 @@ static void print_note(const struct kl_diff *d, FILE *to)
 
 static void print_first_line(const struct kl_diff *d, FILE *to)
 {
-    char cause[KL_CAUSE_TEXT], effect[KL_CAUSE_TEXT], why[KL_WHY_NOT_TEXT];
+    char cause[KL_CAUSE_TEXT], effect[KL_CAUSE_TEXT], why[KL_WHY_NOT_TEXT], from[KL_NCCL_TEXT], until[KL_NCCL_TEXT];
 
     kl_diff_cause_text(d, cause);
+    if (!d->facts.nfacts && d->a.cluster.options.nccl != d->b.cluster.options.nccl)
+        snprintf(cause, sizeof cause, "NCCL %s instead of %s", kl_nccl_text(d->b.cluster.options.nccl, until),
+                 kl_nccl_text(d->a.cluster.options.nccl, from));
     if (!d->nothing_changes) {
         kl_diff_effect_text(d, effect);
         fprintf(to, "%s: %s\n\n", cause, effect);
@@ -266,6 +269,22 @@ static void print_first_line(const struct kl_diff *d, FILE *to)
         fprintf(to, "nothing changes: %s; why: %s\n\n", cause, why);
     else
         fprintf(to, "nothing changes: %s\n\n", why);
+}
+
+/* What is different between the releases that the sides follow. */
+static void print_releases(const struct kl_diff *d, FILE *to)
+{
+    int a = d->a.cluster.options.nccl, b = d->b.cluster.options.nccl;
+    char from[KL_NCCL_TEXT], until[KL_NCCL_TEXT], since[KL_NCCL_TEXT];
+
+    if (a == b) return;
+    fprintf(to, "\nwhat changed between NCCL %s and %s:\n", kl_nccl_text(a, from), kl_nccl_text(b, until));
+    for (int i = 0; i < KL_CHANGES; i++) {
+        const struct kl_change_facts *f = kl_change_facts((enum kl_change)i);
+
+        if (kl_nccl_has(a, (enum kl_change)i) != kl_nccl_has(b, (enum kl_change)i))
+            fprintf(to, "  %-8s %s\n", kl_nccl_text(f->since, since), f->text);
+    }
 }
 
 void kl_diff_text(const struct kl_diff *d, FILE *to)
@@ -285,4 +304,5 @@ void kl_diff_text(const struct kl_diff *d, FILE *to)
     print_totals(&d->rows, to);
     print_names(d, to);
     print_note(d, to);
+    print_releases(d, to);
 }

@@ -7,6 +7,8 @@
  *     pair.c     how two GPUs talk, and why not better
  *     nics.c     which NIC serves which GPU, and which serves none
  *     diff.c     what a change would change
+ *     log.c      what a log of NCCL shows, beside the plan
+ *     bench.c    what a table of nccl-tests shows, beside the model
  *
  * A question collects its findings in plain structs, from the functions that the library itself decides with, and prints them
  * as text or as JSON: both say the same, and neither holds a rule of its own. Rules that refuse return their reason (an
@@ -32,6 +34,9 @@ struct kl_explain_request {
     struct kl_cluster_request cluster; /* what they ask for */
     const char *type, *op;             /* of the data, NULL where not given */
     struct kl_opt_list topos;          /* every --topo: diff takes two; elsewhere the last counts */
+    struct kl_opt_list machines;       /* and so every --machine */
+    struct kl_opt_list releases;       /* every --nccl: diff takes two; elsewhere the last counts */
+    struct kl_opt_list logs, benches;  /* --log, --bench: questions by themselves; more files may follow as words */
     int json, help;
     int all;                 /* search: every attempt, not merged */
     const char *question;    /* its name, as it was asked */
@@ -56,10 +61,15 @@ void kl_explain_place(const struct kl_cluster *cluster, const char *note, FILE *
 /** Who named the topology file, where the command line did not: "environment", "FILE:LINE"; else null. */
 json_t *kl_explain_origin(const struct kl_cluster *cluster);
 
+/** Add to an answer what it rests on: "assumed", and "finding". */
+void kl_explain_assumed(const struct kl_cluster *cluster, json_t *answer);
+
 ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_pair(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_diff(const struct kl_explain_request *q, FILE *to);
+ncclResult_t kl_explain_log(const struct kl_explain_request *q, FILE *to);
+ncclResult_t kl_explain_bench(const struct kl_explain_request *q, FILE *to);
 
 #endif

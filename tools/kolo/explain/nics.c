@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
+#include "tools/kolo/assumed.h"
 #include "tools/kolo/explain/explain.h"
 #include "tools/kolo/explain/nics_print.h"
+#include "tools/kolo/nic_skips.h"
 #include "tools/kolo/output.h"
 
 ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to)
@@ -12,10 +14,13 @@ ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to)
 
     KL_TRY(kl_cluster_options_open(&q->cluster, &cluster));
     KL_TRY_OR(rc, out, kl_nics_find(&cluster, q->cluster.hosts > 0, &n));
+    if (!q->json) kl_finding_print(&cluster, to);
     if (q->json)
         rc = kl_output_json(kl_nics_json(&n, &cluster), to);
     else
         kl_nics_text(&n, &cluster, to);
+    if (!q->json) kl_assumed_print(&cluster, "", to);
+    if (!q->json) kl_nic_skips_text(cluster.skip, cluster.nskips, to);
 out:
     kl_nics_fini(&n);
     kl_cluster_close(&cluster);

@@ -5,6 +5,7 @@
 #include "tools/kolo/explain/explain.h"
 #include "tools/kolo/graph_json.h"
 #include "tools/kolo/reason_json.h"
+#include "tools/kolo/nic_skips.h"
 
 #include <inttypes.h>
 
@@ -66,11 +67,15 @@ json_t *kl_nics_json(const struct kl_nics *n, const struct kl_cluster *cluster)
     for (int i = 0; i < n->nnics; i++) json_array_append_new(nics, nic_json(n, &n->nic[i]));
     for (int i = 0; i < n->nrails; i++) json_array_append_new(rails, rail_json(&n->rail[i]));
     for (int i = 0; i < n->nnear; i++) json_array_append_new(near, near_json(n, i));
-    return json_pack("{s:s, s:s, s:o, s:i, s:b, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:{s:o, s:o}}",
-                     "question", "nics", "topology", cluster->name, "topology_origin", kl_explain_origin(cluster),
-                     "hosts", n->hosts, "hosts_assumed", n->assumed, "summary", sentence, "channels", n->nchannels,
-                     "used", kl_nics_used(n), "total", n->nnics, "repeated", n->repeated, "crossing",
-                     kl_nics_crossing(n), "bad_guids", n->bad_guids, "gpus", gpus, "nics", nics, "rails", rails,
-                     "mergeable", "pairs", near, "reason",
-                     kl_json_reason(kl_merge_why_name(n->merge), kl_merge_why_text(n->merge)));
+    json_t *o =
+        json_pack("{s:s, s:s, s:o, s:i, s:b, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:{s:o, s:o}}",
+                  "question", "nics", "topology", cluster->name, "topology_origin", kl_explain_origin(cluster), "hosts",
+                  n->hosts, "hosts_assumed", n->assumed, "summary", sentence, "channels", n->nchannels, "used",
+                  kl_nics_used(n), "total", n->nnics, "repeated", n->repeated, "crossing", kl_nics_crossing(n),
+                  "bad_guids", n->bad_guids, "gpus", gpus, "nics", nics, "rails", rails, "mergeable", "pairs", near,
+                  "reason", kl_json_reason(kl_merge_why_name(n->merge), kl_merge_why_text(n->merge)));
+
+    kl_explain_assumed(cluster, o);
+    json_object_set_new(o, "nics_unused", kl_nic_skips_json(cluster->skip, cluster->nskips));
+    return o;
 }

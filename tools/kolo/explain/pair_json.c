@@ -128,6 +128,7 @@ json_t *kl_pair_json(const struct kl_pair_route *r, const struct kl_cluster *clu
                   "hosts", cluster->hosts, "summary", sentence, "a", end_json(&r->a), "b", end_json(&r->b), "transport",
                   chosen_json(r), "bw", kl_json_float(r->bw), "path", legs_json(r));
     json_object_set_new(o, "topology_origin", kl_explain_origin(cluster));
+    kl_explain_assumed(cluster, o);
     if (r->ntransports) {
         json_object_set_new(o, "transports", transports_json(r));
         json_object_set_new(o, "via", r->via < 0 ? json_null() : json_integer(r->via));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
+#include "tools/kolo/assumed.h"
 #include "tools/kolo/explain/explain.h"
 
 static bool find_setting(const struct kl_cluster *c, struct kl_setting *setting)
@@ -34,4 +35,10 @@ json_t *kl_explain_origin(const struct kl_cluster *cluster)
     char origin[KL_ORIGIN_TEXT];
 
     return find_setting(cluster, &setting) ? json_string(kl_setting_origin(&setting, origin)) : json_null();
+}
+
+void kl_explain_assumed(const struct kl_cluster *cluster, json_t *answer)
+{
+    json_object_set_new(answer, "assumed", kl_assumed_json(cluster));
+    json_object_set_new(answer, "finding", kl_finding_json(cluster));
 }

@@ -220,6 +220,7 @@ ncclResult_t kl_search_json(const struct kl_search_report *report, bool all, FIL
                           "graphs", graphs, "channels", channels_json(p->connect));
 
     json_object_set_new(o, "topology_origin", kl_explain_origin(report->cluster));
+    kl_explain_assumed(report->cluster, o);
     json_object_set_new(o, "graph_file", graph_file_json(report));
     return kl_output_json(o, to);
 }

@@ -192,9 +192,9 @@ static void add_failure(const struct columns *c, const struct kl_chapter *k, boo
     struct kl_text t = next_clause(to);
 
     kl_text_add(&t, "nothing%s", before ? " better" : "");
-    add_count(k->timeouts, "ended for want of steps", to);
-    add_count(k->repeated, "like earlier ones", to);
-    add_count(k->hopeless, "hopeless", to);
+    add_count(k->timeouts, "reached the step limit", to);
+    add_count(k->repeated, "duplicates ignored", to);
+    add_count(k->hopeless, "pruned", to);
     if (k->limiting_link < 0 && k->made) {
         t = next_clause(to);
         kl_text_add(&t, "no link was full");

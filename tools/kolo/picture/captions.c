@@ -1,34 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/picture/draw.h"
 
+#include "tools/kolo/picture/page.h"
 #include "tools/kolo/picture/text.h"
 #include "tools/kolo/picture/words.h"
 
-/* ---- captions: what the rows are ---- */
+#include <stdlib.h>
 
-static const struct kl_box *first_box(const struct kl_scene *s, int kind)
+enum { CAPTIONS = 32 };
+
+struct caption {
+    float y; /* of its middle */
+    char first[64], second[64];
+};
+
+struct column {
+    const struct kl_scene *s;
+    struct caption caption[CAPTIONS];
+    int n;
+};
+
+/* ---- what the rows are ---- */
+
+/* Of the hosts that stand upright, or on their heads. */
+static const struct kl_box *first_box(const struct kl_scene *s, int kind, bool flip)
 {
     for (int i = 0; i < s->nboxes; i++)
-        if (s->box[i].kind == kind && s->box[i].host <= 0) return &s->box[i];
+        if (s->box[i].kind == kind && s->box[i].flip == flip) return &s->box[i];
     return NULL;
 }
 
-/* Captions are written from above to below, each below the one before. */
-struct column {
-    const struct kl_scene *s;
-    FILE *to;
-    float used; /* y of the end of the last */
-};
-
 static void caption(struct column *c, float y, const char *first, const char *second)
 {
-    float half = *second ? 15 : 9;
+    struct caption *to = &c->caption[c->n];
 
-    if (y - half < c->used) y = c->used + half;
-    c->used = y + half;
-    kl_svg_text(16, y + (*second ? -3 : 4), "caption", first, 24, c->to);
-    if (*second) kl_svg_text(16, y + 11, "caption low", second, 24, c->to);
-    putc('\n', c->to);
+    if (c->n == CAPTIONS) return;
+    to->y = y;
+    snprintf(to->first, sizeof to->first, "%s", first);
+    snprintf(to->second, sizeof to->second, "%s", second);
+    c->n++;
 }
 
 /* What the drawn links between two kinds of boxes have in common; false if there are none. */
@@ -48,9 +58,9 @@ static bool range_of(const struct kl_scene *s, int type, const char *end, int on
         if (!n++ || l->bw > most) most = l->bw;
     }
     if (least < most)
-        snprintf(text, KL_WORDS, "%g–%g GB/s%s", (double)least, (double)most, end);
+        snprintf(text, KL_WORDS, "%.4g–%.4g GB/s%s", (double)least, (double)most, end);
     else
-        snprintf(text, KL_WORDS, "%g GB/s%s", (double)most, end);
+        snprintf(text, KL_WORDS, "%.4g GB/s%s", (double)most, end);
     return n > 0;
 }
 
@@ -59,100 +69,103 @@ static float center(const struct kl_box *b)
     return b->bar.y + b->bar.h / 2;
 }
 
-static void caption_nvlinks(struct column *c, float y)
+/* Towards the end of the host that its GPUs are at: up, or down where it stands on its head. */
+static float away(const struct kl_box *b, float by)
 {
+    return b->flip ? b->bar.y + b->bar.h + by : b->bar.y - by;
+}
+
+static void caption_gpus(struct column *c, bool flip)
+{
+    const struct kl_box *gpu = first_box(c->s, KL_BOX_GPU, flip);
     char text[KL_WORDS];
 
+    if (!gpu) return;
+    caption(c, center(gpu), "GPUs", "");
     if (range_of(c->s, KL_PATH_NVL, " each", KL_BOX_GPU, KL_BOX_NVS, text) ||
         range_of(c->s, KL_PATH_NVL, " each", KL_BOX_GPU, KL_BOX_GPU, text))
-        caption(c, y, "NVLink", text);
+        caption(c, away(gpu, 34), "NVLink", text);
+    if (range_of(c->s, KL_PATH_NVL, " each", KL_BOX_GPU, KL_BOX_CPU, text))
+        caption(c, away(gpu, -KL_PAGE_TILE_H - 17), "NVLink to the CPU", text);
+    if (range_of(c->s, KL_PATH_C2C, " each", KL_BOX_GPU, KL_BOX_CPU, text))
+        caption(c, away(gpu, -KL_PAGE_TILE_H - 17), "C2C to the CPU", text);
+    if (!first_box(c->s, KL_BOX_PCI, flip) && range_of(c->s, KL_PATH_PCI, " each", -1, -1, text))
+        caption(c, away(gpu, -KL_PAGE_TILE_H - 17), "PCIe", text);
 }
 
-/* Below the GPUs, where all these links are seen. */
-static void caption_links(struct column *c, float y)
+/* Switches of one level stand in one row. */
+static void caption_switches(struct column *c, bool flip)
 {
     char text[KL_WORDS];
+    bool told = !range_of(c->s, KL_PATH_PCI, " each", -1, -1, text);
+    const struct kl_box *last = NULL;
 
-    if (range_of(c->s, KL_PATH_PCI, " each", -1, -1, text)) caption(c, y, "PCIe", text);
-    if (range_of(c->s, KL_PATH_NVL, " each", KL_BOX_GPU, KL_BOX_CPU, text)) caption(c, y, "NVLink to the CPU", text);
-    if (range_of(c->s, KL_PATH_C2C, " each", KL_BOX_GPU, KL_BOX_CPU, text)) caption(c, y, "C2C to the CPU", text);
+    for (int level = 1; level < c->s->levels; level++) {
+        for (int i = 0; i < c->s->nboxes; i++) {
+            const struct kl_box *b = &c->s->box[i];
+
+            if (b->kind != KL_BOX_PCI || b->flip != flip || c->s->level[b->node] != level) continue;
+            if (last && c->s->level[last->node] == level) break;
+            last = b;
+            caption(c, center(b), "PCIe switches", told ? "" : text);
+            told = true;
+        }
+    }
 }
 
-static void caption_cpus(struct column *c, const struct kl_box *cpu)
+static void caption_rest(struct column *c, bool flip)
 {
+    const struct kl_box *nic = first_box(c->s, KL_BOX_NIC, flip), *cpu = first_box(c->s, KL_BOX_CPU, flip);
+    const struct kl_box *nvs = first_box(c->s, KL_BOX_NVS, flip), *network = first_box(c->s, KL_BOX_NETWORK, flip);
+    float half = c->s->small_nics && nic ? kl_page_nics_height(c->s) / 2 : KL_PAGE_TILE_H / 2.0f;
     char text[KL_WORDS];
 
+    if (nvs) caption(c, center(nvs), "NVSwitch", "");
+    if (nic)
+        caption(c, flip ? nic->bar.y + nic->bar.h - half : nic->bar.y + half, "NICs",
+                c->s->network ? "" : "not used here");
     if (cpu) caption(c, center(cpu), "CPUs", range_of(c->s, KL_PATH_SYS, " between", -1, -1, text) ? text : "");
+    if (network)
+        caption(c, center(network), "network", range_of(c->s, KL_PATH_NET, " a port", -1, -1, text) ? text : "");
 }
 
-static void caption_network(struct column *c)
-{
-    const struct kl_box *network = first_box(c->s, KL_BOX_NETWORK), *host = first_box(c->s, KL_BOX_HOST);
-    char text[KL_WORDS];
+/* ---- from above to below, each below the one before ---- */
 
-    if (network && range_of(c->s, KL_PATH_NET, " each", -1, -1, text))
-        caption(c, (host->frame.y + host->frame.h + network->bar.y) / 2, "network ports", text);
+static int by_height(const void *a, const void *b)
+{
+    const struct caption *l = a, *r = b;
+
+    return l->y < r->y ? -1 : l->y > r->y;
+}
+
+static float half_height(const struct caption *c)
+{
+    return *c->second ? 15 : 9;
+}
+
+static void put(const struct caption *c, float y, FILE *to)
+{
+    kl_svg_text_fit(16, y + (*c->second ? -3 : 4), "caption", c->first, 12, KL_PAGE_CAPTIONS - 4, to);
+    if (*c->second) kl_svg_text_fit(16, y + 11, "caption low", c->second, 11, KL_PAGE_CAPTIONS - 4, to);
+    putc('\n', to);
 }
 
 void kl_draw_captions(const struct kl_scene *s, FILE *to)
 {
-    const struct kl_box *gpu = first_box(s, KL_BOX_GPU), *cpu = first_box(s, KL_BOX_CPU);
-    const struct kl_box *nic = first_box(s, KL_BOX_NIC);
-    struct column c = {.s = s, .to = to};
-    bool cpus_first = cpu && nic && cpu->bar.y < nic->bar.y;
+    struct column c = {.s = s};
+    float used = 0;
 
-    if (gpu) {
-        caption_nvlinks(&c, gpu->bar.y - 40);
-        caption(&c, center(gpu), "GPUs", "");
-        caption_links(&c, gpu->bar.y + gpu->bar.h + 17);
+    for (int flip = 0; flip < 2; flip++) {
+        caption_gpus(&c, flip);
+        caption_switches(&c, flip);
+        caption_rest(&c, flip);
     }
-    if (cpus_first) caption_cpus(&c, cpu);
-    if (nic) caption(&c, center(nic), "NICs", s->network ? "" : "not used here");
-    if (!cpus_first) caption_cpus(&c, cpu);
-    caption_network(&c);
-}
+    qsort(c.caption, (size_t)c.n, sizeof c.caption[0], by_height);
+    for (int i = 0; i < c.n; i++) {
+        float half = half_height(&c.caption[i]), y = c.caption[i].y;
 
-/* ---- legend ---- */
-
-static void draw_scale(float x, float y, FILE *to)
-{
-    static const char *const steps[KL_LOAD_STEPS] = {"unused", "to 25 %", "to 50 %", "to 75 %", "to 100 %"};
-
-    kl_svg_text(x, y + 9, "caption strong", "Load of a link", 40, to);
-    kl_svg_text(x, y + 24, "caption low", "reserved / capacity", 40, to);
-    for (int i = 0; i < KL_LOAD_STEPS; i++) {
-        struct kl_rect r = {x + 120 + 70 * (float)i, y, 66, 10};
-        char class[8];
-
-        snprintf(class, sizeof class, "key s%d", i);
-        kl_svg_rect(&r, 3, class, to);
-        kl_svg_text(r.x, y + 24, "caption low", steps[i], 40, to);
+        if (y - half < used) y = used + half;
+        used = y + half;
+        put(&c.caption[i], y, to);
     }
-}
-
-static void draw_widths(float x, float y, FILE *to)
-{
-    static const float bw[] = {12, 50, 240, 450};
-
-    kl_svg_text(x, y + 9, "caption strong", "Width: bandwidth", 40, to);
-    kl_svg_text(x, y + 24, "caption low", "GB/s each way", 40, to);
-    for (size_t i = 0; i < sizeof bw / sizeof bw[0]; i++) {
-        float at = x + 128 + 46 * (float)i, w = kl_wire_width(bw[i]);
-        struct kl_rect r = {at, y + 5 - w / 2, 38, w};
-        char text[32];
-
-        kl_svg_rect(&r, 0, "key width", to);
-        snprintf(text, sizeof text, "%g", (double)bw[i]);
-        kl_svg_text(at, y + 24, "caption low", text, 8, to);
-    }
-}
-
-void kl_draw_legend(float x, float y, const char *way, const char *arrows, FILE *to)
-{
-    draw_scale(x, y, to);
-    draw_widths(x + 490, y, to);
-    fprintf(to, "<path class=\"leg\" d=\"M%.1f %.1fh34\" marker-end=\"url(#tip)\"/>", (double)(x + 840), (double)y + 5);
-    kl_svg_text(x + 884, y + 9, "caption strong way", way, 60, to);
-    kl_svg_text(x + 884, y + 24, "caption low arrows", arrows, 100, to);
-    putc('\n', to);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/picture/draw.h"
 
+#include "tools/kolo/picture/labels.h"
+#include "tools/kolo/picture/page.h"
 #include "tools/kolo/picture/text.h"
 #include "tools/kolo/picture/words.h"
 
@@ -36,7 +38,9 @@ static void draw_frames(const struct kl_scene *s, FILE *to)
         kl_svg_rect(&b->frame, b->kind == KL_BOX_HOST ? 12 : 8, class, to);
         if (b->kind == KL_BOX_HOST) {
             kl_words_box(s, b, name, below);
-            kl_svg_text(b->bar.x + 12, b->bar.y + 18, "title", name, 40, to);
+            fprintf(to, "<g id=\"b%d\">", i);
+            kl_svg_text_fit(b->bar.x + 12, b->bar.y + 18, "title", name, 13, b->bar.w - 20, to);
+            fputs("</g>", to);
         }
         putc('\n', to);
     }
@@ -44,11 +48,12 @@ static void draw_frames(const struct kl_scene *s, FILE *to)
 
 static void draw_tile(const struct kl_box *b, const char *name, const char *below, FILE *to)
 {
-    float x = b->bar.x + b->bar.w / 2, y = b->bar.y + b->bar.h / 2;
+    float x = b->bar.x + b->bar.w / 2, y = b->bar.y + b->bar.h / 2, room = b->bar.w - 4;
+    bool small = b->bar.h < KL_PAGE_TILE_H, two = !small && (*below || b->kind == KL_BOX_GPU);
 
-    kl_svg_rect(&b->bar, 6, "tile", to);
-    kl_svg_text(x, y - (*below || b->kind == KL_BOX_GPU ? 3 : -4), "name", name, 10, to);
-    if (*below) kl_svg_text(x, y + 12, "below", below, 10, to);
+    kl_svg_rect(&b->bar, small ? 4 : 6, "tile", to);
+    kl_svg_text_fit(x, y + (two ? -3 : 4), small ? "name small" : "name", name, small ? 10 : 12.5f, room, to);
+    if (*below && two) kl_svg_text_fit(x, y + 12, "below", below, 10.5f, room, to);
 }
 
 /* The number of a GPU in the order of the channel; empty for a script to fill. */
@@ -94,17 +99,29 @@ static void draw_tiles(const struct kl_scene *s, const struct kl_picture_graph *
     }
 }
 
-/* Names of bars lie above the ways that cross them. */
+/* Without the vendor where there is too little. */
+static struct kl_span room_for_name(const struct kl_scene *s, int box, char *name)
+{
+    struct kl_span free = kl_label_room(s, box, kl_text_width(name, 12, true));
+    char *vendor = strrchr(name, ' ');
+
+    if (free.to - free.from >= kl_text_width(name, 10, true) || !vendor || vendor == strchr(name, ' ')) return free;
+    *vendor = 0;
+    return kl_label_room(s, box, kl_text_width(name, 12, true));
+}
+
+/* CPUs have names; what other bars are stands in the captions of their rows. */
 static void draw_bar_names(const struct kl_scene *s, FILE *to)
 {
     for (int i = 0; i < s->nboxes; i++) {
         const struct kl_box *b = &s->box[i];
         char name[KL_WORDS], below[KL_WORDS];
 
-        if (kl_is_tile(b) || b->kind == KL_BOX_HOST) continue;
+        if (b->kind != KL_BOX_CPU) continue;
         kl_words_box(s, b, name, below);
-        float aside = b->kind == KL_BOX_NETWORK || b->host < 0 ? 0 : kl_towards_gpus(b) * b->bar.h / 4;
-        kl_svg_text(b->bar.x + (aside == 0 ? 8 : 15), b->bar.y + b->bar.h / 2 + 4 - aside, "label", name, 40, to);
+        struct kl_span free = room_for_name(s, i, name);
+        kl_svg_text_fit(free.from, b->bar.y + b->bar.h / 2 + 4 - kl_towards_gpus(b) * b->bar.h / 4, "label", name, 12,
+                        free.to - free.from, to);
         putc('\n', to);
     }
 }
@@ -175,7 +192,6 @@ void kl_draw_scene(const struct kl_scene *s, const struct kl_picture_graph *g, c
         "markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path class=\"tip\" d=\"M0 0L10 5L0 10z\"/></marker></defs>\n",
         to);
     draw_frames(s, to);
-    kl_draw_captions(s, to);
     for (int i = 0; i < s->nwires; i++) draw_wire(s, g, i, live, to);
     for (int i = 0; i < s->nboxes; i++)
         if (!kl_is_tile(&s->box[i]) && s->box[i].kind != KL_BOX_HOST) draw_bar(s, i, live, to);

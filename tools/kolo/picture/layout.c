@@ -24,6 +24,34 @@ static struct kl_box *add_box(struct kl_page *p, int kind, int node)
     return b;
 }
 
+/*
+ * Small ones stand in two rows, a step aside, so that the cables of the upper row pass left of the lower tiles, and the
+ * links of the lower row right of the upper ones.
+ */
+static struct kl_rect nic_place(const struct kl_page *p, int number, float x, float y)
+{
+    float step = (float)(number % 2);
+
+    if (!p->s->small_nics)
+        return place(p, x + (float)(number * KL_PAGE_COLUMN) + (KL_PAGE_COLUMN - KL_PAGE_TILE_W) / 2.0f, y,
+                     KL_PAGE_TILE_W, KL_PAGE_TILE_H);
+    const int column = number / 2 * KL_PAGE_SMALL_COLUMN;
+    return place(p, x + (float)column + step * KL_PAGE_SMALL_STEP, y + step * (KL_PAGE_SMALL_H + KL_PAGE_SMALL_APART),
+                 KL_PAGE_SMALL_W, KL_PAGE_SMALL_H);
+}
+
+static void place_nics(struct kl_page *p, int parent, int system, float y, float x)
+{
+    int number = 0;
+
+    for (int c = -1; (c = kl_page_child(p->s, parent, KL_NODE_NIC, c, system)) >= 0; number++) {
+        struct kl_box *b = add_box(p, KL_BOX_NIC, c);
+
+        b->bar = nic_place(p, number, x, y);
+        b->lower = p->s->small_nics && number % 2;
+    }
+}
+
 /* GPUs and NICs of a node, from x on. */
 static void place_tiles(struct kl_page *p, int parent, int system, int level, float x)
 {
@@ -33,11 +61,7 @@ static void place_tiles(struct kl_page *p, int parent, int system, int level, fl
         add_box(p, KL_BOX_GPU, c)->bar = place(p, at, p->rows.gpu, KL_PAGE_TILE_W, KL_PAGE_TILE_H);
         at += KL_PAGE_COLUMN;
     }
-    at = x + (KL_PAGE_COLUMN - KL_PAGE_TILE_W) / 2.0f;
-    for (int c = -1; (c = kl_page_child(p->s, parent, KL_NODE_NIC, c, system)) >= 0;) {
-        add_box(p, KL_BOX_NIC, c)->bar = place(p, at, p->rows.nic[level], KL_PAGE_TILE_W, KL_PAGE_TILE_H);
-        at += KL_PAGE_COLUMN;
-    }
+    place_nics(p, parent, system, p->rows.nic[level], x);
 }
 
 static bool holds_nics(const struct kl_scene *s, int node)
@@ -50,8 +74,9 @@ static void place_node(struct kl_page *p, int node, float x)
 {
     const struct kl_scene *s = p->s;
     int level = s->level[node], system = kl_scene_system(s, node);
-    float top = p->rows.gpu - (float)(KL_PAGE_INSET * level), inner = x + KL_PAGE_GUTTER;
-    float bottom = holds_nics(s, node) ? p->rows.nic[level] + KL_PAGE_TILE_H : p->rows.bar[level] + KL_PAGE_BAR_H;
+    float top = p->rows.gpu - (float)(KL_PAGE_INSET * level), inner = x + kl_page_gutter(s, node);
+    float bottom =
+        holds_nics(s, node) ? p->rows.nic[level] + kl_page_nics_height(s) : p->rows.bar[level] + KL_PAGE_BAR_H;
     struct kl_box *b = add_box(p, s->topo->node[node].type == KL_NODE_CPU ? KL_BOX_CPU : KL_BOX_PCI, node);
 
     b->frame = place(p, x, top, p->width[node], bottom + KL_PAGE_INSET - top);
@@ -120,7 +145,7 @@ static void add_network(struct kl_page *p, float y, float w)
     if (!s->network) return;
     s->network_box = s->nboxes;
     p->host = -1;
-    add_box(p, KL_BOX_NETWORK, -1)->bar = (struct kl_rect){KL_PAGE_MARGIN, y, KL_PAGE_CAPTIONS + w, KL_PAGE_NETWORK_H};
+    add_box(p, KL_BOX_NETWORK, -1)->bar = (struct kl_rect){KL_PAGE_MARGIN + KL_PAGE_CAPTIONS, y, w, KL_PAGE_NETWORK_H};
 }
 
 static void add_more_hosts(struct kl_page *p, float x, float y, float h)
@@ -142,7 +167,7 @@ static float add_shared_nvs(struct kl_page *p, float w)
     if (s->systems <= 1 || !s->topo->count[KL_NODE_NVS]) return 0;
     p->host = -1;
     add_box(p, KL_BOX_NVS, kl_topo_at(s->topo, KL_NODE_NVS, 0))->bar =
-        (struct kl_rect){KL_PAGE_MARGIN, KL_PAGE_MARGIN, KL_PAGE_CAPTIONS + w, KL_PAGE_BAR_H};
+        (struct kl_rect){KL_PAGE_MARGIN + KL_PAGE_CAPTIONS, KL_PAGE_MARGIN, w, KL_PAGE_BAR_H};
     return KL_PAGE_BAR_H + 26;
 }
 
@@ -157,11 +182,11 @@ static void place_hosts(struct kl_page *p)
 
     for (int h = 0; h < s->drawn; h++) {
         p->copy = s->systems > 1 ? 0 : h;
-        p->host = h;
+        p->host = s->shown[h];
         p->left = KL_PAGE_MARGIN + KL_PAGE_CAPTIONS + (float)(h % per_row) * (p->host_width + KL_PAGE_HOSTS_APART);
         p->flip = h >= per_row;
         p->top = p->flip ? second : first;
-        place_host(p, s->systems > 1 ? h : 0);
+        place_host(p, s->systems > 1 ? s->shown[h] : 0);
     }
     p->copy = 0;
     p->flip = false;
@@ -179,7 +204,7 @@ static void fit(struct kl_page *p)
     struct kl_scene *s = p->s;
 
     for (int h = 0; h < s->drawn; h++) {
-        float w = kl_page_host_width(p, s->systems > 1 ? h : 0);
+        float w = kl_page_host_width(p, s->systems > 1 ? s->shown[h] : 0);
 
         if (w > p->host_width) p->host_width = w;
     }

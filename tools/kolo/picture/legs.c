@@ -106,6 +106,15 @@ void kl_leg_begin(struct kl_leg_writer *w)
     w->box = -1;
 }
 
+/* Over a link that is not drawn: the leg goes on in another piece, if it comes back. */
+static void go_unseen(struct kl_leg_writer *w, int copy, int to)
+{
+    kl_leg_to_afar(w);
+    kl_leg_end(w);
+    w->begun = false;
+    w->box = w->s->topo->node[to].type == KL_NODE_NET ? w->s->network_box : kl_scene_box(w->s, copy, to);
+}
+
 void kl_leg_path(struct kl_leg_writer *w, int copy, int domain, const struct kl_path *path)
 {
     const struct kl_topo *t = w->s->view->plan->domain[domain].topo;
@@ -117,8 +126,7 @@ void kl_leg_path(struct kl_leg_writer *w, int copy, int domain, const struct kl_
         if (link < 0) continue;
         w->uses[link] = 1;
         if (wire < 0) {
-            if (w->begun) kl_leg_to_afar(w);
-            w->box = w->begun ? -1 : kl_scene_box(w->s, copy, w->s->topo->link[link].to);
+            go_unseen(w, copy, w->s->topo->link[link].to);
             continue;
         }
         if (!w->begun && w->box >= 0 && !kl_is_tile(&w->s->box[w->box])) come_from_afar(w, w->box);
@@ -133,7 +141,7 @@ void kl_leg_from_afar(struct kl_leg_writer *w)
 
 void kl_leg_to_afar(struct kl_leg_writer *w)
 {
-    if (w->box >= 0) cross_bar(w, far_end(&w->s->box[w->box]));
+    if (w->begun && w->box >= 0) cross_bar(w, far_end(&w->s->box[w->box]));
 }
 
 void kl_leg_end(struct kl_leg_writer *w)

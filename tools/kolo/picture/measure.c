@@ -27,19 +27,37 @@ static int count_children(const struct kl_scene *s, int parent, enum kl_node_typ
     return n;
 }
 
-/* Columns of tiles that stand in a node itself: GPUs above its bar, NICs below. */
-static int columns_of(const struct kl_scene *s, int parent, int system)
+static float nics_width(const struct kl_scene *s, int n)
 {
-    int gpus = count_children(s, parent, KL_NODE_GPU, system), nics = count_children(s, parent, KL_NODE_NIC, system);
+    const int width = s->small_nics ? (n + 1) / 2 * KL_PAGE_SMALL_COLUMN : n * KL_PAGE_COLUMN;
+
+    return (float)width;
+}
+
+float kl_page_nics_height(const struct kl_scene *s)
+{
+    return s->small_nics ? 2 * KL_PAGE_SMALL_H + KL_PAGE_SMALL_APART : KL_PAGE_TILE_H;
+}
+
+/* Tiles that stand in a node itself: GPUs above its bar, NICs below. */
+static float tiles_width(const struct kl_scene *s, int parent, int system)
+{
+    float gpus = (float)(count_children(s, parent, KL_NODE_GPU, system) * KL_PAGE_COLUMN);
+    float nics = nics_width(s, count_children(s, parent, KL_NODE_NIC, system));
 
     return gpus > nics ? gpus : nics;
 }
 
 /* ---- measuring ---- */
 
+float kl_page_gutter(const struct kl_scene *s, int node)
+{
+    return KL_PAGE_GUTTER + (s->small_nics && s->level[node] == s->levels ? KL_PAGE_CPU_NAME : 0);
+}
+
 static float width_inside(const struct kl_page *p, int parent, int system)
 {
-    float w = (float)(columns_of(p->s, parent, system) * KL_PAGE_COLUMN);
+    float w = tiles_width(p->s, parent, system);
 
     for (int c = -1; (c = kl_page_child(p->s, parent, KL_NODE_PCI, c, system)) >= 0;)
         w += p->width[c] + (w > 0 ? KL_PAGE_APART : 0);
@@ -50,7 +68,7 @@ static void measure_node(const struct kl_page *p, int node)
 {
     float w = width_inside(p, node, kl_scene_system(p->s, node)), name = p->s->level[node] == p->s->levels ? 92 : 72;
 
-    p->width[node] = KL_PAGE_GUTTER + (w < name ? name : w) + KL_PAGE_INSET;
+    p->width[node] = kl_page_gutter(p->s, node) + (w < name ? name : w) + KL_PAGE_INSET;
 }
 
 /* Inner switches before outer ones, CPUs last. */
@@ -79,7 +97,7 @@ int kl_page_hidden_gpus(const struct kl_scene *s, int system)
 
 float kl_page_host_width(const struct kl_page *p, int system)
 {
-    float w = (float)(columns_of(p->s, KL_IN_HOST, system) * KL_PAGE_COLUMN);
+    float w = tiles_width(p->s, KL_IN_HOST, system);
 
     for (int c = -1; (c = kl_page_child(p->s, KL_IN_HOST, KL_NODE_CPU, c, system)) >= 0;)
         w += p->width[c] + (w > 0 ? KL_PAGE_CPUS_APART : 0);
@@ -122,7 +140,7 @@ static int most_cpus(const struct kl_scene *s)
     int most = 0;
 
     for (int system = 0; system < s->drawn; system++) {
-        int n = count_children(s, KL_IN_HOST, KL_NODE_CPU, system);
+        int n = count_children(s, KL_IN_HOST, KL_NODE_CPU, s->systems > 1 ? s->shown[system] : 0);
 
         if (n > most) most = n;
     }
@@ -147,7 +165,7 @@ void kl_page_rows(struct kl_page *p)
         r->bar[level] = y;
         y += KL_PAGE_BAR_H;
         r->nic[level] = y + KL_PAGE_ABOVE_NICS;
-        if (has_nics_at(s, level)) y += KL_PAGE_ABOVE_NICS + KL_PAGE_TILE_H;
+        if (has_nics_at(s, level)) y += KL_PAGE_ABOVE_NICS + kl_page_nics_height(s);
         if (level < s->levels) y += KL_PAGE_BELOW_ROW + KL_PAGE_INSET;
     }
     if (cpus > 2 && cpus <= 4) y += (float)((cpus - 1) * KL_PAGE_LANE + KL_PAGE_LANE);

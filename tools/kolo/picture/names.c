@@ -8,7 +8,9 @@
 
 static int rank_of(const struct kl_scene *s, const struct kl_box *b)
 {
-    return s->topo->node[b->node].gpu.rank + b->copy * s->view->plan->ranks_per_host;
+    int machine = s->systems > 1 ? b->copy : b->host; /* which of them, all of whose ranks come one after the other */
+
+    return s->topo->node[b->node].gpu.rank + machine * s->view->plan->ranks_per_host;
 }
 
 static const struct kl_node *port_at(const struct kl_scene *s, int nic, int port)

@@ -12,10 +12,16 @@ enum {
     KL_PAGE_COLUMN = 72, /* of a tile with the space beside it */
     KL_PAGE_TILE_W = 64,
     KL_PAGE_TILE_H = 38,
+    KL_PAGE_SMALL_COLUMN = 64, /* of small tiles in two rows: the lower one stands a step to the right */
+    KL_PAGE_SMALL_W = 44,
+    KL_PAGE_SMALL_H = 22,
+    KL_PAGE_SMALL_STEP = 15,
+    KL_PAGE_SMALL_APART = 16,
     KL_PAGE_BAR_H = 34,
-    KL_PAGE_GUTTER = 14, /* left of everything in a switch: there its link to what is around it runs */
-    KL_PAGE_INSET = 6,   /* of what is inside a frame */
-    KL_PAGE_APART = 8,   /* frames of switches */
+    KL_PAGE_GUTTER = 14,   /* left of everything in a switch: there its link to what is around it runs */
+    KL_PAGE_CPU_NAME = 76, /* more of it in a CPU whose bar is crossed by too many cables */
+    KL_PAGE_INSET = 6,     /* of what is inside a frame */
+    KL_PAGE_APART = 8,     /* frames of switches */
     KL_PAGE_CPUS_APART = 28,
     KL_PAGE_HEAD = 26,       /* title of a host */
     KL_PAGE_ABOVE_GPUS = 54, /* room for NVLinks to an NVSwitch */
@@ -28,7 +34,7 @@ enum {
     KL_PAGE_TO_NETWORK = 50,
     KL_PAGE_NETWORK_H = 40,
     KL_PAGE_MARGIN = 16,
-    KL_PAGE_CAPTIONS = 114, /* what the rows are, left of the first host */
+    KL_PAGE_CAPTIONS = 124, /* what the rows are, left of the first host */
     KL_PAGE_LEAST_HOST = 190,
     KL_PAGE_ROW_WIDTH = 1720 /* hosts beyond it go into a second row, on their heads */
 };
@@ -56,6 +62,11 @@ int kl_page_child(const struct kl_scene *s, int parent, enum kl_node_type type, 
 
 /** GPUs of a system that are not drawn. */
 int kl_page_hidden_gpus(const struct kl_scene *s, int system);
+
+float kl_page_nics_height(const struct kl_scene *s);
+
+/** Left of what is inside a switch or CPU. */
+float kl_page_gutter(const struct kl_scene *s, int node);
 
 /** Widths of all frames of switches and CPUs; then of a host. */
 void kl_page_measure(const struct kl_page *p);

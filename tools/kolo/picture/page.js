@@ -8,7 +8,41 @@
     const drawing = byId("drawing"), note = byId("note"), select = byId("channel");
     const boxes = facts.boxes.map((_, i) => byId("b" + i)), wires = facts.wires.map((_, i) => byId("w" + i));
     const SVG = "http://www.w3.org/2000/svg";
+    const hosts = byId("hosts");
     let graph = 0, channel = facts.first, shown = null;
+    let now = { boxes: facts.boxes, wires: facts.wires };
+
+    /* ---- which hosts ---- */
+
+    function viewNumber() {
+        if (!hosts) return 0;
+        if (hosts.value === "channel") return channel < 0 ? 0 : facts.views.of_ways[graph][channel];
+        return hosts.value === "last" ? 1 : 0;
+    }
+
+    /* The way of the channel among the hosts that are shown. */
+    function wayHere() {
+        const way = facts.graphs[graph].ways[channel], ways = now.ways && now.ways[graph];
+        return (ways && ways[channel]) || way;
+    }
+
+    function nameBoxes() {
+        now.names.forEach((name, i) => {
+            const text = boxes[i] && boxes[i].querySelector(".name, .title");
+            if (!text || text.textContent === name || boxes[i].classList.contains("nic")) return;
+            text.textContent = name;
+            if (boxes[i].classList.contains("gpu")) text.style.fontSize = Math.min(12.5, 80 / name.length) + "px";
+        });
+        boxes.forEach((box, i) => box && box.classList.contains("box") && box.setAttribute("aria-label", now.boxes[i]));
+        wires.forEach((wire, i) => wire.setAttribute("aria-label", now.wires[i].name + ", " + now.wires[i].bw));
+    }
+
+    function showHosts() {
+        const view = hosts && facts.views.list[viewNumber()];
+        if (!view || view === now) return;
+        now = view;
+        nameBoxes();
+    }
 
     const used = (link) => facts.graphs[graph].used[link] || 0;
 
@@ -25,7 +59,7 @@
     }
 
     function colourWires() {
-        facts.wires.forEach((w, i) => {
+        now.wires.forEach((w, i) => {
             const most = Math.max(0, ...w.ways.map(part));
             wires[i].setAttribute("class", "wire s" + step(most));
         });
@@ -68,16 +102,20 @@
     }
 
     function show() {
-        const g = facts.graphs[graph], way = g.ways[channel];
+        const g = facts.graphs[graph];
+        showHosts();
+        const way = channel < 0 ? undefined : wayHere();
         document.querySelectorAll("input[name=graph]").forEach((r) => (r.checked = +r.value === graph));
         select.value = channel;
         colourWires();
         drawWay(way);
         numberBoxes(way);
         byId("sentence").textContent = g.sentence;
+        document.querySelectorAll(".times").forEach((t) => (t.hidden = +t.dataset.graph !== graph));
         document.querySelector(".legend .way").textContent = way ? way.title : "no channel is shown";
         document.querySelector(".legend .arrows").textContent = way ? g.arrows : "";
-        history.replaceState(null, "", "#graph=" + g.name + "&channel=" + (way ? way.channels[0] : "none"));
+        history.replaceState(null, "", "#graph=" + g.name + "&channel=" + (way ? way.channels[0] : "none") +
+            (hosts && hosts.value !== "first" ? "&hosts=" + hosts.value : ""));
         if (shown) tell(shown);
     }
 
@@ -125,7 +163,7 @@
     }
 
     function tellBox(i) {
-        const lines = facts.boxes[i].split("\n"), number = boxes[i].querySelector(".count");
+        const lines = now.boxes[i].split("\n"), number = boxes[i].querySelector(".count");
         line(note, "b", lines[0]);
         for (const text of lines.slice(1)) line(note, "div", text);
         if (number && number.textContent && channel >= 0)
@@ -133,7 +171,7 @@
     }
 
     function tellWire(i) {
-        const w = facts.wires[i], g = facts.graphs[graph];
+        const w = now.wires[i], g = facts.graphs[graph];
         line(note, "b", w.name);
         line(note, "div", w.bw);
         const table = line(note, "table", "");
@@ -208,6 +246,7 @@
     function fromHash() {
         const want = new URLSearchParams(location.hash.slice(1));
         const g = facts.graphs.findIndex((x) => x.name === want.get("graph"));
+        if (hosts && ["first", "last", "channel"].includes(want.get("hosts"))) hosts.value = want.get("hosts");
         if (g < 0) return;
         const c = facts.graphs[g].ways.findIndex((w) => w.channels.includes(Number(want.get("channel"))));
         choose(g, want.get("channel") === "none" ? -1 : Math.max(0, c));
@@ -225,6 +264,7 @@
 
     document.querySelectorAll("input[name=graph]").forEach((r) => r.addEventListener("change", () => choose(+r.value, 0)));
     select.addEventListener("change", () => choose(graph, +select.value));
+    if (hosts) hosts.addEventListener("change", show);
     byId("previous").addEventListener("click", () => stepChannel(-1));
     byId("next").addEventListener("click", () => stepChannel(1));
     byId("theme").addEventListener("click", nextTheme);

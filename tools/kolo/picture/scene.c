@@ -14,38 +14,39 @@ static int hosts_to_draw(const struct kl_scene *s)
     return s->hosts < most ? s->hosts : most;
 }
 
-static ncclResult_t open_machine(struct kl_scene *s)
+static ncclResult_t open_machine(struct kl_scene *s, const struct kl_cast *cast)
 {
     const struct kl_plan_view *v = s->view;
 
     KL_TRY(kl_cluster_whole(v->cluster, &s->topo, &s->document));
     s->systems = s->topo->nhosts > 1 ? s->topo->nhosts : 1;
     s->hosts = s->systems > 1 ? s->systems * v->plan->hosts : v->cluster->hosts;
-    s->drawn = hosts_to_draw(s);
+    s->drawn = cast ? cast->n : hosts_to_draw(s);
     s->copies = s->systems > 1 ? 1 : s->drawn;
+    for (int i = 0; i < s->drawn; i++) s->shown[i] = cast ? cast->host[i] : i;
     for (int d = 0; d < v->plan->ndomains; d++) s->network |= v->plan->domain[d].graphs.has_nets;
     s->network &= v->plan->connect->nodes.nnodes > 1;
     return ncclSuccess;
 }
 
-ncclResult_t kl_scene_create(const struct kl_plan_view *view, struct kl_scene **scene)
+ncclResult_t kl_scene_create(const struct kl_plan_view *view, const struct kl_cast *cast, struct kl_scene **scene)
 {
-    static ncclResult_t (*const steps[])(struct kl_scene *) = {open_machine,   kl_scene_tree, kl_scene_layout,
-                                                               kl_scene_wires, kl_scene_load, kl_scene_ways};
+    static ncclResult_t (*const steps[])(struct kl_scene *) = {kl_scene_tree, kl_scene_layout, kl_scene_wires,
+                                                               kl_scene_load, kl_scene_ways,   kl_scene_times};
+    const size_t n = sizeof steps / sizeof steps[0] - (cast != NULL);
     struct kl_scene *s = calloc(1, sizeof *s);
+    ncclResult_t rc;
 
     if (!s) return KL_NOMEM("a picture");
     s->view = view;
     s->network_box = -1;
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        ncclResult_t rc = steps[i](s);
-
-        if (!rc) continue;
+    rc = open_machine(s, cast);
+    for (size_t i = 0; i < n && !rc; i++) rc = steps[i](s);
+    if (rc)
         kl_scene_free(s);
-        return rc;
-    }
-    *scene = s;
-    return ncclSuccess;
+    else
+        *scene = s;
+    return rc;
 }
 
 static void free_graph(struct kl_picture_graph *g)
@@ -57,6 +58,7 @@ static void free_graph(struct kl_picture_graph *g)
     }
     free(g->way);
     free(g->used);
+    kl_timeline_free(g->times);
 }
 
 void kl_scene_free(struct kl_scene *s)

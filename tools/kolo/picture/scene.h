@@ -9,12 +9,17 @@
  *     load.c     what the channels of each graph take from each link
  *     legs.c     how one leg of a channel runs over the wires
  *     ways.c     the legs of each channel, and in which order it visits the GPUs
+ *     busy.c     which link is busy when
  *     words.c    what is said about the cluster, its graphs and its links
  *     names.c    what is said about boxes
+ *     labels.c   where names of bars have room
+ *     casts.c    which hosts of many are drawn
  *     draw.c     SVG of boxes, wires and ways
- *     captions.c SVG of what explains them: rows and legend
+ *     times.c    SVG of which link is busy when
+ *     captions.c, legend.c   SVG of what explains both
  *     text.c     texts of strangers in XML and HTML
  *     svg.c, html.c    the two documents
+ *     views.c, views_json.c    what the script of the second one shows
  *
  *     +- host 0 --------------------------------+
  *     | [ NVSwitch                            ] |   bars: what many links meet in
@@ -38,6 +43,7 @@
 #define KOLO_TOOL_PICTURE_SCENE_H
 
 #include "graph/graph.h"
+#include "plan/timeline.h"
 #include "tools/kolo/plan_json.h"
 #include "topo/paths.h"
 
@@ -54,8 +60,9 @@ enum kl_box_kind {
 
 enum {
     KL_PICTURE_HOSTS = 4, /* drawn at most */
-    KL_PICTURE_GPUS = 20, /* of a host with more, only KL_PICTURE_FEW are drawn; NICs likewise */
-    KL_PICTURE_FEW = 16
+    KL_PICTURE_GPUS = 20, /* of a host with more, only KL_PICTURE_FEW are drawn */
+    KL_PICTURE_FEW = 16,  /* more NICs in a host are small */
+    KL_PICTURE_NICS = 64  /* drawn at most */
 };
 
 enum { KL_NOT_DRAWN = -2, KL_IN_HOST = -1 }; /* for kl_scene.parent */
@@ -70,6 +77,7 @@ struct kl_box {
     int copy;             /* of the machine */
     int host;             /* its number in the cluster; -1 for what belongs to none */
     bool flip;            /* of a host that stands on its head: its GPUs are below */
+    bool lower;           /* of the two rows of small NICs */
     int count;            /* MORE: of how many GPUs, or hosts when host is -1 */
     struct kl_rect bar;   /* the tile or bar */
     struct kl_rect frame; /* around what is inside; no width: none */
@@ -99,18 +107,21 @@ struct kl_picture_graph {
     double *used;                 /* GB/s, by link of the machine */
     struct kl_way *way;
     int nways;
+    struct kl_timeline *times; /* NULL: there is none */
 };
 
 struct kl_scene {
     const struct kl_plan_view *view;
     struct kl_topo *topo; /* the whole machine */
     struct kl_xml *document;
-    int **link_of; /* by domain of the plan and link of its topology: link of the machine; -1 */
-    int systems;   /* hosts in the machine */
-    int hosts;     /* in the cluster */
-    int copies;    /* of the machine, drawn */
-    int drawn;     /* hosts */
-    bool network;  /* joins the hosts */
+    int **link_of;               /* by domain of the plan and link of its topology: link of the machine; -1 */
+    int systems;                 /* hosts in the machine */
+    int hosts;                   /* in the cluster */
+    int copies;                  /* of the machine, drawn */
+    int drawn;                   /* hosts */
+    int shown[KL_PICTURE_HOSTS]; /* their numbers, ascending */
+    bool network;                /* joins the hosts */
+    bool small_nics;             /* so many that they stand in two rows */
 
     /* by node of the machine */
     int *parent; /* the node it stands in, KL_IN_HOST or KL_NOT_DRAWN */
@@ -130,8 +141,16 @@ struct kl_scene {
     int ngraphs;
 };
 
-/** Everything, ready to be drawn. ncclSystemError when memory is short. */
-ncclResult_t kl_scene_create(const struct kl_plan_view *view, struct kl_scene **scene);
+/** Hosts to draw, ascending. */
+struct kl_cast {
+    int n, host[KL_PICTURE_HOSTS];
+};
+
+/**
+ * Everything, ready to be drawn: with the first hosts, or with those of `cast`, of which there must be as many as a scene
+ * with the first draws; such a scene has no timelines. ncclSystemError when memory is short.
+ */
+ncclResult_t kl_scene_create(const struct kl_plan_view *view, const struct kl_cast *cast, struct kl_scene **scene);
 void kl_scene_free(struct kl_scene *s);
 
 /* The steps of it, in this order. */
@@ -140,6 +159,7 @@ ncclResult_t kl_scene_layout(struct kl_scene *s);
 ncclResult_t kl_scene_wires(struct kl_scene *s);
 ncclResult_t kl_scene_load(struct kl_scene *s);
 ncclResult_t kl_scene_ways(struct kl_scene *s);
+ncclResult_t kl_scene_times(struct kl_scene *s);
 
 static inline int kl_scene_box(const struct kl_scene *s, int copy, int node)
 {
@@ -161,6 +181,30 @@ static inline const struct kl_link *kl_scene_link(const struct kl_scene *s, cons
 static inline bool kl_is_tile(const struct kl_box *b)
 {
     return b->kind == KL_BOX_GPU || b->kind == KL_BOX_NIC || b->kind == KL_BOX_MORE;
+}
+
+/** Which drawn copy of the machine a host is, or all hosts of an NVLink domain are; -1 if it is not drawn. */
+static inline int kl_scene_copy(const struct kl_scene *s, int host)
+{
+    if (s->systems > 1) return host ? -1 : 0;
+    for (int i = 0; i < s->copies; i++)
+        if (s->shown[i] == host) return i;
+    return -1;
+}
+
+/** The host that a drawn copy is: what kl_scene_copy says the other way round. */
+static inline int kl_scene_host(const struct kl_scene *s, int copy)
+{
+    return s->systems > 1 ? copy : s->shown[copy];
+}
+
+/** Is a system of the machine among the drawn hosts? */
+static inline bool kl_scene_shows(const struct kl_scene *s, int system)
+{
+    if (s->systems <= 1) return true;
+    for (int i = 0; i < s->drawn; i++)
+        if (s->shown[i] == system) return true;
+    return false;
 }
 
 /** How high an arc rises between two GPUs, by the difference of their ranks. */

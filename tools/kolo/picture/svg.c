@@ -5,9 +5,10 @@
 #include "tools/kolo/picture/draw.h"
 #include "tools/kolo/picture/files.h"
 #include "tools/kolo/picture/text.h"
+#include "tools/kolo/picture/times.h"
 #include "tools/kolo/picture/words.h"
 
-enum { HEADING = 78, LEGEND = 46, LEAST_WIDTH = 1330 };
+enum { HEADING = 78, LEGEND = KL_LEGEND_H + 6, LEAST_WIDTH = KL_TIMES_W + 36, TIMES_HEADING = 62, BETWEEN = 26 };
 
 static void put_text(float y, const char *class, const char *text, FILE *to)
 {
@@ -16,9 +17,61 @@ static void put_text(float y, const char *class, const char *text, FILE *to)
     fputs("</text>\n", to);
 }
 
+/* Its parts stand side by side where they have room. */
+static void legend_part(float *x, float *y, float part, float width)
+{
+    if (*x > 18 && *x + part > width) {
+        *x = 18;
+        *y += LEGEND;
+    }
+}
+
+static int legend_rows(const struct kl_scene *s, float width)
+{
+    const float part[] = {KL_LEGEND_LOADS_W, kl_legend_widths_width(s), KL_LEGEND_WAY_W};
+    float x = 18, y = 0;
+
+    for (int i = 0; i < 3; i++) {
+        legend_part(&x, &y, part[i], width);
+        x += part[i] + BETWEEN;
+    }
+    return (int)(y / LEGEND) + 1;
+}
+
+static void put_legend(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_way *way,
+                       float width, FILE *to)
+{
+    float x = 18, y = s->height + HEADING + 4;
+    char text[KL_WORDS];
+
+    kl_draw_legend_loads(x, y, to);
+    x += KL_LEGEND_LOADS_W + BETWEEN;
+    legend_part(&x, &y, kl_legend_widths_width(s), width);
+    kl_draw_legend_widths(s, x, y, to);
+    x += kl_legend_widths_width(s) + BETWEEN;
+    legend_part(&x, &y, KL_LEGEND_WAY_W, width);
+    kl_draw_legend_way(x, y, kl_words_way(g, way, text), kl_words_arrows(g->id), to);
+}
+
+static float times_height(const struct kl_scene *s, const struct kl_picture_graph *g)
+{
+    return g->times ? TIMES_HEADING + kl_times_height(s, g->times) : 0;
+}
+
+static void put_times(const struct kl_scene *s, const struct kl_picture_graph *g, float y, FILE *to)
+{
+    char text[KL_WORDS];
+
+    if (!g->times) return;
+    put_text(y + 30, "second", kl_words_times(g->times, text), to);
+    put_text(y + 48, "sub", kl_words_times_worth(g->times, text), to);
+    kl_draw_times(s, g->times, 18, y + TIMES_HEADING, to);
+}
+
 static void put_document(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_way *way, FILE *to)
 {
-    float w = s->width < LEAST_WIDTH ? LEAST_WIDTH : s->width, h = s->height + HEADING + LEGEND;
+    float w = s->width < LEAST_WIDTH ? LEAST_WIDTH : s->width;
+    float h = s->height + HEADING + 8 + (float)(legend_rows(s, w) * LEGEND) + times_height(s, g);
     char title[KL_WORDS], text[KL_WORDS];
 
     kl_words_title(s, title);
@@ -33,9 +86,11 @@ static void put_document(const struct kl_scene *s, const struct kl_picture_graph
     put_text(56, "sub", kl_words_graph(s, g, text), to);
     put_text(74, "sub", s->view->cluster->name, to);
     fprintf(to, "<g transform=\"translate(0 %d)\">\n", HEADING);
+    kl_draw_captions(s, to);
     kl_draw_scene(s, g, way, false, to);
     fputs("</g>\n", to);
-    kl_draw_legend(18, s->height + HEADING + 4, kl_words_way(g, way, text), kl_words_arrows(g->id), to);
+    put_legend(s, g, way, w, to);
+    put_times(s, g, h - times_height(s, g), to);
     fputs("</svg>\n", to);
 }
 
@@ -46,7 +101,7 @@ ncclResult_t kl_picture_svg(const struct kl_plan_view *view, int channel, FILE *
     struct kl_scene *s;
     ncclResult_t rc;
 
-    KL_TRY(kl_scene_create(view, &s));
+    KL_TRY(kl_scene_create(view, NULL, &s));
     rc = kl_picture_choose(s, channel, &g, &way);
     if (!rc) put_document(s, g, way, to);
     kl_scene_free(s);

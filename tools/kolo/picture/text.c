@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/picture/text.h"
 
+#include <limits.h>
+#include <string.h>
+
 /* Bytes of the UTF-8 character at `text`; 0 if it is none. Surrogates and overlong forms don't count. */
 static int character(const unsigned char *text)
 {
@@ -90,6 +93,58 @@ void kl_svg_text(float x, float y, const char *class, const char *text, int max,
 {
     fprintf(to, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", (double)x, (double)y, class);
     put_cut(text, max, to);
+    fputs("</text>", to);
+}
+
+/* As in DejaVu Sans, the widest of the fonts that are common. */
+static float advance(const char *c, bool bold)
+{
+    float narrow = strchr("ijl|'", *c) ? 0.3f : strchr(" .,:;!()[]ftr/-", *c) ? 0.42f : 0;
+    float w = narrow > 0 ? narrow : strchr("mwMW%@", *c) ? 0.98f : 0.64f;
+
+    return bold ? 1.09f * w : w;
+}
+
+float kl_text_width(const char *text, float size, bool bold)
+{
+    float w = 0;
+
+    while (*text) {
+        int n = character((const unsigned char *)text);
+
+        w += advance(text, bold);
+        text += n ? n : 1;
+    }
+    return w * size;
+}
+
+/* How many characters of a text have room. */
+static int characters_within(const char *text, float size, float width)
+{
+    float w = 0;
+    int n = 0;
+
+    while (*text) {
+        int bytes = character((const unsigned char *)text);
+
+        w += advance(text, true) * size;
+        if (w > width) break;
+        n++;
+        text += bytes ? bytes : 1;
+    }
+    return n;
+}
+
+void kl_svg_text_fit(float x, float y, const char *class, const char *text, float size, float width, FILE *to)
+{
+    float natural = kl_text_width(text, size, true), fitting = size;
+
+    if (natural > width) fitting = size * width / natural;
+    if (fitting < KL_LEAST_LETTERS) fitting = KL_LEAST_LETTERS;
+    fprintf(to, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\"", (double)x, (double)y, class);
+    if (fitting < size) fprintf(to, " style=\"font-size:%.1fpx\"", (double)fitting);
+    fputc('>', to);
+    put_cut(text, natural * fitting / size > width + 0.5f ? characters_within(text, fitting, width) : INT_MAX, to);
     fputs("</text>", to);
 }
 

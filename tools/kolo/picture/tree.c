@@ -83,14 +83,15 @@ static int count_in_system(const struct kl_scene *s, enum kl_node_type type, int
     return n;
 }
 
-static void hide_many(struct kl_scene *s, enum kl_node_type type)
+/* Of a host with more than `most`, only a `few` are drawn. */
+static void hide_many(struct kl_scene *s, enum kl_node_type type, int most, int few)
 {
     for (int i = 0; i < s->topo->count[type]; i++) {
         int node = kl_topo_at(s->topo, type, i), system = kl_scene_system(s, node);
 
-        if (system >= s->drawn) s->parent[node] = KL_NOT_DRAWN;
-        if (s->parent[node] == KL_NOT_DRAWN || count_in_system(s, type, system) <= KL_PICTURE_GPUS) continue;
-        if (number_of(s, node) >= KL_PICTURE_FEW) s->parent[node] = KL_NOT_DRAWN;
+        if (!kl_scene_shows(s, system)) s->parent[node] = KL_NOT_DRAWN;
+        if (s->parent[node] == KL_NOT_DRAWN || count_in_system(s, type, system) <= most) continue;
+        if (number_of(s, node) >= few) s->parent[node] = KL_NOT_DRAWN;
     }
 }
 
@@ -114,7 +115,7 @@ static ncclResult_t hide_empty(struct kl_scene *s)
     for (int i = 0; i < t->nnodes; i++) {
         bool many = t->node[i].type == KL_NODE_CPU && count_in_system(s, KL_NODE_CPU, kl_scene_system(s, i)) > 4;
 
-        if (kl_scene_system(s, i) >= s->drawn && t->node[i].type != KL_NODE_NVS) s->parent[i] = KL_NOT_DRAWN;
+        if (!kl_scene_shows(s, kl_scene_system(s, i)) && t->node[i].type != KL_NODE_NVS) s->parent[i] = KL_NOT_DRAWN;
         if (!seen[i] && (t->node[i].type == KL_NODE_PCI || many)) s->parent[i] = KL_NOT_DRAWN;
     }
     free(seen);
@@ -161,8 +162,10 @@ ncclResult_t kl_scene_tree(struct kl_scene *s)
     if (!s->parent || !s->level || !s->rank) return KL_NOMEM("a picture");
     KL_TRY(find_parents(s));
     house_the_rest(s);
-    hide_many(s, KL_NODE_GPU);
-    hide_many(s, KL_NODE_NIC);
+    hide_many(s, KL_NODE_GPU, KL_PICTURE_GPUS, KL_PICTURE_FEW);
+    hide_many(s, KL_NODE_NIC, KL_PICTURE_NICS, KL_PICTURE_NICS);
+    for (int system = 0; system < s->systems; system++)
+        s->small_nics |= count_in_system(s, KL_NODE_NIC, system) > KL_PICTURE_FEW;
     KL_TRY(hide_empty(s));
     find_ranks(s);
     find_levels(s);

@@ -12,17 +12,17 @@
 /* ---- which ranks are drawn ---- */
 
 /* Ranks of hosts that are drawn as copies; all of one machine's ranks, drawn or not. */
-static int ranks_here(const struct kl_scene *s)
+static bool is_here(const struct kl_scene *s, int rank)
 {
-    return s->copies * s->view->plan->ranks_per_host;
+    return rank >= 0 && kl_scene_copy(s, rank / s->view->plan->ranks_per_host) >= 0;
 }
 
 static int box_of_rank(const struct kl_scene *s, int rank)
 {
-    int per_copy = s->view->plan->ranks_per_host, gpu = kl_topo_gpu_of_rank(s->topo, rank % per_copy);
+    int per_host = s->view->plan->ranks_per_host, gpu = kl_topo_gpu_of_rank(s->topo, rank % per_host);
 
-    if (rank >= ranks_here(s) || gpu < 0) return -1;
-    return kl_scene_box(s, rank / per_copy, kl_topo_at(s->topo, KL_NODE_GPU, gpu));
+    if (!is_here(s, rank) || gpu < 0) return -1;
+    return kl_scene_box(s, kl_scene_copy(s, rank / per_host), kl_topo_at(s->topo, KL_NODE_GPU, gpu));
 }
 
 /* ---- legs between ranks of rings and trees ---- */
@@ -37,7 +37,8 @@ static struct end end_of(const struct kl_scene *s, int rank)
     const struct kl_plan *p = s->view->plan;
     int local = rank % p->ranks_per_host, domain = p->domain_of[local];
 
-    return (struct end){rank / p->ranks_per_host, domain, kl_topo_gpu_of_rank(p->domain[domain].topo, local), local};
+    return (struct end){kl_scene_copy(s, rank / p->ranks_per_host), domain,
+                        kl_topo_gpu_of_rank(p->domain[domain].topo, local), local};
 }
 
 /* The NET of an end's connections to other hosts; -1 without. */
@@ -78,7 +79,7 @@ static void draw_in(struct kl_leg_writer *w, const struct end *e, int id, int ch
 static void draw_edge(struct kl_leg_writer *w, int id, int channel, int from, int to)
 {
     const struct kl_scene *s = w->s;
-    bool here = from < ranks_here(s), there = to < ranks_here(s);
+    bool here = is_here(s, from), there = is_here(s, to);
     struct end a = end_of(s, from), b = end_of(s, to);
 
     if (from == to || (!here && !there)) return;
@@ -106,7 +107,7 @@ static void draw_ring(struct kl_leg_writer *w, int channel, int32_t *number)
 {
     const struct kl_plan *p = w->s->view->plan;
     const struct kl_graph *g = p->domain[p->domain_of[0]].graphs.graph[KL_GRAPH_RING];
-    int n = ranks_here(w->s), rank = g->intra[(size_t)(channel % g->nchannels) * (size_t)g->ngpus];
+    int n = p->nranks, rank = g->intra[(size_t)(channel % g->nchannels) * (size_t)g->ngpus];
 
     for (int i = 1; i <= n; i++, rank = kl_connect_ring(p->connect, channel, rank).next) {
         int box = box_of_rank(w->s, rank);
@@ -114,10 +115,11 @@ static void draw_ring(struct kl_leg_writer *w, int channel, int32_t *number)
         if (box >= 0) number[box] = i;
     }
     for (int r = 0; r < n; r++) {
+        if (!is_here(w->s, r)) continue;
         struct kl_ring_links l = kl_connect_ring(p->connect, channel, r);
 
         draw_edge(w, KL_GRAPH_RING, channel, r, l.next);
-        if (l.prev >= n) draw_edge(w, KL_GRAPH_RING, channel, l.prev, r);
+        if (!is_here(w->s, l.prev)) draw_edge(w, KL_GRAPH_RING, channel, l.prev, r);
     }
 }
 
@@ -136,14 +138,15 @@ static void draw_tree(struct kl_leg_writer *w, int channel, int32_t *number)
 {
     const struct kl_connect *c = w->s->view->plan->connect;
 
-    for (int r = 0; r < ranks_here(w->s); r++) {
+    for (int r = 0; r < w->s->view->plan->nranks; r++) {
+        if (!is_here(w->s, r)) continue;
         struct kl_tree_neighbours t = kl_connect_tree(c, channel, r);
         int box = box_of_rank(w->s, r);
 
         if (box >= 0) number[box] = depth_of(c, channel, r);
         if (t.up >= 0) draw_edge(w, KL_GRAPH_TREE, channel, t.up, r);
         for (int i = 0; i < 3; i++)
-            if (t.down[i] >= ranks_here(w->s)) draw_edge(w, KL_GRAPH_TREE, channel, r, t.down[i]);
+            if (t.down[i] >= 0 && !is_here(w->s, t.down[i])) draw_edge(w, KL_GRAPH_TREE, channel, r, t.down[i]);
     }
 }
 
@@ -155,7 +158,7 @@ static void number_gpus(const struct kl_scene *s, const struct kl_graph *g, int 
 
     for (int i = 0; i < (chain ? g->ngpus : 1); i++) {
         int rank = g->intra[(size_t)channel * (size_t)g->ngpus + (size_t)i];
-        int box = box_of_rank(s, copy * s->view->plan->ranks_per_host + rank);
+        int box = box_of_rank(s, kl_scene_host(s, copy) * s->view->plan->ranks_per_host + rank);
 
         if (box >= 0) number[box] = chain ? i + 1 : 0;
     }
@@ -248,26 +251,43 @@ static ncclResult_t draw_way(const struct kl_scene *s, int id, struct graph_legs
     return fclose(w.to) ? KL_NOMEM("a picture") : ncclSuccess;
 }
 
-static bool is_same(const struct kl_connect *c, int id, int a, int b)
+/* Over all ranks, and not in each host by itself. */
+static bool is_joined(int id)
 {
-    if (id == KL_GRAPH_RING) return kl_connect_same_ring(c, a, b);
-    return id == KL_GRAPH_TREE ? kl_connect_same_tree(c, a, b) : a == b;
+    return id == KL_GRAPH_RING || id == KL_GRAPH_TREE;
+}
+
+/* Do two channels look alike? */
+static bool is_same(const struct kl_scene *s, int id, int a, int b)
+{
+    const struct kl_plan *p = s->view->plan;
+
+    if (id == KL_GRAPH_RING && !kl_connect_same_ring(p->connect, a, b)) return false;
+    if (id == KL_GRAPH_TREE && !kl_connect_same_tree(p->connect, a, b)) return false;
+    for (int d = 0; d < p->ndomains; d++) {
+        const struct kl_graph *g = p->domain[d].graphs.graph[id];
+        int n = !g ? 0 : is_joined(id) ? p->connect->graph[id].nchannels : g->nchannels;
+
+        if (n && is_joined(id) && s->network && !kl_graph_same_nets(g, a % n, b % n)) return false;
+        if (n && !is_joined(id) && (a >= n || b >= n || !kl_graph_same_channel(g, a, b))) return false;
+    }
+    return true;
 }
 
 /* Bits of this channel and all later ones that are the same; none if an earlier one is. */
-static uint64_t channels_like(const struct kl_connect *c, int id, int channel, int n)
+static uint64_t channels_like(const struct kl_scene *s, int id, int channel, int n)
 {
     uint64_t like = 0;
 
     for (int i = 0; i < channel; i++)
-        if (is_same(c, id, i, channel)) return 0;
-    for (int i = channel; i < n; i++) like |= (uint64_t)is_same(c, id, channel, i) << i;
+        if (is_same(s, id, i, channel)) return 0;
+    for (int i = channel; i < n; i++) like |= (uint64_t)is_same(s, id, channel, i) << i;
     return like;
 }
 
 static ncclResult_t add_ways(const struct kl_scene *s, struct kl_picture_graph *g)
 {
-    bool joined = g->id == KL_GRAPH_RING || g->id == KL_GRAPH_TREE;
+    bool joined = is_joined(g->id);
     int n = joined ? s->view->plan->connect->nchannels : g->graph->nchannels;
     struct graph_legs *legs = NULL;
     ncclResult_t rc = ncclSuccess;
@@ -278,7 +298,7 @@ static ncclResult_t add_ways(const struct kl_scene *s, struct kl_picture_graph *
     for (int c = 0; c < n && !rc; c++) {
         struct kl_way *way = &g->way[g->nways];
 
-        way->channels = channels_like(s->view->plan->connect, g->id, c, n);
+        way->channels = channels_like(s, g->id, c, n);
         if (!way->channels) continue;
         g->nways++;
         rc = draw_way(s, g->id, legs, c, way);

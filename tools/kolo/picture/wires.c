@@ -145,7 +145,8 @@ static int port_of(const struct kl_scene *s, int nic, int net, int *ports)
     return port;
 }
 
-enum { MOST_CABLES = 6 }; /* of a card, side by side: the ports that are left share the last place */
+enum { SMALL_CORRIDOR = 14 }; /* of the two rows: beside the other tile, wide enough for a link and its ways */
+enum { MOST_CABLES = 6 };     /* of a card, side by side: the ports that are left share the last place */
 
 static void lay_cable(const struct kl_scene *s, struct kl_wire *w, int nic, int net)
 {
@@ -154,6 +155,12 @@ static void lay_cable(const struct kl_scene *s, struct kl_wire *w, int nic, int 
 
     if (ports > MOST_CABLES) ports = MOST_CABLES;
     if (port >= ports) port = ports - 1;
+    if (s->small_nics) {
+        float corridor = s->box[w->a].lower ? r->w : SMALL_CORRIDOR;
+
+        upright(s, w, r->x + corridor * (float)(port + 1) / (float)(ports + 1));
+        return;
+    }
     upright(s, w, r->x + r->w * (float)(port + 1) / (float)(ports + 1));
 }
 
@@ -183,7 +190,7 @@ static void lay_inner(const struct kl_scene *s, struct kl_wire *w)
     if (s->parent[a->node] != b->node && s->parent[b->node] != a->node)
         line(w, middle(&a->bar), a->bar.y, middle(&b->bar), b->bar.y);
     else if (inner->kind == KL_BOX_NIC)
-        upright(s, w, middle(&inner->bar));
+        upright(s, w, inner->lower ? inner->bar.x + inner->bar.w - SMALL_CORRIDOR / 2.0f : middle(&inner->bar));
     else
         upright(s, w, inner->bar.x + 9);
 }

@@ -13,17 +13,16 @@ bool kl_is_local(float bw)
 
 float kl_wire_width(float bw)
 {
-    float w = 1.2f + 0.6f * sqrtf(bw);
+    float w = 1.2f + 0.45f * sqrtf(bw);
 
-    return kl_is_local(bw) ? 2 : w > 13 ? 13 : w;
+    return kl_is_local(bw) ? 2 : w > 15 ? 15 : w;
 }
 
-static const char *link_word(int type)
+const char *kl_words_link(int type)
 {
     static const char *const words[KL_PATH_TYPES] = {
-        [KL_PATH_LOC] = "inner link",        [KL_PATH_NVL] = "NVLink",
-        [KL_PATH_C2C] = "NVLink-C2C",        [KL_PATH_PCI] = "PCIe",
-        [KL_PATH_SYS] = "link between CPUs", [KL_PATH_NET] = "network port",
+        [KL_PATH_LOC] = "inner link", [KL_PATH_NVL] = "NVLink",       [KL_PATH_C2C] = "NVLink-C2C",
+        [KL_PATH_PCI] = "PCIe",       [KL_PATH_SYS] = "between CPUs", [KL_PATH_NET] = "port",
     };
 
     return words[type] ? words[type] : "link";
@@ -160,8 +159,8 @@ char *kl_words_graph(const struct kl_scene *s, const struct kl_picture_graph *g,
     struct kl_text out = kl_text_over(text, KL_WORDS);
     const struct kl_graph *graph = g->graph;
 
-    kl_text_add(&out, "%s: %d channel%s of %g GB/s each", kl_graph_name(g->id), graph->nchannels,
-                kl_plural(graph->nchannels), (double)graph->bw_intra);
+    kl_text_add(&out, "%s: %d channel%s of %g GB/s%s", kl_graph_name(g->id), graph->nchannels,
+                kl_plural(graph->nchannels), (double)graph->bw_intra, graph->nchannels > 1 ? " each" : "");
     if (s->network && graph->bw_inter != graph->bw_intra)
         kl_text_add(&out, " inside a host and %g GB/s to the network", (double)graph->bw_inter);
     if (has_fallen_back(s, g->id)) kl_text_add(&out, ", because nothing better was found");
@@ -228,7 +227,7 @@ char *kl_words_wire(const struct kl_scene *s, const struct kl_wire *w, char text
     char from[KL_WORDS], to[KL_WORDS];
 
     end_names(s, w, 0, from, to);
-    kl_text_add(&out, "%s: %.100s – %.100s", link_word(kl_scene_link(s, w)->type), from, to);
+    kl_text_add(&out, "%s: %.100s – %.100s", kl_words_link(kl_scene_link(s, w)->type), from, to);
     if (s->hosts > 1 && s->box[w->a].host >= 0) kl_text_add(&out, ", host %d", s->box[w->a].host);
     return text;
 }

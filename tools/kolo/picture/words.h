@@ -42,6 +42,9 @@ char *kl_words_wire_bw(const struct kl_scene *s, const struct kl_wire *w, char t
 char *kl_words_load(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_wire *w, int way,
                     char text[KL_WORDS]);
 
+/** "NVLink", by enum kl_path_type. */
+const char *kl_words_link(int type);
+
 /** A link without a limit worth a number; and the width of a wire on the page. */
 bool kl_is_local(float bw);
 float kl_wire_width(float bw);

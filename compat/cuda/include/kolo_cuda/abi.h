@@ -33,6 +33,11 @@ KOLO_CUDA_API int __koloBarrier(unsigned id, unsigned count, int kind, int predi
 /** Arrive at such a barrier without waiting. */
 KOLO_CUDA_API void __koloBarrierArrive(unsigned id, unsigned count);
 
+/** Wait for `count` threads of a tile that is larger than a warp. Tiles of 64 threads have the barriers from 0, of 128 from 16, of 256 from
+ * 24, of 512 from 28. */
+enum { KOLO_TILE_BARRIERS = 30 };
+KOLO_CUDA_API void __koloTileBarrier(unsigned which, unsigned count, const char *file, int line);
+
 /** Wait for all threads of all blocks of a cooperative launch; anywhere else that is a trap. */
 KOLO_CUDA_API void __koloGridBarrier(const char *file, int line);
 
@@ -60,6 +65,9 @@ enum {
 /** Wait for the lanes of `mask` that have not returned, and combine their values. */
 KOLO_CUDA_API uint64_t __koloWarp(unsigned mask, int operation, uint64_t value, unsigned source, const char *file,
                                   int line);
+
+/** The lanes of the warp that have come to this place together: when no lane of it can run otherwise, those that ask here. */
+KOLO_CUDA_API unsigned __koloActiveMask(const char *file, int line);
 
 /** Let other threads run: of this block, of others, of the host. */
 KOLO_CUDA_API void __koloYield(void);

@@ -2,8 +2,7 @@
 /**
  * arithmetic.h - the functions on numbers that device code has without including anything, besides those of the C library.
  *
- * Fast forms (__expf ...) are the accurate ones. Where a rounding is named the result is rounded so; conversions to integers saturate,
- * and give 0 for what is no number.
+ * Fast forms (__expf ...) are the accurate ones. Where a rounding is named the result is rounded so; conversions to integers saturate.
  */
 #ifndef KOLO_CUDA_ARITHMETIC_H
 #define KOLO_CUDA_ARITHMETIC_H
@@ -274,12 +273,13 @@ template <class R, class F, class... A> inline R rounded(int mode, F operation, 
     return result;
 }
 
-/** `x`, which is a whole number, as an integer; the nearest one there is, 0 for what is no number. */
+/** `x`, which is a whole number, as an integer; the nearest one there is. What is no number becomes 0, or where one of the types has 64
+ * bits the one with only its highest bit set. Source: PTX ISA, cvt. */
 template <class To, class From> inline constexpr To saturate(From x)
 {
     constexpr From limit = (From)(1ull << (std::numeric_limits<To>::digits - 1)) * (From)2;
 
-    if (x != x) return 0;
+    if (x != x) return sizeof(From) < 8 && sizeof(To) < 8 ? 0 : (To)(1ull << (8 * sizeof(To) - 1));
     if (x >= limit) return std::numeric_limits<To>::max();
     if (std::is_signed<To>::value ? x < -limit : x <= (From)-1) return std::numeric_limits<To>::min();
     return (To)x;
@@ -296,6 +296,17 @@ template <class To, class From> inline constexpr To cast(From x)
     } else {
         return (To)x;
     }
+}
+
+/** The same to a type that a template was given: any type. */
+template <class To, class From> inline constexpr To cast_to(From &&x)
+{
+    using number = std::remove_cv_t<std::remove_reference_t<From>>;
+
+    if constexpr (std::is_floating_point<number>::value && std::is_integral<To>::value)
+        return cast<To, number>(x);
+    else
+        return (To)static_cast<From &&>(x);
 }
 
 } // namespace __kolo

@@ -7,7 +7,6 @@
 
 #include "abi.h"
 
-#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -41,6 +40,7 @@ KOLO_CUDA_API void __koloRegisterKernel(const void *host_function, const struct 
 KOLO_CUDA_API void __koloUnregisterKernel(const void *host_function, const struct kl_engine_kernel *kernel);
 KOLO_CUDA_API void __koloRegisterVariable(struct kl_engine_variable *variable);
 KOLO_CUDA_API void __koloUnregisterVariable(struct kl_engine_variable *variable);
+KOLO_CUDA_API void *__koloFindImage(struct kl_engine_variable *variable);
 KOLO_CUDA_API int __koloPushLaunch(struct kl_engine_dim grid, struct kl_engine_dim block, size_t shared_bytes,
                                    void *stream);
 KOLO_CUDA_API void __koloLaunch(const void *host_function, void **arguments);
@@ -61,8 +61,23 @@ inline int push(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t str
 
 template <class T> inline void *address(T &parameter)
 {
-    return (void *)std::addressof(parameter);
+    return (void *)__builtin_addressof(parameter);
 }
+
+/** A parameter's type as that of the function has it: a compiler may keep __restrict__ where types depend on a template's arguments. */
+template <class T> struct parameter_type {
+    using type = T;
+};
+template <class T> struct parameter_type<T *__restrict__> {
+    using type = T *;
+};
+template <class T> struct parameter_type<T *const __restrict__> {
+    using type = T *;
+};
+template <class T> struct parameter_type<T &__restrict__> {
+    using type = T &;
+};
+template <class T> using parameter = typename parameter_type<T>::type;
 
 /** Where the arguments of a function lie in one block, as a structure would have them. */
 template <class... P> struct layout {
@@ -95,6 +110,21 @@ template <auto F> inline const char *kernel_name()
     return __PRETTY_FUNCTION__; /* the engine takes the name out of it */
 }
 
+/** What the __shared__ variables of a kernel's own body take. */
+template <auto F> inline size_t shared_bytes = 0;
+
+/** One of them, the `Which`th: it is counted while the object is loaded. */
+template <auto F, size_t Bytes, size_t Alignment, unsigned Which> struct shared_variable {
+    struct registration {
+        registration()
+        {
+            shared_bytes<F> = (shared_bytes<F> + Alignment - 1) / Alignment * Alignment + Bytes;
+        }
+    };
+
+    static inline registration registered;
+};
+
 template <auto F, unsigned Bound, class T = decltype(F)> struct kernel;
 
 template <auto F, unsigned Bound, class... P> struct kernel<F, Bound, void (*)(P...)> {
@@ -114,7 +144,7 @@ template <auto F, unsigned Bound, class... P> struct kernel<F, Bound, void (*)(P
         registration()
             : kernel{kernel_name<F>(), entry, layout<P...>::parameters.at,
                      sizeof...(P),     Bound, layout<P...>::parameters.bytes,
-                     nullptr}
+                     &shared_bytes<F>}
         {
             __koloRegisterKernel((const void *)F, &kernel);
         }
@@ -164,6 +194,14 @@ template <class T> struct variable : kl_engine_variable {
     T &here() const
     {
         return *static_cast<T *>(image[__koloImage]);
+    }
+
+    /** For one that may have come since the grid was begun: a static variable of a function. */
+    T &found()
+    {
+        void *at = __atomic_load_n(&image[__koloImage], __ATOMIC_ACQUIRE);
+
+        return *static_cast<T *>(at ? at : __koloFindImage(this));
     }
 };
 

@@ -178,9 +178,10 @@ template <class F> inline uint16_t round_to(double x, rounding mode)
     return (uint16_t)(sign | code);
 }
 
+/** A whole number out of 16 bits or less; what is no number is 0, or the highest of 64 bits. Source: PTX ISA, cvt. */
 template <class T> inline T saturate_whole(double x)
 {
-    if (x != x) return 0;
+    if (x != x) return sizeof(T) < 8 ? 0 : (T)(1ull << 63);
     if (x >= std::ldexp(1.0, (int)sizeof(T) * 8 - std::is_signed<T>::value))
         return (T)(~(T)0 ^ (std::is_signed<T>::value ? (T)((T)1 << (sizeof(T) * 8 - 1)) : 0));
     if (x < (std::is_signed<T>::value ? -std::ldexp(1.0, (int)sizeof(T) * 8 - 1) : 0.0))

@@ -121,10 +121,9 @@ static inline int __uni_sync(unsigned mask, int predicate, KOLO_CUDA_HERE)
     return __koloWarp(mask, KOLO_WARP_MATCH_ALL, predicate != 0, 0, file, line) != 0;
 }
 
-/* The own bit alone is always a right answer: whether other lanes are at the same place, nobody needs to know. */
-static inline unsigned __activemask()
+static inline unsigned __activemask(KOLO_CUDA_HERE)
 {
-    return 1u << __kolo::lane();
+    return __koloActiveMask(file, line);
 }
 
 /* Of the lanes of a group of `width`: lane `source` of it, the one `delta` below or above, the one that differs by `other`. */

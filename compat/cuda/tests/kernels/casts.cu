@@ -11,8 +11,15 @@ struct converted {
     long long large, large_function;
     unsigned long long ull;
     short narrow;
-    int of_double;
+    int of_double, initial, function, of_template;
 };
+
+template <class T> __device__ T convert_to(float x)
+{
+    T by_function = T(x), by_cast = (T)x;
+
+    return by_function == by_cast ? static_cast<T>(x) : T();
+}
 
 __global__ void convert(const float *in, converted *out)
 {
@@ -32,6 +39,10 @@ __global__ void convert(const float *in, converted *out)
     c->ull = (unsigned long long)(x * 1.0f);
     c->narrow = (short)i;
     c->of_double = (int)(double)x;
+    int initial = x, also = in[i] * 1.0f;
+    c->initial = initial == also ? initial : 0;
+    c->function = int(x) + 0;
+    c->of_template = convert_to<int>(x);
 }
 
 static void test(int)
@@ -45,7 +56,9 @@ static void test(int)
     convert<<<1, n>>>(in, c);
     DONE();
     for (int i = 0; i < n; i++) {
-        EXPECT(c[i].c_style == c[i].by_static_cast && c[i].c_style == c[i].of_double && c[i].narrow == i);
+        EXPECT(c[i].c_style == c[i].by_static_cast && c[i].narrow == i);
+        EXPECT(c[i].of_double == (in[i] == in[i] ? c[i].c_style : INT_MIN));
+        EXPECT(c[i].c_style == c[i].initial && c[i].c_style == c[i].function && c[i].c_style == c[i].of_template);
         EXPECT(c[i].u == c[i].u_function && c[i].large == c[i].large_function);
     }
     EXPECT(c[0].c_style == 2 && c[0].nearest == 2 && c[0].up == 3 && c[0].down == 2 && c[0].u == 2);
@@ -55,6 +68,7 @@ static void test(int)
     EXPECT(c[4].large == LLONG_MAX && c[4].ull == ULLONG_MAX && c[4].u == UINT_MAX);
     EXPECT(c[5].large == LLONG_MIN && c[5].ull == 0);
     EXPECT(c[6].c_style == 0 && c[6].u == 0 && c[6].nearest == 0);
+    EXPECT(c[6].large == LLONG_MIN && c[6].ull == 1ull << 63); /* those of 64 bits give the highest one */
     EXPECT(c[7].c_style == INT_MAX && c[8].c_style == INT_MIN && c[9].c_style == 0 && c[9].up == 1);
     CUDA(cudaFree(in));
     CUDA(cudaFree(c));

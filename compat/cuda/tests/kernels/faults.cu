@@ -45,6 +45,23 @@ __device__ int deep(int n, int *p)
     return n ? deep(n - 1, p) + room[n & 255] : *p;
 }
 
+/* What fits no stack by far. */
+__global__ void has_large_frame(int *p)
+{
+    volatile int room[1 << 18];
+
+    room[*p] = 1;
+    *p = room[*p] + room[*p + 1];
+}
+
+__global__ void meets_no_instruction(int *p)
+{
+#if !defined(__CUDA_ARCH__)
+    if (*p) __builtin_trap();
+#endif
+    *p = 1;
+}
+
 __global__ void recurses(int *p)
 {
     *p = deep(*p, p);
@@ -133,6 +150,23 @@ static int divisions()
     return 0;
 }
 
+static int large_frame()
+{
+    int *p = managed<int>(1);
+
+    has_large_frame<<<1, 32>>>(p);
+    return fails_with(cudaErrorIllegalAddress);
+}
+
+static int no_instruction()
+{
+    int *p = managed<int>(1);
+
+    *p = 1;
+    meets_no_instruction<<<1, 1>>>(p);
+    return fails_with(cudaErrorIllegalInstruction);
+}
+
 static int prints()
 {
     int *count = managed<int>(2);
@@ -176,6 +210,8 @@ int main()
           "lanes of mask 0xffffffff, thread (32, 0, 0)");
     child("overflow", [] { return recursion(65536, 1000), fails_with(cudaErrorIllegalAddress); }, "stack of 65536 bytes is full");
     child("larger stack", [] { return recursion(4 << 20, 1000), cudaDeviceSynchronize() != cudaSuccess; }, "");
+    child("large frame", large_frame, "has_large_frame|bytes is full");
+    child("no instruction", no_instruction, "meets_no_instruction|an illegal instruction");
     child("division", divisions, "");
     child("printf", prints, "thread 0 of two|thread 1 of two");
     child("signal of the program", [] {

@@ -39,6 +39,21 @@ __device__ int shadowed(int counter)
     return counter + 1;
 }
 
+/* Static variables of functions are each device's own as well. */
+__device__ int calls()
+{
+    static int n = 20, each[2] = {3, 4};
+    static const int step = 1;
+
+    each[1] += step;
+    return atomicAdd(&n, step) + each[1];
+}
+
+__global__ void count_calls(float *out)
+{
+    out[threadIdx.x] = calls();
+}
+
 __global__ void use(float *out)
 {
     int fixed[fixed_size];
@@ -84,6 +99,11 @@ static void test(int device)
     use<<<1, 1>>>(out);
     DONE();
     EXPECT(out[0] == 5 + device * 0.5f + 10 && out[1] == 1000 + device && out[6] == 5 + 6);
+    for (int i = 0; i < 2; i++) {
+        count_calls<<<1, 1>>>(out);
+        DONE();
+        EXPECT(out[0] == 20 + i + 5 + i);
+    }
     CUDA(cudaGetSymbolAddress(&address, others));
     CUDA(cudaGetSymbolSize(&bytes, others));
     EXPECT(bytes == 12);

@@ -14,10 +14,31 @@ typedef struct cudaDeviceProp prop;
 typedef struct cudaPointerAttributes pointer;
 typedef struct cudaFuncAttributes func;
 typedef struct cudaMemPoolProps pool;
+typedef struct cudaGraphNodeParams node;
 
 static void device_properties(void)
 {
+    SIZE(struct cudaMemcpyAttributes);
+    SIZE(struct cudaMemcpy3DBatchOp);
+    PLACE(struct cudaMemcpy3DBatchOp, extent);
+    SIZE(CUmemPoolProps);
+    PLACE(CUmemPoolProps, maxSize);
+    SIZE(CUmemcpyAttributes);
+    SIZE(CUDA_MEMCPY2D);
+    PLACE(CUDA_MEMCPY2D, dstPitch);
+    SIZE(CUDA_MEMCPY3D);
+    PLACE(CUDA_MEMCPY3D, dstHeight);
+    SIZE(CUstreamBatchMemOpParams);
+    PLACE(CUstreamBatchMemOpParams, waitValue.value64);
+    PLACE(CUstreamBatchMemOpParams, writeValue.flags);
+    VALUE(CU_STREAM_MEM_OP_BARRIER);
     SIZE(prop);
+    SIZE(node);
+    PLACE(node, kernel);
+    PLACE(node, memcpy.copyParams);
+    PLACE(node, memset.height);
+    PLACE(node, host.userData);
+    PLACE(node, graph.ownership);
     PLACE(prop, uuid);
     PLACE(prop, totalGlobalMem);
     PLACE(prop, warpSize);

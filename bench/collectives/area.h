@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * area.h - memory that all ranks of a measurement map: a barrier, the largest of numbers, and a few bytes from rank 0 to all. The same for
+ * every library that is measured, so that none is measured by means of its own.
+ *
+ * Threads: each rank, which may be a thread, has an `area_end` of its own.
+ * Errors:  a rank that waits for others for two minutes ends its process with status 1.
+ */
+#ifndef KOLO_BENCH_AREA_H
+#define KOLO_BENCH_AREA_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { AREA_RANKS = 64, AREA_NUMBERS = 32, AREA_NOTE_BYTES = 256 };
+
+struct area;
+
+struct area_end {
+    struct area *area;
+    int rank, nranks;
+    unsigned round; /* barriers passed */
+};
+
+/** For ranks that are threads or forked children of this process. NULL: no memory, and it was said. */
+struct area *area_create(void);
+/** For ranks that somebody else starts: a file of zeros that is there and long enough (area_bytes). NULL: not so, and it was said. */
+struct area *area_open(const char *path);
+size_t area_bytes(void);
+
+void area_barrier(struct area_end *end);
+/** numbers[i], i < count <= AREA_NUMBERS, become the largest of all ranks. */
+void area_largest(struct area_end *end, double *numbers, int count);
+/** The same, but their sum. */
+void area_sum(struct area_end *end, double *numbers, int count);
+/** `bytes` <= AREA_NOTE_BYTES of rank 0 reach the others. */
+void area_tell(struct area_end *end, void *note, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

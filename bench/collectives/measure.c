@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/collectives/measure.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_BLOCKS = 20, LEAST_BLOCKS = 3, MOST_OPERATIONS = 200000, WARM_OPERATIONS = 4096 };
+
+/* One rank at one row. */
+struct run {
+    const struct measure_options *options;
+    struct area_end *end;
+    const struct peer *peer;
+    struct row row;
+    float *send, *recv, *input;
+    unsigned version; /* of the input */
+    double wrong;
+};
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void issue(struct run *r, bool counts)
+{
+    r->peer->issue(r->peer->state, &r->row, r->send, r->recv, counts);
+}
+
+static void finish(struct run *r)
+{
+    if (r->peer->finish) r->peer->finish(r->peer->state);
+}
+
+static void check(struct run *r)
+{
+    row_fill(&r->row, r->end->rank, ++r->version, r->input);
+    row_spoil(&r->row, r->end->rank, r->recv);
+    area_barrier(r->end);
+    issue(r, true);
+    finish(r);
+    r->wrong += (double)row_wrong(&r->row, r->end->rank, r->version, r->recv);
+}
+
+/* Seconds of `operations` in a row. */
+static double time_stream(struct run *r, int operations)
+{
+    area_barrier(r->end);
+    double begin = now();
+
+    for (int i = 0; i < operations; i++) issue(r, false);
+    finish(r);
+    return now() - begin;
+}
+
+/* The same, with an input that was just written. */
+static double time_fresh(struct run *r, int operations)
+{
+    double sum = 0;
+
+    for (int i = 0; i < operations; i++) {
+        row_fill(&r->row, r->end->rank, ++r->version, r->input);
+        area_barrier(r->end);
+        double begin = now();
+        issue(r, false);
+        finish(r);
+        sum += now() - begin;
+    }
+    return sum;
+}
+
+static double time_block(struct run *r, int operations)
+{
+    return r->options->fresh ? time_fresh(r, operations) : time_stream(r, operations);
+}
+
+/* Warms up, and returns what an operation takes, the same on all ranks. */
+static double estimate(struct run *r)
+{
+    for (int operations = 1;; operations *= 4) {
+        double took = now();
+        time_block(r, operations);
+        took = now() - took; /* with the writing of fresh inputs: it counts for the budget */
+        area_largest(r->end, &took, 1);
+        if (took > r->options->budget_s / 4 || operations >= WARM_OPERATIONS) return took / operations;
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void print(const struct run *r, const double *blocks, int nblocks, int operations)
+{
+    double middle = (blocks[(nblocks - 1) / 2] + blocks[nblocks / 2]) / 2;
+
+    printf("{\"config\": \"%s\", \"op\": \"%s\", \"np\": %d, \"size\": %zu, \"bytes\": %zu, \"fresh\": %s, \"us\": "
+           "%.4f, \"least\": %.4f, "
+           "\"most\": %.4f, \"operations\": %d, \"wrong\": %.0f}\n",
+           r->options->name, row_name(r->row.op), r->row.nranks, r->row.asked, r->row.bytes,
+           r->options->fresh ? "true" : "false", middle * 1e6, blocks[0] * 1e6, blocks[nblocks - 1] * 1e6,
+           nblocks * operations, r->wrong);
+    fflush(stdout);
+}
+
+static void measure_row(struct run *r)
+{
+    double blocks[MOST_BLOCKS];
+
+    check(r);
+    double total = r->options->budget_s / estimate(r);
+    if (total < LEAST_BLOCKS) total = LEAST_BLOCKS;
+    if (total > MOST_OPERATIONS) total = MOST_OPERATIONS;
+    int nblocks = total < MOST_BLOCKS ? (int)total : MOST_BLOCKS, operations = (int)(total / nblocks);
+    for (int b = 0; b < nblocks; b++) blocks[b] = time_block(r, operations) / operations;
+    area_largest(r->end, blocks, nblocks);
+    check(r);
+    area_sum(r->end, &r->wrong, 1);
+    qsort(blocks, (size_t)nblocks, sizeof *blocks, compare);
+    if (!r->end->rank) print(r, blocks, nblocks, operations);
+}
+
+static float *allocate(const struct peer *peer, size_t elements)
+{
+    size_t bytes = elements * sizeof(float);
+    void *p = peer->allocate ? peer->allocate(peer->state, bytes)
+                             : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (p && p != MAP_FAILED) return p;
+    fprintf(stderr, "bench: no memory for a buffer of %zu bytes\n", bytes);
+    exit(1);
+}
+
+static struct row parse(const char *text, int nranks)
+{
+    struct row row;
+
+    if (row_parse(&row, text, nranks)) return row;
+    fprintf(stderr, "bench: \"%s\" is no row; OPERATION:BYTES is\n", text);
+    exit(2);
+}
+
+void measure(const struct measure_options *options, struct area_end *end, const struct peer *peer)
+{
+    size_t in = 1, out = 1;
+
+    for (int i = 0; i < options->nrows; i++) {
+        struct row row = parse(options->rows[i], end->nranks);
+        if (row.in > in) in = row.in;
+        if (row.out > out) out = row.out;
+    }
+    float *send = allocate(peer, in), *recv = allocate(peer, out);
+    for (int i = 0; i < options->nrows; i++) {
+        struct run r = {.options = options,
+                        .end = end,
+                        .peer = peer,
+                        .row = parse(options->rows[i], end->nranks),
+                        .send = send,
+                        .recv = recv};
+        r.input = row_input(&r.row, end->rank, send, recv);
+        measure_row(&r);
+    }
+}
+
+void measure_pin(const struct measure_options *options, int rank)
+{
+    cpu_set_t set;
+
+    if (!options->pin) return;
+    CPU_ZERO(&set);
+    CPU_SET(rank % (int)sysconf(_SC_NPROCESSORS_ONLN), &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+struct measure_options measure_parse(int argc, char **argv)
+{
+    struct measure_options o = {.name = "", .budget_s = 0.04};
+    int i = 1;
+
+    for (; i < argc && !strncmp(argv[i], "--", 2); i++) {
+        if (!strcmp(argv[i], "--fresh"))
+            o.fresh = true;
+        else if (!strcmp(argv[i], "--pin"))
+            o.pin = true;
+        else if (!strcmp(argv[i], "--name") && i + 1 < argc)
+            o.name = argv[++i];
+        else if (!strcmp(argv[i], "--ms") && i + 1 < argc)
+            o.budget_s = strtod(argv[++i], NULL) * 1e-3;
+        else {
+            fprintf(stderr, "bench: %s is no option, or wants a value\n", argv[i]);
+            exit(2);
+        }
+    }
+    o.rows = argv + i;
+    o.nrows = argc - i;
+    return o;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * measure.h - measures rows with one library: the same loops, clocks and checks for all of them.
+ *
+ * A row is checked before and after it is timed. It is timed in blocks; between blocks is a barrier (area.h). A block takes as long as its
+ * slowest rank; what is printed is the median over blocks of that, divided by the operations of a block. With --fresh each rank writes
+ * its input anew before each operation, which is timed by itself, from a barrier to its end.
+ *
+ * One line of JSON for each row, from rank 0: us, least and most are of blocks; wrong counts elements of both checks on all ranks.
+ */
+#ifndef KOLO_BENCH_MEASURE_H
+#define KOLO_BENCH_MEASURE_H
+
+#include "bench/collectives/area.h"
+#include "bench/collectives/row.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A library, for one rank. What fails says so and ends the process. */
+struct peer {
+    void *state;
+    /** One operation. `send` and `recv` are those of every operation of the row. `counts`: the result is looked at. */
+    void (*issue)(void *state, const struct row *row, float *send, float *recv, bool counts);
+    /** All that was issued is done. NULL: it is when `issue` returns. */
+    void (*finish)(void *state);
+    /** Memory for a buffer, never given back. NULL: pages of the process. */
+    void *(*allocate)(void *state, size_t bytes);
+};
+
+struct measure_options {
+    const char *name; /* printed with each row */
+    double budget_s;  /* a row is timed for about that long */
+    bool fresh;
+    bool pin; /* rank r to CPU r modulo their number */
+    int nrows;
+    char **rows; /* row_parse */
+};
+
+/** `--name TEXT --ms N --fresh --pin ROW ...`, and what the caller took out before. Ends the process where that is not what it finds. */
+struct measure_options measure_parse(int argc, char **argv);
+
+void measure_pin(const struct measure_options *options, int rank);
+void measure(const struct measure_options *options, struct area_end *end, const struct peer *peer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

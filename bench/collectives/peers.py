@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured: Kolo in its modes, and the libraries beside it; how each is built and started."""
+import os
+import shutil
+import subprocess
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+PACKAGES = ["openmpi-bin", "libopenmpi-dev", "mpich", "libmpich-dev", "libgloo-dev", "g++"]
+COMMON = ["area.c", "measure.c", "row.c", "start.c"]
+CPUS = len(os.sched_getaffinity(0))
+
+# The words of coll_kolo for each mode.
+KOLO = {
+    "kolo": "plain",
+    "kolo-sync": "sync",
+    "kolo-inline": "inline",
+    "kolo-alloc": "alloc",
+    "kolo-register": "register",
+    "kolo-alloc-inline": "alloc,inline",
+    "kolo-threads": "threads",
+    "kolo-threads-sync": "threads,sync",
+    "kolo-threads-inline": "threads,inline",
+}
+KOLO_DEFAULT = ["kolo", "kolo-sync", "kolo-inline", "kolo-alloc", "kolo-threads"]
+
+UCX = ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"]
+NO_CMA = ["--mca", "btl_vader_single_copy_mechanism", "none"]
+
+# Open MPI yields by itself where it sees more ranks than cores; "-other" is the other way round: with yielding where each rank
+# has a core, without where not.
+OPEN_MPI = {"ompi": [], "ompi-ucx": UCX, "ompi-nocma": NO_CMA}
+PEERS = [name + way for name in OPEN_MPI for way in ("", "-other")] + ["mpich", "gloo"]
+
+
+def is_kolo(name):
+    return name.startswith("kolo")
+
+
+def install():
+    """Install what the peers need, which takes root and Debian."""
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *PACKAGES]
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    if subprocess.run(command, env=env).returncode:
+        subprocess.run(["apt-get", "update"], env=env, check=True)
+        subprocess.run(command, env=env, check=True)
+
+
+def compile_with(command, out):
+    """True when it worked, or was up to date; what the compiler says is shown."""
+    sources = [os.path.join(HERE, f) for f in os.listdir(HERE) if f.endswith((".c", ".cc", ".h"))]
+    if os.path.exists(out) and os.path.getmtime(out) > max(map(os.path.getmtime, sources)):
+        return True
+    return subprocess.run(command + ["-o", out], cwd=HERE).returncode == 0
+
+
+def build_mpi(flavour, out):
+    mpicc = shutil.which("mpicc." + flavour)
+    flags = ["-O3", "-std=gnu17", "-D_GNU_SOURCE", "-I" + ROOT, "-I" + ROOT + "/src", "-pthread"]
+    return bool(mpicc) and compile_with([mpicc, *flags, "mpi.c", *COMMON], out)
+
+
+def build_gloo(out):
+    if not shutil.which("g++") or not os.path.exists("/usr/include/gloo/allreduce.h"):
+        return False
+    flags = ["-O3", "-D_GNU_SOURCE", "-I" + ROOT, "-I" + ROOT + "/src", "-pthread"]
+    objects = [out + "." + f + ".o" for f in COMMON]
+    for source, made in zip(COMMON, objects):
+        if not compile_with(["gcc", "-std=gnu17", *flags, "-c", source], made):
+            return False
+    return compile_with(["g++", "-std=c++17", *flags, "gloo.cc", *objects, "-lgloo"], out)
+
+
+class Bench:
+    """Built programs, and their command lines."""
+
+    def __init__(self, build):
+        self.bin = os.path.join(os.path.abspath(build), "bin")
+        os.makedirs(self.bin, exist_ok=True)
+        self.kolo = os.path.join(self.bin, "coll_kolo")
+        self.missing = {}
+        built = {
+            "openmpi": build_mpi("openmpi", self.path("openmpi")),
+            "mpich": build_mpi("mpich", self.path("mpich")),
+            "gloo": build_gloo(self.path("gloo")),
+        }
+        self.there = {library for library, ok in built.items() if ok}
+
+    def path(self, library):
+        return os.path.join(self.bin, "coll_" + library)
+
+    def peers(self):
+        return [p for p in PEERS if self.library(p) in self.there]
+
+    @staticmethod
+    def library(config):
+        return "openmpi" if config.startswith("ompi") else config
+
+    def command(self, config, np, scratch):
+        """The words to put before options and rows."""
+        pin = ["--pin"] if np <= CPUS else []
+        if is_kolo(config):  # bound as `kolo run` does it
+            return [self.kolo, str(np), KOLO[config], *pin]
+        if config == "gloo":
+            return [self.path("gloo"), str(np), tempfile.mkdtemp(dir=scratch)]
+        area = os.path.join(scratch, "area")
+        with open(area, "wb") as file:
+            file.truncate(1 << 20)
+        if config == "mpich":  # unbound it puts both ranks on one core for whole runs
+            return ["mpirun.mpich", "-np", str(np), self.path("mpich"), area, "--pin"]
+        name, other = config.removesuffix("-other"), config.endswith("-other")
+        words = ["--mca", "mpi_yield_when_idle", "1" if np <= CPUS else "0"] if other else []
+        launcher = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", str(np)]
+        return [*launcher, *OPEN_MPI[name], *words, self.path("openmpi"), area]
+
+
+def environment():
+    """Parameters of whoever runs this are not part of it."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_", "OMPI_", "UCX_", "MPIR_"))}
+    return {**env, "UCX_TLS": "posix,cma,self"}

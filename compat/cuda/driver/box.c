@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** box.c - copies and fills of rows and boxes, and many copies by one call. Arrays: 801. */
+#include "compat/cuda/core/batch.h"
+#include "compat/cuda/core/memory.h"
+#include "compat/cuda/driver/driver.h"
+
+/* ---- copies ---- */
+
+/* One end of a copy: where it begins, and from row to row, and slice to slice. */
+struct end {
+    CUmemorytype type;
+    void *host;
+    CUdeviceptr device;
+    size_t x, y, z, pitch, height;
+};
+
+static CUresult place(const struct end *e, size_t width, char **at, size_t *slice)
+{
+    if (e->type == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
+    if (e->type < CU_MEMORYTYPE_HOST || e->type > CU_MEMORYTYPE_UNIFIED) return CUDA_ERROR_INVALID_VALUE;
+    if (e->x + width > e->pitch) return CUDA_ERROR_INVALID_VALUE;
+    char *base = e->type == CU_MEMORYTYPE_HOST ? e->host : kl_cu_address(e->device);
+    if (!base) return CUDA_ERROR_INVALID_VALUE;
+    *slice = e->pitch * e->height;
+    *at = base + e->z * *slice + e->y * e->pitch + e->x;
+    return CUDA_SUCCESS;
+}
+
+static int kind_of(CUmemorytype from, CUmemorytype to)
+{
+    static const int kinds[2][2] = {{cudaMemcpyHostToHost, cudaMemcpyHostToDevice},
+                                    {cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice}};
+
+    if (from == CU_MEMORYTYPE_UNIFIED || to == CU_MEMORYTYPE_UNIFIED) return cudaMemcpyDefault;
+    return kinds[from == CU_MEMORYTYPE_DEVICE][to == CU_MEMORYTYPE_DEVICE];
+}
+
+struct extent {
+    size_t width, height, depth;
+};
+
+static CUresult copy(struct end from, struct end to, struct extent e, CUstream stream, enum kl_cuda_how how)
+{
+    char *source, *target;
+    struct kl_cuda_box box = {.width = e.width, .height = e.height, .depth = e.depth};
+
+    KL_CU_TRY(kl_cu_enter());
+    if (!e.width || !e.height || !e.depth) return CUDA_SUCCESS;
+    if (!from.pitch) from.pitch = from.x + e.width; /* one row */
+    if (!to.pitch) to.pitch = to.x + e.width;
+    KL_CU_TRY(place(&from, e.width, &source, &box.from_slice));
+    KL_CU_TRY(place(&to, e.width, &target, &box.to_slice));
+    box.from = source;
+    box.to = target;
+    box.from_pitch = from.pitch;
+    box.to_pitch = to.pitch;
+    return (CUresult)kl_cuda_copy(&box, kind_of(from.type, to.type), stream, how);
+}
+
+#define END(p, side)                                                                                                   \
+    {                                                                                                                  \
+        .type = (p)->side##MemoryType, .host = (void *)(uintptr_t)(p)->side##Host, .device = (p)->side##Device,        \
+        .x = (p)->side##XInBytes, .y = (p)->side##Y, .pitch = (p)->side##Pitch                                         \
+    }
+
+static CUresult copy_rows(const CUDA_MEMCPY2D *p, CUstream stream, enum kl_cuda_how how)
+{
+    if (!p) return CUDA_ERROR_INVALID_VALUE;
+    const struct end from = END(p, src), to = END(p, dst);
+    return copy(from, to, (struct extent){p->WidthInBytes, p->Height, 1}, stream, how);
+}
+
+CUresult cuMemcpy2D(const CUDA_MEMCPY2D *copy_of)
+{
+    return copy_rows(copy_of, NULL, KL_CUDA_SYNC);
+}
+
+CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *copy_of)
+{
+    return copy_rows(copy_of, NULL, KL_CUDA_SYNC);
+}
+
+CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy_of, CUstream stream)
+{
+    return copy_rows(copy_of, stream, KL_CUDA_ASYNC);
+}
+
+static CUresult copy_box(const CUDA_MEMCPY3D *p, CUstream stream, enum kl_cuda_how how)
+{
+    if (!p || p->srcLOD || p->dstLOD) return CUDA_ERROR_INVALID_VALUE;
+    struct end from = END(p, src), to = END(p, dst);
+    from.z = p->srcZ;
+    to.z = p->dstZ;
+    from.height = p->srcHeight;
+    to.height = p->dstHeight;
+    if (p->Depth > 1 && (from.y + p->Height > from.height || to.y + p->Height > to.height))
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy(from, to, (struct extent){p->WidthInBytes, p->Height, p->Depth}, stream, how);
+}
+
+CUresult cuMemcpy3D(const CUDA_MEMCPY3D *copy_of)
+{
+    return copy_box(copy_of, NULL, KL_CUDA_SYNC);
+}
+
+CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *copy_of, CUstream stream)
+{
+    return copy_box(copy_of, stream, KL_CUDA_ASYNC);
+}
+
+CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
+                            CUmemcpyAttributes *attributes, size_t *first, size_t nattributes, CUstream stream)
+{
+    const struct kl_cuda_batch batch = {.to = (void *)to,
+                                        .from = (void *)from,
+                                        .bytes = bytes,
+                                        .count = count,
+                                        .attributes = (const void *)attributes,
+                                        .first = first,
+                                        .nattributes = nattributes};
+
+    KL_CU_TRY(kl_cu_enter());
+    return (CUresult)kl_cuda_copy_batch(&batch, stream, NULL);
+}
+
+/* ---- rows of memory, filled ---- */
+
+static CUresult fill(CUdeviceptr ptr, size_t pitch, unsigned value, struct extent e, CUstream stream,
+                     enum kl_cuda_how how)
+{
+    const size_t element = e.depth; /* bytes */
+
+    KL_CU_TRY(kl_cu_enter());
+    if (e.width > SIZE_MAX / 8 || (e.height > 1 && pitch < e.width * element) || pitch % element)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct kl_cuda_box box = {
+        .to = kl_cu_address(ptr), .width = e.width * element, .height = e.height, .depth = 1, .to_pitch = pitch};
+    return (CUresult)kl_cuda_fill(&box, value, (int)element, stream, how);
+}
+
+#define FILL(name, async, type, bytes)                                                                                 \
+    CUresult name(CUdeviceptr ptr, size_t pitch, type value, size_t width, size_t height)                              \
+    {                                                                                                                  \
+        return fill(ptr, pitch, value, (struct extent){width, height, bytes}, NULL, KL_CUDA_SYNC);                     \
+    }                                                                                                                  \
+    CUresult async(CUdeviceptr ptr, size_t pitch, type value, size_t width, size_t height, CUstream stream)            \
+    {                                                                                                                  \
+        return fill(ptr, pitch, value, (struct extent){width, height, bytes}, stream, KL_CUDA_ASYNC);                  \
+    }
+
+FILL(cuMemsetD2D8, cuMemsetD2D8Async, unsigned char, 1)
+FILL(cuMemsetD2D16, cuMemsetD2D16Async, unsigned short, 2)
+FILL(cuMemsetD2D32, cuMemsetD2D32Async, unsigned int, 4)
+
+CUresult cuMemAllocPitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height, unsigned int element)
+{
+    enum { PITCH = 512 };
+    void *p;
+
+    if (!ptr || !pitch || !width || !height || (element != 4 && element != 8 && element != 16) ||
+        width > SIZE_MAX / 4 || height > SIZE_MAX / 4 / (width + PITCH))
+        return CUDA_ERROR_INVALID_VALUE;
+    KL_CU_TRY(kl_cu_enter());
+    KL_CU_TRY(kl_cuda_unsafe());
+    size_t row = (width + PITCH - 1) / PITCH * PITCH;
+    KL_CU_TRY(kl_cuda_alloc(kl_cuda_current(), KL_CUDA_MEMORY_DEVICE, row * height, 0, NULL, &p));
+    *ptr = (CUdeviceptr)(uintptr_t)p;
+    *pitch = row;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What only GPUs have is refused where the program's author wrote it, with the way out, rather than by what a compiler makes of it. */
+#include "compat/cuda/nvcc/translate.h"
+
+static const char texture_types[] = " cudaTextureObject_t cudaSurfaceObject_t ";
+static const char texture_functions[] =
+    " tex1Dfetch tex1D tex2D tex3D texCubemap tex1DLayered tex2DLayered texCubemapLayered tex1DLod tex2DLod tex3DLod "
+    "tex1DGrad tex2DGrad tex3DGrad tex2Dgather surf1Dread surf2Dread surf3Dread surf1Dwrite surf2Dwrite surf3Dwrite ";
+
+/* A name of the program's own: of a member, of a namespace, or being declared. */
+static bool is_own(const struct tokens *k, uint32_t i)
+{
+    return i && (token_among(k, i - 1, " . -> :: * & ") || (token_is_name(k, i - 1) && !token_is(k, i - 1, "return")));
+}
+
+void refuse_name(struct translation *t, uint32_t i)
+{
+    const struct tokens *k = &t->source.tokens;
+    bool type = token_among(k, i, texture_types) ||
+                (!in_code(t) && token_is(k, i, "texture") && token_is(k, i + 1, "<") && i == t->statement),
+         function = in_device_code(t) && token_among(k, i, texture_functions) && token_among(k, i + 1, " < ( ") &&
+                    !is_own(k, i);
+
+    if (type || function)
+        source_error(&t->source, i, "textures and surfaces need a GPU: read the memory through a pointer");
+}

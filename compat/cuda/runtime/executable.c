@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** executable.c - graphs that can be launched, and their updates. */
+#include "compat/cuda/runtime/executable.h"
+
+#include "compat/cuda/core/handle.h"
+#include "compat/cuda/core/stream.h"
+#include "compat/cuda/runtime/entry.h"
+
+#include <stdlib.h>
+
+/* ---- executables ---- */
+
+struct exec {
+    koloGraphExec_t own;
+    unsigned long long flags;
+    struct kl_cudart_graph *graph; /* what it is of: a copy */
+};
+
+static void exec_free(struct exec *x)
+{
+    if (!x) return;
+    koloGraphExecDestroy(x->own);
+    kl_cudart_graph_free(x->graph);
+    free(x);
+}
+
+static struct exec *find(cudaGraphExec_t exec)
+{
+    return kl_cuda_handle_find(KL_CUDA_EXEC, exec);
+}
+
+static cudaError_t ready(koloGraph_t graph, koloGraphExec_t *own)
+{
+    return kl_cuda_from_kolo(koloGraphInstantiate(own, graph), cudaErrorInvalidValue);
+}
+
+/* The capture of nodes made by hand: on a stream of its own. */
+static cudaError_t begin(cudaStream_t stream)
+{
+    return kl_cuda_from_kolo(koloStreamBeginCapture(stream, koloCaptureModeRelaxed), cudaErrorUnknown);
+}
+
+static cudaError_t end(cudaStream_t stream, koloGraphExec_t *own)
+{
+    koloGraph_t graph;
+
+    KL_CUDA_TRY(kl_cuda_from_kolo(koloStreamEndCapture(stream, &graph), cudaErrorUnknown));
+    cudaError_t rc = ready(graph, own);
+    koloGraphDestroy(graph);
+    return rc;
+}
+
+static bool may_run(const struct kl_cudart_node *n)
+{
+    if (n->emitted) return false;
+    for (size_t i = 0; i < n->nafter; i++)
+        if (!n->after[i]->emitted) return false;
+    return true;
+}
+
+static cudaError_t emit_all(const struct kl_cudart_graph *g, cudaStream_t stream);
+
+static cudaError_t emit(const struct kl_cudart_node *n, cudaStream_t stream)
+{
+    if (n->disabled) return cudaSuccess;
+    return n->work.child ? emit_all(n->work.child, stream) : kl_cudart_work_emit(&n->work, stream);
+}
+
+/* Nodes as soon as what they wait for has been queued; in the order of their making where that leaves a choice. */
+static cudaError_t emit_all(const struct kl_cudart_graph *g, cudaStream_t stream)
+{
+    size_t left = g->nnodes;
+
+    for (size_t i = 0; i < g->nnodes; i++) g->node[i]->emitted = false;
+    while (left) {
+        size_t before = left;
+
+        for (size_t i = 0; i < g->nnodes; i++) {
+            if (!may_run(g->node[i])) continue;
+            struct kl_cudart_node *n = g->node[i];
+
+            KL_CUDA_TRY(emit(n, stream));
+            n->emitted = true;
+            left--;
+        }
+        if (left == before) return cudaErrorInvalidValue; /* they wait for each other */
+    }
+    return cudaSuccess;
+}
+
+static cudaError_t by_hand(const struct kl_cudart_graph *g, koloGraphExec_t *own)
+{
+    koloStream_t stream;
+    koloGraph_t rest;
+
+    KL_CUDA_TRY(kl_cuda_from_kolo(koloStreamCreate(&stream, KOLO_STREAM_DEFAULT), cudaErrorUnknown));
+    cudaError_t rc = begin(stream);
+    if (!rc) rc = emit_all(g, stream);
+    if (!rc)
+        rc = end(stream, own);
+    else if (!koloStreamEndCapture(stream, &rest))
+        koloGraphDestroy(rest);
+    koloStreamRelease(stream);
+    return rc;
+}
+
+static cudaError_t build(const struct kl_cudart_graph *g, koloGraphExec_t *own)
+{
+    return g->captured ? ready(g->captured->own, own) : by_hand(g, own);
+}
+
+static cudaError_t make_exec(const struct kl_cudart_graph *g, unsigned long long flags, struct exec **out)
+{
+    struct exec *x = calloc(1, sizeof *x);
+
+    if (!x) return cudaErrorMemoryAllocation;
+    x->flags = flags;
+    x->graph = kl_cudart_graph_copy(g);
+    cudaError_t rc = x->graph ? build(x->graph, &x->own) : cudaErrorMemoryAllocation;
+    if (!rc)
+        *out = x;
+    else
+        exec_free(x);
+    return rc;
+}
+
+static cudaError_t instantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+{
+    struct kl_cudart_graph *g = kl_cudart_graph(graph);
+    struct exec *x;
+
+    if (!exec || !g || flags & ~15ull) return cudaErrorInvalidValue;
+    if (flags & cudaGraphInstantiateFlagDeviceLaunch) return cudaErrorNotSupported;
+    KL_CUDA_TRY(kl_cuda_enter());
+    KL_CUDA_TRY(make_exec(g, flags, &x));
+    *exec = kl_cuda_handle_make(KL_CUDA_EXEC, x);
+    if (*exec) return cudaSuccess;
+    exec_free(x);
+    return cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+{
+    return kl_cudart_done(instantiate(exec, graph, flags));
+}
+KL_CUDART_ENTRY(cudaGraphInstantiate);
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+{
+    return kl_cudart_done(instantiate(exec, graph, flags));
+}
+KL_CUDART_ENTRY(cudaGraphInstantiateWithFlags);
+
+cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                           cudaGraphInstantiateParams *parameters)
+{
+    if (!parameters) return kl_cudart_done(cudaErrorInvalidValue);
+    cudaError_t rc = instantiate(exec, graph, parameters->flags);
+    parameters->errNode_out = NULL;
+    parameters->result_out = rc ? cudaGraphInstantiateError : cudaGraphInstantiateSuccess;
+    return kl_cudart_done(rc);
+}
+KL_CUDART_ENTRY(cudaGraphInstantiateWithParams);
+
+cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long *flags)
+{
+    const struct exec *x = find(exec);
+
+    if (!x || !flags) return kl_cudart_done(cudaErrorInvalidValue);
+    *flags = x->flags;
+    return cudaSuccess;
+}
+KL_CUDART_ENTRY(cudaGraphExecGetFlags);
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    struct exec *x = kl_cuda_handle_take(KL_CUDA_EXEC, exec);
+
+    if (!x) return kl_cudart_done(cudaErrorInvalidValue);
+    exec_free(x);
+    return cudaSuccess;
+}
+KL_CUDART_ENTRY(cudaGraphExecDestroy);
+
+/* ---- launches ---- */
+
+static cudaError_t launch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    const struct exec *x = find(exec);
+
+    if (!x) return cudaErrorInvalidValue;
+    KL_CUDA_TRY(kl_cuda_enter());
+    if (koloStreamGetInfo(stream, NULL, NULL)) return cudaErrorInvalidResourceHandle;
+    return kl_cuda_from_kolo(koloGraphLaunch(x->own, stream), cudaErrorInvalidValue);
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    return kl_cudart_done(launch(exec, stream));
+}
+KL_CUDART_ENTRY(cudaGraphLaunch);
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    if (!find(exec)) return kl_cudart_done(cudaErrorInvalidValue);
+    return kl_cudart_done(koloStreamGetInfo(stream, NULL, NULL) ? cudaErrorInvalidResourceHandle : kl_cuda_enter());
+}
+KL_CUDART_ENTRY(cudaGraphUpload);
+
+/* ---- updates ---- */
+
+static struct kl_cudart_node *find_node(const struct kl_cudart_graph *g, cudaGraphNode_t of)
+{
+    for (size_t i = 0; i < g->nnodes; i++) {
+        struct kl_cudart_node *n = g->node[i];
+
+        if (n->of != of && n->work.child) n = find_node(n->work.child, of);
+        if (n && n->of == of) return n;
+    }
+    return NULL;
+}
+
+struct kl_cudart_node *kl_cudart_exec_node(cudaGraphExec_t exec, cudaGraphNode_t node)
+{
+    const struct exec *x = find(exec);
+
+    return x && node ? find_node(x->graph, node) : NULL;
+}
+
+cudaError_t kl_cudart_exec_renew(cudaGraphExec_t exec)
+{
+    struct exec *x = find(exec);
+    koloGraphExec_t own;
+
+    KL_CUDA_TRY(kl_cuda_enter());
+    KL_CUDA_TRY(build(x->graph, &own));
+    koloGraphExecDestroy(x->own); /* what was launched of it still runs */
+    x->own = own;
+    return cudaSuccess;
+}
+
+static bool same_edges(const struct kl_cudart_node *a, const struct kl_cudart_node *b)
+{
+    if (a->nafter != b->nafter) return false;
+    for (size_t i = 0; i < a->nafter; i++)
+        if (kl_cudart_node_number(a->after[i]) != kl_cudart_node_number(b->after[i])) return false;
+    return true;
+}
+
+/* What keeps nodes made by hand from taking the place of those of the executable. */
+static enum cudaGraphExecUpdateResult compare(const struct kl_cudart_graph *a, const struct kl_cudart_graph *b,
+                                              size_t *at)
+{
+    *at = 0;
+    if (!a->captured != !b->captured) return cudaGraphExecUpdateErrorTopologyChanged;
+    if (a->captured) return cudaGraphExecUpdateSuccess; /* kolo compares them */
+    if (a->nnodes != b->nnodes) return cudaGraphExecUpdateErrorTopologyChanged;
+    for (*at = 0; *at < b->nnodes; ++*at) {
+        if (a->node[*at]->work.type != b->node[*at]->work.type) return cudaGraphExecUpdateErrorNodeTypeChanged;
+        if (!same_edges(a->node[*at], b->node[*at])) return cudaGraphExecUpdateErrorTopologyChanged;
+        const struct kl_cudart_graph *inner = a->node[*at]->work.child, *other = b->node[*at]->work.child;
+        size_t within;
+        enum cudaGraphExecUpdateResult got =
+            inner && other ? compare(inner, other, &within) : cudaGraphExecUpdateSuccess;
+        if (got) return got;
+    }
+    return cudaGraphExecUpdateSuccess;
+}
+
+/* Nodes keep the names that the program knows them by, and whether they run; graphs that are nodes as well. */
+static void keep_names(struct kl_cudart_graph *to, const struct kl_cudart_graph *from)
+{
+    for (size_t i = 0; i < from->nnodes; i++) {
+        to->node[i]->of = from->node[i]->of;
+        to->node[i]->disabled = from->node[i]->disabled;
+        if (from->node[i]->work.child) keep_names(to->node[i]->work.child, from->node[i]->work.child);
+    }
+}
+
+/* By a graph of the same shape. */
+static cudaError_t replace(struct exec *x, const struct kl_cudart_graph *g)
+{
+    struct exec old = *x, fresh = {.flags = x->flags, .graph = kl_cudart_graph_copy(g)};
+
+    if (!fresh.graph) return cudaErrorMemoryAllocation;
+    keep_names(fresh.graph, x->graph);
+    cudaError_t rc = build(fresh.graph, &fresh.own);
+    if (!rc) *x = fresh;
+    koloGraphExecDestroy(rc ? fresh.own : old.own);
+    kl_cudart_graph_free(rc ? fresh.graph : old.graph);
+    return rc;
+}
+
+static cudaError_t update_captured(struct exec *x, const struct kl_cudart_graph *g,
+                                   enum cudaGraphExecUpdateResult *result)
+{
+    koloGraphUpdateResult_t why = koloGraphUpdateSuccess;
+
+    koloGetLastReason();
+    ncclResult_t rc = koloGraphExecUpdate(x->own, g->captured->own, &why, NULL);
+    *result = (enum cudaGraphExecUpdateResult)why;
+    return kl_cuda_from_kolo(rc, cudaErrorInvalidValue);
+}
+
+static cudaError_t update(struct exec *x, const struct kl_cudart_graph *g, cudaGraphExecUpdateResultInfo *info)
+{
+    size_t at;
+
+    info->result = compare(x->graph, g, &at);
+    if (info->result) {
+        info->errorNode = at < g->nnodes ? g->node[at]->handle : NULL;
+        return cudaErrorGraphExecUpdateFailure;
+    }
+    return g->captured ? update_captured(x, g, &info->result) : replace(x, g);
+}
+
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *result)
+{
+    struct exec *x = find(exec);
+    const struct kl_cudart_graph *g = kl_cudart_graph(graph);
+    cudaGraphExecUpdateResultInfo info = {.result = cudaGraphExecUpdateError};
+
+    if (!x || !g) return kl_cudart_done(cudaErrorInvalidValue);
+    cudaError_t rc = kl_cuda_enter();
+    if (!rc) rc = update(x, g, &info);
+    if (rc && !info.result) info.result = cudaGraphExecUpdateError;
+    if (result) *result = info;
+    return kl_cudart_done(rc);
+}
+KL_CUDART_ENTRY(cudaGraphExecUpdate);

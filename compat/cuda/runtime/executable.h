@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** executable.h - graphs that can be launched: a copy of one, and what kolo made of it. One thread at a time changes one. */
+#ifndef KL_CUDART_EXECUTABLE_H
+#define KL_CUDART_EXECUTABLE_H
+
+#include "compat/cuda/runtime/graph.h"
+
+/** The copy of a node in an executable; NULL: there is none. */
+struct kl_cudart_node *kl_cudart_exec_node(cudaGraphExec_t exec, cudaGraphNode_t node);
+
+/** The nodes of an executable have changed. When it fails, it is as it was, and the change must be taken back. */
+cudaError_t kl_cudart_exec_renew(cudaGraphExec_t exec);
+
+#endif

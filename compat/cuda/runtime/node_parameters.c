@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** node_parameters.c - what nodes do, asked and changed: in their graph, or in an executable. Of what was captured nothing is known. */
+#include "compat/cuda/runtime/copy.h"
+#include "compat/cuda/runtime/entry.h"
+#include "compat/cuda/runtime/executable.h"
+#include "compat/cuda/runtime/graph.h"
+
+#include <string.h>
+
+/* ---- asked ---- */
+
+/* A node of this type that was made by hand; NULL: it is not one. */
+static struct kl_cudart_work *find(cudaGraphNode_t node, enum cudaGraphNodeType type)
+{
+    struct kl_cudart_node *n = kl_cudart_node(node);
+
+    return n && !n->captured && n->work.type == type ? &n->work : NULL;
+}
+
+#define GET(name, kind, parameters, field)                                                                             \
+    cudaError_t name(cudaGraphNode_t node, struct parameters *out)                                                     \
+    {                                                                                                                  \
+        const struct kl_cudart_work *w = find(node, kind);                                                             \
+                                                                                                                       \
+        if (!w || !out) return kl_cudart_done(cudaErrorInvalidValue);                                                  \
+        *out = w->field;                                                                                               \
+        return cudaSuccess;                                                                                            \
+    }                                                                                                                  \
+    KL_CUDART_ENTRY(name)
+
+GET(cudaGraphKernelNodeGetParams, cudaGraphNodeTypeKernel, cudaKernelNodeParams, kernel);
+GET(cudaGraphMemcpyNodeGetParams, cudaGraphNodeTypeMemcpy, cudaMemcpy3DParms, copy);
+GET(cudaGraphMemsetNodeGetParams, cudaGraphNodeTypeMemset, cudaMemsetParams, fill);
+GET(cudaGraphHostNodeGetParams, cudaGraphNodeTypeHost, cudaHostNodeParams, host);
+
+/* ---- changed ---- */
+
+static void keep_attributes(struct kl_cudart_work *to, const struct kl_cudart_work *from)
+{
+    to->cooperative = from->cooperative;
+    to->priority = from->priority;
+}
+
+/* The work takes the place of the node's. Either is dropped in the end. */
+static cudaError_t set(cudaError_t rc, cudaGraphNode_t node, struct kl_cudart_work *work)
+{
+    if (rc) return kl_cudart_done(rc);
+    struct kl_cudart_work *w = find(node, work->type), old = *work;
+    if (w) {
+        old = *w;
+        keep_attributes(work, &old);
+        *w = *work;
+    }
+    kl_cudart_work_end(&old);
+    return kl_cudart_done(w ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+static cudaError_t exchange(cudaGraphExec_t exec, cudaGraphNode_t node, struct kl_cudart_work *work)
+{
+    struct kl_cudart_node *n = kl_cudart_exec_node(exec, node);
+
+    if (!n || n->work.type != work->type) return cudaErrorInvalidValue;
+    if (n->captured) return cudaErrorNotSupported;
+    struct kl_cudart_work old = n->work;
+    keep_attributes(work, &old);
+    n->work = *work;
+    cudaError_t rc = kl_cudart_exec_renew(exec);
+    if (rc)
+        n->work = old;
+    else
+        *work = old; /* to be dropped */
+    return rc;
+}
+
+/* The same in an executable; its graph stays. */
+static cudaError_t set_in(cudaError_t rc, cudaGraphExec_t exec, cudaGraphNode_t node, struct kl_cudart_work *work)
+{
+    if (rc) return kl_cudart_done(rc);
+    rc = exchange(exec, node, work);
+    kl_cudart_work_end(work);
+    return kl_cudart_done(rc);
+}
+
+/* Both functions of a kind of parameters: in the graph, and in an executable. */
+#define SET(name, exec_name, parameters, fill_in)                                                                      \
+    cudaError_t name(cudaGraphNode_t node, parameters *p)                                                              \
+    {                                                                                                                  \
+        struct kl_cudart_work w;                                                                                       \
+                                                                                                                       \
+        return set(fill_in(&w, p), node, &w);                                                                          \
+    }                                                                                                                  \
+    KL_CUDART_ENTRY(name);                                                                                             \
+    cudaError_t exec_name(cudaGraphExec_t exec, cudaGraphNode_t node, parameters *p)                                   \
+    {                                                                                                                  \
+        struct kl_cudart_work w;                                                                                       \
+                                                                                                                       \
+        return set_in(fill_in(&w, p), exec, node, &w);                                                                 \
+    }                                                                                                                  \
+    KL_CUDART_ENTRY(exec_name)
+
+SET(cudaGraphKernelNodeSetParams, cudaGraphExecKernelNodeSetParams, const struct cudaKernelNodeParams,
+    kl_cudart_work_kernel);
+SET(cudaGraphMemcpyNodeSetParams, cudaGraphExecMemcpyNodeSetParams, const struct cudaMemcpy3DParms,
+    kl_cudart_work_copy);
+SET(cudaGraphMemsetNodeSetParams, cudaGraphExecMemsetNodeSetParams, const struct cudaMemsetParams, kl_cudart_work_fill);
+SET(cudaGraphHostNodeSetParams, cudaGraphExecHostNodeSetParams, const struct cudaHostNodeParams, kl_cudart_work_host);
+SET(cudaGraphNodeSetParams, cudaGraphExecNodeSetParams, struct cudaGraphNodeParams, kl_cudart_work_any);
+
+cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraph_t child)
+{
+    struct kl_cudart_work w;
+
+    return set_in(kl_cudart_work_child(&w, child), exec, node, &w);
+}
+KL_CUDART_ENTRY(cudaGraphExecChildGraphNodeSetParams);
+
+/* ---- rows, also of variables ---- */
+
+cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *to, const void *from, size_t bytes,
+                                           enum cudaMemcpyKind kind)
+{
+    struct kl_cudart_work w;
+
+    return set(kl_cudart_work_row(&w, to, from, bytes, kind), node, &w);
+}
+KL_CUDART_ENTRY(cudaGraphMemcpyNodeSetParams1D);
+
+cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node, void *to, const void *from,
+                                               size_t bytes, enum cudaMemcpyKind kind)
+{
+    struct kl_cudart_work w;
+
+    return set_in(kl_cudart_work_row(&w, to, from, bytes, kind), exec, node, &w);
+}
+KL_CUDART_ENTRY(cudaGraphExecMemcpyNodeSetParams1D);
+
+static cudaError_t to_symbol(struct kl_cudart_work *w, const void *symbol, const void *from, size_t bytes,
+                             size_t offset, enum cudaMemcpyKind kind)
+{
+    char *to;
+
+    KL_CUDA_TRY(kl_cudart_symbol_part(symbol, offset, bytes, &to));
+    return kl_cudart_work_row(w, to, from, bytes, kind);
+}
+
+static cudaError_t from_symbol(struct kl_cudart_work *w, void *to, const void *symbol, size_t bytes, size_t offset,
+                               enum cudaMemcpyKind kind)
+{
+    char *from;
+
+    KL_CUDA_TRY(kl_cudart_symbol_part(symbol, offset, bytes, &from));
+    return kl_cudart_work_row(w, to, from, bytes, kind);
+}
+
+cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol, const void *from,
+                                                 size_t bytes, size_t offset, enum cudaMemcpyKind kind)
+{
+    struct kl_cudart_work w;
+
+    return set(to_symbol(&w, symbol, from, bytes, offset, kind), node, &w);
+}
+KL_CUDART_ENTRY(cudaGraphMemcpyNodeSetParamsToSymbol);
+
+cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t exec, cudaGraphNode_t node, const void *symbol,
+                                                     const void *from, size_t bytes, size_t offset,
+                                                     enum cudaMemcpyKind kind)
+{
+    struct kl_cudart_work w;
+
+    return set_in(to_symbol(&w, symbol, from, bytes, offset, kind), exec, node, &w);
+}
+KL_CUDART_ENTRY(cudaGraphExecMemcpyNodeSetParamsToSymbol);
+
+cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *to, const void *symbol, size_t bytes,
+                                                   size_t offset, enum cudaMemcpyKind kind)
+{
+    struct kl_cudart_work w;
+
+    return set(from_symbol(&w, to, symbol, bytes, offset, kind), node, &w);
+}
+KL_CUDART_ENTRY(cudaGraphMemcpyNodeSetParamsFromSymbol);
+
+cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t exec, cudaGraphNode_t node, void *to,
+                                                       const void *symbol, size_t bytes, size_t offset,
+                                                       enum cudaMemcpyKind kind)
+{
+    struct kl_cudart_work w;
+
+    return set_in(from_symbol(&w, to, symbol, bytes, offset, kind), exec, node, &w);
+}
+KL_CUDART_ENTRY(cudaGraphExecMemcpyNodeSetParamsFromSymbol);
+
+/* ---- attributes of kernels ---- */
+
+cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute,
+                                            cudaLaunchAttributeValue *value)
+{
+    const struct kl_cudart_work *w = find(node, cudaGraphNodeTypeKernel);
+
+    if (!w || !value) return kl_cudart_done(cudaErrorInvalidValue);
+    memset(value, 0, sizeof *value);
+    if (attribute == cudaLaunchAttributeCooperative) value->cooperative = w->cooperative;
+    if (attribute == cudaLaunchAttributePriority) value->priority = w->priority;
+    return cudaSuccess;
+}
+KL_CUDART_ENTRY(cudaGraphKernelNodeGetAttribute);
+
+cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute,
+                                            const cudaLaunchAttributeValue *value)
+{
+    struct kl_cudart_work *w = find(node, cudaGraphNodeTypeKernel);
+
+    if (!w || !value) return kl_cudart_done(cudaErrorInvalidValue);
+    if (attribute == cudaLaunchAttributeClusterDimension &&
+        (value->clusterDim.x > 1 || value->clusterDim.y > 1 || value->clusterDim.z > 1))
+        return kl_cudart_done(cudaErrorNotSupported);
+    if (attribute == cudaLaunchAttributeCooperative) w->cooperative = value->cooperative;
+    if (attribute == cudaLaunchAttributePriority) w->priority = value->priority;
+    return cudaSuccess;
+}
+KL_CUDART_ENTRY(cudaGraphKernelNodeSetAttribute);
+
+cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t from, cudaGraphNode_t to)
+{
+    const struct kl_cudart_work *a = find(from, cudaGraphNodeTypeKernel);
+    struct kl_cudart_work *b = find(to, cudaGraphNodeTypeKernel);
+
+    if (!a || !b) return kl_cudart_done(cudaErrorInvalidValue);
+    keep_attributes(b, a);
+    return cudaSuccess;
+}
+KL_CUDART_ENTRY(cudaGraphKernelNodeCopyAttributes);
+
+/* ---- left out ---- */
+
+/* Kernels, copies and fills may be left out. NULL: it is none. */
+static struct kl_cudart_node *find_optional(cudaGraphExec_t exec, cudaGraphNode_t node)
+{
+    struct kl_cudart_node *n = kl_cudart_exec_node(exec, node);
+
+    return n && !n->captured && n->work.type <= cudaGraphNodeTypeMemset ? n : NULL;
+}
+
+cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, unsigned int enabled)
+{
+    struct kl_cudart_node *n = find_optional(exec, node);
+
+    if (!n) return kl_cudart_done(cudaErrorInvalidValue);
+    bool before = n->disabled;
+    n->disabled = !enabled;
+    cudaError_t rc = n->disabled == before ? cudaSuccess : kl_cudart_exec_renew(exec);
+    if (rc) n->disabled = before;
+    return kl_cudart_done(rc);
+}
+KL_CUDART_ENTRY(cudaGraphNodeSetEnabled);
+
+cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, unsigned int *enabled)
+{
+    const struct kl_cudart_node *n = find_optional(exec, node);
+
+    if (!n || !enabled) return kl_cudart_done(cudaErrorInvalidValue);
+    *enabled = !n->disabled;
+    return cudaSuccess;
+}
+KL_CUDART_ENTRY(cudaGraphNodeGetEnabled);

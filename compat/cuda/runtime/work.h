@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * work.h - what a node that was made by hand does. What it is given is copied.
+ *
+ * Each of the functions that fill work in leaves nothing behind when it fails.
+ * Errors:  1 what no node can do, 98 and 209 no kernel, 13 no variable, 801 arrays and captured graphs.
+ */
+#ifndef KL_CUDART_WORK_H
+#define KL_CUDART_WORK_H
+
+#include "compat/cuda/core/state.h"
+#include "compat/cuda/include/cuda_runtime_api.h"
+
+struct kl_cudart_graph;
+
+struct kl_cudart_work {
+    enum cudaGraphNodeType type;
+    struct cudaKernelNodeParams kernel; /* kernelParams: `arguments` */
+    bool cooperative;
+    int priority;
+    void **arguments;
+    void *packed; /* what they point to */
+    struct cudaMemcpy3DParms copy;
+    struct cudaMemsetParams fill;
+    struct cudaHostNodeParams host;
+    struct kl_cudart_graph *child;
+};
+
+cudaError_t kl_cudart_work_kernel(struct kl_cudart_work *work, const struct cudaKernelNodeParams *parameters);
+cudaError_t kl_cudart_work_copy(struct kl_cudart_work *work, const struct cudaMemcpy3DParms *parameters);
+cudaError_t kl_cudart_work_row(struct kl_cudart_work *work, void *to, const void *from, size_t bytes,
+                               enum cudaMemcpyKind kind);
+cudaError_t kl_cudart_work_fill(struct kl_cudart_work *work, const struct cudaMemsetParams *parameters);
+cudaError_t kl_cudart_work_host(struct kl_cudart_work *work, const struct cudaHostNodeParams *parameters);
+
+/** `graph` is copied. */
+cudaError_t kl_cudart_work_child(struct kl_cudart_work *work, cudaGraph_t graph);
+cudaError_t kl_cudart_work_any(struct kl_cudart_work *work, const struct cudaGraphNodeParams *parameters);
+
+/** The same again. False: memory is short. */
+bool kl_cudart_work_again(struct kl_cudart_work *work, const struct kl_cudart_work *of);
+void kl_cudart_work_end(struct kl_cudart_work *work);
+
+/** Queue it on a stream that captures. Not of child graphs. */
+cudaError_t kl_cudart_work_emit(const struct kl_cudart_work *work, cudaStream_t stream);
+
+#endif

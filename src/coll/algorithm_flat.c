@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** algorithm_flat.c - the algorithm Flat, where all ranks can map the same memory: no edges, but one board for all channels. */
+#include "coll/algorithms.h"
+
+#include "base/error.h"
+#include "coll/flat.h"
+#include "os/chaos.h"
+
+#include <stdlib.h>
+
+_Static_assert((int)KL_BOARD_RANKS == (int)KL_FLAT_RANKS, "a board has room for all that the model allows");
+
+struct members {
+    struct kl_board board;
+    int32_t ranks[KL_BOARD_RANKS];
+};
+
+static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                               struct kl_links *links)
+{
+    const int n = graph->ranks.nranks;
+    struct members *m = kl_chaos_calloc(1, sizeof *m);
+
+    (void)channel; /* operations use the first */
+    if (!m) return KL_NOMEM("a board");
+    links->own = m;
+    kl_board_init(&m->board, n, graph->rank);
+    for (int r = 0; r < n; r++) m->ranks[r] = r;
+    return kl_connections_share(cs, m->ranks, n, graph->rank, kl_board_bytes(n), &links->arena);
+}
+
+static void unlink_board(struct kl_links *links)
+{
+    free(links->own);
+    links->own = NULL;
+}
+
+static void start(const struct kl_algorithm *a, void *op, struct kl_links *links, const struct kl_share *share)
+{
+    struct members *m = links->own;
+
+    (void)a;
+    kl_board_attach(&m->board, links->arena->memory, links->arena->mark);
+    kl_flat_start(op, &m->board, share);
+}
+
+static enum kl_progress progress(void *op, ncclResult_t *rc)
+{
+    return kl_flat_progress(op, rc);
+}
+
+static int blocked_on(void *op, bool gone)
+{
+    return kl_flat_blocked_on(op, gone);
+}
+
+const struct kl_algorithm kl_algorithm_flat = {
+    .algo = KL_ALGO_FLAT,
+    .funcs = ((1u << KL_FUNCS) - 1) | 1u << KL_FUNC_ALL_TO_ALL,
+    .protos = 1u << KL_PROTO_SIMPLE,
+    .memory = KL_REACH_ALL,
+    .op_bytes = sizeof(struct kl_flat_op),
+    .link = link_board,
+    .unlink = unlink_board,
+    .start = start,
+    .progress = progress,
+    .blocked_on = blocked_on,
+};

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * board.h - memory that all ranks of a host map, in which each posts what it has to say and all read it: an exchange of everybody
+ * with everybody takes one flag, however many they are.
+ *
+ * Time is counted in *turns*, which all ranks go through alike, in order. In a turn a rank posts once or not at all: the operation
+ * says who does. A post is a line, which holds little data itself, and for more a slot:
+ *
+ *      by rank, lines of 128 bytes:     written by
+ *          done                         that rank: so many turns are behind it
+ *          post[turn % KL_BOARD_POSTS]  that rank
+ *      by rank, slot_bytes each:
+ *          slot[turn % KL_BOARD_SLOTS]  that rank
+ *
+ * Before the first operation the ranks meet, in two turns: each finds out whether it can read the memory of all others
+ * (os/peer_memory.h), then all hear whether everybody can.
+ *
+ * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read.
+ *
+ * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_BOARD_POSTS, or for a slot t - KL_BOARD_SLOTS.
+ *               It knows so from their own posts (who posts in turn t is done with those before), or else from `done`.
+ * Memory order: ready is stored with release after the data, loaded with acquire before them; done is stored with release after
+ *               the turn's last look at others, loaded with acquire before what they looked at is overwritten.
+ * Trust:        the memory was attached over an authenticated connection; the signature says that both sides make the same call,
+ *               from which all sizes follow.
+ * Threads:      one thread at a time per rank.
+ */
+#ifndef KL_COLL_BOARD_H
+#define KL_COLL_BOARD_H
+
+#include "channel/arena.h"
+#include "include/nccl.h"
+
+#define KL_BOARD_INLINE 112u /* bytes of data in a line */
+
+enum { KL_BOARD_POSTS = 32, KL_BOARD_SLOTS = 8, KL_BOARD_RANKS = 64 };
+enum { KL_BOARD_MEETING = 2 }; /* turns */
+
+struct kl_board_line {
+    alignas(KL_LINE) _Atomic uint64_t ready; /* turn + 1 once that turn's data are here; done: turns */
+    uint64_t signature;                      /* of the operation (signature.h) */
+    unsigned char payload[KL_BOARD_INLINE];
+};
+_Static_assert(sizeof(struct kl_board_line) == KL_LINE, "one writer per line");
+
+/** A rank's view. */
+struct kl_board {
+    struct kl_board_line *lines; /* where it begins */
+    unsigned char *slots;
+    const struct kl_arena_mark *mark; /* by rank: who has left */
+    int nranks, rank;
+    size_t slot_bytes;
+    uint64_t turn;                  /* the one to come */
+    uint64_t known[KL_BOARD_RANKS]; /* turns that others are done with, as far as is known here */
+    int32_t pid[KL_BOARD_RANKS];
+    bool reads;    /* all can read the memory of all, and want to */
+    uint64_t word; /* what others try to read */
+    int heard;     /* while they meet: ranks whose posts of the turn are here */
+    bool posted;   /* and whether the own one is */
+};
+
+/** Bytes of the memory that so many ranks need, at most KL_BOARD_RANKS. It is zero at first, and belongs to the caller. */
+size_t kl_board_bytes(int nranks);
+
+/** The view of `rank`, and the memory for it before its first turn. */
+void kl_board_init(struct kl_board *board, int nranks, int rank);
+void kl_board_attach(struct kl_board *board, void *memory, const struct kl_arena_mark *mark);
+
+/** Meet, until DONE. Readers: this rank wants to read others' memory, if it may. */
+enum kl_progress kl_board_meet(struct kl_board *board, bool reader);
+
+/** Have the ranks met? */
+static inline bool kl_board_has_met(const struct kl_board *b)
+{
+    return b->turn >= KL_BOARD_MEETING;
+}
+
+/** Is everybody done with all turns before this one? If not, *blocker is a rank that is not. */
+bool kl_board_all_done(struct kl_board *board, int *blocker);
+
+/** May this rank post `bytes` in this turn? If not, *blocker is a rank that has not read enough. */
+bool kl_board_may_post(struct kl_board *board, size_t bytes, int *blocker);
+
+static inline struct kl_board_line *kl_board_done(const struct kl_board *b, int rank)
+{
+    return &b->lines[(size_t)rank * (KL_BOARD_POSTS + 1)];
+}
+
+static inline struct kl_board_line *kl_board_post(const struct kl_board *b, int rank)
+{
+    return kl_board_done(b, rank) + 1 + b->turn % KL_BOARD_POSTS;
+}
+
+/** Where the `bytes` of a rank's post of this turn are. */
+static inline void *kl_board_data(const struct kl_board *b, int rank, size_t bytes)
+{
+    if (bytes <= KL_BOARD_INLINE) return kl_board_post(b, rank)->payload;
+    return b->slots + ((size_t)rank * KL_BOARD_SLOTS + b->turn % KL_BOARD_SLOTS) * b->slot_bytes;
+}
+
+/** Tell all that this rank's data of this turn are there. */
+static inline void kl_board_announce(const struct kl_board *b, uint64_t signature)
+{
+    struct kl_board_line *line = kl_board_post(b, b->rank);
+
+    line->signature = signature;
+    kl_store_release(&line->ready, b->turn + 1); /* pairs with kl_board_ready */
+}
+
+/** Are a rank's data of this turn there? */
+static inline bool kl_board_ready(struct kl_board *b, int rank)
+{
+    if (kl_load_acquire(&kl_board_post(b, rank)->ready) != b->turn + 1) return false; /* pairs with kl_board_announce */
+    b->known[rank] = b->turn;
+    return true;
+}
+
+/** This rank is done with the turn. */
+static inline void kl_board_next_turn(struct kl_board *b)
+{
+    b->turn++;
+    kl_store_release(&kl_board_done(b, b->rank)->ready, b->turn); /* pairs with kl_board_may_post */
+}
+
+#endif

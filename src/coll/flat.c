@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/flat.h"
+
+#include "base/error.h"
+#include "coll/flat_direct.h"
+
+#include <string.h>
+
+enum {
+    MERGE_BYTES = 4096,         /* merged at a time, so that all of it stays in the nearest cache */
+    BROADCAST_BYTES = 16 << 10, /* of a piece: others read one while the root writes the next */
+    WHOLE_BYTES = 16 << 10,     /* read of others, beside one's own share: above, slices pay for a second turn */
+    GRAIN = 64,                 /* bytes: slices are multiples of it */
+    LOOKS = 32                  /* at a line before others are asked what there is to do */
+};
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- pieces ---- */
+
+/* Parts that a rank posts at a time. */
+static size_t parts(const struct kl_flat_op *op)
+{
+    return kl_func_info[op->share.func].send_parts ? (size_t)op->board->nranks : 1;
+}
+
+/* Elements of the piece. */
+static size_t piece(const struct kl_flat_op *op)
+{
+    return min_size(op->most, op->share.end - op->first);
+}
+
+struct range {
+    size_t at, count; /* elements, from the beginning of the piece */
+};
+
+/* What a rank merges of the piece: all of it, or its slice. */
+static struct range merged_by(const struct kl_flat_op *op, int rank)
+{
+    const size_t all = piece(op), grain = op->share.elem_bytes < GRAIN ? GRAIN / op->share.elem_bytes : 1;
+    const size_t n = (size_t)op->board->nranks, slice = ((all + n - 1) / n + grain - 1) / grain * grain;
+
+    if (!op->slices) return (struct range){0, all};
+    struct range r = {min_size((size_t)rank * slice, all), slice};
+    r.count = min_size(r.count, all - r.at);
+    return r;
+}
+
+/* Has a rank data in this turn? A rank that has none posts all the same, so that another call is noticed. */
+static bool brings(const struct kl_flat_op *op, int rank)
+{
+    return op->share.func != KL_FUNC_BROADCAST || op->share.root == rank;
+}
+
+/* Bytes that a rank posts in this turn. */
+static size_t posted_by(const struct kl_flat_op *op, int rank)
+{
+    if (!brings(op, rank)) return 0;
+    if (op->direct) return sizeof(uint64_t);
+    return (op->second ? merged_by(op, rank).count : parts(op) * piece(op)) * op->share.elem_bytes;
+}
+
+static bool reduces(const struct kl_flat_op *op)
+{
+    return op->share.redop && !op->second;
+}
+
+/* ---- begin ---- */
+
+static bool takes_slices(const struct kl_flat_op *op)
+{
+    const size_t others = (size_t)op->board->nranks - 2;
+
+    if (op->share.func != KL_FUNC_ALL_REDUCE) return false;
+    return others * (op->share.end - op->share.first) * op->share.elem_bytes > WHOLE_BYTES;
+}
+
+void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
+{
+    *op = (struct kl_flat_op){.board = board, .share = *share, .first = share->first};
+    size_t bytes = share->func == KL_FUNC_BROADCAST ? min_size(BROADCAST_BYTES, board->slot_bytes) : board->slot_bytes;
+
+    op->most = bytes / share->elem_bytes / parts(op);
+    op->slices = takes_slices(op);
+}
+
+/* True: the ranks have met. */
+static bool begin(struct kl_flat_op *op, enum kl_progress *got)
+{
+    if (op->begun) return true;
+    if (!kl_board_has_met(op->board)) *got = kl_board_meet(op->board, op->share.peer_reads);
+    if (!kl_board_has_met(op->board)) return false;
+    if (*got == KL_DONE) *got = KL_MOVED; /* only the meeting is */
+    op->begun = true;
+    op->direct = kl_flat_is_direct(op->board, &op->share);
+    if (op->direct) op->most = op->share.count; /* all at once */
+    return true;
+}
+
+/* ---- posting ---- */
+
+static char *at(const void *buffer, size_t element, size_t elem_bytes)
+{
+    return (char *)(uintptr_t)buffer + element * elem_bytes;
+}
+
+static void copy(void *to, const void *from, size_t bytes)
+{
+    if (to != from) memcpy(to, from, bytes);
+}
+
+/* What this rank brings: its own data, as a first contribution where they are reduced. */
+static void bring(const struct kl_flat_op *op, void *to, const void *own, size_t count)
+{
+    const struct kl_redop *redop = op->share.redop;
+
+    if (redop && redop->first)
+        redop->first(redop, to, own, count);
+    else
+        memcpy(to, own, count * op->share.elem_bytes);
+}
+
+static void post_data(const struct kl_flat_op *op)
+{
+    const struct kl_share *s = &op->share;
+    const struct kl_board *b = op->board;
+    char *to = kl_board_data(b, b->rank, posted_by(op, b->rank));
+    const size_t n = piece(op);
+
+    if (op->second) {
+        struct range own = merged_by(op, b->rank);
+        memcpy(to, at(s->recv, op->first + own.at, s->elem_bytes), own.count * s->elem_bytes);
+    } else {
+        for (size_t p = 0; p < parts(op); p++)
+            bring(op, to + p * n * s->elem_bytes, at(s->send, p * s->count + op->first, s->elem_bytes), n);
+    }
+}
+
+static void post(const struct kl_flat_op *op)
+{
+    if (op->direct)
+        kl_flat_post_address(op);
+    else if (brings(op, op->board->rank))
+        post_data(op);
+    kl_board_announce(op->board, op->share.signature);
+}
+
+static bool try_post(struct kl_flat_op *op)
+{
+    int blocker;
+
+    if (op->posted) return true;
+    if (!kl_board_may_post(op->board, posted_by(op, op->board->rank), &blocker)) return false;
+    post(op);
+    return op->posted = true;
+}
+
+/* ---- sources: whose posts this rank takes in this turn ---- */
+
+static int neighbour(const struct kl_board *b)
+{
+    return (b->rank ? b->rank : b->nranks) - 1;
+}
+
+/* A broadcast's root waits for nobody. The others also look at their neighbour: of ranks that name different roots, one finds out. */
+static int sources(const struct kl_flat_op *op)
+{
+    const struct kl_board *b = op->board;
+    const bool root = op->share.root == b->rank;
+
+    if (op->share.func == KL_FUNC_BROADCAST) return root ? 0 : neighbour(b) == op->share.root ? 1 : 2;
+    if (op->share.func == KL_FUNC_REDUCE) return root ? b->nranks : 0;
+    return reduces(op) ? b->nranks : b->nranks - 1;
+}
+
+/* Where parts are gathered ranks begin with different ones; this one is not among them. */
+static int source(const struct kl_flat_op *op, int i)
+{
+    if (op->share.func == KL_FUNC_BROADCAST) return i ? neighbour(op->board) : op->share.root;
+    return reduces(op) ? i : (op->board->rank + 1 + i) % op->board->nranks;
+}
+
+static bool has_come(struct kl_board *b, int rank)
+{
+    for (int i = 0; i < LOOKS; i++)
+        if (kl_board_ready(b, rank)) return true;
+    return false;
+}
+
+static ncclResult_t check(const struct kl_flat_op *op, int from)
+{
+    if (kl_board_post(op->board, from)->signature == op->share.signature) return ncclSuccess;
+    return KL_FAIL(ncclInvalidUsage,
+                   "%s: rank %d sent what belongs to another call than that of rank %d: the ranks call with different "
+                   "counts, types or operations",
+                   kl_func_info[op->share.func].name, from, op->board->rank);
+}
+
+/* ---- merging ---- */
+
+/* Partial results of all ranks, in their order, from `skip` elements of what they posted on. */
+static void list_partials(const struct kl_flat_op *op, size_t skip, const void *partials[KL_BOARD_RANKS])
+{
+    for (int r = 0; r < op->board->nranks; r++)
+        partials[r] = at(kl_board_data(op->board, r, posted_by(op, r)), skip, op->share.elem_bytes);
+}
+
+static void merge(const struct kl_flat_op *op, char *to, size_t skip, size_t count)
+{
+    const struct kl_redop *redop = op->share.redop;
+    const void *partials[KL_BOARD_RANKS];
+
+    for (size_t some, most = MERGE_BYTES / redop->elem_bytes; count; count -= some, skip += some) {
+        some = min_size(count, most);
+        list_partials(op, skip, partials);
+        kl_redop_merge_all(redop, to, partials, (size_t)op->board->nranks, some);
+        if (redop->last) redop->last(redop, to, some);
+        to += some * redop->elem_bytes;
+    }
+}
+
+static void merge_own(const struct kl_flat_op *op)
+{
+    const struct kl_share *s = &op->share;
+    const struct range own = merged_by(op, op->board->rank);
+    size_t skip = own.at;
+
+    if (s->func == KL_FUNC_REDUCE_SCATTER) skip = (size_t)op->board->rank * piece(op);
+    merge(op, at(s->recv, op->first + own.at, s->elem_bytes), skip, own.count);
+}
+
+/* ---- taking ---- */
+
+/* Where what a rank posts belongs in the receive buffer. */
+static char *place_of(const struct kl_flat_op *op, int rank)
+{
+    const struct kl_share *s = &op->share;
+    size_t element = op->first;
+
+    if (kl_func_info[s->func].recv_parts) element += (size_t)rank * s->count;
+    if (op->second) element += merged_by(op, rank).at;
+    return at(s->recv, element, s->elem_bytes);
+}
+
+static void take(const struct kl_flat_op *op, int from)
+{
+    const size_t bytes = posted_by(op, from);
+    const char *posted = kl_board_data(op->board, from, bytes);
+
+    if (op->share.func == KL_FUNC_ALL_TO_ALL) {
+        size_t part = bytes / parts(op);
+        memcpy(place_of(op, from), posted + (size_t)op->board->rank * part, part);
+    } else {
+        memcpy(place_of(op, from), posted, bytes);
+    }
+}
+
+/* This rank's own data, where they belong as well. */
+static void keep_own(const struct kl_flat_op *op)
+{
+    const struct kl_share *s = &op->share;
+
+    if (s->redop || !brings(op, op->board->rank)) return;
+    size_t from = op->first + (kl_func_info[s->func].send_parts ? (size_t)op->board->rank * s->count : 0);
+    copy(place_of(op, op->board->rank), at(s->send, from, s->elem_bytes), piece(op) * s->elem_bytes);
+}
+
+/* Who takes nothing may still see that its neighbour came with another call; it waits for none. Of two that name themselves roots the
+ * later one sees it, unless both post at once. */
+static ncclResult_t glance(const struct kl_flat_op *op)
+{
+    struct kl_board *b = op->board;
+
+    return !sources(op) && kl_board_ready(b, neighbour(b)) ? check(op, neighbour(b)) : ncclSuccess;
+}
+
+static bool collect(struct kl_flat_op *op, ncclResult_t *rc)
+{
+    for (; op->arrived < sources(op); op->arrived++) {
+        int from = source(op, op->arrived);
+        if (!has_come(op->board, from)) return false;
+        *rc = check(op, from);
+        if (*rc) return false;
+        if (!reduces(op) && !op->direct && brings(op, from)) take(op, from);
+    }
+    *rc = glance(op);
+    if (*rc) return false;
+    if (op->direct) return kl_flat_read_some(op, rc);
+    if (!reduces(op))
+        keep_own(op);
+    else if (sources(op))
+        merge_own(op);
+    return true;
+}
+
+/* ---- turns ---- */
+
+static void end_turn(struct kl_flat_op *op)
+{
+    kl_board_next_turn(op->board);
+    op->posted = false;
+    op->arrived = op->taken = 0;
+    if (op->slices) op->second = !op->second;
+    if (!op->second) op->first += piece(op);
+}
+
+/* What others read of this rank stays as it is until they have. */
+static bool is_read(const struct kl_flat_op *op, int *blocker)
+{
+    return !op->direct || kl_board_all_done(op->board, blocker);
+}
+
+/* Changes whenever something moves within a turn. */
+static size_t position(const struct kl_flat_op *op)
+{
+    return (size_t)(op->posted + op->arrived + op->taken) + op->moved;
+}
+
+enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc)
+{
+    enum kl_progress got = KL_STALLED;
+    int blocker;
+
+    if (!begin(op, &got)) return got;
+    while (op->first < op->share.end) {
+        size_t before = position(op);
+        if (!try_post(op) || !collect(op, rc)) {
+            if (*rc) return KL_DONE;
+            return position(op) != before ? KL_MOVED : got;
+        }
+        end_turn(op);
+        got = KL_MOVED;
+    }
+    return is_read(op, &blocker) ? KL_DONE : got;
+}
+
+/* ---- diagnosis ---- */
+
+static int unheard(struct kl_board *b)
+{
+    return b->heard < b->nranks && !kl_board_ready(b, b->heard) ? b->heard : -1;
+}
+
+static int blocker(struct kl_flat_op *op)
+{
+    int rank = -1;
+
+    if (!op->begun) return unheard(op->board);
+    if (op->first >= op->share.end) return is_read(op, &rank) ? -1 : rank;
+    if (!op->posted) return kl_board_may_post(op->board, posted_by(op, op->board->rank), &rank) ? -1 : rank;
+    if (op->arrived == sources(op)) return -1;
+    rank = source(op, op->arrived);
+    return kl_board_ready(op->board, rank) ? -1 : rank;
+}
+
+int kl_flat_blocked_on(struct kl_flat_op *op, bool gone)
+{
+    int rank = blocker(op);
+
+    if (!gone || rank < 0) return rank;
+    /* What a rank did before it left is visible when its mark is. */
+    return kl_arena_left(op->board->mark, rank) && blocker(op) == rank ? rank : -1;
+}

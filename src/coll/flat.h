@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * flat.h - a resumable collective over a board (board.h): all ranks at once, in one or two turns for each piece, however many they are.
+ *
+ *                    who posts what                       who takes what
+ *      broadcast     the root a piece, all a line         all others
+ *      reduce        all a piece                          the root merges them
+ *      all-gather    all a piece of theirs                all
+ *      reduce-scatter  all a piece of every part          all merge the pieces of their part
+ *      all-to-all    all a piece of every part            all the pieces that are for them
+ *      all-reduce    all a piece                          all merge it whole; or, if it is large for so many ranks, a slice each, and
+ *                    then that slice                      all
+ *
+ * What depends on several rounds elsewhere depends on one or two flags here, which is what counts where ranks share cores: each round
+ * costs a switch of every core.
+ *
+ * Results:  merged in the order of ranks: all get the same bits, and get them again.
+ * Aliasing: in place as NCCL defines it; buffers may be reused when the operation is DONE.
+ * Errors:   ncclInvalidUsage when another rank came with another call.
+ * Threads:  one at a time. Never blocks, allocates nothing. May be dropped at any point if nothing follows on the board.
+ */
+#ifndef KL_COLL_FLAT_H
+#define KL_COLL_FLAT_H
+
+#include "coll/flat_op.h"
+
+void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share);
+
+/** Go on; DONE when this rank's part is complete. *rc is set on failure, with DONE. */
+enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc);
+
+/** A rank that a stalled operation waits for; with `gone`, only one that has left. -1: none. */
+int kl_flat_blocked_on(struct kl_flat_op *op, bool gone);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** flat_op.h - what Flat (flat.h) remembers of an operation; for its files only. */
+#ifndef KL_COLL_FLAT_OP_H
+#define KL_COLL_FLAT_OP_H
+
+#include "coll/algorithm.h"
+#include "coll/board.h"
+
+struct kl_flat_op {
+    struct kl_board *board;
+    struct kl_share share;
+    size_t most;  /* elements of a piece, of a part where there are parts */
+    size_t first; /* where the piece begins */
+    bool slices;  /* of the piece each rank merges its own */
+    bool second;  /* turn of these: the slices are told */
+    bool posted;  /* this rank has, in this turn */
+    int arrived;  /* sources whose posts of this turn are here */
+    bool begun;   /* the ranks have met, and it is known how to go on: */
+    bool direct;  /* nothing is staged (flat_direct.h) */
+    int taken;    /* then: ranks that have been read, */
+    size_t moved; /* and bytes of the next one */
+};
+
+#endif

@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flat over an ordinary block of memory: many ranks in one thread, progressed in a changing order, operation after operation on the
+ * same board, with every function, type and operator; and a thread per rank, which a thread sanitizer can watch.
+ */
+#include "coll/flat.h"
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "coll/mover.h"
+#include "tests/kolo_test.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+enum { MAX_RANKS = KL_BOARD_RANKS, GUARD = 64 };
+
+static uint64_t draw(uint64_t *seed, uint64_t below)
+{
+    *seed += 0x9e3779b97f4a7c15u; /* splitmix64 */
+    uint64_t z = (*seed ^ *seed >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (z ^ z >> 31) % below;
+}
+
+/* ---- ranks ---- */
+
+struct world {
+    int n;
+    void *memory;
+    struct kl_arena_mark *mark;
+    struct kl_board board[MAX_RANKS];
+    struct kl_flat_op op[MAX_RANKS];
+    char *send[MAX_RANKS], *recv[MAX_RANKS], *want;
+};
+
+static char scratch[MAX_RANKS][KL_SCRATCH_BYTES];
+
+static void *zeroed(size_t bytes)
+{
+    void *memory = aligned_alloc(KL_LINE, (bytes + KL_LINE - 1) / KL_LINE * KL_LINE);
+
+    assert_non_null(memory);
+    return memset(memory, 0, bytes);
+}
+
+static void open_world(struct world *w, int n, size_t buffer)
+{
+    *w = (struct world){
+        .n = n, .memory = zeroed(kl_board_bytes(n)), .mark = zeroed((size_t)n * sizeof(struct kl_arena_mark))};
+    for (int r = 0; r < n; r++) {
+        kl_board_init(&w->board[r], n, r);
+        kl_board_attach(&w->board[r], w->memory, w->mark);
+        w->send[r] = zeroed(buffer + GUARD);
+        w->recv[r] = zeroed(buffer + GUARD);
+    }
+    w->want = zeroed(buffer + GUARD);
+}
+
+static void meet(struct world *w, bool reader)
+{
+    for (int left = 2 * w->n, r = 0; left; r = (r + 1) % w->n, left--)
+        if (kl_board_meet(&w->board[r], reader) != KL_DONE) left = 2 * w->n;
+    for (int r = 0; r < w->n; r++) assert_true(kl_board_has_met(&w->board[r]) && w->board[r].reads == reader);
+}
+
+static void close_world(struct world *w)
+{
+    for (int r = 0; r < w->n; r++) free(w->send[r]), free(w->recv[r]);
+    free(w->want);
+    free(w->memory);
+    free(w->mark);
+}
+
+/* ---- a call: chosen by a seed, so that all ranks agree on it ---- */
+
+struct call {
+    int func, root;
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    struct kl_redop redop;
+    size_t count;
+    bool in_place;
+    uint64_t seed, number;
+};
+
+static size_t draw_count(uint64_t *seed, size_t most)
+{
+    const size_t likely[] = {8, 200, most, most}, limit = likely[draw(seed, 4)];
+
+    return 1 + draw(seed, limit < most ? limit : most);
+}
+
+static struct call draw_call(uint64_t *seed, int n, size_t buffer)
+{
+    struct call c = {.func = (int)draw(seed, KL_FUNC_ALL_TO_ALL + 1),
+                     .root = (int)draw(seed, (uint64_t)n),
+                     .type = (ncclDataType_t)draw(seed, ncclNumTypes),
+                     .op = (ncclRedOp_t)draw(seed, ncclNumOps),
+                     .in_place = draw(seed, 2)};
+    size_t parts = kl_func_bytes(c.func, 1, n);
+
+    assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, n), ncclSuccess);
+    c.count = draw_count(seed, buffer / c.redop.elem_bytes / parts - 1);
+    c.in_place = c.in_place && c.func != KL_FUNC_ALL_TO_ALL;
+    c.seed = *seed;
+    return c;
+}
+
+static size_t part_bytes(const struct call *c)
+{
+    return c->count * c->redop.elem_bytes;
+}
+
+static size_t send_bytes(const struct call *c, int n)
+{
+    return part_bytes(c) * (kl_func_info[c->func].send_parts ? (size_t)n : 1);
+}
+
+/* Bytes that this rank must get. */
+static size_t result_bytes(const struct call *c, int n, int rank)
+{
+    if (c->func == KL_FUNC_REDUCE && rank != c->root) return 0;
+    return part_bytes(c) * (kl_func_info[c->func].recv_parts ? (size_t)n : 1);
+}
+
+/* Any bits: types take them as they are, and sums of them round and saturate. */
+static void fill(const struct call *c, int n, int rank, char *send)
+{
+    uint64_t seed = c->seed + (uint64_t)rank * 1000003;
+    size_t bytes = send_bytes(c, n);
+
+    for (size_t i = 0; i < bytes; i += sizeof seed) {
+        uint64_t bits = draw(&seed, UINT64_MAX);
+        memcpy(send + i, &bits, bytes - i < sizeof bits ? bytes - i : sizeof bits);
+    }
+}
+
+static struct kl_share share_of(const struct call *c, int rank, char *send, char *recv)
+{
+    struct kl_share s = {.func = c->func,
+                         .root = c->root,
+                         .signature = c->seed,
+                         .redop = kl_func_info[c->func].reduces ? &c->redop : NULL,
+                         .send = send,
+                         .recv = recv,
+                         .count = c->count,
+                         .end = c->count,
+                         .elem_bytes = c->redop.elem_bytes,
+                         .scratch = scratch[rank]};
+
+    if (!c->in_place) return s;
+    if (c->func == KL_FUNC_REDUCE_SCATTER) {
+        s.recv = send + (size_t)rank * part_bytes(c);
+    } else {
+        char *at = recv + (c->func == KL_FUNC_ALL_GATHER ? (size_t)rank * part_bytes(c) : 0);
+        memcpy(at, send, part_bytes(c));
+        s.send = at;
+    }
+    return s;
+}
+
+/* ---- what must come out ---- */
+
+/* What all bring from `skip` bytes on, merged in the order of ranks. */
+static void merge_all(const struct call *c, const struct world *w, size_t skip, char *out)
+{
+    char *next = malloc(part_bytes(c));
+
+    assert_non_null(next);
+    for (int r = 0; r < w->n; r++) {
+        char *to = r ? next : out;
+        if (c->redop.first)
+            c->redop.first(&c->redop, to, w->send[r] + skip, c->count);
+        else
+            memcpy(to, w->send[r] + skip, part_bytes(c));
+        if (r) c->redop.merge(&c->redop, out, out, next, c->count);
+    }
+    if (c->redop.last) c->redop.last(&c->redop, out, c->count);
+    free(next);
+}
+
+static void make_want(const struct call *c, struct world *w, int rank)
+{
+    const size_t part = part_bytes(c);
+
+    if (c->func == KL_FUNC_BROADCAST)
+        memcpy(w->want, w->send[c->root], part);
+    else if (c->func == KL_FUNC_ALL_GATHER)
+        for (int r = 0; r < w->n; r++) memcpy(w->want + (size_t)r * part, w->send[r], part);
+    else if (c->func == KL_FUNC_ALL_TO_ALL)
+        for (int r = 0; r < w->n; r++) memcpy(w->want + (size_t)r * part, w->send[r] + (size_t)rank * part, part);
+    else
+        merge_all(c, w, c->func == KL_FUNC_REDUCE_SCATTER ? (size_t)rank * part : 0, w->want);
+}
+
+/* ---- many ranks in one thread ---- */
+
+static void start_all(struct world *w, const struct call *c, struct kl_share *shares)
+{
+    for (int r = 0; r < w->n; r++) {
+        fill(c, w->n, r, w->send[r]);
+        memset(w->recv[r], 0x5a, result_bytes(c, w->n, r) + GUARD);
+        shares[r] = share_of(c, r, w->send[r], w->recv[r]);
+    }
+}
+
+/* Until all are done, in random order: a rank may begin when others are far behind, or done. */
+static void run_all(struct world *w, const struct kl_share *shares, uint64_t *seed)
+{
+    enum { FRESH, BEGUN, DONE } state[MAX_RANKS] = {FRESH};
+    int left = w->n, idle = 0;
+
+    while (left) {
+        int r = (int)draw(seed, (uint64_t)w->n);
+        ncclResult_t rc = ncclSuccess;
+        if (state[r] == DONE) continue;
+        if (state[r] == FRESH) kl_flat_start(&w->op[r], &w->board[r], &shares[r]);
+        state[r] = BEGUN;
+        enum kl_progress p = kl_flat_progress(&w->op[r], &rc);
+        if (rc) fail_msg("%s", kl_error_text());
+        if (p == KL_DONE) state[r] = DONE, left--;
+        idle = p == KL_STALLED ? idle + 1 : 0;
+        assert_true(idle < 4000 + 200 * w->n); /* else it hangs */
+    }
+}
+
+static void check(struct world *w, const struct call *c, const struct kl_share *shares)
+{
+    for (int r = 0; r < w->n; r++) fill(c, w->n, r, w->send[r]); /* some have been written over, in place */
+    for (int r = 0; r < w->n; r++) {
+        make_want(c, w, r);
+        if (memcmp(shares[r].recv, w->want, result_bytes(c, w->n, r)))
+            fail_msg("function %d of %zu %s %s over %d ranks, root %d%s: rank %d is wrong", c->func, c->count,
+                     kl_type_name(c->type), kl_redop_name(c->op), w->n, c->root, c->in_place ? ", in place" : "", r);
+        if (!c->in_place && w->recv[r][result_bytes(c, w->n, r)] != 0x5a)
+            fail_msg("function %d of %zu elements: rank %d wrote behind its result", c->func, c->count, r);
+    }
+}
+
+static void run_call(struct world *w, const struct call *c, uint64_t *seed)
+{
+    static struct kl_share shares[MAX_RANKS];
+
+    start_all(w, c, shares);
+    run_all(w, shares, seed);
+    for (int r = 0; r < w->n && c->in_place && c->func == KL_FUNC_REDUCE_SCATTER; r++)
+        shares[r].recv = memcpy(w->recv[r], shares[r].recv, part_bytes(c));
+    check(w, c, shares);
+}
+
+static void every_collective_is_right(void **state)
+{
+    static struct world w;
+    uint64_t seed = 1;
+
+    (void)state;
+    for (int n = 2; n <= MAX_RANKS; n += n < 9 ? 1 : 11) {
+        size_t buffer = n < 9 ? 400000 : 40000;
+        open_world(&w, n, buffer);
+        meet(&w, n % 2); /* odd ones read what is large where it lies */
+        for (int i = 0; i < (n < 9 ? 80 : 20); i++) {
+            struct call c = draw_call(&seed, n, buffer);
+            run_call(&w, &c, &seed);
+        }
+        close_world(&w);
+    }
+}
+
+static void every_type_and_operator(void **state)
+{
+    static struct world w;
+    uint64_t seed = 2;
+
+    (void)state;
+    open_world(&w, 4, 80000); /* 2,000 of the largest type, times ranks */
+    for (int type = 0; type < ncclNumTypes; type++)
+        for (int op = 0; op < ncclNumOps; op++)
+            for (int func = 0; func <= KL_FUNC_ALL_TO_ALL; func++) {
+                struct call c = draw_call(&seed, 4, 2000);
+                c.func = func, c.in_place = false, c.type = (ncclDataType_t)type, c.op = (ncclRedOp_t)op;
+                assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, 4), ncclSuccess);
+                run_call(&w, &c, &seed);
+            }
+    close_world(&w);
+}
+
+/* ---- who runs ahead ---- */
+
+static enum kl_progress go_on(struct world *w, int rank)
+{
+    ncclResult_t rc = ncclSuccess;
+    enum kl_progress p = kl_flat_progress(&w->op[rank], &rc);
+
+    assert_int_equal(rc, ncclSuccess);
+    return p;
+}
+
+/* Broadcasts of `bytes` that the root ends before anybody has read one. */
+static int root_runs_ahead(size_t bytes)
+{
+    static struct world w;
+    struct call c = {.func = KL_FUNC_BROADCAST, .type = ncclInt8, .count = bytes, .seed = 7};
+    int ahead = 0;
+
+    assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 3), ncclSuccess);
+    open_world(&w, 3, 40000);
+    meet(&w, true);
+    for (;; ahead++) {
+        struct kl_share s = share_of(&c, 0, w.send[0], w.recv[0]);
+        kl_flat_start(&w.op[0], &w.board[0], &s);
+        if (go_on(&w, 0) != KL_DONE) break;
+    }
+    assert_int_equal(kl_flat_blocked_on(&w.op[0], false), 1);
+    assert_int_equal(kl_flat_blocked_on(&w.op[0], true), -1);
+    for (int r = 1; r < 3; r++) { /* one of them read by both makes room for one */
+        struct kl_share s = share_of(&c, r, w.send[r], w.recv[r]);
+        assert_int_equal(go_on(&w, 0), KL_STALLED);
+        kl_flat_start(&w.op[r], &w.board[r], &s);
+        assert_int_equal(go_on(&w, r), KL_DONE);
+    }
+    assert_int_equal(go_on(&w, 0), KL_DONE);
+    close_world(&w);
+    return ahead;
+}
+
+static void a_root_waits_for_nobody_until_it_has_gone_round(void **state)
+{
+    (void)state;
+    assert_int_equal(root_runs_ahead(KL_BOARD_INLINE), KL_BOARD_POSTS);
+    assert_int_equal(root_runs_ahead(KL_BOARD_INLINE + 1), KL_BOARD_SLOTS);
+}
+
+/* ---- what goes wrong ---- */
+
+static void another_call_is_refused_before_data_are_touched(void **state)
+{
+    static struct world w;
+    struct call c = {.func = KL_FUNC_ALL_REDUCE, .type = ncclFloat32, .count = 8, .seed = 9};
+    ncclResult_t rc = ncclSuccess;
+
+    (void)state;
+    assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 2), ncclSuccess);
+    open_world(&w, 2, 1000);
+    memset(w.recv[0], 0x5a, 64);
+    for (int r = 0; r < 2; r++) {
+        struct kl_share s = share_of(&c, r, w.send[r], w.recv[r]);
+        s.signature += (uint64_t)r;
+        kl_flat_start(&w.op[r], &w.board[r], &s);
+    }
+    meet(&w, true);
+    assert_int_equal(go_on(&w, 0), KL_MOVED);
+    assert_int_equal(kl_flat_blocked_on(&w.op[0], false), 1);
+    kl_error_quiet(1);
+    assert_int_equal(kl_flat_progress(&w.op[1], &rc), KL_DONE);
+    assert_int_equal(rc, ncclInvalidUsage);
+    assert_non_null(strstr(kl_error_text(), "rank 0 sent what belongs to another call than that of rank 1"));
+    rc = ncclSuccess;
+    assert_int_equal(kl_flat_progress(&w.op[0], &rc), KL_DONE);
+    assert_int_equal(rc, ncclInvalidUsage);
+    kl_error_quiet(0);
+    assert_int_equal(w.recv[0][0], 0x5a);
+    close_world(&w);
+}
+
+/* Nobody takes what those post who name another root, but a neighbour sees it. */
+static void one_of_ranks_that_name_different_roots_finds_out(void **state)
+{
+    static const struct roots_case {
+        const char *text;
+        int func, n, root[3];
+    } cases[] = {
+        {"one of three", KL_FUNC_BROADCAST, 3, {0, 1, 0}},
+        {"each itself, of two", KL_FUNC_BROADCAST, 2, {0, 1}},
+        {"each itself, of three", KL_FUNC_BROADCAST, 3, {0, 1, 2}},
+        {"each the other", KL_FUNC_REDUCE, 2, {1, 0}},
+        {"one of three, reducing", KL_FUNC_REDUCE, 3, {0, 1, 0}},
+    };
+
+    (void)state;
+    kl_error_quiet(1);
+    FOR_EACH_CASE(k, cases)
+    {
+        static struct world w;
+        struct call c = {.func = k->func, .type = ncclFloat32, .count = 8};
+        int refused = 0;
+
+        assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, k->n), ncclSuccess);
+        open_world(&w, k->n, 1000);
+        meet(&w, true);
+        for (int r = 0; r < k->n; r++) {
+            c.root = k->root[r];
+            c.seed = (uint64_t)c.root;
+            struct kl_share s = share_of(&c, r, w.send[r], w.recv[r]);
+            kl_flat_start(&w.op[r], &w.board[r], &s);
+        }
+        for (int r = 0, turns = 0; turns < 2 * k->n; turns++, r = (r + 1) % k->n) {
+            ncclResult_t rc = ncclSuccess;
+            if (kl_flat_progress(&w.op[r], &rc) == KL_DONE) refused += rc == ncclInvalidUsage;
+        }
+        expect_case(k->text, refused > 0);
+        close_world(&w);
+    }
+    kl_error_quiet(0);
+}
+
+/* ---- reading where data lie ---- */
+
+enum { LARGE = (1 << 20) + 4, READERS = 3 }; /* more than is read at a time */
+
+static void open_large(struct world *w, struct call *c)
+{
+    *c = (struct call){.func = KL_FUNC_ALL_TO_ALL, .type = ncclInt8, .count = LARGE, .seed = 11};
+    assert_int_equal(kl_redop_init(&c->redop, c->type, ncclSum, READERS), ncclSuccess);
+    open_world(w, READERS, READERS * (size_t)LARGE);
+    meet(w, true);
+    for (int r = 0; r < READERS; r++) {
+        fill(c, READERS, r, w->send[r]);
+        struct kl_share s = share_of(c, r, w->send[r], w->recv[r]);
+        kl_flat_start(&w->op[r], &w->board[r], &s);
+    }
+}
+
+static void who_is_read_is_done_when_all_have(void **state)
+{
+    static struct world w;
+    struct call c;
+
+    (void)state;
+    open_large(&w, &c);
+    for (int i = 0; i < 50; i++)
+        for (int r = 0; r < 2; r++) assert_true(go_on(&w, r) != KL_DONE); /* rank 2 has not begun */
+    while (go_on(&w, 2) == KL_MOVED) go_on(&w, 0), go_on(&w, 1);
+    for (int i = 0; i < 50; i++)
+        for (int r = 0; r < READERS; r++) go_on(&w, r);
+    for (int r = 0; r < READERS; r++) {
+        assert_int_equal(go_on(&w, r), KL_DONE);
+        make_want(&c, &w, r);
+        assert_memory_equal(w.recv[r], w.want, READERS * (size_t)LARGE);
+    }
+    close_world(&w);
+}
+
+static void what_a_failed_rank_lent_is_not_relied_on(void **state)
+{
+    static struct world w;
+    struct call c;
+    ncclResult_t rc = ncclSuccess;
+
+    (void)state;
+    open_large(&w, &c);
+    go_on(&w, 0), go_on(&w, 1);
+    kl_store_release(&w.mark[1].revoked, 1);
+    kl_error_quiet(1);
+    for (int i = 0; i < 50 && !rc; i++) (void)kl_flat_progress(&w.op[2], &rc), (void)go_on(&w, 1);
+    for (int i = 0; i < 50 && !rc; i++) (void)kl_flat_progress(&w.op[0], &rc);
+    assert_int_equal(rc, ncclRemoteError);
+    assert_non_null(strstr(kl_error_text(), "from the memory of rank 1 into its own (that rank has failed)"));
+    kl_error_quiet(0);
+    close_world(&w);
+}
+
+static void one_that_has_left_is_named(void **state)
+{
+    static struct world w;
+    struct call c = {.func = KL_FUNC_ALL_GATHER, .type = ncclFloat32, .count = 8, .seed = 9};
+
+    (void)state;
+    assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 3), ncclSuccess);
+    open_world(&w, 3, 1000);
+    struct kl_share s = share_of(&c, 0, w.send[0], w.recv[0]);
+    kl_flat_start(&w.op[0], &w.board[0], &s);
+    assert_int_equal(go_on(&w, 0), KL_MOVED);
+    kl_store_release(&w.mark[1].left, 1);
+    assert_int_equal(kl_flat_blocked_on(&w.op[0], true), 1);
+    close_world(&w);
+}
+
+/* ---- a thread per rank ---- */
+
+enum { THREADS = 4, CALLS = 300, SMALL = 400000 };
+
+static struct world shared;
+static uint64_t seen[THREADS]; /* of results that are the same everywhere */
+
+static bool is_everywhere(int func)
+{
+    return func == KL_FUNC_ALL_REDUCE || func == KL_FUNC_ALL_GATHER || func == KL_FUNC_BROADCAST;
+}
+
+static void *run_rank(void *arg)
+{
+    int rank = (int)(intptr_t)arg;
+    uint64_t seed = 5;
+
+    for (int i = 0; i < CALLS; i++) {
+        struct call c = draw_call(&seed, THREADS, SMALL);
+        ncclResult_t rc = ncclSuccess;
+        c.in_place = false;
+        fill(&c, THREADS, rank, shared.send[rank]);
+        struct kl_share s = share_of(&c, rank, shared.send[rank], shared.recv[rank]);
+        s.peer_reads = true;
+        kl_flat_start(&shared.op[rank], &shared.board[rank], &s);
+        while (kl_flat_progress(&shared.op[rank], &rc) != KL_DONE) sched_yield();
+        if (rc) return (void *)(intptr_t)1;
+        if (is_everywhere(c.func))
+            seen[rank] = kl_hash_add(seen[rank], shared.recv[rank], result_bytes(&c, THREADS, rank));
+    }
+    return NULL;
+}
+
+static void threads_agree(void **state)
+{
+    pthread_t thread[THREADS];
+    uint64_t seed = 5;
+    struct call last;
+
+    (void)state;
+    open_world(&shared, THREADS, SMALL);
+    for (int r = 0; r < THREADS; r++)
+        assert_int_equal(pthread_create(&thread[r], NULL, run_rank, (void *)(intptr_t)r), 0);
+    for (int r = 0; r < THREADS; r++) {
+        void *failed;
+        assert_int_equal(pthread_join(thread[r], &failed), 0);
+        assert_null(failed);
+    }
+    for (int i = 0; i < CALLS; i++) last = draw_call(&seed, THREADS, SMALL);
+    last.in_place = false;
+    for (int r = 0; r < THREADS; r++) {
+        assert_true(seen[r] == seen[0]);
+        make_want(&last, &shared, r);
+        assert_memory_equal(shared.recv[r], shared.want, result_bytes(&last, THREADS, r));
+    }
+    close_world(&shared);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_collective_is_right),
+        cmocka_unit_test(every_type_and_operator),
+        cmocka_unit_test(a_root_waits_for_nobody_until_it_has_gone_round),
+        cmocka_unit_test(another_call_is_refused_before_data_are_touched),
+        cmocka_unit_test(one_of_ranks_that_name_different_roots_finds_out),
+        cmocka_unit_test(who_is_read_is_done_when_all_have),
+        cmocka_unit_test(what_a_failed_rank_lent_is_not_relied_on),
+        cmocka_unit_test(one_that_has_left_is_named),
+        cmocka_unit_test(threads_agree),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

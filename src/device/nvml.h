@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * nvml.h - what NVIDIA's management library knows about the GPUs of this machine: opened when asked, so that one build serves
+ * all machines. Nothing of a GPU is used, and no setting of one is touched.
+ *
+ * The library that `kolo run --cuda` puts in its place tells what the topology says, and so is no source of one: it counts as
+ * absent.
+ *
+ * Units:    MB/s, bytes.
+ * Threads:  any.
+ * Source:   NVML's API reference; the topology specification, 7.4; the specification of differences between versions, 3.8.
+ */
+#ifndef KL_DEVICE_NVML_H
+#define KL_DEVICE_NVML_H
+
+#include "include/nccl.h"
+
+#include <stdint.h>
+
+enum { KL_NVML_LINKS = 18, KL_NVML_BUSID = 32, KL_NVML_NAME = 96, KL_NVML_PROBLEM = 256 };
+
+struct kl_nvml_gpu {
+    char busid[KL_NVML_BUSID]; /* as NVML writes it: 00000000:17:00.0 */
+    char name[KL_NVML_NAME];
+    int index;
+    int sm; /* compute capability, major * 10 + minor */
+    uint64_t memory;
+    uint32_t pci_id, pci_subsystem; /* device in the upper half, vendor in the lower; 0: not told */
+    int pcie_gen, pcie_width;       /* now; 0: not told */
+    int pcie_max_gen, pcie_max_width;
+    int nlinks; /* active NVLinks for peer access, and the bus id of the far end of each */
+    char link[KL_NVML_LINKS][KL_NVML_BUSID];
+    int c2c_links, c2c_mbps; /* active chip-to-chip links, and the speed of one */
+};
+
+struct kl_nvml {
+    struct kl_nvml_gpu *gpu; /* in NVML's order */
+    int ngpus;
+    char problem[KL_NVML_PROBLEM]; /* the library is there, but does not answer: a sentence; "" else */
+};
+
+/** Ask. No library and no GPU are no failure: then ngpus is 0. Only memory can be short. Free with kl_nvml_fini. */
+ncclResult_t kl_nvml_read(struct kl_nvml *facts);
+void kl_nvml_fini(struct kl_nvml *facts);
+
+#endif

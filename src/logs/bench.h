@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * bench.h - tables of nccl-tests (and of tools that print like them): read, judged, and beside the model.
+ *
+ *     bench_read.c   text: rows, also those that lines of a log broke in two
+ *     bench_json.c   the JSON of nccl-tests (-J), of any nesting
+ *     bench_judge.c  what a table alone shows
+ *     bench_model.c  measured beside predicted, and which setting would explain what is missing
+ *
+ * Bounds:  KL_BENCH_ROWS rows and KL_BENCH_TABLES tables are kept.
+ * Units:   bytes, microseconds, GB/s (1e9 bytes).
+ * Errors:  ncclSystemError when a file cannot be read or memory is short; ncclInvalidUsage for one without any row.
+ * Threads: as a log.
+ */
+#ifndef KL_LOGS_BENCH_H
+#define KL_LOGS_BENCH_H
+
+#include "base/text.h"
+#include "logs/log.h"
+#include "plan/cluster.h"
+
+enum { KL_BENCH_ROWS = 1 << 16, KL_BENCH_TABLES = 1024, KL_BENCH_NAME = 64, KL_BENCH_HYPOTHESES = 24 };
+
+/** Out of place, and in place. */
+enum kl_bench_half { KL_BENCH_OUT, KL_BENCH_IN, KL_BENCH_HALVES };
+
+struct kl_bench_time {
+    bool there;
+    double us, algorithm, bus;
+    int64_t wrong; /* -1: not checked */
+};
+
+struct kl_bench_row {
+    struct kl_log_at at;
+    int64_t size, count;
+    int root; /* -1: none */
+    char type[16], op[16];
+    struct kl_bench_time time[KL_BENCH_HALVES];
+    double predicted_us, predicted_bus; /* 0: no model */
+};
+
+/** What a table alone shows. */
+struct kl_bench_shape {
+    double floor_us;   /* of the smallest size, if that is at most 64 KiB; else 0 */
+    double peak;       /* largest bus bandwidth, GB/s */
+    int64_t peak_size; /* the size that has it */
+    int64_t knee;      /* the smallest size with half of it */
+};
+
+/** A setting under which the model comes nearer to what was measured. */
+struct kl_bench_hypothesis {
+    const char *name;       /* "no_nvls" */
+    const char *text;       /* what it would be, a sentence without its full stop */
+    const char *experiment; /* what to set to see */
+    double off;             /* how far the model with it is from the table: mean factor, 1 is perfect */
+};
+
+struct kl_bench_table {
+    struct kl_log_at at;
+    char name[KL_BENCH_NAME];  /* "all_reduce"; "" unknown */
+    bool named_by_ratio;       /* it follows from bus and algorithm bandwidth */
+    char title[KL_BENCH_NAME]; /* of its section; "" */
+    int nranks, nhosts;        /* 0 unknown */
+    char gpu[KL_BENCH_NAME], version[16];
+    int first, n;  /* rows */
+    int64_t wrong; /* that the tool counted behind the table */
+    struct kl_bench_shape shape;
+    bool modelled;
+    double off;    /* how far the model is from the table: mean factor over sizes that fill links; 0 without */
+    double slower; /* how many times slower than the model, in the mean; below 1: faster */
+    struct kl_bench_hypothesis hypothesis[KL_BENCH_HYPOTHESES]; /* nearest first */
+    int nhypotheses;
+};
+
+enum kl_bench_code {
+    KL_BENCH_WRONG,      /* n results of size bytes are wrong */
+    KL_BENCH_ALONE,      /* one rank: bus bandwidth is 0 by definition */
+    KL_BENCH_SHORT,      /* x GB/s at size, y predicted */
+    KL_BENCH_DIP,        /* x GB/s at size, between sizes of y and more */
+    KL_BENCH_FALLS,      /* x GB/s at the largest size, y at its peak */
+    KL_BENCH_PLACES,     /* x out of place, y in place, at size */
+    KL_BENCH_PCI,        /* x GB/s: what text carries */
+    KL_BENCH_SLOW_START, /* x us at the smallest size */
+    KL_BENCH_RISING,     /* still rising at the largest size */
+    KL_BENCH_CODES
+};
+
+struct kl_bench_finding {
+    enum kl_bench_code code;
+    bool problem;
+    int table;
+    int64_t size, n;
+    double x, y;
+    const char *text;
+    struct kl_log_at at;
+};
+
+struct kl_bench {
+    struct kl_log log; /* of the same file: its release, GPUs and machine */
+    KL_LOG_LIST(kl_bench_row, row);
+    KL_LOG_LIST(kl_bench_table, table);
+    KL_LOG_LIST(kl_bench_finding, finding); /* worst first */
+    char machine[512];                      /* "" without */
+    char nccl[16];
+    char why[256]; /* without a machine, or if it does not fit: why */
+    bool pending;  /* while it is read: the last row goes on */
+};
+
+void kl_bench_init(struct kl_bench *bench);
+void kl_bench_fini(struct kl_bench *bench);
+
+ncclResult_t kl_bench_add_text(struct kl_bench *bench, const char *name, const char *text, size_t bytes);
+ncclResult_t kl_bench_add_file(struct kl_bench *bench, const char *path);
+
+/** All is read: names, shapes, findings, and with a machine (asked for, or of the log) the model's times. */
+ncclResult_t kl_bench_finish(struct kl_bench *bench, const struct kl_cluster_request *request);
+
+/** The better of both halves: GB/s; 0 without. */
+double kl_bench_row_bus(const struct kl_bench_row *row);
+double kl_bench_row_us(const struct kl_bench_row *row);
+
+/** "dip", a sentence without its full stop, and what would tell more (NULL: nothing). */
+const char *kl_bench_finding_name(enum kl_bench_code code);
+void kl_bench_finding_text(const struct kl_bench_finding *finding, struct kl_text *text);
+const char *kl_bench_finding_remedy(enum kl_bench_code code);
+
+#endif

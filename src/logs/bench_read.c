@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "logs/bench_make.h"
+#include "logs/log_make.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- rows ---- */
+
+enum { VALUES = 12, WORDS = 2, MOST_ROOT = 1000000 };
+
+/* What a line begins with: numbers and words, until something else comes. "N/A" is the number -1. */
+struct cells {
+    double value[VALUES];
+    bool whole[VALUES]; /* without a point */
+    int n;
+    int64_t size;
+    char word[WORDS][16];
+    int nwords, before; /* before: numbers before the first word */
+    bool rest;          /* something else came */
+};
+
+static bool is_number(const char *at)
+{
+    return isdigit((unsigned char)*at) || (*at == '-' && isdigit((unsigned char)at[1])) ||
+           (*at == '.' && isdigit((unsigned char)at[1]));
+}
+
+/* "e-07" */
+static size_t exponent(const char *at)
+{
+    size_t sign = *at == 'e' && (at[1] == '+' || at[1] == '-') ? 2 : 0;
+
+    return sign ? sign + strspn(at + sign, "0123456789") : 0;
+}
+
+/* Digits, also grouped by "_"; what follows without a blank belongs to somebody else. */
+static const char *take_number(const char *at, struct cells *c)
+{
+    char text[40];
+    size_t n = 0;
+
+    while ((isdigit((unsigned char)*at) || *at == '_' || *at == '.' || (*at == '-' && !n)) && n + 1 < sizeof text) {
+        if (*at != '_') text[n++] = *at;
+        at++;
+    }
+    size_t e = exponent(at), kept = n + e < sizeof text ? e : 0;
+
+    memcpy(text + n, at, kept);
+    text[n + kept] = 0;
+    at += e;
+    c->value[c->n] = strtod(text, NULL);
+    c->whole[c->n] = !strchr(text, '.') && !e;
+    if (!c->n) c->size = strtoll(text, NULL, 10);
+    c->n++;
+    return at;
+}
+
+static const char *take_word(const char *at, struct cells *c)
+{
+    size_t n = 0;
+
+    while (isalnum((unsigned char)at[n]) || at[n] == '_') n++;
+    if (!c->nwords) c->before = c->n;
+    if (n >= sizeof c->word[0]) return NULL;
+    snprintf(c->word[c->nwords++], sizeof c->word[0], "%.*s", (int)n, at);
+    return at + n;
+}
+
+static void read_cells(const char *at, struct cells *c)
+{
+    *c = (struct cells){.before = -1};
+    for (at += strspn(at, " "); *at && c->n < VALUES; at += strspn(at, " ")) {
+        if (!strncmp(at, "N/A", 3)) {
+            c->value[c->n++] = -1;
+            at += 3;
+        } else if (is_number(at))
+            at = take_number(at, c);
+        else if (isalpha((unsigned char)*at) && c->before != 0 && c->n == 2 && c->nwords < WORDS) {
+            at = take_word(at, c);
+            if (!at) return;
+        } else
+            break;
+    }
+    c->rest = *at;
+}
+
+/* time algbw busbw #wrong; older tools print the largest error instead of how many are wrong */
+static int set_half(struct kl_bench_row *r, enum kl_bench_half half, const struct cells *c, int at)
+{
+    struct kl_bench_time *t = &r->time[half];
+
+    if (at + 3 > c->n) return at;
+    for (int i = at; i < at + 3; i++)
+        if (!isfinite(c->value[i])) return at;
+    *t = (struct kl_bench_time){true, c->value[at], c->value[at + 1], c->value[at + 2], -1};
+    if (at + 3 < c->n && c->whole[at + 3] && fabs(c->value[at + 3]) < 1e15) t->wrong = (int64_t)c->value[at + 3];
+    return at + 4;
+}
+
+/* The fields of a size; its times may come in later lines when a log writes into the table. */
+static void add_row(struct kl_bench *b, const struct cells *c, struct kl_log_at at)
+{
+    struct kl_bench_table *t = kl_bench_table_at(b, at, false);
+    int next = c->before;
+    struct kl_bench_row *r;
+
+    if (t && t->n && c->size < b->row[b->nrow - 1].size) t = kl_bench_table_at(b, at, true);
+    r = t ? kl_bench_new_row(b, at) : NULL;
+    if (!r) return;
+    r->size = c->size;
+    r->count = (int64_t)c->value[1];
+    snprintf(r->type, sizeof r->type, "%s", c->word[0]);
+    if (c->nwords > 1) snprintf(r->op, sizeof r->op, "%s", c->word[1]);
+    /* a root, unless there are just the four numbers of each half */
+    if (c->n > next && c->whole[next] && (c->n - next) % 4 == 1) {
+        double root = c->value[next++];
+        if (root > -2 && root < MOST_ROOT) r->root = (int)root;
+    }
+    set_half(r, KL_BENCH_IN, c, set_half(r, KL_BENCH_OUT, c, next));
+    b->pending = c->rest || !r->time[KL_BENCH_OUT].there;
+}
+
+static bool is_row(const struct cells *c)
+{
+    return c->before == 2 && c->size > 0 && c->whole[0] && c->whole[1] && c->value[1] >= 0 && c->value[1] < 1e18;
+}
+
+/* "size time algbw busbw", of people who took the rest away: true if the numbers fit together. */
+static bool is_short_row(const struct cells *c)
+{
+    double algorithm = c->n == 4 && c->value[1] > 0 ? (double)c->size / c->value[1] / 1e3 : 0;
+
+    return c->nwords == 0 && c->whole[0] && algorithm > 0 && isfinite(c->value[1]) && isfinite(c->value[3]) &&
+           c->value[2] > 0.95 * algorithm - 0.01 && c->value[2] < 1.05 * algorithm + 0.01;
+}
+
+static void add_short_row(struct kl_bench *b, const struct cells *c, struct kl_log_at at)
+{
+    struct kl_bench_table *t = kl_bench_table_at(b, at, false);
+    struct kl_bench_row *r;
+
+    if (t && t->n && c->size < b->row[b->nrow - 1].size) t = kl_bench_table_at(b, at, true);
+    r = t ? kl_bench_new_row(b, at) : NULL;
+    if (!r) return;
+    r->size = c->size;
+    r->time[KL_BENCH_OUT] = (struct kl_bench_time){true, c->value[1], c->value[2], c->value[3], -1};
+}
+
+/* Times that go on with the last row. */
+static bool go_on(struct kl_bench *b, const struct cells *c)
+{
+    struct kl_bench_row *r = b->nrow ? &b->row[b->nrow - 1] : NULL;
+    int half = !r || r->time[KL_BENCH_IN].there ? KL_BENCH_HALVES
+               : r->time[KL_BENCH_OUT].there    ? KL_BENCH_IN
+                                                : KL_BENCH_OUT;
+
+    if (!b->pending || half == KL_BENCH_HALVES || c->nwords || c->n < 3 || c->n > 8) return false;
+    if (!b->table[b->ntable - 1].n) return false;
+    if (half == KL_BENCH_IN && c->n > 4) return false;
+    set_half(r, KL_BENCH_IN, c, set_half(r, (enum kl_bench_half)half, c, 0));
+    return true;
+}
+
+/* ---- lines around them ---- */
+
+/* "all_reduce" of "all_reduce_perf" */
+static bool read_name(struct kl_bench *b, const char *text, struct kl_log_at at)
+{
+    const char *end = strstr(text, "_perf"), *start = end;
+    struct kl_bench_table *t;
+
+    if (!end || isalnum((unsigned char)end[5])) return false;
+    while (start > text && (isalnum((unsigned char)start[-1]) || start[-1] == '_')) start--;
+    if (start == end || end - start >= KL_BENCH_NAME) return false;
+    t = kl_bench_table_at(b, at, !strstr(text, "concluded"));
+    if (t) snprintf(t->name, sizeof t->name, "%.*s", (int)(end - start), start);
+    return true;
+}
+
+static void begin(struct kl_bench *b, const char *text, struct kl_log_at at)
+{
+    struct kl_bench_table *t = kl_bench_table_at(b, at, true);
+
+    text += strspn(text, "# ");
+    if (!strncmp(text, "section", 7)) text += 7 + strspn(text + 7, ": ");
+    if (t && text[0]) snprintf(t->title, sizeof t->title, "%.60s", text);
+}
+
+/* nccl-tests' "#  Rank  0 Group  0 Pid  25 on hostA device  0 [0x10] NVIDIA A100" */
+/* Has no rank of this list, above line `at`, named the host? */
+static bool is_new_host(const struct kl_bench *b, const struct kl_bench_table *t, struct kl_log_at at, const char *host)
+{
+    for (int i = 0; i < b->log.ndevice; i++) {
+        const struct kl_log_device *d = &b->log.device[i];
+        if (d->at.file == at.file && d->at.line >= t->at.line && d->at.line < at.line && !strcmp(d->host, host))
+            return false;
+    }
+    return true;
+}
+
+static void read_rank(struct kl_bench *b, const char *text, struct kl_log_at at)
+{
+    const char *rank = kl_log_after(text, "Rank "), *host = kl_log_after(text, " on "), *gpu = kl_log_after(text, "] ");
+    struct kl_bench_table *t = kl_bench_table_at(b, at, true);
+    char name[KL_BENCH_NAME];
+    int n;
+
+    if (!t || !rank || !host) return;
+    rank += strspn(rank, " ");
+    if (!kl_log_int(&rank, &n) || n < 0) return;
+    host += strspn(host, " ");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(host, " "), host);
+    if (!n) t->nranks = t->nhosts = 0;
+    if (n >= t->nranks) t->nranks = n + 1;
+    if (!t->nhosts || is_new_host(b, t, at, name)) t->nhosts++;
+    if (gpu) snprintf(t->gpu, sizeof t->gpu, "%.60s", gpu);
+}
+
+static void set_version(struct kl_bench *b, const char *text)
+{
+    const char *at = kl_log_after(text, "nccl-library");
+    struct kl_bench_table *t = b->ntable ? &b->table[b->ntable - 1] : NULL;
+    long n = at ? strtol(at + strspn(at, "=: "), NULL, 10) : 0;
+
+    if (t && n > 20000 && n < 100000)
+        snprintf(t->version, sizeof t->version, "%ld.%ld.%ld", n / 10000, n / 100 % 100, n % 100);
+}
+
+/* "# Out of bounds values : 4 FAILED", behind the table */
+static void read_verdict(struct kl_bench *b, const char *text)
+{
+    struct kl_bench_table *t = b->ntable ? &b->table[b->ntable - 1] : NULL;
+
+    if (t) t->wrong = kl_log_number(text, "Out of bounds values : ", 0);
+}
+
+static void read_comment(struct kl_bench *b, const char *text, struct kl_log_at at)
+{
+    if (strstr(text, "Out of bounds values")) {
+        read_verdict(b, text);
+        return;
+    }
+    if (!strncmp(text, "##", 2))
+        begin(b, text, at);
+    else if (strstr(text, "Rank ") && strstr(text, " Pid "))
+        read_rank(b, text, at);
+    else if (!strncmp(text, "# nThread", 9)) {
+        struct kl_bench_table *t = kl_bench_table_at(b, at, true);
+
+        if (t) t->nranks = t->nhosts = 0;
+    } else if (!read_name(b, text, at) && strstr(text, " size ") && strstr(text, "busbw"))
+        kl_bench_table_at(b, at, true);
+    if (strstr(text, "nccl-library")) {
+        kl_bench_table_at(b, at, true);
+        set_version(b, text);
+    }
+}
+
+static void read_line(struct kl_bench *b, const char *text, struct kl_log_at at)
+{
+    struct cells c;
+
+    text += strspn(text, " ");
+    if (*text == '#') {
+        read_comment(b, text, at);
+        return;
+    }
+    read_cells(text, &c);
+    if (is_row(&c))
+        add_row(b, &c, at);
+    else if (!go_on(b, &c)) {
+        if (is_short_row(&c))
+            add_short_row(b, &c, at);
+        else if (!c.n)
+            read_name(b, text, at);
+    }
+}
+
+/* ---- files ---- */
+
+void kl_bench_init(struct kl_bench *b)
+{
+    *b = (struct kl_bench){.nrow = 0};
+    kl_log_init(&b->log);
+}
+
+void kl_bench_fini(struct kl_bench *b)
+{
+    kl_log_fini(&b->log);
+    free(b->row);
+    free(b->table);
+    free(b->finding);
+    kl_bench_init(b);
+}
+
+static bool is_json(const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (!isspace((unsigned char)text[i])) return text[i] == '{' || text[i] == '[';
+    return false;
+}
+
+ncclResult_t kl_bench_add_text(struct kl_bench *b, const char *name, const char *text, size_t bytes)
+{
+    char line[4096];
+    int number = 0;
+
+    KL_TRY(kl_log_add_text(&b->log, name, text, bytes));
+    if (is_json(text, bytes)) {
+        kl_bench_read_json(b, b->log.nfile - 1, text, bytes);
+        return ncclSuccess;
+    }
+    for (const char *at = text, *end = text + bytes; at < end;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t n = (size_t)((stop ? stop : end) - at), kept = n < sizeof line - 1 ? n : sizeof line - 1;
+
+        memcpy(line, at, kept);
+        line[kept] = 0;
+        for (size_t i = 0; i < kept; i++)
+            if ((unsigned char)line[i] < ' ') line[i] = ' ';
+        number += number < 1 << 30;
+        read_line(b, line, (struct kl_log_at){b->log.nfile - 1, number});
+        at = stop ? stop + 1 : end;
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t kl_bench_add_file(struct kl_bench *b, const char *path)
+{
+    char *text;
+    size_t bytes;
+
+    KL_TRY(kl_log_load(path, &text, &bytes));
+    ncclResult_t rc = kl_bench_add_text(b, strcmp(path, "-") ? path : "standard input", text, bytes);
+
+    free(text);
+    return rc;
+}
+
+/* ---- names ---- */
+
+static const struct kl_bench_row *last_row(const struct kl_bench *b, const struct kl_bench_table *t)
+{
+    return t->n ? &b->row[t->first + t->n - 1] : NULL;
+}
+
+/* Of a table without a name: bus over algorithm bandwidth is 2 (n - 1) / n for an all-reduce, (n - 1) / n for others. */
+static void name_by_ratio(const struct kl_bench *b, struct kl_bench_table *t)
+{
+    const struct kl_bench_row *r = last_row(b, t);
+    double ratio = r && r->time[0].algorithm > 0 ? r->time[0].bus / r->time[0].algorithm : 0;
+    const char *name = NULL;
+
+    if (!r || ratio <= 0.4) return;
+    bool none = !strcmp(r->op, "none") || !r->op[0];
+
+    if (!none && r->root < 0 && (ratio > 1.02 || t->nranks == 2)) name = "all_reduce";
+    if (!none && r->root < 0 && ratio < 0.99 && t->nranks != 2) name = "reduce_scatter";
+    if (none && r->op[0] && r->root >= 0) name = "broadcast";
+    if (!r->type[0] && ratio > 1.02) name = "all_reduce";
+    if (!none && r->root >= 0) name = "reduce";
+    if (!name) return;
+    snprintf(t->name, sizeof t->name, "%s", name);
+    t->named_by_ratio = true;
+}
+
+static bool is_part_of_each(const char *name)
+{
+    return !strcmp(name, "all_gather") || !strcmp(name, "reduce_scatter") || !strcmp(name, "alltoall");
+}
+
+/* Lists of ranks are often cut: the bandwidths tell how many there are. */
+static void count_by_ratio(const struct kl_bench *b, struct kl_bench_table *t)
+{
+    const struct kl_bench_row *r = last_row(b, t);
+    double ratio = r && r->time[0].algorithm > 0 ? r->time[0].bus / r->time[0].algorithm : 0, n = 0;
+
+    if (!strcmp(t->name, "all_reduce") && ratio > 0.9 && ratio < 1.9995) n = 2 / (2 - ratio);
+    if (is_part_of_each(t->name) && ratio < 0.9995) n = 1 / (1 - ratio);
+    if (n < 1.9 || n > 2000 || (t->nranks && fabs(n - t->nranks) < 0.1 * n)) return;
+    if (t->nranks) t->nhosts = 0; /* the list of ranks is cut */
+    t->nranks = (int)(n + 0.5);
+}
+
+/* Tables without rows were only begun. */
+static void drop_empty(struct kl_bench *b)
+{
+    int kept = 0;
+
+    for (int i = 0; i < b->ntable; i++)
+        if (b->table[i].n) b->table[kept++] = b->table[i];
+    b->ntable = kept;
+}
+
+ncclResult_t kl_bench_finish(struct kl_bench *b, const struct kl_cluster_request *request)
+{
+    KL_TRY(kl_log_finish(&b->log));
+    drop_empty(b);
+    if (!b->nrow)
+        return KL_FAIL(ncclInvalidUsage, "%s: no row of nccl-tests; its tables begin with size, count and type",
+                       b->log.nfile ? b->log.file[0].name : "nothing");
+    for (int i = 0; i < b->ntable; i++) {
+        struct kl_bench_table *t = &b->table[i];
+
+        if (!t->version[0] && b->log.nversion) snprintf(t->version, sizeof t->version, "%.15s", b->log.version[0].text);
+        if (!t->name[0]) name_by_ratio(b, t);
+        count_by_ratio(b, t);
+    }
+    KL_TRY(kl_bench_model(b, request));
+    kl_bench_judge(b);
+    return b->log.full && !b->nrow ? KL_NOMEM("a table") : ncclSuccess;
+}

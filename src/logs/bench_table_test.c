@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of nccl-tests: rows of all releases, broken ones, JSON; what tables show alone, and beside the model. */
+#include "logs/bench.h"
+
+#include "api/param_sets.h"
+#include "base/error.h"
+#include "tests/kolo_test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char topo[] = "tests/data/topologies/synthetic/h100-rail-8nic-400g.xml";
+
+static struct kl_cluster_request no_machine(void)
+{
+    return (struct kl_cluster_request){.edits = {.params = &kl_param_registry}};
+}
+
+static struct kl_bench read_for(const char *text, const struct kl_cluster_request *q)
+{
+    struct kl_bench b;
+
+    kl_bench_init(&b);
+    assert_int_equal(kl_bench_add_text(&b, "a.txt", text, strlen(text)), ncclSuccess);
+    if (kl_bench_finish(&b, q)) fail_msg("%s", kl_error_text());
+    return b;
+}
+
+static struct kl_bench read_text(const char *text)
+{
+    struct kl_cluster_request q = no_machine();
+
+    return read_for(text, &q);
+}
+
+/* ---- rows ---- */
+
+static const struct {
+    const char *text;
+    int64_t size;
+    double out, in;
+    int64_t wrong;
+} row_cases[] = {
+    {"  1048576  262144  float  sum  -1  50.0  20.97  36.70  3  49.0  21.40  37.45  0", 1048576, 50, 49, 3},
+    {"  1048576  262144  float  sum      50.0  20.97  36.70  0e+00  49.0  21.40  37.45  4e-07", 1048576, 50, 49, -1},
+    {"  1048576   16384  float  none -1  53  19.8  14.8  N/A  54  19.6  14.7  N/A", 1048576, 53, 54, -1},
+    {"  1048576  262144  float  sum  -1  50.0  20.97  36.70  0", 1048576, 50, 0, 0},
+    {"  1048576  262144  float  sum  -1\n  50.0  20.97  36.70  0\n  49.0  21.40  37.45  0\n", 1048576, 50, 49, 0},
+    {"  1048576  262144  float  sum  -1n:1:1 [0] NCCL INFO x\n 50.0  20.97  36.70  0n:1:1 [0] NCCL INFO x\n 49.0 21.4 "
+     "37.4 0",
+     1048576, 50, 49, 0},
+    {"1_048_576   50.0  20.97  36.70\n", 1048576, 50, 0, -1},
+};
+
+static void rows_of_all_kinds(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, row_cases)
+    {
+        struct kl_bench b = read_text(c->text);
+        const struct kl_bench_row *r = &b.row[0];
+
+        expect_case(c->text, b.nrow == 1 && r->size == c->size);
+        expect_case(c->text, r->time[0].us == c->out && r->time[1].us == c->in);
+        expect_case(c->text, r->time[1].there == (c->in > 0) && r->time[0].wrong == c->wrong);
+        kl_bench_fini(&b);
+    }
+}
+
+static void what_is_no_table_is_refused(void **state)
+{
+    static const char *const texts[] = {"",     "hello 1 2 3\n", "{\"size\": \"x\"}", "12 13\n1 2 3 4\n",
+                                        "[[[[", "{\"size\":"};
+    struct kl_cluster_request q = no_machine();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct kl_bench b;
+        int quiet = kl_error_quiet(1);
+
+        kl_bench_init(&b);
+        assert_int_equal(kl_bench_add_text(&b, "a.txt", texts[i], strlen(texts[i])), ncclSuccess);
+        assert_int_equal(kl_bench_finish(&b, &q), ncclInvalidUsage);
+        kl_error_quiet(quiet);
+        kl_bench_fini(&b);
+    }
+}
+
+static void json_has_the_same_rows(void **state)
+{
+    struct kl_bench b = read_text(
+        "{\"version\": {\"nccl_version\": \"2.28.9\"}, \"config\": {\"nranks\": 8, \"name\": \"all_reduce_perf\"},\n"
+        "\"results\": [{\"size\": 1024, \"count\": 256, \"type\": \"float\", \"redop\": \"sum\",\n"
+        "\"out_of_place\": {\"time\": 12.5, \"alg_bw\": 0.08, \"bus_bw\": 0.14, \"nwrong\": 2},\n"
+        "\"in_place\": {\"time\": 12.0, \"alg_bw\": 0.09, \"bus_bw\": 0.15, \"nwrong\": \"N/A\"}},\n"
+        "{\"size\": 2048, \"out_of_place\": {\"time\": 13, \"alg_bw\": 0.16, \"bus_bw\": 0.28}}]}");
+
+    (void)state;
+    assert_int_equal(b.nrow, 2);
+    assert_int_equal(b.ntable, 1);
+    assert_int_equal(b.table[0].nranks, 8);
+    assert_string_equal(b.table[0].name, "all_reduce");
+    assert_string_equal(b.table[0].version, "2.28.9");
+    assert_true(b.row[0].time[0].us == 12.5 && b.row[0].time[1].us == 12);
+    assert_int_equal(b.row[0].time[0].wrong, 2);
+    assert_int_equal(b.row[0].time[1].wrong, -1);
+    assert_int_equal(b.row[1].size, 2048);
+    kl_bench_fini(&b);
+}
+
+static void tables_have_names_and_ranks(void **state)
+{
+    struct kl_bench b = read_text("# nccl-tests version 2.17.9 nccl-headers=22903 nccl-library=22903\n"
+                                  "# Collective test starting: all_gather_perf\n"
+                                  "#  Rank  0 Group  0 Pid 5 on hostA device  0 [0000:0f:00] NVIDIA H100\n"
+                                  "#  Rank  1 Group  0 Pid 6 on hostB device  0 [0000:0f:00] NVIDIA H100\n"
+                                  " 33554432 1 float none -1 2000 16.78 8.39 0 2000 16.78 8.39 0\n"
+                                  "## section: another\n"
+                                  " 33554432 8388608 float sum -1 1000 33.55 58.72 0 1000 33.55 58.72 0\n");
+
+    (void)state;
+    assert_int_equal(b.ntable, 2);
+    assert_string_equal(b.table[0].name, "all_gather");
+    assert_int_equal(b.table[0].nranks, 2);
+    assert_int_equal(b.table[0].nhosts, 2);
+    assert_string_equal(b.table[0].version, "2.29.3");
+    assert_int_equal(b.table[1].nranks, 2); /* the list of the file counts where the table is of the same name */
+    kl_bench_fini(&b);
+}
+
+/* ---- findings ---- */
+
+#define ROW(size, us, alg, bus, wrong, us2, bus2)                                                                      \
+    size " 1 float sum -1 " us " " alg " " bus " " wrong " " us2 " " alg " " bus2 " 0\n"
+#define SAME(size, us, alg, bus) ROW(size, us, alg, bus, "0", us, bus)
+
+static const struct {
+    const char *text, *first; /* the worst finding; "" none */
+} finding_cases[] = {
+    {SAME("33554432", "1000", "33.55", "58.72") SAME("67108864", "1900", "35.3", "61.8"), ""},
+    {ROW("33554432", "1000", "33.55", "58.72", "7", "1000", "58.72"), "wrong"},
+    {SAME("33554432", "1000", "33.55", "0.00"), "alone"},
+    {SAME("16777216", "500", "33.5", "58.7") SAME("33554432", "4000", "8.4", "14.7")
+         SAME("67108864", "1900", "35.3", "61.8"),
+     "dip"},
+    {SAME("33554432", "1000", "33.55", "58.72") SAME("67108864", "3000", "22.4", "39.1"), "falls"},
+    {ROW("33554432", "1000", "33.55", "58.72", "0", "2000", "29.4"), "places"},
+    {SAME("8", "300", "0.01", "0.01") SAME("33554432", "1000", "33.55", "58.72"), "slow_start"},
+    {"# Out of bounds values : 4 FAILED\n" SAME("33554432", "1000", "33.55", "58.72"), ""},
+    {SAME("33554432", "1000", "33.55", "58.72") "# Out of bounds values : 4 FAILED\n", "wrong"},
+};
+
+static void tables_show_by_themselves(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, finding_cases)
+    {
+        struct kl_bench b = read_text(c->text);
+        const char *first = b.nfinding ? kl_bench_finding_name(b.finding[0].code) : "";
+
+        if (strcmp(first, c->first)) fail_msg("\"%s\": \"%s\" instead of \"%s\"", c->text, first, c->first);
+        kl_bench_fini(&b);
+    }
+}
+
+/* ---- beside the model ---- */
+
+/* A table with the times that the model itself has for a setting, of 8 GPUs. */
+static void write_model(const char *with, char *text, size_t size)
+{
+    struct kl_cluster_request q = no_machine();
+    char asked[512] = "";
+    struct kl_text t = kl_text_over(text, size);
+
+    for (int i = 24; i < 34; i++)
+        snprintf(asked + strlen(asked), sizeof asked - strlen(asked), "%lld 1 float sum -1 1000 1 1.75 0\n", 1LL << i);
+    q.topo = topo;
+    q.nccl = "2.26.3";
+    q.edits.with = (struct kl_edit_list){&with, with ? 1 : 0};
+    struct kl_bench b = read_for(asked, &q);
+
+    assert_true(b.table[0].modelled);
+    for (int i = 0; i < b.nrow; i++) {
+        double us = b.row[i].predicted_us;
+
+        assert_true(us > 0);
+        kl_text_add(&t, "%lld 1 float sum -1 %.2f %.2f %.2f 0\n", (long long)b.row[i].size, us,
+                    (double)b.row[i].size / us / 1e3, 1.75 * (double)b.row[i].size / us / 1e3);
+    }
+    kl_bench_fini(&b);
+}
+
+static struct kl_bench judged_after(const char *with)
+{
+    struct kl_cluster_request q = no_machine();
+    char text[2048];
+
+    write_model(with, text, sizeof text);
+    q.topo = topo;
+    q.nccl = "2.26.3";
+    return read_for(text, &q);
+}
+
+static void what_the_model_says_is_no_problem(void **state)
+{
+    struct kl_bench b = judged_after(NULL);
+
+    (void)state;
+    assert_int_equal(b.nfinding, 0);
+    assert_true(b.table[0].off < 1.01);
+    assert_int_equal(b.table[0].nhypotheses, 0);
+    kl_bench_fini(&b);
+}
+
+static void a_missing_setting_is_found(void **state)
+{
+    static const struct {
+        const char *with, *name;
+    } cases[] = {{"NCCL_P2P_DISABLE=1", "no_p2p"}, {"NCCL_PROTO=LL", "ll"}, {"NCCL_ALGO=Tree", "tree"}};
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        struct kl_bench b = judged_after(c->with);
+
+        expect_case(c->with, b.nfinding && b.finding[0].code == KL_BENCH_SHORT && b.finding[0].problem);
+        expect_case(c->with, b.table[0].nhypotheses && !strcmp(b.table[0].hypothesis[0].name, c->name));
+        expect_case(c->with, b.table[0].hypothesis[0].off < 1.02);
+        kl_bench_fini(&b);
+    }
+}
+
+static void other_ranks_are_not_compared(void **state)
+{
+    struct kl_cluster_request q = no_machine();
+
+    (void)state;
+    q.topo = topo;
+    struct kl_bench b = read_for(SAME("33554432", "1000", "33.55", "44.73"), &q); /* 3 ranks */
+
+    assert_false(b.table[0].modelled);
+    assert_true(b.why[0] != 0);
+    kl_bench_fini(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_of_all_kinds),          cmocka_unit_test(what_is_no_table_is_refused),
+        cmocka_unit_test(json_has_the_same_rows),     cmocka_unit_test(tables_have_names_and_ranks),
+        cmocka_unit_test(tables_show_by_themselves),  cmocka_unit_test(what_the_model_says_is_no_problem),
+        cmocka_unit_test(a_missing_setting_is_found), cmocka_unit_test(other_ranks_are_not_compared),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * causes.h - what lines of trouble mean: those of NCCL, of its plugins, of the programs and launchers around it.
+ *
+ * A cause is found by words of the line, in the releases that print them; the table is in causes.c.
+ *
+ * Threads: const.
+ */
+#ifndef KL_LOGS_CAUSES_H
+#define KL_LOGS_CAUSES_H
+
+#include <stdbool.h>
+
+/** Worst first: what stops a job, what is left behind by it, what costs bandwidth. */
+enum kl_log_cause {
+    KL_CAUSE_NONE,
+    /* a job cannot go on */
+    KL_CAUSE_VERSIONS,
+    KL_CAUSE_DRIVER_OLD,
+    KL_CAUSE_NO_KERNEL,
+    KL_CAUSE_FABRIC_MANAGER,
+    KL_CAUSE_GPU_BROKEN,
+    KL_CAUSE_PROGRAM_FAULT,
+    KL_CAUSE_DUPLICATE_GPU,
+    KL_CAUSE_RANK_COUNT,
+    KL_CAUSE_RANK_TWICE,
+    KL_CAUSE_DEVICE_NUMBER,
+    KL_CAUSE_NVLS_SLOTS,
+    KL_CAUSE_NVLS_BIND,
+    KL_CAUSE_XML_NODES,
+    KL_CAUSE_GRAPH_FILE,
+    KL_CAUSE_TOPO_FILE,
+    KL_CAUSE_SHM_SMALL,
+    KL_CAUSE_GPU_MEMORY,
+    KL_CAUSE_MEMLOCK,
+    KL_CAUSE_GDR_REGISTER,
+    KL_CAUSE_OPEN_FILES,
+    KL_CAUSE_THREADS,
+    KL_CAUSE_NO_INTERFACE,
+    KL_CAUSE_NO_NETWORK,
+    KL_CAUSE_GID_EMPTY,
+    KL_CAUSE_IB_NO_ROUTE,
+    KL_CAUSE_IB_RETRY,
+    KL_CAUSE_IB_ACCESS,
+    KL_CAUSE_IB_PORT,
+    KL_CAUSE_UNREACHABLE,
+    KL_CAUSE_IPC,
+    KL_CAUSE_UNGROUPED,
+    KL_CAUSE_SIZES,
+    KL_CAUSE_NO_ALGORITHM,
+    KL_CAUSE_RINGS,
+    KL_CAUSE_NVML,
+    /* what others leave behind */
+    KL_CAUSE_TIMEOUT,
+    KL_CAUSE_PEER_GONE,
+    KL_CAUSE_KILLED,
+    KL_CAUSE_ABORTED,
+    /* it goes on, slower or by another way */
+    KL_CAUSE_FALLBACK,
+    KL_CAUSE_P2P_OFF,
+    KL_CAUSE_P2P_FAILED,
+    KL_CAUSE_PLUGIN_FAILED,
+    KL_CAUSE_PLUGIN_NO_GDR,
+    KL_CAUSE_NO_IB,
+    KL_CAUSE_NO_VERBS,
+    KL_CAUSE_IOMMU,
+    KL_CAUSE_NUMA_BALANCING,
+    KL_CAUSE_RETRY,
+    KL_CAUSES
+};
+
+enum kl_log_weight { KL_LOG_STOPS, KL_LOG_FOLLOWS, KL_LOG_COSTS, KL_LOG_REMARK, KL_LOG_WEIGHTS };
+
+struct kl_cause_facts {
+    const char *name; /* "no_kernel" */
+    enum kl_log_weight weight;
+    const char *text;   /* what it means, a sentence without its full stop */
+    const char *remedy; /* what to do, or which setting would tell; a sentence without its full stop, NULL: nothing */
+};
+const struct kl_cause_facts *kl_cause_facts(enum kl_log_cause cause);
+
+/** What a line means; KL_CAUSE_NONE: nothing that is known. `loud`: it is a warning of the library. */
+enum kl_log_cause kl_cause_of(const char *text, const char *where, bool loud);
+
+#endif

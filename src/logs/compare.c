@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "base/param_names.h"
+#include "logs/compare_make.h"
+#include "plan/planned.h"
+#include "topo/release.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- settings ---- */
+
+enum { SETTINGS = 64 };
+
+struct settings {
+    const char *text[2 * SETTINGS];
+    char *made[SETTINGS];
+    int nmade, n;
+};
+
+/* Files of the log's machine are not here, and other settings do not matter to a plan. */
+static bool concerns_plan(const struct kl_param_registry *params, const struct kl_log_setting *s)
+{
+    if (strstr(s->name, "_FILE") || strstr(s->name, "DEBUG") || !strncmp(s->name, "NCCL_SOCKET", 11)) return false;
+    return params && *s->value && kl_param_find(params, s->name) != NULL;
+}
+
+/* Would a plan take it? */
+static bool is_good(const struct kl_param_registry *params, const char *text)
+{
+    struct kl_edits one = {.with = {&text, 1}, .params = params};
+    struct kl_setting *over = NULL;
+    int quiet = kl_error_quiet(1);
+    ncclResult_t rc = kl_edit_settings(&one, &over);
+
+    kl_error_quiet(quiet);
+    free(over);
+    return rc == ncclSuccess;
+}
+
+static bool is_known(const struct settings *all, const char *name)
+{
+    for (int i = 0; i < all->nmade; i++)
+        if (!strncmp(all->made[i], name, strlen(name)) && all->made[i][strlen(name)] == '=') return true;
+    return false;
+}
+
+/* Those of the log, then those of the command line, which count more. */
+static void gather_settings(const struct kl_log *log, const struct kl_edits *edits, struct settings *all)
+{
+    for (int i = 0; i < log->nsetting && all->nmade < SETTINGS; i++) {
+        const struct kl_log_setting *s = &log->setting[i];
+        char text[512];
+
+        if (!concerns_plan(edits->params, s) || is_known(all, s->name)) continue;
+        snprintf(text, sizeof text, "%s=%.400s", s->name, s->value);
+        if (!is_good(edits->params, text)) continue;
+        char *copy = strdup(text);
+
+        if (copy) all->text[all->n++] = all->made[all->nmade++] = copy;
+    }
+    for (int i = 0; i < edits->with.n && i < SETTINGS; i++) all->text[all->n++] = edits->with.text[i];
+}
+
+static void free_settings(struct settings *all)
+{
+    for (int i = 0; i < all->nmade; i++) free(all->made[i]);
+}
+
+/* ---- what to plan for ---- */
+
+static void choose_release(const struct kl_log *log, const struct kl_cluster_request *request, struct kl_log_compare *c)
+{
+    const char *text = request->nccl ? request->nccl : log->nversion ? log->version[0].text : NULL;
+    int nccl = text ? kl_nccl_parse(text) : -1;
+
+    c->other_release = nccl < 0;
+    kl_nccl_text(nccl >= 0 ? nccl : text ? KL_NCCL_2_26_3 : KL_NCCL_DEFAULT, c->nccl);
+}
+
+static int nodes_of(const struct kl_log *log, const struct kl_log_comm *comm)
+{
+    (void)log;
+    return comm && comm->nnodes > 0 ? comm->nnodes : 1;
+}
+
+static ncclResult_t refuse(struct kl_log_compare *c, const char *why)
+{
+    snprintf(c->why, sizeof c->why, "%s", why);
+    return ncclSuccess;
+}
+
+/* The communicator's ranks must be the machine's. */
+static bool fits(const struct kl_log_comm *comm, const struct kl_cluster *cluster, struct kl_log_compare *c)
+{
+    int ranks = cluster->hosts * cluster->gpus;
+
+    c->hosts = cluster->hosts;
+    c->gpus = cluster->gpus;
+    if (!comm || comm->nranks < 1 || comm->nranks == ranks) return true;
+    snprintf(c->why, sizeof c->why,
+             "the communicator of the log has %d ranks, but %d host%s with %d GPU%s of this machine have %d",
+             comm->nranks, cluster->hosts, kl_plural(cluster->hosts), cluster->gpus, kl_plural(cluster->gpus), ranks);
+    return false;
+}
+
+static ncclResult_t plan_and_compare(const struct kl_log *log, const struct kl_log_comm *comm,
+                                     const struct kl_cluster_request *request, struct kl_log_compare *c)
+{
+    struct kl_cluster cluster;
+    struct kl_planned planned = {.plan = NULL};
+    ncclResult_t rc;
+
+    KL_TRY(kl_cluster_open(request, &cluster));
+    snprintf(c->machine, sizeof c->machine, "%s", cluster.name);
+    if (!fits(comm, &cluster, c)) {
+        kl_cluster_close(&cluster);
+        return ncclSuccess;
+    }
+    KL_TRY_OR(rc, out, kl_planned_init(&cluster, &planned));
+    KL_TRY_OR(rc, out, kl_log_compare_plan(log, comm ? (int)(comm - log->comm) : -1, planned.plan, c));
+    c->made = true;
+out:
+    kl_planned_fini(&planned);
+    kl_cluster_close(&cluster);
+    return rc;
+}
+
+/* The log's own machine: what cannot be made of it is said, not an error. */
+static ncclResult_t compare_own(const struct kl_log *log, const struct kl_log_comm *comm,
+                                struct kl_cluster_request *request, struct kl_log_compare *c)
+{
+    int system = kl_log_system_of(log, comm), quiet = kl_error_quiet(1);
+    struct kl_xml *xml = NULL;
+    ncclResult_t rc = ncclSuccess;
+
+    if (log->amd || (log->nversion && log->version[0].rccl))
+        refuse(c, "it is RCCL's, whose search is not followed");
+    else if (system < 0)
+        refuse(c, log->nsystem ? "the lines of the machine (=== System) are cut"
+                               : "the log has no lines of the machine (NCCL_DEBUG_SUBSYS=INIT,GRAPH prints them)");
+    else
+        rc = kl_log_machine(log, system, &xml, &c->assumed);
+    if (!rc && xml) {
+        c->from_log = true;
+        request->document = xml;
+        rc = plan_and_compare(log, comm, request, c);
+    }
+    if (rc) refuse(c, kl_error_text());
+    kl_xml_free(xml);
+    kl_error_quiet(quiet);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_log_compare_make(const struct kl_log *log, const struct kl_cluster_request *request,
+                                 struct kl_log_compare *c)
+{
+    const struct kl_log_comm *comm = kl_log_main(log);
+    struct kl_cluster_request own = *request;
+    struct settings settings = {.n = 0};
+    ncclResult_t rc;
+
+    *c = (struct kl_log_compare){.made = false};
+    choose_release(log, request, c);
+    gather_settings(log, &request->edits, &settings);
+    c->settings = settings.nmade;
+    own.nccl = c->nccl;
+    own.edits.with = (struct kl_edit_list){settings.text, settings.n};
+    if (!own.hosts) own.hosts = nodes_of(log, comm);
+    if (kl_cluster_is_named(request))
+        rc = plan_and_compare(log, comm, &own, c);
+    else
+        rc = compare_own(log, comm, &own, c);
+    free_settings(&settings);
+    return rc;
+}
+
+void kl_log_compare_fini(struct kl_log_compare *c)
+{
+    free(c->difference);
+    *c = (struct kl_log_compare){.made = false};
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * findings.h - what is wrong, by a log alone: worst first.
+ *
+ * A finding is an enum with operands and the line that shows it. It is about what the library printed, never about a file or a
+ * host by its name: a log that shows no trouble has none.
+ *
+ * Threads: pure.
+ */
+#ifndef KL_LOGS_FINDINGS_H
+#define KL_LOGS_FINDINGS_H
+
+#include "base/text.h"
+#include "logs/causes.h"
+#include "logs/log.h"
+
+enum kl_log_code {
+    KL_FOUND_CAUSE,           /* a line of trouble: `cause` */
+    KL_FOUND_VERSIONS_DIFFER, /* text, other: releases */
+    KL_FOUND_ALONE,           /* n processes, each a communicator of one rank */
+    KL_FOUND_UNFINISHED,      /* n ranks began init and did not end it; of m that are silent; a: the first of these */
+    KL_FOUND_SPLIT_HOST,      /* ranks of one host count as nodes */
+    KL_FOUND_FALLBACK,        /* a graph at 0.1 GB/s */
+    KL_FOUND_MACHINE,         /* text: a part that differs from its like; fault: enum kl_fault_code */
+    KL_FOUND_VIRTUAL_PCI,     /* n switches with GPUs below a link of x GB/s */
+    KL_FOUND_MACHINES_DIFFER, /* text, other: hosts whose machines differ */
+    KL_FOUND_GRAPHS_DIFFER,   /* x GB/s on text, y on other; n, m channels; a: pattern */
+    KL_FOUND_SETTINGS_DIFFER, /* text: the name, other: "1 on hostA, 0 on hostB" */
+    KL_FOUND_CHANNELS_DIFFER, /* n and m channels on text and other */
+    KL_FOUND_NICS_DIFFER,     /* n and m NICs on text and other */
+    KL_FOUND_NETWORKS_DIFFER, /* text, other: networks */
+    KL_FOUND_MIXED_FABRIC,    /* InfiniBand and RoCE together */
+    KL_FOUND_SOCKET,          /* TCP between nodes; a: 1 if no InfiniBand device was found */
+    KL_FOUND_GDR_FAR,         /* GPUDirect off: distance a > level n; text: GPU */
+    KL_FOUND_GDR_DRIVER,      /* GPUDirect off: the NIC `text`'s driver */
+    KL_FOUND_GDR_OFF,         /* GPUDirect off, no line says why; n connections */
+    KL_FOUND_NET_INSIDE,      /* n connections within a host go through the network */
+    KL_FOUND_SHM,             /* n connections within a host go through shared memory; a: not all GPUs can do P2P */
+    KL_FOUND_SLOW_NIC,        /* text: a NIC of x GB/s */
+    KL_FOUND_SETTING,         /* text=other costs, or explains what one sees; a: index into the table of settings */
+    KL_FOUND_SLOW_INIT,       /* x seconds, y of them in the phase `text` */
+    KL_FOUND_NVLS_OFF,        /* an NVSwitch, but no NVLS */
+    KL_FOUND_PEER_CHANNELS,   /* messages to a peer elsewhere use n of m channels */
+    KL_FOUND_AFFINITY,        /* GPU a's CPUs are a part of GPU n's: text, other */
+    KL_FOUND_NO_AFFINITY,     /* the machine tells no CPUs for GPU a */
+    KL_LOG_CODES
+};
+
+struct kl_log_finding {
+    enum kl_log_code code;
+    enum kl_log_weight weight;
+    struct kl_log_at at;
+    enum kl_log_cause cause;
+    int fault; /* enum kl_fault_code */
+    int n, m, a;
+    double x, y;
+    const char *text, *other; /* of the log, or of the findings */
+    int times;                /* lines that say so */
+    int speakers;             /* who say so */
+};
+
+struct kl_log_findings {
+    struct kl_log_finding *finding; /* worst first */
+    int n, max;
+    char *texts[64]; /* that findings point to */
+    int ntexts;
+};
+
+ncclResult_t kl_log_findings_make(const struct kl_log *log, struct kl_log_findings *findings);
+void kl_log_findings_fini(struct kl_log_findings *findings);
+
+/** Does a finding stop the job or cost bandwidth? */
+static inline bool kl_log_is_problem(const struct kl_log_finding *f)
+{
+    return f->weight != KL_LOG_REMARK;
+}
+
+/** "gdr_far"; for a cause its name. */
+const char *kl_log_finding_name(const struct kl_log_finding *finding);
+
+/** "stops", "follows", "costs", "remark". */
+const char *kl_log_weight_name(enum kl_log_weight weight);
+
+/** A sentence without its full stop. */
+void kl_log_finding_text(const struct kl_log_finding *finding, struct kl_text *text);
+
+/** What to do, or the experiment that would tell; without a full stop. NULL: nothing. */
+const char *kl_log_finding_remedy(const struct kl_log_finding *finding);
+
+#endif

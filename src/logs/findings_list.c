@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** findings_list.c - a list of findings as it grows. */
+#include "base/error.h"
+#include "logs/findings_make.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FINDINGS = 4096 };
+
+void kl_finding_add(struct kl_finding_list *list, struct kl_log_finding finding)
+{
+    struct kl_log_findings *f = list->out;
+
+    if (list->rc || f->n == FINDINGS) return;
+    if (f->n == f->max) {
+        int max = f->max ? 2 * f->max : 32;
+        void *grown = realloc(f->finding, (size_t)max * sizeof *f->finding);
+
+        if (!grown) {
+            list->rc = KL_NOMEM("findings of a log");
+            return;
+        }
+        f->finding = grown;
+        f->max = max;
+    }
+    if (!finding.times) finding.times = 1;
+    if (!finding.speakers) finding.speakers = 1;
+    f->finding[f->n++] = finding;
+}
+
+bool kl_finding_has(const struct kl_finding_list *list, enum kl_log_code code, enum kl_log_cause cause)
+{
+    for (int i = 0; i < list->out->n; i++) {
+        const struct kl_log_finding *f = &list->out->finding[i];
+
+        if (f->code == code && (code != KL_FOUND_CAUSE || f->cause == cause)) return true;
+    }
+    return false;
+}
+
+const char *kl_finding_keep(struct kl_finding_list *list, const char *text)
+{
+    struct kl_log_findings *f = list->out;
+    char *copy = f->ntexts < (int)(sizeof f->texts / sizeof f->texts[0]) ? strdup(text) : NULL;
+
+    if (!copy) return "";
+    return f->texts[f->ntexts++] = copy;
+}

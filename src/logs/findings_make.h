@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** findings_make.h - how findings are gathered; for the found_*.c files only. */
+#ifndef KL_LOGS_FINDINGS_MAKE_H
+#define KL_LOGS_FINDINGS_MAKE_H
+
+#include "logs/findings.h"
+
+/** What rules find goes here; `rc`: memory was short. */
+struct kl_finding_list {
+    const struct kl_log *log;
+    struct kl_log_findings *out;
+    ncclResult_t rc;
+};
+
+/** Add a copy. */
+void kl_finding_add(struct kl_finding_list *list, struct kl_log_finding finding);
+
+/** Is there one with this code, and for KL_FOUND_CAUSE with this cause? */
+bool kl_finding_has(const struct kl_finding_list *list, enum kl_log_code code, enum kl_log_cause cause);
+
+/** A copy of a text that lives as long as the findings. */
+const char *kl_finding_keep(struct kl_finding_list *list, const char *text);
+
+/** Host of a member, "" unknown. */
+static inline const char *kl_member_host(const struct kl_log *log, const struct kl_log_member *m)
+{
+    return log->speaker[m->speaker].host;
+}
+
+/** What stops jobs; what ranks differ in; what the machine shows; what connections and networks show. */
+void kl_found_job(struct kl_finding_list *list);
+void kl_found_ranks(struct kl_finding_list *list);
+void kl_found_machine(struct kl_finding_list *list);
+void kl_found_traffic(struct kl_finding_list *list);
+
+#endif

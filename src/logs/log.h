@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * log.h - what a log of NCCL says (NCCL_DEBUG=INFO), as facts with the line they come from.
+ *
+ *     log_line.c    one line: who says it (host, process, device), how loud, and what
+ *     log_read.c    files; which line belongs to which rank of which communicator
+ *     log_init.c    versions, settings, ranks, channel counts
+ *     log_machine.c the machine: "=== System", graphs
+ *     log_plan.c    rings, trees, connections
+ *     log_net.c     NICs, networks, GPUDirect
+ *     log_trouble.c warnings, and what they mean: causes.h
+ *     findings.h    what is wrong, worst first
+ *
+ * Lines of several ranks may be mixed, cut, and have anything in front of them; what is not understood is passed over. Any
+ * release from 2.8 on is read: what a release does not print stays unknown (-1, NULL).
+ *
+ * Bounds:  lines of up to KL_LOG_LINE bytes are read whole, what is beyond is cut; KL_LOG_FACTS facts of a kind are kept.
+ * Units:   GB/s, seconds.
+ * Errors:  ncclSystemError when a file cannot be read or memory is short. A log without any fact is none.
+ * Threads: a log belongs to one thread while it is read; then it is const.
+ */
+#ifndef KL_LOGS_LOG_H
+#define KL_LOGS_LOG_H
+
+#include "include/nccl.h"
+#include "topo/types.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { KL_LOG_LINE = 1 << 16, KL_LOG_FACTS = 1 << 20, KL_LOG_RANKS = 1 << 20 };
+
+/** FILE:LINE. */
+struct kl_log_at {
+    int file, line; /* file: index into kl_log.file; line 0: none */
+};
+
+enum kl_log_level { KL_LOG_PLAIN, KL_LOG_INFO, KL_LOG_WARN, KL_LOG_TRACE };
+
+/** One line, its prefix taken off. Texts point into the line. */
+struct kl_log_line {
+    struct kl_log_at at;
+    enum kl_log_level level;
+    char host[64];    /* "" unknown */
+    long pid, tid;    /* -1 unknown */
+    int dev;          /* -1 unknown */
+    char where[64];   /* of a warning: "misc/socket.cc:537"; else "" */
+    const char *text; /* ends with 0 */
+    char *more;       /* where the line goes on with another's line; NULL */
+};
+
+/** Who speaks: a process's device. */
+struct kl_log_speaker {
+    const char *host; /* "" unknown */
+    long pid;
+    int dev;
+    int member; /* the current one; -1 */
+};
+
+/** A rank of a communicator, as its own lines have it. */
+struct kl_log_member {
+    struct kl_log_at at; /* its first line */
+    int speaker, comm;
+    const char *id;   /* of the communicator, as printed; NULL unknown */
+    int rank, nranks; /* -1 unknown, as all below */
+    int nnodes, local_ranks, cuda_dev, nvml_dev;
+    int64_t busid;
+    bool started, completed;
+    int coll, collnet, nvls, p2p, per_peer; /* channels */
+    struct kl_log_at channels_at;
+    int gdr, pxn;          /* of "Connected all rings, use ring PXN 0 GDR 1" */
+    int all_p2p;           /* can all GPUs of the node reach each other directly? */
+    int nvls_support;      /* multicast of the NVSwitch */
+    const char *network;   /* "IB", "Socket", a plugin's */
+    double total, kernels; /* seconds of init; < 0 unknown */
+    const char *phase;     /* the longest phase, its seconds below */
+    double phase_s;
+    struct kl_log_at timings_at;
+    const char *cpus; /* affinity of its GPU, as printed; NULL */
+    struct kl_log_at cpus_at;
+};
+
+/** Ranks of one communicator that speak in the log. */
+struct kl_log_comm {
+    const char *id;
+    int nranks, nnodes, seen; /* seen: ranks that speak */
+    int first;                /* the lowest member */
+};
+
+struct kl_log_setting {
+    struct kl_log_at at;
+    int speaker;
+    const char *name, *value;
+    bool by_plugin; /* a plugin set it, not the user */
+};
+
+struct kl_log_version {
+    struct kl_log_at at;
+    int speaker;
+    const char *text; /* "2.26.5" */
+    int number;       /* 22605 */
+    bool rccl;
+};
+
+/** A graph as found: "Pattern 4, crossNic 0, ...". */
+struct kl_log_graph {
+    struct kl_log_at at;
+    int member;
+    int pattern, cross_nic, nchannels, same;
+    double bw_intra, bw_inter;
+    int type_intra, type_inter; /* enum kl_path_type; -1 unknown word */
+};
+
+/** "Channel 00/08 : 0 1 2 3": a ring in order; the line may have been cut. */
+struct kl_log_ring {
+    struct kl_log_at at;
+    int member, channel, nchannels;
+    int first, n; /* ranks: kl_log.rank[first .. first + n) */
+};
+
+/** "Ring 00 : 3 -> 0 -> 1". */
+struct kl_log_hop {
+    struct kl_log_at at;
+    int member, channel, rank, prev, next;
+};
+
+/** "Trees [0] 1/-1/-1->0->-1": a rank's place in a tree. */
+struct kl_log_tree {
+    struct kl_log_at at;
+    int member, channel, rank, up, down[3];
+};
+
+enum kl_log_way { KL_LOG_P2P, KL_LOG_SHM, KL_LOG_NET, KL_LOG_COLLNET, KL_LOG_NVLS, KL_LOG_WAYS };
+
+/** "Channel 00/0 : 1[0] -> 0[1] [receive] via NET/IB/0/GDRDMA". */
+struct kl_log_link {
+    struct kl_log_at at;
+    int member, channel, connection; /* connection 1: messages; -1 unknown */
+    int from, to;                    /* ranks */
+    int64_t from_dev, to_dev;        /* as printed in brackets, hexadecimal bus ids or numbers of devices; -1 */
+    enum kl_log_way way;
+    bool receives, gdr;
+    int net, proxy;  /* NET: device, and the rank whose NIC it is with PXN; -1 */
+    const char *how; /* "P2P/CUMEM" */
+};
+
+enum kl_log_fabric { KL_LOG_IB, KL_LOG_ROCE, KL_LOG_ETHERNET };
+
+/** "NET/IB : Using [0]mlx5_0:1/IB". */
+struct kl_log_nic {
+    struct kl_log_at at;
+    int speaker, dev, port;
+    const char *name;
+    enum kl_log_fabric fabric;
+};
+
+/** GPUDirect refused or allowed. */
+struct kl_log_gdr {
+    struct kl_log_at at;
+    int speaker;
+    bool enabled, by_gpu; /* by_gpu: for a pair of GPU and NIC, by distance; else for a NIC, by its driver */
+    int nic, distance, level;
+    const char *name, *gpu;
+};
+
+/** A node of "=== System", in the order of the tree. */
+struct kl_log_node {
+    int system, depth;      /* depth: the column it stands in; -1: a CPU */
+    int parent;             /* index; -1: none */
+    enum kl_path_type link; /* to the parent; NVL, C2C and SYS lead to a node that stands elsewhere */
+    double bw;              /* of it */
+    const char *type;       /* "GPU" */
+    const char *id;         /* "0-17000" */
+    const char *more;       /* what stands in parentheses; "" */
+};
+
+struct kl_log_system {
+    struct kl_log_at at;
+    int member, speaker;
+    double max_bw, total_bw;
+    int n;         /* nodes: those with its number */
+    bool complete; /* it ends with its line of "=" */
+};
+
+/** A line that tells of trouble. */
+struct kl_log_warning {
+    struct kl_log_at at;
+    int speaker;
+    int cause; /* enum kl_log_cause; KL_CAUSE_NONE: not known */
+    bool loud; /* a WARN of the library */
+    const char *where, *text;
+};
+
+/** "#  Rank  0 Group  0 Pid 13510 on hostA device 0 [0x08] Tesla V100". */
+struct kl_log_device {
+    struct kl_log_at at;
+    int rank;
+    long pid;
+    const char *host, *name;
+};
+
+/** "AllReduce: 268435456 Bytes -> Algo NVLS proto SIMPLE channel{Lo..Hi}={0..15}". */
+struct kl_log_choice {
+    struct kl_log_at at;
+    const char *func, *algo, *proto;
+    int64_t bytes;
+    int channels;
+};
+
+#define KL_LOG_LIST(type, name)                                                                                        \
+    struct type *name;                                                                                                 \
+    int n##name, max##name
+
+struct kl_log {
+    KL_LOG_LIST(kl_log_file, file);
+    KL_LOG_LIST(kl_log_speaker, speaker);
+    KL_LOG_LIST(kl_log_member, member);
+    KL_LOG_LIST(kl_log_comm, comm); /* most ranks first */
+    KL_LOG_LIST(kl_log_setting, setting);
+    KL_LOG_LIST(kl_log_version, version);
+    KL_LOG_LIST(kl_log_graph, graph);
+    KL_LOG_LIST(kl_log_ring, ring);
+    KL_LOG_LIST(kl_log_hop, hop);
+    KL_LOG_LIST(kl_log_tree, tree);
+    KL_LOG_LIST(kl_log_link, link);
+    KL_LOG_LIST(kl_log_nic, nic);
+    KL_LOG_LIST(kl_log_gdr, gdr);
+    KL_LOG_LIST(kl_log_system, system);
+    KL_LOG_LIST(kl_log_node, node);
+    KL_LOG_LIST(kl_log_warning, warning);
+    KL_LOG_LIST(kl_log_device, device);
+    KL_LOG_LIST(kl_log_choice, choice);
+    int *rank; /* of rings */
+    int nrank, maxrank;
+    int lines, understood;
+    bool full; /* facts were dropped */
+    bool amd;  /* GPUs of AMD: RCCL */
+    struct kl_log_block *strings;
+};
+
+struct kl_log_file {
+    const char *name;
+};
+
+/** An empty log. Free with kl_log_fini, also after a failure. */
+void kl_log_init(struct kl_log *log);
+void kl_log_fini(struct kl_log *log);
+
+/** Add a text, or a file ("-": standard input), to a log. */
+ncclResult_t kl_log_add_text(struct kl_log *log, const char *name, const char *text, size_t bytes);
+ncclResult_t kl_log_add_file(struct kl_log *log, const char *path);
+
+/** All is read: find the communicators. */
+ncclResult_t kl_log_finish(struct kl_log *log);
+
+/** The value that most of the log has: of its first speaker; NULL if nobody set it. */
+const struct kl_log_setting *kl_log_find_setting(const struct kl_log *log, const char *name);
+
+/** The communicator with most ranks; NULL without any. */
+const struct kl_log_comm *kl_log_main(const struct kl_log *log);
+
+/** "hostA:28471 [0]", as far as it is known; "" when nothing is. */
+enum { KL_LOG_WHO = 96 };
+const char *kl_log_who(const struct kl_log *log, int speaker, char text[KL_LOG_WHO]);
+
+/** "FILE:LINE". */
+enum { KL_LOG_AT = 512 };
+const char *kl_log_at_text(const struct kl_log *log, struct kl_log_at at, char text[KL_LOG_AT]);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** log_fill.c - what a log holds, as it grows: lists, texts, members. */
+#include "logs/log_make.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- memory ---- */
+
+enum { BLOCK = 1 << 16 };
+
+struct kl_log_block {
+    struct kl_log_block *next;
+    size_t used, size;
+    char data[];
+};
+
+const char *kl_log_keep(struct kl_log *log, const char *text, size_t bytes)
+{
+    struct kl_log_block *b = log->strings;
+
+    if (!b || b->size - b->used <= bytes) {
+        size_t size = bytes < BLOCK ? BLOCK : bytes + 1;
+
+        b = malloc(sizeof *b + size);
+        if (!b) {
+            log->full = true;
+            return "";
+        }
+        *b = (struct kl_log_block){.next = log->strings, .size = size};
+        log->strings = b;
+    }
+    char *kept = b->data + b->used;
+
+    memcpy(kept, text, bytes);
+    kept[bytes] = 0;
+    b->used += bytes + 1;
+    return kept;
+}
+
+void *kl_log_grow(struct kl_log *log, void **list, int *n, int *max, size_t size)
+{
+    if (*n == *max) {
+        int more = *max ? 2 * *max : 16;
+        void *grown = more > KL_LOG_FACTS ? NULL : realloc(*list, (size_t)more * size);
+
+        if (!grown) {
+            log->full = true;
+            return NULL;
+        }
+        *list = grown;
+        *max = more;
+    }
+    void *last = (char *)*list + (size_t)(*n)++ * size;
+
+    memset(last, 0, size);
+    return last;
+}
+
+void kl_log_init(struct kl_log *log)
+{
+    *log = (struct kl_log){.nfile = 0};
+}
+
+void kl_log_fini(struct kl_log *log)
+{
+    void *lists[] = {log->file, log->speaker, log->member, log->comm,   log->setting, log->version, log->graph,
+                     log->ring, log->hop,     log->tree,   log->link,   log->nic,     log->gdr,     log->system,
+                     log->node, log->warning, log->device, log->choice, log->rank};
+
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) free(lists[i]);
+    for (struct kl_log_block *b = log->strings; b;) {
+        struct kl_log_block *next = b->next;
+
+        free(b);
+        b = next;
+    }
+    kl_log_init(log);
+}
+
+/* ---- members ---- */
+
+int kl_log_new_member(struct kl_log *log, int speaker, struct kl_log_at at)
+{
+    struct kl_log_member *m = KL_LOG_NEW(log, member);
+
+    if (!m) return -1;
+    *m = (struct kl_log_member){.at = at,
+                                .speaker = speaker,
+                                .comm = -1,
+                                .rank = -1,
+                                .nranks = -1,
+                                .nnodes = -1,
+                                .local_ranks = -1,
+                                .cuda_dev = -1,
+                                .nvml_dev = -1,
+                                .busid = -1,
+                                .coll = -1,
+                                .collnet = -1,
+                                .nvls = -1,
+                                .p2p = -1,
+                                .per_peer = -1,
+                                .gdr = -1,
+                                .pxn = -1,
+                                .all_p2p = -1,
+                                .nvls_support = -1,
+                                .total = -1,
+                                .kernels = -1};
+    return log->speaker[speaker].member = log->nmember - 1;
+}
+
+int kl_log_member_of(struct kl_log *log, int speaker, struct kl_log_at at)
+{
+    int m = log->speaker[speaker].member;
+
+    return m >= 0 ? m : kl_log_new_member(log, speaker, at);
+}
+
+int kl_log_planning(struct kl_log *log, int speaker, struct kl_log_at at)
+{
+    int m = kl_log_member_of(log, speaker, at);
+
+    return m >= 0 && log->member[m].completed ? kl_log_new_member(log, speaker, at) : m;
+}

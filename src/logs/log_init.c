@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "logs/log_make.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- versions and settings ---- */
+
+static int version_number(const char *text)
+{
+    int major = 0, minor = 0, patch = 0;
+
+    if (!kl_log_int(&text, &major) || *text++ != '.' || !kl_log_int(&text, &minor)) return 0;
+    if (*text == '.' && text++) kl_log_int(&text, &patch);
+    if (major < 1 || major > 99 || minor < 0 || minor > 99 || patch < 0 || patch > 99) return 0;
+    return major * 10000 + minor * 100 + patch;
+}
+
+static bool read_version(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    const char *nccl = kl_log_after(line->text, "NCCL version "), *rccl = kl_log_after(line->text, "RCCL version");
+    const char *at = rccl ? rccl + strspn(rccl, " :") : nccl;
+    int number = at ? version_number(at) : 0;
+
+    if (!number || *line->text == '#') return false;
+    struct kl_log_version *v = KL_LOG_NEW(log, version);
+
+    if (v)
+        *v = (struct kl_log_version){line->at, speaker, kl_log_keep(log, at, strspn(at, "0123456789.")), number,
+                                     rccl != NULL};
+    return true;
+}
+
+static bool is_name(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isupper((unsigned char)text[i]) && !isdigit((unsigned char)text[i]) && text[i] != '_') return false;
+    return n > 5;
+}
+
+static void add_setting(struct kl_log *log, int speaker, const struct kl_log_line *line, const char *name, size_t n,
+                        const char *value, bool by_plugin)
+{
+    size_t length = strcspn(value, " ");
+    struct kl_log_setting *s = KL_LOG_NEW(log, setting);
+
+    if (!s) return;
+    while (length && (value[length - 1] == '.' || value[length - 1] == ',')) length--;
+    *s = (struct kl_log_setting){line->at, speaker, kl_log_keep(log, name, n), kl_log_keep(log, value, length),
+                                 by_plugin};
+}
+
+/* "NCCL_X set by environment to Y", "NCCL_X set to Y", a plugin's "Adding NCCL_X=Y to environment". */
+static bool read_setting(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    static const char *const forms[] = {" set by environment to ", " set by ", " set to "};
+    const char *added = kl_log_after(line->text, "Adding NCCL_"), *name = strstr(line->text, "NCCL_");
+
+    if (added) {
+        size_t n = strcspn(added -= 5, "=");
+
+        if (added[n] != '=' || !is_name(added, n)) return false;
+        add_setting(log, speaker, line, added, n, added + n + 1, true);
+        return true;
+    }
+    if (!name) return false;
+    size_t n = strcspn(name, " =");
+
+    if (!is_name(name, n)) return false;
+    if (line->level == KL_LOG_PLAIN && name[n] == '=' && (name == line->text || !strncmp(line->text, "export ", 7))) {
+        add_setting(log, speaker, line, name, n, name + n + 1, false);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        const char *value = name + n;
+
+        if (strncmp(value, forms[i], strlen(forms[i]))) continue;
+        value += strlen(forms[i]);
+        if (i == 1 && !(value = kl_log_after(value, " to "))) continue;
+        add_setting(log, speaker, line, name, n, value, false);
+        return true;
+    }
+    return false;
+}
+
+/* ---- ranks ---- */
+
+static const char *word_after(struct kl_log *log, const char *text, const char *word)
+{
+    const char *at = kl_log_after(text, word);
+
+    return at && *at ? kl_log_keep(log, at, strcspn(at, " ")) : NULL;
+}
+
+static void set_number(int *field, const char *text, const char *word)
+{
+    *field = (int)kl_log_number(text, word, *field);
+}
+
+static void read_identity(struct kl_log *log, struct kl_log_member *m, const char *text)
+{
+    const char *bus = kl_log_after(text, " busId "), *id = word_after(log, text, " commId ");
+
+    set_number(&m->rank, text, " rank ");
+    set_number(&m->nranks, text, " nranks ");
+    set_number(&m->nranks, text, " nRanks ");
+    set_number(&m->nnodes, text, " nNodes ");
+    set_number(&m->local_ranks, text, " localRanks ");
+    set_number(&m->cuda_dev, text, " cudaDev ");
+    set_number(&m->nvml_dev, text, " nvmlDev ");
+    if (bus) m->busid = strtoll(bus, NULL, 16);
+    if (id) m->id = id;
+}
+
+/* A line that names its rank is about the member with it. */
+static int member_named(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    int rank = (int)kl_log_number(line->text, " rank ", -1), m = kl_log_member_of(log, speaker, line->at);
+
+    if (m < 0 || log->member[m].rank < 0 || log->member[m].rank == rank) return m;
+    for (int i = log->nmember - 1; i >= 0; i--)
+        if (log->member[i].speaker == speaker && log->member[i].rank == rank) return log->speaker[speaker].member = i;
+    return kl_log_new_member(log, speaker, line->at);
+}
+
+static bool read_start(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    if (!strstr(line->text, "Init START")) return false;
+    int m = kl_log_member_of(log, speaker, line->at);
+
+    if (m >= 0 && (log->member[m].started || log->member[m].rank >= 0)) m = kl_log_new_member(log, speaker, line->at);
+    if (m < 0) return true;
+    read_identity(log, &log->member[m], line->text);
+    log->member[m].started = true;
+    log->member[m].at = line->at;
+    return true;
+}
+
+static bool read_rank(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    const char *t = line->text;
+    bool complete = strstr(t, "Init COMPLETE") != NULL;
+
+    if (!complete && !(strstr(t, "comm 0x") && strstr(t, " rank ") && strstr(t, " nRanks "))) return false;
+    int m = member_named(log, speaker, line);
+
+    if (m < 0) return true;
+    read_identity(log, &log->member[m], t);
+    log->member[m].completed |= complete;
+    return true;
+}
+
+/* "24 coll channels, 24 collnet channels, 0 nvls channels, 32 p2p channels, 32 p2p channels per peer" */
+static bool read_channels(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    static const struct {
+        const char *what;
+        size_t field;
+    } counts[] = {{" coll channels", offsetof(struct kl_log_member, coll)},
+                  {" collnet channels", offsetof(struct kl_log_member, collnet)},
+                  {" nvls channels", offsetof(struct kl_log_member, nvls)},
+                  {" p2p channels per peer", offsetof(struct kl_log_member, per_peer)},
+                  {" p2p channels,", offsetof(struct kl_log_member, p2p)}};
+
+    if (!strstr(line->text, " coll channels, ")) return false;
+    int m = kl_log_member_of(log, speaker, line->at);
+
+    if (m >= 0 && log->member[m].coll >= 0) m = kl_log_new_member(log, speaker, line->at);
+    for (size_t i = 0; m >= 0 && i < sizeof counts / sizeof counts[0]; i++) {
+        const char *end = strstr(line->text, counts[i].what), *at = end;
+
+        while (at && at > line->text && isdigit((unsigned char)at[-1])) at--;
+        if (at) kl_log_int(&at, (int *)((char *)&log->member[m] + counts[i].field));
+    }
+    if (m >= 0) log->member[m].channels_at = line->at;
+    return true;
+}
+
+/* "Init timings - ncclCommInitRank: rank 0 nranks 8 total 55.17 (kernels 52.33, alloc 0.42, ...)" */
+static bool read_timings(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    const char *total = kl_log_after(line->text, " total "), *at = kl_log_after(line->text, " (");
+
+    if (!strstr(line->text, "Init timings") || !total || !at) return false;
+    int m = member_named(log, speaker, line);
+
+    if (m < 0) return true;
+    struct kl_log_member *r = &log->member[m];
+
+    read_identity(log, r, line->text);
+    char *unit;
+    const double whole = strtod(total, &unit), scale = strncmp(unit, " ms", 3) ? 1 : 1e-3; /* Kolo's own are in ms */
+    r->total = whole * scale;
+    r->timings_at = line->at;
+    r->phase_s = 0;
+    while (*at && *at != ')') {
+        size_t n = strcspn(at, " ,)");
+        double s = strtod(at + n, NULL) * scale;
+
+        if (s > r->phase_s) {
+            r->phase_s = s;
+            r->phase = kl_log_keep(log, at, n);
+        }
+        at += strcspn(at, ",)");
+        at += strspn(at, ", ");
+    }
+    return true;
+}
+
+/* "Setting affinity for GPU 0 to ff", "Affinity for GPU 4 is 64-95. (...)" */
+static bool read_affinity(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    const char *set = kl_log_after(line->text, "Setting affinity for GPU "),
+               *is = kl_log_after(line->text, "Affinity for GPU "), *value;
+
+    value = set ? kl_log_after(set, " to ") : is ? kl_log_after(is, " is ") : NULL;
+    if (!value) return false;
+    int m = kl_log_planning(log, speaker, line->at);
+
+    if (m < 0) return true;
+    log->member[m].cpus = kl_log_keep(log, value, strspn(value, "0123456789abcdef,-"));
+    log->member[m].cpus_at = line->at;
+    return true;
+}
+
+/* "Check P2P Type isAllDirectP2p 1 ...", "... intraNodeP2pSupport 0 ..." */
+static bool read_p2p_check(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    if (!strstr(line->text, "Check P2P Type")) return false;
+    int m = kl_log_member_of(log, speaker, line->at);
+
+    if (m < 0) return true;
+    set_number(&log->member[m].all_p2p, line->text, "isAllDirectP2p ");
+    set_number(&log->member[m].all_p2p, line->text, "intraNodeP2pSupport ");
+    return true;
+}
+
+static bool read_nvls(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    const char *at = kl_log_after(line->text, "NVLS multicast support is ");
+
+    if (!at) return false;
+    int m = kl_log_planning(log, speaker, line->at);
+
+    if (m >= 0) log->member[m].nvls_support = strncmp(at, "not ", 4) != 0;
+    return true;
+}
+
+/* nccl-tests: "#  Rank  0 Group  0 Pid  13510 on     hostA device  0 [0x08] Tesla V100-SXM2-16GB" */
+static bool read_device(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    const char *rank = kl_log_after(line->text, "#  Rank "), *pid = kl_log_after(line->text, " Pid ");
+    const char *host = pid ? kl_log_after(pid, " on ") : NULL, *name = host ? kl_log_after(host, "] ") : NULL;
+
+    (void)speaker;
+    if (!rank) rank = kl_log_after(line->text, "#   Rank ");
+    if (!rank || !host) return false;
+    struct kl_log_device *d = KL_LOG_NEW(log, device);
+
+    if (!d) return true;
+    rank += strspn(rank, " ");
+    host += strspn(host, " ");
+    *d = (struct kl_log_device){.at = line->at,
+                                .rank = (int)strtol(rank, NULL, 10),
+                                .pid = strtol(pid, NULL, 10),
+                                .host = kl_log_keep(log, host, strcspn(host, " ")),
+                                .name = name ? kl_log_keep(log, name, strlen(name)) : ""};
+    return true;
+}
+
+/* "AllReduce: 268435456 Bytes -> Algo NVLS proto SIMPLE channel{Lo..Hi}={0..15}" */
+static bool read_choice(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    const char *bytes = strstr(line->text, " Bytes -> Algo "), *colon = strchr(line->text, ':');
+    const char *hi = kl_log_after(line->text, "..Hi}={");
+
+    (void)speaker;
+    if (!bytes || !colon || colon > bytes) return false;
+    struct kl_log_choice *c = KL_LOG_NEW(log, choice);
+
+    if (!c) return true;
+    const char *algo = kl_log_after(bytes, " Algo "), *proto = kl_log_after(bytes, " proto ");
+
+    hi = hi ? kl_log_after(hi, "..") : NULL;
+    *c = (struct kl_log_choice){.at = line->at,
+                                .func = kl_log_keep(log, line->text, (size_t)(colon - line->text)),
+                                .algo = kl_log_keep(log, algo, strcspn(algo, " ")),
+                                .proto = proto ? kl_log_keep(log, proto, strcspn(proto, " ")) : "",
+                                .bytes = strtoll(colon + 1, NULL, 10),
+                                .channels = hi ? (int)strtol(hi, NULL, 10) % 1024 + 1 : -1};
+    return true;
+}
+
+bool kl_log_read_init(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    static bool (*const forms[])(struct kl_log *, int, const struct kl_log_line *) = {
+        read_start, read_rank,   read_channels, read_timings, read_affinity, read_p2p_check,
+        read_nvls,  read_device, read_choice,   read_version, read_setting};
+
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (forms[i](log, speaker, line)) return true;
+    return false;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "logs/log_make.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *word;
+    enum kl_log_level level;
+} levels[] = {{"NCCL INFO ", KL_LOG_INFO}, {"NCCL WARN ", KL_LOG_WARN}, {"NCCL TRACE ", KL_LOG_TRACE}};
+
+enum { LEVELS = sizeof levels / sizeof levels[0] };
+
+/* The first of the words that stand between prefix and text; `level` is its index. */
+static char *find_level(char *text, int *level)
+{
+    char *first = NULL;
+
+    for (int i = 0; i < LEVELS; i++) {
+        char *found = strstr(text, levels[i].word);
+
+        if (!found || (first && found > first)) continue;
+        first = found;
+        *level = i;
+    }
+    return first;
+}
+
+/* ---- prefixes, from the right to the left ---- */
+
+/* The word that ends before *end, which moves to its start. */
+static size_t last_word(const char *start, const char **end)
+{
+    const char *at = *end;
+
+    while (at > start && isspace((unsigned char)at[-1])) at--;
+    const char *stop = at;
+
+    while (at > start && !isspace((unsigned char)at[-1])) at--;
+    *end = at;
+    return (size_t)(stop - at);
+}
+
+/* "misc/socket.cc:537" */
+static bool is_source(const char *word, size_t n)
+{
+    const char *dot = memchr(word, '.', n), *colon = memchr(word, ':', n);
+
+    return dot && colon && colon > dot && colon - dot <= 4 && isalpha((unsigned char)dot[1]) &&
+           isdigit((unsigned char)colon[1]);
+}
+
+/* ":123" at the end of a word of n bytes; n becomes what is before it. */
+static bool take_number(const char *word, size_t *n, long *value)
+{
+    size_t at = *n;
+
+    while (at && isdigit((unsigned char)word[at - 1])) at--;
+    if (at == *n || *n - at > 12 || !at || word[at - 1] != ':') return false;
+    *value = strtol(word + at, NULL, 10);
+    *n = at - 1;
+    return true;
+}
+
+/* "host:pid:tid", behind whatever a scheduler wrote in front of it: "[1,0]<stdout>:", "3:". */
+static bool take_speaker(const char *word, size_t n, struct kl_log_line *line)
+{
+    size_t first;
+
+    if (!take_number(word, &n, &line->tid) || !take_number(word, &n, &line->pid)) return false;
+    for (first = n; first && !strchr(":<>]", word[first - 1]); first--) continue;
+    if (first == n) return false;
+    snprintf(line->host, sizeof line->host, "%.*s", (int)(n - first), word + first);
+    return true;
+}
+
+/* "[0]" */
+static bool take_device(const char *word, size_t n, int *dev)
+{
+    const char *at = word + 1;
+
+    return n > 2 && word[0] == '[' && word[n - 1] == ']' && kl_log_int(&at, dev) && *at == ']';
+}
+
+/* Where the prefix that ends at `end` begins; what it says goes to `line`. */
+static const char *read_prefix(const char *start, const char *end, struct kl_log_line *line)
+{
+    const char *at = end, *begin = end;
+    size_t n = last_word(start, &at);
+
+    if (n && n < sizeof line->where && is_source(at, n)) {
+        snprintf(line->where, sizeof line->where, "%.*s", (int)n, at);
+        begin = at;
+        n = last_word(start, &at);
+    }
+    if (!n || !take_device(at, n, &line->dev)) return begin;
+    begin = at;
+    n = last_word(start, &at);
+    return n && take_speaker(at, n, line) ? at : begin;
+}
+
+/* "n0[1] text": logs that were shortened. */
+static void read_short_prefix(struct kl_log_line *line)
+{
+    const char *at = line->text;
+    size_t n = strcspn(at, "[ \t:=");
+
+    if (!n || n >= sizeof line->host || at[n] != '[' || !isalpha((unsigned char)*at)) return;
+    const char *dev = at + n + 1;
+
+    if (!kl_log_int(&dev, &line->dev) || *dev != ']' || dev[1] != ' ') {
+        line->dev = -1;
+        return;
+    }
+    memcpy(line->host, at, n);
+    line->host[n] = 0;
+    line->level = KL_LOG_INFO;
+    line->text = dev + 2;
+}
+
+/* Others may have written into the line: where they do, it ends. */
+static void cut_next(char *text, struct kl_log_line *line)
+{
+    int level;
+    char *next = find_level(text, &level);
+    struct kl_log_line other = {.dev = -1};
+
+    if (!next) return;
+    const char *begin = read_prefix(text, next, &other);
+
+    if (!*other.host || begin == text) return;
+    line->more = next - (next - begin);
+}
+
+void kl_log_line_read(char *text, struct kl_log_line *line)
+{
+    int level = 0;
+    char *found = find_level(text, &level);
+    struct kl_log_at at = line->at;
+
+    *line = (struct kl_log_line){.at = at, .pid = -1, .tid = -1, .dev = -1, .text = text};
+    if (!found) {
+        read_short_prefix(line);
+        return;
+    }
+    line->level = levels[level].level;
+    read_prefix(text, found, line);
+    found += strlen(levels[level].word);
+    line->text = found;
+    cut_next(found, line);
+}

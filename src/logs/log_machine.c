@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "logs/log_make.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODES = 1 << 16, MOST_GBPS = 100000 }; /* of all trees; of a link, GB/s */
+
+/* ---- "=== System : maxBw 24.0 totalBw 24.0 ===" ---- */
+
+/* Lines of several ranks may alternate: each has its own tree. -1: none is open. */
+static int open_system(const struct kl_log *log, int speaker)
+{
+    for (int i = log->nsystem - 1; i >= 0; i--)
+        if (log->system[i].speaker == speaker) return log->system[i].complete ? -1 : i;
+    return -1;
+}
+
+static bool read_head(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    const char *at = kl_log_after(line->text, "=== System : max"), *total;
+
+    if (!at || !(total = kl_log_after(at, " total"))) return false;
+    int m = kl_log_planning(log, speaker, line->at);
+    struct kl_log_system *s = m < 0 ? NULL : KL_LOG_NEW(log, system);
+
+    if (!s) return true;
+    *s = (struct kl_log_system){.at = line->at,
+                                .member = m,
+                                .speaker = speaker,
+                                .max_bw = strtod(at + strcspn(at, " "), NULL),
+                                .total_bw = strtod(total + strcspn(total, " "), NULL)};
+    return true;
+}
+
+/* What a line names: "GPU/0-17000 (0)". */
+static void read_node(struct kl_log *log, const char *at, struct kl_log_node *n)
+{
+    size_t type = strcspn(at, "/ "), id;
+
+    n->type = kl_log_keep(log, at, type);
+    at += type + (at[type] == '/');
+    id = strcspn(at, " ");
+    n->id = kl_log_keep(log, at, id);
+    at += id + strspn(at + id, " (");
+    n->more = kl_log_keep(log, at, strcspn(at, ")"));
+}
+
+/* What hangs deeper hangs on the last node of the same tree that is less deep. */
+static int parent_at(const struct kl_log *log, int system, int depth)
+{
+    for (int i = log->nnode - 1; i >= 0; i--)
+        if (log->node[i].system == system && log->node[i].depth < depth) return i;
+    return -1;
+}
+
+static void add_node(struct kl_log *log, int system, int depth, const char *what, int link, double bw)
+{
+    int parent = depth < 0 ? -1 : parent_at(log, system, depth);
+    struct kl_log_node *n = log->nnode < NODES ? KL_LOG_NEW(log, node) : NULL;
+
+    if (!n) return;
+    *n = (struct kl_log_node){.system = system,
+                              .depth = depth,
+                              .parent = parent,
+                              .link = (enum kl_path_type)link,
+                              .bw = bw >= 0 && bw < MOST_GBPS ? bw : 0};
+    read_node(log, what, n);
+    log->system[system].n++;
+}
+
+/* "+ PCI[24.0] - GPU/0-17000 (0)", indented by where it hangs. */
+static bool read_branch(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    int column = (int)strspn(line->text, " ");
+    const char *plus = line->text + column, *bracket = strchr(plus, '['), *what = strstr(plus, "] - ");
+
+    if (strncmp(plus, "+ ", 2) || !bracket || !what || what < bracket) return false;
+    int type = kl_log_path_type(plus + 2), s = open_system(log, speaker);
+
+    log->amd |= strstr(plus, "XGMI[") || strstr(plus, "(1002");
+    if (type >= 0 && s >= 0 && log->system[s].n) add_node(log, s, column, what + 4, type, strtod(bracket + 1, NULL));
+    return true;
+}
+
+static bool read_cpu(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    int s = open_system(log, speaker);
+
+    if (s < 0 || strncmp(line->text, "CPU/", 4) || !strchr(line->text, '(')) return false;
+    add_node(log, s, -1, line->text, KL_PATH_LOC, 0);
+    return true;
+}
+
+static bool read_end(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    int s = open_system(log, speaker);
+
+    if (strncmp(line->text, "==========", 10)) return false;
+    if (s >= 0) log->system[s].complete = log->system[s].n > 0;
+    return true;
+}
+
+/* ---- "Pattern 4, crossNic 0, nChannels 12, bw 20.0/20.0, type NVL/PIX, sameChannels 1" ---- */
+
+static bool read_graph(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    const char *at = kl_log_after(line->text, "Pattern "), *bw = kl_log_after(line->text, ", bw "), *type;
+    struct kl_log_graph g = {.at = line->at, .type_intra = -1, .type_inter = -1};
+
+    if (!at || !strstr(at, "nChannels")) return false;
+    if (!bw) bw = kl_log_after(line->text, ", speed ");
+    g.pattern = (int)kl_log_number(line->text, "Pattern ", 0);
+    g.cross_nic = (int)kl_log_number(line->text, "crossNic ", 0);
+    g.nchannels = (int)kl_log_number(line->text, "nChannels ", 0);
+    g.same = (int)kl_log_number(line->text, "sameChannels ", -1);
+    if (bw) {
+        g.bw_intra = strtod(bw, NULL);
+        g.bw_inter = strtod(bw + strcspn(bw, "/,") + 1, NULL);
+    }
+    type = kl_log_after(line->text, ", type ");
+    if (type) {
+        g.type_intra = kl_log_path_type(type);
+        type += strcspn(type, "/,");
+        if (*type == '/') g.type_inter = kl_log_path_type(type + 1);
+    }
+    g.member = kl_log_planning(log, speaker, line->at);
+    struct kl_log_graph *kept = g.member < 0 ? NULL : KL_LOG_NEW(log, graph);
+
+    if (kept) *kept = g;
+    return true;
+}
+
+/* "GPU/17000 :GPU/17000 (0/5000.0/LOC) ...": paths follow from the links, and are not kept. */
+static bool read_paths(const struct kl_log_line *line)
+{
+    const char *colon = strstr(line->text, " :");
+
+    return colon && strchr(line->text, '/') && strchr(line->text, '/') < colon && strstr(colon, "/LOC)");
+}
+
+bool kl_log_read_machine(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    return read_head(log, speaker, line) || read_branch(log, speaker, line) || read_cpu(log, speaker, line) ||
+           read_end(log, speaker, line) || read_graph(log, speaker, line) || read_paths(line);
+}

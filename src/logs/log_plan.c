@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "logs/log_make.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool blank_int(const char **at, int *value)
+{
+    *at += strspn(*at, " ");
+    return kl_log_int(at, value);
+}
+
+static bool skip(const char **at, const char *word)
+{
+    size_t n = strlen(word);
+
+    if (strncmp(*at, word, n)) return false;
+    *at += n;
+    return true;
+}
+
+/* ---- rings ---- */
+
+/* "Channel 00/08 :    0   3   2   1" */
+static bool read_ring(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    const char *at = line->text + strspn(line->text, " ");
+    struct kl_log_ring r = {.at = line->at, .first = log->nrank};
+    int rank;
+
+    if (!skip(&at, "Channel ") || !kl_log_int(&at, &r.channel) || !skip(&at, "/") || !kl_log_int(&at, &r.nchannels) ||
+        !skip(&at, " :"))
+        return false;
+    if (r.channel < 0 || r.channel >= 64 || r.nchannels > 64) return true;
+    at += strspn(at, " ");
+    if (!isdigit((unsigned char)*at)) return false;
+    while (blank_int(&at, &rank) && rank >= 0) {
+        int *kept = KL_LOG_NEW(log, rank);
+
+        if (!kept) break;
+        *kept = rank;
+        r.n++;
+    }
+    if (*at) { /* a connection */
+        log->nrank = r.first;
+        return false;
+    }
+    r.member = kl_log_planning(log, speaker, line->at);
+    struct kl_log_ring *kept = r.member < 0 ? NULL : KL_LOG_NEW(log, ring);
+
+    if (kept) *kept = r;
+    return true;
+}
+
+/* "Ring 00 : 3 -> 0 -> 1" */
+static bool read_hop(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    const char *at = line->text;
+    struct kl_log_hop h = {.at = line->at};
+
+    if (!skip(&at, "Ring ") || !kl_log_int(&at, &h.channel) || !skip(&at, " : ") || !kl_log_int(&at, &h.prev) ||
+        !skip(&at, " -> ") || !kl_log_int(&at, &h.rank) || !skip(&at, " -> ") || !kl_log_int(&at, &h.next))
+        return false;
+    h.member = kl_log_planning(log, speaker, line->at);
+    struct kl_log_hop *kept = h.member < 0 || h.channel < 0 || h.channel >= 64 ? NULL : KL_LOG_NEW(log, hop);
+
+    if (kept) *kept = h;
+    return true;
+}
+
+/* ---- trees ---- */
+
+/* "1/-1/-1->0->-1" */
+static bool read_place(const char **at, struct kl_log_tree *t)
+{
+    return kl_log_int(at, &t->down[0]) && skip(at, "/") && kl_log_int(at, &t->down[1]) && skip(at, "/") &&
+           kl_log_int(at, &t->down[2]) && skip(at, "->") && kl_log_int(at, &t->rank) && skip(at, "->") &&
+           kl_log_int(at, &t->up);
+}
+
+/* "Trees [0] 1/-1/-1->0->-1 [1] ..." */
+static bool read_trees(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    const char *at = kl_log_after(line->text, "Trees ");
+    int m;
+
+    if (!at || *at != '[') return false;
+    m = kl_log_planning(log, speaker, line->at);
+    while (m >= 0 && skip(&at, "[")) {
+        struct kl_log_tree t = {.at = line->at, .member = m};
+
+        if (!kl_log_int(&at, &t.channel) || !skip(&at, "] ") || !read_place(&at, &t)) break;
+        if (t.channel < 0 || t.channel >= 64) break;
+        struct kl_log_tree *kept = KL_LOG_NEW(log, tree);
+
+        if (kept) *kept = t;
+        if (log->member[m].rank < 0) log->member[m].rank = t.rank;
+        at += strspn(at, " ");
+    }
+    return true;
+}
+
+/* ---- connections ---- */
+
+static bool read_end(const char **at, int *rank, int64_t *dev)
+{
+    char *end;
+
+    *dev = -1;
+    if (!kl_log_int(at, rank)) return false;
+    if (!skip(at, "[")) return true;
+    *dev = strtoll(*at, &end, 16);
+    *at = end;
+    return skip(at, "]");
+}
+
+static enum kl_log_way way_of(const char *how)
+{
+    if (!strncmp(how, "P2P", 3) || !strncmp(how, "direct", 6)) return KL_LOG_P2P;
+    if (!strncmp(how, "SHM", 3)) return KL_LOG_SHM;
+    if (!strncmp(how, "COLLNET", 7)) return KL_LOG_COLLNET;
+    return !strncmp(how, "NVLS", 4) ? KL_LOG_NVLS : KL_LOG_NET;
+}
+
+/* The device is the first number behind the plugin's name: "NET/NCCL RDMA Plugin v6/0(2)/GDRDMA/Shared". */
+static void read_net(const char *how, struct kl_log_link *l)
+{
+    for (const char *at = strchr(how, '/'); at; at = strchr(at, '/')) {
+        const char *digit = ++at;
+
+        if (!isdigit((unsigned char)*digit) || !kl_log_int(&digit, &l->net)) continue;
+        if (*digit == '(' && isdigit((unsigned char)digit[1])) {
+            digit++;
+            kl_log_int(&digit, &l->proxy);
+            digit += *digit == ')';
+        }
+        if (!*digit || *digit == '/' || *digit == ' ') return;
+        l->net = l->proxy = -1;
+    }
+}
+
+/* "Channel 00/0 : 1[0] -> 0[1] [receive] via NET/IB/0/GDRDMA", in older releases without "/0" */
+static bool read_link(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    const char *at = line->text + strspn(line->text, " ");
+    struct kl_log_link l = {.at = line->at, .connection = -1, .net = -1, .proxy = -1};
+
+    if (!skip(&at, "Channel ") || !kl_log_int(&at, &l.channel)) return false;
+    if (skip(&at, "/") && !kl_log_int(&at, &l.connection)) return false;
+    if (!skip(&at, " : ") || !read_end(&at, &l.from, &l.from_dev) || !skip(&at, " -> ") ||
+        !read_end(&at, &l.to, &l.to_dev))
+        return false;
+    const char *via = kl_log_after(at, " via ");
+
+    if (!via || l.from < 0 || l.to < 0) return true;
+    l.receives = strstr(at, "[receive]") != NULL;
+    l.gdr = strstr(via, "/GDRDMA") != NULL;
+    l.way = way_of(via);
+    if (l.way == KL_LOG_NET) read_net(via, &l);
+    l.member = kl_log_member_of(log, speaker, line->at);
+    struct kl_log_link *kept = l.member < 0 ? NULL : KL_LOG_NEW(log, link);
+
+    if (!kept) return true;
+    *kept = l;
+    kept->how = kl_log_keep(log, via, strlen(via));
+    return true;
+}
+
+/* "Connected all rings, use ring PXN 0 GDR 1" */
+static bool read_connected(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    if (!strstr(line->text, "Connected all rings")) return false;
+    int m = kl_log_member_of(log, speaker, line->at);
+
+    if (m < 0) return true;
+    log->member[m].pxn = (int)kl_log_number(line->text, " PXN ", -1);
+    log->member[m].gdr = (int)kl_log_number(line->text, " GDR ", -1);
+    return true;
+}
+
+bool kl_log_read_plan(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    return read_ring(log, speaker, line) || read_hop(log, speaker, line) || read_trees(log, speaker, line) ||
+           read_link(log, speaker, line) || read_connected(log, speaker, line);
+}

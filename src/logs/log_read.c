@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "base/text.h"
+#include "logs/log_make.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- who speaks ---- */
+
+/* Where lines run into each other without a blank, the end of one stands before the host of the next. */
+static bool is_host(const char *known, const char *read, bool torn)
+{
+    size_t n = strlen(known), m = strlen(read);
+
+    if (!torn) return !strcmp(known, read);
+    return n && m > n && !strcmp(read + m - n, known);
+}
+
+static int find_speaker(const struct kl_log *log, const struct kl_log_line *line, bool torn)
+{
+    for (int i = log->nspeaker - 1; i >= 0; i--) {
+        const struct kl_log_speaker *s = &log->speaker[i];
+
+        if (s->pid == line->pid && s->dev == line->dev && is_host(s->host, line->host, torn)) return i;
+    }
+    return -1;
+}
+
+static int speaker_of(struct kl_log *log, const struct kl_log_line *line)
+{
+    int found = find_speaker(log, line, false);
+
+    if (found < 0 && line->pid >= 0) found = find_speaker(log, line, true);
+    if (found >= 0) return found;
+    struct kl_log_speaker *s = log->nspeaker < KL_LOG_RANKS ? KL_LOG_NEW(log, speaker) : NULL;
+
+    if (!s) return -1;
+    *s = (struct kl_log_speaker){kl_log_keep(log, line->host, strlen(line->host)), line->pid, line->dev, -1};
+    return log->nspeaker - 1;
+}
+
+/* ---- reading ---- */
+
+static bool (*const readers[])(struct kl_log *, int, const struct kl_log_line *) = {
+    kl_log_read_machine, kl_log_read_plan, kl_log_read_init, kl_log_read_net, kl_log_read_trouble};
+
+static void read_line(struct kl_log *log, const struct kl_log_line *line)
+{
+    int speaker = speaker_of(log, line);
+
+    log->lines++;
+    for (size_t i = 0; speaker >= 0 && i < sizeof readers / sizeof readers[0]; i++)
+        if (readers[i](log, speaker, line)) {
+            log->understood++;
+            return;
+        }
+}
+
+/* A line as it stands in a file may hold those of several ranks. */
+static void read_lines(struct kl_log *log, char *text, struct kl_log_at at)
+{
+    while (text) {
+        struct kl_log_line line = {.at = at};
+
+        kl_log_line_read(text, &line);
+        char *next = line.more, first = next ? *next : 0;
+
+        if (next) *next = 0;
+        read_line(log, &line);
+        if (next) *next = first;
+        text = next;
+    }
+}
+
+/* Colours of terminals and control characters are no text. */
+static size_t clean(char *text, size_t n)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == 27 && i + 1 < n && text[i + 1] == '[') {
+            for (i += 2; i < n && !isalpha((unsigned char)text[i]); i++) continue;
+            continue;
+        }
+        if (text[i] == '\t')
+            text[kept++] = ' ';
+        else if ((unsigned char)text[i] >= ' ')
+            text[kept++] = text[i];
+    }
+    text[kept] = 0;
+    return kept;
+}
+
+ncclResult_t kl_log_add_text(struct kl_log *log, const char *name, const char *text, size_t bytes)
+{
+    char *line = malloc(KL_LOG_LINE + 1);
+    struct kl_log_file *file = line ? KL_LOG_NEW(log, file) : NULL;
+    int number = 0;
+
+    if (!file) {
+        free(line);
+        return KL_NOMEM("a log");
+    }
+    file->name = kl_log_keep(log, name, strlen(name));
+    for (const char *at = text, *end = text + bytes; at < end;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t n = (size_t)((stop ? stop : end) - at), kept = n < KL_LOG_LINE ? n : KL_LOG_LINE;
+
+        memcpy(line, at, kept);
+        number += number < INT_MAX;
+        clean(line, kept);
+        read_lines(log, line, (struct kl_log_at){log->nfile - 1, number});
+        at = stop ? stop + 1 : end;
+    }
+    free(line);
+    return ncclSuccess;
+}
+
+enum { FIRST_READ = 1 << 16 }; /* bytes */
+
+static ncclResult_t read_stream(FILE *from, const char *name, char **text, size_t *bytes)
+{
+    size_t max = 0;
+
+    *text = NULL;
+    *bytes = 0;
+    for (;;) {
+        if (*bytes == max) {
+            char *grown = realloc(*text, max = max ? 2 * max : FIRST_READ);
+
+            if (!grown) return KL_NOMEM("a log");
+            *text = grown;
+        }
+        size_t n = fread(*text + *bytes, 1, max - *bytes, from);
+
+        *bytes += n;
+        if (n) continue;
+        return ferror(from) ? KL_FAIL_ERRNO("%s cannot be read", name) : ncclSuccess;
+    }
+}
+
+ncclResult_t kl_log_load(const char *path, char **text, size_t *bytes)
+{
+    bool is_stdin = !strcmp(path, "-");
+    FILE *from = is_stdin ? stdin : fopen(path, "r");
+
+    *text = NULL;
+    if (!from) return KL_FAIL_ERRNO("%s cannot be opened", path);
+    ncclResult_t rc = read_stream(from, path, text, bytes);
+
+    if (!is_stdin) fclose(from);
+    if (!rc) return ncclSuccess;
+    free(*text);
+    *text = NULL;
+    return rc;
+}
+
+ncclResult_t kl_log_add_file(struct kl_log *log, const char *path)
+{
+    char *text;
+    size_t bytes;
+
+    KL_TRY(kl_log_load(path, &text, &bytes));
+    ncclResult_t rc = kl_log_add_text(log, strcmp(path, "-") ? path : "standard input", text, bytes);
+
+    free(text);
+    return rc;
+}
+
+/* ---- communicators ---- */
+
+/* Members of one communicator: of one name and size, or, where names are not printed, the same in the order of each speaker. */
+static int occurrence(const struct kl_log *log, int member)
+{
+    const struct kl_log_member *m = &log->member[member];
+    int n = 0;
+
+    for (int i = 0; i < member; i++) {
+        const struct kl_log_member *o = &log->member[i];
+
+        n += o->speaker == m->speaker && o->nranks == m->nranks && !strcmp(o->id ? o->id : "", m->id ? m->id : "");
+    }
+    return n;
+}
+
+static bool same_comm(const struct kl_log *log, const struct kl_log_comm *c, const struct kl_log_member *m, int nth)
+{
+    return c->nranks == m->nranks && !strcmp(c->id ? c->id : "", m->id ? m->id : "") &&
+           occurrence(log, c->first) == nth;
+}
+
+static ncclResult_t place_member(struct kl_log *log, int member)
+{
+    struct kl_log_member *m = &log->member[member];
+    int nth = occurrence(log, member), c = log->ncomm - 1;
+
+    while (c >= 0 && !same_comm(log, &log->comm[c], m, nth)) c--;
+    if (c < 0) {
+        struct kl_log_comm *comm = KL_LOG_NEW(log, comm);
+
+        if (!comm) return KL_NOMEM("communicators of a log");
+        *comm = (struct kl_log_comm){m->id, m->nranks, m->nnodes, 0, member};
+        c = log->ncomm - 1;
+    }
+    m->comm = c;
+    log->comm[c].seen++;
+    if (log->comm[c].nnodes < m->nnodes) log->comm[c].nnodes = m->nnodes;
+    return ncclSuccess;
+}
+
+static bool is_first_of_host(const struct kl_log *log, int member)
+{
+    const struct kl_log_member *m = &log->member[member];
+    const char *host = log->speaker[m->speaker].host;
+
+    for (int i = 0; i < member; i++)
+        if (log->member[i].comm == m->comm && !strcmp(log->speaker[log->member[i].speaker].host, host)) return false;
+    return true;
+}
+
+/* Where nodes are not printed, and all ranks speak, their hosts are counted. */
+static void count_hosts(struct kl_log *log, int comm)
+{
+    struct kl_log_comm *c = &log->comm[comm];
+    int hosts = 0;
+
+    if (c->nnodes > 0 || c->seen < c->nranks || !log->member[c->first].completed) return;
+    for (int i = c->first; i < log->nmember; i++)
+        hosts += log->member[i].comm == comm && *log->speaker[log->member[i].speaker].host && is_first_of_host(log, i);
+    if (hosts) c->nnodes = hosts;
+}
+
+ncclResult_t kl_log_finish(struct kl_log *log)
+{
+    enum { COMPARED = 4096 }; /* more members are too many to be told apart by their order */
+
+    for (int i = 0; i < log->nmember && i < COMPARED; i++)
+        if (log->member[i].nranks > 0) KL_TRY(place_member(log, i));
+    for (int i = 0; i < log->ncomm; i++) count_hosts(log, i);
+    return ncclSuccess;
+}
+
+const struct kl_log_comm *kl_log_main(const struct kl_log *log)
+{
+    const struct kl_log_comm *best = NULL;
+
+    for (int i = 0; i < log->ncomm; i++)
+        if (!best || log->comm[i].nranks > best->nranks) best = &log->comm[i];
+    return best;
+}
+
+/* ---- names ---- */
+
+const struct kl_log_setting *kl_log_find_setting(const struct kl_log *log, const char *name)
+{
+    for (int i = 0; i < log->nsetting; i++)
+        if (!strcmp(log->setting[i].name, name)) return &log->setting[i];
+    return NULL;
+}
+
+const char *kl_log_who(const struct kl_log *log, int speaker, char text[KL_LOG_WHO])
+{
+    struct kl_text t = kl_text_over(text, KL_LOG_WHO);
+
+    if (speaker < 0 || speaker >= log->nspeaker) return text;
+    const struct kl_log_speaker *s = &log->speaker[speaker];
+
+    kl_text_add(&t, "%s", s->host);
+    if (s->pid >= 0) kl_text_add(&t, ":%ld", s->pid);
+    if (s->dev >= 0) kl_text_add(&t, "%s[%d]", t.length ? " " : "", s->dev);
+    return text;
+}
+
+const char *kl_log_at_text(const struct kl_log *log, struct kl_log_at at, char text[KL_LOG_AT])
+{
+    struct kl_text t = kl_text_over(text, KL_LOG_AT);
+
+    if (at.line && at.file < log->nfile) kl_text_add(&t, "%s:%d", log->file[at.file].name, at.line);
+    return text;
+}

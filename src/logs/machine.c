@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "logs/machine.h"
+
+#include "base/error.h"
+#include "logs/log_make.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- products ---- */
+
+int kl_log_product_sm(const char *name)
+{
+    static const struct {
+        const char *word;
+        int sm;
+    } products[] = {{"GB300", 103},  {"B300", 103},  {"GB200", 100}, {"B200", 100}, {"GB10", 121},   {"Blackwell", 120},
+                    {"RTX 50", 120}, {"GH200", 90},  {"H100", 90},   {"H200", 90},  {"H800", 90},    {"H20", 90},
+                    {"A100", 80},    {"A800", 80},   {"A30", 80},    {"L40", 89},   {"L20", 89},     {"L4", 89},
+                    {"Ada", 89},     {"RTX 40", 89}, {"A10", 86},    {"A40", 86},   {"A16", 86},     {"A6000", 86},
+                    {"A5000", 86},   {"A4000", 86},  {"RTX 30", 86}, {"V100", 70},  {"TITAN V", 70}, {"T4", 75},
+                    {"RTX 20", 75},  {"P100", 60},   {"P40", 61}};
+
+    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
+        if (strstr(name, products[i].word)) return products[i].sm;
+    return 0;
+}
+
+/* GB/s of one NVLink by generation; a whole number of them makes up what is printed. */
+static int links_of(double bw, double each)
+{
+    double n = bw / each;
+    int whole = (int)(n + 0.5);
+
+    return whole >= 1 && whole <= 72 && fabs(n - whole) < 0.02 * whole / (whole + 1.0) + 0.002 ? whole : 0;
+}
+
+static double link_bw(int sm)
+{
+    return sm >= 100 ? 40.1 : sm >= 90 ? 20.6 : sm == 86 ? 12 : sm == 60 ? 18 : 20;
+}
+
+/* The generation that the printed bandwidth to the NVSwitch, or between GPUs, is a multiple of. */
+static int sm_of_nvlinks(const struct kl_log *log, int system)
+{
+    double widest = 0;
+
+    for (int i = 0; i < log->nnode; i++)
+        if (log->node[i].system == system && log->node[i].link == KL_PATH_NVL && log->node[i].bw > widest)
+            widest = log->node[i].bw;
+    if (widest <= 0) return 0;
+    if (fabs(widest - 18 * 40.1) < 0.3 || fabs(widest - 720) < 0.3) return 100;
+    if (fabs(widest - 18 * 20.6) < 0.3 || fabs(widest - 360) < 0.3) return 90;
+    if (links_of(widest, 20) && widest > 120.5) return 80;
+    return links_of(widest, 20) ? 70 : links_of(widest, 20.6) ? 90 : links_of(widest, 12) ? 86 : 0;
+}
+
+static int find_sm(const struct kl_log *log, int system, struct kl_log_assumed *assumed)
+{
+    for (int i = 0; i < log->ndevice; i++) {
+        int sm = kl_log_product_sm(log->device[i].name);
+
+        if (!sm) continue;
+        *assumed = (struct kl_log_assumed){sm, "its name"};
+        return sm;
+    }
+    int sm = sm_of_nvlinks(log, system);
+
+    *assumed = (struct kl_log_assumed){sm ? sm : 80, sm ? "its NVLinks" : "nothing"};
+    return assumed->sm;
+}
+
+/* ---- elements ---- */
+
+struct making {
+    const struct kl_log *log;
+    int system;
+    struct kl_xml *xml;
+    int *elem; /* by node: the element that its children hang on */
+    int nets, gpus, sm, lowest;
+};
+
+/* "0-17000": the host's number, and what is behind it. */
+static const char *local_id(const char *id, int *host)
+{
+    const char *dash = strchr(id, '-');
+
+    *host = dash ? (int)strtol(id, NULL, 16) : 0;
+    return dash ? dash + 1 : id;
+}
+
+static void busid_text(const char *id, char *text, size_t size)
+{
+    int host;
+    uint64_t n = strtoull(local_id(id, &host), NULL, 16);
+
+    snprintf(text, size, "%04x:%02x:%02x.%x", (unsigned)(n >> 20 & 0xffffff), (unsigned)(n >> 12 & 0xff),
+             (unsigned)(n >> 4 & 0xff), (unsigned)(n & 0xf));
+}
+
+/* The link whose bandwidth is nearest to what was printed. */
+static ncclResult_t set_link(const struct making *k, int e, double bw)
+{
+    static const struct {
+        const char *speed;
+        int lane;
+    } speeds[] = {{"2.5 GT/s PCIe", 15},   {"5.0 GT/s PCIe", 30},   {"8.0 GT/s PCIe", 60},
+                  {"16.0 GT/s PCIe", 120}, {"32.0 GT/s PCIe", 240}, {"64.0 GT/s PCIe", 480}};
+    double best = INFINITY;
+    int speed = 3, width = 16;
+
+    for (int w = 16; w >= 1; w /= 2)
+        for (size_t i = 0; i < sizeof speeds / sizeof speeds[0]; i++) {
+            double off = fabs(w * speeds[i].lane / 80.0 - bw);
+
+            if (off >= best) continue;
+            best = off;
+            speed = (int)i;
+            width = w;
+        }
+    KL_TRY(kl_xml_set(k->xml, e, "link_speed", speeds[speed].speed));
+    return kl_xml_set_int(k->xml, e, "link_width", width);
+}
+
+/* "1/2/-1": arch, vendor, model. */
+static void read_triple(const char *at, int *arch, int *vendor, int *model)
+{
+    if (!kl_log_int(&at, arch) || *at++ != '/') return;
+    if (!kl_log_int(&at, vendor) || *at++ != '/') return;
+    kl_log_int(&at, model);
+}
+
+static ncclResult_t add_cpu(struct making *k, int node)
+{
+    const struct kl_log_node *n = &k->log->node[node];
+    int host, arch = 1, vendor = -1, model = -1, e;
+    const char *id = local_id(n->id, &host);
+
+    read_triple(n->more, &arch, &vendor, &model);
+    KL_TRY(kl_xml_add(k->xml, KL_XML_ROOT, "cpu", &e));
+    k->elem[node] = e;
+    if (host || strchr(n->id, '-')) KL_TRY(kl_xml_set_hex(k->xml, e, "host_hash", (uint64_t)host + 1));
+    KL_TRY(kl_xml_set_int(k->xml, e, "numaid", strlen(id) > 8 ? -1 : (int)strtol(id, NULL, 16)));
+    KL_TRY(kl_xml_set(k->xml, e, "arch", arch == KL_ARCH_ARM ? "arm64" : arch == KL_ARCH_POWER ? "ppc64" : "x86_64"));
+    KL_TRY(kl_xml_set(k->xml, e, "vendor",
+                      vendor == KL_VENDOR_AMD       ? "AuthenticAMD"
+                      : vendor == KL_VENDOR_ZHAOXIN ? "CentaurHauls"
+                                                    : "GenuineIntel"));
+    KL_TRY(kl_xml_set_int(k->xml, e, "familyid", vendor == KL_VENDOR_ZHAOXIN ? 7 : 6));
+    return kl_xml_set_int(k->xml, e, "modelid",
+                          vendor == KL_VENDOR_ZHAOXIN ? 0x5b
+                          : model == KL_MODEL_ERP     ? 0xcf
+                          : model == KL_MODEL_SRP     ? 0x8f
+                          : model == KL_MODEL_SKL     ? 0x55
+                                                      : 0x4f);
+}
+
+static ncclResult_t add_pci(struct making *k, int node, const char *class, int *e)
+{
+    const struct kl_log_node *n = &k->log->node[node];
+    uint64_t ids = strtoull(n->more, NULL, 16);
+    char busid[32];
+
+    busid_text(n->id, busid, sizeof busid);
+    KL_TRY(kl_xml_add(k->xml, k->elem[n->parent], "pci", e));
+    KL_TRY(kl_xml_set(k->xml, *e, "busid", busid));
+    KL_TRY(kl_xml_set(k->xml, *e, "class", class));
+    if (!strcmp(class, "0x060400")) {
+        KL_TRY(kl_xml_set_hex(k->xml, *e, "vendor", ids >> 48));
+        KL_TRY(kl_xml_set_hex(k->xml, *e, "device", ids >> 32 & 0xffff));
+        KL_TRY(kl_xml_set_hex(k->xml, *e, "subsystem_vendor", ids >> 16 & 0xffff));
+        KL_TRY(kl_xml_set_hex(k->xml, *e, "subsystem_device", ids & 0xffff));
+    }
+    return set_link(k, *e, n->bw);
+}
+
+static ncclResult_t add_gpu_element(struct making *k, int pci, int rank, int *gpu)
+{
+    KL_TRY(kl_xml_add(k->xml, pci, "gpu", gpu));
+    KL_TRY(kl_xml_set_int(k->xml, *gpu, "dev", rank >= 0 ? rank : k->gpus));
+    KL_TRY(kl_xml_set_int(k->xml, *gpu, "sm", k->sm));
+    KL_TRY(kl_xml_set_int(k->xml, *gpu, "rank", rank >= 0 ? rank : k->gpus));
+    KL_TRY(kl_xml_set_int(k->xml, *gpu, "gdr", 1));
+    k->gpus++;
+    return ncclSuccess;
+}
+
+/* Ranks of the host, from 0: those of other hosts are shifted by the plan. */
+static int rank_of(const struct making *k, const struct kl_log_node *n)
+{
+    int rank;
+    const char *at = n->more;
+
+    return kl_log_int(&at, &rank) ? rank - k->lowest : -1;
+}
+
+static ncclResult_t add_gpu(struct making *k, int node)
+{
+    const struct kl_log_node *n = &k->log->node[node];
+    int pci, gpu;
+
+    if (n->link == KL_PATH_LOC) /* below its DEV */
+        return k->elem[node] = k->elem[n->parent], ncclSuccess;
+    KL_TRY(add_pci(k, node, "0x030200", &pci));
+    KL_TRY(add_gpu_element(k, pci, rank_of(k, n), &gpu));
+    k->elem[node] = gpu;
+    return ncclSuccess;
+}
+
+static ncclResult_t add_dev(struct making *k, int node)
+{
+    int pci, gpu;
+
+    KL_TRY(add_pci(k, node, "0x030200", &pci));
+    KL_TRY(add_gpu_element(k, pci, -1, &gpu));
+    k->elem[node] = gpu;
+    return ncclSuccess;
+}
+
+static ncclResult_t add_nic(struct making *k, int node)
+{
+    const struct kl_log_node *n = &k->log->node[node];
+    int e = k->elem[n->parent];
+
+    if (n->bw < 1000) KL_TRY(add_pci(k, node, "0x020000", &e));
+    KL_TRY(kl_xml_add(k->xml, e, "nic", &e));
+    k->elem[node] = e;
+    return ncclSuccess;
+}
+
+static const char *nic_name(const struct kl_log *log, int dev)
+{
+    for (int i = 0; i < log->nnic; i++)
+        if (log->nic[i].dev == dev) return log->nic[i].name;
+    return NULL;
+}
+
+static bool has_gdr(const struct kl_log *log, int dev)
+{
+    for (int i = 0; i < log->ngdr; i++)
+        if (!log->gdr[i].by_gpu && !log->gdr[i].enabled && log->gdr[i].nic == dev) return false;
+    return true;
+}
+
+/* "(7a852d0003f6ceb8/1/25.000000)", later "(0/7a85.../1/25.000000)": the speed stands last, the port before it. */
+static ncclResult_t add_net(struct making *k, int node)
+{
+    const struct kl_log_node *n = &k->log->node[node];
+    int host, e, dev = (int)strtol(local_id(n->id, &host), NULL, 16);
+    const char *last = strrchr(n->more, '/'), *port = last, *guid;
+    char name[32];
+
+    if (k->elem[n->parent] < 0 || strcmp(kl_xml_tag(k->xml, k->elem[n->parent]), "nic")) return ncclSuccess;
+    while (port && port > n->more && port[-1] != '/') port--;
+    guid = port && port > n->more ? port - 1 : n->more;
+    while (guid > n->more && guid[-1] != '/') guid--;
+    snprintf(name, sizeof name, "net%d", dev);
+    KL_TRY(kl_xml_add(k->xml, k->elem[n->parent], "net", &e));
+    KL_TRY(kl_xml_set(k->xml, e, "name", nic_name(k->log, dev) ? nic_name(k->log, dev) : name));
+    KL_TRY(kl_xml_set_int(k->xml, e, "dev", dev));
+    double gbps = last ? strtod(last + 1, NULL) : n->bw;
+    KL_TRY(kl_xml_set_int(k->xml, e, "speed", gbps > 0 && gbps < 100000 ? (int)(gbps * 8000 + 0.5) : 10000));
+    KL_TRY(kl_xml_set_int(k->xml, e, "port", port ? (int)strtol(port, NULL, 10) : 1));
+    uint64_t asic = strtoull(guid, NULL, 16);
+    KL_TRY(kl_xml_set_hex(k->xml, e, "guid", asic ? asic : (uint64_t)dev + 1));
+    KL_TRY(kl_xml_set_int(k->xml, e, "maxconn", 131072));
+    KL_TRY(kl_xml_set_int(k->xml, e, "gdr", has_gdr(k->log, dev)));
+    k->nets++;
+    return kl_xml_set_int(k->xml, e, "coll", 0);
+}
+
+static ncclResult_t add_nvlink(struct making *k, int node)
+{
+    const struct kl_log_node *n = &k->log->node[node];
+    bool to_gpu = !strcmp(n->type, "GPU") || !strcmp(n->type, "DEV"), to_cpu = !strcmp(n->type, "CPU");
+    int links = links_of(n->bw, link_bw(k->sm)), e;
+    char target[32] = "fffffff:ff:ff.0";
+
+    if (!links) links = (int)(n->bw / link_bw(k->sm) + 0.5);
+    if (links < 1 || strcmp(kl_xml_tag(k->xml, k->elem[n->parent]), "gpu")) return ncclSuccess;
+    if (to_gpu) busid_text(n->id, target, sizeof target);
+    KL_TRY(kl_xml_add(k->xml, k->elem[n->parent], "nvlink", &e));
+    KL_TRY(kl_xml_set(k->xml, e, "target", target));
+    KL_TRY(kl_xml_set_int(k->xml, e, "count", links));
+    return kl_xml_set(k->xml, e, "tclass", to_gpu ? "0x030200" : to_cpu ? "0x068001" : "0x068000");
+}
+
+static ncclResult_t add_c2c(struct making *k, int node)
+{
+    const struct kl_log_node *n = &k->log->node[node];
+    int e;
+
+    if (strcmp(kl_xml_tag(k->xml, k->elem[n->parent]), "gpu")) return ncclSuccess;
+    KL_TRY(kl_xml_add(k->xml, k->elem[n->parent], "c2c", &e));
+    KL_TRY(kl_xml_set_int(k->xml, e, "bw", (int)(n->bw * 1000 + 0.5)));
+    return kl_xml_set_int(k->xml, e, "count", 1);
+}
+
+static ncclResult_t add_node(struct making *k, int node)
+{
+    const struct kl_log_node *n = &k->log->node[node];
+    int e;
+
+    k->elem[node] = -1;
+    if (n->parent < 0) return strcmp(n->type, "CPU") ? ncclSuccess : add_cpu(k, node);
+    if (k->elem[n->parent] < 0) return ncclSuccess;
+    if (n->link == KL_PATH_NVL) return add_nvlink(k, node);
+    if (n->link == KL_PATH_C2C) return add_c2c(k, node);
+    if (!strcmp(n->type, "GPU")) return add_gpu(k, node);
+    if (!strcmp(n->type, "DEV")) return add_dev(k, node);
+    if (!strcmp(n->type, "NIC")) return add_nic(k, node);
+    if (!strcmp(n->type, "NET")) return add_net(k, node);
+    if (n->link != KL_PATH_PCI || strcmp(n->type, "PCI")) return ncclSuccess;
+    KL_TRY(add_pci(k, node, "0x060400", &e));
+    k->elem[node] = e;
+    return ncclSuccess;
+}
+
+static int lowest_rank(const struct kl_log *log, int system)
+{
+    int lowest = -1;
+
+    for (int i = 0; i < log->nnode; i++) {
+        const struct kl_log_node *n = &log->node[i];
+        const char *at = n->more;
+        int rank;
+
+        if (n->system != system || strcmp(n->type, "GPU") || n->link == KL_PATH_NVL) continue;
+        if (kl_log_int(&at, &rank) && (lowest < 0 || rank < lowest)) lowest = rank;
+    }
+    return lowest < 0 ? 0 : lowest;
+}
+
+static ncclResult_t make(struct making *k)
+{
+    int root;
+
+    KL_TRY(kl_xml_add(k->xml, KL_XML_NONE, "system", &root));
+    KL_TRY(kl_xml_set_int(k->xml, root, "version", 1));
+    for (int i = 0; i < k->log->nnode; i++)
+        if (k->log->node[i].system == k->system) KL_TRY(add_node(k, i));
+    if (!k->gpus) return KL_FAIL(ncclInvalidUsage, "%s: the system of the log holds no GPU", kl_xml_name(k->xml));
+    return ncclSuccess;
+}
+
+ncclResult_t kl_log_machine(const struct kl_log *log, int system, struct kl_xml **xml, struct kl_log_assumed *assumed)
+{
+    struct making k = {.log = log, .system = system, .lowest = lowest_rank(log, system)};
+    const char *name = log->file[log->system[system].at.file].name;
+    ncclResult_t rc;
+
+    *xml = NULL;
+    k.sm = find_sm(log, system, assumed);
+    k.elem = calloc((size_t)log->nnode + 1, sizeof *k.elem);
+    if (!k.elem) return KL_NOMEM("a machine of a log");
+    KL_TRY_OR(rc, out, kl_xml_create(name, &k.xml));
+    rc = make(&k);
+out:
+    free(k.elem);
+    if (rc)
+        kl_xml_free(k.xml);
+    else
+        *xml = k.xml;
+    return rc;
+}
+
+/* ---- which system ---- */
+
+int kl_log_system_of(const struct kl_log *log, const struct kl_log_comm *comm)
+{
+    int best = -1;
+
+    for (int i = 0; i < log->nsystem; i++) {
+        const struct kl_log_member *m = &log->member[log->system[i].member];
+
+        if (!log->system[i].complete || (comm && m->comm != comm - log->comm)) continue;
+        if (best < 0 || m->rank < log->member[log->system[best].member].rank) best = i;
+    }
+    return best;
+}
+
+/* The next node of a system, from index `at` on. */
+static const struct kl_log_node *next_node(const struct kl_log *log, int system, int *at)
+{
+    while (*at < log->nnode && log->node[*at].system != system) ++*at;
+    return *at < log->nnode ? &log->node[(*at)++] : NULL;
+}
+
+static bool same_node(const struct kl_log_node *a, const struct kl_log_node *b)
+{
+    int host;
+
+    if (a->depth != b->depth || a->link != b->link || a->bw != b->bw || strcmp(a->type, b->type)) return false;
+    return !strcmp(a->type, "NET") || !strcmp(local_id(a->id, &host), local_id(b->id, &host));
+}
+
+bool kl_log_same_machine(const struct kl_log *log, int a, int b)
+{
+    int i = 0, j = 0;
+
+    for (;;) {
+        const struct kl_log_node *x = next_node(log, a, &i), *y = next_node(log, b, &j);
+
+        if (!x || !y) return !x && !y;
+        if (!same_node(x, y)) return false;
+    }
+}

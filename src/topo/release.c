@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "topo/release.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+static const struct kl_change_facts facts[KL_CHANGES] = {
+    [KL_CHANGE_NVLINK_40_1] = {22705, "nvlink_40_1", /* 4.1 */
+        "an NVLink of sm 100 and later counts 40.1 GB/s instead of 40"},
+    [KL_CHANGE_P2C] = {22703, "p2c", /* 2.1, 5.1 */
+        "paths from a GPU through C2C to its CPU and over PCIe to a NIC have a type of their own, P2C"},
+    [KL_CHANGE_P2C_LEGS] = {22705, "p2c_legs", /* 4.7 */
+        "a path of a C2C leg and a PHB leg is P2C"},
+    [KL_CHANGE_P2C_BY_CPU] = {22705, "p2c_by_cpu", /* 5.1 */
+        "P2C follows from the ways of GPU and NIC to the GPU's CPU"},
+    [KL_CHANGE_P2C_NEAREST] = {22902, "p2c_nearest", /* 5.1 */
+        "only a GPU's nearest NICs are reached by P2C"},
+    [KL_CHANGE_ASIC_BY_NODE] = {22807, "asic_by_node", /* 3.10 */
+        "a NIC without a guid is a chip of its own on each host; guids need no 0x"},
+    [KL_CHANGE_KEEP_NETS] = {22807, "keep_nets", /* 4.9 */
+        "NICs are kept on a single host as well"},
+    [KL_CHANGE_DEVICE_NODES] = {23003, "device_nodes", /* 4.2, 4.3 */
+        "ranks and devices are nodes of their own, and hops count the link between them"},
+    [KL_CHANGE_GIN_NODES] = {22907, "gin_nodes", /* 2.5 */
+        "NICs may offer GIN, or be no network device"},
+    [KL_CHANGE_RMA_NODES] = {23007, "rma_nodes", /* 2.5 */
+        "NICs may offer RMA"},
+    [KL_CHANGE_PATH_BY_TYPE] = {23007, "path_by_type", /* 4.5 */
+        "of two paths the one of the better type wins, even if it is longer"},
+    [KL_CHANGE_CPU_BY_BANDWIDTH] = {23007, "cpu_by_bandwidth", /* 4.6 */
+        "a GPU's CPU is its nearest one by bandwidth, before hops count"},
+    [KL_CHANGE_GPU_FUNCTIONS] = {23007, "gpu_functions", /* 3.12 */
+        "the last digit of a GPU's bus id must not end in the bits 1, 2 or 3"},
+    [KL_CHANGE_CURRENT_LINK] = {23007, "current_link", /* 3.8 */
+        "a GPU's PCI link counts as it is when NCCL starts, instead of the fastest that it can be"},
+    [KL_CHANGE_PXN_C2C] = {22703, "pxn_c2c", /* 5.2 */
+        "PXN may lead through a GPU that reaches the NIC over C2C (NCCL_PXN_C2C)"},
+    [KL_CHANGE_PXN_BY_LEVEL] = {22705, "pxn_by_level", /* 5.2 */
+        "PXN goes through GPUs up to P2C from the NIC, or PXB without NCCL_PXN_C2C"},
+    [KL_CHANGE_PXN_BEHIND_PXN] = {22706, "pxn_behind_pxn", /* 5.2 */
+        "what is as near as PXN keeps its direct path"},
+    [KL_CHANGE_PXN_C2C_DEFAULT] = {22803, "pxn_c2c_default", /* 5.2 */
+        "NCCL_PXN_C2C is 1 by default"},
+    [KL_CHANGE_PXN_NEEDS_GDR] = {23003, "pxn_needs_gdr", /* 5.2 */
+        "PXN needs GPUDirect RDMA at the GPU in between"},
+    [KL_CHANGE_P2P_PXN_C2C] = {22706, "p2p_pxn_c2c", /* 5.3 */
+        "send and receive may go through a GPU that reaches the NIC over C2C"},
+    [KL_CHANGE_GDR_C2C_DEFAULT] = {22703, "gdr_c2c_default", /* 5.4 */
+        "GPUDirect RDMA over C2C is on by default (NCCL_NET_GDR_C2C)"},
+    [KL_CHANGE_GDR_LEVEL_P2C] = {22902, "gdr_level_p2c", /* 5.5 */
+        "GPUDirect RDMA over C2C is a matter of NCCL_NET_GDR_LEVEL, which is P2C by default"},
+    [KL_CHANGE_FLUSH_C2C] = {23003, "flush_c2c", /* 5.6 */
+        "a flush because of C2C is told apart from others"},
+    [KL_CHANGE_NETDEVS_POLICY] = {22803, "netdevs_policy", /* 5.7 */
+        "NCCL_NETDEVS_POLICY says how many NICs a GPU uses"},
+    [KL_CHANGE_NET_LIST_LIMIT] = {22807, "net_list_limit", /* 5.8 */
+        "NCCL_NETDEVS_POLICY=MAX:k bounds what the search prefers, too"},
+    [KL_CHANGE_NET_BY_RAIL] = {23007, "net_by_rail", /* 5.9 */
+        "GPUs that share NICs spread over them by their number among these GPUs"},
+    [KL_CHANGE_ABSENT_NOT_NET] = {23003, "absent_not_net", /* 5.10 */
+        "ranks of one host and different NVLink domains may use shared memory"},
+    [KL_CHANGE_INTRA_18] = {22703, "intra_18", /* 6.1 */
+        "searches on sm 100 and later also try 18 GB/s"},
+    [KL_CHANGE_INTRA_45] = {22902, "intra_45", /* 6.1 */
+        "searches on sm 100 and later also try 45 GB/s"},
+    [KL_CHANGE_INTER_47_9] = {22703, "inter_47_9", /* 6.1 */
+        "searches between hosts on sm 100 and later begin with 47.9 GB/s"},
+    [KL_CHANGE_INTER_45_1] = {22705, "inter_45_1", /* 6.1 */
+        "searches between hosts on sm 100 and later try 48 and 45.1 GB/s"},
+    [KL_CHANGE_INTER_96] = {22706, "inter_96", /* 6.1 */
+        "searches between hosts on sm 100 and later also try 96 GB/s"},
+    [KL_CHANGE_INTER_80] = {22907, "inter_80", /* 6.1 */
+        "searches between hosts on sm 100 and later also try 80 GB/s"},
+    [KL_CHANGE_INTER_86] = {23003, "inter_86", /* 6.1 */
+        "searches between hosts on sm 100 and later also try 86 GB/s"},
+    [KL_CHANGE_NO_WAY_DIS] = {22703, "no_way_dis", /* 6.2 */
+        "the search never follows a path that does not exist"},
+    [KL_CHANGE_START_NEAREST] = {22703, "start_nearest", /* 6.3 */
+        "channels start at the GPUs nearest to their NIC, the first one first, whatever the channel"},
+    [KL_CHANGE_START_LOCAL] = {22705, "start_local", /* 6.4 */
+        "channels start at the GPU that uses their NIC first"},
+    [KL_CHANGE_SCATTER_NETS] = {22705, "scatter_nets", /* 6.5 */
+        "NVLink domains of several hosts may spread channels over the hosts' NICs (NCCL_MNNVL_SCATTER_NETS_ENABLE)"},
+    [KL_CHANGE_INTER_UP_TO_SYS] = {22902, "inter_up_to_sys", /* 6.6 */
+        "before sm 90 searches may use NICs up to SYS, whatever their paths"},
+    [KL_CHANGE_FALLBACK_NETS] = {22902, "fallback_nets", /* 6.7 */
+        "the fallback leads through NICs of the first and the last GPU"},
+    [KL_CHANGE_RAIL_PER_HOST] = {22807, "rail_per_host", /* 6.8 */
+        "NICs of different hosts may count as one rail (NCCL_MNNVL_RAIL_PER_HOST)"},
+    [KL_CHANGE_RAILS] = {23007, "rails", /* 6.9 */
+        "rails and planes that the network names decide which NICs may be joined"},
+    [KL_CHANGE_NVLS_24] = {22703, "nvls_24", /* 7.1 */
+        "NVLS on sm 100 and later uses 24 channels within a node"},
+    [KL_CHANGE_NVLS_PAIR] = {22807, "nvls_pair", /* 7.2 */
+        "two GPUs are enough for NVLS"},
+    [KL_CHANGE_NVLS_APART] = {22803, "nvls_apart", /* 7.6 */
+        "NVLS has channels of its own: the communicator does not grow to their number"},
+    [KL_CHANGE_NVLS_BY_NETS] = {23003, "nvls_by_nets", /* 7.3, 7.4 */
+        "between nodes the bandwidth of NICs decides how many channels NVLS uses"},
+    [KL_CHANGE_CROSS_BY_RANK] = {22803, "cross_by_rank", /* 7.7 */
+        "pairs of ring channels are swapped where the rank's own rings cross NICs"},
+    [KL_CHANGE_P2P_PARTS] = {22803, "p2p_parts", /* 7.9 */
+        "the parts of a message take neighbouring channels"},
+    [KL_CHANGE_P2P_GROUPS] = {22807, "p2p_groups", /* 7.9 */
+        "rounds of send and receive go over groups of 8 ranks (NCCL_P2P_SCHEDULE_GROUP_SIZE)"},
+    [KL_CHANGE_P2P_OWN_GPU] = {22902, "p2p_own_gpu", /* 7.10, 7.11 */
+        "channels per peer follow from bandwidth to NICs, 14 GB/s each (NCCL_P2P_PER_CHANNEL_NET_BW)"},
+    [KL_CHANGE_P2P_PEERS] = {23003, "p2p_peers", /* 7.11 */
+        "channels per peer follow from the number of peers (NCCL_P2P_MAX_PEERS)"},
+    [KL_CHANGE_P2P_NVB] = {23007, "p2p_nvb", /* 7.12 */
+        "GPUs joined through another one use channels for each NVLink"},
+    [KL_CHANGE_NVLINK_EVERYWHERE] = {23007, "nvlink_everywhere", /* 7.13 */
+        "all GPUs count as joined by NVLink only where that holds on all hosts"},
+    [KL_CHANGE_LL128_SM] = {22703, "ll128_sm", /* 8.1 */
+        "LL128 is used from sm 70 on, whatever the generation"},
+    [KL_CHANGE_LL128_P2C] = {22703, "ll128_p2c", /* 8.1 */
+        "LL128 is used on paths up to P2C from sm 90 on (NCCL_LL128_C2C)"},
+    [KL_CHANGE_LL128_PXN] = {22705, "ll128_pxn", /* 8.1 */
+        "LL128 is used on paths up to PXN from sm 90 on, unless NCCL_LL128_C2C=0"},
+    [KL_CHANGE_LL128_MIXED] = {23003, "ll128_mixed", /* 8.1 */
+        "GPUs of different generations may use LL128 from sm 90 on"},
+    [KL_CHANGE_NVLS_GATHERS] = {22703, "nvls_gathers", /* 8.2 */
+        "NVLS's all-gather and reduce-scatter are modelled on their own"},
+    [KL_CHANGE_COLLNET_GATHERS] = {22703, "collnet_gathers", /* 8.3 */
+        "CollNetDirect's all-gather and reduce-scatter are modelled without a correction"},
+    [KL_CHANGE_NVLS_MODEL] = {22803, "nvls_model", /* 8.4, 8.5 */
+        "the model of NVLS knows its efficiency: 0.85 on Hopper, 0.74 on Blackwell"},
+    [KL_CHANGE_TREE_BLACKWELL] = {22803, "tree_blackwell", /* 8.6 */
+        "trees of sm 100 and later have bandwidths of their own"},
+    [KL_CHANGE_NVLS_TREE_43_8] = {22809, "nvls_tree_43_8", /* 8.6 */
+        "NVLSTree of Blackwell reaches 43.8 GB/s per channel on many nodes"},
+    [KL_CHANGE_NVLS_TREE_80] = {23003, "nvls_tree_80", /* 8.6 */
+        "NVLSTree of Blackwell reaches 80 GB/s per channel on many nodes"},
+    [KL_CHANGE_LL128_34_6] = {22807, "ll128_34_6", /* 8.7 */
+        "LL128 rings of Blackwell reach 34.6 GB/s per channel on two nodes"},
+    [KL_CHANGE_LL128_34_5] = {22902, "ll128_34_5", /* 8.7 */
+        "LL128 rings of Blackwell reach 34.5 GB/s per channel"},
+    [KL_CHANGE_LL128_40] = {22907, "ll128_40", /* 8.7 */
+        "LL128 rings of Blackwell reach 40 GB/s per channel"},
+    [KL_CHANGE_NVLS_TREE_LATENCY] = {22809, "nvls_tree_latency", /* 8.8 */
+        "a hop of NVLSTree between nodes takes 20.9 us instead of 14"},
+    [KL_CHANGE_PAT_TABLE] = {22803, "pat_table", /* 8.9 */
+        "PAT's hops inside nodes take time"},
+    [KL_CHANGE_NVLS_TREE_SHARE] = {22902, "nvls_tree_share", /* 8.11 */
+        "small sums by NVLSTree on Blackwell have less bandwidth"},
+    [KL_CHANGE_NVLS_RULES] = {22703, "nvls_rules", /* 8.12 */
+        "NVLS gathers and scatters on several nodes, up to 32 ranks each"},
+    [KL_CHANGE_COLLNET_CHAIN_8] = {22803, "collnet_chain_8", /* 8.13 */
+        "CollNetChain is for up to 8 ranks of a node"},
+    [KL_CHANGE_NVLS_SIZE] = {22803, "nvls_size", /* 8.13 */
+        "NVLS on several nodes uses no more channels than the communicator has"},
+};
+/* clang-format on */
+
+/* Releases that give different results, or end a line; ascending. */
+static const int releases[] = {22603, 22606, 22703, 22705, 22706, 22707, 22803, 22807,
+                               22809, 22902, 22903, 22907, 23003, 23004, 23007};
+
+enum { NRELEASES = sizeof releases / sizeof releases[0] };
+
+bool kl_nccl_has(int nccl, enum kl_change change)
+{
+    return nccl >= facts[change].since;
+}
+
+const struct kl_change_facts *kl_change_facts(enum kl_change change)
+{
+    return &facts[change];
+}
+
+/* A number of at most two digits; -1 if there is none. Moves `at` behind it. */
+static int small_number(const char **at)
+{
+    char *end;
+    long n = isdigit((unsigned char)**at) ? strtol(*at, &end, 10) : -1;
+
+    if (n < 0 || n > 99) return -1;
+    *at = end;
+    return (int)n;
+}
+
+/* The last release of a line, or the line's number if none is known. */
+static int last_of(int line)
+{
+    int last = line * 100;
+
+    for (int i = 0; i < NRELEASES; i++)
+        if (releases[i] / 100 == line) last = releases[i];
+    return last;
+}
+
+/* The newest known release that is not newer; -1 for what is older than all. */
+static int known(int nccl)
+{
+    int found = -1;
+
+    for (int i = 0; i < NRELEASES; i++)
+        if (releases[i] <= nccl) found = releases[i];
+    return found;
+}
+
+int kl_nccl_parse(const char *text)
+{
+    int part[3] = {-1, -1, -1};
+
+    for (int i = 0; i < 3; i++) {
+        part[i] = small_number(&text);
+        if (part[i] < 0) return -1;
+        if (*text != '.') break;
+        text++;
+    }
+    if (*text || part[1] < 0 || text[-1] == '.') return -1;
+    int line = part[0] * 100 + part[1];
+
+    return known(part[2] < 0 ? last_of(line) : line * 100 + part[2]);
+}
+
+const char *kl_nccl_text(int nccl, char text[KL_NCCL_TEXT])
+{
+    snprintf(text, KL_NCCL_TEXT, "%d.%d.%d", nccl / 10000 % 100, nccl / 100 % 100, nccl % 100);
+    return text;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * release.h - which NCCL is followed: all that changed results between its releases, by name.
+ *
+ * A release is a number, 23007 for 2.30.7. Nobody compares two of them: rules ask whether the release in force has a
+ * change (kl_nccl_has), and the one table of release.c says since when. What a change is about, it says as well.
+ *
+ * Threads: const.
+ * Source:  the specification of differences between versions; the sections in release.c are its.
+ */
+#ifndef KL_TOPO_RELEASE_H
+#define KL_TOPO_RELEASE_H
+
+#include <stdbool.h>
+
+#define KL_NCCL_NEWEST "2.30.7" /* what KL_NCCL_DEFAULT is, for texts */
+
+enum { KL_NCCL_2_26_3 = 22603, KL_NCCL_DEFAULT = 23007, KL_NCCL_TEXT = 16 };
+
+enum kl_change {
+    /* numbers of NVLink and of path types */
+    KL_CHANGE_NVLINK_40_1,
+    KL_CHANGE_P2C,
+    KL_CHANGE_P2C_LEGS,
+    KL_CHANGE_P2C_BY_CPU,
+    KL_CHANGE_P2C_NEAREST,
+    /* the machine and its paths */
+    KL_CHANGE_ASIC_BY_NODE,
+    KL_CHANGE_KEEP_NETS,
+    KL_CHANGE_DEVICE_NODES,
+    KL_CHANGE_GIN_NODES,
+    KL_CHANGE_RMA_NODES,
+    KL_CHANGE_PATH_BY_TYPE,
+    KL_CHANGE_CPU_BY_BANDWIDTH,
+    KL_CHANGE_GPU_FUNCTIONS,
+    KL_CHANGE_CURRENT_LINK,
+    /* NICs */
+    KL_CHANGE_PXN_C2C,
+    KL_CHANGE_PXN_BY_LEVEL,
+    KL_CHANGE_PXN_BEHIND_PXN,
+    KL_CHANGE_PXN_C2C_DEFAULT,
+    KL_CHANGE_PXN_NEEDS_GDR,
+    KL_CHANGE_P2P_PXN_C2C,
+    KL_CHANGE_GDR_C2C_DEFAULT,
+    KL_CHANGE_GDR_LEVEL_P2C,
+    KL_CHANGE_FLUSH_C2C,
+    KL_CHANGE_NETDEVS_POLICY,
+    KL_CHANGE_NET_LIST_LIMIT,
+    KL_CHANGE_NET_BY_RAIL,
+    KL_CHANGE_ABSENT_NOT_NET,
+    /* the search */
+    KL_CHANGE_INTRA_18,
+    KL_CHANGE_INTRA_45,
+    KL_CHANGE_INTER_47_9,
+    KL_CHANGE_INTER_45_1,
+    KL_CHANGE_INTER_96,
+    KL_CHANGE_INTER_80,
+    KL_CHANGE_INTER_86,
+    KL_CHANGE_NO_WAY_DIS,
+    KL_CHANGE_START_NEAREST,
+    KL_CHANGE_START_LOCAL,
+    KL_CHANGE_SCATTER_NETS,
+    KL_CHANGE_INTER_UP_TO_SYS,
+    KL_CHANGE_FALLBACK_NETS,
+    KL_CHANGE_RAIL_PER_HOST,
+    KL_CHANGE_RAILS,
+    /* channels */
+    KL_CHANGE_NVLS_24,
+    KL_CHANGE_NVLS_PAIR,
+    KL_CHANGE_NVLS_APART,
+    KL_CHANGE_NVLS_BY_NETS,
+    KL_CHANGE_CROSS_BY_RANK,
+    KL_CHANGE_P2P_PARTS,
+    KL_CHANGE_P2P_GROUPS,
+    KL_CHANGE_P2P_OWN_GPU,
+    KL_CHANGE_P2P_PEERS,
+    KL_CHANGE_P2P_NVB,
+    KL_CHANGE_NVLINK_EVERYWHERE,
+    /* tuning */
+    KL_CHANGE_LL128_SM,
+    KL_CHANGE_LL128_P2C,
+    KL_CHANGE_LL128_PXN,
+    KL_CHANGE_LL128_MIXED,
+    KL_CHANGE_NVLS_GATHERS,
+    KL_CHANGE_COLLNET_GATHERS,
+    KL_CHANGE_NVLS_MODEL,
+    KL_CHANGE_TREE_BLACKWELL,
+    KL_CHANGE_NVLS_TREE_43_8,
+    KL_CHANGE_NVLS_TREE_80,
+    KL_CHANGE_LL128_34_6,
+    KL_CHANGE_LL128_34_5,
+    KL_CHANGE_LL128_40,
+    KL_CHANGE_NVLS_TREE_LATENCY,
+    KL_CHANGE_PAT_TABLE,
+    KL_CHANGE_NVLS_TREE_SHARE,
+    KL_CHANGE_NVLS_RULES,
+    KL_CHANGE_COLLNET_CHAIN_8,
+    KL_CHANGE_NVLS_SIZE,
+    KL_CHANGES
+};
+
+/** Does a release have a change? */
+bool kl_nccl_has(int nccl, enum kl_change change);
+
+/**
+ * The release that a text means: "2.29.7"; "2.29" is the last of that line. What is between two known ones counts as the
+ * lower, what is newer than all as the newest. -1 for what is no version, or older than the first.
+ */
+int kl_nccl_parse(const char *text);
+
+/** "2.30.7" */
+const char *kl_nccl_text(int nccl, char text[KL_NCCL_TEXT]);
+
+/** What is known about a change. */
+struct kl_change_facts {
+    int since;        /* the first release that has it */
+    const char *name; /* "keep_nets" */
+    const char *text; /* what is different, without a full stop */
+};
+const struct kl_change_facts *kl_change_facts(enum kl_change change);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "topo/release.h"
+
+#include "tests/kolo_test.h"
+
+static const struct {
+    const char *text;
+    int nccl;
+} texts[] = {
+    {"2.26.3", 22603}, {"2.29.7", 22907}, {"2.30.7", 23007}, {"2.29", 22907},  {"2.26", 22606},
+    {"2.27.4", 22703}, {"2.31.1", 23007}, {"3.0.0", 23007},  {"2.26.2", -1},   {"2.25", -1},
+    {"", -1},          {"2", -1},         {"2.", -1},        {"2.29.", -1},    {"2.29.7.1", -1},
+    {"v2.29", -1},     {"2.29.7 ", -1},   {"2.-1", -1},      {"2.29.123", -1},
+};
+
+static void texts_mean_releases(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, texts) expect_case(c->text, kl_nccl_parse(c->text) == c->nccl);
+}
+
+static void releases_are_written_as_they_are_read(void **state)
+{
+    char text[KL_NCCL_TEXT];
+
+    (void)state;
+    FOR_EACH_CASE(c, texts)
+    if (c->nccl >= 0) expect_case(c->text, kl_nccl_parse(kl_nccl_text(c->nccl, text)) == c->nccl);
+    assert_int_equal(kl_nccl_parse(KL_NCCL_NEWEST), KL_NCCL_DEFAULT);
+}
+
+static void every_change_begins_with_a_release_that_is_known(void **state)
+{
+    char text[KL_NCCL_TEXT];
+
+    (void)state;
+    for (int i = 0; i < KL_CHANGES; i++) {
+        const struct kl_change_facts *f = kl_change_facts((enum kl_change)i);
+
+        assert_non_null(f->name);
+        expect_case(f->name, f->text && *f->text && f->text[strlen(f->text) - 1] != '.');
+        expect_case(f->name, kl_nccl_parse(kl_nccl_text(f->since, text)) == f->since);
+        expect_case(f->name, !kl_nccl_has(KL_NCCL_2_26_3, (enum kl_change)i));
+        expect_case(f->name, !kl_nccl_has(f->since - 1, (enum kl_change)i));
+        expect_case(f->name, kl_nccl_has(f->since, (enum kl_change)i));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_mean_releases),
+        cmocka_unit_test(releases_are_written_as_they_are_read),
+        cmocka_unit_test(every_change_begins_with_a_release_that_is_known),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

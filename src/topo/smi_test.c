@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What nvidia-smi prints, as machines. */
+#include "topo/smi.h"
+
+#include "base/error.h"
+#include "tests/kolo_test.h"
+#include "topo/machine.h"
+#include "topo/paths.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char matrix[] =
+    "\t\033[4mGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\033[0m\n"
+    "GPU0\t X \tNV12\tNV12\tNV12\tPXB\tSYS\t0-31,64-95\t0\t\tN/A\n"
+    "GPU1\tNV12\t X \tNV12\tNV12\tPIX\tSYS\t0-31,64-95\t0\t\tN/A\n"
+    "GPU2\tNV12\tNV12\t X \tNV12\tSYS\tNODE\t32-63,96-127\t1\t\tN/A\n"
+    "GPU3\tNV12\tNV12\tNV12\t X \tSYS\tPIX\t32-63,96-127\t1\t\tN/A\n"
+    "NIC0\tPXB\tPIX\tSYS\tSYS\t X \tSYS\t\t\t\t\n"
+    "NIC1\tSYS\tSYS\tNODE\tPIX\tSYS\t X \t\t\t\t\n"
+    "\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe as well as the SMP interconnect\n"
+    "\nNIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_7\n";
+
+static const char nvlinks[] = "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-1)\n\t Link 0: 25 GB/s\n\t Link 1: <inactive>\n"
+                              "GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-2)\n";
+
+static struct kl_xml *document_of(const char *first, const char *second, struct kl_assumed *assumed)
+{
+    struct kl_smi *smi = malloc(sizeof *smi);
+    struct kl_xml *xml = NULL;
+
+    *assumed = (struct kl_assumed){.n = 0};
+    kl_smi_init(smi);
+    assert_int_equal(kl_smi_parse(smi, "topo.txt", first), ncclSuccess);
+    if (second) assert_int_equal(kl_smi_parse(smi, "links.txt", second), ncclSuccess);
+    assert_int_equal(kl_smi_document(smi, assumed, &xml), ncclSuccess);
+    free(smi);
+    return xml;
+}
+
+static struct kl_topo *graph_of(struct kl_xml *xml)
+{
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_topo *t;
+
+    assert_int_equal(kl_machine_complete(xml, NULL), ncclSuccess);
+    assert_int_equal(kl_topo_build(xml, &options, &t), ncclSuccess);
+    assert_int_equal(kl_topo_paths(t), ncclSuccess);
+    return t;
+}
+
+static void levels_become_paths(void **state)
+{
+    static const struct {
+        int gpu, net;
+        enum kl_path_type type;
+    } want[] = {{0, 0, KL_PATH_PXB}, {1, 0, KL_PATH_PIX}, {3, 1, KL_PATH_PIX}};
+    struct kl_assumed assumed;
+    struct kl_xml *xml = document_of(matrix, nvlinks, &assumed);
+    struct kl_topo *t = graph_of(xml);
+
+    (void)state;
+    assert_int_equal(t->count[KL_NODE_GPU], 4);
+    assert_int_equal(t->count[KL_NODE_NET], 2);
+    assert_int_equal(t->count[KL_NODE_CPU], 2);
+    assert_int_equal(t->count[KL_NODE_NVS], 1);
+    assert_int_equal(t->node[t->first[KL_NODE_GPU]].gpu.sm, 80);
+    FOR_EACH_CASE(c, want)
+    {
+        if (kl_path_between(t, KL_NODE_GPU, c->gpu, KL_NODE_NET, c->net)->type != c->type)
+            fail_msg("GPU %d, NET %d", c->gpu, c->net);
+    }
+    assert_int_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_GPU, 3)->type, KL_PATH_NVL);
+    assert_int_not_equal(kl_xml_find(xml, "net", "name", "mlx5_7"), KL_XML_NONE);
+    assert_int_equal(assumed.n, 3);
+    assert_string_equal(assumed.at[1].product->name, "A100 SXM4 80 GB");
+    kl_topo_free(t);
+    kl_xml_free(xml);
+}
+
+static const char direct[] = "     GPU0 GPU1 GPU2 CPU Affinity\n"
+                             "GPU0  X   NV2  NV4\nGPU1 NV2   X   PHB\nGPU2 NV4  PHB   X\n";
+
+static void links_between_gpus_are_not_switched(void **state)
+{
+    struct kl_assumed assumed;
+    struct kl_xml *xml = document_of(direct, NULL, &assumed);
+    struct kl_topo *t = graph_of(xml);
+
+    (void)state;
+    assert_int_equal(t->count[KL_NODE_NVS], 0);
+    assert_int_equal(t->node[t->first[KL_NODE_GPU]].gpu.sm, 70); /* by the number of links */
+    assert_int_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_GPU, 1)->type, KL_PATH_NVL);
+    assert_int_equal(kl_path_between(t, KL_NODE_GPU, 1, KL_NODE_GPU, 2)->type, KL_PATH_NVB);
+    kl_topo_free(t);
+    kl_xml_free(xml);
+}
+
+static const struct bad_case {
+    const char *text, *error;
+} bad_cases[] = {
+    {"\tGPU0\tGPU1\nGPU0\tX\n", "t:2: 1 cells; expected 2, one for each column"},
+    {"\tGPU0\tGPU1\nGPU0\tX\tNEAR\n", "t:2: \"NEAR\"; expected X, NV#, PIX, PXB, PHB, NODE or SYS"},
+    {"\tGPU0\tNIC0\tGPU1\n", "t:1: GPU1 stands behind a NIC; expected GPUs first"},
+    {"\tGPU0\tNIC0\nNIC0\tNV4\tX\n", "t:2: \"NV4\"; expected"},
+};
+
+static void mistakes_have_a_place(void **state)
+{
+    struct kl_smi *smi = malloc(sizeof *smi);
+
+    (void)state;
+    FOR_EACH_CASE(c, bad_cases)
+    {
+        kl_smi_init(smi);
+        expect_case(c->text, kl_smi_parse(smi, "t", c->text) == ncclInternalError);
+        if (!strstr(kl_error_text(), c->error)) fail_msg("%s", kl_error_text());
+    }
+    free(smi);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(levels_become_paths),
+        cmocka_unit_test(links_between_gpus_are_not_switched),
+        cmocka_unit_test(mistakes_have_a_place),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

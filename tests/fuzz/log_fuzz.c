@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a log of NCCL: reading, judging, and planning for the machine that it shows must be safe. */
+#include "api/param_sets.h"
+#include "base/error.h"
+#include "logs/compare.h"
+#include "logs/findings.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+enum { PLANNED = 64 }; /* nodes: a plan for more takes too long here */
+
+static void check_findings(const struct kl_log *log)
+{
+    struct kl_log_findings f;
+
+    if (kl_log_findings_make(log, &f)) abort();
+    for (int i = 0; i < f.n; i++) {
+        char text[2048], at[KL_LOG_AT];
+        struct kl_text t = kl_text_over(text, sizeof text);
+
+        kl_log_finding_text(&f.finding[i], &t);
+        if (i && f.finding[i].weight < f.finding[i - 1].weight) abort(); /* worst first */
+        if (f.finding[i].at.line < 0 || f.finding[i].at.line > log->lines) abort();
+        kl_log_at_text(log, f.finding[i].at, at);
+    }
+    kl_log_findings_fini(&f);
+}
+
+static void compare(const struct kl_log *log)
+{
+    const struct kl_log_comm *c = kl_log_main(log);
+    const struct kl_cluster_request none = {.hosts = c && c->nnodes > 4 ? 4 : 0,
+                                            .edits = {.params = &kl_param_registry}};
+    struct kl_log_compare compared;
+
+    if (log->nnode > PLANNED) return;
+    if (kl_log_compare_make(log, &none, &compared)) abort(); /* nothing was asked for that could be wrong */
+    for (int i = 0; i < compared.n; i++) {
+        char text[512];
+        struct kl_text t = kl_text_over(text, sizeof text);
+
+        kl_log_difference_text(&compared.difference[i], &t);
+    }
+    kl_log_compare_fini(&compared);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct kl_log log;
+
+    kl_error_quiet(1);
+    kl_log_init(&log);
+    if (kl_log_add_text(&log, "fuzz", (const char *)data, bytes) || kl_log_finish(&log)) abort();
+    check_findings(&log);
+    compare(&log);
+    kl_log_fini(&log);
+    return 0;
+}

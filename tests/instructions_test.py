@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A guard without clocks: how many instructions an all-reduce takes, counted by callgrind.
+
+Two ranks in one thread (tests/instructions.c), so that nobody waits and counts hardly differ from run to run: the least of some windows counts.
+tests/data/instructions.json has the counts per operation, of both ranks together, by kind of build and compiler, as they were when they were
+last accepted. More than a tenth above that fails; builds that are not listed are skipped. KOLO_RENEW=1 writes what this build takes, to be
+looked at before it is kept.
+"""
+import glob
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import tool
+
+BUILD = os.environ["KOLO_BUILD"]
+KEPT = "tests/data/instructions.json"
+ALLOWED = 1.10
+CASES = {  # name: bytes, operations in a window, how
+    "8 B": (8, 100, "alone"),
+    "8 B in a group": (8, 100, "group"),
+    "1 MiB in a group": (1 << 20, 4, "group"),
+}
+
+
+def build_name():
+    """"Release gcc 12"."""
+    with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as file:
+        cache = dict(re.findall(r"^(\w+):\w+=(.*)$", file.read(), re.M))
+    compiler = cache["CMAKE_C_COMPILER"]
+    version = subprocess.run([compiler, "--version"], stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
+    name = "clang" if "clang" in version else "gcc"
+    return f"{cache['CMAKE_BUILD_TYPE']} {name} {re.search(r'([0-9]+)[.][0-9]+[.][0-9]+', version).group(1)}"
+
+
+def count(size, operations, how):
+    """Instructions of one operation."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["valgrind", "--tool=callgrind", "--separate-threads=yes", "--toggle-collect=window", "--dump-after=window",
+                   "--callgrind-out-file=" + os.path.join(folder, "out"), os.path.join(BUILD, "bin", "instructions"), str(size), str(operations), how]
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
+        p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", timeout=100, env=clean, check=False)
+        if p.returncode:
+            raise AssertionError(f"{command}: exit {p.returncode}: {p.stdout[-2000:]}")
+        totals = {}
+        for name in glob.glob(os.path.join(folder, "out.*-01")):
+            with open(name, encoding="utf-8") as file:
+                part, total = re.search(r"^part: (\d+)", text := file.read(), re.M), re.search(r"^totals: (\d+)", text, re.M)
+            if part and total:
+                totals[int(part.group(1))] = int(total.group(1))
+    windows = [t for part, t in sorted(totals.items()) if t][1:]  # the first warms up
+    return min(windows) // operations
+
+
+def kept():
+    with open(KEPT, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def keep(build, counts):
+    everything = kept() if os.path.exists(KEPT) else {}
+    everything[build] = counts
+    with open(KEPT, "w", encoding="utf-8") as file:
+        file.write(json.dumps(everything, indent=2, sort_keys=True) + "\n")
+
+
+class Instructions(unittest.TestCase):
+    def setUp(self):
+        if platform.machine() != "x86_64":
+            self.skipTest("instructions are kept for x86_64")
+        if not shutil.which("valgrind"):
+            self.skipTest("no valgrind")
+
+    def test_all_reduce_takes_no_more_than_it_did(self):
+        build, renew = build_name(), os.environ.get("KOLO_RENEW")
+        if not renew and build not in kept():
+            self.skipTest(f"no counts are kept for {build}")
+        found = {name: count(*case) for name, case in CASES.items()}
+        if renew:
+            return keep(build, found)
+        self.assertEqual(set(CASES), set(kept()[build]), f"cases kept in {KEPT}; KOLO_RENEW=1 writes them anew")
+        for name, before in kept()[build].items():
+            with self.subTest(name):
+                self.assertLessEqual(found[name], before * ALLOWED, f"instructions of an all-reduce, {name}: {before} are kept in {KEPT}")
+
+
+if __name__ == "__main__":
+    tool.main()

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** assumed.h - what an answer rests on that its file does not say, and what must be said before it. */
+#ifndef KOLO_TOOL_ASSUMED_H
+#define KOLO_TOOL_ASSUMED_H
+
+#include "plan/cluster.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/** The first line, where there is a finding. */
+void kl_finding_print(const struct kl_cluster *cluster, FILE *to);
+
+/** The same as a warning on stderr, and how much is assumed: for formats that have no place for it. */
+void kl_finding_warn(const struct kl_cluster *cluster);
+
+/** The block of assumptions, where there are any; each line begins with `indent`. */
+void kl_assumed_print(const struct kl_cluster *cluster, const char *indent, FILE *to);
+
+/** An array with an object for each assumption: code, text, from, and its numbers and names. */
+json_t *kl_assumed_json(const struct kl_cluster *cluster);
+
+/** An object, or null where there is no finding. */
+json_t *kl_finding_json(const struct kl_cluster *cluster);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/cmd.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "graph/tuning_file.h"
+#include "os/affinity.h"
+#include "tools/kolo/options.h"
+#include "tools/kolo/tune_measure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { SECONDS = 18 };
+
+struct asked {
+    int show, forget, help, seconds;
+    const char *file;
+};
+
+static const struct kl_opt table[] = {
+    {0, "show", KL_OPT_FLAG, offsetof(struct asked, show), 0, 0, NULL, "print what is kept, measure nothing"},
+    {0, "forget", KL_OPT_FLAG, offsetof(struct asked, forget), 0, 0, NULL, "remove what is kept"},
+    {0, "file", KL_OPT_TEXT, offsetof(struct asked, file), 0, 0, "FILE",
+     "another file (default: KOLO_TUNING, or kolo/tuning-... in the user's cache)"},
+    {'t', "seconds", KL_OPT_INT, offsetof(struct asked, seconds), 1, 600, "S",
+     "begin nothing new after so many seconds (default: 18)"},
+    {'h', "help", KL_OPT_FLAG, offsetof(struct asked, help), 0, 0, NULL, "print this"},
+    KL_OPT_END,
+};
+
+static int usage(FILE *to)
+{
+    fprintf(to, "usage: kolo tune [options]\n\nMeasure what collectives take on this machine with each algorithm, and "
+                "keep it: from then on "
+                "communicators\nwithin this host choose by these times, if all of their ranks know them. Nothing else "
+                "should run "
+                "meanwhile.\n\n");
+    kl_opts_help(table, to);
+    fprintf(
+        to,
+        "\nKOLO_TUNING=none leaves them out. `kolo explain allreduce 1M --constants host` shows measured times beside "
+        "modelled ones.\n");
+    return to == stdout ? EXIT_OK : EXIT_USAGE;
+}
+
+static int fail(void)
+{
+    fprintf(stderr, "kolo tune: %s\n", kl_error_text());
+    return EXIT_PROBLEM;
+}
+
+/* ---- what is kept ---- */
+
+static void print_line(const struct kl_tuning_measured *m, int func, int algo, int ranks)
+{
+    const float *us = m->us[func][algo][ranks];
+
+    if (us[0] <= 0) return;
+    printf("%-14s %-8s %5d", kl_func_name[func], kl_algo_name[algo], kl_measured_ranks[ranks]);
+    for (int s = 0; s < KL_MEASURED_SIZES; s++) printf(" %9.2f", (double)us[s]);
+    printf("\n");
+}
+
+static void print_times(const struct kl_tuning_measured *m)
+{
+    printf("# microseconds\n%-14s %-8s %5s", "", "", "ranks");
+    for (int s = 0; s < KL_MEASURED_SIZES; s++) {
+        long long bytes = kl_measured_bytes[s], kib = bytes >> 10;
+        printf(" %7lld %s", kib >> 10 ? kib >> 10 : kib ? kib : bytes, kib >> 10 ? "M" : kib ? "K" : "B");
+    }
+    printf("\n");
+    for (int f = 0; f < KL_FUNCS; f++)
+        for (int r = 0; r < KL_MEASURED_RANKS; r++)
+            for (int a = 0; a < KL_ALGOS; a++) print_line(m, f, a, r);
+}
+
+static int show(const char *path)
+{
+    struct kl_tuning_measured m;
+
+    if (kl_tuning_file_read(path, &m)) return fail();
+    print_times(&m);
+    return EXIT_OK;
+}
+
+static int forget(const char *path)
+{
+    if (!unlink(path)) return printf("%s is removed\n", path), EXIT_OK;
+    kl_fail_errno(__FILE__, __LINE__, "%s", path);
+    return fail();
+}
+
+/* ---- measuring ---- */
+
+static int measure(const char *path, int seconds)
+{
+    struct kl_tuning_measured m = {0};
+    uint64_t begin = kl_now_ns(), end = begin + (uint64_t)seconds * 1000000000u;
+
+    for (int r = 0; r < KL_MEASURED_RANKS; r++) {
+        if (isatty(STDERR_FILENO)) fprintf(stderr, "measuring with %d ranks\n", kl_measured_ranks[r]);
+        if (kl_tune_measure(r, kl_tune_share(end, KL_MEASURED_RANKS - r), &m)) return fail();
+    }
+    if (kl_tuning_file_write(path, &m)) return fail();
+    print_times(&m);
+    printf("# %.1f s; kept in %s\n", (double)(kl_now_ns() - begin) / 1e9, path);
+    return EXIT_OK;
+}
+
+int cmd_tune(int argc, char **argv)
+{
+    struct asked a = {.seconds = SECONDS};
+    char why[256], path[KL_TUNING_PATH];
+    const char *setting = getenv("KOLO_TUNING");
+    int end = kl_opts_parse(table, argc, argv, 1, &a, why, sizeof why);
+
+    if (end < 0) return fprintf(stderr, "kolo tune: %s\n", why), EXIT_USAGE;
+    if (a.help) return usage(stdout);
+    if (end < argc) {
+        kl_opts_refuse_word(table, argv[end], why, sizeof why);
+        return fprintf(stderr, "kolo tune: %s\n", why), EXIT_USAGE;
+    }
+    kl_error_quiet(1);
+    if (kl_tuning_file_path(a.file ? a.file : setting ? setting : "", path)) return fail();
+    if (a.show) return show(path);
+    return a.forget ? forget(path) : measure(path, a.seconds);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * tune_measure.h - measures what operations take on this machine, with processes of its own.
+ *
+ * Errors:  ncclSystemError; ncclRemoteError when a process ended badly, which has said why.
+ * Threads: one at a time; the process has not used the library before, as its children use it anew.
+ */
+#ifndef KOLO_TOOL_TUNE_MEASURE_H
+#define KOLO_TOOL_TUNE_MEASURE_H
+
+#include "graph/tuning_measured.h"
+
+/**
+ * Fill in what can be measured with `nranks`, which is kl_measured_ranks[at], until `deadline` (base/clock.h): what is not begun by then is
+ * left out. A line that is there is complete.
+ */
+ncclResult_t kl_tune_measure(int at, uint64_t deadline, struct kl_tuning_measured *measured);
+
+/** When the first of `left` that share the time until `end` has to be done. */
+uint64_t kl_tune_share(uint64_t end, int left);
+
+#endif
