@@ -169,7 +169,9 @@ static bool translate_functional_cast(struct translation *t, uint32_t i)
 /* A point, or the sign of an exponent; a hexadecimal digit like it does no harm. */
 static bool has_fraction(const struct tokens *k, uint32_t i)
 {
-    return strcspn(k->text + k->at[i].start, ".eE") < k->at[i].end - k->at[i].start;
+    for (size_t at = k->at[i].start; at < k->at[i].end; at++)
+        if (k->text[at] == '.' || k->text[at] == 'e' || k->text[at] == 'E') return true;
+    return false;
 }
 
 /* Are these only numbers without a fraction and places in the grid? They need no conversion. */

@@ -254,7 +254,7 @@ static int translate_file(const struct driver *d, const char *from, const char *
         fprintf(stderr, "kolo-nvcc: cannot read %s: %s\n", from, strerror(errno));
         return 1;
     }
-    good = translate(text, bytes, &out);
+    good = translate(text, bytes, &out, stderr);
     if (good && to) good = write_all(to, &out);
     if (good && !to) good = fwrite(out.at ? out.at : "", 1, out.bytes, stdout) == out.bytes;
     free(text);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void source_open(struct source *s, const char *text, size_t bytes)
+void source_open(struct source *s, const char *text, size_t bytes, FILE *errors)
 {
-    *s = (struct source){.tokens = tokens_of(text, bytes)};
+    *s = (struct source){.tokens = tokens_of(text, bytes), .errors = errors};
     s->edits = must_have(((size_t)s->tokens.count + 1) * sizeof *s->edits);
 }
 
@@ -198,11 +198,11 @@ void source_error(struct source *s, uint32_t token, const char *what, ...)
     va_list args;
 
     s->failed = true;
-    fprintf(stderr, "%s: error: ", place);
+    fprintf(s->errors, "%s: error: ", place);
     va_start(args, what);
-    vfprintf(stderr, what, args);
+    vfprintf(s->errors, what, args);
     va_end(args);
-    fputc('\n', stderr);
+    fputc('\n', s->errors);
     free(place);
 }
 

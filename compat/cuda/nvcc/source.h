@@ -11,6 +11,8 @@
 #include "compat/cuda/nvcc/lex.h"
 #include "compat/cuda/nvcc/text.h"
 
+#include <stdio.h>
+
 /** What is written for a token: before, then the range that was moved here, then between, the token or what is instead of it, after. */
 struct edit {
     char *before, *between, *instead, *after;
@@ -22,10 +24,11 @@ struct edit {
 struct source {
     struct tokens tokens;
     struct edit *edits;
-    bool failed; /* an error was told */
+    FILE *errors; /* where they are told */
+    bool failed;  /* one was told */
 };
 
-void source_open(struct source *s, const char *text, size_t bytes);
+void source_open(struct source *s, const char *text, size_t bytes, FILE *errors);
 void source_close(struct source *s);
 
 /** The text changed. */

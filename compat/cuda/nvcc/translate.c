@@ -187,12 +187,12 @@ static void walk(struct translation *t)
     }
 }
 
-bool translate(const char *text, size_t bytes, struct text *out)
+bool translate(const char *text, size_t bytes, struct text *out, FILE *errors)
 {
     struct translation t = {0};
     bool good;
 
-    source_open(&t.source, text, bytes);
+    source_open(&t.source, text, bytes, errors);
     walk(&t);
     good = !t.source.failed;
     if (good) source_render(&t.source, out);

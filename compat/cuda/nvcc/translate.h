@@ -62,8 +62,8 @@ struct translation {
     size_t shadow_count;
 };
 
-/** Translate `text`, with errors on stderr. False: there were some, and `out` is not to be used. */
-bool translate(const char *text, size_t bytes, struct text *out);
+/** Translate `text`, with errors told to `errors`. False: there were some, and `out` is not to be used. */
+bool translate(const char *text, size_t bytes, struct text *out, FILE *errors);
 
 /** Is the walk in code, is it for the device, and for nothing else? */
 bool in_code(const struct translation *t);
