@@ -114,6 +114,13 @@ static void render_gap(const char *gap, size_t bytes, struct text *out)
     }
 }
 
+/* A raw string goes over several lines; those behind it keep their numbers without it. */
+static void render_line_ends(const char *token, size_t bytes, struct text *out)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (token[i] == '\n') text_put(out, "\n");
+}
+
 /* One token with its notes; what was moved away is written when `there`. */
 static void render_token(const struct source *s, uint32_t i, bool there, struct text *out)
 {
@@ -124,9 +131,10 @@ static void render_token(const struct source *s, uint32_t i, bool there, struct 
     if (e->before) text_put(out, e->before);
     if (e->moved_from < e->moved_to) source_render_range(s, e->moved_from, e->moved_to, out);
     if (e->between) text_put(out, e->between);
-    if (e->instead)
-        text_put(out, e->instead);
-    else if (!e->dropped)
+    if (e->instead) text_put(out, e->instead);
+    if (e->dropped)
+        render_line_ends(s->tokens.text + t->start, t->end - t->start, out);
+    else if (!e->instead)
         text_add(out, s->tokens.text + t->start, t->end - t->start);
     if (e->after) text_put(out, e->after);
 }

@@ -31,6 +31,8 @@ static const struct {
     {"void f(){o.p->k<<<1,1>>>();}", ": o.p->k())", "<<<"},
     {"const char *s = \"k<<<1,1>>>()\"; // k<<<1,1>>>()", "\"k<<<1,1>>>()\"; // k<<<1,1>>>()", "push"},
     {"const char *s = R\"x(k<<<1,\")1>>>())x\"; int a = 1'000;", "k<<<1,\")1>>>()", "push"},
+    {"void f(){k<<<R\"x(\n)x\",1>>>(x);}\nint a;", "(__kolo::push(R\"x(\n)x\",1) ? (void)0 : k(x));}\nint a;", NULL},
+    {"__device__ void f(){asm(\"membar.gl;\" ::: R\"x(memory\n)x\");\n}", "\n;\n}", NULL},
     {"char c = '<'; int a = b << c >> d;", "b << c >> d", "push"},
     {"__global__ void k(int a, T *) {}", "__kolo::address(a), __kolo::address(__kolo_p1)", "__global__"},
     {"__global__ void k(int a, T *) {}", "T * __kolo_p1)", NULL},
