@@ -98,6 +98,7 @@ class Tune(tool.Case):
 
     def test_wrong_usage(self):
         self.refused(2, "unknown option", "--wrong")
+        self.refused(2, "exclude each other", "--show", "--forget")
         self.refused(1, "none", KOLO_TUNING="none")
         self.refused(1, "Not a directory", "--file", "/dev/null/tuning", "-t", "1")
 

@@ -59,6 +59,7 @@ struct kl_algorithm {
     enum kl_algo algo;
     uint32_t funcs, protos; /* bits that it serves */
     enum kl_reach memory;   /* it needs some that so many ranks can map */
+    bool one_channel;       /* operations use the first, whatever the plan has */
     bool unsigned_data;     /* they pass through a network that carries no signatures (signature.h) */
     size_t op_bytes;
     const struct kl_schedule *schedule[KL_FUNCS]; /* for the mover; NULL: it has an op of its own */

@@ -21,7 +21,7 @@ static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connect
     const int n = graph->ranks.nranks;
     struct members *m = kl_chaos_calloc(1, sizeof *m);
 
-    (void)channel; /* operations use the first */
+    (void)channel;
     if (!m) return KL_NOMEM("a board");
     links->own = m;
     kl_board_init(&m->board, n, graph->rank);
@@ -59,6 +59,7 @@ const struct kl_algorithm kl_algorithm_flat = {
     .funcs = ((1u << KL_FUNCS) - 1) | 1u << KL_FUNC_ALL_TO_ALL,
     .protos = 1u << KL_PROTO_SIMPLE,
     .memory = KL_REACH_ALL,
+    .one_channel = true,
     .op_bytes = sizeof(struct kl_flat_op),
     .link = link_board,
     .unlink = unlink_board,

@@ -185,9 +185,8 @@ static bool is_of_use(const struct kl_exec *e, int row)
 
 enum kl_progress kl_exec_connect_all(struct kl_exec *e, ncclResult_t *rc)
 {
-    int n = e->config.graph->coll_channels;
-
     for (int row = 0; kl_algorithms[row]; row++) {
+        int n = kl_algorithms[row]->one_channel ? 1 : e->config.graph->coll_channels;
         if (e->config.nranks == 1 || !is_of_use(e, row) || e->linked[row] == n) continue;
         enum kl_progress got = progress_links(e, row, n, rc);
         if (*rc || got != KL_DONE) return *rc ? KL_DONE : got;

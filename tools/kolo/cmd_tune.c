@@ -122,6 +122,7 @@ int cmd_tune(int argc, char **argv)
         kl_opts_refuse_word(table, argv[end], why, sizeof why);
         return fprintf(stderr, "kolo tune: %s\n", why), EXIT_USAGE;
     }
+    if (a.show && a.forget) return fprintf(stderr, "kolo tune: --show and --forget exclude each other\n"), EXIT_USAGE;
     kl_error_quiet(1);
     if (kl_tuning_file_path(a.file ? a.file : setting ? setting : "", path)) return fail();
     if (a.show) return show(path);
