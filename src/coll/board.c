@@ -9,7 +9,8 @@
 
 enum {
     SHARE = 1 << 20,
-    MOST_SLOT = 32 << 10
+    MOST_SLOT = 32 << 10,
+    SLOT_IN_CELLS = 8
 }; /* bytes: all slots that are in use at a time should stay in a core's cache */
 
 /* Of a slot: what a rank posts at most. */
@@ -20,25 +21,37 @@ static size_t slot_bytes(int nranks)
     return share < MOST_SLOT ? share / KL_LINE * KL_LINE : MOST_SLOT;
 }
 
+static size_t cell_bytes(int nranks)
+{
+    return slot_bytes(nranks) / SLOT_IN_CELLS / KL_LINE * KL_LINE;
+}
+
 static size_t lines_bytes(int nranks)
 {
     return (size_t)nranks * (KL_BOARD_POSTS + 1) * sizeof(struct kl_board_line);
 }
 
+static size_t cells_bytes(int nranks)
+{
+    return (size_t)nranks * KL_BOARD_CELLS * cell_bytes(nranks);
+}
+
 size_t kl_board_bytes(int nranks)
 {
-    return lines_bytes(nranks) + (size_t)nranks * KL_BOARD_SLOTS * slot_bytes(nranks);
+    return lines_bytes(nranks) + cells_bytes(nranks) + (size_t)nranks * KL_BOARD_SLOTS * slot_bytes(nranks);
 }
 
 void kl_board_init(struct kl_board *b, int nranks, int rank)
 {
-    *b = (struct kl_board){.nranks = nranks, .rank = rank, .slot_bytes = slot_bytes(nranks)};
+    *b = (struct kl_board){
+        .nranks = nranks, .rank = rank, .cell_bytes = cell_bytes(nranks), .slot_bytes = slot_bytes(nranks)};
 }
 
 void kl_board_attach(struct kl_board *b, void *memory, const struct kl_arena_mark *mark)
 {
     b->lines = memory;
-    b->slots = (unsigned char *)memory + lines_bytes(b->nranks);
+    b->cells = (unsigned char *)memory + lines_bytes(b->nranks);
+    b->slots = b->cells + cells_bytes(b->nranks);
     b->mark = mark;
 }
 
@@ -66,9 +79,24 @@ bool kl_board_all_done(struct kl_board *b, int *blocker)
 
 bool kl_board_may_post(struct kl_board *b, size_t bytes, int *blocker)
 {
-    const uint64_t round = bytes <= KL_BOARD_INLINE ? KL_BOARD_POSTS : KL_BOARD_SLOTS;
+    const bool small = bytes <= KL_BOARD_INLINE || bytes <= b->cell_bytes;
+    const uint64_t round = small ? KL_BOARD_CELLS : KL_BOARD_SLOTS;
 
     return b->turn < round || all_done(b, b->turn - round + 1, blocker);
+}
+
+/* ---- comparing ---- */
+
+enum kl_comparison kl_board_compare(struct kl_board *b)
+{
+    const int neighbour = kl_board_neighbour(b);
+
+    for (; b->compared <= b->turn; b->compared++) {
+        const struct kl_board_line *his = kl_board_post_of(b, neighbour, b->compared);
+        if (kl_load_acquire(&his->ready) != b->compared + 1) return KL_NOT_YET; /* pairs with kl_board_announce */
+        if (his->signature != kl_board_post_of(b, b->rank, b->compared)->signature) return KL_OTHER;
+    }
+    return KL_SAME;
 }
 
 /* ---- meeting ---- */
@@ -140,6 +168,7 @@ enum kl_progress kl_board_meet(struct kl_board *b, bool reader)
         b->heard = 0;
         b->posted = false;
         kl_board_next_turn(b);
+        b->compared = b->turn;
     }
     return KL_DONE;
 }

@@ -3,12 +3,14 @@
  * board.h - memory that all ranks of a host map, in which each posts what it has to say and all read it: an exchange of everybody
  * with everybody takes one flag, however many they are.
  *
- * Time is counted in *turns*, which all ranks go through alike, in order. In a turn a rank posts once or not at all: the operation
- * says who does. A post is a line, which holds little data itself, and for more a slot:
+ * Time is counted in *turns*, which all ranks go through alike, in order. In a turn every rank posts once. A post is a line, which
+ * holds little data itself, and for more a cell, or a slot:
  *
  *      by rank, lines of 128 bytes:     written by
  *          done                         that rank: so many turns are behind it
  *          post[turn % KL_BOARD_POSTS]  that rank
+ *      by rank, cell_bytes each:
+ *          cell[turn % KL_BOARD_CELLS]  that rank
  *      by rank, slot_bytes each:
  *          slot[turn % KL_BOARD_SLOTS]  that rank
  *
@@ -17,8 +19,12 @@
  *
  * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read.
  *
- * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_BOARD_POSTS, or for a slot t - KL_BOARD_SLOTS.
+ * That all ranks make the same call shows in the signatures of their posts. Who takes data of some only compares with its neighbour for the
+ * rest, up to KL_BOARD_LAG turns later: so readers need not keep step with each other.
+ *
+ * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_BOARD_CELLS, or for a slot t - KL_BOARD_SLOTS.
  *               It knows so from their own posts (who posts in turn t is done with those before), or else from `done`.
+ *               Who is done with turn t has compared all before t - KL_BOARD_LAG: their lines may be written anew.
  * Memory order: ready is stored with release after the data, loaded with acquire before them; done is stored with release after
  *               the turn's last look at others, loaded with acquire before what they looked at is overwritten.
  * Trust:        the memory was attached over an authenticated connection; the signature says that both sides make the same call,
@@ -33,7 +39,8 @@
 
 #define KL_BOARD_INLINE 112u /* bytes of data in a line */
 
-enum { KL_BOARD_POSTS = 32, KL_BOARD_SLOTS = 8, KL_BOARD_RANKS = 64 };
+enum { KL_BOARD_POSTS = 64, KL_BOARD_CELLS = 32, KL_BOARD_SLOTS = 8, KL_BOARD_RANKS = 64 };
+enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_CELLS };
 enum { KL_BOARD_MEETING = 2 }; /* turns */
 
 struct kl_board_line {
@@ -46,11 +53,12 @@ _Static_assert(sizeof(struct kl_board_line) == KL_LINE, "one writer per line");
 /** A rank's view. */
 struct kl_board {
     struct kl_board_line *lines; /* where it begins */
-    unsigned char *slots;
+    unsigned char *cells, *slots;
     const struct kl_arena_mark *mark; /* by rank: who has left */
     int nranks, rank;
-    size_t slot_bytes;
+    size_t cell_bytes, slot_bytes;
     uint64_t turn;                  /* the one to come */
+    uint64_t compared;              /* turns in which the neighbour has made the same call */
     uint64_t known[KL_BOARD_RANKS]; /* turns that others are done with, as far as is known here */
     int32_t pid[KL_BOARD_RANKS];
     bool reads;    /* all can read the memory of all, and want to */
@@ -78,6 +86,17 @@ static inline bool kl_board_has_met(const struct kl_board *b)
 /** Is everybody done with all turns before this one? If not, *blocker is a rank that is not. */
 bool kl_board_all_done(struct kl_board *board, int *blocker);
 
+/** A rank's neighbour: what all ranks compare with theirs is compared everywhere. */
+static inline int kl_board_neighbour(const struct kl_board *b)
+{
+    return (b->rank ? b->rank : b->nranks) - 1;
+}
+
+enum kl_comparison { KL_SAME, KL_OTHER, KL_NOT_YET };
+
+/** Compare with the neighbour, in all turns up to this one that are not yet. OTHER: in turn `compared`. NOT_YET: it has not posted them. */
+enum kl_comparison kl_board_compare(struct kl_board *board);
+
 /** May this rank post `bytes` in this turn? If not, *blocker is a rank that has not read enough. */
 bool kl_board_may_post(struct kl_board *board, size_t bytes, int *blocker);
 
@@ -86,15 +105,22 @@ static inline struct kl_board_line *kl_board_done(const struct kl_board *b, int 
     return &b->lines[(size_t)rank * (KL_BOARD_POSTS + 1)];
 }
 
+static inline struct kl_board_line *kl_board_post_of(const struct kl_board *b, int rank, uint64_t turn)
+{
+    return kl_board_done(b, rank) + 1 + turn % KL_BOARD_POSTS;
+}
+
 static inline struct kl_board_line *kl_board_post(const struct kl_board *b, int rank)
 {
-    return kl_board_done(b, rank) + 1 + b->turn % KL_BOARD_POSTS;
+    return kl_board_post_of(b, rank, b->turn);
 }
 
 /** Where the `bytes` of a rank's post of this turn are. */
 static inline void *kl_board_data(const struct kl_board *b, int rank, size_t bytes)
 {
     if (bytes <= KL_BOARD_INLINE) return kl_board_post(b, rank)->payload;
+    if (bytes <= b->cell_bytes)
+        return b->cells + ((size_t)rank * KL_BOARD_CELLS + b->turn % KL_BOARD_CELLS) * b->cell_bytes;
     return b->slots + ((size_t)rank * KL_BOARD_SLOTS + b->turn % KL_BOARD_SLOTS) * b->slot_bytes;
 }
 

@@ -222,7 +222,7 @@ static enum kl_progress copy_alone(struct kl_exec *e, const struct kl_task *t)
     return KL_DONE;
 }
 
-static void start(struct kl_exec *e, const struct kl_task *t)
+static void start(struct kl_exec *e, const struct kl_task *t, bool more)
 {
     const struct kl_func_info *info = &kl_func_info[t->func];
     const struct kl_algorithm *a = kl_algorithms[t->choice.algorithm];
@@ -238,6 +238,7 @@ static void start(struct kl_exec *e, const struct kl_task *t)
         .recv = t->recv,
         .count = t->count,
         .elem_bytes = elem_bytes(e, t),
+        .more = more,
         .peer_reads = e->config.peer_reads,
         .wide = e->wide && t->choice.proto == KL_PROTO_LL128,
         .scratch = e->scratch,
@@ -273,14 +274,14 @@ static enum kl_progress progress_ops(struct kl_exec *e, ncclResult_t *rc)
     return got;
 }
 
-enum kl_progress kl_exec_collective(struct kl_exec *e, const struct kl_task *t, ncclResult_t *rc)
+enum kl_progress kl_exec_collective(struct kl_exec *e, const struct kl_task *t, bool more, ncclResult_t *rc)
 {
     if (e->config.nranks == 1) return copy_alone(e, t);
     if (!e->running) {
         int row = t->choice.algorithm, n = t->choice.cut.nchannels;
         enum kl_progress got = n <= e->linked[row] ? KL_DONE : progress_links(e, row, n, rc);
         if (*rc || got != KL_DONE) return got;
-        start(e, t);
+        start(e, t, more);
     }
     return progress_ops(e, rc);
 }

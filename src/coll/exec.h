@@ -48,8 +48,8 @@ bool kl_exec_is_all_to_all(const struct kl_exec *exec, size_t count, ncclDataTyp
 /** Make room for a group with so many messages; nothing is running. */
 ncclResult_t kl_exec_reserve(struct kl_exec *exec, size_t messages);
 
-/** Go on with a collective. *rc is set on failure, with DONE. */
-enum kl_progress kl_exec_collective(struct kl_exec *exec, const struct kl_task *task, ncclResult_t *rc);
+/** Go on with a collective; more: of the same algorithm, follow. *rc is set on failure, with DONE. */
+enum kl_progress kl_exec_collective(struct kl_exec *exec, const struct kl_task *task, bool more, ncclResult_t *rc);
 
 /** Go on with messages: tasks [first, end) of a ring whose size is mask + 1. */
 enum kl_progress kl_exec_messages(struct kl_exec *exec, struct kl_task *ring, uint64_t mask, uint64_t first,

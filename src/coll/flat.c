@@ -11,7 +11,8 @@ enum {
     BROADCAST_BYTES = 16 << 10, /* of a piece: others read one while the root writes the next */
     WHOLE_BYTES = 16 << 10,     /* read of others, beside one's own share: above, slices pay for a second turn */
     GRAIN = 64,                 /* bytes: slices are multiples of it */
-    LOOKS = 32                  /* at a line before others are asked what there is to do */
+    COMPARED_AT_ONCE = KL_BOARD_LAG / 2, /* turns: lines that are fetched together */
+    LOOKS = 32                           /* at a line before others are asked what there is to do */
 };
 
 static size_t min_size(size_t a, size_t b)
@@ -160,18 +161,12 @@ static bool try_post(struct kl_flat_op *op)
 
 /* ---- sources: whose posts this rank takes in this turn ---- */
 
-static int neighbour(const struct kl_board *b)
-{
-    return (b->rank ? b->rank : b->nranks) - 1;
-}
-
-/* A broadcast's root waits for nobody. The others also look at their neighbour: of ranks that name different roots, one finds out. */
 static int sources(const struct kl_flat_op *op)
 {
     const struct kl_board *b = op->board;
     const bool root = op->share.root == b->rank;
 
-    if (op->share.func == KL_FUNC_BROADCAST) return root ? 0 : neighbour(b) == op->share.root ? 1 : 2;
+    if (op->share.func == KL_FUNC_BROADCAST) return root ? 0 : 1;
     if (op->share.func == KL_FUNC_REDUCE) return root ? b->nranks : 0;
     return reduces(op) ? b->nranks : b->nranks - 1;
 }
@@ -179,7 +174,7 @@ static int sources(const struct kl_flat_op *op)
 /* Where parts are gathered ranks begin with different ones; this one is not among them. */
 static int source(const struct kl_flat_op *op, int i)
 {
-    if (op->share.func == KL_FUNC_BROADCAST) return i ? neighbour(op->board) : op->share.root;
+    if (op->share.func == KL_FUNC_BROADCAST) return op->share.root;
     return reduces(op) ? i : (op->board->rank + 1 + i) % op->board->nranks;
 }
 
@@ -190,13 +185,18 @@ static bool has_come(struct kl_board *b, int rank)
     return false;
 }
 
-static ncclResult_t check(const struct kl_flat_op *op, int from)
+static ncclResult_t refuse(const struct kl_flat_op *op, int from)
 {
-    if (kl_board_post(op->board, from)->signature == op->share.signature) return ncclSuccess;
     return KL_FAIL(ncclInvalidUsage,
                    "%s: rank %d sent what belongs to another call than that of rank %d: the ranks call with different "
                    "counts, types or operations",
                    kl_func_info[op->share.func].name, from, op->board->rank);
+}
+
+static ncclResult_t check(const struct kl_flat_op *op, int from)
+{
+    if (kl_board_post(op->board, from)->signature == op->share.signature) return ncclSuccess;
+    return refuse(op, from);
 }
 
 /* ---- merging ---- */
@@ -268,13 +268,25 @@ static void keep_own(const struct kl_flat_op *op)
     copy(place_of(op, op->board->rank), at(s->send, from, s->elem_bytes), piece(op) * s->elem_bytes);
 }
 
-/* Who takes nothing may still see that its neighbour came with another call; it waits for none. Of two that name themselves roots the
- * later one sees it, unless both post at once. */
-static ncclResult_t glance(const struct kl_flat_op *op)
+/* Has this rank, with its sources, looked at all others? */
+static bool looks_at_all(const struct kl_flat_op *op)
+{
+    return sources(op) >= op->board->nranks - 1;
+}
+
+/* Who takes data of some compares with its neighbour for the rest: of ranks that name different roots, one finds out. It waits for that if
+ * nothing like it follows. Who takes nothing waits for none, within what the board allows: of two that name themselves roots the later one sees it, or
+ * both in their next operation. False: not yet, or *rc says why not. */
+static bool agree(struct kl_flat_op *op, ncclResult_t *rc)
 {
     struct kl_board *b = op->board;
 
-    return !sources(op) && kl_board_ready(b, neighbour(b)) ? check(op, neighbour(b)) : ncclSuccess;
+    if (looks_at_all(op) && b->compared == b->turn) return true;
+    if (op->share.more && b->turn - b->compared < COMPARED_AT_ONCE) return true;
+    enum kl_comparison got = kl_board_compare(b);
+    if (got == KL_OTHER) *rc = refuse(op, kl_board_neighbour(b));
+    if (got != KL_NOT_YET) return got == KL_SAME;
+    return b->turn - b->compared < KL_BOARD_LAG && (!sources(op) || op->share.more);
 }
 
 static bool collect(struct kl_flat_op *op, ncclResult_t *rc)
@@ -286,8 +298,7 @@ static bool collect(struct kl_flat_op *op, ncclResult_t *rc)
         if (*rc) return false;
         if (!reduces(op) && !op->direct && brings(op, from)) take(op, from);
     }
-    *rc = glance(op);
-    if (*rc) return false;
+    if (!agree(op, rc)) return false;
     if (op->direct) return kl_flat_read_some(op, rc);
     if (!reduces(op))
         keep_own(op);
@@ -300,6 +311,7 @@ static bool collect(struct kl_flat_op *op, ncclResult_t *rc)
 
 static void end_turn(struct kl_flat_op *op)
 {
+    if (looks_at_all(op)) op->board->compared = op->board->turn + 1;
     kl_board_next_turn(op->board);
     op->posted = false;
     op->arrived = op->taken = 0;
@@ -316,7 +328,7 @@ static bool is_read(const struct kl_flat_op *op, int *blocker)
 /* Changes whenever something moves within a turn. */
 static size_t position(const struct kl_flat_op *op)
 {
-    return (size_t)(op->posted + op->arrived + op->taken) + op->moved;
+    return (size_t)(op->posted + op->arrived + op->taken) + op->moved + (size_t)op->board->compared;
 }
 
 enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc)
@@ -351,7 +363,7 @@ static int blocker(struct kl_flat_op *op)
     if (!op->begun) return unheard(op->board);
     if (op->first >= op->share.end) return is_read(op, &rank) ? -1 : rank;
     if (!op->posted) return kl_board_may_post(op->board, posted_by(op, op->board->rank), &rank) ? -1 : rank;
-    if (op->arrived == sources(op)) return -1;
+    if (op->arrived == sources(op)) return looks_at_all(op) ? -1 : kl_board_neighbour(op->board);
     rank = source(op, op->arrived);
     return kl_board_ready(op->board, rank) ? -1 : rank;
 }

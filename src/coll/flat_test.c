@@ -328,8 +328,54 @@ static int root_runs_ahead(size_t bytes)
 static void a_root_waits_for_nobody_until_it_has_gone_round(void **state)
 {
     (void)state;
-    assert_int_equal(root_runs_ahead(KL_BOARD_INLINE), KL_BOARD_POSTS);
-    assert_int_equal(root_runs_ahead(KL_BOARD_INLINE + 1), KL_BOARD_SLOTS);
+    assert_int_equal(root_runs_ahead(KL_BOARD_INLINE), KL_BOARD_CELLS);
+    assert_int_equal(root_runs_ahead(4096), KL_BOARD_CELLS);
+    assert_int_equal(root_runs_ahead(4097), KL_BOARD_SLOTS);
+}
+
+static enum kl_progress begin_broadcast(struct world *w, int rank, struct call *c, bool more)
+{
+    struct kl_share s = share_of(c, rank, w->send[rank], w->recv[rank]);
+
+    s.more = more;
+    kl_flat_start(&w->op[rank], &w->board[rank], &s);
+    return kl_flat_progress(&w->op[rank], &(ncclResult_t){ncclSuccess});
+}
+
+/* Rank 3 of four takes what the root posts before rank 2 comes, who makes `first` and then the same calls. What rank 3 is told at last. */
+static ncclResult_t read_before_neighbour(struct call *c, struct call *first)
+{
+    static struct world w;
+    ncclResult_t rc = ncclSuccess;
+
+    open_world(&w, 4, 1000);
+    meet(&w, true);
+    for (int i = 0; i < KL_BOARD_LAG; i++) assert_int_equal(begin_broadcast(&w, 0, c, true), KL_DONE);
+    for (int i = 1; i < KL_BOARD_LAG; i++) assert_int_equal(begin_broadcast(&w, 3, c, true), KL_DONE);
+    assert_int_equal(begin_broadcast(&w, 3, c, false), KL_MOVED);
+    assert_int_equal(go_on(&w, 3), KL_STALLED); /* the last one waits */
+    assert_int_equal(kl_flat_blocked_on(&w.op[3], false), 2);
+    begin_broadcast(&w, 2, first, true);
+    for (int i = 1; i < KL_BOARD_LAG; i++) begin_broadcast(&w, 2, c, true);
+    assert_int_equal(kl_flat_progress(&w.op[3], &rc), KL_DONE);
+    close_world(&w);
+    return rc;
+}
+
+static void readers_compare_later_what_they_call(void **state)
+{
+    struct call c = {.func = KL_FUNC_BROADCAST, .type = ncclInt8, .count = 8, .seed = 7}, other = c;
+
+    (void)state;
+    assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 3), ncclSuccess);
+    other = c;
+    other.root = 2; /* itself */
+    other.seed = 8;
+    assert_int_equal(read_before_neighbour(&c, &c), ncclSuccess);
+    kl_error_quiet(1);
+    assert_int_equal(read_before_neighbour(&c, &other), ncclInvalidUsage);
+    assert_non_null(strstr(kl_error_text(), "rank 2 sent what belongs to another call"));
+    kl_error_quiet(0);
 }
 
 /* ---- what goes wrong ---- */
@@ -540,6 +586,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_collective_is_right),
         cmocka_unit_test(every_type_and_operator),
+        cmocka_unit_test(readers_compare_later_what_they_call),
         cmocka_unit_test(a_root_waits_for_nobody_until_it_has_gone_round),
         cmocka_unit_test(another_call_is_refused_before_data_are_touched),
         cmocka_unit_test(one_of_ranks_that_name_different_roots_finds_out),

@@ -161,6 +161,16 @@ static void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collective)
     comm->cursor = next;
 }
 
+/* Is the next task known, and a collective of the same algorithm? */
+static bool more_follow(ncclComm_t comm, const struct kl_task *t)
+{
+    uint64_t next = comm->cursor + 1;
+
+    if (kl_load_acquire(&comm->tasks_taken) <= next) return false; /* pairs with record */
+    const struct kl_task *n = kl_comm_task(comm, next);
+    return !kl_func_is_message(n->func) && n->choice.algorithm == t->choice.algorithm;
+}
+
 /* The messages of a launch come last, all together. */
 static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult_t *rc)
 {
@@ -174,7 +184,7 @@ static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult
         if (comm->begun < next) begin_tasks(comm, t, next);
         enum kl_progress g = messages
                                  ? kl_exec_messages(comm->exec, comm->tasks, comm->task_room - 1, comm->cursor, end, rc)
-                                 : kl_exec_collective(comm->exec, t, rc);
+                                 : kl_exec_collective(comm->exec, t, more_follow(comm, t), rc);
         if (*rc) return KL_DONE;
         if (g != KL_DONE) return g == KL_MOVED ? g : got;
         got = KL_MOVED;
