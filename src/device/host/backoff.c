@@ -8,8 +8,11 @@
 #include <time.h>
 
 enum {
-    YIELDS_PER_LOOK = 32,   /* how often the clock is read while yielding */
-    YIELD_FOR_NS = 2000000, /* a peer that is only descheduled is back by then */
+    YIELDS_PER_LOOK = 32, /* how often the clock is read while yielding */
+    /* A peer that is only descheduled is back by then: among many, and where each has a core, which it may share with other programs
+     * for some of their time slices. Who slept meanwhile would let it wait in turn. */
+    YIELD_FOR_NS = 2000000,
+    YIELD_ALONE_FOR_NS = 12000000,
     FIRST_SLEEP_US = 50,
     LONGEST_SLEEP_US = 1000
 };
@@ -44,5 +47,5 @@ void kl_backoff_pause(struct kl_backoff *backoff, unsigned spin)
     if ((n - spin) % YIELDS_PER_LOOK) return;
     uint64_t now = kl_now_ns();
     if (!backoff->since) backoff->since = now;
-    if (now - backoff->since > YIELD_FOR_NS) backoff->sleep_us = FIRST_SLEEP_US;
+    if (now - backoff->since > (spin ? YIELD_ALONE_FOR_NS : YIELD_FOR_NS)) backoff->sleep_us = FIRST_SLEEP_US;
 }

@@ -15,8 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Polls before the first yield where every rank has a core of its own. */
-#define KL_SPIN_POLLS 200
+/** Polls before the first yield where every rank has a core of its own: about half a millisecond, in which a peer that runs answers. Who yields
+ * to another program may give away a time slice of some milliseconds. */
+#define KL_SPIN_POLLS 5000
 
 struct kl_backoff {
     unsigned polls;    /* since the last progress */
