@@ -184,14 +184,36 @@ KL_CUDART_ENTRY(cudaGraphExecDestroy);
 
 /* ---- launches ---- */
 
+static void nothing(void *data)
+{
+    (void)data;
+}
+
+static void release_kept(void *data)
+{
+    kl_cudart_kept_release(data);
+}
+
+/* Objects stay until the launch has run, whatever becomes of the executable. */
+static cudaError_t launch_with(const struct exec *x, struct kl_cudart_kept *kept, cudaStream_t stream)
+{
+    cudaError_t rc = kl_cuda_from_kolo(koloGraphLaunch(x->own, stream), cudaErrorInvalidValue);
+
+    if (rc) kl_cudart_kept_release(kept);
+    return rc || !kept ? rc : kl_cuda_stream_call(stream, nothing, release_kept, kept);
+}
+
 static cudaError_t launch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     const struct exec *x = find(exec);
+    struct kl_cudart_kept *kept = NULL;
 
     if (!x) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_enter());
     if (koloStreamGetInfo(stream, NULL, NULL)) return cudaErrorInvalidResourceHandle;
-    return kl_cuda_from_kolo(koloGraphLaunch(x->own, stream), cudaErrorInvalidValue);
+    if (kl_cudart_kept_collect(&kept, x->graph)) return launch_with(x, kept, stream);
+    kl_cudart_kept_release(kept);
+    return cudaErrorMemoryAllocation;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)

@@ -107,11 +107,11 @@ struct kl_cudart_graph *kl_cudart_graph_copy(const struct kl_cudart_graph *g)
 
     for (size_t i = 0; copied && i < g->nnodes; i++) copied = copy_node(copy, g->node[i]);
     for (size_t i = 0; copied && i < g->nnodes; i++) copied = copy_edges(copy->node[i], g->node[i]);
+    if (copied) copied = kl_cudart_kept_copy(&copy->kept, g->kept);
     if (!copied) {
         kl_cudart_graph_free(copy);
         return NULL;
     }
-    copy->kept = kl_cudart_kept_copy(g->kept);
     copy->captured = g->captured;
     if (copy->captured) kl_fetch_add_relaxed(&copy->captured->count, 1);
     return copy;

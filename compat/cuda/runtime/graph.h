@@ -89,6 +89,11 @@ cudaError_t kl_cudart_graph_name_captured(struct kl_cudart_graph *graph);
 /* ---- objects that graphs keep ---- */
 
 void kl_cudart_kept_release(struct kl_cudart_kept *list);
-struct kl_cudart_kept *kl_cudart_kept_copy(const struct kl_cudart_kept *list);
+
+/** One more reference to each, in front of *list. False: memory is short, and the list may have some of them. */
+bool kl_cudart_kept_copy(struct kl_cudart_kept **list, const struct kl_cudart_kept *of);
+
+/** The same for all that a graph keeps, and the graphs that are its nodes. */
+bool kl_cudart_kept_collect(struct kl_cudart_kept **list, const struct kl_cudart_graph *graph);
 
 #endif

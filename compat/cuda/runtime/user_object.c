@@ -44,13 +44,22 @@ static bool keep(struct kl_cudart_kept **list, struct kl_cudart_object *object, 
     return true;
 }
 
-struct kl_cudart_kept *kl_cudart_kept_copy(const struct kl_cudart_kept *list)
+bool kl_cudart_kept_copy(struct kl_cudart_kept **list, const struct kl_cudart_kept *of)
 {
-    struct kl_cudart_kept *copy = NULL;
+    for (; of; of = of->next) {
+        if (!keep(list, of->object, 1)) return false;
+        kl_fetch_add_relaxed(&of->object->count, 1);
+    }
+    return true;
+}
 
-    for (; list; list = list->next)
-        if (keep(&copy, list->object, 1)) kl_fetch_add_relaxed(&list->object->count, 1);
-    return copy;
+bool kl_cudart_kept_collect(struct kl_cudart_kept **list, const struct kl_cudart_graph *g)
+{
+    bool fits = kl_cudart_kept_copy(list, g->kept);
+
+    for (size_t i = 0; fits && i < g->nnodes; i++)
+        if (g->node[i]->work.child) fits = kl_cudart_kept_collect(list, g->node[i]->work.child);
+    return fits;
 }
 
 cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *ptr, cudaHostFn_t destroy, unsigned int count,

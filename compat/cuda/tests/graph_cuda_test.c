@@ -367,6 +367,63 @@ static void objects_live_as_long_as_their_graphs(void **state)
     FAILS(cudaErrorInvalidValue, cudaUserObjectRelease(object, 1));
 }
 
+/* A graph by hand whose child keeps an object, and whose only function waits for `go`. */
+static cudaGraphExec_t keeping(struct freeing *gate, int *destroyed)
+{
+    const struct cudaHostNodeParams wait = {.fn = wait_for_go, .userData = gate};
+    cudaGraph_t graph, inner;
+    cudaGraphNode_t first, child;
+    cudaUserObject_t object[2];
+
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphCreate(&inner, 0));
+    for (int i = 0; i < 2; i++) {
+        OK(cudaUserObjectCreate(&object[i], destroyed, add_one, 1, cudaUserObjectNoDestructorSync));
+        OK(cudaGraphRetainUserObject(i ? inner : graph, object[i], 1, cudaGraphUserObjectMove));
+    }
+    OK(cudaGraphAddHostNode(&first, graph, NULL, 0, &wait));
+    OK(cudaGraphAddChildGraphNode(&child, graph, &first, 1, inner));
+    OK(cudaGraphDestroy(inner));
+    return instantiate_and_drop(graph);
+}
+
+static void objects_outlive_what_was_launched(void **state)
+{
+    int destroyed = 0;
+    struct freeing gate = {0};
+    cudaGraphExec_t exec = keeping(&gate, &destroyed);
+
+    (void)state;
+    OK(cudaGraphLaunch(exec, s));
+    OK(cudaGraphExecDestroy(exec));
+    assert_int_equal(destroyed, 0);
+    atomic_store(&gate.go, 1);
+    OK(cudaStreamSynchronize(s));
+    assert_int_equal(destroyed, 2);
+}
+
+static void objects_outlive_what_was_launched_of_a_capture(void **state)
+{
+    int destroyed = 0;
+    struct freeing gate = {0};
+    cudaGraph_t graph;
+    cudaUserObject_t object;
+
+    (void)state;
+    OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    OK(cudaLaunchHostFunc(s, wait_for_go, &gate));
+    OK(cudaStreamEndCapture(s, &graph));
+    OK(cudaUserObjectCreate(&object, &destroyed, add_one, 1, cudaUserObjectNoDestructorSync));
+    OK(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove)); /* after the end */
+    cudaGraphExec_t exec = instantiate_and_drop(graph);
+    OK(cudaGraphLaunch(exec, s));
+    OK(cudaGraphExecDestroy(exec));
+    assert_int_equal(destroyed, 0);
+    atomic_store(&gate.go, 1);
+    OK(cudaStreamSynchronize(s));
+    assert_int_equal(destroyed, 1);
+}
+
 /* ---- graphs by hand ---- */
 
 static void copy_to(void *arg)
@@ -760,6 +817,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_in_stream_order_is_the_graphs, setup, teardown),
         cmocka_unit_test_setup_teardown(executables_are_updated_with_the_same_shape, setup, teardown),
         cmocka_unit_test_setup_teardown(objects_live_as_long_as_their_graphs, setup, teardown),
+        cmocka_unit_test_setup_teardown(objects_outlive_what_was_launched, setup, teardown),
+        cmocka_unit_test_setup_teardown(objects_outlive_what_was_launched_of_a_capture, setup, teardown),
         cmocka_unit_test_setup_teardown(nodes_made_by_hand_run_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(edges_are_told_and_changed, setup, teardown),
         cmocka_unit_test_setup_teardown(nodes_say_what_they_do_and_change_it, setup, teardown),
