@@ -150,6 +150,7 @@ struct passage {
 static bool passed(const struct shared *s, uint64_t number)
 {
     if (kl_load_acquire(&s->done) >= number) return true;
+    if (kl_load_acquire(&s->recorded) < number) return true; /* it was taken back */
     pid_t recorder = kl_load_relaxed(&s->recorder);
     return recorder && kill(recorder, 0) && errno == ESRCH;
 }
@@ -193,17 +194,47 @@ static void drop(void *data)
     free(p);
 }
 
-static cudaError_t queue(const struct event *e, cudaStream_t stream, uint64_t number, void (*run)(void *))
+static struct passage *make_passage(const struct event *e)
 {
     struct passage *p = malloc(sizeof *p);
     void *shared = p ? mmap(NULL, sizeof *e->shared, PROT_READ | PROT_WRITE, MAP_SHARED, e->fd, 0) : MAP_FAILED;
 
     if (shared == MAP_FAILED) {
         free(p);
-        return cudaErrorMemoryAllocation;
+        return NULL;
     }
-    *p = (struct passage){.shared = shared, .number = number};
-    return kl_cuda_stream_call(stream, run, drop, p);
+    p->shared = shared;
+    return p;
+}
+
+/* The record that failed was none, unless another one came behind it, which then counts. */
+static void take_back(struct shared *s, uint64_t number, pid_t recorder_before)
+{
+    if (atomic_compare_exchange_strong_explicit(&s->recorded, &number, number - 1, memory_order_acq_rel,
+                                                memory_order_relaxed))
+        kl_store_relaxed(&s->recorder, recorder_before);
+}
+
+static cudaError_t record_shared(const struct event *e, cudaStream_t stream)
+{
+    struct passage *p = make_passage(e);
+
+    if (!p) return cudaErrorMemoryAllocation;
+    pid_t before = atomic_exchange_explicit(&e->shared->recorder, getpid(), memory_order_relaxed);
+    uint64_t number = atomic_fetch_add_explicit(&e->shared->recorded, 1, memory_order_acq_rel) + 1;
+    p->number = number;
+    cudaError_t rc = kl_cuda_stream_call(stream, pass, drop, p);
+    if (rc) take_back(e->shared, number, before);
+    return rc;
+}
+
+static cudaError_t wait_shared(const struct event *e, cudaStream_t stream)
+{
+    struct passage *p = make_passage(e);
+
+    if (!p) return cudaErrorMemoryAllocation;
+    p->number = kl_load_acquire(&e->shared->recorded);
+    return kl_cuda_stream_call(stream, wait_for, drop, p);
 }
 
 /* ---- in streams ---- */
@@ -224,11 +255,7 @@ cudaError_t kl_cuda_event_record(cudaEvent_t event, cudaStream_t stream)
     KL_CUDA_TRY(same_device(e, stream));
     if (e->own) return kl_cuda_from_kolo(koloEventRecord(e->own, stream), cudaErrorInvalidResourceHandle);
     if (kl_cuda_stream_captures(stream)) return cudaErrorStreamCaptureUnsupported;
-    kl_store_relaxed(&e->shared->recorder, getpid());
-    uint64_t number = atomic_fetch_add_explicit(&e->shared->recorded, 1, memory_order_acq_rel) + 1;
-    cudaError_t rc = queue(e, stream, number, pass);
-    if (rc) reach(e->shared, number); /* nobody else will */
-    return rc;
+    return record_shared(e, stream);
 }
 
 cudaError_t kl_cuda_event_order(cudaStream_t stream, cudaEvent_t event, unsigned flags)
@@ -238,7 +265,7 @@ cudaError_t kl_cuda_event_order(cudaStream_t stream, cudaEvent_t event, unsigned
     struct event *e = find(event);
     if (!e || koloStreamGetInfo(stream, NULL, NULL)) return cudaErrorInvalidResourceHandle;
     if (e->own) return kl_cuda_from_kolo(koloStreamWaitEvent(stream, e->own, 0), cudaErrorInvalidResourceHandle);
-    return queue(e, stream, kl_load_acquire(&e->shared->recorded), wait_for);
+    return wait_shared(e, stream);
 }
 
 /* ---- asked and waited for ---- */

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 static void wait_for_flag(void *arg)
@@ -236,6 +237,32 @@ static void take_two_ms(void *arg)
 
     while (now_ms() < until) continue;
     *(double *)arg = now_ms();
+}
+
+/* A record for which there is no memory: the event is as it was before. */
+static void a_record_that_fails_is_none(void **state)
+{
+    struct rlimit before;
+    atomic_int go = 0;
+    cudaStream_t s = new_stream(cudaStreamNonBlocking);
+    cudaEvent_t e;
+
+    (void)state;
+    OK(cudaEventCreateWithFlags(&e, cudaEventInterprocess | cudaEventDisableTiming));
+    OK(cudaLaunchHostFunc(s, wait_for_flag, &go));
+    OK(cudaEventRecord(e, s));
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    assert_int_equal(setrlimit(RLIMIT_AS, &(struct rlimit){.rlim_max = before.rlim_max}), 0);
+    cudaError_t rc = cudaEventRecord(e, s);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    FAILS(cudaErrorMemoryAllocation, rc);
+    FAILS(cudaErrorNotReady, cudaEventQuery(e)); /* of the record before */
+    atomic_store(&go, 1);
+    OK(cudaEventSynchronize(e));
+    OK(cudaStreamSynchronize(s));
+    OK(cudaEventDestroy(e));
+    OK(cudaStreamDestroy(s));
+    cudaGetLastError();
 }
 
 static void elapsed_time_is_that_of_the_work_between(void **state)
@@ -486,6 +513,7 @@ int main(void)
         cmocka_unit_test(streams_cost_no_threads),
         cmocka_unit_test(an_event_that_was_never_recorded),
         cmocka_unit_test(a_later_record_does_not_move_earlier_waits),
+        cmocka_unit_test(a_record_that_fails_is_none),
         cmocka_unit_test(elapsed_time_is_that_of_the_work_between),
         cmocka_unit_test(events_order_streams_of_different_devices),
         cmocka_unit_test(host_functions_run_in_order),
