@@ -129,7 +129,7 @@ static cudaError_t instantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigne
     struct kl_cudart_graph *g = kl_cudart_graph(graph);
     struct exec *x;
 
-    if (!exec || !g || flags & ~15ull) return cudaErrorInvalidValue;
+    if (!exec || !g || g->moved || flags & ~15ull) return cudaErrorInvalidValue;
     if (flags & cudaGraphInstantiateFlagDeviceLaunch) return cudaErrorNotSupported;
     KL_CUDA_TRY(kl_cuda_enter());
     KL_CUDA_TRY(make_exec(g, flags, &x));
@@ -342,7 +342,7 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGra
     const struct kl_cudart_graph *g = kl_cudart_graph(graph);
     cudaGraphExecUpdateResultInfo info = {.result = cudaGraphExecUpdateError};
 
-    if (!x || !g) return kl_cudart_done(cudaErrorInvalidValue);
+    if (!x || !g || g->moved) return kl_cudart_done(cudaErrorInvalidValue);
     cudaError_t rc = kl_cuda_enter();
     if (!rc) rc = update(x, g, &info);
     if (rc && !info.result) info.result = cudaGraphExecUpdateError;

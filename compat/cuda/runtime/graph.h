@@ -42,6 +42,7 @@ struct kl_cudart_captured {
 struct kl_cudart_graph {
     cudaGraph_t handle;  /* NULL: nobody outside knows it */
     bool part;           /* of a node: not the program's to destroy */
+    bool moved;          /* into that node: nor to be used as a whole */
     bool capturing;      /* not there yet */
     uint64_t capture;    /* of this number */
     cudaStream_t stream; /* that began it */

@@ -187,6 +187,28 @@ cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
 }
 KL_CUDART_ENTRY(cudaGraphAddChildGraphNode);
 
+static bool contains(const struct kl_cudart_graph *g, const struct kl_cudart_graph *other)
+{
+    if (g == other) return true;
+    for (size_t i = 0; i < g->nnodes; i++)
+        if (g->node[i]->work.child && contains(g->node[i]->work.child, other)) return true;
+    return false;
+}
+
+/* The child itself becomes the node's; on failure it stays the program's. */
+static cudaError_t add_moved(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
+                             cudaGraph_t child)
+{
+    struct kl_cudart_work w = {.type = cudaGraphNodeTypeGraph, .child = kl_cudart_graph(child)};
+    const struct kl_cudart_graph *g = kl_cudart_graph(graph);
+
+    if (!g || !w.child || w.child->part || contains(w.child, g)) return cudaErrorInvalidValue;
+    if (w.child->captured) return cudaErrorNotSupported;
+    KL_CUDA_TRY(add(node, graph, after, count, &w));
+    w.child->part = w.child->moved = true;
+    return cudaSuccess;
+}
+
 /* What edges may say besides is of kernels that overlap: these do not. */
 cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
                              const cudaGraphEdgeData *edges, size_t count, struct cudaGraphNodeParams *parameters)
@@ -194,6 +216,9 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cud
     struct kl_cudart_work w;
 
     (void)edges;
+    if (parameters && parameters->type == cudaGraphNodeTypeGraph &&
+        parameters->graph.ownership == cudaGraphChildGraphOwnershipMove)
+        return kl_cudart_done(add_moved(node, graph, after, count, parameters->graph.graph));
     return finish(kl_cudart_work_any(&w, parameters), node, graph, after, count, &w);
 }
 KL_CUDART_ENTRY_13(cudaGraphAddNode);

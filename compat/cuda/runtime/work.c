@@ -122,7 +122,7 @@ cudaError_t kl_cudart_work_child(struct kl_cudart_work *w, cudaGraph_t graph)
     const struct kl_cudart_graph *g = kl_cudart_graph(graph);
 
     *w = (struct kl_cudart_work){.type = cudaGraphNodeTypeGraph};
-    if (!g) return cudaErrorInvalidValue;
+    if (!g || g->moved) return cudaErrorInvalidValue;
     if (g->captured) return cudaErrorNotSupported;
     w->child = kl_cudart_graph_copy(g);
     if (!w->child) return cudaErrorMemoryAllocation;
@@ -145,6 +145,7 @@ cudaError_t kl_cudart_work_any(struct kl_cudart_work *w, const struct cudaGraphN
     case cudaGraphNodeTypeHost:
         return kl_cudart_work_host(w, (const void *)&p->host);
     case cudaGraphNodeTypeGraph:
+        if (p->graph.ownership != cudaGraphChildGraphOwnershipClone) return cudaErrorInvalidValue;
         return kl_cudart_work_child(w, p->graph.graph);
     case cudaGraphNodeTypeEmpty:
         *w = (struct kl_cudart_work){.type = cudaGraphNodeTypeEmpty};

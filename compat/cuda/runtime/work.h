@@ -35,6 +35,8 @@ cudaError_t kl_cudart_work_host(struct kl_cudart_work *work, const struct cudaHo
 
 /** `graph` is copied. */
 cudaError_t kl_cudart_work_child(struct kl_cudart_work *work, cudaGraph_t graph);
+
+/** A graph that shall be moved is none that this can copy: 1. */
 cudaError_t kl_cudart_work_any(struct kl_cudart_work *work, const struct cudaGraphNodeParams *parameters);
 
 /** The same again. False: memory is short. */

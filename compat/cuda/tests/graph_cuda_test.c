@@ -652,6 +652,44 @@ static void nodes_of_any_kind_are_made_by_one_function(void **state)
     OK(cudaGraphDestroy(graph));
 }
 
+static void a_graph_may_be_moved_into_a_node(void **state)
+{
+    int times = 0;
+    cudaGraph_t outer, inner, found, nested;
+    cudaGraphNode_t node, call;
+    cudaGraphExec_t exec;
+    const struct cudaHostNodeParams add = {.fn = add_one, .userData = &times};
+    struct cudaGraphNodeParams p = {.type = cudaGraphNodeTypeGraph,
+                                    .graph = {.ownership = cudaGraphChildGraphOwnershipMove}};
+
+    (void)state;
+    OK(cudaGraphCreate(&outer, 0));
+    OK(cudaGraphCreate(&inner, 0));
+    OK(cudaGraphAddHostNode(&call, inner, NULL, 0, &add));
+    OK(cudaGraphAddChildGraphNode(&node, inner, &call, 1, outer));
+    OK(cudaGraphChildGraphNodeGetGraph(node, &nested));
+    p.graph.graph = inner;
+    FAILS(cudaErrorInvalidValue, cudaGraphAddNode(&node, nested, NULL, NULL, 0, &p)); /* into itself */
+    FAILS(cudaErrorInvalidValue, cudaGraphAddNode(&node, outer, &call, NULL, 1, &p)); /* and not moved then */
+    OK(cudaGraphAddNode(&node, outer, NULL, NULL, 0, &p));
+    OK(cudaGraphChildGraphNodeGetGraph(node, &found));
+    assert_ptr_equal(found, inner);
+    OK(cudaGraphInstantiate(&exec, outer, 0));
+    FAILS(cudaErrorInvalidValue, cudaGraphAddNode(&node, outer, NULL, NULL, 0, &p));
+    FAILS(cudaErrorInvalidValue, cudaGraphAddChildGraphNode(&node, outer, NULL, 0, inner));
+    FAILS(cudaErrorInvalidValue, cudaGraphDestroy(inner));
+    FAILS(cudaErrorInvalidValue, cudaGraphExecUpdate(exec, inner, NULL));
+    FAILS(cudaErrorInvalidValue, cudaGraphExecNodeSetParams(exec, node, &p));
+    p.graph.ownership = (enum cudaGraphChildGraphNodeOwnership)7;
+    FAILS(cudaErrorInvalidValue, cudaGraphAddNode(&node, outer, NULL, NULL, 0, &p));
+    launch(exec);
+    assert_int_equal(times, 1);
+    OK(cudaGraphExecDestroy(exec));
+    FAILS(cudaErrorInvalidValue, cudaGraphInstantiate(&exec, inner, 0));
+    OK(cudaGraphDestroy(outer));
+    FAILS(cudaErrorInvalidValue, cudaGraphAddEmptyNode(&node, inner, NULL, 0)); /* gone along */
+}
+
 static void what_was_captured_can_be_cloned_and_counted(void **state)
 {
     int count = 0;
@@ -823,6 +861,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(edges_are_told_and_changed, setup, teardown),
         cmocka_unit_test_setup_teardown(nodes_say_what_they_do_and_change_it, setup, teardown),
         cmocka_unit_test_setup_teardown(nodes_of_any_kind_are_made_by_one_function, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_graph_may_be_moved_into_a_node, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_captured_can_be_cloned_and_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(updates_by_hand_need_the_same_edges, setup, teardown),
         cmocka_unit_test_setup_teardown(edges_are_given_once, setup, teardown),
