@@ -35,6 +35,7 @@ struct pool {
     uint64_t threshold, used, used_high, reserved, reserved_high; /* bytes */
     uint64_t most;                                                /* that it was made with; 0: no limit */
     int reuse[4];                                                 /* by attribute */
+    uint8_t access[KL_CUDA_DEVICES];                              /* enum cudaMemAccessFlags */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -91,6 +92,7 @@ static struct pool *make(int device)
 
     if (!p) return NULL;
     *p = (struct pool){.device = device, .alive = true, .reuse = {0, 1, 1, 1}};
+    p->access[device] = cudaMemAccessFlagsProtReadWrite;
     p->handle = kl_cuda_handle_make(KL_CUDA_POOL, p);
     if (!p->handle) {
         free(p);
@@ -500,36 +502,45 @@ cudaError_t kl_cuda_pool_get(cudaMemPool_t handle, int attribute, void *value)
     return give_up(get_locked(p, attribute, value));
 }
 
-/* All memory here can be accessed from everywhere: what is asked for is checked against the topology, and given. */
-static cudaError_t check_access(cudaMemPool_t pool, const struct cudaMemAccessDesc *d)
-{
-    int own, can;
+/* ---- access: checked against the topology, kept and told. The memory itself can be accessed from everywhere here ---- */
 
-    KL_CUDA_TRY(kl_cuda_pool_device(pool, &own));
-    if (d->location.type != cudaMemLocationTypeDevice) return cudaErrorInvalidValue;
+static cudaError_t check_access(int own, const struct cudaMemAccessDesc *d)
+{
+    int can;
+
+    if (d->location.type != cudaMemLocationTypeDevice ||
+        (d->flags != cudaMemAccessFlagsProtNone && d->flags != cudaMemAccessFlagsProtRead &&
+         d->flags != cudaMemAccessFlagsProtReadWrite))
+        return cudaErrorInvalidValue;
     if (d->location.id == own)
         return d->flags == cudaMemAccessFlagsProtReadWrite ? cudaSuccess : cudaErrorInvalidDevice;
     KL_CUDA_TRY(kl_cuda_peer_can(&can, d->location.id, own));
     return can || d->flags == cudaMemAccessFlagsProtNone ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
-cudaError_t kl_cuda_pool_set_access(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t count)
+cudaError_t kl_cuda_pool_set_access(cudaMemPool_t handle, const struct cudaMemAccessDesc *list, size_t count)
 {
+    struct pool *p;
+    int own;
+
     if (count && !list) return cudaErrorInvalidValue;
-    for (size_t i = 0; i < count; i++) KL_CUDA_TRY(check_access(pool, &list[i]));
-    return cudaSuccess;
+    KL_CUDA_TRY(kl_cuda_pool_device(handle, &own));
+    for (size_t i = 0; i < count; i++) KL_CUDA_TRY(check_access(own, &list[i]));
+    KL_CUDA_TRY(take_hold(handle, &p));
+    for (size_t i = 0; i < count; i++) p->access[list[i].location.id] = (uint8_t)list[i].flags;
+    return give_up(cudaSuccess);
 }
 
-cudaError_t kl_cuda_pool_get_access(enum cudaMemAccessFlags *flags, cudaMemPool_t pool,
+cudaError_t kl_cuda_pool_get_access(enum cudaMemAccessFlags *flags, cudaMemPool_t handle,
                                     const struct cudaMemLocation *where)
 {
-    struct cudaMemAccessDesc d = {.flags = cudaMemAccessFlagsProtReadWrite};
+    struct pool *p;
 
-    if (!flags || !where) return cudaErrorInvalidValue;
-    d.location = *where;
-    cudaError_t rc = check_access(pool, &d);
-    *flags = rc ? cudaMemAccessFlagsProtNone : cudaMemAccessFlagsProtReadWrite;
-    return rc == cudaErrorInvalidDevice ? cudaSuccess : rc;
+    if (!flags || !where || where->type != cudaMemLocationTypeDevice) return cudaErrorInvalidValue;
+    KL_CUDA_TRY(check_device(where->id));
+    KL_CUDA_TRY(take_hold(handle, &p));
+    *flags = (enum cudaMemAccessFlags)p->access[where->id];
+    return give_up(cudaSuccess);
 }
 
 /* ---- of a device ---- */

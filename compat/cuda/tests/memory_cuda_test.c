@@ -522,6 +522,47 @@ static void pools_are_made_and_destroyed(void **state)
     cudaGetLastError();
 }
 
+static void expect_access(cudaMemPool_t pool, int device, enum cudaMemAccessFlags wanted)
+{
+    struct cudaMemLocation where = {.type = cudaMemLocationTypeDevice, .id = device};
+    enum cudaMemAccessFlags flags;
+
+    OK(cudaMemPoolGetAccess(&flags, pool, &where));
+    assert_int_equal(flags, wanted);
+}
+
+static void pools_say_who_may_access_them(void **state)
+{
+    const struct cudaMemPoolProps properties = {.allocType = cudaMemAllocationTypePinned,
+                                                .location = {.type = cudaMemLocationTypeDevice, .id = 1}};
+    struct cudaMemAccessDesc list[2] = {
+        {.location = {.type = cudaMemLocationTypeDevice, .id = 0}, .flags = cudaMemAccessFlagsProtReadWrite},
+        {.location = {.type = cudaMemLocationTypeDevice, .id = 2}, .flags = cudaMemAccessFlagsProtRead}};
+    struct cudaMemLocation nowhere = {.type = cudaMemLocationTypeDevice, .id = 4};
+    enum cudaMemAccessFlags flags;
+    cudaMemPool_t pool;
+
+    (void)state;
+    OK(cudaMemPoolCreate(&pool, &properties));
+    expect_access(pool, 1, cudaMemAccessFlagsProtReadWrite);
+    expect_access(pool, 0, cudaMemAccessFlagsProtNone);
+    OK(cudaMemPoolSetAccess(pool, list, 2));
+    expect_access(pool, 0, cudaMemAccessFlagsProtReadWrite);
+    expect_access(pool, 2, cudaMemAccessFlagsProtRead);
+    expect_access(pool, 3, cudaMemAccessFlagsProtNone);
+    list[0].flags = cudaMemAccessFlagsProtNone;
+    list[1].flags = (enum cudaMemAccessFlags)2;
+    FAILS(cudaErrorInvalidValue, cudaMemPoolSetAccess(pool, list, 2)); /* neither */
+    expect_access(pool, 0, cudaMemAccessFlagsProtReadWrite);
+    OK(cudaMemPoolSetAccess(pool, list, 1));
+    expect_access(pool, 0, cudaMemAccessFlagsProtNone);
+    list[0].location.id = 1; /* its own */
+    FAILS(cudaErrorInvalidDevice, cudaMemPoolSetAccess(pool, list, 1));
+    FAILS(cudaErrorInvalidDevice, cudaMemPoolGetAccess(&flags, pool, &nowhere));
+    OK(cudaMemPoolDestroy(pool));
+    cudaGetLastError();
+}
+
 static void a_pool_that_is_destroyed_gives_back_what_comes_later(void **state)
 {
     struct cudaMemPoolProps properties = {
@@ -607,6 +648,7 @@ int main(void)
         cmocka_unit_test(a_reset_frees_what_the_device_gave),
         cmocka_unit_test(pools_keep_what_they_are_told_to),
         cmocka_unit_test(pools_are_made_and_destroyed),
+        cmocka_unit_test(pools_say_who_may_access_them),
         cmocka_unit_test(a_pool_that_is_destroyed_gives_back_what_comes_later),
         cmocka_unit_test(streams_of_threads_are_not_the_same),
     };
