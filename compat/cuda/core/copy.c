@@ -69,6 +69,15 @@ static cudaError_t check(const struct kl_cuda_box *b, bool copies)
 
 /* ---- boxes ---- */
 
+cudaError_t kl_cuda_corner(const struct kl_cuda_volume *v, const struct kl_cuda_box *box, char **corner, size_t *slice)
+{
+    if (v->x > v->pitch || box->width > v->pitch - v->x) return cudaErrorInvalidPitchValue;
+    if ((box->depth > 1 || v->z) && (v->y > v->height || box->height > v->height - v->y)) return cudaErrorInvalidValue;
+    *slice = v->pitch * v->height;
+    *corner = v->base + v->z * *slice + v->y * v->pitch + v->x;
+    return cudaSuccess;
+}
+
 struct job {
     struct kl_cuda_box box;
     unsigned value;

@@ -21,6 +21,16 @@ struct kl_cuda_box {
     size_t to_pitch, to_slice, from_pitch, from_slice; /* bytes from row to row, from slice to slice */
 };
 
+/** Where in a volume a box begins: slices of `height` rows of `pitch` bytes. Without a height it has one slice. */
+struct kl_cuda_volume {
+    char *base;
+    size_t pitch, height, x, y, z;
+};
+
+/** The first byte of a box of that size, and the bytes from slice to slice. Errors: 1 behind a slice's last row, 12 behind the row. */
+cudaError_t kl_cuda_corner(const struct kl_cuda_volume *volume, const struct kl_cuda_box *box, char **corner,
+                           size_t *slice);
+
 enum kl_cuda_how {
     KL_CUDA_ASYNC,        /* ...Async */
     KL_CUDA_READ_AT_ONCE, /* the same, but any source has been read when it returns */

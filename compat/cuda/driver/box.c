@@ -14,16 +14,17 @@ struct end {
     size_t x, y, z, pitch, height;
 };
 
-static CUresult place(const struct end *e, size_t width, char **at, size_t *slice)
+static CUresult place(const struct end *e, const struct kl_cuda_box *box, char **at, size_t *slice)
 {
     if (e->type == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
     if (e->type < CU_MEMORYTYPE_HOST || e->type > CU_MEMORYTYPE_UNIFIED) return CUDA_ERROR_INVALID_VALUE;
-    if (e->x + width > e->pitch) return CUDA_ERROR_INVALID_VALUE;
-    char *base = e->type == CU_MEMORYTYPE_HOST ? e->host : kl_cu_address(e->device);
-    if (!base) return CUDA_ERROR_INVALID_VALUE;
-    *slice = e->pitch * e->height;
-    *at = base + e->z * *slice + e->y * e->pitch + e->x;
-    return CUDA_SUCCESS;
+    const struct kl_cuda_volume v = {.base = e->type == CU_MEMORYTYPE_HOST ? e->host : kl_cu_address(e->device),
+                                     .pitch = e->pitch,
+                                     .height = e->height,
+                                     .x = e->x,
+                                     .y = e->y,
+                                     .z = e->z};
+    return !v.base || kl_cuda_corner(&v, box, at, slice) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 static int kind_of(CUmemorytype from, CUmemorytype to)
@@ -48,8 +49,8 @@ static CUresult copy(struct end from, struct end to, struct extent e, CUstream s
     if (!e.width || !e.height || !e.depth) return CUDA_SUCCESS;
     if (!from.pitch) from.pitch = from.x + e.width; /* one row */
     if (!to.pitch) to.pitch = to.x + e.width;
-    KL_CU_TRY(place(&from, e.width, &source, &box.from_slice));
-    KL_CU_TRY(place(&to, e.width, &target, &box.to_slice));
+    KL_CU_TRY(place(&from, &box, &source, &box.from_slice));
+    KL_CU_TRY(place(&to, &box, &target, &box.to_slice));
     box.from = source;
     box.to = target;
     box.from_pitch = from.pitch;
@@ -93,8 +94,6 @@ static CUresult copy_box(const CUDA_MEMCPY3D *p, CUstream stream, enum kl_cuda_h
     to.z = p->dstZ;
     from.height = p->srcHeight;
     to.height = p->dstHeight;
-    if (p->Depth > 1 && (from.y + p->Height > from.height || to.y + p->Height > to.height))
-        return CUDA_ERROR_INVALID_VALUE;
     return copy(from, to, (struct extent){p->WidthInBytes, p->Height, p->Depth}, stream, how);
 }
 

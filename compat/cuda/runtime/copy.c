@@ -90,31 +90,30 @@ KL_CUDART_ENTRY(cudaMemcpy2DAsync);
 
 /* ---- boxes ---- */
 
-/* The first byte of a box in a volume. */
-static char *corner(struct cudaPitchedPtr p, struct cudaPos at)
+static struct kl_cuda_volume volume(struct cudaPitchedPtr p, struct cudaPos at)
 {
-    return (char *)p.ptr + at.z * p.pitch * p.ysize + at.y * p.pitch + at.x;
-}
-
-static bool fits(struct cudaPitchedPtr p, struct cudaPos at, struct cudaExtent e)
-{
-    return p.ptr && at.x + e.width <= p.pitch && (e.depth <= 1 || at.y + e.height <= p.ysize);
+    return (struct kl_cuda_volume){
+        .base = p.ptr, .pitch = p.pitch, .height = p.ysize, .x = at.x, .y = at.y, .z = at.z};
 }
 
 cudaError_t kl_cudart_box(const struct cudaMemcpy3DParms *p, struct kl_cuda_box *box)
 {
+    char *from, *to;
+
     if (!p || p->srcArray || p->dstArray) return p ? cudaErrorNotSupported : cudaErrorInvalidValue;
     const struct cudaExtent e = p->extent;
-    *box = (struct kl_cuda_box){.width = e.width, .height = e.height, .depth = e.depth};
+    *box = (struct kl_cuda_box){.width = e.width,
+                                .height = e.height,
+                                .depth = e.depth,
+                                .to_pitch = p->dstPtr.pitch,
+                                .from_pitch = p->srcPtr.pitch};
     if (!e.width || !e.height || !e.depth) return cudaSuccess;
     if (!p->srcPtr.ptr || !p->dstPtr.ptr) return cudaErrorInvalidValue;
-    if (!fits(p->srcPtr, p->srcPos, e) || !fits(p->dstPtr, p->dstPos, e)) return cudaErrorInvalidPitchValue;
-    box->to = corner(p->dstPtr, p->dstPos);
-    box->from = corner(p->srcPtr, p->srcPos);
-    box->to_pitch = p->dstPtr.pitch;
-    box->to_slice = p->dstPtr.pitch * p->dstPtr.ysize;
-    box->from_pitch = p->srcPtr.pitch;
-    box->from_slice = p->srcPtr.pitch * p->srcPtr.ysize;
+    const struct kl_cuda_volume source = volume(p->srcPtr, p->srcPos), target = volume(p->dstPtr, p->dstPos);
+    KL_CUDA_TRY(kl_cuda_corner(&source, box, &from, &box->from_slice));
+    KL_CUDA_TRY(kl_cuda_corner(&target, box, &to, &box->to_slice));
+    box->from = from;
+    box->to = to;
     return cudaSuccess;
 }
 
@@ -188,15 +187,13 @@ KL_CUDART_ENTRY(cudaMemsetAsync);
 cudaError_t kl_cudart_fill_box(struct cudaPitchedPtr p, int value, struct cudaExtent e, cudaStream_t stream,
                                enum kl_cuda_how how)
 {
-    struct kl_cuda_box box = {.to = p.ptr,
-                              .width = e.width,
-                              .height = e.height,
-                              .depth = e.depth,
-                              .to_pitch = p.pitch,
-                              .to_slice = p.pitch * p.ysize};
+    struct kl_cuda_box box = {.width = e.width, .height = e.height, .depth = e.depth, .to_pitch = p.pitch};
+    const struct kl_cuda_volume whole = volume(p, (struct cudaPos){0});
+    char *to = NULL;
+    cudaError_t rc = kl_cuda_corner(&whole, &box, &to, &box.to_slice);
 
-    if (e.width > p.pitch) return kl_cudart_done(cudaErrorInvalidPitchValue);
-    return kl_cudart_done(kl_cuda_fill(&box, (unsigned)value & 0xff, 1, stream, how));
+    box.to = to;
+    return kl_cudart_done(rc ? rc : kl_cuda_fill(&box, (unsigned)value & 0xff, 1, stream, how));
 }
 
 #define PLANE                                                                                                          \

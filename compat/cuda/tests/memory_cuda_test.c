@@ -353,6 +353,41 @@ static void rows_and_boxes_move(void **state)
     OK(cudaFree(volume.ptr));
 }
 
+/* Without the rows of a slice nobody knows where the next slice begins. */
+static void slices_need_a_height(void **state)
+{
+    char host[3 * 4 * 5] = {0};
+    struct cudaPitchedPtr volume, flat;
+
+    (void)state;
+    OK(cudaMalloc3D(&volume, make_cudaExtent(5, 4, 3)));
+    flat = volume;
+    flat.ysize = 0;
+    struct cudaMemcpy3DParms p = {.srcPtr = make_cudaPitchedPtr(host, 5, 5, 4),
+                                  .dstPtr = flat,
+                                  .extent = make_cudaExtent(5, 4, 1),
+                                  .kind = cudaMemcpyHostToDevice};
+    OK(cudaMemcpy3D(&p));
+    p.dstPos.z = 1;
+    FAILS(cudaErrorInvalidValue, cudaMemcpy3D(&p));
+    p.dstPtr = volume;
+    OK(cudaMemcpy3D(&p));
+    p.dstPos.y = 1; /* the last row is of the next slice */
+    FAILS(cudaErrorInvalidValue, cudaMemcpy3D(&p));
+    p.dstPos = make_cudaPos(0, 0, 0);
+    p.extent.depth = 3;
+    OK(cudaMemcpy3D(&p));
+    p.srcPtr.ysize = 0;
+    FAILS(cudaErrorInvalidValue, cudaMemcpy3D(&p));
+    FAILS(cudaErrorInvalidValue, cudaMemset3D(flat, 1, make_cudaExtent(5, 4, 2)));
+    OK(cudaMemset3D(flat, 1, make_cudaExtent(5, 4, 1)));
+    p.srcPtr.ysize = 4;
+    p.srcPos.x = SIZE_MAX; /* with the width it would be less than the pitch */
+    FAILS(cudaErrorInvalidPitchValue, cudaMemcpy3D(&p));
+    OK(cudaFree(volume.ptr));
+    cudaGetLastError();
+}
+
 static void copies_between_devices(void **state)
 {
     char *a, *b, host[64], back[64] = {0};
@@ -643,6 +678,7 @@ int main(void)
         cmocka_unit_test(a_pageable_source_may_be_reused_at_once),
         cmocka_unit_test(copies_check_their_arguments),
         cmocka_unit_test(rows_and_boxes_move),
+        cmocka_unit_test(slices_need_a_height),
         cmocka_unit_test(copies_between_devices),
         cmocka_unit_test(many_copies_go_by_one_call),
         cmocka_unit_test(a_reset_frees_what_the_device_gave),
