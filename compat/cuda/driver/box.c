@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** box.c - copies and fills of rows and boxes, and many copies by one call. Arrays: 801. */
-#include "compat/cuda/core/batch.h"
+/** box.c - copies and fills of rows and boxes. Arrays: 801. */
+#include "compat/cuda/core/copy.h"
 #include "compat/cuda/core/memory.h"
 #include "compat/cuda/driver/driver.h"
 
@@ -105,21 +105,6 @@ CUresult cuMemcpy3D(const CUDA_MEMCPY3D *copy_of)
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *copy_of, CUstream stream)
 {
     return copy_box(copy_of, stream, KL_CUDA_ASYNC);
-}
-
-CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
-                            CUmemcpyAttributes *attributes, size_t *first, size_t nattributes, CUstream stream)
-{
-    const struct kl_cuda_batch batch = {.to = (void *)to,
-                                        .from = (void *)from,
-                                        .bytes = bytes,
-                                        .count = count,
-                                        .attributes = (const void *)attributes,
-                                        .first = first,
-                                        .nattributes = nattributes};
-
-    KL_CU_TRY(kl_cu_enter());
-    return (CUresult)kl_cuda_copy_batch(&batch, stream, NULL);
 }
 
 /* ---- rows of memory, filled ---- */

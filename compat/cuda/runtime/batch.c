@@ -25,6 +25,14 @@ static cudaError_t batch_12(void **to, void **from, size_t *bytes, size_t count,
 }
 KL_CUDART_ENTRY_12(cudaMemcpyBatchAsync, batch_12);
 
+static cudaError_t batch_12_own(void **to, void **from, size_t *bytes, size_t count,
+                                struct cudaMemcpyAttributes *attributes, size_t *first, size_t nattributes,
+                                size_t *failed, cudaStream_t stream)
+{
+    return batch_12(to, from, bytes, count, attributes, first, nattributes, failed, kl_cudart_own(stream));
+}
+KL_CUDART_ENTRY_12(cudaMemcpyBatchAsync_ptsz, batch_12_own);
+
 cudaError_t cudaMemcpy3DBatchAsync(size_t count, struct cudaMemcpy3DBatchOp *list, unsigned long long flags,
                                    cudaStream_t stream)
 {
@@ -38,3 +46,10 @@ static cudaError_t box_batch_12(size_t count, struct cudaMemcpy3DBatchOp *list, 
     return kl_cudart_done(flags ? cudaErrorInvalidValue : kl_cuda_copy_box_batch(list, count, stream, failed));
 }
 KL_CUDART_ENTRY_12(cudaMemcpy3DBatchAsync, box_batch_12);
+
+static cudaError_t box_batch_12_own(size_t count, struct cudaMemcpy3DBatchOp *list, size_t *failed,
+                                    unsigned long long flags, cudaStream_t stream)
+{
+    return box_batch_12(count, list, failed, flags, kl_cudart_own(stream));
+}
+KL_CUDART_ENTRY_12(cudaMemcpy3DBatchAsync_ptsz, box_batch_12_own);

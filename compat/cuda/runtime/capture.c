@@ -154,11 +154,24 @@ static cudaError_t get_info_12(cudaStream_t stream, enum cudaStreamCaptureStatus
 }
 KL_CUDART_ENTRY_12(cudaStreamGetCaptureInfo_v2, get_info_12);
 
+static cudaError_t get_info_12_own(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
+                                   cudaGraph_t *graph, const cudaGraphNode_t **dependencies, size_t *count)
+{
+    return get_info(kl_cudart_own(stream), status, id, graph, dependencies, count);
+}
+KL_CUDART_ENTRY_12(cudaStreamGetCaptureInfo_v2_ptsz, get_info_12_own);
+
 static cudaError_t get_info_11(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id)
 {
     return get_info(stream, status, id, NULL, NULL, NULL);
 }
 KL_CUDART_ENTRY_12(cudaStreamGetCaptureInfo, get_info_11);
+
+static cudaError_t get_info_11_own(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id)
+{
+    return get_info_11(kl_cudart_own(stream), status, id);
+}
+KL_CUDART_ENTRY_12(cudaStreamGetCaptureInfo_ptsz, get_info_11_own);
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 {

@@ -27,6 +27,12 @@
     KL_CUDART_ENTRY_12(name, name);                                                                                    \
     KL_CUDART_ENTRY_13(name)
 
+/** What stream 0 is for programs with a default stream of each thread. */
+static inline cudaStream_t kl_cudart_own(cudaStream_t stream)
+{
+    return stream ? stream : cudaStreamPerThread;
+}
+
 /** Keep a failure as the thread's last error; yields it. */
 cudaError_t kl_cudart_done(cudaError_t rc);
 

@@ -221,6 +221,12 @@ static cudaError_t prefetch_12(const void *ptr, size_t bytes, int device, cudaSt
     return kl_cudart_done(prefetch(ptr, bytes, location_12(device), stream));
 }
 KL_CUDART_ENTRY_12(cudaMemPrefetchAsync, prefetch_12);
+
+static cudaError_t prefetch_12_own(const void *ptr, size_t bytes, int device, cudaStream_t stream)
+{
+    return prefetch_12(ptr, bytes, device, kl_cudart_own(stream));
+}
+KL_CUDART_ENTRY_12(cudaMemPrefetchAsync_ptsz, prefetch_12_own);
 KL_CUDART_ENTRY_12(cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync);
 KL_CUDART_ENTRY_13(cudaMemPrefetchAsync);
 

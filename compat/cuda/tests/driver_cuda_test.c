@@ -284,6 +284,51 @@ static void rows_and_boxes_are_copied_and_filled(void **state)
     CU(cuMemFree(p));
 }
 
+/* The functions of CUDA 12.8 and 13 have the same names, and other parameters. */
+static void batches_are_of_the_version_that_was_asked_for(void **state)
+{
+    CUresult (*older)(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *, size_t *, size_t, size_t *,
+                      CUstream);
+    CUresult (*older_boxes)(size_t, CUDA_MEMCPY3D_BATCH_OP *, size_t *, unsigned long long, CUstream);
+    CUresult (*boxes)(size_t, CUDA_MEMCPY3D_BATCH_OP *, unsigned long long, CUstream);
+    CUdeviceptr p, to[2], from[2];
+    size_t bytes[2] = {1, 1}, first[1] = {0}, failed = 0;
+    char host[8] = "abcdefgh";
+    CUmemcpyAttributes how = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+
+    (void)state;
+    CU(cuGetProcAddress("cuMemcpyBatchAsync", (void **)&older, 12080, 0, NULL));
+    CU(cuGetProcAddress("cuMemcpy3DBatchAsync", (void **)&older_boxes, 12080, 0, NULL));
+    CU(cuGetProcAddress("cuMemcpy3DBatchAsync", (void **)&boxes, 13000, 0, NULL));
+    assert_ptr_equal(boxes, cuMemcpy3DBatchAsync);
+    CU(cuMemAlloc(&p, 64));
+    CU(cuMemcpyHtoD(p, host, 8));
+    to[0] = p, from[0] = p + 1, to[1] = p + 2, from[1] = p + 3;
+    CU(older(to, from, bytes, 2, &how, first, 1, &failed, CU_STREAM_PER_THREAD));
+    assert_int_equal(failed, SIZE_MAX);
+    bytes[1] = 100; /* more than there is */
+    assert_int_equal(older(to, from, bytes, 2, &how, first, 1, &failed, CU_STREAM_PER_THREAD),
+                     CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(failed, 1);
+    CUDA_MEMCPY3D_BATCH_OP op[2] = {
+        {.src = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER, .op.ptr = {.ptr = p, .rowLength = 4}},
+         .dst = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER, .op.ptr = {.ptr = p + 32, .rowLength = 8, .layerHeight = 3}},
+         .extent = {2, 2, 1},
+         .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM}};
+    op[1] = op[0];
+    op[1].dst.op.ptr.layerHeight = 1; /* less than the box */
+    op[1].extent.depth = 2;
+    CU(boxes(1, op, 0, CU_STREAM_PER_THREAD));
+    CU(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    assert_memory_equal((char *)(uintptr_t)p + 32, "bb", 2);
+    assert_memory_equal((char *)(uintptr_t)p + 40, "ef", 2);
+    assert_int_equal(older_boxes(2, op, &failed, 0, CU_STREAM_PER_THREAD), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(failed, 1);
+    assert_int_equal(boxes(1, op, 1, CU_STREAM_PER_THREAD), CUDA_ERROR_INVALID_VALUE);
+    CU(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    CU(cuMemFree(p));
+}
+
 static void pools_are_those_of_the_runtime(void **state)
 {
     const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -580,6 +625,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(streams_write_and_wait_for_values),
         cmocka_unit_test(every_condition_is_met_by_its_values),
         cmocka_unit_test(rows_and_boxes_are_copied_and_filled),
+        cmocka_unit_test(batches_are_of_the_version_that_was_asked_for),
         cmocka_unit_test(pools_are_those_of_the_runtime),
         cmocka_unit_test(functions_are_found_by_name_and_version),
         cmocka_unit_test(machine_code_is_refused),

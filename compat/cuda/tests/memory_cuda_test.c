@@ -2,6 +2,7 @@
 /** memory_cuda_test.c - memory: limits, pointers, registration, copies of every shape. */
 #include "cuda_test.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -462,6 +463,47 @@ static void many_copies_go_by_one_call(void **state)
     cudaGetLastError();
 }
 
+static void *of_cuda_12(const char *name)
+{
+    void *library = dlopen("libcudart.so.12", RTLD_NOW | RTLD_NOLOAD);
+
+    return library ? dlvsym(library, name, "libcudart.so.12") : NULL;
+}
+
+/* What CUDA 12 had other parameters for, also for a default stream of each thread. */
+static void cuda_12_has_its_own_parameters(void **state)
+{
+    cudaError_t (*batch)(void **, void **, size_t *, size_t, struct cudaMemcpyAttributes *, size_t *, size_t, size_t *,
+                         cudaStream_t);
+    cudaError_t (*prefetch)(const void *, size_t, int, cudaStream_t);
+    cudaError_t (*info)(cudaStream_t, enum cudaStreamCaptureStatus *, unsigned long long *);
+    struct cudaMemcpyAttributes how = {.srcAccessOrder = cudaMemcpySrcAccessOrderStream};
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
+    unsigned long long id = 1;
+    char *m;
+
+    (void)state;
+    OK(cudaMallocManaged((void **)&m, 100, cudaMemAttachGlobal));
+    void *to[1] = {m}, *from[1] = {m + 1};
+    size_t bytes[1] = {1}, first[1] = {0}, failed = 0;
+    *(void **)&batch = of_cuda_12("cudaMemcpyBatchAsync_ptsz");
+    *(void **)&prefetch = of_cuda_12("cudaMemPrefetchAsync_ptsz");
+    *(void **)&info = of_cuda_12("cudaStreamGetCaptureInfo_ptsz");
+    assert_true(batch && prefetch && info);
+    m[1] = 7;
+    OK(batch(to, from, bytes, 1, &how, first, 1, &failed, NULL));
+    OK(cudaStreamSynchronize(cudaStreamPerThread));
+    assert_int_equal(m[0], 7);
+    assert_int_equal(failed, SIZE_MAX);
+    OK(prefetch(m, 100, 0, NULL));
+    FAILS(cudaErrorInvalidDevice, prefetch(m, 100, 99, NULL));
+    OK(info(NULL, &status, &id));
+    assert_int_equal(status, cudaStreamCaptureStatusNone);
+    assert_int_equal(id, 0);
+    OK(cudaFree(m));
+    cudaGetLastError();
+}
+
 static void a_reset_frees_what_the_device_gave(void **state)
 {
     size_t before, after, total;
@@ -681,6 +723,7 @@ int main(void)
         cmocka_unit_test(slices_need_a_height),
         cmocka_unit_test(copies_between_devices),
         cmocka_unit_test(many_copies_go_by_one_call),
+        cmocka_unit_test(cuda_12_has_its_own_parameters),
         cmocka_unit_test(a_reset_frees_what_the_device_gave),
         cmocka_unit_test(pools_keep_what_they_are_told_to),
         cmocka_unit_test(pools_are_made_and_destroyed),
