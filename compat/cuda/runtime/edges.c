@@ -133,7 +133,8 @@ static cudaError_t ends(const struct kl_cudart_graph *g, cudaGraphNode_t from, c
 static cudaError_t check(const struct kl_cudart_graph *g, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
                          size_t count, bool there)
 {
-    if (!g || g->captured || (count && (!from || !to))) return cudaErrorInvalidValue;
+    if (!g || (count && (!from || !to))) return cudaErrorInvalidValue;
+    if (g->captured) return cudaErrorNotSupported;
     for (size_t i = 0; i < count; i++) {
         KL_CUDA_TRY(ends(g, from[i], to[i], there));
         for (size_t k = 0; k < i; k++)
@@ -180,7 +181,7 @@ cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node)
 {
     struct kl_cudart_node *n = kl_cudart_node(node);
 
-    if (!n || n->captured) return kl_cudart_done(cudaErrorInvalidValue);
+    if (!n || n->captured) return kl_cudart_done(n ? cudaErrorNotSupported : cudaErrorInvalidValue);
     struct kl_cudart_graph *g = n->graph;
     size_t at = kl_cudart_node_number(n);
     for (size_t i = 0; i < g->nnodes; i++) forget(g->node[i], n);

@@ -242,11 +242,14 @@ static struct kl_cudart_node *find_node(const struct kl_cudart_graph *g, cudaGra
     return NULL;
 }
 
-struct kl_cudart_node *kl_cudart_exec_node(cudaGraphExec_t exec, cudaGraphNode_t node)
+cudaError_t kl_cudart_exec_node(cudaGraphExec_t exec, cudaGraphNode_t node, struct kl_cudart_node **copy)
 {
     const struct exec *x = find(exec);
+    const struct kl_cudart_node *n = kl_cudart_node(node);
 
-    return x && node ? find_node(x->graph, node) : NULL;
+    if (x && x->graph->captured && n && n->captured) return cudaErrorNotSupported;
+    *copy = x && node ? find_node(x->graph, node) : NULL;
+    return *copy ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t kl_cudart_exec_renew(cudaGraphExec_t exec)

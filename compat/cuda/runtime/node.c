@@ -60,7 +60,8 @@ bool kl_cudart_node_wait(struct kl_cudart_node *n, struct kl_cudart_node *after)
 
 static cudaError_t check(const struct kl_cudart_graph *g, const cudaGraphNode_t *after, size_t count)
 {
-    if (!g || g->captured || (count && !after)) return cudaErrorInvalidValue;
+    if (!g || (count && !after)) return cudaErrorInvalidValue;
+    if (g->captured) return cudaErrorNotSupported;
     for (size_t i = 0; i < count; i++) {
         const struct kl_cudart_node *n = kl_cudart_node(after[i]);
         if (!n || n->graph != g) return cudaErrorInvalidValue;
@@ -254,6 +255,7 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *t
     const struct kl_cudart_node *n = kl_cudart_node(node);
 
     if (!n || !type) return kl_cudart_done(cudaErrorInvalidValue);
+    if (n->captured) return kl_cudart_done(cudaErrorNotSupported);
     *type = n->work.type;
     return cudaSuccess;
 }

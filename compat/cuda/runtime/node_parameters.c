@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** node_parameters.c - what nodes do, asked and changed: in their graph, or in an executable. Of what was captured nothing is known. */
+/** node_parameters.c - what nodes do, asked and changed: in their graph, or in an executable. Of what was captured nothing is known: 801. */
 #include "compat/cuda/runtime/copy.h"
 #include "compat/cuda/runtime/entry.h"
 #include "compat/cuda/runtime/executable.h"
@@ -9,22 +9,25 @@
 
 /* ---- asked ---- */
 
-/* A node of this type that was made by hand; NULL: it is not one. */
-static struct kl_cudart_work *find(cudaGraphNode_t node, enum cudaGraphNodeType type)
+/* A node of this type that was made by hand. */
+static cudaError_t find(cudaGraphNode_t node, enum cudaGraphNodeType type, struct kl_cudart_work **work)
 {
     struct kl_cudart_node *n = kl_cudart_node(node);
 
-    return n && !n->captured && n->work.type == type ? &n->work : NULL;
+    if (n && n->captured) return cudaErrorNotSupported;
+    if (!n || n->work.type != type) return cudaErrorInvalidValue;
+    *work = &n->work;
+    return cudaSuccess;
 }
 
 #define GET(name, kind, parameters, field)                                                                             \
     cudaError_t name(cudaGraphNode_t node, struct parameters *out)                                                     \
     {                                                                                                                  \
-        const struct kl_cudart_work *w = find(node, kind);                                                             \
+        struct kl_cudart_work *w;                                                                                      \
+        cudaError_t rc = out ? find(node, kind, &w) : cudaErrorInvalidValue;                                           \
                                                                                                                        \
-        if (!w || !out) return kl_cudart_done(cudaErrorInvalidValue);                                                  \
-        *out = w->field;                                                                                               \
-        return cudaSuccess;                                                                                            \
+        if (!rc) *out = w->field;                                                                                      \
+        return kl_cudart_done(rc);                                                                                     \
     }                                                                                                                  \
     KL_CUDART_ENTRY(name)
 
@@ -45,22 +48,23 @@ static void keep_attributes(struct kl_cudart_work *to, const struct kl_cudart_wo
 static cudaError_t set(cudaError_t rc, cudaGraphNode_t node, struct kl_cudart_work *work)
 {
     if (rc) return kl_cudart_done(rc);
-    struct kl_cudart_work *w = find(node, work->type), old = *work;
-    if (w) {
+    struct kl_cudart_work *w, old = *work;
+    rc = find(node, work->type, &w);
+    if (!rc) {
         old = *w;
         keep_attributes(work, &old);
         *w = *work;
     }
     kl_cudart_work_end(&old);
-    return kl_cudart_done(w ? cudaSuccess : cudaErrorInvalidValue);
+    return kl_cudart_done(rc);
 }
 
 static cudaError_t exchange(cudaGraphExec_t exec, cudaGraphNode_t node, struct kl_cudart_work *work)
 {
-    struct kl_cudart_node *n = kl_cudart_exec_node(exec, node);
+    struct kl_cudart_node *n;
 
-    if (!n || n->work.type != work->type) return cudaErrorInvalidValue;
-    if (n->captured) return cudaErrorNotSupported;
+    KL_CUDA_TRY(kl_cudart_exec_node(exec, node, &n));
+    if (n->work.type != work->type) return cudaErrorInvalidValue;
     struct kl_cudart_work old = n->work;
     keep_attributes(work, &old);
     n->work = *work;
@@ -195,9 +199,10 @@ KL_CUDART_ENTRY(cudaGraphExecMemcpyNodeSetParamsFromSymbol);
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute,
                                             cudaLaunchAttributeValue *value)
 {
-    const struct kl_cudart_work *w = find(node, cudaGraphNodeTypeKernel);
+    struct kl_cudart_work *w;
+    cudaError_t rc = value ? find(node, cudaGraphNodeTypeKernel, &w) : cudaErrorInvalidValue;
 
-    if (!w || !value) return kl_cudart_done(cudaErrorInvalidValue);
+    if (rc) return kl_cudart_done(rc);
     memset(value, 0, sizeof *value);
     if (attribute == cudaLaunchAttributeCooperative) value->cooperative = w->cooperative;
     if (attribute == cudaLaunchAttributePriority) value->priority = w->priority;
@@ -208,9 +213,10 @@ KL_CUDART_ENTRY(cudaGraphKernelNodeGetAttribute);
 cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute,
                                             const cudaLaunchAttributeValue *value)
 {
-    struct kl_cudart_work *w = find(node, cudaGraphNodeTypeKernel);
+    struct kl_cudart_work *w;
+    cudaError_t rc = value ? find(node, cudaGraphNodeTypeKernel, &w) : cudaErrorInvalidValue;
 
-    if (!w || !value) return kl_cudart_done(cudaErrorInvalidValue);
+    if (rc) return kl_cudart_done(rc);
     if (attribute == cudaLaunchAttributeClusterDimension &&
         (value->clusterDim.x > 1 || value->clusterDim.y > 1 || value->clusterDim.z > 1))
         return kl_cudart_done(cudaErrorNotSupported);
@@ -222,33 +228,33 @@ KL_CUDART_ENTRY(cudaGraphKernelNodeSetAttribute);
 
 cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t from, cudaGraphNode_t to)
 {
-    const struct kl_cudart_work *a = find(from, cudaGraphNodeTypeKernel);
-    struct kl_cudart_work *b = find(to, cudaGraphNodeTypeKernel);
+    struct kl_cudart_work *a, *b;
+    cudaError_t rc = find(from, cudaGraphNodeTypeKernel, &a);
 
-    if (!a || !b) return kl_cudart_done(cudaErrorInvalidValue);
-    keep_attributes(b, a);
-    return cudaSuccess;
+    if (!rc) rc = find(to, cudaGraphNodeTypeKernel, &b);
+    if (!rc) keep_attributes(b, a);
+    return kl_cudart_done(rc);
 }
 KL_CUDART_ENTRY(cudaGraphKernelNodeCopyAttributes);
 
 /* ---- left out ---- */
 
-/* Kernels, copies and fills may be left out. NULL: it is none. */
-static struct kl_cudart_node *find_optional(cudaGraphExec_t exec, cudaGraphNode_t node)
+/* Kernels, copies and fills may be left out. */
+static cudaError_t find_optional(cudaGraphExec_t exec, cudaGraphNode_t node, struct kl_cudart_node **n)
 {
-    struct kl_cudart_node *n = kl_cudart_exec_node(exec, node);
-
-    return n && !n->captured && n->work.type <= cudaGraphNodeTypeMemset ? n : NULL;
+    KL_CUDA_TRY(kl_cudart_exec_node(exec, node, n));
+    return (*n)->work.type <= cudaGraphNodeTypeMemset ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, unsigned int enabled)
 {
-    struct kl_cudart_node *n = find_optional(exec, node);
+    struct kl_cudart_node *n;
+    cudaError_t rc = find_optional(exec, node, &n);
 
-    if (!n) return kl_cudart_done(cudaErrorInvalidValue);
+    if (rc) return kl_cudart_done(rc);
     bool before = n->disabled;
     n->disabled = !enabled;
-    cudaError_t rc = n->disabled == before ? cudaSuccess : kl_cudart_exec_renew(exec);
+    if (n->disabled != before) rc = kl_cudart_exec_renew(exec);
     if (rc) n->disabled = before;
     return kl_cudart_done(rc);
 }
@@ -256,10 +262,10 @@ KL_CUDART_ENTRY(cudaGraphNodeSetEnabled);
 
 cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, unsigned int *enabled)
 {
-    const struct kl_cudart_node *n = find_optional(exec, node);
+    struct kl_cudart_node *n;
+    cudaError_t rc = enabled ? find_optional(exec, node, &n) : cudaErrorInvalidValue;
 
-    if (!n || !enabled) return kl_cudart_done(cudaErrorInvalidValue);
-    *enabled = !n->disabled;
-    return cudaSuccess;
+    if (!rc) *enabled = !n->disabled;
+    return kl_cudart_done(rc);
 }
 KL_CUDART_ENTRY(cudaGraphNodeGetEnabled);

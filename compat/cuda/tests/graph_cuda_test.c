@@ -709,11 +709,44 @@ static void what_was_captured_can_be_cloned_and_counted(void **state)
     OK(cudaGraphCreate(&outer, 0));
     FAILS(cudaErrorNotSupported, cudaGraphAddChildGraphNode(&same, outer, NULL, 0, clone));
     OK(cudaGraphDestroy(outer));
-    FAILS(cudaErrorInvalidValue, cudaGraphAddHostNode(&same, clone, NULL, 0, &call));
+    FAILS(cudaErrorNotSupported, cudaGraphAddHostNode(&same, clone, NULL, 0, &call));
     cudaGraphExec_t exec = instantiate_and_drop(clone);
     launch(exec);
     assert_int_equal(count, 3);
     OK(cudaGraphExecDestroy(exec));
+}
+
+static void of_what_was_captured_nothing_is_told(void **state)
+{
+    int count = 0;
+    size_t n = 1;
+    unsigned enabled;
+    enum cudaGraphNodeType type;
+    struct cudaHostNodeParams call = {.fn = add_one, .userData = &count};
+    cudaGraph_t graph = capture_adds(&count, 1), second;
+    cudaGraphNode_t node, foreign;
+    cudaGraphExec_t exec;
+
+    (void)state;
+    OK(cudaGraphCreate(&second, 0));
+    OK(cudaGraphAddHostNode(&foreign, second, NULL, 0, &call));
+    OK(cudaGraphInstantiate(&exec, graph, 0)); /* before anybody has asked for nodes */
+    OK(cudaGraphGetNodes(graph, &node, &n));
+    FAILS(cudaErrorNotSupported, cudaGraphExecHostNodeSetParams(exec, node, &call));
+    FAILS(cudaErrorNotSupported, cudaGraphNodeSetEnabled(exec, node, 0));
+    FAILS(cudaErrorNotSupported, cudaGraphNodeGetEnabled(exec, node, &enabled));
+    FAILS(cudaErrorNotSupported, cudaGraphHostNodeGetParams(node, &call));
+    FAILS(cudaErrorNotSupported, cudaGraphHostNodeSetParams(node, &call));
+    FAILS(cudaErrorNotSupported, cudaGraphNodeGetType(node, &type));
+    FAILS(cudaErrorNotSupported, cudaGraphDestroyNode(node));
+    FAILS(cudaErrorNotSupported, cudaGraphAddEmptyNode(&node, graph, NULL, 0));
+    FAILS(cudaErrorInvalidValue, cudaGraphExecHostNodeSetParams(exec, foreign, &call)); /* of another graph */
+    launch(exec);
+    assert_int_equal(count, 1);
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(graph));
+    OK(cudaGraphDestroy(second));
+    cudaGetLastError();
 }
 
 static void updates_by_hand_need_the_same_edges(void **state)
@@ -863,6 +896,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nodes_of_any_kind_are_made_by_one_function, setup, teardown),
         cmocka_unit_test_setup_teardown(a_graph_may_be_moved_into_a_node, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_captured_can_be_cloned_and_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(of_what_was_captured_nothing_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(updates_by_hand_need_the_same_edges, setup, teardown),
         cmocka_unit_test_setup_teardown(edges_are_given_once, setup, teardown),
         cmocka_unit_test(collectives_are_replayed),
