@@ -201,43 +201,16 @@ static void the_legacy_stream_may_not_wait_for_a_capture(void **state)
     OK(cudaStreamDestroy(blocking));
 }
 
-struct freeing {
-    void *ptr;
-    atomic_int go, begun, done;
-};
-
-static void wait_for_go(void *arg)
-{
-    while (!atomic_load(&((struct freeing *)arg)->go)) continue;
-}
-
-static void *free_relaxed(void *arg)
-{
-    struct freeing *f = arg;
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-
-    cudaThreadExchangeStreamCaptureMode(&mode);
-    atomic_store(&f->begun, 1);
-    cudaFree(f->ptr);
-    atomic_store(&f->done, 1);
-    return NULL;
-}
-
 static void a_free_waits_for_the_legacy_stream_whoever_captures(void **state)
 {
     struct freeing f = {0};
-    pthread_t thread;
     cudaGraph_t graph;
 
     (void)state;
     OK(cudaMalloc(&f.ptr, 100));
-    OK(cudaLaunchHostFunc(NULL, wait_for_go, &f));
+    OK(cudaLaunchHostFunc(NULL, until_go, &f));
     OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
-    pthread_create(&thread, NULL, free_relaxed, &f);
-    while (!atomic_load(&f.begun)) continue;
-    for (int i = 0; i < 1000; i++) assert_int_equal(atomic_load(&f.done), 0);
-    atomic_store(&f.go, 1);
-    pthread_join(thread, NULL);
+    expect_free_to_wait(&f);
     OK(cudaStreamEndCapture(s, &graph));
     OK(cudaGraphDestroy(graph));
 }
@@ -370,7 +343,7 @@ static void objects_live_as_long_as_their_graphs(void **state)
 /* A graph by hand whose child keeps an object, and whose only function waits for `go`. */
 static cudaGraphExec_t keeping(struct freeing *gate, int *destroyed)
 {
-    const struct cudaHostNodeParams wait = {.fn = wait_for_go, .userData = gate};
+    const struct cudaHostNodeParams wait = {.fn = until_go, .userData = gate};
     cudaGraph_t graph, inner;
     cudaGraphNode_t first, child;
     cudaUserObject_t object[2];
@@ -411,7 +384,7 @@ static void objects_outlive_what_was_launched_of_a_capture(void **state)
 
     (void)state;
     OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
-    OK(cudaLaunchHostFunc(s, wait_for_go, &gate));
+    OK(cudaLaunchHostFunc(s, until_go, &gate));
     OK(cudaStreamEndCapture(s, &graph));
     OK(cudaUserObjectCreate(&object, &destroyed, add_one, 1, cudaUserObjectNoDestructorSync));
     OK(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove)); /* after the end */

@@ -138,37 +138,16 @@ static void wait_for_flag(void *arg)
     while (!atomic_load((atomic_int *)arg)) continue;
 }
 
-struct freeing {
-    void *ptr;
-    atomic_int started, done;
-};
-
-static void *free_it(void *arg)
-{
-    struct freeing *f = arg;
-
-    atomic_store(&f->started, 1);
-    cudaFree(f->ptr);
-    atomic_store(&f->done, 1);
-    return NULL;
-}
-
 static void free_waits_for_the_work_of_its_device(void **state)
 {
     struct freeing f = {0};
-    atomic_int go = 0;
     cudaStream_t stream;
-    pthread_t thread;
 
     (void)state;
     OK(cudaMalloc(&f.ptr, 100));
     OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    OK(cudaLaunchHostFunc(stream, wait_for_flag, &go));
-    pthread_create(&thread, NULL, free_it, &f);
-    while (!atomic_load(&f.started)) continue;
-    for (int i = 0; i < 1000; i++) assert_int_equal(atomic_load(&f.done), 0);
-    atomic_store(&go, 1);
-    pthread_join(thread, NULL);
+    OK(cudaLaunchHostFunc(stream, until_go, &f));
+    expect_free_to_wait(&f);
     OK(cudaStreamDestroy(stream));
 }
 
