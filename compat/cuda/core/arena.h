@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 enum { KL_CUDA_PIECE = 512 };
+#define KL_CUDA_SEGMENT_NAME "kolo-cuda-device"
 
 struct kl_cuda_arena;
 

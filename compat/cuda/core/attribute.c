@@ -127,7 +127,7 @@ static const struct row rows[] = {
     {116, CONSTANT, 0},
     {117, CONSTANT, 0},
     {118, CONSTANT, 0},
-    {119, CONSTANT, 0},
+    {119, CONSTANT, cudaMemHandleTypePosixFileDescriptor},
     {120, CONSTANT, 0},
     {121, CONSTANT, 0},
     {122, CONSTANT, 0},

@@ -4,17 +4,16 @@
 #include "compat/cuda/core/event.h"
 #include "compat/cuda/core/memory.h"
 #include "compat/cuda/core/stream.h"
+#include "compat/cuda/core/window.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, MEMORY = 0x4b4f4c4d, EVENT = 0x4b4f4c45 };
+enum { MEMORY = 0x4b4f4c4d, EVENT = 0x4b4f4c45 };
 
 /* What the bytes of a handle are. */
 struct handle {
@@ -28,13 +27,6 @@ struct handle {
 _Static_assert(sizeof(struct handle) == sizeof(cudaIpcMemHandle_t), "both are CUDA's");
 _Static_assert(sizeof(struct handle) == sizeof(cudaIpcEventHandle_t), "both are CUDA's");
 
-static uint64_t inode_of(int fd)
-{
-    struct stat s;
-
-    return fstat(fd, &s) ? 0 : s.st_ino;
-}
-
 /* The descriptor that a handle is of; -1: the process has it no more. */
 static int open_segment(const struct handle *h)
 {
@@ -42,7 +34,7 @@ static int open_segment(const struct handle *h)
 
     snprintf(path, sizeof path, "/proc/%d/fd/%d", h->pid, h->fd);
     int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd >= 0 && inode_of(fd) != h->inode) {
+    if (fd >= 0 && kl_cuda_segment_number(fd) != h->inode) {
         close(fd);
         return -1;
     }
@@ -55,16 +47,15 @@ cudaError_t kl_cuda_ipc_memory_handle(cudaIpcMemHandle_t *handle, const void *pt
 {
     struct kl_cuda_range r;
     struct handle h = {.magic = MEMORY, .pid = getpid()};
-    size_t offset;
 
     if (!handle) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_enter());
     if (!kl_cuda_book_find(ptr, &r) || r.kind != KL_CUDA_MEMORY_DEVICE) return cudaErrorInvalidValue;
-    kl_cuda_memory_place(&r, &h.fd, &offset);
-    h.offset = offset;
+    h.fd = kl_cuda_memory_segment(r.device);
+    h.offset = kl_cuda_memory_offset(&r);
     h.bytes = r.bytes;
     h.id = r.id;
-    h.inode = inode_of(h.fd);
+    h.inode = kl_cuda_segment_number(h.fd);
     memcpy(handle, &h, sizeof h);
     return cudaSuccess;
 }
@@ -74,8 +65,7 @@ struct opened {
     int32_t pid;
     uint64_t id, inode;
     unsigned count;
-    char *ptr, *map;
-    size_t map_bytes;
+    struct kl_cuda_window window;
     struct opened *next;
 };
 
@@ -84,19 +74,12 @@ static struct opened *all;
 
 static cudaError_t map(const struct handle *h, struct opened *o)
 {
-    size_t lead = h->offset % PAGE;
-    struct stat s;
     int fd = open_segment(h);
 
     if (fd < 0) return cudaErrorInvalidValue;
-    bool fits = !fstat(fd, &s) && h->offset <= (uint64_t)s.st_size && h->bytes <= (uint64_t)s.st_size - h->offset;
-    o->map_bytes = h->bytes + lead;
-    o->map =
-        fits ? mmap(NULL, o->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(h->offset - lead)) : MAP_FAILED;
+    bool mapped = kl_cuda_window_open(&o->window, fd, h->offset, h->bytes);
     close(fd);
-    if (o->map == MAP_FAILED) return cudaErrorInvalidValue;
-    o->ptr = o->map + lead;
-    return cudaSuccess;
+    return mapped ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 static cudaError_t open_new(const struct handle *h, struct opened **out)
@@ -106,9 +89,9 @@ static cudaError_t open_new(const struct handle *h, struct opened **out)
 
     if (!o) return cudaErrorMemoryAllocation;
     cudaError_t rc = map(h, o);
-    range.base = o->ptr;
+    range.base = o->window.ptr;
     if (!rc && !kl_cuda_book_add(&range)) {
-        munmap(o->map, o->map_bytes);
+        kl_cuda_window_close(&o->window);
         rc = cudaErrorMemoryAllocation;
     }
     if (rc) {
@@ -139,7 +122,7 @@ cudaError_t kl_cuda_ipc_memory_open(void **ptr, const cudaIpcMemHandle_t *handle
     if (!o) rc = open_new(&h, &o);
     if (!rc) {
         o->count++;
-        *ptr = o->ptr;
+        *ptr = o->window.ptr;
     }
     pthread_mutex_unlock(&lock);
     return rc;
@@ -152,11 +135,11 @@ static cudaError_t close_locked(const void *ptr)
     for (struct opened **at = &all; *at; at = &(*at)->next) {
         struct opened *o = *at;
 
-        if (o->ptr != ptr) continue;
+        if (o->window.ptr != ptr) continue;
         if (--o->count) return cudaSuccess;
         *at = o->next;
         kl_cuda_book_take(ptr, 1u << KL_CUDA_MEMORY_IMPORTED, &range);
-        munmap(o->map, o->map_bytes);
+        kl_cuda_window_close(&o->window);
         free(o);
         return cudaSuccess;
     }
@@ -186,7 +169,7 @@ cudaError_t kl_cuda_ipc_event_handle(cudaIpcEventHandle_t *handle, cudaEvent_t e
     if (!handle) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_enter());
     KL_CUDA_TRY(kl_cuda_event_segment(event, &h.fd));
-    h.inode = inode_of(h.fd);
+    h.inode = kl_cuda_segment_number(h.fd);
     memcpy(handle, &h, sizeof h);
     return cudaSuccess;
 }

@@ -84,12 +84,16 @@ cudaError_t kl_cuda_alloc(int device, enum kl_cuda_memory kind, size_t bytes, un
     return cudaErrorMemoryAllocation;
 }
 
-void kl_cuda_memory_place(const struct kl_cuda_range *range, int *fd, size_t *offset)
+int kl_cuda_memory_segment(int device)
 {
-    struct kl_cuda_arena *arena = arena_of(range->device);
+    const struct kl_cuda_arena *arena = arena_of(device);
 
-    *fd = kl_cuda_arena_fd(arena);
-    *offset = kl_cuda_arena_offset(arena, range->base);
+    return arena ? kl_cuda_arena_fd(arena) : -1;
+}
+
+size_t kl_cuda_memory_offset(const struct kl_cuda_range *range)
+{
+    return kl_cuda_arena_offset(arena_of(range->device), range->base);
 }
 
 void kl_cuda_release(const struct kl_cuda_range *range)

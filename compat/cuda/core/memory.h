@@ -35,7 +35,10 @@ cudaError_t kl_cuda_memory_info(int device, size_t *free_bytes, size_t *total_by
 /** Free all that a device gave, and memory of the host that was pinned or registered while it was current, without waiting. */
 void kl_cuda_memory_reset(int device);
 
-/** Descriptor and offset of a piece of a device's memory. */
-void kl_cuda_memory_place(const struct kl_cuda_range *range, int *fd, size_t *offset);
+/** The segment that a device's memory is in; -1: it cannot be made. */
+int kl_cuda_memory_segment(int device);
+
+/** Where in it a piece lies. */
+size_t kl_cuda_memory_offset(const struct kl_cuda_range *range);
 
 #endif

@@ -5,51 +5,24 @@
 #include "compat/cuda/core/device.h"
 #include "compat/cuda/core/handle.h"
 #include "compat/cuda/core/memory.h"
-#include "compat/cuda/core/peer.h"
+#include "compat/cuda/core/pool_blocks.h"
 #include "compat/cuda/core/stream.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
-
-enum state { GIVEN, LEAVING, FREE }; /* leaving: the free is being queued */
-
-struct block {
-    struct pool *pool;
-    void *ptr;
-    size_t bytes;
-    enum state state;
-    bool graphs;        /* it belongs to a graph, whose end frees it */
-    uint64_t lane;      /* that it was freed in */
-    koloEvent_t freed;  /* when that has come to the free */
-    struct block *next; /* of the pool's free ones */
-};
-
-struct pool {
-    cudaMemPool_t handle;
-    struct pool *next; /* of all */
-    int device;
-    bool alive;    /* not destroyed; its blocks may outlive it */
-    size_t blocks; /* given and free */
-    struct block *free;
-    uint64_t threshold, used, used_high, reserved, reserved_high; /* bytes */
-    uint64_t most;                                                /* that it was made with; 0: no limit */
-    int reuse[4];                                                 /* by attribute */
-    uint8_t access[KL_CUDA_DEVICES];                              /* enum cudaMemAccessFlags */
-};
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pool *all_pools; /* under lock, as all that is in pools; also those that are destroyed and have blocks */
-static struct pool *default_pool[KL_CUDA_DEVICES];
+static struct kl_cuda_pool *all_pools; /* under lock, as all that is in pools; also those that are destroyed and have blocks */
+static struct kl_cuda_pool *default_pool[KL_CUDA_DEVICES];
 static cudaMemPool_t current_pool[KL_CUDA_DEVICES];
 
-static struct pool *find(cudaMemPool_t pool)
+static struct kl_cuda_pool *find(cudaMemPool_t pool)
 {
     return kl_cuda_handle_find(KL_CUDA_POOL, pool);
 }
 
-/* The pool, with the lock, which give_up releases in any case. */
-static cudaError_t take_hold(cudaMemPool_t handle, struct pool **pool)
+cudaError_t kl_cuda_pool_hold(cudaMemPool_t handle, struct kl_cuda_pool **pool)
 {
     KL_CUDA_TRY(kl_cuda_enter());
     pthread_mutex_lock(&lock);
@@ -59,7 +32,7 @@ static cudaError_t take_hold(cudaMemPool_t handle, struct pool **pool)
     return cudaErrorInvalidValue;
 }
 
-static cudaError_t give_up(cudaError_t rc)
+cudaError_t kl_cuda_pool_let_go(cudaError_t rc)
 {
     pthread_mutex_unlock(&lock);
     return rc;
@@ -86,12 +59,12 @@ static cudaError_t lane_of(cudaStream_t stream, int *device, uint64_t *lane)
 /* ---- life ---- */
 
 /* With the lock. */
-static struct pool *make(int device)
+static struct kl_cuda_pool *make(int device)
 {
-    struct pool *p = calloc(1, sizeof *p);
+    struct kl_cuda_pool *p = calloc(1, sizeof *p);
 
     if (!p) return NULL;
-    *p = (struct pool){.device = device, .alive = true, .reuse = {0, 1, 1, 1}};
+    *p = (struct kl_cuda_pool){.device = device, .alive = true, .imported = -1, .reuse = {0, 1, 1, 1}};
     p->access[device] = cudaMemAccessFlagsProtReadWrite;
     p->handle = kl_cuda_handle_make(KL_CUDA_POOL, p);
     if (!p->handle) {
@@ -104,12 +77,13 @@ static struct pool *make(int device)
 }
 
 /* With the lock. */
-static void end(struct pool *p)
+static void end(struct kl_cuda_pool *p)
 {
-    struct pool **at = &all_pools;
+    struct kl_cuda_pool **at = &all_pools;
 
     while (*at != p) at = &(*at)->next;
     *at = p->next;
+    if (p->imported >= 0) close(p->imported);
     free(p);
 }
 
@@ -127,7 +101,7 @@ cudaError_t kl_cuda_pool_default(cudaMemPool_t *pool, int device)
     KL_CUDA_TRY(check_device(device));
     pthread_mutex_lock(&lock);
     if (!default_pool[device]) default_pool[device] = make(device);
-    struct pool *p = default_pool[device];
+    struct kl_cuda_pool *p = default_pool[device];
     pthread_mutex_unlock(&lock);
     if (!p) return cudaErrorMemoryAllocation;
     *pool = p->handle;
@@ -148,12 +122,13 @@ cudaError_t kl_cuda_pool_current(cudaMemPool_t *pool, int device)
 
 cudaError_t kl_cuda_pool_choose(int device, cudaMemPool_t pool)
 {
-    struct pool *p;
+    struct kl_cuda_pool *p;
 
     KL_CUDA_TRY(check_device(device));
-    KL_CUDA_TRY(take_hold(pool, &p));
-    if (p->device == device) current_pool[device] = pool;
-    return give_up(p->device == device ? cudaSuccess : cudaErrorInvalidValue);
+    KL_CUDA_TRY(kl_cuda_pool_hold(pool, &p));
+    bool fits = p->device == device && p->imported < 0;
+    if (fits) current_pool[device] = pool;
+    return kl_cuda_pool_let_go(fits ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 cudaError_t kl_cuda_pool_create(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties)
@@ -161,23 +136,28 @@ cudaError_t kl_cuda_pool_create(cudaMemPool_t *pool, const struct cudaMemPoolPro
     if (!pool || !properties || properties->allocType != cudaMemAllocationTypePinned ||
         properties->location.type != cudaMemLocationTypeDevice)
         return cudaErrorInvalidValue;
-    if (properties->handleTypes) return cudaErrorNotSupported;
+    if (properties->handleTypes & ~cudaMemHandleTypePosixFileDescriptor) return cudaErrorNotSupported;
     KL_CUDA_TRY(check_device(properties->location.id));
     pthread_mutex_lock(&lock);
-    struct pool *p = make(properties->location.id);
-    if (!p) return give_up(cudaErrorMemoryAllocation);
+    struct kl_cuda_pool *p = make(properties->location.id);
+    if (!p) return kl_cuda_pool_let_go(cudaErrorMemoryAllocation);
     p->most = properties->maxSize;
+    p->shares = properties->handleTypes;
     *pool = p->handle;
-    return give_up(cudaSuccess);
+    return kl_cuda_pool_let_go(cudaSuccess);
 }
 
 /* ---- blocks; all with the lock held ---- */
 
-static void forget(struct pool *p, struct block *b)
+static void forget(struct kl_cuda_pool *p, struct kl_cuda_block *b)
 {
     struct kl_cuda_range range;
 
-    if (kl_cuda_book_take(b->ptr, 1u << KL_CUDA_MEMORY_POOL, &range)) kl_cuda_release(&range);
+    bool known = kl_cuda_book_take(b->ptr, 1u << KL_CUDA_MEMORY_POOL, &range);
+    if (b->window.map)
+        kl_cuda_window_close(&b->window);
+    else if (known)
+        kl_cuda_release(&range);
     if (b->freed) koloEventDestroy(b->freed);
     p->reserved -= b->bytes;
     p->blocks--;
@@ -185,16 +165,17 @@ static void forget(struct pool *p, struct block *b)
     if (!p->alive && !p->blocks) end(p);
 }
 
-static bool is_ready(const struct block *b)
+static bool is_ready(const struct kl_cuda_block *b)
 {
     return !b->freed || koloEventQuery(b->freed) != ncclInProgress;
 }
 
 /* Give back free blocks until the pool holds no more than `keep`. */
-static void shrink(struct pool *p, uint64_t keep)
+static void shrink(struct kl_cuda_pool *p, uint64_t keep)
 {
-    for (struct block **at = &p->free; *at && p->reserved > keep;) {
-        struct block *b = *at;
+    if (p->imported >= 0) keep = 0; /* nobody gets it again */
+    for (struct kl_cuda_block **at = &p->free; *at && p->reserved > keep;) {
+        struct kl_cuda_block *b = *at;
 
         if (!is_ready(b)) {
             at = &b->next;
@@ -208,10 +189,10 @@ static void shrink(struct pool *p, uint64_t keep)
 }
 
 /* A free block that fits, without being much too large. In a lane it may be given before the free has come; 0: not. */
-static struct block *reuse(struct pool *p, size_t bytes, uint64_t lane)
+static struct kl_cuda_block *reuse(struct kl_cuda_pool *p, size_t bytes, uint64_t lane)
 {
-    for (struct block **at = &p->free; *at; at = &(*at)->next) {
-        struct block *b = *at;
+    for (struct kl_cuda_block **at = &p->free; *at; at = &(*at)->next) {
+        struct kl_cuda_block *b = *at;
         bool in_order = lane && b->lane == lane;
 
         if (b->bytes < bytes || b->bytes > 2 * bytes || !(in_order || is_ready(b))) continue;
@@ -221,13 +202,13 @@ static struct block *reuse(struct pool *p, size_t bytes, uint64_t lane)
     return NULL;
 }
 
-static struct block *grow(struct pool *p, size_t bytes)
+static struct kl_cuda_block *grow(struct kl_cuda_pool *p, size_t bytes)
 {
     if (p->most && p->reserved + bytes > p->most) shrink(p, p->most > bytes ? p->most - bytes : 0);
     if (p->most && p->reserved + bytes > p->most) return NULL;
-    struct block *b = calloc(1, sizeof *b);
+    struct kl_cuda_block *b = calloc(1, sizeof *b);
     if (!b) return NULL;
-    *b = (struct block){.pool = p, .bytes = bytes};
+    *b = (struct kl_cuda_block){.pool = p, .bytes = bytes};
     cudaError_t rc = kl_cuda_alloc(p->device, KL_CUDA_MEMORY_POOL, bytes, 0, b, &b->ptr);
     if (rc) {
         shrink(p, 0);
@@ -243,24 +224,24 @@ static struct block *grow(struct pool *p, size_t bytes)
     return b;
 }
 
-static struct block *take(struct pool *p, size_t bytes, uint64_t lane)
+static struct kl_cuda_block *take(struct kl_cuda_pool *p, size_t bytes, uint64_t lane)
 {
-    struct block *b = reuse(p, bytes, lane);
+    struct kl_cuda_block *b = reuse(p, bytes, lane);
 
     if (!b) b = grow(p, bytes);
     if (!b) return NULL;
-    b->state = GIVEN;
+    b->state = KL_CUDA_BLOCK_GIVEN;
     p->used += b->bytes;
     if (p->used > p->used_high) p->used_high = p->used;
     return b;
 }
 
-static void put(struct block *b, uint64_t lane)
+static void put(struct kl_cuda_block *b, uint64_t lane)
 {
-    struct pool *p = b->pool;
+    struct kl_cuda_pool *p = b->pool;
 
     p->used -= b->bytes;
-    b->state = FREE;
+    b->state = KL_CUDA_BLOCK_FREE;
     b->lane = lane;
     b->next = p->free;
     p->free = b;
@@ -271,7 +252,7 @@ static void put(struct block *b, uint64_t lane)
 
 static void end_of_graph(void *data)
 {
-    struct block *b = data;
+    struct kl_cuda_block *b = data;
 
     pthread_mutex_lock(&lock);
     b->pool->used -= b->bytes;
@@ -280,21 +261,22 @@ static void end_of_graph(void *data)
 }
 
 /* A block that a graph gets must be ready: the graph runs in other streams. */
-static cudaError_t take_block(cudaMemPool_t handle, size_t bytes, uint64_t lane, bool captures, struct block **block)
+static cudaError_t take_block(cudaMemPool_t handle, size_t bytes, uint64_t lane, bool captures, struct kl_cuda_block **block)
 {
     const size_t unit = 512;
-    struct pool *p;
+    struct kl_cuda_pool *p;
 
-    KL_CUDA_TRY(take_hold(handle, &p));
+    KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
+    if (p->imported >= 0) return kl_cuda_pool_let_go(cudaErrorInvalidValue);
     *block = take(p, (bytes + unit - 1) / unit * unit, captures ? 0 : lane);
-    if (!*block) return give_up(cudaErrorMemoryAllocation);
+    if (!*block) return kl_cuda_pool_let_go(cudaErrorMemoryAllocation);
     (*block)->graphs = captures;
-    return give_up(cudaSuccess);
+    return kl_cuda_pool_let_go(cudaSuccess);
 }
 
 cudaError_t kl_cuda_pool_alloc(cudaMemPool_t handle, void **ptr, size_t bytes, cudaStream_t stream)
 {
-    struct block *b;
+    struct kl_cuda_block *b = NULL;
     uint64_t lane;
     int device;
 
@@ -324,13 +306,13 @@ cudaError_t kl_cuda_pool_alloc(cudaMemPool_t handle, void **ptr, size_t bytes, c
 /* ---- frees ---- */
 
 /* With the lock: one that is given. */
-static struct block *given(const void *ptr)
+static struct kl_cuda_block *given(const void *ptr)
 {
     struct kl_cuda_range range;
 
     if (!kl_cuda_book_find(ptr, &range) || range.base != ptr || range.kind != KL_CUDA_MEMORY_POOL) return NULL;
-    struct block *b = range.owner;
-    return b->state == GIVEN ? b : NULL;
+    struct kl_cuda_block *b = range.owner;
+    return b->state == KL_CUDA_BLOCK_GIVEN ? b : NULL;
 }
 
 /* Of cudaMalloc, in stream order. */
@@ -342,19 +324,19 @@ static void free_device_memory(void *data)
 }
 
 /* From here until put the block is the caller's alone. NULL: a graph's, which stays. */
-static cudaError_t begin_free(void *ptr, bool captures, struct block **block)
+static cudaError_t begin_free(void *ptr, bool captures, struct kl_cuda_block **block)
 {
     pthread_mutex_lock(&lock);
-    struct block *b = given(ptr);
+    struct kl_cuda_block *b = given(ptr);
     *block = b && !b->graphs ? b : NULL;
-    if (!b) return give_up(cudaErrorInvalidValue);
-    if (*block && captures) return give_up(cudaErrorStreamCaptureUnsupported);
-    if (*block) b->state = LEAVING;
-    return give_up(cudaSuccess);
+    if (!b) return kl_cuda_pool_let_go(cudaErrorInvalidValue);
+    if (*block && captures) return kl_cuda_pool_let_go(cudaErrorStreamCaptureUnsupported);
+    if (*block) b->state = KL_CUDA_BLOCK_LEAVING;
+    return kl_cuda_pool_let_go(cudaSuccess);
 }
 
 /* Without the lock: a stream that is full runs what it has, also functions of the program. */
-static cudaError_t mark_free(struct block *b, cudaStream_t stream)
+static cudaError_t mark_free(struct kl_cuda_block *b, cudaStream_t stream)
 {
     if (!b->freed && koloEventCreateWithFlags(&b->freed, KOLO_EVENT_DISABLE_TIMING)) return cudaErrorMemoryAllocation;
     return kl_cuda_from_kolo(koloEventRecord(b->freed, stream), cudaErrorInvalidResourceHandle);
@@ -362,7 +344,7 @@ static cudaError_t mark_free(struct block *b, cudaStream_t stream)
 
 static cudaError_t free_block(void *ptr, cudaStream_t stream)
 {
-    struct block *b;
+    struct kl_cuda_block *b;
     uint64_t lane;
     int device;
 
@@ -372,10 +354,10 @@ static cudaError_t free_block(void *ptr, cudaStream_t stream)
     cudaError_t rc = mark_free(b, stream);
     pthread_mutex_lock(&lock);
     if (rc)
-        b->state = GIVEN;
+        b->state = KL_CUDA_BLOCK_GIVEN;
     else
         put(b, lane);
-    return give_up(rc);
+    return kl_cuda_pool_let_go(rc);
 }
 
 cudaError_t kl_cuda_pool_free(void *ptr, cudaStream_t stream)
@@ -393,25 +375,45 @@ cudaError_t kl_cuda_pool_free(void *ptr, cudaStream_t stream)
 cudaError_t kl_cuda_pool_free_now(void *ptr)
 {
     pthread_mutex_lock(&lock);
-    struct block *b = given(ptr);
-    if (!b || b->graphs) return give_up(b ? cudaSuccess : cudaErrorInvalidValue);
+    struct kl_cuda_block *b = given(ptr);
+    if (!b || b->graphs) return kl_cuda_pool_let_go(b ? cudaSuccess : cudaErrorInvalidValue);
     if (b->freed) koloEventDestroy(b->freed);
     b->freed = NULL;
-    struct pool *p = b->pool;
+    struct kl_cuda_pool *p = b->pool;
     bool alive = p->alive;
     put(b, 0);
     if (alive) shrink(p, p->threshold);
-    return give_up(cudaSuccess);
+    return kl_cuda_pool_let_go(cudaSuccess);
+}
+
+/* ---- between processes ---- */
+
+cudaMemPool_t kl_cuda_pool_adopt(int device, int segment)
+{
+    pthread_mutex_lock(&lock);
+    struct kl_cuda_pool *p = make(device);
+    cudaMemPool_t handle = p ? p->handle : NULL;
+    if (p) p->imported = segment;
+    pthread_mutex_unlock(&lock);
+    return handle;
+}
+
+cudaError_t kl_cuda_pool_shared(const void *ptr, struct kl_cuda_range *range)
+{
+    pthread_mutex_lock(&lock);
+    const struct kl_cuda_block *b = given(ptr);
+    bool shared = b && b->pool->shares && kl_cuda_book_find(ptr, range);
+    return kl_cuda_pool_let_go(shared ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 /* ---- pools ---- */
 
 cudaError_t kl_cuda_pool_destroy(cudaMemPool_t handle)
 {
-    struct pool *p;
+    struct kl_cuda_pool *p;
 
-    KL_CUDA_TRY(take_hold(handle, &p));
-    if (p == default_pool[p->device]) return give_up(cudaErrorInvalidValue);
+    KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
+    if (p == default_pool[p->device]) return kl_cuda_pool_let_go(cudaErrorInvalidValue);
     kl_cuda_handle_take(KL_CUDA_POOL, handle);
     p->alive = false;
     p->handle = NULL;
@@ -419,138 +421,35 @@ cudaError_t kl_cuda_pool_destroy(cudaMemPool_t handle)
         shrink(p, 0);
     else
         end(p);
-    return give_up(cudaSuccess);
+    return kl_cuda_pool_let_go(cudaSuccess);
 }
 
 cudaError_t kl_cuda_pool_trim(cudaMemPool_t handle, size_t keep_bytes)
 {
-    struct pool *p;
+    struct kl_cuda_pool *p;
 
-    KL_CUDA_TRY(take_hold(handle, &p));
+    KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
     shrink(p, keep_bytes);
-    return give_up(cudaSuccess);
+    return kl_cuda_pool_let_go(cudaSuccess);
 }
 
 cudaError_t kl_cuda_pool_device(cudaMemPool_t handle, int *device)
 {
-    struct pool *p;
+    struct kl_cuda_pool *p;
 
-    KL_CUDA_TRY(take_hold(handle, &p));
+    KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
     *device = p->device;
-    return give_up(cudaSuccess);
-}
-
-static cudaError_t set_locked(struct pool *p, int attribute, const void *value)
-{
-    uint64_t number = 0;
-
-    if (attribute >= cudaMemPoolReuseFollowEventDependencies &&
-        attribute <= cudaMemPoolReuseAllowInternalDependencies) {
-        memcpy(&p->reuse[attribute], value, sizeof(int));
-        return cudaSuccess;
-    }
-    memcpy(&number, value, sizeof number);
-    switch (attribute) {
-    case cudaMemPoolAttrReleaseThreshold:
-        p->threshold = number;
-        return cudaSuccess;
-    case cudaMemPoolAttrReservedMemHigh: /* only reset */
-        if (number) return cudaErrorInvalidValue;
-        p->reserved_high = p->reserved;
-        return cudaSuccess;
-    case cudaMemPoolAttrUsedMemHigh:
-        if (number) return cudaErrorInvalidValue;
-        p->used_high = p->used;
-        return cudaSuccess;
-    default:
-        return cudaErrorInvalidValue;
-    }
-}
-
-static cudaError_t get_locked(const struct pool *p, int attribute, void *value)
-{
-    const uint64_t number[] = {[cudaMemPoolAttrReleaseThreshold] = p->threshold,
-                               [cudaMemPoolAttrReservedMemCurrent] = p->reserved,
-                               [cudaMemPoolAttrReservedMemHigh] = p->reserved_high,
-                               [cudaMemPoolAttrUsedMemCurrent] = p->used,
-                               [cudaMemPoolAttrUsedMemHigh] = p->used_high};
-
-    if (attribute < cudaMemPoolReuseFollowEventDependencies || attribute > cudaMemPoolAttrUsedMemHigh)
-        return cudaErrorInvalidValue;
-    if (attribute < cudaMemPoolAttrReleaseThreshold)
-        memcpy(value, &p->reuse[attribute], sizeof(int));
-    else
-        memcpy(value, &number[attribute], sizeof number[0]);
-    return cudaSuccess;
-}
-
-cudaError_t kl_cuda_pool_set(cudaMemPool_t handle, int attribute, const void *value)
-{
-    struct pool *p;
-
-    if (!value) return cudaErrorInvalidValue;
-    KL_CUDA_TRY(take_hold(handle, &p));
-    return give_up(set_locked(p, attribute, value));
-}
-
-cudaError_t kl_cuda_pool_get(cudaMemPool_t handle, int attribute, void *value)
-{
-    struct pool *p;
-
-    if (!value) return cudaErrorInvalidValue;
-    KL_CUDA_TRY(take_hold(handle, &p));
-    return give_up(get_locked(p, attribute, value));
-}
-
-/* ---- access: checked against the topology, kept and told. The memory itself can be accessed from everywhere here ---- */
-
-static cudaError_t check_access(int own, const struct cudaMemAccessDesc *d)
-{
-    int can;
-
-    if (d->location.type != cudaMemLocationTypeDevice ||
-        (d->flags != cudaMemAccessFlagsProtNone && d->flags != cudaMemAccessFlagsProtRead &&
-         d->flags != cudaMemAccessFlagsProtReadWrite))
-        return cudaErrorInvalidValue;
-    if (d->location.id == own)
-        return d->flags == cudaMemAccessFlagsProtReadWrite ? cudaSuccess : cudaErrorInvalidDevice;
-    KL_CUDA_TRY(kl_cuda_peer_can(&can, d->location.id, own));
-    return can || d->flags == cudaMemAccessFlagsProtNone ? cudaSuccess : cudaErrorInvalidDevice;
-}
-
-cudaError_t kl_cuda_pool_set_access(cudaMemPool_t handle, const struct cudaMemAccessDesc *list, size_t count)
-{
-    struct pool *p;
-    int own;
-
-    if (count && !list) return cudaErrorInvalidValue;
-    KL_CUDA_TRY(kl_cuda_pool_device(handle, &own));
-    for (size_t i = 0; i < count; i++) KL_CUDA_TRY(check_access(own, &list[i]));
-    KL_CUDA_TRY(take_hold(handle, &p));
-    for (size_t i = 0; i < count; i++) p->access[list[i].location.id] = (uint8_t)list[i].flags;
-    return give_up(cudaSuccess);
-}
-
-cudaError_t kl_cuda_pool_get_access(enum cudaMemAccessFlags *flags, cudaMemPool_t handle,
-                                    const struct cudaMemLocation *where)
-{
-    struct pool *p;
-
-    if (!flags || !where || where->type != cudaMemLocationTypeDevice) return cudaErrorInvalidValue;
-    KL_CUDA_TRY(check_device(where->id));
-    KL_CUDA_TRY(take_hold(handle, &p));
-    *flags = (enum cudaMemAccessFlags)p->access[where->id];
-    return give_up(cudaSuccess);
+    return kl_cuda_pool_let_go(cudaSuccess);
 }
 
 /* ---- of a device ---- */
 
 static void shrink_all(int device, bool reset)
 {
-    struct pool *next;
+    struct kl_cuda_pool *next;
 
     pthread_mutex_lock(&lock);
-    for (struct pool *p = all_pools; p; p = next) {
+    for (struct kl_cuda_pool *p = all_pools; p; p = next) {
         next = p->next; /* shrinking may end it */
         if (p->device == device) shrink(p, reset || !p->alive ? 0 : p->threshold);
     }

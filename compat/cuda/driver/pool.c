@@ -5,6 +5,7 @@
 #include "compat/cuda/driver/driver.h"
 
 _Static_assert(sizeof(CUmemPoolProps) == sizeof(struct cudaMemPoolProps), "they are the same");
+_Static_assert(sizeof(CUmemPoolPtrExportData) == sizeof(struct cudaMemPoolPtrExportData), "they are the same");
 _Static_assert(sizeof(CUmemAccessDesc) == sizeof(struct cudaMemAccessDesc), "they are the same");
 
 static cudaMemPool_t pool_of(CUmemoryPool pool)
@@ -84,6 +85,41 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t bytes, CUmemoryPool po
     if (!ptr || !pool) return CUDA_ERROR_INVALID_VALUE;
     KL_CU_TRY(kl_cu_enter());
     KL_CU_TRY(kl_cuda_pool_alloc(pool_of(pool), &p, bytes, stream));
+    *ptr = (CUdeviceptr)(uintptr_t)p;
+    return CUDA_SUCCESS;
+}
+
+/* ---- between processes ---- */
+
+CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool pool, CUmemAllocationHandleType type,
+                                          unsigned long long flags)
+{
+    KL_CU_TRY(kl_cu_ready());
+    if (flags) return CUDA_ERROR_INVALID_VALUE;
+    return (CUresult)kl_cuda_pool_export(out, pool_of(pool), (int)type, 0);
+}
+
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *in, CUmemAllocationHandleType type,
+                                            unsigned long long flags)
+{
+    KL_CU_TRY(kl_cu_ready());
+    if (flags) return CUDA_ERROR_INVALID_VALUE;
+    return (CUresult)kl_cuda_pool_import((cudaMemPool_t *)pool, (int)(uintptr_t)in, (int)type, 0);
+}
+
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr ptr)
+{
+    KL_CU_TRY(kl_cu_ready());
+    return (CUresult)kl_cuda_pool_export_pointer((void *)out, kl_cu_address(ptr));
+}
+
+CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPtrExportData *in)
+{
+    void *p;
+
+    KL_CU_TRY(kl_cu_ready());
+    if (!ptr) return CUDA_ERROR_INVALID_VALUE;
+    KL_CU_TRY(kl_cuda_pool_import_pointer(&p, pool_of(pool), (const void *)in));
     *ptr = (CUdeviceptr)(uintptr_t)p;
     return CUDA_SUCCESS;
 }

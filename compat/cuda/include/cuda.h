@@ -315,6 +315,10 @@ typedef struct CUmemPoolProps_st {
     unsigned char reserved[54];
 } CUmemPoolProps;
 
+typedef struct CUmemPoolPtrExportData_st {
+    unsigned char reserved[64];
+} CUmemPoolPtrExportData;
+
 typedef struct CUarray_st *CUarray;
 
 typedef struct CUDA_MEMCPY2D_st {
@@ -529,6 +533,12 @@ CUresult cuMemHostUnregister(void *ptr);
 CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned int flags);
 CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t bytes, CUstream stream);
 CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream);
+CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool pool, CUmemAllocationHandleType type,
+                                          unsigned long long flags);
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *in, CUmemAllocationHandleType type,
+                                            unsigned long long flags);
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr ptr);
+CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPtrExportData *in);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool, CUstream stream);
 CUresult cuMemAllocPitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height, unsigned int element);
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties);

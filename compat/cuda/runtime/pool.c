@@ -82,3 +82,32 @@ cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t p
     return kl_cudart_done(kl_cuda_pool_get_access(flags, pool, where));
 }
 KL_CUDART_ENTRY(cudaMemPoolGetAccess);
+
+/* ---- between processes ---- */
+
+cudaError_t cudaMemPoolExportToShareableHandle(void *out, cudaMemPool_t pool, enum cudaMemAllocationHandleType type,
+                                               unsigned int flags)
+{
+    return kl_cudart_done(kl_cuda_pool_export(out, pool, (int)type, flags));
+}
+KL_CUDART_ENTRY(cudaMemPoolExportToShareableHandle);
+
+/* A descriptor comes as if it were an address. */
+cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t *pool, void *in, enum cudaMemAllocationHandleType type,
+                                                 unsigned int flags)
+{
+    return kl_cudart_done(kl_cuda_pool_import(pool, (int)(uintptr_t)in, (int)type, flags));
+}
+KL_CUDART_ENTRY(cudaMemPoolImportFromShareableHandle);
+
+cudaError_t cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *out, void *ptr)
+{
+    return kl_cudart_done(kl_cuda_pool_export_pointer(out, ptr));
+}
+KL_CUDART_ENTRY(cudaMemPoolExportPointer);
+
+cudaError_t cudaMemPoolImportPointer(void **ptr, cudaMemPool_t pool, struct cudaMemPoolPtrExportData *in)
+{
+    return kl_cudart_done(kl_cuda_pool_import_pointer(ptr, pool, in));
+}
+KL_CUDART_ENTRY(cudaMemPoolImportPointer);

@@ -46,6 +46,7 @@
         (p)->managedMemory = (p)->concurrentManagedAccess = (p)->computePreemptionSupported = 1;                       \
         (p)->canUseHostPointerForRegisteredMem = (p)->cooperativeLaunch = (p)->hostRegisterSupported = 1;              \
         (p)->hostRegisterReadOnlySupported = (p)->memoryPoolsSupported = (p)->ipcEventSupported = 1;                   \
+        (p)->memoryPoolSupportedHandleTypes = cudaMemHandleTypePosixFileDescriptor;                                    \
     } while (0)
 
 #endif

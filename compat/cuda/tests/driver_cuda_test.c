@@ -4,6 +4,7 @@
 
 #include "cuda.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -600,6 +601,91 @@ static void processes_share_memory_and_events(void **state)
     cudaGetLastError();
 }
 
+struct pool_parcel {
+    int fd;
+    struct cudaMemPoolPtrExportData place;
+};
+
+static int receive_pool(int from)
+{
+    struct pool_parcel parcel;
+    struct cudaPointerAttributes what;
+    cudaMemPool_t pool, none;
+    uint64_t used = 1;
+    size_t before, after, total;
+    char *p, *same;
+
+    if (read(from, &parcel, sizeof parcel) != sizeof parcel || cudaSetDevice(1)) return 1;
+    if (cudaMemPoolImportFromShareableHandle(&none, (void *)(uintptr_t)from, cudaMemHandleTypePosixFileDescriptor,
+                                             0) != cudaErrorInvalidValue)
+        return 2;
+    if (cudaMemPoolImportFromShareableHandle(&pool, (void *)(uintptr_t)parcel.fd, cudaMemHandleTypePosixFileDescriptor,
+                                             0))
+        return 3;
+    close(parcel.fd);
+    if (cudaMemGetInfo(&before, &total) || cudaMemPoolImportPointer((void **)&p, pool, &parcel.place)) return 4;
+    if (cudaPointerGetAttributes(&what, p) || what.type != cudaMemoryTypeDevice || what.device != 1) return 5;
+    if (cudaMemPoolImportPointer((void **)&same, pool, &parcel.place)) return 6;
+    if (p[3] != 42 || cudaMemset(p + 4, 7, 1) || cudaDeviceSynchronize() || same[4] != 7) return 7;
+    if (cudaMallocFromPoolAsync((void **)&same, 10, pool, NULL) != cudaErrorInvalidValue) return 8;
+    if (cudaDeviceSetMemPool(1, pool) != cudaErrorInvalidValue) return 9;
+    if (cudaMemPoolExportPointer(&parcel.place, p) != cudaErrorInvalidValue) return 10;
+    if (cudaFreeAsync(p, NULL) || cudaDeviceSynchronize() || cudaFree(same)) return 11;
+    if (cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &used) || used) return 12;
+    if (cudaPointerGetAttributes(&what, p) || what.type != cudaMemoryTypeUnregistered) return 13;
+    if (cudaMemGetInfo(&after, &total) || after != before) return 14; /* it was never this device's */
+    return cudaMemPoolDestroy(pool) ? 15 : 0;
+}
+
+static void processes_share_pools(void **state)
+{
+    const struct cudaMemPoolProps properties = {.allocType = cudaMemAllocationTypePinned,
+                                                .handleTypes = cudaMemHandleTypePosixFileDescriptor,
+                                                .location = {.type = cudaMemLocationTypeDevice, .id = 0}};
+    struct cudaMemPoolProps fabric = properties;
+    int there[2], status;
+    char *p, *plain, from[16];
+    cudaMemPool_t pool;
+    struct pool_parcel parcel;
+    CUmemPoolPtrExportData same;
+
+    (void)state;
+    fabric.handleTypes = cudaMemHandleTypeFabric;
+    FAILS(cudaErrorNotSupported, cudaMemPoolCreate(&pool, &fabric));
+    OK(cudaDeviceGetDefaultMemPool(&pool, 0));
+    FAILS(cudaErrorInvalidValue,
+          cudaMemPoolExportToShareableHandle(&parcel.fd, pool, cudaMemHandleTypePosixFileDescriptor, 0));
+    OK(cudaMallocAsync((void **)&plain, 100, NULL));
+    FAILS(cudaErrorInvalidValue, cudaMemPoolExportPointer(&parcel.place, plain));
+    OK(cudaFree(plain));
+    OK(cudaMemPoolCreate(&pool, &properties));
+    OK(cudaMallocFromPoolAsync((void **)&p, 5000, pool, NULL));
+    OK(cudaMallocFromPoolAsync((void **)&p, 5000, pool, NULL)); /* does not begin with a page */
+    OK(cudaMemset(p, 42, 5000));
+    OK(cudaMemPoolExportToShareableHandle(&parcel.fd, pool, cudaMemHandleTypePosixFileDescriptor, 0));
+    OK(cudaMemPoolExportPointer(&parcel.place, p));
+    CU(cuMemPoolExportPointer(&same, (CUdeviceptr)(uintptr_t)p));
+    assert_memory_equal(&same, &parcel.place, sizeof same);
+    assert_int_equal(fcntl(parcel.fd, F_SETFD, 0), 0); /* the child inherits it */
+    assert_int_equal(pipe(there), 0);
+    pid_t child = fork();
+    if (!child) {
+        snprintf(from, sizeof from, "%d", there[0]);
+        execl("/proc/self/exe", "driver_cuda_test", from, (char *)NULL);
+        _exit(99);
+    }
+    assert_int_equal(write(there[1], &parcel, sizeof parcel), sizeof parcel);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(p[4], 7);
+    OK(cudaFree(p));
+    OK(cudaMemPoolDestroy(pool));
+    close(there[0]);
+    close(there[1]);
+    close(parcel.fd);
+    cudaGetLastError();
+}
+
 /* A child of a process that has used CUDA gets an error, and does not hang. */
 static void a_forked_child_is_told(void **state)
 {
@@ -631,11 +717,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(machine_code_is_refused),
         cmocka_unit_test(memory_is_mapped_where_it_is_wanted),
         cmocka_unit_test(processes_share_memory_and_events),
+        cmocka_unit_test(processes_share_pools),
         cmocka_unit_test(a_forked_child_is_told),
     };
 
     setenv("KOLO_HOST_DEVICES", "4", 1);
     setenv("KOLO_DEVICE_MEMORY", "64M", 1);
+    if (argc == 2) return receive_pool(atoi(argv[1]));
     if (argc == 3) return receive(atoi(argv[1]), atoi(argv[2]));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -468,6 +468,7 @@ static void attributes_and_properties_agree(void **state)
         {cudaDevAttrMemoryPoolsSupported, room.p.memoryPoolsSupported},
         {cudaDevAttrGPUDirectRDMASupported, room.p.gpuDirectRDMASupported},
         {cudaDevAttrIpcEventSupport, room.p.ipcEventSupported},
+        {cudaDevAttrMemoryPoolSupportedHandleTypes, (int)room.p.memoryPoolSupportedHandleTypes},
         {cudaDevAttrClusterLaunch, room.p.clusterLaunch},
         {cudaDevAttrHostRegisterSupported, room.p.hostRegisterSupported},
         {cudaDevAttrAsyncEngineCount, room.p.asyncEngineCount},
