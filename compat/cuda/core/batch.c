@@ -63,11 +63,8 @@ static cudaError_t box_of(const struct cudaMemcpy3DBatchOp *op, struct kl_cuda_b
         return cudaErrorNotSupported;
     if (!e.width || !e.height || !e.depth) return cudaErrorInvalidValue;
     const struct kl_cuda_volume source = volume(&op->src, e), target = volume(&op->dst, e);
-    *box = (struct kl_cuda_box){.width = e.width,
-                                .height = e.height,
-                                .depth = e.depth,
-                                .to_pitch = target.pitch,
-                                .from_pitch = source.pitch};
+    *box = (struct kl_cuda_box){
+        .width = e.width, .height = e.height, .depth = e.depth, .to_pitch = target.pitch, .from_pitch = source.pitch};
     if (kl_cuda_corner(&source, box, &from, &box->from_slice) || kl_cuda_corner(&target, box, &to, &box->to_slice))
         return cudaErrorInvalidValue;
     box->from = from;

@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct kl_cuda_pool *all_pools; /* under lock, as all that is in pools; also those that are destroyed and have blocks */
+static struct kl_cuda_pool
+    *all_pools; /* under lock, as all that is in pools; also those that are destroyed and have blocks */
 static struct kl_cuda_pool *default_pool[KL_CUDA_DEVICES];
 static cudaMemPool_t current_pool[KL_CUDA_DEVICES];
 
@@ -261,7 +262,8 @@ static void end_of_graph(void *data)
 }
 
 /* A block that a graph gets must be ready: the graph runs in other streams. */
-static cudaError_t take_block(cudaMemPool_t handle, size_t bytes, uint64_t lane, bool captures, struct kl_cuda_block **block)
+static cudaError_t take_block(cudaMemPool_t handle, size_t bytes, uint64_t lane, bool captures,
+                              struct kl_cuda_block **block)
 {
     const size_t unit = 512;
     struct kl_cuda_pool *p;

@@ -92,8 +92,7 @@ KL_CUDART_ENTRY(cudaMemcpy2DAsync);
 
 static struct kl_cuda_volume volume(struct cudaPitchedPtr p, struct cudaPos at)
 {
-    return (struct kl_cuda_volume){
-        .base = p.ptr, .pitch = p.pitch, .height = p.ysize, .x = at.x, .y = at.y, .z = at.z};
+    return (struct kl_cuda_volume){.base = p.ptr, .pitch = p.pitch, .height = p.ysize, .x = at.x, .y = at.y, .z = at.z};
 }
 
 cudaError_t kl_cudart_box(const struct cudaMemcpy3DParms *p, struct kl_cuda_box *box)

@@ -60,7 +60,8 @@ PTDS(cudaMemset2D, (void *ptr, size_t pitch, int value, size_t w, size_t h),
                         (extent_t){.width = w, .height = h, .depth = 1}, S, KL_CUDA_SYNC));
 PTDS(cudaMemset3D, (volume_t p, int value, extent_t e), kl_cudart_fill_box(p, value, e, S, KL_CUDA_SYNC));
 
-PTSZ(cudaMemcpyAsync, (void *to, const void *from, size_t n, kind_t kind, cudaStream_t s), (to, from, n, kind, kl_cudart_own(s)));
+PTSZ(cudaMemcpyAsync, (void *to, const void *from, size_t n, kind_t kind, cudaStream_t s),
+     (to, from, n, kind, kl_cudart_own(s)));
 PTSZ(cudaMemcpyToSymbolAsync,
      (const void *symbol, const void *from, size_t n, size_t offset, kind_t kind, cudaStream_t s),
      (symbol, from, n, offset, kind, kl_cudart_own(s)));
@@ -77,17 +78,19 @@ PTSZ(cudaMemset2DAsync, (void *ptr, size_t pitch, int value, size_t w, size_t h,
 PTSZ(cudaMemset3DAsync, (volume_t p, int value, extent_t e, cudaStream_t s), (p, value, e, kl_cudart_own(s)));
 PTSZ(cudaMallocAsync, (void **ptr, size_t n, cudaStream_t s), (ptr, n, kl_cudart_own(s)));
 PTSZ(cudaFreeAsync, (void *ptr, cudaStream_t s), (ptr, kl_cudart_own(s)));
-PTSZ(cudaMallocFromPoolAsync, (void **ptr, size_t n, cudaMemPool_t pool, cudaStream_t s), (ptr, n, pool, kl_cudart_own(s)));
+PTSZ(cudaMallocFromPoolAsync, (void **ptr, size_t n, cudaMemPool_t pool, cudaStream_t s),
+     (ptr, n, pool, kl_cudart_own(s)));
 PTSZ_13(cudaMemPrefetchAsync, (const void *ptr, size_t n, struct cudaMemLocation where, unsigned flags, cudaStream_t s),
-     (ptr, n, where, flags, kl_cudart_own(s)));
+        (ptr, n, where, flags, kl_cudart_own(s)));
 KL_CUDART_ENTRY_12(cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync_ptsz);
 
 PTSZ_13(cudaMemcpyBatchAsync,
-     (void *const *to, const void *const *from, const size_t *n, size_t count, struct cudaMemcpyAttributes *attributes,
-      size_t *first, size_t nattributes, cudaStream_t s),
-     (to, from, n, count, attributes, first, nattributes, kl_cudart_own(s)));
-PTSZ_13(cudaMemcpy3DBatchAsync, (size_t count, struct cudaMemcpy3DBatchOp *list, unsigned long long flags, cudaStream_t s),
-     (count, list, flags, kl_cudart_own(s)));
+        (void *const *to, const void *const *from, const size_t *n, size_t count,
+         struct cudaMemcpyAttributes *attributes, size_t *first, size_t nattributes, cudaStream_t s),
+        (to, from, n, count, attributes, first, nattributes, kl_cudart_own(s)));
+PTSZ_13(cudaMemcpy3DBatchAsync,
+        (size_t count, struct cudaMemcpy3DBatchOp *list, unsigned long long flags, cudaStream_t s),
+        (count, list, flags, kl_cudart_own(s)));
 
 /* ---- streams, events ---- */
 
@@ -99,10 +102,12 @@ PTSZ(cudaStreamGetFlags, (cudaStream_t s, unsigned *flags), (kl_cudart_own(s), f
 PTSZ(cudaStreamGetId, (cudaStream_t s, unsigned long long *id), (kl_cudart_own(s), id));
 PTSZ(cudaStreamGetDevice, (cudaStream_t s, int *device), (kl_cudart_own(s), device));
 PTSZ(cudaStreamCopyAttributes, (cudaStream_t to, cudaStream_t from), (kl_cudart_own(to), kl_cudart_own(from)));
-PTSZ(cudaStreamGetAttribute, (cudaStream_t s, cudaLaunchAttributeID id, cudaLaunchAttributeValue *v), (kl_cudart_own(s), id, v));
+PTSZ(cudaStreamGetAttribute, (cudaStream_t s, cudaLaunchAttributeID id, cudaLaunchAttributeValue *v),
+     (kl_cudart_own(s), id, v));
 PTSZ(cudaStreamSetAttribute, (cudaStream_t s, cudaLaunchAttributeID id, const cudaLaunchAttributeValue *v),
      (kl_cudart_own(s), id, v));
-PTSZ(cudaStreamAttachMemAsync, (cudaStream_t s, void *ptr, size_t n, unsigned flags), (kl_cudart_own(s), ptr, n, flags));
+PTSZ(cudaStreamAttachMemAsync, (cudaStream_t s, void *ptr, size_t n, unsigned flags),
+     (kl_cudart_own(s), ptr, n, flags));
 PTSZ(cudaStreamAddCallback, (cudaStream_t s, cudaStreamCallback_t f, void *argument, unsigned flags),
      (kl_cudart_own(s), f, argument, flags));
 PTSZ(cudaLaunchHostFunc, (cudaStream_t s, cudaHostFn_t f, void *argument), (kl_cudart_own(s), f, argument));
@@ -141,9 +146,9 @@ PTSZ(cudaStreamBeginCapture, (cudaStream_t s, enum cudaStreamCaptureMode mode), 
 PTSZ(cudaStreamEndCapture, (cudaStream_t s, cudaGraph_t *graph), (kl_cudart_own(s), graph));
 PTSZ(cudaStreamIsCapturing, (cudaStream_t s, enum cudaStreamCaptureStatus *status), (kl_cudart_own(s), status));
 PTSZ_13(cudaStreamGetCaptureInfo,
-     (cudaStream_t s, enum cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
-      const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges, size_t *count),
-     (kl_cudart_own(s), status, id, graph, nodes, edges, count));
+        (cudaStream_t s, enum cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
+         const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges, size_t *count),
+        (kl_cudart_own(s), status, id, graph, nodes, edges, count));
 KL_CUDART_ENTRY_12(cudaStreamGetCaptureInfo_v3_ptsz, cudaStreamGetCaptureInfo_ptsz);
 PTSZ(cudaGraphInstantiateWithParams, (cudaGraphExec_t * exec, cudaGraph_t graph, cudaGraphInstantiateParams *p),
      (exec, graph, p));

@@ -616,8 +616,8 @@ static int receive_pool(int from)
     char *p, *same;
 
     if (read(from, &parcel, sizeof parcel) != sizeof parcel || cudaSetDevice(1)) return 1;
-    if (cudaMemPoolImportFromShareableHandle(&none, (void *)(uintptr_t)from, cudaMemHandleTypePosixFileDescriptor,
-                                             0) != cudaErrorInvalidValue)
+    if (cudaMemPoolImportFromShareableHandle(&none, (void *)(uintptr_t)from, cudaMemHandleTypePosixFileDescriptor, 0) !=
+        cudaErrorInvalidValue)
         return 2;
     if (cudaMemPoolImportFromShareableHandle(&pool, (void *)(uintptr_t)parcel.fd, cudaMemHandleTypePosixFileDescriptor,
                                              0))
