@@ -106,6 +106,11 @@ cudaError_t kl_cuda_event_segment(cudaEvent_t event, int *fd)
     return cudaSuccess;
 }
 
+bool kl_cuda_event_known(cudaEvent_t event)
+{
+    return find(event);
+}
+
 cudaError_t kl_cuda_event_destroy(cudaEvent_t event)
 {
     KL_CUDA_TRY(kl_cuda_ready());

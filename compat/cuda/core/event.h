@@ -20,6 +20,8 @@ cudaError_t kl_cuda_event_synchronize(cudaEvent_t event);
 cudaError_t kl_cuda_event_elapsed(float *ms, cudaEvent_t start, cudaEvent_t end);
 cudaError_t kl_cuda_event_order(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 
+bool kl_cuda_event_known(cudaEvent_t event);
+
 /** The segment of an event between processes. 1: it is not one. */
 cudaError_t kl_cuda_event_segment(cudaEvent_t event, int *fd);
 

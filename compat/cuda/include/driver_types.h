@@ -796,6 +796,13 @@ struct cudaChildGraphNodeParams {
     enum cudaGraphChildGraphNodeOwnership ownership;
 };
 
+struct cudaEventRecordNodeParams {
+    cudaEvent_t event;
+};
+struct cudaEventWaitNodeParams {
+    cudaEvent_t event;
+};
+
 struct cudaGraphNodeParams {
     enum cudaGraphNodeType type;
     int reserved0[3];
@@ -806,6 +813,8 @@ struct cudaGraphNodeParams {
         struct cudaMemsetParamsV2 memset;
         struct cudaHostNodeParamsV2 host;
         struct cudaChildGraphNodeParams graph;
+        struct cudaEventWaitNodeParams eventWait;
+        struct cudaEventRecordNodeParams eventRecord;
     };
     long long reserved2;
 };

@@ -183,10 +183,11 @@ cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node)
 
     if (!n || n->captured) return kl_cudart_done(n ? cudaErrorNotSupported : cudaErrorInvalidValue);
     struct kl_cudart_graph *g = n->graph;
-    size_t at = kl_cudart_node_number(n);
+    size_t at = n->number;
     for (size_t i = 0; i < g->nnodes; i++) forget(g->node[i], n);
     memmove(g->node + at, g->node + at + 1, (g->nnodes - at - 1) * sizeof(struct kl_cudart_node *));
     g->nnodes--;
+    for (size_t i = at; i < g->nnodes; i++) g->node[i]->number = i;
     kl_cudart_node_free(n);
     return cudaSuccess;
 }

@@ -5,108 +5,32 @@
 #include "compat/cuda/core/handle.h"
 #include "compat/cuda/core/stream.h"
 #include "compat/cuda/runtime/entry.h"
+#include "compat/cuda/runtime/steps.h"
 
 #include <stdlib.h>
 
 /* ---- executables ---- */
 
 struct exec {
-    koloGraphExec_t own;
+    struct kl_cudart_steps steps;
+    bool stale; /* the steps: nodes have changed since */
     unsigned long long flags;
     struct kl_cudart_graph *graph; /* what it is of: a copy */
+    koloEvent_t end;               /* of the last launch, which the next one waits for; NULL: kolo sees to it */
 };
 
 static void exec_free(struct exec *x)
 {
     if (!x) return;
-    koloGraphExecDestroy(x->own);
+    kl_cudart_steps_free(&x->steps);
     kl_cudart_graph_free(x->graph);
+    if (x->end) koloEventDestroy(x->end);
     free(x);
 }
 
 static struct exec *find(cudaGraphExec_t exec)
 {
     return kl_cuda_handle_find(KL_CUDA_EXEC, exec);
-}
-
-static cudaError_t ready(koloGraph_t graph, koloGraphExec_t *own)
-{
-    return kl_cuda_from_kolo(koloGraphInstantiate(own, graph), cudaErrorInvalidValue);
-}
-
-/* The capture of nodes made by hand: on a stream of its own. */
-static cudaError_t begin(cudaStream_t stream)
-{
-    return kl_cuda_from_kolo(koloStreamBeginCapture(stream, koloCaptureModeRelaxed), cudaErrorUnknown);
-}
-
-static cudaError_t end(cudaStream_t stream, koloGraphExec_t *own)
-{
-    koloGraph_t graph;
-
-    KL_CUDA_TRY(kl_cuda_from_kolo(koloStreamEndCapture(stream, &graph), cudaErrorUnknown));
-    cudaError_t rc = ready(graph, own);
-    koloGraphDestroy(graph);
-    return rc;
-}
-
-static bool may_run(const struct kl_cudart_node *n)
-{
-    if (n->emitted) return false;
-    for (size_t i = 0; i < n->nafter; i++)
-        if (!n->after[i]->emitted) return false;
-    return true;
-}
-
-static cudaError_t emit_all(const struct kl_cudart_graph *g, cudaStream_t stream);
-
-static cudaError_t emit(const struct kl_cudart_node *n, cudaStream_t stream)
-{
-    if (n->disabled) return cudaSuccess;
-    return n->work.child ? emit_all(n->work.child, stream) : kl_cudart_work_emit(&n->work, stream);
-}
-
-/* Nodes as soon as what they wait for has been queued; in the order of their making where that leaves a choice. */
-static cudaError_t emit_all(const struct kl_cudart_graph *g, cudaStream_t stream)
-{
-    size_t left = g->nnodes;
-
-    for (size_t i = 0; i < g->nnodes; i++) g->node[i]->emitted = false;
-    while (left) {
-        size_t before = left;
-
-        for (size_t i = 0; i < g->nnodes; i++) {
-            if (!may_run(g->node[i])) continue;
-            struct kl_cudart_node *n = g->node[i];
-
-            KL_CUDA_TRY(emit(n, stream));
-            n->emitted = true;
-            left--;
-        }
-        if (left == before) return cudaErrorInvalidValue; /* they wait for each other */
-    }
-    return cudaSuccess;
-}
-
-static cudaError_t by_hand(const struct kl_cudart_graph *g, koloGraphExec_t *own)
-{
-    koloStream_t stream;
-    koloGraph_t rest;
-
-    KL_CUDA_TRY(kl_cuda_from_kolo(koloStreamCreate(&stream, KOLO_STREAM_DEFAULT), cudaErrorUnknown));
-    cudaError_t rc = begin(stream);
-    if (!rc) rc = emit_all(g, stream);
-    if (!rc)
-        rc = end(stream, own);
-    else if (!koloStreamEndCapture(stream, &rest))
-        koloGraphDestroy(rest);
-    koloStreamRelease(stream);
-    return rc;
-}
-
-static cudaError_t build(const struct kl_cudart_graph *g, koloGraphExec_t *own)
-{
-    return g->captured ? ready(g->captured->own, own) : by_hand(g, own);
 }
 
 static cudaError_t make_exec(const struct kl_cudart_graph *g, unsigned long long flags, struct exec **out)
@@ -116,7 +40,9 @@ static cudaError_t make_exec(const struct kl_cudart_graph *g, unsigned long long
     if (!x) return cudaErrorMemoryAllocation;
     x->flags = flags;
     x->graph = kl_cudart_graph_copy(g);
-    cudaError_t rc = x->graph ? build(x->graph, &x->own) : cudaErrorMemoryAllocation;
+    cudaError_t rc = x->graph ? kl_cudart_steps_build(&x->steps, x->graph) : cudaErrorMemoryAllocation;
+    if (!rc && !g->captured && koloEventCreateWithFlags(&x->end, KOLO_EVENT_DISABLE_TIMING))
+        rc = cudaErrorMemoryAllocation;
     if (!rc)
         *out = x;
     else
@@ -194,18 +120,42 @@ static void release_kept(void *data)
     kl_cudart_kept_release(data);
 }
 
-/* Objects stay until the launch has run, whatever becomes of the executable. */
-static cudaError_t launch_with(const struct exec *x, struct kl_cudart_kept *kept, cudaStream_t stream)
+static cudaError_t refresh(struct exec *x)
 {
-    cudaError_t rc = kl_cuda_from_kolo(koloGraphLaunch(x->own, stream), cudaErrorInvalidValue);
+    struct kl_cudart_steps fresh;
 
+    if (!x->stale) return cudaSuccess;
+    KL_CUDA_TRY(kl_cudart_steps_build(&fresh, x->graph));
+    kl_cudart_steps_free(&x->steps); /* what was launched of them still runs */
+    x->steps = fresh;
+    x->stale = false;
+    return cudaSuccess;
+}
+
+/* Launches of one executable run one after the other, on whatever streams. */
+static cudaError_t queue(struct exec *x, cudaStream_t stream)
+{
+    if (!x->end) return kl_cudart_steps_launch(&x->steps, stream);
+    if (kl_cuda_stream_captures(stream)) return kl_cuda_stream_query(stream); /* which refuses */
+    KL_CUDA_TRY(kl_cuda_from_kolo(koloStreamWaitEvent(stream, x->end, 0), cudaErrorInvalidResourceHandle));
+    cudaError_t rc = kl_cudart_steps_launch(&x->steps, stream);
+    koloEventRecord(x->end, stream);
+    return rc;
+}
+
+/* Objects stay until the launch has run, whatever becomes of the executable. */
+static cudaError_t launch_with(struct exec *x, struct kl_cudart_kept *kept, cudaStream_t stream)
+{
+    cudaError_t rc = refresh(x);
+
+    if (!rc) rc = queue(x, stream);
     if (rc) kl_cudart_kept_release(kept);
     return rc || !kept ? rc : kl_cuda_stream_call(stream, nothing, release_kept, kept);
 }
 
 static cudaError_t launch(cudaGraphExec_t exec, cudaStream_t stream)
 {
-    const struct exec *x = find(exec);
+    struct exec *x = find(exec);
     struct kl_cudart_kept *kept = NULL;
 
     if (!x) return cudaErrorInvalidValue;
@@ -252,15 +202,13 @@ cudaError_t kl_cudart_exec_node(cudaGraphExec_t exec, cudaGraphNode_t node, stru
     return *copy ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-cudaError_t kl_cudart_exec_renew(cudaGraphExec_t exec)
+cudaError_t kl_cudart_exec_changed(cudaGraphExec_t exec, const struct kl_cudart_node *copy)
 {
     struct exec *x = find(exec);
-    koloGraphExec_t own;
 
     KL_CUDA_TRY(kl_cuda_enter());
-    KL_CUDA_TRY(build(x->graph, &own));
-    koloGraphExecDestroy(x->own); /* what was launched of it still runs */
-    x->own = own;
+    KL_CUDA_TRY(kl_cudart_steps_try(copy));
+    x->stale = true;
     return cudaSuccess;
 }
 
@@ -268,7 +216,7 @@ static bool same_edges(const struct kl_cudart_node *a, const struct kl_cudart_no
 {
     if (a->nafter != b->nafter) return false;
     for (size_t i = 0; i < a->nafter; i++)
-        if (kl_cudart_node_number(a->after[i]) != kl_cudart_node_number(b->after[i])) return false;
+        if (a->after[i]->number != b->after[i]->number) return false;
     return true;
 }
 
@@ -305,15 +253,22 @@ static void keep_names(struct kl_cudart_graph *to, const struct kl_cudart_graph 
 /* By a graph of the same shape. */
 static cudaError_t replace(struct exec *x, const struct kl_cudart_graph *g)
 {
-    struct exec old = *x, fresh = {.flags = x->flags, .graph = kl_cudart_graph_copy(g)};
+    struct kl_cudart_graph *graph = kl_cudart_graph_copy(g);
+    struct kl_cudart_steps steps;
 
-    if (!fresh.graph) return cudaErrorMemoryAllocation;
-    keep_names(fresh.graph, x->graph);
-    cudaError_t rc = build(fresh.graph, &fresh.own);
-    if (!rc) *x = fresh;
-    koloGraphExecDestroy(rc ? fresh.own : old.own);
-    kl_cudart_graph_free(rc ? fresh.graph : old.graph);
-    return rc;
+    if (!graph) return cudaErrorMemoryAllocation;
+    keep_names(graph, x->graph);
+    cudaError_t rc = kl_cudart_steps_build(&steps, graph);
+    if (rc) {
+        kl_cudart_graph_free(graph);
+        return rc;
+    }
+    kl_cudart_steps_free(&x->steps);
+    kl_cudart_graph_free(x->graph);
+    x->steps = steps;
+    x->graph = graph;
+    x->stale = false;
+    return cudaSuccess;
 }
 
 static cudaError_t update_captured(struct exec *x, const struct kl_cudart_graph *g,
@@ -322,7 +277,7 @@ static cudaError_t update_captured(struct exec *x, const struct kl_cudart_graph 
     koloGraphUpdateResult_t why = koloGraphUpdateSuccess;
 
     koloGetLastReason();
-    ncclResult_t rc = koloGraphExecUpdate(x->own, g->captured->own, &why, NULL);
+    ncclResult_t rc = koloGraphExecUpdate(x->steps.step[0].graph, g->captured->own, &why, NULL);
     *result = (enum cudaGraphExecUpdateResult)why;
     return kl_cuda_from_kolo(rc, cudaErrorInvalidValue);
 }

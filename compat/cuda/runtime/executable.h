@@ -8,7 +8,7 @@
 /** The copy in an executable of a node that was made by hand. Errors: 1 there is none, 801 it was captured. */
 cudaError_t kl_cudart_exec_node(cudaGraphExec_t exec, cudaGraphNode_t node, struct kl_cudart_node **copy);
 
-/** The nodes of an executable have changed. When it fails, it is as it was, and the change must be taken back. */
-cudaError_t kl_cudart_exec_renew(cudaGraphExec_t exec);
+/** Such a copy has changed: later launches do that. When it cannot be queued so, this fails, and the change must be taken back. */
+cudaError_t kl_cudart_exec_changed(cudaGraphExec_t exec, const struct kl_cudart_node *copy);
 
 #endif

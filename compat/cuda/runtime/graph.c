@@ -96,7 +96,7 @@ static bool copy_node(struct kl_cudart_graph *to, const struct kl_cudart_node *f
 static bool copy_edges(struct kl_cudart_node *to, const struct kl_cudart_node *from)
 {
     for (size_t i = 0; i < from->nafter; i++)
-        if (!kl_cudart_node_wait(to, to->graph->node[kl_cudart_node_number(from->after[i])])) return false;
+        if (!kl_cudart_node_wait(to, to->graph->node[from->after[i]->number])) return false;
     return true;
 }
 
@@ -137,7 +137,8 @@ KL_CUDART_ENTRY(cudaGraphClone);
 
 static void print_node(FILE *file, const struct kl_cudart_node *n, size_t number)
 {
-    static const char *const names[] = {"kernel", "memcpy", "memset", "host", "graph", "empty"};
+    static const char *const names[] = {"kernel", "memcpy", "memset",         "host",
+                                        "graph",  "empty",  "wait for event", "record event"};
 
     fprintf(file, "    n%zu [label=\"%zu: %s\"];\n", number, number,
             (size_t)n->work.type < sizeof names / sizeof names[0] ? names[n->work.type] : "node");
@@ -158,7 +159,7 @@ cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned
     for (size_t i = 0; i < g->nnodes && !g->captured; i++) {
         print_node(file, g->node[i], i);
         for (size_t k = 0; k < g->node[i]->nafter; k++)
-            fprintf(file, "    n%zu -> n%zu;\n", kl_cudart_node_number(g->node[i]->after[k]), i);
+            fprintf(file, "    n%zu -> n%zu;\n", g->node[i]->after[k]->number, i);
     }
     fputs("}\n", file);
     return kl_cudart_done(fclose(file) ? cudaErrorOperatingSystem : cudaSuccess);

@@ -18,6 +18,7 @@ struct kl_cudart_node {
     cudaGraphNode_t handle;
     cudaGraphNode_t of; /* that it is a copy of; NULL: none */
     struct kl_cudart_graph *graph;
+    size_t number; /* in it */
     struct kl_cudart_work work;
     struct kl_cudart_node **after; /* what it waits for */
     size_t nafter;
@@ -77,9 +78,6 @@ struct kl_cudart_node *kl_cudart_node(cudaGraphNode_t node);
 /** A node without work, NULL when memory is short. */
 struct kl_cudart_node *kl_cudart_node_make(struct kl_cudart_graph *graph);
 void kl_cudart_node_free(struct kl_cudart_node *node);
-
-/** Which of its graph's nodes it is. */
-size_t kl_cudart_node_number(const struct kl_cudart_node *node);
 
 /** The node waits for another one. False: memory is short. */
 bool kl_cudart_node_wait(struct kl_cudart_node *node, struct kl_cudart_node *after);

@@ -26,6 +26,7 @@ struct kl_cudart_node *kl_cudart_node_make(struct kl_cudart_graph *g)
         return NULL;
     }
     n->graph = g;
+    n->number = g->nnodes;
     g->node[g->nnodes++] = n;
     return n;
 }
@@ -36,14 +37,6 @@ void kl_cudart_node_free(struct kl_cudart_node *n)
     kl_cudart_work_end(&n->work);
     free(n->after);
     free(n);
-}
-
-size_t kl_cudart_node_number(const struct kl_cudart_node *n)
-{
-    size_t i = 0;
-
-    while (n->graph->node[i] != n) i++;
-    return i;
 }
 
 bool kl_cudart_node_wait(struct kl_cudart_node *n, struct kl_cudart_node *after)
@@ -177,6 +170,24 @@ cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph, cons
     return finish(cudaSuccess, node, graph, after, count, &w);
 }
 KL_CUDART_ENTRY(cudaGraphAddEmptyNode);
+
+cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
+                                        size_t count, cudaEvent_t event)
+{
+    struct kl_cudart_work w;
+
+    return finish(kl_cudart_work_event(&w, cudaGraphNodeTypeEventRecord, event), node, graph, after, count, &w);
+}
+KL_CUDART_ENTRY(cudaGraphAddEventRecordNode);
+
+cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
+                                      size_t count, cudaEvent_t event)
+{
+    struct kl_cudart_work w;
+
+    return finish(kl_cudart_work_event(&w, cudaGraphNodeTypeWaitEvent, event), node, graph, after, count, &w);
+}
+KL_CUDART_ENTRY(cudaGraphAddEventWaitNode);
 
 cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
                                        size_t count, cudaGraph_t child)

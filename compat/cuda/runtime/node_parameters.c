@@ -68,7 +68,7 @@ static cudaError_t exchange(cudaGraphExec_t exec, cudaGraphNode_t node, struct k
     struct kl_cudart_work old = n->work;
     keep_attributes(work, &old);
     n->work = *work;
-    cudaError_t rc = kl_cudart_exec_renew(exec);
+    cudaError_t rc = kl_cudart_exec_changed(exec, n);
     if (rc)
         n->work = old;
     else
@@ -117,6 +117,38 @@ cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t exec, cudaGraph
     return set_in(kl_cudart_work_child(&w, child), exec, node, &w);
 }
 KL_CUDART_ENTRY(cudaGraphExecChildGraphNodeSetParams);
+
+/* ---- events ---- */
+
+#define EVENT(get, set_name, exec_name, kind)                                                                          \
+    cudaError_t get(cudaGraphNode_t node, cudaEvent_t *out)                                                            \
+    {                                                                                                                  \
+        struct kl_cudart_work *w;                                                                                      \
+        cudaError_t rc = out ? find(node, kind, &w) : cudaErrorInvalidValue;                                           \
+                                                                                                                       \
+        if (!rc) *out = w->event;                                                                                      \
+        return kl_cudart_done(rc);                                                                                     \
+    }                                                                                                                  \
+    KL_CUDART_ENTRY(get);                                                                                              \
+    cudaError_t set_name(cudaGraphNode_t node, cudaEvent_t event)                                                      \
+    {                                                                                                                  \
+        struct kl_cudart_work w;                                                                                       \
+                                                                                                                       \
+        return set(kl_cudart_work_event(&w, kind, event), node, &w);                                                   \
+    }                                                                                                                  \
+    KL_CUDART_ENTRY(set_name);                                                                                         \
+    cudaError_t exec_name(cudaGraphExec_t exec, cudaGraphNode_t node, cudaEvent_t event)                               \
+    {                                                                                                                  \
+        struct kl_cudart_work w;                                                                                       \
+                                                                                                                       \
+        return set_in(kl_cudart_work_event(&w, kind, event), exec, node, &w);                                          \
+    }                                                                                                                  \
+    KL_CUDART_ENTRY(exec_name)
+
+EVENT(cudaGraphEventRecordNodeGetEvent, cudaGraphEventRecordNodeSetEvent, cudaGraphExecEventRecordNodeSetEvent,
+      cudaGraphNodeTypeEventRecord);
+EVENT(cudaGraphEventWaitNodeGetEvent, cudaGraphEventWaitNodeSetEvent, cudaGraphExecEventWaitNodeSetEvent,
+      cudaGraphNodeTypeWaitEvent);
 
 /* ---- rows, also of variables ---- */
 
@@ -254,7 +286,7 @@ cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, 
     if (rc) return kl_cudart_done(rc);
     bool before = n->disabled;
     n->disabled = !enabled;
-    if (n->disabled != before) rc = kl_cudart_exec_renew(exec);
+    if (n->disabled != before) rc = kl_cudart_exec_changed(exec, n);
     if (rc) n->disabled = before;
     return kl_cudart_done(rc);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/runtime/work.h"
 
+#include "compat/cuda/core/event.h"
 #include "compat/cuda/core/stream.h"
 #include "compat/cuda/engine/engine.h"
 #include "compat/cuda/runtime/copy.h"
@@ -117,6 +118,12 @@ cudaError_t kl_cudart_work_host(struct kl_cudart_work *w, const struct cudaHostN
     return cudaSuccess;
 }
 
+cudaError_t kl_cudart_work_event(struct kl_cudart_work *w, enum cudaGraphNodeType type, cudaEvent_t event)
+{
+    *w = (struct kl_cudart_work){.type = type, .event = event};
+    return kl_cuda_event_known(event) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+}
+
 cudaError_t kl_cudart_work_child(struct kl_cudart_work *w, cudaGraph_t graph)
 {
     const struct kl_cudart_graph *g = kl_cudart_graph(graph);
@@ -147,6 +154,10 @@ cudaError_t kl_cudart_work_any(struct kl_cudart_work *w, const struct cudaGraphN
     case cudaGraphNodeTypeGraph:
         if (p->graph.ownership != cudaGraphChildGraphOwnershipClone) return cudaErrorInvalidValue;
         return kl_cudart_work_child(w, p->graph.graph);
+    case cudaGraphNodeTypeEventRecord:
+        return kl_cudart_work_event(w, p->type, p->eventRecord.event);
+    case cudaGraphNodeTypeWaitEvent:
+        return kl_cudart_work_event(w, p->type, p->eventWait.event);
     case cudaGraphNodeTypeEmpty:
         *w = (struct kl_cudart_work){.type = cudaGraphNodeTypeEmpty};
         return cudaSuccess;

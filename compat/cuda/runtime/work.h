@@ -23,6 +23,7 @@ struct kl_cudart_work {
     struct cudaMemcpy3DParms copy;
     struct cudaMemsetParams fill;
     struct cudaHostNodeParams host;
+    cudaEvent_t event;
     struct kl_cudart_graph *child;
 };
 
@@ -32,6 +33,8 @@ cudaError_t kl_cudart_work_row(struct kl_cudart_work *work, void *to, const void
                                enum cudaMemcpyKind kind);
 cudaError_t kl_cudart_work_fill(struct kl_cudart_work *work, const struct cudaMemsetParams *parameters);
 cudaError_t kl_cudart_work_host(struct kl_cudart_work *work, const struct cudaHostNodeParams *parameters);
+
+cudaError_t kl_cudart_work_event(struct kl_cudart_work *work, enum cudaGraphNodeType type, cudaEvent_t event);
 
 /** `graph` is copied. */
 cudaError_t kl_cudart_work_child(struct kl_cudart_work *work, cudaGraph_t graph);
@@ -43,7 +46,7 @@ cudaError_t kl_cudart_work_any(struct kl_cudart_work *work, const struct cudaGra
 bool kl_cudart_work_again(struct kl_cudart_work *work, const struct kl_cudart_work *of);
 void kl_cudart_work_end(struct kl_cudart_work *work);
 
-/** Queue it on a stream that captures. Not of child graphs. */
+/** Queue it on a stream that captures. Not of child graphs, nor of events. */
 cudaError_t kl_cudart_work_emit(const struct kl_cudart_work *work, cudaStream_t stream);
 
 #endif

@@ -663,6 +663,94 @@ static void a_graph_may_be_moved_into_a_node(void **state)
     FAILS(cudaErrorInvalidValue, cudaGraphAddEmptyNode(&node, inner, NULL, 0)); /* gone along */
 }
 
+/* Adds one, records, waits for `gate`, and adds one again. */
+static cudaGraph_t recording(cudaEvent_t event, struct freeing *gate, int *count, cudaGraphNode_t *record)
+{
+    const struct cudaHostNodeParams add = {.fn = add_one, .userData = count}, wait = {.fn = until_go, .userData = gate};
+    cudaGraph_t graph;
+    cudaGraphNode_t last;
+
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphAddHostNode(&last, graph, NULL, 0, &add));
+    OK(cudaGraphAddEventRecordNode(record, graph, &last, 1, event));
+    OK(cudaGraphAddHostNode(&last, graph, record, 1, &wait));
+    OK(cudaGraphAddHostNode(&last, graph, &last, 1, &add));
+    return graph;
+}
+
+static void events_are_recorded_by_nodes(void **state)
+{
+    int count = 0;
+    struct freeing gate = {0};
+    cudaEvent_t e, second, found;
+    cudaGraphNode_t node;
+    enum cudaGraphNodeType type;
+
+    (void)state;
+    OK(cudaEventCreate(&e));
+    OK(cudaEventCreate(&second));
+    cudaGraph_t graph = recording(e, &gate, &count, &node);
+    cudaGraphExec_t exec;
+    OK(cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphNodeGetType(node, &type));
+    assert_int_equal(type, cudaGraphNodeTypeEventRecord);
+    OK(cudaGraphEventRecordNodeGetEvent(node, &found));
+    assert_ptr_equal(found, e);
+    FAILS(cudaErrorInvalidValue, cudaGraphEventWaitNodeGetEvent(node, &found));
+    FAILS(cudaErrorInvalidResourceHandle, cudaGraphEventRecordNodeSetEvent(node, (cudaEvent_t)&node));
+    OK(cudaGraphLaunch(exec, s));
+    OK(cudaEventSynchronize(e)); /* in the middle */
+    assert_int_equal(count, 1);
+    FAILS(cudaErrorNotReady, cudaStreamQuery(s));
+    OK(cudaGraphExecEventRecordNodeSetEvent(exec, node, second));
+    OK(cudaGraphLaunch(exec, other)); /* behind the first, though its stream has nothing to wait for */
+    FAILS(cudaErrorNotReady, cudaEventQuery(second));
+    atomic_store(&gate.go, 1);
+    OK(cudaStreamSynchronize(other));
+    OK(cudaEventQuery(second));
+    assert_int_equal(count, 4);
+    OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
+    FAILS(cudaErrorStreamCaptureUnsupported, cudaGraphLaunch(exec, s));
+    cudaGraph_t none;
+    FAILS(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(s, &none));
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(graph));
+    OK(cudaEventDestroy(e));
+    OK(cudaEventDestroy(second));
+    cudaGetLastError();
+}
+
+static void nodes_wait_for_events(void **state)
+{
+    int count = 0;
+    struct freeing gate = {0};
+    const struct cudaHostNodeParams add = {.fn = add_one, .userData = &count};
+    struct cudaGraphNodeParams p = {.type = cudaGraphNodeTypeWaitEvent};
+    cudaGraph_t graph, inner;
+    cudaGraphNode_t wait, node;
+
+    (void)state;
+    OK(cudaEventCreate(&p.eventWait.event));
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphCreate(&inner, 0));
+    OK(cudaGraphAddNode(&wait, inner, NULL, NULL, 0, &p));
+    OK(cudaGraphAddHostNode(&node, inner, &wait, 1, &add));
+    OK(cudaGraphAddChildGraphNode(&node, graph, NULL, 0, inner));
+    OK(cudaGraphDestroy(inner));
+    cudaGraphExec_t exec = instantiate_and_drop(graph);
+    OK(cudaLaunchHostFunc(other, until_go, &gate));
+    OK(cudaEventRecord(p.eventWait.event, other));
+    OK(cudaGraphLaunch(exec, s));
+    FAILS(cudaErrorNotReady, cudaStreamQuery(s));
+    assert_int_equal(count, 0);
+    atomic_store(&gate.go, 1);
+    OK(cudaStreamSynchronize(s));
+    assert_int_equal(count, 1);
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaEventDestroy(p.eventWait.event));
+    cudaGetLastError();
+}
+
 static void what_was_captured_can_be_cloned_and_counted(void **state)
 {
     int count = 0;
@@ -868,6 +956,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(nodes_say_what_they_do_and_change_it, setup, teardown),
         cmocka_unit_test_setup_teardown(nodes_of_any_kind_are_made_by_one_function, setup, teardown),
         cmocka_unit_test_setup_teardown(a_graph_may_be_moved_into_a_node, setup, teardown),
+        cmocka_unit_test_setup_teardown(events_are_recorded_by_nodes, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_wait_for_events, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_captured_can_be_cloned_and_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(of_what_was_captured_nothing_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(updates_by_hand_need_the_same_edges, setup, teardown),

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compat/cuda/runtime/steps.h"
+
+#include "compat/cuda/core/event.h"
+#include "compat/cuda/core/stream.h"
+
+#include <stdlib.h>
+
+/* ---- building: nodes made by hand are captured on a stream of their own; events end a capture ---- */
+
+struct builder {
+    koloStream_t stream;
+    bool captures;
+    struct kl_cudart_steps *steps;
+};
+
+static cudaError_t add(struct kl_cudart_steps *s, struct kl_cudart_step step)
+{
+    struct kl_cudart_step *grown = realloc(s->step, (s->n + 1) * sizeof *grown);
+
+    if (!grown) return cudaErrorMemoryAllocation;
+    s->step = grown;
+    s->step[s->n++] = step;
+    return cudaSuccess;
+}
+
+static cudaError_t add_graph(struct kl_cudart_steps *s, koloGraph_t graph)
+{
+    struct kl_cudart_step step = {0};
+
+    KL_CUDA_TRY(kl_cuda_from_kolo(koloGraphInstantiate(&step.graph, graph), cudaErrorInvalidValue));
+    cudaError_t rc = add(s, step);
+    if (rc) koloGraphExecDestroy(step.graph);
+    return rc;
+}
+
+static cudaError_t begin_capture(struct builder *b)
+{
+    if (b->captures) return cudaSuccess;
+    KL_CUDA_TRY(kl_cuda_from_kolo(koloStreamBeginCapture(b->stream, koloCaptureModeRelaxed), cudaErrorUnknown));
+    b->captures = true;
+    return cudaSuccess;
+}
+
+static cudaError_t end_capture(struct builder *b)
+{
+    koloGraph_t graph;
+
+    if (!b->captures) return cudaSuccess;
+    b->captures = false;
+    KL_CUDA_TRY(kl_cuda_from_kolo(koloStreamEndCapture(b->stream, &graph), cudaErrorUnknown));
+    cudaError_t rc = add_graph(b->steps, graph);
+    koloGraphDestroy(graph);
+    return rc;
+}
+
+static bool is_event(const struct kl_cudart_node *n)
+{
+    return n->work.type == cudaGraphNodeTypeEventRecord || n->work.type == cudaGraphNodeTypeWaitEvent;
+}
+
+static cudaError_t emit_all(const struct kl_cudart_graph *g, struct builder *b);
+
+static cudaError_t emit(const struct kl_cudart_node *n, struct builder *b)
+{
+    if (n->disabled) return cudaSuccess;
+    if (n->work.child) return emit_all(n->work.child, b);
+    if (is_event(n)) {
+        KL_CUDA_TRY(end_capture(b));
+        return add(b->steps, (struct kl_cudart_step){.event = n->work.event,
+                                                     .waits = n->work.type == cudaGraphNodeTypeWaitEvent});
+    }
+    KL_CUDA_TRY(begin_capture(b));
+    return kl_cudart_work_emit(&n->work, b->stream);
+}
+
+static bool may_run(const struct kl_cudart_node *n)
+{
+    if (n->emitted) return false;
+    for (size_t i = 0; i < n->nafter; i++)
+        if (!n->after[i]->emitted) return false;
+    return true;
+}
+
+/* Nodes as soon as what they wait for has been queued; in the order of their making where that leaves a choice. */
+static cudaError_t emit_all(const struct kl_cudart_graph *g, struct builder *b)
+{
+    size_t left = g->nnodes;
+
+    for (size_t i = 0; i < g->nnodes; i++) g->node[i]->emitted = false;
+    while (left) {
+        size_t before = left;
+
+        for (size_t i = 0; i < g->nnodes; i++) {
+            if (!may_run(g->node[i])) continue;
+            struct kl_cudart_node *n = g->node[i];
+
+            KL_CUDA_TRY(emit(n, b));
+            n->emitted = true;
+            left--;
+        }
+        if (left == before) return cudaErrorInvalidValue; /* they wait for each other */
+    }
+    return cudaSuccess;
+}
+
+/* The graph, or of it one node alone. */
+static cudaError_t by_hand(struct kl_cudart_steps *steps, const struct kl_cudart_graph *g,
+                           const struct kl_cudart_node *n)
+{
+    struct builder b = {.steps = steps};
+    koloGraph_t rest;
+
+    KL_CUDA_TRY(kl_cuda_from_kolo(koloStreamCreate(&b.stream, KOLO_STREAM_DEFAULT), cudaErrorUnknown));
+    cudaError_t rc = n ? emit(n, &b) : emit_all(g, &b);
+    if (!rc) rc = end_capture(&b);
+    if (b.captures && !koloStreamEndCapture(b.stream, &rest)) koloGraphDestroy(rest);
+    koloStreamRelease(b.stream);
+    return rc;
+}
+
+cudaError_t kl_cudart_steps_build(struct kl_cudart_steps *steps, const struct kl_cudart_graph *g)
+{
+    *steps = (struct kl_cudart_steps){0};
+    cudaError_t rc = g->captured ? add_graph(steps, g->captured->own) : by_hand(steps, g, NULL);
+    if (rc) kl_cudart_steps_free(steps);
+    return rc;
+}
+
+cudaError_t kl_cudart_steps_try(const struct kl_cudart_node *n)
+{
+    struct kl_cudart_steps steps = {0};
+    cudaError_t rc = by_hand(&steps, n->graph, n);
+
+    kl_cudart_steps_free(&steps);
+    return rc;
+}
+
+void kl_cudart_steps_free(struct kl_cudart_steps *s)
+{
+    for (size_t i = 0; i < s->n; i++) koloGraphExecDestroy(s->step[i].graph);
+    free(s->step);
+    *s = (struct kl_cudart_steps){0};
+}
+
+/* ---- launching ---- */
+
+static cudaError_t launch(const struct kl_cudart_step *step, cudaStream_t stream)
+{
+    if (step->graph) return kl_cuda_from_kolo(koloGraphLaunch(step->graph, stream), cudaErrorInvalidValue);
+    return step->waits ? kl_cuda_event_order(stream, step->event, 0) : kl_cuda_event_record(step->event, stream);
+}
+
+cudaError_t kl_cudart_steps_launch(const struct kl_cudart_steps *s, cudaStream_t stream)
+{
+    for (size_t i = 0; i < s->n; i++) KL_CUDA_TRY(launch(&s->step[i], stream));
+    return cudaSuccess;
+}

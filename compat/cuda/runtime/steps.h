@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * steps.h - what a launch of an executable queues, one after the other: graphs of kolo's, and between them events that it records or waits for.
+ *
+ * Threads: one at a time.
+ */
+#ifndef KL_CUDART_STEPS_H
+#define KL_CUDART_STEPS_H
+
+#include "compat/cuda/runtime/graph.h"
+
+struct kl_cudart_step {
+    koloGraphExec_t graph; /* NULL: an event */
+    cudaEvent_t event;
+    bool waits; /* for it; else it is recorded */
+};
+
+struct kl_cudart_steps {
+    struct kl_cudart_step *step;
+    size_t n;
+};
+
+/** On failure there is none. */
+cudaError_t kl_cudart_steps_build(struct kl_cudart_steps *steps, const struct kl_cudart_graph *graph);
+
+/** Can this node alone be queued? */
+cudaError_t kl_cudart_steps_try(const struct kl_cudart_node *node);
+cudaError_t kl_cudart_steps_launch(const struct kl_cudart_steps *steps, cudaStream_t stream);
+
+/** What was launched still runs. */
+void kl_cudart_steps_free(struct kl_cudart_steps *steps);
+
+#endif
