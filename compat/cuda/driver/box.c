@@ -2,6 +2,7 @@
 /** box.c - copies and fills of rows and boxes. Arrays: 801. */
 #include "compat/cuda/core/copy.h"
 #include "compat/cuda/core/memory.h"
+#include "compat/cuda/driver/copies.h"
 #include "compat/cuda/driver/driver.h"
 
 /* ---- copies ---- */
@@ -64,7 +65,7 @@ static CUresult copy(struct end from, struct end to, struct extent e, CUstream s
         .x = (p)->side##XInBytes, .y = (p)->side##Y, .pitch = (p)->side##Pitch                                         \
     }
 
-static CUresult copy_rows(const CUDA_MEMCPY2D *p, CUstream stream, enum kl_cuda_how how)
+CUresult kl_cu_copy_rows(const CUDA_MEMCPY2D *p, CUstream stream, enum kl_cuda_how how)
 {
     if (!p) return CUDA_ERROR_INVALID_VALUE;
     const struct end from = END(p, src), to = END(p, dst);
@@ -73,20 +74,20 @@ static CUresult copy_rows(const CUDA_MEMCPY2D *p, CUstream stream, enum kl_cuda_
 
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D *copy_of)
 {
-    return copy_rows(copy_of, NULL, KL_CUDA_SYNC);
+    return kl_cu_copy_rows(copy_of, NULL, KL_CUDA_SYNC);
 }
 
 CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *copy_of)
 {
-    return copy_rows(copy_of, NULL, KL_CUDA_SYNC);
+    return kl_cu_copy_rows(copy_of, NULL, KL_CUDA_SYNC);
 }
 
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy_of, CUstream stream)
 {
-    return copy_rows(copy_of, stream, KL_CUDA_ASYNC);
+    return kl_cu_copy_rows(copy_of, stream, KL_CUDA_ASYNC);
 }
 
-static CUresult copy_box(const CUDA_MEMCPY3D *p, CUstream stream, enum kl_cuda_how how)
+CUresult kl_cu_copy_box(const CUDA_MEMCPY3D *p, CUstream stream, enum kl_cuda_how how)
 {
     if (!p || p->srcLOD || p->dstLOD) return CUDA_ERROR_INVALID_VALUE;
     struct end from = END(p, src), to = END(p, dst);
@@ -99,37 +100,38 @@ static CUresult copy_box(const CUDA_MEMCPY3D *p, CUstream stream, enum kl_cuda_h
 
 CUresult cuMemcpy3D(const CUDA_MEMCPY3D *copy_of)
 {
-    return copy_box(copy_of, NULL, KL_CUDA_SYNC);
+    return kl_cu_copy_box(copy_of, NULL, KL_CUDA_SYNC);
 }
 
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *copy_of, CUstream stream)
 {
-    return copy_box(copy_of, stream, KL_CUDA_ASYNC);
+    return kl_cu_copy_box(copy_of, stream, KL_CUDA_ASYNC);
 }
 
 /* ---- rows of memory, filled ---- */
 
-static CUresult fill(CUdeviceptr ptr, size_t pitch, unsigned value, struct extent e, CUstream stream,
-                     enum kl_cuda_how how)
+CUresult kl_cu_fill_rows(CUdeviceptr ptr, struct kl_cu_rows rows, unsigned value, CUstream stream, enum kl_cuda_how how)
 {
-    const size_t element = e.depth; /* bytes */
-
     KL_CU_TRY(kl_cu_enter());
-    if (e.width > SIZE_MAX / 8 || (e.height > 1 && pitch < e.width * element) || pitch % element)
+    if (rows.width > SIZE_MAX / 8 || (rows.height > 1 && rows.pitch < rows.width * rows.element) ||
+        rows.pitch % rows.element)
         return CUDA_ERROR_INVALID_VALUE;
-    const struct kl_cuda_box box = {
-        .to = kl_cu_address(ptr), .width = e.width * element, .height = e.height, .depth = 1, .to_pitch = pitch};
-    return (CUresult)kl_cuda_fill(&box, value, (int)element, stream, how);
+    const struct kl_cuda_box box = {.to = kl_cu_address(ptr),
+                                    .width = rows.width * rows.element,
+                                    .height = rows.height,
+                                    .depth = 1,
+                                    .to_pitch = rows.pitch};
+    return (CUresult)kl_cuda_fill(&box, value, (int)rows.element, stream, how);
 }
 
 #define FILL(name, async, type, bytes)                                                                                 \
     CUresult name(CUdeviceptr ptr, size_t pitch, type value, size_t width, size_t height)                              \
     {                                                                                                                  \
-        return fill(ptr, pitch, value, (struct extent){width, height, bytes}, NULL, KL_CUDA_SYNC);                     \
+        return kl_cu_fill_rows(ptr, (struct kl_cu_rows){pitch, width, height, bytes}, value, NULL, KL_CUDA_SYNC);      \
     }                                                                                                                  \
     CUresult async(CUdeviceptr ptr, size_t pitch, type value, size_t width, size_t height, CUstream stream)            \
     {                                                                                                                  \
-        return fill(ptr, pitch, value, (struct extent){width, height, bytes}, stream, KL_CUDA_ASYNC);                  \
+        return kl_cu_fill_rows(ptr, (struct kl_cu_rows){pitch, width, height, bytes}, value, stream, KL_CUDA_ASYNC);   \
     }
 
 FILL(cuMemsetD2D8, cuMemsetD2D8Async, unsigned char, 1)

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/**
- * entry_point.c - functions by name and version: the newest that the version asked for had.
- *
- * Variants for a default stream of each thread are the ordinary ones here; what is asked for with stream 0 runs on the legacy stream.
- */
+/** entry_point.c - functions by name and version: the newest that the version asked for had. */
 #include "compat/cuda/driver/driver.h"
 #include "compat/cuda/driver/entry_points.h"
 
 #include <string.h>
+
+static int (*with_own_stream(int (*function)(void)))(void)
+{
+    for (size_t i = 0; i < kl_cu_own_count; i++)
+        if (kl_cu_own_entries[i].function == function) return kl_cu_own_entries[i].own;
+    return function;
+}
 
 /* Unknown names are no error where the caller can be told so. */
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags,
@@ -17,14 +20,16 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuui
 
     if (!symbol || !function || version > CUDA_VERSION || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
         return CUDA_ERROR_INVALID_VALUE;
-    *function = NULL;
+    int (*chosen)(void) = NULL;
     for (size_t i = 0; i < kl_cu_entry_count; i++) {
         const struct kl_cu_entry *e = &kl_cu_entries[i];
 
         if (strcmp(e->name, symbol) != 0) continue;
-        if (e->version <= version) memcpy(function, &e->function, sizeof *function);
-        status = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+        if (e->version <= version) chosen = e->function;
+        status = chosen ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
     }
+    if (chosen && flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) chosen = with_own_stream(chosen);
+    memcpy(function, &chosen, sizeof *function);
     if (found) *found = status;
     return found || !status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

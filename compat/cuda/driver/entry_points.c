@@ -12,3 +12,15 @@ const struct kl_cu_entry kl_cu_entries[] = {
 };
 
 const size_t kl_cu_entry_count = sizeof kl_cu_entries / sizeof kl_cu_entries[0];
+
+#define OWN(name, own) extern int name(void), own(void);
+#include "compat/cuda/driver/per_thread.inc"
+#undef OWN
+
+const struct kl_cu_own_entry kl_cu_own_entries[] = {
+#define OWN(name, own) {name, own},
+#include "compat/cuda/driver/per_thread.inc"
+#undef OWN
+};
+
+const size_t kl_cu_own_count = sizeof kl_cu_own_entries / sizeof kl_cu_own_entries[0];

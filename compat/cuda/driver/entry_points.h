@@ -11,6 +11,14 @@ struct kl_cu_entry {
     int (*function)(void); /* of another type */
 };
 
+/** With a default stream of each thread `own` takes the place of `function`. */
+struct kl_cu_own_entry {
+    int (*function)(void), (*own)(void);
+};
+
+extern const struct kl_cu_own_entry kl_cu_own_entries[];
+extern const size_t kl_cu_own_count;
+
 extern const struct kl_cu_entry kl_cu_entries[];
 extern const size_t kl_cu_entry_count;
 

@@ -5,6 +5,7 @@
 #include "compat/cuda/core/copy.h"
 #include "compat/cuda/core/ipc.h"
 #include "compat/cuda/core/pool.h"
+#include "compat/cuda/driver/copies.h"
 #include "compat/cuda/driver/driver.h"
 
 #include <string.h>
@@ -132,7 +133,7 @@ CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
 
 /* ---- copies ---- */
 
-static CUresult copy(void *to, const void *from, size_t bytes, int kind, CUstream stream, enum kl_cuda_how how)
+CUresult kl_cu_copy(void *to, const void *from, size_t bytes, int kind, CUstream stream, enum kl_cuda_how how)
 {
     struct kl_cuda_box box = kl_cuda_row(to, from, bytes);
 
@@ -142,42 +143,42 @@ static CUresult copy(void *to, const void *from, size_t bytes, int kind, CUstrea
 
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
-    return copy(kl_cu_address(to), kl_cu_address(from), bytes, cudaMemcpyDefault, NULL, KL_CUDA_SYNC);
+    return kl_cu_copy(kl_cu_address(to), kl_cu_address(from), bytes, cudaMemcpyDefault, NULL, KL_CUDA_SYNC);
 }
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    return copy(kl_cu_address(to), kl_cu_address(from), bytes, cudaMemcpyDefault, stream, KL_CUDA_ASYNC);
+    return kl_cu_copy(kl_cu_address(to), kl_cu_address(from), bytes, cudaMemcpyDefault, stream, KL_CUDA_ASYNC);
 }
 
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
 {
-    return copy(kl_cu_address(to), from, bytes, cudaMemcpyHostToDevice, NULL, KL_CUDA_SYNC);
+    return kl_cu_copy(kl_cu_address(to), from, bytes, cudaMemcpyHostToDevice, NULL, KL_CUDA_SYNC);
 }
 
 CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes)
 {
-    return copy(to, kl_cu_address(from), bytes, cudaMemcpyDeviceToHost, NULL, KL_CUDA_SYNC);
+    return kl_cu_copy(to, kl_cu_address(from), bytes, cudaMemcpyDeviceToHost, NULL, KL_CUDA_SYNC);
 }
 
 CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
-    return copy(kl_cu_address(to), kl_cu_address(from), bytes, cudaMemcpyDeviceToDevice, NULL, KL_CUDA_SYNC);
+    return kl_cu_copy(kl_cu_address(to), kl_cu_address(from), bytes, cudaMemcpyDeviceToDevice, NULL, KL_CUDA_SYNC);
 }
 
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
-    return copy(kl_cu_address(to), from, bytes, cudaMemcpyHostToDevice, stream, KL_CUDA_ASYNC);
+    return kl_cu_copy(kl_cu_address(to), from, bytes, cudaMemcpyHostToDevice, stream, KL_CUDA_ASYNC);
 }
 
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    return copy(to, kl_cu_address(from), bytes, cudaMemcpyDeviceToHost, stream, KL_CUDA_ASYNC);
+    return kl_cu_copy(to, kl_cu_address(from), bytes, cudaMemcpyDeviceToHost, stream, KL_CUDA_ASYNC);
 }
 
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    return copy(kl_cu_address(to), kl_cu_address(from), bytes, cudaMemcpyDeviceToDevice, stream, KL_CUDA_ASYNC);
+    return kl_cu_copy(kl_cu_address(to), kl_cu_address(from), bytes, cudaMemcpyDeviceToDevice, stream, KL_CUDA_ASYNC);
 }
 
 CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes)
@@ -193,7 +194,7 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
 
 /* ---- fills: so many elements ---- */
 
-static CUresult fill(CUdeviceptr ptr, unsigned value, int element, size_t count, CUstream stream, enum kl_cuda_how how)
+CUresult kl_cu_fill(CUdeviceptr ptr, unsigned value, int element, size_t count, CUstream stream, enum kl_cuda_how how)
 {
     if (count > SIZE_MAX / 8) return CUDA_ERROR_INVALID_VALUE;
     struct kl_cuda_box box = kl_cuda_row(kl_cu_address(ptr), NULL, count * (size_t)element);
@@ -204,32 +205,32 @@ static CUresult fill(CUdeviceptr ptr, unsigned value, int element, size_t count,
 
 CUresult cuMemsetD8(CUdeviceptr ptr, unsigned char value, size_t count)
 {
-    return fill(ptr, value, 1, count, NULL, KL_CUDA_SYNC);
+    return kl_cu_fill(ptr, value, 1, count, NULL, KL_CUDA_SYNC);
 }
 
 CUresult cuMemsetD16(CUdeviceptr ptr, unsigned short value, size_t count)
 {
-    return fill(ptr, value, 2, count, NULL, KL_CUDA_SYNC);
+    return kl_cu_fill(ptr, value, 2, count, NULL, KL_CUDA_SYNC);
 }
 
 CUresult cuMemsetD32(CUdeviceptr ptr, unsigned int value, size_t count)
 {
-    return fill(ptr, value, 4, count, NULL, KL_CUDA_SYNC);
+    return kl_cu_fill(ptr, value, 4, count, NULL, KL_CUDA_SYNC);
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr ptr, unsigned char value, size_t count, CUstream stream)
 {
-    return fill(ptr, value, 1, count, stream, KL_CUDA_ASYNC);
+    return kl_cu_fill(ptr, value, 1, count, stream, KL_CUDA_ASYNC);
 }
 
 CUresult cuMemsetD16Async(CUdeviceptr ptr, unsigned short value, size_t count, CUstream stream)
 {
-    return fill(ptr, value, 2, count, stream, KL_CUDA_ASYNC);
+    return kl_cu_fill(ptr, value, 2, count, stream, KL_CUDA_ASYNC);
 }
 
 CUresult cuMemsetD32Async(CUdeviceptr ptr, unsigned int value, size_t count, CUstream stream)
 {
-    return fill(ptr, value, 4, count, stream, KL_CUDA_ASYNC);
+    return kl_cu_fill(ptr, value, 4, count, stream, KL_CUDA_ASYNC);
 }
 
 /* ---- what a pointer is ---- */

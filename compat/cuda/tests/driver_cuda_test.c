@@ -419,6 +419,44 @@ static void functions_are_found_by_name_and_version(void **state)
     assert_null(function);
 }
 
+static void wait_for_flag(void *arg)
+{
+    while (!atomic_load((atomic_int *)arg)) continue;
+}
+
+/* The legacy stream would wait for the blocking one, the thread's own has to be waited for by nobody. */
+static void functions_for_threads_use_their_streams(void **state)
+{
+    CUresult (*copy)(CUdeviceptr, const void *, size_t), (*query)(CUstream),
+        (*fill)(CUdeviceptr, unsigned char, size_t);
+    CUresult (*synchronize)(CUstream), (*call)(CUstream, CUhostFn, void *), (*host)(void *, CUdeviceptr, size_t);
+    const cuuint64_t own = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    atomic_int go = 0;
+    char back[4] = "";
+    CUdeviceptr p;
+
+    (void)state;
+    CU(cuGetProcAddress("cuMemcpyHtoD", (void **)&copy, 13000, own, NULL));
+    CU(cuGetProcAddress("cuMemcpyDtoH", (void **)&host, 13000, own, NULL));
+    CU(cuGetProcAddress("cuMemsetD8", (void **)&fill, 13000, own, NULL));
+    CU(cuGetProcAddress("cuStreamQuery", (void **)&query, 13000, own, NULL));
+    CU(cuGetProcAddress("cuStreamSynchronize", (void **)&synchronize, 13000, own, NULL));
+    CU(cuGetProcAddress("cuLaunchHostFunc", (void **)&call, 13000, own, NULL));
+    assert_ptr_not_equal(query, cuStreamQuery);
+    CU(cuMemAlloc(&p, 4));
+    CU(cuCtxSynchronize());
+    CU(call(NULL, wait_for_flag, &go));
+    assert_int_equal(query(NULL), CUDA_ERROR_NOT_READY);
+    assert_int_equal(cuStreamQuery(CU_STREAM_PER_THREAD), CUDA_ERROR_NOT_READY);
+    atomic_store(&go, 1);
+    CU(synchronize(NULL));
+    CU(copy(p, "abc", 4));
+    CU(fill(p + 1, 'x', 1));
+    CU(host(back, p, 4));
+    assert_string_equal(back, "axc");
+    CU(cuMemFree(p));
+}
+
 static void machine_code_is_refused(void **state)
 {
     CUmodule module;
@@ -714,6 +752,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(batches_are_of_the_version_that_was_asked_for),
         cmocka_unit_test(pools_are_those_of_the_runtime),
         cmocka_unit_test(functions_are_found_by_name_and_version),
+        cmocka_unit_test(functions_for_threads_use_their_streams),
         cmocka_unit_test(machine_code_is_refused),
         cmocka_unit_test(memory_is_mapped_where_it_is_wanted),
         cmocka_unit_test(processes_share_memory_and_events),
