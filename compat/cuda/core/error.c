@@ -13,3 +13,15 @@ const struct kl_cuda_error *kl_cuda_error(int number)
         if (table[i].number == number) return &table[i];
     return NULL;
 }
+
+static _Thread_local bool for_driver;
+
+void kl_cuda_driver_call(bool begins)
+{
+    for_driver = begins;
+}
+
+bool kl_cuda_in_driver_call(void)
+{
+    return for_driver;
+}

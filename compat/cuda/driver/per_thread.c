@@ -8,6 +8,8 @@
 
 #undef cuMemcpyBatchAsync
 #undef cuMemcpy3DBatchAsync
+#undef cuStreamBeginCapture
+#undef cuStreamGetCaptureInfo
 #undef cuStreamWaitValue32
 #undef cuStreamWriteValue32
 #undef cuStreamWaitValue64
@@ -119,6 +121,25 @@ PTSZ(cuStreamWriteValue32, (CUstream s, CUdeviceptr p, cuuint32_t value, unsigne
 PTSZ(cuStreamWriteValue32_v2, (CUstream s, CUdeviceptr p, cuuint32_t value, unsigned flags), (own(s), p, value, flags))
 PTSZ(cuStreamWriteValue64, (CUstream s, CUdeviceptr p, cuuint64_t value, unsigned flags), (own(s), p, value, flags))
 PTSZ(cuStreamWriteValue64_v2, (CUstream s, CUdeviceptr p, cuuint64_t value, unsigned flags), (own(s), p, value, flags))
+
+/* ---- captures, graphs ---- */
+
+PTSZ(cuStreamBeginCapture, (CUstream s), (own(s)))
+PTSZ(cuStreamBeginCapture_v2, (CUstream s, CUstreamCaptureMode mode), (own(s), mode))
+PTSZ(cuStreamEndCapture, (CUstream s, CUgraph *graph), (own(s), graph))
+PTSZ(cuStreamGetCaptureInfo, (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id), (own(s), status, id))
+PTSZ(cuStreamGetCaptureInfo_v2,
+     (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **after, size_t *n),
+     (own(s), status, id, graph, after, n))
+PTSZ(cuStreamGetCaptureInfo_v3,
+     (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **after,
+      const CUgraphEdgeData **edges, size_t *n),
+     (own(s), status, id, graph, after, edges, n))
+PTSZ(cuGraphInstantiateWithParams, (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *p),
+     (exec, graph, p))
+PTSZ(cuGraphLaunch, (CUgraphExec exec, CUstream s), (exec, own(s)))
+PTSZ(cuGraphUpload, (CUgraphExec exec, CUstream s), (exec, own(s)))
+PTSZ(cuEventRecordWithFlags, (CUevent event, CUstream s, unsigned flags), (event, own(s), flags))
 
 /* ---- kernels ---- */
 

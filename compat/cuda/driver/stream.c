@@ -258,6 +258,11 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
     return (CUresult)kl_cuda_event_record(event, stream);
 }
 
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
+{
+    return flags > cudaEventRecordExternal ? CUDA_ERROR_INVALID_VALUE : cuEventRecord(event, stream);
+}
+
 CUresult cuEventQuery(CUevent event)
 {
     KL_CU_TRY(kl_cu_ready());

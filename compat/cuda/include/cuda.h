@@ -34,6 +34,8 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUuserObject_st *CUuserObject;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef unsigned long long CUmemGenericAllocationHandle;
 
@@ -423,55 +425,116 @@ typedef union CUstreamBatchMemOpParams_union {
     cuuint64_t pad[6];
 } CUstreamBatchMemOpParams;
 
+typedef enum {
+    CU_GRAPH_NODE_TYPE_KERNEL = 0,
+    CU_GRAPH_NODE_TYPE_MEMCPY = 1,
+    CU_GRAPH_NODE_TYPE_MEMSET = 2,
+    CU_GRAPH_NODE_TYPE_HOST = 3,
+    CU_GRAPH_NODE_TYPE_GRAPH = 4,
+    CU_GRAPH_NODE_TYPE_EMPTY = 5,
+    CU_GRAPH_NODE_TYPE_WAIT_EVENT = 6,
+    CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7
+} CUgraphNodeType;
+
+typedef struct CUDA_HOST_NODE_PARAMS_st {
+    CUhostFn fn;
+    void *userData;
+} CUDA_HOST_NODE_PARAMS;
+
+typedef struct CUDA_MEMSET_NODE_PARAMS_st {
+    CUdeviceptr dst;
+    size_t pitch;
+    unsigned int value, elementSize;
+    size_t width, height;
+} CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct CUgraphEdgeData_st {
+    unsigned char from_port, to_port, type, reserved[5];
+} CUgraphEdgeData;
+
+typedef enum {
+    CU_GRAPH_EXEC_UPDATE_SUCCESS = 0,
+    CU_GRAPH_EXEC_UPDATE_ERROR = 1,
+    CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED = 2,
+    CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED = 3,
+    CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED = 5
+} CUgraphExecUpdateResult;
+
+typedef struct CUgraphExecUpdateResultInfo_st {
+    CUgraphExecUpdateResult result;
+    CUgraphNode errorNode, errorFromNode;
+} CUgraphExecUpdateResultInfo;
+
+typedef enum { CUDA_GRAPH_INSTANTIATE_SUCCESS = 0, CUDA_GRAPH_INSTANTIATE_ERROR = 1 } CUgraphInstantiateResult;
+
+typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
+    cuuint64_t flags;
+    CUstream hUploadStream;
+    CUgraphNode hErrNode_out;
+    CUgraphInstantiateResult result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+#define CU_USER_OBJECT_NO_DESTRUCTOR_SYNC 1
+#define CU_GRAPH_USER_OBJECT_MOVE         1
+
 /* ---- names that stand for a version ---- */
 
-#define cuDeviceTotalMem           cuDeviceTotalMem_v2
-#define cuDeviceGetUuid            cuDeviceGetUuid_v2
-#define cuDevicePrimaryCtxRelease  cuDevicePrimaryCtxRelease_v2
-#define cuDevicePrimaryCtxReset    cuDevicePrimaryCtxReset_v2
-#define cuDevicePrimaryCtxSetFlags cuDevicePrimaryCtxSetFlags_v2
-#define cuCtxCreate                cuCtxCreate_v4
-#define cuCtxDestroy               cuCtxDestroy_v2
-#define cuCtxPushCurrent           cuCtxPushCurrent_v2
-#define cuCtxPopCurrent            cuCtxPopCurrent_v2
-#define cuMemGetInfo               cuMemGetInfo_v2
-#define cuMemAlloc                 cuMemAlloc_v2
-#define cuMemFree                  cuMemFree_v2
-#define cuMemGetAddressRange       cuMemGetAddressRange_v2
-#define cuMemAllocHost             cuMemAllocHost_v2
-#define cuMemHostGetDevicePointer  cuMemHostGetDevicePointer_v2
-#define cuMemHostRegister          cuMemHostRegister_v2
-#define cuMemcpyHtoD               cuMemcpyHtoD_v2
-#define cuMemcpyDtoH               cuMemcpyDtoH_v2
-#define cuMemcpyDtoD               cuMemcpyDtoD_v2
-#define cuMemcpyHtoDAsync          cuMemcpyHtoDAsync_v2
-#define cuMemcpyDtoHAsync          cuMemcpyDtoHAsync_v2
-#define cuMemcpyDtoDAsync          cuMemcpyDtoDAsync_v2
-#define cuMemAllocPitch            cuMemAllocPitch_v2
-#define cuMemcpy2D                 cuMemcpy2D_v2
-#define cuMemcpy2DUnaligned        cuMemcpy2DUnaligned_v2
-#define cuMemcpy2DAsync            cuMemcpy2DAsync_v2
-#define cuMemcpy3D                 cuMemcpy3D_v2
-#define cuMemcpy3DAsync            cuMemcpy3DAsync_v2
-#define cuMemcpyBatchAsync         cuMemcpyBatchAsync_v2
-#define cuMemcpy3DBatchAsync       cuMemcpy3DBatchAsync_v2
-#define cuMemsetD2D8               cuMemsetD2D8_v2
-#define cuMemsetD2D16              cuMemsetD2D16_v2
-#define cuMemsetD2D32              cuMemsetD2D32_v2
-#define cuMemsetD8                 cuMemsetD8_v2
-#define cuMemsetD16                cuMemsetD16_v2
-#define cuMemsetD32                cuMemsetD32_v2
-#define cuIpcOpenMemHandle         cuIpcOpenMemHandle_v2
-#define cuStreamDestroy            cuStreamDestroy_v2
-#define cuStreamBeginCapture       cuStreamBeginCapture_v2
-#define cuStreamBatchMemOp         cuStreamBatchMemOp_v2
-#define cuStreamWaitValue32        cuStreamWaitValue32_v2
-#define cuStreamWriteValue32       cuStreamWriteValue32_v2
-#define cuStreamWaitValue64        cuStreamWaitValue64_v2
-#define cuStreamWriteValue64       cuStreamWriteValue64_v2
-#define cuEventDestroy             cuEventDestroy_v2
-#define cuEventElapsedTime         cuEventElapsedTime_v2
-#define cuGetProcAddress           cuGetProcAddress_v2
+#define cuDeviceTotalMem             cuDeviceTotalMem_v2
+#define cuDeviceGetUuid              cuDeviceGetUuid_v2
+#define cuDevicePrimaryCtxRelease    cuDevicePrimaryCtxRelease_v2
+#define cuDevicePrimaryCtxReset      cuDevicePrimaryCtxReset_v2
+#define cuDevicePrimaryCtxSetFlags   cuDevicePrimaryCtxSetFlags_v2
+#define cuCtxCreate                  cuCtxCreate_v4
+#define cuCtxDestroy                 cuCtxDestroy_v2
+#define cuCtxPushCurrent             cuCtxPushCurrent_v2
+#define cuCtxPopCurrent              cuCtxPopCurrent_v2
+#define cuMemGetInfo                 cuMemGetInfo_v2
+#define cuMemAlloc                   cuMemAlloc_v2
+#define cuMemFree                    cuMemFree_v2
+#define cuMemGetAddressRange         cuMemGetAddressRange_v2
+#define cuMemAllocHost               cuMemAllocHost_v2
+#define cuMemHostGetDevicePointer    cuMemHostGetDevicePointer_v2
+#define cuMemHostRegister            cuMemHostRegister_v2
+#define cuMemcpyHtoD                 cuMemcpyHtoD_v2
+#define cuMemcpyDtoH                 cuMemcpyDtoH_v2
+#define cuMemcpyDtoD                 cuMemcpyDtoD_v2
+#define cuMemcpyHtoDAsync            cuMemcpyHtoDAsync_v2
+#define cuMemcpyDtoHAsync            cuMemcpyDtoHAsync_v2
+#define cuMemcpyDtoDAsync            cuMemcpyDtoDAsync_v2
+#define cuMemAllocPitch              cuMemAllocPitch_v2
+#define cuMemcpy2D                   cuMemcpy2D_v2
+#define cuMemcpy2DUnaligned          cuMemcpy2DUnaligned_v2
+#define cuMemcpy2DAsync              cuMemcpy2DAsync_v2
+#define cuMemcpy3D                   cuMemcpy3D_v2
+#define cuMemcpy3DAsync              cuMemcpy3DAsync_v2
+#define cuMemcpyBatchAsync           cuMemcpyBatchAsync_v2
+#define cuMemcpy3DBatchAsync         cuMemcpy3DBatchAsync_v2
+#define cuStreamBeginCapture         cuStreamBeginCapture_v2
+#define cuStreamGetCaptureInfo       cuStreamGetCaptureInfo_v3
+#define cuGraphGetEdges              cuGraphGetEdges_v2
+#define cuGraphNodeGetDependencies   cuGraphNodeGetDependencies_v2
+#define cuGraphNodeGetDependentNodes cuGraphNodeGetDependentNodes_v2
+#define cuGraphAddDependencies       cuGraphAddDependencies_v2
+#define cuGraphRemoveDependencies    cuGraphRemoveDependencies_v2
+#define cuGraphExecUpdate            cuGraphExecUpdate_v2
+#define cuGraphInstantiate           cuGraphInstantiateWithFlags
+#define cuMemsetD2D8                 cuMemsetD2D8_v2
+#define cuMemsetD2D16                cuMemsetD2D16_v2
+#define cuMemsetD2D32                cuMemsetD2D32_v2
+#define cuMemsetD8                   cuMemsetD8_v2
+#define cuMemsetD16                  cuMemsetD16_v2
+#define cuMemsetD32                  cuMemsetD32_v2
+#define cuIpcOpenMemHandle           cuIpcOpenMemHandle_v2
+#define cuStreamDestroy              cuStreamDestroy_v2
+#define cuStreamBeginCapture         cuStreamBeginCapture_v2
+#define cuStreamBatchMemOp           cuStreamBatchMemOp_v2
+#define cuStreamWaitValue32          cuStreamWaitValue32_v2
+#define cuStreamWriteValue32         cuStreamWriteValue32_v2
+#define cuStreamWaitValue64          cuStreamWaitValue64_v2
+#define cuStreamWriteValue64         cuStreamWriteValue64_v2
+#define cuEventDestroy               cuEventDestroy_v2
+#define cuEventElapsedTime           cuEventElapsedTime_v2
+#define cuGetProcAddress             cuGetProcAddress_v2
 
 /* ---- start, devices ---- */
 
@@ -639,9 +702,73 @@ CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value,
 CUresult cuEventCreate(CUevent *event, unsigned int flags);
 CUresult cuEventDestroy(CUevent event);
 CUresult cuEventRecord(CUevent event, CUstream stream);
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags);
 CUresult cuEventQuery(CUevent event);
 CUresult cuEventSynchronize(CUevent event);
 CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end);
+
+/* ---- captures, graphs ---- */
+
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
+CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+                                const CUgraphNode **after, const CUgraphEdgeData **edges, size_t *count);
+CUresult cuGraphCreate(CUgraph *graph, unsigned int flags);
+CUresult cuGraphDestroy(CUgraph graph);
+CUresult cuGraphClone(CUgraph *clone, CUgraph graph);
+CUresult cuGraphDebugDotPrint(CUgraph graph, const char *path, unsigned int flags);
+CUresult cuUserObjectCreate(CUuserObject *object, void *ptr, CUhostFn destroy, unsigned int count, unsigned int flags);
+CUresult cuUserObjectRetain(CUuserObject object, unsigned int count);
+CUresult cuUserObjectRelease(CUuserObject object, unsigned int count);
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags);
+CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count);
+CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count);
+CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
+                            const CUDA_HOST_NODE_PARAMS *parameters);
+CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *parameters);
+CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters);
+CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
+                              const CUDA_MEMSET_NODE_PARAMS *parameters, CUcontext context);
+CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *parameters);
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *parameters);
+CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
+                                  CUgraph child);
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph);
+CUresult cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
+                                   CUevent event);
+CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent *event);
+CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event);
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event);
+CUresult cuGraphAddEventWaitNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
+                                 CUevent event);
+CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent *event);
+CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event);
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event);
+CUresult cuGraphDestroyNode(CUgraphNode node);
+CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type);
+CUresult cuGraphNodeFindInClone(CUgraphNode *node, CUgraphNode original, CUgraph clone);
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
+CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
+CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edges, size_t *count);
+CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges, size_t *count);
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges, size_t *count);
+CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                const CUgraphEdgeData *edges, size_t count);
+CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                   const CUgraphEdgeData *edges, size_t count);
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
+CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters);
+CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *flags);
+CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *result);
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters);
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *parameters,
+                                        CUcontext context);
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child);
+CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled);
+CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int *enabled);
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream);
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
+CUresult cuGraphExecDestroy(CUgraphExec exec);
 
 /* ---- modules: machine code of GPUs ---- */
 

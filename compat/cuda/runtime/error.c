@@ -10,7 +10,7 @@ static _Thread_local cudaError_t last;
 
 cudaError_t kl_cudart_done(cudaError_t rc)
 {
-    if (rc) last = rc;
+    if (rc && !kl_cuda_in_driver_call()) last = rc;
     return rc;
 }
 

@@ -457,6 +457,71 @@ static void functions_for_threads_use_their_streams(void **state)
     CU(cuMemFree(p));
 }
 
+static void add_one(void *arg)
+{
+    ++*(int *)arg;
+}
+
+static void graphs_are_those_of_the_runtime(void **state)
+{
+    int count = 0;
+    CUstream stream;
+    CUgraph captured, graph, clone;
+    CUgraphNode node, child, nodes[2];
+    CUgraphExec exec;
+    CUdeviceptr p;
+    CUstreamCaptureStatus status;
+    CUgraphNodeType type;
+    cuuint64_t id = 0;
+    size_t n = 2;
+    char back[4] = "";
+    const CUDA_HOST_NODE_PARAMS call = {.fn = add_one, .userData = &count};
+
+    (void)state;
+    cudaGetLastError();
+    CU(cuMemAlloc(&p, 4));
+    CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CU(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CU(cuStreamGetCaptureInfo(stream, &status, &id, &captured, NULL, NULL, NULL));
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    CU(cuLaunchHostFunc(stream, add_one, &count));
+    CU(cuMemsetD8Async(p, 'a', 4, stream));
+    CU(cuStreamEndCapture(stream, &captured));
+    CU(cuGraphInstantiate(&exec, captured, 0));
+    CU(cuGraphDestroy(captured));
+    CU(cuGraphLaunch(exec, stream));
+    CU(cuStreamSynchronize(stream));
+    assert_int_equal(count, 1);
+    CU(cuGraphExecDestroy(exec));
+
+    CUDA_MEMSET_NODE_PARAMS fill = {.dst = p + 1, .value = 'x', .elementSize = 1, .width = 1, .height = 1};
+    CU(cuGraphCreate(&graph, 0));
+    CU(cuGraphAddMemsetNode(&node, graph, NULL, 0, &fill, NULL));
+    CU(cuGraphAddHostNode(&child, graph, &node, 1, &call));
+    CU(cuGraphClone(&clone, graph));
+    CU(cuGraphAddChildGraphNode(&child, graph, &child, 1, clone));
+    CU(cuGraphDestroy(clone));
+    CU(cuGraphNodeGetDependencies(child, nodes, NULL, &n));
+    assert_int_equal(n, 1);
+    CU(cuGraphNodeGetType(nodes[0], &type));
+    assert_int_equal(type, CU_GRAPH_NODE_TYPE_HOST);
+    CU(cuGraphInstantiate(&exec, graph, 0));
+    fill.value = 'y';
+    CU(cuGraphExecMemsetNodeSetParams(exec, node, &fill, NULL));
+    CU(cuGraphNodeSetEnabled(exec, node, 0));
+    CU(cuGraphLaunch(exec, stream));
+    CU(cuMemcpyDtoHAsync(back, p, 4, stream));
+    assert_memory_equal(back, "axaa", 4); /* by the child */
+    assert_int_equal(count, 3);
+    assert_int_equal(cuGraphDestroy(clone), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuGraphLaunch((CUgraphExec)&count, stream), CUDA_ERROR_INVALID_VALUE);
+    OK(cudaGetLastError()); /* that is the runtime's */
+    OK(cudaGraphDestroy((cudaGraph_t)graph));
+    CU(cuGraphExecDestroy(exec));
+    CU(cuStreamDestroy(stream));
+    CU(cuMemFree(p));
+}
+
 static void machine_code_is_refused(void **state)
 {
     CUmodule module;
@@ -753,6 +818,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(pools_are_those_of_the_runtime),
         cmocka_unit_test(functions_are_found_by_name_and_version),
         cmocka_unit_test(functions_for_threads_use_their_streams),
+        cmocka_unit_test(graphs_are_those_of_the_runtime),
         cmocka_unit_test(machine_code_is_refused),
         cmocka_unit_test(memory_is_mapped_where_it_is_wanted),
         cmocka_unit_test(processes_share_memory_and_events),
