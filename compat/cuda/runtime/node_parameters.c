@@ -258,7 +258,7 @@ cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttr
 }
 KL_CUDART_ENTRY(cudaGraphKernelNodeSetAttribute);
 
-cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t from, cudaGraphNode_t to)
+cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t to, cudaGraphNode_t from)
 {
     struct kl_cudart_work *a, *b;
     cudaError_t rc = find(from, cudaGraphNodeTypeKernel, &a);
@@ -267,7 +267,13 @@ cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t from, cudaGraphNod
     if (!rc) keep_attributes(b, a);
     return kl_cudart_done(rc);
 }
-KL_CUDART_ENTRY(cudaGraphKernelNodeCopyAttributes);
+KL_CUDART_ENTRY_13(cudaGraphKernelNodeCopyAttributes);
+
+static cudaError_t copy_attributes_12(cudaGraphNode_t from, cudaGraphNode_t to)
+{
+    return cudaGraphKernelNodeCopyAttributes(to, from);
+}
+KL_CUDART_ENTRY_12(cudaGraphKernelNodeCopyAttributes, copy_attributes_12);
 
 /* ---- left out ---- */
 

@@ -81,6 +81,28 @@ static void parameters_change(int *total, cudaStream_t stream)
     CUDA(cudaGraphDestroy(clone));
 }
 
+// The node that is written comes first, since CUDA 13.
+static void attributes_are_copied(int *total)
+{
+    int value = 1;
+    void *arguments[] = {&total, &value};
+    cudaKernelNodeParams p = launch_of((void *)add, 1, arguments);
+    cudaLaunchAttributeValue v = {};
+    cudaGraphNode_t first, second;
+    cudaGraph_t graph;
+
+    CUDA(cudaGraphCreate(&graph, 0));
+    CUDA(cudaGraphAddKernelNode(&first, graph, nullptr, 0, &p));
+    CUDA(cudaGraphAddKernelNode(&second, graph, &first, 1, &p));
+    v.priority = -3;
+    CUDA(cudaGraphKernelNodeSetAttribute(first, cudaLaunchAttributePriority, &v));
+    CUDA(cudaGraphKernelNodeCopyAttributes(second, first));
+    v.priority = 0;
+    CUDA(cudaGraphKernelNodeGetAttribute(second, cudaLaunchAttributePriority, &v));
+    EXPECT(v.priority == -3);
+    CUDA(cudaGraphDestroy(graph));
+}
+
 static void variables_are_copied(int *pinned, cudaStream_t stream)
 {
     cudaGraphNode_t in, out;
@@ -123,6 +145,7 @@ int main()
         CUDA(cudaStreamCreate(&stream));
         CUDA(cudaMallocHost((void **)&pinned, 4 * sizeof(int)));
         parameters_change(total, stream);
+        attributes_are_copied(total);
         variables_are_copied(pinned, stream);
         CUDA(cudaFree(total));
         CUDA(cudaFreeHost(pinned));
