@@ -251,7 +251,7 @@ static void put(struct kl_cuda_block *b, uint64_t lane)
 
 /* ---- memory ---- */
 
-static void end_of_graph(void *data)
+void kl_cuda_pool_end_of_graph(void *data)
 {
     struct kl_cuda_block *b = data;
 
@@ -294,14 +294,27 @@ cudaError_t kl_cuda_pool_alloc(cudaMemPool_t handle, void **ptr, size_t bytes, c
     if (!handle) KL_CUDA_TRY(kl_cuda_pool_current(&handle, device));
     KL_CUDA_TRY(take_block(handle, bytes, lane, captures, &b));
     if (captures) {
-        ncclResult_t rc = koloStreamCaptureKeep(stream, end_of_graph, b);
+        ncclResult_t rc = koloStreamCaptureKeep(stream, kl_cuda_pool_end_of_graph, b);
 
         if (rc) {
-            end_of_graph(b);
+            kl_cuda_pool_end_of_graph(b);
             return kl_cuda_from_kolo(rc, cudaErrorInvalidResourceHandle);
         }
     }
     *ptr = b->ptr;
+    return cudaSuccess;
+}
+
+cudaError_t kl_cuda_pool_alloc_for_graph(int device, size_t bytes, void **ptr, void **block)
+{
+    struct kl_cuda_block *b = NULL;
+    cudaMemPool_t pool;
+
+    if (bytes > SIZE_MAX / 4) return cudaErrorMemoryAllocation;
+    KL_CUDA_TRY(kl_cuda_pool_current(&pool, device));
+    KL_CUDA_TRY(take_block(pool, bytes, 0, true, &b));
+    *ptr = b->ptr;
+    *block = b;
     return cudaSuccess;
 }
 
@@ -315,6 +328,15 @@ static struct kl_cuda_block *given(const void *ptr)
     if (!kl_cuda_book_find(ptr, &range) || range.base != ptr || range.kind != KL_CUDA_MEMORY_POOL) return NULL;
     struct kl_cuda_block *b = range.owner;
     return b->state == KL_CUDA_BLOCK_GIVEN ? b : NULL;
+}
+
+bool kl_cuda_pool_is_graphs(const void *ptr)
+{
+    pthread_mutex_lock(&lock);
+    const struct kl_cuda_block *b = given(ptr);
+    bool is = b && b->graphs;
+    pthread_mutex_unlock(&lock);
+    return is;
 }
 
 /* Of cudaMalloc, in stream order. */

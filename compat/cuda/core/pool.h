@@ -41,6 +41,16 @@ cudaError_t kl_cuda_pool_import_pointer(void **ptr, cudaMemPool_t pool, const st
 /** `pool` NULL: the current one of the stream's device. */
 cudaError_t kl_cuda_pool_alloc(cudaMemPool_t pool, void **ptr, size_t bytes, cudaStream_t stream);
 
+/** Memory of a device's current pool that is a graph's, whose end gives `block` back. */
+cudaError_t kl_cuda_pool_alloc_for_graph(int device, size_t bytes, void **ptr, void **block);
+void kl_cuda_pool_end_of_graph(void *block);
+
+/** Does a graph's memory begin here? */
+bool kl_cuda_pool_is_graphs(const void *ptr);
+
+/** May a pool of the device have this access? Errors: 1, 101 as kl_cuda_pool_set_access. */
+cudaError_t kl_cuda_pool_check_access(int device, const struct cudaMemAccessDesc *access);
+
 /** Also memory of cudaMalloc. */
 cudaError_t kl_cuda_pool_free(void *ptr, cudaStream_t stream);
 

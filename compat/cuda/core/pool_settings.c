@@ -73,7 +73,7 @@ cudaError_t kl_cuda_pool_get(cudaMemPool_t handle, int attribute, void *value)
 
 /* ---- access: checked against the topology, kept and told. The memory itself can be accessed from everywhere here ---- */
 
-static cudaError_t check_access(int own, const struct cudaMemAccessDesc *d)
+cudaError_t kl_cuda_pool_check_access(int own, const struct cudaMemAccessDesc *d)
 {
     int can;
 
@@ -94,7 +94,7 @@ cudaError_t kl_cuda_pool_set_access(cudaMemPool_t handle, const struct cudaMemAc
 
     if (count && !list) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_pool_device(handle, &own));
-    for (size_t i = 0; i < count; i++) KL_CUDA_TRY(check_access(own, &list[i]));
+    for (size_t i = 0; i < count; i++) KL_CUDA_TRY(kl_cuda_pool_check_access(own, &list[i]));
     KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
     for (size_t i = 0; i < count; i++) p->access[list[i].location.id] = (uint8_t)list[i].flags;
     return kl_cuda_pool_let_go(cudaSuccess);

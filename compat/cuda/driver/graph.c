@@ -19,6 +19,7 @@
 
 _Static_assert(sizeof(CUDA_HOST_NODE_PARAMS) == sizeof(struct cudaHostNodeParams), "they are the same");
 _Static_assert(sizeof(CUDA_MEMSET_NODE_PARAMS) == sizeof(struct cudaMemsetParams), "they are the same");
+_Static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) == sizeof(struct cudaMemAllocNodeParams), "they are the same");
 _Static_assert(sizeof(CUgraphEdgeData) == sizeof(cudaGraphEdgeData), "they are the same");
 _Static_assert(sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS) == sizeof(cudaGraphInstantiateParams), "they are the same");
 _Static_assert(sizeof(CUgraphExecUpdateResultInfo) == sizeof(cudaGraphExecUpdateResultInfo), "they are the same");
@@ -108,6 +109,16 @@ SAME(cuGraphEventWaitNodeGetEvent, cudaGraphEventWaitNodeGetEvent, (CUgraphNode 
 SAME(cuGraphEventWaitNodeSetEvent, cudaGraphEventWaitNodeSetEvent, (CUgraphNode node, CUevent event), (node, event))
 SAME(cuGraphExecEventWaitNodeSetEvent, cudaGraphExecEventWaitNodeSetEvent,
      (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event))
+SAME(cuGraphAddMemAllocNode, cudaGraphAddMemAllocNode,
+     (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, size_t count,
+      CUDA_MEM_ALLOC_NODE_PARAMS *parameters),
+     (node, graph, after, count, (void *)parameters))
+SAME(cuGraphMemAllocNodeGetParams, cudaGraphMemAllocNodeGetParams,
+     (CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *parameters), (node, (void *)parameters))
+SAME(cuGraphAddMemFreeNode, cudaGraphAddMemFreeNode,
+     (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, size_t count, CUdeviceptr ptr),
+     (node, graph, after, count, kl_cu_address(ptr)))
+SAME(cuGraphMemFreeNodeGetParams, cudaGraphMemFreeNodeGetParams, (CUgraphNode node, CUdeviceptr *ptr), (node, ptr))
 SAME(cuGraphDestroyNode, cudaGraphDestroyNode, (CUgraphNode node), (node))
 SAME(cuGraphNodeGetType, cudaGraphNodeGetType, (CUgraphNode node, CUgraphNodeType *type), (node, (void *)type))
 SAME(cuGraphNodeFindInClone, cudaGraphNodeFindInClone, (CUgraphNode * node, CUgraphNode original, CUgraph clone),

@@ -796,6 +796,16 @@ struct cudaChildGraphNodeParams {
     enum cudaGraphChildGraphNodeOwnership ownership;
 };
 
+struct cudaMemAllocNodeParams {
+    struct cudaMemPoolProps poolProps;
+    const struct cudaMemAccessDesc *accessDescs;
+    size_t accessDescCount, bytesize;
+    void *dptr; /* set by the call */
+};
+struct cudaMemFreeNodeParams {
+    void *dptr;
+};
+
 struct cudaEventRecordNodeParams {
     cudaEvent_t event;
 };
@@ -815,6 +825,8 @@ struct cudaGraphNodeParams {
         struct cudaChildGraphNodeParams graph;
         struct cudaEventWaitNodeParams eventWait;
         struct cudaEventRecordNodeParams eventRecord;
+        struct cudaMemAllocNodeParams alloc;
+        struct cudaMemFreeNodeParams free;
     };
     long long reserved2;
 };

@@ -137,8 +137,8 @@ KL_CUDART_ENTRY(cudaGraphClone);
 
 static void print_node(FILE *file, const struct kl_cudart_node *n, size_t number)
 {
-    static const char *const names[] = {"kernel", "memcpy", "memset",         "host",
-                                        "graph",  "empty",  "wait for event", "record event"};
+    static const char *const names[] = {"kernel",         "memcpy",       "memset", "host", "graph", "empty",
+                                        "wait for event", "record event", "",       "",     "alloc", "free"};
 
     fprintf(file, "    n%zu [label=\"%zu: %s\"];\n", number, number,
             (size_t)n->work.type < sizeof names / sizeof names[0] ? names[n->work.type] : "node");

@@ -89,6 +89,9 @@ cudaError_t kl_cudart_graph_name_captured(struct kl_cudart_graph *graph);
 
 void kl_cudart_kept_release(struct kl_cudart_kept *list);
 
+/** Call `destroy(ptr)` when the last of who has a reference is gone; the list has the first one. False: memory is short. */
+bool kl_cudart_kept_own(struct kl_cudart_kept **list, void *ptr, void (*destroy)(void *ptr));
+
 /** One more reference to each, in front of *list. False: memory is short, and the list may have some of them. */
 bool kl_cudart_kept_copy(struct kl_cudart_kept **list, const struct kl_cudart_kept *of);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** node.c - nodes of graphs, and how programs make them by hand. */
+#include "compat/cuda/runtime/node.h"
+
 #include "compat/cuda/core/handle.h"
 #include "compat/cuda/runtime/copy.h"
 #include "compat/cuda/runtime/entry.h"
@@ -51,7 +53,7 @@ bool kl_cudart_node_wait(struct kl_cudart_node *n, struct kl_cudart_node *after)
 
 /* ---- made by hand ---- */
 
-static cudaError_t check(const struct kl_cudart_graph *g, const cudaGraphNode_t *after, size_t count)
+cudaError_t kl_cudart_node_check(const struct kl_cudart_graph *g, const cudaGraphNode_t *after, size_t count)
 {
     if (!g || (count && !after)) return cudaErrorInvalidValue;
     if (g->captured) return cudaErrorNotSupported;
@@ -64,13 +66,13 @@ static cudaError_t check(const struct kl_cudart_graph *g, const cudaGraphNode_t 
     return cudaSuccess;
 }
 
-static cudaError_t add(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                       const struct kl_cudart_work *work)
+cudaError_t kl_cudart_node_add(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
+                               const struct kl_cudart_work *work)
 {
     struct kl_cudart_graph *g = kl_cudart_graph(graph);
 
     if (!out) return cudaErrorInvalidValue;
-    KL_CUDA_TRY(check(g, after, count));
+    KL_CUDA_TRY(kl_cudart_node_check(g, after, count));
     struct kl_cudart_node *n = kl_cudart_node_make(g);
     if (!n) return cudaErrorMemoryAllocation;
     for (size_t i = 0; i < count; i++) {
@@ -89,7 +91,7 @@ static cudaError_t finish(cudaError_t rc, cudaGraphNode_t *out, cudaGraph_t grap
                           size_t count, struct kl_cudart_work *work)
 {
     if (rc) return kl_cudart_done(rc);
-    rc = add(out, graph, after, count, work);
+    rc = kl_cudart_node_add(out, graph, after, count, work);
     if (rc) kl_cudart_work_end(work);
     return kl_cudart_done(rc);
 }
@@ -216,9 +218,24 @@ static cudaError_t add_moved(cudaGraphNode_t *node, cudaGraph_t graph, const cud
 
     if (!g || !w.child || w.child->part || contains(w.child, g)) return cudaErrorInvalidValue;
     if (w.child->captured) return cudaErrorNotSupported;
-    KL_CUDA_TRY(add(node, graph, after, count, &w));
+    KL_CUDA_TRY(kl_cudart_node_add(node, graph, after, count, &w));
     w.child->part = w.child->moved = true;
     return cudaSuccess;
+}
+
+/* Kinds whose parameters are more than work. False: it is another one. */
+static bool add_special(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
+                        struct cudaGraphNodeParams *p, cudaError_t *rc)
+{
+    if (p->type == cudaGraphNodeTypeMemAlloc)
+        *rc = kl_cudart_node_add_alloc(node, graph, after, count, &p->alloc);
+    else if (p->type == cudaGraphNodeTypeMemFree)
+        *rc = kl_cudart_node_add_free(node, graph, after, count, p->free.dptr);
+    else if (p->type == cudaGraphNodeTypeGraph && p->graph.ownership == cudaGraphChildGraphOwnershipMove)
+        *rc = add_moved(node, graph, after, count, p->graph.graph);
+    else
+        return false;
+    return true;
 }
 
 /* What edges may say besides is of kernels that overlap: these do not. */
@@ -226,11 +243,10 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cud
                              const cudaGraphEdgeData *edges, size_t count, struct cudaGraphNodeParams *parameters)
 {
     struct kl_cudart_work w;
+    cudaError_t rc;
 
     (void)edges;
-    if (parameters && parameters->type == cudaGraphNodeTypeGraph &&
-        parameters->graph.ownership == cudaGraphChildGraphOwnershipMove)
-        return kl_cudart_done(add_moved(node, graph, after, count, parameters->graph.graph));
+    if (parameters && add_special(node, graph, after, count, parameters, &rc)) return kl_cudart_done(rc);
     return finish(kl_cudart_work_any(&w, parameters), node, graph, after, count, &w);
 }
 KL_CUDART_ENTRY_13(cudaGraphAddNode);

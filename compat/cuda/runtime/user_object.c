@@ -12,13 +12,13 @@ struct kl_cudart_object {
     _Atomic uint64_t count;
     void *ptr;
     cudaHostFn_t destroy;
-    cudaUserObject_t handle;
+    cudaUserObject_t handle; /* NULL: it is not the program's */
 };
 
 static void release(struct kl_cudart_object *o, uint64_t count)
 {
     if (kl_fetch_sub_acq_rel(&o->count, count) != count) return;
-    kl_cuda_handle_take(KL_CUDA_OBJECT, o->handle);
+    if (o->handle) kl_cuda_handle_take(KL_CUDA_OBJECT, o->handle);
     o->destroy(o->ptr);
     free(o);
 }
@@ -41,6 +41,18 @@ static bool keep(struct kl_cudart_kept **list, struct kl_cudart_object *object, 
     if (!k) return false;
     *k = (struct kl_cudart_kept){.object = object, .count = count, .next = *list};
     *list = k;
+    return true;
+}
+
+bool kl_cudart_kept_own(struct kl_cudart_kept **list, void *ptr, void (*destroy)(void *ptr))
+{
+    struct kl_cudart_object *o = malloc(sizeof *o);
+
+    if (!o || !keep(list, o, 1)) {
+        free(o);
+        return false;
+    }
+    *o = (struct kl_cudart_object){.count = 1, .ptr = ptr, .destroy = destroy};
     return true;
 }
 

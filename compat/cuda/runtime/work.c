@@ -158,6 +158,9 @@ cudaError_t kl_cudart_work_any(struct kl_cudart_work *w, const struct cudaGraphN
         return kl_cudart_work_event(w, p->type, p->eventRecord.event);
     case cudaGraphNodeTypeWaitEvent:
         return kl_cudart_work_event(w, p->type, p->eventWait.event);
+    case cudaGraphNodeTypeMemAlloc: /* its address cannot change */
+    case cudaGraphNodeTypeMemFree:
+        return cudaErrorInvalidValue;
     case cudaGraphNodeTypeEmpty:
         *w = (struct kl_cudart_work){.type = cudaGraphNodeTypeEmpty};
         return cudaSuccess;

@@ -24,6 +24,8 @@ struct kl_cudart_work {
     struct cudaMemsetParams fill;
     struct cudaHostNodeParams host;
     cudaEvent_t event;
+    struct cudaMemAllocNodeParams alloc; /* the memory is its graph's */
+    void *freed;
     struct kl_cudart_graph *child;
 };
 

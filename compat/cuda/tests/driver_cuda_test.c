@@ -501,6 +501,14 @@ static void graphs_are_those_of_the_runtime(void **state)
     CU(cuGraphClone(&clone, graph));
     CU(cuGraphAddChildGraphNode(&child, graph, &child, 1, clone));
     CU(cuGraphDestroy(clone));
+    CUDA_MEM_ALLOC_NODE_PARAMS memory = {
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}},
+        .bytesize = 100};
+    CUdeviceptr freed = 0;
+    CU(cuGraphAddMemAllocNode(&nodes[0], graph, NULL, 0, &memory));
+    CU(cuGraphAddMemFreeNode(&nodes[0], graph, &nodes[0], 1, memory.dptr));
+    CU(cuGraphMemFreeNodeGetParams(nodes[0], &freed));
+    assert_int_equal(freed, memory.dptr);
     CU(cuGraphNodeGetDependencies(child, nodes, NULL, &n));
     assert_int_equal(n, 1);
     CU(cuGraphNodeGetType(nodes[0], &type));

@@ -751,6 +751,59 @@ static void nodes_wait_for_events(void **state)
     cudaGetLastError();
 }
 
+static void nodes_allocate_and_free(void **state)
+{
+    const struct cudaMemAccessDesc peer = {.location = {.type = cudaMemLocationTypeDevice, .id = 1},
+                                           .flags = cudaMemAccessFlagsProtReadWrite};
+    struct cudaMemAllocNodeParams p = {.poolProps = {.allocType = cudaMemAllocationTypePinned,
+                                                     .location = {.type = cudaMemLocationTypeDevice}},
+                                       .accessDescs = &peer,
+                                       .accessDescCount = 1,
+                                       .bytesize = 1000},
+                                  said;
+    struct cudaGraphNodeParams any = {.type = cudaGraphNodeTypeMemFree};
+    struct freeing gate = {0};
+    const struct cudaHostNodeParams wait = {.fn = until_go, .userData = &gate};
+    size_t before, after, total;
+    cudaGraph_t graph;
+    cudaGraphNode_t alloc, last;
+    char back[4] = "";
+    void *freed = NULL;
+
+    (void)state;
+    OK(cudaMemGetInfo(&before, &total));
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphAddMemAllocNode(&alloc, graph, NULL, 0, &p));
+    OK(cudaGraphMemAllocNodeGetParams(alloc, &said));
+    assert_ptr_equal(said.dptr, p.dptr);
+    assert_int_equal(said.accessDescs[0].location.id, 1);
+    const struct cudaMemsetParams fill = {.dst = p.dptr, .value = 'm', .elementSize = 1, .width = 1000, .height = 1};
+    OK(cudaGraphAddMemsetNode(&last, graph, &alloc, 1, &fill));
+    OK(cudaGraphAddHostNode(&last, graph, &last, 1, &wait));
+    OK(cudaGraphAddMemcpyNode1D(&last, graph, &last, 1, back, (char *)p.dptr + 997, 3, cudaMemcpyDeviceToHost));
+    any.free.dptr = p.dptr;
+    OK(cudaGraphAddNode(&last, graph, &last, NULL, 1, &any));
+    OK(cudaGraphMemFreeNodeGetParams(last, &freed));
+    assert_ptr_equal(freed, p.dptr);
+    FAILS(cudaErrorInvalidValue, cudaGraphAddMemFreeNode(&last, graph, &last, 1, p.dptr)); /* twice */
+    FAILS(cudaErrorInvalidValue, cudaGraphAddMemFreeNode(&last, graph, &last, 1, back));
+    FAILS(cudaErrorInvalidValue, cudaGraphMemAllocNodeGetParams(last, &said));
+    p.bytesize = 0;
+    FAILS(cudaErrorInvalidValue, cudaGraphAddMemAllocNode(&alloc, graph, NULL, 0, &p));
+    cudaGraphExec_t exec = instantiate_and_drop(graph);
+    OK(cudaGraphLaunch(exec, s));
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaMemGetInfo(&after, &total));
+    assert_true(after < before); /* it runs */
+    atomic_store(&gate.go, 1);
+    OK(cudaStreamSynchronize(s));
+    assert_string_equal(back, "mmm");
+    OK(cudaMemGetInfo(&after, &total));
+    assert_int_equal(after, before);
+    FAILS(cudaErrorInvalidValue, cudaFree(freed)); /* gone with the graph */
+    cudaGetLastError();
+}
+
 static void what_was_captured_can_be_cloned_and_counted(void **state)
 {
     int count = 0;
@@ -958,6 +1011,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_graph_may_be_moved_into_a_node, setup, teardown),
         cmocka_unit_test_setup_teardown(events_are_recorded_by_nodes, setup, teardown),
         cmocka_unit_test_setup_teardown(nodes_wait_for_events, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_allocate_and_free, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_captured_can_be_cloned_and_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(of_what_was_captured_nothing_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(updates_by_hand_need_the_same_edges, setup, teardown),

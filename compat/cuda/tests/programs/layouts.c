@@ -39,6 +39,10 @@ static void device_properties(void)
     PLACE(node, memset.height);
     PLACE(node, host.userData);
     PLACE(node, graph.ownership);
+    PLACE(node, eventRecord.event);
+    PLACE(node, alloc.accessDescs);
+    PLACE(node, alloc.dptr);
+    PLACE(node, free.dptr);
     PLACE(prop, uuid);
     PLACE(prop, totalGlobalMem);
     PLACE(prop, warpSize);
