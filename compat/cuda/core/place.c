@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Up to 8 hexadecimal digits at *at, which moves behind them. */
 static bool read_field(const char **at, unsigned *value)
@@ -34,10 +35,15 @@ bool kl_cuda_place_read(const char *text, struct kl_cuda_place *place)
     return !*text;
 }
 
-void kl_cuda_place_text(const struct kl_cuda_place *p, char text[KL_CUDA_PLACE_TEXT])
+bool kl_cuda_place_text(const struct kl_cuda_place *p, char *text, int bytes)
 {
-    snprintf(text, KL_CUDA_PLACE_TEXT, "%04x:%02x:%02x.%x", p->domain, p->bus & 0xff, p->device & 0xff,
-             p->function & 0xf);
+    char whole[sizeof "ffffffff:ff:ff.f"];
+    int length = snprintf(whole, sizeof whole, "%04x:%02x:%02x.%x", p->domain, p->bus & 0xff, p->device & 0xff,
+                          p->function & 0xf);
+
+    if (!text || bytes <= length) return false;
+    memcpy(text, whole, (size_t)length + 1);
+    return true;
 }
 
 bool kl_cuda_place_same(const struct kl_cuda_place *a, const struct kl_cuda_place *b)

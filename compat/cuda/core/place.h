@@ -5,8 +5,6 @@
 
 #include <stdbool.h>
 
-enum { KL_CUDA_PLACE_TEXT = 16 };
-
 struct kl_cuda_place {
     unsigned domain, bus, device, function;
 };
@@ -14,8 +12,8 @@ struct kl_cuda_place {
 /** The text may lack the domain, or the function, which are 0 then. False: it is no such place, or goes on behind it. */
 bool kl_cuda_place_read(const char *text, struct kl_cuda_place *place);
 
-/** As CUDA writes it, in small letters. */
-void kl_cuda_place_text(const struct kl_cuda_place *place, char text[KL_CUDA_PLACE_TEXT]);
+/** As CUDA writes it, in small letters, where there is room for so many bytes. False: it does not fit, and nothing is written. */
+bool kl_cuda_place_text(const struct kl_cuda_place *place, char *text, int bytes);
 
 bool kl_cuda_place_same(const struct kl_cuda_place *a, const struct kl_cuda_place *b);
 

@@ -148,14 +148,10 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 
 CUresult cuDeviceGetPCIBusId(char *text, int bytes, CUdevice device)
 {
-    char place[KL_CUDA_PLACE_TEXT];
     const struct kl_cuda_device *d;
 
     KL_CU_TRY(find(device, &d));
-    kl_cuda_place_text(&d->at, place);
-    if (!text || bytes <= (int)strlen(place)) return CUDA_ERROR_INVALID_VALUE;
-    strcpy(text, place);
-    return CUDA_SUCCESS;
+    return kl_cuda_place_text(&d->at, text, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text)

@@ -44,15 +44,11 @@ static struct kl_tally wait_at(struct kl_worker *w, struct kl_barrier *b, const 
         open_barrier(w, b);
         return tally;
     }
-    me->wait = KL_WAIT_BARRIER;
     me->barrier = (uint8_t)(b - w->barrier);
-    me->file = file;
-    me->line = line;
     kl_list_push(w, &list, w->current);
     b->first = list.first;
     b->last = list.last;
-    kl_block_wait(w);
-    me->wait = KL_WAIT_NOTHING;
+    kl_block_wait(w, KL_WAIT_BARRIER, file, line);
     return me->tally;
 }
 

@@ -146,7 +146,7 @@ static void keep_place(struct kl_worker *w)
     me->patience = PATIENCE;
 }
 
-void kl_block_wait(struct kl_worker *w)
+static void give_way_to_another(struct kl_worker *w)
 {
     struct kl_context fresh, *other;
 
@@ -162,6 +162,17 @@ void kl_block_wait(struct kl_worker *w)
         kl_report_deadlock(w);
         kl_block_abandon(w, KL_CUDA_LAUNCH);
     }
+}
+
+void kl_block_wait(struct kl_worker *w, enum kl_wait what, const char *file, int line)
+{
+    struct kl_fibre *me = &w->fibre[w->current];
+
+    me->wait = (uint8_t)what;
+    me->file = file;
+    me->line = line;
+    give_way_to_another(w);
+    me->wait = KL_WAIT_NOTHING;
 }
 
 void kl_block_yield(struct kl_worker *w)

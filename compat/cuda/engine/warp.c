@@ -136,11 +136,7 @@ uint64_t __koloWarp(unsigned mask, int operation, uint64_t value, unsigned sourc
         return me->result;
     }
     warp->waiting |= own;
-    me->wait = KL_WAIT_WARP;
-    me->file = file;
-    me->line = line;
-    kl_block_wait(w);
-    me->wait = KL_WAIT_NOTHING;
+    kl_block_wait(w, KL_WAIT_WARP, file, line);
     return me->result;
 }
 
@@ -199,11 +195,7 @@ unsigned __koloActiveMask(const char *file, int line)
     own = 1U << w->current % KL_WARP_LANES;
     if (!~(warp->gone | own)) return own;
     warp->asking |= own;
-    me->wait = KL_WAIT_ACTIVE;
-    me->file = file;
-    me->line = line;
-    kl_block_wait(w);
-    me->wait = KL_WAIT_NOTHING;
+    kl_block_wait(w, KL_WAIT_ACTIVE, file, line);
     return (unsigned)me->result;
 }
 

@@ -119,8 +119,8 @@ void kl_worker_give(struct kl_worker *worker);
 /** Run one block of the worker's grid to its end; 0 or the error that ended it, which has been told. */
 int kl_block_run(struct kl_worker *worker, uint64_t block);
 
-/** The running thread waits until somebody readies it. */
-void kl_block_wait(struct kl_worker *worker);
+/** The running thread waits for this, at this line, until somebody readies it. */
+void kl_block_wait(struct kl_worker *worker, enum kl_wait what, const char *file, int line);
 
 /** A thread that waited may go on. */
 void kl_block_ready(struct kl_worker *worker, uint32_t thread);

@@ -225,7 +225,7 @@ nvmlPciInfo_t kl_nvml_pci(const struct kl_cuda_place *at)
     nvmlPciInfo_t pci = {.domain = at->domain, .bus = at->bus, .device = at->device};
     const struct kl_cuda_place legacy = {.domain = at->domain & 0xffff, .bus = at->bus, .device = at->device};
 
-    kl_cuda_place_text(&legacy, pci.busIdLegacy);
+    kl_cuda_place_text(&legacy, pci.busIdLegacy, sizeof pci.busIdLegacy);
     snprintf(pci.busId, sizeof pci.busId, "%08X:%02X:%02X.0", at->domain, at->bus & 0xff, at->device & 0xff);
     return pci;
 }

@@ -152,15 +152,11 @@ KL_CUDART_ENTRY(cudaDeviceGetAttribute);
 
 cudaError_t cudaDeviceGetPCIBusId(char *text, int bytes, int device)
 {
-    char place[KL_CUDA_PLACE_TEXT];
     const struct kl_cuda_device *d;
     cudaError_t rc = kl_cuda_device(device, &d);
 
-    if (rc) return kl_cudart_done(rc);
-    kl_cuda_place_text(&d->at, place);
-    if (!text || bytes <= (int)strlen(place)) return kl_cudart_done(cudaErrorInvalidValue);
-    strcpy(text, place);
-    return cudaSuccess;
+    if (!rc && !kl_cuda_place_text(&d->at, text, bytes)) rc = cudaErrorInvalidValue;
+    return kl_cudart_done(rc);
 }
 KL_CUDART_ENTRY(cudaDeviceGetPCIBusId);
 
