@@ -26,7 +26,7 @@ struct kl_cuda_arena {
     size_t nspans, room;
 };
 
-struct kl_cuda_arena *kl_cuda_arena_create(size_t bytes)
+struct kl_cuda_arena *kl_cuda_arena_create(size_t bytes, const char *name)
 {
     struct kl_cuda_arena *a = calloc(1, sizeof *a);
 
@@ -36,7 +36,7 @@ struct kl_cuda_arena *kl_cuda_arena_create(size_t bytes)
     a->base = MAP_FAILED;
     a->room = 64;
     a->span = malloc(a->room * sizeof *a->span);
-    a->fd = memfd_create(KL_CUDA_SEGMENT_NAME, MFD_CLOEXEC);
+    a->fd = memfd_create(name, MFD_CLOEXEC);
     if (a->span && a->fd >= 0 && !ftruncate(a->fd, (off_t)a->bytes))
         a->base = mmap(NULL, a->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a->fd, 0);
     if (a->base == MAP_FAILED) {

@@ -15,12 +15,11 @@
 #include <stddef.h>
 
 enum { KL_CUDA_PIECE = 512 };
-#define KL_CUDA_SEGMENT_NAME "kolo-cuda-device"
 
 struct kl_cuda_arena;
 
-/** Room for `bytes`; NULL when the system does not give it. */
-struct kl_cuda_arena *kl_cuda_arena_create(size_t bytes);
+/** Room for `bytes` in a segment of this name; NULL when the system does not give it. */
+struct kl_cuda_arena *kl_cuda_arena_create(size_t bytes, const char *name);
 void kl_cuda_arena_close(struct kl_cuda_arena *arena);
 
 /** A piece, or NULL when there is no room in one piece. `align` is a power of two. bytes 0 is one byte. */

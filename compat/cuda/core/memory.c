@@ -8,6 +8,7 @@
 #include "compat/cuda/core/stream.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 enum { PAGE = 4096 };
@@ -51,13 +52,29 @@ static size_t rounded(size_t bytes)
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kl_cuda_arena *arenas[KL_CUDA_DEVICES];
 
+void kl_cuda_segment_link(const struct kl_cuda_device *d, char link[KL_CUDA_SEGMENT_LINK_TEXT])
+{
+    char uuid[41];
+
+    kl_cuda_uuid_text(d->uuid, uuid);
+    snprintf(link, KL_CUDA_SEGMENT_LINK_TEXT, KL_CUDA_SEGMENT_LINK "%s", uuid);
+}
+
+static struct kl_cuda_arena *create_arena(const struct kl_cuda_device *d)
+{
+    char link[KL_CUDA_SEGMENT_LINK_TEXT];
+
+    kl_cuda_segment_link(d, link);
+    return kl_cuda_arena_create(2 * d->memory, link + sizeof "/memfd:" - 1);
+}
+
 /* Twice the memory of the device, as room between pieces costs nothing. */
 static struct kl_cuda_arena *arena_of(int device)
 {
     const struct kl_cuda_device *d;
 
     pthread_mutex_lock(&lock);
-    if (!arenas[device] && !kl_cuda_device(device, &d)) arenas[device] = kl_cuda_arena_create(2 * d->memory);
+    if (!arenas[device] && !kl_cuda_device(device, &d)) arenas[device] = create_arena(d);
     struct kl_cuda_arena *arena = arenas[device];
     pthread_mutex_unlock(&lock);
     return arena;

@@ -10,6 +10,7 @@
 #define KL_CUDA_MEMORY_H
 
 #include "compat/cuda/core/book.h"
+#include "compat/cuda/core/device.h"
 #include "compat/cuda/core/state.h"
 
 /** cudaMalloc and the like: `kind` is device, managed, or pool. bytes 0: *ptr = NULL. */
@@ -34,6 +35,11 @@ cudaError_t kl_cuda_memory_info(int device, size_t *free_bytes, size_t *total_by
 
 /** Free all that a device gave, and memory of the host that was pinned or registered while it was current, without waiting. */
 void kl_cuda_memory_reset(int device);
+
+/** What the kernel shows of a device's segment in /proc/PID/fd, up to a space: whoever has it open uses the device. */
+#define KL_CUDA_SEGMENT_LINK "/memfd:kolo-cuda-device-"
+enum { KL_CUDA_SEGMENT_LINK_TEXT = sizeof KL_CUDA_SEGMENT_LINK + 40 };
+void kl_cuda_segment_link(const struct kl_cuda_device *device, char link[KL_CUDA_SEGMENT_LINK_TEXT]);
 
 /** The segment that a device's memory is in; -1: it cannot be made. */
 int kl_cuda_memory_segment(int device);

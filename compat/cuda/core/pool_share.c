@@ -3,7 +3,6 @@
  * pool_share.c - pools between processes: by a descriptor of the segment that the device's memory is in, which programs pass on, and for each
  * block by its place there.
  */
-#include "compat/cuda/core/arena.h"
 #include "compat/cuda/core/memory.h"
 #include "compat/cuda/core/pool.h"
 #include "compat/cuda/core/pool_blocks.h"
@@ -45,7 +44,7 @@ cudaError_t kl_cuda_pool_export(int *fd, cudaMemPool_t handle, int type, unsigne
 /* Does the descriptor come from kl_cuda_pool_export? The kernel knows the name that the segment was made with. */
 static bool is_exported(int fd)
 {
-    static const char name[] = "/memfd:" KL_CUDA_SEGMENT_NAME " ";
+    static const char name[] = KL_CUDA_SEGMENT_LINK;
     char link[64], path[sizeof name] = "";
 
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 /* ---- handles ---- */
 
@@ -273,7 +272,7 @@ nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_t *pci)
 
 /* ---- memory: what this process has of it ---- */
 
-static int as_visible(const struct kl_cuda_device *d)
+int kl_nvml_visible(const struct kl_cuda_device *d)
 {
     const struct kl_cuda_device *v;
     int count;
@@ -284,10 +283,10 @@ static int as_visible(const struct kl_cuda_device *d)
     return -1;
 }
 
-static nvmlMemory_t memory_of(const struct kl_cuda_device *d)
+nvmlMemory_t kl_nvml_memory(const struct kl_cuda_device *d)
 {
     size_t free_bytes = d->memory, total = d->memory;
-    int visible = as_visible(d);
+    int visible = kl_nvml_visible(d);
 
     if (visible >= 0) kl_cuda_memory_info(visible, &free_bytes, &total);
     return (nvmlMemory_t){.total = total, .free = free_bytes, .used = total - free_bytes};
@@ -299,7 +298,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 
     KL_NVML_TRY(kl_nvml_device(device, &d));
     if (!memory) return NVML_ERROR_INVALID_ARGUMENT;
-    *memory = memory_of(d);
+    *memory = kl_nvml_memory(d);
     return NVML_SUCCESS;
 }
 
@@ -310,53 +309,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
     KL_NVML_TRY(kl_nvml_device(device, &d));
     if (!memory) return NVML_ERROR_INVALID_ARGUMENT;
     if (memory->version != nvmlMemory_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    nvmlMemory_t m = memory_of(d);
+    nvmlMemory_t m = kl_nvml_memory(d);
     *memory = (nvmlMemory_v2_t){.version = memory->version, .total = m.total, .free = m.free, .used = m.used};
-    return NVML_SUCCESS;
-}
-
-/* ---- processes: this one, if it uses the device ---- */
-
-static unsigned users_of(const struct kl_cuda_device *d)
-{
-    int visible = as_visible(d);
-
-    return visible >= 0 && (kl_cuda_primary(visible)->alive || memory_of(d).used);
-}
-
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *list)
-{
-    const struct kl_cuda_device *d;
-
-    KL_NVML_TRY(kl_nvml_device(device, &d));
-    if (!count || (*count && !list)) return NVML_ERROR_INVALID_ARGUMENT;
-    unsigned room = *count;
-    *count = users_of(d);
-    if (room < *count) return NVML_ERROR_INSUFFICIENT_SIZE;
-    if (*count)
-        list[0] = (nvmlProcessInfo_t){.pid = (unsigned)getpid(),
-                                      .usedGpuMemory = memory_of(d).used,
-                                      .gpuInstanceId = 0xffffffff,
-                                      .computeInstanceId = 0xffffffff};
-    return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *list)
-{
-    return nvmlDeviceGetComputeRunningProcesses_v3(device, count, list);
-}
-
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v1_t *list)
-{
-    nvmlProcessInfo_t one;
-    unsigned n = 1;
-
-    KL_NVML_TRY(nvmlDeviceGetComputeRunningProcesses_v3(device, &n, &one));
-    if (!count || (*count && !list)) return NVML_ERROR_INVALID_ARGUMENT;
-    unsigned room = *count;
-    *count = n;
-    if (room < n) return NVML_ERROR_INSUFFICIENT_SIZE;
-    if (n) list[0] = (nvmlProcessInfo_v1_t){.pid = one.pid, .usedGpuMemory = one.usedGpuMemory};
     return NVML_SUCCESS;
 }
 

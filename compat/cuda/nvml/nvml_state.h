@@ -24,6 +24,10 @@ nvmlReturn_t kl_nvml_ready(void);
 nvmlReturn_t kl_nvml_device(nvmlDevice_t handle, const struct kl_cuda_device **device);
 nvmlDevice_t kl_nvml_handle(const struct kl_cuda_device *device);
 
+/** The number that this process sees the device under; -1: it does not. */
+int kl_nvml_visible(const struct kl_cuda_device *device);
+nvmlMemory_t kl_nvml_memory(const struct kl_cuda_device *device);
+
 /** A place, with its texts. */
 nvmlPciInfo_t kl_nvml_pci(const struct kl_cuda_place *at);
 

@@ -11,7 +11,6 @@
 #include "compat/cuda/runtime/entry.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* ---- which ---- */
 

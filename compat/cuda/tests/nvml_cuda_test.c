@@ -4,8 +4,10 @@
 #include "nvml.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define NVML(call) assert_int_equal(call, NVML_SUCCESS)
@@ -235,14 +237,73 @@ static void what_is_unknown_is_not_supported(void **state)
     dlclose(library);
 }
 
-int main(void)
+/* Uses device 0 until its input ends. */
+static int use_a_device(void)
+{
+    char *p, end;
+
+    if (cudaMalloc((void **)&p, 1 << 20) || cudaMemset(p, 1, 1 << 20) || cudaDeviceSynchronize()) return 1;
+    if (write(STDOUT_FILENO, "", 1) != 1) return 2;
+    return read(STDIN_FILENO, &end, 1) == 0 ? 0 : 3;
+}
+
+static bool lists(nvmlDevice_t device, pid_t pid, unsigned long long *bytes)
+{
+    nvmlProcessInfo_t list[64];
+    unsigned count = 64;
+
+    NVML(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, list));
+    for (unsigned i = 0; i < count; i++)
+        if (list[i].pid == (unsigned)pid) *bytes = list[i].usedGpuMemory;
+    for (unsigned i = 0; i < count; i++)
+        if (list[i].pid == (unsigned)pid) return true;
+    return false;
+}
+
+static void processes_that_use_a_device_are_listed(void **state)
+{
+    int in[2], out[2], status;
+    char ready;
+    unsigned long long bytes = 0;
+    unsigned none = 0;
+
+    (void)state;
+    NVML(nvmlInit_v2());
+    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    pid_t child = fork();
+    if (!child) {
+        dup2(in[0], STDIN_FILENO);
+        dup2(out[1], STDOUT_FILENO);
+        execl("/proc/self/exe", "nvml_cuda_test", "use", (char *)NULL);
+        _exit(99);
+    }
+    close(out[1]);
+    close(in[0]);
+    assert_int_equal(read(out[0], &ready, 1), 1);
+    assert_true(lists(device_at(2), child, &bytes)); /* the first that it sees */
+    assert_in_range(bytes, 1 << 20, 2 << 20);
+    assert_false(lists(device_at(0), child, &bytes));
+    assert_int_equal(nvmlDeviceGetComputeRunningProcesses(device_at(2), &none, NULL), NVML_ERROR_INSUFFICIENT_SIZE);
+    assert_true(none >= 1);
+    close(in[1]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_false(lists(device_at(2), child, &bytes));
+    close(out[0]);
+    NVML(nvmlShutdown());
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_counts_its_beginnings),         cmocka_unit_test(handles_are_found_by_everything),
         cmocka_unit_test(structures_have_versions),         cmocka_unit_test(links_are_those_of_the_topology),
         cmocka_unit_test(paths_are_those_of_the_topology),  cmocka_unit_test(cuda_sees_what_is_visible),
-        cmocka_unit_test(what_is_unknown_is_not_supported),
+        cmocka_unit_test(what_is_unknown_is_not_supported), cmocka_unit_test(processes_that_use_a_device_are_listed),
     };
+    (void)argv;
+    if (argc == 2) return use_a_device();
     char path[] = "/tmp/kolo_nvml_test_XXXXXX";
     int fd = mkstemp(path);
 
