@@ -3,13 +3,14 @@
  * bench.h - tables of nccl-tests (and of tools that print like them): read, judged, and beside the model.
  *
  *     bench_read.c   text: rows, also those that lines of a log broke in two
- *     bench_json.c   the JSON of nccl-tests (-J), of any nesting
+ *     bench_tables.c tables and rows as they grow, and their lists of ranks
+ *     bench_file.h   files, also the JSON of nccl-tests (-J)
  *     bench_judge.c  what a table alone shows
  *     bench_model.c  measured beside predicted, and which setting would explain what is missing
  *
  * Bounds:  KL_BENCH_ROWS rows and KL_BENCH_TABLES tables are kept.
  * Units:   bytes, microseconds, GB/s (1e9 bytes).
- * Errors:  ncclSystemError when a file cannot be read or memory is short; ncclInvalidUsage for one without any row.
+ * Errors:  ncclSystemError when memory is short; ncclInvalidUsage for texts without any row.
  * Threads: as a log.
  */
 #ifndef KL_LOGS_BENCH_H
@@ -109,8 +110,8 @@ struct kl_bench {
 void kl_bench_init(struct kl_bench *bench);
 void kl_bench_fini(struct kl_bench *bench);
 
+/** Add a text of tables; files, and JSON: bench_file.h. */
 ncclResult_t kl_bench_add_text(struct kl_bench *bench, const char *name, const char *text, size_t bytes);
-ncclResult_t kl_bench_add_file(struct kl_bench *bench, const char *path);
 
 /** All is read: names, shapes, findings, and with a machine (asked for, or of the log) the model's times. */
 ncclResult_t kl_bench_finish(struct kl_bench *bench, const struct kl_cluster_request *request);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of nccl-tests: rows of all releases, broken ones, JSON; what tables show alone, and beside the model. */
-#include "logs/bench.h"
+#include "logs/bench_file.h"
 
 #include "api/param_sets.h"
 #include "base/error.h"
@@ -22,7 +22,7 @@ static struct kl_bench read_for(const char *text, const struct kl_cluster_reques
     struct kl_bench b;
 
     kl_bench_init(&b);
-    assert_int_equal(kl_bench_add_text(&b, "a.txt", text, strlen(text)), ncclSuccess);
+    assert_int_equal(kl_bench_add_any(&b, "a.txt", text, strlen(text)), ncclSuccess);
     if (kl_bench_finish(&b, q)) fail_msg("%s", kl_error_text());
     return b;
 }
@@ -70,8 +70,7 @@ static void rows_of_all_kinds(void **state)
 
 static void what_is_no_table_is_refused(void **state)
 {
-    static const char *const texts[] = {"",     "hello 1 2 3\n", "{\"size\": \"x\"}", "12 13\n1 2 3 4\n",
-                                        "[[[[", "{\"size\":"};
+    static const char *const texts[] = {"", "hello 1 2 3\n", "{\"size\": \"x\"}", "12 13\n1 2 3 4\n", "[[[["};
     struct kl_cluster_request q = no_machine();
 
     (void)state;
@@ -80,7 +79,7 @@ static void what_is_no_table_is_refused(void **state)
         int quiet = kl_error_quiet(1);
 
         kl_bench_init(&b);
-        assert_int_equal(kl_bench_add_text(&b, "a.txt", texts[i], strlen(texts[i])), ncclSuccess);
+        assert_int_equal(kl_bench_add_any(&b, "a.txt", texts[i], strlen(texts[i])), ncclSuccess);
         assert_int_equal(kl_bench_finish(&b, &q), ncclInvalidUsage);
         kl_error_quiet(quiet);
         kl_bench_fini(&b);
@@ -106,6 +105,54 @@ static void json_has_the_same_rows(void **state)
     assert_int_equal(b.row[0].time[0].wrong, 2);
     assert_int_equal(b.row[0].time[1].wrong, -1);
     assert_int_equal(b.row[1].size, 2048);
+    assert_int_equal(b.row[0].at.line, 2);
+    assert_int_equal(b.row[1].at.line, 5);
+    kl_bench_fini(&b);
+}
+
+static void json_that_is_cut_is_told(void **state)
+{
+    static const char text[] = "{\"results\": [\n{\"size\": 1024, \"out_of_place\": {\"time\": 12.5";
+    struct kl_bench b;
+    int quiet = kl_error_quiet(1);
+
+    (void)state;
+    kl_bench_init(&b);
+    assert_int_equal(kl_bench_add_any(&b, "a.json", text, strlen(text)), ncclInvalidUsage);
+    assert_non_null(strstr(kl_error_text(), "a.json:2: "));
+    kl_error_quiet(quiet);
+    kl_bench_fini(&b);
+}
+
+/* What one run says is not true of the next; sizes that begin anew are the same run. */
+static void a_table_has_nothing_of_another_run(void **state)
+{
+    struct kl_bench b = read_text("# Collective test starting: all_gather_perf\n"
+                                  "#  Rank  0 Group  0 Pid 5 on hostA device  0 [0000:0f:00] NVIDIA H100\n"
+                                  "#  Rank  1 Group  0 Pid 6 on hostB device  0 [0000:0f:00] NVIDIA H100\n"
+                                  " 33554432 1 float none -1 2000 16.78 8.39 0 2000 16.78 8.39 0\n"
+                                  "hostA: all_gather_perf says something\n"
+                                  " 67108864 1 float none -1 4000 16.78 8.39 0 4000 16.78 8.39 0\n"
+                                  " 33554432 1 half none -1 2000 16.78 8.39 0 2000 16.78 8.39 0\n"
+                                  "# nThread 1 nGpus 1\n"
+                                  "#       size         count      type   redop    root     time   algbw   busbw\n"
+                                  " 33554432 1 float sum -1 2000 16.78 16.78 0 2000 16.78 16.78 0\n"
+                                  " 67108864 1 float sum -1 4000 16.78 16.78 0 4000 16.78 16.78 0\n"
+                                  "# Collective test starting: sendrecv_perf\n"
+                                  "#  Rank 71 Group  0 Pid 6 on hostB device  0 [0000:0f:00] NVIDIA B200\n"
+                                  " 33554432 1 float sum -1 2000 16.78 16.78 0 2000 16.78 16.78 0\n");
+
+    (void)state;
+    assert_int_equal(b.ntable, 4);
+    assert_string_equal(b.table[1].name, "all_gather");
+    assert_int_equal(b.table[1].nranks, 2);
+    assert_int_equal(b.table[1].nhosts, 2);
+    assert_string_equal(b.table[2].name, "");
+    assert_int_equal(b.table[2].nranks, 0);
+    assert_string_equal(b.table[2].gpu, "");
+    assert_string_equal(b.table[3].name, "sendrecv");
+    assert_int_equal(b.table[3].nranks, 72);
+    assert_int_equal(b.table[3].nhosts, 0); /* the list is cut */
     kl_bench_fini(&b);
 }
 
@@ -125,7 +172,9 @@ static void tables_have_names_and_ranks(void **state)
     assert_int_equal(b.table[0].nranks, 2);
     assert_int_equal(b.table[0].nhosts, 2);
     assert_string_equal(b.table[0].version, "2.29.3");
-    assert_int_equal(b.table[1].nranks, 2); /* the list of the file counts where the table is of the same name */
+    assert_string_equal(b.table[1].name, "all_reduce"); /* by its bandwidths */
+    assert_int_equal(b.table[1].nranks, 8);
+    assert_string_equal(b.table[1].version, "");
     kl_bench_fini(&b);
 }
 
@@ -249,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_all_kinds),          cmocka_unit_test(what_is_no_table_is_refused),
         cmocka_unit_test(json_has_the_same_rows),     cmocka_unit_test(tables_have_names_and_ranks),
+        cmocka_unit_test(json_that_is_cut_is_told),   cmocka_unit_test(a_table_has_nothing_of_another_run),
         cmocka_unit_test(tables_show_by_themselves),  cmocka_unit_test(what_the_model_says_is_no_problem),
         cmocka_unit_test(a_missing_setting_is_found), cmocka_unit_test(other_ranks_are_not_compared),
     };

@@ -250,19 +250,20 @@ static bool read_nvls(struct kl_log *log, int speaker, const struct kl_log_line 
 /* nccl-tests: "#  Rank  0 Group  0 Pid  13510 on     hostA device  0 [0x08] Tesla V100-SXM2-16GB" */
 static bool read_device(struct kl_log *log, int speaker, const struct kl_log_line *line)
 {
-    const char *rank = kl_log_after(line->text, "#  Rank "), *pid = kl_log_after(line->text, " Pid ");
+    const char *at = kl_log_after(line->text, " Rank "), *pid = kl_log_after(line->text, " Pid ");
     const char *host = pid ? kl_log_after(pid, " on ") : NULL, *name = host ? kl_log_after(host, "] ") : NULL;
+    int rank;
 
     (void)speaker;
-    if (!rank) rank = kl_log_after(line->text, "#   Rank ");
-    if (!rank || !host) return false;
+    if (!at || !host || !strstr(host, " device ")) return false;
+    at += strspn(at, " ");
+    if (!kl_log_int(&at, &rank)) return false;
     struct kl_log_device *d = KL_LOG_NEW(log, device);
 
     if (!d) return true;
-    rank += strspn(rank, " ");
     host += strspn(host, " ");
     *d = (struct kl_log_device){.at = line->at,
-                                .rank = (int)strtol(rank, NULL, 10),
+                                .rank = rank,
                                 .pid = strtol(pid, NULL, 10),
                                 .host = kl_log_keep(log, host, strcspn(host, " ")),
                                 .name = name ? kl_log_keep(log, name, strlen(name)) : ""};
