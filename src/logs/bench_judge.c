@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "logs/bench_make.h"
 #include "logs/log_make.h"
-#include "logs/machine.h"
+#include "topo/product.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -176,7 +176,7 @@ static void find_link(const struct judging *k)
     if (k->t->nranks < 2 || k->t->nhosts != k->t->nranks || k->t->shape.peak_size < LARGE) return;
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
         if (peak >= links[i].from && peak < links[i].to) {
-            bool half = links[i].sm && kl_log_product_sm(k->t->gpu) >= links[i].sm;
+            bool half = links[i].sm && kl_gpu_sm_like(k->t->gpu) >= links[i].sm;
 
             found(k, (struct kl_bench_finding){.code = KL_BENCH_PCI, .problem = half, .x = peak, .text = links[i].text},
                   row(k, k->t->n - 1));

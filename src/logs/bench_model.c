@@ -262,13 +262,6 @@ static ncclResult_t model_table(struct modelling *k)
     return ncclSuccess;
 }
 
-static int release_of(const struct kl_bench_table *t)
-{
-    int nccl = t->version[0] ? kl_nccl_parse(t->version) : -1;
-
-    return nccl >= 0 ? nccl : t->version[0] ? KL_NCCL_2_26_3 : KL_NCCL_DEFAULT;
-}
-
 static ncclResult_t model_all(struct kl_bench *b, const struct kl_cluster_request *request)
 {
     for (int i = 0; i < b->ntable; i++) {
@@ -276,7 +269,7 @@ static ncclResult_t model_all(struct kl_bench *b, const struct kl_cluster_reques
         struct kl_cluster_request q = *request;
         struct modelling k = {.b = b, .request = &q, .table = t, .func = func_of(t->name)};
 
-        if (!q.nccl) kl_nccl_text(release_of(t), b->nccl);
+        if (!q.nccl) kl_nccl_text(kl_nccl_nearest(t->version[0] ? t->version : NULL), b->nccl);
         if (q.nccl) snprintf(b->nccl, sizeof b->nccl, "%.15s", q.nccl);
         q.nccl = b->nccl;
         if (!q.hosts && t->nhosts > 1) q.hosts = t->nhosts;
@@ -289,13 +282,14 @@ static ncclResult_t model_all(struct kl_bench *b, const struct kl_cluster_reques
 static ncclResult_t model_own(struct kl_bench *b, const struct kl_cluster_request *request)
 {
     int system = kl_log_system_of(&b->log, kl_log_main(&b->log)), quiet = kl_error_quiet(1);
+    const struct kl_log_version *own = kl_log_version_of(&b->log, kl_log_main(&b->log));
     struct kl_cluster_request q = *request;
     struct kl_log_assumed assumed;
     struct kl_xml *xml = NULL;
 
     if (system < 0 || b->log.amd)
         snprintf(b->why, sizeof b->why, "no machine is named");
-    else if (!kl_log_machine(&b->log, system, &xml, &assumed)) {
+    else if (!kl_log_machine(&b->log, system, kl_nccl_nearest(own ? own->text : NULL), &xml, &assumed)) {
         q.document = xml;
         if (model_all(b, &q)) snprintf(b->why, sizeof b->why, "%.250s", kl_error_text());
     }

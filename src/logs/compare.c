@@ -70,18 +70,18 @@ static void free_settings(struct settings *all)
 
 /* ---- what to plan for ---- */
 
-static void choose_release(const struct kl_log *log, const struct kl_cluster_request *request, struct kl_log_compare *c)
+static void choose_release(const struct kl_log *log, const struct kl_log_comm *comm,
+                           const struct kl_cluster_request *request, struct kl_log_compare *c)
 {
-    const char *text = request->nccl ? request->nccl : log->nversion ? log->version[0].text : NULL;
-    int nccl = text ? kl_nccl_parse(text) : -1;
+    const struct kl_log_version *own = kl_log_version_of(log, comm);
+    const char *text = request->nccl ? request->nccl : own ? own->text : NULL;
 
-    c->other_release = nccl < 0;
-    kl_nccl_text(nccl >= 0 ? nccl : text ? KL_NCCL_2_26_3 : KL_NCCL_DEFAULT, c->nccl);
+    c->other_release = !text || kl_nccl_parse(text) < 0;
+    kl_nccl_text(kl_nccl_nearest(text), c->nccl);
 }
 
-static int nodes_of(const struct kl_log *log, const struct kl_log_comm *comm)
+static int nodes_of(const struct kl_log_comm *comm)
 {
-    (void)log;
     return comm && comm->nnodes > 0 ? comm->nnodes : 1;
 }
 
@@ -141,7 +141,7 @@ static ncclResult_t compare_own(const struct kl_log *log, const struct kl_log_co
         refuse(c, log->nsystem ? "the lines of the machine (=== System) are cut"
                                : "the log has no lines of the machine (NCCL_DEBUG_SUBSYS=INIT,GRAPH prints them)");
     else
-        rc = kl_log_machine(log, system, &xml, &c->assumed);
+        rc = kl_log_machine(log, system, kl_nccl_parse(c->nccl), &xml, &c->assumed);
     if (!rc && xml) {
         c->from_log = true;
         request->document = xml;
@@ -162,12 +162,12 @@ ncclResult_t kl_log_compare_make(const struct kl_log *log, const struct kl_clust
     ncclResult_t rc;
 
     *c = (struct kl_log_compare){.made = false};
-    choose_release(log, request, c);
+    choose_release(log, comm, request, c);
     gather_settings(log, &request->edits, &settings);
     c->settings = settings.nmade;
     own.nccl = c->nccl;
     own.edits.with = (struct kl_edit_list){settings.text, settings.n};
-    if (!own.hosts) own.hosts = nodes_of(log, comm);
+    if (!own.hosts) own.hosts = nodes_of(comm);
     if (kl_cluster_is_named(request))
         rc = plan_and_compare(log, comm, &own, c);
     else

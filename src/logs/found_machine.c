@@ -11,9 +11,9 @@
 
 static int release_of(const struct kl_log *log)
 {
-    int nccl = log->nversion ? kl_nccl_parse(log->version[0].text) : -1;
+    const struct kl_log_version *v = kl_log_version_of(log, kl_log_main(log));
 
-    return nccl < 0 ? KL_NCCL_DEFAULT : nccl;
+    return kl_nccl_nearest(v ? v->text : NULL);
 }
 
 static void find_faults(struct kl_finding_list *list)
@@ -24,7 +24,7 @@ static void find_faults(struct kl_finding_list *list)
     struct kl_log_assumed assumed;
     struct kl_xml *xml;
 
-    if (system < 0 || kl_log_machine(log, system, &xml, &assumed)) return;
+    if (system < 0 || kl_log_machine(log, system, release_of(log), &xml, &assumed)) return;
     ncclResult_t rc = kl_faults_find(xml, release_of(log), &faults);
 
     for (int i = 0; !rc && i < faults.n; i++)

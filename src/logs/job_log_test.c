@@ -8,6 +8,7 @@
 #include "logs/findings.h"
 #include "logs/log_make.h"
 #include "tests/kolo_test.h"
+#include "topo/release.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,7 +257,7 @@ static void trees_of_ranks_may_alternate(void **state)
     assert_int_equal(log.nsystem, 2);
     assert_true(log.system[0].complete && !log.system[1].complete);
     assert_int_equal(kl_log_system_of(&log, NULL), 0);
-    assert_int_equal(kl_log_machine(&log, 0, &xml, &assumed), ncclSuccess);
+    assert_int_equal(kl_log_machine(&log, 0, KL_NCCL_DEFAULT, &xml, &assumed), ncclSuccess);
     for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e)) {
         gpus += !strcmp(kl_xml_tag(xml, e), "gpu");
         if (!strcmp(kl_xml_tag(xml, e), "nvlink")) links += kl_xml_int(xml, e, "count", 0);

@@ -257,6 +257,9 @@ ncclResult_t kl_log_finish(struct kl_log *log);
 /** The value that most of the log has: of its first speaker; NULL if nobody set it. */
 const struct kl_log_setting *kl_log_find_setting(const struct kl_log *log, const char *name);
 
+/** The release that a communicator runs, or, where none of its ranks names it, the first of the log. NULL: no line names one. */
+const struct kl_log_version *kl_log_version_of(const struct kl_log *log, const struct kl_log_comm *comm);
+
 /** The communicator with most ranks; NULL without any. */
 const struct kl_log_comm *kl_log_main(const struct kl_log *log);
 

@@ -254,6 +254,15 @@ const struct kl_log_comm *kl_log_main(const struct kl_log *log)
     return best;
 }
 
+const struct kl_log_version *kl_log_version_of(const struct kl_log *log, const struct kl_log_comm *comm)
+{
+    for (int i = 0; comm && i < log->nversion; i++)
+        for (int m = comm->first; m < log->nmember; m++)
+            if (log->member[m].comm == comm - log->comm && log->member[m].speaker == log->version[i].speaker)
+                return &log->version[i];
+    return log->nversion ? &log->version[0] : NULL;
+}
+
 /* ---- names ---- */
 
 const struct kl_log_setting *kl_log_find_setting(const struct kl_log *log, const char *name)

@@ -3,29 +3,14 @@
 
 #include "base/error.h"
 #include "logs/log_make.h"
+#include "topo/product.h"
+#include "topo/topo.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- products ---- */
-
-int kl_log_product_sm(const char *name)
-{
-    static const struct {
-        const char *word;
-        int sm;
-    } products[] = {{"GB300", 103},  {"B300", 103},  {"GB200", 100}, {"B200", 100}, {"GB10", 121},   {"Blackwell", 120},
-                    {"RTX 50", 120}, {"GH200", 90},  {"H100", 90},   {"H200", 90},  {"H800", 90},    {"H20", 90},
-                    {"A100", 80},    {"A800", 80},   {"A30", 80},    {"L40", 89},   {"L20", 89},     {"L4", 89},
-                    {"Ada", 89},     {"RTX 40", 89}, {"A10", 86},    {"A40", 86},   {"A16", 86},     {"A6000", 86},
-                    {"A5000", 86},   {"A4000", 86},  {"RTX 30", 86}, {"V100", 70},  {"TITAN V", 70}, {"T4", 75},
-                    {"RTX 20", 75},  {"P100", 60},   {"P40", 61}};
-
-    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
-        if (strstr(name, products[i].word)) return products[i].sm;
-    return 0;
-}
+/* ---- the generation ---- */
 
 /* GB/s of one NVLink by generation; a whole number of them makes up what is printed. */
 static int links_of(double bw, double each)
@@ -36,36 +21,38 @@ static int links_of(double bw, double each)
     return whole >= 1 && whole <= 72 && fabs(n - whole) < 0.02 * whole / (whole + 1.0) + 0.002 ? whole : 0;
 }
 
-static double link_bw(int sm)
-{
-    return sm >= 100 ? 40.1 : sm >= 90 ? 20.6 : sm == 86 ? 12 : sm == 60 ? 18 : 20;
-}
-
 /* The generation that the printed bandwidth to the NVSwitch, or between GPUs, is a multiple of. */
-static int sm_of_nvlinks(const struct kl_log *log, int system)
+static int sm_of_nvlinks(const struct kl_log *log, int system, int nccl)
 {
+    enum { FULL = 18, V100 = 6 }; /* links of one GPU */
+    static const int generations[] = {70, 90, 86};
     double widest = 0;
 
     for (int i = 0; i < log->nnode; i++)
         if (log->node[i].system == system && log->node[i].link == KL_PATH_NVL && log->node[i].bw > widest)
             widest = log->node[i].bw;
     if (widest <= 0) return 0;
-    if (fabs(widest - 18 * 40.1) < 0.3 || fabs(widest - 720) < 0.3) return 100;
-    if (fabs(widest - 18 * 20.6) < 0.3 || fabs(widest - 360) < 0.3) return 90;
-    if (links_of(widest, 20) && widest > 120.5) return 80;
-    return links_of(widest, 20) ? 70 : links_of(widest, 20.6) ? 90 : links_of(widest, 12) ? 86 : 0;
+    if (fabs(widest - FULL * kl_nvlink_bw(100, nccl)) < 0.3) return 100;
+    if (fabs(widest - FULL * kl_nvlink_bw(90, nccl)) < 0.3 || fabs(widest - FULL * kl_nvlink_bw(80, nccl)) < 0.3)
+        return 90;
+    for (size_t i = 0; i < sizeof generations / sizeof generations[0]; i++) {
+        int sm = generations[i], links = links_of(widest, kl_nvlink_bw(sm, nccl));
+
+        if (links) return sm == 70 && links > V100 ? 80 : sm;
+    }
+    return 0;
 }
 
-static int find_sm(const struct kl_log *log, int system, struct kl_log_assumed *assumed)
+static int find_sm(const struct kl_log *log, int system, int nccl, struct kl_log_assumed *assumed)
 {
     for (int i = 0; i < log->ndevice; i++) {
-        int sm = kl_log_product_sm(log->device[i].name);
+        int sm = kl_gpu_sm_like(log->device[i].name);
 
         if (!sm) continue;
         *assumed = (struct kl_log_assumed){sm, "its name"};
         return sm;
     }
-    int sm = sm_of_nvlinks(log, system);
+    int sm = sm_of_nvlinks(log, system, nccl);
 
     *assumed = (struct kl_log_assumed){sm ? sm : 80, sm ? "its NVLinks" : "nothing"};
     return assumed->sm;
@@ -78,7 +65,7 @@ struct making {
     int system;
     struct kl_xml *xml;
     int *elem; /* by node: the element that its children hang on */
-    int nets, gpus, sm, lowest;
+    int nets, gpus, sm, nccl, lowest;
 };
 
 /* "0-17000": the host's number, and what is behind it. */
@@ -274,10 +261,9 @@ static ncclResult_t add_nvlink(struct making *k, int node)
 {
     const struct kl_log_node *n = &k->log->node[node];
     bool to_gpu = !strcmp(n->type, "GPU") || !strcmp(n->type, "DEV"), to_cpu = !strcmp(n->type, "CPU");
-    int links = links_of(n->bw, link_bw(k->sm)), e;
+    int links = (int)(n->bw / kl_nvlink_bw(k->sm, k->nccl) + 0.5), e;
     char target[32] = "fffffff:ff:ff.0";
 
-    if (!links) links = (int)(n->bw / link_bw(k->sm) + 0.5);
     if (links < 1 || strcmp(kl_xml_tag(k->xml, k->elem[n->parent]), "gpu")) return ncclSuccess;
     if (to_gpu) busid_text(n->id, target, sizeof target);
     KL_TRY(kl_xml_add(k->xml, k->elem[n->parent], "nvlink", &e));
@@ -344,14 +330,15 @@ static ncclResult_t make(struct making *k)
     return ncclSuccess;
 }
 
-ncclResult_t kl_log_machine(const struct kl_log *log, int system, struct kl_xml **xml, struct kl_log_assumed *assumed)
+ncclResult_t kl_log_machine(const struct kl_log *log, int system, int nccl, struct kl_xml **xml,
+                            struct kl_log_assumed *assumed)
 {
-    struct making k = {.log = log, .system = system, .lowest = lowest_rank(log, system)};
+    struct making k = {.log = log, .system = system, .nccl = nccl, .lowest = lowest_rank(log, system)};
     const char *name = log->file[log->system[system].at.file].name;
     ncclResult_t rc;
 
     *xml = NULL;
-    k.sm = find_sm(log, system, assumed);
+    k.sm = find_sm(log, system, nccl, assumed);
     k.elem = calloc((size_t)log->nnode + 1, sizeof *k.elem);
     if (!k.elem) return KL_NOMEM("a machine of a log");
     KL_TRY_OR(rc, out, kl_xml_create(name, &k.xml));
