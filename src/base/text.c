@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 void kl_text_vadd(struct kl_text *text, const char *fmt, va_list args)
@@ -20,4 +21,22 @@ void kl_text_add(struct kl_text *text, const char *fmt, ...)
     va_start(args, fmt);
     kl_text_vadd(text, fmt, args);
     va_end(args);
+}
+
+void kl_text_add_size(struct kl_text *text, int64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+
+    for (; bytes && bytes % 1024 == 0 && unit < 4; bytes /= 1024) unit++;
+    kl_text_add(text, "%" PRId64 " %s", bytes, units[unit]);
+}
+
+void kl_text_add_time(struct kl_text *text, double us)
+{
+    static const char *const units[] = {"us", "ms", "s"};
+    int unit = 0;
+
+    for (; us >= 999.5 && unit < 2; us /= 1000) unit++;
+    kl_text_add(text, us < 9.995 ? "%.2f %s" : us < 99.95 ? "%.1f %s" : "%.0f %s", us, units[unit]);
 }
