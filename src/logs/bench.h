@@ -20,6 +20,9 @@
 #include "logs/log.h"
 #include "plan/cluster.h"
 
+/** From this size on, bytes, links are filled: bandwidth counts more than latency. */
+enum { KL_BENCH_FILLS = 16 << 20 };
+
 enum { KL_BENCH_ROWS = 1 << 16, KL_BENCH_TABLES = 1024, KL_BENCH_NAME = 64, KL_BENCH_HYPOTHESES = 24 };
 
 /** Out of place, and in place. */
@@ -56,6 +59,15 @@ struct kl_bench_hypothesis {
     double off;             /* how far the model with it is from the table: mean factor, 1 is perfect */
 };
 
+/** Times of sizes that fill links, beside the model's. */
+enum kl_bench_beside {
+    KL_BENCH_NOT_COMPARED, /* no model, no such size, or nothing that can do the operation */
+    KL_BENCH_ALIKE,
+    KL_BENCH_FASTER,
+    KL_BENCH_SLOWER,
+    KL_BENCH_SCATTERED /* some faster, some slower */
+};
+
 struct kl_bench_table {
     struct kl_log_at at;
     char name[KL_BENCH_NAME];  /* "all_reduce"; "" unknown */
@@ -67,6 +79,8 @@ struct kl_bench_table {
     int64_t wrong; /* that the tool counted behind the table */
     struct kl_bench_shape shape;
     bool modelled;
+    enum kl_bench_beside beside;
+    int compared;  /* sizes that were */
     double off;    /* how far the model is from the table: mean factor over sizes that fill links; 0 without */
     double slower; /* how many times slower than the model, in the mean; below 1: faster */
     struct kl_bench_hypothesis hypothesis[KL_BENCH_HYPOTHESES]; /* nearest first */

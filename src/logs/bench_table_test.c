@@ -215,39 +215,49 @@ static void tables_show_by_themselves(void **state)
 
 /* ---- beside the model ---- */
 
-/* A table with the times that the model itself has for a setting, of 8 GPUs. */
-static void write_model(const char *with, char *text, size_t size)
+#define HOSTS 2
+#define RANKS 16
+
+static struct kl_cluster_request a_machine(void)
 {
     struct kl_cluster_request q = no_machine();
-    char asked[512] = "";
-    struct kl_text t = kl_text_over(text, size);
 
-    for (int i = 24; i < 34; i++)
-        snprintf(asked + strlen(asked), sizeof asked - strlen(asked), "%lld 1 float sum -1 1000 1 1.75 0\n", 1LL << i);
     q.topo = topo;
     q.nccl = "2.26.3";
-    q.edits.with = (struct kl_edit_list){&with, with ? 1 : 0};
-    struct kl_bench b = read_for(asked, &q);
+    q.hosts = HOSTS;
+    return q;
+}
+
+/* A table with the times that the model itself has for a request. `kind`: type and operation. */
+static void write_model(const struct kl_cluster_request *q, const char *kind, char *text, size_t size)
+{
+    struct kl_text asked = kl_text_over(text, size);
+    char table[4096];
+    struct kl_text t = kl_text_over(table, sizeof table);
+
+    for (int i = 22; i < 34; i++) kl_text_add(&asked, "%lld 1 %s -1 1000 1 1.875 0\n", 1LL << i, kind);
+    struct kl_bench b = read_for(text, q);
 
     assert_true(b.table[0].modelled);
+    assert_int_equal(b.table[0].nranks, RANKS);
     for (int i = 0; i < b.nrow; i++) {
         double us = b.row[i].predicted_us;
 
         assert_true(us > 0);
-        kl_text_add(&t, "%lld 1 float sum -1 %.2f %.2f %.2f 0\n", (long long)b.row[i].size, us,
-                    (double)b.row[i].size / us / 1e3, 1.75 * (double)b.row[i].size / us / 1e3);
+        kl_text_add(&t, "%lld 1 %s -1 %.2f %.2f %.2f 0\n", (long long)b.row[i].size, kind, us,
+                    (double)b.row[i].size / us / 1e3, 1.875 * (double)b.row[i].size / us / 1e3);
     }
     kl_bench_fini(&b);
+    snprintf(text, size, "%s", table);
 }
 
 static struct kl_bench judged_after(const char *with)
 {
-    struct kl_cluster_request q = no_machine();
-    char text[2048];
+    struct kl_cluster_request q = a_machine(), changed = q;
+    char text[4096];
 
-    write_model(with, text, sizeof text);
-    q.topo = topo;
-    q.nccl = "2.26.3";
+    changed.edits.with = (struct kl_edit_list){&with, with ? 1 : 0};
+    write_model(&changed, "float sum", text, sizeof text);
     return read_for(text, &q);
 }
 
@@ -258,6 +268,8 @@ static void what_the_model_says_is_no_problem(void **state)
     (void)state;
     assert_int_equal(b.nfinding, 0);
     assert_true(b.table[0].off < 1.01);
+    assert_int_equal(b.table[0].beside, KL_BENCH_ALIKE);
+    assert_int_equal(b.table[0].compared, 10); /* 16 MiB and more */
     assert_int_equal(b.table[0].nhypotheses, 0);
     kl_bench_fini(&b);
 }
@@ -274,10 +286,61 @@ static void a_missing_setting_is_found(void **state)
         struct kl_bench b = judged_after(c->with);
 
         expect_case(c->with, b.nfinding && b.finding[0].code == KL_BENCH_SHORT && b.finding[0].problem);
+        expect_case(c->with, b.table[0].beside == KL_BENCH_SLOWER);
         expect_case(c->with, b.table[0].nhypotheses && !strcmp(b.table[0].hypothesis[0].name, c->name));
         expect_case(c->with, b.table[0].hypothesis[0].off < 1.02);
         kl_bench_fini(&b);
     }
+}
+
+/* NICs that the user left out stay out when others are left out for a trial. */
+static void trials_keep_what_was_asked_for(void **state)
+{
+    static const char *const gone[] = {"NET/0"}, *const nearly_all[] = {"NET/0", "NET/2", "NET/3", "NET/4",
+                                                                        "NET/5", "NET/6", "NET/7"};
+    struct kl_cluster_request q = a_machine(), one = q;
+    char text[4096];
+    bool found = false;
+
+    (void)state;
+    one.edits.without = (struct kl_edit_list){nearly_all, 7};
+    write_model(&one, "float sum", text, sizeof text);
+    q.edits.without = (struct kl_edit_list){gone, 1};
+    struct kl_bench b = read_for(text, &q);
+
+    for (int i = 0; i < b.table[0].nhypotheses; i++)
+        found |= !strcmp(b.table[0].hypothesis[i].name, "one_net") && b.table[0].hypothesis[i].off < 1.001;
+    assert_true(found);
+    kl_bench_fini(&b);
+}
+
+/* NVSwitches do not reduce every type: what is slower for that reason is as predicted. */
+static void types_and_operations_count(void **state)
+{
+    struct kl_cluster_request q = a_machine();
+    char text[4096], *word;
+
+    (void)state;
+    q.hosts = 1;
+    struct kl_bench b =
+        read_for("1073741824 1 float sum -1 1000 1 1.75 0\n1073741824 1 float prod -1 1000 1 1.75 0\n"
+                 "1073741824 1 float mulsum -1 1000 1 1.75 0\n1073741824 1 uint8 sum -1 1000 1 1.75 0\n",
+                 &q);
+
+    assert_int_equal(b.nrow, 4);
+    assert_true(b.row[1].predicted_us > 1.1 * b.row[0].predicted_us);
+    assert_true(b.row[2].predicted_us == b.row[1].predicted_us && b.row[3].predicted_us == b.row[1].predicted_us);
+    kl_bench_fini(&b);
+
+    q.hosts = HOSTS;
+    write_model(&q, "float prod", text, sizeof text);
+    b = read_for(text, &q);
+    assert_int_equal(b.table[0].beside, KL_BENCH_ALIKE);
+    kl_bench_fini(&b);
+    for (word = text; (word = strstr(word, "prod"));) memcpy(word, "sum ", 4); /* the same times, but for sums */
+    b = read_for(text, &q);
+    assert_int_equal(b.table[0].beside, KL_BENCH_SLOWER);
+    kl_bench_fini(&b);
 }
 
 static void other_ranks_are_not_compared(void **state)
@@ -289,7 +352,7 @@ static void other_ranks_are_not_compared(void **state)
     struct kl_bench b = read_for(SAME("33554432", "1000", "33.55", "44.73"), &q); /* 3 ranks */
 
     assert_false(b.table[0].modelled);
-    assert_true(b.why[0] != 0);
+    assert_string_equal(b.why, "a table has 3 ranks, the machine 8 (--hosts, --gpus)");
     kl_bench_fini(&b);
 }
 
@@ -300,7 +363,8 @@ int main(void)
         cmocka_unit_test(json_has_the_same_rows),     cmocka_unit_test(tables_have_names_and_ranks),
         cmocka_unit_test(json_that_is_cut_is_told),   cmocka_unit_test(a_table_has_nothing_of_another_run),
         cmocka_unit_test(tables_show_by_themselves),  cmocka_unit_test(what_the_model_says_is_no_problem),
-        cmocka_unit_test(a_missing_setting_is_found), cmocka_unit_test(other_ranks_are_not_compared),
+        cmocka_unit_test(a_missing_setting_is_found), cmocka_unit_test(trials_keep_what_was_asked_for),
+        cmocka_unit_test(types_and_operations_count), cmocka_unit_test(other_ranks_are_not_compared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
