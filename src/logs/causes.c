@@ -2,6 +2,7 @@
 #include "logs/causes.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct kl_cause_facts facts[KL_CAUSES] = {
@@ -24,8 +25,10 @@ static const struct kl_cause_facts facts[KL_CAUSES] = {
          "start nvidia-fabricmanager, of the driver's exact version, and see nvidia-smi -q (Fabric State)"},
     [KL_CAUSE_GPU_BROKEN] = {"gpu_broken", KL_LOG_STOPS, "a GPU or its NVLinks report a hardware error",
                              "look for Xid in the kernel's log and at nvidia-smi -q -d ECC; reset or replace the GPU"},
+    [KL_CAUSE_XID] = {"xid", KL_LOG_STOPS, "the driver reports an error of a GPU",
+                      "look the number up in NVIDIA's list of Xid errors, and what the kernel's log says around it"},
     [KL_CAUSE_PROGRAM_FAULT] = {"program_fault", KL_LOG_STOPS,
-                                "a kernel failed earlier, often one of the program: NCCL was the next to call CUDA",
+                                "a kernel failed, usually one of the program: NCCL only meets the error that it left",
                                 "run with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer to find the kernel that fails"},
     [KL_CAUSE_DUPLICATE_GPU] = {"duplicate_gpu", KL_LOG_STOPS, "two ranks chose the same GPU",
                                 "call cudaSetDevice(local rank) before anything else, and check CUDA_VISIBLE_DEVICES"},
@@ -52,7 +55,7 @@ static const struct kl_cause_facts facts[KL_CAUSES] = {
                              "the graph file names a device that the job does not use: it was made for other GPUs",
                              "unset NCCL_GRAPH_FILE; it may stand in /etc/nccl.conf or ~/.nccl.conf"},
     [KL_CAUSE_TOPO_FILE] =
-        {"topo_file", KL_LOG_STOPS, "the topology file is missing or cannot be read",
+        {"topo_file", KL_LOG_STOPS, "the topology file is malformed",
          "correct or unset NCCL_TOPO_FILE (also in /etc/nccl.conf); kolo topo --topo FILE checks it"},
     [KL_CAUSE_SHM_SMALL] = {"shm_small", KL_LOG_STOPS,
                             "there is no room for shared memory, usually a container's small /dev/shm",
@@ -123,6 +126,13 @@ static const struct kl_cause_facts facts[KL_CAUSES] = {
     [KL_CAUSE_KILLED] = {"killed", KL_LOG_FOLLOWS, "a process was ended by a signal",
                          "look at what it printed last; signal 9 is often the kernel's memory killer (dmesg)"},
     [KL_CAUSE_ABORTED] = {"aborted", KL_LOG_FOLLOWS, "a communicator was aborted", NULL},
+    [KL_CAUSE_XID_CLEANUP] = {"xid_cleanup", KL_LOG_FOLLOWS,
+                              "the driver cleaned up after a process that ended or failed (Xid 45)",
+                              "look for the error before it: another Xid, or the first warning of that process"},
+    [KL_CAUSE_TOPO_FILE_GONE] =
+        {"topo_file_gone", KL_LOG_COSTS,
+         "the topology file cannot be opened: NCCL does without, and plans for the machine as it sees it",
+         "correct NCCL_TOPO_FILE (also in /etc/nccl.conf), and mount the file into containers; or unset it"},
     [KL_CAUSE_FALLBACK] =
         {"fallback", KL_LOG_COSTS,
          "the search found no rings or trees, and NCCL fell back to the devices' order at 0.1 GB/s",
@@ -177,8 +187,9 @@ static const struct {
     {KL_CAUSE_FABRIC_MANAGER, {"abric", "not initialized"}},
     {KL_CAUSE_GPU_BROKEN, {"uncorrectable"}},
     {KL_CAUSE_GPU_BROKEN, {"GPU has fallen off the bus"}},
-    {KL_CAUSE_GPU_BROKEN, {"Cuda failure", "hardware"}},
-    {KL_CAUSE_GPU_BROKEN, {"NVRM: Xid"}},
+    {KL_CAUSE_PROGRAM_FAULT, {"hardware stack error"}},
+    {KL_CAUSE_PROGRAM_FAULT, {"illegal instruction was encountered"}},
+    {KL_CAUSE_PROGRAM_FAULT, {"invalid program counter"}},
     {KL_CAUSE_PROGRAM_FAULT, {"illegal memory access"}},
     {KL_CAUSE_PROGRAM_FAULT, {"unspecified launch failure"}},
     {KL_CAUSE_PROGRAM_FAULT, {"misaligned address"}},
@@ -197,7 +208,7 @@ static const struct {
     {KL_CAUSE_XML_NODES, {"too many XML nodes"}},
     {KL_CAUSE_GRAPH_FILE, {"XML Import Channel"}},
     {KL_CAUSE_GRAPH_FILE, {"Could not open XML graph file"}},
-    {KL_CAUSE_TOPO_FILE, {"Could not open XML topology file"}},
+    {KL_CAUSE_TOPO_FILE_GONE, {"Could not open XML topology file"}},
     {KL_CAUSE_TOPO_FILE, {"XML", "arse error"}},
     {KL_CAUSE_TOPO_FILE, {"Attribute", " of node ", "not found"}},
     {KL_CAUSE_SHM_SMALL, {"/dev/shm", "No space left"}},
@@ -298,8 +309,33 @@ static bool has_all(const char *text, const char *const word[3])
     return true;
 }
 
+/* "NVRM: Xid (PCI:0000:1b:00): 79, ...": the number tells whose fault it is. */
+static enum kl_log_cause xid_cause(const char *text)
+{
+    static const struct {
+        int xid;
+        enum kl_log_cause cause;
+    } xids[] = {{13, KL_CAUSE_PROGRAM_FAULT}, {31, KL_CAUSE_PROGRAM_FAULT}, {43, KL_CAUSE_PROGRAM_FAULT},
+                {69, KL_CAUSE_PROGRAM_FAULT}, {45, KL_CAUSE_XID_CLEANUP},   {48, KL_CAUSE_GPU_BROKEN},
+                {61, KL_CAUSE_GPU_BROKEN},    {62, KL_CAUSE_GPU_BROKEN},    {63, KL_CAUSE_GPU_BROKEN},
+                {64, KL_CAUSE_GPU_BROKEN},    {74, KL_CAUSE_GPU_BROKEN},    {79, KL_CAUSE_GPU_BROKEN},
+                {92, KL_CAUSE_GPU_BROKEN},    {94, KL_CAUSE_GPU_BROKEN},    {95, KL_CAUSE_GPU_BROKEN},
+                {119, KL_CAUSE_GPU_BROKEN},   {120, KL_CAUSE_GPU_BROKEN},   {140, KL_CAUSE_GPU_BROKEN}};
+    const char *at = strstr(text, "NVRM: Xid"), *number = at ? strstr(at, "): ") : NULL;
+
+    if (!at) return KL_CAUSE_NONE;
+    int xid = number ? (int)strtol(number + 3, NULL, 10) : 0;
+
+    for (size_t i = 0; i < sizeof xids / sizeof xids[0]; i++)
+        if (xids[i].xid == xid) return xids[i].cause;
+    return KL_CAUSE_XID;
+}
+
 enum kl_log_cause kl_cause_of(const char *text, const char *where, bool loud)
 {
+    enum kl_log_cause xid = xid_cause(text);
+
+    if (xid != KL_CAUSE_NONE) return xid;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (has_all(text, table[i].word)) return table[i].cause;
     if (loud && strstr(where, "p2p.cc") && strstr(text, "Cuda failure")) return KL_CAUSE_IPC;
