@@ -9,7 +9,7 @@ static const struct {
     const char *name, *remedy;
 } codes[KL_LOG_CODES] = {
     [KL_FOUND_CAUSE] = {"cause", NULL},
-    [KL_FOUND_VERSIONS_DIFFER] = {"versions_differ", "make every host load the same libnccl.so.2"},
+    [KL_FOUND_VERSIONS_DIFFER] = {"versions_differ", NULL},
     [KL_FOUND_ALONE] = {"alone", "nccl-tests: rebuild with MPI=1 MPI_HOME=..., or run one process with -g N"},
     [KL_FOUND_UNFINISHED] = {"unfinished",
                              "look at the ranks that are silent: they did not start, or cannot reach rank 0"},
@@ -63,9 +63,9 @@ static const struct {
                            "machines need the whole board"},
     [KL_FOUND_PEER_CHANNELS] = {"peer_channels",
                                 "where all-to-all or send and receive are slow, try NCCL_NCHANNELS_PER_NET_PEER=4"},
-    [KL_FOUND_AFFINITY] = {"affinity",
-                           "threads get fewer CPUs than their neighbours': 2.29.2 reads masks wrongly under threads; a "
-                           "newer release, or NCCL_IGNORE_CPU_AFFINITY=1"},
+    [KL_FOUND_AFFINITY] =
+        {"affinity", "compare with the CPUs that the job may use (taskset -p, cpuset of the container), and nvidia-smi "
+                     "topo -m"},
     [KL_FOUND_NO_AFFINITY] = {"no_affinity", NULL},
 };
 
@@ -98,6 +98,12 @@ const char *kl_log_finding_remedy(const struct kl_log_finding *f)
 {
     if (f->code == KL_FOUND_CAUSE) return kl_cause_facts(f->cause)->remedy;
     if (f->code == KL_FOUND_MACHINE) return kl_fault_remedy(f->fault);
+    if (f->code == KL_FOUND_AFFINITY && f->m)
+        return "2.29.2 reads masks wrongly where threads share a process: use another release, or "
+               "NCCL_IGNORE_CPU_AFFINITY=1";
+    if (f->code == KL_FOUND_VERSIONS_DIFFER)
+        return f->a ? "give each job a log of its own; --nccl names the release to plan by"
+                    : "make every host load the same libnccl.so.2";
     if (f->code == KL_FOUND_SLOW_INIT) return slow_phase_remedy(f->text);
     return codes[f->code].remedy;
 }
@@ -110,7 +116,8 @@ static const char *pattern_name(int pattern)
 static void differ_text(const struct kl_log_finding *f, struct kl_text *t)
 {
     if (f->code == KL_FOUND_VERSIONS_DIFFER)
-        kl_text_add(t, "ranks run NCCL %s and %s", f->text, f->other);
+        kl_text_add(t, f->a ? "the log holds jobs of NCCL %s and of %s" : "ranks run NCCL %s and %s", f->text,
+                    f->other);
     else if (f->code == KL_FOUND_MACHINES_DIFFER)
         kl_text_add(t, "%s and %s are not built alike", f->text, f->other);
     else if (f->code == KL_FOUND_GRAPHS_DIFFER)

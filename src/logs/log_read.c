@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "logs/log_make.h"
 
@@ -21,12 +22,53 @@ static bool is_host(const char *known, const char *read, bool torn)
     return n && m > n && !strcmp(read + m - n, known);
 }
 
+static uint64_t hash_of(const char *host, long pid, int dev)
+{
+    uint64_t h = kl_hash_add(KL_HASH_START, &pid, sizeof pid);
+
+    h = kl_hash_add(h, &dev, sizeof dev);
+    return host ? kl_hash_add(h, host, strlen(host)) : h;
+}
+
+static int *bucket_of(const struct kl_log *log, const char *host, long pid, int dev)
+{
+    uint64_t h = hash_of(host, pid, dev) % (uint64_t)log->buckets;
+
+    return &log->bucket[(host ? 0 : log->buckets) + (int)h];
+}
+
+static void hang_in(struct kl_log *log, int i)
+{
+    struct kl_log_speaker *s = &log->speaker[i];
+    int *all = bucket_of(log, s->host, s->pid, s->dev), *torn = bucket_of(log, NULL, s->pid, s->dev);
+
+    s->next = *all - 1;
+    s->next_torn = *torn - 1;
+    *all = *torn = i + 1;
+}
+
+/* As many buckets as speakers, or more. */
+static bool make_buckets(struct kl_log *log)
+{
+    int n = log->buckets ? 2 * log->buckets : 64;
+    int *fresh = calloc(2 * (size_t)n, sizeof *fresh);
+
+    if (!fresh) return false;
+    free(log->bucket);
+    log->bucket = fresh;
+    log->buckets = n;
+    for (int i = 0; i < log->nspeaker; i++) hang_in(log, i);
+    return true;
+}
+
 static int find_speaker(const struct kl_log *log, const struct kl_log_line *line, bool torn)
 {
-    for (int i = log->nspeaker - 1; i >= 0; i--) {
+    if (!log->buckets) return -1;
+    for (int i = *bucket_of(log, torn ? NULL : line->host, line->pid, line->dev) - 1; i >= 0;) {
         const struct kl_log_speaker *s = &log->speaker[i];
 
         if (s->pid == line->pid && s->dev == line->dev && is_host(s->host, line->host, torn)) return i;
+        i = torn ? s->next_torn : s->next;
     }
     return -1;
 }
@@ -37,10 +79,17 @@ static int speaker_of(struct kl_log *log, const struct kl_log_line *line)
 
     if (found < 0 && line->pid >= 0) found = find_speaker(log, line, true);
     if (found >= 0) return found;
-    struct kl_log_speaker *s = log->nspeaker < KL_LOG_RANKS ? KL_LOG_NEW(log, speaker) : NULL;
+    if (log->nspeaker >= log->buckets && !make_buckets(log)) log->full = true;
+    struct kl_log_speaker *s = log->nspeaker < log->buckets ? KL_LOG_NEW(log, speaker) : NULL;
 
     if (!s) return -1;
-    *s = (struct kl_log_speaker){kl_log_keep(log, line->host, strlen(line->host)), line->pid, line->dev, -1};
+    *s = (struct kl_log_speaker){.host = kl_log_keep(log, line->host, strlen(line->host)),
+                                 .pid = line->pid,
+                                 .dev = line->dev,
+                                 .member = -1,
+                                 .last = -1,
+                                 .system = -1};
+    hang_in(log, log->nspeaker - 1);
     return log->nspeaker - 1;
 }
 
@@ -170,97 +219,6 @@ ncclResult_t kl_log_add_file(struct kl_log *log, const char *path)
 
     free(text);
     return rc;
-}
-
-/* ---- communicators ---- */
-
-/* Members of one communicator: of one name and size, or, where names are not printed, the same in the order of each speaker. */
-static int occurrence(const struct kl_log *log, int member)
-{
-    const struct kl_log_member *m = &log->member[member];
-    int n = 0;
-
-    for (int i = 0; i < member; i++) {
-        const struct kl_log_member *o = &log->member[i];
-
-        n += o->speaker == m->speaker && o->nranks == m->nranks && !strcmp(o->id ? o->id : "", m->id ? m->id : "");
-    }
-    return n;
-}
-
-static bool same_comm(const struct kl_log *log, const struct kl_log_comm *c, const struct kl_log_member *m, int nth)
-{
-    return c->nranks == m->nranks && !strcmp(c->id ? c->id : "", m->id ? m->id : "") &&
-           occurrence(log, c->first) == nth;
-}
-
-static ncclResult_t place_member(struct kl_log *log, int member)
-{
-    struct kl_log_member *m = &log->member[member];
-    int nth = occurrence(log, member), c = log->ncomm - 1;
-
-    while (c >= 0 && !same_comm(log, &log->comm[c], m, nth)) c--;
-    if (c < 0) {
-        struct kl_log_comm *comm = KL_LOG_NEW(log, comm);
-
-        if (!comm) return KL_NOMEM("communicators of a log");
-        *comm = (struct kl_log_comm){m->id, m->nranks, m->nnodes, 0, member};
-        c = log->ncomm - 1;
-    }
-    m->comm = c;
-    log->comm[c].seen++;
-    if (log->comm[c].nnodes < m->nnodes) log->comm[c].nnodes = m->nnodes;
-    return ncclSuccess;
-}
-
-static bool is_first_of_host(const struct kl_log *log, int member)
-{
-    const struct kl_log_member *m = &log->member[member];
-    const char *host = log->speaker[m->speaker].host;
-
-    for (int i = 0; i < member; i++)
-        if (log->member[i].comm == m->comm && !strcmp(log->speaker[log->member[i].speaker].host, host)) return false;
-    return true;
-}
-
-/* Where nodes are not printed, and all ranks speak, their hosts are counted. */
-static void count_hosts(struct kl_log *log, int comm)
-{
-    struct kl_log_comm *c = &log->comm[comm];
-    int hosts = 0;
-
-    if (c->nnodes > 0 || c->seen < c->nranks || !log->member[c->first].completed) return;
-    for (int i = c->first; i < log->nmember; i++)
-        hosts += log->member[i].comm == comm && *log->speaker[log->member[i].speaker].host && is_first_of_host(log, i);
-    if (hosts) c->nnodes = hosts;
-}
-
-ncclResult_t kl_log_finish(struct kl_log *log)
-{
-    enum { COMPARED = 4096 }; /* more members are too many to be told apart by their order */
-
-    for (int i = 0; i < log->nmember && i < COMPARED; i++)
-        if (log->member[i].nranks > 0) KL_TRY(place_member(log, i));
-    for (int i = 0; i < log->ncomm; i++) count_hosts(log, i);
-    return ncclSuccess;
-}
-
-const struct kl_log_comm *kl_log_main(const struct kl_log *log)
-{
-    const struct kl_log_comm *best = NULL;
-
-    for (int i = 0; i < log->ncomm; i++)
-        if (!best || log->comm[i].nranks > best->nranks) best = &log->comm[i];
-    return best;
-}
-
-const struct kl_log_version *kl_log_version_of(const struct kl_log *log, const struct kl_log_comm *comm)
-{
-    for (int i = 0; comm && i < log->nversion; i++)
-        for (int m = comm->first; m < log->nmember; m++)
-            if (log->member[m].comm == comm - log->comm && log->member[m].speaker == log->version[i].speaker)
-                return &log->version[i];
-    return log->nversion ? &log->version[0] : NULL;
 }
 
 /* ---- names ---- */

@@ -28,9 +28,8 @@ static int sm_of_nvlinks(const struct kl_log *log, int system, int nccl)
     static const int generations[] = {70, 90, 86};
     double widest = 0;
 
-    for (int i = 0; i < log->nnode; i++)
-        if (log->node[i].system == system && log->node[i].link == KL_PATH_NVL && log->node[i].bw > widest)
-            widest = log->node[i].bw;
+    for (int i = log->system[system].first; i >= 0; i = log->node[i].next)
+        if (log->node[i].link == KL_PATH_NVL && log->node[i].bw > widest) widest = log->node[i].bw;
     if (widest <= 0) return 0;
     if (fabs(widest - FULL * kl_nvlink_bw(100, nccl)) < 0.3) return 100;
     if (fabs(widest - FULL * kl_nvlink_bw(90, nccl)) < 0.3 || fabs(widest - FULL * kl_nvlink_bw(80, nccl)) < 0.3)
@@ -307,12 +306,12 @@ static int lowest_rank(const struct kl_log *log, int system)
 {
     int lowest = -1;
 
-    for (int i = 0; i < log->nnode; i++) {
+    for (int i = log->system[system].first; i >= 0; i = log->node[i].next) {
         const struct kl_log_node *n = &log->node[i];
         const char *at = n->more;
         int rank;
 
-        if (n->system != system || strcmp(n->type, "GPU") || n->link == KL_PATH_NVL) continue;
+        if (strcmp(n->type, "GPU") || n->link == KL_PATH_NVL) continue;
         if (kl_log_int(&at, &rank) && (lowest < 0 || rank < lowest)) lowest = rank;
     }
     return lowest < 0 ? 0 : lowest;
@@ -324,8 +323,7 @@ static ncclResult_t make(struct making *k)
 
     KL_TRY(kl_xml_add(k->xml, KL_XML_NONE, "system", &root));
     KL_TRY(kl_xml_set_int(k->xml, root, "version", 1));
-    for (int i = 0; i < k->log->nnode; i++)
-        if (k->log->node[i].system == k->system) KL_TRY(add_node(k, i));
+    for (int i = k->log->system[k->system].first; i >= 0; i = k->log->node[i].next) KL_TRY(add_node(k, i));
     if (!k->gpus) return KL_FAIL(ncclInvalidUsage, "%s: the system of the log holds no GPU", kl_xml_name(k->xml));
     return ncclSuccess;
 }
@@ -367,13 +365,6 @@ int kl_log_system_of(const struct kl_log *log, const struct kl_log_comm *comm)
     return best;
 }
 
-/* The next node of a system, from index `at` on. */
-static const struct kl_log_node *next_node(const struct kl_log *log, int system, int *at)
-{
-    while (*at < log->nnode && log->node[*at].system != system) ++*at;
-    return *at < log->nnode ? &log->node[(*at)++] : NULL;
-}
-
 static bool same_node(const struct kl_log_node *a, const struct kl_log_node *b)
 {
     int host;
@@ -384,12 +375,9 @@ static bool same_node(const struct kl_log_node *a, const struct kl_log_node *b)
 
 bool kl_log_same_machine(const struct kl_log *log, int a, int b)
 {
-    int i = 0, j = 0;
+    int i = log->system[a].first, j = log->system[b].first;
 
-    for (;;) {
-        const struct kl_log_node *x = next_node(log, a, &i), *y = next_node(log, b, &j);
-
-        if (!x || !y) return !x && !y;
-        if (!same_node(x, y)) return false;
-    }
+    for (; i >= 0 && j >= 0; i = log->node[i].next, j = log->node[j].next)
+        if (!same_node(&log->node[i], &log->node[j])) return false;
+    return i < 0 && j < 0;
 }
