@@ -103,7 +103,7 @@ class Logs(tool.Case):
         self.need()
         for name, file in self.files.items():
             first = self.good(file).splitlines()[0]
-            self.assertEqual("shows no problem" in first or "no log of NCCL" in first, name not in PROBLEMS, name)
+            self.assertEqual("shows no problem" in first or "No log of NCCL" in first, name not in PROBLEMS, name)
 
     def test_several_files_are_one_log(self):
         with tempfile.TemporaryDirectory() as d:
@@ -117,7 +117,7 @@ class Logs(tool.Case):
     def test_what_cannot_be_read(self):
         self.refused(1, "cannot be opened", "/nonexistent/log")
         self.refused(2, "two questions", "-", "--bench", "-")
-        self.assertIn("no log of NCCL", self.run_tool("-", stdin="hello\n").stdout)
+        self.assertIn("No log of NCCL", self.run_tool("-", stdin="hello\n").stdout)
 
 
 class Document(unittest.TestCase):

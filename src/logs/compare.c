@@ -11,12 +11,9 @@
 
 /* ---- settings ---- */
 
-enum { SETTINGS = 64 };
-
 struct settings {
-    const char *text[2 * SETTINGS];
-    char *made[SETTINGS];
-    int nmade, n;
+    const char **text; /* of the log, then of the command line */
+    int nmade, n, max; /* made: of the log */
 };
 
 /* Files of the log's machine are not here, and other settings do not matter to a plan. */
@@ -42,30 +39,57 @@ static bool is_good(const struct kl_param_registry *params, const char *text)
 static bool is_known(const struct settings *all, const char *name)
 {
     for (int i = 0; i < all->nmade; i++)
-        if (!strncmp(all->made[i], name, strlen(name)) && all->made[i][strlen(name)] == '=') return true;
+        if (!strncmp(all->text[i], name, strlen(name)) && all->text[i][strlen(name)] == '=') return true;
     return false;
 }
 
-/* Those of the log, then those of the command line, which count more. */
-static void gather_settings(const struct kl_log *log, const struct kl_edits *edits, struct settings *all)
+/* One of the log as --with writes it; NULL: it does not concern the plan. */
+static char *written(const struct kl_edits *edits, const struct settings *all, const struct kl_log_setting *s)
 {
-    for (int i = 0; i < log->nsetting && all->nmade < SETTINGS; i++) {
-        const struct kl_log_setting *s = &log->setting[i];
-        char text[512];
+    char text[512];
 
-        if (!concerns_plan(edits->params, s) || is_known(all, s->name)) continue;
-        snprintf(text, sizeof text, "%s=%.400s", s->name, s->value);
-        if (!is_good(edits->params, text)) continue;
-        char *copy = strdup(text);
+    if (!concerns_plan(edits->params, s) || is_known(all, s->name)) return NULL;
+    snprintf(text, sizeof text, "%s=%.400s", s->name, s->value);
+    return is_good(edits->params, text) ? strdup(text) : NULL;
+}
 
-        if (copy) all->text[all->n++] = all->made[all->nmade++] = copy;
+static bool append(struct settings *all, const char *text)
+{
+    if (all->n == all->max) {
+        int max = all->max ? 2 * all->max : 32;
+        const char **grown = realloc(all->text, (size_t)max * sizeof *grown);
+
+        if (!grown) return false;
+        all->text = grown;
+        all->max = max;
     }
-    for (int i = 0; i < edits->with.n && i < SETTINGS; i++) all->text[all->n++] = edits->with.text[i];
+    all->text[all->n++] = text;
+    return true;
+}
+
+/* Those of the log, then those of the command line, which count more. */
+static ncclResult_t gather_settings(const struct kl_log *log, const struct kl_edits *edits, struct settings *all)
+{
+    bool good = true;
+
+    for (int i = 0; i < log->nsetting && good; i++) {
+        char *text = written(edits, all, &log->setting[i]);
+
+        if (!text) continue;
+        good = append(all, text);
+        if (good)
+            all->nmade++;
+        else
+            free(text);
+    }
+    for (int i = 0; i < edits->with.n && good; i++) good = append(all, edits->with.text[i]);
+    return good ? ncclSuccess : KL_NOMEM("settings of a log");
 }
 
 static void free_settings(struct settings *all)
 {
-    for (int i = 0; i < all->nmade; i++) free(all->made[i]);
+    for (int i = 0; i < all->nmade; i++) free((char *)all->text[i]);
+    free(all->text);
 }
 
 /* ---- what to plan for ---- */
@@ -163,7 +187,7 @@ ncclResult_t kl_log_compare_make(const struct kl_log *log, const struct kl_clust
 
     *c = (struct kl_log_compare){.made = false};
     choose_release(log, comm, request, c);
-    gather_settings(log, &request->edits, &settings);
+    KL_TRY_OR(rc, out, gather_settings(log, &request->edits, &settings));
     c->settings = settings.nmade;
     own.nccl = c->nccl;
     own.edits.with = (struct kl_edit_list){settings.text, settings.n};
@@ -172,6 +196,7 @@ ncclResult_t kl_log_compare_make(const struct kl_log *log, const struct kl_clust
         rc = plan_and_compare(log, comm, &own, c);
     else
         rc = compare_own(log, comm, &own, c);
+out:
     free_settings(&settings);
     return rc;
 }

@@ -48,12 +48,12 @@ static int find_sm(const struct kl_log *log, int system, int nccl, struct kl_log
         int sm = kl_gpu_sm_like(log->device[i].name);
 
         if (!sm) continue;
-        *assumed = (struct kl_log_assumed){sm, "its name"};
+        *assumed = (struct kl_log_assumed){sm, "by its name"};
         return sm;
     }
     int sm = sm_of_nvlinks(log, system, nccl);
 
-    *assumed = (struct kl_log_assumed){sm ? sm : 80, sm ? "its NVLinks" : "nothing"};
+    *assumed = (struct kl_log_assumed){sm ? sm : 80, sm ? "by its NVLinks" : "as the log does not tell"};
     return assumed->sm;
 }
 

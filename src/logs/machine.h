@@ -14,7 +14,7 @@
 
 struct kl_log_assumed {
     int sm;              /* of all GPUs */
-    const char *sm_from; /* "its name", "its NVLinks", "nothing" */
+    const char *sm_from; /* "by its name", "by its NVLinks", "as the log does not tell" */
 };
 
 /** The document of a system that release `nccl` printed. Free with kl_xml_free. */
