@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`kolo explain --log` and `--bench`: real logs and tables of others, each with what its diagnosis says, and small own ones."""
 import glob
+import gzip
 import os
 import re
 import tempfile
@@ -116,7 +117,13 @@ class Logs(tool.Case):
 
     def test_what_cannot_be_read(self):
         self.refused(1, "cannot be opened", "/nonexistent/log")
+        self.refused(1, "Is a directory", tempfile.gettempdir())
         self.refused(2, "two questions", "-", "--bench", "-")
+        with tempfile.NamedTemporaryFile("wb", suffix=".gz") as f:
+            self.assertIn(f"No log of NCCL: {f.name} is empty", self.good(f.name))
+            f.write(gzip.compress(b"a:1:1 [0] NCCL INFO x"))
+            f.flush()
+            self.refused(1, f"is compressed: zcat {f.name}", f.name)
         self.assertIn("No log of NCCL", self.run_tool("-", stdin="hello\n").stdout)
 
 

@@ -275,11 +275,9 @@ ncclResult_t kl_bench_add_text(struct kl_bench *b, const char *name, const char 
         size_t n = (size_t)((stop ? stop : end) - at), kept = n < sizeof line - 1 ? n : sizeof line - 1;
 
         memcpy(line, at, kept);
-        line[kept] = 0;
-        for (size_t i = 0; i < kept; i++)
-            if ((unsigned char)line[i] < ' ') line[i] = ' ';
+        kl_log_clean(line, kept);
         number += number < 1 << 30;
-        read_line(b, line, (struct kl_log_at){b->log.nfile - 1, number});
+        read_line(b, kl_log_skip_prefix(line), (struct kl_log_at){b->log.nfile - 1, number});
         at = stop ? stop + 1 : end;
     }
     return ncclSuccess;

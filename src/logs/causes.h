@@ -69,6 +69,7 @@ enum kl_log_cause {
     KL_CAUSE_IOMMU,
     KL_CAUSE_NUMA_BALANCING,
     KL_CAUSE_RETRY,
+    KL_CAUSE_IB_EVENT,
     KL_CAUSES
 };
 

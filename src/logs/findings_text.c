@@ -102,7 +102,7 @@ const char *kl_log_finding_remedy(const struct kl_log_finding *f)
         return "2.29.2 reads masks wrongly where threads share a process: use another release, or "
                "NCCL_IGNORE_CPU_AFFINITY=1";
     if (f->code == KL_FOUND_VERSIONS_DIFFER)
-        return f->a ? "give each job a log of its own; --nccl names the release to plan by"
+        return f->a ? "if it holds several jobs, give each a log of its own; --nccl says which release to plan by"
                     : "make every host load the same libnccl.so.2";
     if (f->code == KL_FOUND_SLOW_INIT) return slow_phase_remedy(f->text);
     return codes[f->code].remedy;
@@ -116,7 +116,7 @@ static const char *pattern_name(int pattern)
 static void differ_text(const struct kl_log_finding *f, struct kl_text *t)
 {
     if (f->code == KL_FOUND_VERSIONS_DIFFER)
-        kl_text_add(t, f->a ? "the log holds jobs of NCCL %s and of %s" : "ranks run NCCL %s and %s", f->text,
+        kl_text_add(t, f->a ? "the log names two releases, NCCL %s and %s" : "ranks run NCCL %s and %s", f->text,
                     f->other);
     else if (f->code == KL_FOUND_MACHINES_DIFFER)
         kl_text_add(t, "%s and %s are not built alike", f->text, f->other);

@@ -12,10 +12,10 @@ static struct kl_log_finding differ(enum kl_log_code code, struct kl_log_at at, 
     return (struct kl_log_finding){.code = code, .weight = KL_LOG_COSTS, .at = at, .text = a, .other = b};
 }
 
-/* Do both speak in one communicator? Where it is not known, they may. */
+/* Do both speak in one communicator? Where it is not known, they may, but for lines that name no process. */
 static bool may_be_together(const struct kl_log *log, int a, int b)
 {
-    bool known = false;
+    bool known = log->speaker[a].pid < 0 || log->speaker[b].pid < 0;
 
     for (int i = log->speaker[a].last; i >= 0; i = log->member[i].earlier)
         for (int j = log->speaker[b].last; j >= 0 && log->member[i].comm >= 0; j = log->member[j].earlier) {

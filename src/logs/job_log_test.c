@@ -39,6 +39,14 @@ static const struct {
     {"17: n1:1:2 [3] NCCL INFO t", "n1", "", "t", KL_LOG_INFO, 1, 3},
     {"(Worker pid=4) n1:1:2 [3] NCCL TRACE t", "n1", "", "t", KL_LOG_TRACE, 1, 3},
     {"n7[2] Using network IB", "n7", "", "Using network IB", KL_LOG_INFO, -1, 2},
+    {"[2025-06-01 10:00:00.123456] n1:1:2 [3] NCCL INFO t", "n1", "", "t", KL_LOG_INFO, 1, 3},
+    {"[10:00:00]n1:1:2 [3] NCCL INFO t", "n1", "", "t", KL_LOG_INFO, 1, 3},
+    {"1717230000 n1:1:2 [3] NCCL INFO t", "n1", "", "t", KL_LOG_INFO, 1, 3},
+    {"2025-06-01T10:00:00.123Z stdout F n1:1:2 [3] NCCL INFO t", "n1", "", "t", KL_LOG_INFO, 1, 3},
+    {"[pod/train-0/main] n1:1:2 [3] NCCL INFO t", "n1", "", "t", KL_LOG_INFO, 1, 3},
+    {"train-0  | n1:1:2 [3] NCCL INFO t", "n1", "", "t", KL_LOG_INFO, 1, 3},
+    {"[rank3]: n1:1:2 [3] NCCL INFO t", "n1", "", "t", KL_LOG_INFO, 1, 3},
+    {"[1,3]<stderr>: n1:1:2 [3] proxy.cc:1533 NCCL WARN t", "n1", "proxy.cc:1533", "t", KL_LOG_WARN, 1, 3},
     {"NCCL INFO naked", "", "", "naked", KL_LOG_INFO, -1, -1},
     {"net.cc:5 NCCL WARN naked", "", "net.cc:5", "naked", KL_LOG_WARN, -1, -1},
     {"no prefix [0] at all", "", "", "no prefix [0] at all", KL_LOG_PLAIN, -1, -1},
@@ -59,6 +67,132 @@ static void prefixes_are_taken_off(void **state)
                     !strcmp(line.host, c->host) && !strcmp(line.where, c->where) && !strcmp(line.text, c->rest));
         expect_case(c->text, line.level == c->level && line.pid == c->pid && line.dev == c->dev && !line.more);
     }
+}
+
+static void what_is_put_around_lines_is_taken_off(void **state)
+{
+    static const struct {
+        const char *text, *clean, *rest;
+    } cases[] = {
+        {"\033[1;31mred\033[0m\r", "red", "red"},
+        {"a\tb", "a b", "a b"},
+        {"{\"log\":\"a \\\"b\\\" \\u003c1\\u003e\\n\",\"stream\":\"stdout\",\"time\":\"2025\"}", "a \"b\" <1> ",
+         "a \"b\" <1> "},
+        {"{\"log\":\"cut \\", "cut ", "cut "},
+        {"{\"log\":\"cut \\u00", "cut u00", "cut u00"},
+        {"[1,3]<stdout>: 1024 256", "[1,3]<stdout>: 1024 256", "1024 256"},
+        {" 3:   1024 256", " 3:   1024 256", "1024 256"},
+        {"2025-06-01T10:00:00.1+02:00 stdout F # size", "2025-06-01T10:00:00.1+02:00 stdout F # size", "# size"},
+        {"[2025-06-01 10:00:00] 1024", "[2025-06-01 10:00:00] 1024", "1024"},
+        {"worker-1  | 1: 1024", "worker-1  | 1: 1024", "1024"},
+        {"1024 256", "1024 256", "1024 256"},
+        {"[never closed 1024", "[never closed 1024", "[never closed 1024"},
+    };
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        char text[128];
+
+        snprintf(text, sizeof text, "%s", c->text);
+        assert_int_equal(kl_log_clean(text, strlen(text)), strlen(c->clean));
+        assert_string_equal(text, c->clean);
+        assert_string_equal(kl_log_skip_prefix(text), c->rest);
+    }
+}
+
+/* How releases write the same facts. */
+static const struct {
+    const char *release, *lines;
+} releases[] = {
+    {"2.8.4", "a:1:2 [0] NCCL INFO NCCL version 2.8.4+cuda11.1\n"
+              "a:1:2 [0] NCCL INFO Channel 00/02 :    0   1   3   2\n"
+              "a:1:2 [0] NCCL INFO Trees [0] 1/-1/-1->0->-1|-1->0->1/-1/-1 [1] -1/-1/-1->0->1|1->0->-1/-1/-1\n"
+              "a:1:2 [0] NCCL INFO Channel 00 : 2[b000] -> 0[7000] [receive] via NET/IB/0/GDRDMA\n"
+              "a:1:2 [0] NCCL INFO 2 coll channels, 2 p2p channels, 1 p2p channels per peer\n"
+              "a:1:2 [0] NCCL INFO comm 0x7f rank 0 nranks 4 cudaDev 0 busId 7000 - Init COMPLETE\n"},
+    {"2.12.12", "a:1:2 [0] NCCL INFO NCCL version 2.12.12+cuda11.7\n"
+                "a:1:2 [0] NCCL INFO Channel 00/02 :    0   1   3   2\n"
+                "a:1:2 [0] NCCL INFO Trees [0] 1/-1/-1->0->-1 [1] -1/-1/-1->0->1\n"
+                "a:1:2 [0] NCCL INFO Channel 00/0 : 2[b000] -> 0[7000] [receive] via NET/AWS Libfabric/0/GDRDMA\n"
+                "a:1:2 [0] NCCL INFO 2 coll channels, 2 p2p channels, 1 p2p channels per peer\n"
+                "a:1:2 [0] NCCL INFO comm 0x7f rank 0 nranks 4 cudaDev 0 busId 7000 - Init COMPLETE\n"},
+    {"2.18.5",
+     "a:1:2 [0] NCCL INFO NCCL version 2.18.5+cuda12.2\n"
+     "a:1:2 [0] NCCL INFO comm 0x7f rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 7000 commId 0x5a - Init START\n"
+     "a:1:2 [0] NCCL INFO Channel 00/02 :    0   1   3   2\n"
+     "a:1:2 [0] NCCL INFO Trees [0] 1/-1/-1->0->-1 [1] -1/-1/-1->0->1\n"
+     "a:1:2 [0] NCCL INFO 2 coll channels, 0 nvls channels, 2 p2p channels, 1 p2p channels per peer\n"
+     "a:1:2 [0] NCCL INFO comm 0x7f rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 7000 commId 0x5a - Init COMPLETE\n"
+     "a:1:3 [0] NCCL INFO Channel 00/0 : 2[0] -> 0[0] [receive] via NET/Libfabric/0/GDRDMA\n"},
+    {"2.22.3", "a:1:2 [0] NCCL INFO NCCL version 2.22.3+cuda12.5\n"
+               "a:1:2 [0] NCCL INFO ncclCommInitRank comm 0x7f rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 7000 commId "
+               "0x5a - Init START\n"
+               "a:1:2 [0] NCCL INFO comm 0x7f rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0\n"
+               "a:1:2 [0] NCCL INFO Channel 00/02 : 0 1 3 2\n"
+               "a:1:2 [0] NCCL INFO Trees [0] 1/-1/-1->0->-1 [1] -1/-1/-1->0->1\n"
+               "a:1:2 [0] NCCL INFO 2 coll channels, 2 collnet channels, 0 nvls channels, 2 p2p channels, 1 p2p "
+               "channels per peer\n"
+               "a:1:2 [0] NCCL INFO ncclCommInitRank comm 0x7f rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 7000 commId "
+               "0x5a - Init COMPLETE\n"
+               "a:1:3 [0] NCCL INFO Channel 00/0 : 2[0] -> 0[0] [receive] via NET/IB/0(1)/GDRDMA\n"},
+    {"2.29.7",
+     "[2026-02-01 10:00:00] a:1:2 [0] NCCL INFO NCCL version 2.29.7+cuda13.0\n"
+     "[2026-02-01 10:00:00] a:1:2 [0] NCCL INFO ncclCommInitRankConfig comm 0x7f rank 0 nranks 4 cudaDev 0 nvmlDev 0 "
+     "busId 7000 commId 0x5a - Init START\n"
+     "[2026-02-01 10:00:00] a:1:2 [0] NCCL INFO comm 0x7f rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0\n"
+     "[2026-02-01 10:00:00] a:1:2 [0] NCCL INFO Channel 00/02 : 0 1 3 2\n"
+     "[2026-02-01 10:00:00] a:1:2 [0] NCCL INFO Trees [0] 1/-1/-1->0->-1 [1] -1/-1/-1->0->1\n"
+     "[2026-02-01 10:00:00] a:1:2 [0] NCCL INFO 2 coll channels, 2 collnet channels, 0 nvls channels, 2 p2p channels, "
+     "1 p2p channels per peer\n"
+     "[2026-02-01 10:00:00] a:1:2 [0] NCCL INFO ncclCommInitRankConfig comm 0x7f rank 0 nranks 4 cudaDev 0 nvmlDev 0 "
+     "busId 7000 commId 0x5a - Init COMPLETE\n"
+     "[2026-02-01 10:00:00] a:1:3 [0] NCCL INFO Channel 00/0 : 2[0] -> 0[0] [receive] via NET/IB/0/GDRDMA/Shared\n"},
+};
+
+static void releases_write_the_same_facts(void **state)
+{
+    static const int ring[] = {0, 1, 3, 2};
+
+    (void)state;
+    FOR_EACH_CASE(c, releases)
+    {
+        struct kl_log log = read_text(c->lines);
+        const struct kl_log_member *m = &log.member[0];
+
+        expect_case(c->release, log.nversion == 1 && !strcmp(log.version[0].text, c->release));
+        expect_case(c->release, log.nmember == 1 && log.ncomm == 1 && log.understood == log.lines);
+        expect_case(c->release, m->rank == 0 && m->nranks == 4 && m->completed);
+        expect_case(c->release, m->coll == 2 && m->p2p == 2 && m->per_peer == 1);
+        expect_case(c->release, log.nring == 1 && log.ring[0].n == 4);
+        expect_case(c->release, !memcmp(&log.rank[log.ring[0].first], ring, sizeof ring));
+        expect_case(c->release,
+                    log.ntree == 2 && log.tree[0].down[0] == 1 && log.tree[0].up == -1 && log.tree[1].up == 1);
+        expect_case(c->release, log.nlink == 1 && log.link[0].way == KL_LOG_NET && log.link[0].net == 0);
+        expect_case(c->release, log.link[0].gdr && log.link[0].receives && log.link[0].from == 2);
+        kl_log_fini(&log);
+    }
+}
+
+static void colours_of_a_split_are_communicators(void **state)
+{
+    struct kl_log log = read_text("a:1:1 [0] NCCL INFO ncclCommSplit comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 "
+                                  "busId 7000 parent 0x9 color 0 key 0 - Init COMPLETE\n"
+                                  "a:2:2 [1] NCCL INFO ncclCommSplit comm 0x1 rank 0 nranks 2 cudaDev 1 nvmlDev 1 "
+                                  "busId 8000 parent 0x9 color 1 key 0 - Init COMPLETE\n"
+                                  "b:1:1 [0] NCCL INFO ncclCommSplit comm 0x1 rank 1 nranks 2 cudaDev 0 nvmlDev 0 "
+                                  "busId 7000 parent 0x9 color 0 key 1 - Init COMPLETE\n"
+                                  "b:2:2 [1] NCCL INFO ncclCommSplit comm 0x1 rank 1 nranks 2 cudaDev 1 nvmlDev 1 "
+                                  "busId 8000 parent 0x9 color 1 key 1 - Init COMPLETE\n");
+
+    (void)state;
+    assert_int_equal(log.ncomm, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(log.comm[i].seen, 2);
+        assert_int_equal(log.comm[i].nnodes, 2);
+    }
+    assert_int_equal(log.member[0].comm, log.member[2].comm);
+    kl_log_fini(&log);
 }
 
 static void torn_lines_are_two(void **state)
@@ -244,6 +378,21 @@ static const struct {
     {INFO("a:1:1 [0]", "NCCL version 2.26.2+cuda12.2") NODES("a:1:1 [0]", "0", "1", "1")
          INFO("a:2:2 [0]", "NCCL version 2.27.7+cuda12.2") NODES("a:2:2 [0]", "0", "3", "1"),
      "versions_differ", "remark", "--nccl"},
+    {INFO("a:1:1 [0]", "NCCL version 2.29.2+cuda13") "unhandled cuda error, NCCL version 2.27.7\n", "versions_differ",
+     "remark", "--nccl"},
+    {"a:1:1 [0] misc/socket.cc:1 NCCL WARN socketPollConnect: Connect to 10.0.0.2<5> returned 111(Connection refused) "
+     "errno 115(Operation now in progress)\n",
+     "unreachable", "stops", "firewall"},
+    {"a:1:1 [0] NCCL INFO socketPollConnect: connect to 10.0.0.2<5> returned Connection refused, retrying (1/34) after "
+     "sleep for 100 msec\n" INFO("a:1:1 [1]", "Affinity for GPU 1 is  (x)"),
+     "retry", "remark", ""},
+    {"a:1:1 [0] transport/net_ib.cc:99 NCCL WARN NET/IB : mlx5_0:1 Got async event : GID table change\n", "ib_event",
+     "remark", "show_gids"},
+    {"[rank1]:[E ProcessGroupNCCL.cpp:475] [Rank 1] Watchdog caught collective operation timeout: "
+     "WorkNCCL(SeqNum=12)\n",
+     "timeout", "follows", "rank"},
+    {"slurmstepd: error: Detected 1 oom_kill event in StepId=1.0. Some of the step tasks have been OOM Killed.\n",
+     "killed", "follows", "out-of-memory"},
     {INFO("a:1:1 [0]", "NCCL version 2.29.2+cuda13") INFO("a:1:1 [0]", "Affinity for GPU 0 is 0-7. (x)")
          INFO("a:1:1 [1]", "Affinity for GPU 1 is 0-15. (x)"),
      "affinity", "remark", "2.29.2"},
@@ -264,7 +413,9 @@ static void findings_weigh_what_they_cost(void **state)
         expect_case(c->text, f.n > 0);
         expect_case(c->text, !strcmp(kl_log_finding_name(&f.finding[0]), c->name));
         expect_case(c->text, !strcmp(kl_log_weight_name(f.finding[0].weight), c->weight));
-        expect_case(c->text, strstr(kl_log_finding_remedy(&f.finding[0]), c->remedy) != NULL);
+        const char *remedy = kl_log_finding_remedy(&f.finding[0]);
+
+        expect_case(c->text, strstr(remedy ? remedy : "", c->remedy) != NULL);
         kl_log_findings_fini(&f);
         kl_log_fini(&log);
     }
@@ -513,6 +664,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prefixes_are_taken_off),
         cmocka_unit_test(torn_lines_are_two),
+        cmocka_unit_test(what_is_put_around_lines_is_taken_off),
+        cmocka_unit_test(releases_write_the_same_facts),
+        cmocka_unit_test(colours_of_a_split_are_communicators),
         cmocka_unit_test(facts_belong_to_ranks),
         cmocka_unit_test(findings_follow_from_lines),
         cmocka_unit_test(findings_weigh_what_they_cost),

@@ -110,6 +110,7 @@ static void read_identity(struct kl_log *log, struct kl_log_member *m, const cha
 {
     const char *id = word_after(log, text, " commId ");
 
+    if (!id) id = word_after(log, text, " color "); /* of a split, before it names the communicator */
     set_number(&m->rank, text, " rank ");
     set_number(&m->nranks, text, " nranks ");
     set_number(&m->nranks, text, " nRanks ");

@@ -97,6 +97,7 @@ static bool read_trees(struct kl_log *log, int speaker, const struct kl_log_line
 
         if (kept) *kept = t;
         if (log->member[m].rank < 0) log->member[m].rank = t.rank;
+        at += strcspn(at, " "); /* up to 2.8 the other tree follows: "|-1->0->1/-1/-1" */
         at += strspn(at, " ");
     }
     return true;

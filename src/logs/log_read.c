@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "logs/log_make.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -126,25 +125,6 @@ static void read_lines(struct kl_log *log, char *text, struct kl_log_at at)
     }
 }
 
-/* Colours of terminals and control characters are no text. */
-static size_t clean(char *text, size_t n)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == 27 && i + 1 < n && text[i + 1] == '[') {
-            for (i += 2; i < n && !isalpha((unsigned char)text[i]); i++) continue;
-            continue;
-        }
-        if (text[i] == '\t')
-            text[kept++] = ' ';
-        else if ((unsigned char)text[i] >= ' ')
-            text[kept++] = text[i];
-    }
-    text[kept] = 0;
-    return kept;
-}
-
 ncclResult_t kl_log_add_text(struct kl_log *log, const char *name, const char *text, size_t bytes)
 {
     char *line = malloc(KL_LOG_LINE + 1);
@@ -162,7 +142,7 @@ ncclResult_t kl_log_add_text(struct kl_log *log, const char *name, const char *t
 
         memcpy(line, at, kept);
         number += number < INT_MAX;
-        clean(line, kept);
+        kl_log_clean(line, kept);
         read_lines(log, line, (struct kl_log_at){log->nfile - 1, number});
         at = stop ? stop + 1 : end;
     }
@@ -193,16 +173,39 @@ static ncclResult_t read_stream(FILE *from, const char *name, char **text, size_
     }
 }
 
+/* What a compressed file begins with, and what reads it. */
+static ncclResult_t refuse_compressed(const char *name, const char *text, size_t bytes)
+{
+    static const struct {
+        const char *magic;
+        size_t n;
+        const char *tool;
+    } kinds[] = {{"\x1f\x8b", 2, "zcat"},
+                 {"\x28\xb5\x2f\xfd", 4, "zstdcat"},
+                 {"\xfd"
+                  "7zXZ",
+                  5, "xzcat"},
+                 {"BZh", 3, "bzcat"},
+                 {"PK\x03\x04", 4, "unzip -p"}};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (bytes >= kinds[i].n && !memcmp(text, kinds[i].magic, kinds[i].n))
+            return KL_FAIL(ncclInvalidUsage, "%s is compressed: %s %s | kolo explain ... -", name, kinds[i].tool, name);
+    return ncclSuccess;
+}
+
 ncclResult_t kl_log_load(const char *path, char **text, size_t *bytes)
 {
     bool is_stdin = !strcmp(path, "-");
+    const char *name = is_stdin ? "standard input" : path;
     FILE *from = is_stdin ? stdin : fopen(path, "r");
 
     *text = NULL;
     if (!from) return KL_FAIL_ERRNO("%s cannot be opened", path);
-    ncclResult_t rc = read_stream(from, path, text, bytes);
+    ncclResult_t rc = read_stream(from, name, text, bytes);
 
     if (!is_stdin) fclose(from);
+    if (!rc) rc = refuse_compressed(name, *text, *bytes);
     if (!rc) return ncclSuccess;
     free(*text);
     *text = NULL;

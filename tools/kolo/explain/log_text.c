@@ -29,6 +29,10 @@ static void print_headline(const struct kl_log_answer *a, FILE *to)
     char line[LINE];
     struct kl_text t = kl_text_over(line, sizeof line);
 
+    if (!a->log.lines) {
+        fprintf(to, "No log of NCCL: %s is empty\n", a->log.file[0].name);
+        return;
+    }
     if (!a->log.understood) {
         fprintf(to, "No log of NCCL: nothing in %d line%s is what NCCL prints with NCCL_DEBUG=INFO\n", a->log.lines,
                 kl_plural(a->log.lines));
