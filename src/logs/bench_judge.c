@@ -87,23 +87,32 @@ static void find_wrong(const struct judging *k)
               row(k, k->t->n - 1));
 }
 
+/* The largest bandwidth of all rows behind each. */
+static double *gather_behind(const struct judging *k)
+{
+    double *behind = calloc((size_t)k->t->n + 1, sizeof *behind);
+
+    for (int i = k->t->n - 2; behind && i >= 0; i--) behind[i] = fmax(behind[i + 1], kl_bench_row_bus(row(k, i + 1)));
+    return behind;
+}
+
 /* A dip: slower than sizes before and behind by a quarter, where sizes are large enough for bandwidth to rise. */
 static void find_dip(const struct judging *k)
 {
     const struct kl_bench_row *worst = NULL;
-    double least = 0.75, above = 0, before = 0;
+    double least = 0.75, above = 0, before = 0, *behind = gather_behind(k);
 
-    for (int i = 0; i < k->t->n; i++) {
-        double bus = kl_bench_row_bus(row(k, i)), behind = 0, floor;
+    for (int i = 0; behind && i < k->t->n; i++) {
+        double bus = kl_bench_row_bus(row(k, i)), floor = fmin(before, behind[i]);
 
-        for (int j = i + 1; j < k->t->n; j++) behind = fmax(behind, kl_bench_row_bus(row(k, j)));
-        floor = fmin(before, behind);
         before = fmax(before, bus);
         if (row(k, i)->size < 1 << 20 || floor < 1 || bus >= least * floor) continue;
         least = bus / floor;
         above = floor;
         worst = row(k, i);
     }
+    if (!behind) k->b->log.full = true;
+    free(behind);
     if (worst)
         found(
             k,

@@ -573,6 +573,24 @@ static void trees_of_ranks_may_alternate(void **state)
     kl_log_fini(&log);
 }
 
+static void a_rank_is_no_vendor(void **state)
+{
+    static const char rank[] = "h:1:1 [0] NCCL INFO === System : maxBw 80.0 totalBw 80.0 ===\n"
+                               "h:1:1 [0] NCCL INFO CPU/0-0 (1/2/-1)\n"
+                               "h:1:1 [0] NCCL INFO + PCI[24.0] - GPU/0-1000 (1002)\n",
+                      vendor[] = "h:1:1 [0] NCCL INFO === System : maxBw 80.0 totalBw 80.0 ===\n"
+                                 "h:1:1 [0] NCCL INFO CPU/0-0 (1/2/-1)\n"
+                                 "h:1:1 [0] NCCL INFO + PCI[24.0] - PCI/0-1000 (1002147800000000)\n";
+    struct kl_log log = read_text(rank);
+
+    (void)state;
+    assert_false(log.amd);
+    kl_log_fini(&log);
+    log = read_text(vendor);
+    assert_true(log.amd);
+    kl_log_fini(&log);
+}
+
 static struct kl_log_compare compared(const char *more, struct kl_log *log)
 {
     const struct kl_cluster_request none = {.edits = {.params = &kl_param_registry}};
@@ -675,6 +693,7 @@ int main(void)
         cmocka_unit_test(what_is_too_much_is_told),
         cmocka_unit_test(the_same_warning_is_one_finding),
         cmocka_unit_test(trees_of_ranks_may_alternate),
+        cmocka_unit_test(a_rank_is_no_vendor),
         cmocka_unit_test(a_plan_agrees_or_says_where_not),
         cmocka_unit_test(settings_of_the_log_count),
         cmocka_unit_test(too_few_ranks_are_not_compared),

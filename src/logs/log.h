@@ -182,6 +182,7 @@ struct kl_log_system {
     struct kl_log_at at;
     int member, speaker;
     int first, last; /* nodes; between them: kl_log_node.next; -1 */
+    int n;           /* of them */
     bool complete;   /* it ends with its line of "=", and has all of its nodes */
     bool cut;        /* there was no room for some */
 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODES = 1 << 16, MOST_GBPS = 100000 }; /* of all trees; of a link, GB/s */
+enum { NODES = 1 << 14, MOST_GBPS = 100000 }; /* of a tree; of a link, GB/s */
 
 /* ---- "=== System : maxBw 24.0 totalBw 24.0 ===" ---- */
 
@@ -57,7 +57,7 @@ static void add_node(struct kl_log *log, int system, int depth, const char *what
 {
     int parent = depth < 0 ? -1 : parent_at(log, system, depth);
     struct kl_log_system *s = &log->system[system];
-    struct kl_log_node *n = log->nnode < NODES ? KL_LOG_NEW(log, node) : NULL;
+    struct kl_log_node *n = s->n < NODES ? KL_LOG_NEW(log, node) : NULL;
 
     if (!n) {
         log->full = s->cut = true;
@@ -71,9 +71,18 @@ static void add_node(struct kl_log *log, int system, int depth, const char *what
                               .link = (enum kl_path_type)link,
                               .bw = bw >= 0 && bw < MOST_GBPS ? bw : 0};
     read_node(log, what, n);
+    s->n++;
     if (s->last >= 0) log->node[s->last].next = log->nnode - 1;
     s->last = log->nnode - 1;
     if (s->first < 0) s->first = s->last;
+}
+
+/* "PCI/0-1000 (1002147800000000)": vendor and device ids; a rank may be 1002 as well. */
+static bool is_amd(const char *what)
+{
+    const char *ids = strstr(what, "(1002");
+
+    return ids && strspn(ids + 1, "0123456789abcdef") == 16;
 }
 
 /* "+ PCI[24.0] - GPU/0-17000 (0)", indented by where it hangs. */
@@ -85,7 +94,7 @@ static bool read_branch(struct kl_log *log, int speaker, const struct kl_log_lin
     if (strncmp(plus, "+ ", 2) || !bracket || !what || what < bracket) return false;
     int type = kl_log_path_type(plus + 2), s = open_system(log, speaker);
 
-    log->amd |= strstr(plus, "XGMI[") || strstr(plus, "(1002");
+    log->amd |= strstr(plus, "XGMI[") || is_amd(what);
     if (type >= 0 && s >= 0 && log->system[s].last >= 0)
         add_node(log, s, column, what + 4, type, strtod(bracket + 1, NULL));
     return true;
