@@ -89,11 +89,6 @@ const struct kl_gpu_product *kl_gpu_product_of(int vendor, int device)
     return NULL;
 }
 
-const struct kl_gpu_product *kl_gpu_product_at(int i)
-{
-    return i < (int)(sizeof gpus / sizeof gpus[0]) ? &gpus[i] : NULL;
-}
-
 const struct kl_gpu_product *kl_gpu_product_named(const char *name)
 {
     for (int i = 0; i < ngpus; i++)
@@ -136,13 +131,13 @@ static int fit(const char *name, const char *product)
 
 const struct kl_gpu_product *kl_gpu_product_like(const char *name)
 {
-    const struct kl_gpu_product *best = NULL, *p;
+    const struct kl_gpu_product *best = NULL;
     int score = 0;
 
-    for (int i = 0; *name && (p = kl_gpu_product_at(i)); i++)
-        if (fit(name, p->name) > score) {
-            best = p;
-            score = fit(name, p->name);
+    for (int i = 0; *name && i < ngpus; i++)
+        if (fit(name, gpus[i].name) > score) {
+            best = &gpus[i];
+            score = fit(name, gpus[i].name);
         }
     return best;
 }
