@@ -34,9 +34,8 @@ void kl_text_add_size(struct kl_text *text, int64_t bytes)
 
 void kl_text_add_time(struct kl_text *text, double us)
 {
-    static const char *const units[] = {"us", "ms", "s"};
-    int unit = 0;
+    const char *unit = us < 999.5 ? "us" : us < 999500 ? "ms" : "s";
+    double value = us < 999.5 ? us : us < 999500 ? us / 1e3 : us / 1e6;
 
-    for (; us >= 999.5 && unit < 2; us /= 1000) unit++;
-    kl_text_add(text, us < 9.995 ? "%.2f %s" : us < 99.95 ? "%.1f %s" : "%.0f %s", us, units[unit]);
+    kl_text_add(text, value < 9.995 ? "%.2f %s" : value < 99.95 ? "%.1f %s" : "%.0f %s", value, unit);
 }

@@ -51,14 +51,14 @@ static void add_trouble(struct kl_finding_list *list, const struct kl_log_warnin
 static void find_trouble(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
-    const struct kl_log_warning **w = malloc(((size_t)log->nwarning + 1) * sizeof *w);
+    const struct kl_log_warning **w = malloc(((size_t)log->nwarning + 1) * sizeof(void *));
 
     if (!w) {
         list->rc = KL_NOMEM("findings of a log");
         return;
     }
     for (int i = 0; i < log->nwarning; i++) w[i] = &log->warning[i];
-    qsort(w, (size_t)log->nwarning, sizeof *w, by_trouble);
+    qsort(w, (size_t)log->nwarning, sizeof(void *), by_trouble);
     for (int i = 0, next; i < log->nwarning; i = next) {
         for (next = i + 1; next < log->nwarning && !compare_trouble(w[i], w[next]);) next++;
         add_trouble(list, &w[i], next - i);
@@ -88,7 +88,7 @@ static int by_process(const void *x, const void *y)
 static void find_alone(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
-    const struct kl_log_device **zero = malloc(((size_t)log->ndevice + 1) * sizeof *zero);
+    const struct kl_log_device **zero = malloc(((size_t)log->ndevice + 1) * sizeof(void *));
     struct kl_log_finding f = {.code = KL_FOUND_ALONE, .weight = KL_LOG_STOPS};
     int zeros = 0;
 
@@ -99,7 +99,7 @@ static void find_alone(struct kl_finding_list *list)
     for (int i = 0; i < log->ndevice; i++)
         if (!log->device[i].rank) zero[zeros++] = &log->device[i];
     if (zeros) f.at = zero[0]->at;
-    qsort(zero, (size_t)zeros, sizeof *zero, by_process);
+    qsort(zero, (size_t)zeros, sizeof(void *), by_process);
     for (int i = 0; i < zeros; i++)
         f.n += !i || zero[i - 1]->pid != zero[i]->pid || strcmp(zero[i - 1]->host, zero[i]->host) != 0;
     free(zero);

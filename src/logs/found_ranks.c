@@ -99,14 +99,14 @@ static int by_name(const void *x, const void *y)
 static void find_settings(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
-    const struct kl_log_setting **s = malloc(((size_t)log->nsetting + 1) * sizeof *s), *first = NULL;
+    const struct kl_log_setting **s = malloc(((size_t)log->nsetting + 1) * sizeof(void *)), *first = NULL;
 
     if (!s) {
         list->rc = KL_NOMEM("findings of a log");
         return;
     }
     for (int i = 0; i < log->nsetting; i++) s[i] = &log->setting[i];
-    qsort(s, (size_t)log->nsetting, sizeof *s, by_name);
+    qsort(s, (size_t)log->nsetting, sizeof(void *), by_name);
     for (int i = 0; i < log->nsetting; i++) {
         if (!first || strcmp(first->name, s[i]->name) != 0) first = s[i];
         if (first->speaker != s[i]->speaker && strcmp(first->value, s[i]->value) != 0 && !is_local(first->name))
