@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`kolo explain --log` and `--bench`: real logs and tables of others, each with what its diagnosis says, and small own ones."""
 import glob
+import gzip
 import os
 import re
 import tempfile
@@ -103,7 +104,7 @@ class Logs(tool.Case):
         self.need()
         for name, file in self.files.items():
             first = self.good(file).splitlines()[0]
-            self.assertEqual("shows no problem" in first or "no log of NCCL" in first, name not in PROBLEMS, name)
+            self.assertEqual("shows no problem" in first or "No log of NCCL" in first, name not in PROBLEMS, name)
 
     def test_several_files_are_one_log(self):
         with tempfile.TemporaryDirectory() as d:
@@ -116,8 +117,14 @@ class Logs(tool.Case):
 
     def test_what_cannot_be_read(self):
         self.refused(1, "cannot be opened", "/nonexistent/log")
+        self.refused(1, "Is a directory", tempfile.gettempdir())
         self.refused(2, "two questions", "-", "--bench", "-")
-        self.assertIn("no log of NCCL", self.run_tool("-", stdin="hello\n").stdout)
+        with tempfile.NamedTemporaryFile("wb", suffix=".gz") as f:
+            self.assertIn(f"No log of NCCL: {f.name} is empty", self.good(f.name))
+            f.write(gzip.compress(b"a:1:1 [0] NCCL INFO x"))
+            f.flush()
+            self.refused(1, f"is compressed: zcat {f.name}", f.name)
+        self.assertIn("No log of NCCL", self.run_tool("-", stdin="hello\n").stdout)
 
 
 class Document(unittest.TestCase):
@@ -163,7 +170,27 @@ class Benches(tool.Case):
         self.assertEqual((table["collective"], table["ranks"], table["modelled"]), ("all_reduce", 8, True))
         self.assertEqual(table["findings"][0]["code"], "short")
         self.assertTrue(all(r["predicted"]["bus_bw"] > r["out_of_place"]["bus_bw"] for r in table["rows"]))
-        self.assertIn("short", text.splitlines()[0])
+        self.assertRegex(text.splitlines()[0], r"^39\.15 GB/s instead of the predicted [0-9.]+ \(\d+ % less\) at 1 GiB \(all_reduce, 8 ranks\)$")
+        for row in ("64 MiB    3.00 ms    39.15", "256 MiB    12.0 ms    39.15", "1 GiB    48.0 ms    39.15"):
+            self.assertIn(row, text)
+
+    def first_line(self, rows, *args):
+        """Of a table of float sums of 8 ranks: (exponent of the size, us)."""
+        text = "".join(f"{1 << i} 1 float sum -1 {us} {bw:.4f} {1.75 * bw:.4f} 0\n" for i, us in rows for bw in ((1 << i) / us / 1e3,))
+        p = self.run_tool("-", *args, stdin=text)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return p.stdout.splitlines()[0]
+
+    def test_the_first_line_tells_what_was_compared(self):
+        topo = ("--topo", tool.machine("h100-rail-8nic-400g"))
+        self.assertRegex(self.first_line([(26, 200), (30, 3000)], *topo),
+                         r"^No size is much slower than predicted: 626\.3 GB/s measured, 473 predicted, at 1 GiB \(all_reduce, 8 ranks\)$")
+        self.assertEqual(self.first_line([(10, 20), (20, 60)], *topo),
+                         "The table shows no problem, but nothing could be compared with the model: no size reaches 16 MiB")
+        self.assertEqual(self.first_line([(30, 3000)], *topo, "--with", "NCCL_ALGO=PAT"),
+                         "The table shows no problem, but nothing could be compared with the model: it has no time for 1 GiB")
+        self.assertEqual(self.first_line([(30, 3000)]), "The table shows no problem by itself")
+        self.assertEqual(self.first_line([(30, 3000)], *topo, "--hosts", "2"), "The table shows no problem by itself")
 
     def test_what_is_no_table(self):
         p = self.run_tool("-", stdin="hello\n")

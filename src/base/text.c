@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 void kl_text_vadd(struct kl_text *text, const char *fmt, va_list args)
@@ -20,4 +21,21 @@ void kl_text_add(struct kl_text *text, const char *fmt, ...)
     va_start(args, fmt);
     kl_text_vadd(text, fmt, args);
     va_end(args);
+}
+
+void kl_text_add_size(struct kl_text *text, int64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+
+    for (; bytes && bytes % 1024 == 0 && unit < 4; bytes /= 1024) unit++;
+    kl_text_add(text, "%" PRId64 " %s", bytes, units[unit]);
+}
+
+void kl_text_add_time(struct kl_text *text, double us)
+{
+    const char *unit = us < 999.5 ? "us" : us < 999500 ? "ms" : "s";
+    double value = us < 999.5 ? us : us < 999500 ? us / 1e3 : us / 1e6;
+
+    kl_text_add(text, value < 9.995 ? "%.2f %s" : value < 99.95 ? "%.1f %s" : "%.0f %s", value, unit);
 }

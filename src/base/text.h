@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct kl_text {
     char *start;
@@ -28,6 +29,12 @@ static inline struct kl_text kl_text_over(char *buffer, size_t capacity)
 /** Append as printf does. */
 void kl_text_add(struct kl_text *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void kl_text_vadd(struct kl_text *text, const char *fmt, va_list args) __attribute__((format(printf, 2, 0)));
+
+/** Append a size in the largest unit that is a whole number of: "64 KiB", "1000 B". */
+void kl_text_add_size(struct kl_text *text, int64_t bytes);
+
+/** Append a time in the unit that suits it: "28.8 us", "1.27 ms", "2.05 s". */
+void kl_text_add_time(struct kl_text *text, double us);
 
 /** What follows a noun that is counted: "s", but for one. */
 static inline const char *kl_plural(long long n)

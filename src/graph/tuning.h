@@ -236,6 +236,9 @@ struct kl_tuning_op {
  */
 struct kl_tuning_op kl_tuning_op_of(int func, int64_t bytes, ncclDataType_t type, ncclRedOp_t op);
 
+/** Bus bandwidth is this many times algorithm bandwidth, the size by the time: what links carry, as nccl-tests define it. */
+double kl_tuning_bus_factor(int func, int nranks);
+
 /** NCCL refuses FP8 on GPUs before this sm; 0 for other types, and where it makes no difference. */
 int kl_tuning_type_sm(const struct kl_tuning_constants *constants, ncclDataType_t type);
 

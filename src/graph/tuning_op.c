@@ -43,6 +43,14 @@ struct kl_tuning_op kl_tuning_op_of(int func, int64_t bytes, ncclDataType_t type
                                  .fp8 = reduces(func) && is_fp8(type)};
 }
 
+double kl_tuning_bus_factor(int func, int nranks)
+{
+    double part = nranks > 0 ? (double)(nranks - 1) / nranks : 0;
+
+    if (func == KL_FUNC_ALL_REDUCE) return 2 * part;
+    return func == KL_FUNC_ALL_GATHER || func == KL_FUNC_REDUCE_SCATTER ? part : 1;
+}
+
 int kl_tuning_type_sm(const struct kl_tuning_constants *constants, ncclDataType_t type)
 {
     return is_fp8(type) && !constants->any_reduction ? 90 : 0;

@@ -3,13 +3,14 @@
  * bench.h - tables of nccl-tests (and of tools that print like them): read, judged, and beside the model.
  *
  *     bench_read.c   text: rows, also those that lines of a log broke in two
- *     bench_json.c   the JSON of nccl-tests (-J), of any nesting
+ *     bench_tables.c tables and rows as they grow, and their lists of ranks
+ *     bench_file.h   files, also the JSON of nccl-tests (-J)
  *     bench_judge.c  what a table alone shows
  *     bench_model.c  measured beside predicted, and which setting would explain what is missing
  *
  * Bounds:  KL_BENCH_ROWS rows and KL_BENCH_TABLES tables are kept.
  * Units:   bytes, microseconds, GB/s (1e9 bytes).
- * Errors:  ncclSystemError when a file cannot be read or memory is short; ncclInvalidUsage for one without any row.
+ * Errors:  ncclSystemError when memory is short; ncclInvalidUsage for texts without any row.
  * Threads: as a log.
  */
 #ifndef KL_LOGS_BENCH_H
@@ -18,6 +19,9 @@
 #include "base/text.h"
 #include "logs/log.h"
 #include "plan/cluster.h"
+
+/** From this size on, bytes, links are filled: bandwidth counts more than latency. */
+enum { KL_BENCH_FILLS = 16 << 20 };
 
 enum { KL_BENCH_ROWS = 1 << 16, KL_BENCH_TABLES = 1024, KL_BENCH_NAME = 64, KL_BENCH_HYPOTHESES = 24 };
 
@@ -55,6 +59,15 @@ struct kl_bench_hypothesis {
     double off;             /* how far the model with it is from the table: mean factor, 1 is perfect */
 };
 
+/** Times of sizes that fill links, beside the model's. */
+enum kl_bench_beside {
+    KL_BENCH_NOT_COMPARED, /* no model, no such size, or nothing that can do the operation */
+    KL_BENCH_ALIKE,
+    KL_BENCH_FASTER,
+    KL_BENCH_SLOWER,
+    KL_BENCH_SCATTERED /* some faster, some slower */
+};
+
 struct kl_bench_table {
     struct kl_log_at at;
     char name[KL_BENCH_NAME];  /* "all_reduce"; "" unknown */
@@ -66,6 +79,8 @@ struct kl_bench_table {
     int64_t wrong; /* that the tool counted behind the table */
     struct kl_bench_shape shape;
     bool modelled;
+    enum kl_bench_beside beside;
+    int compared;  /* sizes that were */
     double off;    /* how far the model is from the table: mean factor over sizes that fill links; 0 without */
     double slower; /* how many times slower than the model, in the mean; below 1: faster */
     struct kl_bench_hypothesis hypothesis[KL_BENCH_HYPOTHESES]; /* nearest first */
@@ -109,8 +124,8 @@ struct kl_bench {
 void kl_bench_init(struct kl_bench *bench);
 void kl_bench_fini(struct kl_bench *bench);
 
+/** Add a text of tables; files, and JSON: bench_file.h. */
 ncclResult_t kl_bench_add_text(struct kl_bench *bench, const char *name, const char *text, size_t bytes);
-ncclResult_t kl_bench_add_file(struct kl_bench *bench, const char *path);
 
 /** All is read: names, shapes, findings, and with a machine (asked for, or of the log) the model's times. */
 ncclResult_t kl_bench_finish(struct kl_bench *bench, const struct kl_cluster_request *request);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "logs/bench_make.h"
 #include "logs/log_make.h"
-#include "logs/machine.h"
+#include "topo/product.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A size that fills links, where bandwidth counts more than latency. */
-enum { LARGE = 16 << 20, SMALL = 64 << 10 };
+enum { SMALL = 64 << 10 };
 
 double kl_bench_row_bus(const struct kl_bench_row *r)
 {
@@ -88,23 +87,32 @@ static void find_wrong(const struct judging *k)
               row(k, k->t->n - 1));
 }
 
+/* The largest bandwidth of all rows behind each. */
+static double *gather_behind(const struct judging *k)
+{
+    double *behind = calloc((size_t)k->t->n + 1, sizeof *behind);
+
+    for (int i = k->t->n - 2; behind && i >= 0; i--) behind[i] = fmax(behind[i + 1], kl_bench_row_bus(row(k, i + 1)));
+    return behind;
+}
+
 /* A dip: slower than sizes before and behind by a quarter, where sizes are large enough for bandwidth to rise. */
 static void find_dip(const struct judging *k)
 {
     const struct kl_bench_row *worst = NULL;
-    double least = 0.75, above = 0, before = 0;
+    double least = 0.75, above = 0, before = 0, *behind = gather_behind(k);
 
-    for (int i = 0; i < k->t->n; i++) {
-        double bus = kl_bench_row_bus(row(k, i)), behind = 0, floor;
+    for (int i = 0; behind && i < k->t->n; i++) {
+        double bus = kl_bench_row_bus(row(k, i)), floor = fmin(before, behind[i]);
 
-        for (int j = i + 1; j < k->t->n; j++) behind = fmax(behind, kl_bench_row_bus(row(k, j)));
-        floor = fmin(before, behind);
         before = fmax(before, bus);
         if (row(k, i)->size < 1 << 20 || floor < 1 || bus >= least * floor) continue;
         least = bus / floor;
         above = floor;
         worst = row(k, i);
     }
+    if (!behind) k->b->log.full = true;
+    free(behind);
     if (worst)
         found(
             k,
@@ -118,7 +126,7 @@ static void find_end(const struct judging *k)
     double bus = kl_bench_row_bus(last), before = k->t->n > 1 ? kl_bench_row_bus(row(k, k->t->n - 2)) : bus;
     bool doubles = k->t->n > 1 && last->size <= 4 * row(k, k->t->n - 2)->size;
 
-    if (last->size >= LARGE && bus < 0.85 * k->t->shape.peak)
+    if (last->size >= KL_BENCH_FILLS && bus < 0.85 * k->t->shape.peak)
         found(k, (struct kl_bench_finding){.code = KL_BENCH_FALLS, .problem = true, .x = bus, .y = k->t->shape.peak},
               last);
     else if (doubles && before > 0 && bus > 1.15 * before)
@@ -133,7 +141,7 @@ static void find_places(const struct judging *k)
     for (int i = 0; i < k->t->n; i++) {
         const struct kl_bench_time *t = row(k, i)->time;
 
-        if (row(k, i)->size < LARGE || !t[0].there || !t[1].there || t[0].bus <= 0 || t[1].bus <= 0) continue;
+        if (row(k, i)->size < KL_BENCH_FILLS || !t[0].there || !t[1].there || t[0].bus <= 0 || t[1].bus <= 0) continue;
         double ratio = fmax(t[0].bus / t[1].bus, t[1].bus / t[0].bus);
 
         if (ratio <= most) continue;
@@ -173,10 +181,10 @@ static void find_link(const struct judging *k)
 {
     double peak = k->t->shape.peak;
 
-    if (k->t->nranks < 2 || k->t->nhosts != k->t->nranks || k->t->shape.peak_size < LARGE) return;
+    if (k->t->nranks < 2 || k->t->nhosts != k->t->nranks || k->t->shape.peak_size < KL_BENCH_FILLS) return;
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
         if (peak >= links[i].from && peak < links[i].to) {
-            bool half = links[i].sm && kl_log_product_sm(k->t->gpu) >= links[i].sm;
+            bool half = links[i].sm && kl_gpu_sm_like(k->t->gpu) >= links[i].sm;
 
             found(k, (struct kl_bench_finding){.code = KL_BENCH_PCI, .problem = half, .x = peak, .text = links[i].text},
                   row(k, k->t->n - 1));
@@ -196,13 +204,13 @@ static double reached(const struct kl_bench_row *r)
 static void find_short(const struct judging *k)
 {
     const struct kl_bench_row *last = row(k, k->t->n - 1), *worst = NULL;
-    bool ends_short = last->size >= LARGE && reached(last) < 0.85;
+    bool ends_short = last->size >= KL_BENCH_FILLS && reached(last) < 0.85;
     double least = ends_short ? 0.85 : 0.6;
 
     for (int i = 0; i < k->t->n; i++) {
         const struct kl_bench_row *r = row(k, i);
 
-        if (r->size < LARGE || reached(r) >= least) continue;
+        if (r->size < KL_BENCH_FILLS || reached(r) >= least) continue;
         least = reached(r);
         worst = r;
     }
@@ -250,27 +258,27 @@ void kl_bench_judge(struct kl_bench *b)
 static const struct {
     const char *name, *remedy;
 } codes[KL_BENCH_CODES] = {
-    [KL_BENCH_WRONG] = {"wrong",
-                        "do not trust any time of this table: check GPUs (ECC, Xid) and links; NCCL_P2P_DISABLE=1 and "
-                        "NCCL_NET_GDR_LEVEL=LOC tell whether P2P or GPUDirect corrupts data"},
+    [KL_BENCH_WRONG] =
+        {"wrong", "do not trust any time in this table: check the GPUs (ECC, Xid) and links; NCCL_P2P_DISABLE=1 and "
+                  "NCCL_NET_GDR_LEVEL=LOC show whether P2P or GPUDirect corrupts data"},
     [KL_BENCH_ALONE] = {"alone", "nccl-tests: rebuild with MPI=1 MPI_HOME=..., or run one process with -g N"},
     [KL_BENCH_SHORT] = {"short", NULL},
     [KL_BENCH_DIP] =
         {"dip",
-         "the choice of algorithm or protocol may change there: NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING shows it, "
+         "the algorithm or protocol may change there: NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING shows which is chosen, "
          "NCCL_ALGO and NCCL_PROTO force another"},
-    [KL_BENCH_FALLS] = {"falls",
-                        "repeat with more iterations (-n 100): clocks that drop under load, congestion, or other jobs"},
-    [KL_BENCH_PLACES] =
-        {"places",
-         "repeat with more warm-up (-w 20): if it stays, memory is not registered or mapped in one of both cases"},
+    [KL_BENCH_FALLS] =
+        {"falls", "repeat with more iterations (-n 100): clocks may drop under load, or other jobs share the network"},
+    [KL_BENCH_PLACES] = {"places", "repeat with more warm-up iterations (-w 20): if the difference stays, memory may "
+                                   "not be registered in one of the "
+                                   "two cases"},
     [KL_BENCH_PCI] =
         {"link",
          "compare LnkSta with LnkCap (lspci -vv) of GPU and NIC, and ibstat's rate; NCCL_DEBUG=INFO shows whether "
          "GPUDirect is used"},
-    [KL_BENCH_SLOW_START] =
-        {"slow_start", "NCCL_DEBUG=INFO shows the network: sockets and missing GPUDirect cost most at small sizes"},
-    [KL_BENCH_RISING] = {"rising", "measure larger sizes (-e 8G) before you judge bandwidth"},
+    [KL_BENCH_SLOW_START] = {"slow_start",
+                             "NCCL_DEBUG=INFO shows which network is used: TCP sockets cost most at small sizes"},
+    [KL_BENCH_RISING] = {"rising", "measure larger sizes (-e 8G) before judging bandwidth"},
 };
 
 const char *kl_bench_finding_name(enum kl_bench_code code)
@@ -283,49 +291,40 @@ const char *kl_bench_finding_remedy(enum kl_bench_code code)
     return code >= 0 && code < KL_BENCH_CODES ? codes[code].remedy : NULL;
 }
 
-static void add_size(int64_t size, struct kl_text *t)
-{
-    static const char units[] = "BKMGT";
-    int u = 0;
-
-    while (size >= 1024 && size % 1024 == 0 && u < 4) size /= 1024, u++;
-    if (u)
-        kl_text_add(t, "%lld %ciB", (long long)size, units[u]);
-    else
-        kl_text_add(t, "%lld B", (long long)size);
-}
-
 void kl_bench_finding_text(const struct kl_bench_finding *f, struct kl_text *t)
 {
     switch (f->code) {
     case KL_BENCH_WRONG:
-        kl_text_add(t, "%lld value%s wrong at ", (long long)f->n, f->n == 1 ? " is" : "s are");
+        kl_text_add(t, "%lld wrong value%s at ", (long long)f->n, kl_plural(f->n));
         break;
     case KL_BENCH_ALONE:
-        kl_text_add(t, "bus bandwidth is 0 everywhere: each process is alone, a communicator of one rank");
+        kl_text_add(t, "bus bandwidth is 0 throughout: each process has a communicator of its own, with one rank");
         return;
     case KL_BENCH_SHORT:
-        kl_text_add(t, "%.4g GB/s instead of %.4g predicted, %.0f %% short, at ", f->x, f->y, 100 * (1 - f->x / f->y));
+        kl_text_add(t, "%.4g GB/s instead of the predicted %.4g (%.0f %% less) at ", f->x, f->y,
+                    100 * (1 - f->x / f->y));
         break;
     case KL_BENCH_DIP:
-        kl_text_add(t, "a dip: %.4g GB/s between smaller and larger sizes that reach %.4g, at ", f->x, f->y);
+        kl_text_add(t, "a dip to %.4g GB/s, between smaller and larger sizes that reach %.4g, at ", f->x, f->y);
         break;
     case KL_BENCH_FALLS:
-        kl_text_add(t, "bandwidth falls from %.4g to %.4g GB/s up to ", f->y, f->x);
+        kl_text_add(t, "bandwidth falls from its peak of %.4g GB/s to %.4g at the largest size, ", f->y, f->x);
         break;
     case KL_BENCH_PLACES:
         kl_text_add(t, "%.4g GB/s out of place, %.4g in place, at ", f->x, f->y);
         break;
     case KL_BENCH_PCI:
         kl_text_add(t, "%.4g GB/s is about what %s carries%s", f->x, f->text,
-                    f->problem ? ": half of what these GPUs have, and the speed of no NIC" : "");
+                    f->problem ? ": half the PCIe bandwidth of these GPUs, and no NIC has this speed" : "");
         return;
     case KL_BENCH_SLOW_START:
-        kl_text_add(t, "%.4g us for the smallest sizes is slow", f->x);
+        kl_text_add(t, "the smallest sizes take ");
+        kl_text_add_time(t, f->x);
+        kl_text_add(t, ", where less than %.0f us is usual", f->y);
         return;
     default:
-        kl_text_add(t, "bandwidth still rises (%.4g to %.4g GB/s) at the largest size, ", f->y, f->x);
+        kl_text_add(t, "bandwidth is still rising (from %.4g to %.4g GB/s) at the largest size, ", f->y, f->x);
         break;
     }
-    add_size(f->size, t);
+    kl_text_add_size(t, f->size);
 }

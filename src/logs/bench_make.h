@@ -5,14 +5,20 @@
 
 #include "logs/bench.h"
 
-/** The table that rows go to; a new one at `at` if `fresh` or none. NULL: no memory. */
-struct kl_bench_table *kl_bench_table_at(struct kl_bench *bench, struct kl_log_at at, bool fresh);
+enum kl_bench_begin {
+    KL_BENCH_SAME,  /* go on with the last table */
+    KL_BENCH_AGAIN, /* sizes begin anew, as for another type: it has the last one's name and ranks */
+    KL_BENCH_NEW    /* another run, which has nothing of the last one */
+};
 
-/** A zeroed row at the end of the last table, which must be there; NULL: no memory. */
-struct kl_bench_row *kl_bench_new_row(struct kl_bench *bench, struct kl_log_at at);
+/** The table that rows go to; one without rows is never followed by another. NULL: it is one too many, or no memory. */
+struct kl_bench_table *kl_bench_table_at(struct kl_bench *bench, struct kl_log_at at, enum kl_bench_begin begin);
 
-/** Read a text that begins with "{" or "[". */
-void kl_bench_read_json(struct kl_bench *bench, int file, const char *text, size_t bytes);
+/** A row of this size at the end of the last table, or of another where sizes begin anew; NULL: as above. */
+struct kl_bench_row *kl_bench_row_of(struct kl_bench *bench, struct kl_log_at at, int64_t size);
+
+/** Ranks, hosts and GPUs of a table, by the list of ranks above it. */
+ncclResult_t kl_bench_read_ranks(const struct kl_bench *bench, struct kl_bench_table *table);
 
 /** What the tables show, and what the model says. */
 void kl_bench_judge(struct kl_bench *bench);

@@ -12,7 +12,7 @@
 
 #define NEAR 2.0 /* a factor beyond which nothing is explained */
 
-enum { FILLS = 16 << 20, SETTINGS = 3, NETS = 64 };
+enum { SETTINGS = 3, NETS = 64 };
 
 /* ---- what the model says ---- */
 
@@ -32,16 +32,33 @@ static int func_of(const char *name)
     return -1;
 }
 
-static double factor(int func, int n)
+/* Types and operations as nccl-tests write them, in NCCL's order. What is not known counts as float, and as sum. */
+static int word_of(const char *text, const char *const *words, int n, int absent)
 {
-    if (func == KL_FUNC_ALL_REDUCE) return 2.0 * (n - 1) / n;
-    return func == KL_FUNC_ALL_GATHER || func == KL_FUNC_REDUCE_SCATTER ? (double)(n - 1) / n : 1;
+    for (int i = 0; i < n; i++)
+        if (!strcmp(text, words[i])) return i;
+    return absent;
+}
+
+static struct kl_tuning_op op_of(int func, const struct kl_bench_row *r)
+{
+    static const char *const types[] = {"int8", "uint8", "int32",  "uint32",   "int64",    "uint64",
+                                        "half", "float", "double", "bfloat16", "fp8_e4m3", "fp8_e5m2"},
+                             *const ops[] = {"sum", "prod", "max", "min", "avg"};
+    int type = word_of(r->type, types, sizeof types / sizeof types[0], ncclFloat),
+        op = word_of(r->op, ops, sizeof ops / sizeof ops[0], ncclSum);
+    struct kl_tuning_op t = kl_tuning_op_of(func, r->size, (ncclDataType_t)type, (ncclRedOp_t)op);
+
+    if (strcmp(r->op, "mulsum")) return t;
+    t.nvls = false; /* a factor of the user's: nothing but the ranks themselves can multiply */
+    t.prescaled = true;
+    return t;
 }
 
 /* Microseconds; 0: nothing can do it. */
-static double predict(const struct kl_tuning *t, int func, int64_t size)
+static double predict(const struct kl_tuning *t, int func, const struct kl_bench_row *r)
 {
-    struct kl_tuning_op op = kl_tuning_op_of(func, size, ncclFloat, ncclSum);
+    struct kl_tuning_op op = op_of(func, r);
     struct kl_tuning_choice choice;
 
     return kl_tuning_choose(t, &op, &choice, NULL) ? 0 : (double)choice.time;
@@ -49,20 +66,21 @@ static double predict(const struct kl_tuning *t, int func, int64_t size)
 
 /* How far times are from a table's: the mean factor over sizes that fill links. 0: no such size. */
 static double distance(const struct kl_bench *b, const struct kl_bench_table *t, const struct kl_tuning *tuning,
-                       int func, double *slower)
+                       int func, double *slower, int *compared)
 {
     double sum = 0, bias = 0;
     int n = 0;
 
     for (int i = 0; i < t->n; i++) {
         const struct kl_bench_row *r = &b->row[t->first + i];
-        double us = kl_bench_row_us(r), model = r->size < FILLS || us <= 0 ? 0 : predict(tuning, func, r->size);
+        double us = kl_bench_row_us(r), model = r->size < KL_BENCH_FILLS || us <= 0 ? 0 : predict(tuning, func, r);
 
         if (model <= 0) continue;
         sum += fabs(log(us / model));
         bias += log(us / model);
         n++;
     }
+    *compared = n;
     *slower = n ? exp(bias / n) : 1;
     return n ? exp(sum / n) : 0;
 }
@@ -75,78 +93,80 @@ static const struct {
     int nets; /* leave NETs out until so many of 8 are left */
 } tries[] = {
     {"no_nvls",
-     "as if the NVSwitches did not reduce (NVLS)",
-     "set NCCL_NVLS_ENABLE=0: if times stay, NVLS was not in use; NCCL_DEBUG=INFO says \"NVLS multicast support\"",
+     "as if NVLS were not used",
+     "set NCCL_NVLS_ENABLE=0: if times stay the same, NVLS was not in use; NCCL_DEBUG=INFO prints \"NVLS multicast "
+     "support\"",
      {"NCCL_NVLS_ENABLE=0"},
      0},
     {"no_p2p",
-     "as if GPUs did not reach each other's memory",
-     "set NCCL_P2P_DISABLE=1: if times stay, P2P was not in use; NCCL_DEBUG=INFO then says \"via SHM\"",
+     "as if GPUs could not access each other's memory (no P2P)",
+     "set NCCL_P2P_DISABLE=1: if times stay the same, P2P was not in use; NCCL_DEBUG=INFO prints \"via SHM\" then",
      {"NCCL_P2P_DISABLE=1"},
      0},
     {"no_gdr",
-     "as if data went through host memory on their way to the NICs (no GPUDirect)",
-     "set NCCL_NET_GDR_LEVEL=LOC: if times stay, GPUDirect was not in use; NCCL_DEBUG=INFO says \"/GDRDMA\"",
+     "as if data passed through host memory on the way to the NICs (no GPUDirect RDMA)",
+     "set NCCL_NET_GDR_LEVEL=LOC: if times stay the same, GPUDirect was not in use; NCCL_DEBUG=INFO prints \"/GDRDMA\" "
+     "where it is",
      {"NCCL_NET_GDR_LEVEL=LOC"},
      0},
     {"no_pxn",
-     "as if GPUs did not send through each other's NICs (PXN)",
-     "set NCCL_PXN_DISABLE=1: if times stay, PXN was not in use",
+     "as if GPUs did not send through each other's NICs (no PXN)",
+     "set NCCL_PXN_DISABLE=1: if times stay the same, PXN was not in use",
      {"NCCL_PXN_DISABLE=1"},
      0},
     {"half_nets",
-     "as if half of the NICs were used",
-     "ibstat and NCCL_DEBUG=INFO (NET/IB : Using) show which are; NCCL_IB_HCA names them",
+     "as if only half of the NICs were used",
+     "ibstat and NCCL_DEBUG=INFO (NET/IB : Using) show which are used; NCCL_IB_HCA selects them",
      {NULL},
      4},
     {"quarter_nets",
-     "as if a quarter of the NICs were used",
-     "ibstat and NCCL_DEBUG=INFO (NET/IB : Using) show which are; NCCL_IB_HCA names them",
+     "as if only a quarter of the NICs were used",
+     "ibstat and NCCL_DEBUG=INFO (NET/IB : Using) show which are used; NCCL_IB_HCA selects them",
      {NULL},
      2},
     {"one_net",
-     "as if one NIC were used",
-     "ibstat and NCCL_DEBUG=INFO (NET/IB : Using) show which are; NCCL_IB_HCA names them",
+     "as if only one NIC were used",
+     "ibstat and NCCL_DEBUG=INFO (NET/IB : Using) show which are used; NCCL_IB_HCA selects them",
      {NULL},
      1},
     {"channels_1",
-     "as if there were one channel",
-     "NCCL_DEBUG=INFO prints \"coll channels\"; NCCL_MIN_NCHANNELS=16 raises it",
+     "as if there were only one channel",
+     "NCCL_DEBUG=INFO prints the number (\"coll channels\"); NCCL_MIN_NCHANNELS=16 raises it",
      {"NCCL_MAX_NCHANNELS=1"},
      0},
     {"channels_2",
-     "as if there were two channels",
-     "NCCL_DEBUG=INFO prints \"coll channels\"; NCCL_MIN_NCHANNELS=16 raises it",
+     "as if there were only two channels",
+     "NCCL_DEBUG=INFO prints the number (\"coll channels\"); NCCL_MIN_NCHANNELS=16 raises it",
      {"NCCL_MAX_NCHANNELS=2"},
      0},
     {"channels_4",
-     "as if there were four channels",
-     "NCCL_DEBUG=INFO prints \"coll channels\"; NCCL_MIN_NCHANNELS=16 raises it",
+     "as if there were only four channels",
+     "NCCL_DEBUG=INFO prints the number (\"coll channels\"); NCCL_MIN_NCHANNELS=16 raises it",
      {"NCCL_MAX_NCHANNELS=4"},
      0},
     {"channels_8",
-     "as if there were eight channels",
-     "NCCL_DEBUG=INFO prints \"coll channels\"; NCCL_MIN_NCHANNELS=16 raises it",
+     "as if there were only eight channels",
+     "NCCL_DEBUG=INFO prints the number (\"coll channels\"); NCCL_MIN_NCHANNELS=16 raises it",
      {"NCCL_MAX_NCHANNELS=8"},
      0},
     {"ll",
      "as if the LL protocol were used",
-     "set NCCL_PROTO=LL to see the same; unset NCCL_PROTO",
+     "set NCCL_PROTO=LL: if times stay the same, it was in use already; otherwise unset NCCL_PROTO",
      {"NCCL_PROTO=LL"},
      0},
     {"simple",
-     "as if the Simple protocol were used alone",
-     "set NCCL_PROTO=Simple: if times stay, it was; unset NCCL_PROTO",
+     "as if only the Simple protocol were used",
+     "set NCCL_PROTO=Simple: if times stay the same, it was in use already; otherwise unset NCCL_PROTO",
      {"NCCL_PROTO=Simple"},
      0},
     {"ring",
      "as if rings were used",
-     "set NCCL_ALGO=Ring: if times stay, they were; unset NCCL_ALGO",
+     "set NCCL_ALGO=Ring: if times stay the same, rings were in use already; otherwise unset NCCL_ALGO",
      {"NCCL_ALGO=Ring"},
      0},
     {"tree",
      "as if trees were used",
-     "set NCCL_ALGO=Tree: if times stay, they were; unset NCCL_ALGO",
+     "set NCCL_ALGO=Tree: if times stay the same, trees were in use already; otherwise unset NCCL_ALGO",
      {"NCCL_ALGO=Tree"},
      0},
 };
@@ -155,27 +175,47 @@ struct modelling {
     struct kl_bench *b;
     const struct kl_cluster_request *request;
     struct kl_bench_table *table;
-    int func, nets;
+    int func;
+    int net[NETS], nnets; /* numbers of the NETs of a host, those that the first plan has */
 };
 
-/* Plan as asked for, with what row `i` of the tries changes; -1: nothing. */
-static ncclResult_t plan_with(const struct modelling *k, int i, struct kl_cluster *cluster, struct kl_planned *planned)
+/* How many NETs of a host row `i` of the tries leaves. */
+static int left(const struct modelling *k, int i)
+{
+    return (k->nnets * tries[i].nets + 7) / 8;
+}
+
+static void gather_nets(const struct kl_topo *topo, struct modelling *k)
+{
+    k->nnets = 0;
+    for (int i = 0; i < topo->count[KL_NODE_NET] && k->nnets < NETS; i++) {
+        const struct kl_node *n = &topo->node[kl_topo_at(topo, KL_NODE_NET, i)];
+
+        if (kl_id_host(n->id) == kl_id_host(topo->node[kl_topo_at(topo, KL_NODE_NET, 0)].id))
+            k->net[k->nnets++] = n->net.dev;
+    }
+}
+
+/* What was asked for, and behind it what row `i` of the tries changes; -1: nothing. */
+static ncclResult_t plan_edited(const struct modelling *k, int i, const char **text, struct kl_cluster *cluster,
+                                struct kl_planned *planned)
 {
     struct kl_cluster_request q = *k->request;
-    const char *with[SETTINGS + 64], *without[NETS];
+    const struct kl_edit_list with = q.edits.with, without = q.edits.without;
+    const char **add = text;
     char name[NETS][16];
-    int n = 0, m = 0;
+    int n = 0;
 
-    for (int j = 0; j < q.edits.with.n && n < 64; j++) with[n++] = q.edits.with.text[j];
-    for (int j = 0; i >= 0 && j < SETTINGS && tries[i].with[j]; j++) with[n++] = tries[i].with[j];
-    if (i >= 0 && tries[i].nets)
-        for (int j = (k->nets * tries[i].nets + 7) / 8; j < k->nets && m < NETS; j++) {
-            snprintf(name[m], sizeof name[m], "NET/%d", j);
-            without[m] = name[m];
-            m++;
-        }
-    q.edits.with = (struct kl_edit_list){with, n};
-    if (m) q.edits.without = (struct kl_edit_list){without, m};
+    if (with.n) memcpy(add, with.text, (size_t)with.n * sizeof *add);
+    q.edits.with = (struct kl_edit_list){add, with.n};
+    for (int j = 0; i >= 0 && j < SETTINGS && tries[i].with[j]; j++) add[q.edits.with.n++] = tries[i].with[j];
+    add += q.edits.with.n;
+    if (without.n) memcpy(add, without.text, (size_t)without.n * sizeof *add);
+    q.edits.without = (struct kl_edit_list){add, without.n};
+    for (int j = i >= 0 && tries[i].nets ? left(k, i) : k->nnets; j < k->nnets; j++) {
+        snprintf(name[n], sizeof name[n], "NET/%d", k->net[j]);
+        add[q.edits.without.n++] = name[n++];
+    }
     KL_TRY(kl_cluster_open(&q, cluster));
     ncclResult_t rc = kl_planned_init(cluster, planned);
 
@@ -185,16 +225,30 @@ static ncclResult_t plan_with(const struct modelling *k, int i, struct kl_cluste
     return rc;
 }
 
+static ncclResult_t plan_with(const struct modelling *k, int i, struct kl_cluster *cluster, struct kl_planned *planned)
+{
+    const struct kl_edits *e = &k->request->edits;
+    size_t n = (size_t)e->with.n + (size_t)e->without.n + SETTINGS + NETS;
+    const char **text = malloc(n * sizeof *text);
+
+    if (!text) return KL_NOMEM("edits of a machine");
+    ncclResult_t rc = plan_edited(k, i, text, cluster, planned);
+
+    free(text);
+    return rc;
+}
+
 static void try_row(const struct modelling *k, int i)
 {
     struct kl_bench_table *t = k->table;
     struct kl_cluster cluster;
     struct kl_planned planned = {.plan = NULL};
     double slower, off;
+    int compared;
 
-    if (tries[i].nets && (k->nets < 2 || (k->nets * tries[i].nets + 7) / 8 >= k->nets)) return;
+    if (tries[i].nets && (k->nnets < 2 || left(k, i) >= k->nnets)) return;
     if (plan_with(k, i, &cluster, &planned)) return;
-    off = distance(k->b, t, &planned.plan->tuning, k->func, &slower);
+    off = distance(k->b, t, &planned.plan->tuning, k->func, &slower, &compared);
     kl_planned_fini(&planned);
     kl_cluster_close(&cluster);
     if (off <= 0 || off > NEAR || log(off) > 0.6 * log(t->off) || t->nhypotheses == KL_BENCH_HYPOTHESES) return;
@@ -225,10 +279,10 @@ static void predict_rows(const struct modelling *k, const struct kl_tuning *tuni
 {
     for (int i = 0; i < k->table->n; i++) {
         struct kl_bench_row *r = &k->b->row[k->table->first + i];
-        double us = predict(tuning, k->func, r->size);
+        double us = predict(tuning, k->func, r);
 
         r->predicted_us = us;
-        r->predicted_bus = us > 0 ? (double)r->size / us / 1e3 * factor(k->func, nranks) : 0;
+        r->predicted_bus = us > 0 ? (double)r->size / us / 1e3 * kl_tuning_bus_factor(k->func, nranks) : 0;
     }
 }
 
@@ -237,36 +291,58 @@ static bool fits(const struct modelling *k, const struct kl_planned *planned)
     int n = planned->plan->nranks;
 
     if (k->table->nranks == n) return true;
-    if (!k->b->why[0])
-        snprintf(k->b->why, sizeof k->b->why, "a table has %d ranks, the machine %d (--hosts, --gpus)",
-                 k->table->nranks, n);
+    if (!k->b->why[0] && !k->table->nranks)
+        snprintf(k->b->why, sizeof k->b->why, "a table does not tell how many ranks it has");
+    else if (!k->b->why[0])
+        snprintf(k->b->why, sizeof k->b->why, "a table has %d rank%s, the machine %d (--hosts, --gpus)",
+                 k->table->nranks, kl_plural(k->table->nranks), n);
     return false;
+}
+
+/* Is there something to compare with? */
+static bool has_model(const struct modelling *k)
+{
+    if (k->func >= 0 && k->table->nranks != 1) return true;
+    if (!k->b->why[0] && k->func < 0)
+        snprintf(k->b->why, sizeof k->b->why, k->table->name[0] ? "there is no model for %s" : "a table has no name%s",
+                 k->table->name);
+    else if (!k->b->why[0])
+        snprintf(k->b->why, sizeof k->b->why, "a single rank sends nothing");
+    return false;
+}
+
+/* Factors within which times count as those of the model. */
+#define ALIKE             1.2
+#define ALIKE_IN_THE_MEAN 1.15
+
+static enum kl_bench_beside beside(const struct kl_bench_table *t)
+{
+    if (!t->compared) return KL_BENCH_NOT_COMPARED;
+    if (t->off <= ALIKE) return KL_BENCH_ALIKE;
+    return t->slower < 1 / ALIKE_IN_THE_MEAN ? KL_BENCH_FASTER
+           : t->slower > ALIKE_IN_THE_MEAN   ? KL_BENCH_SLOWER
+                                             : KL_BENCH_SCATTERED;
 }
 
 static ncclResult_t model_table(struct modelling *k)
 {
+    struct kl_bench_table *t = k->table;
     struct kl_cluster cluster;
     struct kl_planned planned = {.plan = NULL};
 
     KL_TRY(plan_with(k, -1, &cluster, &planned));
     snprintf(k->b->machine, sizeof k->b->machine, "%.500s", cluster.name);
-    k->nets = planned.plan->domain[0].topo->count[KL_NODE_NET];
+    gather_nets(planned.plan->domain[0].topo, k);
     if (fits(k, &planned)) {
         predict_rows(k, &planned.plan->tuning, planned.plan->nranks);
-        k->table->off = distance(k->b, k->table, &planned.plan->tuning, k->func, &k->table->slower);
-        k->table->modelled = true;
+        t->off = distance(k->b, t, &planned.plan->tuning, k->func, &t->slower, &t->compared);
+        t->beside = beside(t);
+        t->modelled = true;
     }
     kl_planned_fini(&planned);
     kl_cluster_close(&cluster);
-    if (k->table->modelled && k->table->off > 1.2 && k->table->slower > 1.15) find_hypotheses(k);
+    if (t->beside == KL_BENCH_SLOWER) find_hypotheses(k);
     return ncclSuccess;
-}
-
-static int release_of(const struct kl_bench_table *t)
-{
-    int nccl = t->version[0] ? kl_nccl_parse(t->version) : -1;
-
-    return nccl >= 0 ? nccl : t->version[0] ? KL_NCCL_2_26_3 : KL_NCCL_DEFAULT;
 }
 
 static ncclResult_t model_all(struct kl_bench *b, const struct kl_cluster_request *request)
@@ -276,11 +352,11 @@ static ncclResult_t model_all(struct kl_bench *b, const struct kl_cluster_reques
         struct kl_cluster_request q = *request;
         struct modelling k = {.b = b, .request = &q, .table = t, .func = func_of(t->name)};
 
-        if (!q.nccl) kl_nccl_text(release_of(t), b->nccl);
+        if (!q.nccl) kl_nccl_text(kl_nccl_nearest(t->version[0] ? t->version : NULL), b->nccl);
         if (q.nccl) snprintf(b->nccl, sizeof b->nccl, "%.15s", q.nccl);
         q.nccl = b->nccl;
         if (!q.hosts && t->nhosts > 1) q.hosts = t->nhosts;
-        if (k.func >= 0 && t->nranks != 1) KL_TRY(model_table(&k));
+        if (has_model(&k)) KL_TRY(model_table(&k));
     }
     return ncclSuccess;
 }
@@ -289,13 +365,14 @@ static ncclResult_t model_all(struct kl_bench *b, const struct kl_cluster_reques
 static ncclResult_t model_own(struct kl_bench *b, const struct kl_cluster_request *request)
 {
     int system = kl_log_system_of(&b->log, kl_log_main(&b->log)), quiet = kl_error_quiet(1);
+    const struct kl_log_version *own = kl_log_version_of(&b->log, kl_log_main(&b->log));
     struct kl_cluster_request q = *request;
     struct kl_log_assumed assumed;
     struct kl_xml *xml = NULL;
 
     if (system < 0 || b->log.amd)
         snprintf(b->why, sizeof b->why, "no machine is named");
-    else if (!kl_log_machine(&b->log, system, &xml, &assumed)) {
+    else if (!kl_log_machine(&b->log, system, kl_nccl_nearest(own ? own->text : NULL), &xml, &assumed)) {
         q.document = xml;
         if (model_all(b, &q)) snprintf(b->why, sizeof b->why, "%.250s", kl_error_text());
     }

@@ -105,14 +105,10 @@ static int set_half(struct kl_bench_row *r, enum kl_bench_half half, const struc
 /* The fields of a size; its times may come in later lines when a log writes into the table. */
 static void add_row(struct kl_bench *b, const struct cells *c, struct kl_log_at at)
 {
-    struct kl_bench_table *t = kl_bench_table_at(b, at, false);
+    struct kl_bench_row *r = kl_bench_row_of(b, at, c->size);
     int next = c->before;
-    struct kl_bench_row *r;
 
-    if (t && t->n && c->size < b->row[b->nrow - 1].size) t = kl_bench_table_at(b, at, true);
-    r = t ? kl_bench_new_row(b, at) : NULL;
     if (!r) return;
-    r->size = c->size;
     r->count = (int64_t)c->value[1];
     snprintf(r->type, sizeof r->type, "%s", c->word[0]);
     if (c->nwords > 1) snprintf(r->op, sizeof r->op, "%s", c->word[1]);
@@ -141,13 +137,9 @@ static bool is_short_row(const struct cells *c)
 
 static void add_short_row(struct kl_bench *b, const struct cells *c, struct kl_log_at at)
 {
-    struct kl_bench_table *t = kl_bench_table_at(b, at, false);
-    struct kl_bench_row *r;
+    struct kl_bench_row *r = kl_bench_row_of(b, at, c->size);
 
-    if (t && t->n && c->size < b->row[b->nrow - 1].size) t = kl_bench_table_at(b, at, true);
-    r = t ? kl_bench_new_row(b, at) : NULL;
     if (!r) return;
-    r->size = c->size;
     r->time[KL_BENCH_OUT] = (struct kl_bench_time){true, c->value[1], c->value[2], c->value[3], -1};
 }
 
@@ -168,64 +160,40 @@ static bool go_on(struct kl_bench *b, const struct cells *c)
 
 /* ---- lines around them ---- */
 
-/* "all_reduce" of "all_reduce_perf" */
+/* "all_reduce" of "all_reduce_perf". Behind a table it is the next one's, but where a line says that it ended, or speaks of the
+ * same program in passing. */
 static bool read_name(struct kl_bench *b, const char *text, struct kl_log_at at)
 {
     const char *end = strstr(text, "_perf"), *start = end;
-    struct kl_bench_table *t;
+    struct kl_bench_table *last = b->ntable ? &b->table[b->ntable - 1] : NULL;
+    char name[KL_BENCH_NAME];
 
     if (!end || isalnum((unsigned char)end[5])) return false;
     while (start > text && (isalnum((unsigned char)start[-1]) || start[-1] == '_')) start--;
     if (start == end || end - start >= KL_BENCH_NAME) return false;
-    t = kl_bench_table_at(b, at, !strstr(text, "concluded"));
-    if (t) snprintf(t->name, sizeof t->name, "%.*s", (int)(end - start), start);
+    snprintf(name, sizeof name, "%.*s", (int)(end - start), start);
+    bool passing = *text != '#' && last && !strcmp(last->name, name);
+    struct kl_bench_table *t =
+        kl_bench_table_at(b, at, passing || strstr(text, "concluded") ? KL_BENCH_SAME : KL_BENCH_NEW);
+
+    if (t) snprintf(t->name, sizeof t->name, "%s", name);
     return true;
 }
 
 static void begin(struct kl_bench *b, const char *text, struct kl_log_at at)
 {
-    struct kl_bench_table *t = kl_bench_table_at(b, at, true);
+    struct kl_bench_table *t = kl_bench_table_at(b, at, KL_BENCH_NEW);
 
     text += strspn(text, "# ");
     if (!strncmp(text, "section", 7)) text += 7 + strspn(text + 7, ": ");
     if (t && text[0]) snprintf(t->title, sizeof t->title, "%.60s", text);
 }
 
-/* nccl-tests' "#  Rank  0 Group  0 Pid  25 on hostA device  0 [0x10] NVIDIA A100" */
-/* Has no rank of this list, above line `at`, named the host? */
-static bool is_new_host(const struct kl_bench *b, const struct kl_bench_table *t, struct kl_log_at at, const char *host)
+static void set_version(struct kl_bench *b, const char *text, struct kl_log_at at)
 {
-    for (int i = 0; i < b->log.ndevice; i++) {
-        const struct kl_log_device *d = &b->log.device[i];
-        if (d->at.file == at.file && d->at.line >= t->at.line && d->at.line < at.line && !strcmp(d->host, host))
-            return false;
-    }
-    return true;
-}
-
-static void read_rank(struct kl_bench *b, const char *text, struct kl_log_at at)
-{
-    const char *rank = kl_log_after(text, "Rank "), *host = kl_log_after(text, " on "), *gpu = kl_log_after(text, "] ");
-    struct kl_bench_table *t = kl_bench_table_at(b, at, true);
-    char name[KL_BENCH_NAME];
-    int n;
-
-    if (!t || !rank || !host) return;
-    rank += strspn(rank, " ");
-    if (!kl_log_int(&rank, &n) || n < 0) return;
-    host += strspn(host, " ");
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(host, " "), host);
-    if (!n) t->nranks = t->nhosts = 0;
-    if (n >= t->nranks) t->nranks = n + 1;
-    if (!t->nhosts || is_new_host(b, t, at, name)) t->nhosts++;
-    if (gpu) snprintf(t->gpu, sizeof t->gpu, "%.60s", gpu);
-}
-
-static void set_version(struct kl_bench *b, const char *text)
-{
-    const char *at = kl_log_after(text, "nccl-library");
-    struct kl_bench_table *t = b->ntable ? &b->table[b->ntable - 1] : NULL;
-    long n = at ? strtol(at + strspn(at, "=: "), NULL, 10) : 0;
+    const char *digits = kl_log_after(text, "nccl-library");
+    struct kl_bench_table *t = kl_bench_table_at(b, at, KL_BENCH_NEW);
+    long n = strtol(digits + strspn(digits, "=: "), NULL, 10);
 
     if (t && n > 20000 && n < 100000)
         snprintf(t->version, sizeof t->version, "%ld.%ld.%ld", n / 10000, n / 100 % 100, n % 100);
@@ -239,26 +207,24 @@ static void read_verdict(struct kl_bench *b, const char *text)
     if (t) t->wrong = kl_log_number(text, "Out of bounds values : ", 0);
 }
 
+static bool is_head(const char *text)
+{
+    return !strncmp(text, "# nThread", 9) || (strstr(text, " size ") && strstr(text, "busbw")) ||
+           (strstr(text, "Rank ") && strstr(text, " Pid "));
+}
+
 static void read_comment(struct kl_bench *b, const char *text, struct kl_log_at at)
 {
-    if (strstr(text, "Out of bounds values")) {
+    if (strstr(text, "Out of bounds values"))
         read_verdict(b, text);
-        return;
-    }
-    if (!strncmp(text, "##", 2))
+    else if (!strncmp(text, "##", 2))
         begin(b, text, at);
-    else if (strstr(text, "Rank ") && strstr(text, " Pid "))
-        read_rank(b, text, at);
-    else if (!strncmp(text, "# nThread", 9)) {
-        struct kl_bench_table *t = kl_bench_table_at(b, at, true);
-
-        if (t) t->nranks = t->nhosts = 0;
-    } else if (!read_name(b, text, at) && strstr(text, " size ") && strstr(text, "busbw"))
-        kl_bench_table_at(b, at, true);
-    if (strstr(text, "nccl-library")) {
-        kl_bench_table_at(b, at, true);
-        set_version(b, text);
-    }
+    else if (strstr(text, "nccl-library"))
+        set_version(b, text, at);
+    else if (is_head(text))
+        kl_bench_table_at(b, at, KL_BENCH_NEW);
+    else
+        read_name(b, text, at);
 }
 
 static void read_line(struct kl_bench *b, const char *text, struct kl_log_at at)
@@ -298,51 +264,26 @@ void kl_bench_fini(struct kl_bench *b)
     kl_bench_init(b);
 }
 
-static bool is_json(const char *text, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        if (!isspace((unsigned char)text[i])) return text[i] == '{' || text[i] == '[';
-    return false;
-}
-
 ncclResult_t kl_bench_add_text(struct kl_bench *b, const char *name, const char *text, size_t bytes)
 {
     char line[4096];
     int number = 0;
 
     KL_TRY(kl_log_add_text(&b->log, name, text, bytes));
-    if (is_json(text, bytes)) {
-        kl_bench_read_json(b, b->log.nfile - 1, text, bytes);
-        return ncclSuccess;
-    }
     for (const char *at = text, *end = text + bytes; at < end;) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         size_t n = (size_t)((stop ? stop : end) - at), kept = n < sizeof line - 1 ? n : sizeof line - 1;
 
         memcpy(line, at, kept);
-        line[kept] = 0;
-        for (size_t i = 0; i < kept; i++)
-            if ((unsigned char)line[i] < ' ') line[i] = ' ';
+        kl_log_clean(line, kept);
         number += number < 1 << 30;
-        read_line(b, line, (struct kl_log_at){b->log.nfile - 1, number});
+        read_line(b, kl_log_skip_prefix(line), (struct kl_log_at){b->log.nfile - 1, number});
         at = stop ? stop + 1 : end;
     }
     return ncclSuccess;
 }
 
-ncclResult_t kl_bench_add_file(struct kl_bench *b, const char *path)
-{
-    char *text;
-    size_t bytes;
-
-    KL_TRY(kl_log_load(path, &text, &bytes));
-    ncclResult_t rc = kl_bench_add_text(b, strcmp(path, "-") ? path : "standard input", text, bytes);
-
-    free(text);
-    return rc;
-}
-
-/* ---- names ---- */
+/* ---- names, ranks, releases ---- */
 
 static const struct kl_bench_row *last_row(const struct kl_bench *b, const struct kl_bench_table *t)
 {
@@ -383,7 +324,7 @@ static void count_by_ratio(const struct kl_bench *b, struct kl_bench_table *t)
     if (!strcmp(t->name, "all_reduce") && ratio > 0.9 && ratio < 1.9995) n = 2 / (2 - ratio);
     if (is_part_of_each(t->name) && ratio < 0.9995) n = 1 / (1 - ratio);
     if (n < 1.9 || n > 2000 || (t->nranks && fabs(n - t->nranks) < 0.1 * n)) return;
-    if (t->nranks) t->nhosts = 0; /* the list of ranks is cut */
+    t->nhosts = 0; /* the list of ranks is cut, or there is none */
     t->nranks = (int)(n + 0.5);
 }
 
@@ -397,6 +338,20 @@ static void drop_empty(struct kl_bench *b)
     b->ntable = kept;
 }
 
+/* Nccl-tests name it; else it is what the library said last above the rows, or, where it speaks below, what it says at all. */
+static void find_version(const struct kl_bench *b, struct kl_bench_table *t)
+{
+    const char *found = NULL;
+
+    for (int i = 0; i < b->log.nversion; i++) {
+        const struct kl_log_version *v = &b->log.version[i];
+        bool above = v->at.file == t->at.file && v->at.line <= b->row[t->first].at.line;
+
+        if (above || !found) found = v->text;
+    }
+    if (found) snprintf(t->version, sizeof t->version, "%.15s", found);
+}
+
 ncclResult_t kl_bench_finish(struct kl_bench *b, const struct kl_cluster_request *request)
 {
     KL_TRY(kl_log_finish(&b->log));
@@ -407,7 +362,8 @@ ncclResult_t kl_bench_finish(struct kl_bench *b, const struct kl_cluster_request
     for (int i = 0; i < b->ntable; i++) {
         struct kl_bench_table *t = &b->table[i];
 
-        if (!t->version[0] && b->log.nversion) snprintf(t->version, sizeof t->version, "%.15s", b->log.version[0].text);
+        if (!t->version[0]) find_version(b, t);
+        KL_TRY(kl_bench_read_ranks(b, t));
         if (!t->name[0]) name_by_ratio(b, t);
         count_by_ratio(b, t);
     }

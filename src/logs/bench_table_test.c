@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of nccl-tests: rows of all releases, broken ones, JSON; what tables show alone, and beside the model. */
-#include "logs/bench.h"
+#include "logs/bench_file.h"
 
 #include "api/param_sets.h"
 #include "base/error.h"
@@ -22,7 +22,7 @@ static struct kl_bench read_for(const char *text, const struct kl_cluster_reques
     struct kl_bench b;
 
     kl_bench_init(&b);
-    assert_int_equal(kl_bench_add_text(&b, "a.txt", text, strlen(text)), ncclSuccess);
+    assert_int_equal(kl_bench_add_any(&b, "a.txt", text, strlen(text)), ncclSuccess);
     if (kl_bench_finish(&b, q)) fail_msg("%s", kl_error_text());
     return b;
 }
@@ -50,6 +50,13 @@ static const struct {
     {"  1048576  262144  float  sum  -1n:1:1 [0] NCCL INFO x\n 50.0  20.97  36.70  0n:1:1 [0] NCCL INFO x\n 49.0 21.4 "
      "37.4 0",
      1048576, 50, 49, 0},
+    {"[1,0]<stdout>:  1048576  262144  float  sum  -1  50.0  20.97  36.70  0  49.0  21.40  37.45  0\r", 1048576, 50, 49,
+     0},
+    {"0:  1048576  262144  float  sum  -1  50.0  20.97  36.70  0  49.0  21.40  37.45  0", 1048576, 50, 49, 0},
+    {"2025-06-01T10:00:00.1Z stdout F  1048576  262144  float  sum  -1  50.0  20.97  36.70  0  49.0  21.40  37.45  0",
+     1048576, 50, 49, 0},
+    {"\033[32m 1048576  262144  float  sum  -1  50.0  20.97  36.70  0  49.0  21.40  37.45  0\033[0m", 1048576, 50, 49,
+     0},
     {"1_048_576   50.0  20.97  36.70\n", 1048576, 50, 0, -1},
 };
 
@@ -70,8 +77,7 @@ static void rows_of_all_kinds(void **state)
 
 static void what_is_no_table_is_refused(void **state)
 {
-    static const char *const texts[] = {"",     "hello 1 2 3\n", "{\"size\": \"x\"}", "12 13\n1 2 3 4\n",
-                                        "[[[[", "{\"size\":"};
+    static const char *const texts[] = {"", "hello 1 2 3\n", "{\"size\": \"x\"}", "12 13\n1 2 3 4\n", "[[[["};
     struct kl_cluster_request q = no_machine();
 
     (void)state;
@@ -80,7 +86,7 @@ static void what_is_no_table_is_refused(void **state)
         int quiet = kl_error_quiet(1);
 
         kl_bench_init(&b);
-        assert_int_equal(kl_bench_add_text(&b, "a.txt", texts[i], strlen(texts[i])), ncclSuccess);
+        assert_int_equal(kl_bench_add_any(&b, "a.txt", texts[i], strlen(texts[i])), ncclSuccess);
         assert_int_equal(kl_bench_finish(&b, &q), ncclInvalidUsage);
         kl_error_quiet(quiet);
         kl_bench_fini(&b);
@@ -106,6 +112,54 @@ static void json_has_the_same_rows(void **state)
     assert_int_equal(b.row[0].time[0].wrong, 2);
     assert_int_equal(b.row[0].time[1].wrong, -1);
     assert_int_equal(b.row[1].size, 2048);
+    assert_int_equal(b.row[0].at.line, 2);
+    assert_int_equal(b.row[1].at.line, 5);
+    kl_bench_fini(&b);
+}
+
+static void json_that_is_cut_is_told(void **state)
+{
+    static const char text[] = "{\"results\": [\n{\"size\": 1024, \"out_of_place\": {\"time\": 12.5";
+    struct kl_bench b;
+    int quiet = kl_error_quiet(1);
+
+    (void)state;
+    kl_bench_init(&b);
+    assert_int_equal(kl_bench_add_any(&b, "a.json", text, strlen(text)), ncclInvalidUsage);
+    assert_non_null(strstr(kl_error_text(), "a.json:2: "));
+    kl_error_quiet(quiet);
+    kl_bench_fini(&b);
+}
+
+/* What one run says is not true of the next; sizes that begin anew are the same run. */
+static void a_table_has_nothing_of_another_run(void **state)
+{
+    struct kl_bench b = read_text("# Collective test starting: all_gather_perf\n"
+                                  "#  Rank  0 Group  0 Pid 5 on hostA device  0 [0000:0f:00] NVIDIA H100\n"
+                                  "#  Rank  1 Group  0 Pid 6 on hostB device  0 [0000:0f:00] NVIDIA H100\n"
+                                  " 33554432 1 float none -1 2000 16.78 8.39 0 2000 16.78 8.39 0\n"
+                                  "hostA: all_gather_perf says something\n"
+                                  " 67108864 1 float none -1 4000 16.78 8.39 0 4000 16.78 8.39 0\n"
+                                  " 33554432 1 half none -1 2000 16.78 8.39 0 2000 16.78 8.39 0\n"
+                                  "# nThread 1 nGpus 1\n"
+                                  "#       size         count      type   redop    root     time   algbw   busbw\n"
+                                  " 33554432 1 float sum -1 2000 16.78 16.78 0 2000 16.78 16.78 0\n"
+                                  " 67108864 1 float sum -1 4000 16.78 16.78 0 4000 16.78 16.78 0\n"
+                                  "# Collective test starting: sendrecv_perf\n"
+                                  "#  Rank 71 Group  0 Pid 6 on hostB device  0 [0000:0f:00] NVIDIA B200\n"
+                                  " 33554432 1 float sum -1 2000 16.78 16.78 0 2000 16.78 16.78 0\n");
+
+    (void)state;
+    assert_int_equal(b.ntable, 4);
+    assert_string_equal(b.table[1].name, "all_gather");
+    assert_int_equal(b.table[1].nranks, 2);
+    assert_int_equal(b.table[1].nhosts, 2);
+    assert_string_equal(b.table[2].name, "");
+    assert_int_equal(b.table[2].nranks, 0);
+    assert_string_equal(b.table[2].gpu, "");
+    assert_string_equal(b.table[3].name, "sendrecv");
+    assert_int_equal(b.table[3].nranks, 72);
+    assert_int_equal(b.table[3].nhosts, 0); /* the list is cut */
     kl_bench_fini(&b);
 }
 
@@ -125,7 +179,9 @@ static void tables_have_names_and_ranks(void **state)
     assert_int_equal(b.table[0].nranks, 2);
     assert_int_equal(b.table[0].nhosts, 2);
     assert_string_equal(b.table[0].version, "2.29.3");
-    assert_int_equal(b.table[1].nranks, 2); /* the list of the file counts where the table is of the same name */
+    assert_string_equal(b.table[1].name, "all_reduce"); /* by its bandwidths */
+    assert_int_equal(b.table[1].nranks, 8);
+    assert_string_equal(b.table[1].version, "");
     kl_bench_fini(&b);
 }
 
@@ -166,39 +222,49 @@ static void tables_show_by_themselves(void **state)
 
 /* ---- beside the model ---- */
 
-/* A table with the times that the model itself has for a setting, of 8 GPUs. */
-static void write_model(const char *with, char *text, size_t size)
+#define HOSTS 2
+#define RANKS 16
+
+static struct kl_cluster_request a_machine(void)
 {
     struct kl_cluster_request q = no_machine();
-    char asked[512] = "";
-    struct kl_text t = kl_text_over(text, size);
 
-    for (int i = 24; i < 34; i++)
-        snprintf(asked + strlen(asked), sizeof asked - strlen(asked), "%lld 1 float sum -1 1000 1 1.75 0\n", 1LL << i);
     q.topo = topo;
     q.nccl = "2.26.3";
-    q.edits.with = (struct kl_edit_list){&with, with ? 1 : 0};
-    struct kl_bench b = read_for(asked, &q);
+    q.hosts = HOSTS;
+    return q;
+}
+
+/* A table with the times that the model itself has for a request. `kind`: type and operation. */
+static void write_model(const struct kl_cluster_request *q, const char *kind, char *text, size_t size)
+{
+    struct kl_text asked = kl_text_over(text, size);
+    char table[4096];
+    struct kl_text t = kl_text_over(table, sizeof table);
+
+    for (int i = 22; i < 34; i++) kl_text_add(&asked, "%lld 1 %s -1 1000 1 1.875 0\n", 1LL << i, kind);
+    struct kl_bench b = read_for(text, q);
 
     assert_true(b.table[0].modelled);
+    assert_int_equal(b.table[0].nranks, RANKS);
     for (int i = 0; i < b.nrow; i++) {
         double us = b.row[i].predicted_us;
 
         assert_true(us > 0);
-        kl_text_add(&t, "%lld 1 float sum -1 %.2f %.2f %.2f 0\n", (long long)b.row[i].size, us,
-                    (double)b.row[i].size / us / 1e3, 1.75 * (double)b.row[i].size / us / 1e3);
+        kl_text_add(&t, "%lld 1 %s -1 %.2f %.2f %.2f 0\n", (long long)b.row[i].size, kind, us,
+                    (double)b.row[i].size / us / 1e3, 1.875 * (double)b.row[i].size / us / 1e3);
     }
     kl_bench_fini(&b);
+    snprintf(text, size, "%s", table);
 }
 
 static struct kl_bench judged_after(const char *with)
 {
-    struct kl_cluster_request q = no_machine();
-    char text[2048];
+    struct kl_cluster_request q = a_machine(), changed = q;
+    char text[4096];
 
-    write_model(with, text, sizeof text);
-    q.topo = topo;
-    q.nccl = "2.26.3";
+    changed.edits.with = (struct kl_edit_list){&with, with ? 1 : 0};
+    write_model(&changed, "float sum", text, sizeof text);
     return read_for(text, &q);
 }
 
@@ -209,6 +275,8 @@ static void what_the_model_says_is_no_problem(void **state)
     (void)state;
     assert_int_equal(b.nfinding, 0);
     assert_true(b.table[0].off < 1.01);
+    assert_int_equal(b.table[0].beside, KL_BENCH_ALIKE);
+    assert_int_equal(b.table[0].compared, 10); /* 16 MiB and more */
     assert_int_equal(b.table[0].nhypotheses, 0);
     kl_bench_fini(&b);
 }
@@ -225,10 +293,61 @@ static void a_missing_setting_is_found(void **state)
         struct kl_bench b = judged_after(c->with);
 
         expect_case(c->with, b.nfinding && b.finding[0].code == KL_BENCH_SHORT && b.finding[0].problem);
+        expect_case(c->with, b.table[0].beside == KL_BENCH_SLOWER);
         expect_case(c->with, b.table[0].nhypotheses && !strcmp(b.table[0].hypothesis[0].name, c->name));
         expect_case(c->with, b.table[0].hypothesis[0].off < 1.02);
         kl_bench_fini(&b);
     }
+}
+
+/* NICs that the user left out stay out when others are left out for a trial. */
+static void trials_keep_what_was_asked_for(void **state)
+{
+    static const char *const gone[] = {"NET/0"}, *const nearly_all[] = {"NET/0", "NET/2", "NET/3", "NET/4",
+                                                                        "NET/5", "NET/6", "NET/7"};
+    struct kl_cluster_request q = a_machine(), one = q;
+    char text[4096];
+    bool found = false;
+
+    (void)state;
+    one.edits.without = (struct kl_edit_list){nearly_all, 7};
+    write_model(&one, "float sum", text, sizeof text);
+    q.edits.without = (struct kl_edit_list){gone, 1};
+    struct kl_bench b = read_for(text, &q);
+
+    for (int i = 0; i < b.table[0].nhypotheses; i++)
+        found |= !strcmp(b.table[0].hypothesis[i].name, "one_net") && b.table[0].hypothesis[i].off < 1.001;
+    assert_true(found);
+    kl_bench_fini(&b);
+}
+
+/* NVSwitches do not reduce every type: what is slower for that reason is as predicted. */
+static void types_and_operations_count(void **state)
+{
+    struct kl_cluster_request q = a_machine();
+    char text[4096], *word;
+
+    (void)state;
+    q.hosts = 1;
+    struct kl_bench b =
+        read_for("1073741824 1 float sum -1 1000 1 1.75 0\n1073741824 1 float prod -1 1000 1 1.75 0\n"
+                 "1073741824 1 float mulsum -1 1000 1 1.75 0\n1073741824 1 uint8 sum -1 1000 1 1.75 0\n",
+                 &q);
+
+    assert_int_equal(b.nrow, 4);
+    assert_true(b.row[1].predicted_us > 1.1 * b.row[0].predicted_us);
+    assert_true(b.row[2].predicted_us == b.row[1].predicted_us && b.row[3].predicted_us == b.row[1].predicted_us);
+    kl_bench_fini(&b);
+
+    q.hosts = HOSTS;
+    write_model(&q, "float prod", text, sizeof text);
+    b = read_for(text, &q);
+    assert_int_equal(b.table[0].beside, KL_BENCH_ALIKE);
+    kl_bench_fini(&b);
+    for (word = text; (word = strstr(word, "prod"));) memcpy(word, "sum ", 4); /* the same times, but for sums */
+    b = read_for(text, &q);
+    assert_int_equal(b.table[0].beside, KL_BENCH_SLOWER);
+    kl_bench_fini(&b);
 }
 
 static void other_ranks_are_not_compared(void **state)
@@ -240,7 +359,7 @@ static void other_ranks_are_not_compared(void **state)
     struct kl_bench b = read_for(SAME("33554432", "1000", "33.55", "44.73"), &q); /* 3 ranks */
 
     assert_false(b.table[0].modelled);
-    assert_true(b.why[0] != 0);
+    assert_string_equal(b.why, "a table has 3 ranks, the machine 8 (--hosts, --gpus)");
     kl_bench_fini(&b);
 }
 
@@ -249,8 +368,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_all_kinds),          cmocka_unit_test(what_is_no_table_is_refused),
         cmocka_unit_test(json_has_the_same_rows),     cmocka_unit_test(tables_have_names_and_ranks),
+        cmocka_unit_test(json_that_is_cut_is_told),   cmocka_unit_test(a_table_has_nothing_of_another_run),
         cmocka_unit_test(tables_show_by_themselves),  cmocka_unit_test(what_the_model_says_is_no_problem),
-        cmocka_unit_test(a_missing_setting_is_found), cmocka_unit_test(other_ranks_are_not_compared),
+        cmocka_unit_test(a_missing_setting_is_found), cmocka_unit_test(trials_keep_what_was_asked_for),
+        cmocka_unit_test(types_and_operations_count), cmocka_unit_test(other_ranks_are_not_compared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@ enum kl_log_cause {
     KL_CAUSE_NO_KERNEL,
     KL_CAUSE_FABRIC_MANAGER,
     KL_CAUSE_GPU_BROKEN,
+    KL_CAUSE_XID,
     KL_CAUSE_PROGRAM_FAULT,
     KL_CAUSE_DUPLICATE_GPU,
     KL_CAUSE_RANK_COUNT,
@@ -55,8 +56,10 @@ enum kl_log_cause {
     KL_CAUSE_PEER_GONE,
     KL_CAUSE_KILLED,
     KL_CAUSE_ABORTED,
+    KL_CAUSE_XID_CLEANUP,
     /* it goes on, slower or by another way */
     KL_CAUSE_FALLBACK,
+    KL_CAUSE_TOPO_FILE_GONE,
     KL_CAUSE_P2P_OFF,
     KL_CAUSE_P2P_FAILED,
     KL_CAUSE_PLUGIN_FAILED,
@@ -66,6 +69,7 @@ enum kl_log_cause {
     KL_CAUSE_IOMMU,
     KL_CAUSE_NUMA_BALANCING,
     KL_CAUSE_RETRY,
+    KL_CAUSE_IB_EVENT,
     KL_CAUSES
 };
 

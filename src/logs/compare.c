@@ -11,12 +11,9 @@
 
 /* ---- settings ---- */
 
-enum { SETTINGS = 64 };
-
 struct settings {
-    const char *text[2 * SETTINGS];
-    char *made[SETTINGS];
-    int nmade, n;
+    const char **text; /* of the log, then of the command line */
+    int nmade, n, max; /* made: of the log */
 };
 
 /* Files of the log's machine are not here, and other settings do not matter to a plan. */
@@ -42,46 +39,73 @@ static bool is_good(const struct kl_param_registry *params, const char *text)
 static bool is_known(const struct settings *all, const char *name)
 {
     for (int i = 0; i < all->nmade; i++)
-        if (!strncmp(all->made[i], name, strlen(name)) && all->made[i][strlen(name)] == '=') return true;
+        if (!strncmp(all->text[i], name, strlen(name)) && all->text[i][strlen(name)] == '=') return true;
     return false;
 }
 
-/* Those of the log, then those of the command line, which count more. */
-static void gather_settings(const struct kl_log *log, const struct kl_edits *edits, struct settings *all)
+/* One of the log as --with writes it; NULL: it does not concern the plan. */
+static char *written(const struct kl_edits *edits, const struct settings *all, const struct kl_log_setting *s)
 {
-    for (int i = 0; i < log->nsetting && all->nmade < SETTINGS; i++) {
-        const struct kl_log_setting *s = &log->setting[i];
-        char text[512];
+    char text[512];
 
-        if (!concerns_plan(edits->params, s) || is_known(all, s->name)) continue;
-        snprintf(text, sizeof text, "%s=%.400s", s->name, s->value);
-        if (!is_good(edits->params, text)) continue;
-        char *copy = strdup(text);
+    if (!concerns_plan(edits->params, s) || is_known(all, s->name)) return NULL;
+    snprintf(text, sizeof text, "%s=%.400s", s->name, s->value);
+    return is_good(edits->params, text) ? strdup(text) : NULL;
+}
 
-        if (copy) all->text[all->n++] = all->made[all->nmade++] = copy;
+static bool append(struct settings *all, const char *text)
+{
+    if (all->n == all->max) {
+        int max = all->max ? 2 * all->max : 32;
+        const char **grown = realloc(all->text, (size_t)max * sizeof *grown);
+
+        if (!grown) return false;
+        all->text = grown;
+        all->max = max;
     }
-    for (int i = 0; i < edits->with.n && i < SETTINGS; i++) all->text[all->n++] = edits->with.text[i];
+    all->text[all->n++] = text;
+    return true;
+}
+
+/* Those of the log, then those of the command line, which count more. */
+static ncclResult_t gather_settings(const struct kl_log *log, const struct kl_edits *edits, struct settings *all)
+{
+    bool good = true;
+
+    for (int i = 0; i < log->nsetting && good; i++) {
+        char *text = written(edits, all, &log->setting[i]);
+
+        if (!text) continue;
+        good = append(all, text);
+        if (good)
+            all->nmade++;
+        else
+            free(text);
+    }
+    for (int i = 0; i < edits->with.n && good; i++) good = append(all, edits->with.text[i]);
+    return good ? ncclSuccess : KL_NOMEM("settings of a log");
 }
 
 static void free_settings(struct settings *all)
 {
-    for (int i = 0; i < all->nmade; i++) free(all->made[i]);
+    for (int i = 0; i < all->nmade; i++) free((char *)all->text[i]);
+    free(all->text);
 }
 
 /* ---- what to plan for ---- */
 
-static void choose_release(const struct kl_log *log, const struct kl_cluster_request *request, struct kl_log_compare *c)
+static void choose_release(const struct kl_log *log, const struct kl_log_comm *comm,
+                           const struct kl_cluster_request *request, struct kl_log_compare *c)
 {
-    const char *text = request->nccl ? request->nccl : log->nversion ? log->version[0].text : NULL;
-    int nccl = text ? kl_nccl_parse(text) : -1;
+    const struct kl_log_version *own = kl_log_version_of(log, comm);
+    const char *text = request->nccl ? request->nccl : own ? own->text : NULL;
 
-    c->other_release = nccl < 0;
-    kl_nccl_text(nccl >= 0 ? nccl : text ? KL_NCCL_2_26_3 : KL_NCCL_DEFAULT, c->nccl);
+    c->other_release = !text || kl_nccl_parse(text) < 0;
+    kl_nccl_text(kl_nccl_nearest(text), c->nccl);
 }
 
-static int nodes_of(const struct kl_log *log, const struct kl_log_comm *comm)
+static int nodes_of(const struct kl_log_comm *comm)
 {
-    (void)log;
     return comm && comm->nnodes > 0 ? comm->nnodes : 1;
 }
 
@@ -141,7 +165,7 @@ static ncclResult_t compare_own(const struct kl_log *log, const struct kl_log_co
         refuse(c, log->nsystem ? "the lines of the machine (=== System) are cut"
                                : "the log has no lines of the machine (NCCL_DEBUG_SUBSYS=INIT,GRAPH prints them)");
     else
-        rc = kl_log_machine(log, system, &xml, &c->assumed);
+        rc = kl_log_machine(log, system, kl_nccl_parse(c->nccl), &xml, &c->assumed);
     if (!rc && xml) {
         c->from_log = true;
         request->document = xml;
@@ -162,16 +186,17 @@ ncclResult_t kl_log_compare_make(const struct kl_log *log, const struct kl_clust
     ncclResult_t rc;
 
     *c = (struct kl_log_compare){.made = false};
-    choose_release(log, request, c);
-    gather_settings(log, &request->edits, &settings);
+    choose_release(log, comm, request, c);
+    KL_TRY_OR(rc, out, gather_settings(log, &request->edits, &settings));
     c->settings = settings.nmade;
     own.nccl = c->nccl;
     own.edits.with = (struct kl_edit_list){settings.text, settings.n};
-    if (!own.hosts) own.hosts = nodes_of(log, comm);
+    if (!own.hosts) own.hosts = nodes_of(comm);
     if (kl_cluster_is_named(request))
         rc = plan_and_compare(log, comm, &own, c);
     else
         rc = compare_own(log, comm, &own, c);
+out:
     free_settings(&settings);
     return rc;
 }

@@ -207,6 +207,21 @@ const char *kl_log_part_name(enum kl_log_part part)
     return part >= 0 && part < KL_PARTS ? names[part] : "";
 }
 
+static void add_rank(struct kl_text *t, const char *before, int rank, const char *after)
+{
+    kl_text_add(t, "%s", before);
+    kl_text_add(t, rank >= 0 ? "%d" : "none", rank);
+    kl_text_add(t, "%s", after);
+}
+
+/* Ranks before and behind: -1 is none. */
+static void add_neighbours(const struct kl_log_difference *d, const char *before, struct kl_text *t)
+{
+    kl_text_add(t, "%s %d is", before, d->rank);
+    add_rank(t, " ", d->have, " in the log, ");
+    add_rank(t, "", d->want, " in the plan");
+}
+
 void kl_log_difference_text(const struct kl_log_difference *d, struct kl_text *t)
 {
     static const char *const counted[KL_PARTS] = {[KL_PART_CHANNELS] = "channels",
@@ -215,19 +230,20 @@ void kl_log_difference_text(const struct kl_log_difference *d, struct kl_text *t
                                                   [KL_PART_PER_PEER] = "channels for messages to one rank"};
 
     if (d->part == KL_PART_GRAPH)
-        kl_text_add(t, "%s: %d channels of %g GB/s in the log, %d of %g planned", kl_graph_name(d->channel), d->have,
-                    d->have_bw, d->want, d->want_bw);
-    else if (d->part == KL_PART_RING)
-        kl_text_add(t, "ring of channel %d: behind rank %d comes %d in the log, %d planned", d->channel, d->rank,
-                    d->have, d->want);
-    else if (d->part == KL_PART_TREE && d->have != d->want)
-        kl_text_add(t, "tree of channel %d: above rank %d stands %d in the log, %d planned", d->channel, d->rank,
-                    d->have, d->want);
-    else if (d->part == KL_PART_TREE)
-        kl_text_add(t, "tree of channel %d: rank %d has other children in the log", d->channel, d->rank);
+        kl_text_add(t, "%s: %d channels of %g GB/s in the log, %d of %g in the plan", kl_graph_name(d->channel),
+                    d->have, d->have_bw, d->want, d->want_bw);
+    else if (d->part == KL_PART_RING) {
+        kl_text_add(t, "ring of channel %d: ", d->channel);
+        add_neighbours(d, "the next of rank", t);
+    } else if (d->part == KL_PART_TREE && d->have != d->want) {
+        kl_text_add(t, "tree of channel %d: ", d->channel);
+        add_neighbours(d, "the parent of rank", t);
+    } else if (d->part == KL_PART_TREE)
+        kl_text_add(t, "tree of channel %d: rank %d has other children in the log than in the plan", d->channel,
+                    d->rank);
     else if (d->part == KL_PART_NIC)
-        kl_text_add(t, "channel %d: rank %d receives through NET/%d in the log, NET/%d planned", d->channel, d->rank,
-                    d->have, d->want);
+        kl_text_add(t, "channel %d: rank %d receives through NET/%d in the log, through NET/%d in the plan", d->channel,
+                    d->rank, d->have, d->want);
     else
-        kl_text_add(t, "%d %s in the log, %d planned", d->have, counted[d->part], d->want);
+        kl_text_add(t, "%d %s in the log, %d in the plan", d->have, counted[d->part], d->want);
 }

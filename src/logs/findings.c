@@ -37,6 +37,7 @@ ncclResult_t kl_log_findings_make(const struct kl_log *log, struct kl_log_findin
 void kl_log_findings_fini(struct kl_log_findings *findings)
 {
     for (int i = 0; i < findings->ntexts; i++) free(findings->texts[i]);
+    free(findings->texts);
     free(findings->finding);
     *findings = (struct kl_log_findings){.n = 0};
 }

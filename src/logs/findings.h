@@ -16,7 +16,7 @@
 
 enum kl_log_code {
     KL_FOUND_CAUSE,           /* a line of trouble: `cause` */
-    KL_FOUND_VERSIONS_DIFFER, /* text, other: releases */
+    KL_FOUND_VERSIONS_DIFFER, /* text, other: releases; a: 1 if of different communicators */
     KL_FOUND_ALONE,           /* n processes, each a communicator of one rank */
     KL_FOUND_UNFINISHED,      /* n ranks began init and did not end it; of m that are silent; a: the first of these */
     KL_FOUND_SPLIT_HOST,      /* ranks of one host count as nodes */
@@ -41,8 +41,8 @@ enum kl_log_code {
     KL_FOUND_SLOW_INIT,       /* x seconds, y of them in the phase `text` */
     KL_FOUND_NVLS_OFF,        /* an NVSwitch, but no NVLS */
     KL_FOUND_PEER_CHANNELS,   /* messages to a peer elsewhere use n of m channels */
-    KL_FOUND_AFFINITY,        /* GPU a's CPUs are a part of GPU n's: text, other */
-    KL_FOUND_NO_AFFINITY,     /* the machine tells no CPUs for GPU a */
+    KL_FOUND_AFFINITY, /* the CPUs of rank a are a part of those of rank n: text, other; m: a known defect of the release */
+    KL_FOUND_NO_AFFINITY, /* the machine tells no CPUs for the GPU of rank a */
     KL_LOG_CODES
 };
 
@@ -62,8 +62,9 @@ struct kl_log_finding {
 struct kl_log_findings {
     struct kl_log_finding *finding; /* worst first */
     int n, max;
-    char *texts[64]; /* that findings point to */
-    int ntexts;
+    int dropped;  /* findings beyond those that are kept */
+    char **texts; /* that findings point to */
+    int ntexts, maxtexts;
 };
 
 ncclResult_t kl_log_findings_make(const struct kl_log *log, struct kl_log_findings *findings);

@@ -12,7 +12,11 @@ void kl_finding_add(struct kl_finding_list *list, struct kl_log_finding finding)
 {
     struct kl_log_findings *f = list->out;
 
-    if (list->rc || f->n == FINDINGS) return;
+    if (list->rc) return;
+    if (f->n == FINDINGS) {
+        f->dropped++;
+        return;
+    }
     if (f->n == f->max) {
         int max = f->max ? 2 * f->max : 32;
         void *grown = realloc(f->finding, (size_t)max * sizeof *f->finding);
@@ -39,11 +43,24 @@ bool kl_finding_has(const struct kl_finding_list *list, enum kl_log_code code, e
     return false;
 }
 
+static char **room(struct kl_log_findings *f)
+{
+    if (f->ntexts == f->maxtexts) {
+        int max = f->maxtexts ? 2 * f->maxtexts : 32;
+        char **grown = realloc(f->texts, (size_t)max * sizeof *grown);
+
+        if (!grown) return NULL;
+        f->texts = grown;
+        f->maxtexts = max;
+    }
+    return &f->texts[f->ntexts];
+}
+
 const char *kl_finding_keep(struct kl_finding_list *list, const char *text)
 {
-    struct kl_log_findings *f = list->out;
-    char *copy = f->ntexts < (int)(sizeof f->texts / sizeof f->texts[0]) ? strdup(text) : NULL;
+    char **at = room(list->out);
 
-    if (!copy) return "";
-    return f->texts[f->ntexts++] = copy;
+    if (at && (*at = strdup(text))) return list->out->texts[list->out->ntexts++];
+    list->rc = KL_NOMEM("findings of a log");
+    return "";
 }

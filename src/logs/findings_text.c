@@ -9,47 +9,47 @@ static const struct {
     const char *name, *remedy;
 } codes[KL_LOG_CODES] = {
     [KL_FOUND_CAUSE] = {"cause", NULL},
-    [KL_FOUND_VERSIONS_DIFFER] = {"versions_differ", "make every host load the same libnccl.so.2"},
+    [KL_FOUND_VERSIONS_DIFFER] = {"versions_differ", NULL},
     [KL_FOUND_ALONE] = {"alone", "nccl-tests: rebuild with MPI=1 MPI_HOME=..., or run one process with -g N"},
     [KL_FOUND_UNFINISHED] = {"unfinished",
-                             "look at the ranks that are silent: they did not start, or cannot reach rank 0"},
+                             "look at the ranks that do not appear: they did not start, or cannot reach rank 0"},
     [KL_FOUND_SPLIT_HOST] = {"split_host",
                              "unset NCCL_P2P_DISABLE and NCCL_SHM_DISABLE; containers of one host need --ipc=host, or "
                              "the same NCCL_HOSTID"},
     [KL_FOUND_FALLBACK] =
-        {"fallback", "kolo explain search --topo FILE says what stopped it; compare the machine's NVLinks and its "
-                     "topology file"},
+        {"fallback",
+         "kolo explain search --topo FILE says what stopped it; compare the machine's NVLinks with its topology file"},
     [KL_FOUND_MACHINE] = {"machine", NULL},
     [KL_FOUND_VIRTUAL_PCI] = {"virtual_pci",
-                              "give the guest the host's PCI layout, or NCCL a topology file with the true links "
+                              "give the guest the host's PCI layout, or NCCL a topology file with the real links "
                               "(NCCL_TOPO_FILE)"},
     [KL_FOUND_MACHINES_DIFFER] = {"machines_differ",
                                   "kolo explain diff --topo A --topo B, with NCCL_TOPO_DUMP_FILE of each, "
                                   "names every difference"},
-    [KL_FOUND_GRAPHS_DIFFER] =
-        {"graphs_differ", "the slower host sets the pace of all: compare its PCI links and NICs with the other's"},
+    [KL_FOUND_GRAPHS_DIFFER] = {"graphs_differ", "compare the PCI links and NICs of the two hosts"},
     [KL_FOUND_SETTINGS_DIFFER] = {"settings_differ",
-                                  "give all ranks the same settings; also look at /etc/nccl.conf and ~/.nccl.conf "
+                                  "give all ranks the same settings; also check /etc/nccl.conf and ~/.nccl.conf "
                                   "of each host"},
     [KL_FOUND_CHANNELS_DIFFER] = {"channels_differ", "ranks must agree: compare settings and releases of the hosts"},
     [KL_FOUND_NICS_DIFFER] = {"nics_differ",
-                              "ibstat on both: a NIC may be down or missing; the host with fewer sets the pace"},
+                              "ibstat on both: a NIC may be down or missing; the host with fewer limits all"},
     [KL_FOUND_NETWORKS_DIFFER] = {"networks_differ",
-                                  "make the same plugin and NICs available everywhere; NCCL_NET names one"},
-    [KL_FOUND_MIXED_FABRIC] = {"mixed_fabric", "NCCL_IB_HCA names the NICs of one fabric: the others lead elsewhere"},
+                                  "make the same plugin and NICs available everywhere; NCCL_NET selects a network"},
+    [KL_FOUND_MIXED_FABRIC] = {"mixed_fabric",
+                               "select the NICs of one fabric with NCCL_IB_HCA: the two do not reach each other"},
     [KL_FOUND_SOCKET] =
         {"socket",
          "ibv_devinfo on the hosts; in containers pass /dev/infiniband; on clouds install the network plugin. "
          "Without such NICs: NCCL_SOCKET_NTHREADS and NCCL_NSOCKS_PERTHREAD help"},
-    [KL_FOUND_GDR_FAR] = {"gdr_far",
-                          "NCCL_NET_GDR_LEVEL=SYS (or PHB) allows it at this distance: measure both; better, use a NIC "
-                          "near the GPU"},
+    [KL_FOUND_GDR_FAR] =
+        {"gdr_far",
+         "NCCL_NET_GDR_LEVEL=SYS (or PHB) allows it at this distance: measure both; or use a NIC closer to the GPU"},
     [KL_FOUND_GDR_DRIVER] = {"gdr_driver",
                              "load nvidia_peermem (modprobe nvidia-peermem), or use DMA-BUF: open kernel modules and a "
                              "kernel from 5.12 on"},
     [KL_FOUND_GDR_OFF] =
         {"gdr_off", "look at lines with \"GPU Direct RDMA\" and \"DMA-BUF\" of a log with NCCL_DEBUG_SUBSYS=INIT,NET,"
-                    "GRAPH; NCCL_NET_GDR_LEVEL=SYS would tell whether distance is the reason"},
+                    "GRAPH; NCCL_NET_GDR_LEVEL=SYS shows whether distance is the reason"},
     [KL_FOUND_NET_INSIDE] = {"net_inside", "unset NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET_DISABLE_INTRA"},
     [KL_FOUND_SHM] =
         {"shm",
@@ -63,9 +63,9 @@ static const struct {
                            "machines need the whole board"},
     [KL_FOUND_PEER_CHANNELS] = {"peer_channels",
                                 "where all-to-all or send and receive are slow, try NCCL_NCHANNELS_PER_NET_PEER=4"},
-    [KL_FOUND_AFFINITY] = {"affinity",
-                           "threads get fewer CPUs than their neighbours': 2.29.2 reads masks wrongly under threads; a "
-                           "newer release, or NCCL_IGNORE_CPU_AFFINITY=1"},
+    [KL_FOUND_AFFINITY] =
+        {"affinity", "compare with the CPUs that the job may use (taskset -p, cpuset of the container), and nvidia-smi "
+                     "topo -m"},
     [KL_FOUND_NO_AFFINITY] = {"no_affinity", NULL},
 };
 
@@ -90,7 +90,7 @@ static const char *slow_phase_remedy(const char *phase)
         return "ranks come late, or a wrong interface is tried first: see which rank starts last, and "
                "NCCL_SOCKET_IFNAME";
     if (!strcmp(phase, "topo"))
-        return "looking at the machine takes that long: a topology file (NCCL_TOPO_FILE) saves it";
+        return "detecting the machine takes that long: a topology file (NCCL_TOPO_FILE) saves it";
     return NULL;
 }
 
@@ -98,6 +98,12 @@ const char *kl_log_finding_remedy(const struct kl_log_finding *f)
 {
     if (f->code == KL_FOUND_CAUSE) return kl_cause_facts(f->cause)->remedy;
     if (f->code == KL_FOUND_MACHINE) return kl_fault_remedy(f->fault);
+    if (f->code == KL_FOUND_AFFINITY && f->m)
+        return "2.29.2 reads masks wrongly where threads share a process: use another release, or "
+               "NCCL_IGNORE_CPU_AFFINITY=1";
+    if (f->code == KL_FOUND_VERSIONS_DIFFER)
+        return f->a ? "if it holds several jobs, give each a log of its own; --nccl says which release to plan by"
+                    : "make every host load the same libnccl.so.2";
     if (f->code == KL_FOUND_SLOW_INIT) return slow_phase_remedy(f->text);
     return codes[f->code].remedy;
 }
@@ -110,22 +116,23 @@ static const char *pattern_name(int pattern)
 static void differ_text(const struct kl_log_finding *f, struct kl_text *t)
 {
     if (f->code == KL_FOUND_VERSIONS_DIFFER)
-        kl_text_add(t, "ranks run NCCL %s and %s", f->text, f->other);
+        kl_text_add(t, f->a ? "the log names two releases, NCCL %s and %s" : "ranks run NCCL %s and %s", f->text,
+                    f->other);
     else if (f->code == KL_FOUND_MACHINES_DIFFER)
-        kl_text_add(t, "%s and %s are not built alike", f->text, f->other);
+        kl_text_add(t, "%s and %s have different hardware", f->text, f->other);
     else if (f->code == KL_FOUND_GRAPHS_DIFFER)
-        kl_text_add(t, "%s found %d %s of %g GB/s, %s %d of %g GB/s: all go at the pace of the slower", f->text, f->n,
+        kl_text_add(t, "%s has %d %s of %g GB/s, %s has %d of %g GB/s: the slower host limits all", f->text, f->n,
                     pattern_name(f->a), f->x, f->other, f->m, f->y);
     else if (f->code == KL_FOUND_SETTINGS_DIFFER)
         kl_text_add(t, "%s differs between ranks: %s", f->text, f->other);
     else if (f->code == KL_FOUND_CHANNELS_DIFFER)
-        kl_text_add(t, "%d channels on %s, %d on %s", f->n, f->text, f->m, f->other);
+        kl_text_add(t, "%d channels on %s, but %d on %s", f->n, f->text, f->m, f->other);
     else if (f->code == KL_FOUND_NICS_DIFFER)
-        kl_text_add(t, "%d NIC%s on %s, %d on %s", f->n, kl_plural(f->n), f->text, f->m, f->other);
+        kl_text_add(t, "%d NIC%s on %s, but %d on %s", f->n, kl_plural(f->n), f->text, f->m, f->other);
     else if (f->code == KL_FOUND_NETWORKS_DIFFER)
         kl_text_add(t, "ranks use different networks: %s and %s", f->text, f->other);
     else
-        kl_text_add(t, "NICs of InfiniBand (%s) and of RoCE (%s) are used together", f->text, f->other);
+        kl_text_add(t, "InfiniBand (%s) and RoCE (%s) NICs are used together", f->text, f->other);
 }
 
 static void network_text(const struct kl_log_finding *f, struct kl_text *t)
@@ -139,20 +146,20 @@ static void network_text(const struct kl_log_finding *f, struct kl_text *t)
             "host memory",
             f->text, f->a, f->n);
     else if (f->code == KL_FOUND_GDR_DRIVER)
-        kl_text_add(t,
-                    "GPUDirect RDMA is off: the driver of %s cannot reach GPU memory, so data go through host memory",
-                    *f->text ? f->text : "the NIC");
+        kl_text_add(
+            t, "GPUDirect RDMA is off: the driver of %s cannot access GPU memory, so data pass through host memory",
+            *f->text ? f->text : "the NIC");
     else if (f->code == KL_FOUND_GDR_OFF)
-        kl_text_add(t, "GPUDirect RDMA is off on %d connection%s, and no line says why", f->n, kl_plural(f->n));
+        kl_text_add(t, "GPUDirect RDMA is off on %d connection%s, and the log does not say why", f->n, kl_plural(f->n));
     else if (f->code == KL_FOUND_NET_INSIDE)
         kl_text_add(t, "%d connection%s within a host go%s through the network", f->n, kl_plural(f->n),
                     f->n == 1 ? "es" : "");
     else if (f->code == KL_FOUND_SHM)
         kl_text_add(t, "%d connection%s within a host go%s through shared memory instead of P2P%s", f->n,
                     kl_plural(f->n), f->n == 1 ? "es" : "",
-                    f->a == 0 ? ": not all of its GPUs may reach each other's memory" : "");
+                    f->a == 0 ? ": not all GPUs of the host can access each other's memory" : "");
     else if (f->code == KL_FOUND_SLOW_NIC)
-        kl_text_add(t, "NET/%s carries %g GB/s only", f->text, f->x);
+        kl_text_add(t, "NET/%s has a bandwidth of only %g GB/s", f->text, f->x);
     else
         kl_text_add(t, "messages to a rank of another host use %d of %d channels", f->n, f->m);
 }
@@ -165,8 +172,10 @@ static void job_text(const struct kl_log_finding *f, struct kl_text *t)
                     "without MPI, or does not use it",
                     f->n);
     else if (f->code == KL_FOUND_UNFINISHED) {
-        kl_text_add(t, "%d rank%s began init and none came further, as far as the log goes", f->n, kl_plural(f->n));
-        if (f->m > 0) kl_text_add(t, "; %d %s no line, the first is rank %d", f->m, f->m == 1 ? "has" : "have", f->a);
+        kl_text_add(t, "%d rank%s started init, and none finished it in this log", f->n, kl_plural(f->n));
+        if (f->m > 0)
+            kl_text_add(t, "; %d rank%s not appear in it, the first is rank %d", f->m, f->m == 1 ? " does" : "s do",
+                        f->a);
     } else if (f->code == KL_FOUND_SPLIT_HOST)
         kl_text_add(t, "ranks of one host count as %d nodes and talk through the network%s", f->n,
                     f->a ? ", because P2P and shared memory are both switched off" : "");
@@ -183,18 +192,17 @@ static void machine_text(const struct kl_log_finding *f, struct kl_text *t)
     else if (f->code == KL_FOUND_FALLBACK)
         kl_text_add(t, "the search found no %s: the devices' order at 0.1 GB/s is used", pattern_name(f->a));
     else if (f->code == KL_FOUND_VIRTUAL_PCI)
-        kl_text_add(
-            t,
-            "%d PCI link%s above GPUs carr%s %g GB/s: such links are a virtual machine's, and hide how the machine is "
-            "built",
-            f->n, kl_plural(f->n), f->n == 1 ? "ies" : "y", f->x);
+        kl_text_add(t,
+                    "%d PCI link%s above GPUs carr%s %g GB/s: such links are made up by a virtual machine, and hide "
+                    "the real ones",
+                    f->n, kl_plural(f->n), f->n == 1 ? "ies" : "y", f->x);
     else if (f->code == KL_FOUND_NVLS_OFF)
-        kl_text_add(t, "the NVSwitches offer no multicast, so that NVLS cannot be used");
+        kl_text_add(t, "the NVSwitches offer no multicast, so NVLS is not used");
     else if (f->code == KL_FOUND_AFFINITY)
-        kl_text_add(t, "the CPUs of rank %d (%s) are only a part of those of rank %d (%s)", f->a, f->text, f->n,
-                    f->other);
+        kl_text_add(t, "the CPUs near rank %d's GPU (%s) are only a part of those near rank %d's (%s)", f->a, f->text,
+                    f->n, f->other);
     else
-        kl_text_add(t, "the machine does not tell which CPUs are near rank %d's GPU", f->a);
+        kl_text_add(t, "the machine does not report which CPUs are near rank %d's GPU", f->a);
 }
 
 void kl_log_finding_text(const struct kl_log_finding *f, struct kl_text *t)

@@ -1,41 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
 #include "logs/findings_make.h"
 #include "logs/settings.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- lines of trouble ---- */
 
-static struct kl_log_finding *same_trouble(struct kl_finding_list *list, const struct kl_log_warning *w)
+/* Lines that nobody knows say the same where they differ in numbers only: ports, addresses, bytes. */
+static int compare_words(const char *a, const char *b)
 {
-    for (int i = 0; i < list->out->n; i++) {
-        struct kl_log_finding *f = &list->out->finding[i];
-
-        if (f->code != KL_FOUND_CAUSE || f->cause != (enum kl_log_cause)w->cause) continue;
-        if (w->cause != KL_CAUSE_NONE || !strcmp(f->text, w->text)) return f;
+    for (;; a++, b++) {
+        while (isdigit((unsigned char)*a)) a++;
+        while (isdigit((unsigned char)*b)) b++;
+        if (*a != *b) return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+        if (!*a) return 0;
     }
-    return NULL;
+}
+
+static int compare_trouble(const struct kl_log_warning *a, const struct kl_log_warning *b)
+{
+    if (a->cause != b->cause) return a->cause < b->cause ? -1 : 1;
+    return a->cause == KL_CAUSE_NONE ? compare_words(a->text, b->text) : 0;
+}
+
+static int by_trouble(const void *x, const void *y)
+{
+    const struct kl_log_warning *a = *(const struct kl_log_warning *const *)x,
+                                *b = *(const struct kl_log_warning *const *)y;
+    int d = compare_trouble(a, b);
+
+    return d ? d : (a > b) - (a < b);
+}
+
+/* One finding for the n lines of a kind, which are in the order of the log. */
+static void add_trouble(struct kl_finding_list *list, const struct kl_log_warning *const *w, int n)
+{
+    struct kl_log_finding f = {.code = KL_FOUND_CAUSE,
+                               .weight = kl_cause_facts(w[0]->cause)->weight,
+                               .cause = w[0]->cause,
+                               .at = w[0]->at,
+                               .text = w[0]->text,
+                               .times = n};
+
+    kl_finding_add(list, f);
 }
 
 static void find_trouble(struct kl_finding_list *list)
 {
-    for (int i = 0; i < list->log->nwarning; i++) {
-        const struct kl_log_warning *w = &list->log->warning[i];
-        struct kl_log_finding *same = same_trouble(list, w);
+    const struct kl_log *log = list->log;
+    const struct kl_log_warning **w = malloc(((size_t)log->nwarning + 1) * sizeof(void *));
 
-        if (same) {
-            same->times++;
-            same->speakers += same->a != w->speaker;
-            same->a = w->speaker;
-            continue;
-        }
-        kl_finding_add(list, (struct kl_log_finding){.code = KL_FOUND_CAUSE,
-                                                     .weight = kl_cause_facts(w->cause)->weight,
-                                                     .cause = w->cause,
-                                                     .at = w->at,
-                                                     .a = w->speaker,
-                                                     .text = w->text});
+    if (!w) {
+        list->rc = KL_NOMEM("findings of a log");
+        return;
     }
+    for (int i = 0; i < log->nwarning; i++) w[i] = &log->warning[i];
+    qsort(w, (size_t)log->nwarning, sizeof(void *), by_trouble);
+    for (int i = 0, next; i < log->nwarning; i = next) {
+        for (next = i + 1; next < log->nwarning && !compare_trouble(w[i], w[next]);) next++;
+        add_trouble(list, &w[i], next - i);
+    }
+    free(w);
 }
 
 /* ---- processes that do not know each other ---- */
@@ -47,58 +75,76 @@ static bool all_alone(const struct kl_log *log)
     return true;
 }
 
+static int by_process(const void *x, const void *y)
+{
+    const struct kl_log_device *a = *(const struct kl_log_device *const *)x,
+                               *b = *(const struct kl_log_device *const *)y;
+    int d = strcmp(a->host, b->host);
+
+    return a->pid != b->pid ? (a->pid < b->pid ? -1 : 1) : d ? d : (a > b) - (a < b);
+}
+
 /* Benchmarks name the ranks they run: several processes that are each rank 0 make a communicator each. */
 static void find_alone(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
-    const struct kl_log_device *first = NULL;
-    int n = 0;
+    const struct kl_log_device **zero = malloc(((size_t)log->ndevice + 1) * sizeof(void *));
+    struct kl_log_finding f = {.code = KL_FOUND_ALONE, .weight = KL_LOG_STOPS};
+    int zeros = 0;
 
-    for (int i = 0; i < log->ndevice; i++) {
-        const struct kl_log_device *d = &log->device[i];
-        bool seen = false;
-
-        for (int j = 0; j < i; j++) seen |= log->device[j].pid == d->pid && !strcmp(log->device[j].host, d->host);
-        if (d->rank || seen) continue;
-        if (!first) first = d;
-        n++;
+    if (!zero) {
+        list->rc = KL_NOMEM("findings of a log");
+        return;
     }
-    if (n < 2 || !all_alone(log)) return;
-    kl_finding_add(list,
-                   (struct kl_log_finding){.code = KL_FOUND_ALONE, .weight = KL_LOG_STOPS, .at = first->at, .n = n});
+    for (int i = 0; i < log->ndevice; i++)
+        if (!log->device[i].rank) zero[zeros++] = &log->device[i];
+    if (zeros) f.at = zero[0]->at;
+    qsort(zero, (size_t)zeros, sizeof(void *), by_process);
+    for (int i = 0; i < zeros; i++)
+        f.n += !i || zero[i - 1]->pid != zero[i]->pid || strcmp(zero[i - 1]->host, zero[i]->host) != 0;
+    free(zero);
+    if (f.n > 1 && all_alone(log)) kl_finding_add(list, f);
 }
 
 /* ---- init that does not end ---- */
+
+/* The lowest rank without a line. */
+static int first_silent(const struct kl_log *log, const struct kl_log_comm *c)
+{
+    bool *seen = calloc((size_t)c->seen + 1, sizeof *seen);
+    int silent = 0;
+
+    for (int i = c->first; seen && i >= 0; i = log->member[i].next)
+        if (log->member[i].rank >= 0 && log->member[i].rank < c->seen) seen[log->member[i].rank] = true;
+    while (seen && seen[silent]) silent++;
+    free(seen);
+    return silent;
+}
+
+/* Did a rank begin, and none come as far as the plan? */
+static bool is_unfinished(const struct kl_log *log, const struct kl_log_comm *c, struct kl_log_finding *f)
+{
+    if (c->nnodes > 0) return false; /* who knows the nodes knows all ranks */
+    for (int i = c->first; i >= 0; i = log->member[i].next) {
+        const struct kl_log_member *m = &log->member[i];
+
+        if (m->completed || m->coll >= 0) return false;
+        if (m->started && !f->n++) f->at = m->at;
+    }
+    return f->n > 0;
+}
 
 static void find_unfinished(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
 
     for (int c = 0; c < log->ncomm; c++) {
-        const struct kl_log_comm *comm = &log->comm[c];
-        int began = 0, ended = 0, planned = 0, n = comm->nranks < 4096 ? comm->nranks : 4096, silent = -1;
-        bool seen[4096] = {false};
-        struct kl_log_at at = {0};
+        struct kl_log_finding f = {.code = KL_FOUND_UNFINISHED, .weight = KL_LOG_FOLLOWS};
 
-        for (int i = 0; i < log->nmember; i++) {
-            const struct kl_log_member *m = &log->member[i];
-
-            if (m->comm != c) continue;
-            if (m->rank >= 0 && m->rank < n) seen[m->rank] = true;
-            began += m->started;
-            ended += m->completed;
-            planned += m->coll >= 0;
-            if (m->started && !m->completed && !at.line) at = m->at;
-        }
-        for (int r = n - 1; r >= 0; r--)
-            if (!seen[r]) silent = r;
-        if (!began || ended || planned || comm->nnodes > 0) continue; /* who knows the nodes knows all ranks */
-        kl_finding_add(list, (struct kl_log_finding){.code = KL_FOUND_UNFINISHED,
-                                                     .weight = KL_LOG_FOLLOWS,
-                                                     .at = at,
-                                                     .n = began,
-                                                     .m = n - comm->seen,
-                                                     .a = silent});
+        if (!is_unfinished(log, &log->comm[c], &f)) continue;
+        f.m = log->comm[c].nranks > log->comm[c].seen ? log->comm[c].nranks - log->comm[c].seen : 0;
+        f.a = f.m ? first_silent(log, &log->comm[c]) : -1;
+        kl_finding_add(list, f);
     }
 }
 

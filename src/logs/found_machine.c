@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
 #include "logs/findings_make.h"
 #include "logs/machine.h"
 #include "topo/fault.h"
@@ -11,9 +12,9 @@
 
 static int release_of(const struct kl_log *log)
 {
-    int nccl = log->nversion ? kl_nccl_parse(log->version[0].text) : -1;
+    const struct kl_log_version *v = kl_log_version_of(log, kl_log_main(log));
 
-    return nccl < 0 ? KL_NCCL_DEFAULT : nccl;
+    return kl_nccl_nearest(v ? v->text : NULL);
 }
 
 static void find_faults(struct kl_finding_list *list)
@@ -24,7 +25,7 @@ static void find_faults(struct kl_finding_list *list)
     struct kl_log_assumed assumed;
     struct kl_xml *xml;
 
-    if (system < 0 || kl_log_machine(log, system, &xml, &assumed)) return;
+    if (system < 0 || kl_log_machine(log, system, release_of(log), &xml, &assumed)) return;
     ncclResult_t rc = kl_faults_find(xml, release_of(log), &faults);
 
     for (int i = 0; !rc && i < faults.n; i++)
@@ -41,35 +42,29 @@ static void find_faults(struct kl_finding_list *list)
 
 static bool has_gpu_below(const struct kl_log *log, int node)
 {
-    for (int i = node + 1; i < log->nnode; i++) {
-        const struct kl_log_node *n = &log->node[i];
-
-        if (n->system != log->node[node].system) continue;
-        if (n->depth <= log->node[node].depth) return false;
-        if (!strcmp(n->type, "GPU") && n->link == KL_PATH_PCI) return true;
-    }
+    for (int i = log->node[node].next; i >= 0 && log->node[i].depth > log->node[node].depth; i = log->node[i].next)
+        if (!strcmp(log->node[i].type, "GPU") && log->node[i].link == KL_PATH_PCI) return true;
     return false;
 }
 
 static void find_virtual_pci(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
-    int system = log->nsystem ? 0 : -1, n = 0;
+    int n = 0;
     double bw = 0;
 
-    for (int i = 0; i < log->nnode; i++) {
+    for (int i = log->nsystem ? log->system[0].first : -1; i >= 0; i = log->node[i].next) {
         const struct kl_log_node *node = &log->node[i];
 
-        if (node->system != system || node->link != KL_PATH_PCI || node->bw > 1 || strcmp(node->type, "NIC") == 0)
-            continue;
+        if (node->link != KL_PATH_PCI || node->bw > 1 || !strcmp(node->type, "NIC")) continue;
         if (strcmp(node->type, "GPU") && !has_gpu_below(log, i)) continue;
         n++;
         bw = node->bw;
     }
     if (!n) return;
-    kl_finding_add(
-        list, (struct kl_log_finding){
-                  .code = KL_FOUND_VIRTUAL_PCI, .weight = KL_LOG_COSTS, .at = log->system[system].at, .n = n, .x = bw});
+    kl_finding_add(list,
+                   (struct kl_log_finding){
+                       .code = KL_FOUND_VIRTUAL_PCI, .weight = KL_LOG_COSTS, .at = log->system[0].at, .n = n, .x = bw});
 }
 
 /* ---- graphs that were given up ---- */
@@ -97,8 +92,8 @@ static bool needs_network(const struct kl_log *log)
     const struct kl_log_comm *c = kl_log_main(log);
     int gpus = 0;
 
-    for (int i = 0; i < log->nnode; i++)
-        gpus += !log->node[i].system && !strcmp(log->node[i].type, "GPU") && log->node[i].link != KL_PATH_NVL;
+    for (int i = log->nsystem ? log->system[0].first : -1; i >= 0; i = log->node[i].next)
+        gpus += !strcmp(log->node[i].type, "GPU") && log->node[i].link != KL_PATH_NVL;
     return c && (c->nnodes > 1 || c->nranks > gpus);
 }
 
@@ -106,26 +101,26 @@ static void find_slow_nics(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
 
-    for (int i = 0; i < log->nnode && needs_network(log); i++) {
-        const struct kl_log_node *n = &log->node[i];
+    for (int i = 0, n = needs_network(log) ? log->nnode : 0; i < n; i++) {
+        const struct kl_log_node *node = &log->node[i];
 
-        if (strcmp(n->type, "NET") || n->link != KL_PATH_NET || n->bw <= 0 || n->bw >= 1 || !strcmp(n->more, ""))
+        if (strcmp(node->type, "NET") || node->link != KL_PATH_NET || node->bw <= 0 || node->bw >= 1 || !*node->more)
             continue;
         kl_finding_add(list, (struct kl_log_finding){.code = KL_FOUND_SLOW_NIC,
                                                      .weight = KL_LOG_COSTS,
-                                                     .at = log->system[n->system].at,
-                                                     .x = n->bw,
-                                                     .text = n->id});
+                                                     .at = log->system[node->system].at,
+                                                     .x = node->bw,
+                                                     .text = node->id});
         return;
     }
 }
 
-/* ---- NVLS ---- */
+/* ---- NVLS: a rank that says the NVSwitches of its machine do no multicast ---- */
 
-static bool has_switch(const struct kl_log *log, int member)
+static bool has_switch(const struct kl_log *log, int system)
 {
-    for (int i = 0; i < log->nnode; i++)
-        if (!strcmp(log->node[i].type, "NVS") && log->system[log->node[i].system].member == member) return true;
+    for (int i = log->system[system].first; i >= 0; i = log->node[i].next)
+        if (!strcmp(log->node[i].type, "NVS")) return true;
     return false;
 }
 
@@ -133,19 +128,18 @@ static void find_nvls(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
 
-    for (int i = 0; i < log->nmember; i++) {
-        const struct kl_log_member *m = &log->member[i];
+    for (int i = 0; i < log->nsystem; i++) {
+        const struct kl_log_member *m = &log->member[log->system[i].member];
 
-        if (m->nvls_support || m->nranks < 2 || kl_finding_has(list, KL_FOUND_NVLS_OFF, 0)) continue;
-        if (has_switch(log, i))
-            kl_finding_add(list,
-                           (struct kl_log_finding){.code = KL_FOUND_NVLS_OFF, .weight = KL_LOG_COSTS, .at = m->at});
+        if (m->nvls_support || m->nranks < 2 || !has_switch(log, i)) continue;
+        kl_finding_add(list, (struct kl_log_finding){.code = KL_FOUND_NVLS_OFF, .weight = KL_LOG_COSTS, .at = m->at});
+        return;
     }
 }
 
 /* ---- affinity: CPUs as a set, "0-31,64-95"; masks are not compared ---- */
 
-enum { CPUS = 4096 };
+enum { CPUS = 4096, AFFINITY_DEFECT = 22902 }; /* the release that reads masks wrongly where threads share a process */
 
 static bool read_cpus(const char *text, unsigned char set[CPUS])
 {
@@ -178,33 +172,87 @@ static bool is_part(const char *a, const char *b)
     return more && *a;
 }
 
-static void find_affinity(struct kl_finding_list *list)
+static void find_no_affinity(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
 
-    for (int i = 0; i < log->nmember && i < 512; i++) {
+    for (int i = 0; i < log->nmember; i++) {
         const struct kl_log_member *m = &log->member[i];
 
-        if (!m->cpus) continue;
-        if (!*m->cpus && !kl_finding_has(list, KL_FOUND_NO_AFFINITY, 0))
-            kl_finding_add(list,
-                           (struct kl_log_finding){
-                               .code = KL_FOUND_NO_AFFINITY, .weight = KL_LOG_REMARK, .at = m->cpus_at, .a = m->rank});
-        for (int j = 0; j < log->nmember && j < 512; j++) {
-            const struct kl_log_member *o = &log->member[j];
-
-            if (!o->cpus || o->comm != m->comm || strcmp(kl_member_host(log, o), kl_member_host(log, m))) continue;
-            if (!is_part(m->cpus, o->cpus)) continue;
-            kl_finding_add(list, (struct kl_log_finding){.code = KL_FOUND_AFFINITY,
-                                                         .weight = KL_LOG_REMARK,
-                                                         .at = m->cpus_at,
-                                                         .a = m->rank,
-                                                         .n = o->rank,
-                                                         .text = m->cpus,
-                                                         .other = o->cpus});
-            break;
-        }
+        if (!m->cpus || *m->cpus) continue;
+        kl_finding_add(list,
+                       (struct kl_log_finding){
+                           .code = KL_FOUND_NO_AFFINITY, .weight = KL_LOG_REMARK, .at = m->cpus_at, .a = m->rank});
+        return;
     }
+}
+
+/* A rank with CPUs, for sorting: those of a communicator's host stand together. */
+struct placed {
+    const char *host;
+    const struct kl_log_member *m;
+};
+
+static int by_host(const void *x, const void *y)
+{
+    const struct placed *a = x, *b = y;
+    int d = strcmp(a->host, b->host);
+
+    if (a->m->comm != b->m->comm) return a->m->comm < b->m->comm ? -1 : 1;
+    return d ? d : (a->m > b->m) - (a->m < b->m);
+}
+
+static bool same_host(const struct placed *a, const struct placed *b)
+{
+    return a->m->comm == b->m->comm && !strcmp(a->host, b->host);
+}
+
+/* A neighbour of `at` that has the same CPUs and more. */
+static const struct kl_log_member *wider(const struct placed *p, int n, int at)
+{
+    enum { NEIGHBOURS = 64 }; /* a host has fewer GPUs */
+    int from = at;
+
+    while (from > 0 && at - from < NEIGHBOURS && same_host(&p[from - 1], &p[at])) from--;
+    for (int i = from; i < n && i - from < NEIGHBOURS && same_host(&p[i], &p[at]); i++)
+        if (is_part(p[at].m->cpus, p[i].m->cpus)) return p[i].m;
+    return NULL;
+}
+
+static void find_parts(struct kl_finding_list *list, const struct placed *p, int n)
+{
+    const struct kl_log_version *v = kl_log_version_of(list->log, kl_log_main(list->log));
+    struct kl_log_finding f = {.code = KL_FOUND_AFFINITY, .weight = KL_LOG_REMARK, .at = {0, 0}};
+
+    f.m = v && v->number == AFFINITY_DEFECT;
+    for (int i = 0; i < n; i++) {
+        const struct kl_log_member *o = wider(p, n, i);
+
+        if (!o || f.times++) continue;
+        f.at = p[i].m->cpus_at;
+        f.a = p[i].m->rank;
+        f.text = p[i].m->cpus;
+        f.n = o->rank;
+        f.other = o->cpus;
+    }
+    if (f.times) kl_finding_add(list, f);
+}
+
+static void find_affinity(struct kl_finding_list *list)
+{
+    const struct kl_log *log = list->log;
+    struct placed *p = malloc(((size_t)log->nmember + 1) * sizeof *p);
+    int n = 0;
+
+    if (!p) {
+        list->rc = KL_NOMEM("findings of a log");
+        return;
+    }
+    for (int i = 0; i < log->nmember; i++)
+        if (log->member[i].cpus) p[n++] = (struct placed){kl_member_host(log, &log->member[i]), &log->member[i]};
+    qsort(p, (size_t)n, sizeof *p, by_host);
+    find_parts(list, p, n);
+    free(p);
 }
 
 void kl_found_machine(struct kl_finding_list *list)
@@ -214,5 +262,6 @@ void kl_found_machine(struct kl_finding_list *list)
     find_fallback(list);
     find_slow_nics(list);
     find_nvls(list);
+    find_no_affinity(list);
     find_affinity(list);
 }

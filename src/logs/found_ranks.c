@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
 #include "logs/findings_make.h"
 #include "logs/machine.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct kl_log_finding differ(enum kl_log_code code, struct kl_log_at at, const char *a, const char *b)
@@ -10,20 +12,44 @@ static struct kl_log_finding differ(enum kl_log_code code, struct kl_log_at at, 
     return (struct kl_log_finding){.code = code, .weight = KL_LOG_COSTS, .at = at, .text = a, .other = b};
 }
 
+/* Do both speak in one communicator? Where it is not known, they may, but for lines that name no process. */
+static bool may_be_together(const struct kl_log *log, int a, int b)
+{
+    bool known = log->speaker[a].pid < 0 || log->speaker[b].pid < 0;
+
+    for (int i = log->speaker[a].last; i >= 0; i = log->member[i].earlier)
+        for (int j = log->speaker[b].last; j >= 0 && log->member[i].comm >= 0; j = log->member[j].earlier) {
+            if (log->member[i].comm == log->member[j].comm) return true;
+            known |= log->member[j].comm >= 0;
+        }
+    return !known;
+}
+
+/* Ranks of one communicator must have one release; a file may hold several jobs. */
 static void find_versions(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
+    const struct kl_log_version *first = log->version, *other = NULL;
 
     for (int i = 1; i < log->nversion; i++) {
-        struct kl_log_finding f =
-            differ(KL_FOUND_VERSIONS_DIFFER, log->version[i].at, log->version[0].text, log->version[i].text);
+        const struct kl_log_version *v = &log->version[i];
 
-        if (log->version[i].number == log->version[0].number || log->version[i].speaker == log->version[0].speaker)
-            continue;
+        if (v->number == first->number) continue;
+        struct kl_log_finding f = differ(KL_FOUND_VERSIONS_DIFFER, v->at, first->text, v->text);
+
         f.weight = KL_LOG_STOPS;
-        kl_finding_add(list, f);
-        return;
+        if (v->speaker != first->speaker && may_be_together(log, v->speaker, first->speaker)) {
+            kl_finding_add(list, f);
+            return;
+        }
+        if (!other) other = v;
     }
+    if (!other) return;
+    struct kl_log_finding f = differ(KL_FOUND_VERSIONS_DIFFER, other->at, first->text, other->text);
+
+    f.weight = KL_LOG_REMARK;
+    f.a = 1;
+    kl_finding_add(list, f);
 }
 
 /* ---- settings that ranks have otherwise ---- */
@@ -60,18 +86,33 @@ static void add_setting_pair(struct kl_finding_list *list, const struct kl_log_s
     kl_finding_add(list, differ(KL_FOUND_SETTINGS_DIFFER, b->at, a->name, kl_finding_keep(list, text)));
 }
 
+static int by_name(const void *x, const void *y)
+{
+    const struct kl_log_setting *a = *(const struct kl_log_setting *const *)x,
+                                *b = *(const struct kl_log_setting *const *)y;
+    int d = strcmp(a->name, b->name);
+
+    return d ? d : (a > b) - (a < b);
+}
+
+/* Each is compared with the first of its name. */
 static void find_settings(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
+    const struct kl_log_setting **s = malloc(((size_t)log->nsetting + 1) * sizeof(void *)), *first = NULL;
 
-    for (int i = 0; i < log->nsetting; i++)
-        for (int j = 0; j < i && j < 512; j++) {
-            const struct kl_log_setting *a = &log->setting[j], *b = &log->setting[i];
-
-            if (a->speaker == b->speaker || strcmp(a->name, b->name)) continue;
-            if (strcmp(a->value, b->value) && !is_local(a->name)) add_setting_pair(list, a, b);
-            break;
-        }
+    if (!s) {
+        list->rc = KL_NOMEM("findings of a log");
+        return;
+    }
+    for (int i = 0; i < log->nsetting; i++) s[i] = &log->setting[i];
+    qsort(s, (size_t)log->nsetting, sizeof(void *), by_name);
+    for (int i = 0; i < log->nsetting; i++) {
+        if (!first || strcmp(first->name, s[i]->name) != 0) first = s[i];
+        if (first->speaker != s[i]->speaker && strcmp(first->value, s[i]->value) != 0 && !is_local(first->name))
+            add_setting_pair(list, first, s[i]);
+    }
+    free(s);
 }
 
 /* ---- what ranks of a communicator should have alike ---- */
@@ -109,41 +150,43 @@ static void find_members(struct kl_finding_list *list)
 
 /* ---- hosts that found other graphs ---- */
 
-static const struct kl_log_graph *graph_like(const struct kl_log *log, int before, const struct kl_log_graph *g)
-{
-    const struct kl_log_member *m = &log->member[g->member];
-
-    for (int i = 0; i < before; i++) {
-        const struct kl_log_graph *o = &log->graph[i];
-        const struct kl_log_member *n = &log->member[o->member];
-
-        if (o->pattern == g->pattern && n->comm == m->comm && strcmp(kl_member_host(log, n), kl_member_host(log, m)))
-            return o;
-    }
-    return NULL;
-}
-
-static void find_graphs(struct kl_finding_list *list)
+static void add_graphs(struct kl_finding_list *list, const struct kl_log_graph *a, const struct kl_log_graph *b)
 {
     const struct kl_log *log = list->log;
+    struct kl_log_finding f = differ(KL_FOUND_GRAPHS_DIFFER, b->at, host_of(log, log->member[a->member].speaker),
+                                     host_of(log, log->member[b->member].speaker));
 
-    for (int i = 0; i < log->ngraph && i < 4096; i++) {
-        const struct kl_log_graph *g = &log->graph[i], *o = graph_like(log, i, g);
-        double x, y;
+    f.x = a->bw_inter;
+    f.y = b->bw_inter;
+    f.n = a->nchannels;
+    f.m = b->nchannels;
+    f.a = a->pattern;
+    kl_finding_add(list, f);
+}
 
-        if (!o || !g->nchannels || !o->nchannels) continue;
-        x = o->bw_inter * o->nchannels;
-        y = g->bw_inter * g->nchannels;
-        if (x == y || kl_finding_has(list, KL_FOUND_GRAPHS_DIFFER, 0)) continue;
-        struct kl_log_finding f = differ(KL_FOUND_GRAPHS_DIFFER, g->at, host_of(log, log->member[o->member].speaker),
-                                         host_of(log, log->member[g->member].speaker));
-        f.x = o->bw_inter;
-        f.y = g->bw_inter;
-        f.n = o->nchannels;
-        f.m = g->nchannels;
-        f.a = g->pattern;
-        kl_finding_add(list, f);
+/* Each is compared with the first of its communicator and pattern. */
+static void find_graphs(struct kl_finding_list *list)
+{
+    enum { PATTERNS = 8 };
+    const struct kl_log *log = list->log;
+    int *first = calloc(((size_t)log->ncomm + 1) * PATTERNS, sizeof *first);
+
+    for (int i = 0; first && i < log->ngraph; i++) {
+        const struct kl_log_graph *g = &log->graph[i], *o;
+        const struct kl_log_member *m = &log->member[g->member];
+
+        if (g->pattern < 0 || g->pattern >= PATTERNS || !g->nchannels) continue;
+        int *at = &first[(m->comm + 1) * PATTERNS + g->pattern];
+
+        if (!*at) *at = i + 1;
+        o = &log->graph[*at - 1];
+        if (o->bw_inter * o->nchannels == g->bw_inter * g->nchannels) continue;
+        if (!strcmp(kl_member_host(log, &log->member[o->member]), kl_member_host(log, m))) continue;
+        add_graphs(list, o, g);
+        break;
     }
+    if (!first) list->rc = KL_NOMEM("findings of a log");
+    free(first);
 }
 
 static void find_machines(struct kl_finding_list *list)
@@ -164,36 +207,47 @@ static void find_machines(struct kl_finding_list *list)
 
 /* ---- NICs ---- */
 
-static int nics_of(const struct kl_log *log, int speaker)
-{
-    int n = 0;
-
-    for (int i = 0; i < log->nnic; i++) n += log->nic[i].speaker == speaker && log->nic[i].fabric != KL_LOG_ETHERNET;
-    return n;
-}
-
-static void find_nics(struct kl_finding_list *list)
+/* NICs of each speaker; the first that has any is compared with the others. */
+static void compare_nics(struct kl_finding_list *list, const int *nics)
 {
     const struct kl_log *log = list->log;
-    const struct kl_log_nic *ib = NULL, *roce = NULL, *first = NULL;
+    const struct kl_log_nic *first = NULL;
 
     for (int i = 0; i < log->nnic; i++) {
         const struct kl_log_nic *nic = &log->nic[i];
 
         if (nic->fabric == KL_LOG_ETHERNET) continue;
         if (!first) first = nic;
-        if (nic->fabric == KL_LOG_IB) ib = nic;
-        if (nic->fabric == KL_LOG_ROCE) roce = nic;
-        if (nic->speaker == first->speaker || kl_finding_has(list, KL_FOUND_NICS_DIFFER, 0)) continue;
-        int n = nics_of(log, first->speaker), m = nics_of(log, nic->speaker);
-
-        if (n == m) continue;
+        if (nics[nic->speaker] == nics[first->speaker]) continue;
         struct kl_log_finding f =
             differ(KL_FOUND_NICS_DIFFER, nic->at, host_of(log, first->speaker), host_of(log, nic->speaker));
-        f.n = n;
-        f.m = m;
+
+        f.n = nics[first->speaker];
+        f.m = nics[nic->speaker];
         kl_finding_add(list, f);
+        return;
     }
+}
+
+static void find_nics(struct kl_finding_list *list)
+{
+    const struct kl_log *log = list->log;
+    const struct kl_log_nic *ib = NULL, *roce = NULL;
+    int *nics = calloc((size_t)log->nspeaker + 1, sizeof *nics);
+
+    if (!nics) {
+        list->rc = KL_NOMEM("findings of a log");
+        return;
+    }
+    for (int i = 0; i < log->nnic; i++) {
+        const struct kl_log_nic *nic = &log->nic[i];
+
+        if (nic->fabric == KL_LOG_IB) ib = nic;
+        if (nic->fabric == KL_LOG_ROCE) roce = nic;
+        nics[nic->speaker] += nic->fabric != KL_LOG_ETHERNET;
+    }
+    compare_nics(list, nics);
+    free(nics);
     if (ib && roce)
         kl_finding_add(
             list, differ(KL_FOUND_MIXED_FABRIC, ib->at.line > roce->at.line ? ib->at : roce->at, ib->name, roce->name));

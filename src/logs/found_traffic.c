@@ -20,25 +20,43 @@ static bool has_several_nodes(const struct kl_log *log)
     return false;
 }
 
-/* Fewer hosts speak than there are nodes, though all ranks do; or both ways within a host are switched off. */
+/* A rank of a communicator that sits on the same host as the first, though each is a node of its own. */
+static bool has_neighbour(const struct kl_log *log, const struct kl_log_comm *c)
+{
+    enum { LOOKED_AT = 256 }; /* two of them have one host, or hosts have one rank each */
+    int n = 0;
+
+    for (int i = c->first; i >= 0 && n < LOOKED_AT; i = log->member[i].next, n++)
+        for (int j = c->first; j != i; j = log->member[j].next) {
+            const struct kl_log_member *a = &log->member[i], *b = &log->member[j];
+            const char *host = kl_member_host(log, a);
+
+            if (a->rank != b->rank && *host && !strcmp(host, kl_member_host(log, b))) return true;
+        }
+    return false;
+}
+
+static const struct kl_log_member *one_per_node(const struct kl_log *log, const struct kl_log_comm *c)
+{
+    for (int i = c->first; i >= 0; i = log->member[i].next)
+        if (log->member[i].nnodes > 1 && log->member[i].local_ranks == 1) return &log->member[i];
+    return NULL;
+}
+
+/* Ranks of one host that count as nodes; or both ways within a host are switched off. */
 static void find_split_host(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
+    bool off = is_set(log, "NCCL_P2P_DISABLE", "1") && is_set(log, "NCCL_SHM_DISABLE", "1");
 
-    for (int i = 0; i < log->nmember; i++) {
-        const struct kl_log_member *m = &log->member[i];
+    for (int c = 0; c < log->ncomm; c++) {
+        const struct kl_log_member *m = one_per_node(log, &log->comm[c]);
 
-        if (m->nnodes < 2 || m->local_ranks != 1 || m->comm < 0 || kl_finding_has(list, KL_FOUND_SPLIT_HOST, 0))
-            continue;
-        bool off = is_set(log, "NCCL_P2P_DISABLE", "1") && is_set(log, "NCCL_SHM_DISABLE", "1"), same = false;
-
-        for (int j = 0; j < i && !same; j++)
-            same = log->member[j].comm == m->comm && *kl_member_host(log, m) && log->member[j].rank != m->rank &&
-                   !strcmp(kl_member_host(log, &log->member[j]), kl_member_host(log, m));
-        if (off || same)
-            kl_finding_add(
-                list, (struct kl_log_finding){
-                          .code = KL_FOUND_SPLIT_HOST, .weight = KL_LOG_COSTS, .at = m->at, .n = m->nnodes, .a = off});
+        if (!m || (!off && !has_neighbour(log, &log->comm[c]))) continue;
+        kl_finding_add(list,
+                       (struct kl_log_finding){
+                           .code = KL_FOUND_SPLIT_HOST, .weight = KL_LOG_COSTS, .at = m->at, .n = m->nnodes, .a = off});
+        return;
     }
 }
 
@@ -113,10 +131,19 @@ static void find_gdr(struct kl_finding_list *list)
 
 /* ---- connections within a host ---- */
 
+static bool has_nvlinks(const struct kl_log *log)
+{
+    for (int i = 0; i < log->nnode; i++)
+        if (log->node[i].link == KL_PATH_NVL) return true;
+    return false;
+}
+
+/* Between PCIe cards of different sockets, shared memory is what NCCL takes by itself: it costs where GPUs have NVLinks, or where the
+ * library says whether they reach each other. */
 static void find_inside(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
-    struct kl_log_finding shm = {.code = KL_FOUND_SHM, .weight = KL_LOG_COSTS, .a = -1},
+    struct kl_log_finding shm = {.code = KL_FOUND_SHM, .weight = KL_LOG_REMARK, .a = -1},
                           net = {.code = KL_FOUND_NET_INSIDE, .weight = KL_LOG_COSTS};
 
     for (int i = 0; i < log->nlink; i++) {
@@ -128,6 +155,7 @@ static void find_inside(struct kl_finding_list *list)
         if (l->way == KL_LOG_SHM && m->all_p2p >= 0) shm.a = m->all_p2p;
         if (l->way == KL_LOG_NET && one_node && !net.n++) net.at = l->at;
     }
+    if (shm.a >= 0 || has_nvlinks(log)) shm.weight = KL_LOG_COSTS;
     shm.times = shm.n;
     net.times = net.n;
     if (shm.n) kl_finding_add(list, shm);
@@ -136,25 +164,32 @@ static void find_inside(struct kl_finding_list *list)
 
 /* ---- messages ---- */
 
+/* Channels of a communicator, as the first of its ranks prints them. */
+static const struct kl_log_member *counted(const struct kl_log *log, const struct kl_log_comm *c)
+{
+    for (int i = c->first; i >= 0; i = log->member[i].next)
+        if (log->member[i].p2p >= 0) return &log->member[i];
+    return NULL;
+}
+
 static void find_peer_channels(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
+    int last = -1;
 
     for (int i = 0; i < log->nlink; i++) {
         const struct kl_log_link *l = &log->link[i];
-        const struct kl_log_member *m = &log->member[l->member];
-        int all = -1, each = -1;
+        int comm = log->member[l->member].comm;
 
-        if (l->way != KL_LOG_NET || l->connection != 1 || m->comm < 0 || strstr(l->how, "/Socket")) continue;
-        for (int j = 0; j < log->nmember && all < 0; j++)
-            if (log->member[j].comm == m->comm) {
-                all = log->member[j].p2p;
-                each = log->member[j].per_peer;
-            }
-        if (each < 1 || each >= all) continue;
-        kl_finding_add(list,
-                       (struct kl_log_finding){
-                           .code = KL_FOUND_PEER_CHANNELS, .weight = KL_LOG_REMARK, .at = l->at, .n = each, .m = all});
+        if (l->way != KL_LOG_NET || l->connection != 1 || comm < 0 || comm == last || strstr(l->how, "/Socket"))
+            continue;
+        const struct kl_log_member *m = counted(log, &log->comm[last = comm]);
+
+        if (!m || m->per_peer < 1 || m->per_peer >= m->p2p) continue;
+        kl_finding_add(
+            list,
+            (struct kl_log_finding){
+                .code = KL_FOUND_PEER_CHANNELS, .weight = KL_LOG_REMARK, .at = l->at, .n = m->per_peer, .m = m->p2p});
         return;
     }
 }

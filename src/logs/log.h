@@ -3,7 +3,8 @@
  * log.h - what a log of NCCL says (NCCL_DEBUG=INFO), as facts with the line they come from.
  *
  *     log_line.c    one line: who says it (host, process, device), how loud, and what
- *     log_read.c    files; which line belongs to which rank of which communicator
+ *     log_read.c    files; whose line it is
+ *     log_comms.c   which ranks are one communicator
  *     log_init.c    versions, settings, ranks, channel counts
  *     log_machine.c the machine: "=== System", graphs
  *     log_plan.c    rings, trees, connections
@@ -14,7 +15,7 @@
  * Lines of several ranks may be mixed, cut, and have anything in front of them; what is not understood is passed over. Any
  * release from 2.8 on is read: what a release does not print stays unknown (-1, NULL).
  *
- * Bounds:  lines of up to KL_LOG_LINE bytes are read whole, what is beyond is cut; KL_LOG_FACTS facts of a kind are kept.
+ * Bounds:  lines of up to KL_LOG_LINE bytes are read whole, what is beyond is cut; KL_LOG_FACTS facts of a kind are kept; `full` tells of more.
  * Units:   GB/s, seconds.
  * Errors:  ncclSystemError when a file cannot be read or memory is short. A log without any fact is none.
  * Threads: a log belongs to one thread while it is read; then it is const.
@@ -29,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KL_LOG_LINE = 1 << 16, KL_LOG_FACTS = 1 << 20, KL_LOG_RANKS = 1 << 20 };
+enum { KL_LOG_LINE = 1 << 16, KL_LOG_FACTS = 1 << 20 };
 
 /** FILE:LINE. */
 struct kl_log_at {
@@ -43,38 +44,40 @@ struct kl_log_line {
     struct kl_log_at at;
     enum kl_log_level level;
     char host[64];    /* "" unknown */
-    long pid, tid;    /* -1 unknown */
+    long pid;         /* -1 unknown */
     int dev;          /* -1 unknown */
     char where[64];   /* of a warning: "misc/socket.cc:537"; else "" */
     const char *text; /* ends with 0 */
     char *more;       /* where the line goes on with another's line; NULL */
 };
 
-/** Who speaks: a process's device. */
+/** Who speaks: a device of a process. */
 struct kl_log_speaker {
     const char *host; /* "" unknown */
     long pid;
     int dev;
-    int member; /* the current one; -1 */
+    int member, last;    /* the current one, and the latest; -1 */
+    int system;          /* its last one; -1 */
+    int next, next_torn; /* with the same hash, of all and without the host; -1 */
 };
 
 /** A rank of a communicator, as its own lines have it. */
 struct kl_log_member {
     struct kl_log_at at; /* its first line */
     int speaker, comm;
+    int next;         /* of the same communicator; -1 */
+    int earlier;      /* of the same speaker; -1 */
     const char *id;   /* of the communicator, as printed; NULL unknown */
     int rank, nranks; /* -1 unknown, as all below */
-    int nnodes, local_ranks, cuda_dev, nvml_dev;
-    int64_t busid;
+    int nnodes, local_ranks;
     bool started, completed;
     int coll, collnet, nvls, p2p, per_peer; /* channels */
     struct kl_log_at channels_at;
-    int gdr, pxn;          /* of "Connected all rings, use ring PXN 0 GDR 1" */
-    int all_p2p;           /* can all GPUs of the node reach each other directly? */
-    int nvls_support;      /* multicast of the NVSwitch */
-    const char *network;   /* "IB", "Socket", a plugin's */
-    double total, kernels; /* seconds of init; < 0 unknown */
-    const char *phase;     /* the longest phase, its seconds below */
+    int all_p2p;         /* can all GPUs of the node reach each other directly? */
+    int nvls_support;    /* multicast of the NVSwitch */
+    const char *network; /* "IB", "Socket", a plugin's */
+    double total;        /* seconds of init; < 0 unknown */
+    const char *phase;   /* the longest phase, its seconds below */
     double phase_s;
     struct kl_log_at timings_at;
     const char *cpus; /* affinity of its GPU, as printed; NULL */
@@ -85,7 +88,7 @@ struct kl_log_member {
 struct kl_log_comm {
     const char *id;
     int nranks, nnodes, seen; /* seen: ranks that speak */
-    int first;                /* the lowest member */
+    int first;                /* the lowest member; those after it: kl_log_member.next */
 };
 
 struct kl_log_setting {
@@ -107,7 +110,7 @@ struct kl_log_version {
 struct kl_log_graph {
     struct kl_log_at at;
     int member;
-    int pattern, cross_nic, nchannels, same;
+    int pattern, nchannels;
     double bw_intra, bw_inter;
     int type_intra, type_inter; /* enum kl_path_type; -1 unknown word */
 };
@@ -115,14 +118,14 @@ struct kl_log_graph {
 /** "Channel 00/08 : 0 1 2 3": a ring in order; the line may have been cut. */
 struct kl_log_ring {
     struct kl_log_at at;
-    int member, channel, nchannels;
+    int member, channel;
     int first, n; /* ranks: kl_log.rank[first .. first + n) */
 };
 
 /** "Ring 00 : 3 -> 0 -> 1". */
 struct kl_log_hop {
     struct kl_log_at at;
-    int member, channel, rank, prev, next;
+    int member, channel, rank, next;
 };
 
 /** "Trees [0] 1/-1/-1->0->-1": a rank's place in a tree. */
@@ -138,10 +141,9 @@ struct kl_log_link {
     struct kl_log_at at;
     int member, channel, connection; /* connection 1: messages; -1 unknown */
     int from, to;                    /* ranks */
-    int64_t from_dev, to_dev;        /* as printed in brackets, hexadecimal bus ids or numbers of devices; -1 */
     enum kl_log_way way;
     bool receives, gdr;
-    int net, proxy;  /* NET: device, and the rank whose NIC it is with PXN; -1 */
+    int net;         /* NET: device; -1 */
     const char *how; /* "P2P/CUMEM" */
 };
 
@@ -150,7 +152,7 @@ enum kl_log_fabric { KL_LOG_IB, KL_LOG_ROCE, KL_LOG_ETHERNET };
 /** "NET/IB : Using [0]mlx5_0:1/IB". */
 struct kl_log_nic {
     struct kl_log_at at;
-    int speaker, dev, port;
+    int speaker, dev;
     const char *name;
     enum kl_log_fabric fabric;
 };
@@ -168,6 +170,7 @@ struct kl_log_gdr {
 struct kl_log_node {
     int system, depth;      /* depth: the column it stands in; -1: a CPU */
     int parent;             /* index; -1: none */
+    int before, next;       /* of the same system; -1 */
     enum kl_path_type link; /* to the parent; NVL, C2C and SYS lead to a node that stands elsewhere */
     double bw;              /* of it */
     const char *type;       /* "GPU" */
@@ -178,9 +181,10 @@ struct kl_log_node {
 struct kl_log_system {
     struct kl_log_at at;
     int member, speaker;
-    double max_bw, total_bw;
-    int n;         /* nodes: those with its number */
-    bool complete; /* it ends with its line of "=" */
+    int first, last; /* nodes; between them: kl_log_node.next; -1 */
+    int n;           /* of them */
+    bool complete;   /* it ends with its line of "=", and has all of its nodes */
+    bool cut;        /* there was no room for some */
 };
 
 /** A line that tells of trouble. */
@@ -188,8 +192,7 @@ struct kl_log_warning {
     struct kl_log_at at;
     int speaker;
     int cause; /* enum kl_log_cause; KL_CAUSE_NONE: not known */
-    bool loud; /* a WARN of the library */
-    const char *where, *text;
+    const char *text;
 };
 
 /** "#  Rank  0 Group  0 Pid 13510 on hostA device 0 [0x08] Tesla V100". */
@@ -198,14 +201,6 @@ struct kl_log_device {
     int rank;
     long pid;
     const char *host, *name;
-};
-
-/** "AllReduce: 268435456 Bytes -> Algo NVLS proto SIMPLE channel{Lo..Hi}={0..15}". */
-struct kl_log_choice {
-    struct kl_log_at at;
-    const char *func, *algo, *proto;
-    int64_t bytes;
-    int channels;
 };
 
 #define KL_LOG_LIST(type, name)                                                                                        \
@@ -230,13 +225,13 @@ struct kl_log {
     KL_LOG_LIST(kl_log_node, node);
     KL_LOG_LIST(kl_log_warning, warning);
     KL_LOG_LIST(kl_log_device, device);
-    KL_LOG_LIST(kl_log_choice, choice);
     int *rank; /* of rings */
     int nrank, maxrank;
     int lines, understood;
     bool full; /* facts were dropped */
     bool amd;  /* GPUs of AMD: RCCL */
     struct kl_log_block *strings;
+    int *bucket, buckets; /* of speakers, by hash: of all, and behind them without the host */
 };
 
 struct kl_log_file {
@@ -256,6 +251,9 @@ ncclResult_t kl_log_finish(struct kl_log *log);
 
 /** The value that most of the log has: of its first speaker; NULL if nobody set it. */
 const struct kl_log_setting *kl_log_find_setting(const struct kl_log *log, const char *name);
+
+/** The release that a communicator runs, or, where none of its ranks names it, the first of the log. NULL: no line names one. */
+const struct kl_log_version *kl_log_version_of(const struct kl_log *log, const struct kl_log_comm *comm);
 
 /** The communicator with most ranks; NULL without any. */
 const struct kl_log_comm *kl_log_main(const struct kl_log *log);

@@ -64,9 +64,9 @@ void kl_log_init(struct kl_log *log)
 
 void kl_log_fini(struct kl_log *log)
 {
-    void *lists[] = {log->file, log->speaker, log->member, log->comm,   log->setting, log->version, log->graph,
-                     log->ring, log->hop,     log->tree,   log->link,   log->nic,     log->gdr,     log->system,
-                     log->node, log->warning, log->device, log->choice, log->rank};
+    void *lists[] = {log->file, log->speaker, log->member, log->comm, log->setting, log->version, log->graph,
+                     log->ring, log->hop,     log->tree,   log->link, log->nic,     log->gdr,     log->system,
+                     log->node, log->warning, log->device, log->rank, log->bucket};
 
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) free(lists[i]);
     for (struct kl_log_block *b = log->strings; b;) {
@@ -88,25 +88,21 @@ int kl_log_new_member(struct kl_log *log, int speaker, struct kl_log_at at)
     *m = (struct kl_log_member){.at = at,
                                 .speaker = speaker,
                                 .comm = -1,
+                                .next = -1,
+                                .earlier = log->speaker[speaker].last,
                                 .rank = -1,
                                 .nranks = -1,
                                 .nnodes = -1,
                                 .local_ranks = -1,
-                                .cuda_dev = -1,
-                                .nvml_dev = -1,
-                                .busid = -1,
                                 .coll = -1,
                                 .collnet = -1,
                                 .nvls = -1,
                                 .p2p = -1,
                                 .per_peer = -1,
-                                .gdr = -1,
-                                .pxn = -1,
                                 .all_p2p = -1,
                                 .nvls_support = -1,
-                                .total = -1,
-                                .kernels = -1};
-    return log->speaker[speaker].member = log->nmember - 1;
+                                .total = -1};
+    return log->speaker[speaker].member = log->speaker[speaker].last = log->nmember - 1;
 }
 
 int kl_log_member_of(struct kl_log *log, int speaker, struct kl_log_at at)

@@ -17,6 +17,15 @@ static int version_number(const char *text)
     return major * 10000 + minor * 100 + patch;
 }
 
+/* "2.28.9" of "2.28.9+cuda12.8", "2.28.9." */
+static size_t version_length(const char *text)
+{
+    size_t n = strspn(text, "0123456789.");
+
+    while (n && text[n - 1] == '.') n--;
+    return n;
+}
+
 static bool read_version(struct kl_log *log, int speaker, const struct kl_log_line *line)
 {
     const char *nccl = kl_log_after(line->text, "NCCL version "), *rccl = kl_log_after(line->text, "RCCL version");
@@ -27,8 +36,7 @@ static bool read_version(struct kl_log *log, int speaker, const struct kl_log_li
     struct kl_log_version *v = KL_LOG_NEW(log, version);
 
     if (v)
-        *v = (struct kl_log_version){line->at, speaker, kl_log_keep(log, at, strspn(at, "0123456789.")), number,
-                                     rccl != NULL};
+        *v = (struct kl_log_version){line->at, speaker, kl_log_keep(log, at, version_length(at)), number, rccl != NULL};
     return true;
 }
 
@@ -100,16 +108,14 @@ static void set_number(int *field, const char *text, const char *word)
 
 static void read_identity(struct kl_log *log, struct kl_log_member *m, const char *text)
 {
-    const char *bus = kl_log_after(text, " busId "), *id = word_after(log, text, " commId ");
+    const char *id = word_after(log, text, " commId ");
 
+    if (!id) id = word_after(log, text, " color "); /* of a split, before it names the communicator */
     set_number(&m->rank, text, " rank ");
     set_number(&m->nranks, text, " nranks ");
     set_number(&m->nranks, text, " nRanks ");
     set_number(&m->nnodes, text, " nNodes ");
     set_number(&m->local_ranks, text, " localRanks ");
-    set_number(&m->cuda_dev, text, " cudaDev ");
-    set_number(&m->nvml_dev, text, " nvmlDev ");
-    if (bus) m->busid = strtoll(bus, NULL, 16);
     if (id) m->id = id;
 }
 
@@ -119,8 +125,8 @@ static int member_named(struct kl_log *log, int speaker, const struct kl_log_lin
     int rank = (int)kl_log_number(line->text, " rank ", -1), m = kl_log_member_of(log, speaker, line->at);
 
     if (m < 0 || log->member[m].rank < 0 || log->member[m].rank == rank) return m;
-    for (int i = log->nmember - 1; i >= 0; i--)
-        if (log->member[i].speaker == speaker && log->member[i].rank == rank) return log->speaker[speaker].member = i;
+    for (int i = log->speaker[speaker].last; i >= 0; i = log->member[i].earlier)
+        if (log->member[i].rank == rank) return log->speaker[speaker].member = i;
     return kl_log_new_member(log, speaker, line->at);
 }
 
@@ -250,46 +256,32 @@ static bool read_nvls(struct kl_log *log, int speaker, const struct kl_log_line 
 /* nccl-tests: "#  Rank  0 Group  0 Pid  13510 on     hostA device  0 [0x08] Tesla V100-SXM2-16GB" */
 static bool read_device(struct kl_log *log, int speaker, const struct kl_log_line *line)
 {
-    const char *rank = kl_log_after(line->text, "#  Rank "), *pid = kl_log_after(line->text, " Pid ");
+    const char *at = kl_log_after(line->text, " Rank "), *pid = kl_log_after(line->text, " Pid ");
     const char *host = pid ? kl_log_after(pid, " on ") : NULL, *name = host ? kl_log_after(host, "] ") : NULL;
+    int rank;
 
     (void)speaker;
-    if (!rank) rank = kl_log_after(line->text, "#   Rank ");
-    if (!rank || !host) return false;
+    if (!at || !host || !strstr(host, " device ")) return false;
+    at += strspn(at, " ");
+    if (!kl_log_int(&at, &rank)) return false;
     struct kl_log_device *d = KL_LOG_NEW(log, device);
 
     if (!d) return true;
-    rank += strspn(rank, " ");
     host += strspn(host, " ");
     *d = (struct kl_log_device){.at = line->at,
-                                .rank = (int)strtol(rank, NULL, 10),
+                                .rank = rank,
                                 .pid = strtol(pid, NULL, 10),
                                 .host = kl_log_keep(log, host, strcspn(host, " ")),
                                 .name = name ? kl_log_keep(log, name, strlen(name)) : ""};
     return true;
 }
 
-/* "AllReduce: 268435456 Bytes -> Algo NVLS proto SIMPLE channel{Lo..Hi}={0..15}" */
+/* "AllReduce: 268435456 Bytes -> Algo NVLS proto SIMPLE channel{Lo..Hi}={0..15}": what was chosen is not judged. */
 static bool read_choice(struct kl_log *log, int speaker, const struct kl_log_line *line)
 {
-    const char *bytes = strstr(line->text, " Bytes -> Algo "), *colon = strchr(line->text, ':');
-    const char *hi = kl_log_after(line->text, "..Hi}={");
-
+    (void)log;
     (void)speaker;
-    if (!bytes || !colon || colon > bytes) return false;
-    struct kl_log_choice *c = KL_LOG_NEW(log, choice);
-
-    if (!c) return true;
-    const char *algo = kl_log_after(bytes, " Algo "), *proto = kl_log_after(bytes, " proto ");
-
-    hi = hi ? kl_log_after(hi, "..") : NULL;
-    *c = (struct kl_log_choice){.at = line->at,
-                                .func = kl_log_keep(log, line->text, (size_t)(colon - line->text)),
-                                .algo = kl_log_keep(log, algo, strcspn(algo, " ")),
-                                .proto = proto ? kl_log_keep(log, proto, strcspn(proto, " ")) : "",
-                                .bytes = strtoll(colon + 1, NULL, 10),
-                                .channels = hi ? (int)strtol(hi, NULL, 10) % 1024 + 1 : -1};
-    return true;
+    return strstr(line->text, " Bytes -> Algo ") != NULL;
 }
 
 bool kl_log_read_init(struct kl_log *log, int speaker, const struct kl_log_line *line)

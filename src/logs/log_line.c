@@ -68,8 +68,9 @@ static bool take_number(const char *word, size_t *n, long *value)
 static bool take_speaker(const char *word, size_t n, struct kl_log_line *line)
 {
     size_t first;
+    long thread;
 
-    if (!take_number(word, &n, &line->tid) || !take_number(word, &n, &line->pid)) return false;
+    if (!take_number(word, &n, &thread) || !take_number(word, &n, &line->pid)) return false;
     for (first = n; first && !strchr(":<>]", word[first - 1]); first--) continue;
     if (first == n) return false;
     snprintf(line->host, sizeof line->host, "%.*s", (int)(n - first), word + first);
@@ -140,7 +141,7 @@ void kl_log_line_read(char *text, struct kl_log_line *line)
     char *found = find_level(text, &level);
     struct kl_log_at at = line->at;
 
-    *line = (struct kl_log_line){.at = at, .pid = -1, .tid = -1, .dev = -1, .text = text};
+    *line = (struct kl_log_line){.at = at, .pid = -1, .dev = -1, .text = text};
     if (!found) {
         read_short_prefix(line);
         return;

@@ -5,32 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODES = 1 << 16, MOST_GBPS = 100000 }; /* of all trees; of a link, GB/s */
+enum { NODES = 1 << 14, MOST_GBPS = 100000 }; /* of a tree; of a link, GB/s */
 
 /* ---- "=== System : maxBw 24.0 totalBw 24.0 ===" ---- */
 
 /* Lines of several ranks may alternate: each has its own tree. -1: none is open. */
 static int open_system(const struct kl_log *log, int speaker)
 {
-    for (int i = log->nsystem - 1; i >= 0; i--)
-        if (log->system[i].speaker == speaker) return log->system[i].complete ? -1 : i;
-    return -1;
+    int s = log->speaker[speaker].system;
+
+    return s < 0 || log->system[s].complete || log->system[s].cut ? -1 : s;
 }
 
 static bool read_head(struct kl_log *log, int speaker, const struct kl_log_line *line)
 {
-    const char *at = kl_log_after(line->text, "=== System : max"), *total;
+    const char *at = kl_log_after(line->text, "=== System : max");
 
-    if (!at || !(total = kl_log_after(at, " total"))) return false;
+    if (!at || !strstr(at, " total")) return false;
     int m = kl_log_planning(log, speaker, line->at);
     struct kl_log_system *s = m < 0 ? NULL : KL_LOG_NEW(log, system);
 
     if (!s) return true;
-    *s = (struct kl_log_system){.at = line->at,
-                                .member = m,
-                                .speaker = speaker,
-                                .max_bw = strtod(at + strcspn(at, " "), NULL),
-                                .total_bw = strtod(total + strcspn(total, " "), NULL)};
+    *s = (struct kl_log_system){.at = line->at, .member = m, .speaker = speaker, .first = -1, .last = -1};
+    log->speaker[speaker].system = log->nsystem - 1;
     return true;
 }
 
@@ -50,24 +47,42 @@ static void read_node(struct kl_log *log, const char *at, struct kl_log_node *n)
 /* What hangs deeper hangs on the last node of the same tree that is less deep. */
 static int parent_at(const struct kl_log *log, int system, int depth)
 {
-    for (int i = log->nnode - 1; i >= 0; i--)
-        if (log->node[i].system == system && log->node[i].depth < depth) return i;
-    return -1;
+    int i = log->system[system].last;
+
+    while (i >= 0 && log->node[i].depth >= depth) i = log->node[i].before;
+    return i;
 }
 
 static void add_node(struct kl_log *log, int system, int depth, const char *what, int link, double bw)
 {
     int parent = depth < 0 ? -1 : parent_at(log, system, depth);
-    struct kl_log_node *n = log->nnode < NODES ? KL_LOG_NEW(log, node) : NULL;
+    struct kl_log_system *s = &log->system[system];
+    struct kl_log_node *n = s->n < NODES ? KL_LOG_NEW(log, node) : NULL;
 
-    if (!n) return;
+    if (!n) {
+        log->full = s->cut = true;
+        return;
+    }
     *n = (struct kl_log_node){.system = system,
                               .depth = depth,
                               .parent = parent,
+                              .before = s->last,
+                              .next = -1,
                               .link = (enum kl_path_type)link,
                               .bw = bw >= 0 && bw < MOST_GBPS ? bw : 0};
     read_node(log, what, n);
-    log->system[system].n++;
+    s->n++;
+    if (s->last >= 0) log->node[s->last].next = log->nnode - 1;
+    s->last = log->nnode - 1;
+    if (s->first < 0) s->first = s->last;
+}
+
+/* "PCI/0-1000 (1002147800000000)": vendor and device ids; a rank may be 1002 as well. */
+static bool is_amd(const char *what)
+{
+    const char *ids = strstr(what, "(1002");
+
+    return ids && strspn(ids + 1, "0123456789abcdef") == 16;
 }
 
 /* "+ PCI[24.0] - GPU/0-17000 (0)", indented by where it hangs. */
@@ -79,8 +94,9 @@ static bool read_branch(struct kl_log *log, int speaker, const struct kl_log_lin
     if (strncmp(plus, "+ ", 2) || !bracket || !what || what < bracket) return false;
     int type = kl_log_path_type(plus + 2), s = open_system(log, speaker);
 
-    log->amd |= strstr(plus, "XGMI[") || strstr(plus, "(1002");
-    if (type >= 0 && s >= 0 && log->system[s].n) add_node(log, s, column, what + 4, type, strtod(bracket + 1, NULL));
+    log->amd |= strstr(plus, "XGMI[") || is_amd(what);
+    if (type >= 0 && s >= 0 && log->system[s].last >= 0)
+        add_node(log, s, column, what + 4, type, strtod(bracket + 1, NULL));
     return true;
 }
 
@@ -98,7 +114,7 @@ static bool read_end(struct kl_log *log, int speaker, const struct kl_log_line *
     int s = open_system(log, speaker);
 
     if (strncmp(line->text, "==========", 10)) return false;
-    if (s >= 0) log->system[s].complete = log->system[s].n > 0;
+    if (s >= 0) log->system[s].complete = log->system[s].last >= 0;
     return true;
 }
 
@@ -112,9 +128,7 @@ static bool read_graph(struct kl_log *log, int speaker, const struct kl_log_line
     if (!at || !strstr(at, "nChannels")) return false;
     if (!bw) bw = kl_log_after(line->text, ", speed ");
     g.pattern = (int)kl_log_number(line->text, "Pattern ", 0);
-    g.cross_nic = (int)kl_log_number(line->text, "crossNic ", 0);
     g.nchannels = (int)kl_log_number(line->text, "nChannels ", 0);
-    g.same = (int)kl_log_number(line->text, "sameChannels ", -1);
     if (bw) {
         g.bw_intra = strtod(bw, NULL);
         g.bw_inter = strtod(bw + strcspn(bw, "/,") + 1, NULL);

@@ -39,6 +39,12 @@ const char *kl_log_keep(struct kl_log *log, const char *text, size_t bytes);
 /** A whole file, or "-"; free(*text). */
 ncclResult_t kl_log_load(const char *path, char **text, size_t *bytes);
 
+/** Take colours, control characters and Docker's JSON off a line of `bytes` bytes, behind which there is room for a zero; its length. */
+size_t kl_log_clean(char *text, size_t bytes);
+
+/** What follows the marks that launchers and schedulers put in front of a line: "[1,3]<stdout>:", "3:", times, pods. */
+const char *kl_log_skip_prefix(const char *text);
+
 /* ---- scanning ---- */
 
 /** What follows `word` in `text`, wherever that is; NULL if it is not there. */

@@ -27,12 +27,12 @@ static void add_nic(struct kl_log *log, int speaker, const struct kl_log_line *l
     if (!nic) return;
     *nic = (struct kl_log_nic){.at = line->at, .speaker = speaker, .dev = dev, .fabric = KL_LOG_ETHERNET};
     nic->name = kl_log_keep(log, at, n);
-    nic->port = 1;
     if (!ib) return;
     const char *port = at + n + (at[n] == ':');
+    int number;
 
     nic->fabric = KL_LOG_IB;
-    kl_log_int(&port, &nic->port);
+    kl_log_int(&port, &number);
     if (!strncmp(port, "/RoCE", 5)) nic->fabric = KL_LOG_ROCE;
 }
 

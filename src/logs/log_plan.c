@@ -27,12 +27,12 @@ static bool read_ring(struct kl_log *log, int speaker, const struct kl_log_line 
 {
     const char *at = line->text + strspn(line->text, " ");
     struct kl_log_ring r = {.at = line->at, .first = log->nrank};
-    int rank;
+    int rank, of;
 
-    if (!skip(&at, "Channel ") || !kl_log_int(&at, &r.channel) || !skip(&at, "/") || !kl_log_int(&at, &r.nchannels) ||
+    if (!skip(&at, "Channel ") || !kl_log_int(&at, &r.channel) || !skip(&at, "/") || !kl_log_int(&at, &of) ||
         !skip(&at, " :"))
         return false;
-    if (r.channel < 0 || r.channel >= 64 || r.nchannels > 64) return true;
+    if (r.channel < 0 || r.channel >= 64 || of > 64) return true;
     at += strspn(at, " ");
     if (!isdigit((unsigned char)*at)) return false;
     while (blank_int(&at, &rank) && rank >= 0) {
@@ -58,8 +58,9 @@ static bool read_hop(struct kl_log *log, int speaker, const struct kl_log_line *
 {
     const char *at = line->text;
     struct kl_log_hop h = {.at = line->at};
+    int before;
 
-    if (!skip(&at, "Ring ") || !kl_log_int(&at, &h.channel) || !skip(&at, " : ") || !kl_log_int(&at, &h.prev) ||
+    if (!skip(&at, "Ring ") || !kl_log_int(&at, &h.channel) || !skip(&at, " : ") || !kl_log_int(&at, &before) ||
         !skip(&at, " -> ") || !kl_log_int(&at, &h.rank) || !skip(&at, " -> ") || !kl_log_int(&at, &h.next))
         return false;
     h.member = kl_log_planning(log, speaker, line->at);
@@ -96,6 +97,7 @@ static bool read_trees(struct kl_log *log, int speaker, const struct kl_log_line
 
         if (kept) *kept = t;
         if (log->member[m].rank < 0) log->member[m].rank = t.rank;
+        at += strcspn(at, " "); /* up to 2.8 the other tree follows: "|-1->0->1/-1/-1" */
         at += strspn(at, " ");
     }
     return true;
@@ -103,15 +105,12 @@ static bool read_trees(struct kl_log *log, int speaker, const struct kl_log_line
 
 /* ---- connections ---- */
 
-static bool read_end(const char **at, int *rank, int64_t *dev)
+/* "1[0]", "3[81000]", "2": what stands in brackets is a device of that rank. */
+static bool read_end(const char **at, int *rank)
 {
-    char *end;
-
-    *dev = -1;
     if (!kl_log_int(at, rank)) return false;
     if (!skip(at, "[")) return true;
-    *dev = strtoll(*at, &end, 16);
-    *at = end;
+    *at += strspn(*at, "0123456789abcdef");
     return skip(at, "]");
 }
 
@@ -131,12 +130,11 @@ static void read_net(const char *how, struct kl_log_link *l)
 
         if (!isdigit((unsigned char)*digit) || !kl_log_int(&digit, &l->net)) continue;
         if (*digit == '(' && isdigit((unsigned char)digit[1])) {
-            digit++;
-            kl_log_int(&digit, &l->proxy);
+            digit += 1 + strspn(digit + 1, "0123456789"); /* the rank whose NIC it is */
             digit += *digit == ')';
         }
         if (!*digit || *digit == '/' || *digit == ' ') return;
-        l->net = l->proxy = -1;
+        l->net = -1;
     }
 }
 
@@ -144,13 +142,11 @@ static void read_net(const char *how, struct kl_log_link *l)
 static bool read_link(struct kl_log *log, int speaker, const struct kl_log_line *line)
 {
     const char *at = line->text + strspn(line->text, " ");
-    struct kl_log_link l = {.at = line->at, .connection = -1, .net = -1, .proxy = -1};
+    struct kl_log_link l = {.at = line->at, .connection = -1, .net = -1};
 
     if (!skip(&at, "Channel ") || !kl_log_int(&at, &l.channel)) return false;
     if (skip(&at, "/") && !kl_log_int(&at, &l.connection)) return false;
-    if (!skip(&at, " : ") || !read_end(&at, &l.from, &l.from_dev) || !skip(&at, " -> ") ||
-        !read_end(&at, &l.to, &l.to_dev))
-        return false;
+    if (!skip(&at, " : ") || !read_end(&at, &l.from) || !skip(&at, " -> ") || !read_end(&at, &l.to)) return false;
     const char *via = kl_log_after(at, " via ");
 
     if (!via || l.from < 0 || l.to < 0) return true;
@@ -167,20 +163,14 @@ static bool read_link(struct kl_log *log, int speaker, const struct kl_log_line 
     return true;
 }
 
-/* "Connected all rings, use ring PXN 0 GDR 1" */
-static bool read_connected(struct kl_log *log, int speaker, const struct kl_log_line *line)
+/* "Connected all rings, use ring PXN 0 GDR 1": each connection said so for itself. */
+static bool read_connected(const struct kl_log_line *line)
 {
-    if (!strstr(line->text, "Connected all rings")) return false;
-    int m = kl_log_member_of(log, speaker, line->at);
-
-    if (m < 0) return true;
-    log->member[m].pxn = (int)kl_log_number(line->text, " PXN ", -1);
-    log->member[m].gdr = (int)kl_log_number(line->text, " GDR ", -1);
-    return true;
+    return strstr(line->text, "Connected all rings") || strstr(line->text, "Connected all trees");
 }
 
 bool kl_log_read_plan(struct kl_log *log, int speaker, const struct kl_log_line *line)
 {
     return read_ring(log, speaker, line) || read_hop(log, speaker, line) || read_trees(log, speaker, line) ||
-           read_link(log, speaker, line) || read_connected(log, speaker, line);
+           read_link(log, speaker, line) || read_connected(line);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "logs/log_make.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -21,12 +21,53 @@ static bool is_host(const char *known, const char *read, bool torn)
     return n && m > n && !strcmp(read + m - n, known);
 }
 
+static uint64_t hash_of(const char *host, long pid, int dev)
+{
+    uint64_t h = kl_hash_add(KL_HASH_START, &pid, sizeof pid);
+
+    h = kl_hash_add(h, &dev, sizeof dev);
+    return host ? kl_hash_add(h, host, strlen(host)) : h;
+}
+
+static int *bucket_of(const struct kl_log *log, const char *host, long pid, int dev)
+{
+    uint64_t h = hash_of(host, pid, dev) % (uint64_t)log->buckets;
+
+    return &log->bucket[(host ? 0 : log->buckets) + (int)h];
+}
+
+static void hang_in(struct kl_log *log, int i)
+{
+    struct kl_log_speaker *s = &log->speaker[i];
+    int *all = bucket_of(log, s->host, s->pid, s->dev), *torn = bucket_of(log, NULL, s->pid, s->dev);
+
+    s->next = *all - 1;
+    s->next_torn = *torn - 1;
+    *all = *torn = i + 1;
+}
+
+/* As many buckets as speakers, or more. */
+static bool make_buckets(struct kl_log *log)
+{
+    int n = log->buckets ? 2 * log->buckets : 64;
+    int *fresh = calloc(2 * (size_t)n, sizeof *fresh);
+
+    if (!fresh) return false;
+    free(log->bucket);
+    log->bucket = fresh;
+    log->buckets = n;
+    for (int i = 0; i < log->nspeaker; i++) hang_in(log, i);
+    return true;
+}
+
 static int find_speaker(const struct kl_log *log, const struct kl_log_line *line, bool torn)
 {
-    for (int i = log->nspeaker - 1; i >= 0; i--) {
+    if (!log->buckets) return -1;
+    for (int i = *bucket_of(log, torn ? NULL : line->host, line->pid, line->dev) - 1; i >= 0;) {
         const struct kl_log_speaker *s = &log->speaker[i];
 
         if (s->pid == line->pid && s->dev == line->dev && is_host(s->host, line->host, torn)) return i;
+        i = torn ? s->next_torn : s->next;
     }
     return -1;
 }
@@ -37,10 +78,17 @@ static int speaker_of(struct kl_log *log, const struct kl_log_line *line)
 
     if (found < 0 && line->pid >= 0) found = find_speaker(log, line, true);
     if (found >= 0) return found;
-    struct kl_log_speaker *s = log->nspeaker < KL_LOG_RANKS ? KL_LOG_NEW(log, speaker) : NULL;
+    if (log->nspeaker >= log->buckets && !make_buckets(log)) log->full = true;
+    struct kl_log_speaker *s = log->nspeaker < log->buckets ? KL_LOG_NEW(log, speaker) : NULL;
 
     if (!s) return -1;
-    *s = (struct kl_log_speaker){kl_log_keep(log, line->host, strlen(line->host)), line->pid, line->dev, -1};
+    *s = (struct kl_log_speaker){.host = kl_log_keep(log, line->host, strlen(line->host)),
+                                 .pid = line->pid,
+                                 .dev = line->dev,
+                                 .member = -1,
+                                 .last = -1,
+                                 .system = -1};
+    hang_in(log, log->nspeaker - 1);
     return log->nspeaker - 1;
 }
 
@@ -77,25 +125,6 @@ static void read_lines(struct kl_log *log, char *text, struct kl_log_at at)
     }
 }
 
-/* Colours of terminals and control characters are no text. */
-static size_t clean(char *text, size_t n)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == 27 && i + 1 < n && text[i + 1] == '[') {
-            for (i += 2; i < n && !isalpha((unsigned char)text[i]); i++) continue;
-            continue;
-        }
-        if (text[i] == '\t')
-            text[kept++] = ' ';
-        else if ((unsigned char)text[i] >= ' ')
-            text[kept++] = text[i];
-    }
-    text[kept] = 0;
-    return kept;
-}
-
 ncclResult_t kl_log_add_text(struct kl_log *log, const char *name, const char *text, size_t bytes)
 {
     char *line = malloc(KL_LOG_LINE + 1);
@@ -113,7 +142,7 @@ ncclResult_t kl_log_add_text(struct kl_log *log, const char *name, const char *t
 
         memcpy(line, at, kept);
         number += number < INT_MAX;
-        clean(line, kept);
+        kl_log_clean(line, kept);
         read_lines(log, line, (struct kl_log_at){log->nfile - 1, number});
         at = stop ? stop + 1 : end;
     }
@@ -144,16 +173,39 @@ static ncclResult_t read_stream(FILE *from, const char *name, char **text, size_
     }
 }
 
+/* What a compressed file begins with, and what reads it. */
+static ncclResult_t refuse_compressed(const char *name, const char *text, size_t bytes)
+{
+    static const struct {
+        const char *magic;
+        size_t n;
+        const char *tool;
+    } kinds[] = {{"\x1f\x8b", 2, "zcat"},
+                 {"\x28\xb5\x2f\xfd", 4, "zstdcat"},
+                 {"\xfd"
+                  "7zXZ",
+                  5, "xzcat"},
+                 {"BZh", 3, "bzcat"},
+                 {"PK\x03\x04", 4, "unzip -p"}};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (bytes >= kinds[i].n && !memcmp(text, kinds[i].magic, kinds[i].n))
+            return KL_FAIL(ncclInvalidUsage, "%s is compressed: %s %s | kolo explain ... -", name, kinds[i].tool, name);
+    return ncclSuccess;
+}
+
 ncclResult_t kl_log_load(const char *path, char **text, size_t *bytes)
 {
     bool is_stdin = !strcmp(path, "-");
+    const char *name = is_stdin ? "standard input" : path;
     FILE *from = is_stdin ? stdin : fopen(path, "r");
 
     *text = NULL;
     if (!from) return KL_FAIL_ERRNO("%s cannot be opened", path);
-    ncclResult_t rc = read_stream(from, path, text, bytes);
+    ncclResult_t rc = read_stream(from, name, text, bytes);
 
     if (!is_stdin) fclose(from);
+    if (!rc) rc = refuse_compressed(name, *text, *bytes);
     if (!rc) return ncclSuccess;
     free(*text);
     *text = NULL;
@@ -170,88 +222,6 @@ ncclResult_t kl_log_add_file(struct kl_log *log, const char *path)
 
     free(text);
     return rc;
-}
-
-/* ---- communicators ---- */
-
-/* Members of one communicator: of one name and size, or, where names are not printed, the same in the order of each speaker. */
-static int occurrence(const struct kl_log *log, int member)
-{
-    const struct kl_log_member *m = &log->member[member];
-    int n = 0;
-
-    for (int i = 0; i < member; i++) {
-        const struct kl_log_member *o = &log->member[i];
-
-        n += o->speaker == m->speaker && o->nranks == m->nranks && !strcmp(o->id ? o->id : "", m->id ? m->id : "");
-    }
-    return n;
-}
-
-static bool same_comm(const struct kl_log *log, const struct kl_log_comm *c, const struct kl_log_member *m, int nth)
-{
-    return c->nranks == m->nranks && !strcmp(c->id ? c->id : "", m->id ? m->id : "") &&
-           occurrence(log, c->first) == nth;
-}
-
-static ncclResult_t place_member(struct kl_log *log, int member)
-{
-    struct kl_log_member *m = &log->member[member];
-    int nth = occurrence(log, member), c = log->ncomm - 1;
-
-    while (c >= 0 && !same_comm(log, &log->comm[c], m, nth)) c--;
-    if (c < 0) {
-        struct kl_log_comm *comm = KL_LOG_NEW(log, comm);
-
-        if (!comm) return KL_NOMEM("communicators of a log");
-        *comm = (struct kl_log_comm){m->id, m->nranks, m->nnodes, 0, member};
-        c = log->ncomm - 1;
-    }
-    m->comm = c;
-    log->comm[c].seen++;
-    if (log->comm[c].nnodes < m->nnodes) log->comm[c].nnodes = m->nnodes;
-    return ncclSuccess;
-}
-
-static bool is_first_of_host(const struct kl_log *log, int member)
-{
-    const struct kl_log_member *m = &log->member[member];
-    const char *host = log->speaker[m->speaker].host;
-
-    for (int i = 0; i < member; i++)
-        if (log->member[i].comm == m->comm && !strcmp(log->speaker[log->member[i].speaker].host, host)) return false;
-    return true;
-}
-
-/* Where nodes are not printed, and all ranks speak, their hosts are counted. */
-static void count_hosts(struct kl_log *log, int comm)
-{
-    struct kl_log_comm *c = &log->comm[comm];
-    int hosts = 0;
-
-    if (c->nnodes > 0 || c->seen < c->nranks || !log->member[c->first].completed) return;
-    for (int i = c->first; i < log->nmember; i++)
-        hosts += log->member[i].comm == comm && *log->speaker[log->member[i].speaker].host && is_first_of_host(log, i);
-    if (hosts) c->nnodes = hosts;
-}
-
-ncclResult_t kl_log_finish(struct kl_log *log)
-{
-    enum { COMPARED = 4096 }; /* more members are too many to be told apart by their order */
-
-    for (int i = 0; i < log->nmember && i < COMPARED; i++)
-        if (log->member[i].nranks > 0) KL_TRY(place_member(log, i));
-    for (int i = 0; i < log->ncomm; i++) count_hosts(log, i);
-    return ncclSuccess;
-}
-
-const struct kl_log_comm *kl_log_main(const struct kl_log *log)
-{
-    const struct kl_log_comm *best = NULL;
-
-    for (int i = 0; i < log->ncomm; i++)
-        if (!best || log->comm[i].nranks > best->nranks) best = &log->comm[i];
-    return best;
 }
 
 /* ---- names ---- */

@@ -25,8 +25,6 @@ bool kl_log_read_trouble(struct kl_log *log, int speaker, const struct kl_log_li
         *w = (struct kl_log_warning){.at = line->at,
                                      .speaker = speaker,
                                      .cause = cause,
-                                     .loud = loud,
-                                     .where = kl_log_keep(log, line->where, strlen(line->where)),
                                      .text = kl_log_keep(log, line->text, strlen(line->text))};
     return true;
 }

@@ -3,29 +3,14 @@
 
 #include "base/error.h"
 #include "logs/log_make.h"
+#include "topo/product.h"
+#include "topo/topo.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- products ---- */
-
-int kl_log_product_sm(const char *name)
-{
-    static const struct {
-        const char *word;
-        int sm;
-    } products[] = {{"GB300", 103},  {"B300", 103},  {"GB200", 100}, {"B200", 100}, {"GB10", 121},   {"Blackwell", 120},
-                    {"RTX 50", 120}, {"GH200", 90},  {"H100", 90},   {"H200", 90},  {"H800", 90},    {"H20", 90},
-                    {"A100", 80},    {"A800", 80},   {"A30", 80},    {"L40", 89},   {"L20", 89},     {"L4", 89},
-                    {"Ada", 89},     {"RTX 40", 89}, {"A10", 86},    {"A40", 86},   {"A16", 86},     {"A6000", 86},
-                    {"A5000", 86},   {"A4000", 86},  {"RTX 30", 86}, {"V100", 70},  {"TITAN V", 70}, {"T4", 75},
-                    {"RTX 20", 75},  {"P100", 60},   {"P40", 61}};
-
-    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
-        if (strstr(name, products[i].word)) return products[i].sm;
-    return 0;
-}
+/* ---- the generation ---- */
 
 /* GB/s of one NVLink by generation; a whole number of them makes up what is printed. */
 static int links_of(double bw, double each)
@@ -36,38 +21,39 @@ static int links_of(double bw, double each)
     return whole >= 1 && whole <= 72 && fabs(n - whole) < 0.02 * whole / (whole + 1.0) + 0.002 ? whole : 0;
 }
 
-static double link_bw(int sm)
-{
-    return sm >= 100 ? 40.1 : sm >= 90 ? 20.6 : sm == 86 ? 12 : sm == 60 ? 18 : 20;
-}
-
 /* The generation that the printed bandwidth to the NVSwitch, or between GPUs, is a multiple of. */
-static int sm_of_nvlinks(const struct kl_log *log, int system)
+static int sm_of_nvlinks(const struct kl_log *log, int system, int nccl)
 {
+    enum { FULL = 18, V100 = 6 }; /* links of one GPU */
+    static const int generations[] = {70, 90, 86};
     double widest = 0;
 
-    for (int i = 0; i < log->nnode; i++)
-        if (log->node[i].system == system && log->node[i].link == KL_PATH_NVL && log->node[i].bw > widest)
-            widest = log->node[i].bw;
+    for (int i = log->system[system].first; i >= 0; i = log->node[i].next)
+        if (log->node[i].link == KL_PATH_NVL && log->node[i].bw > widest) widest = log->node[i].bw;
     if (widest <= 0) return 0;
-    if (fabs(widest - 18 * 40.1) < 0.3 || fabs(widest - 720) < 0.3) return 100;
-    if (fabs(widest - 18 * 20.6) < 0.3 || fabs(widest - 360) < 0.3) return 90;
-    if (links_of(widest, 20) && widest > 120.5) return 80;
-    return links_of(widest, 20) ? 70 : links_of(widest, 20.6) ? 90 : links_of(widest, 12) ? 86 : 0;
+    if (fabs(widest - FULL * kl_nvlink_bw(100, nccl)) < 0.3) return 100;
+    if (fabs(widest - FULL * kl_nvlink_bw(90, nccl)) < 0.3 || fabs(widest - FULL * kl_nvlink_bw(80, nccl)) < 0.3)
+        return 90;
+    for (size_t i = 0; i < sizeof generations / sizeof generations[0]; i++) {
+        int sm = generations[i], links = links_of(widest, kl_nvlink_bw(sm, nccl));
+
+        if (links) return sm == 70 && links > V100 ? 80 : sm;
+    }
+    return 0;
 }
 
-static int find_sm(const struct kl_log *log, int system, struct kl_log_assumed *assumed)
+static int find_sm(const struct kl_log *log, int system, int nccl, struct kl_log_assumed *assumed)
 {
     for (int i = 0; i < log->ndevice; i++) {
-        int sm = kl_log_product_sm(log->device[i].name);
+        int sm = kl_gpu_sm_like(log->device[i].name);
 
         if (!sm) continue;
-        *assumed = (struct kl_log_assumed){sm, "its name"};
+        *assumed = (struct kl_log_assumed){sm, "by its name"};
         return sm;
     }
-    int sm = sm_of_nvlinks(log, system);
+    int sm = sm_of_nvlinks(log, system, nccl);
 
-    *assumed = (struct kl_log_assumed){sm ? sm : 80, sm ? "its NVLinks" : "nothing"};
+    *assumed = (struct kl_log_assumed){sm ? sm : 80, sm ? "by its NVLinks" : "as the log does not tell"};
     return assumed->sm;
 }
 
@@ -78,7 +64,7 @@ struct making {
     int system;
     struct kl_xml *xml;
     int *elem; /* by node: the element that its children hang on */
-    int nets, gpus, sm, lowest;
+    int nets, gpus, sm, nccl, lowest;
 };
 
 /* "0-17000": the host's number, and what is behind it. */
@@ -274,10 +260,9 @@ static ncclResult_t add_nvlink(struct making *k, int node)
 {
     const struct kl_log_node *n = &k->log->node[node];
     bool to_gpu = !strcmp(n->type, "GPU") || !strcmp(n->type, "DEV"), to_cpu = !strcmp(n->type, "CPU");
-    int links = links_of(n->bw, link_bw(k->sm)), e;
+    int links = (int)(n->bw / kl_nvlink_bw(k->sm, k->nccl) + 0.5), e;
     char target[32] = "fffffff:ff:ff.0";
 
-    if (!links) links = (int)(n->bw / link_bw(k->sm) + 0.5);
     if (links < 1 || strcmp(kl_xml_tag(k->xml, k->elem[n->parent]), "gpu")) return ncclSuccess;
     if (to_gpu) busid_text(n->id, target, sizeof target);
     KL_TRY(kl_xml_add(k->xml, k->elem[n->parent], "nvlink", &e));
@@ -321,12 +306,12 @@ static int lowest_rank(const struct kl_log *log, int system)
 {
     int lowest = -1;
 
-    for (int i = 0; i < log->nnode; i++) {
+    for (int i = log->system[system].first; i >= 0; i = log->node[i].next) {
         const struct kl_log_node *n = &log->node[i];
         const char *at = n->more;
         int rank;
 
-        if (n->system != system || strcmp(n->type, "GPU") || n->link == KL_PATH_NVL) continue;
+        if (strcmp(n->type, "GPU") || n->link == KL_PATH_NVL) continue;
         if (kl_log_int(&at, &rank) && (lowest < 0 || rank < lowest)) lowest = rank;
     }
     return lowest < 0 ? 0 : lowest;
@@ -338,20 +323,20 @@ static ncclResult_t make(struct making *k)
 
     KL_TRY(kl_xml_add(k->xml, KL_XML_NONE, "system", &root));
     KL_TRY(kl_xml_set_int(k->xml, root, "version", 1));
-    for (int i = 0; i < k->log->nnode; i++)
-        if (k->log->node[i].system == k->system) KL_TRY(add_node(k, i));
+    for (int i = k->log->system[k->system].first; i >= 0; i = k->log->node[i].next) KL_TRY(add_node(k, i));
     if (!k->gpus) return KL_FAIL(ncclInvalidUsage, "%s: the system of the log holds no GPU", kl_xml_name(k->xml));
     return ncclSuccess;
 }
 
-ncclResult_t kl_log_machine(const struct kl_log *log, int system, struct kl_xml **xml, struct kl_log_assumed *assumed)
+ncclResult_t kl_log_machine(const struct kl_log *log, int system, int nccl, struct kl_xml **xml,
+                            struct kl_log_assumed *assumed)
 {
-    struct making k = {.log = log, .system = system, .lowest = lowest_rank(log, system)};
+    struct making k = {.log = log, .system = system, .nccl = nccl, .lowest = lowest_rank(log, system)};
     const char *name = log->file[log->system[system].at.file].name;
     ncclResult_t rc;
 
     *xml = NULL;
-    k.sm = find_sm(log, system, assumed);
+    k.sm = find_sm(log, system, nccl, assumed);
     k.elem = calloc((size_t)log->nnode + 1, sizeof *k.elem);
     if (!k.elem) return KL_NOMEM("a machine of a log");
     KL_TRY_OR(rc, out, kl_xml_create(name, &k.xml));
@@ -380,13 +365,6 @@ int kl_log_system_of(const struct kl_log *log, const struct kl_log_comm *comm)
     return best;
 }
 
-/* The next node of a system, from index `at` on. */
-static const struct kl_log_node *next_node(const struct kl_log *log, int system, int *at)
-{
-    while (*at < log->nnode && log->node[*at].system != system) ++*at;
-    return *at < log->nnode ? &log->node[(*at)++] : NULL;
-}
-
 static bool same_node(const struct kl_log_node *a, const struct kl_log_node *b)
 {
     int host;
@@ -397,12 +375,9 @@ static bool same_node(const struct kl_log_node *a, const struct kl_log_node *b)
 
 bool kl_log_same_machine(const struct kl_log *log, int a, int b)
 {
-    int i = 0, j = 0;
+    int i = log->system[a].first, j = log->system[b].first;
 
-    for (;;) {
-        const struct kl_log_node *x = next_node(log, a, &i), *y = next_node(log, b, &j);
-
-        if (!x || !y) return !x && !y;
-        if (!same_node(x, y)) return false;
-    }
+    for (; i >= 0 && j >= 0; i = log->node[i].next, j = log->node[j].next)
+        if (!same_node(&log->node[i], &log->node[j])) return false;
+    return i < 0 && j < 0;
 }

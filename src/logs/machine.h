@@ -14,17 +14,15 @@
 
 struct kl_log_assumed {
     int sm;              /* of all GPUs */
-    const char *sm_from; /* "its name", "its NVLinks", "nothing" */
+    const char *sm_from; /* "by its name", "by its NVLinks", "as the log does not tell" */
 };
 
-/** The document of a system. Free with kl_xml_free. */
-ncclResult_t kl_log_machine(const struct kl_log *log, int system, struct kl_xml **xml, struct kl_log_assumed *assumed);
+/** The document of a system that release `nccl` printed. Free with kl_xml_free. */
+ncclResult_t kl_log_machine(const struct kl_log *log, int system, int nccl, struct kl_xml **xml,
+                            struct kl_log_assumed *assumed);
 
 /** The system to plan for: complete, of the lowest rank of the communicator; -1: none. */
 int kl_log_system_of(const struct kl_log *log, const struct kl_log_comm *comm);
-
-/** sm of a product's name ("NVIDIA A100-PCIE-40GB"); 0: not known. */
-int kl_log_product_sm(const char *name);
 
 /** Are two systems alike but for ranks, NICs' identifiers and numbers of hosts? */
 bool kl_log_same_machine(const struct kl_log *log, int a, int b);

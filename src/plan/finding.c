@@ -20,12 +20,11 @@ static ncclResult_t measure_plan(const struct kl_plan *plan, float *busbw)
                                         .type = ncclFloat32,
                                         .op = ncclSum};
     struct kl_op_choice choice;
-    double n = plan->nranks;
-
     *busbw = 0;
     KL_TRY(kl_op_choice_find(&all_reduce, &plan->tuning, &choice));
     if (choice.npossible)
-        *busbw = (float)(KL_FINDING_BYTES / (double)choice.candidate[0].choice.time / 1e3 * 2 * (n - 1) / n);
+        *busbw = (float)(KL_FINDING_BYTES / (double)choice.candidate[0].choice.time / 1e3 *
+                         kl_tuning_bus_factor(KL_FUNC_ALL_REDUCE, plan->nranks));
     kl_op_choice_fini(&choice);
     return ncclSuccess;
 }

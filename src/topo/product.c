@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "topo/product.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- NVIDIA's GPUs ---- */
 
@@ -87,16 +89,94 @@ const struct kl_gpu_product *kl_gpu_product_of(int vendor, int device)
     return NULL;
 }
 
-const struct kl_gpu_product *kl_gpu_product_at(int i)
-{
-    return i < (int)(sizeof gpus / sizeof gpus[0]) ? &gpus[i] : NULL;
-}
-
 const struct kl_gpu_product *kl_gpu_product_named(const char *name)
 {
     for (int i = 0; i < ngpus; i++)
         if (!strcmp(gpus[i].name, name)) return &gpus[i];
     return NULL;
+}
+
+/* ---- names as drivers write them ---- */
+
+/* Is `word` one of the words of a name, or, as memory is written, how one of them begins? */
+static bool has_word(const char *name, const char *word, size_t length, bool begins)
+{
+    for (const char *at = name; *at;) {
+        size_t n = strcspn(at, " -");
+
+        if ((n == length || (begins && n > length)) && !strncasecmp(at, word, length)) return true;
+        at += n + (at[n] != 0);
+    }
+    return false;
+}
+
+/* How well a name as nvidia-smi writes it fits a product: -1 not at all. SXM and memory need not be in it. */
+static int fit(const char *name, const char *product)
+{
+    bool other = has_word(name, "PCIe", 4, false) || has_word(name, "NVL", 3, false);
+    int score = 0;
+
+    for (const char *at = product; *at;) {
+        size_t n = strcspn(at, " ");
+        const char *next = at + n + (at[n] != 0);
+        bool sxm = !strncmp(at, "SXM", 3), memory = !strncmp(next, "GB", 2), unit = n == 2 && !strncmp(at, "GB", 2);
+        bool has = has_word(name, at, n, memory);
+
+        if ((sxm && other) || (!has && !sxm && !memory && !unit)) return -1;
+        score += has;
+        at = next;
+    }
+    return score;
+}
+
+const struct kl_gpu_product *kl_gpu_product_like(const char *name)
+{
+    const struct kl_gpu_product *best = NULL;
+    int score = 0;
+
+    for (int i = 0; *name && i < ngpus; i++)
+        if (fit(name, gpus[i].name) > score) {
+            best = &gpus[i];
+            score = fit(name, gpus[i].name);
+        }
+    return best;
+}
+
+/* Those that the table lacks, by what their names have in common. '#' is a digit, '+' one from 5 on. What stands first counts:
+ * newer cards have the numbers of older ones, and say of what kind they are. */
+static const struct {
+    const char *word;
+    int sm;
+} families[] = {
+    {"Blackwell", 120}, {"Ada", 89},      {"Quadro RTX", 75}, {"TITAN RTX", 75}, {"TITAN V", 70},  {"TITAN X", 61},
+    {"RTX 50+0", 120},  {"RTX 40+0", 89}, {"RTX 30+0", 86},   {"RTX 20+0", 75},  {"RTX #000", 75}, {"RTX A#000", 86},
+    {"RTX A#500", 86},  {"A#000", 86},    {"A#500", 86},      {"GTX 16#0", 75},  {"GTX 10#0", 61}, {"GB300", 103},
+    {"B300", 103},      {"GB200", 100},   {"B200", 100},      {"B100", 100},     {"GH200", 90},    {"H100", 90},
+    {"H200", 90},       {"H800", 90},     {"H20", 90},        {"A100", 80},      {"A800", 80},     {"A30", 80},
+    {"A10", 86},        {"A16", 86},      {"A2", 86},         {"A40", 86},       {"L2", 89},       {"L4", 89},
+    {"L20", 89},        {"L40", 89},      {"V100", 70},       {"T4", 75},        {"T#00", 75},     {"T#000", 75},
+    {"P100", 60},       {"P40", 61},      {"P4", 61},         {"P#000", 61},     {"Thor", 110},    {"Orin", 87},
+};
+
+static bool is_like(const char *at, const char *word)
+{
+    for (; *word; word++, at++) {
+        bool digit = isdigit((unsigned char)*at);
+
+        if (*word == '#' ? !digit : *word == '+' ? !(digit && *at >= '5') : tolower(*at) != tolower(*word))
+            return false;
+    }
+    return !isdigit((unsigned char)*at); /* "4090D" is, "A100" is no A10 */
+}
+
+int kl_gpu_sm_like(const char *name)
+{
+    const struct kl_gpu_product *p = kl_gpu_product_like(name);
+
+    for (size_t i = 0; !p && i < sizeof families / sizeof families[0]; i++)
+        for (const char *at = name; *at; at++)
+            if ((at == name || !isalnum((unsigned char)at[-1])) && is_like(at, families[i].word)) return families[i].sm;
+    return p ? p->sm : 0;
 }
 
 /* ---- NICs ---- */

@@ -38,8 +38,11 @@ const struct kl_gpu_product *kl_gpu_product_of(int vendor, int device);
 /** The product with this name; NULL if there is none. */
 const struct kl_gpu_product *kl_gpu_product_named(const char *name);
 
-/** The i-th of them all, NULL behind the last. */
-const struct kl_gpu_product *kl_gpu_product_at(int i);
+/** The product that a name as drivers write it means best: "NVIDIA H100 80GB HBM3". NULL if it is not in the table. */
+const struct kl_gpu_product *kl_gpu_product_like(const char *name);
+
+/** sm of such a name, also of products that are not in the table; 0: not known. */
+int kl_gpu_sm_like(const char *name);
 
 /** How a NIC is driven: what its nets look like to NCCL. */
 enum kl_nic_kind { KL_NIC_INFINIBAND, KL_NIC_ROCE, KL_NIC_EFA, KL_NIC_SLINGSHOT, KL_NIC_SOCKETS, KL_NIC_KINDS };

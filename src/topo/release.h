@@ -108,6 +108,9 @@ bool kl_nccl_has(int nccl, enum kl_change change);
  */
 int kl_nccl_parse(const char *text);
 
+/** The same, but the first release for what is older, and the default for NULL and what is no version. */
+int kl_nccl_nearest(const char *text);
+
 /** "2.30.7" */
 const char *kl_nccl_text(int nccl, char text[KL_NCCL_TEXT]);
 

@@ -19,6 +19,16 @@ static void texts_mean_releases(void **state)
     FOR_EACH_CASE(c, texts) expect_case(c->text, kl_nccl_parse(c->text) == c->nccl);
 }
 
+static void every_text_has_a_nearest_release(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, texts) if (c->nccl >= 0) expect_case(c->text, kl_nccl_nearest(c->text) == c->nccl);
+    assert_int_equal(kl_nccl_nearest("2.9.9"), KL_NCCL_2_26_3);
+    assert_int_equal(kl_nccl_nearest("2.26.2"), KL_NCCL_2_26_3);
+    assert_int_equal(kl_nccl_nearest("what"), KL_NCCL_DEFAULT);
+    assert_int_equal(kl_nccl_nearest(NULL), KL_NCCL_DEFAULT);
+}
+
 static void releases_are_written_as_they_are_read(void **state)
 {
     char text[KL_NCCL_TEXT];
@@ -50,6 +60,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_mean_releases),
+        cmocka_unit_test(every_text_has_a_nearest_release),
         cmocka_unit_test(releases_are_written_as_they_are_read),
         cmocka_unit_test(every_change_begins_with_a_release_that_is_known),
     };

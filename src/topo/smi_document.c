@@ -49,52 +49,6 @@ static void find_sets(const struct kl_smi *s, struct sets *x)
         }
 }
 
-/* ---- products ---- */
-
-/* Is `word` one of the words of a name, or, as memory is written, how one of them begins? */
-static bool has_word(const char *name, const char *word, size_t length, bool begins)
-{
-    for (const char *at = name; *at;) {
-        size_t n = strcspn(at, " -");
-
-        if ((n == length || (begins && n > length)) && !strncasecmp(at, word, length)) return true;
-        at += n + (at[n] != 0);
-    }
-    return false;
-}
-
-/* How well a name as nvidia-smi writes it fits a product: -1 not at all. SXM and memory need not be in it. */
-static int fit(const char *name, const char *product)
-{
-    bool other = has_word(name, "PCIe", 4, false) || has_word(name, "NVL", 3, false);
-    int score = 0;
-
-    for (const char *at = product; *at;) {
-        size_t n = strcspn(at, " ");
-        const char *next = at + n + (at[n] != 0);
-        bool sxm = !strncmp(at, "SXM", 3), memory = !strncmp(next, "GB", 2), unit = n == 2 && !strncmp(at, "GB", 2);
-        bool has = has_word(name, at, n, memory);
-
-        if ((sxm && other) || (!has && !sxm && !memory && !unit)) return -1;
-        score += has;
-        at = next;
-    }
-    return score;
-}
-
-static const struct kl_gpu_product *product_of(const char *name)
-{
-    const struct kl_gpu_product *best = NULL, *p;
-    int score = 0;
-
-    for (int i = 0; *name && (p = kl_gpu_product_at(i)); i++)
-        if (fit(name, p->name) > score) {
-            best = p;
-            score = fit(name, p->name);
-        }
-    return best;
-}
-
 /* ---- NVLinks ---- */
 
 static int most_links(const struct kl_smi *s, int gpu)
@@ -293,7 +247,7 @@ static ncclResult_t make(struct making *m)
 
 ncclResult_t kl_smi_document(const struct kl_smi *smi, struct kl_assumed *assumed, struct kl_xml **xml)
 {
-    struct making m = {.smi = smi, .product = product_of(smi->product[0])};
+    struct making m = {.smi = smi, .product = kl_gpu_product_like(smi->product[0])};
 
     m.sm = sm_of(&m);
     find_sets(smi, &m.sets);

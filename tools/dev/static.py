@@ -16,7 +16,7 @@ import sys
 import objects
 
 FOR_TESTS = {
-    "kl_bench_add_text": "a table's text without the file",
+    "kl_bench_add_any": "a table's text without the file",
     "kl_bootstrap_id_format": "an id that travels as text",
     "kl_conf_parse": "a file's text without the file",
     "kl_connections_count": "how many connectors a first use makes",

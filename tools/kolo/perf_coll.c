@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/perf_coll.h"
 
+#include "graph/tuning.h"
+
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -155,18 +157,16 @@ int kl_coll_steps(enum kl_coll_id id, int nranks)
 
 double kl_coll_bus_factor(enum kl_coll_id id, int nranks)
 {
-    double n = nranks;
-
     switch (id) {
     case KL_ALL_REDUCE:
-        return 2 * (n - 1) / n;
+        return kl_tuning_bus_factor(KL_FUNC_ALL_REDUCE, nranks);
     case KL_ALL_GATHER:
     case KL_REDUCE_SCATTER:
     case KL_ALLTOALL:
     case KL_ALLTOALLV:
     case KL_GATHER:
-    case KL_SCATTER:
-        return (n - 1) / n;
+    case KL_SCATTER: /* each rank has a part of the whole, and keeps its own */
+        return kl_tuning_bus_factor(KL_FUNC_ALL_GATHER, nranks);
     default:
         return 1;
     }

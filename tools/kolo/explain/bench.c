@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
+#include "logs/bench_file.h"
 #include "tools/kolo/explain/bench_print.h"
 #include "tools/kolo/explain/explain.h"
 

@@ -79,10 +79,10 @@ static json_t *table(const struct kl_bench *b, int i)
                               t->shape.floor_us > 0 ? json_real(t->shape.floor_us) : json_null(), "peak", t->shape.peak,
                               "peak_size", (json_int_t)t->shape.peak_size, "knee", (json_int_t)t->shape.knee);
 
-    return json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "collective", text(t->name),
+    return json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:b, s:i, s:o, s:o, s:o, s:o}", "collective", text(t->name),
                      "named_by_ratio", t->named_by_ratio, "ranks", t->nranks ? json_integer(t->nranks) : json_null(),
                      "hosts", t->nhosts ? json_integer(t->nhosts) : json_null(), "gpu", text(t->gpu), "nccl",
-                     text(t->version), "shape", shape, "modelled", t->modelled, "factor",
+                     text(t->version), "shape", shape, "modelled", t->modelled, "compared", t->compared, "factor",
                      t->off > 0 ? json_real(t->off) : json_null(), "rows", rows(b, t), "findings", findings(b, i),
                      "reasons", reasons(t));
 }
@@ -93,8 +93,8 @@ ncclResult_t kl_bench_json(const struct kl_bench *b, FILE *to)
     bool problem = b->nfinding && b->finding[0].problem;
 
     for (int i = 0; i < b->ntable; i++) json_array_append_new(tables, table(b, i));
-    json_t *o = json_pack("{s:b, s:o, s:o, s:o, s:o}", "problem", problem, "machine", text(b->machine), "nccl",
-                          text(b->nccl), "why", text(b->why), "tables", tables);
+    json_t *o = json_pack("{s:b, s:b, s:o, s:o, s:o, s:o}", "problem", problem, "dropped", b->log.full, "machine",
+                          text(b->machine), "nccl", text(b->nccl), "why", text(b->why), "tables", tables);
     int failed = !o || json_dumpf(o, to, JSON_INDENT(2) | JSON_REAL_PRECISION(7));
 
     json_decref(o);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LINE = 1024, REASONS = 4 };
+enum { LINE = 1024, REASONS = 4 }; /* a table has names of at most 64 bytes */
 
 static int problems(const struct kl_bench *b)
 {
@@ -30,42 +30,83 @@ static bool is_modelled(const struct kl_bench *b)
     return false;
 }
 
-static void print_headline(const struct kl_bench *b, FILE *to)
+static int compared_tables(const struct kl_bench *b)
 {
-    char line[LINE], about[LINE];
-    struct kl_text t = kl_text_over(line, sizeof line), a = kl_text_over(about, sizeof about);
-    int n = problems(b);
+    int n = 0;
 
-    if (!n) {
-        fprintf(to, "%s\n",
-                is_modelled(b) ? "Nothing falls short of the model" : "The table shows no problem by itself");
-        return;
-    }
-    kl_bench_finding_text(&b->finding[0], &t);
-    add_table(b, b->finding[0].table, &a);
-    fprintf(to, "%s (%s)", line, about);
-    if (n > 1) fprintf(to, "; %d more problem%s", n - 1, kl_plural(n - 1));
-    fprintf(to, "\n");
+    for (int i = 0; i < b->ntable; i++) n += b->table[i].compared > 0;
+    return n;
 }
 
-static const char *size_text(int64_t size, char text[32])
+/* What was compared, where nothing is wrong: the largest size of the first table that could be. */
+static void add_compared(const struct kl_bench *b, struct kl_text *t)
 {
-    static const char units[] = "BKMGT";
-    int u = 0;
+    int i = 0, n = compared_tables(b);
 
-    while (size >= 1024 && size % 1024 == 0 && u < 4) size /= 1024, u++;
-    snprintf(text, 32, u ? "%lld %ciB" : "%lld B", (long long)size, units[u]);
-    return text;
+    while (!b->table[i].compared) i++;
+    const struct kl_bench_row *r = &b->row[b->table[i].first + b->table[i].n - 1];
+
+    kl_text_add(t, "No size is much slower than predicted: %.4g GB/s measured, %.4g predicted, at ",
+                kl_bench_row_bus(r), r->predicted_bus);
+    kl_text_add_size(t, r->size);
+    kl_text_add(t, " (");
+    add_table(b, i, t);
+    kl_text_add(t, ")");
+    if (b->ntable > 1) kl_text_add(t, "; %d of %d tables could be compared", n, b->ntable);
+}
+
+static void add_not_compared(const struct kl_bench *b, struct kl_text *t)
+{
+    kl_text_add(t, "%s no problem", b->ntable > 1 ? "The tables show" : "The table shows");
+    if (!is_modelled(b)) {
+        kl_text_add(t, " by %s", b->ntable > 1 ? "themselves" : "itself");
+        return;
+    }
+    kl_text_add(t, ", but nothing could be compared with the model: ");
+    for (int i = 0; i < b->nrow; i++)
+        if (b->row[i].size >= KL_BENCH_FILLS && b->row[i].predicted_us <= 0) {
+            kl_text_add(t, "it has no time for ");
+            kl_text_add_size(t, b->row[i].size);
+            return;
+        }
+    kl_text_add(t, "no size reaches ");
+    kl_text_add_size(t, KL_BENCH_FILLS);
+}
+
+static void print_headline(const struct kl_bench *b, FILE *to)
+{
+    char line[2 * LINE];
+    struct kl_text t = kl_text_over(line, sizeof line);
+    int n = problems(b);
+
+    if (n) {
+        kl_bench_finding_text(&b->finding[0], &t);
+        kl_text_add(&t, " (");
+        add_table(b, b->finding[0].table, &t);
+        kl_text_add(&t, ")");
+        if (n > 1) kl_text_add(&t, "; %d more problem%s", n - 1, kl_plural(n - 1));
+    } else if (compared_tables(b))
+        add_compared(b, &t);
+    else
+        add_not_compared(b, &t);
+    fprintf(to, "%s\n", line);
 }
 
 static void print_shape(const struct kl_bench_table *t, FILE *to)
 {
-    char knee[32], peak[32];
+    char line[LINE];
+    struct kl_text l = kl_text_over(line, sizeof line);
 
-    fprintf(to, "  ");
-    if (t->shape.floor_us > 0) fprintf(to, "%.4g us at least; ", t->shape.floor_us);
-    fprintf(to, "half of the bandwidth from %s on, most of it %.4g GB/s at %s\n", size_text(t->shape.knee, knee),
-            t->shape.peak, size_text(t->shape.peak_size, peak));
+    if (t->shape.floor_us > 0) {
+        kl_text_add(&l, "latency ");
+        kl_text_add_time(&l, t->shape.floor_us);
+        kl_text_add(&l, "; ");
+    }
+    kl_text_add(&l, "peak %.4g GB/s at ", t->shape.peak);
+    kl_text_add_size(&l, t->shape.peak_size);
+    kl_text_add(&l, ", half of it from ");
+    kl_text_add_size(&l, t->shape.knee);
+    fprintf(to, "  %s on\n", line);
 }
 
 static void print_wrong(const struct kl_bench_row *r, FILE *to)
@@ -75,20 +116,31 @@ static void print_wrong(const struct kl_bench_row *r, FILE *to)
     if (n) fprintf(to, "  %lld wrong", (long long)n);
 }
 
+static void print_cells(double us, double bus, FILE *to)
+{
+    char time[32];
+    struct kl_text t = kl_text_over(time, sizeof time);
+
+    kl_text_add_time(&t, us);
+    fprintf(to, "  %9s %8.2f", time, bus);
+}
+
 static void print_rows(const struct kl_bench *b, const struct kl_bench_table *t, bool all, FILE *to)
 {
-    char size[32];
-
     if (!t->modelled && !all) return;
-    fprintf(to, "          size   measured us     GB/s%s\n", t->modelled ? "  predicted us     GB/s  measured" : "");
+    fprintf(to, "          size   measured     GB/s%s\n", t->modelled ? "  predicted     GB/s  reached" : "");
     for (int i = 0; i < t->n; i++) {
         const struct kl_bench_row *r = &b->row[t->first + i];
-        double bus = kl_bench_row_bus(r);
+        char size[32];
+        struct kl_text s = kl_text_over(size, sizeof size);
 
-        fprintf(to, "  %12s  %12.5g  %7.4g", size_text(r->size, size), kl_bench_row_us(r), bus);
-        if (t->modelled && r->predicted_bus > 0)
-            fprintf(to, "  %12.5g  %7.4g  %6.0f %%", r->predicted_us, r->predicted_bus,
-                    100 * r->predicted_us / fmax(kl_bench_row_us(r), 1e-3));
+        kl_text_add_size(&s, r->size);
+        fprintf(to, "  %12s", size);
+        print_cells(kl_bench_row_us(r), kl_bench_row_bus(r), to);
+        if (t->modelled && r->predicted_bus > 0) {
+            print_cells(r->predicted_us, r->predicted_bus, to);
+            fprintf(to, "  %5.0f %%", 100 * r->predicted_us / fmax(kl_bench_row_us(r), 1e-3));
+        }
         print_wrong(r, to);
         fprintf(to, "\n");
     }
@@ -114,18 +166,20 @@ static void print_reasons(const struct kl_bench_table *t, FILE *to)
 {
     int shown = t->nhypotheses < REASONS ? t->nhypotheses : REASONS;
 
-    if (t->modelled && t->off > 1.2 && t->slower < 1 / 1.15)
+    if (t->beside == KL_BENCH_FASTER)
         fprintf(
             to,
-            "  Measured is %.3g times as fast as the model: is this the machine, and are its links as in the file?\n",
+            "  Measured is %.3g times as fast as predicted: is this the right machine, and are its links complete?\n",
             1 / t->slower);
-    else if (t->modelled && t->off > 1.2 && !shown)
+    else if (t->beside == KL_BENCH_SLOWER && !shown)
         fprintf(to,
-                "  No setting that the model knows explains the difference (factor %.2f): NCCL_DEBUG=INFO and kolo "
-                "explain --log "
-                "would tell more\n",
-                t->off);
-    if (shown) fprintf(to, "  The model is off by a factor of %.2f. It comes nearer\n", t->off);
+                "  %.2f times as slow as predicted, and no setting that the model knows explains it: a log "
+                "(NCCL_DEBUG=INFO, "
+                "kolo explain --log) shows more\n",
+                t->slower);
+    else if (t->beside == KL_BENCH_SCATTERED)
+        fprintf(to, "  Some sizes are faster than predicted, others slower: by a factor of %.2f in the mean\n", t->off);
+    if (shown) fprintf(to, "  Prediction and measurement differ by a factor of %.2f. They come closer\n", t->off);
     for (int i = 0; i < shown; i++)
         fprintf(to, "    %s: factor %.2f\n      %s\n", t->hypothesis[i].text, t->hypothesis[i].off,
                 t->hypothesis[i].experiment);
@@ -138,7 +192,7 @@ static void print_table(const struct kl_bench *b, int table, bool all, FILE *to)
     struct kl_text a = kl_text_over(about, sizeof about);
 
     add_table(b, table, &a);
-    fprintf(to, "\n%s%s", about, t->named_by_ratio ? " (by its bandwidths)" : "");
+    fprintf(to, "\n%s%s", about, t->named_by_ratio ? " (inferred from its bandwidths)" : "");
     if (t->gpu[0]) fprintf(to, ", %s", t->gpu);
     if (t->version[0]) fprintf(to, ", NCCL %s", t->version);
     fprintf(to, ", %s\n", kl_log_at_text(&b->log, b->row[t->first].at, at));
@@ -152,12 +206,14 @@ void kl_bench_text(const struct kl_bench *b, bool all, FILE *to)
 {
     print_headline(b, to);
     if (is_modelled(b))
-        fprintf(to,
-                "  %s, by the rules of NCCL %s; times are those of its model, with constants that are assumed, not "
-                "measured\n",
-                b->machine, b->nccl);
+        fprintf(
+            to,
+            "  %s, by the rules of NCCL %s; predictions are those of its model, whose constants were not measured on "
+            "this cluster\n",
+            b->machine, b->nccl);
     else
-        fprintf(to, "  not beside the model: %s; --topo FILE names the machine\n",
-                b->why[0] ? b->why : "it has no times for this");
+        fprintf(to, "  not compared with the model: %s%s\n", b->why[0] ? b->why : "no table could be",
+                b->machine[0] ? "" : "; --topo FILE or --machine NAME names the machine");
     for (int i = 0; i < b->ntable; i++) print_table(b, i, all, to);
+    if (b->log.full) fprintf(to, "\nThe files hold more tables or rows than are kept: the rest was left out.\n");
 }

@@ -210,15 +210,6 @@ static const char *const count_names[KL_CHANNEL_COUNTS] = {
     [KL_COUNT_PER_PEER] = "channels per peer",
 };
 
-static void add_size(int64_t bytes, struct kl_text *t)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
-    int unit = 0;
-
-    for (; bytes >= 1024 && unit < 3; bytes /= 1024) unit++;
-    kl_text_add(t, "%d %s", (int)bytes, units[unit]);
-}
-
 static void add_graph(const struct kl_diff_row *r, struct kl_text *t)
 {
     kl_text_add(t, r->domain < 0 ? "%s" : "%s of GPU/%d", kl_graph_name(r->graph), r->domain);
@@ -253,7 +244,7 @@ const char *kl_row_subject(const struct kl_diff_row *r, char text[KL_SUBJECT_TEX
         break;
     case KL_ROW_TUNING:
         kl_text_add(&t, "%s ", kl_func_name[r->item]);
-        add_size(r->bytes, &t);
+        kl_text_add_size(&t, r->bytes);
         break;
     default:
         kl_text_add(&t, "GPU/%d to GPU/%d", r->from, r->to);

@@ -51,18 +51,20 @@ static json_t *findings(const struct kl_log_answer *a)
     return list;
 }
 
+/* Each release once. */
 static json_t *versions(const struct kl_log *log)
 {
-    json_t *list = json_array();
+    json_t *list = json_array(), *seen = json_object();
 
     for (int i = 0; i < log->nversion; i++) {
-        bool seen = false;
+        const struct kl_log_version *v = &log->version[i];
 
-        for (int j = 0; j < i && !seen; j++) seen = log->version[j].number == log->version[i].number;
-        if (!seen)
-            json_array_append_new(list, json_pack("{s:s, s:b, s:o}", "version", log->version[i].text, "rccl",
-                                                  log->version[i].rccl, "at", place(log, log->version[i].at)));
+        if (json_object_get(seen, v->text)) continue;
+        json_object_set_new(seen, v->text, json_true());
+        json_array_append_new(
+            list, json_pack("{s:s, s:b, s:o}", "version", v->text, "rccl", v->rccl, "at", place(log, v->at)));
     }
+    json_decref(seen);
     return list;
 }
 
@@ -188,10 +190,10 @@ ncclResult_t kl_log_json(const struct kl_log_answer *a, FILE *to)
     const struct kl_log *log = &a->log;
     bool problem = a->findings.n && kl_log_is_problem(&a->findings.finding[0]);
     json_t *o = json_pack("{s:b, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "problem", problem,
-                          "lines", log->lines, "understood", log->understood, "dropped", log->full, "versions",
-                          versions(log), "communicators", communicators(log), "ranks", ranks(log), "settings",
-                          settings(log), "graphs", graphs(log), "rings", rings(log), "connections", ways(log),
-                          "findings", findings(a), "plan", compared(a));
+                          "lines", log->lines, "understood", log->understood, "dropped",
+                          log->full || a->findings.dropped, "versions", versions(log), "communicators",
+                          communicators(log), "ranks", ranks(log), "settings", settings(log), "graphs", graphs(log),
+                          "rings", rings(log), "connections", ways(log), "findings", findings(a), "plan", compared(a));
     int failed = !o || json_dumpf(o, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 
     json_decref(o);

@@ -15,32 +15,42 @@ static int count(const struct kl_log_answer *a, bool problems)
 
 /* ---- the first line ---- */
 
+static bool was_compared(const struct kl_log_compare *c)
+{
+    int n = 0;
+
+    for (int p = 0; p < KL_PARTS; p++) n += c->checked[p];
+    return c->made && n > 0;
+}
+
 static void print_headline(const struct kl_log_answer *a, FILE *to)
 {
     int problems = count(a, true);
     char line[LINE];
     struct kl_text t = kl_text_over(line, sizeof line);
 
+    if (!a->log.lines) {
+        fprintf(to, "No log of NCCL: %s is empty\n", a->log.file[0].name);
+        return;
+    }
     if (!a->log.understood) {
-        fprintf(to, "This is no log of NCCL: none of its %d lines is understood (NCCL_DEBUG=INFO prints them)\n",
-                a->log.lines);
+        fprintf(to, "No log of NCCL: nothing in %d line%s is what NCCL prints with NCCL_DEBUG=INFO\n", a->log.lines,
+                kl_plural(a->log.lines));
         return;
     }
     if (!problems && a->compared.n && a->compared.other_release) {
-        fprintf(
-            to,
-            "The log shows no problem; its plan differs from that of NCCL %s, the nearest release that is followed\n",
-            a->compared.nccl);
+        fprintf(to, "The log shows no problem; its plan differs from that of NCCL %s, which is not the log's release\n",
+                a->compared.nccl);
         return;
     }
     if (!problems && a->compared.n) {
-        fprintf(to, "The log shows no problem, but another plan than this machine should have: %d difference%s\n",
+        fprintf(to, "The log shows no problem, but its plan is not the one expected for its machine: %d difference%s\n",
                 a->compared.n, kl_plural(a->compared.n));
         return;
     }
     if (!problems) {
         fprintf(to, "The log shows no problem%s\n",
-                a->compared.made ? ", and the plan that its machine should have" : "");
+                was_compared(&a->compared) ? ", and its plan is the one expected for its machine" : "");
         return;
     }
     kl_log_finding_text(&a->findings.finding[0], &t);
@@ -58,7 +68,7 @@ static void print_comm(const struct kl_log *log, FILE *to)
     if (!c || c->nranks < 1) return;
     fprintf(to, "  communicator: %d rank%s", c->nranks, kl_plural(c->nranks));
     if (c->nnodes > 0) fprintf(to, " on %d node%s", c->nnodes, kl_plural(c->nnodes));
-    fprintf(to, ", of which %d speak%s", c->seen, c->seen == 1 ? "s" : "");
+    fprintf(to, ", %d of them in the log", c->seen);
     if (log->ncomm > 1) fprintf(to, "; %d communicators in all", log->ncomm);
     fprintf(to, "\n");
 }
@@ -121,19 +131,27 @@ static void print_network(const struct kl_log *log, FILE *to)
     fprintf(to, "\n");
 }
 
+/* Settings that differ from rank to rank (addresses) are many: the first are shown. */
 static void print_settings(const struct kl_log *log, FILE *to)
 {
-    int n = 0;
+    enum { KINDS = 64 };
+    const struct kl_log_setting *shown[KINDS];
+    int n = 0, more = 0;
 
     for (int i = 0; i < log->nsetting; i++) {
         const struct kl_log_setting *s = &log->setting[i];
-        bool seen = false;
+        int k = 0;
 
-        for (int j = 0; j < i && !seen; j++)
-            seen = !strcmp(log->setting[j].name, s->name) && !strcmp(log->setting[j].value, s->value);
-        if (seen) continue;
-        fprintf(to, "%s%s=%s%s", n++ ? " " : "  settings: ", s->name, s->value, s->by_plugin ? " (by the plugin)" : "");
+        while (k < n && (strcmp(shown[k]->name, s->name) || strcmp(shown[k]->value, s->value))) k++;
+        if (k < n) continue;
+        if (n == KINDS) {
+            more++;
+            continue;
+        }
+        fprintf(to, "%s%s=%s%s", n ? " " : "  settings: ", s->name, s->value, s->by_plugin ? " (by the plugin)" : "");
+        shown[n++] = s;
     }
+    if (more) fprintf(to, " and %d more", more);
     if (n) fprintf(to, "\n");
 }
 
@@ -183,9 +201,9 @@ static void print_checked(const struct kl_log_compare *c, FILE *to)
 
     for (int p = 0; p < KL_PARTS; p++)
         if (c->checked[p])
-            fprintf(to, "%s%s %d of %d", n++ ? ", " : "  alike: ", kl_log_part_name((enum kl_log_part)p), c->same[p],
+            fprintf(to, "%s%s %d of %d", n++ ? ", " : "  the same: ", kl_log_part_name((enum kl_log_part)p), c->same[p],
                     c->checked[p]);
-    fprintf(to, n ? "\n" : "  the log prints nothing that a plan has\n");
+    fprintf(to, n ? "\n" : "  nothing to compare: the log has no rings, trees or channel counts\n");
 }
 
 static bool differ_hosts(const struct kl_log_answer *a)
@@ -195,6 +213,11 @@ static bool differ_hosts(const struct kl_log_answer *a)
     return false;
 }
 
+static const char *release_note(const struct kl_log *log)
+{
+    return log->nversion ? " (the nearest to the log's)" : " (the log names none; --nccl does)";
+}
+
 static void print_compared(const struct kl_log_answer *a, bool all, FILE *to)
 {
     const struct kl_log_compare *c = &a->compared;
@@ -202,17 +225,18 @@ static void print_compared(const struct kl_log_answer *a, bool all, FILE *to)
 
     if (!c->made) {
         if (c->why[0] && a->log.nmember)
-            fprintf(to, "\nNot compared with a plan: %s; --topo names a machine\n", c->why);
+            fprintf(to, "\nNot compared with a plan: %s; --topo FILE or --machine NAME names the machine\n", c->why);
         return;
     }
     fprintf(to, "\nBeside the plan for %s, %d host%s with %d GPU%s, by the rules of NCCL %s%s:\n",
             c->from_log ? "the log's machine" : c->machine, c->hosts, kl_plural(c->hosts), c->gpus, kl_plural(c->gpus),
-            c->nccl, c->other_release ? " (the nearest release that is followed)" : "");
-    if (c->from_log)
-        fprintf(to, "  assumed: sm %d, by %s%s\n", c->assumed.sm, c->assumed.sm_from,
-                c->settings ? "; the log's settings count" : "");
+            c->nccl, c->other_release ? release_note(&a->log) : "");
+    if (c->from_log) fprintf(to, "  assumed: sm %d, %s\n", c->assumed.sm, c->assumed.sm_from);
+    if (c->settings)
+        fprintf(to, "  %d setting%s of the log appl%s\n", c->settings, kl_plural(c->settings),
+                c->settings == 1 ? "ies" : "y");
     print_checked(c, to);
-    if (differ_hosts(a)) fprintf(to, "  the hosts differ, and the plan takes all to be like the first\n");
+    if (differ_hosts(a)) fprintf(to, "  the hosts differ, but the plan assumes that all are like the first\n");
     for (int i = 0; i < shown; i++) {
         char line[LINE], at[KL_LOG_AT];
         struct kl_text t = kl_text_over(line, sizeof line);
@@ -231,5 +255,8 @@ void kl_log_text(const struct kl_log_answer *a, bool all, FILE *to)
     print_findings(a, true, "What is wrong, worst first:", to);
     print_findings(a, false, "Worth knowing:", to);
     print_compared(a, all, to);
-    if (a->log.full) fprintf(to, "\nThe log holds more than was read: the rest was dropped.\n");
+    if (a->findings.dropped)
+        fprintf(to, "\n%d more finding%s of the same kinds left out.\n", a->findings.dropped,
+                a->findings.dropped == 1 ? " is" : "s are");
+    if (a->log.full) fprintf(to, "\nThe log holds more than is kept: the rest was left out.\n");
 }
