@@ -244,8 +244,9 @@ class Published(Page):
         o = json.loads(tool.good("explain", row.collective, size, *row.options, "--nccl", followed(row.ran), "--json", **row.settings))
         return o["choice"]
 
-    def cause(self, row, size):
-        return published.CAUSES.get(f"{row.number} {size}") or published.CAUSES.get(row.number)
+    def cause(self, row, size, hosts):
+        keys = (f"{row.number} {hosts} {size}", f"{row.number} {hosts}", f"{row.number} {size}", row.number)
+        return next((published.CAUSES[k] for k in keys if k in published.CAUSES), None)
 
     def rows(self, rows):
         lines, large = table("row", "machine", "hosts", "collective", "size", "rules of", "published", "predicted", "by", "error", "cause"), 0
@@ -257,7 +258,7 @@ class Published(Page):
                 error = round(100 * (c["bus_gbs"] / want - 1))
                 cause = ""
                 if abs(error) > LIMIT:
-                    cause = self.cause(row, size)
+                    cause = self.cause(row, size, hosts)
                     self.assertTrue(cause, (row.number, size, error))
                     large += 1
                 lines.append(line(row.number, row.ran_on, hosts, row.collective + settings, size, followed(row.ran), want,
