@@ -428,10 +428,10 @@ static int common_divisor(int a, int b)
     return a;
 }
 
-/* Groups do not cross nodes, and are all of one size. */
+/* Groups do not cross nodes, and are all of one size, which divides the wish as well. */
 static void set_p2p_group(struct kl_connect *c, const struct kl_connect_request *q)
 {
-    int group = q->params.p2p_group > c->nodes.max_local ? c->nodes.max_local : (int)q->params.p2p_group;
+    int group = (int)q->params.p2p_group;
 
     if (!kl_nccl_has(c->nccl, KL_CHANGE_P2P_GROUPS) || group < 1) return;
     for (int i = 0; i < c->nodes.nnodes; i++) group = common_divisor(group, kl_nodes_size(&c->nodes, i));

@@ -162,6 +162,67 @@ static void crossing_rings_swap_pairs_on_odd_nodes(void **state)
     free(c);
 }
 
+/* Before 2.28.3 one rank's ring that crosses NICs was everybody's; since then ranks look at their own. */
+static void crossing_is_a_matter_of_each_rank(void **state)
+{
+    static const int a[] = {0, 1, 2, 2, 1, 0}, b[] = {3, 4, 5, 5, 4, 3};
+    static const struct {
+        const char *nccl;
+        int next; /* of rank 2 in channel 0 */
+    } cases[] = {{"2.27.7", 5}, {"2.28.3", 3}};
+
+    (void)state;
+    FOR_EACH_CASE(k, cases)
+    {
+        struct cluster *c = cluster_new();
+
+        add_host(c, KL_PATTERN_TREE, 2, 3, a);
+        add_host(c, KL_PATTERN_TREE, 2, 3, b);
+        for (int r = 0; r < 6; r++) {
+            c->record[r].nccl = kl_nccl_parse(k->nccl);
+            c->record[r].graph[KL_GRAPH_RING].cross_nic = r < 3 ? 2 : 0;
+        }
+        struct kl_connect *all = connect_all(c);
+        assert_int_equal(kl_connect_ring(all, 0, 2).next, k->next);
+        kl_connect_free(all);
+        free(c);
+    }
+}
+
+/* NCCL_P2P_SCHEDULE_GROUP_SIZE, made a divisor of every node's ranks; 0 before 2.28.7. */
+static void groups_divide_all_nodes(void **state)
+{
+    static const struct {
+        const char *nccl;
+        int wish, nodes, ranks[3], group;
+    } cases[] = {
+        {"2.28.3", 8, 2, {8, 8}, 0}, {"2.28.7", 8, 2, {8, 8}, 8}, {"2.28.7", 8, 2, {4, 4}, 4},
+        {"2.28.7", 8, 1, {6}, 2},    {"2.28.7", 8, 2, {8, 4}, 4}, {"2.28.7", 8, 2, {8, 3}, 1},
+        {"2.28.7", 2, 2, {8, 8}, 2}, {"2.28.7", 16, 1, {12}, 4},
+    };
+
+    (void)state;
+    FOR_EACH_CASE(k, cases)
+    {
+        struct cluster *c = cluster_new();
+        int first = 0;
+
+        c->request.params.p2p_group = k->wish;
+        for (int n = 0; n < k->nodes; n++) {
+            int order[16];
+
+            for (int i = 0; i < k->ranks[n]; i++) order[i] = first + i;
+            add_host(c, KL_PATTERN_TREE, 1, k->ranks[n], order);
+            first += k->ranks[n];
+        }
+        for (int r = 0; r < first; r++) c->record[r].nccl = kl_nccl_parse(k->nccl);
+        struct kl_connect *all = connect_all(c);
+        assert_int_equal(all->p2p_group, k->group);
+        kl_connect_free(all);
+        free(c);
+    }
+}
+
 /* ---- properties over random clusters ---- */
 
 static unsigned next_random(unsigned *seed)
@@ -492,6 +553,8 @@ int main(void)
         cmocka_unit_test(two_hosts_make_a_double_tree),
         cmocka_unit_test(four_nodes_of_two),
         cmocka_unit_test(crossing_rings_swap_pairs_on_odd_nodes),
+        cmocka_unit_test(crossing_is_a_matter_of_each_rank),
+        cmocka_unit_test(groups_divide_all_nodes),
         cmocka_unit_test(any_cluster_has_rings_and_trees),
         cmocka_unit_test(limits_apply_in_order),
         cmocka_unit_test(copies_of_copies),

@@ -118,6 +118,41 @@ static void parts_spread_over_channels(void **state)
         }
 }
 
+/* Since 2.28.3 the base is mirrored, and parts follow it. */
+static void parts_follow_the_mirrored_base(void **state)
+{
+    int newer = kl_nccl_parse("2.28.3");
+
+    (void)state;
+    for (int part = 0; part < 16; part++) {
+        assert_int_equal(kl_p2p_channel(0, part, 16, newer), part);
+        assert_int_equal(kl_p2p_channel(1, part, 16, newer), (8 + part) % 16);
+        assert_int_equal(kl_p2p_channel(19, part, 16, newer), (12 + part) % 16); /* higher bits do not count */
+    }
+}
+
+/* Since 2.28.7: far between groups, in plain order inside them, whatever the nodes. */
+static void rounds_go_over_groups(void **state)
+{
+    static const int sizes[] = {8, 4}, delta[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    struct world *w = malloc(sizeof *w);
+    struct kl_p2p_round round[16];
+
+    (void)state;
+    make(w, sizes, 2, 0);
+    w->c.p2p_group = 4;
+    assert_int_equal(kl_p2p_schedule(&w->c, round), ncclSuccess);
+    for (int i = 0; i < 12; i++) assert_int_equal(round[i].send, delta[i]);
+    assert_int_equal(round[1].recv, 3);
+    assert_int_equal(round[4].recv, 8);
+    make(w, (int[]){16}, 1, 0);
+    w->c.p2p_group = 4;
+    static const int far[] = {0, 4, 12, 8}; /* 0, 1, 3, 2 groups */
+    assert_int_equal(kl_p2p_schedule(&w->c, round), ncclSuccess);
+    for (int i = 0; i < 16; i++) assert_int_equal(round[i].send, far[i / 4] + i % 4);
+    free(w);
+}
+
 static void eight_local_ranks_share_a_base(void **state)
 {
     struct world *w = malloc(sizeof *w);
@@ -139,6 +174,8 @@ int main(void)
         cmocka_unit_test(one_node_follows_the_published_distances),
         cmocka_unit_test(rounds_match_between_ranks),
         cmocka_unit_test(parts_spread_over_channels),
+        cmocka_unit_test(parts_follow_the_mirrored_base),
+        cmocka_unit_test(rounds_go_over_groups),
         cmocka_unit_test(eight_local_ranks_share_a_base),
     };
 

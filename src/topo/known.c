@@ -21,6 +21,7 @@ static const struct kl_known_cpu broadwell = {"x86_64", "GenuineIntel", 6, 79},
 #define ROCE(gbps, ports) KL_NIC_ROCE, gbps, ports
 #define EFA(gbps)         KL_NIC_EFA, gbps, 1
 #define SOCKETS(gbps)     KL_NIC_SOCKETS, gbps, 1
+#define TCPX(gbps)        KL_NIC_TCPX, gbps, 1
 #define ALONE             1, false, 0, 0
 #define PLACED            1, true, 0, 0
 
@@ -137,9 +138,9 @@ static const struct kl_known machines[] = {
     {"gcp-a2-ultragpu-8g", "Google Cloud a2-ultragpu-8g", NULL, "A100 SXM4 80 GB", KL_WIRING_SWITCH, &skylake, "4GN|4G",
      SOCKETS(100), ALONE, KL_KNOWN_PUBLISHED, GCP},
     {"gcp-a3-highgpu-8g", "Google Cloud a3-highgpu-8g", NULL, "H100 SXM5", KL_WIRING_SWITCH, &sapphire, "2(2GN)|2(2GN)",
-     SOCKETS(200), ALONE, KL_KNOWN_PUBLISHED, GCP},
+     TCPX(200), ALONE, KL_KNOWN_PUBLISHED, GCP},
     {"gcp-a3-megagpu-8g", "Google Cloud a3-megagpu-8g", NULL, "H100 SXM5", KL_WIRING_SWITCH, &sapphire,
-     "2(2G2N)|2(2G2N)", SOCKETS(200), ALONE, KL_KNOWN_PUBLISHED, GCP},
+     "2(2G2N)|2(2G2N)", TCPX(200), ALONE, KL_KNOWN_PUBLISHED, GCP},
     {"gcp-a3-ultragpu-8g", "Google Cloud a3-ultragpu-8g", NULL, "H200 SXM5", KL_WIRING_SWITCH, &emerald, "4(GN)|4(GN)",
      ROCE(400, 1), ALONE, KL_KNOWN_PUBLISHED, GCP},
     {"gcp-a4-highgpu-8g", "Google Cloud a4-highgpu-8g", NULL, "B200", KL_WIRING_SWITCH, &emerald, "4(GN)|4(GN)",

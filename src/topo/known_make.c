@@ -83,9 +83,9 @@ static void net_name(enum kl_nic_kind kind, const char *busid, int number, char 
         snprintf(name, bytes, "rdmap%us%u", place[1], place[2]);
     else
         snprintf(name, bytes, "%s%d",
-                 kind == KL_NIC_SOCKETS     ? "eth"
-                 : kind == KL_NIC_SLINGSHOT ? "cxi"
-                                            : "mlx5_",
+                 kind == KL_NIC_SLINGSHOT                        ? "cxi"
+                 : kind == KL_NIC_SOCKETS || kind == KL_NIC_TCPX ? "eth"
+                                                                 : "mlx5_",
                  number);
 }
 

@@ -187,6 +187,8 @@ const struct kl_nic_traits kl_nic_traits[KL_NIC_KINDS] = {
     [KL_NIC_EFA] = {"0x020000", "0x1d0f", "0xefa1", 75, 1024, true},
     [KL_NIC_SLINGSHOT] = {"0x020000", "0x17db", "0x0501", 0, 1024, true},
     [KL_NIC_SOCKETS] = {"0x020000", "0x0000", "0x0000", 0, 65536, false},
+    /* TCP whose payload goes to and from GPU memory */
+    [KL_NIC_TCPX] = {"0x020000", "0x1ae0", "0x0042", 0, 65536, true},
 };
 
 static const struct kl_nic_product nics[] = {

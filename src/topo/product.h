@@ -45,7 +45,15 @@ const struct kl_gpu_product *kl_gpu_product_like(const char *name);
 int kl_gpu_sm_like(const char *name);
 
 /** How a NIC is driven: what its nets look like to NCCL. */
-enum kl_nic_kind { KL_NIC_INFINIBAND, KL_NIC_ROCE, KL_NIC_EFA, KL_NIC_SLINGSHOT, KL_NIC_SOCKETS, KL_NIC_KINDS };
+enum kl_nic_kind {
+    KL_NIC_INFINIBAND,
+    KL_NIC_ROCE,
+    KL_NIC_EFA,
+    KL_NIC_SLINGSHOT,
+    KL_NIC_SOCKETS,
+    KL_NIC_TCPX,
+    KL_NIC_KINDS
+};
 
 struct kl_nic_traits {
     const char *pci_class, *vendor, *device; /* as documents write them */

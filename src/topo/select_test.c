@@ -177,6 +177,51 @@ static void nics_are_listed_for_a_search(void **state)
     kl_topo_free(t);
 }
 
+#define NIC(bus, dev)                                                                                                  \
+    "<pci busid=\"0000:" bus ":00.0\" class=\"0x02\" " LINK "><nic><net dev=\"" dev                                    \
+    "\" speed=\"100000\" gdr=\"1\"/></nic></pci>"
+#define HOST(hash, rank)                                                                                               \
+    "<cpu host_hash=\"" hash "\" numaid=\"0\" arch=\"arm64\">" PCI(                                                    \
+        "class=\"0x0302\" " LINK, "<gpu dev=\"0\" sm=\"100\" rank=\"" rank "\" gdr=\"1\">"                             \
+                                  "<nvlink target=\"fffffff:ff:ff.0\" count=\"18\" tclass=\"0x068000\"/></gpu>")       \
+        NIC("05", "0") NIC("06", "1") "</cpu>"
+
+/* Since 2.27.5 the NICs of an NVLink domain are listed by turns, unless NCCL_MNNVL_SCATTER_NETS_ENABLE is 0. */
+static void nics_of_a_domain_take_turns(void **state)
+{
+    static const struct {
+        const char *nccl;
+        bool scatter;
+        int hosts[4];
+    } cases[] = {
+        {"2.27.3", true, {0, 0, 1, 1}},
+        {"2.27.5", true, {0, 1, 0, 1}},
+        {"2.27.5", false, {0, 0, 1, 1}},
+        {"2.30.7", true, {0, 1, 0, 1}},
+    };
+
+    (void)state;
+    FOR_EACH_CASE(k, cases)
+    {
+        struct kl_topo *t = built("<system version=\"1\">" HOST("0xa", "0") HOST("0xb", "1") "</system>");
+        int net[4], n;
+
+        t->options.nccl = kl_nccl_parse(k->nccl);
+        t->options.scatter_nets = k->scatter;
+        assert_int_equal(kl_topo_paths(t), ncclSuccess);
+        assert_int_equal(t->nhosts, 2);
+        assert_int_equal(kl_topo_net_list(t, KL_PATH_PIX, -1, net, &n), ncclSuccess);
+        assert_int_equal(n, 4);
+        for (int i = 0; i < 4; i++) {
+            const struct kl_node *node = &t->node[kl_topo_at(t, KL_NODE_NET, net[i])];
+
+            if (kl_id_host(node->id) != k->hosts[i])
+                fail_msg("%s: NIC %d is of host %d", k->nccl, i, (int)kl_id_host(node->id));
+        }
+        kl_topo_free(t);
+    }
+}
+
 /* ---- transports ---- */
 
 struct driver {
@@ -288,6 +333,7 @@ int main(void)
         cmocka_unit_test(the_network_must_be_faster_for_both),
         cmocka_unit_test(gpus_spread_over_nics),
         cmocka_unit_test(nics_are_listed_for_a_search),
+        cmocka_unit_test(nics_of_a_domain_take_turns),
         cmocka_unit_test(drivers_have_a_say),
         cmocka_unit_test(without_p2p_and_shared_memory_there_is_the_network),
         cmocka_unit_test(affinity_follows_the_gpu),
