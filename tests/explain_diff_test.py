@@ -50,9 +50,9 @@ class Diff(tool.Case):
             self.assertEqual(set(o), {"cause", "differences", "changes", "totals", "a", "b", "ranks_in_b"}, name)
             c = o["cause"]
             if c["code"] == "changes":
-                self.assertEqual(first, f"{c['text']}: {c['effect']}", name)
+                self.assertEqual(first, f"NCCL 2.30.7: {c['text']}: {c['effect']}", name)
             else:
-                self.assertEqual(first, f"nothing changes: {c['text']}; why: {c['why']}", name)
+                self.assertEqual(first, f"NCCL 2.30.7: nothing changes: {c['text']}; why: {c['why']}", name)
             listed = {}
             for row in o["changes"]:
                 listed[row["what"]] = listed.get(row["what"], 0) + 1
@@ -134,12 +134,14 @@ class Diff(tool.Case):
                 continue
             c = self.json(*args)["cause"]
             self.assertEqual((c["code"], c["why_code"]), ("nothing_changes", why), args)
-            self.assertTrue(self.good(*args).startswith("nothing changes: "))
+            self.assertTrue(self.good(*args).startswith("NCCL 2.30.7: nothing changes: "))
 
     def test_two_releases(self):
         out = self.good("--topo", "gb200-4gpu-4nic", "--hosts", "2", "--nccl", "2.26.3", "--nccl", "2.29.7")
         self.assertTrue(out.startswith("NCCL 2.29.7 instead of 2.26.3: "), out)
         self.assertIn("NVLS has channels of its own", out.partition("what changed between NCCL 2.26.3 and 2.29.7:")[2])
+        o = self.json("--topo", "gb200-4gpu-4nic", "--nccl", "2.26.3", "--nccl", "2.29")
+        self.assertEqual((o["a"]["nccl"], o["b"]["nccl"]), ("2.26.3", "2.29.7"))
         self.refused(2, "compares two releases", "--topo", "gb200-4gpu-4nic", *(3 * ["--nccl", "2.29"]))
 
     def test_threads_are_a_change(self):
