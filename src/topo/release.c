@@ -33,7 +33,7 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_CPU_BY_BANDWIDTH] = {23007, "cpu_by_bandwidth", /* 4.6 */
         "a GPU's CPU is its nearest one by bandwidth, before hops count"},
     [KL_CHANGE_GPU_FUNCTIONS] = {23007, "gpu_functions", /* 3.12 */
-        "the last digit of a GPU's bus id must not end in the bits 1, 2 or 3"},
+        "a GPU's PCI function must be 0 or 4"},
     [KL_CHANGE_CURRENT_LINK] = {23007, "current_link", /* 3.8 */
         "a GPU's PCI link counts as it is when NCCL starts, instead of the fastest that it can be"},
     [KL_CHANGE_PXN_C2C] = {22703, "pxn_c2c", /* 5.2 */
