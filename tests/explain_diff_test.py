@@ -47,12 +47,12 @@ class Diff(tool.Case):
     def test_first_line_and_totals(self):
         for name, args in CASES.items():
             first, o = self.good(*args).split("\n")[0], self.json(*args)
-            self.assertEqual(set(o), {"cause", "differences", "changes", "totals", "a", "b", "ranks_in_b"}, name)
+            self.assertEqual(set(o), {"cause", "differences", "changes", "totals", "a", "b", "ranks_in_b", "release_changes"}, name)
             c = o["cause"]
             if c["code"] == "changes":
-                self.assertEqual(first, f"{c['text']}: {c['effect']}", name)
+                self.assertEqual(first, f"NCCL 2.30.7: {c['text']}: {c['effect']}", name)
             else:
-                self.assertEqual(first, f"nothing changes: {c['text']}; why: {c['why']}", name)
+                self.assertEqual(first, f"NCCL 2.30.7: nothing changes: {c['text']}; why: {c['why']}", name)
             listed = {}
             for row in o["changes"]:
                 listed[row["what"]] = listed.get(row["what"], 0) + 1
@@ -134,12 +134,37 @@ class Diff(tool.Case):
                 continue
             c = self.json(*args)["cause"]
             self.assertEqual((c["code"], c["why_code"]), ("nothing_changes", why), args)
-            self.assertTrue(self.good(*args).startswith("nothing changes: "))
+            self.assertTrue(self.good(*args).startswith("NCCL 2.30.7: nothing changes: "))
 
     def test_two_releases(self):
-        out = self.good("--topo", "gb200-4gpu-4nic", "--hosts", "2", "--nccl", "2.26.3", "--nccl", "2.29.7")
+        args = ("--topo", "gb200-4gpu-4nic", "--hosts", "2", "--nccl", "2.26.3", "--nccl", "2.29.7")
+        out = self.good(*args)
         self.assertTrue(out.startswith("NCCL 2.29.7 instead of 2.26.3: "), out)
-        self.assertIn("NVLS has channels of its own", out.partition("what changed between NCCL 2.26.3 and 2.29.7:")[2])
+        self.assertIn("NVLS has channels of its own", out.partition("what changed between NCCL 2.26.3 and 2.29.7 ")[2])
+        found = {c["code"]: c for c in self.json(*args)["release_changes"]}
+        self.assertTrue({"nvlink_40_1", "nvls_apart", "nvls_model"} <= {k for k, c in found.items() if c["cause"]})
+        self.assertFalse(found["inter_up_to_sys"]["cause"])  # which is for GPUs before sm 90
+        self.assertNotIn("rails", found)  # which came later
+
+    def test_one_change_between_releases_explains_all(self):
+        args = ("--machine", "dgx-h100", "--nccl", "2.26.3", "--nccl", "2.29.7")
+        causes = [c for c in self.json(*args)["release_changes"] if c["cause"]]
+        self.assertEqual([(c["code"], c["alone_explains"]) for c in causes], [("nvls_model", "all")])
+        self.assertIn("<- alone has the whole effect", self.good(*args))
+        back = [c["code"] for c in self.json(*args[:2], "--nccl", "2.29.7", "--nccl", "2.26.3")["release_changes"] if c["cause"]]
+        self.assertEqual(back, ["nvls_model"])
+
+    def test_releases_that_change_nothing_here(self):
+        o = self.json("--topo", "dgx1v-hcm-4nic", "--nccl", "2.30.3", "--nccl", "2.30.4")
+        self.assertEqual((o["cause"]["code"], o["release_changes"]), ("nothing_changes", []))
+        c = self.json("--topo", "dgx1v-hcm-4nic", "--nccl", "2.28.9", "--nccl", "2.30.7")
+        self.assertEqual((c["cause"]["why_code"], {x["cause"] for x in c["release_changes"]}), ("same_for_releases", {False}))
+        both = self.json("--topo", "dgx1v-hcm-4nic", "--nccl", "2.26.3", "--nccl", "2.30.7", "--with", "NCCL_CROSS_NIC=0")
+        self.assertEqual({c["cause"] for c in both["release_changes"]}, {None})  # two kinds of causes: not tried
+
+    def test_two_releases_only(self):
+        o = self.json("--topo", "gb200-4gpu-4nic", "--nccl", "2.26.3", "--nccl", "2.29")
+        self.assertEqual((o["a"]["nccl"], o["b"]["nccl"]), ("2.26.3", "2.29.7"))
         self.refused(2, "compares two releases", "--topo", "gb200-4gpu-4nic", *(3 * ["--nccl", "2.29"]))
 
     def test_threads_are_a_change(self):

@@ -30,7 +30,7 @@ class Nics(tool.Case):
             self.assertEqual({g["gdr_send"]["used"] for g in o["gpus"] if g["net"] is not None}, gdr, (file, args))
             for n in o["nics"]:
                 self.assertEqual(n["reason"] and n["reason"]["code"], None if used else "one_host")
-            self.assertEqual(self.good("--topo", machine(file), *args, **env).split("\n")[0], o["summary"] + ".")
+            self.assertEqual(self.good("--topo", machine(file), *args, **env).split("\n")[0], f"NCCL {o['nccl']}: {o['summary']}.")
 
     def test_a_gpu_without_a_nic(self):
         self.assertEqual([g["net"] for g in self.answer(machine("pcie-2cpu-4gpu"))["gpus"]], 4 * [None])

@@ -69,7 +69,8 @@ class Pair(tool.Case):
     def test_the_first_line_is_the_summary(self):
         for args in (("0", "3"), ("0", "9", "--hosts", "2"), ("1", "NET/5"), ("NET/5", "1"), ("CPU/0-0", "NET/1")):
             args += ("--topo", machine("h100-nvsw-8nic-400g"))
-            self.assertEqual(self.good(*args).split("\n")[0], self.json(*args)["summary"] + ".")
+            o = self.json(*args)
+            self.assertEqual(self.good(*args).split("\n")[0], f"NCCL {o['nccl']}: {o['summary']}.")
 
     def test_nics_of_sends_are_those_of_the_graph(self):
         seen = 0

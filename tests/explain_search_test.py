@@ -25,7 +25,8 @@ class Search(tool.Case):
     def test_the_first_line_is_the_verdict(self):
         for machine in ("h100-rail-8nic-400g", "a100-rail-8nic-200g", "a100-nvsw-8nic-broken-gpu3"):
             out = self.good("--topo", tool.machine(machine), "--hosts", "2")
-            self.assertEqual(out.split("\n")[0], self.answer(machine, "--hosts", "2")["verdict"]["text"])
+            o = self.answer(machine, "--hosts", "2")
+            self.assertEqual(out.split("\n")[0], f"NCCL {o['nccl']}: {o['verdict']['text']}")
 
     def test_what_limits(self):
         for machine, hosts, verdict, limit, result, full in (

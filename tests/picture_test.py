@@ -21,6 +21,11 @@ def good(*args, **env):
     return tool.good("graph", *args, **env)
 
 
+def kept(name):
+    with open(f"docs/pictures/{name}.svg", encoding="utf-8") as f:
+        return f.read()
+
+
 def svg(*args, **env):
     return ET.fromstring(good("--format", "svg", *args, **env))
 
@@ -187,6 +192,11 @@ class Svg(tool.Case):
                 self.assertNotIn("\u2026", e.text, what)
                 crossing = [line for line in lines if meet(box, line, 0)]
                 self.assertEqual(crossing, [], f"{what}: crosses {e.text} at {box}")
+
+    def test_pictures_of_the_documents_are_those_of_today(self):
+        v100 = machine("dgx1v-hcm-4nic")
+        self.assertEqual(good("--topo", A100, "--hosts", "2", "--format", "svg"), kept("ring"))
+        self.assertEqual(good("--topo", v100, "--hosts", "4", "--graph", "tree", "--format", "svg"), kept("tree"))
 
     def test_all_nics_of_a_host_with_many(self):
         """32 NICs, 4 to a switch: two rows, and every name stands whole in its tile."""

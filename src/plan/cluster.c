@@ -281,6 +281,7 @@ ncclResult_t kl_cluster_open(const struct kl_cluster_request *q, struct kl_clust
     c->constants = q->constants ? q->constants : &kl_tuning_reference;
     KL_TRY_OR(rc, fail, use_settings(c, q));
     load_options(c);
+    if (q->release) c->options.nccl = q->release;
     KL_TRY_OR(rc, fail, open_source(c, q));
     limit_devices(c);
     if (q->gpus) KL_TRY_OR(rc, fail, pick_devices(c, q->gpus));

@@ -30,6 +30,7 @@ struct kl_cluster_request {
     int nsmi;
     const char *sysfs; /* root of a recorded machine (topo/record.h) */
     const char *nccl;  /* release that is followed, "2.29.7"; NULL: KOLO_NCCL_VERSION, or the default */
+    int release;       /* not 0: followed instead (kl_nccl_mix) */
     const char *gpus;  /* "0,2,4": ordinals of the GPUs to use */
     int hosts; /* 0 counts as 1; of a file that holds several, which are one NVLink domain, a multiple of them, or 1: all */
     int ranks;        /* host devices when there is no file; 0: as many as a process has here */

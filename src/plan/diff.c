@@ -16,6 +16,7 @@ ncclResult_t kl_diff_find(const struct kl_cluster_request *a, const struct kl_cl
     KL_TRY(kl_diff_compare_rules(&d->a, &d->b, &d->rows));
     KL_TRY(kl_diff_compare_plans(&d->a, &d->b, &d->rows));
     KL_TRY(kl_diff_find_cause(d));
+    KL_TRY(kl_diff_find_changes(d));
     kl_diff_find_effect(d);
     return ncclSuccess;
 }

@@ -11,6 +11,7 @@
  *     diff_plans.c      and further: graphs, channels, tuning
  *     diff_rows.c       the list of these
  *     diff_cause.c      the smallest set of facts that has these consequences
+ *     diff_release.c    which changes between two releases of NCCL have these consequences
  *     diff_effect.c     which of the consequences to name, or why there are none
  *
  * Side A is the first. GPUs and NETs are named as in A by rank and device number; what A does not have is named as in B. GPUs
@@ -297,6 +298,7 @@ struct kl_diff_effect {
 enum kl_diff_why {
     KL_SAME_MEANINGLESS,  /* what differs in the files means nothing to a plan */
     KL_SAME_INPUT,        /* nothing differs */
+    KL_SAME_RELEASES,     /* nothing but the release of NCCL, and none of the changes matters */
     KL_SAME_SEVERAL,      /* several facts, and nothing of them is used, or enough of it is left */
     KL_SAME_OTHER_NAME,   /* the setting does not concern plans: `param_name` */
     KL_SAME_NO_PARAMETER, /* NCCL has the setting, in Kolo it has no effect */
@@ -310,10 +312,20 @@ enum kl_diff_why {
 
 enum { KL_DIFF_EFFECTS = 8, KL_FACTS_TRIED = 12 };
 
+/** A change between the releases that the sides follow (topo/release.h). */
+struct kl_diff_change {
+    enum kl_change change;
+    enum kl_fact_effect alone; /* of A with this change as in B */
+    bool needed;               /* B with this change as in A has another plan */
+};
+
 struct kl_diff {
     struct kl_diff_side a, b;
     struct kl_facts facts;
     struct kl_diff_rows rows;
+    struct kl_diff_change change[KL_CHANGES];
+    int nchanges;         /* the sides follow different releases */
+    bool changes_tried;   /* else `alone` and `needed` are not known */
     bool *in_cause;       /* by fact */
     bool verified;        /* planning with the cause alone gave B's plan */
     bool nothing_changes; /* graphs, NICs, channels and tuning are as they were */
@@ -328,6 +340,9 @@ struct kl_diff {
 /** Compare two clusters; the requests must outlive the diff. Free with kl_diff_fini, also after a failure. */
 ncclResult_t kl_diff_find(const struct kl_cluster_request *a, const struct kl_cluster_request *b, struct kl_diff *diff);
 void kl_diff_fini(struct kl_diff *diff);
+
+/** Does a change between the releases have consequences here? */
+bool kl_diff_change_matters(const struct kl_diff_change *change);
 
 /** A graph of rank 0's machine; NULL if there is none. */
 const struct kl_graph *kl_diff_graph(const struct kl_diff_side *side, int id);

@@ -254,7 +254,9 @@ static void find_why(struct kl_diff *d)
 {
     const long *changed = d->rows.changed;
 
-    if (!d->facts.nfacts)
+    if (!d->facts.nfacts && d->nchanges)
+        d->why = KL_SAME_RELEASES;
+    else if (!d->facts.nfacts)
         d->why = d->facts.meaningless ? KL_SAME_MEANINGLESS : KL_SAME_INPUT;
     else if (d->facts.nfacts > 1)
         d->why = KL_SAME_SEVERAL;

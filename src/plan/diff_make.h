@@ -52,9 +52,10 @@ ncclResult_t kl_diff_compare_rules(const struct kl_diff_side *a, const struct kl
 ncclResult_t kl_diff_compare_plans(const struct kl_diff_side *a, const struct kl_diff_side *b,
                                    struct kl_diff_rows *rows);
 
-/* ---- diff_cause.c, diff_effect.c ---- */
+/* ---- diff_cause.c, diff_release.c, diff_effect.c ---- */
 
 ncclResult_t kl_diff_find_cause(struct kl_diff *diff);
+ncclResult_t kl_diff_find_changes(struct kl_diff *diff);
 void kl_diff_find_effect(struct kl_diff *diff);
 
 #endif

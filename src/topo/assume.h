@@ -12,7 +12,7 @@
 
 #include "topo/known.h"
 
-enum { KL_ASSUMED_MAX = 16, KL_ASSUMED_TEXT = 256 };
+enum { KL_ASSUMED_MAX = 32, KL_ASSUMED_TEXT = 256 };
 
 enum kl_assumed_code {
     KL_ASSUMED_MACHINE,      /* machine; other: what it could be as well, with the same plan */
@@ -59,7 +59,7 @@ struct kl_assumed {
     int n;
 };
 
-/** Note one; more than KL_ASSUMED_MAX do not occur. `assumed` may be NULL. */
+/** Note one; more than KL_ASSUMED_MAX do not occur: each code is noted once, but for products. `assumed` may be NULL. */
 void kl_assume(struct kl_assumed *assumed, struct kl_assumption what);
 
 const char *kl_assumed_name(enum kl_assumed_code code); /* "switched" */

@@ -223,8 +223,8 @@ static ncclResult_t refuse_function(const struct place *p, int elem, const char 
     char nccl[KL_NCCL_TEXT];
 
     return kl_xml_fail(p->xml, elem, ncclInternalError,
-                       "GPU %s: NCCL %s takes no GPU on a function whose lowest two bits are set; give it function 0",
-                       busid, kl_nccl_text(p->nccl, nccl));
+                       "GPU %s: NCCL %s accepts GPUs only on PCI functions 0 and 4; give it function 0", busid,
+                       kl_nccl_text(p->nccl, nccl));
 }
 
 /* A device becomes the node of what it holds; a switch links its children before itself, which their order shows. */

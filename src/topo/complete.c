@@ -78,9 +78,10 @@ static ncclResult_t complete_or_drop(const char *path, const struct kl_known *ma
     const char *why = "it has no <gpu> element";
 
     int quiet = kl_error_quiet(1);
-    bool told = !rc && !kl_placement_complete(*xml, machine, assumed);
+    ncclResult_t told = rc ? rc : kl_placement_complete(*xml, machine, assumed);
     kl_error_quiet(quiet);
-    if (!rc && !told)
+    if (told == ncclSystemError) rc = told; /* short of memory: no fault of the file */
+    if (!rc && told)
         why = kl_error_text();
     else if (!rc && !kl_xml_empty(*xml) && kl_machine_file_gpus(*xml)) {
         log_assumed(path, assumed);

@@ -6,7 +6,7 @@
  * GPU ffNN:BB:DD.F of the same speed: BB = 1 + i / 32, DD = i mod 32, and F counts further ranks on the same device.
  * So devices of one node reach each other at 12 GB/s over the switch, where P2P is allowed, and devices of different
  * nodes over the CPUs. All numbers are hexadecimal; dev is i, sm 80. Further ranks are marked by `replica`: NCCL from
- * 2.30.7 on takes no other GPUs on functions whose lowest two bits are set.
+ * 2.30.7 on takes other GPUs on functions 0 and 4 only.
  */
 #ifndef KL_TOPO_HOST_H
 #define KL_TOPO_HOST_H

@@ -56,7 +56,7 @@ ncclResult_t kl_machine_load(const char *path, const char *machine, struct kl_as
 
 /**
  * The same as a communicator does it, with NCCL_TOPO_FILE and KOLO_MACHINE: a file that cannot be read, or that host devices cannot
- * play for want of GPUs that can be told, is warned about and leaves *file NULL, as do "" and "", silently; malformed text is
+ * play for want of GPUs that can be identified, is warned about and leaves *file NULL, as do "" and "", silently; malformed text is
  * ncclInternalError, another version ncclInvalidUsage. What was assumed is logged, and noted in `assumed` (may be NULL). The caller frees it.
  */
 ncclResult_t kl_machine_read_file(const char *path, const char *machine, struct kl_assumed *assumed,

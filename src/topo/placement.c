@@ -251,8 +251,9 @@ static ncclResult_t check_machine(const struct work *w)
     if (!w->machine) return ncclSuccess;
     for (int i = 0; i < w->nleaves; i++) {
         const struct kl_gpu_product *own = kl_placement_product(w->xml, w->leaf[i].elem);
+        const struct kl_gpu_product *known = kl_known_product(w->machine);
 
-        if (own && own->sm != kl_known_product(w->machine)->sm)
+        if (own && (own->sm != known->sm || own->form != known->form))
             return kl_xml_fail(w->xml, w->leaf[i].elem, ncclInvalidUsage,
                                "this GPU is a %s, but %s has %s; name another machine, or none", own->name,
                                w->machine->name, w->machine->gpu);

@@ -186,6 +186,8 @@ static const struct {
     {"the same, named", SYSTEM("<cpu>" BARE("1b") BARE("1c") BARE("1d") BARE("1e") "</cpu>"), "aws-g5.12xlarge", 4, 0,
      86, 0, "machine gpus gpu_order pci_links cpu"},
     {"another machine than its GPUs", SYSTEM("<cpu>" A100("01") "</cpu>"), "dgx-h100", 0, 0, 0, 0, "A100 SXM4 80 GB"},
+    {"the same chip on another board", SYSTEM("<cpu>" A100("01") "</cpu>"), "azure-nc24ads-v4", 0, 0, 0, 0,
+     "azure-nc24ads-v4 has A100 PCIe"},
     {"a GPU of tomorrow", SYSTEM("<cpu>" PCI("01", "0x030200", IDS("0x10de", "0x7777")) "</cpu>"), NULL, 0, 0, 0, 0,
      "0x7777"},
     {"GPUs in the file",

@@ -33,7 +33,7 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_CPU_BY_BANDWIDTH] = {23007, "cpu_by_bandwidth", /* 4.6 */
         "a GPU's CPU is its nearest one by bandwidth, before hops count"},
     [KL_CHANGE_GPU_FUNCTIONS] = {23007, "gpu_functions", /* 3.12 */
-        "the last digit of a GPU's bus id must not end in the bits 1, 2 or 3"},
+        "a GPU's PCI function must be 0 or 4"},
     [KL_CHANGE_CURRENT_LINK] = {23007, "current_link", /* 3.8 */
         "a GPU's PCI link counts as it is when NCCL starts, instead of the fastest that it can be"},
     [KL_CHANGE_PXN_C2C] = {22703, "pxn_c2c", /* 5.2 */
@@ -161,8 +161,46 @@ static const int releases[] = {22603, 22606, 22703, 22705, 22706, 22707, 22803, 
 
 enum { NRELEASES = sizeof releases / sizeof releases[0] };
 
+/* A mix is a number as well: MIXED, then where both releases are in the list, then which changes are the other's. */
+enum { MIXED = 1 << 24, RELEASE_BITS = 4, CHANGE_BITS = 7 };
+_Static_assert(NRELEASES <= 1 << RELEASE_BITS && KL_CHANGES < 1 << CHANGE_BITS, "a mix has bits for all of them");
+_Static_assert(2 * (RELEASE_BITS + CHANGE_BITS) <= 24, "and they do not reach MIXED");
+
+static int place_of(int nccl)
+{
+    int i = 0;
+
+    while (i < NRELEASES - 1 && releases[i] < nccl) i++;
+    return i;
+}
+
+int kl_nccl_mix(int nccl, int other, int first, int last)
+{
+    int both = place_of(nccl) << RELEASE_BITS | place_of(other);
+
+    return MIXED | both << 2 * CHANGE_BITS | first << CHANGE_BITS | last;
+}
+
+static int bits(int mix, int from, int n)
+{
+    return mix >> from & ((1 << n) - 1);
+}
+
+static int base_of(int mix)
+{
+    return releases[bits(mix, 2 * CHANGE_BITS + RELEASE_BITS, RELEASE_BITS)];
+}
+
+static int followed_for(int mix, int change)
+{
+    bool others = change >= bits(mix, CHANGE_BITS, CHANGE_BITS) && change < bits(mix, 0, CHANGE_BITS);
+
+    return others ? releases[bits(mix, 2 * CHANGE_BITS, RELEASE_BITS)] : base_of(mix);
+}
+
 bool kl_nccl_has(int nccl, enum kl_change change)
 {
+    if (nccl & MIXED) nccl = followed_for(nccl, (int)change);
     return nccl >= facts[change].since;
 }
 
@@ -228,6 +266,7 @@ int kl_nccl_nearest(const char *text)
 
 const char *kl_nccl_text(int nccl, char text[KL_NCCL_TEXT])
 {
+    if (nccl & MIXED) nccl = base_of(nccl);
     snprintf(text, KL_NCCL_TEXT, "%d.%d.%d", nccl / 10000 % 100, nccl / 100 % 100, nccl % 100);
     return text;
 }

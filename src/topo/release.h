@@ -103,6 +103,12 @@ enum kl_change {
 bool kl_nccl_has(int nccl, enum kl_change change);
 
 /**
+ * A release that is none: `nccl`, but with the changes from `first` up to before `last` as `other` has them. It can be followed
+ * like any other, to see what comes of these changes. Both are what kl_nccl_parse gives, or KL_NCCL_DEFAULT; its text is `nccl`'s.
+ */
+int kl_nccl_mix(int nccl, int other, int first, int last);
+
+/**
  * The release that a text means: "2.29.7"; "2.29" is the last of that line. What is between two known ones counts as the
  * lower, what is newer than all as the newest. -1 for what is no version, or older than the first.
  */

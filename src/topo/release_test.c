@@ -56,6 +56,26 @@ static void every_change_begins_with_a_release_that_is_known(void **state)
     }
 }
 
+static void a_mix_has_some_changes_of_another_release(void **state)
+{
+    static const int ends[][2] = {{22603, 23007}, {23007, 22603}, {22809, 22902}, {22907, 22907}};
+    char text[KL_NCCL_TEXT];
+
+    (void)state;
+    FOR_EACH_CASE(e, ends)
+    for (int first = 0; first <= KL_CHANGES; first += 7)
+        for (int last = first; last <= KL_CHANGES; last++) {
+            int mix = kl_nccl_mix((*e)[0], (*e)[1], first, last);
+
+            assert_int_equal(kl_nccl_parse(kl_nccl_text(mix, text)), (*e)[0]);
+            for (int i = 0; i < KL_CHANGES; i++) {
+                int like = i >= first && i < last ? (*e)[1] : (*e)[0];
+
+                assert_int_equal(kl_nccl_has(mix, (enum kl_change)i), kl_nccl_has(like, (enum kl_change)i));
+            }
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -63,6 +83,7 @@ int main(void)
         cmocka_unit_test(every_text_has_a_nearest_release),
         cmocka_unit_test(releases_are_written_as_they_are_read),
         cmocka_unit_test(every_change_begins_with_a_release_that_is_known),
+        cmocka_unit_test(a_mix_has_some_changes_of_another_release),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,14 @@
 #include "plan/finding.h"
 #include "tools/kolo/graph_json.h"
 
+void kl_answer_begin(const struct kl_cluster *c, FILE *to)
+{
+    char nccl[KL_NCCL_TEXT];
+
+    fprintf(to, "NCCL %s: ", kl_nccl_text(c->options.nccl, nccl));
+    kl_finding_print(c, to);
+}
+
 void kl_finding_print(const struct kl_cluster *c, FILE *to)
 {
     char text[KL_FINDING_TEXT];

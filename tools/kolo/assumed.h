@@ -8,7 +8,10 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/** The first line, where there is a finding. */
+/** How each answer begins: the release that is followed, and the finding, if there is one, on a line of its own. */
+void kl_answer_begin(const struct kl_cluster *cluster, FILE *to);
+
+/** The finding alone. */
 void kl_finding_print(const struct kl_cluster *cluster, FILE *to);
 
 /** The same as a warning on stderr, and how much is assumed: for formats that have no place for it. */

@@ -3,7 +3,7 @@
 
 #include "base/setting.h"
 
-#include "topo/release.h"
+#include "topo/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,15 @@ void kl_checks_by_default(void)
 
     if (!kl_settings_find(kl_settings_process(), "NCCL_CHECK_MODE", &found))
         setenv("NCCL_CHECK_MODE", "FIRST_USE", 1); /* an empty one sets nothing */
+}
+
+int kl_followed_release(void)
+{
+    struct kl_topo_config config;
+    struct kl_topo_options options;
+
+    kl_topo_config_load(&config, &options);
+    return options.nccl;
 }
 
 bool kl_follow_release(const char *command, const char *nccl)

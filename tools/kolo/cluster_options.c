@@ -65,8 +65,8 @@ void kl_cluster_options_warn(const struct kl_cluster *c)
 
     if (c->setting_failed && kl_settings_find(&c->settings, "NCCL_TOPO_FILE", &setting))
         fprintf(stderr,
-                "warning: NCCL_TOPO_FILE=%s cannot be read or holds no GPUs that can be told, so this machine is "
-                "looked at\n",
+                "warning: NCCL_TOPO_FILE=%s cannot be read, or holds no GPUs that can be identified; using this "
+                "machine instead\n",
                 setting.text);
     if (*c->problem) fprintf(stderr, "warning: %s\n", c->problem);
     warn_of_low_links(c);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/setting.h"
 #include "graph/tuning_file.h"
 #include "os/affinity.h"
 #include "tools/kolo/options.h"
@@ -113,7 +114,7 @@ int cmd_tune(int argc, char **argv)
 {
     struct asked a = {.seconds = SECONDS};
     char why[256], path[KL_TUNING_PATH];
-    const char *setting = getenv("KOLO_TUNING");
+    struct kl_setting setting;
     int end = kl_opts_parse(table, argc, argv, 1, &a, why, sizeof why);
 
     if (end < 0) return fprintf(stderr, "kolo tune: %s\n", why), EXIT_USAGE;
@@ -124,7 +125,8 @@ int cmd_tune(int argc, char **argv)
     }
     if (a.show && a.forget) return fprintf(stderr, "kolo tune: --show and --forget exclude each other\n"), EXIT_USAGE;
     kl_error_quiet(1);
-    if (kl_tuning_file_path(a.file ? a.file : setting ? setting : "", path)) return fail();
+    if (!kl_settings_find(kl_settings_process(), "KOLO_TUNING", &setting)) setting.text = "";
+    if (kl_tuning_file_path(a.file ? a.file : setting.text, path)) return fail();
     if (a.show) return show(path);
     return a.forget ? forget(path) : measure(path, a.seconds);
 }

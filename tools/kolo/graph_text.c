@@ -230,12 +230,9 @@ ncclResult_t kl_plan_text(const struct kl_plan_view *v, FILE *to)
     const struct kl_plan *p = v->plan;
     const struct kl_plan_domain *own = &p->domain[p->domain_of[0]];
 
-    char nccl[KL_NCCL_TEXT];
-
-    kl_finding_print(v->cluster, to);
-    fprintf(to, "%s: %d host%s with %d GPU%s each, as NCCL %s has it\n\n", v->cluster->name, v->cluster->hosts,
-            kl_plural(v->cluster->hosts), v->cluster->gpus, kl_plural(v->cluster->gpus),
-            kl_nccl_text(v->cluster->options.nccl, nccl));
+    kl_answer_begin(v->cluster, to);
+    fprintf(to, "%s: %d host%s with %d GPU%s%s\n\n", v->cluster->name, v->cluster->hosts, kl_plural(v->cluster->hosts),
+            v->cluster->gpus, kl_plural(v->cluster->gpus), v->cluster->hosts > 1 ? " each" : "");
     for (int i = 0; i < p->ndomains; i++) print_domain(v, &p->domain[i], to);
     print_connection(p, to);
     fprintf(to, "what a sum of floats would take%s:\n",

@@ -28,6 +28,7 @@ struct kl_perf_config {
     int nhosts, netns, inline_streams, help;
     uint64_t link_rate; /* with netns: bits per second; 0: no limit */
     const char *topo, *machine, *nccl;
+    int release; /* that is followed: release.h */
 
     ncclDataType_t types[ncclNumTypes];
     ncclRedOp_t ops[ncclNumOps];

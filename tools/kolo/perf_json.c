@@ -2,6 +2,7 @@
 #include "tools/kolo/perf_json.h"
 
 #include "api/param_sets.h"
+#include "topo/release.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -110,7 +111,9 @@ void kl_perf_json_config(struct kl_perf_json *j, const struct kl_perf_config *c)
 {
     static const char *const averages[] = {"rank0", "average", "min", "max"};
     json_t *o = json_object();
+    char nccl[KL_NCCL_TEXT];
 
+    set(j, j->root, "nccl", json_string(kl_nccl_text(c->release, nccl)));
     set(j, o, "collective", json_string(c->coll->name));
     set(j, o, "nthreads", json_integer(c->nthreads));
     set(j, o, "ngpus", json_integer(c->ndevices));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/perf_table.h"
 
+#include "topo/release.h"
+
 double kl_perf_mean_bandwidth(const struct kl_perf_summary *s)
 {
     return s->nhalves ? s->bus_sum / s->nhalves : 0;
@@ -22,7 +24,10 @@ static void print_hosts(FILE *to, const struct kl_perf_config *c)
 static void print_parameters(FILE *to, const struct kl_perf_config *c)
 {
     bool by_factor = c->step_factor > 1;
+    char nccl[KL_NCCL_TEXT];
 
+    fprintf(to, "# NCCL %s: algorithms and channels are those that this release chooses\n",
+            kl_nccl_text(c->release, nccl));
     fprintf(to, "# nccl-headers=%d nccl-library=%d\n", NCCL_VERSION_CODE, NCCL_VERSION_CODE);
     fprintf(to, "# Collective test starting: %s_perf\n", c->coll->name);
     fprintf(to,

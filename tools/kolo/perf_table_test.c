@@ -2,6 +2,7 @@
 #include "tests/kolo_test.h"
 #include "tools/kolo/perf_stats.h"
 #include "tools/kolo/perf_table.h"
+#include "topo/release.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ static void expect_text(FILE *f, const char *want)
 static void the_table_looks_like_that_of_nccl_tests(void **state)
 {
     struct kl_perf_config c = {.coll = &kl_colls[KL_ALL_REDUCE],
+                               .release = KL_NCCL_DEFAULT,
                                .min_bytes = 8,
                                .max_bytes = 128 << 20,
                                .step_factor = 2,
@@ -50,7 +52,8 @@ static void the_table_looks_like_that_of_nccl_tests(void **state)
     kl_perf_print_half(f, &c, &in);
     kl_perf_print_end(f);
     kl_perf_print_footer(f, &c, &s);
-    expect_text(f, "# nccl-headers=23007 nccl-library=23007\n"
+    expect_text(f, "# NCCL 2.30.7: algorithms and channels are those that this release chooses\n"
+                   "# nccl-headers=23007 nccl-library=23007\n"
                    "# Collective test starting: all_reduce_perf\n"
                    "# nThread 1 nGpus 2 minBytes 8 maxBytes 134217728 step: 2(factor) warmup iters: 5 iters: 20 agg "
                    "iters: 1 validation: 1 graph: 0\n"

@@ -140,11 +140,9 @@ void kl_topo_text(const struct kl_topo *t, const char *name, FILE *to)
 {
     int gpus = t->count[KL_NODE_GPU], nics = t->count[KL_NODE_NET], cpus = t->count[KL_NODE_CPU];
 
-    char nccl[KL_NCCL_TEXT];
-
-    fprintf(to, "%s: %d GPU%s, %d NIC%s, %d CPU%s%s; widest path %g GB/s, widest GPU %g GB/s, as NCCL %s has it\n",
-            name, gpus, plural(gpus), nics, plural(nics), cpus, plural(cpus), t->count[KL_NODE_NVS] ? ", NVSwitch" : "",
-            (double)t->max_bw, (double)t->total_bw, kl_nccl_text(t->options.nccl, nccl));
+    fprintf(to, "%s: %d GPU%s, %d NIC%s, %d CPU%s%s; widest path %g GB/s, widest GPU %g GB/s\n", name, gpus,
+            plural(gpus), nics, plural(nics), cpus, plural(cpus), t->count[KL_NODE_NVS] ? ", NVSwitch" : "",
+            (double)t->max_bw, (double)t->total_bw);
     for (int i = 0; i < t->count[KL_NODE_CPU]; i++) {
         putc('\n', to);
         print_tree(t, kl_topo_at(t, KL_NODE_CPU, i), -1, 0, to);

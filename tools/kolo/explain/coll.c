@@ -131,10 +131,12 @@ static ncclResult_t answer_choice(const struct kl_explain_request *q, const stru
 
     KL_TRY(check_type(a, t));
     KL_TRY(kl_op_choice_find(&question, t, &choice));
-    if (q->json)
+    if (q->json) {
         rc = kl_coll_json(a, &choice, to);
-    else
+    } else {
+        kl_answer_begin(a->cluster, to);
         kl_coll_text(a, &choice, to);
+    }
     kl_op_choice_fini(&choice);
     return rc;
 }
@@ -146,10 +148,12 @@ static ncclResult_t answer_rounds(const struct kl_explain_request *q, const stru
     ncclResult_t rc = ncclSuccess;
 
     KL_TRY(kl_op_rounds_find(a->peers, plan, &rounds));
-    if (q->json)
+    if (q->json) {
         rc = kl_coll_rounds_json(a, &rounds, to);
-    else
+    } else {
+        kl_answer_begin(a->cluster, to);
         kl_coll_rounds_text(a, &rounds, to);
+    }
     kl_op_rounds_fini(&rounds);
     return rc;
 }
@@ -167,7 +171,6 @@ ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to)
     asked.cluster = &cluster;
     asked.ranks = planned.plan->nranks;
     asked.nodes = planned.plan->connect->nodes.nnodes;
-    if (!q->json) kl_finding_print(&cluster, to);
     rc = asked.func < 0 ? answer_rounds(q, &asked, planned.plan, to)
                         : answer_choice(q, &asked, &planned.plan->tuning, to);
     if (!rc && !q->json) kl_assumed_print(&cluster, "", to);

@@ -42,10 +42,13 @@ static ncclResult_t split_sides(const struct kl_explain_request *q, struct kl_cl
     return ncclSuccess;
 }
 
-/* What both sides have is said once. */
+/* What both sides have is said once; where their releases differ, the sentence names both. */
 static void print_findings(const struct kl_diff *d, FILE *to)
 {
-    kl_finding_print(&d->a.cluster, to);
+    if (d->a.cluster.options.nccl == d->b.cluster.options.nccl)
+        kl_answer_begin(&d->a.cluster, to);
+    else
+        kl_finding_print(&d->a.cluster, to);
     if (d->b.cluster.finding.code != d->a.cluster.finding.code) kl_finding_print(&d->b.cluster, to);
 }
 

@@ -160,17 +160,12 @@ static const char *const effect_codes[] = {
 };
 
 static const char *const why_codes[] = {
-    [KL_SAME_MEANINGLESS] = "meaningless",
-    [KL_SAME_INPUT] = "same_input",
-    [KL_SAME_SEVERAL] = "several_unused",
-    [KL_SAME_OTHER_NAME] = "not_for_plans",
-    [KL_SAME_NO_PARAMETER] = "no_parameter",
-    [KL_SAME_VALUE] = "same_value",
-    [KL_SAME_NO_RULE] = "no_rule",
-    [KL_SAME_LINK_LEFT] = "link_left",
-    [KL_SAME_LINK_UNUSED] = "link_unused",
-    [KL_SAME_NO_NETWORK] = "no_network",
-    [KL_SAME_UNUSED] = "unused",
+    [KL_SAME_MEANINGLESS] = "meaningless",    [KL_SAME_INPUT] = "same_input",
+    [KL_SAME_RELEASES] = "same_for_releases", [KL_SAME_SEVERAL] = "several_unused",
+    [KL_SAME_OTHER_NAME] = "not_for_plans",   [KL_SAME_NO_PARAMETER] = "no_parameter",
+    [KL_SAME_VALUE] = "same_value",           [KL_SAME_NO_RULE] = "no_rule",
+    [KL_SAME_LINK_LEFT] = "link_left",        [KL_SAME_LINK_UNUSED] = "link_unused",
+    [KL_SAME_NO_NETWORK] = "no_network",      [KL_SAME_UNUSED] = "unused",
 };
 
 static bool is_of_graph(enum kl_diff_effect_kind kind)
@@ -216,11 +211,30 @@ static json_t *cause_of(const struct kl_diff *d)
                      effects_of(d), "verified", (int)d->verified);
 }
 
+/* Of the releases that the sides follow. */
+static json_t *release_changes(const struct kl_diff *d)
+{
+    json_t *all = json_array();
+
+    for (int i = 0; i < d->nchanges; i++) {
+        const struct kl_diff_change *c = &d->change[i];
+        const struct kl_change_facts *f = kl_change_facts(c->change);
+        char since[KL_NCCL_TEXT];
+        json_t *matters = d->changes_tried ? json_boolean(kl_diff_change_matters(c)) : json_null();
+
+        json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:o, s:s}", "code", f->name, "since",
+                                             kl_nccl_text(f->since, since), "text", f->text, "cause", matters,
+                                             "alone_explains", effect_names[c->alone]));
+    }
+    return all;
+}
+
 ncclResult_t kl_diff_json(const struct kl_diff *d, FILE *to)
 {
     json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "cause", cause_of(d), "differences", facts_of(d), "changes",
                           rows_of(&d->rows), "totals", totals_of(&d->rows), "a", side_of(&d->a), "b", side_of(&d->b));
 
     json_object_set_new(o, "ranks_in_b", ranks_in_b(d));
+    json_object_set_new(o, "release_changes", release_changes(d));
     return kl_output_json(o, to);
 }

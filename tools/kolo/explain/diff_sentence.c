@@ -212,6 +212,7 @@ void kl_diff_effect_text(const struct kl_diff *d, char text[KL_CAUSE_TEXT])
 void kl_diff_why_text(const struct kl_diff *d, char text[KL_WHY_NOT_TEXT])
 {
     static const char *const texts[] = {
+        [KL_SAME_RELEASES] = "both releases plan this machine the same way",
         [KL_SAME_INPUT] = "both sides are the same machine with the same settings",
         [KL_SAME_SEVERAL] = "the graphs use nothing of what differs, or enough of it is left",
         [KL_SAME_NO_PARAMETER] = "NCCL has this setting, in Kolo it has no effect",

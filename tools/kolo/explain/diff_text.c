@@ -265,26 +265,41 @@ static void print_first_line(const struct kl_diff *d, FILE *to)
         return;
     }
     kl_diff_why_text(d, why);
-    if (d->facts.nfacts)
+    if (d->facts.nfacts || d->nchanges)
         fprintf(to, "nothing changes: %s; why: %s\n\n", cause, why);
     else
         fprintf(to, "nothing changes: %s\n\n", why);
 }
 
-/* What is different between the releases that the sides follow. */
+static void print_change(const struct kl_diff_change *c, FILE *to)
+{
+    const struct kl_change_facts *f = kl_change_facts(c->change);
+    char since[KL_NCCL_TEXT];
+
+    fprintf(to, "  %-8s %s%s\n", kl_nccl_text(f->since, since), f->text,
+            c->alone == KL_EFFECT_ALL ? "   <- alone has the whole effect" : "");
+}
+
+/* What is different between the releases that the sides follow: what matters here, or all where that is not known. */
 static void print_releases(const struct kl_diff *d, FILE *to)
 {
-    int a = d->a.cluster.options.nccl, b = d->b.cluster.options.nccl;
-    char from[KL_NCCL_TEXT], until[KL_NCCL_TEXT], since[KL_NCCL_TEXT];
+    char from[KL_NCCL_TEXT], until[KL_NCCL_TEXT];
+    int shown = 0;
 
-    if (a == b) return;
-    fprintf(to, "\nwhat changed between NCCL %s and %s:\n", kl_nccl_text(a, from), kl_nccl_text(b, until));
-    for (int i = 0; i < KL_CHANGES; i++) {
-        const struct kl_change_facts *f = kl_change_facts((enum kl_change)i);
-
-        if (kl_nccl_has(a, (enum kl_change)i) != kl_nccl_has(b, (enum kl_change)i))
-            fprintf(to, "  %-8s %s\n", kl_nccl_text(f->since, since), f->text);
+    if (!d->nchanges) return;
+    kl_nccl_text(d->a.cluster.options.nccl, from);
+    kl_nccl_text(d->b.cluster.options.nccl, until);
+    for (int i = 0; i < d->nchanges; i++) {
+        if (d->changes_tried && !kl_diff_change_matters(&d->change[i])) continue;
+        if (!shown++)
+            fprintf(to, "\nwhat changed between NCCL %s and %s%s:\n", from, until,
+                    d->changes_tried ? " and has consequences here" : ", whether or not it has consequences here");
+        print_change(&d->change[i], to);
     }
+    if (shown < d->nchanges)
+        fprintf(to, "%s%d %schange%s between NCCL %s and %s %s no consequences here%s.\n", shown ? "" : "\n",
+                d->nchanges - shown, shown ? "other " : "", kl_plural(d->nchanges - shown), from, until,
+                d->nchanges - shown == 1 ? "has" : "have", d->rows.nrows && !shown ? " by themselves" : "");
 }
 
 void kl_diff_text(const struct kl_diff *d, FILE *to)

@@ -39,6 +39,9 @@ json_t *kl_explain_origin(const struct kl_cluster *cluster)
 
 void kl_explain_assumed(const struct kl_cluster *cluster, json_t *answer)
 {
+    char nccl[KL_NCCL_TEXT];
+
+    json_object_set_new(answer, "nccl", json_string(kl_nccl_text(cluster->options.nccl, nccl)));
     json_object_set_new(answer, "assumed", kl_assumed_json(cluster));
     json_object_set_new(answer, "finding", kl_finding_json(cluster));
 }
