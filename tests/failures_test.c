@@ -598,7 +598,7 @@ static void few_descriptors_are_enough_and_too_few_are_an_error(void **state)
 
 /* ---- rendezvous by address ---- */
 
-#define ADDRESS "127.0.0.1:47911"
+#define ADDRESS "127.0.0.1:27911" /* below the ports that the kernel hands out by itself */
 
 static void another_secret_is_refused(void **state)
 {
@@ -617,22 +617,29 @@ static void another_secret_is_refused(void **state)
     unsetenv("KOLO_BOOTSTRAP_TIMEOUT");
 }
 
-static int listen_on(uint16_t port)
+/* A port that nobody else can have. */
+static int take_port(uint16_t *port)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof a;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
     assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &size), 0);
+    *port = ntohs(a.sin_port);
     return fd;
 }
 
 static void a_taken_port_and_a_missing_interface_are_system_errors(void **state)
 {
-    int taken = listen_on(47912);
+    char address[32];
+    uint16_t port;
+    int taken = take_port(&port);
 
     (void)state;
-    expect_alone("NCCL_COMM_ID", "127.0.0.1:47912", "taken");
+    snprintf(address, sizeof address, "127.0.0.1:%u", port);
+    expect_alone("NCCL_COMM_ID", address, "taken");
     close(taken);
     expect_alone("NCCL_SOCKET_IFNAME", "=nosuchinterface", "nointerface");
 }
