@@ -11,6 +11,7 @@ import rounds
 
 TOPOLOGY = os.path.join(peers.ROOT, "tests/data/topologies/synthetic/dgx1v-hcm-4nic.xml")
 MIB = 1 << 20
+BUSY_MS = 1000
 
 
 class Alone:
@@ -19,16 +20,16 @@ class Alone:
     def __init__(self, bench, ms):
         self.bench, self.ms, self.problems = bench, ms, []
 
-    def run(self, np, words, rows, pin=False, **env):
-        command = [self.bench.kolo, str(np), words, "--name", words, "--ms", str(self.ms), *(["--pin"] if pin else []), *rows]
+    def run(self, np, words, rows, pin=False, ms=None, **env):
+        command = [self.bench.kolo, str(np), words, "--name", words, "--ms", str(ms or self.ms), *(["--pin"] if pin else []), *rows]
         lines, wrong = rounds.run_program(command, 120, {**peers.environment(), "KOLO_HOST_DEVICES": "64", **env})
         if wrong:
             self.problems.append(f"kolo, {np} ranks, {words}: {wrong}")
         return lines
 
-    def us(self, *args, **options):
-        lines = [line for line in self.run(*args, **options) if "us" in line]
-        return lines[0]["us"] if lines else None
+    def us(self, *args, key="us", **options):
+        lines = [line for line in self.run(*args, **options) if key in line]
+        return lines[0][key] if lines else None
 
     def medians(self, count, **ways):
         """Each way, a function, `count` times in turns; the medians."""
@@ -66,18 +67,21 @@ def cluster(alone, count):
 
 
 def beside_other_work(alone, count):
-    """Two ranks, with and without a third process that does not rest."""
+    """Two ranks, with and without a third process that does not rest: the mean over many time slices of the scheduler."""
+    def long(row):
+        return alone.us(2, "sync", [row], True, ms=BUSY_MS, key="mean")
+
     def busy(row):
         third = subprocess.Popen([sys.executable, "-c", "while True: pass"])
         try:
-            return alone.us(2, "sync", [row])
+            return long(row)
         finally:
             third.kill()
             third.wait()
     found = []
     for size in (8, 64 << 10, MIB, 16 * MIB):
         row = f"all_reduce:{size}"
-        m = alone.medians(count, alone=lambda row=row: alone.us(2, "sync", [row]), busy=lambda row=row: busy(row))
+        m = alone.medians(count, alone=lambda row=row: long(row), busy=lambda row=row: busy(row))
         found.append({"size": size, **m, "ratio": share(m["busy"], m["alone"])})
     return found
 

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_BLOCKS = 20, LEAST_BLOCKS = 3, MOST_OPERATIONS = 200000, WARM_OPERATIONS = 4096 };
+enum { MOST_BLOCKS = 20, LEAST_BLOCKS = 3, MOST_OPERATIONS = 1 << 24, WARM_OPERATIONS = 4096 };
 
 /* One rank at one row. */
 struct run {
@@ -103,14 +103,16 @@ static int compare(const void *a, const void *b)
 
 static void print(const struct run *r, const double *blocks, int nblocks, int operations)
 {
-    double middle = (blocks[(nblocks - 1) / 2] + blocks[nblocks / 2]) / 2;
+    double middle = (blocks[(nblocks - 1) / 2] + blocks[nblocks / 2]) / 2, sum = 0;
+
+    for (int b = 0; b < nblocks; b++) sum += blocks[b];
 
     printf("{\"config\": \"%s\", \"op\": \"%s\", \"np\": %d, \"size\": %zu, \"bytes\": %zu, \"fresh\": %s, \"us\": "
            "%.4f, \"least\": %.4f, "
-           "\"most\": %.4f, \"operations\": %d, \"wrong\": %.0f}\n",
+           "\"most\": %.4f, \"mean\": %.4f, \"operations\": %d, \"wrong\": %.0f}\n",
            r->options->name, row_name(r->row.op), r->row.nranks, r->row.asked, r->row.bytes,
            r->options->fresh ? "true" : "false", middle * 1e6, blocks[0] * 1e6, blocks[nblocks - 1] * 1e6,
-           nblocks * operations, r->wrong);
+           sum / nblocks * 1e6, nblocks * operations, r->wrong);
     fflush(stdout);
 }
 

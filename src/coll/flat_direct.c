@@ -13,7 +13,7 @@ enum {
 
 bool kl_flat_is_direct(const struct kl_board *b, const struct kl_share *s)
 {
-    return s->func == KL_FUNC_ALL_TO_ALL && b->reads && s->count * s->elem_bytes > KL_FLAT_STAGED;
+    return s->func == KL_FUNC_ALL_TO_ALL && b->reads && s->count * s->elem_bytes * (size_t)b->nranks > KL_FLAT_DIRECT;
 }
 
 void kl_flat_post_address(const struct kl_flat_op *op)

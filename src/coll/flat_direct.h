@@ -14,7 +14,12 @@
 
 #include "coll/flat_op.h"
 
-enum { KL_FLAT_STAGED = 8 << 10 }; /* bytes for each rank: up to these staging is faster */
+enum {
+    KL_FLAT_STAGED =
+        8 << 10, /* bytes for each rank: up to these a board is faster than messages, whoever the ranks are */
+    KL_FLAT_DIRECT =
+        160 << 10 /* bytes for all ranks: up to these staging is faster than system calls (2 cores, 3 to 8 ranks) */
+};
 
 /** Is the operation worth it, and possible? All ranks answer alike. The ranks have met. */
 bool kl_flat_is_direct(const struct kl_board *board, const struct kl_share *share);
