@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DESCRIPTORS = 4096, NAME = 256, LOOKS = 300 };
+enum { DESCRIPTORS = 4096, NAME = 256, LOOKS = 1500 };
 
 __attribute__((weak)) struct kolo_test_keep kolo_test_keeps[] = {{NULL, 0, 0}};
 
@@ -117,12 +117,16 @@ static bool is_sanitizers(const char *name)
 
 static void look_at_thread(int thread, int *left)
 {
-    char path[64], name[NAME];
+    char path[64], name[NAME], place[NAME];
 
     if (thread == (int)owner) return;
     snprintf(path, sizeof path, "/proc/self/task/%d/comm", thread);
     read_name(path, name);
-    if (*name && !is_sanitizers(name)) tell(left, "thread", name);
+    if (!*name || is_sanitizers(name)) return;
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
+    read_name(path, place);
+    tell(left, "thread", name);
+    if (aloud) fprintf(stderr, "  its system call, or running: %s\n", place);
 }
 
 static void look_at_segments(int *left)
@@ -163,7 +167,8 @@ static int count(void)
     return left;
 }
 
-/* A thread that was joined may be seen a moment longer, and workers wait a second for the next function of a stream. */
+/* A thread that was joined may be seen a moment longer, and workers wait a second for the next function of a stream; cores of virtual
+   machines may stand still for seconds. */
 static void look(int status, void *unused)
 {
     (void)unused;

@@ -64,7 +64,7 @@ static void print_line(struct kl_text *t, int func, int algo, int ranks, const f
     if (us[0] <= 0) return;
     kl_text_add(t, "%s %s %d", kl_func_name[func], kl_algo_name[algo], kl_measured_ranks[ranks]);
     for (int s = 0; s < KL_MEASURED_SIZES; s++) {
-        long nanoseconds = lroundf(us[s] * 1000); /* whole numbers: no locale changes them */
+        long nanoseconds = lround((double)us[s] * 1000); /* whole numbers: no locale changes them */
         kl_text_add(t, " %ld", nanoseconds > 0 ? nanoseconds : 1);
     }
     kl_text_add(t, "\n");
@@ -135,7 +135,7 @@ static bool take_line(const char **at, struct kl_tuning_measured *m)
     if (us[0] > 0) return false; /* twice */
     for (int s = 0; s < KL_MEASURED_SIZES; s++) {
         if (!take_number(at, s + 1 < KL_MEASURED_SIZES ? ' ' : '\n', (long)(LONGEST_US * 1000), &ns)) return false;
-        us[s] = (float)ns / 1000;
+        us[s] = (float)((double)ns / 1000); /* rounded once: printed and read again it is the same */
         if (s && us[s] < us[s - 1]) us[s] = us[s - 1];
     }
     return true;

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# fuzz.sh NAME SECONDS [SEED] - replay tests/fuzz/corpus/NAME, then look for new inputs for SECONDS (0: only replay).
+# fuzz.sh NAME SECONDS - replay tests/fuzz/corpus/NAME, then look for new inputs for SECONDS (0: only replay).
+# fuzz.sh NAME same    - replay it, then try as many new inputs as on every machine, from one seed.
 #
-# With a SEED other runs find the same, as far as they get.
 # New inputs are kept in build/fuzz/corpus/NAME for the next time; one that fails is saved in build/fuzz/found/ and belongs,
 # with its fix, into tests/fuzz/corpus/NAME.
 set -eu
 
-name=$1 seconds=$2 seed=${3-}
+name=$1 seconds=$2
 target=build/fuzz/bin/${name}_fuzz
 corpus=tests/fuzz/corpus/$name
 kept=build/fuzz/corpus/$name
@@ -17,11 +17,17 @@ mkdir -p "$kept" build/fuzz/found
 [ -d "$corpus" ] || { echo "fuzz: no $corpus: a target comes with inputs to start from" && exit 1; }
 
 options="-artifact_prefix=build/fuzz/found/$name- -timeout=20 -rss_limit_mb=2048 -max_len=65536"
-[ -z "$seed" ] || options="$options -seed=$seed"
 [ -f "tests/fuzz/$name.dict" ] && options="$options -dict=tests/fuzz/$name.dict"
 # AddressSanitizer of clang 14 does not start everywhere under full address randomisation.
 setarch "$(uname -m)" -R true 2>/dev/null && target="setarch $(uname -m) -R $target"
 
 $target $options -runs=0 "$corpus"
+if [ "$seconds" = same ]; then
+    runs=40000 new=build/fuzz/same/$name
+    [ "$name" = graph_search ] && runs=800 # each is a search
+    rm -rf "$new" && mkdir -p "$new"
+    $target $options -seed=1 -runs=$runs -print_final_stats=1 "$new" "$corpus"
+    exit
+fi
 [ "$seconds" -gt 0 ] || exit 0
 $target $options -max_total_time="$seconds" -print_final_stats=1 "$kept" "$corpus"

@@ -173,7 +173,7 @@ static bool put_address(struct statement *s, const struct instruction *i, const 
     char *plus, *base, *value;
     long offset = 0;
 
-    if (!i->address) return false;
+    if (!i->address || !*i->address) return false;
     plus = strpbrk(i->address + 1, "+-");
     if (plus) offset = strtol(plus + (*plus == '+'), NULL, 0);
     base = trimmed(i->address, plus ? (size_t)(plus - i->address) : strlen(i->address));

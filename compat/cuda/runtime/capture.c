@@ -4,6 +4,7 @@
  */
 #include "compat/cuda/runtime/capture.h"
 
+#include "base/atomic.h"
 #include "compat/cuda/core/handle.h"
 #include "compat/cuda/core/stream.h"
 #include "compat/cuda/runtime/entry.h"
@@ -24,9 +25,10 @@ cudaError_t kl_cudart_capture_begin(cudaStream_t stream, int mode)
         kl_cudart_graph_free(g);
         return code;
     }
+    uint64_t id = 0;
+    koloStreamGetCaptureInfo(stream, &(koloCaptureStatus_t){0}, &id);
     g->stream = stream;
-    g->capturing = true;
-    koloStreamGetCaptureInfo(stream, &(koloCaptureStatus_t){0}, &g->capture);
+    kl_store_release(&g->capture, id); /* other threads that look for theirs read it */
     return cudaSuccess;
 }
 
@@ -41,7 +43,7 @@ static bool of_capture(void *ctx, void *handle, void *object)
     struct kl_cudart_graph *g = object;
 
     (void)handle;
-    if (g->capturing && g->capture == s->id) s->found = g;
+    if (kl_load_acquire(&g->capture) == s->id) s->found = g;
     return s->found;
 }
 
@@ -79,7 +81,7 @@ cudaError_t kl_cudart_capture_end(cudaStream_t stream, cudaGraph_t *graph)
     }
     *c = (struct kl_cudart_captured){.count = 1, .own = captured};
     g->captured = c;
-    g->capturing = false;
+    kl_store_release(&g->capture, 0);
     *graph = g->handle;
     return cudaSuccess;
 }

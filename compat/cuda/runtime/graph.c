@@ -22,7 +22,7 @@ struct kl_cudart_graph *kl_cudart_graph(cudaGraph_t graph)
 {
     struct kl_cudart_graph *g = kl_cudart_graph_begun(graph);
 
-    return g && !g->capturing ? g : NULL;
+    return g && !kl_load_acquire(&g->capture) ? g : NULL;
 }
 
 bool kl_cudart_graph_publish(struct kl_cudart_graph *g)

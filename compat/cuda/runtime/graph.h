@@ -41,12 +41,11 @@ struct kl_cudart_captured {
 };
 
 struct kl_cudart_graph {
-    cudaGraph_t handle;  /* NULL: nobody outside knows it */
-    bool part;           /* of a node: not the program's to destroy */
-    bool moved;          /* into that node: nor to be used as a whole */
-    bool capturing;      /* not there yet */
-    uint64_t capture;    /* of this number */
-    cudaStream_t stream; /* that began it */
+    cudaGraph_t handle;       /* NULL: nobody outside knows it */
+    bool part;                /* of a node: not the program's to destroy */
+    bool moved;               /* into that node: nor to be used as a whole */
+    _Atomic uint64_t capture; /* it is not there yet: the number of what is recorded; 0: it is there */
+    cudaStream_t stream;      /* that began the capture */
     struct kl_cudart_captured *captured;
     struct kl_cudart_node **node;
     size_t nnodes;

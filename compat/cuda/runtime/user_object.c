@@ -124,7 +124,7 @@ static cudaError_t tie(struct kl_cudart_graph *g, struct kl_cudart_object *o, un
     cudaError_t rc = cudaSuccess;
 
     *kept = 0;
-    if (!g->capturing) {
+    if (!kl_load_acquire(&g->capture)) {
         bool fits = keep(&g->kept, o, count);
         *kept = fits ? count : 0;
         return fits ? cudaSuccess : cudaErrorMemoryAllocation;
