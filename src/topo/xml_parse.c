@@ -197,6 +197,7 @@ static ncclResult_t read_all(FILE *from, const char *path, char **text, size_t *
         if (used < size) {
             if (ferror(from)) {
                 free(buffer);
+                if (errno == EISDIR) return KL_FAIL(ncclSystemError, "%s is a folder; name the XML file in it", path);
                 return KL_FAIL_ERRNO("reading %s", path);
             }
             *text = buffer;

@@ -79,6 +79,10 @@ static void print_headline(const struct kl_bench *b, FILE *to)
     struct kl_text t = kl_text_over(line, sizeof line);
     int n = problems(b);
 
+    if (is_modelled(b))
+        kl_text_add(&t, "NCCL %s: ", b->nccl);
+    else if (b->log.nversion)
+        kl_text_add(&t, "%s %s: ", b->log.version[0].rccl ? "RCCL" : "NCCL", b->log.version[0].text);
     if (n) {
         kl_bench_finding_text(&b->finding[0], &t);
         kl_text_add(&t, " (");

@@ -23,6 +23,11 @@ static bool was_compared(const struct kl_log_compare *c)
     return c->made && n > 0;
 }
 
+static const char *product(const struct kl_log *log)
+{
+    return log->version[0].rccl ? "RCCL" : "NCCL";
+}
+
 static void print_headline(const struct kl_log_answer *a, FILE *to)
 {
     int problems = count(a, true);
@@ -38,6 +43,7 @@ static void print_headline(const struct kl_log_answer *a, FILE *to)
                 kl_plural(a->log.lines));
         return;
     }
+    if (a->log.nversion) fprintf(to, "%s %s: ", product(&a->log), a->log.version[0].text);
     if (!problems && a->compared.n && a->compared.other_release) {
         fprintf(to, "The log shows no problem; its plan differs from that of NCCL %s, which is not the log's release\n",
                 a->compared.nccl);
@@ -158,7 +164,7 @@ static void print_settings(const struct kl_log *log, FILE *to)
 static void print_facts(const struct kl_log *log, FILE *to)
 {
     if (log->nversion)
-        fprintf(to, "  %s %s, %s:%d\n", log->version[0].rccl ? "RCCL" : "NCCL", log->version[0].text,
+        fprintf(to, "  %s %s, %s:%d\n", product(log), log->version[0].text,
                 log->file[log->version[0].at.file].name, log->version[0].at.line);
     else
         fprintf(to, "  %s: no line names the release\n", log->file[0].name);
