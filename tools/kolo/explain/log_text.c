@@ -164,8 +164,8 @@ static void print_settings(const struct kl_log *log, FILE *to)
 static void print_facts(const struct kl_log *log, FILE *to)
 {
     if (log->nversion)
-        fprintf(to, "  %s %s, %s:%d\n", product(log), log->version[0].text,
-                log->file[log->version[0].at.file].name, log->version[0].at.line);
+        fprintf(to, "  %s %s, %s:%d\n", product(log), log->version[0].text, log->file[log->version[0].at.file].name,
+                log->version[0].at.line);
     else
         fprintf(to, "  %s: no line names the release\n", log->file[0].name);
     print_comm(log, to);
