@@ -125,8 +125,9 @@ static void look_at_thread(int thread, int *left)
     if (!*name || is_sanitizers(name)) return;
     snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
     read_name(path, place);
+    const int before = *left;
     tell(left, "thread", name);
-    if (aloud) fprintf(stderr, "  its system call, or running: %s\n", place);
+    if (aloud && *left > before) fprintf(stderr, "  its system call, or running: %s\n", place);
 }
 
 static void look_at_segments(int *left)

@@ -9,7 +9,11 @@
 #include "transport/shm/region.h"
 #include "transport/tags.h"
 
+#include <sched.h>
 #include <stdio.h>
+#include <unistd.h>
+
+enum { STOPPED_MS = 1000 }; /* who takes longer for a piece has been stopped or killed */
 
 /** What the first member tells the others. Raw bytes between processes of one job. */
 struct card {
@@ -32,6 +36,7 @@ static void lay_out(struct kl_arena *a, void *base)
 {
     a->mark = base;
     a->memory = (unsigned char *)base + marks_bytes(a);
+    kl_store_relaxed(&a->mark[a->config.own].process, (int32_t)getpid());
 }
 
 /* ---- the first ---- */
@@ -164,9 +169,33 @@ void kl_arena_leave(struct kl_arena *a)
     if (a->mark) kl_store_release(&a->mark[a->config.own].left, 1); /* pairs with kl_arena_left */
 }
 
+bool kl_arena_touch(struct kl_arena_mark *mark, int own, int n)
+{
+    kl_swap_seq_cst(&mark[own].touching, 1);
+    for (int m = 0; m < n; m++) {
+        if (!kl_load_seq_cst(&mark[m].revoked)) continue; /* pairs with kl_arena_revoke */
+        kl_arena_let_go(mark, own);
+        return false;
+    }
+    return true;
+}
+
+/* Threads of this process end their piece. Another process may have been stopped or killed in the middle of it: what it writes
+ * later goes into its own map of the memory. */
+static void wait_for_toucher(const struct kl_arena_mark *mark)
+{
+    const bool here = kl_load_relaxed(&mark->process) == (int32_t)getpid();
+    const uint64_t deadline = kl_deadline_in_ms(STOPPED_MS);
+
+    while (kl_load_seq_cst(&mark->touching) && (here || !kl_deadline_passed(deadline)))
+        sched_yield(); /* pairs with kl_arena_let_go */
+}
+
 void kl_arena_revoke(struct kl_arena *a)
 {
-    if (a->mark) kl_swap_seq_cst(&a->mark[a->config.own].revoked, 1); /* before anything that follows it */
+    if (!a->mark || kl_swap_seq_cst(&a->mark[a->config.own].revoked, 1)) return; /* before anything that follows it */
+    for (int m = 0; m < a->config.n; m++)
+        if (m != a->config.own) wait_for_toucher(&a->mark[m]);
 }
 
 void kl_arena_fini(struct kl_arena *a)

@@ -10,7 +10,10 @@
  * Contents: zero at first. Pages come into being when touched. In front of it each member has a line in which it says
  *           that it has left.
  * Errors:   those of the bootstrap, of segments and of descriptors; ncclInternalError when members expect another size.
- * Memory order: left is stored with release last, loaded with acquire: what a member did before is visible then.
+ * Lending:  members may say in it where their own memory is, and others then read and write there, a piece at a time, each between
+ *           kl_arena_touch and kl_arena_let_go. A member that has failed revokes what it lent: when that returns nobody touches it.
+ * Memory order: left is stored with release last, loaded with acquire: what a member did before is visible then. Touching is
+ *           announced before revoked is looked at, and the other way round, both sequentially consistent: one of the two sees the other.
  * Threads:  one at a time, per rank.
  */
 #ifndef KL_CHANNEL_ARENA_H
@@ -32,7 +35,9 @@ struct kl_fd_map;
 /** A member's line. */
 struct kl_arena_mark {
     alignas(KL_LINE) _Atomic uint32_t left;
-    _Atomic uint32_t revoked; /* nobody may rely on what it lent any more (kl_arena_revoke) */
+    _Atomic uint32_t revoked;  /* nobody may rely on what it lent any more (kl_arena_revoke) */
+    _Atomic uint32_t touching; /* it is in the middle of a piece of what others lent */
+    _Atomic int32_t process;   /* its id, as that process numbers itself; 0: it has not come yet */
 };
 _Static_assert(sizeof(struct kl_arena_mark) == KL_LINE, "one writer per line");
 
@@ -72,7 +77,10 @@ int kl_arena_blocked_on(const struct kl_arena *arena);
 /** Say that this rank will not use it any more. Any state. */
 void kl_arena_leave(struct kl_arena *arena);
 
-/** An operation of this rank has failed: what others read of its own memory from now on may be anything. Any state. */
+/**
+ * An operation of this rank has failed: what others read of its own memory from now on may be anything, and when this returns no rank of this
+ * process touches it, nor one of another process that still runs. Waits for a piece (microseconds). Any state.
+ */
 void kl_arena_revoke(struct kl_arena *arena);
 
 /** Let go of the memory, which lives until all have. Any state after kl_arena_begin, also when it failed. */
@@ -82,6 +90,15 @@ void kl_arena_fini(struct kl_arena *arena);
 static inline bool kl_arena_lends(const struct kl_arena_mark *mark, int member)
 {
     return !kl_load_acquire(&mark[member].revoked); /* pairs with kl_arena_revoke, after which the memory may change */
+}
+
+/** Before a piece of what others lent is read or written: false: some member has revoked, keep off. */
+bool kl_arena_touch(struct kl_arena_mark *mark, int own, int n);
+
+/** And after it. */
+static inline void kl_arena_let_go(struct kl_arena_mark *mark, int own)
+{
+    kl_store_release(&mark[own].touching, 0); /* pairs with kl_arena_revoke: the piece is done */
 }
 
 /** Has a member left? */

@@ -4,6 +4,8 @@
 
 #include "bootstrap/jobs.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 enum { TAG = 9, BYTES = 10000 };
@@ -113,19 +115,57 @@ static void who_shared_what_is_out_of_reach_is_named(void **state)
     run_job(2, find_the_offer_withdrawn);
 }
 
+/* ---- lending ---- */
+
+struct lending {
+    struct kl_arena arena;
+    _Atomic bool revoked;
+};
+
+static void *take_back(void *arg)
+{
+    struct lending *l = arg;
+
+    kl_arena_revoke(&l->arena);
+    kl_store_release(&l->revoked, true);
+    return NULL;
+}
+
+static void who_revokes_waits_for_a_piece_that_is_touched(void **state)
+{
+    static struct kl_arena_mark mark[2];
+    struct lending l = {.arena = {.config = {.own = 1, .n = 2}, .mark = mark}};
+    pthread_t thread;
+
+    (void)state;
+    kl_store_relaxed(&mark[0].process, (int32_t)getpid());
+    assert_true(kl_arena_touch(mark, 0, 2));
+    assert_int_equal(pthread_create(&thread, NULL, take_back, &l), 0);
+    while (!kl_load_acquire(&mark[1].revoked)) sched_yield();
+    for (int i = 0; i < 1000; i++) {
+        assert_false(kl_load_acquire(&l.revoked));
+        sched_yield();
+    }
+    kl_arena_let_go(mark, 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_false(kl_arena_touch(mark, 0, 2));
+    assert_int_equal(kl_load_relaxed(&mark[0].touching), 0);
+}
+
 /* It fails while others are about to map what it offered: what they hear of it is the news. */
 static void find_the_offer_withdrawn_and_hear_why(struct rank *me, struct kl_bootstrap *b)
 {
     struct kl_arena_config config = config_of(me, b, BYTES);
     struct kl_arena a;
 
-    (void)kl_bootstrap_barrier(b); /* all have joined; the last step may already hear of the failure */
-    must(!kl_arena_begin(&a, &config));
+    must(!kl_bootstrap_barrier(b)); /* all have joined */
     if (me->config.rank == 0) {
+        must(!kl_arena_begin(&a, &config));
         kl_arena_fini(&a);
-        kl_bootstrap_report(b, 0, ncclRemoteError, "rank 0 has had enough");
-        return;
     }
+    (void)kl_bootstrap_barrier(b); /* the last step may already hear of the failure */
+    if (me->config.rank == 0) return kl_bootstrap_report(b, 0, ncclRemoteError, "rank 0 has had enough");
+    must(!kl_arena_begin(&a, &config));
     must(progress_until_ready(&a) == ncclRemoteError);
     must(strstr(kl_error_text(), "rank 0 has had enough"));
     kl_arena_fini(&a);
@@ -144,6 +184,7 @@ int main(void)
         leak_test(sizes_must_agree),
         leak_test(who_shared_what_is_out_of_reach_is_named),
         leak_test(the_reason_is_heard_before),
+        cmocka_unit_test(who_revokes_waits_for_a_piece_that_is_touched),
     };
 
     for (int r = 0; r < MAX_RANKS; r++) everybody[r] = r;

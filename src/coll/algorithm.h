@@ -42,6 +42,8 @@ struct kl_share {
     size_t first, end; /* of these, the channel's */
     size_t elem_bytes;
     bool more;       /* more collectives of the algorithm follow, and are launched */
+    bool processes;  /* the ranks live in several */
+    bool lends;      /* others may read and write this rank's buffers where they lie */
     bool peer_reads; /* this rank may read the memory of other processes (os/peer_memory.h) */
     bool wide;       /* LL128: with stores of 64 bytes */
     void *scratch;   /* KL_SCRATCH_BYTES, for one hop at a time */
@@ -82,6 +84,9 @@ struct kl_algorithm {
 
     /** A rank that a stalled op waits for; with `gone`, only one that has freed its communicator. -1: none. */
     int (*blocked_on)(void *op, bool gone);
+
+    /** Is an op DONE because the algorithm cannot carry it out, and has not begun to? All ranks say so alike. NULL: it always can. */
+    bool (*declined)(const void *op);
 };
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "coll/algorithms.h"
 #include "coll/flat_direct.h"
+#include "coll/mapped.h"
 #include "coll/ordered.h"
 
 enum { MOST_READERS = 16 }; /* ranks */
@@ -48,6 +49,16 @@ static bool is_ordered(const struct kl_chooser *c, const struct kl_task *t)
     return c->ordered && kl_func_info[t->func].reduces && kl_ordered_matters(t->type, t->op, t->redop);
 }
 
+/* Where a board could be had for it and nothing else is asked for, and each rank knows all that a reduction needs. */
+static bool takes_mapped(const struct kl_chooser *c, const struct kl_task *t, int func, size_t bytes)
+{
+    const size_t least = c->tuning->in.nranks > 2 ? KL_MAPPED_LEAST : KL_MAPPED_LEAST_OF_TWO;
+
+    return bytes >= least && !*c->tuning->algo && !*c->tuning->proto && !t->redop && !is_ordered(c, t) &&
+           c->tuning->bandwidth[func][KL_ALGO_FLAT][KL_PROTO_SIMPLE] > 0 &&
+           kl_algorithm_find(t->func, KL_ALGO_MAPPED, KL_PROTO_SIMPLE, c->memory) >= 0;
+}
+
 /* Through a board, which is estimated as what an all-gather takes. */
 static ncclResult_t choose_all_to_all(const struct kl_chooser *c, const struct kl_task *t, size_t elem_bytes,
                                       struct kl_choice *choice)
@@ -60,6 +71,7 @@ static ncclResult_t choose_all_to_all(const struct kl_chooser *c, const struct k
     *choice = (struct kl_choice){
         .algorithm = (uint8_t)kl_algorithm_find(t->func, KL_ALGO_FLAT, KL_PROTO_SIMPLE, c->memory),
         .proto = KL_PROTO_SIMPLE,
+        .mapped = takes_mapped(c, t, KL_FUNC_ALL_GATHER, bytes),
         .time_us = terms.time,
         .cut = {.nchannels = 1, .lo = t->count},
     };
@@ -90,6 +102,7 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
     *choice = (struct kl_choice){
         .algorithm = (uint8_t)kl_algorithm_find(t->func, tuned.algo, tuned.proto, c->memory),
         .proto = (uint8_t)tuned.proto,
+        .mapped = takes_mapped(c, t, t->func, bytes),
         .time_us = tuned.time,
         .cut = kl_cut_among(&cut),
     };

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "coll/algorithms.h"
+#include "coll/first_try.h"
 #include "coll/links.h"
 #include "coll/mover.h"
 #include "coll/ordered.h"
@@ -23,6 +24,8 @@ struct kl_exec {
     unsigned char *ops;                                         /* one per channel */
     size_t op_stride;
     const struct kl_algorithm *running; /* NULL: no collective has begun */
+    struct kl_first_try first;          /* of Mapped, */
+    int first_row;                      /* which is this one */
     int ops_used, ops_left;
     bool op_done[KL_MAX_CHANNELS];
     int linked[KL_ALGORITHM_ROWS]; /* channels whose links are ready, from 0 on */
@@ -56,6 +59,7 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     e->chooser.memory = config->memory;
     e->chooser.ordered = config->ordered;
     e->chooser.processes = config->processes;
+    e->first_row = kl_algorithm_find(KL_FUNC_ALL_REDUCE, KL_ALGO_MAPPED, KL_PROTO_SIMPLE, KL_REACH_ALL);
     e->op_stride = largest_op();
     e->ops = kl_chaos_aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     e->wide = kl_lines_wide_works();
@@ -92,7 +96,7 @@ void kl_exec_free(struct kl_exec *e)
 
 static const char *const algo_names[KL_ALGO_NAMES] = {
     "TREE", "RING",     "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS",         "NVLS_TREE",
-    "PAT",  "ONE_SHOT", "FLAT",           "ORDERED",       "ORDERED_RING",
+    "PAT",  "ONE_SHOT", "FLAT",           "ORDERED",       "ORDERED_RING", "MAPPED",
 };
 static const char *const proto_names[KL_PROTOS] = {"LL", "LL128", "SIMPLE"};
 
@@ -175,6 +179,7 @@ static bool is_of_use(const struct kl_exec *e, int row)
     const struct kl_tuning *t = e->config.tuning;
     const struct kl_algorithm *a = kl_algorithms[row];
 
+    if (row == e->first_row) return kl_chooser_takes_board(&e->chooser, 1);
     if (a->algo >= KL_ALGOS) return e->config.ordered && a->algo == kl_ordered_algo(e->config.nranks);
     for (int f = 0; f < KL_FUNCS; f++)
         for (int p = 0; p < KL_PROTOS; p++)
@@ -222,10 +227,11 @@ static enum kl_progress copy_alone(struct kl_exec *e, const struct kl_task *t)
     return KL_DONE;
 }
 
-static void start(struct kl_exec *e, const struct kl_task *t, bool more)
+static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more)
 {
     const struct kl_func_info *info = &kl_func_info[t->func];
-    const struct kl_algorithm *a = kl_algorithms[t->choice.algorithm];
+    const struct kl_algorithm *a = kl_algorithms[row];
+    const int nchannels = a->one_channel ? 1 : t->choice.cut.nchannels;
     struct kl_share share = {
         .func = t->func,
         .proto = t->choice.proto,
@@ -239,19 +245,24 @@ static void start(struct kl_exec *e, const struct kl_task *t, bool more)
         .count = t->count,
         .elem_bytes = elem_bytes(e, t),
         .more = more,
+        .processes = e->config.processes,
+        .lends = e->config.lends,
         .peer_reads = e->config.peer_reads,
         .wide = e->wide && t->choice.proto == KL_PROTO_LL128,
         .scratch = e->scratch,
         .steps = e->config.steps.step ? &e->config.steps : NULL,
     };
 
-    for (int c = 0; c < t->choice.cut.nchannels; c++) {
-        kl_cut_range(&t->choice.cut, c, &share.first, &share.end);
+    for (int c = 0; c < nchannels; c++) {
+        if (a->declined)
+            share.end = t->count;
+        else
+            kl_cut_range(&t->choice.cut, c, &share.first, &share.end);
         share.channel = c;
-        a->start(a, op_of(e, c), e->links[t->choice.algorithm][c], &share);
+        a->start(a, op_of(e, c), e->links[row][c], &share);
         e->op_done[c] = false;
     }
-    e->ops_used = e->ops_left = t->choice.cut.nchannels;
+    e->ops_used = e->ops_left = nchannels;
     e->running = a;
 }
 
@@ -274,16 +285,37 @@ static enum kl_progress progress_ops(struct kl_exec *e, ncclResult_t *rc)
     return got;
 }
 
+/* The row that carries out what begins. */
+static int row_for(const struct kl_exec *e, const struct kl_task *t)
+{
+    return t->choice.mapped && kl_first_try_due(&e->first) ? e->first_row : t->choice.algorithm;
+}
+
+static enum kl_progress begin(struct kl_exec *e, const struct kl_task *t, bool more, ncclResult_t *rc)
+{
+    const int row = row_for(e, t), n = kl_algorithms[row]->one_channel ? 1 : t->choice.cut.nchannels;
+    enum kl_progress got = n <= e->linked[row] ? KL_DONE : progress_links(e, row, n, rc);
+
+    if (!*rc && got == KL_DONE) start(e, t, row, more);
+    return got;
+}
+
 enum kl_progress kl_exec_collective(struct kl_exec *e, const struct kl_task *t, bool more, ncclResult_t *rc)
 {
     if (e->config.nranks == 1) return copy_alone(e, t);
     if (!e->running) {
-        int row = t->choice.algorithm, n = t->choice.cut.nchannels;
-        enum kl_progress got = n <= e->linked[row] ? KL_DONE : progress_links(e, row, n, rc);
+        enum kl_progress got = begin(e, t, more, rc);
         if (*rc || got != KL_DONE) return got;
-        start(e, t, more);
     }
-    return progress_ops(e, rc);
+    const struct kl_algorithm *a = e->running;
+    enum kl_progress got = progress_ops(e, rc);
+    if (got != KL_DONE || *rc || !t->choice.mapped) return got;
+    if (!a->declined || !a->declined(op_of(e, 0))) {
+        kl_first_try_ended(&e->first, a == kl_algorithms[e->first_row]);
+        return KL_DONE;
+    }
+    kl_first_try_declined(&e->first);
+    return KL_MOVED; /* on to the one that was chosen */
 }
 
 /* ---- messages ---- */
@@ -315,6 +347,7 @@ void kl_exec_reset(struct kl_exec *e)
     kl_exchange_reset(&e->exchange);
     e->messages = false;
     e->running = NULL;
+    e->first.declined = false;
     e->ops_used = e->ops_left = 0;
 }
 

@@ -26,6 +26,9 @@ static const struct kl_param rows[] = {
     KL_PARAM_BOOL(
         struct kl_comm_config, peer_reads, "KOLO_CMA", "1",
         "ranks read large data where they lie in other processes (process_vm_readv); 0: through shared memory"),
+    KL_PARAM_BOOL(
+        struct kl_comm_config, lends, "KOLO_MAPPED", "1",
+        "large operations work in the ranks' own buffers where all can map them (threads, ncclMemAlloc); 0: never"),
     KL_PARAM_BOOL(struct kl_comm_config, local_register, "NCCL_LOCAL_REGISTER", "1",
                   "keep buffers given to ncclCommRegister mapped; 0: that does nothing"),
     KL_PARAM_INT(struct kl_comm_config, blocking, "NCCL_COMM_BLOCKING", "-1", 0, 1,

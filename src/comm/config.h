@@ -21,6 +21,7 @@ struct kl_comm_config {
 
     int check_mode;          /* enum kl_check_mode */
     bool peer_reads;         /* read the memory of other processes of the host where the system allows it */
+    bool lends;              /* let others read and write what is sent and received where it lies, if they can map it */
     bool deterministic;      /* sums of floating-point numbers have the bits of a loop over the ranks */
     bool local_register;     /* ncclCommRegister does what it says */
     int64_t blocking;        /* 0 or 1, over what a program asks for; -1: as that says */

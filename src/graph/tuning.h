@@ -48,6 +48,7 @@ enum kl_algo {
     KL_ALGOS,                         /* that are weighed */
     KL_ALGO_ORDERED = KL_ALGOS,
     KL_ALGO_ORDERED_RING, /* that are asked for (coll/ordered.h) */
+    KL_ALGO_MAPPED,       /* that is tried first (coll/mapped.h) */
     KL_ALGO_NAMES
 };
 

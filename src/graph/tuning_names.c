@@ -5,7 +5,7 @@
 const char *const kl_func_name[KL_FUNCS] = {"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"};
 const char *const kl_algo_name[KL_ALGO_NAMES] = {"Tree", "Ring",     "CollNetDirect", "CollNetChain",
                                                  "NVLS", "NVLSTree", "PAT",           "OneShot",
-                                                 "Flat", "Ordered",  "OrderedRing"};
+                                                 "Flat", "Ordered",  "OrderedRing",   "Mapped"};
 const char *const kl_proto_name[KL_PROTOS] = {"LL", "LL128", "Simple"};
 
 int kl_algo_graph(enum kl_algo algo)

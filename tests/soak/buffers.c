@@ -32,12 +32,20 @@ static void give_back(int kind, void *p)
         ncclMemFree(p);
 }
 
-/* Begins at an element, or seldom at any byte. */
-static bool make_block(struct soak_block *b, size_t elements, size_t bytes_each, uint64_t *seed)
+/* In every third operation all ranks have memory that all can map; else each has what it likes. */
+static int kind_of_memory(const struct soak_operation *o, uint64_t *seed)
 {
+    if (o->key % 3 == 0) return NCCL_MEM_ALLOC;
+    return soak_pick(seed, 4) ? MALLOC : soak_pick(seed, KINDS_OF_MEMORY);
+}
+
+/* Begins at an element, or seldom at any byte. */
+static bool make_block(struct soak_block *b, const struct soak_operation *o, size_t elements, uint64_t *seed)
+{
+    const size_t bytes_each = kl_value_type(o->type)->bytes;
     size_t shift = (size_t)soak_pick(seed, 4) * bytes_each + (soak_once_in(seed, 6) ? (size_t)soak_pick(seed, 9) : 0);
 
-    b->kind = soak_pick(seed, 4) ? MALLOC : soak_pick(seed, KINDS_OF_MEMORY);
+    b->kind = kind_of_memory(o, seed);
     b->bytes = elements * bytes_each;
     b->start = allocate(b->kind, b->bytes + shift + 2 * GUARD);
     if (!b->start) return false;
@@ -78,7 +86,7 @@ static bool make_in_place(struct soak_buffers *b, const struct soak_operation *o
     size_t each = kl_value_type(o->type)->bytes, sends = soak_sends(o, n, me), gets = soak_gets(o, n, me);
     size_t within = place_within(o, me) * each;
 
-    if (!make_block(&b->block[1], larger(sends, gets), each, seed)) return false;
+    if (!make_block(&b->block[1], o, larger(sends, gets), seed)) return false;
     b->send = b->recv = b->block[1].data;
     if (sends < gets) b->send += within;
     if (gets < sends && gets) b->recv += within;
@@ -87,9 +95,9 @@ static bool make_in_place(struct soak_buffers *b, const struct soak_operation *o
 
 static bool make_apart(struct soak_buffers *b, const struct soak_operation *o, int n, int me, uint64_t *seed)
 {
-    size_t each = kl_value_type(o->type)->bytes, sends = soak_sends(o, n, me), gets = soak_gets(o, n, me);
+    size_t sends = soak_sends(o, n, me), gets = soak_gets(o, n, me);
 
-    if (!make_block(&b->block[0], sends, each, seed) || !make_block(&b->block[1], gets, each, seed)) return false;
+    if (!make_block(&b->block[0], o, sends, seed) || !make_block(&b->block[1], o, gets, seed)) return false;
     b->send = sends || soak_once_in(seed, 2) ? b->block[0].data : NULL;
     b->recv = gets || soak_once_in(seed, 2) ? b->block[1].data : NULL;
     return true;

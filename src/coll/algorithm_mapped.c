@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** algorithm_mapped.c - the algorithm Mapped, which is tried before others where all ranks can map the same memory: a board, and no edges. */
+#include "coll/algorithms.h"
+
+#include "base/error.h"
+#include "coll/mapped.h"
+#include "device/host/past_cache.h"
+#include "os/chaos.h"
+
+#include <stdlib.h>
+
+struct members {
+    struct kl_mapped mapped;
+    int32_t ranks[KL_BOARD_RANKS];
+};
+
+static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                               struct kl_links *links)
+{
+    const int n = graph->ranks.nranks;
+    struct members *m = kl_chaos_calloc(1, sizeof *m);
+
+    (void)channel;
+    if (!m) return KL_NOMEM("a board");
+    links->own = m;
+    kl_board_init(&m->mapped.board, n, graph->rank);
+    m->mapped.cache_bytes = kl_cache_bytes();
+    for (int r = 0; r < n; r++) m->ranks[r] = r;
+    KL_TRY(kl_lent_init(&m->mapped.lent, kl_devices(), n, graph->rank));
+    return kl_connections_share(cs, m->ranks, n, graph->rank, kl_board_bytes(n), &links->arena);
+}
+
+static void unlink_board(struct kl_links *links)
+{
+    struct members *m = links->own;
+
+    if (m) kl_lent_fini(&m->mapped.lent);
+    free(m);
+    links->own = NULL;
+}
+
+static void start(const struct kl_algorithm *a, void *op, struct kl_links *links, const struct kl_share *share)
+{
+    struct members *m = links->own;
+
+    (void)a;
+    kl_board_attach(&m->mapped.board, links->arena->memory, links->arena->mark);
+    m->mapped.mark = links->arena->mark;
+    kl_mapped_start(op, &m->mapped, share);
+}
+
+static enum kl_progress progress(void *op, ncclResult_t *rc)
+{
+    return kl_mapped_progress(op, rc);
+}
+
+static int blocked_on(void *op, bool gone)
+{
+    return kl_mapped_blocked_on(op, gone);
+}
+
+static bool declined(const void *op)
+{
+    return ((const struct kl_mapped_op *)op)->declined;
+}
+
+const struct kl_algorithm kl_algorithm_mapped = {
+    .algo = KL_ALGO_MAPPED,
+    .funcs = ((1u << KL_FUNCS) - 1) | 1u << KL_FUNC_ALL_TO_ALL,
+    .protos = 1u << KL_PROTO_SIMPLE,
+    .memory = KL_REACH_ALL,
+    .one_channel = true,
+    .op_bytes = sizeof(struct kl_mapped_op),
+    .link = link_board,
+    .unlink = unlink_board,
+    .start = start,
+    .progress = progress,
+    .blocked_on = blocked_on,
+    .declined = declined,
+};

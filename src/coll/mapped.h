@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * mapped.h - a resumable collective of ranks that can all reach each other's buffers: nothing is staged, nothing is copied twice.
+ *
+ *                    each rank
+ *      all-gather, all-to-all   copies what is for it from all others
+ *      reduce-scatter           reduces its part of all inputs
+ *      all-reduce               reduces its slice of all inputs, into all outputs
+ *      reduce                   the same, into the root's
+ *      broadcast                copies its slice of the root's into all outputs
+ *
+ * So the work is divided evenly, also where only one rank receives. All meet before, on a board (board.h), to say where their buffers are
+ * (lent.h), and after, when all is done. If one of them has buffers that others cannot map, all hear it and the operation is declined: it is
+ * done another way, and the memory has not been looked at.
+ *
+ * Results:  as those of Flat: merged in the order of ranks.
+ * Stores:   past the caches, if what the ranks read and write together does not fit in them.
+ * Aliasing: in place as NCCL defines it; buffers may be reused when the operation is DONE.
+ * Errors:   ncclInvalidUsage when another rank came with another call; ncclRemoteError when one failed meanwhile.
+ * Threads:  one at a time. Never blocks; allocates nothing but for an allocation that it has not seen.
+ */
+#ifndef KL_COLL_MAPPED_H
+#define KL_COLL_MAPPED_H
+
+#include "coll/algorithm.h"
+#include "coll/board.h"
+#include "coll/lent.h"
+
+/* Bytes, as the tuner counts them: below, what is staged is there with the flag that tells of it. */
+enum { KL_MAPPED_LEAST_OF_TWO = 32 << 10, KL_MAPPED_LEAST = 64 << 10 };
+
+/** What a rank has for such operations, from one to the next. */
+struct kl_mapped {
+    struct kl_board board;
+    struct kl_lent lent;
+    struct kl_arena_mark *mark;
+    size_t cache_bytes; /* of the host's last cache */
+    bool broken;        /* somebody could not map what was lent */
+    struct kl_lent_card card[KL_BOARD_RANKS];
+    char *send[KL_BOARD_RANKS], *recv[KL_BOARD_RANKS]; /* of the operation: where they are here */
+};
+
+enum kl_mapped_stage { KL_MAPPED_CARDS, KL_MAPPED_TICKETS, KL_MAPPED_VERDICTS, KL_MAPPED_WORK, KL_MAPPED_END };
+
+struct kl_mapped_op {
+    struct kl_mapped *mapped;
+    struct kl_share share;
+    enum kl_mapped_stage stage;
+    bool posted;  /* this rank has, in this stage */
+    int arrived;  /* ranks whose posts of it are here */
+    bool all;     /* of those that have arrived can */
+    bool fresh;   /* one of them has what others do not know */
+    bool failed;  /* this rank could not map something */
+    bool past;    /* stores go past the caches */
+    int taken;    /* sources that have been copied, */
+    size_t moved; /* and bytes of the next one, or of the slice */
+    uint64_t deadline;
+    bool declined;
+};
+
+void kl_mapped_start(struct kl_mapped_op *op, struct kl_mapped *mapped, const struct kl_share *share);
+
+/** Go on; DONE when this rank's part is complete, or the operation is declined. *rc is set on failure, with DONE. */
+enum kl_progress kl_mapped_progress(struct kl_mapped_op *op, ncclResult_t *rc);
+
+/** A rank that a stalled operation waits for; with `gone`, only one that has left. -1: none. */
+int kl_mapped_blocked_on(struct kl_mapped_op *op, bool gone);
+
+#endif

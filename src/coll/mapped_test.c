@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Mapped: many ranks in one thread, progressed in a changing order, in each other's buffers: by address, and as ranks of several processes,
+ * who have to be told of allocations; what is declined, and what goes wrong; and a thread per rank, which a thread sanitizer can watch.
+ */
+#include "coll/mapped.h"
+
+#include "base/hash.h"
+#include "coll/board_calls.h"
+#include "device/host/past_cache.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+static struct kl_mapped mapped[MAX_RANKS];
+static struct kl_mapped_op ops[MAX_RANKS];
+static bool processes; /* ranks behave as those of several */
+
+static void open_mapped(struct world *w, int n, size_t buffer, bool small_cache)
+{
+    open_world(w, n, buffer);
+    for (int r = 0; r < n; r++) {
+        mapped[r] = (struct kl_mapped){.mark = w->mark, .cache_bytes = small_cache ? 0 : SIZE_MAX};
+        kl_board_init(&mapped[r].board, n, r);
+        kl_board_attach(&mapped[r].board, w->memory, w->mark);
+        assert_int_equal(kl_lent_init(&mapped[r].lent, kl_devices(), n, r), ncclSuccess);
+    }
+}
+
+static void close_mapped(struct world *w)
+{
+    for (int r = 0; r < w->n; r++) kl_lent_fini(&mapped[r].lent);
+    close_world(w);
+}
+
+static struct kl_share lend(const struct kl_share *share)
+{
+    struct kl_share s = *share;
+
+    s.lends = true;
+    s.processes = processes;
+    return s;
+}
+
+static void start(struct world *w, int rank, const struct kl_share *share)
+{
+    struct kl_share s = lend(share);
+
+    (void)w;
+    kl_mapped_start(&ops[rank], &mapped[rank], &s);
+}
+
+static enum kl_progress progress(struct world *w, int rank, ncclResult_t *rc)
+{
+    (void)w;
+    return kl_mapped_progress(&ops[rank], rc);
+}
+
+static const struct engine engine = {start, progress};
+
+static void assert_declined(int n, bool declined)
+{
+    for (int r = 0; r < n; r++) assert_int_equal(ops[r].declined, declined);
+}
+
+/* ---- by address ---- */
+
+static void every_collective_is_right(void **state)
+{
+    static struct world w;
+    uint64_t seed = 1;
+
+    (void)state;
+    processes = false;
+    for (int n = 2; n <= MAX_RANKS; n += n < 9 ? 1 : 11) {
+        size_t buffer = n < 9 ? 1500000 : 40000;
+        open_mapped(&w, n, buffer, n % 2);
+        for (int i = 0; i < (n < 9 ? 60 : 20); i++) {
+            struct call c = draw_call(&seed, n, buffer);
+            run_call(&w, &engine, &c, &seed);
+            assert_declined(n, false);
+        }
+        close_mapped(&w);
+    }
+}
+
+static void every_type_and_operator(void **state)
+{
+    static struct world w;
+    uint64_t seed = 2;
+
+    (void)state;
+    processes = false;
+    open_mapped(&w, 4, 80000, true);
+    for (int type = 0; type < ncclNumTypes; type++)
+        for (int op = 0; op < ncclNumOps; op++)
+            for (int func = 0; func <= KL_FUNC_ALL_TO_ALL; func++) {
+                struct call c = draw_call(&seed, 4, 20000);
+                c.func = func, c.in_place = false, c.type = (ncclDataType_t)type, c.op = (ncclRedOp_t)op;
+                assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, 4), ncclSuccess);
+                c.count = draw_count(&seed, 20000 / c.redop.elem_bytes);
+                run_call(&w, &engine, &c, &seed);
+            }
+    close_mapped(&w);
+}
+
+static void copies_past_the_caches_are_copies(void **state)
+{
+    static char from[700], to[700];
+    uint64_t seed = 3;
+
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        size_t skip = draw(&seed, 70), at = draw(&seed, 70), bytes = draw(&seed, 500);
+        for (size_t k = 0; k < sizeof from; k++) from[k] = (char)draw(&seed, 256);
+        memset(to, 0x5a, sizeof to);
+        kl_copy_past_cache(to + at, from + skip, bytes, i % 2 ? from : NULL);
+        kl_past_cache_fence();
+        assert_memory_equal(to + at, from + skip, bytes);
+        for (size_t k = 0; k < sizeof to; k++)
+            if (k < at || k >= at + bytes) assert_int_equal(to[k], 0x5a);
+    }
+}
+
+/* ---- allocations that others are told of ---- */
+
+static char *shareable(size_t bytes)
+{
+    void *memory;
+
+    assert_int_equal(kl_devices()->alloc(0, KL_MEMORY_SHAREABLE, bytes, &memory), ncclSuccess);
+    return memory;
+}
+
+/* Buffers of the world in memory that can be mapped, from here on, instead of what they were. */
+static void allocate(struct world *w, size_t buffer, char *own[2][MAX_RANKS])
+{
+    for (int r = 0; r < w->n; r++) {
+        own[0][r] = w->send[r], own[1][r] = w->recv[r];
+        w->send[r] = shareable(buffer + GUARD), w->recv[r] = shareable(buffer + GUARD);
+    }
+}
+
+static void give_back(struct world *w, char *own[2][MAX_RANKS])
+{
+    for (int r = 0; r < w->n; r++) {
+        assert_int_equal(kl_devices()->free(w->send[r]), ncclSuccess);
+        assert_int_equal(kl_devices()->free(w->recv[r]), ncclSuccess);
+        w->send[r] = own[0][r], w->recv[r] = own[1][r];
+    }
+}
+
+static void processes_map_what_they_are_told_of(void **state)
+{
+    enum { BUFFER = 100000 };
+    static struct world w;
+    char *own[2][MAX_RANKS];
+    uint64_t seed = 4;
+
+    (void)state;
+    processes = true;
+    for (int n = 2; n <= 5; n++) {
+        open_mapped(&w, n, BUFFER, false);
+        allocate(&w, BUFFER, own);
+        for (int i = 0; i < 120; i++) {
+            struct call c = draw_call(&seed, n, BUFFER);
+            int changed = (int)draw(&seed, (uint64_t)n);
+            run_call(&w, &engine, &c, &seed);
+            assert_declined(n, false);
+            if (i % 3) continue; /* now and then one takes another buffer: more of them than the list has room for */
+            assert_int_equal(kl_devices()->free(w.send[changed]), ncclSuccess);
+            w.send[changed] = shareable(BUFFER + GUARD + (size_t)i * 4096);
+        }
+        give_back(&w, own);
+        close_mapped(&w);
+    }
+}
+
+static bool was_told(const struct kl_lent *lent)
+{
+    for (int i = 0; i < lent->nown; i++)
+        if (!lent->own[i].told) return false;
+    return lent->nown > 0;
+}
+
+static void cards_are_fresh_until_all_have_mapped_them(void **state)
+{
+    static struct world w;
+    char *own[2][MAX_RANKS];
+    struct call c = {.func = KL_FUNC_ALL_REDUCE, .type = ncclFloat32, .count = 9000, .seed = 9};
+    uint64_t seed = 5;
+
+    (void)state;
+    processes = true;
+    assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, 3), ncclSuccess);
+    open_mapped(&w, 3, 40000, false);
+    allocate(&w, 40000, own);
+    run_call(&w, &engine, &c, &seed);
+    const uint64_t first = mapped[0].board.turn;
+    for (int r = 0; r < 3; r++) assert_true(was_told(&mapped[r].lent));
+    run_call(&w, &engine, &c, &seed);
+    assert_int_equal(mapped[0].board.turn - first, 2); /* cards, end */
+    assert_int_equal(first, 4);                        /* with tickets and verdicts between */
+    give_back(&w, own);
+    close_mapped(&w);
+}
+
+static void run_declined(struct world *w, const struct call *c, uint64_t *seed)
+{
+    static struct kl_share shares[MAX_RANKS];
+
+    start_all(w, c, shares);
+    run_all(w, &engine, shares, seed);
+    assert_declined(w->n, true);
+    for (int r = 0; r < w->n; r++)
+        for (size_t i = 0; i < result_bytes(c, w->n, r); i++) assert_int_equal(w->recv[r][i], 0x5a);
+}
+
+static void one_that_cannot_lend_makes_all_decline(void **state)
+{
+    static struct world w;
+    char *own[2][MAX_RANKS], *foreign, *was;
+    struct call c = {.func = KL_FUNC_ALL_GATHER, .type = ncclFloat32, .count = 3000, .seed = 9};
+    uint64_t seed = 6;
+
+    (void)state;
+    processes = true;
+    assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, 3), ncclSuccess);
+    open_mapped(&w, 3, 40000, false);
+    allocate(&w, 40000, own);
+    foreign = zeroed(40000);
+    was = w.send[1];
+    w.send[1] = foreign;
+    run_declined(&w, &c, &seed);
+    w.send[1] = was;
+    run_call(&w, &engine, &c, &seed);
+    assert_declined(3, false);
+    free(foreign);
+    give_back(&w, own);
+    close_mapped(&w);
+}
+
+static void what_cannot_be_mapped_is_not_tried_again(void **state)
+{
+    static struct world w;
+    static struct kl_share shares[MAX_RANKS];
+    char *own[2][MAX_RANKS];
+    struct call c = {.func = KL_FUNC_ALL_REDUCE, .type = ncclFloat32, .count = 3000, .seed = 9};
+    uint64_t seed = 7;
+
+    (void)state;
+    processes = true;
+    assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, 3), ncclSuccess);
+    open_mapped(&w, 3, 40000, false);
+    allocate(&w, 40000, own);
+    start_all(&w, &c, shares);
+    for (int r = 0; r < 3; r++) start(&w, r, &shares[r]);
+    for (int r = 0; r < 3; r++) assert_int_equal(progress(&w, r, &(ncclResult_t){ncclSuccess}), KL_MOVED); /* cards */
+    mapped[1].lent.own[0].ticket.bytes = 0; /* no such range */
+    for (int i = 0; i < 6; i++)
+        for (int r = 0; r < 3; r++) {
+            ncclResult_t rc = ncclSuccess;
+            if (!ops[r].declined) (void)progress(&w, r, &rc);
+            assert_int_equal(rc, ncclSuccess);
+        }
+    assert_declined(3, true);
+    run_declined(&w, &c, &seed);
+    give_back(&w, own);
+    close_mapped(&w);
+}
+
+/* ---- what goes wrong ---- */
+
+static void begin_all(struct world *w, struct call *c, uint64_t other)
+{
+    static struct kl_share shares[MAX_RANKS];
+
+    *c = (struct call){.func = KL_FUNC_ALL_REDUCE, .type = ncclFloat32, .count = 300000, .seed = 9};
+    processes = false;
+    assert_int_equal(kl_redop_init(&c->redop, c->type, c->op, w->n), ncclSuccess);
+    start_all(w, c, shares);
+    shares[w->n - 1].signature += other;
+    for (int r = 0; r < w->n; r++) start(w, r, &shares[r]);
+}
+
+static void another_call_is_refused_before_data_are_touched(void **state)
+{
+    static struct world w;
+    struct call c;
+    ncclResult_t rc = ncclSuccess;
+
+    (void)state;
+    open_mapped(&w, 2, 1200000, false);
+    begin_all(&w, &c, 1);
+    assert_int_equal(progress(&w, 0, &rc), KL_MOVED);
+    assert_int_equal(kl_mapped_blocked_on(&ops[0], false), 1);
+    kl_error_quiet(1);
+    assert_int_equal(progress(&w, 1, &rc), KL_DONE);
+    assert_int_equal(rc, ncclInvalidUsage);
+    assert_non_null(strstr(kl_error_text(), "rank 0 sent what belongs to another call than that of rank 1"));
+    kl_error_quiet(0);
+    assert_int_equal(w.recv[0][0], 0x5a);
+    close_mapped(&w);
+}
+
+static void nobody_touches_what_a_failed_rank_lent(void **state)
+{
+    static struct world w;
+    struct call c;
+    ncclResult_t rc = ncclSuccess;
+
+    (void)state;
+    open_mapped(&w, 2, 1200000, false);
+    begin_all(&w, &c, 0);
+    assert_int_equal(progress(&w, 0, &rc), KL_MOVED);
+    kl_store_release(&w.mark[0].revoked, 1);
+    kl_error_quiet(1);
+    assert_int_equal(progress(&w, 1, &rc), KL_DONE);
+    kl_error_quiet(0);
+    assert_int_equal(rc, ncclRemoteError);
+    assert_int_equal(w.recv[0][600000], 0x5a);
+    assert_int_equal(kl_load_relaxed(&w.mark[1].touching), 0);
+    close_mapped(&w);
+}
+
+static void one_that_has_left_is_named(void **state)
+{
+    static struct world w;
+    struct call c;
+    ncclResult_t rc = ncclSuccess;
+
+    (void)state;
+    open_mapped(&w, 3, 1200000, false);
+    begin_all(&w, &c, 0);
+    assert_int_equal(progress(&w, 0, &rc), KL_MOVED);
+    kl_store_release(&w.mark[1].left, 1);
+    assert_int_equal(kl_mapped_blocked_on(&ops[0], true), 1);
+    close_mapped(&w);
+}
+
+/* ---- a thread per rank ---- */
+
+enum { THREADS = 4, CALLS = 200, SMALL = 400000 };
+
+static struct world shared;
+static uint64_t seen[THREADS]; /* of results that are the same everywhere */
+
+static void *run_rank(void *arg)
+{
+    int rank = (int)(intptr_t)arg;
+    uint64_t seed = 5;
+
+    for (int i = 0; i < CALLS; i++) {
+        struct call c = draw_call(&seed, THREADS, SMALL);
+        ncclResult_t rc = ncclSuccess;
+        c.in_place = false;
+        fill(&c, THREADS, rank, shared.send[rank]);
+        struct kl_share s = share_of(&c, rank, shared.send[rank], shared.recv[rank]);
+        start(&shared, rank, &s);
+        while (progress(&shared, rank, &rc) != KL_DONE) sched_yield();
+        if (rc) return (void *)(intptr_t)1;
+        if (c.func == KL_FUNC_ALL_REDUCE || c.func == KL_FUNC_ALL_GATHER || c.func == KL_FUNC_BROADCAST)
+            seen[rank] = kl_hash_add(seen[rank], shared.recv[rank], result_bytes(&c, THREADS, rank));
+    }
+    return NULL;
+}
+
+static void threads_agree(void **state)
+{
+    pthread_t thread[THREADS];
+
+    (void)state;
+    processes = false;
+    open_mapped(&shared, THREADS, SMALL, false);
+    for (int r = 0; r < THREADS; r++)
+        assert_int_equal(pthread_create(&thread[r], NULL, run_rank, (void *)(intptr_t)r), 0);
+    for (int r = 0; r < THREADS; r++) {
+        void *failed;
+        assert_int_equal(pthread_join(thread[r], &failed), 0);
+        assert_null(failed);
+    }
+    for (int r = 0; r < THREADS; r++) assert_true(seen[r] == seen[0]);
+    close_mapped(&shared);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_collective_is_right),
+        cmocka_unit_test(every_type_and_operator),
+        cmocka_unit_test(copies_past_the_caches_are_copies),
+        cmocka_unit_test(processes_map_what_they_are_told_of),
+        cmocka_unit_test(cards_are_fresh_until_all_have_mapped_them),
+        cmocka_unit_test(one_that_cannot_lend_makes_all_decline),
+        cmocka_unit_test(what_cannot_be_mapped_is_not_tried_again),
+        cmocka_unit_test(another_call_is_refused_before_data_are_touched),
+        cmocka_unit_test(nobody_touches_what_a_failed_rank_lent),
+        cmocka_unit_test(one_that_has_left_is_named),
+        cmocka_unit_test(threads_agree),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/host/past_cache.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+enum { GUESS = 8 << 20 };
+
+static size_t ask_cache(void)
+{
+    long last = sysconf(_SC_LEVEL3_CACHE_SIZE);
+
+    if (last <= 0) last = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return last > 0 ? (size_t)last : GUESS;
+}
+
+size_t kl_cache_bytes(void)
+{
+    static _Atomic size_t bytes; /* the same whoever asks first */
+
+    if (!bytes) bytes = ask_cache();
+    return bytes;
+}
+
+#ifdef __SSE2__
+
+enum { LINE = 64 };
+
+static void fetch(const char *ahead, size_t at)
+{
+    if (ahead) _mm_prefetch(ahead + at, _MM_HINT_T0);
+}
+
+static void store_line(char *to, const char *from)
+{
+    for (int i = 0; i < LINE; i += (int)sizeof(__m128i))
+        _mm_stream_si128((__m128i *)(void *)(to + i), _mm_loadu_si128((const __m128i *)(const void *)(from + i)));
+}
+
+/* Whole lines, so that each is written at once. */
+void kl_copy_past_cache(void *to, const void *from, size_t bytes, const void *ahead)
+{
+    char *t = to;
+    const char *f = from;
+    size_t head = -(uintptr_t)t % LINE, at;
+
+    if (head > bytes) head = bytes;
+    memcpy(t, f, head);
+    for (at = head; bytes - at >= LINE; at += LINE) {
+        fetch(ahead, at);
+        store_line(t + at, f + at);
+    }
+    memcpy(t + at, f + at, bytes - at);
+}
+
+void kl_past_cache_fence(void)
+{
+    _mm_sfence();
+}
+
+#else
+
+void kl_copy_past_cache(void *to, const void *from, size_t bytes, const void *ahead)
+{
+    (void)ahead;
+    memcpy(to, from, bytes);
+}
+
+void kl_past_cache_fence(void)
+{
+}
+
+#endif
