@@ -235,6 +235,42 @@ static void what_needs_memory_in_common_falls_away_without(void **state)
     assert_true(taken > 100);
 }
 
+/* ---- what is tried first ---- */
+
+static bool tries_mapped(const struct kl_chooser *like, const char *algo, struct kl_task task)
+{
+    struct kl_tuning t = tuning_with(&kl_tuning_host, task.peer, 1, algo, NULL);
+    struct kl_chooser chooser = *like;
+
+    chooser.tuning = &t;
+    task.peer = 0;
+    return choose(&chooser, task).mapped;
+}
+
+static void large_operations_are_tried_in_the_ranks_own_buffers(void **state)
+{
+    static const struct kl_redop users;
+    const struct kl_chooser all = {.memory = KL_REACH_ALL}, node = {.memory = KL_REACH_NODE},
+                            ordered = {.memory = KL_REACH_ALL, .ordered = true};
+    const struct kl_task large = {
+        .func = KL_FUNC_ALL_REDUCE, .type = ncclFloat32, .peer = 4 /* ranks */, .count = 1 << 14};
+    struct kl_task t = large;
+
+    (void)state;
+    assert_true(tries_mapped(&all, NULL, large));
+    assert_false(tries_mapped(&node, NULL, large));
+    assert_false(tries_mapped(&all, "ring", large)); /* what is asked for is done */
+    assert_false(tries_mapped(&ordered, NULL, large));
+    t.count--;
+    assert_false(tries_mapped(&all, NULL, t));
+    t.peer = 2; /* of two ranks smaller ones are */
+    assert_true(tries_mapped(&all, NULL, t));
+    t = large, t.redop = &users; /* perhaps with a factor of each rank's own */
+    assert_false(tries_mapped(&all, NULL, t));
+    t = large, t.func = KL_FUNC_ALL_GATHER, t.count /= 4;
+    assert_true(tries_mapped(&all, NULL, t));
+}
+
 /* ---- nothing left ---- */
 
 static void expect_nothing(const char *algo, const char *proto, int nnodes, int func, const char *words)
@@ -299,6 +335,7 @@ int main(void)
         cmocka_unit_test(every_row_can_be_had_by_force),
         cmocka_unit_test(what_depends_on_the_order_is_done_in_order),
         cmocka_unit_test(what_needs_memory_in_common_falls_away_without),
+        cmocka_unit_test(large_operations_are_tried_in_the_ranks_own_buffers),
         cmocka_unit_test(an_error_says_what_is_set_and_what_there_is),
         cmocka_unit_test(an_all_to_all_goes_through_a_board_where_that_is_faster),
     };
