@@ -114,8 +114,8 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
  * the number of ranks: many of them do better without. */
 bool kl_chooser_takes_board(const struct kl_chooser *c, size_t part)
 {
-    const bool fits =
-        part <= KL_FLAT_STAGED || (c->processes && c->tuning->in.nranks > 2 && c->tuning->in.nranks <= MOST_READERS);
+    const bool fits = part <= KL_FLAT_STAGED || (part <= KL_FLAT_MOST && c->processes && c->tuning->in.nranks > 2 &&
+                                                 c->tuning->in.nranks <= MOST_READERS);
 
     return fits && c->tuning->bandwidth[KL_FUNC_ALL_GATHER][KL_ALGO_FLAT][KL_PROTO_SIMPLE] > 0 &&
            kl_algorithm_find(KL_FUNC_ALL_TO_ALL, KL_ALGO_FLAT, KL_PROTO_SIMPLE, c->memory) >= 0;

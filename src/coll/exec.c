@@ -8,6 +8,7 @@
 #include "coll/links.h"
 #include "coll/mover.h"
 #include "coll/ordered.h"
+#include "device/host/past_cache.h"
 #include "os/chaos.h"
 
 #include <stdlib.h>
@@ -223,7 +224,7 @@ static enum kl_progress copy_alone(struct kl_exec *e, const struct kl_task *t)
     if (redop && redop->first)
         redop->first(redop, t->recv, t->send, t->count);
     else if (t->send != t->recv)
-        memmove(t->recv, t->send, t->count * elem_bytes(e, t));
+        kl_copy_large(t->recv, t->send, t->count * elem_bytes(e, t));
     return KL_DONE;
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    MOST_READ = 1 << 20 /* bytes at a time, then others may go on */
+    MOST_READ = 256 << 10 /* bytes at a time, then others may go on */
 };
 
 bool kl_flat_is_direct(const struct kl_board *b, const struct kl_share *s)

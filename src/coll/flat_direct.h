@@ -15,6 +15,7 @@
 #include "coll/flat_op.h"
 
 enum {
+    KL_FLAT_MOST = 1 << 20,
     KL_FLAT_STAGED =
         8 << 10, /* bytes for each rank: up to these a board is faster than messages, whoever the ranks are */
     KL_FLAT_DIRECT =

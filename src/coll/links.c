@@ -140,7 +140,7 @@ int kl_links_waits_for_room(const struct kl_links *links, uint32_t set, bool gon
         struct kl_connector *c = links->send[i];
         bool wants_room = set >> i & 1;
         if (!c) continue;
-        if (gone ? kl_fifo_receiver_gone(&c->tx, wants_room)
+        if (gone ? kl_fifo_receiver_gone(&c->tx, wants_room ? c->tx.shape.nslots : 0)
                  : (wants_room ? !kl_fifo_can_send(&c->tx) : !kl_fifo_drained(&c->tx)))
             return c->peer;
     }

@@ -44,13 +44,28 @@ static size_t send_lent(struct kl_fifo_tx *tx, const char *from, size_t left)
     return bytes;
 }
 
+/* Does the next step go through the pool? */
+static bool is_pooled(const struct kl_message *m, const struct kl_fifo_tx *tx)
+{
+    size_t left = m->bytes - m->moved;
+
+    if (tx->shares_memory && left >= LEND_FROM) return false;
+    return left > tx->shape.slot_bytes && kl_fifo_pool_usable(tx);
+}
+
+/* Steps that may wait for the receiver. */
+static uint32_t most_ahead(const struct kl_message *m, const struct kl_fifo_tx *tx)
+{
+    return is_pooled(m, tx) && tx->shape.nslots > KL_POOL_DEPTH ? KL_POOL_DEPTH : tx->shape.nslots;
+}
+
 static size_t send_step(struct kl_message *m, struct kl_fifo_tx *tx)
 {
     const char *from = m->data + m->moved;
     size_t left = m->bytes - m->moved, bytes = 0;
 
     if (tx->shares_memory && left >= LEND_FROM) return send_lent(tx, from, left);
-    if (left > tx->shape.slot_bytes && kl_fifo_pool_usable(tx)) bytes = send_pooled(tx, from, left);
+    if (is_pooled(m, tx)) bytes = send_pooled(tx, from, left);
     return bytes ? bytes : send_copied(tx, from, left);
 }
 
@@ -61,7 +76,7 @@ enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector
 
     tx->signature = message->signature;
     while (!message->ended) {
-        if (!kl_fifo_can_send(tx)) return got;
+        if (!kl_fifo_waiting_below(tx, most_ahead(message, tx))) return got;
         message->moved += send_step(message, tx);
         message->ended = message->moved == message->bytes;
         got = KL_MOVED;
@@ -121,6 +136,8 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
 
 bool kl_message_waits_in_vain(const struct kl_message *message, struct kl_connector *connector)
 {
-    if (connector->sends) return kl_fifo_receiver_gone(&connector->tx, !message->ended);
+    struct kl_fifo_tx *tx = &connector->tx;
+
+    if (connector->sends) return kl_fifo_receiver_gone(tx, message->ended ? 0 : most_ahead(message, tx));
     return !message->ended && kl_fifo_sender_gone(&connector->rx);
 }

@@ -60,10 +60,10 @@ ncclResult_t kl_fifo_attach_rx(struct kl_fifo_rx *rx, struct kl_fifo *fifo, size
     return ncclSuccess;
 }
 
-bool kl_fifo_receiver_gone(struct kl_fifo_tx *tx, bool wants_room)
+bool kl_fifo_receiver_gone(struct kl_fifo_tx *tx, uint32_t most)
 {
     if (!kl_load_acquire(&tx->fifo->receiver_left)) return false; /* pairs with kl_fifo_leave_rx: head is final */
-    return wants_room ? !kl_fifo_can_send(tx) : !kl_fifo_drained(tx);
+    return most ? !kl_fifo_waiting_below(tx, most) : !kl_fifo_drained(tx);
 }
 
 bool kl_fifo_sender_gone(const struct kl_fifo_rx *rx)

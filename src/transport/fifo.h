@@ -159,12 +159,18 @@ static inline void *kl_fifo_slot(struct kl_fifo *fifo, uint64_t step, const stru
 
 /* ---- sender ---- */
 
+/** Are fewer than `most` steps waiting for the receiver? */
+static inline bool kl_fifo_waiting_below(struct kl_fifo_tx *tx, uint32_t most)
+{
+    if (tx->step - tx->head_seen < most) return true;
+    tx->head_seen = kl_load_acquire(&tx->fifo->head); /* pairs with kl_fifo_release */
+    return tx->step - tx->head_seen < most;
+}
+
 /** Is there room for one more step? */
 static inline bool kl_fifo_can_send(struct kl_fifo_tx *tx)
 {
-    if (tx->step - tx->head_seen < tx->shape.nslots) return true;
-    tx->head_seen = kl_load_acquire(&tx->fifo->head); /* pairs with kl_fifo_release */
-    return tx->step - tx->head_seen < tx->shape.nslots;
+    return kl_fifo_waiting_below(tx, tx->shape.nslots);
 }
 
 /** Where to write the next step's `bytes` (at most slot_bytes). Only after kl_fifo_can_send. */
@@ -229,8 +235,8 @@ static inline bool kl_fifo_drained(struct kl_fifo_tx *tx)
     return tx->head_seen >= lent;
 }
 
-/** Has the receiver gone without making room for the step that kl_fifo_can_send refuses, or reading what was lent? */
-bool kl_fifo_receiver_gone(struct kl_fifo_tx *tx, bool wants_room);
+/** Has the receiver gone while `most` steps wait for it, after which no more are sent? 0: without reading what was lent. */
+bool kl_fifo_receiver_gone(struct kl_fifo_tx *tx, uint32_t most);
 
 /** Say that nothing more will be sent. */
 static inline void kl_fifo_leave_tx(struct kl_fifo_tx *tx)

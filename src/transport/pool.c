@@ -16,7 +16,7 @@ struct kl_pool {
     struct kl_segment segment;
     size_t slot_bytes;
     uint32_t nslots, nfree;
-    uint32_t hand; /* where the last look for slots to reclaim ended */
+    uint32_t used; /* slots from here on have never been taken */
     uint32_t *free_slots;
     struct taken *taken;
 };
@@ -33,13 +33,11 @@ static void release(struct kl_pool *pool, uint32_t slot)
     pool->free_slots[pool->nfree++] = slot;
 }
 
-/* Look at each slot once at most, and stop at the first that can be had. */
+/* All that have been read: those are taken next, before any that has not been used, so that few slots stay in the caches. */
 static void reclaim(struct kl_pool *pool)
 {
-    for (uint32_t i = 0; i < pool->nslots && !pool->nfree; i++) {
-        uint32_t slot = pool->hand++ % pool->nslots;
+    for (uint32_t slot = 0; slot < pool->used; slot++)
         if (pool->taken[slot].by && is_read(&pool->taken[slot])) release(pool, slot);
-    }
 }
 
 ncclResult_t kl_pool_create(uint32_t nslots, size_t slot_bytes, struct kl_pool **pool)
@@ -83,9 +81,10 @@ size_t kl_pool_slot_bytes(const struct kl_pool *pool)
 
 void *kl_pool_take(struct kl_pool *pool, struct kl_fifo_tx *tx, uint64_t *offset)
 {
-    if (!pool->nfree) reclaim(pool);
+    reclaim(pool);
     if (!pool->nfree) return NULL;
     uint32_t slot = pool->free_slots[--pool->nfree];
+    if (slot >= pool->used) pool->used = slot + 1;
     pool->taken[slot] = (struct taken){.by = tx, .step = tx->step};
     *offset = slot * pool->slot_bytes;
     return (unsigned char *)pool->segment.base + *offset;

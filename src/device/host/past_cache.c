@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/host/past_cache.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +10,7 @@
 #include <emmintrin.h>
 #endif
 
-enum { GUESS = 8 << 20 };
+enum { GUESS = 8 << 20, PIECE = 256 << 10 };
 
 static size_t ask_cache(void)
 {
@@ -25,6 +26,24 @@ size_t kl_cache_bytes(void)
 
     if (!bytes) bytes = ask_cache();
     return bytes;
+}
+
+static bool overlap(const char *to, const char *from, size_t bytes)
+{
+    return to < from + bytes && from < to + bytes;
+}
+
+void kl_copy_large(void *to, const void *from, size_t bytes)
+{
+    char *t = to;
+    const char *f = from;
+
+    if (overlap(t, f, bytes)) {
+        memmove(t, f, bytes);
+        return;
+    }
+    for (; bytes > PIECE; t += PIECE, f += PIECE, bytes -= PIECE) memcpy(t, f, PIECE);
+    memcpy(t, f, bytes);
 }
 
 #ifdef __SSE2__
