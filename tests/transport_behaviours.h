@@ -214,12 +214,12 @@ static void a_receiver_leaves(struct end *e)
     }
     uint64_t deadline = kl_deadline_in_ms(HANG_S * 1000);
     uint64_t step = 1;
-    while (!kl_fifo_receiver_gone(&e->c.tx, true)) {
+    while (!kl_fifo_receiver_gone(&e->c.tx, e->c.tx.shape.nslots)) {
         must(!kl_deadline_passed(deadline));
         if (kl_fifo_can_send(&e->c.tx)) put(e, step++, 100); /* while there is room, its going hinders nobody */
     }
     must(step == SLOTS + 1);
-    must(!kl_fifo_receiver_gone(&e->c.tx, false)); /* nothing was lent */
+    must(!kl_fifo_receiver_gone(&e->c.tx, 0)); /* nothing was lent */
     let_go(e);
 }
 

@@ -86,12 +86,6 @@ void kl_arena_revoke(struct kl_arena *arena);
 /** Let go of the memory, which lives until all have. Any state after kl_arena_begin, also when it failed. */
 void kl_arena_fini(struct kl_arena *arena);
 
-/** After reading a member's own memory: may what was read be relied on? */
-static inline bool kl_arena_lends(const struct kl_arena_mark *mark, int member)
-{
-    return !kl_load_acquire(&mark[member].revoked); /* pairs with kl_arena_revoke, after which the memory may change */
-}
-
 /** Before a piece of what others lent is read or written: false: some member has revoked, keep off. */
 bool kl_arena_touch(struct kl_arena_mark *mark, int own, int n);
 

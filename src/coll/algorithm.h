@@ -41,12 +41,11 @@ struct kl_share {
     size_t count;      /* elements of the buffer, or of one part of it */
     size_t first, end; /* of these, the channel's */
     size_t elem_bytes;
-    bool more;       /* more collectives of the algorithm follow, and are launched */
-    bool processes;  /* the ranks live in several */
-    bool lends;      /* others may read and write this rank's buffers where they lie */
-    bool peer_reads; /* this rank may read the memory of other processes (os/peer_memory.h) */
-    bool wide;       /* LL128: with stores of 64 bytes */
-    void *scratch;   /* KL_SCRATCH_BYTES, for one hop at a time */
+    bool more;      /* more collectives of the algorithm follow, and are launched */
+    bool processes; /* the ranks live in several */
+    bool lends;     /* others may read and write this rank's buffers where they lie */
+    bool wide;      /* LL128: with stores of 64 bytes */
+    void *scratch;  /* KL_SCRATCH_BYTES, for one hop at a time */
     int channel;
     const struct kl_step_watch *steps; /* who wants to know of each step; NULL: nobody */
 };

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/board.h"
 
-#include "base/clock.h"
-#include "os/peer_memory.h"
-
-#include <string.h>
-#include <unistd.h>
-
 enum {
     SHARE = 1 << 20,
     MOST_SLOT = 32 << 10,
@@ -97,78 +91,4 @@ enum kl_comparison kl_board_compare(struct kl_board *b)
         if (his->signature != kl_board_post_of(b, b->rank, b->compared)->signature) return KL_OTHER;
     }
     return KL_SAME;
-}
-
-/* ---- meeting ---- */
-
-struct introduction {
-    int64_t pid;
-    uint64_t address, word; /* what lies there */
-};
-
-/* Something that does not lie at this address of another process by chance. */
-static uint64_t some_word(const struct kl_board *b)
-{
-    return (kl_now_ns() ^ (uint64_t)(uintptr_t)b ^ (uint64_t)getpid() << 40) * 0x9e3779b97f4a7c15u;
-}
-
-static void introduce(struct kl_board *b)
-{
-    b->word = some_word(b);
-    const struct introduction mine = {getpid(), (uint64_t)(uintptr_t)&b->word, b->word};
-    memcpy(kl_board_data(b, b->rank, sizeof mine), &mine, sizeof mine);
-}
-
-static bool can_read(struct kl_board *b, int rank)
-{
-    struct introduction his;
-    uint64_t word;
-
-    memcpy(&his, kl_board_data(b, rank, sizeof his), sizeof his);
-    b->pid[rank] = (int32_t)his.pid;
-    return kl_peer_memory_read(b->pid[rank], &word, his.address, sizeof word) && word == his.word;
-}
-
-/* In the first turn all try to read; in the second they say whether they could. */
-static void post_meeting(struct kl_board *b, bool reader)
-{
-    if (!b->turn) {
-        b->reads = reader;
-        introduce(b);
-    } else {
-        memcpy(kl_board_data(b, b->rank, sizeof b->reads), &b->reads, sizeof b->reads);
-    }
-    kl_board_announce(b, 0);
-    b->posted = true;
-}
-
-static void hear(struct kl_board *b, int rank)
-{
-    bool his;
-
-    if (rank == b->rank) return;
-    if (!b->turn) {
-        b->reads = b->reads && can_read(b, rank);
-    } else {
-        memcpy(&his, kl_board_data(b, rank, sizeof his), sizeof his);
-        b->reads = b->reads && his;
-    }
-}
-
-enum kl_progress kl_board_meet(struct kl_board *b, bool reader)
-{
-    enum kl_progress got = KL_STALLED;
-
-    while (!kl_board_has_met(b)) {
-        if (!b->posted) post_meeting(b, reader), got = KL_MOVED;
-        for (; b->heard < b->nranks; b->heard++, got = KL_MOVED) {
-            if (!kl_board_ready(b, b->heard)) return got;
-            hear(b, b->heard);
-        }
-        b->heard = 0;
-        b->posted = false;
-        kl_board_next_turn(b);
-        b->compared = b->turn;
-    }
-    return KL_DONE;
 }

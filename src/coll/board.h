@@ -14,9 +14,6 @@
  *      by rank, slot_bytes each:
  *          slot[turn % KL_BOARD_SLOTS]  that rank
  *
- * Before the first operation the ranks meet, in two turns: each finds out whether it can read the memory of all others
- * (os/peer_memory.h), then all hear whether everybody can.
- *
  * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read.
  *
  * That all ranks make the same call shows in the signatures of their posts. Who takes data of some only compares with its neighbour for the
@@ -41,7 +38,6 @@
 
 enum { KL_BOARD_POSTS = 64, KL_BOARD_CELLS = 32, KL_BOARD_SLOTS = 8, KL_BOARD_RANKS = 64 };
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_CELLS };
-enum { KL_BOARD_MEETING = 2 }; /* turns */
 
 struct kl_board_line {
     alignas(KL_LINE) _Atomic uint64_t ready; /* turn + 1 once that turn's data are here; done: turns */
@@ -60,11 +56,6 @@ struct kl_board {
     uint64_t turn;                  /* the one to come */
     uint64_t compared;              /* turns in which the neighbour has made the same call */
     uint64_t known[KL_BOARD_RANKS]; /* turns that others are done with, as far as is known here */
-    int32_t pid[KL_BOARD_RANKS];
-    bool reads;    /* all can read the memory of all, and want to */
-    uint64_t word; /* what others try to read */
-    int heard;     /* while they meet: ranks whose posts of the turn are here */
-    bool posted;   /* and whether the own one is */
 };
 
 /** Bytes of the memory that so many ranks need, at most KL_BOARD_RANKS. It is zero at first, and belongs to the caller. */
@@ -73,15 +64,6 @@ size_t kl_board_bytes(int nranks);
 /** The view of `rank`, and the memory for it before its first turn. */
 void kl_board_init(struct kl_board *board, int nranks, int rank);
 void kl_board_attach(struct kl_board *board, void *memory, const struct kl_arena_mark *mark);
-
-/** Meet, until DONE. Readers: this rank wants to read others' memory, if it may. */
-enum kl_progress kl_board_meet(struct kl_board *board, bool reader);
-
-/** Have the ranks met? */
-static inline bool kl_board_has_met(const struct kl_board *b)
-{
-    return b->turn >= KL_BOARD_MEETING;
-}
 
 /** Is everybody done with all turns before this one? If not, *blocker is a rank that is not. */
 bool kl_board_all_done(struct kl_board *board, int *blocker);

@@ -3,11 +3,9 @@
 
 #include "base/error.h"
 #include "coll/algorithms.h"
-#include "coll/flat_direct.h"
+#include "coll/flat.h"
 #include "coll/mapped.h"
 #include "coll/ordered.h"
-
-enum { MOST_READERS = 16 }; /* ranks */
 
 /* Candidates that no algorithm here serves. */
 static void drop_missing(const struct kl_chooser *c, int func, float cost[KL_ALGOS][KL_PROTOS])
@@ -49,21 +47,49 @@ static bool is_ordered(const struct kl_chooser *c, const struct kl_task *t)
     return c->ordered && kl_func_info[t->func].reduces && kl_ordered_matters(t->type, t->op, t->redop);
 }
 
-/* Where a board could be had for it and nothing else is asked for, and each rank knows all that a reduction needs. */
-static bool takes_mapped(const struct kl_chooser *c, const struct kl_task *t, int func, size_t bytes)
+/* Could the ranks have a board for it? */
+static bool has_board(const struct kl_chooser *c, int func, int modelled_as, int algo)
+{
+    return c->tuning->bandwidth[modelled_as][KL_ALGO_FLAT][KL_PROTO_SIMPLE] > 0 &&
+           kl_algorithm_find(func, algo, KL_PROTO_SIMPLE, c->memory) >= 0;
+}
+
+/* Nothing else is asked for, and it is large. */
+static bool may_be_mapped(const struct kl_chooser *c, int func, int modelled_as, size_t bytes)
 {
     const size_t least = c->tuning->in.nranks > 2 ? KL_MAPPED_LEAST : KL_MAPPED_LEAST_OF_TWO;
 
-    return bytes >= least && !*c->tuning->algo && !*c->tuning->proto && !t->redop && !is_ordered(c, t) &&
-           c->tuning->bandwidth[func][KL_ALGO_FLAT][KL_PROTO_SIMPLE] > 0 &&
-           kl_algorithm_find(t->func, KL_ALGO_MAPPED, KL_PROTO_SIMPLE, c->memory) >= 0;
+    return bytes >= least && !*c->tuning->algo && !*c->tuning->proto && has_board(c, func, modelled_as, KL_ALGO_MAPPED);
 }
 
-/* Through a board, which is estimated as what an all-gather takes. */
+/* And each rank knows all that a reduction needs. */
+static bool takes_mapped(const struct kl_chooser *c, const struct kl_task *t, size_t bytes)
+{
+    return !t->redop && !is_ordered(c, t) && may_be_mapped(c, t->func, t->func, bytes);
+}
+
+static bool is_all_to_all_staged(const struct kl_chooser *c, size_t part)
+{
+    return part <= KL_FLAT_PART && has_board(c, KL_FUNC_ALL_TO_ALL, KL_FUNC_ALL_GATHER, KL_ALGO_FLAT);
+}
+
+static bool is_all_to_all_mapped(const struct kl_chooser *c, size_t part)
+{
+    const size_t bytes = kl_func_bytes(KL_FUNC_ALL_TO_ALL, part, c->tuning->in.nranks);
+
+    return may_be_mapped(c, KL_FUNC_ALL_TO_ALL, KL_FUNC_ALL_GATHER, bytes);
+}
+
+bool kl_chooser_takes_all_to_all(const struct kl_chooser *c, size_t part)
+{
+    return is_all_to_all_staged(c, part) || is_all_to_all_mapped(c, part);
+}
+
+/* Through a board, which is estimated as what an all-gather takes; or as messages. */
 static ncclResult_t choose_all_to_all(const struct kl_chooser *c, const struct kl_task *t, size_t elem_bytes,
                                       struct kl_choice *choice)
 {
-    size_t bytes = kl_func_bytes(t->func, t->count * elem_bytes, c->tuning->in.nranks);
+    const size_t part = t->count * elem_bytes, bytes = kl_func_bytes(t->func, part, c->tuning->in.nranks);
     struct kl_tuning_op op = kl_tuning_op_of(KL_FUNC_ALL_GATHER, (int64_t)bytes, t->type, t->op);
     struct kl_tuning_terms terms;
 
@@ -71,7 +97,8 @@ static ncclResult_t choose_all_to_all(const struct kl_chooser *c, const struct k
     *choice = (struct kl_choice){
         .algorithm = (uint8_t)kl_algorithm_find(t->func, KL_ALGO_FLAT, KL_PROTO_SIMPLE, c->memory),
         .proto = KL_PROTO_SIMPLE,
-        .mapped = takes_mapped(c, t, KL_FUNC_ALL_GATHER, bytes),
+        .messages = !is_all_to_all_staged(c, part),
+        .mapped = is_all_to_all_mapped(c, part),
         .time_us = terms.time,
         .cut = {.nchannels = 1, .lo = t->count},
     };
@@ -102,23 +129,11 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
     *choice = (struct kl_choice){
         .algorithm = (uint8_t)kl_algorithm_find(t->func, tuned.algo, tuned.proto, c->memory),
         .proto = (uint8_t)tuned.proto,
-        .mapped = takes_mapped(c, t, t->func, bytes),
+        .mapped = takes_mapped(c, t, bytes),
         .time_us = tuned.time,
         .cut = kl_cut_among(&cut),
     };
     return ncclSuccess;
-}
-
-/* Large parts are read where they lie, if all ranks can and want to, which they find out when they meet. Threads lend each other what
- * they send in messages, which also serve two ranks better. Where reading is refused all has to be staged, in pieces that shrink with
- * the number of ranks: many of them do better without. */
-bool kl_chooser_takes_board(const struct kl_chooser *c, size_t part)
-{
-    const bool fits = part <= KL_FLAT_STAGED || (part <= KL_FLAT_MOST && c->processes && c->tuning->in.nranks > 2 &&
-                                                 c->tuning->in.nranks <= MOST_READERS);
-
-    return fits && c->tuning->bandwidth[KL_FUNC_ALL_GATHER][KL_ALGO_FLAT][KL_PROTO_SIMPLE] > 0 &&
-           kl_algorithm_find(KL_FUNC_ALL_TO_ALL, KL_ALGO_FLAT, KL_PROTO_SIMPLE, c->memory) >= 0;
 }
 
 ncclResult_t kl_choose(struct kl_chooser *chooser, struct kl_task *t, size_t elem_bytes)

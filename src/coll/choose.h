@@ -19,7 +19,6 @@ enum { KL_CHOICES = 64 };
 struct kl_chooser {
     const struct kl_tuning *tuning; /* outlives the chooser */
     enum kl_reach memory;           /* of the ranks */
-    bool processes;                 /* the ranks live in several */
     bool ordered;                   /* what depends on the order of a reduction is done in that of the ranks */
     struct kl_remembered {
         size_t count;
@@ -34,7 +33,7 @@ struct kl_chooser {
  */
 ncclResult_t kl_choose(struct kl_chooser *chooser, struct kl_task *task, size_t elem_bytes);
 
-/** Does an all-to-all with parts of so many bytes go through a board? All ranks answer alike. */
-bool kl_chooser_takes_board(const struct kl_chooser *chooser, size_t part);
+/** Is an all-to-all with parts of so many bytes one operation? Else it is messages from the start. All ranks answer alike. */
+bool kl_chooser_takes_all_to_all(const struct kl_chooser *chooser, size_t part);
 
 #endif

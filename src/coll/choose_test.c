@@ -296,34 +296,36 @@ static void an_error_says_what_is_set_and_what_there_is(void **state)
     expect_nothing("NVLS", NULL, 2, KL_FUNC_ALL_REDUCE, "NCCL_ALGO=NVLS leaves nothing"); /* no row */
 }
 
-static void an_all_to_all_goes_through_a_board_where_that_is_faster(void **state)
+static void an_all_to_all_is_one_operation_where_that_is_of_use(void **state)
 {
     static const struct board_case {
         const char *text, *algo;
         int nranks, nnodes;
         enum kl_reach memory;
-        bool processes;
         size_t part;
-        bool takes;
+        bool takes, messages, mapped;
     } cases[] = {
-        {"small parts", NULL, 4, 1, KL_REACH_ALL, false, 8192, true},
-        {"large parts of threads", NULL, 4, 1, KL_REACH_ALL, false, 8193, false},
-        {"large parts of processes", NULL, 4, 1, KL_REACH_ALL, true, 1 << 20, true},
-        {"large parts of many", NULL, 17, 1, KL_REACH_ALL, true, 8193, false},
-        {"large parts of two", NULL, 2, 1, KL_REACH_ALL, true, 8193, false},
-        {"small parts of two", NULL, 2, 1, KL_REACH_ALL, true, 8, true},
-        {"no common memory", NULL, 4, 1, KL_REACH_NODE, true, 8, false},
-        {"several nodes", NULL, 4, 2, KL_REACH_ALL, true, 8, false},
-        {"another algorithm by force", "ring", 4, 1, KL_REACH_ALL, true, 8, false},
+        {"small parts", NULL, 4, 1, KL_REACH_ALL, 8192, true, false, false},
+        {"small parts that are large together", NULL, 8, 1, KL_REACH_ALL, 8192, true, false, true},
+        {"neither", NULL, 4, 1, KL_REACH_ALL, 8193, false, false, false},
+        {"large parts", NULL, 4, 1, KL_REACH_ALL, 16384, true, true, true},
+        {"large parts of two", NULL, 2, 1, KL_REACH_ALL, 16384, true, true, true},
+        {"no common memory", NULL, 4, 1, KL_REACH_NODE, 8, false, false, false},
+        {"several nodes", NULL, 4, 2, KL_REACH_ALL, 1 << 20, false, false, false},
+        {"another algorithm by force", "ring", 4, 1, KL_REACH_ALL, 1 << 20, false, false, false},
     };
 
     (void)state;
     FOR_EACH_CASE(c, cases)
     {
         struct kl_tuning t = tuning_with(&kl_tuning_host, c->nranks, c->nnodes, c->algo, NULL);
-        struct kl_chooser chooser = {.tuning = &t, .memory = c->memory, .processes = c->processes};
+        struct kl_chooser chooser = {.tuning = &t, .memory = c->memory};
+        struct kl_task task = {.func = KL_FUNC_ALL_TO_ALL, .type = ncclInt8, .count = c->part};
 
-        expect_case(c->text, kl_chooser_takes_board(&chooser, c->part) == c->takes);
+        expect_case(c->text, kl_chooser_takes_all_to_all(&chooser, c->part) == c->takes);
+        if (!c->takes) continue;
+        struct kl_choice choice = choose(&chooser, task);
+        expect_case(c->text, choice.messages == c->messages && choice.mapped == c->mapped);
     }
 }
 
@@ -337,7 +339,7 @@ int main(void)
         cmocka_unit_test(what_needs_memory_in_common_falls_away_without),
         cmocka_unit_test(large_operations_are_tried_in_the_ranks_own_buffers),
         cmocka_unit_test(an_error_says_what_is_set_and_what_there_is),
-        cmocka_unit_test(an_all_to_all_goes_through_a_board_where_that_is_faster),
+        cmocka_unit_test(an_all_to_all_is_one_operation_where_that_is_of_use),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "coll/links.h"
 #include "coll/mover.h"
 #include "coll/ordered.h"
+#include "coll/signature.h"
 #include "device/host/past_cache.h"
 #include "os/chaos.h"
 
@@ -33,6 +34,7 @@ struct kl_exec {
     bool messages;                 /* an exchange is under way */
     bool wide;
     struct kl_exchange exchange;
+    struct kl_task *spread; /* messages of an all-to-all, two for each rank; NULL until one is spread */
     struct kl_redop scaled; /* of the collective that runs, if its scalar was read when it began */
     alignas(64) unsigned char scratch[KL_SCRATCH_BYTES];
 };
@@ -59,7 +61,6 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     e->chooser.tuning = config->tuning;
     e->chooser.memory = config->memory;
     e->chooser.ordered = config->ordered;
-    e->chooser.processes = config->processes;
     e->first_row = kl_algorithm_find(KL_FUNC_ALL_REDUCE, KL_ALGO_MAPPED, KL_PROTO_SIMPLE, KL_REACH_ALL);
     e->op_stride = largest_op();
     e->ops = kl_chaos_aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
@@ -89,6 +90,7 @@ void kl_exec_free(struct kl_exec *e)
     for (int a = 0; kl_algorithms[a]; a++)
         for (int c = 0; c < KL_MAX_CHANNELS; c++) free_links(kl_algorithms[a], e->links[a][c]);
     kl_exchange_fini(&e->exchange);
+    free(e->spread);
     free(e->ops);
     free(e);
 }
@@ -109,7 +111,8 @@ static size_t elem_bytes(const struct kl_exec *e, const struct kl_task *t)
 static void log_choice(const struct kl_exec *e, const struct kl_task *t)
 {
     KL_INFO(KL_TUNING, "%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}", kl_func_info[t->func].name,
-            t->count * elem_bytes(e, t), algo_names[kl_algorithms[t->choice.algorithm]->algo],
+            t->count * elem_bytes(e, t),
+            t->choice.messages ? "MESSAGES" : algo_names[kl_algorithms[t->choice.algorithm]->algo],
             proto_names[t->choice.proto], t->choice.cut.nchannels - 1);
 }
 
@@ -125,7 +128,7 @@ bool kl_exec_is_all_to_all(const struct kl_exec *e, size_t count, ncclDataType_t
 {
     size_t part = count * e->config.redops[type][ncclSum].elem_bytes;
 
-    return e->config.nranks > 1 && kl_chooser_takes_board(&e->chooser, part);
+    return e->config.nranks > 1 && kl_chooser_takes_all_to_all(&e->chooser, part);
 }
 
 ncclResult_t kl_exec_reserve(struct kl_exec *e, size_t messages)
@@ -180,7 +183,7 @@ static bool is_of_use(const struct kl_exec *e, int row)
     const struct kl_tuning *t = e->config.tuning;
     const struct kl_algorithm *a = kl_algorithms[row];
 
-    if (row == e->first_row) return kl_chooser_takes_board(&e->chooser, 1);
+    if (row == e->first_row) return kl_chooser_takes_all_to_all(&e->chooser, 1);
     if (a->algo >= KL_ALGOS) return e->config.ordered && a->algo == kl_ordered_algo(e->config.nranks);
     for (int f = 0; f < KL_FUNCS; f++)
         for (int p = 0; p < KL_PROTOS; p++)
@@ -248,7 +251,6 @@ static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more
         .more = more,
         .processes = e->config.processes,
         .lends = e->config.lends,
-        .peer_reads = e->config.peer_reads,
         .wide = e->wide && t->choice.proto == KL_PROTO_LL128,
         .scratch = e->scratch,
         .steps = e->config.steps.step ? &e->config.steps : NULL,
@@ -286,6 +288,80 @@ static enum kl_progress progress_ops(struct kl_exec *e, ncclResult_t *rc)
     return got;
 }
 
+/* ---- messages ---- */
+
+static ncclResult_t begin_messages(struct kl_exec *e, struct kl_task *ring, uint64_t mask, uint64_t first, uint64_t end)
+{
+    e->messages = true;
+    for (uint64_t i = first; i < end; i++) KL_TRY(kl_exchange_add(&e->exchange, &ring[i & mask]));
+    return ncclSuccess;
+}
+
+static enum kl_progress progress_messages(struct kl_exec *e, ncclResult_t *rc)
+{
+    enum kl_progress got = kl_exchange_progress(&e->exchange, rc);
+
+    if (got == KL_DONE && !*rc) {
+        kl_exchange_reset(&e->exchange);
+        e->messages = false;
+    }
+    return got;
+}
+
+enum kl_progress kl_exec_messages(struct kl_exec *e, struct kl_task *ring, uint64_t mask, uint64_t first, uint64_t end,
+                                  ncclResult_t *rc)
+{
+    if (!e->messages) *rc = begin_messages(e, ring, mask, first, end);
+    return *rc ? KL_DONE : progress_messages(e, rc);
+}
+
+/* ---- an all-to-all as messages ---- */
+
+static struct kl_task message_of(const struct kl_exec *e, const struct kl_task *t, int peer, bool sends)
+{
+    const size_t part = t->count * elem_bytes(e, t);
+
+    return (struct kl_task){
+        .func = sends ? KL_FUNC_SEND : KL_FUNC_RECV,
+        .type = t->type,
+        .peer = peer,
+        .count = t->count,
+        .message = {.data = (sends ? (char *)(uintptr_t)t->send : (char *)t->recv) + (size_t)peer * part,
+                    .bytes = part,
+                    .signature = kl_message_signature(t->type, t->count)},
+    };
+}
+
+static ncclResult_t make_spread(struct kl_exec *e)
+{
+    const size_t messages = 2 * (size_t)e->config.nranks;
+
+    if (!e->spread) e->spread = kl_chaos_calloc(messages, sizeof *e->spread);
+    return e->spread ? kl_exchange_reserve(&e->exchange, messages) : KL_NOMEM("messages");
+}
+
+static ncclResult_t begin_spread(struct kl_exec *e, const struct kl_task *t)
+{
+    KL_TRY(make_spread(e));
+    e->messages = true;
+    for (int i = 0; i < 2 * e->config.nranks; i++) {
+        e->spread[i] = message_of(e, t, i / 2, i % 2);
+        KL_TRY(kl_exchange_add(&e->exchange, &e->spread[i]));
+    }
+    return ncclSuccess;
+}
+
+static enum kl_progress progress_spread(struct kl_exec *e, const struct kl_task *t, ncclResult_t *rc)
+{
+    if (!e->messages) *rc = begin_spread(e, t);
+    if (*rc) return KL_DONE;
+    enum kl_progress got = progress_messages(e, rc);
+    if (got == KL_DONE && !*rc) kl_first_try_ended(&e->first, false);
+    return got;
+}
+
+/* ---- collectives, whole ---- */
+
 /* The row that carries out what begins. */
 static int row_for(const struct kl_exec *e, const struct kl_task *t)
 {
@@ -304,6 +380,7 @@ static enum kl_progress begin(struct kl_exec *e, const struct kl_task *t, bool m
 enum kl_progress kl_exec_collective(struct kl_exec *e, const struct kl_task *t, bool more, ncclResult_t *rc)
 {
     if (e->config.nranks == 1) return copy_alone(e, t);
+    if (!e->running && t->choice.messages && row_for(e, t) != e->first_row) return progress_spread(e, t, rc);
     if (!e->running) {
         enum kl_progress got = begin(e, t, more, rc);
         if (*rc || got != KL_DONE) return got;
@@ -317,28 +394,6 @@ enum kl_progress kl_exec_collective(struct kl_exec *e, const struct kl_task *t, 
     }
     kl_first_try_declined(&e->first);
     return KL_MOVED; /* on to the one that was chosen */
-}
-
-/* ---- messages ---- */
-
-static ncclResult_t begin_messages(struct kl_exec *e, struct kl_task *ring, uint64_t mask, uint64_t first, uint64_t end)
-{
-    e->messages = true;
-    for (uint64_t i = first; i < end; i++) KL_TRY(kl_exchange_add(&e->exchange, &ring[i & mask]));
-    return ncclSuccess;
-}
-
-enum kl_progress kl_exec_messages(struct kl_exec *e, struct kl_task *ring, uint64_t mask, uint64_t first, uint64_t end,
-                                  ncclResult_t *rc)
-{
-    if (!e->messages) *rc = begin_messages(e, ring, mask, first, end);
-    if (*rc) return KL_DONE;
-    enum kl_progress got = kl_exchange_progress(&e->exchange, rc);
-    if (got == KL_DONE && !*rc) {
-        kl_exchange_reset(&e->exchange);
-        e->messages = false;
-    }
-    return got;
 }
 
 /* ---- failures ---- */

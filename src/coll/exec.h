@@ -31,7 +31,6 @@ struct kl_exec_config {
     struct kl_connections *connections;
     enum kl_reach memory;       /* of the ranks */
     bool ordered;               /* reductions give the bits of a loop over the ranks (ordered.h) */
-    bool peer_reads;            /* this rank wants to read the memory of other processes */
     bool lends;                 /* others may work in this rank's buffers (mapped.h) */
     bool processes;             /* the ranks live in several */
     struct kl_step_watch steps; /* of the runner, by its thread */

@@ -2,7 +2,6 @@
 #include "coll/flat.h"
 
 #include "base/error.h"
-#include "coll/flat_direct.h"
 
 #include <string.h>
 
@@ -60,7 +59,6 @@ static bool brings(const struct kl_flat_op *op, int rank)
 static size_t posted_by(const struct kl_flat_op *op, int rank)
 {
     if (!brings(op, rank)) return 0;
-    if (op->direct) return sizeof(uint64_t);
     return (op->second ? merged_by(op, rank).count : parts(op) * piece(op)) * op->share.elem_bytes;
 }
 
@@ -86,19 +84,6 @@ void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct k
 
     op->most = bytes / share->elem_bytes / parts(op);
     op->slices = takes_slices(op);
-}
-
-/* True: the ranks have met. */
-static bool begin(struct kl_flat_op *op, enum kl_progress *got)
-{
-    if (op->begun) return true;
-    if (!kl_board_has_met(op->board)) *got = kl_board_meet(op->board, op->share.peer_reads);
-    if (!kl_board_has_met(op->board)) return false;
-    if (*got == KL_DONE) *got = KL_MOVED; /* only the meeting is */
-    op->begun = true;
-    op->direct = kl_flat_is_direct(op->board, &op->share);
-    if (op->direct) op->most = op->share.count; /* all at once */
-    return true;
 }
 
 /* ---- posting ---- */
@@ -142,10 +127,7 @@ static void post_data(const struct kl_flat_op *op)
 
 static void post(const struct kl_flat_op *op)
 {
-    if (op->direct)
-        kl_flat_post_address(op);
-    else if (brings(op, op->board->rank))
-        post_data(op);
+    if (brings(op, op->board->rank)) post_data(op);
     kl_board_announce(op->board, op->share.signature);
 }
 
@@ -296,10 +278,9 @@ static bool collect(struct kl_flat_op *op, ncclResult_t *rc)
         if (!has_come(op->board, from)) return false;
         *rc = check(op, from);
         if (*rc) return false;
-        if (!reduces(op) && !op->direct && brings(op, from)) take(op, from);
+        if (!reduces(op) && brings(op, from)) take(op, from);
     }
     if (!agree(op, rc)) return false;
-    if (op->direct) return kl_flat_read_some(op, rc);
     if (!reduces(op))
         keep_own(op);
     else if (sources(op))
@@ -314,29 +295,21 @@ static void end_turn(struct kl_flat_op *op)
     if (looks_at_all(op)) op->board->compared = op->board->turn + 1;
     kl_board_next_turn(op->board);
     op->posted = false;
-    op->arrived = op->taken = 0;
+    op->arrived = 0;
     if (op->slices) op->second = !op->second;
     if (!op->second) op->first += piece(op);
-}
-
-/* What others read of this rank stays as it is until they have. */
-static bool is_read(const struct kl_flat_op *op, int *blocker)
-{
-    return !op->direct || kl_board_all_done(op->board, blocker);
 }
 
 /* Changes whenever something moves within a turn. */
 static size_t position(const struct kl_flat_op *op)
 {
-    return (size_t)(op->posted + op->arrived + op->taken) + op->moved + (size_t)op->board->compared;
+    return (size_t)(op->posted + op->arrived) + (size_t)op->board->compared;
 }
 
 enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc)
 {
     enum kl_progress got = KL_STALLED;
-    int blocker;
 
-    if (!begin(op, &got)) return got;
     while (op->first < op->share.end) {
         size_t before = position(op);
         if (!try_post(op) || !collect(op, rc)) {
@@ -346,22 +319,16 @@ enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc)
         end_turn(op);
         got = KL_MOVED;
     }
-    return is_read(op, &blocker) ? KL_DONE : got;
+    return KL_DONE;
 }
 
 /* ---- diagnosis ---- */
-
-static int unheard(struct kl_board *b)
-{
-    return b->heard < b->nranks && !kl_board_ready(b, b->heard) ? b->heard : -1;
-}
 
 static int blocker(struct kl_flat_op *op)
 {
     int rank = -1;
 
-    if (!op->begun) return unheard(op->board);
-    if (op->first >= op->share.end) return is_read(op, &rank) ? -1 : rank;
+    if (op->first >= op->share.end) return -1;
     if (!op->posted) return kl_board_may_post(op->board, posted_by(op, op->board->rank), &rank) ? -1 : rank;
     if (op->arrived == sources(op)) return looks_at_all(op) ? -1 : kl_board_neighbour(op->board);
     rank = source(op, op->arrived);

@@ -24,6 +24,8 @@
 
 #include "coll/flat_op.h"
 
+enum { KL_FLAT_PART = 8 << 10 }; /* bytes of an all-to-all for each rank: up to these a board is faster than messages */
+
 void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share);
 
 /** Go on; DONE when this rank's part is complete. *rc is set on failure, with DONE. */

@@ -15,10 +15,6 @@ struct kl_flat_op {
     bool second;  /* turn of these: the slices are told */
     bool posted;  /* this rank has, in this turn */
     int arrived;  /* sources whose posts of this turn are here */
-    bool begun;   /* the ranks have met, and it is known how to go on: */
-    bool direct;  /* nothing is staged (flat_direct.h) */
-    int taken;    /* then: ranks that have been read, */
-    size_t moved; /* and bytes of the next one */
 };
 
 #endif

@@ -10,13 +10,6 @@
 #include <pthread.h>
 #include <sched.h>
 
-static void meet(struct world *w, bool reader)
-{
-    for (int left = 2 * w->n, r = 0; left; r = (r + 1) % w->n, left--)
-        if (kl_board_meet(&w->board[r], reader) != KL_DONE) left = 2 * w->n;
-    for (int r = 0; r < w->n; r++) assert_true(kl_board_has_met(&w->board[r]) && w->board[r].reads == reader);
-}
-
 static void start_flat(struct world *w, int rank, const struct kl_share *share)
 {
     kl_flat_start(&w->op[rank], &w->board[rank], share);
@@ -38,7 +31,6 @@ static void every_collective_is_right(void **state)
     for (int n = 2; n <= MAX_RANKS; n += n < 9 ? 1 : 11) {
         size_t buffer = n < 9 ? 400000 : 40000;
         open_world(&w, n, buffer);
-        meet(&w, n % 2); /* odd ones read what is large where it lies */
         for (int i = 0; i < (n < 9 ? 80 : 20); i++) {
             struct call c = draw_call(&seed, n, buffer);
             run_call(&w, &flat, &c, &seed);
@@ -85,7 +77,6 @@ static int root_runs_ahead(size_t bytes)
 
     assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 3), ncclSuccess);
     open_world(&w, 3, 40000);
-    meet(&w, true);
     for (;; ahead++) {
         struct kl_share s = share_of(&c, 0, w.send[0], w.recv[0]);
         kl_flat_start(&w.op[0], &w.board[0], &s);
@@ -128,7 +119,6 @@ static ncclResult_t read_before_neighbour(struct call *c, struct call *first)
     ncclResult_t rc = ncclSuccess;
 
     open_world(&w, 4, 1000);
-    meet(&w, true);
     for (int i = 0; i < KL_BOARD_LAG; i++) assert_int_equal(begin_broadcast(&w, 0, c, true), KL_DONE);
     for (int i = 1; i < KL_BOARD_LAG; i++) assert_int_equal(begin_broadcast(&w, 3, c, true), KL_DONE);
     assert_int_equal(begin_broadcast(&w, 3, c, false), KL_MOVED);
@@ -174,7 +164,6 @@ static void another_call_is_refused_before_data_are_touched(void **state)
         s.signature += (uint64_t)r;
         kl_flat_start(&w.op[r], &w.board[r], &s);
     }
-    meet(&w, true);
     assert_int_equal(go_on(&w, 0), KL_MOVED);
     assert_int_equal(kl_flat_blocked_on(&w.op[0], false), 1);
     kl_error_quiet(1);
@@ -213,7 +202,6 @@ static void one_of_ranks_that_name_different_roots_finds_out(void **state)
 
         assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, k->n), ncclSuccess);
         open_world(&w, k->n, 1000);
-        meet(&w, true);
         for (int r = 0; r < k->n; r++) {
             c.root = k->root[r];
             c.seed = (uint64_t)c.root;
@@ -228,62 +216,6 @@ static void one_of_ranks_that_name_different_roots_finds_out(void **state)
         close_world(&w);
     }
     kl_error_quiet(0);
-}
-
-/* ---- reading where data lie ---- */
-
-enum { LARGE = (1 << 20) + 4, READERS = 3 }; /* more than is read at a time */
-
-static void open_large(struct world *w, struct call *c)
-{
-    *c = (struct call){.func = KL_FUNC_ALL_TO_ALL, .type = ncclInt8, .count = LARGE, .seed = 11};
-    assert_int_equal(kl_redop_init(&c->redop, c->type, ncclSum, READERS), ncclSuccess);
-    open_world(w, READERS, READERS * (size_t)LARGE);
-    meet(w, true);
-    for (int r = 0; r < READERS; r++) {
-        fill(c, READERS, r, w->send[r]);
-        struct kl_share s = share_of(c, r, w->send[r], w->recv[r]);
-        kl_flat_start(&w->op[r], &w->board[r], &s);
-    }
-}
-
-static void who_is_read_is_done_when_all_have(void **state)
-{
-    static struct world w;
-    struct call c;
-
-    (void)state;
-    open_large(&w, &c);
-    for (int i = 0; i < 50; i++)
-        for (int r = 0; r < 2; r++) assert_true(go_on(&w, r) != KL_DONE); /* rank 2 has not begun */
-    while (go_on(&w, 2) == KL_MOVED) go_on(&w, 0), go_on(&w, 1);
-    for (int i = 0; i < 50; i++)
-        for (int r = 0; r < READERS; r++) go_on(&w, r);
-    for (int r = 0; r < READERS; r++) {
-        assert_int_equal(go_on(&w, r), KL_DONE);
-        make_want(&c, &w, r);
-        assert_memory_equal(w.recv[r], w.want, READERS * (size_t)LARGE);
-    }
-    close_world(&w);
-}
-
-static void what_a_failed_rank_lent_is_not_relied_on(void **state)
-{
-    static struct world w;
-    struct call c;
-    ncclResult_t rc = ncclSuccess;
-
-    (void)state;
-    open_large(&w, &c);
-    go_on(&w, 0), go_on(&w, 1);
-    kl_store_release(&w.mark[1].revoked, 1);
-    kl_error_quiet(1);
-    for (int i = 0; i < 50 && !rc; i++) (void)kl_flat_progress(&w.op[2], &rc), (void)go_on(&w, 1);
-    for (int i = 0; i < 50 && !rc; i++) (void)kl_flat_progress(&w.op[0], &rc);
-    assert_int_equal(rc, ncclRemoteError);
-    assert_non_null(strstr(kl_error_text(), "from the memory of rank 1 into its own (that rank has failed)"));
-    kl_error_quiet(0);
-    close_world(&w);
 }
 
 static void one_that_has_left_is_named(void **state)
@@ -325,7 +257,6 @@ static void *run_rank(void *arg)
         c.in_place = false;
         fill(&c, THREADS, rank, shared.send[rank]);
         struct kl_share s = share_of(&c, rank, shared.send[rank], shared.recv[rank]);
-        s.peer_reads = true;
         kl_flat_start(&shared.op[rank], &shared.board[rank], &s);
         while (kl_flat_progress(&shared.op[rank], &rc) != KL_DONE) sched_yield();
         if (rc) return (void *)(intptr_t)1;
@@ -369,8 +300,6 @@ int main(void)
         cmocka_unit_test(a_root_waits_for_nobody_until_it_has_gone_round),
         cmocka_unit_test(another_call_is_refused_before_data_are_touched),
         cmocka_unit_test(one_of_ranks_that_name_different_roots_finds_out),
-        cmocka_unit_test(who_is_read_is_done_when_all_have),
-        cmocka_unit_test(what_a_failed_rank_lent_is_not_relied_on),
         cmocka_unit_test(one_that_has_left_is_named),
         cmocka_unit_test(threads_agree),
     };

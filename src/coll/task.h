@@ -14,6 +14,7 @@ struct kl_choice {
     uint8_t algorithm; /* row of kl_algorithms */
     uint8_t proto;     /* enum kl_proto */
     bool mapped;       /* Mapped is tried before it */
+    bool messages;     /* of an all-to-all: it is carried out as such, not by the algorithm */
     float time_us;     /* what the tuning model expects of it */
     struct kl_cut cut;
 };

@@ -24,9 +24,6 @@ static const struct kl_param rows[] = {
         struct kl_comm_config, deterministic, "KOLO_DETERMINISTIC", "0",
         "reduce floating-point numbers in the order of ranks: the same bits on any machine, whatever NCCL_ALGO says"),
     KL_PARAM_BOOL(
-        struct kl_comm_config, peer_reads, "KOLO_CMA", "1",
-        "ranks read large data where they lie in other processes (process_vm_readv); 0: through shared memory"),
-    KL_PARAM_BOOL(
         struct kl_comm_config, lends, "KOLO_MAPPED", "1",
         "large operations work in the ranks' own buffers where all can map them (threads, ncclMemAlloc); 0: never"),
     KL_PARAM_BOOL(struct kl_comm_config, local_register, "NCCL_LOCAL_REGISTER", "1",

@@ -20,7 +20,6 @@ struct kl_comm_config {
     int64_t round_peers;  /* ranks connected with at a time */
 
     int check_mode;          /* enum kl_check_mode */
-    bool peer_reads;         /* read the memory of other processes of the host where the system allows it */
     bool lends;              /* let others read and write what is sent and received where it lies, if they can map it */
     bool deterministic;      /* sums of floating-point numbers have the bits of a loop over the ranks */
     bool local_register;     /* ncclCommRegister does what it says */

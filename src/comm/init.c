@@ -135,7 +135,6 @@ static ncclResult_t create_exec(ncclComm_t comm)
         .connections = comm->connections,
         .memory = reach_of_memory(comm),
         .ordered = comm->config.deterministic,
-        .peer_reads = comm->config.peer_reads,
         .lends = comm->config.lends,
         .processes = comm->world->roster.nprocesses > 1,
         .steps = {.step = *comm->config.trace ? note_step : NULL, .ctx = comm},
