@@ -147,3 +147,17 @@ PTSZ(cuLaunchKernel,
      (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
       CUstream s, void **arguments, void **extra),
      (f, gx, gy, gz, bx, by, bz, shared, own(s), arguments, extra))
+PTSZ(cuLaunchCooperativeKernel,
+     (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+      CUstream s, void **arguments),
+     (f, gx, gy, gz, bx, by, bz, shared, own(s), arguments))
+
+__attribute__((visibility("default"))) CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f,
+                                                                      void **arguments, void **extra);
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **arguments, void **extra)
+{
+    if (!config) return CUDA_ERROR_INVALID_VALUE;
+    CUlaunchConfig c = *config;
+    c.hStream = own(c.hStream);
+    return cuLaunchKernelEx(&c, f, arguments, extra);
+}

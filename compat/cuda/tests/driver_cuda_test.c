@@ -530,6 +530,79 @@ static void graphs_are_those_of_the_runtime(void **state)
     CU(cuMemFree(p));
 }
 
+/* Where it comes from is the driver's three ways of saying it. */
+static void nodes_copy_boxes(void **state)
+{
+    char rows[3 * 8], *host;
+    CUdeviceptr device;
+    CUgraph graph;
+    CUgraphNode to, from;
+    CUgraphExec exec;
+    CUDA_MEMCPY3D in = {.srcXInBytes = 1,
+                        .srcY = 1,
+                        .srcMemoryType = CU_MEMORYTYPE_HOST,
+                        .srcPitch = 8,
+                        .dstXInBytes = 2,
+                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .dstPitch = 16,
+                        .WidthInBytes = 3,
+                        .Height = 2,
+                        .Depth = 1},
+                  said, bad;
+    CUgraphNodeParams out = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
+
+    (void)state;
+    OK(cudaMallocHost((void **)&host, 64));
+    memcpy(host,
+           "01234567"
+           "abcdefgh"
+           "ABCDEFGH",
+           sizeof rows);
+    CU(cuMemAlloc(&device, 64));
+    CU(cuMemsetD8(device, '.', 64));
+    in.srcHost = host;
+    in.dstDevice = device;
+    CU(cuGraphCreate(&graph, 0));
+    CU(cuGraphAddMemcpyNode(&to, graph, NULL, 0, &in, NULL));
+    out.memcpy.copyParams = (CUDA_MEMCPY3D){.srcXInBytes = 16,
+                                            .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                            .srcDevice = device,
+                                            .dstMemoryType = CU_MEMORYTYPE_HOST,
+                                            .dstHost = host + 32,
+                                            .WidthInBytes = 6,
+                                            .Height = 1,
+                                            .Depth = 1};
+    CU(cuGraphAddNode(&from, graph, &to, NULL, 1, &out));
+    CU(cuGraphMemcpyNodeGetParams(to, &said));
+    assert_memory_equal(&said.srcXInBytes, &in.srcXInBytes, 3 * sizeof(size_t));
+    assert_true(said.srcMemoryType == CU_MEMORYTYPE_HOST && said.srcHost == host && said.srcPitch == 8);
+    assert_true(said.dstMemoryType == CU_MEMORYTYPE_DEVICE && said.dstDevice == device && said.dstXInBytes == 2);
+    assert_true(said.WidthInBytes == 3 && said.Height == 2 && said.Depth == 1);
+    CU(cuGraphInstantiate(&exec, graph, 0));
+    CU(cuGraphLaunch(exec, NULL));
+    CU(cuStreamSynchronize(NULL));
+    assert_memory_equal(host + 32, "..BCD.", 6);
+
+    in.srcXInBytes = 4;
+    CU(cuGraphExecMemcpyNodeSetParams(exec, to, &in, NULL));
+    CU(cuGraphLaunch(exec, NULL));
+    CU(cuStreamSynchronize(NULL));
+    assert_memory_equal(host + 32, "..EFG.", 6);
+    CU(cuGraphMemcpyNodeSetParams(to, &in));
+    CU(cuGraphMemcpyNodeGetParams(to, &said));
+    assert_int_equal(said.srcXInBytes, 4);
+    bad = in;
+    bad.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    assert_int_equal(cuGraphMemcpyNodeSetParams(to, &bad), CUDA_ERROR_NOT_SUPPORTED);
+    bad.srcMemoryType = (CUmemorytype)9;
+    assert_int_equal(cuGraphAddMemcpyNode(&to, graph, NULL, 0, &bad, NULL), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuGraphAddNode(&to, graph, NULL, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+    CU(cuGraphExecDestroy(exec));
+    CU(cuGraphDestroy(graph));
+    CU(cuMemFree(device));
+    OK(cudaFreeHost(host));
+}
+
 static void machine_code_is_refused(void **state)
 {
     CUmodule module;
@@ -827,6 +900,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(functions_are_found_by_name_and_version),
         cmocka_unit_test(functions_for_threads_use_their_streams),
         cmocka_unit_test(graphs_are_those_of_the_runtime),
+        cmocka_unit_test(nodes_copy_boxes),
         cmocka_unit_test(machine_code_is_refused),
         cmocka_unit_test(memory_is_mapped_where_it_is_wanted),
         cmocka_unit_test(processes_share_memory_and_events),
