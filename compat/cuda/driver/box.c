@@ -5,6 +5,10 @@
 #include "compat/cuda/driver/copies.h"
 #include "compat/cuda/driver/driver.h"
 
+#include <string.h>
+
+_Static_assert(sizeof(CUDA_MEMCPY3D_PEER) == sizeof(CUDA_MEMCPY3D), "a context is where the other has room");
+
 /* ---- copies ---- */
 
 /* One end of a copy: where it begins, and from row to row, and slice to slice. */
@@ -111,6 +115,27 @@ CUresult cuMemcpy3D(const CUDA_MEMCPY3D *copy_of)
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *copy_of, CUstream stream)
 {
     return kl_cu_copy_box(copy_of, stream, KL_CUDA_ASYNC);
+}
+
+/* Between devices: the same layout, with a context where the other has room. */
+CUresult kl_cu_copy_box_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, enum kl_cuda_how how)
+{
+    CUDA_MEMCPY3D same;
+
+    if (!p) return CUDA_ERROR_INVALID_VALUE;
+    if (!p->srcContext || !p->dstContext) return CUDA_ERROR_INVALID_CONTEXT;
+    memcpy(&same, p, sizeof same);
+    return kl_cu_copy_box(&same, stream, how);
+}
+
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy_of)
+{
+    return kl_cu_copy_box_peer(copy_of, NULL, KL_CUDA_SYNC);
+}
+
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *copy_of, CUstream stream)
+{
+    return kl_cu_copy_box_peer(copy_of, stream, KL_CUDA_ASYNC);
 }
 
 /* ---- as the runtime has them ---- */

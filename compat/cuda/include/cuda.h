@@ -296,6 +296,16 @@ typedef struct {
 } CUipcEventHandle;
 
 typedef void(CUDA_CB *CUhostFn)(void *argument);
+typedef void(CUDA_CB *CUstreamCallback)(CUstream stream, CUresult status, void *argument);
+
+typedef enum CUmem_advise_enum {
+    CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
+    CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
+    CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
+    CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION = 4,
+    CU_MEM_ADVISE_SET_ACCESSED_BY = 5,
+    CU_MEM_ADVISE_UNSET_ACCESSED_BY = 6
+} CUmem_advise;
 
 typedef enum {
     CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
@@ -357,6 +367,24 @@ typedef struct CUDA_MEMCPY3D_st {
     size_t dstPitch, dstHeight;
     size_t WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D;
+
+typedef struct CUDA_MEMCPY3D_PEER_st {
+    size_t srcXInBytes, srcY, srcZ, srcLOD;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    CUcontext srcContext;
+    size_t srcPitch, srcHeight;
+    size_t dstXInBytes, dstY, dstZ, dstLOD;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    CUcontext dstContext;
+    size_t dstPitch, dstHeight;
+    size_t WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D_PEER;
 
 typedef enum {
     CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
@@ -437,6 +465,7 @@ typedef enum CUlaunchAttributeID_enum {
     CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN = 10
 } CUlaunchAttributeID;
 #define CUkernelNodeAttrID CUlaunchAttributeID
+#define CUstreamAttrID     CUlaunchAttributeID
 
 typedef union CUlaunchAttributeValue_union {
     char pad[64];
@@ -448,6 +477,7 @@ typedef union CUlaunchAttributeValue_union {
     int priority;
 } CUlaunchAttributeValue;
 #define CUkernelNodeAttrValue CUlaunchAttributeValue
+#define CUstreamAttrValue     CUlaunchAttributeValue
 
 typedef struct CUlaunchAttribute_st {
     CUlaunchAttributeID id;
@@ -645,6 +675,8 @@ typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
 #define cuMemcpy2DAsync                cuMemcpy2DAsync_v2
 #define cuMemcpy3D                     cuMemcpy3D_v2
 #define cuMemcpy3DAsync                cuMemcpy3DAsync_v2
+#define cuMemPrefetchAsync             cuMemPrefetchAsync_v2
+#define cuMemAdvise                    cuMemAdvise_v2
 #define cuMemcpyBatchAsync             cuMemcpyBatchAsync_v2
 #define cuMemcpy3DBatchAsync           cuMemcpy3DBatchAsync_v2
 #define cuStreamBeginCapture           cuStreamBeginCapture_v2
@@ -764,6 +796,8 @@ CUresult cuMemcpy3D(const CUDA_MEMCPY3D *copy);
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *copy, CUstream stream);
 CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
                             CUmemcpyAttributes *attributes, size_t *first, size_t nattributes, CUstream stream);
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy);
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *copy, CUstream stream);
 CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *list, unsigned long long flags, CUstream stream);
 CUresult cuMemsetD2D8(CUdeviceptr ptr, size_t pitch, unsigned char value, size_t width, size_t height);
 CUresult cuMemsetD2D16(CUdeviceptr ptr, size_t pitch, unsigned short value, size_t width, size_t height);
@@ -836,6 +870,13 @@ CUresult cuStreamGetDevice(CUstream stream, CUdevice *device);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *argument, unsigned int flags);
+CUresult cuStreamCopyAttributes(CUstream to, CUstream from);
+CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue *value);
+CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value);
+CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr ptr, size_t bytes, unsigned int flags);
+CUresult cuMemPrefetchAsync(CUdeviceptr ptr, size_t bytes, CUmemLocation where, unsigned int flags, CUstream stream);
+CUresult cuMemAdvise(CUdeviceptr ptr, size_t bytes, CUmem_advise advice, CUmemLocation where);
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *argument);
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags);
 CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value, unsigned int flags);

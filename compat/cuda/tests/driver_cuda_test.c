@@ -425,6 +425,12 @@ static void wait_for_flag(void *arg)
 }
 
 /* The legacy stream would wait for the blocking one, the thread's own has to be waited for by nobody. */
+static void count_call(CUstream stream, CUresult status, void *argument)
+{
+    (void)stream;
+    *(int *)argument += status == CUDA_SUCCESS;
+}
+
 static void functions_for_threads_use_their_streams(void **state)
 {
     CUresult (*copy)(CUdeviceptr, const void *, size_t), (*query)(CUstream),
@@ -454,6 +460,57 @@ static void functions_for_threads_use_their_streams(void **state)
     CU(fill(p + 1, 'x', 1));
     CU(host(back, p, 4));
     assert_string_equal(back, "axc");
+    CU(cuMemFree(p));
+}
+
+/* A capture of the thread's stream gets what functions for threads queue on stream 0. */
+static void everything_for_threads_is_on_their_streams(void **state)
+{
+    CUresult (*callback)(CUstream, CUstreamCallback, void *, unsigned), (*get)(CUstream, CUstreamAttrID, void *);
+    CUresult (*prefetch)(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream);
+    CUresult (*box)(const CUDA_MEMCPY3D_PEER *, CUstream);
+    const cuuint64_t own = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    const CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
+    const CUstream mine = CU_STREAM_PER_THREAD;
+    CUstreamAttrValue value = {.priority = 7};
+    CUcontext context;
+    CUdeviceptr p;
+    CUgraph graph;
+    size_t nodes = 0;
+    int calls = 0;
+
+    (void)state;
+    CU(cuGetProcAddress("cuStreamAddCallback", (void **)&callback, 13000, own, NULL));
+    CU(cuGetProcAddress("cuStreamGetAttribute", (void **)&get, 13000, own, NULL));
+    CU(cuGetProcAddress("cuMemPrefetchAsync", (void **)&prefetch, 13000, own, NULL));
+    CU(cuGetProcAddress("cuMemcpy3DPeerAsync", (void **)&box, 13000, own, NULL));
+    CU(get(NULL, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+    assert_int_equal(value.priority, 0);
+    CU(callback(NULL, count_call, &calls, 0));
+    CU(cuStreamSynchronize(mine));
+    assert_int_equal(calls, 1);
+    CU(cuMemAllocManaged(&p, 64, 1));
+    CU(cuMemAdvise(p, 64, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host));
+    CU(prefetch(p, 64, host, 0, NULL));
+    assert_int_equal(prefetch(p, 64, host, 1, NULL), CUDA_ERROR_INVALID_VALUE);
+    CU(cuMemsetD8(p, 'x', 64));
+    CU(cuCtxGetCurrent(&context));
+    CUDA_MEMCPY3D_PEER copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                               .srcDevice = p,
+                               .srcContext = context,
+                               .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                               .dstDevice = p + 8,
+                               .WidthInBytes = 8,
+                               .Height = 1,
+                               .Depth = 1};
+    assert_int_equal(box(&copy, NULL), CUDA_ERROR_INVALID_CONTEXT);
+    copy.dstContext = context;
+    CU(cuStreamBeginCapture(mine, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CU(box(&copy, NULL));
+    CU(cuStreamEndCapture(mine, &graph));
+    CU(cuGraphGetNodes(graph, NULL, &nodes));
+    assert_int_equal(nodes, 1);
+    CU(cuGraphDestroy(graph));
     CU(cuMemFree(p));
 }
 
@@ -899,6 +956,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(pools_are_those_of_the_runtime),
         cmocka_unit_test(functions_are_found_by_name_and_version),
         cmocka_unit_test(functions_for_threads_use_their_streams),
+        cmocka_unit_test(everything_for_threads_is_on_their_streams),
         cmocka_unit_test(graphs_are_those_of_the_runtime),
         cmocka_unit_test(nodes_copy_boxes),
         cmocka_unit_test(machine_code_is_refused),

@@ -72,6 +72,34 @@ static void launches(int *total, CUstream stream)
     EXPECT(taken(total) == 6 + 6 * 6);
 }
 
+// What a program gets that was compiled for a default stream of each thread: stream 0 is the thread's.
+static void launches_of_threads(int *total)
+{
+    CUresult (*launch)(const CUlaunchConfig *, CUfunction, void **, void **) = nullptr;
+    CUresult (*together)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+                         void **) = nullptr;
+    int value = 3;
+    void *arguments[] = {&total, &value};
+    CUlaunchConfig config = {};
+    CUgraph graph;
+    size_t count = 0;
+
+    CU(cuGetProcAddress("cuLaunchKernelEx", (void **)&launch, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+                        nullptr));
+    CU(cuGetProcAddress("cuLaunchCooperativeKernel", (void **)&together, 12000,
+                        CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr));
+    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+    CU(cuStreamBeginCapture(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CU(launch(&config, function_of((const void *)add), arguments, nullptr));
+    CU(together(function_of((const void *)add_twice), 1, 1, 1, 1, 1, 1, 0, nullptr, arguments));
+    CU(cuStreamEndCapture(CU_STREAM_PER_THREAD, &graph));
+    EXPECT(taken(total) == 0); // it is in the graph
+    CU(cuGraphGetNodes(graph, nullptr, &count));
+    EXPECT(count == 2);
+    CU(cuGraphDestroy(graph));
+}
+
 static void what_they_are(void)
 {
     CUfunction function = function_of((const void *)add);
@@ -174,6 +202,7 @@ int main()
 
         CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
         launches(total, stream);
+        launches_of_threads(total);
         what_they_are();
         nodes(total, stream);
         CU(cuStreamDestroy(stream));

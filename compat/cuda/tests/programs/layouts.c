@@ -117,6 +117,9 @@ static void structs_of_the_driver(void)
     PLACE(CUgraphNodeParams, memcpy.copyParams);
     PLACE(CUgraphNodeParams, memset.ctx);
     PLACE(CUgraphNodeParams, alloc.dptr);
+    SIZE(CUDA_MEMCPY3D_PEER);
+    PLACE(CUDA_MEMCPY3D_PEER, dstContext);
+    VALUE(CU_MEM_ADVISE_UNSET_ACCESSED_BY);
     SIZE(CUlaunchConfig);
     PLACE(CUlaunchConfig, hStream);
     SIZE(CUlaunchAttribute);
