@@ -148,7 +148,7 @@ void kl_cudart_steps_free(struct kl_cudart_steps *s)
 static cudaError_t launch(const struct kl_cudart_step *step, cudaStream_t stream)
 {
     if (step->graph) return kl_cuda_from_kolo(koloGraphLaunch(step->graph, stream), cudaErrorInvalidValue);
-    return step->waits ? kl_cuda_event_order(stream, step->event, 0) : kl_cuda_event_record(step->event, stream);
+    return step->waits ? kl_cuda_event_order(stream, step->event, 0) : kl_cuda_event_record(step->event, stream, 0);
 }
 
 cudaError_t kl_cudart_steps_launch(const struct kl_cudart_steps *s, cudaStream_t stream)

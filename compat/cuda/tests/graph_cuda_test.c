@@ -51,6 +51,62 @@ static cudaGraphExec_t instantiate_and_drop(cudaGraph_t graph)
 
 /* ---- captures ---- */
 
+static void spin_until(void *arg)
+{
+    while (!atomic_load((atomic_int *)arg)) continue;
+}
+
+/* External events are nodes: of a capture's own fork and join they are no part. */
+static void events_outside_are_nodes_of_a_capture(void **state)
+{
+    cudaEvent_t before, within, shared;
+    cudaGraph_t graph;
+    int count = 0;
+    size_t nodes = 0;
+    atomic_int go = 0, last = 0;
+
+    (void)state;
+    OK(cudaEventCreate(&before));
+    OK(cudaEventCreate(&within));
+    OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    OK(cudaStreamWaitEvent(s, before, cudaEventWaitExternal));
+    OK(cudaLaunchHostFunc(s, add_one, &count));
+    OK(cudaEventRecordWithFlags(within, s, cudaEventRecordExternal));
+    OK(cudaLaunchHostFunc(s, spin_until, &last));
+    OK(cudaStreamWaitEvent(other, within, 0));
+    expect_status(other, cudaStreamCaptureStatusNone);
+    OK(cudaStreamEndCapture(s, &graph));
+    OK(cudaGraphGetNodes(graph, NULL, &nodes));
+    assert_int_equal(nodes, 4);
+    cudaGraphExec_t exec = instantiate_and_drop(graph);
+
+    OK(cudaLaunchHostFunc(other, spin_until, &go));
+    OK(cudaEventRecord(before, other));
+    OK(cudaGraphLaunch(exec, s));
+    FAILS(cudaErrorNotReady, cudaEventQuery(within));
+    assert_int_equal(count, 0);
+    atomic_store(&go, 1);
+    OK(cudaEventSynchronize(within));
+    assert_int_equal(count, 1);
+    FAILS(cudaErrorNotReady, cudaStreamQuery(s));
+    atomic_store(&last, 1);
+    OK(cudaStreamSynchronize(s));
+    OK(cudaEventRecordWithFlags(within, s, cudaEventRecordExternal)); /* the same as without, outside of captures */
+    OK(cudaEventSynchronize(within));
+    FAILS(cudaErrorInvalidValue, cudaEventRecordWithFlags(within, s, 2));
+    FAILS(cudaErrorInvalidValue, cudaStreamWaitEvent(s, within, 2));
+
+    OK(cudaEventCreateWithFlags(&shared, cudaEventInterprocess | cudaEventDisableTiming));
+    OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    FAILS(cudaErrorStreamCaptureUnsupported, cudaEventRecordWithFlags(shared, s, cudaEventRecordExternal));
+    OK(cudaStreamEndCapture(s, &graph));
+    OK(cudaGraphDestroy(graph));
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaEventDestroy(shared));
+    OK(cudaEventDestroy(before));
+    OK(cudaEventDestroy(within));
+}
+
 static void a_capture_runs_when_it_is_launched(void **state)
 {
     int count = 0;
@@ -993,6 +1049,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_capture_runs_when_it_is_launched, setup, teardown),
+        cmocka_unit_test_setup_teardown(events_outside_are_nodes_of_a_capture, setup, teardown),
         cmocka_unit_test_setup_teardown(streams_fork_and_join, setup, teardown),
         cmocka_unit_test_setup_teardown(captures_refuse_to_be_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(captures_begin_and_end_where_they_should, setup, teardown),
