@@ -24,7 +24,10 @@ struct kl_cudart_node {
     size_t nafter;
     bool captured; /* the work is kolo's, and not known */
     bool disabled; /* in an executable: it is left out */
-    bool emitted;
+    /* while steps are made of its graph: */
+    size_t looked_at;            /* of what it waits for */
+    struct kl_cudart_node *then; /* waits for it */
+    bool open, emitted;
 };
 
 struct kl_cudart_object; /* a user object: user_object.c */

@@ -74,33 +74,47 @@ static cudaError_t emit(const struct kl_cudart_node *n, struct builder *b)
     return kl_cudart_work_emit(&n->work, b->stream);
 }
 
-static bool may_run(const struct kl_cudart_node *n)
+/* What this node waits for and nobody has looked at yet; NULL: all has been. */
+static struct kl_cudart_node *next_before(struct kl_cudart_node *n)
 {
-    if (n->emitted) return false;
-    for (size_t i = 0; i < n->nafter; i++)
-        if (!n->after[i]->emitted) return false;
-    return true;
+    while (n->looked_at < n->nafter) {
+        struct kl_cudart_node *before = n->after[n->looked_at++];
+
+        if (!before->emitted) return before;
+    }
+    return NULL;
 }
 
-/* Nodes as soon as what they wait for has been queued; in the order of their making where that leaves a choice. */
+/* The node, behind all that it waits for. `then` leads back to it, however far away they are. */
+static cudaError_t emit_behind(struct kl_cudart_node *n, struct builder *b)
+{
+    n->then = NULL;
+    while (n) {
+        struct kl_cudart_node *before = next_before(n);
+
+        n->open = true;
+        if (before && before->open) return cudaErrorInvalidValue; /* they wait for each other */
+        if (before) {
+            before->then = n;
+            n = before;
+            continue;
+        }
+        KL_CUDA_TRY(emit(n, b));
+        n->emitted = true;
+        n = n->then;
+    }
+    return cudaSuccess;
+}
+
+/* In the order of their making, where they do not wait for later ones. */
 static cudaError_t emit_all(const struct kl_cudart_graph *g, struct builder *b)
 {
-    size_t left = g->nnodes;
-
-    for (size_t i = 0; i < g->nnodes; i++) g->node[i]->emitted = false;
-    while (left) {
-        size_t before = left;
-
-        for (size_t i = 0; i < g->nnodes; i++) {
-            if (!may_run(g->node[i])) continue;
-            struct kl_cudart_node *n = g->node[i];
-
-            KL_CUDA_TRY(emit(n, b));
-            n->emitted = true;
-            left--;
-        }
-        if (left == before) return cudaErrorInvalidValue; /* they wait for each other */
+    for (size_t i = 0; i < g->nnodes; i++) {
+        g->node[i]->open = g->node[i]->emitted = false;
+        g->node[i]->looked_at = 0;
     }
+    for (size_t i = 0; i < g->nnodes; i++)
+        if (!g->node[i]->emitted) KL_CUDA_TRY(emit_behind(g->node[i], b));
     return cudaSuccess;
 }
 

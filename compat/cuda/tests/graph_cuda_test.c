@@ -1045,11 +1045,61 @@ static void collectives_are_replayed(void **state)
     }
 }
 
+struct turn {
+    int *now, seen;
+};
+
+static void take_turn(void *arg)
+{
+    struct turn *t = arg;
+
+    t->seen = (*t->now)++;
+}
+
+/* Nodes that wait for later ones, far away; and a circle of them. */
+static void nodes_wait_for_later_ones(void **state)
+{
+    enum { NODES = 3000 };
+    static struct turn turns[NODES];
+    static cudaGraphNode_t node[NODES];
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    int now = 0;
+
+    (void)state;
+    OK(cudaGraphCreate(&graph, 0));
+    for (int i = 0; i < NODES; i++) {
+        struct cudaHostNodeParams call = {.fn = take_turn, .userData = &turns[i]};
+
+        turns[i] = (struct turn){.now = &now};
+        OK(cudaGraphAddHostNode(&node[i], graph, NULL, 0, &call));
+    }
+    for (int i = 0; i + 1 < NODES / 2; i++) OK(cudaGraphAddDependencies(graph, &node[i + 1], &node[i], NULL, 1));
+    OK(cudaGraphAddDependencies(graph, &node[NODES / 2], &node[NODES - 1], NULL, 1)); /* forwards, too */
+    OK(cudaGraphAddDependencies(graph, &node[0], &node[NODES - 1], NULL, 1));
+    OK(cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphLaunch(exec, s));
+    OK(cudaStreamSynchronize(s));
+    assert_int_equal(now, NODES);
+    for (int i = 0; i + 1 < NODES / 2; i++) assert_true(turns[i].seen > turns[i + 1].seen);
+    for (int i = NODES / 2; i + 1 < NODES; i++) assert_true(turns[i].seen < turns[i + 1].seen); /* as they were made */
+    assert_true(turns[NODES - 1].seen > turns[0].seen);
+    OK(cudaGraphExecDestroy(exec));
+
+    OK(cudaGraphAddDependencies(graph, &node[0], &node[NODES / 2 - 1], NULL, 1));
+    FAILS(cudaErrorInvalidValue, cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphRemoveDependencies(graph, &node[0], &node[NODES / 2 - 1], NULL, 1));
+    OK(cudaGraphInstantiate(&exec, graph, 0)); /* what the refusal left behind is none of its business */
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(graph));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_capture_runs_when_it_is_launched, setup, teardown),
         cmocka_unit_test_setup_teardown(events_outside_are_nodes_of_a_capture, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_wait_for_later_ones, setup, teardown),
         cmocka_unit_test_setup_teardown(streams_fork_and_join, setup, teardown),
         cmocka_unit_test_setup_teardown(captures_refuse_to_be_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(captures_begin_and_end_where_they_should, setup, teardown),
