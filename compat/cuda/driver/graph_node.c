@@ -130,6 +130,16 @@ static cudaError_t add_any(CUgraphNode *node, CUgraph graph, const CUgraphNode *
     KL_CUDA_TRY((cudaError_t)of_any(&p, parameters));
     cudaError_t rc = cudaGraphAddNode(node, graph, after, (const void *)edges, count, &p);
     if (!rc && p.type == cudaGraphNodeTypeMemAlloc) parameters->alloc.dptr = (CUdeviceptr)(uintptr_t)p.alloc.dptr;
+    if (!rc && p.type == cudaGraphNodeTypeConditional) parameters->conditional.phGraph_out = p.conditional.phGraph_out;
+    return rc;
+}
+
+static cudaError_t create_condition(CUgraphConditionalHandle *handle, CUgraph graph, unsigned initial, unsigned flags)
+{
+    cudaGraphConditionalHandle made;
+    cudaError_t rc = cudaGraphConditionalHandleCreate(handle ? &made : NULL, graph, initial, flags);
+
+    if (!rc) *handle = made;
     return rc;
 }
 
@@ -159,3 +169,7 @@ SAME(cuGraphAddNode, add_any,
 SAME(cuGraphNodeSetParams, set_any, (CUgraphNode node, CUgraphNodeParams *parameters), (node, parameters))
 SAME(cuGraphExecNodeSetParams, set_any_in, (CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *parameters),
      (exec, node, parameters))
+SAME(cuGraphConditionalHandleCreate, create_condition,
+     (CUgraphConditionalHandle * handle, CUgraph graph, CUcontext context __attribute__((unused)), unsigned initial,
+      unsigned flags),
+     (handle, graph, initial, flags))

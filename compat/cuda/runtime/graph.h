@@ -31,6 +31,7 @@ struct kl_cudart_node {
 };
 
 struct kl_cudart_object; /* a user object: user_object.c */
+struct kl_cudart_condition;
 
 struct kl_cudart_kept {
     struct kl_cudart_object *object;
@@ -53,6 +54,8 @@ struct kl_cudart_graph {
     struct kl_cudart_node **node;
     size_t nnodes;
     struct kl_cudart_kept *kept;
+    struct kl_cudart_condition **condition; /* whose handles were made for it; kept */
+    size_t nconditions;
 };
 
 /* ---- graphs ---- */

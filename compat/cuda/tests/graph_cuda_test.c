@@ -657,7 +657,7 @@ static void nodes_of_any_kind_are_made_by_one_function(void **state)
     OK(cudaGraphAddNode(&call, graph, NULL, NULL, 0, &p));
     p = (struct cudaGraphNodeParams){.type = cudaGraphNodeTypeGraph, .graph = {.graph = inner}};
     OK(cudaGraphAddNode(&nested, graph, &call, NULL, 1, &p));
-    p.type = cudaGraphNodeTypeConditional;
+    p.type = (enum cudaGraphNodeType)12; /* operations on memory, which only the driver has */
     FAILS(cudaErrorNotSupported, cudaGraphAddNode(&nested, graph, NULL, NULL, 0, &p));
     OK(cudaGraphChildGraphNodeGetGraph(nested, &child));
     FAILS(cudaErrorInvalidValue, cudaGraphDestroy(child)); /* the node's */
