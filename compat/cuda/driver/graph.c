@@ -27,6 +27,10 @@ _Static_assert(sizeof(CUgraphExecUpdateResultInfo) == sizeof(cudaGraphExecUpdate
 SAME(cuStreamBeginCapture_v2, cudaStreamBeginCapture, (CUstream stream, CUstreamCaptureMode mode),
      (stream, (enum cudaStreamCaptureMode)mode))
 SAME(cuStreamBeginCapture, cudaStreamBeginCapture, (CUstream stream), (stream, cudaStreamCaptureModeGlobal))
+SAME(cuStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph,
+     (CUstream stream, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t count,
+      CUstreamCaptureMode mode),
+     (stream, graph, after, (const void *)edges, count, (enum cudaStreamCaptureMode)mode))
 SAME(cuStreamEndCapture, cudaStreamEndCapture, (CUstream stream, CUgraph *graph), (stream, graph))
 SAME(cuStreamGetCaptureInfo_v3, cudaStreamGetCaptureInfo,
      (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **after,

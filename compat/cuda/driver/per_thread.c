@@ -141,6 +141,10 @@ PTSZ(cuStreamWriteValue64_v2, (CUstream s, CUdeviceptr p, cuuint64_t value, unsi
 
 PTSZ(cuStreamBeginCapture, (CUstream s), (own(s)))
 PTSZ(cuStreamBeginCapture_v2, (CUstream s, CUstreamCaptureMode mode), (own(s), mode))
+PTSZ(cuStreamBeginCaptureToGraph,
+     (CUstream s, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t n,
+      CUstreamCaptureMode mode),
+     (own(s), graph, after, edges, n, mode))
 PTSZ(cuStreamEndCapture, (CUstream s, CUgraph *graph), (own(s), graph))
 PTSZ(cuStreamGetCaptureInfo, (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id), (own(s), status, id))
 PTSZ(cuStreamGetCaptureInfo_v2,

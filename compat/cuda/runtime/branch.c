@@ -12,12 +12,12 @@ struct kl_cudart_branch {
     int device;
     koloStream_t stream; /* where its graphs run */
     size_t n;
-    koloGraphExec_t graph[];
+    struct kl_cudart_steps body[];
 };
 
 struct kl_cudart_branch *kl_cudart_branch_make(const struct cudaConditionalNodeParams *p)
 {
-    struct kl_cudart_branch *b = calloc(1, sizeof *b + p->size * sizeof(koloGraphExec_t));
+    struct kl_cudart_branch *b = calloc(1, sizeof *b + p->size * sizeof(struct kl_cudart_steps));
 
     if (!b) return NULL;
     b->condition = kl_cudart_condition(p->handle);
@@ -31,22 +31,25 @@ struct kl_cudart_branch *kl_cudart_branch_make(const struct cudaConditionalNodeP
 
 void kl_cudart_branch_free(struct kl_cudart_branch *b)
 {
-    for (size_t i = 0; i < b->n; i++) koloGraphExecDestroy(b->graph[i]);
+    for (size_t i = 0; i < b->n; i++) {
+        for (size_t k = 0; k < b->body[i].n; k++) koloGraphExecDestroy(b->body[i].step[k].graph);
+        free(b->body[i].step);
+    }
     koloStreamRelease(b->stream);
     free(b);
 }
 
-void kl_cudart_branch_set(struct kl_cudart_branch *b, size_t i, koloGraphExec_t graph)
+void kl_cudart_branch_set(struct kl_cudart_branch *b, size_t i, struct kl_cudart_steps steps)
 {
-    b->graph[i] = graph;
+    b->body[i] = steps;
 }
 
 /* ---- run ---- */
 
-static void run_graph(const struct kl_cudart_branch *b, size_t i)
+static void run_body(const struct kl_cudart_branch *b, size_t i)
 {
-    if (i >= b->n || !b->graph[i]) return;
-    koloGraphLaunch(b->graph[i], b->stream);
+    if (i >= b->n || !b->body[i].n) return;
+    for (size_t k = 0; k < b->body[i].n; k++) koloGraphLaunch(b->body[i].step[k].graph, b->stream);
     koloStreamSynchronize(b->stream);
 }
 
@@ -57,11 +60,11 @@ static void run(void *data)
     _Atomic uint32_t *value = &b->condition->value;
 
     if (b->type == cudaGraphCondTypeIf)
-        run_graph(b, !kl_load_acquire(value));
+        run_body(b, !kl_load_acquire(value));
     else if (b->type == cudaGraphCondTypeSwitch)
-        run_graph(b, kl_load_acquire(value));
+        run_body(b, kl_load_acquire(value));
     else
-        while (kl_load_acquire(value) && !kl_cuda_failure(b->device)) run_graph(b, 0);
+        while (kl_load_acquire(value) && !kl_cuda_failure(b->device)) run_body(b, 0);
 }
 
 static void drop(void *data)

@@ -4,6 +4,7 @@
 #define KL_CUDART_BRANCH_H
 
 #include "compat/cuda/runtime/condition.h"
+#include "compat/cuda/runtime/steps.h"
 
 struct kl_cudart_branch;
 
@@ -11,8 +12,8 @@ struct kl_cudart_branch;
 struct kl_cudart_branch *kl_cudart_branch_make(const struct cudaConditionalNodeParams *parameters);
 void kl_cudart_branch_free(struct kl_cudart_branch *branch);
 
-/** Graph i, which becomes its own. None: it does nothing. */
-void kl_cudart_branch_set(struct kl_cudart_branch *branch, size_t i, koloGraphExec_t graph);
+/** What is behind number i, which becomes its own: these, one after the other. */
+void kl_cudart_branch_set(struct kl_cudart_branch *branch, size_t i, struct kl_cudart_steps steps);
 
 /** Queue it on a stream that captures. It is the graph's then, or, on failure, gone. */
 cudaError_t kl_cudart_branch_queue(struct kl_cudart_branch *branch, cudaStream_t stream);

@@ -56,6 +56,7 @@ void kl_cudart_graph_free(struct kl_cudart_graph *g)
     free(g->node);
     drop_captured(g->captured);
     free(g->condition);
+    free(g->behind);
     kl_cudart_kept_release(g->kept);
     free(g);
 }

@@ -50,6 +50,9 @@ struct kl_cudart_graph {
     bool moved;               /* into that node: nor to be used as a whole */
     _Atomic uint64_t capture; /* it is not there yet: the number of what is recorded; 0: it is there */
     cudaStream_t stream;      /* that began the capture */
+    cudaGraph_t into;         /* whose node it becomes then; NULL: none's */
+    cudaGraphNode_t *behind;  /* these */
+    size_t nbehind;
     struct kl_cudart_captured *captured;
     struct kl_cudart_node **node;
     size_t nnodes;

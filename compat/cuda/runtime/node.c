@@ -219,7 +219,6 @@ static cudaError_t add_moved(cudaGraphNode_t *node, cudaGraph_t graph, const cud
     struct kl_cudart_graph *c = kl_cudart_graph(child);
 
     if (!g || !c || c->part || contains(c, g)) return cudaErrorInvalidValue;
-    if (c->captured) return cudaErrorNotSupported;
     if (!kl_cudart_work_take(&w, c)) return cudaErrorMemoryAllocation;
     cudaError_t rc = kl_cudart_node_add(node, graph, after, count, &w);
     c->part = c->moved = !rc;

@@ -63,7 +63,7 @@ static bool is_event(const struct kl_cudart_node *n)
 
 static cudaError_t emit_all(const struct kl_cudart_graph *g, struct builder *b);
 
-/* What a condition may choose: work of devices, at any depth. */
+/* What a condition may choose: work of devices, at any depth. What was captured is not looked at. */
 static bool may_be_chosen(const struct kl_cudart_graph *g)
 {
     static const bool types[cudaGraphNodeTypeCount] = {
@@ -81,18 +81,17 @@ static bool may_be_chosen(const struct kl_cudart_graph *g)
 static cudaError_t by_hand(struct kl_cudart_steps *steps, const struct kl_cudart_graph *g,
                            const struct kl_cudart_node *n, bool begins);
 
-/* Without events it is one graph, or none. */
+/* Without events all of it is graphs. */
 static cudaError_t add_body(struct kl_cudart_branch *branch, size_t i, const struct kl_cudart_graph *g)
 {
     struct kl_cudart_steps steps = {0};
 
     if (!may_be_chosen(g)) return cudaErrorNotSupported;
     cudaError_t rc = by_hand(&steps, g, NULL, false);
-    if (!rc && steps.n) {
-        kl_cudart_branch_set(branch, i, steps.step[0].graph);
-        steps.step[0].graph = NULL;
-    }
-    kl_cudart_steps_free(&steps);
+    if (!rc)
+        kl_cudart_branch_set(branch, i, steps);
+    else
+        kl_cudart_steps_free(&steps);
     return rc;
 }
 
@@ -177,6 +176,10 @@ static cudaError_t emit_behind(struct kl_cudart_node *n, struct builder *b)
 /* In the order of their making, where they do not wait for later ones. */
 static cudaError_t emit_all(const struct kl_cudart_graph *g, struct builder *b)
 {
+    if (g->captured) {
+        KL_CUDA_TRY(end_capture(b));
+        return add_graph(b->steps, g->captured->own);
+    }
     for (size_t i = 0; i < g->nnodes; i++) {
         g->node[i]->open = g->node[i]->emitted = false;
         g->node[i]->looked_at = 0;

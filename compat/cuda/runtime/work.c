@@ -150,7 +150,6 @@ cudaError_t kl_cudart_work_child(struct kl_cudart_work *w, cudaGraph_t graph)
 
     *w = (struct kl_cudart_work){.type = cudaGraphNodeTypeGraph};
     if (!g || g->moved) return cudaErrorInvalidValue;
-    if (g->captured) return cudaErrorNotSupported;
     return take_copy(w, g) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 

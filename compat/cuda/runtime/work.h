@@ -3,7 +3,7 @@
  * work.h - what a node that was made by hand does. What it is given is copied.
  *
  * Each of the functions that fill work in leaves nothing behind when it fails.
- * Errors:  1 what no node can do, 98 and 209 no kernel, 13 no variable, 801 arrays and captured graphs.
+ * Errors:  1 what no node can do, 98 and 209 no kernel, 13 no variable, 801 arrays.
  */
 #ifndef KL_CUDART_WORK_H
 #define KL_CUDART_WORK_H

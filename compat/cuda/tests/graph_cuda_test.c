@@ -863,7 +863,7 @@ static void nodes_allocate_and_free(void **state)
 static void what_was_captured_can_be_cloned_and_counted(void **state)
 {
     int count = 0;
-    cudaGraph_t graph = capture_adds(&count, 3), clone, outer;
+    cudaGraph_t graph = capture_adds(&count, 3), clone;
     cudaGraphNode_t node[3], same;
     size_t n = 3;
     const struct cudaHostNodeParams call = {.fn = add_one, .userData = &count};
@@ -876,9 +876,6 @@ static void what_was_captured_can_be_cloned_and_counted(void **state)
     assert_int_equal(count_of(cudaGraphGetNodes, clone), 3);
     FAILS(cudaErrorNotSupported, cudaGraphGetRootNodes(clone, NULL, &n));
     OK(cudaGraphDestroy(graph));
-    OK(cudaGraphCreate(&outer, 0));
-    FAILS(cudaErrorNotSupported, cudaGraphAddChildGraphNode(&same, outer, NULL, 0, clone));
-    OK(cudaGraphDestroy(outer));
     FAILS(cudaErrorNotSupported, cudaGraphAddHostNode(&same, clone, NULL, 0, &call));
     cudaGraphExec_t exec = instantiate_and_drop(clone);
     launch(exec);
@@ -1056,6 +1053,63 @@ static void take_turn(void *arg)
     t->seen = (*t->now)++;
 }
 
+/* A capture becomes a node of a graph that is there, and a captured graph a child: each as one. */
+static void captures_are_nodes_of_other_graphs(void **state)
+{
+    cudaGraph_t graph, captured, told;
+    cudaGraphNode_t first, inner, child, last;
+    cudaGraphExec_t exec;
+    enum cudaGraphNodeType type;
+    enum cudaStreamCaptureStatus status;
+    size_t n = 8;
+    cudaGraphNode_t all[8];
+    int now = 0;
+    struct turn turns[4] = {{.now = &now}, {.now = &now}, {.now = &now}, {.now = &now}};
+    struct cudaHostNodeParams call = {.fn = take_turn, .userData = &turns[0]};
+
+    (void)state;
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphAddHostNode(&first, graph, NULL, 0, &call));
+    OK(cudaStreamBeginCaptureToGraph(s, graph, &first, NULL, 1, cudaStreamCaptureModeGlobal));
+    OK(cudaStreamGetCaptureInfo(s, &status, NULL, &told, NULL, NULL, NULL));
+    assert_ptr_equal(told, graph);
+    OK(cudaLaunchHostFunc(s, take_turn, &turns[1]));
+    OK(cudaStreamEndCapture(s, NULL));
+    OK(cudaGraphGetNodes(graph, all, &n));
+    assert_int_equal(n, 2);
+    inner = all[1];
+    OK(cudaGraphNodeGetType(inner, &type));
+    assert_int_equal(type, cudaGraphNodeTypeGraph);
+
+    OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    OK(cudaLaunchHostFunc(s, take_turn, &turns[2]));
+    OK(cudaStreamEndCapture(s, &captured));
+    OK(cudaGraphAddChildGraphNode(&child, graph, &inner, 1, captured));
+    OK(cudaGraphDestroy(captured));
+    call.userData = &turns[3];
+    OK(cudaGraphAddHostNode(&last, graph, &child, 1, &call));
+    OK(cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphExecUpdate(exec, graph, NULL));
+    OK(cudaGraphDestroy(graph));
+    for (int i = 0; i < 3; i++) {
+        OK(cudaGraphLaunch(exec, s));
+        OK(cudaStreamSynchronize(s));
+        for (int k = 0; k < 4; k++) assert_int_equal(turns[k].seen, 4 * i + k);
+    }
+    OK(cudaGraphExecDestroy(exec));
+
+    OK(cudaGraphCreate(&graph, 0));
+    FAILS(cudaErrorInvalidValue, cudaStreamBeginCaptureToGraph(s, graph, &first, NULL, 1, cudaStreamCaptureModeGlobal));
+    OK(cudaStreamBeginCaptureToGraph(s, graph, NULL, NULL, 0, cudaStreamCaptureModeGlobal));
+    OK(cudaGraphDestroy(graph)); /* too early */
+    FAILS(cudaErrorInvalidValue, cudaStreamEndCapture(s, &graph));
+    assert_null(graph);
+    OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    FAILS(cudaErrorInvalidValue, cudaStreamEndCapture(s, NULL));
+    OK(cudaStreamEndCapture(s, &graph));
+    OK(cudaGraphDestroy(graph));
+}
+
 /* Nodes that wait for later ones, far away; and a circle of them. */
 static void nodes_wait_for_later_ones(void **state)
 {
@@ -1100,6 +1154,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_capture_runs_when_it_is_launched, setup, teardown),
         cmocka_unit_test_setup_teardown(events_outside_are_nodes_of_a_capture, setup, teardown),
         cmocka_unit_test_setup_teardown(nodes_wait_for_later_ones, setup, teardown),
+        cmocka_unit_test_setup_teardown(captures_are_nodes_of_other_graphs, setup, teardown),
         cmocka_unit_test_setup_teardown(streams_fork_and_join, setup, teardown),
         cmocka_unit_test_setup_teardown(captures_refuse_to_be_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(captures_begin_and_end_where_they_should, setup, teardown),

@@ -26,6 +26,9 @@ for cc in "cc -std=c99" "c++ -x c++ -std=c++11"; do
     run "a program of '$cc'" -- "$dir/devices"
     grep -q "devices 4 version 13000 properties 1008" "$dir/out" || { cat "$dir/out"; fail "it said something else"; }
 done
+# The C++ library behind the header.
+printf '#include <cuda_runtime.h>\n#include <memory>\n#include <mutex>\n#include <thread>\nint main() { return *std::make_shared<int>(0); }\n' >"$dir/behind.cc"
+c++ -std=c++17 -Wall -Wextra -Werror -I compat/cuda/include "$dir/behind.cc" -o "$dir/behind" -L "$libs" -lcudart || fail "libstdc++ does not compile behind cuda_runtime.h"
 run "two processes" -n 2 --tag -- "$dir/devices"
 [ "$(grep -c 'devices 4' "$dir/out")" = 2 ] || fail "two processes did not say so"
 

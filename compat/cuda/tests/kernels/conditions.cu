@@ -153,6 +153,39 @@ static void loops_end(const world &w)
     CUDA(cudaGraphExecDestroy(exec));
 }
 
+// A loop whose graph is captured, twice, around a node made by hand.
+static void bodies_are_captured(const world &w)
+{
+    cudaGraph_t graph, loop;
+    cudaGraphConditionalHandle more;
+    cudaGraphExec_t exec;
+    cudaGraphNode_t all[4];
+    size_t n = 4;
+
+    CUDA(cudaGraphCreate(&graph, 0));
+    CUDA(cudaGraphConditionalHandleCreate(&more, graph, 1, cudaGraphCondAssignDefault));
+    condition(graph, nullptr, more, cudaGraphCondTypeWhile, 1, &loop);
+    CUDA(cudaStreamBeginCaptureToGraph(w.stream, loop, nullptr, nullptr, 0, cudaStreamCaptureModeGlobal));
+    add<<<1, 4, 0, w.stream>>>(w.sum, 1);
+    CUDA(cudaStreamEndCapture(w.stream, nullptr));
+    CUDA(cudaGraphGetNodes(loop, all, &n));
+    EXPECT(n == 1);
+    int thousand = 1000;
+    void *arguments[] = {(void *)&w.sum, &thousand};
+    cudaGraphNode_t last = kernel(loop, all[0], (void *)add, arguments);
+    CUDA(cudaStreamBeginCaptureToGraph(w.stream, loop, &last, nullptr, 1, cudaStreamCaptureModeGlobal));
+    count_down<<<1, 1, 0, w.stream>>>(more, w.left, w.rounds);
+    CUDA(cudaStreamEndCapture(w.stream, nullptr));
+    CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    CUDA(cudaGraphDestroy(graph));
+    for (int i = 0; i < 3; i++) {
+        *w.left = 5;
+        *w.rounds = 0;
+        EXPECT(launched(w, exec, 0) == 5 * 1004 && *w.rounds == 5);
+    }
+    CUDA(cudaGraphExecDestroy(exec));
+}
+
 static void what_cannot_be_is_refused(const world &w)
 {
     cudaGraph_t graph, body;
@@ -223,6 +256,7 @@ int main()
         CUDA(cudaStreamCreate(&w.stream));
         one_is_chosen(w);
         loops_end(w);
+        bodies_are_captured(w);
         what_cannot_be_is_refused(w);
         the_driver_has_them(w);
         CUDA(cudaStreamDestroy(w.stream));
