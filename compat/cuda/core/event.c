@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-_Static_assert((int)cudaEventRecordExternal == KOLO_EVENT_EXTERNAL && (int)cudaEventWaitExternal == KOLO_EVENT_EXTERNAL,
-               "flags are handed on");
+_Static_assert((int)cudaEventRecordExternal == KOLO_EVENT_EXTERNAL, "the flag is handed on");
+_Static_assert((int)cudaEventWaitExternal == KOLO_EVENT_EXTERNAL, "the flag is handed on");
 
 /* What processes share of an event. Whoever records it last counts. */
 struct shared {

@@ -84,21 +84,25 @@ static cudaError_t get_copy(CUgraphNode node, CUDA_MEMCPY3D *copy)
     return rc;
 }
 
-static cudaError_t set_copy(CUgraphNode node, const CUDA_MEMCPY3D *copy)
-{
-    struct cudaMemcpy3DParms p;
+/* Both functions that change a kind of parameters: in the graph, and in an executable. */
+#define SET(name, exec_name, function, exec_function, type, runtime_type, convert)                                     \
+    static cudaError_t name(CUgraphNode node, const type *parameters)                                                  \
+    {                                                                                                                  \
+        runtime_type p;                                                                                                \
+                                                                                                                       \
+        KL_CUDA_TRY((cudaError_t)convert(&p, parameters));                                                             \
+        return function(node, &p);                                                                                     \
+    }                                                                                                                  \
+    static cudaError_t exec_name(CUgraphExec exec, CUgraphNode node, const type *parameters)                           \
+    {                                                                                                                  \
+        runtime_type p;                                                                                                \
+                                                                                                                       \
+        KL_CUDA_TRY((cudaError_t)convert(&p, parameters));                                                             \
+        return exec_function(exec, node, &p);                                                                          \
+    }
 
-    KL_CUDA_TRY((cudaError_t)kl_cu_copy_to_runtime(&p, copy));
-    return cudaGraphMemcpyNodeSetParams(node, &p);
-}
-
-static cudaError_t set_copy_in(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy)
-{
-    struct cudaMemcpy3DParms p;
-
-    KL_CUDA_TRY((cudaError_t)kl_cu_copy_to_runtime(&p, copy));
-    return cudaGraphExecMemcpyNodeSetParams(exec, node, &p);
-}
+SET(set_copy, set_copy_in, cudaGraphMemcpyNodeSetParams, cudaGraphExecMemcpyNodeSetParams, CUDA_MEMCPY3D,
+    struct cudaMemcpy3DParms, kl_cu_copy_to_runtime)
 
 SAME(cuGraphAddMemcpyNode, add_copy,
      (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, size_t count, const CUDA_MEMCPY3D *copy,
@@ -143,21 +147,8 @@ static cudaError_t create_condition(CUgraphConditionalHandle *handle, CUgraph gr
     return rc;
 }
 
-static cudaError_t set_any(CUgraphNode node, const CUgraphNodeParams *parameters)
-{
-    struct cudaGraphNodeParams p;
-
-    KL_CUDA_TRY((cudaError_t)of_any(&p, parameters));
-    return cudaGraphNodeSetParams(node, &p);
-}
-
-static cudaError_t set_any_in(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams *parameters)
-{
-    struct cudaGraphNodeParams p;
-
-    KL_CUDA_TRY((cudaError_t)of_any(&p, parameters));
-    return cudaGraphExecNodeSetParams(exec, node, &p);
-}
+SET(set_any, set_any_in, cudaGraphNodeSetParams, cudaGraphExecNodeSetParams, CUgraphNodeParams,
+    struct cudaGraphNodeParams, of_any)
 
 SAME(cuGraphAddNode_v2, add_any,
      (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t count,

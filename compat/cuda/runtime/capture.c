@@ -43,9 +43,9 @@ cudaError_t kl_cudart_capture_begin(cudaStream_t stream, int mode)
 /* Where it is going to be, behind these of its nodes. */
 static bool aim(struct kl_cudart_graph *g, cudaGraph_t into, const cudaGraphNode_t *after, size_t count)
 {
-    g->behind = malloc(count * sizeof *after + 1);
+    g->behind = malloc(count * sizeof(cudaGraphNode_t) + 1);
     if (!g->behind) return false;
-    if (count) memcpy(g->behind, after, count * sizeof *after);
+    if (count) memcpy(g->behind, after, count * sizeof(cudaGraphNode_t));
     g->nbehind = count;
     g->into = into;
     return true;

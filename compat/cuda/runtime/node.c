@@ -96,23 +96,21 @@ static cudaError_t finish(cudaError_t rc, cudaGraphNode_t *out, cudaGraph_t grap
     return kl_cudart_done(rc);
 }
 
-cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                                   const struct cudaKernelNodeParams *parameters)
-{
-    struct kl_cudart_work w;
+/* A function for a kind of parameters. */
+#define ADD(name, parameters, fill_in)                                                                                 \
+    cudaError_t name(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,             \
+                     const struct parameters *p)                                                                       \
+    {                                                                                                                  \
+        struct kl_cudart_work w;                                                                                       \
+                                                                                                                       \
+        return finish(fill_in(&w, p), node, graph, after, count, &w);                                                  \
+    }                                                                                                                  \
+    KL_CUDART_ENTRY(name)
 
-    return finish(kl_cudart_work_kernel(&w, parameters), node, graph, after, count, &w);
-}
-KL_CUDART_ENTRY(cudaGraphAddKernelNode);
-
-cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                                   const struct cudaMemcpy3DParms *parameters)
-{
-    struct kl_cudart_work w;
-
-    return finish(kl_cudart_work_copy(&w, parameters), node, graph, after, count, &w);
-}
-KL_CUDART_ENTRY(cudaGraphAddMemcpyNode);
+ADD(cudaGraphAddKernelNode, cudaKernelNodeParams, kl_cudart_work_kernel);
+ADD(cudaGraphAddMemcpyNode, cudaMemcpy3DParms, kl_cudart_work_copy);
+ADD(cudaGraphAddMemsetNode, cudaMemsetParams, kl_cudart_work_fill);
+ADD(cudaGraphAddHostNode, cudaHostNodeParams, kl_cudart_work_host);
 
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
                                      size_t count, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
@@ -146,24 +144,6 @@ cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *node, cudaGraph_t 
     return finish(rc ? rc : kl_cudart_work_row(&w, to, from, bytes, kind), node, graph, after, count, &w);
 }
 KL_CUDART_ENTRY(cudaGraphAddMemcpyNodeFromSymbol);
-
-cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                                   const struct cudaMemsetParams *parameters)
-{
-    struct kl_cudart_work w;
-
-    return finish(kl_cudart_work_fill(&w, parameters), node, graph, after, count, &w);
-}
-KL_CUDART_ENTRY(cudaGraphAddMemsetNode);
-
-cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                                 const struct cudaHostNodeParams *parameters)
-{
-    struct kl_cudart_work w;
-
-    return finish(kl_cudart_work_host(&w, parameters), node, graph, after, count, &w);
-}
-KL_CUDART_ENTRY(cudaGraphAddHostNode);
 
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count)
 {
