@@ -189,6 +189,16 @@ ncclResult_t koloEventCreate(koloEvent_t *event);
 ncclResult_t koloEventCreateWithFlags(koloEvent_t *event, unsigned flags);
 /** The event is done when everything queued on `stream` before this call has run. */
 ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream);
+
+/**
+ * For koloEventRecordWithFlags and koloStreamWaitEvent, where the stream captures: the event is none of the capture. Each launch of the graph
+ * records it, or waits for what was its last record at that launch. The graph keeps the event, also one that is destroyed. On other
+ * streams the flag changes nothing.
+ */
+#define KOLO_EVENT_EXTERNAL 1u
+
+/** koloEventRecord, with flags: 0 or KOLO_EVENT_EXTERNAL; others: ncclInvalidArgument. */
+ncclResult_t koloEventRecordWithFlags(koloEvent_t event, koloStream_t stream, unsigned flags);
 /** ncclSuccess, ncclInProgress, or what failed before the event. An event that was never recorded is done. */
 ncclResult_t koloEventQuery(koloEvent_t event);
 ncclResult_t koloEventSynchronize(koloEvent_t event);
@@ -196,7 +206,8 @@ ncclResult_t koloEventSynchronize(koloEvent_t event);
 ncclResult_t koloEventDestroy(koloEvent_t event);
 /**
  * What is queued on `stream` from now on runs after the event's last record before this call, of any device's stream; a later record changes
- * nothing. An event that was never recorded orders nothing. A failure before the event is not this stream's. flags: 0.
+ * nothing. An event that was never recorded orders nothing. A failure before the event is not this stream's.
+ * flags: 0 or KOLO_EVENT_EXTERNAL; others: ncclInvalidArgument.
  */
 ncclResult_t koloStreamWaitEvent(koloStream_t stream, koloEvent_t event, unsigned flags);
 /**

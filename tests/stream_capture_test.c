@@ -107,6 +107,87 @@ static void streams_fork_and_join_by_events(void **state)
     ok(koloGraphExecDestroy(exec));
 }
 
+/* Nodes of events outside: a launch waits for one, and records the other. */
+static void launches_wait_for_events_and_record_them(void **state)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal), other = make_stream(KOLO_STREAM_DEFAULT);
+    koloEvent_t before = make_event(KOLO_EVENT_DEFAULT), within = make_event(KOLO_EVENT_DEFAULT);
+    int64_t ns;
+    int n = 0, seen = 0;
+    flag go = 0, last = 0;
+
+    (void)state;
+    ok(koloStreamWaitEvent(s, before, KOLO_EVENT_EXTERNAL));
+    ok(koloStreamLaunch(s, increment, &n));
+    ok(koloEventRecordWithFlags(within, s, KOLO_EVENT_EXTERNAL));
+    ok(koloStreamLaunch(s, await_flag, &last));
+    ok(koloEventQuery(within)); /* not recorded: the capture is fine */
+    ok(koloStreamWaitEvent(other, within, 0));
+    koloGraphExec_t exec = end(s);
+
+    for (int i = 1; i <= 20; i++) {
+        go = last = 0;
+        ok(koloStreamLaunch(other, await_flag, &go));
+        ok(koloEventRecord(before, other));
+        ok(koloGraphLaunch(exec, s));
+        assert_int_equal(koloEventQuery(within), ncclInProgress);
+        assert_int_equal(n, i - 1);
+        ok(koloStreamWaitEvent(other, within, 0));
+        ok(koloMemcpyAsync(&seen, &n, sizeof n, other));
+        go = 1;
+        ok(koloEventSynchronize(within)); /* while what is behind it waits */
+        ok(koloStreamSynchronize(other));
+        assert_true(n == i && seen == i);
+        ok(koloEventElapsedTime(&ns, before, within));
+        assert_true(ns >= 0);
+        assert_int_equal(koloStreamQuery(s), ncclInProgress);
+        last = 1;
+        ok(koloStreamSynchronize(s));
+    }
+    ok(koloEventDestroy(before));
+    ok(koloEventDestroy(within)); /* the graph has it */
+    koloEvent_t reused = make_event(KOLO_EVENT_DEFAULT), twice = make_event(KOLO_EVENT_DEFAULT);
+    last = 0;
+    ok(koloGraphLaunch(exec, s));
+    ok(koloEventQuery(reused));
+    ok(koloEventQuery(twice));
+    last = 1;
+    ok(koloStreamSynchronize(s));
+    ok(koloGraphExecDestroy(exec));
+    ok(koloEventDestroy(reused));
+    ok(koloEventDestroy(twice));
+    ok(koloStreamDestroy(s));
+    ok(koloStreamDestroy(other));
+}
+
+/* A launch that would wait for a mark in a capture is refused before anything of it is queued. */
+static void a_launch_does_not_wait_for_a_mark(void **state)
+{
+    koloStream_t s = begin(koloCaptureModeGlobal), other;
+    koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
+    koloGraph_t graph;
+    int n = 0;
+
+    (void)state;
+    ok(koloStreamLaunch(s, increment, &n));
+    ok(koloStreamWaitEvent(s, e, KOLO_EVENT_EXTERNAL));
+    koloGraphExec_t exec = end(s);
+    other = begin(koloCaptureModeGlobal);
+    ok(koloEventRecord(e, other));
+    expect_reason(koloGraphLaunch(exec, s), koloReasonCapturedEvent);
+    ok(koloStreamSynchronize(s));
+    assert_int_equal(n, 0);
+    expect_reason(koloStreamEndCapture(other, &graph), koloReasonCaptureInvalidated);
+    ok(koloEventRecord(e, other));
+    ok(koloGraphLaunch(exec, s));
+    ok(koloStreamSynchronize(s));
+    assert_int_equal(n, 1);
+    ok(koloGraphExecDestroy(exec));
+    ok(koloEventDestroy(e));
+    ok(koloStreamDestroy(s));
+    ok(koloStreamDestroy(other));
+}
+
 /* Functions on two lanes that wait for each other: lanes run side by side. */
 static void captured_streams_run_side_by_side(void **state)
 {
@@ -758,6 +839,8 @@ int main(void)
         cmocka_unit_test(nothing_runs_before_the_launch_and_all_at_each),
         cmocka_unit_test(an_empty_graph_does_nothing),
         cmocka_unit_test(streams_fork_and_join_by_events),
+        cmocka_unit_test(launches_wait_for_events_and_record_them),
+        cmocka_unit_test(a_launch_does_not_wait_for_a_mark),
         cmocka_unit_test(captured_streams_run_side_by_side),
         cmocka_unit_test(launches_of_one_exec_run_one_after_the_other),
         cmocka_unit_test(what_is_kept_goes_when_the_last_launch_has_run),

@@ -627,6 +627,8 @@ static void what_is_wrong_is_refused(void **state)
     ok(koloEventCreate(&e));
     expect_refused(koloStreamWaitEvent(NULL, NULL, 0), ncclInvalidArgument, "event is NULL");
     expect_refused(koloStreamWaitEvent(NULL, e, 2), ncclInvalidArgument, "0x2");
+    expect_refused(koloEventRecordWithFlags(NULL, NULL, 1), ncclInvalidArgument, "event is NULL");
+    expect_refused(koloEventRecordWithFlags(e, NULL, 2), ncclInvalidArgument, "0x2");
     expect_refused(koloEventElapsedTime(NULL, e, e), ncclInvalidArgument, "result pointer");
     expect_refused(koloStreamRelease(NULL), ncclInvalidArgument, "default stream");
     ok(koloEventDestroy(e));

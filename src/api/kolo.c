@@ -196,6 +196,13 @@ ncclResult_t koloEventCreateWithFlags(koloEvent_t *event, unsigned flags)
     return ncclSuccess;
 }
 
+static ncclResult_t check_flags(const char *function, unsigned flags)
+{
+    if (!(flags & ~KOLO_EVENT_EXTERNAL)) return ncclSuccess;
+    return KL_FAIL(ncclInvalidArgument, "%s: flags 0x%x; there is KOLO_EVENT_EXTERNAL (%u)", function, flags,
+                   KOLO_EVENT_EXTERNAL);
+}
+
 ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream)
 {
     struct kl_stream *s;
@@ -205,14 +212,26 @@ ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream)
     return kl_devices()->event_record(event_of(event), s);
 }
 
+ncclResult_t koloEventRecordWithFlags(koloEvent_t event, koloStream_t stream, unsigned flags)
+{
+    struct kl_stream *s;
+
+    if (!flags) return koloEventRecord(event, stream);
+    if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventRecordWithFlags: the event is NULL");
+    KL_TRY(check_flags("koloEventRecordWithFlags", flags));
+    KL_TRY(kl_api_stream(stream, &s));
+    return kl_devices()->event_record_outside(event_of(event), s);
+}
+
 ncclResult_t koloStreamWaitEvent(koloStream_t stream, koloEvent_t event, unsigned flags)
 {
     struct kl_stream *s;
 
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloStreamWaitEvent: the event is NULL");
-    if (flags) return KL_FAIL(ncclInvalidArgument, "koloStreamWaitEvent: flags 0x%x; there are none", flags);
+    KL_TRY(check_flags("koloStreamWaitEvent", flags));
     KL_TRY(kl_api_stream(stream, &s));
-    return kl_devices()->event_order(event_of(event), s);
+    return flags ? kl_devices()->event_order_outside(event_of(event), s)
+                 : kl_devices()->event_order(event_of(event), s);
 }
 
 ncclResult_t koloEventElapsedTime(int64_t *ns, koloEvent_t start, koloEvent_t end)

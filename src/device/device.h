@@ -95,6 +95,9 @@ struct kl_device_kind {
     void (*event_destroy)(struct kl_event *event);
     ncclResult_t (*event_record)(struct kl_event *event, struct kl_stream *stream);
     ncclResult_t (*event_order)(struct kl_event *event, struct kl_stream *stream);
+    /** The same; where the stream captures they are nodes of the graph, of an event outside of it. */
+    ncclResult_t (*event_record_outside)(struct kl_event *event, struct kl_stream *stream);
+    ncclResult_t (*event_order_outside)(struct kl_event *event, struct kl_stream *stream);
     ncclResult_t (*event_elapsed)(struct kl_event *start, struct kl_event *end, int64_t *ns);
     ncclResult_t (*event_query)(struct kl_event *event);
     ncclResult_t (*event_synchronize)(struct kl_event *event);

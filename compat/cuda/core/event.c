@@ -12,6 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+_Static_assert((int)cudaEventRecordExternal == KOLO_EVENT_EXTERNAL, "the flag is handed on");
+_Static_assert((int)cudaEventWaitExternal == KOLO_EVENT_EXTERNAL, "the flag is handed on");
+
 /* What processes share of an event. Whoever records it last counts. */
 struct shared {
     _Atomic uint64_t recorded, done;
@@ -252,13 +255,15 @@ static cudaError_t same_device(const struct event *e, cudaStream_t stream)
     return device == e->device ? kl_cuda_failure(device) : cudaErrorInvalidResourceHandle;
 }
 
-cudaError_t kl_cuda_event_record(cudaEvent_t event, cudaStream_t stream)
+cudaError_t kl_cuda_event_record(cudaEvent_t event, cudaStream_t stream, unsigned flags)
 {
+    if (flags > cudaEventRecordExternal) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_enter());
     struct event *e = find(event);
     if (!e) return cudaErrorInvalidResourceHandle;
     KL_CUDA_TRY(same_device(e, stream));
-    if (e->own) return kl_cuda_from_kolo(koloEventRecord(e->own, stream), cudaErrorInvalidResourceHandle);
+    if (e->own)
+        return kl_cuda_from_kolo(koloEventRecordWithFlags(e->own, stream, flags), cudaErrorInvalidResourceHandle);
     if (kl_cuda_stream_captures(stream)) return cudaErrorStreamCaptureUnsupported;
     return record_shared(e, stream);
 }
@@ -269,7 +274,7 @@ cudaError_t kl_cuda_event_order(cudaStream_t stream, cudaEvent_t event, unsigned
     KL_CUDA_TRY(kl_cuda_enter());
     struct event *e = find(event);
     if (!e || koloStreamGetInfo(stream, NULL, NULL)) return cudaErrorInvalidResourceHandle;
-    if (e->own) return kl_cuda_from_kolo(koloStreamWaitEvent(stream, e->own, 0), cudaErrorInvalidResourceHandle);
+    if (e->own) return kl_cuda_from_kolo(koloStreamWaitEvent(stream, e->own, flags), cudaErrorInvalidResourceHandle);
     return wait_shared(e, stream);
 }
 

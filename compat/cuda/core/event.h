@@ -14,7 +14,9 @@
 
 cudaError_t kl_cuda_event_create(cudaEvent_t *event, unsigned flags);
 cudaError_t kl_cuda_event_destroy(cudaEvent_t event);
-cudaError_t kl_cuda_event_record(cudaEvent_t event, cudaStream_t stream);
+
+/** flags: cudaEventRecordExternal, which makes it a node where the stream captures. Of an event between processes: 900. */
+cudaError_t kl_cuda_event_record(cudaEvent_t event, cudaStream_t stream, unsigned flags);
 cudaError_t kl_cuda_event_query(cudaEvent_t event);
 cudaError_t kl_cuda_event_synchronize(cudaEvent_t event);
 cudaError_t kl_cuda_event_elapsed(float *ms, cudaEvent_t start, cudaEvent_t end);

@@ -4,31 +4,49 @@
 #include "base/atomic.h"
 #include "compat/cuda/core/arena.h"
 #include "compat/cuda/core/device.h"
+#include "compat/cuda/core/ledger.h"
 #include "compat/cuda/core/pool.h"
 #include "compat/cuda/core/stream.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { PAGE = 4096 };
 #define KIND(kind) (1u << KL_CUDA_MEMORY_##kind)
 
-/* ---- what a device has given ---- */
+/* ---- what a device has given: to the job's processes, or, without a job, to this one ---- */
 
 static _Atomic int64_t given[KL_CUDA_DEVICES];
+
+static bool count_here(int device, int64_t bytes, uint64_t limit)
+{
+    int64_t before = kl_load_relaxed(&given[device]);
+
+    do {
+        if (bytes > 0 && (uint64_t)before + (uint64_t)bytes > limit) return false;
+    } while (!atomic_compare_exchange_weak_explicit(&given[device], &before, before + bytes, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
 
 bool kl_cuda_count(int device, int64_t bytes)
 {
     const struct kl_cuda_device *d;
-    int64_t before = kl_load_relaxed(&given[device]);
 
     if (kl_cuda_device(device, &d)) return false;
-    do {
-        if (bytes > 0 && (uint64_t)before + (uint64_t)bytes > d->memory) return false;
-    } while (!atomic_compare_exchange_weak_explicit(&given[device], &before, before + bytes, memory_order_relaxed,
-                                                    memory_order_relaxed));
-    return true;
+    return kl_cuda_ledger_has(d->ordinal) ? kl_cuda_ledger_count(d->ordinal, bytes, d->memory)
+                                          : count_here(device, bytes, d->memory);
+}
+
+size_t kl_cuda_memory_here(int device)
+{
+    const struct kl_cuda_device *d;
+
+    if (kl_cuda_device(device, &d)) return 0;
+    return kl_cuda_ledger_has(d->ordinal) ? kl_cuda_ledger_used_by(d->ordinal, getpid())
+                                          : (size_t)kl_load_relaxed(&given[device]);
 }
 
 cudaError_t kl_cuda_memory_info(int device, size_t *free_bytes, size_t *total_bytes)
@@ -36,8 +54,10 @@ cudaError_t kl_cuda_memory_info(int device, size_t *free_bytes, size_t *total_by
     const struct kl_cuda_device *d;
 
     KL_CUDA_TRY(kl_cuda_device(device, &d));
-    int64_t used = kl_load_relaxed(&given[device]);
-    if (free_bytes) *free_bytes = d->memory - (size_t)used;
+    size_t used =
+        kl_cuda_ledger_has(d->ordinal) ? kl_cuda_ledger_used(d->ordinal) : (size_t)kl_load_relaxed(&given[device]);
+    if (used > d->memory) used = d->memory; /* another process has another limit */
+    if (free_bytes) *free_bytes = d->memory - used;
     if (total_bytes) *total_bytes = d->memory;
     return cudaSuccess;
 }

@@ -2,7 +2,8 @@
 /**
  * memory.h - memory of devices and of the host, as CUDA gives it: all of it is host memory that is counted.
  *
- * What a device gives out (cudaMalloc, pools, managed memory, cuMemCreate) is counted in this process against the device's memory.
+ * What a device gives out (cudaMalloc, pools, managed memory, cuMemCreate) is counted against the device's memory, for all processes of a
+ * job (ledger.h).
  * Errors:  as CUDA's; too much is 2.
  * Threads: any.
  */
@@ -31,7 +32,10 @@ cudaError_t kl_cuda_host_unregister(void *ptr);
 
 /** Count `bytes` of a device as given out, or, negative, as back. False: so much is not left. */
 bool kl_cuda_count(int device, int64_t bytes);
+
+/** Of the device, and of that what this process has. */
 cudaError_t kl_cuda_memory_info(int device, size_t *free_bytes, size_t *total_bytes);
+size_t kl_cuda_memory_here(int device);
 
 /** Free all that a device gave, and memory of the host that was pinned or registered while it was current, without waiting. */
 void kl_cuda_memory_reset(int device);

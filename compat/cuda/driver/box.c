@@ -5,6 +5,10 @@
 #include "compat/cuda/driver/copies.h"
 #include "compat/cuda/driver/driver.h"
 
+#include <string.h>
+
+_Static_assert(sizeof(CUDA_MEMCPY3D_PEER) == sizeof(CUDA_MEMCPY3D), "a context is where the other has room");
+
 /* ---- copies ---- */
 
 /* One end of a copy: where it begins, and from row to row, and slice to slice. */
@@ -15,10 +19,15 @@ struct end {
     size_t x, y, z, pitch, height;
 };
 
-static CUresult place(const struct end *e, const struct kl_cuda_box *box, char **at, size_t *slice)
+static CUresult check_end(const struct end *e)
 {
     if (e->type == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
-    if (e->type < CU_MEMORYTYPE_HOST || e->type > CU_MEMORYTYPE_UNIFIED) return CUDA_ERROR_INVALID_VALUE;
+    return e->type < CU_MEMORYTYPE_HOST || e->type > CU_MEMORYTYPE_UNIFIED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static CUresult place(const struct end *e, const struct kl_cuda_box *box, char **at, size_t *slice)
+{
+    KL_CU_TRY(check_end(e));
     const struct kl_cuda_volume v = {.base = e->type == CU_MEMORYTYPE_HOST ? e->host : kl_cu_address(e->device),
                                      .pitch = e->pitch,
                                      .height = e->height,
@@ -106,6 +115,83 @@ CUresult cuMemcpy3D(const CUDA_MEMCPY3D *copy_of)
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *copy_of, CUstream stream)
 {
     return kl_cu_copy_box(copy_of, stream, KL_CUDA_ASYNC);
+}
+
+/* Between devices: the same layout, with a context where the other has room. */
+CUresult kl_cu_copy_box_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, enum kl_cuda_how how)
+{
+    CUDA_MEMCPY3D same;
+
+    if (!p) return CUDA_ERROR_INVALID_VALUE;
+    if (!p->srcContext || !p->dstContext) return CUDA_ERROR_INVALID_CONTEXT;
+    memcpy(&same, p, sizeof same);
+    return kl_cu_copy_box(&same, stream, how);
+}
+
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy_of)
+{
+    return kl_cu_copy_box_peer(copy_of, NULL, KL_CUDA_SYNC);
+}
+
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *copy_of, CUstream stream)
+{
+    return kl_cu_copy_box_peer(copy_of, stream, KL_CUDA_ASYNC);
+}
+
+/* ---- as the runtime has them ---- */
+
+static struct cudaPitchedPtr pitched(const struct end *e, const CUDA_MEMCPY3D *p)
+{
+    return (struct cudaPitchedPtr){.ptr = e->type == CU_MEMORYTYPE_HOST ? e->host : kl_cu_address(e->device),
+                                   .pitch = e->pitch ? e->pitch : e->x + p->WidthInBytes,
+                                   .xsize = p->WidthInBytes,
+                                   .ysize = e->height};
+}
+
+CUresult kl_cu_copy_to_runtime(struct cudaMemcpy3DParms *to, const CUDA_MEMCPY3D *p)
+{
+    if (!p || p->srcLOD || p->dstLOD) return CUDA_ERROR_INVALID_VALUE;
+    struct end source = END(p, src), target = END(p, dst);
+    source.height = p->srcHeight;
+    target.height = p->dstHeight;
+    KL_CU_TRY(check_end(&source));
+    KL_CU_TRY(check_end(&target));
+    *to = (struct cudaMemcpy3DParms){.srcPtr = pitched(&source, p),
+                                     .srcPos = {p->srcXInBytes, p->srcY, p->srcZ},
+                                     .dstPtr = pitched(&target, p),
+                                     .dstPos = {p->dstXInBytes, p->dstY, p->dstZ},
+                                     .extent = {p->WidthInBytes, p->Height, p->Depth},
+                                     .kind = (enum cudaMemcpyKind)kind_of(source.type, target.type)};
+    return CUDA_SUCCESS;
+}
+
+#define SET_END(to, side, p, memory)                                                                                   \
+    do {                                                                                                               \
+        (to)->side##XInBytes = (p)->side##Pos.x;                                                                       \
+        (to)->side##Y = (p)->side##Pos.y;                                                                              \
+        (to)->side##Z = (p)->side##Pos.z;                                                                              \
+        (to)->side##MemoryType = (memory);                                                                             \
+        if ((memory) == CU_MEMORYTYPE_HOST)                                                                            \
+            (to)->side##Host = (p)->side##Ptr.ptr;                                                                     \
+        else                                                                                                           \
+            (to)->side##Device = (CUdeviceptr)(uintptr_t)(p)->side##Ptr.ptr;                                           \
+        (to)->side##Pitch = (p)->side##Ptr.pitch;                                                                      \
+        (to)->side##Height = (p)->side##Ptr.ysize;                                                                     \
+    } while (0)
+
+void kl_cu_copy_of_runtime(CUDA_MEMCPY3D *to, const struct cudaMemcpy3DParms *p)
+{
+    static const CUmemorytype of_kind[][2] = {
+        [cudaMemcpyHostToHost] = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_HOST},
+        [cudaMemcpyHostToDevice] = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE},
+        [cudaMemcpyDeviceToHost] = {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST},
+        [cudaMemcpyDeviceToDevice] = {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_DEVICE},
+        [cudaMemcpyDefault] = {CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED},
+    };
+
+    *to = (CUDA_MEMCPY3D){.WidthInBytes = p->extent.width, .Height = p->extent.height, .Depth = p->extent.depth};
+    SET_END(to, src, p, of_kind[p->kind][0]);
+    SET_END(to, dst, p, of_kind[p->kind][1]);
 }
 
 /* ---- rows of memory, filled ---- */

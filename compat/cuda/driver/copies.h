@@ -13,6 +13,11 @@ struct kl_cu_rows {
 CUresult kl_cu_copy(void *to, const void *from, size_t bytes, int kind, CUstream stream, enum kl_cuda_how how);
 CUresult kl_cu_copy_rows(const CUDA_MEMCPY2D *copy, CUstream stream, enum kl_cuda_how how);
 CUresult kl_cu_copy_box(const CUDA_MEMCPY3D *copy, CUstream stream, enum kl_cuda_how how);
+CUresult kl_cu_copy_box_peer(const CUDA_MEMCPY3D_PEER *copy, CUstream stream, enum kl_cuda_how how);
+
+/** The same copy for the runtime, and a copy of the runtime's with its ends as the kind says them. Errors: 1; 801 arrays. */
+CUresult kl_cu_copy_to_runtime(struct cudaMemcpy3DParms *to, const CUDA_MEMCPY3D *copy);
+void kl_cu_copy_of_runtime(CUDA_MEMCPY3D *to, const struct cudaMemcpy3DParms *copy);
 
 /** So many elements of 1, 2 or 4 bytes. */
 CUresult kl_cu_fill(CUdeviceptr ptr, unsigned value, int element, size_t count, CUstream stream, enum kl_cuda_how how);

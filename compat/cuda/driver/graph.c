@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * graph.c - captures and graphs: other names for the runtime's, whose handles and structures are the same. Kernels are machine code here, so
- * there are no nodes of them.
+ * graph.c - captures and graphs: other names for the runtime's, whose handles and structures are the same. Nodes whose parameters are
+ * others: graph_node.c.
  */
-#include "compat/cuda/core/error.h"
-#include "compat/cuda/driver/driver.h"
-#include "compat/cuda/include/cuda_runtime_api.h"
+#include "compat/cuda/driver/same.h"
 
 #undef cuGraphInstantiate
 #undef cuStreamBeginCapture
@@ -24,23 +22,15 @@ _Static_assert(sizeof(CUgraphEdgeData) == sizeof(cudaGraphEdgeData), "they are t
 _Static_assert(sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS) == sizeof(cudaGraphInstantiateParams), "they are the same");
 _Static_assert(sizeof(CUgraphExecUpdateResultInfo) == sizeof(cudaGraphExecUpdateResultInfo), "they are the same");
 
-/* A function of the runtime's, which leaves the thread's last error as it is. */
-#define SAME(name, function, parameters, arguments)                                                                    \
-    __attribute__((visibility("default"))) CUresult name parameters;                                                   \
-    CUresult name parameters                                                                                           \
-    {                                                                                                                  \
-        KL_CU_TRY(kl_cu_ready());                                                                                      \
-        kl_cuda_driver_call(true);                                                                                     \
-        CUresult rc = (CUresult)function arguments;                                                                    \
-        kl_cuda_driver_call(false);                                                                                    \
-        return rc;                                                                                                     \
-    }
-
 /* ---- captures ---- */
 
 SAME(cuStreamBeginCapture_v2, cudaStreamBeginCapture, (CUstream stream, CUstreamCaptureMode mode),
      (stream, (enum cudaStreamCaptureMode)mode))
 SAME(cuStreamBeginCapture, cudaStreamBeginCapture, (CUstream stream), (stream, cudaStreamCaptureModeGlobal))
+SAME(cuStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph,
+     (CUstream stream, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t count,
+      CUstreamCaptureMode mode),
+     (stream, graph, after, (const void *)edges, count, (enum cudaStreamCaptureMode)mode))
 SAME(cuStreamEndCapture, cudaStreamEndCapture, (CUstream stream, CUgraph *graph), (stream, graph))
 SAME(cuStreamGetCaptureInfo_v3, cudaStreamGetCaptureInfo,
      (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **after,

@@ -59,18 +59,6 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     return CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
-                        CUstream stream, void **arguments, void **extra)
-{
-    (void)function, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z;
-    (void)shared_bytes, (void)stream, (void)arguments, (void)extra;
-    return kl_cu_refuse_code();
-}
-
-REFUSED_CODE(cuLaunchKernelEx)
-REFUSED_CODE(cuLaunchCooperativeKernel)
-
 /* ---- private tables ---- */
 
 static void say_static(void)

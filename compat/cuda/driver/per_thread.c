@@ -6,6 +6,7 @@
 #include "compat/cuda/driver/copies.h"
 #include "compat/cuda/driver/driver.h"
 
+#undef cuMemPrefetchAsync
 #undef cuMemcpyBatchAsync
 #undef cuMemcpy3DBatchAsync
 #undef cuStreamBeginCapture
@@ -54,6 +55,7 @@ PTDS(cuMemcpyPeer, (CUdeviceptr to, CUcontext a, CUdeviceptr from, CUcontext b, 
 PTDS(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *p), kl_cu_copy_rows(p, S, KL_CUDA_SYNC))
 PTDS(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *p), kl_cu_copy_rows(p, S, KL_CUDA_SYNC))
 PTDS(cuMemcpy3D_v2, (const CUDA_MEMCPY3D *p), kl_cu_copy_box(p, S, KL_CUDA_SYNC))
+PTDS(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *p), kl_cu_copy_box_peer(p, S, KL_CUDA_SYNC))
 PTDS(cuMemsetD8_v2, (CUdeviceptr p, unsigned char value, size_t n), kl_cu_fill(p, value, 1, n, S, KL_CUDA_SYNC))
 PTDS(cuMemsetD2D8_v2, (CUdeviceptr p, size_t pitch, unsigned char value, size_t w, size_t h),
      kl_cu_fill_rows(p, (struct kl_cu_rows){pitch, w, h, 1}, value, S, KL_CUDA_SYNC))
@@ -72,6 +74,7 @@ PTSZ(cuMemcpyPeerAsync, (CUdeviceptr to, CUcontext a, CUdeviceptr from, CUcontex
      (to, a, from, b, n, own(s)))
 PTSZ(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *p, CUstream s), (p, own(s)))
 PTSZ(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *p, CUstream s), (p, own(s)))
+PTSZ(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *p, CUstream s), (p, own(s)))
 PTSZ(cuMemcpyBatchAsync,
      (CUdeviceptr * to, CUdeviceptr *from, size_t *n, size_t count, CUmemcpyAttributes *a, size_t *first, size_t na,
       size_t *failed, CUstream s),
@@ -98,7 +101,19 @@ PTSZ(cuMemsetD32Async, (CUdeviceptr p, unsigned value, size_t n, CUstream s), (p
 PTSZ(cuMemsetD2D32Async, (CUdeviceptr p, size_t pitch, unsigned value, size_t w, size_t h, CUstream s),
      (p, pitch, value, w, h, own(s)))
 
+PTSZ(cuMemPrefetchAsync, (CUdeviceptr p, size_t n, CUdevice device, CUstream s), (p, n, device, own(s)))
+PTSZ(cuMemPrefetchAsync_v2, (CUdeviceptr p, size_t n, CUmemLocation where, unsigned flags, CUstream s),
+     (p, n, where, flags, own(s)))
+PTSZ(cuStreamAttachMemAsync, (CUstream s, CUdeviceptr p, size_t n, unsigned flags), (own(s), p, n, flags))
+
 /* ---- streams, events, values ---- */
+
+PTSZ(cuStreamAddCallback, (CUstream s, CUstreamCallback callback, void *argument, unsigned flags),
+     (own(s), callback, argument, flags))
+PTSZ(cuStreamCopyAttributes, (CUstream to, CUstream from), (own(to), own(from)))
+PTSZ(cuStreamGetAttribute, (CUstream s, CUstreamAttrID attribute, CUstreamAttrValue *value), (own(s), attribute, value))
+PTSZ(cuStreamSetAttribute, (CUstream s, CUstreamAttrID attribute, const CUstreamAttrValue *value),
+     (own(s), attribute, value))
 
 PTSZ(cuStreamGetPriority, (CUstream s, int *priority), (own(s), priority))
 PTSZ(cuStreamGetFlags, (CUstream s, unsigned *flags), (own(s), flags))
@@ -126,6 +141,10 @@ PTSZ(cuStreamWriteValue64_v2, (CUstream s, CUdeviceptr p, cuuint64_t value, unsi
 
 PTSZ(cuStreamBeginCapture, (CUstream s), (own(s)))
 PTSZ(cuStreamBeginCapture_v2, (CUstream s, CUstreamCaptureMode mode), (own(s), mode))
+PTSZ(cuStreamBeginCaptureToGraph,
+     (CUstream s, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t n,
+      CUstreamCaptureMode mode),
+     (own(s), graph, after, edges, n, mode))
 PTSZ(cuStreamEndCapture, (CUstream s, CUgraph *graph), (own(s), graph))
 PTSZ(cuStreamGetCaptureInfo, (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id), (own(s), status, id))
 PTSZ(cuStreamGetCaptureInfo_v2,
@@ -147,3 +166,17 @@ PTSZ(cuLaunchKernel,
      (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
       CUstream s, void **arguments, void **extra),
      (f, gx, gy, gz, bx, by, bz, shared, own(s), arguments, extra))
+PTSZ(cuLaunchCooperativeKernel,
+     (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+      CUstream s, void **arguments),
+     (f, gx, gy, gz, bx, by, bz, shared, own(s), arguments))
+
+__attribute__((visibility("default"))) CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f,
+                                                                      void **arguments, void **extra);
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **arguments, void **extra)
+{
+    if (!config) return CUDA_ERROR_INVALID_VALUE;
+    CUlaunchConfig c = *config;
+    c.hStream = own(c.hStream);
+    return cuLaunchKernelEx(&c, f, arguments, extra);
+}

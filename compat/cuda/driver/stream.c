@@ -252,15 +252,15 @@ CUresult cuEventDestroy(CUevent event)
     return (CUresult)kl_cuda_event_destroy(event);
 }
 
-CUresult cuEventRecord(CUevent event, CUstream stream)
-{
-    KL_CU_TRY(kl_cu_enter());
-    return (CUresult)kl_cuda_event_record(event, stream);
-}
-
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
 {
-    return flags > cudaEventRecordExternal ? CUDA_ERROR_INVALID_VALUE : cuEventRecord(event, stream);
+    KL_CU_TRY(kl_cu_enter());
+    return (CUresult)kl_cuda_event_record(event, stream, flags);
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    return cuEventRecordWithFlags(event, stream, 0);
 }
 
 CUresult cuEventQuery(CUevent event)

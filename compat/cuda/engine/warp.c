@@ -61,8 +61,8 @@ static uint64_t result_of(const struct group *g, const struct kl_fibre *me)
         return 0;
     case KOLO_WARP_BALLOT:
         return g->members & ~with_value(g, 0);
-    case KOLO_WARP_SHUFFLE:
-        return g->members >> me->lane_source & 1 ? g->lane[me->lane_source].value : me->value;
+    case KOLO_WARP_SHUFFLE: /* a lane that takes no part has 0: sums over part of a warp rely on what GPUs do */
+        return g->members >> me->lane_source & 1 ? g->lane[me->lane_source].value : 0;
     case KOLO_WARP_MATCH_ANY:
         return with_value(g, me->value);
     case KOLO_WARP_MATCH_ALL:

@@ -32,6 +32,7 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
+typedef struct CUkern_st *CUkernel;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
@@ -295,6 +296,16 @@ typedef struct {
 } CUipcEventHandle;
 
 typedef void(CUDA_CB *CUhostFn)(void *argument);
+typedef void(CUDA_CB *CUstreamCallback)(CUstream stream, CUresult status, void *argument);
+
+typedef enum CUmem_advise_enum {
+    CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
+    CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
+    CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
+    CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION = 4,
+    CU_MEM_ADVISE_SET_ACCESSED_BY = 5,
+    CU_MEM_ADVISE_UNSET_ACCESSED_BY = 6
+} CUmem_advise;
 
 typedef enum {
     CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
@@ -356,6 +367,24 @@ typedef struct CUDA_MEMCPY3D_st {
     size_t dstPitch, dstHeight;
     size_t WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D;
+
+typedef struct CUDA_MEMCPY3D_PEER_st {
+    size_t srcXInBytes, srcY, srcZ, srcLOD;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    CUcontext srcContext;
+    size_t srcPitch, srcHeight;
+    size_t dstXInBytes, dstY, dstZ, dstLOD;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    CUcontext dstContext;
+    size_t dstPitch, dstHeight;
+    size_t WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D_PEER;
 
 typedef enum {
     CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
@@ -425,6 +454,59 @@ typedef union CUstreamBatchMemOpParams_union {
     cuuint64_t pad[6];
 } CUstreamBatchMemOpParams;
 
+/* ---- launches ---- */
+
+typedef enum CUlaunchAttributeID_enum {
+    CU_LAUNCH_ATTRIBUTE_IGNORE = 0,
+    CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
+    CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
+    CU_LAUNCH_ATTRIBUTE_PRIORITY = 8,
+    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN = 10
+} CUlaunchAttributeID;
+#define CUkernelNodeAttrID CUlaunchAttributeID
+#define CUstreamAttrID     CUlaunchAttributeID
+
+typedef union CUlaunchAttributeValue_union {
+    char pad[64];
+    int cooperative;
+    struct {
+        unsigned int x, y, z;
+    } clusterDim;
+    int programmaticStreamSerializationAllowed;
+    int priority;
+} CUlaunchAttributeValue;
+#define CUkernelNodeAttrValue CUlaunchAttributeValue
+#define CUstreamAttrValue     CUlaunchAttributeValue
+
+typedef struct CUlaunchAttribute_st {
+    CUlaunchAttributeID id;
+    char pad[8 - sizeof(CUlaunchAttributeID)];
+    CUlaunchAttributeValue value;
+} CUlaunchAttribute;
+
+typedef struct CUlaunchConfig_st {
+    unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    CUstream hStream;
+    CUlaunchAttribute *attrs;
+    unsigned int numAttrs;
+} CUlaunchConfig;
+
+typedef enum CUfunction_attribute_enum {
+    CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
+    CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
+    CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES = 2,
+    CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3,
+    CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
+    CU_FUNC_ATTRIBUTE_PTX_VERSION = 5,
+    CU_FUNC_ATTRIBUTE_BINARY_VERSION = 6,
+    CU_FUNC_ATTRIBUTE_CACHE_MODE_CA = 7,
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+    CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 9
+} CUfunction_attribute;
+
+/* ---- graphs ---- */
+
 typedef enum {
     CU_GRAPH_NODE_TYPE_KERNEL = 0,
     CU_GRAPH_NODE_TYPE_MEMCPY = 1,
@@ -433,8 +515,35 @@ typedef enum {
     CU_GRAPH_NODE_TYPE_GRAPH = 4,
     CU_GRAPH_NODE_TYPE_EMPTY = 5,
     CU_GRAPH_NODE_TYPE_WAIT_EVENT = 6,
-    CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7
+    CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7,
+    CU_GRAPH_NODE_TYPE_MEM_ALLOC = 10,
+    CU_GRAPH_NODE_TYPE_MEM_FREE = 11,
+    CU_GRAPH_NODE_TYPE_BATCH_MEM_OP = 12,
+    CU_GRAPH_NODE_TYPE_CONDITIONAL = 13
 } CUgraphNodeType;
+
+typedef struct CUDA_KERNEL_NODE_PARAMS_st { /* as CUDA 11 has it */
+    CUfunction func;
+    unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    void **kernelParams, **extra;
+} CUDA_KERNEL_NODE_PARAMS_v1;
+
+typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
+    CUfunction func; /* NULL: kern */
+    unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    void **kernelParams, **extra;
+    CUkernel kern;
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS_v2;
+typedef CUDA_KERNEL_NODE_PARAMS_v2 CUDA_KERNEL_NODE_PARAMS;
+
+typedef struct CUDA_KERNEL_NODE_PARAMS_v3_st {
+    CUfunction func;
+    unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    void **kernelParams, **extra;
+    CUkernel kern;
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS_v3;
 
 typedef struct CUDA_HOST_NODE_PARAMS_st {
     CUhostFn fn;
@@ -454,6 +563,76 @@ typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_st {
     size_t accessDescCount, bytesize;
     CUdeviceptr dptr; /* set by the call */
 } CUDA_MEM_ALLOC_NODE_PARAMS;
+
+typedef struct CUDA_MEMSET_NODE_PARAMS_v2_st {
+    CUdeviceptr dst;
+    size_t pitch;
+    unsigned int value, elementSize;
+    size_t width, height;
+    CUcontext ctx;
+} CUDA_MEMSET_NODE_PARAMS_v2;
+
+typedef struct CUDA_MEMCPY_NODE_PARAMS_st {
+    int flags, reserved;
+    CUcontext copyCtx;
+    CUDA_MEMCPY3D copyParams;
+} CUDA_MEMCPY_NODE_PARAMS;
+
+typedef enum {
+    CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE = 0,
+    CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1
+} CUgraphChildGraphNodeOwnership;
+
+typedef struct CUDA_CHILD_GRAPH_NODE_PARAMS_st {
+    CUgraph graph;
+    CUgraphChildGraphNodeOwnership ownership;
+} CUDA_CHILD_GRAPH_NODE_PARAMS;
+
+typedef struct CUDA_EVENT_RECORD_NODE_PARAMS_st {
+    CUevent event;
+} CUDA_EVENT_RECORD_NODE_PARAMS;
+typedef struct CUDA_EVENT_WAIT_NODE_PARAMS_st {
+    CUevent event;
+} CUDA_EVENT_WAIT_NODE_PARAMS;
+typedef struct CUDA_MEM_FREE_NODE_PARAMS_st {
+    CUdeviceptr dptr;
+} CUDA_MEM_FREE_NODE_PARAMS;
+
+typedef cuuint64_t CUgraphConditionalHandle;
+#define CU_GRAPH_COND_ASSIGN_DEFAULT 1
+
+typedef enum CUgraphConditionalNodeType_enum {
+    CU_GRAPH_COND_TYPE_IF = 0,
+    CU_GRAPH_COND_TYPE_WHILE = 1,
+    CU_GRAPH_COND_TYPE_SWITCH = 2
+} CUgraphConditionalNodeType;
+
+typedef struct CUDA_CONDITIONAL_NODE_PARAMS {
+    CUgraphConditionalHandle handle;
+    CUgraphConditionalNodeType type;
+    unsigned int size;
+    CUgraph *phGraph_out; /* set by the call; the node's */
+    CUcontext ctx;
+} CUDA_CONDITIONAL_NODE_PARAMS;
+
+typedef struct CUgraphNodeParams_st {
+    CUgraphNodeType type;
+    int reserved0[3];
+    union {
+        long long reserved1[29];
+        CUDA_KERNEL_NODE_PARAMS_v3 kernel;
+        CUDA_MEMCPY_NODE_PARAMS memcpy;
+        CUDA_MEMSET_NODE_PARAMS_v2 memset;
+        CUDA_HOST_NODE_PARAMS host;
+        CUDA_CHILD_GRAPH_NODE_PARAMS graph;
+        CUDA_EVENT_WAIT_NODE_PARAMS eventWait;
+        CUDA_EVENT_RECORD_NODE_PARAMS eventRecord;
+        CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+        CUDA_MEM_FREE_NODE_PARAMS free;
+        CUDA_CONDITIONAL_NODE_PARAMS conditional;
+    };
+    long long reserved2;
+} CUgraphNodeParams;
 
 typedef struct CUgraphEdgeData_st {
     unsigned char from_port, to_port, type, reserved[5];
@@ -486,62 +665,69 @@ typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
 
 /* ---- names that stand for a version ---- */
 
-#define cuDeviceTotalMem             cuDeviceTotalMem_v2
-#define cuDeviceGetUuid              cuDeviceGetUuid_v2
-#define cuDevicePrimaryCtxRelease    cuDevicePrimaryCtxRelease_v2
-#define cuDevicePrimaryCtxReset      cuDevicePrimaryCtxReset_v2
-#define cuDevicePrimaryCtxSetFlags   cuDevicePrimaryCtxSetFlags_v2
-#define cuCtxCreate                  cuCtxCreate_v4
-#define cuCtxDestroy                 cuCtxDestroy_v2
-#define cuCtxPushCurrent             cuCtxPushCurrent_v2
-#define cuCtxPopCurrent              cuCtxPopCurrent_v2
-#define cuMemGetInfo                 cuMemGetInfo_v2
-#define cuMemAlloc                   cuMemAlloc_v2
-#define cuMemFree                    cuMemFree_v2
-#define cuMemGetAddressRange         cuMemGetAddressRange_v2
-#define cuMemAllocHost               cuMemAllocHost_v2
-#define cuMemHostGetDevicePointer    cuMemHostGetDevicePointer_v2
-#define cuMemHostRegister            cuMemHostRegister_v2
-#define cuMemcpyHtoD                 cuMemcpyHtoD_v2
-#define cuMemcpyDtoH                 cuMemcpyDtoH_v2
-#define cuMemcpyDtoD                 cuMemcpyDtoD_v2
-#define cuMemcpyHtoDAsync            cuMemcpyHtoDAsync_v2
-#define cuMemcpyDtoHAsync            cuMemcpyDtoHAsync_v2
-#define cuMemcpyDtoDAsync            cuMemcpyDtoDAsync_v2
-#define cuMemAllocPitch              cuMemAllocPitch_v2
-#define cuMemcpy2D                   cuMemcpy2D_v2
-#define cuMemcpy2DUnaligned          cuMemcpy2DUnaligned_v2
-#define cuMemcpy2DAsync              cuMemcpy2DAsync_v2
-#define cuMemcpy3D                   cuMemcpy3D_v2
-#define cuMemcpy3DAsync              cuMemcpy3DAsync_v2
-#define cuMemcpyBatchAsync           cuMemcpyBatchAsync_v2
-#define cuMemcpy3DBatchAsync         cuMemcpy3DBatchAsync_v2
-#define cuStreamBeginCapture         cuStreamBeginCapture_v2
-#define cuStreamGetCaptureInfo       cuStreamGetCaptureInfo_v3
-#define cuGraphGetEdges              cuGraphGetEdges_v2
-#define cuGraphNodeGetDependencies   cuGraphNodeGetDependencies_v2
-#define cuGraphNodeGetDependentNodes cuGraphNodeGetDependentNodes_v2
-#define cuGraphAddDependencies       cuGraphAddDependencies_v2
-#define cuGraphRemoveDependencies    cuGraphRemoveDependencies_v2
-#define cuGraphExecUpdate            cuGraphExecUpdate_v2
-#define cuGraphInstantiate           cuGraphInstantiateWithFlags
-#define cuMemsetD2D8                 cuMemsetD2D8_v2
-#define cuMemsetD2D16                cuMemsetD2D16_v2
-#define cuMemsetD2D32                cuMemsetD2D32_v2
-#define cuMemsetD8                   cuMemsetD8_v2
-#define cuMemsetD16                  cuMemsetD16_v2
-#define cuMemsetD32                  cuMemsetD32_v2
-#define cuIpcOpenMemHandle           cuIpcOpenMemHandle_v2
-#define cuStreamDestroy              cuStreamDestroy_v2
-#define cuStreamBeginCapture         cuStreamBeginCapture_v2
-#define cuStreamBatchMemOp           cuStreamBatchMemOp_v2
-#define cuStreamWaitValue32          cuStreamWaitValue32_v2
-#define cuStreamWriteValue32         cuStreamWriteValue32_v2
-#define cuStreamWaitValue64          cuStreamWaitValue64_v2
-#define cuStreamWriteValue64         cuStreamWriteValue64_v2
-#define cuEventDestroy               cuEventDestroy_v2
-#define cuEventElapsedTime           cuEventElapsedTime_v2
-#define cuGetProcAddress             cuGetProcAddress_v2
+#define cuDeviceTotalMem               cuDeviceTotalMem_v2
+#define cuDeviceGetUuid                cuDeviceGetUuid_v2
+#define cuDevicePrimaryCtxRelease      cuDevicePrimaryCtxRelease_v2
+#define cuDevicePrimaryCtxReset        cuDevicePrimaryCtxReset_v2
+#define cuDevicePrimaryCtxSetFlags     cuDevicePrimaryCtxSetFlags_v2
+#define cuCtxCreate                    cuCtxCreate_v4
+#define cuCtxDestroy                   cuCtxDestroy_v2
+#define cuCtxPushCurrent               cuCtxPushCurrent_v2
+#define cuCtxPopCurrent                cuCtxPopCurrent_v2
+#define cuMemGetInfo                   cuMemGetInfo_v2
+#define cuMemAlloc                     cuMemAlloc_v2
+#define cuMemFree                      cuMemFree_v2
+#define cuMemGetAddressRange           cuMemGetAddressRange_v2
+#define cuMemAllocHost                 cuMemAllocHost_v2
+#define cuMemHostGetDevicePointer      cuMemHostGetDevicePointer_v2
+#define cuMemHostRegister              cuMemHostRegister_v2
+#define cuMemcpyHtoD                   cuMemcpyHtoD_v2
+#define cuMemcpyDtoH                   cuMemcpyDtoH_v2
+#define cuMemcpyDtoD                   cuMemcpyDtoD_v2
+#define cuMemcpyHtoDAsync              cuMemcpyHtoDAsync_v2
+#define cuMemcpyDtoHAsync              cuMemcpyDtoHAsync_v2
+#define cuMemcpyDtoDAsync              cuMemcpyDtoDAsync_v2
+#define cuMemAllocPitch                cuMemAllocPitch_v2
+#define cuMemcpy2D                     cuMemcpy2D_v2
+#define cuMemcpy2DUnaligned            cuMemcpy2DUnaligned_v2
+#define cuMemcpy2DAsync                cuMemcpy2DAsync_v2
+#define cuMemcpy3D                     cuMemcpy3D_v2
+#define cuMemcpy3DAsync                cuMemcpy3DAsync_v2
+#define cuMemPrefetchAsync             cuMemPrefetchAsync_v2
+#define cuMemAdvise                    cuMemAdvise_v2
+#define cuMemcpyBatchAsync             cuMemcpyBatchAsync_v2
+#define cuMemcpy3DBatchAsync           cuMemcpy3DBatchAsync_v2
+#define cuStreamBeginCapture           cuStreamBeginCapture_v2
+#define cuStreamGetCaptureInfo         cuStreamGetCaptureInfo_v3
+#define cuGraphGetEdges                cuGraphGetEdges_v2
+#define cuGraphNodeGetDependencies     cuGraphNodeGetDependencies_v2
+#define cuGraphNodeGetDependentNodes   cuGraphNodeGetDependentNodes_v2
+#define cuGraphAddDependencies         cuGraphAddDependencies_v2
+#define cuGraphRemoveDependencies      cuGraphRemoveDependencies_v2
+#define cuGraphExecUpdate              cuGraphExecUpdate_v2
+#define cuGraphAddKernelNode           cuGraphAddKernelNode_v2
+#define cuGraphKernelNodeGetParams     cuGraphKernelNodeGetParams_v2
+#define cuGraphKernelNodeSetParams     cuGraphKernelNodeSetParams_v2
+#define cuGraphExecKernelNodeSetParams cuGraphExecKernelNodeSetParams_v2
+#define cuGraphAddNode                 cuGraphAddNode_v2
+#define cuGraphInstantiate             cuGraphInstantiateWithFlags
+#define cuMemsetD2D8                   cuMemsetD2D8_v2
+#define cuMemsetD2D16                  cuMemsetD2D16_v2
+#define cuMemsetD2D32                  cuMemsetD2D32_v2
+#define cuMemsetD8                     cuMemsetD8_v2
+#define cuMemsetD16                    cuMemsetD16_v2
+#define cuMemsetD32                    cuMemsetD32_v2
+#define cuIpcOpenMemHandle             cuIpcOpenMemHandle_v2
+#define cuStreamDestroy                cuStreamDestroy_v2
+#define cuStreamBeginCapture           cuStreamBeginCapture_v2
+#define cuStreamBatchMemOp             cuStreamBatchMemOp_v2
+#define cuStreamWaitValue32            cuStreamWaitValue32_v2
+#define cuStreamWriteValue32           cuStreamWriteValue32_v2
+#define cuStreamWaitValue64            cuStreamWaitValue64_v2
+#define cuStreamWriteValue64           cuStreamWriteValue64_v2
+#define cuEventDestroy                 cuEventDestroy_v2
+#define cuEventElapsedTime             cuEventElapsedTime_v2
+#define cuGetProcAddress               cuGetProcAddress_v2
 
 /* ---- start, devices ---- */
 
@@ -628,6 +814,8 @@ CUresult cuMemcpy3D(const CUDA_MEMCPY3D *copy);
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *copy, CUstream stream);
 CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
                             CUmemcpyAttributes *attributes, size_t *first, size_t nattributes, CUstream stream);
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy);
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *copy, CUstream stream);
 CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *list, unsigned long long flags, CUstream stream);
 CUresult cuMemsetD2D8(CUdeviceptr ptr, size_t pitch, unsigned char value, size_t width, size_t height);
 CUresult cuMemsetD2D16(CUdeviceptr ptr, size_t pitch, unsigned short value, size_t width, size_t height);
@@ -700,6 +888,13 @@ CUresult cuStreamGetDevice(CUstream stream, CUdevice *device);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *argument, unsigned int flags);
+CUresult cuStreamCopyAttributes(CUstream to, CUstream from);
+CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue *value);
+CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value);
+CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr ptr, size_t bytes, unsigned int flags);
+CUresult cuMemPrefetchAsync(CUdeviceptr ptr, size_t bytes, CUmemLocation where, unsigned int flags, CUstream stream);
+CUresult cuMemAdvise(CUdeviceptr ptr, size_t bytes, CUmem_advise advice, CUmemLocation where);
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *argument);
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags);
 CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value, unsigned int flags);
@@ -717,6 +912,8 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end);
 /* ---- captures, graphs ---- */
 
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode);
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *after,
+                                     const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
                                 const CUgraphNode **after, const CUgraphEdgeData **edges, size_t *count);
@@ -734,6 +931,23 @@ CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode 
                             const CUDA_HOST_NODE_PARAMS *parameters);
 CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *parameters);
 CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters);
+CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
+                              const CUDA_KERNEL_NODE_PARAMS *parameters);
+CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *parameters);
+CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *parameters);
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue *value);
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID attribute,
+                                       const CUkernelNodeAttrValue *value);
+CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from);
+CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *handle, CUgraph graph, CUcontext context,
+                                        unsigned int initial, unsigned int flags);
+CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
+                              const CUDA_MEMCPY3D *copy, CUcontext context);
+CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *copy);
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *copy);
+CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges,
+                        size_t count, CUgraphNodeParams *parameters);
+CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *parameters);
 CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
                               const CUDA_MEMSET_NODE_PARAMS *parameters, CUcontext context);
 CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *parameters);
@@ -773,6 +987,10 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
 CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters);
 CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *flags);
 CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *result);
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *parameters);
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy,
+                                        CUcontext context);
+CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *parameters);
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters);
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *parameters,
                                         CUcontext context);
@@ -789,9 +1007,23 @@ CUresult cuModuleLoad(CUmodule *module, const char *file);
 CUresult cuModuleLoadData(CUmodule *module, const void *image);
 CUresult cuModuleUnload(CUmodule module);
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
+
+/* ---- kernels: of those that kolo-nvcc compiled, by cudaGetFuncBySymbol ---- */
+
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                         unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
                         CUstream stream, void **arguments, void **extra);
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **arguments, void **extra);
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                                   unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                                   unsigned int shared_bytes, CUstream stream, void **arguments);
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function);
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value);
+CUresult cuFuncGetName(const char **name, CUfunction function);
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *bytes);
+CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel);
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int block_threads,
+                                                     size_t shared_bytes);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -9,13 +9,12 @@
 #include "vector_functions.h"
 #include "vector_types.h"
 
-/* What ordinary compilers need not know of functions that both sides call. */
+/* What ordinary compilers need not know of functions that both sides call. __noinline__ is theirs: libstdc++ says it as an attribute. */
 #if !defined(__KOLO_NVCC__)
 #define __host__
 #define __device__
 #define __global__
 #define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__    __attribute__((noinline))
 #define __align__(n)    __attribute__((aligned(n)))
 #define __launch_bounds__(...)
 #define __grid_constant__

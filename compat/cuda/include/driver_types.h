@@ -813,6 +813,16 @@ struct cudaEventWaitNodeParams {
     cudaEvent_t event;
 };
 
+enum cudaGraphConditionalHandleFlags { cudaGraphCondAssignDefault = 1 };
+enum cudaGraphConditionalNodeType { cudaGraphCondTypeIf = 0, cudaGraphCondTypeWhile = 1, cudaGraphCondTypeSwitch = 2 };
+
+struct cudaConditionalNodeParams {
+    cudaGraphConditionalHandle handle;
+    enum cudaGraphConditionalNodeType type;
+    unsigned int size;        /* of phGraph_out: 1, for an if also 2, for a switch any */
+    cudaGraph_t *phGraph_out; /* set by the call; the node's */
+};
+
 struct cudaGraphNodeParams {
     enum cudaGraphNodeType type;
     int reserved0[3];
@@ -827,6 +837,7 @@ struct cudaGraphNodeParams {
         struct cudaEventRecordNodeParams eventRecord;
         struct cudaMemAllocNodeParams alloc;
         struct cudaMemFreeNodeParams free;
+        struct cudaConditionalNodeParams conditional;
     };
     long long reserved2;
 };

@@ -38,6 +38,7 @@
 #define cudaMemset                       cudaMemset_ptds
 #define cudaStreamAddCallback            cudaStreamAddCallback_ptsz
 #define cudaStreamAttachMemAsync         cudaStreamAttachMemAsync_ptsz
+#define cudaStreamBeginCaptureToGraph    cudaStreamBeginCaptureToGraph_ptsz
 #define cudaStreamBeginCapture           cudaStreamBeginCapture_ptsz
 #define cudaStreamCopyAttributes         cudaStreamCopyAttributes_ptsz
 #define cudaStreamEndCapture             cudaStreamEndCapture_ptsz

@@ -196,9 +196,9 @@ bool translate(const char *text, size_t bytes, struct text *out, FILE *errors)
     walk(&t);
     good = !t.source.failed;
     if (good) source_render(&t.source, out);
-    for (size_t i = 0; i < t.alias_count; i++) free(t.aliases[i].name);
-    free(t.aliases);
-    text_drop(&t.declared);
+    names_drop(&t.aliases);
+    free(t.hidden);
+    names_drop(&t.declared);
     free(t.shadows);
     free(t.type_parameters);
     leave_kernel(&t);

@@ -17,6 +17,7 @@
 #ifndef KL_NVCC_TRANSLATE_H
 #define KL_NVCC_TRANSLATE_H
 
+#include "compat/cuda/nvcc/names.h"
 #include "compat/cuda/nvcc/source.h"
 
 enum scope_kind { SCOPE_NAMESPACE, SCOPE_CLASS, SCOPE_CODE, SCOPE_DATA };
@@ -26,11 +27,6 @@ struct scope {
     bool device;   /* its code runs in kernels */
     bool host;     /* and, or only, on the host */
     uint32_t name; /* of a namespace, NO_TOKEN if it has none */
-};
-
-/** A name that device code uses for what is another one here; `hidden` counts declarations of the same name in scopes around. */
-struct alias {
-    char *name;
 };
 
 /** In the scope at `depth` and those in it the alias is an ordinary name. */
@@ -55,9 +51,9 @@ struct translation {
     unsigned kernel_shared; /* variables of its own so far */
     struct type_parameter *type_parameters;
     size_t type_parameter_count;
-    struct alias *aliases;
-    size_t alias_count;
-    struct text declared; /* variables of devices with their namespaces, each in a line */
+    struct names aliases;  /* that device code uses for what is another name here */
+    uint32_t *hidden;      /* by so many shadows, each of the aliases */
+    struct names declared; /* variables of devices, with their namespaces */
     struct shadow *shadows;
     size_t shadow_count;
 };

@@ -119,6 +119,31 @@ static void translates(void **state)
     }
 }
 
+/* As many as make their table grow: each stands for its own copy, but where a local of that name hides it. */
+static void many_variables_are_told_apart(void **state)
+{
+    enum { VARIABLES = 1000 };
+    struct text in = {0}, out = {0};
+
+    (void)state;
+    for (int i = 0; i < VARIABLES; i++) text_print(&in, "__device__ int v%d;\n", i);
+    text_put(&in, "__device__ int f(int v7) { int v8 = 1; { int v9; v9 = v7; } return");
+    for (int i = 0; i < VARIABLES; i++) text_print(&in, " + v%d", i);
+    text_put(&in, "; } extern __device__ int v5; __device__ int g() { return v7 + w1; }");
+    assert_true(translate(in.at, in.bytes, &out, stderr));
+    for (int i = 0; i < VARIABLES; i++) {
+        char want[32];
+
+        snprintf(want, sizeof want, i == 7 || i == 8 ? "+ v%d " : "+ v%d__kolo()", i);
+        expect_case(want, strstr(out.at, want));
+    }
+    expect_case("a local one is gone behind its scope", strstr(out.at, "return v7__kolo() + w1;"));
+    const char *first = strstr(out.at, "&v5__kolo()");
+    expect_case("one function for each", first && !strstr(first + 1, "&v5__kolo()"));
+    text_drop(&in);
+    text_drop(&out);
+}
+
 /* ---- errors ---- */
 
 static const struct {
@@ -183,7 +208,8 @@ static void survives_any_end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(translates), cmocka_unit_test(tells_errors_with_their_place),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(translates), cmocka_unit_test(many_variables_are_told_apart),
+                                       cmocka_unit_test(tells_errors_with_their_place),
                                        cmocka_unit_test(survives_any_end)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,38 +11,31 @@
 static size_t find_alias(const struct translation *t, uint32_t i)
 {
     const struct token *k = &t->source.tokens.at[i];
-    size_t n = k->end - k->start;
 
-    for (size_t a = 0; a < t->alias_count; a++)
-        if (strlen(t->aliases[a].name) == n && !memcmp(t->aliases[a].name, t->source.tokens.text + k->start, n))
-            return a;
-    return SIZE_MAX;
+    return names_find(&t->aliases, t->source.tokens.text + k->start, k->end - k->start);
 }
 
 void add_alias(struct translation *t, const char *name)
 {
-    for (size_t a = 0; a < t->alias_count; a++)
-        if (!strcmp(t->aliases[a].name, name)) return;
-    t->aliases = must_grow(t->aliases, (t->alias_count + 1) * sizeof *t->aliases);
-    t->aliases[t->alias_count++].name = must_copy(name, strlen(name));
+    bool fresh;
+    size_t alias = names_add(&t->aliases, name, &fresh);
+
+    if (!fresh) return;
+    t->hidden = must_grow(t->hidden, t->aliases.count * sizeof *t->hidden);
+    t->hidden[alias] = 0;
 }
 
 static void hide(struct translation *t, size_t alias, uint32_t depth)
 {
     t->shadows = must_grow(t->shadows, (t->shadow_count + 1) * sizeof *t->shadows);
     t->shadows[t->shadow_count++] = (struct shadow){alias, depth};
-}
-
-static bool is_hidden(const struct translation *t, size_t alias)
-{
-    for (size_t i = 0; i < t->shadow_count; i++)
-        if (t->shadows[i].alias == alias) return true;
-    return false;
+    t->hidden[alias]++;
 }
 
 void forget_shadows(struct translation *t)
 {
-    while (t->shadow_count && t->shadows[t->shadow_count - 1].depth > t->depth) t->shadow_count--;
+    while (t->shadow_count && t->shadows[t->shadow_count - 1].depth > t->depth)
+        t->hidden[t->shadows[--t->shadow_count].alias]--;
 }
 
 static const char no_type_before[] =
@@ -76,7 +69,7 @@ void hide_parameters(struct translation *t, uint32_t from, uint32_t to, uint32_t
 
         if (!token_is_name(k, i) || !(token_is_name(k, i - 1) || token_among(k, i - 1, " * & && > ... "))) continue;
         alias = find_alias(t, i);
-        if (alias != SIZE_MAX) hide(t, alias, depth);
+        if (alias != NO_NAME) hide(t, alias, depth);
     }
 }
 
@@ -85,28 +78,28 @@ void hide_members(struct translation *t, uint32_t brace, uint32_t depth)
     const struct tokens *k = &t->source.tokens;
     uint32_t end = k->at[brace].partner;
 
-    if (!t->alias_count || end == NO_TOKEN) return;
+    if (!t->aliases.count || end == NO_TOKEN) return;
     for (uint32_t i = brace + 1; i < end; i++) {
-        size_t alias = token_is_name(k, i) ? find_alias(t, i) : SIZE_MAX;
+        size_t alias = token_is_name(k, i) ? find_alias(t, i) : NO_NAME;
 
         if (token_is(k, i, "{") && k->at[i].partner != NO_TOKEN) i = k->at[i].partner;
-        if (alias != SIZE_MAX && is_declared(k, i)) hide(t, alias, depth);
+        if (alias != NO_NAME && is_declared(k, i)) hide(t, alias, depth);
     }
 }
 
 void translate_name(struct translation *t, uint32_t i)
 {
     const struct tokens *k = &t->source.tokens;
-    size_t alias = t->alias_count ? find_alias(t, i) : SIZE_MAX;
+    size_t alias = find_alias(t, i);
     char *word;
 
-    if (alias == SIZE_MAX || (i && token_among(k, i - 1, " . -> "))) return;
+    if (alias == NO_NAME || (i && token_among(k, i - 1, " . -> "))) return;
     if (is_declared(k, i)) {
         hide(t, alias, t->depth);
         return;
     }
-    if (is_hidden(t, alias) && !(i && token_is(k, i - 1, "::"))) return;
-    word = must_print("%s__kolo()", t->aliases[alias].name);
+    if (t->hidden[alias] && !(i && token_is(k, i - 1, "::"))) return;
+    word = must_print("%s__kolo()", t->aliases.at[alias]);
     source_replace(&t->source, i, word);
     free(word);
 }
@@ -132,10 +125,10 @@ static char *full_name(const struct translation *t, const char *name)
     for (uint32_t i = 0; i < t->depth; i++) {
         char *word = t->scopes[i].name == NO_TOKEN ? must_copy("", 0) : source_word(&t->source, t->scopes[i].name);
 
-        text_print(&full, "%s%s::", i ? "" : "\n", word);
+        text_print(&full, "%s::", word);
         free(word);
     }
-    result = must_print("%s%s\n", full.at ? full.at : "\n", name);
+    result = must_print("%s%s", full.at ? full.at : "", name);
     text_drop(&full);
     return result;
 }
@@ -144,16 +137,17 @@ static char *full_name(const struct translation *t, const char *name)
 static void put_variable(struct translation *t, const char *name, const char *kind, uint32_t token, struct text *out)
 {
     char *full = full_name(t, name);
-    bool again = t->declared.at && strstr(t->declared.at, full);
+    bool first;
+
+    names_add(&t->declared, full, &first);
 
     text_print(out,
                " __attribute__((unused)) static __kolo::variable<decltype(%s)> %s__kolo_images%u{&%s, \"%s\", %s};",
                name, name, token, name, name, kind);
-    if (!again)
+    if (first)
         text_print(
             out, " __attribute__((unused)) static inline decltype(%s) &%s__kolo() { return %s__kolo_images%u.here(); }",
             name, name, name, token);
-    if (!again) text_put(&t->declared, full);
     free(full);
 }
 

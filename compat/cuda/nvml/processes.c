@@ -3,6 +3,7 @@
  * processes.c - who uses a device: this process, if it has a context or memory there, and those of this user that have the segment of the device's
  * memory open, which is what /proc says.
  */
+#include "compat/cuda/core/ledger.h"
 #include "compat/cuda/core/memory.h"
 #include "compat/cuda/nvml/nvml_state.h"
 
@@ -46,15 +47,17 @@ static bool is_open(DIR *fds, const char *link, unsigned long long *bytes)
     return false;
 }
 
-static void add_if_it_uses(struct found *f, const char *pid, const char *link)
+/* A process of this job says how much it has been given; of others it is known what they have written to. */
+static void add_if_it_uses(struct found *f, const char *pid, const struct kl_cuda_device *d, const char *link)
 {
+    const pid_t number = (pid_t)strtol(pid, NULL, 10);
+    unsigned long long bytes, given = kl_cuda_ledger_has(d->ordinal) ? kl_cuda_ledger_used_by(d->ordinal, number) : 0;
     char path[64];
-    unsigned long long bytes;
 
     snprintf(path, sizeof path, "/proc/%.20s/fd", pid);
     DIR *fds = opendir(path);
     if (!fds) return; /* another user's, or gone */
-    if (is_open(fds, link, &bytes)) add(f, (unsigned)strtoul(pid, NULL, 10), bytes);
+    if (is_open(fds, link, &bytes)) add(f, (unsigned)number, given ? given : bytes);
     closedir(fds);
 }
 
@@ -68,14 +71,14 @@ static void add_others(struct found *f, const struct kl_cuda_device *d)
     kl_cuda_segment_link(d, link);
     while ((entry = readdir(all)))
         if (isdigit((unsigned char)entry->d_name[0]) && strtol(entry->d_name, NULL, 10) != getpid())
-            add_if_it_uses(f, entry->d_name, link);
+            add_if_it_uses(f, entry->d_name, d, link);
     closedir(all);
 }
 
 static void add_own(struct found *f, const struct kl_cuda_device *d)
 {
     int visible = kl_nvml_visible(d);
-    unsigned long long used = kl_nvml_memory(d).used;
+    unsigned long long used = visible < 0 ? 0 : kl_cuda_memory_here(visible);
 
     if (visible >= 0 && (kl_cuda_primary(visible)->alive || used)) add(f, (unsigned)getpid(), used);
 }

@@ -8,28 +8,59 @@
 #include "compat/cuda/core/handle.h"
 #include "compat/cuda/core/stream.h"
 #include "compat/cuda/runtime/entry.h"
+#include "compat/cuda/runtime/node.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-cudaError_t kl_cudart_capture_begin(cudaStream_t stream, int mode)
+static cudaError_t begin(cudaStream_t stream, int mode, struct kl_cudart_graph *g)
 {
-    KL_CUDA_TRY(kl_cuda_enter());
-    if (mode < cudaStreamCaptureModeGlobal || mode > cudaStreamCaptureModeRelaxed) return cudaErrorInvalidValue;
-    if (koloStreamGetInfo(stream, NULL, NULL)) return cudaErrorInvalidResourceHandle;
-    struct kl_cudart_graph *g = kl_cudart_graph_make();
-    if (!g) return cudaErrorMemoryAllocation;
-    ncclResult_t rc = koloStreamBeginCapture(stream, (koloCaptureMode_t)mode);
-    if (rc) {
-        cudaError_t code = kl_cuda_from_kolo(rc, cudaErrorInvalidValue);
-
-        kl_cudart_graph_free(g);
-        return code;
-    }
     uint64_t id = 0;
+
+    KL_CUDA_TRY(kl_cuda_from_kolo(koloStreamBeginCapture(stream, (koloCaptureMode_t)mode), cudaErrorInvalidValue));
     koloStreamGetCaptureInfo(stream, &(koloCaptureStatus_t){0}, &id);
     g->stream = stream;
     kl_store_release(&g->capture, id); /* other threads that look for theirs read it */
     return cudaSuccess;
+}
+
+static cudaError_t check(cudaStream_t stream, int mode)
+{
+    KL_CUDA_TRY(kl_cuda_enter());
+    if (mode < cudaStreamCaptureModeGlobal || mode > cudaStreamCaptureModeRelaxed) return cudaErrorInvalidValue;
+    return koloStreamGetInfo(stream, NULL, NULL) ? cudaErrorInvalidResourceHandle : cudaSuccess;
+}
+
+cudaError_t kl_cudart_capture_begin(cudaStream_t stream, int mode)
+{
+    KL_CUDA_TRY(check(stream, mode));
+    struct kl_cudart_graph *g = kl_cudart_graph_make();
+    cudaError_t rc = g ? begin(stream, mode, g) : cudaErrorMemoryAllocation;
+    if (rc) kl_cudart_graph_free(g);
+    return rc;
+}
+
+/* Where it is going to be, behind these of its nodes. */
+static bool aim(struct kl_cudart_graph *g, cudaGraph_t into, const cudaGraphNode_t *after, size_t count)
+{
+    g->behind = malloc(count * sizeof(cudaGraphNode_t) + 1);
+    if (!g->behind) return false;
+    if (count) memcpy(g->behind, after, count * sizeof(cudaGraphNode_t));
+    g->nbehind = count;
+    g->into = into;
+    return true;
+}
+
+cudaError_t kl_cudart_capture_begin_into(cudaStream_t stream, cudaGraph_t into, const cudaGraphNode_t *after,
+                                         size_t count, int mode)
+{
+    KL_CUDA_TRY(check(stream, mode));
+    KL_CUDA_TRY(kl_cudart_node_check(kl_cudart_graph(into), after, count));
+    struct kl_cudart_graph *g = kl_cudart_graph_make();
+    bool aimed = g && aim(g, into, after, count);
+    cudaError_t rc = aimed ? begin(stream, mode, g) : cudaErrorMemoryAllocation;
+    if (rc) kl_cudart_graph_free(g);
+    return rc;
 }
 
 struct search {
@@ -55,17 +86,34 @@ static struct kl_cudart_graph *find(uint64_t id)
     return s.found;
 }
 
-cudaError_t kl_cudart_capture_end(cudaStream_t stream, cudaGraph_t *graph)
+/* What was captured into a graph that was there is one of its nodes. */
+static cudaError_t settle(struct kl_cudart_graph *g, cudaGraph_t *graph)
+{
+    struct kl_cudart_work w = {.type = cudaGraphNodeTypeGraph};
+    cudaGraphNode_t node;
+
+    *graph = g->into ? g->into : g->handle;
+    if (!g->into) return cudaSuccess;
+    bool taken = kl_cudart_work_take(&w, g);
+    cudaError_t rc = taken ? kl_cudart_node_add(&node, g->into, g->behind, g->nbehind, &w) : cudaErrorMemoryAllocation;
+    if (rc && !taken) kl_cudart_graph_free(g);
+    if (rc) kl_cudart_work_end(&w);
+    if (rc) *graph = NULL;
+    return rc;
+}
+
+cudaError_t kl_cudart_capture_end(cudaStream_t stream, cudaGraph_t *out)
 {
     koloGraph_t captured = NULL;
     koloCaptureStatus_t status = koloCaptureStatusNone;
+    cudaGraph_t graph = NULL;
     uint64_t id = 0;
 
-    if (!graph) return cudaErrorInvalidValue;
-    *graph = NULL;
     KL_CUDA_TRY(kl_cuda_enter());
     if (koloStreamGetCaptureInfo(stream, &status, &id)) return cudaErrorInvalidResourceHandle;
     struct kl_cudart_graph *g = find(id);
+    if (!out && !(g && g->into)) return cudaErrorInvalidValue; /* it could be had nowhere else */
+    if (out) *out = NULL;
     koloGetLastReason();
     cudaError_t rc = kl_cuda_from_kolo(koloStreamEndCapture(stream, &captured), cudaErrorInvalidValue);
     if (rc) { /* refused, and perhaps over */
@@ -82,8 +130,9 @@ cudaError_t kl_cudart_capture_end(cudaStream_t stream, cudaGraph_t *graph)
     *c = (struct kl_cudart_captured){.count = 1, .own = captured};
     g->captured = c;
     kl_store_release(&g->capture, 0);
-    *graph = g->handle;
-    return cudaSuccess;
+    rc = settle(g, &graph);
+    if (out) *out = graph;
+    return rc;
 }
 
 cudaError_t kl_cudart_capture_info(cudaStream_t stream, struct kl_cudart_capture_info *info)
@@ -94,8 +143,11 @@ cudaError_t kl_cudart_capture_info(cudaStream_t stream, struct kl_cudart_capture
     KL_CUDA_TRY(kl_cuda_enter());
     if (koloStreamGetCaptureInfo(stream, &status, &id)) return cudaErrorInvalidResourceHandle;
     const struct kl_cudart_graph *g = find(id);
-    *info = (struct kl_cudart_capture_info){
-        .status = (enum cudaStreamCaptureStatus)status, .id = id, .graph = g ? g->handle : NULL};
+    *info = (struct kl_cudart_capture_info){.status = (enum cudaStreamCaptureStatus)status,
+                                            .id = id,
+                                            .graph = !g        ? NULL
+                                                     : g->into ? g->into
+                                                               : g->handle};
     return cudaSuccess;
 }
 
@@ -106,6 +158,15 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
     return kl_cudart_done(kl_cudart_capture_begin(stream, (int)mode));
 }
 KL_CUDART_ENTRY(cudaStreamBeginCapture);
+
+/* What edges may say besides is of kernels that overlap: these do not. */
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *after,
+                                          const cudaGraphEdgeData *edges, size_t count, enum cudaStreamCaptureMode mode)
+{
+    (void)edges;
+    return kl_cudart_done(kl_cudart_capture_begin_into(stream, graph, after, count, (int)mode));
+}
+KL_CUDART_ENTRY(cudaStreamBeginCaptureToGraph);
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {

@@ -6,6 +6,12 @@
 #include "compat/cuda/runtime/graph.h"
 
 cudaError_t kl_cudart_capture_begin(cudaStream_t stream, int mode);
+
+/** What is captured becomes one node of a graph made by hand. */
+cudaError_t kl_cudart_capture_begin_into(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *after,
+                                         size_t count, int mode);
+
+/** `graph` may be NULL only if the program has it already. */
 cudaError_t kl_cudart_capture_end(cudaStream_t stream, cudaGraph_t *graph);
 
 struct kl_cudart_capture_info {

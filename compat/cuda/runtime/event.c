@@ -24,14 +24,13 @@ KL_CUDART_ENTRY(cudaEventDestroy);
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-    return kl_cudart_done(kl_cuda_event_record(event, stream));
+    return kl_cudart_done(kl_cuda_event_record(event, stream, 0));
 }
 KL_CUDART_ENTRY(cudaEventRecord);
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags)
 {
-    if (flags > cudaEventRecordExternal) return kl_cudart_done(cudaErrorInvalidValue);
-    return kl_cudart_done(kl_cuda_event_record(event, stream));
+    return kl_cudart_done(kl_cuda_event_record(event, stream, flags));
 }
 KL_CUDART_ENTRY(cudaEventRecordWithFlags);
 

@@ -184,10 +184,10 @@ KL_CUDART_ENTRY(cudaGraphUpload);
 static struct kl_cudart_node *find_node(const struct kl_cudart_graph *g, cudaGraphNode_t of)
 {
     for (size_t i = 0; i < g->nnodes; i++) {
-        struct kl_cudart_node *n = g->node[i];
+        struct kl_cudart_node *n = g->node[i]->of == of ? g->node[i] : NULL;
 
-        if (n->of != of && n->work.child) n = find_node(n->work.child, of);
-        if (n && n->of == of) return n;
+        for (size_t k = 0; !n && k < g->node[i]->work.ninner; k++) n = find_node(g->node[i]->work.inner[k], of);
+        if (n) return n;
     }
     return NULL;
 }
@@ -220,6 +220,20 @@ static bool same_edges(const struct kl_cudart_node *a, const struct kl_cudart_no
     return true;
 }
 
+static enum cudaGraphExecUpdateResult compare(const struct kl_cudart_graph *a, const struct kl_cudart_graph *b,
+                                              size_t *at);
+
+static enum cudaGraphExecUpdateResult compare_inner(const struct kl_cudart_work *a, const struct kl_cudart_work *b)
+{
+    enum cudaGraphExecUpdateResult got = cudaGraphExecUpdateSuccess;
+    size_t within;
+
+    if (a->ninner != b->ninner || a->condition.type != b->condition.type)
+        return cudaGraphExecUpdateErrorTopologyChanged;
+    for (size_t i = 0; !got && i < a->ninner; i++) got = compare(a->inner[i], b->inner[i], &within);
+    return got;
+}
+
 /* What keeps nodes made by hand from taking the place of those of the executable. */
 static enum cudaGraphExecUpdateResult compare(const struct kl_cudart_graph *a, const struct kl_cudart_graph *b,
                                               size_t *at)
@@ -231,10 +245,7 @@ static enum cudaGraphExecUpdateResult compare(const struct kl_cudart_graph *a, c
     for (*at = 0; *at < b->nnodes; ++*at) {
         if (a->node[*at]->work.type != b->node[*at]->work.type) return cudaGraphExecUpdateErrorNodeTypeChanged;
         if (!same_edges(a->node[*at], b->node[*at])) return cudaGraphExecUpdateErrorTopologyChanged;
-        const struct kl_cudart_graph *inner = a->node[*at]->work.child, *other = b->node[*at]->work.child;
-        size_t within;
-        enum cudaGraphExecUpdateResult got =
-            inner && other ? compare(inner, other, &within) : cudaGraphExecUpdateSuccess;
+        enum cudaGraphExecUpdateResult got = compare_inner(&a->node[*at]->work, &b->node[*at]->work);
         if (got) return got;
     }
     return cudaGraphExecUpdateSuccess;
@@ -246,7 +257,8 @@ static void keep_names(struct kl_cudart_graph *to, const struct kl_cudart_graph 
     for (size_t i = 0; i < from->nnodes; i++) {
         to->node[i]->of = from->node[i]->of;
         to->node[i]->disabled = from->node[i]->disabled;
-        if (from->node[i]->work.child) keep_names(to->node[i]->work.child, from->node[i]->work.child);
+        for (size_t k = 0; k < from->node[i]->work.ninner; k++)
+            keep_names(to->node[i]->work.inner[k], from->node[i]->work.inner[k]);
     }
 }
 

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- life ---- */
 
@@ -54,6 +55,8 @@ void kl_cudart_graph_free(struct kl_cudart_graph *g)
     for (size_t i = 0; i < g->nnodes; i++) kl_cudart_node_free(g->node[i]);
     free(g->node);
     drop_captured(g->captured);
+    free(g->condition);
+    free(g->behind);
     kl_cudart_kept_release(g->kept);
     free(g);
 }
@@ -100,6 +103,18 @@ static bool copy_edges(struct kl_cudart_node *to, const struct kl_cudart_node *f
     return true;
 }
 
+static bool copy_conditions(struct kl_cudart_graph *to, const struct kl_cudart_graph *from)
+{
+    const size_t bytes = from->nconditions * sizeof(struct kl_cudart_condition *);
+
+    if (!bytes) return true;
+    to->condition = malloc(bytes);
+    if (!to->condition) return false;
+    memcpy(to->condition, from->condition, bytes);
+    to->nconditions = from->nconditions;
+    return true;
+}
+
 struct kl_cudart_graph *kl_cudart_graph_copy(const struct kl_cudart_graph *g)
 {
     struct kl_cudart_graph *copy = calloc(1, sizeof *copy);
@@ -107,7 +122,7 @@ struct kl_cudart_graph *kl_cudart_graph_copy(const struct kl_cudart_graph *g)
 
     for (size_t i = 0; copied && i < g->nnodes; i++) copied = copy_node(copy, g->node[i]);
     for (size_t i = 0; copied && i < g->nnodes; i++) copied = copy_edges(copy->node[i], g->node[i]);
-    if (copied) copied = kl_cudart_kept_copy(&copy->kept, g->kept);
+    if (copied) copied = kl_cudart_kept_copy(&copy->kept, g->kept) && copy_conditions(copy, g);
     if (!copied) {
         kl_cudart_graph_free(copy);
         return NULL;
@@ -137,8 +152,8 @@ KL_CUDART_ENTRY(cudaGraphClone);
 
 static void print_node(FILE *file, const struct kl_cudart_node *n, size_t number)
 {
-    static const char *const names[] = {"kernel",         "memcpy",       "memset", "host", "graph", "empty",
-                                        "wait for event", "record event", "",       "",     "alloc", "free"};
+    static const char *const names[] = {"kernel",       "memcpy", "memset", "host",  "graph", "empty", "wait for event",
+                                        "record event", "",       "",       "alloc", "free",  "",      "condition"};
 
     fprintf(file, "    n%zu [label=\"%zu: %s\"];\n", number, number,
             (size_t)n->work.type < sizeof names / sizeof names[0] ? names[n->work.type] : "node");

@@ -24,10 +24,14 @@ struct kl_cudart_node {
     size_t nafter;
     bool captured; /* the work is kolo's, and not known */
     bool disabled; /* in an executable: it is left out */
-    bool emitted;
+    /* while steps are made of its graph: */
+    size_t looked_at;            /* of what it waits for */
+    struct kl_cudart_node *then; /* waits for it */
+    bool open, emitted;
 };
 
 struct kl_cudart_object; /* a user object: user_object.c */
+struct kl_cudart_condition;
 
 struct kl_cudart_kept {
     struct kl_cudart_object *object;
@@ -46,10 +50,15 @@ struct kl_cudart_graph {
     bool moved;               /* into that node: nor to be used as a whole */
     _Atomic uint64_t capture; /* it is not there yet: the number of what is recorded; 0: it is there */
     cudaStream_t stream;      /* that began the capture */
+    cudaGraph_t into;         /* whose node it becomes then; NULL: none's */
+    cudaGraphNode_t *behind;  /* these */
+    size_t nbehind;
     struct kl_cudart_captured *captured;
     struct kl_cudart_node **node;
     size_t nnodes;
     struct kl_cudart_kept *kept;
+    struct kl_cudart_condition **condition; /* whose handles were made for it; kept */
+    size_t nconditions;
 };
 
 /* ---- graphs ---- */

@@ -270,6 +270,25 @@ static cudaError_t must_be_kernel(const void *function)
     return find(function, &kernel);
 }
 
+/* A kernel's handle, also the driver's, is the address of its host function. */
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol)
+{
+    cudaError_t rc = function ? must_be_kernel(symbol) : cudaErrorInvalidValue;
+
+    if (!rc) *function = (cudaFunction_t)(uintptr_t)symbol;
+    return kl_cudart_done(rc);
+}
+KL_CUDART_ENTRY(cudaGetFuncBySymbol);
+
+cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *symbol)
+{
+    cudaError_t rc = kernel ? must_be_kernel(symbol) : cudaErrorInvalidValue;
+
+    if (!rc) *kernel = (cudaKernel_t)(uintptr_t)symbol;
+    return kl_cudart_done(rc);
+}
+KL_CUDART_ENTRY(cudaGetKernel);
+
 cudaError_t cudaFuncSetCacheConfig(const void *function, enum cudaFuncCache config)
 {
     if ((unsigned)config > cudaFuncCachePreferEqual) return kl_cudart_done(cudaErrorInvalidValue);

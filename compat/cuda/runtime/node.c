@@ -96,23 +96,21 @@ static cudaError_t finish(cudaError_t rc, cudaGraphNode_t *out, cudaGraph_t grap
     return kl_cudart_done(rc);
 }
 
-cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                                   const struct cudaKernelNodeParams *parameters)
-{
-    struct kl_cudart_work w;
+/* A function for a kind of parameters. */
+#define ADD(name, parameters, fill_in)                                                                                 \
+    cudaError_t name(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,             \
+                     const struct parameters *p)                                                                       \
+    {                                                                                                                  \
+        struct kl_cudart_work w;                                                                                       \
+                                                                                                                       \
+        return finish(fill_in(&w, p), node, graph, after, count, &w);                                                  \
+    }                                                                                                                  \
+    KL_CUDART_ENTRY(name)
 
-    return finish(kl_cudart_work_kernel(&w, parameters), node, graph, after, count, &w);
-}
-KL_CUDART_ENTRY(cudaGraphAddKernelNode);
-
-cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                                   const struct cudaMemcpy3DParms *parameters)
-{
-    struct kl_cudart_work w;
-
-    return finish(kl_cudart_work_copy(&w, parameters), node, graph, after, count, &w);
-}
-KL_CUDART_ENTRY(cudaGraphAddMemcpyNode);
+ADD(cudaGraphAddKernelNode, cudaKernelNodeParams, kl_cudart_work_kernel);
+ADD(cudaGraphAddMemcpyNode, cudaMemcpy3DParms, kl_cudart_work_copy);
+ADD(cudaGraphAddMemsetNode, cudaMemsetParams, kl_cudart_work_fill);
+ADD(cudaGraphAddHostNode, cudaHostNodeParams, kl_cudart_work_host);
 
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
                                      size_t count, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
@@ -146,24 +144,6 @@ cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *node, cudaGraph_t 
     return finish(rc ? rc : kl_cudart_work_row(&w, to, from, bytes, kind), node, graph, after, count, &w);
 }
 KL_CUDART_ENTRY(cudaGraphAddMemcpyNodeFromSymbol);
-
-cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                                   const struct cudaMemsetParams *parameters)
-{
-    struct kl_cudart_work w;
-
-    return finish(kl_cudart_work_fill(&w, parameters), node, graph, after, count, &w);
-}
-KL_CUDART_ENTRY(cudaGraphAddMemsetNode);
-
-cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                                 const struct cudaHostNodeParams *parameters)
-{
-    struct kl_cudart_work w;
-
-    return finish(kl_cudart_work_host(&w, parameters), node, graph, after, count, &w);
-}
-KL_CUDART_ENTRY(cudaGraphAddHostNode);
 
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count)
 {
@@ -205,7 +185,8 @@ static bool contains(const struct kl_cudart_graph *g, const struct kl_cudart_gra
 {
     if (g == other) return true;
     for (size_t i = 0; i < g->nnodes; i++)
-        if (g->node[i]->work.child && contains(g->node[i]->work.child, other)) return true;
+        for (size_t k = 0; k < g->node[i]->work.ninner; k++)
+            if (contains(g->node[i]->work.inner[k], other)) return true;
     return false;
 }
 
@@ -213,14 +194,16 @@ static bool contains(const struct kl_cudart_graph *g, const struct kl_cudart_gra
 static cudaError_t add_moved(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
                              cudaGraph_t child)
 {
-    struct kl_cudart_work w = {.type = cudaGraphNodeTypeGraph, .child = kl_cudart_graph(child)};
+    struct kl_cudart_work w = {.type = cudaGraphNodeTypeGraph};
     const struct kl_cudart_graph *g = kl_cudart_graph(graph);
+    struct kl_cudart_graph *c = kl_cudart_graph(child);
 
-    if (!g || !w.child || w.child->part || contains(w.child, g)) return cudaErrorInvalidValue;
-    if (w.child->captured) return cudaErrorNotSupported;
-    KL_CUDA_TRY(kl_cudart_node_add(node, graph, after, count, &w));
-    w.child->part = w.child->moved = true;
-    return cudaSuccess;
+    if (!g || !c || c->part || contains(c, g)) return cudaErrorInvalidValue;
+    if (!kl_cudart_work_take(&w, c)) return cudaErrorMemoryAllocation;
+    cudaError_t rc = kl_cudart_node_add(node, graph, after, count, &w);
+    c->part = c->moved = !rc;
+    if (rc) free(w.inner);
+    return rc;
 }
 
 /* Kinds whose parameters are more than work. False: it is another one. */
@@ -231,6 +214,8 @@ static bool add_special(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGrap
         *rc = kl_cudart_node_add_alloc(node, graph, after, count, &p->alloc);
     else if (p->type == cudaGraphNodeTypeMemFree)
         *rc = kl_cudart_node_add_free(node, graph, after, count, p->free.dptr);
+    else if (p->type == cudaGraphNodeTypeConditional)
+        *rc = kl_cudart_node_add_condition(node, graph, after, count, &p->conditional);
     else if (p->type == cudaGraphNodeTypeGraph && p->graph.ownership == cudaGraphChildGraphOwnershipMove)
         *rc = add_moved(node, graph, after, count, p->graph.graph);
     else
@@ -292,9 +277,9 @@ cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t *g
 {
     const struct kl_cudart_node *n = kl_cudart_node(node);
 
-    if (!n || !n->work.child || !graph) return kl_cudart_done(cudaErrorInvalidValue);
-    if (!kl_cudart_graph_publish(n->work.child)) return kl_cudart_done(cudaErrorMemoryAllocation);
-    *graph = n->work.child->handle;
+    if (!n || n->work.type != cudaGraphNodeTypeGraph || !graph) return kl_cudart_done(cudaErrorInvalidValue);
+    if (!kl_cudart_graph_publish(n->work.inner[0])) return kl_cudart_done(cudaErrorMemoryAllocation);
+    *graph = n->work.inner[0]->handle;
     return cudaSuccess;
 }
 KL_CUDART_ENTRY(cudaGraphChildGraphNodeGetGraph);

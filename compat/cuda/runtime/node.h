@@ -20,4 +20,8 @@ cudaError_t kl_cudart_node_add_alloc(cudaGraphNode_t *node, cudaGraph_t graph, c
 cudaError_t kl_cudart_node_add_free(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
                                     size_t count, void *ptr);
 
+/** The graphs that it may run are in the parameters then. Errors: 1 also no such handle, or number of graphs. */
+cudaError_t kl_cudart_node_add_condition(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
+                                         size_t count, struct cudaConditionalNodeParams *parameters);
+
 #endif

@@ -143,6 +143,10 @@ cudaError_t __cudaLaunchKernel_ptsz(void *kernel, dim3 grid, dim3 block, void **
 KL_CUDART_ENTRY(__cudaLaunchKernel_ptsz);
 
 PTSZ(cudaStreamBeginCapture, (cudaStream_t s, enum cudaStreamCaptureMode mode), (kl_cudart_own(s), mode));
+PTSZ(cudaStreamBeginCaptureToGraph,
+     (cudaStream_t s, cudaGraph_t graph, const cudaGraphNode_t *after, const cudaGraphEdgeData *edges, size_t n,
+      enum cudaStreamCaptureMode mode),
+     (kl_cudart_own(s), graph, after, edges, n, mode));
 PTSZ(cudaStreamEndCapture, (cudaStream_t s, cudaGraph_t *graph), (kl_cudart_own(s), graph));
 PTSZ(cudaStreamIsCapturing, (cudaStream_t s, enum cudaStreamCaptureStatus *status), (kl_cudart_own(s), status));
 PTSZ_13(cudaStreamGetCaptureInfo,

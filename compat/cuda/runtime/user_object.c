@@ -70,7 +70,8 @@ bool kl_cudart_kept_collect(struct kl_cudart_kept **list, const struct kl_cudart
     bool fits = kl_cudart_kept_copy(list, g->kept);
 
     for (size_t i = 0; fits && i < g->nnodes; i++)
-        if (g->node[i]->work.child) fits = kl_cudart_kept_collect(list, g->node[i]->work.child);
+        for (size_t k = 0; fits && k < g->node[i]->work.ninner; k++)
+            fits = kl_cudart_kept_collect(list, g->node[i]->work.inner[k]);
     return fits;
 }
 

@@ -124,17 +124,33 @@ cudaError_t kl_cudart_work_event(struct kl_cudart_work *w, enum cudaGraphNodeTyp
     return kl_cuda_event_known(event) ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }
 
+bool kl_cudart_work_take(struct kl_cudart_work *w, struct kl_cudart_graph *graph)
+{
+    struct kl_cudart_graph **grown = realloc(w->inner, (w->ninner + 1) * sizeof(struct kl_cudart_graph *));
+
+    if (!grown) return false;
+    w->inner = grown;
+    w->inner[w->ninner++] = graph;
+    graph->part = true;
+    return true;
+}
+
+static bool take_copy(struct kl_cudart_work *w, const struct kl_cudart_graph *graph)
+{
+    struct kl_cudart_graph *copy = kl_cudart_graph_copy(graph);
+
+    if (copy && kl_cudart_work_take(w, copy)) return true;
+    kl_cudart_graph_free(copy);
+    return false;
+}
+
 cudaError_t kl_cudart_work_child(struct kl_cudart_work *w, cudaGraph_t graph)
 {
     const struct kl_cudart_graph *g = kl_cudart_graph(graph);
 
     *w = (struct kl_cudart_work){.type = cudaGraphNodeTypeGraph};
     if (!g || g->moved) return cudaErrorInvalidValue;
-    if (g->captured) return cudaErrorNotSupported;
-    w->child = kl_cudart_graph_copy(g);
-    if (!w->child) return cudaErrorMemoryAllocation;
-    w->child->part = true;
-    return cudaSuccess;
+    return take_copy(w, g) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 /* ---- all of them ---- */
@@ -174,15 +190,20 @@ bool kl_cudart_work_again(struct kl_cudart_work *w, const struct kl_cudart_work 
     *w = *of;
     w->arguments = NULL;
     w->packed = NULL;
-    w->child = of->child ? kl_cudart_graph_copy(of->child) : NULL;
-    if (w->child) w->child->part = true;
+    w->bodies = w->condition.phGraph_out = NULL;
+    w->inner = NULL;
+    w->ninner = 0;
+    for (size_t i = 0; i < of->ninner; i++)
+        if (!take_copy(w, of->inner[i])) return false;
     const struct kl_engine_kernel *kernel = of->arguments ? kl_engine_find_kernel(of->kernel.func) : NULL;
-    return (w->child || !of->child) && (!kernel || copy_arguments(w, kernel, of->arguments));
+    return !kernel || copy_arguments(w, kernel, of->arguments);
 }
 
 void kl_cudart_work_end(struct kl_cudart_work *w)
 {
-    kl_cudart_graph_free(w->child);
+    for (size_t i = 0; i < w->ninner; i++) kl_cudart_graph_free(w->inner[i]);
+    free(w->inner);
+    free(w->bodies);
     free(w->arguments);
     free(w->packed);
     *w = (struct kl_cudart_work){.type = w->type};

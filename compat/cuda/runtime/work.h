@@ -3,7 +3,7 @@
  * work.h - what a node that was made by hand does. What it is given is copied.
  *
  * Each of the functions that fill work in leaves nothing behind when it fails.
- * Errors:  1 what no node can do, 98 and 209 no kernel, 13 no variable, 801 arrays and captured graphs.
+ * Errors:  1 what no node can do, 98 and 209 no kernel, 13 no variable, 801 arrays.
  */
 #ifndef KL_CUDART_WORK_H
 #define KL_CUDART_WORK_H
@@ -26,7 +26,10 @@ struct kl_cudart_work {
     cudaEvent_t event;
     struct cudaMemAllocNodeParams alloc; /* the memory is its graph's */
     void *freed;
-    struct kl_cudart_graph *child;
+    struct cudaConditionalNodeParams condition;
+    cudaGraph_t *bodies;            /* what the program was told of `inner`; NULL: nothing */
+    struct kl_cudart_graph **inner; /* a child graph, or what is run on a condition: the node's own */
+    size_t ninner;
 };
 
 cudaError_t kl_cudart_work_kernel(struct kl_cudart_work *work, const struct cudaKernelNodeParams *parameters);
@@ -38,6 +41,9 @@ cudaError_t kl_cudart_work_host(struct kl_cudart_work *work, const struct cudaHo
 
 cudaError_t kl_cudart_work_event(struct kl_cudart_work *work, enum cudaGraphNodeType type, cudaEvent_t event);
 
+/** The graph becomes the work's last inner one. False: memory is short, and it does not. */
+bool kl_cudart_work_take(struct kl_cudart_work *work, struct kl_cudart_graph *graph);
+
 /** `graph` is copied. */
 cudaError_t kl_cudart_work_child(struct kl_cudart_work *work, cudaGraph_t graph);
 
@@ -48,7 +54,7 @@ cudaError_t kl_cudart_work_any(struct kl_cudart_work *work, const struct cudaGra
 bool kl_cudart_work_again(struct kl_cudart_work *work, const struct kl_cudart_work *of);
 void kl_cudart_work_end(struct kl_cudart_work *work);
 
-/** Queue it on a stream that captures. Not of child graphs, nor of events. */
+/** Queue it on a stream that captures. Not of inner graphs, nor of events. */
 cudaError_t kl_cudart_work_emit(const struct kl_cudart_work *work, cudaStream_t stream);
 
 #endif

@@ -425,6 +425,12 @@ static void wait_for_flag(void *arg)
 }
 
 /* The legacy stream would wait for the blocking one, the thread's own has to be waited for by nobody. */
+static void count_call(CUstream stream, CUresult status, void *argument)
+{
+    (void)stream;
+    *(int *)argument += status == CUDA_SUCCESS;
+}
+
 static void functions_for_threads_use_their_streams(void **state)
 {
     CUresult (*copy)(CUdeviceptr, const void *, size_t), (*query)(CUstream),
@@ -454,6 +460,57 @@ static void functions_for_threads_use_their_streams(void **state)
     CU(fill(p + 1, 'x', 1));
     CU(host(back, p, 4));
     assert_string_equal(back, "axc");
+    CU(cuMemFree(p));
+}
+
+/* A capture of the thread's stream gets what functions for threads queue on stream 0. */
+static void everything_for_threads_is_on_their_streams(void **state)
+{
+    CUresult (*callback)(CUstream, CUstreamCallback, void *, unsigned), (*get)(CUstream, CUstreamAttrID, void *);
+    CUresult (*prefetch)(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream);
+    CUresult (*box)(const CUDA_MEMCPY3D_PEER *, CUstream);
+    const cuuint64_t own = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    const CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
+    const CUstream mine = CU_STREAM_PER_THREAD;
+    CUstreamAttrValue value = {.priority = 7};
+    CUcontext context;
+    CUdeviceptr p;
+    CUgraph graph;
+    size_t nodes = 0;
+    int calls = 0;
+
+    (void)state;
+    CU(cuGetProcAddress("cuStreamAddCallback", (void **)&callback, 13000, own, NULL));
+    CU(cuGetProcAddress("cuStreamGetAttribute", (void **)&get, 13000, own, NULL));
+    CU(cuGetProcAddress("cuMemPrefetchAsync", (void **)&prefetch, 13000, own, NULL));
+    CU(cuGetProcAddress("cuMemcpy3DPeerAsync", (void **)&box, 13000, own, NULL));
+    CU(get(NULL, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+    assert_int_equal(value.priority, 0);
+    CU(callback(NULL, count_call, &calls, 0));
+    CU(cuStreamSynchronize(mine));
+    assert_int_equal(calls, 1);
+    CU(cuMemAllocManaged(&p, 64, 1));
+    CU(cuMemAdvise(p, 64, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host));
+    CU(prefetch(p, 64, host, 0, NULL));
+    assert_int_equal(prefetch(p, 64, host, 1, NULL), CUDA_ERROR_INVALID_VALUE);
+    CU(cuMemsetD8(p, 'x', 64));
+    CU(cuCtxGetCurrent(&context));
+    CUDA_MEMCPY3D_PEER copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                               .srcDevice = p,
+                               .srcContext = context,
+                               .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                               .dstDevice = p + 8,
+                               .WidthInBytes = 8,
+                               .Height = 1,
+                               .Depth = 1};
+    assert_int_equal(box(&copy, NULL), CUDA_ERROR_INVALID_CONTEXT);
+    copy.dstContext = context;
+    CU(cuStreamBeginCapture(mine, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CU(box(&copy, NULL));
+    CU(cuStreamEndCapture(mine, &graph));
+    CU(cuGraphGetNodes(graph, NULL, &nodes));
+    assert_int_equal(nodes, 1);
+    CU(cuGraphDestroy(graph));
     CU(cuMemFree(p));
 }
 
@@ -528,6 +585,79 @@ static void graphs_are_those_of_the_runtime(void **state)
     CU(cuGraphExecDestroy(exec));
     CU(cuStreamDestroy(stream));
     CU(cuMemFree(p));
+}
+
+/* Where it comes from is the driver's three ways of saying it. */
+static void nodes_copy_boxes(void **state)
+{
+    char rows[3 * 8], *host;
+    CUdeviceptr device;
+    CUgraph graph;
+    CUgraphNode to, from;
+    CUgraphExec exec;
+    CUDA_MEMCPY3D in = {.srcXInBytes = 1,
+                        .srcY = 1,
+                        .srcMemoryType = CU_MEMORYTYPE_HOST,
+                        .srcPitch = 8,
+                        .dstXInBytes = 2,
+                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .dstPitch = 16,
+                        .WidthInBytes = 3,
+                        .Height = 2,
+                        .Depth = 1},
+                  said, bad;
+    CUgraphNodeParams out = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
+
+    (void)state;
+    OK(cudaMallocHost((void **)&host, 64));
+    memcpy(host,
+           "01234567"
+           "abcdefgh"
+           "ABCDEFGH",
+           sizeof rows);
+    CU(cuMemAlloc(&device, 64));
+    CU(cuMemsetD8(device, '.', 64));
+    in.srcHost = host;
+    in.dstDevice = device;
+    CU(cuGraphCreate(&graph, 0));
+    CU(cuGraphAddMemcpyNode(&to, graph, NULL, 0, &in, NULL));
+    out.memcpy.copyParams = (CUDA_MEMCPY3D){.srcXInBytes = 16,
+                                            .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                            .srcDevice = device,
+                                            .dstMemoryType = CU_MEMORYTYPE_HOST,
+                                            .dstHost = host + 32,
+                                            .WidthInBytes = 6,
+                                            .Height = 1,
+                                            .Depth = 1};
+    CU(cuGraphAddNode(&from, graph, &to, NULL, 1, &out));
+    CU(cuGraphMemcpyNodeGetParams(to, &said));
+    assert_memory_equal(&said.srcXInBytes, &in.srcXInBytes, 3 * sizeof(size_t));
+    assert_true(said.srcMemoryType == CU_MEMORYTYPE_HOST && said.srcHost == host && said.srcPitch == 8);
+    assert_true(said.dstMemoryType == CU_MEMORYTYPE_DEVICE && said.dstDevice == device && said.dstXInBytes == 2);
+    assert_true(said.WidthInBytes == 3 && said.Height == 2 && said.Depth == 1);
+    CU(cuGraphInstantiate(&exec, graph, 0));
+    CU(cuGraphLaunch(exec, NULL));
+    CU(cuStreamSynchronize(NULL));
+    assert_memory_equal(host + 32, "..BCD.", 6);
+
+    in.srcXInBytes = 4;
+    CU(cuGraphExecMemcpyNodeSetParams(exec, to, &in, NULL));
+    CU(cuGraphLaunch(exec, NULL));
+    CU(cuStreamSynchronize(NULL));
+    assert_memory_equal(host + 32, "..EFG.", 6);
+    CU(cuGraphMemcpyNodeSetParams(to, &in));
+    CU(cuGraphMemcpyNodeGetParams(to, &said));
+    assert_int_equal(said.srcXInBytes, 4);
+    bad = in;
+    bad.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    assert_int_equal(cuGraphMemcpyNodeSetParams(to, &bad), CUDA_ERROR_NOT_SUPPORTED);
+    bad.srcMemoryType = (CUmemorytype)9;
+    assert_int_equal(cuGraphAddMemcpyNode(&to, graph, NULL, 0, &bad, NULL), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuGraphAddNode(&to, graph, NULL, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+    CU(cuGraphExecDestroy(exec));
+    CU(cuGraphDestroy(graph));
+    CU(cuMemFree(device));
+    OK(cudaFreeHost(host));
 }
 
 static void machine_code_is_refused(void **state)
@@ -826,7 +956,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(pools_are_those_of_the_runtime),
         cmocka_unit_test(functions_are_found_by_name_and_version),
         cmocka_unit_test(functions_for_threads_use_their_streams),
+        cmocka_unit_test(everything_for_threads_is_on_their_streams),
         cmocka_unit_test(graphs_are_those_of_the_runtime),
+        cmocka_unit_test(nodes_copy_boxes),
         cmocka_unit_test(machine_code_is_refused),
         cmocka_unit_test(memory_is_mapped_where_it_is_wanted),
         cmocka_unit_test(processes_share_memory_and_events),

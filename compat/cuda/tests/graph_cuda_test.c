@@ -51,6 +51,62 @@ static cudaGraphExec_t instantiate_and_drop(cudaGraph_t graph)
 
 /* ---- captures ---- */
 
+static void spin_until(void *arg)
+{
+    while (!atomic_load((atomic_int *)arg)) continue;
+}
+
+/* External events are nodes: of a capture's own fork and join they are no part. */
+static void events_outside_are_nodes_of_a_capture(void **state)
+{
+    cudaEvent_t before, within, shared;
+    cudaGraph_t graph;
+    int count = 0;
+    size_t nodes = 0;
+    atomic_int go = 0, last = 0;
+
+    (void)state;
+    OK(cudaEventCreate(&before));
+    OK(cudaEventCreate(&within));
+    OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    OK(cudaStreamWaitEvent(s, before, cudaEventWaitExternal));
+    OK(cudaLaunchHostFunc(s, add_one, &count));
+    OK(cudaEventRecordWithFlags(within, s, cudaEventRecordExternal));
+    OK(cudaLaunchHostFunc(s, spin_until, &last));
+    OK(cudaStreamWaitEvent(other, within, 0));
+    expect_status(other, cudaStreamCaptureStatusNone);
+    OK(cudaStreamEndCapture(s, &graph));
+    OK(cudaGraphGetNodes(graph, NULL, &nodes));
+    assert_int_equal(nodes, 4);
+    cudaGraphExec_t exec = instantiate_and_drop(graph);
+
+    OK(cudaLaunchHostFunc(other, spin_until, &go));
+    OK(cudaEventRecord(before, other));
+    OK(cudaGraphLaunch(exec, s));
+    FAILS(cudaErrorNotReady, cudaEventQuery(within));
+    assert_int_equal(count, 0);
+    atomic_store(&go, 1);
+    OK(cudaEventSynchronize(within));
+    assert_int_equal(count, 1);
+    FAILS(cudaErrorNotReady, cudaStreamQuery(s));
+    atomic_store(&last, 1);
+    OK(cudaStreamSynchronize(s));
+    OK(cudaEventRecordWithFlags(within, s, cudaEventRecordExternal)); /* the same as without, outside of captures */
+    OK(cudaEventSynchronize(within));
+    FAILS(cudaErrorInvalidValue, cudaEventRecordWithFlags(within, s, 2));
+    FAILS(cudaErrorInvalidValue, cudaStreamWaitEvent(s, within, 2));
+
+    OK(cudaEventCreateWithFlags(&shared, cudaEventInterprocess | cudaEventDisableTiming));
+    OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    FAILS(cudaErrorStreamCaptureUnsupported, cudaEventRecordWithFlags(shared, s, cudaEventRecordExternal));
+    OK(cudaStreamEndCapture(s, &graph));
+    OK(cudaGraphDestroy(graph));
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaEventDestroy(shared));
+    OK(cudaEventDestroy(before));
+    OK(cudaEventDestroy(within));
+}
+
 static void a_capture_runs_when_it_is_launched(void **state)
 {
     int count = 0;
@@ -601,7 +657,7 @@ static void nodes_of_any_kind_are_made_by_one_function(void **state)
     OK(cudaGraphAddNode(&call, graph, NULL, NULL, 0, &p));
     p = (struct cudaGraphNodeParams){.type = cudaGraphNodeTypeGraph, .graph = {.graph = inner}};
     OK(cudaGraphAddNode(&nested, graph, &call, NULL, 1, &p));
-    p.type = cudaGraphNodeTypeConditional;
+    p.type = (enum cudaGraphNodeType)12; /* operations on memory, which only the driver has */
     FAILS(cudaErrorNotSupported, cudaGraphAddNode(&nested, graph, NULL, NULL, 0, &p));
     OK(cudaGraphChildGraphNodeGetGraph(nested, &child));
     FAILS(cudaErrorInvalidValue, cudaGraphDestroy(child)); /* the node's */
@@ -807,7 +863,7 @@ static void nodes_allocate_and_free(void **state)
 static void what_was_captured_can_be_cloned_and_counted(void **state)
 {
     int count = 0;
-    cudaGraph_t graph = capture_adds(&count, 3), clone, outer;
+    cudaGraph_t graph = capture_adds(&count, 3), clone;
     cudaGraphNode_t node[3], same;
     size_t n = 3;
     const struct cudaHostNodeParams call = {.fn = add_one, .userData = &count};
@@ -820,9 +876,6 @@ static void what_was_captured_can_be_cloned_and_counted(void **state)
     assert_int_equal(count_of(cudaGraphGetNodes, clone), 3);
     FAILS(cudaErrorNotSupported, cudaGraphGetRootNodes(clone, NULL, &n));
     OK(cudaGraphDestroy(graph));
-    OK(cudaGraphCreate(&outer, 0));
-    FAILS(cudaErrorNotSupported, cudaGraphAddChildGraphNode(&same, outer, NULL, 0, clone));
-    OK(cudaGraphDestroy(outer));
     FAILS(cudaErrorNotSupported, cudaGraphAddHostNode(&same, clone, NULL, 0, &call));
     cudaGraphExec_t exec = instantiate_and_drop(clone);
     launch(exec);
@@ -989,10 +1042,119 @@ static void collectives_are_replayed(void **state)
     }
 }
 
+struct turn {
+    int *now, seen;
+};
+
+static void take_turn(void *arg)
+{
+    struct turn *t = arg;
+
+    t->seen = (*t->now)++;
+}
+
+/* A capture becomes a node of a graph that is there, and a captured graph a child: each as one. */
+static void captures_are_nodes_of_other_graphs(void **state)
+{
+    cudaGraph_t graph, captured, told;
+    cudaGraphNode_t first, inner, child, last;
+    cudaGraphExec_t exec;
+    enum cudaGraphNodeType type;
+    enum cudaStreamCaptureStatus status;
+    size_t n = 8;
+    cudaGraphNode_t all[8];
+    int now = 0;
+    struct turn turns[4] = {{.now = &now}, {.now = &now}, {.now = &now}, {.now = &now}};
+    struct cudaHostNodeParams call = {.fn = take_turn, .userData = &turns[0]};
+
+    (void)state;
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphAddHostNode(&first, graph, NULL, 0, &call));
+    OK(cudaStreamBeginCaptureToGraph(s, graph, &first, NULL, 1, cudaStreamCaptureModeGlobal));
+    OK(cudaStreamGetCaptureInfo(s, &status, NULL, &told, NULL, NULL, NULL));
+    assert_ptr_equal(told, graph);
+    OK(cudaLaunchHostFunc(s, take_turn, &turns[1]));
+    OK(cudaStreamEndCapture(s, NULL));
+    OK(cudaGraphGetNodes(graph, all, &n));
+    assert_int_equal(n, 2);
+    inner = all[1];
+    OK(cudaGraphNodeGetType(inner, &type));
+    assert_int_equal(type, cudaGraphNodeTypeGraph);
+
+    OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    OK(cudaLaunchHostFunc(s, take_turn, &turns[2]));
+    OK(cudaStreamEndCapture(s, &captured));
+    OK(cudaGraphAddChildGraphNode(&child, graph, &inner, 1, captured));
+    OK(cudaGraphDestroy(captured));
+    call.userData = &turns[3];
+    OK(cudaGraphAddHostNode(&last, graph, &child, 1, &call));
+    OK(cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphExecUpdate(exec, graph, NULL));
+    OK(cudaGraphDestroy(graph));
+    for (int i = 0; i < 3; i++) {
+        OK(cudaGraphLaunch(exec, s));
+        OK(cudaStreamSynchronize(s));
+        for (int k = 0; k < 4; k++) assert_int_equal(turns[k].seen, 4 * i + k);
+    }
+    OK(cudaGraphExecDestroy(exec));
+
+    OK(cudaGraphCreate(&graph, 0));
+    FAILS(cudaErrorInvalidValue, cudaStreamBeginCaptureToGraph(s, graph, &first, NULL, 1, cudaStreamCaptureModeGlobal));
+    OK(cudaStreamBeginCaptureToGraph(s, graph, NULL, NULL, 0, cudaStreamCaptureModeGlobal));
+    OK(cudaGraphDestroy(graph)); /* too early */
+    FAILS(cudaErrorInvalidValue, cudaStreamEndCapture(s, &graph));
+    assert_null(graph);
+    OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    FAILS(cudaErrorInvalidValue, cudaStreamEndCapture(s, NULL));
+    OK(cudaStreamEndCapture(s, &graph));
+    OK(cudaGraphDestroy(graph));
+}
+
+/* Nodes that wait for later ones, far away; and a circle of them. */
+static void nodes_wait_for_later_ones(void **state)
+{
+    enum { NODES = 3000 };
+    static struct turn turns[NODES];
+    static cudaGraphNode_t node[NODES];
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    int now = 0;
+
+    (void)state;
+    OK(cudaGraphCreate(&graph, 0));
+    for (int i = 0; i < NODES; i++) {
+        struct cudaHostNodeParams call = {.fn = take_turn, .userData = &turns[i]};
+
+        turns[i] = (struct turn){.now = &now};
+        OK(cudaGraphAddHostNode(&node[i], graph, NULL, 0, &call));
+    }
+    for (int i = 0; i + 1 < NODES / 2; i++) OK(cudaGraphAddDependencies(graph, &node[i + 1], &node[i], NULL, 1));
+    OK(cudaGraphAddDependencies(graph, &node[NODES / 2], &node[NODES - 1], NULL, 1)); /* forwards, too */
+    OK(cudaGraphAddDependencies(graph, &node[0], &node[NODES - 1], NULL, 1));
+    OK(cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphLaunch(exec, s));
+    OK(cudaStreamSynchronize(s));
+    assert_int_equal(now, NODES);
+    for (int i = 0; i + 1 < NODES / 2; i++) assert_true(turns[i].seen > turns[i + 1].seen);
+    for (int i = NODES / 2; i + 1 < NODES; i++) assert_true(turns[i].seen < turns[i + 1].seen); /* as they were made */
+    assert_true(turns[NODES - 1].seen > turns[0].seen);
+    OK(cudaGraphExecDestroy(exec));
+
+    OK(cudaGraphAddDependencies(graph, &node[0], &node[NODES / 2 - 1], NULL, 1));
+    FAILS(cudaErrorInvalidValue, cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphRemoveDependencies(graph, &node[0], &node[NODES / 2 - 1], NULL, 1));
+    OK(cudaGraphInstantiate(&exec, graph, 0)); /* what the refusal left behind is none of its business */
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(graph));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_capture_runs_when_it_is_launched, setup, teardown),
+        cmocka_unit_test_setup_teardown(events_outside_are_nodes_of_a_capture, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_wait_for_later_ones, setup, teardown),
+        cmocka_unit_test_setup_teardown(captures_are_nodes_of_other_graphs, setup, teardown),
         cmocka_unit_test_setup_teardown(streams_fork_and_join, setup, teardown),
         cmocka_unit_test_setup_teardown(captures_refuse_to_be_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(captures_begin_and_end_where_they_should, setup, teardown),

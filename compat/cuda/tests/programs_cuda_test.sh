@@ -26,6 +26,9 @@ for cc in "cc -std=c99" "c++ -x c++ -std=c++11"; do
     run "a program of '$cc'" -- "$dir/devices"
     grep -q "devices 4 version 13000 properties 1008" "$dir/out" || { cat "$dir/out"; fail "it said something else"; }
 done
+# The C++ library behind the header.
+printf '#include <cuda_runtime.h>\n#include <memory>\n#include <mutex>\n#include <thread>\nint main() { return *std::make_shared<int>(0); }\n' >"$dir/behind.cc"
+c++ -std=c++17 -Wall -Wextra -Werror -I compat/cuda/include "$dir/behind.cc" -o "$dir/behind" -L "$libs" -lcudart || fail "libstdc++ does not compile behind cuda_runtime.h"
 run "two processes" -n 2 --tag -- "$dir/devices"
 [ "$(grep -c 'devices 4' "$dir/out")" = 2 ] || fail "two processes did not say so"
 
@@ -73,6 +76,21 @@ for headers in compat/cuda/include "$toolkit/include"; do
     "$dir/layouts" >"$dir/layouts.$(echo "$headers" | cksum | cut -d' ' -f1)" || fail "the layouts of $headers"
 done
 cmp "$dir"/layouts.* || { diff "$dir"/layouts.*; fail "layouts differ from those of $toolkit"; }
+# Every name that a header has for a default stream of each thread is there; and unless the function is refused, so is not that.
+for of in "cuda.h libcuda.so.1 driver" "cuda_runtime_api.h libcudart.so.13 runtime"; do
+    set -- $of
+    nm -D --defined-only "$libs/$2" | sed 's/.* //; s/@.*//' >"$dir/exported"
+    sed -n 's/.*__CUDA\(RT\)\{0,1\}_API_\(PT[SD][SZ]\)(\(cu[A-Za-z0-9_]*\)).*/\3 \2/p' "$toolkit/include/$1" | sort -u >"$dir/own"
+    [ "$(wc -l <"$dir/own")" -gt 50 ] || fail "no names for threads' streams in $1"
+    while read -r name kind; do
+        own=${name}_$(echo "$kind" | tr A-Z a-z)
+        grep -qx "$own" "$dir/exported" || fail "$2 lacks $own"
+        refused=compat/cuda/$3/refused.inc
+        grep -qx "REFUSED($name)" $refused || ! grep -qx "REFUSED($own)" $refused || fail "$2 has $name, and refuses $own"
+        [ "$3" = runtime ] || grep -qx "REFUSED($name)" $refused || grep -qx "OWN($name, $own)" compat/cuda/driver/per_thread.inc || fail "cuGetProcAddress does not find $own"
+    done <"$dir/own"
+done
+
 for lib in "$toolkit/lib64" "$toolkit/lib"; do
     [ -f "$lib/libcudart.so.13" ] || continue
     cc -I "$toolkit/include" $here/devices.c -o "$dir/theirs" "$lib/libcudart.so.13" || exit 1

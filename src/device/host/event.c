@@ -50,12 +50,19 @@ ncclResult_t kl_event_create(unsigned flags, struct kl_event **event)
     e->stream = NULL;
     e->mark = (struct kl_mark){.capture = 0};
     e->flags = flags;
+    kl_store_relaxed(&e->holders, 1);
     *event = e;
     return ncclSuccess;
 }
 
+void kl_event_hold(struct kl_event *event)
+{
+    kl_fetch_add_relaxed(&event->holders, 1);
+}
+
 void kl_event_destroy(struct kl_event *event)
 {
+    if (kl_fetch_sub_acq_rel(&event->holders, 1) != 1) return;
     pthread_mutex_lock(&registry.lock);
     event->next = registry.spare;
     registry.spare = event;
@@ -101,10 +108,8 @@ static ncclResult_t record_in_capture(struct kl_event *event, struct kl_stream *
     return ncclSuccess;
 }
 
-ncclResult_t kl_event_record(struct kl_event *event, struct kl_stream *stream)
+uint64_t kl_event_queue(struct kl_event *event, struct kl_stream *stream)
 {
-    if (kl_capturing(stream)) return record_in_capture(event, stream);
-    KL_TRY(kl_legacy_order(stream));
     uint64_t number = kl_load_relaxed(&event->recorded) + 1;
     struct kl_work work = {.progress = store_done, .owner = event, .arg = {number}};
     uint64_t ticket = kl_stream_push(stream, &work);
@@ -115,7 +120,14 @@ ncclResult_t kl_event_record(struct kl_event *event, struct kl_stream *stream)
     event->mark.capture = 0;
     kl_store_relaxed(&event->recorded, number); /* from here on, and not before, others ask for this record */
     pthread_mutex_unlock(&registry.lock);
-    run_first(event, stream, ticket);
+    return ticket;
+}
+
+ncclResult_t kl_event_record(struct kl_event *event, struct kl_stream *stream)
+{
+    if (kl_capturing(stream)) return record_in_capture(event, stream);
+    KL_TRY(kl_legacy_order(stream));
+    run_first(event, stream, kl_event_queue(event, stream));
     return ncclSuccess;
 }
 
@@ -169,6 +181,20 @@ ncclResult_t kl_event_order(struct kl_event *event, struct kl_stream *stream)
     KL_TRY(kl_legacy_order(stream));
     kl_follow(stream, r.stream, r.ticket);
     return ncclSuccess;
+}
+
+void kl_event_follow(struct kl_event *event, struct kl_stream *stream)
+{
+    const struct record r = last_record(event);
+
+    if (r.stream) kl_follow(stream, r.stream, r.ticket);
+}
+
+ncclResult_t kl_event_refuse_mark(struct kl_event *event, const char *function)
+{
+    const struct record r = last_record(event);
+
+    return r.mark.capture ? kl_capture_refuse_mark(&r.mark, function) : ncclSuccess;
 }
 
 /* ---- time ---- */

@@ -18,6 +18,7 @@
 struct kl_event {
     _Atomic uint64_t recorded; /* number of the last record */
     _Atomic uint64_t done;     /* highest number stored */
+    _Atomic uint32_t holders;  /* the program, and graphs */
     unsigned flags;            /* KOLO_EVENT_* */
     /* Guarded by the lock of events: */
     uint64_t time;            /* of the record `done`, ns of base/clock.h */
@@ -28,11 +29,23 @@ struct kl_event {
 };
 
 ncclResult_t kl_event_create(unsigned flags, struct kl_event **event);
+
+/** Drop it: the last who holds it gives it back. */
 void kl_event_destroy(struct kl_event *event);
+void kl_event_hold(struct kl_event *event);
 ncclResult_t kl_event_record(struct kl_event *event, struct kl_stream *stream);
+
+/** The same, of a stream that does not capture and is in order with the default one. Yields the ticket of the record. */
+uint64_t kl_event_queue(struct kl_event *event, struct kl_stream *stream);
 
 /** What is queued on `stream` from now on runs after the last record so far; nothing if there is none. */
 ncclResult_t kl_event_order(struct kl_event *event, struct kl_stream *stream);
+
+/** The same, of a stream as in kl_event_queue, and an event that is no mark. */
+void kl_event_follow(struct kl_event *event, struct kl_stream *stream);
+
+/** Refuse an event whose last record is a mark in a capture. */
+ncclResult_t kl_event_refuse_mark(struct kl_event *event, const char *function);
 
 /** From the record of `start` to that of `end`, ns. Not recorded, or without time: ncclInvalidUsage; not done: ncclInProgress. */
 ncclResult_t kl_event_elapsed(struct kl_event *start, struct kl_event *end, int64_t *ns);

@@ -6,6 +6,7 @@
 #include "device/host/copy.h"
 #include "device/host/current.h"
 #include "device/host/event.h"
+#include "device/host/event_node.h"
 #include "device/host/memory.h"
 #include "device/host/ranges.h"
 #include "device/host/stream.h"
@@ -42,6 +43,8 @@ const struct kl_device_kind kl_host_devices = {
     .event_destroy = kl_event_destroy,
     .event_record = kl_event_record,
     .event_order = kl_event_order,
+    .event_record_outside = kl_event_record_outside,
+    .event_order_outside = kl_event_order_outside,
     .event_elapsed = kl_event_elapsed,
     .event_query = kl_event_query,
     .event_synchronize = kl_event_synchronize,

@@ -13,6 +13,7 @@
 #include <new>
 
 /* clang-format off */
+#include "graph.h"
 #include "index.h"
 #include "launch.h"
 #include "sync.h"

@@ -197,6 +197,33 @@ static int recursion(size_t stack, int depth)
     return 0;
 }
 
+/* A loop of a graph whose kernel fails, and so never ends it. */
+static int loop()
+{
+    int *nowhere = nullptr;
+    void *arguments[] = {&nowhere};
+    cudaGraph_t graph;
+    cudaGraphNode_t node;
+    cudaGraphExec_t exec;
+    cudaGraphNodeParams p = {};
+    cudaKernelNodeParams k = {};
+
+    CUDA(cudaGraphCreate(&graph, 0));
+    p.type = cudaGraphNodeTypeConditional;
+    CUDA(cudaGraphConditionalHandleCreate(&p.conditional.handle, graph, 1, cudaGraphCondAssignDefault));
+    p.conditional.type = cudaGraphCondTypeWhile;
+    p.conditional.size = 1;
+    CUDA(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &p));
+    k.func = (void *)writes_to;
+    k.gridDim = dim3(3);
+    k.blockDim = dim3(32);
+    k.kernelParams = arguments;
+    CUDA(cudaGraphAddKernelNode(&node, p.conditional.phGraph_out[0], nullptr, 0, &k));
+    CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    CUDA(cudaGraphLaunch(exec, 0));
+    return fails_with(cudaErrorIllegalAddress);
+}
+
 int main()
 {
     child("null", [] { return writes_to<<<3, 32>>>(nullptr), fails_with(cudaErrorIllegalAddress); },
@@ -211,6 +238,7 @@ int main()
     child("overflow", [] { return recursion(65536, 1000), fails_with(cudaErrorIllegalAddress); }, "stack of 65536 bytes is full");
     child("larger stack", [] { return recursion(4 << 20, 1000), cudaDeviceSynchronize() != cudaSuccess; }, "");
     child("large frame", large_frame, "has_large_frame|bytes is full");
+    child("loop of a graph", loop, "writes_to|access to memory that is not there");
     child("no instruction", no_instruction, "meets_no_instruction|an illegal instruction");
     child("division", divisions, "");
     child("printf", prints, "thread 0 of two|thread 1 of two");

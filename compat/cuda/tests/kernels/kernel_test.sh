@@ -13,6 +13,6 @@ sources=$here/$name.cu
 [ -z "${SANITIZE:-}" ] || set -- "$@" -Xcompiler "-fsanitize=$(echo "$SANITIZE" | sed 's/,/\\,/g'),-fno-sanitize-recover=all"
 
 # shellcheck disable=SC2086 # names of sources, without spaces
-"$KOLO_BUILD/kolo-nvcc" -std=c++17 --extended-lambda -arch=sm_90 -O2 -Xcompiler -Wall,-Wextra "$@" $sources -o "$scratch/$name"
+"$KOLO_BUILD/kolo-nvcc" -std=c++17 --extended-lambda -arch=sm_90 -O2 -Xcompiler -Wall,-Wextra $sources -o "$scratch/$name" "$@"
 CUDA_VISIBLE_DEVICES=0 "$scratch/$name" >"$scratch/one" 2>&1 || { cat "$scratch/one"; exit 1; }
 "$scratch/$name"

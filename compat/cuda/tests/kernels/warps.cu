@@ -12,7 +12,7 @@ __device__ int source_of(int what, int lane, int n, int width, int live)
     if (what == 1) s = lane - n < group ? lane : lane - n;
     if (what == 2) s = lane + n >= group + width ? lane : lane + n;
     if (what == 3) s = (lane ^ n) >= group + width ? lane : lane ^ n;
-    return s < live ? s : lane;
+    return s < live ? s : -1; // a lane that is not there has 0
 }
 
 template <typename T> __device__ T value_of(int lane)
@@ -41,7 +41,7 @@ template <typename T> __global__ void shuffles(int *bad)
                 T got = shuffle(what, value_of<T>(lane), n, width);
                 int s = source_of(what, lane, n, width, live);
 
-                if (got != value_of<T>(s)) atomicAdd(bad, 1);
+                if (got != (s < 0 ? (T)0 : value_of<T>(s))) atomicAdd(bad, 1);
             }
 }
 
@@ -97,6 +97,23 @@ __global__ void exited(int *bad)
     if (__reduce_add_sync(ALL, 1) != 20) atomicAdd(bad, 1);
 }
 
+/* The last lanes of a sum, which take from lanes that are not there: of another branch, and behind the end of the block. */
+__global__ void sum_of_some(int *bad)
+{
+    int lane = threadIdx.x % 32;
+
+    if (lane < 8) {
+        int v = lane + 1;
+
+        for (int d = warpSize / 2; d > 0; d >>= 1) v += __shfl_down_sync(0xff, v, d);
+        if (lane == 0 && v != 36) atomicAdd(bad, 1);
+    }
+    __syncwarp();
+    int all = 1;
+    for (int d = warpSize / 2; d > 0; d >>= 1) all += __shfl_down_sync(ALL, all, d);
+    if (lane == 0 && all != (threadIdx.x == 0 ? 32 : 12)) atomicAdd(bad, 1);
+}
+
 /* The usual sum of a block: shuffles, shared memory, a barrier. */
 __global__ void block_sum(const float *in, float *out, int n)
 {
@@ -146,6 +163,7 @@ static void test(int)
     votes<<<3, 32>>>(bad);
     divergent<<<3, 64>>>(bad);
     exited<<<3, 64>>>(bad);
+    sum_of_some<<<2, 44>>>(bad);
     DONE();
     EXPECT(*bad == 0);
     for (int i = 0; i < 10000; i++) in[i] = i % 16;

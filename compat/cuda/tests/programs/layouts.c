@@ -110,6 +110,20 @@ static void structs_of_the_driver(void)
     SIZE(CUmemAccessDesc);
     SIZE(CUipcMemHandle);
     SIZE(CUuuid);
+    SIZE(CUDA_KERNEL_NODE_PARAMS);
+    PLACE(CUDA_KERNEL_NODE_PARAMS, ctx);
+    SIZE(CUgraphNodeParams);
+    PLACE(CUgraphNodeParams, kernel.kern);
+    PLACE(CUgraphNodeParams, memcpy.copyParams);
+    PLACE(CUgraphNodeParams, memset.ctx);
+    PLACE(CUgraphNodeParams, alloc.dptr);
+    SIZE(CUDA_MEMCPY3D_PEER);
+    PLACE(CUDA_MEMCPY3D_PEER, dstContext);
+    VALUE(CU_MEM_ADVISE_UNSET_ACCESSED_BY);
+    SIZE(CUlaunchConfig);
+    PLACE(CUlaunchConfig, hStream);
+    SIZE(CUlaunchAttribute);
+    PLACE(CUlaunchAttribute, value);
 }
 
 static void values(void)

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** same.h - functions of the driver that are other names for the runtime's: handles, and many structures, are the same. */
+#ifndef KL_CU_SAME_H
+#define KL_CU_SAME_H
+
+#include "compat/cuda/core/error.h"
+#include "compat/cuda/driver/driver.h"
+#include "compat/cuda/include/cuda_runtime_api.h"
+
+/** What the driver says for it. A function that is no kernel can only come from machine code: 209. */
+static inline CUresult kl_cu_of_runtime(cudaError_t rc)
+{
+    return rc == cudaErrorInvalidDeviceFunction ? kl_cu_refuse_code() : (CUresult)rc;
+}
+
+/** A function of the runtime's, which leaves the thread's last error as it is. */
+#define SAME(name, function, parameters, arguments)                                                                    \
+    __attribute__((visibility("default"))) CUresult name parameters;                                                   \
+    CUresult name parameters                                                                                           \
+    {                                                                                                                  \
+        KL_CU_TRY(kl_cu_ready());                                                                                      \
+        kl_cuda_driver_call(true);                                                                                     \
+        cudaError_t rc = function arguments;                                                                           \
+        kl_cuda_driver_call(false);                                                                                    \
+        return kl_cu_of_runtime(rc);                                                                                   \
+    }
+
+#endif
