@@ -154,6 +154,16 @@ class Diff(tool.Case):
         back = [c["code"] for c in self.json(*args[:2], "--nccl", "2.29.7", "--nccl", "2.26.3")["release_changes"] if c["cause"]]
         self.assertEqual(back, ["nvls_model"])
 
+    def test_what_a_release_sees_of_a_machine_is_no_difference_of_its_own(self):
+        with tool.recorded("two-sockets") as d:
+            tool.second_port(d, "mlx5_0")
+            o = self.json("--sysfs", d, "--hosts", "2", "--nccl", "2.26.3", "--nccl", "2.27.7")
+            self.assertEqual(o["differences"], [])
+            self.assertIn("merged_only", [c["code"] for c in o["release_changes"] if c["cause"]])
+            setting = self.json("--sysfs", d, "--hosts", "2", "--with", "NCCL_IB_MERGE_NICS=0", "--with", "NCCL_CROSS_NIC=2")
+            self.assertEqual([(f["subject"], f["cause"]) for f in setting["differences"]],
+                             [("NCCL_IB_MERGE_NICS", True), ("NCCL_CROSS_NIC", False)])
+
     def test_releases_that_change_nothing_here(self):
         o = self.json("--topo", "dgx1v-hcm-4nic", "--nccl", "2.30.3", "--nccl", "2.30.4")
         self.assertEqual((o["cause"]["code"], o["release_changes"]), ("nothing_changes", []))

@@ -12,6 +12,8 @@ static const char *const levels[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "
                                      "SYS", "0",   "1",   "2",   "3",   "4",   "5",   NULL};
 static const char *const merge_levels[] = {"LOC", "PORT", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", NULL};
 
+static const char *const merge_policies[] = {[KL_MERGE_ALL] = "ALL", [KL_MERGE_RAIL] = "RAIL", NULL};
+
 static const struct kl_param rows[] = {
     KL_PARAM_BOOL(struct kl_topo_config, p2p_disable, "NCCL_P2P_DISABLE", "0",
                   "do not let ranks access each other's buffers directly"),
@@ -58,6 +60,9 @@ static const struct kl_param rows[] = {
                  "may rings and trees change NICs between hosts: 0 never, 1 always, 2 if that is better"),
     KL_PARAM_ENUM(struct kl_topo_config, merge_level, "NCCL_NET_MERGE_LEVEL", "PORT", merge_levels,
                   "how far apart NICs may be that are used as one; LOC keeps them all apart"),
+    KL_PARAM_ENUM(
+        struct kl_topo_config, merge_policy, "NCCL_NET_MERGE_POLICY", "ALL", merge_policies,
+        "NICs that may be used as one: ALL, or RAIL, those that the network says are on one rail (from 2.30.7 on)"),
     KL_PARAM_STRING(struct kl_topo_config, force_merge, "NCCL_NET_FORCE_MERGE", "",
                     "NICs to use as one, as in \"mlx5_0,mlx5_1;mlx5_2:1,mlx5_3:1\""),
     KL_PARAM_STRING(
@@ -65,6 +70,8 @@ static const struct kl_param rows[] = {
         "RDMA ports to plan with: prefixes \"mlx5_0:1,mlx5_2\", all others \"^mlx5_3\", exact names \"=mlx5_0\""),
     KL_PARAM_BOOL(struct kl_topo_config, ib_disable, "NCCL_IB_DISABLE", "0",
                   "plan with sockets, even where a machine has InfiniBand or RoCE"),
+    KL_PARAM_BOOL(struct kl_topo_config, ib_merge, "NCCL_IB_MERGE_NICS", "1",
+                  "let InfiniBand and RoCE ports be used as one, in plans for machines that are looked at"),
     KL_PARAM_INT(struct kl_topo_config, ignore_disabled_p2p, "NCCL_IGNORE_DISABLED_P2P", "0", 0, 2,
                  "where the driver reports P2P as broken: 0 fail on NVLink, 1 do without it, 2 do not ask"),
     KL_PARAM_BOOL(struct kl_topo_config, p2p_cuda_memcpy, "NCCL_P2P_USE_CUDA_MEMCPY", "0",
@@ -128,6 +135,7 @@ static struct kl_topo_options options_of(const struct kl_topo_config *c)
     o.shm_disable = c->shm_disable;
     o.gdr_level = level_of(c->gdr_level, o.nccl);
     o.merge_level = merge_level_of(c->merge_level);
+    o.merge_policy = c->merge_policy;
     o.gdr_read = (int)c->gdr_read;
     o.cross_nic = (int)c->cross_nic;
     o.p2p_pxn_level = (int)c->p2p_pxn_level;
