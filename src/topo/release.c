@@ -126,6 +126,12 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
         "between nodes the bandwidth of NICs decides how many channels NVLS uses"},
     [KL_CHANGE_CROSS_BY_RANK] = {22803, "cross_by_rank", /* 7.7 */
         "pairs of ring channels are swapped where the rank's own rings cross NICs"},
+    [KL_CHANGE_COLLNET_DIRECT_8] = {22803, "collnet_direct_8", /* 7.8 */
+        "CollNetDirect connects ranks where nodes have up to 8"},
+    [KL_CHANGE_COLLNET_NVLS_HEADS] = {22803, "collnet_nvls_heads", /* 7.8 */
+        "the GPUs that lead to the network for CollNet are those that do so for NVLS, where that is on"},
+    [KL_CHANGE_COLLNET_CHAIN_HEADS] = {23007, "collnet_chain_heads", /* 7.8 */
+        "CollNetChain is used only where its chains begin at GPUs that lead to the network"},
     [KL_CHANGE_P2P_PARTS] = {22803, "p2p_parts", /* 7.9 */
         "the parts of a message take neighbouring channels"},
     [KL_CHANGE_P2P_GROUPS] = {22807, "p2p_groups", /* 7.9 */
