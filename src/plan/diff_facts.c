@@ -5,7 +5,6 @@
 #include "base/param_names.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- which facts mean something ---- */
 
@@ -101,30 +100,9 @@ static ncclResult_t add_setting(const struct kl_diff_side *a, const struct kl_di
 
 /* ---- all of them ---- */
 
-static bool same_text(const char *x, const char *y)
-{
-    return x == y || (x && y && !strcmp(x, y));
-}
-
-static bool same_request(const struct kl_cluster_request *x, const struct kl_cluster_request *y)
-{
-    return same_text(x->topo, y->topo) && same_text(x->machine, y->machine) && same_text(x->sysfs, y->sysfs) &&
-           same_text(x->gpus, y->gpus) && x->smi == y->smi && x->document == y->document && x->ranks == y->ranks &&
-           !kl_edits_change_machine(&x->edits) && !kl_edits_change_machine(&y->edits);
-}
-
-/* Settings can name machines, too. */
-static bool same_source(const struct kl_diff_side *a, const struct kl_diff_side *b)
-{
-    const struct kl_topo_config *x = &a->cluster.config, *y = &b->cluster.config;
-
-    return same_request(a->request, b->request) && same_text(x->topo_file, y->topo_file) &&
-           same_text(x->machine, y->machine);
-}
-
 static ncclResult_t compare_machines(const struct kl_diff_side *a, const struct kl_diff_side *b, struct kl_facts *facts)
 {
-    facts->same_source = same_source(a, b);
+    facts->same_source = kl_diff_same_source(a, b);
     if (facts->same_source) return ncclSuccess;
     KL_TRY(kl_diff_compare_documents(a, b, facts));
     return drop_meaningless(facts, a, b);

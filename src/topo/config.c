@@ -52,6 +52,10 @@ static const struct kl_param rows[] = {
                   "spread channels over the NICs of all hosts of an NVLink domain (from 2.27.5 on)"),
     KL_PARAM_BOOL(struct kl_topo_config, rail_per_host, "NCCL_MNNVL_RAIL_PER_HOST", "0",
                   "NICs of different hosts of an NVLink domain count as one rail (from 2.28.7 on)"),
+    KL_PARAM_BOOL(struct kl_topo_config, split_mlopart, "NCCL_TOPO_SPLIT_MLOPART", "1",
+                  "partitions of a GPU are devices of their own (from 2.30.7 on)"),
+    KL_PARAM_BOOL(struct kl_topo_config, gdr_mlopart, "NCCL_NET_GDR_MLOPART", "0",
+                  "use GPUDirect RDMA for partitions of a GPU, too (from 2.30.7 on)"),
     KL_PARAM_BOOL(struct kl_topo_config, net_force_flush, "NCCL_NET_FORCE_FLUSH", "0",
                   "flush after each receive into GPU memory, even where it is not needed"),
     KL_PARAM_BOOL(struct kl_topo_config, net_disable_intra, "NCCL_NET_DISABLE_INTRA", "0",
@@ -148,6 +152,8 @@ static struct kl_topo_options options_of(const struct kl_topo_config *c)
     o.netdevs = netdevs_of(c->netdevs);
     o.scatter_nets = c->scatter_nets;
     o.rail_per_host = c->rail_per_host;
+    o.split_mlopart = c->split_mlopart;
+    o.gdr_mlopart = c->gdr_mlopart;
     o.net_force_flush = c->net_force_flush;
     o.p2p_cuda_memcpy = c->p2p_cuda_memcpy;
     o.ignore_cpu_affinity = c->ignore_cpu_affinity;

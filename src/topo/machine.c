@@ -63,11 +63,13 @@ static bool keep_for(const struct contribution *k, int elem, int gpu)
     const char *tag = kl_xml_tag(xml, elem), *keep = kl_xml_attr(xml, elem, "keep");
     bool kept = false, foreign = !strcmp(tag, "cpu") && host_hash_of(xml, elem) != host_hash_of(xml, gpu);
 
-    if (elem == gpu) return true;
+    if (elem == gpu) return k->drop[elem] = false, true;
     if (!strcmp(tag, "net")) {
         k->drop[elem] = keep && !strcmp(keep, "0");
         return !k->drop[elem];
     }
+    k->drop[elem] = !strcmp(tag, "gpu"); /* another rank's, of the same device */
+    if (k->drop[elem]) return false;
     for (int c = kl_xml_first(xml, elem); !foreign && c != KL_XML_NONE; c = kl_xml_next(xml, c))
         kept |= keep_for(k, c, gpu);
     k->drop[elem] = !kept && is_frame(k, tag);

@@ -34,6 +34,8 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
         "a GPU's CPU is its nearest one by bandwidth, before hops count"},
     [KL_CHANGE_GPU_FUNCTIONS] = {23007, "gpu_functions", /* 3.12 */
         "a GPU's PCI function must be 0 or 4"},
+    [KL_CHANGE_MLOPART] = {23007, "mlopart", /* 4.8 */
+        "partitions of a GPU are devices of their own (NCCL_TOPO_SPLIT_MLOPART)"},
     [KL_CHANGE_CURRENT_LINK] = {23007, "current_link", /* 3.8 */
         "a GPU's PCI link counts as it is when NCCL starts, instead of the fastest that it can be"},
     [KL_CHANGE_FILE_HOST] = {22703, "file_host", /* 3.2 */
