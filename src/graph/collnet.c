@@ -17,11 +17,6 @@ int kl_connect_chain_head(const struct kl_connect *c, int channel, int node)
     return kl_shifted(chain_record(c, channel, first)->chain_head, kl_shift(&c->ranks, first));
 }
 
-bool kl_connect_shares_heads(const struct kl_connect *c)
-{
-    return c->nvls && kl_nccl_has(c->nccl, KL_CHANGE_COLLNET_NVLS_HEADS);
-}
-
 int kl_connect_collnet_heads(const struct kl_connect *c)
 {
     if (!c->collnet) return 0;

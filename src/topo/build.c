@@ -18,10 +18,6 @@ static const struct kl_xml_word vendors[] = {{"GenuineIntel", KL_VENDOR_INTEL},
                                              {"  Shanghai  ", KL_VENDOR_ZHAOXIN},
                                              {NULL, 0}};
 
-static const struct kl_xml_word classes[] = {{"0x060400", KL_NODE_PCI}, {"0x068000", KL_NODE_NVS},
-                                             {"0x068001", KL_NODE_CPU}, {"0x03", KL_NODE_GPU},
-                                             {"0x02", KL_NODE_NIC},     {NULL, KL_NODE_PCI}};
-
 /* 100 Mb/s per lane by transfer rate in GT/s; whatever follows the unit, as kernels write it in several ways. */
 static int lane_speed(const char *text)
 {
@@ -36,24 +32,6 @@ static int lane_speed(const char *text)
         if (rate == rates[i].rate) return rates[i].units;
     KL_INFO(KL_GRAPH, "PCI link speed \"%s\" is not known, taken as 8 GT/s", text);
     return 60;
-}
-
-float kl_nvlink_bw(int sm, int nccl)
-{
-    if (sm >= 100) return kl_nccl_has(nccl, KL_CHANGE_NVLINK_40_1) ? 40.1f : 40.0f;
-    if (sm >= 90) return 20.6f;
-    if (sm == 86) return 12.0f;
-    if (sm >= 70) return 20.0f;
-    return sm >= 60 ? 18.0f : 20.0f;
-}
-
-ncclResult_t kl_nvlink_end(const struct kl_xml *xml, int elem, enum kl_node_type *end)
-{
-    int kind;
-
-    KL_TRY(kl_xml_need_word(xml, elem, "tclass", classes, &kind));
-    *end = kind == KL_NODE_GPU || kind == KL_NODE_CPU ? (enum kl_node_type)kind : KL_NODE_NVS;
-    return ncclSuccess;
 }
 
 static const float partition_bw = 2618.0f; /* between the partitions of a GPU, GB/s */
@@ -272,7 +250,7 @@ static ncclResult_t add_pci(const struct kl_place *p, int elem, int parent)
     struct on_device d = {.made = true};
     const char *busid;
 
-    KL_TRY(kl_xml_need_word(p->xml, elem, "class", classes, &kind));
+    KL_TRY(kl_build_kind(p->xml, elem, "class", &kind));
     KL_TRY(kl_xml_need(p->xml, elem, "busid", &busid));
     if (gpu != KL_XML_NONE && !has_rank(p->xml, gpu)) return ncclSuccess;
     KL_TRY(add_gpus(p, elem, busid, &d));

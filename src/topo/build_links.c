@@ -5,6 +5,33 @@
 
 #include <string.h>
 
+static const struct kl_xml_word classes[] = {{"0x060400", KL_NODE_PCI}, {"0x068000", KL_NODE_NVS},
+                                             {"0x068001", KL_NODE_CPU}, {"0x03", KL_NODE_GPU},
+                                             {"0x02", KL_NODE_NIC},     {NULL, KL_NODE_PCI}};
+
+ncclResult_t kl_build_kind(const struct kl_xml *xml, int elem, const char *attr, int *kind)
+{
+    return kl_xml_need_word(xml, elem, attr, classes, kind);
+}
+
+float kl_nvlink_bw(int sm, int nccl)
+{
+    if (sm >= 100) return kl_nccl_has(nccl, KL_CHANGE_NVLINK_40_1) ? 40.1f : 40.0f;
+    if (sm >= 90) return 20.6f;
+    if (sm == 86) return 12.0f;
+    if (sm >= 70) return 20.0f;
+    return sm >= 60 ? 18.0f : 20.0f;
+}
+
+ncclResult_t kl_nvlink_end(const struct kl_xml *xml, int elem, enum kl_node_type *end)
+{
+    int kind;
+
+    KL_TRY(kl_build_kind(xml, elem, "tclass", &kind));
+    *end = kind == KL_NODE_GPU || kind == KL_NODE_CPU ? (enum kl_node_type)kind : KL_NODE_NVS;
+    return ncclSuccess;
+}
+
 /* First CPU below or above a node, along PCI links through switches. PCI links form trees, so this ends. */
 static int cpu_by_pci(const struct kl_builder *b, int node, int from)
 {

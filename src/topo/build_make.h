@@ -24,6 +24,9 @@ struct kl_place {
     int cpu; /* node */
 };
 
+/** The kind of node (enum kl_node_type) that a PCI class stands for: `class` of a device, or `tclass` of what a link leads to. */
+ncclResult_t kl_build_kind(const struct kl_xml *xml, int elem, const char *attr, int *kind);
+
 /** Links of all the document's elements that name their other end. */
 ncclResult_t kl_build_links(struct kl_place *p);
 
