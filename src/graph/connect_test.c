@@ -452,6 +452,30 @@ static void heads_of_nvls_are_those_of_collnet(void **state)
     }
 }
 
+static void heads_of_nvls_may_differ(void **state)
+{
+    static const struct {
+        int nccl;
+        enum kl_offload want;
+    } rows[] = {{22707, KL_OFFLOAD_OK}, {22803, KL_OFFLOAD_HEADS_DIFFER}};
+
+    (void)state;
+    FOR_EACH_CASE(row, rows)
+    {
+        struct cluster *c = cluster_new();
+
+        for (int node = 0; node < 2; node++) {
+            add_reducing_host(c, 4 * node, 2);
+            add_nvls_heads(c, 4 * node, row->nccl);
+        }
+        for (int r = 4; r < 8; r++) c->record[r].nheads = 1;
+        struct kl_connect *all = connect_all(c);
+        assert_int_equal(all->no_collnet, row->want);
+        kl_connect_free(all);
+        free(c);
+    }
+}
+
 /* Nine ranks are one too many; the chain is there, and so is the number of heads. */
 static void large_nodes_have_no_direct_links(void **state)
 {
@@ -642,6 +666,7 @@ int main(void)
         cmocka_unit_test(copies_of_copies),
         cmocka_unit_test(heads_of_all_nodes_are_known),
         cmocka_unit_test(heads_of_nvls_are_those_of_collnet),
+        cmocka_unit_test(heads_of_nvls_may_differ),
         cmocka_unit_test(large_nodes_have_no_direct_links),
         cmocka_unit_test(no_collnet_where_nodes_differ),
         cmocka_unit_test(records_out_of_range_are_refused),

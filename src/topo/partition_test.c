@@ -138,12 +138,27 @@ static void before_and_without_splitting_there_is_one_device(void **state)
     }
 }
 
+static void ranks_do_not_share_partitions(void **state)
+{
+    struct kl_host_device device[2] = {{.rank = 0, .ordinal = 1}, {.rank = 1, .ordinal = 1}};
+    struct kl_xml *file;
+    struct kl_topo *t;
+
+    (void)state;
+    assert_int_equal(kl_xml_parse("p.xml", document, sizeof document - 1, kl_xml_topo_schema, &file), ncclSuccess);
+    struct kl_machine m = {.file = file, .device = device, .ndevices = 2};
+    assert_int_equal(kl_machine_whole(&m, &KL_TOPO_OPTIONS, &t, NULL), ncclInvalidUsage);
+    assert_non_null(strstr(kl_error_text(), "share a partition"));
+    kl_xml_free(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(partitions_are_devices_that_share_links),
         cmocka_unit_test(one_partition_has_all_links),
         cmocka_unit_test(partitions_have_no_gdr_unless_asked),
+        cmocka_unit_test(ranks_do_not_share_partitions),
         cmocka_unit_test(before_and_without_splitting_there_is_one_device),
     };
 
