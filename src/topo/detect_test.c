@@ -284,6 +284,25 @@ static void bus_ids_have_a_shape(void **state)
     FOR_EACH_CASE(c, busid_cases) expect_case(c->text, kl_sysfs_is_busid(c->text) == c->is);
 }
 
+static void bus_ids_of_the_driver_are_those_of_sysfs(void **state)
+{
+    static const struct {
+        const char *text, *busid;
+    } ids[] = {{"00000000:1A:00.0", "0000:1a:00.0"},
+               {"0000:1A:00.0", "0000:1a:00.0"},
+               {"00010000:01:00.0", "10000:01:00.0"},
+               {"FFFFFFF:FFFF:FF", "fffffff:ffff:ff"},
+               {"", ""}};
+    char busid[KL_BUSID_TEXT];
+
+    (void)state;
+    FOR_EACH_CASE(c, ids)
+    {
+        kl_sysfs_busid(c->text, busid);
+        assert_string_equal(busid, c->busid);
+    }
+}
+
 static void nics_are_chosen_as_nccl_does(void **state)
 {
     struct recorded r;
@@ -563,6 +582,7 @@ int main(void)
         cmocka_unit_test(nets_of_a_file_are_matched_by_name),
         cmocka_unit_test(absurd_latencies_count_as_absent),
         cmocka_unit_test(bus_ids_have_a_shape),
+        cmocka_unit_test(bus_ids_of_the_driver_are_those_of_sysfs),
         cmocka_unit_test(nics_are_chosen_as_nccl_does),
         cmocka_unit_test(facts_are_checked),
         cmocka_unit_test(facts_survive_writing),
