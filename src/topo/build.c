@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "topo/build_make.h"
-#include "topo/product.h"
+#include "topo/pcie.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,20 +18,14 @@ static const struct kl_xml_word vendors[] = {{"GenuineIntel", KL_VENDOR_INTEL},
                                              {"  Shanghai  ", KL_VENDOR_ZHAOXIN},
                                              {NULL, 0}};
 
-/* 100 Mb/s per lane by transfer rate in GT/s; whatever follows the unit, as kernels write it in several ways. */
+/* 100 Mb/s per lane. */
 static int lane_speed(const char *text)
 {
-    static const struct {
-        double rate;
-        int units;
-    } rates[] = {{2.5, 15}, {5, 30}, {8, 60}, {16, 120}, {32, 240}, {64, 480}};
-    char *end;
-    double rate = strtod(text, &end);
+    const struct kl_pcie *pcie = kl_pcie_of_speed(text);
 
-    for (size_t i = 0; end != text && !strncmp(end, " GT/s", 5) && i < sizeof rates / sizeof rates[0]; i++)
-        if (rate == rates[i].rate) return rates[i].units;
+    if (pcie) return pcie->lane;
     KL_INFO(KL_GRAPH, "PCI link speed \"%s\" is not known, taken as 8 GT/s", text);
-    return 60;
+    return kl_pcie_generation(3)->lane;
 }
 
 static const float partition_bw = 2618.0f; /* between the partitions of a GPU, GB/s */

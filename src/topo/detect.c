@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "topo/pcie.h"
 #include "topo/release.h"
 #include "topo/sysfs.h"
 
@@ -250,13 +251,12 @@ static ncclResult_t complete_pci(const struct kl_detect *d, int elem)
     return complete_cpu(d, elem);
 }
 
-/* As NCCL has it: an unknown generation counts as 4. */
+/* As NCCL has it, which leaves the unit's end out where it does not know a generation. */
 static const char *speed_of(int generation)
 {
-    static const char *const speeds[] = {"16.0 GT/s",      "2.5 GT/s PCIe",  "5.0 GT/s PCIe", "8.0 GT/s PCIe",
-                                         "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe"};
+    const struct kl_pcie *pcie = kl_pcie_generation(generation);
 
-    return speeds[generation > 0 && generation < (int)(sizeof speeds / sizeof speeds[0]) ? generation : 0];
+    return pcie ? pcie->speed : "16.0 GT/s";
 }
 
 /* What the driver says about a GPU's link now counts before what sysfs says it can be. */
