@@ -97,12 +97,13 @@ static int merge_level_of(int choice)
 /* A text that is none is reported by whoever asked for the release (kl_nccl_parse); the default is followed then. */
 static int release_of(const char *text)
 {
-    int nccl = *text ? kl_nccl_parse(text) : KL_NCCL_DEFAULT;
+    int nccl = kl_nccl_parse(text);
 
-    if (nccl < 0)
+    if (nccl >= 0) return nccl;
+    if (*text)
         KL_WARN("KOLO_NCCL_VERSION=%s: expected a release from 2.26.3 on, as in 2.29.7; following " KL_NCCL_NEWEST,
                 text);
-    return nccl < 0 ? KL_NCCL_DEFAULT : nccl;
+    return KL_NCCL_DEFAULT;
 }
 
 static int netdevs_of(const char *text)
