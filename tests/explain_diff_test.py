@@ -154,6 +154,30 @@ class Diff(tool.Case):
         back = [c["code"] for c in self.json(*args[:2], "--nccl", "2.29.7", "--nccl", "2.26.3")["release_changes"] if c["cause"]]
         self.assertEqual(back, ["nvls_model"])
 
+    def test_what_a_release_sees_of_a_machine_is_no_difference_of_its_own(self):
+        with tool.recorded("two-sockets") as d:
+            tool.second_port(d, "mlx5_0")
+            o = self.json("--sysfs", d, "--hosts", "2", "--nccl", "2.26.3", "--nccl", "2.27.7")
+            self.assertEqual(o["differences"], [])
+            self.assertIn("merged_only", [c["code"] for c in o["release_changes"] if c["cause"]])
+            setting = self.json("--sysfs", d, "--hosts", "2", "--with", "NCCL_IB_MERGE_NICS=0", "--with", "NCCL_CROSS_NIC=2")
+            self.assertEqual([(f["subject"], f["cause"]) for f in setting["differences"]],
+                             [("NCCL_IB_MERGE_NICS", True), ("NCCL_CROSS_NIC", False)])
+
+    def test_partitions_of_gpus_came_with_a_release(self):
+        gpu = """<pci busid="0000:0{0}:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+            <gpu dev="{1}" sm="100" gdr="1" mlopart="0"/><gpu dev="{2}" sm="100" gdr="1" mlopart="1"/></pci>"""
+        net = """<pci busid="0000:04:00.0" class="0x020000" link_speed="32.0 GT/s PCIe" link_width="16">
+            <nic><net name="mlx5_0" dev="0" speed="400000" gdr="1"/></nic></pci>"""
+        with tool.written(f"""<system version="1"><cpu numaid="0" arch="arm64">
+                <pci busid="0000:01:00.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
+                {gpu.format(2, 0, 1)}{gpu.format(3, 2, 3)}{net}</pci></cpu></system>""") as f:
+            one = ("--topo", f.name, "--hosts", "2", "--gpus", "0,2", "--nccl", "2.30.4", "--nccl", "2.30.7")
+            self.assertIn("mlopart", [c["code"] for c in self.json(*one)["release_changes"] if c["cause"]])
+            o = self.json("--topo", f.name, "--without", "GPU/1")
+            self.assertEqual([(d["subject"], d["cause"]) for d in o["differences"]], [("GPU/1", True)])
+            self.refused(1, "0000:02:00.0: several ranks share it", "--topo", f.name, "--nccl", "2.30.4", "--nccl", "2.30.7")
+
     def test_releases_that_change_nothing_here(self):
         o = self.json("--topo", "dgx1v-hcm-4nic", "--nccl", "2.30.3", "--nccl", "2.30.4")
         self.assertEqual((o["cause"]["code"], o["release_changes"]), ("nothing_changes", []))

@@ -16,6 +16,7 @@ error lines.
 import glob
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,6 +76,9 @@ def recorded(name):
     d = tempfile.TemporaryDirectory(prefix="kolo_sysfs_")
     with open(f"tests/data/sysfs/{name}.tree", encoding="utf-8") as tree:
         for line in tree.read().splitlines():
+            if line.endswith("/"):
+                os.makedirs(os.path.join(d.name, line), exist_ok=True)
+                continue
             at = min((line.find(sep), sep) for sep in (" : ", " -> ") if sep in line)
             path = os.path.join(d.name, line[:at[0]])
             content = line[at[0] + len(at[1]):]
@@ -85,6 +89,12 @@ def recorded(name):
                 with open(path, "w", encoding="utf-8") as f:
                     f.write(content.replace("\\n", "\n") + "\n")
     return d
+
+
+def second_port(folder, card):
+    """Give an InfiniBand card of a folder for --sysfs another port, like its first."""
+    ports = os.path.join(folder, "class/infiniband", card, "ports")
+    shutil.copytree(os.path.join(ports, "1"), os.path.join(ports, "2"))
 
 
 # ---- tests ----

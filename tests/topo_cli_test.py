@@ -4,6 +4,7 @@
 import os
 import sys
 import tempfile
+import xml.etree.ElementTree as ET
 
 import tool
 
@@ -119,9 +120,26 @@ class Topo(tool.Case):
             self.good("--record", d)
             self.assertEqual(self.good("--format", "xml"), self.good("--sysfs", d, "--format", "xml"))
 
+    def test_ports_of_a_card_are_one_nic(self):
+        with tool.recorded("two-sockets") as d:
+            tool.second_port(d, "mlx5_0")
+            for expected, *args in (
+                ({"mlx5_0+mlx5_0:2": (3, 400000), "mlx5_1": (2, 200000)},),
+                ({"mlx5_0+mlx5_0:2": (3, 400000), "mlx5_1": (4, 200000)}, "--with", "KOLO_NCCL_VERSION=2.26.3"),
+                ({"mlx5_0": (0, 200000), "mlx5_0:2": (1, 200000), "mlx5_1": (2, 200000)}, "--with", "NCCL_IB_MERGE_NICS=0"),
+                ({"mlx5_0": (0, 200000), "mlx5_0:2": (1, 200000), "mlx5_1": (2, 200000)}, "--with", "NCCL_NET_MERGE_LEVEL=LOC"),
+            ):
+                nets = ET.fromstring(self.good("--sysfs", d, "--format", "xml", *args)).iter("net")
+                self.assertEqual({n.get("name"): (int(n.get("dev")), int(n.get("speed"))) for n in nets}, expected, args)
+            self.refused(1, "NCCL_NET_FORCE_MERGE.*mlx5_0,mlx5_1", "--sysfs", d, "--format", "xml",
+                         "--with", "NCCL_IB_MERGE_NICS=0", "--with", "NCCL_NET_FORCE_MERGE=mlx5_0,mlx5_1")
+            self.refused(2, "mlx5_0.mlx5_1.*different NUMA domains", "--sysfs", d, "--format", "xml",
+                         "--with", "NCCL_NET_FORCE_MERGE=mlx5_0,mlx5_1")
+
     def test_network_devices_that_are_not_used_have_reasons(self):
         with tool.recorded("cluster-node") as d:
-            o = self.json("--sysfs", d)
+            self.assertEqual(sum(n["type"] == "NET" for n in self.json("--sysfs", d)["system"]), 2)  # mlx5_2 has two ports
+            o = self.json("--sysfs", d, "--with", "NCCL_NET_MERGE_LEVEL=LOC")
             self.assertEqual(sum(n["type"] == "NET" for n in o["system"]), 3)
             self.assertEqual({x["name"]: (x["kind"], x["reason"]["code"], x["operand"]) for x in o["nics_unused"]}, {
                 "mlx5_1": ("rdma", "down", "DOWN"), "mlx5_3": ("rdma", "no_speed", None),

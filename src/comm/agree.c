@@ -127,11 +127,6 @@ static ncclResult_t plan_rounds(ncclComm_t comm)
 
 /* ---- tuning ---- */
 
-static int count_collnet_heads(ncclComm_t comm)
-{
-    return kl_connect_collnet(comm->connect, 0, comm->rank).nheads;
-}
-
 /* Measured times count where all ranks have the same. */
 static const struct kl_tuning_measured *agreed_times(ncclComm_t comm, const struct kl_graph_config *config)
 {
@@ -148,7 +143,6 @@ static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
 
     in.min_sm = comm->world->min_sm;
     in.max_sm = comm->world->max_sm;
-    in.collnet_heads = count_collnet_heads(comm);
     in.measured = agreed_times(comm, config);
     return kl_tuning_compute(&kl_tuning_host, &in, &config->tuning, &comm->tuning);
 }

@@ -300,11 +300,18 @@ static int count_heads(const struct kl_connect *c)
     return n;
 }
 
+/* Of CollNet, in a node. */
+static int heads_of(const struct kl_connect *c, int node)
+{
+    const struct kl_rank_record *r = kl_record(&c->ranks, c->nodes.head[node]);
+
+    return kl_connect_shares_heads(c) ? r->nheads : r->ndirect;
+}
+
 static bool heads_differ(const struct kl_connect *c)
 {
     for (int node = 0; node < c->nodes.nnodes; node++)
-        if (kl_record(&c->ranks, c->nodes.head[node])->ndirect != kl_record(&c->ranks, c->nodes.head[0])->ndirect)
-            return true;
+        if (heads_of(c, node) != heads_of(c, 0)) return true;
     return false;
 }
 
@@ -324,10 +331,10 @@ static enum kl_offload refuse_nvls(const struct kl_connect *c, const struct kl_c
 
 static void set_support(struct kl_connect *c, const struct kl_connect_request *q)
 {
-    c->no_collnet = refuse_collnet(c, q);
-    c->collnet = !c->no_collnet;
     c->no_nvls = refuse_nvls(c, q);
     c->nvls = !c->no_nvls;
+    c->no_collnet = refuse_collnet(c, q);
+    c->collnet = !c->no_collnet;
     c->nvls_channels = c->nvls ? q->nvls_channels : 0;
     c->nheads = c->nvls ? count_heads(c) : 0;
 }
@@ -371,7 +378,7 @@ static bool channels_fit(const struct kl_connect *c, const struct kl_rank_record
 {
     if (!collnet_fits(c, r, shift)) return false;
     for (int h = 0; h < r->nheads; h++)
-        if (!is_rank(c, r->head[h], shift)) return false;
+        if (r->head[h] < 0 || !is_rank(c, r->head[h], shift)) return false;
     for (int i = 0; i < c->base; i++) {
         const struct kl_channel_record *ch = &r->channel[i];
         const int32_t ranks[] = {ch->ring_recv, ch->ring_send,   ch->ring_prev,   ch->ring_next, ch->to_parent,

@@ -253,6 +253,18 @@ struct kl_collnet_links kl_connect_collnet(const struct kl_connect *c, int chann
 int kl_connect_chain_head(const struct kl_connect *c, int channel, int node);
 int kl_connect_direct_head(const struct kl_connect *c, int head, int node);
 
+/** How many ranks of each node CollNet has for heads; 0 without it. */
+int kl_connect_collnet_heads(const struct kl_connect *c);
+
+/** Are they those of NVLS? In newer releases they are, where that is on. */
+static inline bool kl_connect_shares_heads(const struct kl_connect *c)
+{
+    return c->nvls && kl_nccl_has(c->nccl, KL_CHANGE_COLLNET_NVLS_HEADS);
+}
+
+/** Are the first ranks of CollNet's chains heads? */
+bool kl_connect_chains_begin_at_heads(const struct kl_connect *c);
+
 /** "twice", and a reason for people. */
 const char *kl_channel_reason_name(int reason);
 const char *kl_channel_reason_text(int reason);

@@ -403,6 +403,112 @@ static void add_reducing_host(struct cluster *c, int first, int heads)
     c->request.collnet = true;
 }
 
+/* NVLS finds other heads: the last two ranks. */
+static void add_nvls_heads(struct cluster *c, int first, int nccl)
+{
+    for (int r = first; r < first + 4; r++) {
+        struct kl_rank_record *record = &c->record[r];
+
+        record->nccl = nccl;
+        record->graph[KL_GRAPH_NVLS].nchannels = 2;
+        record->nheads = 2;
+        record->head[0] = first + 3;
+        record->head[1] = first + 2;
+    }
+    c->request.nvls = true;
+    c->request.nvls_channels = 16;
+}
+
+static void heads_of_nvls_are_those_of_collnet(void **state)
+{
+    static const struct {
+        int nccl, head[2], heads_of_6[2];
+        bool chains;
+    } rows[] = {{22707, {4, 5}, {4, 5}, true}, {22803, {7, 6}, {6, 7}, false}, {23007, {7, 6}, {6, 7}, false}};
+    static const int downs_of_6[] = {4, 5, 7};
+
+    (void)state;
+    FOR_EACH_CASE(row, rows)
+    {
+        struct cluster *c = cluster_new();
+
+        for (int node = 0; node < 2; node++) {
+            add_reducing_host(c, 4 * node, 2);
+            add_nvls_heads(c, 4 * node, row->nccl);
+        }
+        struct kl_connect *all = connect_all(c);
+        struct kl_collnet_links l = kl_connect_collnet(all, 0, 6);
+
+        assert_true(all->collnet && all->nvls);
+        assert_int_equal(kl_connect_collnet_heads(all), 2);
+        for (int h = 0; h < 2; h++) assert_int_equal(kl_connect_direct_head(all, h, 1), row->head[h]);
+        assert_int_equal(l.head, row->nccl == 22707 ? -1 : 1);
+        for (int h = 0; h < 2; h++) assert_int_equal(l.heads[h], row->heads_of_6[h]);
+        assert_int_equal(l.ndown, row->nccl == 22707 ? 0 : 3);
+        for (int i = 0; i < l.ndown; i++) assert_int_equal(l.down[i], downs_of_6[i]);
+        assert_int_equal(kl_connect_chains_begin_at_heads(all), row->chains);
+        kl_connect_free(all);
+        free(c);
+    }
+}
+
+static void heads_of_nvls_may_differ(void **state)
+{
+    static const struct {
+        int nccl;
+        enum kl_offload want;
+    } rows[] = {{22707, KL_OFFLOAD_OK}, {22803, KL_OFFLOAD_HEADS_DIFFER}};
+
+    (void)state;
+    FOR_EACH_CASE(row, rows)
+    {
+        struct cluster *c = cluster_new();
+
+        for (int node = 0; node < 2; node++) {
+            add_reducing_host(c, 4 * node, 2);
+            add_nvls_heads(c, 4 * node, row->nccl);
+        }
+        for (int r = 4; r < 8; r++) c->record[r].nheads = 1;
+        struct kl_connect *all = connect_all(c);
+        assert_int_equal(all->no_collnet, row->want);
+        kl_connect_free(all);
+        free(c);
+    }
+}
+
+/* Nine ranks are one too many; the chain is there, and so is the number of heads. */
+static void large_nodes_have_no_direct_links(void **state)
+{
+    static const int releases[] = {22707, 22803}, order[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+
+    (void)state;
+    FOR_EACH_CASE(nccl, releases)
+    {
+        struct cluster *c = cluster_new();
+
+        add_host(c, KL_PATTERN_TREE, 1, 9, order);
+        for (int r = 0; r < 9; r++) {
+            struct kl_rank_record *record = &c->record[r];
+
+            record->nccl = *nccl;
+            record->graph[KL_GRAPH_COLLNET_CHAIN].nchannels = 1;
+            record->channel[0].chain_prev = r - 1;
+            record->channel[0].chain_next = r < 8 ? r + 1 : -1;
+            record->ndirect = 1;
+        }
+        c->request.collnet = true;
+        c->request.params.collnet_node_threshold = 1;
+        struct kl_connect *all = connect_all(c);
+        struct kl_collnet_links l = kl_connect_collnet(all, 0, 4);
+
+        assert_int_equal(kl_connect_collnet_heads(all), 1);
+        assert_int_equal(l.nheads, *nccl == 22707);
+        assert_true(l.chain_up == 3 && l.chain_down == 5);
+        kl_connect_free(all);
+        free(c);
+    }
+}
+
 static void heads_of_all_nodes_are_known(void **state)
 {
     static const int chain_heads[2][3] = {{0, 4, 8}, {1, 5, 9}}, up_of_6[2] = {5, 4};
@@ -559,6 +665,9 @@ int main(void)
         cmocka_unit_test(limits_apply_in_order),
         cmocka_unit_test(copies_of_copies),
         cmocka_unit_test(heads_of_all_nodes_are_known),
+        cmocka_unit_test(heads_of_nvls_are_those_of_collnet),
+        cmocka_unit_test(heads_of_nvls_may_differ),
+        cmocka_unit_test(large_nodes_have_no_direct_links),
         cmocka_unit_test(no_collnet_where_nodes_differ),
         cmocka_unit_test(records_out_of_range_are_refused),
         cmocka_unit_test(a_broken_ring_is_reported),

@@ -145,6 +145,7 @@ struct kl_tuning_input {
     bool nvls, collnet;                   /* supported */
     enum kl_offload no_nvls, no_collnet;  /* why not; for explanations */
     int collnet_heads;                    /* different heads; 0 without */
+    bool chains_elsewhere;                /* CollNet's chains begin at ranks that are none */
     bool collnet_gather, collnet_scatter; /* the plugin offers all-gather, reduce-scatter */
     bool net_is_host;                     /* the network device is an ordinary one: PAT may be used by default */
     bool cuda11;                          /* built for CUDA 11: one LL128 restriction more */
@@ -152,7 +153,7 @@ struct kl_tuning_input {
     const struct kl_tuning_measured *measured;
 };
 
-/** What follows from the joined graphs; the caller adds min_sm, max_sm and collnet_heads. `topo`: the own machine. */
+/** What follows from the joined graphs; the caller adds min_sm and max_sm. `topo`: the own machine. */
 struct kl_tuning_input kl_tuning_input_of(const struct kl_connect *connect, const struct kl_topo *topo);
 
 /** What speaks against an algorithm and protocol; when several rules do, the first of these. */
@@ -169,6 +170,7 @@ enum kl_tuning_refusal {
     KL_REFUSED_NO_GRID,        /* OneShot */
     KL_REFUSED_NO_BOARD,       /* Flat: several nodes, or more than KL_FLAT_RANKS */
     KL_REFUSED_NO_COLLNET,     /* see kl_tuning_input.no_collnet */
+    KL_REFUSED_CHAIN_HEADS,    /* CollNetChain: see kl_tuning_input.chains_elsewhere */
     KL_REFUSED_NO_NVLS,        /* see kl_tuning_input.no_nvls */
     KL_REFUSED_NO_NVSWITCH,    /* CollNetDirect */
     KL_REFUSED_NVLS_NODES,     /* NVLS leaves a node through CollNet only */

@@ -244,7 +244,7 @@ static void extreme_sizes_have_ranges(void **state)
 /* Two hosts of eight A100, and what each rule sees changed. */
 struct change {
     int nccl, nnodes, sm, max_sm, type_intra, type_inter, local;
-    bool nvls, collnet, gather, one_rank_per_node;
+    bool nvls, collnet, chains_elsewhere;
     int pat;
     const char *algo, *proto;
     struct kl_tuning_op op;
@@ -295,6 +295,24 @@ static const struct refusal_case {
      2,
      {.op.func = KL_FUNC_ALL_REDUCE, .collnet = true},
      KL_REFUSED_COLLNET_OP,
+     ""},
+    {"CollNet chains",
+     KL_ALGO_COLLNET_CHAIN,
+     2,
+     {.op = {.func = KL_FUNC_ALL_REDUCE, .collnet = true}, .collnet = true, .chains_elsewhere = true},
+     KL_REFUSED_CHAIN_HEADS,
+     "other GPUs"},
+    {"CollNet chains once",
+     KL_ALGO_COLLNET_CHAIN,
+     2,
+     {.op = {.func = KL_FUNC_ALL_REDUCE, .collnet = true}, .collnet = true, .chains_elsewhere = true, .nccl = 23004},
+     KL_TUNING_ALLOWED,
+     ""},
+    {"CollNetDirect has none",
+     KL_ALGO_COLLNET_DIRECT,
+     2,
+     {.op = {.func = KL_FUNC_ALL_REDUCE, .collnet = true}, .collnet = true, .chains_elsewhere = true},
+     KL_TUNING_ALLOWED,
      ""},
     {"CollNet local",
      KL_ALGO_COLLNET_DIRECT,
@@ -362,6 +380,7 @@ static struct kl_tuning changed(const struct kl_tuning *plain, const struct chan
         in.collnet = true;
         in.graph[KL_GRAPH_COLLNET_CHAIN] = in.graph[KL_GRAPH_COLLNET_DIRECT] = in.graph[KL_GRAPH_RING];
     }
+    in.chains_elsewhere = x->chains_elsewhere;
     if (x->pat) params.pat = x->pat < 0 ? 0 : x->pat;
     params.algo = x->algo;
     params.proto = x->proto;

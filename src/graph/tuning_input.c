@@ -18,6 +18,8 @@ struct kl_tuning_input kl_tuning_input_of(const struct kl_connect *c, const stru
         .collnet = c->collnet,
         .no_nvls = c->no_nvls,
         .no_collnet = c->no_collnet,
+        .collnet_heads = kl_connect_collnet_heads(c),
+        .chains_elsewhere = !kl_connect_chains_begin_at_heads(c),
         .net_is_host = true,
     };
 

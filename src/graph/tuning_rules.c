@@ -92,6 +92,8 @@ static enum kl_tuning_refusal refuse_algo(const struct kl_tuning_input *in, int 
     if (algo == KL_ALGO_NVLS && !in->collnet && in->nnodes > 1)
         return in->nvls ? KL_REFUSED_NVLS_NODES : KL_REFUSED_NO_NVLS;
     if (kl_algo_is_collnet(algo) && !in->collnet) return KL_REFUSED_NO_COLLNET;
+    if (algo == KL_ALGO_COLLNET_CHAIN && in->chains_elsewhere && kl_nccl_has(in->nccl, KL_CHANGE_COLLNET_CHAIN_HEADS))
+        return KL_REFUSED_CHAIN_HEADS;
     return algo == KL_ALGO_COLLNET_DIRECT && !in->nvs ? KL_REFUSED_NO_NVSWITCH : KL_TUNING_ALLOWED;
 }
 

@@ -17,6 +17,7 @@ static const struct {
     [KL_REFUSED_NO_GRID]        = {"no_grid", "%d ranks make no grid: their prime factors are too large"},
     [KL_REFUSED_NO_BOARD]       = {"no_board", "made for up to 64 ranks of one node, here %d of several or more"},
     [KL_REFUSED_NO_COLLNET]     = {"no_collnet", "no reductions in the network: %s"},
+    [KL_REFUSED_CHAIN_HEADS]    = {"chain_heads", "its chains begin at other GPUs than those that lead to the network"},
     [KL_REFUSED_NO_NVLS]        = {"no_nvls", "no reductions in the NVSwitch: %s"},
     [KL_REFUSED_NO_NVSWITCH]    = {"no_nvswitch", "needs an NVSwitch, and there is none"},
     [KL_REFUSED_NVLS_NODES]     = {"nvls_nodes", "needs reductions in the network (CollNet) to leave a node: %s"},

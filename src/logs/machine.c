@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "logs/log_make.h"
+#include "topo/pcie.h"
 #include "topo/product.h"
 #include "topo/topo.h"
 
@@ -88,24 +89,19 @@ static void busid_text(const char *id, char *text, size_t size)
 /* The link whose bandwidth is nearest to what was printed. */
 static ncclResult_t set_link(const struct making *k, int e, double bw)
 {
-    static const struct {
-        const char *speed;
-        int lane;
-    } speeds[] = {{"2.5 GT/s PCIe", 15},   {"5.0 GT/s PCIe", 30},   {"8.0 GT/s PCIe", 60},
-                  {"16.0 GT/s PCIe", 120}, {"32.0 GT/s PCIe", 240}, {"64.0 GT/s PCIe", 480}};
     double best = INFINITY;
-    int speed = 3, width = 16;
+    int generation = 4, width = 16;
 
     for (int w = 16; w >= 1; w /= 2)
-        for (size_t i = 0; i < sizeof speeds / sizeof speeds[0]; i++) {
-            double off = fabs(w * speeds[i].lane / 80.0 - bw);
+        for (int g = 1; g <= KL_PCIE_GENERATIONS; g++) {
+            double off = fabs(w * kl_pcie_generation(g)->lane / 80.0 - bw);
 
             if (off >= best) continue;
             best = off;
-            speed = (int)i;
+            generation = g;
             width = w;
         }
-    KL_TRY(kl_xml_set(k->xml, e, "link_speed", speeds[speed].speed));
+    KL_TRY(kl_xml_set(k->xml, e, "link_speed", kl_pcie_generation(generation)->speed));
     return kl_xml_set_int(k->xml, e, "link_width", width);
 }
 

@@ -119,6 +119,14 @@ static ncclResult_t look_at_nics(struct kl_cluster *c, const char *sysfs)
     return ncclSuccess;
 }
 
+/* Merged as NCCL's own networks do: sockets are not. */
+static void let_nics_merge(struct kl_cluster *c)
+{
+    if (!c->facts.nnets || !c->facts.net[0].gdr) return;
+    c->machine.merge_nets = c->config.ib_merge ? kl_nics_join : kl_nics_join_none;
+    c->machine.merge_ctx = c->facts.net;
+}
+
 /* A machine without a file: as it was recorded, or this one; its GPUs, or host devices. */
 static ncclResult_t open_machine(struct kl_cluster *c, const struct kl_cluster_request *q)
 {
@@ -131,6 +139,7 @@ static ncclResult_t open_machine(struct kl_cluster *c, const struct kl_cluster_r
     c->machine.cpu = &c->facts.cpu;
     c->machine.net = c->facts.net;
     c->machine.nnets = c->facts.nnets;
+    let_nics_merge(c);
     if (!c->facts.ngpus) {
         c->cpus = true;
         KL_TRY(make_devices(c, q->ranks ? q->ranks : count_devices(c, NULL)));

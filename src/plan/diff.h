@@ -121,6 +121,8 @@ struct kl_facts {
     struct kl_doc_op *op;
     int nfacts, max_facts, nops, max_ops;
     bool comparable; /* facts can be applied one by one */
+    bool
+        same_source; /* one machine is looked at twice: what differs in it follows from settings or releases, and is no fact */
     int meaningless; /* differences of the documents that the library makes nothing of; they are no facts */
 };
 

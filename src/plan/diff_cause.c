@@ -50,15 +50,26 @@ static struct kl_edit_list take_settings(const struct kl_diff *d, const bool *us
     return (struct kl_edit_list){with, n};
 }
 
+/* A's machine: asked for again where settings decide what is seen of it, else the document with some of the facts. */
+static struct kl_cluster_request request_like(const struct kl_diff *d, const struct kl_xml *document)
+{
+    bool fused = d->a.cluster.machine.hosts > 1;
+    struct kl_cluster_request request = {.hosts = fused ? 1 : d->a.cluster.hosts,
+                                         .mnnvl = d->a.cluster.options.mnnvl && !fused,
+                                         .constants = d->a.cluster.constants,
+                                         .nccl = d->a.request->nccl,
+                                         .document = document};
+
+    if (d->facts.same_source) request = *d->a.request;
+    request.edits = (struct kl_edits){.params = d->a.cluster.params};
+    return request;
+}
+
 /* Plan for A with some of the facts. What cannot be planned is part of an explanation, not a failure. */
 static ncclResult_t try_facts(const struct kl_diff *d, const bool *use, enum kl_fact_effect *effect)
 {
-    bool fused = d->a.cluster.machine.hosts > 1;
-    struct kl_cluster_request args = {.hosts = fused ? 1 : d->a.cluster.hosts,
-                                      .mnnvl = d->a.cluster.options.mnnvl && !fused,
-                                      .constants = d->a.cluster.constants,
-                                      .edits = {.params = d->a.cluster.params}};
     struct kl_planned planned = {.plan = NULL};
+    struct kl_cluster_request request;
     struct kl_xml *document = NULL;
     struct kl_cluster cluster;
 
@@ -70,11 +81,11 @@ static ncclResult_t try_facts(const struct kl_diff *d, const bool *use, enum kl_
         return rc;
     }
     *effect = KL_EFFECT_PART;
-    args.edits.with = take_settings(d, use, with);
-    args.document = document;
+    request = request_like(d, document);
+    request.edits.with = take_settings(d, use, with);
     int quiet = kl_error_quiet(1);
 
-    if (!kl_cluster_open(&args, &cluster)) {
+    if (!kl_cluster_open(&request, &cluster)) {
         if (!kl_planned_init(&cluster, &planned)) {
             if (same_plan(planned.plan, d->a.planned.plan)) *effect = KL_EFFECT_NOTHING;
             if (same_plan(planned.plan, d->b.planned.plan)) *effect = KL_EFFECT_ALL;

@@ -179,7 +179,7 @@ static ncclResult_t compare_rank(struct docs *d, int ga, int gb)
 
 static bool same_element(const struct docs *d, int ea, int eb)
 {
-    static const char *const keys[][2] = {{"cpu", "numaid"}, {"net", "dev"}, {"pcilink", "target"}};
+    static const char *const keys[][2] = {{"cpu", "numaid"}, {"net", "dev"}, {"gpu", "mlopart"}, {"pcilink", "target"}};
     const char *tag = kl_xml_tag(d->a, ea);
 
     if (!is(d->b, eb, tag)) return false;

@@ -100,15 +100,22 @@ static ncclResult_t add_setting(const struct kl_diff_side *a, const struct kl_di
 
 /* ---- all of them ---- */
 
+static ncclResult_t compare_machines(const struct kl_diff_side *a, const struct kl_diff_side *b, struct kl_facts *facts)
+{
+    facts->same_source = kl_diff_same_source(a, b);
+    if (facts->same_source) return ncclSuccess;
+    KL_TRY(kl_diff_compare_documents(a, b, facts));
+    return drop_meaningless(facts, a, b);
+}
+
 ncclResult_t kl_diff_find_facts(const struct kl_diff_side *a, const struct kl_diff_side *b, struct kl_facts *facts)
 {
     if (a->cluster.machine.hosts != b->cluster.machine.hosts)
         facts->comparable =
             false; /* KOLO_MNNVL: hosts are one machine on one side, and all that differs is this setting */
-    else if (facts->comparable) {
-        KL_TRY(kl_diff_compare_documents(a, b, facts));
-        KL_TRY(drop_meaningless(facts, a, b));
-    } else if (!kl_facts_add(facts, KL_FACT_MACHINE, KL_CHANGE_MACHINE))
+    else if (facts->comparable)
+        KL_TRY(compare_machines(a, b, facts));
+    else if (!kl_facts_add(facts, KL_FACT_MACHINE, KL_CHANGE_MACHINE))
         return KL_NOMEM("differences");
     if (facts->nfacts > KL_FACTS_TRIED) merge_alike(facts);
     for (int i = 0; i < b->request->edits.with.n; i++) KL_TRY(add_setting(a, b, i, facts));

@@ -37,6 +37,9 @@ ncclResult_t kl_diff_find_facts(const struct kl_diff_side *a, const struct kl_di
 /** Open one side; then, with both open, find out which GPUs are the same. `comparable`: is it the same machine, more or less? */
 ncclResult_t kl_diff_side_open(const struct kl_cluster_request *request, struct kl_diff_side *side);
 ncclResult_t kl_diff_side_match(struct kl_diff_side *a, struct kl_diff_side *b, bool *comparable);
+
+/** Is it one machine, looked at twice? */
+bool kl_diff_same_source(const struct kl_diff_side *a, const struct kl_diff_side *b);
 void kl_diff_side_close(struct kl_diff_side *side);
 
 /** The topology a rank plans with, and its index there. */

@@ -4,6 +4,7 @@
 #include "base/error.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 ncclResult_t kl_diff_side_open(const struct kl_cluster_request *request, struct kl_diff_side *side)
 {
@@ -28,6 +29,27 @@ void kl_diff_side_close(struct kl_diff_side *side)
     kl_xml_free(side->document);
     free(side->to_a);
     free(side->to_b);
+}
+
+static bool same_text(const char *x, const char *y)
+{
+    return x == y || (x && y && !strcmp(x, y));
+}
+
+static bool same_request(const struct kl_cluster_request *x, const struct kl_cluster_request *y)
+{
+    return same_text(x->topo, y->topo) && same_text(x->machine, y->machine) && same_text(x->sysfs, y->sysfs) &&
+           same_text(x->gpus, y->gpus) && x->smi == y->smi && x->document == y->document && x->ranks == y->ranks &&
+           !kl_edits_change_machine(&x->edits) && !kl_edits_change_machine(&y->edits);
+}
+
+/* Settings can name machines, too. */
+bool kl_diff_same_source(const struct kl_diff_side *a, const struct kl_diff_side *b)
+{
+    const struct kl_topo_config *x = &a->cluster.config, *y = &b->cluster.config;
+
+    return same_request(a->request, b->request) && same_text(x->topo_file, y->topo_file) &&
+           same_text(x->machine, y->machine);
 }
 
 static void pair(struct kl_diff_side *a, struct kl_diff_side *b, int in_a, int in_b)
@@ -63,6 +85,13 @@ static int match_ids(struct kl_diff_side *a, struct kl_diff_side *b)
     return n;
 }
 
+/* Releases may name the GPUs of one machine differently. */
+static bool match_ranks(struct kl_diff_side *a, struct kl_diff_side *b, int n)
+{
+    for (int i = 0; i < n; i++) pair(a, b, i, i);
+    return true;
+}
+
 static int *no_ranks(int n)
 {
     int *to = malloc(((size_t)n + 1) * sizeof *to);
@@ -78,7 +107,7 @@ ncclResult_t kl_diff_side_match(struct kl_diff_side *a, struct kl_diff_side *b, 
     a->to_b = no_ranks(na);
     b->to_a = no_ranks(nb);
     if (!a->to_b || !b->to_a) return KL_NOMEM("differences");
-    *comparable = 2 * match_ids(a, b) >= fewer;
+    *comparable = kl_diff_same_source(a, b) && na == nb ? match_ranks(a, b, na) : 2 * match_ids(a, b) >= fewer;
     if (*comparable) return ncclSuccess;
     for (int i = 0; i < na; i++) a->to_b[i] = i < nb ? i : -1;
     for (int i = 0; i < nb; i++) b->to_a[i] = i < na ? i : -1;

@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "device/nvml.h"
 #include "topo/release.h"
+#include "topo/sysfs.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,22 +16,12 @@ bool kl_gpu_link_is_low(const struct kl_gpu_facts *g, int nccl)
     return g->pcie_gen < g->pcie_max_gen || g->pcie_width < g->pcie_max_width;
 }
 
-/* "00000000:17:00.0" as "0000:17:00.0", in lower case; longer domains stay as they are. */
-static void short_busid(const char *busid, char out[KL_BUSID_TEXT])
-{
-    size_t i = 0;
-
-    if (strlen(busid) == 16 && !strncmp(busid, "0000", 4)) busid += 4;
-    for (; busid[i] && i < KL_BUSID_TEXT - 1; i++) out[i] = (char)tolower((unsigned char)busid[i]);
-    out[i] = 0;
-}
-
 static void add_link(struct kl_gpu_facts *g, const char *far)
 {
     char target[KL_BUSID_TEXT] = "";
     int i = 0;
 
-    short_busid(far, target);
+    kl_sysfs_busid(far, target);
     while (i < g->nnvlinks && strcmp(g->nvlink[i].target, target) != 0) i++;
     if (i == KL_GPU_MAX_NVLINKS) return;
     if (i == g->nnvlinks) memcpy(g->nvlink[g->nnvlinks++].target, target, sizeof target);
@@ -53,7 +43,7 @@ static void describe(const struct kl_nvml_gpu *from, struct kl_gpu_facts *g)
                                .pcie_width = from->pcie_width,
                                .pcie_max_gen = from->pcie_max_gen,
                                .pcie_max_width = from->pcie_max_width};
-    short_busid(from->busid, g->busid);
+    kl_sysfs_busid(from->busid, g->busid);
     snprintf(g->name, sizeof g->name, "%s", from->name);
     for (int i = 0; i < from->nlinks; i++) add_link(g, from->link[i]);
 }

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "plan/net_name.h"
-#include "topo/netmerge.h"
+#include "topo/netdistance.h"
 
 #include <stdlib.h>
 
@@ -62,7 +62,7 @@ static ncclResult_t find_near(const struct kl_nics_source *q, struct kl_nics *n)
 
             if (x == KL_XML_NONE || y == KL_XML_NONE || x == y) continue;
             if (!on_card(q->document, x) || !on_card(q->document, y)) continue;
-            int distance = kl_net_merge_distance(q->document, x, y, &common);
+            int distance = kl_net_distance(q->document, x, y, &common);
             if (distance > n->merge_level) continue;
             KL_TRY(add_near(n, a, b, distance));
             break;

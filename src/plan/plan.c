@@ -100,17 +100,11 @@ static ncclResult_t join_ranks(struct kl_plan *p, const struct kl_plan_request *
 
 /* ---- tuning ---- */
 
-static int count_collnet_heads(const struct kl_plan *p)
-{
-    return kl_connect_collnet(p->connect, 0, 0).nheads;
-}
-
 static ncclResult_t tune(struct kl_plan *p, const struct kl_plan_request *q)
 {
     struct kl_tuning_input in = kl_tuning_input_of(p->connect, p->domain[p->domain_of[0]].topo);
 
     sm_range(p, &in.min_sm, &in.max_sm);
-    in.collnet_heads = count_collnet_heads(p);
     if (q->constants == &kl_tuning_host) in.measured = kl_tuning_file_known(q->config->tuning_file);
     return kl_tuning_compute(q->constants ? q->constants : &kl_tuning_reference, &in, &q->config->tuning, &p->tuning);
 }

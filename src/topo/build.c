@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 #include "base/log.h"
-#include "topo/builder.h"
-#include "topo/product.h"
+#include "topo/build_make.h"
+#include "topo/pcie.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,65 +18,19 @@ static const struct kl_xml_word vendors[] = {{"GenuineIntel", KL_VENDOR_INTEL},
                                              {"  Shanghai  ", KL_VENDOR_ZHAOXIN},
                                              {NULL, 0}};
 
-static const struct kl_xml_word classes[] = {{"0x060400", KL_NODE_PCI}, {"0x068000", KL_NODE_NVS},
-                                             {"0x068001", KL_NODE_CPU}, {"0x03", KL_NODE_GPU},
-                                             {"0x02", KL_NODE_NIC},     {NULL, KL_NODE_PCI}};
-
-/* 100 Mb/s per lane by transfer rate in GT/s; whatever follows the unit, as kernels write it in several ways. */
+/* 100 Mb/s per lane. */
 static int lane_speed(const char *text)
 {
-    static const struct {
-        double rate;
-        int units;
-    } rates[] = {{2.5, 15}, {5, 30}, {8, 60}, {16, 120}, {32, 240}, {64, 480}};
-    char *end;
-    double rate = strtod(text, &end);
+    const struct kl_pcie *pcie = kl_pcie_of_speed(text);
 
-    for (size_t i = 0; end != text && !strncmp(end, " GT/s", 5) && i < sizeof rates / sizeof rates[0]; i++)
-        if (rate == rates[i].rate) return rates[i].units;
+    if (pcie) return pcie->lane;
     KL_INFO(KL_GRAPH, "PCI link speed \"%s\" is not known, taken as 8 GT/s", text);
-    return 60;
+    return kl_pcie_generation(3)->lane;
 }
 
-float kl_nvlink_bw(int sm, int nccl)
-{
-    if (sm >= 100) return kl_nccl_has(nccl, KL_CHANGE_NVLINK_40_1) ? 40.1f : 40.0f;
-    if (sm >= 90) return 20.6f;
-    if (sm == 86) return 12.0f;
-    if (sm >= 70) return 20.0f;
-    return sm >= 60 ? 18.0f : 20.0f;
-}
-
-ncclResult_t kl_nvlink_end(const struct kl_xml *xml, int elem, enum kl_node_type *end)
-{
-    int kind;
-
-    KL_TRY(kl_xml_need_word(xml, elem, "tclass", classes, &kind));
-    *end = kind == KL_NODE_GPU || kind == KL_NODE_CPU ? (enum kl_node_type)kind : KL_NODE_NVS;
-    return ncclSuccess;
-}
+static const float partition_bw = 2618.0f; /* between the partitions of a GPU, GB/s */
 
 /* ---- the walk ---- */
-
-/* Where a walk is: the document, what is built of it, and the cpu that it is under. */
-struct place {
-    const struct kl_xml *xml;
-    struct kl_builder *b;
-    int nccl; /* the release that is followed */
-    int host;
-    int cpu; /* node */
-};
-
-static uint64_t node_id(int host, uint64_t local)
-{
-    return (uint64_t)host << 56 | kl_id_local(local);
-}
-
-static ncclResult_t link_both(struct kl_builder *b, int x, int y, enum kl_path_type type, float bw)
-{
-    KL_TRY(kl_builder_link(b, x, y, type, bw));
-    return kl_builder_link(b, y, x, type, bw);
-}
 
 bool kl_net_guid_counts(const char *guid, int nccl)
 {
@@ -99,12 +53,12 @@ static float net_bw(const struct kl_xml *xml, int elem)
     return (float)((mbps > 0 ? mbps : 10000) / 8000.0);
 }
 
-static uint64_t net_id(const struct place *p, int elem)
+static uint64_t net_id(const struct kl_place *p, int elem)
 {
-    return node_id(p->host, (uint64_t)(int64_t)kl_xml_int(p->xml, elem, "dev", -1));
+    return kl_build_id(p->host, (uint64_t)(int64_t)kl_xml_int(p->xml, elem, "dev", -1));
 }
 
-static ncclResult_t add_net(const struct place *p, int elem, int nic)
+static ncclResult_t add_net(const struct kl_place *p, int elem, int nic)
 {
     int dev = kl_xml_int(p->xml, elem, "dev", -1), node;
 
@@ -121,20 +75,20 @@ static ncclResult_t add_net(const struct place *p, int elem, int nic)
     n->net.gdr = kl_xml_int(p->xml, elem, "gdr", 0);
     n->net.coll = kl_xml_int(p->xml, elem, "coll", 0);
     n->net.max_channels = kl_xml_int(p->xml, elem, "maxconn", 64);
-    return link_both(p->b, nic, node, KL_PATH_NET, n->net.bw);
+    return kl_build_link(p->b, nic, node, KL_PATH_NET, n->net.bw);
 }
 
 /* What a NIC does besides, in a node of its own. */
-static ncclResult_t add_role(const struct place *p, int elem, int nic, const char *attr, enum kl_node_type type)
+static ncclResult_t add_role(const struct kl_place *p, int elem, int nic, const char *attr, enum kl_node_type type)
 {
     int node;
 
     if (kl_xml_int(p->xml, elem, attr, 0) != 1) return ncclSuccess;
     KL_TRY(kl_builder_add(p->b, type, net_id(p, elem), &node));
-    return link_both(p->b, nic, node, KL_PATH_NET, net_bw(p->xml, elem));
+    return kl_build_link(p->b, nic, node, KL_PATH_NET, net_bw(p->xml, elem));
 }
 
-static ncclResult_t add_roles(const struct place *p, int elem, int nic)
+static ncclResult_t add_roles(const struct kl_place *p, int elem, int nic)
 {
     bool roles = kl_nccl_has(p->nccl, KL_CHANGE_GIN_NODES);
 
@@ -143,7 +97,7 @@ static ncclResult_t add_roles(const struct place *p, int elem, int nic)
     return kl_nccl_has(p->nccl, KL_CHANGE_RMA_NODES) ? add_role(p, elem, nic, "rma", KL_NODE_RMA) : ncclSuccess;
 }
 
-static ncclResult_t add_nets(const struct place *p, int nic_elem, int nic)
+static ncclResult_t add_nets(const struct kl_place *p, int nic_elem, int nic)
 {
     for (int e = kl_xml_child(p->xml, nic_elem, "net"); e != KL_XML_NONE; e = kl_xml_next_same(p->xml, e))
         if (kl_xml_attr(p->xml, e, "dev")) KL_TRY(add_roles(p, e, nic));
@@ -151,39 +105,40 @@ static ncclResult_t add_nets(const struct place *p, int nic_elem, int nic)
 }
 
 /* The card with this id, made if it is not there; `made` tells whether it still needs a link to its parent. */
-static ncclResult_t find_nic(const struct place *p, uint64_t local, int *nic, bool *made)
+static ncclResult_t find_nic(const struct kl_place *p, uint64_t local, int *nic, bool *made)
 {
-    *nic = kl_builder_find(p->b, KL_NODE_NIC, node_id(p->host, local));
+    *nic = kl_builder_find(p->b, KL_NODE_NIC, kl_build_id(p->host, local));
     *made = *nic < 0;
-    return *made ? kl_builder_add(p->b, KL_NODE_NIC, node_id(p->host, local), nic) : ncclSuccess;
+    return *made ? kl_builder_add(p->b, KL_NODE_NIC, kl_build_id(p->host, local), nic) : ncclSuccess;
 }
 
 /* Virtual NICs directly below a cpu share one card per host, linked to the cpu that comes first. */
-static ncclResult_t add_cpu_nic(const struct place *p, int elem)
+static ncclResult_t add_cpu_nic(const struct kl_place *p, int elem)
 {
     int nic;
     bool made;
 
     KL_TRY(find_nic(p, 0, &nic, &made));
-    if (made) KL_TRY(link_both(p->b, p->cpu, nic, KL_PATH_PCI, KL_BW_LOCAL));
+    if (made) KL_TRY(kl_build_link(p->b, p->cpu, nic, KL_PATH_PCI, KL_BW_LOCAL));
     return add_nets(p, elem, nic);
 }
 
-static ncclResult_t add_gpu(const struct place *p, int elem, uint64_t busid, int *node)
+static ncclResult_t add_gpu(const struct kl_place *p, int elem, uint64_t busid, int *node)
 {
-    int sm, rank, dev, gdr;
+    int sm, rank, dev, gdr, partition = kl_build_partition(p, elem);
 
     KL_TRY(kl_xml_need_int(p->xml, elem, "sm", &sm));
     KL_TRY(kl_xml_need_int(p->xml, elem, "rank", &rank));
     KL_TRY(kl_xml_need_int(p->xml, elem, "dev", &dev));
     KL_TRY(kl_xml_need_int(p->xml, elem, "gdr", &gdr));
-    KL_TRY(kl_builder_add(p->b, KL_NODE_GPU, node_id(p->host, busid), node));
+    KL_TRY(kl_builder_add(p->b, KL_NODE_GPU, kl_build_gpu_id(p, busid, partition), node));
     struct kl_node *n = &p->b->node[*node].node;
     n->gpu.made = *node;
     n->gpu.sm = sm;
     n->gpu.rank = rank;
     n->gpu.dev = dev;
     n->gpu.gdr = gdr;
+    n->gpu.partition = kl_nccl_has(p->nccl, KL_CHANGE_MLOPART) ? kl_partition_of(p->xml, elem) : -1;
     return ncclSuccess;
 }
 
@@ -207,18 +162,18 @@ ncclResult_t kl_pci_bw(const struct kl_xml *xml, int elem, float *bw)
     return ncclSuccess;
 }
 
-static ncclResult_t add_pci(const struct place *p, int elem, int parent);
+static ncclResult_t add_pci(const struct kl_place *p, int elem, int parent);
 
-static ncclResult_t add_switch(const struct place *p, int elem, uint64_t busid, int *node)
+static ncclResult_t add_switch(const struct kl_place *p, int elem, uint64_t busid, int *node)
 {
-    KL_TRY(kl_builder_add(p->b, KL_NODE_PCI, node_id(p->host, busid), node));
+    KL_TRY(kl_builder_add(p->b, KL_NODE_PCI, kl_build_id(p->host, busid), node));
     p->b->node[*node].node.pci.device = device_word(p->xml, elem);
     for (int e = kl_xml_child(p->xml, elem, "pci"); e != KL_XML_NONE; e = kl_xml_next_same(p->xml, e))
         KL_TRY(add_pci(p, e, *node));
     return ncclSuccess;
 }
 
-static ncclResult_t refuse_function(const struct place *p, int elem, const char *busid)
+static ncclResult_t refuse_function(const struct kl_place *p, int elem, const char *busid)
 {
     char nccl[KL_NCCL_TEXT];
 
@@ -227,32 +182,81 @@ static ncclResult_t refuse_function(const struct place *p, int elem, const char 
                        kl_nccl_text(p->nccl, nccl));
 }
 
-/* A device becomes the node of what it holds; a switch links its children before itself, which their order shows. */
-static ncclResult_t add_pci(const struct place *p, int elem, int parent)
+static ncclResult_t refuse_several(const struct kl_place *p, int elem, const char *busid)
 {
-    int gpu = kl_xml_child(p->xml, elem, "gpu"), nic = kl_xml_child(p->xml, elem, "nic"), kind, node = -1;
-    const char *text;
-    bool made = true;
+    char nccl[KL_NCCL_TEXT];
+
+    return kl_xml_fail(
+        p->xml, elem, ncclInvalidUsage,
+        "GPU %s: several ranks share it, which is planned for its two partitions only (mlopart=\"0\" and "
+        "\"1\", from NCCL 2.30.7 on, unless NCCL_TOPO_SPLIT_MLOPART=0; this is %s); use one of them (--gpus)",
+        busid, kl_nccl_text(p->nccl, nccl));
+}
+
+/* The nodes of what stands below one PCI device. */
+struct on_device {
+    int node[KL_PARTITIONS], n;
+    bool made; /* the first still needs a link to the parent */
+};
+
+/* Partitions reach each other inside the chip. */
+static ncclResult_t add_gpus(const struct kl_place *p, int elem, const char *busid, struct on_device *d)
+{
+    uint64_t id = kl_busid_parse(busid);
+    int gpu = kl_xml_child(p->xml, elem, "gpu");
+
+    if (gpu != KL_XML_NONE && id & 3 && !kl_xml_attr(p->xml, gpu, "replica") &&
+        kl_nccl_has(p->nccl, KL_CHANGE_GPU_FUNCTIONS))
+        return refuse_function(p, elem, busid);
+    for (; gpu != KL_XML_NONE; gpu = kl_xml_next_same(p->xml, gpu)) {
+        if (!kl_xml_attr(p->xml, gpu, "rank")) continue;
+        uint64_t own = kl_build_gpu_id(p, id, kl_build_partition(p, gpu));
+        if (d->n && (kl_build_partition(p, gpu) < 0 || d->n == KL_PARTITIONS || p->b->node[d->node[0]].node.id == own))
+            return refuse_several(p, gpu, busid);
+        KL_TRY(add_gpu(p, gpu, id, &d->node[d->n++]));
+    }
+    return d->n < 2 ? ncclSuccess : kl_build_link(p->b, d->node[0], d->node[1], KL_PATH_LOC, partition_bw);
+}
+
+static ncclResult_t link_device(const struct kl_place *p, int elem, int parent, const struct on_device *d)
+{
     float bw;
 
-    KL_TRY(kl_xml_need_word(p->xml, elem, "class", classes, &kind));
-    KL_TRY(kl_xml_need(p->xml, elem, "busid", &text));
-    uint64_t busid = kl_busid_parse(text);
-    if (gpu != KL_XML_NONE) {
-        if (!kl_xml_attr(p->xml, gpu, "rank")) return ncclSuccess;
-        if (busid & 3 && !kl_xml_attr(p->xml, gpu, "replica") && kl_nccl_has(p->nccl, KL_CHANGE_GPU_FUNCTIONS))
-            return refuse_function(p, elem, text);
-        KL_TRY(add_gpu(p, gpu, busid, &node));
-    }
-    if (nic != KL_XML_NONE) {
-        KL_TRY(find_nic(p, busid, &node, &made));
-        KL_TRY(add_nets(p, nic, node));
-    } else if (gpu == KL_XML_NONE && kind == KL_NODE_PCI)
-        KL_TRY(add_switch(p, elem, busid, &node));
-    if (node < 0 || !made) return ncclSuccess;
+    if (!d->n || !d->made) return ncclSuccess;
     KL_TRY(kl_pci_bw(p->xml, elem, &bw));
-    p->b->node[node].up = parent;
-    return link_both(p->b, node, parent, KL_PATH_PCI, bw);
+    for (int i = 0; i < d->n; i++) {
+        p->b->node[d->node[i]].up = parent;
+        KL_TRY(kl_build_link(p->b, d->node[i], parent, KL_PATH_PCI, bw));
+    }
+    return ncclSuccess;
+}
+
+static bool has_rank(const struct kl_xml *xml, int gpu)
+{
+    while (gpu != KL_XML_NONE && !kl_xml_attr(xml, gpu, "rank")) gpu = kl_xml_next_same(xml, gpu);
+    return gpu != KL_XML_NONE;
+}
+
+/* A device becomes the node of what it holds; a switch links its children before itself, which their order shows. */
+static ncclResult_t add_pci(const struct kl_place *p, int elem, int parent)
+{
+    int gpu = kl_xml_child(p->xml, elem, "gpu"), nic = kl_xml_child(p->xml, elem, "nic"), kind;
+    struct on_device d = {.made = true};
+    const char *busid;
+
+    KL_TRY(kl_build_kind(p->xml, elem, "class", &kind));
+    KL_TRY(kl_xml_need(p->xml, elem, "busid", &busid));
+    if (gpu != KL_XML_NONE && !has_rank(p->xml, gpu)) return ncclSuccess;
+    KL_TRY(add_gpus(p, elem, busid, &d));
+    if (nic != KL_XML_NONE) {
+        d.n = 1; /* where a device is both, the NIC is linked */
+        KL_TRY(find_nic(p, kl_busid_parse(busid), &d.node[0], &d.made));
+        KL_TRY(add_nets(p, nic, d.node[0]));
+    } else if (gpu == KL_XML_NONE && kind == KL_NODE_PCI) {
+        d.n = 1;
+        KL_TRY(add_switch(p, elem, kl_busid_parse(busid), &d.node[0]));
+    }
+    return link_device(p, elem, parent, &d);
 }
 
 static int intel_model(int family, int model)
@@ -280,22 +284,15 @@ static ncclResult_t read_processor(const struct kl_xml *xml, int elem, struct kl
     return ncclSuccess;
 }
 
-static uint64_t host_hash_of(const struct kl_xml *xml, int cpu_elem)
-{
-    const char *hash = kl_xml_attr(xml, cpu_elem, "host_hash");
-
-    return hash ? strtoull(hash, NULL, 16) : 0;
-}
-
-static ncclResult_t add_cpu(struct place *p, int elem)
+static ncclResult_t add_cpu(struct kl_place *p, int elem)
 {
     const char *affinity = kl_xml_attr(p->xml, elem, "affinity");
     struct kl_cpuset cpus = {{0}};
     int numa;
 
     KL_TRY(kl_xml_need_int(p->xml, elem, "numaid", &numa));
-    KL_TRY(kl_builder_host(p->b, host_hash_of(p->xml, elem), &p->host));
-    KL_TRY(kl_builder_add(p->b, KL_NODE_CPU, node_id(p->host, (uint64_t)(int64_t)numa), &p->cpu));
+    KL_TRY(kl_builder_host(p->b, kl_build_host_hash(p->xml, elem), &p->host));
+    KL_TRY(kl_builder_add(p->b, KL_NODE_CPU, kl_build_id(p->host, (uint64_t)(int64_t)numa), &p->cpu));
     struct kl_node *n = &p->b->node[p->cpu].node;
     if (affinity && !kl_cpuset_parse_map(affinity, &cpus))
         KL_INFO(KL_GRAPH, "CPU %d: affinity \"%s\" is not a set of CPUs and is ignored", numa, affinity);
@@ -308,117 +305,7 @@ static ncclResult_t add_cpu(struct place *p, int elem)
     return ncclSuccess;
 }
 
-/* ---- links that need all nodes ---- */
-
-/* First CPU below or above a node, along PCI links through switches. PCI links form trees, so this ends. */
-static int cpu_by_pci(const struct kl_builder *b, int node, int from)
-{
-    if (b->node[node].node.type == KL_NODE_CPU) return node;
-    for (int k = 0; k < b->node[node].nlinks; k++) {
-        const struct kl_builder_link *l = &b->node[node].link[k];
-        enum kl_node_type far = b->node[l->to].node.type;
-
-        if (l->type != KL_PATH_PCI || l->to == from || (far != KL_NODE_PCI && far != KL_NODE_CPU)) continue;
-        int found = cpu_by_pci(b, l->to, node);
-        if (found >= 0) return found;
-    }
-    return -1;
-}
-
-/* The node of the device that an element describes a link of; -1 when it was left out. */
-static int owner_node(const struct place *p, int elem, enum kl_node_type type)
-{
-    int device = elem;
-
-    while (strcmp(kl_xml_tag(p->xml, device), "pci") != 0) device = kl_xml_parent(p->xml, device);
-    const char *busid = kl_xml_attr(p->xml, device, "busid"); /* below devices that are left out it may be missing */
-    return busid ? kl_builder_find(p->b, type, node_id(p->host, kl_busid_parse(busid))) : -1;
-}
-
-static ncclResult_t nvswitch(struct kl_builder *b, int *nvs)
-{
-    *nvs = kl_builder_find(b, KL_NODE_NVS, 0);
-    return *nvs < 0 ? kl_builder_add(b, KL_NODE_NVS, 0, nvs) : ncclSuccess;
-}
-
-static ncclResult_t add_nvlink(const struct place *p, int elem)
-{
-    int gpu = owner_node(p, elem, KL_NODE_GPU), count, peer;
-    enum kl_node_type end;
-    const char *target;
-
-    if (gpu < 0) return ncclSuccess;
-    KL_TRY(kl_xml_need_int(p->xml, elem, "count", &count));
-    KL_TRY(kl_nvlink_end(p->xml, elem, &end));
-    if (count <= 0) return ncclSuccess;
-    float bw = (float)count * kl_nvlink_bw(p->b->node[gpu].node.gpu.sm, p->nccl);
-    if (end == KL_NODE_GPU) {
-        KL_TRY(kl_xml_need(p->xml, elem, "target", &target));
-        peer = kl_builder_find(p->b, KL_NODE_GPU, node_id(p->host, kl_busid_parse(target)));
-        return peer < 0 ? ncclSuccess : kl_builder_link(p->b, gpu, peer, KL_PATH_NVL, bw);
-    }
-    if (end == KL_NODE_CPU) {
-        peer = cpu_by_pci(p->b, gpu, -1);
-        return peer < 0 ? ncclSuccess : link_both(p->b, gpu, peer, KL_PATH_NVL, bw);
-    }
-    KL_TRY(nvswitch(p->b, &peer));
-    return link_both(p->b, gpu, peer, KL_PATH_NVL, bw);
-}
-
-/* AMD's link between GPUs. */
-static ncclResult_t add_xgmi(const struct place *p, int elem)
-{
-    int gpu = owner_node(p, elem, KL_NODE_GPU), count, peer;
-    const char *target, *gcn = kl_xml_attr(p->xml, kl_xml_parent(p->xml, elem), "gcn");
-
-    if (gpu < 0) return ncclSuccess;
-    KL_TRY(kl_xml_need_int(p->xml, elem, "count", &count));
-    KL_TRY(kl_xml_need(p->xml, elem, "target", &target));
-    peer = kl_builder_find(p->b, KL_NODE_GPU, node_id(p->host, kl_busid_parse(target)));
-    float bw = gcn ? kl_xgmi_bw(gcn) : 0;
-    if (peer < 0 || count <= 0) return ncclSuccess;
-    if (bw <= 0)
-        return kl_xml_fail(
-            p->xml, elem, ncclInvalidUsage,
-            "the GPU's gcn \"%s\" is not known, so neither is the speed of its XGMI links; known are 906, 908, "
-            "90a, 910, 94x and 95x",
-            gcn ? gcn : "");
-    return kl_builder_link(p->b, gpu, peer, KL_PATH_NVL, (float)count * bw);
-}
-
-static ncclResult_t add_c2c(const struct place *p, int elem)
-{
-    int gpu = owner_node(p, elem, KL_NODE_GPU), mbps, count;
-
-    if (gpu < 0) return ncclSuccess;
-    KL_TRY(kl_xml_need_int(p->xml, elem, "bw", &mbps));
-    KL_TRY(kl_xml_need_int(p->xml, elem, "count", &count));
-    int cpu = cpu_by_pci(p->b, gpu, -1);
-    if (cpu < 0 || count <= 0 || mbps <= 0) return ncclSuccess;
-    return link_both(p->b, gpu, cpu, KL_PATH_C2C, (float)((double)mbps * count / 1000.0));
-}
-
-static ncclResult_t add_pcilink(const struct place *p, int elem)
-{
-    int from = owner_node(p, elem, KL_NODE_PCI);
-    const char *target;
-
-    if (from < 0)
-        return kl_xml_fail(p->xml, elem, ncclInternalError, "<pcilink> in a device that is not a switch; remove it");
-    KL_TRY(kl_xml_need(p->xml, elem, "target", &target));
-    int to = kl_builder_find(p->b, KL_NODE_PCI, node_id(p->host, kl_busid_parse(target)));
-    return to < 0 ? ncclSuccess : kl_builder_link(p->b, from, to, KL_PATH_LOC, KL_BW_LOCAL);
-}
-
-/* Visit every element with a tag, knowing the host it belongs to. */
-static ncclResult_t for_each(struct place *p, const char *tag, ncclResult_t (*add)(const struct place *, int))
-{
-    for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(p->xml, KL_XML_ROOT, e)) {
-        if (!strcmp(kl_xml_tag(p->xml, e), "cpu")) KL_TRY(kl_builder_host(p->b, host_hash_of(p->xml, e), &p->host));
-        if (!strcmp(kl_xml_tag(p->xml, e), tag)) KL_TRY(add(p, e));
-    }
-    return ncclSuccess;
-}
+/* ---- sockets, and the order of links ---- */
 
 static float socket_bw(const struct kl_node *cpu)
 {
@@ -463,16 +350,14 @@ static void uplinks_last(struct kl_builder *b, int node, int up)
 
 /* ---- the whole ---- */
 
-static ncclResult_t build(struct kl_builder *b, const struct kl_xml *xml, int nccl)
+static ncclResult_t build(struct kl_builder *b, const struct kl_xml *xml, const struct kl_topo_options *o)
 {
-    struct place p = {.xml = xml, .b = b, .nccl = nccl};
+    bool split = o->split_mlopart && kl_nccl_has(o->nccl, KL_CHANGE_MLOPART);
+    struct kl_place p = {.xml = xml, .b = b, .nccl = o->nccl, .split = split};
 
     for (int e = kl_xml_child(xml, KL_XML_ROOT, "cpu"); e != KL_XML_NONE; e = kl_xml_next_same(xml, e))
         KL_TRY(add_cpu(&p, e));
-    KL_TRY(for_each(&p, "nvlink", add_nvlink));
-    KL_TRY(for_each(&p, "xgmi", add_xgmi));
-    KL_TRY(for_each(&p, "c2c", add_c2c));
-    KL_TRY(for_each(&p, "pcilink", add_pcilink));
+    KL_TRY(kl_build_links(&p));
     KL_TRY(kl_builder_flatten_switches(b));
     KL_TRY(link_sockets(b));
     for (int i = 0; i < b->nnodes; i++)
@@ -487,7 +372,7 @@ ncclResult_t kl_topo_build(const struct kl_xml *xml, const struct kl_topo_option
     ncclResult_t rc;
 
     KL_TRY(kl_xml_check_system(xml));
-    KL_TRY_OR(rc, out, build(&b, xml, options->nccl));
+    KL_TRY_OR(rc, out, build(&b, xml, options));
     KL_TRY_OR(rc, out, kl_builder_finish(&b, &t));
     t->options = *options;
     t->options.force_merge = NULL; /* its text need not last */

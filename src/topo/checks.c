@@ -216,6 +216,7 @@ static enum kl_gdr_why judge_devices(const struct kl_topo *t, int gpu, int net, 
 {
     if (!t->node[kl_topo_at(t, KL_NODE_NET, net)].net.gdr) return KL_GDR_NIC_CANNOT;
     if (!gpu_at(t, gpu)->gpu.gdr) return KL_GDR_GPU_CANNOT;
+    if (gpu_at(t, gpu)->gpu.partition >= 0 && !t->options.gdr_mlopart) return KL_GDR_PARTITION;
     return read ? judge_read(t, gpu) : KL_GDR_ALLOWED;
 }
 

@@ -12,6 +12,8 @@ static const char *const levels[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "
                                      "SYS", "0",   "1",   "2",   "3",   "4",   "5",   NULL};
 static const char *const merge_levels[] = {"LOC", "PORT", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", NULL};
 
+static const char *const merge_policies[] = {[KL_MERGE_ALL] = "ALL", [KL_MERGE_RAIL] = "RAIL", NULL};
+
 static const struct kl_param rows[] = {
     KL_PARAM_BOOL(struct kl_topo_config, p2p_disable, "NCCL_P2P_DISABLE", "0",
                   "do not let ranks access each other's buffers directly"),
@@ -50,6 +52,10 @@ static const struct kl_param rows[] = {
                   "spread channels over the NICs of all hosts of an NVLink domain (from 2.27.5 on)"),
     KL_PARAM_BOOL(struct kl_topo_config, rail_per_host, "NCCL_MNNVL_RAIL_PER_HOST", "0",
                   "NICs of different hosts of an NVLink domain count as one rail (from 2.28.7 on)"),
+    KL_PARAM_BOOL(struct kl_topo_config, split_mlopart, "NCCL_TOPO_SPLIT_MLOPART", "1",
+                  "partitions of a GPU are devices of their own (from 2.30.7 on)"),
+    KL_PARAM_BOOL(struct kl_topo_config, gdr_mlopart, "NCCL_NET_GDR_MLOPART", "0",
+                  "use GPUDirect RDMA for partitions of a GPU, too (from 2.30.7 on)"),
     KL_PARAM_BOOL(struct kl_topo_config, net_force_flush, "NCCL_NET_FORCE_FLUSH", "0",
                   "flush after each receive into GPU memory, even where it is not needed"),
     KL_PARAM_BOOL(struct kl_topo_config, net_disable_intra, "NCCL_NET_DISABLE_INTRA", "0",
@@ -58,6 +64,9 @@ static const struct kl_param rows[] = {
                  "may rings and trees change NICs between hosts: 0 never, 1 always, 2 if that is better"),
     KL_PARAM_ENUM(struct kl_topo_config, merge_level, "NCCL_NET_MERGE_LEVEL", "PORT", merge_levels,
                   "how far apart NICs may be that are used as one; LOC keeps them all apart"),
+    KL_PARAM_ENUM(
+        struct kl_topo_config, merge_policy, "NCCL_NET_MERGE_POLICY", "ALL", merge_policies,
+        "NICs that may be used as one: ALL, or RAIL, those that the network says are on one rail (from 2.30.7 on)"),
     KL_PARAM_STRING(struct kl_topo_config, force_merge, "NCCL_NET_FORCE_MERGE", "",
                     "NICs to use as one, as in \"mlx5_0,mlx5_1;mlx5_2:1,mlx5_3:1\""),
     KL_PARAM_STRING(
@@ -65,6 +74,8 @@ static const struct kl_param rows[] = {
         "RDMA ports to plan with: prefixes \"mlx5_0:1,mlx5_2\", all others \"^mlx5_3\", exact names \"=mlx5_0\""),
     KL_PARAM_BOOL(struct kl_topo_config, ib_disable, "NCCL_IB_DISABLE", "0",
                   "plan with sockets, even where a machine has InfiniBand or RoCE"),
+    KL_PARAM_BOOL(struct kl_topo_config, ib_merge, "NCCL_IB_MERGE_NICS", "1",
+                  "let InfiniBand and RoCE ports be used as one, in plans for machines that are looked at"),
     KL_PARAM_INT(struct kl_topo_config, ignore_disabled_p2p, "NCCL_IGNORE_DISABLED_P2P", "0", 0, 2,
                  "where the driver reports P2P as broken: 0 fail on NVLink, 1 do without it, 2 do not ask"),
     KL_PARAM_BOOL(struct kl_topo_config, p2p_cuda_memcpy, "NCCL_P2P_USE_CUDA_MEMCPY", "0",
@@ -86,12 +97,13 @@ static int merge_level_of(int choice)
 /* A text that is none is reported by whoever asked for the release (kl_nccl_parse); the default is followed then. */
 static int release_of(const char *text)
 {
-    int nccl = *text ? kl_nccl_parse(text) : KL_NCCL_DEFAULT;
+    int nccl = kl_nccl_parse(text);
 
-    if (nccl < 0)
+    if (nccl >= 0) return nccl;
+    if (*text)
         KL_WARN("KOLO_NCCL_VERSION=%s: expected a release from 2.26.3 on, as in 2.29.7; following " KL_NCCL_NEWEST,
                 text);
-    return nccl < 0 ? KL_NCCL_DEFAULT : nccl;
+    return KL_NCCL_DEFAULT;
 }
 
 static int netdevs_of(const char *text)
@@ -128,6 +140,7 @@ static struct kl_topo_options options_of(const struct kl_topo_config *c)
     o.shm_disable = c->shm_disable;
     o.gdr_level = level_of(c->gdr_level, o.nccl);
     o.merge_level = merge_level_of(c->merge_level);
+    o.merge_policy = c->merge_policy;
     o.gdr_read = (int)c->gdr_read;
     o.cross_nic = (int)c->cross_nic;
     o.p2p_pxn_level = (int)c->p2p_pxn_level;
@@ -140,6 +153,8 @@ static struct kl_topo_options options_of(const struct kl_topo_config *c)
     o.netdevs = netdevs_of(c->netdevs);
     o.scatter_nets = c->scatter_nets;
     o.rail_per_host = c->rail_per_host;
+    o.split_mlopart = c->split_mlopart;
+    o.gdr_mlopart = c->gdr_mlopart;
     o.net_force_flush = c->net_force_flush;
     o.p2p_cuda_memcpy = c->p2p_cuda_memcpy;
     o.ignore_cpu_affinity = c->ignore_cpu_affinity;

@@ -14,12 +14,12 @@ struct kl_topo_config {
     bool p2p_disable, shm_disable;
     int p2p_level;
     bool nvb_disable, pxn_disable, net_disable_intra, net_force_flush, p2p_cuda_memcpy, ignore_cpu_affinity;
-    int gdr_level, merge_level;
-    bool scatter_nets, rail_per_host;
+    int gdr_level, merge_level, merge_policy;
+    bool scatter_nets, rail_per_host, split_mlopart, gdr_mlopart;
     int64_t gdr_c2c, pxn_c2c;
     int64_t gdr_read, cross_nic, p2p_pxn_level, ignore_disabled_p2p;
     char nccl[KL_NCCL_TEXT], netdevs[KL_NCCL_TEXT];
-    bool ib_disable;
+    bool ib_disable, ib_merge;
     char ib_hca[KL_PARAM_TEXT]; /* "": all */
     char force_merge[KL_PARAM_TEXT];
     char machine[KL_PARAM_TEXT];                                  /* name of a known machine; "": none */

@@ -3,10 +3,10 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "topo/pcie.h"
 #include "topo/release.h"
 #include "topo/sysfs.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
@@ -251,13 +251,12 @@ static ncclResult_t complete_pci(const struct kl_detect *d, int elem)
     return complete_cpu(d, elem);
 }
 
-/* As NCCL has it: an unknown generation counts as 4. */
+/* As NCCL has it, which leaves the unit's end out where it does not know a generation. */
 static const char *speed_of(int generation)
 {
-    static const char *const speeds[] = {"16.0 GT/s",      "2.5 GT/s PCIe",  "5.0 GT/s PCIe", "8.0 GT/s PCIe",
-                                         "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe"};
+    const struct kl_pcie *pcie = kl_pcie_generation(generation);
 
-    return speeds[generation > 0 && generation < (int)(sizeof speeds / sizeof speeds[0]) ? generation : 0];
+    return pcie ? pcie->speed : "16.0 GT/s";
 }
 
 /* What the driver says about a GPU's link now counts before what sysfs says it can be. */
@@ -286,19 +285,6 @@ static ncclResult_t find_or_add(struct kl_xml *xml, int parent, const char *tag,
 
 /* ---- gpu ---- */
 
-/* NVML writes domains with 4 or 8 digits and either case; what is no bus id ("fffffff:ffff:ff") stays as it is. */
-static void normalise(const char *busid, char out[KL_BUSID_TEXT])
-{
-    char tail[KL_BUSID_TEXT], *colon;
-    unsigned long domain = strtoul(busid, &colon, 16);
-
-    snprintf(tail, sizeof tail, "0000%s", colon);
-    if (colon != busid && kl_sysfs_is_busid(tail))
-        kl_busid_text((uint64_t)domain << 20 | kl_busid_parse(tail), out);
-    else
-        snprintf(out, KL_BUSID_TEXT, "%s", busid);
-}
-
 static int nvlink_to(const struct kl_xml *xml, int gpu, const char *target)
 {
     int l = kl_xml_child(xml, gpu, "nvlink");
@@ -317,7 +303,7 @@ static ncclResult_t add_nvlinks(struct kl_xml *xml, int elem, const struct kl_gp
         char target[KL_BUSID_TEXT];
         int link;
 
-        normalise(gpu->nvlink[i].target, target);
+        kl_sysfs_busid(gpu->nvlink[i].target, target);
         link = nvlink_to(xml, elem, target);
         if (link == KL_XML_NONE) {
             KL_TRY(kl_xml_add(xml, elem, "nvlink", &link));
@@ -357,7 +343,7 @@ ncclResult_t kl_detect_gpu(const struct kl_detect *d, const struct kl_gpu_facts 
     char busid[KL_BUSID_TEXT];
     int pci, elem;
 
-    normalise(gpu->busid, busid);
+    kl_sysfs_busid(gpu->busid, busid);
     KL_TRY(place_pci(d, busid, "0x03", gpu, &pci));
     KL_TRY(find_or_add(d->xml, pci, "gpu", &elem));
     KL_TRY(set_int_if_absent(d->xml, elem, "dev", gpu->dev));

@@ -193,6 +193,40 @@ static void a_file_is_completed_not_replaced(void **state)
     close_recorded(&r);
 }
 
+/* Two hosts with a GPU each, as an older release takes the file, and one. */
+static void a_file_describes_this_host(void **state)
+{
+    static const char text[] =
+        "<system version=\"1\"><cpu numaid=\"0\" host_hash=\"0x7\" arch=\"arm64\"><pci busid=\"0000:19:00.0\"/></cpu>"
+        "<cpu numaid=\"1\" host_hash=\"0x8\" arch=\"arm64\"><pci busid=\"0000:99:00.0\"/></cpu></system>";
+    static const struct {
+        int nccl, hosts;
+    } cases[] = {{22606, 2}, {22703, 1}};
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        struct kl_topo_options options = KL_TOPO_OPTIONS;
+        struct kl_xml *file, *xml;
+        struct recorded r;
+
+        options.nccl = c->nccl;
+        open_recorded("two-sockets", &r);
+        assert_int_equal(kl_xml_parse("f.xml", text, strlen(text), kl_xml_topo_schema, &file), ncclSuccess);
+        r.machine.file = file;
+        assert_int_equal(kl_machine_document(&r.machine, &options, &xml), ncclSuccess);
+        assert_int_equal(kl_machine_file_hosts(xml), c->hosts);
+        kl_xml_free(xml);
+        r.machine.host_hash = 0x9;
+        assert_int_equal(kl_machine_document(&r.machine, &options, &xml), ncclSuccess);
+        int cpu = kl_xml_child(xml, KL_XML_ROOT, "cpu");
+        assert_string_equal(kl_xml_attr(xml, cpu, "host_hash"), c->hosts == 1 ? "0x9" : "0x7");
+        kl_xml_free(xml);
+        kl_xml_free(file);
+        close_recorded(&r);
+    }
+}
+
 static void nets_of_a_file_are_matched_by_name(void **state)
 {
     static const char text[] = "<system version=\"1\"><cpu numaid=\"1\"><nic><net name=\"mlx5_0\" speed=\"5\" "
@@ -248,6 +282,25 @@ static void bus_ids_have_a_shape(void **state)
 {
     (void)state;
     FOR_EACH_CASE(c, busid_cases) expect_case(c->text, kl_sysfs_is_busid(c->text) == c->is);
+}
+
+static void bus_ids_of_the_driver_are_those_of_sysfs(void **state)
+{
+    static const struct {
+        const char *text, *busid;
+    } ids[] = {{"00000000:1A:00.0", "0000:1a:00.0"},
+               {"0000:1A:00.0", "0000:1a:00.0"},
+               {"00010000:01:00.0", "10000:01:00.0"},
+               {"FFFFFFF:FFFF:FF", "fffffff:ffff:ff"},
+               {"", ""}};
+    char busid[KL_BUSID_TEXT];
+
+    (void)state;
+    FOR_EACH_CASE(c, ids)
+    {
+        kl_sysfs_busid(c->text, busid);
+        assert_string_equal(busid, c->busid);
+    }
 }
 
 static void nics_are_chosen_as_nccl_does(void **state)
@@ -498,6 +551,26 @@ static void wishes_choose_devices(void **state)
     }
 }
 
+static void ports_are_joined_as_nccl_does(void **state)
+{
+    struct kl_net_facts net[3] = {{.name = "a", .speed_mbps = 100, .guid = 7, .port = 1, .dev = 0},
+                                  {.name = "b:2", .speed_mbps = 300, .guid = 8, .port = 2, .dev = 1},
+                                  {.name = "c", .roce = true, .dev = 2}},
+                        joined;
+    const int all[] = {0, 1, 2};
+
+    (void)state;
+    assert_int_equal(kl_nics_join(net, all, 2, &joined), ncclSuccess);
+    assert_string_equal(joined.name, "a+b:2");
+    assert_int_equal(joined.speed_mbps, 400);
+    assert_true(joined.guid == 7 && joined.port == 1);
+    assert_int_equal(kl_nics_join(net, all, 3, &joined), ncclInvalidUsage); /* InfiniBand and Ethernet */
+    assert_int_equal(kl_nics_join_none(net, all, 2, &joined), ncclInvalidUsage);
+    assert_int_equal(kl_nics_join_none(net, all, 1, &joined), ncclSuccess);
+    memset(net[1].name, 'x', sizeof net[1].name - 1);
+    assert_int_equal(kl_nics_join(net, all, 2, &joined), ncclInvalidUsage); /* too long a name */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -505,14 +578,17 @@ int main(void)
         cmocka_unit_test(records_can_be_recorded),
         cmocka_unit_test(this_machine_can_be_recorded),
         cmocka_unit_test(a_file_is_completed_not_replaced),
+        cmocka_unit_test(a_file_describes_this_host),
         cmocka_unit_test(nets_of_a_file_are_matched_by_name),
         cmocka_unit_test(absurd_latencies_count_as_absent),
         cmocka_unit_test(bus_ids_have_a_shape),
+        cmocka_unit_test(bus_ids_of_the_driver_are_those_of_sysfs),
         cmocka_unit_test(nics_are_chosen_as_nccl_does),
         cmocka_unit_test(facts_are_checked),
         cmocka_unit_test(facts_survive_writing),
         cmocka_unit_test(virtual_machines_paths),
         cmocka_unit_test(interfaces_are_taken_as_the_sockets_do),
+        cmocka_unit_test(ports_are_joined_as_nccl_does),
         cmocka_unit_test(wishes_choose_devices),
         cmocka_unit_test(records_keep_the_reasons),
     };

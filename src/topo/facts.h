@@ -22,7 +22,7 @@ enum {
     KL_SYSFS_PATH_TEXT = 512,
     KL_GPU_NAME_TEXT = 96,
     KL_GPU_MAX_NVLINKS = 36, /* 18 today */
-    KL_NET_MAX_MEMBERS = 4   /* devices fused into a virtual one */
+    KL_NET_MAX_MEMBERS = 8   /* devices fused into a virtual one */
 };
 
 /** The NVLinks of a GPU that lead to the same place. */
@@ -63,6 +63,7 @@ struct kl_net_facts {
     int max_comms;
     bool gdr;                       /* may access GPU memory directly */
     bool coll;                      /* offers collective offload */
+    bool roce;                      /* an RDMA port on Ethernet */
     int nmembers;                   /* of a virtual device: how many physical ones it fuses; 0 for a physical device */
     int member[KL_NET_MAX_MEMBERS]; /* their indices */
 };
@@ -111,7 +112,7 @@ struct kl_machine {
     uint64_t host_hash;             /* written into detected cpus when not 0 */
 
     /**
-     * Make a virtual NET of the given ones (indices), and describe it: NICs of one card, or what NCCL_NET_FORCE_MERGE
+     * Describe the virtual NET that the given ones (indices) are together: NICs of one card, or what NCCL_NET_FORCE_MERGE
      * says. NULL: the plugin cannot. Not needed when `net` already holds virtual NETs.
      */
     ncclResult_t (*merge_nets)(void *ctx, const int *member, int nmembers, struct kl_net_facts *net);

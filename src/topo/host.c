@@ -2,6 +2,7 @@
 #include "topo/host.h"
 
 #include "base/error.h"
+#include "topo/partition.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -91,6 +92,8 @@ ncclResult_t kl_host_device_share(struct kl_xml *xml, int gpu, int *copy)
     const char *old;
 
     KL_TRY(kl_xml_need(xml, pci, "busid", &old));
+    if (kl_partition_of(xml, gpu) >= 0)
+        return kl_xml_fail(xml, gpu, ncclInvalidUsage, "GPU %s: ranks cannot share a partition of it (mlopart)", old);
     KL_TRY(free_function(xml, pci, old, busid));
     KL_TRY(kl_xml_copy(xml, kl_xml_parent(xml, pci), xml, pci, &twin));
     KL_TRY(kl_xml_set(xml, twin, "busid", busid));

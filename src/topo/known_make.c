@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A row of the table of known machines as a document. */
 #include "topo/known.h"
+#include "topo/pcie.h"
 
 #include "base/error.h"
 #include "base/parse.h"
@@ -148,7 +149,7 @@ static ncclResult_t add_pci(struct maker *m, int parent, const char *class, int 
     KL_TRY(kl_xml_add(m->xml, parent, "pci", pci));
     KL_TRY(kl_xml_set(m->xml, *pci, "busid", busid));
     KL_TRY(kl_xml_set(m->xml, *pci, "class", class));
-    KL_TRY(kl_xml_set(m->xml, *pci, "link_speed", kl_pcie_speed(generation)));
+    KL_TRY(kl_xml_set(m->xml, *pci, "link_speed", kl_pcie_generation(generation)->speed));
     return kl_xml_set(m->xml, *pci, "link_width", "16");
 }
 

@@ -44,39 +44,54 @@ static uint64_t host_hash_of(const struct kl_xml *xml, int elem)
     return hash ? strtoull(hash, NULL, 16) : 0;
 }
 
-/* What a rank keeps: its GPU, its host's NETs, and the cpu and pci elements above them. Sets `drop` for the others. */
-static bool keep_for(const struct kl_xml *xml, int elem, int gpu, bool *drop)
+/* What is fused, and the elements of each contribution that are left out. */
+struct contribution {
+    const struct kl_xml *xml;
+    bool nics; /* a nic without a NET is left out as well */
+    bool *drop;
+};
+
+static bool is_frame(const struct contribution *c, const char *tag)
 {
+    return !strcmp(tag, "pci") || !strcmp(tag, "cpu") || (c->nics && !strcmp(tag, "nic"));
+}
+
+/* What a rank keeps: its GPU, its host's NETs, and what is above them. Sets `drop` for the others. */
+static bool keep_for(const struct contribution *k, int elem, int gpu)
+{
+    const struct kl_xml *xml = k->xml;
     const char *tag = kl_xml_tag(xml, elem), *keep = kl_xml_attr(xml, elem, "keep");
     bool kept = false, foreign = !strcmp(tag, "cpu") && host_hash_of(xml, elem) != host_hash_of(xml, gpu);
 
-    if (elem == gpu) return true;
+    if (elem == gpu) return k->drop[elem] = false, true;
     if (!strcmp(tag, "net")) {
-        drop[elem] = keep && !strcmp(keep, "0");
-        return !drop[elem];
+        k->drop[elem] = keep && !strcmp(keep, "0");
+        return !k->drop[elem];
     }
+    k->drop[elem] = !strcmp(tag, "gpu"); /* another rank's, of the same device */
+    if (k->drop[elem]) return false;
     for (int c = kl_xml_first(xml, elem); !foreign && c != KL_XML_NONE; c = kl_xml_next(xml, c))
-        kept |= keep_for(xml, c, gpu, drop);
-    drop[elem] = !kept && (!strcmp(tag, "pci") || !strcmp(tag, "cpu"));
+        kept |= keep_for(k, c, gpu);
+    k->drop[elem] = !kept && is_frame(k, tag);
     return kept;
 }
 
 /* Fuse into `to` what each of the gpu elements' ranks contributes, in the order of `gpu`. */
-static ncclResult_t fuse_ranks(struct kl_xml *to, const struct kl_xml *from, const int *gpu, int n)
+static ncclResult_t fuse_ranks(struct kl_xml *to, const struct kl_xml *from, const int *gpu, int n, int nccl)
 {
-    bool *drop;
+    struct contribution k = {.xml = from, .nics = kl_nccl_has(nccl, KL_CHANGE_TRIM_NICS)};
     ncclResult_t rc = ncclSuccess;
 
     if ((int64_t)n * kl_xml_count(from) > max_visits)
         return KL_FAIL(ncclInternalError, "%s: %d GPUs among %d elements; describe fewer hosts", kl_xml_name(from), n,
                        kl_xml_count(from));
-    drop = calloc((size_t)kl_xml_count(from) + 1, sizeof *drop);
-    if (!drop) return KL_NOMEM("a topology");
+    k.drop = calloc((size_t)kl_xml_count(from) + 1, sizeof *k.drop);
+    if (!k.drop) return KL_NOMEM("a topology");
     for (int i = 0; i < n && !rc; i++) {
-        keep_for(from, KL_XML_ROOT, gpu[i], drop);
-        rc = kl_xml_fuse(to, from, drop);
+        keep_for(&k, KL_XML_ROOT, gpu[i]);
+        rc = kl_xml_fuse(to, from, k.drop);
     }
-    free(drop);
+    free(k.drop);
     return rc;
 }
 
@@ -174,7 +189,7 @@ static ncclResult_t give_ranks(const struct kl_machine *m, struct kl_xml *xml, c
 }
 
 /* One host of the file: complete it, hand out ranks, fuse what the ranks contribute into `to`. */
-static ncclResult_t fuse_file_host(const struct kl_machine *m, int host, struct kl_xml *to)
+static ncclResult_t fuse_file_host(const struct kl_machine *m, int host, int nccl, struct kl_xml *to)
 {
     int hosts = hosts_of_devices(m), of_file = m->hosts > 1 ? 1 : kl_machine_file_hosts(m->file);
     int nelems = kl_machine_file_gpus(m->file), nranks = 0;
@@ -189,7 +204,7 @@ static ncclResult_t fuse_file_host(const struct kl_machine *m, int host, struct 
     if (hosts > 1 && of_file > 1) nelems = keep_host(xml, elem, nelems, host % of_file);
     KL_TRY_OR(rc, out, give_ranks(m, xml, elem, nelems, host, gpu, &nranks));
     if (hosts > of_file) KL_TRY_OR(rc, out, number_host(xml, host / of_file));
-    KL_TRY_OR(rc, out, fuse_ranks(to, xml, gpu, nranks));
+    KL_TRY_OR(rc, out, fuse_ranks(to, xml, gpu, nranks, nccl));
 out:
     free(elem);
     free(gpu);
@@ -197,7 +212,7 @@ out:
     return rc;
 }
 
-static ncclResult_t fuse_file(const struct kl_machine *m, struct kl_xml *to)
+static ncclResult_t fuse_file(const struct kl_machine *m, int nccl, struct kl_xml *to)
 {
     int hosts = hosts_of_devices(m), copies = m->hosts > 1 ? m->hosts : 1;
 
@@ -205,20 +220,36 @@ static ncclResult_t fuse_file(const struct kl_machine *m, struct kl_xml *to)
     if ((int64_t)copies * m->ndevices > KL_MACHINE_MAX_GPUS)
         return KL_FAIL(ncclInvalidUsage, "%s: %d hosts of %d GPUs in one NVLink domain; it may have %d GPUs",
                        kl_xml_name(m->file), copies, m->ndevices, KL_MACHINE_MAX_GPUS);
-    for (int h = 0; h < hosts; h++) KL_TRY(fuse_file_host(m, h, to));
+    for (int h = 0; h < hosts; h++) KL_TRY(fuse_file_host(m, h, nccl, to));
     return ncclSuccess;
 }
 
 /* ---- devices of this machine ---- */
 
-static ncclResult_t begin(const struct kl_machine *m, struct kl_xml **xml)
+/* What a file describes counts as this host, whatever hosts it names. */
+static ncclResult_t own_cpus(const struct kl_machine *m, struct kl_xml *xml)
+{
+    for (int c = kl_xml_child(xml, KL_XML_ROOT, "cpu"); c != KL_XML_NONE; c = kl_xml_next_same(xml, c)) {
+        if (m->host_hash)
+            KL_TRY(kl_xml_set_hex(xml, c, "host_hash", m->host_hash));
+        else
+            kl_xml_unset(xml, c, "host_hash");
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t begin_with_file(const struct kl_machine *m, int nccl, struct kl_xml **xml)
+{
+    KL_TRY(kl_xml_clone(m->file, xml));
+    KL_TRY(kl_xml_check_system(*xml));
+    return kl_nccl_has(nccl, KL_CHANGE_FILE_HOST) ? own_cpus(m, *xml) : ncclSuccess;
+}
+
+static ncclResult_t begin(const struct kl_machine *m, int nccl, struct kl_xml **xml)
 {
     int root;
 
-    if (m->file && !kl_xml_empty(m->file)) {
-        KL_TRY(kl_xml_clone(m->file, xml));
-        return kl_xml_check_system(*xml);
-    }
+    if (m->file && !kl_xml_empty(m->file)) return begin_with_file(m, nccl, xml);
     KL_TRY(kl_xml_create("this machine", xml));
     KL_TRY(kl_xml_add(*xml, KL_XML_NONE, "system", &root));
     return kl_xml_set(*xml, root, "version", "1");
@@ -244,7 +275,7 @@ static ncclResult_t fuse_host_devices(const struct kl_machine *m, const struct k
         const char *keep = kl_xml_attr(d->xml, e, "keep");
         if (keep && !strcmp(keep, "1")) kl_xml_unset(d->xml, e, "keep");
     }
-    rc = fuse_ranks(to, d->xml, gpu, n);
+    rc = fuse_ranks(to, d->xml, gpu, n, d->nccl);
 out:
     free(gpu);
     return rc;
@@ -256,11 +287,11 @@ static ncclResult_t one_document(const struct kl_machine *m, const struct kl_top
     ncclResult_t rc;
 
     d->xml = NULL;
-    KL_TRY_OR(rc, out, begin(m, &d->xml));
+    KL_TRY_OR(rc, out, begin(m, d->nccl, &d->xml));
     if (gpu) {
         KL_TRY_OR(rc, out, kl_detect_gpu(d, gpu));
         KL_TRY_OR(rc, out, kl_net_merge_place(d, m, options));
-        kl_xml_trim(d->xml);
+        kl_xml_trim(d->xml, kl_nccl_has(d->nccl, KL_CHANGE_TRIM_NICS));
         rc = kl_xml_fuse(to, d->xml, NULL);
     } else
         rc = fuse_host_devices(m, options, d, to);
@@ -296,7 +327,7 @@ ncclResult_t kl_machine_document(const struct kl_machine *m, const struct kl_top
         return KL_FAIL(ncclInvalidUsage, "several hosts in one NVLink domain need a topology file that describes one");
     KL_TRY(kl_xml_create(m->file ? kl_xml_name(m->file) : "this machine", &xml));
     if (kl_machine_plays_file(m))
-        rc = fuse_file(m, xml);
+        rc = fuse_file(m, options->nccl, xml);
     else
         rc = fuse_detected(m, options, xml);
     if (rc) {

@@ -209,6 +209,32 @@ static void ranks_may_share_a_gpu_of_a_file(void **state)
     kl_xml_free(file);
 }
 
+/* A card all of whose NETs are of no use is a node in older releases. */
+static void cards_without_nets_go(void **state)
+{
+    static const struct {
+        int nccl, cards;
+    } cases[] = {{22606, 1}, {22703, 0}};
+    struct kl_host_device device = {.rank = 0, .ordinal = 0};
+    struct kl_xml *file = parse(
+        "<system version=\"1\"><cpu>" GPU("01", "") "<nic><net name=\"a\" dev=\"0\" keep=\"0\"/></nic></cpu></system>");
+    struct kl_machine m = {.file = file, .device = &device, .ndevices = 1};
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        struct kl_topo_options options = KL_TOPO_OPTIONS;
+        struct kl_topo *t;
+
+        options.nccl = c->nccl;
+        assert_int_equal(kl_machine_whole(&m, &options, &t, NULL), ncclSuccess);
+        assert_int_equal(t->count[KL_NODE_NIC], c->cards);
+        assert_int_equal(t->count[KL_NODE_NET], 0);
+        kl_topo_free(t);
+    }
+    kl_xml_free(file);
+}
+
 static void unusable_files_are_refused(void **state)
 {
     struct kl_host_device device = {.rank = 0, .ordinal = 1};
@@ -501,6 +527,7 @@ int main(void)
         cmocka_unit_test(containers_without_a_common_shm_share_no_memory),
         cmocka_unit_test(files_number_their_gpus),
         cmocka_unit_test(ranks_may_share_a_gpu_of_a_file),
+        cmocka_unit_test(cards_without_nets_go),
         cmocka_unit_test(unusable_files_are_refused),
         cmocka_unit_test(files_are_loaded_as_communicators_do),
         cmocka_unit_test(every_rank_needs_its_gpu),

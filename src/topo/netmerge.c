@@ -2,62 +2,18 @@
 #include "topo/netmerge.h"
 
 #include "base/error.h"
-#include "base/log.h"
+#include "topo/netdistance.h"
+#include "topo/netplace.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_CHAIN = 80, MAX_TRIES = 100 };
-
-/* ---- distance ---- */
-
-/* Elements from the root down to `elem`. */
-static int chain_to(const struct kl_xml *xml, int elem, int *chain)
-{
-    int n = 0;
-
-    for (int e = elem; e != KL_XML_NONE && n < MAX_CHAIN; e = kl_xml_parent(xml, e)) chain[n++] = e;
-    for (int i = 0; i < n / 2; i++) {
-        int other = chain[n - 1 - i];
-        chain[n - 1 - i] = chain[i];
-        chain[i] = other;
-    }
-    return n;
-}
-
-/* Functions of one device: bus ids that differ in the last character only. */
-static bool same_device(const struct kl_xml *xml, int a, int b)
-{
-    const char *x = kl_xml_attr(xml, a, "busid"), *y = kl_xml_attr(xml, b, "busid");
-    size_t n = x ? strlen(x) : 0;
-
-    return x && y && n && n == strlen(y) && !strncmp(x, y, n - 1);
-}
-
-static int distance_over(const struct kl_xml *xml, int common, const int *a, int na, const int *b, int nb, int depth)
-{
-    const char *tag = kl_xml_tag(xml, common);
-
-    if (!strcmp(tag, "nic") || !strcmp(tag, "net")) return KL_PATH_PORT;
-    if (depth < na && depth < nb && same_device(xml, a[depth], b[depth])) return KL_PATH_PORT;
-    if (!strcmp(tag, "pci")) return depth == na - 3 && depth == nb - 3 ? KL_PATH_PIX : KL_PATH_PXB;
-    return !strcmp(tag, "cpu") ? KL_PATH_PHB : KL_PATH_SYS;
-}
-
-int kl_net_merge_distance(const struct kl_xml *xml, int net_a, int net_b, int *common)
-{
-    int a[MAX_CHAIN], b[MAX_CHAIN], na = chain_to(xml, net_a, a), nb = chain_to(xml, net_b, b), depth = 0;
-
-    while (depth < na && depth < nb && a[depth] == b[depth]) depth++;
-    *common = depth ? a[depth - 1] : KL_XML_NONE;
-    return depth ? distance_over(xml, *common, a, na, b, nb, depth) : KL_PATH_DIS;
-}
 
 /* ---- groups ---- */
 
 struct merge {
     const struct kl_detect *d;
     const struct kl_machine *m;
+    const struct kl_topo_options *options;
     int *elem;    /* per NET: its element */
     bool *placed; /* per NET */
     bool *apart;  /* per pair of NETs: the plugin refused a group with both */
@@ -65,15 +21,34 @@ struct merge {
     int nmade;
 };
 
+static bool has(const struct merge *g, enum kl_change change)
+{
+    return kl_nccl_has(g->options->nccl, change);
+}
+
+/* How many NETs can be one. */
+static int most_members(const struct merge *g)
+{
+    return has(g, KL_CHANGE_MERGED_8) ? KL_NET_MAX_MEMBERS : 4;
+}
+
+static ncclResult_t ask_plugin(struct merge *g, const int *member, int n)
+{
+    struct kl_net_facts net = {.name = ""};
+
+    KL_TRY(g->m->merge_nets(g->m->merge_ctx, member, n, &net));
+    net.dev = g->m->nnets + g->nmade;
+    net.nmembers = n;
+    memcpy(net.member, member, (size_t)n * sizeof *member);
+    g->made[g->nmade++] = net;
+    return ncclSuccess;
+}
+
+/* Make one NET of a group. Older releases do that with a single NET, too. */
 static ncclResult_t request(struct merge *g, const int *member, int n)
 {
-    struct kl_net_facts *net = &g->made[g->nmade];
-
-    *net = (struct kl_net_facts){.nmembers = n};
-    memcpy(net->member, member, (size_t)n * sizeof *member);
-    KL_TRY(g->m->merge_nets(g->m->merge_ctx, member, n, net));
+    if (n > 1 || !has(g, KL_CHANGE_MERGED_ONLY)) KL_TRY(ask_plugin(g, member, n));
     for (int i = 0; i < n; i++) g->placed[member[i]] = true;
-    g->nmade++;
     return ncclSuccess;
 }
 
@@ -101,9 +76,12 @@ static ncclResult_t force_group(struct merge *g, const char *text, size_t n)
         size_t length = strcspn(text + at, ",;");
         int net = length ? find_net(g, text + at, length) : -1;
 
-        if (length && (net < 0 || count == KL_NET_MAX_MEMBERS))
-            return KL_FAIL(ncclInvalidUsage, "NCCL_NET_FORCE_MERGE: \"%.*s\" in \"%.*s\" %s", (int)length, text + at,
-                           (int)n, text, net < 0 ? "is no NET, or one used before" : "is one too many; 4 at most");
+        if (length && net < 0)
+            return KL_FAIL(ncclInvalidUsage, "NCCL_NET_FORCE_MERGE: \"%.*s\" in \"%.*s\" is no NET, or one used before",
+                           (int)length, text + at, (int)n, text);
+        if (length && count == most_members(g))
+            return KL_FAIL(ncclInvalidUsage, "NCCL_NET_FORCE_MERGE: \"%.*s\" in \"%.*s\" is one too many; %d at most",
+                           (int)length, text + at, (int)n, text, count);
         if (length) {
             member[count++] = net;
             g->placed[net] = true;
@@ -132,27 +110,36 @@ static bool *apart(const struct merge *g, int a, int b)
     return &g->apart[(size_t)a * (size_t)g->m->nnets + (size_t)b];
 }
 
-/* `first` and what is not placed and near enough. */
-static int gather(const struct merge *g, int first, int level, int *member)
+/* Does the policy let two NETs be one? */
+static bool may_join(const struct merge *g, int a, int b)
 {
-    int n = 0, common;
+    int rail = kl_xml_int(g->d->xml, g->elem[a], "rail", -1);
+
+    if (g->options->merge_policy == KL_MERGE_ALL || !has(g, KL_CHANGE_MERGE_POLICY)) return true;
+    return rail >= 0 && rail == kl_xml_int(g->d->xml, g->elem[b], "rail", -1);
+}
+
+/* `first` and what is not placed and near enough. */
+static int gather(const struct merge *g, int first, int *member)
+{
+    int n = 0, most = most_members(g), common;
 
     member[n++] = first;
-    for (int i = 0; i < g->m->nnets && n < KL_NET_MAX_MEMBERS; i++)
-        if (i != first && !g->placed[i] && !*apart(g, first, i) &&
-            kl_net_merge_distance(g->d->xml, g->elem[first], g->elem[i], &common) <= level)
+    for (int i = 0; i < g->m->nnets && n < most; i++)
+        if (i != first && !g->placed[i] && !*apart(g, first, i) && may_join(g, first, i) &&
+            kl_net_distance(g->d->xml, g->elem[first], g->elem[i], &common) <= g->options->merge_level)
             member[n++] = i;
     return n;
 }
 
 /* After a refusal all is tried again without that group; a NET that is refused even alone stays as it is. */
-static void auto_groups(struct merge *g, int level)
+static void auto_groups(struct merge *g)
 {
     int member[KL_NET_MAX_MEMBERS];
 
     for (int i = 0; i < g->m->nnets; i++) {
         if (g->placed[i]) continue;
-        int n = gather(g, i, level, member), quiet = kl_error_quiet(1);
+        int n = gather(g, i, member), quiet = kl_error_quiet(1);
         ncclResult_t rc = request(g, member, n);
 
         kl_error_quiet(quiet);
@@ -163,67 +150,6 @@ static void auto_groups(struct merge *g, int level)
         else
             i = -1;
     }
-}
-
-/* ---- places of virtual NETs ---- */
-
-/* What is above all members; for functions of one device, what is above the device; at least a cpu. */
-static int above_members(const struct merge *g, const struct kl_net_facts *net)
-{
-    int common = g->elem[net->member[0]];
-
-    for (int i = 1; i < net->nmembers; i++) {
-        int both;
-        kl_net_merge_distance(g->d->xml, common, g->elem[net->member[i]], &both);
-        common = both;
-    }
-    if (common != KL_XML_ROOT) return common;
-    common = g->elem[net->member[0]]; /* members of several cpus stand below the first one's */
-    while (strcmp(kl_xml_tag(g->d->xml, common), "cpu") != 0) common = kl_xml_parent(g->d->xml, common);
-    return common;
-}
-
-/* A PCI device for a virtual card: like the first member's, with the next bus id that is free. */
-static ncclResult_t make_card(const struct merge *g, int above, int member, int *card)
-{
-    struct kl_xml *xml = g->d->xml;
-    int like = kl_xml_parent(xml, kl_xml_parent(xml, g->elem[member])), elem;
-    const char *old, *key, *value;
-    char busid[KL_BUSID_TEXT];
-    int tries = 1;
-
-    KL_TRY(kl_xml_need(xml, like, "busid", &old));
-    do kl_busid_text(kl_busid_parse(old) + (uint64_t)tries, busid);
-    while (kl_xml_find(xml, "pci", "busid", busid) != KL_XML_NONE && tries++ < MAX_TRIES);
-    if (tries > MAX_TRIES) return KL_FAIL(ncclInternalError, "no free bus id after %s for a virtual NIC", old);
-    KL_TRY(kl_xml_new(xml, "pci", &elem));
-    KL_TRY(kl_xml_set(xml, elem, "busid", busid));
-    for (int i = 0; i < kl_xml_nattrs(xml, like); i++) {
-        kl_xml_attr_at(xml, like, i, &key, &value);
-        if (strcmp(key, "busid") != 0) KL_TRY(kl_xml_set(xml, elem, key, value));
-    }
-    kl_xml_place(xml, elem, above, busid);
-    *card = elem;
-    return ncclSuccess;
-}
-
-static ncclResult_t place_virtual(const struct merge *g, const struct kl_net_facts *net)
-{
-    struct kl_xml *xml = g->d->xml;
-    int parent = KL_XML_NONE;
-
-    if (net->nmembers > 1 && kl_xml_find(xml, "net", "name", net->name) == KL_XML_NONE) {
-        parent = above_members(g, net);
-        if (!strcmp(kl_xml_tag(xml, parent), "pci")) KL_TRY(make_card(g, parent, net->member[0], &parent));
-    }
-    return kl_detect_net(g->d, net, true, parent);
-}
-
-static ncclResult_t place_all_virtual(const struct merge *g, const struct kl_net_facts *net, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (net[i].nmembers) KL_TRY(place_virtual(g, &net[i]));
-    return ncclSuccess;
 }
 
 /* ---- the whole ---- */
@@ -259,13 +185,13 @@ const char *kl_merge_why_text(enum kl_merge_why why)
     return texts[why];
 }
 
-static ncclResult_t place_physical(struct merge *g, bool keep)
+static ncclResult_t place_physical(struct merge *g)
 {
     for (int i = 0; i < g->m->nnets; i++) {
         const struct kl_net_facts *net = &g->m->net[i];
 
         if (net->nmembers) continue;
-        KL_TRY(kl_detect_net(g->d, net, keep, KL_XML_NONE));
+        KL_TRY(kl_detect_net(g->d, net, true, KL_XML_NONE));
         g->elem[i] = kl_xml_find(g->d->xml, "net", "name", net->name);
     }
     return ncclSuccess;
@@ -286,36 +212,69 @@ static ncclResult_t check_members(const struct kl_machine *m)
     return ncclSuccess;
 }
 
-static bool in_made(const struct merge *g, int net)
+/* ---- what remains of members ---- */
+
+/* Is a NET part of one of these? */
+static bool is_member(const struct kl_net_facts *net, int n, int of)
 {
-    for (int i = 0; i < g->nmade; i++)
-        for (int k = 0; k < g->made[i].nmembers; k++)
-            if (g->made[i].member[k] == net) return true;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < net[i].nmembers; k++)
+            if (net[i].member[k] == of) return true;
     return false;
 }
 
-static ncclResult_t merge_and_place(struct merge *g, const struct kl_topo_options *options)
+/* Do NETs that were merged for an earlier communicator stay beside the one that they are? */
+static bool members_stay(const struct merge *g)
+{
+    return !g->nmade && has(g, KL_CHANGE_MERGED_STAY) && !has(g, KL_CHANGE_MERGED_GO);
+}
+
+/* A NET that is part of another one is kept for what else it does, if anything. */
+static ncclResult_t unmark(const struct merge *g, int net)
+{
+    struct kl_xml *xml = g->d->xml;
+    int elem = g->elem[net];
+    bool other = kl_xml_int(xml, elem, "gin", 0) == 1 || kl_xml_int(xml, elem, "rma", 0) == 1;
+
+    if (!other || !has(g, KL_CHANGE_MERGED_GO)) return kl_xml_set(xml, elem, "keep", "0");
+    return kl_xml_set(xml, elem, "net", "0");
+}
+
+/* The older releases use nothing but virtual NETs once there is one. */
+static ncclResult_t unmark_members(const struct merge *g, const struct kl_net_facts *net, int n)
+{
+    bool all = !g->nmade && !has(g, KL_CHANGE_MERGED_ONLY);
+
+    for (int i = 0; i < g->m->nnets && !members_stay(g); i++)
+        if (!g->m->net[i].nmembers && (all || is_member(net, n, i))) KL_TRY(unmark(g, i));
+    return ncclSuccess;
+}
+
+static ncclResult_t place_virtual(const struct merge *g, const struct kl_net_facts *net, int n)
+{
+    KL_TRY(unmark_members(g, net, n));
+    for (int i = 0; i < n; i++)
+        if (net[i].nmembers) KL_TRY(kl_net_place_virtual(g->d, &net[i], g->elem));
+    return ncclSuccess;
+}
+
+static ncclResult_t merge_and_place(struct merge *g)
 {
     enum kl_merge_why why = kl_net_merge_why(g->m);
-    bool any_virtual = why == KL_MERGE_GIVEN, merging = why == KL_MERGE_POSSIBLE;
 
-    KL_TRY(place_physical(g, true));
-    if (merging) {
-        KL_TRY(force_groups(g, options->force_merge));
-        auto_groups(g, options->merge_level);
-    }
-    if (!any_virtual && !g->nmade) return ncclSuccess;
-    KL_TRY(place_physical(g, false));
-    for (int i = 0; i < g->m->nnets; i++)
-        if (merging && !in_made(g, i)) KL_TRY(kl_detect_net(g->d, &g->m->net[i], true, KL_XML_NONE));
-    return any_virtual ? place_all_virtual(g, g->m->net, g->m->nnets) : place_all_virtual(g, g->made, g->nmade);
+    KL_TRY(place_physical(g));
+    if (why == KL_MERGE_GIVEN) return place_virtual(g, g->m->net, g->m->nnets);
+    if (why != KL_MERGE_POSSIBLE) return ncclSuccess;
+    KL_TRY(force_groups(g, g->options->force_merge));
+    auto_groups(g);
+    return place_virtual(g, g->made, g->nmade);
 }
 
 ncclResult_t kl_net_merge_place(const struct kl_detect *d, const struct kl_machine *m,
                                 const struct kl_topo_options *options)
 {
     size_t n = (size_t)m->nnets + 1;
-    struct merge g = {.d = d, .m = m};
+    struct merge g = {.d = d, .m = m, .options = options};
     ncclResult_t rc;
 
     KL_TRY(check_members(m));
@@ -324,7 +283,7 @@ ncclResult_t kl_net_merge_place(const struct kl_detect *d, const struct kl_machi
     g.apart = calloc(n * n, sizeof *g.apart);
     g.made = calloc(n, sizeof *g.made);
     if (g.elem && g.placed && g.apart && g.made)
-        rc = merge_and_place(&g, options);
+        rc = merge_and_place(&g);
     else
         rc = KL_NOMEM("NETs");
     free(g.elem);

@@ -3,9 +3,11 @@
  * netmerge.h - place a machine's NETs, and let virtual ones stand for groups of them.
  *
  * Groups are those that NCCL_NET_FORCE_MERGE names (`name[:port],...;...`), then NETs no farther apart than
- * NCCL_NET_MERGE_LEVEL, at most 4 each. Every NET ends up in one group, and each group gets a virtual NET, which is what
- * the machine uses from then on; the plugin may refuse a group, whose members then stay apart.
- * Source: the topology specification, 7.6.
+ * NCCL_NET_MERGE_LEVEL, as NCCL_NET_MERGE_POLICY lets them be joined. Each group gets a virtual NET (netplace.h), which the
+ * machine uses instead of its members; in older releases also a group of one. The plugin may refuse a group, whose members
+ * then stay apart.
+ *
+ * Source: the topology specification, 7.6; the specification of differences between versions, 2.6, 3.4, 3.9 and 3.11.
  */
 #ifndef KL_TOPO_NETMERGE_H
 #define KL_TOPO_NETMERGE_H
@@ -13,7 +15,10 @@
 #include "topo/detect.h"
 #include "topo/options.h"
 
-/** Place all NETs of the machine in the document. ncclInvalidUsage for a forced group that cannot be made. */
+/**
+ * Place all NETs of the machine in the document. ncclInvalidUsage for a forced group that cannot be made, ncclInvalidArgument for
+ * one of several sockets where the release refuses that.
+ */
 ncclResult_t kl_net_merge_place(const struct kl_detect *d, const struct kl_machine *m,
                                 const struct kl_topo_options *options);
 
@@ -27,8 +32,5 @@ enum kl_merge_why {
 enum kl_merge_why kl_net_merge_why(const struct kl_machine *m);
 const char *kl_merge_why_name(enum kl_merge_why why);
 const char *kl_merge_why_text(enum kl_merge_why why);
-
-/** How far apart two net elements are: PORT, PIX, PXB, PHB, SYS or DIS; `common` receives what is above both. */
-int kl_net_merge_distance(const struct kl_xml *xml, int net_a, int net_b, int *common);
 
 #endif

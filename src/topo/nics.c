@@ -104,6 +104,13 @@ static const char *state_word(const char *state)
     return !*state ? "unknown" : colon ? colon + 1 + strspn(colon + 1, " ") : state;
 }
 
+static bool is_ethernet(const char *port_dir)
+{
+    char text[64];
+
+    return kl_sysfs_text(port_dir, "link_layer", text, sizeof text) && !strcmp(text, "Ethernet");
+}
+
 static ncclResult_t add_port(struct list *l, const char *dir, const char *name, int port)
 {
     struct kl_net_facts net = {.port = port, .max_comms = 131072, .guid = guid_of(dir), .gdr = true};
@@ -119,6 +126,7 @@ static ncclResult_t add_port(struct list *l, const char *dir, const char *name, 
     if (kl_sysfs_text(path, "rate", rate, sizeof rate)) net.speed_mbps = (int)(strtod(rate, NULL) * 1000);
     if (net.speed_mbps <= 0) return leave(l, net.name, true, KL_NET_SKIP_NO_SPEED, "");
     if (l->seen->nnets == KL_NICS_MAX_PORTS) return leave(l, net.name, true, KL_NET_SKIP_LIMIT, "");
+    net.roce = is_ethernet(path);
     device_dir(l, "infiniband", name, net.pci_path);
     return take(l, &net);
 }

@@ -7,6 +7,10 @@
  * Bridges, tunnels and ends of containers are taken only if NCCL_SOCKET_IFNAME names them. Communicators use what net/ finds
  * instead, which can also tell addresses and capabilities.
  *
+ *     nics.c          which are there, and used
+ *     nics_join.c     several that count as one
+ *     nics_reason.c   why others are not used
+ *
  * Source: the runtime specification, 2.2, 5.5 and 5.6.
  */
 #ifndef KL_TOPO_NICS_H
@@ -58,6 +62,15 @@ struct kl_nics_seen {
 /** Look below `sysfs` (NULL: "/sys"). No devices are no failure. Free with kl_nics_seen_fini. */
 ncclResult_t kl_nics_read(const char *sysfs, const struct kl_nics_wish *wish, struct kl_nics_seen *seen);
 void kl_nics_seen_fini(struct kl_nics_seen *seen);
+
+/* ---- joining ---- */
+
+/**
+ * Several of them as NCCL's network for InfiniBand and RoCE makes one NIC, and what that does with NCCL_IB_MERGE_NICS=0; both are
+ * kl_machine.merge_nets. `nics`: the NICs that were seen. ncclInvalidUsage for what cannot be joined.
+ */
+ncclResult_t kl_nics_join(void *nics, const int *member, int n, struct kl_net_facts *joined);
+ncclResult_t kl_nics_join_none(void *nics, const int *member, int n, struct kl_net_facts *joined);
 
 /* ---- reasons ---- */
 

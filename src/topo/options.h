@@ -21,6 +21,12 @@ enum kl_netdevs {
     KL_NETDEVS_ALL = -1
 };
 
+/** Which NICs may be merged. */
+enum kl_merge_policy {
+    KL_MERGE_ALL,
+    KL_MERGE_RAIL /* those of one rail */
+};
+
 struct kl_topo_options {
     int nccl;                 /* the release that is followed (release.h): KOLO_NCCL_VERSION */
     int p2p_level;            /* enum kl_path_type that P2P may use, -1: by rule */
@@ -33,6 +39,9 @@ struct kl_topo_options {
     int p2p_pxn_level;        /* NCCL_P2P_PXN_LEVEL: 0, 1, 2 */
     int ignore_disabled_p2p;  /* NCCL_IGNORE_DISABLED_P2P: 0, 1, 2 */
     int merge_level;          /* NCCL_NET_MERGE_LEVEL as enum kl_path_type: PORT, LOC for none */
+    int merge_policy;         /* NCCL_NET_MERGE_POLICY: enum kl_merge_policy */
+    bool split_mlopart;       /* NCCL_TOPO_SPLIT_MLOPART */
+    bool gdr_mlopart;         /* NCCL_NET_GDR_MLOPART */
     bool nvb_disable;         /* NCCL_NVB_DISABLE */
     bool pxn_disable;         /* NCCL_PXN_DISABLE */
     bool p2p_disable;         /* NCCL_P2P_DISABLE: as if the level were LOC */
@@ -59,6 +68,7 @@ struct kl_topo_options {
     ((struct kl_topo_options){.nccl = KL_NCCL_DEFAULT,                                                                 \
                               .gdr_c2c = -1,                                                                           \
                               .pxn_c2c = -1,                                                                           \
+                              .split_mlopart = true,                                                                   \
                               .scatter_nets = true,                                                                    \
                               .p2p_level = -1,                                                                         \
                               .gdr_level = -1,                                                                         \

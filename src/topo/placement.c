@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/parse.h"
+#include "topo/pcie.h"
 #include "topo/types.h"
 
 #include <ctype.h>
@@ -416,7 +417,7 @@ static ncclResult_t fill_links(struct work *w)
 
     for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(w->xml, KL_XML_ROOT, e)) {
         if (!is_tag(w->xml, e, "pci") || !lacks_link(w->xml, e)) continue;
-        KL_TRY(kl_xml_set(w->xml, e, "link_speed", kl_pcie_speed(generation)));
+        KL_TRY(kl_xml_set(w->xml, e, "link_speed", kl_pcie_generation(generation)->speed));
         KL_TRY(kl_xml_set(w->xml, e, "link_width", "16"));
         KL_TRY(fill(w->xml, e, "class", "0x060400"));
         n++;

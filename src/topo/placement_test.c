@@ -154,49 +154,52 @@ static const struct {
     const char *name, *text, *machine;
     int gpus, nets, sm, links; /* gpus 0: refused */
     const char *codes;         /* of the assumptions; or what the refusal says */
+    const char *link;          /* speed of the first GPU's PCI link */
+    int mbps;                  /* of each NIC */
 } cases[] = {
     {"ids", SYSTEM("<cpu>" A100("02") A100("01") "</cpu>"), NULL, 2, 0, 80, 12,
-     "gpus gpu_order nvlinks_to_switches pci_links"},
+     "gpus gpu_order nvlinks_to_switches pci_links", "16.0 GT/s PCIe", 0},
     {"ids and a NIC", SYSTEM("<cpu>" A100("01") PCI("02", "0x020700", IDS("0x15b3", "0x1021")) "</cpu>"), NULL, 1, 1,
-     80, 0, "gpus gpu_order nic_speed pci_links"},
+     80, 0, "gpus gpu_order nic_speed pci_links", "16.0 GT/s PCIe", 400000},
     {"a NIC that nobody knows", SYSTEM("<cpu>" A100("01") PCI("02", "0x020000", IDS("0x1234", "0x1")) "</cpu>"), NULL,
-     1, 1, 80, 0, "gpus gpu_order nics_unknown pci_links"},
+     1, 1, 80, 0, "gpus gpu_order nics_unknown pci_links", "16.0 GT/s PCIe", 10000},
     {"cards that may have a bridge",
      SYSTEM("<cpu>" PCI("01", "0x030200", IDS("0x10de", "0x20b5"))
                 PCI("02", "0x030200", IDS("0x10de", "0x20b5")) "</cpu>"),
-     NULL, 2, 0, 80, 0, "gpus gpu_order no_bridge pci_links"},
+     NULL, 2, 0, 80, 0, "gpus gpu_order no_bridge pci_links", "16.0 GT/s PCIe", 0},
     {"boards wired nobody knows how",
      SYSTEM("<cpu>" PCI("01", "0x030200", IDS("0x10de", "0x1db5"))
                 PCI("02", "0x030200", IDS("0x10de", "0x1db5")) "</cpu>"),
-     NULL, 2, 0, 70, 0, "gpus gpu_order no_nvlinks pci_links"},
+     NULL, 2, 0, 70, 0, "gpus gpu_order no_nvlinks pci_links", "8.0 GT/s PCIe", 0},
     {"a display of the mainboard", SYSTEM("<cpu>" A100("01") PCI("02", "0x030000", IDS("0x1a03", "0x2000")) "</cpu>"),
-     NULL, 1, 0, 80, 0, "gpus gpu_order pci_links"},
+     NULL, 1, 0, 80, 0, "gpus gpu_order pci_links", "16.0 GT/s PCIe", 0},
     {"the form of Azure's", SYSTEM(CPU("6", "85") GPU8("") PCI("11", "0x020700", "") "</cpu>"), NULL, 8, 1, 70, 6,
-     "machine gpus gpu_order nvlinks_between_gpus nics pci_links"},
+     "machine gpus gpu_order nvlinks_between_gpus nics pci_links", "8.0 GT/s PCIe", 100000},
     {"the same with other CPUs", SYSTEM(CPU("6", "86") GPU8("") PCI("11", "0x020700", "") "</cpu>"), NULL, 0, 0, 0, 0,
-     "looks like no known machine"},
+     "looks like no known machine", "", 0},
     {"the same, named", SYSTEM(CPU("6", "86") GPU8("") PCI("11", "0x020700", "") "</cpu>"), "dgx-h100", 8, 1, 90, 18,
-     "machine gpus gpu_order nvlinks_to_switches nics pci_links"},
+     "machine gpus gpu_order nvlinks_to_switches nics pci_links", "32.0 GT/s PCIe", 400000},
     {"bus ids of g5.48xlarge",
      SYSTEM("<cpu>" BARE("15") BARE("16") BARE("17") BARE("18") BARE("19") BARE("1a") BARE("1b") BARE("1c")
                 BARE("1d") "</cpu>"),
-     NULL, 8, 1, 86, 0, "machine gpus gpu_order nics pci_links cpu"},
+     NULL, 8, 1, 86, 0, "machine gpus gpu_order nics pci_links cpu", "16.0 GT/s PCIe", 100000},
     {"bus ids that several machines have", SYSTEM("<cpu>" BARE("1b") BARE("1c") BARE("1d") BARE("1e") "</cpu>"), NULL,
-     0, 0, 0, 0, "nothing tells GPUs from NICs"},
+     0, 0, 0, 0, "nothing tells GPUs from NICs", "", 0},
     {"the same, named", SYSTEM("<cpu>" BARE("1b") BARE("1c") BARE("1d") BARE("1e") "</cpu>"), "aws-g5.12xlarge", 4, 0,
-     86, 0, "machine gpus gpu_order pci_links cpu"},
-    {"another machine than its GPUs", SYSTEM("<cpu>" A100("01") "</cpu>"), "dgx-h100", 0, 0, 0, 0, "A100 SXM4 80 GB"},
+     86, 0, "machine gpus gpu_order pci_links cpu", "16.0 GT/s PCIe", 0},
+    {"another machine than its GPUs", SYSTEM("<cpu>" A100("01") "</cpu>"), "dgx-h100", 0, 0, 0, 0, "A100 SXM4 80 GB",
+     "", 0},
     {"the same chip on another board", SYSTEM("<cpu>" A100("01") "</cpu>"), "azure-nc24ads-v4", 0, 0, 0, 0,
-     "azure-nc24ads-v4 has A100 PCIe"},
+     "azure-nc24ads-v4 has A100 PCIe", "", 0},
     {"a GPU of tomorrow", SYSTEM("<cpu>" PCI("01", "0x030200", IDS("0x10de", "0x7777")) "</cpu>"), NULL, 0, 0, 0, 0,
-     "0x7777"},
+     "0x7777", "", 0},
     {"GPUs in the file",
      SYSTEM("<cpu><pci busid=\"0000:01:00.0\" class=\"0x030200\"><gpu sm=\"80\"/></pci>" A100("02") "</cpu>"), NULL, 1,
-     0, 80, 0, ""},
+     0, 80, 0, "", "", 0},
     {"AMD's",
      "<system version=\"2\"><cpu><pci busid=\"0000:01:00.0\" class=\"0x038000\"><gpu sm=\"304\" "
      "gcn=\"gfx942\"/></pci></cpu></system>",
-     NULL, 1, 0, 80, 0, "amd_gpus"},
+     NULL, 1, 0, 80, 0, "amd_gpus", "", 0},
 };
 
 static void expect_codes(const char *label, const struct kl_assumed *assumed, const char *codes)
@@ -208,6 +211,18 @@ static void expect_codes(const char *label, const struct kl_assumed *assumed, co
         strcat(have, kl_assumed_name(assumed->at[i].code));
     }
     if (strcmp(have, codes) != 0) fail_msg("case \"%s\": assumed %s", label, have);
+}
+
+/* Links of the first GPU, and speeds of all NICs. */
+static void expect_speeds(const char *label, const struct kl_xml *xml, const char *link, int mbps)
+{
+    int pci = kl_xml_parent(xml, kl_xml_find(xml, "gpu", NULL, NULL));
+    const char *have = kl_xml_attr(xml, pci, "link_speed");
+
+    if (strcmp(have ? have : "", link) != 0) fail_msg("case \"%s\": a PCI link of %s", label, have);
+    for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e))
+        if (!strcmp(kl_xml_tag(xml, e), "net") && kl_xml_int(xml, e, "speed", 0) != mbps)
+            fail_msg("case \"%s\": a NIC of %d Mb/s", label, kl_xml_int(xml, e, "speed", 0));
 }
 
 static void files_are_completed_or_refused(void **state)
@@ -228,6 +243,7 @@ static void files_are_completed_or_refused(void **state)
 
             expect_case(c->name, count(xml, "gpu") == c->gpus && count(xml, "net") == c->nets);
             expect_case(c->name, kl_xml_int(xml, gpu, "sm", 0) == c->sm && links_of(xml, gpu) == c->links);
+            expect_speeds(c->name, xml, c->link, c->mbps);
             expect_codes(c->name, &assumed, c->codes);
         }
         kl_xml_free(xml);

@@ -222,13 +222,6 @@ const struct kl_nic_product *kl_nic_product_of(int vendor, int device)
 
 /* ---- links ---- */
 
-const char *kl_pcie_speed(int generation)
-{
-    static const char *const speed[] = {"8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe"};
-
-    return speed[generation < 3 ? 0 : generation > 6 ? 3 : generation - 3];
-}
-
 float kl_xgmi_bw(const char *gcn)
 {
     static const struct {

@@ -72,9 +72,6 @@ struct kl_nic_product {
 /** The product behind the ids of a NIC; NULL if it is not in the table. */
 const struct kl_nic_product *kl_nic_product_of(int vendor, int device);
 
-/** "16.0 GT/s PCIe": the speed of a PCIe generation from 3 on. */
-const char *kl_pcie_speed(int generation);
-
 /** GB/s of one XGMI link of an AMD GPU whose <gpu> element has this `gcn`: "908", "gfx942". 0 for unknown ones. */
 float kl_xgmi_bw(const char *gcn);
 

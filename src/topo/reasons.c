@@ -98,11 +98,13 @@ static const char *const gdr_names[] = {
     [KL_GDR_ALLOWED] = "allowed",        [KL_GDR_NIC_CANNOT] = "nic_cannot",
     [KL_GDR_GPU_CANNOT] = "gpu_cannot",  [KL_GDR_READ_DISABLED] = "read_disabled",
     [KL_GDR_READ_OLD_GPU] = "read_slow", [KL_GDR_TOO_FAR] = "too_far",
+    [KL_GDR_PARTITION] = "partition",
 };
 
 static const char *const gdr_texts[] = {
     [KL_GDR_NIC_CANNOT] = "the NIC cannot (gdr=\"0\")",
     [KL_GDR_GPU_CANNOT] = "the GPU cannot (gdr=\"0\")",
+    [KL_GDR_PARTITION] = "not for partitions of a GPU; NCCL_NET_GDR_MLOPART=1 changes it",
     [KL_GDR_READ_DISABLED] = "NCCL_NET_GDR_READ=0 forbids it",
     [KL_GDR_READ_OLD_GPU] = "without NVLink, GPUs before sm 80 send from CPU memory; NCCL_NET_GDR_READ=1 changes it",
 };
@@ -225,7 +227,7 @@ const char *kl_net_choice_text(const struct kl_net_choice *c, char text[KL_WHY_T
 /* ---- paths ---- */
 
 static const char *const type_texts[KL_PATH_TYPES] = {
-    [KL_PATH_LOC] = "the node itself",
+    [KL_PATH_LOC] = "the node itself, or the other partition of its GPU",
     [KL_PATH_NVL] = "NVLink, direct or through NVSwitch",
     [KL_PATH_NVB] = "NVLink through one GPU in between",
     [KL_PATH_C2C] = "the chip-to-chip link between GPU and CPU",

@@ -70,6 +70,7 @@ enum kl_gdr_why {
     KL_GDR_ALLOWED,
     KL_GDR_NIC_CANNOT,
     KL_GDR_GPU_CANNOT,
+    KL_GDR_PARTITION,     /* of a GPU, without NCCL_NET_GDR_MLOPART=1 */
     KL_GDR_READ_DISABLED, /* NCCL_NET_GDR_READ=0 */
     KL_GDR_READ_OLD_GPU,  /* before sm 80, and without NVLink */
     KL_GDR_TOO_FAR

@@ -36,6 +36,7 @@ static const char *const kept_files[] = {
     "online",
     "state",
     "rate",
+    "link_layer",
     "sys_image_guid",
 };
 

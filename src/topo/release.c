@@ -34,8 +34,34 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
         "a GPU's CPU is its nearest one by bandwidth, before hops count"},
     [KL_CHANGE_GPU_FUNCTIONS] = {23007, "gpu_functions", /* 3.12 */
         "a GPU's PCI function must be 0 or 4"},
+    [KL_CHANGE_MLOPART] = {23007, "mlopart", /* 4.8 */
+        "partitions of a GPU are devices of their own (NCCL_TOPO_SPLIT_MLOPART)"},
     [KL_CHANGE_CURRENT_LINK] = {23007, "current_link", /* 3.8 */
         "a GPU's PCI link counts as it is when NCCL starts, instead of the fastest that it can be"},
+    [KL_CHANGE_FILE_HOST] = {22703, "file_host", /* 3.2 */
+        "whatever hosts a topology file names, what it describes is part of this host"},
+    [KL_CHANGE_TRIM_NICS] = {22703, "trim_nics", /* 3.3 */
+        "NICs that are not in use leave no card behind"},
+    [KL_CHANGE_MERGED_ONLY] = {22703, "merged_only", /* 3.4 */
+        "a NIC that is merged with no other keeps its number"},
+    [KL_CHANGE_MERGED_8] = {23003, "merged_8", /* 2.6 */
+        "up to 8 NICs can be merged into one"},
+    [KL_CHANGE_MERGED_BRIDGE] = {22703, "merged_bridge", /* 3.5 */
+        "a merged NIC gets a card of its own only below PCI bridges"},
+    [KL_CHANGE_MERGED_CARD] = {22803, "merged_card", /* 3.6 */
+        "a NIC that is merged across a socket gets a card of its own"},
+    [KL_CHANGE_MERGED_WIDE] = {22803, "merged_wide", /* 3.6 */
+        "the PCI link of a merged NIC is as wide as those of its members together"},
+    [KL_CHANGE_MERGED_WIDE_ALONE] = {23007, "merged_wide_alone", /* 3.7 */
+        "merging NICs widens no other PCI links than the merged one's"},
+    [KL_CHANGE_MERGED_ONE_SOCKET] = {23007, "merged_one_socket", /* 3.7 */
+        "NICs of different sockets cannot be merged"},
+    [KL_CHANGE_MERGED_STAY] = {22703, "merged_stay", /* 3.11 */
+        "the second communicator of a process also uses NICs that were merged for the first"},
+    [KL_CHANGE_MERGED_GO] = {23007, "merged_go", /* 3.11 */
+        "no communicator uses NICs that were merged, except for what merging is not about"},
+    [KL_CHANGE_MERGE_POLICY] = {23007, "merge_policy", /* 3.9 */
+        "NCCL_NET_MERGE_POLICY says which NICs may be merged"},
     [KL_CHANGE_PXN_C2C] = {22703, "pxn_c2c", /* 5.2 */
         "PXN may lead through a GPU that reaches the NIC over C2C (NCCL_PXN_C2C)"},
     [KL_CHANGE_PXN_BY_LEVEL] = {22705, "pxn_by_level", /* 5.2 */
@@ -102,6 +128,12 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
         "between nodes the bandwidth of NICs decides how many channels NVLS uses"},
     [KL_CHANGE_CROSS_BY_RANK] = {22803, "cross_by_rank", /* 7.7 */
         "pairs of ring channels are swapped where the rank's own rings cross NICs"},
+    [KL_CHANGE_COLLNET_DIRECT_8] = {22803, "collnet_direct_8", /* 7.8 */
+        "CollNetDirect connects ranks where nodes have up to 8"},
+    [KL_CHANGE_COLLNET_NVLS_HEADS] = {22803, "collnet_nvls_heads", /* 7.8 */
+        "the GPUs that lead to the network for CollNet are those that do so for NVLS, where that is on"},
+    [KL_CHANGE_COLLNET_CHAIN_HEADS] = {23007, "collnet_chain_heads", /* 7.8 */
+        "CollNetChain is used only where its chains begin at GPUs that lead to the network"},
     [KL_CHANGE_P2P_PARTS] = {22803, "p2p_parts", /* 7.9 */
         "the parts of a message take neighbouring channels"},
     [KL_CHANGE_P2P_GROUPS] = {22807, "p2p_groups", /* 7.9 */

@@ -2,6 +2,7 @@
 #include "topo/smi.h"
 
 #include "base/error.h"
+#include "topo/pcie.h"
 #include "topo/types.h"
 
 #include <ctype.h>
@@ -105,7 +106,7 @@ static ncclResult_t add_pci(struct making *m, int parent, const char *busid, con
     KL_TRY(kl_xml_add(m->xml, parent, "pci", elem));
     KL_TRY(kl_xml_set(m->xml, *elem, "busid", busid));
     KL_TRY(kl_xml_set(m->xml, *elem, "class", class));
-    KL_TRY(kl_xml_set(m->xml, *elem, "link_speed", kl_pcie_speed(m->product ? m->product->pcie : 4)));
+    KL_TRY(kl_xml_set(m->xml, *elem, "link_speed", kl_pcie_generation(m->product ? m->product->pcie : 4)->speed));
     return kl_xml_set(m->xml, *elem, "link_width", "16");
 }
 

@@ -16,13 +16,31 @@ bool kl_sysfs_is_busid(const char *text)
     return true;
 }
 
+static void lower_case(const char *text, char out[KL_BUSID_TEXT])
+{
+    size_t i = 0;
+
+    for (; text[i] && i < KL_BUSID_TEXT - 1; i++) out[i] = (char)tolower((unsigned char)text[i]);
+    out[i] = 0;
+}
+
+void kl_sysfs_busid(const char *text, char busid[KL_BUSID_TEXT])
+{
+    char tail[KL_BUSID_TEXT], *colon;
+    unsigned long domain = strtoul(text, &colon, 16);
+
+    snprintf(tail, sizeof tail, "0000%s", colon);
+    if (colon != text && kl_sysfs_is_busid(tail))
+        kl_busid_text((uint64_t)domain << 20 | kl_busid_parse(tail), busid);
+    else
+        lower_case(text, busid);
+}
+
 bool kl_sysfs_pci_dir(const char *root, const char *busid, char dir[KL_SYSFS_PATH_TEXT])
 {
     char path[PATH_MAX], lower[KL_BUSID_TEXT], resolved[PATH_MAX];
-    size_t i = 0;
 
-    for (; busid[i] && i < sizeof lower - 1; i++) lower[i] = (char)tolower((unsigned char)busid[i]);
-    lower[i] = 0;
+    lower_case(busid, lower);
     if (!kl_sysfs_is_busid(lower)) return false;
     int n = snprintf(path, sizeof path, "%s/class/pci_bus/%.7s/../../%s", root, lower, lower);
     if (n < 0 || n >= (int)sizeof path || !realpath(path, resolved)) return false;

@@ -20,6 +20,12 @@ bool kl_sysfs_pci_dir(const char *root, const char *busid, char dir[KL_SYSFS_PAT
 /** Is this a bus id of 12 characters, hhhh:hh:hh.h? */
 bool kl_sysfs_is_busid(const char *text);
 
+/**
+ * A bus id as NVML writes it, with 4 or 8 digits for the domain and in either case, in the form of sysfs. What is no bus id
+ * ("fffffff:ffff:ff" for a device that cannot be seen) stays as it is, in lower case.
+ */
+void kl_sysfs_busid(const char *text, char busid[KL_BUSID_TEXT]);
+
 /** `path` below `root`: paths of the live machine begin with /sys. */
 void kl_sysfs_below(const char *root, const char *path, char out[KL_SYSFS_PATH_TEXT]);
 

@@ -41,7 +41,8 @@ struct kl_node {
     union {
         struct {
             int rank, dev, sm, gdr;
-            int made; /* ascending in the order of the document */
+            int partition; /* of a GPU that is split in two; -1: a whole one */
+            int made;      /* ascending in the order of the document */
             uint64_t shm_id;
         } gpu;
         struct {

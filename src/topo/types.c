@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const kl_node_type_name[KL_NODE_TYPES] = {"GPU", "PCI", "NVS", "CPU", "NIC", "NET", "GIN", "RMA", "DEV"};
+const char *const kl_node_type_name[KL_NODE_TYPES] = {"GPU", "PCI", "NVS", "CPU", "NIC",
+                                                      "NET", "GIN", "RMA", "DEV", "CXB"};
 
 const char *const kl_path_type_name[KL_PATH_TYPES] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
                                                       "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};

@@ -23,6 +23,7 @@ enum kl_node_type {
     KL_NODE_GIN, /* one that the GPU starts transfers on by itself; the search does not use it */
     KL_NODE_RMA, /* the same for one-sided operations */
     KL_NODE_DEV, /* a GPU whose rank is in another domain, where releases keep these; without paths */
+    KL_NODE_CXB, /* what the partitions of a GPU share of its link to the CPU */
     KL_NODE_TYPES
 };
 

@@ -143,9 +143,10 @@ ncclResult_t kl_xml_check_system(const struct kl_xml *xml);
 
 /**
  * Drop what nobody keeps: a branch of cpu and pci elements stays if something below it has keep="1"; these marks are
- * removed, and what is below a mark is left alone. Every `net` marked keep="0" goes.
+ * removed, and what is below a mark is left alone. Every `net` marked keep="0" goes; with `nics` every one without a mark
+ * and every `nic` that holds none, too.
  */
-void kl_xml_trim(struct kl_xml *xml);
+void kl_xml_trim(struct kl_xml *xml, bool nics);
 
 /**
  * Merge `from` into `xml`: children with equal tag and attributes are one, others are appended as they come. Elements

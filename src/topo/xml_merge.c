@@ -44,7 +44,14 @@ static bool is_marked(const struct kl_xml *xml, int elem, const char *mark)
     return keep && !strcmp(keep, mark);
 }
 
-static bool trim_below(struct kl_xml *xml, int elem)
+/* Does an element go when nothing below it is kept? */
+static bool is_trimmed(const char *tag, bool nics)
+{
+    if (!strcmp(tag, "pci") || !strcmp(tag, "cpu")) return true;
+    return nics && (!strcmp(tag, "nic") || !strcmp(tag, "net"));
+}
+
+static bool trim_below(struct kl_xml *xml, int elem, bool nics)
 {
     const char *tag = xml->elem[elem].tag;
     bool kept = false;
@@ -55,16 +62,16 @@ static bool trim_below(struct kl_xml *xml, int elem)
     }
     for (int c = xml->elem[elem].first, next; c != KL_XML_NONE; c = next) {
         next = xml->elem[c].next;
-        kept |= trim_below(xml, c);
+        kept |= trim_below(xml, c, nics);
     }
-    if (!kept && (!strcmp(tag, "pci") || !strcmp(tag, "cpu"))) kl_xml_remove(xml, elem);
-    if (!strcmp(tag, "net") && is_marked(xml, elem, "0")) kl_xml_remove(xml, elem);
+    if ((!kept && is_trimmed(tag, nics)) || (!strcmp(tag, "net") && is_marked(xml, elem, "0")))
+        kl_xml_remove(xml, elem);
     return kept;
 }
 
-void kl_xml_trim(struct kl_xml *xml)
+void kl_xml_trim(struct kl_xml *xml, bool nics)
 {
-    if (xml->rooted) trim_below(xml, KL_XML_ROOT);
+    if (xml->rooted) trim_below(xml, KL_XML_ROOT, nics);
 }
 
 /* ---- fuse ---- */

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (kl_xml_parse("again", first, n, kl_xml_topo_schema, &again)) abort();
     char *second = written(again, &m);
     if (n != m || memcmp(first, second, n)) abort();
-    kl_xml_trim(again);
+    kl_xml_trim(again, false);
     if (kl_xml_fuse(again, xml, NULL)) abort();
     free(first);
     free(second);

@@ -150,23 +150,31 @@ static void add_devices(const struct kl_topo *t, json_t *list)
     }
 }
 
-json_t *kl_json_system(const struct kl_topo *t)
+static int add_nodes(const struct kl_topo *t, int first, int last, json_t *list)
 {
-    json_t *list = json_array();
+    int rc = 0;
 
-    for (int i = 0; i < t->first[KL_NODE_DEV]; i++) {
+    for (int i = first; i < last && !rc; i++) {
         const struct kl_node *n = &t->node[i];
         bool device = n->type == KL_NODE_GPU && has_devices(t);
         json_t *o = json_pack("{s:s, s:o}", "type", kl_node_type_name[n->type], "id", id_text(n));
 
-        if (set_facts(o, n) || json_object_set_new(o, "links", device ? gpu_links(n) : links_of(t, n)) ||
-            json_array_append_new(list, o)) {
-            json_decref(list);
-            return NULL;
-        }
+        rc = set_facts(o, n) || json_object_set_new(o, "links", device ? gpu_links(n) : links_of(t, n)) ||
+             json_array_append_new(list, o);
     }
-    if (has_devices(t)) add_devices(t, list);
-    return list;
+    return rc;
+}
+
+json_t *kl_json_system(const struct kl_topo *t)
+{
+    json_t *list = json_array();
+    int rc = add_nodes(t, 0, t->first[KL_NODE_DEV], list);
+
+    if (!rc && has_devices(t)) add_devices(t, list);
+    if (!rc) rc = add_nodes(t, t->first[KL_NODE_CXB], t->nnodes, list);
+    if (!rc) return list;
+    json_decref(list);
+    return NULL;
 }
 
 /* ---- paths ---- */

@@ -186,7 +186,7 @@ static json_t *collnet_json(const struct kl_plan *p)
     for (int r = 0; r < p->nranks; r++) {
         struct kl_collnet_links l = kl_connect_collnet(p->connect, 0, r);
 
-        if (!l.nheads) continue;
+        if (!l.nheads && l.chain_up < 0 && l.chain_down < 0) continue;
         json_array_append_new(a, json_pack("{s:i,s:i,s:i,s:{s:i,s:i,s:i,s:i,s:i,s:o,s:o,s:o}}", "rank", r, "chain_up",
                                            l.chain_up, "chain_down", l.chain_down, "direct", "nHeads", l.nheads,
                                            "headRank", l.head, "shift", l.shift, "depth", l.depth, "out", l.out, "up",

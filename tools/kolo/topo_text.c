@@ -157,7 +157,7 @@ void kl_topo_text(const struct kl_topo *t, const char *name, FILE *to)
 /* ---- picture ---- */
 
 static const char *const shapes[KL_NODE_TYPES] = {"box", "ellipse",   "hexagon",   "box3d", "component",
-                                                  "cds", "component", "component", "box"};
+                                                  "cds", "component", "component", "box",   "ellipse"};
 
 /* A label must not end its own quotes. */
 static void print_quoted(const char *text, FILE *to)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * pcie.h - the generations of PCIe, and what a lane of each counts in plans.
+ *
+ * Source: the topology specification, 9.3.
+ */
+#ifndef KL_TOPO_PCIE_H
+#define KL_TOPO_PCIE_H
+
+enum { KL_PCIE_GENERATIONS = 6 };
+
+struct kl_pcie {
+    const char *speed; /* "16.0 GT/s PCIe", as kernels write it */
+    double rate;       /* the same as a number */
+    int lane;          /* 100 Mb/s of one lane */
+};
+
+/** A generation from 1 to KL_PCIE_GENERATIONS; NULL for others. */
+const struct kl_pcie *kl_pcie_generation(int generation);
+
+/** The one that a speed is of, whatever follows the unit, as kernels write it in several ways; NULL if there is none. */
+const struct kl_pcie *kl_pcie_of_speed(const char *speed);
+
+#endif
