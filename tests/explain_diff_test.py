@@ -300,7 +300,7 @@ class Diff(tool.Case):
             (1, ["--without", "NET/4"], ["NET/4", "NET/3"]),
             (1, ["--without", "CPU/0-0"], ["only GPUs and NETs"]),
             (2, ["--without-link", "GPU/0"], ["expected two nodes"]),
-            (2, ["--without-link", "GPU/0-GPU/1:0"], ["how many links"]),
+            (2, ["--without-link", "GPU/0-GPU/1:0"], ["number of links"]),
             (1, ["--without-link", "GPU/0-GPU/5"], ["no such link", "GPU/1, "]),
             (1, ["--without-link", "GPU/0-GPU/9"], ["GPU/9"]),
             (1, ["--without-link", "GPU/0-GPU/3:3"], ["only 2 links"]),

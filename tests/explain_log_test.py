@@ -104,7 +104,7 @@ class Logs(tool.Case):
         self.need()
         for name, file in self.files.items():
             first = self.good(file).splitlines()[0]
-            self.assertEqual("shows no problem" in first or "No log of NCCL" in first, name not in PROBLEMS, name)
+            self.assertEqual("shows no problem" in first or "Not a log of NCCL" in first, name not in PROBLEMS, name)
 
     def test_several_files_are_one_log(self):
         with tempfile.TemporaryDirectory() as d:
@@ -120,11 +120,11 @@ class Logs(tool.Case):
         self.refused(1, "Is a directory", tempfile.gettempdir())
         self.refused(2, "two questions", "-", "--bench", "-")
         with tempfile.NamedTemporaryFile("wb", suffix=".gz") as f:
-            self.assertIn(f"No log of NCCL: {f.name} is empty", self.good(f.name))
+            self.assertIn(f"Not a log of NCCL: {f.name} is empty", self.good(f.name))
             f.write(gzip.compress(b"a:1:1 [0] NCCL INFO x"))
             f.flush()
             self.refused(1, f"is compressed: zcat {f.name}", f.name)
-        self.assertIn("No log of NCCL", self.run_tool("-", stdin="hello\n").stdout)
+        self.assertIn("Not a log of NCCL", self.run_tool("-", stdin="hello\n").stdout)
 
 
 class Document(unittest.TestCase):

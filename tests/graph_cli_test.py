@@ -60,7 +60,7 @@ class Graph(tool.Case):
                     self.assertEqual([c for c in choices if not c["algo"]], [])
 
     def test_hosts_of_a_file_are_not_divided(self):
-        self.refused(1, "holds 2 hosts, so there can be 2, or a multiple of them, but not 3", "--topo", f"{tool.EXAMPLES}/two-hosts.xml",
+        self.refused(1, "describes 2 hosts: --hosts 3 is not a multiple of them", "--topo", f"{tool.EXAMPLES}/two-hosts.xml",
                      "--hosts", "3")
         one, two = (self.json("--topo", f"{tool.EXAMPLES}/two-hosts.xml", "--hosts", n) for n in "12")
         self.assertEqual((one["nnodes"], one["rings"]), (two["nnodes"], two["rings"]))

@@ -73,7 +73,7 @@ class Browser:
         return answer["result"]
 
     def ask(self, expression):
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise AssertionError(f"{expression}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
@@ -223,6 +223,38 @@ class InBrowser(tool.Case):
         self.assertEqual(self.browser.ask("document.getElementById('channel').selectedOptions[0].text"), "3")
         way = next(w for w in self.facts["graphs"][1]["ways"] if 3 in w["channels"])
         self.assertEqual(self.browser.ask("document.querySelector('.legend .way').textContent"), way["title"])
+
+    def test_a_drawing_wider_than_the_page_says_so(self):
+        """At 800 px it scrolls below its captions, which stay, and fades where it goes on; the page itself does not scroll."""
+        b = self.browser
+        said = "[document.querySelector('.scroll').classList.contains('more'), !document.getElementById('sideways').hidden]"
+        try:
+            for width, more in ((800, True), (1600, False)):
+                b.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+                b.load(self.file)
+                self.assertEqual(b.ask(said), [more, more], width)
+                self.assertLessEqual(b.ask("document.documentElement.scrollWidth"), width)
+            b.call("Emulation.setDeviceMetricsOverride", width=800, height=900, deviceScaleFactor=1, mobile=False)
+            b.load(self.file)
+            b.ask("(e => e.scrollTo(e.scrollWidth, 0))(document.querySelector('.scroll'))")
+            b.ask("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            self.assertEqual(b.ask(said), [False, True])
+            self.assertGreaterEqual(b.ask("document.getElementById('rows').getBoundingClientRect().left"), 0)
+        finally:
+            b.call("Emulation.clearDeviceMetricsOverride")
+
+    def test_hosts_of_the_channel_have_their_numbers(self):
+        b = self.browser
+        text = good("--topo", A100, "--hosts", "16", "--format", "html")
+        facts = Page(text).facts()
+        with open(self.file + ".16.html", "w", encoding="utf-8") as f:
+            f.write(text)
+        for g, graph in enumerate(facts["graphs"]):
+            b.load(f"{self.file}.16.html#graph={graph['name']}&channel=0")
+            shown = facts["views"]["list"][facts["views"]["of_ways"][g][0]]["hosts"]
+            said = b.ask("document.getElementById('hosts').options[2].text").removeprefix("of the channel: ")
+            numbers = [n for part in said.split(", ") for a, _, z in [part.partition("\u2013")] for n in range(int(a), int(z or a) + 1)]
+            self.assertEqual(numbers, shown)
 
 
 if __name__ == "__main__":

@@ -235,6 +235,23 @@ class Svg(tool.Case):
                 self.assertEqual(sorted(channels), list(range(len(channels))), (name, g["name"]))
             self.assertGreaterEqual(plan["nchannels"], 1)
 
+    def test_channels_of_the_plan_are_told_with_those_of_the_search(self):
+        plan = json.loads(good("--topo", A100, "--hosts", "2", "--json"))
+        found = plan["graphs"]["ring"]["nChannels"]
+        self.assertGreater(plan["nchannels"], found)
+        told = Page(good("--topo", A100, "--hosts", "2", "--format", "html")).facts()["graphs"][0]["sentence"]
+        self.assertRegex(told, rf"^ring: {found} channels of .* each, duplicated to {plan['nchannels']}\b")
+
+    def test_nics_of_a_cpu_stand_below_its_switches(self):
+        """Where no cables come down from there: a tray of a GB200 is no wider than its GPUs need."""
+        root = svg("--machine", "gb200-nvl72", "--hosts", "18")
+        switches = [r for kind, r, _ in boxes(root) if "pci" in kind.split()]
+        for kind, (x, y, w, _), name in boxes(root):
+            if "nic" in kind.split():
+                self.assertTrue(any(abs(x + w / 2 - s[0] - s[2] / 2) < s[2] and y > s[1] + s[3] for s in switches), name)
+        self.check_layout(root, "gb200")
+        self.check_texts(root, "gb200")
+
     def test_every_machine_can_be_drawn(self):
         shown = 0
         for f in tool.machines("synthetic", "random") + self.shared_machines("real", "derived", "from-public"):

@@ -50,6 +50,16 @@ class Words(tool.Case):
         p = self.run_tool("topo", "--smi", "/dev/null")
         self.assertEqual((p.returncode, "no matrix with GPUs" in p.stderr), (1, True))
 
+    def test_hosts_of_one_nvlink_domain_are_told(self):
+        for hosts, words in ((18, "1 NVLink domain of 18 hosts with 72 GPUs"), (36, "2 NVLink domains of 18 hosts with 72 GPUs each")):
+            where = ("--machine", "gb200-nvl72", "--hosts", str(hosts))
+            self.assertIn(f": {words}\n", self.good("graph", *where))
+            self.assertIn(f", {words}\n", self.good("explain", "search", *where))
+
+    def test_times_have_the_unit_that_suits(self):
+        for size, unit in (("1K", "us"), ("1G", "ms"), ("4000G", "s")):
+            self.assertRegex(self.good("explain", "all_reduce", size, "--topo", A100).split("\n")[0], rf": [\d.]{{1,5}} {unit} predicted")
+
     def test_help_and_version_are_commands_too(self):
         self.assertEqual(self.good("help"), self.good("--help"))
         self.assertEqual(self.good("version"), self.good("--version"))

@@ -19,7 +19,7 @@ static const struct kl_param rows[] = {
     KL_PARAM_LIST(struct kl_log_config, timestamp_levels, "NCCL_DEBUG_TIMESTAMP_LEVELS", "WARN", levels,
                   "levels whose lines begin with the time"),
     KL_PARAM_STRING(struct kl_log_config, timestamp_format, "NCCL_DEBUG_TIMESTAMP_FORMAT", "[%F %T] ",
-                    "the time as strftime(3) takes it; %1f to %9f are digits of the second, _ is a blank"),
+                    "time format of strftime(3); %1f to %9f are digits of the second, _ is a blank"),
     KL_PARAM_BOOL(struct kl_log_config, warn_enables_info, "NCCL_WARN_ENABLE_DEBUG_INFO", "0",
                   "raise the level to INFO when the first warning is logged"),
 };

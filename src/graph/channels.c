@@ -160,10 +160,10 @@ void kl_channels_set(struct kl_connect *c, const struct kl_connect_request *q)
 static const struct {
     const char *name, *text;
 } reasons[KL_CHANNEL_REASONS] = {
-    [KL_CHANNELS_RING] = {"ring", "the ring graph has so many"},
+    [KL_CHANNELS_RING] = {"ring", "the ring graph has this many"},
     [KL_CHANNELS_TREE] = {"tree", "the tree graph has fewer, and each channel needs both"},
     [KL_CHANNELS_RANKS] = {"ranks", "some ranks have fewer, and all must have the same"},
-    [KL_CHANNELS_TWICE] = {"twice", "each is used twice, for the two halves of the double binary tree"},
+    [KL_CHANNELS_TWICE] = {"twice", "each is duplicated, for the two halves of the double binary tree"},
     [KL_CHANNELS_COLLNET] = {"collnet", "half as many more, as CollNet's chain is faster inside the node than outside"},
     [KL_CHANNELS_FAST_RING] = {"fast_ring", "twice as many, as sm 90 and later fill rings of more than 45 GB/s between "
                                             "nodes only with 16 channels"},
@@ -174,8 +174,8 @@ static const struct {
     [KL_CHANNELS_MAX_CTAS] = {"max_ctas", "NCCL_MAX_CTAS, or the communicator's maxCTAs, allows no more"},
     [KL_CHANNELS_PARENT] = {"parent", "the parent communicator, whose resources are shared, has no more"},
     [KL_CHANNELS_LOWER] = {"min_channels", "NCCL_MIN_NCHANNELS, NCCL_MIN_NRINGS, NCCL_MIN_CTAS or the communicator's "
-                                           "minCTAs asks for so many: channels are repeated"},
-    [KL_CHANNELS_NVLS] = {"nvls", "NVLS wants so many (NCCL_NVLS_NCHANNELS); only it uses those added"},
+                                           "minCTAs asks for this many: channels are repeated"},
+    [KL_CHANNELS_NVLS] = {"nvls", "NVLS needs this many (NCCL_NVLS_NCHANNELS); only NVLS uses the added ones"},
 };
 
 const char *kl_channel_reason_name(int reason)

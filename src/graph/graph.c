@@ -155,8 +155,8 @@ const char *kl_search_end_name(int end)
         [KL_END_NOT_ASKED] = "this machine has no such graph",
         [KL_END_PERFECT] = "as many channels as wanted",
         [KL_END_SATURATED] = "the machine's bandwidth is used up",
-        [KL_END_BUDGET] = "the budget of steps is used up",
-        [KL_END_SLOW] = "lower bandwidths cannot win",
+        [KL_END_BUDGET] = "step limit reached",
+        [KL_END_SLOW] = "lower bandwidths cannot give more",
         [KL_END_FALLBACK] = "nothing found",
     };
 

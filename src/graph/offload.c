@@ -2,7 +2,7 @@
 #include "graph/offload.h"
 
 static const char *const reasons[KL_OFFLOADS] = {
-    [KL_OFFLOAD_OK] = "nothing speaks against it",
+    [KL_OFFLOAD_OK] = "nothing prevents it",
     [KL_OFFLOAD_NOT_ASKED] = "NCCL_COLLNET_ENABLE is not 1",
     [KL_OFFLOAD_NO_NIC] = "no NIC in use can reduce (coll=\"1\" in the topology; one host alone uses none)",
     [KL_OFFLOAD_SWITCHED_OFF] = "NCCL_NVLS_ENABLE is 0",

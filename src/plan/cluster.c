@@ -198,8 +198,8 @@ static ncclResult_t count_hosts(struct kl_cluster *c)
 
     if (c->hosts == 1) return ncclSuccess;
     if (c->hosts % of_file)
-        return KL_FAIL(ncclInvalidUsage, "%s holds %d hosts, so there can be %d, or a multiple of them, but not %d",
-                       c->name, of_file, of_file, c->hosts);
+        return KL_FAIL(ncclInvalidUsage, "%s describes %d hosts: --hosts %d is not a multiple of them", c->name,
+                       of_file, c->hosts);
     c->hosts /= of_file;
     return ncclSuccess;
 }

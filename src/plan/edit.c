@@ -301,7 +301,7 @@ static ncclResult_t cut_named(struct machine *m, const char *spec)
 
     if (colon && (!kl_parse_int(colon + 1, &count) || count < 1 || count > 1024))
         return KL_FAIL(ncclInvalidArgument,
-                       "--without-link %s: behind the colon stands how many links, as in GPU/0-GPU/1:1", spec);
+                       "--without-link %s: expected a number of links after the colon, as in GPU/0-GPU/1:1", spec);
     if (length >= sizeof pair)
         return KL_FAIL(ncclInvalidArgument, "--without-link %s: expected two nodes, as in GPU/0-GPU/1", spec);
     snprintf(pair, sizeof pair, "%.*s", (int)length, spec);

@@ -28,7 +28,7 @@ static ncclResult_t set_gpu(const struct kl_cluster *c, const struct kl_topo *wh
     if (rank >= nranks)
         return KL_FAIL(ncclInvalidUsage, "GPU/%ld: %s %d GPU%s%s", rank,
                        c->hosts > 1 ? "these hosts have" : "this host has", nranks, kl_plural(nranks),
-                       "; --hosts N adds hosts, whose GPUs are numbered on");
+                       "; --hosts N adds hosts, whose GPUs continue the numbers");
     end->type = KL_NODE_GPU;
     end->rank = (int)rank;
     end->host = (int)rank / c->gpus;

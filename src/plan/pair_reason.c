@@ -33,8 +33,7 @@ const char *kl_pair_transport_text(const struct kl_pair_route *r, const struct k
     if (x->no_nic)
         kl_text_add(&t, "this machine has no NIC");
     else if (!x->transport)
-        kl_text_add(&t, r->gpus ? "joins what nothing else does"
-                                : "is planned only: communicators join the ranks of one host so far");
+        kl_text_add(&t, "connects what nothing else does");
     else if (x->refusal)
         kl_text_add(&t, "%s", kl_refusal_text(x->refusal, &r->why, rule));
     else if (x->transport == &kl_transport_p2p)

@@ -102,7 +102,7 @@ static ncclResult_t run(struct kl_flows *f, double whole, double *end)
     *end = step * dt;
     return step < MOST_STEPS
                ? ncclSuccess
-               : KL_FAIL(ncclInternalError, "the model of an all-reduce came to no end in %d steps", step);
+               : KL_FAIL(ncclInternalError, "the model of an all-reduce did not finish in %d steps", step);
 }
 
 /* ---- */

@@ -58,6 +58,22 @@ static void warn_of_low_links(const struct kl_cluster *c)
             first->pcie_max_width);
 }
 
+void kl_cluster_hosts(const struct kl_cluster *c, struct kl_text *to)
+{
+    const int together = c->file ? kl_machine_file_hosts(c->file) : 1;
+
+    if (together > 1)
+        kl_text_add(to, "%d NVLink domain%s of %d hosts", c->hosts, kl_plural(c->hosts), together);
+    else
+        kl_text_add(to, "%d host%s", c->hosts, kl_plural(c->hosts));
+}
+
+void kl_cluster_size(const struct kl_cluster *c, struct kl_text *to)
+{
+    kl_cluster_hosts(c, to);
+    kl_text_add(to, " with %d GPU%s%s", c->gpus, kl_plural(c->gpus), c->hosts > 1 ? " each" : "");
+}
+
 /* The library only logs it. */
 void kl_cluster_options_warn(const struct kl_cluster *c)
 {

@@ -3,6 +3,7 @@
 #ifndef KOLO_TOOL_CLUSTER_OPTIONS_H
 #define KOLO_TOOL_CLUSTER_OPTIONS_H
 
+#include "base/text.h"
 #include "plan/cluster.h"
 #include "tools/kolo/options.h"
 
@@ -18,32 +19,34 @@ struct kl_cluster_options {
  * fills, `of_hosts` says what a number of hosts is good for.
  */
 #define KL_CLUSTER_OPTIONS(T, field, of_hosts)                                                                         \
-    KL_CLUSTER_TEXT(T, field.sysfs, "sysfs", "DIR", "the machine recorded in DIR instead of /sys"),                    \
+    KL_CLUSTER_TEXT(T, field.sysfs, "sysfs", "DIR", "read the machine recorded in DIR instead of /sys"),               \
         KL_CLUSTER_LIST(T, field.smi, "smi", "FILE",                                                                   \
-                        "output of nvidia-smi topo -m, and of nvidia-smi nvlink -s as a second --smi FILE"),           \
+                        "output of nvidia-smi topo -m; a second --smi FILE: that of nvidia-smi nvlink -s"),            \
         KL_CLUSTER_NUMBER(T, field.hosts, "hosts", 65536, of_hosts),                                                   \
         KL_CLUSTER_NUMBER(T, field.ranks, "ranks", 4096,                                                               \
-                          "host devices, when there is no FILE (default: those of a process here)"),                   \
-        KL_CLUSTER_TEXT(T, field.gpus, "gpus", "LIST", "use only these GPUs, as in 0,2,4"),                            \
+                          "number of host devices where there is no FILE (default: those of a process here)"),         \
+        KL_CLUSTER_TEXT(T, field.gpus, "gpus", "LIST", "use only these GPUs, e.g. 0,2,4"),                             \
         KL_CLUSTER_FLAG(T, field.mnnvl, "mnnvl", "all hosts form one NVLink domain"),                                  \
-        KL_CLUSTER_LIST(T, field.with, "with", "NAME=VALUE", "as if this variable were set; any number of times"),     \
-        KL_CLUSTER_LIST(T, field.without, "without", "NODE", "leave out GPU/2, or NET/3; any number of times"),        \
-        KL_CLUSTER_LIST(                                                                                               \
-            T, field.without_link, "without-link", "A-B[:N]",                                                          \
-            "remove the NVLinks from GPU/0-GPU/1, or N of them; GPU/3-NVS is to the switch; any number of times")
+        KL_CLUSTER_LIST(T, field.with, "with", "NAME=VALUE", "as if this variable were set; repeatable"),              \
+        KL_CLUSTER_LIST(T, field.without, "without", "NODE", "leave out a node, e.g. GPU/2 or NET/3; repeatable"),     \
+        KL_CLUSTER_LIST(T, field.without_link, "without-link", "A-B[:N]",                                              \
+                        "remove the NVLinks of a pair, e.g. GPU/0-GPU/1, or N of them; GPU/3-NVS: those to the "       \
+                        "switch; repeatable")
 
 /** A row before them. */
-#define KL_MACHINE_DOC              "a known machine, as in dgx-h100 (kolo topo --machines); with a FILE: what it is a file of"
+#define KL_MACHINE_DOC              "a known machine, e.g. dgx-h100 (kolo topo --machines); with a FILE: the machine of FILE"
 #define KL_MACHINE_OPTION(T, field) KL_CLUSTER_TEXT(T, field.machine, "machine", "NAME", KL_MACHINE_DOC)
 
 /** Another row before them. */
-#define KL_RELEASE_DOC              "release of NCCL whose rules count, as in 2.29.7 or 2.29 (" KL_NCCL_NEWEST ")"
+#define KL_RELEASE_DOC              "follow the rules of this release of NCCL, e.g. 2.29.7 or 2.29 (default: " KL_NCCL_NEWEST ")"
 #define KL_RELEASE_OPTION(T, field) KL_CLUSTER_TEXT(T, field.nccl, "nccl", "VERSION", KL_RELEASE_DOC)
 
 /** One more row, for commands that look at times. */
 #define KL_CONSTANTS_OPTION(T, field)                                                                                  \
-    KL_CLUSTER_TEXT(T, field.constants, "constants", "NAME",                                                           \
-                    "of the tuning model: reference, NCCL's on GPUs, or host, Kolo's on CPUs (reference)")
+    KL_CLUSTER_TEXT(                                                                                                   \
+        T, field.constants, "constants", "NAME",                                                                       \
+        "constants of the tuning model: reference (NCCL's, for GPUs) or host (Kolo's, for CPUs) (default: "            \
+        "reference)")
 
 #define KL_CLUSTER_TEXT(T, field, name, arg, doc)                                                                      \
     {                                                                                                                  \
@@ -61,6 +64,10 @@ struct kl_cluster_options {
     {                                                                                                                  \
         0, name, KL_OPT_LIST, offsetof(T, field), 0, 0, arg, doc                                                       \
     }
+
+/** "2 hosts with 8 GPUs each", "1 NVLink domain of 18 hosts with 72 GPUs"; and without the GPUs. */
+void kl_cluster_size(const struct kl_cluster *cluster, struct kl_text *to);
+void kl_cluster_hosts(const struct kl_cluster *cluster, struct kl_text *to);
 
 /** The request that options stand for; it points into them. ncclInvalidArgument for unknown constants. */
 ncclResult_t kl_cluster_options_read(const struct kl_cluster_options *options, struct kl_cluster_request *request);

@@ -15,16 +15,16 @@
 static const char help[] =
     "usage: kolo env [MODULE|NAME] [--set] [--json | --markdown]\n"
     "\n"
-    "Lists what can be set: value in force and where it comes from, default, what is accepted, and the meaning.\n"
-    "Sources, the first counts: environment; NCCL_CONF_FILE, else ~/.nccl.conf; /etc/nccl.conf.\n"
+    "List parameters: the value in force and its source, the default, accepted values, and the meaning.\n"
+    "Sources, the first one wins: environment; NCCL_CONF_FILE, else ~/.nccl.conf; /etc/nccl.conf.\n"
     "\n"
     "  MODULE      only the parameters of one module\n"
-    "  NAME        only this one\n"
-    "  --set       only what somebody set\n"
-    "  --json      for programs\n"
-    "  --markdown  the reference page, whatever is set\n"
+    "  NAME        only this parameter\n"
+    "  --set       only parameters that are set\n"
+    "  --json      print JSON\n"
+    "  --markdown  print the reference page (docs/env.md), whatever is set\n"
     "\n"
-    "Exit code 1: a value is refused, a name is unknown, or a line of a file is left out.\n";
+    "Exit code 1: a value is rejected, a name is unknown, or a line of a file is ignored.\n";
 
 struct request {
     const char *only; /* module or name, or NULL */

@@ -15,20 +15,20 @@ static const struct kl_opt table[] = {
     {0, "nccl", KL_OPT_LIST, offsetof(struct kl_explain_request, releases), 0, 0, "VERSION",
      KL_RELEASE_DOC "; diff takes two"},
     KL_CLUSTER_OPTIONS(struct kl_explain_request, options,
-                       "number of identical hosts (1, or those that the file holds)"),
+                       "number of identical hosts (default: 1, or as many as the file describes)"),
     KL_CONSTANTS_OPTION(struct kl_explain_request, options),
     {0, "log", KL_OPT_LIST, offsetof(struct kl_explain_request, logs), 0, 0, "FILE...",
-     "what a log of NCCL (NCCL_DEBUG=INFO) shows, and what is wrong; instead of a QUESTION"},
+     "logs of NCCL (NCCL_DEBUG=INFO): what they show, and what is wrong; instead of a QUESTION"},
     {0, "bench", KL_OPT_LIST, offsetof(struct kl_explain_request, benches), 0, 0, "FILE",
-     "what a table of nccl-tests shows, beside the model; instead of a QUESTION"},
+     "a table of nccl-tests: what it shows, beside the model; instead of a QUESTION"},
     {0, "type", KL_OPT_TEXT, offsetof(struct kl_explain_request, type), 0, 0, "TYPE",
-     "of a collective's data: int8 ... float ... f8e5m2 (float)"},
-    {0, "op", KL_OPT_TEXT, offsetof(struct kl_explain_request, op), 0, 0, "OP", "sum prod max min avg (sum)"},
+     "data type of a collective: int8 ... float ... f8e5m2 (default: float)"},
+    {0, "op", KL_OPT_TEXT, offsetof(struct kl_explain_request, op), 0, 0, "OP",
+     "reduction of a collective: sum prod max min avg (default: sum)"},
     {0, "all", KL_OPT_FLAG, offsetof(struct kl_explain_request, all), 0, 0, NULL,
      "search: every attempt and every link, one by one; --log: every difference"},
-    {0, "json", KL_OPT_FLAG, offsetof(struct kl_explain_request, json), 0, 0, NULL,
-     "for programs; see docs/explain.md"},
-    {'h', "help", KL_OPT_FLAG, offsetof(struct kl_explain_request, help), 0, 0, NULL, "print this"},
+    {0, "json", KL_OPT_FLAG, offsetof(struct kl_explain_request, json), 0, 0, NULL, "print JSON; see docs/explain.md"},
+    KL_OPT_HELP(struct kl_explain_request, help),
     KL_OPT_END,
 };
 
@@ -37,14 +37,15 @@ static const char collective[] = "COLLECTIVE"; /* stands for all of them */
 /* Ends with an empty row. */
 static const struct kl_explain_question questions[] = {
     {collective, 0, 2, "[SIZE[-SIZE]]",
-     "which algorithm, protocol and channels, how long, and why: all_reduce 64M, alltoall 1K-1G\n"
-     "                                   SIZE: bytes of the whole, nccl-tests' size (1-16G); all_gather: of the result",
+     "which algorithm, protocol and channels, how long, and why; e.g. all_reduce 64M\n"
+     "                                   SIZE: nccl-tests' size; of the result for all_gather (default: 1-16G)",
      kl_explain_coll},
-    {"search", 0, 1, "[ring|tree|collnet|nvls]", "how the search came to its channels, what stopped it, what is broken",
+    {"search", 0, 1, "[ring|tree|collnet|nvls]", "how the search found its channels, what stopped it, what is broken",
      kl_explain_search},
     {"pair", 2, 2, "A B", "how two GPUs talk, or a GPU and a NIC, and why not better", kl_explain_pair},
-    {"nics", 0, 0, "", "which NIC serves which GPU, which none, and who talks to whom across hosts", kl_explain_nics},
-    {"diff", 0, 0, "", "what a change would change: --topo A --topo B, or --with, --without, --without-link",
+    {"nics", 0, 0, "", "which NIC serves which GPU, which serves none, and who talks to whom across hosts",
+     kl_explain_nics},
+    {"diff", 0, 0, "", "what a change would do: --topo A --topo B, or --with, --without, --without-link",
      kl_explain_diff},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
@@ -52,7 +53,7 @@ static const struct kl_explain_question questions[] = {
 static int usage(FILE *to)
 {
     fprintf(to, "usage: kolo explain QUESTION [options]\n       kolo explain --log FILE... | --bench FILE "
-                "[options]\n\nSay why: on any topology, without devices.\n\n");
+                "[options]\n\nExplain what is chosen and why, on any topology, without devices.\n\n");
     for (const struct kl_explain_question *k = questions; k->name; k++) {
         char form[64];
 

@@ -29,27 +29,28 @@ static const struct kl_opt table[] = {
      "topology of one host, - for standard input (default: this machine)"},
     KL_MACHINE_OPTION(struct asked, cluster),
     KL_RELEASE_OPTION(struct asked, cluster),
-    KL_CLUSTER_OPTIONS(struct asked, cluster, "number of identical hosts (1, or those that the file holds)"),
+    KL_CLUSTER_OPTIONS(struct asked, cluster,
+                       "number of identical hosts (default: 1, or as many as the file describes)"),
     KL_CONSTANTS_OPTION(struct asked, cluster),
     {0, "graph", KL_OPT_TEXT, offsetof(struct asked, graph), 0, 0, "ring|tree|collnet|nvls",
      "show only this kind of graph"},
     {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "NAME",
      "text, json, xml (a graph file), svg (a picture) or html (one to explore in a browser) (default: text)"},
     {0, "channel", KL_OPT_INT, offsetof(struct asked, channel), 0, KL_MAX_CHANNELS - 1, "N",
-     "channel whose way through the machine svg shows, and html first (0)"},
+     "channel whose route through the machine svg shows, and html shows first (default: 0)"},
     {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "the same as --format json"},
-    {'h', "help", KL_OPT_FLAG, offsetof(struct asked, help), 0, 0, NULL, "print this"},
+    KL_OPT_HELP(struct asked, help),
     KL_OPT_END,
 };
 
 static int usage(FILE *to)
 {
     fprintf(to,
-            "usage: kolo graph [options]\n\nShow what the search makes of a machine or a cluster: rings, trees, "
-            "channels, tuning, and why.\n\nTo look at instead of reading:\n"
-            "  kolo graph --topo FILE --hosts 2 --format html > picture.html\n"
-            "boxes are what stands in what, links are as wide as their bandwidth and coloured by how much of it the\n"
-            "graph's channels reserve; svg shows the first graph, or that of --graph.\n\n");
+            "usage: kolo graph [options]\n\nShow what the search finds for a machine or a cluster: rings, trees, "
+            "channels, tuning, and where each search ended.\n\nA picture instead of text:\n"
+            "  kolo graph --machine dgx-h100 --hosts 2 --format html > picture.html\n"
+            "Boxes contain each other as the parts do; links are as wide as their bandwidth, and coloured by the share "
+            "of\nit that the graph's channels reserve. svg shows the first graph, or that of --graph.\n\n");
     kl_opts_help(table, to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }

@@ -21,17 +21,18 @@ struct asked {
 };
 
 static const struct kl_opt table[] = {
-    {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "for programs"},
-    {'v', "verbose", KL_OPT_FLAG, offsetof(struct asked, verbose), 0, 0, NULL, "every rank of large communicators"},
+    {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "print JSON"},
+    {'v', "verbose", KL_OPT_FLAG, offsetof(struct asked, verbose), 0, 0, NULL,
+     "list every rank of large communicators"},
     {'w', "watch", KL_OPT_TIME, offsetof(struct asked, watch), 0, 0, "SECONDS",
-     "ask again and again, so many seconds apart, until nobody is left"},
+     "ask again every SECONDS seconds, until no process is left"},
     {0, "pid", KL_OPT_INT, offsetof(struct asked, pid), 1, 1 << 30, "PID",
      "ask this process (default: all on this host)"},
     {0, "address", KL_OPT_TEXT, offsetof(struct asked, address), 0, 0, "HOST:PORT",
-     "ask who listens there (NCCL_RAS_ADDR), which answers callers of its own host only"},
+     "ask the process that listens there (NCCL_RAS_ADDR); it answers callers on its own host only"},
     {'t', "timeout", KL_OPT_INT, offsetof(struct asked, timeout), 1, 3600, "SECONDS",
      "how long processes wait for others (default: 2)"},
-    {'h', "help", KL_OPT_FLAG, offsetof(struct asked, help), 0, 0, NULL, "print this"},
+    KL_OPT_HELP(struct asked, help),
     KL_OPT_END,
 };
 
@@ -39,8 +40,8 @@ static int usage(FILE *to)
 {
     fprintf(
         to,
-        "usage: kolo ras [options]\n\nWhat the ranks of running jobs do, who is behind, who is missing. Any process "
-        "of a job tells of all of it.\n\n");
+        "usage: kolo ras [options]\n\nShow what the ranks of running jobs do, which lag behind, which are missing. Any "
+        "process of a job knows about all of it.\n\n");
     kl_opts_help(table, to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }

@@ -4,6 +4,7 @@
 #include "include/nccl.h"
 #include "tools/kolo/checks.h"
 #include "tools/kolo/cuda_path.h"
+#include "tools/kolo/job_options.h"
 #include "tools/kolo/launch.h"
 #include "tools/kolo/machines.h"
 #include "tools/kolo/netns.h"
@@ -26,45 +27,44 @@ struct run_options {
 
 #define FIELD(name) offsetof(struct run_options, name)
 static const struct kl_opt table[] = {
-    {'n', NULL, KL_OPT_INT, FIELD(nranks), 1, MAX_RANKS, "N", "how many ranks"},
+    {'n', NULL, KL_OPT_INT, FIELD(nranks), 1, MAX_RANKS, "N", "number of ranks"},
     {0, "hosts", KL_OPT_INT, FIELD(nhosts), 1, KL_NETNS_MAX_HOSTS, "H",
-     "divide the ranks over H emulated hosts (NCCL_HOSTID), which reach each other by network only"},
+     "divide the ranks over H emulated hosts (NCCL_HOSTID), which reach each other by network only (default: 1)"},
     {0, "netns", KL_OPT_FLAG, FIELD(netns), 0, 0, NULL,
      "give each emulated host a network namespace with its own interface and address; needs root"},
-    {0, "link-rate", KL_OPT_RATE, FIELD(link_rate), 0, 0, "R",
-     "with --netns: the bandwidth of each host's link in each direction, 100M or 25G bits per second (no limit)"},
-    {0, "topo", KL_OPT_TEXT, FIELD(topo), 0, 0, "FILE", "emulate the machine that this NCCL topology XML describes"},
-    {0, "machine", KL_OPT_TEXT, FIELD(machine), 0, 0, "NAME",
-     "emulate this known machine, as in dgx-h100 (kolo topo --machines); with --topo: what FILE is a file of"},
+    {0, "link-rate", KL_OPT_RATE, FIELD(link_rate), 0, 0, "R", KL_JOB_LINK_RATE_DOC},
+    {0, "topo", KL_OPT_TEXT, FIELD(topo), 0, 0, "FILE", KL_JOB_TOPO_DOC},
+    {0, "machine", KL_OPT_TEXT, FIELD(machine), 0, 0, "NAME", KL_JOB_MACHINE_DOC},
     {0, "cuda", KL_OPT_FLAG, FIELD(cuda), 0, 0, NULL,
-     "programs for CUDA and NCCL find the libraries that stand for those (LD_LIBRARY_PATH); without -n it is one "
+     "let a program for CUDA and NCCL find Kolo's libraries in place of those (LD_LIBRARY_PATH); without -n: one "
      "process"},
-    {0, "nccl", KL_OPT_TEXT, FIELD(nccl), 0, 0, "VERSION",
-     "release of NCCL whose rules count (KOLO_NCCL_VERSION), as in 2.29.7 or 2.29 (" KL_NCCL_NEWEST ")"},
+    {0, "nccl", KL_OPT_TEXT, FIELD(nccl), 0, 0, "VERSION", KL_JOB_NCCL_DOC},
     {0, "timeout", KL_OPT_TIME, FIELD(timeout_ms), 0, 0, "S", "end all ranks after S seconds (default: never)"},
     {0, "grace", KL_OPT_TIME, FIELD(grace_ms), 0, 0, "S",
-     "when a rank dies, let the others end by themselves for S seconds before SIGTERM (default: 10)"},
+     "when a rank dies, give the others S seconds to end by themselves before SIGTERM (default: 10)"},
     {0, "no-bind", KL_OPT_FLAG, FIELD(unbound), 0, 0, NULL,
-     "let ranks run on all CPUs; without it each gets an equal share, where there are enough"},
-    {0, "tag", KL_OPT_FLAG, FIELD(tag), 0, 0, NULL, "begin each line of output with \"[rank] \""},
-    {'h', "help", KL_OPT_FLAG, FIELD(help), 0, 0, NULL, "this text"},
+     "let ranks run on all CPUs (default: each gets an equal share, where there are enough)"},
+    {0, "tag", KL_OPT_FLAG, FIELD(tag), 0, 0, NULL, "start each line of output with \"[rank] \""},
+    KL_OPT_HELP(struct run_options, help),
     KL_OPT_END,
 };
 
 static void print_help(FILE *to)
 {
     fputs("usage: kolo run -n N [options] [--] PROGRAM [ARGUMENTS]\n\n"
-          "Start PROGRAM as N processes on this machine, the ranks of one job. Each finds in its environment\n"
+          "Start PROGRAM as N processes on this machine, the ranks of one job. Each has in its environment\n"
           "  KOLO_RANK KOLO_SIZE KOLO_LOCAL_RANK KOLO_LOCAL_SIZE KOLO_COMM_ID      for koloInitFromEnv\n"
           "  RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT   as from torchrun\n\n",
           to);
     kl_opts_help(table, to);
     fputs(
-        "\nOutput comes line by line, stdout and stderr apart; rank 0 reads stdin. Signals are passed on to all "
+        "\nOutput is passed on line by line, stdout and stderr separately; rank 0 reads stdin. Signals are passed on "
+        "to all "
         "ranks.\n"
-        "When a rank dies, the others get the grace, then SIGTERM, and SIGKILL 2 seconds later; a report says how\n"
-        "each rank ended. Exit code: 0 when all ranks ended with 0, 1 when one did not, 2 for wrong usage.\n"
-        "Calls that differ between ranks are found before data move (NCCL_CHECK_MODE=FIRST_USE, unless it is set).\n\n"
+        "When a rank dies, the others get the grace period, then SIGTERM, and SIGKILL 2 seconds later; a report says\n"
+        "how each rank ended. Exit code: 0 when all ranks ended with 0, 1 when one did not, 2 for wrong usage.\n"
+        "Calls that differ between ranks are found before any data move (NCCL_CHECK_MODE=FIRST_USE, unless it is "
+        "set).\n\n"
         "example: kolo run -n 4 --hosts 2 --tag -- ./my_program\n"
         "         kolo run --cuda --topo dgx.xml --hosts 2 -n 16 -- ./all_reduce_perf\n",
         to);

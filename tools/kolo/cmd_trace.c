@@ -15,19 +15,18 @@ struct asked {
 };
 
 static const struct kl_opt table[] = {
-    {'o', "out", KL_OPT_TEXT, offsetof(struct asked, out), 0, 0, "FILE", "where the merged trace goes"},
+    {'o', "out", KL_OPT_TEXT, offsetof(struct asked, out), 0, 0, "FILE", "file for the merged trace"},
     {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "print what was found as JSON"},
-    {'h', "help", KL_OPT_FLAG, offsetof(struct asked, help), 0, 0, NULL, "print this"},
+    KL_OPT_HELP(struct asked, help),
     KL_OPT_END,
 };
 
 static int usage(FILE *to)
 {
-    fprintf(
-        to,
-        "usage: kolo trace merge FILE... -o OUT\n\n"
-        "Put the traces of several ranks (KOLO_TRACE) on one time axis, that of rank 0, for https://ui.perfetto.dev,\n"
-        "and say which rank the others wait for.\n\n");
+    fprintf(to, "usage: kolo trace merge FILE... -o OUT\n\n"
+                "Merge the traces of several ranks (KOLO_TRACE) on the time axis of rank 0, for "
+                "https://ui.perfetto.dev, and say\n"
+                "which rank the others wait for.\n\n");
     kl_opts_help(table, to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }

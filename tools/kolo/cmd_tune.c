@@ -21,27 +21,25 @@ struct asked {
 };
 
 static const struct kl_opt table[] = {
-    {0, "show", KL_OPT_FLAG, offsetof(struct asked, show), 0, 0, NULL, "print what is kept, measure nothing"},
-    {0, "forget", KL_OPT_FLAG, offsetof(struct asked, forget), 0, 0, NULL, "remove what is kept"},
+    {0, "show", KL_OPT_FLAG, offsetof(struct asked, show), 0, 0, NULL, "print the kept times, measure nothing"},
+    {0, "forget", KL_OPT_FLAG, offsetof(struct asked, forget), 0, 0, NULL, "remove the kept times"},
     {0, "file", KL_OPT_TEXT, offsetof(struct asked, file), 0, 0, "FILE",
-     "another file (default: KOLO_TUNING, or kolo/tuning-... in the user's cache)"},
+     "keep them in FILE (default: KOLO_TUNING, or kolo/tuning-... in the user's cache)"},
     {'t', "seconds", KL_OPT_INT, offsetof(struct asked, seconds), 1, 600, "S",
-     "begin nothing new after so many seconds (default: 18)"},
-    {'h', "help", KL_OPT_FLAG, offsetof(struct asked, help), 0, 0, NULL, "print this"},
+     "start no measurement after S seconds (default: 18)"},
+    KL_OPT_HELP(struct asked, help),
     KL_OPT_END,
 };
 
 static int usage(FILE *to)
 {
-    fprintf(to, "usage: kolo tune [options]\n\nMeasure what collectives take on this machine with each algorithm, and "
-                "keep it: from then on "
-                "communicators\nwithin this host choose by these times, if all of their ranks know them. Nothing else "
-                "should run "
-                "meanwhile.\n\n");
+    fprintf(to, "usage: kolo tune [options]\n\nMeasure how long collectives take on this machine with each algorithm, "
+                "and keep the times: from then on\ncommunicators within this host choose by them, if all of their "
+                "ranks know them. Nothing else should run meanwhile.\n\n");
     kl_opts_help(table, to);
     fprintf(
         to,
-        "\nKOLO_TUNING=none leaves them out. `kolo explain allreduce 1M --constants host` shows measured times beside "
+        "\nWith KOLO_TUNING=none they are not used. `kolo explain allreduce 1M --constants host` shows them beside the "
         "modelled ones.\n");
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }

@@ -6,6 +6,7 @@
 #include "graph/story.h"
 #include "tools/kolo/assumed.h"
 #include "tools/kolo/channels.h"
+#include "tools/kolo/cluster_options.h"
 
 /* ---- graphs ---- */
 
@@ -14,7 +15,7 @@ static void print_scalars(const struct kl_graph *g, FILE *to)
     fprintf(to, "%s: %d channel%s of %g GB/s inside, %g to the network; paths %s inside, %s to NICs; %s",
             kl_graph_name(g->id), g->nchannels, kl_plural(g->nchannels), (double)g->bw_intra, (double)g->bw_inter,
             kl_path_type_name[g->type_intra], kl_path_type_name[g->type_inter], kl_graph_pattern_name(g->pattern));
-    if (g->same_channels) fprintf(to, ", one order");
+    if (g->same_channels) fprintf(to, ", same order in all channels");
     if (g->cross_nic) fprintf(to, ", crossing NICs");
     fprintf(to, "\n");
 }
@@ -205,7 +206,7 @@ static void print_limit(const struct kl_topo *t, int link, FILE *to)
     char from[KL_NODE_TEXT], end[KL_NODE_TEXT];
 
     if (link < 0) return;
-    fprintf(to, "; most often %s → %s (%s, %g GB/s) was full", kl_node_text(&t->node[t->link[link].from], from),
+    fprintf(to, "; %s → %s (%s, %g GB/s) was full most often", kl_node_text(&t->node[t->link[link].from], from),
             kl_node_text(&t->node[t->link[link].to], end), kl_link_type_name[t->link[link].type],
             (double)t->link[link].bw);
 }
@@ -217,8 +218,8 @@ static ncclResult_t print_why(const struct kl_topo *t, int id, const struct kl_g
     KL_TRY(kl_story_whole(why, t, &all));
     fprintf(to, "  %s: %s", kl_graph_name(id), kl_search_end_name(why->end));
     if (why->nattempts)
-        fprintf(to, ", after %d attempt%s (%d made, %lld steps, %.3g ms)", why->nattempts, kl_plural(why->nattempts),
-                all.made, all.steps, (double)why->cpu_ns / 1e6);
+        fprintf(to, ", after %d attempt%s, %d of them searched (%lld steps, %.3g ms)", why->nattempts,
+                kl_plural(why->nattempts), all.made, all.steps, (double)why->cpu_ns / 1e6);
     print_limit(t, all.limiting_link, to);
     fprintf(to, "\n");
     if (why->refused) fprintf(to, "    the graph file was not used: %s\n", why->refused);
@@ -229,13 +230,15 @@ ncclResult_t kl_plan_text(const struct kl_plan_view *v, FILE *to)
 {
     const struct kl_plan *p = v->plan;
     const struct kl_plan_domain *own = &p->domain[p->domain_of[0]];
+    char words[128];
+    struct kl_text size = kl_text_over(words, sizeof words);
 
     kl_answer_begin(v->cluster, to);
-    fprintf(to, "%s: %d host%s with %d GPU%s%s\n\n", v->cluster->name, v->cluster->hosts, kl_plural(v->cluster->hosts),
-            v->cluster->gpus, kl_plural(v->cluster->gpus), v->cluster->hosts > 1 ? " each" : "");
+    kl_cluster_size(v->cluster, &size);
+    fprintf(to, "%s: %s\n\n", v->cluster->name, words);
     for (int i = 0; i < p->ndomains; i++) print_domain(v, &p->domain[i], to);
     print_connection(p, to);
-    fprintf(to, "what a sum of floats would take%s:\n",
+    fprintf(to, "algorithm and protocol by size, for a sum of floats%s:\n",
             p->tuning.constants == &kl_tuning_host ? ", with the constants of CPUs" : "");
     for (int f = 0; f < KL_FUNCS; f++) print_choices(&p->tuning, f, to);
     fprintf(to, "\nwhere the searches ended:\n");

@@ -18,14 +18,14 @@ struct command {
 /* A command without a summary is not shown. Ends with an empty row. */
 static const struct command commands[] = {
     {"env", cmd_env, "list parameters, their defaults and current values"},
-    {"topo", cmd_topo, "this machine or a topology file, and the paths through it"},
-    {"graph", cmd_graph, "what the search makes of a topology: rings, trees, tuning"},
-    {"explain", cmd_explain, "why: algorithms, channels, transports, NICs, and what a change would change"},
+    {"topo", cmd_topo, "show this machine or a topology file, and the paths through it"},
+    {"graph", cmd_graph, "show what the search finds for a topology: rings, trees, tuning"},
+    {"explain", cmd_explain, "explain algorithms, channels, transports, NICs, and what a change would do"},
     {"perf", cmd_perf, "measure and verify collectives"},
     {"perf-rank", cmd_perf_rank, NULL},
-    {"ras", cmd_ras, "what the ranks of running jobs do, who is behind, who is missing"},
-    {"trace", cmd_trace, "put the traces of several ranks together, and say who is late"},
-    {"tune", cmd_tune, "measure this machine, for communicators to choose by"},
+    {"ras", cmd_ras, "show what the ranks of running jobs do, which lag behind, which are missing"},
+    {"trace", cmd_trace, "merge the traces of several ranks, and say which is late"},
+    {"tune", cmd_tune, "measure this machine, so that communicators choose by its times"},
     {"run", cmd_run, "start a program on N ranks on this machine"},
     {NULL, NULL, NULL},
 };
@@ -35,8 +35,8 @@ static void usage(FILE *to)
     fprintf(to, "usage: kolo COMMAND [options]\n\n");
     for (const struct command *c = commands; c->name; c++)
         if (c->summary) fprintf(to, "  %-8s %s\n", c->name, c->summary);
-    fprintf(to, "  %-8s %s\n  %-8s %s\n", "help", "this, or with a COMMAND the same as COMMAND --help", "version",
-            "the version of Kolo and of the NCCL API");
+    fprintf(to, "  %-8s %s\n  %-8s %s\n", "help", "print this, or the help of a COMMAND", "version",
+            "print the version of Kolo and of the NCCL API");
     fprintf(to, "\n`kolo COMMAND --help` lists the options of a command.\n");
 }
 

@@ -205,7 +205,10 @@ void kl_opts_help(const struct kl_opt *table, FILE *to)
         if (o->letter) snprintf(letter, sizeof letter, "-%c%s", o->letter, o->name ? "," : "");
         snprintf(form, sizeof form, "%s %s%s %s", letter, o->name ? "--" : "", o->name ? o->name : "",
                  o->arg ? o->arg : "");
-        fprintf(to, "  %-27s ", form);
+        if (strlen(form) > 27)
+            fprintf(to, "  %s\n%30s", form, "");
+        else
+            fprintf(to, "  %-27s ", form);
         print_doc(to, o->doc);
     }
 }

@@ -46,6 +46,12 @@ struct kl_opt {
     const char *doc;
 };
 
+/** The row that all commands have: `field` is in the struct T that the table fills. */
+#define KL_OPT_HELP(T, field)                                                                                          \
+    {                                                                                                                  \
+        'h', "help", KL_OPT_FLAG, offsetof(T, field), 0, 0, NULL, "print this help"                                    \
+    }
+
 /** Ends with a row that has neither letter nor name. */
 #define KL_OPT_END                                                                                                     \
     {                                                                                                                  \

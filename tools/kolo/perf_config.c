@@ -5,6 +5,7 @@
 
 #include "device/host/redop.h"
 #include "tools/kolo/netns.h"
+#include "tools/kolo/job_options.h"
 #include "tools/kolo/options.h"
 #include "tools/kolo/type_named.h"
 
@@ -43,42 +44,40 @@ static const struct kl_opt table[] = {
     INT(0, "np", nprocesses, 1, MAX_PROCESSES, "processes to start on this machine (default: 2)"),
     INT('t', "nthreads", nthreads, 1, MAX_THREADS, "threads per process (1)"),
     INT('g', "ngpus", ndevices, 1, MAX_DEVICES, "devices, each a rank, per thread (1)"),
-    SIZE('b', "minbytes", min_bytes, "smallest size; 64K, 32M, 1G are understood (32M)"),
+    SIZE('b', "minbytes", min_bytes, "smallest size, e.g. 64K, 32M or 1G (32M)"),
     SIZE('e', "maxbytes", max_bytes, "largest size (32M)"),
-    SIZE('i', "stepbytes", step_bytes, "from one size to the next (1M)"),
-    INT('f', "stepfactor", step_factor, 1, INT_MAX, "multiply sizes by N instead"),
+    SIZE('i', "stepbytes", step_bytes, "add BYTES from one size to the next (1M)"),
+    INT('f', "stepfactor", step_factor, 1, INT_MAX, "multiply by N from one size to the next instead"),
     TEXT('d', "datatype", type_text, "TYPE",
          "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 "
          "f8e5m2, or all (float)"),
     TEXT('o', "op", op_text, "OP", "sum prod max min avg, or all (sum)"),
     TEXT('r', "root", root_text, "RANK", "root of collectives that have one, or all (0)"),
     INT('n', "iters", iterations, 1, INT_MAX, "timed iterations (20)"),
-    INT('w', "warmup_iters", warmups, 0, INT_MAX, "iterations before the clock starts (1)"),
+    INT('w', "warmup_iters", warmups, 0, INT_MAX, "iterations before the timed ones (1)"),
     INT('m', "agg_iters", aggregated, 1, INT_MAX, "operations per iteration, in one group (1)"),
     INT('N', "run_cycles", cycles, 0, INT_MAX, "go through all sizes N times, 0: until interrupted (1)"),
-    INT('c', "check", checks, 0, INT_MAX, "verify every element of the results, N times per size; 0: do not (1)"),
+    INT('c', "check", checks, 0, INT_MAX, "verify every element of the results, N times per size; 0: never (1)"),
     TEXT('a', "average", average_text, "HOW",
-         "the time shown: rank0, average, min or max over ranks, or 0 to 3 (average)"),
+         "the time to show: that of rank0, or average, min or max over ranks; or 0 to 3 (average)"),
     INT('p', "parallel_init", parallel_init, 0, 1, "1: each thread joins with its own devices (0: one joins with all)"),
     INT('z', "blocking", blocking, 0, 1, "1: wait after each operation (0)"),
-    INT('R', "local_register", registration, 0, 2, "register buffers; only 0 is served (0)"),
-    INT('u', "misalign", misalign, 0, MAX_MISALIGN, "begin the buffers N bytes behind an aligned address (0)"),
+    INT('R', "local_register", registration, 0, 2, "register buffers; only 0 is supported (0)"),
+    INT('u', "misalign", misalign, 0, MAX_MISALIGN, "start the buffers N bytes after an aligned address (0)"),
     INT('C', "report_cputime", cpu_time, 0, 1, "1: the time column is the time to issue, not to complete (0)"),
     {'I', "iteration_stats", KL_OPT_SWITCH, FIELD(per_iteration), 0, 0, "[0|1]",
      "time each iteration by itself and add columns: smallest, largest, 99th percentile, variation"},
-    TEXT('J', "output_file", json, "FILE", "write the results as JSON too"),
-    {'T', "timeout", KL_OPT_TIME, FIELD(timeout_ms), 0, 0, "S", "end a test that is stuck for S seconds (never)"},
+    TEXT('J', "output_file", json, "FILE", "also write the results as JSON"),
+    {'T', "timeout", KL_OPT_TIME, FIELD(timeout_ms), 0, 0, "S",
+     "end a test that makes no progress for S seconds (never)"},
     INT(0, "hosts", nhosts, 1, KL_NETNS_MAX_HOSTS, "divide the processes over N emulated hosts (1)"),
     FLAG(0, "netns", netns, "give each emulated host a network namespace with its own interface; needs root"),
-    {0, "link-rate", KL_OPT_RATE, FIELD(link_rate), 0, 0, "R",
-     "with --netns: the bandwidth of each host's link in each direction, 100M or 25G bits per second (no limit)"},
-    TEXT(0, "nccl", nccl, "VERSION",
-         "release of NCCL whose rules count (KOLO_NCCL_VERSION), as in 2.29.7 or 2.29 (" KL_NCCL_NEWEST ")"),
-    TEXT(0, "topo", topo, "FILE", "emulate the machine that this NCCL topology XML describes"),
-    TEXT(0, "machine", machine, "NAME",
-         "emulate this known machine, as in dgx-h100 (kolo topo --machines); with --topo: what FILE is a file of"),
-    FLAG(0, "inline", inline_streams, "streams whose operations run inside the call, as in MPI"),
-    FLAG('h', "help", help, "this text"),
+    {0, "link-rate", KL_OPT_RATE, FIELD(link_rate), 0, 0, "R", KL_JOB_LINK_RATE_DOC},
+    TEXT(0, "nccl", nccl, "VERSION", KL_JOB_NCCL_DOC),
+    TEXT(0, "topo", topo, "FILE", KL_JOB_TOPO_DOC),
+    TEXT(0, "machine", machine, "NAME", KL_JOB_MACHINE_DOC),
+    FLAG(0, "inline", inline_streams, "run operations inside the call, as MPI does"),
+    KL_OPT_HELP(struct kl_perf_config, help),
     REFUSED('G', "cudagraph", "host streams have no graphs to capture"),
     REFUSED('x', "cta_policy", "host devices have no thread arrays"),
     REFUSED('D', "device_implementation", "there are no device-side kernels to choose from"),
@@ -163,7 +162,7 @@ static int check_launch(const struct kl_perf_config *c, char *why, size_t why_si
     if (c->nprocesses % c->nhosts) return SAY("--np %d does not divide over --hosts %d", c->nprocesses, c->nhosts);
     if (c->link_rate && !c->netns) return SAY("--link-rate is for links of network namespaces: add --netns");
     if (c->registration)
-        return SAY("-R %d: buffers cannot be registered in this version; only -R 0 is served", c->registration);
+        return SAY("-R %d: buffers cannot be registered in this version; only -R 0 is supported", c->registration);
     if (c->aggregated > 1 && c->coll == &kl_colls[KL_HYPERCUBE])
         return SAY("-m: the steps of hypercube depend on each other and cannot be one group");
     return 0;
@@ -249,12 +248,14 @@ void kl_perf_print_help(FILE *to)
     for (int i = 0; i < KL_NCOLLS; i++) fprintf(to, "  %-15s %s\n", kl_colls[i].name, kl_colls[i].help);
     fputs("\nOptions are those of nccl-tests, and some more; defaults in parentheses:\n\n", to);
     kl_opts_help(table, to);
-    fputs(
-        "\nThe table is nccl-tests': size in bytes and count of elements as the call takes it, then for buffers apart\n"
-        "(out-of-place) and shared (in-place) the time per operation, bytes per time (algbw), the bandwidth that the\n"
-        "slowest link must have carried (busbw), and how many elements were wrong. NCCL_TESTS_MIN_BW=X fails below 0.9 "
-        "X.\n"
-        "Exit code: 0 all right, 1 wrong values or a failed rank, 2 wrong usage.\n\n"
-        "example: kolo perf all_reduce --np 4 -b 8 -e 64M -f 4\n",
-        to);
+    fputs("\nThe table is that of nccl-tests: size in bytes and count of elements as the call takes it, then for "
+          "separate\n"
+          "(out-of-place) and shared (in-place) buffers the time per operation, bytes per time (algbw), the bandwidth "
+          "that\n"
+          "the slowest link must have carried (busbw), and the number of wrong elements. With NCCL_TESTS_MIN_BW=X a "
+          "busbw\n"
+          "below 0.9 X is a failure.\n"
+          "Exit code: 0 success, 1 wrong values or a failed rank, 2 wrong usage.\n\n"
+          "example: kolo perf all_reduce --np 4 -b 8 -e 64M -f 4\n",
+          to);
 }

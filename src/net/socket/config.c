@@ -17,14 +17,15 @@ enum {
 };
 
 static const struct kl_param rows[] = {
-    KL_PARAM_INT(struct kl_socket_params, threads, "NCCL_SOCKET_NTHREADS", "-2", 0, KL_SOCKET_MAX_THREADS,
-                 "helper threads of a connection over sockets; 0: who waits moves the data; -2 lets Kolo decide"),
+    KL_PARAM_INT(
+        struct kl_socket_params, threads, "NCCL_SOCKET_NTHREADS", "-2", 0, KL_SOCKET_MAX_THREADS,
+        "helper threads of a connection over sockets; 0: none, the waiting thread moves the data; -2 lets Kolo decide"),
     KL_PARAM_INT(struct kl_socket_params, sockets_per_thread, "NCCL_NSOCKS_PERTHREAD", "-2", 1, KL_SOCKET_MAX_LANES,
-                 "sockets that each such thread moves, 64 per connection at most; -2 lets Kolo decide"),
+                 "sockets per such thread, 64 per connection at most; -2 lets Kolo decide"),
     KL_PARAM_BOOL(struct kl_socket_params, crypt, "KOLO_NET_CRYPT", "0",
                   "encrypt and authenticate all that goes over sockets between hosts; the same on all ranks"),
     KL_PARAM_STRING(struct kl_socket_params, speed, "KOLO_NET_SPEED", "",
-                    "Mb/s of interfaces, \"eth0:25000,eth1:25000\"; a number without a name is for all others"),
+                    "Mb/s of interfaces, \"eth0:25000,eth1:25000\"; a number without a name applies to all others"),
 };
 
 const struct kl_param_set kl_net_param_set = KL_PARAM_SET("net", struct kl_socket_params, rows);

@@ -182,7 +182,7 @@ static void print_reasons(const struct kl_bench_table *t, FILE *to)
                 "kolo explain --log) shows more\n",
                 t->slower);
     else if (t->beside == KL_BENCH_SCATTERED)
-        fprintf(to, "  Some sizes are faster than predicted, others slower: by a factor of %.2f in the mean\n", t->off);
+        fprintf(to, "  Some sizes are faster than predicted, others slower: by a factor of %.2f on average\n", t->off);
     if (shown) fprintf(to, "  Prediction and measurement differ by a factor of %.2f. They come closer\n", t->off);
     for (int i = 0; i < shown; i++)
         fprintf(to, "    %s: factor %.2f\n      %s\n", t->hypothesis[i].text, t->hypothesis[i].off,
@@ -219,5 +219,5 @@ void kl_bench_text(const struct kl_bench *b, bool all, FILE *to)
         fprintf(to, "  not compared with the model: %s%s\n", b->why[0] ? b->why : "no table could be",
                 b->machine[0] ? "" : "; --topo FILE or --machine NAME names the machine");
     for (int i = 0; i < b->ntable; i++) print_table(b, i, all, to);
-    if (b->log.full) fprintf(to, "\nThe files hold more tables or rows than are kept: the rest was left out.\n");
+    if (b->log.full) fprintf(to, "\nThe files have more tables or rows than fit: the rest was ignored.\n");
 }

@@ -69,4 +69,8 @@ ncclResult_t kl_coll_rounds_json(const struct kl_coll_asked *asked, const struct
 /** Bytes of one message of a collective made of sends and receives; alltoallv: the mean. */
 int64_t kl_coll_piece_bytes(const struct kl_coll_asked *asked, int64_t bytes);
 
+/** A time with four digits, in the unit that suits it: "339.4 us", "2.333 ms". */
+enum { KL_COLL_TIME_TEXT = 24 };
+const char *kl_coll_time_text(double us, char text[KL_COLL_TIME_TEXT]);
+
 #endif

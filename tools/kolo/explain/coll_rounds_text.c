@@ -65,11 +65,11 @@ static void print_rounds(const struct kl_coll_asked *a, const struct kl_op_round
 {
     int shown = m->nrounds > ROUNDS_SHOWN ? ROUNDS_SHOWN : m->nrounds;
 
-    fprintf(
-        to,
-        "\nEvery rank goes through %d round%s, one per peer; in each, all send equally far and one sends to each.\n",
-        a->ranks, kl_plural(a->ranks));
-    if (m->by_node) fprintf(to, "Rounds within the own node come first, then those with another node, and so on.\n");
+    fprintf(to,
+            "\nEvery rank goes through %d round%s, one per peer; in each, all send the same distance, and each "
+            "receives from one.\n",
+            a->ranks, kl_plural(a->ranks));
+    if (m->by_node) fprintf(to, "Rounds within the node come first, then those with another node, and so on.\n");
     fprintf(to, "Rank 0:\n");
     fprintf(to, "  %8s %12s %12s   %s\n", "round", "sends to", "gets from", "channels it may use");
     for (int i = 0; i < shown; i++) print_round(m, &m->round[i], to);
@@ -84,8 +84,8 @@ void kl_coll_rounds_text(const struct kl_coll_asked *a, const struct kl_op_round
     fprintf(to, ": sends and receives, no algorithm to choose; ");
     print_piece(a, to);
     fprintf(to, " over up to %d of %d channel%s\n", m->channels.per_peer, m->channels.n, kl_plural(m->channels.n));
-    fprintf(to, "  %s: a group of ncclSend and ncclRecv%s; size in bytes of the whole (nccl-tests' size)\n",
-            a->cluster->name, a->peers == KL_PEERS_CUBE ? " for each step" : "");
+    fprintf(to, "  %s: a group of ncclSend and ncclRecv%s; sizes in bytes (nccl-tests' size)\n", a->cluster->name,
+            a->peers == KL_PEERS_CUBE ? " for each step" : "");
     if (steps > 1)
         fprintf(
             to,

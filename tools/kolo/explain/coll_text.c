@@ -39,11 +39,11 @@ static void print_winner(const struct kl_coll_asked *a, const struct kl_op_choic
 {
     const struct kl_op_candidate *best = &f->candidate[0], *next = &f->candidate[1];
     double bus = kl_coll_bus(a, a->first, best->choice.time);
+    char time[KL_COLL_TIME_TEXT];
 
     fprintf(to, "%s %s, %d channel%s, %d threads: ", kl_algo_name[best->choice.algo], kl_proto_name[best->choice.proto],
             best->choice.nchannels, kl_plural(best->choice.nchannels), best->choice.nthreads);
-    print_number((double)best->choice.time, 4, to);
-    fprintf(to, " us predicted");
+    fprintf(to, "%s predicted", kl_coll_time_text((double)best->choice.time, time));
     if (!is_barrier(a)) {
         fprintf(to, " (");
         print_number(bus, 3, to);
@@ -117,8 +117,7 @@ static void print_terms_of_use(const struct kl_coll_asked *a, const struct kl_op
     bool reduces = a->coll->reduces;
 
     fprintf(to, "  %s: %s%s%s; one call by itself%s\n", a->cluster->name, kl_type_name(a->type), reduces ? ", " : "",
-            reduces ? kl_redop_name(a->op) : "",
-            is_barrier(a) ? "" : ", size in bytes of the whole (nccl-tests' size)");
+            reduces ? kl_redop_name(a->op) : "", is_barrier(a) ? "" : ", sizes in bytes (nccl-tests' size)");
     if (f->npossible && f->candidate[0].terms.measured)
         fprintf(to, "  times are those that `kolo tune` measured on this machine; modelled: of NCCL's model with "
                     "constants for CPUs\n");
@@ -127,7 +126,8 @@ static void print_terms_of_use(const struct kl_coll_asked *a, const struct kl_op
                 kl_coll_for_host(a) ? "constants for CPUs" : "its built-in constants");
     print_timeless(f, to);
     if (a->nodes > a->cluster->hosts)
-        fprintf(to, "  a host is %d nodes: groups of GPUs that reach each other only, or faster, through the network\n",
+        fprintf(to,
+                "  a host is %d nodes: groups of GPUs that reach other groups only, or faster, through the network\n",
                 a->nodes / a->cluster->hosts);
     if (needs_the_network(a, f))
         fprintf(to, "  assumed too: that the network can reduce this type with this operation\n");
@@ -210,8 +210,9 @@ static void print_candidates(const struct kl_op_choice *f, FILE *to)
     struct columns columns = columns_of(f);
 
     if (!f->npossible) return;
-    fprintf(to,
-            "\ncandidates, fastest first: us, what they consist of (number of hops), and the GB/s of the transfer\n");
+    fprintf(
+        to,
+        "\ncandidates, fastest first: times in us and their terms (number of hops), and the GB/s of the transfer\n");
     fprintf(to, "  %-20s %8s %7s %10s   %5s %13s %13s%s%s %10s %8s%s\n", "", "channels", "threads", "time", "start",
             "hops inside", "hops between", columns.extra ? "   per rank" : "", columns.correction ? " correction" : "",
             "transfer", "GB/s", columns.measured ? "   modelled" : "");
@@ -285,6 +286,6 @@ void kl_coll_text(const struct kl_coll_asked *a, const struct kl_op_choice *f, F
     if (f->npossible && !is_barrier(a)) kl_coll_ranges_text(a, f, to);
     fprintf(to, kl_coll_for_host(a)
                     ? "\nThis is what Kolo's own ranks, which are CPUs, would do there.\n"
-                    : "\nThis is what NCCL would do there; --constants host tells what Kolo's own ranks, which are "
+                    : "\nThis is what NCCL would do there; --constants host shows what Kolo's own ranks, which are "
                       "CPUs, would do.\n");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "device/host/redop.h"
+#include "tools/kolo/cluster_options.h"
 #include "tools/kolo/explain/coll_print.h"
 
 #include <inttypes.h>
@@ -69,12 +70,22 @@ static bool is_barrier(const struct kl_coll_asked *a)
 void kl_coll_headline(const struct kl_coll_asked *a, FILE *to)
 {
     char first[KL_SIZE_TEXT], last[KL_SIZE_TEXT];
-    int hosts = a->cluster->hosts;
+    char words[128];
+    struct kl_text hosts = kl_text_over(words, sizeof words);
 
+    kl_cluster_hosts(a->cluster, &hosts);
     fprintf(to, "%s", a->title);
     if (!is_barrier(a)) fprintf(to, " of %s", kl_size_text(a->first, first));
     if (a->first < a->last) fprintf(to, " to %s", kl_size_text(a->last, last));
     fprintf(to, " over %d rank%s", a->ranks, kl_plural(a->ranks));
-    if (hosts > 1) fprintf(to, " on %d hosts", hosts);
-    if (a->nodes != hosts) fprintf(to, " (%d node%s)", a->nodes, kl_plural(a->nodes));
+    if (a->cluster->hosts > 1) fprintf(to, " on %s", words);
+    if (a->nodes != a->cluster->hosts) fprintf(to, " (%d node%s)", a->nodes, kl_plural(a->nodes));
+}
+
+const char *kl_coll_time_text(double us, char text[KL_COLL_TIME_TEXT])
+{
+    const char *unit = us < 1e3 ? "us" : us < 1e6 ? "ms" : "s";
+
+    snprintf(text, KL_COLL_TIME_TEXT, "%.4g %s", us < 1e3 ? us : us < 1e6 ? us / 1e3 : us / 1e6, unit);
+    return text;
 }

@@ -127,11 +127,12 @@ static void say_paths(const struct kl_diff *d, int id, struct kl_text *t)
 static void say_time(const struct kl_diff_row *r, struct kl_text *t)
 {
     struct both w = words_of(r);
-    char subject[KL_SUBJECT_TEXT], a[24], b[24];
+    char subject[KL_SUBJECT_TEXT], a[KL_COLL_TIME_TEXT], b[KL_COLL_TIME_TEXT];
 
     kl_row_subject(r, subject);
     if (w.a.has_number && w.b.has_number && w.a.number != w.b.number)
-        kl_text_add(t, "%s from %s to %s us", subject, kl_diff_number(w.a.number, a), kl_diff_number(w.b.number, b));
+        kl_text_add(t, "%s from %s to %s", subject, kl_coll_time_text((double)w.a.number, a),
+                    kl_coll_time_text((double)w.b.number, b));
     else
         kl_text_add(t, "%s from \"%s\" to \"%s\"", subject, w.a.text, w.b.text);
     if (w.a.timeless || w.b.timeless)
@@ -180,7 +181,7 @@ static void say_effect(const struct kl_diff *d, const struct kl_diff_effect *e, 
         kl_text_add(t, "the graphs keep their channels and bandwidths");
         break;
     case KL_DIFF_REORDERED:
-        kl_text_add(t, "the graphs only take another order");
+        kl_text_add(t, "only the order of the graphs changes");
         break;
     case KL_DIFF_COUNT:
         kl_text_add(t, "%d instead of %d %s", e->row->b.count, e->row->a.count, kl_row_subject(e->row, subject));
@@ -216,7 +217,7 @@ void kl_diff_why_text(const struct kl_diff *d, char text[KL_WHY_NOT_TEXT])
         [KL_SAME_INPUT] = "both sides are the same machine with the same settings",
         [KL_SAME_SEVERAL] = "the graphs use nothing of what differs, or enough of it is left",
         [KL_SAME_NO_PARAMETER] = "NCCL has this setting, in Kolo it has no effect",
-        [KL_SAME_NO_RULE] = "no rule that reads it answers otherwise on this machine",
+        [KL_SAME_NO_RULE] = "no rule that reads it gives another answer on this machine",
         [KL_SAME_LINK_LEFT] = "what is left still carries what the graphs take",
         [KL_SAME_LINK_UNUSED] = "no ring and no tree goes over it",
         [KL_SAME_NO_NETWORK] = "all ranks are in one machine, so the network is not used; see --hosts",
@@ -227,7 +228,7 @@ void kl_diff_why_text(const struct kl_diff *d, char text[KL_WHY_NOT_TEXT])
 
     switch (d->why) {
     case KL_SAME_MEANINGLESS:
-        kl_text_add(&t, "what differs in the files (%d) means nothing to a plan", d->facts.meaningless);
+        kl_text_add(&t, "what differs in the files (%d) does not affect a plan", d->facts.meaningless);
         break;
     case KL_SAME_OTHER_NAME:
         kl_text_add(&t, "it does not concern plans (%s)", d->why_other);

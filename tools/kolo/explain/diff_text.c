@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/cluster_options.h"
 #include "tools/kolo/explain/coll_print.h"
 #include "tools/kolo/explain/diff_print.h"
 
@@ -75,7 +76,7 @@ static void value_text(const struct kl_diff_row *r, const union kl_diff_value *v
 
     kl_value_describe(r, value, &v);
     if (v.has_number && r->what == KL_ROW_TUNING) /* what people look for stands first */
-        kl_text_add(&t, "%s us, ", kl_diff_number(v.number, number));
+        kl_text_add(&t, "%s, ", kl_coll_time_text((double)v.number, number));
     kl_text_add(&t, "%s%s", v.text, v.timeless ? " (*)" : "");
     if (v.has_number && r->what != KL_ROW_TUNING)
         kl_text_add(&t, "%s%s%s%s", t.length ? " " : "", kl_diff_number(v.number, number), unit && *unit ? " " : "",
@@ -212,12 +213,13 @@ static void print_edits(const struct kl_edits *edit, FILE *to)
 
 static void print_side(const char *letter, const struct kl_diff_side *s, FILE *to)
 {
-    int hosts = s->cluster.hosts, gpus = s->cluster.gpus;
+    char words[128];
+    struct kl_text size = kl_text_over(words, sizeof words);
 
+    kl_cluster_size(&s->cluster, &size);
     fprintf(to, "%s: %s", letter, s->cluster.name);
     print_edits(&s->request->edits, to);
-    fprintf(to, ", %d host%s with %d GPU%s%s\n", hosts, kl_plural(hosts), gpus, kl_plural(gpus),
-            hosts == 1 ? "" : " each");
+    fprintf(to, ", %s\n", words);
 }
 
 /* Where B leaves GPUs out, its ranks are others. */

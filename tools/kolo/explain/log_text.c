@@ -35,11 +35,11 @@ static void print_headline(const struct kl_log_answer *a, FILE *to)
     struct kl_text t = kl_text_over(line, sizeof line);
 
     if (!a->log.lines) {
-        fprintf(to, "No log of NCCL: %s is empty\n", a->log.file[0].name);
+        fprintf(to, "Not a log of NCCL: %s is empty\n", a->log.file[0].name);
         return;
     }
     if (!a->log.understood) {
-        fprintf(to, "No log of NCCL: nothing in %d line%s is what NCCL prints with NCCL_DEBUG=INFO\n", a->log.lines,
+        fprintf(to, "Not a log of NCCL: nothing in %d line%s is what NCCL prints with NCCL_DEBUG=INFO\n", a->log.lines,
                 kl_plural(a->log.lines));
         return;
     }
@@ -264,5 +264,5 @@ void kl_log_text(const struct kl_log_answer *a, bool all, FILE *to)
     if (a->findings.dropped)
         fprintf(to, "\n%d more finding%s of the same kinds left out.\n", a->findings.dropped,
                 a->findings.dropped == 1 ? " is" : "s are");
-    if (a->log.full) fprintf(to, "\nThe log holds more than is kept: the rest was left out.\n");
+    if (a->log.full) fprintf(to, "\nThe log has more than fits: the rest was ignored.\n");
 }

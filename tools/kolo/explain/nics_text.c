@@ -261,8 +261,8 @@ static bool same_port(const struct kl_nic *a, const struct kl_nic *b)
 static void print_alike(const struct kl_nics *n, FILE *to)
 {
     if (n->repeated)
-        fprintf(to, "\n%d entr%s of the file repeat%s the number of a NIC before and do%s not count.\n", n->repeated,
-                n->repeated == 1 ? "y" : "ies", n->repeated == 1 ? "s" : "", n->repeated == 1 ? "es" : "");
+        fprintf(to, "\n%d entr%s of the file repeat%s the number of an earlier NIC and %s ignored.\n", n->repeated,
+                n->repeated == 1 ? "y" : "ies", n->repeated == 1 ? "s" : "", n->repeated == 1 ? "is" : "are");
     if (kl_nics_alike(n) < 2) return;
     fprintf(to, "\nNICs that count as one port, whose bandwidth the searches spend once:\n");
     for (int i = 0; i < n->nnics; i++) {
@@ -323,7 +323,7 @@ void kl_nics_text(const struct kl_nics *n, const struct kl_cluster *cluster, FIL
 
     kl_nics_summary(n, &text);
     fprintf(to, "%s.\n", sentence);
-    kl_explain_place(cluster, n->assumed ? ", as NICs are for others; --hosts N plans for more" : "", to);
+    kl_explain_place(cluster, n->assumed ? ", because one host alone uses no NIC; --hosts N plans for more" : "", to);
     if (!n->nnics) return;
     print_gpus(n, to);
     print_no_gdr(n, to);

@@ -51,15 +51,13 @@ static void summarize_gpus(const struct kl_pair_route *r, struct kl_text *to)
     if (x)
         summarize_joined(r, x, to);
     else
-        kl_text_add(to, "Nothing joins %s and %s", r->a.name, r->b.name);
+        kl_text_add(to, "Nothing connects %s and %s", r->a.name, r->b.name);
     if (r->a.shift != r->b.shift)
         kl_text_add(to, ": they are in different hosts%s", x ? "" : ", and this machine has no NIC");
     else if (x && x == r->transport)
         kl_text_add(to, ": %s", kl_pair_transport_text(r, x, why));
     else
         add_refusals(r, to);
-    if (r->answer == KL_PAIR_NETWORK && !r->gpus)
-        kl_text_add(to, "; that is a plan, for communicators join the ranks of one host so far");
     if (x && !r->gpus && r->threads && r->threads != x->transport)
         kl_text_add(to, "; as threads of one process they would use %s", r->threads->name);
 }
@@ -83,7 +81,7 @@ static void add_own(const struct kl_pair_route *r, struct kl_text *to)
     if (r->own)
         kl_text_add(to, "it is %s's own NIC", gpu);
     else if (r->instead < 0)
-        kl_text_add(to, "%s's own is none", gpu);
+        kl_text_add(to, "%s has none of its own", gpu);
     else
         kl_text_add(to, *r->instead_label ? "%s's own is NET/%d (%s)" : "%s's own is NET/%d", gpu, r->instead,
                     r->instead_label);
@@ -129,7 +127,7 @@ static void print_leg(const struct kl_pair_leg *l, int host, FILE *to)
         fprintf(to, "  %-18s %s %8g GB/s  %s%s\n", l->link[k].from, kl_link_type_name[l->link[k].type],
                 (double)l->link[k].bw, l->link[k].to, l->link[k].bottleneck ? "   <- bottleneck" : "");
     if (l->nlinks && l->bw != l->narrowest && l->bw < KL_BW_LOCAL)
-        fprintf(to, "  The links are not as wide both ways: NCCL takes a path's width from those back, here %g GB/s\n",
+        fprintf(to, "  The links differ by direction: NCCL takes a path's bandwidth from the way back, here %g GB/s\n",
                 (double)l->bw);
     fprintf(to, "  %s: %s\n", kl_path_type_name[l->type], kl_path_type_text(l->type));
     if (l->type != KL_PATH_DIS) fprintf(to, "  Chosen: %s\n", kl_path_rule_text(l->rule));
@@ -141,7 +139,7 @@ static void print_transports(const struct kl_pair_route *r, FILE *to)
 {
     char why[KL_PAIR_TEXT];
 
-    fprintf(to, "\nTransports in the order in which they are asked, each rank being a process:\n");
+    fprintf(to, "\nTransports in the order in which they are tried, each rank being a process:\n");
     for (int i = 0; i < r->ntransports; i++) {
         const struct kl_pair_transport *x = &r->transport[i];
 
@@ -256,7 +254,7 @@ static void print_all_nics(const struct kl_pair_route *r, FILE *to)
         print_nics(&r->nics[i], width, to);
         direct |= r->nics[i].traffic != KL_TRAFFIC_SENDRECV;
     }
-    if (!direct) fprintf(to, "  No ring and no tree leads from %s to %s directly.\n", r->a.name, r->b.name);
+    if (!direct) fprintf(to, "  No ring or tree goes from %s to %s directly.\n", r->a.name, r->b.name);
     fputc('\n', to);
     for (int i = 0; i < r->nnics; i++) print_choices(r, i, to);
     print_gdrs(r, true, to);

@@ -16,8 +16,8 @@ static void add_place(const struct kl_cluster *c, struct kl_text *t)
 
     kl_text_add(t, "%s", c->name);
     if (find_setting(c, &setting)) kl_text_add(t, " (NCCL_TOPO_FILE, %s)", kl_setting_origin(&setting, origin));
-    kl_text_add(t, ", %d host%s with %d GPU%s%s", c->hosts, kl_plural(c->hosts), c->gpus, kl_plural(c->gpus),
-                c->hosts > 1 ? " each" : "");
+    kl_text_add(t, ", ");
+    kl_cluster_size(c, t);
 }
 
 void kl_explain_place(const struct kl_cluster *cluster, const char *note, FILE *to)

@@ -81,7 +81,7 @@ static void say_why_nothing(const struct kl_search_report *r, struct kl_text *te
         kl_text_add(text, "; %s → %s was full most often", kl_topo_name(t, t->link[link].from, a),
                     kl_topo_name(t, t->link[link].to, b));
     else
-        kl_text_add(text, "; no link was full, but paths of the types that may be used do not lead on");
+        kl_text_add(text, "; no link was full, but paths of the allowed types do not lead on");
 }
 
 static void say_fallback(const struct kl_search_report *r, struct kl_text *t)
@@ -134,8 +134,8 @@ static void say_none(const struct kl_search_report *r, struct kl_text *t)
 static void say_suspect(const struct kl_fault_cost *f, struct kl_text *t)
 {
     kl_text_add(t, " %s %s.",
-                f->mended ? "Something looks wrong, though it costs nothing here:"
-                          : "Something looks wrong, and what it costs is not known:",
+                f->mended ? "Something looks wrong, but costs nothing here:"
+                          : "Something looks wrong, at an unknown cost:",
                 f->fault.text);
 }
 

@@ -15,7 +15,7 @@ static void print_fault(const struct kl_search_report *report, const struct kl_f
 
     fprintf(to, "  %s.\n", c->fault.text);
     if (!c->mended) {
-        fprintf(to, "    What it costs cannot be told: which links are missing is not known. %s\n",
+        fprintf(to, "    Its cost is unknown: which links are missing is not known. %s\n",
                 kl_fault_remedy(c->fault.code));
         return;
     }
@@ -250,7 +250,7 @@ static void print_doubling(const struct kl_graph_report *g, FILE *to)
 {
     if (g->why->doubling == KL_DOUBLING_NOT_ASKED || g->graph->pattern == KL_PATTERN_NVLS) return;
     if (g->why->doubling == KL_DOUBLING_DONE)
-        fprintf(to, "  Then its channels were used twice, at half the bandwidth, as they had at least 25 GB/s each.\n");
+        fprintf(to, "  Then its channels were duplicated, each at half the bandwidth, as they had at least 25 GB/s.\n");
     else
         fprintf(to, "  Channels were %s.\n", kl_doubling_name(g->why->doubling));
 }
@@ -268,14 +268,14 @@ static void print_story(const struct kl_search_report *report, const struct kl_g
     struct columns c = {t, report->domain->graphs.has_nets, t->count[KL_NODE_NET] > 1, has_patterns(g), all, to};
 
     if (!g->why->nattempts) return;
-    fprintf(to, "  What was wished, and what it gave:\n");
+    fprintf(to, "  Constraints tried, and the result:\n");
     print_pass(&c, g, 1);
     fprintf(to, "  How it ended: %s", kl_search_end_name(g->why->end));
     if (g->why->end == KL_END_SATURATED) fprintf(to, " (%g GB/s in all)", (double)t->total_bw);
     fprintf(to, ".\n");
     print_doubling(g, to);
     if (!second_pass(g) || !g->why->found) return;
-    fprintf(to, "  With the solution's wishes, more bandwidth was tried:\n");
+    fprintf(to, "  With the solution's constraints, more bandwidth was tried:\n");
     print_pass(&c, g, 2);
 }
 
@@ -308,7 +308,7 @@ static void print_loads(const struct kl_search_report *report, const struct kl_g
     print_cell(&c, 48, "GB/s on links, fullest first");
     fprintf(to, "   used       of  one more (like channel %d)\n", g->load->like);
     for (int i = 0; i < shown; i++) print_group(report, &g->group[i], to);
-    if (shown < g->ngroups) fprintf(to, "  ... and %d groups more; --all shows them\n", g->ngroups - shown);
+    if (shown < g->ngroups) fprintf(to, "  ... and %d more groups; --all shows them\n", g->ngroups - shown);
 }
 
 static void print_limit(const struct kl_graph_report *g, FILE *to)
@@ -317,7 +317,7 @@ static void print_limit(const struct kl_graph_report *g, FILE *to)
         g->load->limit == KL_LIMIT_PORTS)
         return;
     if (g->load->limit == KL_LIMIT_NONE)
-        fprintf(to, "  For one more like channel %d there is room.\n", g->load->like);
+        fprintf(to, "  There is room for one more like channel %d.\n", g->load->like);
     else if (g->id == KL_GRAPH_TREE || g->id == KL_GRAPH_COLLNET_CHAIN)
         fprintf(to, "  It may have no more channels than the ring: %d.\n", g->graph->max_channels);
     else
@@ -347,7 +347,8 @@ static void print_graph(const struct kl_search_report *report, const struct kl_g
         if (!is_plain(a)) fprintf(to, ", %s", kl_graph_pattern_name(a->pattern));
         fprintf(to, ", GPU paths up to %s", kl_path_type_name[a->type_intra]);
         if (r.nets) fprintf(to, ", NIC paths up to %s", kl_path_type_name[a->type_inter]);
-        if (a->pattern != KL_PATTERN_NVLS) fprintf(to, ", %s", a->same_channels ? "one order" : "orders of their own");
+        if (a->pattern != KL_PATTERN_NVLS)
+            fprintf(to, ", %s", a->same_channels ? "same order in all channels" : "orders may differ between channels");
         if (a->cross_nic) fprintf(to, ", crossing NICs");
     }
     fprintf(to, "\n");

@@ -27,8 +27,6 @@ static int put_json_part(const char *text, size_t bytes, void *to)
 
 /* ---- the page ---- */
 
-#define LEAST_SCALE 0.78 /* smaller, its texts can't be read: rather scroll */
-
 static void put_text(const char *before, const char *text, const char *after, FILE *to)
 {
     fputs(before, to);
@@ -62,7 +60,9 @@ static void put_choice_of_hosts(const struct kl_views *v, FILE *to)
     for (int i = 0; i < 2; i++)
         fprintf(to, "<option value=\"%s\">%s: %d–%d</option>\n", names[i], names[i], v->cast[i].host[0],
                 v->cast[i].host[v->cast[i].n - 1]);
-    fputs("<option value=\"channel\">the channel: ends of a ring, root of a tree</option>\n</select></label>\n", to);
+    fputs("<option value=\"channel\" title=\"the ends of a ring; the root of a tree and what hangs on it\">of the "
+          "channel</option>\n</select></label>\n",
+          to);
 }
 
 static void put_controls(const struct kl_scene *s, const struct kl_views *v, const struct kl_picture_graph *g, FILE *to)
@@ -88,11 +88,10 @@ static void put_controls(const struct kl_scene *s, const struct kl_views *v, con
 /* What the rows are: it stays where it is when the rest is scrolled. */
 enum { ROWS_W = KL_PAGE_MARGIN + KL_PAGE_CAPTIONS - 2 };
 
-/* Of a drawing that is as wide as the page, no larger than it was laid out, and no smaller than can be read. */
+/* For page.css: the part of a drawing that is as wide as the page, and its width as it was laid out. */
 static const char *part_of_width(const struct kl_scene *s, float part, char text[128])
 {
-    snprintf(text, 128, "flex: none; width: clamp(%.1fpx, %.3f%%, %.1fpx)", LEAST_SCALE * (double)part,
-             100 * (double)part / (double)s->width, (double)part);
+    snprintf(text, 128, "--part: %.3f%%; --full: %.1fpx", 100 * (double)part / (double)s->width, (double)part);
     return text;
 }
 
@@ -134,8 +133,9 @@ static void put_drawing(const struct kl_scene *s, const struct kl_picture_graph 
 {
     char style[128];
 
-    fputs("<p id=\"hint\">Point at a box or a link to read about it. Keys: Tab into the picture, arrows from thing to "
-          "thing, Page Up and Page Down through the channels, Escape hides the note.</p>\n"
+    fputs("<p id=\"hint\">Point at a box or a link to read about it. Keys: Tab enters the picture, arrows move in it, "
+          "Page Up and Page Down change the channel, Escape hides the note. <span id=\"sideways\" hidden>The "
+          "drawing is wider than the page: scroll it sideways.</span></p>\n"
           "<div class=\"scroll\">\n",
           to);
     put_rows(s, to);

@@ -52,8 +52,7 @@ static void place_nics(struct kl_page *p, int parent, int system, float y, float
     }
 }
 
-/* GPUs and NICs of a node, from x on. */
-static void place_tiles(struct kl_page *p, int parent, int system, int level, float x)
+static void place_gpus(struct kl_page *p, int parent, int system, float x)
 {
     float at = x + (KL_PAGE_COLUMN - KL_PAGE_TILE_W) / 2.0f;
 
@@ -61,7 +60,6 @@ static void place_tiles(struct kl_page *p, int parent, int system, int level, fl
         add_box(p, KL_BOX_GPU, c)->bar = place(p, at, p->rows.gpu, KL_PAGE_TILE_W, KL_PAGE_TILE_H);
         at += KL_PAGE_COLUMN;
     }
-    place_nics(p, parent, system, p->rows.nic[level], x);
 }
 
 static bool holds_nics(const struct kl_scene *s, int node)
@@ -74,7 +72,7 @@ static void place_node(struct kl_page *p, int node, float x)
 {
     const struct kl_scene *s = p->s;
     int level = s->level[node], system = kl_scene_system(s, node);
-    float top = p->rows.gpu - (float)(KL_PAGE_INSET * level), inner = x + kl_page_gutter(s, node);
+    float top = p->rows.gpu - (float)(KL_PAGE_INSET * level), first = x + kl_page_gutter(s, node), inner = first;
     float bottom =
         holds_nics(s, node) ? p->rows.nic[level] + kl_page_nics_height(s) : p->rows.bar[level] + KL_PAGE_BAR_H;
     struct kl_box *b = add_box(p, s->topo->node[node].type == KL_NODE_CPU ? KL_BOX_CPU : KL_BOX_PCI, node);
@@ -85,7 +83,8 @@ static void place_node(struct kl_page *p, int node, float x)
         place_node(p, c, inner);
         inner += p->width[c] + KL_PAGE_APART;
     }
-    place_tiles(p, node, system, level, inner);
+    place_gpus(p, node, system, inner);
+    place_nics(p, node, system, p->rows.nic[level], kl_page_nics_deeper(s, node) ? inner : first);
 }
 
 static void place_more(struct kl_page *p, int count, float x)
@@ -122,7 +121,8 @@ static void place_host(struct kl_page *p, int system)
         place_node(p, c, x);
         x += p->width[c] + KL_PAGE_APART;
     }
-    place_tiles(p, KL_IN_HOST, system, s->levels, x);
+    place_gpus(p, KL_IN_HOST, system, x);
+    place_nics(p, KL_IN_HOST, system, p->rows.nic[s->levels], x);
     place_more(p, kl_page_hidden_gpus(s, system), w - KL_PAGE_INSET - KL_PAGE_TILE_W);
 }
 

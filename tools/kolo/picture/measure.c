@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/picture/page.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* ---- children in order ---- */
@@ -40,12 +41,33 @@ float kl_page_nics_height(const struct kl_scene *s)
 }
 
 /* Tiles that stand in a node itself: GPUs above its bar, NICs below. */
+static float own_gpus_width(const struct kl_scene *s, int parent, int system)
+{
+    return (float)(count_children(s, parent, KL_NODE_GPU, system) * KL_PAGE_COLUMN);
+}
+
+static float own_nics_width(const struct kl_scene *s, int parent, int system)
+{
+    return nics_width(s, count_children(s, parent, KL_NODE_NIC, system));
+}
+
 static float tiles_width(const struct kl_scene *s, int parent, int system)
 {
-    float gpus = (float)(count_children(s, parent, KL_NODE_GPU, system) * KL_PAGE_COLUMN);
-    float nics = nics_width(s, count_children(s, parent, KL_NODE_NIC, system));
+    return fmaxf(own_gpus_width(s, parent, system), own_nics_width(s, parent, system));
+}
 
-    return gpus > nics ? gpus : nics;
+static bool holds_nics(const struct kl_scene *s, int node)
+{
+    const int system = kl_scene_system(s, node);
+
+    return kl_page_child(s, node, KL_NODE_NIC, -1, system) >= 0 || kl_page_nics_deeper(s, node);
+}
+
+bool kl_page_nics_deeper(const struct kl_scene *s, int node)
+{
+    for (int c = -1; (c = kl_page_child(s, node, KL_NODE_PCI, c, kl_scene_system(s, node))) >= 0;)
+        if (holds_nics(s, c)) return true;
+    return false;
 }
 
 /* ---- measuring ---- */
@@ -55,13 +77,15 @@ float kl_page_gutter(const struct kl_scene *s, int node)
     return KL_PAGE_GUTTER + (s->small_nics && s->level[node] == s->levels ? KL_PAGE_CPU_NAME : 0);
 }
 
+/* NICs stand beside the switches in a node, or below them where no cables come down from there. */
 static float width_inside(const struct kl_page *p, int parent, int system)
 {
-    float w = tiles_width(p->s, parent, system);
+    const bool below = !kl_page_nics_deeper(p->s, parent);
+    float w = below ? own_gpus_width(p->s, parent, system) : tiles_width(p->s, parent, system);
 
     for (int c = -1; (c = kl_page_child(p->s, parent, KL_NODE_PCI, c, system)) >= 0;)
         w += p->width[c] + (w > 0 ? KL_PAGE_APART : 0);
-    return w;
+    return below ? fmaxf(w, own_nics_width(p->s, parent, system)) : w;
 }
 
 static void measure_node(const struct kl_page *p, int node)

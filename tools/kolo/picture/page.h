@@ -65,6 +65,9 @@ int kl_page_hidden_gpus(const struct kl_scene *s, int system);
 
 float kl_page_nics_height(const struct kl_scene *s);
 
+/** Have switches in a node NICs, whose cables run down through its bar? */
+bool kl_page_nics_deeper(const struct kl_scene *s, int node);
+
 /** Left of what is inside a switch or CPU. */
 float kl_page_gutter(const struct kl_scene *s, int node);
 

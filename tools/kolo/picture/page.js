@@ -37,8 +37,15 @@
         wires.forEach((wire, i) => wire.setAttribute("aria-label", now.wires[i].name + ", " + now.wires[i].bw));
     }
 
+    /* What the last choice of hosts stands for: it differs from channel to channel. */
+    function nameHosts() {
+        const view = facts.views.list[channel < 0 ? 0 : facts.views.of_ways[graph][channel]];
+        hosts.options[2].text = "of the channel: " + ranges(view.hosts);
+    }
+
     function showHosts() {
         const view = hosts && facts.views.list[viewNumber()];
+        if (hosts) nameHosts();
         if (!view || view === now) return;
         now = view;
         nameBoxes();
@@ -134,6 +141,16 @@
         const at = channel < 0 ? n - 1 : channel;
         const to = (at + by + n) % n;
         choose(graph, to === n - 1 ? -1 : to);
+    }
+
+    /* ---- a drawing that is wider than the page ---- */
+
+    const scroller = document.querySelector(".scroll");
+
+    function showEnds() {
+        const hidden = scroller.scrollWidth - scroller.clientWidth;
+        scroller.classList.toggle("more", scroller.scrollLeft < hidden - 2);
+        byId("sideways").hidden = hidden < 3;
     }
 
     /* ---- notes ---- */
@@ -269,6 +286,8 @@
     byId("next").addEventListener("click", () => stepChannel(1));
     byId("theme").addEventListener("click", nextTheme);
     addEventListener("hashchange", fromHash);
+    addEventListener("resize", showEnds);
+    scroller.addEventListener("scroll", showEnds);
     document.addEventListener("keydown", (e) => {
         const item = e.target.closest && e.target.closest(".box, .wire");
         if (e.altKey || e.ctrlKey || e.metaKey) return;
@@ -290,4 +309,5 @@
     if (first) first.setAttribute("tabindex", "0");
     fromHash();
     show();
+    showEnds();
 })();

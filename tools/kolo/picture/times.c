@@ -6,7 +6,19 @@
 
 #include <math.h>
 
-enum { NAME_W = 270, CELL_W = 7, CELL_H = 20, ROW_H = 25, KINDS_APART = 8, AXIS_H = 30, ROWS_OF_A_KIND = 6 };
+enum {
+    LINK_W = 184, /* three columns of words: the link, its host, how many links are busy alike */
+    HOST_W = 46,
+    LIKE_W = 38,
+    NAME_W = LINK_W + HOST_W + LIKE_W,
+    CELL_W = 5,
+    CELL_H = 20,
+    ROW_H = 25,
+    KINDS_APART = 8,
+    HEAD_H = 14,
+    AXIS_H = 30,
+    ROWS_OF_A_KIND = 6
+};
 
 /* ---- words ---- */
 
@@ -23,8 +35,11 @@ char *kl_words_times_worth(const struct kl_timeline *t, char text[KL_WORDS])
 {
     struct kl_text out = kl_text_over(text, KL_WORDS);
 
-    kl_text_add(&out, "Every channel sends as fast as the %s reserves for it; latencies are not counted.",
-                kl_graph_name(t->graph));
+    kl_text_add(
+        &out,
+        "Every channel sends as fast as the %s reserves for it; latencies are not counted. ×8: 8 links are busy "
+        "alike.",
+        kl_graph_name(t->graph));
     return text;
 }
 
@@ -55,7 +70,6 @@ static char *name_row(const struct kl_scene *s, const struct kl_timeline_row *ro
     struct kl_text out = kl_text_over(text, KL_WORDS);
     int link = s->link_of[row->domain][row->link];
 
-    if (s->hosts > 1) kl_text_add(&out, "host %d: ", row->host);
     if (link >= 0) {
         name_end(s, s->topo->link[link].from, row->host, &out);
         kl_text_add(&out, " → ");
@@ -63,7 +77,6 @@ static char *name_row(const struct kl_scene *s, const struct kl_timeline_row *ro
     } else {
         add_node_names(s, row, &out);
     }
-    if (row->like) kl_text_add(&out, ", %d like it", row->like);
     return text;
 }
 
@@ -100,7 +113,7 @@ static int rows_left_out(const struct kl_scene *s, const struct kl_timeline *t)
 
 float kl_times_height(const struct kl_scene *s, const struct kl_timeline *t)
 {
-    float h = AXIS_H, step;
+    float h = HEAD_H + AXIS_H, step;
 
     for (int i = -1; (i = next_row(s, t, i, &step)) >= 0;) h += step;
     return h + (rows_left_out(s, t) ? ROW_H : 0) + 6;
@@ -123,6 +136,18 @@ static void draw_cells(const struct kl_timeline_row *row, float x, float y, FILE
     }
 }
 
+static void draw_name(const struct kl_scene *s, const struct kl_timeline_row *row, const char *name, float x, float y,
+                      FILE *to)
+{
+    char text[32];
+
+    kl_svg_text_fit(x, y + 14, "caption", name, 12, LINK_W - 8, to);
+    snprintf(text, sizeof text, "host %d", row->host);
+    if (s->hosts > 1) kl_svg_text_fit(x + LINK_W, y + 14, "caption low", text, 11, HOST_W, to);
+    snprintf(text, sizeof text, "×%d", row->like + 1);
+    if (row->like) kl_svg_text_fit(x + LINK_W + HOST_W, y + 14, "caption low", text, 11, LIKE_W - 8, to);
+}
+
 static void draw_row(const struct kl_scene *s, const struct kl_timeline_row *row, float x, float y, FILE *to)
 {
     char name[KL_WORDS] = "", mean[32];
@@ -130,8 +155,10 @@ static void draw_row(const struct kl_scene *s, const struct kl_timeline_row *row
     snprintf(mean, sizeof mean, "%.0f %%", (double)row->mean);
     fputs("<g class=\"busy\"><title>", to);
     kl_text_escaped(name_row(s, row, name), to);
-    fprintf(to, ": %s of its bandwidth on average</title>", mean);
-    kl_svg_text_fit(x, y + 14, "caption", name, 12, NAME_W - 8, to);
+    if (s->hosts > 1) fprintf(to, ", host %d", row->host);
+    if (row->like) fprintf(to, ", and %d link%s busy alike", row->like, kl_plural(row->like));
+    fprintf(to, ": %s of the bandwidth on average</title>", mean);
+    draw_name(s, row, name, x, y, to);
     kl_svg_rect(&(struct kl_rect){x + NAME_W, y, KL_TIMELINE_BINS * CELL_W, CELL_H}, 0, "ground", to);
     draw_cells(row, x + NAME_W, y, to);
     kl_svg_text(x + NAME_W + KL_TIMELINE_BINS * CELL_W + 8, y + 14, "caption low", mean, 10, to);
@@ -166,6 +193,8 @@ void kl_draw_times(const struct kl_scene *s, const struct kl_timeline *t, float 
     int left_out = rows_left_out(s, t);
     float step;
 
+    kl_svg_text(x + NAME_W + KL_TIMELINE_BINS * CELL_W + 8, y + 8, "caption low", "mean", 16, to);
+    y += HEAD_H;
     for (int i = -1, next; (next = next_row(s, t, i, &step)) >= 0; i = next) {
         if (i >= 0) y += step;
         draw_row(s, &t->row[next], x, y, to);
@@ -174,7 +203,7 @@ void kl_draw_times(const struct kl_scene *s, const struct kl_timeline *t, float 
     if (left_out) {
         char text[KL_WORDS];
 
-        snprintf(text, sizeof text, "and %d more rows, less busy", left_out);
+        snprintf(text, sizeof text, "and %d more row%s, no busier", left_out, kl_plural(left_out));
         kl_svg_text(x, y + 11, "caption low", text, 60, to);
         y += ROW_H;
     }

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { KL_TIMES_W = 1010 };
+enum { KL_TIMES_W = 794 };
 
 /** Two sentences about it: what runs, and what its numbers are worth. */
 char *kl_words_times(const struct kl_timeline *t, char text[KL_WORDS]);

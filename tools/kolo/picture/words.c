@@ -154,6 +154,15 @@ static bool has_fallen_back(const struct kl_scene *s, int id)
     return why && why->end == KL_END_FALLBACK;
 }
 
+/* Rings and trees over all ranks may be more, or fewer, than the search found in a host. */
+static void add_joined(struct kl_text *out, const struct kl_scene *s, const struct kl_picture_graph *g)
+{
+    const int n = s->view->plan->connect->nchannels;
+
+    if ((g->id != KL_GRAPH_RING && g->id != KL_GRAPH_TREE) || n == g->graph->nchannels) return;
+    kl_text_add(out, n > g->graph->nchannels ? ", duplicated to %d" : ", cut to %d", n);
+}
+
 char *kl_words_graph(const struct kl_scene *s, const struct kl_picture_graph *g, char text[KL_WORDS])
 {
     struct kl_text out = kl_text_over(text, KL_WORDS);
@@ -163,6 +172,7 @@ char *kl_words_graph(const struct kl_scene *s, const struct kl_picture_graph *g,
                 kl_plural(graph->nchannels), (double)graph->bw_intra, graph->nchannels > 1 ? " each" : "");
     if (s->network && graph->bw_inter != graph->bw_intra)
         kl_text_add(&out, " inside a host and %g GB/s to the network", (double)graph->bw_inter);
+    add_joined(&out, s, g);
     if (has_fallen_back(s, g->id)) kl_text_add(&out, ", because nothing better was found");
     add_fullest(&out, s, g);
     return text;
@@ -189,18 +199,16 @@ char *kl_words_way(const struct kl_picture_graph *g, const struct kl_way *way, c
     char like[KL_WORDS];
 
     kl_text_add(&out, "%s, channel %d", kl_graph_name(g->id), __builtin_ctzll(way->channels));
-    if (others)
-        kl_text_add(&out, " (%s run%s the same way)", kl_words_channels(others, like),
-                    others & (others - 1) ? "" : "s");
+    if (others) kl_text_add(&out, " (%s: the same)", kl_words_channels(others, like));
     return text;
 }
 
 const char *kl_words_arrows(int id)
 {
     static const char *const words[KL_GRAPHS] = {
-        [KL_GRAPH_RING] = "Arrows: its way; numbers: the order of the GPUs",
-        [KL_GRAPH_TREE] = "Arrows: its way from the root; numbers: distance from the root",
-        [KL_GRAPH_COLLNET_CHAIN] = "Arrows: its way; numbers: the order of the GPUs in a host",
+        [KL_GRAPH_RING] = "Arrows: its route; numbers: the order of the GPUs",
+        [KL_GRAPH_TREE] = "Arrows: down from the root; numbers: distance from the root",
+        [KL_GRAPH_COLLNET_CHAIN] = "Arrows: its route; numbers: the order of the GPUs in a host",
         [KL_GRAPH_COLLNET_DIRECT] = "Arrows: all GPUs to the head and back; the head also to the network",
         [KL_GRAPH_NVLS] = "Arrows: all GPUs to the NVSwitch and back; the head also to the network",
     };

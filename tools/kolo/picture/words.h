@@ -21,7 +21,7 @@ char *kl_words_graph(const struct kl_scene *s, const struct kl_picture_graph *g,
 /** "0, 8-11": numbers of channels, given as bits. */
 char *kl_words_channels(uint64_t channels, char text[KL_WORDS]);
 
-/** "ring, channel 0 (8 runs the same way)", and what the arrows and numbers mean for this kind of graph. */
+/** "ring, channel 0 (8: the same)", and what the arrows and numbers mean for this kind of graph. */
 char *kl_words_way(const struct kl_picture_graph *g, const struct kl_way *way, char text[KL_WORDS]);
 const char *kl_words_arrows(int id);
 
