@@ -224,8 +224,8 @@ static ncclResult_t check_all(ncclComm_t comms)
         if (!c->nqueued) continue;
         KL_TRY(check_usage(c, c->queued[0].stream));
         KL_TRY(kl_capture_check(c->queued[0].stream));
-        KL_TRY(
-            kl_comm_reserve(c, c->nqueued)); /* here: a launch may not wait for what other ranks are given after it */
+        /* Here: a launch may not wait for what other ranks are given after it. */
+        KL_TRY(kl_comm_reserve(c, c->nqueued));
     }
     return ncclSuccess;
 }
