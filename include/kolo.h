@@ -225,7 +225,8 @@ ncclResult_t koloEventElapsedTime(int64_t *ns, koloEvent_t start, koloEvent_t en
  *
  * Of operations a graph keeps what was checked and chosen for them, and the communicator's handle: one that was destroyed or has
  * failed makes its launches fail, before anything of them is queued. All ranks launch their graphs in the same order, and equally often;
- * other calls may stand between. In a group, all streams capture into one graph, or none: else ncclInvalidUsage.
+ * other calls may stand between. The streams of a group all capture, or none does; those of one communicator into one graph, those of
+ * others perhaps into others: else ncclInvalidUsage.
  *
  * While a stream captures, whoever waits for it, or asks for its work, is refused, and so are one-sided operations, launches of graphs, and
  * communicators with graphUsageMode 0. Unless it is a second begin, or a group that mixes captures, a refusal with a

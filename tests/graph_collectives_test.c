@@ -228,33 +228,6 @@ static void a_graph_outlives_its_communicator(void **state)
     free_ranks(&all);
 }
 
-static void a_group_is_captured_as_a_whole_or_not(void **state)
-{
-    static struct ranks all;
-    koloGraph_t graph;
-
-    (void)state;
-    make_ranks(&all);
-    ok(koloStreamBeginCapture(all.stream[0], koloCaptureModeGlobal));
-    for (int two = 0; two < 2; two++) {
-        if (two) ok(koloStreamBeginCapture(all.stream[1], koloCaptureModeGlobal));
-        ok(ncclGroupStart());
-        all_reduce(&all, 0);
-        all_reduce(&all, 1);
-        assert_int_equal(ncclGroupEnd(), ncclInvalidUsage);
-        assert_non_null(strstr(ncclGetLastError(NULL), "captures"));
-    }
-    for (int r = 0; r < 2; r++) {
-        ok(koloStreamEndCapture(all.stream[r], &graph));
-        ok(koloGraphDestroy(graph));
-    }
-    fill(&all, 1);
-    for (int r = 0; r < RANKS; r++) all_reduce(&all, r); /* nothing was left behind */
-    wait_for_all(&all);
-    assert_int_equal(all.recv[0][1], sum(1, 1));
-    free_ranks(&all);
-}
-
 /* One of the communicators is for no graphs: nothing of the group is in one. */
 static void a_group_with_a_communicator_for_no_graphs_is_refused(void **state)
 {
@@ -354,7 +327,6 @@ int main(void)
         cmocka_unit_test(a_group_joins_streams),
         cmocka_unit_test(a_graph_keeps_the_operator_that_it_was_captured_with),
         cmocka_unit_test(a_graph_outlives_its_communicator),
-        cmocka_unit_test(a_group_is_captured_as_a_whole_or_not),
         cmocka_unit_test(a_group_with_a_communicator_for_no_graphs_is_refused),
         cmocka_unit_test(an_empty_collective_counts_when_it_is_launched),
         cmocka_unit_test(an_update_keeps_function_and_communicator),

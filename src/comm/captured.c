@@ -32,12 +32,12 @@ static void free_captured(void *data)
     free(c);
 }
 
-static ncclResult_t check_comm(struct ncclComm *comm, size_t n)
+static ncclResult_t check_comm(struct ncclComm *comm)
 {
     KL_TRY(kl_comm_failure(comm));
     if (kl_load_relaxed(&comm->finalized))
         return KL_FAIL(ncclInvalidArgument, "koloGraphLaunch: the communicator of rank %d was finalized", comm->rank);
-    return kl_comm_reserve(comm, n);
+    return ncclSuccess;
 }
 
 static ncclResult_t check(void *data)
@@ -46,7 +46,7 @@ static ncclResult_t check(void *data)
     struct ncclComm *comm;
 
     KL_TRY(kl_comm_enter(c->handle, "koloGraphLaunch", &comm));
-    ncclResult_t rc = check_comm(comm, c->n);
+    ncclResult_t rc = check_comm(comm);
     kl_handle_leave(comm);
     return rc;
 }
@@ -179,32 +179,70 @@ static ncclResult_t put_in_order(ncclComm_t comms)
     return ncclSuccess;
 }
 
-/* Each stream is of the same capture as the first one, and each communicator may be in it. */
-static ncclResult_t check_all(ncclComm_t comms)
+static ncclResult_t check_one_capture(ncclComm_t c)
 {
-    struct kl_stream *first = NULL;
+    for (size_t i = 1; i < c->nqueued; i++)
+        if (!kl_capture_same(c->queued[0].stream, c->queued[i].stream))
+            return KL_REFUSE(
+                koloReasonCaptureMerge,
+                "the communicator of rank %d has operations of one group on streams of two captures, or on "
+                "one that captures and one that does not: give each a group of its own",
+                c->rank);
+    return ncclSuccess;
+}
 
-    for (ncclComm_t c = comms; c; c = c->group_next)
-        for (size_t i = 0; i < c->nqueued; i++) {
-            if (!first) first = c->queued[i].stream;
-            KL_TRY(kl_capture_same(first, c->queued[i].stream));
-        }
+/* Each communicator is in one capture, which need not be that of others; but all are in one, or none is. */
+static ncclResult_t check_captures(ncclComm_t comms)
+{
+    ncclComm_t first = NULL;
+
     for (ncclComm_t c = comms; c; c = c->group_next) {
-        if (kl_comm_has_onesided(c)) return kl_capture_refuse_unsupported(first, "a one-sided operation of the group");
-        if (c->nqueued) KL_TRY(check_usage(c, first));
+        if (!c->nqueued) continue;
+        KL_TRY(check_one_capture(c));
+        if (!first) first = c;
+        if (kl_capturing(c->queued[0].stream) == kl_capturing(first->queued[0].stream)) continue;
+        bool captures = kl_capturing(c->queued[0].stream);
+        return KL_REFUSE(koloReasonCaptureMerge,
+                         "a group has operations of rank %d on a stream that captures, and of rank %d on one that does "
+                         "not: capture all of them, or give each kind a group of its own",
+                         captures ? c->rank : first->rank, captures ? first->rank : c->rank);
     }
     return ncclSuccess;
 }
 
-/* As a whole or not: a graph with some of the operations cannot be had. */
-static ncclResult_t capture_all(ncclComm_t comms)
+static struct kl_stream *stream_of(ncclComm_t comms)
+{
+    while (!comms->nqueued) comms = comms->group_next;
+    return comms->queued[0].stream;
+}
+
+static ncclResult_t check_all(ncclComm_t comms)
 {
     for (ncclComm_t c = comms; c; c = c->group_next) {
-        ncclResult_t rc = c->nqueued ? capture(c, c->queued, c->nqueued, &operations) : ncclSuccess;
-        if (rc) kl_capture_invalidate(c->queued[0].stream);
-        if (rc) return rc;
+        if (kl_comm_has_onesided(c))
+            return kl_capture_refuse_unsupported(stream_of(comms), "a one-sided operation of the group");
+        if (!c->nqueued) continue;
+        KL_TRY(check_usage(c, c->queued[0].stream));
+        KL_TRY(kl_capture_check(c->queued[0].stream));
+        /* Here: a launch may not wait for what other ranks are given after it. */
+        KL_TRY(kl_comm_reserve(c, c->nqueued));
     }
     return ncclSuccess;
+}
+
+static ncclResult_t capture_all(ncclComm_t comms)
+{
+    KL_TRY(check_all(comms));
+    for (ncclComm_t c = comms; c; c = c->group_next)
+        if (c->nqueued) KL_TRY(capture(c, c->queued, c->nqueued, &operations));
+    return ncclSuccess;
+}
+
+/* As a whole or not: graphs with some of the operations cannot be had. */
+static void invalidate_all(ncclComm_t comms)
+{
+    for (ncclComm_t c = comms; c; c = c->group_next)
+        if (c->nqueued) kl_capture_invalidate(c->queued[0].stream);
 }
 
 ncclResult_t kl_captured_group(ncclComm_t comms, bool *captured)
@@ -212,9 +250,9 @@ ncclResult_t kl_captured_group(ncclComm_t comms, bool *captured)
     uint32_t flags = flags_of(comms);
 
     *captured = flags & KL_STREAM_CAPTURING;
-    if (flags & KL_STREAM_CAPTURING) {
-        KL_TRY(check_all(comms));
-        return capture_all(comms);
-    }
-    return flags & KL_STREAM_ORDERED ? put_in_order(comms) : ncclSuccess;
+    if (!*captured) return flags & KL_STREAM_ORDERED ? put_in_order(comms) : ncclSuccess;
+    KL_TRY(check_captures(comms));
+    ncclResult_t rc = capture_all(comms);
+    if (rc) invalidate_all(comms);
+    return rc;
 }

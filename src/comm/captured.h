@@ -18,7 +18,10 @@ ncclResult_t kl_captured_op(ncclComm_t comm, const struct kl_task *task, struct 
 /** A collective without elements, whose stream captures. */
 ncclResult_t kl_captured_empty(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream);
 
-/** As kl_captured_op for what the communicators of a group have queued. Streams of two kinds, or of two captures: ncclInvalidUsage. */
+/**
+ * As kl_captured_op for what the communicators of a group have queued: each into the capture of its own streams. One communicator's streams of
+ * two captures, or captured and not in one group: ncclInvalidUsage, and no capture knows of it. What else fails invalidates all of them.
+ */
 ncclResult_t kl_captured_group(ncclComm_t comms, bool *captured);
 
 #endif

@@ -107,6 +107,80 @@ static void copies_around_a_collective_do_not_wait(void **state)
     }
 }
 
+/* ---- graphs: one thread, a capture for each device, as nccl-tests has with -g and -G ---- */
+
+static void replay(const cudaGraphExec_t *exec, const cudaStream_t *stream, int n, int launches)
+{
+    for (int l = 0; l < launches; l++)
+        for (int i = 0; i < n; i++) OK(cudaGraphLaunch(exec[i], stream[i]));
+    for (int i = 0; i < n; i++)
+        for (cudaError_t rc = cudaErrorNotReady; rc == cudaErrorNotReady;)
+            if ((rc = cudaStreamQuery(stream[i])) && rc != cudaErrorNotReady) OK(rc);
+}
+
+/* Its iterations of one size; several operations of each communicator are one group where they are aggregated. */
+static void capture(float *const *send, float *const *recv, const ncclComm_t *comm, const cudaStream_t *stream, int n,
+                    int aggregated, cudaGraphExec_t *exec)
+{
+    cudaGraph_t graph;
+
+    for (int i = 0; i < n; i++) OK(cudaStreamBeginCapture(stream[i], cudaStreamCaptureModeThreadLocal));
+    for (int iteration = 0; iteration < 5; iteration++) {
+        NCCL(ncclGroupStart());
+        for (int a = 0; a < aggregated; a++) {
+            NCCL(ncclGroupStart());
+            for (int i = 0; i < n; i++) {
+                OK(cudaSetDevice(i));
+                NCCL(ncclAllReduce(send[i], recv[i], COUNT, ncclFloat, ncclSum, comm[i], stream[i]));
+            }
+            NCCL(ncclGroupEnd());
+        }
+        NCCL(ncclGroupEnd());
+    }
+    for (int i = 0; i < n; i++) {
+        OK(cudaStreamEndCapture(stream[i], &graph));
+        OK(cudaGraphInstantiate(&exec[i], graph, 0));
+        OK(cudaGraphDestroy(graph));
+    }
+}
+
+static void one_thread_captures_all_devices(void **state)
+{
+    float *send[DEVICES], *recv[DEVICES], *host = malloc(COUNT * sizeof *host);
+    cudaStream_t stream[DEVICES];
+    cudaGraphExec_t exec[DEVICES];
+    ncclComm_t comm[DEVICES];
+
+    (void)state;
+    NCCL(ncclCommInitAll(comm, DEVICES, NULL));
+    for (int i = 0; i < DEVICES; i++) {
+        OK(cudaSetDevice(i));
+        OK(cudaMalloc((void **)&send[i], COUNT * sizeof(float)));
+        OK(cudaMalloc((void **)&recv[i], COUNT * sizeof(float)));
+        fill(host, i);
+        OK(cudaMemcpy(send[i], host, COUNT * sizeof(float), cudaMemcpyHostToDevice));
+        OK(cudaStreamCreateWithFlags(&stream[i], cudaStreamNonBlocking));
+    }
+    for (int aggregated = 1; aggregated <= 2; aggregated++) {
+        for (int i = 0; i < DEVICES; i++) OK(cudaMemset(recv[i], 0, COUNT * sizeof(float)));
+        OK(cudaDeviceSynchronize());
+        capture(send, recv, comm, stream, DEVICES, aggregated, exec);
+        replay(exec, stream, DEVICES, 4);
+        for (int i = 0; i < DEVICES; i++) {
+            OK(cudaMemcpy(host, recv[i], COUNT * sizeof(float), cudaMemcpyDeviceToHost));
+            check_sum(host, DEVICES);
+            OK(cudaGraphExecDestroy(exec[i]));
+        }
+    }
+    for (int i = 0; i < DEVICES; i++) {
+        OK(cudaFree(send[i]));
+        OK(cudaFree(recv[i]));
+        OK(cudaStreamDestroy(stream[i]));
+        NCCL(ncclCommDestroy(comm[i]));
+    }
+    free(host);
+}
+
 /* ---- one thread for each device ---- */
 
 struct rank {
@@ -179,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_thread_drives_all_devices),
         cmocka_unit_test(copies_around_a_collective_do_not_wait),
+        cmocka_unit_test(one_thread_captures_all_devices),
         cmocka_unit_test(one_thread_for_each_device),
     };
 

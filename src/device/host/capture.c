@@ -246,18 +246,12 @@ ncclResult_t kl_capture_work(struct kl_stream *s, const struct kl_work *work)
     return release_all(add_work(s, work));
 }
 
-static ncclResult_t refuse_merge(void)
-{
-    return KL_REFUSE(koloReasonCaptureMerge,
-                     "a group has operations on streams that capture and on others, or on streams of two captures: "
-                     "give each a group of its own");
-}
-
 /* Who they are, and room for what they will know. */
 static ncclResult_t prepare_lanes(struct kl_capture *c, struct kl_stream *const *streams, size_t n, uint32_t *lanes)
 {
     for (size_t i = 0; i < n; i++) {
-        if (capture_of(streams[i]) != c) return refuse_merge();
+        if (capture_of(streams[i]) != c)
+            return KL_REFUSE(koloReasonCaptureMerge, "the streams of a group's operations are not all in one capture");
         lanes[i] = streams[i]->lane;
         KL_TRY(make_room(&c->lane[lanes[i]].knows, c->nlanes));
     }
@@ -299,12 +293,20 @@ ncclResult_t kl_capture_other(struct kl_stream *const *streams, size_t n, const 
     return release_all(add_joint(streams, n, &node, lanes));
 }
 
-ncclResult_t kl_capture_same(struct kl_stream *a, struct kl_stream *b)
+bool kl_capture_same(struct kl_stream *a, struct kl_stream *b)
 {
     hold_all();
     bool same = capture_of(a) == capture_of(b);
     pthread_mutex_unlock(&all.lock);
-    return same ? ncclSuccess : refuse_merge();
+    return same;
+}
+
+ncclResult_t kl_capture_check(struct kl_stream *s)
+{
+    struct kl_capture *c;
+
+    hold_all();
+    return release_all(enter(s, "a collective", &c));
 }
 
 /* ---- events ---- */

@@ -47,8 +47,11 @@ ncclResult_t kl_capture_work(struct kl_stream *stream, const struct kl_work *wor
 ncclResult_t kl_capture_other(struct kl_stream *const *streams, size_t n, const struct kl_recorded_kind *kind,
                               void *data, uint32_t *lanes);
 
-/** Do both capture into the same graph, or both not? Else: ncclInvalidUsage. */
-ncclResult_t kl_capture_same(struct kl_stream *a, struct kl_stream *b);
+/** Do both capture into the same graph, or both not? */
+bool kl_capture_same(struct kl_stream *a, struct kl_stream *b);
+
+/** Can it still take something? ncclInvalidUsage: its capture was invalidated, or is none. */
+ncclResult_t kl_capture_check(struct kl_stream *stream);
 
 ncclResult_t kl_capture_mark(struct kl_stream *stream, struct kl_mark *mark);
 
