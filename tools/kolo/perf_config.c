@@ -78,7 +78,7 @@ static const struct kl_opt table[] = {
     TEXT(0, "machine", machine, "NAME", KL_JOB_MACHINE_DOC),
     FLAG(0, "inline", inline_streams, "run operations inside the call, as MPI does"),
     KL_OPT_HELP(struct kl_perf_config, help),
-    REFUSED('G', "cudagraph", "host streams have no graphs to capture"),
+    REFUSED('G', "cudagraph", "kolo perf captures no graphs; all_reduce_perf of examples/perf does"),
     REFUSED('x', "cta_policy", "host devices have no thread arrays"),
     REFUSED('D', "device_implementation", "there are no device-side kernels to choose from"),
     REFUSED('V', "device_cta_count", "host devices have no thread arrays"),
