@@ -6,7 +6,7 @@
  *        hello (48 bytes)            --->
  *                                    <---    hello (48 bytes)
  *        proof (32 bytes)            --->
- *                                    <---    answer (40 bytes): a outcome, with the host's proof
+ *                                    <---    answer (40 bytes): an outcome, with the host's proof
  *
  * A hello says which protocol version and which kind of connection, of which job, from which rank to which, and holds 24
  * random bytes. A proof covers both hellos, so it is good for one connection only, and the side that makes it, so it cannot

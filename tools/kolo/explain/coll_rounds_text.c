@@ -89,7 +89,7 @@ void kl_coll_rounds_text(const struct kl_coll_asked *a, const struct kl_op_round
     if (steps > 1)
         fprintf(
             to,
-            "  %d steps: a copy of the own piece, then exchanges with rank ^ 1, ^ 2, ^ 4, ... of 1, 2, 4, ... pieces\n",
+            "  %d steps: a copy of its own piece, then exchanges with rank ^ 1, ^ 2, ^ 4, ... of 1, 2, 4, ... pieces\n",
             steps);
     fprintf(to, "  NCCL has no model of how long they take\n\n");
     print_channels(m, to);
