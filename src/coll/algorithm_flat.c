@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "coll/flat.h"
+#include "coll/links.h"
 #include "os/chaos.h"
 
 #include <stdlib.h>
@@ -25,8 +26,7 @@ static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connect
     if (!m) return KL_NOMEM("a board");
     links->own = m;
     kl_board_init(&m->board, n, graph->rank);
-    for (int r = 0; r < n; r++) m->ranks[r] = r;
-    return kl_connections_share(cs, m->ranks, n, graph->rank, kl_board_bytes(n), &links->arena);
+    return kl_links_share_all(links, graph, cs, m->ranks, kl_board_bytes(n));
 }
 
 static void unlink_board(struct kl_links *links)

@@ -3,8 +3,9 @@
 #include "coll/algorithms.h"
 
 #include "base/error.h"
+#include "coll/links.h"
 #include "coll/mapped.h"
-#include "device/host/past_cache.h"
+#include "device/host/bulk_copy.h"
 #include "os/chaos.h"
 
 #include <stdlib.h>
@@ -25,9 +26,8 @@ static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connect
     links->own = m;
     kl_board_init(&m->mapped.board, n, graph->rank);
     m->mapped.cache_bytes = kl_cache_bytes();
-    for (int r = 0; r < n; r++) m->ranks[r] = r;
     KL_TRY(kl_lent_init(&m->mapped.lent, kl_devices(), n, graph->rank));
-    return kl_connections_share(cs, m->ranks, n, graph->rank, kl_board_bytes(n), &links->arena);
+    return kl_links_share_all(links, graph, cs, m->ranks, kl_board_bytes(n));
 }
 
 static void unlink_board(struct kl_links *links)

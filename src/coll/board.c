@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/board.h"
 
+#include "base/error.h"
+
 enum {
     SHARE = 1 << 20,
     MOST_SLOT = 32 << 10,
@@ -91,4 +93,12 @@ enum kl_comparison kl_board_compare(struct kl_board *b)
         if (his->signature != kl_board_post_of(b, b->rank, b->compared)->signature) return KL_OTHER;
     }
     return KL_SAME;
+}
+
+ncclResult_t kl_board_refuse(const struct kl_board *b, int from, const char *function)
+{
+    return KL_FAIL(ncclInvalidUsage,
+                   "%s: rank %d sent what belongs to another call than that of rank %d: the ranks call with different "
+                   "counts, types or operations",
+                   function, from, b->rank);
 }

@@ -38,6 +38,7 @@
 
 enum { KL_BOARD_POSTS = 64, KL_BOARD_CELLS = 32, KL_BOARD_SLOTS = 8, KL_BOARD_RANKS = 64 };
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_CELLS };
+enum { KL_BOARD_LOOKS = 32 };
 
 struct kl_board_line {
     alignas(KL_LINE) _Atomic uint64_t ready; /* turn + 1 once that turn's data are here; done: turns */
@@ -121,6 +122,23 @@ static inline bool kl_board_ready(struct kl_board *b, int rank)
     if (kl_load_acquire(&kl_board_post(b, rank)->ready) != b->turn + 1) return false; /* pairs with kl_board_announce */
     b->known[rank] = b->turn;
     return true;
+}
+
+/** The same, after some looks at it: others need not be asked at once what there is to do. */
+static inline bool kl_board_has_come(struct kl_board *b, int rank)
+{
+    for (int i = 0; i < KL_BOARD_LOOKS; i++)
+        if (kl_board_ready(b, rank)) return true;
+    return false;
+}
+
+/** A rank's post, or one that it made before, is of another call than this rank's: fails with ncclInvalidUsage. */
+ncclResult_t kl_board_refuse(const struct kl_board *board, int from, const char *function);
+
+/** Is a rank's post of this turn of the same call? Else as kl_board_refuse. */
+static inline ncclResult_t kl_board_check(const struct kl_board *b, int from, uint64_t signature, const char *function)
+{
+    return kl_board_post(b, from)->signature == signature ? ncclSuccess : kl_board_refuse(b, from, function);
 }
 
 /** This rank is done with the turn. */

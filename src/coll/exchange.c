@@ -2,7 +2,7 @@
 #include "coll/exchange.h"
 
 #include "base/error.h"
-#include "device/host/past_cache.h"
+#include "device/host/bulk_copy.h"
 #include "coll/func.h"
 
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static void meet_myself(struct kl_task **waiting, struct kl_task **others, struc
     *others = other->next;
     struct kl_message *to = t->func == KL_FUNC_SEND ? &other->message : &t->message;
     const struct kl_message *from = t->func == KL_FUNC_SEND ? &t->message : &other->message;
-    if (to->bytes && to->data != from->data) kl_copy_large(to->data, from->data, to->bytes);
+    if (to->bytes && to->data != from->data) kl_copy_bulk(to->data, from->data, to->bytes);
 }
 
 static ncclResult_t connect(struct kl_exchange *x, struct kl_task *t)

@@ -9,7 +9,7 @@
 #include "coll/mover.h"
 #include "coll/ordered.h"
 #include "coll/signature.h"
-#include "device/host/past_cache.h"
+#include "device/host/bulk_copy.h"
 #include "os/chaos.h"
 
 #include <stdlib.h>
@@ -227,7 +227,7 @@ static enum kl_progress copy_alone(struct kl_exec *e, const struct kl_task *t)
     if (redop && redop->first)
         redop->first(redop, t->recv, t->send, t->count);
     else if (t->send != t->recv)
-        kl_copy_large(t->recv, t->send, t->count * elem_bytes(e, t));
+        kl_copy_bulk(t->recv, t->send, t->count * elem_bytes(e, t));
     return KL_DONE;
 }
 

@@ -11,7 +11,6 @@ enum {
     WHOLE_BYTES = 16 << 10,     /* read of others, beside one's own share: above, slices pay for a second turn */
     GRAIN = 64,                 /* bytes: slices are multiples of it */
     COMPARED_AT_ONCE = KL_BOARD_LAG / 2, /* turns: lines that are fetched together */
-    LOOKS = 32                           /* at a line before others are asked what there is to do */
 };
 
 static size_t min_size(size_t a, size_t b)
@@ -160,25 +159,9 @@ static int source(const struct kl_flat_op *op, int i)
     return reduces(op) ? i : (op->board->rank + 1 + i) % op->board->nranks;
 }
 
-static bool has_come(struct kl_board *b, int rank)
+static const char *function(const struct kl_flat_op *op)
 {
-    for (int i = 0; i < LOOKS; i++)
-        if (kl_board_ready(b, rank)) return true;
-    return false;
-}
-
-static ncclResult_t refuse(const struct kl_flat_op *op, int from)
-{
-    return KL_FAIL(ncclInvalidUsage,
-                   "%s: rank %d sent what belongs to another call than that of rank %d: the ranks call with different "
-                   "counts, types or operations",
-                   kl_func_info[op->share.func].name, from, op->board->rank);
-}
-
-static ncclResult_t check(const struct kl_flat_op *op, int from)
-{
-    if (kl_board_post(op->board, from)->signature == op->share.signature) return ncclSuccess;
-    return refuse(op, from);
+    return kl_func_info[op->share.func].name;
 }
 
 /* ---- merging ---- */
@@ -266,7 +249,7 @@ static bool agree(struct kl_flat_op *op, ncclResult_t *rc)
     if (looks_at_all(op) && b->compared == b->turn) return true;
     if (op->share.more && b->turn - b->compared < COMPARED_AT_ONCE) return true;
     enum kl_comparison got = kl_board_compare(b);
-    if (got == KL_OTHER) *rc = refuse(op, kl_board_neighbour(b));
+    if (got == KL_OTHER) *rc = kl_board_refuse(b, kl_board_neighbour(b), function(op));
     if (got != KL_NOT_YET) return got == KL_SAME;
     return b->turn - b->compared < KL_BOARD_LAG && (!sources(op) || op->share.more);
 }
@@ -275,8 +258,8 @@ static bool collect(struct kl_flat_op *op, ncclResult_t *rc)
 {
     for (; op->arrived < sources(op); op->arrived++) {
         int from = source(op, op->arrived);
-        if (!has_come(op->board, from)) return false;
-        *rc = check(op, from);
+        if (!kl_board_has_come(op->board, from)) return false;
+        *rc = kl_board_check(op->board, from, op->share.signature, function(op));
         if (*rc) return false;
         if (!reduces(op) && brings(op, from)) take(op, from);
     }

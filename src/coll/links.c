@@ -88,6 +88,15 @@ static bool is_moved_here(const struct kl_connector *c)
     return c && c->transport->progress;
 }
 
+ncclResult_t kl_links_share_all(struct kl_links *links, const struct kl_connect *graph, struct kl_connections *cs,
+                                int32_t *ranks, size_t bytes)
+{
+    const int n = graph->ranks.nranks;
+
+    for (int r = 0; r < n; r++) ranks[r] = r;
+    return kl_connections_share(cs, ranks, n, graph->rank, bytes, &links->arena);
+}
+
 bool kl_links_ready(struct kl_links *links)
 {
     bool ready = true;

@@ -30,6 +30,10 @@ struct kl_meeting {
 ncclResult_t kl_links_meet(struct kl_links *links, const struct kl_connect *graph, struct kl_connections *cs,
                            const struct kl_meeting *meeting, struct kl_collnet_link **link);
 
+/** Ask for memory of `bytes` that all ranks of the communicator map. `ranks` has room for all of them, and lives as long as `cs`. */
+ncclResult_t kl_links_share_all(struct kl_links *links, const struct kl_connect *graph, struct kl_connections *cs,
+                                int32_t *ranks, size_t bytes);
+
 /** Are all connectors ready? Remembers if so. */
 bool kl_links_ready(struct kl_links *links);
 

@@ -14,7 +14,7 @@
  * done another way, and the memory has not been looked at.
  *
  * Results:  as those of Flat: merged in the order of ranks.
- * Stores:   past the caches, if what the ranks read and write together does not fit in them.
+ * Stores:   non-temporal, if what the ranks read and write together does not fit in the last-level cache.
  * Aliasing: in place as NCCL defines it; buffers may be reused when the operation is DONE.
  * Errors:   ncclInvalidUsage when another rank came with another call; ncclRemoteError when one failed meanwhile.
  * Threads:  one at a time. Never blocks; allocates nothing but for an allocation that it has not seen.
@@ -34,7 +34,7 @@ struct kl_mapped {
     struct kl_board board;
     struct kl_lent lent;
     struct kl_arena_mark *mark;
-    size_t cache_bytes; /* of the host's last cache */
+    size_t cache_bytes; /* of the host's last-level cache */
     bool broken;        /* somebody could not map what was lent */
     struct kl_lent_card card[KL_BOARD_RANKS];
     char *send[KL_BOARD_RANKS], *recv[KL_BOARD_RANKS]; /* of the operation: where they are here */
@@ -46,14 +46,14 @@ struct kl_mapped_op {
     struct kl_mapped *mapped;
     struct kl_share share;
     enum kl_mapped_stage stage;
-    bool posted;  /* this rank has, in this stage */
-    int arrived;  /* ranks whose posts of it are here */
-    bool all;     /* of those that have arrived can */
-    bool fresh;   /* one of them has what others do not know */
-    bool failed;  /* this rank could not map something */
-    bool past;    /* stores go past the caches */
-    int taken;    /* sources that have been copied, */
-    size_t moved; /* and bytes of the next one, or of the slice */
+    bool posted;      /* this rank has, in this stage */
+    int arrived;      /* ranks whose posts of it are here */
+    bool all;         /* of those that have arrived can */
+    bool fresh;       /* one of them has what others do not know */
+    bool failed;      /* this rank could not map something */
+    bool nontemporal; /* stores go past the caches */
+    int taken;        /* sources that have been copied, */
+    size_t moved;     /* and bytes of the next one, or of the slice */
     uint64_t deadline;
     bool declined;
 };

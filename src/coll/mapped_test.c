@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "coll/board_calls.h"
-#include "device/host/past_cache.h"
+#include "device/host/bulk_copy.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -104,7 +104,7 @@ static void every_type_and_operator(void **state)
     close_mapped(&w);
 }
 
-static void copies_past_the_caches_are_copies(void **state)
+static void nontemporal_copies_are_copies(void **state)
 {
     static char from[700], to[700];
     uint64_t seed = 3;
@@ -114,8 +114,8 @@ static void copies_past_the_caches_are_copies(void **state)
         size_t skip = draw(&seed, 70), at = draw(&seed, 70), bytes = draw(&seed, 500);
         for (size_t k = 0; k < sizeof from; k++) from[k] = (char)draw(&seed, 256);
         memset(to, 0x5a, sizeof to);
-        kl_copy_past_cache(to + at, from + skip, bytes, i % 2 ? from : NULL);
-        kl_past_cache_fence();
+        kl_copy_nontemporal(to + at, from + skip, bytes, i % 2 ? from : NULL);
+        kl_nontemporal_fence();
         assert_memory_equal(to + at, from + skip, bytes);
         for (size_t k = 0; k < sizeof to; k++)
             if (k < at || k >= at + bytes) assert_int_equal(to[k], 0x5a);
@@ -388,7 +388,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_collective_is_right),
         cmocka_unit_test(every_type_and_operator),
-        cmocka_unit_test(copies_past_the_caches_are_copies),
+        cmocka_unit_test(nontemporal_copies_are_copies),
         cmocka_unit_test(processes_map_what_they_are_told_of),
         cmocka_unit_test(cards_are_fresh_until_all_have_mapped_them),
         cmocka_unit_test(one_that_cannot_lend_makes_all_decline),

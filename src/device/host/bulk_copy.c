@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device/host/past_cache.h"
+#include "device/host/bulk_copy.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ static bool overlap(const char *to, const char *from, size_t bytes)
     return to < from + bytes && from < to + bytes;
 }
 
-void kl_copy_large(void *to, const void *from, size_t bytes)
+void kl_copy_bulk(void *to, const void *from, size_t bytes)
 {
     char *t = to;
     const char *f = from;
@@ -50,7 +50,7 @@ void kl_copy_large(void *to, const void *from, size_t bytes)
 
 enum { LINE = 64 };
 
-static void fetch(const char *ahead, size_t at)
+static void prefetch(const char *ahead, size_t at)
 {
     if (ahead) _mm_prefetch(ahead + at, _MM_HINT_T0);
 }
@@ -62,7 +62,7 @@ static void store_line(char *to, const char *from)
 }
 
 /* Whole lines, so that each is written at once. */
-void kl_copy_past_cache(void *to, const void *from, size_t bytes, const void *ahead)
+void kl_copy_nontemporal(void *to, const void *from, size_t bytes, const void *ahead)
 {
     char *t = to;
     const char *f = from;
@@ -71,26 +71,26 @@ void kl_copy_past_cache(void *to, const void *from, size_t bytes, const void *ah
     if (head > bytes) head = bytes;
     memcpy(t, f, head);
     for (at = head; bytes - at >= LINE; at += LINE) {
-        fetch(ahead, at);
+        prefetch(ahead, at);
         store_line(t + at, f + at);
     }
     memcpy(t + at, f + at, bytes - at);
 }
 
-void kl_past_cache_fence(void)
+void kl_nontemporal_fence(void)
 {
     _mm_sfence();
 }
 
 #else
 
-void kl_copy_past_cache(void *to, const void *from, size_t bytes, const void *ahead)
+void kl_copy_nontemporal(void *to, const void *from, size_t bytes, const void *ahead)
 {
     (void)ahead;
     memcpy(to, from, bytes);
 }
 
-void kl_past_cache_fence(void)
+void kl_nontemporal_fence(void)
 {
 }
 

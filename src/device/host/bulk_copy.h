@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * bulk_copy.h - copies of many bytes, in ways that suit the caches.
+ *
+ * Non-temporal stores go to memory, not into the caches: for results that would be evicted before they are read. They save reading the lines
+ * that are overwritten. Nobody sees them in order until kl_nontemporal_fence, which comes before whatever tells others of them.
+ *
+ * Threads: any.
+ */
+#ifndef KL_DEVICE_HOST_BULK_COPY_H
+#define KL_DEVICE_HOST_BULK_COPY_H
+
+#include <stddef.h>
+
+/** As memmove, in pieces where that is faster: C libraries copy megabytes with non-temporal stores, even those that would stay in the caches. */
+void kl_copy_bulk(void *to, const void *from, size_t bytes);
+
+/** As memcpy, with non-temporal stores on processors that have them. `ahead`: as many bytes, which are read next, are prefetched. NULL: nothing is. */
+void kl_copy_nontemporal(void *to, const void *from, size_t bytes, const void *ahead);
+
+void kl_nontemporal_fence(void);
+
+/** Bytes of the last-level cache, as the system tells; a guess where it does not. */
+size_t kl_cache_bytes(void);
+
+#endif
