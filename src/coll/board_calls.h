@@ -6,10 +6,13 @@
 #define KL_COLL_BOARD_CALLS_H
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "coll/flat.h"
 #include "coll/mover.h"
 #include "tests/kolo_test.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 enum { MAX_RANKS = KL_BOARD_RANKS, GUARD = 64 };
@@ -245,6 +248,72 @@ static inline void run_call(struct world *w, const struct engine *engine, const 
     for (int r = 0; r < w->n && c->in_place && c->func == KL_FUNC_REDUCE_SCATTER; r++)
         shares[r].recv = memcpy(w->recv[r], shares[r].recv, part_bytes(c));
     check(w, c, shares);
+}
+
+/* ---- a thread per rank ---- */
+
+enum { THREADS = 4, THREADS_CALLS = 300, THREADS_BYTES = 400000 };
+
+struct thread {
+    struct world *w;
+    const struct engine *engine;
+    int rank;
+    uint64_t seen; /* of results that are the same everywhere */
+    bool failed;
+};
+
+static inline bool is_everywhere(int func)
+{
+    return func == KL_FUNC_ALL_REDUCE || func == KL_FUNC_ALL_GATHER || func == KL_FUNC_BROADCAST;
+}
+
+static inline struct call draw_thread_call(uint64_t *seed)
+{
+    struct call c = draw_call(seed, THREADS, THREADS_BYTES);
+
+    c.in_place = false;
+    return c;
+}
+
+static inline void *run_thread(void *arg)
+{
+    struct thread *t = arg;
+    struct world *w = t->w;
+    uint64_t seed = 5;
+
+    for (int i = 0; i < THREADS_CALLS && !t->failed; i++) {
+        struct call c = draw_thread_call(&seed);
+        ncclResult_t rc = ncclSuccess;
+        fill(&c, THREADS, t->rank, w->send[t->rank]);
+        struct kl_share s = share_of(&c, t->rank, w->send[t->rank], w->recv[t->rank]);
+        t->engine->start(w, t->rank, &s);
+        while (t->engine->progress(w, t->rank, &rc) != KL_DONE) sched_yield();
+        t->failed = rc != ncclSuccess;
+        if (is_everywhere(c.func)) t->seen = kl_hash_add(t->seen, w->recv[t->rank], result_bytes(&c, THREADS, t->rank));
+    }
+    return NULL;
+}
+
+/* In a world of THREADS ranks and THREADS_BYTES: all get the same, and the last call is right. */
+static inline void run_threads(struct world *w, const struct engine *engine)
+{
+    struct thread thread[THREADS];
+    pthread_t id[THREADS];
+    uint64_t seed = 5;
+    struct call last;
+
+    for (int r = 0; r < THREADS; r++) {
+        thread[r] = (struct thread){.w = w, .engine = engine, .rank = r};
+        assert_int_equal(pthread_create(&id[r], NULL, run_thread, &thread[r]), 0);
+    }
+    for (int r = 0; r < THREADS; r++) assert_int_equal(pthread_join(id[r], NULL), 0);
+    for (int i = 0; i < THREADS_CALLS; i++) last = draw_thread_call(&seed);
+    for (int r = 0; r < THREADS; r++) {
+        assert_false(thread[r].failed);
+        assert_true(thread[r].seen == thread[0].seen);
+        make_want(&last, w, r);
+        assert_memory_equal(w->recv[r], w->want, result_bytes(&last, THREADS, r));
+    }
 }
 
 #endif

@@ -5,11 +5,6 @@
  */
 #include "coll/board_calls.h"
 
-#include "base/hash.h"
-
-#include <pthread.h>
-#include <sched.h>
-
 static void start_flat(struct world *w, int rank, const struct kl_share *share)
 {
     kl_flat_start(&w->op[rank], &w->board[rank], share);
@@ -236,59 +231,14 @@ static void one_that_has_left_is_named(void **state)
 
 /* ---- a thread per rank ---- */
 
-enum { THREADS = 4, CALLS = 300, SMALL = 400000 };
-
-static struct world shared;
-static uint64_t seen[THREADS]; /* of results that are the same everywhere */
-
-static bool is_everywhere(int func)
-{
-    return func == KL_FUNC_ALL_REDUCE || func == KL_FUNC_ALL_GATHER || func == KL_FUNC_BROADCAST;
-}
-
-static void *run_rank(void *arg)
-{
-    int rank = (int)(intptr_t)arg;
-    uint64_t seed = 5;
-
-    for (int i = 0; i < CALLS; i++) {
-        struct call c = draw_call(&seed, THREADS, SMALL);
-        ncclResult_t rc = ncclSuccess;
-        c.in_place = false;
-        fill(&c, THREADS, rank, shared.send[rank]);
-        struct kl_share s = share_of(&c, rank, shared.send[rank], shared.recv[rank]);
-        kl_flat_start(&shared.op[rank], &shared.board[rank], &s);
-        while (kl_flat_progress(&shared.op[rank], &rc) != KL_DONE) sched_yield();
-        if (rc) return (void *)(intptr_t)1;
-        if (is_everywhere(c.func))
-            seen[rank] = kl_hash_add(seen[rank], shared.recv[rank], result_bytes(&c, THREADS, rank));
-    }
-    return NULL;
-}
-
 static void threads_agree(void **state)
 {
-    pthread_t thread[THREADS];
-    uint64_t seed = 5;
-    struct call last;
+    static struct world w;
 
     (void)state;
-    open_world(&shared, THREADS, SMALL);
-    for (int r = 0; r < THREADS; r++)
-        assert_int_equal(pthread_create(&thread[r], NULL, run_rank, (void *)(intptr_t)r), 0);
-    for (int r = 0; r < THREADS; r++) {
-        void *failed;
-        assert_int_equal(pthread_join(thread[r], &failed), 0);
-        assert_null(failed);
-    }
-    for (int i = 0; i < CALLS; i++) last = draw_call(&seed, THREADS, SMALL);
-    last.in_place = false;
-    for (int r = 0; r < THREADS; r++) {
-        assert_true(seen[r] == seen[0]);
-        make_want(&last, &shared, r);
-        assert_memory_equal(shared.recv[r], shared.want, result_bytes(&last, THREADS, r));
-    }
-    close_world(&shared);
+    open_world(&w, THREADS, THREADS_BYTES);
+    run_threads(&w, &flat);
+    close_world(&w);
 }
 
 int main(void)

@@ -5,12 +5,8 @@
  */
 #include "coll/mapped.h"
 
-#include "base/hash.h"
 #include "coll/board_calls.h"
 #include "device/host/bulk_copy.h"
-
-#include <pthread.h>
-#include <sched.h>
 
 static struct kl_mapped mapped[MAX_RANKS];
 static struct kl_mapped_op ops[MAX_RANKS];
@@ -340,47 +336,15 @@ static void one_that_has_left_is_named(void **state)
 
 /* ---- a thread per rank ---- */
 
-enum { THREADS = 4, CALLS = 200, SMALL = 400000 };
-
-static struct world shared;
-static uint64_t seen[THREADS]; /* of results that are the same everywhere */
-
-static void *run_rank(void *arg)
-{
-    int rank = (int)(intptr_t)arg;
-    uint64_t seed = 5;
-
-    for (int i = 0; i < CALLS; i++) {
-        struct call c = draw_call(&seed, THREADS, SMALL);
-        ncclResult_t rc = ncclSuccess;
-        c.in_place = false;
-        fill(&c, THREADS, rank, shared.send[rank]);
-        struct kl_share s = share_of(&c, rank, shared.send[rank], shared.recv[rank]);
-        start(&shared, rank, &s);
-        while (progress(&shared, rank, &rc) != KL_DONE) sched_yield();
-        if (rc) return (void *)(intptr_t)1;
-        if (c.func == KL_FUNC_ALL_REDUCE || c.func == KL_FUNC_ALL_GATHER || c.func == KL_FUNC_BROADCAST)
-            seen[rank] = kl_hash_add(seen[rank], shared.recv[rank], result_bytes(&c, THREADS, rank));
-    }
-    return NULL;
-}
-
 static void threads_agree(void **state)
 {
-    pthread_t thread[THREADS];
+    static struct world w;
 
     (void)state;
     processes = false;
-    open_mapped(&shared, THREADS, SMALL, false);
-    for (int r = 0; r < THREADS; r++)
-        assert_int_equal(pthread_create(&thread[r], NULL, run_rank, (void *)(intptr_t)r), 0);
-    for (int r = 0; r < THREADS; r++) {
-        void *failed;
-        assert_int_equal(pthread_join(thread[r], &failed), 0);
-        assert_null(failed);
-    }
-    for (int r = 0; r < THREADS; r++) assert_true(seen[r] == seen[0]);
-    close_mapped(&shared);
+    open_mapped(&w, THREADS, THREADS_BYTES, false);
+    run_threads(&w, &engine);
+    close_mapped(&w);
 }
 
 int main(void)
