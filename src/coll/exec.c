@@ -116,6 +116,14 @@ static void log_choice(const struct kl_exec *e, const struct kl_task *t)
             proto_names[t->choice.proto], t->choice.cut.nchannels - 1);
 }
 
+/* Rank 0 says what has become of a choice that Mapped was tried before. */
+static void log_mapped(const struct kl_exec *e, const struct kl_task *t, bool declined)
+{
+    if (e->config.rank) return;
+    KL_INFO(KL_TUNING, "%s: %zu Bytes: %s", kl_func_info[t->func].name, t->count * elem_bytes(e, t),
+            declined ? "not all ranks can map each other's buffers" : "done in the ranks' own buffers (Mapped)");
+}
+
 ncclResult_t kl_exec_choose(struct kl_exec *e, struct kl_task *t)
 {
     if (e->config.nranks == 1) return ncclSuccess;
@@ -388,8 +396,10 @@ enum kl_progress kl_exec_collective(struct kl_exec *e, const struct kl_task *t, 
     const struct kl_algorithm *a = e->running;
     enum kl_progress got = progress_ops(e, rc);
     if (got != KL_DONE || *rc || !t->choice.mapped) return got;
-    if (!a->declined || !a->declined(op_of(e, 0))) {
-        kl_first_try_ended(&e->first, a == kl_algorithms[e->first_row]);
+    const bool tried = a == kl_algorithms[e->first_row], declined = tried && a->declined(op_of(e, 0));
+    if (tried) log_mapped(e, t, declined);
+    if (!declined) {
+        kl_first_try_ended(&e->first, tried);
         return KL_DONE;
     }
     kl_first_try_declined(&e->first);

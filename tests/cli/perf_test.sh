@@ -77,13 +77,26 @@ fi
 # ---- usage ----
 
 for arguments in "" "allreduced" "all_reduce -d floaty" "all_reduce -o x" "all_reduce -b 2" "all_reduce -b 64M" \
-    "all_reduce --np 3 --hosts 2" "all_reduce -R 1" "all_reduce -G 1" "all_reduce -x 1" "all_reduce -D 1" "all_reduce -V 1" \
+    "all_reduce --np 3 --hosts 2" "all_reduce -R 3" "all_reduce -G 1" "all_reduce -x 1" "all_reduce -D 1" "all_reduce -V 1" \
     "all_reduce -q" "reduce --np 2 -r 2" "hypercube --np 3" "all_reduce -n" "all_reduce reduce"; do
     # shellcheck disable=SC2086 # words
     perf 2 $arguments
     lines err 1
     lines out 0
 done
+# Buffers that all ranks can map are worked in where they lie; ordinary ones of processes are not.
+export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING NCCL_DEBUG_FILE="$dir/tuning"
+for ways in "1 --np 2" "2 --np 2" "1 --np 2 -t 2" "2 --np 2 -g 2" "0 --np 1 -t 2"; do
+    # shellcheck disable=SC2086 # words
+    perf 0 all_reduce -R $ways -b 1M -e 1M -n 3 -w 1
+    grep -q "done in the ranks' own buffers (Mapped)" "$dir/tuning" || fail "-R $ways: not in the ranks' own buffers"
+    grep -q "not all ranks can map" "$dir/tuning" && fail "-R $ways: some rank declined"
+    rm -f "$dir/tuning"
+done
+perf 0 all_reduce --np 2 -b 1M -e 1M -n 3 -w 1
+grep -q "not all ranks can map" "$dir/tuning" || fail "ordinary buffers were mapped"
+unset NCCL_DEBUG NCCL_DEBUG_SUBSYS NCCL_DEBUG_FILE
+
 perf 2 all_reduce -G 1
 says err "kolo perf: -G has no meaning here"
 perf 1 all_reduce --topo /no/such/file.xml

@@ -62,7 +62,8 @@ static const struct kl_opt table[] = {
          "the time to show: that of rank0, or average, min or max over ranks; or 0 to 3 (average)"),
     INT('p', "parallel_init", parallel_init, 0, 1, "1: each thread joins with its own devices (0: one joins with all)"),
     INT('z', "blocking", blocking, 0, 1, "1: wait after each operation (0)"),
-    INT('R', "local_register", registration, 0, 2, "register buffers; only 0 is supported (0)"),
+    INT('R', "local_register", registration, 0, 2,
+        "buffers of ncclMemAlloc, registered by ncclCommRegister (1) or as windows (2); 0: ordinary ones (0)"),
     INT('u', "misalign", misalign, 0, MAX_MISALIGN, "start the buffers N bytes after an aligned address (0)"),
     INT('C', "report_cputime", cpu_time, 0, 1, "1: the time column is the time to issue, not to complete (0)"),
     {'I', "iteration_stats", KL_OPT_SWITCH, FIELD(per_iteration), 0, 0, "[0|1]",
@@ -161,8 +162,6 @@ static int check_launch(const struct kl_perf_config *c, char *why, size_t why_si
         return SAY("--np, -t and -g together are more than %d ranks", MAX_RANKS);
     if (c->nprocesses % c->nhosts) return SAY("--np %d does not divide over --hosts %d", c->nprocesses, c->nhosts);
     if (c->link_rate && !c->netns) return SAY("--link-rate is for links of network namespaces: add --netns");
-    if (c->registration)
-        return SAY("-R %d: buffers cannot be registered in this version; only -R 0 is supported", c->registration);
     if (c->aggregated > 1 && c->coll == &kl_colls[KL_HYPERCUBE])
         return SAY("-m: the steps of hypercube depend on each other and cannot be one group");
     return 0;

@@ -127,6 +127,16 @@ static ncclResult_t init_ranks(const struct process *p, struct kl_perf_rank *ran
 
 /* ---- a thread ---- */
 
+static ncclResult_t register_buffers(struct kl_perf_rank *rank, int n, int which)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    KL_TRY(ncclGroupStart());
+    for (int i = 0; i < n && !rc; i++) rc = kl_perf_rank_register(&rank[i], which);
+    ncclResult_t end = ncclGroupEnd();
+    return rc ? rc : end;
+}
+
 static ncclResult_t open_ranks(const struct process *p, struct kl_perf_rank *rank)
 {
     const struct kl_perf_config *c = p->config;
@@ -135,8 +145,10 @@ static ncclResult_t open_ranks(const struct process *p, struct kl_perf_rank *ran
 
     for (int i = 0; i < c->ndevices; i++) {
         KL_TRY(ncclCommCuDevice(rank[i].comm, &rank[i].device));
+        rank[i].registration = (enum kl_perf_registration)c->registration;
         KL_TRY(kl_perf_rank_open(&rank[i], room, (size_t)c->misalign, flags));
     }
+    for (int which = 0; which < 2 && c->registration; which++) KL_TRY(register_buffers(rank, c->ndevices, which));
     return ncclSuccess;
 }
 

@@ -10,15 +10,29 @@
 
 enum { NONSENSE = 0xa5 };
 
+static ncclResult_t allocate(const struct kl_perf_rank *r, void **memory, size_t bytes)
+{
+    return r->registration ? ncclMemAlloc(memory, bytes) : koloMalloc(memory, bytes);
+}
+
+static void give_back(const struct kl_perf_rank *r, void *memory)
+{
+    if (r->registration)
+        ncclMemFree(memory);
+    else
+        koloFree(memory);
+}
+
 ncclResult_t kl_perf_rank_open(struct kl_perf_rank *r, size_t room, size_t misalign, unsigned stream_flags)
 {
     size_t bytes = room + misalign + KL_PERF_GUARD;
 
     r->room = room;
+    r->bytes = bytes;
     KL_TRY(koloSetDevice(r->device));
     KL_TRY(koloStreamCreate(&r->stream, stream_flags));
-    KL_TRY(koloMalloc(&r->send_memory, bytes));
-    KL_TRY(koloMalloc(&r->recv_memory, bytes));
+    KL_TRY(allocate(r, &r->send_memory, bytes));
+    KL_TRY(allocate(r, &r->recv_memory, bytes));
     KL_TRY(koloMalloc((void **)&r->scratch, 2 * KL_PERF_SCRATCH * sizeof *r->scratch));
     r->pieces = calloc(2 * (size_t)r->nranks, sizeof *r->pieces);
     if (!r->pieces) return KL_NOMEM("the pieces of a collective");
@@ -29,12 +43,29 @@ ncclResult_t kl_perf_rank_open(struct kl_perf_rank *r, size_t room, size_t misal
     return ncclSuccess;
 }
 
+ncclResult_t kl_perf_rank_register(struct kl_perf_rank *r, int which)
+{
+    void *memory = which ? r->recv_memory : r->send_memory;
+
+    if (r->registration == KL_PERF_REGISTERED) return ncclCommRegister(r->comm, memory, r->bytes, &r->handle[which]);
+    return ncclCommWindowRegister(r->comm, memory, r->bytes, &r->window[which], NCCL_WIN_COLL_SYMMETRIC);
+}
+
+static void deregister(struct kl_perf_rank *r)
+{
+    for (int i = 0; i < 2; i++) {
+        if (r->handle[i]) ncclCommDeregister(r->comm, r->handle[i]);
+        if (r->window[i]) ncclCommWindowDeregister(r->comm, r->window[i]);
+    }
+}
+
 void kl_perf_rank_close(struct kl_perf_rank *r)
 {
+    deregister(r);
     if (r->stream) koloStreamDestroy(r->stream);
     if (r->comm) ncclCommDestroy(r->comm);
-    koloFree(r->send_memory);
-    koloFree(r->recv_memory);
+    give_back(r, r->send_memory);
+    give_back(r, r->recv_memory);
     koloFree(r->scratch);
     free(r->pieces);
     kl_data_free(&r->own);

@@ -18,16 +18,22 @@
 
 enum { KL_PERF_GUARD = 64, KL_PERF_SCRATCH = 1024 };
 
+/** -R: what the communicator is told of the buffers beforehand. */
+enum kl_perf_registration { KL_PERF_NOT_REGISTERED, KL_PERF_REGISTERED, KL_PERF_WINDOWS };
+
 struct kl_perf_rank {
     int rank, nranks, device;
     ncclComm_t comm;
     koloStream_t stream;
     struct kl_watch_slot *slot;
 
-    size_t room;
+    size_t room, bytes; /* of a buffer, and of the memory that it is in */
     void *send_memory, *recv_memory;
-    char *send, *recv; /* in them, misaligned as asked */
-    double *scratch;   /* twice KL_PERF_SCRATCH values, to agree with the others */
+    enum kl_perf_registration registration;
+    void *handle[2];        /* of the two, if they are registered */
+    ncclWindow_t window[2]; /* or, as windows */
+    char *send, *recv;      /* in them, misaligned as asked */
+    double *scratch;        /* twice KL_PERF_SCRATCH values, to agree with the others */
 
     struct kl_perf_op op; /* what is measured now */
     bool in_place;
@@ -35,8 +41,11 @@ struct kl_perf_rank {
     struct kl_data_table own;     /* what this rank contributes */
 };
 
-/** Stream and buffers on the rank's device; `room` bytes for each buffer. */
+/** Stream and buffers on the rank's device; `room` bytes for each buffer, which are of ncclMemAlloc if they will be registered. */
 ncclResult_t kl_perf_rank_open(struct kl_perf_rank *rank, size_t room, size_t misalign, unsigned stream_flags);
+
+/** Register the send buffer (0) or the receive buffer (1). All ranks do, those of a thread in one group for each. */
+ncclResult_t kl_perf_rank_register(struct kl_perf_rank *rank, int which);
 
 /** Release everything, the communicator included. Also when half open. */
 void kl_perf_rank_close(struct kl_perf_rank *rank);
