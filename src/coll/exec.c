@@ -265,7 +265,7 @@ static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more
     };
 
     for (int c = 0; c < nchannels; c++) {
-        if (a->declined)
+        if (a->one_channel)
             share.end = t->count;
         else
             kl_cut_range(&t->choice.cut, c, &share.first, &share.end);

@@ -161,14 +161,14 @@ static void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collective)
     comm->cursor = next;
 }
 
-/* Is the next task known, and a collective of the same algorithm? */
+/* Is the next task known, and a collective of the same algorithm, which no other is tried before? */
 static bool more_follow(ncclComm_t comm, const struct kl_task *t)
 {
     uint64_t next = comm->cursor + 1;
 
     if (kl_load_acquire(&comm->tasks_taken) <= next) return false; /* pairs with record */
     const struct kl_task *n = kl_comm_task(comm, next);
-    return !kl_func_is_message(n->func) && n->choice.algorithm == t->choice.algorithm;
+    return !kl_func_is_message(n->func) && n->choice.algorithm == t->choice.algorithm && !n->choice.mapped;
 }
 
 /* The messages of a launch come last, all together. */
