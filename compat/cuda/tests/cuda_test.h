@@ -27,6 +27,18 @@
         if (fails_rc != (code)) fail_msg("%s: %s, not %s", #call, cudaGetErrorName(fails_rc), #code);                  \
     } while (0)
 
+/* ---- what streams and graphs call ---- */
+
+static inline void wait_for_flag(void *flag)
+{
+    while (!atomic_load((atomic_int *)flag)) continue;
+}
+
+static inline void add_one(void *count)
+{
+    ++*(int *)count;
+}
+
 /* ---- a call that shall wait, in another thread ---- */
 
 struct freeing {

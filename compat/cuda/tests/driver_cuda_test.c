@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** driver_cuda_test.c - the driver's library, and what it shares with the runtime. */
-#include "cuda_test.h"
+#include "driver_test.h"
 
-#include "cuda.h"
-
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
 
 /* The first of all: nothing has begun. */
 static void nothing_works_before_the_start(void **state)
@@ -419,18 +412,7 @@ static void functions_are_found_by_name_and_version(void **state)
     assert_null(function);
 }
 
-static void wait_for_flag(void *arg)
-{
-    while (!atomic_load((atomic_int *)arg)) continue;
-}
-
 /* The legacy stream would wait for the blocking one, the thread's own has to be waited for by nobody. */
-static void count_call(CUstream stream, CUresult status, void *argument)
-{
-    (void)stream;
-    *(int *)argument += status == CUDA_SUCCESS;
-}
-
 static void functions_for_threads_use_their_streams(void **state)
 {
     CUresult (*copy)(CUdeviceptr, const void *, size_t), (*query)(CUstream),
@@ -461,6 +443,12 @@ static void functions_for_threads_use_their_streams(void **state)
     CU(host(back, p, 4));
     assert_string_equal(back, "axc");
     CU(cuMemFree(p));
+}
+
+static void count_call(CUstream stream, CUresult status, void *argument)
+{
+    (void)stream;
+    *(int *)argument += status == CUDA_SUCCESS;
 }
 
 /* A capture of the thread's stream gets what functions for threads queue on stream 0. */
@@ -512,152 +500,6 @@ static void everything_for_threads_is_on_their_streams(void **state)
     assert_int_equal(nodes, 1);
     CU(cuGraphDestroy(graph));
     CU(cuMemFree(p));
-}
-
-static void add_one(void *arg)
-{
-    ++*(int *)arg;
-}
-
-static void graphs_are_those_of_the_runtime(void **state)
-{
-    int count = 0;
-    CUstream stream;
-    CUgraph captured, graph, clone;
-    CUgraphNode node, child, nodes[2];
-    CUgraphExec exec;
-    CUdeviceptr p;
-    CUstreamCaptureStatus status;
-    CUgraphNodeType type;
-    cuuint64_t id = 0;
-    size_t n = 2;
-    char back[4] = "";
-    const CUDA_HOST_NODE_PARAMS call = {.fn = add_one, .userData = &count};
-
-    (void)state;
-    cudaGetLastError();
-    CU(cuMemAlloc(&p, 4));
-    CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    CU(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    CU(cuStreamGetCaptureInfo(stream, &status, &id, &captured, NULL, NULL, NULL));
-    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    CU(cuLaunchHostFunc(stream, add_one, &count));
-    CU(cuMemsetD8Async(p, 'a', 4, stream));
-    CU(cuStreamEndCapture(stream, &captured));
-    CU(cuGraphInstantiate(&exec, captured, 0));
-    CU(cuGraphDestroy(captured));
-    CU(cuGraphLaunch(exec, stream));
-    CU(cuStreamSynchronize(stream));
-    assert_int_equal(count, 1);
-    CU(cuGraphExecDestroy(exec));
-
-    CUDA_MEMSET_NODE_PARAMS fill = {.dst = p + 1, .value = 'x', .elementSize = 1, .width = 1, .height = 1};
-    CU(cuGraphCreate(&graph, 0));
-    CU(cuGraphAddMemsetNode(&node, graph, NULL, 0, &fill, NULL));
-    CU(cuGraphAddHostNode(&child, graph, &node, 1, &call));
-    CU(cuGraphClone(&clone, graph));
-    CU(cuGraphAddChildGraphNode(&child, graph, &child, 1, clone));
-    CU(cuGraphDestroy(clone));
-    CUDA_MEM_ALLOC_NODE_PARAMS memory = {
-        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}},
-        .bytesize = 100};
-    CUdeviceptr freed = 0;
-    CU(cuGraphAddMemAllocNode(&nodes[0], graph, NULL, 0, &memory));
-    CU(cuGraphAddMemFreeNode(&nodes[0], graph, &nodes[0], 1, memory.dptr));
-    CU(cuGraphMemFreeNodeGetParams(nodes[0], &freed));
-    assert_int_equal(freed, memory.dptr);
-    CU(cuGraphNodeGetDependencies(child, nodes, NULL, &n));
-    assert_int_equal(n, 1);
-    CU(cuGraphNodeGetType(nodes[0], &type));
-    assert_int_equal(type, CU_GRAPH_NODE_TYPE_HOST);
-    CU(cuGraphInstantiate(&exec, graph, 0));
-    fill.value = 'y';
-    CU(cuGraphExecMemsetNodeSetParams(exec, node, &fill, NULL));
-    CU(cuGraphNodeSetEnabled(exec, node, 0));
-    CU(cuGraphLaunch(exec, stream));
-    CU(cuMemcpyDtoHAsync(back, p, 4, stream));
-    assert_memory_equal(back, "axaa", 4); /* by the child */
-    assert_int_equal(count, 3);
-    assert_int_equal(cuGraphDestroy(clone), CUDA_ERROR_INVALID_VALUE);
-    assert_int_equal(cuGraphLaunch((CUgraphExec)&count, stream), CUDA_ERROR_INVALID_VALUE);
-    OK(cudaGetLastError()); /* that is the runtime's */
-    OK(cudaGraphDestroy((cudaGraph_t)graph));
-    CU(cuGraphExecDestroy(exec));
-    CU(cuStreamDestroy(stream));
-    CU(cuMemFree(p));
-}
-
-/* Where it comes from is the driver's three ways of saying it. */
-static void nodes_copy_boxes(void **state)
-{
-    char rows[3 * 8], *host;
-    CUdeviceptr device;
-    CUgraph graph;
-    CUgraphNode to, from;
-    CUgraphExec exec;
-    CUDA_MEMCPY3D in = {.srcXInBytes = 1,
-                        .srcY = 1,
-                        .srcMemoryType = CU_MEMORYTYPE_HOST,
-                        .srcPitch = 8,
-                        .dstXInBytes = 2,
-                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                        .dstPitch = 16,
-                        .WidthInBytes = 3,
-                        .Height = 2,
-                        .Depth = 1},
-                  said, bad;
-    CUgraphNodeParams out = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
-
-    (void)state;
-    OK(cudaMallocHost((void **)&host, 64));
-    memcpy(host,
-           "01234567"
-           "abcdefgh"
-           "ABCDEFGH",
-           sizeof rows);
-    CU(cuMemAlloc(&device, 64));
-    CU(cuMemsetD8(device, '.', 64));
-    in.srcHost = host;
-    in.dstDevice = device;
-    CU(cuGraphCreate(&graph, 0));
-    CU(cuGraphAddMemcpyNode(&to, graph, NULL, 0, &in, NULL));
-    out.memcpy.copyParams = (CUDA_MEMCPY3D){.srcXInBytes = 16,
-                                            .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                                            .srcDevice = device,
-                                            .dstMemoryType = CU_MEMORYTYPE_HOST,
-                                            .dstHost = host + 32,
-                                            .WidthInBytes = 6,
-                                            .Height = 1,
-                                            .Depth = 1};
-    CU(cuGraphAddNode(&from, graph, &to, NULL, 1, &out));
-    CU(cuGraphMemcpyNodeGetParams(to, &said));
-    assert_memory_equal(&said.srcXInBytes, &in.srcXInBytes, 3 * sizeof(size_t));
-    assert_true(said.srcMemoryType == CU_MEMORYTYPE_HOST && said.srcHost == host && said.srcPitch == 8);
-    assert_true(said.dstMemoryType == CU_MEMORYTYPE_DEVICE && said.dstDevice == device && said.dstXInBytes == 2);
-    assert_true(said.WidthInBytes == 3 && said.Height == 2 && said.Depth == 1);
-    CU(cuGraphInstantiate(&exec, graph, 0));
-    CU(cuGraphLaunch(exec, NULL));
-    CU(cuStreamSynchronize(NULL));
-    assert_memory_equal(host + 32, "..BCD.", 6);
-
-    in.srcXInBytes = 4;
-    CU(cuGraphExecMemcpyNodeSetParams(exec, to, &in, NULL));
-    CU(cuGraphLaunch(exec, NULL));
-    CU(cuStreamSynchronize(NULL));
-    assert_memory_equal(host + 32, "..EFG.", 6);
-    CU(cuGraphMemcpyNodeSetParams(to, &in));
-    CU(cuGraphMemcpyNodeGetParams(to, &said));
-    assert_int_equal(said.srcXInBytes, 4);
-    bad = in;
-    bad.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    assert_int_equal(cuGraphMemcpyNodeSetParams(to, &bad), CUDA_ERROR_NOT_SUPPORTED);
-    bad.srcMemoryType = (CUmemorytype)9;
-    assert_int_equal(cuGraphAddMemcpyNode(&to, graph, NULL, 0, &bad, NULL), CUDA_ERROR_INVALID_VALUE);
-    assert_int_equal(cuGraphAddNode(&to, graph, NULL, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
-    CU(cuGraphExecDestroy(exec));
-    CU(cuGraphDestroy(graph));
-    CU(cuMemFree(device));
-    OK(cudaFreeHost(host));
 }
 
 static void machine_code_is_refused(void **state)
@@ -744,205 +586,7 @@ static void memory_is_mapped_where_it_is_wanted(void **state)
     assert_int_equal(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* ---- between processes ---- */
-
-struct parcel {
-    cudaIpcMemHandle_t memory;
-    cudaIpcEventHandle_t event;
-};
-
-static int receive(int from, int to)
-{
-    struct parcel parcel;
-    char *p, *again, answer = 0;
-    cudaEvent_t event;
-    cudaStream_t stream;
-
-    if (read(from, &parcel, sizeof parcel) != sizeof parcel) return 1;
-    if (cudaIpcOpenMemHandle((void **)&p, parcel.memory, cudaIpcMemLazyEnablePeerAccess)) return 2;
-    if (cudaIpcOpenMemHandle((void **)&again, parcel.memory, cudaIpcMemLazyEnablePeerAccess) || again != p) return 3;
-    if (cudaIpcOpenEventHandle(&event, parcel.event)) return 4;
-    if (cudaStreamCreate(&stream) || cudaStreamWaitEvent(stream, event, 0)) return 5;
-    if (cudaMemsetAsync(p + 5, 9, 1, stream)) return 6;
-    if (cudaStreamQuery(stream) != cudaErrorNotReady) return 7;
-    if (write(to, &answer, 1) != 1 || cudaStreamSynchronize(stream)) return 8;
-    if (p[0] != 42) return 9;
-    if (cudaIpcCloseMemHandle(p) || cudaMemset(p + 6, 10, 1) || cudaIpcCloseMemHandle(p)) return 10;
-    if (cudaIpcCloseMemHandle(p) != cudaErrorInvalidValue) return 11;
-    if (cudaEventDestroy(event) || cudaStreamDestroy(stream)) return 12;
-    return 0;
-}
-
-struct gate {
-    int fd;
-};
-
-static void wait_for_answer(void *arg)
-{
-    char answer;
-
-    if (read(((struct gate *)arg)->fd, &answer, 1) != 1) abort();
-}
-
-/* The second process is a fresh program, as a child of this one could not use CUDA. */
-static void processes_share_memory_and_events(void **state)
-{
-    int there[2], back[2], status;
-    char *block, *p, path[64], from[16], to[16];
-    struct parcel parcel;
-    cudaStream_t stream;
-
-    (void)state;
-    OK(cudaSetDevice(0));
-    assert_int_equal(pipe(there), 0);
-    assert_int_equal(pipe(back), 0);
-    OK(cudaMalloc((void **)&block, 3000));
-    OK(cudaMalloc((void **)&p, 3000));
-    OK(cudaMemset(p, 0, 3000));
-    cudaEvent_t event, plain;
-    OK(cudaEventCreateWithFlags(&event, cudaEventInterprocess | cudaEventDisableTiming));
-    OK(cudaEventCreate(&plain));
-    OK(cudaStreamCreate(&stream));
-    OK(cudaIpcGetMemHandle(&parcel.memory, p + 100)); /* the handle of the whole allocation */
-    OK(cudaIpcGetEventHandle(&parcel.event, event));
-    FAILS(cudaErrorInvalidValue, cudaIpcGetEventHandle(&parcel.event, plain));
-    FAILS(cudaErrorInvalidValue, cudaIpcGetMemHandle(&parcel.memory, &status));
-    OK(cudaIpcGetMemHandle(&parcel.memory, p));
-    void *mine;
-    FAILS(cudaErrorDeviceUninitialized, cudaIpcOpenMemHandle(&mine, parcel.memory, cudaIpcMemLazyEnablePeerAccess));
-    struct gate gate = {back[0]};
-    OK(cudaLaunchHostFunc(stream, wait_for_answer, &gate));
-    OK(cudaMemsetAsync(p, 42, 1, stream));
-    OK(cudaEventRecord(event, stream));
-    FAILS(cudaErrorNotReady, cudaEventQuery(event));
-    pid_t child = fork();
-    if (!child) {
-        snprintf(path, sizeof path, "/proc/self/exe");
-        snprintf(from, sizeof from, "%d", there[0]);
-        snprintf(to, sizeof to, "%d", back[1]);
-        execl(path, "driver_cuda_test", from, to, (char *)NULL);
-        _exit(99);
-    }
-    assert_int_equal(write(there[1], &parcel, sizeof parcel), sizeof parcel);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    OK(cudaEventSynchronize(event));
-    OK(cudaDeviceSynchronize());
-    assert_int_equal(p[5], 9);
-    assert_int_equal(p[6], 10);
-    OK(cudaFree(p));
-    OK(cudaFree(block));
-    OK(cudaEventDestroy(event));
-    OK(cudaEventDestroy(plain));
-    OK(cudaStreamDestroy(stream));
-    for (int i = 0; i < 2; i++) {
-        close(there[i]);
-        close(back[i]);
-    }
-    cudaGetLastError();
-}
-
-struct pool_parcel {
-    int fd;
-    struct cudaMemPoolPtrExportData place;
-};
-
-static int receive_pool(int from)
-{
-    struct pool_parcel parcel;
-    struct cudaPointerAttributes what;
-    cudaMemPool_t pool, none;
-    uint64_t used = 1;
-    size_t before, after, total;
-    char *p, *same;
-
-    if (read(from, &parcel, sizeof parcel) != sizeof parcel || cudaSetDevice(1)) return 1;
-    if (cudaMemPoolImportFromShareableHandle(&none, (void *)(uintptr_t)from, cudaMemHandleTypePosixFileDescriptor, 0) !=
-        cudaErrorInvalidValue)
-        return 2;
-    if (cudaMemPoolImportFromShareableHandle(&pool, (void *)(uintptr_t)parcel.fd, cudaMemHandleTypePosixFileDescriptor,
-                                             0))
-        return 3;
-    close(parcel.fd);
-    if (cudaMemGetInfo(&before, &total) || cudaMemPoolImportPointer((void **)&p, pool, &parcel.place)) return 4;
-    if (cudaPointerGetAttributes(&what, p) || what.type != cudaMemoryTypeDevice || what.device != 1) return 5;
-    if (cudaMemPoolImportPointer((void **)&same, pool, &parcel.place)) return 6;
-    if (p[3] != 42 || cudaMemset(p + 4, 7, 1) || cudaDeviceSynchronize() || same[4] != 7) return 7;
-    if (cudaMallocFromPoolAsync((void **)&same, 10, pool, NULL) != cudaErrorInvalidValue) return 8;
-    if (cudaDeviceSetMemPool(1, pool) != cudaErrorInvalidValue) return 9;
-    if (cudaMemPoolExportPointer(&parcel.place, p) != cudaErrorInvalidValue) return 10;
-    if (cudaFreeAsync(p, NULL) || cudaDeviceSynchronize() || cudaFree(same)) return 11;
-    if (cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &used) || used) return 12;
-    if (cudaPointerGetAttributes(&what, p) || what.type != cudaMemoryTypeUnregistered) return 13;
-    if (cudaMemGetInfo(&after, &total) || after != before) return 14; /* it was never this device's */
-    return cudaMemPoolDestroy(pool) ? 15 : 0;
-}
-
-static void processes_share_pools(void **state)
-{
-    const struct cudaMemPoolProps properties = {.allocType = cudaMemAllocationTypePinned,
-                                                .handleTypes = cudaMemHandleTypePosixFileDescriptor,
-                                                .location = {.type = cudaMemLocationTypeDevice, .id = 0}};
-    struct cudaMemPoolProps fabric = properties;
-    int there[2], status;
-    char *p, *plain, from[16];
-    cudaMemPool_t pool;
-    struct pool_parcel parcel;
-    CUmemPoolPtrExportData same;
-
-    (void)state;
-    fabric.handleTypes = cudaMemHandleTypeFabric;
-    FAILS(cudaErrorNotSupported, cudaMemPoolCreate(&pool, &fabric));
-    OK(cudaDeviceGetDefaultMemPool(&pool, 0));
-    FAILS(cudaErrorInvalidValue,
-          cudaMemPoolExportToShareableHandle(&parcel.fd, pool, cudaMemHandleTypePosixFileDescriptor, 0));
-    OK(cudaMallocAsync((void **)&plain, 100, NULL));
-    FAILS(cudaErrorInvalidValue, cudaMemPoolExportPointer(&parcel.place, plain));
-    OK(cudaFree(plain));
-    OK(cudaMemPoolCreate(&pool, &properties));
-    OK(cudaMallocFromPoolAsync((void **)&p, 5000, pool, NULL));
-    OK(cudaMallocFromPoolAsync((void **)&p, 5000, pool, NULL)); /* does not begin with a page */
-    OK(cudaMemset(p, 42, 5000));
-    OK(cudaMemPoolExportToShareableHandle(&parcel.fd, pool, cudaMemHandleTypePosixFileDescriptor, 0));
-    OK(cudaMemPoolExportPointer(&parcel.place, p));
-    CU(cuMemPoolExportPointer(&same, (CUdeviceptr)(uintptr_t)p));
-    assert_memory_equal(&same, &parcel.place, sizeof same);
-    assert_int_equal(fcntl(parcel.fd, F_SETFD, 0), 0); /* the child inherits it */
-    assert_int_equal(pipe(there), 0);
-    pid_t child = fork();
-    if (!child) {
-        snprintf(from, sizeof from, "%d", there[0]);
-        execl("/proc/self/exe", "driver_cuda_test", from, (char *)NULL);
-        _exit(99);
-    }
-    assert_int_equal(write(there[1], &parcel, sizeof parcel), sizeof parcel);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    assert_int_equal(p[4], 7);
-    OK(cudaFree(p));
-    OK(cudaMemPoolDestroy(pool));
-    close(there[0]);
-    close(there[1]);
-    close(parcel.fd);
-    cudaGetLastError();
-}
-
-/* A child of a process that has used CUDA gets an error, and does not hang. */
-static void a_forked_child_is_told(void **state)
-{
-    int status;
-
-    (void)state;
-    pid_t child = fork();
-    if (!child) {
-        void *p;
-        _exit(cudaMalloc(&p, 10) == cudaErrorInitializationError ? 0 : 1);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-}
-
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_works_before_the_start),
@@ -957,18 +601,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(functions_are_found_by_name_and_version),
         cmocka_unit_test(functions_for_threads_use_their_streams),
         cmocka_unit_test(everything_for_threads_is_on_their_streams),
-        cmocka_unit_test(graphs_are_those_of_the_runtime),
-        cmocka_unit_test(nodes_copy_boxes),
         cmocka_unit_test(machine_code_is_refused),
         cmocka_unit_test(memory_is_mapped_where_it_is_wanted),
-        cmocka_unit_test(processes_share_memory_and_events),
-        cmocka_unit_test(processes_share_pools),
-        cmocka_unit_test(a_forked_child_is_told),
     };
 
     setenv("KOLO_HOST_DEVICES", "4", 1);
     setenv("KOLO_DEVICE_MEMORY", "64M", 1);
-    if (argc == 2) return receive_pool(atoi(argv[1]));
-    if (argc == 3) return receive(atoi(argv[1]), atoi(argv[2]));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,11 +133,6 @@ static void freed_memory_comes_back_zero_and_pieces_join(void **state)
     free(host);
 }
 
-static void wait_for_flag(void *arg)
-{
-    while (!atomic_load((atomic_int *)arg)) continue;
-}
-
 static void free_waits_for_the_work_of_its_device(void **state)
 {
     struct freeing f = {0};

@@ -9,11 +9,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-static void wait_for_flag(void *arg)
-{
-    while (!atomic_load((atomic_int *)arg)) continue;
-}
-
 static void set_flag(void *arg)
 {
     atomic_store((atomic_int *)arg, 1);
