@@ -25,46 +25,80 @@ static void check_sum(const float *host, int ranks)
 
 /* ---- one process, one thread, all devices ---- */
 
-static void one_thread_drives_all_devices(void **state)
-{
-    int devices[DEVICES], count;
-    float *send[DEVICES], *recv[DEVICES], *host = malloc(COUNT * sizeof *host);
+struct devices {
+    float *send[DEVICES], *recv[DEVICES], *host;
     cudaStream_t stream[DEVICES];
     ncclComm_t comm[DEVICES];
+};
+
+static void make_devices(struct devices *d, unsigned flags)
+{
+    int ordinals[DEVICES];
+
+    d->host = malloc(COUNT * sizeof *d->host);
+    for (int i = 0; i < DEVICES; i++) {
+        ordinals[i] = i;
+        OK(cudaSetDevice(i));
+        OK(cudaMalloc((void **)&d->send[i], COUNT * sizeof(float)));
+        OK(cudaMalloc((void **)&d->recv[i], COUNT * sizeof(float)));
+        fill(d->host, i);
+        OK(cudaMemcpy(d->send[i], d->host, COUNT * sizeof(float), cudaMemcpyHostToDevice));
+        OK(cudaStreamCreateWithFlags(&d->stream[i], flags));
+    }
+    NCCL(ncclCommInitAll(d->comm, DEVICES, ordinals));
+}
+
+static void free_devices(struct devices *d)
+{
+    for (int i = 0; i < DEVICES; i++) {
+        OK(cudaFree(d->send[i]));
+        OK(cudaFree(d->recv[i]));
+        OK(cudaStreamDestroy(d->stream[i]));
+        NCCL(ncclCommDestroy(d->comm[i]));
+    }
+    free(d->host);
+}
+
+static void clear_received(const struct devices *d)
+{
+    for (int i = 0; i < DEVICES; i++) {
+        OK(cudaSetDevice(i));
+        OK(cudaMemset(d->recv[i], 0, COUNT * sizeof(float)));
+        OK(cudaDeviceSynchronize());
+    }
+}
+
+static void reduce_all(const struct devices *d)
+{
+    NCCL(ncclGroupStart());
+    for (int i = 0; i < DEVICES; i++)
+        NCCL(ncclAllReduce(d->send[i], d->recv[i], COUNT, ncclFloat, ncclSum, d->comm[i], d->stream[i]));
+    NCCL(ncclGroupEnd());
+}
+
+/* All has run on all streams. */
+static void check_received(const struct devices *d)
+{
+    for (int i = 0; i < DEVICES; i++) {
+        OK(cudaMemcpy(d->host, d->recv[i], COUNT * sizeof(float), cudaMemcpyDeviceToHost));
+        check_sum(d->host, DEVICES);
+    }
+}
+
+static void one_thread_drives_all_devices(void **state)
+{
+    struct devices d;
+    int count;
 
     (void)state;
     OK(cudaGetDeviceCount(&count));
     assert_int_equal(count, DEVICES);
-    for (int i = 0; i < DEVICES; i++) {
-        devices[i] = i;
-        OK(cudaSetDevice(i));
-        OK(cudaMalloc((void **)&send[i], COUNT * sizeof(float)));
-        OK(cudaMalloc((void **)&recv[i], COUNT * sizeof(float)));
-        fill(host, i);
-        OK(cudaMemcpy(send[i], host, COUNT * sizeof(float), cudaMemcpyHostToDevice));
-        OK(cudaMemset(recv[i], 0, COUNT * sizeof(float)));
-        OK(cudaStreamCreate(&stream[i]));
-    }
-    NCCL(ncclCommInitAll(comm, DEVICES, devices));
-    for (int round = 0; round < 3; round++) {
-        NCCL(ncclGroupStart());
-        for (int i = 0; i < DEVICES; i++)
-            NCCL(ncclAllReduce(send[i], recv[i], COUNT, ncclFloat, ncclSum, comm[i], stream[i]));
-        NCCL(ncclGroupEnd());
-    }
-    for (int i = 0; i < DEVICES; i++) {
-        OK(cudaSetDevice(i));
-        OK(cudaStreamSynchronize(stream[i]));
-        OK(cudaMemcpy(host, recv[i], COUNT * sizeof(float), cudaMemcpyDeviceToHost));
-        check_sum(host, DEVICES);
-    }
-    for (int i = 0; i < DEVICES; i++) {
-        OK(cudaFree(send[i]));
-        OK(cudaFree(recv[i]));
-        OK(cudaStreamDestroy(stream[i]));
-        NCCL(ncclCommDestroy(comm[i]));
-    }
-    free(host);
+    make_devices(&d, cudaStreamDefault);
+    clear_received(&d);
+    for (int round = 0; round < 3; round++) reduce_all(&d);
+    for (int i = 0; i < DEVICES; i++) OK(cudaStreamSynchronize(d.stream[i]));
+    check_received(&d);
+    free_devices(&d);
 }
 
 /* The work of each device is queued in turn; nothing may wait for what comes later. */
@@ -109,36 +143,28 @@ static void copies_around_a_collective_do_not_wait(void **state)
 
 /* ---- graphs: one thread, a capture for each device, as nccl-tests has with -g and -G ---- */
 
-static void replay(const cudaGraphExec_t *exec, const cudaStream_t *stream, int n, int launches)
+static void replay(const struct devices *d, const cudaGraphExec_t *exec, int launches)
 {
     for (int l = 0; l < launches; l++)
-        for (int i = 0; i < n; i++) OK(cudaGraphLaunch(exec[i], stream[i]));
-    for (int i = 0; i < n; i++)
+        for (int i = 0; i < DEVICES; i++) OK(cudaGraphLaunch(exec[i], d->stream[i]));
+    for (int i = 0; i < DEVICES; i++)
         for (cudaError_t rc = cudaErrorNotReady; rc == cudaErrorNotReady;)
-            if ((rc = cudaStreamQuery(stream[i])) && rc != cudaErrorNotReady) OK(rc);
+            if ((rc = cudaStreamQuery(d->stream[i])) && rc != cudaErrorNotReady) OK(rc);
 }
 
 /* Its iterations of one size; several operations of each communicator are one group where they are aggregated. */
-static void capture(float *const *send, float *const *recv, const ncclComm_t *comm, const cudaStream_t *stream, int n,
-                    int aggregated, cudaGraphExec_t *exec)
+static void capture(const struct devices *d, int aggregated, cudaGraphExec_t *exec)
 {
     cudaGraph_t graph;
 
-    for (int i = 0; i < n; i++) OK(cudaStreamBeginCapture(stream[i], cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < DEVICES; i++) OK(cudaStreamBeginCapture(d->stream[i], cudaStreamCaptureModeThreadLocal));
     for (int iteration = 0; iteration < 5; iteration++) {
         NCCL(ncclGroupStart());
-        for (int a = 0; a < aggregated; a++) {
-            NCCL(ncclGroupStart());
-            for (int i = 0; i < n; i++) {
-                OK(cudaSetDevice(i));
-                NCCL(ncclAllReduce(send[i], recv[i], COUNT, ncclFloat, ncclSum, comm[i], stream[i]));
-            }
-            NCCL(ncclGroupEnd());
-        }
+        for (int a = 0; a < aggregated; a++) reduce_all(d);
         NCCL(ncclGroupEnd());
     }
-    for (int i = 0; i < n; i++) {
-        OK(cudaStreamEndCapture(stream[i], &graph));
+    for (int i = 0; i < DEVICES; i++) {
+        OK(cudaStreamEndCapture(d->stream[i], &graph));
         OK(cudaGraphInstantiate(&exec[i], graph, 0));
         OK(cudaGraphDestroy(graph));
     }
@@ -146,39 +172,19 @@ static void capture(float *const *send, float *const *recv, const ncclComm_t *co
 
 static void one_thread_captures_all_devices(void **state)
 {
-    float *send[DEVICES], *recv[DEVICES], *host = malloc(COUNT * sizeof *host);
-    cudaStream_t stream[DEVICES];
     cudaGraphExec_t exec[DEVICES];
-    ncclComm_t comm[DEVICES];
+    struct devices d;
 
     (void)state;
-    NCCL(ncclCommInitAll(comm, DEVICES, NULL));
-    for (int i = 0; i < DEVICES; i++) {
-        OK(cudaSetDevice(i));
-        OK(cudaMalloc((void **)&send[i], COUNT * sizeof(float)));
-        OK(cudaMalloc((void **)&recv[i], COUNT * sizeof(float)));
-        fill(host, i);
-        OK(cudaMemcpy(send[i], host, COUNT * sizeof(float), cudaMemcpyHostToDevice));
-        OK(cudaStreamCreateWithFlags(&stream[i], cudaStreamNonBlocking));
-    }
+    make_devices(&d, cudaStreamNonBlocking);
     for (int aggregated = 1; aggregated <= 2; aggregated++) {
-        for (int i = 0; i < DEVICES; i++) OK(cudaMemset(recv[i], 0, COUNT * sizeof(float)));
-        OK(cudaDeviceSynchronize());
-        capture(send, recv, comm, stream, DEVICES, aggregated, exec);
-        replay(exec, stream, DEVICES, 4);
-        for (int i = 0; i < DEVICES; i++) {
-            OK(cudaMemcpy(host, recv[i], COUNT * sizeof(float), cudaMemcpyDeviceToHost));
-            check_sum(host, DEVICES);
-            OK(cudaGraphExecDestroy(exec[i]));
-        }
+        clear_received(&d);
+        capture(&d, aggregated, exec);
+        replay(&d, exec, 4);
+        check_received(&d);
+        for (int i = 0; i < DEVICES; i++) OK(cudaGraphExecDestroy(exec[i]));
     }
-    for (int i = 0; i < DEVICES; i++) {
-        OK(cudaFree(send[i]));
-        OK(cudaFree(recv[i]));
-        OK(cudaStreamDestroy(stream[i]));
-        NCCL(ncclCommDestroy(comm[i]));
-    }
-    free(host);
+    free_devices(&d);
 }
 
 /* ---- one thread for each device ---- */
