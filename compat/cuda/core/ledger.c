@@ -98,19 +98,22 @@ static uint64_t sum(int ordinal)
 
 /* ---- the file ---- */
 
-/* What names the job, if the first of each is set; where that is all, who started its processes does. */
+/* If the first of a row is set, the others name the job; where there are none, who started its processes does. */
 static bool name_job(char path[KL_SIBLINGS_PATH])
 {
-    static const char *const jobs[][4] = {{"KOLO_COMM_ID"},
-                                          {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR"},
-                                          {"SLURM_STEP_ID", "SLURM_JOB_ID"},
-                                          {"PMI_RANK"},
-                                          {"MASTER_PORT", "MASTER_ADDR", "WORLD_SIZE"}};
-    static const char *const parent[] = {NULL};
+    static const struct {
+        const char *launched, *names[4];
+    } jobs[] = {
+        {"KOLO_COMM_ID", {"KOLO_COMM_ID"}},
+        {"PMIX_NAMESPACE", {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR"}},
+        {"SLURM_STEP_ID", {"SLURM_STEP_ID", "SLURM_JOB_ID"}},
+        {"PMI_RANK", {NULL}},
+        {"MASTER_PORT", {"MASTER_PORT", "MASTER_ADDR", "WORLD_SIZE"}},
+    };
 
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
-        if (!getenv(jobs[i][0])) continue;
-        kl_siblings_path(strcmp(jobs[i][0], "PMI_RANK") ? jobs[i] : parent, 0, path);
+        if (!getenv(jobs[i].launched)) continue;
+        kl_siblings_path(jobs[i].names, 0, path);
         return true;
     }
     return false;

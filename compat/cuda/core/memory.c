@@ -49,15 +49,23 @@ size_t kl_cuda_memory_here(int device)
                                           : (size_t)kl_load_relaxed(&given[device]);
 }
 
+size_t kl_cuda_memory_left(const struct kl_cuda_device *d, int device)
+{
+    size_t used = 0;
+
+    if (kl_cuda_ledger_has(d->ordinal))
+        used = kl_cuda_ledger_used(d->ordinal);
+    else if (device >= 0)
+        used = (size_t)kl_load_relaxed(&given[device]);
+    return used < d->memory ? d->memory - used : 0; /* another process may have a larger limit */
+}
+
 cudaError_t kl_cuda_memory_info(int device, size_t *free_bytes, size_t *total_bytes)
 {
     const struct kl_cuda_device *d;
 
     KL_CUDA_TRY(kl_cuda_device(device, &d));
-    size_t used =
-        kl_cuda_ledger_has(d->ordinal) ? kl_cuda_ledger_used(d->ordinal) : (size_t)kl_load_relaxed(&given[device]);
-    if (used > d->memory) used = d->memory; /* another process has another limit */
-    if (free_bytes) *free_bytes = d->memory - used;
+    if (free_bytes) *free_bytes = kl_cuda_memory_left(d, device);
     if (total_bytes) *total_bytes = d->memory;
     return cudaSuccess;
 }

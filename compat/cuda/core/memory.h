@@ -33,6 +33,9 @@ cudaError_t kl_cuda_host_unregister(void *ptr);
 /** Count `bytes` of a device as given out, or, negative, as back. False: so much is not left. */
 bool kl_cuda_count(int device, int64_t bytes);
 
+/** What is left of a device of the host. `device`: its number in this process; -1: it is not visible. */
+size_t kl_cuda_memory_left(const struct kl_cuda_device *d, int device);
+
 /** Of the device, and of that what this process has. */
 cudaError_t kl_cuda_memory_info(int device, size_t *free_bytes, size_t *total_bytes);
 size_t kl_cuda_memory_here(int device);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** device.c - the host's devices: found, and what they say of themselves. */
-#include "compat/cuda/core/ledger.h"
 #include "compat/cuda/core/memory.h"
 #include "compat/cuda/nvml/nvml_state.h"
 
@@ -286,13 +285,8 @@ int kl_nvml_visible(const struct kl_cuda_device *d)
 
 nvmlMemory_t kl_nvml_memory(const struct kl_cuda_device *d)
 {
-    size_t free_bytes = d->memory;
-    int visible = kl_nvml_visible(d);
+    size_t free_bytes = kl_cuda_memory_left(d, kl_nvml_visible(d));
 
-    if (visible >= 0)
-        kl_cuda_memory_info(visible, &free_bytes, NULL);
-    else if (kl_cuda_ledger_has(d->ordinal))
-        free_bytes -= kl_cuda_ledger_used(d->ordinal);
     return (nvmlMemory_t){.total = d->memory, .free = free_bytes, .used = d->memory - free_bytes};
 }
 

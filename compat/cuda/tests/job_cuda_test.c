@@ -22,8 +22,8 @@ struct process {
     int to, from;
 };
 
-/* In a job of this name; it has said how much is free by its first line. */
-static struct process start(const char *job, const char *mib, int *free_mib)
+/* In a job of this name, with this argument; it has said how much is free by its first line. */
+static struct process start(const char *job, const char *what, int *free_mib)
 {
     int to[2], from[2];
     char line[32] = "";
@@ -34,7 +34,7 @@ static struct process start(const char *job, const char *mib, int *free_mib)
         dup2(to[0], 0);
         dup2(from[1], 1);
         setenv("KOLO_COMM_ID", job, 1);
-        execl("/proc/self/exe", self, mib, (char *)NULL);
+        execl("/proc/self/exe", self, what, (char *)NULL);
         _exit(127);
     }
     close(to[0]);
@@ -70,6 +70,21 @@ static int hold(const char *mib)
     printf("%zu\n", left / MIB);
     fflush(stdout);
     return read(0, &c, 1) ? 1 : 0;
+}
+
+/* Say how much NVML has left of device 0, and wait. */
+static int look(void)
+{
+    nvmlDevice_t device;
+    nvmlMemory_t memory;
+    char c;
+
+    if (nvmlInit_v2() || nvmlDeviceGetHandleByIndex_v2(0, &device) || nvmlDeviceGetMemoryInfo(device, &memory))
+        return 1;
+    if (memory.free + memory.used != memory.total) return 2;
+    printf("%lld\n", (long long)memory.free / MIB);
+    fflush(stdout);
+    return read(0, &c, 1) ? 3 : 0;
 }
 
 static int free_here(void)
@@ -157,6 +172,30 @@ static void nvml_says_the_same(void **state)
     NVML(nvmlShutdown());
 }
 
+/* A process that has less of each device than others, and device 0 only by NVML. */
+static void limits_may_differ(void **state)
+{
+    static const struct {
+        const char *limit;
+        int left;
+    } cases[] = {{"64M", 24}, {"40M", 0}, {"32M", 0}};
+    void *p;
+    int seen;
+
+    (void)state;
+    OK(cudaMalloc(&p, 40 * MIB));
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    FOR_EACH_CASE(c, cases)
+    {
+        setenv("KOLO_DEVICE_MEMORY", c->limit, 1);
+        finish(start(getenv("KOLO_COMM_ID"), "look", &seen), 0);
+        expect_case(c->limit, seen == c->left);
+    }
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    setenv("KOLO_DEVICE_MEMORY", "64M", 1);
+    OK(cudaFree(p));
+}
+
 static void who_is_killed_leaves_nothing(void **state)
 {
     struct process other[3];
@@ -202,13 +241,14 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_has_its_memory_once),
         cmocka_unit_test(nvml_says_the_same),
+        cmocka_unit_test(limits_may_differ),
         cmocka_unit_test(who_is_killed_leaves_nothing),
         cmocka_unit_test(jobs_know_nothing_of_each_other),
     };
     char job[64];
 
     self = argv[0];
-    if (argc == 2) return hold(argv[1]);
+    if (argc == 2) return strcmp(argv[1], "look") ? hold(argv[1]) : look();
     snprintf(job, sizeof job, "job of %d", (int)getpid());
     setenv("KOLO_COMM_ID", job, 1);
     setenv("KOLO_HOST_DEVICES", "4", 1);
