@@ -2,6 +2,7 @@
 #include "compat/cuda/nvcc/names.h"
 
 #include "compat/cuda/nvcc/text.h"
+#include "src/base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +10,8 @@
 /* Where the name is, or would be. There is room. */
 static uint32_t *place_of(const struct names *n, const char *name, size_t bytes)
 {
-    uint64_t at = 14695981039346656037u;
+    uint64_t at = kl_hash_add(KL_HASH_START, name, bytes);
 
-    for (size_t i = 0; i < bytes; i++) at = (at ^ (unsigned char)name[i]) * 1099511628211u; /* FNV-1a */
     for (at ^= at >> 32;; at++) {
         uint32_t *place = &n->place[at & (n->room - 1)];
         const char *other = *place ? n->at[*place - 1] : NULL;
