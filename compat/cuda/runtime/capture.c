@@ -86,13 +86,19 @@ static struct kl_cudart_graph *find(uint64_t id)
     return s.found;
 }
 
+/* The one that the program knows. */
+static cudaGraph_t known_graph(const struct kl_cudart_graph *g)
+{
+    return g->into ? g->into : g->handle;
+}
+
 /* What was captured into a graph that was there is one of its nodes. */
 static cudaError_t settle(struct kl_cudart_graph *g, cudaGraph_t *graph)
 {
     struct kl_cudart_work w = {.type = cudaGraphNodeTypeGraph};
     cudaGraphNode_t node;
 
-    *graph = g->into ? g->into : g->handle;
+    *graph = known_graph(g);
     if (!g->into) return cudaSuccess;
     bool taken = kl_cudart_work_take(&w, g);
     cudaError_t rc = taken ? kl_cudart_node_add(&node, g->into, g->behind, g->nbehind, &w) : cudaErrorMemoryAllocation;
@@ -143,11 +149,8 @@ cudaError_t kl_cudart_capture_info(cudaStream_t stream, struct kl_cudart_capture
     KL_CUDA_TRY(kl_cuda_enter());
     if (koloStreamGetCaptureInfo(stream, &status, &id)) return cudaErrorInvalidResourceHandle;
     const struct kl_cudart_graph *g = find(id);
-    *info = (struct kl_cudart_capture_info){.status = (enum cudaStreamCaptureStatus)status,
-                                            .id = id,
-                                            .graph = !g        ? NULL
-                                                     : g->into ? g->into
-                                                               : g->handle};
+    *info = (struct kl_cudart_capture_info){
+        .status = (enum cudaStreamCaptureStatus)status, .id = id, .graph = g ? known_graph(g) : NULL};
     return cudaSuccess;
 }
 

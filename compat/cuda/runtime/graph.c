@@ -152,11 +152,21 @@ KL_CUDART_ENTRY(cudaGraphClone);
 
 static void print_node(FILE *file, const struct kl_cudart_node *n, size_t number)
 {
-    static const char *const names[] = {"kernel",       "memcpy", "memset", "host",  "graph", "empty", "wait for event",
-                                        "record event", "",       "",       "alloc", "free",  "",      "condition"};
+    static const char *const names[cudaGraphNodeTypeCount] = {
+        [cudaGraphNodeTypeKernel] = "kernel",
+        [cudaGraphNodeTypeMemcpy] = "memcpy",
+        [cudaGraphNodeTypeMemset] = "memset",
+        [cudaGraphNodeTypeHost] = "host",
+        [cudaGraphNodeTypeGraph] = "graph",
+        [cudaGraphNodeTypeEmpty] = "empty",
+        [cudaGraphNodeTypeWaitEvent] = "wait for event",
+        [cudaGraphNodeTypeEventRecord] = "record event",
+        [cudaGraphNodeTypeMemAlloc] = "alloc",
+        [cudaGraphNodeTypeMemFree] = "free",
+        [cudaGraphNodeTypeConditional] = "condition",
+    };
 
-    fprintf(file, "    n%zu [label=\"%zu: %s\"];\n", number, number,
-            (size_t)n->work.type < sizeof names / sizeof names[0] ? names[n->work.type] : "node");
+    fprintf(file, "    n%zu [label=\"%zu: %s\"];\n", number, number, names[n->work.type]);
 }
 
 cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned int flags)
