@@ -9,8 +9,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-_Static_assert(sizeof(CUmemcpyAttributes) == sizeof(struct cudaMemcpyAttributes), "they are the same");
-_Static_assert(sizeof(CUDA_MEMCPY3D_BATCH_OP) == sizeof(struct cudaMemcpy3DBatchOp), "they are the same");
+KL_CU_ALIKE(CUmemcpyAttributes, struct cudaMemcpyAttributes);
+KL_CU_ALIKE(CUDA_MEMCPY3D_BATCH_OP, struct cudaMemcpy3DBatchOp);
 
 EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
                                    CUmemcpyAttributes *attributes, size_t *first, size_t nattributes, size_t *failed,

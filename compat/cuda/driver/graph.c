@@ -15,12 +15,12 @@
 #undef cuGraphRemoveDependencies
 #undef cuGraphExecUpdate
 
-_Static_assert(sizeof(CUDA_HOST_NODE_PARAMS) == sizeof(struct cudaHostNodeParams), "they are the same");
-_Static_assert(sizeof(CUDA_MEMSET_NODE_PARAMS) == sizeof(struct cudaMemsetParams), "they are the same");
-_Static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) == sizeof(struct cudaMemAllocNodeParams), "they are the same");
-_Static_assert(sizeof(CUgraphEdgeData) == sizeof(cudaGraphEdgeData), "they are the same");
-_Static_assert(sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS) == sizeof(cudaGraphInstantiateParams), "they are the same");
-_Static_assert(sizeof(CUgraphExecUpdateResultInfo) == sizeof(cudaGraphExecUpdateResultInfo), "they are the same");
+KL_CU_ALIKE(CUDA_HOST_NODE_PARAMS, struct cudaHostNodeParams);
+KL_CU_ALIKE(CUDA_MEMSET_NODE_PARAMS, struct cudaMemsetParams);
+KL_CU_ALIKE(CUDA_MEM_ALLOC_NODE_PARAMS, struct cudaMemAllocNodeParams);
+KL_CU_ALIKE(CUgraphEdgeData, cudaGraphEdgeData);
+KL_CU_ALIKE(CUDA_GRAPH_INSTANTIATE_PARAMS, cudaGraphInstantiateParams);
+KL_CU_ALIKE(CUgraphExecUpdateResultInfo, cudaGraphExecUpdateResultInfo);
 
 /* ---- captures ---- */
 

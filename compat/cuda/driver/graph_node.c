@@ -11,9 +11,9 @@
 #undef cuGraphExecKernelNodeSetParams
 #undef cuGraphAddNode
 
-_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS_v1) == sizeof(struct cudaKernelNodeParams), "they are the same");
-_Static_assert(sizeof(CUgraphNodeParams) == sizeof(struct cudaGraphNodeParams), "only kernels and copies differ");
-_Static_assert(sizeof(CUlaunchAttributeValue) == sizeof(cudaLaunchAttributeValue), "they are the same");
+KL_CU_ALIKE(CUDA_KERNEL_NODE_PARAMS_v1, struct cudaKernelNodeParams);
+KL_CU_ALIKE(CUgraphNodeParams, struct cudaGraphNodeParams);
+KL_CU_ALIKE(CUlaunchAttributeValue, cudaLaunchAttributeValue);
 
 /* ---- kernels ---- */
 

@@ -5,15 +5,13 @@
  */
 #include "compat/cuda/driver/same.h"
 
+KL_CU_ALIKE(CUlaunchAttribute, cudaLaunchAttribute);
+
 /* ---- launches ---- */
 
 static CUresult launch(const cudaLaunchConfig_t *config, CUfunction function, void **arguments)
 {
-    KL_CU_TRY(kl_cu_enter());
-    kl_cuda_driver_call(true);
-    cudaError_t rc = cudaLaunchKernelExC(config, function, arguments);
-    kl_cuda_driver_call(false);
-    return kl_cu_of_runtime(rc);
+    KL_CU_RETURN_SAME(kl_cu_enter(), cudaLaunchKernelExC(config, function, arguments));
 }
 
 /* Arguments that are packed already cannot be told from others. */
@@ -61,11 +59,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **a
 
 static CUresult attributes(struct cudaFuncAttributes *a, CUfunction function)
 {
-    KL_CU_TRY(kl_cu_enter());
-    kl_cuda_driver_call(true);
-    cudaError_t rc = cudaFuncGetAttributes(a, function);
-    kl_cuda_driver_call(false);
-    return kl_cu_of_runtime(rc);
+    KL_CU_RETURN_SAME(kl_cu_enter(), cudaFuncGetAttributes(a, function));
 }
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)

@@ -4,9 +4,9 @@
 
 #include "compat/cuda/driver/driver.h"
 
-_Static_assert(sizeof(CUmemPoolProps) == sizeof(struct cudaMemPoolProps), "they are the same");
-_Static_assert(sizeof(CUmemPoolPtrExportData) == sizeof(struct cudaMemPoolPtrExportData), "they are the same");
-_Static_assert(sizeof(CUmemAccessDesc) == sizeof(struct cudaMemAccessDesc), "they are the same");
+KL_CU_ALIKE(CUmemPoolProps, struct cudaMemPoolProps);
+KL_CU_ALIKE(CUmemPoolPtrExportData, struct cudaMemPoolPtrExportData);
+KL_CU_ALIKE(CUmemAccessDesc, struct cudaMemAccessDesc);
 
 static cudaMemPool_t pool_of(CUmemoryPool pool)
 {

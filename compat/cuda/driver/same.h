@@ -13,16 +13,22 @@ static inline CUresult kl_cu_of_runtime(cudaError_t rc)
     return rc == cudaErrorInvalidDeviceFunction ? kl_cu_refuse_code() : (CUresult)rc;
 }
 
-/** A function of the runtime's, which leaves the thread's last error as it is. */
+/** Return what the driver says for a call of the runtime, which leaves the thread's last error as it is. */
+#define KL_CU_RETURN_SAME(ready, call)                                                                                 \
+    do {                                                                                                               \
+        KL_CU_TRY(ready);                                                                                              \
+        kl_cuda_driver_call(true);                                                                                     \
+        cudaError_t kl_cu_same_rc = (call);                                                                            \
+        kl_cuda_driver_call(false);                                                                                    \
+        return kl_cu_of_runtime(kl_cu_same_rc);                                                                        \
+    } while (0)
+
+/** A function of the runtime's under the driver's name. */
 #define SAME(name, function, parameters, arguments)                                                                    \
     __attribute__((visibility("default"))) CUresult name parameters;                                                   \
     CUresult name parameters                                                                                           \
     {                                                                                                                  \
-        KL_CU_TRY(kl_cu_ready());                                                                                      \
-        kl_cuda_driver_call(true);                                                                                     \
-        cudaError_t rc = function arguments;                                                                           \
-        kl_cuda_driver_call(false);                                                                                    \
-        return kl_cu_of_runtime(rc);                                                                                   \
+        KL_CU_RETURN_SAME(kl_cu_ready(), function arguments);                                                          \
     }
 
 #endif

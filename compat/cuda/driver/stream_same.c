@@ -5,7 +5,7 @@
 #undef cuMemPrefetchAsync
 #undef cuMemAdvise
 
-_Static_assert(sizeof(CUmemLocation) == sizeof(struct cudaMemLocation), "they are the same");
+KL_CU_ALIKE(CUmemLocation, struct cudaMemLocation);
 
 /* ---- streams ---- */
 

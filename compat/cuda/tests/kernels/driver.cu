@@ -147,15 +147,14 @@ static void nodes(int *total, CUstream stream)
     CUDA_KERNEL_NODE_PARAMS p = node_of(function_of((const void *)add), 2, arguments), said = {};
     CUgraphNodeParams any = {};
     CUkernelNodeAttrValue priority = {};
-    CUgraphNode first, second;
+    CUgraphNode first, second, third;
     CUgraphNodeType type;
     CUgraphExec exec;
     CUgraph graph;
 
     CU(cuGraphCreate(&graph, 0));
     CU(cuGraphAddKernelNode(&first, graph, nullptr, 0, &p));
-    p = node_of(nullptr, 4, arguments); // by the kernel's other handle
-    cudaKernel_t kernel;
+    cudaKernel_t kernel; // its other handle
     CUDA(cudaGetKernel(&kernel, (const void *)add));
     any.type = CU_GRAPH_NODE_TYPE_KERNEL;
     any.kernel.kern = kernel;
@@ -163,20 +162,23 @@ static void nodes(int *total, CUstream stream)
     any.kernel.blockDimX = 4;
     any.kernel.kernelParams = arguments;
     CU(cuGraphAddNode(&second, graph, &first, nullptr, 1, &any));
+    p = node_of(nullptr, 10, arguments);
+    p.kern = kernel;
+    CU(cuGraphAddKernelNode(&third, graph, &second, 1, &p));
     CU(cuGraphNodeGetType(second, &type));
     EXPECT(type == CU_GRAPH_NODE_TYPE_KERNEL);
     CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
-    EXPECT(replayed(exec, stream, total) == 6 * 5);
+    EXPECT(replayed(exec, stream, total) == 16 * 5);
 
     CU(cuGraphKernelNodeGetParams(first, &said));
     EXPECT(said.func == function_of((const void *)add) && said.blockDimX == 2 && *(int *)said.kernelParams[1] == 5);
     p = node_of(said.func, 1, more);
     CU(cuGraphExecKernelNodeSetParams(exec, first, &p));
-    EXPECT(replayed(exec, stream, total) == 7 + 4 * 5);
+    EXPECT(replayed(exec, stream, total) == 7 + 14 * 5);
     CU(cuGraphKernelNodeSetParams(first, &p));
     any.kernel.blockDimX = 3;
     CU(cuGraphExecNodeSetParams(exec, second, &any));
-    EXPECT(replayed(exec, stream, total) == 7 + 3 * 5);
+    EXPECT(replayed(exec, stream, total) == 7 + 13 * 5);
     CU(cuGraphNodeSetParams(second, &any));
     CU(cuGraphKernelNodeGetParams(second, &said));
     EXPECT(said.blockDimX == 3);
