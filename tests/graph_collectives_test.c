@@ -2,66 +2,17 @@
 /*
  * Graphs of collectives: each rank with one of its own, or all in one; what a graph keeps of its communicators, and what it cannot.
  */
-#include "tests/stream_check.h"
+#include "tests/graph_ranks.h"
 
 #include <stdbool.h>
-#include <string.h>
 
-enum { RANKS = 4, COUNT = 500, LAUNCHES = 100 };
-
-struct ranks {
-    ncclComm_t comm[RANKS];
-    koloStream_t stream[RANKS];
-    int32_t send[RANKS][COUNT], recv[RANKS][COUNT], got[RANKS][COUNT];
-    koloGraphExec_t exec[RANKS];
-};
-
-static void make_ranks(struct ranks *all)
-{
-    memset(all, 0, sizeof *all);
-    ok(ncclCommInitAll(all->comm, RANKS, NULL));
-    for (int r = 0; r < RANKS; r++) {
-        ok(koloSetDevice(r));
-        all->stream[r] = make_stream(KOLO_STREAM_DEFAULT);
-    }
-    ok(koloSetDevice(0));
-}
-
-static void free_ranks(struct ranks *all)
-{
-    for (int r = 0; r < RANKS; r++) {
-        if (all->exec[r]) ok(koloGraphExecDestroy(all->exec[r]));
-        ok(koloStreamDestroy(all->stream[r]));
-        if (all->comm[r]) ok(ncclCommDestroy(all->comm[r]));
-    }
-}
-
-static void fill(struct ranks *all, int seed)
-{
-    for (int r = 0; r < RANKS; r++)
-        for (int i = 0; i < COUNT; i++) all->send[r][i] = (seed + r) * (i + 1);
-}
-
-static int32_t sum(int seed, int i)
-{
-    return (RANKS * seed + RANKS * (RANKS - 1) / 2) * (i + 1);
-}
-
-static void wait_for_all(struct ranks *all)
-{
-    for (int r = 0; r < RANKS; r++) ok(koloStreamSynchronize(all->stream[r]));
-}
-
-static void all_reduce(struct ranks *all, int r)
-{
-    ok(ncclAllReduce(all->send[r], all->recv[r], COUNT, ncclInt32, ncclSum, all->comm[r], all->stream[r]));
-}
+enum { RANKS = 4, LAUNCHES = 100 };
 
 static void exchange(struct ranks *all, int r)
 {
     ok(ncclGroupStart());
-    ok(ncclSend(all->recv[r], COUNT, ncclInt32, (r + 1) % RANKS, all->comm[r], all->stream[r]));
-    ok(ncclRecv(all->got[r], COUNT, ncclInt32, (r + RANKS - 1) % RANKS, all->comm[r], all->stream[r]));
+    ok(ncclSend(all->recv[0][r], COUNT, ncclInt32, (r + 1) % RANKS, all->comm[r], all->stream[r]));
+    ok(ncclRecv(all->got[0][r], COUNT, ncclInt32, (r + RANKS - 1) % RANKS, all->comm[r], all->stream[r]));
     ok(ncclGroupEnd());
 }
 
@@ -77,8 +28,8 @@ static void capture_each(struct ranks *all, void (*calls)(struct ranks *all, int
 
 static void reduce_and_send_round(struct ranks *all, int r)
 {
-    all_reduce(all, r);
-    ok(koloStreamLaunch(all->stream[r], increment, all->recv[r]));
+    all_reduce(all, r, 0);
+    ok(koloStreamLaunch(all->stream[r], increment, all->recv[0][r]));
     exchange(all, r);
 }
 
@@ -88,15 +39,15 @@ static void each_rank_replays_its_collectives(void **state)
     static struct ranks all;
 
     (void)state;
-    make_ranks(&all);
+    make_ranks(&all, RANKS);
     capture_each(&all, reduce_and_send_round);
     for (int n = 1; n <= LAUNCHES; n++) {
         fill(&all, n);
         for (int r = 0; r < RANKS; r++) ok(koloGraphLaunch(all.exec[r], all.stream[r]));
         wait_for_all(&all);
         for (int r = 0; r < RANKS; r++)
-            for (int i = 0; i < COUNT; i++) assert_int_equal(all.got[r][i], sum(n, i) + !i);
-        for (int r = 0; r < RANKS && n % 7 == 0; r++) all_reduce(&all, r);
+            for (int i = 0; i < COUNT; i++) assert_int_equal(all.got[0][r][i], sum(&all, n, i) + !i);
+        for (int r = 0; r < RANKS && n % 7 == 0; r++) all_reduce(&all, r, 0);
         wait_for_all(&all);
     }
     free_ranks(&all);
@@ -111,7 +62,7 @@ static void capture_all_in_one(struct ranks *all, bool grouped)
     ok(koloEventRecord(e, all->stream[0]));
     for (int r = 1; r < RANKS; r++) ok(koloStreamWaitEvent(all->stream[r], e, 0));
     if (grouped) ok(ncclGroupStart());
-    for (int r = 0; r < RANKS; r++) all_reduce(all, r);
+    for (int r = 0; r < RANKS; r++) all_reduce(all, r, 0);
     if (grouped) ok(ncclGroupEnd());
     for (int r = 1; r < RANKS; r++) {
         ok(koloEventRecord(e, all->stream[r]));
@@ -127,14 +78,14 @@ static void one_graph_has_all_ranks(void **state)
 
     (void)state;
     for (int grouped = 0; grouped < 2; grouped++) {
-        make_ranks(&all);
+        make_ranks(&all, RANKS);
         capture_all_in_one(&all, grouped);
         for (int n = 1; n <= 30; n++) {
             fill(&all, n);
             ok(koloGraphLaunch(all.exec[0], all.stream[n % RANKS]));
             ok(koloStreamSynchronize(all.stream[n % RANKS]));
             for (int r = 0; r < RANKS; r++)
-                for (int i = 0; i < COUNT; i++) assert_int_equal(all.recv[r][i], sum(n, i));
+                for (int i = 0; i < COUNT; i++) assert_int_equal(all.recv[0][r][i], sum(&all, n, i));
         }
         free_ranks(&all);
     }
@@ -147,7 +98,7 @@ static void a_group_joins_streams(void **state)
     int32_t copy[RANKS][COUNT];
 
     (void)state;
-    make_ranks(&all);
+    make_ranks(&all, RANKS);
     for (int r = 0; r < RANKS; r++) {
         koloStream_t other = make_stream(KOLO_STREAM_DEFAULT);
         koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
@@ -156,10 +107,10 @@ static void a_group_joins_streams(void **state)
         ok(koloStreamWaitEvent(other, e, 0));
         ok(koloStreamLaunch(other, increment, all.send[r]));
         ok(ncclGroupStart());
-        all_reduce(&all, r);
-        ok(ncclBroadcast(all.send[r], all.got[r], COUNT, ncclInt32, 1, all.comm[r], other));
+        all_reduce(&all, r, 0);
+        ok(ncclBroadcast(all.send[r], all.got[0][r], COUNT, ncclInt32, 1, all.comm[r], other));
         ok(ncclGroupEnd());
-        ok(koloMemcpyAsync(copy[r], all.recv[r], sizeof copy[r], all.stream[r]));
+        ok(koloMemcpyAsync(copy[r], all.recv[0][r], sizeof copy[r], all.stream[r]));
         ok(koloEventRecord(e, other));
         ok(koloStreamWaitEvent(all.stream[r], e, 0));
         all.exec[r] = end(all.stream[r]);
@@ -171,9 +122,9 @@ static void a_group_joins_streams(void **state)
         for (int r = 0; r < RANKS; r++) ok(koloGraphLaunch(all.exec[r], all.stream[r]));
         wait_for_all(&all);
         for (int r = 0; r < RANKS; r++) {
-            assert_int_equal(copy[r][0], sum(n, 0) + RANKS);
-            assert_int_equal(copy[r][COUNT - 1], sum(n, COUNT - 1));
-            assert_int_equal(all.got[r][0], n + 2);
+            assert_int_equal(copy[r][0], sum(&all, n, 0) + RANKS);
+            assert_int_equal(copy[r][COUNT - 1], sum(&all, n, COUNT - 1));
+            assert_int_equal(all.got[0][r][0], n + 2);
         }
     }
     free_ranks(&all);
@@ -184,12 +135,12 @@ static void a_graph_keeps_the_operator_that_it_was_captured_with(void **state)
     static struct ranks all;
 
     (void)state;
-    make_ranks(&all);
+    make_ranks(&all, RANKS);
     for (int32_t r = 0, three = 3; r < RANKS; r++) {
         ncclRedOp_t op, another;
         ok(ncclRedOpCreatePreMulSum(&op, &three, ncclInt32, ncclScalarHostImmediate, all.comm[r]));
         ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeGlobal));
-        ok(ncclAllReduce(all.send[r], all.recv[r], COUNT, ncclInt32, op, all.comm[r], all.stream[r]));
+        ok(ncclAllReduce(all.send[r], all.recv[0][r], COUNT, ncclInt32, op, all.comm[r], all.stream[r]));
         all.exec[r] = end(all.stream[r]);
         ok(ncclRedOpDestroy(op, all.comm[r]));
         int32_t seven = 7; /* in the same place */
@@ -198,14 +149,14 @@ static void a_graph_keeps_the_operator_that_it_was_captured_with(void **state)
     fill(&all, 1);
     for (int r = 0; r < RANKS; r++) ok(koloGraphLaunch(all.exec[r], all.stream[r]));
     wait_for_all(&all);
-    for (int i = 0; i < COUNT; i++) assert_int_equal(all.recv[0][i], 3 * sum(1, i));
+    for (int i = 0; i < COUNT; i++) assert_int_equal(all.recv[0][0][i], 3 * sum(&all, 1, i));
     free_ranks(&all);
 }
 
 static void clear_and_reduce(struct ranks *all, int r)
 {
     ok(koloMemsetAsync(all->send[r], 0, sizeof all->send[r], all->stream[r]));
-    all_reduce(all, r);
+    all_reduce(all, r, 0);
 }
 
 static void a_graph_outlives_its_communicator(void **state)
@@ -213,7 +164,7 @@ static void a_graph_outlives_its_communicator(void **state)
     static struct ranks all;
 
     (void)state;
-    make_ranks(&all);
+    make_ranks(&all, RANKS);
     capture_each(&all, clear_and_reduce);
     fill(&all, 1);
     for (int r = 0; r < RANKS; r++) {
@@ -264,7 +215,7 @@ static void an_empty_collective_counts_when_it_is_launched(void **state)
     static struct ranks all;
 
     (void)state;
-    make_ranks(&all);
+    make_ranks(&all, RANKS);
     for (int r = 0; r < RANKS; r += 2) {
         ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeThreadLocal));
         ok(ncclAllReduce(NULL, NULL, 0, ncclInt32, ncclSum, all.comm[r], all.stream[r]));
@@ -276,9 +227,9 @@ static void an_empty_collective_counts_when_it_is_launched(void **state)
             for (int i = 0; i < launches; i++)
                 ok(all.exec[r] ? koloGraphLaunch(all.exec[r], all.stream[r])
                                : ncclAllReduce(NULL, NULL, 0, ncclInt32, ncclSum, all.comm[r], all.stream[r]));
-        for (int r = 0; r < RANKS; r++) all_reduce(&all, r);
+        for (int r = 0; r < RANKS; r++) all_reduce(&all, r, 0);
         wait_for_all(&all);
-        for (int r = 0; r < RANKS; r++) assert_int_equal(all.recv[r][1], sum(1, 1));
+        for (int r = 0; r < RANKS; r++) assert_int_equal(all.recv[0][r][1], sum(&all, 1, 1));
     }
     free_ranks(&all);
 }

@@ -3,67 +3,21 @@
  * One thread that has several ranks, each with a capture of its own, as nccl-tests has with -g and -G: groups over all of them, and what
  * of such a group is refused.
  */
-#include "tests/stream_check.h"
+#include "tests/graph_ranks.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { MOST = 8, COUNT = 500, LAUNCHES = 300, MANY = 1500 };
-
-struct ranks {
-    int n;
-    ncclComm_t comm[MOST];
-    koloStream_t stream[MOST];
-    int32_t send[MOST][COUNT], recv[2][MOST][COUNT], got[2][MOST][COUNT];
-    koloGraphExec_t exec[MOST];
-};
+enum { LAUNCHES = 300, MANY = 1500 };
 
 static struct ranks all;
 
-static void make_ranks(int n)
-{
-    memset(&all, 0, sizeof all);
-    all.n = n;
-    ok(ncclCommInitAll(all.comm, n, NULL));
-    for (int r = 0; r < n; r++) {
-        ok(koloSetDevice(r));
-        all.stream[r] = make_stream(KOLO_STREAM_DEFAULT);
-    }
-    ok(koloSetDevice(0));
-}
-
-static void free_ranks(void)
-{
-    for (int r = 0; r < all.n; r++) {
-        if (all.exec[r]) ok(koloGraphExecDestroy(all.exec[r]));
-        ok(koloStreamDestroy(all.stream[r]));
-        if (all.comm[r]) ok(ncclCommDestroy(all.comm[r]));
-    }
-}
-
-static void fill(int seed)
-{
-    for (int r = 0; r < all.n; r++)
-        for (int i = 0; i < COUNT; i++) all.send[r][i] = (seed + r) * (i + 1);
-}
-
-static int32_t sum(int seed, int i)
-{
-    return (all.n * seed + all.n * (all.n - 1) / 2) * (i + 1);
-}
-
 /* ---- groups over all ranks ---- */
-
-static void all_reduce(int r, int set)
-{
-    ok(ncclAllReduce(all.send[r], all.recv[set][r], COUNT, ncclInt32, ncclSum, all.comm[r], all.stream[r]));
-}
 
 static void reduce_all(int set)
 {
     ok(ncclGroupStart());
-    for (int r = 0; r < all.n; r++) all_reduce(r, set);
+    for (int r = 0; r < all.n; r++) all_reduce(&all, r, set);
     ok(ncclGroupEnd());
 }
 
@@ -106,17 +60,12 @@ static void launch_all(void)
     for (int r = 0; r < all.n; r++) ok(koloGraphLaunch(all.exec[r], all.stream[r]));
 }
 
-static void wait_for_all(void)
-{
-    for (int r = 0; r < all.n; r++) ok(koloStreamSynchronize(all.stream[r]));
-}
-
 static void expect_round(int set, int seed)
 {
     for (int r = 0; r < all.n; r++) {
         int before = (r + all.n - 1) % all.n;
-        assert_int_equal(all.got[set][r][0], sum(seed, 0) + before);
-        for (int i = 1; i < COUNT; i++) assert_int_equal(all.got[set][r][i], sum(seed, i));
+        assert_int_equal(all.got[set][r][0], sum(&all, seed, 0) + before);
+        for (int i = 1; i < COUNT; i++) assert_int_equal(all.got[set][r][i], sum(&all, seed, i));
     }
 }
 
@@ -136,23 +85,23 @@ static void launch_often(int n)
 {
     koloGraph_t graph[MOST];
 
-    make_ranks(n);
+    make_ranks(&all, n);
     capture_all(0, graph);
     for (int r = 0; r < n; r++) all.exec[r] = instantiate(graph[r]);
     for (int set = 0; set < 2; set++) {
         if (set) update_all(set);
         for (int i = 1; i <= LAUNCHES; i++) {
-            if (i % 10 == 1) fill(i); /* else nobody waits between launches */
+            if (i % 10 == 1) fill(&all, i); /* else nobody waits between launches */
             launch_all();
             if (i % 10) continue;
-            wait_for_all();
+            wait_for_all(&all);
             expect_round(set, i - 9);
             memset(all.got, 0, sizeof all.got);
             if (i % 20) reduce_all(set); /* ordinary groups stand between */
-            wait_for_all();
+            wait_for_all(&all);
         }
     }
-    free_ranks();
+    free_ranks(&all);
 }
 
 static void two_ranks(void **state)
@@ -181,7 +130,7 @@ static void a_launch_does_not_wait_for_other_ranks(void **state)
     koloGraphExec_t large[2];
 
     (void)state;
-    make_ranks(2);
+    make_ranks(&all, 2);
     begin_all();
     reduce_all(0);
     for (int r = 0; r < 2; r++) all.exec[r] = end(all.stream[r]);
@@ -194,17 +143,17 @@ static void a_launch_does_not_wait_for_other_ranks(void **state)
         }
     ok(ncclGroupEnd());
     for (int r = 0; r < 2; r++) large[r] = end(all.stream[r]);
-    fill(1);
+    fill(&all, 1);
     for (int r = 0; r < 2; r++) {
         for (int i = 0; i < 100; i++) ok(koloGraphLaunch(all.exec[r], all.stream[r]));
         ok(koloGraphLaunch(large[r], all.stream[r]));
     }
-    wait_for_all();
+    wait_for_all(&all);
     for (int r = 0; r < 2; r++) {
-        for (int i = 0; i < COUNT; i++) assert_int_equal(all.got[0][r][i], sum(1, i));
+        for (int i = 0; i < COUNT; i++) assert_int_equal(all.got[0][r][i], sum(&all, 1, i));
         ok(koloGraphExecDestroy(large[r]));
     }
-    free_ranks();
+    free_ranks(&all);
 }
 
 /* ---- refusals ---- */
@@ -218,13 +167,13 @@ static void expect_nothing_captured(int captures)
         assert_int_equal(status, koloCaptureStatusActive);
         all.exec[r] = end(all.stream[r]);
     }
-    fill(1);
+    fill(&all, 1);
     for (int r = 0; r < captures; r++) ok(koloGraphLaunch(all.exec[r], all.stream[r]));
-    wait_for_all();
+    wait_for_all(&all);
     for (int r = 0; r < all.n; r++) assert_int_equal(all.recv[0][r][0], 0);
     reduce_all(0); /* nothing was left behind in the communicators */
-    wait_for_all();
-    for (int r = 0; r < all.n; r++) assert_int_equal(all.recv[0][r][1], sum(1, 1));
+    wait_for_all(&all);
+    for (int r = 0; r < all.n; r++) assert_int_equal(all.recv[0][r][1], sum(&all, 1, 1));
 }
 
 static void expect_mixed(const char *words)
@@ -237,13 +186,13 @@ static void expect_mixed(const char *words)
 static void a_group_that_is_captured_in_part_is_refused(void **state)
 {
     (void)state;
-    make_ranks(4);
+    make_ranks(&all, 4);
     for (int r = 0; r < 2; r++) ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeThreadLocal));
     ok(ncclGroupStart());
-    for (int r = 0; r < 4; r++) all_reduce(r, 0);
+    for (int r = 0; r < 4; r++) all_reduce(&all, r, 0);
     expect_mixed("rank 0 on a stream that captures, and of rank 2 on one that does not");
     expect_nothing_captured(2);
-    free_ranks();
+    free_ranks(&all);
 }
 
 /* Its second operation is on the stream of another rank, which captures for itself, or not at all. */
@@ -251,16 +200,16 @@ static void a_communicator_in_two_captures_is_refused(void **state)
 {
     (void)state;
     for (int captures = 1; captures <= 2; captures++) {
-        make_ranks(2);
+        make_ranks(&all, 2);
         for (int r = 0; r < captures; r++) ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeThreadLocal));
         ok(ncclGroupStart());
         for (int r = 0; r < 2; r++) {
-            all_reduce(r, 0);
+            all_reduce(&all, r, 0);
             ok(ncclBroadcast(all.send[r], all.got[0][r], COUNT, ncclInt32, 0, all.comm[r], all.stream[!r]));
         }
         expect_mixed("the communicator of rank 0 has operations of one group on streams of two captures");
         expect_nothing_captured(captures);
-        free_ranks();
+        free_ranks(&all);
     }
 }
 
@@ -271,26 +220,26 @@ static void expect_all_invalidated(void)
 
     for (int r = 0; r < all.n; r++)
         expect_reason(koloStreamEndCapture(all.stream[r], &graph), koloReasonCaptureInvalidated);
-    fill(3);
+    fill(&all, 3);
     reduce_all(0);
-    wait_for_all();
-    for (int r = 0; r < all.n; r++) assert_int_equal(all.recv[0][r][COUNT - 1], sum(3, COUNT - 1));
+    wait_for_all(&all);
+    for (int r = 0; r < all.n; r++) assert_int_equal(all.recv[0][r][COUNT - 1], sum(&all, 3, COUNT - 1));
 }
 
 static void a_capture_that_was_invalidated_takes_the_group_with_it(void **state)
 {
     (void)state;
-    make_ranks(4);
+    make_ranks(&all, 4);
     for (int bad = 0; bad < 4; bad++) {
         begin_all();
         reduce_all(0);
         expect_reason(koloStreamSynchronize(all.stream[bad]), koloReasonCaptureUnsupported);
         ok(ncclGroupStart());
-        for (int r = 0; r < 4; r++) all_reduce(r, 0);
+        for (int r = 0; r < 4; r++) all_reduce(&all, r, 0);
         expect_reason(ncclGroupEnd(), koloReasonCaptureInvalidated);
         expect_all_invalidated();
     }
-    free_ranks();
+    free_ranks(&all);
 }
 
 static void one_communicator_for_no_graphs_takes_the_group_with_it(void **state)
@@ -299,19 +248,19 @@ static void one_communicator_for_no_graphs_takes_the_group_with_it(void **state)
     ncclComm_t none;
 
     (void)state;
-    make_ranks(2);
+    make_ranks(&all, 2);
     config.graphUsageMode = 0;
     ok(ncclGroupStart());
     for (int r = 0; r < 2; r++) ok(ncclCommSplit(all.comm[r], r ? 0 : NCCL_SPLIT_NOCOLOR, 0, &none, &config));
     ok(ncclGroupEnd());
     begin_all();
     ok(ncclGroupStart());
-    for (int r = 0; r < 2; r++) all_reduce(r, 0);
+    for (int r = 0; r < 2; r++) all_reduce(&all, r, 0);
     ok(ncclAllReduce(all.send[1], all.got[0][1], COUNT, ncclInt32, ncclSum, none, all.stream[1]));
     expect_reason(ncclGroupEnd(), koloReasonCaptureUnsupported);
     expect_all_invalidated();
     ok(ncclCommDestroy(none));
-    free_ranks();
+    free_ranks(&all);
 }
 
 /* A stream goes, and its capture with it: the others can be ended, and the ranks work on. */
@@ -320,31 +269,31 @@ static void a_capture_is_given_up_in_the_middle(void **state)
     koloGraph_t graph;
 
     (void)state;
-    make_ranks(4);
+    make_ranks(&all, 4);
     begin_all();
     reduce_all(0);
     ok(koloStreamDestroy(all.stream[2]));
     all.stream[2] = make_stream(KOLO_STREAM_DEFAULT);
     ok(ncclGroupStart());
-    for (int r = 0; r < 4; r++) all_reduce(r, 0);
+    for (int r = 0; r < 4; r++) all_reduce(&all, r, 0);
     expect_mixed("rank 2 on one that does not");
     for (int r = 0; r < 4; r++) {
         if (r == 2) continue;
         ok(koloStreamEndCapture(all.stream[r], &graph));
         ok(koloGraphDestroy(graph));
     }
-    fill(2);
+    fill(&all, 2);
     reduce_all(0);
-    wait_for_all();
-    for (int r = 0; r < 4; r++) assert_int_equal(all.recv[0][r][1], sum(2, 1));
-    free_ranks();
+    wait_for_all(&all);
+    for (int r = 0; r < 4; r++) assert_int_equal(all.recv[0][r][1], sum(&all, 2, 1));
+    free_ranks(&all);
 }
 
 /* All communicators are aborted between a group and the ends: the graphs are there, and no launch of them queues anything. */
 static void communicators_are_aborted_in_the_middle(void **state)
 {
     (void)state;
-    make_ranks(4);
+    make_ranks(&all, 4);
     begin_all();
     for (int r = 0; r < 4; r++) ok(koloMemsetAsync(all.send[r], 0, sizeof all.send[r], all.stream[r]));
     reduce_all(0);
@@ -352,14 +301,14 @@ static void communicators_are_aborted_in_the_middle(void **state)
         ok(ncclCommAbort(all.comm[r]));
         all.comm[r] = NULL;
     }
-    fill(1);
+    fill(&all, 1);
     for (int r = 0; r < 4; r++) {
         all.exec[r] = end(all.stream[r]);
         expect_refused(koloGraphLaunch(all.exec[r], all.stream[r]), ncclInvalidArgument, "aborted");
         ok(koloStreamSynchronize(all.stream[r]));
         assert_int_equal(all.send[r][0], 1 + r);
     }
-    free_ranks();
+    free_ranks(&all);
 }
 
 int main(void)
