@@ -69,7 +69,7 @@ class Ras(tool.Case):
             for r in comm["ranks"]:
                 self.assertEqual(r["status"], {"init_state": 0, "async_error": 0, "finalize_called": False, "destroy_flag": False,
                                                "abort_flag": False})
-                self.assertEqual(r["collective_counts"]["AllReduce"], r["collectives_called"])
+                self.assertGreater(r["collective_counts"]["AllReduce"], 0)
                 self.assertEqual((r["operation"]["function"], r["operation"]["bytes"]), ("AllReduce", 65536))
             for rank in range(6):
                 code, found, _ = self.ask("--pid", str(job.pid(rank)))
@@ -93,6 +93,8 @@ class Ras(tool.Case):
             self.assertRegex(comm["missing_ranks"][0]["who"], rf"^rank 1 \(host .*, pid {job.pid(1)}\)$")
             self.assertIn(1, [r["waits_for"] for r in comm["ranks"]])
             self.assertFalse(any(r["behind"] for r in comm["ranks"]))
+            for r in comm["ranks"]:  # they stand still: what is counted apart agrees
+                self.assertEqual(r["collective_counts"]["AllReduce"], r["collectives_called"])
             code, found, complaints = self.ask("-t", "1", "--pid", str(job.pid(1)))
             self.assertEqual((code, found["silent"], found["jobs"]), (1, [job.pid(1)], []))
             self.assertIn(f"process {job.pid(1)} does not answer", complaints)

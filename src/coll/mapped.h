@@ -25,6 +25,7 @@
 #include "coll/algorithm.h"
 #include "coll/board.h"
 #include "coll/lent.h"
+#include "coll/mapped_work.h"
 
 /* Bytes, as the tuner counts them: below, what is staged is there with the flag that tells of it. */
 enum { KL_MAPPED_LEAST_OF_TWO = 32 << 10, KL_MAPPED_LEAST = 64 << 10 };
@@ -44,16 +45,13 @@ enum kl_mapped_stage { KL_MAPPED_CARDS, KL_MAPPED_TICKETS, KL_MAPPED_VERDICTS, K
 
 struct kl_mapped_op {
     struct kl_mapped *mapped;
-    struct kl_share share;
+    struct kl_mapped_work work;
     enum kl_mapped_stage stage;
-    bool posted;      /* this rank has, in this stage */
-    int arrived;      /* ranks whose posts of it are here */
-    bool all;         /* of those that have arrived can */
-    bool fresh;       /* one of them has what others do not know */
-    bool failed;      /* this rank could not map something */
-    bool nontemporal; /* stores go past the caches */
-    int taken;        /* sources that have been copied, */
-    size_t moved;     /* and bytes of the next one, or of the slice */
+    bool posted; /* this rank has, in this stage */
+    int arrived; /* ranks whose posts of it are here */
+    bool all;    /* of those that have arrived can */
+    bool fresh;  /* one of them has what others do not know */
+    bool failed; /* this rank could not map something */
     uint64_t deadline;
     bool declined;
 };

@@ -3,13 +3,22 @@
 #ifndef KL_COLL_MAPPED_WORK_H
 #define KL_COLL_MAPPED_WORK_H
 
-#include "coll/mapped.h"
+#include "coll/algorithm.h"
+
+struct kl_mapped_work {
+    struct kl_share share;
+    int rank, nranks;
+    char **send, **recv; /* by rank: where its buffers are here; NULL: they are not lent */
+    bool nontemporal;    /* stores go past the caches */
+    int taken;           /* sources that have been copied, */
+    size_t moved;        /* and bytes of the next one, or of the slice */
+};
 
 /** Bytes of a rank's buffers. */
-size_t kl_mapped_send_bytes(const struct kl_mapped_op *op);
-size_t kl_mapped_recv_bytes(const struct kl_mapped_op *op);
+size_t kl_mapped_send_bytes(const struct kl_mapped_work *w);
+size_t kl_mapped_recv_bytes(const struct kl_mapped_work *w);
 
 /** Work on the next piece, between kl_arena_touch and kl_arena_let_go. True: there is no more. */
-bool kl_mapped_work(struct kl_mapped_op *op);
+bool kl_mapped_work(struct kl_mapped_work *w);
 
 #endif
