@@ -87,7 +87,7 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_NET_BY_RAIL] = {23007, "net_by_rail", /* 5.9 */
         "GPUs that share NICs spread over them by their number among these GPUs"},
     [KL_CHANGE_ABSENT_NOT_NET] = {23003, "absent_not_net", /* 5.10 */
-        "ranks of one host and different NVLink domains may use shared memory"},
+        "ranks of one host that only the network joins in plans may use shared memory"},
     [KL_CHANGE_INTRA_18] = {22703, "intra_18", /* 6.1 */
         "searches on sm 100 and later also try 18 GB/s"},
     [KL_CHANGE_INTRA_45] = {22902, "intra_45", /* 6.1 */
