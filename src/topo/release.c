@@ -288,12 +288,12 @@ int kl_nccl_parse(const char *text)
     return known(part[2] < 0 ? last_of(line) : line * 100 + part[2]);
 }
 
-int kl_nccl_nearest(const char *text)
+int kl_nccl_nearest(const char *text, int otherwise)
 {
     int nccl = text ? kl_nccl_parse(text) : -1;
 
     if (nccl >= 0) return nccl;
-    return text && small_number(&text) >= 0 && *text == '.' ? releases[0] : KL_NCCL_DEFAULT;
+    return text && small_number(&text) >= 0 && *text == '.' ? releases[0] : otherwise;
 }
 
 const char *kl_nccl_text(int nccl, char text[KL_NCCL_TEXT])
