@@ -69,17 +69,9 @@ bool kl_parse_size(const char *text, uint64_t *bytes)
     return true;
 }
 
-int kl_parse_hex_fields(const char *text, unsigned *field, int n)
+uint64_t kl_parse_hex(const char *text)
 {
-    for (int i = 0; i < n; i++) {
-        char *end;
-        unsigned long value = strtoul(text, &end, 16);
-        if (end == text || value > UINT32_MAX) return i;
-        field[i] = (unsigned)value;
-        if (!*end) return i + 1;
-        text = end + 1;
-    }
-    return n;
+    return text ? strtoull(text, NULL, 16) : 0;
 }
 
 bool kl_parse_bool(const char *text, bool *value)

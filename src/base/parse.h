@@ -20,8 +20,8 @@ bool kl_parse_int(const char *text, int64_t *value);
  */
 bool kl_parse_size(const char *text, uint64_t *bytes);
 
-/** "17:00.1": hexadecimal numbers with one character between each two, at most `n`; how many there are. What follows does not matter. */
-int kl_parse_hex_fields(const char *text, unsigned *field, int n);
+/** "0x10de", "10de": a hexadecimal number, as ids are written. 0 for NULL and what is none; what follows does not matter. */
+uint64_t kl_parse_hex(const char *text);
 
 /** "1", "on", "0", "off"; either case. */
 bool kl_parse_bool(const char *text, bool *value);

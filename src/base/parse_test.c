@@ -176,11 +176,22 @@ static void lists(void **state)
     }
 }
 
+static void hexadecimal_ids(void **state)
+{
+    (void)state;
+    assert_int_equal(kl_parse_hex("0x10de"), 0x10de);
+    assert_int_equal(kl_parse_hex("10DE"), 0x10de);
+    assert_int_equal(kl_parse_hex("ffffffffffffffff"), UINT64_MAX);
+    assert_int_equal(kl_parse_hex("1f/2"), 0x1f);
+    assert_int_equal(kl_parse_hex("none"), 0);
+    assert_int_equal(kl_parse_hex(NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers), cmocka_unit_test(sizes), cmocka_unit_test(booleans),
-        cmocka_unit_test(choices),  cmocka_unit_test(lists),
+        cmocka_unit_test(choices),  cmocka_unit_test(lists), cmocka_unit_test(hexadecimal_ids),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

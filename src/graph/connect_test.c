@@ -419,6 +419,17 @@ static void add_nvls_heads(struct cluster *c, int first, int nccl)
     c->request.nvls_channels = 16;
 }
 
+static struct cluster *two_hosts_with_nvls(int nccl)
+{
+    struct cluster *c = cluster_new();
+
+    for (int node = 0; node < 2; node++) {
+        add_reducing_host(c, 4 * node, 2);
+        add_nvls_heads(c, 4 * node, nccl);
+    }
+    return c;
+}
+
 static void heads_of_nvls_are_those_of_collnet(void **state)
 {
     static const struct {
@@ -430,12 +441,7 @@ static void heads_of_nvls_are_those_of_collnet(void **state)
     (void)state;
     FOR_EACH_CASE(row, rows)
     {
-        struct cluster *c = cluster_new();
-
-        for (int node = 0; node < 2; node++) {
-            add_reducing_host(c, 4 * node, 2);
-            add_nvls_heads(c, 4 * node, row->nccl);
-        }
+        struct cluster *c = two_hosts_with_nvls(row->nccl);
         struct kl_connect *all = connect_all(c);
         struct kl_collnet_links l = kl_connect_collnet(all, 0, 6);
 
@@ -462,12 +468,8 @@ static void heads_of_nvls_may_differ(void **state)
     (void)state;
     FOR_EACH_CASE(row, rows)
     {
-        struct cluster *c = cluster_new();
+        struct cluster *c = two_hosts_with_nvls(row->nccl);
 
-        for (int node = 0; node < 2; node++) {
-            add_reducing_host(c, 4 * node, 2);
-            add_nvls_heads(c, 4 * node, row->nccl);
-        }
         for (int r = 4; r < 8; r++) c->record[r].nheads = 1;
         struct kl_connect *all = connect_all(c);
         assert_int_equal(all->no_collnet, row->want);

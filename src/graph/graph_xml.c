@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/parse.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -229,7 +230,7 @@ static int find_gpu(const struct kl_topo *t, uint64_t dev)
 static bool read_gpu(const struct reader *r, int elem, int32_t *order, int n)
 {
     const char *text = kl_xml_attr(r->xml, elem, "dev");
-    int gpu = text ? find_gpu(r->topo, strtoull(text, NULL, 16)) : -1, rank;
+    int gpu = text ? find_gpu(r->topo, kl_parse_hex(text)) : -1, rank;
 
     if (n >= r->topo->count[KL_NODE_GPU])
         return refuse(r, elem, "this channel has more gpu elements than the %d GPUs of this machine",
@@ -258,11 +259,8 @@ static bool read_channel(const struct reader *r, int elem, struct kl_graph *g, i
     for (int e = kl_xml_first(r->xml, elem); e != KL_XML_NONE; e = kl_xml_next(r->xml, e)) {
         if (!strcmp(kl_xml_tag(r->xml, e), "gpu")) {
             if (!read_gpu(r, e, g->intra + (size_t)c * (size_t)g->ngpus, ngpus++)) return false;
-        } else if (nnets < 2) {
-            const char *text = kl_xml_attr(r->xml, e, "dev");
-
-            g->inter[2 * c + nnets++] = text ? (int64_t)strtoull(text, NULL, 16) : 0;
-        }
+        } else if (nnets < 2)
+            g->inter[2 * c + nnets++] = (int64_t)kl_xml_hex(r->xml, e, "dev");
     }
     if (g->id == KL_GRAPH_NVLS ? ngpus < 1 : ngpus < g->ngpus)
         return refuse(r, elem, "this channel has %d of the %d GPUs of this machine", ngpus, g->ngpus);

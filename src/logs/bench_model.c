@@ -3,7 +3,7 @@
 #include "logs/bench_make.h"
 #include "logs/machine.h"
 #include "plan/planned.h"
-#include "topo/release.h"
+#include "topo/config.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -352,7 +352,7 @@ static ncclResult_t model_all(struct kl_bench *b, const struct kl_cluster_reques
         struct kl_cluster_request q = *request;
         struct modelling k = {.b = b, .request = &q, .table = t, .func = func_of(t->name)};
 
-        if (!q.nccl) kl_nccl_text(kl_nccl_nearest(t->version[0] ? t->version : NULL), b->nccl);
+        if (!q.nccl) kl_nccl_text(kl_nccl_nearest(t->version, kl_topo_config_release()), b->nccl);
         if (q.nccl) snprintf(b->nccl, sizeof b->nccl, "%.15s", q.nccl);
         q.nccl = b->nccl;
         if (!q.hosts && t->nhosts > 1) q.hosts = t->nhosts;
@@ -365,14 +365,13 @@ static ncclResult_t model_all(struct kl_bench *b, const struct kl_cluster_reques
 static ncclResult_t model_own(struct kl_bench *b, const struct kl_cluster_request *request)
 {
     int system = kl_log_system_of(&b->log, kl_log_main(&b->log)), quiet = kl_error_quiet(1);
-    const struct kl_log_version *own = kl_log_version_of(&b->log, kl_log_main(&b->log));
     struct kl_cluster_request q = *request;
     struct kl_log_assumed assumed;
     struct kl_xml *xml = NULL;
 
     if (system < 0 || b->log.amd)
         snprintf(b->why, sizeof b->why, "no machine is named");
-    else if (!kl_log_machine(&b->log, system, kl_nccl_nearest(own ? own->text : NULL), &xml, &assumed)) {
+    else if (!kl_log_machine(&b->log, system, kl_log_release(&b->log, kl_log_main(&b->log)), &xml, &assumed)) {
         q.document = xml;
         if (model_all(b, &q)) snprintf(b->why, sizeof b->why, "%.250s", kl_error_text());
     }
@@ -383,7 +382,6 @@ static ncclResult_t model_own(struct kl_bench *b, const struct kl_cluster_reques
 
 ncclResult_t kl_bench_model(struct kl_bench *b, const struct kl_cluster_request *request)
 {
-    bool named = kl_cluster_is_named(request);
-
-    return named ? model_all(b, request) : model_own(b, request);
+    KL_TRY(kl_cluster_check_release(request));
+    return kl_cluster_is_named(request) ? model_all(b, request) : model_own(b, request);
 }

@@ -3,7 +3,7 @@
 #include "base/param_names.h"
 #include "logs/compare_make.h"
 #include "plan/planned.h"
-#include "topo/release.h"
+#include "topo/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +101,7 @@ static void choose_release(const struct kl_log *log, const struct kl_log_comm *c
     const char *text = request->nccl ? request->nccl : own ? own->text : NULL;
 
     c->other_release = !text || kl_nccl_parse(text) < 0;
-    kl_nccl_text(kl_nccl_nearest(text), c->nccl);
+    kl_nccl_text(kl_nccl_nearest(text, kl_topo_config_release()), c->nccl);
 }
 
 static int nodes_of(const struct kl_log_comm *comm)
@@ -186,6 +186,7 @@ ncclResult_t kl_log_compare_make(const struct kl_log *log, const struct kl_clust
     ncclResult_t rc;
 
     *c = (struct kl_log_compare){.made = false};
+    KL_TRY(kl_cluster_check_release(request));
     choose_release(log, comm, request, c);
     KL_TRY_OR(rc, out, gather_settings(log, &request->edits, &settings));
     c->settings = settings.nmade;

@@ -10,23 +10,16 @@
 
 /* ---- parts that differ from their like ---- */
 
-static int release_of(const struct kl_log *log)
-{
-    const struct kl_log_version *v = kl_log_version_of(log, kl_log_main(log));
-
-    return kl_nccl_nearest(v ? v->text : NULL);
-}
-
 static void find_faults(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
-    int system = kl_log_system_of(log, NULL);
+    int system = kl_log_system_of(log, NULL), nccl = kl_log_release(log, kl_log_main(log));
     struct kl_faults faults = {.n = 0};
     struct kl_log_assumed assumed;
     struct kl_xml *xml;
 
-    if (system < 0 || kl_log_machine(log, system, release_of(log), &xml, &assumed)) return;
-    ncclResult_t rc = kl_faults_find(xml, release_of(log), &faults);
+    if (system < 0 || kl_log_machine(log, system, nccl, &xml, &assumed)) return;
+    ncclResult_t rc = kl_faults_find(xml, nccl, &faults);
 
     for (int i = 0; !rc && i < faults.n; i++)
         kl_finding_add(list, (struct kl_log_finding){.code = KL_FOUND_MACHINE,

@@ -646,6 +646,32 @@ static void settings_of_the_log_count(void **state)
     kl_log_fini(&log);
 }
 
+static void what_is_asked_for_must_be_a_release(void **state)
+{
+    struct kl_log log = read_text(two_ranks);
+    const struct kl_cluster_request unknown = {.nccl = "new", .edits = {.params = &kl_param_registry}};
+    struct kl_log_compare c;
+
+    (void)state;
+    assert_int_equal(kl_log_compare_make(&log, &unknown, &c), ncclInvalidArgument);
+    assert_non_null(strstr(kl_error_text(), "--nccl new"));
+    kl_log_compare_fini(&c);
+    kl_log_fini(&log);
+}
+
+/* The log names none: then it is the one that the environment asks for. */
+static void a_log_without_a_release_follows_that_of_the_process(void **state)
+{
+    struct kl_log log = read_text("h:1:1 [0] NCCL INFO Channel 00/08 : 0 1\n");
+
+    (void)state;
+    assert_int_equal(kl_log_release(&log, kl_log_main(&log)), KL_NCCL_DEFAULT);
+    setenv("KOLO_NCCL_VERSION", "2.27.7", 1);
+    assert_int_equal(kl_log_release(&log, kl_log_main(&log)), 22707);
+    unsetenv("KOLO_NCCL_VERSION");
+    kl_log_fini(&log);
+}
+
 static void too_few_ranks_are_not_compared(void **state)
 {
     struct kl_log log = read_text(two_ranks);
@@ -696,6 +722,8 @@ int main(void)
         cmocka_unit_test(a_rank_is_no_vendor),
         cmocka_unit_test(a_plan_agrees_or_says_where_not),
         cmocka_unit_test(settings_of_the_log_count),
+        cmocka_unit_test(what_is_asked_for_must_be_a_release),
+        cmocka_unit_test(a_log_without_a_release_follows_that_of_the_process),
         cmocka_unit_test(too_few_ranks_are_not_compared),
         cmocka_unit_test(cut_logs_are_read),
     };

@@ -255,6 +255,9 @@ const struct kl_log_setting *kl_log_find_setting(const struct kl_log *log, const
 /** The release that a communicator runs, or, where none of its ranks names it, the first of the log. NULL: no line names one. */
 const struct kl_log_version *kl_log_version_of(const struct kl_log *log, const struct kl_log_comm *comm);
 
+/** The release whose rules count for it: the nearest one that is followed; where no line names one, this process's. */
+int kl_log_release(const struct kl_log *log, const struct kl_log_comm *comm);
+
 /** The communicator with most ranks; NULL without any. */
 const struct kl_log_comm *kl_log_main(const struct kl_log *log);
 

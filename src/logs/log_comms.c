@@ -2,6 +2,7 @@
 /** log_comms.c - which members are one communicator, once all is read. */
 #include "base/error.h"
 #include "logs/log_make.h"
+#include "topo/config.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -148,4 +149,11 @@ const struct kl_log_version *kl_log_version_of(const struct kl_log *log, const s
     for (int i = 0; comm && i < log->nversion; i++)
         if (is_in(log, comm, log->version[i].speaker)) return &log->version[i];
     return log->nversion ? &log->version[0] : NULL;
+}
+
+int kl_log_release(const struct kl_log *log, const struct kl_log_comm *comm)
+{
+    const struct kl_log_version *v = kl_log_version_of(log, comm);
+
+    return kl_nccl_nearest(v ? v->text : NULL, kl_topo_config_release());
 }

@@ -2,6 +2,7 @@
 #include "logs/machine.h"
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "logs/log_make.h"
 #include "topo/pcie.h"
 #include "topo/product.h"
@@ -77,13 +78,11 @@ static const char *local_id(const char *id, int *host)
     return dash ? dash + 1 : id;
 }
 
-static void busid_text(const char *id, char *text, size_t size)
+static uint64_t busid_of(const char *id)
 {
     int host;
-    uint64_t n = strtoull(local_id(id, &host), NULL, 16);
 
-    snprintf(text, size, "%04x:%02x:%02x.%x", (unsigned)(n >> 20 & 0xffffff), (unsigned)(n >> 12 & 0xff),
-             (unsigned)(n >> 4 & 0xff), (unsigned)(n & 0xf));
+    return kl_busid_parse(local_id(id, &host));
 }
 
 /* The link whose bandwidth is nearest to what was printed. */
@@ -141,10 +140,10 @@ static ncclResult_t add_cpu(struct making *k, int node)
 static ncclResult_t add_pci(struct making *k, int node, const char *class, int *e)
 {
     const struct kl_log_node *n = &k->log->node[node];
-    uint64_t ids = strtoull(n->more, NULL, 16);
-    char busid[32];
+    uint64_t ids = kl_parse_hex(n->more);
+    char busid[KL_BUSID_TEXT];
 
-    busid_text(n->id, busid, sizeof busid);
+    kl_busid_text(busid_of(n->id), busid);
     KL_TRY(kl_xml_add(k->xml, k->elem[n->parent], "pci", e));
     KL_TRY(kl_xml_set(k->xml, *e, "busid", busid));
     KL_TRY(kl_xml_set(k->xml, *e, "class", class));
@@ -244,7 +243,7 @@ static ncclResult_t add_net(struct making *k, int node)
     double gbps = last ? strtod(last + 1, NULL) : n->bw;
     KL_TRY(kl_xml_set_int(k->xml, e, "speed", gbps > 0 && gbps < 100000 ? (int)(gbps * 8000 + 0.5) : 10000));
     KL_TRY(kl_xml_set_int(k->xml, e, "port", port ? (int)strtol(port, NULL, 10) : 1));
-    uint64_t asic = strtoull(guid, NULL, 16);
+    uint64_t asic = kl_parse_hex(guid);
     KL_TRY(kl_xml_set_hex(k->xml, e, "guid", asic ? asic : (uint64_t)dev + 1));
     KL_TRY(kl_xml_set_int(k->xml, e, "maxconn", 131072));
     KL_TRY(kl_xml_set_int(k->xml, e, "gdr", has_gdr(k->log, dev)));
@@ -257,10 +256,10 @@ static ncclResult_t add_nvlink(struct making *k, int node)
     const struct kl_log_node *n = &k->log->node[node];
     bool to_gpu = !strcmp(n->type, "GPU") || !strcmp(n->type, "DEV"), to_cpu = !strcmp(n->type, "CPU");
     int links = (int)(n->bw / kl_nvlink_bw(k->sm, k->nccl) + 0.5), e;
-    char target[32] = "fffffff:ff:ff.0";
+    char target[KL_BUSID_TEXT] = "fffffff:ff:ff.0";
 
     if (links < 1 || strcmp(kl_xml_tag(k->xml, k->elem[n->parent]), "gpu")) return ncclSuccess;
-    if (to_gpu) busid_text(n->id, target, sizeof target);
+    if (to_gpu) kl_busid_text(busid_of(n->id), target);
     KL_TRY(kl_xml_add(k->xml, k->elem[n->parent], "nvlink", &e));
     KL_TRY(kl_xml_set(k->xml, e, "target", target));
     KL_TRY(kl_xml_set_int(k->xml, e, "count", links));

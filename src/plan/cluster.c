@@ -257,6 +257,16 @@ static ncclResult_t edit(struct kl_cluster *c, const struct kl_cluster_request *
 
 static const char *const release_name = "KOLO_NCCL_VERSION";
 
+static ncclResult_t refuse_release(const char *origin, const char *text)
+{
+    return KL_FAIL(ncclInvalidArgument, "%s %s: " KL_NCCL_EXPECTED, origin, text);
+}
+
+ncclResult_t kl_cluster_check_release(const struct kl_cluster_request *q)
+{
+    return q->nccl && kl_nccl_parse(q->nccl) < 0 ? refuse_release("--nccl", q->nccl) : ncclSuccess;
+}
+
 /* Whoever waits for an answer is told that a text is no release. */
 static ncclResult_t check_release(const struct kl_cluster *c)
 {
@@ -264,8 +274,7 @@ static ncclResult_t check_release(const struct kl_cluster *c)
     char origin[KL_ORIGIN_TEXT];
 
     if (!kl_settings_find(&c->settings, release_name, &set) || kl_nccl_parse(set.text) >= 0) return ncclSuccess;
-    return KL_FAIL(ncclInvalidArgument, "%s %s: expected a release of NCCL from 2.26.3 on, as in 2.29.7 or 2.29",
-                   set.file && !set.line ? kl_setting_origin(&set, origin) : release_name, set.text);
+    return refuse_release(set.file && !set.line ? kl_setting_origin(&set, origin) : release_name, set.text);
 }
 
 /* What --with says, then the release that was asked for. */

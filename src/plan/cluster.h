@@ -72,6 +72,9 @@ struct kl_cluster {
 
 /** Understand the request, load the file, and edit it. On failure nothing is held. */
 ncclResult_t kl_cluster_open(const struct kl_cluster_request *request, struct kl_cluster *cluster);
+
+/** What kl_cluster_open says of a `nccl` that is no release, for those that choose one themselves where none is asked for. */
+ncclResult_t kl_cluster_check_release(const struct kl_cluster_request *request);
 void kl_cluster_close(struct kl_cluster *cluster);
 
 /** The system that a rank works with: of its host, or of all hosts with MNNVL. */

@@ -24,11 +24,11 @@ static bool is(const struct kl_xml *xml, int elem, const char *tag)
 /* Hosts are numbered as they appear: their hashes may differ where the machines are alike. */
 static int host_index(const struct kl_xml *xml, int elem)
 {
-    uint64_t own = kl_diff_host_of(xml, elem), before = own;
+    uint64_t own = kl_xml_host_hash(xml, elem), before = own;
     int index = -1;
 
     for (int c = kl_xml_child(xml, KL_XML_ROOT, "cpu"); c != KL_XML_NONE; c = kl_xml_next_same(xml, c)) {
-        uint64_t hash = kl_diff_host_of(xml, c);
+        uint64_t hash = kl_xml_host_hash(xml, c);
 
         if (index < 0 || hash != before) index++;
         if (hash == own) return index;

@@ -37,21 +37,14 @@ static ncclResult_t collect_ends(const struct kl_xml *xml, int gpu, int side, st
     return ncclSuccess;
 }
 
-uint64_t kl_diff_host_of(const struct kl_xml *xml, int elem)
-{
-    while (elem != KL_XML_NONE && strcmp(kl_xml_tag(xml, elem), "cpu") != 0) elem = kl_xml_parent(xml, elem);
-    const char *hash = elem == KL_XML_NONE ? NULL : kl_xml_attr(xml, elem, "host_hash");
-    return hash ? strtoull(hash, NULL, 16) : 0;
-}
-
 /* The rank of the GPU with a bus id in a document; -1 if there is none. */
 static int rank_at(const struct kl_xml *xml, uint64_t busid, int like)
 {
-    uint64_t host = kl_diff_host_of(xml, like);
+    uint64_t host = kl_xml_host_hash(xml, like);
 
     for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(xml, KL_XML_ROOT, e)) {
         const char *text = !strcmp(kl_xml_tag(xml, e), "gpu") ? kl_xml_attr(xml, kl_xml_parent(xml, e), "busid") : NULL;
-        if (text && kl_busid_parse(text) == busid && kl_diff_host_of(xml, e) == host)
+        if (text && kl_busid_parse(text) == busid && kl_xml_host_hash(xml, e) == host)
             return kl_xml_int(xml, e, "rank", -1);
     }
     return -1;

@@ -23,9 +23,6 @@ ncclResult_t kl_facts_apply(const struct kl_facts *facts, const struct kl_diff_s
 ncclResult_t kl_diff_compare_links(const struct kl_xml *a, const struct kl_xml *b, int gpu_a, int gpu_b, int nccl,
                                    struct kl_facts *facts);
 
-/** The host hash of an element; 0 for none. */
-uint64_t kl_diff_host_of(const struct kl_xml *xml, int elem);
-
 /* ---- diff_document.c, diff_facts.c ---- */
 
 ncclResult_t kl_diff_compare_documents(const struct kl_diff_side *a, const struct kl_diff_side *b,

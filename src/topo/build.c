@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "topo/build_make.h"
 #include "topo/pcie.h"
 
@@ -25,7 +26,7 @@ static int lane_speed(const char *text)
 
     if (pcie) return pcie->lane;
     KL_INFO(KL_GRAPH, "PCI link speed \"%s\" is not known, taken as 8 GT/s", text);
-    return kl_pcie_generation(3)->lane;
+    return kl_pcie_generation(KL_PCIE_ASSUMED)->lane;
 }
 
 static const float partition_bw = 2618.0f; /* between the partitions of a GPU, GB/s */
@@ -43,7 +44,7 @@ uint64_t kl_net_asic(const struct kl_xml *xml, int elem, uint64_t node, int nccl
 
     if (!guid && kl_nccl_has(nccl, KL_CHANGE_ASIC_BY_NODE)) return node;
     if (!guid) return (uint64_t)(int64_t)kl_xml_int(xml, elem, "dev", -1);
-    return kl_net_guid_counts(guid, nccl) ? strtoull(guid, NULL, 16) : 0;
+    return kl_net_guid_counts(guid, nccl) ? kl_parse_hex(guid) : 0;
 }
 
 static float net_bw(const struct kl_xml *xml, int elem)
@@ -291,7 +292,7 @@ static ncclResult_t add_cpu(struct kl_place *p, int elem)
     int numa;
 
     KL_TRY(kl_xml_need_int(p->xml, elem, "numaid", &numa));
-    KL_TRY(kl_builder_host(p->b, kl_build_host_hash(p->xml, elem), &p->host));
+    KL_TRY(kl_builder_host(p->b, kl_xml_host_hash(p->xml, elem), &p->host));
     KL_TRY(kl_builder_add(p->b, KL_NODE_CPU, kl_build_id(p->host, (uint64_t)(int64_t)numa), &p->cpu));
     struct kl_node *n = &p->b->node[p->cpu].node;
     if (affinity && !kl_cpuset_parse_map(affinity, &cpus))

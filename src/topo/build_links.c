@@ -188,8 +188,7 @@ static ncclResult_t add_pcilink(const struct kl_place *p, int elem)
 static ncclResult_t for_each(struct kl_place *p, const char *tag, ncclResult_t (*add)(const struct kl_place *, int))
 {
     for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(p->xml, KL_XML_ROOT, e)) {
-        if (!strcmp(kl_xml_tag(p->xml, e), "cpu"))
-            KL_TRY(kl_builder_host(p->b, kl_build_host_hash(p->xml, e), &p->host));
+        if (!strcmp(kl_xml_tag(p->xml, e), "cpu")) KL_TRY(kl_builder_host(p->b, kl_xml_host_hash(p->xml, e), &p->host));
         if (!strcmp(kl_xml_tag(p->xml, e), tag)) KL_TRY(add(p, e));
     }
     return ncclSuccess;

@@ -12,8 +12,6 @@
 #include "topo/builder.h"
 #include "topo/partition.h"
 
-#include <stdlib.h>
-
 /** Where a walk is: the document, what is built of it, and the cpu that it is under. */
 struct kl_place {
     const struct kl_xml *xml;
@@ -33,13 +31,6 @@ ncclResult_t kl_build_links(struct kl_place *p);
 static inline uint64_t kl_build_id(int host, uint64_t local)
 {
     return (uint64_t)host << 56 | kl_id_local(local);
-}
-
-static inline uint64_t kl_build_host_hash(const struct kl_xml *xml, int cpu)
-{
-    const char *hash = kl_xml_attr(xml, cpu, "host_hash");
-
-    return hash ? strtoull(hash, NULL, 16) : 0;
 }
 
 /** The partition that a gpu element is, or -1 for all of the GPU. */

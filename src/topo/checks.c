@@ -170,7 +170,7 @@ bool kl_topo_net_faster(const struct kl_topo *t, int rank_a, int rank_b)
     int a = kl_topo_gpu_of_rank(t, rank_a), b = kl_topo_gpu_of_rank(t, rank_b);
 
     if (t->options.net_disable_intra) return false;
-    if (a < 0 || b < 0) return true;
+    if (a < 0 || b < 0) return !kl_nccl_has(t->options.nccl, KL_CHANGE_ABSENT_NOT_NET);
     float inside = kl_path_between(t, KL_NODE_GPU, a, KL_NODE_GPU, b)->bw;
     return t->near_net[a] > inside && t->near_net[b] > inside;
 }

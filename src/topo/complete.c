@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "topo/machine.h"
 #include "topo/placement.h"
 
@@ -129,7 +130,7 @@ bool kl_machine_file_multihost(const struct kl_xml *file)
     if (kl_xml_empty(file)) return false;
     for (int c = kl_xml_child(file, KL_XML_ROOT, "cpu"); c != KL_XML_NONE; c = kl_xml_next_same(file, c)) {
         const char *text = kl_xml_attr(file, c, "host_hash");
-        uint64_t hash = text && is_number(text) ? strtoull(text, NULL, 16) : 0;
+        uint64_t hash = text && is_number(text) ? kl_parse_hex(text) : 0;
 
         if (hash && first && hash != first) return true;
         if (hash) first = hash;

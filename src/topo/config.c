@@ -100,9 +100,7 @@ static int release_of(const char *text)
     int nccl = kl_nccl_parse(text);
 
     if (nccl >= 0) return nccl;
-    if (*text)
-        KL_WARN("KOLO_NCCL_VERSION=%s: expected a release from 2.26.3 on, as in 2.29.7; following " KL_NCCL_NEWEST,
-                text);
+    if (*text) KL_WARN("KOLO_NCCL_VERSION=%s: " KL_NCCL_EXPECTED "; following " KL_NCCL_NEWEST, text);
     return KL_NCCL_DEFAULT;
 }
 
@@ -173,4 +171,13 @@ void kl_topo_config_load_from(struct kl_topo_config *config, const struct kl_set
 {
     kl_param_load_from(&kl_topo_param_set, config, from);
     *options = options_of(config);
+}
+
+int kl_topo_config_release(void)
+{
+    struct kl_topo_config config;
+    struct kl_topo_options options;
+
+    kl_topo_config_load(&config, &options);
+    return options.nccl;
 }

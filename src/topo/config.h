@@ -36,4 +36,7 @@ void kl_topo_config_load(struct kl_topo_config *config, struct kl_topo_options *
 void kl_topo_config_load_from(struct kl_topo_config *config, const struct kl_settings *from,
                               struct kl_topo_options *options);
 
+/** The release that this process follows: KOLO_NCCL_VERSION, or the default. */
+int kl_topo_config_release(void);
+
 #endif

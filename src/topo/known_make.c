@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A row of the table of known machines as a document. */
 #include "topo/known.h"
-#include "topo/pcie.h"
 
 #include "base/error.h"
-#include "base/parse.h"
+#include "topo/pcie.h"
+#include "topo/types.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -78,10 +78,10 @@ ncclResult_t kl_known_wire(struct kl_xml *xml, const int *pci, int n, enum kl_wi
 /* As the plugins call them: mlx5_3, rdmap79s0 by its place, eth0. */
 static void net_name(enum kl_nic_kind kind, const char *busid, int number, char *name, size_t bytes)
 {
-    unsigned place[3]; /* domain, bus, device */
+    uint64_t id = busid ? kl_busid_parse(busid) : 0;
 
-    if (kind == KL_NIC_EFA && busid && kl_parse_hex_fields(busid, place, 3) == 3)
-        snprintf(name, bytes, "rdmap%us%u", place[1], place[2]);
+    if (kind == KL_NIC_EFA && busid)
+        snprintf(name, bytes, "rdmap%ds%d", kl_busid_bus(id), kl_busid_device(id));
     else
         snprintf(name, bytes, "%s%d",
                  kind == KL_NIC_SLINGSHOT                        ? "cxi"

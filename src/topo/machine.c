@@ -37,13 +37,6 @@ int kl_machine_numa_nodes(const char *sysfs, int *node, int max)
 
 /* ---- contributions of ranks ---- */
 
-static uint64_t host_hash_of(const struct kl_xml *xml, int elem)
-{
-    while (elem != KL_XML_NONE && strcmp(kl_xml_tag(xml, elem), "cpu") != 0) elem = kl_xml_parent(xml, elem);
-    const char *hash = elem == KL_XML_NONE ? NULL : kl_xml_attr(xml, elem, "host_hash");
-    return hash ? strtoull(hash, NULL, 16) : 0;
-}
-
 /* What is fused, and the elements of each contribution that are left out. */
 struct contribution {
     const struct kl_xml *xml;
@@ -61,7 +54,7 @@ static bool keep_for(const struct contribution *k, int elem, int gpu)
 {
     const struct kl_xml *xml = k->xml;
     const char *tag = kl_xml_tag(xml, elem), *keep = kl_xml_attr(xml, elem, "keep");
-    bool kept = false, foreign = !strcmp(tag, "cpu") && host_hash_of(xml, elem) != host_hash_of(xml, gpu);
+    bool kept = false, foreign = !strcmp(tag, "cpu") && kl_xml_host_hash(xml, elem) != kl_xml_host_hash(xml, gpu);
 
     if (elem == gpu) return k->drop[elem] = false, true;
     if (!strcmp(tag, "net")) {
@@ -114,8 +107,7 @@ static uint64_t hash_of_host(uint64_t hash, int host)
 static ncclResult_t number_host(struct kl_xml *xml, int host)
 {
     for (int c = kl_xml_child(xml, KL_XML_ROOT, "cpu"); c != KL_XML_NONE; c = kl_xml_next_same(xml, c)) {
-        const char *hash = kl_xml_attr(xml, c, "host_hash");
-        KL_TRY(kl_xml_set_hex(xml, c, "host_hash", hash_of_host(hash ? strtoull(hash, NULL, 16) : 0, host)));
+        KL_TRY(kl_xml_set_hex(xml, c, "host_hash", hash_of_host(kl_xml_host_hash(xml, c), host)));
     }
     return ncclSuccess;
 }
@@ -139,8 +131,8 @@ int kl_machine_file_hosts(const struct kl_xml *file)
         int i = 0;
 
         if (strcmp(kl_xml_tag(file, e), "gpu") != 0) continue;
-        while (i < n && seen[i] != host_hash_of(file, e)) i++;
-        if (i == n) seen[n++] = host_hash_of(file, e);
+        while (i < n && seen[i] != kl_xml_host_hash(file, e)) i++;
+        if (i == n) seen[n++] = kl_xml_host_hash(file, e);
     }
     free(seen);
     return n ? n : 1;
@@ -155,12 +147,12 @@ static int keep_host(const struct kl_xml *xml, int *elem, int nelems, int host)
     for (int i = 0; i < nelems && nhosts <= host; i++) {
         int k = 0;
 
-        wanted = host_hash_of(xml, elem[i]);
-        while (k < i && host_hash_of(xml, elem[k]) != wanted) k++;
+        wanted = kl_xml_host_hash(xml, elem[i]);
+        while (k < i && kl_xml_host_hash(xml, elem[k]) != wanted) k++;
         nhosts += k == i;
     }
     for (int i = 0; i < nelems; i++)
-        if (host_hash_of(xml, elem[i]) == wanted) elem[n++] = elem[i];
+        if (kl_xml_host_hash(xml, elem[i]) == wanted) elem[n++] = elem[i];
     return n;
 }
 

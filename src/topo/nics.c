@@ -88,12 +88,8 @@ static ncclResult_t each(struct list *l, const char *class,
 static uint64_t guid_of(const char *dir)
 {
     char text[64];
-    uint64_t guid = 0;
 
-    if (!kl_sysfs_text(dir, "sys_image_guid", text, sizeof text)) return 0;
-    for (const char *c = text; *c; c++)
-        if (*c != ':') guid = guid << 4 | (kl_busid_parse((char[]){*c, 0}) & 0xf);
-    return guid;
+    return kl_sysfs_text(dir, "sys_image_guid", text, sizeof text) ? kl_busid_parse(text) : 0; /* written alike */
 }
 
 /* "4: ACTIVE" as "ACTIVE". */

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/parse.h"
 #include "topo/topo.h"
 
 #include <stdlib.h>
@@ -33,7 +34,7 @@ static const char *host_of(const struct kl_xml *xml, int elem)
 
 bool kl_parts_hash_lost(const char *a, const char *b)
 {
-    return *a && *b && strcmp(a, b) != 0 && strtoull(a, NULL, 16) == strtoull(b, NULL, 16);
+    return *a && *b && strcmp(a, b) != 0 && kl_parse_hex(a) == kl_parse_hex(b);
 }
 
 /* ---- gathering ---- */

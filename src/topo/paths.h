@@ -81,7 +81,7 @@ ncclResult_t kl_topo_p2p(const struct kl_topo *t, int rank_a, int rank_b, struct
 /** Can the P2P transport join two ranks: P2P, not slower than the network, and mappable by the driver? */
 ncclResult_t kl_topo_p2p_transport(const struct kl_topo *t, int rank_a, int rank_b, struct kl_p2p *answer);
 
-/** Would the network be faster between two ranks than the machine's own paths? */
+/** Would the network be faster between two ranks than the machine's own paths? Of a rank that is not in it, older releases say so. */
 bool kl_topo_net_faster(const struct kl_topo *t, int rank_a, int rank_b);
 
 /** Can the SHM transport join two ranks? */

@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const struct kl_pcie generations[KL_PCIE_GENERATIONS] = {
-    {"2.5 GT/s PCIe", 2.5, 15},  {"5.0 GT/s PCIe", 5, 30},    {"8.0 GT/s PCIe", 8, 60},
-    {"16.0 GT/s PCIe", 16, 120}, {"32.0 GT/s PCIe", 32, 240}, {"64.0 GT/s PCIe", 64, 480},
+    {"2.5 GT/s PCIe", 2.5, 1, 15},  {"5.0 GT/s PCIe", 5, 2, 30},    {"8.0 GT/s PCIe", 8, 3, 60},
+    {"16.0 GT/s PCIe", 16, 4, 120}, {"32.0 GT/s PCIe", 32, 5, 240}, {"64.0 GT/s PCIe", 64, 6, 480},
 };
 
 const struct kl_pcie *kl_pcie_generation(int generation)

@@ -7,12 +7,13 @@
 #ifndef KL_TOPO_PCIE_H
 #define KL_TOPO_PCIE_H
 
-enum { KL_PCIE_GENERATIONS = 6 };
+enum { KL_PCIE_GENERATIONS = 6, KL_PCIE_ASSUMED = 3 /* where a speed is not known */ };
 
 struct kl_pcie {
     const char *speed; /* "16.0 GT/s PCIe", as kernels write it */
     double rate;       /* the same as a number */
-    int lane;          /* 100 Mb/s of one lane */
+    int generation;
+    int lane; /* 100 Mb/s of one lane */
 };
 
 /** A generation from 1 to KL_PCIE_GENERATIONS; NULL for others. */

@@ -2,7 +2,6 @@
 #include "topo/placement.h"
 
 #include "base/error.h"
-#include "base/parse.h"
 #include "topo/pcie.h"
 #include "topo/types.h"
 
@@ -31,11 +30,10 @@ struct work {
     int *pci; /* of the GPUs, by bus id */
 };
 
-static int hex(const struct kl_xml *xml, int elem, const char *key)
+/* A vendor's or device's id. */
+static int id_of(const struct kl_xml *xml, int elem, const char *key)
 {
-    const char *text = kl_xml_attr(xml, elem, key);
-
-    return text ? (int)strtol(text, NULL, 16) : 0;
+    return (int)kl_xml_hex(xml, elem, key);
 }
 
 static bool is_tag(const struct kl_xml *xml, int elem, const char *tag)
@@ -45,7 +43,7 @@ static bool is_tag(const struct kl_xml *xml, int elem, const char *tag)
 
 const struct kl_gpu_product *kl_placement_product(const struct kl_xml *xml, int pci)
 {
-    return kl_gpu_product_of(hex(xml, pci, "vendor"), hex(xml, pci, "device"));
+    return kl_gpu_product_of(id_of(xml, pci, "vendor"), id_of(xml, pci, "device"));
 }
 
 /* ---- what the file holds ---- */
@@ -54,7 +52,7 @@ const struct kl_gpu_product *kl_placement_product(const struct kl_xml *xml, int 
 static enum kind kind_of(const struct kl_xml *xml, int elem)
 {
     const char *class = kl_xml_attr(xml, elem, "class");
-    int vendor = hex(xml, elem, "vendor");
+    int vendor = id_of(xml, elem, "vendor");
 
     if (!class || !*class) return kl_xml_child(xml, elem, "nic") != KL_XML_NONE ? IS_NIC : IS_UNKNOWN;
     if (!strncmp(class, "0x02", 4)) return IS_NIC;
@@ -151,10 +149,10 @@ static bool places_agree(const struct work *w, const struct kl_known *m)
     if (!m->gpu_at || w->nleaves != gpus + nics) return false;
     for (int i = 0; i < w->nleaves; i++) {
         const char *busid = kl_xml_attr(w->xml, w->leaf[i].elem, "busid");
-        unsigned place[4]; /* domain, bus, device, function */
+        uint64_t id = busid ? kl_busid_parse(busid) : 0;
+        int device = kl_busid_device(id);
 
-        if (!busid || kl_parse_hex_fields(busid, place, 4) != 4 || place[0] || place[1]) return false;
-        int device = (int)place[2];
+        if (!busid || id >> 12) return false;
         bool gpu = device >= m->gpu_at && device < m->gpu_at + gpus;
         if (!gpu && device != m->nic_at) return false;
     }
@@ -233,7 +231,7 @@ static const struct kl_gpu_product *product_of(const struct work *w, int pci)
 
 static ncclResult_t refuse_gpu(const struct work *w, int pci)
 {
-    int vendor = hex(w->xml, pci, "vendor"), device = hex(w->xml, pci, "device");
+    int vendor = id_of(w->xml, pci, "vendor"), device = id_of(w->xml, pci, "device");
 
     if (vendor == KL_VENDOR_ID_NVIDIA && device)
         return kl_xml_fail(
@@ -362,7 +360,8 @@ struct nics {
 /* A card as its machine has it, or as its ids tell. */
 static ncclResult_t make_nic(struct work *w, int pci, struct nics *n)
 {
-    const struct kl_nic_product *product = kl_nic_product_of(hex(w->xml, pci, "vendor"), hex(w->xml, pci, "device"));
+    const struct kl_nic_product *product =
+        kl_nic_product_of(id_of(w->xml, pci, "vendor"), id_of(w->xml, pci, "device"));
     const struct kl_known *m = w->machine;
     int nic = kl_xml_child(w->xml, pci, "nic"), gbps = m ? m->gbps : product ? product->gbps : 10;
     enum kl_nic_kind kind = m ? m->nic : product ? product->kind : KL_NIC_SOCKETS;

@@ -2,6 +2,7 @@
 #include "topo/record.h"
 
 #include "base/error.h"
+#include "base/parse.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -78,8 +79,8 @@ static void set_gpu(struct kl_gpu_facts *g, const char *key, char *value)
     if (!strcmp(key, "nvlink")) set_nvlinks(g, value);
     if (!strcmp(key, "name")) set_text(g->name, sizeof g->name, value);
     if (!strcmp(key, "memory")) g->memory = strtoull(value, NULL, 10);
-    if (!strcmp(key, "id")) g->pci_id = (uint32_t)strtoul(value, NULL, 16);
-    if (!strcmp(key, "subsystem")) g->pci_subsystem = (uint32_t)strtoul(value, NULL, 16);
+    if (!strcmp(key, "id")) g->pci_id = (uint32_t)kl_parse_hex(value);
+    if (!strcmp(key, "subsystem")) g->pci_subsystem = (uint32_t)kl_parse_hex(value);
     if (!strcmp(key, "pcie")) set_link(value, &g->pcie_gen, &g->pcie_width);
     if (!strcmp(key, "pciemax")) set_link(value, &g->pcie_max_gen, &g->pcie_max_width);
     if (!strcmp(key, "c2c")) g->c2c_mbps = number(value);
@@ -93,7 +94,7 @@ static void set_net(struct kl_net_facts *n, const char *key, const char *value)
     if (!strcmp(key, "dev")) n->dev = number(value);
     if (!strcmp(key, "speed")) n->speed_mbps = number(value);
     if (!strcmp(key, "port")) n->port = number(value);
-    if (!strcmp(key, "guid")) n->guid = strtoull(value, NULL, 16);
+    if (!strcmp(key, "guid")) n->guid = kl_parse_hex(value);
     if (!strcmp(key, "latency")) n->latency_us = strtof(value, NULL);
     if (!strcmp(key, "maxconn")) n->max_comms = number(value);
     if (!strcmp(key, "gdr")) n->gdr = number(value) != 0;

@@ -87,7 +87,7 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_NET_BY_RAIL] = {23007, "net_by_rail", /* 5.9 */
         "GPUs that share NICs spread over them by their number among these GPUs"},
     [KL_CHANGE_ABSENT_NOT_NET] = {23003, "absent_not_net", /* 5.10 */
-        "ranks of one host and different NVLink domains may use shared memory"},
+        "ranks of one host that only the network joins in plans may use shared memory"},
     [KL_CHANGE_INTRA_18] = {22703, "intra_18", /* 6.1 */
         "searches on sm 100 and later also try 18 GB/s"},
     [KL_CHANGE_INTRA_45] = {22902, "intra_45", /* 6.1 */
@@ -288,12 +288,12 @@ int kl_nccl_parse(const char *text)
     return known(part[2] < 0 ? last_of(line) : line * 100 + part[2]);
 }
 
-int kl_nccl_nearest(const char *text)
+int kl_nccl_nearest(const char *text, int otherwise)
 {
     int nccl = text ? kl_nccl_parse(text) : -1;
 
     if (nccl >= 0) return nccl;
-    return text && small_number(&text) >= 0 && *text == '.' ? releases[0] : KL_NCCL_DEFAULT;
+    return text && small_number(&text) >= 0 && *text == '.' ? releases[0] : otherwise;
 }
 
 const char *kl_nccl_text(int nccl, char text[KL_NCCL_TEXT])

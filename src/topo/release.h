@@ -13,7 +13,8 @@
 
 #include <stdbool.h>
 
-#define KL_NCCL_NEWEST "2.30.7" /* what KL_NCCL_DEFAULT is, for texts */
+#define KL_NCCL_NEWEST   "2.30.7" /* what KL_NCCL_DEFAULT is, for texts */
+#define KL_NCCL_EXPECTED "expected a release of NCCL from 2.26.3 on, as in 2.29.7 or 2.29"
 
 enum { KL_NCCL_2_26_3 = 22603, KL_NCCL_DEFAULT = 23007, KL_NCCL_TEXT = 16 };
 
@@ -131,8 +132,8 @@ int kl_nccl_mix(int nccl, int other, int first, int last);
  */
 int kl_nccl_parse(const char *text);
 
-/** The same, but the first release for what is older, and the default for NULL and what is no version. */
-int kl_nccl_nearest(const char *text);
+/** The same, but the first release for what is older, and `otherwise` for NULL and what is no version. */
+int kl_nccl_nearest(const char *text, int otherwise);
 
 /** "2.30.7" */
 const char *kl_nccl_text(int nccl, char text[KL_NCCL_TEXT]);

@@ -93,7 +93,11 @@ static void the_network_must_be_faster_for_both(void **state)
         t->near_net[1] = 11;
         assert_false(kl_topo_net_faster(t, 0, 1));
         assert_false(kl_topo_net_faster(t, 1, 0));
+        t->options.nccl = 22907;
         assert_true(kl_topo_net_faster(t, 0, 9)); /* not even here */
+        t->options.nccl = 23003;
+        assert_false(kl_topo_net_faster(t, 0, 9));
+        assert_false(kl_topo_net_faster(t, 9, 0));
         kl_topo_free(t);
     }
 }

@@ -26,12 +26,10 @@ static void lower_case(const char *text, char out[KL_BUSID_TEXT])
 
 void kl_sysfs_busid(const char *text, char busid[KL_BUSID_TEXT])
 {
-    char tail[KL_BUSID_TEXT], *colon;
-    unsigned long domain = strtoul(text, &colon, 16);
+    size_t domain = strspn(text, "0123456789abcdefABCDEF");
 
-    snprintf(tail, sizeof tail, "0000%s", colon);
-    if (colon != text && kl_sysfs_is_busid(tail))
-        kl_busid_text((uint64_t)domain << 20 | kl_busid_parse(tail), busid);
+    if (domain >= 4 && kl_sysfs_is_busid(text + domain - 4))
+        kl_busid_text(kl_busid_parse(text), busid);
     else
         lower_case(text, busid);
 }

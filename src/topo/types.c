@@ -50,8 +50,7 @@ uint64_t kl_busid_parse(const char *text)
 
 char *kl_busid_text(uint64_t busid, char text[KL_BUSID_TEXT])
 {
-    snprintf(text, KL_BUSID_TEXT, "%04llx:%02llx:%02llx.%llx", (unsigned long long)(busid >> 20),
-             (unsigned long long)(busid >> 12 & 0xff), (unsigned long long)(busid >> 4 & 0xff),
-             (unsigned long long)(busid & 0xf));
+    snprintf(text, KL_BUSID_TEXT, "%04llx:%02x:%02x.%x", (unsigned long long)(busid >> 20),
+             (unsigned)kl_busid_bus(busid), (unsigned)kl_busid_device(busid), (unsigned)(busid & 0xf));
     return text;
 }

@@ -85,6 +85,16 @@ int kl_path_level(const char *text);
 /** "0000:17:00.0" as 0x17000: hexadecimal digits up to the first other character than ':' and '.', at most 16. */
 uint64_t kl_busid_parse(const char *text);
 
+static inline int kl_busid_bus(uint64_t busid)
+{
+    return (int)(busid >> 12 & 0xff);
+}
+
+static inline int kl_busid_device(uint64_t busid)
+{
+    return (int)(busid >> 4 & 0xff);
+}
+
 /** The other way: dddd:bb:dd.f. */
 char *kl_busid_text(uint64_t busid, char text[KL_BUSID_TEXT]);
 

@@ -2,6 +2,7 @@
 #include "topo/xml.h"
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "topo/xml_tree.h"
 
 #include <inttypes.h>
@@ -228,6 +229,17 @@ float kl_xml_float(const struct kl_xml *xml, int elem, const char *key, float ab
     const char *text = kl_xml_attr(xml, elem, key);
 
     return text ? strtof(text, NULL) : absent;
+}
+
+uint64_t kl_xml_hex(const struct kl_xml *xml, int elem, const char *key)
+{
+    return kl_parse_hex(kl_xml_attr(xml, elem, key));
+}
+
+uint64_t kl_xml_host_hash(const struct kl_xml *xml, int elem)
+{
+    while (elem != KL_XML_NONE && strcmp(kl_xml_tag(xml, elem), "cpu") != 0) elem = kl_xml_parent(xml, elem);
+    return elem == KL_XML_NONE ? 0 : kl_xml_hex(xml, elem, "host_hash");
 }
 
 /* ---- changing ---- */

@@ -104,6 +104,12 @@ ncclResult_t kl_xml_need_word(const struct kl_xml *xml, int elem, const char *ke
 int kl_xml_int(const struct kl_xml *xml, int elem, const char *key, int absent);
 float kl_xml_float(const struct kl_xml *xml, int elem, const char *key, float absent);
 
+/** A hexadecimal number (kl_parse_hex); 0 when absent. */
+uint64_t kl_xml_hex(const struct kl_xml *xml, int elem, const char *key);
+
+/** The host that the cpu around an element is of, or the cpu itself: its host_hash; 0 when there is none. */
+uint64_t kl_xml_host_hash(const struct kl_xml *xml, int elem);
+
 /* ---- changing ---- */
 
 /** Append a child; parent KL_XML_NONE makes the root. */

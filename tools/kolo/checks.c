@@ -2,8 +2,7 @@
 #include "tools/kolo/checks.h"
 
 #include "base/setting.h"
-
-#include "topo/config.h"
+#include "topo/release.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,20 +15,10 @@ void kl_checks_by_default(void)
         setenv("NCCL_CHECK_MODE", "FIRST_USE", 1); /* an empty one sets nothing */
 }
 
-int kl_followed_release(void)
-{
-    struct kl_topo_config config;
-    struct kl_topo_options options;
-
-    kl_topo_config_load(&config, &options);
-    return options.nccl;
-}
-
 bool kl_follow_release(const char *command, const char *nccl)
 {
     if (!nccl) return true;
     if (kl_nccl_parse(nccl) >= 0) return !setenv("KOLO_NCCL_VERSION", nccl, 1);
-    fprintf(stderr, "kolo %s: --nccl %s: expected a release of NCCL from 2.26.3 on, as in 2.29.7 or 2.29\n", command,
-            nccl);
+    fprintf(stderr, "kolo %s: --nccl %s: " KL_NCCL_EXPECTED "\n", command, nccl);
     return false;
 }

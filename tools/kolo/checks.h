@@ -3,8 +3,6 @@
 #ifndef KOLO_TOOL_CHECKS_H
 #define KOLO_TOOL_CHECKS_H
 
-#include "topo/release.h"
-
 #include <stdbool.h>
 
 /**
@@ -15,8 +13,5 @@ void kl_checks_by_default(void);
 
 /** Let this process and the ranks it starts follow a release of NCCL; NULL leaves all as it is. False: there is none such, and stderr says so. */
 bool kl_follow_release(const char *command, const char *nccl);
-
-/** The release that this process follows. */
-int kl_followed_release(void);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "plan/cluster.h"
+#include "tools/kolo/job_options.h"
 #include "tools/kolo/options.h"
 
 /** What the command line gave; NULL and 0 where it did not. */
@@ -38,7 +39,6 @@ struct kl_cluster_options {
 #define KL_MACHINE_OPTION(T, field) KL_CLUSTER_TEXT(T, field.machine, "machine", "NAME", KL_MACHINE_DOC)
 
 /** Another row before them. */
-#define KL_RELEASE_DOC              "follow the rules of this release of NCCL, e.g. 2.29.7 or 2.29 (default: " KL_NCCL_NEWEST ")"
 #define KL_RELEASE_OPTION(T, field) KL_CLUSTER_TEXT(T, field.nccl, "nccl", "VERSION", KL_RELEASE_DOC)
 
 /** One more row, for commands that look at times. */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "topo/config.h"
 #include "tools/kolo/checks.h"
 #include "tools/kolo/launch.h"
 #include "tools/kolo/machines.h"
@@ -47,7 +48,7 @@ int cmd_perf_rank(int argc, char **argv)
     if (slots == MAP_FAILED) return EXIT_USAGE;
     close(fd);
     if (kl_perf_configure(argc - 1, argv + 1, &config, why, sizeof why)) return wrong_usage(why);
-    config.release = kl_followed_release();
+    config.release = kl_topo_config_release();
     return kl_perf_process(&config, slots, argc - 2, argv + 2);
 }
 
@@ -180,7 +181,7 @@ int cmd_perf(int argc, char **argv)
         return EXIT_OK;
     }
     if (!kl_follow_release("perf", config.nccl)) return EXIT_USAGE;
-    config.release = kl_followed_release();
+    config.release = kl_topo_config_release();
     kl_checks_by_default();
     if (!config.nprocesses && is_in_a_job()) {
         if (config.nhosts > 1 || config.netns || config.topo || config.machine)

@@ -38,7 +38,7 @@ static const struct kl_opt table[] = {
     {0, "cuda", KL_OPT_FLAG, FIELD(cuda), 0, 0, NULL,
      "let a program for CUDA and NCCL find Kolo's libraries in place of those (LD_LIBRARY_PATH); without -n: one "
      "process"},
-    {0, "nccl", KL_OPT_TEXT, FIELD(nccl), 0, 0, "VERSION", KL_JOB_NCCL_DOC},
+    {0, "nccl", KL_OPT_TEXT, FIELD(nccl), 0, 0, "VERSION", KL_RELEASE_DOC},
     {0, "timeout", KL_OPT_TIME, FIELD(timeout_ms), 0, 0, "S", "end all ranks after S seconds (default: never)"},
     {0, "grace", KL_OPT_TIME, FIELD(grace_ms), 0, 0, "S",
      "when a rank dies, give the others S seconds to end by themselves before SIGTERM (default: 10)"},

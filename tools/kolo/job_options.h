@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** job_options.h - what help says of the options that all commands have which start ranks. */
+/** job_options.h - what help says of the options that all commands have which start ranks, and plans as well. */
 #ifndef KOLO_TOOL_JOB_OPTIONS_H
 #define KOLO_TOOL_JOB_OPTIONS_H
 
@@ -11,7 +11,7 @@
 #define KL_JOB_TOPO_DOC "emulate the machine that this NCCL topology XML describes"
 #define KL_JOB_MACHINE_DOC                                                                                             \
     "emulate this known machine, e.g. dgx-h100 (kolo topo --machines); with --topo: the machine of FILE"
-#define KL_JOB_NCCL_DOC                                                                                                \
+#define KL_RELEASE_DOC                                                                                                 \
     "follow the rules of this release of NCCL (KOLO_NCCL_VERSION), e.g. 2.29.7 or 2.29 (default: " KL_NCCL_NEWEST ")"
 
 #endif

@@ -74,7 +74,7 @@ static const struct kl_opt table[] = {
     INT(0, "hosts", nhosts, 1, KL_NETNS_MAX_HOSTS, "divide the processes over N emulated hosts (1)"),
     FLAG(0, "netns", netns, "give each emulated host a network namespace with its own interface; needs root"),
     {0, "link-rate", KL_OPT_RATE, FIELD(link_rate), 0, 0, "R", KL_JOB_LINK_RATE_DOC},
-    TEXT(0, "nccl", nccl, "VERSION", KL_JOB_NCCL_DOC),
+    TEXT(0, "nccl", nccl, "VERSION", KL_RELEASE_DOC),
     TEXT(0, "topo", topo, "FILE", KL_JOB_TOPO_DOC),
     TEXT(0, "machine", machine, "NAME", KL_JOB_MACHINE_DOC),
     FLAG(0, "inline", inline_streams, "run operations inside the call, as MPI does"),

@@ -4,6 +4,7 @@
 #include "topo/config.h"
 #include "topo/machine.h"
 #include "topo/paths.h"
+#include "topo/pcie.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -57,29 +58,23 @@ static struct kl_cuda_place place(const char *busid)
     return at;
 }
 
-static unsigned hex(const struct kl_xml *xml, int elem, const char *key)
+static unsigned id_of(const struct kl_xml *xml, int elem, const char *key)
 {
-    const char *text = kl_xml_attr(xml, elem, key);
-
-    return text ? (unsigned)strtoul(text, NULL, 16) : 0;
+    return (unsigned)kl_xml_hex(xml, elem, key);
 }
 
-/* "16.0 GT/s PCIe" is generation 4. */
 static unsigned generation(const char *speed)
 {
-    static const double gts[] = {2.5, 5, 8, 16, 32, 64};
-    double value = speed && *speed ? strtod(speed, NULL) : 8;
-    unsigned g = 1;
+    const struct kl_pcie *pcie = speed ? kl_pcie_of_speed(speed) : NULL;
 
-    while (g < sizeof gts / sizeof gts[0] && value > gts[g - 1] * 1.01) g++;
-    return g;
+    return pcie ? (unsigned)pcie->generation : KL_PCIE_ASSUMED;
 }
 
 static void read_pci(const struct kl_xml *xml, int pci, struct kl_cuda_device *d)
 {
     d->at = place(kl_xml_attr(xml, pci, "busid"));
-    d->pci_device = hex(xml, pci, "device");
-    d->pci_subsystem = hex(xml, pci, "subsystem_device") << 16 | hex(xml, pci, "subsystem_vendor");
+    d->pci_device = id_of(xml, pci, "device");
+    d->pci_subsystem = id_of(xml, pci, "subsystem_device") << 16 | id_of(xml, pci, "subsystem_vendor");
     d->pcie_generation = generation(kl_xml_attr(xml, pci, "link_speed"));
     int width = kl_xml_int(xml, pci, "link_width", 16);
     d->pcie_width = width > 0 ? (unsigned)width : 16;

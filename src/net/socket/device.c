@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "bootstrap/config.h"
 #include "os/netdev.h"
 #include "os/sysfs.h"
@@ -25,7 +26,7 @@ static unsigned vendor_of(const char *pci_path)
 {
     char text[32];
 
-    return pci_path && kl_sysfs_text(pci_path, "vendor", text, sizeof text) ? (unsigned)strtoul(text, NULL, 16) : 0;
+    return pci_path && kl_sysfs_text(pci_path, "vendor", text, sizeof text) ? (unsigned)kl_parse_hex(text) : 0;
 }
 
 static void describe(struct kl_socket_device *d, const struct kl_netif *netif, const struct kl_socket_params *params)
