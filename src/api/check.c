@@ -8,14 +8,14 @@ static bool gathers(const struct kl_task *t)
     return t->func == KL_FUNC_ALL_GATHER || t->func == KL_FUNC_REDUCE_SCATTER;
 }
 
-static ncclResult_t check_size(ncclComm_t comm, const struct kl_task *t, const char *function)
+/* Without a division, which takes longer than what is sent in a small operation. */
+ncclResult_t kl_check_size(const char *function, size_t count, size_t elem_bytes, int parts)
 {
-    size_t bytes = kl_type_bytes(t->type), parts = gathers(t) ? (size_t)comm->nranks : 1;
+    size_t bytes;
 
-    if (t->count > (size_t)PTRDIFF_MAX / bytes / parts)
-        return KL_FAIL(ncclInvalidArgument, "%s: %zu elements of %zu bytes for %zu ranks exceed the address space",
-                       function, t->count, bytes, parts);
-    return ncclSuccess;
+    if (!__builtin_mul_overflow(count, elem_bytes * (size_t)parts, &bytes) && bytes <= PTRDIFF_MAX) return ncclSuccess;
+    return KL_FAIL(ncclInvalidArgument, "%s: %zu elements of %zu bytes for %d ranks exceed the address space", function,
+                   count, elem_bytes, parts);
 }
 
 static bool needs_send(ncclComm_t comm, const struct kl_task *t)
@@ -39,7 +39,7 @@ ncclResult_t kl_check_task(ncclComm_t comm, const struct kl_task *t, const char 
     if ((unsigned)t->op >= ncclNumOps)
         return KL_FAIL(ncclInvalidArgument, "%s: operation %d, there are 0 to %d", function, (int)t->op,
                        ncclNumOps - 1);
-    KL_TRY(check_size(comm, t, function));
+    KL_TRY(kl_check_size(function, t->count, kl_type_bytes(t->type), gathers(t) ? comm->nranks : 1));
     if (t->count && !t->send && needs_send(comm, t))
         return KL_FAIL(ncclInvalidArgument, "%s: the send buffer is NULL", function);
     if (t->count && !t->recv && needs_recv(comm, t))

@@ -3,6 +3,7 @@
  * exchanges.c - collectives that are made of others in a group: messages between all, or with one; reductions of unequal parts.
  */
 #include "api/api.h"
+#include "api/check.h"
 #include "api/issue.h"
 #include "comm/group.h"
 #include "comm/job.h"
@@ -40,9 +41,7 @@ static ncclResult_t begin(struct call *c)
 
 static ncclResult_t check_count(const struct call *c, size_t count)
 {
-    if (count <= (size_t)PTRDIFF_MAX / c->bytes / (size_t)c->nranks) return ncclSuccess;
-    return KL_FAIL(ncclInvalidArgument, "%s: %zu elements of %zu bytes for %d ranks exceed the address space",
-                   c->function, count, c->bytes, c->nranks);
+    return kl_check_size(c->function, count, c->bytes, c->nranks);
 }
 
 static ncclResult_t check_root(const struct call *c, int root)

@@ -75,8 +75,9 @@ bool kl_board_all_done(struct kl_board *b, int *blocker)
 
 bool kl_board_may_post(struct kl_board *b, size_t bytes, int *blocker)
 {
-    const bool small = bytes <= KL_BOARD_INLINE || bytes <= b->cell_bytes;
-    const uint64_t round = small ? KL_BOARD_CELLS : KL_BOARD_SLOTS;
+    const uint64_t round = bytes <= KL_BOARD_INLINE ? KL_BOARD_AHEAD
+                           : bytes <= b->cell_bytes ? KL_BOARD_CELLS
+                                                    : KL_BOARD_SLOTS;
 
     return b->turn < round || all_done(b, b->turn - round + 1, blocker);
 }

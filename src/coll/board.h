@@ -19,7 +19,8 @@
  * That all ranks make the same call shows in the signatures of their posts. Who takes data of some only compares with its neighbour for the
  * rest, up to KL_BOARD_LAG turns later: so readers need not keep step with each other.
  *
- * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_BOARD_CELLS, or for a slot t - KL_BOARD_SLOTS.
+ * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_BOARD_AHEAD, for a cell t - KL_BOARD_CELLS, for a slot
+ *               t - KL_BOARD_SLOTS.
  *               It knows so from their own posts (who posts in turn t is done with those before), or else from `done`.
  *               Who is done with turn t has compared all before t - KL_BOARD_LAG: their lines may be written anew.
  * Memory order: ready is stored with release after the data, loaded with acquire before them; done is stored with release after
@@ -36,8 +37,8 @@
 
 #define KL_BOARD_INLINE 112u /* bytes of data in a line */
 
-enum { KL_BOARD_POSTS = 64, KL_BOARD_CELLS = 32, KL_BOARD_SLOTS = 8, KL_BOARD_RANKS = 64 };
-enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_CELLS };
+enum { KL_BOARD_POSTS = 256, KL_BOARD_AHEAD = 128, KL_BOARD_CELLS = 32, KL_BOARD_SLOTS = 8, KL_BOARD_RANKS = 64 };
+enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_AHEAD };
 enum { KL_BOARD_LOOKS = 32 };
 
 struct kl_board_line {

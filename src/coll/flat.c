@@ -26,26 +26,29 @@ static size_t parts(const struct kl_flat_op *op)
     return kl_func_info[op->share.func].send_parts ? (size_t)op->board->nranks : 1;
 }
 
-/* Elements of the piece. */
-static size_t piece(const struct kl_flat_op *op)
+static void begin_piece(struct kl_flat_op *op)
 {
-    return min_size(op->most, op->share.end - op->first);
+    op->piece = min_size(op->most, op->share.end - op->first);
+    op->bytes = parts(op) * op->piece * op->share.elem_bytes;
 }
 
 struct range {
     size_t at, count; /* elements, from the beginning of the piece */
 };
 
+static struct range slice_of(const struct kl_flat_op *op, int rank)
+{
+    const size_t all = op->piece, grain = op->share.elem_bytes < GRAIN ? GRAIN / op->share.elem_bytes : 1;
+    const size_t n = (size_t)op->board->nranks, slice = ((all + n - 1) / n + grain - 1) / grain * grain;
+    const size_t at = min_size((size_t)rank * slice, all);
+
+    return (struct range){at, min_size(slice, all - at)};
+}
+
 /* What a rank merges of the piece: all of it, or its slice. */
 static struct range merged_by(const struct kl_flat_op *op, int rank)
 {
-    const size_t all = piece(op), grain = op->share.elem_bytes < GRAIN ? GRAIN / op->share.elem_bytes : 1;
-    const size_t n = (size_t)op->board->nranks, slice = ((all + n - 1) / n + grain - 1) / grain * grain;
-
-    if (!op->slices) return (struct range){0, all};
-    struct range r = {min_size((size_t)rank * slice, all), slice};
-    r.count = min_size(r.count, all - r.at);
-    return r;
+    return op->slices ? slice_of(op, rank) : (struct range){0, op->piece};
 }
 
 /* Has a rank data in this turn? A rank that has none posts all the same, so that another call is noticed. */
@@ -58,7 +61,7 @@ static bool brings(const struct kl_flat_op *op, int rank)
 static size_t posted_by(const struct kl_flat_op *op, int rank)
 {
     if (!brings(op, rank)) return 0;
-    return (op->second ? merged_by(op, rank).count : parts(op) * piece(op)) * op->share.elem_bytes;
+    return op->second ? merged_by(op, rank).count * op->share.elem_bytes : op->bytes;
 }
 
 static bool reduces(const struct kl_flat_op *op)
@@ -76,13 +79,22 @@ static bool takes_slices(const struct kl_flat_op *op)
     return others * (op->share.end - op->share.first) * op->share.elem_bytes > WHOLE_BYTES;
 }
 
+/* Elements of a piece. What fits is not divided, which takes as long as all the rest of a small operation's begin. */
+static size_t most_of(const struct kl_flat_op *op)
+{
+    const struct kl_share *s = &op->share;
+    const size_t slot = op->board->slot_bytes, all = s->end - s->first;
+    const size_t bytes = s->func == KL_FUNC_BROADCAST ? min_size(BROADCAST_BYTES, slot) : slot;
+
+    return all * s->elem_bytes * parts(op) <= bytes ? all : bytes / s->elem_bytes / parts(op);
+}
+
 void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
 {
     *op = (struct kl_flat_op){.board = board, .share = *share, .first = share->first};
-    size_t bytes = share->func == KL_FUNC_BROADCAST ? min_size(BROADCAST_BYTES, board->slot_bytes) : board->slot_bytes;
-
-    op->most = bytes / share->elem_bytes / parts(op);
+    op->most = most_of(op);
     op->slices = takes_slices(op);
+    begin_piece(op);
 }
 
 /* ---- posting ---- */
@@ -113,7 +125,7 @@ static void post_data(const struct kl_flat_op *op)
     const struct kl_share *s = &op->share;
     const struct kl_board *b = op->board;
     char *to = kl_board_data(b, b->rank, posted_by(op, b->rank));
-    const size_t n = piece(op);
+    const size_t n = op->piece;
 
     if (op->second) {
         struct range own = merged_by(op, b->rank);
@@ -156,7 +168,9 @@ static int sources(const struct kl_flat_op *op)
 static int source(const struct kl_flat_op *op, int i)
 {
     if (op->share.func == KL_FUNC_BROADCAST) return op->share.root;
-    return reduces(op) ? i : (op->board->rank + 1 + i) % op->board->nranks;
+    if (reduces(op)) return i;
+    const int from = op->board->rank + 1 + i;
+    return from < op->board->nranks ? from : from - op->board->nranks;
 }
 
 static const char *function(const struct kl_flat_op *op)
@@ -178,8 +192,8 @@ static void merge(const struct kl_flat_op *op, char *to, size_t skip, size_t cou
     const struct kl_redop *redop = op->share.redop;
     const void *partials[KL_BOARD_RANKS];
 
-    for (size_t some, most = MERGE_BYTES / redop->elem_bytes; count; count -= some, skip += some) {
-        some = min_size(count, most);
+    for (size_t some; count; count -= some, skip += some) {
+        some = count * redop->elem_bytes <= MERGE_BYTES ? count : MERGE_BYTES / redop->elem_bytes;
         list_partials(op, skip, partials);
         kl_redop_merge_all(redop, to, partials, (size_t)op->board->nranks, some);
         if (redop->last) redop->last(redop, to, some);
@@ -193,7 +207,7 @@ static void merge_own(const struct kl_flat_op *op)
     const struct range own = merged_by(op, op->board->rank);
     size_t skip = own.at;
 
-    if (s->func == KL_FUNC_REDUCE_SCATTER) skip = (size_t)op->board->rank * piece(op);
+    if (s->func == KL_FUNC_REDUCE_SCATTER) skip = (size_t)op->board->rank * op->piece;
     merge(op, at(s->recv, op->first + own.at, s->elem_bytes), skip, own.count);
 }
 
@@ -230,7 +244,7 @@ static void keep_own(const struct kl_flat_op *op)
 
     if (s->redop || !brings(op, op->board->rank)) return;
     size_t from = op->first + (kl_func_info[s->func].send_parts ? (size_t)op->board->rank * s->count : 0);
-    copy(place_of(op, op->board->rank), at(s->send, from, s->elem_bytes), piece(op) * s->elem_bytes);
+    copy(place_of(op, op->board->rank), at(s->send, from, s->elem_bytes), op->piece * s->elem_bytes);
 }
 
 /* Has this rank, with its sources, looked at all others? */
@@ -280,7 +294,9 @@ static void end_turn(struct kl_flat_op *op)
     op->posted = false;
     op->arrived = 0;
     if (op->slices) op->second = !op->second;
-    if (!op->second) op->first += piece(op);
+    if (op->second) return;
+    op->first += op->piece;
+    begin_piece(op);
 }
 
 /* Changes whenever something moves within a turn. */

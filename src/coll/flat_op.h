@@ -10,7 +10,9 @@ struct kl_flat_op {
     struct kl_board *board;
     struct kl_share share;
     size_t most;  /* elements of a piece, of a part where there are parts */
-    size_t first; /* where the piece begins */
+    size_t first; /* where the piece begins, */
+    size_t piece; /* elements of it, */
+    size_t bytes; /* and of what is posted of it, but for slices */
     bool slices;  /* of the piece each rank merges its own */
     bool second;  /* turn of these: the slices are told */
     bool posted;  /* this rank has, in this turn */

@@ -93,7 +93,7 @@ static int root_runs_ahead(size_t bytes)
 static void a_root_waits_for_nobody_until_it_has_gone_round(void **state)
 {
     (void)state;
-    assert_int_equal(root_runs_ahead(KL_BOARD_INLINE), KL_BOARD_CELLS);
+    assert_int_equal(root_runs_ahead(KL_BOARD_INLINE), KL_BOARD_AHEAD);
     assert_int_equal(root_runs_ahead(4096), KL_BOARD_CELLS);
     assert_int_equal(root_runs_ahead(4097), KL_BOARD_SLOTS);
 }

@@ -59,7 +59,7 @@ static ncclResult_t launch(void *data, struct kl_stream *const *lanes)
     KL_TRY(kl_comm_enter(c->handle, "koloGraphLaunch", &comm));
     for (size_t i = 0; i < c->n; i++) c->op[i].stream = lanes[c->lane[i]];
     ncclResult_t rc = kl_comm_make_room(comm, c->n);
-    if (!rc) kl_comm_launch_together(comm, c->op, c->n);
+    if (!rc) kl_comm_launch_together(comm, c->op, c->n, false);
     kl_handle_leave(comm);
     return rc;
 }

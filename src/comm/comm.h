@@ -297,11 +297,11 @@ ncclResult_t kl_comm_reserve(ncclComm_t comm, size_t n);
 /** Make room for `n` operations of a launch: the same, and wait until no more are in flight than leave it. */
 ncclResult_t kl_comm_make_room(ncclComm_t comm, size_t n);
 
-/** Launch them, at least one, together: there is room. */
-void kl_comm_launch_together(ncclComm_t comm, const struct kl_queued *ops, size_t n);
+/** Launch them, at least one, together: there is room. `alone`: nothing else is to be launched before they can be done. */
+void kl_comm_launch_together(ncclComm_t comm, const struct kl_queued *ops, size_t n, bool alone);
 
 /** What the group collected, once checked and with room. */
-void kl_comm_launch_queued(ncclComm_t comm);
+void kl_comm_launch_queued(ncclComm_t comm, bool alone);
 
 /** If the last launch went to a stream that runs inside the call, run it. */
 void kl_comm_run_inline(ncclComm_t comm);

@@ -248,7 +248,7 @@ static ncclResult_t launch_all(ncclComm_t comms)
     KL_TRY(kl_captured_group(comms, &captured));
     if (captured) return ncclSuccess;
     for (ncclComm_t c = comms; c; c = c->group_next) KL_TRY(kl_comm_make_room(c, c->nqueued));
-    for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_launch_queued(c);
+    for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_launch_queued(c, !comms->group_next);
     for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_run_inline(c);
     return ncclSuccess;
 }

@@ -35,7 +35,6 @@ static ncclResult_t issue(ncclComm_t comm, struct kl_task *task, struct kl_strea
     }
     KL_TRY(kl_comm_make_room(comm, 1));
     kl_comm_launch_one(comm, task, stream);
-    kl_comm_run_inline(comm);
     return ncclSuccess;
 }
 

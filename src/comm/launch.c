@@ -45,8 +45,10 @@ uint32_t kl_comm_launch_joins(ncclComm_t comm, const struct kl_queued *ops, size
 
 void kl_comm_run_inline(ncclComm_t comm)
 {
-    if (comm->last_stream && kl_load_relaxed(&comm->last_stream->flags) & KOLO_STREAM_INLINE)
-        kl_stream_wait(comm->last_stream, comm->last_ticket);
+    struct kl_stream *s = comm->last_stream;
+
+    if (s && kl_load_relaxed(&s->flags) & KOLO_STREAM_INLINE && !kl_stream_reached(s, comm->last_ticket))
+        kl_stream_wait(s, comm->last_ticket);
 }
 
 /* ---- waiting ---- */

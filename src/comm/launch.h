@@ -39,7 +39,14 @@ static inline size_t kl_comm_elem_bytes(ncclComm_t comm, const struct kl_task *t
 /** Drive the process until at most `tasks` tasks and `launches` launches are in flight. */
 void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches);
 
-/** Record one operation, for which there is room, and launch it. */
+/**
+ * What would be a launch of the last `ntasks` tasks, on an empty stream of an idle communicator, is done here and now if that takes no time: they
+ * are small, and so are few others' parts that are not there yet. `patient`: on a stream that runs inside the call, the other ranks may
+ * have a moment for these. False: launch them; they go on from where they are.
+ */
+bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, bool patient);
+
+/** Record one operation, for which there is room, and launch it; on a stream that runs inside the call it is done then. */
 void kl_comm_launch_one(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream);
 
 /** Queue a launch of the last `ntasks` tasks, which begins when `streams` joins have arrived. */

@@ -79,7 +79,9 @@ static inline void record(ncclComm_t comm, const struct kl_task *task, const str
 void kl_comm_launch_one(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
 {
     record(comm, task, stream);
+    if (kl_comm_run_at_once(comm, stream, 1, true)) return;
     kl_comm_launch(comm, stream, 1, 0);
+    kl_comm_run_inline(comm);
 }
 
 /* ---- groups ---- */
@@ -140,21 +142,22 @@ ncclResult_t kl_comm_check_queued(ncclComm_t comm)
     return check_self(comm);
 }
 
-void kl_comm_launch_together(ncclComm_t comm, const struct kl_queued *ops, size_t n)
+void kl_comm_launch_together(ncclComm_t comm, const struct kl_queued *ops, size_t n, bool alone)
 {
     struct kl_stream *stream = ops[n - 1].stream;
     uint32_t joins = kl_comm_launch_joins(comm, ops, n, stream);
 
     record_all(comm, ops, n);
+    if (!joins && kl_comm_run_at_once(comm, stream, (uint32_t)n, alone)) return;
     kl_comm_launch(comm, stream, (uint32_t)n, joins);
 }
 
-void kl_comm_launch_queued(ncclComm_t comm)
+void kl_comm_launch_queued(ncclComm_t comm, bool alone)
 {
     size_t n = comm->nqueued;
 
     kl_comm_launch_onesided(comm, KL_ONESIDED_BEFORE);
-    if (n) kl_comm_launch_together(comm, comm->queued, n);
+    if (n) kl_comm_launch_together(comm, comm->queued, n, alone);
     comm->nqueued = 0;
     kl_comm_launch_onesided(comm, KL_ONESIDED_AFTER);
 }

@@ -7,7 +7,8 @@
 
 #include "device/host/idle.h"
 
-enum { POLLS_PER_LOOK = 256 };    /* polls without progress between two looks at the clock and at who is gone */
+enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two looks at the clock and at who is gone */
+enum { AT_ONCE = 16 << 10, AT_ONCE_POLLS = 64 }; /* bytes, and polls, of what is not queued */
 enum { LARGE = 4096, MANY = 16 }; /* elements, and messages, that take so long that the clock may be read */
 
 /* ---- turns ---- */
@@ -220,19 +221,26 @@ static int find_deserter(ncclComm_t comm, uint64_t end, const struct kl_task **t
  * An operation has failed with `rc`. What all ranks together know may be a better sentence: then it is held. So is a connection
  * that was lost: it may be the trace of a failure elsewhere, whose notice is on its way.
  */
-static enum kl_progress fail_operation(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work, ncclResult_t rc)
+static void judge(ncclComm_t comm, uint64_t end, ncclResult_t rc)
 {
     const struct kl_task *t = kl_comm_task(comm, comm->cursor);
-    int deserter = rc == ncclRemoteError ? find_deserter(comm, end_of(work), &t) : -1;
+    int deserter = rc == ncclRemoteError ? find_deserter(comm, end, &t) : -1;
     char what[KL_CALL_TEXT];
 
     comm->inquest.culprit = deserter >= 0 ? deserter : comm->rank;
     if (deserter >= 0) rc = say_gone(comm, kl_call_text(kl_call_of_task(t), what), deserter);
     const bool told = runs_collective(comm) ? rc != ncclInvalidUsage && rc != ncclRemoteError
                                             : rc != ncclRemoteError || deserter >= 0;
-    if (told) return fail_with(comm, stream, work, rc);
-    kl_inquest_hold(comm, rc);
-    return KL_MOVED;
+    if (told)
+        kl_comm_fail(comm, comm->inquest.culprit, rc, kl_error_text(), true);
+    else
+        kl_inquest_hold(comm, rc);
+}
+
+static enum kl_progress fail_operation(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work, ncclResult_t rc)
+{
+    judge(comm, end_of(work), rc);
+    return comm->inquest.held ? KL_MOVED : fail_launch(comm, stream, work);
 }
 
 static enum kl_progress progress_held(ncclComm_t comm, struct kl_stream *stream, struct kl_work *work)
@@ -240,6 +248,59 @@ static enum kl_progress progress_held(ncclComm_t comm, struct kl_stream *stream,
     ncclResult_t rc = kl_inquest_progress(comm);
 
     return rc == ncclInProgress ? KL_STALLED : fail_with(comm, stream, work, rc);
+}
+
+/* ---- without a launch ---- */
+
+static size_t parts(ncclComm_t comm, const struct kl_task *t)
+{
+    return kl_func_info[t->func].send_parts || kl_func_info[t->func].recv_parts ? (size_t)comm->nranks : 1;
+}
+
+/* Do tasks from `first` to `end` move so little that it takes no longer than a few launches? */
+static bool are_small(ncclComm_t comm, uint64_t first, uint64_t end)
+{
+    size_t bytes = 0;
+
+    for (uint64_t i = first; i < end; i++) {
+        const struct kl_task *t = kl_comm_task(comm, i);
+        if (t->count > AT_ONCE) return false;
+        bytes += t->count * kl_comm_elem_bytes(comm, t) * parts(comm, t);
+    }
+    return bytes <= AT_ONCE;
+}
+
+static enum kl_progress progress_some(ncclComm_t comm, uint64_t end, uint32_t polls, ncclResult_t *rc)
+{
+    enum kl_progress got = KL_STALLED;
+
+    while (polls-- && got != KL_DONE && !*rc) got = progress_tasks(comm, end, rc);
+    return got;
+}
+
+/* The caller may run what it would push. What fails the launch fails with: it finds the communicator so. */
+static bool run_alone(ncclComm_t comm, uint64_t end, uint32_t polls)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    if (kl_load_acquire(&comm->failed) || comm->inquest.held) return false;
+    const bool done = progress_some(comm, end, polls, &rc) == KL_DONE && !rc;
+    if (rc) judge(comm, end, rc);
+    if (done) kl_store_release(&comm->tasks_done, end); /* pairs with kl_comm_wait_for_flight */
+    return done;
+}
+
+bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, bool patient)
+{
+    const uint64_t end = kl_load_relaxed(&comm->tasks_taken);
+    const bool waits = patient && comm->spin && kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE;
+
+    if (kl_load_acquire(&comm->finished) != comm->launched) return false; /* pairs with finish_launch */
+    if (ntasks > MANY || !are_small(comm, end - ntasks, end)) return false;
+    if (!kl_device_take_idle(comm->devices, stream)) return false;
+    bool done = run_alone(comm, end, waits ? AT_ONCE_POLLS : 1);
+    kl_stream_give_back(stream);
+    return done;
 }
 
 /* ---- a launch ---- */

@@ -178,6 +178,12 @@ static inline uint64_t kl_device_push(const struct kl_device_kind *kind, struct 
     return kind == &kl_host_devices ? kl_stream_push(stream, work) : kind->stream_push(stream, work);
 }
 
+/** kl_stream_take_idle, where a queue knows all that stands before what it is given. */
+static inline bool kl_device_take_idle(const struct kl_device_kind *kind, struct kl_stream *stream)
+{
+    return kind == &kl_host_devices && kl_stream_take_idle(stream);
+}
+
 static inline ncclResult_t kl_device_synchronize(const struct kl_device_kind *kind, struct kl_stream *stream)
 {
     return kind == &kl_host_devices ? kl_user_stream_synchronize(stream) : kind->stream_synchronize(stream);
