@@ -3,11 +3,9 @@
 
 #include "base/error.h"
 
-enum {
-    SHARE = 1 << 20,
-    MOST_SLOT = 32 << 10,
-    SLOT_IN_CELLS = 8
-}; /* bytes: all slots that are in use at a time should stay in a core's cache */
+/* Bytes: all slots that are in use at a time should stay in a core's cache. */
+enum { SHARE = 1 << 20, MOST_SLOT = 32 << 10 };
+enum { SLOT_IN_CELLS = 8, SLOT_IN_TRAYS = 4 };
 
 /* Of a slot: what a rank posts at most. */
 static size_t slot_bytes(int nranks)
@@ -22,6 +20,11 @@ static size_t cell_bytes(int nranks)
     return slot_bytes(nranks) / SLOT_IN_CELLS / KL_LINE * KL_LINE;
 }
 
+static size_t tray_bytes(int nranks)
+{
+    return slot_bytes(nranks) / SLOT_IN_TRAYS / KL_LINE * KL_LINE;
+}
+
 static size_t lines_bytes(int nranks)
 {
     return (size_t)nranks * (KL_BOARD_POSTS + 1) * sizeof(struct kl_board_line);
@@ -32,22 +35,32 @@ static size_t cells_bytes(int nranks)
     return (size_t)nranks * KL_BOARD_CELLS * cell_bytes(nranks);
 }
 
+static size_t trays_bytes(int nranks)
+{
+    return (size_t)nranks * KL_BOARD_TRAYS * tray_bytes(nranks);
+}
+
 size_t kl_board_bytes(int nranks)
 {
-    return lines_bytes(nranks) + cells_bytes(nranks) + (size_t)nranks * KL_BOARD_SLOTS * slot_bytes(nranks);
+    return lines_bytes(nranks) + cells_bytes(nranks) + trays_bytes(nranks) +
+           (size_t)nranks * KL_BOARD_SLOTS * slot_bytes(nranks);
 }
 
 void kl_board_init(struct kl_board *b, int nranks, int rank)
 {
-    *b = (struct kl_board){
-        .nranks = nranks, .rank = rank, .cell_bytes = cell_bytes(nranks), .slot_bytes = slot_bytes(nranks)};
+    *b = (struct kl_board){.nranks = nranks,
+                           .rank = rank,
+                           .cell_bytes = cell_bytes(nranks),
+                           .tray_bytes = tray_bytes(nranks),
+                           .slot_bytes = slot_bytes(nranks)};
 }
 
 void kl_board_attach(struct kl_board *b, void *memory, const struct kl_arena_mark *mark)
 {
     b->lines = memory;
     b->cells = (unsigned char *)memory + lines_bytes(b->nranks);
-    b->slots = b->cells + cells_bytes(b->nranks);
+    b->trays = b->cells + cells_bytes(b->nranks);
+    b->slots = b->trays + trays_bytes(b->nranks);
     b->mark = mark;
 }
 
@@ -75,9 +88,10 @@ bool kl_board_all_done(struct kl_board *b, int *blocker)
 
 bool kl_board_may_post(struct kl_board *b, size_t bytes, int *blocker)
 {
-    const uint64_t round = bytes <= KL_BOARD_INLINE ? KL_BOARD_AHEAD
-                           : bytes <= b->cell_bytes ? KL_BOARD_CELLS
-                                                    : KL_BOARD_SLOTS;
+    const uint64_t round = bytes <= KL_BOARD_INLINE             ? KL_BOARD_AHEAD
+                           : bytes <= b->cell_bytes             ? KL_BOARD_CELLS
+                           : b->ahead && bytes <= b->tray_bytes ? KL_BOARD_TRAYS
+                                                                : KL_BOARD_SLOTS;
 
     return b->turn < round || all_done(b, b->turn - round + 1, blocker);
 }

@@ -4,23 +4,26 @@
  * with everybody takes one flag, however many they are.
  *
  * Time is counted in *turns*, which all ranks go through alike, in order. In a turn every rank posts once. A post is a line, which
- * holds little data itself, and for more a cell, or a slot:
+ * holds little data itself, and for more a cell, a tray, or a slot:
  *
  *      by rank, lines of 128 bytes:     written by
  *          done                         that rank: so many turns are behind it
  *          post[turn % KL_BOARD_POSTS]  that rank
  *      by rank, cell_bytes each:
  *          cell[turn % KL_BOARD_CELLS]  that rank
+ *      by rank, tray_bytes each:
+ *          tray[turn % KL_BOARD_TRAYS]  that rank, where nobody else posts data
  *      by rank, slot_bytes each:
  *          slot[turn % KL_BOARD_SLOTS]  that rank
  *
- * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read.
+ * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read. Where all post
+ * and read nobody gets ahead: then few slots, which stay in the caches, are better than more trays.
  *
  * That all ranks make the same call shows in the signatures of their posts. Who takes data of some only compares with its neighbour for the
  * rest, up to KL_BOARD_LAG turns later: so readers need not keep step with each other.
  *
  * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_BOARD_AHEAD, for a cell t - KL_BOARD_CELLS, for a slot
- *               t - KL_BOARD_SLOTS.
+ *               t - KL_BOARD_SLOTS, for a tray t - KL_BOARD_TRAYS.
  *               It knows so from their own posts (who posts in turn t is done with those before), or else from `done`.
  *               Who is done with turn t has compared all before t - KL_BOARD_LAG: their lines may be written anew.
  * Memory order: ready is stored with release after the data, loaded with acquire before them; done is stored with release after
@@ -37,7 +40,14 @@
 
 #define KL_BOARD_INLINE 112u /* bytes of data in a line */
 
-enum { KL_BOARD_POSTS = 256, KL_BOARD_AHEAD = 128, KL_BOARD_CELLS = 64, KL_BOARD_SLOTS = 8, KL_BOARD_RANKS = 64 };
+enum {
+    KL_BOARD_POSTS = 256,
+    KL_BOARD_AHEAD = 128,
+    KL_BOARD_CELLS = 64,
+    KL_BOARD_TRAYS = 32,
+    KL_BOARD_SLOTS = 8,
+    KL_BOARD_RANKS = 64
+};
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_AHEAD };
 enum { KL_BOARD_LOOKS = 32 };
 
@@ -51,12 +61,13 @@ _Static_assert(sizeof(struct kl_board_line) == KL_LINE, "one writer per line");
 /** A rank's view. */
 struct kl_board {
     struct kl_board_line *lines; /* where it begins */
-    unsigned char *cells, *slots;
+    unsigned char *cells, *trays, *slots;
     const struct kl_arena_mark *mark; /* by rank: who has left */
     int nranks, rank;
-    size_t cell_bytes, slot_bytes;
-    uint64_t turn;                  /* the one to come */
-    uint64_t compared;              /* turns in which the neighbour has made the same call */
+    size_t cell_bytes, tray_bytes, slot_bytes;
+    bool ahead;        /* of the operation that is under way one rank alone posts data: trays may be used */
+    uint64_t turn;     /* the one to come */
+    uint64_t compared; /* turns in which the neighbour has made the same call */
     uint64_t known[KL_BOARD_RANKS]; /* turns that others are done with, as far as is known here */
 };
 
@@ -105,6 +116,8 @@ static inline void *kl_board_data(const struct kl_board *b, int rank, size_t byt
     if (bytes <= KL_BOARD_INLINE) return kl_board_post(b, rank)->payload;
     if (bytes <= b->cell_bytes)
         return b->cells + ((size_t)rank * KL_BOARD_CELLS + b->turn % KL_BOARD_CELLS) * b->cell_bytes;
+    if (b->ahead && bytes <= b->tray_bytes)
+        return b->trays + ((size_t)rank * KL_BOARD_TRAYS + b->turn % KL_BOARD_TRAYS) * b->tray_bytes;
     return b->slots + ((size_t)rank * KL_BOARD_SLOTS + b->turn % KL_BOARD_SLOTS) * b->slot_bytes;
 }
 

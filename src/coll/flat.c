@@ -92,6 +92,7 @@ static size_t most_of(const struct kl_flat_op *op)
 void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
 {
     *op = (struct kl_flat_op){.board = board, .share = *share, .first = share->first};
+    board->ahead = share->func == KL_FUNC_BROADCAST;
     op->most = most_of(op);
     op->slices = takes_slices(op);
     begin_piece(op);

@@ -95,7 +95,8 @@ static void a_root_waits_for_nobody_until_it_has_gone_round(void **state)
     (void)state;
     assert_int_equal(root_runs_ahead(KL_BOARD_INLINE), KL_BOARD_AHEAD);
     assert_int_equal(root_runs_ahead(4096), KL_BOARD_CELLS);
-    assert_int_equal(root_runs_ahead(4097), KL_BOARD_SLOTS);
+    assert_int_equal(root_runs_ahead(4097), KL_BOARD_TRAYS);
+    assert_int_equal(root_runs_ahead(8193), KL_BOARD_SLOTS);
 }
 
 static enum kl_progress begin_broadcast(struct world *w, int rank, struct call *c, bool more)
