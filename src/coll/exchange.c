@@ -24,9 +24,10 @@ static bool allocate(struct kl_exchange *x)
 }
 
 ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
-                              const struct kl_p2p_round *rounds)
+                              const struct kl_p2p_round *rounds, bool lends)
 {
     *x = (struct kl_exchange){.rank = rank, .nranks = nranks, .connections = cs};
+    x->loans = (struct kl_loans){.on = lends, .nranks = nranks, .rank = rank};
     if (!allocate(x)) {
         kl_exchange_fini(x);
         return KL_NOMEM("messages");
@@ -45,6 +46,7 @@ void kl_exchange_fini(struct kl_exchange *x)
     free(x->last_send);
     free(x->last_recv);
     free(x->active);
+    kl_loans_fini(&x->loans);
     *x = (struct kl_exchange){.rank = x->rank};
 }
 
@@ -187,35 +189,35 @@ static void replace(struct kl_exchange *x, size_t i)
 }
 
 /* What this side has to move itself, through a network. */
-static enum kl_progress carry(struct kl_task *t, ncclResult_t *rc)
+static enum kl_progress carry(struct kl_exchange *x, struct kl_task *t, ncclResult_t *rc)
 {
     struct kl_connector *c = t->connector;
     enum kl_progress carried, got;
 
     if (t->func == KL_FUNC_SEND) {
-        got = kl_message_send(&t->message, c);
+        got = kl_message_send(&t->message, c, &x->loans);
         carried = c->transport->progress(c, rc);
-        if (!*rc && kl_message_send(&t->message, c) == KL_DONE) got = KL_DONE;
+        if (!*rc && kl_message_send(&t->message, c, &x->loans) == KL_DONE) got = KL_DONE;
     } else {
         kl_message_want(&t->message, c);
         carried = c->transport->progress(c, rc);
-        got = *rc ? KL_DONE : kl_message_recv(&t->message, c, rc);
+        got = *rc ? KL_DONE : kl_message_recv(&t->message, c, &x->loans, rc);
     }
     return *rc ? KL_DONE : got == KL_STALLED ? carried : got;
 }
 
-static enum kl_progress move(struct kl_task *t, ncclResult_t *rc)
+static enum kl_progress move(struct kl_exchange *x, struct kl_task *t, ncclResult_t *rc)
 {
     if (!t->connector->ready) return KL_STALLED;
-    if (t->connector->transport->progress) return carry(t, rc);
-    if (t->func == KL_FUNC_SEND) return kl_message_send(&t->message, t->connector);
-    return kl_message_recv(&t->message, t->connector, rc);
+    if (t->connector->transport->progress) return carry(x, t, rc);
+    if (t->func == KL_FUNC_SEND) return kl_message_send(&t->message, t->connector, &x->loans);
+    return kl_message_recv(&t->message, t->connector, &x->loans, rc);
 }
 
 /* Look at one message. MOVED also when it is done. */
 static enum kl_progress look(struct kl_exchange *x, size_t i, ncclResult_t *rc)
 {
-    enum kl_progress got = move(x->active[i], rc);
+    enum kl_progress got = move(x, x->active[i], rc);
 
     if (*rc) return KL_DONE;
     if (got == KL_DONE)

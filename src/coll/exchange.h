@@ -30,11 +30,12 @@ struct kl_exchange {
     size_t hand;    /* where the next slice of cold ones begins */
     size_t unready; /* of those active, whose connectors are on the way */
     bool begun;
+    struct kl_loans loans;
 };
 
-/** `rounds` holds nranks entries. */
+/** `rounds` holds nranks entries. `lends`: others may read what is sent where it lies. */
 ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
-                              const struct kl_p2p_round *rounds);
+                              const struct kl_p2p_round *rounds, bool lends);
 void kl_exchange_fini(struct kl_exchange *x);
 
 /** Make room for as many messages at once. Nothing is begun. */

@@ -65,9 +65,9 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     e->op_stride = largest_op();
     e->ops = kl_chaos_aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     e->wide = kl_lines_wide_works();
-    ncclResult_t rc =
-        e->ops ? kl_exchange_init(&e->exchange, config->rank, config->nranks, config->connections, config->rounds)
-               : KL_NOMEM("operations");
+    ncclResult_t rc = e->ops ? kl_exchange_init(&e->exchange, config->rank, config->nranks, config->connections,
+                                                config->rounds, config->lends)
+                             : KL_NOMEM("operations");
     if (rc) {
         kl_exec_free(e);
         return rc;

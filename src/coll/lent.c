@@ -37,7 +37,10 @@ void kl_lent_fini(struct kl_lent *l)
 {
     if (!l->far) return;
     forget_own(l);
-    for (int r = 0; r < l->nranks; r++) forget_far(l, &l->far[r]);
+    for (int r = 0; r < l->nranks; r++) {
+        if (l->far[r]) forget_far(l, l->far[r]);
+        free(l->far[r]);
+    }
     free(l->far);
     l->far = NULL;
 }
@@ -104,6 +107,15 @@ void kl_lent_card(struct kl_lent *l, const void *const buffer[KL_LENT_BUFFERS], 
     card->epoch = l->epoch;
 }
 
+struct kl_lent_card kl_lent_card_of(enum kl_lent_which which, uint64_t at, uint32_t epoch, unsigned block)
+{
+    struct kl_lent_card card = {.epoch = epoch, .block = {NOWHERE, NOWHERE}, .lends = true};
+
+    card.at[which] = at;
+    card.block[which] = (uint8_t)block;
+    return card;
+}
+
 void kl_lent_tickets(const struct kl_lent *l, const struct kl_lent_card *card, struct kl_lent_tickets *tickets)
 {
     *tickets = (struct kl_lent_tickets){0};
@@ -118,9 +130,12 @@ void kl_lent_told(struct kl_lent *l)
 
 /* ---- others' ---- */
 
+/* NULL: there is no memory. */
 static struct kl_lent_far *far_of(struct kl_lent *l, int rank, const struct kl_lent_card *card)
 {
-    struct kl_lent_far *far = &l->far[rank];
+    if (!l->far[rank]) l->far[rank] = kl_chaos_calloc(1, sizeof **l->far);
+    struct kl_lent_far *far = l->far[rank];
+    if (!far) return NULL;
 
     if (far->epoch != card->epoch) forget_far(l, far);
     far->epoch = card->epoch;
@@ -132,6 +147,7 @@ ncclResult_t kl_lent_import(struct kl_lent *l, int rank, const struct kl_lent_ca
 {
     struct kl_lent_far *far = far_of(l, rank, card);
 
+    if (!far) return KL_NOMEM("lent buffers");
     for (int i = 0; i < KL_LENT_BUFFERS; i++) {
         const unsigned b = card->block[i];
         void *base;
@@ -147,7 +163,7 @@ ncclResult_t kl_lent_import(struct kl_lent *l, int rank, const struct kl_lent_ca
 
 static bool is_mapped(const struct kl_lent_far *far, unsigned block, uint64_t at, size_t bytes)
 {
-    if (block >= KL_LENT_BLOCKS || !far->base[block]) return false;
+    if (!far || block >= KL_LENT_BLOCKS || !far->base[block]) return false;
     return at <= far->bytes[block] && bytes <= far->bytes[block] - at;
 }
 

@@ -65,7 +65,7 @@ struct kl_lent {
     uint32_t epoch;
     int nown, watched;
     struct kl_lent_own own[KL_LENT_BLOCKS];
-    struct kl_lent_far *far; /* by rank; owned */
+    struct kl_lent_far **far; /* by rank; NULL: it has lent nothing; owned */
 };
 
 ncclResult_t kl_lent_init(struct kl_lent *lent, const struct kl_device_kind *devices, int nranks, int rank);
@@ -73,6 +73,9 @@ void kl_lent_fini(struct kl_lent *lent);
 
 /** The card of an operation's buffers; NULL: this one is not lent, which is fine. No operation is under way. */
 void kl_lent_card(struct kl_lent *lent, const void *const buffer[KL_LENT_BUFFERS], struct kl_lent_card *card);
+
+/** The card of one buffer, as another rank has told of it. */
+struct kl_lent_card kl_lent_card_of(enum kl_lent_which which, uint64_t at, uint32_t epoch, unsigned block);
 
 void kl_lent_tickets(const struct kl_lent *lent, const struct kl_lent_card *card, struct kl_lent_tickets *tickets);
 

@@ -3,10 +3,14 @@
 
 #include "base/error.h"
 #include "coll/signature.h"
+#include "device/host/bulk_copy.h"
 #include "transport/pool.h"
 
 #include <string.h>
 
+enum {
+    COPIED_AT_ONCE = 256 << 10
+}; /* bytes of what another process lends, between two looks at whether it has been revoked, and at others */
 enum { LEND_FROM = 4096, MOST_LENT = 1 << 20 }; /* bytes; a lent step is read in one go, which an abort waits for */
 
 static size_t at_most(size_t bytes, size_t most)
@@ -59,29 +63,63 @@ static uint32_t most_ahead(const struct kl_message *m, const struct kl_fifo_tx *
     return is_pooled(m, tx) && tx->shape.nslots > KL_POOL_DEPTH ? KL_POOL_DEPTH : tx->shape.nslots;
 }
 
-static size_t send_step(struct kl_message *m, struct kl_fifo_tx *tx)
+/* The fewer cores there are for the ranks, the longer the sender waits for the answer. */
+static size_t least_on_loan(const struct kl_loans *loans)
 {
+    return loans->nranks > 4 ? 2 * KL_LOAN_LEAST : KL_LOAN_LEAST;
+}
+
+/* To another process; 0 if it cannot be. */
+static size_t send_on_loan(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
+{
+    const size_t left = m->bytes - m->moved, bytes = at_most(left, KL_LOAN_MOST);
+
+    if (m->moved && !m->lends) return 0;
+    if (bytes < least_on_loan(loans) || !kl_loan_offer(loans, c->peer, &c->tx, m->data + m->moved, bytes, bytes < left))
+        return 0;
+    return m->on_loan = bytes;
+}
+
+static size_t send_step(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
+{
+    struct kl_fifo_tx *tx = &c->tx;
     const char *from = m->data + m->moved;
     size_t left = m->bytes - m->moved, bytes = 0;
 
     if (tx->shares_memory && left >= LEND_FROM) return send_lent(tx, from, left);
-    if (is_pooled(m, tx)) bytes = send_pooled(tx, from, left);
+    if (is_pooled(m, tx)) bytes = send_on_loan(m, c, loans);
+    if (!bytes && is_pooled(m, tx)) bytes = send_pooled(tx, from, left);
     return bytes ? bytes : send_copied(tx, from, left);
 }
 
-enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector)
+/* Is nothing on loan? What comes back declined goes another way. */
+static bool all_is_back(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
+{
+    if (!m->on_loan) return true;
+    if (!kl_fifo_drained(&c->tx)) return false;
+    m->lends = !kl_fifo_declined(&c->tx);
+    kl_loan_ended(loans, c->peer, !m->lends);
+    if (!m->lends) {
+        m->moved -= m->on_loan;
+        m->ended = false;
+    }
+    m->on_loan = 0;
+    return true;
+}
+
+enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector, struct kl_loans *loans)
 {
     struct kl_fifo_tx *tx = &connector->tx;
     enum kl_progress got = KL_STALLED;
 
     tx->signature = message->signature;
-    while (!message->ended) {
+    while (all_is_back(message, connector, loans) && !message->ended) {
         if (!kl_fifo_waiting_below(tx, most_ahead(message, tx))) return got;
-        message->moved += send_step(message, tx);
+        message->moved += send_step(message, connector, loans);
         message->ended = message->moved == message->bytes;
         got = KL_MOVED;
     }
-    return kl_fifo_drained(tx) ? KL_DONE : got;
+    return !message->on_loan && kl_fifo_drained(tx) ? KL_DONE : got;
 }
 
 static ncclResult_t refuse_call(const struct kl_message *m, int peer, uint64_t theirs)
@@ -104,7 +142,72 @@ void kl_message_want(const struct kl_message *m, struct kl_connector *connector)
     if (!m->ended && connector->rx.places) kl_fifo_want(&connector->rx, m->data + m->moved, m->bytes - m->moved);
 }
 
-enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector *connector, ncclResult_t *rc)
+/* What came to where it belongs. Stores go past the caches if what all ranks receive like this does not fit there. */
+static void put(const struct kl_message *m, const struct kl_loans *loans, char *to, const void *from, size_t bytes)
+{
+    if (bytes < LEND_FROM) {
+        memcpy(to, from, bytes);
+    } else if (2 * m->bytes * (size_t)loans->nranks <= kl_cache_bytes()) {
+        kl_copy_bulk(to, from, bytes);
+    } else {
+        kl_copy_nontemporal(to, from, bytes, NULL);
+        kl_nontemporal_fence();
+    }
+}
+
+/* ---- what is lent by another process ---- */
+
+/* A piece of the step's `bytes`. */
+static void copy_some(struct kl_message *m, const struct kl_loans *loans, const char *from, size_t bytes)
+{
+    const size_t some = at_most(bytes - m->on_loan, COPIED_AT_ONCE);
+
+    put(m, loans, m->data + m->moved + m->on_loan, from + m->on_loan, some);
+    m->on_loan += some;
+}
+
+/* STALLED: it is not here yet, or was revoked. */
+static enum kl_progress copy_lent(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
+{
+    struct kl_fifo_rx *rx = &c->rx;
+    const char *from;
+    bool more;
+    const size_t bytes = kl_fifo_bytes(rx, &more);
+    const enum kl_loan got = kl_loan_find(loans, c->peer, rx, bytes, &from);
+
+    if (got == KL_LOAN_NOT_YET) return KL_STALLED;
+    if (got == KL_LOAN_LOST && !m->on_loan) {
+        if (!kl_fifo_claim(rx, KL_CLAIM_LENT, KL_CLAIM_DECLINED)) return KL_STALLED;
+        kl_fifo_release(rx);
+        return KL_MOVED;
+    }
+    if (got == KL_LOAN_LOST || (!m->on_loan && !kl_fifo_claim(rx, KL_CLAIM_LENT, KL_CLAIM_COPYING))) return KL_STALLED;
+    copy_some(m, loans, from, bytes);
+    if (m->on_loan < bytes) return KL_MOVED;
+    if (!kl_fifo_claim(rx, KL_CLAIM_COPYING, KL_CLAIM_NONE)) return KL_STALLED;
+    kl_fifo_release(rx);
+    m->on_loan = 0;
+    m->moved += bytes;
+    m->ended = !more;
+    return KL_MOVED;
+}
+
+static enum kl_progress take_lent(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans,
+                                  ncclResult_t *rc)
+{
+    const size_t left = m->bytes - m->moved;
+    bool more;
+    const size_t bytes = kl_fifo_bytes(&c->rx, &more);
+
+    if (bytes && bytes <= left && more == (bytes < left)) return copy_lent(m, c, loans);
+    *rc = refuse_form(m, c->peer, bytes, more);
+    return KL_DONE;
+}
+
+/* ---- receiving ---- */
+
+enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector *connector, struct kl_loans *loans,
+                                 ncclResult_t *rc)
 {
     struct kl_fifo_rx *rx = &connector->rx;
     enum kl_progress got = KL_STALLED;
@@ -117,6 +220,13 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
             *rc = refuse_call(message, connector->peer, kl_fifo_signature(rx));
             return KL_DONE; /* nothing is claimed: a lender takes it back */
         }
+        if (kl_fifo_is_lent(rx)) {
+            enum kl_progress lent = take_lent(message, connector, loans, rc);
+            if (*rc || lent == KL_STALLED) return *rc ? KL_DONE : got;
+            if (!message->ended) return KL_MOVED; /* a poll copies one piece */
+            got = KL_MOVED;
+            continue;
+        }
         const void *in = kl_fifo_open(rx, &bytes, &more);
         if (!in && kl_fifo_revoked(rx)) return got;
         size_t left = message->bytes - message->moved;
@@ -125,7 +235,8 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
             if (in) kl_fifo_release(rx); /* a lender waits for its end */
             return KL_DONE;
         }
-        if (bytes && in != message->data + message->moved) memcpy(message->data + message->moved, in, bytes);
+        if (bytes && in != message->data + message->moved)
+            put(message, loans, message->data + message->moved, in, bytes);
         kl_fifo_release(rx);
         message->moved += bytes;
         message->ended = !more;
@@ -138,6 +249,7 @@ bool kl_message_waits_in_vain(const struct kl_message *message, struct kl_connec
 {
     struct kl_fifo_tx *tx = &connector->tx;
 
-    if (connector->sends) return kl_fifo_receiver_gone(tx, message->ended ? 0 : most_ahead(message, tx));
+    if (connector->sends)
+        return kl_fifo_receiver_gone(tx, message->ended || message->on_loan ? 0 : most_ahead(message, tx));
     return !message->ended && kl_fifo_sender_gone(&connector->rx);
 }

@@ -4,7 +4,8 @@
  *
  * A message has at least one step, also when it is empty, and says in each whether more follows, so that a receive of
  * another count or type than the send is an error and not a hang. Between ranks of one address space long messages are lent, not
- * copied: the receiver reads the sender's buffer. Between processes they go through slots of the sender's pool.
+ * copied: the receiver reads the sender's buffer. So they are between processes, if it is memory that can be mapped (loan.h); else they go through
+ * slots of the sender's pool.
  *
  * Errors:  ncclInvalidUsage when counts or types differ.
  * Threads: one at a time.
@@ -12,25 +13,30 @@
 #ifndef KL_COLL_MESSAGE_H
 #define KL_COLL_MESSAGE_H
 
+#include "coll/loan.h"
 #include "device/host/stream.h"
 #include "transport/transport.h"
 
 struct kl_message {
     char *data; /* read only for a send */
     size_t bytes;
-    size_t moved;       /* bytes handed over or received so far */
+    size_t moved; /* bytes handed over or received so far */
+    size_t
+        on_loan; /* the last of these, which the receiver has not given back yet; of a receive, more: of the step that it copies */
+    bool lends;         /* loans of it were taken */
     uint64_t signature; /* kl_message_signature */
     bool ended;         /* the last step is done */
 };
 
-/** The connector is ready. DONE: the buffer may be reused. */
-enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector);
+/** The connector is ready. DONE: the buffer may be reused. `loans`: this rank's. */
+enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector, struct kl_loans *loans);
 
 /** Tell a connector that can place data where the next ones go. */
 void kl_message_want(const struct kl_message *message, struct kl_connector *connector);
 
 /** *rc is set on failure, with DONE. */
-enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector *connector, ncclResult_t *rc);
+enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector *connector, struct kl_loans *loans,
+                                 ncclResult_t *rc);
 
 /** Does the message wait for a peer that has freed its communicator? */
 bool kl_message_waits_in_vain(const struct kl_message *message, struct kl_connector *connector);

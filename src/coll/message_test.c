@@ -21,6 +21,7 @@ struct link {
 };
 
 static struct kl_common sender, receiver;
+static struct kl_loans lender = {.on = true, .nranks = 2}, borrower = {.on = true, .nranks = 2, .rank = 1};
 
 static void make_link(struct link *l, const struct kl_transport *t)
 {
@@ -46,6 +47,8 @@ static void free_link(struct link *l)
 static int end_of_pools(void **state)
 {
     (void)state;
+    kl_loans_fini(&lender);
+    kl_loans_fini(&borrower);
     kl_common_fini(&sender);
     kl_common_fini(&receiver);
     return 0;
@@ -62,8 +65,8 @@ static ncclResult_t transfer(struct link *l, char *from, size_t sent, char *to, 
 
     while (s != KL_DONE || r != KL_DONE) {
         enum kl_progress s_got = s, r_got = r;
-        if (s != KL_DONE) s_got = s = kl_message_send(&out, &l->tx);
-        if (r != KL_DONE) r_got = r = kl_message_recv(&in, &l->rx, &rc);
+        if (s != KL_DONE) s_got = s = kl_message_send(&out, &l->tx, &lender);
+        if (r != KL_DONE) r_got = r = kl_message_recv(&in, &l->rx, &borrower, &rc);
         if (rc) return rc;
         if (s_got == KL_STALLED && r_got == KL_STALLED) return ncclInProgress;
     }
@@ -137,10 +140,10 @@ static void a_send_that_is_done_has_let_go_of_its_buffer(void **state)
         make_link(&l, *t);
         memset(from, 5, *bytes);
         memset(to, 0, *bytes);
-        enum kl_progress got = kl_message_send(&out, &l.tx);
+        enum kl_progress got = kl_message_send(&out, &l.tx, &lender);
         if (got == KL_DONE) memset(from, 6, *bytes);
         assert_true(got == KL_DONE || (*t == &kl_transport_p2p && *bytes >= 4096)); /* lent: until it has been read */
-        while (kl_message_recv(&in, &l.rx, &rc) != KL_DONE) kl_message_send(&out, &l.tx);
+        while (kl_message_recv(&in, &l.rx, &borrower, &rc) != KL_DONE) kl_message_send(&out, &l.tx, &lender);
         assert_int_equal(rc, ncclSuccess);
         for (size_t i = 0; i < *bytes; i++) assert_int_equal(to[i], 5);
         free_link(&l);
@@ -167,14 +170,14 @@ static void a_pool_that_is_empty_holds_nobody_up(void **state)
         memset(from[i], i + 1, BYTES);
         out[i] = (struct kl_message){.data = from[i], .bytes = BYTES};
         in[i] = (struct kl_message){.data = to[i], .bytes = BYTES};
-        kl_message_send(&out[i], &l[i].tx); /* the first ones take all slots */
+        kl_message_send(&out[i], &l[i].tx, &lender); /* the first ones take all slots */
         assert_true(out[i].moved > 0);
     }
     for (int i = LINKS - 1; i >= 0; i--) { /* the last ones are received while the first wait */
         enum kl_progress got = KL_STALLED;
         while (got != KL_DONE) {
-            kl_message_send(&out[i], &l[i].tx);
-            got = kl_message_recv(&in[i], &l[i].rx, &rc);
+            kl_message_send(&out[i], &l[i].tx, &lender);
+            got = kl_message_recv(&in[i], &l[i].rx, &borrower, &rc);
             assert_int_equal(rc, ncclSuccess);
             assert_int_not_equal(got, KL_STALLED);
         }
@@ -198,13 +201,172 @@ static void a_revoked_message_is_not_read(void **state)
 
     (void)state;
     make_link(&l, &kl_transport_p2p);
-    assert_int_equal(kl_message_send(&out, &l.tx), KL_MOVED); /* lent, not yet read */
-    assert_int_equal(kl_message_send(&out, &l.tx), KL_STALLED);
+    assert_int_equal(kl_message_send(&out, &l.tx, &lender), KL_MOVED); /* lent, not yet read */
+    assert_int_equal(kl_message_send(&out, &l.tx, &lender), KL_STALLED);
     kl_connector_revoke(&l.tx);
-    for (int i = 0; i < 3; i++) assert_int_equal(kl_message_recv(&in, &l.rx, &rc), KL_STALLED); /* to hear why */
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(kl_message_recv(&in, &l.rx, &borrower, &rc), KL_STALLED); /* to hear why */
     assert_int_equal(rc, ncclSuccess);
     assert_int_equal(in.moved, 0);
     free_link(&l);
+}
+
+/* ---- between processes, in memory that can be mapped ---- */
+
+enum { ON_LOAN = (600 << 10) + 5 };
+
+static char *shareable(size_t bytes)
+{
+    void *memory;
+
+    assert_int_equal(kl_devices()->alloc(0, KL_MEMORY_SHAREABLE, bytes, &memory), ncclSuccess);
+    return memory;
+}
+
+/* A sender's memory, the message of it, and who receives it. */
+struct loaned {
+    struct link l;
+    char *from, *to;
+    struct kl_message out, in;
+};
+
+static void begin_loan(struct loaned *p)
+{
+    *p = (struct loaned){.from = shareable(ON_LOAN), .to = calloc(1, ON_LOAN + 1)};
+    make_link(&p->l, &kl_transport_shm);
+    for (size_t i = 0; i < ON_LOAN; i++) p->from[i] = (char)(i * 7 + i / 251);
+    p->out = (struct kl_message){.data = p->from, .bytes = ON_LOAN};
+    p->in = (struct kl_message){.data = p->to, .bytes = ON_LOAN};
+}
+
+static void end_loan(struct loaned *p)
+{
+    free_link(&p->l);
+    assert_int_equal(kl_devices()->free(p->from), ncclSuccess);
+    free(p->to);
+    kl_loans_fini(&lender);
+    kl_loans_fini(&borrower);
+}
+
+static enum kl_progress receive_some(struct loaned *p)
+{
+    ncclResult_t rc = ncclSuccess;
+    enum kl_progress got = kl_message_recv(&p->in, &p->l.rx, &borrower, &rc);
+
+    assert_int_equal(rc, ncclSuccess);
+    return got;
+}
+
+static void receive_all(struct loaned *p)
+{
+    while (receive_some(p) != KL_DONE) kl_message_send(&p->out, &p->l.tx, &lender);
+    while (kl_message_send(&p->out, &p->l.tx, &lender) != KL_DONE) continue;
+    assert_memory_equal(p->from, p->to, ON_LOAN);
+    assert_int_equal(p->to[ON_LOAN], 0);
+}
+
+static void what_can_be_mapped_is_copied_once(void **state)
+{
+    struct loaned p;
+
+    (void)state;
+    begin_loan(&p);
+    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+    assert_int_equal(p.out.on_loan, ON_LOAN);
+    for (int i = 0; i < 3; i++) assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_STALLED);
+    receive_all(&p);
+    assert_true(p.out.lends);
+    end_loan(&p);
+}
+
+static void other_memory_is_not_lent(void **state)
+{
+    struct loaned p;
+
+    (void)state;
+    begin_loan(&p);
+    p.out.data = malloc(ON_LOAN);
+    memcpy(p.out.data, p.from, ON_LOAN);
+    receive_all(&p);
+    assert_false(p.out.lends);
+    free(p.out.data);
+    p.out = (struct kl_message){.data = p.from, .bytes = ON_LOAN};
+    p.in = (struct kl_message){.data = p.to, .bytes = ON_LOAN};
+    lender.on = false;
+    receive_all(&p);
+    lender.on = true;
+    assert_false(p.out.lends);
+    end_loan(&p);
+}
+
+/* Memory that its sender has freed in the meantime, as far as the receiver can tell. */
+static void lose_what_is_lent(struct loaned *p)
+{
+    struct kl_range_ticket *ticket = (void *)((char *)(uintptr_t)kl_fifo_payload(&p->l.rx.rx) + 16);
+
+    memset(ticket->handle, 0xff, sizeof ticket->handle);
+}
+
+static void what_cannot_be_mapped_goes_another_way(void **state)
+{
+    static const bool asked[] = {true, true, false, false, true, true}; /* after two refusals, not for a while */
+    struct loaned p;
+
+    (void)state;
+    begin_loan(&p);
+    for (int i = 0; i < 6; i++) {
+        memset(p.to, 0, ON_LOAN);
+        p.out = (struct kl_message){.data = p.from, .bytes = ON_LOAN};
+        p.in = (struct kl_message){.data = p.to, .bytes = ON_LOAN};
+        assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+        assert_int_equal(p.out.on_loan != 0, asked[i]);
+        if (i < 2) lose_what_is_lent(&p);
+        receive_all(&p);
+        assert_int_equal(p.out.lends, i >= 2 && asked[i]);
+    }
+    end_loan(&p);
+}
+
+static void what_is_lent_can_be_revoked_at_any_time(void **state)
+{
+    (void)state;
+    for (int copied = 0; copied < 2; copied++) {
+        struct loaned p;
+        begin_loan(&p);
+        assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+        if (copied) assert_int_equal(receive_some(&p), KL_MOVED); /* a piece of it */
+        kl_connector_revoke(&p.l.tx);                             /* waits for nobody */
+        for (int i = 0; i < 3; i++) assert_int_equal(receive_some(&p), KL_STALLED);
+        assert_false(p.in.ended);
+        end_loan(&p);
+    }
+}
+
+static void a_receiver_that_left_is_not_waited_for(void **state)
+{
+    struct loaned p;
+
+    (void)state;
+    begin_loan(&p);
+    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+    assert_false(kl_message_waits_in_vain(&p.out, &p.l.tx));
+    kl_connector_leave(&p.l.rx);
+    assert_true(kl_message_waits_in_vain(&p.out, &p.l.tx));
+    end_loan(&p);
+}
+
+static void a_loan_of_another_size_is_refused(void **state)
+{
+    struct loaned p;
+    ncclResult_t rc = ncclSuccess;
+
+    (void)state;
+    begin_loan(&p);
+    p.in.bytes--;
+    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+    assert_int_equal(kl_message_recv(&p.in, &p.l.rx, &borrower, &rc), KL_DONE);
+    assert_int_equal(rc, ncclInvalidUsage);
+    end_loan(&p);
 }
 
 /* ---- who leaves ---- */
@@ -223,11 +385,11 @@ static void what_was_sent_before_leaving_arrives(void **state)
         ncclResult_t rc = ncclSuccess;
         struct link l;
         make_link(&l, *t);
-        assert_int_equal(kl_message_send(&out, &l.tx), KL_DONE);
+        assert_int_equal(kl_message_send(&out, &l.tx, &lender), KL_DONE);
         kl_connector_leave(&l.tx);
         kl_connector_free(&l.tx);
         assert_false(kl_message_waits_in_vain(&in, &l.rx));
-        assert_int_equal(kl_message_recv(&in, &l.rx, &rc), KL_DONE);
+        assert_int_equal(kl_message_recv(&in, &l.rx, &borrower, &rc), KL_DONE);
         assert_int_equal(rc, ncclSuccess);
         assert_memory_equal(from, to, *bytes);
         assert_true(kl_message_waits_in_vain(&next, &l.rx));
@@ -245,7 +407,7 @@ static void a_message_that_nobody_will_take_is_known(void **state)
         struct kl_message out = {.data = from, .bytes = MOST};
         struct link l;
         make_link(&l, *t);
-        kl_message_send(&out, &l.tx);
+        kl_message_send(&out, &l.tx, &lender);
         assert_false(kl_message_waits_in_vain(&out, &l.tx));
         kl_connector_leave(&l.rx);
         assert_true(kl_message_waits_in_vain(&out, &l.tx));
@@ -269,14 +431,14 @@ static size_t bytes_of(int i)
 static void *send_all(void *arg)
 {
     struct link *l = arg;
-    unsigned char *data = malloc(300000);
+    unsigned char *data = (unsigned char *)shareable(300000);
 
     for (int i = 0; i < MESSAGES; i++) {
         struct kl_message out = {.data = (char *)data, .bytes = bytes_of(i)};
         memset(data, i, bytes_of(i));
-        while (kl_message_send(&out, &l->tx) != KL_DONE) sched_yield();
+        while (kl_message_send(&out, &l->tx, &lender) != KL_DONE) sched_yield();
     }
-    free(data);
+    assert_int_equal(kl_devices()->free(data), ncclSuccess);
     return NULL;
 }
 
@@ -294,7 +456,7 @@ static void messages_between_threads_keep_their_order(void **state)
         for (int i = 0; i < MESSAGES; i++) {
             struct kl_message in = {.data = (char *)data, .bytes = bytes_of(i)};
             ncclResult_t rc = ncclSuccess;
-            while (kl_message_recv(&in, &l.rx, &rc) != KL_DONE) sched_yield();
+            while (kl_message_recv(&in, &l.rx, &borrower, &rc) != KL_DONE) sched_yield();
             assert_int_equal(rc, ncclSuccess);
             for (size_t k = 0; k < bytes_of(i); k++) assert_int_equal(data[k], (unsigned char)i);
         }
@@ -312,6 +474,12 @@ int main(void)
         cmocka_unit_test(a_send_that_is_done_has_let_go_of_its_buffer),
         cmocka_unit_test(a_pool_that_is_empty_holds_nobody_up),
         cmocka_unit_test(a_revoked_message_is_not_read),
+        cmocka_unit_test(what_can_be_mapped_is_copied_once),
+        cmocka_unit_test(other_memory_is_not_lent),
+        cmocka_unit_test(what_cannot_be_mapped_goes_another_way),
+        cmocka_unit_test(what_is_lent_can_be_revoked_at_any_time),
+        cmocka_unit_test(a_receiver_that_left_is_not_waited_for),
+        cmocka_unit_test(a_loan_of_another_size_is_refused),
         cmocka_unit_test(what_was_sent_before_leaving_arrives),
         cmocka_unit_test(a_message_that_nobody_will_take_is_known),
         cmocka_unit_test(messages_between_threads_keep_their_order),

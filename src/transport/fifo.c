@@ -71,13 +71,16 @@ bool kl_fifo_sender_gone(const struct kl_fifo_rx *rx)
     return kl_load_acquire(&rx->fifo->sender_left) && !kl_fifo_ready(rx); /* pairs with kl_fifo_leave_tx */
 }
 
-/* Until the receiver is past `step`, or has left it unclaimed. Reading one step takes microseconds and never waits. */
+/* Until the receiver is past `step`, or has left it unclaimed. Reading one step takes microseconds and never waits. What another process copies
+ * stays mapped there: it is not waited for, and finds the step revoked. */
 static void revoke_step(struct kl_fifo_tx *tx, uint64_t step)
 {
     struct kl_fifo_line *line = kl_fifo_line(tx->fifo, step, &tx->shape);
-    uint32_t claim = KL_CLAIM_OFFERED;
+    uint32_t claim = kl_load_relaxed(&line->claim);
 
-    if (kl_cas_acq_rel(&line->claim, &claim, KL_CLAIM_REVOKED) || claim != KL_CLAIM_READING) return;
+    while (claim == KL_CLAIM_OFFERED || claim == KL_CLAIM_LENT || claim == KL_CLAIM_COPYING)
+        if (kl_cas_acq_rel(&line->claim, &claim, KL_CLAIM_REVOKED)) return;
+    if (claim != KL_CLAIM_READING) return;
     while (kl_load_acquire(&tx->fifo->head) <= step) sched_yield(); /* pairs with kl_fifo_release */
 }
 
@@ -104,6 +107,7 @@ const void *kl_fifo_open_other(struct kl_fifo_rx *rx, struct kl_fifo_line *line,
     if (claim == KL_CLAIM_POOL) return open_pooled(rx, line, *bytes);
     if (claim == KL_CLAIM_PLACED) return rx->places ? *(const void **)(void *)line->payload : NULL;
     if (claim == KL_CLAIM_LINES) return NULL; /* the ranks chose different protocols */
+    if (claim >= KL_CLAIM_LENT) return NULL;  /* kl_fifo_is_lent */
     claim = KL_CLAIM_OFFERED;
     if (!rx->shares_memory || !kl_cas_acq_rel(&line->claim, &claim, KL_CLAIM_READING)) return NULL;
     return *(const void **)(void *)line->payload;

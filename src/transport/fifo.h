@@ -28,6 +28,8 @@
  *   where they were ("direct"), if both ranks share an address space: the payload is the address of the sender's own
  *                   memory. The receiver claims such a step before it reads and the sender may revoke what is not
  *                   claimed, so that memory can be given back safely when an operation is aborted.
+ *   where they were ("lent"), in memory that the receiver, another process, may map: the payload says how. The receiver claims the step,
+ *                   which may take it long to copy, and gives it back copied, or declines it. The sender may revoke it all the while.
  * Leaving:       a side that is done for good says so. Everything it published before is still there; what is not there
  *               then will never come, so that nobody waits for a rank that has gone on.
  * Memory order: ready is stored with release after the payload, loaded with acquire before it: the payload is visible.
@@ -59,12 +61,15 @@
 /** Where the payload is if it is neither in the line nor in the slot of the step. */
 enum kl_fifo_claim {
     KL_CLAIM_NONE,
-    KL_CLAIM_LINES,   /* in the flagged lines of the step: the receiver must look for them */
-    KL_CLAIM_POOL,    /* in the sender's pool */
-    KL_CLAIM_PLACED,  /* where the receiver wanted them (kl_fifo_want) */
-    KL_CLAIM_OFFERED, /* in the sender's own memory, and not read yet; */
-    KL_CLAIM_READING, /* being read, or read; */
-    KL_CLAIM_REVOKED  /* not to be read any more */
+    KL_CLAIM_LINES,    /* in the flagged lines of the step: the receiver must look for them */
+    KL_CLAIM_POOL,     /* in the sender's pool */
+    KL_CLAIM_PLACED,   /* where the receiver wanted them (kl_fifo_want) */
+    KL_CLAIM_OFFERED,  /* in the sender's own memory, and not read yet; */
+    KL_CLAIM_READING,  /* being read, or read; */
+    KL_CLAIM_LENT,     /* in memory of the sender's that the receiver may map, and not read yet; */
+    KL_CLAIM_COPYING,  /* being copied from there, by another process, for as long as that takes; */
+    KL_CLAIM_DECLINED, /* it could not be mapped, and was not read */
+    KL_CLAIM_REVOKED   /* not to be read any more */
 };
 
 struct kl_fifo_line {
@@ -218,6 +223,25 @@ static inline void kl_fifo_publish_direct(struct kl_fifo_tx *tx, const void *dat
     tx->direct = tx->step;
 }
 
+/** Where to say how the next step's data are found. Only after kl_fifo_can_send. */
+static inline void *kl_fifo_next_payload(struct kl_fifo_tx *tx)
+{
+    return kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload;
+}
+
+/** Hand over `bytes` of own memory that the payload tells of, which must stay as they are until kl_fifo_drained. */
+static inline void kl_fifo_publish_lent(struct kl_fifo_tx *tx, size_t bytes, bool more)
+{
+    kl_fifo_publish_as(tx, KL_CLAIM_LENT, bytes, more);
+    tx->direct = tx->step;
+}
+
+/** The last step was lent, and kl_fifo_drained: was it declined? */
+static inline bool kl_fifo_declined(const struct kl_fifo_tx *tx)
+{
+    return kl_load_relaxed(&kl_fifo_line(tx->fifo, tx->step - 1, &tx->shape)->claim) == KL_CLAIM_DECLINED;
+}
+
 /** Hand over `bytes` that lie where the receiver wanted them, at `data`. */
 static inline void kl_fifo_publish_placed(struct kl_fifo_tx *tx, void *data, size_t bytes, bool more)
 {
@@ -296,6 +320,37 @@ static inline bool kl_fifo_revoked(const struct kl_fifo_rx *rx)
     return kl_load_relaxed(&kl_fifo_line(rx->fifo, rx->step, &rx->shape)->claim) == KL_CLAIM_REVOKED;
 }
 
+/** Where the next step says how its data are found, after kl_fifo_ready. */
+static inline const void *kl_fifo_payload(const struct kl_fifo_rx *rx)
+{
+    return kl_fifo_line(rx->fifo, rx->step, &rx->shape)->payload;
+}
+
+/** Its bytes, of a message that goes on after them with `more`. */
+static inline size_t kl_fifo_bytes(const struct kl_fifo_rx *rx, bool *more)
+{
+    uint32_t said = kl_read_once(&kl_fifo_line(rx->fifo, rx->step, &rx->shape)->bytes);
+
+    *more = said & KL_FIFO_MORE;
+    return said & ~KL_FIFO_MORE;
+}
+
+/** Is the next step lent, and was not revoked yet? After kl_fifo_ready. */
+static inline bool kl_fifo_is_lent(const struct kl_fifo_rx *rx)
+{
+    uint32_t claim = kl_load_relaxed(&kl_fifo_line(rx->fifo, rx->step, &rx->shape)->claim);
+
+    return claim == KL_CLAIM_LENT || claim == KL_CLAIM_COPYING;
+}
+
+/** Go from one claim to another, of a step that is lent. False: it was revoked. */
+static inline bool kl_fifo_claim(const struct kl_fifo_rx *rx, enum kl_fifo_claim from, enum kl_fifo_claim to)
+{
+    uint32_t claim = (uint32_t)from;
+
+    return kl_cas_acq_rel(&kl_fifo_line(rx->fifo, rx->step, &rx->shape)->claim, &claim, (uint32_t)to);
+}
+
 /** The next step's data, after kl_fifo_ready; read it and kl_fifo_release it without waiting in between. NULL when the
  * sender revoked it, claims more bytes than a slot holds, or sent flagged lines. */
 const void *kl_fifo_open_other(struct kl_fifo_rx *rx, struct kl_fifo_line *line, size_t *bytes);
@@ -304,10 +359,7 @@ static inline const void *kl_fifo_open(struct kl_fifo_rx *rx, size_t *bytes, boo
 {
     struct kl_fifo_line *line = kl_fifo_line(rx->fifo, rx->step, &rx->shape);
 
-    uint32_t said = kl_read_once(&line->bytes);
-
-    *bytes = said & ~KL_FIFO_MORE;
-    *more = said & KL_FIFO_MORE;
+    *bytes = kl_fifo_bytes(rx, more);
     if (*bytes <= KL_FIFO_INLINE && kl_load_relaxed(&line->claim) == KL_CLAIM_NONE) return line->payload;
     return kl_fifo_open_other(rx, line, bytes);
 }

@@ -246,6 +246,26 @@ static void a_forked_child_finds_streams_empty_and_events_done(void **state)
     free(l);
 }
 
+static void only_an_empty_stream_is_taken(void **state)
+{
+    struct list *l = calloc(1, sizeof *l);
+    struct kl_stream *s = make_stream();
+
+    (void)state;
+    assert_true(kl_stream_take_idle(s));
+    assert_false(kl_stream_take_idle(s));
+    push_append(s, l, 1, 0);
+    assert_int_equal(kl_stream_run(s), KL_STALLED); /* somebody has it */
+    kl_stream_give_back(s);
+    if (!l->n) assert_false(kl_stream_take_idle(s)); /* unless the executor was here */
+    kl_stream_wait(s, kl_stream_tail(s));
+    assert_int_equal(l->n, 1);
+    assert_true(kl_stream_take_idle(s));
+    kl_stream_give_back(s);
+    assert_int_equal(kl_stream_destroy(s), ncclSuccess);
+    free(l);
+}
+
 enum { PRODUCERS = 4, PUSHES = 2000 };
 
 struct counting {
@@ -268,6 +288,11 @@ static void *produce(void *arg)
     struct kl_work w = {.progress = add, .owner = c, .arg = {1}};
 
     for (int i = 0; i < PUSHES; i++) {
+        if (i % 3 == 0 && kl_stream_take_idle(c->stream)) {
+            c->sum++;
+            kl_stream_give_back(c->stream);
+            continue;
+        }
         uint64_t ticket = kl_stream_push(c->stream, &w);
         if (i % 7 == 0) kl_stream_wait(c->stream, ticket + 1);
     }
@@ -459,6 +484,7 @@ int main(void)
         cmocka_unit_test(work_that_nobody_waits_for_is_done_by_the_executor),
         cmocka_unit_test(a_forked_child_has_an_executor_of_its_own), /* and after */
         cmocka_unit_test(a_forked_child_does_not_run_the_work_of_its_parent),
+        cmocka_unit_test(only_an_empty_stream_is_taken),
         cmocka_unit_test(many_threads_push_and_run_one_stream),
         cmocka_unit_test(a_failure_is_returned_by_every_wait_behind_it),
         cmocka_unit_test(withdrawn_work_does_not_run_and_holds_nothing_up),
