@@ -421,6 +421,13 @@ static void a_message_that_nobody_will_take_is_known(void **state)
 
 enum { MESSAGES = 400 };
 
+/* The fifo is mapped here twice, and a thread sanitizer does not see that this is the same memory, which puts what is lent in order. */
+#ifdef __SANITIZE_THREAD__
+#define LENDS false
+#else
+#define LENDS true
+#endif
+
 static size_t bytes_of(int i)
 {
     static const size_t most[] = {105, 2000, 20000, 300000};
@@ -447,6 +454,7 @@ static void messages_between_threads_keep_their_order(void **state)
     unsigned char *data = malloc(300000);
 
     (void)state;
+    lender.on = LENDS;
     FOR_EACH_CASE(t, transports)
     {
         pthread_t thread;
@@ -463,6 +471,7 @@ static void messages_between_threads_keep_their_order(void **state)
         pthread_join(thread, NULL);
         free_link(&l);
     }
+    lender.on = true;
     free(data);
 }
 
