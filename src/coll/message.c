@@ -8,9 +8,8 @@
 
 #include <string.h>
 
-enum {
-    COPIED_AT_ONCE = 256 << 10
-}; /* bytes of what another process lends, between two looks at whether it has been revoked, and at others */
+/* Bytes of what another process lends, between two looks at whether it was revoked, and at other messages. */
+enum { COPIED_AT_ONCE = 256 << 10 };
 enum { LEND_FROM = 4096, MOST_LENT = 1 << 20 }; /* bytes; a lent step is read in one go, which an abort waits for */
 
 static size_t at_most(size_t bytes, size_t most)

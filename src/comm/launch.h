@@ -40,9 +40,9 @@ static inline size_t kl_comm_elem_bytes(ncclComm_t comm, const struct kl_task *t
 void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches);
 
 /**
- * What would be a launch of the last `ntasks` tasks, on an empty stream of an idle communicator, is done here and now if that takes no time: they
- * are small, and so are few others' parts that are not there yet. `patient`: on a stream that runs inside the call, the other ranks may
- * have a moment for these. False: launch them; they go on from where they are.
+ * Instead of a launch of the last `ntasks` tasks: do them here and now, if nothing stands before them, they are small, and what the other ranks
+ * contribute is there. `patient`: where the stream runs inside the call and the ranks do not share cores, these have some microseconds
+ * for that. False: launch them; they go on from where they are.
  */
 bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, bool patient);
 
