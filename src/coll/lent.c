@@ -13,7 +13,7 @@ enum { NOWHERE = UINT8_MAX }; /* block: the buffer is not lent */
 ncclResult_t kl_lent_init(struct kl_lent *lent, const struct kl_device_kind *devices, int nranks, int rank)
 {
     *lent = (struct kl_lent){.devices = devices, .nranks = nranks, .rank = rank};
-    lent->far = kl_chaos_calloc((size_t)nranks, sizeof *lent->far);
+    lent->far = kl_chaos_calloc((size_t)nranks, sizeof(struct kl_lent_far *));
     return lent->far ? ncclSuccess : KL_NOMEM("lent buffers");
 }
 
