@@ -16,10 +16,10 @@ import glob
 import os
 import re
 import shlex
-import socket
 import subprocess
 import unittest
 
+import ports
 import tool
 
 PAGES = "tests/data/explain"
@@ -127,11 +127,6 @@ FAULTS = {
 }
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return str(s.getsockname()[1])
-
-
 class Faults(unittest.TestCase):
     def test_faults(self):
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
@@ -144,7 +139,7 @@ class Faults(unittest.TestCase):
                 self.assertRegex(quoted, FAULTS[heading])
                 told = FAULTS[heading]
                 for port in re.findall(r"KOLO_COMM_ID=127\.0\.0\.1:(\d+)", command):
-                    here = free_port()
+                    here = str(ports.free_port())
                     command, told = command.replace(port, here), told.replace(port, here)
                 p = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
                                    timeout=100, env=env, check=False)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import jobs
+import ports
 import tool
 
 RANKS = "all_reduce -b 64K -e 64K -n 100000000 -w 1"
@@ -147,9 +148,7 @@ class Ras(tool.Case):
 
 class Protocol(tool.Case):
     def setUp(self):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
+        self.port = ports.free_port()
 
     def connect(self, source="127.0.0.1"):
         s = socket.socket()

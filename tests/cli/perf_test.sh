@@ -188,7 +188,7 @@ says out "#  Rank  3 "
 timeout 100 "$kolo" run -n 2 -- "$kolo" perf all_gather -b 64 -e 64 --hosts 2 >"$dir/out" 2>"$dir/err" && fail "no complaint"
 says err "--hosts, --netns, --topo and --machine are for processes started here"
 free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])' || echo 45871
+    python3 "${0%/*}/../ports.py"
 }
 what="two kolo perf that meet where a configuration file says"
 echo "KOLO_COMM_ID=127.0.0.1:$(free_port)" >"$dir/nccl.conf"
@@ -221,16 +221,12 @@ OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 KOLO_
 says err "rank 1 did not hear from rank 0 on this host within 1 s"
 
 what="ranks of torchrun, whose agent holds the master's port"
-python3 - "$kolo" <<'END' >"$dir/out" 2>"$dir/err" || fail "the ranks did not meet"
+python3 - "$kolo" "${0%/*}/.." <<'END' >"$dir/out" 2>"$dir/err" || fail "the ranks did not meet"
 import os, socket, subprocess, sys
-def free(port):
-    with socket.socket() as s:
-        return not s.connect_ex(("127.0.0.1", port)) == 0
-while True:
-    agent = socket.create_server(("127.0.0.1", 0))
-    port = agent.getsockname()[1]
-    if port < 65535 and free(port + 1):
-        break
+sys.path.insert(0, sys.argv[2])
+import ports
+port = ports.free_port(2)
+agent = socket.create_server(("127.0.0.1", port))
 at = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True",
       "KOLO_BOOTSTRAP_TIMEOUT": "30"}
 ranks = [subprocess.Popen([sys.argv[1], "perf", "all_reduce", "-b", "64", "-e", "64", "-n", "1"], env={**at, "RANK": str(r)}) for r in (0, 1)]

@@ -19,6 +19,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -92,17 +93,30 @@ static int catch_signals(struct launcher *l)
     return l->signals < 0 ? complain(l, "signalfd", strerror(errno)) : 0;
 }
 
-/* A port that is free now; torchrun's convention leaves the same gap until rank 0 binds it. */
+enum { FIRST_PORT = 20000, NPORTS = 12000 }; /* below those that the kernel gives to connections by itself */
+
+static int is_free_port(int port)
+{
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_ANY)};
+    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int is_free = s >= 0 && !bind(s, (struct sockaddr *)&at, sizeof at);
+
+    if (s >= 0) close(s);
+    return is_free;
+}
+
+/* A port that is free now; as with torchrun, another job may take it before rank 0 binds it. */
 static int free_port(void)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof at;
-    int port = NETNS_PORT, s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    unsigned first = 0;
 
-    if (s >= 0 && !bind(s, (struct sockaddr *)&at, length) && !getsockname(s, (struct sockaddr *)&at, &length))
-        port = ntohs(at.sin_port);
-    if (s >= 0) close(s);
-    return port;
+    if (getrandom(&first, sizeof first, 0) < 0) first = (unsigned)getpid();
+    for (unsigned i = 0; i < NPORTS; i++) {
+        int port = FIRST_PORT + (int)((first % NPORTS + i) % NPORTS);
+        if (is_free_port(port)) return port;
+    }
+    return NETNS_PORT;
 }
 
 static int find_domains(struct launcher *l)
