@@ -248,7 +248,8 @@ static void what_is_cut_is_no_frame(void **state)
         unsigned char bytes[STREAM_MAX];
         memcpy(bytes, s.bytes, cut);
         memcpy(bytes + cut, s.bytes + cut + 1, s.at[FRAMES] - cut - 1);
-        expect_altered(&e.host_in, bytes, s.at[FRAMES] - 1, 0);
+        expect_altered(&e.host_in, bytes, s.at[FRAMES] - 1,
+                       memcmp(bytes, s.bytes, s.at[1]) ? 0 : 1); /* equal by chance */
     }
 }
 
