@@ -262,6 +262,10 @@ ncclResult_t kl_comm_find_machine(ncclComm_t comm);
 void kl_comm_forget_machine(ncclComm_t comm);
 ncclResult_t kl_comm_move_near(ncclComm_t comm);
 void kl_comm_move_back(ncclComm_t comm);
+/** Where ranks share CPUs and have none of their own: this thread goes on on one of its CPUs, which the ranks of a machine take in turn; from
+ * there the kernel may move it as ever. Ranks that wait for each other yield, which the kernel takes for work: left alone, it may
+ * leave three of four on one CPU for a second, and each operation takes twice as long. */
+void kl_comm_spread(ncclComm_t comm);
 ncclResult_t kl_comm_find_graphs(ncclComm_t comm);
 ncclResult_t kl_comm_agree(ncclComm_t comm);
 void kl_comm_forget_agreement(ncclComm_t comm);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * near.c - init runs on the CPUs near its device, so that the memory it touches first is there.
+ * near.c - where a rank's thread runs: during init on the CPUs near its device, so that the memory it touches first is there; then,
+ * where ranks share CPUs, at first on one of them in turn.
  */
 #include "comm/comm.h"
 
@@ -48,10 +49,37 @@ ncclResult_t kl_comm_move_near(ncclComm_t comm)
     return ncclSuccess;
 }
 
+static void come_back(ncclComm_t comm, const struct kl_cpuset *home)
+{
+    if (!pin(home, NULL))
+        KL_WARN("rank %d: the thread stays on fewer CPUs than it had: %s", comm->rank, kl_error_text());
+}
+
 void kl_comm_move_back(ncclComm_t comm)
 {
-    if (comm->init.home && !pin(comm->init.home, NULL))
-        KL_WARN("rank %d: the thread stays on the CPUs near device %d: %s", comm->rank, comm->device, kl_error_text());
+    if (comm->init.home) come_back(comm, comm->init.home);
     free(comm->init.home);
     comm->init.home = NULL;
+}
+
+/* How many ranks before this one are on its machine. */
+static int place_on_machine(ncclComm_t comm)
+{
+    int place = 0;
+
+    for (int r = 0; r < comm->rank; r++) place += comm->peers[r].machine == comm->peers[comm->rank].machine;
+    return place;
+}
+
+void kl_comm_spread(ncclComm_t comm)
+{
+    struct kl_cpuset home, one = {{0}};
+    int cpu = -1, quiet = kl_error_quiet(1);
+    bool known = !kl_affinity_get(&home);
+
+    kl_error_quiet(quiet);
+    if (!known || kl_cpuset_count(&home) < 2) return;
+    for (int i = place_on_machine(comm) % kl_cpuset_count(&home); i >= 0; i--) cpu = kl_cpuset_next(&home, cpu + 1);
+    kl_cpuset_add(&one, cpu);
+    if (pin(&one, NULL)) come_back(comm, &home);
 }

@@ -5,6 +5,7 @@
 #include "tests/kolo_test.h"
 #include "topo/machine.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -124,6 +125,27 @@ static void ignoring_the_affinity_leaves_the_mask(void **state)
     kl_topo_free(t);
 }
 
+/* Of one machine; another's do not count. A thread may be moved again at any time, so it is asked until it was seen there. */
+static void ranks_that_share_cpus_begin_on_them_in_turn(void **state)
+{
+    static struct kl_peer peers[4] = {{.machine = 1}, {.machine = 2}, {.machine = 1}, {.machine = 1}};
+    static const int place[] = {0, 0, 1, 2};
+    struct kl_cpuset before = here();
+    struct ncclComm *comm = fresh();
+    int n = kl_cpuset_count(&before);
+
+    (void)state;
+    comm->peers = peers;
+    for (comm->rank = 0; comm->rank < 4; comm->rank++) {
+        int cpu = -1, tries = 1000;
+        for (int i = place[comm->rank] % n; i >= 0; i--) cpu = kl_cpuset_next(&before, cpu + 1);
+        do kl_comm_spread(comm);
+        while (sched_getcpu() != cpu && --tries);
+        assert_true(tries);
+        expect_here(&before);
+    }
+}
+
 /* ---- whole communicators ---- */
 
 static ncclResult_t init_with(const char *name, const char *value, ncclComm_t *comm)
@@ -167,6 +189,7 @@ int main(void)
         cmocka_unit_test(a_thread_goes_near_its_device_and_back),
         cmocka_unit_test(cpus_of_another_machine_change_nothing),
         cmocka_unit_test(ignoring_the_affinity_leaves_the_mask),
+        cmocka_unit_test(ranks_that_share_cpus_begin_on_them_in_turn),
         cmocka_unit_test(init_leaves_the_mask_as_it_was),
     };
 
