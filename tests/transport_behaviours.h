@@ -87,7 +87,7 @@ static void pooled_steps_arrive_whole(struct end *e)
         struct kl_pool *pool = e->c.tx.pool;
         must(!pool || e->messages);
         must(!pool || kl_fifo_pool_usable(&e->c.tx)); /* both ends have met */
-        must(pool || e->c.tx.shares_memory || !e->messages);
+        must(pool || e->c.tx.lends_from < SIZE_MAX || !e->messages);
         for (uint64_t step = 0; pool && step < 300; step++) {
             size_t bytes = step * 2654435761u % (kl_pool_slot_bytes(pool) + 1);
             uint64_t offset;

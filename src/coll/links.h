@@ -48,9 +48,7 @@ bool kl_links_sleep_on(struct kl_connector *connector);
 /** Send the next step, for which there is room. `lasts`: the value stays where it is until kl_links_drained. */
 static inline void kl_links_pass_on(struct kl_fifo_tx *tx, const void *value, size_t bytes, bool lasts)
 {
-    enum { LEND_FROM = 4096 }; /* bytes: below, copying is cheaper than waiting for the reader */
-
-    if (lasts && tx->shares_memory && bytes >= LEND_FROM) {
+    if (lasts && bytes >= tx->lends_from) {
         kl_fifo_publish_direct(tx, value, bytes, false);
         return;
     }

@@ -10,7 +10,8 @@
 
 /* Bytes of what another process lends, between two looks at whether it was revoked, and at other messages. */
 enum { COPIED_AT_ONCE = 256 << 10 };
-enum { LEND_FROM = 4096, MOST_LENT = 1 << 20 }; /* bytes; a lent step is read in one go, which an abort waits for */
+enum { MOST_LENT = 1 << 20 }; /* bytes: a lent step is read in one go, which an abort waits for */
+enum { SMALL = 4096 };        /* bytes that memcpy copies as well */
 
 static size_t at_most(size_t bytes, size_t most)
 {
@@ -52,7 +53,7 @@ static bool is_pooled(const struct kl_message *m, const struct kl_fifo_tx *tx)
 {
     size_t left = m->bytes - m->moved;
 
-    if (tx->shares_memory && left >= LEND_FROM) return false;
+    if (left >= tx->lends_from) return false;
     return left > tx->shape.slot_bytes && kl_fifo_pool_usable(tx);
 }
 
@@ -85,7 +86,7 @@ static size_t send_step(struct kl_message *m, struct kl_connector *c, struct kl_
     const char *from = m->data + m->moved;
     size_t left = m->bytes - m->moved, bytes = 0;
 
-    if (tx->shares_memory && left >= LEND_FROM) return send_lent(tx, from, left);
+    if (left >= tx->lends_from) return send_lent(tx, from, left);
     if (is_pooled(m, tx)) bytes = send_on_loan(m, c, loans);
     if (!bytes && is_pooled(m, tx)) bytes = send_pooled(tx, from, left);
     return bytes ? bytes : send_copied(tx, from, left);
@@ -144,7 +145,7 @@ void kl_message_want(const struct kl_message *m, struct kl_connector *connector)
 /* What came to where it belongs. Stores go past the caches if what all ranks receive like this does not fit there. */
 static void put(const struct kl_message *m, const struct kl_loans *loans, char *to, const void *from, size_t bytes)
 {
-    if (bytes < LEND_FROM) {
+    if (bytes < SMALL) {
         memcpy(to, from, bytes);
     } else if (2 * m->bytes * (size_t)loans->nranks <= kl_cache_bytes()) {
         kl_copy_bulk(to, from, bytes);

@@ -23,19 +23,25 @@ struct link {
 static struct kl_common sender, receiver;
 static struct kl_loans lender = {.on = true, .nranks = 2}, borrower = {.on = true, .nranks = 2, .rank = 1};
 
-static void make_link(struct link *l, const struct kl_transport *t)
+static void make_link_that_lends(struct link *l, const struct kl_transport *t, size_t from)
 {
     struct kl_fifo_shape shape = {.nslots = STEPS, .slot_bytes = SLOT_BYTES};
     struct kl_card card = {.version = KL_CARD_VERSION};
     struct kl_card_reply reply = {.pool_bytes = 0};
 
-    *l = (struct link){.tx = {.transport = t, .peer = 1, .sends = true, .messages = true, .common = &sender},
-                       .rx = {.transport = t, .messages = true, .common = &receiver}};
+    *l = (struct link){
+        .tx = {.transport = t, .peer = 1, .sends = true, .messages = true, .lends_from = from, .common = &sender},
+        .rx = {.transport = t, .messages = true, .common = &receiver}};
     assert_int_equal(t->setup(&l->rx, &shape, &card), ncclSuccess);
     assert_int_equal(test_connect(&l->tx, &card, &reply), ncclSuccess);
     assert_int_equal(test_settle(&l->rx, &reply), ncclSuccess);
     l->tx.ready = l->rx.ready = true;
     assert_int_equal(l->tx.tx.pool != NULL, t == &kl_transport_shm);
+}
+
+static void make_link(struct link *l, const struct kl_transport *t)
+{
+    make_link_that_lends(l, t, 0);
 }
 
 static void free_link(struct link *l)
@@ -150,6 +156,22 @@ static void a_send_that_is_done_has_let_go_of_its_buffer(void **state)
     }
     free(from);
     free(to);
+}
+
+/* Where the receiver may have to wait for a CPU, the sender had better go on. */
+static void what_is_less_than_is_lent_is_handed_over(void **state)
+{
+    char from[4 * SLOT_BYTES] = {0};
+
+    (void)state;
+    for (int more = 0; more <= 1; more++) {
+        struct kl_message out = {.data = from, .bytes = sizeof from};
+        struct link l;
+        make_link_that_lends(&l, &kl_transport_p2p, sizeof from + (size_t)more);
+        assert_int_equal(kl_message_send(&out, &l.tx, &lender), more ? KL_DONE : KL_MOVED);
+        kl_connector_revoke(&l.tx);
+        free_link(&l);
+    }
 }
 
 /* Many to one another at once: more than the pool has slots for. None waits for another, and slots are nobody's twice. */
@@ -481,6 +503,7 @@ int main(void)
         cmocka_unit_test(messages_arrive_whole),
         cmocka_unit_test(different_sizes_are_an_error),
         cmocka_unit_test(a_send_that_is_done_has_let_go_of_its_buffer),
+        cmocka_unit_test(what_is_less_than_is_lent_is_handed_over),
         cmocka_unit_test(a_pool_that_is_empty_holds_nobody_up),
         cmocka_unit_test(a_revoked_message_is_not_read),
         cmocka_unit_test(what_can_be_mapped_is_copied_once),

@@ -17,6 +17,8 @@
 #include <strings.h>
 
 enum { SLOTS = 8, MESSAGE_SLOT_BYTES = 4096 };
+/* Bytes: below, a sender that copies, and goes on, is faster than one that waits until the receiver has its turn. */
+enum { LENDS_FROM_WHERE_CPUS_ARE_SHARED = 32 << 10 };
 
 /* ---- which transport, and which NIC ---- */
 
@@ -117,6 +119,7 @@ static ncclResult_t choose_transport(ncclComm_t comm, const struct kl_edge *edge
     };
 
     if (kl_topo_gpu_of_rank(comm->topo, edge->peer) >= 0) KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts));
+    if (comm->world->ranks_per_cpu > 1) connector->lends_from = LENDS_FROM_WHERE_CPUS_ARE_SHARED;
     KL_TRY(kl_transport_choose(&facts, &connector->transport, index));
     if (connector->transport != &kl_transport_net) return ncclSuccess;
     connector->proxy = use_planned_nic(comm, edge, connector);

@@ -96,6 +96,7 @@ struct kl_connector {
     int proxy;                            /* if relayed: whose */
     struct kl_fifo_tx tx;                 /* if it sends */
     struct kl_fifo_rx rx;                 /* if it receives */
+    size_t lends_from;                    /* of tx, where the other rank lives in this process; 0: as usual */
     struct kl_common *common;
     struct kl_connector *opposite; /* the other direction of the same pair, with the same number; NULL: there is none */
 

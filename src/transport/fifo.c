@@ -47,7 +47,8 @@ ncclResult_t kl_fifo_attach_tx(struct kl_fifo_tx *tx, struct kl_fifo *fifo, size
     struct kl_fifo_shape shape;
 
     KL_TRY(read_shape(fifo, size, &shape));
-    *tx = (struct kl_fifo_tx){.fifo = fifo, .shape = shape, .shares_memory = shares_memory};
+    *tx =
+        (struct kl_fifo_tx){.fifo = fifo, .shape = shape, .lends_from = shares_memory ? KL_FIFO_LENDS_FROM : SIZE_MAX};
     return ncclSuccess;
 }
 

@@ -54,6 +54,9 @@
 
 #define KL_FIFO_INLINE 104u /* bytes of payload in a line */
 
+/** Bytes below which copying is cheaper than waiting for a reader that runs. */
+#define KL_FIFO_LENDS_FROM 4096
+
 #define KL_FIFO_ODD_LINES 17 /* between slots */
 
 #define KL_FIFO_MORE 0x80000000u /* in kl_fifo_line.bytes: the same message goes on in the next step */
@@ -106,7 +109,7 @@ struct kl_fifo_tx {
     uint64_t head_seen; /* lags behind the true head; that is safe, the fifo only looks fuller */
     uint64_t direct;    /* steps below this may still carry addresses that the receiver has not finished with */
     struct kl_fifo_shape shape;
-    bool shares_memory;   /* direct data is allowed */
+    size_t lends_from;    /* bytes: so much is read where it is; SIZE_MAX: nothing */
     bool lends_all;       /* the other end is this side's way into a network: nothing is over before it has left */
     uint64_t signature;   /* of the operation whose steps are published now */
     struct kl_pool *pool; /* NULL: none */

@@ -119,11 +119,13 @@ static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_
     (void)deadline, (void)reply;
     if (!block) return KL_FAIL(ncclRemoteError, "its memory is not offered any more");
     ncclResult_t rc = kl_fifo_attach_tx(&connector->tx, &block->fifo, block->fifo_bytes, true);
-    if (rc)
+    if (rc) {
         leave(block);
-    else
-        connector->block = block;
-    return rc;
+        return rc;
+    }
+    if (connector->lends_from) connector->tx.lends_from = connector->lends_from;
+    connector->block = block;
+    return ncclSuccess;
 }
 
 static ncclResult_t p2p_settle(struct kl_connector *connector, uint64_t deadline, const struct kl_card_reply *reply)
