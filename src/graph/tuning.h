@@ -89,7 +89,7 @@ struct kl_tuning_constants {
     float flat_peer;                 /* Flat: microseconds for each other rank */
     float flat_bw;                   /* GB/s that a rank writes and reads of a board */
     float flat_moved[KL_FUNCS]
-                    [3]; /* bytes of these for each of the operation's: always, times ranks, divided by ranks */
+                    [4]; /* bytes of these for each of the operation's: of 2, to 4, and 8 ranks; for each more */
     /* NVLS and PAT reduce in software: every type and operation, scaled or not, and FP8 whatever the sm. */
     bool any_reduction;
     /* So does what CollNet is there: all-gather and reduce-scatter as well, whatever the plugin says. */

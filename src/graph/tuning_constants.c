@@ -68,7 +68,8 @@ const struct kl_tuning_constants kl_tuning_reference =
  * the other as a ring: it only wins with two ranks and small sums, as each rank then sends once instead of twice.
  * Flat is for what is small: one flag or two, whatever the number of ranks, where hops that wait for one another each cost a switch of
  * every core that ranks share (32 bytes, 8 processes on 2 cores: a third of a ring's time, and an all-gather's up to megabytes);
- * but it copies twice, so two ranks leave it at some 16 KiB. Where no memory is shared, and between nodes, one-shot does the same over
+ * but it copies twice, so two ranks that reduce leave it at some 3 KiB, four at 80 and eight at 140 (more of what each byte costs
+ * is waiting: what is moved was fitted to where a ring becomes faster). Where no memory is shared, and between nodes, one-shot does the same over
  * connections, for all-reduce; every rank reduces all.
  * NVLS, where all meet twice in one segment, is for what is large. Through a network lines gain nothing: they become messages.
  */
@@ -138,11 +139,11 @@ const struct kl_tuning_constants
             .flat_bw = 40,
             .flat_moved =
                 {
-                    [KL_FUNC_BROADCAST] = {2.6f, 0, 3.2f},
-                    [KL_FUNC_REDUCE] = {3, 0.5f, 0},
-                    [KL_FUNC_ALL_GATHER] = {2.7f, 0, 0},
-                    [KL_FUNC_REDUCE_SCATTER] = {3.4f, 0, 0},
-                    [KL_FUNC_ALL_REDUCE] = {4, 0.33f, 0},
+                    [KL_FUNC_BROADCAST] = {4.1f, 3.9f, 3.4f, 0},
+                    [KL_FUNC_REDUCE] = {15, 3.8f, 3.5f, 0.5f},
+                    [KL_FUNC_ALL_GATHER] = {1.9f, 2.6f, 2.7f, 0},
+                    [KL_FUNC_REDUCE_SCATTER] = {10, 2.8f, 3.3f, 0},
+                    [KL_FUNC_ALL_REDUCE] = {11, 5.5f, 6.4f, 0.33f},
                 },
             .any_reduction = true,
             .collnet_gathers = true,

@@ -223,10 +223,10 @@ static float one_shot_bandwidth(const struct terms *m)
 static float flat_bandwidth(const struct terms *m)
 {
     const float *moved = m->t->at.flat_moved[m->func];
+    const int n = m->t->in.nranks, more = n > 8 ? n - 8 : 0;
+    const float bytes = n <= 2 ? moved[0] : n <= 4 ? moved[1] : moved[2] + (float)more * moved[3];
 
-    const float n = (float)m->t->in.nranks;
-
-    return m->graph->nchannels ? m->t->at.flat_bw / (moved[0] + moved[1] * n + moved[2] / n) : 0;
+    return m->graph->nchannels ? m->t->at.flat_bw / bytes : 0;
 }
 
 /* From what the links carry to what the user sees. */
