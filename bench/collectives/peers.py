@@ -25,6 +25,9 @@ KOLO = {
 }
 KOLO_DEFAULT = ["kolo", "kolo-sync", "kolo-inline", "kolo-alloc", "kolo-threads"]
 
+# Rank r to CPU r modulo their number, in every library but gloo. Which ranks share a CPU is chance otherwise, and worth a factor of two.
+PIN = "--pin"
+
 UCX = ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"]
 NO_CMA = ["--mca", "btl_vader_single_copy_mechanism", "none"]
 
@@ -99,20 +102,19 @@ class Bench:
 
     def command(self, config, np, scratch):
         """The words to put before options and rows."""
-        pin = ["--pin"] if np <= CPUS else []
-        if is_kolo(config):  # bound as `kolo run` does it
-            return [self.kolo, str(np), KOLO[config], *pin]
+        if is_kolo(config):
+            return [self.kolo, str(np), KOLO[config], PIN]
         if config == "gloo":
             return [self.path("gloo"), str(np), tempfile.mkdtemp(dir=scratch)]
         area = os.path.join(scratch, "area")
         with open(area, "wb") as file:
             file.truncate(1 << 20)
-        if config == "mpich":  # unbound it puts both ranks on one core for whole runs
-            return ["mpirun.mpich", "-np", str(np), self.path("mpich"), area, "--pin"]
+        if config == "mpich":
+            return ["mpirun.mpich", "-np", str(np), self.path("mpich"), area, PIN]
         name, other = config.removesuffix("-other"), config.endswith("-other")
         words = ["--mca", "mpi_yield_when_idle", "1" if np <= CPUS else "0"] if other else []
         launcher = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", str(np)]
-        return [*launcher, *OPEN_MPI[name], *words, self.path("openmpi"), area]
+        return [*launcher, *OPEN_MPI[name], *words, self.path("openmpi"), area, PIN]
 
 
 def environment():

@@ -69,6 +69,16 @@ out "usage: kolo run -n N [options] [--] PROGRAM [ARGUMENTS]"
 # A good job is silent; `--` and options of the program's own.
 run 0 -n 3 true
 lines err 0
+# More ranks than CPUs: all of them on all, or each on one in turn, so that the first and the last share one.
+cpus=$(env -u OMP_NUM_THREADS nproc)
+cpus_of_ranks='echo "$RANK $(env -u OMP_NUM_THREADS nproc) $(grep Cpus_allowed_list /proc/self/status)"'
+run 0 -n $((cpus + 1)) -- sh -c "$cpus_of_ranks"
+[ "$(cut -d' ' -f2 "$dir/out" | sort -u)" = "$cpus" ] || fail "ranks are bound"
+run 0 -n $((cpus + 1)) --bind -- sh -c "$cpus_of_ranks"
+[ "$(cut -d' ' -f2 "$dir/out" | sort -u)" = 1 ] || fail "ranks are not bound"
+[ "$(sort -n "$dir/out" | sed -n '1p;$p' | sed 's/.*list//' | sort -u | wc -l)" -eq 1 ] || fail "not in turn"
+run 2 -n 2 --bind --no-bind true
+err "kolo run: --bind and --no-bind exclude each other"
 run 0 -n 2 -- sh -c 'echo "$0 $1"' -n word
 out "-n word"
 

@@ -20,7 +20,7 @@
 enum { MAX_RANKS = 65536, GRACE_MS = 10000 };
 
 struct run_options {
-    int nranks, nhosts, netns, tag, unbound, cuda, help;
+    int nranks, nhosts, netns, tag, bound, unbound, cuda, help;
     const char *topo, *machine, *nccl;
     uint64_t timeout_ms, grace_ms, link_rate;
 };
@@ -42,6 +42,9 @@ static const struct kl_opt table[] = {
     {0, "timeout", KL_OPT_TIME, FIELD(timeout_ms), 0, 0, "S", "end all ranks after S seconds (default: never)"},
     {0, "grace", KL_OPT_TIME, FIELD(grace_ms), 0, 0, "S",
      "when a rank dies, give the others S seconds to end by themselves before SIGTERM (default: 10)"},
+    {0, "bind", KL_OPT_FLAG, FIELD(bound), 0, 0, NULL,
+     "bind ranks also where there are more than CPUs, to each in turn: steadier on a machine that does nothing else, "
+     "far slower beside other programs"},
     {0, "no-bind", KL_OPT_FLAG, FIELD(unbound), 0, 0, NULL,
      "let ranks run on all CPUs (default: each gets an equal share, where there are enough)"},
     {0, "tag", KL_OPT_FLAG, FIELD(tag), 0, 0, NULL, "start each line of output with \"[rank] \""},
@@ -88,6 +91,7 @@ static int start(const struct run_options *o, const char *path, char **argv)
         .netns = o->netns,
         .link_rate = o->link_rate,
         .tag = o->tag,
+        .bound = o->bound,
         .unbound = o->unbound,
         .timeout_ms = o->timeout_ms,
         .grace_ms = o->grace_ms,
@@ -96,6 +100,10 @@ static int start(const struct run_options *o, const char *path, char **argv)
         .make_id = ncclGetUniqueId,
     };
 
+    if (o->bound && o->unbound) {
+        fputs("kolo run: --bind and --no-bind exclude each other\n", stderr);
+        return EXIT_USAGE;
+    }
     if (!kl_follow_release("run", o->nccl)) return EXIT_USAGE;
     if (o->topo) {
         if (!realpath(o->topo, topo) || access(topo, R_OK)) {

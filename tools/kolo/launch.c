@@ -214,15 +214,15 @@ static int open_output(struct output *o, const char *prefix, int *theirs)
     return 0;
 }
 
-/* The CPUs of a rank: an equal share of this process's, side by side. False: there are fewer CPUs than ranks. */
-static bool share_of(const struct kl_cpuset *all, int nranks, int rank, struct kl_cpuset *share)
+/* The CPUs of a rank: an equal share of this process's, side by side; where there are fewer than ranks one of them, in turn, or none. */
+static bool share_of(const struct kl_cpuset *all, const struct kl_launch *job, int rank, struct kl_cpuset *share)
 {
-    int each = kl_cpuset_count(all) / nranks, i = 0;
+    int ncpus = kl_cpuset_count(all), each = ncpus / job->nranks, i = 0;
 
     *share = (struct kl_cpuset){{0}};
-    for (int cpu = -1; each && (cpu = kl_cpuset_next(all, cpu + 1)) >= 0; i++)
-        if (i / each == rank) kl_cpuset_add(share, cpu);
-    return each > 0;
+    for (int cpu = -1; (cpu = kl_cpuset_next(all, cpu + 1)) >= 0; i++)
+        if (each ? i / each == rank : job->bound && i == rank % ncpus) kl_cpuset_add(share, cpu);
+    return kl_cpuset_count(share) > 0;
 }
 
 /* Ranks that spin on one core while another is idle cost thousands of times more: a rank inherits the CPUs of the thread that
@@ -231,7 +231,7 @@ static int spawn_bound(const struct launcher *l, int rank, const struct kl_spawn
 {
     struct kl_cpuset all, share;
 
-    if (l->job->unbound || kl_affinity_get(&all) || !share_of(&all, l->job->nranks, rank, &share) ||
+    if (l->job->unbound || kl_affinity_get(&all) || !share_of(&all, l->job, rank, &share) ||
         kl_affinity_pin(&share, NULL))
         return kl_spawn_rank(what, pid);
     int err = kl_spawn_rank(what, pid);

@@ -26,6 +26,7 @@ struct kl_launch {
     bool netns;            /* each host in a network namespace of its own */
     uint64_t link_rate;    /* with netns: of its link, bits per second in each direction; 0: no limit */
     bool tag;              /* begin each line with "[rank] " */
+    bool bound;            /* give each rank a CPU also where there are more ranks than CPUs, in turn */
     bool unbound;          /* do not give each rank its share of the CPUs, where there are enough */
     const char *topo_file; /* NULL: as inherited */
     int host_devices;      /* KOLO_HOST_DEVICES; 0: as inherited */
