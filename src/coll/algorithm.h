@@ -29,7 +29,7 @@ struct kl_links {
     bool moved_here;                                              /* some are moved by this side: kl_links_receive */
 };
 
-/** A channel's share of an operation, in terms of one rank. */
+/** A channel's share of an operation, in terms of one rank. It stays until the operation is done, or dropped: who carries it out refers to it. */
 struct kl_share {
     int func, proto, root;        /* root: rank */
     uint64_t signature;           /* of the operation (signature.h) */

@@ -33,6 +33,7 @@ struct world {
     struct kl_arena_mark *mark;
     struct kl_board board[MAX_RANKS];
     struct kl_flat_op op[MAX_RANKS];
+    struct kl_share share[MAX_RANKS]; /* that the ranks carry out */
     char *send[MAX_RANKS], *recv[MAX_RANKS], *want;
 };
 

@@ -23,7 +23,8 @@ struct kl_exec {
 
     /* the runner's */
     struct kl_links *links[KL_ALGORITHM_ROWS][KL_MAX_CHANNELS]; /* made at first use */
-    unsigned char *ops;                                         /* one per channel */
+    unsigned char *ops;                                         /* one per channel, */
+    struct kl_share *shares;                                    /* and what it carries out */
     size_t op_stride;
     const struct kl_algorithm *running; /* NULL: no collective has begun */
     struct kl_first_try first;          /* of Mapped, */
@@ -50,10 +51,39 @@ static size_t largest_op(void)
     return (most + OP_ALIGN - 1) / OP_ALIGN * OP_ALIGN;
 }
 
+/* What all operations have alike. */
+static ncclResult_t make_shares(struct kl_exec *e, int nchannels)
+{
+    const struct kl_exec_config *c = &e->config;
+
+    e->shares = kl_chaos_calloc((size_t)nchannels, sizeof *e->shares);
+    if (!e->shares) return KL_NOMEM("operations");
+    for (int i = 0; i < nchannels; i++)
+        e->shares[i] = (struct kl_share){
+            .channel = i,
+            .processes = c->processes,
+            .lends = c->lends,
+            .scratch = e->scratch,
+            .steps = c->steps.step ? &e->config.steps : NULL,
+        };
+    return ncclSuccess;
+}
+
+static ncclResult_t make_ops(struct kl_exec *e)
+{
+    const struct kl_exec_config *c = &e->config;
+    const int nchannels = c->nranks > 1 ? kl_connect_most_channels(c->graph) : 1;
+
+    e->op_stride = largest_op();
+    e->ops = kl_chaos_aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
+    if (!e->ops) return KL_NOMEM("operations");
+    KL_TRY(make_shares(e, nchannels));
+    return kl_exchange_init(&e->exchange, c->rank, c->nranks, c->connections, c->rounds, c->lends);
+}
+
 ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec)
 {
     struct kl_exec *e = kl_chaos_aligned_alloc(OP_ALIGN, (sizeof *e + OP_ALIGN - 1) / OP_ALIGN * OP_ALIGN);
-    int nchannels = config->nranks > 1 ? kl_connect_most_channels(config->graph) : 1;
 
     if (!e) return KL_NOMEM("operations");
     memset(e, 0, sizeof *e);
@@ -62,12 +92,8 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     e->chooser.memory = config->memory;
     e->chooser.ordered = config->ordered;
     e->first_row = kl_algorithm_find(KL_FUNC_ALL_REDUCE, KL_ALGO_MAPPED, KL_PROTO_SIMPLE, KL_REACH_ALL);
-    e->op_stride = largest_op();
-    e->ops = kl_chaos_aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     e->wide = kl_lines_wide_works();
-    ncclResult_t rc = e->ops ? kl_exchange_init(&e->exchange, config->rank, config->nranks, config->connections,
-                                                config->rounds, config->lends)
-                             : KL_NOMEM("operations");
+    ncclResult_t rc = make_ops(e);
     if (rc) {
         kl_exec_free(e);
         return rc;
@@ -91,6 +117,7 @@ void kl_exec_free(struct kl_exec *e)
         for (int c = 0; c < KL_MAX_CHANNELS; c++) free_links(kl_algorithms[a], e->links[a][c]);
     kl_exchange_fini(&e->exchange);
     free(e->spread);
+    free(e->shares);
     free(e->ops);
     free(e);
 }
@@ -239,38 +266,37 @@ static enum kl_progress copy_alone(struct kl_exec *e, const struct kl_task *t)
     return KL_DONE;
 }
 
+/* Field by field: what was just built as a whole would be read in other widths than it was written in, which waits for the stores. */
+static void ask(const struct kl_exec *e, const struct kl_task *t, const struct kl_redop *redop, struct kl_share *share)
+{
+    share->func = t->func;
+    share->proto = t->choice.proto;
+    share->root = t->peer;
+    share->signature = t->signature;
+    share->redop = redop;
+    share->type = t->type;
+    share->op = t->op;
+    share->send = t->send;
+    share->recv = t->recv;
+    share->count = t->count;
+    share->elem_bytes = elem_bytes(e, t);
+    share->wide = e->wide && t->choice.proto == KL_PROTO_LL128;
+}
+
 static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more)
 {
-    const struct kl_func_info *info = &kl_func_info[t->func];
     const struct kl_algorithm *a = kl_algorithms[row];
+    const struct kl_redop *redop = kl_func_info[t->func].reduces ? redop_of(e, t) : NULL;
     const int nchannels = a->one_channel ? 1 : t->choice.cut.nchannels;
-    struct kl_share share = {
-        .func = t->func,
-        .proto = t->choice.proto,
-        .root = t->peer,
-        .signature = t->signature,
-        .redop = info->reduces ? redop_of(e, t) : NULL,
-        .type = t->type,
-        .op = t->op,
-        .send = t->send,
-        .recv = t->recv,
-        .count = t->count,
-        .elem_bytes = elem_bytes(e, t),
-        .more = more,
-        .processes = e->config.processes,
-        .lends = e->config.lends,
-        .wide = e->wide && t->choice.proto == KL_PROTO_LL128,
-        .scratch = e->scratch,
-        .steps = e->config.steps.step ? &e->config.steps : NULL,
-    };
 
     for (int c = 0; c < nchannels; c++) {
-        if (a->one_channel)
-            share.end = t->count;
-        else
-            kl_cut_range(&t->choice.cut, c, &share.first, &share.end);
-        share.channel = c;
-        a->start(a, op_of(e, c), e->links[row][c], &share);
+        struct kl_share *share = &e->shares[c];
+        ask(e, t, redop, share);
+        share->more = more;
+        share->first = 0;
+        share->end = t->count;
+        if (!a->one_channel) kl_cut_range(&t->choice.cut, c, &share->first, &share->end);
+        a->start(a, op_of(e, c), e->links[row][c], share);
         e->op_done[c] = false;
     }
     e->ops_used = e->ops_left = nchannels;

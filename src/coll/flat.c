@@ -23,13 +23,13 @@ static size_t min_size(size_t a, size_t b)
 /* Parts that a rank posts at a time. */
 static size_t parts(const struct kl_flat_op *op)
 {
-    return kl_func_info[op->share.func].send_parts ? (size_t)op->board->nranks : 1;
+    return kl_func_info[op->share->func].send_parts ? (size_t)op->board->nranks : 1;
 }
 
 static void begin_piece(struct kl_flat_op *op)
 {
-    op->piece = min_size(op->most, op->share.end - op->first);
-    op->bytes = parts(op) * op->piece * op->share.elem_bytes;
+    op->piece = min_size(op->most, op->share->end - op->first);
+    op->bytes = parts(op) * op->piece * op->share->elem_bytes;
 }
 
 struct range {
@@ -38,7 +38,7 @@ struct range {
 
 static struct range slice_of(const struct kl_flat_op *op, int rank)
 {
-    const size_t all = op->piece, grain = op->share.elem_bytes < GRAIN ? GRAIN / op->share.elem_bytes : 1;
+    const size_t all = op->piece, grain = op->share->elem_bytes < GRAIN ? GRAIN / op->share->elem_bytes : 1;
     const size_t n = (size_t)op->board->nranks, slice = ((all + n - 1) / n + grain - 1) / grain * grain;
     const size_t at = min_size((size_t)rank * slice, all);
 
@@ -54,19 +54,19 @@ static struct range merged_by(const struct kl_flat_op *op, int rank)
 /* Has a rank data in this turn? A rank that has none posts all the same, so that another call is noticed. */
 static bool brings(const struct kl_flat_op *op, int rank)
 {
-    return op->share.func != KL_FUNC_BROADCAST || op->share.root == rank;
+    return op->share->func != KL_FUNC_BROADCAST || op->share->root == rank;
 }
 
 /* Bytes that a rank posts in this turn. */
 static size_t posted_by(const struct kl_flat_op *op, int rank)
 {
     if (!brings(op, rank)) return 0;
-    return op->second ? merged_by(op, rank).count * op->share.elem_bytes : op->bytes;
+    return op->second ? merged_by(op, rank).count * op->share->elem_bytes : op->bytes;
 }
 
 static bool reduces(const struct kl_flat_op *op)
 {
-    return op->share.redop && !op->second;
+    return op->share->redop && !op->second;
 }
 
 /* ---- begin ---- */
@@ -75,14 +75,14 @@ static bool takes_slices(const struct kl_flat_op *op)
 {
     const size_t others = (size_t)op->board->nranks - 2;
 
-    if (op->share.func != KL_FUNC_ALL_REDUCE) return false;
-    return others * (op->share.end - op->share.first) * op->share.elem_bytes > WHOLE_BYTES;
+    if (op->share->func != KL_FUNC_ALL_REDUCE) return false;
+    return others * (op->share->end - op->share->first) * op->share->elem_bytes > WHOLE_BYTES;
 }
 
 /* Elements of a piece. What fits is not divided, which takes as long as all the rest of a small operation's begin. */
 static size_t most_of(const struct kl_flat_op *op)
 {
-    const struct kl_share *s = &op->share;
+    const struct kl_share *s = op->share;
     const size_t slot = op->board->slot_bytes, all = s->end - s->first;
     const size_t bytes = s->func == KL_FUNC_BROADCAST ? min_size(BROADCAST_BYTES, slot) : slot;
 
@@ -91,7 +91,7 @@ static size_t most_of(const struct kl_flat_op *op)
 
 void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
 {
-    *op = (struct kl_flat_op){.board = board, .share = *share, .first = share->first};
+    *op = (struct kl_flat_op){.board = board, .share = share, .first = share->first};
     board->ahead = share->func == KL_FUNC_BROADCAST;
     op->most = most_of(op);
     op->slices = takes_slices(op);
@@ -113,17 +113,17 @@ static void copy(void *to, const void *from, size_t bytes)
 /* What this rank brings: its own data, as a first contribution where they are reduced. */
 static void bring(const struct kl_flat_op *op, void *to, const void *own, size_t count)
 {
-    const struct kl_redop *redop = op->share.redop;
+    const struct kl_redop *redop = op->share->redop;
 
     if (redop && redop->first)
         redop->first(redop, to, own, count);
     else
-        memcpy(to, own, count * op->share.elem_bytes);
+        memcpy(to, own, count * op->share->elem_bytes);
 }
 
 static void post_data(const struct kl_flat_op *op)
 {
-    const struct kl_share *s = &op->share;
+    const struct kl_share *s = op->share;
     const struct kl_board *b = op->board;
     char *to = kl_board_data(b, b->rank, posted_by(op, b->rank));
     const size_t n = op->piece;
@@ -140,7 +140,7 @@ static void post_data(const struct kl_flat_op *op)
 static void post(const struct kl_flat_op *op)
 {
     if (brings(op, op->board->rank)) post_data(op);
-    kl_board_announce(op->board, op->share.signature);
+    kl_board_announce(op->board, op->share->signature);
 }
 
 static bool try_post(struct kl_flat_op *op)
@@ -158,17 +158,17 @@ static bool try_post(struct kl_flat_op *op)
 static int sources(const struct kl_flat_op *op)
 {
     const struct kl_board *b = op->board;
-    const bool root = op->share.root == b->rank;
+    const bool root = op->share->root == b->rank;
 
-    if (op->share.func == KL_FUNC_BROADCAST) return root ? 0 : 1;
-    if (op->share.func == KL_FUNC_REDUCE) return root ? b->nranks : 0;
+    if (op->share->func == KL_FUNC_BROADCAST) return root ? 0 : 1;
+    if (op->share->func == KL_FUNC_REDUCE) return root ? b->nranks : 0;
     return reduces(op) ? b->nranks : b->nranks - 1;
 }
 
 /* Where parts are gathered ranks begin with different ones; this one is not among them. */
 static int source(const struct kl_flat_op *op, int i)
 {
-    if (op->share.func == KL_FUNC_BROADCAST) return op->share.root;
+    if (op->share->func == KL_FUNC_BROADCAST) return op->share->root;
     if (reduces(op)) return i;
     const int from = op->board->rank + 1 + i;
     return from < op->board->nranks ? from : from - op->board->nranks;
@@ -176,7 +176,7 @@ static int source(const struct kl_flat_op *op, int i)
 
 static const char *function(const struct kl_flat_op *op)
 {
-    return kl_func_info[op->share.func].name;
+    return kl_func_info[op->share->func].name;
 }
 
 /* ---- merging ---- */
@@ -185,12 +185,12 @@ static const char *function(const struct kl_flat_op *op)
 static void list_partials(const struct kl_flat_op *op, size_t skip, const void *partials[KL_BOARD_RANKS])
 {
     for (int r = 0; r < op->board->nranks; r++)
-        partials[r] = at(kl_board_data(op->board, r, posted_by(op, r)), skip, op->share.elem_bytes);
+        partials[r] = at(kl_board_data(op->board, r, posted_by(op, r)), skip, op->share->elem_bytes);
 }
 
 static void merge(const struct kl_flat_op *op, char *to, size_t skip, size_t count)
 {
-    const struct kl_redop *redop = op->share.redop;
+    const struct kl_redop *redop = op->share->redop;
     const void *partials[KL_BOARD_RANKS];
 
     for (size_t some; count; count -= some, skip += some) {
@@ -204,7 +204,7 @@ static void merge(const struct kl_flat_op *op, char *to, size_t skip, size_t cou
 
 static void merge_own(const struct kl_flat_op *op)
 {
-    const struct kl_share *s = &op->share;
+    const struct kl_share *s = op->share;
     const struct range own = merged_by(op, op->board->rank);
     size_t skip = own.at;
 
@@ -217,7 +217,7 @@ static void merge_own(const struct kl_flat_op *op)
 /* Where what a rank posts belongs in the receive buffer. */
 static char *place_of(const struct kl_flat_op *op, int rank)
 {
-    const struct kl_share *s = &op->share;
+    const struct kl_share *s = op->share;
     size_t element = op->first;
 
     if (kl_func_info[s->func].recv_parts) element += (size_t)rank * s->count;
@@ -230,7 +230,7 @@ static void take(const struct kl_flat_op *op, int from)
     const size_t bytes = posted_by(op, from);
     const char *posted = kl_board_data(op->board, from, bytes);
 
-    if (op->share.func == KL_FUNC_ALL_TO_ALL) {
+    if (op->share->func == KL_FUNC_ALL_TO_ALL) {
         size_t part = bytes / parts(op);
         memcpy(place_of(op, from), posted + (size_t)op->board->rank * part, part);
     } else {
@@ -241,7 +241,7 @@ static void take(const struct kl_flat_op *op, int from)
 /* This rank's own data, where they belong as well. */
 static void keep_own(const struct kl_flat_op *op)
 {
-    const struct kl_share *s = &op->share;
+    const struct kl_share *s = op->share;
 
     if (s->redop || !brings(op, op->board->rank)) return;
     size_t from = op->first + (kl_func_info[s->func].send_parts ? (size_t)op->board->rank * s->count : 0);
@@ -262,11 +262,11 @@ static bool agree(struct kl_flat_op *op, ncclResult_t *rc)
     struct kl_board *b = op->board;
 
     if (looks_at_all(op) && b->compared == b->turn) return true;
-    if (op->share.more && b->turn - b->compared < COMPARED_AT_ONCE) return true;
+    if (op->share->more && b->turn - b->compared < COMPARED_AT_ONCE) return true;
     enum kl_comparison got = kl_board_compare(b);
     if (got == KL_OTHER) *rc = kl_board_refuse(b, kl_board_neighbour(b), function(op));
     if (got != KL_NOT_YET) return got == KL_SAME;
-    return b->turn - b->compared < KL_BOARD_LAG && (!sources(op) || op->share.more);
+    return b->turn - b->compared < KL_BOARD_LAG && (!sources(op) || op->share->more);
 }
 
 static bool collect(struct kl_flat_op *op, ncclResult_t *rc)
@@ -274,7 +274,7 @@ static bool collect(struct kl_flat_op *op, ncclResult_t *rc)
     for (; op->arrived < sources(op); op->arrived++) {
         int from = source(op, op->arrived);
         if (!kl_board_has_come(op->board, from)) return false;
-        *rc = kl_board_check(op->board, from, op->share.signature, function(op));
+        *rc = kl_board_check(op->board, from, op->share->signature, function(op));
         if (*rc) return false;
         if (!reduces(op) && brings(op, from)) take(op, from);
     }
@@ -310,7 +310,7 @@ enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc)
 {
     enum kl_progress got = KL_STALLED;
 
-    while (op->first < op->share.end) {
+    while (op->first < op->share->end) {
         size_t before = position(op);
         if (!try_post(op) || !collect(op, rc)) {
             if (*rc) return KL_DONE;
@@ -328,7 +328,7 @@ static int blocker(struct kl_flat_op *op)
 {
     int rank = -1;
 
-    if (op->first >= op->share.end) return -1;
+    if (op->first >= op->share->end) return -1;
     if (!op->posted) return kl_board_may_post(op->board, posted_by(op, op->board->rank), &rank) ? -1 : rank;
     if (op->arrived == sources(op)) return looks_at_all(op) ? -1 : kl_board_neighbour(op->board);
     rank = source(op, op->arrived);

@@ -8,7 +8,7 @@
 
 struct kl_flat_op {
     struct kl_board *board;
-    struct kl_share share;
+    const struct kl_share *share;
     size_t most;  /* elements of a piece, of a part where there are parts */
     size_t first; /* where the piece begins, */
     size_t piece; /* elements of it, */

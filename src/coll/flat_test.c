@@ -7,7 +7,8 @@
 
 static void start_flat(struct world *w, int rank, const struct kl_share *share)
 {
-    kl_flat_start(&w->op[rank], &w->board[rank], share);
+    w->share[rank] = *share;
+    kl_flat_start(&w->op[rank], &w->board[rank], &w->share[rank]);
 }
 
 static enum kl_progress progress_flat(struct world *w, int rank, ncclResult_t *rc)
@@ -74,7 +75,7 @@ static int root_runs_ahead(size_t bytes)
     open_world(&w, 3, 40000);
     for (;; ahead++) {
         struct kl_share s = share_of(&c, 0, w.send[0], w.recv[0]);
-        kl_flat_start(&w.op[0], &w.board[0], &s);
+        start_flat(&w, 0, &s);
         if (go_on(&w, 0) != KL_DONE) break;
     }
     assert_int_equal(kl_flat_blocked_on(&w.op[0], false), 1);
@@ -82,7 +83,7 @@ static int root_runs_ahead(size_t bytes)
     for (int r = 1; r < 3; r++) { /* one of them read by both makes room for one */
         struct kl_share s = share_of(&c, r, w.send[r], w.recv[r]);
         assert_int_equal(go_on(&w, 0), KL_STALLED);
-        kl_flat_start(&w.op[r], &w.board[r], &s);
+        start_flat(&w, r, &s);
         assert_int_equal(go_on(&w, r), KL_DONE);
     }
     assert_int_equal(go_on(&w, 0), KL_DONE);
@@ -104,7 +105,7 @@ static enum kl_progress begin_broadcast(struct world *w, int rank, struct call *
     struct kl_share s = share_of(c, rank, w->send[rank], w->recv[rank]);
 
     s.more = more;
-    kl_flat_start(&w->op[rank], &w->board[rank], &s);
+    start_flat(w, rank, &s);
     return kl_flat_progress(&w->op[rank], &(ncclResult_t){ncclSuccess});
 }
 
@@ -158,7 +159,7 @@ static void another_call_is_refused_before_data_are_touched(void **state)
     for (int r = 0; r < 2; r++) {
         struct kl_share s = share_of(&c, r, w.send[r], w.recv[r]);
         s.signature += (uint64_t)r;
-        kl_flat_start(&w.op[r], &w.board[r], &s);
+        start_flat(&w, r, &s);
     }
     assert_int_equal(go_on(&w, 0), KL_MOVED);
     assert_int_equal(kl_flat_blocked_on(&w.op[0], false), 1);
@@ -202,7 +203,7 @@ static void one_of_ranks_that_name_different_roots_finds_out(void **state)
             c.root = k->root[r];
             c.seed = (uint64_t)c.root;
             struct kl_share s = share_of(&c, r, w.send[r], w.recv[r]);
-            kl_flat_start(&w.op[r], &w.board[r], &s);
+            start_flat(&w, r, &s);
         }
         for (int r = 0, turns = 0; turns < 2 * k->n; turns++, r = (r + 1) % k->n) {
             ncclResult_t rc = ncclSuccess;
@@ -223,7 +224,7 @@ static void one_that_has_left_is_named(void **state)
     assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 3), ncclSuccess);
     open_world(&w, 3, 1000);
     struct kl_share s = share_of(&c, 0, w.send[0], w.recv[0]);
-    kl_flat_start(&w.op[0], &w.board[0], &s);
+    start_flat(&w, 0, &s);
     assert_int_equal(go_on(&w, 0), KL_MOVED);
     kl_store_release(&w.mark[1].left, 1);
     assert_int_equal(kl_flat_blocked_on(&w.op[0], true), 1);

@@ -11,7 +11,7 @@ enum { PATIENCE_MS = 10000 }; /* with which allocations are mapped */
 
 static const char *function(const struct kl_mapped_op *op)
 {
-    return kl_func_info[op->work.share.func].name;
+    return kl_func_info[op->work.share->func].name;
 }
 
 /* ---- what a function lends ---- */
@@ -34,7 +34,7 @@ static bool lends_recv(const struct kl_share *s, int rank)
 static void post_card(struct kl_mapped_op *op)
 {
     struct kl_mapped *m = op->mapped;
-    const struct kl_share *s = &op->work.share;
+    const struct kl_share *s = op->work.share;
     const int me = m->board.rank;
     struct kl_lent_card *card = kl_board_data(&m->board, me, sizeof *card);
     const void *const buffer[KL_LENT_BUFFERS] = {lends_send(s, me) ? s->send : NULL,
@@ -56,7 +56,7 @@ static void post(struct kl_mapped_op *op)
                         kl_board_data(b, b->rank, sizeof(struct kl_lent_tickets)));
     else
         *(uint8_t *)kl_board_data(b, b->rank, 1) = !op->failed;
-    kl_board_announce(b, op->work.share.signature);
+    kl_board_announce(b, op->work.share->signature);
 }
 
 static bool try_post(struct kl_mapped_op *op)
@@ -114,7 +114,7 @@ static bool hear(struct kl_mapped_op *op, int from)
 static bool find_buffers(struct kl_mapped_op *op)
 {
     struct kl_mapped *m = op->mapped;
-    const struct kl_share *s = &op->work.share;
+    const struct kl_share *s = op->work.share;
 
     for (int r = 0; r < m->board.nranks; r++) {
         m->send[r] = kl_lent_find(&m->lent, r, &m->card[r], KL_LENT_SEND, kl_mapped_send_bytes(&op->work));
@@ -169,7 +169,7 @@ static bool turn(struct kl_mapped_op *op, ncclResult_t *rc)
     if (!try_post(op)) return false;
     for (; op->arrived < b->nranks; op->arrived++) {
         if (!kl_board_has_come(b, op->arrived)) return false;
-        *rc = kl_board_check(b, op->arrived, op->work.share.signature, function(op));
+        *rc = kl_board_check(b, op->arrived, op->work.share->signature, function(op));
         if (*rc || !hear(op, op->arrived)) return false;
     }
     b->compared = b->turn + 1;
@@ -202,7 +202,7 @@ static void work_some(struct kl_mapped_op *op, ncclResult_t *rc)
 void kl_mapped_start(struct kl_mapped_op *op, struct kl_mapped *mapped, const struct kl_share *share)
 {
     *op = (struct kl_mapped_op){.mapped = mapped, .all = true};
-    op->work = (struct kl_mapped_work){.share = *share,
+    op->work = (struct kl_mapped_work){.share = share,
                                        .rank = mapped->board.rank,
                                        .nranks = mapped->board.nranks,
                                        .send = mapped->send,
@@ -219,7 +219,7 @@ static enum kl_progress end(struct kl_mapped_op *op)
     if (op->declined) return KL_DONE;
     if (!op->posted) {
         if (!kl_board_may_post(b, 0, &blocker)) return KL_STALLED;
-        kl_board_announce(b, op->work.share.signature);
+        kl_board_announce(b, op->work.share->signature);
         b->compared = b->turn + 1;
         kl_board_next_turn(b);
         op->posted = true;

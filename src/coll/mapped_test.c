@@ -29,21 +29,14 @@ static void close_mapped(struct world *w)
     close_world(w);
 }
 
-static struct kl_share lend(const struct kl_share *share)
-{
-    struct kl_share s = *share;
-
-    s.lends = true;
-    s.processes = processes;
-    return s;
-}
-
 static void start(struct world *w, int rank, const struct kl_share *share)
 {
-    struct kl_share s = lend(share);
+    struct kl_share *s = &w->share[rank];
 
-    (void)w;
-    kl_mapped_start(&ops[rank], &mapped[rank], &s);
+    *s = *share;
+    s->lends = true;
+    s->processes = processes;
+    kl_mapped_start(&ops[rank], &mapped[rank], s);
 }
 
 static enum kl_progress progress(struct world *w, int rank, ncclResult_t *rc)

@@ -26,12 +26,12 @@ static size_t part_bytes(const struct kl_share *s)
 
 size_t kl_mapped_send_bytes(const struct kl_mapped_work *w)
 {
-    return part_bytes(&w->share) * (kl_func_info[w->share.func].send_parts ? (size_t)w->nranks : 1);
+    return part_bytes(w->share) * (kl_func_info[w->share->func].send_parts ? (size_t)w->nranks : 1);
 }
 
 size_t kl_mapped_recv_bytes(const struct kl_mapped_work *w)
 {
-    return part_bytes(&w->share) * (kl_func_info[w->share.func].recv_parts ? (size_t)w->nranks : 1);
+    return part_bytes(w->share) * (kl_func_info[w->share->func].recv_parts ? (size_t)w->nranks : 1);
 }
 
 /* `ahead`: bytes that are read next, as many; or NULL. */
@@ -46,10 +46,10 @@ static void put(const struct kl_mapped_work *w, char *to, const char *from, size
 /* Element `first` of all inputs reduced, `count` of them. */
 static void reduce(const struct kl_mapped_work *w, char *to, size_t first, size_t count)
 {
-    const struct kl_redop *redop = w->share.redop;
+    const struct kl_redop *redop = w->share->redop;
     const int n = w->nranks;
     const void *partial[KL_BOARD_RANKS];
-    char *other = (char *)w->share.scratch + BLOCK;
+    char *other = (char *)w->share->scratch + BLOCK;
 
     for (int r = 0; r < n; r++) partial[r] = w->send[r] + first * redop->elem_bytes;
     if (!redop->first) {
@@ -71,7 +71,7 @@ struct slice {
 /* A rank's share of what is sliced. */
 static struct slice slice_of(const struct kl_mapped_work *w)
 {
-    const size_t all = part_bytes(&w->share), n = (size_t)w->nranks;
+    const size_t all = part_bytes(w->share), n = (size_t)w->nranks;
     const size_t each = ((all + n - 1) / n + GRAIN - 1) / GRAIN * GRAIN;
 
     return (struct slice){min_size(each * (size_t)w->rank, all), min_size(each * ((size_t)w->rank + 1), all)};
@@ -80,14 +80,14 @@ static struct slice slice_of(const struct kl_mapped_work *w)
 /* The input that is fetched beside the `i`-th output; NULL: there is none left. */
 static const char *input(const struct kl_mapped_work *w, int i)
 {
-    if (w->share.redop) return w->send[i];
-    return i ? NULL : w->send[w->share.root];
+    if (w->share->redop) return w->send[i];
+    return i ? NULL : w->send[w->share->root];
 }
 
 /* To whoever receives it. While stores pass by the caches the next inputs come, one beside each output. */
 static void put_to_all(const struct kl_mapped_work *w, size_t at, const char *from, size_t bytes)
 {
-    const bool more = at + 2 * bytes <= part_bytes(&w->share);
+    const bool more = at + 2 * bytes <= part_bytes(w->share);
 
     for (int r = 0, i = 0; r < w->nranks; r++) {
         char *to = w->recv[(w->rank + r) % w->nranks];
@@ -99,7 +99,7 @@ static void put_to_all(const struct kl_mapped_work *w, size_t at, const char *fr
 
 static void work_on_slice(const struct kl_mapped_work *w, size_t at, size_t end)
 {
-    const struct kl_share *s = &w->share;
+    const struct kl_share *s = w->share;
 
     for (size_t some; at < end; at += some) {
         some = min_size(end - at, BLOCK);
@@ -123,22 +123,22 @@ static bool slice_some(struct kl_mapped_work *w)
 /* Is the part reduced where it belongs? Not if stores pass by the caches, or if it lies among the inputs. */
 static bool reduces_in_place(const struct kl_mapped_work *w)
 {
-    const size_t own = (size_t)w->rank * part_bytes(&w->share);
+    const size_t own = (size_t)w->rank * part_bytes(w->share);
 
-    return !w->nontemporal && w->share.recv != (const char *)w->share.send + own;
+    return !w->nontemporal && w->share->recv != (const char *)w->share->send + own;
 }
 
 /* Two inputs are reduced in one pass: nothing has to stay in a cache. */
 static size_t scatter_bytes(const struct kl_mapped_work *w)
 {
-    const bool one_pass = w->nranks == 2 && !w->share.redop->first;
+    const bool one_pass = w->nranks == 2 && !w->share->redop->first;
 
     return one_pass && reduces_in_place(w) ? PIECE : BLOCK;
 }
 
 static void scatter_block(const struct kl_mapped_work *w, size_t at, size_t bytes)
 {
-    const struct kl_share *s = &w->share;
+    const struct kl_share *s = w->share;
     const size_t own = (size_t)w->rank * part_bytes(s) + at;
     const bool more = own + 2 * bytes <= kl_mapped_send_bytes(w);
     char *to = (char *)s->recv + at;
@@ -149,7 +149,7 @@ static void scatter_block(const struct kl_mapped_work *w, size_t at, size_t byte
 
 static bool scatter_some(struct kl_mapped_work *w)
 {
-    const size_t all = part_bytes(&w->share), end = min_size(all, w->moved + PIECE), most = scatter_bytes(w);
+    const size_t all = part_bytes(w->share), end = min_size(all, w->moved + PIECE), most = scatter_bytes(w);
 
     for (size_t some; w->moved < end; w->moved += some) {
         some = min_size(end - w->moved, most);
@@ -161,7 +161,7 @@ static bool scatter_some(struct kl_mapped_work *w)
 /* Ranks begin with different ones, and end with themselves. */
 static bool gather_some(struct kl_mapped_work *w)
 {
-    const struct kl_share *s = &w->share;
+    const struct kl_share *s = w->share;
     const int from = (w->rank + 1 + w->taken) % w->nranks;
     const size_t part = part_bytes(s), some = min_size(part - w->moved, PIECE);
     const size_t skip = kl_func_info[s->func].send_parts ? (size_t)w->rank * part : 0;
@@ -184,6 +184,6 @@ static bool is_sliced(const struct kl_share *s)
 
 bool kl_mapped_work(struct kl_mapped_work *w)
 {
-    if (is_sliced(&w->share)) return slice_some(w);
-    return w->share.redop ? scatter_some(w) : gather_some(w);
+    if (is_sliced(w->share)) return slice_some(w);
+    return w->share->redop ? scatter_some(w) : gather_some(w);
 }

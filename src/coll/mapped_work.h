@@ -6,7 +6,7 @@
 #include "coll/algorithm.h"
 
 struct kl_mapped_work {
-    struct kl_share share;
+    const struct kl_share *share;
     int rank, nranks;
     char **send, **recv; /* by rank: where its buffers are here; NULL: they are not lent */
     bool nontemporal;    /* stores go past the caches */

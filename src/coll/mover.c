@@ -17,7 +17,7 @@ static size_t chunks_per_loop(const struct kl_mover *op)
 
 static void begin_loop(const struct kl_mover *op, struct kl_lane *lane)
 {
-    size_t chunks = chunks_per_loop(op), share = (op->share.end - lane->first + chunks - 1) / chunks;
+    size_t chunks = chunks_per_loop(op), share = (op->share->end - lane->first + chunks - 1) / chunks;
 
     lane->chunk = share < op->most ? share : op->most;
     lane->hop = 0;
@@ -51,7 +51,7 @@ void kl_mover_start(const struct kl_algorithm *a, void *memory, struct kl_links 
     op->schedule = a->schedule[share->func];
     op->links = links;
     op->position = links->position;
-    op->share = *share;
+    op->share = share;
     op->lines = share->proto != KL_PROTO_SIMPLE;
     op->begun = false;
     op->most = step_bytes(op) / share->elem_bytes;
@@ -74,14 +74,14 @@ static size_t offset_of(const struct kl_mover *op, const struct kl_lane *lane, e
     if (layout == KL_LAYOUT_CHUNKS) return lane->first + (size_t)place * lane->chunk;
     if (layout == KL_LAYOUT_WHOLE) return lane->first;
     int rank = p->order ? p->order[kl_wrap(place - p->index, p->nranks)] : place;
-    return (size_t)rank * op->share.count + lane->first;
+    return (size_t)rank * op->share->count + lane->first;
 }
 
 static size_t count_of(const struct kl_mover *op, const struct kl_lane *lane, int place)
 {
     bool chunks = op->schedule->send == KL_LAYOUT_CHUNKS;
     size_t offset = chunks ? lane->first + (size_t)place * lane->chunk : lane->first;
-    size_t left = op->share.end > offset ? op->share.end - offset : 0;
+    size_t left = op->share->end > offset ? op->share->end - offset : 0;
 
     return left < lane->chunk ? left : lane->chunk;
 }
@@ -89,7 +89,7 @@ static size_t count_of(const struct kl_mover *op, const struct kl_lane *lane, in
 static struct kl_move next_move(const struct kl_mover *op, int lane_number)
 {
     const struct kl_lane *lane = &op->lane[lane_number];
-    const struct kl_share *s = &op->share;
+    const struct kl_share *s = op->share;
     struct kl_hop hop = op->schedule->hop(&op->position, lane_number, lane->hop);
     size_t count = count_of(op, lane, hop.own);
 
@@ -130,14 +130,14 @@ static ncclResult_t refuse_call(const struct kl_mover *op, const struct kl_conne
     return KL_FAIL(ncclInvalidUsage,
                    "%s: rank %d sent what belongs to another call than that of rank %d: the ranks call with different "
                    "counts, types or operations",
-                   kl_func_info[op->share.func].name, from->peer, op->position.rank);
+                   kl_func_info[op->share->func].name, from->peer, op->position.rank);
 }
 
 /* It is of the same call, but cut otherwise. */
 static ncclResult_t refuse_form(const struct kl_mover *op, const struct kl_move *m, const struct kl_connector *from,
                                 size_t bytes)
 {
-    const char *name = kl_func_info[op->share.func].name;
+    const char *name = kl_func_info[op->share->func].name;
 
     if (bytes == m->bytes)
         return KL_FAIL(ncclInvalidUsage,
@@ -156,11 +156,11 @@ static const void *open_chunk(struct kl_mover *op, const struct kl_move *m, int 
     struct kl_connector *c = op->links->recv[edge];
     size_t bytes;
     bool more;
-    if (kl_fifo_signature(&c->rx) != op->share.signature) {
+    if (kl_fifo_signature(&c->rx) != op->share->signature) {
         *rc = refuse_call(op, c); /* nothing is claimed: a lender takes it back */
         return NULL;
     }
-    const void *in = m->lines ? kl_lines_open(&c->rx, op->share.scratch, &bytes) : kl_fifo_open(&c->rx, &bytes, &more);
+    const void *in = m->lines ? kl_lines_open(&c->rx, op->share->scratch, &bytes) : kl_fifo_open(&c->rx, &bytes, &more);
 
     if (in && bytes == m->bytes) return in;
     if (!in && kl_fifo_revoked(&c->rx)) return NULL;
@@ -196,20 +196,20 @@ enum { MEET_BYTES = 4096 }; /* merged at a time, so that all of it stays in the 
 /* What the rank itself brings, `from` on, as a partial result that stays while `to` is written. */
 static const void *own_partial(struct kl_mover *op, const struct kl_move *m, const char *to, size_t from, size_t count)
 {
-    const struct kl_redop *redop = op->share.redop;
+    const struct kl_redop *redop = op->share->redop;
     const char *own = (m->hop.actions & KL_HOP_RESUME ? m->result : m->own) + from * redop->elem_bytes;
 
     if (!(m->hop.actions & KL_HOP_RESUME) && redop->first) {
-        redop->first(redop, op->share.scratch, own, count);
-        return op->share.scratch;
+        redop->first(redop, op->share->scratch, own, count);
+        return op->share->scratch;
     }
     if (own != to || !m->hop.before) return own;
-    return memcpy(op->share.scratch, own, count * redop->elem_bytes);
+    return memcpy(op->share->scratch, own, count * redop->elem_bytes);
 }
 
 static void merge_partials(struct kl_mover *op, const struct kl_move *m, char *to, const void *partials[])
 {
-    const struct kl_redop *redop = op->share.redop;
+    const struct kl_redop *redop = op->share->redop;
     const size_t most = MEET_BYTES / redop->elem_bytes;
     size_t n = 1 + (size_t)__builtin_popcount(m->hop.recv), count;
 
@@ -241,7 +241,7 @@ static bool meet(struct kl_mover *op, const struct kl_move *m, char *to, ncclRes
 
 static bool combine(struct kl_mover *op, const struct kl_move *m, char *to, ncclResult_t *rc)
 {
-    const struct kl_redop *redop = op->share.redop;
+    const struct kl_redop *redop = op->share->redop;
 
     for (uint32_t set = m->hop.recv; set; set &= set - 1) {
         const void *in = open_chunk(op, m, first_edge(set), rc);
@@ -254,7 +254,7 @@ static bool combine(struct kl_mover *op, const struct kl_move *m, char *to, nccl
 
 static bool produce(struct kl_mover *op, const struct kl_move *m, char *to, ncclResult_t *rc)
 {
-    const struct kl_redop *redop = op->share.redop;
+    const struct kl_redop *redop = op->share->redop;
 
     if (!m->hop.recv) take_own(redop, m, to);
     if (m->hop.actions & KL_HOP_MEET ? !meet(op, m, to, rc) : !combine(op, m, to, rc)) return false;
@@ -268,23 +268,23 @@ static bool produce(struct kl_mover *op, const struct kl_move *m, char *to, nccl
 static bool is_plain(const struct kl_mover *op, const struct kl_hop *hop)
 {
     return !hop->recv && !(hop->actions & KL_HOP_KEEP) &&
-           !(hop->actions & (KL_HOP_FIRST | KL_HOP_FINISH) && op->share.redop && op->share.redop->first);
+           !(hop->actions & (KL_HOP_FIRST | KL_HOP_FINISH) && op->share->redop && op->share->redop->first);
 }
 
 /* Where the value is made: in the result, or where it leaves from. */
 static char *target_of(struct kl_mover *op, const struct kl_move *m)
 {
     if (m->hop.actions & (KL_HOP_KEEP | KL_HOP_PARK)) return m->result;
-    if (m->lines) return (char *)op->share.scratch + KL_SCRATCH_BYTES / 2;
+    if (m->lines) return (char *)op->share->scratch + KL_SCRATCH_BYTES / 2;
     return kl_fifo_reserve(&op->links->send[first_edge(m->hop.send)]->tx, m->bytes);
 }
 
 static void send_value(struct kl_mover *op, const struct kl_move *m, struct kl_connector *c, const char *value,
                        bool lasts)
 {
-    c->tx.signature = op->share.signature;
+    c->tx.signature = op->share->signature;
     if (m->lines)
-        kl_lines_publish(&c->tx, value, m->bytes, op->share.wide);
+        kl_lines_publish(&c->tx, value, m->bytes, op->share->wide);
     else
         kl_links_pass_on(&c->tx, value, m->bytes, lasts);
 }
@@ -342,13 +342,13 @@ static int first_rank(struct kl_connector *const *by_edge, uint32_t set)
 
 static void tell_step(const struct kl_mover *op, const struct kl_move *m, uint64_t begun)
 {
-    const struct kl_step step = {.channel = op->share.channel,
+    const struct kl_step step = {.channel = op->share->channel,
                                  .from = first_rank(op->links->recv, m->hop.recv),
                                  .to = first_rank(op->links->send, m->hop.send),
                                  .bytes = m->bytes,
                                  .begun = begun};
 
-    op->share.steps->step(op->share.steps->ctx, &step);
+    op->share->steps->step(op->share->steps->ctx, &step);
 }
 
 /* True: the lane is at its end. *rc is set on failure. */
@@ -357,19 +357,19 @@ static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResu
     struct kl_lane *lane = &op->lane[number];
 
     if (!lane->hops) return true;
-    while (lane->first < op->share.end) {
+    while (lane->first < op->share->end) {
         if (is_ahead(op, number)) return false;
         for (; lane->hop < lane->hops; lane->hop++) {
             if (!lane->prepared) prepare(op, number);
             if (!lane->prepared) continue;
-            uint64_t begun = op->share.steps ? kl_ticks() : 0;
+            uint64_t begun = op->share->steps ? kl_ticks() : 0;
             if (!try_move(op, &lane->move, rc)) return false;
-            if (op->share.steps) tell_step(op, &lane->move, begun);
+            if (op->share->steps) tell_step(op, &lane->move, begun);
             lane->prepared = false;
             *moved = true;
         }
         lane->first += lane->chunk * chunks_per_loop(op);
-        if (lane->first < op->share.end) begin_loop(op, lane);
+        if (lane->first < op->share->end) begin_loop(op, lane);
     }
     return true;
 }

@@ -42,7 +42,7 @@ struct kl_mover {
     const struct kl_schedule *schedule;
     struct kl_links *links;
     struct kl_position position;
-    struct kl_share share;
+    const struct kl_share *share;
     size_t most; /* elements of the largest chunk */
     bool lines;  /* LL or LL128 */
     bool begun;  /* it has been progressed */

@@ -25,6 +25,7 @@ enum { MAX_RANKS = 9, MAX_COUNT = 3000, SLOTS = 4, SMALL_SLOT = 1024, LARGE_SLOT
 struct rank {
     struct kl_links links;
     struct kl_mover op;
+    struct kl_share share; /* that it carries out */
     int32_t *send, *recv;
     unsigned char *scratch;
     bool done;
@@ -317,7 +318,8 @@ static struct kl_share share_of(struct world *w, int r, const struct call *c)
 
 static void start(struct world *w, int r, const struct kl_share *share)
 {
-    w->algorithm->start(w->algorithm, &w->rank[r].op, &w->rank[r].links, share);
+    w->rank[r].share = *share;
+    w->algorithm->start(w->algorithm, &w->rank[r].op, &w->rank[r].links, &w->rank[r].share);
     w->rank[r].done = false;
 }
 
