@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "device/host/bulk_copy.h"
 #include "coll/func.h"
+#include "coll/signature.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,7 @@ void kl_exchange_fini(struct kl_exchange *x)
     free(x->last_send);
     free(x->last_recv);
     free(x->active);
+    free(x->parcels);
     kl_loans_fini(&x->loans);
     *x = (struct kl_exchange){.rank = x->rank};
 }
@@ -53,9 +55,11 @@ void kl_exchange_fini(struct kl_exchange *x)
 ncclResult_t kl_exchange_reserve(struct kl_exchange *x, size_t messages)
 {
     if (messages <= x->room) return ncclSuccess;
-    struct kl_task **grown = realloc(x->active, messages * sizeof(void *));
-    if (!grown) return KL_NOMEM("the messages of a group");
-    x->active = grown;
+    struct kl_parcel **active = realloc(x->active, messages * sizeof(void *));
+    if (active) x->active = active;
+    struct kl_parcel *parcels = realloc(x->parcels, messages * sizeof *parcels);
+    if (parcels) x->parcels = parcels;
+    if (!active || !parcels) return KL_NOMEM("the messages of a group");
     x->room = messages;
     return ncclSuccess;
 }
@@ -63,55 +67,72 @@ ncclResult_t kl_exchange_reserve(struct kl_exchange *x, size_t messages)
 /* ---- beginning ---- */
 
 /* A send of this rank to itself meets the receive that is already there, or the other way round. */
-static void meet_myself(struct kl_task **waiting, struct kl_task **others, struct kl_task *t)
+static void meet_myself(struct kl_parcel **waiting, struct kl_parcel **others, struct kl_parcel *p)
 {
-    struct kl_task *other = *others;
+    struct kl_parcel *other = *others;
 
-    t->next = NULL;
+    p->next = NULL;
     if (!other) {
-        struct kl_task **end = waiting;
+        struct kl_parcel **end = waiting;
         while (*end) end = &(*end)->next;
-        *end = t;
+        *end = p;
         return;
     }
     *others = other->next;
-    struct kl_message *to = t->func == KL_FUNC_SEND ? &other->message : &t->message;
-    const struct kl_message *from = t->func == KL_FUNC_SEND ? &t->message : &other->message;
+    struct kl_message *to = p->func == KL_FUNC_SEND ? &other->message : &p->message;
+    const struct kl_message *from = p->func == KL_FUNC_SEND ? &p->message : &other->message;
     if (to->bytes && to->data != from->data) kl_copy_bulk(to->data, from->data, to->bytes);
 }
 
-static ncclResult_t connect(struct kl_exchange *x, struct kl_task *t)
+static ncclResult_t connect(struct kl_exchange *x, struct kl_parcel *p)
 {
-    struct kl_edge edge = {.peer = t->peer, .use = KL_EDGE_MESSAGES, .sends = t->func == KL_FUNC_SEND};
+    struct kl_edge edge = {.peer = p->peer, .use = KL_EDGE_MESSAGES, .sends = p->func == KL_FUNC_SEND};
 
-    KL_TRY(kl_connections_get(x->connections, &edge, &t->connector));
-    x->unready += !t->connector->ready;
+    KL_TRY(kl_connections_get(x->connections, &edge, &p->connector));
+    x->unready += !p->connector->ready;
     return ncclSuccess;
 }
 
-ncclResult_t kl_exchange_add(struct kl_exchange *x, struct kl_task *t)
+/* Field by field, as what a share says (exec.c). */
+static struct kl_parcel *pack(struct kl_exchange *x, const struct kl_task *task, size_t elem_bytes)
 {
-    bool sends = t->func == KL_FUNC_SEND;
-    struct kl_task **last = sends ? &x->last_send[t->peer] : &x->last_recv[t->peer];
+    struct kl_parcel *p = &x->parcels[x->added++];
 
-    if (t->peer == x->rank) {
-        meet_myself(last, sends ? &x->last_recv[t->peer] : &x->last_send[t->peer], t);
+    p->func = task->func;
+    p->peer = task->peer;
+    p->message = (struct kl_message){
+        .data = task->func == KL_FUNC_SEND ? (char *)(uintptr_t)task->send : task->recv,
+        .bytes = task->count * elem_bytes,
+        .signature = kl_message_signature(task->type, task->count),
+    };
+    p->connector = NULL;
+    p->next = NULL;
+    p->stalls = 0;
+    return p;
+}
+
+ncclResult_t kl_exchange_add(struct kl_exchange *x, const struct kl_task *task, size_t elem_bytes)
+{
+    struct kl_parcel *p = pack(x, task, elem_bytes);
+    bool sends = p->func == KL_FUNC_SEND;
+    struct kl_parcel **last = sends ? &x->last_send[p->peer] : &x->last_recv[p->peer];
+
+    if (p->peer == x->rank) {
+        meet_myself(last, sends ? &x->last_recv[p->peer] : &x->last_send[p->peer], p);
         return ncclSuccess;
     }
-    t->next = NULL;
-    t->stalls = 0;
-    t->round = (sends ? x->send_round : x->recv_round)[t->peer];
-    t->waits = *last != NULL;
-    if (*last) (*last)->next = t;
-    *last = t;
-    if (t->waits) return ncclSuccess;
-    x->active[x->n++] = t;
-    return connect(x, t);
+    p->round = (sends ? x->send_round : x->recv_round)[p->peer];
+    p->waits = *last != NULL;
+    if (*last) (*last)->next = p;
+    *last = p;
+    if (p->waits) return ncclSuccess;
+    x->active[x->n++] = p;
+    return connect(x, p);
 }
 
 static int by_round(const void *a, const void *b)
 {
-    uint32_t x = (*(struct kl_task *const *)a)->round, y = (*(struct kl_task *const *)b)->round;
+    uint32_t x = (*(struct kl_parcel *const *)a)->round, y = (*(struct kl_parcel *const *)b)->round;
 
     return (x > y) - (x < y);
 }
@@ -123,10 +144,10 @@ static void sort(struct kl_exchange *x)
         return;
     }
     for (size_t i = 1; i < x->n; i++) {
-        struct kl_task *t = x->active[i];
+        struct kl_parcel *p = x->active[i];
         size_t j = i;
-        for (; j && x->active[j - 1]->round > t->round; j--) x->active[j] = x->active[j - 1];
-        x->active[j] = t;
+        for (; j && x->active[j - 1]->round > p->round; j--) x->active[j] = x->active[j - 1];
+        x->active[j] = p;
     }
 }
 
@@ -142,10 +163,10 @@ static void begin(struct kl_exchange *x)
 
 static void swap(struct kl_exchange *x, size_t a, size_t b)
 {
-    struct kl_task *t = x->active[a];
+    struct kl_parcel *p = x->active[a];
 
     x->active[a] = x->active[b];
-    x->active[b] = t;
+    x->active[b] = p;
 }
 
 static void warm(struct kl_exchange *x, size_t i)
@@ -162,21 +183,21 @@ static void cool(struct kl_exchange *x, size_t i)
     swap(x, i, --x->hot);
 }
 
-static void forget_last(struct kl_exchange *x, const struct kl_task *t)
+static void forget_last(struct kl_exchange *x, const struct kl_parcel *p)
 {
-    struct kl_task **last = t->func == KL_FUNC_SEND ? &x->last_send[t->peer] : &x->last_recv[t->peer];
+    struct kl_parcel **last = p->func == KL_FUNC_SEND ? &x->last_send[p->peer] : &x->last_recv[p->peer];
 
-    if (*last == t) *last = NULL;
+    if (*last == p) *last = NULL;
 }
 
 /* Done: the next one on the connector takes its place, or the last ones fill it. */
 static void replace(struct kl_exchange *x, size_t i)
 {
-    struct kl_task *t = x->active[i], *next = t->next;
+    struct kl_parcel *p = x->active[i], *next = p->next;
 
-    forget_last(x, t);
+    forget_last(x, p);
     if (next) {
-        next->connector = t->connector;
+        next->connector = p->connector;
         next->waits = false;
         x->active[i] = next;
         return;
@@ -189,29 +210,29 @@ static void replace(struct kl_exchange *x, size_t i)
 }
 
 /* What this side has to move itself, through a network. */
-static enum kl_progress carry(struct kl_exchange *x, struct kl_task *t, ncclResult_t *rc)
+static enum kl_progress carry(struct kl_exchange *x, struct kl_parcel *p, ncclResult_t *rc)
 {
-    struct kl_connector *c = t->connector;
+    struct kl_connector *c = p->connector;
     enum kl_progress carried, got;
 
-    if (t->func == KL_FUNC_SEND) {
-        got = kl_message_send(&t->message, c, &x->loans);
+    if (p->func == KL_FUNC_SEND) {
+        got = kl_message_send(&p->message, c, &x->loans);
         carried = c->transport->progress(c, rc);
-        if (!*rc && kl_message_send(&t->message, c, &x->loans) == KL_DONE) got = KL_DONE;
+        if (!*rc && kl_message_send(&p->message, c, &x->loans) == KL_DONE) got = KL_DONE;
     } else {
-        kl_message_want(&t->message, c);
+        kl_message_want(&p->message, c);
         carried = c->transport->progress(c, rc);
-        got = *rc ? KL_DONE : kl_message_recv(&t->message, c, &x->loans, rc);
+        got = *rc ? KL_DONE : kl_message_recv(&p->message, c, &x->loans, rc);
     }
     return *rc ? KL_DONE : got == KL_STALLED ? carried : got;
 }
 
-static enum kl_progress move(struct kl_exchange *x, struct kl_task *t, ncclResult_t *rc)
+static enum kl_progress move(struct kl_exchange *x, struct kl_parcel *p, ncclResult_t *rc)
 {
-    if (!t->connector->ready) return KL_STALLED;
-    if (t->connector->transport->progress) return carry(x, t, rc);
-    if (t->func == KL_FUNC_SEND) return kl_message_send(&t->message, t->connector, &x->loans);
-    return kl_message_recv(&t->message, t->connector, &x->loans, rc);
+    if (!p->connector->ready) return KL_STALLED;
+    if (p->connector->transport->progress) return carry(x, p, rc);
+    if (p->func == KL_FUNC_SEND) return kl_message_send(&p->message, p->connector, &x->loans);
+    return kl_message_recv(&p->message, p->connector, &x->loans, rc);
 }
 
 /* Look at one message. MOVED also when it is done. */
@@ -280,9 +301,9 @@ enum kl_progress kl_exchange_progress(struct kl_exchange *x, ncclResult_t *rc)
 void kl_exchange_reset(struct kl_exchange *x)
 {
     for (size_t i = 0; i < x->n; i++)
-        for (struct kl_task *t = x->active[i]; t; t = t->next) forget_last(x, t);
+        for (struct kl_parcel *p = x->active[i]; p; p = p->next) forget_last(x, p);
     if (x->last_send) x->last_send[x->rank] = x->last_recv[x->rank] = NULL;
-    x->n = x->hot = x->unready = 0;
+    x->n = x->added = x->hot = x->unready = 0;
     x->begun = false;
 }
 
@@ -301,9 +322,9 @@ bool kl_exchange_sleep_on(struct kl_exchange *x)
 
 /* ---- diagnosis ---- */
 
-static bool waits_in_vain(const struct kl_task *t)
+static bool waits_in_vain(const struct kl_parcel *p)
 {
-    return t->connector->ready && kl_message_waits_in_vain(&t->message, t->connector);
+    return p->connector->ready && kl_message_waits_in_vain(&p->message, p->connector);
 }
 
 int kl_exchange_blocked_on(const struct kl_exchange *x, bool gone)

@@ -15,17 +15,30 @@
 #define KL_COLL_EXCHANGE_H
 
 #include "channel/connections.h"
+#include "coll/message.h"
 #include "coll/task.h"
 #include "coll/tell.h"
 #include "graph/p2p.h"
 
+/** A message of the launch. */
+struct kl_parcel {
+    int func, peer; /* KL_FUNC_SEND, KL_FUNC_RECV */
+    struct kl_message message;
+    struct kl_connector *connector;
+    struct kl_parcel *next; /* on the same connector: waits until this one has ended */
+    uint32_t round;         /* in which the pair meets */
+    uint32_t stalls;        /* looks in a row at which it could not move */
+    bool waits;             /* for an earlier one */
+};
+
 struct kl_exchange {
     int rank, nranks;
     struct kl_connections *connections;
-    uint32_t *send_round, *recv_round;       /* by peer; NULL with one rank */
-    struct kl_task **last_send, **last_recv; /* by peer: the last message of the launch */
-    struct kl_task **active;
-    size_t room;    /* for active ones */
+    uint32_t *send_round, *recv_round;         /* by peer; NULL with one rank */
+    struct kl_parcel **last_send, **last_recv; /* by peer: the last message of the launch */
+    struct kl_parcel *parcels, **active;
+    size_t room;    /* for messages of a launch, */
+    size_t added;   /* and how many there are */
     size_t n, hot;  /* active ones; of them, those at the beginning are hot */
     size_t hand;    /* where the next slice of cold ones begins */
     size_t unready; /* of those active, whose connectors are on the way */
@@ -41,8 +54,8 @@ void kl_exchange_fini(struct kl_exchange *x);
 /** Make room for as many messages at once. Nothing is begun. */
 ncclResult_t kl_exchange_reserve(struct kl_exchange *x, size_t messages);
 
-/** Add a message of the launch to begin with, in the order of issue. Those of the rank with itself come in pairs. */
-ncclResult_t kl_exchange_add(struct kl_exchange *x, struct kl_task *task);
+/** Add a message of the launch, for which there is room, in the order of issue. Those of the rank with itself come in pairs. */
+ncclResult_t kl_exchange_add(struct kl_exchange *x, const struct kl_task *task, size_t elem_bytes);
 
 /** All are added: go on until DONE. *rc is set on failure, with DONE. */
 enum kl_progress kl_exchange_progress(struct kl_exchange *x, ncclResult_t *rc);

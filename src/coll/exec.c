@@ -35,7 +35,6 @@ struct kl_exec {
     bool messages;                 /* an exchange is under way */
     bool wide;
     struct kl_exchange exchange;
-    struct kl_task *spread; /* messages of an all-to-all, two for each rank; NULL until one is spread */
     struct kl_redop scaled; /* of the collective that runs, if its scalar was read when it began */
     alignas(64) unsigned char scratch[KL_SCRATCH_BYTES];
 };
@@ -116,7 +115,6 @@ void kl_exec_free(struct kl_exec *e)
     for (int a = 0; kl_algorithms[a]; a++)
         for (int c = 0; c < KL_MAX_CHANNELS; c++) free_links(kl_algorithms[a], e->links[a][c]);
     kl_exchange_fini(&e->exchange);
-    free(e->spread);
     free(e->shares);
     free(e->ops);
     free(e);
@@ -324,10 +322,14 @@ static enum kl_progress progress_ops(struct kl_exec *e, ncclResult_t *rc)
 
 /* ---- messages ---- */
 
-static ncclResult_t begin_messages(struct kl_exec *e, struct kl_task *ring, uint64_t mask, uint64_t first, uint64_t end)
+static ncclResult_t begin_messages(struct kl_exec *e, const struct kl_task *ring, uint64_t mask, uint64_t first,
+                                   uint64_t end)
 {
     e->messages = true;
-    for (uint64_t i = first; i < end; i++) KL_TRY(kl_exchange_add(&e->exchange, &ring[i & mask]));
+    for (uint64_t i = first; i < end; i++) {
+        const struct kl_task *t = &ring[i & mask];
+        KL_TRY(kl_exchange_add(&e->exchange, t, elem_bytes(e, t)));
+    }
     return ncclSuccess;
 }
 
@@ -342,8 +344,8 @@ static enum kl_progress progress_messages(struct kl_exec *e, ncclResult_t *rc)
     return got;
 }
 
-enum kl_progress kl_exec_messages(struct kl_exec *e, struct kl_task *ring, uint64_t mask, uint64_t first, uint64_t end,
-                                  ncclResult_t *rc)
+enum kl_progress kl_exec_messages(struct kl_exec *e, const struct kl_task *ring, uint64_t mask, uint64_t first,
+                                  uint64_t end, ncclResult_t *rc)
 {
     if (!e->messages) *rc = begin_messages(e, ring, mask, first, end);
     return *rc ? KL_DONE : progress_messages(e, rc);
@@ -351,36 +353,30 @@ enum kl_progress kl_exec_messages(struct kl_exec *e, struct kl_task *ring, uint6
 
 /* ---- an all-to-all as messages ---- */
 
+/* One of them, from or to a peer. */
 static struct kl_task message_of(const struct kl_exec *e, const struct kl_task *t, int peer, bool sends)
 {
-    const size_t part = t->count * elem_bytes(e, t);
+    const size_t at = (size_t)peer * t->count * elem_bytes(e, t);
 
     return (struct kl_task){
         .func = sends ? KL_FUNC_SEND : KL_FUNC_RECV,
         .type = t->type,
         .peer = peer,
+        .send = (const char *)t->send + at,
+        .recv = (char *)t->recv + at,
         .count = t->count,
-        .message = {.data = (sends ? (char *)(uintptr_t)t->send : (char *)t->recv) + (size_t)peer * part,
-                    .bytes = part,
-                    .signature = kl_message_signature(t->type, t->count)},
     };
-}
-
-static ncclResult_t make_spread(struct kl_exec *e)
-{
-    const size_t messages = 2 * (size_t)e->config.nranks;
-
-    if (!e->spread) e->spread = kl_chaos_calloc(messages, sizeof *e->spread);
-    return e->spread ? kl_exchange_reserve(&e->exchange, messages) : KL_NOMEM("messages");
 }
 
 static ncclResult_t begin_spread(struct kl_exec *e, const struct kl_task *t)
 {
-    KL_TRY(make_spread(e));
+    const int messages = 2 * e->config.nranks;
+
+    KL_TRY(kl_exchange_reserve(&e->exchange, (size_t)messages));
     e->messages = true;
-    for (int i = 0; i < 2 * e->config.nranks; i++) {
-        e->spread[i] = message_of(e, t, i / 2, i % 2);
-        KL_TRY(kl_exchange_add(&e->exchange, &e->spread[i]));
+    for (int i = 0; i < messages; i++) {
+        const struct kl_task message = message_of(e, t, i / 2, i % 2);
+        KL_TRY(kl_exchange_add(&e->exchange, &message, elem_bytes(e, &message)));
     }
     return ncclSuccess;
 }

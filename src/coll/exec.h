@@ -52,7 +52,7 @@ ncclResult_t kl_exec_reserve(struct kl_exec *exec, size_t messages);
 enum kl_progress kl_exec_collective(struct kl_exec *exec, const struct kl_task *task, bool more, ncclResult_t *rc);
 
 /** Go on with messages: tasks [first, end) of a ring whose size is mask + 1. */
-enum kl_progress kl_exec_messages(struct kl_exec *exec, struct kl_task *ring, uint64_t mask, uint64_t first,
+enum kl_progress kl_exec_messages(struct kl_exec *exec, const struct kl_task *ring, uint64_t mask, uint64_t first,
                                   uint64_t end, ncclResult_t *rc);
 
 /** Connect every algorithm on every channel now, for NCCL_RUNTIME_CONNECT=0. Again and again until DONE. */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** task.h - one operation of one rank: what was asked, what was chosen for it, and how far its message is. */
+/** task.h - one operation of one rank: what was asked, and what was chosen for it. */
 #ifndef KL_COLL_TASK_H
 #define KL_COLL_TASK_H
 
 #include "coll/cut.h"
 #include "coll/func.h"
-#include "coll/message.h"
 #include "device/host/redop.h"
 #include "include/nccl.h"
 
@@ -34,14 +33,6 @@ struct kl_task {
     uint64_t number, signature; /* of a collective: which one of the communicator's, from 1 on (signature.h) */
 
     struct kl_choice choice; /* of a collective */
-
-    /* of a message, for its exchange */
-    struct kl_message message;
-    struct kl_connector *connector;
-    struct kl_task *next; /* of the launch on the same connector; waits until this one has ended */
-    uint32_t round;       /* in which the pair meets */
-    uint32_t stalls;      /* looks in a row at which it could not move */
-    bool waits;           /* for an earlier one */
 };
 
 /** The operator as all ranks know it (kl_call_of). */

@@ -18,7 +18,8 @@ void kl_tell(const struct kl_teller *to, const char *fmt, ...) __attribute__((fo
 void kl_tell_operation(const struct kl_teller *to, const char *algorithm, int channel, int waits_for,
                        const struct kl_links *links);
 
-/** A send or a receive. */
-void kl_tell_message(const struct kl_teller *to, const struct kl_task *task);
+/** A message of an exchange. */
+struct kl_parcel;
+void kl_tell_message(const struct kl_teller *to, const struct kl_parcel *parcel);
 
 #endif

@@ -52,15 +52,6 @@ ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task)
     return ncclSuccess;
 }
 
-static void record_message(ncclComm_t comm, struct kl_task *t)
-{
-    t->message = (struct kl_message){
-        .data = t->func == KL_FUNC_SEND ? (char *)(uintptr_t)t->send : t->recv,
-        .bytes = t->count * kl_comm_elem_bytes(comm, t),
-        .signature = kl_message_signature(t->type, t->count),
-    };
-}
-
 static inline void record(ncclComm_t comm, const struct kl_task *task, const struct kl_stream *stream)
 {
     uint64_t number = kl_load_relaxed(&comm->tasks_taken);
@@ -68,10 +59,7 @@ static inline void record(ncclComm_t comm, const struct kl_task *task, const str
 
     *t = *task;
     t->timeout_ns = comm->timeout_ns;
-    if (kl_func_is_message(t->func))
-        record_message(comm, t);
-    else
-        record_collective(comm, t);
+    if (!kl_func_is_message(t->func)) record_collective(comm, t);
     kl_flight_issue(comm->flight, number, t, stream);
     kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_rma_receive */
 }

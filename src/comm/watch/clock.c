@@ -2,6 +2,7 @@
 #include "comm/watch/clock.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/wire.h"
 #include "comm/watch/aside.h"
