@@ -8,31 +8,41 @@
 #include "comm/group.h"
 #include "comm/job.h"
 
-static ncclResult_t issue_checked(ncclComm_t comm, struct kl_task *task, cudaStream_t stream, const char *function)
+static ncclResult_t check(ncclComm_t comm, struct kl_task *task, const char *function)
+{
+    if ((unsigned)task->op >= ncclNumOps) KL_TRY(kl_userop_resolve(comm, task, function));
+    KL_TRY(kl_check_task(comm, task, function));
+    if (task->func >= KL_FUNC_SEND && task->peer == comm->rank && !kl_load_relaxed(&comm->in_group))
+        return KL_FAIL(ncclInvalidUsage, "%s: rank %d with itself needs the opposite call in the same group", function,
+                       comm->rank);
+    return ncclSuccess;
+}
+
+/* A task is made where it stays: nothing is copied. */
+static ncclResult_t issue(ncclComm_t comm, const struct kl_ask *ask, cudaStream_t stream, const char *function)
 {
     struct kl_stream *s;
+    struct kl_task *task;
 
     KL_TRY(kl_comm_failure(comm));
     if (kl_load_relaxed(&comm->finalized))
         return KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
-    if ((unsigned)task->op >= ncclNumOps) KL_TRY(kl_userop_resolve(comm, task, function));
-    KL_TRY(kl_check_task(comm, task, function));
     KL_TRY(kl_device_stream_of(comm->devices, stream, comm->device, &s));
-    if (!task->count && task->func < KL_FUNC_SEND) return kl_comm_issue_empty(comm, task, s);
     if (kl_group_open()) kl_group_join(comm);
-    if (task->func >= KL_FUNC_SEND && task->peer == comm->rank && !kl_load_relaxed(&comm->in_group))
-        return KL_FAIL(ncclInvalidUsage, "%s: rank %d with itself needs the opposite call in the same group", function,
-                       comm->rank);
+    KL_TRY(kl_comm_next_task(comm, s, &task));
+    kl_task_ask(task, ask);
+    KL_TRY(check(comm, task, function));
+    if (!task->count && task->func < KL_FUNC_SEND) return kl_comm_issue_empty(comm, task, s);
     return kl_comm_issue(comm, task, s);
 }
 
-ncclResult_t kl_api_issue(ncclComm_t handle, struct kl_task *task, cudaStream_t stream, const char *function)
+ncclResult_t kl_api_issue(ncclComm_t handle, const struct kl_ask *ask, cudaStream_t stream, const char *function)
 {
     struct ncclComm *comm;
     ncclResult_t rc = kl_comm_enter(handle, function, &comm);
 
     if (!rc) {
-        rc = issue_checked(comm, task, stream, function);
+        rc = issue(comm, ask, stream, function);
         kl_handle_leave(comm);
     }
     return kl_group_note(rc);
@@ -42,17 +52,17 @@ KL_PNCCL(ncclAllReduce);
 ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    struct kl_task t = {
+    const struct kl_ask ask = {
         .func = KL_FUNC_ALL_REDUCE, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .op = op};
 
-    return kl_api_issue(comm, &t, stream, "ncclAllReduce");
+    return kl_api_issue(comm, &ask, stream, "ncclAllReduce");
 }
 
 KL_PNCCL(ncclReduce);
 ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                         int root, ncclComm_t comm, cudaStream_t stream)
 {
-    struct kl_task t = {.func = KL_FUNC_REDUCE,
+    const struct kl_ask ask = {.func = KL_FUNC_REDUCE,
                         .send = sendbuff,
                         .recv = recvbuff,
                         .count = count,
@@ -60,69 +70,69 @@ ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, nccl
                         .op = op,
                         .peer = root};
 
-    return kl_api_issue(comm, &t, stream, "ncclReduce");
+    return kl_api_issue(comm, &ask, stream, "ncclReduce");
 }
 
 KL_PNCCL(ncclBroadcast);
 ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    struct kl_task t = {
+    const struct kl_ask ask = {
         .func = KL_FUNC_BROADCAST, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .peer = root};
 
-    return kl_api_issue(comm, &t, stream, "ncclBroadcast");
+    return kl_api_issue(comm, &ask, stream, "ncclBroadcast");
 }
 
 KL_PNCCL(ncclBcast);
 ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
                        cudaStream_t stream)
 {
-    struct kl_task t = {
+    const struct kl_ask ask = {
         .func = KL_FUNC_BROADCAST, .send = buff, .recv = buff, .count = count, .type = datatype, .peer = root};
 
-    return kl_api_issue(comm, &t, stream, "ncclBcast");
+    return kl_api_issue(comm, &ask, stream, "ncclBcast");
 }
 
 KL_PNCCL(ncclAllGather);
 ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    struct kl_task t = {
+    const struct kl_ask ask = {
         .func = KL_FUNC_ALL_GATHER, .send = sendbuff, .recv = recvbuff, .count = sendcount, .type = datatype};
 
-    return kl_api_issue(comm, &t, stream, "ncclAllGather");
+    return kl_api_issue(comm, &ask, stream, "ncclAllGather");
 }
 
 KL_PNCCL(ncclReduceScatter);
 ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    struct kl_task t = {.func = KL_FUNC_REDUCE_SCATTER,
+    const struct kl_ask ask = {.func = KL_FUNC_REDUCE_SCATTER,
                         .send = sendbuff,
                         .recv = recvbuff,
                         .count = recvcount,
                         .type = datatype,
                         .op = op};
 
-    return kl_api_issue(comm, &t, stream, "ncclReduceScatter");
+    return kl_api_issue(comm, &ask, stream, "ncclReduceScatter");
 }
 
 KL_PNCCL(ncclSend);
 ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream)
 {
-    struct kl_task t = {.func = KL_FUNC_SEND, .send = sendbuff, .count = count, .type = datatype, .peer = peer};
+    const struct kl_ask ask = {.func = KL_FUNC_SEND, .send = sendbuff, .count = count, .type = datatype, .peer = peer};
 
-    return kl_api_issue(comm, &t, stream, "ncclSend");
+    return kl_api_issue(comm, &ask, stream, "ncclSend");
 }
 
 KL_PNCCL(ncclRecv);
 ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream)
 {
-    struct kl_task t = {.func = KL_FUNC_RECV, .recv = recvbuff, .count = count, .type = datatype, .peer = peer};
+    const struct kl_ask ask = {.func = KL_FUNC_RECV, .recv = recvbuff, .count = count, .type = datatype, .peer = peer};
 
-    return kl_api_issue(comm, &t, stream, "ncclRecv");
+    return kl_api_issue(comm, &ask, stream, "ncclRecv");
 }
 
 KL_PNCCL(ncclRedOpCreatePreMulSum);

@@ -18,6 +18,17 @@ struct kl_choice {
     struct kl_cut cut;
 };
 
+/** What a call asks for. */
+struct kl_ask {
+    int func; /* enum kl_func, KL_FUNC_SEND, KL_FUNC_RECV */
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    int peer; /* root, or the other end of a message */
+    const void *send;
+    void *recv;
+    size_t count;
+};
+
 struct kl_task {
     int func; /* enum kl_func, KL_FUNC_SEND, KL_FUNC_RECV */
     ncclDataType_t type;
@@ -34,6 +45,23 @@ struct kl_task {
 
     struct kl_choice choice; /* of a collective */
 };
+
+/** Write what is asked for; nothing is chosen, and it is not recorded. Field by field: to clear all of it first takes longer than the rest. */
+static inline void kl_task_ask(struct kl_task *t, const struct kl_ask *ask)
+{
+    t->func = ask->func;
+    t->type = ask->type;
+    t->op = ask->op;
+    t->redop = NULL;
+    t->op_code = 0;
+    t->scalar = NULL;
+    t->peer = ask->peer;
+    t->send = ask->send;
+    t->recv = ask->recv;
+    t->count = ask->count;
+    t->timeout_ns = t->number = t->signature = 0;
+    t->choice = (struct kl_choice){0};
+}
 
 /** The operator as all ranks know it (kl_call_of). */
 static inline unsigned kl_task_op_code(const struct kl_task *t)

@@ -283,7 +283,13 @@ void kl_comm_log_channels(ncclComm_t comm);
 
 /* ---- operations: issue.c, record.c, launch.c, run.c ---- */
 
-/** Record a checked task, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
+/**
+ * Where the next task on `stream` is to be written, be it for the ring or for the open group; it stays there if it is issued. May wait
+ * for room in the ring.
+ */
+ncclResult_t kl_comm_next_task(ncclComm_t comm, const struct kl_stream *stream, struct kl_task **task);
+
+/** Record the next task, which is checked, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
 
 /** The same for a collective without elements: nothing is to be done, but that it was called counts. */

@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 
-static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
+/* Where the next operation of a group, or of a graph, is put together. */
+static ncclResult_t next_queued(ncclComm_t comm, struct kl_queued **next)
 {
     size_t room = comm->queued_room;
 
@@ -19,22 +20,45 @@ static ncclResult_t enqueue(ncclComm_t comm, const struct kl_task *task, struct 
         comm->queued = grown;
         comm->queued_room = room;
     }
-    comm->queued[comm->nqueued++] =
-        (struct kl_queued){.task = *task, .stream = stream, .number = kl_stream_number(stream)};
+    *next = &comm->queued[comm->nqueued];
     return ncclSuccess;
+}
+
+ncclResult_t kl_comm_next_task(ncclComm_t comm, const struct kl_stream *stream, struct kl_task **task)
+{
+    struct kl_queued *next;
+
+    if (!kl_load_relaxed(&comm->in_group) && !(kl_load_relaxed(&stream->flags) & KL_STREAM_CAPTURING)) {
+        KL_TRY(kl_comm_make_room(comm, 1));
+        *task = kl_comm_task(comm, kl_load_relaxed(&comm->tasks_taken));
+        return ncclSuccess;
+    }
+    KL_TRY(next_queued(comm, &next));
+    *task = &next->task;
+    return ncclSuccess;
+}
+
+static void enqueue(ncclComm_t comm, struct kl_stream *stream)
+{
+    struct kl_queued *q = &comm->queued[comm->nqueued++];
+
+    q->stream = stream;
+    q->number = kl_stream_number(stream);
 }
 
 static ncclResult_t issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
 {
     if (!kl_func_is_message(task->func)) KL_TRY(kl_exec_choose(comm->exec, task));
-    if (kl_load_relaxed(&comm->in_group)) return enqueue(comm, task, stream);
+    if (kl_load_relaxed(&comm->in_group)) {
+        enqueue(comm, stream);
+        return ncclSuccess;
+    }
     if (kl_load_relaxed(&stream->flags) & (KL_STREAM_CAPTURING | KL_STREAM_ORDERED)) {
         bool captured;
         KL_TRY(kl_captured_op(comm, task, stream, &captured));
         if (captured) return ncclSuccess;
     }
-    KL_TRY(kl_comm_make_room(comm, 1));
-    kl_comm_launch_one(comm, task, stream);
+    kl_comm_launch_one(comm, stream);
     return ncclSuccess;
 }
 

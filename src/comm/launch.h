@@ -46,8 +46,8 @@ void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
  */
 bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, bool patient);
 
-/** Record one operation, for which there is room, and launch it; on a stream that runs inside the call it is done then. */
-void kl_comm_launch_one(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream);
+/** Record the next operation, whose task is in its place in the ring, and launch it; on a stream that runs inside the call it is done then. */
+void kl_comm_launch_one(ncclComm_t comm, struct kl_stream *stream);
 
 /** Queue a launch of the last `ntasks` tasks, which begins when `streams` joins have arrived. */
 void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, uint32_t streams);

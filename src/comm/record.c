@@ -52,21 +52,21 @@ ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task)
     return ncclSuccess;
 }
 
-static inline void record(ncclComm_t comm, const struct kl_task *task, const struct kl_stream *stream)
+/* The next task, which is in its place. */
+static inline void record(ncclComm_t comm, const struct kl_stream *stream)
 {
     uint64_t number = kl_load_relaxed(&comm->tasks_taken);
     struct kl_task *t = kl_comm_task(comm, number);
 
-    *t = *task;
     t->timeout_ns = comm->timeout_ns;
     if (!kl_func_is_message(t->func)) record_collective(comm, t);
     kl_flight_issue(comm->flight, number, t, stream);
     kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_rma_receive */
 }
 
-void kl_comm_launch_one(ncclComm_t comm, const struct kl_task *task, struct kl_stream *stream)
+void kl_comm_launch_one(ncclComm_t comm, struct kl_stream *stream)
 {
-    record(comm, task, stream);
+    record(comm, stream);
     if (kl_comm_run_at_once(comm, stream, 1, true)) return;
     kl_comm_launch(comm, stream, 1, 0);
     kl_comm_run_inline(comm);
@@ -74,12 +74,18 @@ void kl_comm_launch_one(ncclComm_t comm, const struct kl_task *task, struct kl_s
 
 /* ---- groups ---- */
 
+static void record_queued(ncclComm_t comm, const struct kl_queued *op)
+{
+    *kl_comm_task(comm, kl_load_relaxed(&comm->tasks_taken)) = op->task;
+    record(comm, op->stream);
+}
+
 /* Collectives first, then all messages together: every rank orders a group the same way. */
 static void record_all(ncclComm_t comm, const struct kl_queued *ops, size_t n)
 {
     for (int messages = 0; messages < 2; messages++)
         for (size_t i = 0; i < n; i++)
-            if (kl_func_is_message(ops[i].task.func) == messages) record(comm, &ops[i].task, ops[i].stream);
+            if (kl_func_is_message(ops[i].task.func) == messages) record_queued(comm, &ops[i]);
 }
 
 /* The next queued message of the rank to itself, from position `i`; nqueued if there is none. */
