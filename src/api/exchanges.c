@@ -262,12 +262,12 @@ static ncclResult_t reduce_scatter_v(struct call *c, const void *from, void *to,
     KL_TRY(kl_group_start());
     for (int r = 0; r < c->nranks; first += counts[r++]) {
         const struct kl_ask ask = {.func = KL_FUNC_REDUCE,
-                            .send = at(c, from, first),
-                            .recv = r == c->rank ? to : NULL,
-                            .count = counts[r],
-                            .type = c->type,
-                            .op = op,
-                            .peer = r};
+                                   .send = at(c, from, first),
+                                   .recv = r == c->rank ? to : NULL,
+                                   .count = counts[r],
+                                   .type = c->type,
+                                   .op = op,
+                                   .peer = r};
         (void)kl_api_issue(c->comm, &ask, c->stream, c->function);
     }
     return kl_group_end();
@@ -288,11 +288,11 @@ ncclResult_t koloBarrier(ncclComm_t handle, cudaStream_t stream)
 
     KL_TRY(kl_group_note(kl_comm_enter(handle, "koloBarrier", &comm)));
     const struct kl_ask ask = {.func = KL_FUNC_ALL_REDUCE,
-                        .send = &comm->barrier,
-                        .recv = &comm->barrier,
-                        .count = 1,
-                        .type = ncclUint8,
-                        .op = ncclMax};
+                               .send = &comm->barrier,
+                               .recv = &comm->barrier,
+                               .count = 1,
+                               .type = ncclUint8,
+                               .op = ncclMax};
     ncclResult_t rc = kl_api_issue(handle, &ask, stream, "koloBarrier");
     kl_handle_leave(comm);
     return rc;

@@ -63,12 +63,12 @@ ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, nccl
                         int root, ncclComm_t comm, cudaStream_t stream)
 {
     const struct kl_ask ask = {.func = KL_FUNC_REDUCE,
-                        .send = sendbuff,
-                        .recv = recvbuff,
-                        .count = count,
-                        .type = datatype,
-                        .op = op,
-                        .peer = root};
+                               .send = sendbuff,
+                               .recv = recvbuff,
+                               .count = count,
+                               .type = datatype,
+                               .op = op,
+                               .peer = root};
 
     return kl_api_issue(comm, &ask, stream, "ncclReduce");
 }
@@ -108,11 +108,11 @@ ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recv
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
     const struct kl_ask ask = {.func = KL_FUNC_REDUCE_SCATTER,
-                        .send = sendbuff,
-                        .recv = recvbuff,
-                        .count = recvcount,
-                        .type = datatype,
-                        .op = op};
+                               .send = sendbuff,
+                               .recv = recvbuff,
+                               .count = recvcount,
+                               .type = datatype,
+                               .op = op};
 
     return kl_api_issue(comm, &ask, stream, "ncclReduceScatter");
 }

@@ -71,6 +71,16 @@ static bool reduces(const struct kl_flat_op *op)
 
 /* ---- begin ---- */
 
+static int count_sources(const struct kl_flat_op *op)
+{
+    const struct kl_board *b = op->board;
+    const bool root = op->share->root == b->rank;
+
+    if (op->share->func == KL_FUNC_BROADCAST) return root ? 0 : 1;
+    if (op->share->func == KL_FUNC_REDUCE) return root ? b->nranks : 0;
+    return reduces(op) ? b->nranks : b->nranks - 1;
+}
+
 static bool takes_slices(const struct kl_flat_op *op)
 {
     const size_t others = (size_t)op->board->nranks - 2;
@@ -95,6 +105,7 @@ void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct k
     board->ahead = share->func == KL_FUNC_BROADCAST;
     op->most = most_of(op);
     op->slices = takes_slices(op);
+    op->sources = count_sources(op);
     begin_piece(op);
 }
 
@@ -154,16 +165,6 @@ static bool try_post(struct kl_flat_op *op)
 }
 
 /* ---- sources: whose posts this rank takes in this turn ---- */
-
-static int sources(const struct kl_flat_op *op)
-{
-    const struct kl_board *b = op->board;
-    const bool root = op->share->root == b->rank;
-
-    if (op->share->func == KL_FUNC_BROADCAST) return root ? 0 : 1;
-    if (op->share->func == KL_FUNC_REDUCE) return root ? b->nranks : 0;
-    return reduces(op) ? b->nranks : b->nranks - 1;
-}
 
 /* Where parts are gathered ranks begin with different ones; this one is not among them. */
 static int source(const struct kl_flat_op *op, int i)
@@ -251,7 +252,7 @@ static void keep_own(const struct kl_flat_op *op)
 /* Has this rank, with its sources, looked at all others? */
 static bool looks_at_all(const struct kl_flat_op *op)
 {
-    return sources(op) >= op->board->nranks - 1;
+    return op->sources >= op->board->nranks - 1;
 }
 
 /* Who takes data of some compares with its neighbour for the rest: of ranks that name different roots, one finds out. It waits for that if
@@ -266,12 +267,12 @@ static bool agree(struct kl_flat_op *op, ncclResult_t *rc)
     enum kl_comparison got = kl_board_compare(b);
     if (got == KL_OTHER) *rc = kl_board_refuse(b, kl_board_neighbour(b), function(op));
     if (got != KL_NOT_YET) return got == KL_SAME;
-    return b->turn - b->compared < KL_BOARD_LAG && (!sources(op) || op->share->more);
+    return b->turn - b->compared < KL_BOARD_LAG && (!op->sources || op->share->more);
 }
 
 static bool collect(struct kl_flat_op *op, ncclResult_t *rc)
 {
-    for (; op->arrived < sources(op); op->arrived++) {
+    for (; op->arrived < op->sources; op->arrived++) {
         int from = source(op, op->arrived);
         if (!kl_board_has_come(op->board, from)) return false;
         *rc = kl_board_check(op->board, from, op->share->signature, function(op));
@@ -281,7 +282,7 @@ static bool collect(struct kl_flat_op *op, ncclResult_t *rc)
     if (!agree(op, rc)) return false;
     if (!reduces(op))
         keep_own(op);
-    else if (sources(op))
+    else if (op->sources)
         merge_own(op);
     return true;
 }
@@ -294,10 +295,13 @@ static void end_turn(struct kl_flat_op *op)
     kl_board_next_turn(op->board);
     op->posted = false;
     op->arrived = 0;
-    if (op->slices) op->second = !op->second;
+    if (op->slices) {
+        op->second = !op->second;
+        op->sources = count_sources(op);
+    }
     if (op->second) return;
     op->first += op->piece;
-    begin_piece(op);
+    if (op->first < op->share->end) begin_piece(op);
 }
 
 /* Changes whenever something moves within a turn. */
@@ -330,7 +334,7 @@ static int blocker(struct kl_flat_op *op)
 
     if (op->first >= op->share->end) return -1;
     if (!op->posted) return kl_board_may_post(op->board, posted_by(op, op->board->rank), &rank) ? -1 : rank;
-    if (op->arrived == sources(op)) return looks_at_all(op) ? -1 : kl_board_neighbour(op->board);
+    if (op->arrived == op->sources) return looks_at_all(op) ? -1 : kl_board_neighbour(op->board);
     rank = source(op, op->arrived);
     return kl_board_ready(op->board, rank) ? -1 : rank;
 }

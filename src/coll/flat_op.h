@@ -16,7 +16,8 @@ struct kl_flat_op {
     bool slices;  /* of the piece each rank merges its own */
     bool second;  /* turn of these: the slices are told */
     bool posted;  /* this rank has, in this turn */
-    int arrived;  /* sources whose posts of this turn are here */
+    int sources;  /* ranks whose posts of this turn it takes, */
+    int arrived;  /* of which so many are here */
 };
 
 #endif

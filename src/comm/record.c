@@ -53,20 +53,20 @@ ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task)
 }
 
 /* The next task, which is in its place. */
-static inline void record(ncclComm_t comm, const struct kl_stream *stream)
+static inline void record(ncclComm_t comm, const struct kl_stream *stream, uint64_t now)
 {
     uint64_t number = kl_load_relaxed(&comm->tasks_taken);
     struct kl_task *t = kl_comm_task(comm, number);
 
     t->timeout_ns = comm->timeout_ns;
     if (!kl_func_is_message(t->func)) record_collective(comm, t);
-    kl_flight_issue(comm->flight, number, t, stream);
+    kl_flight_issue(comm->flight, number, t, stream, now);
     kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_rma_receive */
 }
 
 void kl_comm_launch_one(ncclComm_t comm, struct kl_stream *stream)
 {
-    record(comm, stream);
+    record(comm, stream, kl_ticks());
     if (kl_comm_run_at_once(comm, stream, 1, true)) return;
     kl_comm_launch(comm, stream, 1, 0);
     kl_comm_run_inline(comm);
@@ -74,18 +74,20 @@ void kl_comm_launch_one(ncclComm_t comm, struct kl_stream *stream)
 
 /* ---- groups ---- */
 
-static void record_queued(ncclComm_t comm, const struct kl_queued *op)
+static void record_queued(ncclComm_t comm, const struct kl_queued *op, uint64_t now)
 {
     *kl_comm_task(comm, kl_load_relaxed(&comm->tasks_taken)) = op->task;
-    record(comm, op->stream);
+    record(comm, op->stream, now);
 }
 
 /* Collectives first, then all messages together: every rank orders a group the same way. */
 static void record_all(ncclComm_t comm, const struct kl_queued *ops, size_t n)
 {
+    const uint64_t now = kl_ticks();
+
     for (int messages = 0; messages < 2; messages++)
         for (size_t i = 0; i < n; i++)
-            if (kl_func_is_message(ops[i].task.func) == messages) record_queued(comm, &ops[i]);
+            if (kl_func_is_message(ops[i].task.func) == messages) record_queued(comm, &ops[i], now);
 }
 
 /* The next queued message of the rank to itself, from position `i`; nqueued if there is none. */

@@ -9,8 +9,8 @@
  * Times:    reading the clock takes longer than all the rest, and a small operation a quarter of a microsecond. So only its
  *           issue is timed always. Its begin is when it is large or has to wait, which costs nothing then; its end when it
  *           is large or has waited for some hundred polls.
- * Costs:    per operation one reading of the clock (base/ticks.h) and some 15 stores to two lines of its own memory; no system
- *           call, lock or allocation. About 75 instructions; 25 ns, 14 to 20 of them for the clock (EPYC, 2026-11).
+ * Costs:    per call or group one reading of the clock (base/ticks.h), and per operation some 15 stores to two lines of its own
+ *           memory; no system call, lock or allocation. About 75 instructions; 25 ns, 14 to 20 of them for the clock (EPYC, 2026-11).
  * Contents: a record is one line of 64 bytes. Its number is 0 while it is written: who reads looks at it before and after.
  * Memory order: fields are stored with release behind the zero, and loaded with acquire before the second look at the number.
  *           An operation ends before its record is reused, but in groups of more than KL_FLIGHT_RECORDS operations: of those the
@@ -86,8 +86,9 @@ static inline struct kl_flight_record *kl_flight_record_of(struct kl_flight *f, 
     return &f->record[number & (KL_FLIGHT_RECORDS - 1)];
 }
 
-/** Task `number`, counted from 0, is given to a stream. */
-static inline void kl_flight_issue(struct kl_flight *f, uint64_t number, const struct kl_task *t, const void *stream)
+/** Task `number`, counted from 0, is given to a stream, at `now` (kl_ticks). */
+static inline void kl_flight_issue(struct kl_flight *f, uint64_t number, const struct kl_task *t, const void *stream,
+                                   uint64_t now)
 {
     struct kl_flight_record *r = kl_flight_record_of(f, number);
     const struct kl_choice *c = &t->choice;
@@ -103,7 +104,7 @@ static inline void kl_flight_issue(struct kl_flight *f, uint64_t number, const s
     kl_store_release(&r->stream, (uint64_t)(uintptr_t)stream);
     kl_store_release(&r->begun, 0);
     kl_store_release(&r->ended, 0);
-    kl_store_release(&r->issued, kl_ticks());
+    kl_store_release(&r->issued, now);
     kl_store_release(&r->number, number + 1);
     kl_flight_count(&f->issued[t->func], 1);
 }

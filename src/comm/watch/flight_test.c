@@ -39,8 +39,8 @@ static void what_was_issued_is_read(void **state)
 
     (void)state;
     assert_false(kl_flight_read(flight, 1, &op));
-    kl_flight_issue(flight, 0, &send, NULL);
-    kl_flight_issue(flight, 1, &t, flight);
+    kl_flight_issue(flight, 0, &send, NULL, kl_ticks());
+    kl_flight_issue(flight, 1, &t, flight, kl_ticks());
     assert_true(kl_flight_read(flight, 1, &op));
     assert_int_equal(op.func, KL_FUNC_SEND);
     assert_int_equal(op.peer, 4);
@@ -69,7 +69,7 @@ static void states_and_times_follow_each_other(void **state)
     (void)state;
     for (uint64_t i = 0; i < 4; i++) {
         const struct kl_task t = all_reduce(1, i + 1);
-        kl_flight_issue(flight, i, &t, NULL);
+        kl_flight_issue(flight, i, &t, NULL, kl_ticks());
     }
     assert_int_equal(kl_flight_begin(flight, 3), 3);
     kl_flight_time_begin(flight, 1, 3);
@@ -94,7 +94,7 @@ static void the_last_ones_are_kept(void **state)
     (void)state;
     for (uint64_t i = 0; i < n; i++) {
         const struct kl_task t = all_reduce(1, i + 1);
-        kl_flight_issue(flight, i, &t, NULL);
+        kl_flight_issue(flight, i, &t, NULL, kl_ticks());
     }
     kl_flight_time_begin(flight, 0, n); /* a group larger than the recorder: what is gone is left alone */
     kl_flight_time_end(flight, 0, n - 1);
@@ -114,7 +114,7 @@ static void *write_until_enough(void *unused)
     (void)unused;
     for (uint64_t i = 0; !kl_load_acquire(&enough); i++) {
         const struct kl_task t = all_reduce(1000 + i, i + 1);
-        kl_flight_issue(flight, i, &t, (void *)(uintptr_t)(2000 + i));
+        kl_flight_issue(flight, i, &t, (void *)(uintptr_t)(2000 + i), kl_ticks());
         kl_flight_time_begin(flight, i, kl_flight_begin(flight, i + 1));
         kl_flight_end(flight, i + 1, i + 1);
     }
