@@ -65,17 +65,17 @@ static const char *at(const struct call *c, const void *buffer, size_t element)
 
 static void send(const struct call *c, int peer, const void *from, size_t count)
 {
-    const struct kl_ask ask = {.func = KL_FUNC_SEND, .send = from, .count = count, .type = c->type, .peer = peer};
+    const struct kl_op_args args = {.func = KL_FUNC_SEND, .send = from, .count = count, .type = c->type, .peer = peer};
 
-    if (count) (void)kl_api_issue(c->comm, &ask, c->stream, c->function); /* the group remembers what goes wrong */
+    if (count) (void)kl_api_issue(c->comm, &args, c->stream, c->function); /* the group remembers what goes wrong */
 }
 
 static void receive(const struct call *c, int peer, const void *to, size_t count)
 {
-    const struct kl_ask ask = {
+    const struct kl_op_args args = {
         .func = KL_FUNC_RECV, .recv = (void *)(uintptr_t)to, .count = count, .type = c->type, .peer = peer};
 
-    if (count) (void)kl_api_issue(c->comm, &ask, c->stream, c->function);
+    if (count) (void)kl_api_issue(c->comm, &args, c->stream, c->function);
 }
 
 /* ---- of equal parts ---- */
@@ -83,10 +83,10 @@ static void receive(const struct call *c, int peer, const void *to, size_t count
 /* One operation where all ranks share memory. */
 static ncclResult_t issue_whole(const struct call *c, const void *from, const void *to, size_t count)
 {
-    const struct kl_ask ask = {
+    const struct kl_op_args args = {
         .func = KL_FUNC_ALL_TO_ALL, .send = from, .recv = (void *)(uintptr_t)to, .count = count, .type = c->type};
 
-    return kl_api_issue(c->comm, &ask, c->stream, c->function);
+    return kl_api_issue(c->comm, &args, c->stream, c->function);
 }
 
 static ncclResult_t send_all(const struct call *c, const void *from, const void *to, size_t count)
@@ -261,14 +261,14 @@ static ncclResult_t reduce_scatter_v(struct call *c, const void *from, void *to,
     if (any(c, counts)) KL_TRY(check_buffer(c, from, "send buffer"));
     KL_TRY(kl_group_start());
     for (int r = 0; r < c->nranks; first += counts[r++]) {
-        const struct kl_ask ask = {.func = KL_FUNC_REDUCE,
-                                   .send = at(c, from, first),
-                                   .recv = r == c->rank ? to : NULL,
-                                   .count = counts[r],
-                                   .type = c->type,
-                                   .op = op,
-                                   .peer = r};
-        (void)kl_api_issue(c->comm, &ask, c->stream, c->function);
+        const struct kl_op_args args = {.func = KL_FUNC_REDUCE,
+                                        .send = at(c, from, first),
+                                        .recv = r == c->rank ? to : NULL,
+                                        .count = counts[r],
+                                        .type = c->type,
+                                        .op = op,
+                                        .peer = r};
+        (void)kl_api_issue(c->comm, &args, c->stream, c->function);
     }
     return kl_group_end();
 }
@@ -287,13 +287,13 @@ ncclResult_t koloBarrier(ncclComm_t handle, cudaStream_t stream)
     struct ncclComm *comm;
 
     KL_TRY(kl_group_note(kl_comm_enter(handle, "koloBarrier", &comm)));
-    const struct kl_ask ask = {.func = KL_FUNC_ALL_REDUCE,
-                               .send = &comm->barrier,
-                               .recv = &comm->barrier,
-                               .count = 1,
-                               .type = ncclUint8,
-                               .op = ncclMax};
-    ncclResult_t rc = kl_api_issue(handle, &ask, stream, "koloBarrier");
+    const struct kl_op_args args = {.func = KL_FUNC_ALL_REDUCE,
+                                    .send = &comm->barrier,
+                                    .recv = &comm->barrier,
+                                    .count = 1,
+                                    .type = ncclUint8,
+                                    .op = ncclMax};
+    ncclResult_t rc = kl_api_issue(handle, &args, stream, "koloBarrier");
     kl_handle_leave(comm);
     return rc;
 }

@@ -6,6 +6,6 @@
 #include "coll/task.h"
 
 /** Check it, and queue it or add it to the open group; `function` is named in texts. */
-ncclResult_t kl_api_issue(ncclComm_t handle, const struct kl_ask *ask, cudaStream_t stream, const char *function);
+ncclResult_t kl_api_issue(ncclComm_t handle, const struct kl_op_args *args, cudaStream_t stream, const char *function);
 
 #endif

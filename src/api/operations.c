@@ -19,7 +19,7 @@ static ncclResult_t check(ncclComm_t comm, struct kl_task *task, const char *fun
 }
 
 /* A task is made where it stays: nothing is copied. */
-static ncclResult_t issue(ncclComm_t comm, const struct kl_ask *ask, cudaStream_t stream, const char *function)
+static ncclResult_t issue(ncclComm_t comm, const struct kl_op_args *args, cudaStream_t stream, const char *function)
 {
     struct kl_stream *s;
     struct kl_task *task;
@@ -30,19 +30,19 @@ static ncclResult_t issue(ncclComm_t comm, const struct kl_ask *ask, cudaStream_
     KL_TRY(kl_device_stream_of(comm->devices, stream, comm->device, &s));
     if (kl_group_open()) kl_group_join(comm);
     KL_TRY(kl_comm_next_task(comm, s, &task));
-    kl_task_ask(task, ask);
+    kl_task_init(task, args);
     KL_TRY(check(comm, task, function));
     if (!task->count && task->func < KL_FUNC_SEND) return kl_comm_issue_empty(comm, task, s);
     return kl_comm_issue(comm, task, s);
 }
 
-ncclResult_t kl_api_issue(ncclComm_t handle, const struct kl_ask *ask, cudaStream_t stream, const char *function)
+ncclResult_t kl_api_issue(ncclComm_t handle, const struct kl_op_args *args, cudaStream_t stream, const char *function)
 {
     struct ncclComm *comm;
     ncclResult_t rc = kl_comm_enter(handle, function, &comm);
 
     if (!rc) {
-        rc = issue(comm, ask, stream, function);
+        rc = issue(comm, args, stream, function);
         kl_handle_leave(comm);
     }
     return kl_group_note(rc);
@@ -52,87 +52,89 @@ KL_PNCCL(ncclAllReduce);
 ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    const struct kl_ask ask = {
+    const struct kl_op_args args = {
         .func = KL_FUNC_ALL_REDUCE, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .op = op};
 
-    return kl_api_issue(comm, &ask, stream, "ncclAllReduce");
+    return kl_api_issue(comm, &args, stream, "ncclAllReduce");
 }
 
 KL_PNCCL(ncclReduce);
 ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                         int root, ncclComm_t comm, cudaStream_t stream)
 {
-    const struct kl_ask ask = {.func = KL_FUNC_REDUCE,
-                               .send = sendbuff,
-                               .recv = recvbuff,
-                               .count = count,
-                               .type = datatype,
-                               .op = op,
-                               .peer = root};
+    const struct kl_op_args args = {.func = KL_FUNC_REDUCE,
+                                    .send = sendbuff,
+                                    .recv = recvbuff,
+                                    .count = count,
+                                    .type = datatype,
+                                    .op = op,
+                                    .peer = root};
 
-    return kl_api_issue(comm, &ask, stream, "ncclReduce");
+    return kl_api_issue(comm, &args, stream, "ncclReduce");
 }
 
 KL_PNCCL(ncclBroadcast);
 ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    const struct kl_ask ask = {
+    const struct kl_op_args args = {
         .func = KL_FUNC_BROADCAST, .send = sendbuff, .recv = recvbuff, .count = count, .type = datatype, .peer = root};
 
-    return kl_api_issue(comm, &ask, stream, "ncclBroadcast");
+    return kl_api_issue(comm, &args, stream, "ncclBroadcast");
 }
 
 KL_PNCCL(ncclBcast);
 ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
                        cudaStream_t stream)
 {
-    const struct kl_ask ask = {
+    const struct kl_op_args args = {
         .func = KL_FUNC_BROADCAST, .send = buff, .recv = buff, .count = count, .type = datatype, .peer = root};
 
-    return kl_api_issue(comm, &ask, stream, "ncclBcast");
+    return kl_api_issue(comm, &args, stream, "ncclBcast");
 }
 
 KL_PNCCL(ncclAllGather);
 ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    const struct kl_ask ask = {
+    const struct kl_op_args args = {
         .func = KL_FUNC_ALL_GATHER, .send = sendbuff, .recv = recvbuff, .count = sendcount, .type = datatype};
 
-    return kl_api_issue(comm, &ask, stream, "ncclAllGather");
+    return kl_api_issue(comm, &args, stream, "ncclAllGather");
 }
 
 KL_PNCCL(ncclReduceScatter);
 ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    const struct kl_ask ask = {.func = KL_FUNC_REDUCE_SCATTER,
-                               .send = sendbuff,
-                               .recv = recvbuff,
-                               .count = recvcount,
-                               .type = datatype,
-                               .op = op};
+    const struct kl_op_args args = {.func = KL_FUNC_REDUCE_SCATTER,
+                                    .send = sendbuff,
+                                    .recv = recvbuff,
+                                    .count = recvcount,
+                                    .type = datatype,
+                                    .op = op};
 
-    return kl_api_issue(comm, &ask, stream, "ncclReduceScatter");
+    return kl_api_issue(comm, &args, stream, "ncclReduceScatter");
 }
 
 KL_PNCCL(ncclSend);
 ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream)
 {
-    const struct kl_ask ask = {.func = KL_FUNC_SEND, .send = sendbuff, .count = count, .type = datatype, .peer = peer};
+    const struct kl_op_args args = {
+        .func = KL_FUNC_SEND, .send = sendbuff, .count = count, .type = datatype, .peer = peer};
 
-    return kl_api_issue(comm, &ask, stream, "ncclSend");
+    return kl_api_issue(comm, &args, stream, "ncclSend");
 }
 
 KL_PNCCL(ncclRecv);
 ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream)
 {
-    const struct kl_ask ask = {.func = KL_FUNC_RECV, .recv = recvbuff, .count = count, .type = datatype, .peer = peer};
+    const struct kl_op_args args = {
+        .func = KL_FUNC_RECV, .recv = recvbuff, .count = count, .type = datatype, .peer = peer};
 
-    return kl_api_issue(comm, &ask, stream, "ncclRecv");
+    return kl_api_issue(comm, &args, stream, "ncclRecv");
 }
 
 KL_PNCCL(ncclRedOpCreatePreMulSum);

@@ -264,8 +264,9 @@ static enum kl_progress copy_alone(struct kl_exec *e, const struct kl_task *t)
     return KL_DONE;
 }
 
-/* Field by field: what was just built as a whole would be read in other widths than it was written in, which waits for the stores. */
-static void ask(const struct kl_exec *e, const struct kl_task *t, const struct kl_redop *redop, struct kl_share *share)
+/* Field by field: a copy of what was just written reads it in other widths than it was written in, and has to wait for the stores. */
+static void fill_share(const struct kl_exec *e, const struct kl_task *t, const struct kl_redop *redop,
+                       struct kl_share *share)
 {
     share->func = t->func;
     share->proto = t->choice.proto;
@@ -289,7 +290,7 @@ static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more
 
     for (int c = 0; c < nchannels; c++) {
         struct kl_share *share = &e->shares[c];
-        ask(e, t, redop, share);
+        fill_share(e, t, redop, share);
         share->more = more;
         share->first = 0;
         share->end = t->count;

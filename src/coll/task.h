@@ -18,8 +18,8 @@ struct kl_choice {
     struct kl_cut cut;
 };
 
-/** What a call asks for. */
-struct kl_ask {
+/** The arguments of a call. */
+struct kl_op_args {
     int func; /* enum kl_func, KL_FUNC_SEND, KL_FUNC_RECV */
     ncclDataType_t type;
     ncclRedOp_t op;
@@ -46,19 +46,19 @@ struct kl_task {
     struct kl_choice choice; /* of a collective */
 };
 
-/** Write what is asked for; nothing is chosen, and it is not recorded. Field by field: to clear all of it first takes longer than the rest. */
-static inline void kl_task_ask(struct kl_task *t, const struct kl_ask *ask)
+/** A task for these arguments: nothing is chosen yet, and it is not recorded. Field by field: clearing all of it first takes longer than the rest. */
+static inline void kl_task_init(struct kl_task *t, const struct kl_op_args *args)
 {
-    t->func = ask->func;
-    t->type = ask->type;
-    t->op = ask->op;
+    t->func = args->func;
+    t->type = args->type;
+    t->op = args->op;
     t->redop = NULL;
     t->op_code = 0;
     t->scalar = NULL;
-    t->peer = ask->peer;
-    t->send = ask->send;
-    t->recv = ask->recv;
-    t->count = ask->count;
+    t->peer = args->peer;
+    t->send = args->send;
+    t->recv = args->recv;
+    t->count = args->count;
     t->timeout_ns = t->number = t->signature = 0;
     t->choice = (struct kl_choice){0};
 }

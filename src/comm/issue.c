@@ -46,6 +46,15 @@ static void enqueue(ncclComm_t comm, struct kl_stream *stream)
     q->number = kl_stream_number(stream);
 }
 
+/* In the ring, where it is already, unless another thread has ended the capture that it was made for. */
+static ncclResult_t put_in_ring(ncclComm_t comm, const struct kl_task *task)
+{
+    if (task == kl_comm_task(comm, kl_load_relaxed(&comm->tasks_taken))) return ncclSuccess;
+    KL_TRY(kl_comm_make_room(comm, 1));
+    *kl_comm_task(comm, kl_load_relaxed(&comm->tasks_taken)) = *task;
+    return ncclSuccess;
+}
+
 static ncclResult_t issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
 {
     if (!kl_func_is_message(task->func)) KL_TRY(kl_exec_choose(comm->exec, task));
@@ -58,6 +67,7 @@ static ncclResult_t issue(ncclComm_t comm, struct kl_task *task, struct kl_strea
         KL_TRY(kl_captured_op(comm, task, stream, &captured));
         if (captured) return ncclSuccess;
     }
+    KL_TRY(put_in_ring(comm, task));
     kl_comm_launch_one(comm, stream);
     return ncclSuccess;
 }
