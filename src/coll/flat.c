@@ -71,6 +71,7 @@ static bool reduces(const struct kl_flat_op *op)
 
 /* ---- begin ---- */
 
+/* Ranks whose posts this rank takes in this turn. */
 static int count_sources(const struct kl_flat_op *op)
 {
     const struct kl_board *b = op->board;
@@ -164,7 +165,7 @@ static bool try_post(struct kl_flat_op *op)
     return op->posted = true;
 }
 
-/* ---- sources: whose posts this rank takes in this turn ---- */
+/* ---- sources ---- */
 
 /* Where parts are gathered ranks begin with different ones; this one is not among them. */
 static int source(const struct kl_flat_op *op, int i)
