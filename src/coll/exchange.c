@@ -71,7 +71,6 @@ static void meet_myself(struct kl_parcel **waiting, struct kl_parcel **others, s
 {
     struct kl_parcel *other = *others;
 
-    p->next = NULL;
     if (!other) {
         struct kl_parcel **end = waiting;
         while (*end) end = &(*end)->next;
@@ -336,5 +335,8 @@ int kl_exchange_blocked_on(const struct kl_exchange *x, bool gone)
 
 void kl_exchange_tell(const struct kl_exchange *x, const struct kl_teller *to)
 {
-    for (size_t i = 0; i < x->n; i++) kl_tell_message(to, x->active[i]);
+    for (size_t i = 0; i < x->n; i++) {
+        const struct kl_parcel *p = x->active[i];
+        kl_tell_message(to, p->func == KL_FUNC_SEND, p->peer, &p->message, p->connector);
+    }
 }

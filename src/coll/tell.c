@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/tell.h"
 
-#include "coll/exchange.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -38,12 +36,12 @@ void kl_tell_operation(const struct kl_teller *to, const char *algorithm, int ch
     for (int i = 0; i < links->nsend; i++) tell_connector(to, what, links->send[i]);
 }
 
-void kl_tell_message(const struct kl_teller *to, const struct kl_parcel *p)
+void kl_tell_message(const struct kl_teller *to, bool sends, int peer, const struct kl_message *message,
+                     const struct kl_connector *connector)
 {
-    bool sends = p->func == KL_FUNC_SEND;
     const char *what = sends ? "send" : "receive";
 
-    kl_tell(to, "%s: %zu of %zu bytes moved %s rank %d", what, p->message.moved, p->message.bytes,
-            sends ? "to" : "from", p->peer);
-    tell_connector(to, what, p->connector);
+    kl_tell(to, "%s: %zu of %zu bytes moved %s rank %d", what, message->moved, message->bytes, sends ? "to" : "from",
+            peer);
+    tell_connector(to, what, connector);
 }

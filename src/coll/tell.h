@@ -4,7 +4,7 @@
 #define KL_COLL_TELL_H
 
 #include "coll/algorithm.h"
-#include "coll/task.h"
+#include "coll/message.h"
 
 /** Where lines go. */
 struct kl_teller {
@@ -18,8 +18,8 @@ void kl_tell(const struct kl_teller *to, const char *fmt, ...) __attribute__((fo
 void kl_tell_operation(const struct kl_teller *to, const char *algorithm, int channel, int waits_for,
                        const struct kl_links *links);
 
-/** A message of an exchange. */
-struct kl_parcel;
-void kl_tell_message(const struct kl_teller *to, const struct kl_parcel *parcel);
+/** A send to a peer, or a receive from it. `connector`: NULL: it has none yet. */
+void kl_tell_message(const struct kl_teller *to, bool sends, int peer, const struct kl_message *message,
+                     const struct kl_connector *connector);
 
 #endif
