@@ -228,6 +228,12 @@ The following tests FAILED:
         self.assertIn("failed hung: Timeout", lines)
         self.assertIn("    two", lines)
 
+    def test_shows_the_first_complaint(self):
+        early = "\n".join(["[  ERROR   ] early", *(f"later {i}" for i in range(200))])
+        lines = self.count(self.RECORD.replace("one\ntwo", early))
+        self.assertIn("    [  ERROR   ] early", lines)
+        self.assertNotIn("    later 199", lines)
+
     def test_what_cannot_be_read_has_failed(self):
         for text in (None, "", self.RECORD[:-20]):
             with self.subTest(text=text):

@@ -4,8 +4,8 @@
 
 usage: ctest_count.py JUNIT.xml LOG     (both of one run: --output-junit, and what it printed)
 
-First line: `PASSED FAILED SKIPPED`. Then, for people, what failed (with the end of its output) and what was skipped (with
-its last line, the reason). A test that passed may have left out a part, and say so in a line `skipped PART: REASON`: that
+First line: `PASSED FAILED SKIPPED`. Then, for people, what failed (with its output from the first complaint on, or else the
+end of it) and what was skipped (with its last line, the reason). A test that passed may have left out a part, and say so in a line `skipped PART: REASON`: that
 counts as one more. A missing or damaged record is one failure: a run that cannot be counted has not passed.
 """
 import pathlib
@@ -14,6 +14,8 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 SHOWN_LINES = 25
+BEFORE = 4  # lines before the first complaint
+COMPLAINT = re.compile(r"\[  ERROR   \]|Sanitizer|runtime error:|error: Failure!|: assertion|Traceback|not ok ")
 
 
 def outcome(case):
@@ -40,6 +42,13 @@ def parts_skipped(kind, case):
     return [line[8:] for line in lines(case) if re.match(r"skipped \w+: ", line)] if kind == "passed" else []
 
 
+def telling(text):
+    """The lines that tell why a test failed. A test that goes on after a failure has the cause far from its end."""
+    first = next((i for i, line in enumerate(text) if COMPLAINT.search(line)), len(text))
+    begin = max(0, min(first - BEFORE, len(text) - SHOWN_LINES))
+    return text[begin : begin + SHOWN_LINES]
+
+
 def report(cases, why):
     for name, kind, case in cases:
         text = lines(case)
@@ -48,7 +57,7 @@ def report(cases, why):
             yield f"skipped {name}: {text[-1].strip() if text else 'gives no reason'}"
         elif kind == "failed":
             yield f"failed {name}: {why.get(name, 'Failed')}"
-            yield from ("    " + line for line in text[-SHOWN_LINES:])
+            yield from ("    " + line for line in telling(text))
 
 
 def main():

@@ -182,6 +182,19 @@ static inline ncclResult_t outcome_of(void *request)
     return finish(&request, 1, NULL);
 }
 
+/* The same, while `other`, of the other end, gets further: what it comes to does not matter. */
+static inline ncclResult_t outcome_beside(void *request, void *other)
+{
+    uint64_t deadline = kl_deadline_in_ms(PATIENCE_MS);
+    ncclResult_t rc = ncclSuccess;
+
+    for (bool done = false, over = false; !rc && !done; rc = net->test(request, &done, NULL)) {
+        if (!over && net->test(other, &over, NULL)) over = true;
+        if (kl_deadline_passed(deadline)) fail_msg("a request is not done");
+    }
+    return rc;
+}
+
 static inline void expect_in_error(const char *text)
 {
     if (!strstr(kl_error_text(), text)) fail_msg("\"%s\" is not in \"%s\"", text, kl_error_text());
