@@ -34,6 +34,7 @@ struct rank {
     int rank, size;
     ncclComm_t comm;
     float *send, *recv;
+    bool messages; /* instead of reductions */
 };
 
 static ncclResult_t reduce_once(struct rank *r)
@@ -43,16 +44,33 @@ static ncclResult_t reduce_once(struct rank *r)
     return rc ? rc : koloStreamSynchronize(NULL);
 }
 
-/* Until it fails. The first result tells the parent that the job runs. */
-static ncclResult_t reduce_until_failure(struct rank *r)
+/* A message to the next rank, and one from the one before. */
+static ncclResult_t pass_on(struct rank *r)
 {
-    ncclResult_t rc = reduce_once(r);
+    ncclResult_t rc = ncclGroupStart(), ended;
+
+    if (!rc) rc = ncclSend(r->send, COUNT, ncclFloat, (r->rank + 1) % r->size, r->comm, NULL);
+    if (!rc) rc = ncclRecv(r->recv, COUNT, ncclFloat, (r->rank + r->size - 1) % r->size, r->comm, NULL);
+    ended = ncclGroupEnd();
+    if (!rc) rc = ended;
+    return rc ? rc : koloStreamSynchronize(NULL);
+}
+
+static ncclResult_t operate_once(struct rank *r)
+{
+    return r->messages ? pass_on(r) : reduce_once(r);
+}
+
+/* Until it fails. The first result tells the parent that the job runs. */
+static ncclResult_t operate_until_failure(struct rank *r)
+{
+    ncclResult_t rc = operate_once(r);
 
     if (!rc) {
         printf("running\n");
         fflush(stdout);
     }
-    while (!rc) rc = reduce_once(r);
+    while (!rc) rc = operate_once(r);
     return rc;
 }
 
@@ -66,13 +84,13 @@ static bool says(const char *text, const char *words)
 /* Everything that is promised after rank 2 was lost: the code, the name, stickiness, and an end. */
 static int survive(struct rank *r)
 {
-    ncclResult_t rc = reduce_until_failure(r), async = ncclSuccess;
+    ncclResult_t rc = operate_until_failure(r), async = ncclSuccess;
     char first[1024];
 
     snprintf(first, sizeof first, "%s", ncclGetLastError(r->comm));
     bool fine = rc == ncclRemoteError && says(first, "rank 2");
     fine = fine && !ncclCommGetAsyncError(r->comm, &async) && async == ncclRemoteError;
-    fine = fine && reduce_once(r) == ncclRemoteError && !strcmp(first, ncclGetLastError(r->comm));
+    fine = fine && operate_once(r) == ncclRemoteError && !strcmp(first, ncclGetLastError(r->comm));
     ncclCommDestroy(r->comm);
     if (!fine) fprintf(stderr, "rank %d: %d, \"%s\", async %d\n", r->rank, rc, first, async);
     return fine ? EXIT_AS_EXPECTED : 1;
@@ -80,7 +98,13 @@ static int survive(struct rank *r)
 
 static int lose_rank_2(struct rank *r)
 {
-    return r->rank == 2 ? (int)reduce_until_failure(r) : survive(r); /* the parent kills rank 2 */
+    return r->rank == 2 ? (int)operate_until_failure(r) : survive(r); /* the parent kills rank 2 */
+}
+
+static int lose_rank_2_in_messages(struct rank *r)
+{
+    r->messages = true;
+    return lose_rank_2(r);
 }
 
 static void *abort_soon(void *arg)
@@ -117,7 +141,7 @@ static int wait_in_vain(struct rank *r)
         sleep(DEADLINE_S);
         return 1;
     }
-    ncclResult_t rc = reduce_until_failure(r);
+    ncclResult_t rc = operate_until_failure(r);
     bool fine = rc == ncclRemoteError &&
                 says(ncclGetLastError(r->comm), "nothing moved for 1 s, waiting for rank 2 (host ") &&
                 says(ncclGetLastError(r->comm), "which has not called it: so far it has called nothing");
@@ -146,8 +170,8 @@ static int lose_patience(struct rank *r)
 /* The parent stops rank 2 in the middle of it: whatever the others wait for, it is what all of them say. */
 static int miss_the_stopped(struct rank *r)
 {
-    if (r->rank == 2) return (int)reduce_until_failure(r);
-    ncclResult_t rc = reduce_until_failure(r);
+    if (r->rank == 2) return (int)operate_until_failure(r);
+    ncclResult_t rc = operate_until_failure(r);
     bool fine = rc == ncclRemoteError && says(ncclGetLastError(r->comm), "waiting for rank 2 (host ") &&
                 says(ncclGetLastError(r->comm), "), which is silent: is it stopped, or cut off?");
     return fine ? EXIT_AS_EXPECTED : 1;
@@ -334,6 +358,7 @@ static const struct role {
     const char *words;          /* and what its text says */
 } roles[] = {
     {"lose", lose_rank_2, ncclSuccess, NULL},
+    {"lose_in_messages", lose_rank_2_in_messages, ncclSuccess, NULL},
     {"abort", abort_rank_2, ncclSuccess, NULL},
     {"wait", wait_in_vain, ncclSuccess, NULL},
     {"stopped", miss_the_stopped, ncclSuccess, NULL},
@@ -467,13 +492,12 @@ static void start_job(struct child *children, const char *role, int first, int l
     for (int r = first; r <= last; r++) start_child(&children[r], role, r, RANKS, id);
 }
 
-static void survivors_name_a_killed_rank_and_end(void **state)
+static void kill_rank_2(const char *role)
 {
     struct child c[RANKS];
     int files = files_in_shm();
 
-    (void)state;
-    start_job(c, "lose", 0, RANKS - 1);
+    start_job(c, role, 0, RANKS - 1);
     for (int r = 0; r < RANKS; r++) wait_until_running(&c[r]);
     kill(c[2].pid, SIGKILL);
     double began = now_s();
@@ -481,6 +505,20 @@ static void survivors_name_a_killed_rank_and_end(void **state)
     assert_true(now_s() - began <
                 BOUND_S); /* seconds, not the minutes of a timeout: a busy machine takes some itself */
     assert_int_equal(files_in_shm(), files);
+}
+
+static void survivors_name_a_killed_rank_and_end(void **state)
+{
+    static const char *const copies[] = {"NEVER", "ALWAYS"};
+
+    (void)state;
+    kill_rank_2("lose");
+    FOR_EACH_CASE(c, copies)
+    {
+        setenv("KOLO_KERNEL_COPIES", *c, 1);
+        kill_rank_2("lose_in_messages");
+    }
+    unsetenv("KOLO_KERNEL_COPIES");
 }
 
 static void an_abort_reaches_every_rank(void **state)

@@ -25,10 +25,10 @@ static bool allocate(struct kl_exchange *x)
 }
 
 ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
-                              const struct kl_p2p_round *rounds, bool lends)
+                              const struct kl_p2p_round *rounds, const struct kl_lending *lending)
 {
     *x = (struct kl_exchange){.rank = rank, .nranks = nranks, .connections = cs};
-    x->loans = (struct kl_loans){.on = lends, .nranks = nranks, .rank = rank};
+    x->loans = (struct kl_loans){.lending = *lending, .nranks = nranks, .rank = rank};
     if (!allocate(x)) {
         kl_exchange_fini(x);
         return KL_NOMEM("messages");
@@ -110,6 +110,17 @@ static struct kl_parcel *pack(struct kl_exchange *x, const struct kl_task *task,
     return p;
 }
 
+/* What the launch is like. */
+static void note(struct kl_exchange *x, const struct kl_parcel *p)
+{
+    if (p->func != KL_FUNC_SEND) {
+        x->receives = true;
+        return;
+    }
+    x->sends++;
+    if (p->message.bytes > x->largest) x->largest = p->message.bytes;
+}
+
 ncclResult_t kl_exchange_add(struct kl_exchange *x, const struct kl_task *task, size_t elem_bytes)
 {
     struct kl_parcel *p = pack(x, task, elem_bytes);
@@ -120,6 +131,7 @@ ncclResult_t kl_exchange_add(struct kl_exchange *x, const struct kl_task *task, 
         meet_myself(last, sends ? &x->last_recv[p->peer] : &x->last_send[p->peer], p);
         return ncclSuccess;
     }
+    note(x, p);
     p->round = (sends ? x->send_round : x->recv_round)[p->peer];
     p->waits = *last != NULL;
     if (*last) (*last)->next = p;
@@ -156,6 +168,7 @@ static void begin(struct kl_exchange *x)
     x->hot = x->n < HOT ? x->n : HOT;
     x->hand = 0;
     x->begun = true;
+    kl_loans_begin(&x->loans, x->largest, x->sends, x->receives);
 }
 
 /* ---- going on ---- */
@@ -294,7 +307,9 @@ enum kl_progress kl_exchange_progress(struct kl_exchange *x, ncclResult_t *rc)
     if (x->unready) got = connect_more(x, rc);
     if (!*rc && look_at_hot(x, rc) == KL_MOVED) got = KL_MOVED;
     if (!*rc && x->hot < x->n && look_at_cold(x, rc) == KL_MOVED) got = KL_MOVED;
-    return *rc || !x->n ? KL_DONE : got;
+    if (!*rc && x->n) return got;
+    if (!*rc) kl_loans_complete(&x->loans);
+    return KL_DONE;
 }
 
 void kl_exchange_reset(struct kl_exchange *x)
@@ -303,6 +318,8 @@ void kl_exchange_reset(struct kl_exchange *x)
         for (struct kl_parcel *p = x->active[i]; p; p = p->next) forget_last(x, p);
     if (x->last_send) x->last_send[x->rank] = x->last_recv[x->rank] = NULL;
     x->n = x->added = x->hot = x->unready = 0;
+    x->sends = x->largest = 0;
+    x->receives = false;
     x->begun = false;
 }
 

@@ -37,18 +37,20 @@ struct kl_exchange {
     uint32_t *send_round, *recv_round;         /* by peer; NULL with one rank */
     struct kl_parcel **last_send, **last_recv; /* by peer: the last message of the launch */
     struct kl_parcel *parcels, **active;
-    size_t room;    /* for messages of a launch, */
-    size_t added;   /* and how many there are */
-    size_t n, hot;  /* active ones; of them, those at the beginning are hot */
-    size_t hand;    /* where the next slice of cold ones begins */
-    size_t unready; /* of those active, whose connectors are on the way */
+    size_t room;           /* for messages of a launch, */
+    size_t added;          /* and how many there are */
+    size_t n, hot;         /* active ones; of them, those at the beginning are hot */
+    size_t hand;           /* where the next slice of cold ones begins */
+    size_t unready;        /* of those active, whose connectors are on the way */
+    size_t sends, largest; /* messages to other ranks, and the bytes of the largest of them */
+    bool receives;         /* from other ranks */
     bool begun;
     struct kl_loans loans;
 };
 
-/** `rounds` holds nranks entries. `lends`: others may read what is sent where it lies. */
+/** `rounds` holds nranks entries. `lending`: how others may read what is sent where it lies. */
 ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
-                              const struct kl_p2p_round *rounds, bool lends);
+                              const struct kl_p2p_round *rounds, const struct kl_lending *lending);
 void kl_exchange_fini(struct kl_exchange *x);
 
 /** Make room for as many messages at once. Nothing is begun. */

@@ -19,12 +19,14 @@ static struct party {
 
 /* ---- parties ---- */
 
+static const struct kl_lending lending = {.maps = true};
+
 static void make_parties(int n)
 {
     for (int r = 0; r < n; r++) {
         struct kl_p2p_round rounds[TEST_RANKS];
         for (int i = 0; i < n; i++) rounds[i] = (struct kl_p2p_round){.send = (r + i) % n, .recv = (r + n - i) % n};
-        assert_int_equal(kl_exchange_init(&party[r].exchange, r, n, ranks.rank[r].connections, rounds, true),
+        assert_int_equal(kl_exchange_init(&party[r].exchange, r, n, ranks.rank[r].connections, rounds, &lending),
                          ncclSuccess);
         assert_int_equal(kl_exchange_reserve(&party[r].exchange, MOST_TASKS), ncclSuccess);
         party[r].ntasks = 0;

@@ -77,7 +77,8 @@ static ncclResult_t make_ops(struct kl_exec *e)
     e->ops = kl_chaos_aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     if (!e->ops) return KL_NOMEM("operations");
     KL_TRY(make_shares(e, nchannels));
-    return kl_exchange_init(&e->exchange, c->rank, c->nranks, c->connections, c->rounds, c->lends);
+    const struct kl_lending lending = {.maps = c->lends, .copies = c->copies, .process = c->process};
+    return kl_exchange_init(&e->exchange, c->rank, c->nranks, c->connections, c->rounds, &lending);
 }
 
 ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec)

@@ -4,17 +4,27 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "os/chaos.h"
+#include "transport/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { PATIENCE_MS = 10000 }; /* with which an allocation is mapped */
+enum { FEW = 2 };             /* messages of a launch: a ring. More are an all-to-all */
+
+/* Bytes of a send that may be done before its receive is posted. */
+enum { STAGED_AHEAD = KL_POOL_DEPTH * KL_POOL_SLOT_BYTES };
+
+enum { NO_BLOCK = KL_LENT_BLOCKS }; /* the data are in no allocation that can be mapped */
 
 /* As it travels, in the line of a step. */
 struct loan {
-    uint64_t at; /* in the allocation */
+    uint64_t at; /* in the allocation; or its address */
     uint32_t epoch, block;
-    struct kl_range_ticket ticket;
+    union {
+        struct kl_range_ticket ticket;
+        struct kl_foreign owner;
+    };
 };
 _Static_assert(sizeof(struct loan) == 96 && sizeof(struct loan) <= KL_FIFO_INLINE, "a loan travels in a line");
 
@@ -24,20 +34,20 @@ void kl_loans_fini(struct kl_loans *l)
 {
     if (l->lent) kl_lent_fini(l->lent);
     free(l->lent);
-    free(l->tries);
+    free(l->peers);
     l->lent = NULL;
-    l->tries = NULL;
+    l->peers = NULL;
 }
 
 static bool begin(struct kl_loans *l)
 {
     struct kl_lent *lent = kl_chaos_calloc(1, sizeof *lent);
 
-    l->tries = kl_chaos_calloc((size_t)l->nranks, sizeof *l->tries);
-    if (!lent || !l->tries || kl_lent_init(lent, kl_devices(), l->nranks, l->rank)) {
+    l->peers = kl_chaos_calloc((size_t)l->nranks, sizeof *l->peers);
+    if (!lent || !l->peers || kl_lent_init(lent, kl_devices(), l->nranks, l->rank)) {
         free(lent);
-        free(l->tries);
-        l->tries = NULL;
+        free(l->peers);
+        l->peers = NULL;
         return false;
     }
     lent->processes = true;
@@ -57,42 +67,103 @@ static bool is_open(struct kl_loans *l)
 
 /* ---- the sender ---- */
 
-bool kl_loan_offer(struct kl_loans *l, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more)
+/* Is the peer asked again, after all that it has declined? */
+static bool is_due(struct kl_first_try *tries)
+{
+    if (kl_first_try_due(tries)) return true;
+    kl_first_try_ended(tries, false);
+    return false;
+}
+
+static bool offer_mapped(const struct kl_loans *l, const void *data, struct loan *loan)
 {
     const void *const buffer[KL_LENT_BUFFERS] = {[KL_LENT_SEND] = data};
     struct kl_lent_card card;
     struct kl_lent_tickets tickets;
 
-    if (!l->on || !is_open(l)) return false;
-    if (!kl_first_try_due(&l->tries[peer])) {
-        kl_first_try_ended(&l->tries[peer], false);
-        return false;
-    }
     kl_lent_card(l->lent, buffer, &card);
     if (!card.lends) return false;
     kl_lent_tickets(l->lent, &card, &tickets);
-    *(struct loan *)kl_fifo_next_payload(tx) = (struct loan){.at = card.at[KL_LENT_SEND],
-                                                             .epoch = card.epoch,
-                                                             .block = card.block[KL_LENT_SEND],
-                                                             .ticket = tickets.ticket[KL_LENT_SEND]};
+    *loan = (struct loan){.at = card.at[KL_LENT_SEND],
+                          .epoch = card.epoch,
+                          .block = card.block[KL_LENT_SEND],
+                          .ticket = tickets.ticket[KL_LENT_SEND]};
+    return true;
+}
+
+static struct loan offer_read(const struct kl_loans *l, const void *data)
+{
+    return (struct loan){
+        .at = (uint64_t)(uintptr_t)data, .block = NO_BLOCK, .owner = kl_foreign_self(&l->lending.process)};
+}
+
+bool kl_loan_offer(struct kl_loans *l, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more)
+{
+    struct loan *loan = kl_fifo_next_payload(tx);
+
+    if ((!l->lending.maps && !l->reads) || !is_open(l)) return false;
+    struct kl_loan_peer *p = &l->peers[peer];
+    p->kind = KL_LOAN_MAPPED;
+    if (!l->lending.maps || !is_due(&p->tries[KL_LOAN_MAPPED]) || !offer_mapped(l, data, loan)) {
+        if (!l->reads || !is_due(&p->tries[KL_LOAN_READ])) return false;
+        p->kind = KL_LOAN_READ;
+        *loan = offer_read(l, data);
+    }
     kl_fifo_publish_lent(tx, bytes, more);
     return true;
 }
 
 void kl_loan_ended(struct kl_loans *l, int peer, bool declined)
 {
-    if (declined) kl_first_try_declined(&l->tries[peer]);
-    kl_first_try_ended(&l->tries[peer], !declined);
+    struct kl_loan_peer *p = &l->peers[peer];
+
+    if (declined) kl_first_try_declined(&p->tries[p->kind]);
+    kl_first_try_ended(&p->tries[p->kind], !declined);
+}
+
+/* ---- staged or read ---- */
+
+static int log2_of(size_t n)
+{
+    return 63 - __builtin_clzll(n);
+}
+
+static struct kl_lately *times_of(struct kl_loans *l, size_t bytes, size_t messages)
+{
+    const int size = log2_of(bytes) - log2_of(KL_LOAN_LEAST);
+
+    return &l->lately[messages > FEW][size < KL_LOAN_SIZES ? size : KL_LOAN_SIZES - 1];
+}
+
+void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, bool receives)
+{
+    l->reads = false;
+    l->times = NULL;
+    if (bytes < KL_LOAN_LEAST || (!receives && bytes <= STAGED_AHEAD)) return;
+    l->reads = l->lending.copies == KL_KERNEL_COPIES_ALWAYS;
+    if (l->lending.copies != KL_KERNEL_COPIES_AUTO) return;
+    l->times = times_of(l, bytes, messages);
+    l->reads = kl_lately_choose(l->times);
+    l->began = kl_now_ns();
+}
+
+void kl_loans_complete(struct kl_loans *l)
+{
+    if (l->times) kl_lately_took(l->times, kl_now_ns() - l->began);
+    l->times = NULL;
 }
 
 /* ---- the receiver ---- */
 
-enum kl_loan kl_loan_find(struct kl_loans *l, int peer, const struct kl_fifo_rx *rx, size_t bytes, const char **data)
+enum kl_loan kl_loan_find(struct kl_loans *l, int peer, const struct kl_fifo_rx *rx, size_t bytes,
+                          struct kl_loan_data *data)
 {
     struct loan loan;
 
     if (!is_open(l)) return KL_LOAN_LOST;
     memcpy(&loan, kl_fifo_payload(rx), sizeof loan);
+    *data = (struct kl_loan_data){.there = loan.at, .owner = loan.owner};
+    if (loan.block == NO_BLOCK) return KL_LOAN_HERE;
     if (loan.block >= KL_LENT_BLOCKS) return KL_LOAN_LOST;
     struct kl_lent_card card = kl_lent_card_of(KL_LENT_SEND, loan.at, loan.epoch, loan.block);
     struct kl_lent_tickets tickets = {.ticket[KL_LENT_SEND] = loan.ticket};
@@ -101,6 +172,6 @@ enum kl_loan kl_loan_find(struct kl_loans *l, int peer, const struct kl_fifo_rx 
 
     kl_error_quiet(quiet);
     if (rc == ncclInProgress) return KL_LOAN_NOT_YET;
-    *data = rc ? NULL : kl_lent_find(l->lent, peer, &card, KL_LENT_SEND, bytes);
-    return *data ? KL_LOAN_HERE : KL_LOAN_LOST;
+    data->here = rc ? NULL : kl_lent_find(l->lent, peer, &card, KL_LENT_SEND, bytes);
+    return data->here ? KL_LOAN_HERE : KL_LOAN_LOST;
 }

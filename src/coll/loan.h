@@ -1,33 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * loan.h - large messages between processes of a host that are not staged: the receiver copies them from where they lie, if that is memory
- * which it can map (ncclMemAlloc).
+ * loan.h - large messages between processes of a host that are not staged: the receiver copies them from where they lie. That is memory which it
+ * can map (ncclMemAlloc), or any other, from which the kernel copies (os/foreign.h).
  *
- * A step of the sender's fifo carries the loan: where the data are (lent.h), and how to map that. The sender waits until the receiver has given
- * the step back, copied or declined; what was declined is sent another way. Receivers that decline are asked ever more seldom (first_try.h).
+ * A step of the sender's fifo carries the loan: where the data are (lent.h), and how to map that, or else whose they are. The sender waits until
+ * the receiver has given the step back, copied or declined; what was declined is sent another way. Receivers that decline are asked ever more
+ * seldom (first_try.h).
+ *
+ * Mapped memory is always lent. The kernel's copies cost a call of the system and the tables of the pages; staging costs a second copy, which
+ * overlaps with the first. Which is faster depends on the memory of the machine and on who shares its CPUs, so both are tried
+ * (lately.h), launch by launch. A send that could be done before its receive is posted is not lent like that: programs may count on it.
  *
  * Aborts:  a sender takes back what it has lent without waiting: a receiver that copies at that moment finds out when it is done, and counts the data
- *          as not received. What it has mapped stays mapped, so it reads nothing else meanwhile.
+ *          as not received. What it has mapped stays mapped, so it reads nothing else meanwhile; what the kernel reads may be anything.
  * Threads: one at a time per rank.
  */
 #ifndef KL_COLL_LOAN_H
 #define KL_COLL_LOAN_H
 
 #include "coll/first_try.h"
+#include "coll/lately.h"
 #include "coll/lent.h"
+#include "os/foreign.h"
 #include "transport/fifo.h"
 
 enum { KL_LOAN_LEAST = 64 << 10, KL_LOAN_MOST = 1 << 30 }; /* bytes of a step that is lent */
 
-/** What a rank knows of loans. */
+/** When the kernel copies: where that has been faster lately; never; wherever it can. */
+enum kl_kernel_copies { KL_KERNEL_COPIES_AUTO, KL_KERNEL_COPIES_NEVER, KL_KERNEL_COPIES_ALWAYS };
+
+/** What a rank lends. */
+struct kl_lending {
+    bool maps; /* memory that others may map */
+    enum kl_kernel_copies copies;
+    uint64_t process; /* random, of this one */
+};
+
+enum kl_loan_kind { KL_LOAN_MAPPED, KL_LOAN_READ, KL_LOAN_KINDS };
+
+/** Of one peer. */
+struct kl_loan_peer {
+    struct kl_first_try tries[KL_LOAN_KINDS];
+    enum kl_loan_kind kind; /* of the last loan */
+};
+
+enum { KL_LOAN_SIZES = 12 }; /* powers of 2, from KL_LOAN_LEAST */
+
+/** What a rank knows of loans. Stays where it is once something was lent. */
 struct kl_loans {
-    bool on; /* this rank may lend */
+    struct kl_lending lending;
     int nranks, rank;
     struct kl_lent *lent;       /* NULL: nothing has been lent yet; owned, as: */
-    struct kl_first_try *tries; /* by peer */
+    struct kl_loan_peer *peers; /* by rank */
+
+    bool reads;                                /* in this launch the kernel copies */
+    struct kl_lately lately[2][KL_LOAN_SIZES]; /* staged or read: with few or many messages, by size */
+    struct kl_lately *times;                   /* of this launch, or NULL */
+    uint64_t began;                            /* ns, kl_now_ns */
 };
 
 void kl_loans_fini(struct kl_loans *loans);
+
+/** A launch begins that sends `messages` of at most `bytes` to other ranks, and perhaps receives. */
+void kl_loans_begin(struct kl_loans *loans, size_t bytes, size_t messages, bool receives);
+
+/** It is complete. */
+void kl_loans_complete(struct kl_loans *loans);
 
 /** Lend the next step's data to `peer`. False: it can't be, or the peer has declined lately. */
 bool kl_loan_offer(struct kl_loans *loans, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more);
@@ -37,8 +75,15 @@ void kl_loan_ended(struct kl_loans *loans, int peer, bool declined);
 
 enum kl_loan { KL_LOAN_HERE, KL_LOAN_NOT_YET, KL_LOAN_LOST };
 
-/** Where the `bytes` of the next step are, which a peer lends. LOST: they cannot be mapped. Never waits. */
+/** What a peer lends: here, */
+struct kl_loan_data {
+    const char *here;
+    uint64_t there;          /* or else at this address, */
+    struct kl_foreign owner; /* of that process */
+};
+
+/** Where the `bytes` of the next step are, which a peer lends. LOST: they cannot be reached. Never waits. */
 enum kl_loan kl_loan_find(struct kl_loans *loans, int peer, const struct kl_fifo_rx *rx, size_t bytes,
-                          const char **data);
+                          struct kl_loan_data *data);
 
 #endif

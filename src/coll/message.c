@@ -157,32 +157,42 @@ static void put(const struct kl_message *m, const struct kl_loans *loans, char *
 
 /* ---- what is lent by another process ---- */
 
-/* A piece of the step's `bytes`. */
-static void copy_some(struct kl_message *m, const struct kl_loans *loans, const char *from, size_t bytes)
+/* A piece of the step's `bytes`. False: it cannot be read. */
+static bool copy_some(struct kl_message *m, const struct kl_loans *loans, const struct kl_loan_data *from, size_t bytes)
 {
     const size_t some = at_most(bytes - m->on_loan, COPIED_AT_ONCE);
+    char *to = m->data + m->moved + m->on_loan;
 
-    put(m, loans, m->data + m->moved + m->on_loan, from + m->on_loan, some);
+    if (from->here)
+        put(m, loans, to, from->here + m->on_loan, some);
+    else if (!kl_foreign_read(&from->owner, to, from->there + m->on_loan, some))
+        return false;
     m->on_loan += some;
+    return true;
+}
+
+/* STALLED: it was revoked. */
+static enum kl_progress decline(struct kl_message *m, struct kl_fifo_rx *rx, enum kl_fifo_claim from)
+{
+    if (!kl_fifo_claim(rx, from, KL_CLAIM_DECLINED)) return KL_STALLED;
+    kl_fifo_release(rx);
+    m->on_loan = 0;
+    return KL_MOVED;
 }
 
 /* STALLED: it is not here yet, or was revoked. */
 static enum kl_progress copy_lent(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
 {
     struct kl_fifo_rx *rx = &c->rx;
-    const char *from;
+    struct kl_loan_data from;
     bool more;
     const size_t bytes = kl_fifo_bytes(rx, &more);
     const enum kl_loan got = kl_loan_find(loans, c->peer, rx, bytes, &from);
 
     if (got == KL_LOAN_NOT_YET) return KL_STALLED;
-    if (got == KL_LOAN_LOST && !m->on_loan) {
-        if (!kl_fifo_claim(rx, KL_CLAIM_LENT, KL_CLAIM_DECLINED)) return KL_STALLED;
-        kl_fifo_release(rx);
-        return KL_MOVED;
-    }
-    if (got == KL_LOAN_LOST || (!m->on_loan && !kl_fifo_claim(rx, KL_CLAIM_LENT, KL_CLAIM_COPYING))) return KL_STALLED;
-    copy_some(m, loans, from, bytes);
+    if (got == KL_LOAN_LOST) return decline(m, rx, m->on_loan ? KL_CLAIM_COPYING : KL_CLAIM_LENT);
+    if (!m->on_loan && !kl_fifo_claim(rx, KL_CLAIM_LENT, KL_CLAIM_COPYING)) return KL_STALLED;
+    if (!copy_some(m, loans, &from, bytes)) return decline(m, rx, KL_CLAIM_COPYING);
     if (m->on_loan < bytes) return KL_MOVED;
     if (!kl_fifo_claim(rx, KL_CLAIM_COPYING, KL_CLAIM_NONE)) return KL_STALLED;
     kl_fifo_release(rx);

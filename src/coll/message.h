@@ -4,8 +4,7 @@
  *
  * A message has at least one step, also when it is empty, and says in each whether more follows, so that a receive of
  * another count or type than the send is an error and not a hang. Between ranks of one address space long messages are lent, not
- * copied: the receiver reads the sender's buffer. So they are between processes, if it is memory that can be mapped (loan.h); else they go through
- * slots of the sender's pool.
+ * copied: the receiver reads the sender's buffer. So they may be between processes (loan.h); else they go through slots of the sender's pool.
  *
  * Errors:  ncclInvalidUsage when counts or types differ.
  * Threads: one at a time.

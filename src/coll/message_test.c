@@ -21,7 +21,8 @@ struct link {
 };
 
 static struct kl_common sender, receiver;
-static struct kl_loans lender = {.on = true, .nranks = 2}, borrower = {.on = true, .nranks = 2, .rank = 1};
+static struct kl_loans lender = {.lending.maps = true, .nranks = 2},
+                       borrower = {.lending.maps = true, .nranks = 2, .rank = 1};
 
 static void make_link_that_lends(struct link *l, const struct kl_transport *t, size_t from)
 {
@@ -314,9 +315,9 @@ static void other_memory_is_not_lent(void **state)
     free(p.out.data);
     p.out = (struct kl_message){.data = p.from, .bytes = ON_LOAN};
     p.in = (struct kl_message){.data = p.to, .bytes = ON_LOAN};
-    lender.on = false;
+    lender.lending.maps = false;
     receive_all(&p);
-    lender.on = true;
+    lender.lending.maps = true;
     assert_false(p.out.lends);
     end_loan(&p);
 }
@@ -361,6 +362,94 @@ static void what_is_lent_can_be_revoked_at_any_time(void **state)
         for (int i = 0; i < 3; i++) assert_int_equal(receive_some(&p), KL_STALLED);
         assert_false(p.in.ended);
         end_loan(&p);
+    }
+}
+
+/* ---- in any memory ---- */
+
+static void let_the_kernel_copy(struct loaned *p)
+{
+    begin_loan(p);
+    lender.lending = (struct kl_lending){.copies = KL_KERNEL_COPIES_ALWAYS, .process = 77};
+    kl_loans_begin(&lender, ON_LOAN, 1, true);
+    memset(p->to, 0, ON_LOAN);
+}
+
+static void map_again(struct loaned *p)
+{
+    end_loan(p);
+    lender.lending = (struct kl_lending){.maps = true};
+    lender.reads = false;
+}
+
+static void what_cannot_be_mapped_is_read(void **state)
+{
+    struct loaned p;
+
+    (void)state;
+    let_the_kernel_copy(&p);
+    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+    assert_int_equal(p.out.on_loan, ON_LOAN);
+    receive_all(&p);
+    assert_true(p.out.lends);
+    map_again(&p);
+}
+
+/* Before anything was read, or later. */
+static void what_cannot_be_read_is_staged(void **state)
+{
+    (void)state;
+    for (int pieces = 0; pieces < 3; pieces++) {
+        struct loaned p;
+        let_the_kernel_copy(&p);
+        assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+        for (int i = 0; i < pieces; i++) assert_int_equal(receive_some(&p), KL_MOVED);
+        lender.lending.process++; /* it seems to be another process */
+        assert_int_equal(receive_some(&p), KL_MOVED);
+        assert_int_equal(p.in.moved + p.in.on_loan, 0);
+        receive_all(&p);
+        assert_false(p.out.lends);
+        map_again(&p);
+    }
+}
+
+static void what_is_read_can_be_revoked(void **state)
+{
+    (void)state;
+    for (int copied = 0; copied < 2; copied++) {
+        struct loaned p;
+        let_the_kernel_copy(&p);
+        assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+        if (copied) assert_int_equal(receive_some(&p), KL_MOVED);
+        kl_connector_revoke(&p.l.tx);
+        for (int i = 0; i < 3; i++) assert_int_equal(receive_some(&p), KL_STALLED);
+        assert_false(p.in.ended);
+        map_again(&p);
+    }
+}
+
+static void a_send_that_need_not_wait_for_its_receive_is_staged(void **state)
+{
+    static const struct {
+        enum kl_kernel_copies copies;
+        size_t bytes;
+        bool receives, reads;
+    } cases[] = {
+        {KL_KERNEL_COPIES_ALWAYS, 512 << 10, false, false},
+        {KL_KERNEL_COPIES_ALWAYS, (512 << 10) + 1, false, true},
+        {KL_KERNEL_COPIES_ALWAYS, 512 << 10, true, true},
+        {KL_KERNEL_COPIES_ALWAYS, KL_LOAN_LEAST - 1, true, false},
+        {KL_KERNEL_COPIES_NEVER, 64 << 20, true, false},
+        {KL_KERNEL_COPIES_AUTO, 64 << 20, true, false}, /* for the beginning */
+    };
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        struct kl_loans loans = {.lending.copies = c->copies};
+        kl_loans_begin(&loans, c->bytes, 1, c->receives);
+        assert_int_equal(loans.reads, c->reads);
+        kl_loans_complete(&loans);
     }
 }
 
@@ -476,7 +565,7 @@ static void messages_between_threads_keep_their_order(void **state)
     unsigned char *data = malloc(300000);
 
     (void)state;
-    lender.on = LENDS;
+    lender.lending.maps = LENDS;
     FOR_EACH_CASE(t, transports)
     {
         pthread_t thread;
@@ -493,7 +582,7 @@ static void messages_between_threads_keep_their_order(void **state)
         pthread_join(thread, NULL);
         free_link(&l);
     }
-    lender.on = true;
+    lender.lending.maps = true;
     free(data);
 }
 
@@ -510,6 +599,10 @@ int main(void)
         cmocka_unit_test(other_memory_is_not_lent),
         cmocka_unit_test(what_cannot_be_mapped_goes_another_way),
         cmocka_unit_test(what_is_lent_can_be_revoked_at_any_time),
+        cmocka_unit_test(what_cannot_be_mapped_is_read),
+        cmocka_unit_test(what_cannot_be_read_is_staged),
+        cmocka_unit_test(what_is_read_can_be_revoked),
+        cmocka_unit_test(a_send_that_need_not_wait_for_its_receive_is_staged),
         cmocka_unit_test(a_receiver_that_left_is_not_waited_for),
         cmocka_unit_test(a_loan_of_another_size_is_refused),
         cmocka_unit_test(what_was_sent_before_leaving_arrives),

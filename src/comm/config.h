@@ -20,6 +20,7 @@ struct kl_comm_config {
     int64_t round_peers;  /* ranks connected with at a time */
 
     int check_mode;          /* enum kl_check_mode */
+    int kernel_copies;       /* enum kl_kernel_copies */
     bool lends;              /* let others read and write what is sent and received where it lies, if they can map it */
     bool deterministic;      /* sums of floating-point numbers have the bits of a loop over the ranks */
     bool local_register;     /* ncclCommRegister does what it says */

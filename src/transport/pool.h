@@ -19,7 +19,7 @@
 struct kl_pool;
 
 /* Slots of a fifo that wait for its receiver: with more of them the data would leave the caches. */
-enum { KL_POOL_DEPTH = 8 };
+enum { KL_POOL_DEPTH = 8, KL_POOL_SLOT_BYTES = 64 << 10 };
 
 /** A pool of `nslots` slots; its memory comes into being when touched. */
 ncclResult_t kl_pool_create(uint32_t nslots, size_t slot_bytes, struct kl_pool **pool);

@@ -10,7 +10,7 @@
 #include "transport/shm/region.h"
 #include "transport/transport.h"
 
-enum { POOL_SLOTS = 64, POOL_SLOT_BYTES = 64 << 10 };
+enum { POOL_SLOTS = 64 };
 
 static enum kl_refusal shm_refuses(const struct kl_pair_facts *facts)
 {
@@ -64,7 +64,7 @@ static ncclResult_t shm_settle(struct kl_connector *c, uint64_t deadline, const 
 
 static ncclResult_t need_pool(struct kl_common *common)
 {
-    if (!common->pool) KL_TRY(kl_pool_create(POOL_SLOTS, POOL_SLOT_BYTES, &common->pool));
+    if (!common->pool) KL_TRY(kl_pool_create(POOL_SLOTS, KL_POOL_SLOT_BYTES, &common->pool));
     if (common->pool_offered) return ncclSuccess;
     KL_TRY(kl_fdshare_offer(kl_pool_segment(common->pool)->fd, &common->pool_ticket));
     common->pool_offered = true;

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/lately.h"
+
+#include "tests/kolo_test.h"
+
+/* Of `n` uses, where a way takes so long: how many go the second way? */
+static int second_of(struct kl_lately *l, int n, const uint64_t ns[2])
+{
+    int second = 0;
+
+    for (int i = 0; i < n; i++) {
+        const int way = kl_lately_choose(l);
+        second += way;
+        kl_lately_took(l, ns[way]);
+    }
+    return second;
+}
+
+static const uint64_t first_faster[] = {100, 200}, second_faster[] = {200, 100};
+
+static void both_are_tried_and_the_faster_one_is_taken(void **state)
+{
+    (void)state;
+    for (int faster = 0; faster < 2; faster++) {
+        struct kl_lately l = {0};
+        const uint64_t *ns = faster ? second_faster : first_faster;
+        assert_int_equal(second_of(&l, 2 * KL_LATELY_BLOCK, ns), KL_LATELY_BLOCK);
+        int rest = KL_LATELY_AGAIN - 2 * KL_LATELY_BLOCK;
+        assert_int_equal(second_of(&l, rest, ns), faster ? rest : 0);
+        int second = second_of(&l, 10 * KL_LATELY_AGAIN, ns); /* the other one again and again */
+        assert_int_equal(faster ? 10 * KL_LATELY_AGAIN - second : second, 10 * KL_LATELY_BLOCK);
+    }
+}
+
+static void one_that_becomes_faster_is_found(void **state)
+{
+    struct kl_lately l = {0};
+
+    (void)state;
+    second_of(&l, 4 * KL_LATELY_AGAIN, first_faster);
+    second_of(&l, KL_LATELY_AGAIN, second_faster);
+    assert_int_equal(second_of(&l, KL_LATELY_AGAIN, second_faster), KL_LATELY_AGAIN - KL_LATELY_BLOCK);
+}
+
+static void what_is_hardly_faster_changes_nothing(void **state)
+{
+    static const uint64_t hardly[] = {100, 90};
+    struct kl_lately l = {0};
+
+    (void)state;
+    assert_int_equal(second_of(&l, 10 * KL_LATELY_AGAIN, hardly), 10 * KL_LATELY_BLOCK);
+}
+
+/* The first uses after a change are slow. */
+static void cold_caches_decide_nothing(void **state)
+{
+    struct kl_lately l = {0};
+    int last = -1, second = 0;
+
+    (void)state;
+    for (int i = 0; i < 10 * KL_LATELY_AGAIN; i++) {
+        const int way = kl_lately_choose(&l);
+        if (i >= KL_LATELY_AGAIN) second += way;
+        kl_lately_took(&l, way == last ? second_faster[way] : 1000000);
+        last = way;
+    }
+    assert_int_equal(second, 9 * (KL_LATELY_AGAIN - KL_LATELY_BLOCK));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_are_tried_and_the_faster_one_is_taken),
+        cmocka_unit_test(one_that_becomes_faster_is_found),
+        cmocka_unit_test(what_is_hardly_faster_changes_nothing),
+        cmocka_unit_test(cold_caches_decide_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

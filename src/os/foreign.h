@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * foreign.h - read the memory of another process of this machine, which has told where it is.
+ *
+ * Who lets others read has a mark, a random number somewhere in its memory, which is read with the data: a process that only has the
+ * same number, in another pid namespace or after the first has gone, is not taken for it.
+ *
+ * Source:   process_vm_readv(2). It is allowed where ptrace(2) is: mostly to processes of one user, unless a container or Yama forbids it.
+ */
+#ifndef KL_OS_FOREIGN_H
+#define KL_OS_FOREIGN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** How others know a process; may travel between processes of a machine. */
+struct kl_foreign {
+    uint64_t mark_at, mark;
+    int32_t pid;
+};
+
+/** This process, which keeps a mark at `mark` for as long as others may read. */
+struct kl_foreign kl_foreign_self(const uint64_t *mark);
+
+/** Read `bytes`, more than 0, at the address `from` of it. False: not allowed, it has gone, or not all of it is there; `to` has any contents then. */
+bool kl_foreign_read(const struct kl_foreign *process, void *to, uint64_t from, size_t bytes);
+
+#endif

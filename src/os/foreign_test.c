@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading what another process has in its memory, and only of the one that is meant. */
+#include "os/foreign.h"
+
+#include "tests/kolo_test.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BYTES = 3 << 20 };
+
+static uint64_t mark = 0x1234567890abcdefu;
+static unsigned char *data;
+
+/* A process with the same addresses and other contents, which waits to be killed. */
+static pid_t start(void)
+{
+    int ready[2];
+    char byte;
+
+    assert_int_equal(pipe(ready), 0);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (!pid) {
+        memset(data, 7, BYTES);
+        if (write(ready[1], "", 1) == 1) pause();
+        _exit(0);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+static void stop(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static uint64_t address(const void *at)
+{
+    return (uint64_t)(uintptr_t)at;
+}
+
+static void what_it_has_is_read(void **state)
+{
+    unsigned char *to = calloc(1, BYTES);
+    pid_t pid = start();
+    struct kl_foreign child = kl_foreign_self(&mark);
+
+    (void)state;
+    child.pid = pid;
+    if (!kl_foreign_read(&child, to, address(data), BYTES)) {
+        stop(pid);
+        free(to);
+        printf("skipped what_it_has_is_read: process_vm_readv is not allowed here\n");
+        return;
+    }
+    for (size_t i = 0; i < BYTES; i++) assert_int_equal(to[i], 7);
+    assert_false(kl_foreign_read(&child, to, address(data) + BYTES - 1, 2)); /* its end */
+    child.mark++;
+    assert_false(kl_foreign_read(&child, to, address(data), BYTES)); /* somebody else */
+    child.mark--;
+    child.mark_at = address(data) + BYTES;
+    assert_false(kl_foreign_read(&child, to, address(data), BYTES));
+    stop(pid);
+    child.mark_at = address(&mark);
+    assert_false(kl_foreign_read(&child, to, address(data), BYTES)); /* gone */
+    free(to);
+}
+
+static void what_does_not_exist_is_not_read(void **state)
+{
+    struct kl_foreign nobody = kl_foreign_self(&mark);
+    unsigned char to[8];
+
+    (void)state;
+    nobody.pid = -1;
+    assert_false(kl_foreign_read(&nobody, to, address(data), sizeof to));
+    nobody.pid = 0x7fffffff;
+    assert_false(kl_foreign_read(&nobody, to, address(data), sizeof to));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_it_has_is_read),
+        cmocka_unit_test(what_does_not_exist_is_not_read),
+    };
+
+    /* With nothing behind it. */
+    data = mmap(NULL, BYTES + 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED || mprotect(data + BYTES, 65536, PROT_NONE)) return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
