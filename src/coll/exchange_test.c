@@ -19,7 +19,7 @@ static struct party {
 
 /* ---- parties ---- */
 
-static const struct kl_lending lending = {.maps = true};
+static struct kl_lending lending = {.maps = true};
 
 static void make_parties(int n)
 {
@@ -466,6 +466,29 @@ static void what_was_sent_arrives_although_its_sender_ended_at_once(void **state
     }
 }
 
+/* ---- who may wait ---- */
+
+/* Rank 0 only sends in the first launch, and also receives in the second one. */
+static void what_a_launch_is_like_decides_how_it_lends(void **state)
+{
+    enum { BYTES = KL_LOAN_LEAST };
+    char *data = calloc(4, BYTES);
+
+    (void)state;
+    lending.copies = KL_KERNEL_COPIES_ALWAYS;
+    begin_job(2, test_all_shm);
+    for (int both = 0; both < 2; both++) {
+        pass(0, 1, data, data + BYTES, BYTES);
+        if (both) pass(1, 0, data + 2 * BYTES, data + 3 * BYTES, BYTES);
+        pass(0, 0, data, data + BYTES, BYTES); /* with itself, which does not count */
+        launch();
+        assert_int_equal(party[0].exchange.loans.reads, both);
+    }
+    end_job();
+    lending.copies = KL_KERNEL_COPIES_AUTO;
+    free(data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -478,6 +501,7 @@ int main(void)
         cmocka_unit_test(a_launch_that_fails_half_way_leaves_nothing_behind),
         cmocka_unit_test(a_message_that_has_no_way_fails_when_it_is_added),
         cmocka_unit_test(who_has_left_is_known),
+        cmocka_unit_test(what_a_launch_is_like_decides_how_it_lends),
         cmocka_unit_test(what_was_sent_arrives_although_its_sender_ended_at_once),
     };
 

@@ -61,7 +61,7 @@ static ncclResult_t make_shares(struct kl_exec *e, int nchannels)
         e->shares[i] = (struct kl_share){
             .channel = i,
             .processes = c->processes,
-            .lends = c->lends,
+            .lends = c->lending.maps,
             .scratch = e->scratch,
             .steps = c->steps.step ? &e->config.steps : NULL,
         };
@@ -77,8 +77,7 @@ static ncclResult_t make_ops(struct kl_exec *e)
     e->ops = kl_chaos_aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     if (!e->ops) return KL_NOMEM("operations");
     KL_TRY(make_shares(e, nchannels));
-    const struct kl_lending lending = {.maps = c->lends, .copies = c->copies, .process = c->process};
-    return kl_exchange_init(&e->exchange, c->rank, c->nranks, c->connections, c->rounds, &lending);
+    return kl_exchange_init(&e->exchange, c->rank, c->nranks, c->connections, c->rounds, &c->lending);
 }
 
 ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec)

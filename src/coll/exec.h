@@ -29,13 +29,11 @@ struct kl_exec_config {
     const struct kl_p2p_round *rounds;           /* nranks */
     const struct kl_redop (*redops)[ncclNumOps]; /* by type, by operation */
     struct kl_connections *connections;
-    enum kl_reach memory;         /* of the ranks */
-    bool ordered;                 /* reductions give the bits of a loop over the ranks (ordered.h) */
-    bool lends;                   /* others may work in this rank's buffers (mapped.h) */
-    enum kl_kernel_copies copies; /* of messages (loan.h) */
-    bool processes;               /* the ranks live in several */
-    uint64_t process;             /* random, of this one */
-    struct kl_step_watch steps;   /* of the runner, by its thread */
+    enum kl_reach memory;       /* of the ranks */
+    bool ordered;               /* reductions give the bits of a loop over the ranks (ordered.h) */
+    struct kl_lending lending;  /* of buffers (mapped.h) and messages (loan.h) */
+    bool processes;             /* the ranks live in several */
+    struct kl_step_watch steps; /* of the runner, by its thread */
 };
 
 ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec);

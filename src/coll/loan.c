@@ -67,6 +67,12 @@ static bool is_open(struct kl_loans *l)
 
 /* ---- the sender ---- */
 
+/* Bytes of a loan. The fewer cores there are for the ranks, the longer the sender waits for the answer. */
+static size_t least(const struct kl_loans *l)
+{
+    return l->nranks > 4 ? 2 * KL_LOAN_LEAST : KL_LOAN_LEAST;
+}
+
 /* Is the peer asked again, after all that it has declined? */
 static bool is_due(struct kl_first_try *tries)
 {
@@ -97,18 +103,23 @@ static struct loan offer_read(const struct kl_loans *l, const void *data)
         .at = (uint64_t)(uintptr_t)data, .block = NO_BLOCK, .owner = kl_foreign_self(&l->lending.process)};
 }
 
+/* The loan of either kind that is possible; false: none is. */
+static bool make(const struct kl_loans *l, struct kl_loan_peer *p, const void *data, struct loan *loan)
+{
+    if (l->lending.maps && is_due(&p->tries[KL_LOAN_MAPPED]) && offer_mapped(l, data, loan)) {
+        p->kind = KL_LOAN_MAPPED;
+        return true;
+    }
+    if (!l->reads || !is_due(&p->tries[KL_LOAN_READ])) return false;
+    p->kind = KL_LOAN_READ;
+    *loan = offer_read(l, data);
+    return true;
+}
+
 bool kl_loan_offer(struct kl_loans *l, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more)
 {
-    struct loan *loan = kl_fifo_next_payload(tx);
-
-    if ((!l->lending.maps && !l->reads) || !is_open(l)) return false;
-    struct kl_loan_peer *p = &l->peers[peer];
-    p->kind = KL_LOAN_MAPPED;
-    if (!l->lending.maps || !is_due(&p->tries[KL_LOAN_MAPPED]) || !offer_mapped(l, data, loan)) {
-        if (!l->reads || !is_due(&p->tries[KL_LOAN_READ])) return false;
-        p->kind = KL_LOAN_READ;
-        *loan = offer_read(l, data);
-    }
+    if (bytes < least(l) || (!l->lending.maps && !l->reads) || !is_open(l)) return false;
+    if (!make(l, &l->peers[peer], data, kl_fifo_next_payload(tx))) return false;
     kl_fifo_publish_lent(tx, bytes, more);
     return true;
 }
@@ -139,7 +150,7 @@ void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, bool rece
 {
     l->reads = false;
     l->times = NULL;
-    if (bytes < KL_LOAN_LEAST || (!receives && bytes <= STAGED_AHEAD)) return;
+    if (bytes < least(l) || (!receives && bytes <= STAGED_AHEAD)) return;
     l->reads = l->lending.copies == KL_KERNEL_COPIES_ALWAYS;
     if (l->lending.copies != KL_KERNEL_COPIES_AUTO) return;
     l->times = times_of(l, bytes, messages);
@@ -160,11 +171,12 @@ enum kl_loan kl_loan_find(struct kl_loans *l, int peer, const struct kl_fifo_rx 
 {
     struct loan loan;
 
-    if (!is_open(l)) return KL_LOAN_LOST;
     memcpy(&loan, kl_fifo_payload(rx), sizeof loan);
-    *data = (struct kl_loan_data){.there = loan.at, .owner = loan.owner};
-    if (loan.block == NO_BLOCK) return KL_LOAN_HERE;
-    if (loan.block >= KL_LENT_BLOCKS) return KL_LOAN_LOST;
+    if (loan.block == NO_BLOCK) {
+        *data = (struct kl_loan_data){.there = loan.at, .owner = loan.owner};
+        return KL_LOAN_HERE;
+    }
+    if (loan.block >= KL_LENT_BLOCKS || !is_open(l)) return KL_LOAN_LOST;
     struct kl_lent_card card = kl_lent_card_of(KL_LENT_SEND, loan.at, loan.epoch, loan.block);
     struct kl_lent_tickets tickets = {.ticket[KL_LENT_SEND] = loan.ticket};
     int quiet = kl_error_quiet(1);

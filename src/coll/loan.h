@@ -9,7 +9,10 @@
  *
  * Mapped memory is always lent. The kernel's copies cost a call of the system and the tables of the pages; staging costs a second copy, which
  * overlaps with the first. Which is faster depends on the memory of the machine and on who shares its CPUs, so both are tried
- * (lately.h), launch by launch. A send that could be done before its receive is posted is not lent like that: programs may count on it.
+ * (lately.h), launch by launch.
+ *
+ * A launch that only sends, and so little that it can be complete before the receives are posted, has its data staged: NCCL's programs may not
+ * count on that, but many do, and whether they hang must not depend on what was faster. One that receives as well may wait.
  *
  * Aborts:  a sender takes back what it has lent without waiting: a receiver that copies at that moment finds out when it is done, and counts the data
  *          as not received. What it has mapped stays mapped, so it reads nothing else meanwhile; what the kernel reads may be anything.
@@ -67,7 +70,7 @@ void kl_loans_begin(struct kl_loans *loans, size_t bytes, size_t messages, bool 
 /** It is complete. */
 void kl_loans_complete(struct kl_loans *loans);
 
-/** Lend the next step's data to `peer`. False: it can't be, or the peer has declined lately. */
+/** Lend the next step's data to `peer`. False: they can't be, are too few, or the peer has declined lately. */
 bool kl_loan_offer(struct kl_loans *loans, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more);
 
 /** What the peer did with it. */
@@ -75,10 +78,10 @@ void kl_loan_ended(struct kl_loans *loans, int peer, bool declined);
 
 enum kl_loan { KL_LOAN_HERE, KL_LOAN_NOT_YET, KL_LOAN_LOST };
 
-/** What a peer lends: here, */
+/** What a peer lends: mapped here, or in its memory. */
 struct kl_loan_data {
-    const char *here;
-    uint64_t there;          /* or else at this address, */
+    const char *here;        /* NULL: */
+    uint64_t there;          /* at this address, */
     struct kl_foreign owner; /* of that process */
 };
 

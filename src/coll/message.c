@@ -63,20 +63,13 @@ static uint32_t most_ahead(const struct kl_message *m, const struct kl_fifo_tx *
     return is_pooled(m, tx) && tx->shape.nslots > KL_POOL_DEPTH ? KL_POOL_DEPTH : tx->shape.nslots;
 }
 
-/* The fewer cores there are for the ranks, the longer the sender waits for the answer. */
-static size_t least_on_loan(const struct kl_loans *loans)
-{
-    return loans->nranks > 4 ? 2 * KL_LOAN_LEAST : KL_LOAN_LEAST;
-}
-
 /* To another process; 0 if it cannot be. */
 static size_t send_on_loan(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
 {
     const size_t left = m->bytes - m->moved, bytes = at_most(left, KL_LOAN_MOST);
 
     if (m->moved && !m->lends) return 0;
-    if (bytes < least_on_loan(loans) || !kl_loan_offer(loans, c->peer, &c->tx, m->data + m->moved, bytes, bytes < left))
-        return 0;
+    if (!kl_loan_offer(loans, c->peer, &c->tx, m->data + m->moved, bytes, bytes < left)) return 0;
     return m->on_loan = bytes;
 }
 

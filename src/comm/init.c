@@ -135,9 +135,12 @@ static ncclResult_t create_exec(ncclComm_t comm)
         .connections = comm->connections,
         .memory = reach_of_memory(comm),
         .ordered = comm->config.deterministic,
-        .lends = comm->config.lends,
-        .process = comm->peers[comm->rank].process,
-        .copies = (enum kl_kernel_copies)comm->config.kernel_copies,
+        .lending =
+            {
+                .maps = comm->config.lends,
+                .copies = (enum kl_kernel_copies)comm->config.kernel_copies,
+                .process = comm->peers[comm->rank].process,
+            },
         .processes = comm->world->roster.nprocesses > 1,
         .steps = {.step = *comm->config.trace ? note_step : NULL, .ctx = comm},
     };

@@ -15,7 +15,7 @@ import xml.etree.ElementTree as ElementTree
 
 SHOWN_LINES = 25
 BEFORE = 4  # lines before the first complaint
-COMPLAINT = re.compile(r"\[  ERROR   \]|Sanitizer|runtime error:|error: Failure!|: assertion|Traceback|not ok ")
+COMPLAINT = re.compile(r"\[  ERROR   \]|Sanitizer|runtime error:|error: Failure!|Traceback")
 
 
 def outcome(case):

@@ -151,54 +151,6 @@ static void tags_find_their_receives(void **state)
     pair_close(&p);
 }
 
-static void one_listener_serves_many(void **state)
-{
-    enum { N = 24 };
-    struct pair first;
-    void *send[N] = {NULL}, *recv[N] = {NULL};
-    unsigned char from[N], to[N];
-    void *request[2 * N];
-    int made = 0;
-
-    (void)state;
-    pair_listen(&first);
-    while (made < 2 * N) { /* accepted in the reverse order */
-        made = 0;
-        for (int i = 0; i < N; i++) {
-            struct kl_net_end s = end_of(10 + i / 3, 1, (uint32_t)(i % 3)),
-                              r = end_of(1, 10 + i / 3, (uint32_t)(i % 3));
-            int k = N - 1 - i;
-            struct kl_net_end rk = end_of(1, 10 + k / 3, (uint32_t)(k % 3));
-            static bool connected[N];
-
-            (void)r;
-            if (!connected[i]) {
-                ncclResult_t rc = net->connect(0, &s, &first.handle, &send[i]);
-                assert_true(!rc || rc == ncclInProgress);
-                connected[i] = !rc;
-            }
-            if (!recv[k]) {
-                ncclResult_t rc = net->accept(first.listener, &rk, &recv[k]);
-                assert_true(!rc || rc == ncclInProgress);
-            }
-            made += connected[i];
-        }
-        for (int i = 0; i < N; i++) made += recv[i] != NULL;
-    }
-    for (int i = 0; i < N; i++) {
-        from[i] = (unsigned char)(i + 1);
-        request[i] = post_send(send[i], &from[i], 1, 0);
-        request[N + i] = post_recv(recv[i], &to[i], 1, 0);
-    }
-    assert_int_equal(finish(request, 2 * N, NULL), ncclSuccess);
-    assert_memory_equal(from, to, N);
-    for (int i = 0; i < N; i++) {
-        net->close_send(send[i]);
-        net->close_recv(recv[i]);
-    }
-    net->close_listen(first.listener);
-}
-
 /* ---- two threads ---- */
 
 enum { STREAM = 200, STREAM_MOST = 1 << 20 };
@@ -348,26 +300,6 @@ static void nothing_to_do_wakes_nobody(void **state)
     assert_int_equal(outcome_of(recv), ncclSuccess);
     assert_int_equal(net->sleep_on(p.recv, &fd.fd), ncclSuccess);
     assert_int_equal(poll(&fd, 1, 0), 0);
-    pair_close(&p);
-}
-
-/* Who connects and who accepts can sleep, too. */
-static void making_wakes(void **state)
-{
-    ncclResult_t s = ncclInProgress, r = ncclInProgress;
-    struct pair p;
-
-    (void)state;
-    pair_listen(&p);
-    for (;;) {
-        struct pollfd fds[2] = {{.fd = -1, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
-
-        pair_step(&p, &s, &r);
-        if (!s && !r) break;
-        if (s) assert_int_equal(net->sleep_on(p.send, &fds[0].fd), ncclSuccess);
-        if (r) assert_int_equal(net->sleep_on_listener(p.listener, &fds[1].fd), ncclSuccess);
-        assert_true(poll(fds, 2, PATIENCE_MS) > 0);
-    }
     pair_close(&p);
 }
 
@@ -578,118 +510,7 @@ static void closed_with_requests_outstanding(void **state)
     free(to);
 }
 
-/* ---- connecting ---- */
-
-static void silence_has_a_deadline(void **state)
-{
-    struct pair p;
-    ncclResult_t rc;
-
-    (void)state;
-    pair_listen(&p);
-    p.sender.deadline = kl_deadline_in_ms(20);
-    do rc = net->connect(0, &p.sender, &p.handle, &p.send);
-    while (rc == ncclInProgress);
-    assert_int_equal(rc, ncclRemoteError);
-    assert_null(p.send);
-    expect_in_error("rank 0 cannot connect with rank 1 at ");
-    expect_in_error("no answer within");
-
-    p.receiver.deadline = kl_deadline_in_ms(20);
-    p.receiver.peer = 5;
-    do rc = net->accept(p.listener, &p.receiver, &p.recv);
-    while (rc == ncclInProgress);
-    assert_int_equal(rc, ncclRemoteError);
-    expect_in_error("a connection of rank 5");
-    pair_close(&p);
-}
-
-static void nobody_there(void **state)
-{
-    struct pair p;
-    ncclResult_t rc;
-
-    (void)state;
-    pair_listen(&p);
-    net->close_listen(p.listener);
-    p.listener = NULL;
-    do rc = net->connect(0, &p.sender, &p.handle, &p.send);
-    while (rc == ncclInProgress);
-    assert_int_equal(rc, ncclRemoteError);
-    expect_in_error("Connection refused");
-    pair_close(&p);
-}
-
-static void an_attempt_can_be_given_up(void **state)
-{
-    struct pair p;
-    void *recv;
-
-    (void)state;
-    pair_listen(&p);
-    for (int i = 0; i < 3; i++) { /* at every stage of it */
-        for (int k = 0; k <= i; k++) {
-            assert_int_equal(net->connect(0, &p.sender, &p.handle, &p.send), ncclInProgress);
-            if (k) (void)net->accept(p.listener, &(struct kl_net_end){.peer = 9, .deadline = KL_NO_DEADLINE}, &recv);
-        }
-        net->cancel(p.send);
-        net->close_send(p.send);
-        p.send = NULL;
-    }
-    pair_join(&p); /* and the next one is fine */
-    assert_int_equal(outcome_of(post_send(p.send, "x", 1, 0)), ncclSuccess);
-    pair_close(&p);
-}
-
-static void handles_that_are_none(void **state)
-{
-    struct pair p;
-
-    (void)state;
-    pair_listen(&p);
-    for (int i = 0; i < 4; i++) {
-        struct kl_net_handle bad = p.handle;
-        if (i == 0) memset(&bad, 0, sizeof bad);
-        if (i == 1) bad.bytes[0] ^= 1;
-        if (i == 2) bad.bytes[8] ^= 1;   /* version */
-        if (i == 3) bad.bytes[10] = 200; /* family */
-        assert_int_equal(net->connect(0, &p.sender, &bad, &p.send), ncclInvalidArgument);
-        assert_null(p.send);
-    }
-    assert_int_equal(net->connect(99, &p.sender, &p.handle, &p.send), ncclInvalidArgument);
-    pair_close(&p);
-}
-
-static void another_secret_is_refused(void **state)
-{
-    ncclResult_t s = ncclInProgress, r = ncclInProgress;
-    struct pair p;
-
-    (void)state;
-    pair_listen(&p);
-    p.sender.secret.bytes[31] ^= 1;
-    while (s == ncclInProgress) pair_step(&p, &s, &r);
-    assert_int_equal(s, ncclRemoteError);
-    expect_in_error("another secret");
-    assert_int_equal(r, ncclInProgress);
-    p.sender.secret.bytes[31] ^= 1;
-    pair_join(&p);
-    pair_close(&p);
-}
-
-static void another_rank_is_refused(void **state)
-{
-    ncclResult_t s = ncclInProgress, r = ncclInProgress;
-    struct pair p;
-
-    (void)state;
-    pair_listen(&p);
-    p.sender.peer = 4;
-    while (s == ncclInProgress) pair_step(&p, &s, &r);
-    assert_int_equal(s, ncclRemoteError);
-    expect_in_error("somebody else is there");
-    pair_close(&p);
-}
+/* ---- devices ---- */
 
 static void devices_describe_themselves(void **state)
 {
@@ -757,12 +578,10 @@ static int traffic(void)
         T(every_size_arrives),
         T(many_are_outstanding),
         T(tags_find_their_receives),
-        T(one_listener_serves_many),
         T(threads_at_both_ends),
         T(sleepers_are_woken),
         T(what_work_finds_is_waited_for),
         T(nothing_to_do_wakes_nobody),
-        T(making_wakes),
         T(sizes_that_differ_are_named),
         T(large_sizes_that_differ_are_named),
         T(a_tag_that_nobody_can_want),
@@ -772,12 +591,6 @@ static int traffic(void)
         T(a_receiver_that_closes),
         T(cancel_ends_both),
         T(closed_with_requests_outstanding),
-        T(silence_has_a_deadline),
-        T(nobody_there),
-        T(an_attempt_can_be_given_up),
-        T(handles_that_are_none),
-        T(another_secret_is_refused),
-        T(another_rank_is_refused),
         T(devices_describe_themselves),
         T(a_process_that_dies),
     };
@@ -787,16 +600,5 @@ static int traffic(void)
 
 int main(void)
 {
-    static const struct setting settings[] = {
-        {"one socket", "=lo", "AF_INET", "1", "0", "0"},
-        {"one socket, encrypted", "=lo", "AF_INET", "1", "0", "1"},
-        {"four sockets, no thread", "=lo", "AF_INET", "4", "0", "0"},
-        {"two threads, three sockets each", "=lo", "AF_INET", "3", "2", "0"},
-        {"one thread, two sockets, encrypted", "=lo", "AF_INET", "2", "1", "1"},
-        {"IPv6", "", "AF_INET6", "2", "0", "0"},
-    };
-    int failed = 0;
-
-    FOR_EACH_CASE(s, settings) failed += run_under(s, traffic);
-    return failed;
+    return run_under_all(traffic);
 }

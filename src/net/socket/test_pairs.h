@@ -59,6 +59,23 @@ static inline int run_under(const struct setting *s, int (*tests)(void))
     return !WIFEXITED(status) || WEXITSTATUS(status);
 }
 
+/* Under a setting of each kind; how many have failed. */
+static inline int run_under_all(int (*tests)(void))
+{
+    static const struct setting settings[] = {
+        {"one socket", "=lo", "AF_INET", "1", "0", "0"},
+        {"one socket, encrypted", "=lo", "AF_INET", "1", "0", "1"},
+        {"four sockets, no thread", "=lo", "AF_INET", "4", "0", "0"},
+        {"two threads, three sockets each", "=lo", "AF_INET", "3", "2", "0"},
+        {"one thread, two sockets, encrypted", "=lo", "AF_INET", "2", "1", "1"},
+        {"IPv6", "", "AF_INET6", "2", "0", "0"},
+    };
+    int failed = 0;
+
+    FOR_EACH_CASE(s, settings) failed += run_under(s, tests);
+    return failed;
+}
+
 /* ---- what is given back ---- */
 
 static inline int note_fds(void **state)
