@@ -22,6 +22,13 @@ KOLO = {
     "kolo-threads": "threads",
     "kolo-threads-sync": "threads,sync",
     "kolo-threads-inline": "threads,inline",
+    "kolo-staged": "plain",
+    "kolo-copied": "plain",
+}
+# Parameters of a mode.
+KOLO_ENV = {
+    "kolo-staged": {"KOLO_KERNEL_COPIES": "NEVER"},
+    "kolo-copied": {"KOLO_KERNEL_COPIES": "ALWAYS"},
 }
 KOLO_DEFAULT = ["kolo", "kolo-sync", "kolo-inline", "kolo-alloc", "kolo-threads"]
 
@@ -117,7 +124,7 @@ class Bench:
         return [*launcher, *OPEN_MPI[name], *words, self.path("openmpi"), area, PIN]
 
 
-def environment():
-    """Parameters of whoever runs this are not part of it."""
+def environment(config=None):
+    """Of a configuration. Parameters of whoever runs this are not part of it."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_", "OMPI_", "UCX_", "MPIR_"))}
-    return {**env, "UCX_TLS": "posix,cma,self"}
+    return {**env, "UCX_TLS": "posix,cma,self", **KOLO_ENV.get(config, {})}

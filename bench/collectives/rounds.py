@@ -53,7 +53,7 @@ class Rounds:
         names = [f"{op}:{size}" for op, _, size in rows]
         command = self.bench.command(config, np, self.scratch) + words + names
         busy, began, own = cpu_busy(), time.monotonic(), os.times()
-        results, wrong = run_program(command, 60 + 3 * len(rows), peers.environment())
+        results, wrong = run_program(command, 60 + 3 * len(rows), peers.environment(config))
         wall, then = time.monotonic() - began, os.times()
         mine = then.children_user + then.children_system - own.children_user - own.children_system
         self.foreign.append(max(0.0, (cpu_busy() - busy - mine) / (wall * os.cpu_count())))

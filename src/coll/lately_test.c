@@ -3,6 +3,16 @@
 
 #include "tests/kolo_test.h"
 
+enum { BLOCK = 16, AGAIN = KL_LATELY_AGAIN * BLOCK };
+
+static struct kl_lately begun(void)
+{
+    struct kl_lately l;
+
+    kl_lately_begin(&l, BLOCK, NULL);
+    return l;
+}
+
 /* Of `n` uses, where a way takes so long: how many go the second way? */
 static int second_of(struct kl_lately *l, int n, const uint64_t ns[2])
 {
@@ -22,49 +32,63 @@ static void both_are_tried_and_the_faster_one_is_taken(void **state)
 {
     (void)state;
     for (int faster = 0; faster < 2; faster++) {
-        struct kl_lately l = {0};
+        struct kl_lately l = begun();
         const uint64_t *ns = faster ? second_faster : first_faster;
-        assert_int_equal(second_of(&l, 2 * KL_LATELY_BLOCK, ns), KL_LATELY_BLOCK);
-        int rest = KL_LATELY_AGAIN - 2 * KL_LATELY_BLOCK;
+        assert_int_equal(second_of(&l, 2 * BLOCK, ns), BLOCK);
+        int rest = AGAIN - 2 * BLOCK;
         assert_int_equal(second_of(&l, rest, ns), faster ? rest : 0);
-        int second = second_of(&l, 10 * KL_LATELY_AGAIN, ns); /* the other one again and again */
-        assert_int_equal(faster ? 10 * KL_LATELY_AGAIN - second : second, 10 * KL_LATELY_BLOCK);
+        int second = second_of(&l, 10 * AGAIN, ns); /* the other one again and again */
+        assert_int_equal(faster ? 10 * AGAIN - second : second, 10 * BLOCK);
     }
 }
 
 static void one_that_becomes_faster_is_found(void **state)
 {
-    struct kl_lately l = {0};
+    struct kl_lately l = begun();
 
     (void)state;
-    second_of(&l, 4 * KL_LATELY_AGAIN, first_faster);
-    second_of(&l, KL_LATELY_AGAIN, second_faster);
-    assert_int_equal(second_of(&l, KL_LATELY_AGAIN, second_faster), KL_LATELY_AGAIN - KL_LATELY_BLOCK);
+    second_of(&l, 4 * AGAIN, first_faster);
+    second_of(&l, AGAIN, second_faster);
+    assert_int_equal(second_of(&l, AGAIN, second_faster), AGAIN - BLOCK);
 }
 
 static void what_is_hardly_faster_changes_nothing(void **state)
 {
     static const uint64_t hardly[] = {100, 90};
-    struct kl_lately l = {0};
+    struct kl_lately l = begun();
 
     (void)state;
-    assert_int_equal(second_of(&l, 10 * KL_LATELY_AGAIN, hardly), 10 * KL_LATELY_BLOCK);
+    assert_int_equal(second_of(&l, 10 * AGAIN, hardly), 10 * BLOCK);
 }
 
 /* The first uses after a change are slow. */
 static void cold_caches_decide_nothing(void **state)
 {
-    struct kl_lately l = {0};
+    struct kl_lately l = begun();
     int last = -1, second = 0;
 
     (void)state;
-    for (int i = 0; i < 10 * KL_LATELY_AGAIN; i++) {
+    for (int i = 0; i < 10 * AGAIN; i++) {
         const int way = kl_lately_choose(&l);
-        if (i >= KL_LATELY_AGAIN) second += way;
+        if (i >= AGAIN) second += way;
         kl_lately_took(&l, way == last ? second_faster[way] : 1000000);
         last = way;
     }
-    assert_int_equal(second, 9 * (KL_LATELY_AGAIN - KL_LATELY_BLOCK));
+    assert_int_equal(second, 9 * (AGAIN - BLOCK));
+}
+
+/* What is alike need not be compared at once. */
+static void one_begins_as_another_has_ended(void **state)
+{
+    struct kl_lately known = begun(), l;
+
+    (void)state;
+    second_of(&known, AGAIN, second_faster);
+    kl_lately_begin(&l, BLOCK / 2, &known);
+    const int before = AGAIN / 2 - BLOCK;
+    assert_int_equal(second_of(&l, before, first_faster), before);
+    assert_int_equal(second_of(&l, BLOCK, first_faster), BLOCK / 2);
+    assert_int_equal(second_of(&l, before, first_faster), 0);
 }
 
 int main(void)
@@ -74,6 +98,7 @@ int main(void)
         cmocka_unit_test(one_that_becomes_faster_is_found),
         cmocka_unit_test(what_is_hardly_faster_changes_nothing),
         cmocka_unit_test(cold_caches_decide_nothing),
+        cmocka_unit_test(one_begins_as_another_has_ended),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

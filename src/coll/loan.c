@@ -15,6 +15,9 @@ enum { FEW = 2 };             /* messages of a launch: a ring. More are an all-t
 /* Bytes of a send that may be done before its receive is posted. */
 enum { STAGED_AHEAD = KL_POOL_DEPTH * KL_POOL_SLOT_BYTES };
 
+/* Launches that are compared. */
+enum { COMPARED_BYTES = 16 << 20, COMPARED_LEAST = 4, COMPARED_MOST = 16 };
+
 enum { NO_BLOCK = KL_LENT_BLOCKS }; /* the data are in no allocation that can be mapped */
 
 /* As it travels, in the line of a step. */
@@ -139,11 +142,34 @@ static int log2_of(size_t n)
     return 63 - __builtin_clzll(n);
 }
 
+/* Launches of either way that are compared: less is known from a short one. */
+static int compared(size_t bytes)
+{
+    const size_t n = COMPARED_BYTES / bytes;
+
+    return n < COMPARED_LEAST ? COMPARED_LEAST : n > COMPARED_MOST ? COMPARED_MOST : (int)n;
+}
+
+/* What is known of the next size, or of the one after it; NULL: nothing. */
+static const struct kl_lately *alike(const struct kl_lately *of, int size)
+{
+    static const int steps[] = {-1, 1, -2, 2};
+
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const int other = size + steps[i];
+        if (other >= 0 && other < KL_LOAN_SIZES && of[other].block) return &of[other];
+    }
+    return NULL;
+}
+
 static struct kl_lately *times_of(struct kl_loans *l, size_t bytes, size_t messages)
 {
-    const int size = log2_of(bytes) - log2_of(KL_LOAN_LEAST);
+    const int doubled = log2_of(bytes) - log2_of(KL_LOAN_LEAST),
+              size = doubled < KL_LOAN_SIZES ? doubled : KL_LOAN_SIZES - 1;
+    struct kl_lately *of = l->lately[messages > FEW];
 
-    return &l->lately[messages > FEW][size < KL_LOAN_SIZES ? size : KL_LOAN_SIZES - 1];
+    if (!of[size].block) kl_lately_begin(&of[size], compared(bytes), alike(of, size));
+    return &of[size];
 }
 
 void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, bool receives)

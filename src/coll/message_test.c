@@ -467,20 +467,42 @@ static void launches_decide_what_is_read(void **state)
     }
 }
 
-/* Each size and each kind of launch is tried for itself. */
+/* Sizes that are not alike, and each kind of launch, are tried for themselves. */
 static void both_ways_are_tried_in_turn(void **state)
 {
     static const struct {
         size_t bytes, messages;
-    } kinds[] = {{KL_LOAN_LEAST, 1}, {2 * KL_LOAN_LEAST, 1}, {KL_LOAN_LEAST, 7}, {(size_t)1 << 40, 1}};
+        int compared;
+    } kinds[] = {{KL_LOAN_LEAST, 1, 16}, {8 * KL_LOAN_LEAST, 1, 16}, {KL_LOAN_LEAST, 7, 16}, {(size_t)1 << 40, 1, 4}};
     struct kl_loans loans = {.nranks = 2};
 
     (void)state;
     FOR_EACH_CASE(k, kinds)
-    for (int i = 0; i < 2 * KL_LATELY_BLOCK; i++) {
+    for (int i = 0; i < 2 * k->compared; i++) {
         kl_loans_begin(&loans, k->bytes, k->messages, true);
-        assert_int_equal(loans.reads, i >= KL_LATELY_BLOCK);
+        assert_int_equal(loans.reads, i >= k->compared);
         kl_loans_complete(&loans);
+    }
+}
+
+/* Where reading is known to be faster for 8 MiB, and staging for 64 MiB. */
+static void a_size_begins_as_the_nearest_that_is_alike(void **state)
+{
+    static const struct {
+        size_t mib, messages;
+        bool reads;
+    } cases[] = {{1, 1, false}, {2, 1, true}, {4, 1, true}, {16, 1, true}, {32, 1, false}, {16, 7, false}};
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        struct kl_loans loans = {.nranks = 2};
+        kl_loans_begin(&loans, 8 << 20, 1, true);
+        loans.times->better = 1;
+        kl_loans_begin(&loans, 64 << 20, 1, true);
+        assert_false(loans.reads);
+        kl_loans_begin(&loans, c->mib << 20, c->messages, true);
+        assert_int_equal(loans.reads, c->reads);
     }
 }
 
@@ -635,6 +657,7 @@ int main(void)
         cmocka_unit_test(a_send_that_need_not_wait_is_complete_before_its_receive),
         cmocka_unit_test(launches_decide_what_is_read),
         cmocka_unit_test(both_ways_are_tried_in_turn),
+        cmocka_unit_test(a_size_begins_as_the_nearest_that_is_alike),
         cmocka_unit_test(a_receiver_that_left_is_not_waited_for),
         cmocka_unit_test(a_loan_of_another_size_is_refused),
         cmocka_unit_test(what_was_sent_before_leaving_arrives),
