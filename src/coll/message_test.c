@@ -237,7 +237,7 @@ static void a_revoked_message_is_not_read(void **state)
 
 /* ---- between processes, in memory that can be mapped ---- */
 
-enum { ON_LOAN = (600 << 10) + 5 };
+enum { ON_LOAN = (2400 << 10) + 5 };
 
 static char *shareable(size_t bytes)
 {
