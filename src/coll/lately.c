@@ -6,6 +6,9 @@
 enum { COLD = 2 };            /* uses of a block that do not count */
 enum { CLEARLY = 7, OF = 8 }; /* faster: in less than 7/8 of the time */
 
+/* Blocks. Before the first comparison memory is touched for the first time: that is in nobody's time. */
+enum { WARM, BETTER, OTHER, OVER };
+
 /* Of those from one comparison to the next, the how many-th is this use? */
 static uint32_t place_of(const struct kl_lately *l, uint32_t use)
 {
@@ -17,23 +20,22 @@ void kl_lately_begin(struct kl_lately *l, int block, const struct kl_lately *ali
     *l = (struct kl_lately){.block = (uint32_t)block};
     if (!alike) return;
     l->better = alike->better;
-    l->uses = 2 * l->block;
+    l->uses = OVER * l->block;
 }
 
 int kl_lately_choose(struct kl_lately *l)
 {
-    const uint32_t at = place_of(l, l->uses++);
-    const bool other = at >= l->block && at < 2 * l->block;
+    const uint32_t block = place_of(l, l->uses++) / l->block;
 
-    if (!at) l->ns[0] = l->ns[1] = 0;
-    return other ? !l->better : l->better;
+    return block == OTHER ? !l->better : l->better;
 }
 
 void kl_lately_took(struct kl_lately *l, uint64_t ns)
 {
-    const uint32_t at = place_of(l, l->uses - 1);
+    const uint32_t at = place_of(l, l->uses - 1), block = at / l->block, of_block = at % l->block;
 
-    if (at >= 2 * l->block) return;
-    if (at % l->block >= COLD) l->ns[at / l->block] += ns;
-    if (at == 2 * l->block - 1 && OF * l->ns[1] < CLEARLY * l->ns[0]) l->better = !l->better;
+    if (block < BETTER || block >= OVER) return;
+    uint64_t *sum = &l->ns[block - BETTER];
+    *sum = of_block == COLD ? ns : of_block > COLD ? *sum + ns : 0;
+    if (block == OTHER && of_block == l->block - 1 && OF * l->ns[1] < CLEARLY * l->ns[0]) l->better = !l->better;
 }

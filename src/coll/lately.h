@@ -5,7 +5,7 @@
  * Both are measured one after the other, at first and again and again: some uses of the way that was better, and as many of the other one,
  * which has to be clearly faster to take its place. Ranks that do the same count the same uses, so that they try the other way together.
  * A single use tells little: where ranks share CPUs, it may wait for anybody. Nor do the first ones of a block, which find cold
- * caches.
+ * caches, or the first block, which finds new memory.
  *
  * Threads: one at a time.
  */
