@@ -7,7 +7,7 @@ enum { COLD = 2 };            /* uses of a block that do not count */
 enum { CLEARLY = 7, OF = 8 }; /* faster: in less than 7/8 of the time */
 
 /* Blocks. Before the first comparison memory is touched for the first time: that is in nobody's time. */
-enum { WARM, BETTER, OTHER, OVER };
+enum { WARM, FIRST, SECOND, OVER };
 
 /* Of those from one comparison to the next, the how many-th is this use? */
 static uint32_t place_of(const struct kl_lately *l, uint32_t use)
@@ -23,19 +23,21 @@ void kl_lately_begin(struct kl_lately *l, int block, const struct kl_lately *ali
     l->uses = OVER * l->block;
 }
 
+/* All ranks take the same way in a block, also while they do not agree which is better. */
 int kl_lately_choose(struct kl_lately *l)
 {
     const uint32_t block = place_of(l, l->uses++) / l->block;
 
-    return block == OTHER ? !l->better : l->better;
+    return block == FIRST ? 0 : block == SECOND ? 1 : l->better;
 }
 
 void kl_lately_took(struct kl_lately *l, uint64_t ns)
 {
     const uint32_t at = place_of(l, l->uses - 1), block = at / l->block, of_block = at % l->block;
 
-    if (block < BETTER || block >= OVER) return;
-    uint64_t *sum = &l->ns[block - BETTER];
+    if (block != FIRST && block != SECOND) return;
+    uint64_t *sum = &l->ns[block - FIRST];
     *sum = of_block == COLD ? ns : of_block > COLD ? *sum + ns : 0;
-    if (block == OTHER && of_block == l->block - 1 && OF * l->ns[1] < CLEARLY * l->ns[0]) l->better = !l->better;
+    if (block == FIRST || of_block < l->block - 1) return;
+    if (OF * l->ns[!l->better] < CLEARLY * l->ns[l->better]) l->better = !l->better;
 }

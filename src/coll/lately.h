@@ -2,8 +2,8 @@
 /**
  * lately.h - which of two ways has been faster lately, where that depends on the machine and on what else runs there.
  *
- * Both are measured one after the other, at first and again and again: some uses of the way that was better, and as many of the other one,
- * which has to be clearly faster to take its place. Ranks that do the same count the same uses, so that they try the other way together.
+ * Both are measured one after the other, at first and again and again: some uses of the first way, and as many of the second. The one that was
+ * worse has to be clearly faster to take the other one's place. Ranks that do the same count the same uses, so that they try the other way together.
  * A single use tells little: where ranks share CPUs, it may wait for anybody. Nor do the first ones of a block, which find cold
  * caches, or the first block, which finds new memory.
  *
@@ -20,7 +20,7 @@ struct kl_lately {
     uint32_t block; /* uses of either way, 3 or more, that are compared; 0: not begun */
     uint32_t uses;
     int better;     /* way: 0 or 1 */
-    uint64_t ns[2]; /* sums of the blocks: of the better way, of the other one */
+    uint64_t ns[2]; /* sums of the blocks, by way */
 };
 
 /** Begin. Of two that are alike, a later one begins with what has been better in `alike`, and compares when it would again; NULL: at once. */

@@ -16,7 +16,7 @@ enum { FEW = 2 };             /* messages of a launch: a ring. More are an all-t
 enum { STAGED_AHEAD = KL_POOL_DEPTH * KL_POOL_SLOT_BYTES };
 
 /* Launches that are compared. */
-enum { COMPARED_BYTES = 16 << 20, COMPARED_LEAST = 4, COMPARED_MOST = 16 };
+enum { COMPARED_BYTES = 4 << 20, COMPARED_LEAST = 4, COMPARED_MOST = 16 };
 
 enum { NO_BLOCK = KL_LENT_BLOCKS }; /* the data are in no allocation that can be mapped */
 

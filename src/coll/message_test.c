@@ -473,7 +473,7 @@ static void both_ways_are_tried_in_turn(void **state)
     static const struct {
         size_t bytes, messages;
         int compared;
-    } kinds[] = {{KL_LOAN_LEAST, 1, 16}, {8 * KL_LOAN_LEAST, 1, 16}, {KL_LOAN_LEAST, 7, 16}, {(size_t)1 << 40, 1, 4}};
+    } kinds[] = {{KL_LOAN_LEAST, 1, 16}, {8 * KL_LOAN_LEAST, 1, 8}, {KL_LOAN_LEAST, 7, 16}, {(size_t)1 << 40, 1, 4}};
     struct kl_loans loans = {.nranks = 2};
 
     (void)state;
