@@ -15,9 +15,9 @@ static uint32_t place_of(const struct kl_lately *l, uint32_t use)
     return use % (KL_LATELY_AGAIN * l->block);
 }
 
-void kl_lately_begin(struct kl_lately *l, int block, const struct kl_lately *alike)
+void kl_lately_begin(struct kl_lately *l, int block, int guess, const struct kl_lately *alike)
 {
-    *l = (struct kl_lately){.block = (uint32_t)block};
+    *l = (struct kl_lately){.block = (uint32_t)block, .better = guess};
     if (!alike) return;
     l->better = alike->better;
     l->uses = OVER * l->block;

@@ -23,8 +23,11 @@ struct kl_lately {
     uint64_t ns[2]; /* sums of the blocks, by way */
 };
 
-/** Begin. Of two that are alike, a later one begins with what has been better in `alike`, and compares when it would again; NULL: at once. */
-void kl_lately_begin(struct kl_lately *lately, int block, const struct kl_lately *alike);
+/**
+ * Begin with a guess which way is better; they are compared at once.
+ * Or with what has been better in `alike`, unless that is NULL; they are compared when they would be again.
+ */
+void kl_lately_begin(struct kl_lately *lately, int block, int guess, const struct kl_lately *alike);
 
 /** The way of the next use: 0 or 1. */
 int kl_lately_choose(struct kl_lately *lately);

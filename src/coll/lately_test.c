@@ -9,7 +9,7 @@ static struct kl_lately begun(void)
 {
     struct kl_lately l;
 
-    kl_lately_begin(&l, BLOCK, NULL);
+    kl_lately_begin(&l, BLOCK, 0, NULL);
     return l;
 }
 
@@ -77,6 +77,18 @@ static void cold_caches_decide_nothing(void **state)
     assert_int_equal(second, BLOCK);
 }
 
+/* Whichever is guessed: until they are compared. */
+static void a_guess_is_put_right(void **state)
+{
+    struct kl_lately l;
+
+    (void)state;
+    kl_lately_begin(&l, BLOCK, 1, NULL);
+    assert_int_equal(second_of(&l, BLOCK, first_faster), BLOCK);
+    assert_int_equal(second_of(&l, 2 * BLOCK, first_faster), BLOCK);
+    assert_int_equal(second_of(&l, AGAIN - COMPARED, first_faster), 0);
+}
+
 /* What is alike need not be compared at once. */
 static void one_begins_as_another_has_ended(void **state)
 {
@@ -84,7 +96,7 @@ static void one_begins_as_another_has_ended(void **state)
 
     (void)state;
     second_of(&known, AGAIN, second_faster);
-    kl_lately_begin(&l, BLOCK / 2, &known);
+    kl_lately_begin(&l, BLOCK / 2, 0, &known);
     const int before = AGAIN / 2 - COMPARED / 2;
     assert_int_equal(second_of(&l, before, first_faster), before);
     assert_int_equal(second_of(&l, COMPARED / 2, first_faster), BLOCK);
@@ -98,6 +110,7 @@ int main(void)
         cmocka_unit_test(one_that_becomes_faster_is_found),
         cmocka_unit_test(what_is_hardly_faster_changes_nothing),
         cmocka_unit_test(cold_caches_decide_nothing),
+        cmocka_unit_test(a_guess_is_put_right),
         cmocka_unit_test(one_begins_as_another_has_ended),
     };
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "device/host/bulk_copy.h"
 #include "os/chaos.h"
 #include "transport/pool.h"
 
@@ -142,7 +143,7 @@ static int log2_of(size_t n)
     return 63 - __builtin_clzll(n);
 }
 
-/* Launches of either way that are compared: less is known from a short one. */
+/* Launches of either way that are compared: a long one tells more. */
 static int compared(size_t bytes)
 {
     const size_t n = COMPARED_BYTES / bytes;
@@ -150,25 +151,34 @@ static int compared(size_t bytes)
     return n < COMPARED_LEAST ? COMPARED_LEAST : n > COMPARED_MOST ? COMPARED_MOST : (int)n;
 }
 
-/* What is known of the next size, or of the one after it; NULL: nothing. */
-static const struct kl_lately *alike(const struct kl_lately *of, int size)
+/* Does all fit the caches that ranks send and receive, if each sends the least of this size? */
+static bool fits_caches(const struct kl_loans *l, int size)
+{
+    return (2 * (size_t)l->nranks * KL_LOAN_LEAST) << size <= kl_cache_bytes();
+}
+
+/* The nearest size of which something is known, up to 4 times as large or as small; NULL: none. */
+static const struct kl_lately *alike(const struct kl_loans *l, const struct kl_lately *of, int size)
 {
     static const int steps[] = {-1, 1, -2, 2};
 
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         const int other = size + steps[i];
-        if (other >= 0 && other < KL_LOAN_SIZES && of[other].block) return &of[other];
+        if (other < 0 || other >= KL_LOAN_SIZES || !of[other].block) continue;
+        if (fits_caches(l, other) == fits_caches(l, size)) return &of[other];
     }
     return NULL;
 }
 
+/* Of what fits no cache, the kernel moves less: that is the better guess. */
 static struct kl_lately *times_of(struct kl_loans *l, size_t bytes, size_t messages)
 {
-    const int doubled = log2_of(bytes) - log2_of(KL_LOAN_LEAST),
+    const int doubled = log2_of(bytes * messages) - log2_of(KL_LOAN_LEAST),
               size = doubled < KL_LOAN_SIZES ? doubled : KL_LOAN_SIZES - 1;
     struct kl_lately *of = l->lately[messages > FEW];
 
-    if (!of[size].block) kl_lately_begin(&of[size], compared(bytes), alike(of, size));
+    if (!of[size].block)
+        kl_lately_begin(&of[size], compared(bytes * messages), !fits_caches(l, size), alike(l, of, size));
     return &of[size];
 }
 

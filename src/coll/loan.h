@@ -47,7 +47,7 @@ struct kl_loan_peer {
     enum kl_loan_kind kind; /* of the last loan */
 };
 
-enum { KL_LOAN_SIZES = 12 }; /* powers of 2, from KL_LOAN_LEAST */
+enum { KL_LOAN_SIZES = 16 }; /* of what a rank sends: powers of 2, from KL_LOAN_LEAST */
 
 /** What a rank knows of loans. Stays where it is once something was lent. */
 struct kl_loans {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "coll/signature.h"
+#include "device/host/bulk_copy.h"
 #include "tests/kolo_test.h"
 #include "transport/pool.h"
 #include "transport/test_join.h"
@@ -467,43 +468,60 @@ static void launches_decide_what_is_read(void **state)
     }
 }
 
-/* Sizes that are not alike, and each kind of launch, are tried for themselves. */
+/* Sizes that are not alike, and each kind of launch, are tried for themselves: a block before, one of either way, and then. */
 static void both_ways_are_tried_in_turn(void **state)
 {
     static const struct {
         size_t bytes, messages;
         int compared;
-    } kinds[] = {{KL_LOAN_LEAST, 1, 16}, {8 * KL_LOAN_LEAST, 1, 8}, {KL_LOAN_LEAST, 7, 16}, {(size_t)1 << 40, 1, 4}};
+        bool guess;
+    } kinds[] = {{KL_LOAN_LEAST, 1, 16, false}, {KL_LOAN_LEAST, 4, 16, false}, {(size_t)1 << 40, 1, 4, true}};
     struct kl_loans loans = {.nranks = 2};
 
     (void)state;
     FOR_EACH_CASE(k, kinds)
     for (int i = 0; i < 3 * k->compared; i++) {
         kl_loans_begin(&loans, k->bytes, k->messages, true);
-        assert_int_equal(loans.reads, i >= 2 * k->compared);
+        assert_int_equal(loans.reads, i < k->compared ? k->guess : i >= 2 * k->compared);
         kl_loans_complete(&loans);
     }
 }
 
-/* Where reading is known to be faster for 8 MiB, and staging for 64 MiB. */
+/* Up to a quarter of the next size that is known. */
 static void a_size_begins_as_the_nearest_that_is_alike(void **state)
 {
     static const struct {
-        size_t mib, messages;
+        size_t part, messages;
         bool reads;
-    } cases[] = {{1, 1, false}, {2, 1, true}, {4, 1, true}, {16, 1, true}, {32, 1, false}, {16, 7, false}};
+    } cases[] = {{2, 1, true}, {4, 1, true}, {8, 1, false}, {8, 4, false}};
+    const size_t all = kl_cache_bytes() / 4;
 
     (void)state;
     FOR_EACH_CASE(c, cases)
     {
         struct kl_loans loans = {.nranks = 2};
-        kl_loans_begin(&loans, 8 << 20, 1, true);
-        loans.times->better = 1;
-        kl_loans_begin(&loans, 64 << 20, 1, true);
+        kl_loans_begin(&loans, all, 1, true);
         assert_false(loans.reads);
-        kl_loans_begin(&loans, c->mib << 20, c->messages, true);
+        loans.times->better = 1;
+        kl_loans_begin(&loans, all / c->part, c->messages, true);
         assert_int_equal(loans.reads, c->reads);
     }
+}
+
+/* Beyond the cache, sizes begin as others beyond it. */
+static void what_fits_no_cache_is_not_alike(void **state)
+{
+    const size_t all = kl_cache_bytes();
+    struct kl_loans loans = {.nranks = 2};
+
+    (void)state;
+    kl_loans_begin(&loans, all / 4, 1, true);
+    assert_false(loans.reads);
+    kl_loans_begin(&loans, all / 2, 1, true);
+    assert_true(loans.reads);
+    loans.times->better = 0;
+    kl_loans_begin(&loans, all, 1, true);
+    assert_false(loans.reads);
 }
 
 static void a_receiver_that_left_is_not_waited_for(void **state)
@@ -658,6 +676,7 @@ int main(void)
         cmocka_unit_test(launches_decide_what_is_read),
         cmocka_unit_test(both_ways_are_tried_in_turn),
         cmocka_unit_test(a_size_begins_as_the_nearest_that_is_alike),
+        cmocka_unit_test(what_fits_no_cache_is_not_alike),
         cmocka_unit_test(a_receiver_that_left_is_not_waited_for),
         cmocka_unit_test(a_loan_of_another_size_is_refused),
         cmocka_unit_test(what_was_sent_before_leaving_arrives),
