@@ -12,7 +12,7 @@
 #define KL_COLL_ALGORITHM_H
 
 #include "channel/connections.h"
-#include "coll/func.h"
+#include "coll/negotiation.h"
 #include "coll/schedule.h"
 #include "coll/steps.h"
 #include "device/host/redop.h"
@@ -43,7 +43,9 @@ struct kl_share {
     size_t elem_bytes;
     bool more;      /* more collectives of the algorithm follow, and are launched */
     bool processes; /* the ranks live in several */
-    bool lends;     /* others may read and write this rank's buffers where they lie */
+    bool lends;     /* others may map this rank's buffers, or have them in their own memory */
+    const uint64_t *mark;        /* of this process, by which others know it (os/foreign.h); NULL: they may not read its memory */
+    struct kl_negotiation_word word; /* what this rank says when they negotiate */
     bool wide;      /* LL128: with stores of 64 bytes */
     void *scratch;  /* KL_SCRATCH_BYTES, for one hop at a time */
     int channel;
@@ -84,8 +86,8 @@ struct kl_algorithm {
     /** A rank that a stalled op waits for; with `gone`, only one that has freed its communicator. -1: none. */
     int (*blocked_on)(void *op, bool gone);
 
-    /** Is an op DONE because the algorithm cannot carry it out, and has not begun to? All ranks say so alike. NULL: it always can. */
-    bool (*declined)(const void *op);
+    /** What has come of an op that is DONE, of an algorithm that begins with a negotiation: all say so alike. NULL: it is complete. */
+    struct kl_negotiation_outcome (*outcome)(const void *op);
 };
 
 #endif

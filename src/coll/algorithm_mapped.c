@@ -27,6 +27,8 @@ static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connect
     kl_board_init(&m->mapped.board, n, graph->rank);
     m->mapped.cache_bytes = kl_cache_bytes();
     KL_TRY(kl_lent_init(&m->mapped.lent, kl_devices(), n, graph->rank));
+    m->mapped.scratch = kl_chaos_aligned_alloc(KL_LINE, kl_read_scratch_bytes(n));
+    if (!m->mapped.scratch) return KL_NOMEM("what the kernel copies");
     return kl_links_share_all(links, graph, cs, m->ranks, kl_board_bytes(n));
 }
 
@@ -35,6 +37,7 @@ static void unlink_board(struct kl_links *links)
     struct members *m = links->own;
 
     if (m) kl_lent_fini(&m->mapped.lent);
+    if (m) free(m->mapped.scratch);
     free(m);
     links->own = NULL;
 }
@@ -59,9 +62,9 @@ static int blocked_on(void *op, bool gone)
     return kl_mapped_blocked_on(op, gone);
 }
 
-static bool declined(const void *op)
+static struct kl_negotiation_outcome outcome(const void *op)
 {
-    return ((const struct kl_mapped_op *)op)->declined;
+    return ((const struct kl_mapped_op *)op)->outcome;
 }
 
 const struct kl_algorithm kl_algorithm_mapped = {
@@ -76,5 +79,5 @@ const struct kl_algorithm kl_algorithm_mapped = {
     .start = start,
     .progress = progress,
     .blocked_on = blocked_on,
-    .declined = declined,
+    .outcome = outcome,
 };

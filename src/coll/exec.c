@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "coll/algorithms.h"
-#include "coll/first_try.h"
 #include "coll/links.h"
+#include "coll/negotiation.h"
 #include "coll/mover.h"
 #include "coll/ordered.h"
 #include "coll/signature.h"
@@ -27,8 +27,8 @@ struct kl_exec {
     struct kl_share *shares;                                    /* and what it carries out */
     size_t op_stride;
     const struct kl_algorithm *running; /* NULL: no collective has begun */
-    struct kl_first_try first;          /* of Mapped, */
-    int first_row;                      /* which is this one */
+    struct kl_negotiation negotiation;
+    int negotiating_row; /* of the algorithm that begins with it */
     int ops_used, ops_left;
     bool op_done[KL_MAX_CHANNELS];
     int linked[KL_ALGORITHM_ROWS]; /* channels whose links are ready, from 0 on */
@@ -62,6 +62,7 @@ static ncclResult_t make_shares(struct kl_exec *e, int nchannels)
             .channel = i,
             .processes = c->processes,
             .lends = c->lending.maps,
+            .mark = c->processes && c->lending.copies != KL_KERNEL_COPIES_NEVER ? &e->config.lending.process : NULL,
             .scratch = e->scratch,
             .steps = c->steps.step ? &e->config.steps : NULL,
         };
@@ -90,7 +91,8 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     e->chooser.tuning = config->tuning;
     e->chooser.memory = config->memory;
     e->chooser.ordered = config->ordered;
-    e->first_row = kl_algorithm_find(KL_FUNC_ALL_REDUCE, KL_ALGO_MAPPED, KL_PROTO_SIMPLE, KL_REACH_ALL);
+    e->negotiation = (struct kl_negotiation){.nranks = config->nranks, .rank = config->rank, .copies = config->lending.copies};
+    e->negotiating_row = kl_algorithm_find(KL_FUNC_ALL_REDUCE, KL_ALGO_MAPPED, KL_PROTO_SIMPLE, KL_REACH_ALL);
     e->wide = kl_lines_wide_works();
     ncclResult_t rc = make_ops(e);
     if (rc) {
@@ -141,12 +143,17 @@ static void log_choice(const struct kl_exec *e, const struct kl_task *t)
             proto_names[t->choice.proto], t->choice.cut.nchannels - 1);
 }
 
-/* Rank 0 says what has become of a choice that Mapped was tried before. */
-static void log_mapped(const struct kl_exec *e, const struct kl_task *t, bool declined)
+/* Rank 0 says what has come of a negotiation. */
+static void log_negotiation(const struct kl_exec *e, const struct kl_task *t, enum kl_negotiation_end end)
 {
+    static const char *const ends[] = {
+        [KL_NEGOTIATED_DECLINED] = "not all ranks can map each other's buffers",
+        [KL_NEGOTIATED_MAPPED] = "done in the ranks' own buffers (Mapped)",
+        [KL_NEGOTIATED_READ] = "copied by the kernel (Mapped)",
+    };
+
     if (e->config.rank) return;
-    KL_INFO(KL_TUNING, "%s: %zu Bytes: %s", kl_func_info[t->func].name, t->count * elem_bytes(e, t),
-            declined ? "not all ranks can map each other's buffers" : "done in the ranks' own buffers (Mapped)");
+    KL_INFO(KL_TUNING, "%s: %zu Bytes: %s", kl_func_info[t->func].name, t->count * elem_bytes(e, t), ends[end]);
 }
 
 ncclResult_t kl_exec_choose(struct kl_exec *e, struct kl_task *t)
@@ -216,7 +223,7 @@ static bool is_of_use(const struct kl_exec *e, int row)
     const struct kl_tuning *t = e->config.tuning;
     const struct kl_algorithm *a = kl_algorithms[row];
 
-    if (row == e->first_row) return kl_chooser_takes_all_to_all(&e->chooser, 1);
+    if (row == e->negotiating_row) return kl_chooser_takes_all_to_all(&e->chooser, 1);
     if (a->algo >= KL_ALGOS) return e->config.ordered && a->algo == kl_ordered_algo(e->config.nranks);
     for (int f = 0; f < KL_FUNCS; f++)
         for (int p = 0; p < KL_PROTOS; p++)
@@ -387,46 +394,66 @@ static enum kl_progress progress_spread(struct kl_exec *e, const struct kl_task 
     if (!e->messages) *rc = begin_spread(e, t);
     if (*rc) return KL_DONE;
     enum kl_progress got = progress_messages(e, rc);
-    if (got == KL_DONE && !*rc) kl_first_try_ended(&e->first, false);
+    if (got == KL_DONE && !*rc && e->negotiation.times) kl_negotiation_ended(&e->negotiation);
     return got;
 }
 
 /* ---- collectives, whole ---- */
 
-/* The row that carries out what begins. */
-static int row_for(const struct kl_exec *e, const struct kl_task *t)
+static size_t all_bytes(const struct kl_exec *e, const struct kl_task *t)
 {
-    return t->choice.mapped && kl_first_try_due(&e->first) ? e->first_row : t->choice.algorithm;
+    return kl_func_bytes(t->func, t->count * elem_bytes(e, t), e->config.nranks);
 }
 
-static enum kl_progress begin(struct kl_exec *e, const struct kl_task *t, bool more, ncclResult_t *rc)
+/* The row that carries out what begins. */
+static int row_for(struct kl_exec *e, const struct kl_task *t)
 {
-    const int row = row_for(e, t), n = kl_algorithms[row]->one_channel ? 1 : t->choice.cut.nchannels;
+    if (!t->choice.mapped || !kl_negotiation_due(&e->negotiation, t->func, all_bytes(e, t))) return t->choice.algorithm;
+    return e->negotiating_row;
+}
+
+static void start_row(struct kl_exec *e, const struct kl_task *t, int row, bool more)
+{
+    if (row == e->negotiating_row) e->shares[0].word = kl_negotiation_word(&e->negotiation);
+    start(e, t, row, more);
+}
+
+static enum kl_progress begin(struct kl_exec *e, const struct kl_task *t, int row, bool more, ncclResult_t *rc)
+{
+    const int n = kl_algorithms[row]->one_channel ? 1 : t->choice.cut.nchannels;
     enum kl_progress got = n <= e->linked[row] ? KL_DONE : progress_links(e, row, n, rc);
 
-    if (!*rc && got == KL_DONE) start(e, t, row, more);
+    if (!*rc && got == KL_DONE) start_row(e, t, row, more);
     return got;
+}
+
+/* The algorithm is done, which for one that begins with a negotiation means that this is over. DONE: the collective is complete. */
+static enum kl_progress end_algorithm(struct kl_exec *e, const struct kl_task *t, const struct kl_algorithm *a)
+{
+    if (!a->outcome) {
+        kl_negotiation_ended(&e->negotiation);
+        return KL_DONE;
+    }
+    const struct kl_negotiation_outcome outcome = a->outcome(op_of(e, 0));
+    log_negotiation(e, t, outcome.end);
+    kl_negotiation_held(&e->negotiation, outcome);
+    if (outcome.end == KL_NEGOTIATED_DECLINED) return KL_MOVED; /* on to the one that was chosen */
+    if (outcome.end == KL_NEGOTIATED_READ) kl_negotiation_ended(&e->negotiation);
+    return KL_DONE;
 }
 
 enum kl_progress kl_exec_collective(struct kl_exec *e, const struct kl_task *t, bool more, ncclResult_t *rc)
 {
     if (e->config.nranks == 1) return copy_alone(e, t);
-    if (!e->running && t->choice.messages && row_for(e, t) != e->first_row) return progress_spread(e, t, rc);
     if (!e->running) {
-        enum kl_progress got = begin(e, t, more, rc);
+        const int row = row_for(e, t);
+        if (t->choice.messages && row != e->negotiating_row) return progress_spread(e, t, rc);
+        enum kl_progress got = begin(e, t, row, more, rc);
         if (*rc || got != KL_DONE) return got;
     }
     const struct kl_algorithm *a = e->running;
     enum kl_progress got = progress_ops(e, rc);
-    if (got != KL_DONE || *rc || !t->choice.mapped) return got;
-    const bool tried = a == kl_algorithms[e->first_row], declined = tried && a->declined(op_of(e, 0));
-    if (tried) log_mapped(e, t, declined);
-    if (!declined) {
-        kl_first_try_ended(&e->first, tried);
-        return KL_DONE;
-    }
-    kl_first_try_declined(&e->first);
-    return KL_MOVED; /* on to the one that was chosen */
+    return got != KL_DONE || *rc || !t->choice.mapped ? got : end_algorithm(e, t, a);
 }
 
 /* ---- failures ---- */
@@ -436,7 +463,7 @@ void kl_exec_reset(struct kl_exec *e)
     kl_exchange_reset(&e->exchange);
     e->messages = false;
     e->running = NULL;
-    e->first.declined = false;
+    kl_negotiation_reset(&e->negotiation);
     e->ops_used = e->ops_left = 0;
 }
 

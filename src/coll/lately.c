@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/lately.h"
 
-#include <stdbool.h>
-
 enum { COLD = 2 };            /* uses of a block that do not count */
 enum { CLEARLY = 7, OF = 8 }; /* faster: in less than 7/8 of the time */
+enum { COMPARED_BYTES = 4 << 20, COMPARED_LEAST = 4, COMPARED_MOST = 16 };
 
 /* Blocks. Before the first comparison memory is touched for the first time: that is in nobody's time. */
 enum { WARM, FIRST, SECOND, OVER };
@@ -23,17 +22,29 @@ void kl_lately_begin(struct kl_lately *l, int block, int guess, const struct kl_
     l->uses = OVER * l->block;
 }
 
-/* All ranks take the same way in a block, also while they do not agree which is better. */
-int kl_lately_choose(struct kl_lately *l)
+int kl_lately_block(size_t bytes)
 {
-    const uint32_t block = place_of(l, l->uses++) / l->block;
+    const size_t n = COMPARED_BYTES / bytes;
+
+    return n < COMPARED_LEAST ? COMPARED_LEAST : n > COMPARED_MOST ? COMPARED_MOST : (int)n;
+}
+
+/* All ranks take the same way in a block, also while they do not agree which is better. */
+int kl_lately_way(const struct kl_lately *l)
+{
+    const uint32_t block = place_of(l, l->uses) / l->block;
 
     return block == FIRST ? 0 : block == SECOND ? 1 : l->better;
 }
 
+bool kl_lately_is_new(const struct kl_lately *l)
+{
+    return !l->uses || place_of(l, l->uses) == OVER * l->block;
+}
+
 void kl_lately_took(struct kl_lately *l, uint64_t ns)
 {
-    const uint32_t at = place_of(l, l->uses - 1), block = at / l->block, of_block = at % l->block;
+    const uint32_t at = place_of(l, l->uses++), block = at / l->block, of_block = at % l->block;
 
     if (block != FIRST && block != SECOND) return;
     uint64_t *sum = &l->ns[block - FIRST];

@@ -12,6 +12,8 @@
 #ifndef KL_COLL_LATELY_H
 #define KL_COLL_LATELY_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { KL_LATELY_AGAIN = 64 }; /* blocks, from one comparison to the next */
@@ -29,10 +31,16 @@ struct kl_lately {
  */
 void kl_lately_begin(struct kl_lately *lately, int block, int guess, const struct kl_lately *alike);
 
-/** The way of the next use: 0 or 1. */
-int kl_lately_choose(struct kl_lately *lately);
+/** Uses of either way that are compared where each moves so many bytes: a long one tells more. */
+int kl_lately_block(size_t bytes);
 
-/** So long the last use took. */
+/** The way of the use that is next, or under way: 0 or 1. */
+int kl_lately_way(const struct kl_lately *lately);
+
+/** Is this use the first with a guess, or the first after a comparison? */
+bool kl_lately_is_new(const struct kl_lately *lately);
+
+/** The use under way is over, and took so long. */
 void kl_lately_took(struct kl_lately *lately, uint64_t ns);
 
 #endif

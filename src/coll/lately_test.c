@@ -19,7 +19,7 @@ static int second_of(struct kl_lately *l, int n, const uint64_t ns[2])
     int second = 0;
 
     for (int i = 0; i < n; i++) {
-        const int way = kl_lately_choose(l);
+        const int way = kl_lately_way(l);
         second += way;
         kl_lately_took(l, ns[way]);
     }
@@ -69,7 +69,7 @@ static void cold_caches_decide_nothing(void **state)
 
     (void)state;
     for (int i = 0; i < AGAIN; i++) {
-        const int way = kl_lately_choose(&l);
+        const int way = kl_lately_way(&l);
         second += way;
         kl_lately_took(&l, way == last && i >= BLOCK ? first_faster[way] : 1000000);
         last = way;

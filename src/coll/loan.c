@@ -16,9 +16,6 @@ enum { FEW = 2 };             /* messages of a launch: a ring. More are an all-t
 /* Bytes of a send that may be done before its receive is posted. */
 enum { STAGED_AHEAD = KL_POOL_DEPTH * KL_POOL_SLOT_BYTES };
 
-/* Launches that are compared. */
-enum { COMPARED_BYTES = 4 << 20, COMPARED_LEAST = 4, COMPARED_MOST = 16 };
-
 enum { NO_BLOCK = KL_LENT_BLOCKS }; /* the data are in no allocation that can be mapped */
 
 /* As it travels, in the line of a step. */
@@ -143,14 +140,6 @@ static int log2_of(size_t n)
     return 63 - __builtin_clzll(n);
 }
 
-/* Launches of either way that are compared: a long one tells more. */
-static int compared(size_t bytes)
-{
-    const size_t n = COMPARED_BYTES / bytes;
-
-    return n < COMPARED_LEAST ? COMPARED_LEAST : n > COMPARED_MOST ? COMPARED_MOST : (int)n;
-}
-
 /* Does all fit the caches that ranks send and receive, if each sends the least of this size? */
 static bool fits_caches(const struct kl_loans *l, int size)
 {
@@ -178,7 +167,7 @@ static struct kl_lately *times_of(struct kl_loans *l, size_t bytes, size_t messa
     struct kl_lately *of = l->lately[messages > FEW];
 
     if (!of[size].block)
-        kl_lately_begin(&of[size], compared(bytes * messages), !fits_caches(l, size), alike(l, of, size));
+        kl_lately_begin(&of[size], kl_lately_block(bytes * messages), !fits_caches(l, size), alike(l, of, size));
     return &of[size];
 }
 
@@ -190,7 +179,7 @@ void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, bool rece
     l->reads = l->lending.copies == KL_KERNEL_COPIES_ALWAYS;
     if (l->lending.copies != KL_KERNEL_COPIES_AUTO) return;
     l->times = times_of(l, bytes, messages);
-    l->reads = kl_lately_choose(l->times);
+    l->reads = kl_lately_way(l->times);
     l->began = kl_now_ns();
 }
 

@@ -23,21 +23,12 @@
 
 #include "coll/first_try.h"
 #include "coll/lately.h"
+#include "coll/lending.h"
 #include "coll/lent.h"
 #include "os/foreign.h"
 #include "transport/fifo.h"
 
 enum { KL_LOAN_LEAST = 64 << 10, KL_LOAN_MOST = 1 << 30 }; /* bytes of a step that is lent */
-
-/** When the kernel copies: where that has been faster lately; never; wherever it can. */
-enum kl_kernel_copies { KL_KERNEL_COPIES_AUTO, KL_KERNEL_COPIES_NEVER, KL_KERNEL_COPIES_ALWAYS };
-
-/** What a rank lends. */
-struct kl_lending {
-    bool maps; /* memory that others may map */
-    enum kl_kernel_copies copies;
-    uint64_t process; /* random, of this one */
-};
 
 enum kl_loan_kind { KL_LOAN_MAPPED, KL_LOAN_READ, KL_LOAN_KINDS };
 

@@ -31,18 +31,24 @@ static bool lends_recv(const struct kl_share *s, int rank)
 
 /* ---- turns: what all post ---- */
 
+static uint64_t address(const void *at)
+{
+    return (uint64_t)(uintptr_t)at;
+}
+
 static void post_card(struct kl_mapped_op *op)
 {
     struct kl_mapped *m = op->mapped;
     const struct kl_share *s = op->work.share;
     const int me = m->board.rank;
-    struct kl_lent_card *card = kl_board_data(&m->board, me, sizeof *card);
+    struct kl_mapped_card *card = kl_board_data(&m->board, me, sizeof *card);
     const void *const buffer[KL_LENT_BUFFERS] = {lends_send(s, me) ? s->send : NULL,
                                                  lends_recv(s, me) ? s->recv : NULL};
 
     _Static_assert(sizeof *card <= KL_BOARD_INLINE, "a card travels in a line");
-    *card = (struct kl_lent_card){0};
-    if (!m->broken && s->lends) kl_lent_card(&m->lent, buffer, card);
+    *card = (struct kl_mapped_card){.readable = s->mark, .word = s->word};
+    if (!m->broken && s->lends) kl_lent_card(&m->lent, buffer, &card->lent);
+    if (s->mark) card->far = (struct kl_read_far){kl_foreign_self(s->mark), {address(s->send), address(s->recv)}};
 }
 
 static void post(struct kl_mapped_op *op)
@@ -61,7 +67,7 @@ static void post(struct kl_mapped_op *op)
 
 static bool try_post(struct kl_mapped_op *op)
 {
-    size_t bytes = op->stage == KL_MAPPED_TICKETS ? sizeof(struct kl_lent_tickets) : sizeof(struct kl_lent_card);
+    size_t bytes = op->stage == KL_MAPPED_TICKETS ? sizeof(struct kl_lent_tickets) : sizeof(struct kl_mapped_card);
     int blocker;
 
     if (op->posted) return true;
@@ -90,11 +96,16 @@ static bool import(struct kl_mapped_op *op, int from)
 
 static void hear_card(struct kl_mapped_op *op, int from)
 {
-    struct kl_lent_card *card = &op->mapped->card[from];
+    struct kl_mapped *m = op->mapped;
+    struct kl_mapped_card card;
 
-    memcpy(card, kl_board_data(&op->mapped->board, from, sizeof *card), sizeof *card);
-    op->all &= card->lends;
-    op->fresh |= card->fresh;
+    memcpy(&card, kl_board_data(&m->board, from, sizeof card), sizeof card);
+    m->card[from] = card.lent;
+    m->far[from] = card.far;
+    op->all &= card.lent.lends;
+    op->fresh |= card.lent.fresh;
+    op->readable &= card.readable;
+    if (!from) op->outcome.word = card.word;
 }
 
 static bool hear(struct kl_mapped_op *op, int from)
@@ -124,41 +135,84 @@ static bool find_buffers(struct kl_mapped_op *op)
     return true;
 }
 
+static bool reads(const struct kl_mapped_op *op)
+{
+    return op->outcome.end == KL_NEGOTIATED_READ;
+}
+
 static void begin_work(struct kl_mapped_op *op, ncclResult_t *rc)
 {
     const size_t all =
         (size_t)op->mapped->board.nranks * (kl_mapped_send_bytes(&op->work) + kl_mapped_recv_bytes(&op->work));
 
     op->stage = KL_MAPPED_WORK;
+    if (reads(op)) return;
     op->work.nontemporal = all > op->mapped->cache_bytes;
     if (!find_buffers(op))
         *rc = KL_FAIL(ncclRemoteError, "%s: a rank has lent a buffer that is outside of its memory", function(op));
 }
 
+static void decline(struct kl_mapped_op *op)
+{
+    op->outcome.end = KL_NEGOTIATED_DECLINED;
+    op->stage = KL_MAPPED_END;
+}
+
+/* May this rank read the memory of all others? */
+static bool may_read_all(const struct kl_mapped *m)
+{
+    for (int r = 0; r < m->board.nranks; r++)
+        if (r != m->board.rank && !kl_foreign_is_open(&m->far[r].owner)) return false;
+    return true;
+}
+
+/* All have said what they can. */
+static void after_cards(struct kl_mapped_op *op, ncclResult_t *rc)
+{
+    struct kl_mapped *m = op->mapped;
+
+    op->outcome.end = op->all                                       ? KL_NEGOTIATED_MAPPED
+                      : op->readable && op->outcome.word.reads ? KL_NEGOTIATED_READ
+                                                                    : KL_NEGOTIATED_DECLINED;
+    if (op->outcome.end == KL_NEGOTIATED_DECLINED) {
+        decline(op);
+    } else if (reads(op) && !m->proved) {
+        op->failed = !may_read_all(m);
+        op->stage = KL_MAPPED_VERDICTS;
+        op->all = true;
+    } else if (!reads(op) && op->fresh) {
+        op->stage = KL_MAPPED_TICKETS;
+    } else {
+        begin_work(op, rc);
+    }
+}
+
+/* All have said whether they could. */
+static void after_verdicts(struct kl_mapped_op *op, ncclResult_t *rc)
+{
+    struct kl_mapped *m = op->mapped;
+
+    if (reads(op))
+        m->proved = op->all;
+    else
+        m->broken = !op->all;
+    if (!op->all) {
+        decline(op);
+        return;
+    }
+    if (!reads(op)) kl_lent_told(&m->lent);
+    begin_work(op, rc);
+}
+
 /* All ranks see the same posts, and so go on alike. */
 static void next_stage(struct kl_mapped_op *op, ncclResult_t *rc)
 {
-    switch (op->stage) {
-    case KL_MAPPED_CARDS:
-        op->declined = !op->all;
-        if (op->declined)
-            op->stage = KL_MAPPED_END;
-        else if (op->fresh)
-            op->stage = KL_MAPPED_TICKETS;
-        else
-            begin_work(op, rc);
-        return;
-    case KL_MAPPED_TICKETS:
+    if (op->stage == KL_MAPPED_CARDS)
+        after_cards(op, rc);
+    else if (op->stage == KL_MAPPED_TICKETS)
         op->stage = KL_MAPPED_VERDICTS;
-        return;
-    default:
-        op->mapped->broken = op->declined = !op->all;
-        if (op->all) kl_lent_told(&op->mapped->lent);
-        if (op->all)
-            begin_work(op, rc);
-        else
-            op->stage = KL_MAPPED_END;
-    }
+    else
+        after_verdicts(op, rc);
 }
 
 /* False: not yet, or *rc says why not. */
@@ -182,6 +236,24 @@ static bool turn(struct kl_mapped_op *op, ncclResult_t *rc)
 
 /* ---- work ---- */
 
+/* By the kernel's copies. True: there is no more. */
+static bool read_some(struct kl_mapped_op *op, ncclResult_t *rc)
+{
+    const enum kl_read_progress got = kl_read_work(&op->reading);
+
+    if (got == KL_READ_LOST)
+        *rc = KL_FAIL(ncclRemoteError, "%s: the memory of rank %d is out of reach now", function(op), op->reading.lost);
+    return got == KL_READ_DONE;
+}
+
+static bool map_some(struct kl_mapped_op *op)
+{
+    const bool done = kl_mapped_work(&op->work);
+
+    if (op->work.nontemporal) kl_nontemporal_fence();
+    return done;
+}
+
 static void work_some(struct kl_mapped_op *op, ncclResult_t *rc)
 {
     struct kl_mapped *m = op->mapped;
@@ -190,24 +262,32 @@ static void work_some(struct kl_mapped_op *op, ncclResult_t *rc)
         *rc = KL_FAIL(ncclRemoteError, "%s: a rank has failed, and takes back its buffers", function(op));
         return;
     }
-    bool done = kl_mapped_work(&op->work);
-    if (op->work.nontemporal) kl_nontemporal_fence();
+    const bool done = reads(op) ? read_some(op, rc) : map_some(op);
     kl_arena_let_go(m->mark, m->board.rank);
-    if (!done) return;
-    op->stage = KL_MAPPED_END;
+    if (done) op->stage = KL_MAPPED_END;
 }
 
 /* ---- an operation ---- */
 
 void kl_mapped_start(struct kl_mapped_op *op, struct kl_mapped *mapped, const struct kl_share *share)
 {
-    *op = (struct kl_mapped_op){.mapped = mapped, .all = true};
+    *op = (struct kl_mapped_op){.mapped = mapped, .all = true, .readable = true};
     op->work = (struct kl_mapped_work){.share = share,
                                        .rank = mapped->board.rank,
                                        .nranks = mapped->board.nranks,
                                        .send = mapped->send,
                                        .recv = mapped->recv};
+    op->reading = (struct kl_read_work){.share = share,
+                                        .rank = mapped->board.rank,
+                                        .nranks = mapped->board.nranks,
+                                        .far = mapped->far,
+                                        .scratch = mapped->scratch};
     mapped->lent.processes = share->processes;
+}
+
+static bool is_declined(const struct kl_mapped_op *op)
+{
+    return op->outcome.end == KL_NEGOTIATED_DECLINED;
 }
 
 /* The last turn is nothing but a mark that this rank has come to: others still read what it lends. */
@@ -216,7 +296,7 @@ static enum kl_progress end(struct kl_mapped_op *op)
     struct kl_board *b = &op->mapped->board;
     int blocker;
 
-    if (op->declined) return KL_DONE;
+    if (is_declined(op)) return KL_DONE;
     if (!op->posted) {
         if (!kl_board_may_post(b, 0, &blocker)) return KL_STALLED;
         kl_board_announce(b, op->work.share->signature);
@@ -255,7 +335,7 @@ static int blocker(struct kl_mapped_op *op)
     int rank = -1;
 
     if (op->stage == KL_MAPPED_WORK) return -1;
-    if (op->stage == KL_MAPPED_END) return op->declined || kl_board_all_done(b, &rank) ? -1 : rank;
+    if (op->stage == KL_MAPPED_END) return is_declined(op) || kl_board_all_done(b, &rank) ? -1 : rank;
     if (!op->posted) return kl_board_may_post(b, sizeof(struct kl_lent_tickets), &rank) ? -1 : rank;
     return op->arrived < b->nranks && !kl_board_ready(b, op->arrived) ? op->arrived : -1;
 }

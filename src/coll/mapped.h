@@ -10,13 +10,14 @@
  *      broadcast                copies its slice of the root's into all outputs
  *
  * So the work is divided evenly, also where only one rank receives. All meet before, on a board (board.h), to say where their buffers are
- * (lent.h), and after, when all is done. If one of them has buffers that others cannot map, all hear it and the operation is declined: it is
- * done another way, and the memory has not been looked at.
+ * (lent.h), and after, when all is done. If one of them has buffers that others cannot map, all hear it. Then the kernel copies, and the work is that
+ * of read_work.h, if the first rank asks for that (negotiation.h), and all let it; or else the operation is declined: it is done another way, and the
+ * memory has not been looked at. Before the kernel copies for the first time, all try whether it does.
  *
  * Results:  as those of Flat: merged in the order of ranks.
  * Stores:   non-temporal, if what the ranks read and write together does not fit in the last-level cache.
  * Aliasing: in place as NCCL defines it; buffers may be reused when the operation is DONE.
- * Errors:   ncclInvalidUsage when another rank came with another call; ncclRemoteError when one failed meanwhile.
+ * Errors:   ncclInvalidUsage when another rank came with another call; ncclRemoteError when one failed meanwhile, or its memory is gone.
  * Threads:  one at a time. Never blocks; allocates nothing but for an allocation that it has not seen.
  */
 #ifndef KL_COLL_MAPPED_H
@@ -26,9 +27,18 @@
 #include "coll/board.h"
 #include "coll/lent.h"
 #include "coll/mapped_work.h"
+#include "coll/read_work.h"
 
 /* Bytes, as the tuner counts them: below, what is staged is there with the flag that tells of it. */
 enum { KL_MAPPED_LEAST_OF_TWO = 32 << 10, KL_MAPPED_LEAST = 64 << 10 };
+
+/** What a rank says of itself, and of its buffers. */
+struct kl_mapped_card {
+    struct kl_lent_card lent;
+    struct kl_read_far far; /* if it is readable */
+    bool readable;
+    struct kl_negotiation_word word;
+};
 
 /** What a rank has for such operations, from one to the next. */
 struct kl_mapped {
@@ -36,9 +46,12 @@ struct kl_mapped {
     struct kl_lent lent;
     struct kl_arena_mark *mark;
     size_t cache_bytes; /* of the host's last-level cache */
+    char *scratch;      /* kl_read_scratch_bytes */
     bool broken;        /* somebody could not map what was lent */
+    bool proved;        /* all have read in all others' memory */
     struct kl_lent_card card[KL_BOARD_RANKS];
-    char *send[KL_BOARD_RANKS], *recv[KL_BOARD_RANKS]; /* of the operation: where they are here */
+    struct kl_read_far far[KL_BOARD_RANKS];            /* of the operation, by rank: where buffers are there, */
+    char *send[KL_BOARD_RANKS], *recv[KL_BOARD_RANKS]; /* and here */
 };
 
 enum kl_mapped_stage { KL_MAPPED_CARDS, KL_MAPPED_TICKETS, KL_MAPPED_VERDICTS, KL_MAPPED_WORK, KL_MAPPED_END };
@@ -46,19 +59,21 @@ enum kl_mapped_stage { KL_MAPPED_CARDS, KL_MAPPED_TICKETS, KL_MAPPED_VERDICTS, K
 struct kl_mapped_op {
     struct kl_mapped *mapped;
     struct kl_mapped_work work;
+    struct kl_read_work reading;
     enum kl_mapped_stage stage;
     bool posted; /* this rank has, in this stage */
     int arrived; /* ranks whose posts of it are here */
     bool all;    /* of those that have arrived can */
     bool fresh;  /* one of them has what others do not know */
-    bool failed; /* this rank could not map something */
+    bool failed; /* this rank could not map something, or read it */
+    bool readable; /* so are all that have arrived */
     uint64_t deadline;
-    bool declined;
+    struct kl_negotiation_outcome outcome;
 };
 
 void kl_mapped_start(struct kl_mapped_op *op, struct kl_mapped *mapped, const struct kl_share *share);
 
-/** Go on; DONE when this rank's part is complete, or the operation is declined. *rc is set on failure, with DONE. */
+/** Go on; DONE when this rank's part is complete, or the operation is declined: see its outcome. *rc is set on failure, with DONE. */
 enum kl_progress kl_mapped_progress(struct kl_mapped_op *op, ncclResult_t *rc);
 
 /** A rank that a stalled operation waits for; with `gone`, only one that has left. -1: none. */

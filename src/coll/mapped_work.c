@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    BLOCK = 4096, /* bytes reduced at a time, so that they stay in the nearest cache; two of them are the scratch */
+    BLOCK = KL_MAPPED_BLOCK,
     PIECE = 256 << 10, /* bytes between two looks at whether somebody has failed, and at others' work */
     GRAIN = 64         /* bytes: slices are multiples of it */
 };
@@ -43,15 +43,11 @@ static void put(const struct kl_mapped_work *w, char *to, const char *from, size
         memcpy(to, from, bytes);
 }
 
-/* Element `first` of all inputs reduced, `count` of them. */
-static void reduce(const struct kl_mapped_work *w, char *to, size_t first, size_t count)
+void kl_mapped_reduce(const struct kl_share *share, int n, const void *const *partial, void *to, size_t count)
 {
-    const struct kl_redop *redop = w->share->redop;
-    const int n = w->nranks;
-    const void *partial[KL_BOARD_RANKS];
-    char *other = (char *)w->share->scratch + BLOCK;
+    const struct kl_redop *redop = share->redop;
+    char *other = (char *)share->scratch + BLOCK;
 
-    for (int r = 0; r < n; r++) partial[r] = w->send[r] + first * redop->elem_bytes;
     if (!redop->first) {
         kl_redop_merge_all(redop, to, partial, (size_t)n, count);
     } else {
@@ -62,6 +58,15 @@ static void reduce(const struct kl_mapped_work *w, char *to, size_t first, size_
         }
     }
     if (redop->last) redop->last(redop, to, count);
+}
+
+/* Element `first` of all inputs reduced, `count` of them. */
+static void reduce(const struct kl_mapped_work *w, char *to, size_t first, size_t count)
+{
+    const void *partial[KL_BOARD_RANKS];
+
+    for (int r = 0; r < w->nranks; r++) partial[r] = w->send[r] + first * w->share->elem_bytes;
+    kl_mapped_reduce(w->share, w->nranks, partial, to, count);
 }
 
 struct slice {

@@ -5,6 +5,8 @@
 
 #include "coll/algorithm.h"
 
+enum { KL_MAPPED_BLOCK = 4096 }; /* bytes reduced at a time, so that they stay in the nearest cache; two of them are the scratch */
+
 struct kl_mapped_work {
     const struct kl_share *share;
     int rank, nranks;
@@ -20,5 +22,8 @@ size_t kl_mapped_recv_bytes(const struct kl_mapped_work *w);
 
 /** Work on the next piece, between kl_arena_touch and kl_arena_let_go. True: there is no more. */
 bool kl_mapped_work(struct kl_mapped_work *w);
+
+/** `count` elements of n inputs reduced, to where none of them is. A redop with a `first`: at most KL_MAPPED_BLOCK bytes. */
+void kl_mapped_reduce(const struct kl_share *share, int n, const void *const *partial, void *to, size_t count);
 
 #endif

@@ -15,6 +15,21 @@ static struct iovec there(uint64_t at, size_t bytes)
     return (struct iovec){.iov_base = (void *)(uintptr_t)at, .iov_len = bytes};
 }
 
+bool kl_foreign_is_open(const struct kl_foreign *p)
+{
+    uint64_t mark = ~p->mark;
+    const struct iovec here = {.iov_base = &mark, .iov_len = sizeof mark}, far = there(p->mark_at, sizeof mark);
+
+    return process_vm_readv(p->pid, &here, 1, &far, 1, 0) == sizeof mark && mark == p->mark;
+}
+
+bool kl_foreign_write(const struct kl_foreign *p, uint64_t to, const void *from, size_t bytes)
+{
+    const struct iovec here = {.iov_base = (void *)(uintptr_t)from, .iov_len = bytes}, far = there(to, bytes);
+
+    return kl_foreign_is_open(p) && process_vm_writev(p->pid, &here, 1, &far, 1, 0) == (ssize_t)bytes;
+}
+
 bool kl_foreign_read(const struct kl_foreign *p, void *to, uint64_t from, size_t bytes)
 {
     uint64_t mark = ~p->mark;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * foreign.h - read the memory of another process of this machine, which has told where it is.
+ * foreign.h - read and write the memory of another process of this machine, which has told where it is.
  *
- * Who lets others read has a mark, a random number somewhere in its memory, which is read with the data: a process that only has the
- * same number, in another pid namespace or after the first has gone, is not taken for it.
+ * Who lets others do so has a mark, a random number somewhere in its memory, which is read with the data, or before they are written: a process
+ * that only has the same number, in another pid namespace or after the first has gone, is not taken for it.
  *
- * Source:   process_vm_readv(2). It is allowed where ptrace(2) is: mostly to processes of one user, unless a container or Yama forbids it.
+ * Source:   process_vm_readv(2) and process_vm_writev(2). They are allowed where ptrace(2) is: mostly to processes of one user, unless a container or Yama forbids it.
  */
 #ifndef KL_OS_FOREIGN_H
 #define KL_OS_FOREIGN_H
@@ -20,10 +20,16 @@ struct kl_foreign {
     int32_t pid;
 };
 
-/** This process, which keeps a mark at `mark` for as long as others may read. */
+/** This process, which keeps a mark at `mark` for as long as others may read or write. */
 struct kl_foreign kl_foreign_self(const uint64_t *mark);
 
 /** Read `bytes`, more than 0, at the address `from` of it. False: not allowed, it has gone, or not all of it is there; `to` has any contents then. */
 bool kl_foreign_read(const struct kl_foreign *process, void *to, uint64_t from, size_t bytes);
+
+/** Write `bytes`, more than 0, to the address `to` of it. False: as for reading; any of them may have been written. */
+bool kl_foreign_write(const struct kl_foreign *process, uint64_t to, const void *from, size_t bytes);
+
+/** May this process read and write the memory of that one, and is it the one that is meant? */
+bool kl_foreign_is_open(const struct kl_foreign *process);
 
 #endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** lending.h - how other ranks may get at a rank's own memory, for messages (loan.h) and collectives (mapped.h). */
+#ifndef KL_COLL_LENDING_H
+#define KL_COLL_LENDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** When the kernel copies: where that has been faster lately; never; wherever it can. */
+enum kl_kernel_copies { KL_KERNEL_COPIES_AUTO, KL_KERNEL_COPIES_NEVER, KL_KERNEL_COPIES_ALWAYS };
+
+/** What a rank lends. */
+struct kl_lending {
+    bool maps; /* memory that others may map */
+    enum kl_kernel_copies copies;
+    uint64_t process; /* random, of this one */
+};
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/negotiation.h"
+
+#include "base/clock.h"
+#include "device/host/bulk_copy.h"
+
+enum { STAGED, READ }; /* ways, as kl_lately has them */
+
+static int size_of(size_t bytes)
+{
+    int size = 0;
+
+    while (size < KL_NEGOTIATION_SIZES - 1 && (size_t)KL_NEGOTIATION_LEAST << size < bytes) size++;
+    return size;
+}
+
+/* Of what fits no cache the kernel moves less: that is the better guess. The first rank's counts. */
+static struct kl_lately *times_of(struct kl_negotiation *n, int func, size_t bytes)
+{
+    struct kl_lately *of = &n->reads[func][size_of(bytes)];
+    const bool fits = 2 * (size_t)n->nranks * bytes <= kl_cache_bytes();
+
+    if (!of->block) kl_lately_begin(of, kl_lately_block(bytes), fits ? STAGED : READ, NULL);
+    return of;
+}
+
+static void begin(struct kl_negotiation *n, int func, size_t bytes)
+{
+    n->times = times_of(n, func, bytes);
+    n->began = n->rank ? 0 : kl_now_ns();
+}
+
+/* Has it been said that the kernel copies here? */
+static bool reads(const struct kl_negotiation *n)
+{
+    return n->settled || kl_lately_way(n->times) == READ;
+}
+
+bool kl_negotiation_due(struct kl_negotiation *n, int func, size_t bytes)
+{
+    if (!n->times) begin(n, func, bytes);
+    if (n->over) return false;
+    if (kl_first_try_due(&n->maps)) return true;
+    return !n->unreadable && (kl_lately_is_new(n->times) || reads(n));
+}
+
+struct kl_negotiation_word kl_negotiation_word(const struct kl_negotiation *n)
+{
+    const bool settled = n->copies != KL_KERNEL_COPIES_AUTO;
+
+    return (struct kl_negotiation_word){
+        .reads = !n->unreadable && (settled ? n->copies == KL_KERNEL_COPIES_ALWAYS : reads(n)), .settled = settled};
+}
+
+static void note_maps(struct kl_negotiation *n, bool mapped)
+{
+    if (mapped)
+        kl_first_try_ended(&n->maps, true);
+    else if (kl_first_try_due(&n->maps))
+        kl_first_try_declined(&n->maps);
+}
+
+static void hear(struct kl_negotiation *n, struct kl_negotiation_word word)
+{
+    if (kl_lately_is_new(n->times)) n->times->better = word.reads ? READ : STAGED;
+    n->settled |= word.settled;
+    n->unreadable |= word.settled && !word.reads;
+}
+
+/* What was asked for and is not done never will be. */
+void kl_negotiation_held(struct kl_negotiation *n, struct kl_negotiation_outcome outcome)
+{
+    hear(n, outcome.word);
+    note_maps(n, outcome.end == KL_NEGOTIATED_MAPPED);
+    n->over = outcome.end == KL_NEGOTIATED_DECLINED;
+    n->unreadable |= n->over && outcome.word.reads;
+    if (outcome.end == KL_NEGOTIATED_MAPPED) n->times = NULL;
+}
+
+void kl_negotiation_ended(struct kl_negotiation *n)
+{
+    kl_lately_took(n->times, n->rank ? 0 : kl_now_ns() - n->began);
+    kl_first_try_ended(&n->maps, false);
+    n->over = false;
+    n->times = NULL;
+}
+
+void kl_negotiation_reset(struct kl_negotiation *n)
+{
+    n->over = false;
+    n->maps.declined = false;
+    n->times = NULL;
+}

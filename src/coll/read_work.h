@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * read_work.h - Mapped (mapped.h) where buffers can not be mapped, but the kernel copies between them (os/foreign.h): a rank's share of the work, piece by piece.
+ *
+ *                    each rank
+ *      all-gather, all-to-all   reads what is for it from all others
+ *      reduce-scatter           reads its part of all inputs, block by block, and reduces it
+ *      all-reduce, reduce       reads and reduces its slice likewise, and writes it to all outputs, or to the root's
+ *      broadcast                reads from the root, which writes the last of as many slices as there are ranks to all others meanwhile
+ *
+ * Everybody moves as many bytes, so that all CPUs help. Blocks are small enough to stay in a core's cache from one step to the next.
+ */
+#ifndef KL_COLL_READ_WORK_H
+#define KL_COLL_READ_WORK_H
+
+#include "coll/algorithm.h"
+#include "coll/lent.h"
+#include "os/foreign.h"
+
+/** Where a rank's buffers are: addresses in its own memory. */
+struct kl_read_far {
+    struct kl_foreign owner;
+    uint64_t at[KL_LENT_BUFFERS];
+};
+
+struct kl_read_work {
+    const struct kl_share *share;
+    int rank, nranks;
+    const struct kl_read_far *far; /* by rank */
+    char *scratch;                 /* kl_read_scratch_bytes */
+    int taken;                     /* other ranks that are done with, */
+    size_t moved;                  /* and bytes of the next one, or of the slice */
+    int lost;                      /* the rank whose memory cannot be reached */
+};
+
+size_t kl_read_scratch_bytes(int nranks);
+
+enum kl_read_progress { KL_READ_MORE, KL_READ_DONE, KL_READ_LOST };
+
+/** Work on the next piece, between kl_arena_touch and kl_arena_let_go. LOST: a rank's memory is out of reach, and outputs have any contents. */
+enum kl_read_progress kl_read_work(struct kl_read_work *work);
+
+#endif
