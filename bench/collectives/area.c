@@ -125,9 +125,10 @@ void area_pass(struct area_end *end, unsigned turns)
     struct area *a = end->area;
     unsigned last = end->turn + turns;
 
-    for (end->turn += (unsigned)end->rank; (int)(end->turn - last) < 0; end->turn += 2) {
-        await(end, &a->turn, end->turn);
-        kl_store_release(&a->turn, end->turn + 1);
+    /* Not end->turn: of ranks that are threads, both may lie in one cache line, which would be passed as well. */
+    for (unsigned turn = end->turn + (unsigned)end->rank; (int)(turn - last) < 0; turn += 2) {
+        await(end, &a->turn, turn);
+        kl_store_release(&a->turn, turn + 1);
     }
     await(end, &a->turn, last);
     end->turn = last;
