@@ -48,6 +48,11 @@ def is_kolo(name):
     return name.startswith("kolo")
 
 
+def spins(name, np):
+    """Whether ranks that wait do not yield though there are more of them than cores."""
+    return np > CPUS and (name.endswith("-other") or name == "mpich")
+
+
 def install():
     """Install what the peers need, which takes root and Debian."""
     command = ["apt-get", "install", "-y", "--no-install-recommends", *PACKAGES]
