@@ -18,6 +18,7 @@ enum { SPINS = 200, PATIENCE_S = 120 };
 struct area {
     _Alignas(64) _Atomic unsigned arrived; /* of all rounds together */
     _Alignas(64) _Atomic unsigned passed;  /* rounds that all have reached */
+    _Alignas(64) _Atomic unsigned turn;    /* even: rank 0 passes the line on, odd: rank 1 */
     _Alignas(64) double numbers[AREA_RANKS][AREA_NUMBERS];
     char note[AREA_NOTE_BYTES];
 };
@@ -64,24 +65,31 @@ static void give_up_at(time_t deadline, const struct area_end *end)
     _exit(1);
 }
 
-void area_barrier(struct area_end *end)
+/* Until the counter has come that far. */
+static void await(const struct area_end *end, const _Atomic unsigned *counter, unsigned value)
 {
-    struct area *a = end->area;
-    unsigned round = ++end->round, all = round * (unsigned)end->nranks;
-    time_t deadline = time(NULL) + PATIENCE_S;
+    time_t deadline = 0;
 
-    if (kl_fetch_add_acq_rel(&a->arrived, 1u) + 1 == all) {
-        kl_store_release(&a->passed, round);
-        return;
-    }
-    for (int spins = 0; (int)(kl_load_acquire(&a->passed) - round) < 0; spins++) {
+    for (int spins = 0; (int)(kl_load_acquire(counter) - value) < 0; spins++) {
         if (spins < SPINS) {
             kl_cpu_pause();
             continue;
         }
+        if (!deadline) deadline = time(NULL) + PATIENCE_S;
         sched_yield();
         if (!(spins % 4096)) give_up_at(deadline, end);
     }
+}
+
+void area_barrier(struct area_end *end)
+{
+    struct area *a = end->area;
+    unsigned round = ++end->round, all = round * (unsigned)end->nranks;
+
+    if (kl_fetch_add_acq_rel(&a->arrived, 1u) + 1 == all)
+        kl_store_release(&a->passed, round);
+    else
+        await(end, &a->passed, round);
 }
 
 void area_largest(struct area_end *end, double *numbers, int count)
@@ -110,4 +118,18 @@ void area_tell(struct area_end *end, void *note, size_t bytes)
     area_barrier(end);
     memcpy(note, end->area->note, bytes);
     area_barrier(end);
+}
+
+void area_pass(struct area_end *end, unsigned turns)
+{
+    struct area *a = end->area;
+    unsigned last = end->turn + turns;
+
+    /* Not end->turn: of ranks that are threads, both may lie in one cache line, which would be passed as well. */
+    for (unsigned turn = end->turn + (unsigned)end->rank; (int)(turn - last) < 0; turn += 2) {
+        await(end, &a->turn, turn);
+        kl_store_release(&a->turn, turn + 1);
+    }
+    await(end, &a->turn, last);
+    end->turn = last;
 }

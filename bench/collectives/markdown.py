@@ -8,6 +8,7 @@ import json
 import sys
 
 import bars
+import regimes
 import report
 
 MODE = "kolo"
@@ -24,7 +25,7 @@ def cells(runs, op, np, size):
     if not rows[0]:
         return ["-", "-", "-"]
     values = [r["kolo"][MODE]["ratio"] for r in rows if r]
-    text = ", ".join(report.figure(v) for v in values)
+    text = ", ".join(report.ratio_text(r, MODE).replace("*", "\\*") + ("†" if r.get("cores") == "far" else "") for r in rows if r)
     return [report.figure(rows[0]["kolo"][MODE]["us"]), f"{report.figure(rows[0]['peer']['us'])} {rows[0]['peer']['name']}",
             text if min(values) >= 1 else f"**{text}**"]
 
@@ -43,9 +44,21 @@ def operation(runs, op):
 def summaries(runs):
     lines = []
     for i, run in enumerate(runs):
-        lines += [f"Run {i + 1}: {run['machine']}, {run['date']}, {run['minutes']:.0f} minutes.", "", "```"]
+        lines += [f"Run {i + 1}: {run['machine']}, {run['date']}, {run['minutes']:.0f} minutes{cores(run)}.", "", "```"]
         lines += report.summary(run["rows"]) + (bars.text(run["alone"]) if run["alone"] else []) + ["```", ""]
     return lines
+
+
+def cores(run):
+    return f", {regimes.text(run['cores'])}" if run.get("cores") else ""
+
+
+def legend(runs):
+    marked = [r for run in runs for r in run["rows"] if r["kolo"].get(MODE)]
+    lines = ["†: measured while the cores were far apart; elsewhere they were near."] if any(r.get("cores") == "far" for r in marked) else []
+    if any(report.is_apart(r, MODE) for r in marked):
+        lines += ["\\*: Kolo and the peers that may be the best were not all measured with cores equally far apart."]
+    return lines + [""] if lines else []
 
 
 def main():
@@ -55,7 +68,7 @@ def main():
     for name in sys.argv[1:]:
         with open(name, encoding="utf-8") as file:
             runs.append(json.load(file))
-    lines = summaries(runs)
+    lines = summaries(runs) + legend(runs)
     for op in dict.fromkeys(r["op"] for r in runs[0]["rows"]):
         lines += operation(runs, op)
     print("\n".join(lines))

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/collectives/measure.h"
 
-#include <sched.h>
+#include "bench/collectives/cores.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
-enum { MOST_BLOCKS = 20, LEAST_BLOCKS = 3, MOST_OPERATIONS = 1 << 24, WARM_OPERATIONS = 4096 };
+enum { MOST_BLOCKS = 20, LEAST_BLOCKS = 3, MOST_OPERATIONS = 1 << 24, WARM_OPERATIONS = 4096, REPETITIONS = 2 };
 
 /* One rank at one row. */
 struct run {
@@ -20,6 +20,8 @@ struct run {
     float *send, *recv, *input;
     unsigned version; /* of the input */
     double wrong;
+    double exchange_ns;
+    bool mixed; /* the cores were moved while the row was timed */
 };
 
 static double now(void)
@@ -107,13 +109,33 @@ static void print(const struct run *r, const double *blocks, int nblocks, int op
 
     for (int b = 0; b < nblocks; b++) sum += blocks[b];
 
-    printf("{\"config\": \"%s\", \"op\": \"%s\", \"np\": %d, \"size\": %zu, \"bytes\": %zu, \"fresh\": %s, \"us\": "
-           "%.4f, \"least\": %.4f, "
-           "\"most\": %.4f, \"mean\": %.4f, \"operations\": %d, \"wrong\": %.0f}\n",
-           r->options->name, row_name(r->row.op), r->row.nranks, r->row.asked, r->row.bytes,
-           r->options->fresh ? "true" : "false", middle * 1e6, blocks[0] * 1e6, blocks[nblocks - 1] * 1e6,
-           sum / nblocks * 1e6, nblocks * operations, r->wrong);
+    printf(
+        "{\"config\": \"%s\", \"op\": \"%s\", \"np\": %d, \"size\": %zu, \"bytes\": %zu, \"fresh\": %s, \"us\": "
+        "%.4f, \"least\": %.4f, "
+        "\"most\": %.4f, \"mean\": %.4f, \"operations\": %d, \"wrong\": %.0f, \"exchange_ns\": %.1f, \"mixed\": %s}\n",
+        r->options->name, row_name(r->row.op), r->row.nranks, r->row.asked, r->row.bytes,
+        r->options->fresh ? "true" : "false", middle * 1e6, blocks[0] * 1e6, blocks[nblocks - 1] * 1e6,
+        sum / nblocks * 1e6, nblocks * operations, r->wrong, r->exchange_ns, r->mixed ? "true" : "false");
     fflush(stdout);
+}
+
+/* By so much that the time of an exchange is no longer the same but for noise. */
+static bool moved(double before_ns, double after_ns)
+{
+    return before_ns > 1.6 * after_ns || after_ns > 1.6 * before_ns;
+}
+
+static void time_row(struct run *r, double *blocks, int nblocks, int operations)
+{
+    for (int repetition = 0; repetition <= REPETITIONS; repetition++) {
+        double before = cores_apart_ns(r->end);
+        for (int b = 0; b < nblocks; b++) blocks[b] = time_block(r, operations) / operations;
+        double after = cores_apart_ns(r->end);
+        r->exchange_ns = (before + after) / 2;
+        r->mixed = moved(before, after);
+        if (!r->mixed) break;
+    }
+    area_largest(r->end, blocks, nblocks);
 }
 
 static void measure_row(struct run *r)
@@ -125,8 +147,7 @@ static void measure_row(struct run *r)
     if (total < LEAST_BLOCKS) total = LEAST_BLOCKS;
     if (total > MOST_OPERATIONS) total = MOST_OPERATIONS;
     int nblocks = total < MOST_BLOCKS ? (int)total : MOST_BLOCKS, operations = (int)(total / nblocks);
-    for (int b = 0; b < nblocks; b++) blocks[b] = time_block(r, operations) / operations;
-    area_largest(r->end, blocks, nblocks);
+    time_row(r, blocks, nblocks, operations);
     check(r);
     area_sum(r->end, &r->wrong, 1);
     qsort(blocks, (size_t)nblocks, sizeof *blocks, compare);
@@ -177,12 +198,7 @@ void measure(const struct measure_options *options, struct area_end *end, const 
 
 void measure_pin(const struct measure_options *options, int rank)
 {
-    cpu_set_t set;
-
-    if (!options->pin) return;
-    CPU_ZERO(&set);
-    CPU_SET(rank % (int)sysconf(_SC_NPROCESSORS_ONLN), &set);
-    sched_setaffinity(0, sizeof set, &set);
+    if (options->pin) cores_bind(rank);
 }
 
 struct measure_options measure_parse(int argc, char **argv)

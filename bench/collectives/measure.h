@@ -4,9 +4,11 @@
  *
  * A row is checked before and after it is timed. It is timed in blocks; between blocks is a barrier (area.h). A block takes as long as its
  * slowest rank; what is printed is the median over blocks of that, divided by the operations of a block. With --fresh each rank writes
- * its input anew before each operation, which is timed by itself, from a barrier to its end.
+ * its input anew before each operation, which is timed by itself, from a barrier to its end. Before the first block and after the last the
+ * distance of the cores is measured (cores.h); where it changed meanwhile, the blocks are timed again, up to two times.
  *
- * One line of JSON for each row, from rank 0: us, least and most are of blocks; wrong counts elements of both checks on all ranks.
+ * One line of JSON for each row, from rank 0: us, least and most are of blocks; wrong counts elements of both checks on all ranks;
+ * exchange_ns is the mean of both distances (0: not known), mixed says that they differ nevertheless.
  */
 #ifndef KOLO_BENCH_MEASURE_H
 #define KOLO_BENCH_MEASURE_H

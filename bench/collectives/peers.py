@@ -8,7 +8,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PACKAGES = ["openmpi-bin", "libopenmpi-dev", "mpich", "libmpich-dev", "libgloo-dev", "g++"]
-COMMON = ["area.c", "measure.c", "row.c", "start.c"]
+COMMON = ["area.c", "cores.c", "measure.c", "row.c", "start.c"]
 CPUS = len(os.sched_getaffinity(0))
 
 # The words of coll_kolo for each mode.
@@ -46,6 +46,11 @@ PEERS = [name + way for name in OPEN_MPI for way in ("", "-other")] + ["mpich", 
 
 def is_kolo(name):
     return name.startswith("kolo")
+
+
+def spins(name, np):
+    """Whether ranks that wait do not yield though there are more of them than cores."""
+    return np > CPUS and (name.endswith("-other") or name == "mpich")
 
 
 def install():

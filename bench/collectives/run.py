@@ -13,6 +13,7 @@ import time
 import bars
 import peers
 import picture
+import regimes
 import report
 import rounds
 
@@ -86,6 +87,7 @@ def about(r, began):
     others = sorted(r.foreign)
     return {"machine": f"{cpu_model()}, {peers.CPUS} CPUs, Linux {platform.release()}", "date": time.strftime("%Y-%m-%d %H:%M"),
             "minutes": round((time.monotonic() - began) / 60, 1), "load": os.getloadavg()[0], "problems": r.problems,
+            "cores": r.regimes().facts(),
             "foreign": {"median": others[len(others) // 2], "most": others[-1]} if others else None}
 
 
@@ -98,16 +100,16 @@ def write(out, rows, facts, configs, alone):
 
 
 def show(rows, facts, configs, alone):
-    print("\n".join(report.table(rows, configs)))
+    print(f"# {facts['machine']}; {facts['minutes']} minutes; {regimes.text(facts['cores'])}")
+    print("\n".join(report.table(rows, configs, facts["cores"])))
     print()
     gone = sum(len(r["dropped"]) for r in rows)
     if gone:
-        print(f"# {gone} cells of peers that took over {rounds.HOPELESS} times the best one's time, or failed, were measured once")
+        print(f"# {gone} cells of peers that took over {regimes.HOPELESS} times the best one's time, or failed, were measured once")
     for problem in facts["problems"]:
         print("# " + problem)
     if facts["foreign"]:
         print(f"# others used {100 * facts['foreign']['median']:.0f} % of the machine (most: {100 * facts['foreign']['most']:.0f} %)")
-    print(f"# {facts['machine']}; {facts['minutes']} minutes")
     print("\n".join(report.summary(rows) + (bars.text(alone) if alone else [])))
 
 
@@ -134,7 +136,7 @@ def main():
         r.problems.append("interrupted")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    made, facts = report.make_rows(r.times, r.dropped), about(r, began)
+    made, facts = report.make_rows(r.times, r.failed, r.regimes()), about(r, began)
     write(o.out or os.path.join(peers.ROOT, "build", "bench"), made, facts, o.kolo, alone)
     show(made, facts, o.kolo, alone)
     return 1 if any(p.startswith("kolo") for p in r.problems) else 0
