@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large messages between processes, staged, copied by the kernel, and now one, now the other: every element is right. Where
-the kernel does not allow it, the messages are staged, and this is tested all the same."""
+"""Large messages and collectives between processes, staged, copied by the kernel, and now one, now the other: every element is right. Where
+the kernel does not allow it, they are staged, and this is tested all the same."""
 import sys
 
 import matrix
 import tool
 
-COLLECTIVES = ("sendrecv", "alltoall", "alltoallv", "gather", "scatter")
+COLLECTIVES = ("sendrecv", "alltoall", "alltoallv", "gather", "scatter", "allreduce", "allgather", "reducescatter", "broadcast", "reduce")
 RANKS = (2, 5)
-# AUTO tries both within the first 32 uses.
-WORDS = {"NEVER": "-n 2", "ALWAYS": "-n 2", "AUTO": "-n 40"}
+# AUTO tries both within the first 48 uses.
+WORDS = {"NEVER": "-n 2", "ALWAYS": "-n 2", "AUTO": "-n 50"}
 SIZES = "-b 300000 -e 8M -f 5 -w 0 -R 0"
 
 

@@ -44,10 +44,11 @@ struct kl_share {
     bool more;      /* more collectives of the algorithm follow, and are launched */
     bool processes; /* the ranks live in several */
     bool lends;     /* others may map this rank's buffers, or have them in their own memory */
-    const uint64_t *mark;        /* of this process, by which others know it (os/foreign.h); NULL: they may not read its memory */
+    const uint64_t
+        *mark; /* of this process, by which others know it (os/foreign.h); NULL: they may not read its memory */
     struct kl_negotiation_word word; /* what this rank says when they negotiate */
-    bool wide;      /* LL128: with stores of 64 bytes */
-    void *scratch;  /* KL_SCRATCH_BYTES, for one hop at a time */
+    bool wide;                       /* LL128: with stores of 64 bytes */
+    void *scratch;                   /* KL_SCRATCH_BYTES, for one hop at a time */
     int channel;
     const struct kl_step_watch *steps; /* who wants to know of each step; NULL: nobody */
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/lately.h"
 
-enum { COLD = 2 };            /* uses of a block that do not count */
+enum { COLD = 1 };            /* uses of a block that do not count */
 enum { CLEARLY = 7, OF = 8 }; /* faster: in less than 7/8 of the time */
-enum { COMPARED_BYTES = 4 << 20, COMPARED_LEAST = 4, COMPARED_MOST = 16 };
+enum { COMPARED_BYTES = 16 << 20, COMPARED_LEAST = 2, COMPARED_MOST = 16 };
 
 /* Blocks. Before the first comparison memory is touched for the first time: that is in nobody's time. */
 enum { WARM, FIRST, SECOND, OVER };

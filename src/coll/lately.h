@@ -19,7 +19,7 @@
 enum { KL_LATELY_AGAIN = 64 }; /* blocks, from one comparison to the next */
 
 struct kl_lately {
-    uint32_t block; /* uses of either way, 3 or more, that are compared; 0: not begun */
+    uint32_t block; /* uses of either way, 2 or more, that are compared; 0: not begun */
     uint32_t uses;
     int better;     /* way: 0 or 1 */
     uint64_t ns[2]; /* sums of the blocks, by way */

@@ -171,9 +171,9 @@ static void after_cards(struct kl_mapped_op *op, ncclResult_t *rc)
 {
     struct kl_mapped *m = op->mapped;
 
-    op->outcome.end = op->all                                       ? KL_NEGOTIATED_MAPPED
+    op->outcome.end = op->all                                  ? KL_NEGOTIATED_MAPPED
                       : op->readable && op->outcome.word.reads ? KL_NEGOTIATED_READ
-                                                                    : KL_NEGOTIATED_DECLINED;
+                                                               : KL_NEGOTIATED_DECLINED;
     if (op->outcome.end == KL_NEGOTIATED_DECLINED) {
         decline(op);
     } else if (reads(op) && !m->proved) {

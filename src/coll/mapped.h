@@ -61,11 +61,11 @@ struct kl_mapped_op {
     struct kl_mapped_work work;
     struct kl_read_work reading;
     enum kl_mapped_stage stage;
-    bool posted; /* this rank has, in this stage */
-    int arrived; /* ranks whose posts of it are here */
-    bool all;    /* of those that have arrived can */
-    bool fresh;  /* one of them has what others do not know */
-    bool failed; /* this rank could not map something, or read it */
+    bool posted;   /* this rank has, in this stage */
+    int arrived;   /* ranks whose posts of it are here */
+    bool all;      /* of those that have arrived can */
+    bool fresh;    /* one of them has what others do not know */
+    bool failed;   /* this rank could not map something, or read it */
     bool readable; /* so are all that have arrived */
     uint64_t deadline;
     struct kl_negotiation_outcome outcome;

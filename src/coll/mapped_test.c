@@ -10,7 +10,9 @@
 
 static struct kl_mapped mapped[MAX_RANKS];
 static struct kl_mapped_op ops[MAX_RANKS];
-static bool processes; /* ranks behave as those of several */
+static bool processes; /* ranks behave as those of several, */
+static bool readable;  /* who let others read their memory, and would like to */
+static uint64_t mark[MAX_RANKS];
 
 static void open_mapped(struct world *w, int n, size_t buffer, bool small_cache)
 {
@@ -20,12 +22,14 @@ static void open_mapped(struct world *w, int n, size_t buffer, bool small_cache)
         kl_board_init(&mapped[r].board, n, r);
         kl_board_attach(&mapped[r].board, w->memory, w->mark);
         assert_int_equal(kl_lent_init(&mapped[r].lent, kl_devices(), n, r), ncclSuccess);
+        mapped[r].scratch = zeroed(kl_read_scratch_bytes(n));
+        mark[r] = 1000 + (uint64_t)r;
     }
 }
 
 static void close_mapped(struct world *w)
 {
-    for (int r = 0; r < w->n; r++) kl_lent_fini(&mapped[r].lent);
+    for (int r = 0; r < w->n; r++) kl_lent_fini(&mapped[r].lent), free(mapped[r].scratch);
     close_world(w);
 }
 
@@ -36,6 +40,8 @@ static void start(struct world *w, int rank, const struct kl_share *share)
     *s = *share;
     s->lends = true;
     s->processes = processes;
+    s->mark = readable ? &mark[rank] : NULL;
+    s->word.reads = readable;
     kl_mapped_start(&ops[rank], &mapped[rank], s);
 }
 
@@ -249,12 +255,129 @@ static void what_cannot_be_mapped_is_not_tried_again(void **state)
     for (int i = 0; i < 6; i++)
         for (int r = 0; r < 3; r++) {
             ncclResult_t rc = ncclSuccess;
-            if (ops[r].outcome.end || ops[r].stage < KL_MAPPED_END) (void)progress(&w, r, &rc);
+            if (ops[r].stage != KL_MAPPED_END) (void)progress(&w, r, &rc);
             assert_int_equal(rc, ncclSuccess);
         }
     assert_declined(3, true);
     run_declined(&w, &c, &seed);
     give_back(&w, own);
+    close_mapped(&w);
+}
+
+/* ---- the kernel copies, which it does within a process as well ---- */
+
+static bool kernel_copies(void)
+{
+    const struct kl_foreign self = kl_foreign_self(mark);
+
+    return kl_foreign_is_open(&self);
+}
+
+static void assert_read(int n)
+{
+    for (int r = 0; r < n; r++) assert_int_equal(ops[r].outcome.end, KL_NEGOTIATED_READ);
+}
+
+static void what_is_not_mapped_is_read(void **state)
+{
+    static struct world w;
+    uint64_t seed = 8;
+
+    (void)state;
+    if (!kernel_copies()) skip();
+    processes = readable = true;
+    for (int n = 2; n <= 11; n += n < 6 ? 1 : 5) {
+        const size_t buffer = 1500000;
+        open_mapped(&w, n, buffer, false);
+        for (int i = 0; i < 60; i++) {
+            struct call c = draw_call(&seed, n, buffer);
+            run_call(&w, &engine, &c, &seed);
+            assert_read(n);
+        }
+        for (int r = 0; r < n; r++) assert_true(mapped[r].proved);
+        close_mapped(&w);
+    }
+    readable = false;
+}
+
+static void every_type_and_operator_is_read(void **state)
+{
+    static struct world w;
+    uint64_t seed = 9;
+
+    (void)state;
+    if (!kernel_copies()) skip();
+    processes = readable = true;
+    open_mapped(&w, 3, 80000, false);
+    for (int type = 0; type < ncclNumTypes; type++)
+        for (int op = 0; op < ncclNumOps; op++)
+            for (int func = 0; func < KL_FUNC_ALL_TO_ALL; func++) {
+                struct call c = draw_call(&seed, 3, 20000);
+                c.func = func, c.in_place = false, c.type = (ncclDataType_t)type, c.op = (ncclRedOp_t)op;
+                assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, 3), ncclSuccess);
+                c.count = draw_count(&seed, 20000 / c.redop.elem_bytes);
+                run_call(&w, &engine, &c, &seed);
+                assert_read(3);
+            }
+    close_mapped(&w);
+    readable = false;
+}
+
+static struct call call_of_three(struct world *w, struct kl_share *shares)
+{
+    struct call c = {.func = KL_FUNC_ALL_REDUCE, .type = ncclFloat32, .count = 20000, .seed = 9};
+
+    processes = readable = true;
+    assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, 3), ncclSuccess);
+    open_mapped(w, 3, 100000, false);
+    start_all(w, &c, shares);
+    for (int r = 0; r < 3; r++) start(w, r, &shares[r]);
+    return c;
+}
+
+static void one_that_may_not_be_read_makes_all_decline(void **state)
+{
+    static struct world w;
+    static struct kl_share shares[MAX_RANKS];
+    uint64_t seed = 10;
+
+    (void)state;
+    const struct call c = call_of_three(&w, shares);
+    for (int r = 0; r < 3; r++) assert_int_equal(progress(&w, r, &(ncclResult_t){ncclSuccess}), KL_MOVED); /* cards */
+    mark[1]++; /* as if it were in another process */
+    for (int i = 0; i < 6; i++)
+        for (int r = 0; r < 3; r++) {
+            ncclResult_t rc = ncclSuccess;
+            if (ops[r].stage != KL_MAPPED_END) (void)progress(&w, r, &rc);
+            assert_int_equal(rc, ncclSuccess);
+        }
+    assert_declined(3, true);
+    for (size_t i = 0; i < result_bytes(&c, 3, 0); i++) assert_int_equal(w.recv[0][i], 0x5a);
+    readable = false; /* nobody lets others any more */
+    run_declined(&w, &c, &seed);
+    close_mapped(&w);
+}
+
+static void memory_that_is_out_of_reach_is_a_failure(void **state)
+{
+    static struct world w;
+    static struct kl_share shares[MAX_RANKS];
+    ncclResult_t rc = ncclSuccess;
+
+    (void)state;
+    if (!kernel_copies()) skip();
+    (void)call_of_three(&w, shares);
+    for (int r = 0; r < 3; r++) mapped[r].proved = true;
+    for (int r = 0; r < 3; r++)
+        assert_int_equal(progress(&w, r, &rc), KL_MOVED); /* cards; the last one works already */
+    mark[1]++;
+    kl_error_quiet(1);
+    assert_int_equal(progress(&w, 0, &rc), KL_DONE);
+    assert_non_null(strstr(kl_error_text(), "the memory of rank 1 is out of reach"));
+    kl_error_quiet(0);
+    assert_int_equal(rc, ncclRemoteError);
+    assert_int_equal(kl_load_relaxed(&w.mark[0].touching), 0);
+    readable = false;
     close_mapped(&w);
 }
 
@@ -350,6 +473,10 @@ int main(void)
         cmocka_unit_test(cards_are_fresh_until_all_have_mapped_them),
         cmocka_unit_test(one_that_cannot_lend_makes_all_decline),
         cmocka_unit_test(what_cannot_be_mapped_is_not_tried_again),
+        cmocka_unit_test(what_is_not_mapped_is_read),
+        cmocka_unit_test(every_type_and_operator_is_read),
+        cmocka_unit_test(one_that_may_not_be_read_makes_all_decline),
+        cmocka_unit_test(memory_that_is_out_of_reach_is_a_failure),
         cmocka_unit_test(another_call_is_refused_before_data_are_touched),
         cmocka_unit_test(nobody_touches_what_a_failed_rank_lent),
         cmocka_unit_test(one_that_has_left_is_named),

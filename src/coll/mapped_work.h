@@ -5,7 +5,9 @@
 
 #include "coll/algorithm.h"
 
-enum { KL_MAPPED_BLOCK = 4096 }; /* bytes reduced at a time, so that they stay in the nearest cache; two of them are the scratch */
+enum {
+    KL_MAPPED_BLOCK = 4096
+}; /* bytes reduced at a time, so that they stay in the nearest cache; two of them are the scratch */
 
 struct kl_mapped_work {
     const struct kl_share *share;

@@ -14,14 +14,27 @@ static int size_of(size_t bytes)
     return size;
 }
 
+/* The nearest size of which something is known, up to 4 times as large or as small; NULL: none. */
+static const struct kl_lately *alike(const struct kl_lately *of, int size)
+{
+    static const int steps[] = {-1, 1, -2, 2};
+
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const int other = size + steps[i];
+        if (other >= 0 && other < KL_NEGOTIATION_SIZES && of[other].block) return &of[other];
+    }
+    return NULL;
+}
+
 /* Of what fits no cache the kernel moves less: that is the better guess. The first rank's counts. */
 static struct kl_lately *times_of(struct kl_negotiation *n, int func, size_t bytes)
 {
-    struct kl_lately *of = &n->reads[func][size_of(bytes)];
+    const int size = size_of(bytes);
+    struct kl_lately *of = n->reads[func];
     const bool fits = 2 * (size_t)n->nranks * bytes <= kl_cache_bytes();
 
-    if (!of->block) kl_lately_begin(of, kl_lately_block(bytes), fits ? STAGED : READ, NULL);
-    return of;
+    if (!of[size].block) kl_lately_begin(&of[size], kl_lately_block(bytes), fits ? STAGED : READ, alike(of, size));
+    return &of[size];
 }
 
 static void begin(struct kl_negotiation *n, int func, size_t bytes)

@@ -6,11 +6,11 @@
 #include "device/host/bulk_copy.h"
 
 enum {
-    PIECE = 1 << 20,      /* bytes copied between two looks at whether somebody has failed, and at others' work */
-    BLOCKS = 512 << 10,   /* of all ranks together */
+    PIECE = 1 << 20,    /* bytes copied between two looks at whether somebody has failed, and at others' work */
+    BLOCKS = 512 << 10, /* of all ranks together */
     MOST_BLOCK = 128 << 10,
     LEAST_BLOCK = 16 << 10,
-    GRAIN = 4096          /* slices are multiples of it: the kernel copies page by page */
+    GRAIN = 4096 /* slices are multiples of it: the kernel copies page by page */
 };
 
 static size_t min_size(size_t a, size_t b)

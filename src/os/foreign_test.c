@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading what another process has in its memory, and only of the one that is meant. */
+/* Reading and writing what another process has in its memory, and only of the one that is meant. */
 #include "os/foreign.h"
 
 #include "tests/kolo_test.h"
@@ -75,6 +75,34 @@ static void what_it_has_is_read(void **state)
     free(to);
 }
 
+static void what_it_has_is_written(void **state)
+{
+    static const unsigned char from[] = {1, 2, 3};
+    unsigned char to[4] = {0};
+    pid_t pid = start();
+    struct kl_foreign child = kl_foreign_self(&mark);
+
+    (void)state;
+    child.pid = pid;
+    if (!kl_foreign_is_open(&child)) {
+        stop(pid);
+        skip();
+    }
+    assert_true(kl_foreign_write(&child, address(data) + 5, from, sizeof from));
+    assert_true(kl_foreign_read(&child, to, address(data) + 4, sizeof to));
+    assert_memory_equal(to, "\7\1\2\3", sizeof to);
+    assert_int_equal(data[5], 0);                                               /* not here */
+    assert_false(kl_foreign_write(&child, address(data) + BYTES - 1, from, 2)); /* its end */
+    child.mark++;
+    assert_false(kl_foreign_is_open(&child));
+    assert_false(kl_foreign_write(&child, address(data), from, 1)); /* somebody else */
+    child.mark--;
+    assert_true(kl_foreign_read(&child, to, address(data), 1));
+    assert_int_equal(to[0], 7);
+    stop(pid);
+    assert_false(kl_foreign_write(&child, address(data), from, 1)); /* gone */
+}
+
 static void what_does_not_exist_is_not_read(void **state)
 {
     struct kl_foreign nobody = kl_foreign_self(&mark);
@@ -91,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_it_has_is_read),
+        cmocka_unit_test(what_it_has_is_written),
         cmocka_unit_test(what_does_not_exist_is_not_read),
     };
 
