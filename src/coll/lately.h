@@ -26,7 +26,7 @@ struct kl_lately {
 };
 
 /**
- * Begin with a guess which way is better; they are compared at once.
+ * Begin with a guess which way is better; they are compared once memory is warm.
  * Or with what has been better in `alike`, unless that is NULL; they are compared when they would be again.
  */
 void kl_lately_begin(struct kl_lately *lately, int block, int guess, const struct kl_lately *alike);

@@ -4,6 +4,7 @@
 #define KL_COLL_LENDING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** When the kernel copies: where that has been faster lately; never; wherever it can. */
@@ -15,5 +16,11 @@ struct kl_lending {
     enum kl_kernel_copies copies;
     uint64_t process; /* random, of this one */
 };
+
+/**
+ * Is it a good guess that the kernel copies faster than data are staged, if each rank sends so many bytes? It is where caches keep little of what all
+ * send and receive: the kernel moves it once, and a wrong guess costs less than the opposite one would.
+ */
+bool kl_lending_guess(int nranks, size_t bytes);
 
 #endif

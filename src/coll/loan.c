@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "device/host/bulk_copy.h"
 #include "os/chaos.h"
 #include "transport/pool.h"
 
@@ -140,10 +139,9 @@ static int log2_of(size_t n)
     return 63 - __builtin_clzll(n);
 }
 
-/* Does all fit the caches that ranks send and receive, if each sends the least of this size? */
-static bool fits_caches(const struct kl_loans *l, int size)
+static bool guess(const struct kl_loans *l, int size)
 {
-    return (2 * (size_t)l->nranks * KL_LOAN_LEAST) << size <= kl_cache_bytes();
+    return kl_lending_guess(l->nranks, (size_t)KL_LOAN_LEAST << size);
 }
 
 /* The nearest size of which something is known, up to 4 times as large or as small; NULL: none. */
@@ -154,12 +152,11 @@ static const struct kl_lately *alike(const struct kl_loans *l, const struct kl_l
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         const int other = size + steps[i];
         if (other < 0 || other >= KL_LOAN_SIZES || !of[other].block) continue;
-        if (fits_caches(l, other) == fits_caches(l, size)) return &of[other];
+        if (guess(l, other) == guess(l, size)) return &of[other];
     }
     return NULL;
 }
 
-/* Of what fits no cache, the kernel moves less: that is the better guess. */
 static struct kl_lately *times_of(struct kl_loans *l, size_t bytes, size_t messages)
 {
     const int doubled = log2_of(bytes * messages) - log2_of(KL_LOAN_LEAST),
@@ -167,7 +164,7 @@ static struct kl_lately *times_of(struct kl_loans *l, size_t bytes, size_t messa
     struct kl_lately *of = l->lately[messages > FEW];
 
     if (!of[size].block)
-        kl_lately_begin(&of[size], kl_lately_block(bytes * messages), !fits_caches(l, size), alike(l, of, size));
+        kl_lately_begin(&of[size], kl_lately_block(bytes * messages), guess(l, size), alike(l, of, size));
     return &of[size];
 }
 

@@ -468,21 +468,22 @@ static void launches_decide_what_is_read(void **state)
     }
 }
 
-/* Sizes that are not alike, and each kind of launch, are tried for themselves: a block before, one of either way, and then. */
+/* Sizes that are not alike, and each kind of launch, are tried for themselves: with a guess, one block of either way, and then. */
 static void both_ways_are_tried_in_turn(void **state)
 {
     static const struct {
         size_t bytes, messages;
-        int compared;
+        int warm, compared;
         bool guess;
-    } kinds[] = {{KL_LOAN_LEAST, 1, 16, false}, {KL_LOAN_LEAST, 4, 16, false}, {(size_t)1 << 40, 1, 2, true}};
+    } kinds[] = {
+        {KL_LOAN_LEAST, 1, 16, 16, false}, {KL_LOAN_LEAST, 4, 16, 16, false}, {(size_t)1 << 40, 1, 8, 2, true}};
     struct kl_loans loans = {.nranks = 2};
 
     (void)state;
     FOR_EACH_CASE(k, kinds)
-    for (int i = 0; i < 3 * k->compared; i++) {
+    for (int i = 0; i < k->warm + 2 * k->compared; i++) {
         kl_loans_begin(&loans, k->bytes, k->messages, true);
-        assert_int_equal(loans.reads, i < k->compared ? k->guess : i >= 2 * k->compared);
+        assert_int_equal(loans.reads, i < k->warm ? k->guess : i >= k->warm + k->compared);
         kl_loans_complete(&loans);
     }
 }
@@ -494,7 +495,7 @@ static void a_size_begins_as_the_nearest_that_is_alike(void **state)
         size_t part, messages;
         bool reads;
     } cases[] = {{2, 1, true}, {4, 1, true}, {8, 1, false}, {8, 4, false}};
-    const size_t all = kl_cache_bytes() / 4;
+    const size_t all = kl_cache_bytes() / 8;
 
     (void)state;
     FOR_EACH_CASE(c, cases)
@@ -515,7 +516,7 @@ static void what_fits_no_cache_is_not_alike(void **state)
     struct kl_loans loans = {.nranks = 2};
 
     (void)state;
-    kl_loans_begin(&loans, all / 4, 1, true);
+    kl_loans_begin(&loans, all / 8, 1, true);
     assert_false(loans.reads);
     kl_loans_begin(&loans, all / 2, 1, true);
     assert_true(loans.reads);

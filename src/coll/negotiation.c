@@ -2,7 +2,6 @@
 #include "coll/negotiation.h"
 
 #include "base/clock.h"
-#include "device/host/bulk_copy.h"
 
 enum { STAGED, READ }; /* ways, as kl_lately has them */
 
@@ -26,14 +25,14 @@ static const struct kl_lately *alike(const struct kl_lately *of, int size)
     return NULL;
 }
 
-/* Of what fits no cache the kernel moves less: that is the better guess. The first rank's counts. */
+/* The first rank's guess counts. */
 static struct kl_lately *times_of(struct kl_negotiation *n, int func, size_t bytes)
 {
     const int size = size_of(bytes);
     struct kl_lately *of = n->reads[func];
-    const bool fits = 2 * (size_t)n->nranks * bytes <= kl_cache_bytes();
 
-    if (!of[size].block) kl_lately_begin(&of[size], kl_lately_block(bytes), fits ? STAGED : READ, alike(of, size));
+    if (!of[size].block)
+        kl_lately_begin(&of[size], kl_lately_block(bytes), kl_lending_guess(n->nranks, bytes), alike(of, size));
     return &of[size];
 }
 
