@@ -25,14 +25,19 @@ static const struct kl_lately *alike(const struct kl_lately *of, int size)
     return NULL;
 }
 
+/* Two ranks that reduce read as much as they would stage. */
+static bool guess(const struct kl_negotiation *n, int func, size_t bytes)
+{
+    return (n->nranks > 2 || !kl_func_info[func].reduces) && kl_lending_guess(n->nranks, bytes);
+}
+
 /* The first rank's guess counts. */
 static struct kl_lately *times_of(struct kl_negotiation *n, int func, size_t bytes)
 {
     const int size = size_of(bytes);
     struct kl_lately *of = n->reads[func];
 
-    if (!of[size].block)
-        kl_lately_begin(&of[size], kl_lately_block(bytes), kl_lending_guess(n->nranks, bytes), alike(of, size));
+    if (!of[size].block) kl_lately_begin(&of[size], kl_lately_block(bytes), guess(n, func, bytes), alike(of, size));
     return &of[size];
 }
 
