@@ -40,7 +40,7 @@ static void start(const struct kl_algorithm *a, void *op, struct kl_links *links
     struct members *m = links->own;
 
     (void)a;
-    kl_board_attach(&m->board, links->arena->memory, links->arena->mark);
+    if (!m->board.lines) kl_board_attach(&m->board, links->arena->memory, links->arena->mark);
     kl_flat_start(op, &m->board, share);
 }
 

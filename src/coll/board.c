@@ -64,21 +64,34 @@ void kl_board_attach(struct kl_board *b, void *memory, const struct kl_arena_mar
     b->mark = mark;
 }
 
-static bool is_done(struct kl_board *b, int rank, uint64_t turns)
+/* Turns that a rank is done with; looks there only if it is not known to be done with `turns`. */
+static uint64_t turns_of(struct kl_board *b, int rank, uint64_t turns)
 {
-    if (rank == b->rank || b->known[rank] >= turns) return true;
-    b->known[rank] = kl_load_acquire(&kl_board_done(b, rank)->ready); /* pairs with kl_board_next_turn */
-    return b->known[rank] >= turns;
+    if (b->known[rank] < turns)
+        b->known[rank] = kl_load_acquire(&kl_board_done(b, rank)->ready); /* pairs with kl_board_next_turn */
+    return b->known[rank];
+}
+
+static bool ask_all(struct kl_board *b, uint64_t turns, int *blocker)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (int r = 0; r < b->nranks; r++) {
+        if (r == b->rank) continue;
+        const uint64_t done = turns_of(b, r, turns);
+        if (done < turns) {
+            *blocker = r;
+            return false;
+        }
+        if (done < least) least = done;
+    }
+    b->all_known = least;
+    return true;
 }
 
 static bool all_done(struct kl_board *b, uint64_t turns, int *blocker)
 {
-    for (int r = 0; r < b->nranks; r++) {
-        if (is_done(b, r, turns)) continue;
-        *blocker = r;
-        return false;
-    }
-    return true;
+    return b->all_known >= turns || ask_all(b, turns, blocker);
 }
 
 bool kl_board_all_done(struct kl_board *b, int *blocker)

@@ -65,10 +65,11 @@ struct kl_board {
     const struct kl_arena_mark *mark; /* by rank: who has left */
     int nranks, rank;
     size_t cell_bytes, tray_bytes, slot_bytes;
-    bool ahead;        /* of the operation that is under way one rank alone posts data: trays may be used */
-    uint64_t turn;     /* the one to come */
-    uint64_t compared; /* turns in which the neighbour has made the same call */
-    uint64_t known[KL_BOARD_RANKS]; /* turns that others are done with, as far as is known here */
+    bool ahead;         /* of the operation that is under way one rank alone posts data: trays may be used */
+    uint64_t turn;      /* the one to come */
+    uint64_t compared;  /* turns in which the neighbour has made the same call */
+    uint64_t all_known; /* turns that all others are done with, and */
+    uint64_t known[KL_BOARD_RANKS]; /* each of them, as far as is known here */
 };
 
 /** Bytes of the memory that so many ranks need, at most KL_BOARD_RANKS. It is zero at first, and belongs to the caller. */
