@@ -2,8 +2,8 @@
 /**
  * record.c - what was asked: tasks in a ring of the communicator, launched by themselves or as a group has collected them.
  */
-#include "comm/comm.h"
-#include "comm/launch.h"
+#include "comm/record.h"
+
 #include "comm/onesided.h"
 
 #include <stdlib.h>
@@ -18,15 +18,17 @@ ncclResult_t kl_comm_reserve(ncclComm_t comm, size_t ntasks)
     if (ntasks <= room) return ncclSuccess;
     while (room < ntasks) room *= 2;
     kl_comm_wait_for_flight(comm, 0, 0);
-    struct kl_task *grown = realloc(comm->tasks, room * sizeof *grown);
-    if (!grown) return KL_NOMEM("the operations of a group");
-    comm->tasks = grown;
+    struct kl_task *larger = aligned_alloc(KL_LINE, room * sizeof *larger);
+    if (!larger) return KL_NOMEM("the operations of a group");
+    free(comm->tasks); /* none is in flight */
+    comm->tasks = larger;
     comm->task_room = room;
     return kl_exec_reserve(comm->exec, room);
 }
 
 ncclResult_t kl_comm_make_room(ncclComm_t comm, size_t ntasks)
 {
+    if (kl_comm_has_room(comm, ntasks)) return ncclSuccess;
     KL_TRY(kl_comm_reserve(comm, ntasks));
     kl_comm_wait_for_flight(comm, comm->task_room - ntasks, KL_LAUNCHES - 1);
     return ncclSuccess;
@@ -34,42 +36,10 @@ ncclResult_t kl_comm_make_room(ncclComm_t comm, size_t ntasks)
 
 /* ---- one ---- */
 
-static void record_collective(ncclComm_t comm, struct kl_task *t)
-{
-    t->number = kl_load_relaxed(&comm->collectives) + 1;
-    const struct kl_call call = kl_call_of_task(t);
-    struct kl_called_before *place = &comm->calls[t->number % KL_CALLS];
-
-    t->signature = kl_call_signature(&call);
-    kl_store_relaxed(&place->what, call.what);
-    kl_store_relaxed(&place->count, call.count);
-    kl_store_release(&comm->collectives, t->number); /* pairs with kl_inquest_answer */
-}
-
 ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task)
 {
-    record_collective(comm, task);
+    kl_comm_record_collective(comm, task);
     return ncclSuccess;
-}
-
-/* The next task, which is in its place. */
-static inline void record(ncclComm_t comm, const struct kl_stream *stream, uint64_t now)
-{
-    uint64_t number = kl_load_relaxed(&comm->tasks_taken);
-    struct kl_task *t = kl_comm_task(comm, number);
-
-    t->timeout_ns = comm->timeout_ns;
-    if (!kl_func_is_message(t->func)) record_collective(comm, t);
-    kl_flight_issue(comm->flight, number, t, stream, now);
-    kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_rma_receive */
-}
-
-void kl_comm_launch_one(ncclComm_t comm, struct kl_stream *stream)
-{
-    record(comm, stream, kl_ticks());
-    if (kl_comm_run_at_once(comm, stream, 1, true)) return;
-    kl_comm_launch(comm, stream, 1, 0);
-    kl_comm_run_inline(comm);
 }
 
 /* ---- groups ---- */
@@ -77,7 +47,7 @@ void kl_comm_launch_one(ncclComm_t comm, struct kl_stream *stream)
 static void record_queued(ncclComm_t comm, const struct kl_queued *op, uint64_t now)
 {
     *kl_comm_task(comm, kl_load_relaxed(&comm->tasks_taken)) = op->task;
-    record(comm, op->stream, now);
+    kl_comm_record(comm, op->stream, now);
 }
 
 /* Collectives first, then all messages together: every rank orders a group the same way. */

@@ -252,21 +252,12 @@ static enum kl_progress progress_held(ncclComm_t comm, struct kl_stream *stream,
 
 /* ---- without a launch ---- */
 
-static size_t parts(ncclComm_t comm, const struct kl_task *t)
-{
-    return kl_func_info[t->func].send_parts || kl_func_info[t->func].recv_parts ? (size_t)comm->nranks : 1;
-}
-
 /* Do tasks from `first` to `end` move so little that it takes no longer than a few launches? */
 static bool are_small(ncclComm_t comm, uint64_t first, uint64_t end)
 {
     size_t bytes = 0;
 
-    for (uint64_t i = first; i < end; i++) {
-        const struct kl_task *t = kl_comm_task(comm, i);
-        if (t->count > AT_ONCE) return false;
-        bytes += t->count * kl_comm_elem_bytes(comm, t) * parts(comm, t);
-    }
+    while (first < end && bytes <= AT_ONCE) bytes += kl_comm_task(comm, first++)->bytes;
     return bytes <= AT_ONCE;
 }
 
