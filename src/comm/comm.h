@@ -154,6 +154,7 @@ struct ncclComm {
     bool suspended;           /* has no connections; the job's */
     struct kl_queued *queued; /* of the open group; grows, is kept */
     size_t nqueued, queued_room;
+    bool queued_apart, queued_to_self; /* of these: some are on different streams; some are messages to this rank */
     struct kl_onesided onesided[KL_ONESIDED_TURNS]; /* of the open group */
     struct ncclComm *group_next;                    /* in the list of the open group */
     _Atomic uint32_t in_group;                      /* enum kl_in_group */
@@ -285,6 +286,12 @@ void kl_comm_log_channels(ncclComm_t comm);
 
 /** Count it. Success. */
 ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task);
+
+/** Operations of the group whose streams are to be looked at: the first, where all have its stream. */
+static inline size_t kl_comm_queued_apart(const struct ncclComm *comm)
+{
+    return comm->queued_apart || !comm->nqueued ? comm->nqueued : 1;
+}
 
 /** Check what the group collected. */
 ncclResult_t kl_comm_check_queued(ncclComm_t comm);

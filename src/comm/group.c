@@ -302,10 +302,10 @@ static struct kl_deferred *take_last(struct kl_deferred **calls)
 static ncclResult_t run_blocking(struct kl_deferred *calls, ncclComm_t comms)
 {
     struct kl_deferred *last = take_last(&calls);
-    ncclResult_t rc = finish_calls(calls);
+    ncclResult_t rc = calls ? finish_calls(calls) : ncclSuccess;
 
     if (!rc) rc = enter_and_launch(comms);
-    if (!rc) return finish_calls(last);
+    if (!rc) return last ? finish_calls(last) : ncclSuccess;
     drop_calls(last, false);
     return rc;
 }

@@ -30,6 +30,8 @@ static void enqueue(ncclComm_t comm, struct kl_stream *stream)
 
     q->stream = stream;
     q->number = kl_stream_number(stream);
+    comm->queued_apart |= stream != comm->queued->stream;
+    comm->queued_to_self |= kl_func_is_message(q->task.func) && q->task.peer == comm->rank;
 }
 
 /* In the ring, where it is already, unless another thread has ended the capture that it was made for. */

@@ -91,9 +91,12 @@ static ncclResult_t check_self(ncclComm_t comm)
     return ncclSuccess;
 }
 
+/* Of one stream the first operation is asked: it has the oldest number. */
 static ncclResult_t check_streams(ncclComm_t comm)
 {
-    for (size_t i = 0; i < comm->nqueued; i++)
+    const size_t n = kl_comm_queued_apart(comm);
+
+    for (size_t i = 0; i < n; i++)
         if (kl_stream_number(comm->queued[i].stream) != comm->queued[i].number)
             return KL_FAIL(ncclInvalidUsage,
                            "rank %d: the stream of %s was destroyed between ncclGroupStart and ncclGroupEnd",
@@ -104,28 +107,39 @@ static ncclResult_t check_streams(ncclComm_t comm)
 ncclResult_t kl_comm_check_queued(ncclComm_t comm)
 {
     KL_TRY(check_streams(comm));
-    KL_TRY(kl_comm_check_onesided(comm));
-    return check_self(comm);
+    if (kl_comm_has_onesided(comm)) KL_TRY(kl_comm_check_onesided(comm));
+    return comm->queued_to_self ? check_self(comm) : ncclSuccess;
 }
 
-void kl_comm_launch_together(ncclComm_t comm, const struct kl_queued *ops, size_t n, bool alone)
+static void launch(ncclComm_t comm, const struct kl_queued *ops, size_t n, bool apart, bool alone)
 {
     struct kl_stream *stream = ops[n - 1].stream;
-    uint32_t joins = kl_comm_launch_joins(comm, ops, n, stream);
+    uint32_t joins = apart ? kl_comm_launch_joins(comm, ops, n, stream) : 0;
 
     record_all(comm, ops, n);
     if (!joins && kl_comm_run_at_once(comm, stream, (uint32_t)n, alone)) return;
     kl_comm_launch(comm, stream, (uint32_t)n, joins);
 }
 
+void kl_comm_launch_together(ncclComm_t comm, const struct kl_queued *ops, size_t n, bool alone)
+{
+    launch(comm, ops, n, true, alone);
+}
+
+static void forget_queued(ncclComm_t comm)
+{
+    comm->nqueued = 0;
+    comm->queued_apart = comm->queued_to_self = false;
+}
+
 void kl_comm_launch_queued(ncclComm_t comm, bool alone)
 {
-    size_t n = comm->nqueued;
+    const bool onesided = kl_comm_has_onesided(comm);
 
-    kl_comm_launch_onesided(comm, KL_ONESIDED_BEFORE);
-    if (n) kl_comm_launch_together(comm, comm->queued, n, alone);
-    comm->nqueued = 0;
-    kl_comm_launch_onesided(comm, KL_ONESIDED_AFTER);
+    if (onesided) kl_comm_launch_onesided(comm, KL_ONESIDED_BEFORE);
+    if (comm->nqueued) launch(comm, comm->queued, comm->nqueued, comm->queued_apart, alone);
+    forget_queued(comm);
+    if (onesided) kl_comm_launch_onesided(comm, KL_ONESIDED_AFTER);
 }
 
 float kl_comm_time_queued(ncclComm_t comm)
@@ -138,6 +152,6 @@ float kl_comm_time_queued(ncclComm_t comm)
 
 void kl_comm_drop_queued(ncclComm_t comm)
 {
-    kl_comm_drop_onesided(comm);
-    comm->nqueued = 0;
+    if (kl_comm_has_onesided(comm)) kl_comm_drop_onesided(comm);
+    forget_queued(comm);
 }
