@@ -113,12 +113,13 @@ bool kl_board_may_post(struct kl_board *b, size_t bytes, int *blocker)
 
 enum kl_comparison kl_board_compare(struct kl_board *b)
 {
-    const int neighbour = kl_board_neighbour(b);
+    const struct kl_board_line *theirs = kl_board_post_of(b, kl_board_neighbour(b), 0),
+                               *mine = kl_board_post_of(b, b->rank, 0);
 
     for (; b->compared <= b->turn; b->compared++) {
-        const struct kl_board_line *his = kl_board_post_of(b, neighbour, b->compared);
+        const struct kl_board_line *his = &theirs[b->compared % KL_BOARD_POSTS];
         if (kl_load_acquire(&his->ready) != b->compared + 1) return KL_NOT_YET; /* pairs with kl_board_announce */
-        if (his->signature != kl_board_post_of(b, b->rank, b->compared)->signature) return KL_OTHER;
+        if (his->signature != mine[b->compared % KL_BOARD_POSTS].signature) return KL_OTHER;
     }
     return KL_SAME;
 }

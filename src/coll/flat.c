@@ -93,7 +93,7 @@ static size_t most_of(const struct kl_flat_op *op)
 }
 
 /* Field by field, as what a share says (exec.c). */
-void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
+static inline void start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
 {
     board->ahead = share->func == KL_FUNC_BROADCAST;
     op->board = board;
@@ -107,6 +107,11 @@ void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct k
     op->sources = count_sources(op);
     op->arrived = 0;
     begin_piece(op);
+}
+
+void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
+{
+    start(op, board, share);
 }
 
 /* ---- posting ---- */
@@ -142,11 +147,12 @@ static void post_data(const struct kl_flat_op *op, char *to)
         memcpy(to, at(s->recv, op->first + own.at, s->elem_bytes), own.count * s->elem_bytes);
         return;
     }
-    for (size_t p = 0; p < op->parts; p++)
+    bring(op, to, at(s->send, op->first, s->elem_bytes), n);
+    for (size_t p = 1; p < op->parts; p++)
         bring(op, to + p * n * s->elem_bytes, at(s->send, p * s->count + op->first, s->elem_bytes), n);
 }
 
-static bool try_post(struct kl_flat_op *op)
+static inline bool try_post(struct kl_flat_op *op)
 {
     struct kl_board *b = op->board;
     int blocker;
@@ -265,7 +271,7 @@ static bool agree(struct kl_flat_op *op, ncclResult_t *rc)
     return b->turn - b->compared < KL_BOARD_LAG && (!op->sources || op->share->more);
 }
 
-static bool collect(struct kl_flat_op *op, ncclResult_t *rc)
+static inline bool collect(struct kl_flat_op *op, ncclResult_t *rc)
 {
     for (; op->arrived < op->sources; op->arrived++) {
         int from = source(op, op->arrived);
@@ -284,10 +290,15 @@ static bool collect(struct kl_flat_op *op, ncclResult_t *rc)
 
 /* ---- turns ---- */
 
-static void end_turn(struct kl_flat_op *op)
+static void leave_turn(const struct kl_flat_op *op)
 {
     if (looks_at_all(op)) op->board->compared = op->board->turn + 1;
     kl_board_next_turn(op->board);
+}
+
+static void end_turn(struct kl_flat_op *op)
+{
+    leave_turn(op);
     op->posted = false;
     op->arrived = 0;
     if (op->slices) {
@@ -319,6 +330,16 @@ enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc)
         got = KL_MOVED;
     }
     return KL_DONE;
+}
+
+/* What is one turn, in which nothing has to be waited for, needs no more than that. */
+bool kl_flat_at_once(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share, ncclResult_t *rc)
+{
+    start(op, board, share);
+    if (op->first + op->piece < share->end || op->slices) return kl_flat_progress(op, rc) == KL_DONE;
+    if (!try_post(op) || !collect(op, rc)) return *rc;
+    leave_turn(op);
+    return true;
 }
 
 /* ---- diagnosis ---- */
