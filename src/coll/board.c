@@ -58,6 +58,8 @@ void kl_board_init(struct kl_board *b, int nranks, int rank)
 void kl_board_attach(struct kl_board *b, void *memory, const struct kl_arena_mark *mark)
 {
     b->lines = memory;
+    b->own = kl_board_done(b, b->rank);
+    b->neighbours = kl_board_done(b, kl_board_neighbour(b));
     b->cells = (unsigned char *)memory + lines_bytes(b->nranks);
     b->trays = b->cells + cells_bytes(b->nranks);
     b->slots = b->trays + trays_bytes(b->nranks);
@@ -113,13 +115,11 @@ bool kl_board_may_post(struct kl_board *b, size_t bytes, int *blocker)
 
 enum kl_comparison kl_board_compare(struct kl_board *b)
 {
-    const struct kl_board_line *theirs = kl_board_post_of(b, kl_board_neighbour(b), 0),
-                               *mine = kl_board_post_of(b, b->rank, 0);
-
     for (; b->compared <= b->turn; b->compared++) {
-        const struct kl_board_line *his = &theirs[b->compared % KL_BOARD_POSTS];
+        const size_t post = 1 + b->compared % KL_BOARD_POSTS;
+        const struct kl_board_line *his = &b->neighbours[post];
         if (kl_load_acquire(&his->ready) != b->compared + 1) return KL_NOT_YET; /* pairs with kl_board_announce */
-        if (his->signature != mine[b->compared % KL_BOARD_POSTS].signature) return KL_OTHER;
+        if (his->signature != b->own[post].signature) return KL_OTHER;
     }
     return KL_SAME;
 }

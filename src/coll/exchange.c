@@ -93,31 +93,29 @@ static ncclResult_t connect(struct kl_exchange *x, struct kl_parcel *p, struct k
     return ncclSuccess;
 }
 
-static inline struct kl_message message_of(const struct kl_task *task, size_t elem_bytes)
-{
-    return (struct kl_message){
-        .data = task->func == KL_FUNC_SEND ? (char *)(uintptr_t)task->send : task->recv,
-        .bytes = task->count * elem_bytes,
-        .signature = kl_message_signature(task->type, task->count),
-    };
-}
-
 /* Is it small, and nothing before it, and now done? */
-static bool is_done_at_once(const struct kl_exchange_end *end, const struct kl_message *m, bool sends)
+static bool is_done_at_once(const struct kl_exchange_end *end, const struct kl_task *task, size_t bytes)
 {
     struct kl_connector *c = end->connector;
 
-    if (m->bytes > KL_MESSAGE_SMALL || end->last || !c || !c->ready || c->transport->progress) return false;
-    return sends ? kl_message_send_whole(m, c) : kl_message_recv_whole(m, c);
+    if (bytes > KL_MESSAGE_SMALL || end->last || !c || !c->ready || c->transport->progress) return false;
+    const uint64_t signature = kl_message_signature(task->type, task->count);
+    return c->sends ? kl_message_send_whole(c, task->send, bytes, signature)
+                    : kl_message_recv_whole(c, task->recv, bytes, signature);
 }
 
-static struct kl_parcel *pack(struct kl_exchange *x, const struct kl_task *task, const struct kl_message *m)
+/* Field by field, as what a share says (exec.c). */
+static struct kl_parcel *pack(struct kl_exchange *x, const struct kl_task *task, size_t bytes)
 {
     struct kl_parcel *p = &x->parcels[x->added++];
 
     p->func = task->func;
     p->peer = task->peer;
-    p->message = *m;
+    p->message = (struct kl_message){
+        .data = task->func == KL_FUNC_SEND ? (char *)(uintptr_t)task->send : task->recv,
+        .bytes = bytes,
+        .signature = kl_message_signature(task->type, task->count),
+    };
     p->connector = NULL;
     p->next = NULL;
     p->stalls = 0;
@@ -137,12 +135,12 @@ static void note(struct kl_exchange *x, const struct kl_parcel *p)
 
 ncclResult_t kl_exchange_add(struct kl_exchange *x, const struct kl_task *task, size_t elem_bytes)
 {
-    const struct kl_message m = message_of(task, elem_bytes);
+    const size_t bytes = task->count * elem_bytes;
     const bool sends = task->func == KL_FUNC_SEND;
     struct kl_exchange_end *end = (sends ? x->to : x->from) + task->peer;
 
-    if (is_done_at_once(end, &m, sends)) return ncclSuccess;
-    struct kl_parcel *p = pack(x, task, &m);
+    if (is_done_at_once(end, task, bytes)) return ncclSuccess;
+    struct kl_parcel *p = pack(x, task, bytes);
     if (p->peer == x->rank) {
         meet_myself(&end->last, &(sends ? x->from : x->to)[p->peer].last, p);
         return ncclSuccess;

@@ -271,17 +271,27 @@ static bool agree(struct kl_flat_op *op, ncclResult_t *rc)
     return b->turn - b->compared < KL_BOARD_LAG && (!op->sources || op->share->more);
 }
 
+/* Is the post of a source here, and of the same call? */
+static inline bool comes(const struct kl_flat_op *op, int from, ncclResult_t *rc)
+{
+    if (!kl_board_has_come(op->board, from)) return false;
+    if (kl_board_is_of(op->board, from, op->share->signature)) return true;
+    *rc = kl_board_refuse(op->board, from, function(op));
+    return false;
+}
+
 static inline bool collect(struct kl_flat_op *op, ncclResult_t *rc)
 {
+    const bool merges = reduces(op);
+
     for (; op->arrived < op->sources; op->arrived++) {
-        int from = source(op, op->arrived);
-        if (!kl_board_has_come(op->board, from)) return false;
-        *rc = kl_board_check(op->board, from, op->share->signature, function(op));
-        if (*rc) return false;
-        if (!reduces(op)) take(op, from);
+        const int from = source(op, op->arrived);
+        if (from == op->board->rank) continue; /* where all are merged */
+        if (!comes(op, from, rc)) return false;
+        if (!merges) take(op, from);
     }
     if (!agree(op, rc)) return false;
-    if (!reduces(op))
+    if (!merges)
         keep_own(op);
     else if (op->sources)
         merge_own(op);

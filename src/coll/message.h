@@ -31,11 +31,11 @@ struct kl_message {
 enum { KL_MESSAGE_SMALL = 4096 };
 
 /**
- * Do all of a message that has not begun, of up to KL_MESSAGE_SMALL bytes, in one step; or nothing, and it is to go on as any. The connector is ready, and
- * its transport moves by itself.
+ * Do all of a message of up to KL_MESSAGE_SMALL bytes in one step; or nothing, and it is to go on as any. The connector is ready, and its transport
+ * moves by itself.
  */
-bool kl_message_send_whole(const struct kl_message *message, struct kl_connector *connector);
-bool kl_message_recv_whole(const struct kl_message *message, struct kl_connector *connector);
+bool kl_message_send_whole(struct kl_connector *connector, const void *data, size_t bytes, uint64_t signature);
+bool kl_message_recv_whole(struct kl_connector *connector, void *data, size_t bytes, uint64_t signature);
 
 /** The connector is ready. DONE: the buffer may be reused. `loans`: this rank's. */
 enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector, struct kl_loans *loans);

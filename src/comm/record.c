@@ -54,10 +54,13 @@ static void record_queued(ncclComm_t comm, const struct kl_queued *op, uint64_t 
 static void record_all(ncclComm_t comm, const struct kl_queued *ops, size_t n)
 {
     const uint64_t now = kl_ticks();
+    size_t messages = 0;
 
-    for (int messages = 0; messages < 2; messages++)
-        for (size_t i = 0; i < n; i++)
-            if (kl_func_is_message(ops[i].task.func) == messages) record_queued(comm, &ops[i], now);
+    for (size_t i = 0; i < n; i++) messages += kl_func_is_message(ops[i].task.func);
+    for (size_t i = 0; i < n && messages < n; i++)
+        if (!kl_func_is_message(ops[i].task.func)) record_queued(comm, &ops[i], now);
+    for (size_t i = 0; i < n && messages; i++)
+        if (kl_func_is_message(ops[i].task.func)) record_queued(comm, &ops[i], now);
 }
 
 /* The next queued message of the rank to itself, from position `i`; nqueued if there is none. */
