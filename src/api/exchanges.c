@@ -41,7 +41,9 @@ static ncclResult_t begin(struct call *c)
 
 static ncclResult_t check_count(const struct call *c, size_t count)
 {
-    return kl_check_size(c->function, count, c->bytes, c->nranks);
+    size_t bytes;
+
+    return kl_check_size(c->function, count, c->bytes, c->nranks, &bytes);
 }
 
 static ncclResult_t check_root(const struct call *c, int root)

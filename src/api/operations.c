@@ -6,6 +6,7 @@
 #include "api/check.h"
 #include "api/issue.h"
 #include "comm/group.h"
+#include "comm/issue.h"
 #include "comm/job.h"
 
 static ncclResult_t check(ncclComm_t comm, struct kl_task *task, const char *function)

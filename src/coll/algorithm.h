@@ -78,6 +78,10 @@ struct kl_algorithm {
 
     void (*start)(const struct kl_algorithm *a, void *op, struct kl_links *links, const struct kl_share *share);
 
+    /** Of one with one channel: start, and look once whether all can be done, as most small operations can. False: progress it. *rc is set on
+     * failure, with true. NULL: start it. */
+    bool (*at_once)(void *op, struct kl_links *links, const struct kl_share *share, ncclResult_t *rc);
+
     /** Go on; DONE when this rank's part is complete and its buffers may be reused. *rc is set on failure, with DONE. */
     enum kl_progress (*progress)(void *op, ncclResult_t *rc);
 

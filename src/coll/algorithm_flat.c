@@ -35,13 +35,23 @@ static void unlink_board(struct kl_links *links)
     links->own = NULL;
 }
 
-static void start(const struct kl_algorithm *a, void *op, struct kl_links *links, const struct kl_share *share)
+static struct kl_board *board_of(const struct kl_links *links)
 {
     struct members *m = links->own;
 
+    if (!m->board.lines) kl_board_attach(&m->board, links->arena->memory, links->arena->mark);
+    return &m->board;
+}
+
+static void start(const struct kl_algorithm *a, void *op, struct kl_links *links, const struct kl_share *share)
+{
     (void)a;
-    kl_board_attach(&m->board, links->arena->memory, links->arena->mark);
-    kl_flat_start(op, &m->board, share);
+    kl_flat_start(op, board_of(links), share);
+}
+
+static bool at_once(void *op, struct kl_links *links, const struct kl_share *share, ncclResult_t *rc)
+{
+    return kl_flat_at_once(op, board_of(links), share, rc);
 }
 
 static enum kl_progress progress(void *op, ncclResult_t *rc)
@@ -64,6 +74,7 @@ const struct kl_algorithm kl_algorithm_flat = {
     .link = link_board,
     .unlink = unlink_board,
     .start = start,
+    .at_once = at_once,
     .progress = progress,
     .blocked_on = blocked_on,
 };

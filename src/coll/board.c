@@ -58,27 +58,42 @@ void kl_board_init(struct kl_board *b, int nranks, int rank)
 void kl_board_attach(struct kl_board *b, void *memory, const struct kl_arena_mark *mark)
 {
     b->lines = memory;
+    b->own = kl_board_done(b, b->rank);
+    b->neighbours = kl_board_done(b, kl_board_neighbour(b));
     b->cells = (unsigned char *)memory + lines_bytes(b->nranks);
     b->trays = b->cells + cells_bytes(b->nranks);
     b->slots = b->trays + trays_bytes(b->nranks);
     b->mark = mark;
 }
 
-static bool is_done(struct kl_board *b, int rank, uint64_t turns)
+/* Turns that a rank is done with; looks there only if it is not known to be done with `turns`. */
+static uint64_t turns_of(struct kl_board *b, int rank, uint64_t turns)
 {
-    if (rank == b->rank || b->known[rank] >= turns) return true;
-    b->known[rank] = kl_load_acquire(&kl_board_done(b, rank)->ready); /* pairs with kl_board_next_turn */
-    return b->known[rank] >= turns;
+    if (b->known[rank] < turns)
+        b->known[rank] = kl_load_acquire(&kl_board_done(b, rank)->ready); /* pairs with kl_board_next_turn */
+    return b->known[rank];
+}
+
+static bool ask_all(struct kl_board *b, uint64_t turns, int *blocker)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (int r = 0; r < b->nranks; r++) {
+        if (r == b->rank) continue;
+        const uint64_t done = turns_of(b, r, turns);
+        if (done < turns) {
+            *blocker = r;
+            return false;
+        }
+        if (done < least) least = done;
+    }
+    b->all_known = least;
+    return true;
 }
 
 static bool all_done(struct kl_board *b, uint64_t turns, int *blocker)
 {
-    for (int r = 0; r < b->nranks; r++) {
-        if (is_done(b, r, turns)) continue;
-        *blocker = r;
-        return false;
-    }
-    return true;
+    return b->all_known >= turns || ask_all(b, turns, blocker);
 }
 
 bool kl_board_all_done(struct kl_board *b, int *blocker)
@@ -100,12 +115,11 @@ bool kl_board_may_post(struct kl_board *b, size_t bytes, int *blocker)
 
 enum kl_comparison kl_board_compare(struct kl_board *b)
 {
-    const int neighbour = kl_board_neighbour(b);
-
     for (; b->compared <= b->turn; b->compared++) {
-        const struct kl_board_line *his = kl_board_post_of(b, neighbour, b->compared);
+        const size_t post = 1 + b->compared % KL_BOARD_POSTS;
+        const struct kl_board_line *his = &b->neighbours[post];
         if (kl_load_acquire(&his->ready) != b->compared + 1) return KL_NOT_YET; /* pairs with kl_board_announce */
-        if (his->signature != kl_board_post_of(b, b->rank, b->compared)->signature) return KL_OTHER;
+        if (his->signature != b->own[post].signature) return KL_OTHER;
     }
     return KL_SAME;
 }

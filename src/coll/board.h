@@ -62,13 +62,16 @@ _Static_assert(sizeof(struct kl_board_line) == KL_LINE, "one writer per line");
 struct kl_board {
     struct kl_board_line *lines; /* where it begins */
     unsigned char *cells, *trays, *slots;
+    struct kl_board_line *own,
+        *neighbours;                  /* of the lines, this rank's and its neighbour's: done, and then the posts */
     const struct kl_arena_mark *mark; /* by rank: who has left */
     int nranks, rank;
     size_t cell_bytes, tray_bytes, slot_bytes;
-    bool ahead;        /* of the operation that is under way one rank alone posts data: trays may be used */
-    uint64_t turn;     /* the one to come */
-    uint64_t compared; /* turns in which the neighbour has made the same call */
-    uint64_t known[KL_BOARD_RANKS]; /* turns that others are done with, as far as is known here */
+    bool ahead;         /* of the operation that is under way one rank alone posts data: trays may be used */
+    uint64_t turn;      /* the one to come */
+    uint64_t compared;  /* turns in which the neighbour has made the same call */
+    uint64_t all_known; /* turns that all others are done with, and */
+    uint64_t known[KL_BOARD_RANKS]; /* each of them, as far as is known here */
 };
 
 /** Bytes of the memory that so many ranks need, at most KL_BOARD_RANKS. It is zero at first, and belongs to the caller. */
@@ -124,7 +127,7 @@ static inline void *kl_board_data(const struct kl_board *b, int rank, size_t byt
 /** Tell all that this rank's data of this turn are there. */
 static inline void kl_board_announce(const struct kl_board *b, uint64_t signature)
 {
-    struct kl_board_line *line = kl_board_post(b, b->rank);
+    struct kl_board_line *line = &b->own[1 + b->turn % KL_BOARD_POSTS];
 
     line->signature = signature;
     kl_store_release(&line->ready, b->turn + 1); /* pairs with kl_board_ready */
@@ -149,17 +152,23 @@ static inline bool kl_board_has_come(struct kl_board *b, int rank)
 /** A rank's post, or one that it made before, is of another call than this rank's: fails with ncclInvalidUsage. */
 ncclResult_t kl_board_refuse(const struct kl_board *board, int from, const char *function);
 
-/** Is a rank's post of this turn of the same call? Else as kl_board_refuse. */
+/** Is a rank's post of this turn of that call? */
+static inline bool kl_board_is_of(const struct kl_board *b, int from, uint64_t signature)
+{
+    return kl_board_post(b, from)->signature == signature;
+}
+
+/** Else as kl_board_refuse. */
 static inline ncclResult_t kl_board_check(const struct kl_board *b, int from, uint64_t signature, const char *function)
 {
-    return kl_board_post(b, from)->signature == signature ? ncclSuccess : kl_board_refuse(b, from, function);
+    return kl_board_is_of(b, from, signature) ? ncclSuccess : kl_board_refuse(b, from, function);
 }
 
 /** This rank is done with the turn. */
 static inline void kl_board_next_turn(struct kl_board *b)
 {
     b->turn++;
-    kl_store_release(&kl_board_done(b, b->rank)->ready, b->turn); /* pairs with kl_board_may_post */
+    kl_store_release(&b->own->ready, b->turn); /* pairs with kl_board_may_post */
 }
 
 #endif

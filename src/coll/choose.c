@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/choose.h"
 
-#include "base/error.h"
 #include "coll/algorithms.h"
 #include "coll/flat.h"
 #include "coll/mapped.h"
@@ -136,17 +135,12 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
     return ncclSuccess;
 }
 
-ncclResult_t kl_choose(struct kl_chooser *chooser, struct kl_task *t, size_t elem_bytes)
+ncclResult_t kl_choose_anew(const struct kl_chooser *chooser, const struct kl_task *t, size_t elem_bytes,
+                            struct kl_remembered *place)
 {
-    uint32_t what = 1u << 31 | (uint32_t)(t->redop != NULL) << 30 | (uint32_t)t->func << 16 | (uint32_t)t->type << 8 |
-                    (uint32_t)t->op;
-    struct kl_remembered *r = &chooser->last[((t->count ^ what) * 0x9e3779b97f4a7c15u >> 40) % KL_CHOICES];
+    struct kl_choice choice;
 
-    if (r->what != what || r->count != t->count) {
-        struct kl_choice choice;
-        KL_TRY((t->func == KL_FUNC_ALL_TO_ALL ? choose_all_to_all : choose)(chooser, t, elem_bytes, &choice));
-        *r = (struct kl_remembered){.count = t->count, .what = what, .choice = choice};
-    }
-    t->choice = r->choice;
+    KL_TRY((t->func == KL_FUNC_ALL_TO_ALL ? choose_all_to_all : choose)(chooser, t, elem_bytes, &choice));
+    *place = (struct kl_remembered){.count = t->count, .key = kl_choice_key(t), .choice = choice};
     return ncclSuccess;
 }

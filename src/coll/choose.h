@@ -10,6 +10,7 @@
 #ifndef KL_COLL_CHOOSE_H
 #define KL_COLL_CHOOSE_H
 
+#include "base/error.h"
 #include "coll/algorithm.h"
 #include "coll/task.h"
 #include "graph/tuning.h"
@@ -22,16 +23,35 @@ struct kl_chooser {
     bool ordered;                   /* what depends on the order of a reduction is done in that of the ranks */
     struct kl_remembered {
         size_t count;
-        uint32_t what; /* function, type and operation; 0: nothing is remembered */
+        uint32_t key; /* function, type and operation; 0: nothing is remembered */
         struct kl_choice choice;
     } last[KL_CHOICES];
 };
+
+/** What it depends on; never 0. */
+static inline uint32_t kl_choice_key(const struct kl_task *t)
+{
+    return 1u << 31 | (uint32_t)(t->redop != NULL) << 30 | (uint32_t)t->func << 16 | (uint32_t)t->type << 8 |
+           (uint32_t)t->op;
+}
+
+/** Ask the tuner, and remember what it says in `place`. Errors as kl_choose. */
+ncclResult_t kl_choose_anew(const struct kl_chooser *chooser, const struct kl_task *task, size_t elem_bytes,
+                            struct kl_remembered *place);
 
 /**
  * Fill in task->choice. ncclInvalidUsage when NCCL_ALGO and NCCL_PROTO leave nothing for the
  * function; the sentence says what there is.
  */
-ncclResult_t kl_choose(struct kl_chooser *chooser, struct kl_task *task, size_t elem_bytes);
+static inline ncclResult_t kl_choose(struct kl_chooser *chooser, struct kl_task *task, size_t elem_bytes)
+{
+    const uint32_t key = kl_choice_key(task);
+    struct kl_remembered *r = &chooser->last[((task->count ^ key) * 0x9e3779b97f4a7c15u >> 40) % KL_CHOICES];
+
+    if (r->key != key || r->count != task->count) KL_TRY(kl_choose_anew(chooser, task, elem_bytes, r));
+    task->choice = r->choice;
+    return ncclSuccess;
+}
 
 /** Is an all-to-all with parts of so many bytes one operation? Else it is messages from the start. All ranks answer alike. */
 bool kl_chooser_takes_all_to_all(const struct kl_chooser *chooser, size_t part);

@@ -19,9 +19,9 @@ static bool allocate(struct kl_exchange *x)
 
     x->send_round = calloc(n, sizeof *x->send_round);
     x->recv_round = calloc(n, sizeof *x->recv_round);
-    x->last_send = calloc(n, sizeof(void *));
-    x->last_recv = calloc(n, sizeof(void *));
-    return x->send_round && x->recv_round && x->last_send && x->last_recv;
+    x->to = calloc(n, sizeof *x->to);
+    x->from = calloc(n, sizeof *x->from);
+    return x->send_round && x->recv_round && x->to && x->from;
 }
 
 ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
@@ -44,8 +44,8 @@ void kl_exchange_fini(struct kl_exchange *x)
 {
     free(x->send_round);
     free(x->recv_round);
-    free(x->last_send);
-    free(x->last_recv);
+    free(x->to);
+    free(x->from);
     free(x->active);
     free(x->parcels);
     kl_loans_fini(&x->loans);
@@ -83,17 +83,29 @@ static void meet_myself(struct kl_parcel **waiting, struct kl_parcel **others, s
     if (to->bytes && to->data != from->data) kl_copy_bulk(to->data, from->data, to->bytes);
 }
 
-static ncclResult_t connect(struct kl_exchange *x, struct kl_parcel *p)
+static ncclResult_t connect(struct kl_exchange *x, struct kl_parcel *p, struct kl_exchange_end *end)
 {
     struct kl_edge edge = {.peer = p->peer, .use = KL_EDGE_MESSAGES, .sends = p->func == KL_FUNC_SEND};
 
-    KL_TRY(kl_connections_get(x->connections, &edge, &p->connector));
+    if (!end->connector) KL_TRY(kl_connections_get(x->connections, &edge, &end->connector));
+    p->connector = end->connector;
     x->unready += !p->connector->ready;
     return ncclSuccess;
 }
 
+/* Is it small, and nothing before it, and now done? */
+static bool is_done_at_once(const struct kl_exchange_end *end, const struct kl_task *task, size_t bytes)
+{
+    struct kl_connector *c = end->connector;
+
+    if (bytes > KL_MESSAGE_SMALL || end->last || !c || !c->ready || c->transport->progress) return false;
+    const uint64_t signature = kl_message_signature(task->type, task->count);
+    return c->sends ? kl_message_send_whole(c, task->send, bytes, signature)
+                    : kl_message_recv_whole(c, task->recv, bytes, signature);
+}
+
 /* Field by field, as what a share says (exec.c). */
-static struct kl_parcel *pack(struct kl_exchange *x, const struct kl_task *task, size_t elem_bytes)
+static struct kl_parcel *pack(struct kl_exchange *x, const struct kl_task *task, size_t bytes)
 {
     struct kl_parcel *p = &x->parcels[x->added++];
 
@@ -101,7 +113,7 @@ static struct kl_parcel *pack(struct kl_exchange *x, const struct kl_task *task,
     p->peer = task->peer;
     p->message = (struct kl_message){
         .data = task->func == KL_FUNC_SEND ? (char *)(uintptr_t)task->send : task->recv,
-        .bytes = task->count * elem_bytes,
+        .bytes = bytes,
         .signature = kl_message_signature(task->type, task->count),
     };
     p->connector = NULL;
@@ -123,22 +135,24 @@ static void note(struct kl_exchange *x, const struct kl_parcel *p)
 
 ncclResult_t kl_exchange_add(struct kl_exchange *x, const struct kl_task *task, size_t elem_bytes)
 {
-    struct kl_parcel *p = pack(x, task, elem_bytes);
-    bool sends = p->func == KL_FUNC_SEND;
-    struct kl_parcel **last = sends ? &x->last_send[p->peer] : &x->last_recv[p->peer];
+    const size_t bytes = task->count * elem_bytes;
+    const bool sends = task->func == KL_FUNC_SEND;
+    struct kl_exchange_end *end = (sends ? x->to : x->from) + task->peer;
 
+    if (is_done_at_once(end, task, bytes)) return ncclSuccess;
+    struct kl_parcel *p = pack(x, task, bytes);
     if (p->peer == x->rank) {
-        meet_myself(last, sends ? &x->last_recv[p->peer] : &x->last_send[p->peer], p);
+        meet_myself(&end->last, &(sends ? x->from : x->to)[p->peer].last, p);
         return ncclSuccess;
     }
     note(x, p);
     p->round = (sends ? x->send_round : x->recv_round)[p->peer];
-    p->waits = *last != NULL;
-    if (*last) (*last)->next = p;
-    *last = p;
+    p->waits = end->last != NULL;
+    if (end->last) end->last->next = p;
+    end->last = p;
     if (p->waits) return ncclSuccess;
     x->active[x->n++] = p;
-    return connect(x, p);
+    return connect(x, p, end);
 }
 
 static int by_round(const void *a, const void *b)
@@ -197,9 +211,9 @@ static void cool(struct kl_exchange *x, size_t i)
 
 static void forget_last(struct kl_exchange *x, const struct kl_parcel *p)
 {
-    struct kl_parcel **last = p->func == KL_FUNC_SEND ? &x->last_send[p->peer] : &x->last_recv[p->peer];
+    struct kl_exchange_end *end = (p->func == KL_FUNC_SEND ? x->to : x->from) + p->peer;
 
-    if (*last == p) *last = NULL;
+    if (end->last == p) end->last = NULL;
 }
 
 /* Done: the next one on the connector takes its place, or the last ones fill it. */
@@ -303,6 +317,7 @@ enum kl_progress kl_exchange_progress(struct kl_exchange *x, ncclResult_t *rc)
 {
     enum kl_progress got = KL_STALLED;
 
+    if (!x->n) return KL_DONE;
     if (!x->begun) begin(x);
     if (x->unready) got = connect_more(x, rc);
     if (!*rc && look_at_hot(x, rc) == KL_MOVED) got = KL_MOVED;
@@ -316,7 +331,7 @@ void kl_exchange_reset(struct kl_exchange *x)
 {
     for (size_t i = 0; i < x->n; i++)
         for (struct kl_parcel *p = x->active[i]; p; p = p->next) forget_last(x, p);
-    if (x->last_send) x->last_send[x->rank] = x->last_recv[x->rank] = NULL;
+    if (x->to) x->to[x->rank].last = x->from[x->rank].last = NULL;
     x->n = x->added = x->hot = x->unready = 0;
     x->sends = x->largest = 0;
     x->receives = false;

@@ -3,7 +3,7 @@
  * exchange.h - all messages of a launch together: none of them waits for another one, but for those before it on the same
  * connector.
  *
- * Messages begin in the order of the rounds in which pairs meet (graph/p2p.h), so that ranks that send to everybody do not
+ * A small one that need not wait is done when it is added. The others begin in the order of the rounds in which pairs meet (graph/p2p.h), so that ranks that send to everybody do not
  * all begin with the same one. Those that moved lately are looked at in every poll, the others in turn, a few at a
  * time: a poll costs the same with 10 messages and with 10,000.
  *
@@ -31,11 +31,17 @@ struct kl_parcel {
     bool waits;             /* for an earlier one */
 };
 
+/** What there is for a peer, in one direction. */
+struct kl_exchange_end {
+    struct kl_connector *connector; /* NULL: it was not needed yet */
+    struct kl_parcel *last;         /* message of the launch that is under way; NULL: none is */
+};
+
 struct kl_exchange {
     int rank, nranks;
     struct kl_connections *connections;
-    uint32_t *send_round, *recv_round;         /* by peer; NULL with one rank */
-    struct kl_parcel **last_send, **last_recv; /* by peer: the last message of the launch */
+    uint32_t *send_round, *recv_round; /* by peer; NULL with one rank */
+    struct kl_exchange_end *to, *from; /* by peer */
     struct kl_parcel *parcels, **active;
     size_t room;           /* for messages of a launch, */
     size_t added;          /* and how many there are */

@@ -84,7 +84,7 @@ static void expect_nothing_under_way(int rank)
     const struct kl_exchange *x = &party[rank].exchange;
 
     assert_true(!x->n && !x->added && !x->hot && !x->unready && !x->begun);
-    for (int peer = 0; peer < ranks.n; peer++) assert_true(!x->last_send[peer] && !x->last_recv[peer]);
+    for (int peer = 0; peer < ranks.n; peer++) assert_true(!x->to[peer].last && !x->from[peer].last);
 }
 
 static void end_launch(int rank)

@@ -310,6 +310,25 @@ static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more
     e->running = a;
 }
 
+enum kl_progress kl_exec_at_once(struct kl_exec *e, const struct kl_task *t, ncclResult_t *rc)
+{
+    const int row = t->choice.algorithm;
+    const struct kl_algorithm *a = kl_algorithms[row];
+    struct kl_share *share = e->shares;
+
+    if (!e->linked[row] || !a->at_once || t->choice.mapped || t->choice.messages) return KL_STALLED;
+    fill_share(e, t, kl_func_info[t->func].reduces ? redop_of(e, t) : NULL, share);
+    share->more = false;
+    share->first = 0;
+    share->end = t->count;
+    const bool done = a->at_once(e->ops, e->links[row][0], share, rc);
+    if (done && !*rc) return KL_DONE;
+    e->op_done[0] = false;
+    e->ops_used = e->ops_left = 1;
+    e->running = a;
+    return done ? KL_DONE : KL_MOVED;
+}
+
 static enum kl_progress progress_ops(struct kl_exec *e, ncclResult_t *rc)
 {
     enum kl_progress got = KL_STALLED;

@@ -48,6 +48,12 @@ bool kl_exec_is_all_to_all(const struct kl_exec *exec, size_t count, ncclDataTyp
 /** Make room for a group with so many messages; nothing is running. */
 ncclResult_t kl_exec_reserve(struct kl_exec *exec, size_t messages);
 
+/**
+ * Begin with a collective, after which none is known yet, while nothing is under way, and look once whether it can be done. STALLED: this is not the
+ * way for it, and it has not begun; MOVED: it has; either way it goes on with kl_exec_collective. *rc is set on failure, with DONE.
+ */
+enum kl_progress kl_exec_at_once(struct kl_exec *exec, const struct kl_task *task, ncclResult_t *rc);
+
 /** Go on with a collective; more: of the same algorithm, follow. *rc is set on failure, with DONE. */
 enum kl_progress kl_exec_collective(struct kl_exec *exec, const struct kl_task *task, bool more, ncclResult_t *rc);
 

@@ -20,16 +20,10 @@ static size_t min_size(size_t a, size_t b)
 
 /* ---- pieces ---- */
 
-/* Parts that a rank posts at a time. */
-static size_t parts(const struct kl_flat_op *op)
-{
-    return kl_func_info[op->share->func].send_parts ? (size_t)op->board->nranks : 1;
-}
-
 static void begin_piece(struct kl_flat_op *op)
 {
     op->piece = min_size(op->most, op->share->end - op->first);
-    op->bytes = parts(op) * op->piece * op->share->elem_bytes;
+    op->bytes = op->parts * op->piece * op->share->elem_bytes;
 }
 
 struct range {
@@ -51,17 +45,15 @@ static struct range merged_by(const struct kl_flat_op *op, int rank)
     return op->slices ? slice_of(op, rank) : (struct range){0, op->piece};
 }
 
-/* Has a rank data in this turn? A rank that has none posts all the same, so that another call is noticed. */
-static bool brings(const struct kl_flat_op *op, int rank)
-{
-    return op->share->func != KL_FUNC_BROADCAST || op->share->root == rank;
-}
-
-/* Bytes that a rank posts in this turn. */
+/* Bytes that a rank which brings some posts in this turn. */
 static size_t posted_by(const struct kl_flat_op *op, int rank)
 {
-    if (!brings(op, rank)) return 0;
-    return op->second ? merged_by(op, rank).count * op->share->elem_bytes : op->bytes;
+    return op->second ? slice_of(op, rank).count * op->share->elem_bytes : op->bytes;
+}
+
+static size_t posted_here(const struct kl_flat_op *op)
+{
+    return op->brings ? posted_by(op, op->board->rank) : 0;
 }
 
 static bool reduces(const struct kl_flat_op *op)
@@ -97,17 +89,29 @@ static size_t most_of(const struct kl_flat_op *op)
     const size_t slot = op->board->slot_bytes, all = s->end - s->first;
     const size_t bytes = s->func == KL_FUNC_BROADCAST ? min_size(BROADCAST_BYTES, slot) : slot;
 
-    return all * s->elem_bytes * parts(op) <= bytes ? all : bytes / s->elem_bytes / parts(op);
+    return all * s->elem_bytes * op->parts <= bytes ? all : bytes / s->elem_bytes / op->parts;
+}
+
+/* Field by field, as what a share says (exec.c). */
+static inline void start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
+{
+    board->ahead = share->func == KL_FUNC_BROADCAST;
+    op->board = board;
+    op->share = share;
+    op->parts = kl_func_info[share->func].send_parts ? (size_t)board->nranks : 1;
+    op->most = most_of(op);
+    op->first = share->first;
+    op->brings = share->func != KL_FUNC_BROADCAST || share->root == board->rank;
+    op->slices = takes_slices(op);
+    op->second = op->posted = false;
+    op->sources = count_sources(op);
+    op->arrived = 0;
+    begin_piece(op);
 }
 
 void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
 {
-    *op = (struct kl_flat_op){.board = board, .share = share, .first = share->first};
-    board->ahead = share->func == KL_FUNC_BROADCAST;
-    op->most = most_of(op);
-    op->slices = takes_slices(op);
-    op->sources = count_sources(op);
-    begin_piece(op);
+    start(op, board, share);
 }
 
 /* ---- posting ---- */
@@ -133,35 +137,31 @@ static void bring(const struct kl_flat_op *op, void *to, const void *own, size_t
         memcpy(to, own, count * op->share->elem_bytes);
 }
 
-static void post_data(const struct kl_flat_op *op)
+static void post_data(const struct kl_flat_op *op, char *to)
 {
     const struct kl_share *s = op->share;
-    const struct kl_board *b = op->board;
-    char *to = kl_board_data(b, b->rank, posted_by(op, b->rank));
     const size_t n = op->piece;
 
     if (op->second) {
-        struct range own = merged_by(op, b->rank);
+        struct range own = slice_of(op, op->board->rank);
         memcpy(to, at(s->recv, op->first + own.at, s->elem_bytes), own.count * s->elem_bytes);
-    } else {
-        for (size_t p = 0; p < parts(op); p++)
-            bring(op, to + p * n * s->elem_bytes, at(s->send, p * s->count + op->first, s->elem_bytes), n);
+        return;
     }
+    bring(op, to, at(s->send, op->first, s->elem_bytes), n);
+    for (size_t p = 1; p < op->parts; p++)
+        bring(op, to + p * n * s->elem_bytes, at(s->send, p * s->count + op->first, s->elem_bytes), n);
 }
 
-static void post(const struct kl_flat_op *op)
+static inline bool try_post(struct kl_flat_op *op)
 {
-    if (brings(op, op->board->rank)) post_data(op);
-    kl_board_announce(op->board, op->share->signature);
-}
-
-static bool try_post(struct kl_flat_op *op)
-{
+    struct kl_board *b = op->board;
     int blocker;
 
     if (op->posted) return true;
-    if (!kl_board_may_post(op->board, posted_by(op, op->board->rank), &blocker)) return false;
-    post(op);
+    const size_t bytes = posted_here(op);
+    if (!kl_board_may_post(b, bytes, &blocker)) return false;
+    if (op->brings) post_data(op, kl_board_data(b, b->rank, bytes));
+    kl_board_announce(b, op->share->signature);
     return op->posted = true;
 }
 
@@ -233,7 +233,7 @@ static void take(const struct kl_flat_op *op, int from)
     const char *posted = kl_board_data(op->board, from, bytes);
 
     if (op->share->func == KL_FUNC_ALL_TO_ALL) {
-        size_t part = bytes / parts(op);
+        size_t part = bytes / op->parts;
         memcpy(place_of(op, from), posted + (size_t)op->board->rank * part, part);
     } else {
         memcpy(place_of(op, from), posted, bytes);
@@ -245,7 +245,7 @@ static void keep_own(const struct kl_flat_op *op)
 {
     const struct kl_share *s = op->share;
 
-    if (s->redop || !brings(op, op->board->rank)) return;
+    if (s->redop || !op->brings) return;
     size_t from = op->first + (kl_func_info[s->func].send_parts ? (size_t)op->board->rank * s->count : 0);
     copy(place_of(op, op->board->rank), at(s->send, from, s->elem_bytes), op->piece * s->elem_bytes);
 }
@@ -271,17 +271,27 @@ static bool agree(struct kl_flat_op *op, ncclResult_t *rc)
     return b->turn - b->compared < KL_BOARD_LAG && (!op->sources || op->share->more);
 }
 
-static bool collect(struct kl_flat_op *op, ncclResult_t *rc)
+/* Is the post of a source here, and of the same call? */
+static inline bool comes(const struct kl_flat_op *op, int from, ncclResult_t *rc)
 {
+    if (!kl_board_has_come(op->board, from)) return false;
+    if (kl_board_is_of(op->board, from, op->share->signature)) return true;
+    *rc = kl_board_refuse(op->board, from, function(op));
+    return false;
+}
+
+static inline bool collect(struct kl_flat_op *op, ncclResult_t *rc)
+{
+    const bool merges = reduces(op);
+
     for (; op->arrived < op->sources; op->arrived++) {
-        int from = source(op, op->arrived);
-        if (!kl_board_has_come(op->board, from)) return false;
-        *rc = kl_board_check(op->board, from, op->share->signature, function(op));
-        if (*rc) return false;
-        if (!reduces(op) && brings(op, from)) take(op, from);
+        const int from = source(op, op->arrived);
+        if (from == op->board->rank) continue; /* where all are merged */
+        if (!comes(op, from, rc)) return false;
+        if (!merges) take(op, from);
     }
     if (!agree(op, rc)) return false;
-    if (!reduces(op))
+    if (!merges)
         keep_own(op);
     else if (op->sources)
         merge_own(op);
@@ -290,10 +300,15 @@ static bool collect(struct kl_flat_op *op, ncclResult_t *rc)
 
 /* ---- turns ---- */
 
-static void end_turn(struct kl_flat_op *op)
+static void leave_turn(const struct kl_flat_op *op)
 {
     if (looks_at_all(op)) op->board->compared = op->board->turn + 1;
     kl_board_next_turn(op->board);
+}
+
+static void end_turn(struct kl_flat_op *op)
+{
+    leave_turn(op);
     op->posted = false;
     op->arrived = 0;
     if (op->slices) {
@@ -327,6 +342,16 @@ enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc)
     return KL_DONE;
 }
 
+/* What is one turn, in which nothing has to be waited for, needs no more than that. */
+bool kl_flat_at_once(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share, ncclResult_t *rc)
+{
+    start(op, board, share);
+    if (op->first + op->piece < share->end || op->slices) return kl_flat_progress(op, rc) == KL_DONE;
+    if (!try_post(op) || !collect(op, rc)) return *rc;
+    leave_turn(op);
+    return true;
+}
+
 /* ---- diagnosis ---- */
 
 static int blocker(struct kl_flat_op *op)
@@ -334,7 +359,7 @@ static int blocker(struct kl_flat_op *op)
     int rank = -1;
 
     if (op->first >= op->share->end) return -1;
-    if (!op->posted) return kl_board_may_post(op->board, posted_by(op, op->board->rank), &rank) ? -1 : rank;
+    if (!op->posted) return kl_board_may_post(op->board, posted_here(op), &rank) ? -1 : rank;
     if (op->arrived == op->sources) return looks_at_all(op) ? -1 : kl_board_neighbour(op->board);
     rank = source(op, op->arrived);
     return kl_board_ready(op->board, rank) ? -1 : rank;

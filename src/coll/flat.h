@@ -28,6 +28,9 @@ enum { KL_FLAT_PART = 8 << 10 }; /* bytes of an all-to-all for each rank: up to 
 
 void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share);
 
+/** The same, and look once whether all can be done. False: go on. *rc is set on failure, with true. */
+bool kl_flat_at_once(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share, ncclResult_t *rc);
+
 /** Go on; DONE when this rank's part is complete. *rc is set on failure, with DONE. */
 enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc);
 

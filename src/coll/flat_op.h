@@ -9,10 +9,12 @@
 struct kl_flat_op {
     struct kl_board *board;
     const struct kl_share *share;
+    size_t parts; /* that a rank posts at a time */
     size_t most;  /* elements of a piece, of a part where there are parts */
     size_t first; /* where the piece begins, */
     size_t piece; /* elements of it, */
     size_t bytes; /* and of what is posted of it, but for slices */
+    bool brings;  /* this rank has data; one that has none posts all the same, so that another call is noticed */
     bool slices;  /* of the piece each rank merges its own */
     bool second;  /* turn of these: the slices are told */
     bool posted;  /* this rank has, in this turn */

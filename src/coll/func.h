@@ -27,12 +27,16 @@ static inline bool kl_func_is_message(int func)
     return func >= KL_FUNC_SEND;
 }
 
+/** Parts of the larger buffer of a rank. */
+static inline int kl_func_parts(int func, int nranks)
+{
+    return kl_func_info[func].send_parts || kl_func_info[func].recv_parts ? nranks : 1;
+}
+
 /** Bytes of the whole, as the tuning model counts them, for `bytes` of one part (or of the buffer). */
 static inline size_t kl_func_bytes(int func, size_t bytes, int nranks)
 {
-    const struct kl_func_info *f = &kl_func_info[func];
-
-    return f->send_parts || f->recv_parts ? bytes * (size_t)nranks : bytes;
+    return bytes * (size_t)kl_func_parts(func, nranks);
 }
 
 #endif

@@ -116,6 +116,18 @@ enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector
     return !message->on_loan && kl_fifo_drained(tx) ? KL_DONE : got;
 }
 
+bool kl_message_send_whole(struct kl_connector *connector, const void *data, size_t bytes, uint64_t signature)
+{
+    struct kl_fifo_tx *tx = &connector->tx;
+
+    if (bytes > tx->shape.slot_bytes || bytes >= tx->lends_from || tx->lends_all) return false;
+    if (!kl_fifo_can_send(tx) || !kl_fifo_drained(tx)) return false;
+    if (bytes) memcpy(kl_fifo_reserve(tx, bytes), data, bytes);
+    tx->signature = signature;
+    kl_fifo_publish(tx, bytes, false);
+    return true;
+}
+
 static ncclResult_t refuse_call(const struct kl_message *m, int peer, uint64_t theirs)
 {
     char text[KL_CALL_TEXT];
@@ -247,6 +259,18 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
         got = KL_MOVED;
     }
     return KL_DONE;
+}
+
+bool kl_message_recv_whole(struct kl_connector *connector, void *data, size_t bytes, uint64_t signature)
+{
+    struct kl_fifo_rx *rx = &connector->rx;
+    const void *in;
+
+    if (!kl_fifo_ready(rx) || kl_fifo_signature(rx) != signature) return false;
+    if (!(in = kl_fifo_open_whole(rx, bytes))) return false;
+    if (bytes) memcpy(data, in, bytes);
+    kl_fifo_release(rx);
+    return true;
 }
 
 bool kl_message_waits_in_vain(const struct kl_message *message, struct kl_connector *connector)

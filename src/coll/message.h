@@ -27,6 +27,16 @@ struct kl_message {
     bool ended;         /* the last step is done */
 };
 
+/** Bytes up to which a message is looked at when it begins: most are done then. */
+enum { KL_MESSAGE_SMALL = 4096 };
+
+/**
+ * Do all of a message of up to KL_MESSAGE_SMALL bytes in one step; or nothing, and it is to go on as any. The connector is ready, and its transport
+ * moves by itself.
+ */
+bool kl_message_send_whole(struct kl_connector *connector, const void *data, size_t bytes, uint64_t signature);
+bool kl_message_recv_whole(struct kl_connector *connector, void *data, size_t bytes, uint64_t signature);
+
 /** The connector is ready. DONE: the buffer may be reused. `loans`: this rank's. */
 enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector, struct kl_loans *loans);
 

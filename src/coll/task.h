@@ -30,26 +30,27 @@ struct kl_op_args {
 };
 
 struct kl_task {
-    int func; /* enum kl_func, KL_FUNC_SEND, KL_FUNC_RECV */
+    uint8_t func;    /* enum kl_func, KL_FUNC_SEND, KL_FUNC_RECV */
+    uint8_t op_code; /* of an operation that is not built-in: as all ranks know it (signature.h) */
     ncclDataType_t type;
     ncclRedOp_t op;               /* built-in; ncclAvg stands for any other */
+    int peer;                     /* root, or the other end of a message */
     const struct kl_redop *redop; /* NULL: that of `op` */
-    uint8_t op_code;              /* of an operation that is not built-in: as all ranks know it (signature.h) */
     const void *scalar; /* by which contributions are multiplied, read when the operation begins; NULL: see redop */
-    int peer;           /* root, or the other end of a message */
     const void *send;
     void *recv;
-    size_t count;               /* as the user gave it */
+    size_t count, bytes;        /* as the user gave it; of the larger buffer, once it is checked */
     uint64_t timeout_ns;        /* after which it fails when nothing moves; 0: never */
     uint64_t number, signature; /* of a collective: which one of the communicator's, from 1 on (signature.h) */
 
     struct kl_choice choice; /* of a collective */
 };
+_Static_assert(sizeof(struct kl_task) == 128, "the ring of a communicator has one in two lines of 64 bytes");
 
 /** A task for these arguments: nothing is chosen yet, and it is not recorded. Field by field: clearing all of it first takes longer than the rest. */
 static inline void kl_task_init(struct kl_task *t, const struct kl_op_args *args)
 {
-    t->func = args->func;
+    t->func = (uint8_t)args->func;
     t->type = args->type;
     t->op = args->op;
     t->redop = NULL;

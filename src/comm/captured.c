@@ -167,8 +167,10 @@ static uint32_t flags_of(ncclComm_t comms)
 {
     uint32_t flags = 0;
 
-    for (ncclComm_t c = comms; c; c = c->group_next)
-        for (size_t i = 0; i < c->nqueued; i++) flags |= kl_load_relaxed(&c->queued[i].stream->flags);
+    for (ncclComm_t c = comms; c; c = c->group_next) {
+        const size_t n = kl_comm_queued_apart(c);
+        for (size_t i = 0; i < n; i++) flags |= kl_load_relaxed(&c->queued[i].stream->flags);
+    }
     return flags;
 }
 

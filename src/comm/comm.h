@@ -154,6 +154,7 @@ struct ncclComm {
     bool suspended;           /* has no connections; the job's */
     struct kl_queued *queued; /* of the open group; grows, is kept */
     size_t nqueued, queued_room;
+    bool queued_apart, queued_to_self; /* of these: some are on different streams; some are messages to this rank */
     struct kl_onesided onesided[KL_ONESIDED_TURNS]; /* of the open group */
     struct ncclComm *group_next;                    /* in the list of the open group */
     _Atomic uint32_t in_group;                      /* enum kl_in_group */
@@ -283,20 +284,14 @@ void kl_comm_log_channels(ncclComm_t comm);
 
 /* ---- operations: issue.c, record.c, launch.c, run.c ---- */
 
-/**
- * Where the next task on `stream` is to be written, be it for the ring or for the open group; it stays there if it is issued. May wait
- * for room in the ring.
- */
-ncclResult_t kl_comm_next_task(ncclComm_t comm, const struct kl_stream *stream, struct kl_task **task);
-
-/** Record the next task, which is checked, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
-ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
-
-/** The same for a collective without elements: nothing is to be done, but that it was called counts. */
-ncclResult_t kl_comm_issue_empty(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
-
 /** Count it. Success. */
 ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task);
+
+/** Operations of the group whose streams are to be looked at: the first, where all have its stream. */
+static inline size_t kl_comm_queued_apart(const struct ncclComm *comm)
+{
+    return comm->queued_apart || !comm->nqueued ? comm->nqueued : 1;
+}
 
 /** Check what the group collected. */
 ncclResult_t kl_comm_check_queued(ncclComm_t comm);
@@ -345,8 +340,14 @@ void kl_comm_stop(struct ncclComm *comm, const char *text);
 /** Nor shall there be children. */
 void kl_comm_stop_children(struct ncclComm *comm, const char *text);
 
+/** Make the text of the failure, which there is, the calling thread's. Returns its code. */
+ncclResult_t kl_comm_adopt_failure(ncclComm_t comm);
+
 /** The sticky failure, adopted as the calling thread's error text; ncclSuccess if there is none. Any thread. */
-ncclResult_t kl_comm_failure(ncclComm_t comm);
+static inline ncclResult_t kl_comm_failure(ncclComm_t comm)
+{
+    return kl_load_acquire(&comm->failed) ? kl_comm_adopt_failure(comm) : ncclSuccess; /* pairs with kl_comm_fail */
+}
 
 /** The same, but that it was revoked is no failure. */
 ncclResult_t kl_comm_trouble(ncclComm_t comm);

@@ -47,12 +47,10 @@ void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *t
     pthread_mutex_unlock(&comm->failure.lock);
 }
 
-ncclResult_t kl_comm_failure(ncclComm_t comm)
+ncclResult_t kl_comm_adopt_failure(ncclComm_t comm)
 {
-    ncclResult_t rc = (ncclResult_t)kl_load_acquire(&comm->failed); /* pairs with kl_comm_fail: the text is there */
-
-    if (rc) kl_error_adopt(comm->failure.text);
-    return rc;
+    kl_error_adopt(comm->failure.text); /* it was there before the failure was: kl_comm_failure */
+    return (ncclResult_t)kl_load_relaxed(&comm->failed);
 }
 
 ncclResult_t kl_comm_trouble(ncclComm_t comm)

@@ -1,29 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/group.h"
 
-#include "base/threadlocal.h"
 #include "base/threadtext.h"
 #include "comm/captured.h"
-#include "os/process.h"
 #include "os/thread.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+KL_THREAD_LOCAL struct kl_group_depth kl_group_depth;
+
 static KL_THREAD_LOCAL struct {
-    int depth;
-    uint32_t generation; /* of the process that opened it: in a forked child there is no group */
     ncclResult_t first_error;
     /* By name, so that all ranks queue what they share in one order; those of one name as they joined. */
     ncclComm_t comms, last_comm; /* linked by group_next */
     struct kl_deferred *calls, **last_call;
 } group;
-
-bool kl_group_open(void)
-{
-    return group.depth > 0 && kl_process_is(group.generation);
-}
 
 static void drop_calls(struct kl_deferred *calls, bool inherited)
 {
@@ -40,24 +33,24 @@ static void forget_inherited(void)
     drop_calls(group.calls, true);
     group.calls = NULL;
     group.comms = group.last_comm = NULL;
-    group.depth = 0;
+    kl_group_depth.depth = 0;
 }
 
 ncclResult_t kl_group_start(void)
 {
     if (!kl_group_open()) {
         forget_inherited();
-        group.generation = kl_process_generation();
+        kl_group_depth.generation = kl_process_generation();
         group.first_error = ncclSuccess;
         group.last_call = &group.calls;
     }
-    group.depth++;
+    kl_group_depth.depth++;
     return ncclSuccess;
 }
 
-ncclResult_t kl_group_note(ncclResult_t rc)
+ncclResult_t kl_group_note_error(ncclResult_t rc)
 {
-    if (rc && rc != ncclInProgress && kl_group_open() && !group.first_error) {
+    if (rc != ncclInProgress && kl_group_open() && !group.first_error) {
         group.first_error = rc;
         char *first = kl_thread_text(KL_TEXT_GROUP);
         if (first) snprintf(first, KL_THREAD_TEXT, "%s", kl_error_text());
@@ -309,10 +302,10 @@ static struct kl_deferred *take_last(struct kl_deferred **calls)
 static ncclResult_t run_blocking(struct kl_deferred *calls, ncclComm_t comms)
 {
     struct kl_deferred *last = take_last(&calls);
-    ncclResult_t rc = finish_calls(calls);
+    ncclResult_t rc = calls ? finish_calls(calls) : ncclSuccess;
 
     if (!rc) rc = enter_and_launch(comms);
-    if (!rc) return finish_calls(last);
+    if (!rc) return last ? finish_calls(last) : ncclSuccess;
     drop_calls(last, false);
     return rc;
 }
@@ -342,12 +335,12 @@ struct collected {
 static ncclResult_t close_group(const char *function, bool *outermost, struct collected *c)
 {
     if (!kl_group_open()) {
-        bool inherited = group.depth > 0;
+        bool inherited = kl_group_depth.depth > 0;
         forget_inherited();
         return KL_FAIL(ncclInvalidUsage, "%s without ncclGroupStart%s", function,
                        inherited ? ": the group was opened by the process that this one was forked from" : "");
     }
-    *outermost = !--group.depth;
+    *outermost = !--kl_group_depth.depth;
     if (!*outermost) return ncclSuccess;
     *c = (struct collected){.comms = group.comms, .calls = group.calls, .rc = group.first_error};
     group.comms = group.last_comm = NULL;

@@ -12,7 +12,9 @@
 #ifndef KL_COMM_GROUP_H
 #define KL_COMM_GROUP_H
 
+#include "base/threadlocal.h"
 #include "comm/comm.h"
+#include "os/process.h"
 
 /** A call that takes long: it is made at the end of the group, and waited for there unless it runs in the background. */
 struct kl_deferred {
@@ -40,8 +42,17 @@ ncclResult_t kl_group_end(void);
  */
 ncclResult_t kl_group_simulate_end(float *time_us);
 
+/** Groups that are open in this thread, one inside the other, and the process that opened them: in a forked child there is none. */
+extern KL_THREAD_LOCAL struct kl_group_depth {
+    int depth;
+    uint32_t generation;
+} kl_group_depth;
+
 /** Is a group open in this thread? */
-bool kl_group_open(void);
+static inline bool kl_group_open(void)
+{
+    return kl_group_depth.depth > 0 && kl_process_is(kl_group_depth.generation);
+}
 
 /** A communicator takes part: its operations are collected from now on. */
 void kl_group_join(ncclComm_t comm);
@@ -50,7 +61,12 @@ void kl_group_join(ncclComm_t comm);
 void kl_group_forget(ncclComm_t comm);
 
 /** Remember the first error of a call inside the group; returns rc. */
-ncclResult_t kl_group_note(ncclResult_t rc);
+ncclResult_t kl_group_note_error(ncclResult_t rc);
+
+static inline ncclResult_t kl_group_note(ncclResult_t rc)
+{
+    return rc ? kl_group_note_error(rc) : rc;
+}
 
 /**
  * Make a call that takes long, or defer it to the end of the open group. It is freed (free(3)) when it has run or was dropped.

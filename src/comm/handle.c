@@ -69,9 +69,9 @@ static struct kl_slot *slot_of(ncclComm_t handle)
 }
 
 /* Is this the word of a slot in the use of the handle? Handles have an odd use. */
-static bool fits(uint64_t word, ncclComm_t handle)
+static inline bool fits(uint64_t word, ncclComm_t handle)
 {
-    return !(((uintptr_t)word ^ (uintptr_t)handle) & ~(uintptr_t)CALLERS) && (word & ONE_USE);
+    return !(((uintptr_t)word ^ (uintptr_t)handle) >> CALLER_BITS) && (uintptr_t)handle & ONE_USE;
 }
 
 static ncclResult_t add_block(void)
@@ -199,13 +199,18 @@ static ncclResult_t refuse_inherited(struct ncclComm *comm, const char *function
                    function, rank);
 }
 
-ncclResult_t kl_handle_enter(ncclComm_t handle, const char *function, struct ncclComm **comm)
+static ncclResult_t refuse(ncclComm_t handle, const char *function)
 {
     if (!handle) return KL_FAIL(ncclInvalidArgument, "%s: the communicator is NULL", function);
+    return KL_FAIL(ncclInvalidArgument, "%s: %p is no communicator, or was destroyed or aborted", function,
+                   (void *)handle);
+}
+
+ncclResult_t kl_handle_enter(ncclComm_t handle, const char *function, struct ncclComm **comm)
+{
     struct ncclComm *found = enter(handle);
-    if (!found)
-        return KL_FAIL(ncclInvalidArgument, "%s: %p is no communicator, or was destroyed or aborted", function,
-                       (void *)handle);
+
+    if (!found) return refuse(handle, function);
     if (!kl_process_is(found->generation)) return refuse_inherited(found, function);
     *comm = found;
     return ncclSuccess;

@@ -159,7 +159,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     kl_compare_init(&comm->compare, (enum kl_check_mode)comm->config.check_mode, comm->connect->collnet);
     comm->timeout_ns = (uint64_t)comm->config.timeout_s * 1000000000u;
     comm->task_room = KL_TASKS;
-    comm->tasks = calloc(comm->task_room, sizeof *comm->tasks);
+    comm->tasks = aligned_alloc(KL_LINE, comm->task_room * sizeof *comm->tasks);
     comm->calls = calloc(KL_CALLS, sizeof *comm->calls);
     if (!comm->tasks || !comm->calls) return KL_NOMEM("operations");
     kl_bootstrap_on_question(comm->bootstrap, kl_inquest_answer, comm);

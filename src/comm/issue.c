@@ -2,14 +2,14 @@
 /**
  * issue.c - where an operation goes that was asked for: to its stream, into the open group, or into a graph.
  */
+#include "comm/issue.h"
+
 #include "comm/captured.h"
-#include "comm/comm.h"
-#include "comm/launch.h"
+#include "comm/record.h"
 
 #include <stdlib.h>
 
-/* Where the next operation of a group, or of a graph, is put together. */
-static ncclResult_t next_queued(ncclComm_t comm, struct kl_queued **next)
+ncclResult_t kl_comm_next_queued(ncclComm_t comm, struct kl_task **task)
 {
     size_t room = comm->queued_room;
 
@@ -20,21 +20,7 @@ static ncclResult_t next_queued(ncclComm_t comm, struct kl_queued **next)
         comm->queued = grown;
         comm->queued_room = room;
     }
-    *next = &comm->queued[comm->nqueued];
-    return ncclSuccess;
-}
-
-ncclResult_t kl_comm_next_task(ncclComm_t comm, const struct kl_stream *stream, struct kl_task **task)
-{
-    struct kl_queued *next;
-
-    if (!kl_load_relaxed(&comm->in_group) && !(kl_load_relaxed(&stream->flags) & KL_STREAM_CAPTURING)) {
-        KL_TRY(kl_comm_make_room(comm, 1));
-        *task = kl_comm_task(comm, kl_load_relaxed(&comm->tasks_taken));
-        return ncclSuccess;
-    }
-    KL_TRY(next_queued(comm, &next));
-    *task = &next->task;
+    *task = &comm->queued[comm->nqueued].task;
     return ncclSuccess;
 }
 
@@ -44,6 +30,8 @@ static void enqueue(ncclComm_t comm, struct kl_stream *stream)
 
     q->stream = stream;
     q->number = kl_stream_number(stream);
+    comm->queued_apart |= stream != comm->queued->stream;
+    comm->queued_to_self |= kl_func_is_message(q->task.func) && q->task.peer == comm->rank;
 }
 
 /* In the ring, where it is already, unless another thread has ended the capture that it was made for. */
@@ -55,7 +43,15 @@ static ncclResult_t put_in_ring(ncclComm_t comm, const struct kl_task *task)
     return ncclSuccess;
 }
 
-static ncclResult_t issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+static inline void launch(ncclComm_t comm, struct kl_stream *stream)
+{
+    kl_comm_record(comm, stream, kl_ticks());
+    if (kl_comm_run_at_once(comm, stream, 1, true)) return;
+    kl_comm_launch(comm, stream, 1, 0);
+    kl_comm_run_inline(comm);
+}
+
+static inline ncclResult_t issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
 {
     if (!kl_func_is_message(task->func)) KL_TRY(kl_exec_choose(comm->exec, task));
     if (kl_load_relaxed(&comm->in_group)) {
@@ -68,11 +64,12 @@ static ncclResult_t issue(ncclComm_t comm, struct kl_task *task, struct kl_strea
         if (captured) return ncclSuccess;
     }
     KL_TRY(put_in_ring(comm, task));
-    kl_comm_launch_one(comm, stream);
+    launch(comm, stream);
     return ncclSuccess;
 }
 
-static ncclResult_t issue_traced(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
+static __attribute__((noinline)) ncclResult_t issue_traced(ncclComm_t comm, struct kl_task *task,
+                                                           struct kl_stream *stream)
 {
     uint64_t begin = kl_ticks(), before = kl_load_relaxed(&comm->tasks_taken);
     ncclResult_t rc = issue(comm, task, stream);

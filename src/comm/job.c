@@ -15,7 +15,7 @@ static const char *const kinds[KL_BUSY_KINDS] = {
 
 /* ---- entering ---- */
 
-static ncclResult_t refuse(struct ncclComm *comm, uint32_t busy, const char *function)
+ncclResult_t kl_job_refuse(struct ncclComm *comm, uint32_t busy, const char *function)
 {
     int rank = comm->rank;
 
@@ -31,18 +31,11 @@ static ncclResult_t refuse(struct ncclComm *comm, uint32_t busy, const char *fun
                    function, rank, kinds[busy]);
 }
 
-ncclResult_t kl_comm_enter(ncclComm_t handle, const char *function, struct ncclComm **comm)
-{
-    KL_TRY(kl_handle_enter(handle, function, comm));
-    uint32_t busy = kl_load_acquire(&(*comm)->busy); /* pairs with kl_job_cancel: what the job made is there */
-    return busy ? refuse(*comm, busy, function) : ncclSuccess;
-}
-
 ncclResult_t kl_comm_enter_suspended(ncclComm_t handle, const char *function, struct ncclComm **comm)
 {
     KL_TRY(kl_handle_enter(handle, function, comm));
     uint32_t busy = kl_load_acquire(&(*comm)->busy); /* pairs with kl_job_cancel */
-    return busy && busy != KL_SUSPENDED ? refuse(*comm, busy, function) : ncclSuccess;
+    return busy && busy != KL_SUSPENDED ? kl_job_refuse(*comm, busy, function) : ncclSuccess;
 }
 
 ncclResult_t kl_job_begin(ncclComm_t handle, enum kl_busy kind, const char *function, struct ncclComm **comm)
@@ -50,7 +43,7 @@ ncclResult_t kl_job_begin(ncclComm_t handle, enum kl_busy kind, const char *func
     uint32_t idle = kind == KL_BUSY_RESUME ? KL_SUSPENDED : KL_IDLE;
 
     KL_TRY(kl_handle_enter(handle, function, comm));
-    return kl_cas_acq_rel(&(*comm)->busy, &idle, (uint32_t)kind) ? ncclSuccess : refuse(*comm, idle, function);
+    return kl_cas_acq_rel(&(*comm)->busy, &idle, (uint32_t)kind) ? ncclSuccess : kl_job_refuse(*comm, idle, function);
 }
 
 void kl_job_cancel(struct ncclComm *comm)

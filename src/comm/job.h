@@ -14,8 +14,16 @@
 
 #include "comm/comm.h"
 
+/** It was entered, and is busy: what the caller says to that. The last look at the communicator. */
+ncclResult_t kl_job_refuse(struct ncclComm *comm, uint32_t busy, const char *function);
+
 /** kl_handle_enter for calls that need a communicator on which no job is under way. */
-ncclResult_t kl_comm_enter(ncclComm_t handle, const char *function, struct ncclComm **comm);
+static inline ncclResult_t kl_comm_enter(ncclComm_t handle, const char *function, struct ncclComm **comm)
+{
+    KL_TRY(kl_handle_enter(handle, function, comm));
+    uint32_t busy = kl_load_acquire(&(*comm)->busy); /* pairs with kl_job_cancel: what the job made is there */
+    return busy ? kl_job_refuse(*comm, busy, function) : ncclSuccess;
+}
 
 /** The same, also for one that is suspended. */
 ncclResult_t kl_comm_enter_suspended(ncclComm_t handle, const char *function, struct ncclComm **comm);

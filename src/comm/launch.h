@@ -3,7 +3,7 @@
  * launch.h - how issue.c, record.c, launch.c and run.c work together.
  *
  *     issue.c   where it goes           a stream, the open group, a graph (captured.h)
- *     record.c  what was asked          tasks in a ring
+ *     record.c  what was asked          tasks in a ring (record.h), of a call or a group
  *     launch.c  streams and order       one launch per call or group, on the user's stream; joins on its other streams
  *     run.c     the runner              wait for the turn, progress the tasks through coll/exec.h
  */
@@ -36,6 +36,13 @@ static inline size_t kl_comm_elem_bytes(ncclComm_t comm, const struct kl_task *t
     return comm->redops[t->type][ncclSum].elem_bytes;
 }
 
+/** Is there room for `n` more tasks, and a launch of them? */
+static inline bool kl_comm_has_room(ncclComm_t comm, uint64_t n)
+{
+    return kl_load_relaxed(&comm->tasks_taken) - kl_load_acquire(&comm->tasks_done) + n <= comm->task_room &&
+           comm->launched - kl_load_acquire(&comm->finished) < KL_LAUNCHES; /* pair with finish_launch */
+}
+
 /** Drive the process until at most `tasks` tasks and `launches` launches are in flight. */
 void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches);
 
@@ -45,9 +52,6 @@ void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
  * for that. False: launch them; they go on from where they are.
  */
 bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, bool patient);
-
-/** Record the next operation, whose task is in its place in the ring, and launch it; on a stream that runs inside the call it is done then. */
-void kl_comm_launch_one(ncclComm_t comm, struct kl_stream *stream);
 
 /** Queue a launch of the last `ntasks` tasks, which begins when `streams` joins have arrived. */
 void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, uint32_t streams);

@@ -154,11 +154,6 @@ ncclResult_t kl_comm_check_onesided(ncclComm_t comm)
     return ncclSuccess;
 }
 
-bool kl_comm_has_onesided(const struct ncclComm *comm)
-{
-    return comm->onesided[KL_ONESIDED_BEFORE].first || comm->onesided[KL_ONESIDED_AFTER].first;
-}
-
 /* The first of a queue that is being emptied. */
 static struct kl_rma_op *next_of(struct kl_onesided *q)
 {

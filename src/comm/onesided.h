@@ -25,7 +25,10 @@ ncclResult_t kl_comm_await_signals(ncclComm_t comm, const ncclWaitSignalDesc_t *
 
 /* ---- of the open group ---- */
 
-bool kl_comm_has_onesided(const struct ncclComm *comm);
+static inline bool kl_comm_has_onesided(const struct ncclComm *comm)
+{
+    return comm->onesided[KL_ONESIDED_BEFORE].first || comm->onesided[KL_ONESIDED_AFTER].first;
+}
 
 /** Does the stream of each still exist, and not capture? Then it runs on after what the default stream has to do. */
 ncclResult_t kl_comm_check_onesided(ncclComm_t comm);

@@ -2,8 +2,8 @@
 /**
  * record.c - what was asked: tasks in a ring of the communicator, launched by themselves or as a group has collected them.
  */
-#include "comm/comm.h"
-#include "comm/launch.h"
+#include "comm/record.h"
+
 #include "comm/onesided.h"
 
 #include <stdlib.h>
@@ -18,15 +18,17 @@ ncclResult_t kl_comm_reserve(ncclComm_t comm, size_t ntasks)
     if (ntasks <= room) return ncclSuccess;
     while (room < ntasks) room *= 2;
     kl_comm_wait_for_flight(comm, 0, 0);
-    struct kl_task *grown = realloc(comm->tasks, room * sizeof *grown);
-    if (!grown) return KL_NOMEM("the operations of a group");
-    comm->tasks = grown;
+    struct kl_task *larger = aligned_alloc(KL_LINE, room * sizeof *larger);
+    if (!larger) return KL_NOMEM("the operations of a group");
+    free(comm->tasks); /* none is in flight */
+    comm->tasks = larger;
     comm->task_room = room;
     return kl_exec_reserve(comm->exec, room);
 }
 
 ncclResult_t kl_comm_make_room(ncclComm_t comm, size_t ntasks)
 {
+    if (kl_comm_has_room(comm, ntasks)) return ncclSuccess;
     KL_TRY(kl_comm_reserve(comm, ntasks));
     kl_comm_wait_for_flight(comm, comm->task_room - ntasks, KL_LAUNCHES - 1);
     return ncclSuccess;
@@ -34,42 +36,10 @@ ncclResult_t kl_comm_make_room(ncclComm_t comm, size_t ntasks)
 
 /* ---- one ---- */
 
-static void record_collective(ncclComm_t comm, struct kl_task *t)
-{
-    t->number = kl_load_relaxed(&comm->collectives) + 1;
-    const struct kl_call call = kl_call_of_task(t);
-    struct kl_called_before *place = &comm->calls[t->number % KL_CALLS];
-
-    t->signature = kl_call_signature(&call);
-    kl_store_relaxed(&place->what, call.what);
-    kl_store_relaxed(&place->count, call.count);
-    kl_store_release(&comm->collectives, t->number); /* pairs with kl_inquest_answer */
-}
-
 ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task)
 {
-    record_collective(comm, task);
+    kl_comm_record_collective(comm, task);
     return ncclSuccess;
-}
-
-/* The next task, which is in its place. */
-static inline void record(ncclComm_t comm, const struct kl_stream *stream, uint64_t now)
-{
-    uint64_t number = kl_load_relaxed(&comm->tasks_taken);
-    struct kl_task *t = kl_comm_task(comm, number);
-
-    t->timeout_ns = comm->timeout_ns;
-    if (!kl_func_is_message(t->func)) record_collective(comm, t);
-    kl_flight_issue(comm->flight, number, t, stream, now);
-    kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_rma_receive */
-}
-
-void kl_comm_launch_one(ncclComm_t comm, struct kl_stream *stream)
-{
-    record(comm, stream, kl_ticks());
-    if (kl_comm_run_at_once(comm, stream, 1, true)) return;
-    kl_comm_launch(comm, stream, 1, 0);
-    kl_comm_run_inline(comm);
 }
 
 /* ---- groups ---- */
@@ -77,17 +47,20 @@ void kl_comm_launch_one(ncclComm_t comm, struct kl_stream *stream)
 static void record_queued(ncclComm_t comm, const struct kl_queued *op, uint64_t now)
 {
     *kl_comm_task(comm, kl_load_relaxed(&comm->tasks_taken)) = op->task;
-    record(comm, op->stream, now);
+    kl_comm_record(comm, op->stream, now);
 }
 
 /* Collectives first, then all messages together: every rank orders a group the same way. */
 static void record_all(ncclComm_t comm, const struct kl_queued *ops, size_t n)
 {
     const uint64_t now = kl_ticks();
+    size_t messages = 0;
 
-    for (int messages = 0; messages < 2; messages++)
-        for (size_t i = 0; i < n; i++)
-            if (kl_func_is_message(ops[i].task.func) == messages) record_queued(comm, &ops[i], now);
+    for (size_t i = 0; i < n; i++) messages += kl_func_is_message(ops[i].task.func);
+    for (size_t i = 0; i < n && messages < n; i++)
+        if (!kl_func_is_message(ops[i].task.func)) record_queued(comm, &ops[i], now);
+    for (size_t i = 0; i < n && messages; i++)
+        if (kl_func_is_message(ops[i].task.func)) record_queued(comm, &ops[i], now);
 }
 
 /* The next queued message of the rank to itself, from position `i`; nqueued if there is none. */
@@ -121,9 +94,12 @@ static ncclResult_t check_self(ncclComm_t comm)
     return ncclSuccess;
 }
 
+/* Of one stream the first operation is asked: it has the oldest number. */
 static ncclResult_t check_streams(ncclComm_t comm)
 {
-    for (size_t i = 0; i < comm->nqueued; i++)
+    const size_t n = kl_comm_queued_apart(comm);
+
+    for (size_t i = 0; i < n; i++)
         if (kl_stream_number(comm->queued[i].stream) != comm->queued[i].number)
             return KL_FAIL(ncclInvalidUsage,
                            "rank %d: the stream of %s was destroyed between ncclGroupStart and ncclGroupEnd",
@@ -134,28 +110,39 @@ static ncclResult_t check_streams(ncclComm_t comm)
 ncclResult_t kl_comm_check_queued(ncclComm_t comm)
 {
     KL_TRY(check_streams(comm));
-    KL_TRY(kl_comm_check_onesided(comm));
-    return check_self(comm);
+    if (kl_comm_has_onesided(comm)) KL_TRY(kl_comm_check_onesided(comm));
+    return comm->queued_to_self ? check_self(comm) : ncclSuccess;
 }
 
-void kl_comm_launch_together(ncclComm_t comm, const struct kl_queued *ops, size_t n, bool alone)
+static void launch(ncclComm_t comm, const struct kl_queued *ops, size_t n, bool apart, bool alone)
 {
     struct kl_stream *stream = ops[n - 1].stream;
-    uint32_t joins = kl_comm_launch_joins(comm, ops, n, stream);
+    uint32_t joins = apart ? kl_comm_launch_joins(comm, ops, n, stream) : 0;
 
     record_all(comm, ops, n);
     if (!joins && kl_comm_run_at_once(comm, stream, (uint32_t)n, alone)) return;
     kl_comm_launch(comm, stream, (uint32_t)n, joins);
 }
 
+void kl_comm_launch_together(ncclComm_t comm, const struct kl_queued *ops, size_t n, bool alone)
+{
+    launch(comm, ops, n, true, alone);
+}
+
+static void forget_queued(ncclComm_t comm)
+{
+    comm->nqueued = 0;
+    comm->queued_apart = comm->queued_to_self = false;
+}
+
 void kl_comm_launch_queued(ncclComm_t comm, bool alone)
 {
-    size_t n = comm->nqueued;
+    const bool onesided = kl_comm_has_onesided(comm);
 
-    kl_comm_launch_onesided(comm, KL_ONESIDED_BEFORE);
-    if (n) kl_comm_launch_together(comm, comm->queued, n, alone);
-    comm->nqueued = 0;
-    kl_comm_launch_onesided(comm, KL_ONESIDED_AFTER);
+    if (onesided) kl_comm_launch_onesided(comm, KL_ONESIDED_BEFORE);
+    if (comm->nqueued) launch(comm, comm->queued, comm->nqueued, comm->queued_apart, alone);
+    forget_queued(comm);
+    if (onesided) kl_comm_launch_onesided(comm, KL_ONESIDED_AFTER);
 }
 
 float kl_comm_time_queued(ncclComm_t comm)
@@ -168,6 +155,6 @@ float kl_comm_time_queued(ncclComm_t comm)
 
 void kl_comm_drop_queued(ncclComm_t comm)
 {
-    kl_comm_drop_onesided(comm);
-    comm->nqueued = 0;
+    if (kl_comm_has_onesided(comm)) kl_comm_drop_onesided(comm);
+    forget_queued(comm);
 }

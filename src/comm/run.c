@@ -129,7 +129,7 @@ static bool is_compared(ncclComm_t comm, const struct kl_task *t, enum kl_progre
 }
 
 /* From the task in progress up to `next`: one, or the messages of a launch. */
-static void begin_tasks(ncclComm_t comm, const struct kl_task *t, uint64_t next)
+static inline void begin_tasks(ncclComm_t comm, const struct kl_task *t, uint64_t next)
 {
     bool large = t->count >= LARGE || next - comm->cursor > MANY;
 
@@ -139,7 +139,7 @@ static void begin_tasks(ncclComm_t comm, const struct kl_task *t, uint64_t next)
     if (large) kl_flight_time_begin(comm->flight, comm->cursor, next);
 }
 
-static void trace_tasks(ncclComm_t comm, uint64_t next)
+static __attribute__((noinline)) void trace_tasks(ncclComm_t comm, uint64_t next)
 {
     uint64_t now = kl_ticks();
 
@@ -154,7 +154,7 @@ static void trace_tasks(ncclComm_t comm, uint64_t next)
     }
 }
 
-static void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collective)
+static inline void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collective)
 {
     if (comm->trace) trace_tasks(comm, next);
     if (comm->timed_end) kl_flight_time_end(comm->flight, comm->cursor, next);
@@ -252,21 +252,12 @@ static enum kl_progress progress_held(ncclComm_t comm, struct kl_stream *stream,
 
 /* ---- without a launch ---- */
 
-static size_t parts(ncclComm_t comm, const struct kl_task *t)
-{
-    return kl_func_info[t->func].send_parts || kl_func_info[t->func].recv_parts ? (size_t)comm->nranks : 1;
-}
-
 /* Do tasks from `first` to `end` move so little that it takes no longer than a few launches? */
 static bool are_small(ncclComm_t comm, uint64_t first, uint64_t end)
 {
     size_t bytes = 0;
 
-    for (uint64_t i = first; i < end; i++) {
-        const struct kl_task *t = kl_comm_task(comm, i);
-        if (t->count > AT_ONCE) return false;
-        bytes += t->count * kl_comm_elem_bytes(comm, t) * parts(comm, t);
-    }
+    while (first < end && bytes <= AT_ONCE) bytes += kl_comm_task(comm, first++)->bytes;
     return bytes <= AT_ONCE;
 }
 
@@ -278,13 +269,28 @@ static enum kl_progress progress_some(ncclComm_t comm, uint64_t end, uint32_t po
     return got;
 }
 
+/* At a single collective. STALLED: it has not begun. */
+static enum kl_progress look_first(ncclComm_t comm, uint64_t end, ncclResult_t *rc)
+{
+    const struct kl_task *t = kl_comm_task(comm, comm->cursor);
+
+    if (comm->cursor + 1 != end || kl_func_is_message(t->func) || comm->compare.on) return KL_STALLED;
+    begin_tasks(comm, t, end);
+    const enum kl_progress got = kl_exec_at_once(comm->exec, t, rc);
+    if (got == KL_DONE && !*rc) end_tasks(comm, end, t->number);
+    return got;
+}
+
 /* The caller may run what it would push. What fails the launch fails with: it finds the communicator so. */
 static bool run_alone(ncclComm_t comm, uint64_t end, uint32_t polls)
 {
     ncclResult_t rc = ncclSuccess;
 
     if (kl_load_acquire(&comm->failed) || comm->inquest.held) return false;
-    const bool done = progress_some(comm, end, polls, &rc) == KL_DONE && !rc;
+    enum kl_progress got = look_first(comm, end, &rc);
+    if (got == KL_MOVED) polls--;
+    if (got != KL_DONE) got = progress_some(comm, end, polls, &rc);
+    const bool done = got == KL_DONE && !rc;
     if (rc) judge(comm, end, rc);
     if (done) kl_store_release(&comm->tasks_done, end); /* pairs with kl_comm_wait_for_flight */
     return done;

@@ -367,6 +367,16 @@ static inline const void *kl_fifo_open(struct kl_fifo_rx *rx, size_t *bytes, boo
     return kl_fifo_open_other(rx, line, bytes);
 }
 
+/** The next step's data, if it has just these `bytes`, all of their message, in its line or its slot; else NULL, as if it was not opened. */
+static inline const void *kl_fifo_open_whole(struct kl_fifo_rx *rx, size_t bytes)
+{
+    struct kl_fifo_line *line = kl_fifo_line(rx->fifo, rx->step, &rx->shape);
+
+    if (kl_read_once(&line->bytes) != bytes || kl_load_relaxed(&line->claim) != KL_CLAIM_NONE) return NULL;
+    if (bytes <= KL_FIFO_INLINE) return line->payload;
+    return bytes <= rx->shape.slot_bytes ? kl_fifo_slot(rx->fifo, rx->step, &rx->shape) : NULL;
+}
+
 /** Give the opened step's slot back to the sender. */
 static inline void kl_fifo_release(struct kl_fifo_rx *rx)
 {

@@ -412,20 +412,6 @@ enum kl_progress kl_stream_run(struct kl_stream *stream)
     return got;
 }
 
-bool kl_stream_take_idle(struct kl_stream *stream)
-{
-    if (kl_stream_pending(stream) || kl_load_relaxed(&stream->running)) return false;
-    if (kl_swap_acquire(&stream->running, 1)) return false;
-    if (!kl_stream_pending(stream)) return true;
-    kl_stream_give_back(stream);
-    return false;
-}
-
-void kl_stream_give_back(struct kl_stream *stream)
-{
-    kl_store_release(&stream->running, 0); /* pairs with the exchange in the next runner */
-}
-
 enum kl_progress kl_streams_poll(bool all)
 {
     uint32_t me = thread_number();

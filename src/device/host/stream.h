@@ -145,13 +145,6 @@ uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work);
 /** Run the stream if nobody else does. DONE: it is empty; MOVED: something happened; STALLED: not, or somebody else runs it. */
 enum kl_progress kl_stream_run(struct kl_stream *stream);
 
-/**
- * For what may be done here and now instead of being pushed: take the right to run the stream, if it is empty. It is kept for a moment only,
- * and given back. False: something stands before, or somebody runs it.
- */
-bool kl_stream_take_idle(struct kl_stream *stream);
-void kl_stream_give_back(struct kl_stream *stream);
-
 /** If a function is offered, and its ticket is below `ticket`: run it here. */
 bool kl_stream_take_function(struct kl_stream *stream, uint64_t ticket);
 
@@ -211,6 +204,25 @@ struct kl_stream *kl_streams_first(void);
 static inline bool kl_stream_pending(struct kl_stream *stream)
 {
     return kl_load_acquire(&stream->head) != kl_load_relaxed(&stream->tail);
+}
+
+/** The right to run the stream, from who holds it to the next runner. */
+static inline void kl_stream_give_back(struct kl_stream *stream)
+{
+    kl_store_release(&stream->running, 0); /* pairs with the exchange in the next runner */
+}
+
+/**
+ * For what may be done here and now instead of being pushed: take the right to run the stream, if it is empty. It is kept for a moment only,
+ * and given back. False: something stands before, or somebody runs it.
+ */
+static inline bool kl_stream_take_idle(struct kl_stream *stream)
+{
+    if (kl_stream_pending(stream) || kl_load_relaxed(&stream->running)) return false;
+    if (kl_swap_acquire(&stream->running, 1)) return false;
+    if (!kl_stream_pending(stream)) return true;
+    kl_stream_give_back(stream);
+    return false;
 }
 
 #endif
