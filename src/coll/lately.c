@@ -4,47 +4,30 @@
 enum { COLD = 1 };            /* uses of a block that do not count */
 enum { CLEARLY = 7, OF = 8 }; /* faster: in less than 7/8 of the time */
 enum { COMPARED_BYTES = 16 << 20, COMPARED_LEAST = 2, COMPARED_MOST = 16 };
+enum { AT_FIRST = 4 }; /* uses of a block in the first comparison, at most */
 
-/* Blocks. WARM, which is some of them where they are short, has the guess: memory is touched for the first time, and that is in nobody's time. */
-enum { WARM, FIRST, SECOND, OVER };
-enum { WARM_USES = 8 }; /* at least */
+/* Of a cycle. Before the first comparison memory is touched for the first time: that is in nobody's time. */
+enum part { WARM, FIRST, SECOND, OVER };
 
-/* The first use that is compared. */
-static uint32_t warm_uses(const struct kl_lately *l)
+static enum part part_of(const struct kl_lately *l)
 {
-    return l->block < WARM_USES ? WARM_USES : l->block;
+    const uint32_t block = l->block, at = l->uses - KL_LATELY_WARM;
+
+    if (l->uses < KL_LATELY_WARM) return WARM;
+    return at < block ? FIRST : at < 2 * block ? SECOND : OVER;
 }
 
-/* Of those from one comparison to the next, the how many-th is this use? */
-static uint32_t place_of(const struct kl_lately *l, uint32_t use)
-{
-    return use % (KL_LATELY_AGAIN * l->block);
-}
-
-static uint32_t block_of(const struct kl_lately *l, uint32_t place)
-{
-    const uint32_t warm = warm_uses(l);
-
-    return place < warm ? WARM : FIRST + (place - warm) / l->block;
-}
-
-/* Of the block. */
-static uint32_t use_of(const struct kl_lately *l, uint32_t place)
-{
-    const uint32_t warm = warm_uses(l);
-
-    return place < warm ? place : (place - warm) % l->block;
-}
-
-/* The first one after a comparison. */
+/* The first use after a comparison. */
 static uint32_t compared_at(const struct kl_lately *l)
 {
-    return warm_uses(l) + (OVER - FIRST) * l->block;
+    return KL_LATELY_WARM + 2 * l->block;
 }
 
 void kl_lately_begin(struct kl_lately *l, int block, int guess, const struct kl_lately *alike)
 {
-    *l = (struct kl_lately){.block = (uint32_t)block, .better = guess};
+    const uint32_t most = (uint32_t)block;
+
+    *l = (struct kl_lately){.block = most < AT_FIRST ? most : AT_FIRST, .most = most, .better = guess};
     if (!alike) return;
     l->better = alike->better;
     l->uses = compared_at(l);
@@ -60,23 +43,36 @@ int kl_lately_block(size_t bytes)
 /* All ranks take the same way in a block, also while they do not agree which is better. */
 int kl_lately_way(const struct kl_lately *l)
 {
-    const uint32_t block = block_of(l, place_of(l, l->uses));
+    const enum part part = part_of(l);
 
-    return block == FIRST ? 0 : block == SECOND ? 1 : l->better;
+    return part == FIRST ? 0 : part == SECOND ? 1 : l->better;
 }
 
 bool kl_lately_is_new(const struct kl_lately *l)
 {
-    return !l->uses || place_of(l, l->uses) == compared_at(l);
+    return !l->uses || l->uses == compared_at(l);
+}
+
+static void compare(struct kl_lately *l, enum part part, uint32_t of_block, uint64_t ns)
+{
+    uint64_t *sum = &l->ns[part - FIRST];
+
+    *sum = of_block == COLD ? ns : of_block > COLD ? *sum + ns : 0;
+    if (part == FIRST || of_block < l->block - 1) return;
+    if (OF * l->ns[!l->better] < CLEARLY * l->ns[l->better]) l->better = !l->better;
+}
+
+/* The next cycle is longer, and compares more. */
+static void end_cycle(struct kl_lately *l)
+{
+    l->uses = 0;
+    l->block = 2 * l->block < l->most ? 2 * l->block : l->most;
 }
 
 void kl_lately_took(struct kl_lately *l, uint64_t ns)
 {
-    const uint32_t at = place_of(l, l->uses++), block = block_of(l, at), of_block = use_of(l, at);
+    const enum part part = part_of(l);
 
-    if (block != FIRST && block != SECOND) return;
-    uint64_t *sum = &l->ns[block - FIRST];
-    *sum = of_block == COLD ? ns : of_block > COLD ? *sum + ns : 0;
-    if (block == FIRST || of_block < l->block - 1) return;
-    if (OF * l->ns[!l->better] < CLEARLY * l->ns[l->better]) l->better = !l->better;
+    if (part == FIRST || part == SECOND) compare(l, part, (l->uses - KL_LATELY_WARM) % l->block, ns);
+    if (++l->uses == KL_LATELY_AGAIN * l->block) end_cycle(l);
 }

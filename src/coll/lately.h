@@ -3,9 +3,10 @@
  * lately.h - which of two ways has been faster lately, where that depends on the machine and on what else runs there.
  *
  * Both are measured one after the other, at first and again and again: some uses of the first way, and as many of the second. The one that was
- * worse has to be clearly faster to take the other one's place. Ranks that do the same count the same uses, so that they try the other way together.
- * A single use tells little: where ranks share CPUs, it may wait for anybody. Nor do the first ones of a block, which find cold
- * caches, or the first block, which finds new memory.
+ * worse has to be clearly faster to take the other one's place. The first comparison is short, so that a wrong guess does not last; later ones are longer,
+ * and come more seldom. Ranks that do the same count the same uses, so that they try the other way together.
+ * A single use tells little: where ranks share CPUs, it may wait for anybody. Nor does the first one of a block, which finds cold
+ * caches.
  *
  * Threads: one at a time.
  */
@@ -16,17 +17,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KL_LATELY_AGAIN = 64 }; /* blocks, from one comparison to the next */
+enum { KL_LATELY_WARM = 8 };   /* uses before the first comparison */
+enum { KL_LATELY_AGAIN = 64 }; /* blocks, from one comparison to the next: a cycle */
 
 struct kl_lately {
     uint32_t block; /* uses of either way, 2 or more, that are compared; 0: not begun */
-    uint32_t uses;
+    uint32_t most;  /* of a block, some time */
+    uint32_t uses;  /* of the cycle */
     int better;     /* way: 0 or 1 */
     uint64_t ns[2]; /* sums of the blocks, by way */
 };
 
 /**
- * Begin with a guess which way is better; they are compared once memory is warm.
+ * Begin with a guess which way is better; they are compared once memory is warm. `block`: uses of either way that are compared in the end, 2 or more.
  * Or with what has been better in `alike`, unless that is NULL; they are compared when they would be again.
  */
 void kl_lately_begin(struct kl_lately *lately, int block, int guess, const struct kl_lately *alike);
@@ -37,7 +40,7 @@ int kl_lately_block(size_t bytes);
 /** The way of the use that is next, or under way: 0 or 1. */
 int kl_lately_way(const struct kl_lately *lately);
 
-/** Is this use the first with a guess, or the first after a comparison? */
+/** Is this use the first of a cycle, which has a guess, or the first after a comparison? */
 bool kl_lately_is_new(const struct kl_lately *lately);
 
 /** The use under way is over, and took so long. */

@@ -3,7 +3,7 @@
 
 #include "tests/kolo_test.h"
 
-enum { BLOCK = 16, AGAIN = KL_LATELY_AGAIN * BLOCK, COMPARED = 3 * BLOCK };
+enum { BLOCK = 4, AGAIN = KL_LATELY_AGAIN * BLOCK, COMPARED = KL_LATELY_WARM + 2 * BLOCK };
 
 static struct kl_lately begun(void)
 {
@@ -71,7 +71,7 @@ static void cold_caches_decide_nothing(void **state)
     for (int i = 0; i < AGAIN; i++) {
         const int way = kl_lately_way(&l);
         second += way;
-        kl_lately_took(&l, way == last && i >= BLOCK ? first_faster[way] : 1000000);
+        kl_lately_took(&l, way == last && i >= KL_LATELY_WARM ? first_faster[way] : 1000000);
         last = way;
     }
     assert_int_equal(second, BLOCK);
@@ -84,7 +84,7 @@ static void a_guess_is_put_right(void **state)
 
     (void)state;
     kl_lately_begin(&l, BLOCK, 1, NULL);
-    assert_int_equal(second_of(&l, BLOCK, first_faster), BLOCK);
+    assert_int_equal(second_of(&l, KL_LATELY_WARM, first_faster), KL_LATELY_WARM);
     assert_int_equal(second_of(&l, 2 * BLOCK, first_faster), BLOCK);
     assert_int_equal(second_of(&l, AGAIN - COMPARED, first_faster), 0);
 }
@@ -96,11 +96,22 @@ static void one_begins_as_another_has_ended(void **state)
 
     (void)state;
     second_of(&known, AGAIN, second_faster);
-    kl_lately_begin(&l, BLOCK / 2, 0, &known);
-    const int before = AGAIN / 2 - COMPARED / 2;
+    kl_lately_begin(&l, BLOCK, 0, &known);
+    const int before = AGAIN - COMPARED;
     assert_int_equal(second_of(&l, before, first_faster), before);
-    assert_int_equal(second_of(&l, COMPARED / 2, first_faster), BLOCK);
+    assert_int_equal(second_of(&l, COMPARED, first_faster), KL_LATELY_WARM + BLOCK);
     assert_int_equal(second_of(&l, before, first_faster), 0);
+}
+
+static void later_comparisons_are_longer(void **state)
+{
+    struct kl_lately l;
+
+    (void)state;
+    kl_lately_begin(&l, 4 * BLOCK, 0, NULL);
+    for (int longer = 1; longer <= 4; longer *= 2)
+        assert_int_equal(second_of(&l, longer * AGAIN, first_faster), longer * BLOCK);
+    assert_int_equal(second_of(&l, 4 * AGAIN, first_faster), 4 * BLOCK);
 }
 
 int main(void)
@@ -111,6 +122,7 @@ int main(void)
         cmocka_unit_test(what_is_hardly_faster_changes_nothing),
         cmocka_unit_test(cold_caches_decide_nothing),
         cmocka_unit_test(a_guess_is_put_right),
+        cmocka_unit_test(later_comparisons_are_longer),
         cmocka_unit_test(one_begins_as_another_has_ended),
     };
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/host/bulk_copy.h"
 
+#include "os/cache.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -14,10 +15,9 @@ enum { GUESS = 8 << 20, PIECE = 256 << 10 };
 
 static size_t ask_cache(void)
 {
-    long last = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    const size_t bytes = kl_cache_last_bytes("/sys/devices/system/cpu/cpu0/cache");
 
-    if (last <= 0) last = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return last > 0 ? (size_t)last : GUESS;
+    return bytes ? bytes : GUESS;
 }
 
 size_t kl_cache_bytes(void)
