@@ -3,9 +3,9 @@
  * exchange.h - all messages of a launch together: none of them waits for another one, but for those before it on the same
  * connector.
  *
- * A small one that need not wait is done when it is added. The others begin in the order of the rounds in which pairs meet (graph/p2p.h), so that ranks that send to everybody do not
- * all begin with the same one. Those that moved lately are looked at in every poll, the others in turn, a few at a
- * time: a poll costs the same with 10 messages and with 10,000.
+ * A small one that need not wait is done when it is added. The others begin in the order of the rounds in which pairs meet (graph/p2p.h), so that
+ * ranks that send to everybody do not all begin with the same one. Those that moved lately are looked at in every poll, the others in turn, a few at
+ * a time: a poll costs the same with 10 messages and with 10,000.
  *
  *     active: [ hot: looked at each time | cold: a slice each time ]   done ones leave
  *

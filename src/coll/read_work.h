@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * read_work.h - Mapped (mapped.h) where buffers can not be mapped, but the kernel copies between them (os/foreign.h): a rank's share of the work, piece by piece.
+ * read_work.h - Mapped (mapped.h) where buffers cannot be mapped, but the kernel copies between them (os/foreign.h): a rank's share of the work,
+ * piece by piece.
  *
  *                    each rank
  *      all-gather, all-to-all   reads what is for it from all others
