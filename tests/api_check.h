@@ -7,8 +7,17 @@
 #include "tests/kolo_test.h"
 
 #include <sched.h>
+#include <stdio.h>
 
-#define ok(call) assert_int_equal((call), ncclSuccess)
+#define ok(call) expect_success((call), #call, __FILE__, __LINE__)
+
+/* On stderr as well: cmocka keeps what a child of the test, or a thread, has to say. */
+static inline void expect_success(ncclResult_t rc, const char *call, const char *file, int line)
+{
+    if (rc == ncclSuccess) return;
+    fprintf(stderr, "%s:%d: %s: %s: %s\n", file, line, call, ncclGetErrorString(rc), ncclGetLastError(NULL));
+    _assert_int_equal((uintmax_t)rc, ncclSuccess, file, line);
+}
 
 static inline void expect_refused(ncclResult_t rc, ncclResult_t want, const char *words)
 {
