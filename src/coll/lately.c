@@ -23,14 +23,28 @@ static uint32_t compared_at(const struct kl_lately *l)
     return KL_LATELY_WARM + 2 * l->block;
 }
 
-void kl_lately_begin(struct kl_lately *l, int block, int guess, const struct kl_lately *alike)
+/* Which way is better, as far as is known before any use. */
+static int foreseen(const struct kl_lately *of, int nsizes, int size, int guess)
 {
+    static const int steps[] = {-1, 1, -2, 2};
+
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const int other = size + steps[i];
+        if (other < 0 || other >= nsizes || !of[other].compared) continue;
+        if (of[other].guess == guess) return of[other].better;
+    }
+    return guess;
+}
+
+struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, int block, int guess)
+{
+    struct kl_lately *l = &of[size];
     const uint32_t most = (uint32_t)block;
 
-    *l = (struct kl_lately){.block = most < AT_FIRST ? most : AT_FIRST, .most = most, .better = guess};
-    if (!alike) return;
-    l->better = alike->better;
-    l->uses = compared_at(l);
+    if (l->block) return l;
+    *l = (struct kl_lately){.block = most < AT_FIRST ? most : AT_FIRST, .most = most, .guess = guess};
+    l->better = foreseen(of, nsizes, size, guess);
+    return l;
 }
 
 int kl_lately_block(size_t bytes)
@@ -59,6 +73,7 @@ static void compare(struct kl_lately *l, enum part part, uint32_t of_block, uint
 
     *sum = of_block == COLD ? ns : of_block > COLD ? *sum + ns : 0;
     if (part == FIRST || of_block < l->block - 1) return;
+    l->compared = true;
     if (OF * l->ns[!l->better] < CLEARLY * l->ns[l->better]) l->better = !l->better;
 }
 

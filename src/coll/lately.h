@@ -4,7 +4,7 @@
  *
  * Both are measured one after the other, at first and again and again: some uses of the first way, and as many of the second. The one that was
  * worse has to be clearly faster to take the other one's place. The first comparison is short, so that a wrong guess does not last; later ones are longer,
- * and come more seldom. Ranks that do the same count the same uses, so that they try the other way together.
+ * and come more seldom. Whoever does the same at many sizes has one of these for each: until both ways are compared, what was found at a size nearby counts. Ranks that do the same count the same uses, so that they try the other way together.
  * A single use tells little: where ranks share CPUs, it may wait for anybody. Nor does the first one of a block, which finds cold
  * caches.
  *
@@ -25,14 +25,16 @@ struct kl_lately {
     uint32_t most;  /* of a block, some time */
     uint32_t uses;  /* of the cycle */
     int better;     /* way: 0 or 1 */
+    int guess;      /* and what it was at first */
+    bool compared;  /* at least once */
     uint64_t ns[2]; /* sums of the blocks, by way */
 };
 
 /**
- * Begin with a guess which way is better; they are compared once memory is warm. `block`: uses of either way that are compared in the end, 2 or more.
- * Or with what has been better in `alike`, unless that is NULL; they are compared when they would be again.
+ * That of a size, out of those of `nsizes` powers of 2; all zeros: none has been used. One that is new begins with a guess which way is better; or with what
+ * has been better up to 4 times as large or as small, where the guess was the same. `block`: uses of either way that are compared in the end, 2 or more.
  */
-void kl_lately_begin(struct kl_lately *lately, int block, int guess, const struct kl_lately *alike);
+struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, int block, int guess);
 
 /** Uses of either way that are compared where each moves so many bytes: a long one tells more. */
 int kl_lately_block(size_t bytes);

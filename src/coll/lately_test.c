@@ -7,10 +7,9 @@ enum { BLOCK = 4, AGAIN = KL_LATELY_AGAIN * BLOCK, COMPARED = KL_LATELY_WARM + 2
 
 static struct kl_lately begun(void)
 {
-    struct kl_lately l;
+    struct kl_lately l = {0};
 
-    kl_lately_begin(&l, BLOCK, 0, NULL);
-    return l;
+    return *kl_lately_of(&l, 1, 0, BLOCK, 0);
 }
 
 /* Of `n` uses, where a way takes so long: how many go the second way? */
@@ -80,35 +79,47 @@ static void cold_caches_decide_nothing(void **state)
 /* Whichever is guessed: until they are compared. */
 static void a_guess_is_put_right(void **state)
 {
-    struct kl_lately l;
+    struct kl_lately l = {0};
 
     (void)state;
-    kl_lately_begin(&l, BLOCK, 1, NULL);
+    kl_lately_of(&l, 1, 0, BLOCK, 1);
     assert_int_equal(second_of(&l, KL_LATELY_WARM, first_faster), KL_LATELY_WARM);
     assert_int_equal(second_of(&l, 2 * BLOCK, first_faster), BLOCK);
     assert_int_equal(second_of(&l, AGAIN - COMPARED, first_faster), 0);
 }
 
-/* What is alike need not be compared at once. */
+/* Until both ways are compared at a size, what was found nearby counts, */
 static void one_begins_as_another_has_ended(void **state)
 {
-    struct kl_lately known = begun(), l;
+    struct kl_lately of[4] = {0};
 
     (void)state;
-    second_of(&known, AGAIN, second_faster);
-    kl_lately_begin(&l, BLOCK, 0, &known);
-    const int before = AGAIN - COMPARED;
-    assert_int_equal(second_of(&l, before, first_faster), before);
-    assert_int_equal(second_of(&l, COMPARED, first_faster), KL_LATELY_WARM + BLOCK);
-    assert_int_equal(second_of(&l, before, first_faster), 0);
+    second_of(kl_lately_of(of, 4, 0, BLOCK, 0), AGAIN, second_faster);
+    struct kl_lately *l = kl_lately_of(of, 4, 2, BLOCK, 0);
+    assert_int_equal(second_of(l, KL_LATELY_WARM, first_faster), KL_LATELY_WARM);
+    assert_int_equal(second_of(l, AGAIN - KL_LATELY_WARM, first_faster), BLOCK);
+}
+
+/* but not if it has not been found yet, or is far away, or something else was to be expected there. */
+static void what_is_not_alike_has_no_say(void **state)
+{
+    struct kl_lately of[5] = {0};
+
+    (void)state;
+    second_of(kl_lately_of(of, 5, 0, BLOCK, 0), AGAIN, second_faster);
+    second_of(kl_lately_of(of, 5, 4, BLOCK, 1), KL_LATELY_WARM, first_faster);
+    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 1, BLOCK, 1)), 1);
+    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 3, BLOCK, 0)), 0);
+    second_of(&of[4], AGAIN, first_faster);
+    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 2, BLOCK, 1)), 0);
 }
 
 static void later_comparisons_are_longer(void **state)
 {
-    struct kl_lately l;
+    struct kl_lately l = {0};
 
     (void)state;
-    kl_lately_begin(&l, 4 * BLOCK, 0, NULL);
+    kl_lately_of(&l, 1, 0, 4 * BLOCK, 0);
     for (int longer = 1; longer <= 4; longer *= 2)
         assert_int_equal(second_of(&l, longer * AGAIN, first_faster), longer * BLOCK);
     assert_int_equal(second_of(&l, 4 * AGAIN, first_faster), 4 * BLOCK);
@@ -124,6 +135,7 @@ int main(void)
         cmocka_unit_test(a_guess_is_put_right),
         cmocka_unit_test(later_comparisons_are_longer),
         cmocka_unit_test(one_begins_as_another_has_ended),
+        cmocka_unit_test(what_is_not_alike_has_no_say),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,28 +144,13 @@ static bool guess(const struct kl_loans *l, int size)
     return kl_lending_guess(l->nranks, (size_t)KL_LOAN_LEAST << size);
 }
 
-/* The nearest size of which something is known, up to 4 times as large or as small; NULL: none. */
-static const struct kl_lately *alike(const struct kl_loans *l, const struct kl_lately *of, int size)
-{
-    static const int steps[] = {-1, 1, -2, 2};
-
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        const int other = size + steps[i];
-        if (other < 0 || other >= KL_LOAN_SIZES || !of[other].block) continue;
-        if (guess(l, other) == guess(l, size)) return &of[other];
-    }
-    return NULL;
-}
-
 static struct kl_lately *times_of(struct kl_loans *l, size_t bytes, size_t messages)
 {
     const int doubled = log2_of(bytes * messages) - log2_of(KL_LOAN_LEAST),
               size = doubled < KL_LOAN_SIZES ? doubled : KL_LOAN_SIZES - 1;
-    struct kl_lately *of = l->lately[messages > FEW];
 
-    if (!of[size].block)
-        kl_lately_begin(&of[size], kl_lately_block(bytes * messages), guess(l, size), alike(l, of, size));
-    return &of[size];
+    return kl_lately_of(l->lately[messages > FEW], KL_LOAN_SIZES, size, kl_lately_block(bytes * messages),
+                        guess(l, size));
 }
 
 void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, bool receives)

@@ -13,18 +13,6 @@ static int size_of(size_t bytes)
     return size;
 }
 
-/* The nearest size of which something is known, up to 4 times as large or as small; NULL: none. */
-static const struct kl_lately *alike(const struct kl_lately *of, int size)
-{
-    static const int steps[] = {-1, 1, -2, 2};
-
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        const int other = size + steps[i];
-        if (other >= 0 && other < KL_NEGOTIATION_SIZES && of[other].block) return &of[other];
-    }
-    return NULL;
-}
-
 /* Two ranks that reduce read as much as they would stage. */
 static bool guess(const struct kl_negotiation *n, int func, size_t bytes)
 {
@@ -34,11 +22,8 @@ static bool guess(const struct kl_negotiation *n, int func, size_t bytes)
 /* The first rank's guess counts. */
 static struct kl_lately *times_of(struct kl_negotiation *n, int func, size_t bytes)
 {
-    const int size = size_of(bytes);
-    struct kl_lately *of = n->reads[func];
-
-    if (!of[size].block) kl_lately_begin(&of[size], kl_lately_block(bytes), guess(n, func, bytes), alike(of, size));
-    return &of[size];
+    return kl_lately_of(n->reads[func], KL_NEGOTIATION_SIZES, size_of(bytes), kl_lately_block(bytes),
+                        guess(n, func, bytes));
 }
 
 static void begin(struct kl_negotiation *n, int func, size_t bytes)
