@@ -3,8 +3,9 @@
 
 enum { COLD = 1 };            /* uses of a block that do not count */
 enum { CLEARLY = 7, OF = 8 }; /* faster: in less than 7/8 of the time */
-enum { COMPARED_BYTES = 16 << 20, COMPARED_LEAST = 2, COMPARED_MOST = 16 };
-enum { AT_FIRST = 4 }; /* uses of a block in the first comparison, at most */
+
+/* A block has so many uses, or as many as move so much: in the first comparison, and some time. */
+enum { LEAST = 2, AT_FIRST = 8, AT_FIRST_BYTES = 4 << 20, MOST = 16, MOST_BYTES = 16 << 20 };
 
 /* Of a cycle. Before the first comparison memory is touched for the first time: that is in nobody's time. */
 enum part { WARM, FIRST, SECOND, OVER };
@@ -15,12 +16,6 @@ static enum part part_of(const struct kl_lately *l)
 
     if (l->uses < KL_LATELY_WARM) return WARM;
     return at < block ? FIRST : at < 2 * block ? SECOND : OVER;
-}
-
-/* The first use after a comparison. */
-static uint32_t compared_at(const struct kl_lately *l)
-{
-    return KL_LATELY_WARM + 2 * l->block;
 }
 
 /* Which way is better, as far as is known before any use. */
@@ -36,22 +31,22 @@ static int foreseen(const struct kl_lately *of, int nsizes, int size, int guess)
     return guess;
 }
 
-struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, int block, int guess)
+static uint32_t block_of(size_t bytes, size_t most, size_t most_bytes)
 {
-    struct kl_lately *l = &of[size];
-    const uint32_t most = (uint32_t)block;
+    const size_t n = most_bytes / bytes;
 
-    if (l->block) return l;
-    *l = (struct kl_lately){.block = most < AT_FIRST ? most : AT_FIRST, .most = most, .guess = guess};
-    l->better = foreseen(of, nsizes, size, guess);
-    return l;
+    return (uint32_t)(n < LEAST ? LEAST : n > most ? most : n);
 }
 
-int kl_lately_block(size_t bytes)
+struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, size_t bytes, int guess)
 {
-    const size_t n = COMPARED_BYTES / bytes;
+    struct kl_lately *l = &of[size];
 
-    return n < COMPARED_LEAST ? COMPARED_LEAST : n > COMPARED_MOST ? COMPARED_MOST : (int)n;
+    if (l->block) return l;
+    *l = (struct kl_lately){
+        .block = block_of(bytes, AT_FIRST, AT_FIRST_BYTES), .most = block_of(bytes, MOST, MOST_BYTES), .guess = guess};
+    l->better = foreseen(of, nsizes, size, guess);
+    return l;
 }
 
 /* All ranks take the same way in a block, also while they do not agree which is better. */
@@ -62,19 +57,22 @@ int kl_lately_way(const struct kl_lately *l)
     return part == FIRST ? 0 : part == SECOND ? 1 : l->better;
 }
 
-bool kl_lately_is_new(const struct kl_lately *l)
+bool kl_lately_is_compared(const struct kl_lately *l)
 {
-    return !l->uses || l->uses == compared_at(l);
+    return l->uses == KL_LATELY_WARM + 2 * l->block;
 }
 
-static void compare(struct kl_lately *l, enum part part, uint32_t of_block, uint64_t ns)
+void kl_lately_decide(struct kl_lately *l, const uint64_t ns[2])
+{
+    l->compared = true;
+    if (OF * ns[!l->better] < CLEARLY * ns[l->better]) l->better = !l->better;
+}
+
+static void add(struct kl_lately *l, enum part part, uint32_t of_block, uint64_t ns)
 {
     uint64_t *sum = &l->ns[part - FIRST];
 
     *sum = of_block == COLD ? ns : of_block > COLD ? *sum + ns : 0;
-    if (part == FIRST || of_block < l->block - 1) return;
-    l->compared = true;
-    if (OF * l->ns[!l->better] < CLEARLY * l->ns[l->better]) l->better = !l->better;
 }
 
 /* The next cycle is longer, and compares more. */
@@ -88,6 +86,6 @@ void kl_lately_took(struct kl_lately *l, uint64_t ns)
 {
     const enum part part = part_of(l);
 
-    if (part == FIRST || part == SECOND) compare(l, part, (l->uses - KL_LATELY_WARM) % l->block, ns);
+    if (part == FIRST || part == SECOND) add(l, part, (l->uses - KL_LATELY_WARM) % l->block, ns);
     if (++l->uses == KL_LATELY_AGAIN * l->block) end_cycle(l);
 }

@@ -3,13 +3,19 @@
 
 #include "tests/kolo_test.h"
 
-enum { BLOCK = 4, AGAIN = KL_LATELY_AGAIN * BLOCK, COMPARED = KL_LATELY_WARM + 2 * BLOCK };
+enum { BYTES = 64 << 20, BLOCK = 2, AGAIN = KL_LATELY_AGAIN * BLOCK, COMPARED = KL_LATELY_WARM + 2 * BLOCK };
 
 static struct kl_lately begun(void)
 {
     struct kl_lately l = {0};
 
-    return *kl_lately_of(&l, 1, 0, BLOCK, 0);
+    return *kl_lately_of(&l, 1, 0, BYTES, 0);
+}
+
+static int next_way(struct kl_lately *l)
+{
+    if (kl_lately_is_compared(l)) kl_lately_decide(l, l->ns);
+    return kl_lately_way(l);
 }
 
 /* Of `n` uses, where a way takes so long: how many go the second way? */
@@ -18,7 +24,7 @@ static int second_of(struct kl_lately *l, int n, const uint64_t ns[2])
     int second = 0;
 
     for (int i = 0; i < n; i++) {
-        const int way = kl_lately_way(l);
+        const int way = next_way(l);
         second += way;
         kl_lately_took(l, ns[way]);
     }
@@ -68,7 +74,7 @@ static void cold_caches_decide_nothing(void **state)
 
     (void)state;
     for (int i = 0; i < AGAIN; i++) {
-        const int way = kl_lately_way(&l);
+        const int way = next_way(&l);
         second += way;
         kl_lately_took(&l, way == last && i >= KL_LATELY_WARM ? first_faster[way] : 1000000);
         last = way;
@@ -82,7 +88,7 @@ static void a_guess_is_put_right(void **state)
     struct kl_lately l = {0};
 
     (void)state;
-    kl_lately_of(&l, 1, 0, BLOCK, 1);
+    kl_lately_of(&l, 1, 0, BYTES, 1);
     assert_int_equal(second_of(&l, KL_LATELY_WARM, first_faster), KL_LATELY_WARM);
     assert_int_equal(second_of(&l, 2 * BLOCK, first_faster), BLOCK);
     assert_int_equal(second_of(&l, AGAIN - COMPARED, first_faster), 0);
@@ -94,8 +100,8 @@ static void one_begins_as_another_has_ended(void **state)
     struct kl_lately of[4] = {0};
 
     (void)state;
-    second_of(kl_lately_of(of, 4, 0, BLOCK, 0), AGAIN, second_faster);
-    struct kl_lately *l = kl_lately_of(of, 4, 2, BLOCK, 0);
+    second_of(kl_lately_of(of, 4, 0, BYTES, 0), AGAIN, second_faster);
+    struct kl_lately *l = kl_lately_of(of, 4, 2, BYTES, 0);
     assert_int_equal(second_of(l, KL_LATELY_WARM, first_faster), KL_LATELY_WARM);
     assert_int_equal(second_of(l, AGAIN - KL_LATELY_WARM, first_faster), BLOCK);
 }
@@ -106,12 +112,12 @@ static void what_is_not_alike_has_no_say(void **state)
     struct kl_lately of[5] = {0};
 
     (void)state;
-    second_of(kl_lately_of(of, 5, 0, BLOCK, 0), AGAIN, second_faster);
-    second_of(kl_lately_of(of, 5, 4, BLOCK, 1), KL_LATELY_WARM, first_faster);
-    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 1, BLOCK, 1)), 1);
-    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 3, BLOCK, 0)), 0);
+    second_of(kl_lately_of(of, 5, 0, BYTES, 0), AGAIN, second_faster);
+    second_of(kl_lately_of(of, 5, 4, BYTES, 1), KL_LATELY_WARM, first_faster);
+    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 1, BYTES, 1)), 1);
+    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 3, BYTES, 0)), 0);
     second_of(&of[4], AGAIN, first_faster);
-    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 2, BLOCK, 1)), 0);
+    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 2, BYTES, 1)), 0);
 }
 
 static void later_comparisons_are_longer(void **state)
@@ -119,10 +125,10 @@ static void later_comparisons_are_longer(void **state)
     struct kl_lately l = {0};
 
     (void)state;
-    kl_lately_of(&l, 1, 0, 4 * BLOCK, 0);
-    for (int longer = 1; longer <= 4; longer *= 2)
+    kl_lately_of(&l, 1, 0, 1 << 20, 0);
+    for (int longer = 2; longer <= 8; longer *= 2)
         assert_int_equal(second_of(&l, longer * AGAIN, first_faster), longer * BLOCK);
-    assert_int_equal(second_of(&l, 4 * AGAIN, first_faster), 4 * BLOCK);
+    assert_int_equal(second_of(&l, 8 * AGAIN, first_faster), 8 * BLOCK);
 }
 
 int main(void)

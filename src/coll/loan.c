@@ -149,8 +149,7 @@ static struct kl_lately *times_of(struct kl_loans *l, size_t bytes, size_t messa
     const int doubled = log2_of(bytes * messages) - log2_of(KL_LOAN_LEAST),
               size = doubled < KL_LOAN_SIZES ? doubled : KL_LOAN_SIZES - 1;
 
-    return kl_lately_of(l->lately[messages > FEW], KL_LOAN_SIZES, size, kl_lately_block(bytes * messages),
-                        guess(l, size));
+    return kl_lately_of(l->lately[messages > FEW], KL_LOAN_SIZES, size, bytes * messages, guess(l, size));
 }
 
 void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, bool receives)
@@ -161,6 +160,7 @@ void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, bool rece
     l->reads = l->lending.copies == KL_KERNEL_COPIES_ALWAYS;
     if (l->lending.copies != KL_KERNEL_COPIES_AUTO) return;
     l->times = times_of(l, bytes, messages);
+    if (kl_lately_is_compared(l->times)) kl_lately_decide(l->times, l->times->ns);
     l->reads = kl_lately_way(l->times);
     l->began = kl_now_ns();
 }

@@ -105,7 +105,7 @@ static void hear_card(struct kl_mapped_op *op, int from)
     op->all &= card.lent.lends;
     op->fresh |= card.lent.fresh;
     op->readable &= card.readable;
-    if (!from) op->outcome.word = card.word;
+    kl_negotiation_gather(&op->outcome.word, from, &card.word);
 }
 
 static bool hear(struct kl_mapped_op *op, int from)

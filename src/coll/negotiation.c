@@ -19,17 +19,15 @@ static bool guess(const struct kl_negotiation *n, int func, size_t bytes)
     return (n->nranks > 2 || !kl_func_info[func].reduces) && kl_lending_guess(n->nranks, bytes);
 }
 
-/* The first rank's guess counts. */
 static struct kl_lately *times_of(struct kl_negotiation *n, int func, size_t bytes)
 {
-    return kl_lately_of(n->reads[func], KL_NEGOTIATION_SIZES, size_of(bytes), kl_lately_block(bytes),
-                        guess(n, func, bytes));
+    return kl_lately_of(n->reads[func], KL_NEGOTIATION_SIZES, size_of(bytes), bytes, guess(n, func, bytes));
 }
 
 static void begin(struct kl_negotiation *n, int func, size_t bytes)
 {
     n->times = times_of(n, func, bytes);
-    n->began = n->rank ? 0 : kl_now_ns();
+    n->began = kl_now_ns();
 }
 
 /* Has it been said that the kernel copies here? */
@@ -38,12 +36,18 @@ static bool reads(const struct kl_negotiation *n)
     return n->settled || kl_lately_way(n->times) == READ;
 }
 
+/* Is there something to agree on? A guess, or what has been compared. */
+static bool is_new(const struct kl_negotiation *n)
+{
+    return !n->times->uses || kl_lately_is_compared(n->times);
+}
+
 bool kl_negotiation_due(struct kl_negotiation *n, int func, size_t bytes)
 {
     if (!n->times) begin(n, func, bytes);
     if (n->over) return false;
     if (kl_first_try_due(&n->maps)) return true;
-    return !n->unreadable && (kl_lately_is_new(n->times) || reads(n));
+    return !n->unreadable && (is_new(n) || reads(n));
 }
 
 struct kl_negotiation_word kl_negotiation_word(const struct kl_negotiation *n)
@@ -51,7 +55,20 @@ struct kl_negotiation_word kl_negotiation_word(const struct kl_negotiation *n)
     const bool settled = n->copies != KL_KERNEL_COPIES_AUTO;
 
     return (struct kl_negotiation_word){
-        .reads = !n->unreadable && (settled ? n->copies == KL_KERNEL_COPIES_ALWAYS : reads(n)), .settled = settled};
+        .reads = !n->unreadable && (settled ? n->copies == KL_KERNEL_COPIES_ALWAYS : reads(n)),
+        .settled = settled,
+        .ns = {n->times->ns[STAGED], n->times->ns[READ]},
+    };
+}
+
+void kl_negotiation_gather(struct kl_negotiation_word *all, int rank, const struct kl_negotiation_word *word)
+{
+    if (!rank) {
+        all->reads = word->reads;
+        all->settled = word->settled;
+    }
+    for (int way = STAGED; way <= READ; way++)
+        if (word->ns[way] > all->ns[way]) all->ns[way] = word->ns[way];
 }
 
 static void note_maps(struct kl_negotiation *n, bool mapped)
@@ -62,9 +79,11 @@ static void note_maps(struct kl_negotiation *n, bool mapped)
         kl_first_try_declined(&n->maps);
 }
 
+/* The first rank's guess counts, and later all their times. */
 static void hear(struct kl_negotiation *n, struct kl_negotiation_word word)
 {
-    if (kl_lately_is_new(n->times)) n->times->better = word.reads ? READ : STAGED;
+    if (!n->times->uses) n->times->better = word.reads ? READ : STAGED;
+    if (kl_lately_is_compared(n->times)) kl_lately_decide(n->times, word.ns);
     n->settled |= word.settled;
     n->unreadable |= word.settled && !word.reads;
 }
@@ -81,7 +100,7 @@ void kl_negotiation_held(struct kl_negotiation *n, struct kl_negotiation_outcome
 
 void kl_negotiation_ended(struct kl_negotiation *n)
 {
-    kl_lately_took(n->times, n->rank ? 0 : kl_now_ns() - n->began);
+    kl_lately_took(n->times, kl_now_ns() - n->began);
     kl_first_try_ended(&n->maps, false);
     n->over = false;
     n->times = NULL;

@@ -4,10 +4,11 @@
  *
  * That is so where all can map them: they ask each other for this, and where it is of no use more and more seldom (first_try.h). Or where the kernel
  * copies, if that has been faster lately than what was chosen: for each function and size both are measured in turn (lately.h). In this all
- * must be of one mind, so it is the first rank's times that decide, and it tells the others when they negotiate.
+ * must be of one mind, so it is the first rank that says, when they negotiate, what is to be done; and what all say of their times then decides for later.
  *
  *     kl_negotiation_due     does the collective begin with a negotiation? The same at all ranks
- *     kl_negotiation_word    what the first rank says there
+ *     kl_negotiation_word    what a rank says there
+ *     kl_negotiation_gather  what all say, together
  *     kl_negotiation_held    what has come of it
  *     kl_negotiation_ended   the collective is complete, whichever way
  *
@@ -30,10 +31,11 @@ enum kl_negotiation_end {
     KL_NEGOTIATED_READ      /* or by the kernel's copies */
 };
 
-/** What the first rank says. */
+/** What a rank says; or what the first one says, and the longest times that anybody does. */
 struct kl_negotiation_word {
-    bool reads;   /* the kernel copies, if buffers cannot be mapped, */
-    bool settled; /* and so it will stay for all collectives */
+    bool reads;     /* the kernel copies, if buffers cannot be mapped, */
+    bool settled;   /* and so it will stay for all collectives */
+    uint64_t ns[2]; /* that both ways have taken, if they have just been compared */
 };
 
 /** What has come of a negotiation. */
@@ -57,8 +59,11 @@ struct kl_negotiation {
 /** A collective of so many bytes (kl_func_bytes) begins. Again and again while it has not begun to run. */
 bool kl_negotiation_due(struct kl_negotiation *negotiation, int func, size_t bytes);
 
-/** What this rank says of the collective under way: the first one's word counts. */
+/** What this rank says of the collective under way. */
 struct kl_negotiation_word kl_negotiation_word(const struct kl_negotiation *negotiation);
+
+/** Add what `rank` says to the words of all, which are zeros at first. */
+void kl_negotiation_gather(struct kl_negotiation_word *all, int rank, const struct kl_negotiation_word *word);
 
 void kl_negotiation_held(struct kl_negotiation *negotiation, struct kl_negotiation_outcome outcome);
 

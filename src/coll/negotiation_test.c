@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "tests/kolo_test.h"
 
+#include <string.h>
+
 enum { RANKS = 3, SIZE = 1 << 20, FUNC = KL_FUNC_ALL_TO_ALL, MANY = 3000 };
 
 struct ranks {
@@ -33,7 +35,11 @@ static bool are_due(struct ranks *r, int func, size_t bytes)
 
 static enum kl_negotiation_end negotiate(struct ranks *r)
 {
-    const struct kl_negotiation_word word = kl_negotiation_word(&r->of[0]);
+    struct kl_negotiation_word word = {0};
+    for (int i = 0; i < RANKS; i++) {
+        const struct kl_negotiation_word said = kl_negotiation_word(&r->of[i]);
+        kl_negotiation_gather(&word, i, &said);
+    }
     const struct kl_negotiation_outcome outcome = {r->map                  ? KL_NEGOTIATED_MAPPED
                                                    : r->read && word.reads ? KL_NEGOTIATED_READ
                                                                            : KL_NEGOTIATED_DECLINED,
@@ -44,16 +50,26 @@ static enum kl_negotiation_end negotiate(struct ranks *r)
     return outcome.end;
 }
 
-/* A collective that takes so long, in ns, by how it is done. */
-static void run(struct ranks *r, int func, size_t bytes, const uint64_t ns[3])
+/* A collective that takes the ranks so long, in ns, by how it is done. */
+static void run_apart(struct ranks *r, int func, size_t bytes, const uint64_t ns[RANKS][3])
 {
     enum kl_negotiation_end end = KL_NEGOTIATED_DECLINED;
 
     if (are_due(r, func, bytes)) end = negotiate(r);
     if (end == KL_NEGOTIATED_DECLINED) assert_false(are_due(r, func, bytes));
     r->done[end]++;
-    r->of[0].began = kl_now_ns() - ns[end];
-    for (int i = 0; i < RANKS && end != KL_NEGOTIATED_MAPPED; i++) kl_negotiation_ended(&r->of[i]);
+    for (int i = 0; i < RANKS && end != KL_NEGOTIATED_MAPPED; i++) {
+        r->of[i].began = kl_now_ns() - ns[i][end];
+        kl_negotiation_ended(&r->of[i]);
+    }
+}
+
+static void run(struct ranks *r, int func, size_t bytes, const uint64_t ns[3])
+{
+    uint64_t of[RANKS][3];
+
+    for (int i = 0; i < RANKS; i++) memcpy(of[i], ns, sizeof of[i]);
+    run_apart(r, func, bytes, of);
 }
 
 static void run_many(struct ranks *r, const uint64_t ns[3])
@@ -86,7 +102,22 @@ static uint64_t draw(uint64_t *seed, uint64_t below)
     return (*seed >> 33) % below;
 }
 
-/* Also when the first rank's times say now this, now that. */
+/* A root that has staged everything is done before the others are. */
+static void the_slowest_rank_counts(void **state)
+{
+    static const uint64_t ns[RANKS][3] = {
+        {[KL_NEGOTIATED_DECLINED] = 100000, [KL_NEGOTIATED_READ] = 1000000},
+        {[KL_NEGOTIATED_DECLINED] = 1000000, [KL_NEGOTIATED_READ] = 1000000},
+        {[KL_NEGOTIATED_DECLINED] = 2000000, [KL_NEGOTIATED_READ] = 1000000},
+    };
+    struct ranks r = ranks_of(KL_KERNEL_COPIES_AUTO, KL_KERNEL_COPIES_AUTO);
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) run_apart(&r, KL_FUNC_BROADCAST, KL_NEGOTIATION_LEAST, ns);
+    assert_true(r.done[KL_NEGOTIATED_READ] > MANY * 9 / 10);
+}
+
+/* Also when their times say now this, now that. */
 static void all_are_of_one_mind(void **state)
 {
     struct ranks r = ranks_of(KL_KERNEL_COPIES_AUTO, KL_KERNEL_COPIES_AUTO);
@@ -94,11 +125,12 @@ static void all_are_of_one_mind(void **state)
 
     (void)state;
     for (int i = 0; i < 20000; i++) {
-        const uint64_t ns[] = {
-            [KL_NEGOTIATED_DECLINED] = draw(&seed, 1000000), [KL_NEGOTIATED_READ] = draw(&seed, 1000000)};
+        uint64_t ns[RANKS][3] = {0};
+        for (int rank = 0; rank < RANKS; rank++)
+            for (int end = 0; end < 3; end++) ns[rank][end] = draw(&seed, 1000000);
         const int func = (int)draw(&seed, KL_FUNCS + 1);
         r.map = !draw(&seed, 100);
-        run(&r, func, (size_t)1 << draw(&seed, 34), ns);
+        run_apart(&r, func, (size_t)1 << draw(&seed, 34), ns);
     }
     for (int way = 0; way < 3; way++) assert_true(r.done[way] > 0);
 }
@@ -156,6 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_faster_way_is_taken),
+        cmocka_unit_test(the_slowest_rank_counts),
         cmocka_unit_test(all_are_of_one_mind),
         cmocka_unit_test(settings_are_followed),
         cmocka_unit_test(mapped_buffers_are_always_asked_for),
