@@ -56,9 +56,8 @@ static bool has_board(const struct kl_chooser *c, int func, int modelled_as, int
 /* Nothing else is asked for, and it is large. */
 static bool may_be_mapped(const struct kl_chooser *c, int func, int modelled_as, size_t bytes)
 {
-    const size_t least = c->tuning->in.nranks > 2 ? KL_MAPPED_LEAST : KL_MAPPED_LEAST_OF_TWO;
-
-    return bytes >= least && !*c->tuning->algo && !*c->tuning->proto && has_board(c, func, modelled_as, KL_ALGO_MAPPED);
+    return bytes >= KL_MAPPED_LEAST && !*c->tuning->algo && !*c->tuning->proto &&
+           has_board(c, func, modelled_as, KL_ALGO_MAPPED);
 }
 
 /* And each rank knows all that a reduction needs. */

@@ -3,10 +3,12 @@
  * lately.h - which of two ways has been faster lately, where that depends on the machine and on what else runs there.
  *
  * Both are measured one after the other, at first and again and again: some uses of the first way, and as many of the second. The one that was
- * worse has to be clearly faster to take the other one's place. The first comparison is short, so that a wrong guess does not last; later ones are longer,
- * and come more seldom. Whoever does the same at many sizes has one of these for each: until both ways are compared, what was found at a size nearby counts. Ranks that do the same count the same uses, so that they try the other way together.
- * A single use tells little: where ranks share CPUs, it may wait for anybody. Nor does the first one of a block, which finds cold
- * caches. Nor does a single rank, where some run ahead and others catch up: of ranks that agree, the slowest counts.
+ * worse has to be clearly faster to take the other one's place. The first comparisons are short and soon repeated, so that a wrong guess does not last, or what
+ * chance said; later ones are longer, and come more seldom. Whoever does the same at many sizes has one of these for each: until both ways are
+ * compared, what was found at a size nearby counts. Ranks that do the same count the same uses, so that they try the other way together.
+ *
+ * The first way may leave some of its work behind, as what is staged does: ranks run ahead of others. The second one must not: it ends when all ranks
+ * have come to it. So its first use counts as the first way's, which it waits for, and may find cold caches; and of ranks that agree, the slowest counts.
  *
  * Threads: one at a time.
  */
@@ -17,17 +19,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KL_LATELY_WARM = 4 };   /* uses before the first comparison */
-enum { KL_LATELY_AGAIN = 64 }; /* blocks, from one comparison to the next: a cycle */
+enum { KL_LATELY_WARM = 8 }; /* uses before the first comparison */
+
+/* Blocks from one comparison to the next, a cycle: of the first one, and of those after several, each twice as many as before. */
+enum { KL_LATELY_SOON = 16, KL_LATELY_SELDOM = 64 };
 
 struct kl_lately {
     uint32_t block; /* uses of either way, 2 or more, that are compared; 0: not begun */
     uint32_t most;  /* of a block, some time */
     uint32_t uses;  /* of the cycle */
+    uint32_t again; /* blocks of it */
     int better;     /* way: 0 or 1 */
     int guess;      /* and what it was at first */
     bool compared;  /* at least once */
-    uint64_t ns[2]; /* sums of the blocks, by way */
+    uint64_t ns[2]; /* of the blocks, by way: of as many uses */
 };
 
 /**

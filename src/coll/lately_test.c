@@ -3,13 +3,22 @@
 
 #include "tests/kolo_test.h"
 
-enum { BYTES = 64 << 20, BLOCK = 2, AGAIN = KL_LATELY_AGAIN * BLOCK, COMPARED = KL_LATELY_WARM + 2 * BLOCK };
+enum {
+    BYTES = 64 << 20,
+    BLOCK = 2,
+    SOON = KL_LATELY_SOON * BLOCK,
+    AGAIN = KL_LATELY_SELDOM * BLOCK,
+    COMPARED = KL_LATELY_WARM + 2 * BLOCK
+};
 
+/* One whose cycles are as long as they become. */
 static struct kl_lately begun(void)
 {
     struct kl_lately l = {0};
 
-    return *kl_lately_of(&l, 1, 0, BYTES, 0);
+    kl_lately_of(&l, 1, 0, BYTES, 0);
+    l.again = KL_LATELY_SELDOM;
+    return l;
 }
 
 static int next_way(struct kl_lately *l)
@@ -66,7 +75,7 @@ static void what_is_hardly_faster_changes_nothing(void **state)
     assert_int_equal(second_of(&l, 10 * AGAIN, hardly), 10 * BLOCK);
 }
 
-/* The first uses after a change are slow, and for a while those after the first one of all. */
+/* The first uses after a change take half as long again; and those after the first one of all, as memory is touched, any time. */
 static void cold_caches_decide_nothing(void **state)
 {
     struct kl_lately l = begun();
@@ -75,11 +84,27 @@ static void cold_caches_decide_nothing(void **state)
     (void)state;
     for (int i = 0; i < AGAIN; i++) {
         const int way = next_way(&l);
+        const uint64_t ns = first_faster[way];
         second += way;
-        kl_lately_took(&l, way == last && i >= KL_LATELY_WARM ? first_faster[way] : 1000000);
+        kl_lately_took(&l, i < KL_LATELY_WARM ? 1000000 : way == last ? ns : ns * 3 / 2);
         last = way;
     }
     assert_int_equal(second, BLOCK);
+}
+
+/* What the first way puts off, the second one has to wait for. */
+static void what_is_put_off_counts(void **state)
+{
+    struct kl_lately l = begun();
+    uint64_t left = 0;
+
+    (void)state;
+    for (int i = 0; i < COMPARED; i++) {
+        const int way = next_way(&l);
+        kl_lately_took(&l, way ? second_faster[1] + left : 1);
+        left = way ? 0 : left + second_faster[0];
+    }
+    assert_int_equal(next_way(&l), 1);
 }
 
 /* Whichever is guessed: until they are compared. */
@@ -91,7 +116,7 @@ static void a_guess_is_put_right(void **state)
     kl_lately_of(&l, 1, 0, BYTES, 1);
     assert_int_equal(second_of(&l, KL_LATELY_WARM, first_faster), KL_LATELY_WARM);
     assert_int_equal(second_of(&l, 2 * BLOCK, first_faster), BLOCK);
-    assert_int_equal(second_of(&l, AGAIN - COMPARED, first_faster), 0);
+    assert_int_equal(second_of(&l, SOON - COMPARED, first_faster), 0);
 }
 
 /* Until both ways are compared at a size, what was found nearby counts, */
@@ -100,10 +125,10 @@ static void one_begins_as_another_has_ended(void **state)
     struct kl_lately of[4] = {0};
 
     (void)state;
-    second_of(kl_lately_of(of, 4, 0, BYTES, 0), AGAIN, second_faster);
+    second_of(kl_lately_of(of, 4, 0, BYTES, 0), SOON, second_faster);
     struct kl_lately *l = kl_lately_of(of, 4, 2, BYTES, 0);
     assert_int_equal(second_of(l, KL_LATELY_WARM, first_faster), KL_LATELY_WARM);
-    assert_int_equal(second_of(l, AGAIN - KL_LATELY_WARM, first_faster), BLOCK);
+    assert_int_equal(second_of(l, SOON - KL_LATELY_WARM, first_faster), BLOCK);
 }
 
 /* but not if it has not been found yet, or is far away, or something else was to be expected there. */
@@ -112,23 +137,24 @@ static void what_is_not_alike_has_no_say(void **state)
     struct kl_lately of[5] = {0};
 
     (void)state;
-    second_of(kl_lately_of(of, 5, 0, BYTES, 0), AGAIN, second_faster);
+    second_of(kl_lately_of(of, 5, 0, BYTES, 0), SOON, second_faster);
     second_of(kl_lately_of(of, 5, 4, BYTES, 1), KL_LATELY_WARM, first_faster);
     assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 1, BYTES, 1)), 1);
     assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 3, BYTES, 0)), 0);
-    second_of(&of[4], AGAIN, first_faster);
+    second_of(&of[4], SOON, first_faster);
     assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 2, BYTES, 1)), 0);
 }
 
-static void later_comparisons_are_longer(void **state)
+static void later_comparisons_are_longer_and_more_seldom(void **state)
 {
+    static const struct {
+        int block, again;
+    } cycles[] = {{4, 16}, {8, 32}, {16, 64}, {16, 64}};
     struct kl_lately l = {0};
 
     (void)state;
     kl_lately_of(&l, 1, 0, 1 << 20, 0);
-    for (int longer = 2; longer <= 8; longer *= 2)
-        assert_int_equal(second_of(&l, longer * AGAIN, first_faster), longer * BLOCK);
-    assert_int_equal(second_of(&l, 8 * AGAIN, first_faster), 8 * BLOCK);
+    FOR_EACH_CASE(c, cycles) assert_int_equal(second_of(&l, c->again * c->block, first_faster), c->block);
 }
 
 int main(void)
@@ -138,8 +164,9 @@ int main(void)
         cmocka_unit_test(one_that_becomes_faster_is_found),
         cmocka_unit_test(what_is_hardly_faster_changes_nothing),
         cmocka_unit_test(cold_caches_decide_nothing),
+        cmocka_unit_test(what_is_put_off_counts),
         cmocka_unit_test(a_guess_is_put_right),
-        cmocka_unit_test(later_comparisons_are_longer),
+        cmocka_unit_test(later_comparisons_are_longer_and_more_seldom),
         cmocka_unit_test(one_begins_as_another_has_ended),
         cmocka_unit_test(what_is_not_alike_has_no_say),
     };

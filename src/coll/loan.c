@@ -67,10 +67,10 @@ static bool is_open(struct kl_loans *l)
 
 /* ---- the sender ---- */
 
-/* Bytes of a loan. The fewer cores there are for the ranks, the longer the sender waits for the answer. */
-static size_t least(const struct kl_loans *l)
+/* Bytes that are lent to be mapped. The fewer cores there are for the ranks, the longer the sender waits for the answer. */
+static size_t mapped_least(const struct kl_loans *l)
 {
-    return l->nranks > 4 ? 2 * KL_LOAN_LEAST : KL_LOAN_LEAST;
+    return l->nranks > 4 ? 2 * KL_LOAN_MAPPED_LEAST : KL_LOAN_MAPPED_LEAST;
 }
 
 /* Is the peer asked again, after all that it has declined? */
@@ -104,9 +104,10 @@ static struct loan offer_read(const struct kl_loans *l, const void *data)
 }
 
 /* The loan of either kind that is possible; false: none is. */
-static bool make(const struct kl_loans *l, struct kl_loan_peer *p, const void *data, struct loan *loan)
+static bool make(const struct kl_loans *l, struct kl_loan_peer *p, const void *data, size_t bytes, struct loan *loan)
 {
-    if (l->lending.maps && is_due(&p->tries[KL_LOAN_MAPPED]) && offer_mapped(l, data, loan)) {
+    if (l->lending.maps && bytes >= mapped_least(l) && is_due(&p->tries[KL_LOAN_MAPPED]) &&
+        offer_mapped(l, data, loan)) {
         p->kind = KL_LOAN_MAPPED;
         return true;
     }
@@ -118,8 +119,8 @@ static bool make(const struct kl_loans *l, struct kl_loan_peer *p, const void *d
 
 bool kl_loan_offer(struct kl_loans *l, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more)
 {
-    if (bytes < least(l) || (!l->lending.maps && !l->reads) || !is_open(l)) return false;
-    if (!make(l, &l->peers[peer], data, kl_fifo_next_payload(tx))) return false;
+    if (bytes < KL_LOAN_LEAST || (!l->lending.maps && !l->reads) || !is_open(l)) return false;
+    if (!make(l, &l->peers[peer], data, bytes, kl_fifo_next_payload(tx))) return false;
     kl_fifo_publish_lent(tx, bytes, more);
     return true;
 }
@@ -156,7 +157,7 @@ void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, bool rece
 {
     l->reads = false;
     l->times = NULL;
-    if (bytes < least(l) || (!receives && bytes <= STAGED_AHEAD)) return;
+    if (bytes < KL_LOAN_LEAST || (!receives && bytes <= STAGED_AHEAD)) return;
     l->reads = l->lending.copies == KL_KERNEL_COPIES_ALWAYS;
     if (l->lending.copies != KL_KERNEL_COPIES_AUTO) return;
     l->times = times_of(l, bytes, messages);

@@ -30,7 +30,7 @@
 #include "coll/read_work.h"
 
 /* Bytes, as the tuner counts them: below, what is staged is there with the flag that tells of it. */
-enum { KL_MAPPED_LEAST_OF_TWO = 32 << 10, KL_MAPPED_LEAST = 64 << 10 };
+enum { KL_MAPPED_LEAST = 32 << 10 };
 
 /** What a rank says of itself, and of its buffers. */
 struct kl_mapped_card {

@@ -453,8 +453,7 @@ static void launches_decide_what_is_read(void **state)
         {KL_KERNEL_COPIES_ALWAYS, 2, KL_POOL_DEPTH * KL_POOL_SLOT_BYTES + 1, false, true},
         {KL_KERNEL_COPIES_ALWAYS, 2, KL_LOAN_LEAST, true, true},
         {KL_KERNEL_COPIES_ALWAYS, 2, KL_LOAN_LEAST - 1, true, false},
-        {KL_KERNEL_COPIES_ALWAYS, 8, KL_LOAN_LEAST, true, false},
-        {KL_KERNEL_COPIES_ALWAYS, 8, 2 * KL_LOAN_LEAST, true, true},
+        {KL_KERNEL_COPIES_ALWAYS, 8, KL_LOAN_LEAST, true, true},
         {KL_KERNEL_COPIES_NEVER, 2, 64 << 20, true, false},
     };
 
