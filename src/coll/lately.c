@@ -4,7 +4,7 @@
 enum { CLEARLY = 4, OF = 5 }; /* faster: in less than 4/5 of the time */
 
 /* A block has so many uses, or as many as move so much: in the first comparison, and some time. */
-enum { LEAST = 2, AT_FIRST = 8, AT_FIRST_BYTES = 4 << 20, MOST = 16, MOST_BYTES = 16 << 20 };
+enum { LEAST = 2, AT_FIRST = 32, AT_FIRST_BYTES = 4 << 20, MOST = 64, MOST_BYTES = 16 << 20 };
 
 /* Of a cycle. Before the first comparison memory is touched for the first time: that is in nobody's time. */
 enum part { WARM, FIRST, SECOND, OVER };
@@ -69,14 +69,14 @@ void kl_lately_decide(struct kl_lately *l, const uint64_t ns[2])
     if (OF * ns[!l->better] < CLEARLY * ns[l->better]) l->better = !l->better;
 }
 
-/* A block of the first way and the use that ends it; and what so many of the second one take. */
+/* The second half of a block of the first way, and the use that ends it; and what so many of the second one take. */
 static void add(struct kl_lately *l, uint32_t at, uint64_t ns)
 {
-    const uint32_t block = l->block, last = 2 * block - 1;
+    const uint32_t block = l->block, half = block / 2;
 
     if (!at) l->ns[0] = l->ns[1] = 0;
-    l->ns[at > block] += ns;
-    if (at == last) l->ns[1] = l->ns[1] * (block + 1) / (block - 1);
+    if (at >= half) l->ns[at > block] += ns;
+    if (at == 2 * block - 1) l->ns[1] = l->ns[1] * (block - half + 1) / (block - 1);
 }
 
 static uint32_t at_most(uint32_t n, uint32_t most)

@@ -7,8 +7,9 @@
  * chance said; later ones are longer, and come more seldom. Whoever does the same at many sizes has one of these for each: until both ways are
  * compared, what was found at a size nearby counts. Ranks that do the same count the same uses, so that they try the other way together.
  *
- * The first way may leave some of its work behind, as what is staged does: ranks run ahead of others. The second one must not: it ends when all ranks
- * have come to it. So its first use counts as the first way's, which it waits for, and may find cold caches; and of ranks that agree, the slowest counts.
+ * The first way may leave some of its work behind, as what is staged does: ranks run ahead of others, more and more at first. So only the second half of
+ * its uses counts. The second way must not: it ends when all ranks have come to it. So its first use counts as the first way's, which it waits for, and may
+ * find cold caches; and of ranks that agree, the slowest counts.
  *
  * Threads: one at a time.
  */

@@ -149,7 +149,7 @@ static void later_comparisons_are_longer_and_more_seldom(void **state)
 {
     static const struct {
         int block, again;
-    } cycles[] = {{4, 16}, {8, 32}, {16, 64}, {16, 64}};
+    } cycles[] = {{4, 16}, {8, 32}, {16, 64}, {16, 64}}; /* blocks of a MiB */
     struct kl_lately l = {0};
 
     (void)state;
