@@ -28,7 +28,7 @@
 #include "os/foreign.h"
 #include "transport/fifo.h"
 
-/* Bytes of a step that is lent: to whoever reads it, and to whoever maps it, which takes more of both the first time. */
+/* Bytes of a step that is lent: at least, to be read; at least, to be mapped; at most. */
 enum { KL_LOAN_LEAST = 16 << 10, KL_LOAN_MAPPED_LEAST = 64 << 10, KL_LOAN_MOST = 1 << 30 };
 
 enum kl_loan_kind { KL_LOAN_MAPPED, KL_LOAN_READ, KL_LOAN_KINDS };
