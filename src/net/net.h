@@ -133,7 +133,8 @@ struct kl_net {
     /**
      * Before a sleep: `*fd` becomes readable (poll, epoll) when work on what is posted here may get further. The order is:
      * sleep_on, test once more, sleep. Work looks for hosts that vanished, too: sleep for a second at most. The descriptor is the
-     * connection's or the listener's; -1: this net has none, look again from time to time.
+     * connection's or the listener's; -1: this net has none, look again from time to time. Or, of a listener, look again at once: somebody has come,
+     * perhaps while another one was asked for.
      */
     ncclResult_t (*sleep_on)(void *connection, int *fd);
     ncclResult_t (*sleep_on_listener)(void *listener, int *fd);

@@ -122,8 +122,7 @@ static bool somebody_knocks(struct kl_rma *r)
         return true;
     }
     if (r->net->sleep_on_listener(r->listener, &door.fd) || door.fd < 0) return true;
-    r->look_again = poll(&door, 1, 0) > 0;
-    return r->look_again;
+    return poll(&door, 1, 0) > 0;
 }
 
 static ncclResult_t accept_peer(struct kl_rma *r, struct kl_rma_in *in, int peer)
@@ -162,14 +161,24 @@ enum kl_progress kl_rma_receive(struct kl_duty *duty)
     return moved ? KL_MOVED : KL_STALLED;
 }
 
+static void rest_at_door(struct kl_rma *r, struct kl_rest *rest)
+{
+    int fd = -1;
+
+    r->look_again = r->net->sleep_on_listener(r->listener, &fd) || fd < 0;
+    if (r->look_again)
+        kl_rest_at_most(rest, KL_NET_AGAIN_MS);
+    else
+        kl_rest_until(rest, fd);
+}
+
 void kl_rma_rest(struct kl_duty *duty, struct kl_rest *rest)
 {
     struct kl_rma *r = (struct kl_rma *)duty;
     int fd = -1;
 
     if (r->cancelled) return;
-    if (r->look_again) kl_rest_at_most(rest, KL_NET_AGAIN_MS);
-    if (r->unconnected && !r->net->sleep_on_listener(r->listener, &fd) && fd >= 0) kl_rest_until(rest, fd);
+    if (r->unconnected) rest_at_door(r, rest);
     for (int i = 0; i < r->config.nranks; i++) {
         struct kl_rma_in *in = &r->in[i];
         if (in->connection && !kl_load_relaxed(&in->ended) && !r->net->sleep_on(in->connection, &fd) && fd >= 0)

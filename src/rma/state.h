@@ -86,7 +86,7 @@ struct kl_rma {
     void *listener;
     struct kl_rma_in *in;
     int unconnected; /* of those that may come */
-    bool look_again; /* who has just come may belong to a rank that was looked at before */
+    bool look_again; /* somebody may have come, whatever the descriptor says */
     bool cancelled;
 
     struct kl_rma_block block; /* the first one */

@@ -35,6 +35,7 @@ struct kl_door {
     int nstrangers;
     struct stranger *oldest;
     struct kl_arrival *arrivals;
+    bool arrived; /* one of them has, since kl_door_watch */
 };
 
 /* ---- arrivals ---- */
@@ -99,7 +100,7 @@ static void keep(struct kl_door *d, struct kl_opening *o)
     a->disagrees |= o->theirs.crypt != o->mine.crypt;
     a->opening[lane] = *o;
     kl_key_wipe(&o->handshake.key);
-    a->here++;
+    d->arrived |= ++a->here == a->n || a->disagrees;
 }
 
 /* Has the sender closed the socket, without a byte for us? Then it has given up, and will try again or not. */
@@ -248,7 +249,8 @@ ncclResult_t kl_door_watch(struct kl_door *d, int *fd)
     KL_TRY(kl_watch(d->epoll, &d->watched, d->fd, EPOLLIN));
     for (struct stranger *s = d->oldest; s; s = s->next)
         KL_TRY(kl_watch(d->epoll, &s->watched, s->opening.fd, kl_opening_events(&s->opening)));
-    *fd = d->epoll;
+    *fd = d->arrived ? -1 : d->epoll;
+    d->arrived = false;
     return ncclSuccess;
 }
 

@@ -38,7 +38,7 @@ struct kl_arrival *kl_door_take(struct kl_door *d, unsigned peer, unsigned id);
 /** Close what is left of it. NULL is fine. */
 void kl_arrival_free(struct kl_arrival *a);
 
-/** The descriptor to sleep on. */
+/** The descriptor to sleep on. -1: a connection has arrived since this was asked last; it may be one that was looked for in vain before. */
 ncclResult_t kl_door_watch(struct kl_door *d, int *fd);
 
 int kl_door_rank(const struct kl_door *d);

@@ -72,6 +72,35 @@ static void making_wakes(void **state)
     pair_close(&p);
 }
 
+/* Who arrives while somebody else is asked for is not slept through. */
+static void an_arrival_wakes_once(void **state)
+{
+    const struct kl_net_end other = {.peer = 9, .deadline = KL_NO_DEADLINE};
+    ncclResult_t s = ncclInProgress;
+    struct pair p;
+    void *recv;
+
+    (void)state;
+    pair_listen(&p);
+    for (;;) {
+        struct pollfd fds[2] = {{.fd = -1, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+
+        if (s) s = net->connect(0, &p.sender, &p.handle, &p.send);
+        assert_int_equal(net->accept(p.listener, &other, &recv), ncclInProgress);
+        if (s) assert_int_equal(net->sleep_on(p.send, &fds[0].fd), ncclSuccess);
+        assert_int_equal(net->sleep_on_listener(p.listener, &fds[1].fd), ncclSuccess);
+        if (fds[1].fd < 0) break;
+        assert_true(poll(fds, 2, PATIENCE_MS) > 0);
+    }
+    int fd = -1;
+    assert_int_equal(net->sleep_on_listener(p.listener, &fd), ncclSuccess);
+    assert_true(fd >= 0);
+    assert_int_equal(net->accept(p.listener, &p.receiver, &p.recv), ncclSuccess);
+    while (s == ncclInProgress) s = net->connect(0, &p.sender, &p.handle, &p.send);
+    assert_int_equal(s, ncclSuccess);
+    pair_close(&p);
+}
+
 static void silence_has_a_deadline(void **state)
 {
     struct pair p;
@@ -187,10 +216,15 @@ static int connecting(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, note_fds, expect_no_more_fds)
     const struct CMUnitTest tests[] = {
-        T(one_listener_serves_many),   T(making_wakes),
-        T(silence_has_a_deadline),     T(nobody_there),
-        T(an_attempt_can_be_given_up), T(handles_that_are_none),
-        T(another_secret_is_refused),  T(another_rank_is_refused),
+        T(one_listener_serves_many),
+        T(making_wakes),
+        T(an_arrival_wakes_once),
+        T(silence_has_a_deadline),
+        T(nobody_there),
+        T(an_attempt_can_be_given_up),
+        T(handles_that_are_none),
+        T(another_secret_is_refused),
+        T(another_rank_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
