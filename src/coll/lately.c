@@ -4,7 +4,7 @@
 enum { CLEARLY = 4, OF = 5 }; /* faster: in less than 4/5 of the time */
 
 /* A block has so many uses, or as many as move so much: in the first comparison, and some time. */
-enum { LEAST = 4, AT_FIRST = 32, AT_FIRST_BYTES = 4 << 20, MOST = 64, MOST_BYTES = 16 << 20 };
+enum { LEAST = 3, AT_FIRST = 32, AT_FIRST_BYTES = 4 << 20, MOST = 64, MOST_BYTES = 16 << 20 };
 
 /* Of a cycle. Before the first comparison memory is touched for the first time: that is in nobody's time. */
 enum part { WARM, FIRST, SECOND, OVER };

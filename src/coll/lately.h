@@ -26,7 +26,7 @@ enum { KL_LATELY_WARM = 8 }; /* uses before the first comparison */
 enum { KL_LATELY_SOON = 16, KL_LATELY_SELDOM = 64 };
 
 struct kl_lately {
-    uint32_t block; /* uses of either way, 4 or more, that are compared; 0: not begun */
+    uint32_t block; /* uses of either way, 3 or more, that are compared; 0: not begun */
     uint32_t most;  /* of a block, some time */
     uint32_t uses;  /* of the cycle */
     uint32_t again; /* blocks of it */

@@ -5,7 +5,7 @@
 
 enum {
     BYTES = 64 << 20,
-    BLOCK = 4,
+    BLOCK = 3,
     SOON = KL_LATELY_SOON * BLOCK,
     AGAIN = KL_LATELY_SELDOM * BLOCK,
     COMPARED = KL_LATELY_WARM + 2 * BLOCK

@@ -474,7 +474,7 @@ static void both_ways_are_tried_in_turn(void **state)
         size_t bytes, messages;
         int compared;
         bool guess;
-    } kinds[] = {{KL_LOAN_LEAST, 1, 32, false}, {KL_LOAN_LEAST, 4, 32, false}, {(size_t)1 << 40, 1, 4, true}};
+    } kinds[] = {{KL_LOAN_LEAST, 1, 32, false}, {KL_LOAN_LEAST, 4, 32, false}, {(size_t)1 << 40, 1, 3, true}};
     struct kl_loans loans = {.nranks = 2};
 
     (void)state;
