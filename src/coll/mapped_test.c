@@ -8,6 +8,12 @@
 #include "coll/board_calls.h"
 #include "device/host/bulk_copy.h"
 
+#ifdef __SANITIZE_THREAD__
+enum { CALLS = 15 }; /* of random kind, for each number of ranks; they take 10 times as long */
+#else
+enum { CALLS = 60 };
+#endif
+
 static struct kl_mapped mapped[MAX_RANKS];
 static struct kl_mapped_op ops[MAX_RANKS];
 static bool processes; /* ranks behave as those of several, */
@@ -70,7 +76,7 @@ static void every_collective_is_right(void **state)
     for (int n = 2; n <= MAX_RANKS; n += n < 9 ? 1 : 11) {
         size_t buffer = n < 9 ? 1500000 : 40000;
         open_mapped(&w, n, buffer, n % 2);
-        for (int i = 0; i < (n < 9 ? 60 : 20); i++) {
+        for (int i = 0; i < (n < 9 ? CALLS : CALLS / 3); i++) {
             struct call c = draw_call(&seed, n, buffer);
             run_call(&w, &engine, &c, &seed);
             assert_declined(n, false);
@@ -289,7 +295,7 @@ static void what_is_not_mapped_is_read(void **state)
     for (int n = 2; n <= 11; n += n < 6 ? 1 : 5) {
         const size_t buffer = 1500000;
         open_mapped(&w, n, buffer, false);
-        for (int i = 0; i < 60; i++) {
+        for (int i = 0; i < CALLS; i++) {
             struct call c = draw_call(&seed, n, buffer);
             run_call(&w, &engine, &c, &seed);
             assert_read(n);
