@@ -27,10 +27,11 @@
 #include "coll/board.h"
 #include "coll/lent.h"
 #include "coll/mapped_work.h"
+#include "coll/negotiation.h"
 #include "coll/read_work.h"
 
 /* Bytes, as the tuner counts them: below, what is staged is there with the flag that tells of it. */
-enum { KL_MAPPED_LEAST = 32 << 10 };
+enum { KL_MAPPED_LEAST = KL_NEGOTIATION_LEAST };
 
 /** What a rank says of itself, and of its buffers. */
 struct kl_mapped_card {

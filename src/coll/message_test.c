@@ -501,7 +501,7 @@ static void a_size_begins_as_the_nearest_that_is_alike(void **state)
         struct kl_loans loans = {.nranks = 2};
         kl_loans_begin(&loans, all, 1, true);
         assert_false(loans.reads);
-        *loans.times = (struct kl_lately){.block = 2, .better = 1, .compared = true};
+        *loans.times = (struct kl_lately){.block = 3, .better = 1, .compared = true};
         kl_loans_begin(&loans, all / c->part, c->messages, true);
         assert_int_equal(loans.reads, c->reads);
     }
@@ -518,7 +518,7 @@ static void what_fits_no_cache_is_not_alike(void **state)
     assert_false(loans.reads);
     kl_loans_begin(&loans, all / 2, 1, true);
     assert_true(loans.reads);
-    *loans.times = (struct kl_lately){.block = 2, .better = 0, .guess = 1, .compared = true};
+    *loans.times = (struct kl_lately){.block = 3, .better = 0, .guess = 1, .compared = true};
     kl_loans_begin(&loans, all, 1, true);
     assert_false(loans.reads);
 }

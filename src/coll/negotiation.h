@@ -4,7 +4,7 @@
  *
  * That is so where all can map them: they ask each other for this, and where it is of no use more and more seldom (first_try.h). Or where the kernel
  * copies, if that has been faster lately than what was chosen: for each function and size both are measured in turn (lately.h). In this all
- * must be of one mind, so it is the first rank that says, when they negotiate, what is to be done; and what all say of their times then decides for later.
+ * must be of one mind: when they negotiate, the first rank says what is done now, and the times that all of them tell decide what is done from then on.
  *
  *     kl_negotiation_due     does the collective begin with a negotiation? The same at all ranks
  *     kl_negotiation_word    what a rank says there
