@@ -5,6 +5,9 @@
 
 /* Bytes: all slots that are in use at a time should stay in a core's cache. */
 enum { SHARE = 1 << 20, MOST_SLOT = 32 << 10 };
+enum {
+    PART = 16
+}; /* of a round: so much room is waited for. Who took each place as it came would look at others' lines all the time */
 enum { SLOT_IN_CELLS = 8, SLOT_IN_TRAYS = 4 };
 
 /* Of a slot: what a rank posts at most. */
@@ -108,7 +111,8 @@ bool kl_board_may_post(struct kl_board *b, size_t bytes, int *blocker)
                            : b->ahead && bytes <= b->tray_bytes ? KL_BOARD_TRAYS
                                                                 : KL_BOARD_SLOTS;
 
-    return b->turn < round || all_done(b, b->turn - round + 1, blocker);
+    if (b->turn < round || b->all_known >= b->turn - round + 1) return true;
+    return ask_all(b, b->turn - round + 1 + round / PART, blocker);
 }
 
 /* ---- comparing ---- */
@@ -122,6 +126,16 @@ enum kl_comparison kl_board_compare(struct kl_board *b)
         if (his->signature != b->own[post].signature) return KL_OTHER;
     }
     return KL_SAME;
+}
+
+static bool neighbour_has_posted(const struct kl_board *b, uint64_t turn)
+{
+    return kl_load_relaxed(&b->neighbours[1 + turn % KL_BOARD_POSTS].ready) == turn + 1;
+}
+
+bool kl_board_neighbour_is_near(const struct kl_board *b)
+{
+    return neighbour_has_posted(b, b->turn) || (b->turn && neighbour_has_posted(b, b->turn - 1));
 }
 
 ncclResult_t kl_board_refuse(const struct kl_board *b, int from, const char *function)

@@ -7,7 +7,7 @@
  * holds little data itself, and for more a cell, a tray, or a slot:
  *
  *      by rank, lines of 128 bytes:     written by
- *          done                         that rank: so many turns are behind it
+ *          done                         that rank: so many turns are behind it, or a few more
  *          post[turn % KL_BOARD_POSTS]  that rank
  *      by rank, cell_bytes each:
  *          cell[turn % KL_BOARD_CELLS]  that rank
@@ -49,6 +49,8 @@ enum {
     KL_BOARD_RANKS = 64
 };
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_AHEAD };
+enum { KL_BOARD_TOLD = 4 }; /* small turns that `done` is told of at a time: others wait for none of the last ones */
+_Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_SLOTS, "who posts in a slot waits for turns that were told");
 enum { KL_BOARD_LOOKS = 32 };
 
 struct kl_board_line {
@@ -94,6 +96,9 @@ enum kl_comparison { KL_SAME, KL_OTHER, KL_NOT_YET };
 
 /** Compare with the neighbour, in all turns up to this one that are not yet. OTHER: in turn `compared`. NOT_YET: it has not posted them. */
 enum kl_comparison kl_board_compare(struct kl_board *board);
+
+/** Is the neighbour at this turn or the one before? If not, this rank is ahead, and a look at the lines that the neighbour writes now would hold it up. */
+bool kl_board_neighbour_is_near(const struct kl_board *board);
 
 /** May this rank post `bytes` in this turn? If not, *blocker is a rank that has not read enough. */
 bool kl_board_may_post(struct kl_board *board, size_t bytes, int *blocker);
@@ -164,11 +169,18 @@ static inline ncclResult_t kl_board_check(const struct kl_board *b, int from, ui
     return kl_board_is_of(b, from, signature) ? ncclSuccess : kl_board_refuse(b, from, function);
 }
 
-/** This rank is done with the turn. */
+/** This rank is done with the turn, and all may know. */
 static inline void kl_board_next_turn(struct kl_board *b)
 {
     b->turn++;
     kl_store_release(&b->own->ready, b->turn); /* pairs with kl_board_may_post */
+}
+
+/** The same after a turn of posts in lines or cells, which are many: all hear of a few turns at a time, and may look the less often. */
+static inline void kl_board_next_small_turn(struct kl_board *b)
+{
+    b->turn++;
+    if (b->turn % KL_BOARD_TOLD == 0) kl_store_release(&b->own->ready, b->turn); /* pairs with kl_board_may_post */
 }
 
 #endif

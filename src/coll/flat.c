@@ -265,6 +265,7 @@ static bool agree(struct kl_flat_op *op, ncclResult_t *rc)
 
     if (looks_at_all(op) && b->compared == b->turn) return true;
     if (op->share->more && b->turn - b->compared < COMPARED_AT_ONCE) return true;
+    if (!op->sources && b->turn - b->compared < KL_BOARD_LAG && !kl_board_neighbour_is_near(b)) return true;
     enum kl_comparison got = kl_board_compare(b);
     if (got == KL_OTHER) *rc = kl_board_refuse(b, kl_board_neighbour(b), function(op));
     if (got != KL_NOT_YET) return got == KL_SAME;
@@ -303,7 +304,10 @@ static inline bool collect(struct kl_flat_op *op, ncclResult_t *rc)
 static void leave_turn(const struct kl_flat_op *op)
 {
     if (looks_at_all(op)) op->board->compared = op->board->turn + 1;
-    kl_board_next_turn(op->board);
+    if (op->bytes <= op->board->cell_bytes)
+        kl_board_next_small_turn(op->board);
+    else
+        kl_board_next_turn(op->board);
 }
 
 static void end_turn(struct kl_flat_op *op)

@@ -64,8 +64,19 @@ static enum kl_progress go_on(struct world *w, int rank)
     return p;
 }
 
-/* Broadcasts of `bytes` that the root ends before anybody has read one. */
-static int root_runs_ahead(size_t bytes)
+/* Both others read the next broadcast. */
+static void read_one(struct world *w, const struct call *c)
+{
+    for (int r = 1; r < 3; r++) {
+        struct kl_share s = share_of(c, r, w->send[r], w->recv[r]);
+        assert_int_equal(go_on(w, 0), KL_STALLED);
+        start_flat(w, r, &s);
+        assert_int_equal(go_on(w, r), KL_DONE);
+    }
+}
+
+/* Broadcasts of `bytes` that the root ends before anybody has read one; it goes on when so many have been `read`, and not before. */
+static int root_runs_ahead(size_t bytes, int read)
 {
     static struct world w;
     struct call c = {.func = KL_FUNC_BROADCAST, .type = ncclInt8, .count = bytes, .seed = 7};
@@ -80,12 +91,7 @@ static int root_runs_ahead(size_t bytes)
     }
     assert_int_equal(kl_flat_blocked_on(&w.op[0], false), 1);
     assert_int_equal(kl_flat_blocked_on(&w.op[0], true), -1);
-    for (int r = 1; r < 3; r++) { /* one of them read by both makes room for one */
-        struct kl_share s = share_of(&c, r, w.send[r], w.recv[r]);
-        assert_int_equal(go_on(&w, 0), KL_STALLED);
-        start_flat(&w, r, &s);
-        assert_int_equal(go_on(&w, r), KL_DONE);
-    }
+    for (int i = 0; i < read; i++) read_one(&w, &c);
     assert_int_equal(go_on(&w, 0), KL_DONE);
     close_world(&w);
     return ahead;
@@ -94,10 +100,11 @@ static int root_runs_ahead(size_t bytes)
 static void a_root_waits_for_nobody_until_it_has_gone_round(void **state)
 {
     (void)state;
-    assert_int_equal(root_runs_ahead(KL_BOARD_INLINE), KL_BOARD_AHEAD);
-    assert_int_equal(root_runs_ahead(4096), KL_BOARD_CELLS);
-    assert_int_equal(root_runs_ahead(4097), KL_BOARD_TRAYS);
-    assert_int_equal(root_runs_ahead(8193), KL_BOARD_SLOTS);
+    assert_int_equal(root_runs_ahead(KL_BOARD_INLINE, 12),
+                     KL_BOARD_AHEAD); /* it waits for 9, and hears of 4 at a time */
+    assert_int_equal(root_runs_ahead(4096, 8), KL_BOARD_CELLS);
+    assert_int_equal(root_runs_ahead(4097, 3), KL_BOARD_TRAYS);
+    assert_int_equal(root_runs_ahead(8193, 1), KL_BOARD_SLOTS);
 }
 
 static enum kl_progress begin_broadcast(struct world *w, int rank, struct call *c, bool more)
@@ -142,6 +149,35 @@ static void readers_compare_later_what_they_call(void **state)
     assert_int_equal(read_before_neighbour(&c, &other), ncclInvalidUsage);
     assert_non_null(strstr(kl_error_text(), "rank 2 sent what belongs to another call"));
     kl_error_quiet(0);
+}
+
+/* Who takes nothing looks at no lines that its neighbour may be writing, but finds out what that calls when it is near. */
+static void a_root_ahead_compares_when_its_neighbour_is_near(void **state)
+{
+    static struct world w;
+    struct call c = {.func = KL_FUNC_BROADCAST, .type = ncclInt8, .count = 8, .seed = 7}, other;
+    struct kl_share s;
+    ncclResult_t rc = ncclSuccess;
+
+    (void)state;
+    assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 2), ncclSuccess);
+    other = c;
+    other.root = 1; /* itself: it takes nothing either */
+    other.seed = 8;
+    open_world(&w, 2, 1000);
+    for (int i = 0; i < 10; i++) assert_int_equal(begin_broadcast(&w, 0, &c, false), KL_DONE);
+    for (int i = 0; i < 7; i++) assert_int_equal(begin_broadcast(&w, 1, &c, true), KL_DONE);
+    assert_int_equal(begin_broadcast(&w, 0, &c, false), KL_DONE);
+    assert_int_equal(w.board[0].compared, 0);
+    for (int i = 7; i < 10; i++) assert_int_equal(begin_broadcast(&w, 1, &c, true), KL_DONE);
+    kl_error_quiet(1);
+    begin_broadcast(&w, 1, &other, true); /* the eleventh */
+    s = share_of(&c, 0, w.send[0], w.recv[0]);
+    start_flat(&w, 0, &s);
+    assert_int_equal(kl_flat_progress(&w.op[0], &rc), KL_DONE);
+    assert_int_equal(rc, ncclInvalidUsage);
+    kl_error_quiet(0);
+    close_world(&w);
 }
 
 /* ---- what goes wrong ---- */
@@ -249,6 +285,7 @@ int main(void)
         cmocka_unit_test(every_collective_is_right),
         cmocka_unit_test(every_type_and_operator),
         cmocka_unit_test(readers_compare_later_what_they_call),
+        cmocka_unit_test(a_root_ahead_compares_when_its_neighbour_is_near),
         cmocka_unit_test(a_root_waits_for_nobody_until_it_has_gone_round),
         cmocka_unit_test(another_call_is_refused_before_data_are_touched),
         cmocka_unit_test(one_of_ranks_that_name_different_roots_finds_out),

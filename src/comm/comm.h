@@ -149,6 +149,8 @@ struct ncclComm {
     uint64_t timeout_ns;                /* of the next ones, as in a task */
     struct kl_stream *last_stream;      /* of the last launch */
     uint64_t last_ticket;
+    uint64_t large_until;                  /* tasks up to which some are not small, or wait for several streams */
+    uint32_t looks_skipped, looks_to_skip; /* at the queue, before more is queued */
     _Atomic bool finalized;
     _Atomic bool revoked;     /* it failed because it shall do no more, and may have children */
     bool suspended;           /* has no connections; the job's */

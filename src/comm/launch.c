@@ -19,6 +19,7 @@ void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, 
                 [KL_ARG_COUNTS] = ntasks | (uint64_t)streams << 32},
     };
 
+    if (streams) comm->large_until = kl_load_relaxed(&comm->tasks_taken);
     kl_store_relaxed(&stream->spin, comm->spin);
     comm->last_stream = stream;
     comm->last_ticket = kl_device_push(comm->devices, stream, &work) + 1;

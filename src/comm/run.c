@@ -9,6 +9,7 @@
 
 enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two looks at the clock and at who is gone */
 enum { AT_ONCE = 16 << 10, AT_ONCE_POLLS = 64 }; /* bytes, and polls, of what is not queued */
+enum { MANY_SKIPPED = 63 };                      /* calls between two looks at the queue */
 enum { LARGE = 4096, MANY = 16 }; /* elements, and messages, that take so long that the clock may be read */
 
 /* ---- turns ---- */
@@ -252,6 +253,12 @@ static enum kl_progress progress_held(ncclComm_t comm, struct kl_stream *stream,
 
 /* ---- without a launch ---- */
 
+/* Is no launch under way? */
+static bool is_idle(ncclComm_t comm)
+{
+    return kl_load_acquire(&comm->finished) == comm->launched; /* pairs with finish_launch */
+}
+
 /* Do tasks from `first` to `end` move so little that it takes no longer than a few launches? */
 static bool are_small(ncclComm_t comm, uint64_t first, uint64_t end)
 {
@@ -296,17 +303,57 @@ static bool run_alone(ncclComm_t comm, uint64_t end, uint32_t polls)
     return done;
 }
 
+/* ---- behind what is queued ----
+ *
+ * A rank that finds no data there queues what it is asked for, and would do so for ever after: behind what is queued nothing runs at once. So it looks
+ * at the queue before, if that holds nothing but small tasks of this communicator. The less often the longer that has been of no use.
+ */
+
+static bool may_look(ncclComm_t comm, struct kl_stream *stream)
+{
+    if (!comm->spin || kl_load_acquire(&comm->tasks_done) < comm->large_until) return false;
+    if (comm->looks_skipped++ < comm->looks_to_skip) return false;
+    return comm->last_stream == stream;
+}
+
+/* Was the queue empty then? */
+static void note_look(ncclComm_t comm, bool empty)
+{
+    const uint32_t most = empty ? 0 : MANY_SKIPPED, more = 2 * comm->looks_to_skip + 1;
+
+    comm->looks_skipped = 0;
+    comm->looks_to_skip = more < most ? more : most;
+}
+
+/* Here and now; false: something stands before, or it has to wait. */
+static bool run_here(ncclComm_t comm, struct kl_stream *stream, uint64_t end, uint32_t polls)
+{
+    if (!is_idle(comm) || !kl_device_take_idle(comm->devices, stream)) return false;
+    const bool done = run_alone(comm, end, polls);
+    kl_stream_give_back(stream);
+    return done;
+}
+
+/* The same, behind what is queued. */
+static bool catch_up(ncclComm_t comm, struct kl_stream *stream, uint64_t end)
+{
+    if (!may_look(comm, stream)) return false;
+    const bool empty = kl_device_empty(comm->devices, stream, comm);
+    note_look(comm, empty);
+    return empty && run_here(comm, stream, end, 1);
+}
+
 bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, bool patient)
 {
     const uint64_t end = kl_load_relaxed(&comm->tasks_taken);
     const bool waits = patient && comm->spin && kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE;
 
-    if (kl_load_acquire(&comm->finished) != comm->launched) return false; /* pairs with finish_launch */
-    if (ntasks > MANY || !are_small(comm, end - ntasks, end)) return false;
-    if (!kl_device_take_idle(comm->devices, stream)) return false;
-    bool done = run_alone(comm, end, waits ? AT_ONCE_POLLS : 1);
-    kl_stream_give_back(stream);
-    return done;
+    if (ntasks > MANY || !are_small(comm, end - ntasks, end)) {
+        comm->large_until = end;
+        return false;
+    }
+    if (!is_idle(comm)) return catch_up(comm, stream, end);
+    return run_here(comm, stream, end, waits ? AT_ONCE_POLLS : 1);
 }
 
 /* ---- a launch ---- */

@@ -206,6 +206,13 @@ static inline bool kl_stream_pending(struct kl_stream *stream)
     return kl_load_acquire(&stream->head) != kl_load_relaxed(&stream->tail);
 }
 
+/** Is all that is queued of this owner? */
+static inline bool kl_stream_is_of(struct kl_stream *stream, const void *owner)
+{
+    return kl_load_relaxed(&stream->last_owner) == owner &&
+           kl_load_relaxed(&stream->mixed) <= kl_load_acquire(&stream->head);
+}
+
 /** The right to run the stream, from who holds it to the next runner. */
 static inline void kl_stream_give_back(struct kl_stream *stream)
 {
