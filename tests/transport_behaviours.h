@@ -93,7 +93,7 @@ static void pooled_steps_arrive_whole(struct end *e)
             uint64_t offset;
             unsigned char *slot;
             wait_for_room(e);
-            while (!(slot = kl_pool_take(pool, &e->c.tx, &offset))) sched_yield();
+            while (!(slot = kl_pool_take(pool, &e->c.tx, bytes, &offset))) sched_yield();
             fill(slot, bytes, step);
             kl_fifo_publish_pooled(&e->c.tx, offset, bytes, step % 2);
         }

@@ -2,9 +2,10 @@
 #include "coll/board.h"
 
 #include "base/error.h"
+#include "device/host/bulk_copy.h"
 
-/* Bytes: all slots that are in use at a time should stay in a core's cache. */
-enum { SHARE = 1 << 20, MOST_SLOT = 32 << 10 };
+/* Bytes: what all ranks post in a turn should stay in a core's cache. */
+enum { SHARE = 256 << 10, MOST_SLOT = 32 << 10 };
 enum {
     PART = 16
 }; /* of a round: so much room is waited for. Who took each place as it came would look at others' lines all the time */
@@ -13,7 +14,7 @@ enum { SLOT_IN_CELLS = 8, SLOT_IN_TRAYS = 4 };
 /* Of a slot: what a rank posts at most. */
 static size_t slot_bytes(int nranks)
 {
-    size_t share = (size_t)SHARE / KL_BOARD_SLOTS / (size_t)nranks * 2;
+    size_t share = (size_t)SHARE / (size_t)nranks;
 
     return share < MOST_SLOT ? share / KL_LINE * KL_LINE : MOST_SLOT;
 }
@@ -26,6 +27,16 @@ static size_t cell_bytes(int nranks)
 static size_t tray_bytes(int nranks)
 {
     return slot_bytes(nranks) / SLOT_IN_TRAYS / KL_LINE * KL_LINE;
+}
+
+/* A cycle of the caches. */
+static uint32_t count_slots(int nranks)
+{
+    const size_t cycle = kl_cache_cycle(nranks);
+    uint32_t n = KL_BOARD_LEAST_SLOTS;
+
+    while (n < KL_BOARD_MOST_SLOTS && n * slot_bytes(nranks) < cycle) n *= 2;
+    return n;
 }
 
 static size_t lines_bytes(int nranks)
@@ -46,7 +57,7 @@ static size_t trays_bytes(int nranks)
 size_t kl_board_bytes(int nranks)
 {
     return lines_bytes(nranks) + cells_bytes(nranks) + trays_bytes(nranks) +
-           (size_t)nranks * KL_BOARD_SLOTS * slot_bytes(nranks);
+           (size_t)nranks * count_slots(nranks) * slot_bytes(nranks);
 }
 
 void kl_board_init(struct kl_board *b, int nranks, int rank)
@@ -55,7 +66,8 @@ void kl_board_init(struct kl_board *b, int nranks, int rank)
                            .rank = rank,
                            .cell_bytes = cell_bytes(nranks),
                            .tray_bytes = tray_bytes(nranks),
-                           .slot_bytes = slot_bytes(nranks)};
+                           .slot_bytes = slot_bytes(nranks),
+                           .nslots = count_slots(nranks)};
 }
 
 void kl_board_attach(struct kl_board *b, void *memory, const struct kl_arena_mark *mark)
@@ -109,7 +121,7 @@ bool kl_board_may_post(struct kl_board *b, size_t bytes, int *blocker)
     const uint64_t round = bytes <= KL_BOARD_INLINE             ? KL_BOARD_AHEAD
                            : bytes <= b->cell_bytes             ? KL_BOARD_CELLS
                            : b->ahead && bytes <= b->tray_bytes ? KL_BOARD_TRAYS
-                                                                : KL_BOARD_SLOTS;
+                                                                : b->nslots;
 
     if (b->turn < round || b->all_known >= b->turn - round + 1) return true;
     return ask_all(b, b->turn - round + 1 + round / PART, blocker);

@@ -14,16 +14,16 @@
  *      by rank, tray_bytes each:
  *          tray[turn % KL_BOARD_TRAYS]  that rank, where nobody else posts data
  *      by rank, slot_bytes each:
- *          slot[turn % KL_BOARD_SLOTS]  that rank
+ *          slot[turn % nslots]          that rank
  *
- * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read. Where all post
- * and read nobody gets ahead: then few slots, which stay in the caches, are better than more trays.
+ * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read. There are so many slots
+ * that what is written anew has left the caches of those who read it before (kl_cache_cycle).
  *
  * That all ranks make the same call shows in the signatures of their posts. Who takes data of some only compares with its neighbour for the
  * rest, up to KL_BOARD_LAG turns later: so readers need not keep step with each other.
  *
  * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_BOARD_AHEAD, for a cell t - KL_BOARD_CELLS, for a slot
- *               t - KL_BOARD_SLOTS, for a tray t - KL_BOARD_TRAYS.
+ *               t - nslots, for a tray t - KL_BOARD_TRAYS.
  *               It knows so from their own posts (who posts in turn t is done with those before), or else from `done`.
  *               Who is done with turn t has compared all before t - KL_BOARD_LAG: their lines may be written anew.
  * Memory order: ready is stored with release after the data, loaded with acquire before them; done is stored with release after
@@ -43,14 +43,15 @@
 enum {
     KL_BOARD_POSTS = 256,
     KL_BOARD_AHEAD = 128,
-    KL_BOARD_CELLS = 64,
-    KL_BOARD_TRAYS = 32,
-    KL_BOARD_SLOTS = 8,
+    KL_BOARD_CELLS = 128,
+    KL_BOARD_TRAYS = 64,
+    KL_BOARD_LEAST_SLOTS = 8,
+    KL_BOARD_MOST_SLOTS = 64,
     KL_BOARD_RANKS = 64
 };
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_AHEAD };
 enum { KL_BOARD_TOLD = 4 }; /* small turns that `done` is told of at a time: others wait for none of the last ones */
-_Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_SLOTS, "who posts in a slot waits for turns that were told");
+_Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_LEAST_SLOTS, "who posts in a slot waits for turns that were told");
 enum { KL_BOARD_LOOKS = 32 };
 
 struct kl_board_line {
@@ -69,6 +70,7 @@ struct kl_board {
     const struct kl_arena_mark *mark; /* by rank: who has left */
     int nranks, rank;
     size_t cell_bytes, tray_bytes, slot_bytes;
+    uint32_t nslots; /* power of 2 */
     bool ahead;         /* of the operation that is under way one rank alone posts data: trays may be used */
     uint64_t turn;      /* the one to come */
     uint64_t compared;  /* turns in which the neighbour has made the same call */
@@ -126,7 +128,7 @@ static inline void *kl_board_data(const struct kl_board *b, int rank, size_t byt
         return b->cells + ((size_t)rank * KL_BOARD_CELLS + b->turn % KL_BOARD_CELLS) * b->cell_bytes;
     if (b->ahead && bytes <= b->tray_bytes)
         return b->trays + ((size_t)rank * KL_BOARD_TRAYS + b->turn % KL_BOARD_TRAYS) * b->tray_bytes;
-    return b->slots + ((size_t)rank * KL_BOARD_SLOTS + b->turn % KL_BOARD_SLOTS) * b->slot_bytes;
+    return b->slots + ((size_t)rank * b->nslots + (b->turn & (b->nslots - 1))) * b->slot_bytes;
 }
 
 /** Tell all that this rank's data of this turn are there. */

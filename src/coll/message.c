@@ -24,7 +24,7 @@ static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left)
 {
     size_t bytes = at_most(left, kl_pool_slot_bytes(tx->pool));
     uint64_t offset;
-    void *slot = kl_pool_take(tx->pool, tx, &offset);
+    void *slot = kl_pool_take(tx->pool, tx, bytes, &offset);
 
     if (!slot) return 0;
     memcpy(slot, from, bytes);

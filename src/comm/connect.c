@@ -219,6 +219,7 @@ ncclResult_t kl_comm_connect(ncclComm_t comm)
         .bootstrap = comm->bootstrap,
         .rank = comm->rank,
         .nranks = comm->nranks,
+        .local_ranks = comm->local_ranks,
         .shape = {[KL_EDGE_COLL] = coll,
                   [KL_EDGE_SCATTER] = coll,
                   [KL_EDGE_MESSAGES] = {.nslots = SLOTS, .slot_bytes = MESSAGE_SLOT_BYTES}},

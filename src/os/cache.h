@@ -9,7 +9,14 @@
 
 #include <stddef.h>
 
-/** Bytes of the last-level cache of a CPU, which `dir` describes: /sys/devices/system/cpu/cpuN/cache. 0: it does not say. */
-size_t kl_cache_last_bytes(const char *dir);
+struct kl_cache {
+    size_t bytes; /* 0: it does not say */
+    int cpus;     /* that share it; 1 where it does not say */
+};
+
+enum { KL_CACHE_LAST };
+
+/** The cache of that level, or the last one, of a CPU, which `dir` describes: /sys/devices/system/cpu/cpuN/cache. */
+struct kl_cache kl_cache_of(const char *dir, long level);
 
 #endif

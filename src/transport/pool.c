@@ -14,48 +14,33 @@ struct taken {
 
 struct kl_pool {
     struct kl_segment segment;
-    size_t slot_bytes;
-    uint32_t nslots, nfree;
-    uint32_t used; /* slots from here on have never been taken */
-    uint32_t *free_slots;
+    size_t slot_bytes, cycle_bytes;
+    uint32_t nslots;
+    uint32_t next; /* the slot to begin with */
     struct taken *taken;
 };
 
-static bool is_read(const struct taken *t)
+/* The acquire pairs with kl_fifo_release: the slot is not read any more. */
+static bool is_free(const struct taken *t)
 {
-    return kl_load_acquire(&t->by->fifo->head) >
-           t->step; /* pairs with kl_fifo_release: the slot is not read any more */
+    return !t->by || kl_load_acquire(&t->by->fifo->head) > t->step;
 }
 
-static void release(struct kl_pool *pool, uint32_t slot)
-{
-    pool->taken[slot].by = NULL;
-    pool->free_slots[pool->nfree++] = slot;
-}
-
-/* All that have been read: those are taken next, before any that has not been used, so that few slots stay in the caches. */
-static void reclaim(struct kl_pool *pool)
-{
-    for (uint32_t slot = 0; slot < pool->used; slot++)
-        if (pool->taken[slot].by && is_read(&pool->taken[slot])) release(pool, slot);
-}
-
-ncclResult_t kl_pool_create(uint32_t nslots, size_t slot_bytes, struct kl_pool **pool)
+ncclResult_t kl_pool_create(uint32_t nslots, size_t slot_bytes, size_t cycle_bytes, struct kl_pool **pool)
 {
     struct kl_pool *p = kl_chaos_calloc(1, sizeof *p);
     ncclResult_t rc;
 
     if (!p) return KL_NOMEM("a pool of message slots");
-    *p = (struct kl_pool){.segment = KL_SEGMENT_NONE, .slot_bytes = slot_bytes, .nslots = nslots, .nfree = nslots};
-    p->free_slots = kl_chaos_malloc(nslots * sizeof *p->free_slots);
+    *p = (struct kl_pool){
+        .segment = KL_SEGMENT_NONE, .slot_bytes = slot_bytes, .cycle_bytes = cycle_bytes, .nslots = nslots};
     p->taken = kl_chaos_calloc(nslots, sizeof *p->taken);
-    rc = p->free_slots && p->taken ? kl_segment_create(&p->segment, "kolo-messages", nslots * slot_bytes)
-                                   : KL_NOMEM("a pool of message slots");
+    rc = p->taken ? kl_segment_create(&p->segment, "kolo-messages", nslots * slot_bytes)
+                  : KL_NOMEM("a pool of message slots");
     if (rc) {
         kl_pool_free(p);
         return rc;
     }
-    for (uint32_t i = 0; i < nslots; i++) p->free_slots[i] = nslots - 1 - i; /* low ones first: touched pages are few */
     *pool = p;
     return ncclSuccess;
 }
@@ -64,7 +49,6 @@ void kl_pool_free(struct kl_pool *pool)
 {
     if (!pool) return;
     kl_segment_close(&pool->segment);
-    free(pool->free_slots);
     free(pool->taken);
     free(pool);
 }
@@ -79,12 +63,32 @@ size_t kl_pool_slot_bytes(const struct kl_pool *pool)
     return pool->slot_bytes;
 }
 
-void *kl_pool_take(struct kl_pool *pool, struct kl_fifo_tx *tx, uint64_t *offset)
+/* Slots that are gone through before the first one is taken again, if so many bytes are written to each. */
+static size_t slots_in_turn(const struct kl_pool *pool, size_t bytes)
 {
-    reclaim(pool);
-    if (!pool->nfree) return NULL;
-    uint32_t slot = pool->free_slots[--pool->nfree];
-    if (slot >= pool->used) pool->used = slot + 1;
+    const size_t n = bytes ? pool->cycle_bytes / bytes : pool->nslots;
+
+    return n < 1 ? 1 : n < pool->nslots ? n : pool->nslots;
+}
+
+/* From the one whose turn it is on; nslots: none. */
+static uint32_t find_free(const struct kl_pool *pool, size_t bytes)
+{
+    const uint32_t first = pool->next < slots_in_turn(pool, bytes) ? pool->next : 0;
+
+    for (uint32_t i = 0; i < pool->nslots; i++) {
+        const uint32_t slot = first + i < pool->nslots ? first + i : first + i - pool->nslots;
+        if (is_free(&pool->taken[slot])) return slot;
+    }
+    return pool->nslots;
+}
+
+void *kl_pool_take(struct kl_pool *pool, struct kl_fifo_tx *tx, size_t bytes, uint64_t *offset)
+{
+    const uint32_t slot = find_free(pool, bytes);
+
+    if (slot == pool->nslots) return NULL;
+    pool->next = slot + 1;
     pool->taken[slot] = (struct taken){.by = tx, .step = tx->step};
     *offset = slot * pool->slot_bytes;
     return (unsigned char *)pool->segment.base + *offset;
@@ -93,5 +97,5 @@ void *kl_pool_take(struct kl_pool *pool, struct kl_fifo_tx *tx, uint64_t *offset
 void kl_pool_forget(struct kl_pool *pool, const struct kl_fifo_tx *tx)
 {
     for (uint32_t i = 0; i < pool->nslots; i++)
-        if (pool->taken[i].by == tx) release(pool, i);
+        if (pool->taken[i].by == tx) pool->taken[i].by = NULL;
 }

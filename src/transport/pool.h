@@ -21,8 +21,11 @@ struct kl_pool;
 /* Slots of a fifo that wait for its receiver: with more of them the data would leave the caches. */
 enum { KL_POOL_DEPTH = 8, KL_POOL_SLOT_BYTES = 64 << 10 };
 
-/** A pool of `nslots` slots; its memory comes into being when touched. */
-ncclResult_t kl_pool_create(uint32_t nslots, size_t slot_bytes, struct kl_pool **pool);
+/**
+ * A pool of `nslots` slots; its memory comes into being when touched. Slots are taken in turn, and the first ones again when about
+ * `cycle_bytes` were written (kl_cache_cycle) and they are free.
+ */
+ncclResult_t kl_pool_create(uint32_t nslots, size_t slot_bytes, size_t cycle_bytes, struct kl_pool **pool);
 
 /** Free it; nobody holds a slot any more, or the communicator has ended. NULL is fine. */
 void kl_pool_free(struct kl_pool *pool);
@@ -32,8 +35,8 @@ const struct kl_segment *kl_pool_segment(const struct kl_pool *pool);
 
 size_t kl_pool_slot_bytes(const struct kl_pool *pool);
 
-/** A slot for the next step of `tx`: where to write, and its offset for kl_fifo_publish_pooled. NULL: none is free now. */
-void *kl_pool_take(struct kl_pool *pool, struct kl_fifo_tx *tx, uint64_t *offset);
+/** A slot for the next step of `tx`, of `bytes`: where to write, and its offset for kl_fifo_publish_pooled. NULL: none is free now. */
+void *kl_pool_take(struct kl_pool *pool, struct kl_fifo_tx *tx, size_t bytes, uint64_t *offset);
 
 /** `tx` is freed: what it holds is free. */
 void kl_pool_forget(struct kl_pool *pool, const struct kl_fifo_tx *tx);

@@ -31,7 +31,7 @@ static void make_link(struct link *l, struct kl_pool *pool)
 
 static void make_pool(struct kl_pool **pool)
 {
-    assert_int_equal(kl_pool_create(SLOTS, SLOT_BYTES, pool), ncclSuccess);
+    assert_int_equal(kl_pool_create(SLOTS, SLOT_BYTES, 0, pool), ncclSuccess);
     assert_int_equal(kl_pool_slot_bytes(*pool), SLOT_BYTES);
 }
 
@@ -39,7 +39,7 @@ static void make_pool(struct kl_pool **pool)
 static bool put(struct link *l, unsigned char fill)
 {
     uint64_t offset = UINT64_MAX;
-    unsigned char *slot = kl_pool_take(l->tx.pool, &l->tx, &offset);
+    unsigned char *slot = kl_pool_take(l->tx.pool, &l->tx, SLOT_BYTES, &offset);
 
     if (!slot) return false;
     assert_ptr_equal(slot, (unsigned char *)kl_pool_segment(l->tx.pool)->base + offset);
@@ -181,12 +181,39 @@ static void places_outside_of_the_pool_are_refused(void **state)
     kl_pool_free(pool);
 }
 
+/* The number of the slot that the next `bytes` go to; they are read at once. */
+static uint64_t next_slot(struct link *l, size_t bytes)
+{
+    uint64_t offset = UINT64_MAX;
+
+    assert_non_null(kl_pool_take(l->tx.pool, &l->tx, bytes, &offset));
+    kl_fifo_publish_pooled(&l->tx, offset, bytes, false);
+    assert_true(kl_fifo_ready(&l->rx));
+    kl_fifo_release(&l->rx);
+    return offset / SLOT_BYTES;
+}
+
+/* Memory is written anew when a cycle of it has been, however much of each slot is used. */
+static void slots_are_taken_in_turn(void **state)
+{
+    struct kl_pool *pool;
+    struct link l;
+
+    (void)state;
+    assert_int_equal(kl_pool_create(SLOTS, SLOT_BYTES, 3 * SLOT_BYTES, &pool), ncclSuccess);
+    make_link(&l, pool);
+    for (uint64_t i = 0; i < 9; i++) assert_int_equal(next_slot(&l, SLOT_BYTES), i % 3);
+    for (uint64_t i = 0; i < 10; i++) assert_int_equal(next_slot(&l, SLOT_BYTES / 2), (3 + i) % SLOTS);
+    free(l.fifo);
+    kl_pool_free(pool);
+}
+
 static void a_pool_that_cannot_be_is_an_error(void **state)
 {
     struct kl_pool *pool = NULL;
 
     (void)state;
-    assert_int_not_equal(kl_pool_create(1, SIZE_MAX / 2 + 1, &pool), ncclSuccess);
+    assert_int_not_equal(kl_pool_create(1, SIZE_MAX / 2 + 1, 0, &pool), ncclSuccess);
     assert_null(pool);
     kl_pool_free(NULL);
 }
@@ -197,6 +224,7 @@ int main(void)
         cmocka_unit_test(slots_are_shared_and_come_back),
         cmocka_unit_test(a_slow_reader_takes_nothing_from_the_others),
         cmocka_unit_test(forgetting_a_fifo_frees_its_slots),
+        cmocka_unit_test(slots_are_taken_in_turn),
         cmocka_unit_test(places_outside_of_the_pool_are_refused),
         cmocka_unit_test(a_pool_that_cannot_be_is_an_error),
     };

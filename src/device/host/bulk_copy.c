@@ -3,29 +3,51 @@
 
 #include "os/cache.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
 enum { GUESS = 8 << 20, PIECE = 256 << 10 };
+enum { OWN = 2, OWN_GUESS = 1 << 20 }; /* the level that a core mostly has for itself */
 
-static size_t ask_cache(void)
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct kl_cache own, last; /* of the first CPU; constant once they were asked for */
+
+static void ask(void)
 {
-    const size_t bytes = kl_cache_last_bytes("/sys/devices/system/cpu/cpu0/cache");
+    const char *const dir = "/sys/devices/system/cpu/cpu0/cache";
 
-    return bytes ? bytes : GUESS;
+    own = kl_cache_of(dir, OWN);
+    last = kl_cache_of(dir, KL_CACHE_LAST);
+    if (!own.bytes) own.bytes = OWN_GUESS;
+    if (!last.bytes) last.bytes = GUESS;
 }
 
 size_t kl_cache_bytes(void)
 {
-    static _Atomic size_t bytes; /* the same whoever asks first */
+    pthread_once(&once, ask);
+    return last.bytes;
+}
 
-    if (!bytes) bytes = ask_cache();
-    return bytes;
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* No more than half of what the cores share, as others use it as well. */
+size_t kl_cache_cycle(int nranks)
+{
+    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    const size_t n = nranks > 1 ? (size_t)nranks : 1, busy = min_size(n, cpus > 1 ? (size_t)cpus : 1);
+
+    pthread_once(&once, ask);
+    return min_size(2 * own.bytes, last.bytes / 2 / min_size((size_t)last.cpus, busy)) * busy / n;
 }
 
 static bool overlap(const char *to, const char *from, size_t bytes)

@@ -5,6 +5,7 @@
  * The same stands for NVLink between hosts of one domain: memory of another process that a rank maps.
  */
 #include "base/error.h"
+#include "device/host/bulk_copy.h"
 #include "event/fdmap.h"
 #include "transport/pool.h"
 #include "transport/shm/region.h"
@@ -64,7 +65,7 @@ static ncclResult_t shm_settle(struct kl_connector *c, uint64_t deadline, const 
 
 static ncclResult_t need_pool(struct kl_common *common)
 {
-    if (!common->pool) KL_TRY(kl_pool_create(POOL_SLOTS, KL_POOL_SLOT_BYTES, &common->pool));
+    if (!common->pool) KL_TRY(kl_pool_create(POOL_SLOTS, KL_POOL_SLOT_BYTES, kl_cache_cycle(common->local_ranks), &common->pool));
     if (common->pool_offered) return ncclSuccess;
     KL_TRY(kl_fdshare_offer(kl_pool_segment(common->pool)->fd, &common->pool_ticket));
     common->pool_offered = true;
