@@ -269,11 +269,11 @@ static void what_cannot_be_is_refused(void **state)
     const struct kl_relay_ask good = {.version = KL_RELAY_VERSION,
                                       .receiver = RECEIVER,
                                       .shape = {.nslots = 4, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = 1024}};
-    struct kl_relay_ask bad[9];
+    struct kl_relay_ask bad[10];
 
     (void)state;
-    for (int i = 0; i < 9; i++) bad[i] = good;
-    bad[0].version = 2;
+    for (int i = 0; i < 10; i++) bad[i] = good;
+    bad[0].version = KL_RELAY_VERSION + 1;
     bad[1].receiver = RANKS;
     bad[2].receiver = -1;
     bad[3].device = 1000;
@@ -282,7 +282,8 @@ static void what_cannot_be_is_refused(void **state)
     bad[6].shape.slot_bytes = UINT64_MAX - 127;
     bad[7].shape.ll_bytes = 64;
     bad[8].handover = KL_RELAY_HANDOVERS;
-    for (int i = 0; i < 9; i++) expect_refusal(&bad[i]);
+    bad[9].shape.turn = 4;
+    for (int i = 0; i < 10; i++) expect_refusal(&bad[i]);
 }
 
 int main(void)

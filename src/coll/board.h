@@ -70,7 +70,7 @@ struct kl_board {
     const struct kl_arena_mark *mark; /* by rank: who has left */
     int nranks, rank;
     size_t cell_bytes, tray_bytes, slot_bytes;
-    uint32_t nslots; /* power of 2 */
+    uint32_t nslots;    /* power of 2 */
     bool ahead;         /* of the operation that is under way one rank alone posts data: trays may be used */
     uint64_t turn;      /* the one to come */
     uint64_t compared;  /* turns in which the neighbour has made the same call */

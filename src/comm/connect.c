@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "device/host/bulk_copy.h"
 #include "device/host/backoff.h"
 #include "graph/nic.h"
 #include "topo/paths.h"
@@ -17,6 +18,7 @@
 #include <strings.h>
 
 enum { SLOTS = 8, MESSAGE_SLOT_BYTES = 4096 };
+enum { CELL_BYTES = 32 << 10, MOST_CELLS = 64 };
 /* Bytes: below, a sender that copies, and goes on, is faster than one that waits until the receiver has its turn. */
 enum { LENDS_FROM_WHERE_CPUS_ARE_SHARED = 32 << 10 };
 
@@ -211,10 +213,29 @@ static ncclResult_t check_net(ncclComm_t comm)
                    name, kl_nets[0]->name);
 }
 
+/* Cells in turn, so that all channels together go through a cycle of the caches; 0: slots are enough. */
+static uint32_t cells_in_turn(ncclComm_t comm)
+{
+    const size_t cycle = kl_cache_cycle(comm->local_ranks) / (size_t)comm->connect->coll_channels;
+    uint32_t n = SLOTS;
+
+    while (n < MOST_CELLS && n * CELL_BYTES < cycle) n *= 2;
+    return n * CELL_BYTES > cycle ? 0 : n;
+}
+
+static struct kl_fifo_shape coll_shape(ncclComm_t comm)
+{
+    const uint64_t slot = comm->peers[comm->rank].fifo_bytes / SLOTS / KL_LINE * KL_LINE;
+    struct kl_fifo_shape s = {.nslots = SLOTS, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = slot};
+
+    if (slot > CELL_BYTES) s.turn = cells_in_turn(comm);
+    if (s.turn) s.cell_bytes = CELL_BYTES;
+    return s;
+}
+
 ncclResult_t kl_comm_connect(ncclComm_t comm)
 {
-    uint64_t slot = comm->peers[comm->rank].fifo_bytes / SLOTS / KL_LINE * KL_LINE;
-    const struct kl_fifo_shape coll = {.nslots = SLOTS, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = slot};
+    const struct kl_fifo_shape coll = coll_shape(comm);
     struct kl_connections_config config = {
         .bootstrap = comm->bootstrap,
         .rank = comm->rank,

@@ -10,7 +10,8 @@ enum { FIFO_MAGIC = 0x6f6c6f6b, MOST_SLOTS = 1 << 16, MOST_LL_BYTES = 1 << 20 };
 
 size_t kl_fifo_size(const struct kl_fifo_shape *s)
 {
-    return sizeof(struct kl_fifo) + s->nslots * (sizeof(struct kl_fifo_line) + s->ll_bytes + kl_fifo_stride(s));
+    return sizeof(struct kl_fifo) + s->nslots * (sizeof(struct kl_fifo_line) + s->ll_bytes + kl_fifo_stride(s)) +
+           kl_fifo_ncells(s) * kl_fifo_cell_stride(s);
 }
 
 void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape)
@@ -19,11 +20,18 @@ void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape)
     fifo->magic = FIFO_MAGIC;
 }
 
+bool kl_fifo_cells_are_sound(const struct kl_fifo_shape *s)
+{
+    if (!s->cell_bytes) return !s->turn;
+    return s->cell_bytes % KL_LINE == 0 && s->cell_bytes < s->slot_bytes && s->turn >= s->nslots &&
+           !(s->turn & (s->turn - 1)) && s->turn <= MOST_SLOTS;
+}
+
 static bool is_sound(const struct kl_fifo_shape *s, size_t size)
 {
     return s->nslots && !(s->nslots & (s->nslots - 1)) && s->nslots <= MOST_SLOTS && s->slot_bytes &&
            s->slot_bytes % KL_LINE == 0 && s->slot_bytes <= MOST_SLOT_BYTES && s->ll_bytes % KL_LINE == 0 &&
-           s->ll_bytes <= MOST_LL_BYTES && kl_fifo_size(s) <= size;
+           s->ll_bytes <= MOST_LL_BYTES && kl_fifo_cells_are_sound(s) && kl_fifo_size(s) <= size;
 }
 
 /* The shape is read once and then checked: the shared copy may change under us if the peer misbehaves. */
@@ -34,7 +42,9 @@ static ncclResult_t read_shape(const struct kl_fifo *fifo, size_t size, struct k
                        "the memory shared with a peer holds no fifo: do all ranks run the same library?");
     *shape = (struct kl_fifo_shape){.nslots = kl_read_once(&fifo->shape.nslots),
                                     .ll_bytes = kl_read_once(&fifo->shape.ll_bytes),
-                                    .slot_bytes = kl_read_once(&fifo->shape.slot_bytes)};
+                                    .slot_bytes = kl_read_once(&fifo->shape.slot_bytes),
+                                    .cell_bytes = kl_read_once(&fifo->shape.cell_bytes),
+                                    .turn = kl_read_once(&fifo->shape.turn)};
     if (!is_sound(shape, size))
         return KL_FAIL(ncclInternalError,
                        "a peer's fifo of %u slots of %llu bytes does not fit into the %zu bytes mapped", shape->nslots,
@@ -104,7 +114,7 @@ const void *kl_fifo_open_other(struct kl_fifo_rx *rx, struct kl_fifo_line *line,
     uint32_t claim = kl_load_relaxed(&line->claim);
 
     if (claim == KL_CLAIM_NONE)
-        return *bytes <= rx->shape.slot_bytes ? kl_fifo_slot(rx->fifo, rx->step, &rx->shape) : NULL;
+        return *bytes <= rx->shape.slot_bytes ? kl_fifo_slot(rx->fifo, rx->step, *bytes, &rx->shape) : NULL;
     if (claim == KL_CLAIM_POOL) return open_pooled(rx, line, *bytes);
     if (claim == KL_CLAIM_PLACED) return rx->places ? *(const void **)(void *)line->payload : NULL;
     if (claim == KL_CLAIM_LINES) return NULL; /* the ranks chose different protocols */

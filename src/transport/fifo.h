@@ -13,6 +13,8 @@
  *      receiver writes  sender writes  constant after init     +----------------------------------+
  *                                                              | slot data of slot_bytes          |  x nslots
  *                                                              +----------------------------------+
+ *                                                              | cells of cell_bytes              |  x kl_fifo_ncells
+ *                                                              +----------------------------------+
  *                                                               sender writes (claim: both, see below)
  *
  * Invariant:    head <= steps published <= head + nslots.
@@ -20,7 +22,8 @@
  *                   steps [published, head + nslots)  the sender, write only
  * Where a step's data are:
  *   in its line     up to KL_FIFO_INLINE bytes: one line transfer carries both the data and that they are there.
- *   in its slot     protocol Simple.
+ *   in its slot     protocol Simple. What fits in a cell is in a cell instead, one of `turn` that are used in turn, or of more that use less. What
+ *                   is written anew has then left the caches of the receiver (kl_cache_cycle).
  *   in flagged lines  protocols LL and LL128 (lines.h): 64-byte lines, each with its own flag, so that the receiver
  *                   sees a line while the next ones are being written. The first KL_FIFO_INLINE bytes are in the step's line.
  *   in a pool       of the sender's, which many fifos share (pool.h): the payload is an offset. Only once the receiver
@@ -57,7 +60,8 @@
 /** Bytes below which copying is cheaper than waiting for a reader that runs. */
 #define KL_FIFO_LENDS_FROM 4096
 
-#define KL_FIFO_ODD_LINES 17 /* between slots */
+#define KL_FIFO_MOST_TURNS 4  /* times as many cells there are for the smallest steps */
+#define KL_FIFO_ODD_LINES  17 /* between slots */
 
 #define KL_FIFO_MORE 0x80000000u /* in kl_fifo_line.bytes: the same message goes on in the next step */
 
@@ -93,7 +97,10 @@ struct kl_fifo {
     struct kl_fifo_shape {
         uint32_t nslots;     /* power of two */
         uint32_t ll_bytes;   /* of the flagged lines of a step, multiple of KL_LINE; 0: it has none */
-        uint64_t slot_bytes; /* multiple of KL_LINE */
+        uint64_t slot_bytes; /* multiple of KL_LINE, as: */
+        uint32_t cell_bytes; /* less than slot_bytes; 0: there are no cells */
+        uint32_t
+            turn; /* cells in turn for steps of cell_bytes, twice as many for half of that, and so on: power of two, at least nslots; 0: none */
     } shape;
     struct kl_fifo_line lines[];
 };
@@ -133,6 +140,9 @@ struct kl_fifo_rx {
 /** Bytes of memory for a fifo. */
 size_t kl_fifo_size(const struct kl_fifo_shape *shape);
 
+/** What a peer says of cells may be. */
+bool kl_fifo_cells_are_sound(const struct kl_fifo_shape *shape);
+
 /** Prepare zeroed memory aligned to KL_LINE, of kl_fifo_size bytes. Before anybody attaches. */
 void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape);
 
@@ -159,10 +169,43 @@ static inline size_t kl_fifo_stride(const struct kl_fifo_shape *shape)
     return shape->slot_bytes + (size_t)KL_FIFO_ODD_LINES * KL_LINE;
 }
 
-static inline void *kl_fifo_slot(struct kl_fifo *fifo, uint64_t step, const struct kl_fifo_shape *shape)
+/** All cells. */
+static inline uint32_t kl_fifo_ncells(const struct kl_fifo_shape *shape)
 {
-    return (unsigned char *)&fifo->lines[shape->nslots] + (size_t)shape->nslots * shape->ll_bytes +
-           (step & (shape->nslots - 1)) * kl_fifo_stride(shape);
+    return shape->turn * KL_FIFO_MOST_TURNS;
+}
+
+/**
+ * Cells that steps of so many bytes, at most cell_bytes, have in turn. Always a multiple of nslots: so steps that wait for the receiver together
+ * never have the same one.
+ */
+static inline uint32_t kl_fifo_cells_for(size_t bytes, const struct kl_fifo_shape *shape)
+{
+    uint32_t times = 1;
+
+    while (times < KL_FIFO_MOST_TURNS && 2 * times * bytes <= shape->cell_bytes) times *= 2;
+    return times * shape->turn;
+}
+
+/** From cell to cell. */
+static inline size_t kl_fifo_cell_stride(const struct kl_fifo_shape *shape)
+{
+    return shape->cell_bytes + (size_t)KL_LINE;
+}
+
+static inline unsigned char *kl_fifo_slots(struct kl_fifo *fifo, const struct kl_fifo_shape *shape)
+{
+    return (unsigned char *)&fifo->lines[shape->nslots] + (size_t)shape->nslots * shape->ll_bytes;
+}
+
+/** The slot, or the cell, of a step that has so many bytes. */
+static inline void *kl_fifo_slot(struct kl_fifo *fifo, uint64_t step, size_t bytes, const struct kl_fifo_shape *shape)
+{
+    unsigned char *slots = kl_fifo_slots(fifo, shape);
+
+    if (bytes > shape->cell_bytes) return slots + (step & (shape->nslots - 1)) * kl_fifo_stride(shape);
+    return slots + shape->nslots * kl_fifo_stride(shape) +
+           (step & (kl_fifo_cells_for(bytes, shape) - 1)) * kl_fifo_cell_stride(shape);
 }
 
 /* ---- sender ---- */
@@ -185,7 +228,7 @@ static inline bool kl_fifo_can_send(struct kl_fifo_tx *tx)
 static inline void *kl_fifo_reserve(struct kl_fifo_tx *tx, size_t bytes)
 {
     if (bytes <= KL_FIFO_INLINE) return kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload;
-    return kl_fifo_slot(tx->fifo, tx->step, &tx->shape);
+    return kl_fifo_slot(tx->fifo, tx->step, bytes, &tx->shape);
 }
 
 /** Hand over the next step, whose payload is where `claim` says. */
@@ -374,7 +417,7 @@ static inline const void *kl_fifo_open_whole(struct kl_fifo_rx *rx, size_t bytes
 
     if (kl_read_once(&line->bytes) != bytes || kl_load_relaxed(&line->claim) != KL_CLAIM_NONE) return NULL;
     if (bytes <= KL_FIFO_INLINE) return line->payload;
-    return bytes <= rx->shape.slot_bytes ? kl_fifo_slot(rx->fifo, rx->step, &rx->shape) : NULL;
+    return bytes <= rx->shape.slot_bytes ? kl_fifo_slot(rx->fifo, rx->step, bytes, &rx->shape) : NULL;
 }
 
 /** Give the opened step's slot back to the sender. */

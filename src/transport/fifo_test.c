@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { SLOTS = 4, SLOT_BYTES = 1024, STEPS = 20000 };
+enum { SLOTS = 4, SLOT_BYTES = 1024, CELLS = 8, CELL_BYTES = 512, STEPS = 20000 };
 
 struct pair {
     struct kl_fifo *fifo;
@@ -19,7 +19,7 @@ struct pair {
 
 static void make_pair(struct pair *p, bool shares_memory)
 {
-    struct kl_fifo_shape shape = {.nslots = SLOTS, .slot_bytes = SLOT_BYTES};
+    struct kl_fifo_shape shape = {.nslots = SLOTS, .slot_bytes = SLOT_BYTES, .cell_bytes = CELL_BYTES, .turn = CELLS};
     size_t size = kl_fifo_size(&shape);
 
     p->fifo = aligned_alloc(KL_LINE, (size + KL_LINE - 1) / KL_LINE * KL_LINE);
@@ -50,13 +50,14 @@ static void expect(struct kl_fifo_rx *rx, unsigned char fill, size_t bytes)
 
 static void steps_arrive_in_order_and_whole(void **state)
 {
-    static const size_t sizes[] = {0, 1, KL_FIFO_INLINE - 1, KL_FIFO_INLINE, KL_FIFO_INLINE + 1, SLOT_BYTES};
+    static const size_t sizes[] = {
+        0, 1, KL_FIFO_INLINE - 1, KL_FIFO_INLINE, KL_FIFO_INLINE + 1, CELL_BYTES, CELL_BYTES + 1, SLOT_BYTES};
     struct pair p;
 
     (void)state;
     make_pair(&p, false);
     for (unsigned round = 0; round < 100; round++) {
-        size_t a = sizes[round % 6], b = sizes[(round + 1) % 6];
+        size_t a = sizes[round % 8], b = sizes[(round + 1) % 8];
         put(&p.tx, (unsigned char)round, a);
         put(&p.tx, (unsigned char)(round + 1), b);
         expect(&p.rx, (unsigned char)round, a);
@@ -144,6 +145,53 @@ static void a_step_larger_than_a_slot_is_refused(void **state)
     free(p.fifo);
 }
 
+/* Memory of a step that fills its cell is written anew after CELLS steps, of half a cell after twice as many, of others after SLOTS. */
+static void small_steps_have_cells(void **state)
+{
+    static const struct {
+        size_t bytes;
+        int steps;
+    } cases[] = {{SLOT_BYTES, SLOTS},
+                 {CELL_BYTES + 1, SLOTS},
+                 {CELL_BYTES, CELLS},
+                 {CELL_BYTES / 2 + 1, CELLS},
+                 {CELL_BYTES / 2, 2 * CELLS},
+                 {CELL_BYTES / 4, 4 * CELLS},
+                 {KL_FIFO_INLINE + 1, 4 * CELLS}};
+    struct pair p;
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        make_pair(&p, false);
+        const unsigned char *first = kl_fifo_reserve(&p.tx, c->bytes);
+        for (int i = 0; i < 9 * CELLS; i++) {
+            assert_int_equal(kl_fifo_reserve(&p.tx, c->bytes) == first, i % c->steps == 0);
+            put(&p.tx, (unsigned char)i, c->bytes);
+            expect(&p.rx, (unsigned char)i, c->bytes);
+        }
+        free(p.fifo);
+    }
+}
+
+/* However large they are: steps that wait together have their own memory. */
+static void steps_that_wait_together_lie_apart(void **state)
+{
+    struct pair p;
+
+    (void)state;
+    make_pair(&p, false);
+    for (unsigned i = 0; i < 10000; i++) {
+        size_t bytes[SLOTS];
+        for (unsigned k = 0; k < SLOTS; k++) {
+            bytes[k] = (i * SLOTS + k) * 2654435761u % (SLOT_BYTES + 1);
+            put(&p.tx, (unsigned char)(i + k), bytes[k]);
+        }
+        for (unsigned k = 0; k < SLOTS; k++) expect(&p.rx, (unsigned char)(i + k), bytes[k]);
+    }
+    free(p.fifo);
+}
+
 static void memory_that_is_no_fifo_is_refused(void **state)
 {
     static const struct {
@@ -152,17 +200,23 @@ static void memory_that_is_no_fifo_is_refused(void **state)
         struct kl_fifo_shape shape;
         size_t size;
     } cases[] = {
-        {"no magic", 0, {SLOTS, 0, SLOT_BYTES}, 1 << 16},
-        {"no slots", 1, {0, 0, SLOT_BYTES}, 1 << 16},
-        {"three slots", 1, {3, 0, SLOT_BYTES}, 1 << 16},
-        {"no bytes", 1, {SLOTS, 0, 0}, 1 << 16},
-        {"odd bytes", 1, {SLOTS, 0, 100}, 1 << 16},
-        {"odd lines", 1, {SLOTS, 64, SLOT_BYTES}, 1 << 16},
-        {"too many lines", 1, {SLOTS, UINT32_MAX - 127, SLOT_BYTES}, 1 << 16},
-        {"too many slots", 1, {1 << 30, 0, 1 << 30}, 1 << 16},
-        {"too small", 1, {SLOTS, 0, SLOT_BYTES}, 1 << 12},
-        {"overflow", 1, {SLOTS, 0, UINT64_MAX - 127}, 1 << 16},
-        {"no header", 1, {SLOTS, 0, SLOT_BYTES}, 64},
+        {"no magic", 0, {SLOTS, 0, SLOT_BYTES, 0, 0}, 1 << 16},
+        {"no slots", 1, {0, 0, SLOT_BYTES, 0, 0}, 1 << 16},
+        {"three slots", 1, {3, 0, SLOT_BYTES, 0, 0}, 1 << 16},
+        {"no bytes", 1, {SLOTS, 0, 0, 0, 0}, 1 << 16},
+        {"odd bytes", 1, {SLOTS, 0, 100, 0, 0}, 1 << 16},
+        {"odd lines", 1, {SLOTS, 64, SLOT_BYTES, 0, 0}, 1 << 16},
+        {"too many lines", 1, {SLOTS, UINT32_MAX - 127, SLOT_BYTES, 0, 0}, 1 << 16},
+        {"too many slots", 1, {1 << 30, 0, 1 << 30, 0, 0}, 1 << 16},
+        {"too small", 1, {SLOTS, 0, SLOT_BYTES, 0, 0}, 1 << 12},
+        {"overflow", 1, {SLOTS, 0, UINT64_MAX - 127, 0, 0}, 1 << 16},
+        {"cells of no bytes", 1, {SLOTS, 0, SLOT_BYTES, 0, SLOTS}, 1 << 16},
+        {"odd cells", 1, {SLOTS, 0, SLOT_BYTES, 100, SLOTS}, 1 << 16},
+        {"cells as large as slots", 1, {SLOTS, 0, SLOT_BYTES, SLOT_BYTES, SLOTS}, 1 << 16},
+        {"fewer cells than slots", 1, {SLOTS, 0, SLOT_BYTES, KL_LINE, SLOTS / 2}, 1 << 16},
+        {"no power of two", 1, {SLOTS, 0, SLOT_BYTES, KL_LINE, 3 * SLOTS}, 1 << 16},
+        {"too many cells", 1, {SLOTS, 0, SLOT_BYTES, KL_LINE, 1 << 30}, 1 << 16},
+        {"no header", 1, {SLOTS, 0, SLOT_BYTES, 0, 0}, 64},
     };
     struct pair p;
     struct kl_fifo_tx tx;
@@ -272,6 +326,8 @@ int main(void)
         cmocka_unit_test(revoked_memory_is_not_read),
         cmocka_unit_test(addresses_from_another_process_are_refused),
         cmocka_unit_test(a_step_larger_than_a_slot_is_refused),
+        cmocka_unit_test(small_steps_have_cells),
+        cmocka_unit_test(steps_that_wait_together_lie_apart),
         cmocka_unit_test(memory_that_is_no_fifo_is_refused),
         cmocka_unit_test(every_byte_is_visible_to_the_other_thread),
         cmocka_unit_test(lent_memory_comes_back_after_it_was_read),

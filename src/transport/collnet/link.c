@@ -120,7 +120,7 @@ static bool has_room(struct kl_collnet_link *l)
 static void *place(const struct kl_collnet_link *l, uint64_t step, size_t bytes)
 {
     if (bytes <= KL_FIFO_INLINE) return kl_fifo_line(l->in.fifo, step, &l->in.shape)->payload;
-    return kl_fifo_slot(l->in.fifo, step, &l->in.shape);
+    return kl_fifo_slot(l->in.fifo, step, bytes, &l->in.shape);
 }
 
 /* ---- requests ---- */

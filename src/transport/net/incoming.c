@@ -125,7 +125,7 @@ static void find_place(struct kl_net_link *l, struct kl_net_step *s, const struc
     if (l->place.left && l->place.step == l->expected)
         put_in_place(l, s);
     else if (s->bytes <= l->in.shape.slot_bytes)
-        s->data = kl_fifo_slot(l->fifo, l->expected, &l->in.shape);
+        s->data = kl_fifo_slot(l->fifo, l->expected, s->bytes, &l->in.shape);
 }
 
 static ncclResult_t ask_data(struct kl_net_link *l, struct kl_net_step *s, const struct kl_fifo_rx *rx)

@@ -63,7 +63,7 @@ static ncclResult_t check_ask(const struct kl_relays_config *c, int sender, cons
     const struct kl_fifo_shape *s = &ask->shape;
     bool shaped = s->nslots && !(s->nslots & (s->nslots - 1)) && s->nslots <= MOST_SLOTS &&
                   !(s->slot_bytes % KL_LINE) && s->slot_bytes <= MOST_SLOT_BYTES &&
-                  (!s->ll_bytes || s->ll_bytes == KL_LINES_LL_BYTES);
+                  (!s->ll_bytes || s->ll_bytes == KL_LINES_LL_BYTES) && kl_fifo_cells_are_sound(s);
 
     if (ask->version == KL_RELAY_VERSION && ask->receiver >= 0 && ask->receiver < c->nranks &&
         ask->handover < KL_RELAY_HANDOVERS && ask->device >= 0 && ask->device < c->net->devices() && shaped)
