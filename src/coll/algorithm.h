@@ -41,9 +41,10 @@ struct kl_share {
     size_t count;      /* elements of the buffer, or of one part of it */
     size_t first, end; /* of these, the channel's */
     size_t elem_bytes;
-    bool more;      /* more collectives of the algorithm follow, and are launched */
-    bool processes; /* the ranks live in several */
-    bool lends;     /* others may map this rank's buffers, or have them in their own memory */
+    bool more;          /* more collectives of the algorithm follow, and are launched */
+    bool processes;     /* the ranks live in several */
+    size_t chain_bytes; /* of a chunk of rooted functions, at most; 0: a slot's */
+    bool lends;         /* others may map this rank's buffers, or have them in their own memory */
     const uint64_t
         *mark; /* of this process, by which others know it (os/foreign.h); NULL: they may not read its memory */
     struct kl_negotiation_word word; /* what this rank says when they negotiate */

@@ -61,6 +61,7 @@ static ncclResult_t make_shares(struct kl_exec *e, int nchannels)
         e->shares[i] = (struct kl_share){
             .channel = i,
             .processes = c->processes,
+            .chain_bytes = c->processes ? c->chain_bytes : 0,
             .lends = c->lending.maps,
             .mark = c->processes && c->lending.copies != KL_KERNEL_COPIES_NEVER ? &e->config.lending.process : NULL,
             .scratch = e->scratch,

@@ -36,6 +36,14 @@ static size_t step_bytes(const struct kl_mover *op)
     return KL_LINES_BYTES;
 }
 
+/* All ranks find the same. */
+static size_t chunk_bytes(const struct kl_mover *op)
+{
+    const size_t step = step_bytes(op), chain = op->share->chain_bytes;
+
+    return kl_func_info[op->share->func].rooted && chain && chain < step ? chain : step;
+}
+
 static int ring_index(const struct kl_position *p, int rank)
 {
     int i = 0;
@@ -54,7 +62,7 @@ void kl_mover_start(const struct kl_algorithm *a, void *memory, struct kl_links 
     op->share = share;
     op->lines = share->proto != KL_PROTO_SIMPLE;
     op->begun = false;
-    op->most = step_bytes(op) / share->elem_bytes;
+    op->most = chunk_bytes(op) / share->elem_bytes;
     if (kl_func_info[share->func].rooted)
         op->position.root = op->position.order ? ring_index(&op->position, share->root) : share->root;
     for (int i = 0; i < op->schedule->lanes; i++) {

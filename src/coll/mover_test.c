@@ -20,7 +20,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_RANKS = 9, MAX_COUNT = 3000, SLOTS = 4, SMALL_SLOT = 1024, LARGE_SLOT = 8192, MAX_CONNECTORS = 256 };
+enum {
+    MAX_RANKS = 9,
+    MAX_COUNT = 3000,
+    SLOTS = 4,
+    CELL_BYTES = 256,
+    CHAIN_BYTES = 384,
+    SMALL_SLOT = 1024,
+    LARGE_SLOT = 8192,
+    MAX_CONNECTORS = 256
+};
 
 struct rank {
     struct kl_links links;
@@ -238,6 +247,7 @@ static void set_out(struct world *w, const struct way *way, int n)
     w->algorithm = way->algorithm;
     w->transport = way->transport;
     w->shape = (struct kl_fifo_shape){.nslots = SLOTS, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = way->slot_bytes};
+    if (way->slot_bytes > CELL_BYTES) w->shape.cell_bytes = CELL_BYTES, w->shape.turn = SLOTS;
     join_ranks(w);
     assert_int_equal(kl_redop_init(&w->redop, ncclInt32, ncclSum, n), ncclSuccess);
 }
@@ -302,6 +312,7 @@ static struct kl_share share_of(struct world *w, int r, const struct call *c)
                          .count = c->count,
                          .end = c->count,
                          .elem_bytes = sizeof(int32_t),
+                         .chain_bytes = c->number % 2 ? CHAIN_BYTES : 0,
                          .wide = c->proto == KL_PROTO_LL128 && kl_lines_wide_works(),
                          .scratch = rank->scratch};
 

@@ -273,6 +273,12 @@ ncclResult_t kl_comm_find_graphs(ncclComm_t comm);
 ncclResult_t kl_comm_agree(ncclComm_t comm);
 void kl_comm_forget_agreement(ncclComm_t comm);
 ncclResult_t kl_comm_connect(ncclComm_t comm);
+
+/**
+ * Bytes that a chain of ranks (broadcast, reduce) hands on at a time, at most; 0: as many as fit in a slot. In small chunks ranks work at the same time, where they have cores for that.
+ * All ranks find the same.
+ */
+size_t kl_comm_chain_bytes(ncclComm_t comm);
 void kl_comm_disconnect(ncclComm_t comm);
 
 /** With NCCL_RUNTIME_CONNECT=0: connect what algorithms need, which else happens at their first use. */

@@ -223,6 +223,11 @@ static uint32_t cells_in_turn(ncclComm_t comm)
     return n * CELL_BYTES > cycle ? 0 : n;
 }
 
+size_t kl_comm_chain_bytes(ncclComm_t comm)
+{
+    return !spans_hosts(comm) && cells_in_turn(comm) > SLOTS ? CELL_BYTES : 0;
+}
+
 static struct kl_fifo_shape coll_shape(ncclComm_t comm)
 {
     const uint64_t slot = comm->peers[comm->rank].fifo_bytes / SLOTS / KL_LINE * KL_LINE;

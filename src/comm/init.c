@@ -142,6 +142,7 @@ static ncclResult_t create_exec(ncclComm_t comm)
                 .process = comm->peers[comm->rank].process,
             },
         .processes = comm->world->roster.nprocesses > 1,
+        .chain_bytes = kl_comm_chain_bytes(comm),
         .steps = {.step = *comm->config.trace ? note_step : NULL, .ctx = comm},
     };
 
