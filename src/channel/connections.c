@@ -482,7 +482,7 @@ ncclResult_t kl_connections_create(const struct kl_connections_config *config, s
         return KL_NOMEM("connections");
     }
     cs->config = *config;
-    cs->common.local_ranks = config->local_ranks;
+    cs->common.cache_ranks = config->cache_ranks;
     cs->common.net = (struct kl_net_home){
         .net = config->net, .secret = config->net_key, .rank = config->rank, .bootstrap = config->bootstrap};
     clear(&cs->asked);

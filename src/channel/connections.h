@@ -32,8 +32,9 @@ struct kl_bootstrap;
 struct kl_connections;
 
 struct kl_connections_config {
-    struct kl_bootstrap *bootstrap;           /* outlives the connections */
-    int rank, nranks, local_ranks;            /* of the communicator; those of this host */
+    struct kl_bootstrap *bootstrap; /* outlives the connections */
+    int rank, nranks;
+    int cache_ranks;                          /* ranks that share the caches of this machine */
     struct kl_fifo_shape shape[KL_EDGE_USES]; /* by enum kl_edge_use */
     int round_peers;                          /* NCCL_CONNECT_ROUND_MAX_PEERS */
     uint64_t patience_ms;                     /* with a peer that has answered, until it is connected */

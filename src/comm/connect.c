@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum { SLOTS = 8, MESSAGE_SLOT_BYTES = 4096 };
 enum { CELL_BYTES = 32 << 10, MOST_CELLS = 64 };
@@ -213,10 +214,20 @@ static ncclResult_t check_net(ncclComm_t comm)
                    name, kl_nets[0]->name);
 }
 
-/* Cells in turn, so that all channels together go through a cycle of the caches; 0: slots are enough. */
-static uint32_t cells_in_turn(ncclComm_t comm)
+/* Ranks that share the caches of this machine, also those of other hosts that it plays. */
+static int cache_ranks(ncclComm_t comm)
 {
-    const size_t cycle = kl_cache_cycle(comm->local_ranks) / (size_t)comm->connect->coll_channels;
+    const unsigned shared = comm->world->ranks_per_cpu;
+    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    const int all = shared > 1 && cpus > 0 ? (int)shared * (int)cpus : 0;
+
+    return all > comm->local_ranks ? all : comm->local_ranks;
+}
+
+/* Cells in turn, so that all channels together go through a cycle of the caches; 0: slots are enough. */
+static uint32_t cells_in_turn(ncclComm_t comm, int ranks)
+{
+    const size_t cycle = kl_cache_cycle(ranks) / (size_t)comm->connect->coll_channels;
     uint32_t n = SLOTS;
 
     while (n < MOST_CELLS && n * CELL_BYTES < cycle) n *= 2;
@@ -225,7 +236,7 @@ static uint32_t cells_in_turn(ncclComm_t comm)
 
 size_t kl_comm_chain_bytes(ncclComm_t comm)
 {
-    return !spans_hosts(comm) && cells_in_turn(comm) > SLOTS ? CELL_BYTES : 0;
+    return !spans_hosts(comm) && cells_in_turn(comm, comm->nranks) > SLOTS ? CELL_BYTES : 0;
 }
 
 static struct kl_fifo_shape coll_shape(ncclComm_t comm)
@@ -233,7 +244,7 @@ static struct kl_fifo_shape coll_shape(ncclComm_t comm)
     const uint64_t slot = comm->peers[comm->rank].fifo_bytes / SLOTS / KL_LINE * KL_LINE;
     struct kl_fifo_shape s = {.nslots = SLOTS, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = slot};
 
-    if (slot > CELL_BYTES) s.turn = cells_in_turn(comm);
+    if (slot > CELL_BYTES) s.turn = cells_in_turn(comm, cache_ranks(comm));
     if (s.turn) s.cell_bytes = CELL_BYTES;
     return s;
 }
@@ -245,7 +256,7 @@ ncclResult_t kl_comm_connect(ncclComm_t comm)
         .bootstrap = comm->bootstrap,
         .rank = comm->rank,
         .nranks = comm->nranks,
-        .local_ranks = comm->local_ranks,
+        .cache_ranks = cache_ranks(comm),
         .shape = {[KL_EDGE_COLL] = coll,
                   [KL_EDGE_SCATTER] = coll,
                   [KL_EDGE_MESSAGES] = {.nslots = SLOTS, .slot_bytes = MESSAGE_SLOT_BYTES}},

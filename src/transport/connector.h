@@ -77,7 +77,7 @@ struct kl_handover;   /* net: a fifo of the rank that sends for this one */
 struct kl_common {
     struct kl_shm_home *home; /* made by shm when first needed, as the pool; freed by kl_common_fini */
     struct kl_pool *pool;     /* of message slots */
-    int local_ranks;          /* of this host, which share its caches; given by who owns the connectors */
+    int cache_ranks;          /* ranks that share the caches of this machine; given by who owns the connectors */
     struct kl_fd_ticket pool_ticket;
     bool pool_offered;
     struct kl_net_home net; /* given by who owns the connectors */

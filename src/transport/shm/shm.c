@@ -66,7 +66,7 @@ static ncclResult_t shm_settle(struct kl_connector *c, uint64_t deadline, const 
 static ncclResult_t need_pool(struct kl_common *common)
 {
     if (!common->pool)
-        KL_TRY(kl_pool_create(POOL_SLOTS, KL_POOL_SLOT_BYTES, kl_cache_cycle(common->local_ranks), &common->pool));
+        KL_TRY(kl_pool_create(POOL_SLOTS, KL_POOL_SLOT_BYTES, kl_cache_cycle(common->cache_ranks), &common->pool));
     if (common->pool_offered) return ncclSuccess;
     KL_TRY(kl_fdshare_offer(kl_pool_segment(common->pool)->fd, &common->pool_ticket));
     common->pool_offered = true;
