@@ -6,14 +6,14 @@ enum { CLEARLY = 4, OF = 5 }; /* faster: in less than 4/5 of the time */
 /* A block has so many uses, or as many as move so much: in the first comparison, and some time. */
 enum { LEAST = 3, AT_FIRST = 32, AT_FIRST_BYTES = 4 << 20, MOST = 64, MOST_BYTES = 16 << 20 };
 
-/* Of a cycle. Before the first comparison memory is touched for the first time: that is in nobody's time. */
+/* Of a cycle. Before the first comparison memory is touched for the first time, also all that is staged in (kl_cache_cycle): that is in nobody's time. */
 enum part { WARM, FIRST, SECOND, OVER };
 
 static enum part part_of(const struct kl_lately *l)
 {
-    const uint32_t block = l->block, at = l->uses - KL_LATELY_WARM;
+    const uint32_t block = l->block, at = l->uses - l->warm;
 
-    if (l->uses < KL_LATELY_WARM) return WARM;
+    if (l->uses < l->warm) return WARM;
     return at < block ? FIRST : at < 2 * block ? SECOND : OVER;
 }
 
@@ -30,11 +30,12 @@ static int foreseen(const struct kl_lately *of, int nsizes, int size, int guess)
     return guess;
 }
 
-static uint32_t block_of(size_t bytes, size_t most, size_t most_bytes)
+/* Uses that move so many bytes. */
+static uint32_t uses_of(size_t bytes, size_t least, size_t most, size_t most_bytes)
 {
     const size_t n = most_bytes / bytes;
 
-    return (uint32_t)(n < LEAST ? LEAST : n > most ? most : n);
+    return (uint32_t)(n < least ? least : n > most ? most : n);
 }
 
 struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, size_t bytes, int guess)
@@ -42,8 +43,9 @@ struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, size_
     struct kl_lately *l = &of[size];
 
     if (l->block) return l;
-    *l = (struct kl_lately){.block = block_of(bytes, AT_FIRST, AT_FIRST_BYTES),
-                            .most = block_of(bytes, MOST, MOST_BYTES),
+    *l = (struct kl_lately){.block = uses_of(bytes, LEAST, AT_FIRST, AT_FIRST_BYTES),
+                            .most = uses_of(bytes, LEAST, MOST, MOST_BYTES),
+                            .warm = uses_of(bytes, KL_LATELY_WARM, KL_LATELY_MOST_WARM, KL_LATELY_WARM_BYTES),
                             .again = KL_LATELY_SOON,
                             .guess = guess};
     l->better = foreseen(of, nsizes, size, guess);
@@ -60,7 +62,7 @@ int kl_lately_way(const struct kl_lately *l)
 
 bool kl_lately_is_compared(const struct kl_lately *l)
 {
-    return l->uses == KL_LATELY_WARM + 2 * l->block;
+    return l->uses == l->warm + 2 * l->block;
 }
 
 void kl_lately_decide(struct kl_lately *l, const uint64_t ns[2])
@@ -88,6 +90,7 @@ static uint32_t at_most(uint32_t n, uint32_t most)
 static void end_cycle(struct kl_lately *l)
 {
     l->uses = 0;
+    l->warm = KL_LATELY_WARM;
     l->block = at_most(2 * l->block, l->most);
     l->again = at_most(2 * l->again, KL_LATELY_SELDOM);
 }
@@ -96,6 +99,6 @@ void kl_lately_took(struct kl_lately *l, uint64_t ns)
 {
     const enum part part = part_of(l);
 
-    if (part == FIRST || part == SECOND) add(l, l->uses - KL_LATELY_WARM, ns);
+    if (part == FIRST || part == SECOND) add(l, l->uses - l->warm, ns);
     if (++l->uses == l->again * l->block) end_cycle(l);
 }

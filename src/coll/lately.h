@@ -20,7 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KL_LATELY_WARM = 8 }; /* uses before the first comparison */
+/* Uses before a comparison, at least; and before the first one, at most: as many as move KL_LATELY_WARM_BYTES. */
+enum { KL_LATELY_WARM = 8, KL_LATELY_MOST_WARM = 256, KL_LATELY_WARM_BYTES = 4 << 20 };
 
 /* Blocks from one comparison to the next, a cycle: of the first one, and of those after several, each twice as many as before. */
 enum { KL_LATELY_SOON = 16, KL_LATELY_SELDOM = 64 };
@@ -28,7 +29,8 @@ enum { KL_LATELY_SOON = 16, KL_LATELY_SELDOM = 64 };
 struct kl_lately {
     uint32_t block; /* uses of either way, 3 or more, that are compared; 0: not begun */
     uint32_t most;  /* of a block, some time */
-    uint32_t uses;  /* of the cycle */
+    uint32_t uses;  /* of the cycle; */
+    uint32_t warm;  /* so many come before its comparison */
     uint32_t again; /* blocks of it */
     int better;     /* way: 0 or 1 */
     int guess;      /* and what it was at first */

@@ -56,6 +56,20 @@ static void both_are_tried_and_the_faster_one_is_taken(void **state)
     }
 }
 
+/* Small uses go through all memory that is staged in before times count; later comparisons need not. */
+static void memory_is_touched_before_times_count(void **state)
+{
+    enum { SMALL = KL_LATELY_WARM_BYTES / 100, FIRST = 100 + 2 * 32 };
+    struct kl_lately l = {0};
+
+    (void)state;
+    kl_lately_of(&l, 1, 0, SMALL, 0);
+    assert_int_equal(second_of(&l, FIRST, first_faster), 32);
+    assert_true(kl_lately_is_compared(&l));
+    assert_int_equal(second_of(&l, KL_LATELY_SOON * 32 - FIRST, first_faster), 0);
+    assert_int_equal(second_of(&l, KL_LATELY_WARM + 2 * 64, first_faster), 64);
+}
+
 static void one_that_becomes_faster_is_found(void **state)
 {
     struct kl_lately l = begun();
@@ -161,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_are_tried_and_the_faster_one_is_taken),
+        cmocka_unit_test(memory_is_touched_before_times_count),
         cmocka_unit_test(one_that_becomes_faster_is_found),
         cmocka_unit_test(what_is_hardly_faster_changes_nothing),
         cmocka_unit_test(cold_caches_decide_nothing),

@@ -472,16 +472,18 @@ static void both_ways_are_tried_in_turn(void **state)
 {
     static const struct {
         size_t bytes, messages;
-        int compared;
+        int warm, compared;
         bool guess;
-    } kinds[] = {{KL_LOAN_LEAST, 1, 32, false}, {KL_LOAN_LEAST, 4, 32, false}, {(size_t)1 << 40, 1, 3, true}};
+    } kinds[] = {{KL_LOAN_LEAST, 1, KL_LATELY_MOST_WARM, 32, false},
+                 {KL_LOAN_LEAST, 4, KL_LATELY_WARM_BYTES / (4 * KL_LOAN_LEAST), 32, false},
+                 {(size_t)1 << 40, 1, KL_LATELY_WARM, 3, true}};
     struct kl_loans loans = {.nranks = 2};
 
     (void)state;
     FOR_EACH_CASE(k, kinds)
-    for (int i = 0; i < KL_LATELY_WARM + 2 * k->compared; i++) {
+    for (int i = 0; i < k->warm + 2 * k->compared; i++) {
         kl_loans_begin(&loans, k->bytes, k->messages, true);
-        assert_int_equal(loans.reads, i < KL_LATELY_WARM ? k->guess : i >= KL_LATELY_WARM + k->compared);
+        assert_int_equal(loans.reads, i < k->warm ? k->guess : i >= k->warm + k->compared);
         kl_loans_complete(&loans);
     }
 }
