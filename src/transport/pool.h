@@ -18,7 +18,7 @@
 
 struct kl_pool;
 
-/* Slots of a fifo that wait for its receiver: with more of them the data would leave the caches. */
+/* Slots of a fifo that may wait for its receiver: one that does not come holds no more of them. */
 enum { KL_POOL_DEPTH = 8, KL_POOL_SLOT_BYTES = 64 << 10 };
 
 /**

@@ -26,7 +26,7 @@ size_t kl_cache_bytes(void);
 /**
  * Bytes of shared memory that each of `nranks` ranks of this host goes through before it writes the same again: about twice the cache that a core has
  * for itself. A line that another core has read stays there, and has to be taken from it; what both have dropped comes from the cache they
- * share, in less than half the time. All ranks find the same.
+ * share, which takes half as long where it was measured (docs/performance.md). All ranks find the same.
  */
 size_t kl_cache_cycle(int nranks);
 
