@@ -282,7 +282,7 @@ static void what_cannot_be_is_refused(void **state)
     bad[6].shape.slot_bytes = UINT64_MAX - 127;
     bad[7].shape.ll_bytes = 64;
     bad[8].handover = KL_RELAY_HANDOVERS;
-    bad[9].shape.turn = 4;
+    bad[9].shape.cells = 4;
     for (int i = 0; i < 10; i++) expect_refusal(&bad[i]);
 }
 

@@ -247,7 +247,7 @@ static void set_out(struct world *w, const struct way *way, int n)
     w->algorithm = way->algorithm;
     w->transport = way->transport;
     w->shape = (struct kl_fifo_shape){.nslots = SLOTS, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = way->slot_bytes};
-    if (way->slot_bytes > CELL_BYTES) w->shape.cell_bytes = CELL_BYTES, w->shape.turn = SLOTS;
+    if (way->slot_bytes > CELL_BYTES) w->shape.cell_bytes = CELL_BYTES, w->shape.cells = SLOTS;
     join_ranks(w);
     assert_int_equal(kl_redop_init(&w->redop, ncclInt32, ncclSum, n), ncclSuccess);
 }

@@ -244,8 +244,8 @@ static struct kl_fifo_shape coll_shape(ncclComm_t comm)
     const uint64_t slot = comm->peers[comm->rank].fifo_bytes / SLOTS / KL_LINE * KL_LINE;
     struct kl_fifo_shape s = {.nslots = SLOTS, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = slot};
 
-    if (slot > CELL_BYTES) s.turn = cells_in_turn(comm, cache_ranks(comm));
-    if (s.turn) s.cell_bytes = CELL_BYTES;
+    if (slot > CELL_BYTES) s.cells = cells_in_turn(comm, cache_ranks(comm));
+    if (s.cells) s.cell_bytes = CELL_BYTES;
     return s;
 }
 

@@ -22,9 +22,9 @@ void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape)
 
 bool kl_fifo_cells_are_sound(const struct kl_fifo_shape *s)
 {
-    if (!s->cell_bytes) return !s->turn;
-    return s->cell_bytes % KL_LINE == 0 && s->cell_bytes < s->slot_bytes && s->turn >= s->nslots &&
-           !(s->turn & (s->turn - 1)) && s->turn <= MOST_SLOTS;
+    if (!s->cell_bytes) return !s->cells;
+    return s->cell_bytes % KL_LINE == 0 && s->cell_bytes < s->slot_bytes && s->cells >= s->nslots &&
+           !(s->cells & (s->cells - 1)) && s->cells <= MOST_SLOTS;
 }
 
 static bool is_sound(const struct kl_fifo_shape *s, size_t size)
@@ -44,7 +44,7 @@ static ncclResult_t read_shape(const struct kl_fifo *fifo, size_t size, struct k
                                     .ll_bytes = kl_read_once(&fifo->shape.ll_bytes),
                                     .slot_bytes = kl_read_once(&fifo->shape.slot_bytes),
                                     .cell_bytes = kl_read_once(&fifo->shape.cell_bytes),
-                                    .turn = kl_read_once(&fifo->shape.turn)};
+                                    .cells = kl_read_once(&fifo->shape.cells)};
     if (!is_sound(shape, size))
         return KL_FAIL(ncclInternalError,
                        "a peer's fifo of %u slots of %llu bytes does not fit into the %zu bytes mapped", shape->nslots,

@@ -22,7 +22,7 @@
  *                   steps [published, head + nslots)  the sender, write only
  * Where a step's data are:
  *   in its line     up to KL_FIFO_INLINE bytes: one line transfer carries both the data and that they are there.
- *   in its slot     protocol Simple. What fits in a cell is in a cell instead, one of `turn` that are used in turn, or of more that use less. What
+ *   in its slot     protocol Simple. What fits in a cell is in a cell instead, one of `cells` that are used in turn, or of more if it needs less. What
  *                   is written anew has then left the caches of the receiver (kl_cache_cycle).
  *   in flagged lines  protocols LL and LL128 (lines.h): 64-byte lines, each with its own flag, so that the receiver
  *                   sees a line while the next ones are being written. The first KL_FIFO_INLINE bytes are in the step's line.
@@ -60,7 +60,7 @@
 /** Bytes below which copying is cheaper than waiting for a reader that runs. */
 #define KL_FIFO_LENDS_FROM 4096
 
-#define KL_FIFO_MOST_TURNS 4  /* times as many cells there are for the smallest steps */
+#define KL_FIFO_CELL_TIMES 4  /* times as many cells there are for the smallest steps */
 #define KL_FIFO_ODD_LINES  17 /* between slots */
 
 #define KL_FIFO_MORE 0x80000000u /* in kl_fifo_line.bytes: the same message goes on in the next step */
@@ -100,7 +100,7 @@ struct kl_fifo {
         uint64_t slot_bytes; /* multiple of KL_LINE, as: */
         uint32_t cell_bytes; /* less than slot_bytes; 0: there are no cells */
         uint32_t
-            turn; /* cells in turn for steps of cell_bytes, twice as many for half of that, and so on: power of two, at least nslots; 0: none */
+            cells; /* for steps of cell_bytes, power of two, at least nslots; 0: none. Smaller steps have more: kl_fifo_cells_for */
     } shape;
     struct kl_fifo_line lines[];
 };
@@ -172,7 +172,7 @@ static inline size_t kl_fifo_stride(const struct kl_fifo_shape *shape)
 /** All cells. */
 static inline uint32_t kl_fifo_ncells(const struct kl_fifo_shape *shape)
 {
-    return shape->turn * KL_FIFO_MOST_TURNS;
+    return shape->cells * KL_FIFO_CELL_TIMES;
 }
 
 /**
@@ -183,8 +183,8 @@ static inline uint32_t kl_fifo_cells_for(size_t bytes, const struct kl_fifo_shap
 {
     uint32_t times = 1;
 
-    while (times < KL_FIFO_MOST_TURNS && 2 * times * bytes <= shape->cell_bytes) times *= 2;
-    return times * shape->turn;
+    while (times < KL_FIFO_CELL_TIMES && 2 * times * bytes <= shape->cell_bytes) times *= 2;
+    return times * shape->cells;
 }
 
 /** From cell to cell. */

@@ -19,7 +19,7 @@ struct pair {
 
 static void make_pair(struct pair *p, bool shares_memory)
 {
-    struct kl_fifo_shape shape = {.nslots = SLOTS, .slot_bytes = SLOT_BYTES, .cell_bytes = CELL_BYTES, .turn = CELLS};
+    struct kl_fifo_shape shape = {.nslots = SLOTS, .slot_bytes = SLOT_BYTES, .cell_bytes = CELL_BYTES, .cells = CELLS};
     size_t size = kl_fifo_size(&shape);
 
     p->fifo = aligned_alloc(KL_LINE, (size + KL_LINE - 1) / KL_LINE * KL_LINE);
