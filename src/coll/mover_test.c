@@ -268,6 +268,7 @@ struct call {
     size_t count;
     ncclRedOp_t op; /* only in the signature, as is: */
     uint64_t number;
+    size_t chain_bytes;
     bool in_place;
     int channels; /* one after the other, over the same links */
 };
@@ -312,7 +313,7 @@ static struct kl_share share_of(struct world *w, int r, const struct call *c)
                          .count = c->count,
                          .end = c->count,
                          .elem_bytes = sizeof(int32_t),
-                         .chain_bytes = c->number % 2 ? CHAIN_BYTES : 0,
+                         .chain_bytes = c->chain_bytes,
                          .wide = c->proto == KL_PROTO_LL128 && kl_lines_wide_works(),
                          .scratch = rank->scratch};
 
@@ -421,6 +422,7 @@ static void do_all_calls(struct world *w, const struct way *way)
                              .proto = way->proto,
                              .root = (int)(*count % (size_t)w->n),
                              .count = *count,
+                             .chain_bytes = *count % 3 ? CHAIN_BYTES : 0,
                              .in_place = in_place,
                              .channels = 1 + (int)(*count % 2)};
             do_call(w, way, &c);
@@ -677,6 +679,41 @@ static void different_protocols_are_an_error_and_not_a_hang(void **state)
     free_world(w);
 }
 
+/* Rooted functions go in chunks of chain_bytes, if these are less than a slot; others in those of a slot. */
+static void chains_have_small_chunks(void **state)
+{
+    static const struct way way = {&kl_algorithm_ring, KL_PROTO_SIMPLE, &kl_transport_shm, SMALL_SLOT};
+    static const struct {
+        int func, root;
+        size_t chain_bytes;
+        uint64_t steps; /* that rank 0 sends, of 3,000 bytes */
+    } cases[] = {
+        {KL_FUNC_BROADCAST, 0, CHAIN_BYTES, 8}, {KL_FUNC_BROADCAST, 0, 0, 3}, {KL_FUNC_BROADCAST, 0, 2 * SMALL_SLOT, 3},
+        {KL_FUNC_REDUCE, 1, CHAIN_BYTES, 8},    {KL_FUNC_REDUCE, 1, 0, 3},    {KL_FUNC_ALL_GATHER, 0, CHAIN_BYTES, 3},
+    };
+    struct world *w = make_world();
+
+    (void)state;
+    FOR_EACH_CASE(k, cases)
+    {
+        struct call c = {.func = k->func,
+                         .proto = KL_PROTO_SIMPLE,
+                         .root = k->root,
+                         .count = 750,
+                         .chain_bytes = k->chain_bytes,
+                         .channels = 1};
+        uint64_t steps = 0;
+
+        set_out(w, &way, 2);
+        do_call(w, &way, &c);
+        for (int i = 0; i < w->rank[0].links.nsend; i++)
+            if (w->rank[0].links.send[i]) steps += w->rank[0].links.send[i]->tx.step;
+        assert_int_equal(steps, k->steps);
+        part(w);
+    }
+    free_world(w);
+}
+
 /* Nobody reads what was taken back; who would have read it waits to hear why. */
 static void revoked_memory_is_not_read(void **state)
 {
@@ -788,6 +825,7 @@ int main(void)
         cmocka_unit_test(different_counts_are_an_error_and_not_a_hang),
         cmocka_unit_test(another_call_is_an_error_before_data_are_touched),
         cmocka_unit_test(different_protocols_are_an_error_and_not_a_hang),
+        cmocka_unit_test(chains_have_small_chunks),
         cmocka_unit_test(revoked_memory_is_not_read),
         cmocka_unit_test(who_is_waited_for_is_known_and_who_has_left),
     };
