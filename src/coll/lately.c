@@ -4,7 +4,16 @@
 enum { CLEARLY = 4, OF = 5 }; /* faster: in less than 4/5 of the time */
 
 /* A block has so many uses, or as many as move so much: in the first comparison, and some time. */
-enum { LEAST = 3, AT_FIRST = 32, AT_FIRST_BYTES = 4 << 20, MOST = 64, MOST_BYTES = 16 << 20 };
+enum { LEAST = 3, AT_FIRST = 32, AT_FIRST_BYTES = 4 << 20, MOST = 64, MOST_BYTES = 8 << 20 };
+
+/* Powers of 2 to another size that is much alike: of uses that move little, and of those that move much. */
+enum { NEAR = 2, FAR = 4 };
+
+/* A use that takes so many times as long as the mean of the others has met a time slice of another program. */
+enum { STALLED = 4 };
+
+/* A use that moves as much is not tried both ways as long as what was found at another size can be relied on. */
+enum { COSTLY = 4 << 20 };
 
 /* Of a cycle. Before the first comparison memory is touched for the first time, also all that is staged in (kl_cache_cycle): that is in nobody's time. */
 enum part { WARM, FIRST, SECOND, OVER };
@@ -17,17 +26,17 @@ static enum part part_of(const struct kl_lately *l)
     return at < block ? FIRST : at < 2 * block ? SECOND : OVER;
 }
 
-/* Which way is better, as far as is known before any use. */
-static int foreseen(const struct kl_lately *of, int nsizes, int size, int guess)
+/* The nearest size that tells which way is better at this one; NULL: none does. */
+static const struct kl_lately *foreseen(const struct kl_lately *of, int nsizes, int size, struct kl_lately_use use)
 {
-    static const int steps[] = {-1, 1, -2, 2};
+    const int reach = use.bytes < COSTLY ? NEAR : FAR;
 
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        const int other = size + steps[i];
+    for (int step = 2; step <= 2 * reach + 1; step++) {
+        const int other = size + (step % 2 ? step / 2 : -step / 2);
         if (other < 0 || other >= nsizes || !of[other].compared) continue;
-        if (of[other].guess == guess) return of[other].better;
+        if (of[other].guess == use.guess) return &of[other];
     }
-    return guess;
+    return NULL;
 }
 
 /* Uses that move so many bytes. */
@@ -38,17 +47,27 @@ static uint32_t uses_of(size_t bytes, size_t least, size_t most, size_t most_byt
     return (uint32_t)(n < least ? least : n > most ? most : n);
 }
 
-struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, size_t bytes, int guess)
+/* Uses before a comparison that ends with the cycle. */
+static uint32_t latest(const struct kl_lately *l)
+{
+    return (l->again - 2) * l->block - 1;
+}
+
+struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, struct kl_lately_use use)
 {
     struct kl_lately *l = &of[size];
+    const size_t bytes = use.bytes;
 
     if (l->block) return l;
     *l = (struct kl_lately){.block = uses_of(bytes, LEAST, AT_FIRST, AT_FIRST_BYTES),
                             .most = uses_of(bytes, LEAST, MOST, MOST_BYTES),
                             .warm = uses_of(bytes, KL_LATELY_WARM, KL_LATELY_MOST_WARM, KL_LATELY_WARM_BYTES),
                             .again = KL_LATELY_SOON,
-                            .guess = guess};
-    l->better = foreseen(of, nsizes, size, guess);
+                            .guess = use.guess,
+                            .crowded = use.crowded};
+    const struct kl_lately *alike = foreseen(of, nsizes, size, use);
+    l->better = alike ? alike->better : use.guess;
+    if (alike && bytes >= COSTLY) l->warm = latest(l);
     return l;
 }
 
@@ -65,20 +84,48 @@ bool kl_lately_is_compared(const struct kl_lately *l)
     return l->uses == l->warm + 2 * l->block;
 }
 
+/* Once more, at once, with as many uses. */
+static void compare_again(struct kl_lately *l)
+{
+    l->uses = 0;
+    l->warm = KL_LATELY_WARM;
+}
+
+/* What a comparison has found is given up when two of them say so: one may have met a time slice of another program. */
 void kl_lately_decide(struct kl_lately *l, const uint64_t ns[2])
 {
+    const bool worse = OF * ns[!l->better] < CLEARLY * ns[l->better], sure = !l->compared || l->doubted;
+
     l->compared = true;
-    if (OF * ns[!l->better] < CLEARLY * ns[l->better]) l->better = !l->better;
+    l->doubted = worse && !sure;
+    if (l->doubted)
+        compare_again(l);
+    else if (worse)
+        l->better = !l->better;
+}
+
+/* What `n` uses have taken; where one has stalled, what it would have taken else. */
+static uint64_t steady(const struct kl_lately *l, int way, uint32_t n)
+{
+    const uint64_t longest = l->longest[way], others = l->ns[way] - longest;
+    const bool stalled = !l->crowded && longest > STALLED * others / (n - 1);
+
+    return stalled ? others * n / (n - 1) : l->ns[way];
 }
 
 /* The second half of a block of the first way, and the use that ends it; and what so many of the second one take. */
 static void add(struct kl_lately *l, uint32_t at, uint64_t ns)
 {
-    const uint32_t block = l->block, half = block / 2;
+    const uint32_t block = l->block, half = block / 2, counted[] = {block - half + 1, block - 1};
+    const int way = at > block;
 
-    if (!at) l->ns[0] = l->ns[1] = 0;
-    if (at >= half) l->ns[at > block] += ns;
-    if (at == 2 * block - 1) l->ns[1] = l->ns[1] * (block - half + 1) / (block - 1);
+    if (!at) l->ns[0] = l->ns[1] = l->longest[0] = l->longest[1] = 0;
+    if (at < half) return;
+    l->ns[way] += ns;
+    if (ns > l->longest[way]) l->longest[way] = ns;
+    if (at < 2 * block - 1) return;
+    l->ns[0] = steady(l, 0, counted[0]);
+    l->ns[1] = steady(l, 1, counted[1]) * counted[0] / counted[1];
 }
 
 static uint32_t at_most(uint32_t n, uint32_t most)

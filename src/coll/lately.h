@@ -3,7 +3,7 @@
  * lately.h - which of two ways has been faster lately, where that depends on the machine and on what else runs there.
  *
  * Both are measured one after the other, at first and again and again: some uses of the first way, and as many of the second. The one that was
- * worse has to be clearly faster to take the other one's place. The first comparisons are short and soon repeated, so that a wrong guess does not last, or what
+ * worse has to be clearly faster to take the other one's place, and after the first comparison to be so in two of them. The first comparisons are short and soon repeated, so that a wrong guess does not last, or what
  * chance said; later ones are longer, and come more seldom. Whoever does the same at many sizes has one of these for each: until both ways are
  * compared, what was found at a size nearby counts. Ranks that do the same count the same uses, so that they try the other way together.
  *
@@ -27,22 +27,34 @@ enum { KL_LATELY_WARM = 8, KL_LATELY_MOST_WARM = 256, KL_LATELY_WARM_BYTES = 4 <
 enum { KL_LATELY_SOON = 16, KL_LATELY_SELDOM = 64 };
 
 struct kl_lately {
-    uint32_t block; /* uses of either way, 3 or more, that are compared; 0: not begun */
-    uint32_t most;  /* of a block, some time */
-    uint32_t uses;  /* of the cycle; */
-    uint32_t warm;  /* so many come before its comparison */
-    uint32_t again; /* blocks of it */
-    int better;     /* way: 0 or 1 */
-    int guess;      /* and what it was at first */
-    bool compared;  /* at least once */
-    uint64_t ns[2]; /* of the blocks, by way: of as many uses */
+    uint32_t block;      /* uses of either way, 3 or more, that are compared; 0: not begun */
+    uint32_t most;       /* of a block, some time */
+    uint32_t uses;       /* of the cycle; */
+    uint32_t warm;       /* so many come before its comparison */
+    uint32_t again;      /* blocks of it */
+    int better;          /* way: 0 or 1 */
+    int guess;           /* and what it was at first */
+    bool compared;       /* at least once */
+    bool doubted;        /* by the last comparison, which is repeated */
+    bool crowded;        /* kl_lately_use */
+    uint64_t ns[2];      /* of the blocks, by way: of as many uses */
+    uint64_t longest[2]; /* ns: of these uses */
+};
+
+/** What a use is like. */
+struct kl_lately_use {
+    size_t bytes; /* that it moves, about; the more, the fewer uses tell */
+    int guess;    /* which way is better */
+    bool
+        crowded; /* more ranks than cores: some uses wait for the time slices of other ranks. Else only for those of other programs, which do not count */
 };
 
 /**
  * That of a size, out of those of `nsizes` powers of 2; all zeros: none has been used. One that is new begins with a guess which way is better; or with what
- * has been better up to 4 times as large or as small, where the guess was the same. `bytes`: that a use moves, about; the more, the fewer uses tell.
+ * has been better at the nearest size up to 4 times as large or as small, where the guess was the same. Uses that move megabytes are much alike, and a
+ * trial of them costs as many: what was found up to 16 times as large or as small counts for the whole first cycle.
  */
-struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, size_t bytes, int guess);
+struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, struct kl_lately_use use);
 
 /** The way of the use that is next, or under way: 0 or 1. */
 int kl_lately_way(const struct kl_lately *lately);

@@ -5,18 +5,24 @@
 
 enum {
     BYTES = 64 << 20,
+    LITTLE = (4 << 20) - 1, /* costs little to try: as many uses, at first */
     BLOCK = 3,
     SOON = KL_LATELY_SOON * BLOCK,
     AGAIN = KL_LATELY_SELDOM * BLOCK,
     COMPARED = KL_LATELY_WARM + 2 * BLOCK
 };
 
+static struct kl_lately_use use_of(size_t bytes, int guess)
+{
+    return (struct kl_lately_use){.bytes = bytes, .guess = guess};
+}
+
 /* One whose cycles are as long as they become. */
 static struct kl_lately begun(void)
 {
     struct kl_lately l = {0};
 
-    kl_lately_of(&l, 1, 0, BYTES, 0);
+    kl_lately_of(&l, 1, 0, use_of(BYTES, 0));
     l.again = KL_LATELY_SELDOM;
     return l;
 }
@@ -63,7 +69,7 @@ static void memory_is_touched_before_times_count(void **state)
     struct kl_lately l = {0};
 
     (void)state;
-    kl_lately_of(&l, 1, 0, SMALL, 0);
+    kl_lately_of(&l, 1, 0, use_of(SMALL, 0));
     assert_int_equal(second_of(&l, FIRST, first_faster), 32);
     assert_true(kl_lately_is_compared(&l));
     assert_int_equal(second_of(&l, KL_LATELY_SOON * 32 - FIRST, first_faster), 0);
@@ -76,8 +82,8 @@ static void one_that_becomes_faster_is_found(void **state)
 
     (void)state;
     second_of(&l, 4 * AGAIN, first_faster);
-    second_of(&l, AGAIN, second_faster);
-    assert_int_equal(second_of(&l, AGAIN, second_faster), AGAIN - BLOCK);
+    second_of(&l, 2 * COMPARED, second_faster); /* it is compared twice */
+    assert_int_equal(second_of(&l, AGAIN - COMPARED, second_faster), AGAIN - COMPARED);
 }
 
 static void what_is_hardly_faster_changes_nothing(void **state)
@@ -87,6 +93,43 @@ static void what_is_hardly_faster_changes_nothing(void **state)
 
     (void)state;
     assert_int_equal(second_of(&l, 10 * AGAIN, hardly), 10 * BLOCK);
+}
+
+/* One use of the better way meets a time slice of another program. */
+static void stalls_do_not_count(void **state)
+{
+    struct kl_lately l = begun(), crowded = begun();
+
+    (void)state;
+    for (int i = 0; i < COMPARED; i++) kl_lately_took(&l, i == KL_LATELY_WARM + 2 ? 100000 : 100);
+    assert_int_equal(l.ns[0], 300);
+    assert_int_equal(l.ns[1], 300);
+    crowded.crowded = true;
+    for (int i = 0; i < COMPARED; i++) kl_lately_took(&crowded, i == KL_LATELY_WARM + 2 ? 100000 : 100);
+    assert_int_equal(crowded.ns[0], 100200);
+}
+
+/* All of them do, in one comparison or in two. */
+static int second_after_slices(struct kl_lately *l, int slices)
+{
+    static const uint64_t slices_of_first[] = {3000, 200};
+
+    for (int i = 0; i < slices; i++) assert_int_equal(second_of(l, COMPARED, slices_of_first), BLOCK);
+    return second_of(l, KL_LATELY_WARM, first_faster);
+}
+
+static void one_comparison_changes_nothing(void **state)
+{
+    struct kl_lately once = begun(), twice = begun();
+
+    (void)state;
+    second_of(&once, AGAIN, first_faster);
+    assert_int_equal(second_after_slices(&once, 1), 0);
+    assert_int_equal(second_of(&once, 2 * BLOCK, first_faster), BLOCK); /* at once, the second comparison; */
+    assert_int_equal(second_of(&once, AGAIN - COMPARED, first_faster), 0);
+    assert_int_equal(second_after_slices(&once, 1), 0); /* what the one before it said is forgotten */
+    second_of(&twice, AGAIN, first_faster);
+    assert_int_equal(second_after_slices(&twice, 2), KL_LATELY_WARM);
 }
 
 /* The first uses after a change take half as long again; and those after the first one of all, as memory is touched, any time. */
@@ -113,6 +156,7 @@ static void what_is_put_off_counts(void **state)
     uint64_t left = 0;
 
     (void)state;
+    l.crowded = true;
     for (int i = 0; i < COMPARED; i++) {
         const int way = next_way(&l);
         kl_lately_took(&l, way ? second_faster[1] + left : 1);
@@ -127,7 +171,7 @@ static void a_guess_is_put_right(void **state)
     struct kl_lately l = {0};
 
     (void)state;
-    kl_lately_of(&l, 1, 0, BYTES, 1);
+    kl_lately_of(&l, 1, 0, use_of(BYTES, 1));
     assert_int_equal(second_of(&l, KL_LATELY_WARM, first_faster), KL_LATELY_WARM);
     assert_int_equal(second_of(&l, 2 * BLOCK, first_faster), BLOCK);
     assert_int_equal(second_of(&l, SOON - COMPARED, first_faster), 0);
@@ -139,10 +183,24 @@ static void one_begins_as_another_has_ended(void **state)
     struct kl_lately of[4] = {0};
 
     (void)state;
-    second_of(kl_lately_of(of, 4, 0, BYTES, 0), SOON, second_faster);
-    struct kl_lately *l = kl_lately_of(of, 4, 2, BYTES, 0);
+    second_of(kl_lately_of(of, 4, 0, use_of(LITTLE, 0)), SOON, second_faster);
+    struct kl_lately *l = kl_lately_of(of, 4, 2, use_of(LITTLE, 0));
     assert_int_equal(second_of(l, KL_LATELY_WARM, first_faster), KL_LATELY_WARM);
     assert_int_equal(second_of(l, SOON - KL_LATELY_WARM, first_faster), BLOCK);
+}
+
+/* for a whole cycle if it costs much to try, even if it is further away; */
+static void what_costs_much_is_tried_late(void **state)
+{
+    struct kl_lately of[6] = {0};
+
+    (void)state;
+    second_of(kl_lately_of(of, 6, 0, use_of(BYTES, 0)), SOON, second_faster);
+    struct kl_lately *l = kl_lately_of(of, 6, 4, use_of(BYTES, 0));
+    assert_int_equal(second_of(l, SOON - 2 * BLOCK - 1, first_faster), SOON - 2 * BLOCK - 1);
+    assert_int_equal(second_of(l, 2 * BLOCK, first_faster), BLOCK);
+    assert_int_equal(next_way(l), 0);
+    assert_int_equal(kl_lately_way(kl_lately_of(of, 6, 5, use_of(BYTES, 1))), 1);
 }
 
 /* but not if it has not been found yet, or is far away, or something else was to be expected there. */
@@ -151,23 +209,23 @@ static void what_is_not_alike_has_no_say(void **state)
     struct kl_lately of[5] = {0};
 
     (void)state;
-    second_of(kl_lately_of(of, 5, 0, BYTES, 0), SOON, second_faster);
-    second_of(kl_lately_of(of, 5, 4, BYTES, 1), KL_LATELY_WARM, first_faster);
-    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 1, BYTES, 1)), 1);
-    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 3, BYTES, 0)), 0);
+    second_of(kl_lately_of(of, 5, 0, use_of(LITTLE, 0)), SOON, second_faster);
+    second_of(kl_lately_of(of, 5, 4, use_of(LITTLE, 1)), KL_LATELY_WARM, first_faster);
+    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 1, use_of(LITTLE, 1))), 1);
+    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 3, use_of(LITTLE, 0))), 0);
     second_of(&of[4], SOON, first_faster);
-    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 2, BYTES, 1)), 0);
+    assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 2, use_of(LITTLE, 1))), 0);
 }
 
 static void later_comparisons_are_longer_and_more_seldom(void **state)
 {
     static const struct {
         int block, again;
-    } cycles[] = {{4, 16}, {8, 32}, {16, 64}, {16, 64}}; /* blocks of a MiB */
+    } cycles[] = {{4, 16}, {8, 32}, {8, 64}, {8, 64}}; /* blocks of a MiB */
     struct kl_lately l = {0};
 
     (void)state;
-    kl_lately_of(&l, 1, 0, 1 << 20, 0);
+    kl_lately_of(&l, 1, 0, use_of(1 << 20, 0));
     FOR_EACH_CASE(c, cycles) assert_int_equal(second_of(&l, c->again * c->block, first_faster), c->block);
 }
 
@@ -178,11 +236,14 @@ int main(void)
         cmocka_unit_test(memory_is_touched_before_times_count),
         cmocka_unit_test(one_that_becomes_faster_is_found),
         cmocka_unit_test(what_is_hardly_faster_changes_nothing),
+        cmocka_unit_test(stalls_do_not_count),
+        cmocka_unit_test(one_comparison_changes_nothing),
         cmocka_unit_test(cold_caches_decide_nothing),
         cmocka_unit_test(what_is_put_off_counts),
         cmocka_unit_test(a_guess_is_put_right),
         cmocka_unit_test(later_comparisons_are_longer_and_more_seldom),
         cmocka_unit_test(one_begins_as_another_has_ended),
+        cmocka_unit_test(what_costs_much_is_tried_late),
         cmocka_unit_test(what_is_not_alike_has_no_say),
     };
 

@@ -14,6 +14,7 @@ enum kl_kernel_copies { KL_KERNEL_COPIES_AUTO, KL_KERNEL_COPIES_NEVER, KL_KERNEL
 struct kl_lending {
     bool maps; /* memory that others may map */
     enum kl_kernel_copies copies;
+    bool crowded;     /* more ranks than cores */
     uint64_t process; /* random, of this one */
 };
 

@@ -21,7 +21,8 @@ static bool guess(const struct kl_negotiation *n, int func, size_t bytes)
 
 static struct kl_lately *times_of(struct kl_negotiation *n, int func, size_t bytes)
 {
-    return kl_lately_of(n->reads[func], KL_NEGOTIATION_SIZES, size_of(bytes), bytes, guess(n, func, bytes));
+    return kl_lately_of(n->reads[func], KL_NEGOTIATION_SIZES, size_of(bytes),
+                        (struct kl_lately_use){.bytes = bytes, .guess = guess(n, func, bytes), .crowded = n->crowded});
 }
 
 static void begin(struct kl_negotiation *n, int func, size_t bytes)

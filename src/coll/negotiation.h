@@ -47,6 +47,7 @@ struct kl_negotiation_outcome {
 struct kl_negotiation {
     int nranks, rank;
     enum kl_kernel_copies copies; /* of this rank */
+    bool crowded;                 /* more ranks than cores */
     bool over;                    /* the collective under way was negotiated, and is done another way */
     bool settled;                 /* the first rank has said so */
     bool unreadable;              /* some rank cannot read others' memory, or does not want to */

@@ -139,6 +139,7 @@ static ncclResult_t create_exec(ncclComm_t comm)
             {
                 .maps = comm->config.lends,
                 .copies = (enum kl_kernel_copies)comm->config.kernel_copies,
+                .crowded = comm->world->ranks_per_cpu > 1,
                 .process = comm->peers[comm->rank].process,
             },
         .processes = comm->world->roster.nprocesses > 1,
