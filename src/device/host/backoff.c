@@ -18,6 +18,9 @@ enum {
     LOST_FOR_GOOD = 12,     /* of those timed, each soon after the one before */
     FORGET_AFTER_NS = 500000000,
     LOST_SLICE_NS = 500000, /* a yield that takes longer gave way to a program that computes, not to ranks that wait */
+    SPIN_IN_VAIN = 100,     /* polls, about ten microseconds */
+    IN_VAIN = 3,            /* waits that spinning did not end, more than such that it did */
+    MOST_IN_VAIN = 8,
     FIRST_SLEEP_US = 50,
     LONGEST_SLEEP_US = 1000
 };
@@ -60,20 +63,45 @@ static void yield(void)
     if (mine.lost == LOST_FOR_GOOD) kl_slice_shorten();
 }
 
+/*
+ * The scheduler may put ranks that were to have a core each on one, most of all beside other programs. Whoever spins there keeps the one it waits for from
+ * running: then nearly all waits end by a yield. Spinning is kept short until it helps again.
+ */
+static _Thread_local struct {
+    int vain; /* waits, less those that spinning has ended: 0 to MOST_IN_VAIN */
+    bool yielded;
+} spinning;
+
+/* How long a wait spins. Now it is known how the one before has ended. */
+static unsigned begin_spinning(unsigned spin)
+{
+    if (!spinning.yielded && spinning.vain) spinning.vain--;
+    spinning.yielded = false;
+    return spinning.vain > IN_VAIN && spin > SPIN_IN_VAIN ? SPIN_IN_VAIN : spin;
+}
+
+static void end_spinning(void)
+{
+    spinning.yielded = true;
+    if (spinning.vain < MOST_IN_VAIN) spinning.vain++;
+}
+
 void kl_backoff_pause(struct kl_backoff *backoff, unsigned spin)
 {
     unsigned n = backoff->polls++;
 
-    if (n < spin) {
+    if (!n && spin) backoff->spin = begin_spinning(spin);
+    if (n < backoff->spin) {
         kl_cpu_pause();
         return;
     }
+    if (n == backoff->spin && spin) end_spinning();
     if (backoff->sleep_us) {
         sleep_a_little(backoff);
         return;
     }
     yield();
-    if ((n - spin) % YIELDS_PER_LOOK) return;
+    if (n % YIELDS_PER_LOOK) return;
     uint64_t now = kl_now_ns();
     if (!backoff->since) backoff->since = now;
     if (now - backoff->since > (spin ? YIELD_ALONE_FOR_NS : YIELD_FOR_NS)) backoff->sleep_us = FIRST_SLEEP_US;

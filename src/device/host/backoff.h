@@ -20,7 +20,8 @@
 #define KL_SPIN_POLLS 5000
 
 struct kl_backoff {
-    unsigned polls;    /* since the last progress */
+    unsigned polls;    /* since the last progress; */
+    unsigned spin;     /* so many before the first yield */
     unsigned sleep_us; /* of the next sleep; 0 before the first */
     uint64_t since;    /* when yielding began, ns; 0 before */
     bool woken;        /* the last sleep was ended by a descriptor (idle.h) */
@@ -28,7 +29,10 @@ struct kl_backoff {
 
 #define KL_BACKOFF_START ((struct kl_backoff){.polls = 0})
 
-/** Pass some time; `spin` polls are free of system calls, counted since the last reset. */
+/**
+ * Pass some time; `spin` polls are free of system calls, counted since the last reset. Fewer where spinning has been of no use to this thread lately, as
+ * it shares a core with the one it waits for.
+ */
 void kl_backoff_pause(struct kl_backoff *backoff, unsigned spin);
 
 /** The next sleep is longer, up to a millisecond. */

@@ -124,10 +124,41 @@ static void who_goes_on_losing_slices_asks_for_short_ones(void **state)
     exit(KOLO_TEST_SKIP);
 }
 
+/* ---- spinning ---- */
+
+/* Of a wait that goes on until it yields, and looks at the clock there. */
+static unsigned polls_to_yield(void)
+{
+    struct kl_backoff wait = KL_BACKOFF_START;
+
+    while (!wait.since) kl_backoff_pause(&wait, KL_SPIN_POLLS);
+    return wait.polls;
+}
+
+static void *spin_in_vain(void *arg)
+{
+    enum { WAITS = 12, LONG = KL_SPIN_POLLS, SHORT = KL_SPIN_POLLS / 10 };
+
+    for (int i = 0; i < 3; i++) assert_true(polls_to_yield() > LONG);
+    for (int i = 0; i < WAITS; i++) (void)polls_to_yield();
+    assert_true(polls_to_yield() < SHORT);
+    for (int i = 0; i < WAITS; i++) kl_backoff_pause(&KL_BACKOFF_START, KL_SPIN_POLLS);
+    assert_true(polls_to_yield() > LONG);
+    return arg;
+}
+
+/* Who shares a core with the one it waits for soon yields early, until spinning helps again. */
+static void spinning_in_vain_is_kept_short(void **state)
+{
+    (void)state;
+    in_thread(spin_in_vain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slices_are_shortened),
+        cmocka_unit_test(spinning_in_vain_is_kept_short),
         cmocka_unit_test(who_goes_on_losing_slices_asks_for_short_ones),
     };
 
