@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/lately.h"
 
-enum { CLEARLY = 4, OF = 5 }; /* faster: in less than 4/5 of the time */
+enum { CLEARLY = 4, OF = 5 }; /* faster than what was found before: in less than 4/5 of the time */
 
 /* A block has so many uses, or as many as move so much: in the first comparison, and some time. */
 enum { LEAST = 3, AT_FIRST = 32, AT_FIRST_BYTES = 4 << 20, MOST = 64, MOST_BYTES = 8 << 20 };
@@ -91,10 +91,11 @@ static void compare_again(struct kl_lately *l)
     l->warm = KL_LATELY_WARM;
 }
 
-/* What a comparison has found is given up when two of them say so: one may have met a time slice of another program. */
+/* A guess gives way to what the first comparison finds; what has been found, only if two of them say so: one may have met a time slice of another program. */
 void kl_lately_decide(struct kl_lately *l, const uint64_t ns[2])
 {
-    const bool worse = OF * ns[!l->better] < CLEARLY * ns[l->better], sure = !l->compared || l->doubted;
+    const bool clearly_worse = OF * ns[!l->better] < CLEARLY * ns[l->better], sure = !l->compared || l->doubted;
+    const bool worse = l->compared ? clearly_worse : ns[!l->better] < ns[l->better];
 
     l->compared = true;
     l->doubted = worse && !sure;

@@ -92,6 +92,7 @@ static void what_is_hardly_faster_changes_nothing(void **state)
     struct kl_lately l = begun();
 
     (void)state;
+    second_of(&l, AGAIN, first_faster);
     assert_int_equal(second_of(&l, 10 * AGAIN, hardly), 10 * BLOCK);
 }
 
@@ -217,6 +218,16 @@ static void what_is_not_alike_has_no_say(void **state)
     assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 2, use_of(LITTLE, 1))), 0);
 }
 
+/* At first whichever is faster is taken. */
+static void a_guess_counts_for_little(void **state)
+{
+    static const uint64_t hardly[] = {100, 90};
+    struct kl_lately l = begun();
+
+    (void)state;
+    assert_int_equal(second_of(&l, AGAIN, hardly), AGAIN - COMPARED + BLOCK);
+}
+
 static void later_comparisons_are_longer_and_more_seldom(void **state)
 {
     static const struct {
@@ -241,6 +252,7 @@ int main(void)
         cmocka_unit_test(cold_caches_decide_nothing),
         cmocka_unit_test(what_is_put_off_counts),
         cmocka_unit_test(a_guess_is_put_right),
+        cmocka_unit_test(a_guess_counts_for_little),
         cmocka_unit_test(later_comparisons_are_longer_and_more_seldom),
         cmocka_unit_test(one_begins_as_another_has_ended),
         cmocka_unit_test(what_costs_much_is_tried_late),
