@@ -45,8 +45,8 @@ struct kl_lately {
 struct kl_lately_use {
     size_t bytes; /* that it moves, about; the more, the fewer uses tell */
     int guess;    /* which way is better */
-    bool
-        crowded; /* more ranks than cores: some uses wait for the time slices of other ranks. Else only for those of other programs, which do not count */
+    /* More ranks than cores: some uses wait for time slices of other ranks. Else only for those of other programs, which do not count. */
+    bool crowded;
 };
 
 /**
