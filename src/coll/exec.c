@@ -92,10 +92,8 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     e->chooser.tuning = config->tuning;
     e->chooser.memory = config->memory;
     e->chooser.ordered = config->ordered;
-    e->negotiation = (struct kl_negotiation){.nranks = config->nranks,
-                                             .rank = config->rank,
-                                             .copies = config->lending.copies,
-                                             .crowded = config->lending.crowded};
+    e->negotiation =
+        (struct kl_negotiation){.nranks = config->nranks, .rank = config->rank, .lending = config->lending};
     e->negotiating_row = kl_algorithm_find(KL_FUNC_ALL_REDUCE, KL_ALGO_MAPPED, KL_PROTO_SIMPLE, KL_REACH_ALL);
     e->wide = kl_lines_wide_works();
     ncclResult_t rc = make_ops(e);

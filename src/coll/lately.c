@@ -6,14 +6,14 @@ enum { CLEARLY = 4, OF = 5 }; /* faster than what was found before: in less than
 /* A block has so many uses, or as many as move so much: in the first comparison, and some time. */
 enum { LEAST = 3, AT_FIRST = 32, AT_FIRST_BYTES = 4 << 20, MOST = 64, MOST_BYTES = 8 << 20 };
 
-/* Powers of 2 to another size that is much alike: of uses that move little, and of those that move much. */
-enum { NEAR = 2, FAR = 4 };
-
-/* A use that takes so many times as long as the mean of the others has met a time slice of another program. */
+/* A use that takes more than so many times as long as the mean of the others has met a time slice of another program. */
 enum { STALLED = 4 };
 
-/* A use that moves as much is not tried both ways as long as what was found at another size can be relied on. */
+/* Bytes from which a use costs so much that both ways are not tried while what was found at another size can be relied on. */
 enum { COSTLY = 4 << 20 };
+
+/* Sizes up to so many powers of 2 away are alike; and those of costly uses. */
+enum { REACH = 2, COSTLY_REACH = 4 };
 
 /* Of a cycle. Before the first comparison memory is touched for the first time, also all that is staged in (kl_cache_cycle): that is in nobody's time. */
 enum part { WARM, FIRST, SECOND, OVER };
@@ -29,13 +29,11 @@ static enum part part_of(const struct kl_lately *l)
 /* The nearest size that tells which way is better at this one; NULL: none does. */
 static const struct kl_lately *foreseen(const struct kl_lately *of, int nsizes, int size, struct kl_lately_use use)
 {
-    const int reach = use.bytes < COSTLY ? NEAR : FAR;
+    const int reach = use.bytes < COSTLY ? REACH : COSTLY_REACH;
 
-    for (int step = 2; step <= 2 * reach + 1; step++) {
-        const int other = size + (step % 2 ? step / 2 : -step / 2);
-        if (other < 0 || other >= nsizes || !of[other].compared) continue;
-        if (of[other].guess == use.guess) return &of[other];
-    }
+    for (int away = 1; away <= reach; away++)
+        for (int other = size - away; other <= size + away; other += 2 * away)
+            if (other >= 0 && other < nsizes && of[other].compared && of[other].guess == use.guess) return &of[other];
     return NULL;
 }
 
@@ -94,11 +92,11 @@ static void compare_again(struct kl_lately *l)
 /* A guess gives way to what the first comparison finds; what has been found, only if two of them say so: one may have met a time slice of another program. */
 void kl_lately_decide(struct kl_lately *l, const uint64_t ns[2])
 {
-    const bool clearly_worse = OF * ns[!l->better] < CLEARLY * ns[l->better], sure = !l->compared || l->doubted;
-    const bool worse = l->compared ? clearly_worse : ns[!l->better] < ns[l->better];
+    const uint64_t better = ns[l->better], other = ns[!l->better];
+    const bool first = !l->compared, worse = first ? other < better : OF * other < CLEARLY * better;
 
     l->compared = true;
-    l->doubted = worse && !sure;
+    l->doubted = worse && !first && !l->doubted;
     if (l->doubted)
         compare_again(l);
     else if (worse)

@@ -2,10 +2,10 @@
 /**
  * lately.h - which of two ways has been faster lately, where that depends on the machine and on what else runs there.
  *
- * Both are measured one after the other, at first and again and again: some uses of the first way, and as many of the second. The one that was
- * worse has to be clearly faster to take the other one's place, and after the first comparison to be so in two of them. The first comparisons are short and soon repeated, so that a wrong guess does not last, or what
- * chance said; later ones are longer, and come more seldom. Whoever does the same at many sizes has one of these for each: until both ways are
- * compared, what was found at a size nearby counts. Ranks that do the same count the same uses, so that they try the other way together.
+ * Both are measured one after the other, at first and again and again: some uses of the first way, and as many of the second. At first the faster one is
+ * taken. Later the other one has to be clearly faster to take its place, in two comparisons, one right after the other. The first ones are short and soon
+ * repeated, so that what chance said does not last; later ones are longer, and come more seldom. Whoever does the same at many sizes has one of these for each:
+ * until both ways are compared, what was found at a size nearby counts. Ranks that do the same count the same uses, so that they try the other way together.
  *
  * The first way may leave some of its work behind, as what is staged does: ranks run ahead of others, more and more at first. So only the second half of
  * its uses counts. The second way must not: it ends when all ranks have come to it. So its first use counts as the first way's, which it waits for, and may

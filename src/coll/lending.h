@@ -10,11 +10,11 @@
 /** When the kernel copies: where that has been faster lately; never; wherever it can. */
 enum kl_kernel_copies { KL_KERNEL_COPIES_AUTO, KL_KERNEL_COPIES_NEVER, KL_KERNEL_COPIES_ALWAYS };
 
-/** What a rank lends. */
+/** What a rank lends, and where. */
 struct kl_lending {
     bool maps; /* memory that others may map */
     enum kl_kernel_copies copies;
-    bool crowded;     /* more ranks than cores */
+    bool crowded;     /* there are more ranks than cores: they take turns */
     uint64_t process; /* random, of this one */
 };
 

@@ -488,6 +488,16 @@ static void both_ways_are_tried_in_turn(void **state)
     }
 }
 
+static void it_is_known_whether_ranks_take_turns(void **state)
+{
+    (void)state;
+    for (int crowded = 0; crowded < 2; crowded++) {
+        struct kl_loans loans = {.nranks = 2, .lending.crowded = crowded};
+        kl_loans_begin(&loans, KL_LOAN_LEAST, 1, true);
+        assert_int_equal(loans.times->crowded, crowded);
+    }
+}
+
 /* Up to a quarter of the next size that is known. */
 static void a_size_begins_as_the_nearest_that_is_alike(void **state)
 {
@@ -676,6 +686,7 @@ int main(void)
         cmocka_unit_test(a_send_that_need_not_wait_is_complete_before_its_receive),
         cmocka_unit_test(launches_decide_what_is_read),
         cmocka_unit_test(both_ways_are_tried_in_turn),
+        cmocka_unit_test(it_is_known_whether_ranks_take_turns),
         cmocka_unit_test(a_size_begins_as_the_nearest_that_is_alike),
         cmocka_unit_test(what_fits_no_cache_is_not_alike),
         cmocka_unit_test(a_receiver_that_left_is_not_waited_for),

@@ -21,8 +21,9 @@ static bool guess(const struct kl_negotiation *n, int func, size_t bytes)
 
 static struct kl_lately *times_of(struct kl_negotiation *n, int func, size_t bytes)
 {
-    return kl_lately_of(n->reads[func], KL_NEGOTIATION_SIZES, size_of(bytes),
-                        (struct kl_lately_use){.bytes = bytes, .guess = guess(n, func, bytes), .crowded = n->crowded});
+    return kl_lately_of(
+        n->reads[func], KL_NEGOTIATION_SIZES, size_of(bytes),
+        (struct kl_lately_use){.bytes = bytes, .guess = guess(n, func, bytes), .crowded = n->lending.crowded});
 }
 
 static void begin(struct kl_negotiation *n, int func, size_t bytes)
@@ -53,10 +54,10 @@ bool kl_negotiation_due(struct kl_negotiation *n, int func, size_t bytes)
 
 struct kl_negotiation_word kl_negotiation_word(const struct kl_negotiation *n)
 {
-    const bool settled = n->copies != KL_KERNEL_COPIES_AUTO;
+    const bool settled = n->lending.copies != KL_KERNEL_COPIES_AUTO;
 
     return (struct kl_negotiation_word){
-        .reads = !n->unreadable && (settled ? n->copies == KL_KERNEL_COPIES_ALWAYS : reads(n)),
+        .reads = !n->unreadable && (settled ? n->lending.copies == KL_KERNEL_COPIES_ALWAYS : reads(n)),
         .settled = settled,
         .ns = {n->times->ns[STAGED], n->times->ns[READ]},
     };

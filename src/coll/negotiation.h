@@ -46,11 +46,10 @@ struct kl_negotiation_outcome {
 
 struct kl_negotiation {
     int nranks, rank;
-    enum kl_kernel_copies copies; /* of this rank */
-    bool crowded;                 /* more ranks than cores */
-    bool over;                    /* the collective under way was negotiated, and is done another way */
-    bool settled;                 /* the first rank has said so */
-    bool unreadable;              /* some rank cannot read others' memory, or does not want to */
+    struct kl_lending lending; /* of this rank */
+    bool over;                 /* the collective under way was negotiated, and is done another way */
+    bool settled;              /* the first rank has said so */
+    bool unreadable;           /* some rank cannot read others' memory, or does not want to */
     struct kl_first_try maps;
     struct kl_lately reads[KL_FUNCS + 1][KL_NEGOTIATION_SIZES]; /* staged or read, by function and size */
     struct kl_lately *times;                                    /* of the collective under way; NULL: none is */

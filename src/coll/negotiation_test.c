@@ -20,7 +20,7 @@ static struct ranks ranks_of(enum kl_kernel_copies first, enum kl_kernel_copies 
     struct ranks r = {.read = first != KL_KERNEL_COPIES_NEVER && others != KL_KERNEL_COPIES_NEVER};
 
     for (int i = 0; i < RANKS; i++)
-        r.of[i] = (struct kl_negotiation){.nranks = RANKS, .rank = i, .copies = i ? others : first};
+        r.of[i] = (struct kl_negotiation){.nranks = RANKS, .rank = i, .lending.copies = i ? others : first};
     return r;
 }
 
@@ -184,6 +184,16 @@ static void a_failed_collective_leaves_nothing_behind(void **state)
     }
 }
 
+static void it_is_known_whether_ranks_take_turns(void **state)
+{
+    (void)state;
+    for (int crowded = 0; crowded < 2; crowded++) {
+        struct kl_negotiation n = {.nranks = RANKS, .lending.crowded = crowded};
+        kl_negotiation_due(&n, FUNC, SIZE);
+        assert_int_equal(n.times->crowded, crowded);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +202,7 @@ int main(void)
         cmocka_unit_test(all_are_of_one_mind),
         cmocka_unit_test(settings_are_followed),
         cmocka_unit_test(mapped_buffers_are_always_asked_for),
+        cmocka_unit_test(it_is_known_whether_ranks_take_turns),
         cmocka_unit_test(a_failed_collective_leaves_nothing_behind),
     };
 

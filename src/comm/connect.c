@@ -122,7 +122,7 @@ static ncclResult_t choose_transport(ncclComm_t comm, const struct kl_edge *edge
     };
 
     if (kl_topo_gpu_of_rank(comm->topo, edge->peer) >= 0) KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts));
-    if (comm->world->ranks_per_cpu > 1) connector->lends_from = LENDS_FROM_WHERE_CPUS_ARE_SHARED;
+    if (kl_world_is_crowded(comm->world)) connector->lends_from = LENDS_FROM_WHERE_CPUS_ARE_SHARED;
     KL_TRY(kl_transport_choose(&facts, &connector->transport, index));
     if (connector->transport != &kl_transport_net) return ncclSuccess;
     connector->proxy = use_planned_nic(comm, edge, connector);

@@ -139,7 +139,7 @@ static ncclResult_t create_exec(ncclComm_t comm)
             {
                 .maps = comm->config.lends,
                 .copies = (enum kl_kernel_copies)comm->config.kernel_copies,
-                .crowded = comm->world->ranks_per_cpu > 1,
+                .crowded = kl_world_is_crowded(comm->world),
                 .process = comm->peers[comm->rank].process,
             },
         .processes = comm->world->roster.nprocesses > 1,
@@ -387,7 +387,7 @@ ncclResult_t kl_comm_complete(struct ncclComm *c, const struct kl_birth *birth, 
     c->birth = NULL;
     if (rc) return give_up(c, rc, birth->parent != NULL, user);
     kl_comm_move_back(c);
-    if (!birth->parent && c->world->ranks_per_cpu > 1) kl_comm_spread(c);
+    if (!birth->parent && kl_world_is_crowded(c->world)) kl_comm_spread(c);
     log_times(c);
     KL_INFO(KL_INIT, "comm %p rank %d nranks %d device %d%s%s - Init COMPLETE", (void *)c->handle, c->rank, c->nranks,
             c->device, *c->wish.name ? " commName " : "", c->wish.name);

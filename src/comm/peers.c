@@ -187,7 +187,7 @@ static unsigned spin_of(const struct ncclComm *comm)
 {
     bool far = comm->local_ranks < comm->nranks;
 
-    return far || comm->world->ranks_per_cpu > 1 ? 0 : KL_SPIN_POLLS;
+    return far || kl_world_is_crowded(comm->world) ? 0 : KL_SPIN_POLLS;
 }
 
 ncclResult_t kl_comm_meet_peers(ncclComm_t comm)

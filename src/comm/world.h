@@ -65,6 +65,12 @@ struct kl_world {
     struct kl_world *next; /* in the list of those that not all have joined */
 };
 
+/** Are there more ranks than CPUs on this machine, so that they take turns? */
+static inline bool kl_world_is_crowded(const struct kl_world *world)
+{
+    return world->ranks_per_cpu > 1;
+}
+
 /**
  * The world of `rank`, whose peers' records are `peers`, which are copied if it is new. Every member that joined leaves by
  * kl_world_leave.

@@ -101,7 +101,7 @@ void kl_backoff_pause(struct kl_backoff *backoff, unsigned spin)
         return;
     }
     yield();
-    if (n % YIELDS_PER_LOOK) return;
+    if ((n - backoff->spin) % YIELDS_PER_LOOK) return;
     uint64_t now = kl_now_ns();
     if (!backoff->since) backoff->since = now;
     if (now - backoff->since > (spin ? YIELD_ALONE_FOR_NS : YIELD_FOR_NS)) backoff->sleep_us = FIRST_SLEEP_US;
