@@ -39,7 +39,7 @@ static struct kl_board *board_of(const struct kl_links *links)
 {
     struct members *m = links->own;
 
-    if (!m->board.lines) kl_board_attach(&m->board, links->arena->memory, links->arena->mark);
+    if (!m->board.posts) kl_board_attach(&m->board, links->arena->memory, links->arena->mark);
     return &m->board;
 }
 

@@ -39,9 +39,9 @@ static uint32_t count_slots(int nranks)
     return n;
 }
 
-static size_t lines_bytes(int nranks)
+static size_t posts_bytes(int nranks)
 {
-    return (size_t)nranks * (KL_BOARD_POSTS + 1) * sizeof(struct kl_board_line);
+    return (size_t)nranks * sizeof(struct kl_board_posts);
 }
 
 static size_t cells_bytes(int nranks)
@@ -56,7 +56,7 @@ static size_t trays_bytes(int nranks)
 
 size_t kl_board_bytes(int nranks)
 {
-    return lines_bytes(nranks) + cells_bytes(nranks) + trays_bytes(nranks) +
+    return posts_bytes(nranks) + cells_bytes(nranks) + trays_bytes(nranks) +
            (size_t)nranks * count_slots(nranks) * slot_bytes(nranks);
 }
 
@@ -72,10 +72,10 @@ void kl_board_init(struct kl_board *b, int nranks, int rank)
 
 void kl_board_attach(struct kl_board *b, void *memory, const struct kl_arena_mark *mark)
 {
-    b->lines = memory;
-    b->own = kl_board_done(b, b->rank);
-    b->neighbours = kl_board_done(b, kl_board_neighbour(b));
-    b->cells = (unsigned char *)memory + lines_bytes(b->nranks);
+    b->posts = memory;
+    b->own = &b->posts[b->rank];
+    b->neighbours = &b->posts[kl_board_neighbour(b)];
+    b->cells = (unsigned char *)memory + posts_bytes(b->nranks);
     b->trays = b->cells + cells_bytes(b->nranks);
     b->slots = b->trays + trays_bytes(b->nranks);
     b->mark = mark;
@@ -85,7 +85,7 @@ void kl_board_attach(struct kl_board *b, void *memory, const struct kl_arena_mar
 static uint64_t turns_of(struct kl_board *b, int rank, uint64_t turns)
 {
     if (b->known[rank] < turns)
-        b->known[rank] = kl_load_acquire(&kl_board_done(b, rank)->ready); /* pairs with kl_board_next_turn */
+        b->known[rank] = kl_load_acquire(&b->posts[rank].done); /* pairs with kl_board_next_turn */
     return b->known[rank];
 }
 
@@ -116,12 +116,17 @@ bool kl_board_all_done(struct kl_board *b, int *blocker)
     return all_done(b, b->turn, blocker);
 }
 
+/* Turns until what is written now is written anew. */
+static uint64_t round_of(const struct kl_board *b, size_t bytes)
+{
+    if (bytes <= KL_BOARD_INLINE) return b->packs && bytes <= KL_BOARD_BRIEF ? KL_BOARD_AHEAD : KL_BOARD_LINES;
+    if (bytes <= b->cell_bytes) return KL_BOARD_CELLS;
+    return b->ahead && bytes <= b->tray_bytes ? KL_BOARD_TRAYS : b->nslots;
+}
+
 bool kl_board_may_post(struct kl_board *b, size_t bytes, int *blocker)
 {
-    const uint64_t round = bytes <= KL_BOARD_INLINE             ? KL_BOARD_AHEAD
-                           : bytes <= b->cell_bytes             ? KL_BOARD_CELLS
-                           : b->ahead && bytes <= b->tray_bytes ? KL_BOARD_TRAYS
-                                                                : b->nslots;
+    const uint64_t round = round_of(b, bytes);
 
     if (b->turn < round || b->all_known >= b->turn - round + 1) return true;
     return ask_all(b, b->turn - round + 1 + round / PART, blocker);
@@ -132,22 +137,34 @@ bool kl_board_may_post(struct kl_board *b, size_t bytes, int *blocker)
 enum kl_comparison kl_board_compare(struct kl_board *b)
 {
     for (; b->compared <= b->turn; b->compared++) {
-        const size_t post = 1 + b->compared % KL_BOARD_POSTS;
-        const struct kl_board_line *his = &b->neighbours[post];
-        if (kl_load_acquire(&his->ready) != b->compared + 1) return KL_NOT_YET; /* pairs with kl_board_announce */
-        if (his->signature != b->own[post].signature) return KL_OTHER;
+        const size_t at = b->compared % KL_BOARD_POSTS;
+        const uint64_t own = kl_load_relaxed(&b->own->call[at]);        /* of the same thread */
+        const uint64_t his = kl_load_acquire(&b->neighbours->call[at]); /* pairs with kl_board_call */
+        if (his != own) return kl_board_same_turn(his, own) ? KL_OTHER : KL_NOT_YET;
     }
     return KL_SAME;
 }
 
-static bool neighbour_has_posted(const struct kl_board *b, uint64_t turn)
+/* Of another size it is posted elsewhere. What it calls lies in a line which it writes in every turn: it is not looked at each time. */
+bool kl_board_calls_other(struct kl_board *b, int rank, uint64_t signature)
 {
-    return kl_load_relaxed(&b->neighbours[1 + turn % KL_BOARD_POSTS].ready) == turn + 1;
+    const uint64_t call = kl_board_call_of(b, signature);
+
+    if (++b->vain % KL_BOARD_VAIN) return false;
+    const uint64_t his = kl_load_relaxed(&b->posts[rank].call[b->turn % KL_BOARD_POSTS]);
+    return his != call && kl_board_same_turn(his, call);
+}
+
+static bool neighbour_has_called(const struct kl_board *b, uint64_t turn)
+{
+    const uint64_t his = kl_load_relaxed(&b->neighbours->call[turn % KL_BOARD_POSTS]);
+
+    return kl_board_same_turn(his, (turn + 1) << KL_BOARD_CALL_BITS);
 }
 
 bool kl_board_neighbour_is_near(const struct kl_board *b)
 {
-    return neighbour_has_posted(b, b->turn) || (b->turn && neighbour_has_posted(b, b->turn - 1));
+    return neighbour_has_called(b, b->turn) || (b->turn && neighbour_has_called(b, b->turn - 1));
 }
 
 ncclResult_t kl_board_refuse(const struct kl_board *b, int from, const char *function)

@@ -3,30 +3,35 @@
  * board.h - memory that all ranks of a host map, in which each posts what it has to say and all read it: an exchange of everybody
  * with everybody takes one flag, however many they are.
  *
- * Time is counted in *turns*, which all ranks go through alike, in order. In a turn every rank posts once. A post is a line, which
- * holds little data itself, and for more a cell, a tray, or a slot:
+ * Time is counted in *turns*, which all ranks go through alike, in order. In a turn every rank says which call it makes, and those who have data post
+ * them: a few with the flag that says that they are there, more in a cell, a tray, or a slot.
  *
- *      by rank, lines of 128 bytes:     written by
- *          done                         that rank: so many turns are behind it, or a few more
- *          post[turn % KL_BOARD_POSTS]  that rank
+ *      by rank:                         written by that rank
+ *          done                         so many turns are behind it, or a few more
+ *          call[turn % KL_BOARD_POSTS]  which call it makes
+ *          brief[turn % KL_BOARD_POSTS] a flag, and up to KL_BOARD_BRIEF bytes, of operations that pack posts
+ *          line[turn % KL_BOARD_LINES]  a flag, and up to KL_BOARD_INLINE bytes
  *      by rank, cell_bytes each:
- *          cell[turn % KL_BOARD_CELLS]  that rank
+ *          cell[turn % KL_BOARD_CELLS]  more; the flag is where the operation has it for the fewest bytes
  *      by rank, tray_bytes each:
- *          tray[turn % KL_BOARD_TRAYS]  that rank, where nobody else posts data
+ *          tray[turn % KL_BOARD_TRAYS]  the same, where nobody else posts data
  *      by rank, slot_bytes each:
- *          slot[turn % nslots]          that rank
+ *          slot[turn % nslots]          the same
  *
- * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read. There are so many slots
+ * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read. Between caches go lines, and
+ * several brief posts are in one, as are many calls of ranks that post nothing: an operation in which ranks run ahead packs its posts. Where
+ * all wait for all, each post goes alone, and another one in its line would only be in the way. There are so many slots
  * that what is written anew has left the caches of those who read it before (kl_cache_cycle).
  *
  * That all ranks make the same call shows in the signatures of their posts. Who takes data of some only compares with its neighbour for the
- * rest, up to KL_BOARD_LAG turns later: so readers need not keep step with each other.
+ * rest, up to KL_BOARD_LAG turns later: so readers need not keep step with each other. Calls of other sizes are posted elsewhere: who waits in vain looks
+ * at the other's call now and then.
  *
- * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_BOARD_AHEAD, for a cell t - KL_BOARD_CELLS, for a slot
- *               t - nslots, for a tray t - KL_BOARD_TRAYS.
+ * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_BOARD_AHEAD, for a line t - KL_BOARD_LINES, for a
+ *               cell t - KL_BOARD_CELLS, for a slot t - nslots, for a tray t - KL_BOARD_TRAYS.
  *               It knows so from their own posts (who posts in turn t is done with those before), or else from `done`.
- *               Who is done with turn t has compared all before t - KL_BOARD_LAG: their lines may be written anew.
- * Memory order: ready is stored with release after the data, loaded with acquire before them; done is stored with release after
+ *               Who is done with turn t has compared all before t - KL_BOARD_LAG: what they said may be written anew.
+ * Memory order: ready is stored with release after the data, loaded with acquire before them; a call after both; done is stored with release after
  *               the turn's last look at others, loaded with acquire before what they looked at is overwritten.
  * Trust:        the memory was attached over an authenticated connection; the signature says that both sides make the same call,
  *               from which all sizes follow.
@@ -38,11 +43,12 @@
 #include "channel/arena.h"
 #include "include/nccl.h"
 
-#define KL_BOARD_INLINE 112u /* bytes of data in a line */
-
 enum {
-    KL_BOARD_POSTS = 256,
-    KL_BOARD_AHEAD = 128,
+    KL_BOARD_BRIEF = 16,   /* bytes of data behind a flag */
+    KL_BOARD_INLINE = 112, /* the same, in a line */
+    KL_BOARD_POSTS = 1024, /* calls, and brief posts */
+    KL_BOARD_AHEAD = 512,  /* of these, before they are read */
+    KL_BOARD_LINES = 128,
     KL_BOARD_CELLS = 128,
     KL_BOARD_TRAYS = 64,
     KL_BOARD_LEAST_SLOTS = 8,
@@ -52,26 +58,51 @@ enum {
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_AHEAD };
 enum { KL_BOARD_TOLD = 4 }; /* small turns that `done` is told of at a time: others wait for none of the last ones */
 _Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_LEAST_SLOTS, "who posts in a slot waits for turns that were told");
-enum { KL_BOARD_LOOKS = 32 };
+/* At a post that is not there, before anything else is done; and so many times these, before the rank's call is looked at. */
+enum { KL_BOARD_LOOKS = 64, KL_BOARD_VAIN = 512 };
+
+struct kl_board_flag {
+    _Atomic uint64_t ready; /* turn + 1 once that turn's data are here */
+    uint64_t signature;     /* of the operation (signature.h) */
+};
+
+struct kl_board_brief {
+    alignas(32) struct kl_board_flag flag;
+    unsigned char data[KL_BOARD_BRIEF];
+};
 
 struct kl_board_line {
-    alignas(KL_LINE) _Atomic uint64_t ready; /* turn + 1 once that turn's data are here; done: turns */
-    uint64_t signature;                      /* of the operation (signature.h) */
-    unsigned char payload[KL_BOARD_INLINE];
+    alignas(KL_LINE) struct kl_board_flag flag;
+    unsigned char data[KL_BOARD_INLINE];
 };
-_Static_assert(sizeof(struct kl_board_line) == KL_LINE, "one writer per line");
+_Static_assert(KL_LINE % sizeof(struct kl_board_brief) == 0, "none lies in two lines");
+_Static_assert(sizeof(struct kl_board_line) == KL_LINE, "none lies in two lines");
+
+/* A call: above so many bits of its signature, in which calls that differ in one field differ but for numbers that do by a multiple of 256,
+ * the lowest bits of turn + 1. As one is written in every turn, they tell turns apart. */
+enum { KL_BOARD_CALL_BITS = 48 };
+_Static_assert(KL_BOARD_POSTS < 1 << (64 - KL_BOARD_CALL_BITS), "what is left of a round before is not of this turn");
+
+/* What one rank writes and all read. */
+struct kl_board_posts {
+    alignas(KL_LINE) _Atomic uint64_t done;
+    alignas(KL_LINE) _Atomic uint64_t call[KL_BOARD_POSTS];
+    alignas(KL_LINE) struct kl_board_brief brief[KL_BOARD_POSTS];
+    struct kl_board_line line[KL_BOARD_LINES];
+};
 
 /** A rank's view. */
 struct kl_board {
-    struct kl_board_line *lines; /* where it begins */
+    struct kl_board_posts *posts; /* by rank: where it begins */
     unsigned char *cells, *trays, *slots;
-    struct kl_board_line *own,
-        *neighbours;                  /* of the lines, this rank's and its neighbour's: done, and then the posts */
-    const struct kl_arena_mark *mark; /* by rank: who has left */
+    struct kl_board_posts *own, *neighbours; /* this rank's, and its neighbour's */
+    const struct kl_arena_mark *mark;        /* by rank: who has left */
     int nranks, rank;
     size_t cell_bytes, tray_bytes, slot_bytes;
     uint32_t nslots;    /* power of 2 */
     bool ahead;         /* of the operation that is under way one rank alone posts data: trays may be used */
+    bool packs;         /* in it ranks run ahead of others: they make brief posts */
+    unsigned vain;      /* times that KL_BOARD_LOOKS at a post were in vain */
     uint64_t turn;      /* the one to come */
     uint64_t compared;  /* turns in which the neighbour has made the same call */
     uint64_t all_known; /* turns that all others are done with, and */
@@ -99,31 +130,33 @@ enum kl_comparison { KL_SAME, KL_OTHER, KL_NOT_YET };
 /** Compare with the neighbour, in all turns up to this one that are not yet. OTHER: in turn `compared`. NOT_YET: it has not posted them. */
 enum kl_comparison kl_board_compare(struct kl_board *board);
 
-/** Is the neighbour at this turn or the one before? If not, this rank is ahead, and a look at the lines that the neighbour writes now would hold it up. */
+/** Is the neighbour at this turn or the one before? If not, this rank is ahead, and a look at the line that the neighbour writes now would hold it up. */
 bool kl_board_neighbour_is_near(const struct kl_board *board);
 
 /** May this rank post `bytes` in this turn? If not, *blocker is a rank that has not read enough. */
 bool kl_board_may_post(struct kl_board *board, size_t bytes, int *blocker);
 
-static inline struct kl_board_line *kl_board_done(const struct kl_board *b, int rank)
+/** What a rank that makes this call says in this turn. */
+static inline uint64_t kl_board_call_of(const struct kl_board *b, uint64_t signature)
 {
-    return &b->lines[(size_t)rank * (KL_BOARD_POSTS + 1)];
+    const uint64_t kept = ((uint64_t)1 << KL_BOARD_CALL_BITS) - 1;
+
+    return (b->turn + 1) << KL_BOARD_CALL_BITS | (signature & kept);
 }
 
-static inline struct kl_board_line *kl_board_post_of(const struct kl_board *b, int rank, uint64_t turn)
+/** Are these calls of one turn? */
+static inline bool kl_board_same_turn(uint64_t a, uint64_t b)
 {
-    return kl_board_done(b, rank) + 1 + turn % KL_BOARD_POSTS;
-}
-
-static inline struct kl_board_line *kl_board_post(const struct kl_board *b, int rank)
-{
-    return kl_board_post_of(b, rank, b->turn);
+    return (a ^ b) >> KL_BOARD_CALL_BITS == 0;
 }
 
 /** Where the `bytes` of a rank's post of this turn are. */
 static inline void *kl_board_data(const struct kl_board *b, int rank, size_t bytes)
 {
-    if (bytes <= KL_BOARD_INLINE) return kl_board_post(b, rank)->payload;
+    struct kl_board_posts *posts = &b->posts[rank];
+
+    if (bytes <= KL_BOARD_BRIEF && b->packs) return posts->brief[b->turn % KL_BOARD_POSTS].data;
+    if (bytes <= KL_BOARD_INLINE) return posts->line[b->turn % KL_BOARD_LINES].data;
     if (bytes <= b->cell_bytes)
         return b->cells + ((size_t)rank * KL_BOARD_CELLS + b->turn % KL_BOARD_CELLS) * b->cell_bytes;
     if (b->ahead && bytes <= b->tray_bytes)
@@ -131,58 +164,74 @@ static inline void *kl_board_data(const struct kl_board *b, int rank, size_t byt
     return b->slots + ((size_t)rank * b->nslots + (b->turn & (b->nslots - 1))) * b->slot_bytes;
 }
 
-/** Tell all that this rank's data of this turn are there. */
-static inline void kl_board_announce(const struct kl_board *b, uint64_t signature)
+/** What says that they are there. */
+static inline struct kl_board_flag *kl_board_flag(const struct kl_board *b, int rank, size_t bytes)
 {
-    struct kl_board_line *line = &b->own[1 + b->turn % KL_BOARD_POSTS];
+    struct kl_board_posts *posts = &b->posts[rank];
 
-    line->signature = signature;
-    kl_store_release(&line->ready, b->turn + 1); /* pairs with kl_board_ready */
+    if (b->packs && (bytes <= KL_BOARD_BRIEF || bytes > KL_BOARD_INLINE))
+        return &posts->brief[b->turn % KL_BOARD_POSTS].flag;
+    return &posts->line[b->turn % KL_BOARD_LINES].flag;
 }
 
-/** Are a rank's data of this turn there? */
-static inline bool kl_board_ready(struct kl_board *b, int rank)
+/** Tell all which call this rank makes in this turn, in which it posts nothing. */
+static inline void kl_board_call(const struct kl_board *b, uint64_t signature)
 {
-    if (kl_load_acquire(&kl_board_post(b, rank)->ready) != b->turn + 1) return false; /* pairs with kl_board_announce */
+    kl_store_release(&b->own->call[b->turn % KL_BOARD_POSTS],
+                     kl_board_call_of(b, signature)); /* pairs with kl_board_compare */
+}
+
+/** The same, and that the `bytes` of its data are there. */
+static inline void kl_board_announce(const struct kl_board *b, size_t bytes, uint64_t signature)
+{
+    struct kl_board_flag *flag = kl_board_flag(b, b->rank, bytes);
+
+    flag->signature = signature;
+    kl_store_release(&flag->ready, b->turn + 1); /* pairs with kl_board_is_there */
+    kl_board_call(b, signature);
+}
+
+/** Is a rank's post of so many bytes in this turn there? */
+static inline bool kl_board_is_there(struct kl_board *b, int rank, size_t bytes)
+{
+    if (kl_load_acquire(&kl_board_flag(b, rank, bytes)->ready) != b->turn + 1)
+        return false; /* pairs with kl_board_announce */
     b->known[rank] = b->turn;
     return true;
 }
 
-/** The same, after some looks at it: others need not be asked at once what there is to do. */
-static inline bool kl_board_has_come(struct kl_board *b, int rank)
+/** Has a rank whose post of that call does not come said that it makes another one in this turn? */
+bool kl_board_calls_other(struct kl_board *board, int rank, uint64_t signature);
+
+/** Is a rank's post of so many bytes in this turn there, and of that call? Looks at it some times: others need not be asked at once what there is to do. */
+static inline enum kl_comparison kl_board_has_come(struct kl_board *b, int rank, size_t bytes, uint64_t signature)
 {
-    for (int i = 0; i < KL_BOARD_LOOKS; i++)
-        if (kl_board_ready(b, rank)) return true;
-    return false;
+    struct kl_board_flag *flag = kl_board_flag(b, rank, bytes);
+    const uint64_t turn = b->turn;
+
+    for (int i = 0; i < KL_BOARD_LOOKS; i++) {
+        if (kl_load_acquire(&flag->ready) != turn + 1) continue; /* pairs with kl_board_announce */
+        b->known[rank] = turn;
+        return flag->signature == signature ? KL_SAME : KL_OTHER;
+    }
+    return kl_board_calls_other(b, rank, signature) ? KL_OTHER : KL_NOT_YET;
 }
 
-/** A rank's post, or one that it made before, is of another call than this rank's: fails with ncclInvalidUsage. */
+/** A rank makes another call than this one, now or in a turn before: fails with ncclInvalidUsage. */
 ncclResult_t kl_board_refuse(const struct kl_board *board, int from, const char *function);
-
-/** Is a rank's post of this turn of that call? */
-static inline bool kl_board_is_of(const struct kl_board *b, int from, uint64_t signature)
-{
-    return kl_board_post(b, from)->signature == signature;
-}
-
-/** Else as kl_board_refuse. */
-static inline ncclResult_t kl_board_check(const struct kl_board *b, int from, uint64_t signature, const char *function)
-{
-    return kl_board_is_of(b, from, signature) ? ncclSuccess : kl_board_refuse(b, from, function);
-}
 
 /** This rank is done with the turn, and all may know. */
 static inline void kl_board_next_turn(struct kl_board *b)
 {
     b->turn++;
-    kl_store_release(&b->own->ready, b->turn); /* pairs with kl_board_may_post */
+    kl_store_release(&b->own->done, b->turn); /* pairs with kl_board_may_post */
 }
 
 /** The same after a turn of posts in lines or cells, which are many: all hear of a few turns at a time, and may look the less often. */
 static inline void kl_board_next_small_turn(struct kl_board *b)
 {
     b->turn++;
-    if (b->turn % KL_BOARD_TOLD == 0) kl_store_release(&b->own->ready, b->turn); /* pairs with kl_board_may_post */
+    if (b->turn % KL_BOARD_TOLD == 0) kl_store_release(&b->own->done, b->turn); /* pairs with kl_board_may_post */
 }
 
 #endif

@@ -96,6 +96,7 @@ static size_t most_of(const struct kl_flat_op *op)
 static inline void start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
 {
     board->ahead = share->func == KL_FUNC_BROADCAST;
+    board->packs = share->func == KL_FUNC_BROADCAST || share->func == KL_FUNC_REDUCE;
     op->board = board;
     op->share = share;
     op->parts = kl_func_info[share->func].send_parts ? (size_t)board->nranks : 1;
@@ -160,8 +161,12 @@ static inline bool try_post(struct kl_flat_op *op)
     if (op->posted) return true;
     const size_t bytes = posted_here(op);
     if (!kl_board_may_post(b, bytes, &blocker)) return false;
-    if (op->brings) post_data(op, kl_board_data(b, b->rank, bytes));
-    kl_board_announce(b, op->share->signature);
+    if (op->brings) {
+        post_data(op, kl_board_data(b, b->rank, bytes));
+        kl_board_announce(b, bytes, op->share->signature);
+    } else {
+        kl_board_call(b, op->share->signature);
+    }
     return op->posted = true;
 }
 
@@ -275,10 +280,10 @@ static bool agree(struct kl_flat_op *op, ncclResult_t *rc)
 /* Is the post of a source here, and of the same call? */
 static inline bool comes(const struct kl_flat_op *op, int from, ncclResult_t *rc)
 {
-    if (!kl_board_has_come(op->board, from)) return false;
-    if (kl_board_is_of(op->board, from, op->share->signature)) return true;
-    *rc = kl_board_refuse(op->board, from, function(op));
-    return false;
+    const enum kl_comparison got = kl_board_has_come(op->board, from, posted_by(op, from), op->share->signature);
+
+    if (got == KL_OTHER) *rc = kl_board_refuse(op->board, from, function(op));
+    return got == KL_SAME;
 }
 
 static inline bool collect(struct kl_flat_op *op, ncclResult_t *rc)
@@ -366,7 +371,7 @@ static int blocker(struct kl_flat_op *op)
     if (!op->posted) return kl_board_may_post(op->board, posted_here(op), &rank) ? -1 : rank;
     if (op->arrived == op->sources) return looks_at_all(op) ? -1 : kl_board_neighbour(op->board);
     rank = source(op, op->arrived);
-    return kl_board_ready(op->board, rank) ? -1 : rank;
+    return kl_board_is_there(op->board, rank, posted_by(op, rank)) ? -1 : rank;
 }
 
 int kl_flat_blocked_on(struct kl_flat_op *op, bool gone)

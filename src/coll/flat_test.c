@@ -103,7 +103,9 @@ static void a_root_waits_for_nobody_until_it_has_gone_round(void **state)
 
     (void)state;
     kl_board_init(&board, 3, 0);
-    expect_ahead(KL_BOARD_INLINE, KL_BOARD_AHEAD, 12); /* it waits for 9, and hears of 4 at a time */
+    expect_ahead(KL_BOARD_BRIEF, KL_BOARD_AHEAD, 36); /* it waits for 33, and hears of 4 at a time */
+    expect_ahead(KL_BOARD_BRIEF + 1, KL_BOARD_LINES, 12);
+    expect_ahead(KL_BOARD_INLINE, KL_BOARD_LINES, 12);
     expect_ahead(4096, KL_BOARD_CELLS, 12);
     expect_ahead(4097, KL_BOARD_TRAYS, 5);
     expect_ahead(8193, (int)board.nslots, 1 + (int)board.nslots / 16);
@@ -213,6 +215,43 @@ static void another_call_is_refused_before_data_are_touched(void **state)
     close_world(&w);
 }
 
+/* What is posted elsewhere than where it is looked for shows all the same, after a while, and is not taken for data that do not come. */
+static void another_size_is_refused(void **state)
+{
+    static const struct size_case {
+        const char *text;
+        int func;
+        size_t posted, expected;
+    } cases[] = {
+        {"more than is brief", KL_FUNC_BROADCAST, 64, 8},         {"brief", KL_FUNC_BROADCAST, 8, 64},
+        {"as much as a cell takes", KL_FUNC_BROADCAST, 1000, 64}, {"no cell", KL_FUNC_REDUCE, 64, 1000},
+        {"more of what all bring", KL_FUNC_ALL_GATHER, 1000, 64},
+    };
+
+    (void)state;
+    kl_error_quiet(1);
+    FOR_EACH_CASE(k, cases)
+    {
+        static struct world w;
+        struct call c = {.func = k->func, .type = ncclInt8, .root = 1};
+        ncclResult_t rc = ncclSuccess;
+
+        assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 2), ncclSuccess);
+        open_world(&w, 2, 4000);
+        for (int r = 0; r < 2; r++) {
+            c.count = c.seed = r ? k->posted : k->expected;
+            c.root = k->func == KL_FUNC_BROADCAST;
+            struct kl_share s = share_of(&c, r, w.send[r], w.recv[r]);
+            start_flat(&w, r, &s);
+        }
+        (void)kl_flat_progress(&w.op[1], &rc);
+        for (int i = 0; i < 2 * KL_BOARD_VAIN && !rc; i++) (void)kl_flat_progress(&w.op[0], &rc);
+        expect_case(k->text, rc == ncclInvalidUsage);
+        close_world(&w);
+    }
+    kl_error_quiet(0);
+}
+
 /* Nobody takes what those post who name another root, but a neighbour sees it. */
 static void one_of_ranks_that_name_different_roots_finds_out(void **state)
 {
@@ -290,6 +329,7 @@ int main(void)
         cmocka_unit_test(a_root_ahead_compares_when_its_neighbour_is_near),
         cmocka_unit_test(a_root_waits_for_nobody_until_it_has_gone_round),
         cmocka_unit_test(another_call_is_refused_before_data_are_touched),
+        cmocka_unit_test(another_size_is_refused),
         cmocka_unit_test(one_of_ranks_that_name_different_roots_finds_out),
         cmocka_unit_test(one_that_has_left_is_named),
         cmocka_unit_test(threads_agree),

@@ -51,6 +51,13 @@ static void post_card(struct kl_mapped_op *op)
     if (s->mark) card->far = (struct kl_read_far){kl_foreign_self(s->mark), {address(s->send), address(s->recv)}};
 }
 
+/* Bytes of a post. */
+static size_t posted_bytes(const struct kl_mapped_op *op)
+{
+    if (op->stage == KL_MAPPED_CARDS) return sizeof(struct kl_mapped_card);
+    return op->stage == KL_MAPPED_TICKETS ? sizeof(struct kl_lent_tickets) : 1;
+}
+
 static void post(struct kl_mapped_op *op)
 {
     struct kl_board *b = &op->mapped->board;
@@ -62,16 +69,15 @@ static void post(struct kl_mapped_op *op)
                         kl_board_data(b, b->rank, sizeof(struct kl_lent_tickets)));
     else
         *(uint8_t *)kl_board_data(b, b->rank, 1) = !op->failed;
-    kl_board_announce(b, op->work.share->signature);
+    kl_board_announce(b, posted_bytes(op), op->work.share->signature);
 }
 
 static bool try_post(struct kl_mapped_op *op)
 {
-    size_t bytes = op->stage == KL_MAPPED_TICKETS ? sizeof(struct kl_lent_tickets) : sizeof(struct kl_mapped_card);
     int blocker;
 
     if (op->posted) return true;
-    if (!kl_board_may_post(&op->mapped->board, bytes, &blocker)) return false;
+    if (!kl_board_may_post(&op->mapped->board, posted_bytes(op), &blocker)) return false;
     post(op);
     return op->posted = true;
 }
@@ -222,9 +228,9 @@ static bool turn(struct kl_mapped_op *op, ncclResult_t *rc)
 
     if (!try_post(op)) return false;
     for (; op->arrived < b->nranks; op->arrived++) {
-        if (!kl_board_has_come(b, op->arrived)) return false;
-        *rc = kl_board_check(b, op->arrived, op->work.share->signature, function(op));
-        if (*rc || !hear(op, op->arrived)) return false;
+        const enum kl_comparison got = kl_board_has_come(b, op->arrived, posted_bytes(op), op->work.share->signature);
+        if (got == KL_OTHER) *rc = kl_board_refuse(b, op->arrived, function(op));
+        if (got != KL_SAME || !hear(op, op->arrived)) return false;
     }
     b->compared = b->turn + 1;
     kl_board_next_turn(b);
@@ -299,7 +305,7 @@ static enum kl_progress end(struct kl_mapped_op *op)
     if (is_declined(op)) return KL_DONE;
     if (!op->posted) {
         if (!kl_board_may_post(b, 0, &blocker)) return KL_STALLED;
-        kl_board_announce(b, op->work.share->signature);
+        kl_board_call(b, op->work.share->signature);
         b->compared = b->turn + 1;
         kl_board_next_turn(b);
         op->posted = true;
@@ -336,8 +342,9 @@ static int blocker(struct kl_mapped_op *op)
 
     if (op->stage == KL_MAPPED_WORK) return -1;
     if (op->stage == KL_MAPPED_END) return is_declined(op) || kl_board_all_done(b, &rank) ? -1 : rank;
-    if (!op->posted) return kl_board_may_post(b, sizeof(struct kl_lent_tickets), &rank) ? -1 : rank;
-    return op->arrived < b->nranks && !kl_board_ready(b, op->arrived) ? op->arrived : -1;
+    if (!op->posted) return kl_board_may_post(b, posted_bytes(op), &rank) ? -1 : rank;
+    if (op->arrived == b->nranks) return -1;
+    return kl_board_is_there(b, op->arrived, posted_bytes(op)) ? -1 : op->arrived;
 }
 
 int kl_mapped_blocked_on(struct kl_mapped_op *op, bool gone)
