@@ -45,10 +45,10 @@ static uint32_t uses_of(size_t bytes, size_t least, size_t most, size_t most_byt
     return (uint32_t)(n < least ? least : n > most ? most : n);
 }
 
-/* Uses before a comparison that ends with the cycle. */
+/* Uses before a comparison with which the cycle ends, once all have heard of it. */
 static uint32_t latest(const struct kl_lately *l)
 {
-    return (l->again - 2) * l->block - 1;
+    return (l->again - 2) * l->block - KL_LATELY_HEARS;
 }
 
 struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, struct kl_lately_use use)
@@ -82,25 +82,40 @@ bool kl_lately_is_compared(const struct kl_lately *l)
     return l->uses == l->warm + 2 * l->block;
 }
 
-/* Once more, at once, with as many uses. */
-static void compare_again(struct kl_lately *l)
+/*
+ * A guess gives way to what the first comparison finds; what has been found, only if two of them say so: one may have met a time slice of another
+ * program. So it is doubted, and compared once more, at once, with as many uses.
+ */
+static void judge(struct kl_lately *l)
 {
-    l->uses = 0;
-    l->warm = KL_LATELY_WARM;
+    const struct kl_lately_before *b = &l->before;
+    const uint64_t better = l->slowest[b->better], other = l->slowest[!b->better];
+    const bool worse = b->compared ? OF * other < CLEARLY * better : other < better;
+
+    l->doubted = worse && b->compared && !b->doubted;
+    l->better = worse && !l->doubted ? !b->better : b->better;
+    l->uses = (l->doubted ? 0 : b->uses) + l->since;
+    l->warm = l->doubted ? KL_LATELY_WARM : b->warm;
 }
 
-/* A guess gives way to what the first comparison finds; what has been found, only if two of them say so: one may have met a time slice of another program. */
 void kl_lately_decide(struct kl_lately *l, const uint64_t ns[2])
 {
-    const uint64_t better = ns[l->better], other = ns[!l->better];
-    const bool first = !l->compared, worse = first ? other < better : OF * other < CLEARLY * better;
-
+    l->before = (struct kl_lately_before){
+        .uses = l->uses, .warm = l->warm, .better = l->better, .compared = l->compared, .doubted = l->doubted};
+    l->slowest[0] = ns[0];
+    l->slowest[1] = ns[1];
     l->compared = true;
-    l->doubted = worse && !first && !l->doubted;
-    if (l->doubted)
-        compare_again(l);
-    else if (worse)
-        l->better = !l->better;
+    l->number++;
+    l->since = 0;
+    judge(l);
+}
+
+void kl_lately_hear(struct kl_lately *l, const uint64_t ns[2])
+{
+    if (ns[0] <= l->slowest[0] && ns[1] <= l->slowest[1]) return;
+    for (int way = 0; way < 2; way++)
+        if (ns[way] > l->slowest[way]) l->slowest[way] = ns[way];
+    judge(l);
 }
 
 /* What `n` uses have taken; where one has stalled, what it would have taken else. */
@@ -135,6 +150,7 @@ static uint32_t at_most(uint32_t n, uint32_t most)
 /* The next cycle is longer, and compares more. */
 static void end_cycle(struct kl_lately *l)
 {
+    l->since = KL_LATELY_HEARS;
     l->uses = 0;
     l->warm = KL_LATELY_WARM;
     l->block = at_most(2 * l->block, l->most);
@@ -146,5 +162,6 @@ void kl_lately_took(struct kl_lately *l, uint64_t ns)
     const enum part part = part_of(l);
 
     if (part == FIRST || part == SECOND) add(l, l->uses - l->warm, ns);
+    if (kl_lately_hears(l)) l->since++;
     if (++l->uses == l->again * l->block) end_cycle(l);
 }

@@ -23,8 +23,18 @@
 /* Uses before a comparison, at least; and before the first one, at most: as many as move KL_LATELY_WARM_BYTES. */
 enum { KL_LATELY_WARM = 8, KL_LATELY_MOST_WARM = 256, KL_LATELY_WARM_BYTES = 4 << 20 };
 
+/* Uses after a comparison in which other ranks may still say what they found. */
+enum { KL_LATELY_HEARS = KL_LATELY_WARM };
+
 /* Blocks from one comparison to the next, a cycle: of the first one, and of those after several, each twice as many as before. */
 enum { KL_LATELY_SOON = 16, KL_LATELY_SELDOM = 64 };
+
+/* What it was when the last comparison was decided. */
+struct kl_lately_before {
+    uint32_t uses, warm;
+    int better;
+    bool compared, doubted;
+};
 
 struct kl_lately {
     uint32_t block;      /* uses of either way, 3 or more, that are compared; 0: not begun */
@@ -39,6 +49,10 @@ struct kl_lately {
     bool crowded;        /* kl_lately_use */
     uint64_t ns[2];      /* of the blocks, by way: of as many uses */
     uint64_t longest[2]; /* ns: of these uses */
+    uint32_t number;     /* of comparisons that were decided; since the last one, */
+    uint32_t since;      /* uses, up to KL_LATELY_HEARS; */
+    uint64_t slowest[2]; /* ns: by which it was decided */
+    struct kl_lately_before before;
 };
 
 /** What a use is like. */
@@ -64,6 +78,15 @@ bool kl_lately_is_compared(const struct kl_lately *lately);
 
 /** During that use, or before: which way is better from now on, as these were the times of both. A rank's own (`ns`), or those of the slowest. */
 void kl_lately_decide(struct kl_lately *lately, const uint64_t ns[2]);
+
+/** May other ranks still say what they found in the last comparison? */
+static inline bool kl_lately_hears(const struct kl_lately *lately)
+{
+    return lately->number && lately->since < KL_LATELY_HEARS;
+}
+
+/** What another one that has compared as often found the last time, while this one hears: it is decided anew, by the slowest of all times. */
+void kl_lately_hear(struct kl_lately *lately, const uint64_t ns[2]);
 
 /** The use under way is over, and took so long. */
 void kl_lately_took(struct kl_lately *lately, uint64_t ns);

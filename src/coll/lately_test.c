@@ -207,7 +207,8 @@ static void what_costs_much_is_tried_late(void **state)
     (void)state;
     second_of(kl_lately_of(of, 6, 0, use_of(BYTES, 0)), SOON, second_faster);
     struct kl_lately *l = kl_lately_of(of, 6, 4, use_of(BYTES, 0));
-    assert_int_equal(second_of(l, SOON - 2 * BLOCK - 1, first_faster), SOON - 2 * BLOCK - 1);
+    enum { LATE = SOON - 2 * BLOCK - KL_LATELY_HEARS };
+    assert_int_equal(second_of(l, LATE, first_faster), LATE);
     assert_int_equal(second_of(l, 2 * BLOCK, first_faster), BLOCK);
     assert_int_equal(next_way(l), 0);
     assert_int_equal(kl_lately_way(kl_lately_of(of, 6, 5, use_of(BYTES, 1))), 1);
@@ -225,6 +226,66 @@ static void what_is_not_alike_has_no_say(void **state)
     assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 3, use_of(LITTLE, 0))), 0);
     second_of(&of[4], SOON, first_faster);
     assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 2, use_of(LITTLE, 1))), 0);
+}
+
+/* ---- others ---- */
+
+/* One that was `found`, once before, and has now been compared, with these times. */
+static struct kl_lately found(int better, const uint64_t ns[2])
+{
+    struct kl_lately l = begun();
+
+    second_of(&l, AGAIN, better ? second_faster : first_faster);
+    second_of(&l, COMPARED, better ? second_faster : first_faster);
+    l.ns[0] = ns[0];
+    l.ns[1] = ns[1];
+    (void)next_way(&l);
+    return l;
+}
+
+/* Whatever each of them found, and then both do the same, for longer than until the next comparison. */
+static void those_who_hear_each_other_agree(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t one[2], other[2];
+        int way;
+    } cases[] = {
+        {"both keep it", {100, 200}, {150, 160}, 0},
+        {"one doubts it", {300, 200}, {100, 290}, 0},
+        {"the slowest says that it is the other", {300, 100}, {100, 90}, 1},
+    };
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        struct kl_lately one = found(0, c->one), other = found(0, c->other);
+        uint64_t said[2] = {one.slowest[0], one.slowest[1]};
+        bool same = true;
+        kl_lately_hear(&one, other.slowest);
+        kl_lately_took(&other, 100); /* it hears a use later */
+        kl_lately_hear(&other, said);
+        kl_lately_took(&one, 100);
+        for (int i = 0; i < 2 * AGAIN; i++) {
+            const int way = next_way(&one);
+            same &= way == next_way(&other);
+            kl_lately_took(&one, c->way ? second_faster[way] : first_faster[way]);
+            kl_lately_took(&other, c->way ? second_faster[way] : first_faster[way]);
+        }
+        expect_case(c->text, same && one.better == c->way && other.better == c->way);
+    }
+}
+
+static void others_are_heard_for_a_while(void **state)
+{
+    struct kl_lately l = begun();
+
+    (void)state;
+    second_of(&l, COMPARED, first_faster);
+    assert_false(kl_lately_hears(&l));
+    (void)next_way(&l);
+    for (int i = 0; i < KL_LATELY_HEARS; i++, kl_lately_took(&l, 100)) assert_true(kl_lately_hears(&l));
+    assert_false(kl_lately_hears(&l));
 }
 
 /* At first whichever is faster is taken. */
@@ -266,6 +327,8 @@ int main(void)
         cmocka_unit_test(one_begins_as_another_has_ended),
         cmocka_unit_test(what_costs_much_is_tried_late),
         cmocka_unit_test(what_is_not_alike_has_no_say),
+        cmocka_unit_test(those_who_hear_each_other_agree),
+        cmocka_unit_test(others_are_heard_for_a_while),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,8 +25,9 @@ struct loan {
         struct kl_range_ticket ticket;
         struct kl_foreign owner;
     };
+    uint64_t note;
 };
-_Static_assert(sizeof(struct loan) == 96 && sizeof(struct loan) <= KL_FIFO_INLINE, "a loan travels in a line");
+_Static_assert(sizeof(struct loan) == 104 && sizeof(struct loan) <= KL_FIFO_INLINE, "a loan travels in a line");
 
 /* ---- life ---- */
 
@@ -93,14 +94,17 @@ static bool offer_mapped(const struct kl_loans *l, const void *data, struct loan
     *loan = (struct loan){.at = card.at[KL_LENT_SEND],
                           .epoch = card.epoch,
                           .block = card.block[KL_LENT_SEND],
-                          .ticket = tickets.ticket[KL_LENT_SEND]};
+                          .ticket = tickets.ticket[KL_LENT_SEND],
+                          .note = l->note};
     return true;
 }
 
 static struct loan offer_read(const struct kl_loans *l, const void *data)
 {
-    return (struct loan){
-        .at = (uint64_t)(uintptr_t)data, .block = NO_BLOCK, .owner = kl_foreign_self(&l->lending.process)};
+    return (struct loan){.at = (uint64_t)(uintptr_t)data,
+                         .block = NO_BLOCK,
+                         .owner = kl_foreign_self(&l->lending.process),
+                         .note = l->note};
 }
 
 /* The loan of either kind that is possible; false: none is. */
@@ -155,16 +159,62 @@ static struct kl_lately *times_of(struct kl_loans *l, size_t bytes, size_t messa
         (struct kl_lately_use){.bytes = bytes * messages, .guess = guess(l, size), .crowded = l->lending.crowded});
 }
 
+/* ---- notes ---- */
+
+/*
+ * A note: 1, which of the sizes (5 bits), the lowest 6 bits of the number of comparisons, and the times of both ways (26 bits each), in units of 64 ns.
+ */
+enum { UNIT_BITS = 6, TIME_BITS = 26, NUMBER_BITS = 6 };
+enum { NUMBER_AT = 2 * TIME_BITS, SIZE_AT = NUMBER_AT + NUMBER_BITS, VALID_AT = 63 };
+_Static_assert(2 * KL_LOAN_SIZES <= 1 << (VALID_AT - SIZE_AT), "a size has its bits");
+
+static uint64_t low_bits(uint64_t of, int n)
+{
+    return of & (((uint64_t)1 << n) - 1);
+}
+
+static uint64_t note_time(uint64_t ns)
+{
+    const uint64_t most = ((uint64_t)1 << TIME_BITS) - 1;
+
+    return ns >> UNIT_BITS < most ? ns >> UNIT_BITS : most;
+}
+
+/* But for the times. */
+static uint64_t note_head(const struct kl_loans *l)
+{
+    return (uint64_t)1 << VALID_AT | (uint64_t)(l->times - &l->lately[0][0]) << SIZE_AT |
+           low_bits(l->times->number, NUMBER_BITS) << NUMBER_AT;
+}
+
+static void make_note(struct kl_loans *l)
+{
+    const uint64_t *ns = l->times->slowest;
+
+    l->note = kl_lately_hears(l->times) ? note_head(l) | note_time(ns[0]) << TIME_BITS | note_time(ns[1]) : 0;
+}
+
+void kl_loans_hear(struct kl_loans *l, uint64_t note)
+{
+    const uint64_t ns[] = {low_bits(note >> TIME_BITS, TIME_BITS) << UNIT_BITS, low_bits(note, TIME_BITS) << UNIT_BITS};
+
+    if (!note || !l->note || note >> NUMBER_AT != note_head(l) >> NUMBER_AT) return;
+    kl_lately_hear(l->times, ns);
+    make_note(l);
+}
+
 void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, bool receives)
 {
     l->reads = false;
     l->times = NULL;
+    l->note = 0;
     if (bytes < KL_LOAN_LEAST || (!receives && bytes <= STAGED_AHEAD)) return;
     l->reads = l->lending.copies == KL_KERNEL_COPIES_ALWAYS;
     if (l->lending.copies != KL_KERNEL_COPIES_AUTO) return;
     l->times = times_of(l, bytes, messages);
     if (kl_lately_is_compared(l->times)) kl_lately_decide(l->times, l->times->ns);
     l->reads = kl_lately_way(l->times);
+    make_note(l);
     l->began = kl_now_ns();
 }
 
@@ -172,6 +222,7 @@ void kl_loans_complete(struct kl_loans *l)
 {
     if (l->times) kl_lately_took(l->times, kl_now_ns() - l->began);
     l->times = NULL;
+    l->note = 0;
 }
 
 /* ---- the receiver ---- */
@@ -182,6 +233,7 @@ enum kl_loan kl_loan_find(struct kl_loans *l, int peer, const struct kl_fifo_rx 
     struct loan loan;
 
     memcpy(&loan, kl_fifo_payload(rx), sizeof loan);
+    kl_loans_hear(l, loan.note);
     if (loan.block == NO_BLOCK) {
         *data = (struct kl_loan_data){.there = loan.at, .owner = loan.owner};
         return KL_LOAN_HERE;

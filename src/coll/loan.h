@@ -9,7 +9,9 @@
  *
  * Mapped memory is always lent. The kernel's copies cost a call of the system and the tables of the pages; staging costs a second copy, which
  * overlaps with the first. Which is faster depends on the memory of the machine and on who shares its CPUs, so both are tried
- * (lately.h), launch by launch.
+ * (lately.h), launch by launch. Ranks that wait for each other's messages all lose if one of them chooses the slower way. So each notes with what it sends
+ * what it has found, and has heard of others: after as many launches as messages lie between two ranks, both decide by the slowest times of all. That
+ * takes for granted that they send alike, and have so far; where they do not, each decides by its own.
  *
  * A launch that only sends, and so little that it can be complete before the receives are posted, has its data staged: NCCL's programs may not
  * count on that, but many do, and whether they hang must not depend on what was faster. One that receives as well may wait.
@@ -52,6 +54,7 @@ struct kl_loans {
     struct kl_lately lately[2][KL_LOAN_SIZES]; /* staged or read: with few or many messages, by size */
     struct kl_lately *times;                   /* of this launch, or NULL */
     uint64_t began;                            /* ns, kl_now_ns */
+    uint64_t note;                             /* what this rank says of `times` with what it sends; 0: nothing */
 };
 
 void kl_loans_fini(struct kl_loans *loans);
@@ -61,6 +64,9 @@ void kl_loans_begin(struct kl_loans *loans, size_t bytes, size_t messages, bool 
 
 /** It is complete. */
 void kl_loans_complete(struct kl_loans *loans);
+
+/** A rank that sends in this launch has noted this. */
+void kl_loans_hear(struct kl_loans *loans, uint64_t note);
 
 /** Lend the next step's data to `peer`. False: they can't be, are too few, or the peer has declined lately. */
 bool kl_loan_offer(struct kl_loans *loans, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more);

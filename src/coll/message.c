@@ -20,7 +20,7 @@ static size_t at_most(size_t bytes, size_t most)
 }
 
 /* Through a slot of the pool; 0 if none is free. */
-static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left)
+static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left, uint64_t note)
 {
     size_t bytes = at_most(left, kl_pool_slot_bytes(tx->pool));
     uint64_t offset;
@@ -28,7 +28,7 @@ static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left)
 
     if (!slot) return 0;
     memcpy(slot, from, bytes);
-    kl_fifo_publish_pooled(tx, offset, bytes, bytes < left);
+    kl_fifo_publish_pooled(tx, offset, note, bytes, bytes < left);
     return bytes;
 }
 
@@ -82,7 +82,7 @@ static size_t send_step(struct kl_message *m, struct kl_connector *c, struct kl_
 
     if (left >= tx->lends_from) return send_lent(tx, from, left);
     if (is_pooled(m, tx)) bytes = send_on_loan(m, c, loans);
-    if (!bytes && is_pooled(m, tx)) bytes = send_pooled(tx, from, left);
+    if (!bytes && is_pooled(m, tx)) bytes = send_pooled(tx, from, left, loans->note);
     return bytes ? bytes : send_copied(tx, from, left);
 }
 
@@ -243,6 +243,7 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
             got = KL_MOVED;
             continue;
         }
+        kl_loans_hear(loans, kl_fifo_note(rx));
         const void *in = kl_fifo_open(rx, &bytes, &more);
         if (!in && kl_fifo_revoked(rx)) return got;
         size_t left = message->bytes - message->moved;

@@ -488,6 +488,54 @@ static void both_ways_are_tried_in_turn(void **state)
     }
 }
 
+/* A launch in which a rank decides, after it has found these times. */
+static void decide(struct kl_loans *loans, uint64_t staged, uint64_t read)
+{
+    kl_loans_begin(loans, ON_LOAN, 1, true);
+    loans->times->uses = loans->times->warm + 2 * loans->times->block;
+    loans->times->ns[0] = staged;
+    loans->times->ns[1] = read;
+    kl_loans_begin(loans, ON_LOAN, 1, true);
+}
+
+/* A sender's note travels with what is staged, and with what is lent. Who has compared as often at this size hears it, and nobody else. */
+static void ranks_hear_what_others_have_found(void **state)
+{
+    static const struct {
+        const char *text;
+        bool lent, other_size, compared_twice, heard;
+    } cases[] = {
+        {"staged", false, false, false, true},
+        {"lent", true, false, false, true},
+        {"at another size", false, true, false, false},
+        {"after another comparison", false, false, true, false},
+    };
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        struct loaned p;
+        begin_loan(&p);
+        lender.lending = (struct kl_lending){.process = 77};
+        borrower.lending = lender.lending;
+        memset(lender.lately, 0, sizeof lender.lately);
+        memset(borrower.lately, 0, sizeof borrower.lately);
+        decide(&lender, 640000, 6400000);
+        if (c->compared_twice) decide(&borrower, 64000, 32000);
+        decide(&borrower, 1280000, 64000);
+        lender.reads = c->lent;
+        if (c->other_size) kl_loans_begin(&borrower, ON_LOAN / 2, 1, true);
+        receive_all(&p);
+        assert_int_equal(p.out.lends, c->lent);
+        const uint64_t *slowest = borrower.times->slowest;
+        expect_case(c->text, (slowest[0] == 1280000 && slowest[1] == 6400000) == c->heard);
+        kl_loans_complete(&lender);
+        kl_loans_complete(&borrower);
+        borrower.lending = (struct kl_lending){.maps = true};
+        end_loan(&p);
+    }
+}
+
 static void it_is_known_whether_ranks_take_turns(void **state)
 {
     (void)state;
@@ -687,6 +735,7 @@ int main(void)
         cmocka_unit_test(launches_decide_what_is_read),
         cmocka_unit_test(both_ways_are_tried_in_turn),
         cmocka_unit_test(it_is_known_whether_ranks_take_turns),
+        cmocka_unit_test(ranks_hear_what_others_have_found),
         cmocka_unit_test(a_size_begins_as_the_nearest_that_is_alike),
         cmocka_unit_test(what_fits_no_cache_is_not_alike),
         cmocka_unit_test(a_receiver_that_left_is_not_waited_for),
