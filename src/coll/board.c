@@ -119,7 +119,7 @@ bool kl_board_all_done(struct kl_board *b, int *blocker)
 /* Turns until what is written now is written anew. */
 static uint64_t round_of(const struct kl_board *b, size_t bytes)
 {
-    if (bytes <= KL_BOARD_INLINE) return b->packs && bytes <= KL_BOARD_BRIEF ? KL_BOARD_AHEAD : KL_BOARD_LINES;
+    if (bytes <= KL_BOARD_INLINE) return kl_board_is_brief(b, bytes) ? KL_BOARD_AHEAD : KL_BOARD_LINES;
     if (bytes <= b->cell_bytes) return KL_BOARD_CELLS;
     return b->ahead && bytes <= b->tray_bytes ? KL_BOARD_TRAYS : b->nslots;
 }

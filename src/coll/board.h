@@ -12,7 +12,7 @@
  *          brief[turn % KL_BOARD_POSTS] a flag, and up to KL_BOARD_BRIEF bytes, of operations that pack posts
  *          line[turn % KL_BOARD_LINES]  a flag, and up to KL_BOARD_INLINE bytes
  *      by rank, cell_bytes each:
- *          cell[turn % KL_BOARD_CELLS]  more; the flag is where the operation has it for the fewest bytes
+ *          cell[turn % KL_BOARD_CELLS]  more; their flag is in `brief` if the operation packs posts, else in `line`
  *      by rank, tray_bytes each:
  *          tray[turn % KL_BOARD_TRAYS]  the same, where nobody else posts data
  *      by rank, slot_bytes each:
@@ -150,12 +150,18 @@ static inline bool kl_board_same_turn(uint64_t a, uint64_t b)
     return (a ^ b) >> KL_BOARD_CALL_BITS == 0;
 }
 
+/** Is a post of so many bytes a brief one? */
+static inline bool kl_board_is_brief(const struct kl_board *b, size_t bytes)
+{
+    return b->packs && bytes <= KL_BOARD_BRIEF;
+}
+
 /** Where the `bytes` of a rank's post of this turn are. */
 static inline void *kl_board_data(const struct kl_board *b, int rank, size_t bytes)
 {
     struct kl_board_posts *posts = &b->posts[rank];
 
-    if (bytes <= KL_BOARD_BRIEF && b->packs) return posts->brief[b->turn % KL_BOARD_POSTS].data;
+    if (kl_board_is_brief(b, bytes)) return posts->brief[b->turn % KL_BOARD_POSTS].data;
     if (bytes <= KL_BOARD_INLINE) return posts->line[b->turn % KL_BOARD_LINES].data;
     if (bytes <= b->cell_bytes)
         return b->cells + ((size_t)rank * KL_BOARD_CELLS + b->turn % KL_BOARD_CELLS) * b->cell_bytes;
@@ -169,7 +175,7 @@ static inline struct kl_board_flag *kl_board_flag(const struct kl_board *b, int 
 {
     struct kl_board_posts *posts = &b->posts[rank];
 
-    if (b->packs && (bytes <= KL_BOARD_BRIEF || bytes > KL_BOARD_INLINE))
+    if (kl_board_is_brief(b, bytes) || (b->packs && bytes > KL_BOARD_INLINE))
         return &posts->brief[b->turn % KL_BOARD_POSTS].flag;
     return &posts->line[b->turn % KL_BOARD_LINES].flag;
 }

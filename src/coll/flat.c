@@ -10,7 +10,7 @@ enum {
     BROADCAST_BYTES = 16 << 10, /* of a piece: others read one while the root writes the next */
     WHOLE_BYTES = 16 << 10,     /* read of others, beside one's own share: above, slices pay for a second turn */
     GRAIN = 64,                 /* bytes: slices are multiples of it */
-    COMPARED_AT_ONCE = KL_BOARD_LAG / 2, /* turns: lines that are fetched together */
+    COMPARED_AT_ONCE = KL_BOARD_LAG / 2, /* turns, whose calls are compared in one go */
 };
 
 static size_t min_size(size_t a, size_t b)

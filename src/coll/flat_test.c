@@ -233,20 +233,20 @@ static void another_size_is_refused(void **state)
     FOR_EACH_CASE(k, cases)
     {
         static struct world w;
-        struct call c = {.func = k->func, .type = ncclInt8, .root = 1};
+        struct call c = {.func = k->func, .type = ncclInt8, .root = k->func == KL_FUNC_BROADCAST ? 1 : 0};
         ncclResult_t rc = ncclSuccess;
 
         assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 2), ncclSuccess);
         open_world(&w, 2, 4000);
+        memset(w.recv[0], 0x5a, 2000);
         for (int r = 0; r < 2; r++) {
             c.count = c.seed = r ? k->posted : k->expected;
-            c.root = k->func == KL_FUNC_BROADCAST;
             struct kl_share s = share_of(&c, r, w.send[r], w.recv[r]);
             start_flat(&w, r, &s);
         }
         (void)kl_flat_progress(&w.op[1], &rc);
         for (int i = 0; i < 2 * KL_BOARD_VAIN && !rc; i++) (void)kl_flat_progress(&w.op[0], &rc);
-        expect_case(k->text, rc == ncclInvalidUsage);
+        expect_case(k->text, rc == ncclInvalidUsage && w.recv[0][0] == 0x5a);
         close_world(&w);
     }
     kl_error_quiet(0);

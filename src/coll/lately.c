@@ -163,5 +163,5 @@ void kl_lately_took(struct kl_lately *l, uint64_t ns)
 
     if (part == FIRST || part == SECOND) add(l, l->uses - l->warm, ns);
     if (kl_lately_hears(l)) l->since++;
-    if (++l->uses == l->again * l->block) end_cycle(l);
+    if (++l->uses >= l->again * l->block) end_cycle(l);
 }

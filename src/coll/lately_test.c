@@ -230,13 +230,13 @@ static void what_is_not_alike_has_no_say(void **state)
 
 /* ---- others ---- */
 
-/* One that was `found`, once before, and has now been compared, with these times. */
-static struct kl_lately found(int better, const uint64_t ns[2])
+/* One that found the first way better, and has now been compared again, with these times. */
+static struct kl_lately found(const uint64_t ns[2])
 {
     struct kl_lately l = begun();
 
-    second_of(&l, AGAIN, better ? second_faster : first_faster);
-    second_of(&l, COMPARED, better ? second_faster : first_faster);
+    second_of(&l, AGAIN, first_faster);
+    second_of(&l, COMPARED, first_faster);
     l.ns[0] = ns[0];
     l.ns[1] = ns[1];
     (void)next_way(&l);
@@ -259,7 +259,7 @@ static void those_who_hear_each_other_agree(void **state)
     (void)state;
     FOR_EACH_CASE(c, cases)
     {
-        struct kl_lately one = found(0, c->one), other = found(0, c->other);
+        struct kl_lately one = found(c->one), other = found(c->other);
         uint64_t said[2] = {one.slowest[0], one.slowest[1]};
         bool same = true;
         kl_lately_hear(&one, other.slowest);

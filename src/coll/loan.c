@@ -25,7 +25,7 @@ struct loan {
         struct kl_range_ticket ticket;
         struct kl_foreign owner;
     };
-    uint64_t note;
+    uint64_t note; /* what the sender has found (kl_loans_hear); 0: nothing */
 };
 _Static_assert(sizeof(struct loan) == 104 && sizeof(struct loan) <= KL_FIFO_INLINE, "a loan travels in a line");
 
