@@ -25,7 +25,6 @@ static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connect
     if (!m) return KL_NOMEM("a board");
     links->own = m;
     kl_board_init(&m->mapped.board, n, graph->rank);
-    m->mapped.cache_bytes = kl_cache_bytes();
     KL_TRY(kl_lent_init(&m->mapped.lent, kl_devices(), n, graph->rank));
     m->mapped.scratch = kl_chaos_aligned_alloc(KL_LINE, kl_read_scratch_bytes(n));
     if (!m->mapped.scratch) return KL_NOMEM("what the kernel copies");

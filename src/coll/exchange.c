@@ -126,7 +126,7 @@ static struct kl_parcel *pack(struct kl_exchange *x, const struct kl_task *task,
 static void note(struct kl_exchange *x, const struct kl_parcel *p)
 {
     if (p->func != KL_FUNC_SEND) {
-        x->receives = true;
+        x->received += p->message.bytes;
         return;
     }
     x->sends++;
@@ -182,7 +182,7 @@ static void begin(struct kl_exchange *x)
     x->hot = x->n < HOT ? x->n : HOT;
     x->hand = 0;
     x->begun = true;
-    kl_loans_begin(&x->loans, x->largest, x->sends, x->receives);
+    kl_loans_begin(&x->loans, x->largest, x->sends, x->received);
 }
 
 /* ---- going on ---- */
@@ -333,8 +333,7 @@ void kl_exchange_reset(struct kl_exchange *x)
         for (struct kl_parcel *p = x->active[i]; p; p = p->next) forget_last(x, p);
     if (x->to) x->to[x->rank].last = x->from[x->rank].last = NULL;
     x->n = x->added = x->hot = x->unready = 0;
-    x->sends = x->largest = 0;
-    x->receives = false;
+    x->sends = x->largest = x->received = 0;
     x->begun = false;
 }
 

@@ -49,7 +49,7 @@ struct kl_exchange {
     size_t hand;           /* where the next slice of cold ones begins */
     size_t unready;        /* of those active, whose connectors are on the way */
     size_t sends, largest; /* messages to other ranks, and the bytes of the largest of them */
-    bool receives;         /* from other ranks */
+    size_t received;       /* bytes, from other ranks */
     bool begun;
     struct kl_loans loans;
 };

@@ -203,12 +203,13 @@ void kl_loans_hear(struct kl_loans *l, uint64_t note)
     make_note(l);
 }
 
-void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, bool receives)
+void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, size_t received)
 {
     l->reads = false;
     l->times = NULL;
     l->note = 0;
-    if (bytes < KL_LOAN_LEAST || (!receives && bytes <= STAGED_AHEAD)) return;
+    l->past = kl_stores_begin(&l->stores, l->nranks, (size_t)l->nranks * (messages * bytes + received));
+    if (bytes < KL_LOAN_LEAST || (!received && bytes <= STAGED_AHEAD)) return;
     l->reads = l->lending.copies == KL_KERNEL_COPIES_ALWAYS;
     if (l->lending.copies != KL_KERNEL_COPIES_AUTO) return;
     l->times = times_of(l, bytes, messages);
@@ -220,6 +221,7 @@ void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, bool rece
 
 void kl_loans_complete(struct kl_loans *l)
 {
+    kl_stores_end(&l->stores);
     if (l->times) kl_lately_took(l->times, kl_now_ns() - l->began);
     l->times = NULL;
     l->note = 0;

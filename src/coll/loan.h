@@ -27,6 +27,7 @@
 #include "coll/lately.h"
 #include "coll/lending.h"
 #include "coll/lent.h"
+#include "coll/stores.h"
 #include "os/foreign.h"
 #include "transport/fifo.h"
 
@@ -55,12 +56,14 @@ struct kl_loans {
     struct kl_lately *times;                   /* of this launch, or NULL */
     uint64_t began;                            /* ns, kl_now_ns */
     uint64_t note;                             /* what this rank says of `times` with what it sends; 0: nothing */
+    struct kl_stores stores;                   /* of what this rank copies itself; */
+    bool past;                                 /* past the caches, in this launch */
 };
 
 void kl_loans_fini(struct kl_loans *loans);
 
-/** A launch begins that sends `messages` of at most `bytes` to other ranks, and perhaps receives. */
-void kl_loans_begin(struct kl_loans *loans, size_t bytes, size_t messages, bool receives);
+/** A launch begins that sends `messages` of at most `bytes` to other ranks, and receives so many bytes from others. */
+void kl_loans_begin(struct kl_loans *loans, size_t bytes, size_t messages, size_t received);
 
 /** It is complete. */
 void kl_loans_complete(struct kl_loans *loans);

@@ -146,14 +146,26 @@ static bool reads(const struct kl_mapped_op *op)
     return op->outcome.end == KL_NEGOTIATED_READ;
 }
 
+static struct kl_stores *stores_of(struct kl_mapped_op *op)
+{
+    return &op->mapped->stores[op->work.share->func];
+}
+
+/* Bytes that all ranks read and write together. */
+static size_t all_bytes(const struct kl_mapped_op *op)
+{
+    const size_t n = (size_t)op->mapped->board.nranks;
+    const int func = op->work.share->func;
+
+    return (func == KL_FUNC_BROADCAST ? 1 : n) * kl_mapped_send_bytes(&op->work) +
+           (func == KL_FUNC_REDUCE ? 1 : n) * kl_mapped_recv_bytes(&op->work);
+}
+
 static void begin_work(struct kl_mapped_op *op, ncclResult_t *rc)
 {
-    const size_t all =
-        (size_t)op->mapped->board.nranks * (kl_mapped_send_bytes(&op->work) + kl_mapped_recv_bytes(&op->work));
-
     op->stage = KL_MAPPED_WORK;
     if (reads(op)) return;
-    op->work.nontemporal = all > op->mapped->cache_bytes;
+    op->work.nontemporal = kl_stores_begin(stores_of(op), op->mapped->board.nranks, all_bytes(op));
     if (!find_buffers(op))
         *rc = KL_FAIL(ncclRemoteError, "%s: a rank has lent a buffer that is outside of its memory", function(op));
 }
@@ -254,9 +266,12 @@ static bool read_some(struct kl_mapped_op *op, ncclResult_t *rc)
 
 static bool map_some(struct kl_mapped_op *op)
 {
+    const uint64_t began = kl_stores_copy(stores_of(op));
     const bool done = kl_mapped_work(&op->work);
 
     if (op->work.nontemporal) kl_nontemporal_fence();
+    kl_stores_copied(stores_of(op), began);
+    if (done) kl_stores_end(stores_of(op));
     return done;
 }
 

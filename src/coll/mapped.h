@@ -15,7 +15,7 @@
  * memory has not been looked at. Before the kernel copies for the first time, all try whether it does.
  *
  * Results:  as those of Flat: merged in the order of ranks.
- * Stores:   non-temporal, if what the ranks read and write together does not fit in the last-level cache.
+ * Stores:   non-temporal where what the ranks read and write would not stay in the caches (stores.h).
  * Aliasing: in place as NCCL defines it; buffers may be reused when the operation is DONE.
  * Errors:   ncclInvalidUsage when another rank came with another call; ncclRemoteError when one failed meanwhile, or its memory is gone.
  * Threads:  one at a time. Never blocks; allocates nothing but for an allocation that it has not seen.
@@ -29,6 +29,7 @@
 #include "coll/mapped_work.h"
 #include "coll/negotiation.h"
 #include "coll/read_work.h"
+#include "coll/stores.h"
 
 /* Bytes, as the tuner counts them: below, what is staged is there with the flag that tells of it. */
 enum { KL_MAPPED_LEAST = KL_NEGOTIATION_LEAST };
@@ -46,10 +47,10 @@ struct kl_mapped {
     struct kl_board board;
     struct kl_lent lent;
     struct kl_arena_mark *mark;
-    size_t cache_bytes; /* of the host's last-level cache */
-    char *scratch;      /* kl_read_scratch_bytes */
-    bool broken;        /* somebody could not map what was lent */
-    bool proved;        /* all have read in all others' memory */
+    char *scratch; /* kl_read_scratch_bytes */
+    bool broken;   /* somebody could not map what was lent */
+    bool proved;   /* all have read in all others' memory */
+    struct kl_stores stores[KL_FUNCS + 1]; /* by function */
     struct kl_lent_card card[KL_BOARD_RANKS];
     struct kl_read_far far[KL_BOARD_RANKS];            /* of the operation, by rank: where buffers are there, */
     char *send[KL_BOARD_RANKS], *recv[KL_BOARD_RANKS]; /* and here */

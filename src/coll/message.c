@@ -148,29 +148,33 @@ void kl_message_want(const struct kl_message *m, struct kl_connector *connector)
     if (!m->ended && connector->rx.places) kl_fifo_want(&connector->rx, m->data + m->moved, m->bytes - m->moved);
 }
 
-/* What came to where it belongs. Stores go past the caches if what all ranks receive like this does not fit there. */
-static void put(const struct kl_message *m, const struct kl_loans *loans, char *to, const void *from, size_t bytes)
+/* What came to where it belongs. */
+static void put(struct kl_loans *loans, char *to, const void *from, size_t bytes)
 {
     if (bytes < SMALL) {
         memcpy(to, from, bytes);
-    } else if (2 * m->bytes * (size_t)loans->nranks <= kl_cache_bytes()) {
-        kl_copy_bulk(to, from, bytes);
-    } else {
+        return;
+    }
+    const uint64_t began = kl_stores_copy(&loans->stores);
+    if (loans->past) {
         kl_copy_nontemporal(to, from, bytes, NULL);
         kl_nontemporal_fence();
+    } else {
+        kl_copy_bulk(to, from, bytes);
     }
+    kl_stores_copied(&loans->stores, began);
 }
 
 /* ---- what is lent by another process ---- */
 
 /* A piece of the step's `bytes`. False: it cannot be read. */
-static bool copy_some(struct kl_message *m, const struct kl_loans *loans, const struct kl_loan_data *from, size_t bytes)
+static bool copy_some(struct kl_message *m, struct kl_loans *loans, const struct kl_loan_data *from, size_t bytes)
 {
     const size_t some = at_most(bytes - m->on_loan, COPIED_AT_ONCE);
     char *to = m->data + m->moved + m->on_loan;
 
     if (from->here)
-        put(m, loans, to, from->here + m->on_loan, some);
+        put(loans, to, from->here + m->on_loan, some);
     else if (!kl_foreign_read(&from->owner, to, from->there + m->on_loan, some))
         return false;
     m->on_loan += some;
@@ -253,7 +257,7 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
             return KL_DONE;
         }
         if (bytes && in != message->data + message->moved)
-            put(message, loans, message->data + message->moved, in, bytes);
+            put(loans, message->data + message->moved, in, bytes);
         kl_fifo_release(rx);
         message->moved += bytes;
         message->ended = !more;

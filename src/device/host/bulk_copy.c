@@ -40,11 +40,24 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Cores that so many ranks keep busy. */
+static size_t busy_cores(size_t nranks)
+{
+    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return min_size(nranks, cpus > 1 ? (size_t)cpus : 1);
+}
+
+size_t kl_cache_own_bytes(int nranks)
+{
+    pthread_once(&once, ask);
+    return own.bytes * busy_cores((size_t)nranks);
+}
+
 /* No more than half of what the cores share, as others use it as well. */
 size_t kl_cache_cycle(int nranks)
 {
-    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    const size_t n = nranks > 1 ? (size_t)nranks : 1, busy = min_size(n, cpus > 1 ? (size_t)cpus : 1);
+    const size_t n = nranks > 1 ? (size_t)nranks : 1, busy = busy_cores(n);
 
     pthread_once(&once, ask);
     return min_size(2 * own.bytes, last.bytes / 2 / min_size((size_t)last.cpus, busy)) * busy / n;

@@ -23,6 +23,9 @@ void kl_nontemporal_fence(void);
 /** Bytes of the last-level cache, as the system tells; a guess where it does not. */
 size_t kl_cache_bytes(void);
 
+/** Bytes of the caches that the cores of `nranks` ranks of this host have for themselves, together. */
+size_t kl_cache_own_bytes(int nranks);
+
 /**
  * Bytes of shared memory that each of `nranks` ranks of this host goes through before it writes the same again: about twice the cache that a core has
  * for itself. A line that another core has read stays there, and has to be taken from it; what both have dropped comes from the cache they

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/stores.h"
+
+#include "device/host/bulk_copy.h"
+
+/* Multiples of what cores have for themselves: below, much of it stays there; and their part of the last level is mostly no more. */
+enum { KEPT = 2, SHARE = 4 };
+
+static void ask(struct kl_stores *s, int nranks)
+{
+    s->last = kl_cache_bytes();
+    s->own = kl_cache_own_bytes(nranks);
+}
+
+static int size_of(const struct kl_stores *s, size_t all)
+{
+    int size = 0;
+
+    while (size < KL_STORES_SIZES - 1 && all >> size >= 2 * KEPT * s->own) size++;
+    return size;
+}
+
+/*
+ * Where much of what is moved stays in the cores' own caches, it takes some operations until these are as one way leaves them: each way is tried by as many
+ * as if they moved so little.
+ */
+enum { TRIED_AS = 512 << 10 };
+
+static struct kl_lately *times_of(struct kl_stores *s, int nranks, size_t all)
+{
+    const bool large = all > SHARE * s->own;
+    const struct kl_lately_use use = {.bytes = large ? all / (size_t)nranks : TRIED_AS, .guess = large};
+
+    return kl_lately_of(s->lately, KL_STORES_SIZES, size_of(s, all), use);
+}
+
+bool kl_stores_begin(struct kl_stores *s, int nranks, size_t all)
+{
+    if (!s->last) ask(s, nranks);
+    s->times = NULL;
+    s->ns = 0;
+    if (all < KEPT * s->own || all > s->last) return all > s->last;
+    s->times = times_of(s, nranks, all);
+    if (kl_lately_is_compared(s->times)) kl_lately_decide(s->times, s->times->ns);
+    return kl_lately_way(s->times);
+}
+
+/* Nothing was copied where the kernel did it. */
+void kl_stores_end(struct kl_stores *s)
+{
+    if (s->times && s->ns) kl_lately_took(s->times, s->ns);
+    s->times = NULL;
+}

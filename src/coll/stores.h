@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * stores.h - whether an operation writes its results past the caches, which saves reading what it overwrites, or through them.
+ *
+ * What fits in the caches that cores have for themselves is written through them, and what does not fit in the last level, past them. In between it depends
+ * on how near the last level is, and on how much of it others use. The system does not tell: a virtual machine with two cores shows all of what sixty share.
+ * So both are tried there (lately.h), by the time that the copying itself takes. Each rank decides for itself: the results are the same.
+ *
+ * Threads: one at a time.
+ */
+#ifndef KL_COLL_STORES_H
+#define KL_COLL_STORES_H
+
+#include "base/clock.h"
+#include "coll/lately.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { KL_STORES_SIZES = 10 }; /* powers of 2, from what is more than the ranks' own caches hold */
+
+/** Of operations that are alike. */
+struct kl_stores {
+    size_t own, last; /* bytes of the caches: of all ranks' cores, each for itself, and of the last level; 0: not asked for yet */
+    struct kl_lately lately[KL_STORES_SIZES];
+    struct kl_lately *times; /* of the operation under way; NULL: it is clear how it stores */
+    uint64_t ns;             /* that its copies have taken so far */
+};
+
+/** An operation begins in which `nranks` ranks of this host read and write so many bytes together. Does it write past the caches? */
+bool kl_stores_begin(struct kl_stores *stores, int nranks, size_t all);
+
+/** It is complete. One that fails need not end. */
+void kl_stores_end(struct kl_stores *stores);
+
+/** When a copy begins, for kl_stores_copied. */
+static inline uint64_t kl_stores_copy(const struct kl_stores *stores)
+{
+    return stores->times ? kl_now_ns() : 0;
+}
+
+static inline void kl_stores_copied(struct kl_stores *stores, uint64_t began)
+{
+    if (stores->times) stores->ns += kl_now_ns() - began;
+}
+
+#endif
