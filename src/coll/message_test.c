@@ -177,6 +177,29 @@ static void what_is_less_than_is_lent_is_handed_over(void **state)
     }
 }
 
+/* However much has arrived: between two pieces others are given what they wait for. */
+static void a_poll_receives_a_piece_of_a_large_message(void **state)
+{
+    enum { BYTES = 3 << 20 };
+    char *from = malloc(BYTES), *to = calloc(1, BYTES);
+    struct kl_message out = {.data = from, .bytes = BYTES}, in = {.data = to, .bytes = BYTES};
+    ncclResult_t rc = ncclSuccess;
+    struct link l;
+    int polls = 1;
+
+    (void)state;
+    memset(from, 9, BYTES);
+    make_link(&l, &kl_transport_p2p);
+    assert_int_equal(kl_message_send(&out, &l.tx, &lender), KL_MOVED);
+    for (; kl_message_recv(&in, &l.rx, &borrower, &rc) != KL_DONE; polls++) kl_message_send(&out, &l.tx, &lender);
+    assert_int_equal(rc, ncclSuccess);
+    assert_true(polls >= 3);
+    assert_memory_equal(from, to, BYTES);
+    free_link(&l);
+    free(from);
+    free(to);
+}
+
 /* Many to one another at once: more than the pool has slots for. None waits for another, and slots are nobody's twice. */
 static void a_pool_that_is_empty_holds_nobody_up(void **state)
 {
@@ -723,6 +746,7 @@ int main(void)
         cmocka_unit_test(different_sizes_are_an_error),
         cmocka_unit_test(a_send_that_is_done_has_let_go_of_its_buffer),
         cmocka_unit_test(what_is_less_than_is_lent_is_handed_over),
+        cmocka_unit_test(a_poll_receives_a_piece_of_a_large_message),
         cmocka_unit_test(a_pool_that_is_empty_holds_nobody_up),
         cmocka_unit_test(a_revoked_message_is_not_read),
         cmocka_unit_test(what_can_be_mapped_is_copied_once),

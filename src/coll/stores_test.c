@@ -116,9 +116,12 @@ static void the_machine_is_asked_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_clear_what_fits_and_what_does_not), cmocka_unit_test(in_between_the_faster_way_is_taken),
-        cmocka_unit_test(sizes_are_told_apart),                    cmocka_unit_test(what_is_not_copied_here_does_not_count),
-        cmocka_unit_test(copies_are_timed_where_it_matters),       cmocka_unit_test(the_machine_is_asked_once),
+        cmocka_unit_test(it_is_clear_what_fits_and_what_does_not),
+        cmocka_unit_test(in_between_the_faster_way_is_taken),
+        cmocka_unit_test(sizes_are_told_apart),
+        cmocka_unit_test(what_is_not_copied_here_does_not_count),
+        cmocka_unit_test(copies_are_timed_where_it_matters),
+        cmocka_unit_test(the_machine_is_asked_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
