@@ -85,9 +85,10 @@ struct kl_tuning_constants {
     float small_ring_bw;             /* GB/s of all channels up to which a ring uses 256 threads */
     double pat_base, pat_rank;       /* latency of PAT: to start, and for each rank */
     float one_shot_peer[2];          /* OneShot: microseconds for each peer within the node, and outside */
-    float one_shot_bw;               /* GB/s, of all messages to peers within the node, at most */
-    float flat_peer;                 /* Flat: microseconds for each other rank */
-    float flat_bw;                   /* GB/s that a rank writes and reads of a board */
+    float one_shot_turn; /* OneShot, of a node: us for each other rank on a core, in each further exchange */
+    float one_shot_bw;   /* GB/s, of all messages to peers within the node, at most */
+    float flat_peer;     /* Flat: microseconds for each other rank */
+    float flat_bw;       /* GB/s that a rank writes and reads of a board */
     float flat_moved[KL_FUNCS]
                     [4]; /* bytes of these for each of the operation's: of 2, to 4, and 8 ranks; for each more */
     /* NVLS and PAT reduce in software: every type and operation, scaled or not, and FP8 whatever the sm. */
@@ -136,6 +137,7 @@ struct kl_tuning_params {
 struct kl_tuning_input {
     int nccl; /* the release that is followed */
     int nranks, nnodes, max_local_ranks;
+    int ranks_per_core; /* of the only node, rounded up; 0: it is not known, or there are several */
     int nchannels, nvls_channels;
     int min_sm, max_sm;
     int cpu_arch, cpu_vendor;

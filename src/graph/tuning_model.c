@@ -329,6 +329,14 @@ static float hops_latency(struct terms *m, float intra, float inter, int inside,
     return m->algo == KL_ALGO_TREE ? p->base + (p->inside + p->between) : p->base + p->inside + p->between;
 }
 
+/* Ranks that share cores begin a further exchange when all have had their turn. */
+static float waits_for_cores(const struct terms *m, int exchanges)
+{
+    const int others = m->t->in.ranks_per_core - 1;
+
+    return exchanges > 1 && others > 0 ? (float)((exchanges - 1) * others) * m->t->at.one_shot_turn : 0;
+}
+
 /* An exchange for each dimension of the grid, and in each a message to every peer. */
 static float one_shot_latency(struct terms *m, float intra)
 {
@@ -337,7 +345,7 @@ static float one_shot_latency(struct terms *m, float intra)
     int near = kl_grid_peers(&grid, grid.inside), far = kl_grid_peers(&grid, grid.dimensions) - near;
     float inter = hw_latency(m, KL_HW_NET, m->algo, m->proto) + 2 * m->graph->latency_inter;
 
-    m->parts.extra = (float)near * peer[0] + (float)far * peer[1];
+    m->parts.extra = (float)near * peer[0] + (float)far * peer[1] + waits_for_cores(m, grid.inside);
     return hops_latency(m, intra, inter, grid.inside, grid.dimensions - grid.inside) + m->parts.extra;
 }
 

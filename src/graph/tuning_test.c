@@ -440,6 +440,30 @@ static void one_shot_is_for_hosts(void **state)
     assert_int_equal(kl_tuning_refused(&t, &op, KL_ALGO_ONE_SHOT, KL_PROTO_LL), KL_REFUSED_PROTO);
 }
 
+/* Where ranks take turns on cores, a second exchange waits for all of them. */
+static void one_shot_is_for_ranks_with_cores(void **state)
+{
+    static const struct {
+        int ranks_per_core;
+        int64_t bytes;
+        enum kl_algo algo;
+    } cases[] = {{0, 8, KL_ALGO_ONE_SHOT}, {1, 8, KL_ALGO_ONE_SHOT}, {1, 2048, KL_ALGO_ONE_SHOT},
+                 {4, 8, KL_ALGO_FLAT},     {32, 8, KL_ALGO_FLAT},    {32, 2048, KL_ALGO_FLAT}};
+    struct kl_tuning_params params = KL_TUNING_PARAMS;
+
+    (void)state;
+    FOR_EACH_CASE(k, cases)
+    {
+        struct kl_tuning_input in = one_host(64, true);
+        struct kl_tuning_op op = kl_tuning_op_of(KL_FUNC_ALL_REDUCE, k->bytes, ncclFloat, ncclSum);
+        struct kl_tuning_choice c;
+        in.ranks_per_core = k->ranks_per_core;
+        struct kl_tuning t = host_tuning(&in, &params);
+        assert_int_equal(kl_tuning_choose(&t, &op, &c, NULL), ncclSuccess);
+        assert_int_equal(c.algo, k->algo);
+    }
+}
+
 static void hosts_choose_by_size(void **state)
 {
     (void)state;
@@ -518,6 +542,7 @@ int main(void)
         cmocka_unit_test(what_takes_hours_is_done),
         cmocka_unit_test(hosts_choose_by_size),
         cmocka_unit_test(one_shot_is_for_hosts),
+        cmocka_unit_test(one_shot_is_for_ranks_with_cores),
         cmocka_unit_test(hosts_take_ll128_when_asked),
         cmocka_unit_test(hosts_reduce_everything),
     };

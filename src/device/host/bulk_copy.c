@@ -54,13 +54,36 @@ size_t kl_cache_own_bytes(int nranks)
     return own.bytes * busy_cores((size_t)nranks);
 }
 
-/* No more than half of what the cores share, as others use it as well. */
+/* Is a line taken from another core's cache more slowly than from the one that both share? So it was measured on processors of AMD, and not on Intel's. */
+static bool takes_lines_slowly(void)
+{
+#ifdef __x86_64__
+    return __builtin_cpu_is("amd");
+#else
+    return false;
+#endif
+}
+
+/* So much that it leaves the others' caches, but no more than half of what the cores share, as others use it as well. */
+static size_t leaving_cycle(size_t busy, size_t n)
+{
+    return min_size(2 * own.bytes, last.bytes / 2 / min_size((size_t)last.cpus, busy)) * busy / n;
+}
+
+/* So little that it stays in the own cache, beside buffers; but enough to run ahead of ranks that wait for their turns on a core. */
+static size_t staying_cycle(size_t busy, size_t n)
+{
+    const size_t share = own.bytes / 2 * busy / n, least = own.bytes / 4;
+
+    return share > least ? share : least;
+}
+
 size_t kl_cache_cycle(int nranks)
 {
     const size_t n = nranks > 1 ? (size_t)nranks : 1, busy = busy_cores(n);
 
     pthread_once(&once, ask);
-    return min_size(2 * own.bytes, last.bytes / 2 / min_size((size_t)last.cpus, busy)) * busy / n;
+    return takes_lines_slowly() ? leaving_cycle(busy, n) : staying_cycle(busy, n);
 }
 
 static bool overlap(const char *to, const char *from, size_t bytes)
