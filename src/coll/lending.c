@@ -3,9 +3,7 @@
 
 #include "device/host/bulk_copy.h"
 
-enum { PART = 2 }; /* of the last-level cache: others use it as well */
-
 bool kl_lending_guess(int nranks, size_t bytes)
 {
-    return 2 * (size_t)nranks * bytes > kl_cache_bytes() / PART;
+    return 2 * (size_t)nranks * bytes > kl_cache_share_bytes(nranks);
 }

@@ -576,7 +576,7 @@ static void a_size_begins_as_the_nearest_that_is_alike(void **state)
         size_t part, messages;
         bool reads;
     } cases[] = {{2, 1, true}, {4, 1, true}, {8, 1, false}, {8, 4, false}};
-    const size_t in_cache = kl_cache_bytes() / 8, cheap = 2 << 20, all = in_cache < cheap ? in_cache : cheap;
+    const size_t in_cache = kl_cache_share_bytes(2) / 4, cheap = 2 << 20, all = in_cache < cheap ? in_cache : cheap;
 
     (void)state;
     FOR_EACH_CASE(c, cases)
@@ -593,11 +593,11 @@ static void a_size_begins_as_the_nearest_that_is_alike(void **state)
 /* Beyond the cache, sizes begin as others beyond it. */
 static void what_fits_no_cache_is_not_alike(void **state)
 {
-    const size_t all = kl_cache_bytes();
+    const size_t all = kl_cache_share_bytes(2);
     struct kl_loans loans = {.nranks = 2};
 
     (void)state;
-    kl_loans_begin(&loans, all / 8, 1, 1);
+    kl_loans_begin(&loans, all / 4, 1, 1);
     assert_false(loans.reads);
     kl_loans_begin(&loans, all / 2, 1, 1);
     assert_true(loans.reads);

@@ -3,13 +3,13 @@
 
 #include "device/host/bulk_copy.h"
 
-/* Multiples of what cores have for themselves: below, much of it stays there; and their part of the last level is mostly no more. */
-enum { KEPT = 2, SHARE = 4 };
+enum { KEPT = 2 }; /* times what cores have for themselves: below, much of it stays there */
 
 static void ask(struct kl_stores *s, int nranks)
 {
     s->last = kl_cache_bytes();
     s->own = kl_cache_own_bytes(nranks);
+    s->share = kl_cache_share_bytes(nranks);
 }
 
 static int size_of(const struct kl_stores *s, size_t all)
@@ -28,7 +28,7 @@ enum { TRIED_AS = 512 << 10 };
 
 static struct kl_lately *times_of(struct kl_stores *s, int nranks, size_t all)
 {
-    const bool large = all > SHARE * s->own;
+    const bool large = all > s->share;
     const struct kl_lately_use use = {.bytes = large ? all / (size_t)nranks : TRIED_AS, .guess = large};
 
     return kl_lately_of(s->lately, KL_STORES_SIZES, size_of(s, all), use);

@@ -22,8 +22,8 @@ enum { KL_STORES_SIZES = 10 }; /* powers of 2, from what is more than the ranks'
 
 /** Of operations that are alike. */
 struct kl_stores {
-    size_t own,
-        last; /* bytes of the caches: of all ranks' cores, each for itself, and of the last level; 0: not asked for yet */
+    /* Bytes of the caches: the ranks' cores' own, what they may count on, and the last level. 0: not asked for yet */
+    size_t own, share, last;
     struct kl_lately lately[KL_STORES_SIZES];
     struct kl_lately *times; /* of the operation under way; NULL: it is clear how it stores */
     uint64_t ns;             /* that its copies have taken so far */

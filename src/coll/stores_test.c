@@ -7,7 +7,7 @@ enum { RANKS = 2, OWN = 4 << 20, LAST = 256 << 20 };
 
 static struct kl_stores begin_stores(void)
 {
-    return (struct kl_stores){.own = OWN, .last = LAST};
+    return (struct kl_stores){.own = OWN, .share = 4 * OWN, .last = LAST};
 }
 
 /* So many operations of which those past the caches take other times than those through them. */

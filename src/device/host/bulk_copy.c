@@ -54,6 +54,14 @@ size_t kl_cache_own_bytes(int nranks)
     return own.bytes * busy_cores((size_t)nranks);
 }
 
+/* Processors have up to so many times a core's own cache for each of their cores in the last level. A virtual machine shows it all, however few it has. */
+enum { SHARE = 4, PART = 2 };
+
+size_t kl_cache_share_bytes(int nranks)
+{
+    return min_size(SHARE * kl_cache_own_bytes(nranks), last.bytes / PART);
+}
+
 /* Is a line taken from another core's cache more slowly than from the one that both share? So it was measured on processors of AMD, and not on Intel's. */
 static bool takes_lines_slowly(void)
 {

@@ -26,6 +26,9 @@ size_t kl_cache_bytes(void);
 /** Bytes of the caches that the cores of `nranks` ranks of this host have for themselves, together. */
 size_t kl_cache_own_bytes(int nranks);
 
+/** Bytes of all caches that they may count on, about: some times their own, but not more than half of the last level, as others use it as well. */
+size_t kl_cache_share_bytes(int nranks);
+
 /**
  * Bytes of shared memory that each of `nranks` ranks of this host goes through before it writes the same again. A line that another core has read stays
  * there, and has to be taken from it; what both have dropped comes from the cache they share. On AMD's processors that takes half as long, and the
