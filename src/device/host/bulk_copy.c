@@ -17,16 +17,20 @@ enum { GUESS = 8 << 20, PIECE = 256 << 10 };
 enum { OWN = 2, OWN_GUESS = 1 << 20 }; /* the level that a core mostly has for itself */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct kl_cache own, last; /* of the first CPU; constant once they were asked for */
+/* Of the first CPU; constant once they were asked for, which takes calls of the system. */
+static struct kl_cache own, last;
+static size_t cpus;
 
 static void ask(void)
 {
     const char *const dir = "/sys/devices/system/cpu/cpu0/cache";
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
 
     own = kl_cache_of(dir, OWN);
     last = kl_cache_of(dir, KL_CACHE_LAST);
     if (!own.bytes) own.bytes = OWN_GUESS;
     if (!last.bytes) last.bytes = GUESS;
+    cpus = online > 1 ? (size_t)online : 1;
 }
 
 size_t kl_cache_bytes(void)
@@ -43,15 +47,13 @@ static size_t min_size(size_t a, size_t b)
 /* Cores that so many ranks keep busy. */
 static size_t busy_cores(size_t nranks)
 {
-    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-
-    return min_size(nranks, cpus > 1 ? (size_t)cpus : 1);
+    pthread_once(&once, ask);
+    return min_size(nranks, cpus);
 }
 
 size_t kl_cache_own_bytes(int nranks)
 {
-    pthread_once(&once, ask);
-    return own.bytes * busy_cores((size_t)nranks);
+    return busy_cores((size_t)nranks) * own.bytes;
 }
 
 /* Processors have up to so many times a core's own cache for each of their cores in the last level. A virtual machine shows it all, however few it has. */
@@ -90,7 +92,6 @@ size_t kl_cache_cycle(int nranks)
 {
     const size_t n = nranks > 1 ? (size_t)nranks : 1, busy = busy_cores(n);
 
-    pthread_once(&once, ask);
     return takes_lines_slowly() ? leaving_cycle(busy, n) : staying_cycle(busy, n);
 }
 
