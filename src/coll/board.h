@@ -20,8 +20,8 @@
  *
  * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read. Between caches go lines, and
  * several brief posts are in one, as are many calls of ranks that post nothing: an operation in which ranks run ahead packs its posts. Where
- * all wait for all, each post goes alone, and another one in its line would only be in the way. There are so many slots
- * that what is written anew has left the caches of those who read it before (kl_cache_cycle).
+ * all wait for all, each post goes alone, and another one in its line would only be in the way. There are as many
+ * slots as suit the caches (kl_cache_cycle).
  *
  * That all ranks make the same call shows in the signatures of their posts. Who takes data of some only compares with its neighbour for the
  * rest, up to KL_BOARD_LAG turns later: so readers need not keep step with each other. Calls of other sizes are posted elsewhere: who waits in vain looks

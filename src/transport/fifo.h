@@ -22,8 +22,8 @@
  *                   steps [published, head + nslots)  the sender, write only
  * Where a step's data are:
  *   in its line     up to KL_FIFO_INLINE bytes: one line transfer carries both the data and that they are there.
- *   in its slot     protocol Simple. What fits in a cell is in a cell instead, one of `cells` that are used in turn, or of more if it needs less. What
- *                   is written anew has then left the caches of the receiver (kl_cache_cycle).
+ *   in its slot     protocol Simple. What fits in a cell is in a cell instead, one of `cells` that are used in turn, or of more if it needs less,
+ *                   as suits the caches (kl_cache_cycle).
  *   in flagged lines  protocols LL and LL128 (lines.h): 64-byte lines, each with its own flag, so that the receiver
  *                   sees a line while the next ones are being written. The first KL_FIFO_INLINE bytes are in the step's line.
  *   in a pool       of the sender's, which many fifos share (pool.h): the payload is an offset. Only once the receiver
