@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "coll/links.h"
 #include "coll/mapped.h"
-#include "device/host/bulk_copy.h"
 #include "os/chaos.h"
 
 #include <stdlib.h>

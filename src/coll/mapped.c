@@ -266,11 +266,11 @@ static bool read_some(struct kl_mapped_op *op, ncclResult_t *rc)
 
 static bool map_some(struct kl_mapped_op *op)
 {
-    const uint64_t began = kl_stores_copy(stores_of(op));
+    const uint64_t began = kl_stores_begin_copy(stores_of(op));
     const bool done = kl_mapped_work(&op->work);
 
     if (op->work.nontemporal) kl_nontemporal_fence();
-    kl_stores_copied(stores_of(op), began);
+    kl_stores_end_copy(stores_of(op), began);
     if (done) kl_stores_end(stores_of(op));
     return done;
 }

@@ -24,7 +24,7 @@ static void open_mapped(struct world *w, int n, size_t buffer, bool small_cache)
 {
     open_world(w, n, buffer);
     for (int r = 0; r < n; r++) {
-        const size_t cache = small_cache ? 1 : SIZE_MAX;
+        const size_t cache = small_cache ? 1 : SIZE_MAX / 4;
         mapped[r] = (struct kl_mapped){.mark = w->mark};
         for (int f = 0; f <= KL_FUNCS; f++) mapped[r].stores[f] = (struct kl_stores){.own = cache, .last = cache};
         kl_board_init(&mapped[r].board, n, r);

@@ -156,14 +156,14 @@ static void put(struct kl_loans *loans, char *to, const void *from, size_t bytes
         memcpy(to, from, bytes);
         return;
     }
-    const uint64_t began = kl_stores_copy(&loans->stores);
+    const uint64_t began = kl_stores_begin_copy(&loans->stores);
     if (loans->past) {
         kl_copy_nontemporal(to, from, bytes, NULL);
         kl_nontemporal_fence();
     } else {
         kl_copy_bulk(to, from, bytes);
     }
-    kl_stores_copied(&loans->stores, began);
+    kl_stores_end_copy(&loans->stores, began);
 }
 
 /* ---- what is lent by another process ---- */

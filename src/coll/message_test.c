@@ -177,6 +177,45 @@ static void what_is_less_than_is_lent_is_handed_over(void **state)
     }
 }
 
+/* Also of a launch that only receives. */
+static void how_a_launch_stores_depends_on_all_that_is_moved(void **state)
+{
+    static const struct {
+        size_t bytes, messages, received;
+        bool past;
+    } cases[] = {
+        {4000, 2, 2000, false}, {4000, 2, 2001, true}, {0, 0, 10000, false}, {0, 0, 10001, true}, {10001, 1, 0, true}};
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        struct kl_loans loans = {.nranks = 2, .stores = {.own = 20000, .share = 20000, .last = 20000}};
+        kl_loans_begin(&loans, c->bytes, c->messages, c->received);
+        assert_int_equal(loans.past, c->past);
+    }
+}
+
+static void what_goes_past_the_caches_arrives(void **state)
+{
+    char *from = malloc(MOST), *to = calloc(1, MOST);
+
+    (void)state;
+    for (size_t i = 0; i < MOST; i++) from[i] = (char)(i * 13 % 127);
+    borrower.past = true;
+    FOR_EACH_CASE(t, transports)
+    {
+        struct link l;
+        make_link(&l, *t);
+        memset(to, 0, MOST);
+        assert_int_equal(transfer(&l, from, MOST - 1, to + 1, MOST - 1), ncclSuccess);
+        assert_memory_equal(from, to + 1, MOST - 1);
+        free_link(&l);
+    }
+    borrower.past = false;
+    free(from);
+    free(to);
+}
+
 /* However much has arrived: between two pieces others are given what they wait for. */
 static void a_poll_receives_a_piece_of_a_large_message(void **state)
 {
@@ -746,6 +785,8 @@ int main(void)
         cmocka_unit_test(different_sizes_are_an_error),
         cmocka_unit_test(a_send_that_is_done_has_let_go_of_its_buffer),
         cmocka_unit_test(what_is_less_than_is_lent_is_handed_over),
+        cmocka_unit_test(how_a_launch_stores_depends_on_all_that_is_moved),
+        cmocka_unit_test(what_goes_past_the_caches_arrives),
         cmocka_unit_test(a_poll_receives_a_piece_of_a_large_message),
         cmocka_unit_test(a_pool_that_is_empty_holds_nobody_up),
         cmocka_unit_test(a_revoked_message_is_not_read),

@@ -3,7 +3,7 @@
  * stores.h - whether an operation writes its results past the caches, which saves reading what it overwrites, or through them.
  *
  * What fits in the caches that cores have for themselves is written through them, and what does not fit in the last level, past them. In between it depends
- * on how near the last level is, and on how much of it others use. The system does not tell: a virtual machine with two cores shows all of what sixty share.
+ * on how near the last level is, and on how much of it others use. The system does not tell: a virtual machine shows a whole cache that many more cores share.
  * So both are tried there (lately.h), by the time that the copying itself takes. Each rank decides for itself: the results are the same.
  *
  * Threads: one at a time.
@@ -35,13 +35,13 @@ bool kl_stores_begin(struct kl_stores *stores, int nranks, size_t all);
 /** It is complete. One that fails need not end. */
 void kl_stores_end(struct kl_stores *stores);
 
-/** When a copy begins, for kl_stores_copied. */
-static inline uint64_t kl_stores_copy(const struct kl_stores *stores)
+/** Before and after a copy of the operation's results. The first returns what the second takes. */
+static inline uint64_t kl_stores_begin_copy(const struct kl_stores *stores)
 {
     return stores->times ? kl_now_ns() : 0;
 }
 
-static inline void kl_stores_copied(struct kl_stores *stores, uint64_t began)
+static inline void kl_stores_end_copy(struct kl_stores *stores, uint64_t began)
 {
     if (stores->times) stores->ns += kl_now_ns() - began;
 }

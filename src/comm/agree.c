@@ -141,7 +141,7 @@ static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
 {
     struct kl_tuning_input in = kl_tuning_input_of(comm->connect, comm->topo);
 
-    if (in.nnodes == 1) in.ranks_per_core = (int)comm->world->ranks_per_cpu;
+    if (in.nnodes == 1) in.ranks_per_cpu = (int)comm->world->ranks_per_cpu;
     in.min_sm = comm->world->min_sm;
     in.max_sm = comm->world->max_sm;
     in.measured = agreed_times(comm, config);

@@ -137,7 +137,7 @@ struct kl_tuning_params {
 struct kl_tuning_input {
     int nccl; /* the release that is followed */
     int nranks, nnodes, max_local_ranks;
-    int ranks_per_core; /* of the only node, rounded up; 0: it is not known, or there are several */
+    int ranks_per_cpu; /* of the only node, rounded up; 0: it is not known, or there are several */
     int nchannels, nvls_channels;
     int min_sm, max_sm;
     int cpu_arch, cpu_vendor;

@@ -332,7 +332,7 @@ static float hops_latency(struct terms *m, float intra, float inter, int inside,
 /* Ranks that share cores begin a further exchange when all have had their turn. */
 static float waits_for_cores(const struct terms *m, int exchanges)
 {
-    const int others = m->t->in.ranks_per_core - 1;
+    const int others = m->t->in.ranks_per_cpu - 1;
 
     return exchanges > 1 && others > 0 ? (float)((exchanges - 1) * others) * m->t->at.one_shot_turn : 0;
 }

@@ -444,7 +444,7 @@ static void one_shot_is_for_hosts(void **state)
 static void one_shot_is_for_ranks_with_cores(void **state)
 {
     static const struct {
-        int ranks_per_core;
+        int ranks_per_cpu;
         int64_t bytes;
         enum kl_algo algo;
     } cases[] = {{0, 8, KL_ALGO_ONE_SHOT}, {1, 8, KL_ALGO_ONE_SHOT}, {1, 2048, KL_ALGO_ONE_SHOT},
@@ -457,7 +457,7 @@ static void one_shot_is_for_ranks_with_cores(void **state)
         struct kl_tuning_input in = one_host(64, true);
         struct kl_tuning_op op = kl_tuning_op_of(KL_FUNC_ALL_REDUCE, k->bytes, ncclFloat, ncclSum);
         struct kl_tuning_choice c;
-        in.ranks_per_core = k->ranks_per_core;
+        in.ranks_per_cpu = k->ranks_per_cpu;
         struct kl_tuning t = host_tuning(&in, &params);
         assert_int_equal(kl_tuning_choose(&t, &op, &c, NULL), ncclSuccess);
         assert_int_equal(c.algo, k->algo);

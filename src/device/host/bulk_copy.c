@@ -56,7 +56,8 @@ size_t kl_cache_own_bytes(int nranks)
     return busy_cores((size_t)nranks) * own.bytes;
 }
 
-/* Processors have up to so many times a core's own cache for each of their cores in the last level. A virtual machine shows it all, however few it has. */
+/* The last level mostly has up to SHARE times a core's own cache for each core; a virtual machine shows all of it, however few cores it has. Others use it as
+ * well: only 1/PART of it counts. */
 enum { SHARE = 4, PART = 2 };
 
 size_t kl_cache_share_bytes(int nranks)
@@ -74,18 +75,18 @@ static bool takes_lines_slowly(void)
 #endif
 }
 
-/* So much that it leaves the others' caches, but no more than half of what the cores share, as others use it as well. */
+/* So much that it leaves the others' caches, but stays in the one that the cores share. */
 static size_t leaving_cycle(size_t busy, size_t n)
 {
-    return min_size(2 * own.bytes, last.bytes / 2 / min_size((size_t)last.cpus, busy)) * busy / n;
+    return min_size(2 * own.bytes, last.bytes / PART / min_size((size_t)last.cpus, busy)) * busy / n;
 }
 
 /* So little that it stays in the own cache, beside buffers; but enough to run ahead of ranks that wait for their turns on a core. */
 static size_t staying_cycle(size_t busy, size_t n)
 {
-    const size_t share = own.bytes / 2 * busy / n, least = own.bytes / 4;
+    const size_t half = own.bytes / 2 * busy / n, least = own.bytes / 4;
 
-    return share > least ? share : least;
+    return half > least ? half : least;
 }
 
 size_t kl_cache_cycle(int nranks)

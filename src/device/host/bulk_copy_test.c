@@ -10,7 +10,7 @@
 
 enum { RANKS = 64 };
 
-/* All that any cycle has room for: what one rank writes anew must have been read. */
+/* Ranks that wait for their turns on a core need room to run ahead. */
 static void a_cycle_is_shorter_where_ranks_share_cores_but_never_short(void **state)
 {
     const size_t alone = kl_cache_cycle(1);
