@@ -276,12 +276,26 @@ static enum kl_progress look(struct kl_exchange *x, size_t i, ncclResult_t *rc)
     return got == KL_STALLED ? got : KL_MOVED;
 }
 
-static enum kl_progress look_at_hot(struct kl_exchange *x, ncclResult_t *rc)
+static bool is_hot_send(const struct kl_exchange *x, size_t i, bool sends)
+{
+    return i < x->hot && (x->active[i]->func == KL_FUNC_SEND) == sends;
+}
+
+static enum kl_progress look_at_hot_of(struct kl_exchange *x, bool sends, ncclResult_t *rc)
 {
     enum kl_progress got = KL_STALLED;
 
     for (size_t i = x->hot; i-- > 0 && !*rc;)
-        if (i < x->hot && look(x, i, rc) == KL_MOVED) got = KL_MOVED;
+        if (is_hot_send(x, i, sends) && look(x, i, rc) == KL_MOVED) got = KL_MOVED;
+    return got;
+}
+
+/* Sends first: a receive may take long to copy what is there, while others wait for what this rank sends. */
+static enum kl_progress look_at_hot(struct kl_exchange *x, ncclResult_t *rc)
+{
+    enum kl_progress got = look_at_hot_of(x, true, rc);
+
+    if (!*rc && look_at_hot_of(x, false, rc) == KL_MOVED) got = KL_MOVED;
     return got;
 }
 

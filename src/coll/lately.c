@@ -77,6 +77,13 @@ int kl_lately_way(const struct kl_lately *l)
     return part == FIRST ? 0 : part == SECOND ? 1 : l->better;
 }
 
+bool kl_lately_is_timed(const struct kl_lately *l)
+{
+    const enum part part = part_of(l);
+
+    return part == FIRST || part == SECOND;
+}
+
 bool kl_lately_is_compared(const struct kl_lately *l)
 {
     return l->uses == l->warm + 2 * l->block;
@@ -159,9 +166,7 @@ static void end_cycle(struct kl_lately *l)
 
 void kl_lately_took(struct kl_lately *l, uint64_t ns)
 {
-    const enum part part = part_of(l);
-
-    if (part == FIRST || part == SECOND) add(l, l->uses - l->warm, ns);
+    if (kl_lately_is_timed(l)) add(l, l->uses - l->warm, ns);
     if (kl_lately_hears(l)) l->since++;
     if (++l->uses >= l->again * l->block) end_cycle(l);
 }

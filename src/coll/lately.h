@@ -88,7 +88,10 @@ static inline bool kl_lately_hears(const struct kl_lately *lately)
 /** What another one that has compared as often found the last time, while this one hears: it is decided anew, by the slowest of all times. */
 void kl_lately_hear(struct kl_lately *lately, const uint64_t ns[2]);
 
-/** The use under way is over, and took so long. */
+/** Does the time of that use count? Few do: who would have to look at the clock for it does not if not. */
+bool kl_lately_is_timed(const struct kl_lately *lately);
+
+/** The use under way is over, and took so long; anything if that does not count. */
 void kl_lately_took(struct kl_lately *lately, uint64_t ns);
 
 #endif

@@ -33,7 +33,7 @@ static int next_way(struct kl_lately *l)
     return kl_lately_way(l);
 }
 
-/* Of `n` uses, where a way takes so long: how many go the second way? */
+/* Of `n` uses, where a way takes so long: how many go the second way? What is not timed has taken no time. */
 static int second_of(struct kl_lately *l, int n, const uint64_t ns[2])
 {
     int second = 0;
@@ -41,7 +41,7 @@ static int second_of(struct kl_lately *l, int n, const uint64_t ns[2])
     for (int i = 0; i < n; i++) {
         const int way = next_way(l);
         second += way;
-        kl_lately_took(l, ns[way]);
+        kl_lately_took(l, kl_lately_is_timed(l) ? ns[way] : 0);
     }
     return second;
 }
@@ -310,6 +310,20 @@ static void later_comparisons_are_longer_and_more_seldom(void **state)
     FOR_EACH_CASE(c, cycles) assert_int_equal(second_of(&l, c->again * c->block, first_faster), c->block);
 }
 
+static void only_what_is_compared_is_timed(void **state)
+{
+    struct kl_lately l = begun();
+    int timed = 0;
+
+    (void)state;
+    for (int i = 0; i < AGAIN; i++) {
+        next_way(&l);
+        timed += kl_lately_is_timed(&l);
+        kl_lately_took(&l, 100);
+    }
+    assert_int_equal(timed, 2 * BLOCK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +331,7 @@ int main(void)
         cmocka_unit_test(memory_is_touched_before_times_count),
         cmocka_unit_test(one_that_becomes_faster_is_found),
         cmocka_unit_test(what_is_hardly_faster_changes_nothing),
+        cmocka_unit_test(only_what_is_compared_is_timed),
         cmocka_unit_test(stalls_do_not_count),
         cmocka_unit_test(one_comparison_changes_nothing),
         cmocka_unit_test(cold_caches_decide_nothing),

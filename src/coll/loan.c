@@ -216,13 +216,13 @@ void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, size_t re
     if (kl_lately_is_compared(l->times)) kl_lately_decide(l->times, l->times->ns);
     l->reads = kl_lately_way(l->times);
     make_note(l);
-    l->began = kl_now_ns();
+    l->began = kl_lately_is_timed(l->times) ? kl_now_ns() : 0;
 }
 
 void kl_loans_complete(struct kl_loans *l)
 {
     kl_stores_end(&l->stores);
-    if (l->times) kl_lately_took(l->times, kl_now_ns() - l->began);
+    if (l->times) kl_lately_took(l->times, l->began ? kl_now_ns() - l->began : 0);
     l->times = NULL;
     l->note = 0;
 }

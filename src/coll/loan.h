@@ -54,7 +54,7 @@ struct kl_loans {
     bool reads;                                /* in this launch the kernel copies */
     struct kl_lately lately[2][KL_LOAN_SIZES]; /* staged or read: with few or many messages, by size */
     struct kl_lately *times;                   /* of this launch, or NULL */
-    uint64_t began;                            /* ns, kl_now_ns */
+    uint64_t began;                            /* ns, kl_now_ns; 0: the launch is not timed */
     uint64_t note;                             /* what this rank says of `times` with what it sends; 0: nothing */
     struct kl_stores stores;                   /* of what this rank copies itself; */
     bool past;                                 /* past the caches, in this launch */

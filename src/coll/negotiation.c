@@ -29,7 +29,7 @@ static struct kl_lately *times_of(struct kl_negotiation *n, int func, size_t byt
 static void begin(struct kl_negotiation *n, int func, size_t bytes)
 {
     n->times = times_of(n, func, bytes);
-    n->began = kl_now_ns();
+    n->began = kl_lately_is_timed(n->times) ? kl_now_ns() : 0;
 }
 
 /* Has it been said that the kernel copies here? */
@@ -102,7 +102,7 @@ void kl_negotiation_held(struct kl_negotiation *n, struct kl_negotiation_outcome
 
 void kl_negotiation_ended(struct kl_negotiation *n)
 {
-    kl_lately_took(n->times, kl_now_ns() - n->began);
+    kl_lately_took(n->times, n->began ? kl_now_ns() - n->began : 0);
     kl_first_try_ended(&n->maps, false);
     n->over = false;
     n->times = NULL;

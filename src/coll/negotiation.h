@@ -53,7 +53,7 @@ struct kl_negotiation {
     struct kl_first_try maps;
     struct kl_lately reads[KL_FUNCS + 1][KL_NEGOTIATION_SIZES]; /* staged or read, by function and size */
     struct kl_lately *times;                                    /* of the collective under way; NULL: none is */
-    uint64_t began;                                             /* ns, kl_now_ns */
+    uint64_t began;                                             /* ns, kl_now_ns; 0: it is not timed */
 };
 
 /** A collective of so many bytes (kl_func_bytes) begins. Again and again while it has not begun to run. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/foreign.h"
 
+#include "os/process.h"
+
 #include <sys/uio.h>
-#include <unistd.h>
 
 struct kl_foreign kl_foreign_self(const uint64_t *mark)
 {
-    return (struct kl_foreign){.mark_at = (uint64_t)(uintptr_t)mark, .mark = *mark, .pid = getpid()};
+    return (struct kl_foreign){.mark_at = (uint64_t)(uintptr_t)mark, .mark = *mark, .pid = kl_process_id()};
 }
 
 /* An address of theirs: never followed here. */

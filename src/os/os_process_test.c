@@ -38,9 +38,22 @@ static void a_child_is_of_another_generation(void **state)
     }
 }
 
+static void a_child_has_a_number_of_its_own(void **state)
+{
+    const int32_t mine = kl_process_id();
+
+    (void)state;
+    assert_int_equal(mine, getpid());
+    pid_t child = fork();
+    if (!child) _exit(kl_process_id() != getpid());
+    assert_int_equal(exit_status_of(child), 0);
+    assert_int_equal(kl_process_id(), mine);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_child_is_of_another_generation)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_child_is_of_another_generation),
+                                       cmocka_unit_test(a_child_has_a_number_of_its_own)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

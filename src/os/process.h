@@ -21,6 +21,9 @@ extern _Atomic uint32_t kl_process_forks;
 /** The generation of this process. */
 uint32_t kl_process_generation(void);
 
+/** What getpid(2) returns, which is a system call each time. */
+int32_t kl_process_id(void);
+
 /** Is this process of that generation, rather than a child of one that was? */
 static inline bool kl_process_is(uint32_t generation)
 {
