@@ -3,8 +3,8 @@
 
 enum { CLEARLY = 4, OF = 5 }; /* faster than what was found before: in less than 4/5 of the time */
 
-/* A block has so many uses, or as many as move so much: in the first comparison, and some time. */
-enum { LEAST = 3, AT_FIRST = 32, AT_FIRST_BYTES = 4 << 20, MOST = 64, MOST_BYTES = 8 << 20 };
+/* A block has so many uses, or as many as move so much: in the first comparison, and some time. Crowded ones are at times all wait, at times none. */
+enum { LEAST = 3, LEAST_CROWDED = 8, AT_FIRST = 32, AT_FIRST_BYTES = 4 << 20, MOST = 64, MOST_BYTES = 8 << 20 };
 
 /* A use that takes more than so many times as long as the mean of the others has met a time slice of another program. */
 enum { STALLED = 4 };
@@ -26,6 +26,12 @@ static enum part part_of(const struct kl_lately *l)
     return at < block ? FIRST : at < 2 * block ? SECOND : OVER;
 }
 
+/* Does what was found there say something here? Where something else was guessed there, only if it was wrong, and what is guessed here right. */
+static bool is_alike(const struct kl_lately *other, int guess)
+{
+    return other->compared && (other->guess == guess || other->better == guess);
+}
+
 /* The nearest size that tells which way is better at this one; NULL: none does. */
 static const struct kl_lately *foreseen(const struct kl_lately *of, int nsizes, int size, struct kl_lately_use use)
 {
@@ -33,7 +39,7 @@ static const struct kl_lately *foreseen(const struct kl_lately *of, int nsizes, 
 
     for (int away = 1; away <= reach; away++)
         for (int other = size - away; other <= size + away; other += 2 * away)
-            if (other >= 0 && other < nsizes && of[other].compared && of[other].guess == use.guess) return &of[other];
+            if (other >= 0 && other < nsizes && is_alike(&of[other], use.guess)) return &of[other];
     return NULL;
 }
 
@@ -54,11 +60,11 @@ static uint32_t latest(const struct kl_lately *l)
 struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, struct kl_lately_use use)
 {
     struct kl_lately *l = &of[size];
-    const size_t bytes = use.bytes;
+    const size_t bytes = use.bytes, least = use.crowded ? LEAST_CROWDED : LEAST;
 
     if (l->block) return l;
-    *l = (struct kl_lately){.block = uses_of(bytes, LEAST, AT_FIRST, AT_FIRST_BYTES),
-                            .most = uses_of(bytes, LEAST, MOST, MOST_BYTES),
+    *l = (struct kl_lately){.block = uses_of(bytes, least, AT_FIRST, AT_FIRST_BYTES),
+                            .most = uses_of(bytes, least, MOST, MOST_BYTES),
                             .warm = uses_of(bytes, KL_LATELY_WARM, KL_LATELY_MOST_WARM, KL_LATELY_WARM_BYTES),
                             .again = KL_LATELY_SOON,
                             .guess = use.guess,

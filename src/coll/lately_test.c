@@ -214,13 +214,25 @@ static void what_costs_much_is_tried_late(void **state)
     assert_int_equal(kl_lately_way(kl_lately_of(of, 6, 5, use_of(BYTES, 1))), 1);
 }
 
-/* but not if it has not been found yet, or is far away, or something else was to be expected there. */
+/* also if another guess there was wrong, as this one would have been right; */
+static void a_wrong_guess_speaks_for_the_other(void **state)
+{
+    struct kl_lately of[3] = {0};
+
+    (void)state;
+    second_of(kl_lately_of(of, 3, 0, use_of(BYTES, 0)), SOON, second_faster);
+    struct kl_lately *l = kl_lately_of(of, 3, 2, use_of(BYTES, 1));
+    assert_int_equal(second_of(l, SOON - 2 * BLOCK - KL_LATELY_HEARS, first_faster),
+                     SOON - 2 * BLOCK - KL_LATELY_HEARS);
+}
+
+/* but not if it has not been found yet, or is far away, or another guess there was right. */
 static void what_is_not_alike_has_no_say(void **state)
 {
     struct kl_lately of[5] = {0};
 
     (void)state;
-    second_of(kl_lately_of(of, 5, 0, use_of(LITTLE, 0)), SOON, second_faster);
+    second_of(kl_lately_of(of, 5, 0, use_of(LITTLE, 0)), SOON, first_faster);
     second_of(kl_lately_of(of, 5, 4, use_of(LITTLE, 1)), KL_LATELY_WARM, first_faster);
     assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 1, use_of(LITTLE, 1))), 1);
     assert_int_equal(kl_lately_way(kl_lately_of(of, 5, 3, use_of(LITTLE, 0))), 0);
@@ -298,6 +310,19 @@ static void a_guess_counts_for_little(void **state)
     assert_int_equal(second_of(&l, AGAIN, hardly), AGAIN - COMPARED + BLOCK);
 }
 
+/* Among time slices of other ranks a few uses tell little. */
+static void crowded_ones_compare_more(void **state)
+{
+    (void)state;
+    for (int crowded = 0; crowded < 2; crowded++) {
+        struct kl_lately l = {0};
+        struct kl_lately_use use = use_of((size_t)64 << 20, 0);
+        use.crowded = crowded;
+        kl_lately_of(&l, 1, 0, use);
+        assert_int_equal(second_of(&l, KL_LATELY_WARM + 16, first_faster), crowded ? 8 : 3);
+    }
+}
+
 static void later_comparisons_are_longer_and_more_seldom(void **state)
 {
     static const struct {
@@ -338,9 +363,11 @@ int main(void)
         cmocka_unit_test(what_is_put_off_counts),
         cmocka_unit_test(a_guess_is_put_right),
         cmocka_unit_test(a_guess_counts_for_little),
+        cmocka_unit_test(crowded_ones_compare_more),
         cmocka_unit_test(later_comparisons_are_longer_and_more_seldom),
         cmocka_unit_test(one_begins_as_another_has_ended),
         cmocka_unit_test(what_costs_much_is_tried_late),
+        cmocka_unit_test(a_wrong_guess_speaks_for_the_other),
         cmocka_unit_test(what_is_not_alike_has_no_say),
         cmocka_unit_test(those_who_hear_each_other_agree),
         cmocka_unit_test(others_are_heard_for_a_while),

@@ -41,13 +41,16 @@ bool kl_stores_begin(struct kl_stores *s, int nranks, size_t all)
     s->ns = 0;
     if (all < KEPT * s->own || all > s->last) return all > s->last;
     s->times = times_of(s, nranks, all);
-    if (kl_lately_is_compared(s->times)) kl_lately_decide(s->times, s->times->ns);
     return kl_lately_way(s->times);
 }
 
-/* Nothing was copied where the kernel did it. */
+/* Nothing was copied where the kernel did it: that is no use of either way. */
 void kl_stores_end(struct kl_stores *s)
 {
-    if (s->times && s->ns) kl_lately_took(s->times, s->ns);
+    struct kl_lately *l = s->times;
+
     s->times = NULL;
+    if (!l || !s->ns) return;
+    kl_lately_took(l, s->ns);
+    if (kl_lately_is_compared(l)) kl_lately_decide(l, l->ns);
 }
